@@ -1,0 +1,28 @@
+/* env.h - what the pipeline hands to stages, units and sinks: the things that they share but do not
+ * own.
+ *
+ * Threads:   read-only once the run has started.
+ * Ownership: the pipeline's; valid from an add-on's open to the end of its close. */
+#ifndef SLUICE_ENV_H
+#define SLUICE_ENV_H
+
+#include <stdint.h>
+
+#include <sluice/detector.h>
+#include <sluice/frame.h>
+#include <sluice/outcome.h>
+
+struct sl_env {
+	const struct sl_geometry *geometry;
+	const struct sl_calibration *calibration; /* NULL: the detector has none */
+	const struct sl_detector *detector;	  /* this process's own copy, for its truth */
+	void *detector_state;
+	const struct sl_shape *result; /* [results]: what the chain of stages adds to each frame */
+	uint32_t results;
+	uint32_t batch_frames; /* most frames in a batch */
+	const char *link, *guard, *proof;
+	const char *experiment; /* the file as it was read, with overrides: stored with the run */
+	double frame_rate_Hz;
+};
+
+#endif

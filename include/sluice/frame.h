@@ -1,0 +1,114 @@
+/* frame.h - a frame on its way: views of its modules, results of stages, the verdict.
+ *
+ * Model:     a frame is a vector of module views, never one slot: modules may lie in one slot of
+ *            one ring, or each elsewhere. Every sequence becomes a frame, whole or not, and travels
+ *            the whole pipeline, so that the place where outcomes are settled sees each exactly
+ *            once and in order. Stages add named results, which outlive the slot.
+ * Threads:   a frame has one owner at a time: assembler, unit, sinks. Handing it on is the
+ *            synchronisation.
+ * Ownership: frames, views, results and verdicts belong to the pipeline's pool. A view's pixels are
+ *            valid until the unit gives the frame back (pixels.host is NULL afterwards); results
+ *            until the last sink has returned. */
+#ifndef SLUICE_FRAME_H
+#define SLUICE_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sluice/outcome.h>
+#include <sluice/record.h>
+
+struct sl_region;
+
+enum sl_dtype { SL_U8, SL_U16, SL_U32, SL_I16, SL_I32, SL_F32, SL_DTYPES };
+
+size_t sl_dtype_bytes(enum sl_dtype dtype);
+const char *sl_dtype_name(enum sl_dtype dtype); /* "uint16", ... as numpy spells it */
+
+enum { SL_RESULTS = 8, SL_RANK = 4, SL_NAME_BYTES = 32 };
+
+/* The type and extent of an array; slowest dimension first, contiguous. */
+struct sl_shape {
+	char name[SL_NAME_BYTES];
+	enum sl_dtype dtype;
+	uint32_t rank;
+	uint32_t dim[SL_RANK];
+};
+
+uint64_t sl_shape_elements(const struct sl_shape *shape);
+uint64_t sl_shape_bytes(const struct sl_shape *shape);
+
+/* An array somewhere: in host or device memory. `host` is NULL where the CPU cannot read it. */
+struct sl_array {
+	struct sl_shape shape;
+	struct sl_region *region;
+	uint64_t offset;
+	void *host;
+};
+
+/* Points in the life of a frame; the differences are the latency per hop. All CLOCK_MONOTONIC of
+ * this host, but EMIT, which is the source's clock and only comparable when source and receiver
+ * share a host. */
+enum sl_hop {
+	SL_HOP_EMIT,	  /* the source began to send the frame (earliest module) */
+	SL_HOP_EVENT,	  /* the last module's event was raised */
+	SL_HOP_ASSEMBLED, /* the assembler gave it out */
+	SL_HOP_PROCESSED, /* the unit gave it back */
+	SL_HOP_SUNK,	  /* the last sink returned */
+	SL_HOPS,
+};
+
+/* Why a verdict is what it is. A stage that decides sets its own. */
+enum sl_reason {
+	SL_REASON_UNJUDGED, /* no stage decided: kept */
+	SL_REASON_DARK,
+	SL_REASON_BRIGHT_PIXELS, /* veto: enough (or not) pixels over the threshold */
+	SL_REASON_NO_PEDESTAL,	 /* correct: no dark frame came before this one */
+	SL_REASONS,
+};
+
+const char *sl_reason_name(enum sl_reason reason);
+
+struct sl_verdict {
+	uint64_t number, timestamp; /* of the item judged */
+	float score;
+	uint16_t keep, reason;
+};
+
+struct sl_view {		 /* one module of the frame */
+	struct sl_array pixels;	 /* raw, in the slot */
+	struct sl_record record; /* a copy: the slot may be gone */
+	uint16_t module;
+	uint8_t outcome; /* enum sl_outcome; SL_NO_OUTCOME while the module is whole and undecided
+			  */
+	uint8_t cause;	 /* enum sl_cause */
+	uint32_t packets_arrived;
+};
+
+enum sl_frame_flags {
+	SL_FRAME_DARK = 1 << 0,
+	SL_FRAME_COMPLETE = 1 << 1, /* every module whole and proven */
+};
+
+struct sl_frame {
+	uint64_t sequence, number, timestamp;
+	uint64_t hop_ns[SL_HOPS];
+	uint32_t flags;
+	uint32_t views, results, items;
+	struct sl_view *view;		    /* [views] */
+	struct sl_array result[SL_RESULTS]; /* [results], in the order of the chain's outputs */
+	struct sl_verdict
+		*verdict; /* [items]; one for an image, one per event in a trigger batch */
+};
+
+struct sl_batch {
+	struct sl_frame **frame; /* in sequence order */
+	uint32_t frames, capacity;
+	uint64_t deadline_ns; /* 0: none */
+	int status;	      /* set by the unit: 0 or -errno */
+};
+
+/* The result of that name, or NULL. */
+struct sl_array *sl_frame_result(struct sl_frame *frame, const char *name);
+
+#endif

@@ -1,0 +1,135 @@
+/* link.h - how bytes travel from a front end into a ring. Each transport is one `struct sl_link`.
+ *
+ * Model:     one-sided writes. The receiving side owns a ring, accepts offers and answers with
+ *            plans; its poll() places payloads (or learns that hardware did) and raises events in
+ *            the ring's cells. The sending side connects with a plan and posts explicit descriptors
+ *            (address, key, PSN, data); it never sends beyond the credit it was granted.
+ *            Credits are stream positions in bytes (plan.h): the receiver grants min(end of the
+ *            open slots, what it has seen + window), so one number guards both the slots and the
+ *            socket buffer, and a lost packet leaks nothing.
+ * Order:     receiving: open, accept per transfer, then poll/wait on the link's thread until close;
+ *            serve, accept, reported and drop may run on the control thread meanwhile.
+ *            sending: open, offer per transfer, connect per transfer, then post/reap/wait on one
+ *            thread, close.
+ * Threads:   poll, wait, post and reap are data-path calls: no allocation, lock or log.
+ * Errors:    0, a count, or -errno. -EAGAIN is back-pressure. Packets that do not fit are counted
+ *            by cause, never logged. */
+#ifndef SLUICE_LINK_H
+#define SLUICE_LINK_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sluice/option.h>
+#include <sluice/plan.h>
+#include <sluice/ring.h>
+
+/* How the link knows that a module-frame is whole, and that nobody writes what is being read
+ * (stored with the run). */
+enum sl_proof { SL_PROOF_PACKET_COUNT, SL_PROOF_MESSAGE, SL_PROOF_CHECKSUM };
+enum sl_guard { SL_GUARD_ENFORCED = 1 << 0, SL_GUARD_CREDITED = 1 << 1, SL_GUARD_BOUNDED = 1 << 2 };
+
+/* What can be wrong with something that arrives; each is a counter. */
+enum sl_drop {
+	SL_DROP_MALFORMED, /* too short, bad opcode, bad lengths or padding */
+	SL_DROP_ICRC,
+	SL_DROP_QUEUE, /* no such queue pair, or not of that service */
+	SL_DROP_PEER,  /* from an address the queue is not connected to */
+	SL_DROP_KEY,
+	SL_DROP_RANGE,	   /* outside the transfer's blocks, or not where the PSN says */
+	SL_DROP_BROKEN,	   /* middle of a message whose beginning or middle was lost */
+	SL_DROP_LATE,	   /* its slot was given up or is complete and closed */
+	SL_DROP_AHEAD,	   /* its slot is not open yet */
+	SL_DROP_DUPLICATE, /* bytes already received */
+	SL_DROPS,
+};
+
+const char *sl_drop_name(enum sl_drop drop);
+const char *sl_proof_name(enum sl_proof proof);
+void sl_guard_name(uint32_t guards, char *text, size_t bytes); /* "enforced, credited" */
+
+struct sl_link_counters {
+	_Atomic uint64_t packets, bytes; /* placed */
+	_Atomic uint64_t dropped[SL_DROPS];
+};
+
+/* What a front end does to a packet on purpose (fault injection); SL_FATE_SEND is the honest one.
+ */
+enum sl_fate { SL_FATE_SEND, SL_FATE_DROP, SL_FATE_DUPLICATE, SL_FATE_CORRUPT };
+
+struct sl_link_env {
+	/* receiving side: ring is not NULL */
+	struct sl_ring *ring;
+	unsigned poller; /* this link's index in ring->poller */
+	int wake_fd;	 /* wait() returns when it becomes readable, and drains it */
+	_Atomic uint32_t
+		*asleep; /* wait() sets it while it sleeps, so that others know to write wake_fd */
+	struct sl_link_counters *counters;
+	uint16_t message; /* enum sl_message to plan */
+	uint16_t pmtu;
+	uint16_t crc;
+	/* sending side: may be NULL */
+	enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence, uint32_t packet);
+	void *fate_arg;
+};
+
+/* One write: a message of its own, complete or not with an immediate. Parts are gathered in order.
+ */
+enum sl_write_flags { SL_WRITE_IMM = 1 << 0 };
+struct sl_part {
+	const void *data;
+	uint32_t bytes;
+};
+struct sl_write {
+	uint64_t va, position; /* position: of its end in the stream; may be sent once granted */
+	uint64_t sequence;
+	uint32_t rkey, psn, imm, bytes, flags;
+	struct sl_part part[2];
+};
+
+struct sl_link {
+	const char *name, *doc;
+	size_t state_bytes;
+	const struct sl_option *options;
+	enum sl_proof proof;
+	uint32_t guards;
+	enum sl_region_kind places; /* the kind of region its ring must live in */
+
+	int (*open)(void *state, const struct sl_link_env *env);
+	void (*close)(void *state);
+
+	/* Create the queue for this offer and fill in the answer. */
+	int (*accept)(void *state, const struct sl_offer *offer, struct sl_plan *plan);
+
+	/* Up to budget packets: place, raise events, return credits. How many were handled. */
+	int (*poll)(void *state, unsigned budget);
+
+	/* Sleep until poll (or, sending, post) may have something to do, or timeout_us have passed.
+	 */
+	int (*wait)(void *state, uint32_t timeout_us);
+
+	/* Control thread: connections and other slow things. NULL when there are none. */
+	int (*serve)(void *state);
+
+	/* Control thread: the source says that everything below position has been sent. Heals
+	 * credits after a burst of loss. */
+	void (*reported)(void *state, uint16_t transfer, uint64_t position);
+
+	/* Nothing more is accepted on this transfer. */
+	void (*drop)(void *state, uint16_t transfer);
+
+	/* Bind what must be bound, and say where packets will come from. Fills source, credit_* and
+	 * capabilities. */
+	int (*offer)(void *state, struct sl_offer *offer);
+	int (*connect)(void *state, const struct sl_plan *plan);
+
+	/* How many of the n writes were sent, in order; 0 when credit or the socket has no room
+	 * now. -EPIPE: the peer is gone. */
+	int (*post)(void *state, uint16_t transfer, const struct sl_write *write, size_t n);
+
+	/* Sources of writes that end at or below the returned position may be reused. */
+	uint64_t (*reap)(void *state, uint16_t transfer);
+};
+
+#endif

@@ -1,0 +1,94 @@
+/* option.h - the options of an add-on or a section, as data.
+ *
+ * Model:     one table of rows per struct; a row names a field of that struct. The same table
+ *            drives the YAML file, the command line, --help, `sluice list` and the error messages,
+ *            so that an option exists in one place. Numbers may end in k, M, G (powers of 1000)
+ *            or Ki, Mi, Gi (powers of 1024); whole numbers may be written 0x hexadecimal.
+ * Threads:   tables are const; filling a struct happens before any thread starts.
+ * Ownership: strings are copied into char arrays of the struct; nothing to free. */
+#ifndef SLUICE_OPTION_H
+#define SLUICE_OPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum sl_option_type {
+	SL_OPTION_U32,
+	SL_OPTION_U64,
+	SL_OPTION_F64,
+	SL_OPTION_BOOL,
+	SL_OPTION_STRING, /* char[] */
+	SL_OPTION_CHOICE, /* uint32_t, index into choices */
+};
+
+struct sl_option {
+	const char *name;
+	enum sl_option_type type;
+	size_t offset, size;
+	const char *def;  /* as one would write it in the file */
+	double min, max;  /* numbers only; u64 is exact up to 2^53, which no option here exceeds */
+	const char *unit; /* "" when it has none */
+	const char *doc;  /* one line */
+	const char *choices; /* "a|b|c", choices only */
+};
+
+#define SL_OPTION_FIELD(S, f) offsetof(S, f), sizeof(((S *)0)->f)
+
+#define SL_U32(S, f, def, min, max, unit, doc)                                            \
+	{                                                                                 \
+#f, SL_OPTION_U32, SL_OPTION_FIELD(S, f), #def, min, max, unit, doc, NULL \
+	}
+#define SL_U64(S, f, def, min, max, unit, doc)                                            \
+	{                                                                                 \
+#f, SL_OPTION_U64, SL_OPTION_FIELD(S, f), #def, min, max, unit, doc, NULL \
+	}
+#define SL_F64(S, f, def, min, max, unit, doc)                                            \
+	{                                                                                 \
+#f, SL_OPTION_F64, SL_OPTION_FIELD(S, f), #def, min, max, unit, doc, NULL \
+	}
+#define SL_BOOL(S, f, def, doc)                                                      \
+	{                                                                            \
+#f, SL_OPTION_BOOL, SL_OPTION_FIELD(S, f), #def, 0, 1, "", doc, NULL \
+	}
+/* def is a string literal here; in SL_CHOICE it is the bare word of the choice. */
+#define SL_STRING(S, f, def, doc)                                                     \
+	{                                                                             \
+#f, SL_OPTION_STRING, SL_OPTION_FIELD(S, f), def, 0, 0, "", doc, NULL \
+	}
+#define SL_CHOICE(S, f, def, choices, doc)                                                \
+	{                                                                                 \
+#f, SL_OPTION_CHOICE, SL_OPTION_FIELD(S, f), #def, 0, 0, "", doc, choices \
+	}
+#define SL_OPTION_END                                                    \
+	{                                                                \
+		NULL, SL_OPTION_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL \
+	}
+
+/* A table together with the struct that it fills. Sections often have two: what all kinds share,
+ * and the kind's own. */
+struct sl_option_set {
+	const struct sl_option *options;
+	void *base;
+};
+
+/* Write every default of the table into base. A default that does not parse is a programming error
+ * and aborts. */
+void sl_options_defaults(const struct sl_option *options, void *base);
+
+/* Set one option from text. On error returns -EINVAL (not that type), -ERANGE (outside min..max, or
+ * a string that is too long) and leaves in `why` what would have been right, e.g. "takes 1..64
+ * slots". */
+int sl_option_set(const struct sl_option *option, void *base, const char *text, char *why,
+		  size_t why_bytes);
+
+/* The row of that name, or NULL. */
+const struct sl_option *sl_option_find(const struct sl_option *options, const char *name);
+
+/* The value as one would write it in the file. */
+void sl_option_print(const struct sl_option *option, const void *base, char *text, size_t bytes);
+
+/* "1..64 slots", "true or false", "udp or shm": what the option takes, for errors and help. */
+void sl_option_takes(const struct sl_option *option, char *text, size_t bytes);
+
+#endif

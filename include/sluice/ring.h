@@ -1,0 +1,144 @@
+/* ring.h - slots that a front end fills and the pipeline drains, and the cells where their events
+ * appear.
+ *
+ * Model:     N slots; sequence k lives in slot k % N, one page-aligned block (pixels, then record)
+ *            per module.
+ *
+ *              FREE --open--> OPEN@k --close--> CLOSED@k --release--> FREE --open--> OPEN@k+N ...
+ *
+ *            Slots open strictly in sequence order. While OPEN@k the link may place bytes of
+ *            sequence k and of no other; while CLOSED@k nobody writes and the readers own it. An
+ *            event is state, not a message: cell[slot][module] says which sequence is proven
+ *            complete there; nothing can be full, nothing is lost in between.
+ * Threads:   link threads (pollers): enter, may_place, progress, reach, turn_away, raise, leave.
+ *            One assembler thread: open, event, close, quiet, release. Each cell has one writer,
+ *            the poller of its module. A slot may be closed while a poller is inside it (giving up
+ *            on a late module): pollers bracket each poll with enter/leave, and the slot is handed
+ *            on only when every poller has left the section it was in ("quiet").
+ * Ownership: the region holds pixels and records only. States, cells and lanes are private memory
+ *            no peer can write.
+ * Cost:      wait-free; no allocation or system call after init, except waking a sleeping
+ *            assembler. */
+#ifndef SLUICE_RING_H
+#define SLUICE_RING_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sluice/record.h>
+#include <sluice/region.h>
+
+struct sl_bell;
+
+enum { SL_POLLERS = 8 };
+enum sl_slot_state { SL_SLOT_FREE, SL_SLOT_OPEN, SL_SLOT_CLOSED };
+
+struct sl_slot {
+	_Atomic uint64_t state; /* sequence << 2 | enum sl_slot_state */
+};
+
+struct sl_cell {		/* one per slot and module */
+	_Atomic uint64_t event; /* sequence + 1 that is proven complete; released by raise, acquired
+				   by event */
+	_Atomic uint64_t event_ns;    /* when; written before event */
+	_Atomic uint64_t progress;    /* (sequence + 1) << 24 | packets placed so far */
+	_Atomic uint64_t turned_away; /* sequence + 1 of the last module-frame that found this slot
+					 not open yet */
+};
+
+struct sl_lane { /* one per module */
+	alignas(64) _Atomic uint64_t
+		reached; /* 1 + the highest sequence of which anything arrived */
+};
+
+struct sl_poller {
+	alignas(64) _Atomic uint64_t epoch; /* odd while inside a poll */
+};
+
+struct sl_ring {
+	struct sl_region *region;
+	struct sl_bell *bell; /* rung on events; the assembler sleeps on it */
+	uint32_t slots, modules;
+	uint64_t pixel_bytes;  /* of one module */
+	uint64_t block_bytes;  /* pixels and record */
+	uint64_t block_stride; /* page-aligned block */
+	uint64_t slot_stride;  /* never a power of two: slots must not fall onto the same cache sets
+				*/
+	struct sl_slot *slot;
+	struct sl_cell *cell; /* [slots][modules] */
+	struct sl_lane *lane; /* [modules] */
+	struct sl_poller poller[SL_POLLERS];
+	_Atomic uint64_t opened; /* sequences below it have had their slot opened */
+};
+
+/* How many bytes of region a ring of this shape needs. */
+uint64_t sl_ring_region_bytes(uint32_t slots, uint32_t modules, uint64_t pixel_bytes);
+
+/* No slot is open yet. The region and the bell stay the caller's. */
+int sl_ring_init(struct sl_ring *ring, struct sl_region *region, struct sl_bell *bell,
+		 uint32_t slots, uint32_t modules, uint64_t pixel_bytes);
+void sl_ring_fini(struct sl_ring *ring);
+
+static inline uint64_t sl_ring_block_at(const struct sl_ring *ring, uint64_t sequence,
+					uint32_t module)
+{
+	return sequence % ring->slots * ring->slot_stride + module * ring->block_stride;
+}
+
+static inline uint8_t *sl_ring_block(const struct sl_ring *ring, uint64_t sequence, uint32_t module)
+{
+	return (uint8_t *)ring->region->base + sl_ring_block_at(ring, sequence, module);
+}
+
+static inline struct sl_cell *sl_ring_cell(const struct sl_ring *ring, uint64_t sequence,
+					   uint32_t module)
+{
+	return &ring->cell[sequence % ring->slots * ring->modules + module];
+}
+
+/* ---- link threads ---- */
+
+void sl_ring_enter(struct sl_ring *ring, unsigned poller);
+void sl_ring_leave(struct sl_ring *ring, unsigned poller);
+
+enum sl_ring_place { SL_PLACE_OK, SL_PLACE_LATE, SL_PLACE_AHEAD };
+
+/* May bytes of sequence be placed now? Valid until sl_ring_leave(). */
+enum sl_ring_place sl_ring_may_place(const struct sl_ring *ring, uint64_t sequence);
+void sl_ring_progress(struct sl_ring *ring, uint64_t sequence, uint32_t module, uint32_t packets);
+void sl_ring_reach(struct sl_ring *ring, uint64_t sequence, uint32_t module);
+void sl_ring_turn_away(struct sl_ring *ring, uint64_t sequence, uint32_t module);
+
+/* The module-frame is proven complete: everything written to its block so far is visible to who
+ * sees the event. */
+void sl_ring_raise(struct sl_ring *ring, uint64_t sequence, uint32_t module, uint64_t now_ns);
+
+/* ---- the assembler's thread ---- */
+
+/* Open slots, in order, as long as the next one is free and its sequence is below limit. Returns
+ * how many. */
+unsigned sl_ring_open(struct sl_ring *ring, uint64_t limit);
+
+/* True, with the time of the event, when sequence of module is proven complete. */
+bool sl_ring_event(const struct sl_ring *ring, uint64_t sequence, uint32_t module,
+		   uint64_t *event_ns);
+
+struct sl_grace { /* what pollers were doing when a slot was closed */
+	uint64_t epoch[SL_POLLERS];
+};
+
+/* From now on nothing more is placed, except by pollers still inside; wait for sl_ring_quiet()
+ * before reading. A slot whose modules are all complete has no writers and needs no wait. */
+void sl_ring_close(struct sl_ring *ring, uint64_t sequence, struct sl_grace *grace);
+bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_grace *grace);
+
+/* CLOSED@sequence -> FREE. Any thread that owns the slot. */
+void sl_ring_release(struct sl_ring *ring, uint64_t sequence);
+
+uint32_t sl_ring_packets(const struct sl_ring *ring, uint64_t sequence, uint32_t module);
+bool sl_ring_was_turned_away(const struct sl_ring *ring, uint64_t sequence, uint32_t module);
+uint64_t sl_ring_reached(const struct sl_ring *ring, uint32_t module);
+
+#endif

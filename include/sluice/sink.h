@@ -1,0 +1,50 @@
+/* sink.h - where frames end: files, streams, checks. Each is one `struct sl_sink`.
+ *
+ * Model:     put() is called for the frames the sink wants, in sequence order. A kept frame that
+ *            every sink accepted is pending; it becomes stored when the sinks' close() says that
+ *            what they accepted is safe. A put() that fails makes its frame unwritten; the sink
+ *            logs the first failure, goes on refusing, and still closes what it has properly.
+ * Threads:   open, put and close on one thread that may allocate, lock and block: never a data
+ *            thread.
+ * Ownership: the frame is the sink's to read until put() returns. */
+#ifndef SLUICE_SINK_H
+#define SLUICE_SINK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sluice/env.h>
+#include <sluice/frame.h>
+#include <sluice/option.h>
+#include <sluice/outcome.h>
+
+enum sl_wants {
+	SL_WANT_KEPT = 1 << 0,
+	SL_WANT_REJECTED = 1 << 1, /* vetoed and dark frames */
+	SL_WANT_BROKEN = 1 << 2,   /* incomplete, lost, ...: views say what is there */
+	SL_WANT_RAW = 1 << 3,	   /* raw pixels: the pipeline adds a result named "raw" */
+};
+
+/* One figure for the summary; `failed` marks one that must make the run fail when it is not zero.
+ */
+typedef void sl_sink_figure(void *arg, const char *name, uint64_t value, int failed);
+
+struct sl_sink {
+	const char *name, *doc;
+	size_t state_bytes;
+	const struct sl_option *options;
+	uint32_t wants;
+
+	int (*open)(void *state, const struct sl_env *env);
+	int (*put)(void *state, struct sl_frame *frame);
+
+	/* 0: everything accepted is safe. `ledger` counts it as pending still; NULL when the run
+	 * never began: then nothing is left behind. Called even when open() failed. */
+	int (*close)(void *state, const struct sl_ledger *ledger);
+
+	/* Where the result is, for the user ("" or NULL: nowhere), and its figures. */
+	const char *(*where)(const void *state);
+	void (*figures)(const void *state, sl_sink_figure *figure, void *arg);
+};
+
+#endif

@@ -1,0 +1,50 @@
+/* unit.h - where stages run: CPU here, accelerators later. Each is one `struct sl_unit`.
+ *
+ * Model:     batches go in with submit() and come back, in order, with reap(). A unit makes no
+ *            threads: the pipeline gives it workers, each of which calls work() until the run ends.
+ * Threads:   submit and reap on one thread (the dispatcher); work(w) on worker w. None may
+ *            allocate, lock or log.
+ * Ownership: a batch is the unit's between submit and reap. */
+#ifndef SLUICE_UNIT_H
+#define SLUICE_UNIT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sluice/stage.h>
+
+enum { SL_CHAIN_STAGES = 16, SL_CHAIN_RAW = -1, SL_CHAIN_NONE = -2 };
+
+struct sl_bell;
+
+struct sl_chain_stage {
+	const struct sl_stage *ops;
+	void *state;
+	int input;  /* SL_CHAIN_RAW, or an index into sl_frame.result */
+	int output; /* SL_CHAIN_NONE, or an index into sl_frame.result */
+	struct sl_shape in, out;
+};
+
+struct sl_chain {
+	struct sl_chain_stage stage[SL_CHAIN_STAGES];
+	unsigned stages;
+	const struct sl_geometry *geometry;
+	uint32_t batch_frames; /* most frames in a batch */
+};
+
+struct sl_unit {
+	const char *name, *doc;
+	size_t state_bytes;
+	const struct sl_option *options;
+
+	/* *workers: how many threads are to call work(). `done` is rung when reap() has something;
+	 * `todo` wakes workers. */
+	int (*open)(void *state, const struct sl_chain *chain, struct sl_bell *todo,
+		    struct sl_bell *done, unsigned *workers);
+	void (*close)(void *state);
+	int (*submit)(void *state, struct sl_batch *batch); /* 0 or -EAGAIN */
+	int (*reap)(void *state, struct sl_batch **batch);  /* 1 or 0 */
+	int (*work)(void *state, unsigned worker);	    /* 1: did something, 0: idle */
+};
+
+#endif
