@@ -1,0 +1,67 @@
+/* config.h - an experiment file as a tree that remembers its lines. The one place with <yaml.h> is
+ * config.c.
+ *
+ * Model:     maps, lists and scalars; every node knows file, line and path ("link.listen",
+ *            "stages[1].veto.threshold"), so that an error can name them. Overrides ("--set
+ *            path=value") edit the tree before anyone reads it. Sections are read with option
+ *            tables (sluice/option.h): a key that no table has is an error that lists what is
+ *            allowed. A key without a value ("veto:") is a scalar: as a section it stands for
+ *            all defaults, as an option it is an error.
+ * Threads:   one.
+ * Ownership: the config owns all nodes; strings stay valid until sl_config_close().
+ * Errors:    logged here, with file and line; callers only pass on the code. */
+#ifndef SL_BASE_CONFIG_H
+#define SL_BASE_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <sluice/option.h>
+
+enum sl_node_kind { SL_NODE_SCALAR, SL_NODE_MAP, SL_NODE_LIST };
+
+struct sl_node {
+	enum sl_node_kind kind;
+	const char *key;  /* in a map; NULL otherwise */
+	const char *text; /* scalar */
+	char *path;
+	unsigned line; /* 0: from the command line */
+	struct sl_node *child, *next, *parent;
+	bool read; /* somebody asked for it: what nobody asked for is an unknown key */
+};
+
+struct sl_config {
+	char *file;
+	struct sl_node *root; /* always a map */
+	char *source;	      /* the text as read */
+};
+
+/* Parse a file, or text (file is then only a name for messages). -ENOENT, -EINVAL (malformed:
+ * logged with line and column; also duplicate keys, anchors/aliases, more than one document, a root
+ * that is not a map, and nesting deeper than 16). */
+int sl_config_open(const char *path, struct sl_config **config);
+int sl_config_parse(const char *file, const char *text, size_t bytes, struct sl_config **config);
+void sl_config_close(struct sl_config *config);
+
+/* "path.to.key=value"; creates missing maps on the way; list items as stages[0].x or by the name of
+ * a one-key item: stages.veto.x. */
+int sl_config_override(struct sl_config *config, const char *assignment);
+
+/* The child of a map, or NULL. Marks it as read. */
+struct sl_node *sl_node_get(struct sl_node *map, const char *key);
+
+/* Fill structs from a map: defaults first, then what is there. `section` may be NULL: only
+ * defaults. Keys in `also` (NULL-terminated, may be NULL) are known but not options. Unknown keys,
+ * wrong types and values out of range are logged with file, line, and what is allowed; all of them
+ * are reported, then -EINVAL. */
+int sl_config_fill(const struct sl_config *config, struct sl_node *section,
+		   const struct sl_option_set *sets, size_t n_sets, const char *const *also);
+
+/* An error at a node: "file:line: path: message". */
+void sl_config_error(const struct sl_config *config, const struct sl_node *node, const char *format,
+		     ...) __attribute__((format(printf, 3, 4)));
+
+/* The tree as YAML text again, overrides applied (malloc'ed): stored with the run. */
+char *sl_config_text(const struct sl_config *config);
+
+#endif

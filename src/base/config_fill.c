@@ -1,0 +1,221 @@
+/* config_fill.c - from a section of the tree to structs, by option tables; and what to say when it
+ * does not fit. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "base/config_node.h"
+#include "base/log.h"
+
+/* The names that a section may have. */
+struct names {
+	const struct sl_option_set *sets;
+	size_t n_sets;
+	const char *const *also;
+};
+
+void sl_config_error(const struct sl_config *config, const struct sl_node *node, const char *format,
+		     ...)
+{
+	char message[3072];
+	const char *path = node && node->path ? node->path : "";
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
+	if (!node)
+		sl_error("%s: %s", config->file, message);
+	else if (!node->line)
+		sl_error("--set %s: %s", path, message);
+	else
+		sl_error("%s:%u: %s%s%s", config->file, node->line, path, *path ? ": " : "",
+			 message);
+}
+
+/* Every name that is known here, in the order of the tables, one per call. NULL: no more. */
+static const char *name_at(const struct names *names, size_t index)
+{
+	for (size_t s = 0; s < names->n_sets; s++)
+		for (const struct sl_option *o = names->sets[s].options; o->name; o++)
+			if (!index--)
+				return o->name;
+	for (const char *const *also = names->also; also && *also; also++)
+		if (!index--)
+			return *also;
+	return NULL;
+}
+
+static size_t min3(size_t a, size_t b, size_t c)
+{
+	size_t ab = a < b ? a : b;
+
+	return ab < c ? ab : c;
+}
+
+/* How many letters to insert, delete or replace to get from one name to the other (Levenshtein). */
+static size_t edit_distance(const char *a, const char *b)
+{
+	size_t row[SL_CONFIG_KEY_BYTES + 1], n = strlen(b), diagonal, above;
+
+	if (n > SL_CONFIG_KEY_BYTES)
+		return SIZE_MAX;
+	for (size_t j = 0; j <= n; j++)
+		row[j] = j;
+	for (size_t i = 1; a[i - 1]; i++) {
+		diagonal = row[0];
+		row[0] = i;
+		for (size_t j = 1; j <= n; j++) {
+			above = row[j];
+			row[j] = min3(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+			diagonal = above;
+		}
+	}
+	return row[n];
+}
+
+/* The known name that the user probably meant, or NULL. */
+static const char *closest(const struct names *names, const char *key)
+{
+	size_t best = strlen(key) / 3 + 2, distance; /* short names may be off by one letter */
+	const char *name, *guess = NULL;
+
+	best = best > 4 ? 4 : best;
+	for (size_t i = 0; (name = name_at(names, i)); i++) {
+		distance = edit_distance(key, name);
+		if (distance < best && distance < strlen(name)) {
+			best = distance;
+			guess = name;
+		}
+	}
+	return guess;
+}
+
+static void unknown_key(const struct sl_config *config, const struct sl_node *node,
+			const struct names *names)
+{
+	const char *name, *guess = closest(names, node->key);
+	char known[2048] = "nothing";
+	size_t used = 0;
+
+	for (size_t i = 0; (name = name_at(names, i)) && used < sizeof(known); i++)
+		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
+					 name);
+	if (guess)
+		sl_config_error(config, node, "unknown key; did you mean '%s'? known here: %s",
+				guess, known);
+	else
+		sl_config_error(config, node, "unknown key; known here: %s", known);
+}
+
+static bool is_also(const char *const *also, const char *key)
+{
+	for (; also && *also; also++)
+		if (!strcmp(*also, key))
+			return true;
+	return false;
+}
+
+/* What is wrong with a text that an option refused. */
+static const char *verdict(const struct sl_option *option, int err)
+{
+	if (err == -ERANGE)
+		return option->type == SL_OPTION_STRING ? "is too long" : "is out of range";
+	switch (option->type) {
+	case SL_OPTION_U32:
+	case SL_OPTION_U64:
+		return "is not a whole number";
+	case SL_OPTION_F64:
+		return "is not a number";
+	default:
+		return "is not one of its values";
+	}
+}
+
+/* A text for a message: on one line, and of a long one the beginning. */
+static void excerpt(const char *text, char *out, size_t bytes)
+{
+	static const char more[] = "...";
+	size_t length = strlen(text), room = bytes - sizeof(more);
+
+	if (length > room) {
+		length = room;
+		while (length && ((unsigned char)text[length] & 0xc0) == 0x80)
+			length--; /* not within a character of several bytes */
+	}
+	for (size_t i = 0; i < length; i++)
+		out[i] = (unsigned char)text[i] < 0x20 ? ' ' : text[i];
+	strcpy(out + length, text[length] ? more : "");
+}
+
+static int fill_one(const struct sl_config *config, const struct sl_node *node,
+		    const struct sl_option *option, void *base)
+{
+	char why[256], text[48];
+	int err;
+
+	sl_option_takes(option, why, sizeof(why));
+	if (sl_node_is_null(node)) {
+		sl_config_error(config, node, "has no value; takes %s", why);
+		return -EINVAL;
+	}
+	if (node->kind != SL_NODE_SCALAR) {
+		sl_config_error(config, node, "is a %s; takes %s",
+				node->kind == SL_NODE_MAP ? "map" : "list", why);
+		return -EINVAL;
+	}
+	err = sl_option_set(option, base, node->text, why, sizeof(why));
+	if (!err)
+		return 0;
+	excerpt(node->text, text, sizeof(text));
+	if (err == -ERANGE && option->type != SL_OPTION_STRING)
+		sl_config_error(config, node, "%s %s; %s", text, verdict(option, err), why);
+	else
+		sl_config_error(config, node, "'%s' %s; %s", text, verdict(option, err), why);
+	return -EINVAL;
+}
+
+static int fill_key(const struct sl_config *config, struct sl_node *node, const struct names *names)
+{
+	const struct sl_option *option;
+
+	for (size_t s = 0; s < names->n_sets; s++) {
+		option = sl_option_find(names->sets[s].options, node->key);
+		if (!option)
+			continue;
+		node->read = true;
+		return fill_one(config, node, option, names->sets[s].base);
+	}
+	if (is_also(names->also, node->key) || node->read) {
+		node->read = true;
+		return 0;
+	}
+	unknown_key(config, node, names);
+	return -EINVAL;
+}
+
+int sl_config_fill(const struct sl_config *config, struct sl_node *section,
+		   const struct sl_option_set *sets, size_t n_sets, const char *const *also)
+{
+	const struct names names = {sets, n_sets, also};
+	int err = 0;
+
+	for (size_t s = 0; s < n_sets; s++)
+		sl_options_defaults(sets[s].options, sets[s].base);
+	if (!section)
+		return 0;
+	section->read = true;
+	if (sl_node_is_null(section)) /* "veto:" alone asks for the defaults */
+		return 0;
+	if (section->kind != SL_NODE_MAP) {
+		sl_config_error(config, section, "is a %s; takes a map of options",
+				section->kind == SL_NODE_LIST ? "list" : "single value");
+		return -EINVAL;
+	}
+	for (struct sl_node *node = section->child; node; node = node->next)
+		if (fill_key(config, node, &names))
+			err = -EINVAL;
+	return err;
+}

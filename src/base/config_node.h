@@ -1,0 +1,52 @@
+/* config_node.h - how the config_*.c files see the tree that config.h shows.
+ *
+ * Model:     a config sits in a tree, which owns every node and string in blocks that are freed
+ *            together; nothing is freed singly, so a replaced text stays valid.
+ * Threads:   one. */
+#ifndef SL_BASE_CONFIG_NODE_H
+#define SL_BASE_CONFIG_NODE_H
+
+#include "base/config.h"
+
+enum {
+	SL_CONFIG_DEPTH = 16,	   /* maps and lists within each other, the root included */
+	SL_CONFIG_NODES = 10000,   /* in one file: keeps paths and look-ups small */
+	SL_CONFIG_KEY_BYTES = 128, /* libyaml wants a key and its colon within 1024 characters */
+	SL_CONFIG_FILE_BYTES = 1 << 20 /* an experiment file that is larger is something else */
+};
+
+struct sl_block;
+
+struct sl_tree {
+	struct sl_config config;
+	struct sl_block *blocks;
+	unsigned nodes;
+};
+
+/* The tree that a config sits in. */
+static inline struct sl_tree *sl_tree_of(struct sl_config *config)
+{
+	return (struct sl_tree *)config; /* its first member */
+}
+
+/* Memory until sl_config_close(); NULL when there is none. */
+void *sl_tree_alloc(struct sl_tree *tree, size_t bytes);
+char *sl_tree_text(struct sl_tree *tree, const char *text, size_t bytes);
+
+/* A new node at the end of `parent` (NULL: the root), with its path. `key` NULL: a list item. */
+int sl_node_add(struct sl_tree *tree, struct sl_node *parent, const char *key,
+		enum sl_node_kind kind, unsigned line, struct sl_node **node);
+
+/* The child of that key without marking it as read. */
+struct sl_node *sl_node_child(const struct sl_node *map, const char *key);
+
+/* "~", "null" or nothing, unquoted, are no value. They keep their spelling in `text`, and are told
+ * from the same text in quotes by address: sl_null_text() gives that address, or NULL when the text
+ * is none of these. */
+const char *sl_null_text(const char *text, size_t bytes);
+bool sl_node_is_null(const struct sl_node *node);
+
+/* Decode one character: its bytes (1..4), or 0 when this is not valid UTF-8. */
+size_t sl_utf8_decode(const char *text, unsigned *code);
+
+#endif

@@ -1,0 +1,150 @@
+/* config_text.c - the tree as YAML again, so that it parses back to the same tree. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config_node.h"
+
+static const char alnum[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+size_t sl_utf8_decode(const char *text, unsigned *code)
+{
+	static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
+	const unsigned char *t = (const unsigned char *)text;
+	size_t bytes = t[0] < 0x80 ? 1 : t[0] < 0xc0 ? 0 : t[0] < 0xe0 ? 2 : t[0] < 0xf0 ? 3 : 4;
+	unsigned value;
+
+	if (bytes < 2) {
+		*code = t[0];
+		return bytes;
+	}
+	if (t[0] >= 0xf8)
+		return 0;
+	value = t[0] & (0x7fu >> bytes);
+	for (size_t i = 1; i < bytes; i++) {
+		if ((t[i] & 0xc0) != 0x80)
+			return 0;
+		value = value << 6 | (t[i] & 0x3f);
+	}
+	/* Longer than needed, a surrogate, or beyond Unicode. */
+	if (value < least[bytes] || (value >= 0xd800 && value < 0xe000) || value > 0x10ffff)
+		return 0;
+	*code = value;
+	return bytes;
+}
+
+/* Words, numbers and paths need no quotes; for all else quotes are the safe choice. */
+static bool is_plain(const char *text)
+{
+	bool number = text[0] == '-' && text[1] >= '0' && text[1] <= '9';
+
+	if (!*text || !(number || strchr(alnum, *text) || *text == '_' || *text == '/'))
+		return false;
+	text++;
+	text += strspn(text, alnum);
+	while (*text && strchr("_./-+", *text)) {
+		text++;
+		text += strspn(text, alnum);
+	}
+	return !*text;
+}
+
+/* Characters that YAML lets stand in quotes and folds or strips nowhere. */
+static bool is_literal(unsigned code)
+{
+	return (code >= 0x20 && code < 0x7f) || (code > 0xa0 && code < 0x2000) ||
+	       (code >= 0x3000 && code < 0xd800);
+}
+
+static void put_quoted(FILE *out, const char *text)
+{
+	unsigned code;
+	size_t n;
+
+	putc('"', out);
+	for (; *text; text += n) {
+		n = sl_utf8_decode(text, &code);
+		if (!n)
+			n = 1; /* cannot be: both ways in check it */
+		else if (code == '"' || code == '\\')
+			fprintf(out, "\\%c", (int)code);
+		else if (code == '\n')
+			fputs("\\n", out);
+		else if (code == '\t')
+			fputs("\\t", out);
+		else if (is_literal(code))
+			fwrite(text, 1, n, out);
+		else
+			fprintf(out, code > 0xffff ? "\\U%08X" : "\\u%04X", code);
+	}
+	putc('"', out);
+}
+
+static void put_text(FILE *out, const char *text)
+{
+	if (is_plain(text))
+		fputs(text, out);
+	else
+		put_quoted(out, text);
+}
+
+static void put_children(FILE *out, const struct sl_node *node, int indent, bool inline_first);
+
+/* What follows "key:" or "-". */
+static void put_value(FILE *out, const struct sl_node *node, int indent)
+{
+	bool in_list = node->parent && node->parent->kind == SL_NODE_LIST;
+
+	if (sl_node_is_null(node)) {
+		fprintf(out, "%s%s\n", *node->text ? " " : "", node->text);
+	} else if (node->kind == SL_NODE_SCALAR) {
+		putc(' ', out);
+		/* Unquoted, these would be no value. */
+		if (sl_null_text(node->text, strlen(node->text)))
+			put_quoted(out, node->text);
+		else
+			put_text(out, node->text);
+		putc('\n', out);
+	} else if (!node->child) {
+		fputs(node->kind == SL_NODE_MAP ? " {}\n" : " []\n", out);
+	} else {
+		putc(in_list ? ' ' : '\n', out);
+		put_children(out, node, indent + 2, in_list);
+	}
+}
+
+/* `inline_first`: the first child goes behind the dash of the item that it is in. */
+static void put_children(FILE *out, const struct sl_node *node, int indent, bool inline_first)
+{
+	for (const struct sl_node *child = node->child; child; child = child->next) {
+		fprintf(out, "%*s", inline_first && child == node->child ? 0 : indent, "");
+		if (node->kind == SL_NODE_LIST) {
+			putc('-', out);
+		} else {
+			put_text(out, child->key);
+			putc(':', out);
+		}
+		put_value(out, child, indent);
+	}
+}
+
+char *sl_config_text(const struct sl_config *config)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+	bool failed;
+
+	if (!out)
+		return NULL;
+	if (config->root->child)
+		put_children(out, config->root, 0, false);
+	else
+		fputs("{}\n", out);
+	failed = ferror(out);
+	if (fclose(out) || failed) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
