@@ -1,0 +1,220 @@
+/* ring.c - slot states, event cells, and the grace period between giving up a slot and reading
+ * it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sluice/ring.h>
+
+#include "base/bell.h"
+
+enum { STATE_BITS = 2, PROGRESS_BITS = 24 };
+
+static uint64_t word(uint64_t sequence, enum sl_slot_state state)
+{
+	return sequence << STATE_BITS | state;
+}
+
+static uint64_t block_stride(uint64_t pixel_bytes)
+{
+	uint64_t page = (uint64_t)getpagesize();
+
+	return (pixel_bytes + SL_RECORD_BYTES + page - 1) / page * page;
+}
+
+static uint64_t slot_stride(uint32_t modules, uint64_t pixel_bytes)
+{
+	uint64_t stride = modules * block_stride(pixel_bytes);
+
+	/* A power of two would put the same pixel of every slot into the same cache set. */
+	if ((stride & (stride - 1)) == 0)
+		stride += (uint64_t)getpagesize();
+	return stride;
+}
+
+uint64_t sl_ring_region_bytes(uint32_t slots, uint32_t modules, uint64_t pixel_bytes)
+{
+	return slots * slot_stride(modules, pixel_bytes);
+}
+
+int sl_ring_init(struct sl_ring *ring, struct sl_region *region, struct sl_bell *bell,
+		 uint32_t slots, uint32_t modules, uint64_t pixel_bytes)
+{
+	if (slots < 2 || !modules || !pixel_bytes)
+		return -EINVAL;
+	if (region->bytes < sl_ring_region_bytes(slots, modules, pixel_bytes))
+		return -ENOSPC;
+
+	memset(ring, 0, sizeof(*ring));
+	ring->region = region;
+	ring->bell = bell;
+	ring->slots = slots;
+	ring->modules = modules;
+	ring->pixel_bytes = pixel_bytes;
+	ring->block_bytes = pixel_bytes + SL_RECORD_BYTES;
+	ring->block_stride = block_stride(pixel_bytes);
+	ring->slot_stride = slot_stride(modules, pixel_bytes);
+
+	ring->slot = calloc(slots, sizeof(*ring->slot));
+	ring->cell = calloc((size_t)slots * modules, sizeof(*ring->cell));
+	ring->lane = aligned_alloc(alignof(struct sl_lane), modules * sizeof(*ring->lane));
+	if (!ring->slot || !ring->cell || !ring->lane) {
+		sl_ring_fini(ring);
+		return -ENOMEM;
+	}
+	memset(ring->lane, 0, modules * sizeof(*ring->lane));
+	return 0;
+}
+
+void sl_ring_fini(struct sl_ring *ring)
+{
+	free(ring->slot);
+	free(ring->cell);
+	free(ring->lane);
+	ring->slot = NULL;
+	ring->cell = NULL;
+	ring->lane = NULL;
+}
+
+void sl_ring_enter(struct sl_ring *ring, unsigned poller)
+{
+	/* Odd epoch, then slot states: pairs with close (state, then epoch). One of the two sees
+	 * the other's store, so either this poller finds the slot closed or the assembler finds
+	 * this poller inside. A read-modify-write on each side rather than a fence, because
+	 * ThreadSanitizer does not model fences. */
+	atomic_fetch_add_explicit(&ring->poller[poller].epoch, 1, memory_order_seq_cst);
+}
+
+void sl_ring_leave(struct sl_ring *ring, unsigned poller)
+{
+	/* Release: everything placed in this section is visible to who sees it ended (quiet). */
+	atomic_fetch_add_explicit(&ring->poller[poller].epoch, 1, memory_order_release);
+}
+
+enum sl_ring_place sl_ring_may_place(const struct sl_ring *ring, uint64_t sequence)
+{
+	/* seq_cst with close; acquire with open, whose release hands the slot's memory back from
+	 * its readers. */
+	uint64_t state = atomic_load_explicit(&ring->slot[sequence % ring->slots].state,
+					      memory_order_seq_cst);
+
+	if (state == word(sequence, SL_SLOT_OPEN))
+		return SL_PLACE_OK;
+	return sequence >= atomic_load_explicit(&ring->opened, memory_order_acquire)
+		       ? SL_PLACE_AHEAD
+		       : SL_PLACE_LATE;
+}
+
+void sl_ring_progress(struct sl_ring *ring, uint64_t sequence, uint32_t module, uint32_t packets)
+{
+	/* Relaxed: read only after quiet, which orders it. */
+	atomic_store_explicit(&sl_ring_cell(ring, sequence, module)->progress,
+			      (sequence + 1) << PROGRESS_BITS | packets, memory_order_relaxed);
+}
+
+void sl_ring_reach(struct sl_ring *ring, uint64_t sequence, uint32_t module)
+{
+	_Atomic uint64_t *reached = &ring->lane[module].reached;
+
+	/* One writer per lane, so a plain compare and store will do. */
+	if (sequence + 1 > atomic_load_explicit(reached, memory_order_relaxed)) {
+		atomic_store_explicit(reached, sequence + 1, memory_order_release);
+		if (ring->bell)
+			sl_bell_ring(ring->bell);
+	}
+}
+
+void sl_ring_turn_away(struct sl_ring *ring, uint64_t sequence, uint32_t module)
+{
+	atomic_store_explicit(&sl_ring_cell(ring, sequence, module)->turned_away, sequence + 1,
+			      memory_order_relaxed);
+}
+
+void sl_ring_raise(struct sl_ring *ring, uint64_t sequence, uint32_t module, uint64_t now_ns)
+{
+	struct sl_cell *cell = sl_ring_cell(ring, sequence, module);
+
+	atomic_store_explicit(&cell->event_ns, now_ns, memory_order_relaxed);
+	/* Release: pairs with the acquire in sl_ring_event. */
+	atomic_store_explicit(&cell->event, sequence + 1, memory_order_release);
+	if (ring->bell)
+		sl_bell_ring(ring->bell);
+}
+
+unsigned sl_ring_open(struct sl_ring *ring, uint64_t limit)
+{
+	uint64_t next = atomic_load_explicit(&ring->opened, memory_order_relaxed);
+	unsigned n = 0;
+
+	for (; next < limit; next++, n++) {
+		struct sl_slot *slot = &ring->slot[next % ring->slots];
+		/* Acquire: pairs with the release in sl_ring_release; readers are done with the
+		 * memory. */
+		uint64_t state = atomic_load_explicit(&slot->state, memory_order_acquire);
+
+		if ((state & ((1u << STATE_BITS) - 1)) != SL_SLOT_FREE)
+			break;
+		atomic_store_explicit(&slot->state, word(next, SL_SLOT_OPEN), memory_order_release);
+		/* After the state: a poller that sees the count also sees the slot open. */
+		atomic_store_explicit(&ring->opened, next + 1, memory_order_release);
+	}
+	return n;
+}
+
+bool sl_ring_event(const struct sl_ring *ring, uint64_t sequence, uint32_t module,
+		   uint64_t *event_ns)
+{
+	const struct sl_cell *cell = sl_ring_cell(ring, sequence, module);
+
+	if (atomic_load_explicit(&cell->event, memory_order_acquire) != sequence + 1)
+		return false;
+	*event_ns = atomic_load_explicit(&cell->event_ns, memory_order_relaxed);
+	return true;
+}
+
+void sl_ring_close(struct sl_ring *ring, uint64_t sequence, struct sl_grace *grace)
+{
+	atomic_exchange_explicit(&ring->slot[sequence % ring->slots].state,
+				 word(sequence, SL_SLOT_CLOSED), memory_order_seq_cst);
+	for (unsigned i = 0; i < SL_POLLERS; i++)
+		grace->epoch[i] =
+			atomic_fetch_add_explicit(&ring->poller[i].epoch, 0, memory_order_seq_cst);
+}
+
+bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_grace *grace)
+{
+	for (unsigned i = 0; i < SL_POLLERS; i++)
+		if ((grace->epoch[i] & 1) &&
+		    atomic_load_explicit(&ring->poller[i].epoch, memory_order_acquire) ==
+			    grace->epoch[i])
+			return false;
+	return true;
+}
+
+void sl_ring_release(struct sl_ring *ring, uint64_t sequence)
+{
+	atomic_store_explicit(&ring->slot[sequence % ring->slots].state,
+			      word(sequence, SL_SLOT_FREE), memory_order_release);
+}
+
+uint32_t sl_ring_packets(const struct sl_ring *ring, uint64_t sequence, uint32_t module)
+{
+	uint64_t progress = atomic_load_explicit(&sl_ring_cell(ring, sequence, module)->progress,
+						 memory_order_relaxed);
+
+	if (progress >> PROGRESS_BITS != ((sequence + 1) & (UINT64_MAX >> PROGRESS_BITS)))
+		return 0;
+	return (uint32_t)(progress & ((1u << PROGRESS_BITS) - 1));
+}
+
+bool sl_ring_was_turned_away(const struct sl_ring *ring, uint64_t sequence, uint32_t module)
+{
+	return atomic_load_explicit(&sl_ring_cell(ring, sequence, module)->turned_away,
+				    memory_order_relaxed) == sequence + 1;
+}
+
+uint64_t sl_ring_reached(const struct sl_ring *ring, uint32_t module)
+{
+	return atomic_load_explicit(&ring->lane[module].reached, memory_order_acquire);
+}

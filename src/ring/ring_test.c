@@ -1,0 +1,301 @@
+/* ring_test.c - slots open in order, events belong to one lap, and nobody writes what is being
+ * read. The last cases run a link thread against an assembler thread on one mapping, for
+ * ThreadSanitizer too. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <sluice/ring.h>
+
+#include "base/bell.h"
+
+enum { SLOTS = 4, MODULES = 2, PIXELS = 500 };
+
+struct fixture {
+	struct sl_region region;
+	struct sl_bell bell;
+	struct sl_ring ring;
+};
+
+static struct fixture fixture;
+
+static int setup(void **state)
+{
+	struct fixture *f = &fixture;
+
+	memset(f, 0, sizeof(*f));
+	if (sl_region_open(SL_REGION_HOST, sl_ring_region_bytes(SLOTS, MODULES, PIXELS),
+			   &f->region))
+		return -1;
+	sl_region_poison(&f->region);
+	*state = f;
+	return sl_ring_init(&f->ring, &f->region, &f->bell, SLOTS, MODULES, PIXELS);
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	sl_ring_fini(&f->ring);
+	sl_region_close(&f->region);
+	return 0;
+}
+
+static void shape_is_page_aligned_and_no_power_of_two(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(f->ring.block_bytes, PIXELS + SL_RECORD_BYTES);
+	assert_int_equal(f->ring.block_stride % 4096, 0);
+	assert_true(f->ring.slot_stride & (f->ring.slot_stride - 1));
+	assert_true(f->ring.slot_stride >= MODULES * f->ring.block_stride);
+	assert_true(sl_ring_block(&f->ring, SLOTS - 1, MODULES - 1) + f->ring.block_bytes <=
+		    (uint8_t *)f->region.base + f->region.bytes);
+}
+
+static void a_region_too_small_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct sl_ring ring;
+
+	assert_int_equal(sl_ring_init(&ring, &f->region, NULL, 1000000, MODULES, PIXELS), -ENOSPC);
+	assert_int_equal(sl_ring_init(&ring, &f->region, NULL, 1, MODULES, PIXELS), -EINVAL);
+	assert_int_equal(sl_ring_init(&ring, &f->region, NULL, 2, 0, PIXELS), -EINVAL);
+}
+
+static void nothing_may_be_placed_before_opening(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(sl_ring_may_place(&f->ring, 0), SL_PLACE_AHEAD);
+	assert_int_equal(sl_ring_may_place(&f->ring, 99), SL_PLACE_AHEAD);
+}
+
+static void slots_open_in_order_up_to_the_ring_and_the_limit(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(sl_ring_open(&f->ring, 3), 3);
+	assert_int_equal(sl_ring_may_place(&f->ring, 2), SL_PLACE_OK);
+	assert_int_equal(sl_ring_may_place(&f->ring, 3), SL_PLACE_AHEAD);
+	assert_int_equal(sl_ring_open(&f->ring, UINT64_MAX), SLOTS - 3);
+	assert_int_equal(sl_ring_may_place(&f->ring, SLOTS), SL_PLACE_AHEAD);
+}
+
+static void a_released_slot_opens_for_the_next_lap_only_in_turn(void **state)
+{
+	struct fixture *f = *state;
+	struct sl_grace grace;
+
+	sl_ring_open(&f->ring, UINT64_MAX);
+	sl_ring_close(&f->ring, 1, &grace);
+	sl_ring_release(&f->ring, 1);
+	assert_int_equal(sl_ring_open(&f->ring, UINT64_MAX), 0); /* slot 0 is still in use */
+	sl_ring_close(&f->ring, 0, &grace);
+	sl_ring_release(&f->ring, 0);
+	assert_int_equal(sl_ring_open(&f->ring, UINT64_MAX), 2);
+	assert_int_equal(sl_ring_may_place(&f->ring, SLOTS), SL_PLACE_OK);
+	assert_int_equal(sl_ring_may_place(&f->ring, 0), SL_PLACE_LATE);
+}
+
+static void a_closed_slot_takes_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct sl_grace grace;
+
+	sl_ring_open(&f->ring, UINT64_MAX);
+	sl_ring_close(&f->ring, 2, &grace);
+	assert_int_equal(sl_ring_may_place(&f->ring, 2), SL_PLACE_LATE);
+	assert_int_equal(sl_ring_may_place(&f->ring, 3), SL_PLACE_OK);
+}
+
+static void an_event_belongs_to_one_module_and_one_lap(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t ns = 0;
+
+	sl_ring_open(&f->ring, UINT64_MAX);
+	assert_false(sl_ring_event(&f->ring, 0, 0, &ns));
+	sl_ring_raise(&f->ring, 0, 1, 123);
+	assert_false(sl_ring_event(&f->ring, 0, 0, &ns));
+	assert_true(sl_ring_event(&f->ring, 0, 1, &ns));
+	assert_int_equal(ns, 123);
+	assert_false(sl_ring_event(&f->ring, SLOTS, 1, &ns));
+}
+
+static void an_event_rings_the_bell(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t before = sl_bell_read(&f->bell);
+
+	sl_ring_raise(&f->ring, 0, 0, 1);
+	assert_int_not_equal(sl_bell_read(&f->bell), before);
+}
+
+static void progress_and_turned_away_belong_to_one_lap(void **state)
+{
+	struct fixture *f = *state;
+
+	sl_ring_progress(&f->ring, 3, 1, 17);
+	assert_int_equal(sl_ring_packets(&f->ring, 3, 1), 17);
+	assert_int_equal(sl_ring_packets(&f->ring, 3, 0), 0);
+	assert_int_equal(sl_ring_packets(&f->ring, 3 + SLOTS, 1), 0);
+	sl_ring_turn_away(&f->ring, 6, 0);
+	assert_true(sl_ring_was_turned_away(&f->ring, 6, 0));
+	assert_false(sl_ring_was_turned_away(&f->ring, 2, 0));
+}
+
+static void reached_never_goes_back(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(sl_ring_reached(&f->ring, 0), 0);
+	sl_ring_reach(&f->ring, 9, 0);
+	sl_ring_reach(&f->ring, 4, 0);
+	assert_int_equal(sl_ring_reached(&f->ring, 0), 10);
+	assert_int_equal(sl_ring_reached(&f->ring, 1), 0);
+}
+
+static void closing_waits_for_the_poller_that_is_inside(void **state)
+{
+	struct fixture *f = *state;
+	struct sl_grace grace;
+
+	sl_ring_open(&f->ring, UINT64_MAX);
+	sl_ring_close(&f->ring, 0, &grace);
+	assert_true(sl_ring_quiet(&f->ring, &grace)); /* nobody inside */
+
+	sl_ring_enter(&f->ring, 3);
+	sl_ring_close(&f->ring, 1, &grace);
+	assert_false(sl_ring_quiet(&f->ring, &grace));
+	sl_ring_leave(&f->ring, 3);
+	assert_true(sl_ring_quiet(&f->ring, &grace));
+
+	sl_ring_enter(&f->ring, 3); /* a later section of the same poller does not matter */
+	assert_true(sl_ring_quiet(&f->ring, &grace));
+	sl_ring_leave(&f->ring, 3);
+}
+
+/* ---- two threads ---- */
+
+enum { ENOUGH = 300, MOST_LAPS = 1000000 };
+
+struct race {
+	struct fixture *f;
+	_Atomic int stop, started;
+};
+
+static uint8_t value_of(uint64_t sequence, uint32_t module)
+{
+	return (uint8_t)(sequence * 7 + module * 3 + 1);
+}
+
+/* A front end without manners: tries every sequence around the open window, late and ahead ones
+ * too, and raises the event of two in three. */
+static void *careless_link(void *arg)
+{
+	struct race *race = arg;
+	struct sl_ring *ring = &race->f->ring;
+	uint64_t k = 0;
+
+	atomic_store(&race->started, 1);
+	while (!atomic_load(&race->stop)) {
+		uint64_t opened = atomic_load_explicit(&ring->opened, memory_order_acquire);
+
+		sl_ring_enter(ring, 0);
+		for (uint64_t s = opened > 6 ? opened - 6 : 0; s < opened + 2; s++)
+			for (uint32_t m = 0; m < MODULES; m++) {
+				if (sl_ring_may_place(ring, s) != SL_PLACE_OK ||
+				    sl_ring_cell(ring, s, m)->event == s + 1)
+					continue;
+				memset(sl_ring_block(ring, s, m), value_of(s, m), PIXELS);
+				sl_ring_progress(ring, s, m, 1);
+				sl_ring_reach(ring, s, m);
+				if (k++ % 3)
+					sl_ring_raise(ring, s, m, s);
+			}
+		sl_ring_leave(ring, 0);
+	}
+	return NULL;
+}
+
+static int all_equal(const uint8_t *p, size_t n, uint8_t v)
+{
+	for (size_t i = 0; i < n; i++)
+		if (p[i] != v)
+			return 0;
+	return 1;
+}
+
+static void a_reader_never_sees_a_write(void **state)
+{
+	struct fixture *f = *state;
+	struct race race = {.f = f};
+	pthread_t thread;
+	unsigned complete = 0, given_up = 0;
+
+	sl_ring_open(&f->ring, UINT64_MAX);
+	assert_int_equal(pthread_create(&thread, NULL, careless_link, &race), 0);
+	while (!atomic_load(&race.started))
+		sched_yield();
+	for (uint64_t k = 0; k < MOST_LAPS && (complete < ENOUGH || given_up < ENOUGH); k++) {
+		struct sl_grace grace;
+		uint64_t ns;
+		int whole = 0;
+
+		/* Give up at random moments, so that slots are often closed while the link is
+		 * inside. */
+		for (unsigned spin = 0; spin < k % 200 && !whole; spin++) {
+			whole = sl_ring_event(&f->ring, k, 0, &ns) &&
+				sl_ring_event(&f->ring, k, 1, &ns);
+			if (spin % 16 == 15)
+				sched_yield(); /* one core is enough for this test */
+		}
+		sl_ring_close(&f->ring, k, &grace);
+		while (!whole && !sl_ring_quiet(&f->ring, &grace))
+			;
+		for (uint32_t m = 0; m < MODULES; m++) {
+			uint8_t *block = sl_ring_block(&f->ring, k, m);
+
+			if (whole || sl_ring_packets(&f->ring, k, m))
+				assert_true(all_equal(block, PIXELS, value_of(k, m)));
+			memset(block, 0xee, PIXELS); /* readers own it: TSan sees a late writer */
+		}
+		complete += whole;
+		given_up += !whole;
+		sl_ring_release(&f->ring, k);
+		sl_ring_open(&f->ring, UINT64_MAX);
+	}
+	atomic_store(&race.stop, 1);
+	pthread_join(thread, NULL);
+	assert_true(complete >= ENOUGH);
+	assert_true(given_up >= ENOUGH);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		CASE(shape_is_page_aligned_and_no_power_of_two),
+		CASE(a_region_too_small_is_refused),
+		CASE(nothing_may_be_placed_before_opening),
+		CASE(slots_open_in_order_up_to_the_ring_and_the_limit),
+		CASE(a_released_slot_opens_for_the_next_lap_only_in_turn),
+		CASE(a_closed_slot_takes_nothing),
+		CASE(an_event_belongs_to_one_module_and_one_lap),
+		CASE(an_event_rings_the_bell),
+		CASE(progress_and_turned_away_belong_to_one_lap),
+		CASE(reached_never_goes_back),
+		CASE(closing_waits_for_the_poller_that_is_inside),
+		CASE(a_reader_never_sees_a_write),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
