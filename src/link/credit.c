@@ -1,0 +1,24 @@
+/* credit.c - one number that guards both the slots and the receive buffer. */
+#include "link/credit.h"
+
+enum { REPEAT_NS = 20 * 1000 * 1000 }; /* a lost grant costs this much, not the run */
+
+bool sl_credit_due(struct sl_credit *credit, const struct sl_plan *plan, const struct sl_ring *ring,
+		   uint64_t seen, bool idle, uint64_t now_ns, uint64_t *grant)
+{
+	uint64_t opened = atomic_load_explicit(&ring->opened, memory_order_acquire);
+	uint64_t slots = opened <= plan->first_sequence ? 0 : sl_plan_position(plan, opened, 0);
+	uint64_t buffer = credit->window > UINT64_MAX - seen ? UINT64_MAX : seen + credit->window;
+	uint64_t now = slots < buffer ? slots : buffer;
+	bool grown = now > credit->granted;
+
+	if (!grown && (!idle || now_ns - credit->sent_ns < REPEAT_NS))
+		return false;
+	if (grown && !idle && now - credit->granted < credit->window / 4)
+		return false;
+	if (grown)
+		credit->granted = now;
+	credit->sent_ns = now_ns;
+	*grant = credit->granted;
+	return true;
+}

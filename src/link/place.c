@@ -1,0 +1,149 @@
+/* place.c - PSN to packet, packet to place, and the bitmap that lets each byte be written once. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "link/place.h"
+#include "roce/psn.h"
+
+int sl_placer_init(struct sl_placer *placer, struct sl_ring *ring,
+		   struct sl_link_counters *counters, const struct sl_plan *plan)
+{
+	*placer = (struct sl_placer){.ring = ring, .counters = counters, .plan = *plan};
+	placer->words = (plan->packets + 63) / 64;
+	placer->track = calloc(ring->slots, sizeof(*placer->track));
+	placer->bits = calloc((size_t)ring->slots * placer->words, sizeof(*placer->bits));
+	if (!placer->track || !placer->bits) {
+		sl_placer_fini(placer);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void sl_placer_fini(struct sl_placer *placer)
+{
+	free(placer->track);
+	free(placer->bits);
+	placer->track = NULL;
+	placer->bits = NULL;
+}
+
+static void drop(struct sl_placer *p, enum sl_drop why)
+{
+	atomic_fetch_add_explicit(&p->counters->dropped[why], 1, memory_order_relaxed);
+}
+
+/* The packet's number in the stream: the one nearest to the newest that has this PSN. */
+static int64_t packet_number(const struct sl_placer *p, uint32_t psn)
+{
+	uint32_t newest = sl_roce_psn_add(p->plan.first_psn, (uint32_t)p->last_packet & 0xffffff);
+
+	return (int64_t)p->last_packet + sl_roce_psn_diff(psn, newest);
+}
+
+static void advance(struct sl_placer *p, uint64_t packet, uint64_t position)
+{
+	if (packet > p->last_packet)
+		p->last_packet = packet;
+	if (position > p->seen)
+		p->seen = position;
+}
+
+/* True when the packet is new; its bit is then set. */
+static bool mark(struct sl_placer *p, uint64_t sequence, uint32_t index)
+{
+	uint32_t slot = (uint32_t)(sequence % p->ring->slots);
+	struct sl_place_track *track = &p->track[slot];
+	uint64_t *bits = &p->bits[(size_t)slot * p->words];
+	uint64_t bit = UINT64_C(1) << index % 64;
+
+	if (track->sequence_plus_1 != sequence + 1) {
+		memset(bits, 0, p->words * sizeof(*bits));
+		*track = (struct sl_place_track){.sequence_plus_1 = sequence + 1};
+	}
+	if (bits[index / 64] & bit)
+		return false;
+	bits[index / 64] |= bit;
+	track->packets++;
+	return true;
+}
+
+static void place(struct sl_placer *p, uint64_t sequence, uint32_t index, const void *data,
+		  uint32_t bytes, uint64_t now_ns)
+{
+	struct sl_ring *ring = p->ring;
+	uint32_t module = p->plan.module, packets;
+
+	switch (sl_ring_may_place(ring, sequence)) {
+	case SL_PLACE_LATE:
+		drop(p, SL_DROP_LATE);
+		return;
+	case SL_PLACE_AHEAD:
+		sl_ring_turn_away(ring, sequence, module);
+		sl_ring_reach(ring, sequence, module);
+		drop(p, SL_DROP_AHEAD);
+		return;
+	case SL_PLACE_OK:
+		break;
+	}
+	if (!mark(p, sequence, index)) {
+		drop(p, SL_DROP_DUPLICATE);
+		return;
+	}
+	memcpy(sl_ring_block(ring, sequence, module) + (uint64_t)index * p->plan.pmtu, data, bytes);
+	atomic_fetch_add_explicit(&p->counters->packets, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&p->counters->bytes, bytes, memory_order_relaxed);
+
+	packets = p->track[sequence % ring->slots].packets;
+	sl_ring_progress(ring, sequence, module, packets);
+	sl_ring_reach(ring, sequence, module);
+	if (packets == p->plan.packets)
+		sl_ring_raise(ring, sequence, module, now_ns);
+}
+
+void sl_placer_put(struct sl_placer *placer, uint32_t psn, uint64_t va, const void *data,
+		   uint32_t bytes, uint64_t now_ns)
+{
+	struct sl_placer *p = placer;
+	const struct sl_plan *plan = &p->plan;
+	int64_t packet = packet_number(p, psn);
+	uint64_t sequence, offset, expected;
+	uint32_t index;
+
+	if (packet < 0) {
+		drop(p, SL_DROP_RANGE);
+		return;
+	}
+	sequence = plan->first_sequence + (uint64_t)packet / plan->packets;
+	index = (uint32_t)((uint64_t)packet % plan->packets);
+	offset = (uint64_t)index * plan->pmtu;
+	expected = plan->block_bytes - offset < plan->pmtu ? plan->block_bytes - offset
+							   : plan->pmtu;
+	if (bytes != expected || va != sl_plan_address(plan, sequence, offset)) {
+		drop(p, SL_DROP_RANGE);
+		return;
+	}
+	advance(p, (uint64_t)packet, sl_plan_position(plan, sequence, offset + bytes));
+	place(p, sequence, index, data, bytes, now_ns);
+}
+
+void sl_placer_catch_up(struct sl_placer *placer)
+{
+	struct sl_placer *p = placer;
+	uint64_t reported = atomic_load_explicit(&p->reported, memory_order_acquire);
+	uint64_t frames, rest;
+
+	if (reported <= p->seen)
+		return;
+	frames = reported / p->plan.block_bytes;
+	rest = reported % p->plan.block_bytes;
+	p->seen = reported;
+	if (frames || rest) {
+		uint64_t packets = frames * p->plan.packets + rest / p->plan.pmtu;
+
+		if (packets && packets - 1 > p->last_packet)
+			p->last_packet = packets - 1;
+		sl_ring_reach(p->ring, p->plan.first_sequence + frames - (rest == 0),
+			      p->plan.module);
+	}
+}

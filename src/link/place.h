@@ -1,0 +1,48 @@
+/* place.h - where an accepted payload goes, and whether it may: the enforced guard of links
+ * whose responder is ours.
+ *
+ * Model:     one placer per transfer. The PSN says which packet of which sequence this is
+ *            (plan.h); address and length must then be exactly that packet's. It is copied into
+ *            the ring only while its slot is open and only if those bytes have not been received
+ *            before; the last missing packet raises the event. Everything else is counted by
+ *            cause.
+ * Threads:   the link's poller thread, between sl_ring_enter and sl_ring_leave. `reported` may
+ *            be stored from any thread.
+ * Cost:      a division and a bit test per packet besides the copy; no allocation after init. */
+#ifndef SL_LINK_PLACE_H
+#define SL_LINK_PLACE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include <sluice/link.h>
+
+struct sl_place_track { /* of one slot: which packets of which sequence are in */
+	uint64_t sequence_plus_1;
+	uint32_t packets;
+};
+
+struct sl_placer {
+	struct sl_ring *ring;
+	struct sl_link_counters *counters;
+	struct sl_plan plan;
+	uint64_t last_packet;	   /* the stream's newest packet: unwraps 24-bit PSNs */
+	uint64_t seen;		   /* position after it: what credits build on */
+	_Atomic uint64_t reported; /* position below which the source says it has sent everything */
+	struct sl_place_track *track; /* [slots] */
+	uint64_t *bits;		      /* [slots][words] */
+	uint32_t words;
+};
+
+int sl_placer_init(struct sl_placer *placer, struct sl_ring *ring,
+		   struct sl_link_counters *counters, const struct sl_plan *plan);
+void sl_placer_fini(struct sl_placer *placer);
+
+void sl_placer_put(struct sl_placer *placer, uint32_t psn, uint64_t va, const void *data,
+		   uint32_t bytes, uint64_t now_ns);
+
+/* Everything that was sent below `reported` has arrived or never will: called when the queue was
+ * found empty. */
+void sl_placer_catch_up(struct sl_placer *placer);
+
+#endif

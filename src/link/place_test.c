@@ -1,0 +1,278 @@
+/* place_test.c - each byte is written once, where the plan says, while its slot is open. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/bell.h"
+#include "link/credit.h"
+#include "link/place.h"
+
+enum {
+	SLOTS = 4,
+	PIXELS = 1000,
+	PMTU = 256,
+	PACKETS = 5,
+	LAST = PIXELS + SL_RECORD_BYTES - 4 * PMTU
+};
+
+struct fixture {
+	struct sl_region region;
+	struct sl_bell bell;
+	struct sl_ring ring;
+	struct sl_link_counters counters;
+	struct sl_placer placer;
+	uint8_t data[PMTU];
+};
+
+static struct fixture fixture;
+
+static int setup(void **state)
+{
+	struct fixture *f = &fixture;
+	struct sl_plan plan = {
+		.pmtu = PMTU,
+		.packets = PACKETS,
+		.slots = SLOTS,
+		.first_psn = 0xfffff0, /* wraps within four frames */
+		.base = 0x700000000,
+		.block_bytes = PIXELS + SL_RECORD_BYTES,
+	};
+
+	memset(f, 0, sizeof(*f));
+	if (sl_region_open(SL_REGION_HOST, sl_ring_region_bytes(SLOTS, 1, PIXELS), &f->region) ||
+	    sl_ring_init(&f->ring, &f->region, &f->bell, SLOTS, 1, PIXELS))
+		return -1;
+	sl_region_poison(&f->region);
+	plan.stride = f->ring.slot_stride;
+	sl_ring_open(&f->ring, UINT64_MAX);
+	*state = f;
+	return sl_placer_init(&f->placer, &f->ring, &f->counters, &plan);
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	sl_placer_fini(&f->placer);
+	sl_ring_fini(&f->ring);
+	sl_region_close(&f->region);
+	return 0;
+}
+
+static uint32_t bytes_of(uint32_t index)
+{
+	return index == PACKETS - 1 ? LAST : PMTU;
+}
+
+static void put(struct fixture *f, uint64_t sequence, uint32_t index)
+{
+	uint64_t offset = (uint64_t)index * PMTU;
+
+	memset(f->data, (int)(sequence * 16 + index + 1), sizeof(f->data));
+	sl_placer_put(&f->placer, sl_plan_psn(&f->placer.plan, sequence, offset),
+		      sl_plan_address(&f->placer.plan, sequence, offset), f->data, bytes_of(index),
+		      1);
+}
+
+static int placed(struct fixture *f, uint64_t sequence, uint32_t index)
+{
+	const uint8_t *p = sl_ring_block(&f->ring, sequence, 0) + index * PMTU;
+
+	for (uint32_t i = 0; i < bytes_of(index); i++)
+		if (p[i] != (uint8_t)(sequence * 16 + index + 1))
+			return 0;
+	return 1;
+}
+
+static int complete(struct fixture *f, uint64_t sequence)
+{
+	uint64_t ns;
+
+	return sl_ring_event(&f->ring, sequence, 0, &ns);
+}
+
+static uint64_t dropped(struct fixture *f, enum sl_drop why)
+{
+	return f->counters.dropped[why];
+}
+
+static void give_back(struct fixture *f, uint64_t sequence)
+{
+	struct sl_grace grace;
+
+	sl_ring_close(&f->ring, sequence, &grace);
+	sl_ring_release(&f->ring, sequence);
+	sl_ring_open(&f->ring, UINT64_MAX);
+}
+
+static void any_order_completes_with_the_last_missing_packet(void **state)
+{
+	struct fixture *f = *state;
+	const uint32_t order[] = {3, 0, 4, 1, 2};
+
+	for (unsigned i = 0; i < PACKETS; i++) {
+		assert_false(complete(f, 0));
+		put(f, 0, order[i]);
+		assert_true(placed(f, 0, order[i]));
+		assert_int_equal(sl_ring_packets(&f->ring, 0, 0), i + 1);
+	}
+	assert_true(complete(f, 0));
+	assert_int_equal(f->counters.packets, PACKETS);
+	assert_int_equal(f->counters.bytes, PIXELS + SL_RECORD_BYTES);
+}
+
+static void frames_may_interleave(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t i = 0; i < PACKETS; i++)
+		for (uint64_t k = 0; k < SLOTS; k++)
+			put(f, k, i);
+	for (uint64_t k = 0; k < SLOTS; k++)
+		assert_true(complete(f, k));
+}
+
+static void a_duplicate_does_not_complete_a_frame(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t i = 0; i < PACKETS; i++)
+		put(f, 0, 1);
+	assert_int_equal(dropped(f, SL_DROP_DUPLICATE), PACKETS - 1);
+	assert_int_equal(sl_ring_packets(&f->ring, 0, 0), 1);
+	assert_false(complete(f, 0));
+}
+
+static void a_packet_of_the_lap_before_is_late_though_its_address_is_the_same(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t i = 0; i < PACKETS - 1; i++)
+		put(f, 0, i);
+	give_back(f, 0); /* given up; the slot is now open for sequence 4 */
+	put(f, SLOTS, 0);
+	put(f, 0, PACKETS - 1); /* reordered, long after */
+	assert_int_equal(dropped(f, SL_DROP_LATE), 1);
+	assert_int_equal(sl_ring_packets(&f->ring, SLOTS, 0), 1);
+	for (uint32_t i = 1; i < PACKETS; i++)
+		put(f, SLOTS, i);
+	assert_true(complete(f, SLOTS));
+	for (uint32_t i = 0; i < PACKETS; i++)
+		assert_true(placed(f, SLOTS, i));
+}
+
+static void a_source_without_manners_is_turned_away(void **state)
+{
+	struct fixture *f = *state;
+
+	put(f, SLOTS, 0);
+	assert_int_equal(dropped(f, SL_DROP_AHEAD), 1);
+	assert_true(sl_ring_was_turned_away(&f->ring, SLOTS, 0));
+	assert_int_equal(sl_ring_reached(&f->ring, 0), SLOTS + 1);
+	assert_int_equal(sl_ring_packets(&f->ring, 0, 0),
+			 0); /* the slot's present tenant is not touched */
+}
+
+static void address_and_length_must_be_the_packets_own(void **state)
+{
+	struct fixture *f = *state;
+	const struct sl_plan *plan = &f->placer.plan;
+	uint32_t psn = sl_plan_psn(plan, 0, PMTU);
+	uint64_t va = sl_plan_address(plan, 0, PMTU);
+
+	sl_placer_put(&f->placer, psn, va + 1, f->data, PMTU, 1);
+	sl_placer_put(&f->placer, psn, va - PMTU, f->data, PMTU, 1);
+	sl_placer_put(&f->placer, psn, va, f->data, PMTU - 1, 1);
+	sl_placer_put(&f->placer, psn, va + plan->stride, f->data, PMTU, 1);
+	sl_placer_put(&f->placer, sl_plan_psn(plan, 0, 4 * PMTU),
+		      sl_plan_address(plan, 0, 4 * PMTU), f->data, PMTU,
+		      1); /* the last one is shorter */
+	sl_placer_put(&f->placer, (plan->first_psn - 1) & 0xffffff, va, f->data, PMTU, 1);
+	assert_int_equal(dropped(f, SL_DROP_RANGE), 6);
+	assert_int_equal(f->counters.packets, 0);
+	for (uint64_t i = 0; i < f->region.bytes; i++)
+		assert_int_equal(((uint8_t *)f->region.base)[i], 0xa5);
+}
+
+static void psn_may_wrap_many_times(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t frames = 3 * (UINT64_C(1) << 24) / PACKETS;
+
+	/* Near the wrap packet by packet, in between by the source's own count. */
+	for (uint64_t k = 0; k < frames; k += frames / 50 + 1) {
+		uint64_t opened = atomic_load(&f->ring.opened);
+
+		while (opened <= k) {
+			give_back(f, opened - SLOTS);
+			opened = atomic_load(&f->ring.opened);
+		}
+		atomic_store(&f->placer.reported, sl_plan_position(&f->placer.plan, k, 0));
+		sl_placer_catch_up(&f->placer);
+		for (uint32_t i = 0; i < PACKETS; i++)
+			put(f, k, i);
+		assert_true(complete(f, k));
+	}
+	assert_int_equal(f->counters.dropped[SL_DROP_RANGE], 0);
+}
+
+static void catching_up_makes_unseen_frames_due(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t block = PIXELS + SL_RECORD_BYTES;
+
+	atomic_store(&f->placer.reported, 2 * block);
+	sl_placer_catch_up(&f->placer);
+	assert_int_equal(f->placer.seen, 2 * block);
+	assert_int_equal(sl_ring_reached(&f->ring, 0), 2);
+	atomic_store(&f->placer.reported, 2 * block + 10);
+	sl_placer_catch_up(&f->placer);
+	assert_int_equal(sl_ring_reached(&f->ring, 0), 3);
+	atomic_store(&f->placer.reported, block); /* an older word changes nothing */
+	sl_placer_catch_up(&f->placer);
+	assert_int_equal(f->placer.seen, 2 * block + 10);
+}
+
+static void credit_is_bounded_by_slots_and_by_window(void **state)
+{
+	struct fixture *f = *state;
+	const struct sl_plan *plan = &f->placer.plan;
+	struct sl_credit credit = {.window = 100};
+	uint64_t grant = 0, slots = SLOTS * plan->block_bytes;
+
+	assert_true(sl_credit_due(&credit, plan, &f->ring, 0, false, 1, &grant));
+	assert_int_equal(grant, 100);
+	assert_false(sl_credit_due(&credit, plan, &f->ring, 10, false, 2,
+				   &grant)); /* not a quarter yet */
+	assert_true(sl_credit_due(&credit, plan, &f->ring, 10, true, 3,
+				  &grant)); /* but there is time */
+	assert_int_equal(grant, 110);
+	assert_true(sl_credit_due(&credit, plan, &f->ring, slots - 20, false, 4, &grant));
+	assert_int_equal(grant, slots);
+	assert_false(sl_credit_due(&credit, plan, &f->ring, slots, true, 5, &grant));
+	assert_true(sl_credit_due(&credit, plan, &f->ring, slots, true, 1000000000,
+				  &grant)); /* said again */
+	assert_int_equal(grant, slots);
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		CASE(any_order_completes_with_the_last_missing_packet),
+		CASE(frames_may_interleave),
+		CASE(a_duplicate_does_not_complete_a_frame),
+		CASE(a_packet_of_the_lap_before_is_late_though_its_address_is_the_same),
+		CASE(a_source_without_manners_is_turned_away),
+		CASE(address_and_length_must_be_the_packets_own),
+		CASE(psn_may_wrap_many_times),
+		CASE(catching_up_makes_unseen_frames_due),
+		CASE(credit_is_bounded_by_slots_and_by_window),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

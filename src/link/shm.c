@@ -1,0 +1,428 @@
+/* shm.c - shared memory: the source copies straight into the ring, the receiver checks and
+ * raises the event. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "link/shm.h"
+
+static const struct sl_option options[] = {
+	SL_STRING(struct sl_shm, name, "",
+		  "name of the abstract Unix socket; empty: a random one, told to the front end in "
+		  "the plan"),
+	SL_OPTION_END,
+};
+
+static int shm_open_link(void *state, const struct sl_link_env *env)
+{
+	struct sl_shm *shm = state;
+
+	shm->env = *env;
+	shm->listener = -1;
+	shm->ring.fd = -1;
+	shm->queue = calloc(SL_SHM_TRANSFERS, sizeof(*shm->queue));
+	if (!shm->queue)
+		return -ENOMEM;
+	for (unsigned i = 0; i < SL_SHM_TRANSFERS; i++)
+		shm->queue[i].connection = shm->queue[i].wake_receiver = shm->queue[i].wake_source =
+			-1;
+	return env->ring ? sl_shm_listen(shm) : 0;
+}
+
+static void shm_close(void *state)
+{
+	struct sl_shm *shm = state;
+
+	if (!shm->queue)
+		return;
+	for (unsigned i = 0; i < SL_SHM_TRANSFERS; i++)
+		sl_shm_queue_close(&shm->queue[i]);
+	if (shm->ring.base)
+		sl_region_close(&shm->ring);
+	if (shm->listener >= 0)
+		close(shm->listener);
+	free(shm->queue);
+	shm->queue = NULL;
+}
+
+static int shm_accept(void *state, const struct sl_offer *offer, struct sl_plan *plan)
+{
+	struct sl_shm *shm = state;
+	const struct sl_ring *ring = shm->env.ring;
+	struct sl_shm_queue *queue = &shm->queue[shm->queues];
+	uint32_t key;
+	int err;
+
+	if (shm->queues == SL_SHM_TRANSFERS || ring->slots > SL_SHM_ENTRIES)
+		return -ENOSPC;
+	if (offer->module >= ring->modules || offer->block_bytes != ring->block_bytes ||
+	    !(offer->messages & SL_MESSAGE_MODULE))
+		return -EINVAL;
+	if (getrandom(&key, sizeof(key), 0) != sizeof(key))
+		return -EIO;
+	err = sl_shm_queue_open(queue);
+	if (err)
+		return err;
+	queue->plan = (struct sl_plan){
+		.version = SL_PLAN_VERSION,
+		.transfer = (uint16_t)shm->queues,
+		.module = offer->module,
+		.service = SL_SERVICE_UC,
+		.message = SL_MESSAGE_MODULE, /* nothing is cut into packets here */
+		.pmtu = shm->env.pmtu,
+		.crc = shm->env.crc,
+		.rkey = key,
+		.slots = ring->slots,
+		.packets = (uint32_t)((ring->block_bytes + shm->env.pmtu - 1) / shm->env.pmtu),
+		.stride = ring->slot_stride,
+		.block_at = offer->module * ring->block_stride,
+		.block_bytes = ring->block_bytes,
+		.window_bytes = ring->slots * ring->block_bytes,
+		.source = offer->source,
+	};
+	memcpy(queue->plan.location, shm->location, sizeof(queue->plan.location));
+	*plan = queue->plan;
+	shm->queues++;
+	/* Release: pairs with the acquire in poll, which may already be running. */
+	atomic_store_explicit(&queue->active, 1, memory_order_release);
+	return 0;
+}
+
+static void count(struct sl_shm *shm, enum sl_drop why)
+{
+	atomic_fetch_add_explicit(&shm->env.counters->dropped[why], 1, memory_order_relaxed);
+}
+
+/* A descriptor is outside input: check it as a packet would be. */
+static void take(struct sl_shm *shm, const struct sl_plan *plan, const struct sl_shm_entry *e,
+		 uint64_t now_ns)
+{
+	struct sl_ring *ring = shm->env.ring;
+	uint64_t ns;
+
+	if (e->rkey != plan->rkey) {
+		count(shm, SL_DROP_KEY);
+		return;
+	}
+	if (e->sequence > UINT64_MAX >> 8 || e->bytes != plan->block_bytes ||
+	    e->va != sl_plan_address(plan, e->sequence, 0)) {
+		count(shm, SL_DROP_RANGE);
+		return;
+	}
+	switch (sl_ring_may_place(ring, e->sequence)) {
+	case SL_PLACE_LATE:
+		count(shm, SL_DROP_LATE);
+		return;
+	case SL_PLACE_AHEAD:
+		count(shm, SL_DROP_AHEAD);
+		return;
+	case SL_PLACE_OK:
+		break;
+	}
+	if (sl_ring_event(ring, e->sequence, plan->module, &ns)) {
+		count(shm, SL_DROP_DUPLICATE);
+		return;
+	}
+	atomic_fetch_add_explicit(&shm->env.counters->packets, plan->packets, memory_order_relaxed);
+	atomic_fetch_add_explicit(&shm->env.counters->bytes, e->bytes, memory_order_relaxed);
+	sl_ring_progress(ring, e->sequence, plan->module, plan->packets);
+	sl_ring_raise(ring, e->sequence, plan->module, now_ns);
+	sl_ring_reach(ring, e->sequence, plan->module);
+}
+
+static int drain(struct sl_shm *shm, struct sl_shm_queue *queue, unsigned budget, uint64_t now_ns)
+{
+	/* Acquire: pairs with the source's release of head; its pixels are visible after it. */
+	uint64_t head = atomic_load_explicit(&queue->lane->head, memory_order_acquire);
+	int n = 0;
+
+	if (head - queue->tail > SL_SHM_ENTRIES) { /* no honest source does that */
+		count(shm, SL_DROP_MALFORMED);
+		atomic_store_explicit(&queue->active, 0, memory_order_release);
+		return 0;
+	}
+	for (; queue->tail != head && (unsigned)n < budget; queue->tail++, n++) {
+		/* One copy: the source could change it between check and use. */
+		struct sl_shm_entry entry = queue->lane->entry[queue->tail % SL_SHM_ENTRIES];
+
+		take(shm, &queue->plan, &entry, now_ns);
+	}
+	return n;
+}
+
+static void wake(int fd)
+{
+	uint64_t one = 1;
+
+	if (write(fd, &one, sizeof(one)) < 0)
+		return; /* full: it is awake anyway */
+}
+
+static void grant(struct sl_shm *shm, struct sl_shm_queue *queue, uint64_t opened)
+{
+	uint64_t position = sl_plan_position(&queue->plan, opened, 0);
+
+	if (position == atomic_load_explicit(&queue->lane->granted, memory_order_relaxed))
+		return;
+	/* seq_cst with the source's asleep flag: it sleeps only after looking at this once more. */
+	atomic_store(&queue->lane->granted, position);
+	if (atomic_load(&queue->lane->source_asleep))
+		wake(queue->wake_source);
+}
+
+/* The source says it sent this much; what raised no event by now never will. */
+static void catch_up(struct sl_shm *shm, struct sl_shm_queue *queue, uint64_t reported)
+{
+	if (reported >= queue->plan.block_bytes)
+		sl_ring_reach(shm->env.ring, reported / queue->plan.block_bytes - 1,
+			      queue->plan.module);
+}
+
+static int shm_poll(void *state, unsigned budget)
+{
+	struct sl_shm *shm = state;
+	uint64_t now_ns = sl_clock_ns();
+	int n = 0;
+
+	shm->opened_seen = atomic_load_explicit(&shm->env.ring->opened, memory_order_acquire);
+	sl_ring_enter(shm->env.ring, shm->env.poller);
+	for (unsigned i = 0; i < SL_SHM_TRANSFERS; i++) {
+		struct sl_shm_queue *queue = &shm->queue[i];
+		uint64_t reported;
+		int taken;
+
+		if (!atomic_load_explicit(&queue->active, memory_order_acquire))
+			continue;
+		/* The word first, then the queue: what was announced before the word is found. */
+		reported = atomic_load_explicit(&queue->reported, memory_order_acquire);
+		taken = drain(shm, queue, budget, now_ns);
+		if (!taken)
+			catch_up(shm, queue, reported);
+		grant(shm, queue, shm->opened_seen);
+		n += taken;
+	}
+	sl_ring_leave(shm->env.ring, shm->env.poller);
+	return n;
+}
+
+static bool nothing_new(struct sl_shm *shm)
+{
+	for (unsigned i = 0; i < SL_SHM_TRANSFERS; i++) {
+		struct sl_shm_queue *queue = &shm->queue[i];
+
+		if (atomic_load_explicit(&queue->active, memory_order_acquire) &&
+		    atomic_load(&queue->lane->head) != queue->tail)
+			return false;
+	}
+	return atomic_load(&shm->env.ring->opened) == shm->opened_seen;
+}
+
+static void set_asleep(struct sl_shm *shm, uint32_t asleep)
+{
+	for (unsigned i = 0; i < SL_SHM_TRANSFERS; i++) {
+		struct sl_shm_queue *queue = &shm->queue[i];
+
+		if (!atomic_load_explicit(&queue->active, memory_order_acquire))
+			continue;
+		if (shm->env.ring)
+			atomic_store(&queue->lane->receiver_asleep, asleep);
+		else
+			atomic_store(&queue->lane->source_asleep, asleep);
+	}
+	if (shm->env.ring)
+		atomic_store(shm->env.asleep, asleep);
+}
+
+static bool no_credit(struct sl_shm *shm)
+{
+	for (unsigned i = 0; i < SL_SHM_TRANSFERS; i++) {
+		struct sl_shm_queue *queue = &shm->queue[i];
+
+		if (atomic_load_explicit(&queue->active, memory_order_acquire) &&
+		    atomic_load(&queue->lane->granted) > queue->sent)
+			return false;
+	}
+	return true;
+}
+
+static int shm_wait(void *state, uint32_t timeout_us)
+{
+	struct sl_shm *shm = state;
+	struct pollfd fds[SL_SHM_TRANSFERS + 1];
+	struct timespec timeout = {timeout_us / 1000000, timeout_us % 1000000 * 1000};
+	nfds_t n = 0;
+
+	for (unsigned i = 0; i < SL_SHM_TRANSFERS; i++)
+		if (atomic_load_explicit(&shm->queue[i].active, memory_order_acquire))
+			fds[n++] = (struct pollfd){.fd = shm->env.ring ? shm->queue[i].wake_receiver
+								       : shm->queue[i].wake_source,
+						   .events = POLLIN};
+	if (shm->env.ring)
+		fds[n++] = (struct pollfd){.fd = shm->env.wake_fd, .events = POLLIN};
+	/* Asleep, then look once more; the other side publishes, then looks at asleep. */
+	set_asleep(shm, 1);
+	if (shm->env.ring ? nothing_new(shm) : no_credit(shm))
+		ppoll(fds, n, &timeout, NULL);
+	set_asleep(shm, 0);
+	for (nfds_t i = 0; i < n; i++) {
+		uint64_t drained;
+
+		if (fds[i].revents && read(fds[i].fd, &drained, sizeof(drained)) < 0)
+			continue; /* another reader was faster */
+	}
+	return 1;
+}
+
+static void shm_reported(void *state, uint16_t transfer, uint64_t position)
+{
+	struct sl_shm *shm = state;
+
+	if (transfer < SL_SHM_TRANSFERS)
+		atomic_store_explicit(&shm->queue[transfer].reported, position,
+				      memory_order_release);
+}
+
+static void shm_drop(void *state, uint16_t transfer)
+{
+	struct sl_shm *shm = state;
+
+	if (transfer < SL_SHM_TRANSFERS)
+		atomic_store_explicit(&shm->queue[transfer].active, 0, memory_order_release);
+}
+
+static int shm_offer(void *state, struct sl_offer *offer)
+{
+	offer->services = SL_SERVICE_UC;
+	offer->messages = SL_MESSAGE_MODULE;
+	offer->max_pmtu = 4096;
+	offer->ip_id = SL_IP_ID_ZERO;
+	return 0;
+}
+
+/* Copy chunk by chunk, as packets would go, so that injected faults mean the same as on a wire.
+ * False when one was lost: as with any UC message there is then no event. */
+static bool copy(struct sl_shm *shm, struct sl_shm_queue *queue, const struct sl_write *write,
+		 uint8_t *dest)
+{
+	uint32_t pmtu = queue->plan.pmtu, at = 0;
+	bool whole = true;
+
+	for (unsigned i = 0; i < 2; i++) {
+		const struct sl_part *part = &write->part[i];
+		uint32_t done = 0;
+
+		if (!shm->env.fate && part->bytes) {
+			memcpy(dest + at, part->data, part->bytes);
+			at += part->bytes;
+			continue;
+		}
+		while (done < part->bytes) {
+			uint32_t to_edge = pmtu - at % pmtu;
+			uint32_t n = part->bytes - done < to_edge ? part->bytes - done : to_edge;
+			bool first = at % pmtu == 0;
+			enum sl_fate fate = first ? shm->env.fate(shm->env.fate_arg,
+								  queue->plan.module,
+								  write->sequence, at / pmtu)
+						  : SL_FATE_SEND;
+
+			if (fate == SL_FATE_DROP || fate == SL_FATE_CORRUPT)
+				whole = false;
+			else
+				memcpy(dest + at, (const uint8_t *)part->data + done, n);
+			done += n;
+			at += n;
+		}
+	}
+	return whole;
+}
+
+static void announce(struct sl_shm_queue *queue, const struct sl_write *write)
+{
+	uint64_t head = atomic_load_explicit(&queue->lane->head, memory_order_relaxed);
+
+	queue->lane->entry[head % SL_SHM_ENTRIES] =
+		(struct sl_shm_entry){.sequence = write->sequence,
+				      .va = write->va,
+				      .rkey = write->rkey,
+				      .bytes = write->bytes};
+	/* Release for the pixels and the entry; seq_cst with receiver_asleep. */
+	atomic_store(&queue->lane->head, head + 1);
+	if (atomic_load(&queue->lane->receiver_asleep))
+		wake(queue->wake_receiver);
+}
+
+static bool hung_up(const struct sl_shm_queue *queue)
+{
+	struct pollfd fd = {.fd = queue->connection, .events = POLLRDHUP};
+
+	return poll(&fd, 1, 0) > 0;
+}
+
+static int shm_post(void *state, uint16_t transfer, const struct sl_write *write, size_t n)
+{
+	struct sl_shm *shm = state;
+	struct sl_shm_queue *queue = &shm->queue[transfer];
+	size_t done = 0;
+
+	if (transfer >= SL_SHM_TRANSFERS || !queue->lane)
+		return -EINVAL;
+	for (; done < n; done++) {
+		const struct sl_write *w = &write[done];
+		/* Acquire: pairs with grant(); the receiver's readers are done with the slot. */
+		uint64_t granted =
+			atomic_load_explicit(&queue->lane->granted, memory_order_acquire);
+		bool whole = true;
+
+		if (w->position > granted) {
+			if (!done && hung_up(queue))
+				return -EPIPE;
+			break;
+		}
+		/* A write that its key or the ring does not cover is announced and not made: the
+		 * receiver counts it. */
+		if (w->rkey == queue->plan.rkey && w->va >= queue->plan.base &&
+		    w->va - queue->plan.base <= shm->ring.bytes &&
+		    w->bytes <= shm->ring.bytes - (w->va - queue->plan.base))
+			whole = copy(shm, queue, w,
+				     (uint8_t *)shm->ring.base + (w->va - queue->plan.base));
+		queue->sent = w->position;
+		if (whole && (w->flags & SL_WRITE_IMM))
+			announce(queue, w);
+	}
+	return (int)done;
+}
+
+static uint64_t shm_reap(void *state, uint16_t transfer)
+{
+	struct sl_shm *shm = state;
+
+	return shm->queue[transfer].sent;
+}
+
+const struct sl_link sl_link_shm = {
+	.name = "shm",
+	.doc = "shared memory: source and receiver on one host, one copy by the source",
+	.state_bytes = sizeof(struct sl_shm),
+	.options = options,
+	.proof = SL_PROOF_MESSAGE,
+	.guards = SL_GUARD_CREDITED,
+	.places = SL_REGION_SHARED,
+	.open = shm_open_link,
+	.close = shm_close,
+	.accept = shm_accept,
+	.poll = shm_poll,
+	.wait = shm_wait,
+	.serve = sl_shm_serve,
+	.reported = shm_reported,
+	.drop = shm_drop,
+	.offer = shm_offer,
+	.connect = sl_shm_connect,
+	.post = shm_post,
+	.reap = shm_reap,
+};

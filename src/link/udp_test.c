@@ -1,0 +1,284 @@
+/* udp_test.c - what is particular to RoCEv2 over sockets: packets made by hand, from friend and
+ * foe. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "base/crc.h"
+#include "lib/link_rig.h"
+#include "roce/icrc.h"
+#include "roce/requester.h"
+
+extern const struct sl_link sl_link_udp;
+
+struct forged { /* one packet, right in every respect until a case changes something */
+	char from[32];
+	uint32_t qpn, psn, rkey, bytes;
+	uint64_t va;
+	uint8_t opcode_kind;
+	bool spoil_icrc, truncate;
+	uint8_t *payload;
+};
+
+static struct forged honest(struct rig *rig, uint64_t sequence, uint32_t module)
+{
+	const struct sl_plan *plan = &rig->plan[module];
+	struct forged f = {.qpn = plan->qpn,
+			   .psn = sl_plan_psn(plan, sequence, 0),
+			   .rkey = plan->rkey,
+			   .bytes = plan->pmtu,
+			   .va = sl_plan_address(plan, sequence, 0),
+			   .opcode_kind = SL_ROCE_KIND_WRITE,
+			   .payload = rig->block};
+
+	rig_address(
+		f.from,
+		2); /* the address the source offered, from another port: receivers must not care */
+	rig_fill(rig, sequence, module);
+	return f;
+}
+
+static void gid(const char *text, uint8_t out[16])
+{
+	memset(out, 0, 16);
+	out[10] = out[11] = 0xff;
+	assert_int_equal(inet_pton(AF_INET, text, out + 12), 1);
+}
+
+static void send_forged(struct rig *rig, const struct forged *f)
+{
+	struct sl_roce_message message = {.transport = SL_ROCE_UC,
+					  .kind = f->opcode_kind,
+					  .pkey = SL_ROCE_PKEY_DEFAULT,
+					  .pmtu = 4096,
+					  .qpn = f->qpn,
+					  .psn = f->psn,
+					  .rkey = f->rkey,
+					  .va = f->va,
+					  .bytes = f->bytes};
+	struct sl_roce_piece piece = {f->payload, f->bytes};
+	struct sl_roce_path path = {.dest_port = 4791, .dont_fragment = true};
+	struct sockaddr_in from = {.sin_family = AF_INET},
+			   to = {.sin_family = AF_INET, .sin_port = htons(4791)};
+	socklen_t size = sizeof(from);
+	struct sl_roce_requester cursor;
+	struct sl_roce_fragment fragment;
+	uint8_t packet[SL_ROCE_HEADERS_MAX + 4096 + SL_ROCE_TRAILER_MAX];
+	int discover = IP_PMTUDISC_DO, fd = socket(AF_INET, SOCK_DGRAM, 0);
+	size_t n;
+	char listen[32];
+
+	rig_address(listen, 1);
+	inet_pton(AF_INET, listen, &to.sin_addr);
+	inet_pton(AF_INET, f->from, &from.sin_addr);
+	assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &discover, sizeof(discover)),
+			 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&from, &size), 0);
+	gid(f->from, path.source);
+	gid(listen, path.dest);
+	path.source_port = ntohs(from.sin_port);
+
+	assert_int_equal(sl_roce_requester_begin(&cursor, &message), 0);
+	assert_true(sl_roce_requester_next(&cursor, packet, &fragment));
+	n = fragment.header_bytes;
+	memcpy(packet + n, f->payload, f->bytes);
+	n += f->bytes;
+	n += sl_roce_seal(&path, packet, fragment.header_bytes, &piece, 1, sl_crc32, packet + n);
+	if (f->spoil_icrc)
+		packet[n - 1] ^= 1;
+	if (f->truncate)
+		n = 11;
+	assert_int_equal(sendto(fd, packet, n, 0, (struct sockaddr *)&to, sizeof(to)), n);
+	close(fd);
+	rig_poll(rig);
+}
+
+static void expect_dropped(struct rig *rig, const struct forged *f, enum sl_drop why)
+{
+	send_forged(rig, f);
+	assert_int_equal(rig_dropped(rig, why), 1);
+	assert_int_equal(rig_dropped_all(rig), 1);
+	assert_true(rig_untouched(rig, 0, 0));
+	assert_true(rig_untouched(rig, 0, 1));
+	rig_free(rig);
+}
+
+static void an_honest_forgery_is_taken(void **state)
+{
+	struct rig *rig = rig_ready(&sl_link_udp);
+	struct forged f = honest(rig, 0, 0);
+
+	send_forged(rig, &f);
+	assert_int_equal(rig_dropped_all(rig), 0);
+	assert_memory_equal(sl_ring_block(&rig->ring, 0, 0), rig->block, RIG_PMTU);
+	assert_int_equal(sl_ring_packets(&rig->ring, 0, 0), 1);
+	rig_free(rig);
+}
+
+static void a_wrong_checksum(void **state)
+{
+	struct rig *rig = rig_ready(&sl_link_udp);
+	struct forged f = honest(rig, 0, 0);
+
+	f.spoil_icrc = true;
+	expect_dropped(rig, &f, SL_DROP_ICRC);
+}
+
+static void a_truncated_packet(void **state)
+{
+	struct rig *rig = rig_ready(&sl_link_udp);
+	struct forged f = honest(rig, 0, 0);
+
+	f.truncate = true;
+	expect_dropped(rig, &f, SL_DROP_MALFORMED);
+}
+
+static void an_unknown_queue(void **state)
+{
+	struct rig *rig = rig_ready(&sl_link_udp);
+	struct forged f = honest(rig, 0, 0);
+
+	f.qpn = rig->plan[1].qpn + 1;
+	expect_dropped(rig, &f, SL_DROP_QUEUE);
+}
+
+static void a_stranger_with_the_right_key(void **state)
+{
+	struct rig *rig = rig_ready(&sl_link_udp);
+	struct forged f = honest(rig, 0, 0);
+
+	rig_address(f.from, 1);
+	expect_dropped(rig, &f, SL_DROP_PEER);
+}
+
+static void a_wrong_key(void **state)
+{
+	struct rig *rig = rig_ready(&sl_link_udp);
+	struct forged f = honest(rig, 0, 0);
+
+	f.rkey++;
+	expect_dropped(rig, &f, SL_DROP_KEY);
+}
+
+static void the_right_address_with_the_wrong_psn(void **state)
+{
+	struct rig *rig = rig_ready(&sl_link_udp);
+	struct forged f = honest(rig, 0, 0);
+
+	f.psn = (f.psn + 1) & 0xffffff;
+	expect_dropped(rig, &f, SL_DROP_RANGE);
+}
+
+static void the_other_modules_block(void **state)
+{
+	struct rig *rig = rig_ready(&sl_link_udp);
+	struct forged f = honest(rig, 0, 0);
+
+	f.va += rig->ring.block_stride;
+	expect_dropped(rig, &f, SL_DROP_RANGE);
+}
+
+static void a_send_that_no_plan_asked_for(void **state)
+{
+	struct rig *rig = rig_ready(&sl_link_udp);
+	struct forged f = honest(rig, 0, 0);
+
+	f.opcode_kind = SL_ROCE_KIND_SEND;
+	f.bytes = 64;
+	send_forged(rig, &f);
+	assert_int_equal(rig_dropped_all(rig), 1);
+	assert_true(rig_untouched(rig, 0, 0));
+	rig_free(rig);
+}
+
+static void a_write_longer_than_the_pmtu(void **state)
+{
+	struct rig *rig = rig_ready(&sl_link_udp);
+	struct forged f = honest(rig, 0, 0);
+
+	f.bytes = 2 * RIG_PMTU;
+	expect_dropped(rig, &f, SL_DROP_MALFORMED);
+}
+
+static void a_module_in_one_message_arrives_too(void **state)
+{
+	struct rig *rig = rig_new(&sl_link_udp);
+
+	rig->message = SL_MESSAGE_MODULE;
+	assert_int_equal(rig_open_receiver(rig), 0);
+	rig_open_source(rig);
+	sl_ring_open(&rig->ring, UINT64_MAX);
+	rig_poll(rig);
+	assert_int_equal(rig->plan[0].message, SL_MESSAGE_MODULE);
+	for (uint64_t k = 0; k < RIG_SLOTS; k++) {
+		assert_int_equal(rig_send(rig, k, 0), 0);
+		assert_true(rig_arrived(rig, k, 0) && rig_intact(rig, k, 0));
+	}
+	rig_free(rig);
+}
+
+static enum sl_fate drop_packet_3_of_frame_0(void *arg, uint16_t module, uint64_t sequence,
+					     uint32_t packet)
+{
+	return sequence == 0 && packet == 3 ? SL_FATE_DROP : SL_FATE_SEND;
+}
+
+static void a_message_broken_in_the_middle_ends_there_and_the_next_is_whole(void **state)
+{
+	struct rig *rig = rig_new(&sl_link_udp);
+	uint64_t ns;
+
+	rig->message = SL_MESSAGE_MODULE;
+	rig->fate = drop_packet_3_of_frame_0;
+	assert_int_equal(rig_open_receiver(rig), 0);
+	rig_open_source(rig);
+	sl_ring_open(&rig->ring, UINT64_MAX);
+	rig_poll(rig);
+	assert_int_equal(rig_send(rig, 0, 0), 0);
+	rig_poll(rig);
+	assert_false(sl_ring_event(&rig->ring, 0, 0, &ns));
+	assert_int_equal(sl_ring_packets(&rig->ring, 0, 0), 3);
+	assert_int_equal(rig_dropped(rig, SL_DROP_BROKEN), rig->plan[0].packets - 4);
+	assert_int_equal(rig_send(rig, 1, 0), 0);
+	assert_true(rig_arrived(rig, 1, 0) && rig_intact(rig, 1, 0));
+	rig_free(rig);
+}
+
+static void an_address_that_is_none_is_refused(void **state)
+{
+	struct rig *rig = rig_new(&sl_link_udp);
+	struct sl_link_env env = {.ring = &rig->ring, .counters = &rig->counters};
+	static const char *const bad[] = {"0.0.0.0", "localhost", "300.1.2.3", "", "::1"};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		void *state_of = rig_state(rig);
+
+		rig_set(rig->link, state_of, "listen", bad[i]);
+		assert_int_equal(rig->link->open(state_of, &env), -EINVAL);
+		rig->link->close(state_of);
+		free(state_of);
+	}
+	rig_free(rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_honest_forgery_is_taken),
+		cmocka_unit_test(a_wrong_checksum),
+		cmocka_unit_test(a_truncated_packet),
+		cmocka_unit_test(an_unknown_queue),
+		cmocka_unit_test(a_stranger_with_the_right_key),
+		cmocka_unit_test(a_wrong_key),
+		cmocka_unit_test(the_right_address_with_the_wrong_psn),
+		cmocka_unit_test(the_other_modules_block),
+		cmocka_unit_test(a_send_that_no_plan_asked_for),
+		cmocka_unit_test(a_write_longer_than_the_pmtu),
+		cmocka_unit_test(a_module_in_one_message_arrives_too),
+		cmocka_unit_test(a_message_broken_in_the_middle_ends_there_and_the_next_is_whole),
+		cmocka_unit_test(an_address_that_is_none_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

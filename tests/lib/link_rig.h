@@ -1,0 +1,303 @@
+/* link_rig.h - a receiver and a source of one link in one process, driven step by step: poll and
+ * post take turns, so that every case is deterministic. */
+#ifndef TESTS_LIB_LINK_RIG_H
+#define TESTS_LIB_LINK_RIG_H
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <sluice/link.h>
+
+#include "base/bell.h"
+#include "base/clock.h"
+
+enum { RIG_SLOTS = 4, RIG_MODULES = 2, RIG_PIXELS = 10000, RIG_PMTU = 1024 };
+
+struct rig {
+	const struct sl_link *link;
+	struct sl_region region;
+	struct sl_bell bell;
+	struct sl_ring ring;
+	struct sl_link_counters counters;
+	int wake_fd;
+	_Atomic uint32_t asleep;
+	void *receiver, *source;
+	struct sl_plan plan[RIG_MODULES];
+	uint8_t block[RIG_PIXELS + SL_RECORD_BYTES];
+	uint64_t receive_buffer;
+	uint16_t message;
+	enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence, uint32_t packet);
+};
+
+static inline void rig_set(const struct sl_link *link, void *state, const char *name,
+			   const char *text)
+{
+	const struct sl_option *option = sl_option_find(link->options, name);
+	char why[128];
+
+	if (option)
+		assert_int_equal(sl_option_set(option, state, text, why, sizeof(why)), 0);
+}
+
+/* An address of this process's own in 127.0.0.0/8, so that test programs can run side by side on
+ * port 4791. */
+static inline void rig_address(char text[32], unsigned host)
+{
+	unsigned pid = (unsigned)getpid();
+
+	snprintf(text, 32, "127.%u.%u.%u", 1 + pid / 250 / 250 % 100, 1 + pid / 250 % 250,
+		 (pid % 125) * 2 + host);
+}
+
+static inline void *rig_state(const struct rig *rig)
+{
+	void *state = calloc(1, rig->link->state_bytes);
+	char listen[32], text[32];
+
+	assert_non_null(state);
+	sl_options_defaults(rig->link->options, state);
+	rig_address(listen, 1);
+	rig_set(rig->link, state, "listen", listen);
+	rig_address(text, 2);
+	rig_set(rig->link, state, "source", text);
+	if (rig->receive_buffer) {
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)rig->receive_buffer);
+		rig_set(rig->link, state, "receive_buffer", text);
+	}
+	return state;
+}
+
+static inline int rig_open_receiver(struct rig *rig)
+{
+	struct sl_link_env env = {.ring = &rig->ring,
+				  .wake_fd = rig->wake_fd,
+				  .asleep = &rig->asleep,
+				  .counters = &rig->counters,
+				  .message = rig->message ? rig->message : SL_MESSAGE_PACKET,
+				  .pmtu = RIG_PMTU};
+
+	rig->receiver = rig_state(rig);
+	return rig->link->open(rig->receiver, &env);
+}
+
+static void *rig_connect_thread(void *arg)
+{
+	struct rig *rig = arg;
+	intptr_t err = 0;
+
+	for (unsigned m = 0; m < RIG_MODULES && !err; m++)
+		err = rig->link->connect(rig->source, &rig->plan[m]);
+	return (void *)err;
+}
+
+static inline int rig_offer(struct rig *rig, void *source, uint16_t module, struct sl_offer *offer)
+{
+	*offer = (struct sl_offer){.module = module, .block_bytes = RIG_PIXELS + SL_RECORD_BYTES};
+	return rig->link->offer(source, offer);
+}
+
+/* Connecting may need the receiver to serve meanwhile. */
+static inline void rig_open_source(struct rig *rig)
+{
+	struct sl_link_env env = {.fate = rig->fate, .fate_arg = rig};
+	pthread_t thread;
+	void *err = NULL;
+
+	rig->source = rig_state(rig);
+	assert_int_equal(rig->link->open(rig->source, &env), 0);
+	for (uint16_t m = 0; m < RIG_MODULES; m++) {
+		struct sl_offer offer;
+
+		assert_int_equal(rig_offer(rig, rig->source, m, &offer), 0);
+		assert_int_equal(rig->link->accept(rig->receiver, &offer, &rig->plan[m]), 0);
+	}
+	assert_int_equal(pthread_create(&thread, NULL, rig_connect_thread, rig), 0);
+	while (pthread_tryjoin_np(thread, &err) != 0)
+		if (rig->link->serve)
+			rig->link->serve(rig->receiver);
+	assert_null(err);
+}
+
+static inline void rig_close_source(struct rig *rig)
+{
+	if (rig->source)
+		rig->link->close(rig->source);
+	free(rig->source);
+	rig->source = NULL;
+}
+
+static inline void rig_close_receiver(struct rig *rig)
+{
+	if (rig->receiver)
+		rig->link->close(rig->receiver);
+	free(rig->receiver);
+	rig->receiver = NULL;
+}
+
+static inline struct rig *rig_new(const struct sl_link *link)
+{
+	struct rig *rig = aligned_alloc(64, (sizeof(*rig) + 63) / 64 * 64);
+
+	assert_non_null(rig);
+	memset(rig, 0, sizeof(*rig));
+	rig->link = link;
+	rig->wake_fd = eventfd(0, EFD_NONBLOCK);
+	assert_int_equal(sl_region_open(link->places,
+					sl_ring_region_bytes(RIG_SLOTS, RIG_MODULES, RIG_PIXELS),
+					&rig->region),
+			 0);
+	sl_region_poison(&rig->region);
+	assert_int_equal(sl_ring_init(&rig->ring, &rig->region, &rig->bell, RIG_SLOTS, RIG_MODULES,
+				      RIG_PIXELS),
+			 0);
+	return rig;
+}
+
+/* Ready to send: all slots open, credits out. */
+static inline struct rig *rig_ready(const struct sl_link *link)
+{
+	struct rig *rig = rig_new(link);
+
+	assert_int_equal(rig_open_receiver(rig), 0);
+	rig_open_source(rig);
+	sl_ring_open(&rig->ring, UINT64_MAX);
+	rig->link->poll(rig->receiver, 64);
+	return rig;
+}
+
+static inline void rig_free(struct rig *rig)
+{
+	rig_close_source(rig);
+	rig_close_receiver(rig);
+	sl_ring_fini(&rig->ring);
+	sl_region_close(&rig->region);
+	close(rig->wake_fd);
+	free(rig);
+}
+
+/* Pixels of (sequence, module); the last bytes, the record, are no different here. */
+static inline void rig_fill(struct rig *rig, uint64_t sequence, uint32_t module)
+{
+	for (size_t i = 0; i < sizeof(rig->block); i++)
+		rig->block[i] = (uint8_t)(i * 7 + sequence * 13 + module * 101 + i / 251);
+}
+
+/* The writes of a block under its plan; returns how many. */
+static inline size_t rig_writes(struct rig *rig, uint64_t sequence, uint32_t module,
+				struct sl_write *write)
+{
+	const struct sl_plan *plan = &rig->plan[module];
+	uint64_t step = plan->message == SL_MESSAGE_MODULE ? plan->block_bytes : plan->pmtu;
+	size_t n = 0;
+
+	for (uint64_t offset = 0; offset < plan->block_bytes; offset += step, n++) {
+		uint64_t rest = plan->block_bytes - offset;
+		uint32_t bytes = (uint32_t)(rest < step ? rest : step);
+
+		write[n] = (struct sl_write){
+			.va = sl_plan_address(plan, sequence, offset),
+			.position = sl_plan_position(plan, sequence, offset + bytes),
+			.sequence = sequence,
+			.rkey = plan->rkey,
+			.psn = sl_plan_psn(plan, sequence, offset),
+			.imm = (uint32_t)sequence,
+			.bytes = bytes,
+			.flags = rest <= step ? SL_WRITE_IMM : 0,
+			.part = {{rig->block + offset, bytes}},
+		};
+	}
+	return n;
+}
+
+static inline void rig_poll(struct rig *rig)
+{
+	for (int idle = 0; idle < 3; idle++)
+		if (rig->link->poll(rig->receiver, 64) > 0)
+			idle = 0;
+}
+
+/* Send one block, polling when the source has to wait. How many of its writes went out within a
+ * few hundred tries. */
+static inline size_t rig_send(struct rig *rig, uint64_t sequence, uint32_t module)
+{
+	struct sl_write write[64];
+	size_t n, done = 0;
+
+	rig_fill(rig, sequence, module);
+	n = rig_writes(rig, sequence, module, write);
+	for (int tries = 0; tries < 300 && done < n; tries++) {
+		int sent = rig->link->post(rig->source, rig->plan[module].transfer, write + done,
+					   n - done);
+
+		assert_true(sent >= 0);
+		done += (size_t)sent;
+		if (done < n)
+			rig_poll(rig);
+	}
+	return n - done;
+}
+
+static inline int rig_arrived(struct rig *rig, uint64_t sequence, uint32_t module)
+{
+	uint64_t ns;
+
+	for (int tries = 0; tries < 200; tries++) {
+		rig_poll(rig);
+		if (sl_ring_event(&rig->ring, sequence, module, &ns))
+			return 1;
+	}
+	return 0;
+}
+
+static inline int rig_intact(struct rig *rig, uint64_t sequence, uint32_t module)
+{
+	rig_fill(rig, sequence, module);
+	return memcmp(sl_ring_block(&rig->ring, sequence, module), rig->block,
+		      sizeof(rig->block)) == 0;
+}
+
+static inline int rig_untouched(struct rig *rig, uint64_t sequence, uint32_t module)
+{
+	const uint8_t *block = sl_ring_block(&rig->ring, sequence, module);
+
+	for (uint64_t i = 0; i < rig->ring.block_stride; i++)
+		if (block[i] != 0xa5)
+			return 0;
+	return 1;
+}
+
+static inline uint64_t rig_dropped(const struct rig *rig, enum sl_drop why)
+{
+	return atomic_load(&rig->counters.dropped[why]);
+}
+
+static inline uint64_t rig_dropped_all(const struct rig *rig)
+{
+	uint64_t all = 0;
+
+	for (unsigned d = 0; d < SL_DROPS; d++)
+		all += rig_dropped(rig, d);
+	return all;
+}
+
+static inline void rig_release(struct rig *rig, uint64_t sequence)
+{
+	struct sl_grace grace;
+
+	sl_ring_close(&rig->ring, sequence, &grace);
+	sl_ring_release(&rig->ring, sequence);
+	sl_ring_open(&rig->ring, UINT64_MAX);
+}
+
+#endif
