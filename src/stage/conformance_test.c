@@ -1,0 +1,246 @@
+/* conformance_test.c - what every stage must do. A new one is tested by adding it to the list. */
+#include <errno.h>
+
+#include "lib/capture.h"
+#include "lib/stage_rig.h"
+
+extern const struct sl_stage sl_stage_copy, sl_stage_correct, sl_stage_veto;
+
+static const struct sl_stage *const stages[] = {&sl_stage_copy, &sl_stage_correct, &sl_stage_veto};
+
+enum { FRAMES = 24 };
+
+#define FOR_EACH(ops)                                           \
+	for (const struct sl_stage *const *each = stages, *ops; \
+	     each < stages + sizeof(stages) / sizeof(*stages) && (ops = *each); each++)
+
+/* Plausible pixels of that type: photons, keV, or raw ones in all gains. */
+static void fill_input(enum sl_dtype dtype, void *pixels, uint64_t seed)
+{
+	for (int i = 0; i < RIG_PIXELS; i++) {
+		uint32_t bits = rig_random(&seed);
+
+		switch (dtype) {
+		case SL_U8:
+			((uint8_t *)pixels)[i] = (uint8_t)bits;
+			break;
+		case SL_U16:
+			((uint16_t *)pixels)[i] = (uint16_t)(bits % 8 ? 2000 + bits % 12000 : bits);
+			break;
+		case SL_I16:
+			((int16_t *)pixels)[i] = (int16_t)(bits % 8 ? bits % 14 : bits);
+			break;
+		case SL_F32:
+			((float *)pixels)[i] = (float)(bits % 4000) * 0.1f;
+			break;
+		default:
+			((uint32_t *)pixels)[i] = bits;
+			break;
+		}
+	}
+}
+
+/* A third of the frames are dark, in no regular order. */
+static void make_frames(struct rig_frame *frames, enum sl_dtype dtype)
+{
+	for (int f = 0; f < FRAMES; f++) {
+		rig_frame_init(&frames[f], f * 7 % 11 < 4);
+		fill_input(dtype, frames[f].in, (uint64_t)f + 1);
+	}
+}
+
+static void free_frames(struct rig_frame *frames)
+{
+	for (int f = 0; f < FRAMES; f++)
+		rig_frame_fini(&frames[f]);
+}
+
+static void run(const struct sl_stage *ops, enum sl_dtype dtype, struct rig_frame *frames,
+		uint32_t batch, uint32_t tile, unsigned workers)
+{
+	struct rig rig;
+
+	rig_init(&rig, ops, dtype);
+	rig_open(&rig);
+	make_frames(frames, dtype);
+	rig_run(&rig, frames, FRAMES, batch, tile, workers);
+	for (int f = 0; f < FRAMES; f++)
+		rig_check_canaries(&rig, &frames[f]);
+	rig_close(&rig);
+}
+
+static bool accepts(const struct sl_stage *ops, enum sl_dtype dtype)
+{
+	const char *said;
+	struct rig rig;
+	int err;
+
+	rig_init(&rig, ops, dtype);
+	capture_begin();
+	err = rig_try_open(&rig);
+	said = capture_end();
+	rig_close(&rig); /* also when open() failed */
+	assert_true(err == 0 || err == -EINVAL);
+	if (err)
+		assert_non_null(strstr(said, ops->name)); /* who refuses says so */
+	return !err;
+}
+
+static void test_names_docs_and_options(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		assert_true(strlen(ops->name) > 0 && strlen(ops->name) < SL_NAME_BYTES);
+		assert_true(strlen(ops->doc) > 0);
+		assert_true(strlen(ops->input) > 0);
+		for (const struct sl_option *o = ops->options; o->name; o++) {
+			assert_true(strlen(o->doc) > 0);
+			assert_true(o->offset + o->size <= ops->state_bytes);
+		}
+	}
+}
+
+static void test_reads_some_type_and_refuses_others_properly(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		int accepted = 0;
+
+		for (int dtype = 0; dtype < SL_DTYPES; dtype++)
+			accepted += accepts(ops, (enum sl_dtype)dtype);
+		assert_true(accepted > 0);
+	}
+}
+
+static void test_output_is_described(void **arg)
+{
+	FOR_EACH(ops)
+	for (int dtype = 0; dtype < SL_DTYPES; dtype++) {
+		struct rig rig;
+
+		if (!accepts(ops, (enum sl_dtype)dtype))
+			continue;
+		rig_init(&rig, ops, (enum sl_dtype)dtype);
+		rig_open(&rig);
+		if (*rig.out.name) {
+			assert_int_equal(sl_shape_elements(&rig.out), RIG_PIXELS);
+			assert_true(sl_dtype_bytes(rig.out.dtype) > 0);
+		}
+		rig_close(&rig);
+	}
+}
+
+static void check_same_results(const struct sl_stage *ops, enum sl_dtype dtype, uint32_t batch,
+			       uint32_t tile, unsigned workers)
+{
+	struct rig_frame want[FRAMES], have[FRAMES];
+
+	run(ops, dtype, want, 1, RIG_MODULE_PIXELS, 1);
+	run(ops, dtype, have, batch, tile, workers);
+	for (int f = 0; f < FRAMES; f++) {
+		assert_memory_equal(want[f].out_memory, have[f].out_memory,
+				    (RIG_PIXELS + 2 * RIG_CANARY) * 4);
+		assert_memory_equal(want[f].in_memory, have[f].in_memory,
+				    (RIG_PIXELS + 2 * RIG_CANARY) * 4);
+		assert_true(want[f].verdict.score == have[f].verdict.score);
+		assert_int_equal(want[f].verdict.keep, have[f].verdict.keep);
+		assert_int_equal(want[f].verdict.reason, have[f].verdict.reason);
+	}
+	free_frames(want);
+	free_frames(have);
+}
+
+static void test_results_do_not_depend_on_tiles_batches_or_workers(void **arg)
+{
+	static const struct {
+		uint32_t batch, tile;
+		unsigned workers;
+	} cuts[] = {{1, 64, 1}, {2, 100, 1},  {5, 1, 3},
+		    {24, 7, 2}, {24, 304, 8}, {7, RIG_MODULE_PIXELS, 4}};
+
+	FOR_EACH(ops)
+	for (int dtype = 0; dtype < SL_DTYPES; dtype++)
+		for (size_t c = 0; c < sizeof(cuts) / sizeof(cuts[0]); c++)
+			if (accepts(ops, (enum sl_dtype)dtype))
+				check_same_results(ops, (enum sl_dtype)dtype, cuts[c].batch,
+						   cuts[c].tile, cuts[c].workers);
+}
+
+static void test_input_is_left_alone(void **arg)
+{
+	FOR_EACH(ops)
+	for (int dtype = 0; dtype < SL_DTYPES; dtype++) {
+		struct rig_frame frames[FRAMES];
+		uint32_t copy[RIG_PIXELS];
+
+		if (!accepts(ops, (enum sl_dtype)dtype))
+			continue;
+		run(ops, (enum sl_dtype)dtype, frames, 4, 50, 2);
+		for (int f = 0; f < FRAMES; f++) {
+			fill_input((enum sl_dtype)dtype, copy, (uint64_t)f + 1);
+			assert_memory_equal(frames[f].in, copy,
+					    RIG_PIXELS * sl_dtype_bytes((enum sl_dtype)dtype));
+		}
+		free_frames(frames);
+	}
+}
+
+/* One tile in the middle: nothing else is touched. */
+static void test_a_tile_writes_only_its_own_pixels(void **arg)
+{
+	enum { FIRST = 65, COUNT = 131 };
+
+	FOR_EACH(ops)
+	for (int dtype = 0; dtype < SL_DTYPES; dtype++) {
+		struct rig rig;
+		struct rig_frame frame;
+		struct sl_frame *pointer = &frame.frame;
+		struct sl_batch batch = {.frame = &pointer, .frames = 1, .capacity = 1};
+		size_t bytes, begin;
+
+		if (!accepts(ops, (enum sl_dtype)dtype))
+			continue;
+		rig_init(&rig, ops, (enum sl_dtype)dtype);
+		rig_open(&rig);
+		rig_frame_init(&frame, false);
+		fill_input((enum sl_dtype)dtype, frame.in, 3);
+		rig_tile(&rig, &batch, &frame, 0, 1, FIRST, COUNT);
+		bytes = *rig.out.name ? sl_dtype_bytes(rig.out.dtype) : 0;
+		begin = RIG_CANARY * 4 + (RIG_MODULE_PIXELS + FIRST) * bytes;
+		for (size_t i = 0; i < (RIG_PIXELS + 2 * RIG_CANARY) * 4; i++)
+			if (i < begin || i >= begin + COUNT * bytes)
+				assert_int_equal(frame.out_memory[i], RIG_POISON);
+		rig_frame_fini(&frame);
+		rig_close(&rig);
+	}
+}
+
+static void test_an_empty_batch_is_harmless(void **arg)
+{
+	FOR_EACH(ops)
+	for (int dtype = 0; dtype < SL_DTYPES; dtype++) {
+		struct rig rig;
+
+		if (!accepts(ops, (enum sl_dtype)dtype))
+			continue;
+		rig_init(&rig, ops, (enum sl_dtype)dtype);
+		rig_open(&rig);
+		rig_batch(&rig, NULL, 0, RIG_MODULE_PIXELS, 2);
+		rig_close(&rig);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names_docs_and_options),
+		cmocka_unit_test(test_reads_some_type_and_refuses_others_properly),
+		cmocka_unit_test(test_output_is_described),
+		cmocka_unit_test(test_results_do_not_depend_on_tiles_batches_or_workers),
+		cmocka_unit_test(test_input_is_left_alone),
+		cmocka_unit_test(test_a_tile_writes_only_its_own_pixels),
+		cmocka_unit_test(test_an_empty_batch_is_harmless),
+	};
+
+	return cmocka_run_group_tests_name("stage conformance", tests, NULL, NULL);
+}

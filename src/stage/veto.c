@@ -1,0 +1,135 @@
+/* veto.c - keep a frame when enough of its pixels are bright.
+ *
+ * A pixel counts when it has at least `threshold` photons: whole photons in an int16 image, keV of
+ * as many photons in a float one (so 9.8 photons are ten in the first and not in the second).
+ * Overloads count; bad pixels (INT16_MIN, NaN) do not. Dark frames stay as they were judged.
+ *
+ * Cost: one pass over the tile, which is in cache when `correct` just wrote it.
+ * Threads: every worker counts into its own scratch; finish() adds up. */
+#include <errno.h>
+
+#include <sluice/stage.h>
+
+#include "base/log.h"
+
+struct veto {
+	uint32_t threshold, min_pixels;
+
+	enum sl_dtype dtype;
+	float threshold_keV;
+};
+
+struct count { /* of one frame, by one worker */
+	uint32_t pixels;
+};
+
+static const struct sl_option options[] = {
+	SL_U32(struct veto, threshold, 10, 1, 32766, "photons",
+	       "a pixel counts when it has at least as many"),
+	SL_U32(struct veto, min_pixels, 20, 0, 4294967295., "pixels",
+	       "keep the frame when at least as many pixels count"),
+	SL_OPTION_END};
+
+static int open_veto(void *state, const struct sl_env *env, const struct sl_shape *in,
+		     struct sl_shape *out)
+{
+	struct veto *v = state;
+
+	if (in->dtype != SL_I16 && in->dtype != SL_F32) {
+		sl_error("veto reads int16 photons or float32 keV, not %s",
+			 sl_dtype_name(in->dtype));
+		return -EINVAL;
+	}
+	if (in->dtype == SL_F32 && !(env->geometry->photon_energy_keV > 0)) {
+		sl_error("veto: a threshold in photons needs a photon energy; detector '%s' has "
+			 "none",
+			 env->geometry->detector);
+		return -EINVAL;
+	}
+	v->dtype = in->dtype;
+	v->threshold_keV = (float)(v->threshold * env->geometry->photon_energy_keV);
+	*out = (struct sl_shape){.rank = 0};
+	return 0;
+}
+
+static void close_veto(void *state)
+{
+}
+
+/* Sums of 16 bits, as wide as the pixels, over runs too short to overflow them: twice the speed of
+ * sums of 32 bits. */
+static uint32_t count_i16(const int16_t *pixel, uint32_t count, int16_t threshold)
+{
+	enum { RUN = 32768 };
+	uint32_t sum = 0;
+
+	for (uint32_t first = 0; first < count; first += RUN) {
+		uint32_t end = count - first < RUN ? count : first + RUN;
+		uint16_t n = 0;
+
+		for (uint32_t i = first; i < end; i++)
+			n = (uint16_t)(n + (pixel[i] >= threshold));
+		sum += n;
+	}
+	return sum;
+}
+
+static uint32_t count_f32(const float *pixel, uint32_t count, float threshold)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		n += pixel[i] >= threshold; /* false for NaN */
+	return n;
+}
+
+static void tile(void *state, void *scratch, const struct sl_batch *batch,
+		 const struct sl_tile *tile)
+{
+	const struct veto *v = state;
+	struct count *count = scratch;
+
+	for (uint32_t f = 0; f < batch->frames; f++) {
+		if (batch->frame[f]->flags & SL_FRAME_DARK)
+			continue; /* has no image */
+		count[f].pixels +=
+			v->dtype == SL_I16
+				? count_i16(tile->in[f], tile->count, (int16_t)v->threshold)
+				: count_f32(tile->in[f], tile->count, v->threshold_keV);
+	}
+}
+
+static void finish(void *state, void *const *scratch, unsigned workers, struct sl_batch *batch)
+{
+	const struct veto *v = state;
+
+	for (uint32_t f = 0; f < batch->frames; f++) {
+		struct sl_frame *frame = batch->frame[f];
+		uint64_t pixels = 0;
+
+		if (frame->flags & SL_FRAME_DARK)
+			continue;
+		for (unsigned w = 0; w < workers; w++)
+			pixels += ((const struct count *)scratch[w])[f].pixels;
+		for (uint32_t i = 0; i < frame->items; i++) {
+			struct sl_verdict *verdict = &frame->verdict[i];
+
+			verdict->score = (float)pixels;
+			verdict->keep = pixels >= v->min_pixels;
+			verdict->reason = SL_REASON_BRIGHT_PIXELS;
+		}
+	}
+}
+
+const struct sl_stage sl_stage_veto = {
+	.name = "veto",
+	.doc = "keep frames with enough bright pixels",
+	.state_bytes = sizeof(struct veto),
+	.scratch_bytes = sizeof(struct count),
+	.options = options,
+	.input = "image",
+	.open = open_veto,
+	.close = close_veto,
+	.tile = tile,
+	.finish = finish,
+};

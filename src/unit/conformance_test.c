@@ -1,0 +1,602 @@
+/* conformance_test.c - what every unit must do. A new one is tested by adding it to the list.
+ *
+ * The stages here are chosen so that a mistake shows: `history` depends on the order of all frames
+ * that a pixel ever saw, `tally` on every pixel being seen once and on clean scratch. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <sluice/unit.h>
+
+#include "base/bell.h"
+#include "lib/capture.h"
+
+extern const struct sl_unit sl_unit_cpu;
+
+static const struct sl_unit *const units[] = {&sl_unit_cpu};
+
+#define FOR_EACH(ops)                                         \
+	for (const struct sl_unit *const *each = units, *ops; \
+	     each < units + sizeof(units) / sizeof(*units) && (ops = *each); each++)
+
+enum { MODULES = 3, ROWS = 7, COLUMNS = 33, MODULE_PIXELS = ROWS * COLUMNS };
+enum { PIXELS = MODULES * MODULE_PIXELS, BATCH = 8, BATCHES = 40, WORKERS = 4 };
+
+/* --- stages --- */
+
+struct history {
+	uint32_t pixel[PIXELS];
+};
+
+static void history_tile(void *state, void *scratch, const struct sl_batch *batch,
+			 const struct sl_tile *tile)
+{
+	uint32_t *pixel =
+		&((struct history *)state)->pixel[tile->module * MODULE_PIXELS + tile->first];
+
+	for (uint32_t f = 0; f < batch->frames; f++)
+		for (uint32_t i = 0; i < tile->count; i++) {
+			pixel[i] = pixel[i] * 31 + ((const uint16_t *)tile->in[f])[i];
+			((uint32_t *)tile->out[f])[i] = pixel[i];
+		}
+}
+
+static const struct sl_stage history = {
+	.name = "history", .doc = "x", .input = "raw", .tile = history_tile};
+
+struct tally {
+	int finishes;
+	uint64_t count; /* of frames so far */
+};
+
+static void tally_tile(void *state, void *scratch, const struct sl_batch *batch,
+		       const struct sl_tile *tile)
+{
+	uint32_t *sum = scratch;
+
+	for (uint32_t f = 0; f < batch->frames; f++)
+		for (uint32_t i = 0; i < tile->count; i++)
+			sum[f] += ((const uint32_t *)tile->in[f])[i] & 0xff;
+}
+
+static void tally_finish(void *state, void *const *scratch, unsigned workers,
+			 struct sl_batch *batch)
+{
+	struct tally *tally = state;
+
+	tally->finishes++;
+	for (uint32_t f = 0; f < batch->frames; f++) {
+		struct sl_verdict *verdict = batch->frame[f]->verdict;
+		uint32_t sum = 0;
+
+		for (unsigned w = 0; w < workers; w++)
+			sum += ((const uint32_t *)scratch[w])[f];
+		verdict->score = (float)sum;
+		verdict->keep = sum % 2;
+		verdict->reason = (uint16_t)(tally->count++ % 1000);
+	}
+}
+
+static const struct sl_stage tally = {
+	.name = "tally",
+	.doc = "x",
+	.input = "history",
+	.scratch_bytes = sizeof(uint32_t),
+	.tile = tally_tile,
+	.finish = tally_finish,
+};
+
+/* --- frames --- */
+
+struct item {
+	struct sl_frame frame;
+	struct sl_view view[MODULES];
+	struct sl_verdict verdict;
+	uint16_t raw[PIXELS];
+	uint32_t result[PIXELS];
+};
+
+struct load {
+	struct item *item;
+	struct sl_frame *frame[BATCHES * BATCH];
+	struct sl_batch batch[BATCHES];
+};
+
+/* Batches of 1 to BATCH frames. Modules lie apart, as in slots. */
+static struct load *load_make(void)
+{
+	struct load *load = calloc(1, sizeof(*load));
+	uint32_t used = 0;
+
+	load->item = calloc(BATCHES * BATCH, sizeof(*load->item));
+	for (uint32_t n = 0; n < BATCHES * BATCH; n++) {
+		struct item *item = &load->item[n];
+
+		item->frame = (struct sl_frame){.sequence = n,
+						.number = 1000 + n,
+						.timestamp = 5 * n,
+						.flags = SL_FRAME_COMPLETE,
+						.views = MODULES,
+						.results = 1,
+						.items = 1,
+						.view = item->view,
+						.verdict = &item->verdict};
+		item->frame.result[0].host = item->result;
+		memset(&item->verdict, 0xee, sizeof(item->verdict));
+		for (int i = 0; i < PIXELS; i++)
+			item->raw[i] = (uint16_t)((uint32_t)i * 40503u + n * 2654435761u);
+		for (int m = 0; m < MODULES; m++) {
+			item->view[m].module = (uint16_t)m;
+			item->view[m].pixels.host = item->raw + m * MODULE_PIXELS;
+		}
+		load->frame[n] = &item->frame;
+	}
+	for (uint32_t b = 0; b < BATCHES; b++) {
+		load->batch[b] = (struct sl_batch){.frame = load->frame + used,
+						   .frames = b * 5 % BATCH + 1,
+						   .capacity = BATCH,
+						   .status = -1};
+		used += load->batch[b].frames;
+	}
+	return load;
+}
+
+static void load_free(struct load *load)
+{
+	free(load->item);
+	free(load);
+}
+
+/* --- a unit with its workers --- */
+
+struct subject {
+	const struct sl_unit *ops;
+	void *state;
+	struct sl_geometry geometry;
+	struct sl_chain chain;
+	struct history history;
+	struct tally tally;
+	struct sl_bell todo, done;
+	unsigned workers;
+	pthread_t thread[WORKERS];
+	_Atomic int stop;
+};
+
+struct seat {
+	struct subject *subject;
+	unsigned worker;
+};
+static struct seat seats[WORKERS];
+
+static void subject_init(struct subject *s, const struct sl_unit *ops, unsigned stages)
+{
+	const uint32_t dim[] = {MODULES, ROWS, COLUMNS};
+	struct sl_shape raw = {.name = "raw", .dtype = SL_U16, .rank = 3};
+	struct sl_shape past = {.name = "history", .dtype = SL_U32, .rank = 3};
+
+	memset(s, 0, sizeof(*s));
+	memcpy(raw.dim, dim, sizeof(dim));
+	memcpy(past.dim, dim, sizeof(dim));
+	s->ops = ops;
+	s->state = calloc(1, ops->state_bytes);
+	sl_options_defaults(ops->options, s->state);
+	s->geometry = (struct sl_geometry){
+		.modules = MODULES, .rows = ROWS, .columns = COLUMNS, .dtype = SL_U16};
+	s->chain = (struct sl_chain){
+		.stages = stages, .geometry = &s->geometry, .batch_frames = BATCH};
+	s->chain.stage[0] =
+		(struct sl_chain_stage){&history, &s->history, SL_CHAIN_RAW, 0, raw, past};
+	s->chain.stage[1] =
+		(struct sl_chain_stage){&tally, &s->tally, 0, SL_CHAIN_NONE, past, {{0}}};
+}
+
+static void subject_set(struct subject *s, const char *name, const char *value)
+{
+	const struct sl_option *option = sl_option_find(s->ops->options, name);
+	char why[128];
+
+	if (option) /* units of other kinds have other options */
+		assert_int_equal(sl_option_set(option, s->state, value, why, sizeof(why)), 0);
+}
+
+static void subject_open(struct subject *s)
+{
+	assert_int_equal(s->ops->open(s->state, &s->chain, &s->todo, &s->done, &s->workers), 0);
+	assert_true(s->workers >= 1 && s->workers <= WORKERS);
+}
+
+static void *run_worker(void *arg)
+{
+	struct seat *seat = arg;
+	struct subject *s = seat->subject;
+
+	while (!s->stop) {
+		uint32_t seen = sl_bell_read(&s->todo);
+
+		if (!s->ops->work(s->state, seat->worker))
+			sl_bell_wait(&s->todo, seen, 100000);
+	}
+	return NULL;
+}
+
+static void subject_start(struct subject *s)
+{
+	for (unsigned w = 0; w < s->workers; w++) {
+		seats[w] = (struct seat){s, w};
+		assert_int_equal(pthread_create(&s->thread[w], NULL, run_worker, &seats[w]), 0);
+	}
+}
+
+static void subject_stop(struct subject *s)
+{
+	s->stop = 1;
+	sl_bell_ring(&s->todo);
+	for (unsigned w = 0; w < s->workers; w++)
+		pthread_join(s->thread[w], NULL);
+}
+
+static void subject_close(struct subject *s)
+{
+	s->ops->close(s->state);
+	free(s->state);
+}
+
+/* Everything through the unit, as the dispatcher would: submit while there is room, reap, sleep. */
+static void subject_process(struct subject *s, struct load *load)
+{
+	unsigned submitted = 0, reaped = 0;
+
+	while (reaped < BATCHES) {
+		uint32_t seen = sl_bell_read(&s->done);
+		struct sl_batch *batch;
+
+		while (submitted < BATCHES &&
+		       s->ops->submit(s->state, &load->batch[submitted]) == 0)
+			submitted++;
+		if (!s->ops->reap(s->state, &batch)) {
+			sl_bell_wait(&s->done, seen, 100000);
+			continue;
+		}
+		assert_ptr_equal(batch, &load->batch[reaped]);
+		assert_int_equal(batch->status, 0);
+		reaped++;
+	}
+}
+
+/* What the stages say when nothing is cut and nobody is in a hurry. */
+static void check_results(struct load *load)
+{
+	static uint32_t pixel[PIXELS];
+	uint32_t n = 0;
+
+	memset(pixel, 0, sizeof(pixel));
+	for (int b = 0; b < BATCHES; b++)
+		for (uint32_t f = 0; f < load->batch[b].frames; f++, n++) {
+			struct item *item = &load->item[n];
+			uint32_t sum = 0;
+
+			for (int i = 0; i < PIXELS; i++) {
+				pixel[i] = pixel[i] * 31 + item->raw[i];
+				sum += pixel[i] & 0xff;
+			}
+			assert_memory_equal(item->result, pixel, sizeof(pixel));
+			assert_true(item->verdict.score == (float)sum);
+			assert_int_equal(item->verdict.keep, sum % 2);
+			assert_int_equal(item->verdict.reason, n % 1000);
+			assert_int_equal(item->verdict.number, 1000 + n);
+			assert_int_equal(item->verdict.timestamp, 5 * n);
+		}
+}
+
+/* --- cases --- */
+
+static void test_names_docs_and_options(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		assert_true(strlen(ops->name) > 0 && strlen(ops->doc) > 0);
+		for (const struct sl_option *o = ops->options; o->name; o++) {
+			assert_true(strlen(o->doc) > 0);
+			assert_true(o->offset + o->size <= ops->state_bytes);
+		}
+	}
+}
+
+static void check_exact(const struct sl_unit *ops, const char *workers, const char *tile)
+{
+	struct load *load = load_make();
+	struct subject s;
+
+	subject_init(&s, ops, 2);
+	subject_set(&s, "workers", workers);
+	subject_set(&s, "tile_pixels", tile);
+	subject_open(&s);
+	subject_start(&s);
+	subject_process(&s, load);
+	subject_stop(&s);
+	check_results(load);
+	assert_int_equal(s.tally.finishes, BATCHES);
+	subject_close(&s);
+	load_free(load);
+}
+
+static void test_one_worker_is_exact(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		check_exact(ops, "1", "0");
+		check_exact(ops, "1", "10");
+		check_exact(ops, "1", "231");
+	}
+}
+
+static void test_two_workers_are_exact(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		check_exact(ops, "2", "64");
+		check_exact(ops, "2", "1");
+	}
+}
+
+static void test_four_workers_are_exact(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		check_exact(ops, "4", "10");
+		check_exact(ops, "4", "1000"); /* fewer tiles than workers */
+	}
+}
+
+static void test_idle_units_do_nothing(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		struct sl_batch *batch = NULL;
+		struct subject s;
+
+		subject_init(&s, ops, 2);
+		subject_open(&s);
+		assert_int_equal(ops->work(s.state, 0), 0);
+		assert_int_equal(ops->reap(s.state, &batch), 0);
+		assert_null(batch);
+		subject_close(&s);
+	}
+}
+
+/* Back-pressure, and what was refused was not taken. */
+static void test_a_full_unit_says_again(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		struct load *load = load_make();
+		struct subject s;
+		struct sl_batch *batch;
+		int n = 0, err;
+
+		subject_init(&s, ops, 2);
+		subject_open(&s);
+		while (!(err = ops->submit(s.state, &load->batch[n])))
+			assert_true(++n < BATCHES);
+		assert_int_equal(err, -EAGAIN);
+		assert_true(n >= 1);
+		assert_int_equal(ops->reap(s.state, &batch), 0);
+		while (ops->work(s.state, 0))
+			;
+		/* Done is not reaped: still full. */
+		assert_int_equal(ops->submit(s.state, &load->batch[n]), -EAGAIN);
+		for (int i = 0; i < n; i++) {
+			assert_int_equal(ops->reap(s.state, &batch), 1);
+			assert_ptr_equal(batch, &load->batch[i]);
+		}
+		assert_int_equal(ops->reap(s.state, &batch), 0);
+		assert_int_equal(ops->submit(s.state, &load->batch[n]), 0);
+		subject_close(&s); /* with a batch inside */
+		load_free(load);
+	}
+}
+
+static void test_work_is_done_in_bites(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		struct load *load = load_make();
+		struct subject s;
+		struct sl_batch *batch;
+		int bites = 0;
+
+		subject_init(&s, ops, 2);
+		subject_set(&s, "tile_pixels", "100");
+		subject_open(&s);
+		assert_int_equal(ops->submit(s.state, &load->batch[0]), 0);
+		while (ops->work(s.state, 0))
+			bites++;
+		/* Three tiles for each module of 231 pixels. */
+		assert_int_equal(bites, 3 * MODULES);
+		assert_int_equal(ops->reap(s.state, &batch), 1);
+		subject_close(&s);
+		load_free(load);
+	}
+}
+
+static void test_bells_ring(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		struct load *load = load_make();
+		struct subject s;
+		uint32_t todo, done;
+
+		subject_init(&s, ops, 2);
+		subject_open(&s);
+		todo = sl_bell_read(&s.todo);
+		done = sl_bell_read(&s.done);
+		ops->submit(s.state, &load->batch[0]);
+		assert_true(sl_bell_read(&s.todo) != todo);
+		assert_true(sl_bell_read(&s.done) == done);
+		while (ops->work(s.state, 0))
+			;
+		assert_true(sl_bell_read(&s.done) != done);
+		subject_close(&s);
+		load_free(load);
+	}
+}
+
+/* A worker that found no tile of this batch may sleep when the next one can be begun. */
+static void test_the_next_batch_wakes_the_workers(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		struct load *load = load_make();
+		struct sl_batch *batch;
+		struct subject s;
+		uint32_t todo;
+
+		subject_init(&s, ops, 2);
+		subject_set(&s, "workers", "2");
+		subject_open(&s);
+		ops->submit(s.state, &load->batch[0]);
+		ops->submit(s.state, &load->batch[1]);
+		todo = sl_bell_read(&s.todo);
+		while (!ops->reap(s.state, &batch))
+			assert_int_equal(ops->work(s.state, 0), 1);
+		assert_true(s.workers == 1 || sl_bell_read(&s.todo) != todo);
+		subject_close(&s);
+		load_free(load);
+	}
+}
+
+static void test_without_stages_frames_are_kept_and_pass(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		struct load *load = load_make();
+		struct subject s;
+
+		subject_init(&s, ops, 0);
+		subject_set(&s, "workers", "2");
+		subject_open(&s);
+		subject_start(&s);
+		subject_process(&s, load);
+		subject_stop(&s);
+		for (uint32_t f = 0; f < load->batch[0].frames; f++) {
+			struct sl_verdict *verdict = &load->item[f].verdict;
+
+			assert_int_equal(verdict->keep, 1);
+			assert_int_equal(verdict->reason, SL_REASON_UNJUDGED);
+			assert_true(verdict->score == 0);
+			assert_int_equal(verdict->number, 1000 + f);
+		}
+		subject_close(&s);
+		load_free(load);
+	}
+}
+
+static void test_every_item_of_a_frame_is_judged(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		struct load *load = load_make();
+		struct sl_verdict verdicts[3];
+		struct sl_batch *batch;
+		struct subject s;
+
+		memset(verdicts, 0xee, sizeof(verdicts));
+		load->item[0].frame.items = 3;
+		load->item[0].frame.verdict = verdicts;
+		subject_init(&s, ops, 0);
+		subject_open(&s);
+		ops->submit(s.state, &load->batch[0]);
+		while (ops->work(s.state, 0))
+			;
+		assert_int_equal(ops->reap(s.state, &batch), 1);
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(verdicts[i].keep, 1);
+		subject_close(&s);
+		load_free(load);
+	}
+}
+
+static void test_an_empty_batch_comes_back(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		struct sl_batch empty = {.frames = 0, .status = -1}, *batch;
+		struct subject s;
+
+		subject_init(&s, ops, 2);
+		subject_open(&s);
+		assert_int_equal(ops->submit(s.state, &empty), 0);
+		while (ops->work(s.state, 0))
+			;
+		assert_int_equal(ops->reap(s.state, &batch), 1);
+		assert_ptr_equal(batch, &empty);
+		assert_int_equal(empty.status, 0);
+		subject_close(&s);
+	}
+}
+
+static void test_too_large_a_batch_is_refused(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		struct load *load = load_make();
+		struct subject s;
+
+		load->batch[0].frames = BATCH + 1;
+		subject_init(&s, ops, 2);
+		subject_open(&s);
+		assert_int_equal(ops->submit(s.state, &load->batch[0]), -EINVAL);
+		subject_close(&s);
+		load_free(load);
+	}
+}
+
+static void test_arrays_of_another_shape_are_refused(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		struct subject s;
+		const char *said;
+		int err;
+
+		subject_init(&s, ops, 2);
+		s.chain.stage[0].out.dim[2]--;
+		capture_begin();
+		err = ops->open(s.state, &s.chain, &s.todo, &s.done, &s.workers);
+		said = capture_end();
+		assert_int_equal(err, -EINVAL);
+		assert_non_null(strstr(said, "history"));
+		subject_close(&s); /* also when open() failed */
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names_docs_and_options),
+		cmocka_unit_test(test_one_worker_is_exact),
+		cmocka_unit_test(test_two_workers_are_exact),
+		cmocka_unit_test(test_four_workers_are_exact),
+		cmocka_unit_test(test_idle_units_do_nothing),
+		cmocka_unit_test(test_a_full_unit_says_again),
+		cmocka_unit_test(test_work_is_done_in_bites),
+		cmocka_unit_test(test_bells_ring),
+		cmocka_unit_test(test_the_next_batch_wakes_the_workers),
+		cmocka_unit_test(test_without_stages_frames_are_kept_and_pass),
+		cmocka_unit_test(test_every_item_of_a_frame_is_judged),
+		cmocka_unit_test(test_an_empty_batch_comes_back),
+		cmocka_unit_test(test_too_large_a_batch_is_refused),
+		cmocka_unit_test(test_arrays_of_another_shape_are_refused),
+	};
+
+	return cmocka_run_group_tests_name("unit conformance", tests, NULL, NULL);
+}

@@ -1,0 +1,201 @@
+/* stage_rig.h - a stage on a small detector, for tests: frames with canaries around their results,
+ * cut into batches and tiles and given to any number of (pretended) workers. */
+#ifndef STAGE_RIG_H
+#define STAGE_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <sluice/stage.h>
+
+enum {
+	RIG_MODULES = 2,
+	RIG_ROWS = 5,
+	RIG_COLUMNS = 61, /* no multiple of any vector or block */
+	RIG_MODULE_PIXELS = RIG_ROWS * RIG_COLUMNS,
+	RIG_PIXELS = RIG_MODULES * RIG_MODULE_PIXELS,
+	RIG_CANARY = 64, /* elements of 4 bytes before and after each array */
+	RIG_POISON = 0x5a,
+	RIG_BATCH = 32,
+	RIG_WORKERS = 8,
+};
+
+/* Small and always the same. */
+static inline uint32_t rig_random(uint64_t *state)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(*state >> 33);
+}
+
+struct rig {
+	const struct sl_stage *ops;
+	void *state;
+	struct sl_geometry geometry;
+	struct sl_calibration calibration;
+	float *table[6]; /* pedestals, gains: [RIG_PIXELS], to be changed before open */
+	struct sl_env env;
+	struct sl_shape in, out;
+	void *scratch[RIG_WORKERS];
+};
+
+struct rig_frame {
+	struct sl_frame frame;
+	struct sl_verdict verdict;
+	char *in_memory, *out_memory;
+	void *in, *out;
+};
+
+static inline void rig_init(struct rig *rig, const struct sl_stage *ops, enum sl_dtype input)
+{
+	static const float pedestals[3] = {2446, 13584, 14100};
+	static const float gains[3] = {41.0f, -1.439f, -0.1145f};
+
+	*rig = (struct rig){.ops = ops, .state = calloc(1, ops->state_bytes)};
+	sl_options_defaults(ops->options, rig->state);
+	rig->geometry = (struct sl_geometry){
+		.detector = "rig",
+		.modules = RIG_MODULES,
+		.rows = RIG_ROWS,
+		.columns = RIG_COLUMNS,
+		.dtype = SL_U16,
+		.module_bytes = RIG_MODULE_PIXELS * 2,
+		.photon_energy_keV = 12.4,
+	};
+	for (int t = 0; t < 6; t++) {
+		rig->table[t] = calloc(RIG_PIXELS, sizeof(float));
+		for (int i = 0; i < RIG_PIXELS; i++)
+			rig->table[t][i] = t < 3 ? pedestals[t] + (float)(i % 50)
+						 : gains[t - 3] * (1 + (float)(i % 7) * 0.01f);
+	}
+	for (int g = 0; g < 3; g++) {
+		rig->calibration.pedestal[g] = rig->table[g];
+		rig->calibration.gain[g] = rig->table[3 + g];
+	}
+	rig->env = (struct sl_env){.geometry = &rig->geometry,
+				   .calibration = &rig->calibration,
+				   .batch_frames = RIG_BATCH};
+	rig->in = (struct sl_shape){
+		.dtype = input, .rank = 3, .dim = {RIG_MODULES, RIG_ROWS, RIG_COLUMNS}};
+	strcpy(rig->in.name, ops->input);
+}
+
+static inline void rig_set(struct rig *rig, const char *option, const char *value)
+{
+	const struct sl_option *row = sl_option_find(rig->ops->options, option);
+	char why[128];
+
+	assert_non_null(row);
+	assert_int_equal(sl_option_set(row, rig->state, value, why, sizeof(why)), 0);
+}
+
+static inline int rig_try_open(struct rig *rig)
+{
+	for (int w = 0; w < RIG_WORKERS; w++)
+		rig->scratch[w] = calloc(RIG_BATCH, rig->ops->scratch_bytes + 1);
+	memset(&rig->out, 0, sizeof(rig->out));
+	return rig->ops->open(rig->state, &rig->env, &rig->in, &rig->out);
+}
+
+static inline void rig_open(struct rig *rig)
+{
+	assert_int_equal(rig_try_open(rig), 0);
+}
+
+static inline void rig_close(struct rig *rig)
+{
+	rig->ops->close(rig->state);
+	for (int t = 0; t < 6; t++)
+		free(rig->table[t]);
+	for (int w = 0; w < RIG_WORKERS; w++)
+		free(rig->scratch[w]);
+	free(rig->state);
+}
+
+static inline void rig_frame_init(struct rig_frame *f, bool dark)
+{
+	size_t bytes = (RIG_PIXELS + 2 * RIG_CANARY) * 4;
+
+	*f = (struct rig_frame){.in_memory = malloc(bytes), .out_memory = malloc(bytes)};
+	memset(f->in_memory, RIG_POISON, bytes);
+	memset(f->out_memory, RIG_POISON, bytes);
+	f->in = f->in_memory + RIG_CANARY * 4;
+	f->out = f->out_memory + RIG_CANARY * 4;
+	f->frame.flags = SL_FRAME_COMPLETE | (dark ? SL_FRAME_DARK : 0);
+	f->frame.items = 1;
+	f->frame.verdict = &f->verdict;
+	f->verdict.keep = 1;
+}
+
+static inline void rig_frame_fini(struct rig_frame *f)
+{
+	free(f->in_memory);
+	free(f->out_memory);
+}
+
+/* Every byte of the result's memory outside the array is as it was. */
+static inline void rig_check_canaries(const struct rig *rig, const struct rig_frame *f)
+{
+	size_t array = *rig->out.name ? sl_shape_bytes(&rig->out) : 0;
+	const char *memory = f->out_memory;
+
+	for (size_t i = 0; i < (RIG_PIXELS + 2 * RIG_CANARY) * 4; i++)
+		if (i < RIG_CANARY * 4 || i >= RIG_CANARY * 4 + array)
+			assert_int_equal(memory[i], RIG_POISON);
+}
+
+static inline void rig_tile(struct rig *rig, struct sl_batch *batch, struct rig_frame *frames,
+			    unsigned worker, uint32_t module, uint32_t first, uint32_t count)
+{
+	const void *in[RIG_BATCH];
+	void *out[RIG_BATCH];
+	struct sl_tile tile = {module, first, count, in, *rig->out.name ? out : NULL};
+	size_t at = (size_t)module * RIG_MODULE_PIXELS + first;
+
+	for (uint32_t f = 0; f < batch->frames; f++) {
+		in[f] = (char *)frames[f].in + at * sl_dtype_bytes(rig->in.dtype);
+		out[f] = (char *)frames[f].out + at * sl_dtype_bytes(rig->out.dtype);
+	}
+	rig->ops->tile(rig->state, rig->scratch[worker], batch, &tile);
+}
+
+static inline void rig_batch(struct rig *rig, struct rig_frame *frames, uint32_t n, uint32_t tile,
+			     unsigned workers)
+{
+	struct sl_frame *pointer[RIG_BATCH];
+	struct sl_batch batch = {.frame = pointer, .frames = n, .capacity = RIG_BATCH};
+	unsigned turn = 0;
+
+	for (uint32_t f = 0; f < n; f++)
+		pointer[f] = &frames[f].frame;
+	for (unsigned w = 0; w < workers; w++)
+		memset(rig->scratch[w], 0, n * rig->ops->scratch_bytes);
+	/* Backwards: no tile may count on the one before it. */
+	for (uint32_t module = RIG_MODULES; module-- > 0;)
+		for (uint32_t first = (RIG_MODULE_PIXELS - 1) / tile * tile;; first -= tile) {
+			uint32_t rest = RIG_MODULE_PIXELS - first;
+
+			rig_tile(rig, &batch, frames, turn++ % workers, module, first,
+				 rest < tile ? rest : tile);
+			if (!first)
+				break;
+		}
+	if (rig->ops->finish)
+		rig->ops->finish(rig->state, rig->scratch, workers, &batch);
+}
+
+/* All frames, in batches of at most `batch`. */
+static inline void rig_run(struct rig *rig, struct rig_frame *frames, uint32_t n, uint32_t batch,
+			   uint32_t tile, unsigned workers)
+{
+	for (uint32_t f = 0; f < n; f += batch)
+		rig_batch(rig, frames + f, n - f < batch ? n - f : batch, tile, workers);
+}
+
+#endif
