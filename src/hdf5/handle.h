@@ -1,0 +1,50 @@
+/* handle.h - what the files of this folder share: the file behind its handle, and how HDF5's errors
+ * become ours.
+ *
+ * Threads:   as file.h. */
+#ifndef SL_HDF5_HANDLE_H
+#define SL_HDF5_HANDLE_H
+
+#include <hdf5.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hdf5/file.h"
+
+struct sl_h5 {
+	hid_t id;
+	char *path;  /* its name in the end */
+	char *part;  /* its name while it is written; NULL when reading */
+	int fd;	     /* our own, for reservations and fsync; -1 when reading */
+	int status;  /* the error that sticks */
+	bool broken; /* HDF5 failed to write: it must not touch this file again */
+	bool no_fallocate;
+	uint64_t reserved; /* blocks below this offset are ours */
+	uint64_t headroom; /* what finishing may need */
+	uint64_t step;	   /* how much to reserve ahead */
+	struct sl_h5_series *series;
+};
+
+/* Room that one call may need besides its data: object headers, heaps and index nodes are a few KiB
+ * each. */
+enum { SL_H5_SLACK_BYTES = 64 << 10 };
+
+/* Make HDF5 quiet on this thread, and harmless; before its first call. */
+void sl_h5_prepare(void);
+
+/* HDF5 refused: log why. While writing, the file is given up. */
+int sl_h5_failed(struct sl_h5 *file, const char *verb, const char *path);
+
+/* Some other error while writing `path`: log it; it sticks. */
+int sl_h5_stop(struct sl_h5 *file, int status, const char *verb, const char *path);
+
+/* Room for one write, without keeping the headroom: what the headroom is for. The error sticks. */
+int sl_h5_room(struct sl_h5 *file, uint64_t bytes, const char *path);
+
+/* Write what the series hold and let them go; `flush` false only lets them go. */
+void sl_h5_series_end(struct sl_h5 *file, bool flush);
+
+hid_t sl_h5_native(enum sl_h5_type type);
+hid_t sl_h5_text_type(void); /* the caller closes it */
+
+#endif

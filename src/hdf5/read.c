@@ -1,0 +1,278 @@
+/* read.c - reading back: whole datasets, single rows, texts and attributes. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hdf5/handle.h"
+
+/* Every part of the path must exist before HDF5 may be asked for the whole. */
+static bool exists(struct sl_h5 *file, const char *path)
+{
+	char *copy = strdup(path), *slash;
+	bool found = copy != NULL;
+
+	for (slash = copy ? strchr(copy + 1, '/') : NULL; slash && found;
+	     slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		found = H5Lexists(file->id, copy, H5P_DEFAULT) > 0;
+		*slash = '/';
+	}
+	found = found && (!strcmp(copy, "/") || H5Lexists(file->id, copy, H5P_DEFAULT) > 0);
+	found = found && H5Oexists_by_name(file->id, path, H5P_DEFAULT) > 0; /* a link to nowhere */
+	free(copy);
+	return found;
+}
+
+static int classify(hid_t type, enum sl_h5_type *out)
+{
+	bool is_signed = H5Tget_class(type) == H5T_INTEGER && H5Tget_sign(type) == H5T_SGN_2;
+	size_t bytes = H5Tget_size(type);
+
+	if (H5Tget_class(type) == H5T_STRING) {
+		*out = SL_H5_TEXT;
+		return 0;
+	}
+	for (unsigned i = 0; i < SL_H5_TEXT; i++) {
+		hid_t native = sl_h5_native(i);
+
+		if (H5Tget_class(native) == H5Tget_class(type) && H5Tget_size(native) == bytes &&
+		    (i >= SL_H5_F32 || (i >= SL_H5_I16) == is_signed)) {
+			*out = i;
+			return 0;
+		}
+	}
+	return -ENOTSUP;
+}
+
+static int describe(hid_t dataset, struct sl_h5_shape *shape)
+{
+	hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
+	hsize_t dim[H5S_MAX_RANK];
+	int r = -EIO, rank;
+
+	if (type < 0 || space < 0)
+		goto undo_ids;
+	rank = H5Sget_simple_extent_dims(space, dim, NULL);
+	if (rank < 0)
+		goto undo_ids;
+	r = rank > SL_H5_RANK ? -ENOTSUP : classify(type, &shape->type);
+	shape->rank = (uint32_t)rank;
+	for (int i = 0; i < rank && !r; i++)
+		shape->dim[i] = dim[i];
+undo_ids:
+	if (space >= 0)
+		H5Sclose(space);
+	if (type >= 0)
+		H5Tclose(type);
+	return r;
+}
+
+static int open_dataset(struct sl_h5 *file, const char *path, hid_t *dataset,
+			struct sl_h5_shape *shape)
+{
+	hid_t id;
+	int r;
+
+	if (!exists(file, path))
+		return -ENOENT;
+	id = H5Dopen2(file->id, path, H5P_DEFAULT);
+	if (id < 0)
+		return sl_h5_failed(file, "read", path);
+	r = describe(id, shape);
+	if (r) {
+		H5Dclose(id);
+		return sl_h5_stop(file, r, "understand", path);
+	}
+	*dataset = id;
+	return 0;
+}
+
+int sl_h5_describe(struct sl_h5 *file, const char *path, struct sl_h5_shape *shape)
+{
+	struct sl_h5_shape found = {0};
+	hid_t dataset;
+	int r = open_dataset(file, path, &dataset, &found);
+
+	if (r)
+		return r;
+	H5Dclose(dataset);
+	*shape = found;
+	return 0;
+}
+
+static uint64_t bytes_from(const struct sl_h5_shape *shape, uint32_t first, enum sl_h5_type type)
+{
+	uint64_t bytes = sl_h5_type_bytes(type);
+
+	for (uint32_t i = first; i < shape->rank; i++)
+		bytes *= shape->dim[i];
+	return bytes;
+}
+
+static int read_all(struct sl_h5 *file, hid_t dataset, const struct sl_h5_shape *shape,
+		    const char *path, enum sl_h5_type type, void *data, size_t bytes)
+{
+	if (bytes_from(shape, 0, type) != bytes)
+		return sl_h5_stop(file, -EMSGSIZE, "read", path);
+	if (bytes && H5Dread(dataset, sl_h5_native(type), H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
+		return sl_h5_failed(file, "read", path);
+	return 0;
+}
+
+int sl_h5_read(struct sl_h5 *file, const char *path, enum sl_h5_type type, void *data, size_t bytes)
+{
+	struct sl_h5_shape shape;
+	hid_t dataset;
+	int r = open_dataset(file, path, &dataset, &shape);
+
+	if (r)
+		return r;
+	r = read_all(file, dataset, &shape, path, type, data, bytes);
+	H5Dclose(dataset);
+	return r;
+}
+
+static int read_slab(struct sl_h5 *file, hid_t dataset, const struct sl_h5_shape *shape,
+		     uint64_t row, const char *path, enum sl_h5_type type, void *data)
+{
+	hsize_t start[SL_H5_RANK] = {row}, count[SL_H5_RANK] = {1};
+	hid_t in_file = H5Dget_space(dataset), in_memory;
+	int r = 0;
+
+	for (uint32_t i = 1; i < shape->rank; i++)
+		count[i] = shape->dim[i];
+	in_memory = H5Screate_simple((int)shape->rank, count, NULL);
+	if (in_file < 0 || in_memory < 0 ||
+	    H5Sselect_hyperslab(in_file, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
+	    H5Dread(dataset, sl_h5_native(type), in_memory, in_file, H5P_DEFAULT, data) < 0)
+		r = sl_h5_failed(file, "read", path);
+	if (in_memory >= 0)
+		H5Sclose(in_memory);
+	if (in_file >= 0)
+		H5Sclose(in_file);
+	return r;
+}
+
+int sl_h5_read_row(struct sl_h5 *file, const char *path, uint64_t row, enum sl_h5_type type,
+		   void *data, size_t bytes)
+{
+	struct sl_h5_shape shape;
+	hid_t dataset;
+	int r = open_dataset(file, path, &dataset, &shape);
+
+	if (r)
+		return r;
+	if (!shape.rank || row >= shape.dim[0])
+		r = sl_h5_stop(file, -ERANGE, "read that row of", path);
+	else if (bytes_from(&shape, 1, type) != bytes)
+		r = sl_h5_stop(file, -EMSGSIZE, "read a row of", path);
+	else
+		r = read_slab(file, dataset, &shape, row, path, type, data);
+	H5Dclose(dataset);
+	return r;
+}
+
+/* Text lies in files as fixed or as variable strings. Both end up in one array of C strings. */
+static int fetch_texts(hid_t type, hid_t dataset, hid_t attribute, uint64_t count, uint64_t index,
+		       char *text, size_t bytes)
+{
+	size_t size = H5Tis_variable_str(type) > 0 ? sizeof(char *) : H5Tget_size(type);
+	char *raw = calloc(count, size), **pointers = (char **)raw;
+	herr_t status;
+
+	if (!raw)
+		return -ENOMEM;
+	status = dataset >= 0 ? H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, raw)
+			      : H5Aread(attribute, type, raw);
+	if (status >= 0 && H5Tis_variable_str(type) > 0) {
+		snprintf(text, bytes, "%s", pointers[index] ? pointers[index] : "");
+		for (uint64_t i = 0; i < count; i++)
+			H5free_memory(pointers[i]);
+	} else if (status >= 0) {
+		snprintf(text, bytes, "%.*s", (int)size, raw + index * size);
+	}
+	free(raw);
+	return status < 0 ? -EIO : 0;
+}
+
+int sl_h5_read_text(struct sl_h5 *file, const char *path, uint64_t index, char *text, size_t bytes)
+{
+	struct sl_h5_shape shape;
+	uint64_t count = 1;
+	hid_t dataset, type;
+	int r = open_dataset(file, path, &dataset, &shape);
+
+	if (r)
+		return r;
+	for (uint32_t i = 0; i < shape.rank; i++)
+		count *= shape.dim[i];
+	if (shape.type != SL_H5_TEXT || index >= count) {
+		r = sl_h5_stop(file, shape.type == SL_H5_TEXT ? -ERANGE : -EINVAL,
+			       "read as text:", path);
+	} else {
+		type = H5Dget_type(dataset);
+		if (fetch_texts(type, dataset, H5I_INVALID_HID, count, index, text, bytes))
+			r = sl_h5_failed(file, "read", path);
+		H5Tclose(type);
+	}
+	H5Dclose(dataset);
+	return r;
+}
+
+static int open_attribute(struct sl_h5 *file, const char *path, const char *name, hid_t *attribute)
+{
+	hid_t id;
+
+	if (!exists(file, path) || H5Aexists_by_name(file->id, path, name, H5P_DEFAULT) <= 0)
+		return -ENOENT;
+	id = H5Aopen_by_name(file->id, path, name, H5P_DEFAULT, H5P_DEFAULT);
+	if (id < 0)
+		return sl_h5_failed(file, "read an attribute of", path);
+	*attribute = id;
+	return 0;
+}
+
+int sl_h5_read_attribute(struct sl_h5 *file, const char *path, const char *name,
+			 enum sl_h5_type type, void *data, size_t bytes)
+{
+	hid_t attribute = H5I_INVALID_HID, space;
+	hssize_t count;
+	int r = open_attribute(file, path, name, &attribute);
+
+	if (r)
+		return r;
+	space = H5Aget_space(attribute);
+	count = space < 0 ? -1 : H5Sget_simple_extent_npoints(space);
+	if (count < 0 || (uint64_t)count * sl_h5_type_bytes(type) != bytes)
+		r = sl_h5_stop(file, -EMSGSIZE, "read an attribute of", path);
+	else if (H5Aread(attribute, sl_h5_native(type), data) < 0)
+		r = sl_h5_failed(file, "read an attribute of", path);
+	if (space >= 0)
+		H5Sclose(space);
+	H5Aclose(attribute);
+	return r;
+}
+
+int sl_h5_read_attribute_text(struct sl_h5 *file, const char *path, const char *name, char *text,
+			      size_t bytes)
+{
+	hid_t attribute = H5I_INVALID_HID, type, space;
+	int r = open_attribute(file, path, name, &attribute);
+
+	if (r)
+		return r;
+	type = H5Aget_type(attribute);
+	space = H5Aget_space(attribute);
+	if (type < 0 || H5Tget_class(type) != H5T_STRING || space < 0 ||
+	    H5Sget_simple_extent_npoints(space) != 1)
+		r = sl_h5_stop(file, -EINVAL, "read as text an attribute of", path);
+	else if (fetch_texts(type, H5I_INVALID_HID, attribute, 1, 0, text, bytes))
+		r = sl_h5_failed(file, "read an attribute of", path);
+	if (space >= 0)
+		H5Sclose(space);
+	if (type >= 0)
+		H5Tclose(type);
+	H5Aclose(attribute);
+	return r;
+}

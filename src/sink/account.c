@@ -1,0 +1,233 @@
+/* account.c - the table of all frames and the ledger, in an HDF5 file. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sink/account.h"
+
+#define GROUP  "/entry/sluice"
+#define FRAMES GROUP "/frames"
+#define LEDGER GROUP "/ledger"
+
+enum { NAMES_MOST = 64, COUNTS_MOST = 64 };
+_Static_assert((int)SL_OUTCOMES <= COUNTS_MOST && (int)SL_CAUSES <= COUNTS_MOST, "counts fit");
+_Static_assert((int)COUNTS_MOST <= NAMES_MOST && (int)SL_REASONS <= NAMES_MOST, "names fit");
+
+static const struct {
+	const char *path;
+	enum sl_h5_type type;
+	bool per_module;
+	const char *doc;
+} columns[SL_ACCOUNT_COLUMNS] = {
+	[SL_ACCOUNT_SEQUENCE] = {FRAMES "/sequence", SL_H5_U64, false,
+				 "counts this receiver's frames"},
+	[SL_ACCOUNT_FRAME_NUMBER] = {FRAMES "/frame_number", SL_H5_U64, false,
+				     "the detector's own; 0 when nothing of the frame arrived"},
+	[SL_ACCOUNT_TIMESTAMP] = {FRAMES "/timestamp", SL_H5_U64, false,
+				  "the detector's clock in ns; 0 when nothing arrived"},
+	[SL_ACCOUNT_KEEP] = {FRAMES "/keep", SL_H5_U8, false, "1: whole, and not rejected"},
+	[SL_ACCOUNT_SCORE] = {FRAMES "/score", SL_H5_F32, false, "by the stage that decided"},
+	[SL_ACCOUNT_REASON] = {FRAMES "/reason", SL_H5_U16, false, "index into reason_names"},
+	[SL_ACCOUNT_FLAGS] = {FRAMES "/flags", SL_H5_U32, false, "1: dark, 2: complete"},
+	[SL_ACCOUNT_IMAGE_INDEX] = {FRAMES "/image_index", SL_H5_I64, false,
+				    "index into /entry/data/data, or -1"},
+	[SL_ACCOUNT_OUTCOME] = {FRAMES "/outcome", SL_H5_U8, true, "index into outcome_names"},
+	[SL_ACCOUNT_CAUSE] = {FRAMES "/cause", SL_H5_U8, true, "index into cause_names"},
+};
+
+static const char *outcome_name(unsigned i)
+{
+	return sl_outcome_name(i);
+}
+
+static const char *cause_name(unsigned i)
+{
+	return sl_cause_name(i);
+}
+
+static const char *reason_name(unsigned i)
+{
+	return sl_reason_name(i);
+}
+
+static void write_names(struct sl_h5 *file, const char *path, const char *(*name)(unsigned),
+			unsigned count)
+{
+	const char *names[NAMES_MOST];
+
+	for (unsigned i = 0; i < count; i++)
+		names[i] = name(i);
+	sl_h5_write_texts(file, path, names, count);
+}
+
+static void open_columns(struct sl_account *account)
+{
+	struct sl_h5 *file = account->file;
+
+	sl_h5_group(file, FRAMES, "NXcollection");
+	for (int i = 0; i < SL_ACCOUNT_COLUMNS; i++) {
+		struct sl_h5_shape row = {
+			columns[i].type, columns[i].per_module ? 1 : 0, {account->modules}};
+
+		sl_h5_series_open(file, columns[i].path, &row, SL_ACCOUNT_ROWS,
+				  &account->column[i]);
+		sl_h5_attribute_text(file, columns[i].path, "long_name", columns[i].doc);
+	}
+	write_names(file, FRAMES "/outcome_names", outcome_name, SL_OUTCOMES);
+	write_names(file, FRAMES "/cause_names", cause_name, SL_CAUSES);
+	write_names(file, FRAMES "/reason_names", reason_name, SL_REASONS);
+}
+
+/* All memory that the end needs, too: it must not fail then. */
+static int allocate(struct sl_account *account)
+{
+	account->outcome = calloc(account->modules, 2);
+	account->counts = calloc(account->modules, COUNTS_MOST * sizeof(*account->counts));
+	if (!account->outcome || !account->counts)
+		return -ENOMEM;
+	return sl_ledger_init(&account->end, account->modules);
+}
+
+int sl_account_open(struct sl_account *account, struct sl_h5 *file, const struct sl_env *env)
+{
+	int r;
+
+	account->file = file;
+	account->modules = env->geometry->modules;
+	r = allocate(account);
+	if (r)
+		return r;
+	account->cause = account->outcome + account->modules;
+	sl_h5_group(file, GROUP, "NXcollection");
+	sl_h5_write_text(file, GROUP "/link", env->link ? env->link : "");
+	sl_h5_write_text(file, GROUP "/guard", env->guard ? env->guard : "");
+	sl_h5_write_text(file, GROUP "/proof", env->proof ? env->proof : "");
+	sl_h5_write_text(file, GROUP "/experiment", env->experiment ? env->experiment : "");
+	open_columns(account);
+	/* The ledger at the end, disk full or not. */
+	sl_h5_keep(file, (uint64_t)account->modules * (1 + SL_OUTCOMES + SL_CAUSES) * 8);
+	return sl_h5_status(file);
+}
+
+bool sl_account_kept(const struct sl_frame *frame)
+{
+	return (frame->flags & SL_FRAME_COMPLETE) && !(frame->flags & SL_FRAME_DARK) &&
+	       frame->items && frame->verdict[0].keep;
+}
+
+/* What the module-frame's outcome will be when this file is safe. The assembler has decided about
+ * those that are not whole; the rest follows from the verdict. */
+static void project(struct sl_account *account, const struct sl_frame *frame)
+{
+	bool whole = frame->flags & SL_FRAME_COMPLETE, dark = frame->flags & SL_FRAME_DARK;
+	bool kept = sl_account_kept(frame);
+
+	memset(account->outcome, 0, 2 * (size_t)account->modules);
+	for (uint32_t i = 0; i < frame->views; i++) {
+		const struct sl_view *view = &frame->view[i];
+
+		if (view->module >= account->modules)
+			continue;
+		account->outcome[view->module] = view->outcome;
+		account->cause[view->module] = view->cause;
+		if (view->outcome != SL_NO_OUTCOME || !whole)
+			continue;
+		account->outcome[view->module] = kept ? SL_STORED : SL_VETOED;
+		if (!kept)
+			account->cause[view->module] = dark ? SL_CAUSE_DARK : SL_CAUSE_STAGE;
+	}
+}
+
+int sl_account_add(struct sl_account *account, const struct sl_frame *frame, int64_t image)
+{
+	struct sl_verdict verdict = frame->items ? frame->verdict[0] : (struct sl_verdict){0};
+	uint8_t keep = sl_account_kept(frame);
+	const void *value[SL_ACCOUNT_COLUMNS] = {
+		[SL_ACCOUNT_SEQUENCE] = &frame->sequence,
+		[SL_ACCOUNT_FRAME_NUMBER] = &frame->number,
+		[SL_ACCOUNT_TIMESTAMP] = &frame->timestamp,
+		[SL_ACCOUNT_KEEP] = &keep,
+		[SL_ACCOUNT_SCORE] = &verdict.score,
+		[SL_ACCOUNT_REASON] = &verdict.reason,
+		[SL_ACCOUNT_FLAGS] = &frame->flags,
+		[SL_ACCOUNT_IMAGE_INDEX] = &image,
+		[SL_ACCOUNT_OUTCOME] = account->outcome,
+		[SL_ACCOUNT_CAUSE] = account->cause,
+	};
+
+	project(account, frame);
+	for (int i = 0; i < SL_ACCOUNT_COLUMNS; i++)
+		sl_h5_series_append(account->column[i], value[i]);
+	return sl_h5_status(account->file);
+}
+
+/* The ledger as it will be when this file is safe; sl_ledger_closed() can judge it. */
+static void project_ledger(struct sl_ledger *to, const struct sl_ledger *from)
+{
+	for (uint32_t m = 0; m < to->modules && m < from->modules; m++) {
+		const struct sl_tally *was = &from->tally[m];
+		struct sl_tally *will_be = &to->tally[m];
+
+		will_be->sent = was->sent;
+		will_be->next = was->next;
+		for (int i = 0; i < SL_OUTCOMES; i++)
+			will_be->outcome[i] = was->outcome[i];
+		for (int i = 0; i < SL_CAUSES; i++)
+			will_be->cause[i] = was->cause[i];
+		will_be->outcome[SL_STORED] += was->pending;
+		will_be->cause[SL_CAUSE_NONE] += was->pending;
+	}
+	to->source_alive = from->source_alive;
+	to->source_died = from->source_died;
+	to->misuse = from->misuse;
+}
+
+/* One table of the ledger: [modules, count], or [modules] for count 0. */
+static void write_counts(struct sl_account *account, const char *path, uint32_t count,
+			 size_t offset)
+{
+	struct sl_h5_shape shape = {SL_H5_U64, count ? 2 : 1, {account->modules, count}};
+	uint64_t *table = account->counts;
+
+	for (uint32_t m = 0; m < account->modules; m++) {
+		const uint8_t *tally = (const uint8_t *)&account->end.tally[m];
+		const _Atomic uint64_t *counter = (const void *)(tally + offset);
+
+		for (uint32_t i = 0; i < (count ? count : 1); i++)
+			*table++ = counter[i];
+	}
+	sl_h5_write(account->file, path, &shape, account->counts);
+}
+
+static void write_ledger(struct sl_account *account)
+{
+	struct sl_h5 *file = account->file;
+	uint8_t closed = sl_ledger_closed(&account->end);
+
+	sl_h5_group(file, LEDGER, "NXcollection");
+	sl_h5_write(file, LEDGER "/closed", &(struct sl_h5_shape){.type = SL_H5_U8}, &closed);
+	sl_h5_write_u64(file, LEDGER "/source_died", account->end.source_died);
+	write_counts(account, LEDGER "/sent", 0, offsetof(struct sl_tally, sent));
+	write_counts(account, LEDGER "/outcomes", SL_OUTCOMES, offsetof(struct sl_tally, outcome));
+	write_counts(account, LEDGER "/causes", SL_CAUSES, offsetof(struct sl_tally, cause));
+	write_names(file, LEDGER "/outcome_names", outcome_name, SL_OUTCOMES);
+	write_names(file, LEDGER "/cause_names", cause_name, SL_CAUSES);
+}
+
+int sl_account_end(struct sl_account *account, const struct sl_ledger *ledger, uint64_t refused)
+{
+	sl_h5_write_u64(account->file, GROUP "/frames_refused", refused);
+	project_ledger(&account->end, ledger);
+	write_ledger(account);
+	return sl_h5_status(account->file);
+}
+
+void sl_account_close(struct sl_account *account)
+{
+	sl_ledger_fini(&account->end);
+	free(account->counts);
+	free(account->outcome);
+	account->counts = NULL;
+	account->outcome = account->cause = NULL;
+}

@@ -1,0 +1,242 @@
+/* nexus.c - kept images in an NXmx file, with a row about every frame and the ledger.
+ *
+ *   /entry/data              data [n, rows, columns], frame_number, timestamp, sequence [n]
+ *   /entry/instrument, ...   NXmx (nxmx.c)
+ *   /entry/sluice            frames: one row per sequence; ledger; link, guard, proof (account.c)
+ *
+ * The same data over another link gives the same datasets, but for /entry/sluice/{link, guard, proof,
+ * experiment}, which describe the run, and the wall-clock fields that nxmx.c lists.
+ *
+ * A full disk: space is reserved before a frame is taken. When there is none, this frame and all
+ * later ones are refused, and the file still ends well with what was accepted before. A file has
+ * its name only when it is whole and on disk (hdf5/file.h).
+ *
+ * Cost: one write of the image from where the stage left it; no copy. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <sluice/sink.h>
+
+#include "base/log.h"
+#include "hdf5/file.h"
+#include "sink/account.h"
+#include "sink/nxmx.h"
+
+#ifndef SL_VERSION
+#define SL_VERSION "unknown"
+#endif
+
+enum { PATH_BYTES = 256 };
+
+struct nexus {
+	char path[PATH_BYTES], dataset[SL_NAME_BYTES], instrument[64], source[64], sample[64];
+
+	struct sl_h5 *file;
+	struct sl_account account;
+	struct sl_h5_series *images, *number, *timestamp, *sequence;
+	uint64_t image_bytes;
+	int refusal; /* why no more frames are taken; 0: they are */
+	uint64_t frames, bytes, refused;
+	char where[PATH_BYTES + sizeof(".part")];
+};
+
+static const struct sl_option options[] = {
+	SL_STRING(struct nexus, path, "run.nxs", "the file; missing folders are created"),
+	SL_STRING(struct nexus, dataset, "image", "the stage's result that is stored"),
+	SL_STRING(struct nexus, instrument, "unknown", "name of the instrument, for the file"),
+	SL_STRING(struct nexus, source, "unknown", "name of the source, for the file"),
+	SL_STRING(struct nexus, sample, "unknown", "name of the sample, for the file"),
+	SL_OPTION_END};
+
+/* The result to store, or a message that says which there are. */
+static const struct sl_shape *find_result(const struct nexus *nexus, const struct sl_env *env)
+{
+	char names[SL_RESULTS * (SL_NAME_BYTES + 2)] = "";
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < env->results; i++) {
+		if (!strcmp(env->result[i].name, nexus->dataset))
+			return &env->result[i];
+		at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", i ? ", " : "",
+				       env->result[i].name);
+	}
+	if (env->results)
+		sl_error("nexus: no stage makes '%s'; set dataset to what there is: %s",
+			 nexus->dataset, names);
+	else
+		sl_error("nexus: no stage makes an image to store: add one to stages, for example "
+			 "'- correct:'");
+	return NULL;
+}
+
+/* Images of any rank become two-dimensional: what precedes the columns is rows. */
+static void describe(const struct nexus *nexus, const struct sl_env *env,
+		     const struct sl_shape *shape, struct sl_nxmx *about)
+{
+	*about = (struct sl_nxmx){.geometry = env->geometry,
+				  .frame_rate_Hz = env->frame_rate_Hz,
+				  .height = 1,
+				  .width = shape->rank ? shape->dim[shape->rank - 1] : 1,
+				  .dtype = shape->dtype,
+				  .instrument = nexus->instrument,
+				  .source = nexus->source,
+				  .sample = nexus->sample};
+	for (uint32_t i = 0; i + 1 < shape->rank; i++)
+		about->height *= shape->dim[i];
+}
+
+static int begin(struct nexus *nexus, const struct sl_env *env, const struct sl_nxmx *about)
+{
+	struct sl_h5 *file = nexus->file;
+	struct sl_h5_shape number = {.type = SL_H5_U64};
+	struct sl_h5_shape image = {sl_nxmx_type(about->dtype), 2, {about->height, about->width}};
+	int r;
+
+	sl_nxmx_begin(file, about);
+	sl_h5_write_text(file, "/entry/program_name", "sluice");
+	sl_h5_attribute_text(file, "/entry/program_name", "version", SL_VERSION);
+	sl_h5_series_open(file, "/entry/data/data", &image, 1, &nexus->images);
+	sl_h5_series_open(file, "/entry/data/frame_number", &number, SL_ACCOUNT_ROWS,
+			  &nexus->number);
+	sl_h5_series_open(file, "/entry/data/timestamp", &number, SL_ACCOUNT_ROWS,
+			  &nexus->timestamp);
+	sl_h5_series_open(file, "/entry/data/sequence", &number, SL_ACCOUNT_ROWS, &nexus->sequence);
+	r = sl_account_open(&nexus->account, file, env);
+	if (r)
+		return r;
+	r = sl_h5_reserve(file, 0);
+	if (r)
+		sl_error("nexus: %s: no space even for an empty file: %s", nexus->path,
+			 strerror(-r));
+	return r;
+}
+
+static int open_nexus(void *state, const struct sl_env *env)
+{
+	struct nexus *nexus = state;
+	const struct sl_shape *shape = find_result(nexus, env);
+	struct sl_nxmx about;
+	int r;
+
+	nexus->refusal = -EINVAL; /* until it is open */
+	if (!shape)
+		return -EINVAL;
+	describe(nexus, env, shape, &about);
+	nexus->image_bytes = sl_shape_bytes(shape);
+	r = sl_h5_create(nexus->path, &nexus->file);
+	if (r)
+		return r;
+	r = begin(nexus, env, &about);
+	if (r) {
+		sl_h5_abandon(nexus->file);
+		nexus->file = NULL;
+		return r;
+	}
+	snprintf(nexus->where, sizeof(nexus->where), "%s", nexus->path);
+	nexus->refusal = 0;
+	return 0;
+}
+
+/* From now on nothing more is taken. */
+static int refuse(struct nexus *nexus, const struct sl_frame *frame, int why)
+{
+	const char *hint = why == -EFBIG    ? "raise the limit (ulimit -f)"
+			   : why == -EINVAL ? "this is an error in the program"
+			   : why == -ENOSPC || why == -EDQUOT
+				   ? "free some space or set path to another file system"
+				   : "see the messages above";
+
+	sl_error("nexus: %s: cannot take frame %" PRIu64 ": %s. It and all later frames are "
+		 "refused; the %" PRIu64 " images before it are kept. To do: %s",
+		 nexus->path, frame->number, strerror(-why), nexus->frames, hint);
+	nexus->refusal = why;
+	nexus->refused++;
+	return why;
+}
+
+static int put(void *state, struct sl_frame *frame)
+{
+	struct nexus *nexus = state;
+	const struct sl_array *image = NULL;
+	int r;
+
+	if (nexus->refusal) {
+		nexus->refused++;
+		return nexus->refusal;
+	}
+	if (sl_account_kept(frame)) {
+		image = sl_frame_result(frame, nexus->dataset);
+		if (!image || !image->host || sl_shape_bytes(&image->shape) != nexus->image_bytes)
+			return refuse(nexus, frame, -EINVAL);
+	}
+	r = sl_h5_reserve(nexus->file, image ? nexus->image_bytes : 0);
+	if (r)
+		return refuse(nexus, frame, r);
+	if (image) {
+		sl_h5_series_append(nexus->images, image->host);
+		sl_h5_series_append(nexus->number, &frame->number);
+		sl_h5_series_append(nexus->timestamp, &frame->timestamp);
+		sl_h5_series_append(nexus->sequence, &frame->sequence);
+	}
+	r = sl_account_add(&nexus->account, frame, image ? (int64_t)nexus->frames : -1);
+	if (r)
+		return refuse(nexus, frame, r);
+	if (image) {
+		nexus->frames++;
+		nexus->bytes += nexus->image_bytes;
+	}
+	return 0;
+}
+
+static int close_nexus(void *state, const struct sl_ledger *ledger)
+{
+	struct nexus *nexus = state;
+	int r = 0, finished;
+
+	/* The run never began: what an earlier one left under this name is better. */
+	if (nexus->file && !ledger) {
+		sl_h5_abandon(nexus->file);
+		nexus->file = NULL;
+	}
+	/* Without a file nothing was accepted, so nothing is unsafe. */
+	if (nexus->file) {
+		sl_nxmx_end(nexus->file);
+		r = sl_account_end(&nexus->account, ledger, nexus->refused);
+		finished = sl_h5_finish(nexus->file);
+		r = r ? r : finished;
+		nexus->file = NULL;
+		if (finished)
+			snprintf(nexus->where, sizeof(nexus->where), "%s.part", nexus->path);
+	}
+	sl_account_close(&nexus->account);
+	return r;
+}
+
+static const char *where(const void *state)
+{
+	return ((const struct nexus *)state)->where;
+}
+
+static void figures(const void *state, sl_sink_figure *figure, void *arg)
+{
+	const struct nexus *nexus = state;
+
+	figure(arg, "frames", nexus->frames, 0);
+	figure(arg, "bytes", nexus->bytes, 0);
+	figure(arg, "frames_refused", nexus->refused, 1);
+}
+
+const struct sl_sink sl_sink_nexus = {
+	.name = "nexus",
+	.doc = "writes kept images and a row about every frame to a NeXus file (HDF5, NXmx)",
+	.state_bytes = sizeof(struct nexus),
+	.options = options,
+	.wants = SL_WANT_KEPT | SL_WANT_REJECTED | SL_WANT_BROKEN,
+	.open = open_nexus,
+	.put = put,
+	.close = close_nexus,
+	.where = where,
+	.figures = figures,
+};

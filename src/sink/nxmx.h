@@ -1,0 +1,31 @@
+/* nxmx.h - the fixed part of an NXmx file: what is known before the first frame.
+ *
+ * Model:     groups and fields that describe entry, instrument, detector, beam and sample, from the
+ * geometry. The images themselves go to /entry/data/data, which the caller makes.
+ *
+ * Threads:   those of the file.
+ *
+ * Errors:    stick to the file (hdf5/file.h). */
+#ifndef SL_SINK_NXMX_H
+#define SL_SINK_NXMX_H
+
+#include <sluice/env.h>
+
+#include "hdf5/file.h"
+
+struct sl_nxmx {
+	const struct sl_geometry *geometry;
+	double frame_rate_Hz;	/* 0: not known */
+	uint32_t height, width; /* of an image as stored */
+	enum sl_dtype dtype;
+	const char *instrument, *source, *sample;
+};
+
+int sl_nxmx_begin(struct sl_h5 *file, const struct sl_nxmx *about);
+
+/* What is known only now: when it ended. */
+int sl_nxmx_end(struct sl_h5 *file);
+
+enum sl_h5_type sl_nxmx_type(enum sl_dtype dtype);
+
+#endif
