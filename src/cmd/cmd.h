@@ -1,0 +1,41 @@
+/* cmd.h - what the subcommands share: their entry points, and command lines read with option
+ * tables. */
+#ifndef SL_CMD_CMD_H
+#define SL_CMD_CMD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <sluice/option.h>
+
+enum { SL_ARGS_SETS = 64, SL_ARGS_PLAIN = 4 };
+
+struct sl_command {
+	const char *name, *usage, *doc;
+	int (*run)(const struct sl_command *command, int argc, char **argv);
+	const char *details; /* for --help; may be NULL */
+};
+
+extern const struct sl_command sl_commands[]; /* ends with a NULL name */
+
+int sl_cmd_run(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_emulate(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_list(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_doctor(const struct sl_command *command, int argc, char **argv);
+
+struct sl_args {
+	const char *plain[SL_ARGS_PLAIN]; /* arguments without dashes */
+	unsigned plains;
+	const char *set[SL_ARGS_SETS]; /* of --set */
+	unsigned sets;
+};
+
+/* Read argv[1..] with a table: --name value, --name=value, --flag. 0; 1: --help was asked for
+ * and printed; -EINVAL: logged. */
+int sl_args_read(const struct sl_command *command, const struct sl_option *options, void *base,
+		 int argc, char **argv, struct sl_args *args);
+
+/* One line per option: name, what it takes, default, doc. */
+void sl_print_options(const struct sl_option *options, const char *indent);
+
+#endif

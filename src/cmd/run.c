@@ -1,0 +1,300 @@
+/* run.c - sluice run: the receiving side from file to ledger. */
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cmd/cmd.h"
+#include "cmd/signals.h"
+#include "control/server.h"
+#include "monitor/report.h"
+#include "monitor/summary.h"
+#include "pipeline/receive.h"
+
+enum { POLL_MS = 10, CHILD_GRACE_NS = 5 };
+
+extern char **environ;
+
+struct run_options {
+	bool emulate, quiet;
+	char summary[1024], outcomes[1024], port_file[1024];
+};
+
+static const struct sl_option options[] = {
+	SL_BOOL(struct run_options, emulate, false, "start the detector side as a child process"),
+	SL_STRING(struct run_options, summary, "",
+		  "write the outcome of the run to this file, as JSON"),
+	SL_STRING(struct run_options, outcomes, "",
+		  "write a line per module-frame to this file: sequence module outcome cause"),
+	SL_STRING(struct run_options, port_file, "",
+		  "write the control port to this file once front ends may come"),
+	SL_BOOL(struct run_options, quiet, false, "no progress line and no report"),
+	SL_OPTION_END,
+};
+
+struct run {
+	struct run_options options;
+	struct sl_args args;
+	struct sl_experiment *experiment;
+	struct sl_receive *receive;
+	struct sl_server *server;
+	struct sl_progress progress;
+	uint64_t expected;
+	pid_t child; /* 0: none */
+	int child_status;
+	bool stopping;
+};
+
+static int accept_offer(void *arg, const struct sl_wire_hello *hello, const struct sl_offer *offer,
+			struct sl_plan *plan, char *why, size_t why_bytes)
+{
+	struct run *run = arg;
+
+	run->expected = offer->frames;
+	return sl_receive_accept(run->receive, offer, hello->host == sl_clock_host(), plan, why,
+				 why_bytes);
+}
+
+static void take_count(void *arg, uint32_t module, const struct sl_wire_count *count, bool final)
+{
+	struct run *run = arg;
+
+	sl_receive_count(run->receive, module, count->next, count->sent, count->position, final);
+}
+
+static void withdraw(void *arg, uint16_t transfer)
+{
+	struct run *run = arg;
+
+	sl_receive_withdraw(run->receive, transfer);
+}
+
+static void gone(void *arg, uint32_t module)
+{
+	struct run *run = arg;
+
+	sl_warn("the front end of module %u vanished", module);
+	sl_receive_gone(run->receive, module);
+}
+
+static const struct sl_server_ops server_ops = {
+	.accept = accept_offer,
+	.count = take_count,
+	.withdraw = withdraw,
+	.gone = gone,
+};
+
+static int open_server(struct run *run)
+{
+	const struct sl_experiment *e = run->experiment;
+	struct sl_server_options o = {
+		.address = e->control.address,
+		/* With a child of our own any port will do, and two runs do not get in each
+		 * other's way. */
+		.port = (uint16_t)(e->emulate_local ? 0 : e->control.port),
+		.token = e->control.token,
+		.modules = e->run.modules,
+		.experiment = sl_experiment_digest(e),
+		.link = e->link->name,
+		.detector = e->detector->name,
+	};
+
+	return sl_server_open(&o, &server_ops, run, &run->server);
+}
+
+static int write_port_file(const struct run *run)
+{
+	FILE *file;
+
+	if (!run->options.port_file[0])
+		return 0;
+	file = fopen(run->options.port_file, "w");
+	if (!file || fprintf(file, "%u\n", sl_server_port(run->server)) < 0 || fclose(file) != 0) {
+		sl_error("cannot write '%s': %s", run->options.port_file, strerror(errno));
+		return -errno;
+	}
+	return 0;
+}
+
+/* The detector side as a process of its own, in its own process group: Ctrl-C reaches it through
+ * us. */
+static int spawn_child(struct run *run)
+{
+	char port[64];
+	char *argv[2 * SL_ARGS_SETS + 8];
+	posix_spawnattr_t attributes;
+	int n = 0, err;
+
+	snprintf(port, sizeof(port), "control.port=%u", sl_server_port(run->server));
+	argv[n++] = (char *)"sluice";
+	argv[n++] = (char *)"emulate";
+	argv[n++] = (char *)run->args.plain[0];
+	for (unsigned i = 0; i < run->args.sets; i++) {
+		argv[n++] = (char *)"--set";
+		argv[n++] = (char *)run->args.set[i];
+	}
+	argv[n++] = (char *)"--set";
+	argv[n++] = port;
+	argv[n++] = (char *)"--once";
+	argv[n++] = (char *)"--quiet";
+	argv[n] = NULL;
+
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+	posix_spawnattr_setpgroup(&attributes, 0);
+	err = posix_spawn(&run->child, "/proc/self/exe", NULL, &attributes, argv, environ);
+	posix_spawnattr_destroy(&attributes);
+	if (err) {
+		sl_error("cannot start the front end: %s", strerror(err));
+		run->child = 0;
+	}
+	return -err;
+}
+
+/* True while the child lives, or when there is none. */
+static bool child_alive(struct run *run)
+{
+	if (!run->child)
+		return true;
+	if (waitpid(run->child, &run->child_status, WNOHANG) != run->child)
+		return true;
+	run->child = 0;
+	return false;
+}
+
+static void end_child(struct run *run)
+{
+	uint64_t end = sl_clock_ns() + CHILD_GRACE_NS * UINT64_C(1000000000);
+
+	while (run->child && child_alive(run)) {
+		if (sl_clock_ns() > end) {
+			kill(run->child, SIGKILL);
+			waitpid(run->child, &run->child_status, 0);
+			run->child = 0;
+			return;
+		}
+		sl_clock_sleep_until(sl_clock_ns() + 1000000);
+	}
+}
+
+/* Until every module has a plan and every front end is ready. */
+static int wait_for_front_ends(struct run *run)
+{
+	const struct sl_experiment *e = run->experiment;
+	uint64_t start = sl_clock_ns();
+
+	if (!e->emulate_local)
+		sl_info("waiting for front ends at %s:%u (sluice emulate %s)", e->control.address,
+			sl_server_port(run->server), run->args.plain[0]);
+	while (!sl_server_ready(run->server)) {
+		sl_server_poll(run->server, POLL_MS);
+		sl_receive_serve(run->receive);
+		if (sl_signal) {
+			sl_info("stopped before it began");
+			return -EINTR;
+		}
+		if (!child_alive(run)) {
+			sl_error("the front end ended before the run began");
+			return -ECHILD;
+		}
+		if ((double)(sl_clock_ns() - start) * 1e-9 > e->control.wait_s) {
+			sl_error("%u of %u modules were offered within %g s (control.wait_s)",
+				 sl_server_planned(run->server), e->run.modules, e->control.wait_s);
+			return -ETIMEDOUT;
+		}
+	}
+	return 0;
+}
+
+static void acquire(struct run *run)
+{
+	sl_progress_begin(&run->progress, run->expected);
+	sl_server_start(run->server);
+	while (!sl_receive_done(run->receive)) {
+		sl_server_poll(run->server, POLL_MS);
+		sl_receive_serve(run->receive);
+		child_alive(run); /* reaps it; that it vanished shows on its connection */
+		if (!run->options.quiet)
+			sl_progress_draw(&run->progress, run->receive);
+		if (sl_signal && !run->stopping) {
+			sl_info("%s: stopping the front ends; once more to give up at once",
+				sl_signal_name(sl_signal));
+			sl_server_stop(run->server);
+			run->stopping = true;
+		}
+	}
+	sl_server_bye(run->server);
+	if (!run->options.quiet)
+		sl_progress_end(&run->progress, run->receive);
+}
+
+static enum sl_result conclude(struct run *run, const char *started)
+{
+	struct sl_summary_run summary = {
+		.file = run->args.plain[0],
+		.started = started,
+		.stopped_by = sl_signal_name(sl_signal),
+	};
+
+	sl_receive_finish(run->receive);
+	summary.result = sl_result_of(run->receive);
+	if (!run->options.quiet)
+		sl_report(stdout, run->receive, summary.result);
+	if (run->options.summary[0] &&
+	    sl_summary_write(run->options.summary, run->receive, &summary))
+		return SL_RESULT_ERROR;
+	return summary.result;
+}
+
+static enum sl_result run_experiment(struct run *run)
+{
+	enum sl_result result = SL_RESULT_ERROR;
+	char started[64];
+
+	sl_clock_iso8601(started, sizeof(started));
+	if (sl_receive_open(run->experiment,
+			    run->options.outcomes[0] ? run->options.outcomes : NULL, &run->receive))
+		return SL_RESULT_ERROR;
+	if (open_server(run) || write_port_file(run))
+		goto undo_receive;
+	if (run->experiment->emulate_local && spawn_child(run))
+		goto undo_receive;
+	if (wait_for_front_ends(run) || sl_receive_start(run->receive))
+		goto undo_receive;
+	acquire(run);
+	result = conclude(run, started);
+
+undo_receive:
+	if (run->server)
+		sl_server_close(run->server); /* a child notices and ends */
+	end_child(run);
+	sl_receive_close(run->receive);
+	return result;
+}
+
+int sl_cmd_run(const struct sl_command *command, int argc, char **argv)
+{
+	struct run run = {0};
+	enum sl_result result;
+	int err = sl_args_read(command, options, &run.options, argc, argv, &run.args);
+
+	if (err)
+		return err > 0 ? 0 : SL_RESULT_ERROR;
+	if (run.args.plains != 1) {
+		sl_error("which experiment? usage: sluice %s", command->usage);
+		return SL_RESULT_ERROR;
+	}
+	sl_signals_catch();
+	if (sl_experiment_open(run.args.plain[0], run.args.set, run.args.sets, &run.experiment))
+		return SL_RESULT_ERROR;
+	run.experiment->emulate_local |= run.options.emulate;
+	result = run_experiment(&run);
+	sl_experiment_close(run.experiment);
+	return (int)result;
+}

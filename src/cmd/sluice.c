@@ -1,0 +1,70 @@
+/* sluice.c - the program: a table of subcommands. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cmd/cmd.h"
+
+const struct sl_command sl_commands[] = {
+	{"run", "run EXPERIMENT.yaml [options]", "Acquire and process as the experiment file says.",
+	 sl_cmd_run,
+	 "Waits for the front ends (or starts one itself, with 'emulate: local' or --emulate), "
+	 "shows one\n"
+	 "line of progress, and ends with the ledger. Ctrl-C ends the run properly: the front ends "
+	 "stop\n"
+	 "after their current frame, everything sent is processed, files are closed.\n\n"
+	 "exit status: 0 intact; 1 could not run; 2 ledger closed but something lost, damaged or "
+	 "unwritten;\n"
+	 "3 a front end vanished or the ledger does not close."},
+	{"emulate", "emulate EXPERIMENT.yaml [options]",
+	 "Be the detector side of an experiment, on this or another host.", sl_cmd_emulate,
+	 "Looks for the receiver at control.address and control.port, offers all modules, sends "
+	 "what the\n"
+	 "detector section describes. If the receiver goes away it offers itself again and goes "
+	 "on."},
+	{"list", "list [link|detector|stage|unit|sink|section|NAME]",
+	 "Show what an experiment file can be made of, with all options.", sl_cmd_list, NULL},
+	{"doctor", "doctor [EXPERIMENT.yaml]",
+	 "Check what this host lacks for line rate, and print the command that mends it.",
+	 sl_cmd_doctor, NULL},
+	{NULL, NULL, NULL, NULL, NULL},
+};
+
+static void print_usage(FILE *out)
+{
+	fprintf(out,
+		"Sluice %s - from detector front ends to a decision and a file, with every byte "
+		"accounted for.\n\n"
+		"usage: sluice COMMAND [options]\n\n",
+		SL_VERSION);
+	for (const struct sl_command *c = sl_commands; c->name; c++)
+		fprintf(out, "  %-10s %s\n", c->name, c->doc);
+	fprintf(out, "\n  sluice COMMAND --help tells more; sluice --version.\n");
+}
+
+int main(int argc, char **argv)
+{
+	/* A closed socket and a full file are errors where they happen, not the end of the
+	 * program. */
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+
+	if (argc < 2) {
+		print_usage(stderr);
+		return 1;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		print_usage(stdout);
+		return 0;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		printf("sluice %s\n", SL_VERSION);
+		return 0;
+	}
+	for (const struct sl_command *c = sl_commands; c->name; c++)
+		if (!strcmp(argv[1], c->name))
+			return c->run(c, argc - 1, argv + 1);
+	sl_error("no command is called '%s'; sluice --help lists them", argv[1]);
+	return 1;
+}

@@ -1,0 +1,146 @@
+/* client.c - offers out, plans in, counts out. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/client.h"
+
+enum { RETRY_NS = 50 * 1000 * 1000, ANSWER_MS = 10000 };
+
+static int try_connect(const struct sockaddr_in *at)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)at, sizeof(*at)) == 0)
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+int sl_client_connect(struct sl_client *client, const char *address, uint16_t port, double wait_s,
+		      const volatile int *stop)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
+	uint64_t start = sl_clock_ns();
+	bool told = false;
+	int fd;
+
+	if (inet_pton(AF_INET, address, &at.sin_addr) != 1 || !port) {
+		sl_error("control: '%s' port %u is no place to find a receiver at", address, port);
+		return -EINVAL;
+	}
+	while ((fd = try_connect(&at)) < 0) {
+		uint64_t now = sl_clock_ns();
+
+		if (stop && *stop)
+			return -EINTR;
+		if ((double)(now - start) * 1e-9 >= wait_s) {
+			sl_error("no receiver at %s:%u within %.1f s (%s); start 'sluice run' "
+				 "there, or set control.address and "
+				 "control.port",
+				 address, port, wait_s, strerror(-fd));
+			return -ETIMEDOUT;
+		}
+		if (!told && now - start > 10 * (uint64_t)RETRY_NS) {
+			sl_info("waiting for a receiver at %s:%u", address, port);
+			told = true;
+		}
+		sl_clock_sleep_until(now + RETRY_NS);
+	}
+	sl_channel_init(&client->channel, fd);
+	return 0;
+}
+
+void sl_client_close(struct sl_client *client)
+{
+	sl_channel_close(&client->channel);
+}
+
+static int failed(int err)
+{
+	if (err == -EPIPE)
+		sl_error("the receiver hung up during the plan exchange");
+	else if (err == -EPROTONOSUPPORT)
+		sl_error("the receiver speaks another version of the plan protocol; this one is %d",
+			 SL_WIRE_VERSION);
+	else if (err == -EPROTO)
+		sl_error("what answers there does not speak the plan protocol");
+	else if (err == -ETIMEDOUT || err == 0) {
+		sl_error("the receiver does not answer");
+		return -ETIMEDOUT;
+	}
+	return err;
+}
+
+/* Wait for a message of that type; a refusal is logged in the receiver's words. */
+static int expect(struct sl_client *client, enum sl_wire_type type, struct sl_wire_message *message)
+{
+	uint64_t end = sl_clock_ns() + ANSWER_MS * UINT64_C(1000000);
+	int got = 0;
+
+	while (got == 0 && sl_clock_ns() < end)
+		got = sl_channel_receive(&client->channel, 200, message);
+	if (got <= 0)
+		return failed(got);
+	if (message->type == SL_WIRE_ERROR) {
+		sl_error("the receiver refuses: %s", message->error.text);
+		return -ECONNREFUSED;
+	}
+	return message->type == type ? 0 : failed(-EPROTO);
+}
+
+int sl_client_hello(struct sl_client *client, const struct sl_wire_hello *hello)
+{
+	struct sl_wire_message message = {.type = SL_WIRE_HELLO, .hello = *hello};
+	int err = sl_channel_send(&client->channel, &message);
+
+	return err ? failed(err) : 0;
+}
+
+int sl_client_offer(struct sl_client *client, const struct sl_offer *offer, struct sl_plan *plan)
+{
+	struct sl_wire_message message = {.type = SL_WIRE_OFFER, .offer = *offer};
+	int err = sl_channel_send(&client->channel, &message);
+
+	/* A refused HELLO is answered and closed at once: the reason may be waiting even if
+	 * sending failed. */
+	if (err && err != -EPIPE)
+		return failed(err);
+	err = expect(client, SL_WIRE_PLAN, &message);
+	if (err)
+		return err;
+	*plan = message.plan;
+	return 0;
+}
+
+int sl_client_ready(struct sl_client *client)
+{
+	return sl_channel_send(&client->channel, &(struct sl_wire_message){.type = SL_WIRE_READY});
+}
+
+int sl_client_count(struct sl_client *client, const struct sl_wire_count *count, bool final)
+{
+	struct sl_wire_message message = {.type = final ? SL_WIRE_DONE : SL_WIRE_COUNT,
+					  .count = *count};
+
+	return sl_channel_send(&client->channel, &message);
+}
+
+int sl_client_listen(struct sl_client *client, int timeout_ms)
+{
+	struct sl_wire_message message;
+	int got = sl_channel_receive(&client->channel, timeout_ms, &message);
+
+	if (got <= 0)
+		return got;
+	if (message.type == SL_WIRE_ERROR)
+		sl_error("the receiver says: %s", message.error.text);
+	return (int)message.type;
+}

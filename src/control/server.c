@@ -1,0 +1,361 @@
+/* server.c - offers in, plans out, counts in. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "control/channel.h"
+#include "control/server.h"
+
+enum { CONNECTIONS = 72, MODULES = 64, LISTEN_BACKLOG = 64 };
+
+enum phase { FREE, GREETING, OFFERING, PLANNED, READY, RUNNING, OVER };
+
+struct connection {
+	enum phase phase;
+	struct sl_channel channel;
+	struct sl_wire_hello hello;
+	uint32_t offers; /* so far */
+};
+
+struct module {
+	struct connection *owner; /* NULL: nobody offered it yet */
+	uint16_t transfer;
+	bool over;
+};
+
+struct sl_server {
+	struct sl_server_options options;
+	const struct sl_server_ops *ops;
+	void *arg;
+	int listener;
+	uint16_t port;
+	bool started;
+	struct connection connection[CONNECTIONS];
+	struct module module[MODULES];
+};
+
+static int listen_on(struct sl_server *server)
+{
+	const struct sl_server_options *o = &server->options;
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(o->port)};
+	socklen_t size = sizeof(at);
+	int one = 1, err;
+
+	if (inet_pton(AF_INET, o->address, &at.sin_addr) != 1) {
+		sl_error("control.address: '%s' is not an IPv4 address", o->address);
+		return -EINVAL;
+	}
+	if (!o->token[0] && (ntohl(at.sin_addr.s_addr) >> 24) != 127) {
+		sl_error("control.address: %s can be reached from other hosts, and plans hold "
+			 "keys: set control.token to the same "
+			 "secret on both sides",
+			 o->address);
+		return -EPERM;
+	}
+	server->listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (server->listener < 0)
+		return -errno;
+	setsockopt(server->listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(server->listener, (struct sockaddr *)&at, size) < 0 ||
+	    listen(server->listener, LISTEN_BACKLOG) < 0 ||
+	    getsockname(server->listener, (struct sockaddr *)&at, &size) < 0) {
+		err = -errno;
+		sl_error("cannot listen for front ends on %s:%u: %s", o->address, o->port,
+			 err == -EADDRINUSE
+				 ? "another receiver runs there; stop it or set control.port"
+				 : strerror(-err));
+		return err;
+	}
+	server->port = ntohs(at.sin_port);
+	return 0;
+}
+
+int sl_server_open(const struct sl_server_options *options, const struct sl_server_ops *ops,
+		   void *arg, struct sl_server **out)
+{
+	struct sl_server *server = calloc(1, sizeof(*server));
+	int err;
+
+	if (!server)
+		return -ENOMEM;
+	server->options = *options;
+	server->ops = ops;
+	server->arg = arg;
+	server->listener = -1;
+	err = listen_on(server);
+	if (err) {
+		sl_server_close(server);
+		return err;
+	}
+	*out = server;
+	return 0;
+}
+
+void sl_server_close(struct sl_server *server)
+{
+	for (unsigned i = 0; i < CONNECTIONS; i++)
+		if (server->connection[i].phase != FREE)
+			sl_channel_close(&server->connection[i].channel);
+	if (server->listener >= 0)
+		close(server->listener);
+	free(server);
+}
+
+uint16_t sl_server_port(const struct sl_server *server)
+{
+	return server->port;
+}
+
+/* Forget a connection. Modules it had planned but not started are free to be offered again;
+ * running ones are gone. */
+static void hang_up(struct sl_server *server, struct connection *c)
+{
+	for (uint32_t m = 0; m < server->options.modules; m++) {
+		struct module *module = &server->module[m];
+
+		if (module->owner != c || module->over)
+			continue;
+		if (server->started) {
+			module->over = true;
+			server->ops->gone(server->arg, m);
+		} else {
+			module->owner = NULL;
+			server->ops->withdraw(server->arg, module->transfer);
+		}
+	}
+	sl_channel_close(&c->channel);
+	c->phase = c->phase == RUNNING ? OVER : FREE;
+}
+
+__attribute__((format(printf, 3, 4))) static void
+refuse(struct sl_server *server, struct connection *c, const char *format, ...)
+{
+	char text[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	sl_warn("a front end was turned away: %s", text);
+	sl_channel_refuse(&c->channel, "%s", text);
+	hang_up(server, c);
+}
+
+/* Same length of work whatever matches: a token is not found out character by character. */
+static bool token_matches(const char *a, const char *b)
+{
+	unsigned char difference = 0;
+
+	for (size_t i = 0; i < sizeof(((struct sl_wire_hello *)0)->token); i++) {
+		difference |= (unsigned char)(*a ^ *b);
+		a += *a != 0;
+		b += *b != 0;
+	}
+	return !difference;
+}
+
+static void greet(struct sl_server *server, struct connection *c, const struct sl_wire_hello *hello)
+{
+	const struct sl_server_options *o = &server->options;
+
+	if (o->token[0] && !token_matches(o->token, hello->token))
+		refuse(server, c, "wrong control.token");
+	else if (server->started)
+		refuse(server, c, "the run has already started");
+	else if (strcmp(hello->link, o->link) != 0)
+		refuse(server, c,
+		       "link is '%s' there and '%s' here: both must use one experiment file",
+		       hello->link, o->link);
+	else if (strcmp(hello->detector, o->detector) != 0 || hello->experiment != o->experiment)
+		refuse(server, c,
+		       "the detector section differs between front end and receiver: both must use "
+		       "one experiment file");
+	else if (!hello->modules || hello->modules > o->modules)
+		refuse(server, c, "%u modules offered, the experiment has %u", hello->modules,
+		       o->modules);
+	else {
+		c->hello = *hello;
+		c->phase = OFFERING;
+	}
+}
+
+static void answer(struct sl_server *server, struct connection *c, const struct sl_offer *offer)
+{
+	struct sl_wire_message reply = {.type = SL_WIRE_PLAN};
+	char why[160] = "the link does not take it";
+
+	if (offer->module >= server->options.modules) {
+		refuse(server, c, "module %u offered, the experiment has %u", offer->module,
+		       server->options.modules);
+		return;
+	}
+	if (server->module[offer->module].owner) {
+		refuse(server, c, "module %u is already served by another front end",
+		       offer->module);
+		return;
+	}
+	if (server->ops->accept(server->arg, &c->hello, offer, &reply.plan, why, sizeof(why))) {
+		refuse(server, c, "module %u: %s", offer->module, why);
+		return;
+	}
+	server->module[offer->module] =
+		(struct module){.owner = c, .transfer = reply.plan.transfer};
+	if (++c->offers == c->hello.modules)
+		c->phase = PLANNED;
+	if (sl_channel_send(&c->channel, &reply))
+		hang_up(server, c);
+}
+
+static void take_count(struct sl_server *server, struct connection *c,
+		       const struct sl_wire_count *count, bool final)
+{
+	for (uint32_t m = 0; m < server->options.modules; m++) {
+		struct module *module = &server->module[m];
+
+		if (module->owner != c || module->transfer != count->transfer || module->over)
+			continue;
+		module->over = final;
+		server->ops->count(server->arg, m, count, final);
+		return;
+	}
+	refuse(server, c, "a count for transfer %u, which is not yours", count->transfer);
+}
+
+static void handle(struct sl_server *server, struct connection *c,
+		   const struct sl_wire_message *message)
+{
+	if (message->type == SL_WIRE_HELLO && c->phase == GREETING)
+		greet(server, c, &message->hello);
+	else if (message->type == SL_WIRE_OFFER && c->phase == OFFERING)
+		answer(server, c, &message->offer);
+	else if (message->type == SL_WIRE_READY && c->phase == PLANNED)
+		c->phase = READY;
+	else if (message->type == SL_WIRE_COUNT && c->phase == RUNNING)
+		take_count(server, c, &message->count, false);
+	else if (message->type == SL_WIRE_DONE && c->phase == RUNNING)
+		take_count(server, c, &message->count, true);
+	else if (message->type == SL_WIRE_ERROR) {
+		sl_warn("the front end says: %s", message->error.text);
+		hang_up(server, c);
+	} else
+		refuse(server, c, "%s was not expected now", sl_wire_name(message->type));
+}
+
+static void listen_to(struct sl_server *server, struct connection *c)
+{
+	struct sl_wire_message message;
+	int got = 1;
+
+	while (c->phase != FREE && c->phase != OVER &&
+	       (got = sl_channel_receive(&c->channel, 0, &message)) > 0)
+		handle(server, c, &message);
+	if (c->phase == FREE || c->phase == OVER || got >= 0)
+		return;
+	if (got == -EPROTONOSUPPORT)
+		refuse(server, c, "it speaks another version of the plan protocol; this one is %d",
+		       SL_WIRE_VERSION);
+	else if (got == -EPROTO)
+		refuse(server, c, "what it says is not the plan protocol");
+	else
+		hang_up(server, c);
+}
+
+static void welcome(struct sl_server *server)
+{
+	int fd;
+
+	while ((fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+		struct connection *c = server->connection;
+
+		while (c < server->connection + CONNECTIONS && c->phase != FREE)
+			c++;
+		if (c == server->connection + CONNECTIONS) {
+			close(fd);
+			continue;
+		}
+		memset(c, 0, sizeof(*c));
+		sl_channel_init(&c->channel, fd);
+		c->phase = GREETING;
+	}
+}
+
+void sl_server_poll(struct sl_server *server, int timeout_ms)
+{
+	struct pollfd fds[CONNECTIONS + 1];
+	nfds_t n = 0;
+
+	fds[n++] = (struct pollfd){.fd = server->listener, .events = POLLIN};
+	for (unsigned i = 0; i < CONNECTIONS; i++)
+		if (server->connection[i].phase != FREE && server->connection[i].phase != OVER)
+			fds[n++] = (struct pollfd){.fd = server->connection[i].channel.fd,
+						   .events = POLLIN};
+	poll(fds, n, timeout_ms);
+	welcome(server);
+	for (unsigned i = 0; i < CONNECTIONS; i++)
+		listen_to(server, &server->connection[i]);
+}
+
+uint32_t sl_server_planned(const struct sl_server *server)
+{
+	uint32_t n = 0;
+
+	for (uint32_t m = 0; m < server->options.modules; m++)
+		n += server->module[m].owner != NULL;
+	return n;
+}
+
+bool sl_server_ready(const struct sl_server *server)
+{
+	for (uint32_t m = 0; m < server->options.modules; m++) {
+		const struct module *module = &server->module[m];
+
+		if (!module->owner || module->owner->phase != READY)
+			return false;
+	}
+	return true;
+}
+
+static void tell(struct sl_server *server, enum phase from, enum sl_wire_type type, enum phase to)
+{
+	const struct sl_wire_message message = {.type = type};
+
+	for (unsigned i = 0; i < CONNECTIONS; i++) {
+		struct connection *c = &server->connection[i];
+
+		if (c->phase != from)
+			continue;
+		c->phase = to;
+		sl_channel_send(&c->channel, &message); /* who is gone is noticed when listening */
+	}
+}
+
+void sl_server_start(struct sl_server *server)
+{
+	server->started = true;
+	tell(server, READY, SL_WIRE_START, RUNNING);
+}
+
+void sl_server_stop(struct sl_server *server)
+{
+	tell(server, RUNNING, SL_WIRE_STOP, RUNNING);
+}
+
+bool sl_server_finished(const struct sl_server *server)
+{
+	for (uint32_t m = 0; m < server->options.modules; m++)
+		if (!server->module[m].over)
+			return false;
+	return true;
+}
+
+void sl_server_bye(struct sl_server *server)
+{
+	tell(server, RUNNING, SL_WIRE_BYE, RUNNING);
+}

@@ -1,0 +1,206 @@
+/* report.c - text for people. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "monitor/report.h"
+
+enum { TERMINAL_NS = 200 * 1000 * 1000, PLAIN_NS = 2000 * 1000 * 1000 };
+
+static uint64_t get(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+void sl_progress_begin(struct sl_progress *p, uint64_t expected)
+{
+	*p = (struct sl_progress){
+		.expected = expected, .start_ns = sl_clock_ns(), .terminal = isatty(STDERR_FILENO)};
+	p->shown_ns = p->start_ns;
+}
+
+static void draw(struct sl_progress *p, const struct sl_receive *r, uint64_t now)
+{
+	uint64_t frames = get(&r->frames), bytes = get(&r->bytes);
+	uint64_t intact = frames - get(&r->broken);
+	double seconds = (double)(now - p->shown_ns) * 1e-9;
+	double kept = intact ? 100.0 * (double)get(&r->kept) / (double)intact : 0;
+	double rate = seconds > 0 ? (double)(bytes - p->shown_bytes) * 1e-9 / seconds : 0;
+	char of[32] = "";
+
+	if (p->expected)
+		snprintf(of, sizeof(of), " / %llu", (unsigned long long)p->expected);
+	fprintf(stderr, "%s%llu%s frames   %.2f GB/s   %.1f %% kept   %llu lost or damaged%s",
+		p->terminal ? "\r\033[K" : "", (unsigned long long)frames, of, rate, kept,
+		(unsigned long long)get(&r->broken), p->terminal ? "" : "\n");
+	fflush(stderr);
+	p->shown_ns = now;
+	p->shown_bytes = bytes;
+	p->drawn = 1;
+	sl_log_progress_shown(p->terminal);
+}
+
+void sl_progress_draw(struct sl_progress *p, const struct sl_receive *r)
+{
+	uint64_t now = sl_clock_ns();
+
+	if (now - p->shown_ns >= (p->terminal ? TERMINAL_NS : PLAIN_NS))
+		draw(p, r, now);
+}
+
+void sl_progress_end(struct sl_progress *p, const struct sl_receive *r)
+{
+	double seconds = (double)(sl_clock_ns() - p->start_ns) * 1e-9;
+
+	/* The last line speaks of the whole run. */
+	p->shown_ns = p->start_ns;
+	p->shown_bytes = 0;
+	if (seconds > 0)
+		draw(p, r, sl_clock_ns());
+	if (p->terminal && p->drawn)
+		fputc('\n', stderr);
+	sl_log_progress_shown(0);
+}
+
+static void ledger_table(FILE *out, const struct sl_ledger *ledger)
+{
+	fprintf(out, "\nLedger (module-frames)\n  %-12s", "");
+	for (uint32_t m = 0; m < ledger->modules; m++)
+		fprintf(out, "  module %-3u", m);
+	fprintf(out, "       total\n  %-12s", "sent");
+	for (uint32_t m = 0; m < ledger->modules; m++)
+		fprintf(out, "  %10llu", (unsigned long long)get(&ledger->tally[m].sent));
+	fprintf(out, "  %10llu\n", (unsigned long long)sl_ledger_sent(ledger));
+	for (unsigned o = SL_STORED; o < SL_OUTCOMES; o++) {
+		fprintf(out, "  %-12s", sl_outcome_name(o));
+		for (uint32_t m = 0; m < ledger->modules; m++)
+			fprintf(out, "  %10llu",
+				(unsigned long long)get(&ledger->tally[m].outcome[o]));
+		fprintf(out, "  %10llu\n", (unsigned long long)sl_ledger_total(ledger, o));
+	}
+	fprintf(out, "  the ledger %s\n", sl_ledger_closed(ledger) ? "closes" : "DOES NOT CLOSE");
+}
+
+static void causes(FILE *out, const struct sl_ledger *ledger)
+{
+	const char *lead = "  causes: ";
+
+	for (unsigned c = SL_CAUSE_NONE + 1; c < SL_CAUSES; c++) {
+		uint64_t total = 0;
+
+		for (uint32_t m = 0; m < ledger->modules; m++)
+			total += get(&ledger->tally[m].cause[c]);
+		if (!total)
+			continue;
+		fprintf(out, "%s%s %llu", lead, sl_cause_name(c), (unsigned long long)total);
+		lead = ", ";
+	}
+	if (lead[0] == ',')
+		fputc('\n', out);
+}
+
+static void drops(FILE *out, const struct sl_link_counters *counters)
+{
+	const char *lead = "  packets turned away: ";
+
+	for (unsigned d = 0; d < SL_DROPS; d++) {
+		uint64_t n = get(&counters->dropped[d]);
+
+		if (!n)
+			continue;
+		fprintf(out, "%s%s %llu", lead, sl_drop_name(d), (unsigned long long)n);
+		lead = ", ";
+	}
+	if (lead[0] == ',')
+		fputc('\n', out);
+}
+
+static void sources(FILE *out, const struct sl_receive *r)
+{
+	for (uint32_t m = 0; m < r->ledger.modules; m++) {
+		const struct sl_source_status *s = &r->source[m];
+
+		if (atomic_load(&s->state) != SL_SOURCE_GONE)
+			continue;
+		fprintf(out, "  module %u: its front end vanished; counted as far as it reported",
+			m);
+		if (s->unfinished_packets)
+			fprintf(out, " (frame %llu was under way, %llu packets of it came)",
+				(unsigned long long)s->unfinished_sequence,
+				(unsigned long long)s->unfinished_packets);
+		fputc('\n', out);
+	}
+}
+
+static void latencies(FILE *out, const struct sl_receive *r)
+{
+	fprintf(out, "\nLatency per hop (us)      p50        p99        max\n");
+	for (unsigned l = 0; l < SL_LATENCIES; l++) {
+		const struct sl_histogram *h = &r->latency[l];
+
+		if (!sl_histogram_count(h))
+			continue;
+		fprintf(out, "  %-16s %10.1f %10.1f %10.1f\n", sl_latency_name(l),
+			(double)sl_histogram_percentile(h, 0.50) * 1e-3,
+			(double)sl_histogram_percentile(h, 0.99) * 1e-3,
+			(double)sl_histogram_max(h) * 1e-3);
+	}
+	if (!r->same_clock)
+		fprintf(out, "  (wire and total are left out: the front end has another clock)\n");
+}
+
+static void print_figure(void *arg, const char *name, uint64_t value, int failed)
+{
+	fprintf(arg, ", %s %llu%s", name, (unsigned long long)value, failed && value ? " (!)" : "");
+}
+
+static void sinks(FILE *out, const struct sl_receive *r)
+{
+	const struct sl_experiment *e = r->experiment;
+
+	fputc('\n', out);
+	for (unsigned i = 0; i < e->sinks; i++) {
+		const struct sl_sink *sink = e->sink[i];
+		const char *where = sink->where ? sink->where(e->sink_state[i]) : NULL;
+
+		fprintf(out, "  %s: %s", sink->name, r->sink_error[i] ? "FAILED" : "ok");
+		if (where && where[0])
+			fprintf(out, ", %s", where);
+		if (sink->figures)
+			sink->figures(e->sink_state[i], print_figure, out);
+		if (r->sink_error[i])
+			fprintf(out, " (%s)", strerror(-r->sink_error[i]));
+		fputc('\n', out);
+	}
+}
+
+void sl_report(FILE *out, const struct sl_receive *r, enum sl_result result)
+{
+	static const char *const words[] = {
+		[SL_RESULT_INTACT] =
+			"intact: every module-frame is accounted for, none lost or damaged",
+		[SL_RESULT_ERROR] = "error",
+		[SL_RESULT_DAMAGED] = "damaged: everything is accounted for, but see above",
+		[SL_RESULT_UNCLOSED] =
+			"unclosed: not everything that was sent can be accounted for",
+	};
+	double seconds = (double)(r->last_ns - r->first_ns) * 1e-9;
+
+	ledger_table(out, &r->ledger);
+	causes(out, &r->ledger);
+	drops(out, &r->counters);
+	sources(out, r);
+	latencies(out, r);
+	if (seconds > 0)
+		fprintf(out,
+			"\n%llu frames in %.2f s: %.1f frames/s, %.2f GB/s of pixels; link %s, "
+			"guard %s, proof %s\n",
+			(unsigned long long)get(&r->frames), seconds,
+			(double)get(&r->frames) / seconds, (double)get(&r->bytes) * 1e-9 / seconds,
+			r->env.link, r->env.guard, r->env.proof);
+	sinks(out, r);
+	fprintf(out, "\nResult: %s\n", words[result]);
+	fflush(out);
+}

@@ -1,0 +1,28 @@
+/* report.h - what the user sees of a run: one live line, then the ledger, latencies, and where
+ * things are. */
+#ifndef SL_MONITOR_REPORT_H
+#define SL_MONITOR_REPORT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "monitor/result.h"
+#include "pipeline/receive.h"
+
+struct sl_progress {
+	uint64_t expected; /* frames; 0: unknown */
+	uint64_t start_ns, shown_ns, shown_bytes;
+	int terminal; /* stderr is one: the line is redrawn in place */
+	int drawn;
+};
+
+void sl_progress_begin(struct sl_progress *progress, uint64_t expected);
+
+/* Draw the line if it is time to; cheap when it is not. */
+void sl_progress_draw(struct sl_progress *progress, const struct sl_receive *receive);
+void sl_progress_end(struct sl_progress *progress, const struct sl_receive *receive);
+
+/* The ledger as a table, causes, drops, latency per hop, files, and the result in words. */
+void sl_report(FILE *out, const struct sl_receive *receive, enum sl_result result);
+
+#endif

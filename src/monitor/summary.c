@@ -1,0 +1,180 @@
+/* summary.c - a run's result for programs. The one place with <jansson.h>. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "monitor/summary.h"
+
+static json_t *number(const _Atomic uint64_t *counter)
+{
+	return json_integer((json_int_t)atomic_load_explicit(counter, memory_order_relaxed));
+}
+
+static json_t *outcomes_of(const struct sl_tally *tally)
+{
+	json_t *object = json_object();
+
+	for (unsigned o = SL_STORED; o < SL_OUTCOMES; o++)
+		json_object_set_new(object, sl_outcome_name(o), number(&tally->outcome[o]));
+	return object;
+}
+
+static json_t *causes_of(const struct sl_tally *tally)
+{
+	json_t *object = json_object();
+
+	for (unsigned c = SL_CAUSE_NONE + 1; c < SL_CAUSES; c++)
+		json_object_set_new(object, sl_cause_name(c), number(&tally->cause[c]));
+	return object;
+}
+
+/* The same histogram over all modules. */
+static void total_of(const struct sl_ledger *ledger, struct sl_tally *total)
+{
+	memset(total, 0, sizeof(*total));
+	for (uint32_t m = 0; m < ledger->modules; m++) {
+		total->sent += ledger->tally[m].sent;
+		for (unsigned o = 0; o < SL_OUTCOMES; o++)
+			total->outcome[o] += ledger->tally[m].outcome[o];
+		for (unsigned c = 0; c < SL_CAUSES; c++)
+			total->cause[c] += ledger->tally[m].cause[c];
+	}
+}
+
+static json_t *module_json(const struct sl_receive *r, uint32_t m)
+{
+	const struct sl_tally *tally = &r->ledger.tally[m];
+	const struct sl_source_status *s = &r->source[m];
+	json_t *module = json_pack("{s:i, s:o, s:o, s:o, s:s}", "module", (int)m, "sent",
+				   number(&tally->sent), "outcomes", outcomes_of(tally), "causes",
+				   causes_of(tally), "source",
+				   s->state == SL_SOURCE_GONE ? "vanished" : "done");
+
+	if (s->unfinished_packets)
+		json_object_set_new(module, "unfinished",
+				    json_pack("{s:I, s:I}", "sequence",
+					      (json_int_t)s->unfinished_sequence, "packets",
+					      (json_int_t)s->unfinished_packets));
+	return module;
+}
+
+static json_t *ledger_json(const struct sl_receive *r)
+{
+	json_t *modules = json_array();
+	struct sl_tally total;
+
+	total_of(&r->ledger, &total);
+	for (uint32_t m = 0; m < r->ledger.modules; m++)
+		json_array_append_new(modules, module_json(r, m));
+	return json_pack("{s:b, s:{s:o, s:o, s:o}, s:o, s:i, s:o}", "closed",
+			 sl_ledger_closed(&r->ledger), "total", "sent", number(&total.sent),
+			 "outcomes", outcomes_of(&total), "causes", causes_of(&total), "modules",
+			 modules, "sources_vanished", (int)r->ledger.source_died, "misuse",
+			 number(&r->ledger.misuse));
+}
+
+static json_t *latency_json(const struct sl_receive *r)
+{
+	json_t *object = json_object();
+
+	for (unsigned l = 0; l < SL_LATENCIES; l++) {
+		const struct sl_histogram *h = &r->latency[l];
+
+		if (!sl_histogram_count(h))
+			continue;
+		json_object_set_new(object, sl_latency_name(l),
+				    json_pack("{s:f, s:f, s:f, s:f, s:I}", "p50",
+					      (double)sl_histogram_percentile(h, 0.5) * 1e-3, "p99",
+					      (double)sl_histogram_percentile(h, 0.99) * 1e-3,
+					      "p999",
+					      (double)sl_histogram_percentile(h, 0.999) * 1e-3,
+					      "max", (double)sl_histogram_max(h) * 1e-3, "count",
+					      (json_int_t)sl_histogram_count(h)));
+	}
+	return object;
+}
+
+static json_t *link_json(const struct sl_receive *r)
+{
+	json_t *dropped = json_object();
+
+	for (unsigned d = 0; d < SL_DROPS; d++)
+		json_object_set_new(dropped, sl_drop_name(d), number(&r->counters.dropped[d]));
+	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "kind", r->env.link, "guard",
+			 r->env.guard, "proof", r->env.proof, "packets",
+			 number(&r->counters.packets), "bytes", number(&r->counters.bytes),
+			 "turned_away", dropped);
+}
+
+static void add_figure(void *arg, const char *name, uint64_t value, int failed)
+{
+	json_object_set_new(arg, name, json_integer((json_int_t)value));
+}
+
+static json_t *sinks_json(const struct sl_receive *r)
+{
+	const struct sl_experiment *e = r->experiment;
+	json_t *array = json_array();
+
+	for (unsigned i = 0; i < e->sinks; i++) {
+		json_t *figures = json_object();
+		const char *where = e->sink[i]->where ? e->sink[i]->where(e->sink_state[i]) : NULL;
+
+		if (e->sink[i]->figures)
+			e->sink[i]->figures(e->sink_state[i], add_figure, figures);
+		json_array_append_new(
+			array, json_pack("{s:s, s:s?, s:o, s:s?}", "name", e->sink[i]->name,
+					 "where", where, "figures", figures, "error",
+					 r->sink_error[i] ? strerror(-r->sink_error[i]) : NULL));
+	}
+	return array;
+}
+
+static json_t *rates_json(const struct sl_receive *r)
+{
+	double seconds = (double)(r->last_ns - r->first_ns) * 1e-9;
+	double per_second = seconds > 0 ? 1 / seconds : 0;
+
+	return json_pack("{s:f, s:f, s:f}", "seconds", seconds, "frames_per_s",
+			 (double)r->frames * per_second, "GB_per_s",
+			 (double)r->bytes * 1e-9 * per_second);
+}
+
+static json_t *summary(const struct sl_receive *r, const struct sl_summary_run *run)
+{
+	char now[64];
+
+	sl_clock_iso8601(now, sizeof(now));
+	return json_pack(
+		"{s:s, s:s, s:s, s:s, s:s?, s:s, s:i, s:{s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o}",
+		"sluice", SL_VERSION, "experiment", run->file, "started", run->started, "ended",
+		now, "stopped_by", run->stopped_by, "result", sl_result_name(run->result), "exit",
+		(int)run->result, "frames", "settled", number(&r->frames), "kept", number(&r->kept),
+		"broken", number(&r->broken), "ledger", ledger_json(r), "link", link_json(r),
+		"latency_us", latency_json(r), "rates", rates_json(r), "sinks", sinks_json(r));
+}
+
+int sl_summary_write(const char *path, const struct sl_receive *r, const struct sl_summary_run *run)
+{
+	char part[4096];
+	json_t *json = summary(r, run);
+	int err = 0;
+
+	if (!json)
+		return -ENOMEM;
+	snprintf(part, sizeof(part), "%s.part", path);
+	if (json_dump_file(json, part, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) != 0)
+		err = errno ? -errno : -EIO;
+	else if (rename(part, path) != 0)
+		err = -errno;
+	json_decref(json);
+	if (err) {
+		sl_error("cannot write the summary '%s': %s", path, strerror(-err));
+		unlink(part);
+	}
+	return err;
+}

@@ -1,0 +1,19 @@
+/* summary.h - the outcome of a run as JSON; docs/summary.md lists the fields. */
+#ifndef SL_MONITOR_SUMMARY_H
+#define SL_MONITOR_SUMMARY_H
+
+#include "monitor/result.h"
+#include "pipeline/receive.h"
+
+struct sl_summary_run {
+	const char *file;	/* the experiment */
+	const char *started;	/* ISO 8601 */
+	const char *stopped_by; /* name of the signal; NULL: it ended by itself */
+	enum sl_result result;
+};
+
+/* Written whole or not at all. Logs and returns -errno. */
+int sl_summary_write(const char *path, const struct sl_receive *receive,
+		     const struct sl_summary_run *run);
+
+#endif

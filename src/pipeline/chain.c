@@ -1,0 +1,110 @@
+/* chain.c - finds each stage's input by name, and gives each output its place in a frame's
+ * results. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sluice/registry.h>
+
+#include "base/log.h"
+#include "pipeline/chain.h"
+
+static struct sl_shape raw_shape(const struct sl_geometry *geometry)
+{
+	return (struct sl_shape){
+		.name = "raw",
+		.dtype = geometry->dtype,
+		.rank = 2,
+		.dim = {geometry->modules * geometry->rows, geometry->columns},
+	};
+}
+
+/* The latest output of that name; raw pixels are always there. */
+static int find_input(const struct sl_chain_build *build, const char *name)
+{
+	if (!strcmp(name, "raw"))
+		return SL_CHAIN_RAW;
+	for (int i = (int)build->results - 1; i >= 0; i--)
+		if (!strcmp(build->result[i].name, name))
+			return i;
+	return SL_CHAIN_NONE;
+}
+
+static int add(struct sl_chain_build *build, const struct sl_stage *ops, void *state,
+	       const struct sl_env *env)
+{
+	struct sl_chain *chain = &build->chain;
+	struct sl_chain_stage *stage = &chain->stage[chain->stages];
+	struct sl_shape raw = raw_shape(env->geometry);
+	int err;
+
+	*stage = (struct sl_chain_stage){.ops = ops, .state = state, .output = SL_CHAIN_NONE};
+	stage->input = find_input(build, ops->input);
+	if (stage->input == SL_CHAIN_NONE) {
+		sl_error("stage '%s' needs '%s', which no stage before it makes", ops->name,
+			 ops->input);
+		return -EINVAL;
+	}
+	stage->in = stage->input == SL_CHAIN_RAW ? raw : build->result[stage->input];
+	chain->stages++; /* from here on close() is due, even if open() fails */
+	err = ops->open ? ops->open(state, env, &stage->in, &stage->out) : 0;
+	if (err) {
+		sl_error("stage '%s' cannot be opened: %s", ops->name, strerror(-err));
+		return err;
+	}
+	if (!stage->out.name[0])
+		return 0;
+	if (build->results == SL_RESULTS) {
+		sl_error("more than %d stages with an output", SL_RESULTS);
+		return -EINVAL;
+	}
+	stage->output = (int)build->results;
+	build->result[build->results++] = stage->out;
+	return 0;
+}
+
+static bool wants_raw(const struct sl_experiment *e)
+{
+	for (unsigned i = 0; i < e->sinks; i++)
+		if (e->sink[i]->wants & SL_WANT_RAW)
+			return true;
+	return false;
+}
+
+int sl_chain_open(const struct sl_experiment *e, const struct sl_env *env,
+		  struct sl_chain_build *build)
+{
+	int err = 0;
+
+	*build = (struct sl_chain_build){0};
+	build->chain.geometry = env->geometry;
+	build->chain.batch_frames = env->batch_frames;
+	if (wants_raw(e)) {
+		const struct sl_stage *copy = sl_stage_find("copy");
+
+		build->copy_state = calloc(1, copy->state_bytes ? copy->state_bytes : 1);
+		if (!build->copy_state)
+			return -ENOMEM;
+		if (copy->options)
+			sl_options_defaults(copy->options, build->copy_state);
+		err = add(build, copy, build->copy_state, env);
+	}
+	for (unsigned i = 0; i < e->stages && !err; i++)
+		err = add(build, e->stage[i], e->stage_state[i], env);
+	if (err)
+		sl_chain_close(build);
+	return err;
+}
+
+void sl_chain_close(struct sl_chain_build *build)
+{
+	while (build->chain.stages) {
+		struct sl_chain_stage *stage = &build->chain.stage[--build->chain.stages];
+
+		if (stage->ops->close)
+			stage->ops->close(stage->state);
+	}
+	free(build->copy_state);
+	build->copy_state = NULL;
+}

@@ -1,0 +1,320 @@
+/* emulate.c - frames out of a synthetic detector, onto a link. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/crc.h"
+#include "base/datathread.h"
+#include "base/log.h"
+#include "frontend/descriptor.h"
+#include "pipeline/emulate.h"
+
+enum {
+	WAIT_US = 1000,
+	BURST = 32, /* writes of one module before the next has its turn */
+};
+
+static int open_fault_log(struct sl_emulate *em)
+{
+	const struct sl_fault_options *o = &em->experiment->faults;
+
+	if (o->drop + o->duplicate + o->corrupt > 0) {
+		em->faults = calloc(1, sizeof(*em->faults));
+		if (!em->faults)
+			return -ENOMEM;
+		em->faults->options = *o;
+	}
+	if (!o->fault_log[0])
+		return 0;
+	em->fault_log = fopen(o->fault_log, "w");
+	if (em->fault_log)
+		return 0;
+	sl_error("cannot write frontend.fault_log '%s': %s", o->fault_log, strerror(errno));
+	return -errno;
+}
+
+static int open_modules(struct sl_emulate *em)
+{
+	uint32_t packets = (uint32_t)((em->geometry.module_bytes + SL_RECORD_BYTES + 255) / 256);
+
+	em->module = calloc(em->geometry.modules, sizeof(*em->module));
+	for (uint32_t m = 0; em->module && m < em->geometry.modules; m++) {
+		/* Room for the smallest PMTU: the plan decides later. */
+		em->module[m].write = calloc(packets, sizeof(*em->module[m].write));
+		em->module[m].buffer = malloc(em->geometry.module_bytes);
+		if (!em->module[m].write || !em->module[m].buffer)
+			return -ENOMEM;
+	}
+	return em->module ? 0 : -ENOMEM;
+}
+
+int sl_emulate_open(struct sl_experiment *experiment, struct sl_emulate **emulate)
+{
+	struct sl_experiment *e = experiment;
+	struct sl_emulate *em = calloc(1, sizeof(*em));
+	int err;
+
+	if (!em)
+		return -ENOMEM;
+	em->experiment = e;
+	em->bright_left = e->run.frames;
+	em->detector_open = true;
+	err = e->detector->open(e->detector_state, &e->run, &em->geometry);
+	if (!err && e->detector->prepare)
+		err = e->detector->prepare(e->detector_state);
+	if (err)
+		sl_error("detector '%s' cannot be opened: %s", e->detector->name, strerror(-err));
+	if (!err)
+		err = open_fault_log(em);
+	if (!err)
+		err = open_modules(em);
+	/* The link is opened once per plan, each time from its options alone. */
+	em->link_options = malloc(e->link->state_bytes);
+	if (!err && !em->link_options)
+		err = -ENOMEM;
+	if (err) {
+		sl_emulate_close(em);
+		return err;
+	}
+	memcpy(em->link_options, e->link_state, e->link->state_bytes);
+	*emulate = em;
+	return 0;
+}
+
+void sl_emulate_close(struct sl_emulate *em)
+{
+	for (uint32_t m = 0; em->module && m < em->geometry.modules; m++) {
+		free(em->module[m].write);
+		free(em->module[m].buffer);
+	}
+	free(em->module);
+	if (em->fault_log)
+		fclose(em->fault_log);
+	free(em->faults);
+	free(em->link_options);
+	if (em->detector_open)
+		em->experiment->detector->close(em->experiment->detector_state);
+	free(em);
+}
+
+int sl_emulate_plan_begin(struct sl_emulate *em)
+{
+	struct sl_experiment *e = em->experiment;
+	struct sl_link_env env = {
+		.fate = em->faults ? sl_faults_fate : NULL,
+		.fate_arg = em->faults,
+	};
+
+	memcpy(e->link_state, em->link_options, e->link->state_bytes);
+	em->link_open = true;
+	em->first_frame = em->frame;
+	em->to_send = em->bright_left > UINT64_MAX - e->run.dark_frames
+			      ? UINT64_MAX
+			      : em->bright_left + e->run.dark_frames;
+	atomic_store(&em->stop, 0);
+	atomic_store(&em->finished, 0);
+	atomic_store(&em->error, 0);
+	return e->link->open(e->link_state, &env);
+}
+
+int sl_emulate_offer(struct sl_emulate *em, uint32_t module, struct sl_offer *offer)
+{
+	struct sl_experiment *e = em->experiment;
+
+	*offer = (struct sl_offer){
+		.module = (uint16_t)module,
+		.block_bytes = em->geometry.module_bytes + SL_RECORD_BYTES,
+		.first_frame = em->first_frame,
+		.frames = em->to_send,
+	};
+	return e->link->offer(e->link_state, offer);
+}
+
+/* A plan is outside input: it must fit what was offered before anything is computed from it. */
+static bool plan_fits(const struct sl_emulate *em, const struct sl_plan *plan)
+{
+	uint64_t block = em->geometry.module_bytes + SL_RECORD_BYTES;
+
+	return plan->version == SL_PLAN_VERSION && plan->module < em->geometry.modules &&
+	       plan->pmtu >= 256 && plan->pmtu <= 4096 && plan->slots &&
+	       plan->block_bytes == block && plan->service == SL_SERVICE_UC &&
+	       (plan->message == SL_MESSAGE_PACKET || plan->message == SL_MESSAGE_MODULE) &&
+	       plan->packets == (block + plan->pmtu - 1) / plan->pmtu && plan->first_sequence == 0;
+}
+
+int sl_emulate_connect(struct sl_emulate *em, const struct sl_plan *plan)
+{
+	struct sl_experiment *e = em->experiment;
+	struct sl_emulate_module *module;
+
+	if (!plan_fits(em, plan)) {
+		sl_error("the receiver's plan for module %u does not fit what was offered",
+			 plan->module);
+		return -EPROTO;
+	}
+	module = &em->module[plan->module];
+	module->plan = *plan;
+	atomic_store(&module->next, 0);
+	atomic_store(&module->sent, 0);
+	atomic_store(&module->position, 0);
+	return e->link->connect(e->link_state, plan);
+}
+
+static bool is_dark(const struct sl_emulate *em, uint64_t sequence)
+{
+	return sequence < em->experiment->run.dark_frames;
+}
+
+/* Render module m of this sequence and lay out its writes. */
+static int prepare(struct sl_emulate *em, uint32_t m, uint64_t sequence)
+{
+	const struct sl_detector *detector = em->experiment->detector;
+	void *state = em->experiment->detector_state;
+	struct sl_emulate_module *module = &em->module[m];
+	uint32_t flags = is_dark(em, sequence) ? SL_RECORD_DARK : 0;
+	uint64_t frame = em->first_frame + sequence;
+	const void *pixels;
+	int err = detector->render(state, frame, m, flags, module->buffer, &pixels);
+
+	if (err)
+		return err;
+	module->record = (struct sl_record){
+		.sequence = sequence,
+		.frame = frame,
+		.timestamp = detector->timestamp(state, frame),
+		.emit_ns = sl_clock_ns(),
+		.bytes = (uint32_t)em->geometry.module_bytes,
+		.items = 1,
+		.packets = module->plan.packets,
+		.module = (uint16_t)m,
+		.flags = (uint16_t)flags,
+		.first_psn = sl_plan_psn(&module->plan, sequence, 0),
+	};
+	if (module->plan.crc) {
+		module->record.flags |= SL_RECORD_CRC;
+		module->record.crc32c = sl_crc32c(0, pixels, em->geometry.module_bytes);
+	}
+	sl_record_seal(&module->record);
+	sl_descriptor_fill(&module->plan, sequence, pixels, &module->record, module->write);
+	module->writes = sl_descriptor_count(&module->plan);
+	module->done = 0;
+	return 0;
+}
+
+/* A burst of each module in turn, until the frame is out. -ECANCELED: told to end at once. */
+static int send_frame(struct sl_emulate *em, uint64_t sequence)
+{
+	const struct sl_link *link = em->experiment->link;
+	void *state = em->experiment->link_state;
+	uint32_t left = em->geometry.modules;
+
+	while (left) {
+		bool progress = false;
+
+		for (uint32_t m = 0; m < em->geometry.modules; m++) {
+			struct sl_emulate_module *module = &em->module[m];
+			uint32_t rest = module->writes - module->done;
+			int n;
+
+			if (!rest)
+				continue;
+			n = link->post(state, module->plan.transfer, module->write + module->done,
+				       rest < BURST ? rest : BURST);
+			if (n < 0)
+				return n;
+			module->done += (uint32_t)n;
+			progress |= n > 0;
+			atomic_store_explicit(&module->position,
+					      link->reap(state, module->plan.transfer),
+					      memory_order_relaxed);
+			if (module->done < module->writes)
+				continue;
+			left--;
+			atomic_store_explicit(&module->sent, module->sent + 1,
+					      memory_order_relaxed);
+			atomic_store_explicit(&module->next, sequence + 1, memory_order_release);
+		}
+		if (atomic_load_explicit(&em->stop, memory_order_relaxed) > 1)
+			return -ECANCELED;
+		if (!progress)
+			link->wait(state, WAIT_US);
+	}
+	return 0;
+}
+
+static void *send_run(void *arg)
+{
+	struct sl_emulate *em = arg;
+	double rate = em->experiment->run.frame_rate_Hz;
+	uint64_t start = sl_clock_ns();
+	int err = 0;
+
+	sl_data_thread_begin("front end");
+	for (uint64_t k = 0; k < em->to_send && !err && !atomic_load(&em->stop); k++) {
+		for (uint32_t m = 0; m < em->geometry.modules && !err; m++)
+			err = prepare(em, m, k);
+		if (rate > 0)
+			sl_clock_sleep_until(start + (uint64_t)((double)k * 1e9 / rate));
+		if (!err)
+			err = send_frame(em, k);
+		/* The frame number is spent even when the frame was cut short: the next plan
+		 * starts after it. */
+		em->frame++;
+		if (!is_dark(em, k) && em->bright_left != UINT64_MAX)
+			em->bright_left--;
+	}
+	sl_data_thread_end();
+	if (err != -ECANCELED)
+		atomic_store(&em->error, err);
+	atomic_store(&em->finished, 1);
+	return NULL;
+}
+
+int sl_emulate_start(struct sl_emulate *em)
+{
+	return sl_thread_start(&em->thread, "front-end", send_run, em);
+}
+
+void sl_emulate_stop(struct sl_emulate *em, bool at_once)
+{
+	if (atomic_load(&em->stop) < (at_once ? 2u : 1u))
+		atomic_store(&em->stop, at_once ? 2 : 1);
+}
+
+bool sl_emulate_finished(const struct sl_emulate *em)
+{
+	return atomic_load(&em->finished);
+}
+
+int sl_emulate_plan_end(struct sl_emulate *em)
+{
+	int err;
+
+	sl_thread_join(&em->thread);
+	sl_emulate_log_faults(em);
+	if (em->link_open)
+		em->experiment->link->close(em->experiment->link_state);
+	em->link_open = false;
+	err = atomic_load(&em->error);
+	if (err == -EMSGSIZE)
+		sl_error("packets with %u bytes of payload do not fit the path's MTU; set "
+			 "link.pmtu to 1024 (MTU 1500), or raise the MTU",
+			 sl_experiment_pmtu(em->experiment));
+	else if (err && err != -EPIPE)
+		sl_error("sending failed: %s", strerror(-err));
+	return err;
+}
+
+void sl_emulate_log_faults(struct sl_emulate *em)
+{
+	struct sl_fault fault;
+
+	while (em->faults && sl_faults_drain(em->faults, &fault))
+		if (em->fault_log)
+			fprintf(em->fault_log, "%u %llu %u %s\n", fault.module,
+				(unsigned long long)fault.sequence, fault.packet,
+				sl_fate_name(fault.fate));
+	if (em->fault_log)
+		fflush(em->fault_log);
+}

@@ -1,0 +1,73 @@
+/* emulate.h - the detector side of an experiment: renders frames and sends them as the plans
+ * say.
+ *
+ * Model:     one data thread sends all modules of this front end, interleaved, paced by frame
+ *            rate and credit. Frame numbers go on over re-plans; sequences begin at 0 with each
+ *            plan; the first dark_frames of each plan are dark, as a user would take them at the
+ *            start of a run.
+ * Order:     open; then per plan: plan_begin, offer and connect per module, start, (counts),
+ *            stop or finished, plan_end; close.
+ * Threads:   all calls on the control thread; counts may be read while it sends. */
+#ifndef SL_PIPELINE_EMULATE_H
+#define SL_PIPELINE_EMULATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <sluice/detector.h>
+#include <sluice/link.h>
+
+#include "frontend/fault.h"
+#include "pipeline/experiment.h"
+#include "pipeline/thread.h"
+
+struct sl_emulate_module {
+	struct sl_plan plan;
+	struct sl_record record;
+	struct sl_write *write; /* [writes] */
+	uint32_t writes, done;
+	uint8_t *buffer;
+	_Atomic uint64_t next, sent, position;
+};
+
+struct sl_emulate {
+	struct sl_experiment *experiment;
+	struct sl_geometry geometry;
+	struct sl_faults *faults;
+	FILE *fault_log;
+	bool detector_open, link_open;
+	void *link_options; /* the link's state as configured: each plan starts from it */
+
+	uint64_t frame;	      /* the detector's next frame number */
+	uint64_t bright_left; /* frames still to send, darks not counted; UINT64_MAX: without end */
+	uint64_t first_frame, to_send; /* of this plan */
+
+	struct sl_emulate_module *module; /* [modules] */
+	_Atomic uint32_t stop;		  /* 1: after this frame, 2: at once */
+	_Atomic uint32_t finished;
+	_Atomic int error;
+	struct sl_thread thread;
+};
+
+int sl_emulate_open(struct sl_experiment *experiment, struct sl_emulate **emulate);
+void sl_emulate_close(struct sl_emulate *emulate);
+
+/* Open the link afresh. */
+int sl_emulate_plan_begin(struct sl_emulate *emulate);
+int sl_emulate_offer(struct sl_emulate *emulate, uint32_t module, struct sl_offer *offer);
+int sl_emulate_connect(struct sl_emulate *emulate, const struct sl_plan *plan);
+int sl_emulate_start(struct sl_emulate *emulate);
+
+/* Ask the sender to end: after the current frame, or at once when nobody is there to receive it. */
+void sl_emulate_stop(struct sl_emulate *emulate, bool at_once);
+bool sl_emulate_finished(const struct sl_emulate *emulate);
+
+/* Join the sender and close the link. -errno when sending failed: logged with what to do. */
+int sl_emulate_plan_end(struct sl_emulate *emulate);
+
+/* Write down the faults done since the last call. */
+void sl_emulate_log_faults(struct sl_emulate *emulate);
+
+#endif

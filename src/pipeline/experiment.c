@@ -1,0 +1,454 @@
+/* experiment.c - YAML sections to add-ons and option structs. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sluice/registry.h>
+
+#include "base/crc.h"
+#include "base/log.h"
+#include "pipeline/experiment.h"
+
+static const struct sl_option link_options[] = {
+	SL_CHOICE(struct sl_link_run, pmtu, 4096, "256|512|1024|2048|4096",
+		  "bytes of payload per packet"),
+	SL_CHOICE(struct sl_link_run, message, packet, "packet|module",
+		  "one RDMA message per packet, or one per module and frame"),
+	SL_BOOL(struct sl_link_run, crc, false,
+		"front ends add a CRC32C of the pixels, checked here"),
+	SL_OPTION_END,
+};
+
+static const struct sl_option ring_options[] = {
+	SL_U32(struct sl_ring_run, slots, 32, 4, 1024, "slots", "frames the ring holds"),
+	SL_U32(struct sl_ring_run, late_frames, 8, 1, 1000, "frames",
+	       "give up on a module when its own data is this many frames further on"),
+	SL_U32(struct sl_ring_run, late_timeout_ms, 1000, 1, 3600000, "ms",
+	       "give up on a module after this long at the latest"),
+	SL_BOOL(struct sl_ring_run, poison, false, "fill the ring with a marker first (for tests)"),
+	SL_OPTION_END,
+};
+
+static const struct sl_option unit_options[] = {
+	SL_U32(struct sl_unit_run, batch, 8, 1, 256, "frames", "most frames processed together"),
+	SL_OPTION_END,
+};
+
+static const struct sl_option control_options[] = {
+	SL_STRING(struct sl_control_run, address, "127.0.0.1",
+		  "where the receiver answers front ends"),
+	SL_U32(struct sl_control_run, port, 47910, 0, 65535, "",
+	       "TCP port for it; 0: any free one (run prints it)"),
+	SL_STRING(struct sl_control_run, token, "",
+		  "secret that front ends must know; required off this host"),
+	SL_F64(struct sl_control_run, wait_s, 60, 0, 1e9, "s",
+	       "how long either side waits for the other"),
+	SL_OPTION_END,
+};
+
+const struct sl_section sl_sections[] = {
+	{"detector", "what every detector section takes", sl_detector_run_options},
+	{"link", "what every link section takes", link_options},
+	{"ring", "where frames are put together", ring_options},
+	{"unit", "what every unit section takes", unit_options},
+	{"control", "how front ends find the receiver", control_options},
+	{"frontend", "faults on demand, for tests and rehearsals", sl_fault_options},
+	{NULL, NULL, NULL},
+};
+
+struct reader { /* collects errors so that a file's mistakes are all told at once */
+	struct sl_experiment *e;
+	int err;
+};
+
+static void fill(struct reader *r, struct sl_node *node, const struct sl_option *common,
+		 void *common_base, const struct sl_option *own, void *own_base)
+{
+	static const char *const also[] = {"kind", NULL};
+	struct sl_option_set sets[2];
+	size_t n = 0;
+
+	if (common)
+		sets[n++] = (struct sl_option_set){common, common_base};
+	if (own)
+		sets[n++] = (struct sl_option_set){own, own_base};
+	if (sl_config_fill(r->e->config, node, sets, n, common && own ? also : NULL))
+		r->err = -EINVAL;
+}
+
+/* Names of one kind of add-on, for messages. */
+static void names_of(const char *kind, char *text, size_t bytes)
+{
+	size_t used = 0;
+
+#define LIST(table)                                         \
+	for (size_t i = 0; (table)[i] && used < bytes; i++) \
+	used += (size_t)snprintf(text + used, bytes - used, "%s%s", i ? ", " : "", (table)[i]->name)
+	text[0] = 0;
+	if (!strcmp(kind, "detector"))
+		LIST(sl_detectors);
+	else if (!strcmp(kind, "link"))
+		LIST(sl_links);
+	else if (!strcmp(kind, "unit"))
+		LIST(sl_units);
+	else if (!strcmp(kind, "stage"))
+		LIST(sl_stages);
+	else
+		LIST(sl_sinks);
+#undef LIST
+}
+
+static void unknown(struct reader *r, const struct sl_node *node, const char *kind,
+		    const char *name)
+{
+	char known[512];
+
+	for (const struct sl_absent *a = sl_absents; a->name; a++)
+		if (!strcmp(a->kind, kind) && !strcmp(a->name, name)) {
+			sl_config_error(r->e->config, node, "%s '%s' is not in this program: %s",
+					kind, name, a->why);
+			r->err = -EINVAL;
+			return;
+		}
+	names_of(kind, known, sizeof(known));
+	sl_config_error(r->e->config, node, "no %s is called '%s'; there are: %s", kind, name,
+			known);
+	r->err = -EINVAL;
+}
+
+/* The add-on's zeroed state. */
+static void *state_of(struct reader *r, size_t bytes)
+{
+	void *state = calloc(1, bytes ? bytes : 1);
+
+	if (!state)
+		r->err = -ENOMEM;
+	return state;
+}
+
+/* The name in a section's `kind`, or the default; the section itself in *section. */
+static const char *kind_of(struct reader *r, const char *name, const char *def,
+			   struct sl_node **section, struct sl_node **at)
+{
+	struct sl_node *node = sl_node_get(r->e->config->root, name), *kind;
+
+	*section = node;
+	*at = node ? node : r->e->config->root;
+	if (node && node->kind != SL_NODE_MAP) {
+		sl_config_error(r->e->config, node, "takes a map, as in  %s: {kind: ...}", name);
+		r->err = -EINVAL;
+		*section = NULL;
+		return NULL;
+	}
+	kind = node ? sl_node_get(node, "kind") : NULL;
+	if (kind && kind->kind == SL_NODE_SCALAR) {
+		*at = kind;
+		return kind->text;
+	}
+	if (!def) {
+		sl_config_error(r->e->config, *at, "%s needs a kind, as in  %s: {kind: ...}", name,
+				name);
+		r->err = -EINVAL;
+	}
+	return def;
+}
+
+static void read_detector(struct reader *r)
+{
+	struct sl_experiment *e = r->e;
+	struct sl_node *node, *at;
+	const char *kind = kind_of(r, "detector", NULL, &node, &at);
+
+	if (!kind)
+		return;
+	e->detector = sl_detector_find(kind);
+	if (!e->detector) {
+		unknown(r, at, "detector", kind);
+		return;
+	}
+	e->detector_state = state_of(r, e->detector->state_bytes);
+	if (e->detector_state)
+		fill(r, node, sl_detector_run_options, &e->run, e->detector->options,
+		     e->detector_state);
+}
+
+/* Another link or unit is a change of one word: keys that only the others have may stay in the file. */
+static void let_pass(struct sl_node *section, const struct sl_option *options)
+{
+	for (; section && options && options->name; options++)
+		sl_node_get(section, options->name); /* marks it as read */
+}
+
+static void read_link(struct reader *r)
+{
+	struct sl_experiment *e = r->e;
+	struct sl_node *node, *at;
+	const char *kind = kind_of(r, "link", "udp", &node, &at);
+
+	if (!kind)
+		return;
+	e->link = sl_link_find(kind);
+	if (!e->link) {
+		unknown(r, at, "link", kind);
+		return;
+	}
+	e->link_state = state_of(r, e->link->state_bytes);
+	for (size_t i = 0; sl_links[i]; i++)
+		let_pass(node, sl_links[i]->options);
+	if (e->link_state)
+		fill(r, node, link_options, &e->link_run, e->link->options, e->link_state);
+}
+
+static void read_unit(struct reader *r)
+{
+	struct sl_experiment *e = r->e;
+	struct sl_node *node, *at;
+	const char *kind = kind_of(r, "unit", "cpu", &node, &at);
+
+	if (!kind)
+		return;
+	e->unit = sl_unit_find(kind);
+	if (!e->unit) {
+		unknown(r, at, "unit", kind);
+		return;
+	}
+	e->unit_state = state_of(r, e->unit->state_bytes);
+	for (size_t i = 0; sl_units[i]; i++)
+		let_pass(node, sl_units[i]->options);
+	if (e->unit_state)
+		fill(r, node, unit_options, &e->unit_run, e->unit->options, e->unit_state);
+}
+
+/* A list item is a name, or a map of one name to its options. */
+static const char *item_name(struct reader *r, struct sl_node *item, struct sl_node **options)
+{
+	*options = NULL;
+	if (item->kind == SL_NODE_SCALAR)
+		return item->text;
+	if (item->kind == SL_NODE_MAP && item->child && !item->child->next) {
+		*options = item->child->kind == SL_NODE_MAP ? item->child : NULL;
+		if (!*options && (item->child->kind == SL_NODE_LIST || item->child->text[0])) {
+			sl_config_error(r->e->config, item->child,
+					"takes a map of options, as in  - %s: {...}",
+					item->child->key);
+			r->err = -EINVAL;
+			return NULL;
+		}
+		return item->child->key;
+	}
+	sl_config_error(r->e->config, item,
+			"takes one name, with or without options: - name: {...}");
+	r->err = -EINVAL;
+	return NULL;
+}
+
+static struct sl_node *list_of(struct reader *r, const char *name)
+{
+	struct sl_node *list = sl_node_get(r->e->config->root, name);
+
+	if (list && list->kind != SL_NODE_LIST) {
+		sl_config_error(r->e->config, list, "takes a list, as in  %s: [ - name: {...} ]",
+				name);
+		r->err = -EINVAL;
+		return NULL;
+	}
+	return list ? list->child : NULL;
+}
+
+static void read_stages(struct reader *r)
+{
+	struct sl_experiment *e = r->e;
+
+	for (struct sl_node *item = list_of(r, "stages"); item; item = item->next) {
+		struct sl_node *options;
+		const char *name = item_name(r, item, &options);
+		unsigned i = e->stages;
+
+		if (!name)
+			continue;
+		if (i == SL_EXPERIMENT_STAGES) {
+			sl_config_error(e->config, item, "more than %d stages",
+					SL_EXPERIMENT_STAGES);
+			r->err = -EINVAL;
+			return;
+		}
+		e->stage[i] = sl_stage_find(name);
+		if (!e->stage[i]) {
+			unknown(r, item, "stage", name);
+			continue;
+		}
+		e->stage_state[i] = state_of(r, e->stage[i]->state_bytes);
+		if (!e->stage_state[i])
+			return;
+		fill(r, options, NULL, NULL, e->stage[i]->options, e->stage_state[i]);
+		e->stages++;
+	}
+}
+
+static void read_sinks(struct reader *r)
+{
+	struct sl_experiment *e = r->e;
+
+	for (struct sl_node *item = list_of(r, "sinks"); item; item = item->next) {
+		struct sl_node *options;
+		const char *name = item_name(r, item, &options);
+		unsigned i = e->sinks;
+
+		if (!name)
+			continue;
+		if (i == SL_EXPERIMENT_SINKS) {
+			sl_config_error(e->config, item, "more than %d sinks", SL_EXPERIMENT_SINKS);
+			r->err = -EINVAL;
+			return;
+		}
+		e->sink[i] = sl_sink_find(name);
+		if (!e->sink[i]) {
+			unknown(r, item, "sink", name);
+			continue;
+		}
+		e->sink_state[i] = state_of(r, e->sink[i]->state_bytes);
+		if (!e->sink_state[i])
+			return;
+		fill(r, options, NULL, NULL, e->sink[i]->options, e->sink_state[i]);
+		e->sinks++;
+	}
+}
+
+static void read_plain(struct reader *r, const char *name, const struct sl_option *options,
+		       void *base)
+{
+	struct sl_node *node = sl_node_get(r->e->config->root, name);
+
+	if (node && node->kind != SL_NODE_MAP) {
+		sl_config_error(r->e->config, node, "takes a map of options");
+		r->err = -EINVAL;
+		return;
+	}
+	fill(r, node, NULL, NULL, options, base);
+}
+
+static void read_emulate(struct reader *r)
+{
+	struct sl_node *node = sl_node_get(r->e->config->root, "emulate");
+
+	if (!node)
+		return;
+	if (node->kind == SL_NODE_SCALAR && !strcmp(node->text, "local"))
+		r->e->emulate_local = true;
+	else if (node->kind != SL_NODE_SCALAR || strcmp(node->text, "none") != 0) {
+		sl_config_error(r->e->config, node,
+				"takes local (run starts the front end itself) or none");
+		r->err = -EINVAL;
+	}
+}
+
+/* Whatever no reader asked for. */
+static void check_top(struct reader *r)
+{
+	static const char *const known[] = {"detector", "link",	    "ring",    "unit",	  "stages",
+					    "sinks",	"frontend", "control", "emulate", NULL};
+
+	if (sl_config_fill(r->e->config, r->e->config->root, NULL, 0, known))
+		r->err = -EINVAL;
+}
+
+static void check_together(struct reader *r)
+{
+	struct sl_experiment *e = r->e;
+
+	if (e->ring.late_frames > e->ring.slots - 2) {
+		sl_config_error(e->config, sl_node_get(e->config->root, "ring"),
+				"late_frames (%u) must be at most slots - 2 (%u), else a late "
+				"module would stop the ring",
+				e->ring.late_frames, e->ring.slots - 2);
+		r->err = -EINVAL;
+	}
+	if (!e->sinks) {
+		sl_config_error(e->config, e->config->root,
+				"no sinks: frames would go nowhere; add  sinks: [ - 'null' ]  to "
+				"throw them away");
+		r->err = -EINVAL;
+	}
+}
+
+int sl_experiment_open(const char *path, const char *const *overrides, size_t n,
+		       struct sl_experiment **experiment)
+{
+	struct reader r = {.e = calloc(1, sizeof(*r.e))};
+
+	if (!r.e)
+		return -ENOMEM;
+	r.err = sl_config_open(path, &r.e->config);
+	for (size_t i = 0; i < n && !r.err; i++)
+		r.err = sl_config_override(r.e->config, overrides[i]);
+	if (r.err)
+		goto undo;
+	read_detector(&r);
+	read_link(&r);
+	read_plain(&r, "ring", ring_options, &r.e->ring);
+	read_unit(&r);
+	read_stages(&r);
+	read_sinks(&r);
+	read_plain(&r, "frontend", sl_fault_options, &r.e->faults);
+	read_plain(&r, "control", control_options, &r.e->control);
+	read_emulate(&r);
+	check_top(&r);
+	if (!r.err)
+		check_together(&r);
+	if (!r.err && !(r.e->text = sl_config_text(r.e->config)))
+		r.err = -ENOMEM;
+	if (r.err)
+		goto undo;
+	*experiment = r.e;
+	return 0;
+
+undo:
+	sl_experiment_close(r.e);
+	return r.err;
+}
+
+void sl_experiment_close(struct sl_experiment *e)
+{
+	for (unsigned i = 0; i < SL_EXPERIMENT_STAGES; i++)
+		free(e->stage_state[i]);
+	for (unsigned i = 0; i < SL_EXPERIMENT_SINKS; i++)
+		free(e->sink_state[i]);
+	free(e->detector_state);
+	free(e->link_state);
+	free(e->unit_state);
+	free(e->text);
+	if (e->config)
+		sl_config_close(e->config);
+	free(e);
+}
+
+uint16_t sl_experiment_pmtu(const struct sl_experiment *experiment)
+{
+	return (uint16_t)(256u << experiment->link_run.pmtu); /* the choices in their order */
+}
+
+uint16_t sl_experiment_message(const struct sl_experiment *experiment)
+{
+	return experiment->link_run.message ? SL_MESSAGE_MODULE : SL_MESSAGE_PACKET;
+}
+
+static uint32_t digest_options(uint32_t crc, const struct sl_option *options, const void *base)
+{
+	char text[512];
+
+	for (; options->name; options++) {
+		sl_option_print(options, base, text, sizeof(text));
+		crc = sl_crc32c(crc, options->name, strlen(options->name));
+		crc = sl_crc32c(crc, text, strlen(text) + 1);
+	}
+	return crc;
+}
+
+uint64_t sl_experiment_digest(const struct sl_experiment *e)
+{
+	uint32_t low = digest_options(0, sl_detector_run_options, &e->run);
+	uint32_t high = digest_options(low, e->detector->options, e->detector_state);
+
+	return (uint64_t)high << 32 | low;
+}

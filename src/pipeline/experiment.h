@@ -1,0 +1,96 @@
+/* experiment.h - an experiment file, checked and taken apart into add-ons with their options.
+ *
+ * Model:     everything that can be wrong with the file is found here, before anything is
+ *            opened: unknown keys, wrong types, values out of range, add-ons that do not exist.
+ * Threads:   one.
+ * Ownership: the experiment owns the configuration and the state of every add-on. The state is
+ *            zeroed memory with the options filled in; open() and close() of the add-on are the
+ *            user's. */
+#ifndef SL_PIPELINE_EXPERIMENT_H
+#define SL_PIPELINE_EXPERIMENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sluice/detector.h>
+#include <sluice/link.h>
+#include <sluice/sink.h>
+#include <sluice/stage.h>
+#include <sluice/unit.h>
+
+#include "base/config.h"
+#include "frontend/fault.h"
+
+enum { SL_EXPERIMENT_STAGES = SL_CHAIN_STAGES - 1, SL_EXPERIMENT_SINKS = 8 };
+
+struct sl_link_run {	  /* what every link section has besides the kind's own options */
+	uint32_t pmtu;	  /* index into the choices */
+	uint32_t message; /* index into the choices */
+	bool crc;
+};
+
+struct sl_ring_run {
+	uint32_t slots, late_frames, late_timeout_ms;
+	bool poison;
+};
+
+struct sl_unit_run {
+	uint32_t batch;
+};
+
+struct sl_control_run {
+	char address[64];
+	uint32_t port;
+	char token[64];
+	double wait_s;
+};
+
+struct sl_experiment {
+	struct sl_config *config;
+	char *text; /* with overrides */
+
+	const struct sl_detector *detector;
+	void *detector_state;
+	struct sl_detector_run run;
+
+	const struct sl_link *link;
+	void *link_state;
+	struct sl_link_run link_run;
+
+	struct sl_ring_run ring;
+
+	const struct sl_unit *unit;
+	void *unit_state;
+	struct sl_unit_run unit_run;
+
+	unsigned stages, sinks;
+	const struct sl_stage *stage[SL_EXPERIMENT_STAGES];
+	void *stage_state[SL_EXPERIMENT_STAGES];
+	const struct sl_sink *sink[SL_EXPERIMENT_SINKS];
+	void *sink_state[SL_EXPERIMENT_SINKS];
+
+	struct sl_fault_options faults;
+	struct sl_control_run control;
+	bool emulate_local; /* run starts the front end itself */
+};
+
+/* Sections without an add-on of their own, for help and `sluice list`. */
+struct sl_section {
+	const char *name, *doc;
+	const struct sl_option *options;
+};
+extern const struct sl_section sl_sections[]; /* ends with a NULL name */
+
+/* Errors are logged with file and line. `overrides` are "path=value" strings. */
+int sl_experiment_open(const char *path, const char *const *overrides, size_t n,
+		       struct sl_experiment **experiment);
+void sl_experiment_close(struct sl_experiment *experiment);
+
+uint16_t sl_experiment_pmtu(const struct sl_experiment *experiment);
+uint16_t sl_experiment_message(const struct sl_experiment *experiment); /* enum sl_message */
+
+/* A digest of the detector section as understood: front end and receiver compare it, so that two
+ * different files do not quietly disagree about what a pixel is. */
+uint64_t sl_experiment_digest(const struct sl_experiment *experiment);
+
+#endif

@@ -1,0 +1,81 @@
+/* pool.c - frames with everything that hangs on them. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "pipeline/pool.h"
+
+enum { ALIGN = 4096 };
+
+static uint64_t aligned(uint64_t bytes)
+{
+	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static void furnish(struct sl_pool *pool, uint32_t i, uint32_t modules,
+		    const struct sl_shape *result, uint32_t results, uint64_t at)
+{
+	struct sl_frame *frame = &pool->frames[i].frame;
+
+	frame->view = &pool->views[(size_t)i * modules];
+	frame->verdict = &pool->verdicts[i];
+	frame->views = modules;
+	frame->items = 1;
+	frame->results = results;
+	for (uint32_t r = 0; r < results; r++) {
+		frame->result[r] = (struct sl_array){
+			.shape = result[r],
+			.region = &pool->results,
+			.offset = at,
+			.host = (uint8_t *)pool->results.base + at,
+		};
+		at += aligned(sl_shape_bytes(&result[r]));
+	}
+}
+
+int sl_pool_init(struct sl_pool *pool, uint32_t count, uint32_t modules,
+		 const struct sl_shape *result, uint32_t results)
+{
+	uint64_t per_frame = 0;
+	int err;
+
+	*pool = (struct sl_pool){.count = count, .results = {.fd = -1}};
+	for (uint32_t r = 0; r < results; r++)
+		per_frame += aligned(sl_shape_bytes(&result[r]));
+	pool->frames = calloc(count, sizeof(*pool->frames));
+	pool->views = calloc((size_t)count * modules, sizeof(*pool->views));
+	pool->verdicts = calloc(count, sizeof(*pool->verdicts));
+	err = !pool->frames || !pool->views || !pool->verdicts ? -ENOMEM
+							       : sl_queue_init(&pool->free, count);
+	if (!err && per_frame)
+		err = sl_region_open(SL_REGION_HOST, per_frame * count, &pool->results);
+	if (err) {
+		sl_pool_fini(pool);
+		return err;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		furnish(pool, i, modules, result, results, per_frame * i);
+		sl_queue_push(&pool->free, &pool->frames[i]);
+	}
+	return 0;
+}
+
+void sl_pool_fini(struct sl_pool *pool)
+{
+	sl_queue_fini(&pool->free);
+	if (pool->results.base)
+		sl_region_close(&pool->results);
+	free(pool->frames);
+	free(pool->views);
+	free(pool->verdicts);
+	*pool = (struct sl_pool){.results = {.fd = -1}};
+}
+
+struct sl_flow_frame *sl_pool_get(struct sl_pool *pool)
+{
+	return sl_queue_pop(&pool->free);
+}
+
+void sl_pool_put(struct sl_pool *pool, struct sl_flow_frame *frame)
+{
+	sl_queue_push(&pool->free, frame); /* never full: it has room for all of them */
+}

@@ -1,0 +1,37 @@
+/* pool.h - the frames that travel: allocated once, with their views, verdicts and results.
+ *
+ * Threads:   get on the dispatcher's thread, put on the settling thread.
+ * Ownership: results live in one region; frames come back to where they came from.
+ * Cost:      no allocation after init. */
+#ifndef SL_PIPELINE_POOL_H
+#define SL_PIPELINE_POOL_H
+
+#include <stdbool.h>
+
+#include <sluice/frame.h>
+#include <sluice/region.h>
+
+#include "base/queue.h"
+
+struct sl_flow_frame {
+	struct sl_frame frame; /* first: a frame is found from it by a cast */
+	bool done;	       /* the unit is through with it, or never had it */
+};
+
+struct sl_pool {
+	struct sl_flow_frame *frames;
+	struct sl_view *views;
+	struct sl_verdict *verdicts;
+	struct sl_region results;
+	struct sl_queue free;
+	uint32_t count;
+};
+
+int sl_pool_init(struct sl_pool *pool, uint32_t count, uint32_t modules,
+		 const struct sl_shape *result, uint32_t results);
+void sl_pool_fini(struct sl_pool *pool);
+
+struct sl_flow_frame *sl_pool_get(struct sl_pool *pool); /* NULL: all are travelling */
+void sl_pool_put(struct sl_pool *pool, struct sl_flow_frame *frame);
+
+#endif

@@ -1,0 +1,389 @@
+/* receive.c - builds the receiving side, owns its threads, and takes it down in the right order. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/datathread.h"
+#include "base/log.h"
+#include "pipeline/receive.h"
+
+enum {
+	POLL_BUDGET = 256,
+	LINK_WAIT_US = 2000,
+	WORKER_WAIT_US = 2000,
+	BATCHES = 2, /* one in the unit, one being filled */
+	FRAMES_BEYOND_BATCHES = 16,
+};
+
+const char *sl_latency_name(enum sl_latency latency)
+{
+	static const char *const name[SL_LATENCIES] = {"wire", "assemble", "process", "sink",
+						       "total"};
+
+	return name[latency];
+}
+
+static int open_detector(struct sl_receive *r)
+{
+	struct sl_experiment *e = r->experiment;
+	int err = e->detector->open(e->detector_state, &e->run, &r->geometry);
+
+	r->detector_open = true; /* close() is due even when open() failed */
+	if (err) {
+		sl_error("detector '%s' cannot be opened: %s", e->detector->name, strerror(-err));
+		return err;
+	}
+	if (e->detector->calibration) {
+		err = e->detector->calibration(e->detector_state, &r->calibration);
+		if (err)
+			return err;
+		r->env.calibration = &r->calibration;
+	}
+	r->env.geometry = &r->geometry;
+	r->env.detector = e->detector;
+	r->env.detector_state = e->detector_state;
+	r->env.frame_rate_Hz = e->run.frame_rate_Hz;
+	return 0;
+}
+
+static int open_ring(struct sl_receive *r)
+{
+	struct sl_experiment *e = r->experiment;
+	uint64_t bytes =
+		sl_ring_region_bytes(e->ring.slots, r->geometry.modules, r->geometry.module_bytes);
+	struct sl_assembler_options options = {
+		.late_frames = e->ring.late_frames,
+		.late_timeout_ns = e->ring.late_timeout_ms * UINT64_C(1000000),
+		.require_crc = e->link_run.crc,
+		.dtype = r->geometry.dtype,
+		.rows = r->geometry.rows,
+		.columns = r->geometry.columns,
+	};
+	int err = sl_region_open(e->link->places, bytes, &r->region);
+
+	if (err) {
+		sl_error("no memory for a ring of %u slots (%.1f GB): %s; lower ring.slots",
+			 e->ring.slots, (double)bytes * 1e-9, strerror(-err));
+		return err;
+	}
+	if (e->ring.poison)
+		sl_region_poison(&r->region);
+	err = sl_ring_init(&r->ring, &r->region, &r->events, e->ring.slots, r->geometry.modules,
+			   r->geometry.module_bytes);
+	if (!err)
+		sl_assembler_init(&r->assembler, &r->ring, &options);
+	return err;
+}
+
+static int open_link(struct sl_receive *r)
+{
+	struct sl_experiment *e = r->experiment;
+	struct sl_link_env env = {
+		.ring = &r->ring,
+		.poller = 0,
+		.wake_fd = r->wake_fd,
+		.asleep = &r->link_asleep,
+		.counters = &r->counters,
+		.message = sl_experiment_message(e),
+		.pmtu = sl_experiment_pmtu(e),
+		.crc = e->link_run.crc,
+	};
+	int err;
+
+	r->link_open = true;
+	err = e->link->open(e->link_state, &env);
+	if (err)
+		return err;
+	sl_guard_name(e->link->guards, r->guard, sizeof(r->guard));
+	r->env.link = e->link->name;
+	r->env.guard = r->guard;
+	r->env.proof = e->link_run.crc ? "record checksum" : sl_proof_name(e->link->proof);
+	return 0;
+}
+
+static int open_unit(struct sl_receive *r)
+{
+	struct sl_experiment *e = r->experiment;
+	uint32_t frames = BATCHES * e->unit_run.batch + FRAMES_BEYOND_BATCHES;
+	int err;
+
+	r->env.batch_frames = e->unit_run.batch;
+	err = sl_chain_open(e, &r->env, &r->build);
+	if (err)
+		return err;
+	r->env.result = r->build.result;
+	r->env.results = r->build.results;
+	r->unit_open = true;
+	err = e->unit->open(e->unit_state, &r->build.chain, &r->todo, &r->events, &r->workers);
+	if (err) {
+		sl_error("unit '%s' cannot be opened: %s", e->unit->name, strerror(-err));
+		return err;
+	}
+	err = sl_pool_init(&r->pool, frames, r->geometry.modules, r->build.result,
+			   r->build.results);
+	if (err) {
+		sl_error("no memory for %u frames in flight; lower unit.batch", frames);
+		return err;
+	}
+	r->n_batches = BATCHES;
+	r->batches = calloc(BATCHES, sizeof(*r->batches));
+	for (unsigned i = 0; r->batches && i < BATCHES; i++) {
+		r->batches[i].capacity = e->unit_run.batch;
+		r->batches[i].frame = calloc(e->unit_run.batch, sizeof(*r->batches[i].frame));
+		if (!r->batches[i].frame)
+			return -ENOMEM;
+	}
+	return r->batches ? sl_queue_init(&r->to_settle, frames) : -ENOMEM;
+}
+
+static int open_sinks(struct sl_receive *r)
+{
+	struct sl_experiment *e = r->experiment;
+
+	r->env.experiment = e->text;
+	for (unsigned i = 0; i < e->sinks; i++) {
+		int err;
+
+		r->sinks_open++; /* close() is due even when open() failed */
+		err = e->sink[i]->open(e->sink_state[i], &r->env);
+		if (err) {
+			sl_error("sink '%s' cannot be opened: %s", e->sink[i]->name,
+				 strerror(-err));
+			r->sink_error[i] = err;
+			return err;
+		}
+	}
+	return 0;
+}
+
+static int open_outcomes(struct sl_receive *r, const char *path)
+{
+	if (!path)
+		return 0;
+	r->outcomes = fopen(path, "w");
+	if (r->outcomes)
+		return 0;
+	sl_error("cannot write the outcome log '%s': %s", path, strerror(errno));
+	return -errno;
+}
+
+int sl_receive_open(struct sl_experiment *experiment, const char *outcomes_path,
+		    struct sl_receive **receive)
+{
+	struct sl_receive *r = aligned_alloc(64, (sizeof(*r) + 63) / 64 * 64);
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	memset(r, 0, sizeof(*r));
+	r->experiment = experiment;
+	r->region.fd = -1;
+	r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = r->wake_fd < 0 ? -errno : sl_ledger_init(&r->ledger, experiment->run.modules);
+	if (!err)
+		err = open_detector(r);
+	if (!err)
+		err = open_ring(r);
+	if (!err)
+		err = open_link(r);
+	if (!err)
+		err = open_unit(r);
+	if (!err)
+		err = open_outcomes(r, outcomes_path);
+	/* Files last: nothing is left behind by a run that could not begin. */
+	if (!err)
+		err = open_sinks(r);
+	if (err) {
+		sl_receive_close(r);
+		return err;
+	}
+	atomic_store(&r->ledger.source_alive, experiment->run.modules);
+	*receive = r;
+	return 0;
+}
+
+int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool same_host,
+		      struct sl_plan *plan, char *why, size_t why_bytes)
+{
+	struct sl_experiment *e = r->experiment;
+	int err;
+
+	if (offer->block_bytes != r->ring.block_bytes) {
+		snprintf(why, why_bytes, "its blocks have %llu bytes, here they have %llu",
+			 (unsigned long long)offer->block_bytes,
+			 (unsigned long long)r->ring.block_bytes);
+		return -EINVAL;
+	}
+	err = e->link->accept(e->link_state, offer, plan);
+	if (err) {
+		snprintf(why, why_bytes, "link '%s' does not take the offer (%s)", e->link->name,
+			 strerror(-err));
+		return err;
+	}
+	r->source[offer->module].transfer = plan->transfer;
+	r->same_clock = same_host;
+	r->assembler.options.first_frame = offer->first_frame;
+	return 0;
+}
+
+void sl_receive_withdraw(struct sl_receive *r, uint16_t transfer)
+{
+	r->experiment->link->drop(r->experiment->link_state, transfer);
+}
+
+static void *link_run(void *arg)
+{
+	struct sl_receive *r = arg;
+	const struct sl_link *link = r->experiment->link;
+	void *state = r->experiment->link_state;
+
+	sl_data_thread_begin("link");
+	while (!atomic_load_explicit(&r->stop_link, memory_order_relaxed))
+		if (link->poll(state, POLL_BUDGET) == 0)
+			link->wait(state, LINK_WAIT_US);
+	sl_data_thread_end();
+	return NULL;
+}
+
+static void *worker_run(void *arg)
+{
+	struct sl_worker_arg *worker = arg;
+	struct sl_receive *r = worker->receive;
+	const struct sl_unit *unit = r->experiment->unit;
+
+	sl_data_thread_begin("worker");
+	while (!atomic_load_explicit(&r->stop_workers, memory_order_relaxed)) {
+		uint32_t seen = sl_bell_read(&r->todo);
+
+		if (!unit->work(r->experiment->unit_state, worker->index))
+			sl_bell_wait(&r->todo, seen, WORKER_WAIT_US);
+	}
+	sl_data_thread_end();
+	return NULL;
+}
+
+int sl_receive_start(struct sl_receive *r)
+{
+	char name[24]; /* the kernel keeps 15 characters */
+	int err = 0;
+
+	for (unsigned i = 0; i < r->workers && !err; i++) {
+		r->worker_arg[i] = (struct sl_worker_arg){r, i};
+		snprintf(name, sizeof(name), "worker-%u", i);
+		err = sl_thread_start(&r->worker_thread[i], name, worker_run, &r->worker_arg[i]);
+	}
+	if (!err)
+		err = sl_thread_start(&r->settle_thread, "settler", sl_settle_run, r);
+	if (!err)
+		err = sl_thread_start(&r->dispatch_thread, "dispatcher", sl_dispatch_run, r);
+	if (!err)
+		err = sl_thread_start(&r->link_thread, "link", link_run, r);
+	return err;
+}
+
+void sl_receive_serve(struct sl_receive *r)
+{
+	if (r->experiment->link->serve)
+		r->experiment->link->serve(r->experiment->link_state);
+}
+
+void sl_receive_count(struct sl_receive *r, uint32_t module, uint64_t next, uint64_t sent,
+		      uint64_t position, bool final)
+{
+	struct sl_source_status *s = &r->source[module];
+
+	sl_ledger_report(&r->ledger, module, sent);
+	atomic_store_explicit(&s->next, next, memory_order_release);
+	r->experiment->link->reported(r->experiment->link_state, s->transfer, position);
+	if (final) {
+		atomic_fetch_sub(&r->ledger.source_alive, 1);
+		atomic_store_explicit(&s->state, SL_SOURCE_DONE, memory_order_release);
+	}
+	sl_bell_ring(&r->events);
+}
+
+void sl_receive_gone(struct sl_receive *r, uint32_t module)
+{
+	atomic_fetch_sub(&r->ledger.source_alive, 1);
+	atomic_fetch_add(&r->ledger.source_died, 1);
+	atomic_store_explicit(&r->source[module].state, SL_SOURCE_GONE, memory_order_release);
+	sl_bell_ring(&r->events);
+}
+
+bool sl_receive_done(const struct sl_receive *r)
+{
+	return atomic_load(&r->settled);
+}
+
+/* ledger: NULL when the run never began. */
+static int close_sinks(struct sl_receive *r, const struct sl_ledger *ledger)
+{
+	struct sl_experiment *e = r->experiment;
+	int first = 0;
+
+	for (unsigned i = 0; i < r->sinks_open; i++) {
+		int err = e->sink[i]->close(e->sink_state[i], ledger);
+
+		if (err && !r->sink_error[i])
+			r->sink_error[i] = err;
+		r->sink_failed[i] = err != 0;
+		if (err && !first)
+			first = err;
+	}
+	r->sinks_open = 0;
+	return first;
+}
+
+int sl_receive_finish(struct sl_receive *r)
+{
+	int err;
+
+	sl_thread_join(&r->dispatch_thread);
+	sl_thread_join(&r->settle_thread);
+	atomic_store(&r->stop_link, 1);
+	atomic_store(&r->stop_workers, 1);
+	sl_bell_ring(&r->todo);
+	sl_thread_join(&r->link_thread);
+	for (unsigned i = 0; i < r->workers; i++)
+		sl_thread_join(&r->worker_thread[i]);
+	err = close_sinks(r, &r->ledger);
+	sl_settle_pending(r, err ? SL_UNWRITTEN : SL_STORED, err ? SL_CAUSE_SINK : SL_CAUSE_NONE);
+	if (r->outcomes && fclose(r->outcomes) != 0)
+		sl_warn("the outcome log could not be written whole: %s", strerror(errno));
+	r->outcomes = NULL;
+	r->finished = true;
+	return err;
+}
+
+void sl_receive_close(struct sl_receive *r)
+{
+	struct sl_experiment *e = r->experiment;
+
+	close_sinks(r, NULL);
+	if (r->outcomes)
+		fclose(r->outcomes);
+	free(r->pending);
+	sl_queue_fini(&r->to_settle);
+	for (unsigned i = 0; r->batches && i < r->n_batches; i++)
+		free(r->batches[i].frame);
+	free(r->batches);
+	sl_pool_fini(&r->pool);
+	if (r->unit_open)
+		e->unit->close(e->unit_state);
+	sl_chain_close(&r->build);
+	if (r->link_open)
+		e->link->close(e->link_state);
+	sl_ring_fini(&r->ring);
+	if (r->region.base)
+		sl_region_close(&r->region);
+	if (r->detector_open)
+		e->detector->close(e->detector_state);
+	if (r->wake_fd >= 0)
+		close(r->wake_fd);
+	sl_ledger_fini(&r->ledger);
+	free(r);
+}

@@ -1,0 +1,139 @@
+/* receive.h - the receiving side of an experiment: ring, link, assembler, unit, sinks, and their
+ * threads.
+ *
+ * Model:     link --cells--> dispatcher --batches--> workers --batches--> dispatcher --> settler
+ *            (places)        (assembles)             (stages)                     (sinks, ledger)
+ *
+ *            Every sequence becomes a frame and reaches the settler in order, whole or not; there,
+ *            and only there, outcomes are written. Frames come from a pool: when sinks are slow the
+ *            pool runs dry, slots stay closed, credits stop, and the source waits. Nothing is
+ *            dropped for want of room.
+ * Order:     open, accept per module, start, count/gone as the source reports, until done; finish;
+ *            close.
+ * Threads:   all calls on the control thread; counters may be read at any time.
+ * Ownership: borrows the experiment. */
+#ifndef SL_PIPELINE_RECEIVE_H
+#define SL_PIPELINE_RECEIVE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <sluice/env.h>
+#include <sluice/outcome.h>
+
+#include "assemble/assembler.h"
+#include "base/bell.h"
+#include "base/histogram.h"
+#include "base/queue.h"
+#include "pipeline/chain.h"
+#include "pipeline/experiment.h"
+#include "pipeline/pool.h"
+#include "pipeline/thread.h"
+
+/* Between hops. Wire and total need a clock that source and receiver share. */
+enum sl_latency {
+	SL_LATENCY_WIRE,     /* source began to send -> last event */
+	SL_LATENCY_ASSEMBLE, /* -> frame given out */
+	SL_LATENCY_PROCESS,  /* -> unit gave it back */
+	SL_LATENCY_SINK,     /* -> last sink returned */
+	SL_LATENCY_TOTAL,    /* source began to send -> last sink returned */
+	SL_LATENCIES,
+};
+const char *sl_latency_name(enum sl_latency latency);
+
+enum sl_source_state { SL_SOURCE_RUNNING, SL_SOURCE_DONE, SL_SOURCE_GONE };
+
+/* What the front end of one module last said. */
+struct sl_source_status {
+	_Atomic uint64_t next;
+	_Atomic uint32_t state; /* enum sl_source_state; released after next */
+	uint16_t transfer;
+	/* The dispatcher's: 1 + the highest sequence whose record arrived, the source's word too. */
+	uint64_t proven;
+	uint64_t reached; /* when last looked at */
+	uint64_t quiet_since_ns;
+	/* Under way when the source vanished; 0 packets: none. Read after the pipeline is done. */
+	uint64_t unfinished_sequence, unfinished_packets;
+};
+
+struct sl_pending_run { /* accepted by all sinks, not yet safe: consecutive sequences */
+	uint64_t first, count;
+};
+
+struct sl_receive {
+	struct sl_experiment *experiment;
+	struct sl_geometry geometry;
+	struct sl_calibration calibration;
+	struct sl_env env;
+	char guard[64];
+	bool detector_open, link_open, unit_open, finished;
+	bool same_clock; /* source and receiver share a host */
+	unsigned sinks_open;
+
+	struct sl_region region;
+	struct sl_ring ring;
+	struct sl_assembler assembler;
+	struct sl_link_counters counters;
+	int wake_fd;
+	_Atomic uint32_t link_asleep;
+	_Atomic uint32_t stop_link, stop_workers, dispatched, settled;
+
+	struct sl_chain_build build;
+	struct sl_pool pool;
+	unsigned workers;
+	struct sl_batch *batches; /* [n_batches] */
+	uint32_t n_batches;
+	struct sl_queue to_settle;
+	struct sl_bell events;	 /* dispatcher: cells, finished batches, frames that came back */
+	struct sl_bell todo;	 /* workers */
+	struct sl_bell settling; /* settler */
+
+	struct sl_ledger ledger;
+	struct sl_source_status source[SL_ASSEMBLER_MODULES];
+	struct sl_histogram latency[SL_LATENCIES];
+	_Atomic uint64_t frames, kept, broken, bytes; /* settled so far; bytes of complete frames */
+	uint64_t first_ns, last_ns;		      /* settler's: of the first and last frame */
+
+	FILE *outcomes; /* a line per module-frame, where asked for */
+	struct sl_pending_run *pending;
+	size_t pending_runs, pending_room;
+	int sink_error[SL_EXPERIMENT_SINKS];
+	bool sink_failed[SL_EXPERIMENT_SINKS];
+
+	struct sl_thread link_thread, dispatch_thread, settle_thread;
+	struct sl_thread worker_thread[64];
+	struct sl_worker_arg {
+		struct sl_receive *receive;
+		unsigned index;
+	} worker_arg[64];
+};
+
+int sl_receive_open(struct sl_experiment *experiment, const char *outcomes_path,
+		    struct sl_receive **receive);
+
+int sl_receive_accept(struct sl_receive *receive, const struct sl_offer *offer, bool same_host,
+		      struct sl_plan *plan, char *why, size_t why_bytes);
+void sl_receive_withdraw(struct sl_receive *receive, uint16_t transfer);
+
+/* Before START is told to the front ends: credits must be on their way. */
+int sl_receive_start(struct sl_receive *receive);
+void sl_receive_serve(struct sl_receive *receive); /* now and then: the link's slow things */
+
+void sl_receive_count(struct sl_receive *receive, uint32_t module, uint64_t next, uint64_t sent,
+		      uint64_t position, bool final);
+void sl_receive_gone(struct sl_receive *receive, uint32_t module);
+
+bool sl_receive_done(const struct sl_receive *receive); /* every frame has been settled */
+
+/* Stop threads, close sinks, resolve what was pending. 0, or the first sink's error. */
+int sl_receive_finish(struct sl_receive *receive);
+void sl_receive_close(struct sl_receive *receive);
+
+/* dispatch.c and settle.c: thread bodies. */
+void *sl_dispatch_run(void *receive);
+void *sl_settle_run(void *receive);
+void sl_settle_pending(struct sl_receive *receive, enum sl_outcome outcome, enum sl_cause cause);
+
+#endif

@@ -1,0 +1,192 @@
+/* settle.c - the settling thread: gives each frame to the sinks that want it and writes its
+ * outcome, once. It may block and allocate: when it is slow the frame pool runs dry and the
+ * source is made to wait. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "pipeline/receive.h"
+
+enum { WAIT_US = 10000 };
+
+static void log_outcome(struct sl_receive *r, uint64_t sequence, uint32_t module,
+			enum sl_outcome outcome, enum sl_cause cause)
+{
+	if (r->outcomes)
+		fprintf(r->outcomes, "%llu %u %s %s\n", (unsigned long long)sequence, module,
+			sl_outcome_name(outcome), sl_cause_name(cause));
+}
+
+/* Remember which sequences are pending, so that the log can name them when they are resolved. */
+static void remember_pending(struct sl_receive *r, uint64_t sequence)
+{
+	struct sl_pending_run *last = r->pending_runs ? &r->pending[r->pending_runs - 1] : NULL;
+
+	if (!r->outcomes)
+		return;
+	if (last && last->first + last->count == sequence) {
+		last->count++;
+		return;
+	}
+	if (r->pending_runs == r->pending_room) {
+		size_t room = r->pending_room ? r->pending_room * 2 : 256;
+		struct sl_pending_run *more = realloc(r->pending, room * sizeof(*more));
+
+		if (!more) {
+			sl_warn("out of memory for the outcome log; it ends here");
+			fclose(r->outcomes);
+			r->outcomes = NULL;
+			return;
+		}
+		r->pending = more;
+		r->pending_room = room;
+	}
+	r->pending[r->pending_runs++] = (struct sl_pending_run){sequence, 1};
+}
+
+static uint32_t want_of(const struct sl_frame *frame)
+{
+	if (!(frame->flags & SL_FRAME_COMPLETE))
+		return SL_WANT_BROKEN;
+	return frame->verdict[0].keep ? SL_WANT_KEPT : SL_WANT_REJECTED;
+}
+
+/* What each view's outcome will be if the sinks do their part. */
+static void decide(struct sl_frame *frame, uint32_t want)
+{
+	enum sl_outcome outcome = want == SL_WANT_KEPT ? SL_STORED : SL_VETOED;
+	enum sl_cause cause = want == SL_WANT_KEPT	     ? SL_CAUSE_NONE
+			      : frame->flags & SL_FRAME_DARK ? SL_CAUSE_DARK
+							     : SL_CAUSE_STAGE;
+
+	if (want == SL_WANT_BROKEN)
+		return; /* the assembler decided */
+	for (uint32_t v = 0; v < frame->views; v++) {
+		frame->view[v].outcome = (uint8_t)outcome;
+		frame->view[v].cause = (uint8_t)cause;
+	}
+}
+
+/* True when every sink that wants it has it. */
+static bool put_all(struct sl_receive *r, struct sl_frame *frame, uint32_t want)
+{
+	const struct sl_experiment *e = r->experiment;
+	bool all = true;
+
+	for (unsigned i = 0; i < e->sinks; i++) {
+		int err;
+
+		if (!(e->sink[i]->wants & want))
+			continue;
+		err = e->sink[i]->put(e->sink_state[i], frame);
+		if (!err)
+			continue;
+		if (!r->sink_error[i])
+			r->sink_error[i] = err;
+		all = false;
+	}
+	return all;
+}
+
+static void settle(struct sl_receive *r, const struct sl_frame *frame, uint32_t want, bool accepted)
+{
+	for (uint32_t v = 0; v < frame->views; v++) {
+		const struct sl_view *view = &frame->view[v];
+		enum sl_outcome outcome = view->outcome;
+		enum sl_cause cause = view->cause;
+
+		if (outcome == SL_NO_OUTCOME)
+			continue; /* never sent */
+		if (want == SL_WANT_KEPT && accepted) {
+			sl_ledger_settle_pending(&r->ledger, view->module, frame->sequence);
+			continue;
+		}
+		if (want == SL_WANT_KEPT) {
+			outcome = SL_UNWRITTEN;
+			cause = SL_CAUSE_SINK;
+		}
+		sl_ledger_settle(&r->ledger, view->module, frame->sequence, outcome, cause);
+		log_outcome(r, frame->sequence, view->module, outcome, cause);
+	}
+	if (want == SL_WANT_KEPT && accepted)
+		remember_pending(r, frame->sequence);
+}
+
+static void add_latency(struct sl_receive *r, enum sl_latency which, const struct sl_frame *frame,
+			enum sl_hop from, enum sl_hop to)
+{
+	if (frame->hop_ns[to] >= frame->hop_ns[from])
+		sl_histogram_add(&r->latency[which], frame->hop_ns[to] - frame->hop_ns[from]);
+}
+
+static void measure(struct sl_receive *r, const struct sl_frame *frame)
+{
+	if (!(frame->flags & SL_FRAME_COMPLETE))
+		return;
+	add_latency(r, SL_LATENCY_ASSEMBLE, frame, SL_HOP_EVENT, SL_HOP_ASSEMBLED);
+	add_latency(r, SL_LATENCY_PROCESS, frame, SL_HOP_ASSEMBLED, SL_HOP_PROCESSED);
+	add_latency(r, SL_LATENCY_SINK, frame, SL_HOP_PROCESSED, SL_HOP_SUNK);
+	if (!r->same_clock)
+		return;
+	add_latency(r, SL_LATENCY_WIRE, frame, SL_HOP_EMIT, SL_HOP_EVENT);
+	add_latency(r, SL_LATENCY_TOTAL, frame, SL_HOP_EMIT, SL_HOP_SUNK);
+}
+
+static void count_frame(struct sl_receive *r, const struct sl_frame *frame, uint32_t want)
+{
+	atomic_fetch_add_explicit(&r->frames, 1, memory_order_relaxed);
+	if (want == SL_WANT_BROKEN)
+		atomic_fetch_add_explicit(&r->broken, 1, memory_order_relaxed);
+	else
+		atomic_fetch_add_explicit(&r->bytes, frame->views * r->geometry.module_bytes,
+					  memory_order_relaxed);
+	if (want == SL_WANT_KEPT)
+		atomic_fetch_add_explicit(&r->kept, 1, memory_order_relaxed);
+	if (!r->first_ns)
+		r->first_ns = frame->hop_ns[SL_HOP_ASSEMBLED];
+	r->last_ns = frame->hop_ns[SL_HOP_SUNK];
+}
+
+void *sl_settle_run(void *receive)
+{
+	struct sl_receive *r = receive;
+
+	for (;;) {
+		uint32_t seen = sl_bell_read(&r->settling);
+		uint32_t last = atomic_load(&r->dispatched);
+		struct sl_flow_frame *flow = sl_queue_pop(&r->to_settle);
+		struct sl_frame *frame = flow ? &flow->frame : NULL;
+		uint32_t want;
+
+		if (!frame && last)
+			break;
+		if (!frame) {
+			sl_bell_wait(&r->settling, seen, WAIT_US);
+			continue;
+		}
+		want = want_of(frame);
+		decide(frame, want);
+		settle(r, frame, want, put_all(r, frame, want));
+		frame->hop_ns[SL_HOP_SUNK] = sl_clock_ns();
+		measure(r, frame);
+		count_frame(r, frame, want);
+		sl_pool_put(&r->pool, flow);
+		sl_bell_ring(&r->events);
+	}
+	atomic_store(&r->settled, 1);
+	return NULL;
+}
+
+void sl_settle_pending(struct sl_receive *r, enum sl_outcome outcome, enum sl_cause cause)
+{
+	for (uint32_t m = 0; m < r->ledger.modules; m++)
+		sl_ledger_resolve(&r->ledger, m, atomic_load(&r->ledger.tally[m].pending), outcome,
+				  cause);
+	for (size_t i = 0; i < r->pending_runs; i++)
+		for (uint64_t k = 0; k < r->pending[i].count; k++)
+			for (uint32_t m = 0; m < r->ledger.modules; m++)
+				log_outcome(r, r->pending[i].first + k, m, outcome, cause);
+	r->pending_runs = 0;
+}

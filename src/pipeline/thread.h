@@ -1,0 +1,16 @@
+/* thread.h - the only place that makes threads. */
+#ifndef SL_PIPELINE_THREAD_H
+#define SL_PIPELINE_THREAD_H
+
+#include <pthread.h>
+
+struct sl_thread {
+	pthread_t id;
+	int running;
+};
+
+/* `name` (at most 15 characters) shows in top and gdb. Signals stay with the main thread. */
+int sl_thread_start(struct sl_thread *thread, const char *name, void *(*run)(void *), void *arg);
+void sl_thread_join(struct sl_thread *thread); /* nothing when it never ran */
+
+#endif
