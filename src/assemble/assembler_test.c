@@ -717,7 +717,7 @@ static void a_module_that_ended_is_not_waited_for(void **state)
 
 /* ---- a link thread against the assembler ---- */
 
-enum { FRAMES = 4000, PIECE = (PIXEL_BYTES + SL_RECORD_BYTES + PACKETS - 1) / PACKETS };
+enum { FRAMES = 20000, PIECE = (PIXEL_BYTES + SL_RECORD_BYTES + PACKETS - 1) / PACKETS };
 
 enum fate {
 	WHOLE,	/* all packets in time */

@@ -1,4 +1,5 @@
-/* ledger_test.c - sums and closing. */
+/* ledger_test.c - outcomes add up, each is written once, and the ledger closes only when nothing is
+ * left to say. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,19 +10,255 @@
 
 #include <sluice/outcome.h>
 
+enum { MODULES = 3 };
+
+static int setup(void **state)
+{
+	static struct sl_ledger ledger;
+
+	*state = &ledger;
+	return sl_ledger_init(&ledger, MODULES);
+}
+
+static int teardown(void **state)
+{
+	sl_ledger_fini(*state);
+	return 0;
+}
+
+/* Every module sent and stored `frames`. */
+static void store(struct sl_ledger *ledger, uint64_t frames)
+{
+	for (uint32_t m = 0; m < MODULES; m++) {
+		for (uint64_t k = 0; k < frames; k++)
+			sl_ledger_settle(ledger, m, k, SL_STORED, SL_CAUSE_NONE);
+		sl_ledger_report(ledger, m, frames);
+	}
+}
+
 static void an_empty_ledger_is_closed(void **state)
 {
-	struct sl_ledger ledger;
+	assert_true(sl_ledger_closed(*state));
+	assert_int_equal(sl_ledger_sent(*state), 0);
+}
 
-	assert_int_equal(sl_ledger_init(&ledger, 2), 0);
-	assert_true(sl_ledger_closed(&ledger));
-	sl_ledger_fini(&ledger);
+static void outcomes_are_counted_by_module_and_cause(void **state)
+{
+	struct sl_ledger *ledger = *state;
+
+	sl_ledger_settle(ledger, 0, 0, SL_STORED, SL_CAUSE_NONE);
+	sl_ledger_settle(ledger, 0, 1, SL_VETOED, SL_CAUSE_DARK);
+	sl_ledger_settle(ledger, 0, 2, SL_VETOED, SL_CAUSE_STAGE);
+	sl_ledger_settle(ledger, 2, 0, SL_VETOED, SL_CAUSE_DARK);
+	assert_int_equal(ledger->tally[0].outcome[SL_STORED], 1);
+	assert_int_equal(ledger->tally[0].outcome[SL_VETOED], 2);
+	assert_int_equal(ledger->tally[0].cause[SL_CAUSE_DARK], 1);
+	assert_int_equal(ledger->tally[0].cause[SL_CAUSE_STAGE], 1);
+	assert_int_equal(ledger->tally[1].outcome[SL_VETOED], 0);
+	assert_int_equal(ledger->tally[2].outcome[SL_VETOED], 1);
+	assert_int_equal(ledger->misuse, 0);
+}
+
+static void totals_are_over_all_modules(void **state)
+{
+	struct sl_ledger *ledger = *state;
+
+	store(ledger, 5);
+	sl_ledger_settle(ledger, 1, 5, SL_LOST, SL_CAUSE_NO_ARRIVAL);
+	sl_ledger_report(ledger, 1, 6);
+	assert_int_equal(sl_ledger_total(ledger, SL_STORED), 5 * MODULES);
+	assert_int_equal(sl_ledger_total(ledger, SL_LOST), 1);
+	assert_int_equal(sl_ledger_total(ledger, SL_VETOED), 0);
+	assert_int_equal(sl_ledger_sent(ledger), 5 * MODULES + 1);
+	assert_true(sl_ledger_closed(ledger));
+}
+
+static void every_kind_of_outcome_closes_it(void **state)
+{
+	struct sl_ledger *ledger = *state;
+
+	for (unsigned o = SL_STORED; o < SL_OUTCOMES; o++)
+		sl_ledger_settle(ledger, 0, o - SL_STORED, o, SL_CAUSE_NONE);
+	sl_ledger_report(ledger, 0, SL_OUTCOMES - SL_STORED);
+	assert_true(sl_ledger_closed(ledger));
+}
+
+static void it_stays_open_while_one_module_frame_has_no_outcome(void **state)
+{
+	struct sl_ledger *ledger = *state;
+
+	store(ledger, 4);
+	sl_ledger_report(ledger, 2, 5);
+	assert_false(sl_ledger_closed(ledger));
+	sl_ledger_settle(ledger, 2, 4, SL_LOST, SL_CAUSE_NO_ARRIVAL);
+	assert_true(sl_ledger_closed(ledger));
+}
+
+static void more_outcomes_than_were_sent_keep_it_open(void **state)
+{
+	struct sl_ledger *ledger = *state;
+
+	store(ledger, 4);
+	sl_ledger_settle(ledger, 0, 4, SL_STORED, SL_CAUSE_NONE);
+	assert_false(sl_ledger_closed(ledger));
+}
+
+static void one_module_does_not_make_up_for_another(void **state)
+{
+	struct sl_ledger *ledger = *state;
+
+	sl_ledger_settle(ledger, 0, 0, SL_STORED, SL_CAUSE_NONE);
+	sl_ledger_report(ledger, 1, 1);
+	assert_int_equal(sl_ledger_total(ledger, SL_STORED), sl_ledger_sent(ledger));
+	assert_false(sl_ledger_closed(ledger));
+}
+
+static void no_outcome_is_no_outcome(void **state)
+{
+	struct sl_ledger *ledger = *state;
+
+	sl_ledger_settle(ledger, 0, 0, SL_NO_OUTCOME, SL_CAUSE_NONE);
+	sl_ledger_report(ledger, 0, 1);
+	assert_false(sl_ledger_closed(ledger));
+}
+
+static void it_stays_open_while_a_source_is_alive(void **state)
+{
+	struct sl_ledger *ledger = *state;
+
+	atomic_store(&ledger->source_alive, 1);
+	store(ledger, 2);
+	assert_false(sl_ledger_closed(ledger));
+	atomic_store(&ledger->source_alive, 0);
+	assert_true(sl_ledger_closed(ledger));
+}
+
+static void an_outcome_is_written_once(void **state)
+{
+	struct sl_ledger *ledger = *state;
+
+	store(ledger, 2);
+	sl_ledger_settle(ledger, 0, 1, SL_LOST, SL_CAUSE_NO_ARRIVAL);
+	assert_int_equal(ledger->misuse, 1);
+	assert_int_equal(sl_ledger_total(ledger, SL_LOST), 0);
+	assert_int_equal(sl_ledger_total(ledger, SL_STORED), 2 * MODULES);
+	assert_false(sl_ledger_closed(ledger));
+}
+
+static void sequences_come_in_order(void **state)
+{
+	struct sl_ledger *ledger = *state;
+
+	sl_ledger_settle(ledger, 0, 1, SL_STORED, SL_CAUSE_NONE);
+	assert_int_equal(ledger->misuse, 1);
+	assert_int_equal(ledger->tally[0].next, 0);
+	sl_ledger_settle_pending(ledger, 0, 2);
+	assert_int_equal(ledger->misuse, 2);
+	assert_int_equal(ledger->tally[0].pending, 0);
+	sl_ledger_settle(ledger, 0, 0, SL_STORED, SL_CAUSE_NONE);
+	assert_int_equal(ledger->misuse, 2);
+	assert_int_equal(ledger->tally[0].next, 1);
+}
+
+static void a_module_that_does_not_exist_is_misuse(void **state)
+{
+	struct sl_ledger *ledger = *state;
+
+	sl_ledger_settle(ledger, MODULES, 0, SL_STORED, SL_CAUSE_NONE);
+	sl_ledger_settle_pending(ledger, UINT32_MAX, 0);
+	assert_int_equal(ledger->misuse, 2);
+	assert_int_equal(sl_ledger_total(ledger, SL_STORED), 0);
+	assert_false(sl_ledger_closed(ledger));
+}
+
+static void what_is_pending_keeps_it_open_until_resolved(void **state)
+{
+	struct sl_ledger *ledger = *state;
+
+	for (uint64_t k = 0; k < 3; k++)
+		sl_ledger_settle_pending(ledger, 0, k);
+	sl_ledger_report(ledger, 0, 3);
+	assert_false(sl_ledger_closed(ledger));
+	sl_ledger_resolve(ledger, 0, 2, SL_STORED, SL_CAUSE_NONE);
+	assert_int_equal(ledger->tally[0].pending, 1);
+	assert_false(sl_ledger_closed(ledger));
+	sl_ledger_resolve(ledger, 0, 1, SL_UNWRITTEN, SL_CAUSE_SINK);
+	assert_true(sl_ledger_closed(ledger));
+	assert_int_equal(sl_ledger_total(ledger, SL_STORED), 2);
+	assert_int_equal(sl_ledger_total(ledger, SL_UNWRITTEN), 1);
+	assert_int_equal(ledger->tally[0].cause[SL_CAUSE_SINK], 1);
+}
+
+static void pending_and_settled_share_one_order(void **state)
+{
+	struct sl_ledger *ledger = *state;
+
+	sl_ledger_settle_pending(ledger, 0, 0);
+	sl_ledger_settle(ledger, 0, 1, SL_VETOED, SL_CAUSE_STAGE);
+	sl_ledger_settle_pending(ledger, 0, 2);
+	sl_ledger_settle(ledger, 0, 0, SL_STORED, SL_CAUSE_NONE); /* resolve() is the way */
+	assert_int_equal(ledger->misuse, 1);
+	assert_int_equal(ledger->tally[0].pending, 2);
+}
+
+static void more_than_is_pending_cannot_be_resolved(void **state)
+{
+	struct sl_ledger *ledger = *state;
+
+	sl_ledger_settle_pending(ledger, 1, 0);
+	sl_ledger_resolve(ledger, 1, 2, SL_STORED, SL_CAUSE_NONE);
+	assert_int_equal(ledger->misuse, 1);
+	assert_int_equal(ledger->tally[1].pending, 1);
+	assert_int_equal(sl_ledger_total(ledger, SL_STORED), 0);
+}
+
+static void a_report_never_goes_back(void **state)
+{
+	struct sl_ledger *ledger = *state;
+
+	sl_ledger_report(ledger, 0, 10);
+	sl_ledger_report(ledger, 0, 7);
+	assert_int_equal(ledger->tally[0].sent, 10);
+	sl_ledger_report(ledger, 0, 11);
+	assert_int_equal(ledger->tally[0].sent, 11);
+	assert_int_equal(ledger->tally[1].sent, 0);
+}
+
+static void outcomes_and_causes_have_names_of_their_own(void **state)
+{
+	for (unsigned i = 0; i < SL_OUTCOMES; i++)
+		for (unsigned j = 0; j < i; j++)
+			assert_string_not_equal(sl_outcome_name(i), sl_outcome_name(j));
+	for (unsigned i = 0; i < SL_CAUSES; i++)
+		for (unsigned j = 0; j < i; j++)
+			assert_string_not_equal(sl_cause_name(i), sl_cause_name(j));
+	assert_string_equal(sl_outcome_name(SL_UNWRITTEN), "unwritten");
+	assert_string_equal(sl_cause_name(SL_CAUSE_NO_SLOT), "no_slot");
+	assert_string_equal(sl_outcome_name(SL_OUTCOMES), "?");
+	assert_string_equal(sl_cause_name(SL_CAUSES), "?");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_empty_ledger_is_closed),
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		CASE(an_empty_ledger_is_closed),
+		CASE(outcomes_are_counted_by_module_and_cause),
+		CASE(totals_are_over_all_modules),
+		CASE(every_kind_of_outcome_closes_it),
+		CASE(it_stays_open_while_one_module_frame_has_no_outcome),
+		CASE(more_outcomes_than_were_sent_keep_it_open),
+		CASE(one_module_does_not_make_up_for_another),
+		CASE(no_outcome_is_no_outcome),
+		CASE(it_stays_open_while_a_source_is_alive),
+		CASE(an_outcome_is_written_once),
+		CASE(sequences_come_in_order),
+		CASE(a_module_that_does_not_exist_is_misuse),
+		CASE(what_is_pending_keeps_it_open_until_resolved),
+		CASE(pending_and_settled_share_one_order),
+		CASE(more_than_is_pending_cannot_be_resolved),
+		CASE(a_report_never_goes_back),
+		CASE(outcomes_and_causes_have_names_of_their_own),
 	};
 
 	return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);

@@ -30,8 +30,7 @@ static void show(struct lister *l, const char *name, const char *doc,
 
 	if (l->word && !names_kind(l->word, l->kind) && !named)
 		return;
-	if (!l->shown++ || !l->full)
-		printf("%s", "");
+	l->shown++;
 	printf("  %-10s %-10s %s\n", l->kind, name, doc);
 	if (l->full)
 		sl_print_options(options, "               ");

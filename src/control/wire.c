@@ -156,8 +156,11 @@ static void put_field(const struct field *field, const uint8_t *from, uint8_t *t
 		put32(to + 4, (uint32_t)(u64 >> 32));
 		break;
 	case BYTES:
-	case TEXT:
 		memcpy(to, from, field->bytes);
+		break;
+	case TEXT: /* what lies behind its end is not the peer's business, and would be refused */
+		memset(to, 0, field->bytes);
+		memcpy(to, from, strnlen((const char *)from, field->bytes - 1u));
 		break;
 	}
 }

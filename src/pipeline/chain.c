@@ -64,8 +64,12 @@ static int add(struct sl_chain_build *build, const struct sl_stage *ops, void *s
 	return 0;
 }
 
+/* A sink asks for raw pixels, and no stage of the experiment makes them a result already. */
 static bool wants_raw(const struct sl_experiment *e)
 {
+	for (unsigned i = 0; i < e->stages; i++)
+		if (!strcmp(e->stage[i]->name, "copy"))
+			return false;
 	for (unsigned i = 0; i < e->sinks; i++)
 		if (e->sink[i]->wants & SL_WANT_RAW)
 			return true;

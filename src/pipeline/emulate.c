@@ -13,6 +13,7 @@
 enum {
 	WAIT_US = 1000,
 	BURST = 32, /* writes of one module before the next has its turn */
+	NAP_NS = 50 * 1000 * 1000,
 };
 
 static int open_fault_log(struct sl_emulate *em)
@@ -243,6 +244,15 @@ static int send_frame(struct sl_emulate *em, uint64_t sequence)
 	return 0;
 }
 
+/* In bites, so that a slow detector can still be stopped soon. */
+static void wait_until(struct sl_emulate *em, uint64_t due_ns)
+{
+	uint64_t now;
+
+	while ((now = sl_clock_ns()) < due_ns && !atomic_load(&em->stop))
+		sl_clock_sleep_until(due_ns - now < NAP_NS ? due_ns : now + NAP_NS);
+}
+
 static void *send_run(void *arg)
 {
 	struct sl_emulate *em = arg;
@@ -255,7 +265,7 @@ static void *send_run(void *arg)
 		for (uint32_t m = 0; m < em->geometry.modules && !err; m++)
 			err = prepare(em, m, k);
 		if (rate > 0)
-			sl_clock_sleep_until(start + (uint64_t)((double)k * 1e9 / rate));
+			wait_until(em, start + (uint64_t)((double)k * 1e9 / rate));
 		if (!err)
 			err = send_frame(em, k);
 		/* The frame number is spent even when the frame was cut short: the next plan

@@ -248,7 +248,7 @@ static struct sl_node *list_of(struct reader *r, const char *name)
 	struct sl_node *list = sl_node_get(r->e->config->root, name);
 
 	if (list && list->kind != SL_NODE_LIST) {
-		sl_config_error(r->e->config, list, "takes a list, as in  %s: [ - name: {...} ]",
+		sl_config_error(r->e->config, list, "takes a list, as in  %s: [name, name: {...}]",
 				name);
 		r->err = -EINVAL;
 		return NULL;
@@ -366,7 +366,7 @@ static void check_together(struct reader *r)
 	}
 	if (!e->sinks) {
 		sl_config_error(e->config, e->config->root,
-				"no sinks: frames would go nowhere; add  sinks: [ - 'null' ]  to "
+				"no sinks: frames would go nowhere; add  sinks: ['null']  to "
 				"throw them away");
 		r->err = -EINVAL;
 	}

@@ -50,6 +50,9 @@ static uint32_t want_of(const struct sl_frame *frame)
 {
 	if (!(frame->flags & SL_FRAME_COMPLETE))
 		return SL_WANT_BROKEN;
+	/* Dark frames are calibration, not data: rejected even where no stage looks at them. */
+	if (frame->flags & SL_FRAME_DARK)
+		return SL_WANT_REJECTED;
 	return frame->verdict[0].keep ? SL_WANT_KEPT : SL_WANT_REJECTED;
 }
 
@@ -63,6 +66,10 @@ static void decide(struct sl_frame *frame, uint32_t want)
 
 	if (want == SL_WANT_BROKEN)
 		return; /* the assembler decided */
+	if (frame->flags & SL_FRAME_DARK) {
+		frame->verdict[0].keep = 0;
+		frame->verdict[0].reason = SL_REASON_DARK;
+	}
 	for (uint32_t v = 0; v < frame->views; v++) {
 		frame->view[v].outcome = (uint8_t)outcome;
 		frame->view[v].cause = (uint8_t)cause;

@@ -1,0 +1,36 @@
+# A front for meson and the scripts in tools/: make, make demo, make check. With V=1 you see everything they do.
+
+.NOTPARALLEL:
+.PHONY: all demo check bench fuzz format install-deps clean
+export V
+
+all:
+	@tools/deps.sh build
+	@tools/build.sh build
+
+demo:
+	@tools/deps.sh demo
+	@tools/build.sh build
+	@tools/demo.sh
+
+check:
+	@tools/deps.sh check
+	@tools/check.py
+
+bench: all
+	@tools/bench.sh
+
+# Each target runs this long; two at a time.
+SECONDS = 1200
+fuzz:
+	@tools/deps.sh check
+	@tools/check.py --only fuzz --fuzz-seconds $(SECONDS)
+
+format:
+	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format-14 -i
+
+install-deps:
+	@tools/deps.sh check
+
+clean:
+	rm -rf build build-asan build-tsan build-fuzz demo-out

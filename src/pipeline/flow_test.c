@@ -1,0 +1,225 @@
+/* flow_test.c - both sides of an experiment in one process, without the control protocol: all data threads meet here, so that
+ * ThreadSanitizer sees the whole path from front end to ledger. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "pipeline/emulate.h"
+#include "pipeline/receive.h"
+
+enum { FRAMES = 200, DARKS = 10, MODULES = 2 };
+
+struct flow {
+	struct sl_experiment *here, *there;
+	struct sl_receive *receive;
+	struct sl_emulate *emulate;
+};
+
+static struct sl_experiment *open_experiment(const char *const *more, size_t n)
+{
+	char path[] = "/tmp/sluice-flow-XXXXXX", listen[64], source[64];
+	const char *sets[16] = {listen, source};
+	unsigned pid = (unsigned)getpid();
+	struct sl_experiment *e = NULL;
+	int fd = mkstemp(path);
+	FILE *file = fdopen(fd, "w");
+
+	assert_non_null(file);
+	fprintf(file,
+		"detector: {kind: pattern, modules: %d, frames: %d, dark_frames: %d, rows: 32, "
+		"columns: 64}\n"
+		"link: {kind: udp, pmtu: 512}\n"
+		"ring: {slots: 12, poison: true, late_frames: 4, late_timeout_ms: 20000}\n"
+		"sinks: ['null', verify]\n",
+		MODULES, FRAMES, DARKS);
+	fclose(file);
+	snprintf(listen, sizeof(listen), "link.listen=127.%u.%u.%u", 101 + pid / 62500 % 100,
+		 1 + pid / 250 % 250, (pid % 125) * 2 + 1);
+	snprintf(source, sizeof(source), "link.source=127.%u.%u.%u", 101 + pid / 62500 % 100,
+		 1 + pid / 250 % 250, (pid % 125) * 2 + 2);
+	for (size_t i = 0; i < n; i++)
+		sets[2 + i] = more[i];
+	assert_int_equal(sl_experiment_open(path, sets, 2 + n, &e), 0);
+	unlink(path);
+	return e;
+}
+
+static void open_flow(struct flow *f, const char *const *more, size_t n)
+{
+	char why[128];
+
+	f->here = open_experiment(more, n);
+	f->there = open_experiment(more, n);
+	assert_int_equal(sl_receive_open(f->here, NULL, &f->receive), 0);
+	assert_int_equal(sl_emulate_open(f->there, &f->emulate), 0);
+	assert_int_equal(sl_emulate_plan_begin(f->emulate), 0);
+	for (uint32_t m = 0; m < MODULES; m++) {
+		struct sl_offer offer;
+		struct sl_plan plan;
+
+		assert_int_equal(sl_emulate_offer(f->emulate, m, &offer), 0);
+		assert_int_equal(
+			sl_receive_accept(f->receive, &offer, true, &plan, why, sizeof(why)), 0);
+		assert_int_equal(sl_emulate_connect(f->emulate, &plan), 0);
+	}
+	assert_int_equal(sl_receive_start(f->receive), 0);
+	assert_int_equal(sl_emulate_start(f->emulate), 0);
+}
+
+static void pass_counts(struct flow *f, bool final)
+{
+	for (uint32_t m = 0; m < MODULES; m++) {
+		struct sl_emulate_module *module = &f->emulate->module[m];
+		uint64_t next = atomic_load(&module->next);
+
+		sl_receive_count(f->receive, m, next, next, atomic_load(&module->position), final);
+	}
+}
+
+static void run_flow(struct flow *f)
+{
+	while (!sl_emulate_finished(f->emulate)) {
+		pass_counts(f, false);
+		sl_emulate_log_faults(f->emulate);
+		sl_clock_sleep_until(sl_clock_ns() + 5000000);
+	}
+	pass_counts(f, true);
+	while (!sl_receive_done(f->receive))
+		sl_clock_sleep_until(sl_clock_ns() + 1000000);
+	assert_int_equal(sl_emulate_plan_end(f->emulate), 0);
+	assert_int_equal(sl_receive_finish(f->receive), 0);
+}
+
+static void close_flow(struct flow *f)
+{
+	sl_emulate_close(f->emulate);
+	sl_receive_close(f->receive);
+	sl_experiment_close(f->here);
+	sl_experiment_close(f->there);
+}
+
+static void figure(void *arg, const char *name, uint64_t value, int failed)
+{
+	uint64_t *wrong = arg;
+
+	*wrong += failed ? value : 0;
+}
+
+static uint64_t wrong_pixels(const struct flow *f)
+{
+	uint64_t wrong = 0;
+
+	f->here->sink[1]->figures(f->here->sink_state[1], figure, &wrong);
+	return wrong;
+}
+
+static void everything_sent_is_stored_or_dark(void **state)
+{
+	struct flow f = {0};
+
+	open_flow(&f, NULL, 0);
+	run_flow(&f);
+	assert_true(sl_ledger_closed(&f.receive->ledger));
+	assert_int_equal(sl_ledger_sent(&f.receive->ledger), MODULES * (FRAMES + DARKS));
+	assert_int_equal(sl_ledger_total(&f.receive->ledger, SL_STORED), MODULES * FRAMES);
+	assert_int_equal(sl_ledger_total(&f.receive->ledger, SL_VETOED), MODULES * DARKS);
+	assert_int_equal(f.receive->ledger.tally[0].cause[SL_CAUSE_DARK], DARKS);
+	assert_int_equal(wrong_pixels(&f), 0);
+	close_flow(&f);
+}
+
+static void two_workers_and_small_batches_do_the_same(void **state)
+{
+	static const char *const more[] = {"unit.workers=2", "unit.batch=2"};
+	struct flow f = {0};
+
+	open_flow(&f, more, 2);
+	run_flow(&f);
+	assert_true(sl_ledger_closed(&f.receive->ledger));
+	assert_int_equal(sl_ledger_total(&f.receive->ledger, SL_STORED), MODULES * FRAMES);
+	assert_int_equal(wrong_pixels(&f), 0);
+	close_flow(&f);
+}
+
+static void loss_is_accounted_for_and_spoils_nothing(void **state)
+{
+	static const char *const more[] = {"frontend.drop=0.05", "frontend.duplicate=0.02",
+					   "frontend.corrupt=0.01"};
+	struct flow f = {0};
+	uint64_t hurt;
+
+	open_flow(&f, more, 3);
+	run_flow(&f);
+	hurt = sl_ledger_total(&f.receive->ledger, SL_INCOMPLETE) +
+	       sl_ledger_total(&f.receive->ledger, SL_LOST);
+	assert_true(sl_ledger_closed(&f.receive->ledger));
+	assert_true(hurt > 20);
+	assert_true(sl_ledger_total(&f.receive->ledger, SL_STORED) > 20);
+	assert_int_equal(wrong_pixels(&f), 0);
+	close_flow(&f);
+}
+
+static void stopping_after_the_current_frame_loses_nothing(void **state)
+{
+	static const char *const more[] = {"detector.frames=1000000"};
+	struct flow f = {0};
+
+	open_flow(&f, more, 1);
+	while (!atomic_load(&f.receive->frames))
+		sl_clock_sleep_until(sl_clock_ns() + 1000000);
+	sl_emulate_stop(f.emulate, false);
+	run_flow(&f);
+	assert_true(sl_ledger_closed(&f.receive->ledger));
+	assert_true(sl_ledger_sent(&f.receive->ledger) > 0);
+	assert_int_equal(sl_ledger_total(&f.receive->ledger, SL_LOST), 0);
+	assert_int_equal(sl_ledger_total(&f.receive->ledger, SL_INCOMPLETE), 0);
+	close_flow(&f);
+}
+
+static void a_source_that_vanishes_is_counted_as_far_as_it_reported(void **state)
+{
+	static const char *const more[] = {"detector.frames=1000000"};
+	struct flow f = {0};
+	uint64_t outcomes = 0;
+
+	open_flow(&f, more, 1);
+	while (atomic_load(&f.receive->frames) < 20)
+		sl_clock_sleep_until(sl_clock_ns() + 1000000);
+	sl_emulate_stop(f.emulate, true); /* in mid-frame, without a last word */
+	while (!sl_emulate_finished(f.emulate))
+		sl_clock_sleep_until(sl_clock_ns() + 1000000);
+	for (uint32_t m = 0; m < MODULES; m++)
+		sl_receive_gone(f.receive, m);
+	while (!sl_receive_done(f.receive))
+		sl_clock_sleep_until(sl_clock_ns() + 1000000);
+	sl_emulate_plan_end(f.emulate);
+	assert_int_equal(sl_receive_finish(f.receive), 0);
+	for (unsigned o = SL_STORED; o < SL_OUTCOMES; o++)
+		outcomes += sl_ledger_total(&f.receive->ledger, o);
+	assert_true(sl_ledger_closed(&f.receive->ledger));
+	assert_int_equal(outcomes, sl_ledger_sent(&f.receive->ledger));
+	assert_int_equal(atomic_load(&f.receive->ledger.source_died), MODULES);
+	assert_int_equal(wrong_pixels(&f), 0);
+	close_flow(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everything_sent_is_stored_or_dark),
+		cmocka_unit_test(two_workers_and_small_batches_do_the_same),
+		cmocka_unit_test(loss_is_accounted_for_and_spoils_nothing),
+		cmocka_unit_test(stopping_after_the_current_frame_loses_nothing),
+		cmocka_unit_test(a_source_that_vanishes_is_counted_as_far_as_it_reported),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

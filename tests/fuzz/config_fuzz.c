@@ -1,0 +1,109 @@
+/* config_fuzz.c - any bytes as an experiment file: what parses must survive being written, read
+ * again, overridden and filled into structs. */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/log.h"
+
+int LLVMFuzzerInitialize(int *count, char ***arguments);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+struct sample {
+	uint32_t modules;
+	uint64_t bytes;
+	double rate_Hz;
+	bool verify;
+	char listen[16];
+	uint32_t mode;
+};
+
+static const struct sl_option options[] = {
+	SL_U32(struct sample, modules, 2, 1, 64, "modules", "how many"),
+	SL_U64(struct sample, bytes, 4Ki, 0, 1e15, "bytes", "how large"),
+	SL_F64(struct sample, rate_Hz, 100, 0.5, 1e6, "Hz", "how often"),
+	SL_BOOL(struct sample, verify, false, "look again"),
+	SL_STRING(struct sample, listen, "127.0.0.1", "where"),
+	SL_CHOICE(struct sample, mode, slow, "slow|fast", "how"),
+	SL_OPTION_END,
+};
+
+/* Messages are written, so that their code runs too, but to nobody: libFuzzer keeps its own copy of
+ * stderr only when asked (-close_fd_mask), so descriptor 2 is swapped around each input. */
+static int nobody, saved;
+
+int LLVMFuzzerInitialize(int *count, char ***arguments)
+{
+	nobody = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	saved = dup(STDERR_FILENO);
+	return 0;
+}
+
+static bool same(const struct sl_node *a, const struct sl_node *b)
+{
+	if (a->kind != b->kind || !a->key != !b->key || (a->key && strcmp(a->key, b->key)))
+		return false;
+	if (a->kind == SL_NODE_SCALAR && strcmp(a->text, b->text))
+		return false;
+	for (a = a->child, b = b->child; a && b; a = a->next, b = b->next)
+		if (!same(a, b))
+			return false;
+	return !a && !b;
+}
+
+static void use(struct sl_config *config)
+{
+	struct sample sample;
+	const struct sl_option_set set = {options, &sample};
+
+	sl_config_fill(config, config->root, &set, 1, NULL);
+	for (struct sl_node *node = config->root->child; node; node = node->next)
+		sl_config_fill(config, node, &set, 1, NULL);
+	sl_config_override(config, "modules=3");
+	sl_config_override(config, "stages[0].veto.threshold=3");
+	sl_config_override(config, "stages.veto.threshold=3");
+	if (sl_config_fill(config, NULL, &set, 1, NULL))
+		abort(); /* defaults always fit */
+}
+
+static void check(const uint8_t *data, size_t bytes)
+{
+	struct sl_config *config, *again;
+	char *text;
+
+	if (sl_config_parse("fuzz.yaml", (const char *)data, bytes, &config))
+		return;
+	for (int round = 0; round < 2; round++) {
+		text = sl_config_text(config);
+		if (!text || sl_config_parse("again.yaml", text, strlen(text), &again))
+			abort();
+		if (!same(config->root, again->root))
+			abort();
+		sl_config_close(again);
+		free(text);
+		use(config); /* the second round writes what the overrides made */
+	}
+	sl_config_close(config);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	char *overrides = malloc(bytes + 1);
+	struct sl_config *config;
+
+	dup2(nobody, STDERR_FILENO);
+	check(data, bytes);
+	/* The same bytes as a command-line override. */
+	memcpy(overrides, data, bytes);
+	overrides[bytes] = 0;
+	if (!sl_config_parse("fuzz.yaml", "a: {b: 1}\nl: [{x: 1}, y]\n", 25, &config)) {
+		sl_config_override(config, overrides);
+		sl_config_close(config);
+	}
+	free(overrides);
+	dup2(saved, STDERR_FILENO);
+	return 0;
+}

@@ -1,0 +1,197 @@
+#!/usr/bin/python3
+"""include_direction.py - who may include whom.
+
+src/meson.build lists the folders in data-path order: a folder includes only folders above it, siblings never include
+each other, vendor headers stay in their one place, and only the pipeline makes threads.
+"""
+
+import re
+import sys
+
+import lint
+
+SIBLINGS = {"link", "detector", "frontend", "assemble", "stage", "sink"}
+# What compiles freestanding, plus memcpy and memset.
+ROCE_MAY = {"stdint.h", "stddef.h", "stdbool.h", "stdalign.h", "limits.h", "string.h"}
+# header (or its folder): where it may be included. Tests may use jansson to read what we wrote.
+VENDOR = {
+    "yaml.h": ("src/base/config.c",),
+    "isa-l": ("src/base/crc.c",),
+    "isa-l.h": ("src/base/crc.c",),
+    "hdf5.h": ("src/hdf5/",),
+    "hdf5_hl.h": ("src/hdf5/",),
+    "jansson.h": ("src/monitor/",),
+    "cmocka.h": (),
+    "zlib.h": (),
+    "infiniband": (),
+    "rdma": (),
+    "cuda.h": (),
+    "cuda_runtime.h": (),
+    "CL": (),
+}
+TEST_MAY = {"cmocka.h", "jansson.h"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+THREAD = re.compile(r"\b(pthread_create|thrd_create)\s*\(")
+
+
+def folder_order(root):
+    """The folders in the order of src/meson.build; cmd, which sees them all, is last."""
+    text = (root / "src/meson.build").read_text()
+    block = re.search(r"^folders\s*=\s*\[(.*?)^\]", text, re.M | re.S)[1]
+    return re.findall(r"^\s*'([^']+)'", block, re.M) + ["cmd"]
+
+
+def is_test(name):
+    return name.startswith(("tests/", "examples/")) or name.endswith(("_test.c", "_test.h", "/testing.h"))
+
+
+def includes(root, *endings):
+    """(file, line number, quote, header) of every include."""
+    for path in lint.files(root, *(endings or (".c", ".h"))):
+        for number, line in lint.lines(path):
+            match = INCLUDE.match(line)
+            if match:
+                yield lint.relative(path, root), number, match[1], match[2]
+
+
+def may_see(order, here, there):
+    """Whether files of folder `here` may include headers of folder `there`."""
+    if here == there:
+        return True
+    if here in SIBLINGS and there in SIBLINGS:
+        return False
+    return order.index(there) < order.index(here)
+
+
+def direction(root):
+    problems = []
+    order = folder_order(root)
+    for name, number, quote, header in includes(root):
+        parts = name.split("/")
+        if quote != '"' or parts[0] != "src" or len(parts) < 3:
+            continue
+        there = header.split("/")[0]
+        if there not in order:
+            if not (is_test(name) and (root / "tests" / header).exists()):
+                problems.append(f'{name}:{number}: "{header}": write internal headers from src/, as "base/log.h"')
+        elif not may_see(order, parts[1], there):
+            problems.append(f'{name}:{number}: {parts[1]} must not include "{header}"')
+    return problems
+
+
+def all_listed(root):
+    """A folder that src/meson.build does not list has no place in the order."""
+    order = folder_order(root)
+    here = {lint.relative(path, root).split("/")[1] for path in lint.files(root / "src", ".c", ".h")
+            if len(path.relative_to(root).parts) > 2}
+    return [f"src/{name}: not in the list of src/meson.build" for name in sorted(here - set(order))]
+
+
+def public(root):
+    """include/sluice stands alone: an add-on author has nothing else."""
+    problems = []
+    order = folder_order(root)
+    for name, number, quote, header in includes(root):
+        if not name.startswith("include/"):
+            continue
+        if quote == '"' or header.split("/")[0] in order:
+            problems.append(f"{name}:{number}: a public header must not include {header}")
+    return problems
+
+
+def roce(root):
+    """src/roce compiles freestanding: no public headers, no libc beyond memcpy and memset."""
+    problems = []
+    for name, number, quote, header in includes(root):
+        if not name.startswith("src/roce/") or is_test(name):
+            continue
+        inside = quote == '"' and header.startswith("roce/")
+        if not inside and header not in ROCE_MAY:
+            problems.append(f"{name}:{number}: src/roce must not include {header}")
+    return problems
+
+
+def vendor(root):
+    problems = []
+    for name, number, _, header in includes(root):
+        key = header if header in VENDOR else header.split("/")[0]
+        if key not in VENDOR or (is_test(name) and key in TEST_MAY):
+            continue
+        if not name.startswith(VENDOR[key] or ("-",)):
+            where = " or ".join(VENDOR[key]) or "the tests"
+            problems.append(f"{name}:{number}: {header} belongs in {where} only")
+    return problems
+
+
+def threads(root):
+    problems = []
+    for path in lint.files(root, ".c", ".h"):
+        name = lint.relative(path, root)
+        if is_test(name) or name.startswith("src/pipeline/"):
+            continue
+        problems += [f"{name}:{number}: only src/pipeline makes threads"
+                     for number, line in lint.lines(path) if THREAD.search(line)]
+    return problems
+
+
+# Split, so that this file does not name what it looks for.
+PRIVATE = re.compile("(^|[^A-Za-z0-9_.])(/ho" + "me/|/ro" + "ot/|/wo" + "rk/|/Us" + "ers/)")
+
+
+def private_paths(root):
+    """Paths of one developer's machine help nobody else."""
+    return [f"{lint.relative(path, root)}:{number}: {line.strip()[:80]}"
+            for path in lint.files(root, ".c", ".h", ".py", ".sh", ".md", ".build", ".yaml", ".txt", "Makefile", "run")
+            for number, line in lint.lines(path) if PRIVATE.search(line)]
+
+
+BUILD = "folders = [\n  'base', # x\n  'roce',\n  'link',\n  'sink',\n  'pipeline',\n]\n"
+CHECKS = [
+    # name, lint, a bad tree, what it must find there
+    ("folders include only folders above them", direction,
+     {"src/base/a.c": '#include "link/x.h"\n'}, ["base must not include"]),
+    ("internal headers are written from src", direction,
+     {"src/base/a.c": '#include "b.h"\n'}, ["write internal headers from src/"]),
+    ("siblings do not include each other", direction,
+     {"src/sink/a.c": '#include "link/x.h"\n'}, ["sink must not include"]),
+    ("every folder has its place in the order", all_listed,
+     {"src/attic/a.c": "\n"}, ["src/attic: not in the list"]),
+    ("public headers include nothing of src", public,
+     {"include/sluice/a.h": '#include "base/log.h"\n', "include/sluice/b.h": "#include <base/log.h>\n"},
+     ["a.h:1", "b.h:1"]),
+    ("src/roce stands alone", roce,
+     {"src/roce/a.c": '#include <sluice/plan.h>\n#include <stdlib.h>\n#include "base/log.h"\n'},
+     ["a.c:1", "a.c:2", "a.c:3"]),
+    ("vendor headers stay in their place", vendor,
+     {"src/base/a.c": "#include <yaml.h>\n#include <isa-l/crc.h>\n", "src/link/b.c": "#include <hdf5.h>\n",
+      "src/link/c.h": "#include <cmocka.h>\n#  include <infiniband/verbs.h>\n"},
+     ["a.c:1", "a.c:2", "b.c:1", "c.h:1", "c.h:2"]),
+    ("only src/pipeline makes threads", threads,
+     {"src/link/a.c": "\tpthread_create(&t, NULL, f, NULL);\n"}, ["a.c:1"]),
+    ("no paths of one machine", private_paths,
+     {"docs/a.md": "see /ho" + "me/me/x\n", "tools/b.sh": "cd /wo" + "rk/x\n"}, ["a.md:1", "b.sh:1"]),
+]
+GOOD = {
+    "src/meson.build": BUILD,
+    "src/base/config.c": '#include <yaml.h>\n#include "base/log.h"\n',
+    "src/base/a_test.c": "#include <cmocka.h>\n\tpthread_create(&t, NULL, f, NULL);\n",
+    "src/roce/a.c": '#include <stdint.h>\n#include "roce/b.h"\n',
+    "src/link/a.c": '#include "base/log.h"\n#include "roce/b.h"\n#include "link/c.h"\n',
+    "src/pipeline/a.c": '#include "sink/a.h"\n\tpthread_create(&t, NULL, f, NULL);\n',
+    "src/cmd/a.c": '#include "pipeline/a.h"\n',
+    "include/sluice/a.h": "#include <sluice/b.h>\n",
+    "docs/a.md": "/usr/bin/python3, net" + "work/x, /tmp/home/x\n",
+}
+
+
+def main():
+    out = lint.tap.Writer()
+    for name, check, bad, expected in CHECKS:
+        out.case(name, check(lint.ROOT))
+        out.case(f"{name}: finds a breach", lint.finds(check, {"src/meson.build": BUILD, **bad}, *expected))
+        out.case(f"{name}: passes a good tree", lint.finds(check, GOOD))
+    return out.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

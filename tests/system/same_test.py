@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+"""same_test.py - the same experiment gives the same file, whatever carries the data and however it is cut up: every
+dataset and attribute is compared bit for bit, but for those listed here."""
+
+import h5py
+import numpy as np
+
+from harness import acquire, case, check, equal, fewer, intact, main
+
+# What differs between any two runs: the wall clock.
+WALL_CLOCK = {"/entry/start_time", "/entry/end_time", "/entry/end_time_estimated"}
+# What describes how the data came, and so differs with the link or the file.
+ABOUT_THE_RUN = {"/entry/sluice/link", "/entry/sluice/guard", "/entry/sluice/proof", "/entry/sluice/experiment"}
+
+PATTERN = {"detector": {"dark_frames": 20, "frames": fewer(300, 100)}}
+JUNGFRAU = {
+    "detector": {"kind": "jungfrau", "rows": None, "columns": None, "dark_frames": fewer(64, 4),
+                 "frames": fewer(124, 36), "hit_fraction": 0.2},
+    "stages": [{"correct": {"output": "photons_i16"}}, {"veto": {"threshold": 10, "min_pixels": 20}}],
+}
+
+
+def record(folder, name, base, **changes):
+    """Run it into a folder of its own; {path: (type, shape, bytes)} of everything in its file."""
+    here = folder / name
+    here.mkdir()
+    sections = {key: {**value} if isinstance(value, dict) else value for key, value in base.items()}
+    for key, value in changes.items():
+        sections[key] = {**sections.get(key, {}), **value} if isinstance(value, dict) else value
+    if "stages" in base:
+        sections["sinks"] = [{"nexus": {"path": str(here / "run.nxs")}}, "verify"]
+    program, summary = acquire(here, **sections)
+    intact(program, summary, base["detector"]["dark_frames"] + base["detector"]["frames"])
+    return contents(here / "run.nxs")
+
+
+def contents(path):
+    found = {}
+
+    def keep(name, value):
+        value = np.asarray(value)
+        # Texts are objects to numpy: their bytes would be addresses.
+        data = value.tobytes() if value.dtype != object else repr(value.tolist())
+        found[name] = str(value.dtype), value.shape, data
+
+    def visit(name, item):
+        for key, value in item.attrs.items():
+            keep(f"/{name}@{key}".replace("//", "/"), value)
+        if isinstance(item, h5py.Dataset):
+            keep(f"/{name}", item[()])
+        else:
+            found[f"/{name}"] = "group"
+
+    with h5py.File(path, "r") as file:
+        visit("", file)
+        file.visititems(visit)
+    return found
+
+
+def compare(one, other):
+    equal(sorted(one), sorted(other), "objects in the files")
+    differing = sorted(path for path in one if one[path] != other[path])
+    excused = WALL_CLOCK | ABOUT_THE_RUN
+    equal([path for path in differing if path not in excused], [], "what differs and should not")
+    for path in ("/entry/data/data", "/entry/data/frame_number", "/entry/data/timestamp", "/entry/sluice/frames/score",
+                 "/entry/sluice/frames/keep", "/entry/sluice/frames/outcome", "/entry/sluice/ledger/outcomes"):
+        check(path in one and len(one[path][2]) > 0, f"{path} was not compared")
+
+
+@case("jungfrau over udp and over shm: identical datasets and attributes")
+def _(folder):
+    udp = record(folder, "udp", JUNGFRAU)
+    shm = record(folder, "shm", JUNGFRAU, link={"kind": "shm"})
+    check(udp["/entry/data/data"][1][0] > 5, "hardly any image to compare")
+    compare(udp, shm)
+    equal(udp["/entry/sluice/link"] == shm["/entry/sluice/link"], False, "the files name the same link")
+
+
+@case("jungfrau with 1 worker and batches of 1, with 2 workers and batches of 8, in keV: identical")
+def _(folder):
+    base = {**JUNGFRAU, "stages": [{"correct": {"output": "kev_f32"}}, "veto"]}
+    compare(record(folder, "one", base, unit={"workers": 1, "batch": 1}),
+            record(folder, "two", base, unit={"workers": 2, "batch": 8}))
+
+
+class Reference:
+    """The plain run that the other cases are compared with, made once."""
+
+    contents = None
+
+    @classmethod
+    def get(cls, folder):
+        cls.contents = cls.contents or record(folder, "reference", PATTERN)
+        return cls.contents
+
+
+def same_as_reference(name, **changes):
+    @case(name)
+    def _(folder):
+        compare(Reference.get(folder), record(folder, "other", PATTERN, **changes))
+
+
+same_as_reference("the same run twice")
+same_as_reference("over shm", link={"kind": "shm"})
+same_as_reference("one message per module and frame", link={"message": "module"})
+same_as_reference("packets of 1024 bytes", link={"pmtu": 1024})
+same_as_reference("packets of 256 bytes, one message per module and frame", link={"pmtu": 256, "message": "module"})
+same_as_reference("two workers, small tiles", unit={"workers": 2, "tile_pixels": 100})
+same_as_reference("batches of one frame", unit={"batch": 1})
+same_as_reference("batches of 64 frames", unit={"batch": 64})
+same_as_reference("a ring of four slots", ring={"slots": 4, "late_frames": 2})
+same_as_reference("with a checksum in each record", link={"crc": True})
+same_as_reference("with a checksum in each record, over shm", link={"kind": "shm", "crc": True})
+
+main()

@@ -1,0 +1,136 @@
+#!/usr/bin/python3
+"""wire_test.py - what really goes over the wire: captures a run on loopback and takes its packets apart with code that
+shares nothing with ours. Checks the ICRC over the IP header that the kernel sent, which no socket shows."""
+
+import collections
+import socket
+import struct
+import threading
+import zlib
+
+from harness import RECEIVER, SOURCE, acquire, case, check, closes, equal, main, skip
+
+ETH_P_IP = 0x0800
+WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST_IMM, WRITE_ONLY, WRITE_ONLY_IMM = 0x26, 0x27, 0x29, 0x2A, 0x2B
+
+
+class Capture:
+    """Everything between our two addresses, while it lasts."""
+
+    def __init__(self):
+        try:
+            self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_IP))
+        except PermissionError:
+            skip("capturing packets needs CAP_NET_RAW")
+        self.socket.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE: root's, like the capture
+        self.socket.bind(("lo", ETH_P_IP))
+        self.socket.settimeout(0.2)
+        self.packets, self.done = [], threading.Event()
+        self.thread = threading.Thread(target=self.collect)
+        self.thread.start()
+
+    def collect(self):
+        ours = {socket.inet_aton(RECEIVER), socket.inet_aton(SOURCE)}
+        while True:
+            try:
+                packet, (_, _, kind, *_) = self.socket.recvfrom(65536)
+            except TimeoutError:
+                if self.done.is_set():
+                    return
+                continue
+            # On lo each packet is seen going out and coming in: take one of the two.
+            if kind != socket.PACKET_OUTGOING and packet[9] == 17 and {packet[12:16], packet[16:20]} == ours:
+                self.packets.append(packet)
+
+    def end(self):
+        self.done.set()
+        self.thread.join()
+        self.socket.close()
+        return self.packets
+
+
+def icrc(packet):
+    """The InfiniBand invariant CRC of an IPv4 packet, by the book."""
+    masked = bytearray(packet[:-4])
+    masked[1] = masked[8] = masked[10] = masked[11] = 0xFF  # TOS, TTL, header checksum
+    masked[26] = masked[27] = 0xFF  # UDP checksum
+    masked[32] = 0xFF  # FECN, BECN, reserved
+    return struct.pack("<I", zlib.crc32(b"\xff" * 8 + bytes(masked)))
+
+
+def captured(folder, **sections):
+    capture = Capture()
+    try:
+        program, summary = acquire(folder, detector={"frames": 20}, **sections)
+    finally:
+        packets = capture.end()
+    equal(program.process.returncode, 0, "exit status")
+    closes(summary, 40)
+    check(packets, "nothing was captured")
+    return packets, summary
+
+
+def data_and_credits(packets):
+    to = socket.inet_aton(RECEIVER)
+    return [p for p in packets if p[16:20] == to], [p for p in packets if p[16:20] != to]
+
+
+@case("every packet is RoCEv2: port, DF, id 0, ICRC over the real IP header")
+def _(folder):
+    packets, _summary = captured(folder)
+    for packet in packets:
+        equal(packet[0], 0x45, "version and header length")
+        equal(packet[6:8], b"\x40\x00", "don't-fragment, no fragment offset")
+        equal(packet[4:6], b"\0\0", "IP identification")
+        equal(packet[-4:], icrc(packet), "ICRC")
+        equal(packet[29] & 15, 0, "transport version")
+        equal(packet[30:32], b"\xff\xff", "P_Key")
+    data, credits = data_and_credits(packets)
+    equal({struct.unpack(">H", p[22:24])[0] for p in data}, {4791}, "destination port")
+    equal(len({struct.unpack(">H", p[20:22])[0] for p in data}), 2, "source ports: one per queue")
+    check(credits, "no credits came back")
+
+
+@case("a frame goes as WRITE_ONLY packets, the last with the sequence as immediate, PSNs without a gap")
+def _(folder):
+    packets, summary = captured(folder)
+    data, _credits = data_and_credits(packets)
+    equal(len(data), summary["link"]["packets"], "packets on the wire, beside those placed")
+    queues = collections.defaultdict(list)
+    for packet in data:
+        queues[packet[33:36]].append(packet)
+    equal(len(queues), 2, "queue pairs")
+    for stream in queues.values():
+        psn = [int.from_bytes(p[37:40], "big") for p in stream]
+        equal(psn, [(psn[0] + i) % (1 << 24) for i in range(len(psn))], "PSNs")
+        opcodes = collections.Counter(p[28] for p in stream)
+        equal(set(opcodes), {WRITE_ONLY, WRITE_ONLY_IMM}, "opcodes")
+        immediates = [struct.unpack(">I", p[56:60])[0] for p in stream if p[28] == WRITE_ONLY_IMM]
+        equal(immediates, list(range(20)), "immediates")
+        equal(len({p[48:52] for p in stream}), 1, "keys of one queue")
+
+
+@case("message: module sends FIRST, MIDDLEs and LAST with immediate")
+def _(folder):
+    packets, _summary = captured(folder, link={"message": "module", "pmtu": 1024})
+    data, _credits = data_and_credits(packets)
+    equal({p[28] for p in data}, {WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST_IMM}, "opcodes")
+    for packet in data:
+        equal(packet[-4:], icrc(packet), "ICRC")
+
+
+@case("credits are 8-byte RDMA writes whose value only grows")
+def _(folder):
+    packets, _summary = captured(folder)
+    _data, credits = data_and_credits(packets)
+    last = {}
+    for packet in credits:
+        equal(packet[28], WRITE_ONLY, "opcode")
+        equal(struct.unpack(">I", packet[52:56])[0], 8, "length")
+        queue, grant = packet[33:36], struct.unpack("<Q", packet[56:64])[0]
+        check(grant >= last.get(queue, 0), "a grant was taken back")
+        last[queue] = grant
+    equal(len(last), 2, "queues that got credits")
+
+
+main()

@@ -1,0 +1,17 @@
+#!/bin/sh
+# demo.sh - photons to file: an emulated detector and a receiver, two processes on this machine.
+set -u
+cd "$(dirname "$0")/.."
+
+mkdir -p demo-out
+echo "running: build/sluice run examples/jungfrau-laptop.yaml --summary demo-out/summary.json"
+build/sluice run examples/jungfrau-laptop.yaml --summary demo-out/summary.json
+status=$?
+
+if [ -f demo-out/run.nxs ]; then
+	echo
+	echo "The file:     demo-out/run.nxs      (HDF5, NeXus NXmx)"
+	echo "The outcome:  demo-out/summary.json"
+	echo "Look at it:   examples/look.py demo-out/run.nxs      (or: silx view demo-out/run.nxs)"
+fi
+exit $status

@@ -1,0 +1,86 @@
+#!/bin/sh
+# deps.sh build|demo|check - make sure that the packages for it are here.
+#
+# Debian: installs what is missing when root, else prints the one command that does and stops. Elsewhere: says what is
+# missing by the name of the command or of the pkg-config module.
+set -eu
+
+build="meson ninja-build pkg-config gcc libc6-dev libyaml-dev libhdf5-dev libisal-dev libjansson-dev"
+demo="$build python3-h5py"
+check="$build libcmocka-dev clang clang-format-14 libclang-rt-14-dev python3-h5py python3-numpy"
+
+purpose=${1:-build}
+case $purpose in
+build) packages=$build ;;
+demo) packages=$demo ;;
+check) packages=$check ;;
+*)
+	echo "usage: tools/deps.sh build|demo|check" >&2
+	exit 2
+	;;
+esac
+
+debian() {
+	missing=
+	for package in $packages; do
+		status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null) || status=
+		[ "$status" = "install ok installed" ] || missing="$missing $package"
+	done
+	[ -n "$missing" ] || return 0
+	if [ "$(id -u)" -ne 0 ]; then
+		echo "These packages are missing. Please run, then try again:" >&2
+		echo "  sudo apt-get install -y --no-install-recommends$missing" >&2
+		exit 1
+	fi
+	echo "installing$missing"
+	export DEBIAN_FRONTEND=noninteractive
+	# In a subshell, as it may fail without harm: the lists that are here often do.
+	(quietly apt-get update) || echo "going on with the package lists that are here" >&2
+	# shellcheck disable=SC2086  # a list of words
+	quietly apt-get install -y --no-install-recommends $missing
+}
+
+# Run a command; show what it says only when it fails, or when asked (V=1).
+quietly() {
+	if [ "${V:-0}" = 1 ]; then
+		"$@" </dev/null
+		return
+	fi
+	log=$(mktemp)
+	if ! "$@" >"$log" 2>&1 </dev/null; then
+		cat "$log" >&2
+		rm -f "$log"
+		echo "'$*' failed; with V=1 you see it at work" >&2
+		exit 1
+	fi
+	rm -f "$log"
+}
+
+elsewhere() {
+	modules="yaml-0.1 hdf5 libisal jansson"
+	commands="meson ninja pkg-config cc"
+	if [ "$purpose" = check ]; then
+		modules="$modules cmocka"
+		commands="$commands clang clang-format-14"
+	fi
+	missing=
+	for command in $commands; do
+		command -v "$command" >/dev/null || missing="$missing $command"
+	done
+	for module in $modules; do
+		pkg-config --exists "$module" 2>/dev/null || missing="$missing $module.pc"
+	done
+	if [ "$purpose" != build ]; then
+		/usr/bin/python3 -c 'import h5py, numpy' 2>/dev/null || missing="$missing python3-h5py"
+	fi
+	[ -n "$missing" ] || return 0
+	echo "This is not Debian, so nothing is installed for you. Missing (commands and pkg-config modules):" >&2
+	echo " $missing" >&2
+	exit 1
+}
+
+if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
+	debian
+else
+	elsewhere
+fi
