@@ -18,7 +18,7 @@ check:
 	@tools/check.py
 
 bench: all
-	@tools/bench.sh
+	@tools/bench.py
 
 # Each target runs this long; two at a time.
 SECONDS = 1200
@@ -33,4 +33,4 @@ install-deps:
 	@tools/deps.sh check
 
 clean:
-	rm -rf build build-asan build-tsan build-fuzz demo-out
+	rm -rf build build-asan build-tsan build-fuzz demo-out bench-out

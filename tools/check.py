@@ -28,7 +28,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON = "/usr/bin/python3"  # Debian's, which has numpy and h5py; the first on the path may be another
 PARTS = ("unit", "system", "lint", "fuzz")
 SYSTEM_TIMEOUT_S, LINT_TIMEOUT_S = 300, 300
-NOT_A_LINT = ("lint.py",)
+NOT_A_LINT = ("lint.py", "options_page.py")  # the second needs the program: it runs as docs/options
+INTERPRETER = {".py": PYTHON, ".sh": "/bin/sh"}
 RUNNING = set()  # programs under way, to be stopped when we are
 
 
@@ -174,8 +175,10 @@ def system_jobs(build):
 
 
 def lint_jobs(build):
-    return [Job(build, f"lint/{path.stem}", [PYTHON, path], {}, LINT_TIMEOUT_S)
-            for path in sorted((ROOT / "tests/lint").glob("*.py")) if path.name not in NOT_A_LINT]
+    scripts = sorted(path for path in (ROOT / "tests/lint").iterdir()
+                     if path.suffix in INTERPRETER and path.name not in NOT_A_LINT)
+    return [Job(build, f"lint/{path.stem}", [INTERPRETER[path.suffix], path, ROOT], {}, LINT_TIMEOUT_S)
+            for path in scripts]
 
 
 def fuzz_jobs(build, seconds):

@@ -64,6 +64,7 @@ enum sl_reason {
 	SL_REASON_DARK,
 	SL_REASON_BRIGHT_PIXELS, /* veto: enough (or not) pixels over the threshold */
 	SL_REASON_NO_PEDESTAL,	 /* correct: no dark frame came before this one */
+	SL_REASON_SCORE,	 /* any other stage: its score decided */
 	SL_REASONS,
 };
 

@@ -1,99 +1,13 @@
 /* assembler_test.c - frames come out in order, each once, whole or with the reason why not. Time is
- * a parameter, so everything but the last case is exact; that one runs a link thread against the
- * assembler, for ThreadSanitizer too. */
+ * a parameter, so every case is exact. */
 #include <errno.h>
-#include <pthread.h>
-#include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <stdbool.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "assemble/assembler.h"
-#include "base/bell.h"
+#include "assemble/testing.h"
 #include "base/crc.h"
 
-enum {
-	SLOTS = 8,
-	MODULES = 2,
-	ROWS = 25,
-	COLUMNS = 10,
-	PIXEL_BYTES = ROWS * COLUMNS * 2,
-	PACKETS = 4,
-	LATE = 3,
-	TIMEOUT_NS = 1000,
-	FIRST_FRAME = 5000,
-};
-
-struct fixture {
-	struct sl_region region;
-	struct sl_bell bell;
-	struct sl_ring ring;
-	struct sl_assembler a;
-	struct sl_view view[MODULES];
-	struct sl_frame frame;
-};
-
-static struct fixture fixture;
-
-static int setup(void **state)
-{
-	const struct sl_assembler_options options = {
-		.late_frames = LATE,
-		.late_timeout_ns = TIMEOUT_NS,
-		.first_frame = FIRST_FRAME,
-		.dtype = SL_U16,
-		.rows = ROWS,
-		.columns = COLUMNS,
-	};
-	struct fixture *f = &fixture;
-
-	memset(f, 0, sizeof(*f));
-	f->frame.view = f->view;
-	if (sl_region_open(SL_REGION_HOST, sl_ring_region_bytes(SLOTS, MODULES, PIXEL_BYTES),
-			   &f->region))
-		return -1;
-	sl_region_poison(&f->region);
-	if (sl_ring_init(&f->ring, &f->region, &f->bell, SLOTS, MODULES, PIXEL_BYTES))
-		return -1;
-	sl_assembler_init(&f->a, &f->ring, &options);
-	sl_ring_open(&f->ring, UINT64_MAX);
-	*state = f;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	sl_ring_fini(&f->ring);
-	sl_region_close(&f->region);
-	return 0;
-}
-
 /* ---- what a link does ---- */
-
-static uint8_t pixel_of(uint64_t k, uint32_t module, size_t i)
-{
-	return (uint8_t)(k * 31 + module * 7 + i * 3);
-}
-
-static struct sl_record record_of(uint64_t k, uint32_t module)
-{
-	return (struct sl_record){
-		.sequence = k,
-		.frame = 100 + k,
-		.timestamp = 1000 * k,
-		.emit_ns = 500 + 10 * k + module,
-		.bytes = PIXEL_BYTES,
-		.packets = PACKETS,
-		.items = 1,
-		.module = (uint16_t)module,
-	};
-}
 
 static void put_pixels(struct fixture *f, uint64_t k, uint32_t module)
 {
@@ -119,7 +33,7 @@ static void some(struct fixture *f, uint64_t k, uint32_t module, uint32_t packet
 static void raise_event(struct fixture *f, uint64_t k, uint32_t module)
 {
 	some(f, k, module, PACKETS);
-	sl_ring_raise(&f->ring, k, module, 700 + 10 * k + module);
+	sl_ring_raise(&f->ring, k, module, 710 + 10 * k - module);
 }
 
 /* The module-frame arrives with this record. */
@@ -137,11 +51,6 @@ static void arrive(struct fixture *f, uint64_t k, uint32_t module)
 
 	sl_record_seal(&record);
 	arrive_with(f, k, module, &record);
-}
-
-static int next(struct fixture *f, uint64_t now_ns)
-{
-	return sl_assembler_next(&f->a, now_ns, &f->frame);
 }
 
 #define assert_decided(f, module, what, why)                       \
@@ -270,7 +179,7 @@ static void hops_are_earliest_emit_latest_event_and_now(void **state)
 	arrive(f, 0, 0);
 	assert_int_equal(next(f, 123456), 1);
 	assert_int_equal(f->frame.hop_ns[SL_HOP_EMIT], 500);
-	assert_int_equal(f->frame.hop_ns[SL_HOP_EVENT], 701);
+	assert_int_equal(f->frame.hop_ns[SL_HOP_EVENT], 710);
 	assert_int_equal(f->frame.hop_ns[SL_HOP_ASSEMBLED], 123456);
 	assert_int_equal(f->frame.hop_ns[SL_HOP_PROCESSED], 0);
 }
@@ -456,7 +365,7 @@ static void a_whole_module_with_a_missing_partner_says_so(void **state)
 	assert_decided(f, 1, SL_INCOMPLETE, SL_CAUSE_PARTNER);
 	assert_int_equal(f->frame.number, 100); /* by the record that did come */
 	assert_int_equal(f->frame.hop_ns[SL_HOP_EMIT], 501);
-	assert_int_equal(f->frame.hop_ns[SL_HOP_EVENT], 701);
+	assert_int_equal(f->frame.hop_ns[SL_HOP_EVENT], 709);
 }
 
 /* Module 0 comes with `record` as it is, module 1 as it should. */
@@ -715,217 +624,6 @@ static void a_module_that_ended_is_not_waited_for(void **state)
 	assert_decided(f, 1, SL_LOST, SL_CAUSE_NO_ARRIVAL);
 }
 
-/* ---- a link thread against the assembler ---- */
-
-enum { FRAMES = 20000, PIECE = (PIXEL_BYTES + SL_RECORD_BYTES + PACKETS - 1) / PACKETS };
-
-enum fate {
-	WHOLE,	/* all packets in time */
-	HURT,	/* some packets never come */
-	GONE,	/* no packet comes */
-	TARDY,	/* the last packet comes just when the frame is given up: either way is right */
-	TURNED, /* came before its slot was open, and was turned away */
-};
-
-struct race {
-	struct fixture *f;
-	uint64_t held[MODULES]; /* 1 + the sequence whose last packet is held back; 0: none */
-	uint8_t fate[FRAMES][MODULES];
-	_Atomic int over;
-};
-
-static uint32_t random_of(uint64_t k, uint32_t module)
-{
-	uint64_t x = (k * MODULES + module + 1) * UINT64_C(0x9e3779b97f4a7c15);
-
-	x = (x ^ x >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
-	return (uint32_t)(x >> 33);
-}
-
-static enum fate fate_of(uint64_t k, uint32_t module)
-{
-	uint32_t x = random_of(k, module) % 20;
-
-	return x < 1 ? GONE : x < 3 ? HURT : x < 6 ? TARDY : WHOLE;
-}
-
-/* Packet `i` of the block, if its slot is open. The link is inside. */
-static enum sl_ring_place place(struct fixture *f, uint64_t k, uint32_t module, uint32_t i)
-{
-	uint8_t block[PIXEL_BYTES + SL_RECORD_BYTES];
-	struct sl_record record = record_of(k, module);
-	size_t at = (size_t)i * PIECE;
-	size_t bytes = sizeof(block) - at < PIECE ? sizeof(block) - at : PIECE;
-	enum sl_ring_place where = sl_ring_may_place(&f->ring, k);
-
-	if (where == SL_PLACE_AHEAD)
-		return where;
-	sl_ring_reach(&f->ring, k, module);
-	if (where == SL_PLACE_LATE)
-		return where;
-	for (size_t b = 0; b < PIXEL_BYTES; b++)
-		block[b] = pixel_of(k, module, b);
-	sl_record_seal(&record);
-	memcpy(block + PIXEL_BYTES, &record, sizeof(record));
-	memcpy(sl_ring_block(&f->ring, k, module) + at, block + at, bytes);
-	sl_ring_progress(&f->ring, k, module, i + 1);
-	return where;
-}
-
-/* The packet that was held back, within the section that moves the lane far enough to give it up,
- * or in one of its own: the race between giving up and finishing. */
-static void release_held(struct race *race, uint64_t k, uint32_t module)
-{
-	uint64_t held = race->held[module] - 1;
-
-	if (!race->held[module] || k < held + LATE)
-		return;
-	race->held[module] = 0;
-	if (random_of(held, module) & 0x100) {
-		sl_ring_leave(&race->f->ring, 0);
-		sl_ring_enter(&race->f->ring, 0);
-	}
-	if (place(race->f, held, module, PACKETS - 1) == SL_PLACE_OK)
-		sl_ring_raise(&race->f->ring, held, module, 1);
-}
-
-/* Send one module-frame; true once it is done with. */
-static bool send_one(struct race *race, uint64_t k, uint32_t module)
-{
-	struct sl_ring *ring = &race->f->ring;
-	enum fate fate = fate_of(k, module);
-	uint32_t packets = fate == WHOLE ? PACKETS : fate == GONE ? 0 : PACKETS - 1;
-	enum sl_ring_place where = SL_PLACE_OK;
-
-	if (fate == TARDY && (race->held[module] || k + LATE >= FRAMES))
-		fate = HURT;
-	sl_ring_enter(ring, 0);
-	for (uint32_t i = 0; i < packets && where != SL_PLACE_AHEAD; i++)
-		where = place(race->f, k, module, i);
-	/* Not in two laps running: the ring remembers the last one only. */
-	if (where == SL_PLACE_AHEAD && random_of(k, module) % 64 == 0 && k / SLOTS % 2) {
-		fate = TURNED;
-		sl_ring_turn_away(ring, k, module);
-		sl_ring_reach(ring, k, module);
-		where = SL_PLACE_OK;
-	}
-	if (where != SL_PLACE_AHEAD) {
-		if (fate == WHOLE)
-			sl_ring_raise(ring, k, module, 1);
-		if (fate == TARDY)
-			race->held[module] = k + 1;
-		race->fate[k][module] = (uint8_t)fate;
-		release_held(race, k, module);
-	}
-	sl_ring_leave(ring, 0);
-	return where != SL_PLACE_AHEAD;
-}
-
-static void *link_thread(void *arg)
-{
-	struct race *race = arg;
-
-	for (uint64_t k = 0; k < FRAMES; k++)
-		for (uint32_t m = 0; m < MODULES; m++)
-			while (!send_one(race, k, m))
-				sched_yield(); /* one core is enough for this test */
-	atomic_store(&race->over, 1);
-	return NULL;
-}
-
-/* Nothing but the frame's own bytes; then they are overwritten, so that a late writer shows. */
-static void read_pixels(struct fixture *f)
-{
-	for (uint32_t m = 0; m < MODULES; m++) {
-		uint8_t *pixels = f->view[m].pixels.host;
-
-		for (size_t i = 0; i < PIXEL_BYTES; i++)
-			if (pixels[i] != pixel_of(f->frame.sequence, m, i))
-				fail_msg("frame %llu module %u byte %zu is wrong",
-					 (unsigned long long)f->frame.sequence, m, i);
-		memset(pixels, 0xee, f->ring.block_bytes);
-	}
-}
-
-struct verdict {
-	uint8_t seen, complete, outcome[MODULES], cause[MODULES];
-};
-
-static void take(struct fixture *f, struct verdict *verdict)
-{
-	struct verdict *v = &verdict[f->frame.sequence];
-
-	v->seen++;
-	v->complete = !!(f->frame.flags & SL_FRAME_COMPLETE);
-	for (uint32_t m = 0; m < MODULES; m++) {
-		v->outcome[m] = f->view[m].outcome;
-		v->cause[m] = f->view[m].cause;
-	}
-	if (!v->complete)
-		return;
-	read_pixels(f);
-	sl_ring_release(&f->ring, f->frame.sequence);
-}
-
-static bool fits(enum fate fate, enum sl_outcome outcome, enum sl_cause cause)
-{
-	bool whole = outcome == SL_NO_OUTCOME ||
-		     (outcome == SL_INCOMPLETE && cause == SL_CAUSE_PARTNER);
-	bool damaged = outcome == SL_INCOMPLETE && cause == SL_CAUSE_DAMAGED;
-
-	switch (fate) {
-	case WHOLE:
-		return whole;
-	case HURT:
-		return damaged;
-	case TARDY:
-		return whole || damaged;
-	case GONE:
-		return outcome == SL_LOST;
-	case TURNED:
-		return outcome == SL_OVERRUN;
-	}
-	return false;
-}
-
-static void every_sequence_comes_out_once_and_no_complete_one_is_wrong(void **state)
-{
-	static struct race race;
-	static struct verdict verdict[FRAMES];
-	struct fixture *f = *state;
-	unsigned complete = 0;
-	pthread_t thread;
-	int got;
-
-	memset(&race, 0, sizeof(race));
-	memset(verdict, 0, sizeof(verdict));
-	race.f = f;
-	f->a.options.late_timeout_ns = UINT64_MAX; /* only the order of packets decides */
-	assert_int_equal(pthread_create(&thread, NULL, link_thread, &race), 0);
-	while ((got = next(f, 1)) != -ENODATA) {
-		if (got)
-			take(f, verdict);
-		sl_ring_open(&f->ring, UINT64_MAX);
-		if (!got && atomic_load(&race.over))
-			for (uint32_t m = 0; m < MODULES; m++)
-				sl_assembler_end(&f->a, m, FRAMES);
-		if (!got)
-			sched_yield();
-	}
-	pthread_join(thread, NULL);
-	for (uint64_t k = 0; k < FRAMES; k++) {
-		assert_int_equal(verdict[k].seen, 1);
-		for (uint32_t m = 0; m < MODULES; m++)
-			if (!fits(race.fate[k][m], verdict[k].outcome[m], verdict[k].cause[m]))
-				fail_msg("frame %llu module %u: fate %d but %s, %s",
-					 (unsigned long long)k, m, race.fate[k][m],
-					 sl_outcome_name(verdict[k].outcome[m]),
-					 sl_cause_name(verdict[k].cause[m]));
-		complete += verdict[k].complete;
-	}
-	assert_in_range(complete, FRAMES / 4, FRAMES - FRAMES / 10);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -967,7 +665,6 @@ int main(void)
 		CASE(after_the_end_what_did_not_come_is_lost),
 		CASE(what_was_never_sent_gets_no_outcome),
 		CASE(a_module_that_ended_is_not_waited_for),
-		CASE(every_sequence_comes_out_once_and_no_complete_one_is_wrong),
 	};
 
 	return cmocka_run_group_tests_name("assembler", tests, NULL, NULL);

@@ -189,6 +189,15 @@ static void what_is_pending_keeps_it_open_until_resolved(void **state)
 	assert_int_equal(ledger->tally[0].cause[SL_CAUSE_SINK], 1);
 }
 
+static void what_is_pending_counts_even_if_the_source_denies_it(void **state)
+{
+	struct sl_ledger *ledger = *state;
+
+	store(ledger, 2);
+	sl_ledger_settle_pending(ledger, 0, 2);
+	assert_false(sl_ledger_closed(ledger));
+}
+
 static void pending_and_settled_share_one_order(void **state)
 {
 	struct sl_ledger *ledger = *state;
@@ -255,6 +264,7 @@ int main(void)
 		CASE(sequences_come_in_order),
 		CASE(a_module_that_does_not_exist_is_misuse),
 		CASE(what_is_pending_keeps_it_open_until_resolved),
+		CASE(what_is_pending_counts_even_if_the_source_denies_it),
 		CASE(pending_and_settled_share_one_order),
 		CASE(more_than_is_pending_cannot_be_resolved),
 		CASE(a_report_never_goes_back),

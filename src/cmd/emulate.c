@@ -12,7 +12,7 @@
 #include "control/client.h"
 #include "pipeline/emulate.h"
 
-enum { COUNT_MS = 20, BYE_MS = 30000 };
+enum { COUNT_MS = 20, BYE_MS = 30000, REOFFER_NS = 200 * 1000 * 1000 };
 
 struct emulate_options {
 	bool once, quiet;
@@ -158,6 +158,7 @@ static int emulate(struct sl_emulate *em, const struct emulate_options *o)
 			break;
 		sl_warn("the receiver is gone; offering again, from frame %llu on",
 			(unsigned long long)em->frame);
+		sl_clock_sleep_until(sl_clock_ns() + REOFFER_NS);
 	}
 	if (!err && !o->quiet)
 		sl_info("done: %llu frames sent", (unsigned long long)em->frame);

@@ -1,4 +1,6 @@
-/* list.c - sluice list: what there is, with its options, and what is missing and why. */
+/* list.c - sluice list: what there is, with its options, and what is missing and why; with
+ * --markdown all of it as the page docs/options.md. */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +9,39 @@
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "pipeline/experiment.h"
+
+struct list_options {
+	bool markdown;
+};
+
+static const struct sl_option options[] = {
+	SL_BOOL(struct list_options, markdown, false,
+		"everything with all options as a Markdown page (docs/options.md is one)"),
+	SL_OPTION_END,
+};
+
+static const char *const kinds[] = {"detector", "link", "unit", "stage", "sink", "section"};
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+typedef void visit_fn(void *arg, const char *kind, const char *name, const char *doc,
+		      const struct sl_option *options);
+
+static void for_each(const char *kind, visit_fn *visit, void *arg)
+{
+#define VISIT(name_of_kind, table)                                         \
+	for (size_t i = 0; !strcmp(kind, name_of_kind) && (table)[i]; i++) \
+	visit(arg, kind, (table)[i]->name, (table)[i]->doc, (table)[i]->options)
+	VISIT("detector", sl_detectors);
+	VISIT("link", sl_links);
+	VISIT("unit", sl_units);
+	VISIT("stage", sl_stages);
+	VISIT("sink", sl_sinks);
+#undef VISIT
+	for (const struct sl_section *s = sl_sections; !strcmp(kind, "section") && s->name; s++)
+		visit(arg, kind, s->name, s->doc, s->options);
+}
+
+/* ---- for a terminal ---- */
 
 /* "link" for "link" and "links". */
 static bool names_kind(const char *word, const char *kind)
@@ -18,22 +53,21 @@ static bool names_kind(const char *word, const char *kind)
 
 struct lister {
 	const char *word; /* NULL: everything */
-	const char *kind;
-	bool full; /* options too */
+	bool full;	  /* options too */
 	unsigned shown;
 };
 
-static void show(struct lister *l, const char *name, const char *doc,
-		 const struct sl_option *options)
+static void show(void *arg, const char *kind, const char *name, const char *doc,
+		 const struct sl_option *table)
 {
-	bool named = l->word && !strcmp(l->word, name);
+	struct lister *l = arg;
 
-	if (l->word && !names_kind(l->word, l->kind) && !named)
+	if (l->word && !names_kind(l->word, kind) && strcmp(l->word, name) != 0)
 		return;
 	l->shown++;
-	printf("  %-10s %-10s %s\n", l->kind, name, doc);
+	printf("  %-10s %-10s %s\n", kind, name, doc);
 	if (l->full)
-		sl_print_options(options, "               ");
+		sl_print_options(table, "               ");
 }
 
 static void show_absent(struct lister *l)
@@ -46,40 +80,116 @@ static void show_absent(struct lister *l)
 	}
 }
 
-static void show_all(struct lister *l)
+/* ---- as a page ---- */
+
+/* A cell of a table: what would end it is escaped. */
+static void print_cell(const char *text)
 {
-	l->kind = "detector";
-	for (size_t i = 0; sl_detectors[i]; i++)
-		show(l, sl_detectors[i]->name, sl_detectors[i]->doc, sl_detectors[i]->options);
-	l->kind = "link";
-	for (size_t i = 0; sl_links[i]; i++)
-		show(l, sl_links[i]->name, sl_links[i]->doc, sl_links[i]->options);
-	l->kind = "unit";
-	for (size_t i = 0; sl_units[i]; i++)
-		show(l, sl_units[i]->name, sl_units[i]->doc, sl_units[i]->options);
-	l->kind = "stage";
-	for (size_t i = 0; sl_stages[i]; i++)
-		show(l, sl_stages[i]->name, sl_stages[i]->doc, sl_stages[i]->options);
-	l->kind = "sink";
-	for (size_t i = 0; sl_sinks[i]; i++)
-		show(l, sl_sinks[i]->name, sl_sinks[i]->doc, sl_sinks[i]->options);
-	l->kind = "section";
-	for (const struct sl_section *s = sl_sections; s->name; s++)
-		show(l, s->name, s->doc, s->options);
-	show_absent(l);
+	fputs("| ", stdout);
+	for (; *text; text++) {
+		if (*text == '|')
+			putchar('\\');
+		putchar(*text);
+	}
+	putchar(' ');
+}
+
+static void print_row(const struct sl_option *option)
+{
+	struct sl_option plain = *option;
+	char takes[200];
+
+	plain.unit = ""; /* it has a column of its own */
+	sl_option_takes(&plain, takes, sizeof(takes));
+	printf("| `%s` ", option->name);
+	print_cell(takes);
+	if (option->def && option->def[0])
+		printf("| `%s` ", option->def);
+	else
+		print_cell("");
+	print_cell(option->unit ? option->unit : "");
+	print_cell(option->doc);
+	puts("|");
+}
+
+static void print_table(const struct sl_option *table)
+{
+	if (!table || !table->name) {
+		puts("\nNo options.");
+		return;
+	}
+	puts("\n| option | takes | default | unit | what it is |\n|---|---|---|---|---|");
+	for (; table->name; table++)
+		print_row(table);
+}
+
+/* Docs begin small, since they follow a name elsewhere. */
+static void print_doc(const char *doc)
+{
+	printf("\n%c%s.\n", toupper((unsigned char)doc[0]), doc + 1);
+}
+
+static void print_add_on(void *arg, const char *kind, const char *name, const char *doc,
+			 const struct sl_option *table)
+{
+	printf("\n### %s: %s\n", kind, name);
+	print_doc(doc);
+	print_table(table);
+}
+
+/* The section that all of a kind share, or one of its own. */
+static void print_section(void *arg, const char *kind, const char *name, const char *doc,
+			  const struct sl_option *table)
+{
+	if (strcmp(arg, name) != 0)
+		return;
+	print_doc(doc);
+	print_table(table);
+}
+
+static void print_page(void)
+{
+	/* In the order of the experiment file; what has add-ons is followed by them. */
+	static const struct {
+		const char *key, *kind;
+	} parts[] = {{"detector", "detector"}, {"link", "link"},    {"ring", ""},
+		     {"unit", "unit"},	       {"stages", "stage"}, {"sinks", "sink"},
+		     {"control", ""},	       {"frontend", ""}};
+
+	puts("# Options\n\n"
+	     "Written by `sluice list --markdown`: do not edit. What the sections are for is in "
+	     "[experiment-file.md](experiment-file.md).\n\n"
+	     "Numbers may end in k, M, G (powers of 1000) or Ki, Mi, Gi (powers of 1024); whole "
+	     "numbers may be written 0x hexadecimal.");
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		printf("\n## %s\n", parts[i].key);
+		for_each("section", print_section, (void *)parts[i].key);
+		for_each(parts[i].kind, print_add_on, NULL);
+		for (const struct sl_absent *a = sl_absents; a->name; a++)
+			if (!strcmp(a->kind, parts[i].kind))
+				printf("\n### %s: %s\n\n(not in this program: %s)\n", a->kind,
+				       a->name, a->why);
+	}
 }
 
 int sl_cmd_list(const struct sl_command *command, int argc, char **argv)
 {
+	struct list_options o;
 	struct lister l = {0};
 	struct sl_args args;
-	int err = sl_args_read(command, NULL, NULL, argc, argv, &args);
+	int err = sl_args_read(command, options, &o, argc, argv, &args);
 
 	if (err)
 		return err > 0 ? 0 : 1;
+	if (o.markdown) {
+		print_page();
+		return 0;
+	}
 	l.word = args.plains ? args.plain[0] : NULL;
 	l.full = l.word != NULL;
-	show_all(&l);
+	for (size_t i = 0; i < KINDS; i++)
+		for_each(kinds[i], show, &l);
+	show_absent(&l);
 	if (!l.shown) {
 		sl_error("nothing is called '%s'; sluice list shows everything", l.word);
 		return 1;

@@ -17,7 +17,7 @@
 #include "monitor/summary.h"
 #include "pipeline/receive.h"
 
-enum { POLL_MS = 10, CHILD_GRACE_NS = 5 };
+enum { POLL_MS = 10, CHILD_GRACE_S = 5 };
 
 extern char **environ;
 
@@ -103,6 +103,7 @@ static int open_server(struct run *run)
 		.experiment = sl_experiment_digest(e),
 		.link = e->link->name,
 		.detector = e->detector->name,
+		.silence_ms = (uint32_t)(e->control.silence_s * 1000),
 	};
 
 	return sl_server_open(&o, &server_ops, run, &run->server);
@@ -170,7 +171,7 @@ static bool child_alive(struct run *run)
 
 static void end_child(struct run *run)
 {
-	uint64_t end = sl_clock_ns() + CHILD_GRACE_NS * UINT64_C(1000000000);
+	uint64_t end = sl_clock_ns() + CHILD_GRACE_S * UINT64_C(1000000000);
 
 	while (run->child && child_alive(run)) {
 		if (sl_clock_ns() > end) {

@@ -23,7 +23,7 @@ const struct sl_command sl_commands[] = {
 	 "what the\n"
 	 "detector section describes. If the receiver goes away it offers itself again and goes "
 	 "on."},
-	{"list", "list [link|detector|stage|unit|sink|section|NAME]",
+	{"list", "list [link|detector|stage|unit|sink|section|NAME] [--markdown]",
 	 "Show what an experiment file can be made of, with all options.", sl_cmd_list, NULL},
 	{"doctor", "doctor [EXPERIMENT.yaml]",
 	 "Check what this host lacks for line rate, and print the command that mends it.",

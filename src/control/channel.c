@@ -14,6 +14,9 @@
 
 enum { SEND_TIMEOUT_S = 5 };
 
+/* A host that lost power or its cable says nothing: ask it, and give up after about this long. */
+enum { IDLE_S = 5, PROBE_S = 2, PROBES = 3, UNACKNOWLEDGED_MS = 10000 };
+
 void sl_channel_init(struct sl_channel *channel, int fd)
 {
 	struct timeval timeout = {SEND_TIMEOUT_S, 0};
@@ -23,6 +26,11 @@ void sl_channel_init(struct sl_channel *channel, int fd)
 	channel->have = 0;
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &(int){IDLE_S}, sizeof(int));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &(int){PROBE_S}, sizeof(int));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &(int){PROBES}, sizeof(int));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &(int){UNACKNOWLEDGED_MS}, sizeof(int));
 }
 
 void sl_channel_close(struct sl_channel *channel)

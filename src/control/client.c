@@ -3,25 +3,53 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/client.h"
 
-enum { RETRY_NS = 50 * 1000 * 1000, ANSWER_MS = 10000 };
+enum { RETRY_NS = 50 * 1000 * 1000, ANSWER_MS = 10000, ATTEMPT_MS = 1000 };
 
-static int try_connect(const struct sockaddr_in *at)
+/* A port that nobody listens on may be the one the kernel picks for our side: TCP then connects the
+ * socket to itself. */
+static bool is_self(int fd, const struct sockaddr_in *at)
 {
+	struct sockaddr_in self;
+	socklen_t size = sizeof(self);
+
+	return getsockname(fd, (struct sockaddr *)&self, &size) == 0 &&
+	       self.sin_port == at->sin_port && self.sin_addr.s_addr == at->sin_addr.s_addr;
+}
+
+static int try_connect(const struct sockaddr_in *at, int timeout_ms)
+{
+	/* Of connect() too: where packets vanish it would take minutes. */
+	struct timeval timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
 
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, (const struct sockaddr *)at, sizeof(*at)) == 0)
-		return fd;
-	err = -errno;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	if (connect(fd, (const struct sockaddr *)at, sizeof(*at)) == 0) {
+		if (!is_self(fd, at))
+			return fd;
+		errno = ECONNREFUSED;
+	}
+	err = errno == EINPROGRESS ? -ETIMEDOUT : -errno;
 	close(fd);
 	return err;
+}
+
+/* The time for one attempt: what is left of the wait, within reason. */
+static int attempt_ms(double left_s)
+{
+	double ms = left_s * 1e3;
+
+	return ms > ATTEMPT_MS		 ? ATTEMPT_MS
+	       : ms < RETRY_NS / 1000000 ? RETRY_NS / 1000000
+					 : (int)ms;
 }
 
 int sl_client_connect(struct sl_client *client, const char *address, uint16_t port, double wait_s,
@@ -29,6 +57,7 @@ int sl_client_connect(struct sl_client *client, const char *address, uint16_t po
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
 	uint64_t start = sl_clock_ns();
+	double left_s = wait_s;
 	bool told = false;
 	int fd;
 
@@ -36,12 +65,13 @@ int sl_client_connect(struct sl_client *client, const char *address, uint16_t po
 		sl_error("control: '%s' port %u is no place to find a receiver at", address, port);
 		return -EINVAL;
 	}
-	while ((fd = try_connect(&at)) < 0) {
+	while ((fd = try_connect(&at, attempt_ms(left_s))) < 0) {
 		uint64_t now = sl_clock_ns();
 
+		left_s = wait_s - (double)(now - start) * 1e-9;
 		if (stop && *stop)
 			return -EINTR;
-		if ((double)(now - start) * 1e-9 >= wait_s) {
+		if (left_s <= 0) {
 			sl_error("no receiver at %s:%u within %.1f s (%s); start 'sluice run' "
 				 "there, or set control.address and "
 				 "control.port",
@@ -55,6 +85,7 @@ int sl_client_connect(struct sl_client *client, const char *address, uint16_t po
 		sl_clock_sleep_until(now + RETRY_NS);
 	}
 	sl_channel_init(&client->channel, fd);
+	client->answer_ms = ANSWER_MS;
 	return 0;
 }
 
@@ -82,7 +113,7 @@ static int failed(int err)
 /* Wait for a message of that type; a refusal is logged in the receiver's words. */
 static int expect(struct sl_client *client, enum sl_wire_type type, struct sl_wire_message *message)
 {
-	uint64_t end = sl_clock_ns() + ANSWER_MS * UINT64_C(1000000);
+	uint64_t end = sl_clock_ns() + client->answer_ms * UINT64_C(1000000);
 	int got = 0;
 
 	while (got == 0 && sl_clock_ns() < end)

@@ -13,6 +13,7 @@
 
 struct sl_client {
 	struct sl_channel channel;
+	int answer_ms; /* how long the receiver may take to answer; connect sets 10 s */
 };
 
 /* Try until somebody listens there, at most wait_s. *stop (may be NULL) ends the attempt with

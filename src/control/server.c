@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "control/channel.h"
 #include "control/server.h"
@@ -21,7 +22,8 @@ struct connection {
 	enum phase phase;
 	struct sl_channel channel;
 	struct sl_wire_hello hello;
-	uint32_t offers; /* so far */
+	uint32_t offers;   /* so far */
+	uint64_t heard_ns; /* when it last said something */
 };
 
 struct module {
@@ -248,16 +250,43 @@ static void handle(struct sl_server *server, struct connection *c,
 		refuse(server, c, "%s was not expected now", sl_wire_name(message->type));
 }
 
+static bool owes_counts(const struct sl_server *server, const struct connection *c)
+{
+	for (uint32_t m = 0; m < server->options.modules; m++)
+		if (server->module[m].owner == c && !server->module[m].over)
+			return true;
+	return false;
+}
+
+/* A front end that hangs, or a stranger that connects and waits. Who has a plan may wait as long
+ * as the others need; who is done has nothing more to say. */
+static void check_silence(struct sl_server *server, struct connection *c)
+{
+	uint64_t limit_ns = server->options.silence_ms * UINT64_C(1000000);
+
+	if (!limit_ns || c->phase == READY || sl_clock_ns() - c->heard_ns < limit_ns)
+		return;
+	if (c->phase == RUNNING && !owes_counts(server, c))
+		return;
+	refuse(server, c, "nothing heard from it for %g s", server->options.silence_ms * 1e-3);
+}
+
 static void listen_to(struct sl_server *server, struct connection *c)
 {
 	struct sl_wire_message message;
 	int got = 1;
 
 	while (c->phase != FREE && c->phase != OVER &&
-	       (got = sl_channel_receive(&c->channel, 0, &message)) > 0)
+	       (got = sl_channel_receive(&c->channel, 0, &message)) > 0) {
+		c->heard_ns = sl_clock_ns();
 		handle(server, c, &message);
-	if (c->phase == FREE || c->phase == OVER || got >= 0)
+	}
+	if (c->phase == FREE || c->phase == OVER || got > 0)
 		return;
+	if (got == 0) {
+		check_silence(server, c);
+		return;
+	}
 	if (got == -EPROTONOSUPPORT)
 		refuse(server, c, "it speaks another version of the plan protocol; this one is %d",
 		       SL_WIRE_VERSION);
@@ -282,6 +311,7 @@ static void welcome(struct sl_server *server)
 		}
 		memset(c, 0, sizeof(*c));
 		sl_channel_init(&c->channel, fd);
+		c->heard_ns = sl_clock_ns();
 		c->phase = GREETING;
 	}
 }
@@ -332,6 +362,7 @@ static void tell(struct sl_server *server, enum phase from, enum sl_wire_type ty
 		if (c->phase != from)
 			continue;
 		c->phase = to;
+		c->heard_ns = sl_clock_ns();		/* its turn begins now */
 		sl_channel_send(&c->channel, &message); /* who is gone is noticed when listening */
 	}
 }

@@ -20,6 +20,7 @@ struct sl_server_options {
 	uint32_t modules;
 	uint64_t experiment; /* digest that front ends must have too */
 	const char *link, *detector;
+	uint32_t silence_ms; /* a front end that says nothing for so long is gone; 0: never */
 };
 
 struct sl_server_ops {

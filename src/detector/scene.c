@@ -7,9 +7,6 @@
 /* Keys of the things that are drawn, so that no two share their random bits. */
 enum { KEY_HITS = 101, KEY_COUNT, KEY_SPOT };
 
-/* As the modules of a JUNGFRAU 4M lie, facts of the hardware. */
-enum { GAP_COLUMNS = 8, GAP_ROWS = 36 };
-
 struct spot {
 	uint32_t module;
 	double row, column, sigma, peak; /* pixels, expected photons in the middle */
@@ -20,15 +17,14 @@ static double square(double x)
 	return x * x;
 }
 
-/* Squared distance from the beam, in pixels. */
+/* Squared distance from the beam, in pixels. Modules lie one below the other, as they do in the
+ * stored image, so that what the file says of the beam and of distances is true of the spots. */
 static double distance2(const struct sl_scene *scene, uint32_t module, double row, double column)
 {
 	const struct sl_scene_setup *s = &scene->setup;
-	uint32_t wide = s->modules > 1 ? 2 : 1, high = (s->modules + 1) / 2;
-	double pitch_x = s->columns + GAP_COLUMNS, pitch_y = s->rows + GAP_ROWS;
+	double down = (double)module * s->rows + row;
 
-	return square(module % wide * pitch_x + column - (wide * pitch_x - GAP_COLUMNS) / 2) +
-	       square(module / wide * pitch_y + row - (high * pitch_y - GAP_ROWS) / 2);
+	return square(column - s->columns / 2.0) + square(down - s->modules * s->rows / 2.0);
 }
 
 /* Bragg's law: sin theta = lambda / 2d, and the spot is at 2 theta. */

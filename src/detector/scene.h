@@ -1,11 +1,12 @@
 /* scene.h - the photons that fall on a synthetic X-ray detector: background and Bragg-like spots.
  *
  * Model:     a pool of `pool` different exposures, of which a chosen share are hits: they have
- * spots inside the resolution limit. The background falls with the distance from the beam and is
- * the same on all exposures, but for its statistics. Modules lie in two columns, the beam goes
- * through the middle of the whole. All is a function of the setup: any part of any exposure can be
- * had alone. Threads:   read-only once open. Cost:      a background draw is one byte from a table
- * of 64 KiB. */
+ *            spots inside the resolution limit. The background falls with the distance from the
+ *            beam and is the same on all exposures, but for its statistics. Modules lie one below
+ *            the other, the beam goes through the middle of the whole. All is a function of the
+ *            setup: any part of any exposure can be had alone.
+ * Threads:   read-only once open.
+ * Cost:      a background draw is one byte from a table of 64 KiB. */
 #ifndef SL_DETECTOR_SCENE_H
 #define SL_DETECTOR_SCENE_H
 

@@ -102,7 +102,7 @@ static void receive(struct sl_udp *udp, const uint8_t *data, size_t bytes, bool 
 		sl_placer_put(&queue->placer, packet.psn, action.va, packet.payload, action.bytes,
 			      now_ns);
 	else
-		count(udp, SL_DROP_RANGE); /* a SEND, or a write of nothing: no plan asks for it */
+		count(udp, SL_DROP_RANGE); /* a write of nothing: no plan asks for it */
 }
 
 /* The grant as an 8-byte RDMA write into the source's credit word. If the socket has no room,
@@ -147,8 +147,8 @@ static void send_grant(struct sl_udp *udp, struct sl_udp_queue *queue, uint64_t 
 		queue->credit_psn = cursor.psn;
 }
 
-/* What the source says it sent and what never came is lost: but its word travels another way and may
- * overtake packets that still wait in some queue of the kernel, so it has to grow old first. */
+/* What the source says it sent and what never came is lost: but its word travels another way and
+ * may overtake packets that still wait in some queue of the kernel, so it has to grow old first. */
 static void catch_up(struct sl_udp_queue *queue, uint64_t now_ns)
 {
 	struct sl_placer *placer = &queue->placer;

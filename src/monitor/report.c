@@ -14,6 +14,11 @@ static uint64_t get(const _Atomic uint64_t *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
+static uint64_t at_most(uint64_t value, uint64_t limit)
+{
+	return value < limit ? value : limit;
+}
+
 void sl_progress_begin(struct sl_progress *p, uint64_t expected)
 {
 	*p = (struct sl_progress){
@@ -24,9 +29,10 @@ void sl_progress_begin(struct sl_progress *p, uint64_t expected)
 static void draw(struct sl_progress *p, const struct sl_receive *r, uint64_t now)
 {
 	uint64_t frames = get(&r->frames), bytes = get(&r->bytes);
-	uint64_t intact = frames - get(&r->broken);
+	/* Counters move while they are read: what is newer than `frames` is left out. */
+	uint64_t broken = at_most(get(&r->broken), frames), intact = frames - broken;
 	double seconds = (double)(now - p->shown_ns) * 1e-9;
-	double kept = intact ? 100.0 * (double)get(&r->kept) / (double)intact : 0;
+	double kept = intact ? 100.0 * (double)at_most(get(&r->kept), intact) / (double)intact : 0;
 	double rate = seconds > 0 ? (double)(bytes - p->shown_bytes) * 1e-9 / seconds : 0;
 	char of[32] = "";
 
@@ -34,7 +40,7 @@ static void draw(struct sl_progress *p, const struct sl_receive *r, uint64_t now
 		snprintf(of, sizeof(of), " / %llu", (unsigned long long)p->expected);
 	fprintf(stderr, "%s%llu%s frames   %.2f GB/s   %.1f %% kept   %llu lost or damaged%s",
 		p->terminal ? "\r\033[K" : "", (unsigned long long)frames, of, rate, kept,
-		(unsigned long long)get(&r->broken), p->terminal ? "" : "\n");
+		(unsigned long long)broken, p->terminal ? "" : "\n");
 	fflush(stderr);
 	p->shown_ns = now;
 	p->shown_bytes = bytes;

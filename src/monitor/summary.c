@@ -14,6 +14,21 @@ static json_t *number(const _Atomic uint64_t *counter)
 	return json_integer((json_int_t)atomic_load_explicit(counter, memory_order_relaxed));
 }
 
+/* Names of files may hold any bytes; JSON is UTF-8. */
+static json_t *text(const char *bytes)
+{
+	json_t *json = json_string(bytes);
+	char plain[1024];
+	size_t i;
+
+	if (json)
+		return json;
+	for (i = 0; bytes[i] && i < sizeof(plain) - 1; i++)
+		plain[i] = bytes[i] & 0x80 ? '?' : bytes[i];
+	plain[i] = 0;
+	return json_string(plain);
+}
+
 static json_t *outcomes_of(const struct sl_tally *tally)
 {
 	json_t *object = json_object();
@@ -127,9 +142,10 @@ static json_t *sinks_json(const struct sl_receive *r)
 		if (e->sink[i]->figures)
 			e->sink[i]->figures(e->sink_state[i], add_figure, figures);
 		json_array_append_new(
-			array, json_pack("{s:s, s:s?, s:o, s:s?}", "name", e->sink[i]->name,
-					 "where", where, "figures", figures, "error",
-					 r->sink_error[i] ? strerror(-r->sink_error[i]) : NULL));
+			array,
+			json_pack("{s:s, s:o, s:o, s:s?}", "name", e->sink[i]->name, "where",
+				  where ? text(where) : json_null(), "figures", figures, "error",
+				  r->sink_error[i] ? strerror(-r->sink_error[i]) : NULL));
 	}
 	return array;
 }
@@ -150,12 +166,13 @@ static json_t *summary(const struct sl_receive *r, const struct sl_summary_run *
 
 	sl_clock_iso8601(now, sizeof(now));
 	return json_pack(
-		"{s:s, s:s, s:s, s:s, s:s?, s:s, s:i, s:{s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o}",
-		"sluice", SL_VERSION, "experiment", run->file, "started", run->started, "ended",
-		now, "stopped_by", run->stopped_by, "result", sl_result_name(run->result), "exit",
-		(int)run->result, "frames", "settled", number(&r->frames), "kept", number(&r->kept),
-		"broken", number(&r->broken), "ledger", ledger_json(r), "link", link_json(r),
-		"latency_us", latency_json(r), "rates", rates_json(r), "sinks", sinks_json(r));
+		"{s:s, s:o, s:s, s:s, s:s?, s:s, s:i, s:{s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o}",
+		"sluice", SL_VERSION, "experiment", text(run->file), "started", run->started,
+		"ended", now, "stopped_by", run->stopped_by, "result", sl_result_name(run->result),
+		"exit", (int)run->result, "frames", "settled", number(&r->frames), "kept",
+		number(&r->kept), "broken", number(&r->broken), "ledger", ledger_json(r), "link",
+		link_json(r), "latency_us", latency_json(r), "rates", rates_json(r), "sinks",
+		sinks_json(r));
 }
 
 int sl_summary_write(const char *path, const struct sl_receive *r, const struct sl_summary_run *run)

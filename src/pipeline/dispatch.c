@@ -12,11 +12,12 @@
 
 enum {
 	WAIT_US = 2000,
-	DRAIN_NS = 200 * 1000 *
-		   1000, /* a source has ended and nothing came for this long: nothing will */
-	BATCH_AGE_NS =
-		1000 *
-		1000, /* a batch that is not full waits this long for more while the unit is busy */
+	/* A source has ended, nothing came for this long, and the link looked this often: nothing
+	 * will come. */
+	DRAIN_NS = 200 * 1000 * 1000,
+	DRAIN_LOOKS = 3,
+	/* A batch that is not full waits this long for more while the unit is busy. */
+	BATCH_AGE_NS = 1000 * 1000,
 };
 
 struct dispatch {
@@ -218,7 +219,7 @@ static void check_end(struct sl_receive *r, uint32_t module, uint64_t now)
 {
 	struct sl_source_status *s = &r->source[module];
 	uint32_t state = atomic_load_explicit(&s->state, memory_order_acquire);
-	uint64_t reached = sl_ring_reached(&r->ring, module), end;
+	uint64_t reached = sl_ring_reached(&r->ring, module), end, idle;
 
 	if (state == SL_SOURCE_RUNNING || r->assembler.end[module] != UINT64_MAX)
 		return;
@@ -227,12 +228,15 @@ static void check_end(struct sl_receive *r, uint32_t module, uint64_t now)
 		sl_assembler_end(&r->assembler, module, s->next);
 		return;
 	}
+	idle = atomic_load_explicit(&r->link_idle, memory_order_relaxed);
 	if (!s->quiet_since_ns || reached != s->reached) {
 		s->reached = reached;
 		s->quiet_since_ns = now;
+		s->quiet_idle = idle;
 		return;
 	}
-	if (now - s->quiet_since_ns < DRAIN_NS)
+	/* Quiet because the link looked and found nothing, not because it had no time to look. */
+	if (now - s->quiet_since_ns < DRAIN_NS || idle - s->quiet_idle < DRAIN_LOOKS)
 		return;
 	end = state == SL_SOURCE_GONE ? last_word(r, module) : s->next;
 	if (state == SL_SOURCE_GONE) {
@@ -258,7 +262,7 @@ void *sl_dispatch_run(void *receive)
 	if (!d.line)
 		abort();
 	sl_data_thread_begin("dispatcher");
-	while (!d.ended || d.first != d.last) {
+	while ((!d.ended || d.first != d.last) && !atomic_load(&r->abandon)) {
 		uint32_t seen = sl_bell_read(&r->events);
 		int work = reap(&d);
 

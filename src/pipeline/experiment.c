@@ -6,6 +6,7 @@
 
 #include <sluice/registry.h>
 
+#include "base/config_node.h"
 #include "base/crc.h"
 #include "base/log.h"
 #include "pipeline/experiment.h"
@@ -24,7 +25,7 @@ static const struct sl_option ring_options[] = {
 	SL_U32(struct sl_ring_run, slots, 32, 4, 1024, "slots", "frames the ring holds"),
 	SL_U32(struct sl_ring_run, late_frames, 8, 1, 1000, "frames",
 	       "give up on a module when its own data is this many frames further on"),
-	SL_U32(struct sl_ring_run, late_timeout_ms, 1000, 1, 3600000, "ms",
+	SL_U32(struct sl_ring_run, late_timeout_ms, 5000, 1, 3600000, "ms",
 	       "give up on a module after this long at the latest"),
 	SL_BOOL(struct sl_ring_run, poison, false, "fill the ring with a marker first (for tests)"),
 	SL_OPTION_END,
@@ -44,6 +45,8 @@ static const struct sl_option control_options[] = {
 		  "secret that front ends must know; required off this host"),
 	SL_F64(struct sl_control_run, wait_s, 60, 0, 1e9, "s",
 	       "how long either side waits for the other"),
+	SL_F64(struct sl_control_run, silence_s, 10, 1, 1e6, "s",
+	       "a front end that reports nothing for so long counts as gone"),
 	SL_OPTION_END,
 };
 
@@ -127,11 +130,20 @@ static void *state_of(struct reader *r, size_t bytes)
 	return state;
 }
 
+/* A section of the file. One without a value ("ring:") asks for the defaults, as if it were not
+ * there. */
+static struct sl_node *section_of(struct reader *r, const char *name)
+{
+	struct sl_node *node = sl_node_get(r->e->config->root, name);
+
+	return node && !sl_node_is_null(node) ? node : NULL;
+}
+
 /* The name in a section's `kind`, or the default; the section itself in *section. */
 static const char *kind_of(struct reader *r, const char *name, const char *def,
 			   struct sl_node **section, struct sl_node **at)
 {
-	struct sl_node *node = sl_node_get(r->e->config->root, name), *kind;
+	struct sl_node *node = section_of(r, name), *kind;
 
 	*section = node;
 	*at = node ? node : r->e->config->root;
@@ -142,7 +154,12 @@ static const char *kind_of(struct reader *r, const char *name, const char *def,
 		return NULL;
 	}
 	kind = node ? sl_node_get(node, "kind") : NULL;
-	if (kind && kind->kind == SL_NODE_SCALAR) {
+	if (kind && kind->kind != SL_NODE_SCALAR) {
+		sl_config_error(r->e->config, kind, "takes one name");
+		r->err = -EINVAL;
+		return NULL;
+	}
+	if (kind) {
 		*at = kind;
 		return kind->text;
 	}
@@ -173,7 +190,8 @@ static void read_detector(struct reader *r)
 		     e->detector_state);
 }
 
-/* Another link or unit is a change of one word: keys that only the others have may stay in the file. */
+/* Another link or unit is a change of one word: keys that only the others have may stay in the
+ * file. */
 static void let_pass(struct sl_node *section, const struct sl_option *options)
 {
 	for (; section && options && options->name; options++)
@@ -228,7 +246,7 @@ static const char *item_name(struct reader *r, struct sl_node *item, struct sl_n
 		return item->text;
 	if (item->kind == SL_NODE_MAP && item->child && !item->child->next) {
 		*options = item->child->kind == SL_NODE_MAP ? item->child : NULL;
-		if (!*options && (item->child->kind == SL_NODE_LIST || item->child->text[0])) {
+		if (!*options && !sl_node_is_null(item->child)) {
 			sl_config_error(r->e->config, item->child,
 					"takes a map of options, as in  - %s: {...}",
 					item->child->key);
@@ -245,7 +263,7 @@ static const char *item_name(struct reader *r, struct sl_node *item, struct sl_n
 
 static struct sl_node *list_of(struct reader *r, const char *name)
 {
-	struct sl_node *list = sl_node_get(r->e->config->root, name);
+	struct sl_node *list = section_of(r, name);
 
 	if (list && list->kind != SL_NODE_LIST) {
 		sl_config_error(r->e->config, list, "takes a list, as in  %s: [name, name: {...}]",
@@ -318,14 +336,7 @@ static void read_sinks(struct reader *r)
 static void read_plain(struct reader *r, const char *name, const struct sl_option *options,
 		       void *base)
 {
-	struct sl_node *node = sl_node_get(r->e->config->root, name);
-
-	if (node && node->kind != SL_NODE_MAP) {
-		sl_config_error(r->e->config, node, "takes a map of options");
-		r->err = -EINVAL;
-		return;
-	}
-	fill(r, node, NULL, NULL, options, base);
+	fill(r, section_of(r, name), NULL, NULL, options, base);
 }
 
 static void read_emulate(struct reader *r)
@@ -396,6 +407,9 @@ int sl_experiment_open(const char *path, const char *const *overrides, size_t n,
 	check_top(&r);
 	if (!r.err)
 		check_together(&r);
+	/* The text is stored with the run: who may read the file must not learn the secret. */
+	if (!r.err && r.e->control.token[0])
+		r.err = sl_config_override(r.e->config, "control.token=(not stored)");
 	if (!r.err && !(r.e->text = sl_config_text(r.e->config)))
 		r.err = -ENOMEM;
 	if (r.err)

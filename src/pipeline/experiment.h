@@ -42,7 +42,7 @@ struct sl_control_run {
 	char address[64];
 	uint32_t port;
 	char token[64];
-	double wait_s;
+	double wait_s, silence_s;
 };
 
 struct sl_experiment {

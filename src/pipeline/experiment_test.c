@@ -1,25 +1,581 @@
-/* experiment_test.c - experiment files. */
+/* experiment_test.c - a good file becomes add-ons with their options; every mistake in a file is
+ * told with its place, before anything is opened. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "lib/capture.h"
 #include "pipeline/experiment.h"
+
+static char file[64];	 /* the name of the last file */
+static const char *said; /* what was logged about it */
+
+/* Open this text as an experiment file. */
+static int open_set(const char *text, const char *const *set, size_t sets, struct sl_experiment **e)
+{
+	int fd = memfd_create("experiment", MFD_CLOEXEC), err;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	snprintf(file, sizeof(file), "/proc/self/fd/%d", fd);
+	capture_begin();
+	err = sl_experiment_open(file, set, sets, e);
+	said = capture_end();
+	close(fd);
+	return err;
+}
+
+static struct sl_experiment *good(const char *text)
+{
+	struct sl_experiment *e = NULL;
+
+	if (open_set(text, NULL, 0, &e))
+		fail_msg("refused: %s", said);
+	assert_string_equal(said, "");
+	return e;
+}
+
+/* One of the messages names this line of the file and says these words. */
+static void expect_said(unsigned line, const char *words)
+{
+	char place[80];
+
+	snprintf(place, sizeof(place), "%s:%u: ", file, line);
+	for (const char *at = said; (at = strstr(at, place)); at++) {
+		const char *hit = strstr(at, words);
+
+		if (hit && hit < strchr(at, '\n'))
+			return;
+	}
+	fail_msg("no '%s' with '%s' in: %s", place, words, said);
+}
+
+/* The text is refused, and the message names file, line and reason. */
+static void bad(const char *text, unsigned line, const char *words)
+{
+	struct sl_experiment *untouched = (struct sl_experiment *)file, *e = untouched;
+
+	if (open_set(text, NULL, 0, &e) != -EINVAL)
+		fail_msg("not refused: %s", text);
+	assert_ptr_equal(e, untouched);
+	expect_said(line, words);
+}
+
+static const char minimal[] = "detector: {kind: pattern}\n"
+			      "sinks: ['null']\n";
+
+static const char full[] = "detector:\n"
+			   "  kind: jungfrau\n"
+			   "  modules: 4\n"
+			   "  frames: 2k\n"
+			   "  dark_frames: 128\n"
+			   "  frame_rate_Hz: 1000\n"
+			   "  seed: 7\n"
+			   "  hit_fraction: 0.5\n"
+			   "link: {kind: shm, pmtu: 1024, message: module, crc: true}\n"
+			   "ring: {slots: 64, late_frames: 9, late_timeout_ms: 50, poison: true}\n"
+			   "unit: {kind: cpu, batch: 16, workers: 3}\n"
+			   "stages:\n"
+			   "  - correct: {output: kev_f32}\n"
+			   "  - veto:\n"
+			   "      threshold: 12\n"
+			   "sinks:\n"
+			   "  - 'null'\n"
+			   "  - verify: {max_reports: 2}\n"
+			   "frontend: {drop: 0.25, fault_seed: 3, fault_log: faults.txt}\n"
+			   "control: {address: 127.0.0.2, port: 1234, token: s, wait_s: 0.5}\n"
+			   "emulate: local\n";
 
 static void a_missing_file_is_an_error(void **state)
 {
 	struct sl_experiment *e;
+	const char *text;
 
-	assert_true(sl_experiment_open("no-such-file.yaml", NULL, 0, &e) < 0);
+	capture_begin();
+	assert_int_equal(sl_experiment_open("no-such-file.yaml", NULL, 0, &e), -ENOENT);
+	text = capture_end();
+	assert_non_null(strstr(text, "no-such-file.yaml"));
+}
+
+static void everything_in_a_file_arrives(void **state)
+{
+	struct sl_experiment *e = good(full);
+
+	assert_string_equal(e->detector->name, "jungfrau");
+	assert_int_equal(e->run.modules, 4);
+	assert_int_equal(e->run.frames, 2000);
+	assert_int_equal(e->run.dark_frames, 128);
+	assert_true(e->run.frame_rate_Hz == 1000);
+	assert_int_equal(e->run.seed, 7);
+	assert_string_equal(e->link->name, "shm");
+	assert_int_equal(sl_experiment_pmtu(e), 1024);
+	assert_int_equal(sl_experiment_message(e), SL_MESSAGE_MODULE);
+	assert_true(e->link_run.crc);
+	assert_int_equal(e->ring.slots, 64);
+	assert_int_equal(e->ring.late_frames, 9);
+	assert_int_equal(e->ring.late_timeout_ms, 50);
+	assert_true(e->ring.poison);
+	assert_string_equal(e->unit->name, "cpu");
+	assert_int_equal(e->unit_run.batch, 16);
+	assert_true(e->faults.drop == 0.25);
+	assert_int_equal(e->faults.fault_seed, 3);
+	assert_string_equal(e->faults.fault_log, "faults.txt");
+	assert_string_equal(e->control.address, "127.0.0.2");
+	assert_int_equal(e->control.port, 1234);
+	assert_string_equal(e->control.token, "s");
+	assert_true(e->control.wait_s == 0.5);
+	assert_true(e->emulate_local);
+	sl_experiment_close(e);
+}
+
+/* An option of an add-on, as one would write it. */
+static const char *printed(const struct sl_option *options, const void *base, const char *name)
+{
+	static char text[128];
+
+	sl_option_print(sl_option_find(options, name), base, text, sizeof(text));
+	return text;
+}
+
+static void stages_and_sinks_come_in_order_with_their_own_options(void **state)
+{
+	struct sl_experiment *e = good(full);
+
+	assert_int_equal(e->stages, 2);
+	assert_string_equal(e->stage[0]->name, "correct");
+	assert_string_equal(printed(e->stage[0]->options, e->stage_state[0], "output"), "kev_f32");
+	assert_string_equal(e->stage[1]->name, "veto");
+	assert_string_equal(printed(e->stage[1]->options, e->stage_state[1], "threshold"), "12");
+	assert_string_equal(printed(e->stage[1]->options, e->stage_state[1], "min_pixels"), "20");
+	assert_int_equal(e->sinks, 2);
+	assert_string_equal(e->sink[0]->name, "null");
+	assert_string_equal(e->sink[1]->name, "verify");
+	assert_string_equal(printed(e->sink[1]->options, e->sink_state[1], "max_reports"), "2");
+	assert_string_equal(printed(e->unit->options, e->unit_state, "workers"), "3");
+	assert_string_equal(printed(e->detector->options, e->detector_state, "hit_fraction"),
+			    "0.5");
+	sl_experiment_close(e);
+}
+
+static void the_rest_has_defaults(void **state)
+{
+	struct sl_experiment *e = good(minimal);
+
+	assert_int_equal(e->run.modules, 1);
+	assert_int_equal(e->run.frames, 1000);
+	assert_string_equal(e->link->name, "udp");
+	assert_string_equal(printed(e->link->options, e->link_state, "port"), "4791");
+	assert_int_equal(sl_experiment_pmtu(e), 4096);
+	assert_int_equal(sl_experiment_message(e), SL_MESSAGE_PACKET);
+	assert_false(e->link_run.crc);
+	assert_int_equal(e->ring.slots, 32);
+	assert_int_equal(e->ring.late_frames, 8);
+	assert_string_equal(e->unit->name, "cpu");
+	assert_int_equal(e->unit_run.batch, 8);
+	assert_int_equal(e->stages, 0);
+	assert_true(e->faults.drop == 0);
+	assert_string_equal(e->control.address, "127.0.0.1");
+	assert_int_equal(e->control.port, 47910);
+	assert_string_equal(e->control.token, "");
+	assert_false(e->emulate_local);
+	sl_experiment_close(e);
+}
+
+/* The struct holds what the section's table says. */
+static void expect_defaults(const char *section, const void *base, size_t bytes)
+{
+	const struct sl_section *s = sl_sections;
+	_Alignas(16) uint8_t fresh[1024] = {0};
+
+	while (strcmp(s->name, section) != 0)
+		s++;
+	assert_true(bytes <= sizeof(fresh));
+	sl_options_defaults(s->options, fresh);
+	assert_memory_equal(base, fresh, bytes);
+}
+
+static void every_default_is_the_tables(void **state)
+{
+	struct sl_experiment *e = good(minimal);
+
+	expect_defaults("detector", &e->run, sizeof(e->run));
+	expect_defaults("link", &e->link_run, sizeof(e->link_run));
+	expect_defaults("ring", &e->ring, sizeof(e->ring));
+	expect_defaults("unit", &e->unit_run, sizeof(e->unit_run));
+	expect_defaults("control", &e->control, sizeof(e->control));
+	expect_defaults("frontend", &e->faults, sizeof(e->faults));
+	sl_experiment_close(e);
+}
+
+static void every_pmtu_is_its_own(void **state)
+{
+	for (unsigned pmtu = 256; pmtu <= 4096; pmtu *= 2) {
+		char text[128];
+		struct sl_experiment *e;
+
+		snprintf(text, sizeof(text), "%slink: {pmtu: %u}\n", minimal, pmtu);
+		e = good(text);
+		assert_int_equal(sl_experiment_pmtu(e), pmtu);
+		sl_experiment_close(e);
+	}
+}
+
+static void a_section_without_a_value_has_defaults(void **state)
+{
+	struct sl_experiment *e = good("detector: {kind: pattern}\n"
+				       "link:\n"
+				       "ring: ~\n"
+				       "unit: null\n"
+				       "frontend:\n"
+				       "control:\n"
+				       "stages:\n"
+				       "sinks:\n"
+				       "  - 'null':\n"
+				       "  - verify: ~\n");
+
+	assert_string_equal(e->link->name, "udp");
+	assert_int_equal(e->ring.slots, 32);
+	assert_int_equal(e->unit_run.batch, 8);
+	assert_int_equal(e->control.port, 47910);
+	assert_int_equal(e->stages, 0);
+	assert_int_equal(e->sinks, 2);
+	assert_string_equal(printed(e->sink[1]->options, e->sink_state[1], "max_reports"), "5");
+	sl_experiment_close(e);
+}
+
+static void options_of_the_other_links_may_stay_in_the_file(void **state)
+{
+	struct sl_experiment *e = good("detector: {kind: pattern}\nsinks: ['null']\n"
+				       "link: {kind: udp, name: for-shm, port: 5000}\n");
+
+	assert_string_equal(printed(e->link->options, e->link_state, "port"), "5000");
+	sl_experiment_close(e);
+}
+
+static void the_text_is_kept_for_the_file(void **state)
+{
+	const char *const set[] = {"detector.frames=77"};
+	struct sl_experiment *e;
+
+	assert_int_equal(open_set(minimal, set, 1, &e), 0);
+	assert_non_null(strstr(e->text, "pattern"));
+	assert_non_null(strstr(e->text, "frames: 77"));
+	sl_experiment_close(e);
+}
+
+/* ---- mistakes ---- */
+
+static void unknown_keys_are_refused(void **state)
+{
+	bad("detector: {kind: pattern}\nsinks: ['null']\nrign: {slots: 8}\n", 3,
+	    "did you mean 'ring'");
+	bad("detector:\n  kind: pattern\n  frmaes: 5\nsinks: ['null']\n", 3, "detector.frmaes");
+	bad("detector: {kind: pattern}\nsinks: ['null']\nlink: {kind: udp, nome: x}\n", 3,
+	    "link.nome");
+	bad("detector: {kind: pattern, hit_fraction: 1}\nsinks: ['null']\n", 1,
+	    "detector.hit_fraction");
+	bad("detector: {kind: pattern}\nsinks: ['null']\nring: {kind: big}\n", 3, "ring.kind");
+	bad("detector: {kind: pattern}\nsinks: ['null']\nunit: {threads: 1}\n", 3, "unit.threads");
+	bad("detector: {kind: pattern}\nsinks: ['null']\nfrontend: {drops: 1}\n", 3,
+	    "did you mean 'drop'");
+	bad("detector: {kind: pattern}\nsinks: ['null']\ncontrol: {adress: x}\n", 3,
+	    "did you mean 'address'");
+	bad("detector: {kind: pattern}\nstages:\n  - veto:\n      treshold: 1\nsinks: ['null']\n",
+	    4, "did you mean 'threshold'");
+	bad("detector: {kind: pattern}\nsinks:\n  - 'null': {path: x}\n", 3, "path");
+}
+
+static void add_ons_that_do_not_exist_are_refused_with_those_that_do(void **state)
+{
+	bad("detector:\n  kind: eiger\nsinks: ['null']\n", 2,
+	    "no detector is called 'eiger'; there are: ");
+	bad("detector: {kind: pattern}\nlink: {kind: pigeon}\nsinks: ['null']\n", 2,
+	    "no link is called 'pigeon'; there are: udp");
+	bad("detector: {kind: pattern}\nunit: {kind: abacus}\nsinks: ['null']\n", 2,
+	    "no unit is called 'abacus'; there are: cpu");
+	bad("detector: {kind: pattern}\nstages:\n  - copy\n  - polish\nsinks: ['null']\n", 4,
+	    "no stage is called 'polish'; there are: copy");
+	bad("detector: {kind: pattern}\nsinks:\n  - drain: {}\n", 3, "no sink is called 'drain'");
+}
+
+static void a_detector_is_needed_and_its_kind(void **state)
+{
+	bad("sinks: ['null']\n", 1, "detector needs a kind");
+	bad("detector:\nsinks: ['null']\n", 1, "detector needs a kind");
+	bad("sinks: ['null']\ndetector: {modules: 1}\n", 2, "detector needs a kind");
+	bad("detector:\n  kind:\nsinks: ['null']\n", 2, "no detector is called ''");
+}
+
+static void a_list_is_no_map_and_a_map_no_list(void **state)
+{
+	bad("sinks: ['null']\ndetector: [pattern]\n", 2, "takes a map");
+	bad("sinks: ['null']\ndetector: pattern\n", 2, "takes a map");
+	bad("detector: {kind: pattern}\nsinks: ['null']\nlink: udp\n", 3, "takes a map");
+	bad("detector: {kind: pattern}\nsinks: ['null']\nunit: [cpu]\n", 3, "takes a map");
+	bad("detector: {kind: pattern}\nsinks: ['null']\nring: [8]\n", 3, "takes a map");
+	bad("detector: {kind: pattern}\nsinks: ['null']\ncontrol: here\n", 3, "takes a map");
+	bad("detector: {kind: pattern}\nsinks: ['null']\nfrontend: [0.1]\n", 3, "takes a map");
+	bad("detector: {kind: pattern}\nsinks: {'null': {}}\n", 2, "takes a list");
+	bad("detector: {kind: pattern}\nsinks: ['null']\nstages: veto\n", 3, "takes a list");
+	bad("detector: {kind: pattern}\nsinks:\n  - verify: [5]\n", 3, "takes a map of options");
+	bad("detector: {kind: pattern}\nsinks:\n  - verify: fast\n", 3, "takes a map of options");
+	bad("detector: {kind: pattern}\nsinks:\n  - verify: ''\n", 3, "takes a map of options");
+}
+
+static void a_kind_is_one_name(void **state)
+{
+	bad("detector: {kind: pattern}\nsinks: ['null']\nlink:\n  kind: [udp, shm]\n", 4,
+	    "link.kind: takes one name");
+	bad("detector: {kind: {pattern: {}}}\nsinks: ['null']\n", 1,
+	    "detector.kind: takes one name");
+}
+
+static void a_list_item_is_one_name(void **state)
+{
+	bad("detector: {kind: pattern}\nsinks: ['null']\n"
+	    "stages:\n  - correct: {}\n    veto: {}\n",
+	    4, "takes one name");
+	bad("detector: {kind: pattern}\nsinks: ['null']\nstages: [[copy]]\n", 3, "takes one name");
+	bad("detector: {kind: pattern}\nsinks: [{}]\n", 2, "takes one name");
+}
+
+static void values_out_of_range_are_refused(void **state)
+{
+	bad("detector: {kind: pattern, modules: 65}\nsinks: ['null']\n", 1, "1..64");
+	bad("detector: {kind: pattern}\nsinks: ['null']\nring: {slots: 3}\n", 3, "4..1024");
+	bad("detector: {kind: pattern}\nsinks: ['null']\nlink: {pmtu: 1500}\n", 3, "link.pmtu");
+	bad("detector: {kind: pattern}\nsinks: ['null']\nunit: {batch: 0}\n", 3, "1..256");
+	bad("detector: {kind: pattern}\nsinks: ['null']\ncontrol: {port: 65536}\n", 3, "0..65535");
+	bad("detector: {kind: pattern}\nsinks: ['null']\nfrontend: {drop: 1.5}\n", 3, "0..1");
+	bad("detector: {kind: pattern}\nstages: [veto: {threshold: 0}]\nsinks: ['null']\n", 2,
+	    "threshold");
+}
+
+static void a_late_module_must_not_stop_the_ring(void **state)
+{
+	struct sl_experiment *e = good("detector: {kind: pattern}\nsinks: ['null']\n"
+				       "ring: {slots: 10, late_frames: 8}\n");
+
+	sl_experiment_close(e);
+	bad("detector: {kind: pattern}\nsinks: ['null']\nring: {slots: 10, late_frames: 9}\n", 3,
+	    "late_frames (9) must be at most slots - 2 (8)");
+	bad("detector: {kind: pattern}\nsinks: ['null']\nring: {slots: 4}\n", 3, "late_frames (8)");
+}
+
+static void frames_must_go_somewhere(void **state)
+{
+	bad("detector: {kind: pattern}\n", 1, "no sinks");
+	bad("detector: {kind: pattern}\nsinks: []\n", 1, "no sinks");
+}
+
+static void emulate_is_local_or_none(void **state)
+{
+	struct sl_experiment *e =
+		good("detector: {kind: pattern}\nsinks: ['null']\nemulate: none\n");
+
+	assert_false(e->emulate_local);
+	sl_experiment_close(e);
+	bad("detector: {kind: pattern}\nsinks: ['null']\nemulate: maybe\n", 3, "takes local");
+	bad("detector: {kind: pattern}\nsinks: ['null']\nemulate: [local]\n", 3, "takes local");
+	bad("detector: {kind: pattern}\nsinks: ['null']\nemulate:\n", 3, "takes local");
+}
+
+static void too_many_stages_and_sinks_are_refused(void **state)
+{
+	char text[512] = "detector: {kind: pattern}\nsinks: ['null']\nstages: [copy";
+
+	for (int i = 1; i < SL_EXPERIMENT_STAGES; i++)
+		strcat(text, ", copy");
+	strcat(text, "]\n");
+	sl_experiment_close(good(text));
+	strcpy(strrchr(text, ']'), ", copy]\n");
+	bad(text, 3, "more than 15 stages");
+
+	strcpy(text, "detector: {kind: pattern}\nsinks: ['null'");
+	for (int i = 1; i < SL_EXPERIMENT_SINKS; i++)
+		strcat(text, ", verify");
+	strcat(text, "]\n");
+	sl_experiment_close(good(text));
+	strcpy(strrchr(text, ']'), ", verify]\n");
+	bad(text, 2, "more than 8 sinks");
+}
+
+static void all_mistakes_are_told_at_once(void **state)
+{
+	bad("detector: {kind: pattern, modules: 0}\n"
+	    "link: {kind: pigeon}\n"
+	    "ring: {slots: many}\n"
+	    "unit: {batch: 8, colour: red}\n"
+	    "stages:\n"
+	    "  - polish\n"
+	    "  - veto: {threshold: 0}\n"
+	    "sinks: [drain]\n"
+	    "control: 5\n"
+	    "emulate: maybe\n"
+	    "extra: 1\n",
+	    1, "detector.modules");
+	expect_said(2, "pigeon");
+	expect_said(3, "ring.slots");
+	expect_said(4, "unit.colour");
+	expect_said(6, "polish");
+	expect_said(7, "threshold");
+	expect_said(8, "drain");
+	expect_said(9, "control");
+	expect_said(10, "emulate");
+	expect_said(11, "extra");
+}
+
+/* ---- overrides ---- */
+
+static void overrides_win_over_the_file(void **state)
+{
+	const char *const set[] = {"detector.modules=3",       "link.kind=shm", "ring.slots=128",
+				   "stages.veto.threshold=99", "emulate=none",	"control.port=0"};
+	struct sl_experiment *e;
+
+	assert_int_equal(open_set(full, set, 6, &e), 0);
+	assert_int_equal(e->run.modules, 3);
+	assert_int_equal(e->run.frames, 2000); /* the rest stays */
+	assert_string_equal(e->link->name, "shm");
+	assert_int_equal(e->ring.slots, 128);
+	assert_string_equal(printed(e->stage[1]->options, e->stage_state[1], "threshold"), "99");
+	assert_false(e->emulate_local);
+	assert_int_equal(e->control.port, 0);
+	sl_experiment_close(e);
+}
+
+static void overrides_make_sections_that_are_not_there(void **state)
+{
+	const char *const set[] = {"unit.batch=3"};
+	struct sl_experiment *e;
+
+	assert_int_equal(open_set(minimal, set, 1, &e), 0);
+	assert_int_equal(e->unit_run.batch, 3);
+	sl_experiment_close(e);
+}
+
+static void overrides_are_checked_like_the_file(void **state)
+{
+	static const char *const wrong[] = {"detector.modules=65", "detector.framse=5",
+					    "link.kind=pigeon", "nothing", "ring.slots=4"};
+	struct sl_experiment *e;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		assert_int_equal(open_set(minimal, &wrong[i], 1, &e), -EINVAL);
+		assert_non_null(strstr(said, "--set"));
+	}
+}
+
+/* ---- the digest ---- */
+
+static uint64_t digest_with(const char *set)
+{
+	struct sl_experiment *e;
+	uint64_t digest;
+
+	assert_int_equal(open_set(full, &set, set ? 1 : 0, &e), 0);
+	digest = sl_experiment_digest(e);
+	sl_experiment_close(e);
+	return digest;
+}
+
+static void the_digest_changes_with_the_detector_section(void **state)
+{
+	static const char *const changes[] = {"detector.modules=5",
+					      "detector.frames=2001",
+					      "detector.dark_frames=129",
+					      "detector.seed=8",
+					      "detector.frame_rate_Hz=1001",
+					      "detector.hit_fraction=0.51",
+					      "detector.noise_ADU=23.8",
+					      "detector.photon_energy_keV=12.40001",
+					      "detector.pool=30"};
+	enum { N = sizeof(changes) / sizeof(*changes) };
+	uint64_t digest[N];
+
+	for (size_t i = 0; i < N; i++) { /* all differ from each other as well */
+		digest[i] = digest_with(changes[i]);
+		assert_int_not_equal(digest[i], digest_with(NULL));
+		for (size_t j = 0; j < i; j++)
+			assert_int_not_equal(digest[i], digest[j]);
+	}
+}
+
+static void the_digest_changes_with_nothing_else(void **state)
+{
+	static const char *const changes[] = {"detector.pool=31", /* that is its default */
+					      "link.kind=udp",	  "link.pmtu=256",
+					      "ring.slots=65",	  "unit.workers=1",
+					      "unit.batch=1",	  "stages.veto.threshold=1",
+					      "frontend.drop=1",  "control.port=1",
+					      "control.token=t",  "emulate=none"};
+
+	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++)
+		assert_int_equal(digest_with(changes[i]), digest_with(NULL));
+}
+
+static void the_digest_does_not_depend_on_the_order_in_the_file(void **state)
+{
+	struct sl_experiment *a =
+		good("detector: {kind: pattern, rows: 5, seed: 9}\nsinks: ['null']\n");
+	struct sl_experiment *b =
+		good("sinks: [verify]\ndetector: {seed: 0x9, rows: 5, kind: pattern}\n");
+
+	assert_int_equal(sl_experiment_digest(a), sl_experiment_digest(b));
+	sl_experiment_close(a);
+	sl_experiment_close(b);
+}
+
+static void the_sections_have_tables_for_help(void **state)
+{
+	unsigned n = 0;
+
+	for (const struct sl_section *s = sl_sections; s->name; s++, n++) {
+		assert_non_null(s->doc);
+		assert_non_null(s->options[0].name);
+	}
+	assert_int_equal(n, 6);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_missing_file_is_an_error),
+		cmocka_unit_test(everything_in_a_file_arrives),
+		cmocka_unit_test(stages_and_sinks_come_in_order_with_their_own_options),
+		cmocka_unit_test(the_rest_has_defaults),
+		cmocka_unit_test(every_default_is_the_tables),
+		cmocka_unit_test(every_pmtu_is_its_own),
+		cmocka_unit_test(a_section_without_a_value_has_defaults),
+		cmocka_unit_test(options_of_the_other_links_may_stay_in_the_file),
+		cmocka_unit_test(the_text_is_kept_for_the_file),
+		cmocka_unit_test(unknown_keys_are_refused),
+		cmocka_unit_test(add_ons_that_do_not_exist_are_refused_with_those_that_do),
+		cmocka_unit_test(a_detector_is_needed_and_its_kind),
+		cmocka_unit_test(a_list_is_no_map_and_a_map_no_list),
+		cmocka_unit_test(a_kind_is_one_name),
+		cmocka_unit_test(a_list_item_is_one_name),
+		cmocka_unit_test(values_out_of_range_are_refused),
+		cmocka_unit_test(a_late_module_must_not_stop_the_ring),
+		cmocka_unit_test(frames_must_go_somewhere),
+		cmocka_unit_test(emulate_is_local_or_none),
+		cmocka_unit_test(too_many_stages_and_sinks_are_refused),
+		cmocka_unit_test(all_mistakes_are_told_at_once),
+		cmocka_unit_test(overrides_win_over_the_file),
+		cmocka_unit_test(overrides_make_sections_that_are_not_there),
+		cmocka_unit_test(overrides_are_checked_like_the_file),
+		cmocka_unit_test(the_digest_changes_with_the_detector_section),
+		cmocka_unit_test(the_digest_changes_with_nothing_else),
+		cmocka_unit_test(the_digest_does_not_depend_on_the_order_in_the_file),
+		cmocka_unit_test(the_sections_have_tables_for_help),
 	};
 
 	return cmocka_run_group_tests_name("experiment", tests, NULL, NULL);

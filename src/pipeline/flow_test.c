@@ -1,5 +1,5 @@
-/* flow_test.c - both sides of an experiment in one process, without the control protocol: all data threads meet here, so that
- * ThreadSanitizer sees the whole path from front end to ledger. */
+/* flow_test.c - both sides of an experiment in one process, without the control protocol: all
+ * data threads meet here, so that ThreadSanitizer sees the whole path from front end to ledger. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -211,6 +211,19 @@ static void a_source_that_vanishes_is_counted_as_far_as_it_reported(void **state
 	close_flow(&f);
 }
 
+static void a_run_that_is_given_up_ends_all_threads(void **state)
+{
+	static const char *const more[] = {"detector.frames=1000000"};
+	struct flow f = {0};
+
+	open_flow(&f, more, 1);
+	while (atomic_load(&f.receive->frames) < 20)
+		sl_clock_sleep_until(sl_clock_ns() + 1000000);
+	sl_emulate_stop(f.emulate, true);
+	sl_emulate_plan_end(f.emulate);
+	close_flow(&f); /* without finish: what a start that failed half-way does */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +232,7 @@ int main(void)
 		cmocka_unit_test(loss_is_accounted_for_and_spoils_nothing),
 		cmocka_unit_test(stopping_after_the_current_frame_loses_nothing),
 		cmocka_unit_test(a_source_that_vanishes_is_counted_as_far_as_it_reported),
+		cmocka_unit_test(a_run_that_is_given_up_ends_all_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,7 +66,9 @@ static int open_ring(struct sl_receive *r)
 	int err = sl_region_open(e->link->places, bytes, &r->region);
 
 	if (err) {
-		sl_error("no memory for a ring of %u slots (%.1f GB): %s; lower ring.slots",
+		sl_error("no memory for a ring of %u slots (%.1f GB): %s; lower ring.slots, or "
+			 "raise the "
+			 "limit that is in the way (ulimit -v, -f for shm)",
 			 e->ring.slots, (double)bytes * 1e-9, strerror(-err));
 		return err;
 	}
@@ -181,6 +183,7 @@ int sl_receive_open(struct sl_experiment *experiment, const char *outcomes_path,
 		return -ENOMEM;
 	memset(r, 0, sizeof(*r));
 	r->experiment = experiment;
+	r->same_clock = true; /* until an offer comes from elsewhere */
 	r->region.fd = -1;
 	r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = r->wake_fd < 0 ? -errno : sl_ledger_init(&r->ledger, experiment->run.modules);
@@ -225,7 +228,7 @@ int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool s
 		return err;
 	}
 	r->source[offer->module].transfer = plan->transfer;
-	r->same_clock = same_host;
+	r->same_clock &= same_host;
 	r->assembler.options.first_frame = offer->first_frame;
 	return 0;
 }
@@ -243,8 +246,10 @@ static void *link_run(void *arg)
 
 	sl_data_thread_begin("link");
 	while (!atomic_load_explicit(&r->stop_link, memory_order_relaxed))
-		if (link->poll(state, POLL_BUDGET) == 0)
+		if (link->poll(state, POLL_BUDGET) == 0) {
+			atomic_fetch_add_explicit(&r->link_idle, 1, memory_order_relaxed);
 			link->wait(state, LINK_WAIT_US);
+		}
 	sl_data_thread_end();
 	return NULL;
 }
@@ -338,11 +343,12 @@ static int close_sinks(struct sl_receive *r, const struct sl_ledger *ledger)
 	return first;
 }
 
-int sl_receive_finish(struct sl_receive *r)
+/* Who feeds others outlives them. */
+static void join_threads(struct sl_receive *r)
 {
-	int err;
-
 	sl_thread_join(&r->dispatch_thread);
+	atomic_store(&r->dispatched, 1); /* also when there was no dispatcher to say so */
+	sl_bell_ring(&r->settling);
 	sl_thread_join(&r->settle_thread);
 	atomic_store(&r->stop_link, 1);
 	atomic_store(&r->stop_workers, 1);
@@ -350,6 +356,13 @@ int sl_receive_finish(struct sl_receive *r)
 	sl_thread_join(&r->link_thread);
 	for (unsigned i = 0; i < r->workers; i++)
 		sl_thread_join(&r->worker_thread[i]);
+}
+
+int sl_receive_finish(struct sl_receive *r)
+{
+	int err;
+
+	join_threads(r);
 	err = close_sinks(r, &r->ledger);
 	sl_settle_pending(r, err ? SL_UNWRITTEN : SL_STORED, err ? SL_CAUSE_SINK : SL_CAUSE_NONE);
 	if (r->outcomes && fclose(r->outcomes) != 0)
@@ -363,6 +376,9 @@ void sl_receive_close(struct sl_receive *r)
 {
 	struct sl_experiment *e = r->experiment;
 
+	atomic_store(&r->abandon, 1);
+	sl_bell_ring(&r->events);
+	join_threads(r);
 	close_sinks(r, NULL);
 	if (r->outcomes)
 		fclose(r->outcomes);

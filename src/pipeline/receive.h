@@ -50,10 +50,10 @@ struct sl_source_status {
 	_Atomic uint64_t next;
 	_Atomic uint32_t state; /* enum sl_source_state; released after next */
 	uint16_t transfer;
-	/* The dispatcher's: 1 + the highest sequence whose record arrived, the source's word too. */
+	/* The dispatcher's. Proven: 1 + the highest sequence whose record arrived. */
 	uint64_t proven;
 	uint64_t reached; /* when last looked at */
-	uint64_t quiet_since_ns;
+	uint64_t quiet_since_ns, quiet_idle;
 	/* Under way when the source vanished; 0 packets: none. Read after the pipeline is done. */
 	uint64_t unfinished_sequence, unfinished_packets;
 };
@@ -78,7 +78,9 @@ struct sl_receive {
 	struct sl_link_counters counters;
 	int wake_fd;
 	_Atomic uint32_t link_asleep;
+	_Atomic uint64_t link_idle; /* how often the link found nothing to take */
 	_Atomic uint32_t stop_link, stop_workers, dispatched, settled;
+	_Atomic uint32_t abandon; /* a start that failed half-way: end without an account */
 
 	struct sl_chain_build build;
 	struct sl_pool pool;

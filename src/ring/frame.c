@@ -42,6 +42,7 @@ const char *sl_reason_name(enum sl_reason reason)
 		[SL_REASON_DARK] = "dark",
 		[SL_REASON_BRIGHT_PIXELS] = "bright_pixels",
 		[SL_REASON_NO_PEDESTAL] = "no_pedestal",
+		[SL_REASON_SCORE] = "score",
 	};
 
 	return (unsigned)reason < SL_REASONS ? names[reason] : "unknown";

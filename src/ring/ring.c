@@ -92,18 +92,22 @@ void sl_ring_leave(struct sl_ring *ring, unsigned poller)
 	atomic_fetch_add_explicit(&ring->poller[poller].epoch, 1, memory_order_release);
 }
 
-enum sl_ring_place sl_ring_may_place(const struct sl_ring *ring, uint64_t sequence)
+static bool is_open(const struct sl_ring *ring, uint64_t sequence)
 {
 	/* seq_cst with close; acquire with open, whose release hands the slot's memory back from
 	 * its readers. */
-	uint64_t state = atomic_load_explicit(&ring->slot[sequence % ring->slots].state,
-					      memory_order_seq_cst);
+	return atomic_load_explicit(&ring->slot[sequence % ring->slots].state,
+				    memory_order_seq_cst) == word(sequence, SL_SLOT_OPEN);
+}
 
-	if (state == word(sequence, SL_SLOT_OPEN))
+enum sl_ring_place sl_ring_may_place(const struct sl_ring *ring, uint64_t sequence)
+{
+	if (is_open(ring, sequence))
 		return SL_PLACE_OK;
-	return sequence >= atomic_load_explicit(&ring->opened, memory_order_acquire)
-		       ? SL_PLACE_AHEAD
-		       : SL_PLACE_LATE;
+	if (sequence >= atomic_load_explicit(&ring->opened, memory_order_acquire))
+		return SL_PLACE_AHEAD;
+	/* It may have been opened between the two looks: then it is not late but just in time. */
+	return is_open(ring, sequence) ? SL_PLACE_OK : SL_PLACE_LATE;
 }
 
 void sl_ring_progress(struct sl_ring *ring, uint64_t sequence, uint32_t module, uint32_t packets)

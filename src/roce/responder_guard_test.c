@@ -1,4 +1,5 @@
-/* responder_guard_test.c - a UC queue: who may write, how much, where; and what each drop is called. */
+/* responder_guard_test.c - a UC queue: who may write, how much, where; and what each drop is
+ * called. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -23,7 +23,7 @@ static const struct {
 	[SL_ACCOUNT_SEQUENCE] = {FRAMES "/sequence", SL_H5_U64, false,
 				 "counts this receiver's frames"},
 	[SL_ACCOUNT_FRAME_NUMBER] = {FRAMES "/frame_number", SL_H5_U64, false,
-				     "the detector's own; 0 when nothing of the frame arrived"},
+				     "the detector's own"},
 	[SL_ACCOUNT_TIMESTAMP] = {FRAMES "/timestamp", SL_H5_U64, false,
 				  "the detector's clock in ns; 0 when nothing arrived"},
 	[SL_ACCOUNT_KEEP] = {FRAMES "/keep", SL_H5_U8, false, "1: whole, and not rejected"},

@@ -8,7 +8,8 @@
  *
  * Errors:    stick to the file (hdf5/file.h).
  *
- * Cost:      some copies per frame, a write every few hundred; memory does not grow with the run. */
+ * Cost:      some copies per frame, a write every few hundred; memory does not grow with the
+ *            run. */
 #ifndef SL_SINK_ACCOUNT_H
 #define SL_SINK_ACCOUNT_H
 

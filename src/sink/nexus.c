@@ -1,17 +1,17 @@
 /* nexus.c - kept images in an NXmx file, with a row about every frame and the ledger.
  *
  *   /entry/data              data [n, rows, columns], frame_number, timestamp, sequence [n]
- *   /entry/instrument, ...   NXmx (nxmx.c)
- *   /entry/sluice            frames: one row per sequence; ledger; link, guard, proof (account.c)
+ *   /entry/instrument, ...   NXmx (nxmx.c) /entry/sluice            frames: one row per
+ *   sequence; ledger; link, guard, proof (account.c)
  *
- * The same data over another link gives the same datasets, but for /entry/sluice/{link, guard, proof,
- * experiment}, which describe the run, and the wall-clock fields that nxmx.c lists.
+ * The same data over another link gives the same datasets, but for /entry/sluice/{link, guard,
+ * proof, experiment}, which describe the run, and the wall-clock fields that nxmx.c lists.
  *
  * A full disk: space is reserved before a frame is taken. When there is none, this frame and all
  * later ones are refused, and the file still ends well with what was accepted before. A file has
  * its name only when it is whole and on disk (hdf5/file.h).
  *
- * Cost: one write of the image from where the stage left it; no copy. */
+ * Cost:      one write of the image from where the stage left it; no copy. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
-/* testing.h - for tests of sinks: a tiny detector, the environment a pipeline would give, frames of
- * every kind, and a ledger that is kept the way the pipeline keeps it.
+/* testing.h - for tests of sinks: a tiny detector, the environment a pipeline would give, frames
+ * of every kind, and a ledger that is kept the way the pipeline keeps it.
  *
- * Model:     bench_init() fills in options; bench_feed() makes frame number `sequence` of a kind, puts
+ * Model:     bench_init() fills in options; bench_feed() makes frame number `sequence` of a
+ *            kind, puts
  * it when the sink wants such, and settles it in the ledger, where kept frames stay pending.
  * Numbers, times and pixels are functions of the sequence. */
 #ifndef SL_SINK_TESTING_H

@@ -5,8 +5,8 @@ allowed, before anything is opened or created."""
 import random
 import socket
 
-from harness import RECEIVER, ROCE_PORT, case, check, equal, experiment, main, run, run_fails,
-                     without_privilege
+from harness import (RECEIVER, ROCE_PORT, case, check, equal, experiment, main, run, run_fails,
+                     without_privilege)
 
 
 GOOD = f"""\

@@ -9,41 +9,37 @@ import threading
 import zlib
 
 from harness import RECEIVER, SOURCE, acquire, case, check, closes, equal, main, skip
+from roce import listener, sender
 
-ETH_P_IP = 0x0800
 WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST_IMM, WRITE_ONLY, WRITE_ONLY_IMM = 0x26, 0x27, 0x29, 0x2A, 0x2B
 
 
 class Capture:
     """Everything between our two addresses, while it lasts."""
 
+    END = b"that was all"
+
     def __init__(self):
         try:
-            self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_IP))
+            self.socket = listener(RECEIVER, SOURCE)
         except PermissionError:
             skip("capturing packets needs CAP_NET_RAW")
-        self.socket.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE: root's, like the capture
-        self.socket.bind(("lo", ETH_P_IP))
-        self.socket.settimeout(0.2)
-        self.packets, self.done = [], threading.Event()
+        self.packets = []
         self.thread = threading.Thread(target=self.collect)
         self.thread.start()
 
     def collect(self):
         ours = {socket.inet_aton(RECEIVER), socket.inet_aton(SOURCE)}
-        while True:
-            try:
-                packet, (_, _, kind, *_) = self.socket.recvfrom(65536)
-            except TimeoutError:
-                if self.done.is_set():
-                    return
-                continue
+        while not self.packets or self.packets[-1][28:] != self.END:
+            packet, (_, _, kind, *_) = self.socket.recvfrom(65536)
             # On lo each packet is seen going out and coming in: take one of the two.
             if kind != socket.PACKET_OUTGOING and packet[9] == 17 and {packet[12:16], packet[16:20]} == ours:
                 self.packets.append(packet)
+        self.packets.pop()
 
     def end(self):
-        self.done.set()
+        with sender(SOURCE) as udp:
+            udp.sendto(self.END, (RECEIVER, 9))
         self.thread.join()
         self.socket.close()
         return self.packets

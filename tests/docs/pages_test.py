@@ -1,0 +1,209 @@
+#!/usr/bin/python3
+"""pages_test.py SLUICE SLUICE_WITH_STAGE - what the pages of docs/ show is so: experiment files are accepted, the stage of
+docs/write-a-stage.md is listed and decides as told there, docs/summary.md names all that a run leaves behind, the tables
+of docs/wire.md are those of the code.
+"""
+
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import tap  # noqa: E402  (found through the line above)
+
+import extract  # noqa: E402
+
+SLUICE, WITH_STAGE = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:])
+TUTORIAL = (ROOT / "docs/write-a-stage.md").read_text()
+
+
+def words(text):
+    """The text without its line breaks."""
+    return " ".join(text.split())
+
+
+def run(*command, folder=None):
+    return subprocess.run([str(part) for part in command], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=200, check=False)
+
+
+# ---- experiment files ----
+
+def experiments():
+    """(page, number, text) of every block in the pages that is a whole experiment file."""
+    for page in sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")]):
+        for number, block in enumerate(extract.blocks(page.read_text(), "yaml"), 1):
+            if re.search(r"^detector:", block, re.M) and re.search(r"^sinks:", block, re.M):
+                yield page.name, number, block
+
+
+def rejected(program, text):
+    """What the program has against an experiment file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "experiment.yaml"
+        path.write_text(text)
+        result = run(program, "doctor", path, folder=folder)
+    return [] if result.returncode == 0 else [result.stderr]
+
+
+def check_experiments(out):
+    found = list(experiments())
+    for page, number, text in found:
+        out.case(f"{page}: experiment {number} is accepted", rejected(WITH_STAGE, text))
+    out.case("there are experiments to check", [] if len(found) >= 3 else [f"only {len(found)}"])
+    out.case("an experiment with a wrong key is not accepted",
+             [] if rejected(SLUICE, found[0][2] + "\nno_such_key: 1\n") else ["it was"])
+
+
+# ---- the tutorial ----
+
+def check_stage(out):
+    shown = extract.blocks(TUTORIAL, "text")[0]
+    listed = run(WITH_STAGE, "list", "blank").stdout
+    out.case("sluice list shows the stage as the page does", [] if listed == shown else [listed, "is not", shown])
+    listed = run(SLUICE, "list", "blank")
+    out.case("sluice itself does not have it", [] if listed.returncode == 1 else [listed.stdout])
+    if not shutil.which("clang-format-14"):
+        out.skip("its code is as clang-format writes it", "clang-format-14 is not installed")
+        return
+    code = "\n".join(extract.blocks(TUTORIAL, "c"))
+    style = f"--style=file:{ROOT}/.clang-format"
+    formatted = subprocess.run(["clang-format-14", style, "--assume-filename=a.c"], input=code, capture_output=True,
+                               text=True, check=True).stdout
+    out.case("its code is as clang-format writes it", [] if formatted == code else [formatted])
+
+
+def told(summary):
+    """A summary in the words of the page."""
+    stored = summary["ledger"]["total"]["outcomes"]["stored"]
+    causes = summary["ledger"]["total"]["causes"]
+    return (f"keeps {summary['frames']['kept']} of the 62 frames: {stored} module-frames are stored, {causes['stage']} "
+            f"are vetoed with the cause `stage` and {causes['dark']} with the cause `dark`")
+
+
+def check_run(out):
+    name = "its experiment ends as the page says"
+    if "(not in this program" in run(WITH_STAGE, "list", "nexus").stdout:
+        out.skip(name, "this program has no nexus sink")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder)
+        (path / "blank.yaml").write_text(extract.blocks(TUTORIAL, "yaml")[0])
+        # shm: other tests may have UDP port 4791 of 127.0.0.1 at this moment.
+        result = run(WITH_STAGE, "run", "blank.yaml", "--quiet", "--summary", "s.json", "--set", "link.kind=shm",
+                     folder=folder)
+        problems = [result.stderr] if result.returncode else []
+        if not problems and told(json.loads((path / "s.json").read_text())) not in words(TUTORIAL):
+            problems = ["the page does not say: " + told(json.loads((path / "s.json").read_text()))]
+        out.case(name, problems)
+        if not problems:
+            check_summary(out, json.loads((path / "s.json").read_text()), path / "blank.nxs")
+
+
+# ---- docs/summary.md ----
+
+def keys(value):
+    """Every key of a summary, at any depth."""
+    if isinstance(value, dict):
+        return set(value).union(*(keys(part) for part in value.values()))
+    return set().union(*(keys(part) for part in value)) if isinstance(value, list) else set()
+
+
+def datasets(path):
+    """What the file has in the groups that are Sluice's own."""
+    import h5py  # pylint: disable=import-outside-toplevel
+    found = []
+    with h5py.File(path, "r") as file:
+        for group in ("data", "sluice"):
+            file["entry"][group].visititems(lambda name, item: found.append(name) if hasattr(item, "dtype") else None)
+    return set(found)
+
+
+def check_summary(out, summary, path):
+    page = (ROOT / "docs/summary.md").read_text()
+    named = set(re.findall(r"[\w]+", " ".join(re.findall(r"`[^`]+`", page))))
+    out.case("summary.md names every field of the summary", sorted(keys(summary) - named))
+    try:
+        missing = {name for name in datasets(path) if name.split("/")[-1] not in named}
+    except ImportError:
+        out.skip("summary.md names every dataset of its own", "python3-h5py is not installed")
+        return
+    out.case("summary.md names every dataset of its own", sorted(missing))
+
+
+# ---- the tables of docs/wire.md ----
+
+ROW = re.compile(r"^\| (\d+) \| (\d+) \| `([\w.]+)` \|")
+MESSAGES = {"HELLO": "hello", "OFFER": "offer", "PLAN": "plan", "COUNT and DONE": "count", "ERROR": "error"}
+
+
+def laid_out(fields):
+    """[(field, bytes)] as rows of (offset, bytes, field), and the sum."""
+    rows, at = [], 0
+    for field, size in fields:
+        rows.append((at, size, field))
+        at += size
+    return rows, at
+
+
+def message_fields(name):
+    """[(field, bytes)] of a message, from the table in src/control/wire.c."""
+    code = (ROOT / "src/control/wire.c").read_text()
+    headers = (ROOT / "src/control/wire.h").read_text() + (ROOT / "include/sluice/plan.h").read_text()
+    table = re.search(rf"struct field {name}_fields\[\] = {{(.*?)END", code, re.S)[1]
+    found = []
+    for kind, field in re.findall(r"F\((\w+), struct \w+, ([\w.]+)\)", table):
+        size = {"U16": "2", "U32": "4", "U64": "8", "BYTES": "16"}.get(kind)
+        if kind == "TEXT":
+            size = re.search(rf"\b{field}\[(\w+)\]", headers)[1]
+            size = size if size.isdigit() else re.search(rf"{size} = (\d+)", headers)[1]
+        found.append((field, int(size)))
+    return found
+
+
+def record_fields():
+    header = (ROOT / "include/sluice/record.h").read_text()
+    body = re.search(r"struct sl_record {(.*?)\n};", header, re.S)[1]
+    return [(field, int(bits) // 8) for bits, field in re.findall(r"uint(\d+)_t (\w+);", body)]
+
+
+def table_below(lines, start):
+    """The rows of the first table below a line."""
+    rows = []
+    for line in lines[start + 1:]:
+        row = ROW.match(line)
+        if row:
+            rows.append((int(row[1]), int(row[2]), row[3]))
+        elif rows:
+            break
+    return rows
+
+
+def check_wire(out):
+    lines = (ROOT / "docs/wire.md").read_text().splitlines()
+    expected, total = laid_out(record_fields())
+    rows = table_below(lines, lines.index("## A block: pixels, then a record"))
+    out.case("wire.md: the record", [] if rows == expected and total == 64 else [f"{rows}", f"{expected}"])
+    for title, name in MESSAGES.items():
+        expected, total = laid_out(message_fields(name))
+        heading = f"{title}, {total} bytes:"
+        rows = table_below(lines, lines.index(heading)) if heading in lines else [f"no line '{heading}'"]
+        out.case(f"wire.md: {title}", [] if rows == expected else [f"{rows}", f"{expected}"])
+
+
+def main():
+    out = tap.Writer()
+    check_experiments(out)
+    check_stage(out)
+    check_run(out)
+    check_wire(out)
+    return out.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
