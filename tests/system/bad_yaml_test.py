@@ -136,7 +136,8 @@ def _(folder):
 
 @case("a value out of range: the range is told")
 def _(folder):
-    refused(folder, GOOD.replace("modules: 2", "modules: 65"), "bad.yaml:3", "detector.modules", "out of range", "1..64")
+    refused(folder, GOOD.replace("modules: 2", "modules: 65"), "bad.yaml:3", "detector.modules", "out of range",
+            "1..64")
     refused(folder, GOOD.replace("modules: 2", "modules: 0"), "bad.yaml:3", "1..64")
     refused(folder, GOOD.replace("modules: 2", "modules: -1"), "bad.yaml:3", "1..64")
     refused(folder, GOOD.replace("kind: udp", "kind: udp\n  pmtu: 1000"), "bad.yaml:7", "256", "4096")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""disk_full_test.py - the sink runs out of space, or never had a place: the run goes on and ends with 2, what was written
-before is safe and right, the rest is unwritten, and the ledger closes. HDF5 must not crash at exit."""
+"""disk_full_test.py - the sink runs out of space, or never had a place: the run goes on and ends with 2, what was
+written before is safe and right, the rest is unwritten, and the ledger closes. HDF5 must not crash at exit."""
 
 import resource
 import shlex

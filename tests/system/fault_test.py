@@ -70,9 +70,10 @@ def agree(folder, summary, predicted):
              if outcomes[key] != wanted and not (wanted is None and outcomes[key][0] in ("stored", "vetoed"))}
     equal(dict(list(wrong.items())[:5]), {}, f"{len(wrong)} outcomes other than predicted, (sequence, module): ...")
     counts = collections.Counter(outcome for outcome, cause in outcomes.values())
-    equal({k: v for k, v in summary["ledger"]["total"]["outcomes"].items() if v}, dict(counts), "the ledger's histogram")
+    total = summary["ledger"]["total"]
+    equal({k: v for k, v in total["outcomes"].items() if v}, dict(counts), "the ledger's histogram")
     causes = collections.Counter(cause for outcome, cause in outcomes.values() if cause != "none")
-    equal({k: v for k, v in summary["ledger"]["total"]["causes"].items() if v}, dict(causes), "the ledger's causes")
+    equal({k: v for k, v in total["causes"].items() if v}, dict(causes), "the ledger's causes")
     check_file(folder, outcomes)
 
     frames = {key[0] for key in predicted}

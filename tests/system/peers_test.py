@@ -223,7 +223,7 @@ def restarted(folder, link):
         check(numbers[0] >= 15, "frame numbers do not continue")
         equal(numbers, list(range(numbers[0], numbers[0] + sent)), "frame numbers")
         equal([f & 1 for f in flags], [1] * 10 + [0] * (sent - 10), "dark frames come first again")
-        # 10 darks and what it sent to the first, 10 darks and the rest to the second: nothing is sent twice or left out.
+        # 10 darks and what the first got, 10 darks and the rest for the second: nothing is sent twice or left out.
         equal(numbers[-1] + 1, 150 + 2 * 10, "frames sent in all")
 
 

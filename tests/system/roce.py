@@ -1,7 +1,8 @@
 """roce.py - RoCEv2 packets made by hand, independently of the program's own code: to send it what it should turn away.
 
-A packet here is what a UDP datagram carries: BTH, extension headers, payload, ICRC. The ICRC covers addresses and ports,
-so packets are made for the socket that sends them: unconnected and never fragmented, the kernel then sends IP id 0."""
+A packet here is what a UDP datagram carries: BTH, extension headers, payload, ICRC. The ICRC covers addresses and
+ports, so packets are made for the socket that sends them: unconnected and never fragmented, for which the kernel sends
+IP identification 0."""
 
 import ctypes
 import socket
@@ -9,7 +10,7 @@ import struct
 import zlib
 
 IP_MTU_DISCOVER, IP_PMTUDISC_DO = 10, 2
-UC_WRITE_ONLY, UC_WRITE_ONLY_IMM = 0x2A, 0x2B
+UC_WRITE_ONLY = 0x2A
 
 
 def sender(address):

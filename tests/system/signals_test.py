@@ -6,7 +6,7 @@ import signal
 
 import h5py
 
-from harness import (LONG, Program, case, check, closes, equal, experiment, images_on_disk, intact, main,
+from harness import (LONG, TIMEOUT_S, Program, case, check, closes, equal, experiment, images_on_disk, intact, main,
                      read_outcomes, read_summary, receiver, wait_for)
 
 
@@ -65,6 +65,17 @@ def _(folder):
     wait_for("frames", lambda: images_on_disk(folder) > 3)
     started.send(signal.SIGINT)
     well_ended(folder, started, "SIGINT")
+
+
+@case("SIGINT to a run whose next frame is minutes away: it does not wait for it")
+def _(folder):
+    started = receiver(folder, experiment(folder, detector={**LONG, "frame_rate_Hz": 0.5 / TIMEOUT_S}))
+    wait_for("the first frame", lambda: "\n1 / " in "\n" + started.err())
+    started.send(signal.SIGINT)
+    started.ends(0)
+    summary = read_summary(folder)
+    intact(started, summary, summary["ledger"]["modules"][0]["sent"])
+    equal(summary["stopped_by"], "SIGINT", "stopped_by")
 
 
 @case("SIGINT to the front end: it says what it sent, and the run ends well")
