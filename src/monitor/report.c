@@ -74,8 +74,8 @@ static void ledger_table(FILE *out, const struct sl_ledger *ledger)
 {
 	fprintf(out, "\nLedger (module-frames)\n  %-12s", "");
 	for (uint32_t m = 0; m < ledger->modules; m++)
-		fprintf(out, "  module %-3u", m);
-	fprintf(out, "       total\n  %-12s", "sent");
+		fprintf(out, "  %*smodule %u", m < 10 ? 2 : 1, "", m);
+	fprintf(out, "  %10s\n  %-12s", "total", "sent");
 	for (uint32_t m = 0; m < ledger->modules; m++)
 		fprintf(out, "  %10llu", (unsigned long long)get(&ledger->tally[m].sent));
 	fprintf(out, "  %10llu\n", (unsigned long long)sl_ledger_sent(ledger));
@@ -159,7 +159,10 @@ static void latencies(FILE *out, const struct sl_receive *r)
 
 static void print_figure(void *arg, const char *name, uint64_t value, int failed)
 {
-	fprintf(arg, ", %s %llu%s", name, (unsigned long long)value, failed && value ? " (!)" : "");
+	if (!failed)
+		fprintf(arg, ", %s %llu", name, (unsigned long long)value);
+	else if (value) /* troubles are named when there are any */
+		fprintf(arg, ", %s %llu (!)", name, (unsigned long long)value);
 }
 
 static void sinks(FILE *out, const struct sl_receive *r)

@@ -240,7 +240,7 @@ static void the_table_has_a_row_per_outcome(void **state)
 	sl_ledger_settle(&w->r->ledger, 1, 100, SL_LOST, SL_CAUSE_NO_ARRIVAL);
 	report_sent(w->r);
 	text = report(w, SL_RESULT_DAMAGED);
-	expect_text(text, "module 0    module 1         total\n");
+	expect_text(text, "module 0    module 1       total\n");
 	expect_row(text, "sent", 100, 101, 201);
 	expect_row(text, "stored", 90, 90, 180);
 	expect_row(text, "prescaled", 0, 0, 0);
@@ -318,8 +318,7 @@ static void sinks_are_told_with_place_figures_and_failure(void **state)
 {
 	struct world *w = *state;
 
-	expect_text(report(w, SL_RESULT_INTACT),
-		    "fancy: ok, out/run.nxs, frames 95, wrong_pixels 0\n");
+	expect_text(report(w, SL_RESULT_INTACT), "fancy: ok, out/run.nxs, frames 95\n");
 	expect_text(w->text, "plain: ok\n");
 	w->fake.wrong = 2;
 	w->fake.where = "";
