@@ -14,7 +14,6 @@ import datetime
 import json
 import os
 import pathlib
-import shutil
 import signal
 import statistics
 import subprocess
@@ -23,176 +22,20 @@ import tempfile
 import time
 import zlib
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-PYTHON = "/usr/bin/python3"  # Debian's, which has numpy; the first on the path may be another
+from bench_probes import PROBES, ROOT, Absent, Bench
+
 ROUNDS, QUICK_ROUNDS = 7, 3
 BUDGET_S = 215  # no round begins that would not end before
-PROGRAM_TIMEOUT_S = 60
-PACKET_BYTES = 4096
-SHM_BYTES = 1 << 30  # free in /dev/shm, for the file of the end-to-end rows to go there
+BUSY = 0.05  # of the CPU time went elsewhere: say so
 
-
-class Absent(Exception):
-    """This row cannot be measured here; the text says why."""
-
-
-class Bench:
-    """Where things are, and how much to do: `size(full, quick)` is an amount of work."""
-
-    def __init__(self, build, quick, scratch):
-        self.build, self.quick, self.scratch = build, quick, scratch
-        memory = pathlib.Path("/dev/shm")
-        roomy = memory.is_dir() and shutil.disk_usage(memory).free > SHM_BYTES
-        self.memory = pathlib.Path(tempfile.mkdtemp(prefix="sluice-bench-", dir=memory)) if roomy else scratch
-        # An address of our own: runs of others on this machine have port 4791 elsewhere.
-        pid = os.getpid()
-        self.address = f"127.{77 + pid // 62500 % 100}.{pid // 250 % 250 + 1}.{pid % 250 + 1}"
-        self.dumped = False
-
-    def size(self, full, quick):
-        return str(quick if self.quick else full)
-
-    def program(self, name):
-        path = self.build / "bench" / name
-        if not path.exists():
-            raise Absent(f"{name} is not built (its library is not installed)")
-        return path
-
-    def close(self):
-        if self.memory != self.scratch:
-            shutil.rmtree(self.memory, ignore_errors=True)
-
-
-def run(command, cwd=ROOT):
-    """What a program prints. All that it started ends with it, whatever happens."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen([str(word) for word in command], cwd=cwd, stdin=subprocess.DEVNULL, stdout=out,
-                                   stderr=err, start_new_session=True)
-        try:
-            status = process.wait(PROGRAM_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            status = None
-        finally:
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            process.wait()
-        for file in (out, err):
-            file.seek(0)
-        if status != 0:
-            last = err.read().decode(errors="replace").strip().splitlines()[-1:]
-            name = pathlib.Path(command[0]).name
-            raise Absent(f"{name} {'ran too long' if status is None else 'failed'}: {' '.join(last)}")
-        return out.read().decode()
-
-
-# ---- what is run; each returns its figures ----
-
-def program(name, *words):
-    """A program of bench/ that prints JSON; (full, quick) pairs among the words are amounts."""
-    def probe(bench):
-        sized = [bench.size(*word) if isinstance(word, tuple) else word for word in words]
-        return json.loads(run([bench.program(name), *sized]))
-    return probe
-
-
-def sluice(bench, experiment, settings):
-    """A run with its front end as another process; what its summary says."""
-    summary = bench.scratch / "summary.json"
-    sets = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-    run([bench.build / "sluice", "run", ROOT / "bench" / experiment, "--quiet", "--summary", summary, "--set",
-         f"link.listen={bench.address}", *sets])
-    return json.loads(summary.read_text())
-
-
-def link(kind, frames, pmtu=PACKET_BYTES):
-    def probe(bench):
-        said = sluice(bench, "link.yaml",
-                      {"link.kind": kind, "link.pmtu": pmtu, "detector.frames": bench.size(*frames)})
-        return {"GB_per_s": said["rates"]["GB_per_s"],
-                "packets_per_s": said["link"]["packets"] / said["rates"]["seconds"]}
-    return probe
-
-
-def end_to_end(kind, frames, rate_hz=0, darks=128):
-    def probe(bench):
-        file = bench.memory / "demo.nxs"
-        said = sluice(bench, "demo.yaml",
-                      {"link.kind": kind, "detector.frames": bench.size(*frames), "detector.dark_frames": darks,
-                       "detector.frame_rate_Hz": rate_hz, "sinks[0].nexus.path": file})
-        file.unlink()
-        figures = {name: said["rates"][name] for name in ("GB_per_s", "frames_per_s")}
-        for hop, times in said["latency_us"].items():
-            figures |= {f"{hop}_p50_us": times["p50"], f"{hop}_p99_us": times["p99"]}
-        return figures
-    return probe
-
-
-def stages(bench):
-    return json.loads(run([bench.program("bench_stages"), ROOT / "bench/demo.yaml", bench.size(1240, 310)]))
-
-
-def numpy_stages(bench):
-    if not bench.dumped:
-        run([bench.program("bench_stages"), ROOT / "bench/demo.yaml", "dump", bench.scratch])
-        bench.dumped = True
-    return json.loads(run([PYTHON, ROOT / "bench/peer_numpy.py", bench.scratch, bench.size(124, 31)]))
-
-
-def zlib_crc(bench):
-    packets = [memoryview(os.urandom(PACKET_BYTES)) for _ in range(64)]
-    rounds = int(bench.size(2000, 500))
-    start = time.perf_counter()
-    for _ in range(rounds):
-        for packet in packets:
-            zlib.crc32(packet)
-    seconds = time.perf_counter() - start
-    return {"GB_per_s": rounds * len(packets) * PACKET_BYTES / seconds * 1e-9}
-
-
-def nexus_file(bench):
-    path = bench.scratch / "file.nxs"
-    figures = json.loads(run([bench.program("bench_file"), ROOT / "bench/demo.yaml", path, bench.size(256, 64)]))
-    path.unlink()
-    return figures
-
-
-def plain_file(bench):
-    path = bench.scratch / "file.raw"
-    figures = json.loads(run([bench.program("peer_write"), path, 2 << 20, bench.size(256, 64)]))
-    path.unlink()
-    return figures
-
-
-PROBES = {
-    "link udp 4096": link("udp", (600, 200)),
-    "peer udp 4096": program("peer_udp", "4096", (300000, 75000)),
-    "link udp 1024": link("udp", (250, 80), 1024),
-    "peer udp 1024": program("peer_udp", "1024", (400000, 100000)),
-    "peer zmq 4096": program("peer_zmq", "4096", (250000, 60000)),
-    "peer zmq 1Mi": program("peer_zmq", str(1 << 20), (1500, 400)),
-    "link shm": link("shm", (3000, 1000)),
-    "peer memcpy": program("peer_memcpy", (8000, 2000)),
-    "stages": stages,
-    "peer numpy": numpy_stages,
-    "icrc isal": program("bench_icrc", "isal", (2000000, 500000)),
-    "icrc portable": program("bench_icrc", "portable", (200000, 50000)),
-    "peer zlib": zlib_crc,
-    "demo udp": end_to_end("udp", (1000, 300)),
-    "demo shm": end_to_end("shm", (1000, 300)),
-    "demo udp paced": end_to_end("udp", (168, 68), 200, 32),
-    "demo shm paced": end_to_end("shm", (168, 68), 200, 32),
-    "file nexus": nexus_file,
-    "peer write": plain_file,
-}
 
 # ---- the table: section, [(probe, title, figure, unit, factor, probes it is compared with)] ----
 
 RATE, PACKETS, FRAMES = ("GB_per_s", "GB/s", 1), ("packets_per_s", "k packets/s", 1e-3), ("frames_per_s", "frames/s", 1)
 TABLE = [
     ("Link: the receive path alone (2 modules, no stages, nothing kept)", [
-        ("link udp 4096", "udp, PMTU 4096, a message per packet", *RATE, ["peer udp 4096", "peer zmq 4096", "peer zmq 1Mi"]),
+        ("link udp 4096", "udp, PMTU 4096, a message per packet", *RATE,
+         ["peer udp 4096", "peer zmq 4096", "peer zmq 1Mi"]),
         ("link udp 4096", "", *PACKETS, []),
         ("link udp 1024", "udp, PMTU 1024, a message per packet", *RATE, ["peer udp 1024"]),
         ("link udp 1024", "", *PACKETS, []),
@@ -287,15 +130,24 @@ def describe(about):
         f"those of the end-to-end rows on {m['end_to_end_file_system']}.",
         f"Date: {about['date']}. Revision: {about['revision']}. Rounds: {about['rounds']}"
         f"{' (quick: too little data to publish)' if about['quick'] else ''}, {about['seconds']:.0f} s. "
-        f"Load before and after: {about['load'][0]:.1f}, {about['load'][1]:.1f}; "
-        f"{100 * about['stolen']:.1f} % of the time went to other guests.",
+        f"Of the CPU time, other programs had {100 * about['others']:.0f} % "
+        f"and other guests {100 * about['stolen']:.0f} %.",
     ]
 
 
-def cpu_ticks():
-    """(stolen, all) time of all CPUs since boot."""
-    ticks = [int(word) for word in first_line("/proc/stat", "cpu ").split()]
-    return ticks[7], sum(ticks[:8])
+def cpu_times():
+    """Seconds of all CPUs since boot: (idle, stolen by other guests, all), and those that we and our programs used."""
+    user, nice, system, idle, wait, irq, softirq, stolen = (
+        int(word) / os.sysconf("SC_CLK_TCK") for word in first_line("/proc/stat", "cpu ").split()[:8])
+    own = os.times()
+    return (idle + wait, stolen, user + nice + system + idle + wait + irq + softirq + stolen,
+            own.user + own.system + own.children_user + own.children_system)
+
+
+def disturbance(before, after):
+    """The shares of the CPU time that other programs and other guests had in between."""
+    idle, stolen, total, own = (end - start for start, end in zip(before, after))
+    return {"others": max(total - idle - stolen - own, 0) / total, "stolen": stolen / total}
 
 
 # ---- the rounds ----
@@ -426,16 +278,14 @@ def measure(arguments, scratch):
     about = {"machine": machine(bench), "quick": arguments.quick,
              "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
              "revision": output_of("git", "describe", "--always", "--dirty") or "unknown"}
-    load, ticks, start = os.getloadavg()[0], cpu_ticks(), time.monotonic()
-    if load > 0.5 * about["machine"]["cores"]:
-        print(f"bench.py: this machine is busy (load {load:.1f}); expect wide ranges", file=sys.stderr)
+    times, start = cpu_times(), time.monotonic()
     try:
         rounds, absent = all_rounds(bench, arguments.rounds)
     finally:
         bench.close()
-    stolen, total = (after - before for before, after in zip(ticks, cpu_ticks()))
-    about |= {"rounds": len(rounds), "seconds": time.monotonic() - start, "load": [load, os.getloadavg()[0]],
-              "stolen": stolen / max(total, 1)}
+    about |= {"rounds": len(rounds), "seconds": time.monotonic() - start, **disturbance(times, cpu_times())}
+    if about["others"] + about["stolen"] > BUSY:
+        print("bench.py: this machine was busy with other things; expect wide ranges", file=sys.stderr)
     return about, rounds, absent
 
 
@@ -453,7 +303,8 @@ def main():
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # programs and scratch files end with us, either way
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit("bench.py: interrupted")

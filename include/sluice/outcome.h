@@ -1,9 +1,11 @@
 /* outcome.h - what became of every module-frame, and the ledger that counts it.
  *
  * Model:     one outcome per (transfer, sequence, module), written once, with a cause. `sent` comes
- *            from the source alone. The ledger closes when, for every module, the outcomes add up
- *            to what the source says it sent and the source said so to the end. Frames that sinks
- *            accepted are pending until their files are safe; then they are stored.
+ *            from the source alone: its counts, and its records. The ledger closes when, for every
+ *            module, the outcomes add up to what the source says it sent and no source is still
+ *            talking. A source that vanished counts as far as it spoke; that it did is kept apart
+ *            (source_died) and fails the run all the same. Frames that sinks accepted are pending
+ *            until their files are safe; then they are stored.
  * Threads:   one writer (the pipeline's settling thread); totals may be read from any thread while
  *            it runs.
  * Cost:      a few relaxed adds per module-frame; memory does not grow with the run. */

@@ -129,9 +129,15 @@ static bool look_at(const struct sl_assembler *a, uint32_t module, struct sl_vie
 	return problem == SL_CAUSE_NONE;
 }
 
+static bool same_trigger(const struct sl_record *a, const struct sl_record *b)
+{
+	return a->frame == b->frame && !((a->flags ^ b->flags) & SL_RECORD_DARK);
+}
+
 static void describe(const struct sl_assembler *a, struct sl_frame *frame, uint64_t now_ns)
 {
 	uint64_t emit_ns = UINT64_MAX, event_ns = 0;
+	const struct sl_view *first = NULL;
 	uint32_t good = 0;
 
 	memset(frame->hop_ns, 0, sizeof(frame->hop_ns));
@@ -146,6 +152,12 @@ static void describe(const struct sl_assembler *a, struct sl_frame *frame, uint6
 
 		if (!look_at(a, m, view, &ns))
 			continue;
+		/* One frame is one trigger: a module that speaks of another does not belong here. */
+		if (first && !same_trigger(&first->record, &view->record)) {
+			decide(view, SL_INCOMPLETE, SL_CAUSE_RECORD);
+			continue;
+		}
+		first = first ? first : view;
 		good++;
 		frame->number = view->record.frame;
 		frame->timestamp = view->record.timestamp;

@@ -383,6 +383,33 @@ static void expect_record_wrong(struct fixture *f, const struct sl_record *recor
 	assert_int_equal(f->frame.hop_ns[SL_HOP_EMIT], 501 + 10 * k);
 }
 
+/* Valid in itself, but of another trigger than the first module's. */
+static void expect_other_trigger(struct fixture *f, struct sl_record record)
+{
+	uint64_t k = f->a.next;
+
+	sl_record_seal(&record);
+	arrive(f, k, 0);
+	arrive_with(f, k, 1, &record);
+	expect_broken(f, k);
+	assert_decided(f, 0, SL_INCOMPLETE, SL_CAUSE_PARTNER);
+	assert_decided(f, 1, SL_INCOMPLETE, SL_CAUSE_RECORD);
+	assert_int_equal(f->frame.number, 100 + k);
+	assert_false(f->frame.flags & SL_FRAME_DARK);
+}
+
+static void modules_of_different_triggers_are_no_frame(void **state)
+{
+	struct fixture *f = *state;
+	struct sl_record record = record_of(0, 1);
+
+	record.frame += 1000;
+	expect_other_trigger(f, record);
+	record = record_of(1, 1);
+	record.flags |= SL_RECORD_DARK;
+	expect_other_trigger(f, record);
+}
+
 static void a_record_that_contradicts_itself_is_not_believed(void **state)
 {
 	struct fixture *f = *state;
@@ -648,6 +675,7 @@ int main(void)
 		CASE(a_module_that_was_turned_away_is_an_overrun),
 		CASE(being_turned_away_in_another_lap_does_not_count),
 		CASE(a_whole_module_with_a_missing_partner_says_so),
+		CASE(modules_of_different_triggers_are_no_frame),
 		CASE(a_record_that_contradicts_itself_is_not_believed),
 		CASE(a_record_of_another_sequence_is_not_believed),
 		CASE(a_record_of_another_module_is_not_believed),

@@ -31,16 +31,15 @@ static int send_counts(struct sl_emulate *em, struct sl_client *client, bool fin
 
 	for (uint32_t m = 0; m < em->geometry.modules && !err; m++) {
 		struct sl_emulate_module *module = &em->module[m];
-		struct sl_wire_count count = {
-			.transfer = module->plan.transfer,
-			/* next first: position and sent are then at least as new */
-			.next = atomic_load_explicit(&module->next, memory_order_acquire),
-			.sent = atomic_load_explicit(&module->sent, memory_order_relaxed),
-			.position = atomic_load_explicit(&module->position, memory_order_relaxed),
-		};
+		/* Position first: it is then never ahead of what the rest says. No sequence is left
+		 * out, so as many were sent as there are below next. */
+		uint64_t position = atomic_load_explicit(&module->position, memory_order_acquire);
+		uint64_t next = atomic_load_explicit(&module->next, memory_order_acquire);
+		struct sl_wire_count count = {.transfer = module->plan.transfer,
+					      .next = next,
+					      .sent = next,
+					      .position = position};
 
-		if (count.sent > count.next)
-			count.sent = count.next; /* one more was finished in between */
 		err = sl_client_count(client, &count, final);
 	}
 	return err;
@@ -110,14 +109,19 @@ static int serve(struct sl_emulate *em, struct sl_client *client)
 		err = atomic_load(&em->error);
 	if (!err && send_counts(em, client, true))
 		err = -EPIPE;
-	/* Stay until everything has arrived: sockets closed too early would throw away what is
-	 * in flight. */
+	/* Stay until everything has arrived: sockets closed too early would throw away what is in
+	 * flight. */
 	for (end = sl_clock_ns() + BYE_MS * UINT64_C(1000000); !err && sl_clock_ns() < end;) {
 		word = sl_client_listen(client, 100);
 		if (word == SL_WIRE_BYE)
 			return 0;
 		if (word < 0)
 			err = -EPIPE;
+	}
+	if (!err) {
+		sl_error("the receiver did not say within %d s that everything arrived",
+			 BYE_MS / 1000);
+		err = -ETIMEDOUT;
 	}
 	return err;
 }

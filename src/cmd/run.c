@@ -1,5 +1,6 @@
 /* run.c - sluice run: the receiving side from file to ledger. */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -11,13 +12,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "cmd/outputs.h"
 #include "cmd/signals.h"
 #include "control/server.h"
 #include "monitor/report.h"
 #include "monitor/summary.h"
 #include "pipeline/receive.h"
 
-enum { POLL_MS = 10, CHILD_GRACE_S = 5 };
+enum { POLL_MS = 10, CHILD_GRACE_S = 5, STOP_GRACE_S = 30 };
 
 extern char **environ;
 
@@ -61,11 +63,18 @@ static int accept_offer(void *arg, const struct sl_wire_hello *hello, const stru
 				 why_bytes);
 }
 
-static void take_count(void *arg, uint32_t module, const struct sl_wire_count *count, bool final)
+static int take_count(void *arg, uint32_t module, const struct sl_wire_count *count, bool final,
+		      char *why, size_t why_bytes)
 {
 	struct run *run = arg;
+	uint64_t offered = run->receive->source[module].offered;
+	int err = sl_receive_count(run->receive, module, count->next, count->sent, count->position,
+				   final, why, why_bytes);
 
-	sl_receive_count(run->receive, module, count->next, count->sent, count->position, final);
+	if (!err && final && offered && count->next < offered && !run->stopping)
+		sl_warn("module %u ends after %llu of the %llu frames that it offered", module,
+			(unsigned long long)count->next, (unsigned long long)offered);
+	return err;
 }
 
 static void withdraw(void *arg, uint16_t transfer)
@@ -129,9 +138,17 @@ static int spawn_child(struct run *run)
 {
 	char port[64];
 	char *argv[2 * SL_ARGS_SETS + 8];
+	/* By its own name, so that it has one in ps and top. */
+	char program[PATH_MAX] = "/proc/self/exe", link[PATH_MAX];
 	posix_spawnattr_t attributes;
+	ssize_t length = readlink(program, link, sizeof(link) - 1);
 	int n = 0, err;
 
+	if (length > 0) {
+		link[length] = 0;
+		if (access(link, X_OK) == 0)
+			memcpy(program, link, (size_t)length + 1);
+	}
 	snprintf(port, sizeof(port), "control.port=%u", sl_server_port(run->server));
 	argv[n++] = (char *)"sluice";
 	argv[n++] = (char *)"emulate";
@@ -149,7 +166,7 @@ static int spawn_child(struct run *run)
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
 	posix_spawnattr_setpgroup(&attributes, 0);
-	err = posix_spawn(&run->child, "/proc/self/exe", NULL, &attributes, argv, environ);
+	err = posix_spawn(&run->child, program, NULL, &attributes, argv, environ);
 	posix_spawnattr_destroy(&attributes);
 	if (err) {
 		sl_error("cannot start the front end: %s", strerror(err));
@@ -215,6 +232,8 @@ static int wait_for_front_ends(struct run *run)
 
 static void acquire(struct run *run)
 {
+	uint64_t stop_ns = 0;
+
 	sl_progress_begin(&run->progress, run->expected);
 	sl_server_start(run->server);
 	while (!sl_receive_done(run->receive)) {
@@ -228,6 +247,12 @@ static void acquire(struct run *run)
 				sl_signal_name(sl_signal));
 			sl_server_stop(run->server);
 			run->stopping = true;
+			stop_ns = sl_clock_ns();
+		}
+		if (run->stopping &&
+		    sl_clock_ns() - stop_ns > STOP_GRACE_S * UINT64_C(1000000000)) {
+			sl_server_abandon(run->server); /* who does not stop is left behind */
+			stop_ns = sl_clock_ns();
 		}
 	}
 	sl_server_bye(run->server);
@@ -242,15 +267,45 @@ static enum sl_result conclude(struct run *run, const char *started)
 		.started = started,
 		.stopped_by = sl_signal_name(sl_signal),
 	};
+	bool failed = false;
 
 	sl_receive_finish(run->receive);
 	summary.result = sl_result_of(run->receive);
-	if (!run->options.quiet)
+	if (!run->options.quiet) {
 		sl_report(stdout, run->receive, summary.result);
+		if (ferror(stdout)) {
+			sl_error("the report could not be written: %s", strerror(errno));
+			failed = true;
+		}
+	}
 	if (run->options.summary[0] &&
 	    sl_summary_write(run->options.summary, run->receive, &summary))
-		return SL_RESULT_ERROR;
-	return summary.result;
+		failed = true;
+	failed |= run->receive->outcomes_failed;
+	return failed ? SL_RESULT_ERROR : summary.result;
+}
+
+/* Sinks name theirs in an option called path. */
+static int check_outputs(const struct run *run)
+{
+	const struct sl_experiment *e = run->experiment;
+	static char sink_path[SL_EXPERIMENT_SINKS][1024];
+	const char *path[3 + SL_EXPERIMENT_SINKS] = {run->options.summary, run->options.outcomes,
+						     run->options.port_file};
+	size_t n = 3;
+
+	for (unsigned i = 0; i < e->sinks; i++) {
+		const struct sl_option *options_of = e->sink[i]->options;
+		const struct sl_option *option = options_of ? sl_option_find(options_of, "path")
+							    : NULL;
+
+		if (!option)
+			continue;
+		sl_option_print(option, e->sink_state[i], sink_path[i], sizeof(sink_path[i]));
+		path[n++] = sink_path[i];
+	}
+	/* The sinks' own must not collide; whether they can be written is theirs to find out. */
+	return sl_outputs_check(path, n, 3);
 }
 
 static enum sl_result run_experiment(struct run *run)
@@ -259,7 +314,8 @@ static enum sl_result run_experiment(struct run *run)
 	char started[64];
 
 	sl_clock_iso8601(started, sizeof(started));
-	if (sl_receive_open(run->experiment,
+	if (check_outputs(run) ||
+	    sl_receive_open(run->experiment,
 			    run->options.outcomes[0] ? run->options.outcomes : NULL, &run->receive))
 		return SL_RESULT_ERROR;
 	if (open_server(run) || write_port_file(run))

@@ -218,13 +218,17 @@ static void answer(struct sl_server *server, struct connection *c, const struct 
 static void take_count(struct sl_server *server, struct connection *c,
 		       const struct sl_wire_count *count, bool final)
 {
+	char why[160] = "the count is not taken";
+
 	for (uint32_t m = 0; m < server->options.modules; m++) {
 		struct module *module = &server->module[m];
 
 		if (module->owner != c || module->transfer != count->transfer || module->over)
 			continue;
-		module->over = final;
-		server->ops->count(server->arg, m, count, final);
+		if (server->ops->count(server->arg, m, count, final, why, sizeof(why)))
+			refuse(server, c, "%s", why);
+		else
+			module->over = final;
 		return;
 	}
 	refuse(server, c, "a count for transfer %u, which is not yours", count->transfer);
@@ -376,6 +380,13 @@ void sl_server_start(struct sl_server *server)
 void sl_server_stop(struct sl_server *server)
 {
 	tell(server, RUNNING, SL_WIRE_STOP, RUNNING);
+}
+
+void sl_server_abandon(struct sl_server *server)
+{
+	for (unsigned i = 0; i < CONNECTIONS; i++)
+		if (server->connection[i].phase == RUNNING)
+			hang_up(server, &server->connection[i]);
 }
 
 bool sl_server_finished(const struct sl_server *server)

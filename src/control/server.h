@@ -27,7 +27,9 @@ struct sl_server_ops {
 	/* Answer an offer; on error say why in `why`. */
 	int (*accept)(void *arg, const struct sl_wire_hello *hello, const struct sl_offer *offer,
 		      struct sl_plan *plan, char *why, size_t why_bytes);
-	void (*count)(void *arg, uint32_t module, const struct sl_wire_count *count, bool final);
+	/* On error say why: a count that cannot be true ends the connection. */
+	int (*count)(void *arg, uint32_t module, const struct sl_wire_count *count, bool final,
+		     char *why, size_t why_bytes);
 	void (*withdraw)(void *arg, uint16_t transfer); /* its front end left before the start */
 	void (*gone)(void *arg, uint32_t module);	/* its source vanished without a DONE */
 };
@@ -50,6 +52,9 @@ bool sl_server_ready(
 void sl_server_start(struct sl_server *server);
 void sl_server_stop(
 	struct sl_server *server); /* ask every front end to end after the current frame */
+/* Hang up on every front end that still runs: it is gone, as if it had vanished. */
+void sl_server_abandon(struct sl_server *server);
+
 bool sl_server_finished(const struct sl_server *server); /* every module is done or gone */
 void sl_server_bye(struct sl_server *server); /* tell front ends that everything arrived */
 

@@ -396,6 +396,32 @@ static void counts_for_a_foreign_transfer_are_refused(void **state)
 	assert_int_equal(w->last_module, 1);
 }
 
+static void a_count_that_cannot_be_true_ends_the_connection(void **state)
+{
+	struct world *w = *state;
+	struct sl_channel *peer[MODULES];
+	uint16_t transfer[MODULES];
+
+	start(w, peer, transfer);
+	say(peer[0], count(SL_WIRE_DONE, transfer[0], UINT64_C(1) << 40));
+	until(w, w->gone == 1);
+	assert_int_equal(w->finals, 0);
+	assert_int_equal(w->last_gone, 0);
+}
+
+static void who_does_not_stop_can_be_left_behind(void **state)
+{
+	struct world *w = *state;
+	struct sl_channel *peer[MODULES];
+	uint16_t transfer[MODULES];
+
+	start(w, peer, transfer);
+	sl_server_stop(w->server);
+	sl_server_abandon(w->server);
+	assert_int_equal(w->gone, MODULES);
+	assert_true(sl_server_finished(w->server));
+}
+
 static void a_count_after_done_is_refused(void **state)
 {
 	struct world *w = *state;
@@ -639,6 +665,8 @@ int main(void)
 		CASE(words_out_of_turn_are_refused),
 		CASE(counts_before_the_start_are_refused),
 		CASE(counts_for_a_foreign_transfer_are_refused),
+		CASE(a_count_that_cannot_be_true_ends_the_connection),
+		CASE(who_does_not_stop_can_be_left_behind),
 		CASE(a_count_after_done_is_refused),
 		CASE(garbage_is_refused_and_disturbs_nobody),
 		CASE(garbage_after_the_start_ends_only_its_sender),

@@ -59,15 +59,21 @@ static inline int accept_offer(void *arg, const struct sl_wire_hello *hello,
 	return 0;
 }
 
-static inline void take_count(void *arg, uint32_t module, const struct sl_wire_count *count,
-			      bool final)
+/* Refuses what a receiver that granted a million frames would refuse. */
+static inline int take_count(void *arg, uint32_t module, const struct sl_wire_count *count,
+			     bool final, char *why, size_t why_bytes)
 {
 	struct world *w = arg;
 
+	if (count->next > 1000000) {
+		snprintf(why, why_bytes, "a count that cannot be true");
+		return -EPROTO;
+	}
 	w->counts += !final;
 	w->finals += final;
 	w->last_module = module;
 	w->last_count = *count;
+	return 0;
 }
 
 static inline void withdraw(void *arg, uint16_t transfer)

@@ -72,8 +72,9 @@ static int open_part(struct sl_h5 *file)
 {
 	struct stat st;
 
-	if (!stat(file->path, &st) && S_ISDIR(st.st_mode))
-		return refused(file->path, "write", EISDIR);
+	/* The file gets its name by a rename, which would put it in the place of a device. */
+	if (!stat(file->path, &st) && !S_ISREG(st.st_mode))
+		return refused(file->path, "write", S_ISDIR(st.st_mode) ? EISDIR : EEXIST);
 	file->fd = open(file->part, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (file->fd < 0)
 		return refused(file->part, "create", errno);

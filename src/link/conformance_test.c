@@ -332,6 +332,32 @@ static void offers_that_do_not_fit_are_refused(void **state)
 	rig_free(rig);
 }
 
+/* Front ends may come and go before the start as often as they like. */
+static void a_dropped_transfer_makes_room_for_another(void **state)
+{
+	struct rig *rig = rig_new(*state);
+
+	assert_int_equal(rig_open_receiver(rig), 0);
+	for (int i = 0; i < 100; i++) {
+		uint32_t key = rig->plan[0].rkey;
+
+		rig_open_source(rig);
+		assert_int_not_equal(rig->plan[0].rkey, key);
+		if (i == 99)
+			break;
+		for (unsigned m = 0; m < RIG_MODULES; m++)
+			rig->link->drop(rig->receiver, rig->plan[m].transfer);
+		rig_close_source(rig);
+	}
+	sl_ring_open(&rig->ring, UINT64_MAX);
+	rig_poll(rig);
+	for (uint32_t m = 0; m < RIG_MODULES; m++) {
+		assert_int_equal(rig_send(rig, 0, m), 0);
+		assert_true(rig_arrived(rig, 0, m) && rig_intact(rig, 0, m));
+	}
+	rig_free(rig);
+}
+
 static void keys_are_random(void **state)
 {
 	struct rig *a = rig_ready(*state);
@@ -461,6 +487,7 @@ static const struct {
 	CASE(a_receiver_that_closes_does_not_hurt_the_source),
 	CASE(a_dropped_transfer_takes_nothing_more),
 	CASE(offers_that_do_not_fit_are_refused),
+	CASE(a_dropped_transfer_makes_room_for_another),
 	CASE(keys_are_random),
 	CASE(waiting_ends_when_slots_were_opened),
 	CASE(nothing_is_lost_with_default_buffers_and_a_lazy_receiver),

@@ -51,27 +51,43 @@ static void shm_close(void *state)
 	shm->queue = NULL;
 }
 
+/* One that was dropped, or a new one. Front ends come and go only before the start, when no poller
+ * runs. */
+static uint32_t free_queue(const struct sl_shm *shm)
+{
+	uint32_t index = 0;
+
+	while (index < shm->queues &&
+	       atomic_load_explicit(&shm->queue[index].active, memory_order_relaxed))
+		index++;
+	return index;
+}
+
 static int shm_accept(void *state, const struct sl_offer *offer, struct sl_plan *plan)
 {
 	struct sl_shm *shm = state;
 	const struct sl_ring *ring = shm->env.ring;
-	struct sl_shm_queue *queue = &shm->queue[shm->queues];
+	uint32_t index = free_queue(shm);
+	struct sl_shm_queue *queue = &shm->queue[index];
 	uint32_t key;
 	int err;
 
-	if (shm->queues == SL_SHM_TRANSFERS || ring->slots > SL_SHM_ENTRIES)
+	if (index == SL_SHM_TRANSFERS || ring->slots > SL_SHM_ENTRIES)
 		return -ENOSPC;
 	if (offer->module >= ring->modules || offer->block_bytes != ring->block_bytes ||
 	    !(offer->messages & SL_MESSAGE_MODULE))
 		return -EINVAL;
 	if (getrandom(&key, sizeof(key), 0) != sizeof(key))
 		return -EIO;
+	sl_shm_queue_close(queue); /* of who had the queue before */
+	queue->tail = 0;
+	atomic_store(&queue->reported, 0);
 	err = sl_shm_queue_open(queue);
 	if (err)
 		return err;
 	queue->plan = (struct sl_plan){
 		.version = SL_PLAN_VERSION,
-		.transfer = (uint16_t)shm->queues,
+		.transfer = (uint16_t)index,
 		.module = offer->module,
 		.service = SL_SERVICE_UC,
 		.message = SL_MESSAGE_MODULE, /* nothing is cut into packets here */
@@ -88,7 +104,8 @@ static int shm_accept(void *state, const struct sl_offer *offer, struct sl_plan 
 	};
 	memcpy(queue->plan.location, shm->location, sizeof(queue->plan.location));
 	*plan = queue->plan;
-	shm->queues++;
+	if (index == shm->queues)
+		shm->queues++;
 	/* Release: pairs with the acquire in poll, which may already be running. */
 	atomic_store_explicit(&queue->active, 1, memory_order_release);
 	return 0;
@@ -369,11 +386,12 @@ static bool hung_up(const struct sl_shm_queue *queue)
 static int shm_post(void *state, uint16_t transfer, const struct sl_write *write, size_t n)
 {
 	struct sl_shm *shm = state;
-	struct sl_shm_queue *queue = &shm->queue[transfer];
+	struct sl_shm_queue *queue;
 	size_t done = 0;
 
-	if (transfer >= SL_SHM_TRANSFERS || !queue->lane)
+	if (transfer >= SL_SHM_TRANSFERS || !shm->queue[transfer].lane)
 		return -EINVAL;
+	queue = &shm->queue[transfer];
 	for (; done < n; done++) {
 		const struct sl_write *w = &write[done];
 		/* Acquire: pairs with grant(); the receiver's readers are done with the slot. */

@@ -129,16 +129,16 @@ static int admit(struct sl_shm *shm, int connection)
 	struct sl_shm_queue *queue;
 	int err;
 
+	if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0 ||
+	    (who.uid != getuid() && who.uid != 0)) {
+		refuse(shm, SL_DROP_PEER);
+		return -EPERM;
+	}
 	if (poll(&fd, 1, HELLO_MS) != 1 ||
 	    recv(connection, &hello, sizeof(hello), 0) != sizeof(hello) || hello.magic != MAGIC ||
 	    hello.transfer >= shm->queues) {
 		refuse(shm, SL_DROP_MALFORMED);
 		return -EPROTO;
-	}
-	if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0 ||
-	    (who.uid != getuid() && who.uid != 0)) {
-		refuse(shm, SL_DROP_PEER);
-		return -EPERM;
 	}
 	queue = &shm->queue[hello.transfer];
 	if (hello.rkey != queue->plan.rkey || queue->connection >= 0) {

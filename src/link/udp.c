@@ -22,7 +22,7 @@ static const struct sl_option options[] = {
 	SL_STRING(struct sl_udp, listen, "127.0.0.1", "IPv4 address the receiver takes data on"),
 	SL_U32(struct sl_udp, port, 4791, 1, 65535, "", "UDP port; RoCEv2 has 4791"),
 	SL_STRING(struct sl_udp, source, "127.0.0.1", "IPv4 address the front end sends from"),
-	SL_U64(struct sl_udp, receive_buffer, 0, 0, 4294967296.0, "bytes",
+	SL_U64(struct sl_udp, receive_buffer, 0, 0, 1073741823, "bytes",
 	       "socket receive buffer; 0: as much as this host allows"),
 	SL_U64(struct sl_udp, window, 0, 0, 4294967296.0, "bytes",
 	       "most in flight over all modules; 0: what half the receive buffer surely holds, 2 "
@@ -73,8 +73,11 @@ int sl_udp_socket(const struct sockaddr_in *bind_to)
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	char text[INET_ADDRSTRLEN];
 
-	if (fd < 0)
-		return -errno;
+	if (fd < 0) {
+		err = -errno;
+		sl_error("cannot open a UDP socket: %s (ulimit -n?)", strerror(-err));
+		return err;
+	}
 	if (setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &discover, sizeof(discover)) < 0 ||
 	    bind(fd, (const struct sockaddr *)bind_to, sizeof(*bind_to)) < 0)
 		goto undo_fd;
@@ -141,7 +144,7 @@ static void set_window(const struct sl_udp *udp, struct sl_plan *plan)
 	if (plan->window_bytes >= least || plan->window_bytes >= plan->block_bytes)
 		return;
 	plan->window_bytes = least;
-	if (plan->module == 0)
+	if (plan->module == 0 && !udp->window)
 		sl_warn("a receive buffer of %llu bytes is small for %u modules; if packets get "
 			"lost: "
 			"sudo sysctl -w net.core.rmem_max=%d",
@@ -210,6 +213,16 @@ static void udp_close(void *state)
 	udp->buffers = NULL;
 }
 
+/* The largest path MTU there is that is no larger than either; 0: none. */
+static uint16_t pmtu_for(uint16_t wanted, uint16_t most)
+{
+	uint16_t pmtu = SL_ROCE_PMTU_MAX;
+
+	while (pmtu >= 256 && (pmtu > wanted || pmtu > most))
+		pmtu /= 2;
+	return pmtu >= 256 ? pmtu : 0;
+}
+
 static void describe_plan(const struct sl_udp *udp, const struct sl_offer *offer, uint32_t index,
 			  struct sl_plan *plan)
 {
@@ -221,7 +234,7 @@ static void describe_plan(const struct sl_udp *udp, const struct sl_offer *offer
 		.module = offer->module,
 		.service = SL_SERVICE_UC,
 		.message = udp->env.message & offer->messages,
-		.pmtu = udp->env.pmtu < offer->max_pmtu ? udp->env.pmtu : offer->max_pmtu,
+		.pmtu = pmtu_for(udp->env.pmtu, offer->max_pmtu),
 		.ip_id = offer->ip_id,
 		.crc = udp->env.crc,
 		.qpn = udp->qpn_base + index,
@@ -247,19 +260,32 @@ static void describe_plan(const struct sl_udp *udp, const struct sl_offer *offer
 	plan->dest.port = (uint16_t)udp->port;
 }
 
+/* One that was dropped, or a new one. Front ends come and go only before the start, when no poller
+ * runs. */
+static uint32_t free_queue(const struct sl_udp *udp)
+{
+	uint32_t index = 0;
+
+	while (index < udp->queues &&
+	       atomic_load_explicit(&udp->queue[index].active, memory_order_relaxed))
+		index++;
+	return index;
+}
+
 static int udp_accept(void *state, const struct sl_offer *offer, struct sl_plan *plan)
 {
 	struct sl_udp *udp = state;
-	struct sl_udp_queue *queue = &udp->queue[udp->queues];
+	uint32_t index = free_queue(udp);
+	struct sl_udp_queue *queue = &udp->queue[index];
 	int err;
 
-	if (udp->queues == SL_UDP_TRANSFERS)
+	if (index == SL_UDP_TRANSFERS)
 		return -ENOSPC;
 	if (offer->module >= udp->env.ring->modules || !(offer->services & SL_SERVICE_UC) ||
 	    !(offer->messages & udp->env.message) ||
-	    offer->block_bytes != udp->env.ring->block_bytes)
+	    offer->block_bytes != udp->env.ring->block_bytes || offer->max_pmtu < 256)
 		return -EINVAL;
-	describe_plan(udp, offer, udp->queues, &queue->plan);
+	describe_plan(udp, offer, index, &queue->plan);
 	if (!sl_roce_pmtu_valid(queue->plan.pmtu))
 		return -EINVAL;
 
@@ -283,12 +309,16 @@ static int udp_accept(void *state, const struct sl_offer *offer, struct sl_plan 
 	queue->credit = (struct sl_credit){.window = queue->plan.window_bytes};
 	if (sl_roce_responder_init(&queue->responder))
 		return -EINVAL;
+	sl_placer_fini(&queue->placer); /* of who had the queue before */
+	queue->heard = queue->heard_ns = queue->credit_psn = 0;
+	atomic_store(&queue->reported, 0);
 	err = sl_placer_init(&queue->placer, udp->env.ring, udp->env.counters, &queue->plan);
 	if (err)
 		return err;
 	udp->any_id |= offer->ip_id != SL_IP_ID_ZERO;
 	*plan = queue->plan;
-	udp->queues++;
+	if (index == udp->queues)
+		udp->queues++;
 	/* Release: pairs with the acquire in udp_receive.c; the poller may already be running. */
 	atomic_store_explicit(&queue->active, 1, memory_order_release);
 	return 0;

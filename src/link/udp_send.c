@@ -76,6 +76,9 @@ static size_t gather(const struct sl_write *write, uint32_t offset, uint32_t byt
 	return n;
 }
 
+/* Half a second and more without room in the socket: the interface does not send. */
+enum { TRIES_MAX = 10000 };
+
 struct batch {
 	struct sl_udp *udp;
 	struct sl_udp_source *source;
@@ -111,7 +114,7 @@ static void append(struct batch *batch, const struct sl_write *write,
  * spent. */
 static int flush(struct batch *batch)
 {
-	unsigned done = 0;
+	unsigned done = 0, tries = 0;
 
 	while (done < batch->n) {
 		int n = sendmmsg(batch->source->fd, batch->udp->buffers->message + done,
@@ -121,7 +124,8 @@ static int flush(struct batch *batch)
 			done += (unsigned)n;
 		else if (errno == EMSGSIZE)
 			return -EMSGSIZE;
-		else if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR)
+		else if ((errno == EAGAIN || errno == ENOBUFS || errno == EINTR) &&
+			 tries++ < TRIES_MAX)
 			sl_udp_wait(batch->udp, 50);
 		else if (errno != ECONNREFUSED)
 			return -errno;

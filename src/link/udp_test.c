@@ -245,6 +245,32 @@ static void a_message_broken_in_the_middle_ends_there_and_the_next_is_whole(void
 	rig_free(rig);
 }
 
+static void the_path_mtu_is_one_that_exists_and_both_can_do(void **state)
+{
+	static const struct {
+		uint16_t most, got;
+	} cases[] = {{4096, 1024}, {1024, 1024}, {1023, 512}, {300, 256}, {256, 256}};
+	struct rig *rig = rig_new(&sl_link_udp);
+	struct sl_link_env env = {0};
+	void *source = rig_state(rig);
+	struct sl_offer offer;
+	struct sl_plan plan;
+
+	assert_int_equal(rig_open_receiver(rig), 0);
+	assert_int_equal(rig->link->open(source, &env), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_int_equal(rig_offer(rig, source, 0, &offer), 0);
+		offer.max_pmtu = cases[i].most;
+		assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), 0);
+		assert_int_equal(plan.pmtu, cases[i].got);
+	}
+	offer.max_pmtu = 255;
+	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EINVAL);
+	rig->link->close(source);
+	free(source);
+	rig_free(rig);
+}
+
 static void an_address_that_is_none_is_refused(void **state)
 {
 	struct rig *rig = rig_new(&sl_link_udp);
@@ -277,6 +303,7 @@ int main(void)
 		cmocka_unit_test(a_write_longer_than_the_pmtu),
 		cmocka_unit_test(a_module_in_one_message_arrives_too),
 		cmocka_unit_test(a_message_broken_in_the_middle_ends_there_and_the_next_is_whole),
+		cmocka_unit_test(the_path_mtu_is_one_that_exists_and_both_can_do),
 		cmocka_unit_test(an_address_that_is_none_is_refused),
 	};
 

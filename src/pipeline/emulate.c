@@ -262,10 +262,10 @@ static void *send_run(void *arg)
 
 	sl_data_thread_begin("front end");
 	for (uint64_t k = 0; k < em->to_send && !err && !atomic_load(&em->stop); k++) {
-		for (uint32_t m = 0; m < em->geometry.modules && !err; m++)
-			err = prepare(em, m, k);
 		if (rate > 0)
 			wait_until(em, start + (uint64_t)((double)k * 1e9 / rate));
+		for (uint32_t m = 0; m < em->geometry.modules && !err; m++)
+			err = prepare(em, m, k);
 		if (!err)
 			err = send_frame(em, k);
 		/* The frame number is spent even when the frame was cut short: the next plan

@@ -364,6 +364,33 @@ static void check_top(struct reader *r)
 		r->err = -EINVAL;
 }
 
+/* A pool of frames that shares a factor with the ring puts the same frames into the same slots again
+ * and again: pixels left over from a lap before would look right. */
+static void check_pool(struct reader *r)
+{
+	struct sl_experiment *e = r->e;
+	const struct sl_option *option = sl_option_find(e->detector->options, "pool");
+	uint32_t pool, a, b = e->ring.slots;
+
+	if (!option || option->type != SL_OPTION_U32)
+		return;
+	memcpy(&pool, (const char *)e->detector_state + option->offset, sizeof(pool));
+	for (a = pool; b;) {
+		uint32_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	if (a == 1)
+		return;
+	sl_config_error(
+		e->config, sl_node_get(e->config->root, "ring"),
+		"detector.pool (%u) and ring.slots (%u) have the factor %u in common, so that "
+		"stale pixels could look right; change one of them",
+		pool, e->ring.slots, a);
+	r->err = -EINVAL;
+}
+
 static void check_together(struct reader *r)
 {
 	struct sl_experiment *e = r->e;
@@ -375,6 +402,7 @@ static void check_together(struct reader *r)
 				e->ring.late_frames, e->ring.slots - 2);
 		r->err = -EINVAL;
 	}
+	check_pool(r);
 	if (!e->sinks) {
 		sl_config_error(e->config, e->config->root,
 				"no sinks: frames would go nowhere; add  sinks: ['null']  to "

@@ -370,6 +370,25 @@ static void a_late_module_must_not_stop_the_ring(void **state)
 	bad("detector: {kind: pattern}\nsinks: ['null']\nring: {slots: 4}\n", 3, "late_frames (8)");
 }
 
+static void a_pool_that_fits_the_ring_too_well_is_refused(void **state)
+{
+	bad("detector: {kind: jungfrau}\nsinks: ['null']\nring: {slots: 62}\n", 3,
+	    "detector.pool (31) and ring.slots (62) have the factor 31 in common");
+	bad("detector: {kind: jungfrau, pool: 30}\nsinks: ['null']\nring: {slots: 32}\n", 3,
+	    "have the factor 2 in common");
+	sl_experiment_close(good("detector: {kind: jungfrau, pool: 31}\nsinks: ['null']\n"));
+}
+
+static void the_token_is_not_stored_with_the_run(void **state)
+{
+	struct sl_experiment *e = good("detector: {kind: pattern}\nsinks: ['null']\n"
+				       "control: {token: open sesame}\n");
+
+	assert_string_equal(e->control.token, "open sesame");
+	assert_null(strstr(e->text, "sesame"));
+	sl_experiment_close(e);
+}
+
 static void frames_must_go_somewhere(void **state)
 {
 	bad("detector: {kind: pattern}\n", 1, "no sinks");
@@ -497,7 +516,7 @@ static void the_digest_changes_with_the_detector_section(void **state)
 					      "detector.hit_fraction=0.51",
 					      "detector.noise_ADU=23.8",
 					      "detector.photon_energy_keV=12.40001",
-					      "detector.pool=30"};
+					      "detector.pool=29"};
 	enum { N = sizeof(changes) / sizeof(*changes) };
 	uint64_t digest[N];
 
@@ -565,6 +584,8 @@ int main(void)
 		cmocka_unit_test(a_list_item_is_one_name),
 		cmocka_unit_test(values_out_of_range_are_refused),
 		cmocka_unit_test(a_late_module_must_not_stop_the_ring),
+		cmocka_unit_test(a_pool_that_fits_the_ring_too_well_is_refused),
+		cmocka_unit_test(the_token_is_not_stored_with_the_run),
 		cmocka_unit_test(frames_must_go_somewhere),
 		cmocka_unit_test(emulate_is_local_or_none),
 		cmocka_unit_test(too_many_stages_and_sinks_are_refused),

@@ -1,5 +1,6 @@
 /* flow_test.c - both sides of an experiment in one process, without the control protocol: all
  * data threads meet here, so that ThreadSanitizer sees the whole path from front end to ledger. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,6 +24,8 @@ struct flow {
 	struct sl_emulate *emulate;
 };
 
+static bool with_nexus; /* the next experiment has a file too */
+
 static struct sl_experiment *open_experiment(const char *const *more, size_t n)
 {
 	char path[] = "/tmp/sluice-flow-XXXXXX", listen[64], source[64];
@@ -38,8 +41,10 @@ static struct sl_experiment *open_experiment(const char *const *more, size_t n)
 		"columns: 64}\n"
 		"link: {kind: udp, pmtu: 512}\n"
 		"ring: {slots: 12, poison: true, late_frames: 4, late_timeout_ms: 20000}\n"
-		"sinks: ['null', verify]\n",
-		MODULES, FRAMES, DARKS);
+		"%s",
+		MODULES, FRAMES, DARKS,
+		with_nexus ? "stages: [copy]\nsinks: [nexus: {dataset: raw}, verify]\n"
+			   : "sinks: ['null', verify]\n");
 	fclose(file);
 	snprintf(listen, sizeof(listen), "link.listen=127.%u.%u.%u", 101 + pid / 62500 % 100,
 		 1 + pid / 250 % 250, (pid % 125) * 2 + 1);
@@ -56,7 +61,8 @@ static void open_flow(struct flow *f, const char *const *more, size_t n)
 {
 	char why[128];
 
-	f->here = open_experiment(more, n);
+	if (!f->here)
+		f->here = open_experiment(more, n);
 	f->there = open_experiment(more, n);
 	assert_int_equal(sl_receive_open(f->here, NULL, &f->receive), 0);
 	assert_int_equal(sl_emulate_open(f->there, &f->emulate), 0);
@@ -78,9 +84,13 @@ static void pass_counts(struct flow *f, bool final)
 {
 	for (uint32_t m = 0; m < MODULES; m++) {
 		struct sl_emulate_module *module = &f->emulate->module[m];
+		uint64_t position = atomic_load(&module->position);
 		uint64_t next = atomic_load(&module->next);
+		char why[128];
 
-		sl_receive_count(f->receive, m, next, next, atomic_load(&module->position), final);
+		assert_int_equal(sl_receive_count(f->receive, m, next, next, position, final, why,
+						  sizeof(why)),
+				 0);
 	}
 }
 
@@ -211,6 +221,102 @@ static void a_source_that_vanishes_is_counted_as_far_as_it_reported(void **state
 	close_flow(&f);
 }
 
+static void stored_by_nexus(void *arg, const char *name, uint64_t value, int failed)
+{
+	if (!strcmp(name, "frames"))
+		*(uint64_t *)arg = value;
+}
+
+/* Another seed here than there: every pixel is wrong, and the check says so before any file has it. */
+static void what_verify_refuses_is_in_no_file(void **state)
+{
+	char folder[] = "/tmp/sluice-flow-XXXXXX", path[64], set[128];
+	const char *sets[] = {"detector.seed=2", set};
+	struct flow f = {0};
+	uint64_t stored = 99;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/run.nxs", folder);
+	snprintf(set, sizeof(set), "sinks[0].nexus.path=%s", path);
+	with_nexus = true;
+	f.here = open_experiment(sets, 2);
+	with_nexus = false;
+	open_flow(&f, NULL, 0);
+	run_flow(&f);
+	assert_string_equal(f.here->sink[0]->name, "nexus");
+	f.here->sink[0]->figures(f.here->sink_state[0], stored_by_nexus, &stored);
+	assert_int_equal(stored, 0);
+	assert_true(sl_ledger_closed(&f.receive->ledger));
+	assert_int_equal(sl_ledger_total(&f.receive->ledger, SL_UNWRITTEN), MODULES * FRAMES);
+	close_flow(&f);
+	unlink(path);
+	rmdir(folder);
+}
+
+static void counts_that_cannot_be_true_are_refused(void **state)
+{
+	static const char *const more[] = {"detector.frames=1000000"};
+	struct flow f = {0};
+	uint64_t block, opened;
+	char why[128] = "";
+
+	open_flow(&f, more, 1);
+	while (atomic_load(&f.receive->frames) < 20)
+		sl_clock_sleep_until(sl_clock_ns() + 1000000);
+	sl_emulate_stop(f.emulate, false);
+	while (!sl_emulate_finished(f.emulate))
+		sl_clock_sleep_until(sl_clock_ns() + 1000000);
+	pass_counts(&f, false);
+	block = f.receive->ring.block_bytes;
+	opened = atomic_load(&f.receive->ring.opened);
+#define LIE(next, sent, position, word)                                                          \
+	do {                                                                                     \
+		assert_int_equal(sl_receive_count(f.receive, 0, next, sent, position, true, why, \
+						  sizeof(why)),                                  \
+				 -EPROTO);                                                       \
+		assert_non_null(strstr(why, word));                                              \
+	} while (0)
+	LIE(UINT64_C(1) << 40, 5, 0, "takes back");
+	LIE(1, 1, 0, "takes back");
+	LIE(opened, opened + 1, 0, "more than there was");
+	LIE(UINT64_C(1) << 40, UINT64_C(1) << 40, 0, "more than it offered");
+	LIE(opened + 100, opened + 100, 0, "granted");
+	LIE(opened, opened, (opened + 100) * block, "granted");
+#undef LIE
+	assert_int_equal(atomic_load(&f.receive->source[0].state), SL_SOURCE_RUNNING);
+	run_flow(&f);
+	assert_true(sl_ledger_closed(&f.receive->ledger));
+	assert_int_equal(sl_ledger_total(&f.receive->ledger, SL_LOST), 0);
+	close_flow(&f);
+}
+
+static void a_front_end_that_begins_with_another_frame_is_refused(void **state)
+{
+	struct sl_experiment *e = open_experiment(NULL, 0);
+	struct sl_receive *receive;
+	struct sl_offer offer = {.module = 0,
+				 .services = SL_SERVICE_UC,
+				 .messages = SL_MESSAGE_PACKET,
+				 .max_pmtu = 4096,
+				 .first_frame = 7};
+	struct sl_plan plan;
+	char why[128];
+
+	assert_int_equal(sl_receive_open(e, NULL, &receive), 0);
+	offer.block_bytes = receive->ring.block_bytes;
+	assert_int_equal(sl_receive_accept(receive, &offer, true, &plan, why, sizeof(why)), 0);
+	offer.module = 1;
+	offer.first_frame = 8;
+	assert_int_equal(sl_receive_accept(receive, &offer, true, &plan, why, sizeof(why)),
+			 -EINVAL);
+	assert_non_null(strstr(why, "frame 8"));
+	sl_receive_withdraw(receive,
+			    0); /* who was first has left: the next may begin where it likes */
+	assert_int_equal(sl_receive_accept(receive, &offer, true, &plan, why, sizeof(why)), 0);
+	sl_receive_close(receive);
+	sl_experiment_close(e);
+}
+
 static void a_run_that_is_given_up_ends_all_threads(void **state)
 {
 	static const char *const more[] = {"detector.frames=1000000"};
@@ -232,6 +338,9 @@ int main(void)
 		cmocka_unit_test(loss_is_accounted_for_and_spoils_nothing),
 		cmocka_unit_test(stopping_after_the_current_frame_loses_nothing),
 		cmocka_unit_test(a_source_that_vanishes_is_counted_as_far_as_it_reported),
+		cmocka_unit_test(what_verify_refuses_is_in_no_file),
+		cmocka_unit_test(counts_that_cannot_be_true_are_refused),
+		cmocka_unit_test(a_front_end_that_begins_with_another_frame_is_refused),
 		cmocka_unit_test(a_run_that_is_given_up_ends_all_threads),
 	};
 

@@ -221,6 +221,14 @@ int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool s
 			 (unsigned long long)r->ring.block_bytes);
 		return -EINVAL;
 	}
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		if (r->source[m].accepted &&
+		    r->assembler.options.first_frame != offer->first_frame) {
+			snprintf(why, why_bytes, "it begins with frame %llu, the others with %llu",
+				 (unsigned long long)offer->first_frame,
+				 (unsigned long long)r->assembler.options.first_frame);
+			return -EINVAL;
+		}
 	err = e->link->accept(e->link_state, offer, plan);
 	if (err) {
 		snprintf(why, why_bytes, "link '%s' does not take the offer (%s)", e->link->name,
@@ -228,6 +236,8 @@ int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool s
 		return err;
 	}
 	r->source[offer->module].transfer = plan->transfer;
+	r->source[offer->module].accepted = true;
+	r->source[offer->module].offered = offer->frames;
 	r->same_clock &= same_host;
 	r->assembler.options.first_frame = offer->first_frame;
 	return 0;
@@ -236,6 +246,9 @@ int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool s
 void sl_receive_withdraw(struct sl_receive *r, uint16_t transfer)
 {
 	r->experiment->link->drop(r->experiment->link_state, transfer);
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		if (r->source[m].accepted && r->source[m].transfer == transfer)
+			r->source[m].accepted = false;
 }
 
 static void *link_run(void *arg)
@@ -296,11 +309,38 @@ void sl_receive_serve(struct sl_receive *r)
 		r->experiment->link->serve(r->experiment->link_state);
 }
 
-void sl_receive_count(struct sl_receive *r, uint32_t module, uint64_t next, uint64_t sent,
-		      uint64_t position, bool final)
+/* Counts are outside input. A source that may send only what it was granted cannot have sent more than
+ * that, so a lie costs at most a ring of frames. */
+static const char *count_problem(const struct sl_receive *r, uint32_t module, uint64_t next,
+				 uint64_t sent, uint64_t position)
+{
+	const struct sl_source_status *s = &r->source[module];
+	uint64_t granted = atomic_load_explicit(&r->ring.opened, memory_order_acquire);
+
+	if (next < atomic_load_explicit(&s->next, memory_order_relaxed) ||
+	    sent < atomic_load_explicit(&r->ledger.tally[module].sent, memory_order_relaxed))
+		return "it takes back what it said";
+	if (sent > next)
+		return "it sent more than there was";
+	if (s->offered && next > s->offered)
+		return "it sent more than it offered";
+	if ((r->experiment->link->guards & SL_GUARD_CREDITED) &&
+	    (next > granted || position / r->ring.block_bytes > granted))
+		return "it sent more than it was granted";
+	return NULL;
+}
+
+int sl_receive_count(struct sl_receive *r, uint32_t module, uint64_t next, uint64_t sent,
+		     uint64_t position, bool final, char *why, size_t why_bytes)
 {
 	struct sl_source_status *s = &r->source[module];
+	const char *problem = count_problem(r, module, next, sent, position);
 
+	if (problem) {
+		snprintf(why, why_bytes, "module %u: a count that cannot be true: %s", module,
+			 problem);
+		return -EPROTO;
+	}
 	sl_ledger_report(&r->ledger, module, sent);
 	atomic_store_explicit(&s->next, next, memory_order_release);
 	r->experiment->link->reported(r->experiment->link_state, s->transfer, position);
@@ -309,6 +349,7 @@ void sl_receive_count(struct sl_receive *r, uint32_t module, uint64_t next, uint
 		atomic_store_explicit(&s->state, SL_SOURCE_DONE, memory_order_release);
 	}
 	sl_bell_ring(&r->events);
+	return 0;
 }
 
 void sl_receive_gone(struct sl_receive *r, uint32_t module)
@@ -365,8 +406,10 @@ int sl_receive_finish(struct sl_receive *r)
 	join_threads(r);
 	err = close_sinks(r, &r->ledger);
 	sl_settle_pending(r, err ? SL_UNWRITTEN : SL_STORED, err ? SL_CAUSE_SINK : SL_CAUSE_NONE);
-	if (r->outcomes && fclose(r->outcomes) != 0)
-		sl_warn("the outcome log could not be written whole: %s", strerror(errno));
+	if (r->outcomes && fclose(r->outcomes) != 0) {
+		sl_error("the outcome log could not be written whole: %s", strerror(errno));
+		r->outcomes_failed = true;
+	}
 	r->outcomes = NULL;
 	r->finished = true;
 	return err;

@@ -50,6 +50,8 @@ struct sl_source_status {
 	_Atomic uint64_t next;
 	_Atomic uint32_t state; /* enum sl_source_state; released after next */
 	uint16_t transfer;
+	bool accepted;
+	uint64_t offered; /* frames; 0: unknown */
 	/* The dispatcher's. Proven: 1 + the highest sequence whose record arrived. */
 	uint64_t proven;
 	uint64_t reached; /* when last looked at */
@@ -69,6 +71,7 @@ struct sl_receive {
 	struct sl_env env;
 	char guard[64];
 	bool detector_open, link_open, unit_open, finished;
+	bool outcomes_failed;
 	bool same_clock; /* source and receiver share a host */
 	unsigned sinks_open;
 
@@ -123,8 +126,9 @@ void sl_receive_withdraw(struct sl_receive *receive, uint16_t transfer);
 int sl_receive_start(struct sl_receive *receive);
 void sl_receive_serve(struct sl_receive *receive); /* now and then: the link's slow things */
 
-void sl_receive_count(struct sl_receive *receive, uint32_t module, uint64_t next, uint64_t sent,
-		      uint64_t position, bool final);
+/* -EPROTO, with the reason in `why`: a count that cannot be true. Nothing is changed then. */
+int sl_receive_count(struct sl_receive *receive, uint32_t module, uint64_t next, uint64_t sent,
+		     uint64_t position, bool final, char *why, size_t why_bytes);
 void sl_receive_gone(struct sl_receive *receive, uint32_t module);
 
 bool sl_receive_done(const struct sl_receive *receive); /* every frame has been settled */

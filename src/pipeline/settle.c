@@ -38,6 +38,7 @@ static void remember_pending(struct sl_receive *r, uint64_t sequence)
 			sl_warn("out of memory for the outcome log; it ends here");
 			fclose(r->outcomes);
 			r->outcomes = NULL;
+			r->outcomes_failed = true;
 			return;
 		}
 		r->pending = more;
@@ -76,8 +77,8 @@ static void decide(struct sl_frame *frame, uint32_t want)
 	}
 }
 
-/* True when every sink that wants it has it. */
-static bool put_all(struct sl_receive *r, struct sl_frame *frame, uint32_t want)
+/* True when every sink of this kind (writers have a place, checks have none) that wants it has it. */
+static bool put_to(struct sl_receive *r, struct sl_frame *frame, uint32_t want, bool writers)
 {
 	const struct sl_experiment *e = r->experiment;
 	bool all = true;
@@ -85,7 +86,7 @@ static bool put_all(struct sl_receive *r, struct sl_frame *frame, uint32_t want)
 	for (unsigned i = 0; i < e->sinks; i++) {
 		int err;
 
-		if (!(e->sink[i]->wants & want))
+		if (!(e->sink[i]->wants & want) || (e->sink[i]->where != NULL) != writers)
 			continue;
 		err = e->sink[i]->put(e->sink_state[i], frame);
 		if (!err)
@@ -95,6 +96,18 @@ static bool put_all(struct sl_receive *r, struct sl_frame *frame, uint32_t want)
 		all = false;
 	}
 	return all;
+}
+
+/* Checks before writers: what a check refuses is in no file, except as a row that says so. */
+static bool put_all(struct sl_receive *r, struct sl_frame *frame, uint32_t want)
+{
+	bool all = put_to(r, frame, want, false);
+
+	for (uint32_t v = 0; v < frame->views && !all && want == SL_WANT_KEPT; v++) {
+		frame->view[v].outcome = SL_UNWRITTEN;
+		frame->view[v].cause = SL_CAUSE_SINK;
+	}
+	return put_to(r, frame, want, true) && all;
 }
 
 static void settle(struct sl_receive *r, const struct sl_frame *frame, uint32_t want, bool accepted)

@@ -113,7 +113,8 @@ int sl_account_open(struct sl_account *account, struct sl_h5 *file, const struct
 bool sl_account_kept(const struct sl_frame *frame)
 {
 	return (frame->flags & SL_FRAME_COMPLETE) && !(frame->flags & SL_FRAME_DARK) &&
-	       frame->items && frame->verdict[0].keep;
+	       frame->items && frame->verdict[0].keep &&
+	       !(frame->views && frame->view[0].outcome == SL_UNWRITTEN); /* another sink refused */
 }
 
 /* What the module-frame's outcome will be when this file is safe. The assembler has decided about

@@ -1,0 +1,78 @@
+/* outputs.c - where results may go. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cmd/outputs.h"
+
+/* Results get their name by a rename, which would put them in the place of a device or a folder. */
+static int check_one(const char *path)
+{
+	bool was_there;
+	struct stat st;
+	int fd;
+
+	was_there = stat(path, &st) == 0;
+	if (was_there && !S_ISREG(st.st_mode)) {
+		sl_error("'%s' is there and is no ordinary file; choose another path", path);
+		return -EEXIST;
+	}
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0) {
+		sl_error("cannot write '%s': %s", path, strerror(errno));
+		return -errno;
+	}
+	close(fd);
+	if (!was_there)
+		unlink(path);
+	return 0;
+}
+
+/* The same place, by whatever name: its folder resolved, then its last part. */
+static bool same_place(const char *a, const char *b)
+{
+	const char *path[2] = {a, b};
+	char place[2][PATH_MAX + NAME_MAX + 2];
+
+	for (int i = 0; i < 2; i++) {
+		const char *slash = strrchr(path[i], '/');
+		char folder[PATH_MAX] = ".", real[PATH_MAX];
+
+		if (slash)
+			snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path[i] + 1),
+				 path[i]);
+		if (!realpath(folder, real))
+			return false; /* not there: then nothing else is in it */
+		snprintf(place[i], sizeof(place[i]), "%s/%.*s", real, NAME_MAX,
+			 slash ? slash + 1 : path[i]);
+	}
+	return !strcmp(place[0], place[1]);
+}
+
+int sl_outputs_check(const char *const *path, size_t n, size_t ours)
+{
+	for (size_t i = 0; i < n; i++) {
+		int err = 0;
+
+		if (!path[i] || !path[i][0])
+			continue;
+		for (size_t j = 0; j < i; j++)
+			if (path[j] && path[j][0] && same_place(path[i], path[j])) {
+				sl_error("'%s' is to be written twice: as '%s' and as '%s'",
+					 path[i], path[j], path[i]);
+				return -EINVAL;
+			}
+		if (i < ours)
+			err = check_one(path[i]);
+		if (err)
+			return err;
+	}
+	return 0;
+}

@@ -1,0 +1,12 @@
+/* outputs.h - the files that a run was told to write: checked before it begins, so that none takes
+ * another's place and none fails only at the end. */
+#ifndef SL_CMD_OUTPUTS_H
+#define SL_CMD_OUTPUTS_H
+
+#include <stddef.h>
+
+/* No two of the n paths (NULL and "" are skipped) may be the same place. The first `ours` must also be
+ * writable, and ordinary files if they are there. Logs and returns -errno. */
+int sl_outputs_check(const char *const *path, size_t n, size_t ours);
+
+#endif
