@@ -17,7 +17,9 @@ check:
 	@tools/deps.sh check
 	@tools/check.py
 
-bench: all
+bench:
+	@tools/deps.sh bench
+	@tools/build.sh build
 	@tools/bench.py
 
 # Each target runs this long; two at a time.

@@ -56,6 +56,13 @@ struct in_addr sl_udp_ip(const uint8_t gid[SL_ROCE_GID_BYTES])
 	return ip;
 }
 
+const struct sl_roce_key *sl_udp_key_of(void *arg, uint32_t rkey)
+{
+	const struct sl_roce_key *key = arg;
+
+	return key->rkey == rkey ? key : NULL;
+}
+
 static int parse_address(const char *key, const char *text, struct in_addr *ip)
 {
 	if (inet_pton(AF_INET, text, ip) == 1 && ip->s_addr != htonl(INADDR_ANY))

@@ -85,6 +85,9 @@ void sl_udp_gid(const struct in_addr *ip, uint8_t gid[SL_ROCE_GID_BYTES]);
 struct in_addr sl_udp_ip(const uint8_t gid[SL_ROCE_GID_BYTES]);
 uint32_t sl_udp_random(void);
 
+/* A queue's only key, as the responder looks for it: arg is that key. */
+const struct sl_roce_key *sl_udp_key_of(void *arg, uint32_t rkey);
+
 int sl_udp_poll(void *state, unsigned budget);
 int sl_udp_wait(void *state, uint32_t timeout_us);
 int sl_udp_post(void *state, uint16_t transfer, const struct sl_write *write, size_t n);

@@ -17,13 +17,6 @@ static void count(struct sl_udp *udp, enum sl_drop why)
 	atomic_fetch_add_explicit(&udp->env.counters->dropped[why], 1, memory_order_relaxed);
 }
 
-static const struct sl_roce_key *key_of(void *arg, uint32_t rkey)
-{
-	const struct sl_roce_key *key = arg;
-
-	return key->rkey == rkey ? key : NULL;
-}
-
 /* What the protocol calls it, and what the user is told. */
 static enum sl_drop cause_of(enum sl_roce_drop drop)
 {
@@ -94,8 +87,8 @@ static void receive(struct sl_udp *udp, const uint8_t *data, size_t bytes, bool 
 		count(udp, SL_DROP_QUEUE);
 		return;
 	}
-	drop = sl_roce_responder_receive(&queue->responder, &path, &packet, key_of, &queue->key,
-					 &action);
+	drop = sl_roce_responder_receive(&queue->responder, &path, &packet, sl_udp_key_of,
+					 &queue->key, &action);
 	if (drop != SL_ROCE_ACCEPTED)
 		count(udp, cause_of(drop));
 	else if (action.place == SL_ROCE_PLACE_MEMORY)

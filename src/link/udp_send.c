@@ -7,13 +7,6 @@
 #include "link/udp.h"
 #include "roce/icrc.h"
 
-static const struct sl_roce_key *key_of(void *arg, uint32_t rkey)
-{
-	const struct sl_roce_key *key = arg;
-
-	return key->rkey == rkey ? key : NULL;
-}
-
 /* A grant is believed as any other RDMA write would be: ICRC, queue, peer, key and range. It
  * never goes back. */
 static void take_grant(struct sl_udp_source *source, const uint8_t *data, size_t bytes,
@@ -28,8 +21,8 @@ static void take_grant(struct sl_udp_source *source, const uint8_t *data, size_t
 	sl_udp_gid(&from->sin_addr, path.source);
 	if (!sl_roce_icrc_check(&path, data, bytes, sl_crc32) ||
 	    sl_roce_parse(data, bytes, &packet) ||
-	    sl_roce_responder_receive(&source->responder, &path, &packet, key_of, &source->key,
-				      &action) != SL_ROCE_ACCEPTED)
+	    sl_roce_responder_receive(&source->responder, &path, &packet, sl_udp_key_of,
+				      &source->key, &action) != SL_ROCE_ACCEPTED)
 		return;
 	if (action.place != SL_ROCE_PLACE_MEMORY || action.bytes != sizeof(grant))
 		return;
