@@ -152,7 +152,8 @@ static void describe(const struct sl_assembler *a, struct sl_frame *frame, uint6
 
 		if (!look_at(a, m, view, &ns))
 			continue;
-		/* One frame is one trigger: a module that speaks of another does not belong here. */
+		/* One frame is one trigger: a module that speaks of another does not belong
+		 * here. */
 		if (first && !same_trigger(&first->record, &view->record)) {
 			decide(view, SL_INCOMPLETE, SL_CAUSE_RECORD);
 			continue;

@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* No two of the n paths (NULL and "" are skipped) may be the same place. The first `ours` must also be
- * writable, and ordinary files if they are there. Logs and returns -errno. */
+/* No two of the n paths (NULL and "" are skipped) may be the same place. The first `ours` must
+ * also be writable, and ordinary files if they are there. Logs and returns -errno. */
 int sl_outputs_check(const char *const *path, size_t n, size_t ours);
 
 #endif

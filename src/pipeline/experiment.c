@@ -364,8 +364,8 @@ static void check_top(struct reader *r)
 		r->err = -EINVAL;
 }
 
-/* A pool of frames that shares a factor with the ring puts the same frames into the same slots again
- * and again: pixels left over from a lap before would look right. */
+/* A pool of frames that shares a factor with the ring puts the same frames into the same slots
+ * again and again: pixels left over from a lap before would look right. */
 static void check_pool(struct reader *r)
 {
 	struct sl_experiment *e = r->e;

@@ -227,7 +227,8 @@ static void stored_by_nexus(void *arg, const char *name, uint64_t value, int fai
 		*(uint64_t *)arg = value;
 }
 
-/* Another seed here than there: every pixel is wrong, and the check says so before any file has it. */
+/* Another seed here than there: every pixel is wrong, and the check says so before any file has
+ * it. */
 static void what_verify_refuses_is_in_no_file(void **state)
 {
 	char folder[] = "/tmp/sluice-flow-XXXXXX", path[64], set[128];

@@ -309,8 +309,8 @@ void sl_receive_serve(struct sl_receive *r)
 		r->experiment->link->serve(r->experiment->link_state);
 }
 
-/* Counts are outside input. A source that may send only what it was granted cannot have sent more than
- * that, so a lie costs at most a ring of frames. */
+/* Counts are outside input. A source that may send only what it was granted cannot have sent
+ * more than that, so a lie costs at most a ring of frames. */
 static const char *count_problem(const struct sl_receive *r, uint32_t module, uint64_t next,
 				 uint64_t sent, uint64_t position)
 {

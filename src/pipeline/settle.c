@@ -77,7 +77,8 @@ static void decide(struct sl_frame *frame, uint32_t want)
 	}
 }
 
-/* True when every sink of this kind (writers have a place, checks have none) that wants it has it. */
+/* True when every sink of this kind (writers have a place, checks have none) that wants it has
+ * it. */
 static bool put_to(struct sl_receive *r, struct sl_frame *frame, uint32_t want, bool writers)
 {
 	const struct sl_experiment *e = r->experiment;
