@@ -1,12 +1,13 @@
 /* responder.h - packets arrive at a queue: what to do with each.
  *
  * Model:     one responder per queue. It judges a packet and says where its payload belongs and
- *            what it completes; it writes no memory but its own state. UC for now: nothing is
- *            answered. A FIRST or ONLY with any PSN begins a message and moves the expected PSN
- *            behind it, giving up a message in progress; a MIDDLE or LAST that does not continue
- *            the message in progress is dropped, with all that follow, until the next FIRST or
- *            ONLY. So no loss can wedge a queue. A dropped packet never moves the expected PSN;
- *            one that belongs to this queue but cannot be executed ends the message in progress.
+ *            what it completes; it writes no memory but its own state. This one is UC, which
+ *            answers nothing; RC is in rc_responder.h. A FIRST or ONLY with any PSN begins a
+ *            message and moves the expected PSN behind it, giving up a message in progress; a
+ *            MIDDLE or LAST that does not continue the message in progress is dropped, with all
+ *            that follow, until the next FIRST or ONLY. So no loss can wedge a queue. A dropped
+ *            packet never moves the expected PSN; one that belongs to this queue but cannot be
+ *            executed ends the message in progress.
  * Threads:   one at a time per responder.
  * Ownership: the caller finds the queue by packet->qpn and has checked the ICRC. Keys are the
  *            caller's; they are looked up for every packet, so that revoking one works at once.
@@ -39,13 +40,17 @@ enum sl_roce_drop {
 	SL_ROCE_DROP_QUEUE,	/* for another queue */
 	SL_ROCE_DROP_TRANSPORT, /* an opcode that this kind of queue does not serve */
 	SL_ROCE_DROP_PKEY,
-	SL_ROCE_DROP_PEER,    /* not from and to the connected addresses */
-	SL_ROCE_DROP_BROKEN,  /* continues no message: its beginning or middle was lost */
-	SL_ROCE_DROP_LENGTH,  /* payload and announced length contradict each other or the PMTU */
-	SL_ROCE_DROP_ACCESS,  /* queue or key do not permit it */
-	SL_ROCE_DROP_KEY,     /* no such key, or of another domain */
-	SL_ROCE_DROP_RANGE,   /* outside the key's memory */
-	SL_ROCE_DROP_RECEIVE, /* no receive is posted, or it is too small */
+	SL_ROCE_DROP_PEER,	/* not from and to the connected addresses */
+	SL_ROCE_DROP_BROKEN,	/* continues no message: its beginning or middle was lost */
+	SL_ROCE_DROP_LENGTH,	/* payload and announced length contradict each other or the PMTU */
+	SL_ROCE_DROP_ACCESS,	/* queue or key do not permit it */
+	SL_ROCE_DROP_KEY,	/* no such key, or of another domain */
+	SL_ROCE_DROP_RANGE,	/* outside the key's memory */
+	SL_ROCE_DROP_RECEIVE,	/* no receive is posted, or it is too small */
+	SL_ROCE_DROP_STATE,	/* the queue does not receive, or no longer */
+	SL_ROCE_DROP_AHEAD,	/* RC: packets before it are missing */
+	SL_ROCE_DROP_DUPLICATE, /* RC: done before */
+	SL_ROCE_DROP_QKEY,	/* UD: not the key of this queue */
 	SL_ROCE_DROPS,
 };
 
