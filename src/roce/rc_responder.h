@@ -1,0 +1,49 @@
+/* rc_responder.h - packets arrive at a reliable queue: what to do with each, and what to answer.
+ *
+ * Model:     as responder.h, but strictly in order. Per packet: its PSN is the expected one, and
+ *            it is executed, or the queue fails; it is behind, and is answered again but not
+ *            executed again (a READ is read again, from the memory as it is now); it is ahead, and
+ *            one NAK names the expected PSN, then silence until that packet arrives.
+ *            A SEND or immediate without a posted receive is answered by an RNR NAK and must come
+ *            again. ACKs are given where the peer asks for them (AckReq), cumulative, without
+ *            credits.
+ *            What cannot be right fails the queue: after the NAK (invalid request: order of
+ *            opcodes, lengths, operations that the queue does not serve; remote access: key, range,
+ *            protection) nothing is received any more, and `failed` says so. ATOMICs, FLUSH and
+ *            SEND with invalidate are such operations.
+ * Threads:   one at a time per responder.
+ * Ownership: as responder.h. The caller places and completes what the action says and then sends
+ *            the reply, so that what is acknowledged is in memory.
+ * Cost:      one key lookup per packet of a WRITE and per READ; nothing is kept per READ. */
+#ifndef SL_ROCE_RC_RESPONDER_H
+#define SL_ROCE_RC_RESPONDER_H
+
+#include "roce/rc.h"
+
+struct sl_roce_rc_responder {
+	/* Set by the caller before sl_roce_rc_responder_init(). */
+	struct sl_roce_responder queue; /* as for UC; its transport is SL_ROCE_RC */
+	uint32_t peer_qpn;
+	uint8_t rnr_timer; /* code in an RNR NAK: see sl_roce_rnr_ns() */
+	bool mig;	   /* MigReq on replies */
+
+	/* Its own. */
+	uint32_t msn;
+	bool silent; /* a NAK was sent and its packet has not come yet */
+	bool failed;
+};
+
+/* SL_ROCE_EINVAL: not RC, no such PMTU, numbers too wide. Clears its own state. */
+int sl_roce_rc_responder_init(struct sl_roce_rc_responder *responder);
+
+/* Judge one parsed packet whose ICRC is good. *action is set only for SL_ROCE_ACCEPTED, *reply
+ * always: reply->pending says whether there is something to send. Responses are not for this half:
+ * SL_ROCE_DROP_TRANSPORT. path as for sl_roce_responder_receive(). */
+enum sl_roce_drop sl_roce_rc_responder_receive(struct sl_roce_rc_responder *responder,
+					       const struct sl_roce_path *path,
+					       const struct sl_roce_packet *packet,
+					       sl_roce_key_lookup *lookup, void *lookup_arg,
+					       struct sl_roce_action *action,
+					       struct sl_roce_reply *reply);
+
+#endif
