@@ -44,33 +44,35 @@ static uint8_t next_opcode(const struct sl_roce_message *message, bool first, bo
 	return SL_ROCE_OPCODE(message->transport, begin + step);
 }
 
-static void fill_packet(const struct sl_roce_message *message, uint8_t opcode, uint32_t psn,
+static void fill_packet(const struct sl_roce_message *message, uint32_t offset,
 			struct sl_roce_packet *packet)
 {
-	packet->opcode = opcode;
+	uint32_t skipped = message->kind == SL_ROCE_KIND_READ ? offset : 0;
+
 	packet->mig = message->mig;
 	packet->pkey = message->pkey;
 	packet->qpn = message->qpn;
-	packet->psn = psn;
-	packet->reth.va = message->va;
+	packet->reth.va = message->va + skipped;
 	packet->reth.rkey = message->rkey;
-	packet->reth.length = message->bytes;
+	packet->reth.length = message->bytes - skipped;
 	packet->imm = message->imm;
 }
 
-bool sl_roce_requester_next(struct sl_roce_requester *requester, void *headers,
-			    struct sl_roce_fragment *fragment)
+void sl_roce_fragment_at(const struct sl_roce_message *message, uint32_t offset, uint32_t psn,
+			 bool ackreq, void *headers, struct sl_roce_fragment *fragment)
 {
-	const struct sl_roce_message *message = &requester->message;
-	uint32_t left = message->bytes - requester->offset;
-	bool first = requester->offset == 0, last = left <= message->pmtu;
+	bool read = message->kind == SL_ROCE_KIND_READ;
+	uint32_t left = read ? 0 : message->bytes - offset;
+	bool first = offset == 0, last = left <= message->pmtu;
 	uint32_t bytes = last ? left : message->pmtu;
 	struct sl_roce_packet packet;
 
-	if (requester->done)
-		return false;
 	memset(&packet, 0, sizeof(packet));
-	fill_packet(message, next_opcode(message, first, last), requester->psn, &packet);
+	fill_packet(message, offset, &packet);
+	packet.opcode = read ? SL_ROCE_OPCODE(message->transport, SL_ROCE_READ_REQUEST)
+			     : next_opcode(message, first, last);
+	packet.psn = psn;
+	packet.ackreq = ackreq;
 	packet.pad = (uint8_t)(-bytes & 3);
 	packet.se = last && message->solicited;
 
@@ -78,12 +80,20 @@ bool sl_roce_requester_next(struct sl_roce_requester *requester, void *headers,
 	fragment->pad = packet.pad;
 	fragment->last = last;
 	fragment->header_bytes = (uint16_t)sl_roce_encode_headers(&packet, headers);
-	fragment->psn = requester->psn;
-	fragment->offset = requester->offset;
+	fragment->psn = psn;
+	fragment->offset = offset;
 	fragment->bytes = bytes;
+}
 
-	requester->offset += bytes;
+bool sl_roce_requester_next(struct sl_roce_requester *requester, void *headers,
+			    struct sl_roce_fragment *fragment)
+{
+	if (requester->done)
+		return false;
+	sl_roce_fragment_at(&requester->message, requester->offset, requester->psn, false, headers,
+			    fragment);
+	requester->offset += fragment->bytes;
 	requester->psn = sl_roce_psn_add(requester->psn, 1);
-	requester->done = last;
+	requester->done = fragment->last;
 	return true;
 }

@@ -3,7 +3,8 @@
  * Model:     begin with a message, then take packet after packet: its headers, and which bytes of
  *            the message follow them. The caller gathers the payload and seals the packet
  *            (sl_roce_seal in icrc.h). The PSN of the first packet comes with the message; each
- *            packet takes one. UC for now: nothing is ever sent again.
+ *            packet takes one. The cursor is UC: nothing is ever sent again. RC keeps a queue of
+ *            messages: rc_requester.h.
  * Ownership: the cursor is the caller's memory; it may be copied to remember a place.
  * Cost:      some 40 bytes written per packet. */
 #ifndef SL_ROCE_REQUESTER_H
@@ -13,8 +14,8 @@
 #include "roce/roce.h"
 
 struct sl_roce_message {
-	uint8_t transport; /* SL_ROCE_UC */
-	uint8_t kind;	   /* SL_ROCE_KIND_WRITE or SL_ROCE_KIND_SEND */
+	uint8_t transport; /* SL_ROCE_UC; SL_ROCE_RC for sl_roce_fragment_at() */
+	uint8_t kind;	   /* SL_ROCE_KIND_WRITE or SL_ROCE_KIND_SEND; on RC also _READ */
 	bool immediate;	   /* the last packet carries imm */
 	bool solicited;	   /* SE on the last packet */
 	bool mig;	   /* MigReq on every packet: mlx5 sends 1, Soft-RoCE 0 */
@@ -56,5 +57,11 @@ int sl_roce_requester_begin(struct sl_roce_requester *requester,
  * message is done (requester->psn is then the PSN after it). */
 bool sl_roce_requester_next(struct sl_roce_requester *requester, void *headers,
 			    struct sl_roce_fragment *fragment);
+
+/* One packet from anywhere in a message: offset is a multiple of the PMTU within it, psn the number
+ * of this packet (message->psn is not read). A READ request asks for all from there on and carries
+ * nothing. The message must be one that its transport has. */
+void sl_roce_fragment_at(const struct sl_roce_message *message, uint32_t offset, uint32_t psn,
+			 bool ackreq, void *headers, struct sl_roce_fragment *fragment);
 
 #endif

@@ -22,6 +22,7 @@ enum sl_roce_error {
 	SL_ROCE_EOPCODE = -4,  /* not an opcode we know */
 	SL_ROCE_ELENGTH = -5,  /* a payload length its opcode never has */
 	SL_ROCE_EPAD = -6,     /* padding that does not fit the length */
+	SL_ROCE_EFULL = -7,    /* no room now */
 };
 
 enum {
