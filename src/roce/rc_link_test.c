@@ -22,7 +22,6 @@ static struct link {
 	struct sl_roce_rc_requester requester;
 	struct sl_roce_rc_responder responder;
 	struct sl_roce_work slots[SLOTS];
-	struct channel there, back;
 	struct sl_roce_reply reply[REPLIES]; /* a queue: waiting to be sent */
 	unsigned replies;
 	unsigned posted, executed, completed, again;
@@ -32,6 +31,7 @@ static struct link {
 	uint8_t memory[MESSAGE_MAX], model[MESSAGE_MAX];		      /* WRITE */
 	uint8_t library[MESSAGE_MAX];					      /* READ */
 	uint8_t receive[MESSAGE_MAX];
+	struct channel there, back; /* large: not cleared with the rest */
 } link;
 
 static const struct sl_roce_key keys[] = {
@@ -87,7 +87,7 @@ static void start(uint32_t seed, unsigned lose, unsigned repeat, unsigned jitter
 {
 	uint32_t pmtu, psn;
 
-	memset(&link, 0, sizeof(link));
+	memset(&link, 0, offsetof(struct link, there));
 	link.random.state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
 	below(2);
 	pmtu = 256u << (seed % 8 < 5 ? seed % 8 : 0);
@@ -120,8 +120,8 @@ static void start(uint32_t seed, unsigned lose, unsigned repeat, unsigned jitter
 	};
 	link.responder.peer_qpn = A;
 	link.responder.rnr_timer = 1;
-	link.there = (struct channel){&link.random, lose, repeat, jitter, 10};
-	link.back = link.there;
+	channel_init(&link.there, &link.random, lose, repeat, jitter, 10);
+	channel_init(&link.back, &link.random, lose, repeat, jitter, 10);
 	for (uint32_t k = 0; k < MESSAGE_MAX; k++)
 		link.library[k] = (uint8_t)(k * 11 + (k >> 8));
 	assert_int_equal(sl_roce_rc_requester_init(&link.requester), SL_ROCE_OK);

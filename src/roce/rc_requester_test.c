@@ -88,6 +88,45 @@ static void repeated_nak_is_one_loss(void **state)
 	expect_completion(1, SL_ROCE_SUCCESS);
 }
 
+static void nak_after_progress_is_another_loss(void **state)
+{
+	WRITE(1, PMTU * 4);
+	drain();
+	nak(1, SL_ROCE_NAK_SEQUENCE);
+	drain();
+	ack(1);
+	nak(2, SL_ROCE_NAK_SEQUENCE);
+	expect_packet(OP(WRITE_MIDDLE), 2, false);
+	drain();
+	nak(3, SL_ROCE_NAK_SEQUENCE); /* acknowledges 2 by itself */
+	expect_packet(OP(WRITE_LAST), 3, true);
+}
+
+static void nak_after_silence_is_another_loss(void **state)
+{
+	WRITE(1, PMTU * 4);
+	drain();
+	now += TIMEOUT;
+	assert_int_equal(drain(), 4);
+	nak(0, SL_ROCE_NAK_SEQUENCE);
+	assert_int_equal(drain(), 4);
+}
+
+static void counts_beyond_24_bits(void **state)
+{
+	rc.oldest = rc.next = rc.sent = rc.end = (UINT64_C(1) << 40) + 1;
+	WRITE(1, PMTU * 3);
+	expect_packet(OP(WRITE_FIRST), 1, false);
+	expect_packet(OP(WRITE_MIDDLE), 2, false);
+	assert_int_equal(packet.psn, 0);
+	expect_packet(OP(WRITE_LAST), 3, true);
+	assert_int_equal(ack(0), SL_ROCE_DROP_DUPLICATE);
+	nak(2, SL_ROCE_NAK_SEQUENCE);
+	expect_packet(OP(WRITE_MIDDLE), 2, false);
+	ack(3);
+	expect_completion(1, SL_ROCE_SUCCESS);
+}
+
 static void late_ack_after_going_back_skips_what_arrived(void **state)
 {
 	WRITE(1, PMTU * 4);
@@ -309,6 +348,9 @@ int main(void)
 		TEST(one_ack_completes_many),
 		TEST(nak_goes_back_into_the_message),
 		TEST(repeated_nak_is_one_loss),
+		TEST(nak_after_progress_is_another_loss),
+		TEST(nak_after_silence_is_another_loss),
+		TEST(counts_beyond_24_bits),
 		TEST(late_ack_after_going_back_skips_what_arrived),
 		TEST(silence_repeats_then_fails),
 		TEST(progress_renews_the_retries),

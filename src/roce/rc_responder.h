@@ -13,7 +13,8 @@
  *            SEND with invalidate are such operations.
  * Threads:   one at a time per responder.
  * Ownership: as responder.h. The caller places and completes what the action says and then sends
- *            the reply, so that what is acknowledged is in memory.
+ *            the reply, so that what is acknowledged is in memory. A caller that has no room for
+ *            one more waiting reply does not hand the packet in: to the peer it was lost.
  * Cost:      one key lookup per packet of a WRITE and per READ; nothing is kept per READ. */
 #ifndef SL_ROCE_RC_RESPONDER_H
 #define SL_ROCE_RC_RESPONDER_H

@@ -39,8 +39,23 @@ struct channel {
 	unsigned jitter;       /* up to so much later than others */
 	unsigned delay;
 	unsigned carried, lost, repeated;
+	int used; /* slots, at most so far */
 	struct channel_packet slot[CHANNEL_SLOTS];
 };
+
+/* Empty. A channel that was never used is all zero. */
+static inline void channel_init(struct channel *channel, struct random *random, unsigned lose,
+				unsigned repeat, unsigned jitter, unsigned delay)
+{
+	for (int i = 0; i < channel->used; i++)
+		channel->slot[i].due = 0;
+	channel->random = random;
+	channel->lose = lose;
+	channel->repeat = repeat;
+	channel->jitter = jitter;
+	channel->delay = delay;
+	channel->carried = channel->lost = channel->repeated = 0;
+}
 
 static inline void channel_carry(struct channel *channel, uint64_t now, const void *headers,
 				 size_t header_bytes, const void *payload, size_t bytes,
@@ -51,6 +66,7 @@ static inline void channel_carry(struct channel *channel, uint64_t now, const vo
 
 		if (packet->due)
 			continue;
+		channel->used = i < channel->used ? channel->used : i + 1;
 		memcpy(packet->data, headers, header_bytes);
 		if (bytes)
 			memcpy(packet->data + header_bytes, payload, bytes);
@@ -87,7 +103,7 @@ static inline struct channel_packet *channel_first(struct channel *channel)
 {
 	struct channel_packet *first = NULL;
 
-	for (int i = 0; i < CHANNEL_SLOTS; i++) {
+	for (int i = 0; i < channel->used; i++) {
 		struct channel_packet *packet = &channel->slot[i];
 
 		if (packet->due && (!first || packet->due < first->due ||

@@ -1,5 +1,5 @@
-/* roce_rc_queue.h - for tests: an RC queue with keys of 64 KiB, and packets for it. Include cmocka.h
- * before. */
+/* roce_rc_queue.h - for tests: an RC queue with keys of 64 KiB, and packets for it. Include
+ * cmocka.h before. */
 #ifndef TESTS_LIB_ROCE_RC_QUEUE_H
 #define TESTS_LIB_ROCE_RC_QUEUE_H
 

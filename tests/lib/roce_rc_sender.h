@@ -1,5 +1,5 @@
-/* roce_rc_sender.h - for tests: an RC send queue, responses to it, and what it did. Its PSNs wrap at
- * the third packet. Include cmocka.h before. */
+/* roce_rc_sender.h - for tests: an RC send queue, responses to it, and what it did. Its PSNs wrap
+ * at the third packet. Include cmocka.h before. */
 #ifndef TESTS_LIB_ROCE_RC_SENDER_H
 #define TESTS_LIB_ROCE_RC_SENDER_H
 
