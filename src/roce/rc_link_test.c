@@ -25,6 +25,8 @@ static struct link {
 	struct sl_roce_reply reply[REPLIES]; /* a queue: waiting to be sent */
 	unsigned replies;
 	unsigned posted, executed, completed, again;
+	unsigned revoke; /* the keys when so many messages were executed; 0: never */
+	unsigned blamed, flushed;
 	uint64_t now;
 	struct sl_roce_work work[MESSAGES];
 	uint8_t source[MESSAGES][MESSAGE_MAX], target[MESSAGES][MESSAGE_MAX]; /* by message */
@@ -41,6 +43,8 @@ static const struct sl_roce_key keys[] = {
 
 static const struct sl_roce_key *lookup(void *arg, uint32_t rkey)
 {
+	if (link.revoke && link.executed >= link.revoke)
+		return NULL;
 	return rkey == WRITE_KEY ? &keys[0] : rkey == READ_KEY ? &keys[1] : NULL;
 }
 
@@ -205,7 +209,7 @@ static void arrive_there(struct channel_packet *carried)
 		if (action.last)
 			message_executed(&action);
 	}
-	assert_false(link.responder.failed);
+	assert_true(link.revoke || !link.responder.failed);
 	answer(&reply);
 	if (below(3) == 0 && link.responder.queue.receives == 0)
 		link.responder.queue.receives++;
@@ -218,11 +222,23 @@ static void arrive_back(struct channel_packet *carried)
 
 	assert_int_equal(sl_roce_parse(carried->data, carried->bytes, &packet), SL_ROCE_OK);
 	sl_roce_rc_requester_receive(&link.requester, NULL, &packet, link.now, &read);
-	assert_false(link.requester.failed);
+	assert_true(link.revoke || !link.requester.failed);
 	if (read.bytes) {
 		assert_true(read.offset + read.bytes <= link.work[read.id].bytes);
 		memcpy(link.target[read.id] + read.offset, packet.payload, read.bytes);
 	}
+}
+
+static void completed_well(const struct sl_roce_completion *done)
+{
+	const struct sl_roce_work *work = &link.work[done->id];
+
+	assert_int_equal(link.blamed + link.flushed, 0);
+	assert_int_equal(done->bytes, work->bytes);
+	assert_true(link.executed > link.completed);
+	if (work->kind == SL_ROCE_KIND_READ && work->bytes)
+		assert_memory_equal(link.target[done->id], link.library + (work->va - BASE),
+				    work->bytes);
 }
 
 static void take_completions(void)
@@ -230,49 +246,57 @@ static void take_completions(void)
 	struct sl_roce_completion done;
 
 	while (sl_roce_rc_complete(&link.requester, &done)) {
-		const struct sl_roce_work *work = &link.work[link.completed];
-
 		assert_int_equal(done.id, link.completed);
-		assert_int_equal(done.status, SL_ROCE_SUCCESS);
-		assert_int_equal(done.bytes, work->bytes);
-		assert_true(link.executed > link.completed);
-		if (work->kind == SL_ROCE_KIND_READ && work->bytes)
-			assert_memory_equal(link.target[done.id], link.library + (work->va - BASE),
-					    work->bytes);
+		assert_true(link.revoke || done.status == SL_ROCE_SUCCESS);
+		if (done.status == SL_ROCE_SUCCESS)
+			completed_well(&done);
+		else if (done.status == SL_ROCE_FLUSHED)
+			link.flushed++;
+		else
+			link.blamed++;
 		link.completed++;
 	}
+}
+
+static void step(void)
+{
+	struct channel_packet *there, *back;
+	uint64_t wake;
+
+	post_and_send();
+	if (below(2))
+		send_replies();
+	there = channel_first(&link.there);
+	back = channel_first(&link.back);
+	wake = sl_roce_rc_wake(&link.requester);
+	if (there && there->due <= wake && (!back || there->due <= back->due)) {
+		link.now = there->due > link.now ? there->due : link.now;
+		arrive_there(there);
+		there->due = 0;
+	} else if (back && back->due <= wake) {
+		link.now = back->due > link.now ? back->due : link.now;
+		arrive_back(back);
+		back->due = 0;
+	} else if (link.replies) {
+		send_replies();
+	} else {
+		/* Otherwise it is stuck. */
+		assert_true(wake != UINT64_MAX || link.requester.failed);
+		link.now = wake > link.now ? wake : link.now;
+		link.responder.queue.receives += link.responder.queue.receives == 0;
+		sl_roce_rc_tick(&link.requester, link.now);
+	}
+	take_completions();
 }
 
 static void run(void)
 {
 	for (unsigned steps = 0; link.completed < MESSAGES; steps++) {
-		struct channel_packet *there, *back;
-		uint64_t wake;
-
 		assert_true(steps < 100000); /* it must come to an end */
-		post_and_send();
-		if (below(2))
-			send_replies();
-		there = channel_first(&link.there);
-		back = channel_first(&link.back);
-		wake = sl_roce_rc_wake(&link.requester);
-		if (there && there->due <= wake && (!back || there->due <= back->due)) {
-			link.now = there->due > link.now ? there->due : link.now;
-			arrive_there(there);
-			there->due = 0;
-		} else if (back && back->due <= wake) {
-			link.now = back->due > link.now ? back->due : link.now;
-			arrive_back(back);
-			back->due = 0;
-		} else if (link.replies) {
-			send_replies();
-		} else {
-			assert_true(wake != UINT64_MAX); /* otherwise it is stuck */
-			link.now = wake > link.now ? wake : link.now;
-			link.responder.queue.receives += link.responder.queue.receives == 0;
-		}
-		take_completions();
+		step();
 	}
+	if (link.revoke)
+		return;
 	assert_int_equal(link.executed, MESSAGES);
 	assert_memory_equal(link.memory, link.model, sizeof(link.model));
 	assert_int_equal(link.responder.msn, MESSAGES);
@@ -336,6 +360,23 @@ static void everything_at_once(void **state)
 	}
 }
 
+/* Whatever is lost on the way, all work completes: well, then one to blame, then flushed. */
+static void failure_completes_everything(void **state)
+{
+	unsigned blamed = 0;
+
+	for (uint32_t seed = 0; seed < 500; seed++) {
+		start(seed, seed % 100, seed % 50, seed % 100);
+		link.revoke = 1 + seed % (MESSAGES - 1);
+		link.requester.retries = link.requester.retries_left = 7;
+		run();
+		assert_true(link.blamed <= 1);
+		assert_int_equal(link.blamed, link.requester.failed);
+		blamed += link.blamed;
+	}
+	assert_true(blamed > 300); /* SENDs and empty messages need no key */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -345,6 +386,7 @@ int main(void)
 		cmocka_unit_test(repetitions),
 		cmocka_unit_test(reordering),
 		cmocka_unit_test(everything_at_once),
+		cmocka_unit_test(failure_completes_everything),
 	};
 
 	return cmocka_run_group_tests_name("rc link", tests, NULL, NULL);
