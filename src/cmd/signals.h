@@ -1,4 +1,4 @@
-/* signals.h - SIGINT and SIGTERM ask for an orderly end; the second one does not ask. */
+/* signals.h - SIGINT and SIGTERM ask for an orderly end; a second one, later, does not ask. */
 #ifndef SL_CMD_SIGNALS_H
 #define SL_CMD_SIGNALS_H
 

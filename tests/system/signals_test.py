@@ -3,6 +3,7 @@
 processed, the file is closed, the ledger printed. A second one gives up at once."""
 
 import signal
+import time
 
 import h5py
 
@@ -120,11 +121,23 @@ def _(folder):
     started.send(signal.SIGINT)
     wait_for("the first to be heard", lambda: "once more to give up at once" in started.err())
     check(started.running(), "the first one did not wait")
+    time.sleep(0.5)  # two at once count as one: see the next case
     started.send(signal.SIGINT)
     started.ends(130)
     front_end.send(signal.SIGCONT)
     front_end.ends(1)
     check(not (folder / "run.nxs").exists(), "a file that was not closed has its final name")
+
+
+@case("SIGINT sent twice at once, as timeout(1) does, is one wish: drains, exit 0")
+def _(folder):
+    path = experiment(folder, detector=LONG)
+    started = Program("run", path, "--summary", folder / "summary.json", folder=folder)
+    wait_for("frames", lambda: images_on_disk(folder) > 3)
+    started.send(signal.SIGINT)
+    started.send(signal.SIGINT)
+    started.ends(0)
+    closes(read_summary(folder))
 
 
 @case("SIGINT, then the front end is killed: the ledger still closes, with 3")
