@@ -42,7 +42,8 @@ struct sl_sink {
 	 * never began: then nothing is left behind. Called even when open() failed. */
 	int (*close)(void *state, const struct sl_ledger *ledger);
 
-	/* Where the result is, for the user ("" or NULL: nowhere), and its figures. */
+	/* Where the result is, for the user. A sink without this is a check: it is asked before
+	 * those that write, so that what it refuses is in no file. */
 	const char *(*where)(const void *state);
 	void (*figures)(const void *state, sl_sink_figure *figure, void *arg);
 };

@@ -49,7 +49,6 @@ struct run {
 	struct sl_progress progress;
 	uint64_t expected;
 	pid_t child; /* 0: none */
-	int child_status;
 	bool stopping;
 };
 
@@ -180,7 +179,7 @@ static bool child_alive(struct run *run)
 {
 	if (!run->child)
 		return true;
-	if (waitpid(run->child, &run->child_status, WNOHANG) != run->child)
+	if (waitpid(run->child, NULL, WNOHANG) != run->child)
 		return true;
 	run->child = 0;
 	return false;
@@ -193,7 +192,7 @@ static void end_child(struct run *run)
 	while (run->child && child_alive(run)) {
 		if (sl_clock_ns() > end) {
 			kill(run->child, SIGKILL);
-			waitpid(run->child, &run->child_status, 0);
+			waitpid(run->child, NULL, 0);
 			run->child = 0;
 			return;
 		}

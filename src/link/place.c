@@ -127,23 +127,17 @@ void sl_placer_put(struct sl_placer *placer, uint32_t psn, uint64_t va, const vo
 	place(p, sequence, index, data, bytes, now_ns);
 }
 
-void sl_placer_catch_up(struct sl_placer *placer)
+void sl_placer_catch_up(struct sl_placer *placer, uint64_t position)
 {
 	struct sl_placer *p = placer;
-	uint64_t reported = atomic_load_explicit(&p->reported, memory_order_acquire);
-	uint64_t frames, rest;
+	uint64_t frames = position / p->plan.block_bytes, rest = position % p->plan.block_bytes;
+	uint64_t packets = frames * p->plan.packets + rest / p->plan.pmtu;
 
-	if (reported <= p->seen)
+	if (position <= p->seen)
 		return;
-	frames = reported / p->plan.block_bytes;
-	rest = reported % p->plan.block_bytes;
-	p->seen = reported;
-	if (frames || rest) {
-		uint64_t packets = frames * p->plan.packets + rest / p->plan.pmtu;
-
-		if (packets && packets - 1 > p->last_packet)
-			p->last_packet = packets - 1;
-		sl_ring_reach(p->ring, p->plan.first_sequence + frames - (rest == 0),
-			      p->plan.module);
-	}
+	p->seen = position;
+	if (packets && packets - 1 > p->last_packet)
+		p->last_packet = packets - 1;
+	/* The frame that ends there, or is under way there, has been reached. */
+	sl_ring_reach(p->ring, p->plan.first_sequence + frames - (rest == 0), p->plan.module);
 }

@@ -6,13 +6,11 @@
  *            the ring only while its slot is open and only if those bytes have not been received
  *            before; the last missing packet raises the event. Everything else is counted by
  *            cause.
- * Threads:   the link's poller thread, between sl_ring_enter and sl_ring_leave. `reported` may
- *            be stored from any thread.
+ * Threads:   the link's poller thread, between sl_ring_enter and sl_ring_leave.
  * Cost:      a division and a bit test per packet besides the copy; no allocation after init. */
 #ifndef SL_LINK_PLACE_H
 #define SL_LINK_PLACE_H
 
-#include <stdatomic.h>
 #include <stdint.h>
 
 #include <sluice/link.h>
@@ -26,9 +24,8 @@ struct sl_placer {
 	struct sl_ring *ring;
 	struct sl_link_counters *counters;
 	struct sl_plan plan;
-	uint64_t last_packet;	   /* the stream's newest packet: unwraps 24-bit PSNs */
-	uint64_t seen;		   /* position after it: what credits build on */
-	_Atomic uint64_t reported; /* position below which the source says it has sent everything */
+	uint64_t last_packet;	      /* the stream's newest packet: unwraps 24-bit PSNs */
+	uint64_t seen;		      /* position after it: what credits build on */
 	struct sl_place_track *track; /* [slots] */
 	uint64_t *bits;		      /* [slots][words] */
 	uint32_t words;
@@ -41,8 +38,8 @@ void sl_placer_fini(struct sl_placer *placer);
 void sl_placer_put(struct sl_placer *placer, uint32_t psn, uint64_t va, const void *data,
 		   uint32_t bytes, uint64_t now_ns);
 
-/* Everything that was sent below `reported` has arrived or never will: called when the queue was
- * found empty. */
-void sl_placer_catch_up(struct sl_placer *placer);
+/* Everything that was sent below `position` has arrived or never will: the source said so, and the
+ * queue was found empty since. */
+void sl_placer_catch_up(struct sl_placer *placer, uint64_t position);
 
 #endif

@@ -211,8 +211,7 @@ static void psn_may_wrap_many_times(void **state)
 			give_back(f, opened - SLOTS);
 			opened = atomic_load(&f->ring.opened);
 		}
-		atomic_store(&f->placer.reported, sl_plan_position(&f->placer.plan, k, 0));
-		sl_placer_catch_up(&f->placer);
+		sl_placer_catch_up(&f->placer, sl_plan_position(&f->placer.plan, k, 0));
 		for (uint32_t i = 0; i < PACKETS; i++)
 			put(f, k, i);
 		assert_true(complete(f, k));
@@ -225,15 +224,12 @@ static void catching_up_makes_unseen_frames_due(void **state)
 	struct fixture *f = *state;
 	uint64_t block = PIXELS + SL_RECORD_BYTES;
 
-	atomic_store(&f->placer.reported, 2 * block);
-	sl_placer_catch_up(&f->placer);
+	sl_placer_catch_up(&f->placer, 2 * block);
 	assert_int_equal(f->placer.seen, 2 * block);
 	assert_int_equal(sl_ring_reached(&f->ring, 0), 2);
-	atomic_store(&f->placer.reported, 2 * block + 10);
-	sl_placer_catch_up(&f->placer);
+	sl_placer_catch_up(&f->placer, 2 * block + 10);
 	assert_int_equal(sl_ring_reached(&f->ring, 0), 3);
-	atomic_store(&f->placer.reported, block); /* an older word changes nothing */
-	sl_placer_catch_up(&f->placer);
+	sl_placer_catch_up(&f->placer, block); /* an older word changes nothing */
 	assert_int_equal(f->placer.seen, 2 * block + 10);
 }
 

@@ -25,9 +25,8 @@ static const struct sl_option options[] = {
 	SL_U64(struct sl_udp, receive_buffer, 0, 0, 1073741823, "bytes",
 	       "socket receive buffer; 0: as much as this host allows"),
 	SL_U64(struct sl_udp, window, 0, 0, 4294967296.0, "bytes",
-	       "most in flight over all modules; 0: what half the receive buffer surely holds, 2 "
-	       "MiB "
-	       "at most"),
+	       "most in flight over all modules; 0: what half the receive buffer surely holds, "
+	       "at most 2 MiB"),
 	SL_OPTION_END,
 };
 
@@ -68,8 +67,7 @@ static int parse_address(const char *key, const char *text, struct in_addr *ip)
 	if (inet_pton(AF_INET, text, ip) == 1 && ip->s_addr != htonl(INADDR_ANY))
 		return 0;
 	sl_error("link.udp: %s: '%s' is not the IPv4 address of one interface; the checksum of "
-		 "every packet covers it, so "
-		 "0.0.0.0 will not do",
+		 "every packet covers it, so 0.0.0.0 will not do",
 		 key, text);
 	return -EINVAL;
 }
@@ -95,8 +93,7 @@ undo_fd:
 	inet_ntop(AF_INET, &bind_to->sin_addr, text, sizeof(text));
 	if (err == -EADDRINUSE)
 		sl_error("%s:%u is in use: another receiver runs there, or the kernel's Soft-RoCE "
-			 "(rdma_rxe) owns the port; "
-			 "stop it, or set link.listen to another address",
+			 "(rdma_rxe) owns the port; stop it, or set link.listen to another address",
 			 text, ntohs(bind_to->sin_port));
 	else
 		sl_error("cannot bind UDP %s:%u: %s", text, ntohs(bind_to->sin_port),
@@ -153,8 +150,7 @@ static void set_window(const struct sl_udp *udp, struct sl_plan *plan)
 	plan->window_bytes = least;
 	if (plan->module == 0 && !udp->window)
 		sl_warn("a receive buffer of %llu bytes is small for %u modules; if packets get "
-			"lost: "
-			"sudo sysctl -w net.core.rmem_max=%d",
+			"lost: sudo sysctl -w net.core.rmem_max=%d",
 			(unsigned long long)udp->buffer_bytes, udp->env.ring->modules, 64 << 20);
 }
 
@@ -362,8 +358,10 @@ static int udp_offer(void *state, struct sl_offer *offer)
 	if (fd < 0)
 		return fd;
 	if (getsockname(fd, (struct sockaddr *)&at, &size) < 0) {
+		int err = -errno;
+
 		close(fd);
-		return -errno;
+		return err;
 	}
 	*source = (struct sl_udp_source){.fd = fd, .cursor = {.done = true}};
 	offer->services = SL_SERVICE_UC;
@@ -375,7 +373,7 @@ static int udp_offer(void *state, struct sl_offer *offer)
 	offer->credit_port = offer->source.port;
 	offer->credit_qpn = 16 + sl_udp_random() % 0xffff00;
 	offer->credit_rkey = sl_udp_random();
-	offer->credit_va = (uint64_t)sl_udp_random() << 8;
+	offer->credit_va = ((uint64_t)sl_udp_random() << 8) + 8; /* 0 would mean: no credits */
 	source->offer = *offer;
 	udp->sources++;
 	return 0;

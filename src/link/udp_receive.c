@@ -150,8 +150,7 @@ static void catch_up(struct sl_udp_queue *queue, uint64_t now_ns)
 		queue->heard = atomic_load_explicit(&queue->reported, memory_order_acquire);
 		queue->heard_ns = now_ns;
 	} else if (now_ns - queue->heard_ns >= SETTLE_NS) {
-		atomic_store_explicit(&placer->reported, queue->heard, memory_order_release);
-		sl_placer_catch_up(placer);
+		sl_placer_catch_up(placer, queue->heard);
 	}
 }
 

@@ -22,8 +22,8 @@ enum {
 
 struct dispatch {
 	struct sl_receive *r;
-	struct sl_flow_frame *
-		*line; /* frames on their way, in order: [pool.count], free-running indices */
+	/* Frames on their way, in order: [pool.count], free-running indices. */
+	struct sl_flow_frame **line;
 	uint32_t first, last;
 	struct sl_flow_frame *spare; /* taken from the pool for a frame that has not come yet */
 	struct sl_batch *open;	     /* being filled */

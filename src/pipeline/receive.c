@@ -376,7 +376,6 @@ static int close_sinks(struct sl_receive *r, const struct sl_ledger *ledger)
 
 		if (err && !r->sink_error[i])
 			r->sink_error[i] = err;
-		r->sink_failed[i] = err != 0;
 		if (err && !first)
 			first = err;
 	}
@@ -411,7 +410,6 @@ int sl_receive_finish(struct sl_receive *r)
 		r->outcomes_failed = true;
 	}
 	r->outcomes = NULL;
-	r->finished = true;
 	return err;
 }
 

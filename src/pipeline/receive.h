@@ -70,7 +70,7 @@ struct sl_receive {
 	struct sl_calibration calibration;
 	struct sl_env env;
 	char guard[64];
-	bool detector_open, link_open, unit_open, finished;
+	bool detector_open, link_open, unit_open;
 	bool outcomes_failed;
 	bool same_clock; /* source and receiver share a host */
 	unsigned sinks_open;
@@ -105,7 +105,6 @@ struct sl_receive {
 	struct sl_pending_run *pending;
 	size_t pending_runs, pending_room;
 	int sink_error[SL_EXPERIMENT_SINKS];
-	bool sink_failed[SL_EXPERIMENT_SINKS];
 
 	struct sl_thread link_thread, dispatch_thread, settle_thread;
 	struct sl_thread worker_thread[64];
