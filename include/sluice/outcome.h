@@ -24,7 +24,7 @@ enum sl_outcome {
 	SL_INCOMPLETE, /* damaged, or a partner missing */
 	SL_OVERRUN,    /* arrived when no slot was open for it */
 	SL_UNPROVEN,   /* arrived, but nothing proves that it is whole */
-	SL_REFUSED,    /* policy */
+	SL_REFUSED,    /* policy, or a unit that could not process it */
 	SL_UNWRITTEN,  /* a sink failed */
 	SL_LOST,       /* sent, and nothing of it arrived */
 	SL_OUTCOMES,
@@ -41,6 +41,7 @@ enum sl_cause {
 	SL_CAUSE_NO_SLOT,    /* overrun: the source was ahead of the open slots */
 	SL_CAUSE_NO_ARRIVAL, /* lost: no packet of it came */
 	SL_CAUSE_SINK,	     /* unwritten: a sink refused it or its file did not close */
+	SL_CAUSE_UNIT,	     /* refused: the unit could not process it */
 	SL_CAUSES,
 };
 

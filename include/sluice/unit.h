@@ -42,9 +42,11 @@ struct sl_unit {
 	int (*open)(void *state, const struct sl_chain *chain, struct sl_bell *todo,
 		    struct sl_bell *done, unsigned *workers);
 	void (*close)(void *state);
-	int (*submit)(void *state, struct sl_batch *batch); /* 0 or -EAGAIN */
-	int (*reap)(void *state, struct sl_batch **batch);  /* 1 or 0 */
-	int (*work)(void *state, unsigned worker);	    /* 1: did something, 0: idle */
+	/* 0, -EAGAIN when there is no room now, or why it will never be taken. A batch that comes
+	 * back with a status other than 0 was not processed: its frames are refused. */
+	int (*submit)(void *state, struct sl_batch *batch);
+	int (*reap)(void *state, struct sl_batch **batch); /* 1 or 0 */
+	int (*work)(void *state, unsigned worker);	   /* 1: did something, 0: idle */
 };
 
 #endif

@@ -19,6 +19,7 @@ static const char *const cause_name[SL_CAUSES] = {
 	[SL_CAUSE_NO_SLOT] = "no_slot",
 	[SL_CAUSE_NO_ARRIVAL] = "no_arrival",
 	[SL_CAUSE_SINK] = "sink",
+	[SL_CAUSE_UNIT] = "unit",
 };
 
 const char *sl_outcome_name(enum sl_outcome outcome)

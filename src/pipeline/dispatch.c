@@ -57,6 +57,16 @@ static int hand_on(struct dispatch *d)
 	return n;
 }
 
+/* The unit could not process it: whole as it is, nothing can be said of it or stored. */
+static void give_up(struct sl_frame *frame)
+{
+	frame->flags &= ~(uint32_t)SL_FRAME_COMPLETE;
+	for (uint32_t v = 0; v < frame->views; v++) {
+		frame->view[v].outcome = SL_REFUSED;
+		frame->view[v].cause = SL_CAUSE_UNIT;
+	}
+}
+
 static void take_back(struct dispatch *d, struct sl_batch *batch)
 {
 	struct sl_receive *r = d->r;
@@ -66,6 +76,8 @@ static void take_back(struct dispatch *d, struct sl_batch *batch)
 		struct sl_frame *frame = batch->frame[i];
 
 		frame->hop_ns[SL_HOP_PROCESSED] = now;
+		if (batch->status)
+			give_up(frame);
 		for (uint32_t v = 0; v < frame->views; v++)
 			frame->view[v].pixels.host = NULL;
 		sl_ring_release(&r->ring, frame->sequence);
@@ -99,11 +111,18 @@ static int open_slots(struct dispatch *d)
 static bool submit(struct dispatch *d)
 {
 	struct sl_receive *r = d->r;
+	struct sl_batch *batch = d->open;
+	int err = r->experiment->unit->submit(r->experiment->unit_state, batch);
 
-	if (r->experiment->unit->submit(r->experiment->unit_state, d->open) == -EAGAIN)
+	/* A batch that the unit will never take waits for those before it, then comes back as it is. */
+	if (err == -EAGAIN || (err && d->submitted != d->reaped))
 		return false;
 	d->submitted++;
 	d->open = NULL;
+	if (err) {
+		batch->status = err;
+		take_back(d, batch);
+	}
 	return true;
 }
 

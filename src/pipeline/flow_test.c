@@ -221,6 +221,52 @@ static void a_source_that_vanishes_is_counted_as_far_as_it_reported(void **state
 	close_flow(&f);
 }
 
+static struct sl_unit troubled; /* the experiment's unit, but some batches fail */
+static int (*sound_submit)(void *, struct sl_batch *), (*sound_reap)(void *, struct sl_batch **);
+static unsigned submits, reaps;
+
+static int submit_with_trouble(void *state, struct sl_batch *batch)
+{
+	if (++submits % 7 == 0)
+		return -EINVAL;
+	return sound_submit(state, batch);
+}
+
+static int reap_with_trouble(void *state, struct sl_batch **batch)
+{
+	int got = sound_reap(state, batch);
+
+	if (got > 0 && ++reaps % 5 == 0)
+		(*batch)->status = -EIO;
+	return got;
+}
+
+static void what_the_unit_cannot_process_is_refused_and_named(void **state)
+{
+	static const char *const more[] = {"unit.batch=2"};
+	struct flow f = {0};
+	uint64_t refused, stored;
+
+	f.here = open_experiment(more, 1);
+	troubled = *f.here->unit;
+	sound_submit = troubled.submit;
+	sound_reap = troubled.reap;
+	troubled.submit = submit_with_trouble;
+	troubled.reap = reap_with_trouble;
+	f.here->unit = &troubled;
+	open_flow(&f, more, 1);
+	run_flow(&f);
+	refused = sl_ledger_total(&f.receive->ledger, SL_REFUSED);
+	stored = sl_ledger_total(&f.receive->ledger, SL_STORED);
+	assert_true(sl_ledger_closed(&f.receive->ledger));
+	assert_true(refused > 0 && stored > 0);
+	assert_int_equal(refused + stored + sl_ledger_total(&f.receive->ledger, SL_VETOED),
+			 MODULES * (FRAMES + DARKS));
+	assert_int_equal(f.receive->ledger.tally[0].cause[SL_CAUSE_UNIT], refused / MODULES);
+	assert_int_equal(wrong_pixels(&f), 0);
+	close_flow(&f);
+}
+
 static void stored_by_nexus(void *arg, const char *name, uint64_t value, int failed)
 {
 	if (!strcmp(name, "frames"))
@@ -339,6 +385,7 @@ int main(void)
 		cmocka_unit_test(loss_is_accounted_for_and_spoils_nothing),
 		cmocka_unit_test(stopping_after_the_current_frame_loses_nothing),
 		cmocka_unit_test(a_source_that_vanishes_is_counted_as_far_as_it_reported),
+		cmocka_unit_test(what_the_unit_cannot_process_is_refused_and_named),
 		cmocka_unit_test(what_verify_refuses_is_in_no_file),
 		cmocka_unit_test(counts_that_cannot_be_true_are_refused),
 		cmocka_unit_test(a_front_end_that_begins_with_another_frame_is_refused),
