@@ -114,7 +114,8 @@ static bool submit(struct dispatch *d)
 	struct sl_batch *batch = d->open;
 	int err = r->experiment->unit->submit(r->experiment->unit_state, batch);
 
-	/* A batch that the unit will never take waits for those before it, then comes back as it is. */
+	/* A batch that the unit will never take waits for those before it, then comes back as it
+	 * is. */
 	if (err == -EAGAIN || (err && d->submitted != d->reaped))
 		return false;
 	d->submitted++;
