@@ -1,0 +1,56 @@
+/* net.h - UDP sockets as RoCEv2 needs them, over IPv4 and IPv6.
+ *
+ * Model:     addresses are GIDs: an IPv6 address, or ::ffff:a.b.c.d for IPv4. A socket is bound to
+ *            one address and never connected, and it never fragments: then the kernel sends IPv4
+ *            identification 0, which the ICRC covers. Packets that arrive bring their traffic
+ *            class along, since its last two bits say whether the path is congested.
+ * Threads:   no state but the sockets.
+ * Errors:    0 or more, or -errno; sl_net_open() and sl_net_parse() log what is wrong and what to
+ *            do. */
+#ifndef SL_NET_NET_H
+#define SL_NET_NET_H
+
+#include <netinet/in.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+enum {
+	SL_NET_GID_BYTES = 16,
+	SL_NET_TEXT_BYTES = INET6_ADDRSTRLEN,
+	SL_NET_CONTROL_BYTES = 64, /* room for the control data of one packet */
+};
+
+enum sl_net_ecn { /* the low two bits of the traffic class */
+		  SL_NET_ECN_NOT = 0,
+		  SL_NET_ECT0 = 2,   /* may be marked instead of dropped */
+		  SL_NET_ECN_CE = 3, /* was marked: there is congestion on the path */
+		  SL_NET_ECN_MASK = 3,
+};
+
+union sl_net_address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+/* `what` names the option in the message. Wildcards and link-local addresses are refused: the
+ * ICRC covers the address of one interface, and a GID has no room for a scope. */
+int sl_net_parse(const char *what, const char *text, uint8_t gid[SL_NET_GID_BYTES]);
+void sl_net_format(const uint8_t gid[SL_NET_GID_BYTES], char text[SL_NET_TEXT_BYTES]);
+
+/* To and from what the socket calls take; ports in host order. */
+socklen_t sl_net_address(const uint8_t gid[SL_NET_GID_BYTES], uint16_t port,
+			 union sl_net_address *address);
+uint16_t sl_net_gid(const union sl_net_address *address, uint8_t gid[SL_NET_GID_BYTES]);
+
+/* A non-blocking socket; port 0: any free one. */
+int sl_net_open(const uint8_t gid[SL_NET_GID_BYTES], uint16_t port);
+uint16_t sl_net_port(int fd);
+
+/* Traffic class of what this socket sends: DSCP in the upper six bits, ECN in the lower two. */
+int sl_net_set_class(int fd, uint8_t traffic_class);
+
+/* Traffic class of what arrived with this control data; 0 when there was none. */
+uint8_t sl_net_class(const struct msghdr *message);
+
+#endif
