@@ -27,7 +27,12 @@
 
 /* How the link knows that a module-frame is whole, and that nobody writes what is being read
  * (stored with the run). */
-enum sl_proof { SL_PROOF_PACKET_COUNT, SL_PROOF_MESSAGE, SL_PROOF_CHECKSUM };
+enum sl_proof {
+	SL_PROOF_PACKET_COUNT,
+	SL_PROOF_MESSAGE,
+	SL_PROOF_RELIABLE, /* the connection delivers all of it or fails */
+	SL_PROOF_CHECKSUM, /* nothing but the record's own word about its pixels */
+};
 enum sl_guard { SL_GUARD_ENFORCED = 1 << 0, SL_GUARD_CREDITED = 1 << 1, SL_GUARD_BOUNDED = 1 << 2 };
 
 /* What can be wrong with something that arrives; each is a counter. */
@@ -66,7 +71,7 @@ struct sl_link_env {
 	_Atomic uint32_t
 		*asleep; /* wait() sets it while it sleeps, so that others know to write wake_fd */
 	struct sl_link_counters *counters;
-	uint16_t message; /* enum sl_message to plan */
+	uint16_t service, operation, message; /* to plan: one bit of each set in plan.h */
 	uint16_t pmtu;
 	uint16_t crc;
 	/* sending side: may be NULL */
@@ -76,7 +81,10 @@ struct sl_link_env {
 
 /* One write: a message of its own, complete or not with an immediate. Parts are gathered in order.
  */
-enum sl_write_flags { SL_WRITE_IMM = 1 << 0 };
+enum sl_write_flags {
+	SL_WRITE_IMM = 1 << 0,
+	SL_WRITE_SEND = 1 << 1, /* the receiver places it: va and rkey mean nothing */
+};
 struct sl_part {
 	const void *data;
 	uint32_t bytes;
@@ -90,9 +98,12 @@ struct sl_write {
 
 struct sl_link {
 	const char *name, *doc;
+	const char *wire; /* links of the same word understand each other */
 	size_t state_bytes;
 	const struct sl_option *options;
-	enum sl_proof proof;
+	uint16_t services, operations, messages; /* sets: what it has */
+	uint16_t message;			 /* the one that is best for it */
+	enum sl_proof (*proof)(uint16_t service, uint16_t message);
 	uint32_t guards;
 	enum sl_region_kind places; /* the kind of region its ring must live in */
 
@@ -124,11 +135,14 @@ struct sl_link {
 	int (*offer)(void *state, struct sl_offer *offer);
 	int (*connect)(void *state, const struct sl_plan *plan);
 
-	/* How many of the n writes were sent, in order; 0 when credit or the socket has no room
-	 * now. -EPIPE: the peer is gone. */
+	/* How many of the n writes were taken, in order; 0 when credit or the queue has no room
+	 * now. With n = 0 it only goes on with what it has. -EPIPE: the peer is gone. A reliable
+	 * connection that failed says why: -ETIMEDOUT no answer, -ENOBUFS the receiver was not
+	 * ready too often, -EACCES key or range refused, -EPROTO, -EREMOTEIO. */
 	int (*post)(void *state, uint16_t transfer, const struct sl_write *write, size_t n);
 
-	/* Sources of writes that end at or below the returned position may be reused. */
+	/* Sources of writes that end at or below the returned position may be reused: they were
+	 * copied, or acknowledged. */
 	uint64_t (*reap)(void *state, uint16_t transfer);
 };
 

@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-enum { SL_PLAN_VERSION = 1, SL_LOCATION_BYTES = 108 };
+enum { SL_PLAN_VERSION = 2, SL_LOCATION_BYTES = 108 };
 
 struct sl_addr { /* IPv4 as ::ffff:a.b.c.d; port in host order */
 	uint8_t ip[16];
@@ -27,6 +27,10 @@ struct sl_addr { /* IPv4 as ::ffff:a.b.c.d; port in host order */
 };
 
 enum sl_service { SL_SERVICE_UC = 1 << 0, SL_SERVICE_RC = 1 << 1 };
+
+/* Who says where a block goes: the source, by the addresses of its plan, or the receiver, by the
+ * receives it posts in the order of sequences. Then a block is always one message. */
+enum sl_operation { SL_OPERATION_WRITE = 1 << 0, SL_OPERATION_SEND = 1 << 1 };
 
 /* How a block becomes messages. */
 enum sl_message {
@@ -44,11 +48,12 @@ enum sl_ip_id { /* which IPv4 identification the source sends; the ICRC covers i
 
 struct sl_offer { /* by the front end, per transfer */
 	uint16_t module;
-	uint16_t services, messages; /* bit sets: what it can do */
+	uint16_t services, operations, messages; /* bit sets: what it can do */
 	uint16_t max_pmtu;
 	uint16_t ip_id;
 	struct sl_addr source; /* bound: the ICRC covers it */
-	uint16_t credit_port;  /* credits go to source.ip and this port; 4791 on real devices */
+	/* Credits and acknowledgements go to source.ip and this port; 4791 on real devices. */
+	uint16_t credit_port;
 	uint32_t credit_qpn, credit_rkey;
 	uint64_t credit_va; /* an 8-byte word: the granted position, little-endian; 0: open loop */
 	uint64_t block_bytes; /* pixels and record; must agree with the receiver's */
@@ -58,7 +63,7 @@ struct sl_offer { /* by the front end, per transfer */
 
 struct sl_plan { /* by the receiver */
 	uint16_t version, transfer, module;
-	uint16_t service, message, pmtu, ip_id;
+	uint16_t service, operation, message, pmtu, ip_id; /* one bit each of the sets above */
 	uint16_t crc; /* the record must carry a CRC32C of the pixels */
 	uint32_t qpn, rkey, first_psn;
 	uint32_t slots, packets; /* packets per block */
@@ -68,6 +73,7 @@ struct sl_plan { /* by the receiver */
 	uint64_t window_bytes; /* most in flight: for information, the credit word counts */
 	struct sl_addr source, dest;
 	uint32_t credit_qpn, credit_rkey;
+	uint32_t credit_psn; /* of the first packet that comes back */
 	uint64_t credit_va;
 	uint16_t credit_port;
 	char location[SL_LOCATION_BYTES]; /* shm: the name of the Unix socket ("@" for abstract) */

@@ -55,7 +55,7 @@ static int agree(struct sl_emulate *em, struct sl_client *client)
 	};
 	int err;
 
-	snprintf(hello.link, sizeof(hello.link), "%s", e->link->name);
+	snprintf(hello.link, sizeof(hello.link), "%s", e->link->wire);
 	snprintf(hello.detector, sizeof(hello.detector), "%s", e->detector->name);
 	memcpy(hello.token, e->control.token, sizeof(hello.token));
 	err = sl_client_hello(client, &hello);

@@ -109,7 +109,7 @@ static int open_server(struct run *run)
 		.token = e->control.token,
 		.modules = e->run.modules,
 		.experiment = sl_experiment_digest(e),
-		.link = e->link->name,
+		.link = e->link->wire,
 		.detector = e->detector->name,
 		.silence_ms = (uint32_t)(e->control.silence_s * 1000),
 	};

@@ -196,7 +196,7 @@ static void a_receiver_of_another_version_is_told(void **state)
 {
 	const char *text;
 
-	assert_int_equal(offer_to(*state, "SLC1\x02\0\3\0\0\0\0\0", 12, false, &text),
+	assert_int_equal(offer_to(*state, "SLC1\x01\0\3\0\0\0\0\0", 12, false, &text),
 			 -EPROTONOSUPPORT);
 	assert_non_null(strstr(text, "another version"));
 }

@@ -173,7 +173,7 @@ static void greet(struct sl_server *server, struct connection *c, const struct s
 		refuse(server, c, "the run has already started");
 	else if (strcmp(hello->link, o->link) != 0)
 		refuse(server, c,
-		       "link is '%s' there and '%s' here: both must use one experiment file",
+		       "its link speaks '%s', here it is '%s': both must use one experiment file",
 		       hello->link, o->link);
 	else if (strcmp(hello->detector, o->detector) != 0 || hello->experiment != o->experiment)
 		refuse(server, c,

@@ -267,7 +267,7 @@ static void another_link_is_refused_by_name(void **state)
 
 	strcpy(message.hello.link, "shm");
 	say(peer, message);
-	expect_refusal(w, peer, "link is 'shm' there and 'udp' here");
+	expect_refusal(w, peer, "its link speaks 'shm', here it is 'udp'");
 }
 
 static void a_wrong_number_of_modules_is_refused(void **state)
@@ -472,7 +472,7 @@ static void another_version_is_told_which_this_one_is(void **state)
 	struct sl_channel *peer = arrive(w);
 
 	assert_int_equal(write(peer->fd, "SLC1\x63\0\1\0\0\0\0\0", 12), 12);
-	expect_refusal(w, peer, "another version of the plan protocol; this one is 1");
+	expect_refusal(w, peer, "another version of the plan protocol; this one is 2");
 }
 
 static void a_front_end_that_reports_an_error_is_let_go(void **state)

@@ -47,6 +47,8 @@ static const struct field offer_fields[] = {
 	F(U64, struct sl_offer, block_bytes),
 	F(U64, struct sl_offer, first_frame),
 	F(U64, struct sl_offer, frames),
+	/* since version 2 */
+	F(U16, struct sl_offer, operations),
 	END,
 };
 
@@ -79,6 +81,9 @@ static const struct field plan_fields[] = {
 	F(U64, struct sl_plan, credit_va),
 	F(U16, struct sl_plan, credit_port),
 	F(TEXT, struct sl_plan, location),
+	/* since version 2 */
+	F(U16, struct sl_plan, operation),
+	F(U32, struct sl_plan, credit_psn),
 	END,
 };
 

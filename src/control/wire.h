@@ -21,7 +21,7 @@
 
 #include <sluice/plan.h>
 
-enum { SL_WIRE_VERSION = 1, SL_WIRE_HEADER = 12, SL_WIRE_MAX = 1024 };
+enum { SL_WIRE_VERSION = 2, SL_WIRE_HEADER = 12, SL_WIRE_MAX = 1024 };
 
 enum sl_wire_type {
 	SL_WIRE_HELLO = 1,

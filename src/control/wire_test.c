@@ -157,7 +157,7 @@ static void every_message_survives_the_round_trip(void **state)
 static void a_count_is_these_bytes(void **state)
 {
 	static const uint8_t golden[] = {
-		'S',  'L',  'C',  '1',	1,    0,    6,	  0,	26,   0,    0,	  0,	0x34,
+		'S',  'L',  'C',  '1',	2,    0,    6,	  0,	26,   0,    0,	  0,	0x34,
 		0x12, 8,    7,	  6,	5,    4,    3,	  2,	1,    0x18, 0x17, 0x16, 0x15,
 		0x14, 0x13, 0x12, 0x11, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21,
 	};
@@ -177,7 +177,7 @@ static void a_count_is_these_bytes(void **state)
 static void messages_have_the_size_that_is_documented(void **state)
 {
 	static const int body[SL_WIRE_TYPES] = {
-		[SL_WIRE_HELLO] = 130, [SL_WIRE_OFFER] = 70, [SL_WIRE_PLAN] = 246,
+		[SL_WIRE_HELLO] = 130, [SL_WIRE_OFFER] = 72, [SL_WIRE_PLAN] = 252,
 		[SL_WIRE_COUNT] = 26,  [SL_WIRE_DONE] = 26,  [SL_WIRE_ERROR] = 256,
 	};
 

@@ -27,6 +27,7 @@ void sl_descriptor_fill(const struct sl_plan *plan, uint64_t sequence, const voi
 {
 	uint32_t count = sl_descriptor_count(plan);
 	uint64_t step = count == 1 ? plan->block_bytes : plan->pmtu;
+	uint32_t send = plan->operation == SL_OPERATION_SEND ? SL_WRITE_SEND : 0;
 
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t offset = i * step, rest = plan->block_bytes - offset;
@@ -40,7 +41,7 @@ void sl_descriptor_fill(const struct sl_plan *plan, uint64_t sequence, const voi
 			.psn = sl_plan_psn(plan, sequence, offset),
 			.imm = (uint32_t)sequence,
 			.bytes = bytes,
-			.flags = i == count - 1 ? SL_WRITE_IMM : 0,
+			.flags = (i == count - 1 ? SL_WRITE_IMM : 0) | send,
 		};
 		parts(plan->block_bytes - SL_RECORD_BYTES, pixels, record, offset, bytes,
 		      write[i].part);

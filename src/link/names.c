@@ -13,6 +13,7 @@ static const char *const drop_name[SL_DROPS] = {
 static const char *const proof_name[] = {
 	[SL_PROOF_PACKET_COUNT] = "packet count",
 	[SL_PROOF_MESSAGE] = "message completion",
+	[SL_PROOF_RELIABLE] = "reliable connection",
 	[SL_PROOF_CHECKSUM] = "record checksum",
 };
 

@@ -75,7 +75,7 @@ static int shm_accept(void *state, const struct sl_offer *offer, struct sl_plan 
 	if (index == SL_SHM_TRANSFERS || ring->slots > SL_SHM_ENTRIES)
 		return -ENOSPC;
 	if (offer->module >= ring->modules || offer->block_bytes != ring->block_bytes ||
-	    !(offer->messages & SL_MESSAGE_MODULE))
+	    !(offer->messages & SL_MESSAGE_MODULE) || !(offer->operations & SL_OPERATION_WRITE))
 		return -EINVAL;
 	if (getrandom(&key, sizeof(key), 0) != sizeof(key))
 		return -EIO;
@@ -89,7 +89,8 @@ static int shm_accept(void *state, const struct sl_offer *offer, struct sl_plan 
 		.version = SL_PLAN_VERSION,
 		.transfer = (uint16_t)index,
 		.module = offer->module,
-		.service = SL_SERVICE_UC,
+		.service = shm->env.service,
+		.operation = SL_OPERATION_WRITE,
 		.message = SL_MESSAGE_MODULE, /* nothing is cut into packets here */
 		.pmtu = shm->env.pmtu,
 		.crc = shm->env.crc,
@@ -317,7 +318,8 @@ static void shm_drop(void *state, uint16_t transfer)
 
 static int shm_offer(void *state, struct sl_offer *offer)
 {
-	offer->services = SL_SERVICE_UC;
+	offer->services = SL_SERVICE_UC | SL_SERVICE_RC; /* memory is both */
+	offer->operations = SL_OPERATION_WRITE;
 	offer->messages = SL_MESSAGE_MODULE;
 	offer->max_pmtu = 4096;
 	offer->ip_id = SL_IP_ID_ZERO;
@@ -425,12 +427,24 @@ static uint64_t shm_reap(void *state, uint16_t transfer)
 	return shm->queue[transfer].sent;
 }
 
+static enum sl_proof shm_proof(uint16_t service, uint16_t message)
+{
+	(void)service;
+	(void)message;
+	return SL_PROOF_MESSAGE;
+}
+
 const struct sl_link sl_link_shm = {
 	.name = "shm",
 	.doc = "shared memory: source and receiver on one host, one copy by the source",
+	.wire = "shm",
 	.state_bytes = sizeof(struct sl_shm),
 	.options = options,
-	.proof = SL_PROOF_MESSAGE,
+	.services = SL_SERVICE_UC | SL_SERVICE_RC,
+	.operations = SL_OPERATION_WRITE,
+	.messages = SL_MESSAGE_MODULE,
+	.message = SL_MESSAGE_MODULE,
+	.proof = shm_proof,
 	.guards = SL_GUARD_CREDITED,
 	.places = SL_REGION_SHARED,
 	.open = shm_open_link,

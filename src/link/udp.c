@@ -236,6 +236,7 @@ static void describe_plan(const struct sl_udp *udp, const struct sl_offer *offer
 		.transfer = (uint16_t)index,
 		.module = offer->module,
 		.service = SL_SERVICE_UC,
+		.operation = SL_OPERATION_WRITE,
 		.message = udp->env.message & offer->messages,
 		.pmtu = pmtu_for(udp->env.pmtu, offer->max_pmtu),
 		.ip_id = offer->ip_id,
@@ -365,6 +366,7 @@ static int udp_offer(void *state, struct sl_offer *offer)
 	}
 	*source = (struct sl_udp_source){.fd = fd, .cursor = {.done = true}};
 	offer->services = SL_SERVICE_UC;
+	offer->operations = SL_OPERATION_WRITE;
 	offer->messages = SL_MESSAGE_PACKET | SL_MESSAGE_MODULE;
 	offer->max_pmtu = SL_ROCE_PMTU_MAX;
 	offer->ip_id = SL_IP_ID_ZERO;
@@ -421,12 +423,24 @@ static int udp_connect(void *state, const struct sl_plan *plan)
 	return sl_roce_responder_init(&source->responder) ? -EINVAL : 0;
 }
 
+static enum sl_proof udp_proof(uint16_t service, uint16_t message)
+{
+	(void)service;
+	(void)message;
+	return SL_PROOF_PACKET_COUNT;
+}
+
 const struct sl_link sl_link_udp = {
 	.name = "udp",
 	.doc = "RoCEv2 UC writes over ordinary UDP sockets; any NIC, no privilege",
+	.wire = "roce",
 	.state_bytes = sizeof(struct sl_udp),
 	.options = options,
-	.proof = SL_PROOF_PACKET_COUNT,
+	.services = SL_SERVICE_UC,
+	.operations = SL_OPERATION_WRITE,
+	.messages = SL_MESSAGE_PACKET | SL_MESSAGE_MODULE,
+	.message = SL_MESSAGE_PACKET,
+	.proof = udp_proof,
 	.guards = SL_GUARD_ENFORCED | SL_GUARD_CREDITED,
 	.places = SL_REGION_HOST,
 	.open = udp_open,

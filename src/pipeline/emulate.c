@@ -37,17 +37,27 @@ static int open_fault_log(struct sl_emulate *em)
 
 static int open_modules(struct sl_emulate *em)
 {
-	uint32_t packets = (uint32_t)((em->geometry.module_bytes + SL_RECORD_BYTES + 255) / 256);
-
 	em->module = calloc(em->geometry.modules, sizeof(*em->module));
-	for (uint32_t m = 0; em->module && m < em->geometry.modules; m++) {
-		/* Room for the smallest PMTU: the plan decides later. */
-		em->module[m].write = calloc(packets, sizeof(*em->module[m].write));
-		em->module[m].buffer = malloc(em->geometry.module_bytes);
-		if (!em->module[m].write || !em->module[m].buffer)
+	for (uint32_t m = 0; em->module && m < em->geometry.modules; m++)
+		for (unsigned i = 0; i < SL_EMULATE_DEPTH; i++) {
+			em->module[m].frame[i].buffer = malloc(em->geometry.module_bytes);
+			if (!em->module[m].frame[i].buffer)
+				return -ENOMEM;
+		}
+	return em->module ? 0 : -ENOMEM;
+}
+
+/* How many writes a block takes is known when there is a plan. */
+static int make_writes(struct sl_emulate_module *module)
+{
+	module->writes = sl_descriptor_count(&module->plan);
+	for (unsigned i = 0; i < SL_EMULATE_DEPTH; i++) {
+		free(module->frame[i].write);
+		module->frame[i].write = calloc(module->writes, sizeof(*module->frame[i].write));
+		if (!module->frame[i].write)
 			return -ENOMEM;
 	}
-	return em->module ? 0 : -ENOMEM;
+	return 0;
 }
 
 int sl_emulate_open(struct sl_experiment *experiment, struct sl_emulate **emulate)
@@ -85,10 +95,11 @@ int sl_emulate_open(struct sl_experiment *experiment, struct sl_emulate **emulat
 
 void sl_emulate_close(struct sl_emulate *em)
 {
-	for (uint32_t m = 0; em->module && m < em->geometry.modules; m++) {
-		free(em->module[m].write);
-		free(em->module[m].buffer);
-	}
+	for (uint32_t m = 0; em->module && m < em->geometry.modules; m++)
+		for (unsigned i = 0; i < SL_EMULATE_DEPTH; i++) {
+			free(em->module[m].frame[i].write);
+			free(em->module[m].frame[i].buffer);
+		}
 	free(em->module);
 	if (em->fault_log)
 		fclose(em->fault_log);
@@ -139,8 +150,11 @@ static bool plan_fits(const struct sl_emulate *em, const struct sl_plan *plan)
 
 	return plan->version == SL_PLAN_VERSION && plan->module < em->geometry.modules &&
 	       plan->pmtu >= 256 && plan->pmtu <= 4096 && plan->slots &&
-	       plan->block_bytes == block && plan->service == SL_SERVICE_UC &&
+	       plan->block_bytes == block &&
+	       (plan->service == SL_SERVICE_UC || plan->service == SL_SERVICE_RC) &&
 	       (plan->message == SL_MESSAGE_PACKET || plan->message == SL_MESSAGE_MODULE) &&
+	       (plan->operation == SL_OPERATION_WRITE ||
+		(plan->operation == SL_OPERATION_SEND && plan->message == SL_MESSAGE_MODULE)) &&
 	       plan->packets == (block + plan->pmtu - 1) / plan->pmtu && plan->first_sequence == 0;
 }
 
@@ -148,6 +162,7 @@ int sl_emulate_connect(struct sl_emulate *em, const struct sl_plan *plan)
 {
 	struct sl_experiment *e = em->experiment;
 	struct sl_emulate_module *module;
+	int err;
 
 	if (!plan_fits(em, plan)) {
 		sl_error("the receiver's plan for module %u does not fit what was offered",
@@ -156,6 +171,9 @@ int sl_emulate_connect(struct sl_emulate *em, const struct sl_plan *plan)
 	}
 	module = &em->module[plan->module];
 	module->plan = *plan;
+	err = make_writes(module);
+	if (err)
+		return err;
 	atomic_store(&module->next, 0);
 	atomic_store(&module->sent, 0);
 	atomic_store(&module->position, 0);
@@ -167,20 +185,60 @@ static bool is_dark(const struct sl_emulate *em, uint64_t sequence)
 	return sequence < em->experiment->run.dark_frames;
 }
 
+/* Let the link go on; how far the sources of a module may be reused. */
+static int reap(struct sl_emulate *em, struct sl_emulate_module *module, uint64_t *position)
+{
+	const struct sl_link *link = em->experiment->link;
+	void *state = em->experiment->link_state;
+	int err = link->post(state, module->plan.transfer, NULL, 0);
+
+	*position = link->reap(state, module->plan.transfer);
+	atomic_store_explicit(&module->position, *position, memory_order_relaxed);
+	return err < 0 ? err : 0;
+}
+
+/* Wait until the link has no need of what ends at position. -ECANCELED: told to end at once. */
+static int wait_for(struct sl_emulate *em, struct sl_emulate_module *module, uint64_t position)
+{
+	uint64_t reached;
+	int err;
+
+	while ((err = reap(em, module, &reached)) == 0 && reached < position) {
+		if (atomic_load_explicit(&em->stop, memory_order_relaxed) > 1)
+			return -ECANCELED;
+		em->experiment->link->wait(em->experiment->link_state, WAIT_US);
+	}
+	return err;
+}
+
+/* The frame's memory, once the frame that had it before is no longer needed. */
+static int take_frame(struct sl_emulate *em, struct sl_emulate_module *module, uint64_t sequence,
+		      struct sl_emulate_frame **frame)
+{
+	*frame = &module->frame[sequence % SL_EMULATE_DEPTH];
+	if (sequence < SL_EMULATE_DEPTH)
+		return 0;
+	return wait_for(em, module,
+			sl_plan_position(&module->plan, sequence - SL_EMULATE_DEPTH + 1, 0));
+}
+
 /* Render module m of this sequence and lay out its writes. */
 static int prepare(struct sl_emulate *em, uint32_t m, uint64_t sequence)
 {
 	const struct sl_detector *detector = em->experiment->detector;
 	void *state = em->experiment->detector_state;
 	struct sl_emulate_module *module = &em->module[m];
+	struct sl_emulate_frame *slot;
 	uint32_t flags = is_dark(em, sequence) ? SL_RECORD_DARK : 0;
 	uint64_t frame = em->first_frame + sequence;
 	const void *pixels;
-	int err = detector->render(state, frame, m, flags, module->buffer, &pixels);
+	int err = take_frame(em, module, sequence, &slot);
 
+	if (!err)
+		err = detector->render(state, frame, m, flags, slot->buffer, &pixels);
 	if (err)
 		return err;
-	module->record = (struct sl_record){
+	slot->record = (struct sl_record){
 		.sequence = sequence,
 		.frame = frame,
 		.timestamp = detector->timestamp(state, frame),
@@ -193,12 +251,11 @@ static int prepare(struct sl_emulate *em, uint32_t m, uint64_t sequence)
 		.first_psn = sl_plan_psn(&module->plan, sequence, 0),
 	};
 	if (module->plan.crc) {
-		module->record.flags |= SL_RECORD_CRC;
-		module->record.crc32c = sl_crc32c(0, pixels, em->geometry.module_bytes);
+		slot->record.flags |= SL_RECORD_CRC;
+		slot->record.crc32c = sl_crc32c(0, pixels, em->geometry.module_bytes);
 	}
-	sl_record_seal(&module->record);
-	sl_descriptor_fill(&module->plan, sequence, pixels, &module->record, module->write);
-	module->writes = sl_descriptor_count(&module->plan);
+	sl_record_seal(&slot->record);
+	sl_descriptor_fill(&module->plan, sequence, pixels, &slot->record, slot->write);
 	module->done = 0;
 	return 0;
 }
@@ -215,12 +272,14 @@ static int send_frame(struct sl_emulate *em, uint64_t sequence)
 
 		for (uint32_t m = 0; m < em->geometry.modules; m++) {
 			struct sl_emulate_module *module = &em->module[m];
+			const struct sl_write *write =
+				module->frame[sequence % SL_EMULATE_DEPTH].write + module->done;
 			uint32_t rest = module->writes - module->done;
 			int n;
 
 			if (!rest)
 				continue;
-			n = link->post(state, module->plan.transfer, module->write + module->done,
+			n = link->post(state, module->plan.transfer, write,
 				       rest < BURST ? rest : BURST);
 			if (n < 0)
 				return n;
@@ -253,6 +312,19 @@ static void wait_until(struct sl_emulate *em, uint64_t due_ns)
 		sl_clock_sleep_until(due_ns - now < NAP_NS ? due_ns : now + NAP_NS);
 }
 
+/* All that was posted is with the receiver, or was given up: then the link may be closed. */
+static int drain(struct sl_emulate *em)
+{
+	int err = 0;
+
+	for (uint32_t m = 0; m < em->geometry.modules && !err; m++) {
+		struct sl_emulate_module *module = &em->module[m];
+
+		err = wait_for(em, module, sl_plan_position(&module->plan, module->next, 0));
+	}
+	return err;
+}
+
 static void *send_run(void *arg)
 {
 	struct sl_emulate *em = arg;
@@ -274,6 +346,8 @@ static void *send_run(void *arg)
 		if (!is_dark(em, k) && em->bright_left != UINT64_MAX)
 			em->bright_left--;
 	}
+	if (!err)
+		err = drain(em);
 	sl_data_thread_end();
 	if (err != -ECANCELED)
 		atomic_store(&em->error, err);

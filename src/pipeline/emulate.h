@@ -23,12 +23,18 @@
 #include "pipeline/experiment.h"
 #include "pipeline/thread.h"
 
+enum { SL_EMULATE_DEPTH = 4 }; /* frames of a module that may be on their way */
+
+struct sl_emulate_frame { /* stays as it is until the link has no more need of it */
+	struct sl_record record;
+	struct sl_write *write; /* [writes of a block] */
+	uint8_t *buffer;
+};
+
 struct sl_emulate_module {
 	struct sl_plan plan;
-	struct sl_record record;
-	struct sl_write *write; /* [writes] */
-	uint32_t writes, done;
-	uint8_t *buffer;
+	struct sl_emulate_frame frame[SL_EMULATE_DEPTH];
+	uint32_t writes, done; /* of the frame being sent */
 	_Atomic uint64_t next, sent, position;
 };
 

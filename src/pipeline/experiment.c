@@ -14,8 +14,13 @@
 static const struct sl_option link_options[] = {
 	SL_CHOICE(struct sl_link_run, pmtu, 4096, "256|512|1024|2048|4096",
 		  "bytes of payload per packet"),
-	SL_CHOICE(struct sl_link_run, message, packet, "packet|module",
-		  "one RDMA message per packet, or one per module and frame"),
+	SL_CHOICE(struct sl_link_run, service, uc, "uc|rc",
+		  "unreliable or reliable connection; rc sends again what was lost"),
+	SL_CHOICE(struct sl_link_run, operation, write, "write|send",
+		  "who places a block: the front end (write), or the receiver (send)"),
+	SL_CHOICE(struct sl_link_run, message, auto, "auto|packet|module",
+		  "one RDMA message per packet, or one per module and frame; auto: as the link "
+		  "does it best"),
 	SL_BOOL(struct sl_link_run, crc, false,
 		"front ends add a CRC32C of the pixels, checked here"),
 	SL_OPTION_END,
@@ -198,6 +203,28 @@ static void let_pass(struct sl_node *section, const struct sl_option *options)
 		sl_node_get(section, options->name); /* marks it as read */
 }
 
+/* What the link does not have is said before anything is opened. */
+static void check_link(struct reader *r, const struct sl_node *at)
+{
+	const struct sl_experiment *e = r->e;
+	const char *lacks = NULL;
+
+	if (!(e->link->services & sl_experiment_service(e)))
+		lacks = e->link_run.service ? "service rc" : "service uc";
+	else if (!(e->link->operations & sl_experiment_operation(e)))
+		lacks = e->link_run.operation ? "operation send" : "operation write";
+	if (e->link_run.message == 1 && e->link_run.operation) {
+		sl_config_error(e->config, at,
+				"operation send takes one message per module: a posted receive "
+				"is one block");
+		r->err = -EINVAL;
+	}
+	if (!lacks)
+		return;
+	sl_config_error(e->config, at, "link '%s' has no %s", e->link->name, lacks);
+	r->err = -EINVAL;
+}
+
 static void read_link(struct reader *r)
 {
 	struct sl_experiment *e = r->e;
@@ -216,6 +243,7 @@ static void read_link(struct reader *r)
 		let_pass(node, sl_links[i]->options);
 	if (e->link_state)
 		fill(r, node, link_options, &e->link_run, e->link->options, e->link_state);
+	check_link(r, at);
 }
 
 static void read_unit(struct reader *r)
@@ -470,9 +498,30 @@ uint16_t sl_experiment_pmtu(const struct sl_experiment *experiment)
 	return (uint16_t)(256u << experiment->link_run.pmtu); /* the choices in their order */
 }
 
+uint16_t sl_experiment_service(const struct sl_experiment *experiment)
+{
+	return experiment->link_run.service ? SL_SERVICE_RC : SL_SERVICE_UC;
+}
+
+uint16_t sl_experiment_operation(const struct sl_experiment *experiment)
+{
+	return experiment->link_run.operation ? SL_OPERATION_SEND : SL_OPERATION_WRITE;
+}
+
 uint16_t sl_experiment_message(const struct sl_experiment *experiment)
 {
-	return experiment->link_run.message ? SL_MESSAGE_MODULE : SL_MESSAGE_PACKET;
+	if (sl_experiment_operation(experiment) == SL_OPERATION_SEND)
+		return SL_MESSAGE_MODULE; /* a posted receive is one block */
+	if (experiment->link_run.message == 0)
+		return experiment->link->message;
+	return experiment->link_run.message == 1 ? SL_MESSAGE_PACKET : SL_MESSAGE_MODULE;
+}
+
+bool sl_experiment_crc(const struct sl_experiment *experiment)
+{
+	return experiment->link_run.crc ||
+	       experiment->link->proof(sl_experiment_service(experiment),
+				       sl_experiment_message(experiment)) == SL_PROOF_CHECKSUM;
 }
 
 static uint32_t digest_options(uint32_t crc, const struct sl_option *options, const void *base)

@@ -23,9 +23,9 @@
 
 enum { SL_EXPERIMENT_STAGES = SL_CHAIN_STAGES - 1, SL_EXPERIMENT_SINKS = 8 };
 
-struct sl_link_run {	  /* what every link section has besides the kind's own options */
-	uint32_t pmtu;	  /* index into the choices */
-	uint32_t message; /* index into the choices */
+struct sl_link_run {   /* what every link section has besides the kind's own options */
+	uint32_t pmtu; /* index into the choices */
+	uint32_t service, operation, message; /* likewise */
 	bool crc;
 };
 
@@ -87,7 +87,12 @@ int sl_experiment_open(const char *path, const char *const *overrides, size_t n,
 void sl_experiment_close(struct sl_experiment *experiment);
 
 uint16_t sl_experiment_pmtu(const struct sl_experiment *experiment);
-uint16_t sl_experiment_message(const struct sl_experiment *experiment); /* enum sl_message */
+uint16_t sl_experiment_service(const struct sl_experiment *experiment);	  /* enum sl_service */
+uint16_t sl_experiment_operation(const struct sl_experiment *experiment); /* enum sl_operation */
+uint16_t sl_experiment_message(const struct sl_experiment *experiment);	  /* enum sl_message */
+
+/* The record must carry a CRC: asked for, or the only proof that this link has. */
+bool sl_experiment_crc(const struct sl_experiment *experiment);
 
 /* A digest of the detector section as understood: front end and receiver compare it, so that two
  * different files do not quietly disagree about what a pixel is. */

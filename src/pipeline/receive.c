@@ -58,7 +58,7 @@ static int open_ring(struct sl_receive *r)
 	struct sl_assembler_options options = {
 		.late_frames = e->ring.late_frames,
 		.late_timeout_ns = e->ring.late_timeout_ms * UINT64_C(1000000),
-		.require_crc = e->link_run.crc,
+		.require_crc = sl_experiment_crc(e),
 		.dtype = r->geometry.dtype,
 		.rows = r->geometry.rows,
 		.columns = r->geometry.columns,
@@ -90,9 +90,11 @@ static int open_link(struct sl_receive *r)
 		.wake_fd = r->wake_fd,
 		.asleep = &r->link_asleep,
 		.counters = &r->counters,
+		.service = sl_experiment_service(e),
+		.operation = sl_experiment_operation(e),
 		.message = sl_experiment_message(e),
 		.pmtu = sl_experiment_pmtu(e),
-		.crc = e->link_run.crc,
+		.crc = sl_experiment_crc(e),
 	};
 	int err;
 
@@ -103,7 +105,9 @@ static int open_link(struct sl_receive *r)
 	sl_guard_name(e->link->guards, r->guard, sizeof(r->guard));
 	r->env.link = e->link->name;
 	r->env.guard = r->guard;
-	r->env.proof = e->link_run.crc ? "record checksum" : sl_proof_name(e->link->proof);
+	r->env.proof = sl_proof_name(sl_experiment_crc(e)
+					     ? SL_PROOF_CHECKSUM
+					     : e->link->proof(env.service, env.message));
 	return 0;
 }
 

@@ -194,7 +194,7 @@ def talk(data):
         return answer
 
 
-HEADER = b"SLC1" + struct.pack("<HHI", 1, 1, 134)  # of a greeting that never comes
+HEADER = b"SLC1" + struct.pack("<HHI", 2, 1, 134)  # of a greeting that never comes
 
 
 @case("garbage at the control port: told why, hung up on, and the run goes on")
@@ -207,9 +207,9 @@ def _(folder):
         for data in (b"GET / HTTP/1.1\r\nHost: sluice\r\n\r\n", rng.randbytes(5000), b"\x16\x03\x01" + bytes(500)):
             check(b"not the plan protocol" in talk(data), "it was not told why")
         check(b"another version" in talk(b"SLC1" + struct.pack("<HHI", 99, 1, 0)), "it was not told of the version")
-        talk(b"SLC1" + struct.pack("<HHI", 1, 1, 0xFFFFFFFF))  # a length that nobody has
-        talk(b"SLC1" + struct.pack("<HHI", 1, 77, 0))  # no such message
-        talk(b"SLC1" + struct.pack("<HHI", 1, 4, 0))  # READY, out of turn
+        talk(b"SLC1" + struct.pack("<HHI", 2, 1, 0xFFFFFFFF))  # a length that nobody has
+        talk(b"SLC1" + struct.pack("<HHI", 2, 77, 0))  # no such message
+        talk(b"SLC1" + struct.pack("<HHI", 2, 4, 0))  # READY, out of turn
         talk(HEADER + rng.randbytes(134))  # a greeting of noise
 
     bother()
