@@ -44,6 +44,7 @@ enum sl_drop {
 	SL_DROP_KEY,
 	SL_DROP_RANGE,	   /* outside the transfer's blocks, or not where the PSN says */
 	SL_DROP_BROKEN,	   /* middle of a message whose beginning or middle was lost */
+	SL_DROP_GAP,	   /* RC: something before it is missing; both come again */
 	SL_DROP_LATE,	   /* its slot was given up or is complete and closed */
 	SL_DROP_AHEAD,	   /* its slot is not open yet */
 	SL_DROP_DUPLICATE, /* bytes already received */

@@ -4,9 +4,16 @@
 #include <sluice/link.h>
 
 static const char *const drop_name[SL_DROPS] = {
-	[SL_DROP_MALFORMED] = "malformed", [SL_DROP_ICRC] = "icrc", [SL_DROP_QUEUE] = "queue",
-	[SL_DROP_PEER] = "peer",	   [SL_DROP_KEY] = "key",   [SL_DROP_RANGE] = "range",
-	[SL_DROP_BROKEN] = "broken",	   [SL_DROP_LATE] = "late", [SL_DROP_AHEAD] = "ahead",
+	[SL_DROP_MALFORMED] = "malformed",
+	[SL_DROP_ICRC] = "icrc",
+	[SL_DROP_QUEUE] = "queue",
+	[SL_DROP_PEER] = "peer",
+	[SL_DROP_KEY] = "key",
+	[SL_DROP_RANGE] = "range",
+	[SL_DROP_BROKEN] = "broken",
+	[SL_DROP_GAP] = "gap",
+	[SL_DROP_LATE] = "late",
+	[SL_DROP_AHEAD] = "ahead",
 	[SL_DROP_DUPLICATE] = "duplicate",
 };
 

@@ -101,10 +101,10 @@ static void place(struct sl_placer *p, uint64_t sequence, uint32_t index, const 
 		sl_ring_raise(ring, sequence, module, now_ns);
 }
 
-void sl_placer_put(struct sl_placer *placer, uint32_t psn, uint64_t va, const void *data,
-		   uint32_t bytes, uint64_t now_ns)
+/* va: where the source wants it; NULL when it leaves that to us. */
+static void put(struct sl_placer *p, uint32_t psn, const uint64_t *va, const void *data,
+		uint32_t bytes, uint64_t now_ns)
 {
-	struct sl_placer *p = placer;
 	const struct sl_plan *plan = &p->plan;
 	int64_t packet = packet_number(p, psn);
 	uint64_t sequence, offset, expected;
@@ -119,12 +119,34 @@ void sl_placer_put(struct sl_placer *placer, uint32_t psn, uint64_t va, const vo
 	offset = (uint64_t)index * plan->pmtu;
 	expected = plan->block_bytes - offset < plan->pmtu ? plan->block_bytes - offset
 							   : plan->pmtu;
-	if (bytes != expected || va != sl_plan_address(plan, sequence, offset)) {
+	if (bytes != expected || (va && *va != sl_plan_address(plan, sequence, offset))) {
 		drop(p, SL_DROP_RANGE);
 		return;
 	}
 	advance(p, (uint64_t)packet, sl_plan_position(plan, sequence, offset + bytes));
 	place(p, sequence, index, data, bytes, now_ns);
+}
+
+void sl_placer_put(struct sl_placer *placer, uint32_t psn, uint64_t va, const void *data,
+		   uint32_t bytes, uint64_t now_ns)
+{
+	put(placer, psn, &va, data, bytes, now_ns);
+}
+
+void sl_placer_put_next(struct sl_placer *placer, uint32_t psn, const void *data, uint32_t bytes,
+			uint64_t now_ns)
+{
+	put(placer, psn, NULL, data, bytes, now_ns);
+}
+
+enum sl_ring_place sl_placer_may_put(const struct sl_placer *placer, uint32_t psn)
+{
+	int64_t packet = packet_number(placer, psn);
+
+	if (packet < 0)
+		return SL_PLACE_LATE;
+	return sl_ring_may_place(placer->ring, placer->plan.first_sequence +
+						       (uint64_t)packet / placer->plan.packets);
 }
 
 void sl_placer_catch_up(struct sl_placer *placer, uint64_t position)

@@ -38,6 +38,13 @@ void sl_placer_fini(struct sl_placer *placer);
 void sl_placer_put(struct sl_placer *placer, uint32_t psn, uint64_t va, const void *data,
 		   uint32_t bytes, uint64_t now_ns);
 
+/* The same where the source names no address: the PSN alone says where it belongs. */
+void sl_placer_put_next(struct sl_placer *placer, uint32_t psn, const void *data, uint32_t bytes,
+			uint64_t now_ns);
+
+/* Whether the slot that a packet of this PSN belongs to is open. */
+enum sl_ring_place sl_placer_may_put(const struct sl_placer *placer, uint32_t psn);
+
 /* Everything that was sent below `position` has arrived or never will: the source said so, and the
  * queue was found empty since. */
 void sl_placer_catch_up(struct sl_placer *placer, uint64_t position);

@@ -2,21 +2,27 @@
  *
  * Model:     receiving: one socket on listen:4791 for all queues of this receiver; queue pair
  *            numbers are consecutive from a random base. Sending: one socket per transfer, so
- *            that each queue has its own source port; credits come back to that socket as 8-byte
- *            RDMA writes. Sockets are never connected and never fragment: then the kernel sends
- *            IP identification 0, which the ICRC covers. */
+ *            that each queue has its own source port. What comes back to a source (credits as
+ *            8-byte RDMA writes, acknowledgements, congestion notifications) comes to that socket,
+ *            or to reply_port, which all transfers share, where the receiver is an RDMA NIC.
+ *            UC: packets as the plan numbers them, nothing is sent again. RC: a queue pair at each
+ *            end; data one way, credits the other, each acknowledged.
+ * Files:     udp.c options, open, close; udp_accept.c queues of the receiver; udp_receive.c packets
+ *            in; udp_return.c what the receiver sends back; udp_offer.c transfers of a source;
+ *            udp_send.c and udp_send_rc.c packets out; udp_answer.c what comes back to a source. */
 #ifndef SL_LINK_UDP_H
 #define SL_LINK_UDP_H
 
-#include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <sys/socket.h>
 
 #include <sluice/link.h>
 
 #include "link/credit.h"
 #include "link/place.h"
+#include "net/net.h"
+#include "roce/psn.h"
+#include "roce/rc_queue.h"
 #include "roce/requester.h"
 #include "roce/responder.h"
 
@@ -24,53 +30,91 @@ enum {
 	SL_UDP_TRANSFERS = 64,
 	SL_UDP_BATCH = 64,	  /* packets per system call */
 	SL_UDP_PACKET_MAX = 4352, /* 4096 and the longest headers, rounded up */
+	SL_UDP_GRANTS = 2,	  /* RC: credits not yet acknowledged, at most */
+	SL_UDP_REPLIES = 4,	  /* RC: acknowledgements that wait for the end of a batch */
+	SL_UDP_RC_WINDOW = 1024,  /* PSNs not yet acknowledged */
+	SL_UDP_ACK_EVERY = 32,
+};
+
+struct sl_udp_path { /* one direction between two ends */
+	struct sl_roce_path path;
+	union sl_net_address to;
+	socklen_t to_bytes;
 };
 
 struct sl_udp_queue { /* receiving */
 	_Atomic uint32_t active;
 	struct sl_plan plan;
-	struct sl_roce_responder responder;
+	struct sl_udp_path back;
 	struct sl_roce_key key;
 	struct sl_placer placer;
 	struct sl_credit credit;
-	uint32_t credit_psn;
 	_Atomic uint64_t reported; /* the source's last word on how much it has sent */
 	uint64_t heard, heard_ns;  /* a word not acted upon yet, and since when: the poller's */
+
+	/* UC */
+	struct sl_roce_responder uc;
+	uint32_t credit_psn;
+	/* RC */
+	struct sl_roce_rc_queue rc;
+	struct sl_roce_work work[SL_UDP_GRANTS];
+	uint64_t grant[SL_UDP_GRANTS]; /* may have to be sent again */
+	uint64_t grants;
+	struct sl_roce_reply reply[SL_UDP_REPLIES];
+	unsigned replies;
 };
 
 struct sl_udp_source { /* sending */
 	int fd;
 	struct sl_offer offer;
 	struct sl_plan plan;
-	struct sl_roce_path path, credit_path;
-	struct sockaddr_in dest;
-	struct sl_roce_responder responder; /* of credits */
-	struct sl_roce_key key;
+	struct sl_udp_path out;
+	struct sl_roce_path back; /* of what comes back */
+	struct sl_roce_key key;	  /* of the credit word */
 	uint64_t granted;
-	/* The write that was begun and not finished, for want of credit or room in the socket. */
-	struct sl_roce_requester cursor;
 	uint64_t sent; /* position */
+
+	/* UC: the write that was begun and not finished, for want of credit or room in the socket;
+	 * and who judges the credits. */
+	struct sl_roce_requester cursor;
+	struct sl_roce_responder uc;
+	/* RC: writes stay until they are acknowledged. */
+	struct sl_roce_rc_queue rc;
+	struct sl_roce_work *work; /* [capacity] */
+	struct sl_write *write;	   /* [capacity], by id */
+	uint64_t posted;	   /* the next id */
+	uint64_t acknowledged;	   /* position */
+	int error;		   /* why the connection failed */
 };
 
 struct sl_udp_buffers { /* one batch of packets */
 	uint8_t packet[SL_UDP_BATCH][SL_UDP_PACKET_MAX];
-	struct sockaddr_in peer[SL_UDP_BATCH];
+	union sl_net_address peer[SL_UDP_BATCH];
+	uint8_t control[SL_UDP_BATCH][SL_NET_CONTROL_BYTES];
 	uint8_t header[SL_UDP_BATCH][SL_ROCE_HEADERS_MAX];
 	uint8_t trailer[SL_UDP_BATCH][SL_ROCE_TRAILER_MAX + 1];
 	struct iovec iov[SL_UDP_BATCH][4];
 	struct mmsghdr message[SL_UDP_BATCH];
 };
 
+struct sl_udp_batch { /* packets of one source on their way to one system call */
+	struct sl_udp *udp;
+	struct sl_udp_source *source;
+	unsigned n;
+};
+
 struct sl_udp {
 	/* options */
 	char listen[64], source[64];
-	uint32_t port;
+	uint32_t port, reply_port, traffic_class;
 	uint64_t receive_buffer, window;
+	uint32_t timeout, retry, rnr_retry, min_rnr_timer;
 	/* state */
 	struct sl_link_env env;
 	struct sl_udp_buffers *buffers;
 	uint8_t local[SL_ROCE_GID_BYTES];
-	int fd; /* receiving; -1 otherwise */
+	int fd; /* receiving: data; sending: replies, where they have a port of their own; else -1
+		 */
 	uint64_t buffer_bytes;
 	uint64_t opened_seen; /* slots when credits were last looked at */
 	uint32_t qpn_base, queues, sources;
@@ -79,19 +123,49 @@ struct sl_udp {
 	struct sl_udp_source *send; /* [SL_UDP_TRANSFERS] */
 };
 
-/* A UDP socket as the ICRC needs it: unconnected, DF, bound. Logs and returns -errno. */
-int sl_udp_socket(const struct sockaddr_in *bind_to);
-void sl_udp_gid(const struct in_addr *ip, uint8_t gid[SL_ROCE_GID_BYTES]);
-struct in_addr sl_udp_ip(const uint8_t gid[SL_ROCE_GID_BYTES]);
-uint32_t sl_udp_random(void);
-
 /* A queue's only key, as the responder looks for it: arg is that key. */
 const struct sl_roce_key *sl_udp_key_of(void *arg, uint32_t rkey);
 
+void sl_udp_path_set(struct sl_udp_path *path, const uint8_t source[SL_ROCE_GID_BYTES],
+		     uint16_t source_port, const uint8_t dest[SL_ROCE_GID_BYTES],
+		     uint16_t dest_port);
+
+/* One packet, at once. False when the socket has no room. */
+bool sl_udp_send_one(int fd, const struct sl_udp_path *path, uint8_t *header, size_t header_bytes,
+		     const void *payload, size_t bytes);
+
+/* Whether the ICRC is good; path->source and its port are those of the sender. */
+bool sl_udp_icrc_good(const struct sl_roce_path *path, const uint8_t *data, size_t bytes,
+		      bool any_id);
+
+/* ---- receiving ---- */
+int sl_udp_accept(void *state, const struct sl_offer *offer, struct sl_plan *plan);
 int sl_udp_poll(void *state, unsigned budget);
-int sl_udp_wait(void *state, uint32_t timeout_us);
+
+/* Keep a reply until the batch is through; it may say all that an earlier one said. */
+void sl_udp_reply(struct sl_udp *udp, struct sl_udp_queue *queue,
+		  const struct sl_roce_reply *reply);
+
+/* Replies, credits, and what of them was lost. */
+void sl_udp_return_all(struct sl_udp *udp, bool idle, uint64_t now_ns);
+
+/* ---- sending ---- */
+int sl_udp_offer(void *state, struct sl_offer *offer);
+int sl_udp_connect(void *state, const struct sl_plan *plan);
+void sl_udp_source_close(struct sl_udp_source *source);
 int sl_udp_post(void *state, uint16_t transfer, const struct sl_write *write, size_t n);
 uint64_t sl_udp_reap(void *state, uint16_t transfer);
-void sl_udp_take_credits(struct sl_udp *udp, struct sl_udp_source *source);
+
+/* Take what came back for this transfer, and what came to the port that all share. */
+void sl_udp_take_answers(struct sl_udp *udp, struct sl_udp_source *source, uint64_t now_ns);
+
+/* Gather, seal and queue one packet of a write; a full batch is sent. Faults are done to packets
+ * that go out for the first time: what is sent again gets through. */
+int sl_udp_append(struct sl_udp_batch *batch, const struct sl_write *write,
+		  const struct sl_roce_fragment *fragment, const uint8_t *header, bool again);
+int sl_udp_flush(struct sl_udp_batch *batch);
+int sl_udp_post_rc(struct sl_udp_batch *batch, const struct sl_write *write, size_t n);
+
+int sl_udp_wait(void *state, uint32_t timeout_us);
 
 #endif

@@ -1,51 +1,15 @@
 /* udp_send.c - descriptors become packets: gathered from the source frame, sealed, sent in
- * batches, never beyond credit. */
+ * batches, never beyond credit. This is UC; RC is in udp_send_rc.c. */
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/crc.h"
 #include "link/udp.h"
 #include "roce/icrc.h"
 
-/* A grant is believed as any other RDMA write would be: ICRC, queue, peer, key and range. It
- * never goes back. */
-static void take_grant(struct sl_udp_source *source, const uint8_t *data, size_t bytes,
-		       const struct sockaddr_in *from)
-{
-	struct sl_roce_path path = source->credit_path;
-	struct sl_roce_packet packet;
-	struct sl_roce_action action;
-	uint64_t grant;
-
-	path.source_port = ntohs(from->sin_port);
-	sl_udp_gid(&from->sin_addr, path.source);
-	if (!sl_roce_icrc_check(&path, data, bytes, sl_crc32) ||
-	    sl_roce_parse(data, bytes, &packet) ||
-	    sl_roce_responder_receive(&source->responder, &path, &packet, sl_udp_key_of,
-				      &source->key, &action) != SL_ROCE_ACCEPTED)
-		return;
-	if (action.place != SL_ROCE_PLACE_MEMORY || action.bytes != sizeof(grant))
-		return;
-	memcpy(&grant, packet.payload, sizeof(grant)); /* little-endian on the wire and here */
-	if (grant > source->granted)
-		source->granted = grant;
-}
-
-void sl_udp_take_credits(struct sl_udp *udp, struct sl_udp_source *source)
-{
-	uint8_t data[256];
-
-	for (;;) {
-		struct sockaddr_in from;
-		socklen_t size = sizeof(from);
-		ssize_t n = recvfrom(source->fd, data, sizeof(data), MSG_DONTWAIT,
-				     (struct sockaddr *)&from, &size);
-
-		if (n < 0)
-			return;
-		take_grant(source, data, (size_t)n, &from);
-	}
-}
+/* Half a second and more without room in the socket: the interface does not send. */
+enum { TRIES_MAX = 10000 };
 
 /* Bytes offset..offset+bytes of the write, as at most two pieces. */
 static size_t gather(const struct sl_write *write, uint32_t offset, uint32_t bytes,
@@ -69,27 +33,18 @@ static size_t gather(const struct sl_write *write, uint32_t offset, uint32_t byt
 	return n;
 }
 
-/* Half a second and more without room in the socket: the interface does not send. */
-enum { TRIES_MAX = 10000 };
-
-struct batch {
-	struct sl_udp *udp;
-	struct sl_udp_source *source;
-	unsigned n;
-};
-
-static void append(struct batch *batch, const struct sl_write *write,
+static void append(struct sl_udp_batch *batch, const struct sl_write *write,
 		   const struct sl_roce_fragment *fragment, const uint8_t *header, bool corrupt)
 {
 	struct sl_udp_buffers *b = batch->udp->buffers;
-	struct sl_udp_source *source = batch->source;
+	struct sl_udp_path *out = &batch->source->out;
 	struct sl_roce_piece piece[2];
 	size_t pieces = gather(write, fragment->offset, fragment->bytes, piece);
 	unsigned i = batch->n++;
 	size_t iovs = 0, trailer;
 
 	memcpy(b->header[i], header, fragment->header_bytes);
-	trailer = sl_roce_seal(&source->path, b->header[i], fragment->header_bytes, piece, pieces,
+	trailer = sl_roce_seal(&out->path, b->header[i], fragment->header_bytes, piece, pieces,
 			       sl_crc32, b->trailer[i]);
 	if (corrupt)
 		b->trailer[i][trailer - 1] ^= 0x10;
@@ -97,15 +52,15 @@ static void append(struct batch *batch, const struct sl_write *write,
 	for (size_t p = 0; p < pieces; p++)
 		b->iov[i][iovs++] = (struct iovec){(void *)piece[p].data, piece[p].bytes};
 	b->iov[i][iovs++] = (struct iovec){b->trailer[i], trailer};
-	b->message[i].msg_hdr = (struct msghdr){.msg_name = &source->dest,
-						.msg_namelen = sizeof(source->dest),
+	b->message[i].msg_hdr = (struct msghdr){.msg_name = &out->to,
+						.msg_namelen = out->to_bytes,
 						.msg_iov = b->iov[i],
 						.msg_iovlen = iovs};
 }
 
 /* All of it: a packet that the socket has no room for now is tried again, since its PSN is
  * spent. */
-static int flush(struct batch *batch)
+int sl_udp_flush(struct sl_udp_batch *batch)
 {
 	unsigned done = 0, tries = 0;
 
@@ -127,19 +82,31 @@ static int flush(struct batch *batch)
 	return 0;
 }
 
-static enum sl_fate fate_of(const struct sl_udp *udp, const struct sl_udp_source *source,
-			    const struct sl_write *write, uint32_t packet)
+int sl_udp_append(struct sl_udp_batch *batch, const struct sl_write *write,
+		  const struct sl_roce_fragment *fragment, const uint8_t *header, bool again)
 {
-	return udp->env.fate ? udp->env.fate(udp->env.fate_arg, source->plan.module,
-					     write->sequence, packet)
-			     : SL_FATE_SEND;
+	const struct sl_link_env *env = &batch->udp->env;
+	const struct sl_plan *plan = &batch->source->plan;
+	uint32_t packet = sl_roce_psn_add(
+		fragment->psn, SL_ROCE_PSN_MASK + 1 - sl_plan_psn(plan, write->sequence, 0));
+	enum sl_fate fate = env->fate && !again ? env->fate(env->fate_arg, plan->module,
+							    write->sequence, packet)
+						: SL_FATE_SEND;
+	int copies = fate == SL_FATE_DROP ? 0 : fate == SL_FATE_DUPLICATE ? 2 : 1, err;
+
+	for (; copies > 0; copies--) {
+		append(batch, write, fragment, header, fate == SL_FATE_CORRUPT);
+		if (batch->n == SL_UDP_BATCH && (err = sl_udp_flush(batch)) != 0)
+			return err;
+	}
+	return 0;
 }
 
 static int begin(struct sl_udp_source *source, const struct sl_write *write)
 {
 	struct sl_roce_message message = {
 		.transport = SL_ROCE_UC,
-		.kind = SL_ROCE_KIND_WRITE,
+		.kind = write->flags & SL_WRITE_SEND ? SL_ROCE_KIND_SEND : SL_ROCE_KIND_WRITE,
 		.immediate = write->flags & SL_WRITE_IMM,
 		.pkey = SL_ROCE_PKEY_DEFAULT,
 		.pmtu = source->plan.pmtu,
@@ -155,7 +122,7 @@ static int begin(struct sl_udp_source *source, const struct sl_write *write)
 }
 
 /* As many packets of one write as credit allows. 1: all of it, 0: not yet, or an error. */
-static int send_write(struct batch *batch, const struct sl_write *write)
+static int send_write(struct sl_udp_batch *batch, const struct sl_write *write)
 {
 	struct sl_udp_source *source = batch->source;
 	uint64_t start = write->position - write->bytes;
@@ -171,43 +138,26 @@ static int send_write(struct batch *batch, const struct sl_write *write)
 		uint32_t next = rest < source->plan.pmtu ? rest : source->plan.pmtu;
 		uint8_t header[SL_ROCE_HEADERS_MAX];
 		struct sl_roce_fragment fragment;
-		enum sl_fate fate;
 
 		if (start + source->cursor.offset + next > source->granted)
 			return 0;
 		if (!sl_roce_requester_next(&source->cursor, header, &fragment))
 			break;
-		fate = fate_of(batch->udp, source, write,
-			       (fragment.psn - sl_plan_psn(&source->plan, write->sequence, 0)) &
-				       0xffffff);
 		source->sent = start + fragment.offset + fragment.bytes;
-		for (int copies = fate == SL_FATE_DROP	      ? 0
-				  : fate == SL_FATE_DUPLICATE ? 2
-							      : 1;
-		     copies > 0; copies--) {
-			append(batch, write, &fragment, header, fate == SL_FATE_CORRUPT);
-			if (batch->n == SL_UDP_BATCH && (err = flush(batch)) != 0)
-				return err;
-		}
+		err = sl_udp_append(batch, write, &fragment, header, false);
+		if (err)
+			return err;
 	}
 	return 1;
 }
 
-int sl_udp_post(void *state, uint16_t transfer, const struct sl_write *write, size_t n)
+static int post_uc(struct sl_udp_batch *batch, const struct sl_write *write, size_t n)
 {
-	struct sl_udp *udp = state;
-	struct batch batch = {.udp = udp};
 	size_t done = 0;
-	int err = 0;
+	int err;
 
-	for (uint32_t i = 0; i < udp->sources && !batch.source; i++)
-		if (udp->send[i].plan.transfer == transfer && udp->send[i].plan.version)
-			batch.source = &udp->send[i];
-	if (!batch.source)
-		return -EINVAL;
-	sl_udp_take_credits(udp, batch.source);
 	while (done < n) {
-		int sent = send_write(&batch, &write[done]);
+		int sent = send_write(batch, &write[done]);
 
 		if (sent < 0)
 			return sent;
@@ -215,17 +165,36 @@ int sl_udp_post(void *state, uint16_t transfer, const struct sl_write *write, si
 			break;
 		done++;
 	}
-	err = flush(&batch);
+	err = sl_udp_flush(batch);
 	return err ? err : (int)done;
+}
+
+static struct sl_udp_source *source_of(struct sl_udp *udp, uint16_t transfer)
+{
+	for (uint32_t i = 0; i < udp->sources; i++)
+		if (udp->send[i].plan.transfer == transfer && udp->send[i].plan.version)
+			return &udp->send[i];
+	return NULL;
+}
+
+int sl_udp_post(void *state, uint16_t transfer, const struct sl_write *write, size_t n)
+{
+	struct sl_udp *udp = state;
+	struct sl_udp_batch batch = {.udp = udp, .source = source_of(udp, transfer)};
+
+	if (!batch.source)
+		return -EINVAL;
+	sl_udp_take_answers(udp, batch.source, sl_clock_ns());
+	return batch.source->plan.service == SL_SERVICE_RC ? sl_udp_post_rc(&batch, write, n)
+							   : post_uc(&batch, write, n);
 }
 
 uint64_t sl_udp_reap(void *state, uint16_t transfer)
 {
-	struct sl_udp *udp = state;
+	const struct sl_udp_source *source = source_of(state, transfer);
 
-	/* The kernel copied what was sent: all of it may be reused. */
-	for (uint32_t i = 0; i < udp->sources; i++)
-		if (udp->send[i].plan.transfer == transfer)
-			return udp->send[i].sent;
-	return 0;
+	if (!source)
+		return 0;
+	/* UC: the kernel copied what was sent, and nothing is sent again. */
+	return source->plan.service == SL_SERVICE_RC ? source->acknowledged : source->sent;
 }

@@ -275,7 +275,7 @@ static void an_address_that_is_none_is_refused(void **state)
 {
 	struct rig *rig = rig_new(&sl_link_udp);
 	struct sl_link_env env = {.ring = &rig->ring, .counters = &rig->counters};
-	static const char *const bad[] = {"0.0.0.0", "localhost", "300.1.2.3", "", "::1"};
+	static const char *const bad[] = {"0.0.0.0", "localhost", "300.1.2.3", "", "::", "fe80::1"};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		void *state_of = rig_state(rig);

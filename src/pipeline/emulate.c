@@ -371,6 +371,30 @@ bool sl_emulate_finished(const struct sl_emulate *em)
 	return atomic_load(&em->finished);
 }
 
+static void say_why(const struct sl_emulate *em, int err)
+{
+	switch (err) {
+	case -EMSGSIZE:
+		sl_error("packets with %u bytes of payload do not fit the path's MTU; set "
+			 "link.pmtu to 1024 (MTU 1500), or raise the MTU",
+			 sl_experiment_pmtu(em->experiment));
+		break;
+	case -ETIMEDOUT:
+		sl_error("the reliable connection failed: the receiver did not acknowledge, "
+			 "however often packets were sent again (link.timeout, link.retry)");
+		break;
+	case -ENOBUFS:
+		sl_error("the reliable connection failed: the receiver was not ready too often "
+			 "(link.rnr_retry; 7 waits without end)");
+		break;
+	case -EACCES:
+		sl_error("the reliable connection failed: the receiver refused key or address");
+		break;
+	default:
+		sl_error("sending failed: %s", strerror(-err));
+	}
+}
+
 int sl_emulate_plan_end(struct sl_emulate *em)
 {
 	int err;
@@ -381,12 +405,8 @@ int sl_emulate_plan_end(struct sl_emulate *em)
 		em->experiment->link->close(em->experiment->link_state);
 	em->link_open = false;
 	err = atomic_load(&em->error);
-	if (err == -EMSGSIZE)
-		sl_error("packets with %u bytes of payload do not fit the path's MTU; set "
-			 "link.pmtu to 1024 (MTU 1500), or raise the MTU",
-			 sl_experiment_pmtu(em->experiment));
-	else if (err && err != -EPIPE)
-		sl_error("sending failed: %s", strerror(-err));
+	if (err && err != -EPIPE)
+		say_why(em, err);
 	return err;
 }
 

@@ -214,3 +214,18 @@ enum sl_roce_drop sl_roce_rc_responder_receive(struct sl_roce_rc_responder *resp
 		return execute_read(responder, packet, lookup, lookup_arg, action, reply);
 	return execute(responder, opcode, packet, lookup, lookup_arg, action, reply);
 }
+
+bool sl_roce_rc_responder_defer(struct sl_roce_rc_responder *responder,
+				const struct sl_roce_path *path,
+				const struct sl_roce_packet *packet, struct sl_roce_reply *reply)
+{
+	const struct sl_roce_owner owner = sl_roce_responder_owner(&responder->queue);
+
+	memset(reply, 0, sizeof(*reply));
+	if (sl_roce_check_owner(&owner, path, packet) || responder->failed ||
+	    packet->psn != responder->queue.expected_psn ||
+	    sl_roce_opcode(packet->opcode)->kind == SL_ROCE_KIND_RESPONSE)
+		return false;
+	not_ready(responder, packet, reply);
+	return true;
+}

@@ -47,4 +47,11 @@ enum sl_roce_drop sl_roce_rc_responder_receive(struct sl_roce_rc_responder *resp
 					       struct sl_roce_action *action,
 					       struct sl_roce_reply *reply);
 
+/* Ask the peer to come again with this request, because the caller cannot take it now: an RNR NAK.
+ * False, and nothing is to be sent, when it is not the request that is expected next; hand it in
+ * as usual. */
+bool sl_roce_rc_responder_defer(struct sl_roce_rc_responder *responder,
+				const struct sl_roce_path *path,
+				const struct sl_roce_packet *packet, struct sl_roce_reply *reply);
+
 #endif

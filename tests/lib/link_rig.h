@@ -36,7 +36,9 @@ struct rig {
 	struct sl_plan plan[RIG_MODULES];
 	uint8_t block[RIG_PIXELS + SL_RECORD_BYTES];
 	uint64_t receive_buffer;
-	uint16_t message;
+	const char *listen_at, *send_from;    /* NULL: addresses of this process's own */
+	const char *option[4][2];	      /* name and text of more options */
+	uint16_t service, operation, message; /* 0: UC, WRITE, one per packet */
 	enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence, uint32_t packet);
 };
 
@@ -68,9 +70,11 @@ static inline void *rig_state(const struct rig *rig)
 	assert_non_null(state);
 	sl_options_defaults(rig->link->options, state);
 	rig_address(listen, 1);
-	rig_set(rig->link, state, "listen", listen);
+	rig_set(rig->link, state, "listen", rig->listen_at ? rig->listen_at : listen);
 	rig_address(text, 2);
-	rig_set(rig->link, state, "source", text);
+	rig_set(rig->link, state, "source", rig->send_from ? rig->send_from : text);
+	for (unsigned i = 0; i < 4 && rig->option[i][0]; i++)
+		rig_set(rig->link, state, rig->option[i][0], rig->option[i][1]);
 	if (rig->receive_buffer) {
 		snprintf(text, sizeof(text), "%llu", (unsigned long long)rig->receive_buffer);
 		rig_set(rig->link, state, "receive_buffer", text);
@@ -84,6 +88,8 @@ static inline int rig_open_receiver(struct rig *rig)
 				  .wake_fd = rig->wake_fd,
 				  .asleep = &rig->asleep,
 				  .counters = &rig->counters,
+				  .service = rig->service ? rig->service : SL_SERVICE_UC,
+				  .operation = rig->operation ? rig->operation : SL_OPERATION_WRITE,
 				  .message = rig->message ? rig->message : SL_MESSAGE_PACKET,
 				  .pmtu = RIG_PMTU};
 
@@ -165,14 +171,19 @@ static inline struct rig *rig_new(const struct sl_link *link)
 }
 
 /* Ready to send: all slots open, credits out. */
-static inline struct rig *rig_ready(const struct sl_link *link)
+static inline void rig_make_ready(struct rig *rig)
 {
-	struct rig *rig = rig_new(link);
-
 	assert_int_equal(rig_open_receiver(rig), 0);
 	rig_open_source(rig);
 	sl_ring_open(&rig->ring, UINT64_MAX);
 	rig->link->poll(rig->receiver, 64);
+}
+
+static inline struct rig *rig_ready(const struct sl_link *link)
+{
+	struct rig *rig = rig_new(link);
+
+	rig_make_ready(rig);
 	return rig;
 }
 
@@ -213,7 +224,8 @@ static inline size_t rig_writes(struct rig *rig, uint64_t sequence, uint32_t mod
 			.psn = sl_plan_psn(plan, sequence, offset),
 			.imm = (uint32_t)sequence,
 			.bytes = bytes,
-			.flags = rest <= step ? SL_WRITE_IMM : 0,
+			.flags = (rest <= step ? SL_WRITE_IMM : 0) |
+				 (plan->operation == SL_OPERATION_SEND ? SL_WRITE_SEND : 0),
 			.part = {{rig->block + offset, bytes}},
 		};
 	}

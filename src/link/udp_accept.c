@@ -1,0 +1,218 @@
+/* udp_accept.c - an offer becomes a queue of the receiver, and a plan that says how to reach it. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/secret.h"
+#include "link/udp.h"
+
+enum {
+	HEADERS = 40 + 8 + 32 + 4, /* IPv6, UDP, BTH with RETH and immediate, ICRC */
+	SKB_EXTRA = 400,	   /* head room and shared info */
+	SKB_HEAD = 256,
+	WINDOW_MAX = 2 << 20,
+	WINDOW_PACKETS_MIN = 2, /* per module: one would wait for its own credit */
+};
+
+/* What a packet costs of the receive buffer: the kernel counts the memory it takes, not its length.
+ * Measured on loopback, Linux 6.18: the packet and some 400 bytes, rounded up to a power of two,
+ * and 256 more; 8448 for a payload of 4096. */
+static uint64_t buffer_cost(uint64_t payload)
+{
+	uint64_t need = payload + HEADERS + SKB_EXTRA, cost = 512;
+
+	while (cost < need)
+		cost *= 2;
+	return cost + SKB_HEAD;
+}
+
+/* Half the buffer in bytes of blocks, by what the packets of a block cost; but no more than
+ * stays in cache between the kernel's copy and ours. */
+static uint64_t safe_window(uint64_t buffer_bytes, const struct sl_plan *plan)
+{
+	uint64_t tail = plan->block_bytes - (plan->packets - 1) * (uint64_t)plan->pmtu;
+	uint64_t cost = (plan->packets - 1) * buffer_cost(plan->pmtu) + buffer_cost(tail);
+	uint64_t window =
+		(uint64_t)((double)buffer_bytes / 2 / (double)cost * (double)plan->block_bytes);
+
+	return window < WINDOW_MAX ? window : WINDOW_MAX;
+}
+
+static void set_window(const struct sl_udp *udp, struct sl_plan *plan)
+{
+	uint64_t least = WINDOW_PACKETS_MIN * (uint64_t)plan->pmtu;
+
+	plan->window_bytes = (udp->window ? udp->window : safe_window(udp->buffer_bytes, plan)) /
+			     udp->env.ring->modules;
+	if (plan->window_bytes >= least || plan->window_bytes >= plan->block_bytes)
+		return;
+	plan->window_bytes = least;
+	if (plan->module == 0 && !udp->window)
+		sl_warn("a receive buffer of %llu bytes is small for %u modules; if packets get "
+			"lost: sudo sysctl -w net.core.rmem_max=%d",
+			(unsigned long long)udp->buffer_bytes, udp->env.ring->modules, 64 << 20);
+}
+
+/* The largest path MTU there is that is no larger than either; 0: none. */
+static uint16_t pmtu_for(uint16_t wanted, uint16_t most)
+{
+	uint16_t pmtu = SL_ROCE_PMTU_MAX;
+
+	while (pmtu >= 256 && (pmtu > wanted || pmtu > most))
+		pmtu /= 2;
+	return pmtu >= 256 ? pmtu : 0;
+}
+
+static void describe_plan(const struct sl_udp *udp, const struct sl_offer *offer, uint32_t index,
+			  struct sl_plan *plan)
+{
+	const struct sl_ring *ring = udp->env.ring;
+
+	*plan = (struct sl_plan){
+		.version = SL_PLAN_VERSION,
+		.transfer = (uint16_t)index,
+		.module = offer->module,
+		.service = udp->env.service,
+		.operation = udp->env.operation,
+		.message = udp->env.message,
+		.pmtu = pmtu_for(udp->env.pmtu, offer->max_pmtu),
+		.ip_id = offer->ip_id,
+		.crc = udp->env.crc,
+		.qpn = udp->qpn_base + index,
+		.rkey = sl_secret_u32(),
+		.first_psn = sl_secret_u32() & SL_ROCE_PSN_MASK,
+		.slots = ring->slots,
+		/* Addresses on the wire are offsets from a random base: a peer learns nothing of
+		 * our layout. */
+		.base = (uint64_t)(sl_secret_u32() & 0x7fff) << 32,
+		.stride = ring->slot_stride,
+		.block_at = offer->module * ring->block_stride,
+		.block_bytes = ring->block_bytes,
+		.first_sequence = 0,
+		.source = offer->source,
+		.credit_qpn = offer->credit_qpn,
+		.credit_rkey = offer->credit_rkey,
+		.credit_psn = sl_secret_u32() & SL_ROCE_PSN_MASK,
+		.credit_va = offer->credit_va,
+		.credit_port = offer->credit_port,
+	};
+	plan->packets = sl_roce_packets((uint32_t)plan->block_bytes, plan->pmtu);
+	set_window(udp, plan);
+	memcpy(plan->dest.ip, udp->local, sizeof(plan->dest.ip));
+	plan->dest.port = (uint16_t)udp->port;
+}
+
+/* One that was dropped, or a new one. Front ends come and go only before the start, when no poller
+ * runs. */
+static uint32_t free_queue(const struct sl_udp *udp)
+{
+	uint32_t index = 0;
+
+	while (index < udp->queues &&
+	       atomic_load_explicit(&udp->queue[index].active, memory_order_relaxed))
+		index++;
+	return index;
+}
+
+static bool offer_fits(const struct sl_udp *udp, const struct sl_offer *offer)
+{
+	const struct sl_ring *ring = udp->env.ring;
+
+	return offer->module < ring->modules && offer->block_bytes == ring->block_bytes &&
+	       offer->max_pmtu >= 256 && (offer->services & udp->env.service) &&
+	       (offer->operations & udp->env.operation) && (offer->messages & udp->env.message) &&
+	       offer->credit_qpn <= SL_ROCE_QPN_MASK;
+}
+
+static void describe_responder(const struct sl_udp *udp, const struct sl_plan *plan,
+			       uint8_t transport, struct sl_roce_responder *responder)
+{
+	*responder = (struct sl_roce_responder){
+		.transport = transport,
+		.pkey = SL_ROCE_PKEY_DEFAULT,
+		.qpn = plan->qpn,
+		.pmtu = plan->pmtu,
+		.access = plan->operation == SL_OPERATION_WRITE ? SL_ROCE_REMOTE_WRITE : 0,
+		.expected_psn = plan->first_psn,
+		/* Every slot has its cell: an event always finds its place. What comes before its
+		 * slot is open is turned away by the placer. */
+		.receives = SL_ROCE_RECEIVES_UNLIMITED,
+		.receive_bytes = (uint32_t)plan->block_bytes,
+	};
+	memcpy(responder->peer, plan->source.ip, sizeof(responder->peer));
+	memcpy(responder->local, udp->local, sizeof(responder->local));
+}
+
+/* Ready to receive data and to send credits. */
+static int open_rc(const struct sl_udp *udp, struct sl_udp_queue *queue)
+{
+	struct sl_roce_rc_queue *rc = &queue->rc;
+
+	memset(rc, 0, sizeof(*rc));
+	describe_responder(udp, &queue->plan, SL_ROCE_RC, &rc->responder.queue);
+	rc->responder.peer_qpn = queue->plan.credit_qpn;
+	rc->responder.rnr_timer = (uint8_t)udp->min_rnr_timer;
+	rc->requester.psn = queue->plan.credit_psn;
+	rc->requester.window = SL_UDP_GRANTS;
+	rc->requester.ack_every = 1;
+	rc->requester.timeout_ns = sl_roce_timeout_ns(udp->timeout);
+	rc->requester.retries = (uint8_t)udp->retry;
+	rc->requester.rnr_retries = (uint8_t)udp->rnr_retry;
+	rc->requester.works = queue->work;
+	rc->requester.capacity = SL_UDP_GRANTS;
+	for (int state = SL_ROCE_INIT; state <= SL_ROCE_RTS; state++)
+		if (sl_roce_rc_queue_modify(rc, (enum sl_roce_state)state))
+			return -EINVAL;
+	return 0;
+}
+
+static int open_queue(struct sl_udp *udp, struct sl_udp_queue *queue)
+{
+	const struct sl_plan *plan = &queue->plan;
+
+	sl_udp_path_set(&queue->back, udp->local, (uint16_t)udp->port, plan->source.ip,
+			plan->credit_port);
+	queue->key = (struct sl_roce_key){
+		.rkey = plan->rkey,
+		.access = SL_ROCE_REMOTE_WRITE,
+		.base = plan->base,
+		.bytes = (uint64_t)udp->env.ring->slots * udp->env.ring->slot_stride,
+	};
+	queue->credit = (struct sl_credit){.window = plan->window_bytes};
+	queue->credit_psn = plan->credit_psn;
+	queue->heard = queue->heard_ns = queue->grants = 0;
+	queue->replies = 0;
+	atomic_store(&queue->reported, 0);
+	if (plan->service == SL_SERVICE_RC)
+		return open_rc(udp, queue);
+	describe_responder(udp, plan, SL_ROCE_UC, &queue->uc);
+	return sl_roce_responder_init(&queue->uc) ? -EINVAL : 0;
+}
+
+int sl_udp_accept(void *state, const struct sl_offer *offer, struct sl_plan *plan)
+{
+	struct sl_udp *udp = state;
+	uint32_t index = free_queue(udp);
+	struct sl_udp_queue *queue = &udp->queue[index];
+	int err;
+
+	if (index == SL_UDP_TRANSFERS)
+		return -ENOSPC;
+	if (!offer_fits(udp, offer))
+		return -EINVAL;
+	describe_plan(udp, offer, index, &queue->plan);
+	err = open_queue(udp, queue);
+	if (err)
+		return err;
+	sl_placer_fini(&queue->placer); /* of who had the queue before */
+	err = sl_placer_init(&queue->placer, udp->env.ring, udp->env.counters, &queue->plan);
+	if (err)
+		return err;
+	udp->any_id |= offer->ip_id != SL_IP_ID_ZERO;
+	*plan = queue->plan;
+	if (index == udp->queues)
+		udp->queues++;
+	/* Release: pairs with the acquire in udp_receive.c; the poller may already be running. */
+	atomic_store_explicit(&queue->active, 1, memory_order_release);
+	return 0;
+}
