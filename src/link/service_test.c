@@ -1,5 +1,6 @@
 /* service_test.c - every service, operation and message plan over both kinds of IP: all of it
- * arrives, loss is made good where the service promises it, and a connection that fails says why. */
+ * arrives, loss is made good where the service promises it, and a connection that fails says why.
+ */
 #include <errno.h>
 
 #include "lib/link_rig.h"

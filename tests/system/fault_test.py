@@ -196,6 +196,25 @@ def _(folder):
     equal(set(turned_away.values()), {0}, "packets turned away for something else")
 
 
+def reliable(name, **link):
+    @case(f"a reliable connection makes good what is lost, doubled or spoilt: {name}")
+    def _(folder):
+        frames = fewer(600, 200)
+        frontend = {"drop": 0.005, "duplicate": 0.005, "corrupt": 0.005, "fault_log": str(folder / "faults.txt")}
+        program, summary = acquire(folder, detector={"frames": frames}, link={"service": "rc", **link},
+                                   frontend=frontend)
+        intact(program, summary, frames)
+        spoilt = sum(map(len, read_faults(folder, "corrupt").values()))
+        check(read_faults(folder, "drop") and spoilt, "hardly any faults")
+        equal(summary["link"]["turned_away"]["icrc"], spoilt, "packets turned away for their ICRC")
+        check(summary["link"]["turned_away"]["gap"], "nothing had to be sent again")
+
+
+reliable("one message per packet", pmtu=1024)
+reliable("one message per module and frame", pmtu=512, message="module")
+reliable("sent to where the receiver puts it", pmtu=1024, operation="send")
+
+
 @case("everything at once, in packets of 256 bytes")
 def _(folder):
     frames = fewer(600, 200)

@@ -2,10 +2,13 @@
 """same_test.py - the same experiment gives the same file, whatever carries the data and however it is cut up: every
 dataset and attribute is compared bit for bit, but for those listed here."""
 
+import os
+import pathlib
+
 import h5py
 import numpy as np
 
-from harness import acquire, case, check, equal, fewer, intact, main
+from harness import acquire, case, check, equal, fewer, intact, main, skip
 
 # What differs between any two runs: the wall clock.
 WALL_CLOCK = {"/entry/start_time", "/entry/end_time", "/entry/end_time_estimated"}
@@ -105,10 +108,29 @@ same_as_reference("over shm", link={"kind": "shm"})
 same_as_reference("one message per module and frame", link={"message": "module"})
 same_as_reference("packets of 1024 bytes", link={"pmtu": 1024})
 same_as_reference("packets of 256 bytes, one message per module and frame", link={"pmtu": 256, "message": "module"})
+same_as_reference("over a reliable connection", link={"service": "rc"})
+same_as_reference("over a reliable connection, packets of 256 bytes, one message per module and frame",
+                  link={"service": "rc", "pmtu": 256, "message": "module"})
+same_as_reference("sent to where the receiver puts it", link={"operation": "send"})
+same_as_reference("sent to where the receiver puts it, reliably", link={"operation": "send", "service": "rc"})
+same_as_reference("over a reliable connection that loses, doubles and spoils packets",
+                  link={"service": "rc"}, frontend={"drop": 0.01, "duplicate": 0.01, "corrupt": 0.01})
 same_as_reference("two workers, small tiles", unit={"workers": 2, "tile_pixels": 100})
 same_as_reference("batches of one frame", unit={"batch": 1})
 same_as_reference("batches of 64 frames", unit={"batch": 64})
 same_as_reference("a ring of four slots", ring={"slots": 4, "late_frames": 2})
+
+
+@case("over IPv6, unreliable and reliable")
+def _(folder):
+    if not pathlib.Path("/proc/net/if_inet6").exists() or "0" * 31 + "1 " not in pathlib.Path(
+            "/proc/net/if_inet6").read_text():
+        skip("no IPv6 loopback address here")
+    for service in ("uc", "rc"):
+        link = {"listen": "::1", "source": "::1", "port": 20000 + os.getpid() % 20000, "service": service}
+        compare(Reference.get(folder), record(folder, service, PATTERN, link=link))
+
+
 same_as_reference("with a checksum in each record", link={"crc": True})
 same_as_reference("with a checksum in each record, over shm", link={"kind": "shm", "crc": True})
 

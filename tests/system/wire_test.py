@@ -11,6 +11,8 @@ import zlib
 from harness import RECEIVER, SOURCE, acquire, case, check, closes, equal, main, skip
 from roce import listener, sender
 
+SEND_FIRST, SEND_MIDDLE, SEND_LAST_IMM = 0x20, 0x21, 0x23
+RC_WRITE_ONLY, RC_WRITE_ONLY_IMM, RC_ACK = 0x0A, 0x0B, 0x11
 WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST_IMM, WRITE_ONLY, WRITE_ONLY_IMM = 0x26, 0x27, 0x29, 0x2A, 0x2B
 
 
@@ -111,6 +113,30 @@ def _(folder):
     packets, _summary = captured(folder, link={"message": "module", "pmtu": 1024})
     data, _credits = data_and_credits(packets)
     equal({p[28] for p in data}, {WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST_IMM}, "opcodes")
+    for packet in data:
+        equal(packet[-4:], icrc(packet), "ICRC")
+
+
+@case("service: rc sends RC writes, asks for acknowledgements, and gets them, few of them")
+def _(folder):
+    packets, _summary = captured(folder, link={"service": "rc", "pmtu": 1024})
+    data, back = data_and_credits(packets)
+    for packet in packets:
+        equal(packet[-4:], icrc(packet), "ICRC")
+    equal({p[28] for p in data}, {RC_WRITE_ONLY, RC_WRITE_ONLY_IMM, RC_ACK}, "opcodes to the receiver")
+    equal({p[28] for p in back}, {RC_WRITE_ONLY, RC_ACK}, "opcodes back")
+    acks = [p for p in back if p[28] == RC_ACK]
+    equal({p[40] for p in acks}, {0x1F}, "syndromes: all good, no word on credits")
+    writes = [p for p in data if p[28] != RC_ACK]
+    check(len(acks) < len(writes), f"{len(acks)} acknowledgements of {len(writes)} packets")
+    check(any(p[36] & 0x80 for p in writes), "no acknowledgement was asked for")
+
+
+@case("operation: send has no addresses on the wire")
+def _(folder):
+    packets, _summary = captured(folder, link={"operation": "send", "pmtu": 1024})
+    data, _credits = data_and_credits(packets)
+    equal({p[28] for p in data}, {SEND_FIRST, SEND_MIDDLE, SEND_LAST_IMM}, "opcodes")
     for packet in data:
         equal(packet[-4:], icrc(packet), "ICRC")
 
