@@ -96,8 +96,8 @@ struct sl_roce_packet {
 	uint32_t icrc;		/* as a CRC-32 value; 0 when only the headers were at hand */
 };
 
-/* What the network layers say about a packet; the ICRC covers most of it. Addresses are GIDs: an IPv6 address, or
- * ::ffff:a.b.c.d for IPv4. Ports and id in host order. */
+/* What the network layers say about a packet; the ICRC covers most of it. Addresses are GIDs: an
+ * IPv6 address, or ::ffff:a.b.c.d for IPv4. Ports and id in host order. */
 struct sl_roce_path {
 	uint8_t source[SL_ROCE_GID_BYTES], dest[SL_ROCE_GID_BYTES];
 	uint16_t source_port, dest_port;
