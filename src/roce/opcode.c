@@ -46,6 +46,16 @@ enum {
 		ROW(transport, WRITE_ONLY, RETH, WRITE, ONLY, ANY, false, false),    \
 		ROW(transport, WRITE_ONLY_IMM, RETH | IMM, WRITE, ONLY, ANY, true, true)
 
+#define CNP_ROW(name_)                           \
+	[SL_ROCE_OPCODE_##name_] = {             \
+		.name = #name_,                  \
+		.headers = CNP,                  \
+		.header_bytes = BYTES(CNP),      \
+		.kind = SL_ROCE_KIND_CNP,        \
+		.position = SL_ROCE_ONLY,        \
+		.payload = SL_ROCE_PAYLOAD_NONE, \
+	}
+
 static const struct sl_roce_opcode table[256] = {
 	SEND_AND_WRITE(RC),
 	ROW(RC, READ_REQUEST, RETH, READ, ONLY, NONE, false, false),
@@ -64,12 +74,8 @@ static const struct sl_roce_opcode table[256] = {
 	SEND_AND_WRITE(UC),
 	ROW(UD, SEND_ONLY, DETH, SEND, ONLY, ANY, true, true),
 	ROW(UD, SEND_ONLY_IMM, DETH | IMM, SEND, ONLY, ANY, true, true),
-	[SL_ROCE_OPCODE_CNP] = {.name = "CNP",
-				.headers = CNP,
-				.header_bytes = BYTES(CNP),
-				.kind = SL_ROCE_KIND_CNP,
-				.position = SL_ROCE_ONLY,
-				.payload = SL_ROCE_PAYLOAD_NONE},
+	CNP_ROW(CNP),
+	CNP_ROW(CNP_CLASS),
 };
 
 const struct sl_roce_opcode *sl_roce_opcode(uint8_t opcode)

@@ -36,7 +36,10 @@ enum sl_roce_operation {
 	SL_ROCE_ATOMIC_WRITE = 0x1d,
 };
 
-enum { SL_ROCE_OPCODE_CNP = 0x81 };
+enum {
+	SL_ROCE_OPCODE_CNP = 0x81,	 /* what devices send, and we */
+	SL_ROCE_OPCODE_CNP_CLASS = 0x80, /* what some tables call CNP: understood, never sent */
+};
 
 #define SL_ROCE_OPCODE(transport, operation) ((uint8_t)((transport) << 5 | (operation)))
 

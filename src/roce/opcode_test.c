@@ -53,6 +53,7 @@ static const struct {
 	{0x2b, "UC_WRITE_ONLY_IMM", 32, SL_ROCE_HAS_RETH | SL_ROCE_HAS_IMM},
 	{0x64, "UD_SEND_ONLY", 20, SL_ROCE_HAS_DETH},
 	{0x65, "UD_SEND_ONLY_IMM", 24, SL_ROCE_HAS_DETH | SL_ROCE_HAS_IMM},
+	{0x80, "CNP_CLASS", 28, SL_ROCE_HAS_CNP},
 	{0x81, "CNP", 28, SL_ROCE_HAS_CNP},
 };
 
@@ -78,7 +79,7 @@ static void nothing_else_is_known(void **state)
 		known += sl_roce_opcode((uint8_t)i) != NULL;
 	assert_int_equal(known, sizeof(expected) / sizeof(*expected));
 	assert_null(sl_roce_opcode(0x2c)); /* UC has no READ */
-	assert_null(sl_roce_opcode(0x80)); /* the class, not the packet */
+	assert_null(sl_roce_opcode(0x82)); /* the class of CNPs has no more */
 	assert_string_equal(sl_roce_opcode_name(0xff), "unknown");
 }
 

@@ -96,13 +96,16 @@ struct sl_roce_packet {
 	uint32_t icrc;		/* as a CRC-32 value; 0 when only the headers were at hand */
 };
 
-/* What the ICRC covers of the network layers. Addresses are GIDs: an IPv6 address, or
- * ::ffff:a.b.c.d for IPv4. Ports and id in host order. */
+/* What the network layers say about a packet; the ICRC covers most of it. Addresses are GIDs: an
+ * IPv6 address, or ::ffff:a.b.c.d for IPv4. Ports and id in host order. */
 struct sl_roce_path {
 	uint8_t source[SL_ROCE_GID_BYTES], dest[SL_ROCE_GID_BYTES];
 	uint16_t source_port, dest_port;
 	uint16_t ip_id;	    /* IPv4 only */
 	bool dont_fragment; /* IPv4 only; true for everything that RoCE devices send */
+	/* Not covered; 0 where a socket was not asked for them (IP_RECVTOS, IP_RECVTTL, ...). */
+	uint8_t tos; /* IPv4 type of service, IPv6 traffic class: DSCP and ECN */
+	uint8_t ttl; /* IPv4 time to live, IPv6 hop limit */
 };
 
 /* Both ends have an IPv4-mapped address: the packet has an IPv4 header. */

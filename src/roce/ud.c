@@ -72,6 +72,24 @@ enum sl_roce_drop sl_roce_ud_receive(struct sl_roce_ud_receiver *receiver,
 	return SL_ROCE_ACCEPTED;
 }
 
+static void put16(uint8_t *p, uint32_t v)
+{
+	p[0] = (uint8_t)(v >> 8);
+	p[1] = (uint8_t)v;
+}
+
+/* Of the 20 bytes of an IPv4 header whose checksum is 0 so far: RFC 791. */
+static uint32_t checksum(const uint8_t *p)
+{
+	uint32_t sum = 0;
+
+	for (int i = 0; i < 20; i += 2)
+		sum += (uint32_t)p[i] << 8 | p[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return ~sum & 0xffff;
+}
+
 void sl_roce_ud_header(const struct sl_roce_path *path, uint32_t udp_bytes,
 		       uint8_t out[SL_ROCE_UD_HEADER_BYTES])
 {
@@ -80,23 +98,24 @@ void sl_roce_ud_header(const struct sl_roce_path *path, uint32_t udp_bytes,
 
 	memset(out, 0, SL_ROCE_UD_HEADER_BYTES);
 	if (!sl_roce_path_is_ipv4(path)) {
-		out[0] = 0x60;
-		out[4] = (uint8_t)(length >> 8);
-		out[5] = (uint8_t)length;
+		out[0] = (uint8_t)(0x60 | path->tos >> 4);
+		out[1] = (uint8_t)(path->tos << 4);
+		put16(out + 4, length);
 		out[6] = udp;
+		out[7] = path->ttl;
 		memcpy(out + 8, path->source, SL_ROCE_GID_BYTES);
 		memcpy(out + 24, path->dest, SL_ROCE_GID_BYTES);
 		return;
 	}
-	length += 20;
 	out += 20;
 	out[0] = 0x45;
-	out[2] = (uint8_t)(length >> 8);
-	out[3] = (uint8_t)length;
-	out[4] = (uint8_t)(path->ip_id >> 8);
-	out[5] = (uint8_t)path->ip_id;
+	out[1] = path->tos;
+	put16(out + 2, length + 20);
+	put16(out + 4, path->ip_id);
 	out[6] = path->dont_fragment ? 0x40 : 0;
+	out[8] = path->ttl;
 	out[9] = udp;
 	memcpy(out + 12, path->source + 12, 4);
 	memcpy(out + 16, path->dest + 12, 4);
+	put16(out + 10, checksum(out));
 }

@@ -54,8 +54,8 @@ enum sl_roce_drop sl_roce_ud_receive(struct sl_roce_ud_receiver *receiver,
 				     const struct sl_roce_packet *packet,
 				     struct sl_roce_ud_arrival *arrival);
 
-/* The header of a receive: an IPv6 header, or 20 zero bytes and an IPv4 header. What a UDP socket
- * does not tell (traffic class, hop limit, checksum) is zero. */
+/* The header of a receive: an IPv6 header, or 20 zero bytes and an IPv4 header with the checksum
+ * that belongs to it. What a UDP socket never tells (IPv6 flow label) is zero. */
 void sl_roce_ud_header(const struct sl_roce_path *path, uint32_t udp_bytes,
 		       uint8_t out[SL_ROCE_UD_HEADER_BYTES]);
 

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "lib/roce_frame.h"
 #include "roce/icrc.h"
 #include "roce/ud.h"
 
@@ -159,21 +160,41 @@ static void nonsense_is_refused(void **state)
 	assert_int_equal(sl_roce_ud_encode(&message, headers, &fragment), SL_ROCE_EINVAL);
 }
 
+/* The header of a CNP that a ConnectX-4 Lx sent, checksum and all. */
 static void header_of_ipv4(void **state)
 {
-	static const uint8_t expected[40] = {
-		[20] = 0x45, 0,		0, 128, 0x12, 0x34, 0x40, 0, 0,
-		17,	     [32] = 10, 0, 0,	1,    10,   0,	  0, 2};
+	struct sl_roce_path captured;
+	uint8_t l3[64], out[SL_ROCE_UD_HEADER_BYTES];
+	static const uint8_t zeros[20];
+	size_t udp_bytes;
+
+	hex_bytes("45c2003c718c4000401191610a0011010a001201 000012b700280000", l3, sizeof(l3));
+	assert_non_null(frame_split_l3(l3, sizeof(l3), &captured, &udp_bytes));
+	captured.tos = 0xc2;
+	captured.ttl = 64;
+	memset(out, 0x5a, sizeof(out));
+	sl_roce_ud_header(&captured, 32, out);
+	assert_memory_equal(out, zeros, 20);
+	assert_memory_equal(out + 20, l3, 20);
+}
+
+/* What the socket was not asked for is zero, and the checksum is of the header as it stands. */
+static void header_without_tos_and_ttl(void **state)
+{
+	static const uint8_t expected[20] = {0x45, 0,	 0,  128, 0x12, 0x34, 0x40, 0, 0, 17,
+					     0x54, 0x37, 10, 0,	  0,	1,    10,   0, 0, 2};
 	uint8_t out[SL_ROCE_UD_HEADER_BYTES];
 
 	sl_roce_ud_header(&path, 100, out);
-	assert_memory_equal(out, expected, sizeof(out));
+	assert_memory_equal(out + 20, expected, sizeof(expected));
 }
 
 static void header_of_ipv6(void **state)
 {
-	static const struct sl_roce_path six = {.source = {0x20, 1}, .dest = {0x20, 2}};
-	static const uint8_t expected[40] = {0x60, 0, 0, 0, 1, 8, 17, 0, 0x20, 1, [24] = 0x20, 2};
+	static const struct sl_roce_path six = {
+		.source = {0x20, 1}, .dest = {0x20, 2}, .tos = 0xc3, .ttl = 61};
+	static const uint8_t expected[40] = {0x6c, 0x30, 0,    0, 1,	       8,
+					     17,   61,	 0x20, 1, [24] = 0x20, 2};
 	uint8_t out[SL_ROCE_UD_HEADER_BYTES];
 
 	sl_roce_ud_header(&six, 256, out);
@@ -194,6 +215,7 @@ int main(void)
 		TEST(other_transports_are_dropped),
 		TEST(nonsense_is_refused),
 		TEST(header_of_ipv4),
+		TEST(header_without_tos_and_ttl),
 		TEST(header_of_ipv6),
 	};
 
