@@ -58,6 +58,9 @@ void sl_guard_name(uint32_t guards, char *text, size_t bytes); /* "enforced, cre
 struct sl_link_counters {
 	_Atomic uint64_t packets, bytes; /* placed */
 	_Atomic uint64_t dropped[SL_DROPS];
+	/* Congestion. Receiving: packets that a switch marked, notifications sent. Sending:
+	 * notifications received; each slows its transfer down. */
+	_Atomic uint64_t marked, notified, slowed;
 };
 
 /* What a front end does to a packet on purpose (fault injection); SL_FATE_SEND is the honest one.
@@ -71,7 +74,7 @@ struct sl_link_env {
 	int wake_fd;	 /* wait() returns when it becomes readable, and drains it */
 	_Atomic uint32_t
 		*asleep; /* wait() sets it while it sleeps, so that others know to write wake_fd */
-	struct sl_link_counters *counters;
+	struct sl_link_counters *counters;    /* NULL, when sending: not wanted */
 	uint16_t service, operation, message; /* to plan: one bit of each set in plan.h */
 	uint16_t pmtu;
 	uint16_t crc;

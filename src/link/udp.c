@@ -180,16 +180,25 @@ static void udp_drop(void *state, uint16_t transfer)
 
 /* Takes what came, also for transfers that nobody posts to now: their answers would end every
  * later wait at once. */
-static int wait_for_answers(struct sl_udp *udp, const struct timespec *timeout)
+static int wait_for_answers(struct sl_udp *udp, uint32_t timeout_us)
 {
 	struct pollfd fds[SL_UDP_TRANSFERS + 1];
+	uint64_t ns = timeout_us * UINT64_C(1000), now_ns = sl_clock_ns();
+	struct timespec timeout;
 	nfds_t n = 0;
 
+	for (uint32_t i = 0; i < udp->sources; i++) {
+		uint64_t until = udp->send[i].paced_until;
+
+		if (until && (until <= now_ns || until - now_ns < ns))
+			ns = until <= now_ns ? 0 : until - now_ns;
+	}
+	timeout = (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 	for (uint32_t i = 0; i < udp->sources; i++)
 		fds[n++] = (struct pollfd){.fd = udp->send[i].fd, .events = POLLIN};
 	if (udp->fd >= 0)
 		fds[n++] = (struct pollfd){.fd = udp->fd, .events = POLLIN};
-	if (ppoll(fds, n, timeout, NULL) <= 0)
+	if (ppoll(fds, n, &timeout, NULL) <= 0)
 		return 0;
 	for (uint32_t i = 0; i < udp->sources; i++)
 		if (fds[i].revents)
@@ -206,7 +215,7 @@ int sl_udp_wait(void *state, uint32_t timeout_us)
 				{.fd = udp->env.wake_fd, .events = POLLIN}};
 
 	if (!udp->env.ring)
-		return wait_for_answers(udp, &timeout);
+		return wait_for_answers(udp, timeout_us);
 	/* Asleep, then look at the slots once more: who opens slots does it the other way round,
 	 * so one sees the other. */
 	atomic_store(udp->env.asleep, 1);

@@ -21,7 +21,9 @@
 #include "link/credit.h"
 #include "link/place.h"
 #include "net/net.h"
+#include "roce/cnp.h"
 #include "roce/psn.h"
+#include "roce/rate.h"
 #include "roce/rc_queue.h"
 #include "roce/requester.h"
 #include "roce/responder.h"
@@ -49,6 +51,7 @@ struct sl_udp_queue { /* receiving */
 	struct sl_roce_key key;
 	struct sl_placer placer;
 	struct sl_credit credit;
+	struct sl_roce_cnp cnp;
 	_Atomic uint64_t reported; /* the source's last word on how much it has sent */
 	uint64_t heard, heard_ns;  /* a word not acted upon yet, and since when: the poller's */
 
@@ -73,6 +76,8 @@ struct sl_udp_source { /* sending */
 	struct sl_roce_key key;	  /* of the credit word */
 	uint64_t granted;
 	uint64_t sent; /* position */
+	struct sl_roce_rate rate;
+	uint64_t paced_until; /* 0: not held back by congestion */
 
 	/* UC: the write that was begun and not finished, for want of credit or room in the socket;
 	 * and who judges the credits. */
@@ -100,6 +105,7 @@ struct sl_udp_buffers { /* one batch of packets */
 struct sl_udp_batch { /* packets of one source on their way to one system call */
 	struct sl_udp *udp;
 	struct sl_udp_source *source;
+	uint64_t now_ns;
 	unsigned n;
 };
 
@@ -146,6 +152,9 @@ int sl_udp_poll(void *state, unsigned budget);
 void sl_udp_reply(struct sl_udp *udp, struct sl_udp_queue *queue,
 		  const struct sl_roce_reply *reply);
 
+/* A packet that a switch marked came for this queue, from its peer. */
+void sl_udp_notify(struct sl_udp *udp, struct sl_udp_queue *queue, uint64_t now_ns);
+
 /* Replies, credits, and what of them was lost. */
 void sl_udp_return_all(struct sl_udp *udp, bool idle, uint64_t now_ns);
 
@@ -158,6 +167,9 @@ uint64_t sl_udp_reap(void *state, uint16_t transfer);
 
 /* Take what came back for this transfer, and what came to the port that all share. */
 void sl_udp_take_answers(struct sl_udp *udp, struct sl_udp_source *source, uint64_t now_ns);
+
+/* May so many bytes leave now, as far as congestion goes? */
+bool sl_udp_may_send(struct sl_udp_source *source, uint32_t bytes, uint64_t now_ns);
 
 /* Gather, seal and queue one packet of a write; a full batch is sent. Faults are done to packets
  * that go out for the first time: what is sent again gets through. */

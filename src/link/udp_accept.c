@@ -179,6 +179,7 @@ static int open_queue(struct sl_udp *udp, struct sl_udp_queue *queue)
 		.bytes = (uint64_t)udp->env.ring->slots * udp->env.ring->slot_stride,
 	};
 	queue->credit = (struct sl_credit){.window = plan->window_bytes};
+	queue->cnp = (struct sl_roce_cnp){0};
 	queue->credit_psn = plan->credit_psn;
 	queue->heard = queue->heard_ns = queue->grants = 0;
 	queue->replies = 0;

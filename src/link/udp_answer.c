@@ -1,4 +1,4 @@
-/* udp_answer.c - what comes back to a source: credits, acknowledgements. */
+/* udp_answer.c - what comes back to a source: credits, acknowledgements, word of congestion. */
 #include <errno.h>
 #include <string.h>
 
@@ -65,6 +65,14 @@ static void take(struct sl_udp *udp, struct sl_udp_source *source, const uint8_t
 	/* Which identification the receiver's host sends was not agreed. */
 	if (!sl_udp_icrc_good(&path, data, bytes, true))
 		return;
+	if (sl_roce_cnp_receive(source->offer.credit_qpn, source->back.source, source->back.dest,
+				&path, &packet) == SL_ROCE_ACCEPTED) {
+		sl_roce_rate_on_cnp(&source->rate, now_ns);
+		if (udp->env.counters)
+			atomic_fetch_add_explicit(&udp->env.counters->slowed, 1,
+						  memory_order_relaxed);
+		return;
+	}
 	if (source->plan.service == SL_SERVICE_RC)
 		take_rc(source, &path, &packet, now_ns);
 	else

@@ -112,7 +112,7 @@ static void receive_rc(struct sl_udp *udp, struct sl_udp_queue *queue,
 }
 
 static void receive(struct sl_udp *udp, const uint8_t *data, size_t bytes, bool truncated,
-		    const union sl_net_address *peer, uint64_t now_ns)
+		    const union sl_net_address *peer, bool marked, uint64_t now_ns)
 {
 	struct sl_roce_path path = {.dest_port = (uint16_t)udp->port, .dont_fragment = true};
 	struct sl_roce_packet packet;
@@ -129,6 +129,8 @@ static void receive(struct sl_udp *udp, const uint8_t *data, size_t bytes, bool 
 		return;
 	}
 	queue = queue_of(udp, packet.qpn);
+	if (marked && queue && !memcmp(path.source, queue->plan.source.ip, sizeof(path.source)))
+		sl_udp_notify(udp, queue, now_ns);
 	if (!queue)
 		count(udp, SL_DROP_QUEUE);
 	else if (queue->plan.service == SL_SERVICE_RC)
@@ -159,9 +161,13 @@ int sl_udp_poll(void *state, unsigned budget)
 		n = 0;
 	now_ns = sl_clock_ns();
 	sl_ring_enter(udp->env.ring, udp->env.poller);
-	for (int i = 0; i < n; i++)
-		receive(udp, b->packet[i], b->message[i].msg_len,
-			b->message[i].msg_hdr.msg_flags & MSG_TRUNC, &b->peer[i], now_ns);
+	for (int i = 0; i < n; i++) {
+		const struct msghdr *message = &b->message[i].msg_hdr;
+		bool marked = (sl_net_class(message) & SL_NET_ECN_MASK) == SL_NET_ECN_CE;
+
+		receive(udp, b->packet[i], b->message[i].msg_len, message->msg_flags & MSG_TRUNC,
+			&b->peer[i], marked, now_ns);
+	}
 	sl_ring_leave(udp->env.ring, udp->env.poller);
 	sl_udp_return_all(udp, n == 0, now_ns);
 	return n;

@@ -1,5 +1,7 @@
-/* udp_return.c - what a receiver sends back: credits and acknowledgements. */
+/* udp_return.c - what a receiver sends back: credits, acknowledgements, word of congestion. */
+#include "base/crc.h"
 #include "link/udp.h"
+#include "roce/icrc.h"
 
 enum { SETTLE_NS = 20 * 1000 * 1000 };
 
@@ -27,6 +29,25 @@ void sl_udp_reply(struct sl_udp *udp, struct sl_udp_queue *queue, const struct s
 	if (queue->replies == SL_UDP_REPLIES)
 		send_replies(udp, queue);
 	queue->reply[queue->replies++] = *reply;
+}
+
+void sl_udp_notify(struct sl_udp *udp, struct sl_udp_queue *queue, uint64_t now_ns)
+{
+	uint8_t packet[SL_ROCE_CNP_BYTES + SL_ROCE_TRAILER_MAX];
+	struct iovec iov = {packet, SL_ROCE_CNP_BYTES};
+	struct msghdr message = {.msg_name = &queue->back.to,
+				 .msg_namelen = queue->back.to_bytes,
+				 .msg_iov = &iov,
+				 .msg_iovlen = 1};
+
+	atomic_fetch_add_explicit(&udp->env.counters->marked, 1, memory_order_relaxed);
+	if (!sl_roce_cnp_due(&queue->cnp, now_ns) ||
+	    sl_roce_cnp_encode(queue->plan.credit_qpn, packet))
+		return;
+	iov.iov_len += sl_roce_seal(&queue->back.path, packet, SL_ROCE_CNP_BYTES, NULL, 0, sl_crc32,
+				    packet + SL_ROCE_CNP_BYTES);
+	if (!sl_net_send(udp->fd, &message, SL_ROCE_CNP_DSCP << 2))
+		atomic_fetch_add_explicit(&udp->env.counters->notified, 1, memory_order_relaxed);
 }
 
 /* The grant as an 8-byte RDMA write into the source's credit word. If the socket has no room,

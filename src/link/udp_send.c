@@ -102,6 +102,12 @@ int sl_udp_append(struct sl_udp_batch *batch, const struct sl_write *write,
 	return 0;
 }
 
+bool sl_udp_may_send(struct sl_udp_source *source, uint32_t bytes, uint64_t now_ns)
+{
+	source->paced_until = sl_roce_rate_allow(&source->rate, now_ns, bytes);
+	return source->paced_until == 0;
+}
+
 static int begin(struct sl_udp_source *source, const struct sl_write *write)
 {
 	struct sl_roce_message message = {
@@ -139,7 +145,8 @@ static int send_write(struct sl_udp_batch *batch, const struct sl_write *write)
 		uint8_t header[SL_ROCE_HEADERS_MAX];
 		struct sl_roce_fragment fragment;
 
-		if (start + source->cursor.offset + next > source->granted)
+		if (start + source->cursor.offset + next > source->granted ||
+		    !sl_udp_may_send(source, next, batch->now_ns))
 			return 0;
 		if (!sl_roce_requester_next(&source->cursor, header, &fragment))
 			break;
@@ -180,11 +187,12 @@ static struct sl_udp_source *source_of(struct sl_udp *udp, uint16_t transfer)
 int sl_udp_post(void *state, uint16_t transfer, const struct sl_write *write, size_t n)
 {
 	struct sl_udp *udp = state;
-	struct sl_udp_batch batch = {.udp = udp, .source = source_of(udp, transfer)};
+	struct sl_udp_batch batch = {
+		.udp = udp, .source = source_of(udp, transfer), .now_ns = sl_clock_ns()};
 
 	if (!batch.source)
 		return -EINVAL;
-	sl_udp_take_answers(udp, batch.source, sl_clock_ns());
+	sl_udp_take_answers(udp, batch.source, batch.now_ns);
 	return batch.source->plan.service == SL_SERVICE_RC ? sl_udp_post_rc(&batch, write, n)
 							   : post_uc(&batch, write, n);
 }

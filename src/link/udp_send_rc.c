@@ -2,7 +2,6 @@
  * and go out as its window, the credit and the batch allow. */
 #include <errno.h>
 
-#include "base/clock.h"
 #include "link/udp.h"
 
 enum { PACKETS_PER_POST = 256 }; /* then other transfers have their turn */
@@ -57,14 +56,14 @@ static bool covered(const struct sl_udp_source *source)
 	return sl_plan_position(plan, sequence, end) <= source->granted;
 }
 
-static int pump(struct sl_udp_batch *batch, uint64_t now_ns)
+static int pump(struct sl_udp_batch *batch)
 {
 	struct sl_udp_source *source = batch->source;
 	struct sl_roce_rc_requester *requester = &source->rc.requester;
 	int err;
 
 	/* Time first: it may send the queue back to packets that credit covers. */
-	sl_roce_rc_tick(requester, now_ns);
+	sl_roce_rc_tick(requester, batch->now_ns);
 	if (requester->failed)
 		sl_roce_rc_queue_modify(&source->rc, SL_ROCE_ERROR);
 	for (unsigned n = 0; n < PACKETS_PER_POST; n++) {
@@ -72,8 +71,10 @@ static int pump(struct sl_udp_batch *batch, uint64_t now_ns)
 		struct sl_roce_request request;
 		const struct sl_write *write;
 
-		if (!covered(source) ||
-		    !sl_roce_rc_queue_next(&source->rc, now_ns, header, &request))
+		/* Charged before it is known whether there is a packet: nothing is, when idle. */
+		if (!covered(source) || requester->next == requester->end ||
+		    !sl_udp_may_send(source, source->plan.pmtu, batch->now_ns) ||
+		    !sl_roce_rc_queue_next(&source->rc, batch->now_ns, header, &request))
 			break;
 		write = &source->write[request.id % requester->capacity];
 		err = sl_udp_append(batch, write, &request.fragment, header, request.again);
@@ -106,7 +107,7 @@ int sl_udp_post_rc(struct sl_udp_batch *batch, const struct sl_write *write, siz
 	collect(source);
 	while (done < n && !source->error && enqueue(source, &write[done]))
 		done++;
-	err = pump(batch, sl_clock_ns());
+	err = pump(batch);
 	collect(source);
 	if (source->rc.state == SL_ROCE_ERROR && !source->error)
 		source->error = -EPIPE; /* the peer broke the rules of the connection */

@@ -107,6 +107,17 @@ static void causes(FILE *out, const struct sl_ledger *ledger)
 		fputc('\n', out);
 }
 
+static void congestion(FILE *out, const struct sl_link_counters *counters)
+{
+	uint64_t marked = get(&counters->marked);
+
+	if (marked)
+		fprintf(out,
+			"  congestion on the way: %llu packets were marked, front ends were asked "
+			"%llu times to slow down\n",
+			(unsigned long long)marked, (unsigned long long)get(&counters->notified));
+}
+
 static void drops(FILE *out, const struct sl_link_counters *counters)
 {
 	const char *lead = "  packets turned away: ";
@@ -200,6 +211,7 @@ void sl_report(FILE *out, const struct sl_receive *r, enum sl_result result)
 	ledger_table(out, &r->ledger);
 	causes(out, &r->ledger);
 	drops(out, &r->counters);
+	congestion(out, &r->counters);
 	sources(out, r);
 	latencies(out, r);
 	if (seconds > 0)

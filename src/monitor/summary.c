@@ -121,10 +121,11 @@ static json_t *link_json(const struct sl_receive *r)
 
 	for (unsigned d = 0; d < SL_DROPS; d++)
 		json_object_set_new(dropped, sl_drop_name(d), number(&r->counters.dropped[d]));
-	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "kind", r->env.link, "guard",
+	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "kind", r->env.link, "guard",
 			 r->env.guard, "proof", r->env.proof, "packets",
 			 number(&r->counters.packets), "bytes", number(&r->counters.bytes),
-			 "turned_away", dropped);
+			 "turned_away", dropped, "marked", number(&r->counters.marked), "notified",
+			 number(&r->counters.notified));
 }
 
 static void add_figure(void *arg, const char *name, uint64_t value, int failed)

@@ -155,6 +155,25 @@ int sl_net_set_class(int fd, uint8_t traffic_class)
 				 : set(fd, IPPROTO_IPV6, IPV6_TCLASS, traffic_class);
 }
 
+int sl_net_send(int fd, const struct msghdr *message, uint8_t traffic_class)
+{
+	const union sl_net_address *to = message->msg_name;
+	union {
+		struct cmsghdr header;
+		uint8_t bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct msghdr m = *message;
+	int value = traffic_class;
+
+	control.header.cmsg_len = CMSG_LEN(sizeof(value));
+	control.header.cmsg_level = to->any.sa_family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6;
+	control.header.cmsg_type = to->any.sa_family == AF_INET ? IP_TOS : IPV6_TCLASS;
+	memcpy(CMSG_DATA(&control.header), &value, sizeof(value));
+	m.msg_control = &control;
+	m.msg_controllen = sizeof(control);
+	return sendmsg(fd, &m, MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
 uint8_t sl_net_class(const struct msghdr *message)
 {
 	struct msghdr *m = (struct msghdr *)message; /* the macros only read it */

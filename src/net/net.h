@@ -50,6 +50,10 @@ uint16_t sl_net_port(int fd);
 /* Traffic class of what this socket sends: DSCP in the upper six bits, ECN in the lower two. */
 int sl_net_set_class(int fd, uint8_t traffic_class);
 
+/* Send one message with a traffic class of its own. As sendmsg(); the message has no control data.
+ */
+int sl_net_send(int fd, const struct msghdr *message, uint8_t traffic_class);
+
 /* Traffic class of what arrived with this control data; 0 when there was none. */
 uint8_t sl_net_class(const struct msghdr *message);
 

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -44,7 +45,7 @@ static void what_is_not_one_interface_is_refused(void **state)
 }
 
 /* One byte from one socket to another; the class that arrived with it. */
-static int class_over(const char *ip, uint8_t class)
+static int class_over(const char *ip, uint8_t class, bool by_message)
 {
 	uint8_t gid[SL_NET_GID_BYTES], byte = 7, control[SL_NET_CONTROL_BYTES];
 	struct iovec iov = {&byte, 1};
@@ -59,10 +60,13 @@ static int class_over(const char *ip, uint8_t class)
 		return at;
 	from = sl_net_open(gid, 0);
 	assert_true(from >= 0);
-	assert_int_equal(sl_net_set_class(from, class), 0);
+	assert_int_equal(sl_net_set_class(from, by_message ? 0 : class), 0);
 	message.msg_namelen = sl_net_address(gid, sl_net_port(at), &to);
 	message.msg_name = &to;
-	assert_int_equal(sendmsg(from, &message, 0), 1);
+	if (by_message)
+		assert_int_equal(sl_net_send(from, &message, class), 0);
+	else
+		assert_int_equal(sendmsg(from, &message, 0), 1);
 	message.msg_name = NULL;
 	message.msg_control = control;
 	message.msg_controllen = sizeof(control);
@@ -76,16 +80,19 @@ static int class_over(const char *ip, uint8_t class)
 
 static void the_class_arrives(void **state)
 {
-	int v6 = class_over("::1", SL_NET_ECT0 | 0x68);
+	static const uint8_t class[] = {0, SL_NET_ECT0, 0x68 | SL_NET_ECN_CE, 0xc0};
 
 	(void)state;
-	assert_int_equal(class_over("127.0.0.1", SL_NET_ECT0), SL_NET_ECT0);
-	assert_int_equal(class_over("127.0.0.1", 0x68 | SL_NET_ECN_CE), 0x68 | SL_NET_ECN_CE);
-	assert_int_equal(class_over("127.0.0.1", 0), 0);
-	if (v6 == -EADDRNOTAVAIL || v6 == -EAFNOSUPPORT)
-		print_message("skipped: no IPv6 on this host\n");
-	else
-		assert_int_equal(v6, SL_NET_ECT0 | 0x68);
+	for (size_t i = 0; i < sizeof(class); i++)
+		for (int by_message = 0; by_message < 2; by_message++) {
+			int v6 = class_over("::1", class[i], by_message);
+
+			assert_int_equal(class_over("127.0.0.1", class[i], by_message), class[i]);
+			if (v6 == -EADDRNOTAVAIL || v6 == -EAFNOSUPPORT)
+				print_message("skipped: no IPv6 on this host\n");
+			else
+				assert_int_equal(v6, class[i]);
+		}
 }
 
 static void a_taken_port_is_an_error(void **state)

@@ -114,6 +114,7 @@ int sl_emulate_plan_begin(struct sl_emulate *em)
 {
 	struct sl_experiment *e = em->experiment;
 	struct sl_link_env env = {
+		.counters = &em->counters,
 		.fate = em->faults ? sl_faults_fate : NULL,
 		.fate_arg = em->faults,
 	};
@@ -185,30 +186,38 @@ static bool is_dark(const struct sl_emulate *em, uint64_t sequence)
 	return sequence < em->experiment->run.dark_frames;
 }
 
-/* Let the link go on; how far the sources of a module may be reused. */
-static int reap(struct sl_emulate *em, struct sl_emulate_module *module, uint64_t *position)
+/* How far the link has come with a module: that much may be reused, and counts as sent. What still
+ * waits in a queue does not. */
+static uint64_t note(struct sl_emulate *em, struct sl_emulate_module *module)
 {
-	const struct sl_link *link = em->experiment->link;
-	void *state = em->experiment->link_state;
-	int err = link->post(state, module->plan.transfer, NULL, 0);
+	uint64_t position =
+		em->experiment->link->reap(em->experiment->link_state, module->plan.transfer);
+	uint64_t frames = position / module->plan.block_bytes;
 
-	*position = link->reap(state, module->plan.transfer);
-	atomic_store_explicit(&module->position, *position, memory_order_relaxed);
-	return err < 0 ? err : 0;
+	atomic_store_explicit(&module->position, position, memory_order_relaxed);
+	atomic_store_explicit(&module->sent, frames, memory_order_relaxed);
+	atomic_store_explicit(&module->next, frames, memory_order_release);
+	return position;
 }
 
 /* Wait until the link has no need of what ends at position. -ECANCELED: told to end at once. */
 static int wait_for(struct sl_emulate *em, struct sl_emulate_module *module, uint64_t position)
 {
-	uint64_t reached;
-	int err;
+	const struct sl_link *link = em->experiment->link;
+	void *state = em->experiment->link_state;
 
-	while ((err = reap(em, module, &reached)) == 0 && reached < position) {
+	while (note(em, module) < position) {
+		int err = link->post(state, module->plan.transfer, NULL, 0);
+
+		if (err < 0)
+			return err;
+		if (note(em, module) >= position)
+			break;
 		if (atomic_load_explicit(&em->stop, memory_order_relaxed) > 1)
 			return -ECANCELED;
-		em->experiment->link->wait(em->experiment->link_state, WAIT_US);
+		link->wait(state, WAIT_US);
 	}
-	return err;
+	return 0;
 }
 
 /* The frame's memory, once the frame that had it before is no longer needed. */
@@ -285,15 +294,8 @@ static int send_frame(struct sl_emulate *em, uint64_t sequence)
 				return n;
 			module->done += (uint32_t)n;
 			progress |= n > 0;
-			atomic_store_explicit(&module->position,
-					      link->reap(state, module->plan.transfer),
-					      memory_order_relaxed);
-			if (module->done < module->writes)
-				continue;
-			left--;
-			atomic_store_explicit(&module->sent, module->sent + 1,
-					      memory_order_relaxed);
-			atomic_store_explicit(&module->next, sequence + 1, memory_order_release);
+			note(em, module);
+			left -= module->done == module->writes;
 		}
 		if (atomic_load_explicit(&em->stop, memory_order_relaxed) > 1)
 			return -ECANCELED;
@@ -303,24 +305,54 @@ static int send_frame(struct sl_emulate *em, uint64_t sequence)
 	return 0;
 }
 
-/* In bites, so that a slow detector can still be stopped soon. */
-static void wait_until(struct sl_emulate *em, uint64_t due_ns)
+/* Whether everything up to this frame is out of the link's hands; lets it go on meanwhile. */
+static int settled(struct sl_emulate *em, uint64_t frames, bool *all)
 {
-	uint64_t now;
+	const struct sl_link *link = em->experiment->link;
+	int err = 0;
 
-	while ((now = sl_clock_ns()) < due_ns && !atomic_load(&em->stop))
-		sl_clock_sleep_until(due_ns - now < NAP_NS ? due_ns : now + NAP_NS);
+	*all = true;
+	for (uint32_t m = 0; m < em->geometry.modules && err >= 0; m++) {
+		struct sl_emulate_module *module = &em->module[m];
+
+		if (note(em, module) >= sl_plan_position(&module->plan, frames, 0))
+			continue;
+		*all = false;
+		err = link->post(em->experiment->link_state, module->plan.transfer, NULL, 0);
+	}
+	return err < 0 ? err : 0;
+}
+
+/* Until the next frame is due, in bites, so that a slow detector can still be stopped soon. */
+static int wait_until(struct sl_emulate *em, uint64_t frames, uint64_t due_ns)
+{
+	bool all = false;
+	uint64_t now;
+	int err;
+
+	while ((now = sl_clock_ns()) < due_ns && !atomic_load(&em->stop)) {
+		err = all ? 0 : settled(em, frames, &all);
+		if (err)
+			return err;
+		if (all)
+			sl_clock_sleep_until(due_ns - now < NAP_NS ? due_ns : now + NAP_NS);
+		else if (due_ns - now > WAIT_US * UINT64_C(1000))
+			em->experiment->link->wait(em->experiment->link_state, WAIT_US);
+		else
+			sl_clock_sleep_until(due_ns);
+	}
+	return 0;
 }
 
 /* All that was posted is with the receiver, or was given up: then the link may be closed. */
-static int drain(struct sl_emulate *em)
+static int drain(struct sl_emulate *em, uint64_t frames)
 {
 	int err = 0;
 
 	for (uint32_t m = 0; m < em->geometry.modules && !err; m++) {
 		struct sl_emulate_module *module = &em->module[m];
 
-		err = wait_for(em, module, sl_plan_position(&module->plan, module->next, 0));
+		err = wait_for(em, module, sl_plan_position(&module->plan, frames, 0));
 	}
 	return err;
 }
@@ -330,12 +362,13 @@ static void *send_run(void *arg)
 	struct sl_emulate *em = arg;
 	double rate = em->experiment->run.frame_rate_Hz;
 	uint64_t start = sl_clock_ns();
+	uint64_t k;
 	int err = 0;
 
 	sl_data_thread_begin("front end");
-	for (uint64_t k = 0; k < em->to_send && !err && !atomic_load(&em->stop); k++) {
+	for (k = 0; k < em->to_send && !err && !atomic_load(&em->stop); k++) {
 		if (rate > 0)
-			wait_until(em, start + (uint64_t)((double)k * 1e9 / rate));
+			err = wait_until(em, k, start + (uint64_t)((double)k * 1e9 / rate));
 		for (uint32_t m = 0; m < em->geometry.modules && !err; m++)
 			err = prepare(em, m, k);
 		if (!err)
@@ -347,7 +380,7 @@ static void *send_run(void *arg)
 			em->bright_left--;
 	}
 	if (!err)
-		err = drain(em);
+		err = drain(em, k);
 	sl_data_thread_end();
 	if (err != -ECANCELED)
 		atomic_store(&em->error, err);
@@ -397,6 +430,7 @@ static void say_why(const struct sl_emulate *em, int err)
 
 int sl_emulate_plan_end(struct sl_emulate *em)
 {
+	uint64_t slowed;
 	int err;
 
 	sl_thread_join(&em->thread);
@@ -404,6 +438,10 @@ int sl_emulate_plan_end(struct sl_emulate *em)
 	if (em->link_open)
 		em->experiment->link->close(em->experiment->link_state);
 	em->link_open = false;
+	slowed = atomic_exchange(&em->counters.slowed, 0);
+	if (slowed)
+		sl_warn("the path was congested: the receiver asked %llu times to slow down",
+			(unsigned long long)slowed);
 	err = atomic_load(&em->error);
 	if (err && err != -EPIPE)
 		say_why(em, err);

@@ -54,6 +54,7 @@ struct sl_emulate {
 	_Atomic uint32_t stop;		  /* 1: after this frame, 2: at once */
 	_Atomic uint32_t finished;
 	_Atomic int error;
+	struct sl_link_counters counters;
 	struct sl_thread thread;
 };
 

@@ -343,6 +343,7 @@ static void a_front_end_that_begins_with_another_frame_is_refused(void **state)
 	struct sl_receive *receive;
 	struct sl_offer offer = {.module = 0,
 				 .services = SL_SERVICE_UC,
+				 .operations = SL_OPERATION_WRITE,
 				 .messages = SL_MESSAGE_PACKET,
 				 .max_pmtu = 4096,
 				 .first_frame = 7};
