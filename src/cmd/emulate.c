@@ -16,12 +16,15 @@ enum { COUNT_MS = 20, BYE_MS = 30000, REOFFER_NS = 200 * 1000 * 1000 };
 
 struct emulate_options {
 	bool once, quiet;
+	char modules[16];
 };
 
 static const struct sl_option options[] = {
 	SL_BOOL(struct emulate_options, once, false,
 		"end when the receiver goes away, instead of offering again"),
 	SL_BOOL(struct emulate_options, quiet, false, "say nothing but errors"),
+	SL_STRING(struct emulate_options, modules, "",
+		  "only these: one, or first-last; other front ends send the others"),
 	SL_OPTION_END,
 };
 
@@ -29,7 +32,7 @@ static int send_counts(struct sl_emulate *em, struct sl_client *client, bool fin
 {
 	int err = 0;
 
-	for (uint32_t m = 0; m < em->geometry.modules && !err; m++) {
+	for (uint32_t m = em->first_module; m < em->end_module && !err; m++) {
 		struct sl_emulate_module *module = &em->module[m];
 		/* Position first: it is then never ahead of what the rest says. No sequence is left
 		 * out, so as many were sent as there are below next. */
@@ -49,7 +52,7 @@ static int agree(struct sl_emulate *em, struct sl_client *client)
 {
 	const struct sl_experiment *e = em->experiment;
 	struct sl_wire_hello hello = {
-		.modules = (uint16_t)em->geometry.modules,
+		.modules = (uint16_t)(em->end_module - em->first_module),
 		.host = sl_clock_host(),
 		.experiment = sl_experiment_digest(e),
 	};
@@ -59,7 +62,7 @@ static int agree(struct sl_emulate *em, struct sl_client *client)
 	snprintf(hello.detector, sizeof(hello.detector), "%s", e->detector->name);
 	memcpy(hello.token, e->control.token, sizeof(hello.token));
 	err = sl_client_hello(client, &hello);
-	for (uint32_t m = 0; m < em->geometry.modules && !err; m++) {
+	for (uint32_t m = em->first_module; m < em->end_module && !err; m++) {
 		struct sl_offer offer;
 		struct sl_plan plan;
 
@@ -171,12 +174,32 @@ static int emulate(struct sl_emulate *em, const struct emulate_options *o)
 	return err == -EINTR ? 0 : err;
 }
 
+/* "3", "2-5", or nothing for all of them. */
+static int read_modules(const char *text, uint32_t *first, uint32_t *last)
+{
+	int used = 0;
+
+	*first = 0;
+	*last = UINT32_MAX;
+	if (!text[0])
+		return 0;
+	if (sscanf(text, "%4u-%4u%n", first, last, &used) == 2 && !text[used])
+		return 0;
+	if (sscanf(text, "%4u%n", first, &used) == 1 && !text[used]) {
+		*last = *first;
+		return 0;
+	}
+	sl_error("--modules: '%s': takes one module, or first-last, as in 0-3", text);
+	return -EINVAL;
+}
+
 int sl_cmd_emulate(const struct sl_command *command, int argc, char **argv)
 {
 	struct emulate_options o;
 	struct sl_args args;
 	struct sl_experiment *experiment;
 	struct sl_emulate *em;
+	uint32_t first, last;
 	int err = sl_args_read(command, options, &o, argc, argv, &args);
 
 	if (err)
@@ -185,6 +208,8 @@ int sl_cmd_emulate(const struct sl_command *command, int argc, char **argv)
 		sl_error("which experiment? usage: sluice %s", command->usage);
 		return 1;
 	}
+	if (read_modules(o.modules, &first, &last))
+		return 1;
 	if (o.quiet)
 		sl_log_level(SL_LOG_WARN);
 	if (o.once)
@@ -192,7 +217,7 @@ int sl_cmd_emulate(const struct sl_command *command, int argc, char **argv)
 	sl_signals_catch();
 	if (sl_experiment_open(args.plain[0], args.set, args.sets, &experiment))
 		return 1;
-	err = sl_emulate_open(experiment, &em);
+	err = sl_emulate_open(experiment, first, last, &em);
 	if (!err) {
 		err = emulate(em, &o);
 		sl_emulate_close(em);

@@ -38,7 +38,7 @@ static int open_fault_log(struct sl_emulate *em)
 static int open_modules(struct sl_emulate *em)
 {
 	em->module = calloc(em->geometry.modules, sizeof(*em->module));
-	for (uint32_t m = 0; em->module && m < em->geometry.modules; m++)
+	for (uint32_t m = em->first_module; em->module && m < em->end_module; m++)
 		for (unsigned i = 0; i < SL_EMULATE_DEPTH; i++) {
 			em->module[m].frame[i].buffer = malloc(em->geometry.module_bytes);
 			if (!em->module[m].frame[i].buffer)
@@ -60,7 +60,23 @@ static int make_writes(struct sl_emulate_module *module)
 	return 0;
 }
 
-int sl_emulate_open(struct sl_experiment *experiment, struct sl_emulate **emulate)
+static int choose_modules(struct sl_emulate *em, uint32_t first, uint32_t last)
+{
+	uint32_t modules = em->geometry.modules;
+
+	if (last == UINT32_MAX)
+		last = modules - 1;
+	if (first > last || last >= modules) {
+		sl_error("modules %u-%u: the experiment has 0-%u", first, last, modules - 1);
+		return -EINVAL;
+	}
+	em->first_module = first;
+	em->end_module = last + 1;
+	return 0;
+}
+
+int sl_emulate_open(struct sl_experiment *experiment, uint32_t first, uint32_t last,
+		    struct sl_emulate **emulate)
 {
 	struct sl_experiment *e = experiment;
 	struct sl_emulate *em = calloc(1, sizeof(*em));
@@ -76,6 +92,8 @@ int sl_emulate_open(struct sl_experiment *experiment, struct sl_emulate **emulat
 		err = e->detector->prepare(e->detector_state);
 	if (err)
 		sl_error("detector '%s' cannot be opened: %s", e->detector->name, strerror(-err));
+	if (!err)
+		err = choose_modules(em, first, last);
 	if (!err)
 		err = open_fault_log(em);
 	if (!err)
@@ -149,9 +167,9 @@ static bool plan_fits(const struct sl_emulate *em, const struct sl_plan *plan)
 {
 	uint64_t block = em->geometry.module_bytes + SL_RECORD_BYTES;
 
-	return plan->version == SL_PLAN_VERSION && plan->module < em->geometry.modules &&
-	       plan->pmtu >= 256 && plan->pmtu <= 4096 && plan->slots &&
-	       plan->block_bytes == block &&
+	return plan->version == SL_PLAN_VERSION && plan->module >= em->first_module &&
+	       plan->module < em->end_module && plan->pmtu >= 256 && plan->pmtu <= 4096 &&
+	       plan->slots && plan->block_bytes == block &&
 	       (plan->service == SL_SERVICE_UC || plan->service == SL_SERVICE_RC) &&
 	       (plan->message == SL_MESSAGE_PACKET || plan->message == SL_MESSAGE_MODULE) &&
 	       (plan->operation == SL_OPERATION_WRITE ||
@@ -274,12 +292,12 @@ static int send_frame(struct sl_emulate *em, uint64_t sequence)
 {
 	const struct sl_link *link = em->experiment->link;
 	void *state = em->experiment->link_state;
-	uint32_t left = em->geometry.modules;
+	uint32_t left = em->end_module - em->first_module;
 
 	while (left) {
 		bool progress = false;
 
-		for (uint32_t m = 0; m < em->geometry.modules; m++) {
+		for (uint32_t m = em->first_module; m < em->end_module; m++) {
 			struct sl_emulate_module *module = &em->module[m];
 			const struct sl_write *write =
 				module->frame[sequence % SL_EMULATE_DEPTH].write + module->done;
@@ -312,7 +330,7 @@ static int settled(struct sl_emulate *em, uint64_t frames, bool *all)
 	int err = 0;
 
 	*all = true;
-	for (uint32_t m = 0; m < em->geometry.modules && err >= 0; m++) {
+	for (uint32_t m = em->first_module; m < em->end_module && err >= 0; m++) {
 		struct sl_emulate_module *module = &em->module[m];
 
 		if (note(em, module) >= sl_plan_position(&module->plan, frames, 0))
@@ -349,7 +367,7 @@ static int drain(struct sl_emulate *em, uint64_t frames)
 {
 	int err = 0;
 
-	for (uint32_t m = 0; m < em->geometry.modules && !err; m++) {
+	for (uint32_t m = em->first_module; m < em->end_module && !err; m++) {
 		struct sl_emulate_module *module = &em->module[m];
 
 		err = wait_for(em, module, sl_plan_position(&module->plan, frames, 0));
@@ -369,7 +387,7 @@ static void *send_run(void *arg)
 	for (k = 0; k < em->to_send && !err && !atomic_load(&em->stop); k++) {
 		if (rate > 0)
 			err = wait_until(em, k, start + (uint64_t)((double)k * 1e9 / rate));
-		for (uint32_t m = 0; m < em->geometry.modules && !err; m++)
+		for (uint32_t m = em->first_module; m < em->end_module && !err; m++)
 			err = prepare(em, m, k);
 		if (!err)
 			err = send_frame(em, k);

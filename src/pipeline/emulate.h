@@ -50,15 +50,18 @@ struct sl_emulate {
 	uint64_t bright_left; /* frames still to send, darks not counted; UINT64_MAX: without end */
 	uint64_t first_frame, to_send; /* of this plan */
 
-	struct sl_emulate_module *module; /* [modules] */
-	_Atomic uint32_t stop;		  /* 1: after this frame, 2: at once */
+	struct sl_emulate_module *module;  /* [modules] */
+	uint32_t first_module, end_module; /* those that this front end has */
+	_Atomic uint32_t stop;		   /* 1: after this frame, 2: at once */
 	_Atomic uint32_t finished;
 	_Atomic int error;
 	struct sl_link_counters counters;
 	struct sl_thread thread;
 };
 
-int sl_emulate_open(struct sl_experiment *experiment, struct sl_emulate **emulate);
+/* For modules first..last of the experiment; UINT32_MAX: to the end. */
+int sl_emulate_open(struct sl_experiment *experiment, uint32_t first, uint32_t last,
+		    struct sl_emulate **emulate);
 void sl_emulate_close(struct sl_emulate *emulate);
 
 /* Open the link afresh. */

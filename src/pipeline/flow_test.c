@@ -65,7 +65,7 @@ static void open_flow(struct flow *f, const char *const *more, size_t n)
 		f->here = open_experiment(more, n);
 	f->there = open_experiment(more, n);
 	assert_int_equal(sl_receive_open(f->here, NULL, &f->receive), 0);
-	assert_int_equal(sl_emulate_open(f->there, &f->emulate), 0);
+	assert_int_equal(sl_emulate_open(f->there, 0, UINT32_MAX, &f->emulate), 0);
 	assert_int_equal(sl_emulate_plan_begin(f->emulate), 0);
 	for (uint32_t m = 0; m < MODULES; m++) {
 		struct sl_offer offer;
