@@ -14,7 +14,7 @@
  *            A queue that has sent nothing for 250 ms begins anew, as one that never sent.
  * Line rate: where it is not known, the first cut starts from the rate measured over the last
  *            millisecond, and twice the highest rate measured so far stands in for it.
- * Pacing:    a token bucket in time: after burst_bytes at once, packets leave at the rate.
+ * Pacing:    a token bucket: after burst_bytes at once, packets leave at the rate.
  * Time:      nanoseconds of any clock that does not go backwards, passed in.
  * Threads:   one at a time per controller.
  * Ownership: the caller's memory.
