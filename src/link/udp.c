@@ -25,6 +25,10 @@ static const struct sl_option options[] = {
 	       "from. RDMA NICs answer to 4791"),
 	SL_U32(struct sl_udp, traffic_class, 2, 0, 255, "",
 	       "of what is sent: DSCP and ECN bits; 2 lets switches mark instead of drop"),
+	SL_U32(struct sl_udp, congestion_us, 55, 55, 500000, "us",
+	       "front end: how soon it hears of congestion, so how slowly it reacts; raise it "
+	       "where "
+	       "switches queue for longer"),
 	SL_U64(struct sl_udp, receive_buffer, 0, 0, 1073741823, "bytes",
 	       "socket receive buffer; 0: as much as this host allows"),
 	SL_U64(struct sl_udp, window, 0, 0, 4294967296.0, "bytes",

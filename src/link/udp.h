@@ -114,6 +114,7 @@ struct sl_udp {
 	char listen[64], source[64];
 	uint32_t port, reply_port, traffic_class;
 	uint64_t receive_buffer, window;
+	uint32_t congestion_us;
 	uint32_t timeout, retry, rnr_retry, min_rnr_timer;
 	/* state */
 	struct sl_link_env env;

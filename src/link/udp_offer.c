@@ -138,7 +138,8 @@ int sl_udp_connect(void *state, const struct sl_plan *plan)
 	sl_udp_path_set(&back, plan->dest.ip, plan->dest.port, udp->local,
 			source->offer.credit_port);
 	source->back = back.path;
-	source->rate = (struct sl_roce_rate){0};
+	source->rate =
+		(struct sl_roce_rate){.scale = udp->congestion_us * 1000 / SL_ROCE_RATE_TIMER_NS};
 	sl_roce_rate_init(&source->rate);
 	if (!plan->credit_va)
 		source->granted = UINT64_MAX; /* open loop */

@@ -30,6 +30,7 @@ static bool enqueue(struct sl_udp_source *source, const struct sl_write *write)
 		.id = source->posted,
 		.kind = write->flags & SL_WRITE_SEND ? SL_ROCE_KIND_SEND : SL_ROCE_KIND_WRITE,
 		.immediate = write->flags & SL_WRITE_IMM,
+		.quiet = true, /* SL_UDP_ACK_EVERY is often enough */
 		.imm = write->imm,
 		.rkey = write->rkey,
 		.va = write->va,

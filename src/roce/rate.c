@@ -9,9 +9,12 @@ int sl_roce_rate_init(struct sl_roce_rate *r)
 	if (r->line > SL_ROCE_RATE_MAX || r->least > SL_ROCE_RATE_MAX ||
 	    r->additive > SL_ROCE_RATE_MAX || r->hyper > SL_ROCE_RATE_MAX)
 		return SL_ROCE_EINVAL;
+	if (r->scale > SL_ROCE_RATE_SCALE_MAX)
+		return SL_ROCE_EINVAL;
 	if (r->timer_ns && r->timer_ns < 1000)
 		return SL_ROCE_EINVAL;
 	r->timer_ns = r->timer_ns ? r->timer_ns : SL_ROCE_RATE_TIMER_NS;
+	r->scale = r->scale ? r->scale : 1;
 	r->burst_bytes = r->burst_bytes ? r->burst_bytes : SL_ROCE_RATE_BURST;
 	r->active = false;
 	r->alpha = 0;
@@ -40,7 +43,7 @@ static void measure(struct sl_roce_rate *r, uint64_t now, uint32_t bytes)
 {
 	uint64_t elapsed = now - r->window_at;
 
-	if (elapsed >= SL_ROCE_RATE_WINDOW_NS) {
+	if (elapsed >= (uint64_t)SL_ROCE_RATE_WINDOW_NS * r->scale) {
 		r->measured = per_second(r->window_bytes, elapsed);
 		if (r->measured > r->peak)
 			r->peak = r->measured;
@@ -82,7 +85,8 @@ static bool activate(struct sl_roce_rate *r, uint64_t now)
 	r->rate = r->line ? r->line : sending;
 	r->step_additive = r->additive ? r->additive : share(r, SL_ROCE_RATE_ADDITIVE_SHARE);
 	r->step_hyper = r->hyper ? r->hyper : r->step_additive * SL_ROCE_RATE_HYPER_FACTOR;
-	r->step_bytes = r->stage_bytes ? r->stage_bytes : share(r, SL_ROCE_RATE_STAGE_SHARE);
+	r->step_bytes = r->stage_bytes ? r->stage_bytes
+				       : share(r, SL_ROCE_RATE_STAGE_SHARE) * r->scale;
 	r->alpha = SL_ROCE_RATE_ALPHA;
 	r->debt = 0;
 	r->paid_at = now;
@@ -98,8 +102,8 @@ static void cut(struct sl_roce_rate *r, uint64_t now)
 		r->rate = r->floor;
 	r->alpha += (SL_ROCE_RATE_ALPHA - r->alpha) >> SL_ROCE_RATE_G_SHIFT;
 	r->cut_at = now;
-	r->calm_at = now + SL_ROCE_RATE_ALPHA_NS;
-	r->raise_at = now + r->timer_ns;
+	r->calm_at = now + (uint64_t)SL_ROCE_RATE_ALPHA_NS * r->scale;
+	r->raise_at = now + r->timer_ns * r->scale;
 	r->time_steps = r->byte_steps = 0;
 	r->stage_sent = 0;
 	r->cuts++;
@@ -109,7 +113,8 @@ void sl_roce_rate_on_cnp(struct sl_roce_rate *r, uint64_t now)
 {
 	r->cnps++;
 	sl_roce_rate_tick(r, now);
-	if (r->active ? now - r->cut_at < SL_ROCE_RATE_CUT_NS : !activate(r, now))
+	if (r->active ? now - r->cut_at < (uint64_t)SL_ROCE_RATE_CUT_NS * r->scale
+		      : !activate(r, now))
 		return;
 	cut(r, now);
 }
@@ -135,14 +140,14 @@ void sl_roce_rate_tick(struct sl_roce_rate *r, uint64_t now)
 {
 	if (!r->active)
 		return;
-	if (now - r->sent_at >= SL_ROCE_RATE_IDLE_NS) {
+	if (now - r->sent_at >= (uint64_t)SL_ROCE_RATE_IDLE_NS * r->scale) {
 		r->active = false;
 		return;
 	}
 	/* Both loops are short: at most as many steps as IDLE_NS has. */
-	for (; r->calm_at <= now; r->calm_at += SL_ROCE_RATE_ALPHA_NS)
+	for (; r->calm_at <= now; r->calm_at += (uint64_t)SL_ROCE_RATE_ALPHA_NS * r->scale)
 		r->alpha -= r->alpha >> SL_ROCE_RATE_G_SHIFT;
-	for (; r->active && r->raise_at <= now; r->raise_at += r->timer_ns) {
+	for (; r->active && r->raise_at <= now; r->raise_at += r->timer_ns * r->scale) {
 		r->time_steps++;
 		raise(r);
 	}

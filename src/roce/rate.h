@@ -12,9 +12,12 @@
  *            and 1, says how bad the congestion is; it is 1 when a controller becomes active.
  *            CNPs that follow the last cut within 40 us are counted and not acted upon.
  *            A queue that has sent nothing for 250 ms begins anew, as one that never sent.
+ *            The clocks suit paths that answer within tens of microseconds. Where marks come back
+ *            later, since queues are deep or links slow, `scale` stretches all of them: a source
+ *            must not speed up again before it can hear what its last step did.
  * Line rate: where it is not known, the first cut starts from the rate measured over the last
  *            millisecond, and twice the highest rate measured so far stands in for it.
- * Pacing:    a token bucket in time: after burst_bytes at once, packets leave at the rate.
+ * Pacing:    a token bucket: after burst_bytes at once, packets leave at the rate.
  * Time:      nanoseconds of any clock that does not go backwards, passed in.
  * Threads:   one at a time per controller.
  * Ownership: the caller's memory.
@@ -44,6 +47,7 @@ enum {
 	SL_ROCE_RATE_BURST = 65536,
 	SL_ROCE_RATE_IDLE_NS = 250000000,
 	SL_ROCE_RATE_WINDOW_NS = 1000000,
+	SL_ROCE_RATE_SCALE_MAX = 10000,
 };
 
 #define SL_ROCE_RATE_MAX   (UINT64_C(1) << 38) /* bytes per second */
@@ -57,6 +61,7 @@ struct sl_roce_rate {
 	uint64_t hyper;	      /* likewise */
 	uint64_t stage_bytes; /* likewise */
 	uint64_t timer_ns;    /* between steps of recovery */
+	uint32_t scale; /* all clocks go this much slower, for paths whose queues take longer */
 	uint32_t burst_bytes; /* more where the sender looks less often than a burst lasts */
 
 	/* Its own; active, rate, alpha and the counts are worth reading. */
@@ -74,7 +79,8 @@ struct sl_roce_rate {
 	uint64_t cnps, cuts;		    /* received, acted upon */
 };
 
-/* SL_ROCE_EINVAL: a rate above SL_ROCE_RATE_MAX, a timer below 1 us. Inactive afterwards. */
+/* SL_ROCE_EINVAL: a rate above SL_ROCE_RATE_MAX, a timer below 1 us, a scale above
+ * SL_ROCE_RATE_SCALE_MAX. Inactive afterwards. */
 int sl_roce_rate_init(struct sl_roce_rate *rate);
 
 /* A CNP came for this queue (sl_roce_cnp_receive). */

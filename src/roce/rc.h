@@ -34,6 +34,7 @@ uint64_t sl_roce_timeout_ns(unsigned code);
 struct sl_roce_reply {
 	bool pending; /* there are packets left to send */
 	bool read;    /* READ responses; otherwise one ACKNOWLEDGE */
+	bool counted; /* READ: outstanding until sl_roce_rc_responder_answered() */
 	bool mig;
 	uint8_t syndrome;
 	uint16_t pkey;

@@ -81,6 +81,7 @@ static void plan_messages(void)
 		work->va = BASE + below(MESSAGE_MAX - work->bytes + 1);
 		work->rkey = work->kind == SL_ROCE_KIND_READ ? READ_KEY : WRITE_KEY;
 		work->immediate = work->kind != SL_ROCE_KIND_READ && below(2);
+		work->quiet = below(2);
 		work->imm = i;
 		for (uint32_t k = 0; k < work->bytes; k++)
 			link.source[i][k] = (uint8_t)(i * 37 + k * 7 + (k >> 8));
@@ -124,6 +125,7 @@ static void start(uint32_t seed, unsigned lose, unsigned repeat, unsigned jitter
 	};
 	link.responder.peer_qpn = A;
 	link.responder.rnr_timer = 1;
+	link.responder.reads = link.requester.reads; /* which the peer keeps to */
 	channel_init(&link.there, &link.random, lose, repeat, jitter, 10);
 	channel_init(&link.back, &link.random, lose, repeat, jitter, 10);
 	for (uint32_t k = 0; k < MESSAGE_MAX; k++)
@@ -170,6 +172,7 @@ static void send_replies(void)
 		while (sl_roce_reply_next(reply, headers, &fragment))
 			channel_send(&link.back, link.now, headers, &fragment,
 				     from ? from + fragment.offset : NULL);
+		sl_roce_rc_responder_answered(&link.responder, reply);
 	}
 	link.replies = 0;
 }

@@ -18,7 +18,7 @@ static void settle(struct sl_roce_rc_queue *queue)
 static void forget(struct sl_roce_rc_requester *r)
 {
 	r->posted = r->sending = r->completed = r->taken = 0;
-	r->oldest = r->next = r->sent = r->end = 0;
+	r->oldest = r->next = r->sent = r->end = r->asked = 0;
 	r->deadline = r->rnr_until = 0;
 	r->failed = false;
 }

@@ -19,7 +19,7 @@ int sl_roce_rc_requester_init(struct sl_roce_rc_requester *r)
 	if (r->rnr_retries > SL_ROCE_RNR_FOREVER)
 		return SL_ROCE_EINVAL;
 	r->posted = r->sending = r->completed = r->taken = 0;
-	r->oldest = r->next = r->sent = r->end = 0;
+	r->oldest = r->next = r->sent = r->end = r->asked = 0;
 	r->deadline = r->rnr_until = 0;
 	r->retries_left = r->retries;
 	r->rnr_left = r->rnr_retries;
@@ -63,7 +63,7 @@ void sl_roce_rc_arm(struct sl_roce_rc_requester *r, uint64_t now)
 
 void sl_roce_rc_go_back(struct sl_roce_rc_requester *r)
 {
-	r->next = r->oldest;
+	r->next = r->asked = r->oldest;
 	r->sending = r->completed;
 }
 
@@ -148,17 +148,20 @@ static const struct sl_roce_work *next_work(struct sl_roce_rc_requester *r, uint
 	return work;
 }
 
-static bool wants_ack(const struct sl_roce_rc_requester *r, const struct sl_roce_work *work,
-		      uint32_t psns)
+/* Of the packet before r->next, which is of this work. */
+static bool wants_ack(struct sl_roce_rc_requester *r, const struct sl_roce_work *work)
 {
-	uint64_t after = r->next + psns;
+	uint32_t psns;
 
-	return after == sl_roce_rc_end(work) || after % r->ack_every == 0 ||
-	       after - r->oldest >= r->window;
+	if (r->next % r->ack_every == 0 || r->next - r->oldest >= r->window)
+		return true;
+	if (r->next != sl_roce_rc_end(work))
+		return false;
+	return !work->quiet || !next_work(r, &psns);
 }
 
 static void encode(const struct sl_roce_rc_requester *r, const struct sl_roce_work *work,
-		   bool ackreq, void *headers, struct sl_roce_fragment *fragment)
+		   uint64_t psn, bool ackreq, void *headers, struct sl_roce_fragment *fragment)
 {
 	const struct sl_roce_message message = {
 		.transport = SL_ROCE_RC,
@@ -174,17 +177,27 @@ static void encode(const struct sl_roce_rc_requester *r, const struct sl_roce_wo
 		.va = work->va,
 		.bytes = work->bytes,
 	};
-	uint32_t offset = (uint32_t)(r->next - work->first) * r->pmtu;
+	uint32_t offset = (uint32_t)(psn - work->first) * r->pmtu;
 
-	sl_roce_fragment_at(&message, offset, sl_roce_rc_wire(r, r->next), ackreq, headers,
-			    fragment);
+	sl_roce_fragment_at(&message, offset, sl_roce_rc_wire(r, psn), ackreq, headers, fragment);
+}
+
+/* The clock runs from the first packet that asks for an ACK. */
+static void start_clock(struct sl_roce_rc_requester *r, bool ackreq, uint64_t now)
+{
+	if (!r->deadline || r->asked <= r->oldest)
+		sl_roce_rc_arm(r, now);
+	if (ackreq)
+		r->asked = r->next;
 }
 
 bool sl_roce_rc_next(struct sl_roce_rc_requester *r, uint64_t now, void *headers,
 		     struct sl_roce_request *request)
 {
 	const struct sl_roce_work *work;
+	uint64_t psn;
 	uint32_t psns;
+	bool ackreq;
 
 	sl_roce_rc_tick(r, now);
 	if (r->failed || r->rnr_until)
@@ -192,14 +205,15 @@ bool sl_roce_rc_next(struct sl_roce_rc_requester *r, uint64_t now, void *headers
 	work = next_work(r, &psns);
 	if (!work)
 		return false;
-	encode(r, work, wants_ack(r, work, psns), headers, &request->fragment);
-	request->id = work->id;
-	request->again = r->next < r->sent;
+	psn = r->next;
+	request->again = psn < r->sent;
 	r->next += psns;
 	if (r->next > r->sent)
 		r->sent = r->next;
-	if (!r->deadline)
-		sl_roce_rc_arm(r, now);
+	ackreq = wants_ack(r, work);
+	encode(r, work, psn, ackreq, headers, &request->fragment);
+	request->id = work->id;
+	start_clock(r, ackreq || work->kind == SL_ROCE_KIND_READ, now);
 	return true;
 }
 

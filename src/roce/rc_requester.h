@@ -10,9 +10,14 @@
  *
  *            Every packet of a SEND or WRITE takes one PSN, a READ as many as it has responses. At
  *            most `window` PSNs are out at a time; one work may exceed it only as a READ alone.
- *            AckReq is set on the last packet of a work, every ack_every PSNs, and where the
- *            window ends. After a loss (NAK, a response that skips one, silence) sending goes on
- *            from the oldest PSN, in the middle of a work if need be. Credits are not used.
+ *            After a loss (NAK, a response that skips one, silence) sending goes on from the
+ *            oldest PSN, in the middle of a work if need be. Credits in ACKs are ignored.
+ * AckReq:    is set on the last packet of a work, every ack_every PSNs, and where the window ends.
+ *            The end of a `quiet` work asks only when no packet may follow it at that moment:
+ *            nothing is posted behind it, or what is must wait. So the last packet that can be
+ *            taken always asks, and no run of quiet works is left to the time-out; who posts works
+ *            first and takes their packets afterwards gets one ACK for many. Until an ACK was
+ *            asked for, every packet starts the time-out anew: slow pacing is not silence.
  * Time:      nanoseconds of any clock that does not go backwards, passed in.
  * Failure:   the work at fault completes with its status, all others are flushed; nothing more is
  *            sent or received, and what is posted later is flushed too.
@@ -51,6 +56,7 @@ struct sl_roce_work {
 	uint8_t kind;	/* SL_ROCE_KIND_SEND, _WRITE or _READ */
 	bool immediate; /* SEND, WRITE: the last packet carries imm */
 	bool solicited;
+	bool quiet; /* its end alone asks for no ACK: it completes with a later work */
 	uint32_t imm;
 	uint32_t rkey; /* WRITE, READ */
 	uint64_t va;   /* WRITE, READ: at the peer */
@@ -83,6 +89,7 @@ struct sl_roce_rc_requester {
 	uint64_t posted, sending, completed, taken;
 	/* ... and of PSNs. */
 	uint64_t oldest, next, sent, end;
+	uint64_t asked;	    /* after the last packet that asked for an ACK */
 	uint64_t deadline;  /* of the oldest packet; 0: nothing is out */
 	uint64_t rnr_until; /* 0: no RNR NAK to wait for */
 	uint8_t retries_left, rnr_left;

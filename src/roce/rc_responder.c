@@ -22,6 +22,7 @@ int sl_roce_rc_responder_init(struct sl_roce_rc_responder *responder)
 	queue->length = 0;
 	queue->offset = 0;
 	responder->msn = 0;
+	responder->reads_out = 0;
 	responder->silent = false;
 	responder->failed = false;
 	return SL_ROCE_OK;
@@ -158,19 +159,32 @@ static enum sl_roce_drop execute_read(struct sl_roce_rc_responder *responder,
 {
 	struct sl_roce_responder *queue = &responder->queue;
 	const struct sl_roce_key *key = NULL;
-	enum sl_roce_drop drop = check_read(queue, packet, lookup, lookup_arg, &key);
+	enum sl_roce_drop drop;
 
+	if (responder->reads && responder->reads_out >= responder->reads)
+		return fail(responder, packet, SL_ROCE_REMOTE_READ, SL_ROCE_DROP_READS, reply);
+	drop = check_read(queue, packet, lookup, lookup_arg, &key);
 	if (drop)
 		return fail(responder, packet, SL_ROCE_REMOTE_READ, drop, reply);
 	queue->expected_psn =
 		sl_roce_psn_add(packet->psn, sl_roce_packets(packet->reth.length, queue->pmtu));
 	responder->msn = sl_roce_psn_add(responder->msn, 1);
 	answer_read(responder, packet, key, reply);
+	reply->counted = true;
+	responder->reads_out++;
 	memset(action, 0, sizeof(*action));
 	action->first = true;
 	action->last = true;
 	action->message_bytes = packet->reth.length;
 	return SL_ROCE_ACCEPTED;
+}
+
+void sl_roce_rc_responder_answered(struct sl_roce_rc_responder *responder,
+				   struct sl_roce_reply *reply)
+{
+	if (reply->counted && responder->reads_out)
+		responder->reads_out--;
+	reply->counted = false;
 }
 
 static bool served(const struct sl_roce_opcode *opcode)

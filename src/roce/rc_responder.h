@@ -6,11 +6,15 @@
  *            one NAK names the expected PSN, then silence until that packet arrives.
  *            A SEND or immediate without a posted receive is answered by an RNR NAK and must come
  *            again. ACKs are given where the peer asks for them (AckReq), cumulative, without
- *            credits.
- *            What cannot be right fails the queue: after the NAK (invalid request: order of
- *            opcodes, lengths, operations that the queue does not serve; remote access: key, range,
- *            protection) nothing is received any more, and `failed` says so. ATOMICs, FLUSH and
- *            SEND with invalidate are such operations.
+ *            credits (0x1f).
+ * READs:     are outstanding from their request until the last packet of their reply was taken, or
+ *            the reply was given up; sl_roce_rc_responder_answered() says so. A peer counts them
+ *            until that packet arrives, which is later: one that keeps to `reads` never exceeds it
+ *            here. Asking again for what was answered before does not count.
+ * Failure:   what cannot be right fails the queue: after the NAK (invalid request: order of
+ *            opcodes, lengths, operations that the queue does not serve, too many READs; remote
+ *            access: key, range, protection) nothing is received any more, and `failed` says so.
+ *            ATOMICs, FLUSH and SEND with invalidate are operations that it does not serve.
  * Threads:   one at a time per responder.
  * Ownership: as responder.h. The caller places and completes what the action says and then sends
  *            the reply, so that what is acknowledged is in memory. A caller that has no room for
@@ -27,9 +31,11 @@ struct sl_roce_rc_responder {
 	uint32_t peer_qpn;
 	uint8_t rnr_timer; /* code in an RNR NAK: see sl_roce_rnr_ns() */
 	bool mig;	   /* MigReq on replies */
+	uint32_t reads;	   /* most READs outstanding (max_dest_rd_atomic); 0: any number */
 
 	/* Its own. */
 	uint32_t msn;
+	uint32_t reads_out;
 	bool silent; /* a NAK was sent and its packet has not come yet */
 	bool failed;
 };
@@ -53,5 +59,9 @@ enum sl_roce_drop sl_roce_rc_responder_receive(struct sl_roce_rc_responder *resp
 bool sl_roce_rc_responder_defer(struct sl_roce_rc_responder *responder,
 				const struct sl_roce_path *path,
 				const struct sl_roce_packet *packet, struct sl_roce_reply *reply);
+
+/* A READ's reply was sent to its end, or was given up. Any other reply may be passed too. */
+void sl_roce_rc_responder_answered(struct sl_roce_rc_responder *responder,
+				   struct sl_roce_reply *reply);
 
 #endif

@@ -77,6 +77,53 @@ static void empty_messages_need_no_key(void **state)
 	expect_reply(SL_ROCE_ACK_UNLIMITED, 102, 3);
 }
 
+/* However many receives are posted: ACKs and READ responses speak of no credits. */
+static void no_credits_are_given(void **state)
+{
+	for (uint32_t receives = 1; receives < 100; receives += 7) {
+		fresh(NULL);
+		rc.queue.receives = receives;
+		give_op(OP(SEND_ONLY), 100, 8, 0);
+		assert_int_equal(reply.syndrome, 0x1f);
+		give_op(OP(SEND_ONLY), 100, 8, 0);
+		assert_int_equal(reply.syndrome, 0x1f);
+		give_op(OP(READ_REQUEST), 101, 0, 8);
+		assert_true(reply.read);
+		assert_int_equal(reply.syndrome, 0x1f);
+	}
+}
+
+static void reads_are_outstanding_until_answered(void **state)
+{
+	struct sl_roce_reply first;
+
+	rc.reads = 2;
+	assert_int_equal(give_op(OP(READ_REQUEST), 100, 0, 8), SL_ROCE_ACCEPTED);
+	first = reply;
+	assert_int_equal(give_op(OP(READ_REQUEST), 101, 0, 8), SL_ROCE_ACCEPTED);
+	/* other requests, and READs asked for again, do not count */
+	assert_int_equal(give_op(OP(WRITE_ONLY), 102, 8, 8), SL_ROCE_ACCEPTED);
+	sl_roce_rc_responder_answered(&rc, &reply);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(give_op(OP(READ_REQUEST), 100, 0, 8), SL_ROCE_DROP_DUPLICATE);
+		assert_true(reply.pending && reply.read);
+		sl_roce_rc_responder_answered(&rc, &reply);
+	}
+	assert_int_equal(rc.reads_out, 2);
+	sl_roce_rc_responder_answered(&rc, &first);
+	sl_roce_rc_responder_answered(&rc, &first); /* once is enough */
+	assert_int_equal(give_op(OP(READ_REQUEST), 103, 0, 8), SL_ROCE_ACCEPTED);
+	assert_int_equal(give_op(OP(READ_REQUEST), 104, 0, 8), SL_ROCE_DROP_READS);
+	expect_reply(SL_ROCE_NAK_INVALID, 104, 4);
+	assert_true(rc.failed);
+}
+
+static void reads_without_a_limit(void **state)
+{
+	for (uint32_t i = 0; i < 1000; i++)
+		assert_int_equal(give_op(OP(READ_REQUEST), 100 + i, 0, 8), SL_ROCE_ACCEPTED);
+}
+
 static void one_nak_for_a_gap_then_silence(void **state)
 {
 	assert_int_equal(give_op(OP(WRITE_ONLY), 103, 8, 8), SL_ROCE_DROP_AHEAD);
@@ -296,6 +343,9 @@ int main(void)
 		TEST(long_write_counts_once),
 		TEST(long_send_fills_one_receive),
 		TEST(empty_messages_need_no_key),
+		TEST(no_credits_are_given),
+		TEST(reads_are_outstanding_until_answered),
+		TEST(reads_without_a_limit),
 		TEST(one_nak_for_a_gap_then_silence),
 		TEST(gap_inside_a_message_continues_it),
 		TEST(duplicates_are_acknowledged_but_not_executed),

@@ -14,7 +14,7 @@ const char *sl_roce_drop_name(enum sl_roce_drop drop)
 		[SL_ROCE_DROP_KEY] = "key",	    [SL_ROCE_DROP_RANGE] = "range",
 		[SL_ROCE_DROP_RECEIVE] = "receive", [SL_ROCE_DROP_STATE] = "state",
 		[SL_ROCE_DROP_AHEAD] = "ahead",	    [SL_ROCE_DROP_DUPLICATE] = "duplicate",
-		[SL_ROCE_DROP_QKEY] = "qkey",
+		[SL_ROCE_DROP_READS] = "reads",	    [SL_ROCE_DROP_QKEY] = "qkey",
 	};
 
 	return (unsigned)drop < SL_ROCE_DROPS ? names[drop] : "unknown";

@@ -50,6 +50,7 @@ enum sl_roce_drop {
 	SL_ROCE_DROP_STATE,	/* the queue does not receive, or no longer */
 	SL_ROCE_DROP_AHEAD,	/* RC: packets before it are missing */
 	SL_ROCE_DROP_DUPLICATE, /* RC: done before */
+	SL_ROCE_DROP_READS,	/* RC: more READs at a time than the queue serves */
 	SL_ROCE_DROP_QKEY,	/* UD: not the key of this queue */
 	SL_ROCE_DROPS,
 };

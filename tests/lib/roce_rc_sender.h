@@ -46,6 +46,18 @@ static inline int post(uint8_t kind, uint64_t id, uint32_t bytes)
 	return sl_roce_rc_post(&rc, &work);
 }
 
+static inline void post_quiet(uint64_t id, uint32_t bytes)
+{
+	struct sl_roce_work work = {.id = id,
+				    .kind = SL_ROCE_KIND_WRITE,
+				    .quiet = true,
+				    .rkey = 0x77,
+				    .va = 0x10000,
+				    .bytes = bytes};
+
+	assert_int_equal(sl_roce_rc_post(&rc, &work), SL_ROCE_OK);
+}
+
 #define WRITE(id, bytes) assert_int_equal(post(SL_ROCE_KIND_WRITE, id, bytes), SL_ROCE_OK)
 #define SEND(id, bytes)	 assert_int_equal(post(SL_ROCE_KIND_SEND, id, bytes), SL_ROCE_OK)
 #define READ(id, bytes)	 assert_int_equal(post(SL_ROCE_KIND_READ, id, bytes), SL_ROCE_OK)

@@ -47,7 +47,7 @@ class Rig:
         sections = {"detector": {"frames": FRAMES, "modules": 2, "rows": 128, "columns": 256,
                                  "frame_rate_Hz": FRAME_RATE}, "emulate": "none",
                     "control": control, "ring": {"slots": 64}}
-        link = {"listen": receiver.address, "window": WINDOW, **link}
+        link = {"listen": receiver.address, "window": WINDOW, "congestion_us": 20000, **link}
         path = experiment(folder, **sections, link=link)
         done = Program("run", path, "--summary", folder / "summary.json", "--outcomes", folder / "outcomes.txt",
                        folder=folder, wrapper=receiver.wrapper())
