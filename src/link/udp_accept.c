@@ -137,7 +137,8 @@ static void describe_responder(const struct sl_udp *udp, const struct sl_plan *p
 		/* Every slot has its cell: an event always finds its place. What comes before its
 		 * slot is open is turned away by the placer. */
 		.receives = SL_ROCE_RECEIVES_UNLIMITED,
-		.receive_bytes = (uint32_t)plan->block_bytes,
+		.receive_bytes = plan->operation == SL_OPERATION_SEND ? (uint32_t)plan->block_bytes
+								      : 0,
 	};
 	memcpy(responder->peer, plan->source.ip, sizeof(responder->peer));
 	memcpy(responder->local, udp->local, sizeof(responder->local));
