@@ -1,6 +1,5 @@
 /* doctor.c - sluice doctor: what stands between this host and line rate, each with the command
  * that mends it. Reads only; changes nothing; everything also works without, only slower. */
-#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
@@ -17,11 +16,12 @@
 
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "net/net.h"
 #include "pipeline/experiment.h"
 
 enum {
 	WANTED_RMEM = 64 << 20, /* 5 ms at 100 Gb/s */
-	HEADERS = 64,		/* IPv4, UDP, BTH, RETH, immediate, ICRC */
+	HEADERS = 84,		/* IPv6, UDP, BTH, RETH, immediate, ICRC */
 };
 
 static unsigned wants; /* things to mend */
@@ -122,20 +122,20 @@ static void check_cpus(void)
 /* The interface that has this address. */
 static bool find_interface(const char *address, char *name, size_t bytes)
 {
-	struct in_addr wanted;
+	uint8_t wanted[SL_NET_GID_BYTES], has[SL_NET_GID_BYTES];
+	union sl_net_address at;
 	struct ifaddrs *all, *i;
 	bool found = false;
 
-	if (inet_pton(AF_INET, address, &wanted) != 1 || getifaddrs(&all) != 0)
+	if (!sl_net_numeric(address, 0, &at) || getifaddrs(&all) != 0)
 		return false;
+	sl_net_gid(&at, wanted);
 	for (i = all; i && !found; i = i->ifa_next) {
-		const struct sockaddr_in *a = (const struct sockaddr_in *)i->ifa_addr;
-		bool loopback = (ntohl(wanted.s_addr) >> 24) == 127 &&
-				(i->ifa_flags & IFF_LOOPBACK);
-
-		if (!a || a->sin_family != AF_INET)
+		if (!i->ifa_addr || i->ifa_addr->sa_family != at.any.sa_family)
 			continue;
-		found = loopback || a->sin_addr.s_addr == wanted.s_addr;
+		sl_net_gid((const union sl_net_address *)i->ifa_addr, has);
+		found = (sl_net_same_host(&at) && (i->ifa_flags & IFF_LOOPBACK)) ||
+			!memcmp(has, wanted, sizeof(has));
 		if (found)
 			snprintf(name, bytes, "%s", i->ifa_name);
 	}

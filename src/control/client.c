@@ -1,5 +1,4 @@
 /* client.c - offers out, plans in, counts out. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -9,30 +8,33 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/client.h"
+#include "net/net.h"
 
 enum { RETRY_NS = 50 * 1000 * 1000, ANSWER_MS = 10000, ATTEMPT_MS = 1000 };
 
 /* A port that nobody listens on may be the one the kernel picks for our side: TCP then connects the
  * socket to itself. */
-static bool is_self(int fd, const struct sockaddr_in *at)
+static bool is_self(int fd, const union sl_net_address *at)
 {
-	struct sockaddr_in self;
+	union sl_net_address self;
+	uint8_t here[SL_NET_GID_BYTES], there[SL_NET_GID_BYTES];
 	socklen_t size = sizeof(self);
 
-	return getsockname(fd, (struct sockaddr *)&self, &size) == 0 &&
-	       self.sin_port == at->sin_port && self.sin_addr.s_addr == at->sin_addr.s_addr;
+	return getsockname(fd, &self.any, &size) == 0 &&
+	       sl_net_gid(&self, here) == sl_net_gid(at, there) &&
+	       memcmp(here, there, sizeof(here)) == 0;
 }
 
-static int try_connect(const struct sockaddr_in *at, int timeout_ms)
+static int try_connect(const union sl_net_address *at, socklen_t bytes, int timeout_ms)
 {
 	/* Of connect() too: where packets vanish it would take minutes. */
 	struct timeval timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
+	int fd = socket(at->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
 
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
-	if (connect(fd, (const struct sockaddr *)at, sizeof(*at)) == 0) {
+	if (connect(fd, &at->any, bytes) == 0) {
 		if (!is_self(fd, at))
 			return fd;
 		errno = ECONNREFUSED;
@@ -55,17 +57,18 @@ static int attempt_ms(double left_s)
 int sl_client_connect(struct sl_client *client, const char *address, uint16_t port, double wait_s,
 		      const volatile int *stop)
 {
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
+	union sl_net_address at;
+	socklen_t bytes = sl_net_numeric(address, port, &at);
 	uint64_t start = sl_clock_ns();
 	double left_s = wait_s;
 	bool told = false;
 	int fd;
 
-	if (inet_pton(AF_INET, address, &at.sin_addr) != 1 || !port) {
+	if (!bytes || !port) {
 		sl_error("control: '%s' port %u is no place to find a receiver at", address, port);
 		return -EINVAL;
 	}
-	while ((fd = try_connect(&at, attempt_ms(left_s))) < 0) {
+	while ((fd = try_connect(&at, bytes, attempt_ms(left_s))) < 0) {
 		uint64_t now = sl_clock_ns();
 
 		left_s = wait_s - (double)(now - start) * 1e-9;

@@ -1,5 +1,4 @@
 /* server.c - offers in, plans out, counts in. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -13,6 +12,7 @@
 #include "base/log.h"
 #include "control/channel.h"
 #include "control/server.h"
+#include "net/net.h"
 
 enum { CONNECTIONS = 72, MODULES = 64, LISTEN_BACKLOG = 64 };
 
@@ -46,28 +46,27 @@ struct sl_server {
 static int listen_on(struct sl_server *server)
 {
 	const struct sl_server_options *o = &server->options;
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(o->port)};
-	socklen_t size = sizeof(at);
+	union sl_net_address at;
+	socklen_t size = sl_net_numeric(o->address, o->port, &at);
 	int one = 1, err;
 
-	if (inet_pton(AF_INET, o->address, &at.sin_addr) != 1) {
-		sl_error("control.address: '%s' is not an IPv4 address", o->address);
+	if (!size) {
+		sl_error("control.address: '%s' is not an IPv4 or IPv6 address", o->address);
 		return -EINVAL;
 	}
-	if (!o->token[0] && (ntohl(at.sin_addr.s_addr) >> 24) != 127) {
+	if (!o->token[0] && !sl_net_same_host(&at)) {
 		sl_error("control.address: %s can be reached from other hosts, and plans hold "
 			 "keys: set control.token to the same "
 			 "secret on both sides",
 			 o->address);
 		return -EPERM;
 	}
-	server->listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	server->listener = socket(at.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (server->listener < 0)
 		return -errno;
 	setsockopt(server->listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(server->listener, (struct sockaddr *)&at, size) < 0 ||
-	    listen(server->listener, LISTEN_BACKLOG) < 0 ||
-	    getsockname(server->listener, (struct sockaddr *)&at, &size) < 0) {
+	if (bind(server->listener, &at.any, size) < 0 ||
+	    listen(server->listener, LISTEN_BACKLOG) < 0) {
 		err = -errno;
 		sl_error("cannot listen for front ends on %s:%u: %s", o->address, o->port,
 			 err == -EADDRINUSE
@@ -75,7 +74,7 @@ static int listen_on(struct sl_server *server)
 				 : strerror(-err));
 		return err;
 	}
-	server->port = ntohs(at.sin_port);
+	server->port = sl_net_port(server->listener);
 	return 0;
 }
 

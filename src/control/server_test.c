@@ -641,7 +641,7 @@ static void what_is_no_address_is_refused(void **state)
 
 	options.address = "localhost";
 	assert_int_equal(open_captured(&options, &text), -EINVAL);
-	assert_non_null(strstr(text, "'localhost' is not an IPv4 address"));
+	assert_non_null(strstr(text, "'localhost' is not an IPv4 or IPv6 address"));
 }
 
 int main(void)

@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/udp.h>
-#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -82,6 +81,24 @@ uint16_t sl_net_gid(const union sl_net_address *address, uint8_t gid[SL_NET_GID_
 	memcpy(gid, mapped, sizeof(mapped));
 	memcpy(gid + sizeof(mapped), &address->v4.sin_addr, 4);
 	return ntohs(address->v4.sin_port);
+}
+
+socklen_t sl_net_numeric(const char *text, uint16_t port, union sl_net_address *address)
+{
+	uint8_t gid[SL_NET_GID_BYTES];
+
+	memcpy(gid, mapped, sizeof(mapped));
+	if (inet_pton(AF_INET, text, gid + sizeof(mapped)) != 1 &&
+	    inet_pton(AF_INET6, text, gid) != 1)
+		return 0;
+	return sl_net_address(gid, port, address);
+}
+
+bool sl_net_same_host(const union sl_net_address *address)
+{
+	if (address->any.sa_family == AF_INET)
+		return ntohl(address->v4.sin_addr.s_addr) >> 24 == 127;
+	return IN6_IS_ADDR_LOOPBACK(&address->v6.sin6_addr);
 }
 
 static int set(int fd, int level, int name, int value)

@@ -11,6 +11,7 @@
 #define SL_NET_NET_H
 
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -37,6 +38,10 @@ union sl_net_address {
  * ICRC covers the address of one interface, and a GID has no room for a scope. */
 int sl_net_parse(const char *what, const char *text, uint8_t gid[SL_NET_GID_BYTES]);
 void sl_net_format(const uint8_t gid[SL_NET_GID_BYTES], char text[SL_NET_TEXT_BYTES]);
+
+/* Any numeric address, wildcards too, as for listening on TCP. 0 bytes: it is none. */
+socklen_t sl_net_numeric(const char *text, uint16_t port, union sl_net_address *address);
+bool sl_net_same_host(const union sl_net_address *address); /* 127.0.0.0/8 or ::1 */
 
 /* To and from what the socket calls take; ports in host order. */
 socklen_t sl_net_address(const uint8_t gid[SL_NET_GID_BYTES], uint16_t port,

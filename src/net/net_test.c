@@ -44,6 +44,23 @@ static void what_is_not_one_interface_is_refused(void **state)
 	assert_int_equal(gid[0], 42);
 }
 
+static void numbers_are_addresses_and_names_are_not(void **state)
+{
+	union sl_net_address address;
+
+	(void)state;
+	assert_int_equal(sl_net_numeric("0.0.0.0", 7, &address), sizeof(struct sockaddr_in));
+	assert_false(sl_net_same_host(&address));
+	assert_int_equal(sl_net_numeric("127.3.2.1", 7, &address), sizeof(struct sockaddr_in));
+	assert_true(sl_net_same_host(&address));
+	assert_int_equal(sl_net_numeric("::1", 7, &address), sizeof(struct sockaddr_in6));
+	assert_true(sl_net_same_host(&address));
+	assert_int_equal(sl_net_numeric("2001:db8::1", 7, &address), sizeof(struct sockaddr_in6));
+	assert_false(sl_net_same_host(&address));
+	assert_int_equal(sl_net_numeric("localhost", 7, &address), 0);
+	assert_int_equal(sl_net_numeric("", 7, &address), 0);
+}
+
 /* One byte from one socket to another; the class that arrived with it. */
 static int class_over(const char *ip, uint8_t class, bool by_message)
 {
@@ -113,6 +130,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_addresses_go_there_and_back),
 		cmocka_unit_test(what_is_not_one_interface_is_refused),
+		cmocka_unit_test(numbers_are_addresses_and_names_are_not),
 		cmocka_unit_test(the_class_arrives),
 		cmocka_unit_test(a_taken_port_is_an_error),
 	};
