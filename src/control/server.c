@@ -174,7 +174,8 @@ static void greet(struct sl_server *server, struct connection *c, const struct s
 		refuse(server, c,
 		       "its link speaks '%s', here it is '%s': both must use one experiment file",
 		       hello->link, o->link);
-	else if (strcmp(hello->detector, o->detector) != 0 || hello->experiment != o->experiment)
+	else if (strcmp(hello->detector, o->detector) != 0 ||
+		 (hello->experiment && hello->experiment != o->experiment))
 		refuse(server, c,
 		       "the detector section differs between front end and receiver: both must use "
 		       "one experiment file");
