@@ -18,7 +18,7 @@ enum sl_endpoint_fate {
 };
 
 struct sl_endpoint_fault {
-	/* The packet's headers; its payload is at hand only in part. NULL: every packet is sent. */
+	/* NULL: every packet is sent. */
 	enum sl_endpoint_fate (*decide)(void *arg, const struct sl_roce_packet *packet);
 	void *arg;
 };

@@ -82,7 +82,7 @@ void sl_qp_destroy(struct sl_qp *qp); /* its work and completions vanish; NULL i
 int sl_qp_modify(struct sl_qp *qp, enum sl_roce_state to,
 		 const struct sl_qp_attributes *attributes);
 
-/* From RESET to RTS in one go. */
+/* From RESET, INIT or RTR to RTS in one go. */
 int sl_qp_connect(struct sl_qp *qp, const struct sl_qp_attributes *attributes);
 
 enum sl_roce_state sl_qp_state(const struct sl_qp *qp);
