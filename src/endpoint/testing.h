@@ -23,7 +23,7 @@
 #include "endpoint/state.h"
 
 enum { SIDES = 2, LEFT = 0, RIGHT = 1, DOMAIN = 5, MEMORY_BYTES = 3 << 20, FENCE = 4096 };
-enum { QUIET_MS = 3 };
+enum { QUIET_MS = 3, REAPED = 512 };
 #define PATIENCE_NS UINT64_C(20000000000)
 
 struct side {
@@ -33,7 +33,7 @@ struct side {
 	struct sl_endpoint_options options;
 	uint8_t *memory; /* registered; a fence of canaries before and behind it */
 	uint32_t rkey;
-	struct sl_completion done[64]; /* what was reaped */
+	struct sl_completion done[REAPED]; /* what was reaped */
 	unsigned count;
 };
 
@@ -170,8 +170,8 @@ static inline void rig_disconnect(void)
 
 static inline void rig_reap(struct side *side)
 {
-	side->count +=
-		sl_endpoint_reap(side->endpoint, NULL, side->done + side->count, 64 - side->count);
+	side->count += sl_endpoint_reap(side->endpoint, NULL, side->done + side->count,
+					REAPED - side->count);
 }
 
 /* Poll both once. false: nothing happened, and the clock has moved. */
