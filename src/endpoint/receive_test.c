@@ -102,7 +102,8 @@ static void test_every_bit(void **state)
 	assert_int_equal(rig.side[RIGHT].count, 1);
 }
 
-/* Garbage from a real socket, of all lengths, and a packet from an address that is not the peer's. */
+/* Garbage from a real socket, of all lengths, and a packet from an address that is not the peer's.
+ */
 static void test_strangers(void **state)
 {
 	union sl_net_address to, from;

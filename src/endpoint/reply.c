@@ -21,8 +21,8 @@ static uint32_t end_of(const struct sl_roce_reply *reply)
 			       sl_roce_packets(reply->bytes - reply->offset, reply->pmtu));
 }
 
-/* A peer that missed something asks for a READ again, from where it missed it. When the first answer
- * still waits or is under way, one of the two is enough: the one that begins earlier. */
+/* A peer that missed something asks for a READ again, from where it missed it. When the first
+ * answer still waits or is under way, one of the two is enough: the one that begins earlier. */
 static bool merge_read(const struct sl_qp *qp, const struct sl_roce_reply *again)
 {
 	for (uint64_t i = qp->replies.taken; again->read && i < qp->replies.put; i++) {

@@ -1,5 +1,5 @@
-/* testing.h - for tests of endpoints: two of them, `left` and `right`, on one loopback address, each
- * with a queue pair and registered memory, and a clock that moves only when nothing else does.
+/* testing.h - for tests of endpoints: two of them, `left` and `right`, on one loopback address,
+ * each with a queue pair and registered memory, and a clock that moves only when nothing else does.
  *
  * Model:     rig_open() opens, rig_connect() makes and connects queue pairs of a transport,
  *            rig_run() polls both sides until a condition holds. When nothing has happened for a
