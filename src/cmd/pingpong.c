@@ -1,5 +1,6 @@
 /* pingpong.c - sluice pingpong: the other end of ibv_rc_pingpong, ibv_uc_pingpong and
- * ibv_ud_pingpong, in user space. The client sends a message, the server sends it back; so often. */
+ * ibv_ud_pingpong, in user space. The client sends a message, the server sends it back, and so on.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

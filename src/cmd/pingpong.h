@@ -1,5 +1,5 @@
-/* pingpong.h - what the files of `sluice pingpong` share: pingpong.c plays, pingpong_meet.c connects
- * the queue pairs, pingpong_tcp.c speaks with the other side before that. */
+/* pingpong.h - what the files of `sluice pingpong` share: pingpong.c plays, pingpong_meet.c
+ * connects the queue pairs, pingpong_tcp.c speaks with the other side before that. */
 #ifndef SL_CMD_PINGPONG_H
 #define SL_CMD_PINGPONG_H
 
