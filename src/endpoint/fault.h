@@ -1,7 +1,7 @@
 /* fault.h - for tests: what happens to packets on their way out.
  *
- * Model:     a hook sees every packet before it leaves, CNPs and replies included, and decides its
- *            fate. Held packets leave after so many others, or when there are no others to send. */
+ * Model:     a hook sees every packet but CNPs before it leaves, replies too, and decides its fate.
+ *            Held packets leave after so many others, or when there are no others to send. */
 #ifndef SL_ENDPOINT_FAULT_H
 #define SL_ENDPOINT_FAULT_H
 

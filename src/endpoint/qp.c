@@ -162,6 +162,7 @@ uint32_t sl_qp_number(const struct sl_qp *qp)
 void sl_qp_count(const struct sl_qp *qp, struct sl_qp_counters *counters)
 {
 	*counters = qp->counters;
+	counters->rate = sl_roce_rate_limit(&qp->rate);
 }
 
 void sl_qp_failed(struct sl_qp *qp, unsigned status)
@@ -229,9 +230,9 @@ static void set_datagrams(struct sl_qp *qp, const struct sl_qp_attributes *a)
 
 static int ready_to_receive(struct sl_qp *qp, const struct sl_qp_attributes *a)
 {
-	int err = 0;
+	int err = sl_congestion_init(qp, a);
 
-	if (!sl_roce_pmtu_valid(a->pmtu))
+	if (err || !sl_roce_pmtu_valid(a->pmtu))
 		return -EINVAL;
 	if (qp->options.transport == SL_ROCE_UD) {
 		set_datagrams(qp, a);

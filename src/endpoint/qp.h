@@ -57,6 +57,9 @@ struct sl_qp_attributes {
 	uint32_t qkey;	       /* UD: what datagrams for this queue must carry */
 	uint32_t receive_psn;  /* the peer's first */
 	uint8_t min_rnr_timer; /* RC: code that an RNR NAK carries: see sl_roce_rnr_ns() */
+	/* How to slow down when the path is congested: see rate.h. */
+	uint64_t line_rate;  /* bytes per second; 0: not known */
+	uint32_t rate_scale; /* for paths that are slow to tell; 0: 1 */
 
 	/* Read on the way to RTS; all but send_psn are RC's. */
 	uint32_t send_psn;
@@ -98,7 +101,7 @@ struct sl_work {
 	uint8_t kind;	/* SL_ROCE_KIND_SEND, _WRITE; on RC also _READ; on UD only SEND */
 	bool immediate; /* SEND, WRITE: carries imm */
 	bool solicited;
-	bool quiet; /* complete only if it fails */
+	bool quiet; /* complete only if it fails; on RC, one ACK for several */
 	uint32_t imm;
 	struct sl_piece piece[SL_QP_PIECES];
 	uint32_t rkey; /* WRITE, READ: at the peer */
@@ -152,6 +155,7 @@ struct sl_qp_counters {
 	uint64_t acks_received, naks_received, rnr_naks_received;
 	uint64_t cnps_sent, cnps_received;
 	uint64_t dropped; /* why is counted by the endpoint */
+	uint64_t rate;	  /* bytes per second that congestion allows now; 0: not limited */
 };
 
 void sl_qp_count(const struct sl_qp *qp, struct sl_qp_counters *counters);

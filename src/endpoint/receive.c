@@ -184,7 +184,9 @@ static bool intact(struct sl_qp *qp, struct sl_roce_path *path, const uint8_t *b
 {
 	if (!sl_roce_icrc_check_any_id(path, bytes, count, sl_crc32, &path->ip_id))
 		return false;
-	return qp->options.transport == SL_ROCE_UD || right_id(qp, path->ip_id);
+	/* Others may make the CNPs of a peer: their identifications say nothing about its. */
+	return qp->options.transport == SL_ROCE_UD || bytes[0] == SL_ROCE_OPCODE_CNP ||
+	       right_id(qp, path->ip_id);
 }
 
 static bool from_peer(const struct sl_qp *qp, const struct sl_roce_path *path)
@@ -207,6 +209,10 @@ static unsigned deliver(struct sl_qp *qp, struct sl_roce_path *path,
 		return SL_ROCE_DROP_PEER;
 	if (!intact(qp, path, bytes, count))
 		return SL_ENDPOINT_DROP_ICRC;
+	if ((path->tos & SL_NET_ECN_MASK) == SL_NET_ECN_CE)
+		sl_congestion_marked(qp, now);
+	if (packet->opcode == SL_ROCE_OPCODE_CNP && qp->options.transport != SL_ROCE_UD)
+		return sl_congestion_notified(qp, path, packet, now);
 	switch (qp->options.transport) {
 	case SL_ROCE_RC:
 		return rc_receive(qp, path, packet, now);
@@ -220,7 +226,8 @@ static unsigned deliver(struct sl_qp *qp, struct sl_roce_path *path,
 void sl_receive_datagram(struct sl_endpoint *endpoint, const union sl_net_address *from,
 			 uint8_t traffic_class, const uint8_t *bytes, size_t count, uint64_t now)
 {
-	struct sl_roce_path path = {.dest_port = endpoint->port, .dont_fragment = true};
+	struct sl_roce_path path = {
+		.dest_port = endpoint->port, .dont_fragment = true, .tos = traffic_class};
 	unsigned drop = SL_ENDPOINT_DROP_MALFORMED;
 	struct sl_roce_packet packet;
 	struct sl_qp *qp;

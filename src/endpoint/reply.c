@@ -31,8 +31,12 @@ static bool merge_read(const struct sl_qp *qp, const struct sl_roce_reply *again
 		if (!waiting->read || waiting->rkey != again->rkey ||
 		    end_of(waiting) != end_of(again))
 			continue;
-		if (sl_roce_psn_compare(again->psn, waiting->psn) < 0)
+		if (sl_roce_psn_compare(again->psn, waiting->psn) < 0) {
+			bool counted = waiting->counted;
+
 			*waiting = *again;
+			waiting->counted |= counted;
+		}
 		return true;
 	}
 	return false;
@@ -97,7 +101,8 @@ static void count(struct sl_qp_counters *counters, const struct sl_roce_reply *r
 	}
 }
 
-bool sl_reply_send(struct sl_qp *qp)
+/* Data is paced; a word about it is not. */
+bool sl_reply_send(struct sl_qp *qp, uint64_t now)
 {
 	struct sl_reply_ring *ring = &qp->replies;
 	const struct sl_packet_to to = {&qp->path, &qp->to, qp->to_bytes};
@@ -105,7 +110,7 @@ bool sl_reply_send(struct sl_qp *qp)
 	struct sl_roce_piece piece = {NULL, 0};
 	struct sl_roce_fragment fragment;
 
-	if (ring->taken == ring->put)
+	if (ring->taken == ring->put || (reply->read && !sl_congestion_allows(qp, now)))
 		return false;
 	if (reply->read && !find_data(qp, reply, &piece))
 		refuse(qp, reply);
@@ -114,7 +119,11 @@ bool sl_reply_send(struct sl_qp *qp)
 	count(&qp->counters, reply);
 	sl_roce_reply_next(reply, sl_out_headers(qp->endpoint), &fragment);
 	sl_out_commit(qp->endpoint, &to, fragment.header_bytes, &piece, piece.bytes > 0, true);
-	if (!reply->pending)
+	if (fragment.bytes)
+		sl_congestion_charge(qp, now, &fragment);
+	if (!reply->pending) {
+		sl_roce_rc_responder_answered(&qp->rc.responder, reply);
 		ring->taken++;
+	}
 	return true;
 }

@@ -35,6 +35,7 @@ static void rc_begin(struct sl_qp *qp)
 			.kind = work->kind,
 			.immediate = work->immediate,
 			.solicited = work->solicited,
+			.quiet = work->quiet,
 			.imm = work->imm,
 			.rkey = work->rkey,
 			.va = work->va + ring->offset,
@@ -61,6 +62,9 @@ static bool rc_send(struct sl_qp *qp, uint64_t now)
 	if (qp->rc.state != SL_ROCE_RTS)
 		return false;
 	rc_begin(qp);
+	/* Timers run also where nothing is left to be sent. */
+	if (qp->rc.requester.next < qp->rc.requester.end && !sl_congestion_allows(qp, now))
+		return false;
 	any = sl_roce_rc_queue_next(&qp->rc, now, sl_out_headers(qp->endpoint), &request);
 	if (qp->rc.state == SL_ROCE_ERROR)
 		sl_qp_failed(qp, 0);
@@ -68,6 +72,7 @@ static bool rc_send(struct sl_qp *qp, uint64_t now)
 		return false;
 	part = (uint32_t)request.id;
 	qp->counters.resent += request.again;
+	sl_congestion_charge(qp, now, &request.fragment);
 	commit(qp, &qp->sends.slot[request.id >> 32], part + request.fragment.offset,
 	       &request.fragment, &to);
 	return true;
@@ -103,7 +108,7 @@ static void sent(struct sl_qp *qp)
 	qp->sends.completed = qp->sends.begun;
 }
 
-static bool uc_send(struct sl_qp *qp)
+static bool uc_send(struct sl_qp *qp, uint64_t now)
 {
 	const struct sl_packet_to to = to_peer(qp);
 	struct sl_send_ring *ring = &qp->sends;
@@ -112,9 +117,10 @@ static bool uc_send(struct sl_qp *qp)
 
 	if (qp->state != SL_ROCE_RTS || ring->begun == ring->posted)
 		return false;
-	if (qp->sending.done && !uc_begin(qp, send))
+	if (!sl_congestion_allows(qp, now) || (qp->sending.done && !uc_begin(qp, send)))
 		return false;
 	sl_roce_requester_next(&qp->sending, sl_out_headers(qp->endpoint), &fragment);
+	sl_congestion_charge(qp, now, &fragment);
 	commit(qp, send, fragment.offset, &fragment, &to);
 	qp->psn = qp->sending.psn;
 	if (qp->sending.done)
@@ -168,9 +174,9 @@ static bool send_one(struct sl_qp *qp, uint64_t now)
 		return false;
 	switch (qp->options.transport) {
 	case SL_ROCE_RC:
-		return sl_reply_send(qp) || rc_send(qp, now);
+		return sl_reply_send(qp, now) || rc_send(qp, now);
 	case SL_ROCE_UC:
-		return uc_send(qp);
+		return uc_send(qp, now);
 	default:
 		return ud_send(qp);
 	}
@@ -213,6 +219,8 @@ uint64_t sl_send_wake(const struct sl_endpoint *endpoint)
 		uint64_t at = qp->rc.state == SL_ROCE_RTS ? sl_roce_rc_wake(&qp->rc.requester)
 							  : UINT64_MAX;
 
+		if (qp->paced_until && qp->paced_until < at)
+			at = qp->paced_until;
 		wake = at < wake ? at : wake;
 	}
 	return wake;

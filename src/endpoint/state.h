@@ -10,7 +10,9 @@
 #include "endpoint/endpoint.h"
 #include "endpoint/table.h"
 #include "net/net.h"
+#include "roce/cnp.h"
 #include "roce/icrc.h"
+#include "roce/rate.h"
 
 enum {
 	SL_PACKET_BYTES =
@@ -85,6 +87,9 @@ struct sl_qp {
 	socklen_t to_bytes;
 	uint8_t zero_ids;  /* packets in a row with IPv4 identification 0 */
 	uint8_t other_ids; /* refused in a row since, only because of their identification */
+	struct sl_roce_cnp cnp;
+	struct sl_roce_rate rate;
+	uint64_t paced_until; /* 0: not held back by congestion */
 	struct sl_qp_counters counters;
 };
 
@@ -152,6 +157,14 @@ unsigned sl_pieces_gather(const struct sl_piece *pieces, uint32_t offset, uint32
 /* qp.c */
 void sl_qp_failed(struct sl_qp *qp, unsigned status); /* status of the receive at fault, or 0 */
 
+/* congestion.c */
+int sl_congestion_init(struct sl_qp *qp, const struct sl_qp_attributes *attributes);
+void sl_congestion_marked(struct sl_qp *qp, uint64_t now); /* a packet of the peer was */
+unsigned sl_congestion_notified(struct sl_qp *qp, const struct sl_roce_path *path,
+				const struct sl_roce_packet *packet, uint64_t now);
+bool sl_congestion_allows(struct sl_qp *qp, uint64_t now);
+void sl_congestion_charge(struct sl_qp *qp, uint64_t now, const struct sl_roce_fragment *fragment);
+
 /* receive.c */
 int sl_receives_init(struct sl_endpoint *endpoint);
 void sl_receives_fini(struct sl_endpoint *endpoint);
@@ -162,7 +175,7 @@ void sl_receive_datagram(struct sl_endpoint *endpoint, const union sl_net_addres
 /* reply.c */
 bool sl_reply_room(const struct sl_qp *qp);
 void sl_reply_put(struct sl_qp *qp, const struct sl_roce_reply *reply);
-bool sl_reply_send(struct sl_qp *qp); /* one packet; false: nothing waits */
+bool sl_reply_send(struct sl_qp *qp, uint64_t now); /* one packet; false: nothing waits */
 
 /* send.c */
 unsigned sl_send_packets(struct sl_endpoint *endpoint, uint64_t now, unsigned budget);

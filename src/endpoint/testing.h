@@ -23,7 +23,7 @@
 #include "endpoint/state.h"
 
 enum { SIDES = 2, LEFT = 0, RIGHT = 1, DOMAIN = 5, MEMORY_BYTES = 3 << 20, FENCE = 4096 };
-enum { QUIET_MS = 3, REAPED = 512 };
+enum { REAPED = 512 };
 #define PATIENCE_NS UINT64_C(20000000000)
 
 struct side {
@@ -43,6 +43,7 @@ struct rig {
 	struct sl_qp_attributes attributes[SIDES];
 	struct sl_qp_options options;
 	bool v6;
+	int quiet_ms; /* how long nothing must happen before the clock moves */
 };
 
 static struct rig rig;
@@ -90,6 +91,7 @@ static inline void rig_open_side(struct side *side)
 static inline void rig_open(void)
 {
 	rig.now = 1000000;
+	rig.quiet_ms = 3;
 	for (int i = 0; i < SIDES; i++) {
 		rig_open_side(&rig.side[i]);
 		sl_qp_attributes_init(&rig.attributes[i]);
@@ -194,7 +196,7 @@ static inline bool rig_step(void)
 					 .events = sl_endpoint_events(rig.side[i].endpoint)};
 		wake = at < wake ? at : wake;
 	}
-	if (wake <= rig.now || poll(fds, SIDES, QUIET_MS) > 0)
+	if (wake <= rig.now || poll(fds, SIDES, rig.quiet_ms) > 0)
 		return true;
 	if (wake != UINT64_MAX)
 		rig.now = wake;
