@@ -28,6 +28,16 @@ const struct sl_command sl_commands[] = {
 	{"doctor", "doctor [EXPERIMENT.yaml]",
 	 "Check what this host lacks for line rate, and print the command that mends it.",
 	 sl_cmd_doctor, NULL},
+	{"pingpong", "pingpong [PEER] [options]",
+	 "Be the other end of ibv_rc_pingpong, ibv_uc_pingpong or ibv_ud_pingpong.",
+	 sl_cmd_pingpong,
+	 "Without PEER it waits for a client, with PEER it is one. On the side with an RDMA "
+	 "device:\n\n"
+	 "  ibv_rc_pingpong -d DEVICE -g INDEX [HOST]\n\n"
+	 "where INDEX is that of a RoCE v2 address. Both sides need the same size and MTU; every "
+	 "byte that\n"
+	 "arrives is checked.\n\n"
+	 "exit status: 0 all went well; 1 it did not; 2 a message was not as it should be."},
 	{NULL, NULL, NULL, NULL, NULL},
 };
 
