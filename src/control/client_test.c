@@ -335,7 +335,7 @@ static void a_refused_client_always_learns_why(void **state)
 	struct sl_wire_message greeting = hello(1), request = offer(0);
 	struct runner r;
 
-	greeting.hello.experiment = 0;
+	greeting.hello.experiment++;
 	run(&r, w);
 	for (int i = 0; i < 100; i++) { /* the refusal races with the offer that follows at once */
 		const char *text;

@@ -259,6 +259,19 @@ static void another_experiment_is_refused(void **state)
 	expect_refusal(w, peer, "detector section differs");
 }
 
+static void a_device_without_an_experiment_file_is_taken_by_its_shape(void **state)
+{
+	struct world *w = *state;
+	struct sl_channel *peer = arrive(w);
+	struct sl_wire_message message = hello(1);
+
+	message.hello.experiment = 0;
+	say(peer, message);
+	say(peer, offer(0));
+	assert_int_equal(hear(w, peer, &message), 1);
+	assert_int_equal(message.type, SL_WIRE_PLAN);
+}
+
 static void another_link_is_refused_by_name(void **state)
 {
 	struct world *w = *state;
@@ -656,6 +669,7 @@ int main(void)
 		CASE(a_front_end_that_is_done_may_leave),
 		CASE(a_late_comer_is_told_so),
 		CASE(another_experiment_is_refused),
+		CASE(a_device_without_an_experiment_file_is_taken_by_its_shape),
 		CASE(another_link_is_refused_by_name),
 		CASE(a_wrong_number_of_modules_is_refused),
 		CASE(a_module_out_of_range_is_refused),
