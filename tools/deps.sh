@@ -7,7 +7,8 @@ set -eu
 
 build="meson ninja-build pkg-config gcc libc6-dev libyaml-dev libhdf5-dev libisal-dev libjansson-dev"
 demo="$build python3-h5py"
-check="$build libcmocka-dev clang clang-format-14 libclang-rt-14-dev python3-h5py python3-numpy"
+check="$build libcmocka-dev clang clang-format-14 libclang-rt-14-dev python3-h5py python3-numpy tshark
+	python3-scapy"
 bench="$build python3-numpy libzmq3-dev"
 
 purpose=${1:-build}

@@ -22,7 +22,7 @@ int sl_roce_rate_init(struct sl_roce_rate *r)
 	r->step_additive = r->step_hyper = r->step_bytes = 0;
 	r->cut_at = r->calm_at = r->raise_at = 0;
 	r->time_steps = r->byte_steps = 0;
-	r->stage_sent = r->debt = r->paid_at = r->sent_at = 0;
+	r->stage_sent = r->debt = r->change = r->paid_at = r->sent_at = 0;
 	r->window_at = r->window_bytes = r->measured = r->peak = 0;
 	r->cnps = r->cuts = 0;
 	return SL_ROCE_OK;
@@ -82,13 +82,13 @@ static bool activate(struct sl_roce_rate *r, uint64_t now)
 		r->peak = sending;
 	r->ceiling = r->line ? r->line : at_most(2 * r->peak, SL_ROCE_RATE_MAX);
 	r->floor = at_most(r->least ? r->least : share(r, SL_ROCE_RATE_LEAST_SHARE), r->ceiling);
-	r->rate = r->line ? r->line : sending;
+	r->rate = r->line ? r->line : sending > r->floor ? sending : r->floor;
 	r->step_additive = r->additive ? r->additive : share(r, SL_ROCE_RATE_ADDITIVE_SHARE);
 	r->step_hyper = r->hyper ? r->hyper : r->step_additive * SL_ROCE_RATE_HYPER_FACTOR;
 	r->step_bytes = r->stage_bytes ? r->stage_bytes
 				       : share(r, SL_ROCE_RATE_STAGE_SHARE) * r->scale;
 	r->alpha = SL_ROCE_RATE_ALPHA;
-	r->debt = 0;
+	r->debt = r->change = 0;
 	r->paid_at = now;
 	r->active = true;
 	return true;
@@ -161,14 +161,11 @@ static void pay(struct sl_roce_rate *r, uint64_t now)
 
 	while (r->debt && r->paid_at < now) {
 		uint64_t elapsed = at_most(now - r->paid_at, slice);
-		uint64_t paid = elapsed * r->rate / SECOND;
+		uint64_t worth = elapsed * r->rate + r->change;
 
-		r->debt -= at_most(paid, r->debt);
-		if (elapsed < slice) {
-			r->paid_at += paid * SECOND / r->rate;
-			return;
-		}
-		r->paid_at += slice;
+		r->debt -= at_most(worth / SECOND, r->debt);
+		r->change = worth % SECOND;
+		r->paid_at += elapsed;
 	}
 	r->paid_at = now;
 }
@@ -187,9 +184,9 @@ static void charge(struct sl_roce_rate *r, uint32_t bytes)
 /* When the debt has come down to a burst; or when the rate is another one, if that is sooner. */
 static uint64_t ask_again(const struct sl_roce_rate *r)
 {
-	uint64_t due = r->paid_at + ((r->debt - r->burst_bytes) * SECOND + r->rate - 1) / r->rate;
+	uint64_t worth = (r->debt - r->burst_bytes) * SECOND - r->change;
 
-	return at_most(due, r->raise_at);
+	return at_most(r->paid_at + (worth + r->rate - 1) / r->rate, r->raise_at);
 }
 
 uint64_t sl_roce_rate_allow(struct sl_roce_rate *r, uint64_t now, uint32_t bytes)

@@ -73,6 +73,7 @@ struct sl_roce_rate {
 	uint32_t time_steps, byte_steps;    /* since the last cut */
 	uint64_t stage_sent;		    /* bytes since the last step by bytes */
 	uint64_t debt, paid_at;		    /* bytes allowed ahead of time, and as of when */
+	uint64_t change;		    /* paid too much: parts of 10^9 of a byte */
 	uint64_t sent_at;		    /* the last packet */
 	uint64_t window_at, window_bytes;   /* measuring: since when, how much */
 	uint64_t measured, peak;	    /* of the last whole window, of all */

@@ -258,6 +258,24 @@ static void paces_at_a_slow_rate(void **state)
 	expect_near(bytes, 50000, 1);
 }
 
+/* And by asking every nanosecond nothing is gained. */
+static void paces_whoever_asks_often(void **state)
+{
+	uint64_t bytes = 0, end;
+
+	rate.timer_ns = UINT64_C(1) << 40;
+	rate.stage_bytes = UINT64_C(1) << 40;
+	rate.burst_bytes = 64;
+	assert_int_equal(sl_roce_rate_init(&rate), SL_ROCE_OK);
+	sl_roce_rate_allow(&rate, now, PACKET);
+	cnp();
+	for (end = now + MS; now < end; now++) {
+		while (sl_roce_rate_allow(&rate, now, 64) == 0)
+			bytes += 64;
+	}
+	assert_true(bytes >= LINE / 2000 && bytes <= LINE / 2000 + 128);
+}
+
 static void burst_is_bounded(void **state)
 {
 	uint64_t bytes = 0;
@@ -371,6 +389,23 @@ static void unknown_line_that_sent_nothing_is_not_meant(void **state)
 	assert_int_equal(sl_roce_rate_allow(&rate, now, PACKET), 0);
 }
 
+/* It hardly sends now, but did before: that is what the bounds are made of. */
+static void unknown_line_of_a_sender_gone_quiet(void **state)
+{
+	fresh_line(0);
+	send_at(800000000, 5 * MS);
+	now += 200 * MS;
+	sl_roce_rate_allow(&rate, now, 10);
+	now += 10 * MS;
+	sl_roce_rate_allow(&rate, now, 10);
+	cnp();
+	assert_int_equal(rate.target, rate.floor);
+	for (int i = 0; i < 10; i++) {
+		sl_roce_rate_tick(&rate, now += 55 * US);
+		assert_true(rate.rate >= rate.floor);
+	}
+}
+
 /* Above what it ever sent it is free again. */
 static void unknown_line_recovers(void **state)
 {
@@ -413,6 +448,7 @@ int main(void)
 		TEST(back_at_the_line_rate_it_is_inactive),
 		TEST(paces_at_the_rate),
 		TEST(paces_at_a_slow_rate),
+		TEST(paces_whoever_asks_often),
 		TEST(burst_is_bounded),
 		TEST(says_when_to_ask_again),
 		TEST(asks_again_when_the_rate_changes),
@@ -422,6 +458,7 @@ int main(void)
 		TEST(unknown_line_starts_from_what_is_sent),
 		TEST(unknown_line_measures_a_sender_that_just_began),
 		TEST(unknown_line_that_sent_nothing_is_not_meant),
+		TEST(unknown_line_of_a_sender_gone_quiet),
 		TEST(unknown_line_recovers),
 		TEST(nonsense_is_refused),
 	};

@@ -2,15 +2,17 @@
  *
  * The input is records: two bytes (bits 0..12: length, bit 14: PSN near the one that RC waits for,
  * bit 15: aim it at our queue and key), then that many bytes of UDP payload. What parses must
- * encode to the same headers; what a responder accepts must lie inside the registered memory, and
+ * encode to the same headers; CNPs go to a rate controller; what a responder accepts must lie inside the registered memory, and
  * what a requester accepts inside its READ, whose ends the sanitizer guards; what is dropped must
  * not move the expected PSN; what RC answers from memory must lie inside it. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "roce/cnp.h"
 #include "roce/icrc.h"
 #include "roce/psn.h"
+#include "roce/rate.h"
 #include "roce/rc_queue.h"
 #include "roce/ud.h"
 
@@ -27,6 +29,8 @@ struct target {
 	struct sl_roce_rc_queue rc;
 	struct sl_roce_work works[WORKS];
 	struct sl_roce_ud_receiver ud;
+	struct sl_roce_rate rate;
+	struct sl_roce_cnp cnp;
 	uint64_t now;
 };
 
@@ -91,6 +95,7 @@ static void target_init(struct target *target)
 						  .pmtu = PMTU,
 						  .receives = 3,
 						  .receive_bytes = RECEIVE_BYTES};
+	require(sl_roce_rate_init(&target->rate) == SL_ROCE_OK);
 	rc_connect(target);
 }
 
@@ -253,6 +258,7 @@ static void rc_packet(struct target *target, struct sl_roce_packet packet, bool 
 
 static void ud_packet(struct target *target, const struct sl_roce_packet *packet)
 {
+	struct sl_roce_path path = {.tos = packet->pkey & 0xff, .ip_id = packet->pkey};
 	struct sl_roce_ud_arrival arrival;
 	uint32_t receives = target->ud.receives;
 
@@ -262,7 +268,23 @@ static void ud_packet(struct target *target, const struct sl_roce_packet *packet
 	}
 	require(target->ud.receives == receives - 1);
 	require(arrival.bytes == packet->payload_bytes);
+	sl_roce_ud_header(&path, packet->header_bytes + arrival.bytes, target->receive);
 	memcpy(target->receive + arrival.offset, packet->payload, arrival.bytes);
+}
+
+/* A CNP slows down; anything else is sent on, and whatever is marked may ask for a CNP. */
+static void congestion(struct target *target, const struct sl_roce_packet *packet)
+{
+	uint8_t headers[SL_ROCE_HEADERS_MAX];
+	bool is_cnp = !sl_roce_cnp_receive(QPN, NULL, NULL, NULL, packet);
+
+	require(!is_cnp || (packet->has == SL_ROCE_HAS_CNP && packet->qpn == QPN));
+	if (is_cnp)
+		sl_roce_rate_on_cnp(&target->rate, target->now * 1000);
+	else
+		sl_roce_rate_allow(&target->rate, target->now * 1000, packet->payload_bytes);
+	if (sl_roce_cnp_due(&target->cnp, target->now * 1000))
+		require(sl_roce_cnp_encode(packet->deth.source_qpn, headers) == SL_ROCE_OK);
 }
 
 static void one_packet(struct target *target, const uint8_t *bytes, size_t n, bool aimed, bool near)
@@ -284,6 +306,7 @@ static void one_packet(struct target *target, const uint8_t *bytes, size_t n, bo
 	uc_packet(target, &packet);
 	rc_packet(target, packet, near);
 	ud_packet(target, &packet);
+	congestion(target, &packet);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
