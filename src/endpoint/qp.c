@@ -170,7 +170,6 @@ void sl_qp_failed(struct sl_qp *qp, unsigned status)
 	const struct sl_completion guilty = {.status = (uint8_t)status,
 					     .kind = SL_COMPLETION_RECEIVE};
 
-	sl_works_collect(qp);
 	if (status && sl_works_next_receive(qp))
 		sl_works_received(qp, &guilty);
 	sl_works_flush(qp);

@@ -91,7 +91,7 @@ static inline void rig_open_side(struct side *side)
 static inline void rig_open(void)
 {
 	rig.now = 1000000;
-	rig.quiet_ms = 3;
+	rig.quiet_ms = 20;
 	for (int i = 0; i < SIDES; i++) {
 		rig_open_side(&rig.side[i]);
 		sl_qp_attributes_init(&rig.attributes[i]);
