@@ -5,7 +5,7 @@
 # missing by the name of the command or of the pkg-config module.
 set -eu
 
-build="meson ninja-build pkg-config gcc libc6-dev libyaml-dev libhdf5-dev libisal-dev libjansson-dev"
+build="meson ninja-build pkg-config gcc libc6-dev libyaml-dev libhdf5-dev libisal-dev libjansson-dev libibverbs-dev"
 demo="$build python3-h5py"
 check="$build libcmocka-dev clang clang-format-14 libclang-rt-14-dev python3-h5py python3-numpy tshark
 	python3-scapy"

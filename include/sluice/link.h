@@ -74,8 +74,10 @@ struct sl_link_env {
 	int wake_fd;	 /* wait() returns when it becomes readable, and drains it */
 	_Atomic uint32_t
 		*asleep; /* wait() sets it while it sleeps, so that others know to write wake_fd */
-	struct sl_link_counters *counters;    /* NULL, when sending: not wanted */
-	uint16_t service, operation, message; /* to plan: one bit of each set in plan.h */
+	struct sl_link_counters *counters; /* NULL, when sending: not wanted */
+	/* To plan: one bit of each set in plan.h. The sending side is told the service that it
+	 * will be asked for, since hardware makes its queues before there is a plan. */
+	uint16_t service, operation, message;
 	uint16_t pmtu;
 	uint16_t crc;
 	/* sending side: may be NULL */
@@ -110,6 +112,10 @@ struct sl_link {
 	enum sl_proof (*proof)(uint16_t service, uint16_t message);
 	uint32_t guards;
 	enum sl_region_kind places; /* the kind of region its ring must live in */
+
+	/* Why it cannot be used on this host and what to do about it; NULL: it can. May itself be
+	 * NULL: it always can. */
+	const char *(*unavailable)(void);
 
 	int (*open)(void *state, const struct sl_link_env *env);
 	void (*close)(void *state);

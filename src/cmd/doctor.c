@@ -18,6 +18,7 @@
 #include "cmd/cmd.h"
 #include "net/net.h"
 #include "pipeline/experiment.h"
+#include "verbs/verbs.h"
 
 enum {
 	WANTED_RMEM = 64 << 20, /* 5 ms at 100 Gb/s */
@@ -91,15 +92,50 @@ static void check_memlock(void)
 	if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0)
 		return;
 	if (limit.rlim_cur == RLIM_INFINITY)
-		say(true, "locked memory: unlimited");
+		say(true, "locked memory (ulimit -l): unlimited");
 	else {
 		say(geteuid() == 0,
-		    "locked memory: at most %llu KiB; RNICs and pinned rings need more",
+		    "locked memory (ulimit -l): at most %llu KiB; an RDMA NIC pins the whole ring",
 		    (unsigned long long)limit.rlim_cur / 1024);
 		if (geteuid() != 0)
 			fix("echo '* - memlock unlimited' | sudo tee "
 			    "/etc/security/limits.d/sluice.conf   # then log in again");
 	}
+}
+
+static void tell_address(void *arg, const struct sl_verbs_info *info)
+{
+	static const uint8_t none[SL_VERBS_GID_BYTES];
+	char text[SL_NET_TEXT_BYTES];
+
+	(void)arg;
+	if (memcmp(info->gid, none, sizeof(none)) == 0) {
+		say(false, "RDMA: %s has no RoCE v2 address that can be used%s", info->name,
+		    info->max_work ? "" : ", or this user may not open it");
+		fix(info->max_work ? "sudo ip address add ADDRESS/PREFIX dev INTERFACE   # rdma "
+				     "link shows which"
+				   : "ls -l /dev/infiniband   # uverbs* must be readable and "
+				     "writable");
+		return;
+	}
+	sl_net_format(info->gid, text);
+	say(info->active, "RDMA: %s port %u has %s (GID %u), path MTU %u%s", info->name, info->port,
+	    text, info->gid_index, info->pmtu, info->active ? "" : ", port down");
+	if (!info->active)
+		fix("sudo ip link set INTERFACE up   # and a cable");
+}
+
+/* What link verbs needs. Where nobody asks for it, its absence is not a fault. */
+static void check_rdma(bool wanted)
+{
+	const char *why = sl_verbs_unavailable();
+
+	if (!why && sl_verbs_survey(tell_address, NULL) > 0)
+		return;
+	say(!wanted, "RDMA: no %s, which link verbs needs", why ? "library" : "device");
+	fix(why ? why
+		: "a card, or Soft-RoCE: sudo modprobe rdma_rxe && sudo rdma link add rxe0 type "
+		  "rxe netdev INTERFACE");
 }
 
 static void check_cpus(void)
@@ -117,6 +153,31 @@ static void check_cpus(void)
 	say(good, "CPU frequency governor: %s", text);
 	if (!good)
 		fix("sudo cpupower frequency-set -g performance");
+}
+
+struct wanted {
+	uint8_t gid[SL_NET_GID_BYTES];
+	bool found;
+};
+
+static void compare(void *arg, const struct sl_verbs_info *info)
+{
+	struct wanted *w = arg;
+
+	w->found |= memcmp(info->gid, w->gid, sizeof(w->gid)) == 0;
+}
+
+static void check_rdma_address(const char *address)
+{
+	struct wanted w = {.found = false};
+
+	if (sl_verbs_unavailable() || sl_net_parse("link.listen", address, w.gid))
+		return;
+	sl_verbs_survey(compare, &w);
+	if (w.found)
+		return;
+	say(false, "RDMA: no device has the address %s (link.listen)", address);
+	fix("rdma link; ip -brief address   # show devices, their interfaces, and addresses");
 }
 
 /* The interface that has this address. */
@@ -201,15 +262,25 @@ static void check_memory(const struct sl_experiment *e, uint64_t module_bytes)
 		fix("set ring.slots lower");
 }
 
+static bool is_verbs(const struct sl_experiment *e)
+{
+	return strcmp(e->link->name, "verbs") == 0;
+}
+
 static void check_experiment(struct sl_experiment *e)
 {
 	const struct sl_option *listen = sl_option_find(e->link->options, "listen");
 	struct sl_geometry geometry;
-	char address[64];
+	char addresses[256] = "";
 
-	if (listen) {
-		sl_option_print(listen, e->link_state, address, sizeof(address));
-		check_interface(address, sl_experiment_pmtu(e));
+	if (listen)
+		sl_option_print(listen, e->link_state, addresses, sizeof(addresses));
+	/* Several, where the link takes several; none: the link finds them itself. */
+	for (char *save, *one = strtok_r(addresses, ", ", &save); one;
+	     one = strtok_r(NULL, ", ", &save)) {
+		check_interface(one, sl_experiment_pmtu(e));
+		if (is_verbs(e))
+			check_rdma_address(one);
 	}
 	if (e->detector->open(e->detector_state, &e->run, &geometry) == 0)
 		check_memory(e, geometry.module_bytes);
@@ -230,6 +301,7 @@ int sl_cmd_doctor(const struct sl_command *command, int argc, char **argv)
 	check_buffers();
 	check_huge_pages();
 	check_memlock();
+	check_rdma(experiment && is_verbs(experiment));
 	if (experiment) {
 		check_experiment(experiment);
 		sl_experiment_close(experiment);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <sluice/link.h>
 #include <sluice/registry.h>
 
 #include "base/log.h"
@@ -57,6 +58,16 @@ struct lister {
 	unsigned shown;
 };
 
+/* What is in this program but cannot be used on this host. */
+static void show_unavailable(const char *kind, const char *name)
+{
+	const struct sl_link *link = strcmp(kind, "link") == 0 ? sl_link_find(name) : NULL;
+	const char *why = link && link->unavailable ? link->unavailable() : NULL;
+
+	if (why)
+		printf("  %-10s %-10s (not usable here: %s)\n", "", "", why);
+}
+
 static void show(void *arg, const char *kind, const char *name, const char *doc,
 		 const struct sl_option *table)
 {
@@ -66,6 +77,7 @@ static void show(void *arg, const char *kind, const char *name, const char *doc,
 		return;
 	l->shown++;
 	printf("  %-10s %-10s %s\n", kind, name, doc);
+	show_unavailable(kind, name);
 	if (l->full)
 		sl_print_options(table, "               ");
 }

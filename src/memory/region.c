@@ -58,7 +58,7 @@ int sl_region_open(enum sl_region_kind kind, uint64_t bytes, struct sl_region *r
 	struct sl_region r = {.kind = kind, .fd = -1};
 	int err;
 
-	if (!bytes || bytes > SIZE_MAX / 2)
+	if (!bytes || bytes > SIZE_MAX / 2 || kind == SL_REGION_DEVICE)
 		return -EINVAL;
 	r.bytes = round_up(bytes, bytes >= HUGE_PAGE ? HUGE_PAGE : (uint64_t)getpagesize());
 	err = kind == SL_REGION_SHARED ? map_shared(&r) : map_host(&r);

@@ -132,6 +132,7 @@ int sl_emulate_plan_begin(struct sl_emulate *em)
 {
 	struct sl_experiment *e = em->experiment;
 	struct sl_link_env env = {
+		.service = sl_experiment_service(e),
 		.counters = &em->counters,
 		.fate = em->faults ? sl_faults_fate : NULL,
 		.fate_arg = em->faults,

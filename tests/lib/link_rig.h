@@ -38,9 +38,19 @@ struct rig {
 	uint64_t receive_buffer;
 	const char *listen_at, *send_from;    /* NULL: addresses of this process's own */
 	const char *option[4][2];	      /* name and text of more options */
-	uint16_t service, operation, message; /* 0: UC, WRITE, one per packet */
+	uint16_t service, operation, message; /* 0: UC, WRITE, as the link does it best */
+	uint16_t crc;
 	enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence, uint32_t packet);
 };
+
+/* Hardware: packets are placed and judged by a NIC, which tells of whole blocks only. */
+static inline int rig_is_nic(const struct sl_link *link)
+{
+	return strcmp(link->wire, "roce") == 0 && !(link->guards & SL_GUARD_ENFORCED);
+}
+
+/* How packets are lost where the link itself cannot do it; NULL: the link can. */
+static void (*rig_lose)(struct rig *rig);
 
 static inline void rig_set(const struct sl_link *link, void *state, const char *name,
 			   const char *text)
@@ -90,7 +100,8 @@ static inline int rig_open_receiver(struct rig *rig)
 				  .counters = &rig->counters,
 				  .service = rig->service ? rig->service : SL_SERVICE_UC,
 				  .operation = rig->operation ? rig->operation : SL_OPERATION_WRITE,
-				  .message = rig->message ? rig->message : SL_MESSAGE_PACKET,
+				  .message = rig->message ? rig->message : rig->link->message,
+				  .crc = rig->crc,
 				  .pmtu = RIG_PMTU};
 
 	rig->receiver = rig_state(rig);
@@ -116,10 +127,14 @@ static inline int rig_offer(struct rig *rig, void *source, uint16_t module, stru
 /* Connecting may need the receiver to serve meanwhile. */
 static inline void rig_open_source(struct rig *rig)
 {
-	struct sl_link_env env = {.fate = rig->fate, .fate_arg = rig};
+	struct sl_link_env env = {.service = rig->service, .fate = rig->fate, .fate_arg = rig};
 	pthread_t thread;
 	void *err = NULL;
 
+	if (rig_lose) {
+		env.fate = NULL;
+		rig_lose(rig);
+	}
 	rig->source = rig_state(rig);
 	assert_int_equal(rig->link->open(rig->source, &env), 0);
 	for (uint16_t m = 0; m < RIG_MODULES; m++) {

@@ -23,7 +23,7 @@ VENDOR = {
     "jansson.h": ("src/monitor/",),
     "cmocka.h": (),
     "zlib.h": (),
-    "infiniband": (),
+    "infiniband": ("src/verbs/", "tests/lib/fake_verbs"),
     "rdma": (),
     "cuda.h": (),
     "cuda_runtime.h": (),

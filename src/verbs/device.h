@@ -1,0 +1,25 @@
+/* device.h - what the files of src/verbs know of a device. */
+#ifndef SL_VERBS_DEVICE_H
+#define SL_VERBS_DEVICE_H
+
+#include "verbs/library.h"
+#include "verbs/verbs.h"
+
+struct sl_verbs_device {
+	const struct sl_verbs_library *lib;
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct sl_verbs_info info;
+	/* Events taken and not acknowledged: that takes a mutex, so it is done when closing. */
+	unsigned events;
+};
+
+/* find.c: one address after another, until told to stop (true). */
+typedef bool sl_verbs_visit_fn(void *arg, struct ibv_context *context,
+			       const struct sl_verbs_info *info);
+int sl_verbs_visit(const struct sl_verbs_library *lib, const char *names, sl_verbs_visit_fn *visit,
+		   void *arg);
+
+#endif
