@@ -31,7 +31,7 @@ def recovers(ends, active, passive, kind, seed, what, **faults):
     """RC: all of it arrives, once, in order."""
     source = random.Random(seed)
     sizes = [source.choice((1, 100, 1024, 3000, 10000)) for _ in range(60)]
-    moved = transfer.Transfer(active, passive, "rc", kind, sizes, timeout=12, retries=7, rnr_timer=8)
+    moved = transfer.Transfer(active, passive, "rc", kind, sizes, timeout=12, rnr_timer=8)
     faulty(ends, seed, **faults)
     moved.post_receives()
     moved.post()
@@ -45,7 +45,7 @@ def any_packet(ends, active, passive, kind):
     """A message of five packets; each packet of the exchange is lost once, in either direction."""
     for side in ("guest", "host"):
         for number in range(1, 8):
-            moved = transfer.Transfer(active, passive, "rc", kind, [5 * 1024, 10], timeout=12, retries=7)
+            moved = transfer.Transfer(active, passive, "rc", kind, [5 * 1024, 10], timeout=12)
             ends.lab.wire.faults(side, drop=number)
             moved.post_receives()
             moved.post()
@@ -56,7 +56,7 @@ def any_packet(ends, active, passive, kind):
 
 def silence(ends, active, passive):
     """Nothing gets through for a while; when it does, all is well."""
-    moved = transfer.Transfer(active, passive, "rc", "write_imm", [5000, 3, 2048], timeout=14, retries=7)
+    moved = transfer.Transfer(active, passive, "rc", "write_imm", [5000, 3, 2048], timeout=14)
     faulty(ends, 1, loss=1000)
     moved.post_receives()
     moved.post()

@@ -87,9 +87,8 @@ def open_tap(name):
     return fd
 
 
-def configure(name):
-    for arguments in (f"link set lo up mtu {MTU}",
-                      f"link set {name} mtu {MTU} txqueuelen {QUEUE_PACKETS} up",
+def configure(name, mtu):
+    for arguments in ("link set lo up", f"link set {name} mtu {mtu} txqueuelen {QUEUE_PACKETS} up",
                       f"addr add {HOST[4]}/24 dev {name}",
                       f"addr add {HOST[6]}/64 dev {name} nodad"):
         image.run("ip", *arguments.split())
@@ -241,18 +240,18 @@ class Command:
 class Guest:
     """The virtual machine. `release`: its kernel."""
 
-    def __init__(self, kernel, initrd, stream, folder, memory_mib=768, cpus=2):
+    def __init__(self, kernel, initrd, stream, folder, mtu, memory_mib, cpus):
         self.release = kernel.release
         self.serial = folder / "serial.txt"
         self.complaints = folder / "qemu.txt"
-        append = (f"console=ttyS0 quiet panic=-1 mitigations=off no_timer_check interop.mtu={MTU} "
+        append = (f"console=ttyS0 quiet panic=-1 mitigations=off no_timer_check interop.mtu={mtu} "
                   f"interop.ipv4={GUEST[4]}/24 interop.ipv6={GUEST[6]}/64 interop.port={AGENT_PORT}")
         with open(self.complaints, "wb") as complaints:
             self.process = spawn(
                 ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", cpus, "-m", memory_mib,
                  "-M", "pc", "-nodefaults", "-display", "none", "-serial", f"file:{self.serial}", "-no-reboot",
                  "-kernel", kernel.image, "-initrd", initrd, "-netdev", f"socket,id=n0,fd={stream}",
-                 "-device", f"virtio-net-pci,netdev=n0,host_mtu={MTU},romfile=", "-append", append],
+                 "-device", f"virtio-net-pci,netdev=n0,host_mtu={mtu},romfile=", "-append", append],
                 pass_fds=(stream,), stdin=subprocess.DEVNULL, stdout=complaints, stderr=complaints)
 
     def log(self, lines=30):
@@ -285,36 +284,38 @@ class Guest:
             feeder.join()
             return done
 
+    def must(self, line, timeout_s=60, stdin=b""):
+        """As run(), and it must succeed."""
+        done = self.run(line, timeout_s, stdin)
+        if done.status != 0:
+            raise RuntimeError(done.report())
+        return done
+
     def push(self, path, target, mode=0o755):
         """Copy a file into the guest."""
-        done = self.run(f"cat >{target} && chmod {mode:o} {target}", stdin=pathlib.Path(path).read_bytes())
-        if done.status:
-            raise RuntimeError(done.report())
+        self.must(f"cat >{target} && chmod {mode:o} {target}", stdin=pathlib.Path(path).read_bytes())
 
     def pull(self, source):
         """The bytes of a file in the guest."""
-        done = self.run(f"cat {source}")
-        if done.status:
-            raise RuntimeError(done.report())
-        return done.out
+        return self.must(f"cat {source}").out
 
 
 class Lab:
     """Namespace, cable and guest. Must be made in the main thread, before others open sockets."""
 
-    def __init__(self, kernel, programs, folder, capture=None):
+    def __init__(self, kernel, programs, folder, capture=None, mtu=MTU, memory_mib=768, cpus=2):
         """`programs`: {name: path}; `wire` is for this side, the others are for the guest's /bin."""
         folder.mkdir(parents=True, exist_ok=True)
         start = time.monotonic()
         enter_private_network()
         tap = open_tap("interop")
-        configure("interop")
+        configure("interop", mtu)
         ours, qemus = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         for end_ in (ours, qemus):
             end_.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
         initrd = folder / "initrd"
         image.initrd(initrd, kernel, {name: path for name, path in programs.items() if name != "wire"})
-        self.guest = Guest(kernel, initrd, qemus.fileno(), folder)
+        self.guest = Guest(kernel, initrd, qemus.fileno(), folder, mtu, memory_mib, cpus)
         self.wire = Wire(programs["wire"], tap, ours.fileno(), capture)
         ours.close()
         qemus.close()

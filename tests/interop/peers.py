@@ -270,11 +270,16 @@ class Ends:
         return problems
 
 
-def connect(a, b, transport, pmtu=1024, psn=(0x123456, 0x654321), depth=64, access=("write", "read"), **attributes):
-    """A queue pair at each end, connected with each other. `psn`: the first of a and of b."""
+EVER = {"user": 255, "rxe": 7}  # as many retries as it takes: each end has its own number for that
+
+
+def connect(a, b, transport, pmtu=1024, psn=(0x123456, 0x654321), depth=64, access=("write", "read"), retries=None,
+            **attributes):
+    """A queue pair at each end, connected with each other. `psn`: the first of a and of b; `retries`: as many as it
+    takes, for a machine that is busy with other things can be silent for long."""
     ends = [peer.qp(transport, depth, access) for peer in (a, b)]
     for mine, its, here, there in ((ends[0], ends[1], 0, 1), (ends[1], ends[0], 1, 0)):
         mine.far = its.peer
         mine.connect(address=its.peer.address, qpn=hex(its.qpn), pmtu=pmtu, psn=psn[here], peer_psn=psn[there],
-                     **attributes)
+                     retries=EVER[mine.peer.name] if retries is None else retries, **attributes)
     return ends

@@ -13,7 +13,7 @@ import struct
 
 import lab
 from harness import Failed, check, equal, wait_for
-from peers import CANARY, Local, same_bytes
+from peers import CANARY, EVER, Local, same_bytes
 
 PORT = 18515  # of all of them
 TIMEOUT_S = 40
@@ -142,7 +142,7 @@ class Test:
 
     def connect(self, theirs):
         self.qp.connect(address=lab.GUEST[self.family], qpn=theirs["qpn"], pmtu=self.pmtu, psn=0x4711,
-                        peer_psn=theirs["psn"], rnr_retries=7)
+                        peer_psn=theirs["psn"], retries=EVER[self.peer.name])
 
     def command(self, program, *more):
         words = [program, "-d", "rxe0", "-x", str(self.index), "-c", self.transport.upper(), "-s", str(self.size),

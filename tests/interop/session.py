@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """session.py - boot one kernel and run every scenario against it; TAP on stdout.
 
-  session.py --kernel 6.1 --programs build/tests/interop --cache build/interop [--match TEXT] [--against-itself]
+tools/check_interop.py runs it, once per kernel; --help names what it wants.
 """
 
 import argparse
@@ -28,13 +28,13 @@ import tap  # noqa: E402  (found through the line above)
 def parse_arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--kernel", choices=list(image.KERNELS), default="6.1")
-    parser.add_argument("--programs", type=pathlib.Path, required=True, help="where wire, agent and the peers are")
+    parser.add_argument("--guest-programs", type=pathlib.Path, required=True, help="where agent and peer-verbs are")
+    parser.add_argument("--user-programs", type=pathlib.Path, required=True, help="where peer-user is")
     parser.add_argument("--sluice", type=pathlib.Path, required=True, help="the program")
     parser.add_argument("--cache", type=pathlib.Path, required=True, help="where unpacked kernels are kept")
     parser.add_argument("--match", default="", help="run only cases with this in their name")
     parser.add_argument("--against-itself", action="store_true", help="rxe at both ends, to see what is its own doing")
     parser.add_argument("--capture", type=pathlib.Path, help="write all frames to this file (pcap)")
-    parser.add_argument("--timing", action="store_true", help="say how long each case took")
     return parser.parse_args()
 
 
@@ -53,7 +53,7 @@ def run_case(writer, ends, name, function):
 
 
 def all_cases(ends, ways, arguments):
-    yield from transfer.cases(ways)
+    yield from transfer.cases(ends, ways)
     yield from failures.cases(ways)
     if not arguments.against_itself:  # what stays in the guest does not pass the wire
         yield from faults.cases(ends, ways)
@@ -61,15 +61,12 @@ def all_cases(ends, ways, arguments):
 
 
 def run_cases(writer, lab_, arguments):
-    ends = peers.Ends(lab_, arguments.programs / "peer-user")
+    ends = peers.Ends(lab_, arguments.user_programs / "peer-user")
     ways = transfer.pairs(ends, arguments.against_itself)
     for name, function in all_cases(ends, ways, arguments):
         if arguments.match not in name:
             continue
-        start = time.monotonic()
         run_case(writer, ends, f"{arguments.kernel} {name}", function)
-        if arguments.timing:
-            print(f"# {time.monotonic() - start:.2f} s", flush=True)
     problems = ends.close()
     writer.case(f"{arguments.kernel} user-space peers end well", problems)
 
@@ -78,13 +75,14 @@ def main():
     arguments = parse_arguments()
     writer = tap.Writer()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="interop-"))
-    names = {"wire": "wire", "agent": "agent", "peer-verbs": "peer-verbs"}
-    programs = {name: arguments.programs / file for name, file in names.items()}
+    programs = {name: arguments.guest_programs / name for name in ("wire", "agent", "peer-verbs")}
     try:
         kernel = image.kernel(arguments.kernel, arguments.cache)
         with lab.Lab(kernel, programs, folder, arguments.capture) as lab_:
+            start = time.monotonic()
             print(f"# {kernel.release} is up after {lab_.boot_s:.1f} s", flush=True)
             run_cases(writer, lab_, arguments)
+            print(f"# ran for {time.monotonic() - start:.1f} s", flush=True)
     except image.Unavailable as why:
         writer.skip(f"{arguments.kernel} boots", why)
     finally:

@@ -3,6 +3,7 @@
 import ipaddress
 import random
 
+import lab
 import peers
 from peers import CANARY, equal, same_bytes
 
@@ -191,7 +192,18 @@ def crowd(active, passive):
         transfer.verify()
 
 
-def cases(ways, pmtus=(256, 1024, 4096)):
+def ordinary_mtu(ends, active, passive):
+    """With the usual 1500 bytes, rxe's path MTU is 1024, and ours must not need more."""
+    guest = ends.lab.guest
+    try:
+        guest.must("ip link set eth0 mtu 1500 && ibv_devinfo | grep 'active_mtu.*1024'")
+        Transfer(active(4), passive(4), "rc", "write_imm", lengths(1024)).run()
+        Transfer(active(6), passive(6), "rc", "read", lengths(1024)).run()
+    finally:
+        guest.must(f"ip link set eth0 mtu {lab.MTU} && ibv_devinfo | grep 'active_mtu.*4096'")
+
+
+def cases(ends, ways, pmtus=(256, 1024, 4096)):
     for way, active, passive in ways:
         for family in (4, 6):
             for pmtu in pmtus:
@@ -212,6 +224,9 @@ def cases(ways, pmtus=(256, 1024, 4096)):
             def queue(transport=transport, kind=kind, active=active, passive=passive):
                 long_queue(active(4), passive(4), transport, kind)
             yield f"{way}: {transport.upper()} {kind}, 400 messages queued", queue
+        def mtu(active=active, passive=passive):
+            ordinary_mtu(ends, active, passive)
+        yield f"{way}: MTU 1500", mtu
         def both(active=active, passive=passive):
             crowd(active(4), passive(4))
         yield f"{way}: twelve connections, both ways at once", both
