@@ -233,8 +233,8 @@ static void rnr_seven_is_for_ever(void **state)
 	}
 }
 
-/* A slow peer that tells both of the first packet, for which it is not ready, and of those behind it,
- * which it takes for a gap: when the second word comes, the wait is already over. */
+/* A slow peer that tells both of the first packet, for which it is not ready, and of those behind
+ * it, which it takes for a gap: when the second word comes, the wait is already over. */
 static void rnr_shows_that_packets_arrive(void **state)
 {
 	rc.rnr_retries = SL_ROCE_RNR_FOREVER;

@@ -66,6 +66,18 @@ def silence(ends, active, passive):
     moved.verify()
 
 
+def congested(ends, active, passive, transport):
+    """Packets from rxe arrive marked as congested: we answer with congestion notifications, as hardware does. Soft-RoCE
+    knows nothing of them, and must not be disturbed."""
+    before = passive.count()
+    moved = transfer.Transfer(active, passive, transport, "write_imm", transfer.lengths(1024, big=True))
+    ends.lab.wire.faults("host", mark=500, seed=3)
+    moved.run()
+    after, marked = passive.count(), ends.lab.wire.count("host")["marked"]
+    equal(after["congested"] - before["congested"], marked, "marked packets seen")
+    check(after["cnps_sent"] > before["cnps_sent"], f"no CNP was sent: {after}")
+
+
 def lost_of(ends, toward, packets):
     """How many were lost when so many have come by: UC work is complete before its packets are there."""
     def all_came():
@@ -143,6 +155,11 @@ def cases(ends, ways):
         def six(active=active, passive=passive):
             recovers(ends, active(6), passive(6), "write_imm", 23, ["lost"], **LOSSY)
         yield f"{way}: RC write_imm, IPv6, packets all of it", six
+        if toward == "host":
+            for transport, family in (("rc", 4), ("uc", 4), ("rc", 6)):
+                def mark(transport=transport, family=family, active=active, passive=passive):
+                    congested(ends, active(family), passive(family), transport)
+                yield f"{way}: {transport.upper()} write_imm, IPv{family}, packets marked", mark
         yield f"{way}: RC, silence for a while", lambda a=active, p=passive: silence(ends, a(4), p(4))
         for kind in ("write_imm", "send_imm"):
             yield (f"{way}: UC {kind}, one packet each, packets lost",

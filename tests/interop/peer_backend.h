@@ -1,7 +1,7 @@
 /* peer_backend.h - what a peer of the interop tests does its work with.
  *
- * Model:     the vocabulary of verbs, small: one device, memory regions, queue pairs, completions of
- *            all of them in one line. Two programs: peer-verbs is linked with peer_verbs.c
+ * Model:     the vocabulary of verbs, small: one device, memory regions, queue pairs, completions
+ *            of all of them in one line. Two programs: peer-verbs is linked with peer_verbs.c
  *            (libibverbs, whatever device there is), peer-user with peer_user.c (Sluice's endpoint
  *            over a UDP socket). peer.c speaks with the driver and knows neither.
  * Threads:   one.

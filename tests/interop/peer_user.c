@@ -200,9 +200,11 @@ void peer_counters(char *text, size_t bytes)
 {
 	struct sl_endpoint_counters counters;
 	sl_endpoint_count(endpoint, &counters);
-	int length = snprintf(text, bytes, "received=%ju sent=%ju congested=%ju unsent=%ju",
+	int length = snprintf(text, bytes,
+			      "received=%ju sent=%ju congested=%ju cnps_sent=%ju unsent=%ju",
 			      (uintmax_t)counters.received, (uintmax_t)counters.sent,
-			      (uintmax_t)counters.congested, (uintmax_t)counters.unsent);
+			      (uintmax_t)counters.congested, (uintmax_t)counters.cnps_sent,
+			      (uintmax_t)counters.unsent);
 	for (unsigned i = 1; i < SL_ENDPOINT_DROPS && (size_t)length < bytes; i++)
 		if (counters.dropped[i])
 			length += snprintf(text + length, bytes - (size_t)length, " %s=%ju",

@@ -8,11 +8,13 @@
  * port 4791) only, so that whoever steers the test over the same cable is not disturbed. What
  * happens depends on the seed and the number of the packet, never on time.
  *
- *   faults guest|host [loss=N] [twice=N] [late=N] [flip=N] [seed=N] [drop=N]
+ *   faults guest|host [loss=N] [twice=N] [late=N] [flip=N] [mark=N] [seed=N]
+ *          [drop=N]
  *       For packets toward the guest or the host: so many of 1000 are lost, doubled, overtaken by
- *       one to four others, have a bit flipped; drop: lose the Nth from now. What is not named is 0.
+ *       one to four others, have a bit flipped, are marked as congested (CE); drop: lose the Nth
+ *       from now. What is not named is 0.
  *   count guest|host
- *       Answers: passed=N lost=N doubled=N delayed=N flipped=N since the last `faults`.
+ *       Answers: passed=N lost=N doubled=N delayed=N flipped=N marked=N since the last `faults`.
  *
  * Every line is answered by one line. The end of stdin ends the program. */
 #include <arpa/inet.h>
@@ -50,9 +52,9 @@ struct held {
 struct way {
 	int fd;
 	bool stream; /* frames have their length before them */
-	unsigned loss, twice, late, flip;
+	unsigned loss, twice, late, flip, mark;
 	uint64_t random, drop, seen;
-	uint64_t passed, lost, doubled, delayed, flipped;
+	uint64_t passed, lost, doubled, delayed, flipped, marked;
 	struct held held[HELD_MAX];
 };
 
@@ -177,6 +179,25 @@ static void flip_bit(struct way *way, struct frame *frame, size_t udp)
 	frame->bytes[udp + 6] = frame->bytes[udp + 7] = 0;
 }
 
+/* Set both bits of ECN, as a switch does whose queue is long; IPv4 has a checksum over them. */
+static void mark_congested(struct frame *frame)
+{
+	uint8_t *ip = frame->bytes + 14;
+	if (ip[0] >> 4 == 6) {
+		ip[1] |= 3 << 4;
+		return;
+	}
+	uint32_t sum = 0;
+	ip[1] |= 3;
+	ip[10] = ip[11] = 0;
+	for (unsigned i = 0; i < 4u * (ip[0] & 15); i += 2)
+		sum += (uint32_t)(ip[i] << 8 | ip[i + 1]);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = ~(sum + (sum >> 16)) & 0xffff;
+	ip[10] = (uint8_t)(sum >> 8);
+	ip[11] = (uint8_t)sum;
+}
+
 static void pass(struct way *way, struct frame *frame)
 {
 	size_t udp = roce_at(frame);
@@ -188,7 +209,7 @@ static void pass(struct way *way, struct frame *frame)
 	/* Always the same draws, so that one kind of fault does not move the others. */
 	bool lost = chance(way, way->loss) || way->seen == way->drop;
 	bool doubled = chance(way, way->twice), late = chance(way, way->late);
-	bool flipped = chance(way, way->flip);
+	bool flipped = chance(way, way->flip), marked = chance(way, way->mark);
 	if (lost) {
 		way->lost++;
 		return;
@@ -196,6 +217,10 @@ static void pass(struct way *way, struct frame *frame)
 	if (flipped) {
 		flip_bit(way, frame, udp);
 		way->flipped++;
+	}
+	if (marked) {
+		mark_congested(frame);
+		way->marked++;
 	}
 	if (late && hold(way, frame)) {
 		way->delayed++;
@@ -255,6 +280,8 @@ static bool set_number(struct way *way, const char *name, uint64_t value)
 		way->late = (unsigned)value;
 	else if (!strcmp(name, "flip"))
 		way->flip = (unsigned)value;
+	else if (!strcmp(name, "mark"))
+		way->mark = (unsigned)value;
 	else if (!strcmp(name, "seed"))
 		way->random = value;
 	else if (!strcmp(name, "drop"))
@@ -267,9 +294,9 @@ static bool set_number(struct way *way, const char *name, uint64_t value)
 static bool set_faults(struct way *way, char *rest)
 {
 	release(way, OVERTAKE_MAX);
-	way->loss = way->twice = way->late = way->flip = 0;
+	way->loss = way->twice = way->late = way->flip = way->mark = 0;
 	way->random = way->drop = way->seen = 0;
-	way->passed = way->lost = way->doubled = way->delayed = way->flipped = 0;
+	way->passed = way->lost = way->doubled = way->delayed = way->flipped = way->marked = 0;
 	for (char *word = strtok(rest, " "); word; word = strtok(NULL, " ")) {
 		char *value = strchr(word, '=');
 		if (!value)
@@ -292,9 +319,9 @@ static void obey(char *line)
 	if (way && !strcmp(verb, "faults") && set_faults(way, line + at))
 		printf("ok\n");
 	else if (way && !strcmp(verb, "count"))
-		printf("passed=%ju lost=%ju doubled=%ju delayed=%ju flipped=%ju\n",
+		printf("passed=%ju lost=%ju doubled=%ju delayed=%ju flipped=%ju marked=%ju\n",
 		       (uintmax_t)way->passed, (uintmax_t)way->lost, (uintmax_t)way->doubled,
-		       (uintmax_t)way->delayed, (uintmax_t)way->flipped);
+		       (uintmax_t)way->delayed, (uintmax_t)way->flipped, (uintmax_t)way->marked);
 	else
 		printf("what?\n");
 	fflush(stdout);
