@@ -264,7 +264,8 @@ class Guest:
     def wait_up(self):
         deadline = time.monotonic() + BOOT_TIMEOUT_S
         while True:
-            with contextlib.suppress(OSError), self.start("true") as probe:
+            with contextlib.suppress(OSError), self.start(f"ping -c 1 -w 1 {HOST[6]}") as probe:
+                # The first packet to a neighbour may have to wait longer than whoever sent it.
                 if probe.wait(CONNECT_TIMEOUT_S).status == 0:
                     return
             if self.process.poll() is not None or time.monotonic() > deadline:
