@@ -1,7 +1,7 @@
 # A front for meson and the scripts in tools/: make, make demo, make check. With V=1 you see everything they do.
 
 .NOTPARALLEL:
-.PHONY: all demo check bench fuzz fuzz-long format install-deps clean
+.PHONY: all demo check check-interop bench fuzz fuzz-long format install-deps clean
 export V
 
 all:
@@ -16,6 +16,10 @@ demo:
 check:
 	@tools/deps.sh check
 	@tools/check.py
+
+# Against Linux Soft-RoCE in a virtual machine; needs root.
+check-interop:
+	@tools/check_interop.py
 
 bench:
 	@tools/deps.sh bench

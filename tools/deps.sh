@@ -1,5 +1,5 @@
 #!/bin/sh
-# deps.sh build|demo|check|bench - make sure that the packages for it are here.
+# deps.sh build|demo|check|bench|interop - make sure that the packages for it are here.
 #
 # Debian: installs what is missing when root, else prints the one command that does and stops. Elsewhere: says what is
 # missing by the name of the command or of the pkg-config module.
@@ -10,6 +10,8 @@ demo="$build python3-h5py"
 check="$build libcmocka-dev clang clang-format-14 libclang-rt-14-dev python3-h5py python3-numpy tshark
 	python3-scapy"
 bench="$build python3-numpy libzmq3-dev"
+interop="$check qemu-system-x86 busybox-static kmod binutils xz-utils zstd iproute2 libibverbs-dev ibverbs-providers
+	ibverbs-utils perftest"
 
 purpose=${1:-build}
 case $purpose in
@@ -17,8 +19,9 @@ build) packages=$build ;;
 demo) packages=$demo ;;
 check) packages=$check ;;
 bench) packages=$bench ;;
+interop) packages=$interop ;;
 *)
-	echo "usage: tools/deps.sh build|demo|check|bench" >&2
+	echo "usage: tools/deps.sh build|demo|check|bench|interop" >&2
 	exit 2
 	;;
 esac

@@ -233,6 +233,28 @@ static void rnr_seven_is_for_ever(void **state)
 	}
 }
 
+/* A slow peer that tells both of the first packet, for which it is not ready, and of those behind
+ * it, which it takes for a gap: when the second word comes, the wait is already over. */
+static void rnr_shows_that_packets_arrive(void **state)
+{
+	rc.rnr_retries = SL_ROCE_RNR_FOREVER;
+	assert_int_equal(sl_roce_rc_requester_init(&rc), SL_ROCE_OK);
+	SEND(1, 8);
+	SEND(2, 8);
+	drain();
+	for (int i = 0; i < 100; i++) {
+		nak(0, SL_ROCE_RNR_NAK | 1);
+		now += 10000;
+		assert_int_equal(drain(), 2);
+		nak(0, SL_ROCE_NAK_SEQUENCE);
+		assert_int_equal(drain(), 2);
+	}
+	assert_false(rc.failed);
+	ack(1);
+	expect_completion(1, SL_ROCE_SUCCESS);
+	expect_completion(2, SL_ROCE_SUCCESS);
+}
+
 static void fatal_nak_blames_its_work(void **state)
 {
 	static const uint8_t rows[][2] = {{SL_ROCE_NAK_INVALID, SL_ROCE_REMOTE_INVALID},
@@ -361,6 +383,7 @@ int main(void)
 		TEST(rnr_waits_and_repeats),
 		TEST(rnr_too_often_fails),
 		TEST(rnr_seven_is_for_ever),
+		TEST(rnr_shows_that_packets_arrive),
 		TEST(fatal_nak_blames_its_work),
 		TEST(acks_that_cannot_be_are_ignored),
 		TEST(credits_are_ignored),

@@ -65,6 +65,7 @@ static void not_ready(struct sl_roce_rc_requester *r, uint64_t psn, unsigned cod
 	}
 	sl_roce_rc_go_back(r);
 	r->deadline = 0;
+	r->retries_left = r->retries; /* the packet arrived: the path is good */
 	r->rnr_until = now + sl_roce_rnr_ns(code);
 	r->went_back = false;
 }

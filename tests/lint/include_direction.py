@@ -23,7 +23,7 @@ VENDOR = {
     "jansson.h": ("src/monitor/",),
     "cmocka.h": (),
     "zlib.h": (),
-    "infiniband": ("src/verbs/", "tests/lib/fake_verbs"),
+    "infiniband": ("src/verbs/", "tests/lib/fake_verbs", "tests/interop/"),
     "rdma": (),
     "cuda.h": (),
     "cuda_runtime.h": (),

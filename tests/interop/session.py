@@ -1,0 +1,94 @@
+#!/usr/bin/python3
+"""session.py - boot one kernel and run every scenario against it; TAP on stdout.
+
+tools/check_interop.py runs it, once per kernel; --help names what it wants.
+"""
+
+import argparse
+import pathlib
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+
+import failures
+import faults
+import image
+import lab
+import peers
+import programs
+import transfer
+from harness import Failed, Skipped
+
+sys.path.insert(0, str(image.HERE.parents[1] / "tools"))
+import tap  # noqa: E402  (found through the line above)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kernel", choices=list(image.KERNELS), default="6.1")
+    parser.add_argument("--guest-programs", type=pathlib.Path, required=True, help="where agent and peer-verbs are")
+    parser.add_argument("--user-programs", type=pathlib.Path, required=True, help="where peer-user is")
+    parser.add_argument("--sluice", type=pathlib.Path, required=True, help="the program")
+    parser.add_argument("--cache", type=pathlib.Path, required=True, help="where unpacked kernels are kept")
+    parser.add_argument("--match", default="", help="run only cases with this in their name")
+    parser.add_argument("--against-itself", action="store_true", help="rxe at both ends, to see what is its own doing")
+    parser.add_argument("--capture", type=pathlib.Path, help="write all frames to this file (pcap)")
+    return parser.parse_args()
+
+
+def run_case(writer, ends, name, function):
+    try:
+        ends.reset()
+        function()
+        writer.case(name)
+    except Skipped as why:
+        writer.skip(name, why)
+    except Exception as problem:  # a case that breaks is a case that fails; the others still run
+        text = str(problem) if isinstance(problem, Failed) else traceback.format_exc()
+        counts = [f"wire toward the {side}: {ends.lab.wire.count(side)}" for side in ("guest", "host")]
+        writer.case(name, [text, *counts, ends.lab.guest.log(8)])
+        ends.restart()
+
+
+def all_cases(ends, ways, arguments):
+    yield from transfer.cases(ends, ways)
+    yield from failures.cases(ways)
+    if not arguments.against_itself:  # what stays in the guest does not pass the wire
+        yield from faults.cases(ends, ways)
+        yield from programs.cases(ends, arguments.sluice)
+
+
+def run_cases(writer, lab_, arguments):
+    ends = peers.Ends(lab_, arguments.user_programs / "peer-user")
+    ways = transfer.pairs(ends, arguments.against_itself)
+    for name, function in all_cases(ends, ways, arguments):
+        if arguments.match not in name:
+            continue
+        run_case(writer, ends, f"{arguments.kernel} {name}", function)
+    problems = ends.close()
+    writer.case(f"{arguments.kernel} user-space peers end well", problems)
+
+
+def main():
+    arguments = parse_arguments()
+    writer = tap.Writer()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="interop-"))
+    programs = {name: arguments.guest_programs / name for name in ("wire", "agent", "peer-verbs")}
+    try:
+        kernel = image.kernel(arguments.kernel, arguments.cache)
+        with lab.Lab(kernel, programs, folder, arguments.capture) as lab_:
+            start = time.monotonic()
+            print(f"# {kernel.release} is up after {lab_.boot_s:.1f} s", flush=True)
+            run_cases(writer, lab_, arguments)
+            print(f"# ran for {time.monotonic() - start:.1f} s", flush=True)
+    except image.Unavailable as why:
+        writer.skip(f"{arguments.kernel} boots", why)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return writer.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
