@@ -73,6 +73,7 @@ static void place(struct sl_placer *p, uint64_t sequence, uint32_t index, const 
 {
 	struct sl_ring *ring = p->ring;
 	uint32_t module = p->plan.module, packets;
+	uint8_t *to;
 
 	switch (sl_ring_may_place(ring, sequence)) {
 	case SL_PLACE_LATE:
@@ -90,7 +91,9 @@ static void place(struct sl_placer *p, uint64_t sequence, uint32_t index, const 
 		drop(p, SL_DROP_DUPLICATE);
 		return;
 	}
-	memcpy(sl_ring_block(ring, sequence, module) + (uint64_t)index * p->plan.pmtu, data, bytes);
+	to = sl_ring_block(ring, sequence, module) + (uint64_t)index * p->plan.pmtu;
+	if (to != data) /* otherwise it was predicted, and the kernel put it there */
+		memcpy(to, data, bytes);
 	atomic_fetch_add_explicit(&p->counters->packets, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&p->counters->bytes, bytes, memory_order_relaxed);
 
@@ -137,6 +140,36 @@ void sl_placer_put_next(struct sl_placer *placer, uint32_t psn, const void *data
 			uint64_t now_ns)
 {
 	put(placer, psn, NULL, data, bytes, now_ns);
+}
+
+static bool marked(const struct sl_placer *p, uint64_t sequence, uint32_t index)
+{
+	uint32_t slot = (uint32_t)(sequence % p->ring->slots);
+
+	return p->track[slot].sequence_plus_1 == sequence + 1 &&
+	       p->bits[(size_t)slot * p->words + index / 64] >> index % 64 & 1;
+}
+
+uint64_t sl_placer_expected(const struct sl_placer *placer)
+{
+	return placer->seen ? placer->last_packet + 1 : 0;
+}
+
+void sl_placer_predict(const struct sl_placer *placer, uint64_t packet, struct sl_place *place)
+{
+	const struct sl_plan *plan = &placer->plan;
+	uint64_t sequence = plan->first_sequence + packet / plan->packets;
+	uint32_t index = (uint32_t)(packet % plan->packets);
+	uint64_t offset = (uint64_t)index * plan->pmtu, rest = plan->block_bytes - offset;
+
+	place->psn = sl_roce_psn_add(plan->first_psn, (uint32_t)packet & SL_ROCE_PSN_MASK);
+	place->bytes = rest < plan->pmtu ? (uint32_t)rest : plan->pmtu;
+	place->first = index == 0;
+	place->last = index == plan->packets - 1;
+	place->to = NULL;
+	if (sl_ring_may_place(placer->ring, sequence) == SL_PLACE_OK &&
+	    !marked(placer, sequence, index))
+		place->to = sl_ring_block(placer->ring, sequence, plan->module) + offset;
 }
 
 enum sl_ring_place sl_placer_may_put(const struct sl_placer *placer, uint32_t psn)

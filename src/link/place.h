@@ -42,6 +42,19 @@ void sl_placer_put(struct sl_placer *placer, uint32_t psn, uint64_t va, const vo
 void sl_placer_put_next(struct sl_placer *placer, uint32_t psn, const void *data, uint32_t bytes,
 			uint64_t now_ns);
 
+/* Where a packet of the stream belongs, counted from 0: its place, length and PSN, and whether it is
+ * the last of its block. NULL when nothing may be written there now: the slot is not open, or the
+ * bytes are there already. */
+struct sl_place {
+	uint8_t *to;
+	uint32_t bytes, psn;
+	bool first, last; /* of its block */
+};
+void sl_placer_predict(const struct sl_placer *placer, uint64_t packet, struct sl_place *place);
+
+/* The packet of the stream that should come next. */
+uint64_t sl_placer_expected(const struct sl_placer *placer);
+
 /* Whether the slot that a packet of this PSN belongs to is open. */
 enum sl_ring_place sl_placer_may_put(const struct sl_placer *placer, uint32_t psn);
 

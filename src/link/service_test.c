@@ -192,7 +192,7 @@ static void a_wrong_key_fails_a_reliable_connection_and_says_so(void **state)
 	}
 	assert_int_equal(err, -EACCES);
 	assert_int_equal(rig_dropped(rig, SL_DROP_KEY), 1);
-	assert_true(rig_untouched(rig, 0, 0));
+	assert_true(rig_untouched(rig, 0, 1));
 	/* The other module has a connection of its own. */
 	assert_int_equal(rig_send(rig, 0, 1), 0);
 	settle(rig, 0, 1);

@@ -29,6 +29,8 @@ static const struct sl_option options[] = {
 	       "front end: how soon it hears of congestion, so how slowly it reacts; raise it "
 	       "where "
 	       "switches queue for longer"),
+	SL_BOOL(struct sl_udp, segment, true,
+		"front end: the kernel cuts packets from larger sends, where it can"),
 	SL_U64(struct sl_udp, receive_buffer, 0, 0, 1073741823, "bytes",
 	       "socket receive buffer; 0: as much as this host allows"),
 	SL_U64(struct sl_udp, window, 0, 0, 4294967296.0, "bytes",
@@ -80,19 +82,20 @@ bool sl_udp_send_one(int fd, const struct sl_udp_path *path, uint8_t *header, si
 }
 
 bool sl_udp_icrc_good(const struct sl_roce_path *path, const uint8_t *data, size_t bytes,
-		      bool any_id)
+		      enum sl_ip_id ip_id)
 {
 	uint16_t id;
 
 	if (sl_roce_icrc_check(path, data, bytes, sl_crc32))
 		return true;
-	return any_id && sl_roce_icrc_check_any_id(path, data, bytes, sl_crc32, &id);
+	return ip_id != SL_IP_ID_ZERO &&
+	       sl_roce_icrc_check_any_id(path, data, bytes, sl_crc32, &id) &&
+	       (ip_id == SL_IP_ID_ANY || id < SL_UDP_SEGMENTS);
 }
 
-/* As large as asked for, as far as the host allows; what we got decides the window. */
-static uint64_t enlarge_buffer(int fd, uint64_t want)
+uint64_t sl_udp_enlarge_buffer(const struct sl_udp *udp, int fd)
 {
-	int bytes = (int)(want ? want : 64u << 20);
+	int bytes = (int)(udp->receive_buffer ? udp->receive_buffer : 64u << 20);
 	socklen_t size = sizeof(bytes);
 
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0)
@@ -115,7 +118,7 @@ static int open_receiver(struct sl_udp *udp)
 	if (udp->fd < 0)
 		return udp->fd;
 	sl_net_set_class(udp->fd, (uint8_t)udp->traffic_class & ~SL_NET_ECN_MASK);
-	udp->buffer_bytes = enlarge_buffer(udp->fd, udp->receive_buffer);
+	udp->buffer_bytes = sl_udp_enlarge_buffer(udp, udp->fd);
 	/* Usable numbers are 2..0xfffffe, with room for all our queues. */
 	udp->qpn_base = 16 + sl_secret_u32() % (0xffff00 - SL_UDP_TRANSFERS);
 	return 0;
@@ -151,8 +154,11 @@ static void udp_close(void *state)
 {
 	struct sl_udp *udp = state;
 
-	for (uint32_t i = 0; udp->queue && i < udp->queues; i++)
+	for (uint32_t i = 0; udp->queue && i < udp->queues; i++) {
 		sl_placer_fini(&udp->queue[i].placer);
+		if (udp->queue[i].fd >= 0)
+			close(udp->queue[i].fd);
+	}
 	for (uint32_t i = 0; udp->send && i < udp->sources; i++)
 		sl_udp_source_close(&udp->send[i]);
 	if (udp->buffers && udp->fd >= 0)
@@ -215,24 +221,29 @@ int sl_udp_wait(void *state, uint32_t timeout_us)
 {
 	struct sl_udp *udp = state;
 	struct timespec timeout = {timeout_us / 1000000, timeout_us % 1000000 * 1000};
-	struct pollfd fds[2] = {{.fd = udp->fd, .events = POLLIN},
-				{.fd = udp->env.wake_fd, .events = POLLIN}};
+	struct pollfd fds[2 + SL_UDP_TRANSFERS] = {{.fd = udp->env.wake_fd, .events = POLLIN},
+						   {.fd = udp->fd, .events = POLLIN}};
+	nfds_t n = 2;
 
 	if (!udp->env.ring)
 		return wait_for_answers(udp, timeout_us);
+	for (uint32_t i = 0; i < SL_UDP_TRANSFERS; i++)
+		if (atomic_load_explicit(&udp->queue[i].active, memory_order_acquire) &&
+		    udp->queue[i].fd >= 0)
+			fds[n++] = (struct pollfd){.fd = udp->queue[i].fd, .events = POLLIN};
 	/* Asleep, then look at the slots once more: who opens slots does it the other way round,
 	 * so one sees the other. */
 	atomic_store(udp->env.asleep, 1);
 	if (atomic_load(&udp->env.ring->opened) == udp->opened_seen)
-		ppoll(fds, 2, &timeout, NULL);
+		ppoll(fds, n, &timeout, NULL);
 	atomic_store(udp->env.asleep, 0);
-	if (fds[1].revents) {
+	if (fds[0].revents) {
 		uint64_t drained;
 
 		if (read(udp->env.wake_fd, &drained, sizeof(drained)) < 0)
 			return 0; /* another reader was faster */
 	}
-	return fds[0].revents != 0;
+	return 1;
 }
 
 /* Our own responder counts packets whatever the service: a message that breaks off is seen. */

@@ -36,6 +36,9 @@ enum {
 	SL_UDP_REPLIES = 4,	  /* RC: acknowledgements that wait for the end of a batch */
 	SL_UDP_RC_WINDOW = 1024,  /* PSNs not yet acknowledged */
 	SL_UDP_ACK_EVERY = 32,
+	SL_UDP_SEGMENTS = 64,	       /* packets in one send or one datagram, at most */
+	SL_UDP_DATAGRAM_MAX = 1 << 16, /* however many packets it holds */
+	SL_UDP_SEND_MAX = 65000,       /* bytes of one segmented send; the headers fit beside it */
 };
 
 struct sl_udp_path { /* one direction between two ends */
@@ -47,6 +50,14 @@ struct sl_udp_path { /* one direction between two ends */
 struct sl_udp_queue { /* receiving */
 	_Atomic uint32_t active;
 	struct sl_plan plan;
+	/* Where the source sends from one port: a socket of its own (udp_flow.c). */
+	int fd; /* -1: none, its packets come to the shared one */
+	bool opened;
+	struct sl_roce_path in;
+	uint64_t expected;	    /* packet of the stream, as of this poll */
+	uint64_t guessed, repaired; /* packets */
+	uint32_t together;	    /* packets that a datagram brings, lately */
+	uint16_t next_id;
 	struct sl_udp_path back;
 	struct sl_roce_key key;
 	struct sl_placer placer;
@@ -92,27 +103,55 @@ struct sl_udp_source { /* sending */
 	int error;		   /* why the connection failed */
 };
 
+struct sl_udp_guess { /* a packet that is expected */
+	struct sl_place place;
+	uint8_t *data; /* its place, or scratch where it may not be placed */
+	uint32_t header_bytes, trailer_bytes;
+	uint8_t header[SL_ROCE_HEADERS_MAX];
+	uint8_t trailer[SL_ROCE_TRAILER_MAX + 1];
+};
+
+struct sl_udp_message {		 /* a datagram that is received */
+	unsigned first, guesses; /* which packets are expected in it */
+	unsigned iovs;
+	struct iovec iov[3 * SL_UDP_SEGMENTS + 1];
+	size_t bytes;	  /* that came */
+	uint32_t segment; /* of each packet in it */
+	bool marked;
+};
+
 struct sl_udp_buffers { /* one batch of packets */
 	uint8_t packet[SL_UDP_BATCH][SL_UDP_PACKET_MAX];
 	union sl_net_address peer[SL_UDP_BATCH];
-	uint8_t control[SL_UDP_BATCH][SL_NET_CONTROL_BYTES];
+	_Alignas(8) uint8_t control[SL_UDP_BATCH][SL_NET_CONTROL_BYTES];
 	uint8_t header[SL_UDP_BATCH][SL_ROCE_HEADERS_MAX];
 	uint8_t trailer[SL_UDP_BATCH][SL_ROCE_TRAILER_MAX + 1];
-	struct iovec iov[SL_UDP_BATCH][4];
+	struct iovec iov[SL_UDP_BATCH * 4];
 	struct mmsghdr message[SL_UDP_BATCH];
+	/* Receiving flows. What is never needed is never touched, and costs no memory. */
+	struct sl_udp_guess guess[SL_UDP_BATCH];
+	struct sl_udp_message laid[SL_UDP_BATCH];
+	uint8_t scratch[SL_UDP_BATCH][SL_ROCE_PMTU_MAX];
+	uint8_t overflow[SL_UDP_BATCH][SL_UDP_DATAGRAM_MAX];
+	uint8_t linear[SL_UDP_BATCH][SL_UDP_DATAGRAM_MAX];
 };
 
 struct sl_udp_batch { /* packets of one source on their way to one system call */
 	struct sl_udp *udp;
 	struct sl_udp_source *source;
 	uint64_t now_ns;
-	unsigned n;
+	unsigned n, iovs;
+	unsigned sends;		/* messages: several packets of one length, cut by the kernel */
+	unsigned together;	/* packets in the last of them */
+	uint32_t segment_bytes; /* of each */
+	bool ended;		/* by a shorter one */
 };
 
 struct sl_udp {
 	/* options */
 	char listen[64], source[64];
 	uint32_t port, reply_port, traffic_class;
+	bool segment;
 	uint64_t receive_buffer, window;
 	uint32_t congestion_us;
 	uint32_t timeout, retry, rnr_retry, min_rnr_timer;
@@ -125,7 +164,8 @@ struct sl_udp {
 	uint64_t buffer_bytes;
 	uint64_t opened_seen; /* slots when credits were last looked at */
 	uint32_t qpn_base, queues, sources;
-	bool any_id;
+	unsigned polls;
+	bool shared;		    /* some source has no flow of its own */
 	struct sl_udp_queue *queue; /* [SL_UDP_TRANSFERS] */
 	struct sl_udp_source *send; /* [SL_UDP_TRANSFERS] */
 };
@@ -141,13 +181,29 @@ void sl_udp_path_set(struct sl_udp_path *path, const uint8_t source[SL_ROCE_GID_
 bool sl_udp_send_one(int fd, const struct sl_udp_path *path, uint8_t *header, size_t header_bytes,
 		     const void *payload, size_t bytes);
 
-/* Whether the ICRC is good; path->source and its port are those of the sender. */
+/* Whether the ICRC is good; path->source and its port are those of the sender, and ip_id is what
+ * its IPv4 identification may be. */
 bool sl_udp_icrc_good(const struct sl_roce_path *path, const uint8_t *data, size_t bytes,
-		      bool any_id);
+		      enum sl_ip_id ip_id);
 
 /* ---- receiving ---- */
+
+/* As large as asked for, as far as the host allows; what we got decides the window. */
+uint64_t sl_udp_enlarge_buffer(const struct sl_udp *udp, int fd);
 int sl_udp_accept(void *state, const struct sl_offer *offer, struct sl_plan *plan);
 int sl_udp_poll(void *state, unsigned budget);
+
+/* Packets of the source that has a socket of its own. How many. */
+unsigned sl_udp_flow_poll(struct sl_udp *udp, struct sl_udp_queue *queue, unsigned budget,
+			  uint64_t now_ns);
+
+/* A whole packet: check, find its queue, judge. */
+void sl_udp_receive(struct sl_udp *udp, const uint8_t *data, size_t bytes,
+		    const struct sl_roce_path *path, bool marked, uint64_t now_ns);
+
+/* A packet whose ICRC is good, for this queue: place it or count why not. */
+void sl_udp_judge(struct sl_udp *udp, struct sl_udp_queue *queue, const struct sl_roce_path *path,
+		  const struct sl_roce_packet *packet, uint64_t now_ns);
 
 /* Keep a reply until the batch is through; it may say all that an earlier one said. */
 void sl_udp_reply(struct sl_udp *udp, struct sl_udp_queue *queue,

@@ -1,6 +1,7 @@
 /* udp_accept.c - an offer becomes a queue of the receiver, and a plan that says how to reach it. */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/secret.h"
@@ -38,12 +39,23 @@ static uint64_t safe_window(uint64_t buffer_bytes, const struct sl_plan *plan)
 	return window < WINDOW_MAX ? window : WINDOW_MAX;
 }
 
-static void set_window(const struct sl_udp *udp, struct sl_plan *plan)
+/* Of one module. A receive buffer is shared by the modules that have no socket of their own, the
+ * cache by all. */
+static uint64_t window_of(const struct sl_udp *udp, const struct sl_plan *plan, bool own_socket)
+{
+	uint32_t modules = udp->env.ring->modules;
+	uint64_t window = safe_window(udp->buffer_bytes, plan) / (own_socket ? 1 : modules);
+
+	if (udp->window)
+		return udp->window / modules;
+	return window < WINDOW_MAX / modules ? window : WINDOW_MAX / modules;
+}
+
+static void set_window(const struct sl_udp *udp, struct sl_plan *plan, bool own_socket)
 {
 	uint64_t least = WINDOW_PACKETS_MIN * (uint64_t)plan->pmtu;
 
-	plan->window_bytes = (udp->window ? udp->window : safe_window(udp->buffer_bytes, plan)) /
-			     udp->env.ring->modules;
+	plan->window_bytes = window_of(udp, plan, own_socket);
 	if (plan->window_bytes >= least || plan->window_bytes >= plan->block_bytes)
 		return;
 	plan->window_bytes = least;
@@ -97,7 +109,7 @@ static void describe_plan(const struct sl_udp *udp, const struct sl_offer *offer
 		.credit_port = offer->credit_port,
 	};
 	plan->packets = sl_roce_packets((uint32_t)plan->block_bytes, plan->pmtu);
-	set_window(udp, plan);
+	set_window(udp, plan, offer->source.port != 0);
 	memcpy(plan->dest.ip, udp->local, sizeof(plan->dest.ip));
 	plan->dest.port = (uint16_t)udp->port;
 }
@@ -167,6 +179,29 @@ static int open_rc(const struct sl_udp *udp, struct sl_udp_queue *queue)
 	return 0;
 }
 
+/* A source that sends from one port gets a socket of its own; one that says no port (an RDMA NIC
+ * chooses for itself), or the kernel says no, sends to the shared one. */
+static void open_flow(struct sl_udp *udp, struct sl_udp_queue *queue)
+{
+	const struct sl_plan *plan = &queue->plan;
+	struct sl_udp_path in;
+
+	if (queue->fd >= 0 && queue->opened)
+		close(queue->fd); /* of who had the queue before */
+	queue->opened = true;
+	queue->fd = -1;
+	queue->guessed = queue->repaired = queue->together = queue->next_id = 0;
+	sl_udp_path_set(&in, plan->source.ip, plan->source.port, udp->local, (uint16_t)udp->port);
+	queue->in = in.path;
+	if (plan->source.port)
+		queue->fd = sl_net_open_flow(udp->fd, udp->local, (uint16_t)udp->port,
+					     plan->source.ip, plan->source.port);
+	if (queue->fd >= 0)
+		sl_udp_enlarge_buffer(udp, queue->fd);
+	else
+		udp->shared = true;
+}
+
 static int open_queue(struct sl_udp *udp, struct sl_udp_queue *queue)
 {
 	const struct sl_plan *plan = &queue->plan;
@@ -206,11 +241,11 @@ int sl_udp_accept(void *state, const struct sl_offer *offer, struct sl_plan *pla
 	err = open_queue(udp, queue);
 	if (err)
 		return err;
+	open_flow(udp, queue);
 	sl_placer_fini(&queue->placer); /* of who had the queue before */
 	err = sl_placer_init(&queue->placer, udp->env.ring, udp->env.counters, &queue->plan);
 	if (err)
 		return err;
-	udp->any_id |= offer->ip_id != SL_IP_ID_ZERO;
 	*plan = queue->plan;
 	if (index == udp->queues)
 		udp->queues++;

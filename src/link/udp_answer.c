@@ -63,7 +63,7 @@ static void take(struct sl_udp *udp, struct sl_udp_source *source, const uint8_t
 	path = source->back;
 	path.source_port = sl_net_gid(from, path.source);
 	/* Which identification the receiver's host sends was not agreed. */
-	if (!sl_udp_icrc_good(&path, data, bytes, true))
+	if (!sl_udp_icrc_good(&path, data, bytes, SL_IP_ID_ANY))
 		return;
 	if (sl_roce_cnp_receive(source->offer.credit_qpn, source->back.source, source->back.dest,
 				&path, &packet) == SL_ROCE_ACCEPTED) {

@@ -42,7 +42,8 @@ int sl_udp_offer(void *state, struct sl_offer *offer)
 	offer->operations = SL_OPERATION_WRITE | SL_OPERATION_SEND;
 	offer->messages = SL_MESSAGE_PACKET | SL_MESSAGE_MODULE;
 	offer->max_pmtu = SL_ROCE_PMTU_MAX;
-	offer->ip_id = SL_IP_ID_ZERO;
+	udp->segment &= sl_net_segments(fd);
+	offer->ip_id = udp->segment ? SL_IP_ID_COUNTS : SL_IP_ID_ZERO;
 	memcpy(offer->source.ip, udp->local, sizeof(offer->source.ip));
 	offer->source.port = sl_net_port(fd);
 	offer->credit_port = udp->reply_port ? (uint16_t)udp->reply_port : offer->source.port;

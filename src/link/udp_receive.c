@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "link/udp.h"
 
+enum { SHARED_EVERY = 16 };
+
 static void count(struct sl_udp *udp, enum sl_drop why)
 {
 	atomic_fetch_add_explicit(&udp->env.counters->dropped[why], 1, memory_order_relaxed);
@@ -111,64 +113,91 @@ static void receive_rc(struct sl_udp *udp, struct sl_udp_queue *queue,
 		sl_udp_reply(udp, queue, &outcome.reply);
 }
 
-static void receive(struct sl_udp *udp, const uint8_t *data, size_t bytes, bool truncated,
-		    const union sl_net_address *peer, bool marked, uint64_t now_ns)
+void sl_udp_judge(struct sl_udp *udp, struct sl_udp_queue *queue, const struct sl_roce_path *path,
+		  const struct sl_roce_packet *packet, uint64_t now_ns)
 {
-	struct sl_roce_path path = {.dest_port = (uint16_t)udp->port, .dont_fragment = true};
+	if (queue->plan.service == SL_SERVICE_RC)
+		receive_rc(udp, queue, path, packet, now_ns);
+	else
+		receive_uc(udp, queue, path, packet, now_ns);
+}
+
+void sl_udp_receive(struct sl_udp *udp, const uint8_t *data, size_t bytes,
+		    const struct sl_roce_path *path, bool marked, uint64_t now_ns)
+{
 	struct sl_roce_packet packet;
 	struct sl_udp_queue *queue;
 
-	if (truncated || sl_roce_parse(data, bytes, &packet)) {
+	if (sl_roce_parse(data, bytes, &packet)) {
 		count(udp, SL_DROP_MALFORMED);
 		return;
 	}
-	path.source_port = sl_net_gid(peer, path.source);
-	memcpy(path.dest, udp->local, sizeof(path.dest));
-	if (!sl_udp_icrc_good(&path, data, bytes, udp->any_id)) {
+	queue = queue_of(udp, packet.qpn);
+	if (!sl_udp_icrc_good(path, data, bytes, queue ? queue->plan.ip_id : SL_IP_ID_ANY)) {
 		count(udp, SL_DROP_ICRC);
 		return;
 	}
-	queue = queue_of(udp, packet.qpn);
-	if (marked && queue && !memcmp(path.source, queue->plan.source.ip, sizeof(path.source)))
+	if (marked && queue && !memcmp(path->source, queue->plan.source.ip, sizeof(path->source)))
 		sl_udp_notify(udp, queue, now_ns);
 	if (!queue)
 		count(udp, SL_DROP_QUEUE);
-	else if (queue->plan.service == SL_SERVICE_RC)
-		receive_rc(udp, queue, &path, &packet, now_ns);
 	else
-		receive_uc(udp, queue, &path, &packet, now_ns);
+		sl_udp_judge(udp, queue, path, &packet, now_ns);
 }
 
-int sl_udp_poll(void *state, unsigned budget)
+/* The socket that everybody may send to: sources whose port nobody knows, and strangers. */
+static int poll_shared(struct sl_udp *udp, unsigned budget, uint64_t now_ns)
 {
-	struct sl_udp *udp = state;
 	struct sl_udp_buffers *b = udp->buffers;
 	unsigned batch = budget < SL_UDP_BATCH ? budget : SL_UDP_BATCH;
-	uint64_t now_ns;
 	int n;
 
 	for (unsigned i = 0; i < batch; i++) {
-		b->iov[i][0] = (struct iovec){b->packet[i], sizeof(b->packet[i])};
+		b->iov[i] = (struct iovec){b->packet[i], sizeof(b->packet[i])};
 		b->message[i].msg_hdr = (struct msghdr){.msg_name = &b->peer[i],
 							.msg_namelen = sizeof(b->peer[i]),
-							.msg_iov = b->iov[i],
+							.msg_iov = &b->iov[i],
 							.msg_iovlen = 1,
 							.msg_control = b->control[i],
 							.msg_controllen = sizeof(b->control[i])};
 	}
 	n = recvmmsg(udp->fd, b->message, batch, MSG_DONTWAIT, NULL);
-	if (n < 0) /* empty, or an ICMP error of a credit packet: nothing to receive either way */
-		n = 0;
-	now_ns = sl_clock_ns();
-	sl_ring_enter(udp->env.ring, udp->env.poller);
 	for (int i = 0; i < n; i++) {
 		const struct msghdr *message = &b->message[i].msg_hdr;
 		bool marked = (sl_net_class(message) & SL_NET_ECN_MASK) == SL_NET_ECN_CE;
+		struct sl_roce_path path = {.dest_port = (uint16_t)udp->port,
+					    .dont_fragment = true};
 
-		receive(udp, b->packet[i], b->message[i].msg_len, message->msg_flags & MSG_TRUNC,
-			&b->peer[i], marked, now_ns);
+		path.source_port = sl_net_gid(&b->peer[i], path.source);
+		memcpy(path.dest, udp->local, sizeof(path.dest));
+		if (message->msg_flags & MSG_TRUNC)
+			count(udp, SL_DROP_MALFORMED);
+		else
+			sl_udp_receive(udp, b->packet[i], b->message[i].msg_len, &path, marked,
+				       now_ns);
 	}
+	/* Empty, or an ICMP error of a credit packet: nothing to receive either way. */
+	return n < 0 ? 0 : n;
+}
+
+int sl_udp_poll(void *state, unsigned budget)
+{
+	struct sl_udp *udp = state;
+	uint64_t now_ns = sl_clock_ns();
+	unsigned n = 0;
+
+	sl_ring_enter(udp->env.ring, udp->env.poller);
+	for (uint32_t i = 0; i < SL_UDP_TRANSFERS; i++) {
+		struct sl_udp_queue *queue = &udp->queue[i];
+
+		/* Acquire: pairs with the release in accept. */
+		if (atomic_load_explicit(&queue->active, memory_order_acquire) && queue->fd >= 0)
+			n += sl_udp_flow_poll(udp, queue, budget, now_ns);
+	}
+	/* Where every source has its own socket, only strangers come to the other one. */
+	if (udp->shared || n == 0 || udp->polls++ % SHARED_EVERY == 0)
+		n += (unsigned)poll_shared(udp, budget, now_ns);
 	sl_ring_leave(udp->env.ring, udp->env.poller);
 	sl_udp_return_all(udp, n == 0, now_ns);
-	return n;
+	return (int)n;
 }

@@ -33,29 +33,67 @@ static size_t gather(const struct sl_write *write, uint32_t offset, uint32_t byt
 	return n;
 }
 
+/* Whether a packet of this length goes out with those before it in one send, to be cut from it by
+ * the kernel: all of one length, but the last may be shorter. */
+static bool joins(const struct sl_udp_batch *batch, uint32_t bytes)
+{
+	return batch->udp->segment && batch->sends && !batch->ended &&
+	       batch->together < SL_UDP_SEGMENTS && bytes <= batch->segment_bytes &&
+	       (batch->together + 1) * batch->segment_bytes <= SL_UDP_SEND_MAX;
+}
+
+static struct msghdr *message_for(struct sl_udp_batch *batch, uint32_t bytes)
+{
+	struct sl_udp_buffers *b = batch->udp->buffers;
+	struct sl_udp_path *out = &batch->source->out;
+
+	if (joins(batch, bytes)) {
+		batch->ended = bytes < batch->segment_bytes;
+	} else {
+		b->message[batch->sends++].msg_hdr = (struct msghdr){
+			.msg_name = &out->to,
+			.msg_namelen = out->to_bytes,
+			.msg_iov = &b->iov[batch->iovs],
+		};
+		batch->together = 0;
+		batch->segment_bytes = bytes;
+		batch->ended = false;
+	}
+	return &b->message[batch->sends - 1].msg_hdr;
+}
+
+static void add(struct sl_udp_batch *batch, struct msghdr *message, const void *data, size_t bytes)
+{
+	batch->udp->buffers->iov[batch->iovs++] = (struct iovec){(void *)data, bytes};
+	message->msg_iovlen++;
+}
+
 static void append(struct sl_udp_batch *batch, const struct sl_write *write,
 		   const struct sl_roce_fragment *fragment, const uint8_t *header, bool corrupt)
 {
 	struct sl_udp_buffers *b = batch->udp->buffers;
-	struct sl_udp_path *out = &batch->source->out;
+	struct sl_roce_path path = batch->source->out.path;
 	struct sl_roce_piece piece[2];
-	size_t pieces = gather(write, fragment->offset, fragment->bytes, piece);
+	size_t pieces = gather(write, fragment->offset, fragment->bytes, piece), trailer;
+	uint32_t bytes = fragment->header_bytes + fragment->bytes + fragment->pad +
+			 SL_ROCE_ICRC_BYTES;
+	struct msghdr *message = message_for(batch, bytes);
 	unsigned i = batch->n++;
-	size_t iovs = 0, trailer;
 
+	/* The kernel numbers the packets of one send in the IP identification. */
+	path.ip_id = (uint16_t)batch->together++;
 	memcpy(b->header[i], header, fragment->header_bytes);
-	trailer = sl_roce_seal(&out->path, b->header[i], fragment->header_bytes, piece, pieces,
-			       sl_crc32, b->trailer[i]);
+	trailer = sl_roce_seal(&path, b->header[i], fragment->header_bytes, piece, pieces, sl_crc32,
+			       b->trailer[i]);
 	if (corrupt)
 		b->trailer[i][trailer - 1] ^= 0x10;
-	b->iov[i][iovs++] = (struct iovec){b->header[i], fragment->header_bytes};
+	add(batch, message, b->header[i], fragment->header_bytes);
 	for (size_t p = 0; p < pieces; p++)
-		b->iov[i][iovs++] = (struct iovec){(void *)piece[p].data, piece[p].bytes};
-	b->iov[i][iovs++] = (struct iovec){b->trailer[i], trailer};
-	b->message[i].msg_hdr = (struct msghdr){.msg_name = &out->to,
-						.msg_namelen = out->to_bytes,
-						.msg_iov = b->iov[i],
-						.msg_iovlen = iovs};
+		add(batch, message, piece[p].data, piece[p].bytes);
+	add(batch, message, b->trailer[i], trailer);
+	if (batch->together == 2)
+		sl_net_segment(message, b->control[batch->sends - 1],
+			       (uint16_t)batch->segment_bytes);
 }
 
 /* All of it: a packet that the socket has no room for now is tried again, since its PSN is
@@ -64,21 +102,21 @@ int sl_udp_flush(struct sl_udp_batch *batch)
 {
 	unsigned done = 0, tries = 0;
 
-	while (done < batch->n) {
+	while (done < batch->sends) {
 		int n = sendmmsg(batch->source->fd, batch->udp->buffers->message + done,
-				 batch->n - done, 0);
+				 batch->sends - done, 0);
 
 		if (n > 0)
 			done += (unsigned)n;
-		else if (errno == EMSGSIZE)
-			return -EMSGSIZE;
+		else if (errno == EMSGSIZE || (errno == EINVAL && batch->udp->segment))
+			return -EMSGSIZE; /* the same, said of a packet that is to be cut */
 		else if ((errno == EAGAIN || errno == ENOBUFS || errno == EINTR) &&
 			 tries++ < TRIES_MAX)
 			sl_udp_wait(batch->udp, 50);
 		else if (errno != ECONNREFUSED)
 			return -errno;
 	}
-	batch->n = 0;
+	batch->n = batch->iovs = batch->sends = batch->together = 0;
 	return 0;
 }
 

@@ -12,6 +12,12 @@
 #ifndef UDP_NO_CHECK6_RX
 #define UDP_NO_CHECK6_RX 102 /* linux/udp.h */
 #endif
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
 
 static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
@@ -150,6 +156,72 @@ int sl_net_open(const uint8_t gid[SL_NET_GID_BYTES], uint16_t port)
 		sl_error("cannot bind UDP %s port %u: %s", text, port, strerror(-err));
 	close(fd);
 	return err;
+}
+
+int sl_net_open_flow(int shared, const uint8_t gid[SL_NET_GID_BYTES], uint16_t port,
+		     const uint8_t peer[SL_NET_GID_BYTES], uint16_t peer_port)
+{
+	bool v4 = is_v4(gid);
+	union sl_net_address at, from;
+	socklen_t bytes = sl_net_address(gid, port, &at);
+	socklen_t from_bytes = sl_net_address(peer, peer_port, &from);
+	int err, fd = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	char stray;
+
+	if (fd < 0)
+		return -errno;
+	/* The shared socket was bound alone, so nobody else has the port; from now on it allows us
+	 * beside it, who ask for it before bind(). */
+	err = set(shared, SOL_SOCKET, SO_REUSEADDR, 1);
+	if (!err)
+		err = set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	if (!err)
+		err = prepare(fd, v4);
+	if (!err && (bind(fd, &at.any, bytes) < 0 || connect(fd, &from.any, from_bytes) < 0))
+		err = -errno;
+	if (err) {
+		close(fd);
+		return err;
+	}
+	set(fd, IPPROTO_UDP, UDP_GRO, 1); /* kernels before 5.0 give packet by packet */
+	/* Between bind and connect anyone's packets may have come here. */
+	while (recv(fd, &stray, sizeof(stray), MSG_DONTWAIT) >= 0)
+		continue;
+	return fd;
+}
+
+uint32_t sl_net_segment_bytes(const struct msghdr *message)
+{
+	struct msghdr *m = (struct msghdr *)message; /* the macros only read it */
+	int value;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c))
+		if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
+			memcpy(&value, CMSG_DATA(c), sizeof(value));
+			return value > 0 ? (uint32_t)value : 0;
+		}
+	return 0;
+}
+
+void sl_net_segment(struct msghdr *message, void *control, uint16_t packet_bytes)
+{
+	struct cmsghdr *c = control;
+
+	memset(control, 0, CMSG_SPACE(sizeof(packet_bytes)));
+	c->cmsg_len = CMSG_LEN(sizeof(packet_bytes));
+	c->cmsg_level = IPPROTO_UDP;
+	c->cmsg_type = UDP_SEGMENT;
+	memcpy(CMSG_DATA(c), &packet_bytes, sizeof(packet_bytes));
+	message->msg_control = control;
+	message->msg_controllen = CMSG_SPACE(sizeof(packet_bytes));
+}
+
+bool sl_net_segments(int fd)
+{
+	int bytes;
+	socklen_t size = sizeof(bytes);
+
+	return getsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &bytes, &size) == 0;
 }
 
 uint16_t sl_net_port(int fd)

@@ -52,6 +52,24 @@ uint16_t sl_net_gid(const union sl_net_address *address, uint8_t gid[SL_NET_GID_
 int sl_net_open(const uint8_t gid[SL_NET_GID_BYTES], uint16_t port);
 uint16_t sl_net_port(int fd);
 
+/* Another socket on the address and port of `shared`, for what comes from one peer and port only. It
+ * takes several packets of equal length in one call where the kernel has put them together
+ * (sl_net_segment_bytes). To be received from, not sent on: a connected socket sends identifications
+ * that nobody can predict. */
+int sl_net_open_flow(int shared, const uint8_t gid[SL_NET_GID_BYTES], uint16_t port,
+		     const uint8_t peer[SL_NET_GID_BYTES], uint16_t peer_port);
+
+/* Length of each packet in what arrived with this control data, but for the last, which may be
+ * shorter; 0: it is one packet. */
+uint32_t sl_net_segment_bytes(const struct msghdr *message);
+
+/* Have the kernel cut a message into packets of so many bytes; control has room for
+ * SL_NET_CONTROL_BYTES. */
+void sl_net_segment(struct msghdr *message, void *control, uint16_t packet_bytes);
+
+/* Whether it can. */
+bool sl_net_segments(int fd);
+
 /* Traffic class of what this socket sends: DSCP in the upper six bits, ECN in the lower two. */
 int sl_net_set_class(int fd, uint8_t traffic_class);
 

@@ -1,0 +1,276 @@
+/* udp_flow.c - one source, one socket: the kernel gets the final addresses of the payloads that are
+ * expected next, so that its copy is the only one.
+ *
+ * A detector's packets come in the order of its plan. For each that is expected next there is an
+ * iovec of [headers, final place, padding and ICRC]. What arrives is believed only after its headers
+ * and its ICRC have been checked, and is judged as any packet; when it is the one that was expected,
+ * its payload is where it belongs. When it is not (something was lost, doubled or overtaken), it is
+ * put together in a buffer, with all that came in the same datagram, and placed from there.
+ *
+ * Nothing is predicted into a slot that is not open, nor over bytes that were received: a wrong
+ * guess leaves its traces only in bytes that nobody has been promised. */
+#include <string.h>
+
+#include "base/crc.h"
+#include "link/udp.h"
+#include "roce/icrc.h"
+
+enum {
+	MANY = 4,    /* packets in a datagram from which on one datagram per call is best */
+	ID_MAX = 64, /* a segmented send has no more packets: see sl_udp_append */
+};
+
+/* The headers that the next packet has, by its place in the block. */
+static uint32_t header_bytes(const struct sl_plan *plan, const struct sl_place *place)
+{
+	bool whole = plan->message == SL_MESSAGE_PACKET;
+	bool reth = plan->operation == SL_OPERATION_WRITE && (whole || place->first);
+
+	return SL_ROCE_BTH_BYTES + (reth ? 16 : 0) + (place->last ? 4 : 0);
+}
+
+static uint32_t packet_bytes(const struct sl_udp_guess *guess)
+{
+	return guess->header_bytes + guess->place.bytes + guess->trailer_bytes;
+}
+
+/* Guess `number` of this poll: the packet'th of the stream. */
+static void guess_at(struct sl_udp *udp, struct sl_udp_queue *queue, uint64_t packet,
+		     unsigned number)
+{
+	struct sl_udp_guess *guess = &udp->buffers->guess[number];
+
+	sl_placer_predict(&queue->placer, packet, &guess->place);
+	guess->data = guess->place.to ? guess->place.to : udp->buffers->scratch[number];
+	guess->header_bytes = header_bytes(&queue->plan, &guess->place);
+	guess->trailer_bytes = (uint32_t)(-guess->place.bytes & 3) + SL_ROCE_ICRC_BYTES;
+}
+
+/* Room for `most` packets in one datagram, and for anything else that may come instead. */
+static unsigned lay_out(struct sl_udp *udp, struct sl_udp_queue *queue, unsigned number,
+			unsigned most, struct sl_udp_message *message)
+{
+	struct sl_udp_buffers *b = udp->buffers;
+	unsigned n = 0;
+
+	message->first = number;
+	message->iovs = 0;
+	while (n < most) {
+		struct sl_udp_guess *guess = &b->guess[number + n];
+		struct iovec *iov = &message->iov[message->iovs];
+
+		guess_at(udp, queue, queue->expected + number + n, number + n);
+		/* Those put together are of one length, and only the last may be shorter. */
+		if (n && (packet_bytes(guess) > packet_bytes(&b->guess[number]) ||
+			  packet_bytes(guess - 1) < packet_bytes(&b->guess[number])))
+			break;
+		iov[0] = (struct iovec){guess->header, guess->header_bytes};
+		iov[1] = (struct iovec){guess->data, guess->place.bytes};
+		iov[2] = (struct iovec){guess->trailer, guess->trailer_bytes};
+		message->iovs += 3;
+		n++;
+	}
+	message->guesses = n;
+	message->iov[message->iovs++] =
+		(struct iovec){b->overflow[message - b->laid], SL_UDP_DATAGRAM_MAX};
+	return n;
+}
+
+/* The bytes from..from+bytes of a datagram, out of where they were scattered to. */
+static void collect(const struct sl_udp_message *message, size_t from, size_t bytes, uint8_t *to)
+{
+	for (unsigned i = 0; i < message->iovs && bytes; i++) {
+		size_t length = message->iov[i].iov_len, take;
+
+		if (from >= length) {
+			from -= length;
+			continue;
+		}
+		take = length - from < bytes ? length - from : bytes;
+		memcpy(to, (const uint8_t *)message->iov[i].iov_base + from, take);
+		to += take;
+		bytes -= take;
+		from = 0;
+	}
+}
+
+/* Is it the packet that was expected there, and whole? Then *packet is it, payload in place. */
+static bool as_guessed(struct sl_udp_queue *queue, const struct sl_udp_guess *guess, size_t bytes,
+		       struct sl_roce_packet *packet)
+{
+	struct sl_roce_piece piece = {guess->data, guess->place.bytes};
+	struct sl_roce_path path = queue->in;
+	uint32_t icrc, received;
+	uint16_t id;
+
+	if (bytes != packet_bytes(guess) ||
+	    sl_roce_parse_headers(guess->header, guess->header_bytes, bytes, packet) ||
+	    packet->header_bytes != guess->header_bytes || packet->psn != guess->place.psn ||
+	    packet->payload_bytes != guess->place.bytes)
+		return false;
+	path.ip_id = queue->next_id;
+	received = sl_roce_icrc_get(guess->trailer + guess->trailer_bytes - SL_ROCE_ICRC_BYTES);
+	icrc = sl_roce_icrc(&path, guess->header, guess->header_bytes, &piece, 1, packet->pad,
+			    sl_crc32);
+	if (icrc != received) {
+		/* Perhaps with another identification, where the source counts them. */
+		path.ip_id = 0;
+		if (queue->plan.ip_id == SL_IP_ID_ZERO ||
+		    !sl_roce_icrc_recover_id(sl_roce_icrc(&path, guess->header, guess->header_bytes,
+							  &piece, 1, packet->pad, sl_crc32) ^
+						     received,
+					     bytes, &id) ||
+		    (queue->plan.ip_id == SL_IP_ID_COUNTS && id >= ID_MAX))
+			return false;
+		queue->next_id = id;
+	}
+	queue->next_id = queue->plan.ip_id == SL_IP_ID_ZERO ? 0 : (uint16_t)(queue->next_id + 1);
+	packet->payload = guess->data;
+	packet->icrc = received;
+	return true;
+}
+
+/* How many packets of a datagram came as guessed; those are taken. */
+static unsigned take_guessed(struct sl_udp *udp, struct sl_udp_queue *queue,
+			     const struct sl_udp_message *message, uint64_t now_ns)
+{
+	struct sl_roce_packet packet;
+	unsigned n = 0;
+
+	if (queue->plan.ip_id == SL_IP_ID_COUNTS && message->bytes > message->segment)
+		queue->next_id = 0; /* most likely one send of the source */
+	for (size_t at = 0; at < message->bytes && n < message->guesses;
+	     at += message->segment, n++) {
+		size_t rest = message->bytes - at;
+
+		/* In place only as long as every packet before it had the length that was expected:
+		 * this one then has, too, or it is the last. */
+		if (!as_guessed(queue, &udp->buffers->guess[message->first + n],
+				rest < message->segment ? rest : message->segment, &packet))
+			break;
+		queue->guessed++;
+		if (message->marked)
+			sl_udp_notify(udp, queue, now_ns);
+		sl_udp_judge(udp, queue, &queue->in, &packet, now_ns);
+	}
+	return n;
+}
+
+/* What a datagram brought from byte `at` on, out of where it was scattered to. */
+static void collect_rest(struct sl_udp *udp, unsigned number, size_t at)
+{
+	struct sl_udp_message *message = &udp->buffers->laid[number];
+
+	collect(message, at, message->bytes - at, udp->buffers->linear[number] + at);
+}
+
+static unsigned take_linear(struct sl_udp *udp, struct sl_udp_queue *queue, unsigned number,
+			    size_t at, uint64_t now_ns)
+{
+	const struct sl_udp_message *message = &udp->buffers->laid[number];
+	unsigned n = 0;
+
+	for (; at < message->bytes; at += message->segment, n++) {
+		size_t rest = message->bytes - at;
+
+		queue->repaired++;
+		sl_udp_receive(udp, udp->buffers->linear[number] + at,
+			       rest < message->segment ? rest : message->segment, &queue->in,
+			       message->marked, now_ns);
+	}
+	return n;
+}
+
+/* Datagrams 0..n-1 of this call. When one is not what was expected, it and all that follow are put
+ * together elsewhere before any of them is placed: they may lie where another of them belongs. */
+static unsigned take(struct sl_udp *udp, struct sl_udp_queue *queue, unsigned n, uint64_t now_ns)
+{
+	struct sl_udp_message *laid = udp->buffers->laid;
+	unsigned packets = 0, i = 0;
+	size_t at = 0;
+
+	for (; i < n; i++) {
+		unsigned here = take_guessed(udp, queue, &laid[i], now_ns);
+
+		packets += here;
+		at = (size_t)here * laid[i].segment;
+		if (at < laid[i].bytes)
+			break;
+	}
+	for (unsigned k = i; k < n; k++)
+		collect_rest(udp, k, k == i ? at : 0);
+	for (unsigned k = i; k < n; k++)
+		packets += take_linear(udp, queue, k, k == i ? at : 0, now_ns);
+	return packets;
+}
+
+/* What the kernel says about a datagram that arrived. */
+static void arrived(struct sl_udp_queue *queue, struct sl_udp_message *message,
+		    const struct msghdr *header, size_t bytes)
+{
+	uint32_t segment = sl_net_segment_bytes(header), together;
+
+	message->bytes = bytes;
+	message->segment = segment && segment < bytes ? segment : (uint32_t)bytes;
+	message->marked = (sl_net_class(header) & SL_NET_ECN_MASK) == SL_NET_ECN_CE;
+	together = bytes ? (uint32_t)((bytes + message->segment - 1) / message->segment) : 1;
+	/* A running average, so that a short one at the end of a block changes nothing. */
+	queue->together = together > queue->together ? together
+						     : (7 * queue->together + together) / 8;
+}
+
+static unsigned receive_one(struct sl_udp *udp, struct sl_udp_queue *queue, uint64_t now_ns)
+{
+	struct sl_udp_buffers *b = udp->buffers;
+	struct msghdr header = {.msg_iov = b->laid[0].iov,
+				.msg_control = b->control[0],
+				.msg_controllen = sizeof(b->control[0])};
+	ssize_t n;
+
+	lay_out(udp, queue, 0, SL_UDP_SEGMENTS, &b->laid[0]);
+	header.msg_iovlen = b->laid[0].iovs;
+	n = recvmsg(queue->fd, &header, MSG_DONTWAIT);
+	if (n <= 0)
+		return n == 0; /* an empty one is none of ours */
+	arrived(queue, &b->laid[0], &header, (size_t)n);
+	return take(udp, queue, 1, now_ns);
+}
+
+static unsigned receive_many(struct sl_udp *udp, struct sl_udp_queue *queue, unsigned most,
+			     uint64_t now_ns)
+{
+	struct sl_udp_buffers *b = udp->buffers;
+	unsigned packets, count = most < SL_UDP_BATCH ? most : SL_UDP_BATCH;
+	int n;
+
+	for (unsigned i = 0; i < count; i++) {
+		lay_out(udp, queue, i, 1, &b->laid[i]);
+		b->message[i].msg_hdr = (struct msghdr){.msg_iov = b->laid[i].iov,
+							.msg_iovlen = b->laid[i].iovs,
+							.msg_control = b->control[i],
+							.msg_controllen = sizeof(b->control[i])};
+	}
+	n = recvmmsg(queue->fd, b->message, count, MSG_DONTWAIT, NULL);
+	for (int i = 0; i < n; i++)
+		arrived(queue, &b->laid[i], &b->message[i].msg_hdr, b->message[i].msg_len);
+	packets = n > 0 ? take(udp, queue, (unsigned)n, now_ns) : 0;
+	return packets || n <= 0 ? packets : (unsigned)n;
+}
+
+unsigned sl_udp_flow_poll(struct sl_udp *udp, struct sl_udp_queue *queue, unsigned budget,
+			  uint64_t now_ns)
+{
+	unsigned packets = 0;
+
+	while (packets < budget) {
+		unsigned n;
+
+		queue->expected = sl_placer_expected(&queue->placer);
+		n = queue->together >= MANY ? receive_one(udp, queue, now_ns)
+					    : receive_many(udp, queue, budget - packets, now_ns);
+		if (!n)
+			break;
+		packets += n;
+	}
+	return packets;
+}
