@@ -1,11 +1,12 @@
-/* udp_flow.c - one source, one socket: the kernel gets the final addresses of the payloads that are
- * expected next, so that its copy is the only one.
+/* udp_flow.c - one source, one socket: the kernel gets the final addresses of the payloads that
+ * are expected next, so that its copy is the only one.
  *
  * A detector's packets come in the order of its plan. For each that is expected next there is an
- * iovec of [headers, final place, padding and ICRC]. What arrives is believed only after its headers
- * and its ICRC have been checked, and is judged as any packet; when it is the one that was expected,
- * its payload is where it belongs. When it is not (something was lost, doubled or overtaken), it is
- * put together in a buffer, with all that came in the same datagram, and placed from there.
+ * iovec of [headers, final place, padding and ICRC]. What arrives is believed only after its
+ * headers and its ICRC have been checked, and is judged as any packet; when it is the one that
+ * was expected, its payload is where it belongs. When it is not (something was lost, doubled or
+ * overtaken), it is put together in a buffer, with all that came in the same datagram, and
+ * placed from there.
  *
  * Nothing is predicted into a slot that is not open, nor over bytes that were received: a wrong
  * guess leaves its traces only in bytes that nobody has been promised. */

@@ -52,10 +52,10 @@ uint16_t sl_net_gid(const union sl_net_address *address, uint8_t gid[SL_NET_GID_
 int sl_net_open(const uint8_t gid[SL_NET_GID_BYTES], uint16_t port);
 uint16_t sl_net_port(int fd);
 
-/* Another socket on the address and port of `shared`, for what comes from one peer and port only. It
- * takes several packets of equal length in one call where the kernel has put them together
- * (sl_net_segment_bytes). To be received from, not sent on: a connected socket sends identifications
- * that nobody can predict. */
+/* Another socket on the address and port of `shared`, for what comes from one peer and port
+ * only. It takes several packets of equal length in one call where the kernel has put them
+ * together (sl_net_segment_bytes). To be received from, not sent on: a connected socket sends
+ * identifications that nobody can predict. */
 int sl_net_open_flow(int shared, const uint8_t gid[SL_NET_GID_BYTES], uint16_t port,
 		     const uint8_t peer[SL_NET_GID_BYTES], uint16_t peer_port);
 

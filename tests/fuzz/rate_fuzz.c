@@ -1,9 +1,10 @@
 /* rate_fuzz.c - any sequence of CNPs, packets and pauses for a rate controller, and of marked
  * packets for a notification point.
  *
- * The input is eight bytes of settings, then pairs of an operation and its argument. Whatever comes,
- * the rate stays between its bounds, what is granted ahead of time is a burst and a packet at most,
- * who asks again when told to is served in the end, and CNPs are no closer than their gap. */
+ * The input is eight bytes of settings, then pairs of an operation and its argument. Whatever
+ * comes, the rate stays between its bounds, what is granted ahead of time is a burst and a
+ * packet at most, who asks again when told to is served in the end, and CNPs are no closer than
+ * their gap. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -96,8 +96,8 @@ static void nothing_is_sent_before_anything_is_granted(void **state)
 }
 
 /* A link may let the kernel write to where a payload is expected before it is judged, in an open
- * slot and over bytes that nobody has received: what is promised is that it raises no event, touches
- * no other block, and does not stay. */
+ * slot and over bytes that nobody has received: what is promised is that it raises no event,
+ * touches no other block, and does not stay. */
 static void a_wrong_key_is_counted_and_changes_nothing(void **state)
 {
 	struct rig *rig = rig_ready(*state);
