@@ -1,5 +1,5 @@
-/* endpoint_fuzz.c - any bytes as datagrams for a whole endpoint with an RC, a UC and a UD queue pair
- * that have work and receives posted.
+/* endpoint_fuzz.c - any bytes as datagrams for a whole endpoint with an RC, a UC and a UD queue
+ * pair that have work and receives posted.
  *
  * The input is records: two bytes (bits 0..12: length; 13: it arrived marked; 14: with a PSN that
  * its queue pair waits for; 15: aimed, with our numbers, keys and the right ICRC), then that many

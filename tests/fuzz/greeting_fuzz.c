@@ -1,5 +1,5 @@
-/* greeting_fuzz.c - any bytes as the text of a pingpong program: what is understood is written again
- * as the same text, but for capitals. */
+/* greeting_fuzz.c - any bytes as the text of a pingpong program: what is understood is written
+ * again as the same text, but for capitals. */
 #include <ctype.h>
 #include <stdint.h>
 #include <stdlib.h>
