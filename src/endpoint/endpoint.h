@@ -25,7 +25,8 @@
  *            deregistered or completed.
  * Cost:      open and create allocate; after that nothing does, and the data path neither locks nor
  *            logs. Packets travel in batches of recvmmsg and sendmmsg; payload is copied once out
- *            of the receive buffer and not at all when sent.
+ *            of the receive buffer and not at all when sent, answers to READs excepted. A poll
+ *            looks at every queue pair.
  * Errors:    0 or more, or -errno. Opening logs what is wrong; what peers do is counted. */
 #ifndef SL_ENDPOINT_ENDPOINT_H
 #define SL_ENDPOINT_ENDPOINT_H
