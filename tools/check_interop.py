@@ -33,7 +33,7 @@ import lab  # noqa: E402
 SESSION_TIMEOUT_S = 600
 CACHE = ROOT / "build/interop"
 USER_PROGRAMS = ["tests/interop/peer-user", "sluice"]
-GUEST_PROGRAMS = ["tests/interop/agent", "tests/interop/wire", "tests/interop/peer-verbs"]
+GUEST_PROGRAMS = ["tests/interop/agent", "tests/interop/wire", "tests/interop/peer-verbs", "sluice"]
 PRINTING = threading.Lock()
 
 
@@ -76,7 +76,8 @@ class Session:
         self.series = series
         command = [check.PYTHON, INTEROP / "session.py", "--kernel", series, "--cache", CACHE,
                    "--guest-programs", ROOT / "build/tests/interop", "--user-programs", ours.folder / "tests/interop",
-                   "--sluice", ours.folder / "sluice", "--match", arguments.match]
+                   "--guest-sluice", ROOT / "build/sluice", "--sluice", ours.folder / "sluice",
+                   "--match", arguments.match]
         command += ["--against-itself"] if arguments.against_itself else []
         command += ["--capture", f"{arguments.capture}-{series}.pcap"] if arguments.capture else []
         self.command = [str(word) for word in [*ours.prefix, *command]]
@@ -85,9 +86,9 @@ class Session:
 
     def run(self):
         """All of its cases. The whole session is killed with all it started, whichever way this ends."""
-        with tempfile.TemporaryFile() as errors:
-            process = subprocess.Popen(self.command, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                       stderr=errors, text=True, start_new_session=True,
+        with tempfile.TemporaryDirectory(prefix="interop-") as folder, tempfile.TemporaryFile() as errors:
+            process = subprocess.Popen(self.command, env={**self.env, "TMPDIR": folder}, stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
                                        preexec_fn=lab.die_with_parent)
             check.RUNNING.add(process)
             timer = threading.Timer(SESSION_TIMEOUT_S, check.stop, [process])

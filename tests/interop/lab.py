@@ -326,6 +326,7 @@ class Lab:
         except BaseException:
             self.close()
             raise
+        initrd.unlink()  # QEMU has read it
         self.boot_s = time.monotonic() - start
 
     def close(self):

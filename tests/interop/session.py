@@ -30,7 +30,8 @@ def parse_arguments():
     parser.add_argument("--kernel", choices=list(image.KERNELS), default="6.1")
     parser.add_argument("--guest-programs", type=pathlib.Path, required=True, help="where agent and peer-verbs are")
     parser.add_argument("--user-programs", type=pathlib.Path, required=True, help="where peer-user is")
-    parser.add_argument("--sluice", type=pathlib.Path, required=True, help="the program")
+    parser.add_argument("--guest-sluice", type=pathlib.Path, required=True, help="the program, for the guest")
+    parser.add_argument("--sluice", type=pathlib.Path, required=True, help="the program, for this side")
     parser.add_argument("--cache", type=pathlib.Path, required=True, help="where unpacked kernels are kept")
     parser.add_argument("--match", default="", help="run only cases with this in their name")
     parser.add_argument("--against-itself", action="store_true", help="rxe at both ends, to see what is its own doing")
@@ -76,6 +77,7 @@ def main():
     writer = tap.Writer()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="interop-"))
     programs = {name: arguments.guest_programs / name for name in ("wire", "agent", "peer-verbs")}
+    programs["sluice"] = arguments.guest_sluice
     try:
         kernel = image.kernel(arguments.kernel, arguments.cache)
         with lab.Lab(kernel, programs, folder, arguments.capture) as lab_:
