@@ -33,8 +33,11 @@ static uint64_t at_most(uint64_t value, uint64_t most)
 	return value < most ? value : most;
 }
 
+/* Large numbers lose some low bits, so that the product fits. */
 static uint64_t per_second(uint64_t bytes, uint64_t ns)
 {
+	for (; bytes >> 33; bytes >>= 1)
+		ns = ns > 1 ? ns >> 1 : 1;
 	return at_most(bytes * SECOND / ns, SL_ROCE_RATE_MAX);
 }
 
@@ -50,8 +53,7 @@ static void measure(struct sl_roce_rate *r, uint64_t now, uint32_t bytes)
 		r->window_at = now;
 		r->window_bytes = 0;
 	}
-	/* 2^33 in a window is beyond any rate, and its product with a second still fits. */
-	r->window_bytes = at_most(r->window_bytes + bytes, UINT64_C(1) << 33);
+	r->window_bytes += bytes;
 	r->sent_at = now;
 }
 
@@ -144,7 +146,7 @@ void sl_roce_rate_tick(struct sl_roce_rate *r, uint64_t now)
 		r->active = false;
 		return;
 	}
-	/* Both loops are short: at most as many steps as IDLE_NS has. */
+	/* Both loops are short: at most as many steps as the time until it counts as idle has. */
 	for (; r->calm_at <= now; r->calm_at += (uint64_t)SL_ROCE_RATE_ALPHA_NS * r->scale)
 		r->alpha -= r->alpha >> SL_ROCE_RATE_G_SHIFT;
 	for (; r->active && r->raise_at <= now; r->raise_at += r->timer_ns * r->scale) {

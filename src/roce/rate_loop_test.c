@@ -248,19 +248,38 @@ static void modest_sender_is_not_held_back(void **state)
 }
 
 /* A slow and distant bottleneck, as a software switch is: 1 Gb/s, half a millisecond for there and
- * back. The loop is ten times slower than its timers: fair and lossless, but a third is unused. */
+ * back. */
+static void start_slow(bool line_known, uint32_t scale)
+{
+	start(2, false);
+	net.line = net.capacity = 125000000;
+	net.delay_ns = 250000;
+	net.buffer = 1u << 20;
+	net.k_min = 20000;
+	for (unsigned i = 0; i < 2; i++) {
+		net.sender[i].rate.line = line_known ? net.line : 0;
+		net.sender[i].rate.scale = scale;
+		assert_int_equal(sl_roce_rate_init(&net.sender[i].rate), SL_ROCE_OK);
+	}
+}
+
+/* The loop is ten times slower than its timers: fair and lossless, but a third is unused. */
 static void slow_link(void **state)
 {
 	for (int known = 0; known <= 1; known++) {
-		start(2, false);
-		net.line = net.capacity = 125000000;
-		net.delay_ns = 250000;
-		net.buffer = 1u << 20;
-		net.k_min = 20000;
-		for (unsigned i = 0; i < 2; i++)
-			net.sender[i].rate.line = known ? net.line : 0;
+		start_slow(known, 1);
 		run(200 * MS);
 		expect_shared(100 * MS, 0.97, 0.6, 600000);
+	}
+}
+
+/* With clocks that suit it, it is used almost in full, and the queue is half as long. */
+static void slow_link_with_slow_clocks(void **state)
+{
+	for (int known = 0; known <= 1; known++) {
+		start_slow(known, 20);
+		run(500 * MS);
+		expect_shared(500 * MS, 0.97, 0.9, 300000);
 	}
 }
 
@@ -274,6 +293,7 @@ int main(void)
 		cmocka_unit_test(rate_comes_back_when_others_leave),
 		cmocka_unit_test(modest_sender_is_not_held_back),
 		cmocka_unit_test(slow_link),
+		cmocka_unit_test(slow_link_with_slow_clocks),
 	};
 
 	return cmocka_run_group_tests_name("rate loop", tests, NULL, NULL);

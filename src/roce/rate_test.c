@@ -418,6 +418,42 @@ static void unknown_line_recovers(void **state)
 	assert_true(now < START + 200 * MS);
 }
 
+/* The same story told ten times slower: the same rates. */
+static void scale_stretches_the_clocks(void **state)
+{
+	static const uint32_t steps_us[] = {0, 39, 1, 50, 54, 1, 55, 55, 54, 1, 500, 45, 9, 1, 300};
+	struct sl_roce_rate slow = {.line = LINE, .scale = 10};
+	uint64_t t = now, slow_t = now;
+
+	assert_int_equal(sl_roce_rate_init(&slow), SL_ROCE_OK);
+	assert_int_equal(sl_roce_rate_allow(&slow, now, PACKET), 0);
+	for (int i = 0; i < 60; i++) {
+		t += steps_us[i % 15] * US;
+		slow_t += steps_us[i % 15] * 10 * US;
+		if (i % 2 == 0) {
+			sl_roce_rate_on_cnp(&rate, t);
+			sl_roce_rate_on_cnp(&slow, slow_t);
+		}
+		sl_roce_rate_tick(&rate, t);
+		sl_roce_rate_tick(&slow, slow_t);
+		assert_int_equal(rate.rate, slow.rate);
+		assert_int_equal(rate.alpha, slow.alpha);
+		assert_int_equal(rate.cuts, slow.cuts);
+	}
+	assert_true(rate.cuts > 5 && rate.cuts < rate.cnps);
+}
+
+/* A window of ten seconds, and what a fast line carries in it. */
+static void scale_and_a_fast_line(void **state)
+{
+	fresh_line(0);
+	rate.scale = SL_ROCE_RATE_SCALE_MAX;
+	for (uint64_t end = now + UINT64_C(25000000000); now < end; now += 100 * US)
+		assert_int_equal(sl_roce_rate_allow(&rate, now, 2000000), 0);
+	cnp();
+	expect_near(rate.target, UINT64_C(20000000000), 1);
+}
+
 static void nonsense_is_refused(void **state)
 {
 	rate.line = SL_ROCE_RATE_MAX + 1;
@@ -426,6 +462,9 @@ static void nonsense_is_refused(void **state)
 	rate.timer_ns = 999;
 	assert_int_equal(sl_roce_rate_init(&rate), SL_ROCE_EINVAL);
 	rate.timer_ns = 0;
+	rate.scale = SL_ROCE_RATE_SCALE_MAX + 1;
+	assert_int_equal(sl_roce_rate_init(&rate), SL_ROCE_EINVAL);
+	rate.scale = 0;
 	rate.hyper = SL_ROCE_RATE_MAX + 1;
 	assert_int_equal(sl_roce_rate_init(&rate), SL_ROCE_EINVAL);
 }
@@ -460,6 +499,8 @@ int main(void)
 		TEST(unknown_line_that_sent_nothing_is_not_meant),
 		TEST(unknown_line_of_a_sender_gone_quiet),
 		TEST(unknown_line_recovers),
+		TEST(scale_stretches_the_clocks),
+		TEST(scale_and_a_fast_line),
 		TEST(nonsense_is_refused),
 	};
 

@@ -1,9 +1,9 @@
 /* packet_fuzz.c - any bytes as a run of packets for a UC, an RC and a UD queue.
  *
- * The input is records: two bytes (bits 0..12: length, bit 14: PSN near the one that RC waits
- * for, bit 15: aim it at our queue and key), then that many bytes of UDP payload. What parses
- * must encode to the same headers; CNPs go to a rate controller; what a responder accepts must
- * lie inside the registered memory, and what a requester accepts inside its READ, whose ends the
+ * The input is records: two bytes (bits 0..12: length, bit 14: PSN near the one that RC waits for,
+ * bit 15: aim it at our queue and key), then that many bytes of UDP payload. What parses must
+ * encode to the same headers; CNPs go to a rate controller; what a responder accepts must lie
+ * inside the registered memory, and what a requester accepts inside its READ, whose ends the
  * sanitizer guards; what is dropped must not move the expected PSN; what RC answers from memory
  * must lie inside it. */
 #include <stdint.h>

@@ -2,9 +2,9 @@
  * packets for a notification point.
  *
  * The input is eight bytes of settings, then pairs of an operation and its argument. Whatever
- * comes, the rate stays between its bounds, what is granted ahead of time is a burst and a
- * packet at most, who asks again when told to is served in the end, and CNPs are no closer than
- * their gap. */
+ * comes, the rate stays between its bounds, what is granted ahead of time is a burst and a packet
+ * at most, who asks again when told to is served in the end, and CNPs are no closer than their
+ * gap. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static void send(uint32_t bytes)
 
 	for (int i = 0; (when = sl_roce_rate_allow(&rate, now, bytes)) != 0; i++) {
 		require(rate.active && when > now && i < ASKS);
-		require(when - now <= rate.timer_ns);
+		require(when - now <= rate.timer_ns * rate.scale);
 		now = when;
 		asks++;
 		check();
@@ -108,6 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rate.stage_bytes = spread(data[4]);
 	rate.timer_ns = spread(data[5]);
 	rate.burst_bytes = (uint32_t)spread(data[6]);
+	rate.scale = data[7] >> 4;
 	cnp.gap_ns = spread(data[7]);
 	now = 1000000000;
 	asks = 0;
