@@ -90,7 +90,8 @@ class Switch:
             for fd in ready:
                 self.take(fd)
             now = time.monotonic()
-            free_at = max(free_at, now - 0.002)  # a port has no memory of idle time
+            # A port has no memory of idle time; but when it is this program that had to wait, the port did not.
+            free_at = max(free_at, now - 0.2)
             while self.queue and free_at <= now:
                 packet = self.queue.popleft()
                 self.queued -= len(packet)
