@@ -112,6 +112,7 @@ struct sl_link {
 	enum sl_proof (*proof)(uint16_t service, uint16_t message);
 	uint32_t guards;
 	enum sl_region_kind places; /* the kind of region its ring must live in */
+	bool bare; /* knows the number of a block without its record and immediate (plan.h) */
 
 	/* Why it cannot be used on this host and what to do about it; NULL: it can. May itself be
 	 * NULL: it always can. */
@@ -122,6 +123,10 @@ struct sl_link {
 
 	/* Create the queue for this offer and fill in the answer. */
 	int (*accept)(void *state, const struct sl_offer *offer, struct sl_plan *plan);
+
+	/* Before the start: the source's queue pair, where the offer could not name it
+	 * (credit_qpn 0). NULL: offers must. */
+	int (*meet)(void *state, uint16_t transfer, uint32_t qpn);
 
 	/* Up to budget packets: place, raise events, return credits. How many were handled. */
 	int (*poll)(void *state, unsigned budget);

@@ -59,6 +59,10 @@ struct sl_offer { /* by the front end, per transfer */
 	uint64_t block_bytes; /* pixels and record; must agree with the receiver's */
 	uint64_t first_frame; /* the detector's number of the first frame it will send */
 	uint64_t frames;      /* that it intends to send; 0: unknown */
+	/* Of devices that know nothing of records; these do not travel over TCP. */
+	uint16_t bare;	      /* its blocks are pixels alone: the receiver writes the record */
+	uint64_t dark_frames; /* bare: so many come first */
+	uint32_t psn_plus_1;  /* it begins with this PSN; 0: the receiver chooses */
 };
 
 struct sl_plan { /* by the receiver */
@@ -70,6 +74,8 @@ struct sl_plan { /* by the receiver */
 	uint64_t base, stride, block_at, block_bytes;
 	/* Of this source: frame number = offer.first_frame + k - first_sequence. */
 	uint64_t first_sequence;
+	uint16_t bare; /* as offered: block_bytes are pixels alone */
+	uint64_t dark_frames;
 	uint64_t window_bytes; /* most in flight: for information, the credit word counts */
 	struct sl_addr source, dest;
 	uint32_t credit_qpn, credit_rkey;

@@ -17,6 +17,9 @@ enum { SL_RECORD_BYTES = 64, SL_RECORD_VERSION = 1 };
 enum sl_record_flags {
 	SL_RECORD_DARK = 1 << 0, /* no beam: a pedestal sample */
 	SL_RECORD_CRC = 1 << 1,	 /* crc32c covers the pixels */
+	/* Written by the receiver, since the source sends none: frame counts what arrived, and the
+	 * timestamp is the receiver's CLOCK_MONOTONIC when the block was whole. */
+	SL_RECORD_BARE = 1 << 2,
 };
 
 struct sl_record {

@@ -111,9 +111,9 @@ static bool look_at(const struct sl_assembler *a, uint32_t module, struct sl_vie
 		.offset = sl_ring_block_at(ring, a->next, module),
 		.host = block,
 	};
+	if (ended(a, module) && a->next >= a->end[module])
+		return false; /* never sent, or after the end was told: no outcome */
 	if (!sl_ring_event(ring, a->next, module, event_ns)) {
-		if (ended(a, module) && a->next >= a->end[module])
-			return false; /* never sent: no outcome */
 		if (sl_ring_was_turned_away(ring, a->next, module))
 			decide(view, SL_OVERRUN, SL_CAUSE_NO_SLOT);
 		else if (view->packets_arrived)

@@ -651,6 +651,23 @@ static void a_module_that_ended_is_not_waited_for(void **state)
 	assert_decided(f, 1, SL_LOST, SL_CAUSE_NO_ARRIVAL);
 }
 
+/* A source that cannot count ends where it was seen last; one that goes on all the same does not
+ * make the account wrong. */
+static void what_comes_after_the_end_gets_no_outcome(void **state)
+{
+	struct fixture *f = *state;
+
+	sl_assembler_end(&f->a, 1, 1);
+	for (uint64_t k = 0; k < 2; k++) {
+		arrive(f, k, 0);
+		arrive(f, k, 1);
+	}
+	expect_complete(f, 0);
+	expect_broken(f, 1);
+	assert_decided(f, 0, SL_INCOMPLETE, SL_CAUSE_PARTNER);
+	assert_decided(f, 1, SL_NO_OUTCOME, SL_CAUSE_NONE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -693,6 +710,7 @@ int main(void)
 		CASE(after_the_end_what_did_not_come_is_lost),
 		CASE(what_was_never_sent_gets_no_outcome),
 		CASE(a_module_that_ended_is_not_waited_for),
+		CASE(what_comes_after_the_end_gets_no_outcome),
 	};
 
 	return cmocka_run_group_tests_name("assembler", tests, NULL, NULL);

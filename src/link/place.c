@@ -68,6 +68,29 @@ static bool mark(struct sl_placer *p, uint64_t sequence, uint32_t index)
 	return true;
 }
 
+/* What is known here of a block that came without a word of its own. */
+static void write_record(const struct sl_placer *p, uint64_t sequence, uint64_t now_ns)
+{
+	const struct sl_plan *plan = &p->plan;
+	struct sl_record record = {
+		.sequence = sequence,
+		.frame = sequence - plan->first_sequence,
+		.timestamp = now_ns,
+		.emit_ns = now_ns,
+		.bytes = (uint32_t)p->ring->pixel_bytes,
+		.items = 1,
+		.packets = plan->packets,
+		.module = plan->module,
+		.flags = (uint16_t)(SL_RECORD_BARE |
+				    (sequence < plan->dark_frames ? SL_RECORD_DARK : 0)),
+		.first_psn = sl_plan_psn(plan, sequence, 0),
+	};
+
+	sl_record_seal(&record);
+	memcpy(sl_ring_block(p->ring, sequence, plan->module) + p->ring->pixel_bytes, &record,
+	       sizeof(record));
+}
+
 static void place(struct sl_placer *p, uint64_t sequence, uint32_t index, const void *data,
 		  uint32_t bytes, uint64_t now_ns)
 {
@@ -100,8 +123,11 @@ static void place(struct sl_placer *p, uint64_t sequence, uint32_t index, const 
 	packets = p->track[sequence % ring->slots].packets;
 	sl_ring_progress(ring, sequence, module, packets);
 	sl_ring_reach(ring, sequence, module);
-	if (packets == p->plan.packets)
-		sl_ring_raise(ring, sequence, module, now_ns);
+	if (packets != p->plan.packets)
+		return;
+	if (p->plan.bare)
+		write_record(p, sequence, now_ns);
+	sl_ring_raise(ring, sequence, module, now_ns);
 }
 
 /* va: where the source wants it; NULL when it leaves that to us. */

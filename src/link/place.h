@@ -5,7 +5,8 @@
  *            (plan.h); address and length must then be exactly that packet's. It is copied into
  *            the ring only while its slot is open and only if those bytes have not been received
  *            before; the last missing packet raises the event. Everything else is counted by
- *            cause.
+ *            cause. For a source whose blocks are pixels alone (plan.bare) the placer writes the
+ *            record, before the event.
  * Threads:   the link's poller thread, between sl_ring_enter and sl_ring_leave.
  * Cost:      a division and a bit test per packet besides the copy; no allocation after init. */
 #ifndef SL_LINK_PLACE_H

@@ -255,6 +255,77 @@ static void credit_is_bounded_by_slots_and_by_window(void **state)
 	assert_int_equal(grant, slots);
 }
 
+/* ---- blocks of pixels alone ---- */
+
+static int setup_bare(void **state)
+{
+	struct fixture *f;
+	struct sl_plan plan;
+
+	if (setup(state))
+		return -1;
+	f = *state;
+	plan = f->placer.plan;
+	plan.bare = 1;
+	plan.dark_frames = 2;
+	plan.module = 0;
+	plan.block_bytes = PIXELS;
+	plan.packets = 4;
+	sl_placer_fini(&f->placer);
+	return sl_placer_init(&f->placer, &f->ring, &f->counters, &plan);
+}
+
+static void put_bare(struct fixture *f, uint64_t sequence, uint32_t index, uint64_t now_ns)
+{
+	uint64_t offset = (uint64_t)index * PMTU;
+
+	memset(f->data, (int)(sequence * 16 + index + 1), sizeof(f->data));
+	sl_placer_put(&f->placer, sl_plan_psn(&f->placer.plan, sequence, offset),
+		      sl_plan_address(&f->placer.plan, sequence, offset), f->data,
+		      index == 3 ? PIXELS - 3 * PMTU : PMTU, now_ns);
+}
+
+static void the_record_of_a_bare_block_is_written_before_its_event(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint64_t k = 0; k < SLOTS; k++) {
+		struct sl_record record;
+
+		for (uint32_t i = 0; i < 4; i++) {
+			memcpy(&record, sl_ring_block(&f->ring, k, 0) + PIXELS, sizeof(record));
+			assert_false(sl_record_valid(&record)); /* poison */
+			assert_false(complete(f, k));
+			put_bare(f, k, i, 1000 + k);
+		}
+		assert_true(complete(f, k));
+		memcpy(&record, sl_ring_block(&f->ring, k, 0) + PIXELS, sizeof(record));
+		assert_true(sl_record_valid(&record));
+		assert_int_equal(record.sequence, k);
+		assert_int_equal(record.frame, k);
+		assert_int_equal(record.timestamp, 1000 + k);
+		assert_int_equal(record.bytes, PIXELS);
+		assert_int_equal(record.packets, 4);
+		assert_int_equal(record.module, 0);
+		assert_int_equal(record.items, 1);
+		assert_int_equal(record.flags, SL_RECORD_BARE | (k < 2 ? SL_RECORD_DARK : 0));
+		assert_int_equal(record.first_psn, (0xfffff0 + 4 * k) & 0xffffff);
+		/* The pixels before it are those that came. */
+		assert_int_equal(sl_ring_block(&f->ring, k, 0)[PIXELS - 1], (uint8_t)(k * 16 + 4));
+	}
+}
+
+/* Packets of a bare block that are as long as if a record followed are not its packets. */
+static void a_bare_block_ends_with_its_pixels(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t offset = UINT64_C(3) * PMTU;
+
+	sl_placer_put(&f->placer, sl_plan_psn(&f->placer.plan, 0, offset),
+		      sl_plan_address(&f->placer.plan, 0, offset), f->data, PMTU, 1);
+	assert_int_equal(dropped(f, SL_DROP_RANGE), 1);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -268,6 +339,9 @@ int main(void)
 		CASE(psn_may_wrap_many_times),
 		CASE(catching_up_makes_unseen_frames_due),
 		CASE(credit_is_bounded_by_slots_and_by_window),
+#define BARE(f) cmocka_unit_test_setup_teardown(f, setup_bare, teardown)
+		BARE(the_record_of_a_bare_block_is_written_before_its_event),
+		BARE(a_bare_block_ends_with_its_pixels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

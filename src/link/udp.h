@@ -191,6 +191,7 @@ bool sl_udp_icrc_good(const struct sl_roce_path *path, const uint8_t *data, size
 /* As large as asked for, as far as the host allows; what we got decides the window. */
 uint64_t sl_udp_enlarge_buffer(const struct sl_udp *udp, int fd);
 int sl_udp_accept(void *state, const struct sl_offer *offer, struct sl_plan *plan);
+int sl_udp_meet(void *state, uint16_t transfer, uint32_t qpn);
 int sl_udp_poll(void *state, unsigned budget);
 
 /* Packets of the source that has a socket of its own. How many. */

@@ -92,15 +92,18 @@ static void describe_plan(const struct sl_udp *udp, const struct sl_offer *offer
 		.crc = udp->env.crc,
 		.qpn = udp->qpn_base + index,
 		.rkey = sl_secret_u32(),
-		.first_psn = sl_secret_u32() & SL_ROCE_PSN_MASK,
+		.first_psn = (offer->psn_plus_1 ? offer->psn_plus_1 - 1 : sl_secret_u32()) &
+			     SL_ROCE_PSN_MASK,
 		.slots = ring->slots,
 		/* Addresses on the wire are offsets from a random base: a peer learns nothing of
 		 * our layout. */
 		.base = (uint64_t)(sl_secret_u32() & 0x7fff) << 32,
 		.stride = ring->slot_stride,
 		.block_at = offer->module * ring->block_stride,
-		.block_bytes = ring->block_bytes,
+		.block_bytes = offer->block_bytes,
 		.first_sequence = 0,
+		.bare = offer->bare,
+		.dark_frames = offer->dark_frames,
 		.source = offer->source,
 		.credit_qpn = offer->credit_qpn,
 		.credit_rkey = offer->credit_rkey,
@@ -130,10 +133,13 @@ static bool offer_fits(const struct sl_udp *udp, const struct sl_offer *offer)
 {
 	const struct sl_ring *ring = udp->env.ring;
 
-	return offer->module < ring->modules && offer->block_bytes == ring->block_bytes &&
-	       offer->max_pmtu >= 256 && (offer->services & udp->env.service) &&
-	       (offer->operations & udp->env.operation) && (offer->messages & udp->env.message) &&
-	       offer->credit_qpn <= SL_ROCE_QPN_MASK;
+	if (offer->block_bytes != (offer->bare ? ring->pixel_bytes : ring->block_bytes))
+		return false;
+	if (offer->bare && udp->env.crc) /* nobody could vouch for the pixels */
+		return false;
+	return offer->module < ring->modules && offer->max_pmtu >= 256 &&
+	       (offer->services & udp->env.service) && (offer->operations & udp->env.operation) &&
+	       (offer->messages & udp->env.message) && offer->credit_qpn <= SL_ROCE_QPN_MASK;
 }
 
 static void describe_responder(const struct sl_udp *udp, const struct sl_plan *plan,
@@ -251,5 +257,18 @@ int sl_udp_accept(void *state, const struct sl_offer *offer, struct sl_plan *pla
 		udp->queues++;
 	/* Release: pairs with the acquire in udp_receive.c; the poller may already be running. */
 	atomic_store_explicit(&queue->active, 1, memory_order_release);
+	return 0;
+}
+
+int sl_udp_meet(void *state, uint16_t transfer, uint32_t qpn)
+{
+	struct sl_udp *udp = state;
+	struct sl_udp_queue *queue = &udp->queue[transfer];
+
+	if (transfer >= udp->queues || qpn > SL_ROCE_QPN_MASK)
+		return -EINVAL;
+	queue->plan.credit_qpn = qpn;
+	queue->rc.responder.peer_qpn = qpn;
+	queue->rc.requester.peer_qpn = qpn;
 	return 0;
 }

@@ -6,6 +6,7 @@
 
 #include "base/crc.h"
 #include "lib/link_rig.h"
+#include "link/udp.h"
 #include "roce/icrc.h"
 #include "roce/requester.h"
 
@@ -271,6 +272,76 @@ static void the_path_mtu_is_one_that_exists_and_both_can_do(void **state)
 	rig_free(rig);
 }
 
+static struct sl_offer offer_of_a_device(void)
+{
+	return (struct sl_offer){
+		.services = SL_SERVICE_RC,
+		.operations = SL_OPERATION_WRITE | SL_OPERATION_SEND,
+		.messages = SL_MESSAGE_PACKET | SL_MESSAGE_MODULE,
+		.max_pmtu = 4096,
+		.source = {.ip = {[10] = 0xff, 0xff, 127, 0, 0, 1}},
+		.credit_port = 4791,
+		.block_bytes = RIG_PIXELS,
+		.bare = 1,
+		.dark_frames = 3,
+		.psn_plus_1 = 0xffffff + 1,
+	};
+}
+
+static void a_device_may_send_pixels_alone_from_a_psn_of_its_own(void **state)
+{
+	struct rig *rig = rig_new(&sl_link_udp);
+	struct sl_offer offer = offer_of_a_device();
+	struct sl_plan plan;
+
+	rig->service = SL_SERVICE_RC;
+	assert_int_equal(rig_open_receiver(rig), 0);
+	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), 0);
+	assert_int_equal(plan.block_bytes, RIG_PIXELS);
+	assert_int_equal(plan.packets, (RIG_PIXELS + RIG_PMTU - 1) / RIG_PMTU);
+	assert_int_equal(plan.first_psn, 0xffffff);
+	assert_int_equal(plan.bare, 1);
+	assert_int_equal(plan.dark_frames, 3);
+	offer.block_bytes = RIG_PIXELS + SL_RECORD_BYTES;
+	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EINVAL);
+	offer.bare = 0;
+	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), 0);
+	offer.block_bytes = RIG_PIXELS;
+	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EINVAL);
+	rig_free(rig);
+}
+
+static void without_a_record_there_is_no_checksum(void **state)
+{
+	struct rig *rig = rig_new(&sl_link_udp);
+	struct sl_offer offer = offer_of_a_device();
+	struct sl_plan plan;
+
+	rig->service = SL_SERVICE_RC;
+	assert_int_equal(rig_open_receiver(rig), 0);
+	((struct sl_udp *)rig->receiver)->env.crc = 1;
+	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EINVAL);
+	rig_free(rig);
+}
+
+static void the_queue_pair_of_a_device_may_be_learnt_later(void **state)
+{
+	struct rig *rig = rig_new(&sl_link_udp);
+	struct sl_offer offer = offer_of_a_device();
+	const struct sl_udp_queue *queue;
+	struct sl_plan plan;
+
+	rig->service = SL_SERVICE_RC;
+	assert_int_equal(rig_open_receiver(rig), 0);
+	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), 0);
+	assert_int_equal(rig->link->meet(rig->receiver, plan.transfer, 0x1000000), -EINVAL);
+	assert_int_equal(rig->link->meet(rig->receiver, plan.transfer + 1, 256), -EINVAL);
+	assert_int_equal(rig->link->meet(rig->receiver, plan.transfer, 256), 0);
+	queue = &((struct sl_udp *)rig->receiver)->queue[plan.transfer];
+	assert_int_equal(queue->rc.responder.peer_qpn, 256);
+	rig_free(rig);
+}
+
 static void an_address_that_is_none_is_refused(void **state)
 {
 	struct rig *rig = rig_new(&sl_link_udp);
@@ -304,6 +375,9 @@ int main(void)
 		cmocka_unit_test(a_module_in_one_message_arrives_too),
 		cmocka_unit_test(a_message_broken_in_the_middle_ends_there_and_the_next_is_whole),
 		cmocka_unit_test(the_path_mtu_is_one_that_exists_and_both_can_do),
+		cmocka_unit_test(a_device_may_send_pixels_alone_from_a_psn_of_its_own),
+		cmocka_unit_test(without_a_record_there_is_no_checksum),
+		cmocka_unit_test(the_queue_pair_of_a_device_may_be_learnt_later),
 		cmocka_unit_test(an_address_that_is_none_is_refused),
 	};
 

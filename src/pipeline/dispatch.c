@@ -101,10 +101,11 @@ static int reap(struct dispatch *d)
 
 static int open_slots(struct dispatch *d)
 {
-	unsigned n = sl_ring_open(&d->r->ring, UINT64_MAX);
+	struct sl_receive *r = d->r;
+	unsigned n = sl_ring_open(&r->ring, atomic_load_explicit(&r->limit, memory_order_relaxed));
 
 	if (n)
-		wake_link(d->r);
+		wake_link(r);
 	return (int)n;
 }
 
@@ -258,11 +259,15 @@ static void check_end(struct sl_receive *r, uint32_t module, uint64_t now)
 	/* Quiet because the link looked and found nothing, not because it had no time to look. */
 	if (now - s->quiet_since_ns < DRAIN_NS || idle - s->quiet_idle < DRAIN_LOOKS)
 		return;
-	end = state == SL_SOURCE_GONE ? last_word(r, module) : s->next;
+	end = s->next;
+	if (state == SL_SOURCE_ENDED) /* what was given up before that has its outcome, too */
+		end = reached > r->assembler.next ? reached : r->assembler.next;
 	if (state == SL_SOURCE_GONE) {
+		end = last_word(r, module);
 		note_unfinished(r, module, end);
-		sl_ledger_report(&r->ledger, module, end);
 	}
+	if (state != SL_SOURCE_DONE)
+		sl_ledger_report(&r->ledger, module, end);
 	sl_assembler_end(&r->assembler, module, end);
 }
 

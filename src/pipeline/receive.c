@@ -188,6 +188,7 @@ int sl_receive_open(struct sl_experiment *experiment, const char *outcomes_path,
 	memset(r, 0, sizeof(*r));
 	r->experiment = experiment;
 	r->same_clock = true; /* until an offer comes from elsewhere */
+	atomic_store(&r->limit, UINT64_MAX);
 	r->region.fd = -1;
 	r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = r->wake_fd < 0 ? -errno : sl_ledger_init(&r->ledger, experiment->run.modules);
@@ -217,12 +218,12 @@ int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool s
 		      struct sl_plan *plan, char *why, size_t why_bytes)
 {
 	struct sl_experiment *e = r->experiment;
+	uint64_t block_bytes = offer->bare ? r->ring.pixel_bytes : r->ring.block_bytes;
 	int err;
 
-	if (offer->block_bytes != r->ring.block_bytes) {
+	if (offer->block_bytes != block_bytes) {
 		snprintf(why, why_bytes, "its blocks have %llu bytes, here they have %llu",
-			 (unsigned long long)offer->block_bytes,
-			 (unsigned long long)r->ring.block_bytes);
+			 (unsigned long long)offer->block_bytes, (unsigned long long)block_bytes);
 		return -EINVAL;
 	}
 	for (uint32_t m = 0; m < r->ring.modules; m++)
@@ -253,6 +254,13 @@ void sl_receive_withdraw(struct sl_receive *r, uint16_t transfer)
 	for (uint32_t m = 0; m < r->ring.modules; m++)
 		if (r->source[m].accepted && r->source[m].transfer == transfer)
 			r->source[m].accepted = false;
+}
+
+int sl_receive_meet(struct sl_receive *r, uint16_t transfer, uint32_t qpn)
+{
+	const struct sl_link *link = r->experiment->link;
+
+	return link->meet ? link->meet(r->experiment->link_state, transfer, qpn) : -ENOTSUP;
 }
 
 static void *link_run(void *arg)
@@ -362,6 +370,31 @@ void sl_receive_gone(struct sl_receive *r, uint32_t module)
 	atomic_fetch_add(&r->ledger.source_died, 1);
 	atomic_store_explicit(&r->source[module].state, SL_SOURCE_GONE, memory_order_release);
 	sl_bell_ring(&r->events);
+}
+
+void sl_receive_limit(struct sl_receive *r, uint64_t sequence)
+{
+	atomic_store_explicit(&r->limit, sequence, memory_order_relaxed);
+}
+
+void sl_receive_end(struct sl_receive *r, uint32_t module)
+{
+	atomic_fetch_sub(&r->ledger.source_alive, 1);
+	atomic_store_explicit(&r->source[module].state, SL_SOURCE_ENDED, memory_order_release);
+	sl_bell_ring(&r->events);
+}
+
+void sl_receive_progress(const struct sl_receive *r, uint32_t module,
+			 struct sl_receive_progress *progress)
+{
+	uint64_t reached = sl_ring_reached(&r->ring, module);
+
+	*progress = (struct sl_receive_progress){
+		.reached = reached,
+		.packets = reached ? sl_ring_packets(&r->ring, reached - 1, module) : 0,
+		.opened = atomic_load_explicit(&r->ring.opened, memory_order_acquire),
+		.idle = atomic_load_explicit(&r->link_idle, memory_order_relaxed),
+	};
 }
 
 bool sl_receive_done(const struct sl_receive *r)

@@ -43,7 +43,12 @@ enum sl_latency {
 };
 const char *sl_latency_name(enum sl_latency latency);
 
-enum sl_source_state { SL_SOURCE_RUNNING, SL_SOURCE_DONE, SL_SOURCE_GONE };
+enum sl_source_state {
+	SL_SOURCE_RUNNING,
+	SL_SOURCE_DONE,	 /* and said how much it sent */
+	SL_SOURCE_ENDED, /* and did not: what was seen of it counts */
+	SL_SOURCE_GONE,
+};
 
 /* What the front end of one module last said. */
 struct sl_source_status {
@@ -82,6 +87,7 @@ struct sl_receive {
 	int wake_fd;
 	_Atomic uint32_t link_asleep;
 	_Atomic uint64_t link_idle; /* how often the link found nothing to take */
+	_Atomic uint64_t limit;	    /* no slot is opened from this sequence on */
 	_Atomic uint32_t stop_link, stop_workers, dispatched, settled;
 	_Atomic uint32_t abandon; /* a start that failed half-way: end without an account */
 
@@ -121,6 +127,9 @@ int sl_receive_accept(struct sl_receive *receive, const struct sl_offer *offer, 
 		      struct sl_plan *plan, char *why, size_t why_bytes);
 void sl_receive_withdraw(struct sl_receive *receive, uint16_t transfer);
 
+/* The queue pair of a source whose offer could not name it. */
+int sl_receive_meet(struct sl_receive *receive, uint16_t transfer, uint32_t qpn);
+
 /* Before START is told to the front ends: credits must be on their way. */
 int sl_receive_start(struct sl_receive *receive);
 void sl_receive_serve(struct sl_receive *receive); /* now and then: the link's slow things */
@@ -129,6 +138,23 @@ void sl_receive_serve(struct sl_receive *receive); /* now and then: the link's s
 int sl_receive_count(struct sl_receive *receive, uint32_t module, uint64_t next, uint64_t sent,
 		     uint64_t position, bool final, char *why, size_t why_bytes);
 void sl_receive_gone(struct sl_receive *receive, uint32_t module);
+
+/* For sources that cannot count. No slot is opened from this sequence on, but for those that are
+ * open already: a source that is not told so is held back there. */
+void sl_receive_limit(struct sl_receive *receive, uint64_t sequence);
+
+/* The source has ended. Once its lane is quiet, what was seen of it is what it sent. */
+void sl_receive_end(struct sl_receive *receive, uint32_t module);
+
+/* How far a source has come that does not say so itself. */
+struct sl_receive_progress {
+	uint64_t reached; /* 1 + the highest sequence of which anything arrived */
+	uint32_t packets; /* of that sequence */
+	uint64_t opened;  /* sequences below it have or had a slot */
+	uint64_t idle;	  /* how often the link looked and found nothing */
+};
+void sl_receive_progress(const struct sl_receive *receive, uint32_t module,
+			 struct sl_receive_progress *progress);
 
 bool sl_receive_done(const struct sl_receive *receive); /* every frame has been settled */
 

@@ -116,6 +116,27 @@ static void every_wrong_field_of_a_record_is_found(void **state)
 	end(&bench);
 }
 
+/* Their timestamp is the receiver's clock; all the rest must be right. */
+static void records_of_the_receiver_have_timestamps_of_their_own(void **state)
+{
+	struct bench bench;
+
+	(void)state;
+	begin(&bench);
+	for (unsigned field = 0; field < 2; field++) {
+		bench_frame(&bench, 7, KEPT);
+		for (unsigned m = 0; m < bench.frame.views; m++) {
+			bench.view[m].record.flags |= SL_RECORD_BARE;
+			bench.view[m].record.timestamp = 1000 + m;
+		}
+		bench.frame.timestamp = 1001;
+		if (field == 1)
+			bench.view[1].record.frame++;
+		assert_int_equal(put(&bench), field ? -EBADMSG : 0);
+	}
+	end(&bench);
+}
+
 static void mismatches_make_the_run_fail(void **state)
 {
 	static const char *const names[] = {"frames_mismatched", "pixels_mismatched",
@@ -195,6 +216,7 @@ int main(void)
 		cmocka_unit_test(pixels_of_another_frame_are_found),
 		cmocka_unit_test(swapped_modules_are_found),
 		cmocka_unit_test(every_wrong_field_of_a_record_is_found),
+		cmocka_unit_test(records_of_the_receiver_have_timestamps_of_their_own),
 		cmocka_unit_test(mismatches_make_the_run_fail),
 		cmocka_unit_test(frames_that_are_not_whole_are_left_alone),
 		cmocka_unit_test(a_whole_frame_without_raw_pixels_is_not_called_intact),
