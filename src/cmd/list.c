@@ -166,7 +166,7 @@ static void print_page(void)
 		const char *key, *kind;
 	} parts[] = {{"detector", "detector"}, {"link", "link"},    {"ring", ""},
 		     {"unit", "unit"},	       {"stages", "stage"}, {"sinks", "sink"},
-		     {"control", ""},	       {"frontend", ""}};
+		     {"control", ""},	       {"feroce", ""},	    {"frontend", ""}};
 
 	puts("# Options\n\n"
 	     "Written by `sluice list --markdown`: do not edit. What the sections are for is in "

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "cmd/devices.h"
 #include "cmd/outputs.h"
 #include "cmd/signals.h"
 #include "control/server.h"
@@ -46,6 +47,7 @@ struct run {
 	struct sl_experiment *experiment;
 	struct sl_receive *receive;
 	struct sl_server *server;
+	struct sl_feroce_server *feroce; /* NULL: modules come over TCP */
 	struct sl_progress progress;
 	uint64_t expected;
 	pid_t child; /* 0: none */
@@ -107,14 +109,32 @@ static int open_server(struct run *run)
 		 * other's way. */
 		.port = (uint16_t)(e->emulate_local ? 0 : e->control.port),
 		.token = e->control.token,
-		.modules = e->run.modules,
+		.modules = e->feroce.enable ? 0 : e->run.modules,
 		.experiment = sl_experiment_digest(e),
 		.link = e->link->wire,
 		.detector = e->detector->name,
 		.silence_ms = (uint32_t)(e->control.silence_s * 1000),
 	};
+	int err = 0;
 
-	return sl_server_open(&o, &server_ops, run, &run->server);
+	if (e->feroce.enable) {
+		run->expected = e->run.dark_frames + e->run.frames;
+		err = sl_devices_open(e, run->receive, &run->feroce);
+	}
+	return err ? err : sl_server_open(&o, &server_ops, run, &run->server);
+}
+
+static void poll_front_ends(struct run *run)
+{
+	if (run->feroce)
+		sl_feroce_server_poll(run->feroce);
+	sl_server_poll(run->server, POLL_MS);
+	sl_receive_serve(run->receive);
+}
+
+static uint32_t planned(const struct run *run)
+{
+	return run->feroce ? sl_feroce_server_planned(run->feroce) : sl_server_planned(run->server);
 }
 
 static int write_port_file(const struct run *run)
@@ -206,12 +226,13 @@ static int wait_for_front_ends(struct run *run)
 	const struct sl_experiment *e = run->experiment;
 	uint64_t start = sl_clock_ns();
 
-	if (!e->emulate_local)
+	if (run->feroce)
+		sl_info("waiting for %u FEROCE devices", e->run.modules);
+	else if (!e->emulate_local)
 		sl_info("waiting for front ends at %s:%u (sluice emulate %s)", e->control.address,
 			sl_server_port(run->server), run->args.plain[0]);
-	while (!sl_server_ready(run->server)) {
-		sl_server_poll(run->server, POLL_MS);
-		sl_receive_serve(run->receive);
+	while (!sl_server_ready(run->server) || planned(run) < e->run.modules) {
+		poll_front_ends(run);
 		if (sl_signal) {
 			sl_info("stopped before it began");
 			return -EINTR;
@@ -222,7 +243,7 @@ static int wait_for_front_ends(struct run *run)
 		}
 		if ((double)(sl_clock_ns() - start) * 1e-9 > e->control.wait_s) {
 			sl_error("%u of %u modules were offered within %g s (control.wait_s)",
-				 sl_server_planned(run->server), e->run.modules, e->control.wait_s);
+				 planned(run), e->run.modules, e->control.wait_s);
 			return -ETIMEDOUT;
 		}
 	}
@@ -235,9 +256,10 @@ static void acquire(struct run *run)
 
 	sl_progress_begin(&run->progress, run->expected);
 	sl_server_start(run->server);
+	if (run->feroce)
+		sl_feroce_server_start(run->feroce);
 	while (!sl_receive_done(run->receive)) {
-		sl_server_poll(run->server, POLL_MS);
-		sl_receive_serve(run->receive);
+		poll_front_ends(run);
 		child_alive(run); /* reaps it; that it vanished shows on its connection */
 		if (!run->options.quiet)
 			sl_progress_draw(&run->progress, run->receive);
@@ -245,12 +267,16 @@ static void acquire(struct run *run)
 			sl_info("%s: stopping the front ends; once more to give up at once",
 				sl_signal_name(sl_signal));
 			sl_server_stop(run->server);
+			if (run->feroce)
+				sl_devices_stop(run->receive, run->feroce);
 			run->stopping = true;
 			stop_ns = sl_clock_ns();
 		}
 		if (run->stopping &&
 		    sl_clock_ns() - stop_ns > STOP_GRACE_S * UINT64_C(1000000000)) {
 			sl_server_abandon(run->server); /* who does not stop is left behind */
+			if (run->feroce)
+				sl_feroce_server_abandon(run->feroce);
 			stop_ns = sl_clock_ns();
 		}
 	}
@@ -327,6 +353,8 @@ static enum sl_result run_experiment(struct run *run)
 	result = conclude(run, started);
 
 undo_receive:
+	if (run->feroce)
+		sl_feroce_server_close(run->feroce);
 	if (run->server)
 		sl_server_close(run->server); /* a child notices and ends */
 	end_child(run);

@@ -55,12 +55,31 @@ static const struct sl_option control_options[] = {
 	SL_OPTION_END,
 };
 
+static const struct sl_option feroce_options[] = {
+	SL_BOOL(struct sl_feroce_run, enable, false,
+		"all modules come from FEROCE devices, over service rc"),
+	SL_STRING(struct sl_feroce_run, address, "",
+		  "IPv4 address where devices ask to connect; empty: where the link listens"),
+	SL_U32(struct sl_feroce_run, port, 0, 0, 65535, "",
+	       "UDP port for it; 0: both that devices use, 17185 (0x4321) and 17186 (0x4322)"),
+	SL_STRING(struct sl_feroce_run, allow, "",
+		  "addresses and prefixes of devices that may connect; required off this host"),
+	SL_STRING(struct sl_feroce_run, open, "",
+		  "addresses of devices that wait to be asked, first module first"),
+	SL_BOOL(struct sl_feroce_run, record, false,
+		"devices send the record after the pixels; otherwise the receiver writes it"),
+	SL_F64(struct sl_feroce_run, silence_s, 60, 0, 1e6, "s",
+	       "a device that has begun and sends nothing for so long is gone; 0: never"),
+	SL_OPTION_END,
+};
+
 const struct sl_section sl_sections[] = {
 	{"detector", "what every detector section takes", sl_detector_run_options},
 	{"link", "what every link section takes", link_options},
 	{"ring", "where frames are put together", ring_options},
 	{"unit", "what every unit section takes", unit_options},
 	{"control", "how front ends find the receiver", control_options},
+	{"feroce", "FPGAs that connect by the FEROCE connection manager", feroce_options},
 	{"frontend", "faults on demand, for tests and rehearsals", sl_fault_options},
 	{NULL, NULL, NULL},
 };
@@ -385,8 +404,9 @@ static void read_emulate(struct reader *r)
 /* Whatever no reader asked for. */
 static void check_top(struct reader *r)
 {
-	static const char *const known[] = {"detector", "link",	    "ring",    "unit",	  "stages",
-					    "sinks",	"frontend", "control", "emulate", NULL};
+	static const char *const known[] = {"detector", "link",	   "ring",     "unit",
+					    "stages",	"sinks",   "frontend", "control",
+					    "feroce",	"emulate", NULL};
 
 	if (sl_config_fill(r->e->config, r->e->config->root, NULL, 0, known))
 		r->err = -EINVAL;
@@ -419,6 +439,30 @@ static void check_pool(struct reader *r)
 	r->err = -EINVAL;
 }
 
+static void check_feroce(struct reader *r)
+{
+	const struct sl_experiment *e = r->e;
+	const char *problem = NULL;
+
+	if (!e->feroce.enable)
+		return;
+	if (!e->link->bare)
+		problem = "this link does not take its devices: set link.kind: udp";
+	else if (sl_experiment_service(e) != SL_SERVICE_RC)
+		problem = "its devices speak RC only: set link.service: rc";
+	else if (e->emulate_local)
+		problem = "the emulator is no FEROCE device: set emulate: none";
+	else if (sl_experiment_crc(e) && !e->feroce.record)
+		problem = "without records there is no checksum of the pixels: link.crc must be "
+			  "false, and so must be what needs it";
+	else if (e->feroce.open[0] && !e->link->meet)
+		problem = "this link cannot ask devices: feroce.open must be empty";
+	if (!problem)
+		return;
+	sl_config_error(e->config, sl_node_get(e->config->root, "feroce"), "%s", problem);
+	r->err = -EINVAL;
+}
+
 static void check_together(struct reader *r)
 {
 	struct sl_experiment *e = r->e;
@@ -431,6 +475,7 @@ static void check_together(struct reader *r)
 		r->err = -EINVAL;
 	}
 	check_pool(r);
+	check_feroce(r);
 	if (!e->sinks) {
 		sl_config_error(e->config, e->config->root,
 				"no sinks: frames would go nowhere; add  sinks: ['null']  to "
@@ -459,6 +504,7 @@ int sl_experiment_open(const char *path, const char *const *overrides, size_t n,
 	read_sinks(&r);
 	read_plain(&r, "frontend", sl_fault_options, &r.e->faults);
 	read_plain(&r, "control", control_options, &r.e->control);
+	read_plain(&r, "feroce", feroce_options, &r.e->feroce);
 	read_emulate(&r);
 	check_top(&r);
 	if (!r.err)

@@ -45,6 +45,15 @@ struct sl_control_run {
 	double wait_s, silence_s;
 };
 
+struct sl_feroce_run { /* devices that connect as FEROCE's do */
+	bool enable;
+	char address[64];
+	uint32_t port;
+	char allow[512], open[512];
+	bool record;
+	double silence_s;
+};
+
 struct sl_experiment {
 	struct sl_config *config;
 	char *text; /* with overrides */
@@ -71,6 +80,7 @@ struct sl_experiment {
 
 	struct sl_fault_options faults;
 	struct sl_control_run control;
+	struct sl_feroce_run feroce;
 	bool emulate_local; /* run starts the front end itself */
 };
 

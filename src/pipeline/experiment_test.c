@@ -561,7 +561,48 @@ static void the_sections_have_tables_for_help(void **state)
 		assert_non_null(s->doc);
 		assert_non_null(s->options[0].name);
 	}
-	assert_int_equal(n, 6);
+	assert_int_equal(n, 7);
+}
+
+#define RC	 "detector: {kind: pattern}\nsinks: ['null']\nlink: {service: rc}\n"
+#define WITH_CRC "detector: {kind: pattern}\nsinks: ['null']\nlink: {service: rc, crc: true}\n"
+
+static void devices_of_feroce_are_off_unless_asked_for(void **state)
+{
+	struct sl_experiment *e = good("detector: {kind: pattern}\nsinks: ['null']\n");
+
+	assert_false(e->feroce.enable);
+	sl_experiment_close(e);
+	e = good(RC "feroce: {enable: true, allow: 10.0.0.0/24, silence_s: 5}\n");
+	assert_true(e->feroce.enable);
+	assert_string_equal(e->feroce.allow, "10.0.0.0/24");
+	assert_false(e->feroce.record);
+	assert_int_equal(e->feroce.port, 0);
+	sl_experiment_close(e);
+	sl_experiment_close(good(WITH_CRC "feroce: {enable: true, record: true}\n"));
+	sl_experiment_close(good(RC "feroce: {enable: true, open: 10.0.0.5}\n"));
+}
+
+static void what_devices_of_feroce_cannot_do_is_refused(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} is[] = {
+		{"detector: {kind: pattern}\nsinks: ['null']\n\nferoce: {enable: true}\n",
+		 "link.service: rc"},
+		{"detector: {kind: pattern}\nsinks: ['null']\nlink: {kind: shm}\n"
+		 "feroce: {enable: true}\n",
+		 "link.kind: udp"},
+		{RC "feroce: {enable: true}\nemulate: local\n", "emulate: none"},
+		{WITH_CRC "feroce: {enable: true}\n", "link.crc"},
+	};
+
+	for (size_t i = 0; i < sizeof(is) / sizeof(*is); i++) {
+		struct sl_experiment *e;
+
+		assert_int_equal(open_set(is[i].text, NULL, 0, &e), -EINVAL);
+		expect_said(4, is[i].says);
+	}
 }
 
 int main(void)
@@ -597,6 +638,8 @@ int main(void)
 		cmocka_unit_test(the_digest_changes_with_nothing_else),
 		cmocka_unit_test(the_digest_does_not_depend_on_the_order_in_the_file),
 		cmocka_unit_test(the_sections_have_tables_for_help),
+		cmocka_unit_test(devices_of_feroce_are_off_unless_asked_for),
+		cmocka_unit_test(what_devices_of_feroce_cannot_do_is_refused),
 	};
 
 	return cmocka_run_group_tests_name("experiment", tests, NULL, NULL);
