@@ -13,11 +13,11 @@ IP_MTU_DISCOVER, IP_PMTUDISC_DO = 10, 2
 UC_WRITE_ONLY = 0x2A
 
 
-def sender(address):
+def sender(address, port=0):
     """A socket whose packets have the IP header that icrc() assumes."""
     udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     udp.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
-    udp.bind((address, 0))
+    udp.bind((address, port))
     return udp
 
 

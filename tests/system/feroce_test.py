@@ -1,0 +1,426 @@
+#!/usr/bin/python3
+"""feroce_test.py - FPGAs that connect by the FEROCE connection manager (docs/feroce.md): an emulated device speaks the
+documented formats, sends by RC WRITE or SEND, and what it sent is in the file. Lost packets, repeated and foreign
+requests, garbage, devices that stop early, vanish or never rest."""
+
+import random
+import re
+import signal
+import struct
+import threading
+import time
+
+import h5py
+import numpy
+
+import harness
+from feroce_sender import (ACK, CLOSE, CM_PORT, HOST_PORT, NO_QP, NOBODY, OPEN, RTS, SEND, WRITE, Device, Refused,
+                           pack, unpack)
+from harness import (RECEIVER, SOURCE, Program, address, check, closes, equal, experiment, fewer, main,
+                     read_outcomes, read_summary, receiver, run_fails, wait_for)
+
+OTHER = address(3)
+ROWS, COLUMNS, PMTU = 64, 48, 1024
+BLOCK = ROWS * COLUMNS * 2  # six packets
+PAGE = 4096
+SLOTS = 8
+
+
+def case(name):
+    """A case whose devices do not outlive it."""
+    def register(function):
+        @harness.case(name)
+        def _(folder):
+            try:
+                function(folder)
+            finally:
+                Device.stop_all()
+    return register
+
+
+def file_for(folder, modules=1, frames=100, operation="write", feroce=None, **sections):
+    """An experiment whose modules come from devices."""
+    link = {"service": "rc", "operation": operation, "pmtu": PMTU, **sections.pop("link", {})}
+    return experiment(folder, emulate="none", link=link,
+                      detector={"modules": modules, "rows": ROWS, "columns": COLUMNS, "frames": frames},
+                      ring={"slots": SLOTS, "late_frames": 4},
+                      feroce={"enable": True, "silence_s": 0, **(feroce or {})},
+                      sinks=[{"nexus": {"path": str(folder / "run.nxs"), "dataset": "raw"}}], **sections)
+
+
+def pixels(module, k):
+    return random.Random(module << 32 | k).randbytes(BLOCK)
+
+
+def stride(modules):
+    """From one slot to the next: page-aligned blocks with room for the record, and never a power of two."""
+    bytes_ = modules * -(-(BLOCK + 64) // PAGE) * PAGE
+    return bytes_ + PAGE if bytes_ & (bytes_ - 1) == 0 else bytes_
+
+
+def send_frames(device, frames, module=0, modules=1, kind=WRITE, first=0, imm=None, block=pixels):
+    for k in range(first, first + frames):
+        device.put(block(module, k), kind, device.remote.va + k % SLOTS * stride(modules), PMTU, imm)
+    device.flush()
+
+
+def in_background(*work):
+    """Start these, each in a thread of its own; returns a function that waits for them and fails when one failed."""
+    problems = []
+
+    def guarded(function):
+        try:
+            function()
+        except Exception as problem:  # pylint: disable=broad-except
+            problems.append(problem)
+    threads = [threading.Thread(target=guarded, args=(function,), daemon=True) for function in work]
+    for thread in threads:
+        thread.start()
+
+    def join():
+        for thread in threads:
+            thread.join(60)
+        check(not problems, f"a device failed: {problems}")
+    return join
+
+
+def send_together(devices, frames):
+    """The modules of one experiment: the ring holds back who is too far ahead of the others."""
+    in_background(*(lambda d=d, m=m: send_frames(d, frames, m, len(devices)) for m, d in enumerate(devices)))()
+
+
+def stored(folder, frames, modules=1):
+    """The file holds these frames, each as it was sent, in order."""
+    with h5py.File(folder / "run.nxs", "r") as file:
+        data = file["/entry/data/data"]
+        equal(data.shape, (frames, modules * ROWS, COLUMNS), "shape of the data")
+        equal(list(file["/entry/data/frame_number"][:]), list(range(frames)), "frame numbers")
+        for k in range(frames):
+            sent = b"".join(pixels(module, k) for module in range(modules))
+            check(data[k].tobytes() == sent, f"frame {k} is not what was sent")
+        times = file["/entry/data/timestamp"][:]
+        check(bool(numpy.all(numpy.diff(times.astype("int64")) >= 0)), "timestamps that go back")
+
+
+def intact(folder, started, frames, modules=1):
+    started.ends(0)
+    summary = read_summary(folder)
+    closes(summary, frames * modules)
+    equal(summary["result"], "intact", "result")
+    stored(folder, frames, modules)
+    return summary
+
+
+def device_case(name, kind, operation, **options):
+    @case(name)
+    def _(folder):
+        started = receiver(folder, file_for(folder, operation=operation))
+        device = Device(SOURCE)
+        device.open(RECEIVER)
+        equal(device.remote.ip, RECEIVER, "the address that the device is told")
+        check(operation == "write" or (device.remote.rkey, device.remote.va) == (0, 0), "a key that nobody needs")
+        send_frames(device, 100, kind=kind, **options)
+        check(device.told_to_close(), "the device is not told that the run is over")
+        summary = intact(folder, started, 100)
+        equal(summary["ledger"]["modules"][0]["source"], "done", "how the source ended")
+        equal(summary["link"]["packets"], 600, "packets placed")
+        check(f"module 0: FEROCE device {SOURCE}, its queue pair 256" in started.err(), "who came is not told")
+        where = f"+ (k mod {SLOTS}) * {stride(1)}; {BLOCK} bytes, 6 packets"
+        equal(where in started.err(), operation == "write", "where blocks go is told")
+
+
+device_case("a device that writes: all frames are in the file, and it is told to close", WRITE, "write")
+device_case("the same with an immediate, which says nothing", WRITE, "write", imm=12345678)
+device_case("a device that sends: the receiver says where", SEND, "send")
+device_case("the same with an immediate", SEND, "send", imm=12345678)
+
+
+@case("a device that sends more than the run has frames is held back, and the rest is nobody's")
+def _(folder):
+    started = receiver(folder, file_for(folder, frames=50))
+    device = Device(SOURCE)
+    device.retries = 3
+    device.open(RECEIVER)
+    try:
+        send_frames(device, 60)
+        check(False, "all 60 were acknowledged")
+    except Refused:
+        pass  # the receiver has what it wants and is gone
+    intact(folder, started, 50)
+
+
+@case("two devices are two modules; every twentieth packet is lost and comes again")
+def _(folder):
+    frames = fewer(200, 80)
+    started = receiver(folder, file_for(folder, modules=2, frames=frames))
+    devices = [Device(SOURCE, drop=lambda n: n % 20 == 3), Device(OTHER, qpn=0x101, drop=lambda n: n % 20 == 17)]
+    # The second is answered when the receiver takes packets, so both connect before either sends.
+    devices[0].open(RECEIVER)
+    devices[1].open(RECEIVER)
+    send_together(devices, frames)
+    summary = intact(folder, started, frames, 2)
+    check(all(device.naks for device in devices), "nothing was sent again")
+    check(summary["link"]["turned_away"]["gap"] > 0, "no gaps were counted")
+
+
+@case("requests that come again get the same answer, before and after the start")
+def _(folder):
+    started = receiver(folder, file_for(folder, modules=2, frames=10))
+    one, two = Device(SOURCE), Device(OTHER)
+    first = one.open(RECEIVER)
+    equal(one.ask(OPEN, (RECEIVER, HOST_PORT), NOBODY), first, "the second answer")
+    equal(one.ask(OPEN, (RECEIVER, CM_PORT), NOBODY), first, "the answer from the other port")
+    two.open(RECEIVER)
+    equal(one.ask(OPEN, (RECEIVER, HOST_PORT), NOBODY), first, "the answer after the start")
+    equal(unpack(one.ask(RTS, (RECEIVER, CM_PORT), one.remote)).ack, ACK, "the answer to RTS")
+    equal(unpack(one.ask(CLOSE, (RECEIVER, CM_PORT), one.remote._replace(qpn=2))).ack, NO_QP,
+          "the answer to CLOSE of another's queue")
+    send_together([one, two], 10)
+    intact(folder, started, 10, 2)
+
+
+@case("a device that asks anew in mid-run is not answered: its packets would pass for old ones")
+def _(folder):
+    started = receiver(folder, file_for(folder))
+    device = Device(SOURCE)
+    device.open(RECEIVER)
+    send_frames(device, 50)
+    equal(device.ask(OPEN, (RECEIVER, HOST_PORT), NOBODY, 1), None, "the answer in mid-run")
+    send_frames(device, 50, first=50)
+    intact(folder, started, 100)
+
+
+@case("garbage and strangers on the ports: counted, told at the end, and nothing else happens")
+def _(folder):
+    path = file_for(folder, feroce={"allow": f"{SOURCE}, 10.0.0.0/8"})
+    started = receiver(folder, path)
+    rng = random.Random(3)
+    stranger, device = Device(OTHER), Device(SOURCE)
+    for _ in range(50):
+        stranger.cm.sendto(rng.randbytes(64), (RECEIVER, CM_PORT))
+        device.cm.sendto(rng.randbytes(rng.choice((0, 1, 63, 65, 1400))), (RECEIVER, HOST_PORT))
+        # In another's name, of a queue for management, and the start of a generator.
+        device.cm.sendto(pack(OPEN, device.local._replace(ip=OTHER), NOBODY, CM_PORT), (RECEIVER, CM_PORT))
+        device.cm.sendto(pack(OPEN, device.local._replace(qpn=1), NOBODY, CM_PORT), (RECEIVER, CM_PORT))
+        device.cm.sendto(pack(0, device.local, NOBODY, CM_PORT, info=0), (RECEIVER, CM_PORT))
+        time.sleep(0.001)
+    try:
+        stranger.open(RECEIVER, timeout_s=1)
+        check(False, "a stranger was served")
+    except Refused:
+        pass
+    device.open(RECEIVER)
+    for k in range(0, 100, 10):
+        send_frames(device, 10, first=k)
+        stranger.cm.sendto(rng.randbytes(64), (RECEIVER, CM_PORT))
+    intact(folder, started, 100)
+    told = re.search(r"FEROCE: (\d+) datagrams from .*, (\d+) that are .*, (\d+) messages", started.err())
+    check(told, "what strangers sent is not told")
+    check(int(told[1]) >= 60, f"{told[1]} datagrams of strangers")
+    equal(int(told[2]), 50, "datagrams that are no messages")
+    equal(int(told[3]), 150, "messages that did not fit")
+
+
+@case("who closes before the start makes room for another, or for itself")
+def _(folder):
+    started = receiver(folder, file_for(folder, modules=2, frames=10))
+    one, two, three = Device(SOURCE), Device(OTHER), Device(address(0))
+    one.open(RECEIVER)
+    equal(one.close(), ACK, "the answer to CLOSE")
+    equal(one.close(), ACK, "the answer to the same again")
+    two.open(RECEIVER)
+    three.open(RECEIVER)
+    send_together([two, three], 10)
+    intact(folder, started, 10, 2)
+    equal(three.close(0.5), None, "the answer of a receiver that is gone")
+
+
+@case("a device that closes early is counted as far as it came, and may come to the next run")
+def _(folder):
+    device = Device(SOURCE)
+    for _ in range(2):
+        started = receiver(folder, file_for(folder))
+        device.open(RECEIVER)
+        send_frames(device, 37)
+        equal(device.close(), ACK, "the answer to CLOSE")
+        intact(folder, started, 37)
+        check("ends after 37 of the 100 frames" in started.err(), "that it is less is not told")
+
+
+@case("a device that closes in the middle of a block: that block is damaged, the others are stored")
+def _(folder):
+    started = receiver(folder, file_for(folder))
+    device = Device(SOURCE)
+    device.open(RECEIVER)
+    send_frames(device, 5)
+    device.put(pixels(0, 5), WRITE, device.remote.va + 5 * stride(1), PMTU, packets=2)
+    device.flush()
+    equal(device.close(), ACK, "the answer to CLOSE")
+    started.ends(2)
+    closes(read_summary(folder), 6)
+    equal(read_outcomes(folder)[5, 0], ("incomplete", "damaged"), "what became of it")
+
+
+@case("a device that vanishes in the middle of a block: counted as far as it was seen, exit 3")
+def _(folder):
+    started = receiver(folder, file_for(folder, modules=2, feroce={"silence_s": 1}))
+    one, two = Device(SOURCE), Device(OTHER)
+    one.open(RECEIVER)
+    two.open(RECEIVER)
+    send_together([one, two], 20)
+    one.put(pixels(0, 20), WRITE, one.remote.va + 20 % SLOTS * stride(2), PMTU, packets=3)
+    one.flush()
+    equal(two.close(), ACK, "the answer to CLOSE")
+    one.stop()  # and never comes again
+    started.ends(3)
+    summary = read_summary(folder)
+    equal(summary["ledger"]["sources_vanished"], 1, "sources that vanished")
+    module = summary["ledger"]["modules"][0]
+    equal((module["source"], module["sent"]), ("vanished", 20), "its source")
+    equal(module["unfinished"], {"sequence": 20, "packets": 3}, "the block under way")
+    check("the device of module 0 fell silent" in started.err(), "that it vanished is not told")
+    stored(folder, 20, 2)
+
+
+@case("SIGINT while a device sends without end: the block under way is the last, and nothing is lost")
+def _(folder):
+    started = receiver(folder, file_for(folder, frames=1000000))
+    device = Device(SOURCE)
+    device.open(RECEIVER)
+    send_frames(device, 20)
+
+    def go_on():
+        k = 20
+        device.retries = 3  # its receiver will be gone
+        while True:
+            try:
+                send_frames(device, 1, first=k)
+            except Refused:
+                return
+            k += 1
+    join = in_background(go_on)
+    wait_for("more frames", lambda: device.count > 6 * 30)
+    started.send(signal.SIGINT)
+    started.ends(0)
+    summary = read_summary(folder)
+    sent = summary["ledger"]["total"]["sent"]
+    check(sent >= 30, f"{sent} frames were counted")
+    closes(summary, sent)
+    stored(folder, sent)
+    join()
+
+
+@case("a core that waits to be asked is asked, and acknowledgements find its queue")
+def _(folder):
+    device = Device(SOURCE, qpn=0x103)
+    join = in_background(device.be_asked)
+    started = receiver(folder, file_for(folder, feroce={"open": SOURCE}))
+    join()
+    send_frames(device, 100)
+    check(device.told_to_close(), "the device is not told that the run is over")
+    intact(folder, started, 100)
+
+
+@case("a core that is asked late, and answers the second time")
+def _(folder):
+    started = receiver(folder, file_for(folder, frames=10, feroce={"open": SOURCE}))
+    wait_for("its first request", lambda: "waiting for" in started.err())
+    time.sleep(0.2)
+    device = Device(SOURCE)
+    device.be_asked()
+    send_frames(device, 10)
+    intact(folder, started, 10)
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def with_record(module, k):
+    """A block as firmware sends it that writes records: frame numbers and time are its own."""
+    record = struct.pack("<QQQQIIIIHHIHH", k, k, 1000 * k, 0, BLOCK, 0, 1, 7, module, 0, 0, 1, 0)
+    return pixels(module, k) + record + struct.pack("<I", crc32c(record))
+
+
+@case("firmware that writes records: they are checked, and their timestamps are in the file")
+def _(folder):
+    frames = 20
+    started = receiver(folder, file_for(folder, frames=frames, feroce={"record": True}))
+    device = Device(SOURCE)
+    device.open(RECEIVER)
+    send_frames(device, frames, block=with_record)
+    intact(folder, started, frames)
+    with h5py.File(folder / "run.nxs", "r") as file:
+        equal(list(file["/entry/data/timestamp"][:]), [1000 * k for k in range(frames)], "timestamps")
+
+
+@case("dark frames come first, though nobody says so")
+def _(folder):
+    path = file_for(folder, frames=30)
+    started = receiver(folder, path, "--set", "detector.dark_frames=10")
+    device = Device(SOURCE)
+    device.open(RECEIVER)
+    send_frames(device, 40)
+    started.ends(0)
+    outcomes = read_outcomes(folder)
+    equal([k for k in range(40) if outcomes[k, 0] == ("vetoed", "dark")], list(range(10)), "dark frames")
+    equal(sum(outcome == ("stored", "none") for outcome in outcomes.values()), 30, "frames stored")
+
+
+@case("blocks of another size are turned away, and counted")
+def _(folder):
+    started = receiver(folder, file_for(folder, frames=10, feroce={"silence_s": 1}))
+    device = Device(SOURCE)
+    device.open(RECEIVER)
+    send_frames(device, 3)
+    device.put(pixels(0, 3) + bytes(PMTU), WRITE, device.remote.va + 3 * stride(1), PMTU)
+    device.flush()
+    equal(device.close(), ACK, "the answer to CLOSE")
+    status = started.wait()
+    summary = read_summary(folder)
+    check(status in (0, 2), f"exit status {status}")
+    closes(summary)
+    check(summary["link"]["turned_away"]["range"] > 0, "nothing was turned away")
+
+
+@case("a write outside the ring is refused with a NAK, and the run says what it has")
+def _(folder):
+    started = receiver(folder, file_for(folder, feroce={"silence_s": 1}))
+    device = Device(SOURCE)
+    device.open(RECEIVER)
+    send_frames(device, 3)
+    try:
+        device.put(pixels(0, 3), WRITE, device.remote.va + (1 << 40), PMTU)
+        device.flush()
+        check(False, "it was acknowledged")
+    except Refused as refused:
+        check("NAK 2" in str(refused), f"refused otherwise: {refused}")
+    equal(device.close(), ACK, "the answer to CLOSE")
+    intact(folder, started, 3)
+
+
+@case("no device within the time: an error that says so")
+def _(folder):
+    path = file_for(folder, modules=2, control={"wait_s": 1})
+    run_fails("run", path, folder=folder, says=["0 of 2 modules were offered within 1 s"])
+
+
+@case("plans are not given away off this host, and the emulator is no device")
+def _(folder):
+    run_fails("run", file_for(folder, feroce={"address": "192.0.2.1"}), folder=folder, says=["feroce.allow"])
+    run_fails("run", file_for(folder), "--emulate", folder=folder, says=["--emulate"])
+    run_fails("run", file_for(folder, link={"service": "uc"}), folder=folder, says=["link.service: rc"])
+    path = file_for(folder, modules=1, control={"wait_s": 3})
+    started = receiver(folder, path)
+    front_end = Program("emulate", path, "--once", folder=folder)
+    check(front_end.wait() != 0, "a front end over TCP was served")
+    started.ends(1)
+
+
+if __name__ == "__main__":
+    main()
