@@ -198,7 +198,7 @@ def _(folder):
 @case("addresses that are none, or not of this host")
 def _(folder):
     for listen, *says in [("localhost", "listen", "localhost"), ("0.0.0.0", "listen", "0.0.0.0"),
-                          ("192.0.2.1", "192.0.2.1:4791")]:
+                          ("192.0.2.1", "192.0.2.1 port 4791")]:
         run_fails("run", experiment(folder, link={"listen": listen}), folder=folder, says=says)
     run_fails("run", experiment(folder, control={"address": "here"}, emulate="none"), folder=folder,
               says=["control.address", "here"])

@@ -26,7 +26,7 @@ def _(folder):
         ours.bind((RECEIVER, ROCE_PORT))
         for emulate in ("local", "none"):
             run_fails("run", experiment(folder, emulate=emulate), folder=folder,
-                      says=[f"{RECEIVER}:4791 is in use", "link.listen"])
+                      says=[f"{RECEIVER} port 4791 is in use", "take another address"])
             nothing_left(folder)
 
 
@@ -130,7 +130,7 @@ def _(folder):
     for name, sections, says in [("token", {"control": {"token": "open barley"}}, "control.token"),
                                  ("seed", {"detector": {"seed": 2}}, "detector section differs"),
                                  ("size", {"detector": {"rows": 32}}, "detector section differs"),
-                                 ("link", {"link": {"kind": "shm"}}, "link is 'shm' there and 'udp' here")]:
+                                 ("link", {"link": {"kind": "shm"}}, "its link speaks 'shm', here it is 'roce'")]:
         sections = {"control": {"token": "open sesame"}, **sections}
         other = experiment(folder, f"{name}.yaml", **sections)
         run_fails("emulate", other, folder=folder, says=["the receiver refuses", says])
