@@ -468,6 +468,23 @@ static void a_window_smaller_than_a_message_is_refused(void **state)
 	rig_free(rig);
 }
 
+static void a_device_may_begin_with_a_psn_of_its_own(void **state)
+{
+	struct rig *rig = ready_uc();
+	struct sl_offer offer;
+	struct sl_plan plan;
+
+	assert_int_equal(rig_offer(rig, rig->source, 0, &offer), 0);
+	offer.psn_plus_1 = 0xffffff + 1;
+	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), 0);
+	assert_int_equal(plan.first_psn, 0xffffff);
+	/* Pixels alone bring no event that a NIC would tell of. */
+	offer.bare = 1;
+	offer.block_bytes = RIG_PIXELS;
+	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EINVAL);
+	rig_free(rig);
+}
+
 static void services_must_agree(void **state)
 {
 	struct rig *rig = ready(&variants[2]);
@@ -734,6 +751,7 @@ int main(void)
 		CASE(a_source_without_credits_writes_beside_the_ring),
 		CASE(answers_to_another_port_are_refused_with_a_hint),
 		CASE(a_window_smaller_than_a_message_is_refused),
+		CASE(a_device_may_begin_with_a_psn_of_its_own),
 		CASE(services_must_agree),
 		CASE(the_path_mtu_is_the_smallest_of_all),
 		CASE(faults_on_demand_are_not_for_nics),
