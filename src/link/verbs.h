@@ -33,7 +33,7 @@ enum {
 	SL_VERBS_BATCH = 32,  /* completions at a time */
 };
 
-enum sl_verbs_poll { SL_VERBS_EVENT, SL_VERBS_SPIN };
+enum sl_verbs_patience { SL_VERBS_EVENT, SL_VERBS_SPIN }; /* option poll */
 
 /* Who a completion is for, in its id. The number is the generation of the queue when receiving,
  * since completions of one that was dropped may still come; that of the request when sending. */

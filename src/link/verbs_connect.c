@@ -167,7 +167,8 @@ static void describe(const struct sl_verbs_link *link, const struct sl_offer *of
 		.crc = link->env.crc,
 		.qpn = sl_verbs_queue_number(in->queue),
 		.rkey = link->ring[in->device].rkey,
-		.first_psn = sl_secret_u32() & 0xffffff,
+		.first_psn = (offer->psn_plus_1 ? offer->psn_plus_1 - 1 : sl_secret_u32()) &
+			     0xffffff,
 		.slots = ring->slots,
 		.packets = (uint32_t)((ring->block_bytes + pmtu - 1) / pmtu),
 		.base = link->ring[in->device].at,

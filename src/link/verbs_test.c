@@ -210,6 +210,32 @@ static void sends_out_of_order_raise_nothing(void **state)
 	rig_free(rig);
 }
 
+static void what_comes_twice_counts_once(void **state)
+{
+	struct rig *rig = ready_uc();
+	uint64_t packets;
+
+	assert_true(rig_send(rig, 0, 0) == 0 && rig_arrived(rig, 0, 0));
+	packets = atomic_load(&rig->counters.packets);
+	assert_int_equal(packets, rig->plan[0].packets);
+	assert_int_equal(rig_send(rig, 0, 0), 0);
+	rig_poll(rig);
+	assert_int_equal(rig_dropped(rig, SL_DROP_DUPLICATE), 1);
+	assert_int_equal(atomic_load(&rig->counters.packets), packets);
+	rig_free(rig);
+}
+
+/* Who was turned away can write nothing more, key or not. */
+static void a_dropped_queue_places_nothing(void **state)
+{
+	struct rig *rig = ready_uc();
+
+	rig->link->drop(rig->receiver, rig->plan[0].transfer);
+	assert_int_equal(rig_send(rig, 0, 0), 0); /* it had its credit */
+	assert_true(rig_untouched(rig, 0, 0));
+	rig_free(rig);
+}
+
 static void uc_drops_what_the_key_does_not_cover(void **state)
 {
 	struct rig *rig = ready_uc();
@@ -249,6 +275,24 @@ static void rc_says_why_it_failed(void **state)
 	assert_int_equal(rig_dropped(rig, SL_DROP_KEY), 1);
 	assert_int_equal(rig_dropped_all(rig), 1); /* what came back is not a loss */
 	assert_true(rig_send(rig, 0, 1) == 0 && rig_arrived(rig, 0, 1)); /* the other one goes on */
+	rig_free(rig);
+}
+
+/* A source that is gone cannot be given credit: it is tried once and never again. */
+static void credit_for_nobody_is_given_up(void **state)
+{
+	struct rig *rig = ready(&variants[2]);
+
+	rig_close_source(rig);
+	rig_release(rig, 0);
+	for (int i = 0; i < 10; i++)
+		rig_poll(rig);
+	assert_true(in_of(rig, 0)->failed);
+	assert_int_equal(in_of(rig, 0)->grants, 0);
+	rig_release(rig, 1);
+	rig_poll(rig);
+	assert_int_equal(in_of(rig, 0)->grants, 0);
+	assert_int_equal(rig_dropped_all(rig), 0);
 	rig_free(rig);
 }
 
@@ -424,6 +468,23 @@ static void a_window_smaller_than_a_message_is_refused(void **state)
 	rig_free(rig);
 }
 
+static void a_device_may_begin_with_a_psn_of_its_own(void **state)
+{
+	struct rig *rig = ready_uc();
+	struct sl_offer offer;
+	struct sl_plan plan;
+
+	assert_int_equal(rig_offer(rig, rig->source, 0, &offer), 0);
+	offer.psn_plus_1 = 0xffffff + 1;
+	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), 0);
+	assert_int_equal(plan.first_psn, 0xffffff);
+	/* Pixels alone bring no event that a NIC would tell of. */
+	offer.bare = 1;
+	offer.block_bytes = RIG_PIXELS;
+	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EINVAL);
+	rig_free(rig);
+}
+
 static void services_must_agree(void **state)
 {
 	struct rig *rig = ready(&variants[2]);
@@ -447,11 +508,23 @@ static void the_path_mtu_is_the_smallest_of_all(void **state)
 {
 	struct rig *rig = new_rig(&variants[0]);
 
+	/* Asked for: RIG_PMTU. The receiver's port has less, the source's more. */
 	fake_verbs_set_mtu("fake0", 512);
-	get_ready(rig);
+	assert_int_equal(rig_open_receiver(rig), 0);
+	fake_verbs_set_mtu("fake0", 4096);
+	rig_open_source(rig);
+	sl_ring_open(&rig->ring, UINT64_MAX);
+	rig_poll(rig);
 	assert_int_equal(rig->plan[0].pmtu, 512);
 	assert_int_equal(rig->plan[0].packets, (RIG_PIXELS + SL_RECORD_BYTES + 511) / 512);
 	assert_true(rig_send(rig, 0, 0) == 0 && rig_arrived(rig, 0, 0) && rig_intact(rig, 0, 0));
+	rig_free(rig);
+	/* And the other way round. */
+	rig = new_rig(&variants[0]);
+	assert_int_equal(rig_open_receiver(rig), 0);
+	fake_verbs_set_mtu("fake0", 256);
+	rig_open_source(rig);
+	assert_int_equal(rig->plan[0].pmtu, 256);
 	fake_verbs_set_mtu("fake0", 4096);
 	rig_free(rig);
 }
@@ -665,8 +738,11 @@ int main(void)
 		CASE(a_source_that_ignores_its_credit_is_found_out),
 		CASE(events_that_make_no_sense_raise_nothing),
 		CASE(sends_out_of_order_raise_nothing),
+		CASE(what_comes_twice_counts_once),
+		CASE(a_dropped_queue_places_nothing),
 		CASE(uc_drops_what_the_key_does_not_cover),
 		CASE(rc_says_why_it_failed),
+		CASE(credit_for_nobody_is_given_up),
 		CASE(rc_notices_that_nobody_is_there),
 		CASE(receiver_not_ready_is_back_pressure),
 		CASE(a_late_send_shifts_nothing),
@@ -675,6 +751,7 @@ int main(void)
 		CASE(a_source_without_credits_writes_beside_the_ring),
 		CASE(answers_to_another_port_are_refused_with_a_hint),
 		CASE(a_window_smaller_than_a_message_is_refused),
+		CASE(a_device_may_begin_with_a_psn_of_its_own),
 		CASE(services_must_agree),
 		CASE(the_path_mtu_is_the_smallest_of_all),
 		CASE(faults_on_demand_are_not_for_nics),

@@ -16,6 +16,7 @@ import failures
 import faults
 import image
 import lab
+import links
 import peers
 import programs
 import transfer
@@ -59,6 +60,7 @@ def all_cases(ends, ways, arguments):
     if not arguments.against_itself:  # what stays in the guest does not pass the wire
         yield from faults.cases(ends, ways)
         yield from programs.cases(ends, arguments.sluice)
+        yield from links.cases(ends, arguments.sluice)
 
 
 def run_cases(writer, lab_, arguments):
