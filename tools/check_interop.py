@@ -52,12 +52,23 @@ def install():
     return lab.missing()
 
 
+def forget_old(variant):
+    """A folder that was configured before libibverbs was installed knows nothing of these programs."""
+    plan = variant.folder / "build.ninja"
+    if plan.exists() and GUEST_PROGRAMS[0] not in plan.read_text():
+        plan.unlink()
+
+
 def build(asan):
-    """Build what runs here and what runs in the guest: the folder of the first, or an error."""
+    """Build what runs here and what runs in the guest: the variant of the first, and an error."""
     normal, sanitized = check.builds()[:2]
     ours = sanitized if asan else normal
-    error = check.build_all(normal, GUEST_PROGRAMS)
-    return ours, error or check.build_all(ours, USER_PROGRAMS)
+    for variant, programs in ((normal, GUEST_PROGRAMS), (ours, USER_PROGRAMS)):
+        forget_old(variant)
+        error = check.build_all(variant, programs)
+        if error:
+            return ours, error
+    return ours, None
 
 
 def get_kernel(series):
@@ -77,7 +88,7 @@ class Session:
         command = [check.PYTHON, INTEROP / "session.py", "--kernel", series, "--cache", CACHE,
                    "--guest-programs", ROOT / "build/tests/interop", "--user-programs", ours.folder / "tests/interop",
                    "--guest-sluice", ROOT / "build/sluice", "--sluice", ours.folder / "sluice",
-                   "--match", arguments.match]
+                   "--match", arguments.match, "--seed", arguments.seed]
         command += ["--against-itself"] if arguments.against_itself else []
         command += ["--capture", f"{arguments.capture}-{series}.pcap"] if arguments.capture else []
         self.command = [str(word) for word in [*ours.prefix, *command]]
@@ -124,6 +135,7 @@ def parse_arguments():
     parser.add_argument("--match", default="", help="run only cases with this in their name")
     parser.add_argument("--asan", action="store_true", help="our side with sanitizers")
     parser.add_argument("--against-itself", action="store_true", help="rxe at both ends: what is its own doing?")
+    parser.add_argument("--seed", type=int, default=11, help="of the faults on the wire")
     parser.add_argument("--capture", help="write all frames to CAPTURE-6.1.pcap and so on")
     parser.add_argument("--jobs", type=int, default=1, help="guests at a time")
     arguments = parser.parse_args()

@@ -87,7 +87,7 @@ def lost_of(ends, toward, packets):
     return ends.lab.wire.count(toward)["lost"]
 
 
-def unreliable(ends, active, passive, kind, toward):
+def unreliable(ends, active, passive, kind, toward, seed):
     """UC, one packet each: what is lost is missing, and nothing else is."""
     count, size = 200, 512
     layout = transfer.Layout([size] * count)
@@ -98,7 +98,7 @@ def unreliable(ends, active, passive, kind, toward):
     for index, offset in enumerate(layout.offsets):
         near.load(offset, data[index])
         b.recv(far, offset, size if kind == "send_imm" else 0, id=index)
-    ends.lab.wire.faults(toward, loss=100, seed=5)
+    ends.lab.wire.faults(toward, loss=100, seed=seed)
     for index, offset in enumerate(layout.offsets):
         a.post(kind, near, offset, size, id=index, imm=index, to=far.at(offset) if kind == "write_imm" else None)
     active.polls(count)
@@ -114,7 +114,7 @@ def unreliable(ends, active, passive, kind, toward):
     same_bytes(far.dump(), image, "memory of the receiver")
 
 
-def unreliable_long(ends, active, passive, kind):
+def unreliable_long(ends, active, passive, kind, seed):
     """UC, several packets each, toward us: messages with a gap do not complete, the others are whole."""
     count, size = 60, 3500
     layout = transfer.Layout([size] * count)
@@ -125,7 +125,7 @@ def unreliable_long(ends, active, passive, kind):
     for index, offset in enumerate(layout.offsets):
         near.load(offset, data[index])
         b.recv(far, offset, size if kind == "send_imm" else 0, id=index)
-    ends.lab.wire.faults("host", loss=50, seed=9)
+    ends.lab.wire.faults("host", loss=50, seed=seed)
     for index, offset in enumerate(layout.offsets):
         a.post(kind, near, offset, size, id=index, imm=index, to=far.at(offset) if kind == "write_imm" else None)
     active.polls(count)
@@ -139,7 +139,7 @@ def unreliable_long(ends, active, passive, kind):
         same_bytes(far.dump(place, size), data[completion.imm], f"message {completion.imm}")
 
 
-def cases(ends, ways):
+def cases(ends, ways, seed):
     for way, active, passive in ways:
         toward = "guest" if way.startswith("user") else "host"
         for kind in ("write", "write_imm", "send_imm", "read"):
@@ -148,12 +148,12 @@ def cases(ends, ways):
                     ("overtaken", ["delayed"], dict(late=100)), ("damaged", ["flipped"], dict(flip=30)),
                     ("all of it", ["lost", "doubled", "delayed"], LOSSY)):
                 def run(kind=kind, names=names, faults=faults, active=active, passive=passive):
-                    recovers(ends, active(4), passive(4), kind, 11, names, **faults)
+                    recovers(ends, active(4), passive(4), kind, seed, names, **faults)
                 yield f"{way}: RC {kind}, packets {what}", run
             yield (f"{way}: RC {kind}, any one packet lost",
                    lambda kind=kind, a=active, p=passive: any_packet(ends, a(4), p(4), kind))
         def six(active=active, passive=passive):
-            recovers(ends, active(6), passive(6), "write_imm", 23, ["lost"], **LOSSY)
+            recovers(ends, active(6), passive(6), "write_imm", seed, ["lost"], **LOSSY)
         yield f"{way}: RC write_imm, IPv6, packets all of it", six
         if toward == "host":
             for transport, family in (("rc", 4), ("uc", 4), ("rc", 6)):
@@ -163,7 +163,7 @@ def cases(ends, ways):
         yield f"{way}: RC, silence for a while", lambda a=active, p=passive: silence(ends, a(4), p(4))
         for kind in ("write_imm", "send_imm"):
             yield (f"{way}: UC {kind}, one packet each, packets lost",
-                   lambda kind=kind, a=active, p=passive, t=toward: unreliable(ends, a(4), p(4), kind, t))
+                   lambda kind=kind, a=active, p=passive, t=toward: unreliable(ends, a(4), p(4), kind, t, seed))
             if toward == "host":
                 yield (f"{way}: UC {kind}, several packets each, packets lost",
-                       lambda kind=kind, a=active, p=passive: unreliable_long(ends, a(4), p(4), kind))
+                       lambda kind=kind, a=active, p=passive: unreliable_long(ends, a(4), p(4), kind, seed))

@@ -35,6 +35,7 @@ def parse_arguments():
     parser.add_argument("--sluice", type=pathlib.Path, required=True, help="the program, for this side")
     parser.add_argument("--cache", type=pathlib.Path, required=True, help="where unpacked kernels are kept")
     parser.add_argument("--match", default="", help="run only cases with this in their name")
+    parser.add_argument("--seed", type=int, default=11, help="of the faults on the wire")
     parser.add_argument("--against-itself", action="store_true", help="rxe at both ends, to see what is its own doing")
     parser.add_argument("--capture", type=pathlib.Path, help="write all frames to this file (pcap)")
     return parser.parse_args()
@@ -58,7 +59,7 @@ def all_cases(ends, ways, arguments):
     yield from transfer.cases(ends, ways)
     yield from failures.cases(ways)
     if not arguments.against_itself:  # what stays in the guest does not pass the wire
-        yield from faults.cases(ends, ways)
+        yield from faults.cases(ends, ways, arguments.seed)
         yield from programs.cases(ends, arguments.sluice)
         yield from links.cases(ends, arguments.sluice)
 
