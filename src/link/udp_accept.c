@@ -55,6 +55,10 @@ static void set_window(const struct sl_udp *udp, struct sl_plan *plan, bool own_
 {
 	uint64_t least = WINDOW_PACKETS_MIN * (uint64_t)plan->pmtu;
 
+	/* An RDMA NIC sends a message whole once it is posted: it could wait for ever for less. */
+	if (plan->message == SL_MESSAGE_MODULE && !own_socket)
+		least = plan->block_bytes;
+
 	plan->window_bytes = window_of(udp, plan, own_socket);
 	if (plan->window_bytes >= least || plan->window_bytes >= plan->block_bytes)
 		return;

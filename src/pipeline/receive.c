@@ -17,6 +17,7 @@ enum {
 	WORKER_WAIT_US = 2000,
 	BATCHES = 2, /* one in the unit, one being filled */
 	FRAMES_BEYOND_BATCHES = 16,
+	OPEN_LOOP_FRAMES = 1 << 20, /* that a source without credits may claim beyond the slots */
 };
 
 const char *sl_latency_name(enum sl_latency latency)
@@ -243,6 +244,8 @@ int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool s
 	r->source[offer->module].transfer = plan->transfer;
 	r->source[offer->module].accepted = true;
 	r->source[offer->module].offered = offer->frames;
+	/* Shared memory has its credits elsewhere. */
+	r->source[offer->module].open_loop = !offer->credit_va && !strcmp(e->link->wire, "roce");
 	r->same_clock &= same_host;
 	r->assembler.options.first_frame = offer->first_frame;
 	return 0;
@@ -322,13 +325,16 @@ void sl_receive_serve(struct sl_receive *r)
 }
 
 /* Counts are outside input. A source that may send only what it was granted cannot have sent
- * more than that, so a lie costs at most a ring of frames. */
+ * more than that, so a lie costs at most a ring of frames; one that takes no credits may have lost
+ * more, but not without bounds. */
 static const char *count_problem(const struct sl_receive *r, uint32_t module, uint64_t next,
 				 uint64_t sent, uint64_t position)
 {
 	const struct sl_source_status *s = &r->source[module];
 	uint64_t granted = atomic_load_explicit(&r->ring.opened, memory_order_acquire);
 
+	if (s->open_loop)
+		granted += OPEN_LOOP_FRAMES;
 	if (next < atomic_load_explicit(&s->next, memory_order_relaxed) ||
 	    sent < atomic_load_explicit(&r->ledger.tally[module].sent, memory_order_relaxed))
 		return "it takes back what it said";

@@ -56,6 +56,7 @@ struct sl_source_status {
 	_Atomic uint32_t state; /* enum sl_source_state; released after next */
 	uint16_t transfer;
 	bool accepted;
+	bool open_loop;	  /* it takes no credits */
 	uint64_t offered; /* frames; 0: unknown */
 	/* The dispatcher's. Proven: 1 + the highest sequence whose record arrived. */
 	uint64_t proven;
