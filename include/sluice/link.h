@@ -67,13 +67,17 @@ struct sl_link_counters {
  */
 enum sl_fate { SL_FATE_SEND, SL_FATE_DROP, SL_FATE_DUPLICATE, SL_FATE_CORRUPT };
 
+/* How a thread that sleeps in wait() is woken when slots were opened. */
+struct sl_wake {
+	int fd;			 /* wait() returns when it becomes readable, and drains it */
+	_Atomic uint32_t asleep; /* set while it sleeps, so that others know to write fd */
+};
+
 struct sl_link_env {
 	/* receiving side: ring is not NULL */
 	struct sl_ring *ring;
-	unsigned poller; /* this link's index in ring->poller */
-	int wake_fd;	 /* wait() returns when it becomes readable, and drains it */
-	_Atomic uint32_t
-		*asleep; /* wait() sets it while it sleeps, so that others know to write wake_fd */
+	unsigned pollers;     /* threads that call poll() and wait(), at most the link's own */
+	struct sl_wake *wake; /* [pollers] */
 	struct sl_link_counters *counters; /* NULL, when sending: not wanted */
 	/* To plan: one bit of each set in plan.h. The sending side is told the service that it
 	 * will be asked for, since hardware makes its queues before there is a plan. */
@@ -111,6 +115,7 @@ struct sl_link {
 	uint16_t message;			 /* the one that is best for it */
 	enum sl_proof (*proof)(uint16_t service, uint16_t message);
 	uint32_t guards;
+	unsigned pollers;	    /* most threads that may poll it; 0: one */
 	enum sl_region_kind places; /* the kind of region its ring must live in */
 	bool bare; /* knows the number of a block without its record and immediate (plan.h) */
 
@@ -128,12 +133,14 @@ struct sl_link {
 	 * (credit_qpn 0). NULL: offers must. */
 	int (*meet)(void *state, uint16_t transfer, uint32_t qpn);
 
-	/* Up to budget packets: place, raise events, return credits. How many were handled. */
-	int (*poll)(void *state, unsigned budget);
+	/* Up to budget packets of each queue: place, raise events, return credits. How many were
+	 * handled. Each queue belongs to one poller, whose number is also its index in
+	 * ring->poller. */
+	int (*poll)(void *state, unsigned poller, unsigned budget);
 
 	/* Sleep until poll (or, sending, post) may have something to do, or timeout_us have passed.
 	 */
-	int (*wait)(void *state, uint32_t timeout_us);
+	int (*wait)(void *state, unsigned poller, uint32_t timeout_us);
 
 	/* Control thread: connections and other slow things. NULL when there are none. */
 	int (*serve)(void *state);

@@ -61,7 +61,7 @@ static void settle(struct rig *rig, uint64_t sequence, uint32_t module)
 	     tries++) {
 		assert_true(tries < 2000);
 		assert_true(progress(rig, module) >= 0);
-		rig->link->wait(rig->source, 1000);
+		rig->link->wait(rig->source, 0, 1000);
 	}
 }
 
@@ -222,7 +222,7 @@ static void a_receiver_that_is_gone_ends_a_reliable_connection(void **state)
 	rig_writes(rig, 0, 0, write);
 	for (int i = 0; i < 5000 && err >= 0; i++) {
 		err = rig->link->post(rig->source, rig->plan[0].transfer, write, i ? 0 : 1);
-		rig->link->wait(rig->source, 1000);
+		rig->link->wait(rig->source, 0, 1000);
 	}
 	assert_int_equal(err, -ETIMEDOUT);
 	rig_free(rig);

@@ -204,14 +204,14 @@ static void catch_up(struct sl_shm *shm, struct sl_shm_queue *queue, uint64_t re
 			      queue->plan.module);
 }
 
-static int shm_poll(void *state, unsigned budget)
+static int shm_poll(void *state, unsigned poller, unsigned budget)
 {
 	struct sl_shm *shm = state;
 	uint64_t now_ns = sl_clock_ns();
 	int n = 0;
 
 	shm->opened_seen = atomic_load_explicit(&shm->env.ring->opened, memory_order_acquire);
-	sl_ring_enter(shm->env.ring, shm->env.poller);
+	sl_ring_enter(shm->env.ring, poller);
 	for (unsigned i = 0; i < SL_SHM_TRANSFERS; i++) {
 		struct sl_shm_queue *queue = &shm->queue[i];
 		uint64_t reported;
@@ -227,7 +227,7 @@ static int shm_poll(void *state, unsigned budget)
 		grant(shm, queue, shm->opened_seen);
 		n += taken;
 	}
-	sl_ring_leave(shm->env.ring, shm->env.poller);
+	sl_ring_leave(shm->env.ring, poller);
 	return n;
 }
 
@@ -256,7 +256,7 @@ static void set_asleep(struct sl_shm *shm, uint32_t asleep)
 			atomic_store(&queue->lane->source_asleep, asleep);
 	}
 	if (shm->env.ring)
-		atomic_store(shm->env.asleep, asleep);
+		atomic_store(&shm->env.wake[0].asleep, asleep);
 }
 
 static bool no_credit(struct sl_shm *shm)
@@ -271,7 +271,7 @@ static bool no_credit(struct sl_shm *shm)
 	return true;
 }
 
-static int shm_wait(void *state, uint32_t timeout_us)
+static int shm_wait(void *state, unsigned poller, uint32_t timeout_us)
 {
 	struct sl_shm *shm = state;
 	struct pollfd fds[SL_SHM_TRANSFERS + 1];
@@ -284,7 +284,7 @@ static int shm_wait(void *state, uint32_t timeout_us)
 								       : shm->queue[i].wake_source,
 						   .events = POLLIN};
 	if (shm->env.ring)
-		fds[n++] = (struct pollfd){.fd = shm->env.wake_fd, .events = POLLIN};
+		fds[n++] = (struct pollfd){.fd = shm->env.wake[0].fd, .events = POLLIN};
 	/* Asleep, then look once more; the other side publishes, then looks at asleep. */
 	set_asleep(shm, 1);
 	if (shm->env.ring ? nothing_new(shm) : no_credit(shm))

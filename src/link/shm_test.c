@@ -94,7 +94,7 @@ static void a_flood_of_descriptors_is_worked_off_in_bites(void **state)
 	for (unsigned i = 0; i < SL_SHM_ENTRIES; i++)
 		lane->entry[i] = honest(rig, 1000);
 	atomic_store(&lane->head, SL_SHM_ENTRIES);
-	assert_int_equal(rig->link->poll(rig->receiver, 10), 10);
+	assert_int_equal(rig->link->poll(rig->receiver, 0, 10), 10);
 	rig_poll(rig);
 	assert_int_equal(rig_dropped(rig, SL_DROP_AHEAD), SL_SHM_ENTRIES);
 	rig_free(rig);

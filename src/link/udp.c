@@ -144,7 +144,7 @@ static int udp_open(void *state, const struct sl_link_env *env)
 
 	udp->fd = -1;
 	udp->env = *env;
-	udp->buffers = calloc(1, sizeof(*udp->buffers));
+	udp->buffers = calloc(env->ring ? env->pollers : 1, sizeof(*udp->buffers));
 	if (!udp->buffers)
 		return -ENOMEM;
 	return env->ring ? open_receiver(udp) : open_source(udp);
@@ -217,30 +217,33 @@ static int wait_for_answers(struct sl_udp *udp, uint32_t timeout_us)
 }
 
 /* Receiving: data, or somebody who opened slots. Sending: what comes back. */
-int sl_udp_wait(void *state, uint32_t timeout_us)
+int sl_udp_wait(void *state, unsigned poller, uint32_t timeout_us)
 {
 	struct sl_udp *udp = state;
 	struct timespec timeout = {timeout_us / 1000000, timeout_us % 1000000 * 1000};
-	struct pollfd fds[2 + SL_UDP_TRANSFERS] = {{.fd = udp->env.wake_fd, .events = POLLIN},
-						   {.fd = udp->fd, .events = POLLIN}};
-	nfds_t n = 2;
+	struct pollfd fds[2 + SL_UDP_TRANSFERS];
+	struct sl_wake *wake = &udp->env.wake[poller];
+	nfds_t n = 0;
 
 	if (!udp->env.ring)
 		return wait_for_answers(udp, timeout_us);
+	fds[n++] = (struct pollfd){.fd = wake->fd, .events = POLLIN};
+	if (poller == 0)
+		fds[n++] = (struct pollfd){.fd = udp->fd, .events = POLLIN};
 	for (uint32_t i = 0; i < SL_UDP_TRANSFERS; i++)
 		if (atomic_load_explicit(&udp->queue[i].active, memory_order_acquire) &&
-		    udp->queue[i].fd >= 0)
+		    udp->queue[i].fd >= 0 && udp->queue[i].poller == poller)
 			fds[n++] = (struct pollfd){.fd = udp->queue[i].fd, .events = POLLIN};
 	/* Asleep, then look at the slots once more: who opens slots does it the other way round,
 	 * so one sees the other. */
-	atomic_store(udp->env.asleep, 1);
-	if (atomic_load(&udp->env.ring->opened) == udp->opened_seen)
+	atomic_store(&wake->asleep, 1);
+	if (atomic_load(&udp->env.ring->opened) == udp->opened_seen[poller])
 		ppoll(fds, n, &timeout, NULL);
-	atomic_store(udp->env.asleep, 0);
+	atomic_store(&wake->asleep, 0);
 	if (fds[0].revents) {
 		uint64_t drained;
 
-		if (read(udp->env.wake_fd, &drained, sizeof(drained)) < 0)
+		if (read(wake->fd, &drained, sizeof(drained)) < 0)
 			return 0; /* another reader was faster */
 	}
 	return 1;
@@ -265,6 +268,7 @@ const struct sl_link sl_link_udp = {
 	.message = SL_MESSAGE_PACKET,
 	.proof = udp_proof,
 	.guards = SL_GUARD_ENFORCED | SL_GUARD_CREDITED,
+	.pollers = SL_POLLERS,
 	.places = SL_REGION_HOST,
 	.open = udp_open,
 	.close = udp_close,

@@ -58,6 +58,7 @@ struct sl_udp_queue { /* receiving */
 	uint64_t guessed, repaired; /* packets */
 	uint32_t together;	    /* packets that a datagram brings, lately */
 	uint16_t next_id;
+	unsigned poller;
 	struct sl_udp_path back;
 	struct sl_roce_key key;
 	struct sl_placer placer;
@@ -157,12 +158,12 @@ struct sl_udp {
 	uint32_t timeout, retry, rnr_retry, min_rnr_timer;
 	/* state */
 	struct sl_link_env env;
-	struct sl_udp_buffers *buffers;
+	struct sl_udp_buffers *buffers; /* [pollers] */
 	uint8_t local[SL_ROCE_GID_BYTES];
 	int fd; /* receiving: data; sending: replies, where they have a port of their own; else -1
 		 */
 	uint64_t buffer_bytes;
-	uint64_t opened_seen; /* slots when credits were last looked at */
+	uint64_t opened_seen[SL_POLLERS]; /* slots when credits were last looked at */
 	uint32_t qpn_base, queues, sources;
 	unsigned polls;
 	bool shared;		    /* some source has no flow of its own */
@@ -192,7 +193,7 @@ bool sl_udp_icrc_good(const struct sl_roce_path *path, const uint8_t *data, size
 uint64_t sl_udp_enlarge_buffer(const struct sl_udp *udp, int fd);
 int sl_udp_accept(void *state, const struct sl_offer *offer, struct sl_plan *plan);
 int sl_udp_meet(void *state, uint16_t transfer, uint32_t qpn);
-int sl_udp_poll(void *state, unsigned budget);
+int sl_udp_poll(void *state, unsigned poller, unsigned budget);
 
 /* Packets of the source that has a socket of its own. How many. */
 unsigned sl_udp_flow_poll(struct sl_udp *udp, struct sl_udp_queue *queue, unsigned budget,
@@ -214,7 +215,7 @@ void sl_udp_reply(struct sl_udp *udp, struct sl_udp_queue *queue,
 void sl_udp_notify(struct sl_udp *udp, struct sl_udp_queue *queue, uint64_t now_ns);
 
 /* Replies, credits, and what of them was lost. */
-void sl_udp_return_all(struct sl_udp *udp, bool idle, uint64_t now_ns);
+void sl_udp_return_all(struct sl_udp *udp, unsigned poller, bool idle, uint64_t now_ns);
 
 /* ---- sending ---- */
 int sl_udp_offer(void *state, struct sl_offer *offer);
@@ -236,6 +237,6 @@ int sl_udp_append(struct sl_udp_batch *batch, const struct sl_write *write,
 int sl_udp_flush(struct sl_udp_batch *batch);
 int sl_udp_post_rc(struct sl_udp_batch *batch, const struct sl_write *write, size_t n);
 
-int sl_udp_wait(void *state, uint32_t timeout_us);
+int sl_udp_wait(void *state, unsigned poller, uint32_t timeout_us);
 
 #endif

@@ -39,10 +39,11 @@ static uint32_t packet_bytes(const struct sl_udp_guess *guess)
 static void guess_at(struct sl_udp *udp, struct sl_udp_queue *queue, uint64_t packet,
 		     unsigned number)
 {
-	struct sl_udp_guess *guess = &udp->buffers->guess[number];
+	struct sl_udp_guess *guess = &udp->buffers[queue->poller].guess[number];
 
 	sl_placer_predict(&queue->placer, packet, &guess->place);
-	guess->data = guess->place.to ? guess->place.to : udp->buffers->scratch[number];
+	guess->data = guess->place.to ? guess->place.to
+				      : udp->buffers[queue->poller].scratch[number];
 	guess->header_bytes = header_bytes(&queue->plan, &guess->place);
 	guess->trailer_bytes = (uint32_t)(-guess->place.bytes & 3) + SL_ROCE_ICRC_BYTES;
 }
@@ -51,7 +52,7 @@ static void guess_at(struct sl_udp *udp, struct sl_udp_queue *queue, uint64_t pa
 static unsigned lay_out(struct sl_udp *udp, struct sl_udp_queue *queue, unsigned number,
 			unsigned most, struct sl_udp_message *message)
 {
-	struct sl_udp_buffers *b = udp->buffers;
+	struct sl_udp_buffers *b = &udp->buffers[queue->poller];
 	unsigned n = 0;
 
 	message->first = number;
@@ -146,7 +147,7 @@ static unsigned take_guessed(struct sl_udp *udp, struct sl_udp_queue *queue,
 
 		/* In place only as long as every packet before it had the length that was expected:
 		 * this one then has, too, or it is the last. */
-		if (!as_guessed(queue, &udp->buffers->guess[message->first + n],
+		if (!as_guessed(queue, &udp->buffers[queue->poller].guess[message->first + n],
 				rest < message->segment ? rest : message->segment, &packet))
 			break;
 		queue->guessed++;
@@ -158,24 +159,25 @@ static unsigned take_guessed(struct sl_udp *udp, struct sl_udp_queue *queue,
 }
 
 /* What a datagram brought from byte `at` on, out of where it was scattered to. */
-static void collect_rest(struct sl_udp *udp, unsigned number, size_t at)
+static void collect_rest(struct sl_udp_buffers *buffers, unsigned number, size_t at)
 {
-	struct sl_udp_message *message = &udp->buffers->laid[number];
+	const struct sl_udp_message *message = &buffers->laid[number];
 
-	collect(message, at, message->bytes - at, udp->buffers->linear[number] + at);
+	collect(message, at, message->bytes - at, buffers->linear[number] + at);
 }
 
 static unsigned take_linear(struct sl_udp *udp, struct sl_udp_queue *queue, unsigned number,
 			    size_t at, uint64_t now_ns)
 {
-	const struct sl_udp_message *message = &udp->buffers->laid[number];
+	const struct sl_udp_buffers *b = &udp->buffers[queue->poller];
+	const struct sl_udp_message *message = &b->laid[number];
 	unsigned n = 0;
 
 	for (; at < message->bytes; at += message->segment, n++) {
 		size_t rest = message->bytes - at;
 
 		queue->repaired++;
-		sl_udp_receive(udp, udp->buffers->linear[number] + at,
+		sl_udp_receive(udp, b->linear[number] + at,
 			       rest < message->segment ? rest : message->segment, &queue->in,
 			       message->marked, now_ns);
 	}
@@ -186,7 +188,8 @@ static unsigned take_linear(struct sl_udp *udp, struct sl_udp_queue *queue, unsi
  * together elsewhere before any of them is placed: they may lie where another of them belongs. */
 static unsigned take(struct sl_udp *udp, struct sl_udp_queue *queue, unsigned n, uint64_t now_ns)
 {
-	struct sl_udp_message *laid = udp->buffers->laid;
+	struct sl_udp_buffers *b = &udp->buffers[queue->poller];
+	struct sl_udp_message *laid = b->laid;
 	unsigned packets = 0, i = 0;
 	size_t at = 0;
 
@@ -199,7 +202,7 @@ static unsigned take(struct sl_udp *udp, struct sl_udp_queue *queue, unsigned n,
 			break;
 	}
 	for (unsigned k = i; k < n; k++)
-		collect_rest(udp, k, k == i ? at : 0);
+		collect_rest(b, k, k == i ? at : 0);
 	for (unsigned k = i; k < n; k++)
 		packets += take_linear(udp, queue, k, k == i ? at : 0, now_ns);
 	return packets;
@@ -222,7 +225,7 @@ static void arrived(struct sl_udp_queue *queue, struct sl_udp_message *message,
 
 static unsigned receive_one(struct sl_udp *udp, struct sl_udp_queue *queue, uint64_t now_ns)
 {
-	struct sl_udp_buffers *b = udp->buffers;
+	struct sl_udp_buffers *b = &udp->buffers[queue->poller];
 	struct msghdr header = {.msg_iov = b->laid[0].iov,
 				.msg_control = b->control[0],
 				.msg_controllen = sizeof(b->control[0])};
@@ -240,7 +243,7 @@ static unsigned receive_one(struct sl_udp *udp, struct sl_udp_queue *queue, uint
 static unsigned receive_many(struct sl_udp *udp, struct sl_udp_queue *queue, unsigned most,
 			     uint64_t now_ns)
 {
-	struct sl_udp_buffers *b = udp->buffers;
+	struct sl_udp_buffers *b = &udp->buffers[queue->poller];
 	unsigned packets, count = most < SL_UDP_BATCH ? most : SL_UDP_BATCH;
 	int n;
 

@@ -122,6 +122,13 @@ void sl_udp_judge(struct sl_udp *udp, struct sl_udp_queue *queue, const struct s
 		receive_uc(udp, queue, path, packet, now_ns);
 }
 
+/* A queue is one thread's. What comes from another port than its source offered, and so to the
+ * shared socket, is taken only where that is the same one. */
+static bool of_this_thread(const struct sl_udp_queue *queue, const struct sl_roce_path *path)
+{
+	return queue->poller == 0 || path->source_port == queue->in.source_port;
+}
+
 void sl_udp_receive(struct sl_udp *udp, const uint8_t *data, size_t bytes,
 		    const struct sl_roce_path *path, bool marked, uint64_t now_ns)
 {
@@ -141,6 +148,8 @@ void sl_udp_receive(struct sl_udp *udp, const uint8_t *data, size_t bytes,
 		sl_udp_notify(udp, queue, now_ns);
 	if (!queue)
 		count(udp, SL_DROP_QUEUE);
+	else if (!of_this_thread(queue, path))
+		count(udp, SL_DROP_PEER);
 	else
 		sl_udp_judge(udp, queue, path, &packet, now_ns);
 }
@@ -180,24 +189,25 @@ static int poll_shared(struct sl_udp *udp, unsigned budget, uint64_t now_ns)
 	return n < 0 ? 0 : n;
 }
 
-int sl_udp_poll(void *state, unsigned budget)
+int sl_udp_poll(void *state, unsigned poller, unsigned budget)
 {
 	struct sl_udp *udp = state;
 	uint64_t now_ns = sl_clock_ns();
 	unsigned n = 0;
 
-	sl_ring_enter(udp->env.ring, udp->env.poller);
+	sl_ring_enter(udp->env.ring, poller);
 	for (uint32_t i = 0; i < SL_UDP_TRANSFERS; i++) {
 		struct sl_udp_queue *queue = &udp->queue[i];
 
 		/* Acquire: pairs with the release in accept. */
-		if (atomic_load_explicit(&queue->active, memory_order_acquire) && queue->fd >= 0)
+		if (atomic_load_explicit(&queue->active, memory_order_acquire) && queue->fd >= 0 &&
+		    queue->poller == poller)
 			n += sl_udp_flow_poll(udp, queue, budget, now_ns);
 	}
 	/* Where every source has its own socket, only strangers come to the other one. */
-	if (udp->shared || n == 0 || udp->polls++ % SHARED_EVERY == 0)
+	if (poller == 0 && (udp->shared || n == 0 || udp->polls++ % SHARED_EVERY == 0))
 		n += (unsigned)poll_shared(udp, budget, now_ns);
-	sl_ring_leave(udp->env.ring, udp->env.poller);
-	sl_udp_return_all(udp, n == 0, now_ns);
+	sl_ring_leave(udp->env.ring, poller);
+	sl_udp_return_all(udp, poller, n == 0, now_ns);
 	return (int)n;
 }

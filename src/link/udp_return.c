@@ -131,16 +131,18 @@ static void catch_up(struct sl_udp_queue *queue, uint64_t now_ns)
 	}
 }
 
-void sl_udp_return_all(struct sl_udp *udp, bool idle, uint64_t now_ns)
+void sl_udp_return_all(struct sl_udp *udp, unsigned poller, bool idle, uint64_t now_ns)
 {
-	udp->opened_seen = atomic_load_explicit(&udp->env.ring->opened, memory_order_acquire);
+	udp->opened_seen[poller] =
+		atomic_load_explicit(&udp->env.ring->opened, memory_order_acquire);
 	for (uint32_t i = 0; i < SL_UDP_TRANSFERS; i++) {
 		struct sl_udp_queue *queue = &udp->queue[i];
 		bool rc = queue->plan.service == SL_SERVICE_RC;
 		uint64_t grant;
 
 		/* Acquire: pairs with the release in accept. */
-		if (!atomic_load_explicit(&queue->active, memory_order_acquire))
+		if (!atomic_load_explicit(&queue->active, memory_order_acquire) ||
+		    queue->poller != poller)
 			continue;
 		if (idle)
 			catch_up(queue, now_ns);

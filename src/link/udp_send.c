@@ -112,7 +112,7 @@ int sl_udp_flush(struct sl_udp_batch *batch)
 			return -EMSGSIZE; /* the same, said of a packet that is to be cut */
 		else if ((errno == EAGAIN || errno == ENOBUFS || errno == EINTR) &&
 			 tries++ < TRIES_MAX)
-			sl_udp_wait(batch->udp, 50);
+			sl_udp_wait(batch->udp, 0, 50);
 		else if (errno != ECONNREFUSED)
 			return -errno;
 	}

@@ -192,7 +192,7 @@ static void verbs_drop(void *state, uint16_t transfer)
 	sl_verbs_queue_reset(link->in[transfer].queue);
 }
 
-static int verbs_wait(void *state, uint32_t timeout_us)
+static int verbs_wait(void *state, unsigned poller, uint32_t timeout_us)
 {
 	struct sl_verbs_link *link = state;
 

@@ -118,7 +118,7 @@ void sl_verbs_in_close(struct sl_verbs_in *in);
 void sl_verbs_out_close(struct sl_verbs_out *out);
 
 /* verbs_receive.c */
-int sl_verbs_link_poll(void *state, unsigned budget);
+int sl_verbs_link_poll(void *state, unsigned poller, unsigned budget);
 int sl_verbs_wait_receive(struct sl_verbs_link *link, uint32_t timeout_us);
 
 /* verbs_send.c */

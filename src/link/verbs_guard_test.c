@@ -6,22 +6,22 @@
 
 extern const struct sl_link sl_link_verbs;
 
-static int guarded_poll(void *state, unsigned budget)
+static int guarded_poll(void *state, unsigned poller, unsigned budget)
 {
 	int n;
 
 	sl_data_thread_begin("poll");
-	n = sl_link_verbs.poll(state, budget);
+	n = sl_link_verbs.poll(state, poller, budget);
 	sl_data_thread_end();
 	return n;
 }
 
-static int guarded_wait(void *state, uint32_t timeout_us)
+static int guarded_wait(void *state, unsigned poller, uint32_t timeout_us)
 {
 	int n;
 
 	sl_data_thread_begin("wait");
-	n = sl_link_verbs.wait(state, timeout_us);
+	n = sl_link_verbs.wait(state, poller, timeout_us);
 	sl_data_thread_end();
 	return n;
 }
@@ -63,8 +63,8 @@ static void carry(uint16_t service, uint16_t operation, uint16_t message)
 	rig_open_source(rig);
 	sl_ring_open(&rig->ring, UINT64_MAX);
 	for (uint64_t k = 0; k < 4 * RIG_SLOTS; k++) {
-		link.wait(rig->receiver, 10);
-		link.wait(rig->source, 10);
+		link.wait(rig->receiver, 0, 10);
+		link.wait(rig->source, 0, 10);
 		assert_int_equal(rig_send(rig, k, 0), 0);
 		assert_true(rig_arrived(rig, k, 0));
 		link.reap(rig->source, rig->plan[0].transfer);

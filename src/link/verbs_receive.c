@@ -217,16 +217,16 @@ static void give_room(struct sl_verbs_link *link, bool idle, uint64_t now_ns)
 	}
 }
 
-int sl_verbs_link_poll(void *state, unsigned budget)
+int sl_verbs_link_poll(void *state, unsigned poller, unsigned budget)
 {
 	struct sl_verbs_link *link = state;
 	uint64_t now_ns = sl_clock_ns();
 	int n = 0;
 
-	sl_ring_enter(link->env.ring, link->env.poller);
+	sl_ring_enter(link->env.ring, poller);
 	for (unsigned d = 0; d < link->devices; d++)
 		n += take_completions(link, link->device[d], budget, now_ns);
-	sl_ring_leave(link->env.ring, link->env.poller);
+	sl_ring_leave(link->env.ring, poller);
 	give_room(link, n == 0, now_ns);
 	return n;
 }
@@ -244,20 +244,20 @@ int sl_verbs_wait_receive(struct sl_verbs_link *link, uint32_t timeout_us)
 		fds[n++] = (struct pollfd){.fd = sl_verbs_fd(link->device[d]), .events = POLLIN};
 		sl_verbs_arm(link->device[d]);
 	}
-	fds[n++] = (struct pollfd){.fd = link->env.wake_fd, .events = POLLIN};
+	fds[n++] = (struct pollfd){.fd = link->env.wake[0].fd, .events = POLLIN};
 	/* What came before it was armed wakes nobody. */
-	if (sl_verbs_link_poll(link, SL_VERBS_BATCH) > 0)
+	if (sl_verbs_link_poll(link, 0, SL_VERBS_BATCH) > 0)
 		return 1;
 	/* Asleep, then look at the slots once more: who opens slots does it the other way round,
 	 * so one sees the other. */
-	atomic_store(link->env.asleep, 1);
+	atomic_store(&link->env.wake[0].asleep, 1);
 	if (atomic_load(&link->env.ring->opened) == link->opened_seen)
 		ppoll(fds, n, &timeout, NULL);
-	atomic_store(link->env.asleep, 0);
+	atomic_store(&link->env.wake[0].asleep, 0);
 	for (unsigned d = 0; d < link->devices; d++)
 		if (fds[d].revents)
 			sl_verbs_drain(link->device[d]);
-	if (fds[n - 1].revents && read(link->env.wake_fd, &drained, sizeof(drained)) < 0)
+	if (fds[n - 1].revents && read(link->env.wake[0].fd, &drained, sizeof(drained)) < 0)
 		return 0; /* another reader was faster */
 	return 1;
 }

@@ -568,8 +568,8 @@ static void *state_with(struct rig *rig, const char *listen, const char *source)
 static void open_with(struct rig *rig, void *state, bool receiver)
 {
 	struct sl_link_env env = {.ring = receiver ? &rig->ring : NULL,
-				  .wake_fd = rig->wake_fd,
-				  .asleep = &rig->asleep,
+				  .pollers = 1,
+				  .wake = &rig->wake,
 				  .counters = &rig->counters,
 				  .service = rig->service,
 				  .operation = rig->operation,
@@ -683,8 +683,8 @@ static void completions_end_a_wait(void **state)
 	uint64_t start = sl_clock_ns();
 
 	assert_int_equal(rig_send(rig, 0, 0), 0);
-	assert_int_equal(rig->link->wait(rig->receiver, 30 * 1000 * 1000), 1);
-	assert_int_equal(rig->link->wait(rig->source, 30 * 1000 * 1000), 1);
+	assert_int_equal(rig->link->wait(rig->receiver, 0, 30 * 1000 * 1000), 1);
+	assert_int_equal(rig->link->wait(rig->source, 0, 30 * 1000 * 1000), 1);
 	assert_true(sl_clock_ns() - start < UINT64_C(20) * 1000 * 1000 * 1000);
 	assert_true(rig_arrived(rig, 0, 0));
 	rig_free(rig);
@@ -697,11 +697,12 @@ static void a_credit_ends_a_wait_of_the_source(void **state)
 
 	assert_int_equal(rig_open_receiver(rig), 0);
 	rig_open_source(rig);
-	assert_int_equal(rig->link->wait(rig->source, 1000), 1); /* nothing there: its time ends */
+	assert_int_equal(rig->link->wait(rig->source, 0, 1000),
+			 1); /* nothing there: its time ends */
 	sl_ring_open(&rig->ring, UINT64_MAX);
 	rig_poll(rig);
 	start = sl_clock_ns();
-	assert_int_equal(rig->link->wait(rig->source, 30 * 1000 * 1000), 1);
+	assert_int_equal(rig->link->wait(rig->source, 0, 30 * 1000 * 1000), 1);
 	assert_true(sl_clock_ns() - start < UINT64_C(20) * 1000 * 1000 * 1000);
 	assert_int_equal(out_of(rig, 0)->granted, rig->plan[0].slots * rig->plan[0].block_bytes);
 	rig_free(rig);
@@ -720,8 +721,8 @@ static void spinning_does_not_sleep(void **state)
 	open_with(rig, rig->receiver, true);
 	open_with(rig, rig->source, false);
 	connect_all(rig);
-	assert_int_equal(rig->link->wait(rig->receiver, UINT32_MAX), 1);
-	assert_int_equal(rig->link->wait(rig->source, UINT32_MAX), 1);
+	assert_int_equal(rig->link->wait(rig->receiver, 0, UINT32_MAX), 1);
+	assert_int_equal(rig->link->wait(rig->source, 0, UINT32_MAX), 1);
 	assert_true(rig_send(rig, 0, 0) == 0 && rig_arrived(rig, 0, 0));
 	rig_free(rig);
 }

@@ -38,8 +38,10 @@ static void wake_link(struct sl_receive *r)
 
 	/* A read-modify-write, so that it is not done before the slots were opened
 	 * (udp_receive.c, wait). */
-	if (atomic_fetch_or(&r->link_asleep, 0) && write(r->wake_fd, &one, sizeof(one)) < 0)
-		return; /* full: it is awake */
+	for (unsigned i = 0; i < r->pollers; i++)
+		if (atomic_fetch_or(&r->wake[i].asleep, 0) &&
+		    write(r->wake[i].fd, &one, sizeof(one)) < 0)
+			continue; /* full: it is awake */
 }
 
 /* Frames at the head of the line that are done go to the settler. */
@@ -249,7 +251,7 @@ static void check_end(struct sl_receive *r, uint32_t module, uint64_t now)
 		sl_assembler_end(&r->assembler, module, s->next);
 		return;
 	}
-	idle = atomic_load_explicit(&r->link_idle, memory_order_relaxed);
+	idle = sl_receive_idle(r);
 	if (!s->quiet_since_ns || reached != s->reached) {
 		s->reached = reached;
 		s->quiet_since_ns = now;

@@ -234,7 +234,7 @@ static int wait_for(struct sl_emulate *em, struct sl_emulate_module *module, uin
 			break;
 		if (atomic_load_explicit(&em->stop, memory_order_relaxed) > 1)
 			return -ECANCELED;
-		link->wait(state, WAIT_US);
+		link->wait(state, 0, WAIT_US);
 	}
 	return 0;
 }
@@ -319,7 +319,7 @@ static int send_frame(struct sl_emulate *em, uint64_t sequence)
 		if (atomic_load_explicit(&em->stop, memory_order_relaxed) > 1)
 			return -ECANCELED;
 		if (!progress)
-			link->wait(state, WAIT_US);
+			link->wait(state, 0, WAIT_US);
 	}
 	return 0;
 }
@@ -356,7 +356,7 @@ static int wait_until(struct sl_emulate *em, uint64_t frames, uint64_t due_ns)
 		if (all)
 			sl_clock_sleep_until(due_ns - now < NAP_NS ? due_ns : now + NAP_NS);
 		else if (due_ns - now > WAIT_US * UINT64_C(1000))
-			em->experiment->link->wait(em->experiment->link_state, WAIT_US);
+			em->experiment->link->wait(em->experiment->link_state, 0, WAIT_US);
 		else
 			sl_clock_sleep_until(due_ns);
 	}

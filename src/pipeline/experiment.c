@@ -21,6 +21,11 @@ static const struct sl_option link_options[] = {
 	SL_CHOICE(struct sl_link_run, message, auto, "auto|packet|module",
 		  "one RDMA message per packet, or one per module and frame; auto: as the link "
 		  "does it best"),
+	SL_U32(struct sl_link_run, pollers, 1, 1, 8, "threads",
+	       "receiver: threads that take data; modules are shared out among them"),
+	SL_U32(struct sl_link_run, spin_us, 0, 0, 1000000, "us",
+	       "receiver: look again for so long before sleeping; saves microseconds, costs a "
+	       "core"),
 	SL_BOOL(struct sl_link_run, crc, false,
 		"front ends add a CRC32C of the pixels, checked here"),
 	SL_OPTION_END,
@@ -232,6 +237,12 @@ static void check_link(struct reader *r, const struct sl_node *at)
 		lacks = e->link_run.service ? "service rc" : "service uc";
 	else if (!(e->link->operations & sl_experiment_operation(e)))
 		lacks = e->link_run.operation ? "operation send" : "operation write";
+	if (e->link_run.pollers > (e->link->pollers ? e->link->pollers : 1)) {
+		sl_config_error(e->config, at, "link '%s' has work for %u thread%s at most",
+				e->link->name, e->link->pollers ? e->link->pollers : 1,
+				e->link->pollers > 1 ? "s" : "");
+		r->err = -EINVAL;
+	}
 	if (e->link_run.message == 1 && e->link_run.operation) {
 		sl_config_error(e->config, at,
 				"operation send takes one message per module: a posted receive "

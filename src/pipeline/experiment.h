@@ -26,6 +26,7 @@ enum { SL_EXPERIMENT_STAGES = SL_CHAIN_STAGES - 1, SL_EXPERIMENT_SINKS = 8 };
 struct sl_link_run {   /* what every link section has besides the kind's own options */
 	uint32_t pmtu; /* index into the choices */
 	uint32_t service, operation, message; /* likewise */
+	uint32_t pollers, spin_us;
 	bool crc;
 };
 

@@ -82,14 +82,25 @@ static int open_ring(struct sl_receive *r)
 	return err;
 }
 
+static int open_pollers(struct sl_receive *r)
+{
+	while (r->pollers < r->experiment->link_run.pollers) {
+		int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+		if (fd < 0)
+			return -errno;
+		r->wake[r->pollers++].fd = fd;
+	}
+	return 0;
+}
+
 static int open_link(struct sl_receive *r)
 {
 	struct sl_experiment *e = r->experiment;
 	struct sl_link_env env = {
 		.ring = &r->ring,
-		.poller = 0,
-		.wake_fd = r->wake_fd,
-		.asleep = &r->link_asleep,
+		.pollers = r->pollers,
+		.wake = r->wake,
 		.counters = &r->counters,
 		.service = sl_experiment_service(e),
 		.operation = sl_experiment_operation(e),
@@ -191,8 +202,9 @@ int sl_receive_open(struct sl_experiment *experiment, const char *outcomes_path,
 	r->same_clock = true; /* until an offer comes from elsewhere */
 	atomic_store(&r->limit, UINT64_MAX);
 	r->region.fd = -1;
-	r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = r->wake_fd < 0 ? -errno : sl_ledger_init(&r->ledger, experiment->run.modules);
+	err = sl_ledger_init(&r->ledger, experiment->run.modules);
+	if (!err)
+		err = open_pollers(r);
 	if (!err)
 		err = open_detector(r);
 	if (!err)
@@ -266,18 +278,28 @@ int sl_receive_meet(struct sl_receive *r, uint16_t transfer, uint32_t qpn)
 	return link->meet ? link->meet(r->experiment->link_state, transfer, qpn) : -ENOTSUP;
 }
 
+/* Spins for a while before it sleeps: waking up takes longer than most gaps between packets. */
 static void *link_run(void *arg)
 {
-	struct sl_receive *r = arg;
+	const struct sl_worker_arg *poller = arg;
+	struct sl_receive *r = poller->receive;
 	const struct sl_link *link = r->experiment->link;
 	void *state = r->experiment->link_state;
+	uint64_t spin_ns = r->experiment->link_run.spin_us * UINT64_C(1000), idle_ns = 0;
 
 	sl_data_thread_begin("link");
-	while (!atomic_load_explicit(&r->stop_link, memory_order_relaxed))
-		if (link->poll(state, POLL_BUDGET) == 0) {
-			atomic_fetch_add_explicit(&r->link_idle, 1, memory_order_relaxed);
-			link->wait(state, LINK_WAIT_US);
+	while (!atomic_load_explicit(&r->stop_link, memory_order_relaxed)) {
+		if (link->poll(state, poller->index, POLL_BUDGET) > 0) {
+			idle_ns = 0;
+			continue;
 		}
+		atomic_fetch_add_explicit(&r->link_idle[poller->index], 1, memory_order_relaxed);
+		if (spin_ns && (!idle_ns || sl_clock_ns() - idle_ns < spin_ns)) {
+			idle_ns = idle_ns ? idle_ns : sl_clock_ns();
+			continue;
+		}
+		link->wait(state, poller->index, LINK_WAIT_US);
+	}
 	sl_data_thread_end();
 	return NULL;
 }
@@ -313,8 +335,11 @@ int sl_receive_start(struct sl_receive *r)
 		err = sl_thread_start(&r->settle_thread, "settler", sl_settle_run, r);
 	if (!err)
 		err = sl_thread_start(&r->dispatch_thread, "dispatcher", sl_dispatch_run, r);
-	if (!err)
-		err = sl_thread_start(&r->link_thread, "link", link_run, r);
+	for (unsigned i = 0; i < r->pollers && !err; i++) {
+		r->link_arg[i] = (struct sl_worker_arg){r, i};
+		snprintf(name, sizeof(name), "link-%u", i);
+		err = sl_thread_start(&r->link_thread[i], name, link_run, &r->link_arg[i]);
+	}
 	return err;
 }
 
@@ -390,6 +415,18 @@ void sl_receive_end(struct sl_receive *r, uint32_t module)
 	sl_bell_ring(&r->events);
 }
 
+uint64_t sl_receive_idle(const struct sl_receive *r)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (unsigned i = 0; i < r->pollers; i++) {
+		uint64_t idle = atomic_load_explicit(&r->link_idle[i], memory_order_relaxed);
+
+		least = idle < least ? idle : least;
+	}
+	return least;
+}
+
 void sl_receive_progress(const struct sl_receive *r, uint32_t module,
 			 struct sl_receive_progress *progress)
 {
@@ -399,7 +436,7 @@ void sl_receive_progress(const struct sl_receive *r, uint32_t module,
 		.reached = reached,
 		.packets = reached ? sl_ring_packets(&r->ring, reached - 1, module) : 0,
 		.opened = atomic_load_explicit(&r->ring.opened, memory_order_acquire),
-		.idle = atomic_load_explicit(&r->link_idle, memory_order_relaxed),
+		.idle = sl_receive_idle(r),
 	};
 }
 
@@ -436,7 +473,8 @@ static void join_threads(struct sl_receive *r)
 	atomic_store(&r->stop_link, 1);
 	atomic_store(&r->stop_workers, 1);
 	sl_bell_ring(&r->todo);
-	sl_thread_join(&r->link_thread);
+	for (unsigned i = 0; i < r->pollers; i++)
+		sl_thread_join(&r->link_thread[i]);
 	for (unsigned i = 0; i < r->workers; i++)
 		sl_thread_join(&r->worker_thread[i]);
 }
@@ -482,8 +520,8 @@ void sl_receive_close(struct sl_receive *r)
 		sl_region_close(&r->region);
 	if (r->detector_open)
 		e->detector->close(e->detector_state);
-	if (r->wake_fd >= 0)
-		close(r->wake_fd);
+	for (unsigned i = 0; i < r->pollers; i++)
+		close(r->wake[i].fd);
 	sl_ledger_fini(&r->ledger);
 	free(r);
 }

@@ -85,10 +85,10 @@ struct sl_receive {
 	struct sl_ring ring;
 	struct sl_assembler assembler;
 	struct sl_link_counters counters;
-	int wake_fd;
-	_Atomic uint32_t link_asleep;
-	_Atomic uint64_t link_idle; /* how often the link found nothing to take */
-	_Atomic uint64_t limit;	    /* no slot is opened from this sequence on */
+	unsigned pollers; /* threads of the link */
+	struct sl_wake wake[SL_POLLERS];
+	_Atomic uint64_t link_idle[SL_POLLERS]; /* how often it found nothing to take */
+	_Atomic uint64_t limit;			/* no slot is opened from this sequence on */
 	_Atomic uint32_t stop_link, stop_workers, dispatched, settled;
 	_Atomic uint32_t abandon; /* a start that failed half-way: end without an account */
 
@@ -113,12 +113,12 @@ struct sl_receive {
 	size_t pending_runs, pending_room;
 	int sink_error[SL_EXPERIMENT_SINKS];
 
-	struct sl_thread link_thread, dispatch_thread, settle_thread;
+	struct sl_thread link_thread[SL_POLLERS], dispatch_thread, settle_thread;
 	struct sl_thread worker_thread[64];
 	struct sl_worker_arg {
 		struct sl_receive *receive;
 		unsigned index;
-	} worker_arg[64];
+	} worker_arg[64], link_arg[SL_POLLERS];
 };
 
 int sl_receive_open(struct sl_experiment *experiment, const char *outcomes_path,
@@ -156,6 +156,9 @@ struct sl_receive_progress {
 };
 void sl_receive_progress(const struct sl_receive *receive, uint32_t module,
 			 struct sl_receive_progress *progress);
+
+/* How often the link looked and found nothing: the poller that did so least. */
+uint64_t sl_receive_idle(const struct sl_receive *receive);
 
 bool sl_receive_done(const struct sl_receive *receive); /* every frame has been settled */
 

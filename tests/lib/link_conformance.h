@@ -304,7 +304,7 @@ static void a_receiver_that_closes_does_not_hurt_the_source(void **state)
 		int sent = rig->link->post(rig->source, rig->plan[0].transfer, write, n);
 
 		assert_true(sent >= 0 || sent == -EPIPE);
-		rig->link->wait(rig->source, 100);
+		rig->link->wait(rig->source, 0, 100);
 	}
 	rig_free(rig);
 }
@@ -398,12 +398,12 @@ static void waiting_ends_when_slots_were_opened(void **state)
 	uint64_t one = 1, start;
 
 	rig_poll(rig);
-	assert_int_equal(write(rig->wake_fd, &one, sizeof(one)), sizeof(one));
+	assert_int_equal(write(rig->wake.fd, &one, sizeof(one)), sizeof(one));
 	start = sl_clock_ns();
-	rig->link->wait(rig->receiver, 30 * 1000 * 1000);
+	rig->link->wait(rig->receiver, 0, 30 * 1000 * 1000);
 	assert_true(sl_clock_ns() - start < UINT64_C(20) * 1000 * 1000 * 1000);
-	assert_int_equal(atomic_load(&rig->asleep), 0);
-	assert_int_equal(read(rig->wake_fd, &one, sizeof(one)), -1); /* and it was drained */
+	assert_int_equal(atomic_load(&rig->wake.asleep), 0);
+	assert_int_equal(read(rig->wake.fd, &one, sizeof(one)), -1); /* and it was drained */
 	rig_free(rig);
 }
 
@@ -454,8 +454,8 @@ static void two_receivers_do_not_share_an_address(void **state)
 		assert_int_equal(rig_open_receiver(b), -EADDRINUSE);
 	} else {
 		struct sl_link_env env = {.ring = &b->ring,
-					  .wake_fd = b->wake_fd,
-					  .asleep = &b->asleep,
+					  .pollers = 1,
+					  .wake = &b->wake,
 					  .counters = &b->counters,
 					  .message = SL_MESSAGE_MODULE,
 					  .pmtu = RIG_PMTU};

@@ -30,8 +30,7 @@ struct rig {
 	struct sl_bell bell;
 	struct sl_ring ring;
 	struct sl_link_counters counters;
-	int wake_fd;
-	_Atomic uint32_t asleep;
+	struct sl_wake wake;
 	void *receiver, *source;
 	struct sl_plan plan[RIG_MODULES];
 	uint8_t block[RIG_PIXELS + SL_RECORD_BYTES];
@@ -95,8 +94,8 @@ static inline void *rig_state(const struct rig *rig)
 static inline int rig_open_receiver(struct rig *rig)
 {
 	struct sl_link_env env = {.ring = &rig->ring,
-				  .wake_fd = rig->wake_fd,
-				  .asleep = &rig->asleep,
+				  .pollers = 1,
+				  .wake = &rig->wake,
 				  .counters = &rig->counters,
 				  .service = rig->service ? rig->service : SL_SERVICE_UC,
 				  .operation = rig->operation ? rig->operation : SL_OPERATION_WRITE,
@@ -173,7 +172,7 @@ static inline struct rig *rig_new(const struct sl_link *link)
 	assert_non_null(rig);
 	memset(rig, 0, sizeof(*rig));
 	rig->link = link;
-	rig->wake_fd = eventfd(0, EFD_NONBLOCK);
+	rig->wake.fd = eventfd(0, EFD_NONBLOCK);
 	assert_int_equal(sl_region_open(link->places,
 					sl_ring_region_bytes(RIG_SLOTS, RIG_MODULES, RIG_PIXELS),
 					&rig->region),
@@ -191,7 +190,7 @@ static inline void rig_make_ready(struct rig *rig)
 	assert_int_equal(rig_open_receiver(rig), 0);
 	rig_open_source(rig);
 	sl_ring_open(&rig->ring, UINT64_MAX);
-	rig->link->poll(rig->receiver, 64);
+	rig->link->poll(rig->receiver, 0, 64);
 }
 
 static inline struct rig *rig_ready(const struct sl_link *link)
@@ -208,7 +207,7 @@ static inline void rig_free(struct rig *rig)
 	rig_close_receiver(rig);
 	sl_ring_fini(&rig->ring);
 	sl_region_close(&rig->region);
-	close(rig->wake_fd);
+	close(rig->wake.fd);
 	free(rig);
 }
 
@@ -250,7 +249,7 @@ static inline size_t rig_writes(struct rig *rig, uint64_t sequence, uint32_t mod
 static inline void rig_poll(struct rig *rig)
 {
 	for (int idle = 0; idle < 3; idle++)
-		if (rig->link->poll(rig->receiver, 64) > 0)
+		if (rig->link->poll(rig->receiver, 0, 64) > 0)
 			idle = 0;
 }
 
