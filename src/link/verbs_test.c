@@ -569,7 +569,7 @@ static void open_with(struct rig *rig, void *state, bool receiver)
 {
 	struct sl_link_env env = {.ring = receiver ? &rig->ring : NULL,
 				  .pollers = 1,
-				  .wake = &rig->wake,
+				  .wake = rig->wake,
 				  .counters = &rig->counters,
 				  .service = rig->service,
 				  .operation = rig->operation,

@@ -398,12 +398,12 @@ static void waiting_ends_when_slots_were_opened(void **state)
 	uint64_t one = 1, start;
 
 	rig_poll(rig);
-	assert_int_equal(write(rig->wake.fd, &one, sizeof(one)), sizeof(one));
+	assert_int_equal(write(rig->wake[0].fd, &one, sizeof(one)), sizeof(one));
 	start = sl_clock_ns();
 	rig->link->wait(rig->receiver, 0, 30 * 1000 * 1000);
 	assert_true(sl_clock_ns() - start < UINT64_C(20) * 1000 * 1000 * 1000);
-	assert_int_equal(atomic_load(&rig->wake.asleep), 0);
-	assert_int_equal(read(rig->wake.fd, &one, sizeof(one)), -1); /* and it was drained */
+	assert_int_equal(atomic_load(&rig->wake[0].asleep), 0);
+	assert_int_equal(read(rig->wake[0].fd, &one, sizeof(one)), -1); /* and it was drained */
 	rig_free(rig);
 }
 
@@ -455,7 +455,7 @@ static void two_receivers_do_not_share_an_address(void **state)
 	} else {
 		struct sl_link_env env = {.ring = &b->ring,
 					  .pollers = 1,
-					  .wake = &b->wake,
+					  .wake = b->wake,
 					  .counters = &b->counters,
 					  .message = SL_MESSAGE_MODULE,
 					  .pmtu = RIG_PMTU};

@@ -30,7 +30,8 @@ struct rig {
 	struct sl_bell bell;
 	struct sl_ring ring;
 	struct sl_link_counters counters;
-	struct sl_wake wake;
+	unsigned pollers; /* 0: one */
+	struct sl_wake wake[2];
 	void *receiver, *source;
 	struct sl_plan plan[RIG_MODULES];
 	uint8_t block[RIG_PIXELS + SL_RECORD_BYTES];
@@ -94,8 +95,8 @@ static inline void *rig_state(const struct rig *rig)
 static inline int rig_open_receiver(struct rig *rig)
 {
 	struct sl_link_env env = {.ring = &rig->ring,
-				  .pollers = 1,
-				  .wake = &rig->wake,
+				  .pollers = rig->pollers ? rig->pollers : 1,
+				  .wake = rig->wake,
 				  .counters = &rig->counters,
 				  .service = rig->service ? rig->service : SL_SERVICE_UC,
 				  .operation = rig->operation ? rig->operation : SL_OPERATION_WRITE,
@@ -172,7 +173,8 @@ static inline struct rig *rig_new(const struct sl_link *link)
 	assert_non_null(rig);
 	memset(rig, 0, sizeof(*rig));
 	rig->link = link;
-	rig->wake.fd = eventfd(0, EFD_NONBLOCK);
+	for (unsigned i = 0; i < 2; i++)
+		rig->wake[i].fd = eventfd(0, EFD_NONBLOCK);
 	assert_int_equal(sl_region_open(link->places,
 					sl_ring_region_bytes(RIG_SLOTS, RIG_MODULES, RIG_PIXELS),
 					&rig->region),
@@ -190,7 +192,8 @@ static inline void rig_make_ready(struct rig *rig)
 	assert_int_equal(rig_open_receiver(rig), 0);
 	rig_open_source(rig);
 	sl_ring_open(&rig->ring, UINT64_MAX);
-	rig->link->poll(rig->receiver, 0, 64);
+	for (unsigned i = 0; i < (rig->pollers ? rig->pollers : 1); i++)
+		rig->link->poll(rig->receiver, i, 64);
 }
 
 static inline struct rig *rig_ready(const struct sl_link *link)
@@ -207,7 +210,8 @@ static inline void rig_free(struct rig *rig)
 	rig_close_receiver(rig);
 	sl_ring_fini(&rig->ring);
 	sl_region_close(&rig->region);
-	close(rig->wake.fd);
+	for (unsigned i = 0; i < 2; i++)
+		close(rig->wake[i].fd);
 	free(rig);
 }
 
