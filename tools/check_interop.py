@@ -94,6 +94,7 @@ class Session:
         self.command = [str(word) for word in [*ours.prefix, *command]]
         self.env = {**os.environ, **ours.env, "PYTHONDONTWRITEBYTECODE": "1"}
         self.output = []
+        self.last = time.monotonic()
 
     def run(self):
         """All of its cases. The whole session is killed with all it started, whichever way this ends."""
@@ -123,10 +124,11 @@ class Session:
         with PRINTING:
             if match:
                 state = "FAILED" if match[1] else "skipped" if tap.SKIP.match(match[3]) else "passed"
-                print(f"  {state:8}{match[3]}")
+                print(f"  {state:8}{match[3]}  ({time.monotonic() - self.last:.1f} s)")
             elif line.startswith("#"):
                 print(f"          {self.series}{line[1:].rstrip()}")
             sys.stdout.flush()
+        self.last = time.monotonic()
 
 
 def parse_arguments():
