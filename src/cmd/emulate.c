@@ -177,15 +177,17 @@ static int emulate(struct sl_emulate *em, const struct emulate_options *o)
 /* "3", "2-5", or nothing for all of them. */
 static int read_modules(const char *text, uint32_t *first, uint32_t *last)
 {
+	bool digits = text[strspn(text, "0123456789-")] == 0 && text[0] != '-';
 	int used = 0;
 
 	*first = 0;
 	*last = UINT32_MAX;
 	if (!text[0])
 		return 0;
-	if (sscanf(text, "%4u-%4u%n", first, last, &used) == 2 && !text[used])
+	/* scanf alone would take signs, too. */
+	if (digits && sscanf(text, "%4u-%4u%n", first, last, &used) == 2 && !text[used])
 		return 0;
-	if (sscanf(text, "%4u%n", first, &used) == 1 && !text[used]) {
+	if (digits && sscanf(text, "%4u%n", first, &used) == 1 && !text[used]) {
 		*last = *first;
 		return 0;
 	}

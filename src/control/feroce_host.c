@@ -211,7 +211,8 @@ static void open_new(struct sl_feroce_host *host, uint32_t ip, const struct sl_f
 	while (seat < end && seat->phase != SL_FEROCE_SEAT_FREE)
 		seat++;
 	if (seat == end) {
-		sl_feroce_host_turn_away(host, ip, "every module of feroce.modules has its device");
+		sl_feroce_host_turn_away(host, ip,
+					 "every module (detector.modules) has its device");
 		return;
 	}
 	*seat = (struct sl_feroce_seat){.ip = ip, .port = m->port, .queue = m->local};

@@ -115,7 +115,7 @@ static int read_devices(struct sl_feroce_options *host, const char *list)
 	}
 	if (err)
 		sl_error("feroce.open: '%s' is not a list of IPv4 addresses, one for each of "
-			 "feroce.modules (%u) at most",
+			 "detector.modules (%u) at most",
 			 all, host->modules);
 	return err;
 }

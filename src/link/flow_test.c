@@ -169,6 +169,35 @@ static void a_slot_that_is_being_read_is_not_written(void **state)
 	}
 }
 
+static enum sl_fate spoil_packet_3(void *arg, uint16_t module, uint64_t sequence, uint32_t packet)
+{
+	return packet == 3 ? SL_FATE_CORRUPT : SL_FATE_SEND;
+}
+
+/* Received in place, and still not believed. */
+static void a_wrong_checksum_is_found_where_it_was_expected(void **state)
+{
+	for (int segment = 0; segment < 2; segment++) {
+		struct rig *rig = rig_new(&sl_link_udp);
+		uint64_t ns;
+
+		rig->fate = spoil_packet_3;
+		rig->option[0][0] = "segment";
+		rig->option[0][1] = segment ? "true" : "false";
+		rig_make_ready(rig);
+		for (uint64_t k = 0; k < RIG_SLOTS; k++) {
+			assert_int_equal(rig_send(rig, k, 0), 0);
+			rig_poll(rig);
+			assert_false(sl_ring_event(&rig->ring, k, 0, &ns));
+			assert_int_equal(sl_ring_packets(&rig->ring, k, 0),
+					 rig->plan[0].packets - 1);
+		}
+		assert_int_equal(rig_dropped(rig, SL_DROP_ICRC), RIG_SLOTS);
+		assert_int_equal(rig_dropped_all(rig), RIG_SLOTS);
+		rig_free(rig);
+	}
+}
+
 /* Anything at all, from the very port that the honest packets come from. */
 static void noise_from_the_right_port_does_no_harm(void **state)
 {
@@ -202,6 +231,7 @@ int main(void)
 		cmocka_unit_test(packets_that_overtake_each_other_find_their_places),
 		cmocka_unit_test(what_was_received_never_changes),
 		cmocka_unit_test(a_slot_that_is_being_read_is_not_written),
+		cmocka_unit_test(a_wrong_checksum_is_found_where_it_was_expected),
 		cmocka_unit_test(noise_from_the_right_port_does_no_harm),
 	};
 

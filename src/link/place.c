@@ -131,7 +131,7 @@ static void place(struct sl_placer *p, uint64_t sequence, uint32_t index, const 
 }
 
 /* va: where the source wants it; NULL when it leaves that to us. */
-static void put(struct sl_placer *p, uint32_t psn, const uint64_t *va, const void *data,
+static bool put(struct sl_placer *p, uint32_t psn, const uint64_t *va, const void *data,
 		uint32_t bytes, uint64_t now_ns)
 {
 	const struct sl_plan *plan = &p->plan;
@@ -141,7 +141,7 @@ static void put(struct sl_placer *p, uint32_t psn, const uint64_t *va, const voi
 
 	if (packet < 0) {
 		drop(p, SL_DROP_RANGE);
-		return;
+		return false;
 	}
 	sequence = plan->first_sequence + (uint64_t)packet / plan->packets;
 	index = (uint32_t)((uint64_t)packet % plan->packets);
@@ -150,22 +150,23 @@ static void put(struct sl_placer *p, uint32_t psn, const uint64_t *va, const voi
 							   : plan->pmtu;
 	if (bytes != expected || (va && *va != sl_plan_address(plan, sequence, offset))) {
 		drop(p, SL_DROP_RANGE);
-		return;
+		return false;
 	}
 	advance(p, (uint64_t)packet, sl_plan_position(plan, sequence, offset + bytes));
 	place(p, sequence, index, data, bytes, now_ns);
+	return true;
 }
 
-void sl_placer_put(struct sl_placer *placer, uint32_t psn, uint64_t va, const void *data,
+bool sl_placer_put(struct sl_placer *placer, uint32_t psn, uint64_t va, const void *data,
 		   uint32_t bytes, uint64_t now_ns)
 {
-	put(placer, psn, &va, data, bytes, now_ns);
+	return put(placer, psn, &va, data, bytes, now_ns);
 }
 
-void sl_placer_put_next(struct sl_placer *placer, uint32_t psn, const void *data, uint32_t bytes,
+bool sl_placer_put_next(struct sl_placer *placer, uint32_t psn, const void *data, uint32_t bytes,
 			uint64_t now_ns)
 {
-	put(placer, psn, NULL, data, bytes, now_ns);
+	return put(placer, psn, NULL, data, bytes, now_ns);
 }
 
 static bool marked(const struct sl_placer *p, uint64_t sequence, uint32_t index)
@@ -193,6 +194,8 @@ void sl_placer_predict(const struct sl_placer *placer, uint64_t packet, struct s
 	place->first = index == 0;
 	place->last = index == plan->packets - 1;
 	place->to = NULL;
+	/* Guesses begin behind the newest packet, where nothing was received: looking is cheap, and
+	 * the promise does not rest on where they begin. */
 	if (sl_ring_may_place(placer->ring, sequence) == SL_PLACE_OK &&
 	    !marked(placer, sequence, index))
 		place->to = sl_ring_block(placer->ring, sequence, plan->module) + offset;

@@ -36,11 +36,13 @@ int sl_placer_init(struct sl_placer *placer, struct sl_ring *ring,
 		   struct sl_link_counters *counters, const struct sl_plan *plan);
 void sl_placer_fini(struct sl_placer *placer);
 
-void sl_placer_put(struct sl_placer *placer, uint32_t psn, uint64_t va, const void *data,
+/* False when it is not where its PSN says: no honest source does that. What comes too late, too
+ * early or again is counted and no lie. */
+bool sl_placer_put(struct sl_placer *placer, uint32_t psn, uint64_t va, const void *data,
 		   uint32_t bytes, uint64_t now_ns);
 
 /* The same where the source names no address: the PSN alone says where it belongs. */
-void sl_placer_put_next(struct sl_placer *placer, uint32_t psn, const void *data, uint32_t bytes,
+bool sl_placer_put_next(struct sl_placer *placer, uint32_t psn, const void *data, uint32_t bytes,
 			uint64_t now_ns);
 
 /* Where a packet of the stream belongs, counted from 0: its place, length and PSN, and whether

@@ -200,6 +200,58 @@ static void a_wrong_key_fails_a_reliable_connection_and_says_so(void **state)
 	rig_free(rig);
 }
 
+/* The right key, inside the ring, and not where its PSN says. */
+static void a_misplaced_write_fails_a_reliable_connection(void **state)
+{
+	struct rig *rig = rig_of(*state);
+	struct sl_write write[64];
+	uint64_t ns;
+	int err = 0;
+
+	if (rig->service == SL_SERVICE_UC || rig->operation == SL_OPERATION_SEND) {
+		rig_free(rig);
+		return;
+	}
+	rig_make_ready(rig);
+	rig_writes(rig, 0, 0, write);
+	write[0].va = sl_plan_address(&rig->plan[0], 1, 0);
+	for (int i = 0; i < 200 && err >= 0; i++) {
+		err = rig->link->post(rig->source, rig->plan[0].transfer, write, i ? 0 : 1);
+		rig_poll(rig);
+	}
+	assert_int_equal(err, -EACCES);
+	assert_true(rig_dropped(rig, SL_DROP_RANGE) > 0);
+	assert_false(sl_ring_event(&rig->ring, 0, 0, &ns));
+	assert_false(sl_ring_event(&rig->ring, 1, 0, &ns));
+	rig_free(rig);
+}
+
+/* Longer than the front end's own patience with data; a credit waits for it. */
+static void a_front_end_that_pauses_finds_its_connection_alive(void **state)
+{
+	struct rig *rig = rig_of(*state);
+
+	if (rig->service == SL_SERVICE_UC) {
+		rig_free(rig);
+		return;
+	}
+	rig->option[1][0] = "timeout";
+	rig->option[1][1] = "8"; /* 1 ms */
+	if (!rig->option[0][0]) {
+		rig->option[0][0] = "retry";
+		rig->option[0][1] = "2";
+	}
+	rig_make_ready(rig);
+	for (int i = 0; i < 100; i++) { /* credits are sent, and nobody acknowledges them */
+		rig_poll(rig);
+		usleep(1000);
+	}
+	assert_int_equal(rig_send(rig, 0, 0), 0);
+	settle(rig, 0, 0);
+	assert_true(rig_arrived(rig, 0, 0) && rig_intact(rig, 0, 0));
+	rig_free(rig);
+}
+
 static void a_receiver_that_is_gone_ends_a_reliable_connection(void **state)
 {
 	struct rig *rig = rig_of(*state);
@@ -241,6 +293,8 @@ static const struct {
 	CASE(reliable_means_all_of_it_whatever_gets_lost),
 	CASE(a_reliable_source_without_credits_is_asked_to_come_again),
 	CASE(a_wrong_key_fails_a_reliable_connection_and_says_so),
+	CASE(a_misplaced_write_fails_a_reliable_connection),
+	CASE(a_front_end_that_pauses_finds_its_connection_alive),
 	CASE(a_receiver_that_is_gone_ends_a_reliable_connection),
 };
 

@@ -11,8 +11,11 @@
 
 #include "base/clock.h"
 #include "base/crc.h"
+#include "base/log.h"
 #include "base/secret.h"
 #include "roce/icrc.h"
+
+enum { PACKETS_MIN = 8 }; /* that a receive buffer must hold */
 
 static const struct sl_option options[] = {
 	SL_STRING(struct sl_udp, listen, "127.0.0.1",
@@ -38,7 +41,8 @@ static const struct sl_option options[] = {
 	       "at most 2 MiB"),
 	SL_U32(struct sl_udp, timeout, 14, 1, 31, "",
 	       "rc: silence before packets are sent again, 4.096 us times two to this"),
-	SL_U32(struct sl_udp, retry, 7, 0, 255, "", "rc: attempts before giving up; 255: no end"),
+	SL_U32(struct sl_udp, retry, 60, 0, 255, "",
+	       "rc: attempts before giving up, 4 s by default; 255: no end"),
 	SL_U32(struct sl_udp, rnr_retry, 7, 0, 7, "",
 	       "rc: attempts after 'receiver not ready'; 7: no end"),
 	SL_U32(struct sl_udp, min_rnr_timer, 12, 0, 31, "",
@@ -119,6 +123,11 @@ static int open_receiver(struct sl_udp *udp)
 		return udp->fd;
 	sl_net_set_class(udp->fd, (uint8_t)udp->traffic_class & ~SL_NET_ECN_MASK);
 	udp->buffer_bytes = sl_udp_enlarge_buffer(udp, udp->fd);
+	if (udp->buffer_bytes < PACKETS_MIN * SL_UDP_PACKET_MAX) {
+		sl_error("link.receive_buffer: %llu bytes hold hardly a packet; at least %d, or 0",
+			 (unsigned long long)udp->buffer_bytes, PACKETS_MIN * SL_UDP_PACKET_MAX);
+		return -EINVAL;
+	}
 	/* Usable numbers are 2..0xfffffe, with room for all our queues. */
 	udp->qpn_base = 16 + sl_secret_u32() % (0xffff00 - SL_UDP_TRANSFERS);
 	return 0;
@@ -178,6 +187,31 @@ static void udp_reported(void *state, uint16_t transfer, uint64_t position)
 	if (transfer < udp->queues)
 		atomic_store_explicit(&udp->queue[transfer].reported, position,
 				      memory_order_release);
+}
+
+void sl_udp_failed(struct sl_udp_queue *queue, enum sl_drop why)
+{
+	uint32_t none = 0;
+
+	atomic_compare_exchange_strong(&queue->failed, &none, 1 + (uint32_t)why);
+}
+
+/* Data threads say nothing: here what they noted is told. */
+static int udp_serve(void *state)
+{
+	struct sl_udp *udp = state;
+
+	for (uint32_t i = 0; i < udp->queues; i++) {
+		uint32_t failed = atomic_load(&udp->queue[i].failed);
+
+		if (!failed || failed == UINT32_MAX)
+			continue;
+		atomic_store(&udp->queue[i].failed, UINT32_MAX);
+		sl_warn("module %u: its reliable connection failed; cause: %s (docs/connect.md, "
+			"step 7)",
+			udp->queue[i].plan.module, sl_drop_name((enum sl_drop)(failed - 1)));
+	}
+	return 0;
 }
 
 static void udp_drop(void *state, uint16_t transfer)
@@ -277,6 +311,7 @@ const struct sl_link sl_link_udp = {
 	.meet = sl_udp_meet,
 	.poll = sl_udp_poll,
 	.wait = sl_udp_wait,
+	.serve = udp_serve,
 	.reported = udp_reported,
 	.drop = udp_drop,
 	.offer = sl_udp_offer,

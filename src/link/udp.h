@@ -1,15 +1,16 @@
 /* udp.h - what the files of the udp link share.
  *
- * Model:     receiving: one socket on listen:4791 for all queues of this receiver; queue pair
- *            numbers are consecutive from a random base. Sending: one socket per transfer, so
- *            that each queue has its own source port. What comes back to a source (credits as
- *            8-byte RDMA writes, acknowledgements, congestion notifications) comes to that socket,
- *            or to reply_port, which all transfers share, where the receiver is an RDMA NIC.
- *            UC: packets as the plan numbers them, nothing is sent again. RC: a queue pair at each
- *            end; data one way, credits the other, each acknowledged.
- * Files:     udp.c options, open, close; udp_accept.c queues of the receiver; udp_receive.c packets
- *            in; udp_return.c what the receiver sends back; udp_offer.c transfers of a source;
- *            udp_send.c and udp_send_rc.c packets out; udp_answer.c what comes back to a source. */
+ * Model:     receiving: one socket on listen:4791 for whoever may come, and one per source that
+ * sends from a port it has named; queue pair numbers are consecutive from a random base.
+ * Sending: one socket per transfer, so that each queue has its own source port. What comes back
+ * to a source (credits as 8-byte RDMA writes, acknowledgements, congestion notifications) comes
+ * to that socket, or to reply_port, which all transfers share, where the receiver is an RDMA
+ * NIC. UC: packets as the plan numbers them, nothing is sent again. RC: a queue pair at each
+ * end; data one way, credits the other, each acknowledged. Files:     udp.c options, open,
+ * close; udp_accept.c queues of the receiver; udp_receive.c packets in; udp_flow.c those of a
+ * source with its own socket; udp_return.c what the receiver sends back; udp_offer.c transfers
+ * of a source; udp_send.c and udp_send_rc.c packets out; udp_answer.c what comes back to a
+ * source. */
 #ifndef SL_LINK_UDP_H
 #define SL_LINK_UDP_H
 
@@ -64,6 +65,8 @@ struct sl_udp_queue { /* receiving */
 	struct sl_placer placer;
 	struct sl_credit credit;
 	struct sl_roce_cnp cnp;
+	_Atomic uint32_t
+		failed; /* RC: 1 + enum sl_drop for which the connection ended; said: UINT32_MAX */
 	_Atomic uint64_t reported; /* the source's last word on how much it has sent */
 	uint64_t heard, heard_ns;  /* a word not acted upon yet, and since when: the poller's */
 
@@ -206,6 +209,9 @@ void sl_udp_receive(struct sl_udp *udp, const uint8_t *data, size_t bytes,
 /* A packet whose ICRC is good, for this queue: place it or count why not. */
 void sl_udp_judge(struct sl_udp *udp, struct sl_udp_queue *queue, const struct sl_roce_path *path,
 		  const struct sl_roce_packet *packet, uint64_t now_ns);
+
+/* A reliable connection ended, for something that the source sent. */
+void sl_udp_failed(struct sl_udp_queue *queue, enum sl_drop why);
 
 /* Keep a reply until the batch is through; it may say all that an earlier one said. */
 void sl_udp_reply(struct sl_udp *udp, struct sl_udp_queue *queue,

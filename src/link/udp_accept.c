@@ -179,8 +179,10 @@ static int open_rc(const struct sl_udp *udp, struct sl_udp_queue *queue)
 	rc->requester.window = SL_UDP_GRANTS;
 	rc->requester.ack_every = 1;
 	rc->requester.timeout_ns = sl_roce_timeout_ns(udp->timeout);
-	rc->requester.retries = (uint8_t)udp->retry;
-	rc->requester.rnr_retries = (uint8_t)udp->rnr_retry;
+	/* A credit may come late as often as it likes: whether the front end still lives is for
+	 * the control connection to say. */
+	rc->requester.retries = SL_ROCE_RETRY_FOREVER;
+	rc->requester.rnr_retries = SL_ROCE_RNR_FOREVER;
 	rc->requester.works = queue->work;
 	rc->requester.capacity = SL_UDP_GRANTS;
 	for (int state = SL_ROCE_INIT; state <= SL_ROCE_RTS; state++)
@@ -232,6 +234,7 @@ static int open_queue(struct sl_udp *udp, struct sl_udp_queue *queue)
 	queue->heard = queue->heard_ns = queue->grants = 0;
 	queue->replies = 0;
 	atomic_store(&queue->reported, 0);
+	atomic_store(&queue->failed, 0);
 	if (plan->service == SL_SERVICE_RC)
 		return open_rc(udp, queue);
 	describe_responder(udp, plan, SL_ROCE_UC, &queue->uc);
@@ -253,11 +256,11 @@ int sl_udp_accept(void *state, const struct sl_offer *offer, struct sl_plan *pla
 	err = open_queue(udp, queue);
 	if (err)
 		return err;
-	open_flow(udp, queue);
 	sl_placer_fini(&queue->placer); /* of who had the queue before */
 	err = sl_placer_init(&queue->placer, udp->env.ring, udp->env.counters, &queue->plan);
 	if (err)
 		return err;
+	open_flow(udp, queue);
 	*plan = queue->plan;
 	if (index == udp->queues)
 		udp->queues++;

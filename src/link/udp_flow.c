@@ -214,8 +214,8 @@ static void arrived(struct sl_udp_queue *queue, struct sl_udp_message *message,
 {
 	uint32_t segment = sl_net_segment_bytes(header), together;
 
-	message->bytes = bytes;
-	message->segment = segment && segment < bytes ? segment : (uint32_t)bytes;
+	message->bytes = bytes < SL_UDP_DATAGRAM_MAX ? bytes : SL_UDP_DATAGRAM_MAX;
+	message->segment = segment && segment < message->bytes ? segment : (uint32_t)message->bytes;
 	message->marked = (sl_net_class(header) & SL_NET_ECN_MASK) == SL_NET_ECN_CE;
 	together = bytes ? (uint32_t)((bytes + message->segment - 1) / message->segment) : 1;
 	/* A running average, so that a short one at the end of a block changes nothing. */

@@ -50,18 +50,19 @@ static struct sl_udp_queue *queue_of(struct sl_udp *udp, uint32_t qpn)
 	return atomic_load_explicit(&queue->active, memory_order_acquire) ? queue : NULL;
 }
 
-static void place(struct sl_udp *udp, struct sl_udp_queue *queue,
+/* False when the plan has no such packet; it is counted. */
+static bool place(struct sl_udp *udp, struct sl_udp_queue *queue,
 		  const struct sl_roce_packet *packet, const struct sl_roce_action *action,
 		  uint64_t now_ns)
 {
 	if (action->place == SL_ROCE_PLACE_MEMORY)
-		sl_placer_put(&queue->placer, packet->psn, action->va, packet->payload,
-			      action->bytes, now_ns);
-	else if (action->place == SL_ROCE_PLACE_RECEIVE)
-		sl_placer_put_next(&queue->placer, packet->psn, packet->payload, action->bytes,
-				   now_ns);
-	else
-		count(udp, SL_DROP_RANGE); /* a message of nothing: no plan asks for it */
+		return sl_placer_put(&queue->placer, packet->psn, action->va, packet->payload,
+				     action->bytes, now_ns);
+	if (action->place == SL_ROCE_PLACE_RECEIVE)
+		return sl_placer_put_next(&queue->placer, packet->psn, packet->payload,
+					  action->bytes, now_ns);
+	count(udp, SL_DROP_RANGE); /* a message of nothing */
+	return false;
 }
 
 static void receive_uc(struct sl_udp *udp, struct sl_udp_queue *queue,
@@ -104,11 +105,16 @@ static void receive_rc(struct sl_udp *udp, struct sl_udp_queue *queue,
 		return;
 	drop = sl_roce_rc_queue_receive(&queue->rc, path, packet, now_ns, sl_udp_key_of,
 					&queue->key, &outcome);
-	if (drop != SL_ROCE_ACCEPTED)
+	if (drop != SL_ROCE_ACCEPTED) {
 		count(udp, cause_of(drop));
-	else if (outcome.request)
-		place(udp, queue, packet, &outcome.action, now_ns);
-	/* After the payload is in place: what is acknowledged is in memory. */
+	} else if (outcome.request && !place(udp, queue, packet, &outcome.action, now_ns)) {
+		sl_roce_rc_responder_refuse(&queue->rc.responder, packet, &outcome.reply);
+		sl_roce_rc_queue_modify(&queue->rc, SL_ROCE_ERROR);
+	}
+	if (queue->rc.state == SL_ROCE_ERROR)
+		sl_udp_failed(queue, drop ? cause_of(drop) : SL_DROP_RANGE);
+	/* After the payload is in place, or was dropped for being late: its frame has an
+	 * outcome. */
 	if (outcome.reply.pending)
 		sl_udp_reply(udp, queue, &outcome.reply);
 }

@@ -105,7 +105,9 @@ static void send_grants(struct sl_udp *udp, struct sl_udp_queue *queue, uint64_t
 		sl_udp_send_one(udp->fd, &queue->back, header, request.fragment.header_bytes,
 				&queue->grant[request.id], sizeof(queue->grant[0]));
 	while (sl_roce_rc_queue_complete(&queue->rc, &completion))
-		continue; /* a failed one leaves its queue in the error state, which says it all */
+		if (completion.status == SL_ROCE_REMOTE_ACCESS ||
+		    completion.status == SL_ROCE_REMOTE_INVALID)
+			sl_udp_failed(queue, SL_DROP_KEY); /* its own credit word, refused */
 }
 
 static bool may_grant(const struct sl_udp_queue *queue)

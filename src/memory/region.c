@@ -20,13 +20,22 @@ static uint64_t round_up(uint64_t bytes, uint64_t unit)
 
 static int map_host(struct sl_region *region)
 {
-	/* Transparent huge pages: no reservation to fail, no setting needed; the kernel decides. */
-	void *base = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			  -1, 0);
+	enum { PRIVATE = MAP_PRIVATE | MAP_ANONYMOUS };
+	void *base = MAP_FAILED;
 
+	/* Huge pages that were set aside (vm.nr_hugepages), where there are enough. */
+	if (region->bytes % HUGE_PAGE == 0)
+		base = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, PRIVATE | MAP_HUGETLB, -1,
+			    0);
+	region->huge = base != MAP_FAILED;
+	/* Otherwise transparent ones: no reservation to fail, no setting needed; the kernel
+	 * decides. */
+	if (base == MAP_FAILED)
+		base = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, PRIVATE, -1, 0);
 	if (base == MAP_FAILED)
 		return -errno;
-	region->huge = madvise(base, region->bytes, MADV_HUGEPAGE) == 0;
+	if (!region->huge)
+		region->huge = madvise(base, region->bytes, MADV_HUGEPAGE) == 0;
 	region->base = base;
 	return 0;
 }

@@ -86,7 +86,11 @@ static void ledger_table(FILE *out, const struct sl_ledger *ledger)
 				(unsigned long long)get(&ledger->tally[m].outcome[o]));
 		fprintf(out, "  %10llu\n", (unsigned long long)sl_ledger_total(ledger, o));
 	}
-	fprintf(out, "  the ledger %s\n", sl_ledger_closed(ledger) ? "closes" : "DOES NOT CLOSE");
+	fprintf(out, "  the ledger %s\n",
+		!sl_ledger_closed(ledger)	    ? "DOES NOT CLOSE"
+		: atomic_load(&ledger->source_died) ? "closes only as far as a front end reported "
+						      "before it vanished"
+						    : "closes");
 }
 
 static void causes(FILE *out, const struct sl_ledger *ledger)

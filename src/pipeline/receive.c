@@ -227,6 +227,28 @@ int sl_receive_open(struct sl_experiment *experiment, const char *outcomes_path,
 	return 0;
 }
 
+/* What the experiment wants of a transfer and the front end does not offer, with the key that would
+ * change it. */
+static bool offer_lacks(const struct sl_receive *r, const struct sl_offer *offer, char *why,
+			size_t why_bytes)
+{
+	const struct sl_experiment *e = r->experiment;
+	const char *what = NULL;
+
+	if (!(offer->services & sl_experiment_service(e)))
+		what = e->link_run.service ? "service: rc" : "service: uc";
+	else if (!(offer->operations & sl_experiment_operation(e)))
+		what = e->link_run.operation ? "operation: send" : "operation: write";
+	else if (!(offer->messages & sl_experiment_message(e)))
+		what = sl_experiment_message(e) == SL_MESSAGE_MODULE ? "message: module"
+								     : "message: packet";
+	else if (offer->max_pmtu < 256)
+		what = "a PMTU of 256 at least";
+	if (what)
+		snprintf(why, why_bytes, "it does not offer what is set here: link {%s}", what);
+	return what != NULL;
+}
+
 int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool same_host,
 		      struct sl_plan *plan, char *why, size_t why_bytes)
 {
@@ -247,6 +269,8 @@ int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool s
 				 (unsigned long long)r->assembler.options.first_frame);
 			return -EINVAL;
 		}
+	if (offer_lacks(r, offer, why, why_bytes))
+		return -EINVAL;
 	err = e->link->accept(e->link_state, offer, plan);
 	if (err) {
 		snprintf(why, why_bytes, "link '%s' does not take the offer (%s)", e->link->name,

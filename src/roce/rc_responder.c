@@ -229,6 +229,13 @@ enum sl_roce_drop sl_roce_rc_responder_receive(struct sl_roce_rc_responder *resp
 	return execute(responder, opcode, packet, lookup, lookup_arg, action, reply);
 }
 
+void sl_roce_rc_responder_refuse(struct sl_roce_rc_responder *responder,
+				 const struct sl_roce_packet *packet, struct sl_roce_reply *reply)
+{
+	memset(reply, 0, sizeof(*reply));
+	fail(responder, packet, SL_ROCE_REMOTE_WRITE, SL_ROCE_DROP_RANGE, reply);
+}
+
 bool sl_roce_rc_responder_defer(struct sl_roce_rc_responder *responder,
 				const struct sl_roce_path *path,
 				const struct sl_roce_packet *packet, struct sl_roce_reply *reply)

@@ -53,6 +53,11 @@ enum sl_roce_drop sl_roce_rc_responder_receive(struct sl_roce_rc_responder *resp
 					       struct sl_roce_action *action,
 					       struct sl_roce_reply *reply);
 
+/* The request that was accepted last cannot be executed after all, since the caller's own rules
+ * forbid its place: a NAK (remote access error) instead of its reply, and the queue has failed. */
+void sl_roce_rc_responder_refuse(struct sl_roce_rc_responder *responder,
+				 const struct sl_roce_packet *packet, struct sl_roce_reply *reply);
+
 /* Ask the peer to come again with this request, because the caller cannot take it now: an RNR NAK.
  * False, and nothing is to be sent, when it is not the request that is expected next; hand it in
  * as usual. */

@@ -58,6 +58,7 @@ class Rig:
         done.wait()
         for front in fronts:
             front.wait()
+        self.slowed = ["slow down" in front.err() for front in fronts]
         return done, read_summary(folder)
 
 
@@ -72,6 +73,7 @@ def _(folder):
     equal(switch.dropped, 0, "packets dropped by the switch")
     check(switch.marked > 0, "nothing was marked")
     equal(summary["link"]["marked"], switch.marked, "marked packets that the receiver saw")
+    equal(rig.slowed, [True, True], "front ends that were slowed down")
     check(0 < summary["link"]["notified"] <= switch.marked, f"{summary['link']['notified']} notifications")
     check(switch.deepest < LIMIT, f"the queue grew to {switch.deepest} bytes")
     print(f"# {switch.marked} marked, {summary['link']['notified']} notifications, "
@@ -100,6 +102,8 @@ def _(folder):
     equal(summary["result"], "intact", "result")
     equal(switch.dropped, 0, "packets dropped by the switch")
     check(switch.marked > 0, "nothing was marked")
+    equal(summary["link"]["turned_away"]["gap"], 0, "packets behind a lost one")
+    equal(rig.slowed, [True, True], "front ends that were slowed down")
 
 
 main()
