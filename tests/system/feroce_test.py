@@ -372,14 +372,18 @@ def _(folder):
     equal(sum(outcome == ("stored", "none") for outcome in outcomes.values()), 30, "frames stored")
 
 
-@case("blocks of another size are turned away, and counted")
+@case("blocks of another size are refused with a NAK, and counted")
 def _(folder):
     started = receiver(folder, file_for(folder, frames=10, feroce={"silence_s": 1}))
     device = Device(SOURCE)
     device.open(RECEIVER)
     send_frames(device, 3)
-    device.put(pixels(0, 3) + bytes(PMTU), WRITE, device.remote.va + 3 * stride(1), PMTU)
-    device.flush()
+    try:
+        device.put(pixels(0, 3) + bytes(PMTU), WRITE, device.remote.va + 3 * stride(1), PMTU)
+        device.flush()
+        check(False, "it was acknowledged")
+    except Refused as refused:
+        check("NAK 2" in str(refused), f"refused otherwise: {refused}")
     equal(device.close(), ACK, "the answer to CLOSE")
     status = started.wait()
     summary = read_summary(folder)
