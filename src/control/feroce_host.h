@@ -81,6 +81,7 @@ struct sl_feroce_seat {
 	bool asked;	   /* we opened it, not the device */
 	bool held;	   /* its answer waits for the start */
 	bool closed;	   /* the device knows that it is over */
+	bool told;	   /* that nothing comes of it */
 	unsigned tries;	   /* CLOSE requests sent */
 	uint64_t asked_ns; /* when we last sent a request */
 	uint32_t ip;

@@ -12,6 +12,7 @@ enum {
 	/* Nothing came for this long, and the link looked this often: nothing will come. */
 	DRAIN_MS = 200,
 	DRAIN_LOOKS = 3,
+	FIRST_MS = 10000, /* without a packet: worth a word, as a trigger may still come */
 };
 
 /* Tell a device that its queue pair is no longer needed. */
@@ -64,11 +65,23 @@ static void look(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint6
 	seat->quiet_idle = seat->seen.idle;
 }
 
+/* A device may wait for its trigger for hours, but a stray OPEN looks the same. */
+static void wonder(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t now_ns)
+{
+	if (seat->told || seat->seen.reached || now_ns - seat->quiet_ns <= FIRST_MS * MS)
+		return;
+	seat->told = true;
+	sl_warn("module %u: its device at %u.%u.%u.%u has a plan and has sent nothing for %d s",
+		sl_feroce_host_module(host, seat), seat->ip >> 24, seat->ip >> 16 & 255,
+		seat->ip >> 8 & 255, seat->ip & 255, FIRST_MS / 1000);
+}
+
 static void watch(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t now_ns)
 {
 	const struct sl_feroce_options *o = &host->options;
 
 	look(host, seat, now_ns);
+	wonder(host, seat, now_ns);
 	if (o->frames && seat->seen.reached >= o->frames && between_blocks(seat))
 		finish(host, seat, o->frames);
 	else if (o->silence_ms && seat->seen.reached &&
