@@ -98,8 +98,10 @@ static void describe(const struct sl_bench *bench, const struct sl_bench_row *ro
 	set_env("BENCH_RING", row->ring_bytes);
 	if (row->nocsum)
 		setenv("BENCH_NOCSUM", "1", 1);
-	if (bench->core[1] >= 0)
+	if (bench->core[1] >= 0) { /* those that gain from it pin themselves */
+		set_env("BENCH_RECEIVER_CORE", (unsigned long long)bench->core[0]);
 		set_env("BENCH_SENDER_CORE", (unsigned long long)bench->core[1]);
+	}
 	if (!row->cut)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)bench->holder[1]);
@@ -110,7 +112,7 @@ static void run_peer(const struct sl_bench *bench, const struct sl_bench_row *ro
 {
 	char path[PATHS], bytes[32], seconds[32];
 
-	if (!find_program(row->program, path) || sl_bench_take_side(bench, row, 0))
+	if (!find_program(row->program, path) || (row->cut && enter(bench->holder[0])))
 		_exit(127);
 	describe(bench, row);
 	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)row->bytes);
