@@ -176,10 +176,12 @@ static int open_receiver(struct sockaddr_in *at, uint64_t *buffer_bytes)
 	return fd;
 }
 
-/* The kernel counts what it allocated: up to twice the payload, and a kilobyte of its own. */
+/* The kernel counts what it allocated: up to twice the payload, and a kilobyte of its own. And it
+ * gives back what was read only when that is a quarter of the buffer. */
 static void choose_window(struct transfer *t, uint64_t buffer_bytes)
 {
-	uint64_t safe = buffer_bytes / (2 * t->bytes + 1024), best = WINDOW_BYTES / t->bytes;
+	uint64_t safe = buffer_bytes * 3 / 4 / (2 * t->bytes + 1024),
+		 best = WINDOW_BYTES / t->bytes;
 
 	t->window = safe < best ? safe : best;
 	if (!t->window)
