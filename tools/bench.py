@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 """bench.py - every published number beside its peers, measured on this machine.
 
-  tools/bench.py              all rows, 7 rounds, under 4 minutes
-  tools/bench.py --quick      the same rows from less data, about half a minute: to see that it works
+  tools/bench.py              all rows, 7 rounds, under 4 minutes; then the table of the links, 5 minutes more
+  tools/bench.py --quick      the same rows from less data, about a minute: to see that it works
+  tools/bench.py --links      the table of the links alone
 
 What is measured and what is compared are run in turn, round after round, since one program may vary twofold within a
 minute on a shared machine. The table shows medians over the rounds with the least and the most; a ratio is taken within
-each round first. docs/benchmarks.md says what each row means. Writes bench-out/results.md and bench-out/results.json.
+each round first. docs/benchmarks.md says what each row means. Writes bench-out/results.md, bench-out/results.json and
+bench-out/link.json, and draws docs/bench-*.svg (with --quick or --out, into the folder of the results).
 """
 
 import argparse
@@ -22,10 +24,11 @@ import tempfile
 import time
 import zlib
 
-from bench_probes import PROBES, ROOT, Absent, Bench
+from bench_probes import PROBES, ROOT, Absent, Bench, link_table
 
 ROUNDS, QUICK_ROUNDS = 7, 3
 BUDGET_S = 215  # no round begins that would not end before
+OUT = ROOT / "bench-out"
 BUSY = 0.05  # of the CPU time went elsewhere: say so
 
 
@@ -263,9 +266,10 @@ def results(about, rounds, absent):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0].split(" - ")[1])
     parser.add_argument("--quick", action="store_true", help="less data and fewer rounds")
+    parser.add_argument("--links", action="store_true", help="only the table of the links (sluice bench link)")
     parser.add_argument("--rounds", type=int, help=f"at most as many; default {ROUNDS}, quick {QUICK_ROUNDS}")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="the build folder")
-    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "bench-out", help="where the results go")
+    parser.add_argument("--out", type=pathlib.Path, default=OUT, help="where the results go")
     arguments = parser.parse_args()
     arguments.rounds = arguments.rounds or (QUICK_ROUNDS if arguments.quick else ROUNDS)
     if not (arguments.build / "sluice").exists():
@@ -289,17 +293,36 @@ def measure(arguments, scratch):
     return about, rounds, absent
 
 
+def measure_links(arguments, scratch):
+    """The table of the links, and whether a row of ours failed or lost something."""
+    bench = Bench(arguments.build.resolve(), arguments.quick, scratch)
+    plots = arguments.out if arguments.quick or arguments.out != OUT else ROOT / "docs"
+    try:
+        text, status, drawn = link_table(bench, arguments.out, plots)
+    except Absent as why:
+        return f"\n## Links\n\nLeft out: {why}\n", True
+    finally:
+        bench.close()
+    print("".join(f"drawn: {path}\n" for path in drawn), end="", file=sys.stderr)
+    return f"\n## Links: sluice bench link\n\n```\n{text}```\n", status != 0
+
+
 def main():
     arguments = parse_arguments()
-    with tempfile.TemporaryDirectory(prefix="sluice-bench-") as scratch:
-        measured = measure(arguments, pathlib.Path(scratch))
     arguments.out.mkdir(parents=True, exist_ok=True)
-    text = report(*measured)
-    (arguments.out / "results.md").write_text(text)
-    (arguments.out / "results.json").write_text(json.dumps(results(*measured), indent=1) + "\n")
+    text, failed = "", False
+    with tempfile.TemporaryDirectory(prefix="sluice-bench-") as scratch:
+        if not arguments.links:
+            measured = measure(arguments, pathlib.Path(scratch))
+            text = report(*measured)
+            (arguments.out / "results.json").write_text(json.dumps(results(*measured), indent=1) + "\n")
+            failed = any(not name.startswith("peer") for name in measured[2])
+        links, links_failed = measure_links(arguments, pathlib.Path(scratch))
+    text += links
+    (arguments.out / ("links.md" if arguments.links else "results.md")).write_text(text)
     print(text)
-    print(f"written to {arguments.out}/results.md and results.json")
-    return 1 if any(not name.startswith("peer") for name in measured[2]) else 0
+    print(f"written to {arguments.out}")
+    return 1 if failed or links_failed else 0
 
 
 if __name__ == "__main__":

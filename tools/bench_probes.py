@@ -13,9 +13,12 @@ import tempfile
 import time
 import zlib
 
+import bench_plots
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON = "/usr/bin/python3"  # Debian's, which has numpy; the first on the path may be another
 PROGRAM_TIMEOUT_S = 60
+LINK_TIMEOUT_S = 1800
 PACKET_BYTES = 4096
 SHM_BYTES = 1 << 30  # free in /dev/shm, for the file of the end-to-end rows to go there
 
@@ -162,15 +165,27 @@ def write_nexus(bench):
     return figures
 
 
+def link_table(bench, out, plots):
+    """`sluice bench link`, which has rounds of its own: its text, its results, and where it drew them."""
+    file = out / "link.json"
+    amount = ["--rounds", "1", "--seconds", "0.1"] if bench.quick else ["--sweep"]
+    command = [bench.build / "sluice", "bench", "link", "--json", file, *amount]
+    done = subprocess.run([str(word) for word in command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          timeout=LINK_TIMEOUT_S, text=True, check=False)
+    if not done.stdout:
+        raise Absent(f"sluice bench link ended with status {done.returncode}")
+    return done.stdout, done.returncode, bench_plots.write(json.loads(file.read_text()), plots)
+
+
 PROBES = {
     "link udp 4096": link("udp", (600, 200)),
-    "peer udp 4096": program("peer_udp", "4096", (300000, 75000)),
+    "peer udp 4096": program("peer_udp", "recvmmsg", "4096", (0.8, 0.2)),
     "link udp 1024": link("udp", (250, 80), 1024),
-    "peer udp 1024": program("peer_udp", "1024", (400000, 100000)),
-    "peer zmq 4096": program("peer_zmq", "4096", (250000, 60000)),
-    "peer zmq 1Mi": program("peer_zmq", str(1 << 20), (1500, 400)),
+    "peer udp 1024": program("peer_udp", "recvmmsg", "1024", (0.8, 0.2)),
+    "peer zmq 4096": program("peer_zmq", "push", "4096", (0.8, 0.2)),
+    "peer zmq 1Mi": program("peer_zmq", "push", str(1 << 20), (0.8, 0.2)),
     "link shm": link("shm", (3000, 1000)),
-    "peer memcpy": program("peer_memcpy", (8000, 2000)),
+    "peer memcpy": program("peer_memcpy", "copy", str(1 << 20), (0.8, 0.2)),
     "stages": stages,
     "peer numpy": numpy_stages,
     "icrc isal": program("bench_icrc", "isal", (2000000, 500000)),

@@ -34,6 +34,12 @@ static const struct sl_option options[] = {
 	       "switches queue for longer"),
 	SL_BOOL(struct sl_udp, segment, true,
 		"front end: the kernel cuts packets from larger sends, where it can"),
+	SL_BOOL(struct sl_udp, checksum, true,
+		"front end: fill the UDP checksum; false: leave it 0, as FPGAs and RDMA NICs do, "
+		"and send packet by packet"),
+	SL_CHOICE(struct sl_udp, icrc, check, "check|ignore",
+		  "receiver: what is done about the ICRC of data; ignore: to measure what checking "
+		  "costs, for nothing else"),
 	SL_U64(struct sl_udp, receive_buffer, 0, 0, 1073741823, "bytes",
 	       "socket receive buffer; 0: as much as this host allows"),
 	SL_U64(struct sl_udp, window, 0, 0, 4294967296.0, "bytes",

@@ -42,6 +42,8 @@ enum {
 	SL_UDP_SEND_MAX = 65000,       /* bytes of one segmented send; the headers fit beside it */
 };
 
+enum sl_udp_icrc { SL_UDP_ICRC_CHECK, SL_UDP_ICRC_IGNORE };
+
 struct sl_udp_path { /* one direction between two ends */
 	struct sl_roce_path path;
 	union sl_net_address to;
@@ -155,7 +157,8 @@ struct sl_udp {
 	/* options */
 	char listen[64], source[64];
 	uint32_t port, reply_port, traffic_class;
-	bool segment;
+	bool segment, checksum;
+	uint32_t icrc; /* enum sl_udp_icrc */
 	uint64_t receive_buffer, window;
 	uint32_t congestion_us;
 	uint32_t timeout, retry, rnr_retry, min_rnr_timer;

@@ -96,40 +96,47 @@ static void collect(const struct sl_udp_message *message, size_t from, size_t by
 	}
 }
 
-/* Is it the packet that was expected there, and whole? Then *packet is it, payload in place. */
-static bool as_guessed(struct sl_udp_queue *queue, const struct sl_udp_guess *guess, size_t bytes,
-		       struct sl_roce_packet *packet)
+/* Is the ICRC that of the packet, under an identification that its source may have sent? */
+static bool icrc_good(struct sl_udp_queue *queue, const struct sl_udp_guess *guess, size_t bytes,
+		      const struct sl_roce_packet *packet)
 {
 	struct sl_roce_piece piece = {guess->data, guess->place.bytes};
 	struct sl_roce_path path = queue->in;
-	uint32_t icrc, received;
+	uint32_t icrc;
 	uint16_t id;
 
-	if (bytes != packet_bytes(guess) ||
-	    sl_roce_parse_headers(guess->header, guess->header_bytes, bytes, packet) ||
-	    packet->header_bytes != guess->header_bytes || packet->psn != guess->place.psn ||
-	    packet->payload_bytes != guess->place.bytes)
-		return false;
 	path.ip_id = queue->next_id;
-	received = sl_roce_icrc_get(guess->trailer + guess->trailer_bytes - SL_ROCE_ICRC_BYTES);
 	icrc = sl_roce_icrc(&path, guess->header, guess->header_bytes, &piece, 1, packet->pad,
 			    sl_crc32);
-	if (icrc != received) {
+	if (icrc != packet->icrc) {
 		/* Perhaps with another identification, where the source counts them. */
 		path.ip_id = 0;
 		if (queue->plan.ip_id == SL_IP_ID_ZERO ||
 		    !sl_roce_icrc_recover_id(sl_roce_icrc(&path, guess->header, guess->header_bytes,
 							  &piece, 1, packet->pad, sl_crc32) ^
-						     received,
+						     packet->icrc,
 					     bytes, &id) ||
 		    (queue->plan.ip_id == SL_IP_ID_COUNTS && id >= ID_MAX))
 			return false;
 		queue->next_id = id;
 	}
 	queue->next_id = queue->plan.ip_id == SL_IP_ID_ZERO ? 0 : (uint16_t)(queue->next_id + 1);
-	packet->payload = guess->data;
-	packet->icrc = received;
 	return true;
+}
+
+/* Is it the packet that was expected there, and whole? Then *packet is it, payload in place. */
+static bool as_guessed(const struct sl_udp *udp, struct sl_udp_queue *queue,
+		       const struct sl_udp_guess *guess, size_t bytes,
+		       struct sl_roce_packet *packet)
+{
+	if (bytes != packet_bytes(guess) ||
+	    sl_roce_parse_headers(guess->header, guess->header_bytes, bytes, packet) ||
+	    packet->header_bytes != guess->header_bytes || packet->psn != guess->place.psn ||
+	    packet->payload_bytes != guess->place.bytes)
+		return false;
+	packet->icrc = sl_roce_icrc_get(guess->trailer + guess->trailer_bytes - SL_ROCE_ICRC_BYTES);
+	packet->payload = guess->data;
+	return udp->icrc == SL_UDP_ICRC_IGNORE || icrc_good(queue, guess, bytes, packet);
 }
 
 /* How many packets of a datagram came as guessed; those are taken. */
@@ -147,7 +154,7 @@ static unsigned take_guessed(struct sl_udp *udp, struct sl_udp_queue *queue,
 
 		/* In place only as long as every packet before it had the length that was expected:
 		 * this one then has, too, or it is the last. */
-		if (!as_guessed(queue, &udp->buffers[queue->poller].guess[message->first + n],
+		if (!as_guessed(udp, queue, &udp->buffers[queue->poller].guess[message->first + n],
 				rest < message->segment ? rest : message->segment, &packet))
 			break;
 		queue->guessed++;

@@ -37,6 +37,8 @@ int sl_udp_offer(void *state, struct sl_offer *offer)
 	if (fd < 0)
 		return fd;
 	sl_net_set_class(fd, (uint8_t)udp->traffic_class);
+	if (!udp->checksum && sl_net_leave_checksum(fd) == 0)
+		udp->segment = false; /* the kernel cuts nothing that has no checksum */
 	*source = (struct sl_udp_source){.fd = fd, .cursor = {.done = true}};
 	offer->services = SL_SERVICE_UC | SL_SERVICE_RC;
 	offer->operations = SL_OPERATION_WRITE | SL_OPERATION_SEND;

@@ -146,7 +146,8 @@ void sl_udp_receive(struct sl_udp *udp, const uint8_t *data, size_t bytes,
 		return;
 	}
 	queue = queue_of(udp, packet.qpn);
-	if (!sl_udp_icrc_good(path, data, bytes, queue ? queue->plan.ip_id : SL_IP_ID_ANY)) {
+	if (udp->icrc == SL_UDP_ICRC_CHECK &&
+	    !sl_udp_icrc_good(path, data, bytes, queue ? queue->plan.ip_id : SL_IP_ID_ANY)) {
 		count(udp, SL_DROP_ICRC);
 		return;
 	}

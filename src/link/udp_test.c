@@ -359,6 +359,60 @@ static void an_address_that_is_none_is_refused(void **state)
 	rig_free(rig);
 }
 
+static enum sl_fate corrupt_packet_3(void *arg, uint16_t module, uint64_t sequence, uint32_t packet)
+{
+	(void)arg;
+	(void)module;
+	(void)sequence;
+	return packet == 3 ? SL_FATE_CORRUPT : SL_FATE_SEND;
+}
+
+/* Whether a block of which one packet has a wrong ICRC arrives, with this word for the option. */
+static int arrives_corrupt(const char *icrc)
+{
+	struct rig *rig = rig_new(&sl_link_udp);
+	int arrived;
+
+	rig->fate = corrupt_packet_3;
+	rig->option[0][0] = "icrc";
+	rig->option[0][1] = icrc;
+	rig_make_ready(rig);
+	assert_int_equal(rig_send(rig, 0, 0), 0);
+	arrived = rig_arrived(rig, 0, 0);
+	assert_int_equal(rig_dropped(rig, SL_DROP_ICRC), !arrived);
+	rig_free(rig);
+	return arrived;
+}
+
+static void the_icrc_is_checked_unless_told_otherwise(void **state)
+{
+	(void)state;
+	assert_false(arrives_corrupt("check"));
+	assert_true(arrives_corrupt("ignore"));
+}
+
+static void a_source_may_leave_the_checksum_0(void **state)
+{
+	struct rig *rig = rig_new(&sl_link_udp);
+	const struct sl_udp *udp;
+	int no_check = 0;
+	socklen_t bytes = sizeof(no_check);
+
+	(void)state;
+	rig->option[0][0] = "checksum";
+	rig->option[0][1] = "false";
+	rig_make_ready(rig);
+	udp = rig->source;
+	assert_int_equal(getsockopt(udp->send[0].fd, SOL_SOCKET, SO_NO_CHECK, &no_check, &bytes),
+			 0);
+	assert_int_equal(no_check, 1);
+	assert_int_equal(rig->plan[0].ip_id, SL_IP_ID_ZERO); /* nothing is cut by the kernel */
+	assert_int_equal(rig_send(rig, 0, 0), 0);
+	assert_true(rig_arrived(rig, 0, 0));
+	assert_true(rig_intact(rig, 0, 0));
+	rig_free(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +433,8 @@ int main(void)
 		cmocka_unit_test(without_a_record_there_is_no_checksum),
 		cmocka_unit_test(the_queue_pair_of_a_device_may_be_learnt_later),
 		cmocka_unit_test(an_address_that_is_none_is_refused),
+		cmocka_unit_test(the_icrc_is_checked_unless_told_otherwise),
+		cmocka_unit_test(a_source_may_leave_the_checksum_0),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

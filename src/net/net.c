@@ -9,6 +9,9 @@
 
 #include "base/log.h"
 
+#ifndef UDP_NO_CHECK6_TX
+#define UDP_NO_CHECK6_TX 101 /* linux/udp.h */
+#endif
 #ifndef UDP_NO_CHECK6_RX
 #define UDP_NO_CHECK6_RX 102 /* linux/udp.h */
 #endif
@@ -222,6 +225,17 @@ bool sl_net_segments(int fd)
 	socklen_t size = sizeof(bytes);
 
 	return getsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &bytes, &size) == 0;
+}
+
+int sl_net_leave_checksum(int fd)
+{
+	int domain;
+	socklen_t bytes = sizeof(domain);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) < 0)
+		return -errno;
+	return domain == AF_INET ? set(fd, SOL_SOCKET, SO_NO_CHECK, 1)
+				 : set(fd, IPPROTO_UDP, UDP_NO_CHECK6_TX, 1);
 }
 
 uint16_t sl_net_port(int fd)

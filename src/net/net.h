@@ -70,6 +70,9 @@ void sl_net_segment(struct msghdr *message, void *control, uint16_t packet_bytes
 /* Whether it can. */
 bool sl_net_segments(int fd);
 
+/* What is sent on it from now on has 0 for its UDP checksum. 0 or -errno. */
+int sl_net_leave_checksum(int fd);
+
 /* Traffic class of what this socket sends: DSCP in the upper six bits, ECN in the lower two. */
 int sl_net_set_class(int fd, uint8_t traffic_class);
 

@@ -1,0 +1,186 @@
+/* bench.c - sluice bench link: what the links of this machine do, beside what people use today. */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cmd/bench.h"
+#include "cmd/cmd.h"
+#include "cmd/signals.h"
+
+static const struct sl_option table[] = {
+	SL_STRING(struct sl_bench_options, json, "", "also write the results to this file"),
+	SL_STRING(struct sl_bench_options, only, "",
+		  "rows whose name matches this pattern, as in 'sluice/udp/*'"),
+	SL_STRING(struct sl_bench_options, address, "",
+		  "of this host, for both ends of the rows that are not /cut; for RDMA devices"),
+	SL_U32(struct sl_bench_options, rounds, 5, 1, 100, "", "times that every row is measured"),
+	SL_F64(struct sl_bench_options, seconds, 0.3, 0.01, 60, "s",
+	       "how long a row is measured in a round"),
+	SL_U64(struct sl_bench_options, receive_buffer, 212992, 4096, 1073741823, "bytes",
+	       "of sockets, ours and peers': by default what Linux allows anybody"),
+	SL_BOOL(struct sl_bench_options, sweep, false,
+		"also rows for messages of 64 bytes to 8 MiB"),
+	SL_BOOL(struct sl_bench_options, callgrind, false,
+		"count instructions per byte with valgrind instead; slow"),
+	SL_BOOL(struct sl_bench_options, list, false, "print the names of the rows and stop"),
+	SL_OPTION_END,
+};
+
+/* The first core receives, the second sends; on one core nobody is pinned. */
+static void choose_cores(struct sl_bench *bench)
+{
+	cpu_set_t set;
+	unsigned found = 0;
+
+	bench->core[0] = bench->core[1] = -1;
+	if (sched_getaffinity(0, sizeof(set), &set) < 0 || CPU_COUNT(&set) < 2)
+		return;
+	for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++)
+		if (CPU_ISSET((size_t)cpu, &set))
+			bench->core[found++] = cpu;
+}
+
+static void leave_out(struct sl_bench_row *row, bool cannot, const char *why)
+{
+	row->broken = true;
+	row->cannot = cannot;
+	snprintf(row->failed, sizeof(row->failed), "%s", why);
+}
+
+static int prepare(struct sl_bench *bench)
+{
+	bool cut = false;
+
+	for (unsigned i = 0; i < bench->rows; i++)
+		cut |= bench->row[i].cut;
+	if (cut)
+		sl_bench_net_open(bench);
+	for (unsigned i = 0; i < bench->rows; i++) {
+		struct sl_bench_row *row = &bench->row[i];
+
+		row->sample = calloc(bench->o.rounds, sizeof(*row->sample));
+		if (!row->sample)
+			return -ENOMEM;
+		if (row->why)
+			leave_out(row, true, row->why);
+		else if (row->cut && bench->no_cut[0])
+			leave_out(row, true, bench->no_cut);
+		else if (bench->o.callgrind && (row->cut || row->latency))
+			leave_out(row, true,
+				  "not counted: user space does the same as on lo, or waits");
+	}
+	return 0;
+}
+
+static void measure(struct sl_bench *bench, struct sl_bench_row *row)
+{
+	struct sl_bench_sample *sample = &row->sample[row->samples];
+
+	if (row->broken)
+		return;
+	if (bench->o.callgrind)
+		sl_bench_count(bench, row, sample);
+	else
+		sl_bench_measure(bench, row, sample);
+	if (sample->why[0])
+		leave_out(row, sample->cannot || !row->link, sample->why);
+	else
+		row->samples++;
+}
+
+/* Every other round backwards: none always has the same neighbour before it. */
+static int all_rounds(struct sl_bench *bench)
+{
+	for (unsigned round = 0; round < bench->o.rounds; round++) {
+		uint64_t start = sl_clock_ns();
+
+		for (unsigned i = 0; i < bench->rows; i++) {
+			if (sl_signal)
+				return -EINTR;
+			measure(bench, &bench->row[round % 2 ? bench->rows - 1 - i : i]);
+		}
+		if (bench->o.rounds > 1)
+			fprintf(stderr, "round %u of %u: %.0f s\n", round + 1, bench->o.rounds,
+				1e-9 * (double)(sl_clock_ns() - start));
+	}
+	return 0;
+}
+
+/* Zero loss is what our own rows promise; a row of ours that failed is an error. */
+static int verdict(const struct sl_bench *bench)
+{
+	int status = 0;
+
+	for (unsigned i = 0; i < bench->rows; i++) {
+		const struct sl_bench_row *row = &bench->row[i];
+
+		if (!row->link)
+			continue;
+		if (sl_bench_lost(row)) {
+			sl_error("%s lost %llu packets", row->name,
+				 (unsigned long long)sl_bench_lost(row));
+			status = 2;
+		}
+		if (row->broken && !row->cannot) {
+			sl_error("%s failed: %s", row->name, row->failed);
+			status = status ? status : 1;
+		}
+	}
+	return status;
+}
+
+static int bench_link(struct sl_bench *bench)
+{
+	int err = sl_bench_rows(bench);
+
+	if (err)
+		return 1;
+	if (!bench->rows) {
+		sl_error("--only: no row is called '%s'; --list shows them", bench->o.only);
+		return 1;
+	}
+	if (bench->o.list) {
+		for (unsigned i = 0; i < bench->rows; i++)
+			puts(bench->row[i].name);
+		return 0;
+	}
+	choose_cores(bench);
+	err = prepare(bench);
+	if (!err)
+		err = all_rounds(bench);
+	sl_bench_net_close(bench);
+	if (err)
+		return err == -EINTR ? 130 : 1;
+	sl_bench_print(bench, stdout);
+	if (bench->o.json[0] && sl_bench_write_json(bench, bench->o.json))
+		return 1;
+	return verdict(bench);
+}
+
+int sl_cmd_bench(const struct sl_command *command, int argc, char **argv)
+{
+	struct sl_bench bench = {0};
+	struct sl_args args;
+	int err = sl_args_read(command, table, &bench.o, argc, argv, &args);
+
+	if (err)
+		return err < 0;
+	if (args.sets) {
+		sl_error("bench has no experiment file: --set means nothing here");
+		return 1;
+	}
+	if (args.plains != 1 || strcmp(args.plain[0], "link") != 0) {
+		sl_error("say what is to be measured: sluice bench link");
+		return 1;
+	}
+	sl_signals_catch();
+	err = bench_link(&bench);
+	for (unsigned i = 0; i < bench.rows; i++)
+		free(bench.row[i].sample);
+	free(bench.row);
+	return err;
+}

@@ -1,0 +1,156 @@
+/* bench.h - what the files of `sluice bench` share.
+ *
+ * Model:     a row is one thing that is measured: a link of ours between two processes, or a peer
+ *            program. A measurement runs in a process of its own and gives one sample; rounds
+ *            interleave the rows, so that what disturbs the machine disturbs all of them.
+ * Files:     bench.c the command and its rounds; bench_rows.c which rows there are; bench_measure.c
+ *            one measurement; bench_link.c the receiver of a link; bench_source.c its source;
+ *            bench_net.c the veth pair; bench_callgrind.c instructions per byte; bench_report.c the
+ *            table; bench_json.c the same for programs. */
+#ifndef SL_CMD_BENCH_H
+#define SL_CMD_BENCH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include <sluice/link.h>
+
+enum {
+	SL_BENCH_NAME = 80,
+	SL_BENCH_WHY = 200,
+	SL_BENCH_QUEUES = 64,
+	SL_BENCH_OPTIONS = 3,
+	SL_BENCH_QUANTILES = 13,
+	SL_BENCH_SAMPLES = 100,
+	SL_BENCH_CANNOT = 77, /* exit status: this host does not have or allow it */
+};
+
+struct sl_bench_options {
+	char json[256], only[SL_BENCH_NAME], address[64];
+	uint32_t rounds;
+	double seconds;
+	uint64_t receive_buffer;
+	bool sweep, callgrind, list;
+};
+
+struct sl_bench_sample {
+	double GB_per_s;
+	double quantile_us[SL_BENCH_QUANTILES]; /* latencies, at sl_bench_levels[] */
+	double instructions_per_B;		/* callgrind; 0: not counted */
+	uint64_t bytes, lost;			/* lost: packets or messages */
+	bool cannot;				/* for want of a device or a privilege */
+	char why[SL_BENCH_WHY];			/* there is no result, and this is why */
+};
+
+struct sl_bench_row {
+	char name[SL_BENCH_NAME];
+	bool latency, cut, nocsum;
+	const char *why; /* cannot be measured here at all */
+	/* a link of ours: */
+	const struct sl_link *link;
+	uint16_t service, message, pmtu;
+	uint32_t queues;
+	uint64_t block_bytes, ring_bytes; /* of a queue; of all */
+	const char *option[SL_BENCH_OPTIONS][2];
+	/* or a peer: */
+	const char *program, *mode;
+	uint64_t bytes;
+	/* results */
+	struct sl_bench_sample *sample;
+	unsigned samples;
+	bool cannot; /* why, failed: it is not our fault */
+	bool broken; /* failed once, and is left out from then on */
+	char failed[SL_BENCH_WHY];
+};
+
+struct sl_bench {
+	struct sl_bench_options o;
+	struct sl_bench_row *row;
+	unsigned rows, capacity;
+	pid_t holder[2]; /* of the network namespaces of /cut: receiver, sender; 0: none */
+	char no_cut[SL_BENCH_WHY];
+	int core[2]; /* receiver's and sender's; -1: wherever */
+};
+
+extern const double sl_bench_levels[SL_BENCH_QUANTILES];
+enum { SL_BENCH_P50 = 5, SL_BENCH_P99 = 9, SL_BENCH_P999 = 10 }; /* indices into it */
+
+/* The wanted rows; 0 or -ENOMEM. */
+int sl_bench_rows(struct sl_bench *bench);
+
+/* Two namespaces with a veth pair between them that cuts and merges nothing, or bench->no_cut. */
+void sl_bench_net_open(struct sl_bench *bench);
+void sl_bench_net_close(struct sl_bench *bench);
+
+/* Enter the namespace of one side and its core: 0 receiver, 1 sender. 0 or -errno. */
+int sl_bench_take_side(const struct sl_bench *bench, const struct sl_bench_row *row, unsigned side);
+const char *sl_bench_address(const struct sl_bench *bench, const struct sl_bench_row *row,
+			     unsigned side, char text[64]);
+
+/* One measurement, in a process of its own. */
+void sl_bench_measure(const struct sl_bench *bench, const struct sl_bench_row *row,
+		      struct sl_bench_sample *sample);
+
+/* The same under valgrind: sample->instructions_per_B, of both ends together. */
+void sl_bench_count(const struct sl_bench *bench, const struct sl_bench_row *row,
+		    struct sl_bench_sample *sample);
+
+/* In that process: a link of ours. 0 or -errno, and what is known in sample->why. */
+int sl_bench_link(const struct sl_bench *bench, const struct sl_bench_row *row,
+		  struct sl_bench_sample *sample);
+void sl_bench_quantiles(uint32_t *ns, size_t n, double quantile_us[SL_BENCH_QUANTILES]);
+
+void sl_bench_print(const struct sl_bench *bench, FILE *out);
+int sl_bench_write_json(const struct sl_bench *bench, const char *path);
+
+struct sl_bench_figure { /* of a row over the rounds */
+	double median, min, max;
+};
+typedef double sl_bench_pick(const struct sl_bench_sample *sample, unsigned which);
+bool sl_bench_summarise(const struct sl_bench_row *row, sl_bench_pick *pick, unsigned which,
+			struct sl_bench_figure *figure);
+double sl_bench_pick_rate(const struct sl_bench_sample *sample, unsigned which);
+double sl_bench_pick_quantile(const struct sl_bench_sample *sample, unsigned which);
+double sl_bench_pick_cost(const struct sl_bench_sample *sample, unsigned which);
+uint64_t sl_bench_lost(const struct sl_bench_row *row);
+
+struct sl_bench_ratio { /* what is compared, and what is hoped for on two quiet cores */
+	const char *row, *peer;
+	double expected;
+	struct sl_bench_figure figure; /* of the quotients within each round */
+};
+/* The i-th comparison; false after the last. figure.median is 0 where a side is missing. */
+bool sl_bench_compare(const struct sl_bench *bench, unsigned i, struct sl_bench_ratio *ratio);
+
+/* ---- between receiver and source of a link of ours ---- */
+
+struct sl_bench_shared {       /* anonymous shared memory */
+	_Atomic uint32_t stop; /* no new blocks */
+	_Atomic uint32_t done; /* everything has arrived, or will not: go */
+	_Atomic uint64_t end;  /* 1 + the sequences that were sent; 0: still sending */
+	_Atomic uint64_t position[SL_BENCH_QUEUES];
+	_Alignas(64) _Atomic uint64_t stamp_ns; /* latency: when the message was posted */
+	_Alignas(64) _Atomic uint64_t seen;	/* latency: messages that were noticed */
+};
+
+struct sl_bench_source {
+	const struct sl_bench *bench;
+	const struct sl_bench_row *row;
+	struct sl_bench_shared *shared;
+	const uint8_t *memory; /* the pixels of all blocks, around and around */
+	uint64_t memory_bytes;
+	int fd; /* to the receiver: offers out, plans in, a byte when connected */
+};
+
+/* Where the bytes of a block come from. */
+const uint8_t *sl_bench_block(const struct sl_bench_source *source, uint64_t sequence,
+			      uint32_t queue);
+/* The state of a link with the row's options; NULL: it said why. */
+void *sl_bench_state(const struct sl_bench *bench, const struct sl_bench_row *row);
+/* The source's process, until the receiver is done. 0 or -errno. */
+int sl_bench_send(struct sl_bench_source *source);
+
+#endif

@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+"""bench_test.py - sluice bench link: what it measures is whole, what it says is well-formed, and wrong arguments are
+told. How fast anything is, no test asks."""
+
+import json
+import os
+
+from harness import SLOW, case, check, equal, main, run, run_fails, skip
+
+BRIEF = ("--rounds", "1", "--seconds", "0.05")
+
+
+def measure(folder, only, *more):
+    file = folder / "result.json"
+    run("bench", "link", *BRIEF, "--only", only, "--json", file, *more, folder=folder)
+    return json.loads(file.read_text())
+
+
+def whole(result, names):
+    """Every row is there, complete, and lost nothing."""
+    rows = {row["name"]: row for row in result["rows"]}
+    equal(sorted(rows), sorted(names), "the rows")
+    for row in rows.values():
+        check(row["value"] > 0 and row["min"] <= row["value"] <= row["max"], f"{row['name']}: figures in order")
+        equal(row["unit"], "us" if "/p" in row["name"] else "GB/s", "unit")
+        equal(row["loss"], 0, f"{row['name']}: loss")
+
+
+@case("a link is measured over lo, and loses nothing")
+def one_row(folder):
+    result = measure(folder, "sluice/udp/uc/4096")
+    whole(result, ["sluice/udp/uc/4096"])
+    for key in ("cpu", "cores", "kernel", "rmem_max", "receive_buffer", "rounds", "seconds"):
+        check(key in result["machine"], f"machine has {key}")
+
+
+@case("services, options, lengths and several queues")
+def variants(folder):
+    for name in ("sluice/udp/rc/4096", "sluice/udp/uc/8246", "sluice/udp/uc/4096/no-icrc-check",
+                 "sluice/udp/uc/4096/nocsum", "sluice/udp/uc/4096/one", "sluice/udp/uc/4096/queues-8", "sluice/shm/4096"):
+        whole(measure(folder, name), [name])
+    for name in ("sluice/udp/uc/64/events", "sluice/shm/1048576/events"):
+        whole(measure(folder, name, "--sweep"), [name])
+
+
+@case("latencies come as three rows and a distribution")
+def latencies(folder):
+    result = measure(folder, "sluice/shm/latency/4096")
+    whole(result, [f"sluice/shm/latency/4096/p{p}" for p in ("50", "99", "99.9")])
+    times = result["latencies_us"]["sluice/shm/latency/4096"]
+    equal(len(times), len(result["levels"]), "a time for every level")
+    equal(times, sorted(times), "times in order")
+
+
+@case("over a veth pair that cuts: nothing is lost there either, and nothing stays")
+def cut(folder):
+    if os.geteuid() != 0:
+        skip("network namespaces need root")
+    result = measure(folder, "sluice/udp/[ur]c/4096/cut")
+    if result["left_out"]:
+        skip(next(iter(result["left_out"].values())))
+    whole(result, ["sluice/udp/uc/4096/cut", "sluice/udp/rc/4096/cut"])
+
+
+@case("peers that are built run beside, others say why not")
+def peers(folder):
+    if SLOW:
+        skip("peers are not built with sanitizers")
+    result = measure(folder, "*/pushpull/4096")
+    check(len(result["rows"]) + len(result["left_out"]) == 1, "measured or left out with a reason")
+    whole(measure(folder, "sockets/recv*/4096"), ["sockets/recv/4096", "sockets/recvmmsg/4096"])
+
+
+@case("wrong arguments are told")
+def arguments(folder):
+    for words, said in [((), "sluice bench link"), (("stages",), "sluice bench link"),
+                        (("link", "link"), "sluice bench link"),
+                        (("link", "--only", "nothing*"), "no row is called 'nothing*'"),
+                        (("link", "--rounds", "0"), "--rounds"), (("link", "--seconds", "x"), "--seconds"),
+                        (("link", "--fast"), "unknown option '--fast'"), (("link", "--set", "a=b"), "--set means nothing")]:
+        check(said in run_fails("bench", *words, folder=folder).err(), f"{words}: says {said!r}")
+    check("/nowhere/x" in run_fails("bench", "link", *BRIEF, "--only", "sluice/shm/4096", "--json", "/nowhere/x",
+                                    folder=folder).err(), "names the file that it cannot write")
+    check("sluice/udp/uc/4096/cut\n" in run("bench", "link", "--list", folder=folder).out(), "lists its rows")
+
+
+if __name__ == "__main__":
+    main()
