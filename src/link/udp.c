@@ -43,7 +43,7 @@ static const struct sl_option options[] = {
 	SL_U64(struct sl_udp, receive_buffer, 0, 0, 1073741823, "bytes",
 	       "socket receive buffer; 0: as much as this host allows"),
 	SL_U64(struct sl_udp, window, 0, 0, 4294967296.0, "bytes",
-	       "most in flight over all modules; 0: what half the receive buffer surely holds, "
+	       "most in flight over all modules; 0: what the receive buffers surely hold, "
 	       "at most 2 MiB"),
 	SL_U32(struct sl_udp, timeout, 14, 1, 31, "",
 	       "rc: silence before packets are sent again, 4.096 us times two to this"),

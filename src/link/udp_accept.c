@@ -27,24 +27,24 @@ static uint64_t buffer_cost(uint64_t payload)
 	return cost + SKB_HEAD;
 }
 
-/* Half the buffer in bytes of blocks, by what the packets of a block cost; but no more than
- * stays in cache between the kernel's copy and ours. */
-static uint64_t safe_window(uint64_t buffer_bytes, const struct sl_plan *plan)
+/* So much of a buffer in bytes of blocks, by what the packets of a block cost at most: packets that
+ * the kernel keeps together cost less. */
+static uint64_t safe_window(double buffer_bytes, const struct sl_plan *plan)
 {
 	uint64_t tail = plan->block_bytes - (plan->packets - 1) * (uint64_t)plan->pmtu;
 	uint64_t cost = (plan->packets - 1) * buffer_cost(plan->pmtu) + buffer_cost(tail);
-	uint64_t window =
-		(uint64_t)((double)buffer_bytes / 2 / (double)cost * (double)plan->block_bytes);
 
-	return window < WINDOW_MAX ? window : WINDOW_MAX;
+	return (uint64_t)(buffer_bytes / (double)cost * (double)plan->block_bytes);
 }
 
-/* Of one module. A receive buffer is shared by the modules that have no socket of their own, the
- * cache by all. */
+/* Of one module. To a socket of its own come its own packets and nothing else, so nearly all of the
+ * buffer may be in use; the shared one is for all other modules, and for strangers. In any case no
+ * more than stays in cache between the kernel's copy and ours. */
 static uint64_t window_of(const struct sl_udp *udp, const struct sl_plan *plan, bool own_socket)
 {
 	uint32_t modules = udp->env.ring->modules;
-	uint64_t window = safe_window(udp->buffer_bytes, plan) / (own_socket ? 1 : modules);
+	double share = own_socket ? 0.9 : 0.5 / modules;
+	uint64_t window = safe_window(share * (double)udp->buffer_bytes, plan);
 
 	if (udp->window)
 		return udp->window / modules;
