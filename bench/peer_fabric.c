@@ -97,7 +97,7 @@ struct job {
 	size_t bytes;
 };
 
-/* To be delivered before it completes; to ask that of every write would make it ten times slower. */
+/* Delivered before it completes. To ask that of every write would make it ten times slower. */
 static ssize_t write_last(const struct job *job)
 {
 	struct iovec iov = {(void *)job->source, job->bytes};

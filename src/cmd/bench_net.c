@@ -1,6 +1,6 @@
 /* bench_net.c - the network of the /cut rows: two namespaces and a veth pair between them, with
- * every offload that would let a packet pass uncut switched off on both ends. Namespaces are held by
- * processes that end with ours, and go with them. */
+ * every offload that would let a packet pass uncut switched off on both ends. Namespaces are held
+ * by processes that end with ours, and go with them. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>

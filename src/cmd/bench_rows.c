@@ -259,6 +259,8 @@ static int add_length(struct sl_bench *bench, const struct sl_link *link, uint64
 	struct sl_bench_row row = line(link, SL_SERVICE_UC, bytes);
 	bool roce = !strcmp(link->wire, "roce");
 
+	if (roce && !(link->guards & SL_GUARD_ENFORCED))
+		return 0; /* a NIC: see add_nic() */
 	if ((link->unavailable && link->unavailable()) || (bytes <= SL_RECORD_BYTES && !link->bare))
 		return 0;
 	row.message = roce && bytes <= LINE ? SL_MESSAGE_PACKET : SL_MESSAGE_MODULE;

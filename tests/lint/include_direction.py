@@ -24,7 +24,7 @@ VENDOR = {
     "cmocka.h": (),
     "zlib.h": (),
     "infiniband": ("src/verbs/", "tests/lib/fake_verbs", "tests/interop/"),
-    "rdma": (),
+    "rdma": ("bench/peer_fabric",),
     "cuda.h": (),
     "cuda_runtime.h": (),
     "CL": (),
