@@ -3,7 +3,6 @@
 #include "link/packet.h"
 
 #include <errno.h>
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -44,35 +43,6 @@ static const struct sl_option options[] = {
 
 /* ---- opening ---- */
 
-static bool has_address(const struct ifaddrs *i, const uint8_t gid[SL_ROCE_GID_BYTES])
-{
-	uint8_t own[SL_ROCE_GID_BYTES];
-	union sl_net_address address;
-
-	if (!i->ifa_addr ||
-	    (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6))
-		return false;
-	memcpy(&address, i->ifa_addr,
-	       i->ifa_addr->sa_family == AF_INET ? sizeof(address.v4) : sizeof(address.v6));
-	sl_net_gid(&address, own);
-	return !memcmp(own, gid, sizeof(own));
-}
-
-/* Number of the interface whose address it is; 0: none has it. */
-static unsigned find_interface(const uint8_t gid[SL_ROCE_GID_BYTES])
-{
-	struct ifaddrs *all, *i;
-	unsigned index = 0;
-
-	if (getifaddrs(&all))
-		return 0;
-	for (i = all; i && !index; i = i->ifa_next)
-		if (has_address(i, gid))
-			index = if_nametoindex(i->ifa_name);
-	freeifaddrs(all);
-	return index;
-}
-
 /* The one of the address, and loopback: what this host sends to any address of its own travels
  * there. All of 127.0.0.0/8 is loopback's, listed or not. */
 static int choose_interfaces(const struct sl_packet *packet, unsigned interface[2])
@@ -80,7 +50,7 @@ static int choose_interfaces(const struct sl_packet *packet, unsigned interface[
 	const char *name = packet->interface;
 
 	interface[1] = if_nametoindex("lo");
-	interface[0] = name[0] ? if_nametoindex(name) : find_interface(packet->udp.local);
+	interface[0] = name[0] ? if_nametoindex(name) : sl_packet_interface(packet->udp.local);
 	if (!interface[0] && !name[0])
 		interface[0] = interface[1];
 	if (interface[0])
@@ -112,27 +82,6 @@ static int claim_address(struct sl_packet *packet)
 	return -errno;
 }
 
-/* Where nobody owns the port, the kernel would tell the source of every packet that it is
- * unreachable. So we own it: a socket that lets nothing in costs no memory. Taken by rdma_rxe or
- * somebody else is as good. */
-static void guard_port(struct sl_packet *packet)
-{
-	struct sock_filter nothing[] = {{BPF_RET | BPF_K, 0, 0, 0}};
-	struct sock_fprog program = {1, nothing};
-	union sl_net_address at;
-	socklen_t bytes = sl_net_address(packet->udp.local, (uint16_t)packet->udp.port, &at);
-	int fd = socket(at.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return;
-	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) ||
-	    bind(fd, &at.any, bytes)) {
-		close(fd);
-		return;
-	}
-	packet->guard = fd;
-}
-
 static int open_receiver(struct sl_packet *packet)
 {
 	struct sl_packet_filter filter;
@@ -151,7 +100,7 @@ static int open_receiver(struct sl_packet *packet)
 				  &filter);
 	if (err)
 		return err;
-	guard_port(packet);
+	packet->guard = sl_packet_guard(packet->udp.local, (uint16_t)packet->udp.port);
 	packet->udp.in_fd = packet->ring.fd;
 	return 0;
 }
@@ -200,39 +149,6 @@ static void packet_close(void *state)
 
 /* ---- receiving ---- */
 
-static void count_malformed(struct sl_udp *udp)
-{
-	atomic_fetch_add_explicit(&udp->env.counters->dropped[SL_DROP_MALFORMED], 1,
-				  memory_order_relaxed);
-}
-
-/* How many packets were in it. Those that the kernel did not cut have consecutive identifications,
- * as if it had. */
-static unsigned receive(struct sl_udp *udp, const struct sl_packet_frame *frame, uint64_t now_ns)
-{
-	struct sl_roce_path path;
-	const uint8_t *data;
-	size_t bytes, segment;
-	unsigned n = 0;
-	bool marked;
-
-	if (frame->cut || !sl_packet_parse(frame->ip, frame->bytes, &path, &data, &bytes)) {
-		count_malformed(udp);
-		return 1;
-	}
-	marked = (path.tos & SL_NET_ECN_MASK) == SL_NET_ECN_CE;
-	segment = frame->segment && frame->segment < bytes ? frame->segment : bytes;
-	do {
-		size_t here = bytes < segment ? bytes : segment;
-
-		sl_udp_receive(udp, data, here, &path, marked, now_ns);
-		data += here;
-		bytes -= here;
-		path.ip_id++;
-	} while (++n < SL_PACKET_SEGMENTS_MAX && bytes);
-	return n;
-}
-
 static int packet_poll(void *state, unsigned poller, unsigned budget)
 {
 	struct sl_packet *packet = state;
@@ -243,7 +159,7 @@ static int packet_poll(void *state, unsigned poller, unsigned budget)
 
 	sl_ring_enter(udp->env.ring, poller);
 	while (n < budget && sl_packet_ring_next(&packet->ring, &frame)) {
-		n += receive(udp, &frame, now_ns);
+		n += sl_packet_receive(udp, &frame, now_ns);
 		sl_packet_ring_release(&packet->ring);
 	}
 	sl_ring_leave(udp->env.ring, poller);

@@ -1,11 +1,12 @@
 /* packet.h - what the files of the packet link share.
  *
  * Model:     receiving: a packet socket shows this link every RoCEv2 packet for its address with
- *            all headers, whoever owns the UDP port. All else is the udp link's (udp.h): queues, plans,
- *            credits, checks; what is sent back leaves from an ordinary UDP socket with a port of
+ *            all headers, whoever owns the UDP port. All else is the udp link's (udp.h): queues,
+ *            plans, credits, checks; what is sent back leaves from an ordinary UDP socket with a port of
  *            its own. Sending is the udp link's entirely.
  * Files:     packet.c options, open, close, poll; packet_ring.c the socket and the ring that the
- *            kernel fills; packet_filter.c which packets it gets; packet_parse.c headers.
+ *            kernel fills; packet_filter.c which packets it gets; packet_parse.c headers;
+ *            packet_host.c what the xdp link has in common with it.
  * Threads:   one ring, one poller.
  * Cost:      the kernel copies a packet into the ring, we copy its payload to its place. */
 #ifndef SL_LINK_PACKET_H
@@ -75,6 +76,20 @@ void sl_packet_ring_release(struct sl_packet_ring *ring);
 
 /* Frames that found no room since the last call. */
 unsigned sl_packet_ring_lost(struct sl_packet_ring *ring);
+
+/* ---- the host ---- */
+
+/* Number of the interface whose address it is; 0: none has it. */
+unsigned sl_packet_interface(const uint8_t gid[SL_ROCE_GID_BYTES]);
+
+/* Where nobody owns the port, the kernel would tell the source of every packet that it is
+ * unreachable. So we own it: a socket that lets nothing in costs no memory. Taken by rdma_rxe or
+ * somebody else is as good, and -1. */
+int sl_packet_guard(const uint8_t gid[SL_ROCE_GID_BYTES], uint16_t port);
+
+/* Parse, cut and judge what is in a frame; how many packets that were. */
+unsigned sl_packet_receive(struct sl_udp *udp, const struct sl_packet_frame *frame,
+			   uint64_t now_ns);
 
 /* Why packet sockets cannot be used by this process, and what to do; NULL: they can. */
 const char *sl_packet_unavailable(void);

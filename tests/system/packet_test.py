@@ -3,23 +3,18 @@
 stores is what udp stores, with all services, packet sizes and both versions of IP, with packets lost, beside another
 owner of the port, and without the privilege."""
 
-import contextlib
 import os
-import shutil
 import socket
 import subprocess
 
-from harness import (CONTROL_PORT, GUARDED, RECEIVER, ROCE_PORT, SOURCE, Program, acquire, case, check, closes, equal,
-                     experiment, fewer, intact, main, read_summary, run_fails, skip)
-from recording import compare, contents
+from cable import Pair
+from harness import (GUARDED, RECEIVER, ROCE_PORT, SOURCE, acquire, case, check, closes, equal, experiment, fewer, intact,
+                     main, run_fails, skip)
+from recording import compare
 
 FRAMES = fewer(200, 60)
 DETECTOR = {"frames": FRAMES, "dark_frames": 0, "rows": 128, "columns": 128}
 LINK = {"kind": "packet", "listen": RECEIVER, "source": SOURCE}
-
-
-def ip(*arguments):
-    return subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True).stdout
 
 
 def need_packet_sockets():
@@ -29,81 +24,11 @@ def need_packet_sockets():
         skip(f"packet sockets need CAP_NET_RAW ({error})")
 
 
-class Pair:
-    """Two hosts with one cable."""
-
-    near = {"v4": "10.89.0.1", "v6": "fd89::1"}
-    far = {"v4": "10.89.0.2", "v6": "fd89::2"}
-
-    def __init__(self, offload=True):
-        need_packet_sockets()
-        if os.geteuid():
-            skip("network namespaces need root")
-        self.names = [f"slpacket{os.getpid()}{letter}" for letter in "rs"]
-        self.offload = offload
-
-    def __enter__(self):
-        try:
-            self.make()
-        except subprocess.CalledProcessError as error:
-            self.__exit__()
-            skip(f"no veth pair between network namespaces here: {error.stderr.strip()}")
-        return self
-
-    def make(self):
-        for name in self.names:
-            ip("netns", "add", name)
-            ip("-n", name, "link", "set", "lo", "up")
-        ip("-n", self.names[0], "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns",
-           self.names[1])
-        for name, addresses in zip(self.names, (self.near, self.far)):
-            ip("-n", name, "link", "set", "cable", "mtu", "4500", "up")
-            ip("-n", name, "addr", "add", f"{addresses['v4']}/24", "dev", "cable")
-            with contextlib.suppress(subprocess.CalledProcessError):  # a host may be without IPv6
-                ip("-n", name, "addr", "add", f"{addresses['v6']}/64", "dev", "cable", "nodad")
-            if not self.offload:
-                if not shutil.which("ethtool"):
-                    skip("no ethtool here")
-                subprocess.run(["ip", "netns", "exec", name, "ethtool", "-K", "cable", "tx-udp-segmentation", "off",
-                                "gso", "off", "gro", "off"], check=True, capture_output=True)
-
-    def __exit__(self, *_):
-        for name in self.names:
-            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
-
-    def wrapper(self, number):
-        return ("ip", "netns", "exec", self.names[number])
-
-    def acquire(self, folder, name, version="v4", program=None, source_kind=None, **sections):
-        """Run it into a folder of its own; the receiver, and its summary."""
-        here = folder / name
-        here.mkdir()
-        if version == "v6" and not ip("-n", self.names[0], "-6", "addr", "show", "dev", "cable"):
-            skip("no IPv6 here")
-        link = {"kind": "packet", "listen": self.near[version], "source": self.far[version],
-                **sections.pop("link", {})}
-        control = {"address": self.near["v4"], "port": CONTROL_PORT, "token": "between us", "wait_s": 60}
-        path = experiment(here, **{"detector": DETECTOR, "emulate": "none", "control": control, **sections}, link=link)
-        done = Program("run", path, "--summary", here / "summary.json", "--outcomes", here / "outcomes.txt", folder=here,
-                       wrapper=self.wrapper(0), program=program)
-        kind = ["--set", f"link.kind={source_kind}"] if source_kind else []
-        front = Program("emulate", path, "--once", *kind, folder=here, wrapper=self.wrapper(1), program=program)
-        done.wait()
-        front.wait()
-        return done, read_summary(here)
-
-    def record(self, folder, name, **changes):
-        """What is in its file."""
-        done, summary = self.acquire(folder, name, **changes)
-        intact(done, summary, FRAMES)
-        equal(summary["link"]["kind"], changes.get("link", {}).get("kind", "packet"), "link")
-        return contents(folder / name / "run.nxs")
-
-
 def same(name, offload=True, **variants):
     @case(f"between two hosts, {name}: the file is that of udp")
     def _(folder):
-        with Pair(offload) as pair:
+        need_packet_sockets()
+        with Pair("packet", DETECTOR, offload) as pair:
             udp = pair.record(folder, "udp", link={"kind": "udp"})
             for number, variant in variants.items():
                 compare(udp, pair.record(folder, number, **variant))
@@ -127,7 +52,8 @@ same("packets lost, doubled and spoilt on a reliable connection",
 def _(folder):
     if not GUARDED:
         skip("this build has no guarded program")
-    with Pair() as pair:
+    need_packet_sockets()
+    with Pair("packet", DETECTOR) as pair:
         for service in ("uc", "rc"):
             done, summary = pair.acquire(folder, service, program=GUARDED, link={"service": service})
             intact(done, summary, FRAMES)
@@ -135,7 +61,8 @@ def _(folder):
 
 @case("packets lost on an unreliable connection: each cost its frame, the ledger closes")
 def _(folder):
-    with Pair() as pair:
+    need_packet_sockets()
+    with Pair("packet", DETECTOR) as pair:
         done, summary = pair.acquire(folder, "lossy", frontend={"drop": 0.01, "duplicate": 0.01, "corrupt": 0.01})
     equal(done.process.returncode, 2, "exit status")
     closes(summary, 2 * FRAMES)
