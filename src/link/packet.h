@@ -2,8 +2,8 @@
  *
  * Model:     receiving: a packet socket shows this link every RoCEv2 packet for its address with
  *            all headers, whoever owns the UDP port. All else is the udp link's (udp.h): queues,
- *            plans, credits, checks; what is sent back leaves from an ordinary UDP socket with a port of
- *            its own. Sending is the udp link's entirely.
+ *            plans, credits, checks; what is sent back leaves from an ordinary UDP socket with a
+ *            port of its own. Sending is the udp link's entirely.
  * Files:     packet.c options, open, close, poll; packet_ring.c the socket and the ring that the
  *            kernel fills; packet_filter.c which packets it gets; packet_parse.c headers;
  *            packet_host.c what the xdp link has in common with it.

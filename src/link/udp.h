@@ -12,9 +12,10 @@
  *            in; udp_flow.c those of a source with its own socket; udp_return.c what the receiver
  *            sends back; udp_offer.c transfers of a source; udp_send.c and udp_send_rc.c packets
  *            out; udp_answer.c what comes back to a source.
- * Others:    a link that takes its packets from elsewhere than from sockets (packet.c) begins its
- *            state with a struct sl_udp, sets `way` before sl_udp_open(), and hands each packet to
- *            sl_udp_receive(). All else is this link's, and what is sent leaves from sockets. */
+ * Others:    a link that takes its packets from elsewhere than from sockets (packet.c, xdp.c)
+ *            begins its state with a struct sl_udp, sets `way` before sl_udp_open(), and hands
+ *            each packet to sl_udp_receive(). All else is this link's, and what is sent leaves
+ *            from sockets. */
 #ifndef SL_LINK_UDP_H
 #define SL_LINK_UDP_H
 

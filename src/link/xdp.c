@@ -172,6 +172,7 @@ const struct sl_link sl_link_xdp = {
 	.meet = sl_udp_meet,
 	.poll = xdp_poll,
 	.wait = sl_udp_wait,
+	.serve = sl_udp_serve,
 	.reported = sl_udp_reported,
 	.drop = sl_udp_drop,
 	.offer = sl_udp_offer,
