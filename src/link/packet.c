@@ -36,7 +36,7 @@ static const struct sl_option options[] = {
 	       "receiver: memory that the kernel puts packets into"),
 	SL_CHOICE(struct sl_packet, delivery, packets, "packets|blocks",
 		  "receiver: the kernel shows packets one by one, or in blocks (TPACKET_V3): "
-		  "cheaper by a little, and a packet may wait for some milliseconds"),
+		  "fewer hand-overs, but a packet may wait for some milliseconds"),
 	SL_UDP_OPTIONS_FLOW,
 	SL_OPTION_END,
 };
