@@ -18,41 +18,10 @@
 enum { PACKETS_MIN = 8 }; /* that a receive buffer must hold */
 
 static const struct sl_option options[] = {
-	SL_STRING(struct sl_udp, listen, "127.0.0.1",
-		  "IPv4 or IPv6 address the receiver takes data on"),
-	SL_U32(struct sl_udp, port, 4791, 1, 65535, "", "UDP port; RoCEv2 has 4791"),
-	SL_STRING(struct sl_udp, source, "127.0.0.1",
-		  "IPv4 or IPv6 address the front end sends from"),
-	SL_U32(struct sl_udp, reply_port, 0, 0, 65535, "",
-	       "front end: where credits and acknowledgements come back to; 0: the port it sends "
-	       "from. RDMA NICs answer to 4791"),
-	SL_U32(struct sl_udp, traffic_class, 2, 0, 255, "",
-	       "of what is sent: DSCP and ECN bits; 2 lets switches mark instead of drop"),
-	SL_U32(struct sl_udp, congestion_us, 55, 55, 500000, "us",
-	       "front end: how soon it hears of congestion, so how slowly it reacts; raise it "
-	       "where "
-	       "switches queue for longer"),
-	SL_BOOL(struct sl_udp, segment, true,
-		"front end: the kernel cuts packets from larger sends, where it can"),
-	SL_BOOL(struct sl_udp, checksum, true,
-		"front end: fill the UDP checksum; false: leave it 0, as FPGAs and RDMA NICs do, "
-		"and send packet by packet"),
-	SL_CHOICE(struct sl_udp, icrc, check, "check|ignore",
-		  "receiver: what is done about the ICRC of data; ignore: to measure what checking "
-		  "costs, for nothing else"),
+	SL_UDP_OPTIONS_ENDS,
 	SL_U64(struct sl_udp, receive_buffer, 0, 0, 1073741823, "bytes",
 	       "socket receive buffer; 0: as much as this host allows"),
-	SL_U64(struct sl_udp, window, 0, 0, 4294967296.0, "bytes",
-	       "most in flight over all modules; 0: what the receive buffers surely hold, "
-	       "at most 2 MiB"),
-	SL_U32(struct sl_udp, timeout, 14, 1, 31, "",
-	       "rc: silence before packets are sent again, 4.096 us times two to this"),
-	SL_U32(struct sl_udp, retry, 60, 0, 255, "",
-	       "rc: attempts before giving up, 4 s by default; 255: no end"),
-	SL_U32(struct sl_udp, rnr_retry, 7, 0, 7, "",
-	       "rc: attempts after 'receiver not ready'; 7: no end"),
-	SL_U32(struct sl_udp, min_rnr_timer, 12, 0, 31, "",
-	       "rc: how long 'receiver not ready' asks the front end to wait; 12: 0.64 ms"),
+	SL_UDP_OPTIONS_FLOW,
 	SL_OPTION_END,
 };
 
@@ -117,16 +86,18 @@ uint64_t sl_udp_enlarge_buffer(const struct sl_udp *udp, int fd)
 
 static int open_receiver(struct sl_udp *udp)
 {
-	int err = sl_net_parse("link.udp: listen", udp->listen, udp->local);
+	int err = sl_net_parse("link.listen", udp->listen, udp->local);
 
 	if (err)
 		return err;
 	udp->queue = calloc(SL_UDP_TRANSFERS, sizeof(*udp->queue));
 	if (!udp->queue)
 		return -ENOMEM;
-	udp->fd = sl_net_open(udp->local, (uint16_t)udp->port);
+	/* Where packets come another way, this one is for what is sent back. */
+	udp->fd = sl_net_open(udp->local, udp->way ? 0 : (uint16_t)udp->port);
 	if (udp->fd < 0)
 		return udp->fd;
+	udp->in_fd = udp->fd;
 	sl_net_set_class(udp->fd, (uint8_t)udp->traffic_class & ~SL_NET_ECN_MASK);
 	udp->buffer_bytes = sl_udp_enlarge_buffer(udp, udp->fd);
 	if (udp->buffer_bytes < PACKETS_MIN * SL_UDP_PACKET_MAX) {
@@ -141,7 +112,7 @@ static int open_receiver(struct sl_udp *udp)
 
 static int open_source(struct sl_udp *udp)
 {
-	int err = sl_net_parse("link.udp: source", udp->source, udp->local);
+	int err = sl_net_parse("link.source", udp->source, udp->local);
 
 	if (err)
 		return err;
@@ -153,7 +124,7 @@ static int open_source(struct sl_udp *udp)
 	return udp->fd < -1 ? udp->fd : 0;
 }
 
-static int udp_open(void *state, const struct sl_link_env *env)
+int sl_udp_open(void *state, const struct sl_link_env *env)
 {
 	struct sl_udp *udp = state;
 
@@ -165,7 +136,7 @@ static int udp_open(void *state, const struct sl_link_env *env)
 	return env->ring ? open_receiver(udp) : open_source(udp);
 }
 
-static void udp_close(void *state)
+void sl_udp_close(void *state)
 {
 	struct sl_udp *udp = state;
 
@@ -186,7 +157,7 @@ static void udp_close(void *state)
 	udp->buffers = NULL;
 }
 
-static void udp_reported(void *state, uint16_t transfer, uint64_t position)
+void sl_udp_reported(void *state, uint16_t transfer, uint64_t position)
 {
 	struct sl_udp *udp = state;
 
@@ -203,7 +174,7 @@ void sl_udp_failed(struct sl_udp_queue *queue, enum sl_drop why)
 }
 
 /* Data threads say nothing: here what they noted is told. */
-static int udp_serve(void *state)
+int sl_udp_serve(void *state)
 {
 	struct sl_udp *udp = state;
 
@@ -220,7 +191,7 @@ static int udp_serve(void *state)
 	return 0;
 }
 
-static void udp_drop(void *state, uint16_t transfer)
+void sl_udp_drop(void *state, uint16_t transfer)
 {
 	struct sl_udp *udp = state;
 
@@ -269,7 +240,7 @@ int sl_udp_wait(void *state, unsigned poller, uint32_t timeout_us)
 		return wait_for_answers(udp, timeout_us);
 	fds[n++] = (struct pollfd){.fd = wake->fd, .events = POLLIN};
 	if (poller == 0)
-		fds[n++] = (struct pollfd){.fd = udp->fd, .events = POLLIN};
+		fds[n++] = (struct pollfd){.fd = udp->in_fd, .events = POLLIN};
 	for (uint32_t i = 0; i < SL_UDP_TRANSFERS; i++)
 		if (atomic_load_explicit(&udp->queue[i].active, memory_order_acquire) &&
 		    udp->queue[i].fd >= 0 && udp->queue[i].poller == poller)
@@ -290,7 +261,7 @@ int sl_udp_wait(void *state, unsigned poller, uint32_t timeout_us)
 }
 
 /* Our own responder counts packets whatever the service: a message that breaks off is seen. */
-static enum sl_proof udp_proof(uint16_t service, uint16_t message)
+enum sl_proof sl_udp_proof(uint16_t service, uint16_t message)
 {
 	(void)message;
 	return service == SL_SERVICE_RC ? SL_PROOF_RELIABLE : SL_PROOF_PACKET_COUNT;
@@ -306,20 +277,20 @@ const struct sl_link sl_link_udp = {
 	.operations = SL_OPERATION_WRITE | SL_OPERATION_SEND,
 	.messages = SL_MESSAGE_PACKET | SL_MESSAGE_MODULE,
 	.message = SL_MESSAGE_PACKET,
-	.proof = udp_proof,
+	.proof = sl_udp_proof,
 	.guards = SL_GUARD_ENFORCED | SL_GUARD_CREDITED,
 	.pollers = SL_POLLERS,
 	.places = SL_REGION_HOST,
-	.open = udp_open,
-	.close = udp_close,
+	.open = sl_udp_open,
+	.close = sl_udp_close,
 	.bare = true,
 	.accept = sl_udp_accept,
 	.meet = sl_udp_meet,
 	.poll = sl_udp_poll,
 	.wait = sl_udp_wait,
-	.serve = udp_serve,
-	.reported = udp_reported,
-	.drop = udp_drop,
+	.serve = sl_udp_serve,
+	.reported = sl_udp_reported,
+	.drop = sl_udp_drop,
 	.offer = sl_udp_offer,
 	.connect = sl_udp_connect,
 	.post = sl_udp_post,

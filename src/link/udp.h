@@ -1,16 +1,21 @@
 /* udp.h - what the files of the udp link share.
  *
  * Model:     receiving: one socket on listen:4791 for whoever may come, and one per source that
- * sends from a port it has named; queue pair numbers are consecutive from a random base.
- * Sending: one socket per transfer, so that each queue has its own source port. What comes back
- * to a source (credits as 8-byte RDMA writes, acknowledgements, congestion notifications) comes
- * to that socket, or to reply_port, which all transfers share, where the receiver is an RDMA
- * NIC. UC: packets as the plan numbers them, nothing is sent again. RC: a queue pair at each
- * end; data one way, credits the other, each acknowledged. Files:     udp.c options, open,
- * close; udp_accept.c queues of the receiver; udp_receive.c packets in; udp_flow.c those of a
- * source with its own socket; udp_return.c what the receiver sends back; udp_offer.c transfers
- * of a source; udp_send.c and udp_send_rc.c packets out; udp_answer.c what comes back to a
- * source. */
+ *            sends from a port it has named; queue pair numbers are consecutive from a random
+ *            base. Sending: one socket per transfer, so that each queue has its own source port.
+ *            What comes back to a source (credits as 8-byte RDMA writes, acknowledgements,
+ *            congestion notifications) comes to that socket, or to reply_port, which all transfers
+ *            share, where the receiver is an RDMA NIC. UC: packets as the plan numbers them,
+ *            nothing is sent again. RC: a queue pair at each end; data one way, credits the other,
+ *            each acknowledged.
+ * Files:     udp.c options, open, close; udp_accept.c queues of the receiver; udp_receive.c packets
+ *            in; udp_flow.c those of a source with its own socket; udp_return.c what the receiver
+ *            sends back; udp_offer.c transfers of a source; udp_send.c and udp_send_rc.c packets
+ *            out; udp_answer.c what comes back to a source.
+ * Others:    a link that takes its packets from elsewhere than from sockets (packet.c, xdp.c)
+ *            begins its state with a struct sl_udp, sets `way` before sl_udp_open(), and hands
+ *            each packet to sl_udp_receive(). All else is this link's, and what is sent leaves
+ *            from sockets. */
 #ifndef SL_LINK_UDP_H
 #define SL_LINK_UDP_H
 
@@ -153,6 +158,12 @@ struct sl_udp_batch { /* packets of one source on their way to one system call *
 	bool ended;		/* by a shorter one */
 };
 
+/* How packets come in, where they do not come through sockets, and so with all their headers. */
+struct sl_udp_way {
+	/* Bytes of blocks that may be under way without any being lost for want of room. */
+	uint64_t (*window)(const struct sl_udp *udp, const struct sl_plan *plan);
+};
+
 struct sl_udp {
 	/* options */
 	char listen[64], source[64];
@@ -163,11 +174,13 @@ struct sl_udp {
 	uint32_t congestion_us;
 	uint32_t timeout, retry, rnr_retry, min_rnr_timer;
 	/* state */
+	const struct sl_udp_way *way; /* NULL: sockets */
 	struct sl_link_env env;
 	struct sl_udp_buffers *buffers; /* [pollers] */
 	uint8_t local[SL_ROCE_GID_BYTES];
 	int fd; /* receiving: data; sending: replies, where they have a port of their own; else -1
 		 */
+	int in_fd; /* receiving: becomes readable when there are packets */
 	uint64_t buffer_bytes;
 	uint64_t opened_seen[SL_POLLERS]; /* slots when credits were last looked at */
 	uint32_t qpn_base, queues, sources;
@@ -176,6 +189,45 @@ struct sl_udp {
 	struct sl_udp_queue *queue; /* [SL_UDP_TRANSFERS] */
 	struct sl_udp_source *send; /* [SL_UDP_TRANSFERS] */
 };
+
+/* Options of every link that begins its state with a struct sl_udp. */
+#define SL_UDP_OPTIONS_ENDS                                                                       \
+	SL_STRING(struct sl_udp, listen, "127.0.0.1",                                             \
+		  "IPv4 or IPv6 address the receiver takes data on"),                             \
+		SL_U32(struct sl_udp, port, 4791, 1, 65535, "", "UDP port; RoCEv2 has 4791"),     \
+		SL_STRING(struct sl_udp, source, "127.0.0.1",                                     \
+			  "IPv4 or IPv6 address the front end sends from"),                       \
+		SL_U32(struct sl_udp, reply_port, 0, 0, 65535, "",                                \
+		       "front end: where credits and acknowledgements come back to; 0: the port " \
+		       "it sends from. RDMA NICs answer to 4791"),                                \
+		SL_U32(struct sl_udp, traffic_class, 2, 0, 255, "",                               \
+		       "of what is sent: DSCP and ECN bits; 2 lets switches mark instead of "     \
+		       "drop"),                                                                   \
+		SL_U32(struct sl_udp, congestion_us, 55, 55, 500000, "us",                        \
+		       "front end: how soon it hears of congestion, so how slowly it reacts; "    \
+		       "raise it where switches queue for longer"),                               \
+		SL_BOOL(struct sl_udp, segment, true,                                             \
+			"front end: the kernel cuts packets from larger sends, where it can"),    \
+		SL_BOOL(struct sl_udp, checksum, true,                                            \
+			"front end: fill the UDP checksum; false: leave it 0, as FPGAs and RDMA " \
+			"NICs do, and send packet by packet"),                                    \
+		SL_CHOICE(struct sl_udp, icrc, check, "check|ignore",                             \
+			  "receiver: what is done about the ICRC of data; ignore: to measure "    \
+			  "what checking costs, for nothing else")
+
+#define SL_UDP_OPTIONS_FLOW                                                                      \
+	SL_U64(struct sl_udp, window, 0, 0, 4294967296.0, "bytes",                               \
+	       "most in flight over all modules; 0: what the receive buffers surely hold, "      \
+	       "at most 2 MiB"),                                                                 \
+		SL_U32(struct sl_udp, timeout, 14, 1, 31, "",                                    \
+		       "rc: silence before packets are sent again, 4.096 us times two to this"), \
+		SL_U32(struct sl_udp, retry, 60, 0, 255, "",                                     \
+		       "rc: attempts before giving up, 4 s by default; 255: no end"),            \
+		SL_U32(struct sl_udp, rnr_retry, 7, 0, 7, "",                                    \
+		       "rc: attempts after 'receiver not ready'; 7: no end"),                    \
+		SL_U32(struct sl_udp, min_rnr_timer, 12, 0, 31, "",                              \
+		       "rc: how long 'receiver not ready' asks the front end to wait; 12: 0.64 " \
+		       "ms")
 
 /* A queue's only key, as the responder looks for it: arg is that key. */
 const struct sl_roce_key *sl_udp_key_of(void *arg, uint32_t rkey);
@@ -193,6 +245,10 @@ bool sl_udp_send_one(int fd, const struct sl_udp_path *path, uint8_t *header, si
 bool sl_udp_icrc_good(const struct sl_roce_path *path, const uint8_t *data, size_t bytes,
 		      enum sl_ip_id ip_id);
 
+int sl_udp_open(void *state, const struct sl_link_env *env);
+void sl_udp_close(void *state);
+enum sl_proof sl_udp_proof(uint16_t service, uint16_t message);
+
 /* ---- receiving ---- */
 
 /* As large as asked for, as far as the host allows; what we got decides the window. */
@@ -200,6 +256,9 @@ uint64_t sl_udp_enlarge_buffer(const struct sl_udp *udp, int fd);
 int sl_udp_accept(void *state, const struct sl_offer *offer, struct sl_plan *plan);
 int sl_udp_meet(void *state, uint16_t transfer, uint32_t qpn);
 int sl_udp_poll(void *state, unsigned poller, unsigned budget);
+void sl_udp_reported(void *state, uint16_t transfer, uint64_t position);
+void sl_udp_drop(void *state, uint16_t transfer);
+int sl_udp_serve(void *state);
 
 /* Packets of the source that has a socket of its own. How many. */
 unsigned sl_udp_flow_poll(struct sl_udp *udp, struct sl_udp_queue *queue, unsigned budget,

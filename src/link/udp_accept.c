@@ -44,26 +44,28 @@ static uint64_t window_of(const struct sl_udp *udp, const struct sl_plan *plan, 
 {
 	uint32_t modules = udp->env.ring->modules;
 	double share = own_socket ? 0.9 : 0.5 / modules;
-	uint64_t window = safe_window(share * (double)udp->buffer_bytes, plan);
+	uint64_t window = udp->way ? udp->way->window(udp, plan) / modules
+				   : safe_window(share * (double)udp->buffer_bytes, plan);
 
 	if (udp->window)
 		return udp->window / modules;
 	return window < WINDOW_MAX / modules ? window : WINDOW_MAX / modules;
 }
 
-static void set_window(const struct sl_udp *udp, struct sl_plan *plan, bool own_socket)
+static void set_window(const struct sl_udp *udp, struct sl_plan *plan)
 {
+	bool nic = plan->source.port == 0, own_socket = !nic && !udp->way;
 	uint64_t least = WINDOW_PACKETS_MIN * (uint64_t)plan->pmtu;
 
 	/* An RDMA NIC sends a message whole once it is posted: it could wait for ever for less. */
-	if (plan->message == SL_MESSAGE_MODULE && !own_socket)
+	if (plan->message == SL_MESSAGE_MODULE && nic)
 		least = plan->block_bytes;
 
 	plan->window_bytes = window_of(udp, plan, own_socket);
 	if (plan->window_bytes >= least || plan->window_bytes >= plan->block_bytes)
 		return;
 	plan->window_bytes = least;
-	if (plan->module == 0 && !udp->window)
+	if (plan->module == 0 && !udp->window && !udp->way)
 		sl_warn("a receive buffer of %llu bytes is small for %u modules; if packets get "
 			"lost: sudo sysctl -w net.core.rmem_max=%d",
 			(unsigned long long)udp->buffer_bytes, udp->env.ring->modules, 64 << 20);
@@ -116,7 +118,7 @@ static void describe_plan(const struct sl_udp *udp, const struct sl_offer *offer
 		.credit_port = offer->credit_port,
 	};
 	plan->packets = sl_roce_packets((uint32_t)plan->block_bytes, plan->pmtu);
-	set_window(udp, plan, offer->source.port != 0);
+	set_window(udp, plan);
 	memcpy(plan->dest.ip, udp->local, sizeof(plan->dest.ip));
 	plan->dest.port = (uint16_t)udp->port;
 }
@@ -205,7 +207,7 @@ static void open_flow(struct sl_udp *udp, struct sl_udp_queue *queue)
 	queue->guessed = queue->repaired = queue->together = queue->next_id = 0;
 	sl_udp_path_set(&in, plan->source.ip, plan->source.port, udp->local, (uint16_t)udp->port);
 	queue->in = in.path;
-	if (plan->source.port)
+	if (plan->source.port && !udp->way)
 		queue->fd = sl_net_open_flow(udp->fd, udp->local, (uint16_t)udp->port,
 					     plan->source.ip, plan->source.port);
 	/* Who has no socket of its own shares one, and with it the thread that reads it. */
@@ -220,7 +222,7 @@ static int open_queue(struct sl_udp *udp, struct sl_udp_queue *queue)
 {
 	const struct sl_plan *plan = &queue->plan;
 
-	sl_udp_path_set(&queue->back, udp->local, (uint16_t)udp->port, plan->source.ip,
+	sl_udp_path_set(&queue->back, udp->local, sl_net_port(udp->fd), plan->source.ip,
 			plan->credit_port);
 	queue->key = (struct sl_roce_key){
 		.rkey = plan->rkey,

@@ -135,6 +135,14 @@ static bool of_this_thread(const struct sl_udp_queue *queue, const struct sl_roc
 	return queue->poller == 0 || path->source_port == queue->in.source_port;
 }
 
+/* Which identifications a packet may have beside the one in its path. */
+static enum sl_ip_id ids_of(const struct sl_udp *udp, const struct sl_udp_queue *queue)
+{
+	if (udp->way)
+		return SL_IP_ID_ZERO; /* none: it was read from the header */
+	return queue ? queue->plan.ip_id : SL_IP_ID_ANY;
+}
+
 void sl_udp_receive(struct sl_udp *udp, const uint8_t *data, size_t bytes,
 		    const struct sl_roce_path *path, bool marked, uint64_t now_ns)
 {
@@ -147,7 +155,7 @@ void sl_udp_receive(struct sl_udp *udp, const uint8_t *data, size_t bytes,
 	}
 	queue = queue_of(udp, packet.qpn);
 	if (udp->icrc == SL_UDP_ICRC_CHECK &&
-	    !sl_udp_icrc_good(path, data, bytes, queue ? queue->plan.ip_id : SL_IP_ID_ANY)) {
+	    !sl_udp_icrc_good(path, data, bytes, ids_of(udp, queue))) {
 		count(udp, SL_DROP_ICRC);
 		return;
 	}

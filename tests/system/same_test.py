@@ -5,15 +5,8 @@ dataset and attribute is compared bit for bit, but for those listed here."""
 import os
 import pathlib
 
-import h5py
-import numpy as np
-
 from harness import acquire, case, check, equal, fewer, intact, main, skip
-
-# What differs between any two runs: the wall clock.
-WALL_CLOCK = {"/entry/start_time", "/entry/end_time", "/entry/end_time_estimated"}
-# What describes how the data came, and so differs with the link or the file.
-ABOUT_THE_RUN = {"/entry/sluice/link", "/entry/sluice/guard", "/entry/sluice/proof", "/entry/sluice/experiment"}
+from recording import compare, contents
 
 PATTERN = {"detector": {"dark_frames": 20, "frames": fewer(300, 100)}}
 JUNGFRAU = {
@@ -35,39 +28,6 @@ def record(folder, name, base, **changes):
     program, summary = acquire(here, **sections)
     intact(program, summary, base["detector"]["dark_frames"] + base["detector"]["frames"])
     return contents(here / "run.nxs")
-
-
-def contents(path):
-    found = {}
-
-    def keep(name, value):
-        value = np.asarray(value)
-        # Texts are objects to numpy: their bytes would be addresses.
-        data = value.tobytes() if value.dtype != object else repr(value.tolist())
-        found[name] = str(value.dtype), value.shape, data
-
-    def visit(name, item):
-        for key, value in item.attrs.items():
-            keep(f"/{name}@{key}".replace("//", "/"), value)
-        if isinstance(item, h5py.Dataset):
-            keep(f"/{name}", item[()])
-        else:
-            found[f"/{name}"] = "group"
-
-    with h5py.File(path, "r") as file:
-        visit("", file)
-        file.visititems(visit)
-    return found
-
-
-def compare(one, other):
-    equal(sorted(one), sorted(other), "objects in the files")
-    differing = sorted(path for path in one if one[path] != other[path])
-    excused = WALL_CLOCK | ABOUT_THE_RUN
-    equal([path for path in differing if path not in excused], [], "what differs and should not")
-    for path in ("/entry/data/data", "/entry/data/frame_number", "/entry/data/timestamp", "/entry/sluice/frames/score",
-                 "/entry/sluice/frames/keep", "/entry/sluice/frames/outcome", "/entry/sluice/ledger/outcomes"):
-        check(path in one and len(one[path][2]) > 0, f"{path} was not compared")
 
 
 @case("jungfrau over udp and over shm: identical datasets and attributes")

@@ -1,0 +1,7 @@
+/* absent.c - what is left of this folder in a build without libxdp and libbpf. */
+#include "xdp/xdp.h"
+
+const char *sl_xdp_unavailable(void)
+{
+	return "libxdp-dev or libbpf-dev was not found when this was built";
+}
