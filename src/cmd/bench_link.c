@@ -143,7 +143,7 @@ static int fork_source(struct receiver *r, int *fd)
 		close(pair[0]);
 		r->source.fd = pair[1];
 		err = sl_bench_send(&r->source);
-		if (err)
+		if (err && err != -EPIPE) /* the receiver has said why it left */
 			sl_error("the source: %s", strerror(-err));
 		_exit(err ? 1 : 0);
 	}
@@ -167,6 +167,11 @@ static int meet(struct receiver *r, int fd)
 		err = r->link->accept(r->state, &offer, &r->plan[q]);
 		if (err)
 			return err;
+		if (r->plan[q].pmtu < r->row->pmtu) { /* it would be another row under this name */
+			sl_error("link %s carries %u bytes in a packet at most", r->link->name,
+				 r->plan[q].pmtu);
+			return -EMSGSIZE;
+		}
 		if (write(fd, &r->plan[q], sizeof(r->plan[q])) != sizeof(r->plan[q]))
 			return -EPIPE;
 	}

@@ -22,7 +22,7 @@ static const struct sl_bench_ratio comparisons[] = {
 	{"sluice/udp/uc/4096/queues-8", "sluice/udp/uc/4096", 0.85, {0}},
 	{"sluice/udp/uc/4096/queues-32", "sluice/udp/uc/4096", 0.85, {0}},
 	{"sluice/packet/uc/4096/cut", "sluice/udp/uc/4096/cut", 0, {0}},
-	{"sluice/xdp/uc/4096/cut", "sluice/udp/uc/4096/cut", 0, {0}},
+	{"sluice/xdp/uc/2048/cut", "sluice/udp/uc/2048/cut", 0, {0}},
 	{"sluice/shm/8388608", "memcpy/8388608", 0.9, {0}},
 };
 
