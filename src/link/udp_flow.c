@@ -17,7 +17,8 @@
 #include "roce/icrc.h"
 
 enum {
-	MANY = 4,    /* packets in a datagram from which on one datagram per call is best */
+	MANY = 4, /* packets in a datagram from which on one datagram per call is best */
+	BATCH_MIN = 4,
 	ID_MAX = 64, /* a segmented send has no more packets: see sl_udp_append */
 };
 
@@ -251,7 +252,7 @@ static unsigned receive_many(struct sl_udp *udp, struct sl_udp_queue *queue, uns
 			     uint64_t now_ns)
 {
 	struct sl_udp_buffers *b = &udp->buffers[queue->poller];
-	unsigned packets, count = most < SL_UDP_BATCH ? most : SL_UDP_BATCH;
+	unsigned packets, count = most < queue->batch ? most : queue->batch;
 	int n;
 
 	for (unsigned i = 0; i < count; i++) {
@@ -262,6 +263,11 @@ static unsigned receive_many(struct sl_udp *udp, struct sl_udp_queue *queue, uns
 							.msg_controllen = sizeof(b->control[i])};
 	}
 	n = recvmmsg(queue->fd, b->message, count, MSG_DONTWAIT, NULL);
+	/* Guesses cost time, and most are made in vain when little comes. */
+	if (n == (int)queue->batch && queue->batch < SL_UDP_BATCH)
+		queue->batch *= 2;
+	else if (n < (int)queue->batch / 2 && queue->batch > BATCH_MIN)
+		queue->batch /= 2;
 	for (int i = 0; i < n; i++)
 		arrived(queue, &b->laid[i], &b->message[i].msg_hdr, b->message[i].msg_len);
 	packets = n > 0 ? take(udp, queue, (unsigned)n, now_ns) : 0;
