@@ -198,9 +198,10 @@ static void run_child(const struct sl_bench *bench, const struct sl_bench_row *r
 		fprintf(stderr, "%s\n", strerror(-failed));
 	if (write(out, &sample, sizeof(sample)) != sizeof(sample))
 		failed = 1;
-	_exit(failed == -ENODEV || failed == -EPERM || failed == -EACCES ? SL_BENCH_CANNOT
-	      : failed							 ? 1
-									 : 0);
+	_exit(failed == -ENODEV || failed == -EPERM || failed == -EACCES || failed == -EMSGSIZE
+		      ? SL_BENCH_CANNOT
+	      : failed ? 1
+		       : 0);
 }
 
 /* Its wait status; -1 when it had to be ended. */
