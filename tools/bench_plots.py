@@ -89,7 +89,7 @@ def document(parts):
 
 def note_of(results):
     m = results["machine"]
-    return (f"{m['cpu']}, {m['cores']} cores, Linux {m['kernel']}, {m['date'][:10]}, medians of {m['rounds']} rounds; "
+    return (f"{m['cpu']}, {m['cores']} cores, Linux {m['kernel'].split('-')[0]}, {m['date'][:10]}, medians of {m['rounds']} rounds; "
             f"load {m['load_average']:g}")
 
 
