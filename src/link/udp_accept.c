@@ -52,9 +52,9 @@ static uint64_t window_of(const struct sl_udp *udp, const struct sl_plan *plan, 
 	return window < WINDOW_MAX / modules ? window : WINDOW_MAX / modules;
 }
 
-static void set_window(const struct sl_udp *udp, struct sl_plan *plan)
+static void set_window(const struct sl_udp *udp, struct sl_plan *plan, bool own_socket)
 {
-	bool nic = plan->source.port == 0, own_socket = !nic && !udp->way;
+	bool nic = plan->source.port == 0;
 	uint64_t least = WINDOW_PACKETS_MIN * (uint64_t)plan->pmtu;
 
 	/* An RDMA NIC sends a message whole once it is posted: it could wait for ever for less. */
@@ -118,13 +118,13 @@ static void describe_plan(const struct sl_udp *udp, const struct sl_offer *offer
 		.credit_port = offer->credit_port,
 	};
 	plan->packets = sl_roce_packets((uint32_t)plan->block_bytes, plan->pmtu);
-	set_window(udp, plan);
+	set_window(udp, plan, offer->source.port && !udp->way);
 	memcpy(plan->dest.ip, udp->local, sizeof(plan->dest.ip));
 	plan->dest.port = (uint16_t)udp->port;
 }
 
-/* One that was dropped, or a new one. Front ends come and go only before the start, when no poller
- * runs. */
+/* One that was dropped, or a new one. Front ends come and go only before the start: a poller that
+ * runs already looks at no queue that is not active. */
 static uint32_t free_queue(const struct sl_udp *udp)
 {
 	uint32_t index = 0;
@@ -213,10 +213,14 @@ static void open_flow(struct sl_udp *udp, struct sl_udp_queue *queue)
 					     plan->source.ip, plan->source.port);
 	/* Who has no socket of its own shares one, and with it the thread that reads it. */
 	queue->poller = queue->fd >= 0 ? plan->transfer % udp->env.pollers : 0;
-	if (queue->fd >= 0)
+	if (queue->fd >= 0) {
 		sl_udp_enlarge_buffer(udp, queue->fd);
-	else
-		udp->shared = true;
+		return;
+	}
+	/* The buffer is shared, too: so is what may be under way. */
+	udp->shared = true;
+	set_window(udp, &queue->plan, false);
+	queue->credit.window = plan->window_bytes;
 }
 
 static int open_queue(struct sl_udp *udp, struct sl_udp_queue *queue)
@@ -275,10 +279,11 @@ int sl_udp_accept(void *state, const struct sl_offer *offer, struct sl_plan *pla
 int sl_udp_meet(void *state, uint16_t transfer, uint32_t qpn)
 {
 	struct sl_udp *udp = state;
-	struct sl_udp_queue *queue = &udp->queue[transfer];
+	struct sl_udp_queue *queue;
 
 	if (transfer >= udp->queues || qpn > SL_ROCE_QPN_MASK)
 		return -EINVAL;
+	queue = &udp->queue[transfer];
 	queue->plan.credit_qpn = qpn;
 	queue->rc.responder.peer_qpn = qpn;
 	queue->rc.requester.peer_qpn = qpn;

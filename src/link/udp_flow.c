@@ -50,8 +50,8 @@ static void guess_at(struct sl_udp *udp, struct sl_udp_queue *queue, uint64_t pa
 }
 
 /* Room for `most` packets in one datagram, and for anything else that may come instead. */
-static unsigned lay_out(struct sl_udp *udp, struct sl_udp_queue *queue, unsigned number,
-			unsigned most, struct sl_udp_message *message)
+static void lay_out(struct sl_udp *udp, struct sl_udp_queue *queue, unsigned number, unsigned most,
+		    struct sl_udp_message *message)
 {
 	struct sl_udp_buffers *b = &udp->buffers[queue->poller];
 	unsigned n = 0;
@@ -76,7 +76,6 @@ static unsigned lay_out(struct sl_udp *udp, struct sl_udp_queue *queue, unsigned
 	message->guesses = n;
 	message->iov[message->iovs++] =
 		(struct iovec){b->overflow[message - b->laid], SL_UDP_DATAGRAM_MAX};
-	return n;
 }
 
 /* The bytes from..from+bytes of a datagram, out of where they were scattered to. */
