@@ -3,6 +3,16 @@
 
 enum { REPEAT_NS = 20 * 1000 * 1000 }; /* a lost grant costs this much, not the run */
 
+/* A source that still has this much does not wait for more: half the window, and room for what it
+ * sends in one piece. */
+static bool enough(const struct sl_credit *credit, const struct sl_plan *plan, uint64_t seen)
+{
+	uint64_t piece = plan->message == SL_MESSAGE_MODULE ? plan->block_bytes : plan->pmtu;
+	uint64_t left = credit->granted > seen ? credit->granted - seen : 0;
+
+	return left >= credit->window / 2 && left >= piece;
+}
+
 bool sl_credit_due(struct sl_credit *credit, const struct sl_plan *plan, const struct sl_ring *ring,
 		   uint64_t seen, bool idle, uint64_t now_ns, uint64_t *grant)
 {
@@ -14,7 +24,8 @@ bool sl_credit_due(struct sl_credit *credit, const struct sl_plan *plan, const s
 
 	if (!grown && (!idle || now_ns - credit->sent_ns < REPEAT_NS))
 		return false;
-	if (grown && !idle && now - credit->granted < credit->window / 4)
+	if (grown && now - credit->granted < credit->window / 4 &&
+	    (!idle || enough(credit, plan, seen)))
 		return false;
 	if (grown)
 		credit->granted = now;

@@ -2,8 +2,9 @@
  *
  * Model:     granted = min(end of the open slots, seen + window): the first guards the slots,
  *            the second the receive buffer. A grant goes out when it has grown by a quarter of
- *            the window, or whatever it has grown when there is nothing else to do, and again
- *            from time to time while a source may be waiting for it, since a grant can be lost.
+ *            the window, or whatever it has grown when there is nothing else to do and the source
+ *            may soon run out, and again from time to time while a source may be waiting for it,
+ *            since a grant can be lost.
  * Threads:   the link's poller thread. */
 #ifndef SL_LINK_CREDIT_H
 #define SL_LINK_CREDIT_H

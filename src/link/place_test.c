@@ -245,7 +245,7 @@ static void credit_is_bounded_by_slots_and_by_window(void **state)
 	assert_false(sl_credit_due(&credit, plan, &f->ring, 10, false, 2,
 				   &grant)); /* not a quarter yet */
 	assert_true(sl_credit_due(&credit, plan, &f->ring, 10, true, 3,
-				  &grant)); /* but there is time */
+				  &grant)); /* but there is time, and what is left is no packet */
 	assert_int_equal(grant, 110);
 	assert_true(sl_credit_due(&credit, plan, &f->ring, slots - 20, false, 4, &grant));
 	assert_int_equal(grant, slots);
@@ -253,6 +253,26 @@ static void credit_is_bounded_by_slots_and_by_window(void **state)
 	assert_true(sl_credit_due(&credit, plan, &f->ring, slots, true, 1000000000,
 				  &grant)); /* said again */
 	assert_int_equal(grant, slots);
+}
+
+/* Grants that nobody waits for would cost both ends more than the data. */
+static void a_source_with_enough_credit_is_left_alone(void **state)
+{
+	struct fixture *f = *state;
+	struct sl_plan plan = f->placer.plan;
+	struct sl_credit credit = {.window = 16 * PMTU};
+	uint64_t grant = 0;
+
+	plan.message = SL_MESSAGE_PACKET;
+	plan.block_bytes = 100 * PMTU;
+	assert_true(sl_credit_due(&credit, &plan, &f->ring, 0, false, 1, &grant));
+	assert_false(sl_credit_due(&credit, &plan, &f->ring, PMTU, true, 2, &grant));
+	assert_true(sl_credit_due(&credit, &plan, &f->ring, 4 * PMTU, false, 3, &grant));
+	/* Half is left; but a module goes in one piece, and does not fit. */
+	plan.message = SL_MESSAGE_MODULE;
+	plan.block_bytes = 17 * PMTU;
+	assert_true(sl_credit_due(&credit, &plan, &f->ring, 5 * PMTU, true, 4, &grant));
+	assert_int_equal(grant, 21 * PMTU);
 }
 
 /* ---- blocks of pixels alone ---- */
@@ -339,6 +359,7 @@ int main(void)
 		CASE(psn_may_wrap_many_times),
 		CASE(catching_up_makes_unseen_frames_due),
 		CASE(credit_is_bounded_by_slots_and_by_window),
+		CASE(a_source_with_enough_credit_is_left_alone),
 #define BARE(f) cmocka_unit_test_setup_teardown(f, setup_bare, teardown)
 		BARE(the_record_of_a_bare_block_is_written_before_its_event),
 		BARE(a_bare_block_ends_with_its_pixels),

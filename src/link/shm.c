@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/copy.h"
 #include "base/log.h"
 #include "link/shm.h"
 
@@ -339,7 +340,7 @@ static bool copy(struct sl_shm *shm, struct sl_shm_queue *queue, const struct sl
 		uint32_t done = 0;
 
 		if (!shm->env.fate && part->bytes) {
-			memcpy(dest + at, part->data, part->bytes);
+			sl_copy_away(dest + at, part->data, part->bytes);
 			at += part->bytes;
 			continue;
 		}

@@ -222,6 +222,16 @@ static struct sl_udp_source *source_of(struct sl_udp *udp, uint16_t transfer)
 	return NULL;
 }
 
+/* Credits that are not needed yet can be read later: each look is a system call. */
+static bool should_look(const struct sl_udp_source *source)
+{
+	uint64_t left = source->granted - source->sent;
+
+	return source->plan.service == SL_SERVICE_RC || source->granted < source->sent ||
+	       source->granted == UINT64_MAX || left < source->plan.window_bytes / 2 ||
+	       left < 2 * (uint64_t)source->plan.pmtu;
+}
+
 int sl_udp_post(void *state, uint16_t transfer, const struct sl_write *write, size_t n)
 {
 	struct sl_udp *udp = state;
@@ -230,7 +240,8 @@ int sl_udp_post(void *state, uint16_t transfer, const struct sl_write *write, si
 
 	if (!batch.source)
 		return -EINVAL;
-	sl_udp_take_answers(udp, batch.source, batch.now_ns);
+	if (should_look(batch.source) || !n)
+		sl_udp_take_answers(udp, batch.source, batch.now_ns);
 	return batch.source->plan.service == SL_SERVICE_RC ? sl_udp_post_rc(&batch, write, n)
 							   : post_uc(&batch, write, n);
 }
