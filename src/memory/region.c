@@ -40,14 +40,15 @@ static int map_host(struct sl_region *region)
 	return 0;
 }
 
-static int map_shared(struct sl_region *region)
+/* A file of memory that another process may map. Grow and shrink are sealed: a peer that truncates
+ * could kill every reader with SIGBUS. */
+static int map_file(struct sl_region *region, unsigned kind)
 {
 	int err;
 
-	region->fd = memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	region->fd = memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING | kind);
 	if (region->fd < 0)
 		return -errno;
-	/* Grow and shrink are sealed: a peer that truncates could kill every reader with SIGBUS. */
 	if (ftruncate(region->fd, (off_t)region->bytes) < 0 ||
 	    fcntl(region->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		goto undo_fd;
@@ -59,6 +60,24 @@ static int map_shared(struct sl_region *region)
 undo_fd:
 	err = -errno;
 	close(region->fd);
+	region->fd = -1;
+	region->base = NULL;
+	return err;
+}
+
+static int map_shared(struct sl_region *region)
+{
+	int err;
+
+	/* As for private memory: huge pages that were set aside, or else whatever the kernel gives
+	 * (transparent_hugepage/shmem_enabled). */
+	if (region->bytes % HUGE_PAGE == 0 && !map_file(region, MFD_HUGETLB)) {
+		region->huge = 1;
+		return 0;
+	}
+	err = map_file(region, 0);
+	if (!err)
+		region->huge = madvise(region->base, region->bytes, MADV_HUGEPAGE) == 0;
 	return err;
 }
 
