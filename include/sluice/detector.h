@@ -26,11 +26,20 @@ struct sl_geometry {
 	double pixel_size_m, sensor_thickness_m, distance_m;
 	char sensor_material[8];
 	double photon_energy_keV; /* 0: not a photon detector */
+	/* Which of its frames a stream has: first_frame, first_frame + frame_step, ...; step 0
+	 * means 1. */
+	uint64_t first_frame, frame_step;
 };
 
 static inline uint64_t sl_geometry_pixels(const struct sl_geometry *geometry)
 {
 	return (uint64_t)geometry->rows * geometry->columns;
+}
+
+/* The number of a stream's k-th frame. */
+static inline uint64_t sl_geometry_frame(const struct sl_geometry *geometry, uint64_t k)
+{
+	return geometry->first_frame + k * (geometry->frame_step ? geometry->frame_step : 1);
 }
 
 /* What every detector section has besides the kind's own options. */

@@ -1,0 +1,289 @@
+/* cut.c - geometry, pixels and calibration of a part of a detector. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/crc.h"
+#include "base/log.h"
+#include "detector/cut.h"
+
+const struct sl_option sl_cut_options[] = {
+	SL_U32(struct sl_cut_options, first_module, 0, 0, 63, "", "first module that it carries"),
+	SL_U32(struct sl_cut_options, modules, 0, 0, 64, "modules",
+	       "how many from there on; 0: all the others"),
+	SL_U32(struct sl_cut_options, x, 0, 0, 65535, "pixels",
+	       "left edge of the rectangle that is sent of each module"),
+	SL_U32(struct sl_cut_options, y, 0, 0, 65535, "pixels", "upper edge of it"),
+	SL_U32(struct sl_cut_options, width, 0, 0, 65536, "pixels", "0: to the right edge"),
+	SL_U32(struct sl_cut_options, height, 0, 0, 65536, "pixels", "0: to the lower edge"),
+	SL_U32(struct sl_cut_options, every, 1, 1, 1000000, "frames",
+	       "one frame in so many is sent"),
+	SL_U32(struct sl_cut_options, phase, 0, 0, 999999, "frames", "the first one that is"),
+	SL_U32(struct sl_cut_options, stack, 1, 1, 1024, "frames",
+	       "so many frames are one block, with one event and one outcome"),
+	SL_CHOICE(struct sl_cut_options, part, pixels, "pixels|records",
+		  "what is sent: the image, or only the 64 bytes that describe it"),
+	SL_OPTION_END};
+
+/* Frames phase, phase + every, ... below end. */
+static uint64_t chosen_below(const struct sl_cut_options *o, uint64_t end)
+{
+	return end <= o->phase ? 0 : (end - o->phase - 1) / o->every + 1;
+}
+
+int sl_cut_run(const struct sl_cut_options *o, const struct sl_detector_run *source,
+	       struct sl_detector_run *run, char *why, size_t why_bytes)
+{
+	uint64_t darks = chosen_below(o, source->dark_frames);
+	uint64_t all = chosen_below(o, source->dark_frames + source->frames);
+	uint32_t modules = o->modules ? o->modules : source->modules - o->first_module;
+
+	why[0] = 0;
+	if (o->first_module >= source->modules || modules > source->modules - o->first_module)
+		snprintf(why, why_bytes, "modules %u to %u: the detector has 0 to %u",
+			 o->first_module, o->first_module + modules - 1, source->modules - 1);
+	else if (o->phase >= o->every)
+		snprintf(why, why_bytes, "phase (%u) must be below every (%u)", o->phase, o->every);
+	else if (darks % o->stack)
+		snprintf(why, why_bytes,
+			 "%llu dark frames are no whole number of stacks of %u: one would be "
+			 "half dark; change detector.dark_frames",
+			 (unsigned long long)darks, o->stack);
+	else if (all / o->stack == darks / o->stack)
+		snprintf(why, why_bytes, "not one bright frame of the run would be sent");
+	if (why[0])
+		return -EINVAL;
+	*run = *source;
+	run->modules = modules;
+	run->dark_frames = darks / o->stack;
+	run->frames = all / o->stack - run->dark_frames;
+	run->frame_rate_Hz = source->frame_rate_Hz / o->every / o->stack;
+	return 0;
+}
+
+static uint32_t pixel_bytes(const struct sl_geometry *g)
+{
+	return (uint32_t)(g->module_bytes / sl_geometry_pixels(g));
+}
+
+static int fit_rectangle(struct sl_cut *cut)
+{
+	struct sl_cut_options *o = &cut->options;
+	const struct sl_geometry *s = &cut->source_geometry;
+
+	if (o->x >= s->columns || o->y >= s->rows || o->width > s->columns - o->x ||
+	    o->height > s->rows - o->y) {
+		sl_error("the transfer's rectangle (x %u, y %u, width %u, height %u) is not inside "
+			 "a module of %u x %u pixels",
+			 o->x, o->y, o->width, o->height, s->columns, s->rows);
+		return -EINVAL;
+	}
+	if (!o->width)
+		o->width = s->columns - o->x;
+	if (!o->height)
+		o->height = s->rows - o->y;
+	return 0;
+}
+
+static void shape(struct sl_cut *cut)
+{
+	const struct sl_cut_options *o = &cut->options;
+	struct sl_geometry *g = &cut->geometry;
+	uint64_t step = cut->source_geometry.frame_step ? cut->source_geometry.frame_step : 1;
+
+	*g = cut->source_geometry;
+	g->modules = o->modules ? o->modules : g->modules - o->first_module;
+	g->first_frame += o->phase * step;
+	g->frame_step = step * o->every * o->stack;
+	if (o->part == SL_CUT_RECORDS) {
+		g->rows = o->stack;
+		g->columns = SL_RECORD_BYTES;
+		g->dtype = SL_U8;
+		g->bit_depth = 8;
+		g->module_bytes = (uint64_t)o->stack * SL_RECORD_BYTES;
+		return;
+	}
+	g->rows = o->height * o->stack;
+	g->columns = o->width;
+	g->module_bytes = sl_geometry_pixels(g) * pixel_bytes(&cut->source_geometry);
+}
+
+static int open_cut(void *state, const struct sl_detector_run *run, struct sl_geometry *geometry)
+{
+	struct sl_cut *cut = state;
+	int err = cut->source->open(cut->source_state, &cut->source_run, &cut->source_geometry);
+
+	(void)run; /* derived from source_run */
+	if (!err)
+		err = fit_rectangle(cut);
+	if (err)
+		return err;
+	shape(cut);
+	cut->buffer = malloc(cut->source_geometry.module_bytes);
+	if (!cut->buffer)
+		return -ENOMEM;
+	*geometry = cut->geometry;
+	return 0;
+}
+
+static void close_cut(void *state)
+{
+	struct sl_cut *cut = state;
+
+	free(cut->buffer);
+	free(cut->table);
+	cut->buffer = NULL;
+	cut->table = NULL;
+	cut->source->close(cut->source_state);
+}
+
+static int prepare_cut(void *state)
+{
+	struct sl_cut *cut = state;
+
+	return cut->source->prepare(cut->source_state);
+}
+
+static void cut_pixels(const struct sl_cut *cut, const uint8_t *from, uint8_t *to)
+{
+	const struct sl_cut_options *o = &cut->options;
+	size_t bytes = pixel_bytes(&cut->source_geometry);
+	size_t pitch = cut->source_geometry.columns * bytes, line = o->width * bytes;
+
+	from += o->y * pitch + o->x * bytes;
+	for (uint32_t y = 0; y < o->height; y++)
+		memcpy(to + y * line, from + y * pitch, line);
+}
+
+/* What a front end that sends the whole module would say of it. */
+static void cut_record(struct sl_cut *cut, uint64_t frame, uint32_t module, uint32_t flags,
+		       const void *pixels, struct sl_record *record)
+{
+	uint64_t bytes = cut->source_geometry.module_bytes;
+
+	*record = (struct sl_record){
+		.sequence = frame,
+		.frame = frame,
+		.timestamp = cut->source->timestamp(cut->source_state, frame),
+		.bytes = (uint32_t)bytes,
+		.crc32c = sl_crc32c(0, pixels, bytes),
+		.items = 1,
+		.module = (uint16_t)module,
+		.flags = (uint16_t)(flags | SL_RECORD_CRC),
+	};
+	sl_record_seal(record);
+}
+
+static int render_cut(void *state, uint64_t frame, uint32_t module, uint32_t flags, void *buffer,
+		      const void **pixels)
+{
+	struct sl_cut *cut = state;
+	const struct sl_cut_options *o = &cut->options;
+	uint64_t each = cut->geometry.module_bytes / o->stack;
+	uint64_t step = cut->geometry.frame_step / o->stack;
+
+	if (module >= cut->geometry.modules)
+		return -EINVAL;
+	module += o->first_module;
+	for (uint32_t i = 0; i < o->stack; i++) {
+		uint8_t *to = (uint8_t *)buffer + i * each;
+		const void *whole;
+		int err = cut->source->render(cut->source_state, frame + i * step, module, flags,
+					      cut->buffer, &whole);
+
+		if (err)
+			return err;
+		if (o->part == SL_CUT_RECORDS)
+			cut_record(cut, frame + i * step, module, flags, whole,
+				   (struct sl_record *)(void *)to);
+		else
+			cut_pixels(cut, whole, to);
+	}
+	*pixels = buffer;
+	return 0;
+}
+
+/* Of the whole frames: a spot may lie outside the rectangle. */
+static void truth_cut(void *state, uint64_t frame, uint32_t flags, struct sl_truth *truth)
+{
+	struct sl_cut *cut = state;
+	uint64_t step = cut->geometry.frame_step / cut->options.stack;
+
+	*truth = (struct sl_truth){.hit = false};
+	for (uint32_t i = 0; i < cut->options.stack; i++) {
+		struct sl_truth one;
+
+		cut->source->truth(cut->source_state, frame + i * step, flags, &one);
+		truth->hit |= one.hit;
+		truth->spots += one.spots;
+	}
+}
+
+static uint64_t timestamp_cut(void *state, uint64_t frame)
+{
+	struct sl_cut *cut = state;
+
+	return cut->source->timestamp(cut->source_state, frame);
+}
+
+/* One table of the source, [module][pixel], for the modules, rectangle and stack of the cut. */
+static void cut_table(const struct sl_cut *cut, const float *from, float *to)
+{
+	const struct sl_cut_options *o = &cut->options;
+	const struct sl_geometry *s = &cut->source_geometry;
+	uint64_t whole = sl_geometry_pixels(s);
+
+	for (uint32_t m = 0; m < cut->geometry.modules; m++)
+		for (uint32_t i = 0; i < o->stack; i++)
+			for (uint32_t y = 0; y < o->height; y++, to += o->width)
+				memcpy(to,
+				       from + (o->first_module + m) * whole +
+					       (uint64_t)(o->y + y) * s->columns + o->x,
+				       o->width * sizeof(*to));
+}
+
+static int calibration_cut(void *state, struct sl_calibration *calibration)
+{
+	struct sl_cut *cut = state;
+	uint64_t pixels = cut->geometry.modules * sl_geometry_pixels(&cut->geometry);
+	struct sl_calibration whole;
+	int err = cut->source->calibration(cut->source_state, &whole);
+
+	if (err)
+		return err;
+	free(cut->table);
+	cut->table = malloc(6 * pixels * sizeof(*cut->table));
+	if (!cut->table)
+		return -ENOMEM;
+	for (unsigned g = 0; g < 3; g++) {
+		float *pedestal = cut->table + 2 * g * pixels, *gain = pedestal + pixels;
+
+		cut_table(cut, whole.pedestal[g], pedestal);
+		cut_table(cut, whole.gain[g], gain);
+		calibration->pedestal[g] = pedestal;
+		calibration->gain[g] = gain;
+	}
+	return 0;
+}
+
+void sl_cut_detector(const struct sl_cut *cut, struct sl_detector *detector)
+{
+	const struct sl_detector *s = cut->source;
+
+	*detector = (struct sl_detector){
+		.name = s->name,
+		.doc = s->doc,
+		.state_bytes = sizeof(struct sl_cut),
+		.open = open_cut,
+		.close = close_cut,
+		.render = render_cut,
+		.prepare = s->prepare ? prepare_cut : NULL,
+		.truth = truth_cut,
+		.timestamp = timestamp_cut,
+		/* Records have no gain. */
+		.calibration = s->calibration && cut->options.part == SL_CUT_PIXELS
+				       ? calibration_cut
+				       : NULL,
+	};
+}

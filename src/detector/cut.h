@@ -1,0 +1,49 @@
+/* cut.h - the part of a detector that one transfer carries, as a detector of its own.
+ *
+ * Model:     a transfer takes some modules, a rectangle of each, one frame in N, and several
+ *            frames at a time; or, instead of pixels, the records alone. Who receives it sees a
+ *            detector of that shape: geometry, calibration, synthetic frames and their truth are
+ *            those of the source, cut. Frames keep the source's numbers and timestamps: one
+ *            stream's are first_frame, first_frame + frame_step, ... A stack of K frames is one
+ *            image of K times the rows, with the number and time of its first.
+ * Threads:   as sluice/detector.h.
+ * Ownership: the source's state stays the caller's; open() and close() of the source are called
+ *            from those of the cut. */
+#ifndef SL_DETECTOR_CUT_H
+#define SL_DETECTOR_CUT_H
+
+#include <stddef.h>
+
+#include <sluice/detector.h>
+#include <sluice/record.h>
+
+enum sl_cut_part { SL_CUT_PIXELS, SL_CUT_RECORDS };
+
+struct sl_cut_options {
+	uint32_t first_module, modules; /* modules: 0: all the others */
+	uint32_t x, y, width, height;	/* width, height 0: to the edge */
+	uint32_t every, phase, stack;
+	uint32_t part; /* enum sl_cut_part */
+};
+extern const struct sl_option sl_cut_options[];
+
+struct sl_cut {
+	struct sl_cut_options options;
+	const struct sl_detector *source;
+	void *source_state;
+	struct sl_detector_run source_run;
+	struct sl_geometry source_geometry, geometry;
+	uint8_t *buffer; /* a module of the source */
+	float *table;	 /* calibration, cut */
+};
+
+/* The run as this cut sees it: how many modules and frames, how often. -EINVAL, with a reason,
+ * when it would be senseless. */
+int sl_cut_run(const struct sl_cut_options *options, const struct sl_detector_run *source,
+	       struct sl_detector_run *run, char *why, size_t why_bytes);
+
+/* A detector whose state is a struct sl_cut with options, source, source_state and source_run
+ * set. It goes by the name of its source. */
+void sl_cut_detector(const struct sl_cut *cut, struct sl_detector *detector);
+
+#endif

@@ -1,0 +1,240 @@
+/* cut_test.c - a cut shows exactly the source's pixels, modules, frames and calibration that it
+ * names, and nothing else. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/crc.h"
+#include "detector/cut.h"
+
+extern const struct sl_detector sl_detector_jungfrau, sl_detector_pattern;
+
+struct rig {
+	struct sl_cut cut;
+	struct sl_detector detector;
+	struct sl_detector_run run;
+	struct sl_geometry geometry;
+	/* The source a second time, uncut. */
+	void *whole_state;
+	struct sl_geometry whole;
+	uint8_t *buffer, *whole_buffer;
+};
+
+static void *new_source(const struct sl_detector *source)
+{
+	void *state = calloc(1, source->state_bytes);
+
+	sl_options_defaults(source->options, state);
+	return state;
+}
+
+static int rig_open(struct rig *rig, const struct sl_detector *source, struct sl_cut_options o)
+{
+	struct sl_detector_run run = {.modules = 4, .frames = 60, .dark_frames = 12, .seed = 7};
+	char why[200];
+
+	o.every = o.every ? o.every : 1;
+	o.stack = o.stack ? o.stack : 1;
+	*rig = (struct rig){.cut = {.options = o,
+				    .source = source,
+				    .source_state = new_source(source),
+				    .source_run = run},
+			    .whole_state = new_source(source)};
+	assert_int_equal(sl_cut_run(&o, &run, &rig->run, why, sizeof(why)), 0);
+	sl_cut_detector(&rig->cut, &rig->detector);
+	assert_int_equal(source->open(rig->whole_state, &run, &rig->whole), 0);
+	rig->whole_buffer = calloc(1, rig->whole.module_bytes);
+	if (rig->detector.open(&rig->cut, &rig->run, &rig->geometry))
+		return -EINVAL;
+	rig->buffer = calloc(1, rig->geometry.module_bytes);
+	return 0;
+}
+
+static void rig_close(struct rig *rig)
+{
+	rig->detector.close(&rig->cut);
+	rig->cut.source->close(rig->whole_state);
+	free(rig->cut.source_state);
+	free(rig->whole_state);
+	free(rig->buffer);
+	free(rig->whole_buffer);
+}
+
+static uint16_t source_pixel(struct rig *rig, uint64_t frame, uint32_t module, uint32_t flags,
+			     uint32_t x, uint32_t y)
+{
+	const void *pixels;
+
+	assert_int_equal(rig->cut.source->render(rig->whole_state, frame, module, flags,
+						 rig->whole_buffer, &pixels),
+			 0);
+	return ((const uint16_t *)pixels)[y * rig->whole.columns + x];
+}
+
+static void every_pixel_is_the_source_s(void **state)
+{
+	struct rig rig;
+	const struct sl_cut_options o = {.first_module = 1,
+					 .modules = 2,
+					 .x = 3,
+					 .y = 1,
+					 .width = 5,
+					 .height = 2,
+					 .every = 3,
+					 .phase = 2,
+					 .stack = 4};
+
+	(void)state;
+	assert_int_equal(rig_open(&rig, &sl_detector_pattern, o), 0);
+	assert_int_equal(rig.geometry.modules, 2);
+	assert_int_equal(rig.geometry.rows, 8);
+	assert_int_equal(rig.geometry.columns, 5);
+	assert_int_equal(rig.geometry.module_bytes, 8 * 5 * 2);
+	for (uint64_t k = 0; k < 5; k++)
+		for (uint32_t m = 0; m < 2; m++) {
+			uint32_t flags = k < rig.run.dark_frames ? SL_RECORD_DARK : 0;
+			uint64_t frame = sl_geometry_frame(&rig.geometry, k);
+			const void *pixels;
+
+			assert_int_equal(frame, 2 + k * 12);
+			assert_int_equal(
+				rig.detector.render(&rig.cut, frame, m, flags, rig.buffer, &pixels),
+				0);
+			for (uint32_t i = 0; i < 8 * 5; i++)
+				assert_int_equal(((const uint16_t *)pixels)[i],
+						 source_pixel(&rig, frame + i / 10 * 3, 1 + m,
+							      flags, 3 + i % 5, 1 + i / 5 % 2));
+			assert_int_equal(rig.detector.timestamp(&rig.cut, frame),
+					 rig.cut.source->timestamp(rig.whole_state, frame));
+		}
+	rig_close(&rig);
+}
+
+/* Dark and bright frames, counted one by one. */
+static void the_run_is_as_long_as_frames_are_chosen(void **state)
+{
+	struct sl_detector_run whole = {
+		.modules = 4, .frames = 61, .dark_frames = 12, .frame_rate_Hz = 600};
+
+	(void)state;
+	for (uint32_t every = 1; every < 8; every++)
+		for (uint32_t phase = 0; phase < every; phase++)
+			for (uint32_t stack = 1; stack < 4; stack++) {
+				struct sl_cut_options o = {
+					.every = every, .phase = phase, .stack = stack};
+				struct sl_detector_run run;
+				uint64_t darks = 0, all = 0;
+				char why[200];
+				int err = sl_cut_run(&o, &whole, &run, why, sizeof(why));
+
+				for (uint64_t f = 0; f < 73; f++) {
+					all += f % every == phase;
+					darks += f % every == phase && f < 12;
+				}
+				assert_int_equal(err, darks % stack ? -EINVAL : 0);
+				if (err) {
+					assert_non_null(strstr(why, "half dark"));
+					continue;
+				}
+				assert_int_equal(run.dark_frames, darks / stack);
+				assert_int_equal(run.dark_frames + run.frames, all / stack);
+				assert_true(run.frame_rate_Hz * every * stack > 599.9);
+			}
+}
+
+static void what_makes_no_sense_is_refused(void **state)
+{
+	static const struct {
+		struct sl_cut_options o;
+		const char *words;
+	} bad[] = {
+		{{.first_module = 4, .every = 1, .stack = 1}, "the detector has 0 to 3"},
+		{{.first_module = 2, .modules = 3, .every = 1, .stack = 1}, "modules 2 to 4"},
+		{{.every = 3, .phase = 3, .stack = 1}, "must be below every"},
+		{{.every = 1000, .phase = 500, .stack = 1}, "not one bright frame"},
+		{{.every = 1, .stack = 100}, "not one bright frame"},
+	};
+	struct sl_detector_run whole = {.modules = 4, .frames = 60}, run;
+	struct rig rig;
+	char why[200];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		assert_int_equal(sl_cut_run(&bad[i].o, &whole, &run, why, sizeof(why)), -EINVAL);
+		assert_non_null(strstr(why, bad[i].words));
+	}
+	assert_int_equal(
+		rig_open(&rig, &sl_detector_pattern, (struct sl_cut_options){.x = 10, .width = 7}),
+		-EINVAL);
+	rig_close(&rig);
+}
+
+static void calibration_goes_with_its_pixels(void **state)
+{
+	const struct sl_cut_options o = {.first_module = 2,
+					 .modules = 2,
+					 .x = 100,
+					 .y = 50,
+					 .width = 9,
+					 .height = 3,
+					 .every = 2,
+					 .stack = 2};
+	struct sl_calibration cut, whole;
+	struct rig rig;
+
+	(void)state;
+	assert_int_equal(rig_open(&rig, &sl_detector_jungfrau, o), 0);
+	assert_int_equal(rig.detector.calibration(&rig.cut, &cut), 0);
+	assert_int_equal(rig.cut.source->calibration(rig.whole_state, &whole), 0);
+	for (unsigned g = 0; g < 3; g++)
+		for (uint32_t i = 0; i < 2 * 6 * 9; i++) {
+			uint64_t at = (2 + i / 54) * sl_geometry_pixels(&rig.whole) +
+				      (50 + i / 9 % 3) * rig.whole.columns + 100 + i % 9;
+
+			assert_true(cut.pedestal[g][i] == whole.pedestal[g][at]);
+			assert_true(cut.gain[g][i] == whole.gain[g][at]);
+		}
+	rig_close(&rig);
+}
+
+static void records_describe_the_whole_module(void **state)
+{
+	struct rig rig;
+	struct sl_record record;
+	const void *pixels;
+
+	(void)state;
+	assert_int_equal(rig_open(&rig, &sl_detector_pattern,
+				  (struct sl_cut_options){.part = SL_CUT_RECORDS, .stack = 2}),
+			 0);
+	assert_int_equal(rig.geometry.module_bytes, 2 * SL_RECORD_BYTES);
+	assert_null(rig.detector.calibration);
+	assert_int_equal(rig.detector.render(&rig.cut, 20, 3, 0, rig.buffer, &pixels), 0);
+	memcpy(&record, (const uint8_t *)pixels + SL_RECORD_BYTES, sizeof(record));
+	assert_true(sl_record_valid(&record));
+	assert_int_equal(record.frame, 21);
+	assert_int_equal(record.module, 3);
+	assert_int_equal(record.bytes, rig.whole.module_bytes);
+	source_pixel(&rig, 21, 3, 0, 0, 0); /* renders the whole module */
+	assert_int_equal(record.crc32c, sl_crc32c(0, rig.whole_buffer, rig.whole.module_bytes));
+	rig_close(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_pixel_is_the_source_s),
+		cmocka_unit_test(the_run_is_as_long_as_frames_are_chosen),
+		cmocka_unit_test(what_makes_no_sense_is_refused),
+		cmocka_unit_test(calibration_goes_with_its_pixels),
+		cmocka_unit_test(records_describe_the_whole_module),
+	};
+
+	return cmocka_run_group_tests_name("cut", tests, NULL, NULL);
+}
