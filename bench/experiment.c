@@ -52,7 +52,7 @@ int bench_experiment_open(struct bench_experiment *b, const char *path,
 	int err;
 
 	*b = (struct bench_experiment){.pool.results.fd = -1};
-	err = sl_experiment_open(path, overrides, n, &b->e);
+	err = sl_experiment_open(path, NULL, overrides, n, &b->e);
 	if (err)
 		return err;
 	b->batch = b->e->unit_run.batch;

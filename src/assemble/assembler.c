@@ -142,7 +142,7 @@ static void describe(const struct sl_assembler *a, struct sl_frame *frame, uint6
 
 	memset(frame->hop_ns, 0, sizeof(frame->hop_ns));
 	frame->sequence = a->next;
-	frame->number = a->options.first_frame + a->next;
+	frame->number = a->options.first_frame + a->next * a->options.frame_step;
 	frame->timestamp = 0;
 	frame->flags = 0;
 	frame->views = a->ring->modules;

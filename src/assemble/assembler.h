@@ -28,6 +28,7 @@ struct sl_assembler_options {
 	bool require_crc; /* a record without a checksum is not believed */
 	/* The detector's number of sequence 0: names frames of which nothing came. */
 	uint64_t first_frame;
+	uint64_t frame_step;	/* and of sequence 1: first_frame + frame_step */
 	enum sl_dtype dtype;	/* of raw pixels */
 	uint32_t rows, columns; /* of a module */
 };

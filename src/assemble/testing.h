@@ -42,6 +42,7 @@ static inline int setup(void **state)
 		.late_frames = LATE,
 		.late_timeout_ns = TIMEOUT_NS,
 		.first_frame = FIRST_FRAME,
+		.frame_step = 1,
 		.dtype = SL_U16,
 		.rows = ROWS,
 		.columns = COLUMNS,

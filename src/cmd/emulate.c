@@ -1,7 +1,9 @@
 /* emulate.c - sluice emulate: the detector side, from plan to plan. */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -16,7 +18,7 @@ enum { COUNT_MS = 20, BYE_MS = 30000, REOFFER_NS = 200 * 1000 * 1000 };
 
 struct emulate_options {
 	bool once, quiet;
-	char modules[16];
+	char modules[16], transfer[SL_TRANSFER_NAME];
 };
 
 static const struct sl_option options[] = {
@@ -25,6 +27,8 @@ static const struct sl_option options[] = {
 	SL_BOOL(struct emulate_options, quiet, false, "say nothing but errors"),
 	SL_STRING(struct emulate_options, modules, "",
 		  "only these: one, or first-last; other front ends send the others"),
+	SL_STRING(struct emulate_options, transfer, "",
+		  "only this one of the file's transfers; other front ends send the others"),
 	SL_OPTION_END,
 };
 
@@ -146,8 +150,11 @@ static int one_plan(struct sl_emulate *em, bool quiet)
 		err = wait_for_start(&client);
 	if (!err) {
 		if (!quiet)
-			sl_info("sending %s from frame %llu on", em->experiment->detector->name,
-				(unsigned long long)em->first_frame);
+			sl_info("sending %s%s%s from frame %llu on", em->experiment->detector->name,
+				em->experiment->transfer[0] ? ", transfer " : "",
+				em->experiment->transfer,
+				(unsigned long long)sl_geometry_frame(&em->geometry,
+								      em->first_frame));
 		err = serve(em, &client);
 	}
 	end_err = sl_emulate_plan_end(em);
@@ -155,23 +162,38 @@ static int one_plan(struct sl_emulate *em, bool quiet)
 	return end_err && end_err != -EPIPE ? end_err : err;
 }
 
-static int emulate(struct sl_emulate *em, const struct emulate_options *o)
+/* One stream to its receiver. Each has a thread, a link and a detector of its own: a receiver that
+ * is slow holds up nobody else. */
+struct stream {
+	const struct emulate_options *options;
+	struct sl_experiment *experiment;
+	struct sl_emulate *emulate;
+	pthread_t thread;
+	int err;
+};
+
+static void *run_stream(void *arg)
 {
+	struct stream *stream = arg;
+	struct sl_emulate *em = stream->emulate;
+	const struct emulate_options *o = stream->options;
+	const char *name = stream->experiment->transfer, *colon = name[0] ? ": " : "";
 	int err;
 
 	for (;;) {
 		err = one_plan(em, o->quiet);
 		if (err != -EPIPE || o->once || sl_signal)
 			break;
-		sl_warn("the receiver is gone; offering again, from frame %llu on",
-			(unsigned long long)em->frame);
+		sl_warn("%s%sthe receiver is gone; offering again, from frame %llu on", name, colon,
+			(unsigned long long)sl_geometry_frame(&em->geometry, em->frame));
 		sl_clock_sleep_until(sl_clock_ns() + REOFFER_NS);
 	}
 	if (!err && !o->quiet)
-		sl_info("done: %llu frames sent", (unsigned long long)em->frame);
+		sl_info("%s%sdone: %llu frames sent", name, colon, (unsigned long long)em->frame);
 	if (err == -EPIPE)
-		sl_error("the receiver is gone");
-	return err == -EINTR ? 0 : err;
+		sl_error("%s%sthe receiver is gone", name, colon);
+	stream->err = err == -EINTR ? 0 : err;
+	return NULL;
 }
 
 /* "3", "2-5", or nothing for all of them. */
@@ -195,13 +217,78 @@ static int read_modules(const char *text, uint32_t *first, uint32_t *last)
 	return -EINVAL;
 }
 
+static int open_stream(struct stream *stream, const struct sl_args *args, const char *transfer,
+		       uint32_t first, uint32_t last)
+{
+	int err = sl_experiment_open(args->plain[0], transfer, args->set, args->sets,
+				     &stream->experiment);
+
+	return err ? err : sl_emulate_open(stream->experiment, first, last, &stream->emulate);
+}
+
+static void close_stream(struct stream *stream)
+{
+	if (stream->emulate)
+		sl_emulate_close(stream->emulate);
+	if (stream->experiment)
+		sl_experiment_close(stream->experiment);
+}
+
+static int run_streams(struct stream *stream, unsigned n)
+{
+	unsigned running = 0;
+	int err = 0;
+
+	while (running < n && !err) {
+		err = -pthread_create(&stream[running].thread, NULL, run_stream, &stream[running]);
+		running += !err;
+	}
+	if (err) {
+		sl_error("cannot start a thread: %s", strerror(-err));
+		sl_signal = SIGTERM; /* to those that run already */
+	}
+	for (unsigned i = 0; i < running; i++) {
+		pthread_join(stream[i].thread, NULL);
+		err = err ? err : stream[i].err;
+	}
+	return err;
+}
+
+/* All transfers of the file, or the one that was named. */
+static int emulate(const struct emulate_options *o, const struct sl_args *args)
+{
+	struct sl_transfer_names names;
+	struct stream *stream;
+	uint32_t first, last;
+	unsigned n;
+	int err = read_modules(o->modules, &first, &last);
+
+	if (!err)
+		err = sl_experiment_transfers(args->plain[0], args->set, args->sets, &names);
+	if (err)
+		return err;
+	n = o->transfer[0] || !names.n ? 1 : names.n;
+	stream = calloc(n, sizeof(*stream));
+	if (!stream)
+		return -ENOMEM;
+	for (unsigned i = 0; i < n && !err; i++) {
+		stream[i].options = o;
+		err = open_stream(&stream[i], args,
+				  o->transfer[0] || !names.n ? o->transfer : names.name[i], first,
+				  last);
+	}
+	if (!err)
+		err = run_streams(stream, n);
+	for (unsigned i = 0; i < n; i++)
+		close_stream(&stream[i]);
+	free(stream);
+	return err;
+}
+
 int sl_cmd_emulate(const struct sl_command *command, int argc, char **argv)
 {
 	struct emulate_options o;
 	struct sl_args args;
-	struct sl_experiment *experiment;
-	struct sl_emulate *em;
-	uint32_t first, last;
 	int err = sl_args_read(command, options, &o, argc, argv, &args);
 
 	if (err)
@@ -210,20 +297,10 @@ int sl_cmd_emulate(const struct sl_command *command, int argc, char **argv)
 		sl_error("which experiment? usage: sluice %s", command->usage);
 		return 1;
 	}
-	if (read_modules(o.modules, &first, &last))
-		return 1;
 	if (o.quiet)
 		sl_log_level(SL_LOG_WARN);
 	if (o.once)
 		prctl(PR_SET_PDEATHSIG, SIGTERM); /* a child of sluice run does not outlive it */
 	sl_signals_catch();
-	if (sl_experiment_open(args.plain[0], args.set, args.sets, &experiment))
-		return 1;
-	err = sl_emulate_open(experiment, first, last, &em);
-	if (!err) {
-		err = emulate(em, &o);
-		sl_emulate_close(em);
-	}
-	sl_experiment_close(experiment);
-	return err ? 1 : 0;
+	return emulate(&o, &args) ? 1 : 0;
 }

@@ -1,32 +1,26 @@
 /* run.c - sluice run: the receiving side from file to ledger. */
 #include <errno.h>
-#include <limits.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cmd/child.h"
 #include "cmd/cmd.h"
 #include "cmd/devices.h"
 #include "cmd/outputs.h"
+#include "cmd/run_all.h"
 #include "cmd/signals.h"
 #include "control/server.h"
 #include "monitor/report.h"
 #include "monitor/summary.h"
 #include "pipeline/receive.h"
 
-enum { POLL_MS = 10, CHILD_GRACE_S = 5, STOP_GRACE_S = 30 };
-
-extern char **environ;
+enum { POLL_MS = 10, STOP_GRACE_S = 30 };
 
 struct run_options {
-	bool emulate, quiet;
-	char summary[1024], outcomes[1024], port_file[1024];
+	bool emulate, quiet, still;
+	char summary[1024], outcomes[1024], port_file[1024], transfer[SL_TRANSFER_NAME];
 };
 
 static const struct sl_option options[] = {
@@ -37,7 +31,10 @@ static const struct sl_option options[] = {
 		  "write a line per module-frame to this file: sequence module outcome cause"),
 	SL_STRING(struct run_options, port_file, "",
 		  "write the control port to this file once front ends may come"),
+	SL_STRING(struct run_options, transfer, "",
+		  "receive this one of the file's transfers; otherwise all, a process each"),
 	SL_BOOL(struct run_options, quiet, false, "no progress line and no report"),
+	SL_BOOL(struct run_options, still, false, "no progress line"),
 	SL_OPTION_END,
 };
 
@@ -50,7 +47,8 @@ struct run {
 	struct sl_feroce_server *feroce; /* NULL: modules come over TCP */
 	struct sl_progress progress;
 	uint64_t expected;
-	pid_t child; /* 0: none */
+	pid_t child;				   /* 0: none */
+	char transfer_path[SL_TRANSFER_NAME + 16]; /* of its sections in the file */
 	bool stopping;
 };
 
@@ -151,24 +149,15 @@ static int write_port_file(const struct run *run)
 	return 0;
 }
 
-/* The detector side as a process of its own, in its own process group: Ctrl-C reaches it through
- * us. */
+/* The detector side as a process of its own. */
 static int spawn_child(struct run *run)
 {
 	char port[64];
-	char *argv[2 * SL_ARGS_SETS + 8];
-	/* By its own name, so that it has one in ps and top. */
-	char program[PATH_MAX] = "/proc/self/exe", link[PATH_MAX];
-	posix_spawnattr_t attributes;
-	ssize_t length = readlink(program, link, sizeof(link) - 1);
-	int n = 0, err;
+	char *argv[2 * SL_ARGS_SETS + 10];
+	int n = 0;
 
-	if (length > 0) {
-		link[length] = 0;
-		if (access(link, X_OK) == 0)
-			memcpy(program, link, (size_t)length + 1);
-	}
-	snprintf(port, sizeof(port), "control.port=%u", sl_server_port(run->server));
+	snprintf(port, sizeof(port), "%scontrol.port=%u", run->transfer_path,
+		 sl_server_port(run->server));
 	argv[n++] = (char *)"sluice";
 	argv[n++] = (char *)"emulate";
 	argv[n++] = (char *)run->args.plain[0];
@@ -178,46 +167,14 @@ static int spawn_child(struct run *run)
 	}
 	argv[n++] = (char *)"--set";
 	argv[n++] = port;
+	if (run->experiment->transfer[0]) {
+		argv[n++] = (char *)"--transfer";
+		argv[n++] = run->experiment->transfer;
+	}
 	argv[n++] = (char *)"--once";
 	argv[n++] = (char *)"--quiet";
 	argv[n] = NULL;
-
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-	posix_spawnattr_setpgroup(&attributes, 0);
-	err = posix_spawn(&run->child, program, NULL, &attributes, argv, environ);
-	posix_spawnattr_destroy(&attributes);
-	if (err) {
-		sl_error("cannot start the front end: %s", strerror(err));
-		run->child = 0;
-	}
-	return -err;
-}
-
-/* True while the child lives, or when there is none. */
-static bool child_alive(struct run *run)
-{
-	if (!run->child)
-		return true;
-	if (waitpid(run->child, NULL, WNOHANG) != run->child)
-		return true;
-	run->child = 0;
-	return false;
-}
-
-static void end_child(struct run *run)
-{
-	uint64_t end = sl_clock_ns() + CHILD_GRACE_S * UINT64_C(1000000000);
-
-	while (run->child && child_alive(run)) {
-		if (sl_clock_ns() > end) {
-			kill(run->child, SIGKILL);
-			waitpid(run->child, NULL, 0);
-			run->child = 0;
-			return;
-		}
-		sl_clock_sleep_until(sl_clock_ns() + 1000000);
-	}
+	return sl_child_start(argv, NULL, &run->child);
 }
 
 /* Until every module has a plan and every front end is ready. */
@@ -228,7 +185,7 @@ static int wait_for_front_ends(struct run *run)
 
 	if (run->feroce)
 		sl_info("waiting for %u FEROCE devices", e->run.modules);
-	else if (!e->emulate_local)
+	else if (!e->emulate_local && !run->options.still)
 		sl_info("waiting for front ends at %s:%u (sluice emulate %s)", e->control.address,
 			sl_server_port(run->server), run->args.plain[0]);
 	while (!sl_server_ready(run->server) || planned(run) < e->run.modules) {
@@ -237,7 +194,7 @@ static int wait_for_front_ends(struct run *run)
 			sl_info("stopped before it began");
 			return -EINTR;
 		}
-		if (!child_alive(run)) {
+		if (!sl_child_alive(&run->child, NULL)) {
 			sl_error("the front end ended before the run began");
 			return -ECHILD;
 		}
@@ -260,8 +217,9 @@ static void acquire(struct run *run)
 		sl_feroce_server_start(run->feroce);
 	while (!sl_receive_done(run->receive)) {
 		poll_front_ends(run);
-		child_alive(run); /* reaps it; that it vanished shows on its connection */
-		if (!run->options.quiet)
+		sl_child_alive(&run->child,
+			       NULL); /* reaps it; that it vanished shows on its connection */
+		if (!run->options.quiet && !run->options.still)
 			sl_progress_draw(&run->progress, run->receive);
 		if (sl_signal && !run->stopping) {
 			sl_info("%s: stopping the front ends; once more to give up at once",
@@ -281,7 +239,7 @@ static void acquire(struct run *run)
 		}
 	}
 	sl_server_bye(run->server);
-	if (!run->options.quiet)
+	if (!run->options.quiet && !run->options.still)
 		sl_progress_end(&run->progress, run->receive);
 }
 
@@ -357,15 +315,60 @@ undo_receive:
 		sl_feroce_server_close(run->feroce);
 	if (run->server)
 		sl_server_close(run->server); /* a child notices and ends */
-	end_child(run);
+	sl_child_end(&run->child, NULL);
 	sl_receive_close(run->receive);
 	return result;
+}
+
+static int run_one(struct run *run)
+{
+	enum sl_result result;
+
+	if (sl_experiment_open(run->args.plain[0], run->options.transfer, run->args.set,
+			       run->args.sets, &run->experiment))
+		return SL_RESULT_ERROR;
+	run->experiment->emulate_local |= run->options.emulate;
+	if (run->experiment->transfer[0])
+		snprintf(run->transfer_path, sizeof(run->transfer_path), "transfers.%s.",
+			 run->experiment->transfer);
+	result = run_experiment(run);
+	sl_experiment_close(run->experiment);
+	return (int)result;
+}
+
+/* Every transfer's file is read before any receiver begins: mistakes are told at once. */
+static int run_many(struct run *run, const struct sl_transfer_names *names)
+{
+	struct sl_run_all all = {
+		.args = &run->args,
+		.names = names,
+		.emulate = run->options.emulate,
+		.quiet = run->options.quiet,
+		.summary = run->options.summary,
+		.outcomes = run->options.outcomes,
+	};
+
+	if (run->options.port_file[0]) {
+		sl_error("--port_file: each transfer has a port of its own; name one with "
+			 "--transfer");
+		return SL_RESULT_ERROR;
+	}
+	for (unsigned i = 0; i < names->n; i++) {
+		struct sl_experiment *e;
+
+		if (sl_experiment_open(run->args.plain[0], names->name[i], run->args.set,
+				       run->args.sets, &e))
+			return SL_RESULT_ERROR;
+		all.emulate |= e->emulate_local;
+		sl_experiment_close(e);
+	}
+	return sl_run_all(&all);
 }
 
 int sl_cmd_run(const struct sl_command *command, int argc, char **argv)
 {
 	struct run run = {0};
-	enum sl_result result;
+	struct sl_transfer_names names;
 	int err = sl_args_read(command, options, &run.options, argc, argv, &run.args);
 
 	if (err)
@@ -375,10 +378,7 @@ int sl_cmd_run(const struct sl_command *command, int argc, char **argv)
 		return SL_RESULT_ERROR;
 	}
 	sl_signals_catch();
-	if (sl_experiment_open(run.args.plain[0], run.args.set, run.args.sets, &run.experiment))
+	if (sl_experiment_transfers(run.args.plain[0], run.args.set, run.args.sets, &names))
 		return SL_RESULT_ERROR;
-	run.experiment->emulate_local |= run.options.emulate;
-	result = run_experiment(&run);
-	sl_experiment_close(run.experiment);
-	return (int)result;
+	return names.n > 1 && !run.options.transfer[0] ? run_many(&run, &names) : run_one(&run);
 }

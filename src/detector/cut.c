@@ -69,7 +69,7 @@ static uint32_t pixel_bytes(const struct sl_geometry *g)
 
 static int fit_rectangle(struct sl_cut *cut)
 {
-	struct sl_cut_options *o = &cut->options;
+	const struct sl_cut_options *o = &cut->options;
 	const struct sl_geometry *s = &cut->source_geometry;
 
 	if (o->x >= s->columns || o->y >= s->rows || o->width > s->columns - o->x ||
@@ -79,10 +79,10 @@ static int fit_rectangle(struct sl_cut *cut)
 			 o->x, o->y, o->width, o->height, s->columns, s->rows);
 		return -EINVAL;
 	}
-	if (!o->width)
-		o->width = s->columns - o->x;
-	if (!o->height)
-		o->height = s->rows - o->y;
+	cut->width = o->width ? o->width : s->columns - o->x;
+	cut->height = o->height ? o->height : s->rows - o->y;
+	cut->whole = cut->width == s->columns && cut->height == s->rows && o->stack == 1 &&
+		     o->part == SL_CUT_PIXELS;
 	return 0;
 }
 
@@ -104,8 +104,8 @@ static void shape(struct sl_cut *cut)
 		g->module_bytes = (uint64_t)o->stack * SL_RECORD_BYTES;
 		return;
 	}
-	g->rows = o->height * o->stack;
-	g->columns = o->width;
+	g->rows = cut->height * o->stack;
+	g->columns = cut->width;
 	g->module_bytes = sl_geometry_pixels(g) * pixel_bytes(&cut->source_geometry);
 }
 
@@ -149,10 +149,10 @@ static void cut_pixels(const struct sl_cut *cut, const uint8_t *from, uint8_t *t
 {
 	const struct sl_cut_options *o = &cut->options;
 	size_t bytes = pixel_bytes(&cut->source_geometry);
-	size_t pitch = cut->source_geometry.columns * bytes, line = o->width * bytes;
+	size_t pitch = cut->source_geometry.columns * bytes, line = cut->width * bytes;
 
 	from += o->y * pitch + o->x * bytes;
-	for (uint32_t y = 0; y < o->height; y++)
+	for (uint32_t y = 0; y < cut->height; y++)
 		memcpy(to + y * line, from + y * pitch, line);
 }
 
@@ -186,6 +186,8 @@ static int render_cut(void *state, uint64_t frame, uint32_t module, uint32_t fla
 	if (module >= cut->geometry.modules)
 		return -EINVAL;
 	module += o->first_module;
+	if (cut->whole) /* nothing to copy */
+		return cut->source->render(cut->source_state, frame, module, flags, buffer, pixels);
 	for (uint32_t i = 0; i < o->stack; i++) {
 		uint8_t *to = (uint8_t *)buffer + i * each;
 		const void *whole;
@@ -236,11 +238,11 @@ static void cut_table(const struct sl_cut *cut, const float *from, float *to)
 
 	for (uint32_t m = 0; m < cut->geometry.modules; m++)
 		for (uint32_t i = 0; i < o->stack; i++)
-			for (uint32_t y = 0; y < o->height; y++, to += o->width)
+			for (uint32_t y = 0; y < cut->height; y++, to += cut->width)
 				memcpy(to,
 				       from + (o->first_module + m) * whole +
 					       (uint64_t)(o->y + y) * s->columns + o->x,
-				       o->width * sizeof(*to));
+				       cut->width * sizeof(*to));
 }
 
 static int calibration_cut(void *state, struct sl_calibration *calibration)

@@ -33,8 +33,10 @@ struct sl_cut {
 	void *source_state;
 	struct sl_detector_run source_run;
 	struct sl_geometry source_geometry, geometry;
-	uint8_t *buffer; /* a module of the source */
-	float *table;	 /* calibration, cut */
+	uint32_t width, height; /* of the rectangle */
+	bool whole;		/* frames are sent as they are */
+	uint8_t *buffer;	/* a module of the source */
+	float *table;		/* calibration, cut */
 };
 
 /* The run as this cut sees it: how many modules and frames, how often. -EINVAL, with a reason,

@@ -168,20 +168,20 @@ static json_t *summary(const struct sl_receive *r, const struct sl_summary_run *
 	char now[64];
 
 	sl_clock_iso8601(now, sizeof(now));
-	return json_pack(
-		"{s:s, s:o, s:s, s:s, s:s?, s:s, s:i, s:{s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o}",
-		"sluice", SL_VERSION, "experiment", text(run->file), "started", run->started,
-		"ended", now, "stopped_by", run->stopped_by, "result", sl_result_name(run->result),
-		"exit", (int)run->result, "frames", "settled", number(&r->frames), "kept",
-		number(&r->kept), "broken", number(&r->broken), "ledger", ledger_json(r), "link",
-		link_json(r), "latency_us", latency_json(r), "rates", rates_json(r), "sinks",
-		sinks_json(r));
+	return json_pack("{s:s, s:o, s:s, s:s, s:s, s:s?, s:s, s:i, s:{s:o, s:o, s:o}, s:o, s:o, "
+			 "s:o, s:o, s:o}",
+			 "sluice", SL_VERSION, "experiment", text(run->file), "transfer",
+			 r->experiment->transfer, "started", run->started, "ended", now,
+			 "stopped_by", run->stopped_by, "result", sl_result_name(run->result),
+			 "exit", (int)run->result, "frames", "settled", number(&r->frames), "kept",
+			 number(&r->kept), "broken", number(&r->broken), "ledger", ledger_json(r),
+			 "link", link_json(r), "latency_us", latency_json(r), "rates",
+			 rates_json(r), "sinks", sinks_json(r));
 }
 
-int sl_summary_write(const char *path, const struct sl_receive *r, const struct sl_summary_run *run)
+static int write_whole(const char *path, json_t *json)
 {
 	char part[4096];
-	json_t *json = summary(r, run);
 	int err = 0;
 
 	if (!json)
@@ -197,4 +197,24 @@ int sl_summary_write(const char *path, const struct sl_receive *r, const struct 
 		unlink(part);
 	}
 	return err;
+}
+
+int sl_summary_write(const char *path, const struct sl_receive *r, const struct sl_summary_run *run)
+{
+	return write_whole(path, summary(r, run));
+}
+
+int sl_summary_join(const char *path, const char *const *name, const char *const *file, size_t n,
+		    int status)
+{
+	json_t *transfers = json_object();
+
+	for (size_t i = 0; i < n; i++) {
+		json_t *one = json_load_file(file[i], 0, NULL);
+
+		json_object_set_new(transfers, name[i], one ? one : json_null());
+	}
+	return write_whole(path, json_pack("{s:s, s:s, s:i, s:o}", "sluice", SL_VERSION, "result",
+					   sl_result_name((enum sl_result)status), "exit", status,
+					   "transfers", transfers));
 }

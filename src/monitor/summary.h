@@ -16,4 +16,9 @@ struct sl_summary_run {
 int sl_summary_write(const char *path, const struct sl_receive *receive,
 		     const struct sl_summary_run *run);
 
+/* One summary of a run with several receivers, out of theirs: {"result", "exit", "transfers":
+ * {name: summary or null}}. */
+int sl_summary_join(const char *path, const char *const *name, const char *const *file, size_t n,
+		    int status);
+
 #endif

@@ -157,7 +157,7 @@ int sl_emulate_offer(struct sl_emulate *em, uint32_t module, struct sl_offer *of
 	*offer = (struct sl_offer){
 		.module = (uint16_t)module,
 		.block_bytes = em->geometry.module_bytes + SL_RECORD_BYTES,
-		.first_frame = em->first_frame,
+		.first_frame = sl_geometry_frame(&em->geometry, em->first_frame),
 		.frames = em->to_send,
 	};
 	return e->link->offer(e->link_state, offer);
@@ -258,7 +258,7 @@ static int prepare(struct sl_emulate *em, uint32_t m, uint64_t sequence)
 	struct sl_emulate_module *module = &em->module[m];
 	struct sl_emulate_frame *slot;
 	uint32_t flags = is_dark(em, sequence) ? SL_RECORD_DARK : 0;
-	uint64_t frame = em->first_frame + sequence;
+	uint64_t frame = sl_geometry_frame(&em->geometry, em->first_frame + sequence);
 	const void *pixels;
 	int err = take_frame(em, module, sequence, &slot);
 

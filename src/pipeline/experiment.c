@@ -84,6 +84,8 @@ const struct sl_section sl_sections[] = {
 	{"ring", "where frames are put together", ring_options},
 	{"unit", "what every unit section takes", unit_options},
 	{"control", "how front ends find the receiver", control_options},
+	{"transfers.NAME", "what one stream carries, each to a receiver of its own",
+	 sl_cut_options},
 	{"feroce", "FPGAs that connect by the FEROCE connection manager", feroce_options},
 	{"frontend", "faults on demand, for tests and rehearsals", sl_fault_options},
 	{NULL, NULL, NULL},
@@ -208,15 +210,40 @@ static void read_detector(struct reader *r)
 
 	if (!kind)
 		return;
-	e->detector = sl_detector_find(kind);
-	if (!e->detector) {
+	e->source = sl_detector_find(kind);
+	if (!e->source) {
 		unknown(r, at, "detector", kind);
 		return;
 	}
-	e->detector_state = state_of(r, e->detector->state_bytes);
-	if (e->detector_state)
-		fill(r, node, sl_detector_run_options, &e->run, e->detector->options,
-		     e->detector_state);
+	e->source_state = state_of(r, e->source->state_bytes);
+	if (e->source_state)
+		fill(r, node, sl_detector_run_options, &e->cut.source_run, e->source->options,
+		     e->source_state);
+}
+
+/* What the transfer carries of the detector. */
+static void read_cut(struct reader *r, struct sl_node *transfer)
+{
+	struct sl_experiment *e = r->e;
+	char why[256];
+
+	e->detector = e->source;
+	e->detector_state = e->source_state;
+	e->run = e->cut.source_run;
+	fill(r, transfer && !sl_node_is_null(transfer) ? transfer : NULL, NULL, NULL,
+	     sl_cut_options, &e->cut.options);
+	if (!transfer || r->err)
+		return;
+	snprintf(e->transfer, sizeof(e->transfer), "%s", transfer->key);
+	if (sl_cut_run(&e->cut.options, &e->cut.source_run, &e->run, why, sizeof(why))) {
+		sl_config_error(e->config, transfer, "%s", why);
+		r->err = -EINVAL;
+	}
+	e->cut.source = e->source;
+	e->cut.source_state = e->source_state;
+	sl_cut_detector(&e->cut, &e->cut_detector);
+	e->detector = &e->cut_detector;
+	e->detector_state = &e->cut;
 }
 
 /* Another link or unit is a change of one word: keys that only the others have may stay in the
@@ -415,12 +442,23 @@ static void read_emulate(struct reader *r)
 /* Whatever no reader asked for. */
 static void check_top(struct reader *r)
 {
-	static const char *const known[] = {"detector", "link",	   "ring",     "unit",
-					    "stages",	"sinks",   "frontend", "control",
-					    "feroce",	"emulate", NULL};
+	static const char *const known[] = {"detector", "link",	   "ring",	"unit",
+					    "stages",	"sinks",   "frontend",	"control",
+					    "feroce",	"emulate", "transfers", NULL};
 
 	if (sl_config_fill(r->e->config, r->e->config->root, NULL, 0, known))
 		r->err = -EINVAL;
+}
+
+static uint32_t common_factor(uint32_t a, uint32_t b)
+{
+	while (b) {
+		uint32_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
 }
 
 /* A pool of frames that shares a factor with the ring puts the same frames into the same slots
@@ -428,26 +466,30 @@ static void check_top(struct reader *r)
 static void check_pool(struct reader *r)
 {
 	struct sl_experiment *e = r->e;
-	const struct sl_option *option = sl_option_find(e->detector->options, "pool");
-	uint32_t pool, a, b = e->ring.slots;
+	const struct sl_option *option = sl_option_find(e->source->options, "pool");
+	uint32_t pool, seen, factor;
 
 	if (!option || option->type != SL_OPTION_U32)
 		return;
-	memcpy(&pool, (const char *)e->detector_state + option->offset, sizeof(pool));
-	for (a = pool; b;) {
-		uint32_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	if (a == 1)
+	memcpy(&pool, (const char *)e->source_state + option->offset, sizeof(pool));
+	/* Of the pool a transfer that leaves frames out may see only a part. */
+	seen = pool / common_factor(pool, e->cut.options.every * e->cut.options.stack % pool);
+	factor = common_factor(seen, e->ring.slots);
+	if (factor == 1 && (seen > 1 || pool == 1))
 		return;
+	r->err = -EINVAL;
+	if (seen == 1) {
+		sl_config_error(e->config, sl_node_get(e->config->root, "transfers"),
+				"%s: every * stack is a multiple of detector.pool (%u): it would "
+				"send the same pixels again and again; change one of them",
+				e->transfer, pool);
+		return;
+	}
 	sl_config_error(
 		e->config, sl_node_get(e->config->root, "ring"),
 		"detector.pool (%u) and ring.slots (%u) have the factor %u in common, so that "
 		"stale pixels could look right; change one of them",
-		pool, e->ring.slots, a);
-	r->err = -EINVAL;
+		pool, e->ring.slots, factor);
 }
 
 static void check_feroce(struct reader *r)
@@ -495,19 +537,45 @@ static void check_together(struct reader *r)
 	}
 }
 
-int sl_experiment_open(const char *path, const char *const *overrides, size_t n,
-		       struct sl_experiment **experiment)
+static int open_config(const char *path, const char *const *overrides, size_t n,
+		       struct sl_config **config)
+{
+	int err = sl_config_open(path, config);
+
+	for (size_t i = 0; i < n && !err; i++)
+		err = sl_config_override(*config, overrides[i]);
+	return err;
+}
+
+int sl_experiment_transfers(const char *path, const char *const *overrides, size_t n,
+			    struct sl_transfer_names *names)
+{
+	struct sl_config *config = NULL;
+	int err = open_config(path, overrides, n, &config);
+
+	if (!err)
+		err = sl_transfer_names(config, names);
+	if (config)
+		sl_config_close(config);
+	return err;
+}
+
+int sl_experiment_open(const char *path, const char *transfer, const char *const *overrides,
+		       size_t n, struct sl_experiment **experiment)
 {
 	struct reader r = {.e = calloc(1, sizeof(*r.e))};
+	struct sl_transfer_choice choice;
 
 	if (!r.e)
 		return -ENOMEM;
-	r.err = sl_config_open(path, &r.e->config);
-	for (size_t i = 0; i < n && !r.err; i++)
-		r.err = sl_config_override(r.e->config, overrides[i]);
+	r.err = open_config(path, overrides, n, &r.e->config);
+	if (!r.err)
+		r.err = sl_transfer_choose(r.e->config, transfer, &choice);
 	if (r.err)
 		goto undo;
 	read_detector(&r);
+	if (r.e->source_state)
+		read_cut(&r, choice.options);
 	read_link(&r);
 	read_plain(&r, "ring", ring_options, &r.e->ring);
 	read_unit(&r);
@@ -515,6 +583,8 @@ int sl_experiment_open(const char *path, const char *const *overrides, size_t n,
 	read_sinks(&r);
 	read_plain(&r, "frontend", sl_fault_options, &r.e->faults);
 	read_plain(&r, "control", control_options, &r.e->control);
+	if (r.e->control.port)
+		r.e->control.port += choice.port_offset;
 	read_plain(&r, "feroce", feroce_options, &r.e->feroce);
 	read_emulate(&r);
 	check_top(&r);
@@ -541,7 +611,7 @@ void sl_experiment_close(struct sl_experiment *e)
 		free(e->stage_state[i]);
 	for (unsigned i = 0; i < SL_EXPERIMENT_SINKS; i++)
 		free(e->sink_state[i]);
-	free(e->detector_state);
+	free(e->source_state);
 	free(e->link_state);
 	free(e->unit_state);
 	free(e->text);
@@ -595,8 +665,10 @@ static uint32_t digest_options(uint32_t crc, const struct sl_option *options, co
 
 uint64_t sl_experiment_digest(const struct sl_experiment *e)
 {
-	uint32_t low = digest_options(0, sl_detector_run_options, &e->run);
-	uint32_t high = digest_options(low, e->detector->options, e->detector_state);
+	uint32_t low = digest_options(0, sl_detector_run_options, &e->cut.source_run);
+	uint32_t high = digest_options(low, e->source->options, e->source_state);
+
+	high = digest_options(high, sl_cut_options, &e->cut.options);
 
 	return (uint64_t)high << 32 | low;
 }

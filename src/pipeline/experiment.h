@@ -19,7 +19,9 @@
 #include <sluice/unit.h>
 
 #include "base/config.h"
+#include "detector/cut.h"
 #include "frontend/fault.h"
+#include "pipeline/transfer.h"
 
 enum { SL_EXPERIMENT_STAGES = SL_CHAIN_STAGES - 1, SL_EXPERIMENT_SINKS = 8 };
 
@@ -59,9 +61,17 @@ struct sl_experiment {
 	struct sl_config *config;
 	char *text; /* with overrides */
 
+	char transfer[SL_TRANSFER_NAME]; /* its name; empty: the file has no transfers */
+
+	/* As its transfer shows it. */
 	const struct sl_detector *detector;
 	void *detector_state;
 	struct sl_detector_run run;
+	/* As the file describes it. */
+	const struct sl_detector *source;
+	void *source_state;
+	struct sl_cut cut; /* between the two; all of it where there are no transfers */
+	struct sl_detector cut_detector;
 
 	const struct sl_link *link;
 	void *link_state;
@@ -92,9 +102,14 @@ struct sl_section {
 };
 extern const struct sl_section sl_sections[]; /* ends with a NULL name */
 
-/* Errors are logged with file and line. `overrides` are "path=value" strings. */
-int sl_experiment_open(const char *path, const char *const *overrides, size_t n,
-		       struct sl_experiment **experiment);
+/* Errors are logged with file and line. `overrides` are "path=value" strings; `transfer` may be
+ * NULL when there is no choice. */
+int sl_experiment_open(const char *path, const char *transfer, const char *const *overrides,
+		       size_t n, struct sl_experiment **experiment);
+
+/* What there is to choose from. */
+int sl_experiment_transfers(const char *path, const char *const *overrides, size_t n,
+			    struct sl_transfer_names *names);
 void sl_experiment_close(struct sl_experiment *experiment);
 
 uint16_t sl_experiment_pmtu(const struct sl_experiment *experiment);

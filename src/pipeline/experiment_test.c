@@ -27,7 +27,7 @@ static int open_set(const char *text, const char *const *set, size_t sets, struc
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 	snprintf(file, sizeof(file), "/proc/self/fd/%d", fd);
 	capture_begin();
-	err = sl_experiment_open(file, set, sets, e);
+	err = sl_experiment_open(file, NULL, set, sets, e);
 	said = capture_end();
 	close(fd);
 	return err;
@@ -100,7 +100,7 @@ static void a_missing_file_is_an_error(void **state)
 	const char *text;
 
 	capture_begin();
-	assert_int_equal(sl_experiment_open("no-such-file.yaml", NULL, 0, &e), -ENOENT);
+	assert_int_equal(sl_experiment_open("no-such-file.yaml", NULL, NULL, 0, &e), -ENOENT);
 	text = capture_end();
 	assert_non_null(strstr(text, "no-such-file.yaml"));
 }

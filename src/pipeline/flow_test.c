@@ -52,7 +52,7 @@ static struct sl_experiment *open_experiment(const char *const *more, size_t n)
 		 1 + pid / 250 % 250, (pid % 125) * 2 + 2);
 	for (size_t i = 0; i < n; i++)
 		sets[2 + i] = more[i];
-	assert_int_equal(sl_experiment_open(path, sets, 2 + n, &e), 0);
+	assert_int_equal(sl_experiment_open(path, NULL, sets, 2 + n, &e), 0);
 	unlink(path);
 	return e;
 }

@@ -60,6 +60,7 @@ static int open_ring(struct sl_receive *r)
 		.late_frames = e->ring.late_frames,
 		.late_timeout_ns = e->ring.late_timeout_ms * UINT64_C(1000000),
 		.require_crc = sl_experiment_crc(e),
+		.frame_step = r->geometry.frame_step ? r->geometry.frame_step : 1,
 		.dtype = r->geometry.dtype,
 		.rows = r->geometry.rows,
 		.columns = r->geometry.columns,

@@ -1,0 +1,19 @@
+/* run_all.h - sluice run of a file with several transfers: a receiver for each, as children. */
+#ifndef SL_CMD_RUN_ALL_H
+#define SL_CMD_RUN_ALL_H
+
+#include "cmd/cmd.h"
+#include "pipeline/transfer.h"
+
+struct sl_run_all {
+	const struct sl_args *args;
+	const struct sl_transfer_names *names;
+	bool emulate; /* start the detector side, too */
+	bool quiet;
+	const char *summary, *outcomes; /* "" : not wanted; outcomes gets .NAME behind */
+};
+
+/* The worst exit status of all receivers. */
+int sl_run_all(const struct sl_run_all *run);
+
+#endif
