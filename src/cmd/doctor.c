@@ -295,7 +295,8 @@ int sl_cmd_doctor(const struct sl_command *command, int argc, char **argv)
 
 	if (err)
 		return err > 0 ? 0 : 1;
-	if (args.plains && sl_experiment_open(args.plain[0], NULL, args.set, args.sets, &experiment))
+	if (args.plains &&
+	    sl_experiment_open(args.plain[0], NULL, args.set, args.sets, &experiment))
 		return 1;
 	check_cpus();
 	check_buffers();

@@ -1,6 +1,5 @@
 /* emulate.c - sluice emulate: the detector side, from plan to plan. */
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,7 +167,7 @@ struct stream {
 	const struct emulate_options *options;
 	struct sl_experiment *experiment;
 	struct sl_emulate *emulate;
-	pthread_t thread;
+	struct sl_thread thread;
 	int err;
 };
 
@@ -240,15 +239,14 @@ static int run_streams(struct stream *stream, unsigned n)
 	int err = 0;
 
 	while (running < n && !err) {
-		err = -pthread_create(&stream[running].thread, NULL, run_stream, &stream[running]);
+		err = sl_thread_start(&stream[running].thread, "stream", run_stream,
+				      &stream[running]);
 		running += !err;
 	}
-	if (err) {
-		sl_error("cannot start a thread: %s", strerror(-err));
+	if (err)
 		sl_signal = SIGTERM; /* to those that run already */
-	}
 	for (unsigned i = 0; i < running; i++) {
-		pthread_join(stream[i].thread, NULL);
+		sl_thread_join(&stream[i].thread);
 		err = err ? err : stream[i].err;
 	}
 	return err;

@@ -561,7 +561,7 @@ static void the_sections_have_tables_for_help(void **state)
 		assert_non_null(s->doc);
 		assert_non_null(s->options[0].name);
 	}
-	assert_int_equal(n, 7);
+	assert_int_equal(n, 8);
 }
 
 #define RC	 "detector: {kind: pattern}\nsinks: ['null']\nlink: {service: rc}\n"
