@@ -46,8 +46,7 @@ struct sl_emulate {
 	bool detector_open, link_open;
 	void *link_options; /* the link's state as configured: each plan starts from it */
 
-	uint64_t
-		frame; /* frames that were begun, over all plans: sl_geometry_frame() numbers them */
+	uint64_t frame;	      /* begun so far, over all plans */
 	uint64_t bright_left; /* frames still to send, darks not counted; UINT64_MAX: without end */
 	uint64_t first_frame, to_send; /* of this plan */
 
