@@ -171,6 +171,11 @@ struct stream {
 	int err;
 };
 
+static double us(uint64_t ns)
+{
+	return (double)ns * 1e-3;
+}
+
 static void *run_stream(void *arg)
 {
 	struct stream *stream = arg;
@@ -189,6 +194,12 @@ static void *run_stream(void *arg)
 	}
 	if (!err && !o->quiet)
 		sl_info("%s%sdone: %llu frames sent", name, colon, (unsigned long long)em->frame);
+	if (!err && !o->quiet && sl_histogram_count(&em->pace.late))
+		sl_info("%s%sframes began after they were due by (us): p50 %.1f, p99 %.1f, max "
+			"%.1f",
+			name, colon, us(sl_histogram_percentile(&em->pace.late, 0.5)),
+			us(sl_histogram_percentile(&em->pace.late, 0.99)),
+			us(sl_histogram_max(&em->pace.late)));
 	if (err == -EPIPE)
 		sl_error("%s%sthe receiver is gone", name, colon);
 	stream->err = err == -EINTR ? 0 : err;

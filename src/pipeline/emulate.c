@@ -194,6 +194,8 @@ int sl_emulate_connect(struct sl_emulate *em, const struct sl_plan *plan)
 	err = make_writes(module);
 	if (err)
 		return err;
+	module->limit = (struct sl_limit){
+		.ns_per_byte = e->link_run.rate_limit > 0 ? 8 / e->link_run.rate_limit : 0};
 	atomic_store(&module->next, 0);
 	atomic_store(&module->sent, 0);
 	atomic_store(&module->position, 0);
@@ -288,11 +290,59 @@ static int prepare(struct sl_emulate *em, uint32_t m, uint64_t sequence)
 	return 0;
 }
 
+/* A burst of one module, as far as credit and its limit allow. How many writes. */
+static int send_burst(struct sl_emulate *em, struct sl_emulate_module *module, uint64_t sequence)
+{
+	const struct sl_write *write = module->frame[sequence % SL_EMULATE_DEPTH].write +
+				       module->done;
+	uint32_t left = module->writes - module->done;
+	uint64_t now = module->limit.ns_per_byte > 0 ? sl_clock_ns() : 0, bytes = 0;
+	bool allowed = sl_limit_allows(&module->limit, now);
+	int n = em->experiment->link->post(em->experiment->link_state, module->plan.transfer, write,
+					   !allowed	  ? 0
+					   : left < BURST ? left
+							  : BURST);
+
+	for (int i = 0; i < n; i++)
+		bytes += write[i].bytes;
+	if (n > 0) {
+		sl_limit_spend(&module->limit, bytes, now);
+		module->done += (uint32_t)n;
+	}
+	return n;
+}
+
+/* When a module that is held back by its limit may go on; UINT64_MAX: none is. */
+static uint64_t next_allowed(const struct sl_emulate *em)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (uint32_t m = em->first_module; m < em->end_module; m++) {
+		const struct sl_emulate_module *module = &em->module[m];
+
+		if (module->done < module->writes && module->limit.ns_per_byte > 0 &&
+		    module->limit.next_ns < next)
+			next = module->limit.next_ns;
+	}
+	return next;
+}
+
+/* Nothing can be sent now. */
+static void rest(struct sl_emulate *em)
+{
+	uint64_t now = sl_clock_ns(), next = next_allowed(em);
+
+	if (next == UINT64_MAX || next <= now)
+		em->experiment->link->wait(em->experiment->link_state, 0, WAIT_US);
+	else
+		sl_clock_sleep_until(next - now < WAIT_US * UINT64_C(1000)
+					     ? next
+					     : now + WAIT_US * UINT64_C(1000));
+}
+
 /* A burst of each module in turn, until the frame is out. -ECANCELED: told to end at once. */
 static int send_frame(struct sl_emulate *em, uint64_t sequence)
 {
-	const struct sl_link *link = em->experiment->link;
-	void *state = em->experiment->link_state;
 	uint32_t left = em->end_module - em->first_module;
 
 	while (left) {
@@ -300,18 +350,13 @@ static int send_frame(struct sl_emulate *em, uint64_t sequence)
 
 		for (uint32_t m = em->first_module; m < em->end_module; m++) {
 			struct sl_emulate_module *module = &em->module[m];
-			const struct sl_write *write =
-				module->frame[sequence % SL_EMULATE_DEPTH].write + module->done;
-			uint32_t rest = module->writes - module->done;
 			int n;
 
-			if (!rest)
+			if (module->done == module->writes)
 				continue;
-			n = link->post(state, module->plan.transfer, write,
-				       rest < BURST ? rest : BURST);
+			n = send_burst(em, module, sequence);
 			if (n < 0)
 				return n;
-			module->done += (uint32_t)n;
 			progress |= n > 0;
 			note(em, module);
 			left -= module->done == module->writes;
@@ -319,7 +364,7 @@ static int send_frame(struct sl_emulate *em, uint64_t sequence)
 		if (atomic_load_explicit(&em->stop, memory_order_relaxed) > 1)
 			return -ECANCELED;
 		if (!progress)
-			link->wait(state, 0, WAIT_US);
+			rest(em);
 	}
 	return 0;
 }
@@ -379,15 +424,14 @@ static int drain(struct sl_emulate *em, uint64_t frames)
 static void *send_run(void *arg)
 {
 	struct sl_emulate *em = arg;
-	double rate = em->experiment->run.frame_rate_Hz;
-	uint64_t start = sl_clock_ns();
 	uint64_t k;
 	int err = 0;
 
+	sl_pace_begin(&em->pace, em->experiment->run.frame_rate_Hz, sl_clock_ns());
 	sl_data_thread_begin("front end");
 	for (k = 0; k < em->to_send && !err && !atomic_load(&em->stop); k++) {
-		if (rate > 0)
-			err = wait_until(em, k, start + (uint64_t)((double)k * 1e9 / rate));
+		err = wait_until(em, k, sl_pace_due(&em->pace, k));
+		sl_pace_note(&em->pace, k, sl_clock_ns());
 		for (uint32_t m = em->first_module; m < em->end_module && !err; m++)
 			err = prepare(em, m, k);
 		if (!err)

@@ -21,6 +21,7 @@
 
 #include "frontend/fault.h"
 #include "pipeline/experiment.h"
+#include "pipeline/pace.h"
 #include "pipeline/thread.h"
 
 enum { SL_EMULATE_DEPTH = 4 }; /* frames of a module that may be on their way */
@@ -35,6 +36,7 @@ struct sl_emulate_module {
 	struct sl_plan plan;
 	struct sl_emulate_frame frame[SL_EMULATE_DEPTH];
 	uint32_t writes, done; /* of the frame being sent */
+	struct sl_limit limit;
 	_Atomic uint64_t next, sent, position;
 };
 
@@ -56,6 +58,7 @@ struct sl_emulate {
 	_Atomic uint32_t finished;
 	_Atomic int error;
 	struct sl_link_counters counters;
+	struct sl_pace pace;
 	struct sl_thread thread;
 };
 

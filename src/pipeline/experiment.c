@@ -26,6 +26,8 @@ static const struct sl_option link_options[] = {
 	SL_U32(struct sl_link_run, spin_us, 0, 0, 1000000, "us",
 	       "receiver: look again for so long before sleeping; saves microseconds, costs a "
 	       "core"),
+	SL_F64(struct sl_link_run, rate_limit, 0, 0, 1e4, "Gbit/s",
+	       "front end: most that the queue of a module sends; 0: as credits allow"),
 	SL_BOOL(struct sl_link_run, crc, false,
 		"front ends add a CRC32C of the pixels, checked here"),
 	SL_OPTION_END,

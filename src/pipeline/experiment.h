@@ -29,6 +29,7 @@ struct sl_link_run {   /* what every link section has besides the kind's own opt
 	uint32_t pmtu; /* index into the choices */
 	uint32_t service, operation, message; /* likewise */
 	uint32_t pollers, spin_us;
+	double rate_limit;
 	bool crc;
 };
 
