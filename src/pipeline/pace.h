@@ -2,8 +2,8 @@
  *
  * Model:     frames are due at start + k / rate, whatever happened before: a frame that is late
  *            does not shift the next. How late each began is kept (the jitter of the emulated
- *            period). A limit lets a queue send so many bytes a second: what was sent moves the time of
- *            the next. Who overslept may make up for two milliseconds, and not for more.
+ *            period). A limit lets a queue send so many bytes a second: what was sent moves the
+ *            time of the next. Who overslept may make up for two milliseconds, and not for more.
  * Threads:   one, the sender's; the histogram may be read meanwhile.
  * Cost:      a clock reading; no division per packet. */
 #ifndef SL_PIPELINE_PACE_H

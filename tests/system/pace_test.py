@@ -1,0 +1,43 @@
+#!/usr/bin/python3
+"""pace_test.py - a front end sends at its period and within its limit; a slow machine only makes it slower."""
+
+import re
+
+from harness import Program, acquire, case, check, closes, equal, experiment, main
+
+SMALL = {"kind": "pattern", "modules": 2, "rows": 64, "columns": 256, "frames": 50}
+
+
+@case("frames are sent at their period, not faster, and the front end says how late they were")
+def _(folder):
+    path = experiment(folder, detector={**SMALL, "frame_rate_Hz": 100}, emulate="none")
+    receiver = Program("run", path, "--summary", folder / "summary.json", folder=folder)
+    front_end = Program("emulate", path, "--once", folder=folder)
+    receiver.ends(0)
+    front_end.ends(0)
+    late = re.search(r"after they were due by \(us\): p50 ([\d.]+), p99 ([\d.]+), max ([\d.]+)", front_end.err())
+    check(late, "it does not say how late frames were")
+    check(float(late[1]) <= float(late[2]) <= float(late[3]), f"percentiles out of order: {late[0]}")
+
+
+@case("the period holds: 50 frames at 100 Hz take at least 0.48 s at the receiver")
+def _(folder):
+    program, summary = acquire(folder, detector={**SMALL, "frame_rate_Hz": 100})
+    equal(program.process.returncode, 0, "exit status")
+    closes(summary, 100)
+    check(summary["rates"]["seconds"] > 0.44, f"they took {summary['rates']['seconds']} s")
+
+
+@case("the limit of a queue holds, whatever the link")
+def _(folder):
+    frames, limit = 60, 0.05
+    bits = frames * 64 * 256 * 2 * 8  # of one module; each has its own queue
+    for kind in ("udp", "shm"):
+        program, summary = acquire(folder, detector={**SMALL, "frames": frames}, link={"kind": kind, "rate_limit": limit})
+        equal(program.process.returncode, 0, f"exit status over {kind}")
+        closes(summary, 2 * frames)
+        least = bits / (limit * 1e9)
+        check(summary["rates"]["seconds"] > 0.8 * least, f"{kind}: {summary['rates']['seconds']} s, at least {least} s")
+
+
+main()
