@@ -1,7 +1,9 @@
 /* transfer.c - which frames, which bytes: arithmetic that both the emulator and firmware run. */
 #include "frontend/transfer.h"
 
-enum { RECORD_BYTES = 64 };
+#include <stddef.h>
+
+#include <sluice/record.h>
 
 struct sl_rectangle sl_rectangle_of(uint32_t row, uint32_t column, uint32_t rows, uint32_t columns,
 				    uint32_t frame_columns, uint32_t pixel_bytes)
@@ -40,7 +42,7 @@ bool sl_transfer_valid(const struct sl_transfer *transfer)
 	return r->line_bytes < UINT32_C(1) << 31 &&
 	       (uint64_t)r->lines * r->line_bytes < UINT32_C(1) << 31 &&
 	       (uint64_t)r->lines * r->line_bytes * transfer->stack <
-		       (UINT32_C(1) << 31) - RECORD_BYTES;
+		       (UINT32_C(1) << 31) - SL_RECORD_BYTES;
 }
 
 bool sl_transfer_takes(const struct sl_transfer *transfer, uint64_t frame, uint64_t *sequence,
@@ -85,5 +87,47 @@ uint64_t sl_transfer_pixel_bytes(const struct sl_transfer *transfer)
 uint64_t sl_transfer_block_bytes(const struct sl_transfer *transfer)
 {
 	return sl_transfer_pixel_bytes(transfer) +
-	       (transfer->part & SL_PART_RECORD ? RECORD_BYTES : 0);
+	       (transfer->part & SL_PART_RECORD ? SL_RECORD_BYTES : 0);
+}
+
+void sl_transfer_describe(const struct sl_transfer *transfer, struct sl_offer *offer)
+{
+	bool pixels = transfer->part & SL_PART_PIXELS;
+
+	offer->block_bytes = sl_transfer_block_bytes(transfer);
+	offer->bare = !(transfer->part & SL_PART_RECORD);
+	offer->lines = pixels ? transfer->rectangle.lines * transfer->stack : 0;
+	offer->line_bytes = pixels ? transfer->rectangle.line_bytes : 0;
+}
+
+bool sl_transfer_fits(const struct sl_transfer *transfer, const struct sl_plan *plan)
+{
+	struct sl_offer offer;
+
+	sl_transfer_describe(transfer, &offer);
+	/* Receivers that know nothing of lines leave them out. */
+	return plan->block_bytes == offer.block_bytes && plan->bare == offer.bare &&
+	       (!plan->lines ||
+		(plan->lines == offer.lines && plan->line_bytes == offer.line_bytes)) &&
+	       sl_plan_lines_fit(plan);
+}
+
+void sl_transfer_source(const struct sl_transfer *transfer, const void *const *frame,
+			const void **line, const void *record, struct sl_source *source)
+{
+	const struct sl_rectangle *r = &transfer->rectangle;
+	bool pixels = transfer->part & SL_PART_PIXELS;
+
+	*source = (struct sl_source){
+		.record = transfer->part & SL_PART_RECORD ? record : NULL,
+	};
+	if (!pixels)
+		return;
+	for (uint32_t i = 0; i < transfer->stack; i++)
+		line[i] = (const uint8_t *)frame[i] + r->first;
+	source->frame = line;
+	source->frames = transfer->stack;
+	source->pitch = r->pitch;
+	source->lines = r->lines;
+	source->line_bytes = r->line_bytes;
 }

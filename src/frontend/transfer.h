@@ -20,6 +20,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <sluice/plan.h>
+#include <sluice/write.h>
+
 enum sl_part_of { SL_PART_PIXELS = 1 << 0, SL_PART_RECORD = 1 << 1 };
 
 struct sl_rectangle {	/* of a module's frame in the source's memory, in bytes */
@@ -61,5 +64,16 @@ uint64_t sl_transfer_frames(const struct sl_transfer *transfer, uint64_t sequenc
 /* Bytes of a block: pixels, record. */
 uint64_t sl_transfer_pixel_bytes(const struct sl_transfer *transfer);
 uint64_t sl_transfer_block_bytes(const struct sl_transfer *transfer);
+
+/* What an offer says of it: block_bytes, bare, lines and line_bytes. */
+void sl_transfer_describe(const struct sl_transfer *transfer, struct sl_offer *offer);
+
+/* Whether a plan is one for its blocks. */
+bool sl_transfer_fits(const struct sl_transfer *transfer, const struct sl_plan *plan);
+
+/* The bytes of a block: line[i] becomes the rectangle's first byte in frame i, whose first byte is
+ * frame[i] (both [stack]; may be the same memory). Not for records alone: pass NULL twice. */
+void sl_transfer_source(const struct sl_transfer *transfer, const void *const *frame,
+			const void **line, const void *record, struct sl_source *source);
 
 #endif
