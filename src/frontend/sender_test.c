@@ -190,6 +190,7 @@ static void check_block(const struct receiver *r, const struct sl_transfer *t, u
 	uint64_t start = sequence % SLOTS * SLOT + 128, at = start;
 	uint64_t pitch = r->plan.line_pitch ? r->plan.line_pitch : re->line_bytes;
 	struct sl_record record;
+	uint32_t crc = 0;
 
 	for (uint32_t f = 0; f < t->stack && t->part & SL_PART_PIXELS; f++)
 		for (uint32_t y = 0; y < re->lines; y++)
@@ -212,6 +213,9 @@ static void check_block(const struct receiver *r, const struct sl_transfer *t, u
 	assert_int_equal(record.packets, r->plan.packets);
 	assert_int_equal(record.module, 3);
 	assert_true(record.flags & SL_RECORD_CRC);
+	for (uint32_t y = 0; y < re->lines * t->stack && t->part & SL_PART_PIXELS; y++)
+		crc = sl_crc32c(crc, r->memory + start + y * pitch, re->line_bytes);
+	assert_int_equal(record.crc32c, crc);
 }
 
 static uint64_t bytes_written(const struct receiver *r)

@@ -47,8 +47,8 @@ bool sl_placer_put_next(struct sl_placer *placer, uint32_t psn, const void *data
 			uint64_t now_ns);
 
 /* Where a packet of the stream belongs, counted from 0: its place, length and PSN, and whether
- * it begins a message or ends its block. NULL when nothing may be written there now: the slot is not open,
- * or the bytes are there already. */
+ * it begins a message or ends its block. NULL when nothing may be written there now: the slot is
+ * not open, or the bytes are there already. */
 struct sl_place {
 	uint8_t *to;
 	uint32_t bytes, psn;
