@@ -35,6 +35,8 @@ BUSY = 0.05  # of the CPU time went elsewhere: say so
 # ---- the table: section, [(probe, title, figure, unit, factor, probes it is compared with)] ----
 
 RATE, PACKETS, FRAMES = ("GB_per_s", "GB/s", 1), ("packets_per_s", "k packets/s", 1e-3), ("frames_per_s", "frames/s", 1)
+DESCRIPTORS = ("descriptors_per_s", "M descriptors/s", 1e-6)
+COST = ("instructions_per_packet", "instructions/packet", 1)
 TABLE = [
     ("Link: the receive path alone (2 modules, no stages, nothing kept)", [
         ("link udp 4096", "udp, PMTU 4096, a message per packet", *RATE,
@@ -59,6 +61,24 @@ TABLE = [
         ("icrc isal", "ISA-L (what the links use)", *RATE, ["peer zlib", "icrc portable"]),
         ("icrc portable", "portable (src/roce alone)", *RATE, ["peer zlib"]),
         ("peer zlib", "peer: zlib's crc32", *RATE, []),
+    ]),
+    ("Front end: what it computes, one core (bytes described; ROI and lines out of a frame of 512 x 1024)", [
+        ("frontend packet", "sluice/frontend/descriptors/packet: a message per packet of 4096", *DESCRIPTORS, []),
+        ("frontend packet", "", *COST, []),
+        ("frontend packet", "", *RATE, ["link udp 4096", "link shm"]),
+        ("frontend line", "sluice/frontend/descriptors/line: a message per line of 2048, with a pitch", *DESCRIPTORS, []),
+        ("frontend line", "", *COST, []),
+        ("frontend line", "", *RATE, ["link udp 4096"]),
+        ("frontend roi", "sluice/frontend/descriptors/roi: packets of 4096 from lines of 1024", *DESCRIPTORS, []),
+        ("frontend roi", "", *COST, []),
+        ("frontend roi", "", *RATE, ["link udp 4096"]),
+        ("frontend headers", "sluice/frontend/packets/no-icrc: with headers and credit, ICRC left to a circuit", *PACKETS,
+         ["link udp 4096"]),
+        ("frontend headers", "", *COST, []),
+        ("frontend isal", "sluice/frontend/packets/isal: with the ICRC", *PACKETS, ["link udp 4096"]),
+        ("frontend isal", "", *COST, []),
+        ("frontend portable", "sluice/frontend/packets/portable: with the portable ICRC", *PACKETS, ["link udp 4096"]),
+        ("frontend portable", "", *COST, []),
     ]),
     ("End to end: the demo, as fast as credits allow", [
         ("demo udp", "udp, correct, veto, nexus", *FRAMES, []),

@@ -39,6 +39,7 @@ class Bench:
         pid = os.getpid()
         self.address = f"127.{77 + pid // 62500 % 100}.{pid // 250 % 250 + 1}.{pid % 250 + 1}"
         self.dumped = False
+        self.counted = {}  # instructions per packet, by mode
 
     def size(self, full, quick):
         return str(quick if self.quick else full)
@@ -142,6 +143,25 @@ def zlib_crc(bench):
     return {"GB_per_s": rounds * len(packets) * PACKET_BYTES / seconds * 1e-9}
 
 
+def instructions(bench, mode, packets=50000):
+    """User-space instructions per packet, counted by callgrind: the same every time, so one round does."""
+    if mode not in bench.counted and shutil.which("valgrind"):
+        file = bench.scratch / f"callgrind-{mode}"
+        out = run(["valgrind", "-q", "--tool=callgrind", "--collect-atstart=no", "--toggle-collect=bench_describe",
+                   "--toggle-collect=bench_packets", f"--callgrind-out-file={file}", bench.program("bench_frontend"),
+                   mode, packets])
+        total = next(int(line.split()[1]) for line in file.read_text().splitlines() if line.startswith("summary:"))
+        bench.counted[mode] = total / json.loads(out)["packets"]
+    return {"instructions_per_packet": bench.counted[mode]} if mode in bench.counted else {}
+
+
+def frontend(mode, packets):
+    def probe(bench):
+        command = [bench.program("bench_frontend"), mode, bench.size(*packets)]
+        return {**json.loads(run(command)), **instructions(bench, mode)}
+    return probe
+
+
 def write_plainly(bench):
     path = bench.scratch / "file.raw"
     figures = json.loads(run([bench.program("peer_write"), path, 2 << 20, bench.size(256, 64)]))
@@ -191,6 +211,12 @@ PROBES = {
     "icrc isal": program("bench_icrc", "isal", (2000000, 500000)),
     "icrc portable": program("bench_icrc", "portable", (200000, 50000)),
     "peer zlib": zlib_crc,
+    "frontend packet": frontend("packet", (20000000, 5000000)),
+    "frontend line": frontend("line", (15000000, 4000000)),
+    "frontend roi": frontend("roi", (10000000, 2000000)),
+    "frontend headers": frontend("headers", (3000000, 700000)),
+    "frontend isal": frontend("isal", (1000000, 300000)),
+    "frontend portable": frontend("portable", (150000, 40000)),
     "demo udp": end_to_end("udp", (1000, 300)),
     "demo shm": end_to_end("shm", (1000, 300)),
     "demo udp paced": end_to_end("udp", (168, 68), 200, 32),

@@ -28,7 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON = "/usr/bin/python3"  # Debian's, which has numpy and h5py; the first on the path may be another
 PARTS = ("unit", "system", "lint", "fuzz")
 SYSTEM_TIMEOUT_S, LINT_TIMEOUT_S = 300, 300
-NOT_A_LINT = ("lint.py", "options_page.py")  # the second needs the program: it runs as docs/options
+NOT_A_LINT = ("core.sh", "lint.py", "options_page.py")  # the last needs the program: it runs as docs/options
 INTERPRETER = {".py": PYTHON, ".sh": "/bin/sh"}
 RUNNING = set()  # programs under way, to be stopped when we are
 
@@ -56,8 +56,9 @@ class Job:
 
 
 class Result:
-    def __init__(self, job, cases, stderr, seconds):
+    def __init__(self, job, cases, stderr, seconds, notes=()):
         self.job, self.cases, self.stderr, self.seconds = job, cases, stderr, seconds
+        self.notes = notes  # what the program wants to be shown, whatever the result: "# note: ..."
 
     def of(self, state):
         return [case for case in self.cases if case.state == state]
@@ -126,7 +127,8 @@ def execute(job):
 def run_tap(job):
     start = time.monotonic()
     status, out, err = execute(job)
-    return Result(job, tap.read(out, status), err, time.monotonic() - start)
+    notes = [line.removeprefix("# note: ") for line in out.splitlines() if line.startswith("# note: ")]
+    return Result(job, tap.read(out, status), err, time.monotonic() - start, notes)
 
 
 def run_fuzz(job):
@@ -208,6 +210,8 @@ class Tally:
         count = f"{len(result.of('passed'))} passed" + (f", {len(failed)} FAILED" if failed else "")
         count += f", {len(skipped)} skipped" if skipped else ""
         print(f"  {result.job.build.name:7}{result.job.name:32}{count}  ({result.seconds:.1f} s)")
+        for note in result.notes:
+            print(f"      {note}")
         for case in result.cases if self.verbose else []:
             print(f"      {case.state:8}{case.name}")
         for case in failed:

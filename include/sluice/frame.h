@@ -44,6 +44,7 @@ struct sl_array {
 	struct sl_region *region;
 	uint64_t offset;
 	void *host;
+	uint64_t pitch; /* raw pixels: bytes from one row to the next; 0: rows follow each other */
 };
 
 /* Points in the life of a frame; the differences are the latency per hop. All CLOCK_MONOTONIC of

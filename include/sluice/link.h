@@ -24,6 +24,7 @@
 #include <sluice/option.h>
 #include <sluice/plan.h>
 #include <sluice/ring.h>
+#include <sluice/write.h>
 
 /* How the link knows that a module-frame is whole, and that nobody writes what is being read
  * (stored with the run). */
@@ -87,23 +88,6 @@ struct sl_link_env {
 	/* sending side: may be NULL */
 	enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence, uint32_t packet);
 	void *fate_arg;
-};
-
-/* One write: a message of its own, complete or not with an immediate. Parts are gathered in order.
- */
-enum sl_write_flags {
-	SL_WRITE_IMM = 1 << 0,
-	SL_WRITE_SEND = 1 << 1, /* the receiver places it: va and rkey mean nothing */
-};
-struct sl_part {
-	const void *data;
-	uint32_t bytes;
-};
-struct sl_write {
-	uint64_t va, position; /* position: of its end in the stream; may be sent once granted */
-	uint64_t sequence;
-	uint32_t rkey, psn, imm, bytes, flags;
-	struct sl_part part[2];
 };
 
 struct sl_link {

@@ -9,14 +9,31 @@
  *            for one of this lap:
  *
  *              slot     = k % slots
- *              address  = base + slot * stride + block_at + offset in block
- *              psn      = first_psn + (k - first_sequence) * packets + offset / pmtu   (mod 2^24)
- *              position = (k - first_sequence) * block_bytes + offset in block         (credits)
+ *              address  = base + slot * stride + block_at + place(offset)
+ *              psn      = first_psn + (k - first_sequence) * packets + packet(offset)  (mod 2^24)
+ *              position = (k - first_sequence) * block_bytes + offset                  (credits)
+ *
+ *            `offset` counts the bytes of a block as they travel: its pixels, line after line,
+ *            then the record. As long as nothing asks for lines,
+ *
+ *              place(offset)  = offset
+ *              packet(offset) = offset / pmtu
+ *
+ *            Where the receiver wants a pitch between lines, or the message plan is one message
+ *            per line, packets end with lines: none holds bytes of two lines, nor of a line and
+ *            the record, which has a packet of its own.
+ *
+ *              line           = offset / line_bytes       (below `lines`; then comes the record)
+ *              place(offset)  = line * line_pitch + offset % line_bytes;  record: record_at + ..
+ *              packet(offset) = line * ceil(line_bytes / pmtu) + offset % line_bytes / pmtu
+ *
+ *            (line_pitch 0: lines follow each other, and the record follows the last.)
  *
  * Ownership: plain data. Plans hold keys: do not log them. */
 #ifndef SLUICE_PLAN_H
 #define SLUICE_PLAN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { SL_PLAN_VERSION = 2, SL_LOCATION_BYTES = 108 };
@@ -38,6 +55,8 @@ enum sl_message {
 	SL_MESSAGE_PACKET = 1 << 0,
 	/* One FIRST..LAST_IMM per block: a lost packet ends the block. */
 	SL_MESSAGE_MODULE = 1 << 1,
+	/* One FIRST..LAST or ONLY per line, and one for the record; the last with immediate. */
+	SL_MESSAGE_LINE = 1 << 2,
 };
 
 enum sl_ip_id { /* which IPv4 identification the source sends; the ICRC covers it */
@@ -59,10 +78,13 @@ struct sl_offer { /* by the front end, per transfer */
 	uint64_t block_bytes; /* pixels and record; must agree with the receiver's */
 	uint64_t first_frame; /* the detector's number of the first frame it will send */
 	uint64_t frames;      /* that it intends to send; 0: unknown */
-	/* Of devices that know nothing of records; these do not travel over TCP. */
+	/* Of devices that know nothing of records. */
 	uint16_t bare;	      /* its blocks are pixels alone: the receiver writes the record */
-	uint64_t dark_frames; /* bare: so many come first */
-	uint32_t psn_plus_1;  /* it begins with this PSN; 0: the receiver chooses */
+	uint64_t dark_frames; /* bare: so many come first; does not travel over TCP */
+	uint32_t psn_plus_1;  /* it begins with this PSN; 0: the receiver chooses; nor does this */
+	/* Its pixels are so many lines of so many bytes, and can be placed with a pitch. 0: it
+	 * knows of no lines. */
+	uint32_t lines, line_bytes;
 };
 
 struct sl_plan { /* by the receiver */
@@ -83,7 +105,38 @@ struct sl_plan { /* by the receiver */
 	uint64_t credit_va;
 	uint16_t credit_port;
 	char location[SL_LOCATION_BYTES]; /* shm: the name of the Unix socket ("@" for abstract) */
+	uint32_t lines, line_bytes;	  /* as offered; 0: none */
+	uint64_t line_pitch;		  /* bytes from line to line in the block; 0: line_bytes */
+	uint64_t record_at;		  /* with a pitch: where in the block the record goes */
 };
+
+/* One packet of a block. */
+struct sl_plan_packet {
+	uint64_t offset, place; /* of its first byte: as it travels, and in the block */
+	uint32_t bytes;
+	bool first; /* of its message */
+};
+
+/* Whether packets end with lines. */
+static inline bool sl_plan_cuts(const struct sl_plan *plan)
+{
+	return plan->line_pitch || plan->message == SL_MESSAGE_LINE;
+}
+
+/* How many bytes of a block are pixels, and how many packets it takes. */
+uint64_t sl_plan_pixel_bytes(const struct sl_plan *plan);
+uint32_t sl_plan_packets(const struct sl_plan *plan);
+
+/* The packet of a block that holds byte `offset`, and the other way round. */
+uint32_t sl_plan_packet_of(const struct sl_plan *plan, uint64_t offset);
+void sl_plan_packet(const struct sl_plan *plan, uint32_t index, struct sl_plan_packet *packet);
+
+/* The longest message, and the last one, which brings the immediate. */
+uint64_t sl_plan_message_bytes(const struct sl_plan *plan);
+uint64_t sl_plan_event_bytes(const struct sl_plan *plan);
+
+/* Whether lines, pitch, message and packets go together: plans are outside input to a source. */
+bool sl_plan_lines_fit(const struct sl_plan *plan);
 
 /* Where byte `offset` of sequence's block lies, and the PSN of the packet that holds it. */
 uint64_t sl_plan_address(const struct sl_plan *plan, uint64_t sequence, uint64_t offset);

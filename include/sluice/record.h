@@ -8,7 +8,6 @@
 #ifndef SLUICE_RECORD_H
 #define SLUICE_RECORD_H
 
-#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -40,7 +39,7 @@ struct sl_record {
 	uint32_t self_crc;
 };
 
-static_assert(sizeof(struct sl_record) == SL_RECORD_BYTES, "a record is 64 bytes on the wire");
+_Static_assert(sizeof(struct sl_record) == SL_RECORD_BYTES, "a record is 64 bytes on the wire");
 
 /* Fill version and self_crc; call last. */
 void sl_record_seal(struct sl_record *record);

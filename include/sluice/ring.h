@@ -57,12 +57,20 @@ struct sl_poller {
 	alignas(64) _Atomic uint64_t epoch; /* odd while inside a poll */
 };
 
+/* How a module's pixels lie in its block: lines, with or without a gap between them. */
+struct sl_lines {
+	uint32_t count, bytes;
+	uint64_t pitch; /* bytes from one to the next; 0: they follow each other */
+};
+
 struct sl_ring {
 	struct sl_region *region;
 	struct sl_bell *bell; /* rung on events; the assembler sleeps on it */
 	uint32_t slots, modules;
 	uint64_t pixel_bytes;  /* of one module */
-	uint64_t block_bytes;  /* pixels and record */
+	uint64_t block_bytes;  /* pixels and record, as they travel */
+	struct sl_lines lines; /* of the pixels */
+	uint64_t record_at;    /* in the block */
 	uint64_t block_stride; /* page-aligned block */
 	uint64_t slot_stride;  /* never a power of two: slots must not fall onto the same cache sets
 				*/
@@ -75,10 +83,15 @@ struct sl_ring {
 
 /* How many bytes of region a ring of this shape needs. */
 uint64_t sl_ring_region_bytes(uint32_t slots, uint32_t modules, uint64_t pixel_bytes);
+uint64_t sl_ring_lines_bytes(uint32_t slots, uint32_t modules, const struct sl_lines *lines);
 
 /* No slot is open yet. The region and the bell stay the caller's. */
 int sl_ring_init(struct sl_ring *ring, struct sl_region *region, struct sl_bell *bell,
 		 uint32_t slots, uint32_t modules, uint64_t pixel_bytes);
+
+/* The same of blocks of lines. -EINVAL also for a pitch that is shorter than a line. */
+int sl_ring_init_lines(struct sl_ring *ring, struct sl_region *region, struct sl_bell *bell,
+		       uint32_t slots, uint32_t modules, const struct sl_lines *lines);
 void sl_ring_fini(struct sl_ring *ring);
 
 static inline uint64_t sl_ring_block_at(const struct sl_ring *ring, uint64_t sequence,
@@ -90,6 +103,13 @@ static inline uint64_t sl_ring_block_at(const struct sl_ring *ring, uint64_t seq
 static inline uint8_t *sl_ring_block(const struct sl_ring *ring, uint64_t sequence, uint32_t module)
 {
 	return (uint8_t *)ring->region->base + sl_ring_block_at(ring, sequence, module);
+}
+
+/* Where its record lies. */
+static inline uint8_t *sl_ring_record(const struct sl_ring *ring, uint64_t sequence,
+				      uint32_t module)
+{
+	return sl_ring_block(ring, sequence, module) + ring->record_at;
 }
 
 static inline struct sl_cell *sl_ring_cell(const struct sl_ring *ring, uint64_t sequence,

@@ -71,6 +71,18 @@ static bool hopeless(struct sl_assembler *a, uint64_t now_ns)
 	return now_ns - a->waiting_ns > a->options.late_timeout_ns;
 }
 
+/* Of the pixels as they travelled: the gaps between lines are nobody's. */
+static uint32_t pixels_crc(const struct sl_ring *ring, const uint8_t *pixels)
+{
+	uint32_t crc = 0;
+
+	if (!ring->lines.pitch)
+		return sl_crc32c(0, pixels, ring->pixel_bytes);
+	for (uint32_t i = 0; i < ring->lines.count; i++)
+		crc = sl_crc32c(crc, pixels + i * ring->lines.pitch, ring->lines.bytes);
+	return crc;
+}
+
 /* What the record says must agree with where it lies. */
 static enum sl_cause record_problem(const struct sl_assembler *a, const struct sl_view *view)
 {
@@ -81,8 +93,8 @@ static enum sl_cause record_problem(const struct sl_assembler *a, const struct s
 		return SL_CAUSE_RECORD;
 	if (!(r->flags & SL_RECORD_CRC))
 		return a->options.require_crc ? SL_CAUSE_RECORD : SL_CAUSE_NONE;
-	return sl_crc32c(0, view->pixels.host, r->bytes) == r->crc32c ? SL_CAUSE_NONE
-								      : SL_CAUSE_CHECKSUM;
+	return pixels_crc(a->ring, view->pixels.host) == r->crc32c ? SL_CAUSE_NONE
+								   : SL_CAUSE_CHECKSUM;
 }
 
 static void decide(struct sl_view *view, enum sl_outcome outcome, enum sl_cause cause)
@@ -110,6 +122,7 @@ static bool look_at(const struct sl_assembler *a, uint32_t module, struct sl_vie
 		.region = ring->region,
 		.offset = sl_ring_block_at(ring, a->next, module),
 		.host = block,
+		.pitch = ring->lines.pitch,
 	};
 	if (ended(a, module) && a->next >= a->end[module])
 		return false; /* never sent, or after the end was told: no outcome */
@@ -122,7 +135,7 @@ static bool look_at(const struct sl_assembler *a, uint32_t module, struct sl_vie
 			decide(view, SL_LOST, SL_CAUSE_NO_ARRIVAL);
 		return false;
 	}
-	memcpy(&view->record, block + ring->pixel_bytes, sizeof(view->record));
+	memcpy(&view->record, block + ring->record_at, sizeof(view->record));
 	problem = record_problem(a, view);
 	if (problem != SL_CAUSE_NONE)
 		decide(view, SL_INCOMPLETE, problem);

@@ -42,10 +42,18 @@ const uint8_t *sl_bench_block(const struct sl_bench_source *source, uint64_t seq
 static void fill(struct sender *x, uint32_t queue)
 {
 	struct lane *lane = &x->lane[queue];
-	const uint8_t *block = sl_bench_block(x->s, lane->next, queue);
-	const void *record = block + lane->plan.block_bytes - SL_RECORD_BYTES;
+	const void *block = sl_bench_block(x->s, lane->next, queue);
+	/* Two pieces at most: they are in the writes, and the source may go. */
+	struct sl_source source = {
+		.frame = &block,
+		.frames = 1,
+		.lines = 1,
+		.line_bytes = (uint32_t)sl_plan_pixel_bytes(&lane->plan),
+	};
 
-	sl_descriptor_fill(&lane->plan, lane->next++, block, record, lane->write);
+	if (source.line_bytes < lane->plan.block_bytes)
+		source.record = (const uint8_t *)block + source.line_bytes;
+	sl_descriptor_fill(&lane->plan, lane->next++, &source, lane->write);
 	lane->at = 0;
 }
 

@@ -1,12 +1,13 @@
 /* wire.c - one table of fields per message drives both directions. */
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "control/wire.h"
 
 #define MAGIC "SLC1"
 
-enum field_kind { U16, U64, BYTES, TEXT, U32 };
+enum field_kind { U16, U64, BYTES, TEXT, U32, MARK };
 
 struct field {
 	enum field_kind kind;
@@ -20,6 +21,11 @@ struct field {
 #define END               \
 	{                 \
 		U16, 0, 0 \
+	}
+/* What follows need not be there: a peer that does not know it yet leaves it out, and it is 0. */
+#define LATER              \
+	{                  \
+		MARK, 0, 0 \
 	}
 
 static const struct field hello_fields[] = {
@@ -49,6 +55,10 @@ static const struct field offer_fields[] = {
 	F(U64, struct sl_offer, frames),
 	/* since version 2 */
 	F(U16, struct sl_offer, operations),
+	LATER,
+	F(U32, struct sl_offer, lines),
+	F(U32, struct sl_offer, line_bytes),
+	F(U16, struct sl_offer, bare),
 	END,
 };
 
@@ -84,6 +94,12 @@ static const struct field plan_fields[] = {
 	/* since version 2 */
 	F(U16, struct sl_plan, operation),
 	F(U32, struct sl_plan, credit_psn),
+	LATER,
+	F(U32, struct sl_plan, lines),
+	F(U32, struct sl_plan, line_bytes),
+	F(U64, struct sl_plan, line_pitch),
+	F(U64, struct sl_plan, record_at),
+	F(U16, struct sl_plan, bare),
 	END,
 };
 
@@ -109,11 +125,17 @@ static const struct {
 	[SL_WIRE_BYE] = {"BYE", no_fields},	   [SL_WIRE_ERROR] = {"ERROR", error_fields},
 };
 
-static size_t body_bytes(const struct field *field)
+static bool at_end(const struct field *field)
+{
+	return !field->bytes && field->kind != MARK;
+}
+
+/* All of a body, or what must be there at least. */
+static size_t body_bytes(const struct field *field, bool least)
 {
 	size_t total = 0;
 
-	for (; field->bytes; field++)
+	for (; !at_end(field) && !(least && field->kind == MARK); field++)
 		total += field->bytes;
 	return total;
 }
@@ -163,6 +185,8 @@ static void put_field(const struct field *field, const uint8_t *from, uint8_t *t
 	case BYTES:
 		memcpy(to, from, field->bytes);
 		break;
+	case MARK:
+		break;
 	case TEXT: /* what lies behind its end is not the peer's business, and would be refused */
 		memset(to, 0, field->bytes);
 		memcpy(to, from, strnlen((const char *)from, field->bytes - 1u));
@@ -203,6 +227,8 @@ static int get_field(const struct field *field, const uint8_t *from, uint8_t *to
 	case BYTES:
 		memcpy(to, from, field->bytes);
 		break;
+	case MARK:
+		break;
 	}
 	return 1;
 }
@@ -210,7 +236,7 @@ static int get_field(const struct field *field, const uint8_t *from, uint8_t *to
 int sl_wire_encode(const struct sl_wire_message *message, void *out, size_t bytes)
 {
 	const struct field *field = types[message->type].fields;
-	size_t body = body_bytes(field);
+	size_t body = body_bytes(field, false);
 	uint8_t *p = out;
 
 	if (bytes < SL_WIRE_HEADER + body)
@@ -220,7 +246,7 @@ int sl_wire_encode(const struct sl_wire_message *message, void *out, size_t byte
 	put16(p + 6, (uint16_t)message->type);
 	put32(p + 8, (uint32_t)body);
 	p += SL_WIRE_HEADER;
-	for (; field->bytes; field++) {
+	for (; !at_end(field); field++) {
 		put_field(field, (const uint8_t *)&message->hello + field->offset, p);
 		p += field->bytes;
 	}
@@ -232,7 +258,7 @@ int sl_wire_decode(const void *in, size_t bytes, struct sl_wire_message *message
 	struct sl_wire_message m = {0};
 	const struct field *field;
 	const uint8_t *p = in;
-	uint32_t body;
+	uint32_t body, rest;
 
 	/* Say no as early as possible: what is not our magic will not become it by waiting. */
 	if (memcmp(p, MAGIC, bytes < 4 ? bytes : 4) != 0)
@@ -246,15 +272,16 @@ int sl_wire_decode(const void *in, size_t bytes, struct sl_wire_message *message
 	if (m.type == 0 || m.type >= SL_WIRE_TYPES || body > SL_WIRE_MAX - SL_WIRE_HEADER)
 		return -EPROTO;
 	field = types[m.type].fields;
-	if (body < body_bytes(field))
+	if (body < body_bytes(field, true))
 		return -EPROTO;
 	if (bytes < SL_WIRE_HEADER + body)
 		return 0;
 	p += SL_WIRE_HEADER;
-	for (; field->bytes; field++) {
+	for (rest = body; !at_end(field) && field->bytes <= rest; field++) {
 		if (!get_field(field, p, (uint8_t *)&m.hello + field->offset))
 			return -EPROTO;
 		p += field->bytes;
+		rest -= field->bytes;
 	}
 	*message = m;
 	return (int)(SL_WIRE_HEADER + body);

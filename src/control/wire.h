@@ -1,8 +1,9 @@
 /* wire.h - the messages in which plans are agreed, as bytes (docs/wire.md has the tables).
  *
  * Model:     a header of 12 bytes (magic, version, type, length of the body), then a body of fixed
- *            little-endian fields. A body may be longer than we know, so that later versions can
- *            append fields; shorter is an error.
+ *            little-endian fields. A body may be longer than we know, so that fields can be
+ *            appended; those that were appended may be missing, and are then 0. Shorter than that
+ *            is an error.
  *
  *              front end                           receiver
  *              HELLO, OFFER per module      ->     PLAN per offer

@@ -68,6 +68,10 @@ static void any_offer(struct sl_offer *o)
 	o->block_bytes = any();
 	o->first_frame = any();
 	o->frames = any();
+	o->operations = (uint16_t)any();
+	o->lines = (uint32_t)any();
+	o->line_bytes = (uint32_t)any();
+	o->bare = (uint16_t)any();
 }
 
 static void any_plan(struct sl_plan *p)
@@ -100,6 +104,13 @@ static void any_plan(struct sl_plan *p)
 	p->credit_va = any();
 	p->credit_port = (uint16_t)any();
 	any_text(p->location, sizeof(p->location));
+	p->operation = (uint16_t)any();
+	p->credit_psn = (uint32_t)any();
+	p->lines = (uint32_t)any();
+	p->line_bytes = (uint32_t)any();
+	p->line_pitch = any();
+	p->record_at = any();
+	p->bare = (uint16_t)any();
 }
 
 /* Padding is zero, so that messages may be compared as memory. */
@@ -177,7 +188,7 @@ static void a_count_is_these_bytes(void **state)
 static void messages_have_the_size_that_is_documented(void **state)
 {
 	static const int body[SL_WIRE_TYPES] = {
-		[SL_WIRE_HELLO] = 130, [SL_WIRE_OFFER] = 72, [SL_WIRE_PLAN] = 252,
+		[SL_WIRE_HELLO] = 130, [SL_WIRE_OFFER] = 82, [SL_WIRE_PLAN] = 278,
 		[SL_WIRE_COUNT] = 26,  [SL_WIRE_DONE] = 26,  [SL_WIRE_ERROR] = 256,
 	};
 
@@ -251,6 +262,12 @@ static void a_longer_body_is_of_a_later_version_and_good(void **state)
 	}
 }
 
+/* What was appended to a message and may be missing. */
+static int later_bytes(unsigned type)
+{
+	return type == SL_WIRE_OFFER ? 10 : type == SL_WIRE_PLAN ? 26 : 0;
+}
+
 static void a_shorter_body_is_refused(void **state)
 {
 	for (unsigned type = SL_WIRE_HELLO; type < SL_WIRE_TYPES; type++) {
@@ -260,11 +277,38 @@ static void a_shorter_body_is_refused(void **state)
 
 		any_message(type, &message);
 		n = sl_wire_encode(&message, bytes, sizeof(bytes));
-		for (int body = 0; body < n - SL_WIRE_HEADER; body++) {
+		for (int body = 0; body < n - SL_WIRE_HEADER - later_bytes(type); body++) {
 			set_length(bytes, (uint32_t)body);
 			assert_int_equal(decode(bytes, (size_t)n, &message), -EPROTO);
 		}
 	}
+}
+
+static void fields_of_later_may_be_missing_and_are_then_zero(void **state)
+{
+	struct sl_wire_message out, in;
+	uint8_t bytes[SL_WIRE_MAX];
+	int n, body;
+
+	any_message(SL_WIRE_PLAN, &out);
+	n = sl_wire_encode(&out, bytes, sizeof(bytes));
+	for (int missing = 1; missing <= later_bytes(SL_WIRE_PLAN); missing++) {
+		body = n - SL_WIRE_HEADER - missing;
+		set_length(bytes, (uint32_t)body);
+		assert_int_equal(decode(bytes, (size_t)(SL_WIRE_HEADER + body), &in),
+				 SL_WIRE_HEADER + body);
+		assert_int_equal(in.plan.credit_psn, out.plan.credit_psn);
+		assert_int_equal(in.plan.bare, 0); /* the last: a part of a field is none */
+		assert_int_equal(in.plan.record_at, missing <= 2 ? out.plan.record_at : 0);
+		assert_int_equal(in.plan.line_pitch, missing <= 10 ? out.plan.line_pitch : 0);
+		assert_int_equal(in.plan.lines, missing <= 22 ? out.plan.lines : 0);
+	}
+	any_message(SL_WIRE_OFFER, &out);
+	n = sl_wire_encode(&out, bytes, sizeof(bytes));
+	set_length(bytes, 72); /* as front ends of yesterday send it */
+	assert_int_equal(decode(bytes, SL_WIRE_HEADER + 72, &in), SL_WIRE_HEADER + 72);
+	assert_int_equal(in.offer.operations, out.offer.operations);
+	assert_true(!in.offer.lines && !in.offer.line_bytes && !in.offer.bare);
 }
 
 static void a_huge_length_is_refused_at_once(void **state)
@@ -561,6 +605,7 @@ int main(void)
 		CASE(bytes_behind_a_message_belong_to_the_next),
 		CASE(a_longer_body_is_of_a_later_version_and_good),
 		CASE(a_shorter_body_is_refused),
+		CASE(fields_of_later_may_be_missing_and_are_then_zero),
 		CASE(a_huge_length_is_refused_at_once),
 		CASE(another_magic_is_refused_from_its_first_byte_on),
 		CASE(another_version_is_told_apart),

@@ -7,7 +7,7 @@ enum { REPEAT_NS = 20 * 1000 * 1000 }; /* a lost grant costs this much, not the 
  * sends in one piece. */
 static bool enough(const struct sl_credit *credit, const struct sl_plan *plan, uint64_t seen)
 {
-	uint64_t piece = plan->message == SL_MESSAGE_MODULE ? plan->block_bytes : plan->pmtu;
+	uint64_t piece = sl_plan_message_bytes(plan);
 	uint64_t left = credit->granted > seen ? credit->granted - seen : 0;
 
 	return left >= credit->window / 2 && left >= piece;

@@ -87,12 +87,11 @@ static void write_record(const struct sl_placer *p, uint64_t sequence, uint64_t 
 	};
 
 	sl_record_seal(&record);
-	memcpy(sl_ring_block(p->ring, sequence, plan->module) + p->ring->pixel_bytes, &record,
-	       sizeof(record));
+	memcpy(sl_ring_record(p->ring, sequence, plan->module), &record, sizeof(record));
 }
 
-static void place(struct sl_placer *p, uint64_t sequence, uint32_t index, const void *data,
-		  uint32_t bytes, uint64_t now_ns)
+static void place(struct sl_placer *p, uint64_t sequence, uint32_t index,
+		  const struct sl_plan_packet *packet, const void *data, uint64_t now_ns)
 {
 	struct sl_ring *ring = p->ring;
 	uint32_t module = p->plan.module, packets;
@@ -114,11 +113,11 @@ static void place(struct sl_placer *p, uint64_t sequence, uint32_t index, const 
 		drop(p, SL_DROP_DUPLICATE);
 		return;
 	}
-	to = sl_ring_block(ring, sequence, module) + (uint64_t)index * p->plan.pmtu;
+	to = sl_ring_block(ring, sequence, module) + packet->place;
 	if (to != data) /* otherwise it was predicted, and the kernel put it there */
-		memcpy(to, data, bytes);
+		memcpy(to, data, packet->bytes);
 	atomic_fetch_add_explicit(&p->counters->packets, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&p->counters->bytes, bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&p->counters->bytes, packet->bytes, memory_order_relaxed);
 
 	packets = p->track[sequence % ring->slots].packets;
 	sl_ring_progress(ring, sequence, module, packets);
@@ -135,25 +134,25 @@ static bool put(struct sl_placer *p, uint32_t psn, const uint64_t *va, const voi
 		uint32_t bytes, uint64_t now_ns)
 {
 	const struct sl_plan *plan = &p->plan;
-	int64_t packet = packet_number(p, psn);
-	uint64_t sequence, offset, expected;
+	int64_t number = packet_number(p, psn);
+	struct sl_plan_packet packet;
+	uint64_t sequence;
 	uint32_t index;
 
-	if (packet < 0) {
+	if (number < 0) {
 		drop(p, SL_DROP_RANGE);
 		return false;
 	}
-	sequence = plan->first_sequence + (uint64_t)packet / plan->packets;
-	index = (uint32_t)((uint64_t)packet % plan->packets);
-	offset = (uint64_t)index * plan->pmtu;
-	expected = plan->block_bytes - offset < plan->pmtu ? plan->block_bytes - offset
-							   : plan->pmtu;
-	if (bytes != expected || (va && *va != sl_plan_address(plan, sequence, offset))) {
+	sequence = plan->first_sequence + (uint64_t)number / plan->packets;
+	index = (uint32_t)((uint64_t)number % plan->packets);
+	sl_plan_packet(plan, index, &packet);
+	if (bytes != packet.bytes ||
+	    (va && *va != sl_plan_address(plan, sequence, 0) + packet.place)) {
 		drop(p, SL_DROP_RANGE);
 		return false;
 	}
-	advance(p, (uint64_t)packet, sl_plan_position(plan, sequence, offset + bytes));
-	place(p, sequence, index, data, bytes, now_ns);
+	advance(p, (uint64_t)number, sl_plan_position(plan, sequence, packet.offset + bytes));
+	place(p, sequence, index, &packet, data, now_ns);
 	return true;
 }
 
@@ -187,18 +186,19 @@ void sl_placer_predict(const struct sl_placer *placer, uint64_t packet, struct s
 	const struct sl_plan *plan = &placer->plan;
 	uint64_t sequence = plan->first_sequence + packet / plan->packets;
 	uint32_t index = (uint32_t)(packet % plan->packets);
-	uint64_t offset = (uint64_t)index * plan->pmtu, rest = plan->block_bytes - offset;
+	struct sl_plan_packet it;
 
+	sl_plan_packet(plan, index, &it);
 	place->psn = sl_roce_psn_add(plan->first_psn, (uint32_t)packet & SL_ROCE_PSN_MASK);
-	place->bytes = rest < plan->pmtu ? (uint32_t)rest : plan->pmtu;
-	place->first = index == 0;
+	place->bytes = it.bytes;
+	place->first = it.first;
 	place->last = index == plan->packets - 1;
 	place->to = NULL;
 	/* Guesses begin behind the newest packet, where nothing was received: looking is cheap, and
 	 * the promise does not rest on where they begin. */
 	if (sl_ring_may_place(placer->ring, sequence) == SL_PLACE_OK &&
 	    !marked(placer, sequence, index))
-		place->to = sl_ring_block(placer->ring, sequence, plan->module) + offset;
+		place->to = sl_ring_block(placer->ring, sequence, plan->module) + it.place;
 }
 
 enum sl_ring_place sl_placer_may_put(const struct sl_placer *placer, uint32_t psn)
@@ -215,7 +215,7 @@ void sl_placer_catch_up(struct sl_placer *placer, uint64_t position)
 {
 	struct sl_placer *p = placer;
 	uint64_t frames = position / p->plan.block_bytes, rest = position % p->plan.block_bytes;
-	uint64_t packets = frames * p->plan.packets + rest / p->plan.pmtu;
+	uint64_t packets = frames * p->plan.packets + sl_plan_packet_of(&p->plan, rest);
 
 	if (position <= p->seen)
 		return;

@@ -8,7 +8,8 @@
  *            cause. For a source whose blocks are pixels alone (plan.bare) the placer writes the
  *            record, before the event.
  * Threads:   the link's poller thread, between sl_ring_enter and sl_ring_leave.
- * Cost:      a division and a bit test per packet besides the copy; no allocation after init. */
+ * Cost:      a division and a bit test per packet besides the copy, three divisions where packets
+ *            end with lines; no allocation after init. */
 #ifndef SL_LINK_PLACE_H
 #define SL_LINK_PLACE_H
 
@@ -46,12 +47,13 @@ bool sl_placer_put_next(struct sl_placer *placer, uint32_t psn, const void *data
 			uint64_t now_ns);
 
 /* Where a packet of the stream belongs, counted from 0: its place, length and PSN, and whether
- * it is the last of its block. NULL when nothing may be written there now: the slot is not open,
- * or the bytes are there already. */
+ * it begins a message or ends its block. NULL when nothing may be written there now: the slot is
+ * not open, or the bytes are there already. */
 struct sl_place {
 	uint8_t *to;
 	uint32_t bytes, psn;
-	bool first, last; /* of its block */
+	bool first; /* of its message */
+	bool last;  /* of its block */
 };
 void sl_placer_predict(const struct sl_placer *placer, uint64_t packet, struct sl_place *place);
 

@@ -346,6 +346,129 @@ static void a_bare_block_ends_with_its_pixels(void **state)
 	assert_int_equal(dropped(f, SL_DROP_RANGE), 1);
 }
 
+enum { LINES = 10, LINE = 100, PITCH = 320, LINE_PMTU = 64 };
+
+/* Lines of two packets each, 64 and 36 bytes, and a packet for the record. */
+static int setup_lines(void **state)
+{
+	const struct sl_lines lines = {LINES, LINE, PITCH};
+	struct fixture *f = &fixture;
+	struct sl_plan plan = {
+		.message = SL_MESSAGE_LINE,
+		.pmtu = LINE_PMTU,
+		.slots = SLOTS,
+		.first_psn = 0xfffff0,
+		.base = 0x700000000,
+		.block_bytes = PIXELS + SL_RECORD_BYTES,
+		.lines = LINES,
+		.line_bytes = LINE,
+		.line_pitch = PITCH,
+		.record_at = LINES * PITCH,
+	};
+
+	memset(f, 0, sizeof(*f));
+	plan.packets = sl_plan_packets(&plan);
+	if (sl_region_open(SL_REGION_HOST, sl_ring_lines_bytes(SLOTS, 1, &lines), &f->region) ||
+	    sl_ring_init_lines(&f->ring, &f->region, &f->bell, SLOTS, 1, &lines))
+		return -1;
+	sl_region_poison(&f->region);
+	plan.stride = f->ring.slot_stride;
+	sl_ring_open(&f->ring, UINT64_MAX);
+	*state = f;
+	return sl_placer_init(&f->placer, &f->ring, &f->counters, &plan);
+}
+
+/* Where packet `index` goes and how long it is, by hand. */
+static uint64_t line_place(uint32_t index, uint32_t *bytes)
+{
+	*bytes = index == 2 * LINES ? SL_RECORD_BYTES : index % 2 ? LINE - LINE_PMTU : LINE_PMTU;
+	return index == 2 * LINES ? LINES * PITCH : index / 2 * PITCH + index % 2 * LINE_PMTU;
+}
+
+static void put_line(struct fixture *f, uint64_t sequence, uint32_t index, int64_t beside)
+{
+	const struct sl_plan *plan = &f->placer.plan;
+	uint32_t bytes;
+	uint64_t at = line_place(index, &bytes);
+
+	memset(f->data, (int)(sequence * 32 + index + 1), sizeof(f->data));
+	sl_placer_put(&f->placer,
+		      (plan->first_psn + (uint32_t)sequence * plan->packets + index) & 0xffffff,
+		      plan->base + sequence % SLOTS * plan->stride + at + (uint64_t)beside, f->data,
+		      bytes, 1);
+}
+
+static void lines_go_to_their_pitch_and_nothing_between(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t bytes;
+
+	assert_int_equal(f->placer.plan.packets, 2 * LINES + 1);
+	for (uint64_t k = 0; k < 3 * SLOTS; k++) {
+		uint8_t *block = sl_ring_block(&f->ring, k, 0);
+		uint8_t expected[LINES * PITCH + SL_RECORD_BYTES];
+
+		memset(block, 0xa5, sizeof(expected));
+		memset(expected, 0xa5, sizeof(expected));
+		for (uint32_t i = 0; i < 2 * LINES + 1; i++) {
+			uint32_t index = (i * 4 + 3) % (2 * LINES + 1); /* in any order */
+			uint64_t at = line_place(index, &bytes);
+
+			assert_false(complete(f, k));
+			put_line(f, k, index, 0);
+			memset(expected + at, (int)(k * 32 + index + 1), bytes);
+		}
+		assert_true(complete(f, k));
+		assert_memory_equal(block, expected, sizeof(expected));
+		give_back(f, k);
+	}
+	assert_int_equal(dropped(f, SL_DROP_RANGE), 0);
+}
+
+static void a_packet_beside_its_line_is_out_of_range(void **state)
+{
+	struct fixture *f = *state;
+
+	put_line(f, 0, 2, LINE - PITCH); /* where it would be without a pitch */
+	put_line(f, 0, 3, 4);
+	put_line(f, 0, 2 * LINES, PIXELS - LINES * PITCH);
+	assert_int_equal(dropped(f, SL_DROP_RANGE), 3);
+	put_line(f, 0, 2, 0);
+	put_line(f, 0, 2, 0);
+	assert_int_equal(dropped(f, SL_DROP_DUPLICATE), 1);
+}
+
+static void predictions_follow_the_lines(void **state)
+{
+	struct fixture *f = *state;
+	struct sl_place place;
+	uint32_t bytes;
+
+	for (uint64_t packet = 0; packet < 2 * (2 * LINES + 1); packet++) {
+		uint32_t index = (uint32_t)(packet % (2 * LINES + 1));
+		uint64_t k = packet / (2 * LINES + 1), at = line_place(index, &bytes);
+
+		sl_placer_predict(&f->placer, packet, &place);
+		assert_ptr_equal(place.to, sl_ring_block(&f->ring, k, 0) + at);
+		assert_int_equal(place.bytes, bytes);
+		assert_int_equal(place.psn, (0xfffff0 + packet) & 0xffffff);
+		assert_int_equal(place.first, index % 2 == 0);
+		assert_int_equal(place.last, index == 2 * LINES);
+	}
+}
+
+/* The source says it sent up to the middle of a frame: what comes next is found by its PSN. */
+static void catching_up_counts_packets_of_lines(void **state)
+{
+	struct fixture *f = *state;
+
+	sl_placer_catch_up(&f->placer, PIXELS + SL_RECORD_BYTES + 3 * LINE + LINE_PMTU);
+	assert_int_equal(f->placer.last_packet, 2 * LINES + 1 + 3 * 2 + 1 - 1);
+	sl_placer_catch_up(&f->placer, 2 * (PIXELS + SL_RECORD_BYTES));
+	assert_int_equal(f->placer.last_packet, 2 * (2 * LINES + 1) - 1);
+	assert_int_equal(sl_ring_reached(&f->ring, 0), 2);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -363,6 +486,11 @@ int main(void)
 #define BARE(f) cmocka_unit_test_setup_teardown(f, setup_bare, teardown)
 		BARE(the_record_of_a_bare_block_is_written_before_its_event),
 		BARE(a_bare_block_ends_with_its_pixels),
+#define LAID(f) cmocka_unit_test_setup_teardown(f, setup_lines, teardown)
+		LAID(lines_go_to_their_pitch_and_nothing_between),
+		LAID(a_packet_beside_its_line_is_out_of_range),
+		LAID(predictions_follow_the_lines),
+		LAID(catching_up_counts_packets_of_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

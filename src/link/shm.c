@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/copy.h"
 #include "base/log.h"
+#include "link/lines.h"
 #include "link/shm.h"
 
 static const struct sl_option options[] = {
@@ -70,13 +71,17 @@ static int shm_accept(void *state, const struct sl_offer *offer, struct sl_plan 
 	const struct sl_ring *ring = shm->env.ring;
 	uint32_t index = free_queue(shm);
 	struct sl_shm_queue *queue = &shm->queue[index];
+	/* Nothing is cut into packets here. */
+	uint16_t message = shm->env.message == SL_MESSAGE_LINE ? SL_MESSAGE_LINE
+							       : SL_MESSAGE_MODULE;
 	uint32_t key;
 	int err;
 
 	if (index == SL_SHM_TRANSFERS || ring->slots > SL_SHM_ENTRIES)
 		return -ENOSPC;
 	if (offer->module >= ring->modules || offer->block_bytes != ring->block_bytes ||
-	    !(offer->messages & SL_MESSAGE_MODULE) || !(offer->operations & SL_OPERATION_WRITE))
+	    !(offer->messages & message) || !(offer->operations & SL_OPERATION_WRITE) ||
+	    !sl_lines_fit(&shm->env, offer))
 		return -EINVAL;
 	if (getrandom(&key, sizeof(key), 0) != sizeof(key))
 		return -EIO;
@@ -92,18 +97,18 @@ static int shm_accept(void *state, const struct sl_offer *offer, struct sl_plan 
 		.module = offer->module,
 		.service = shm->env.service,
 		.operation = SL_OPERATION_WRITE,
-		.message = SL_MESSAGE_MODULE, /* nothing is cut into packets here */
+		.message = message,
 		.pmtu = shm->env.pmtu,
 		.crc = shm->env.crc,
 		.rkey = key,
 		.slots = ring->slots,
-		.packets = (uint32_t)((ring->block_bytes + shm->env.pmtu - 1) / shm->env.pmtu),
 		.stride = ring->slot_stride,
 		.block_at = offer->module * ring->block_stride,
 		.block_bytes = ring->block_bytes,
 		.window_bytes = ring->slots * ring->block_bytes,
 		.source = offer->source,
 	};
+	sl_lines_plan(ring, offer, &queue->plan);
 	memcpy(queue->plan.location, shm->location, sizeof(queue->plan.location));
 	*plan = queue->plan;
 	if (index == shm->queues)
@@ -123,14 +128,14 @@ static void take(struct sl_shm *shm, const struct sl_plan *plan, const struct sl
 		 uint64_t now_ns)
 {
 	struct sl_ring *ring = shm->env.ring;
-	uint64_t ns;
+	uint64_t event_bytes = sl_plan_event_bytes(plan), ns;
 
 	if (e->rkey != plan->rkey) {
 		count(shm, SL_DROP_KEY);
 		return;
 	}
-	if (e->sequence > UINT64_MAX >> 8 || e->bytes != plan->block_bytes ||
-	    e->va != sl_plan_address(plan, e->sequence, 0)) {
+	if (e->sequence > UINT64_MAX >> 8 || e->bytes != event_bytes ||
+	    e->va != sl_plan_address(plan, e->sequence, plan->block_bytes - event_bytes)) {
 		count(shm, SL_DROP_RANGE);
 		return;
 	}
@@ -151,7 +156,8 @@ static void take(struct sl_shm *shm, const struct sl_plan *plan, const struct sl
 		return;
 	}
 	atomic_fetch_add_explicit(&shm->env.counters->packets, plan->packets, memory_order_relaxed);
-	atomic_fetch_add_explicit(&shm->env.counters->bytes, e->bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&shm->env.counters->bytes, plan->block_bytes,
+				  memory_order_relaxed);
 	sl_ring_progress(ring, e->sequence, plan->module, plan->packets);
 	sl_ring_raise(ring, e->sequence, plan->module, now_ns);
 	sl_ring_reach(ring, e->sequence, plan->module);
@@ -321,10 +327,33 @@ static int shm_offer(void *state, struct sl_offer *offer)
 {
 	offer->services = SL_SERVICE_UC | SL_SERVICE_RC; /* memory is both */
 	offer->operations = SL_OPERATION_WRITE;
-	offer->messages = SL_MESSAGE_MODULE;
+	offer->messages = SL_MESSAGE_MODULE | SL_MESSAGE_LINE;
 	offer->max_pmtu = 4096;
 	offer->ip_id = SL_IP_ID_ZERO;
 	return 0;
+}
+
+/* As few and large copies as the source allows. */
+static void copy_all(const struct sl_write *write, uint8_t *dest)
+{
+	struct sl_source_cursor cursor;
+
+	if (!write->source) {
+		for (unsigned i = 0; i < 2; dest += write->part[i++].bytes)
+			if (write->part[i].bytes)
+				sl_copy_away(dest, write->part[i].data, write->part[i].bytes);
+		return;
+	}
+	sl_source_seek(write->source, write->at, &cursor);
+	for (uint32_t left = write->bytes; left;) {
+		struct sl_part part = sl_source_next(&cursor, left);
+
+		if (!part.bytes)
+			return;
+		sl_copy_away(dest, part.data, part.bytes);
+		dest += part.bytes;
+		left -= part.bytes;
+	}
 }
 
 /* Copy chunk by chunk, as packets would go, so that injected faults mean the same as on a wire.
@@ -332,36 +361,36 @@ static int shm_offer(void *state, struct sl_offer *offer)
 static bool copy(struct sl_shm *shm, struct sl_shm_queue *queue, const struct sl_write *write,
 		 uint8_t *dest)
 {
-	uint32_t pmtu = queue->plan.pmtu, at = 0;
+	const struct sl_plan *plan = &queue->plan;
+	uint64_t start = write->position - write->bytes -
+			 sl_plan_position(plan, write->sequence, 0);
+	uint32_t first = sl_plan_packet_of(plan, start), at = 0;
 	bool whole = true;
 
-	for (unsigned i = 0; i < 2; i++) {
-		const struct sl_part *part = &write->part[i];
-		uint32_t done = 0;
+	if (!shm->env.fate) {
+		copy_all(write, dest);
+		return true;
+	}
+	for (uint32_t packet = first; at < write->bytes; packet++) {
+		uint32_t left = write->bytes - at, n = left < plan->pmtu ? left : plan->pmtu;
+		enum sl_fate fate =
+			shm->env.fate(shm->env.fate_arg, plan->module, write->sequence, packet);
 
-		if (!shm->env.fate && part->bytes) {
-			sl_copy_away(dest + at, part->data, part->bytes);
-			at += part->bytes;
-			continue;
-		}
-		while (done < part->bytes) {
-			uint32_t to_edge = pmtu - at % pmtu;
-			uint32_t n = part->bytes - done < to_edge ? part->bytes - done : to_edge;
-			bool first = at % pmtu == 0;
-			enum sl_fate fate = first ? shm->env.fate(shm->env.fate_arg,
-								  queue->plan.module,
-								  write->sequence, at / pmtu)
-						  : SL_FATE_SEND;
-
-			if (fate == SL_FATE_DROP || fate == SL_FATE_CORRUPT)
-				whole = false;
-			else
-				memcpy(dest + at, (const uint8_t *)part->data + done, n);
-			done += n;
-			at += n;
-		}
+		if (fate == SL_FATE_DROP || fate == SL_FATE_CORRUPT)
+			whole = false;
+		else
+			sl_write_copy(write, at, n, dest + at);
+		at += n;
 	}
 	return whole;
+}
+
+/* Whether the block that this write ends is whole: no write of it was damaged. */
+static bool block_whole(struct sl_shm_queue *queue, const struct sl_write *write, bool whole)
+{
+	if (!whole)
+		queue->broken_plus_1 = write->sequence + 1;
+	return queue->broken_plus_1 != write->sequence + 1;
 }
 
 static void announce(struct sl_shm_queue *queue, const struct sl_write *write)
@@ -415,6 +444,7 @@ static int shm_post(void *state, uint16_t transfer, const struct sl_write *write
 			whole = copy(shm, queue, w,
 				     (uint8_t *)shm->ring.base + (w->va - queue->plan.base));
 		queue->sent = w->position;
+		whole = block_whole(queue, w, whole);
 		if (whole && (w->flags & SL_WRITE_IMM))
 			announce(queue, w);
 	}
@@ -443,7 +473,7 @@ const struct sl_link sl_link_shm = {
 	.options = options,
 	.services = SL_SERVICE_UC | SL_SERVICE_RC,
 	.operations = SL_OPERATION_WRITE,
-	.messages = SL_MESSAGE_MODULE,
+	.messages = SL_MESSAGE_MODULE | SL_MESSAGE_LINE,
 	.message = SL_MESSAGE_MODULE,
 	.proof = shm_proof,
 	.guards = SL_GUARD_CREDITED,

@@ -46,8 +46,9 @@ struct sl_shm_queue { /* one transfer, either side */
 	struct sl_region lane_region;
 	struct sl_shm_lane *lane;
 	int wake_receiver, wake_source, connection;
-	uint64_t tail; /* receiving: the next entry to read */
-	uint64_t sent; /* sending: position */
+	uint64_t tail;		/* receiving: the next entry to read */
+	uint64_t sent;		/* sending: position */
+	uint64_t broken_plus_1; /* sending: the last sequence of which something was lost */
 	_Atomic uint64_t reported;
 };
 

@@ -44,7 +44,9 @@ enum {
 	SL_UDP_ACK_EVERY = 32,
 	SL_UDP_SEGMENTS = 64,	       /* packets in one send or one datagram, at most */
 	SL_UDP_DATAGRAM_MAX = 1 << 16, /* however many packets it holds */
-	SL_UDP_SEND_MAX = 65000,       /* bytes of one segmented send; the headers fit beside it */
+	/* Of a payload that is sent; with headers and trailers of all segments within IOV_MAX. */
+	SL_UDP_PIECES = 8,
+	SL_UDP_SEND_MAX = 65000, /* bytes of one segmented send; the headers fit beside it */
 };
 
 enum sl_udp_icrc { SL_UDP_ICRC_CHECK, SL_UDP_ICRC_IGNORE };
@@ -138,7 +140,7 @@ struct sl_udp_buffers { /* one batch of packets */
 	_Alignas(8) uint8_t control[SL_UDP_BATCH][SL_NET_CONTROL_BYTES];
 	uint8_t header[SL_UDP_BATCH][SL_ROCE_HEADERS_MAX];
 	uint8_t trailer[SL_UDP_BATCH][SL_ROCE_TRAILER_MAX + 1];
-	struct iovec iov[SL_UDP_BATCH * 4];
+	struct iovec iov[SL_UDP_BATCH * (2 + SL_UDP_PIECES)];
 	struct mmsghdr message[SL_UDP_BATCH];
 	/* Receiving flows. What is never needed is never touched, and costs no memory. */
 	struct sl_udp_guess guess[SL_UDP_BATCH];

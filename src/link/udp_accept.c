@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/secret.h"
+#include "link/lines.h"
 #include "link/udp.h"
 
 enum {
@@ -27,12 +28,23 @@ static uint64_t buffer_cost(uint64_t payload)
 	return cost + SKB_HEAD;
 }
 
+/* What so many bytes cost that travel in packets of their own. */
+static uint64_t packets_cost(const struct sl_plan *plan, uint64_t bytes)
+{
+	uint64_t full = bytes / plan->pmtu, tail = bytes % plan->pmtu;
+
+	return full * buffer_cost(plan->pmtu) + (tail ? buffer_cost(tail) : 0);
+}
+
 /* So much of a buffer in bytes of blocks, by what the packets of a block cost at most: packets that
  * the kernel keeps together cost less. */
 static uint64_t safe_window(double buffer_bytes, const struct sl_plan *plan)
 {
-	uint64_t tail = plan->block_bytes - (plan->packets - 1) * (uint64_t)plan->pmtu;
-	uint64_t cost = (plan->packets - 1) * buffer_cost(plan->pmtu) + buffer_cost(tail);
+	uint64_t cost =
+		sl_plan_cuts(plan)
+			? plan->lines * packets_cost(plan, plan->line_bytes) +
+				  packets_cost(plan, plan->block_bytes - sl_plan_pixel_bytes(plan))
+			: packets_cost(plan, plan->block_bytes);
 
 	return (uint64_t)(buffer_bytes / (double)cost * (double)plan->block_bytes);
 }
@@ -58,8 +70,8 @@ static void set_window(const struct sl_udp *udp, struct sl_plan *plan, bool own_
 	uint64_t least = WINDOW_PACKETS_MIN * (uint64_t)plan->pmtu;
 
 	/* An RDMA NIC sends a message whole once it is posted: it could wait for ever for less. */
-	if (plan->message == SL_MESSAGE_MODULE && nic)
-		least = plan->block_bytes;
+	if (nic && sl_plan_message_bytes(plan) > least)
+		least = sl_plan_message_bytes(plan);
 
 	plan->window_bytes = window_of(udp, plan, own_socket);
 	if (plan->window_bytes >= least || plan->window_bytes >= plan->block_bytes)
@@ -117,7 +129,7 @@ static void describe_plan(const struct sl_udp *udp, const struct sl_offer *offer
 		.credit_va = offer->credit_va,
 		.credit_port = offer->credit_port,
 	};
-	plan->packets = sl_roce_packets((uint32_t)plan->block_bytes, plan->pmtu);
+	sl_lines_plan(ring, offer, plan);
 	set_window(udp, plan, offer->source.port && !udp->way);
 	memcpy(plan->dest.ip, udp->local, sizeof(plan->dest.ip));
 	plan->dest.port = (uint16_t)udp->port;
@@ -140,6 +152,8 @@ static bool offer_fits(const struct sl_udp *udp, const struct sl_offer *offer)
 	const struct sl_ring *ring = udp->env.ring;
 
 	if (offer->block_bytes != (offer->bare ? ring->pixel_bytes : ring->block_bytes))
+		return false;
+	if (!sl_lines_fit(&udp->env, offer))
 		return false;
 	if (offer->bare && udp->env.crc) /* nobody could vouch for the pixels */
 		return false;

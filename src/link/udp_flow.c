@@ -25,8 +25,7 @@ enum {
 /* The headers that the next packet has, by its place in the block. */
 static uint32_t header_bytes(const struct sl_plan *plan, const struct sl_place *place)
 {
-	bool whole = plan->message == SL_MESSAGE_PACKET;
-	bool reth = plan->operation == SL_OPERATION_WRITE && (whole || place->first);
+	bool reth = plan->operation == SL_OPERATION_WRITE && place->first;
 
 	return SL_ROCE_BTH_BYTES + (reth ? 16 : 0) + (place->last ? 4 : 0);
 }

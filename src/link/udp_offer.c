@@ -42,7 +42,7 @@ int sl_udp_offer(void *state, struct sl_offer *offer)
 	*source = (struct sl_udp_source){.fd = fd, .cursor = {.done = true}};
 	offer->services = SL_SERVICE_UC | SL_SERVICE_RC;
 	offer->operations = SL_OPERATION_WRITE | SL_OPERATION_SEND;
-	offer->messages = SL_MESSAGE_PACKET | SL_MESSAGE_MODULE;
+	offer->messages = SL_MESSAGE_PACKET | SL_MESSAGE_MODULE | SL_MESSAGE_LINE;
 	offer->max_pmtu = SL_ROCE_PMTU_MAX;
 	udp->segment &= sl_net_segments(fd);
 	offer->ip_id = udp->segment ? SL_IP_ID_COUNTS : SL_IP_ID_ZERO;

@@ -11,25 +11,21 @@
 /* Half a second and more without room in the socket: the interface does not send. */
 enum { TRIES_MAX = 10000 };
 
-/* Bytes offset..offset+bytes of the write, as at most two pieces. */
-static size_t gather(const struct sl_write *write, uint32_t offset, uint32_t bytes,
-		     struct sl_roce_piece piece[2])
+/* Bytes of the write as pieces. Many small ones are put together: each costs the kernel as much as
+ * some hundred bytes. */
+static size_t gather(const struct sl_write *write, const struct sl_roce_fragment *fragment,
+		     uint8_t *together, struct sl_roce_piece piece[SL_UDP_PIECES])
 {
-	size_t n = 0;
+	struct sl_part part[SL_UDP_PIECES];
+	size_t n = sl_write_gather(write, fragment->offset, fragment->bytes, part, SL_UDP_PIECES);
 
-	for (unsigned i = 0; i < 2 && bytes; i++) {
-		const struct sl_part *part = &write->part[i];
-		uint32_t take;
-
-		if (offset >= part->bytes) {
-			offset -= part->bytes;
-			continue;
-		}
-		take = part->bytes - offset < bytes ? part->bytes - offset : bytes;
-		piece[n++] = (struct sl_roce_piece){(const uint8_t *)part->data + offset, take};
-		bytes -= take;
-		offset = 0;
+	if (n > SL_UDP_PIECES) {
+		sl_write_copy(write, fragment->offset, fragment->bytes, together);
+		piece[0] = (struct sl_roce_piece){together, fragment->bytes};
+		return 1;
 	}
+	for (size_t i = 0; i < n; i++)
+		piece[i] = (struct sl_roce_piece){part[i].data, part[i].bytes};
 	return n;
 }
 
@@ -73,12 +69,12 @@ static void append(struct sl_udp_batch *batch, const struct sl_write *write,
 {
 	struct sl_udp_buffers *b = batch->udp->buffers;
 	struct sl_roce_path path = batch->source->out.path;
-	struct sl_roce_piece piece[2];
-	size_t pieces = gather(write, fragment->offset, fragment->bytes, piece), trailer;
+	unsigned i = batch->n++;
+	struct sl_roce_piece piece[SL_UDP_PIECES];
+	size_t pieces = gather(write, fragment, b->packet[i], piece), trailer;
 	uint32_t bytes = fragment->header_bytes + fragment->bytes + fragment->pad +
 			 SL_ROCE_ICRC_BYTES;
 	struct msghdr *message = message_for(batch, bytes);
-	unsigned i = batch->n++;
 
 	/* The kernel numbers the packets of one send in the IP identification. */
 	path.ip_id = (uint16_t)batch->together++;

@@ -50,11 +50,10 @@ static bool covered(const struct sl_udp_source *source)
 	const struct sl_plan *plan = &source->plan;
 	uint64_t packet = source->rc.requester.next;
 	uint64_t sequence = plan->first_sequence + packet / plan->packets;
-	uint64_t end = (packet % plan->packets + 1) * plan->pmtu;
+	struct sl_plan_packet at;
 
-	if (end > plan->block_bytes)
-		end = plan->block_bytes;
-	return sl_plan_position(plan, sequence, end) <= source->granted;
+	sl_plan_packet(plan, (uint32_t)(packet % plan->packets), &at);
+	return sl_plan_position(plan, sequence, at.offset + at.bytes) <= source->granted;
 }
 
 static int pump(struct sl_udp_batch *batch)

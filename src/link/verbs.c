@@ -200,13 +200,13 @@ static int verbs_wait(void *state, unsigned poller, uint32_t timeout_us)
 			      : sl_verbs_wait_send(link, timeout_us);
 }
 
-/* A NIC shows events, not packets: where every packet is a message of its own, and none is sent
+/* A NIC shows events, not packets: where a block is several messages, and none is sent
  * again, a gap shows nowhere but in the checksum. */
 static enum sl_proof verbs_proof(uint16_t service, uint16_t message)
 {
 	if (service == SL_SERVICE_RC)
 		return SL_PROOF_RELIABLE;
-	return message == SL_MESSAGE_PACKET ? SL_PROOF_CHECKSUM : SL_PROOF_MESSAGE;
+	return message == SL_MESSAGE_MODULE ? SL_PROOF_MESSAGE : SL_PROOF_CHECKSUM;
 }
 
 const struct sl_link sl_link_verbs = {
@@ -217,7 +217,7 @@ const struct sl_link sl_link_verbs = {
 	.options = options,
 	.services = SL_SERVICE_UC | SL_SERVICE_RC,
 	.operations = SL_OPERATION_WRITE | SL_OPERATION_SEND,
-	.messages = SL_MESSAGE_PACKET | SL_MESSAGE_MODULE,
+	.messages = SL_MESSAGE_PACKET | SL_MESSAGE_MODULE | SL_MESSAGE_LINE,
 	.message = SL_MESSAGE_MODULE,
 	.proof = verbs_proof,
 	.guards = SL_GUARD_CREDITED,

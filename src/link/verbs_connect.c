@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/secret.h"
+#include "link/lines.h"
 #include "link/verbs.h"
 #include "net/net.h"
 
@@ -102,7 +103,8 @@ static bool fits(const struct sl_verbs_link *link, const struct sl_offer *offer)
 
 	return offer->module < env->ring->modules && offer->block_bytes == env->ring->block_bytes &&
 	       (offer->services & env->service) && (offer->operations & env->operation) &&
-	       (offer->messages & env->message) && offer->max_pmtu >= 256;
+	       (offer->messages & env->message) && offer->max_pmtu >= 256 &&
+	       sl_lines_fit(env, offer);
 }
 
 /* Without credits nothing stops the source from writing what is being read. Sends go where the
@@ -170,7 +172,6 @@ static void describe(const struct sl_verbs_link *link, const struct sl_offer *of
 		.first_psn = (offer->psn_plus_1 ? offer->psn_plus_1 - 1 : sl_secret_u32()) &
 			     0xffffff,
 		.slots = ring->slots,
-		.packets = (uint32_t)((ring->block_bytes + pmtu - 1) / pmtu),
 		.base = link->ring[in->device].at,
 		.stride = ring->slot_stride,
 		.block_at = offer->module * ring->block_stride,
@@ -185,9 +186,8 @@ static void describe(const struct sl_verbs_link *link, const struct sl_offer *of
 		.credit_port = offer->credit_port,
 	};
 	memcpy(in->plan.dest.ip, info->gid, sizeof(in->plan.dest.ip));
-	in->event_bytes = (uint32_t)in->plan.block_bytes;
-	if (in->plan.message == SL_MESSAGE_PACKET)
-		in->event_bytes -= (in->plan.packets - 1) * pmtu;
+	sl_lines_plan(ring, offer, &in->plan);
+	in->event_bytes = (uint32_t)sl_plan_event_bytes(&in->plan);
 	in->credit = (struct sl_credit){.window = in->plan.window_bytes};
 }
 
@@ -358,7 +358,7 @@ int sl_verbs_link_offer(void *state, struct sl_offer *offer)
 	}
 	offer->services = link->env.service;
 	offer->operations = SL_OPERATION_WRITE | SL_OPERATION_SEND;
-	offer->messages = SL_MESSAGE_PACKET | SL_MESSAGE_MODULE;
+	offer->messages = SL_MESSAGE_PACKET | SL_MESSAGE_MODULE | SL_MESSAGE_LINE;
 	offer->max_pmtu = info->pmtu;
 	offer->ip_id = SL_IP_ID_ANY;
 	memcpy(offer->source.ip, info->gid, sizeof(offer->source.ip));
@@ -409,12 +409,12 @@ int sl_verbs_link_connect(void *state, const struct sl_plan *plan)
 			 plan->dest.port, SL_VERBS_PORT, SL_VERBS_PORT);
 		return -EDESTADDRREQ;
 	}
-	if (plan->credit_va && plan->message == SL_MESSAGE_MODULE &&
-	    plan->window_bytes < plan->block_bytes) {
-		sl_error("a block is one message of %llu bytes, which an RDMA NIC sends whole, and "
+	if (plan->credit_va && plan->message != SL_MESSAGE_PACKET &&
+	    plan->window_bytes < sl_plan_message_bytes(plan)) {
+		sl_error("a message has %llu bytes, which an RDMA NIC sends whole, and "
 			 "the receiver lets only %llu be under way; set link.window higher there, "
 			 "or link.message: packet",
-			 (unsigned long long)plan->block_bytes,
+			 (unsigned long long)sl_plan_message_bytes(plan),
 			 (unsigned long long)plan->window_bytes);
 		return -EMSGSIZE;
 	}

@@ -35,9 +35,10 @@ static void fetch(const struct sl_verbs_link *link, const struct sl_verbs_in *in
 {
 	const struct sl_plan *plan = &in->plan;
 
+	/* With the gaps between lines, where there are any. */
 	memcpy(sl_ring_block(link->env.ring, sequence, plan->module),
 	       (const uint8_t *)in->landing.base + sequence % plan->slots * plan->stride,
-	       plan->block_bytes);
+	       link->env.ring->record_at + SL_RECORD_BYTES);
 }
 
 /* The NIC says that the last message of a block is here. What it does not say is where the block

@@ -80,15 +80,6 @@ static uint8_t *reserve(const struct sl_verbs_out *out, uint32_t bytes, uint64_t
 	return out->stage + at;
 }
 
-static void gather(const struct sl_write *write, uint8_t *to)
-{
-	for (unsigned i = 0; i < 2; i++)
-		if (write->part[i].bytes) {
-			memcpy(to, write->part[i].data, write->part[i].bytes);
-			to += write->part[i].bytes;
-		}
-}
-
 static uint32_t flags_of(const struct sl_verbs_out *out, const struct sl_write *write)
 {
 	uint32_t flags = 0;
@@ -121,7 +112,7 @@ static int send_write(struct sl_verbs_out *out, uint32_t index, const struct sl_
 
 	if (!at || write->position > out->granted)
 		return 0;
-	gather(write, at);
+	sl_write_copy(write, 0, write->bytes, at);
 	err = sl_verbs_post_send(out->queue, &send);
 	if (err)
 		return err == -ENOMEM || err == -EAGAIN ? 0 : err;

@@ -157,6 +157,8 @@ int sl_emulate_offer(struct sl_emulate *em, uint32_t module, struct sl_offer *of
 	*offer = (struct sl_offer){
 		.module = (uint16_t)module,
 		.block_bytes = em->geometry.module_bytes + SL_RECORD_BYTES,
+		.lines = em->geometry.rows,
+		.line_bytes = (uint32_t)(em->geometry.module_bytes / em->geometry.rows),
 		.first_frame = sl_geometry_frame(&em->geometry, em->first_frame),
 		.frames = em->to_send,
 	};
@@ -172,10 +174,13 @@ static bool plan_fits(const struct sl_emulate *em, const struct sl_plan *plan)
 	       plan->module < em->end_module && plan->pmtu >= 256 && plan->pmtu <= 4096 &&
 	       plan->slots && plan->block_bytes == block &&
 	       (plan->service == SL_SERVICE_UC || plan->service == SL_SERVICE_RC) &&
-	       (plan->message == SL_MESSAGE_PACKET || plan->message == SL_MESSAGE_MODULE) &&
+	       (plan->message == SL_MESSAGE_PACKET || plan->message == SL_MESSAGE_MODULE ||
+		plan->message == SL_MESSAGE_LINE) &&
 	       (plan->operation == SL_OPERATION_WRITE ||
 		(plan->operation == SL_OPERATION_SEND && plan->message == SL_MESSAGE_MODULE)) &&
-	       plan->packets == (block + plan->pmtu - 1) / plan->pmtu && plan->first_sequence == 0;
+	       (!plan->lines || (plan->lines == em->geometry.rows &&
+				 plan->line_bytes == em->geometry.module_bytes / plan->lines)) &&
+	       !plan->bare && sl_plan_lines_fit(plan) && plan->first_sequence == 0;
 }
 
 int sl_emulate_connect(struct sl_emulate *em, const struct sl_plan *plan)
@@ -285,7 +290,15 @@ static int prepare(struct sl_emulate *em, uint32_t m, uint64_t sequence)
 		slot->record.crc32c = sl_crc32c(0, pixels, em->geometry.module_bytes);
 	}
 	sl_record_seal(&slot->record);
-	sl_descriptor_fill(&module->plan, sequence, pixels, &slot->record, slot->write);
+	slot->pixels = pixels;
+	slot->source = (struct sl_source){
+		.frame = &slot->pixels,
+		.frames = 1,
+		.lines = em->geometry.rows,
+		.line_bytes = (uint32_t)(em->geometry.module_bytes / em->geometry.rows),
+		.record = &slot->record,
+	};
+	sl_descriptor_fill(&module->plan, sequence, &slot->source, slot->write);
 	module->done = 0;
 	return 0;
 }

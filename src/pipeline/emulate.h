@@ -28,7 +28,9 @@ enum { SL_EMULATE_DEPTH = 4 }; /* frames of a module that may be on their way */
 
 struct sl_emulate_frame { /* stays as it is until the link has no more need of it */
 	struct sl_record record;
-	struct sl_write *write; /* [writes of a block] */
+	const void *pixels;
+	struct sl_source source; /* pixels and record */
+	struct sl_write *write;	 /* [writes of a block] */
 	uint8_t *buffer;
 };
 

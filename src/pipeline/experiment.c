@@ -18,9 +18,9 @@ static const struct sl_option link_options[] = {
 		  "unreliable or reliable connection; rc sends again what was lost"),
 	SL_CHOICE(struct sl_link_run, operation, write, "write|send",
 		  "who places a block: the front end (write), or the receiver (send)"),
-	SL_CHOICE(struct sl_link_run, message, auto, "auto|packet|module",
-		  "one RDMA message per packet, or one per module and frame; auto: as the link "
-		  "does it best"),
+	SL_CHOICE(struct sl_link_run, message, auto, "auto|packet|module|line",
+		  "one RDMA message per packet, per module and frame, or per line of pixels; auto: "
+		  "as the link does it best"),
 	SL_U32(struct sl_link_run, pollers, 1, 1, 8, "threads",
 	       "receiver: threads that take data; modules are shared out among them"),
 	SL_U32(struct sl_link_run, spin_us, 0, 0, 1000000, "us",
@@ -39,6 +39,9 @@ static const struct sl_option ring_options[] = {
 	       "give up on a module when its own data is this many frames further on"),
 	SL_U32(struct sl_ring_run, late_timeout_ms, 5000, 1, 3600000, "ms",
 	       "give up on a module after this long at the latest"),
+	SL_U32(struct sl_ring_run, line_pitch, 0, 0, 1073741824, "bytes",
+	       "from one line of pixels to the next, a multiple of 64; 0: lines follow each "
+	       "other"),
 	SL_BOOL(struct sl_ring_run, poison, false, "fill the ring with a marker first (for tests)"),
 	SL_OPTION_END,
 };
@@ -272,7 +275,7 @@ static void check_link(struct reader *r, const struct sl_node *at)
 				e->link->pollers > 1 ? "s" : "");
 		r->err = -EINVAL;
 	}
-	if (e->link_run.message == 1 && e->link_run.operation) {
+	if ((e->link_run.message == 1 || e->link_run.message == 3) && e->link_run.operation) {
 		sl_config_error(e->config, at,
 				"operation send takes one message per module: a posted receive "
 				"is one block");
@@ -518,6 +521,25 @@ static void check_feroce(struct reader *r)
 	r->err = -EINVAL;
 }
 
+static void check_pitch(struct reader *r)
+{
+	const struct sl_experiment *e = r->e;
+	const char *problem = NULL;
+
+	if (!e->ring.line_pitch)
+		return;
+	if (e->ring.line_pitch % 64)
+		problem = "line_pitch must be a multiple of 64";
+	else if (e->link && sl_experiment_message(e) == SL_MESSAGE_MODULE)
+		problem =
+			"with a line_pitch a module is not one piece of memory: link.message must "
+			"be packet or line, link.operation write";
+	if (!problem)
+		return;
+	sl_config_error(e->config, sl_node_get(e->config->root, "ring"), "%s", problem);
+	r->err = -EINVAL;
+}
+
 static void check_together(struct reader *r)
 {
 	struct sl_experiment *e = r->e;
@@ -529,6 +551,7 @@ static void check_together(struct reader *r)
 				e->ring.late_frames, e->ring.slots - 2);
 		r->err = -EINVAL;
 	}
+	check_pitch(r);
 	check_pool(r);
 	check_feroce(r);
 	if (!e->sinks) {
@@ -639,11 +662,16 @@ uint16_t sl_experiment_operation(const struct sl_experiment *experiment)
 
 uint16_t sl_experiment_message(const struct sl_experiment *experiment)
 {
+	static const uint16_t choice[] = {0, SL_MESSAGE_PACKET, SL_MESSAGE_MODULE, SL_MESSAGE_LINE};
+
 	if (sl_experiment_operation(experiment) == SL_OPERATION_SEND)
 		return SL_MESSAGE_MODULE; /* a posted receive is one block */
+	/* A message is one piece of memory: with a pitch a module is many. */
 	if (experiment->link_run.message == 0)
-		return experiment->link->message;
-	return experiment->link_run.message == 1 ? SL_MESSAGE_PACKET : SL_MESSAGE_MODULE;
+		return experiment->ring.line_pitch && experiment->link->message == SL_MESSAGE_MODULE
+			       ? SL_MESSAGE_LINE
+			       : experiment->link->message;
+	return choice[experiment->link_run.message];
 }
 
 bool sl_experiment_crc(const struct sl_experiment *experiment)

@@ -35,6 +35,7 @@ struct sl_link_run {   /* what every link section has besides the kind's own opt
 
 struct sl_ring_run {
 	uint32_t slots, late_frames, late_timeout_ms;
+	uint32_t line_pitch; /* bytes; 0: none */
 	bool poison;
 };
 

@@ -54,8 +54,12 @@ static int open_detector(struct sl_receive *r)
 static int open_ring(struct sl_receive *r)
 {
 	struct sl_experiment *e = r->experiment;
-	uint64_t bytes =
-		sl_ring_region_bytes(e->ring.slots, r->geometry.modules, r->geometry.module_bytes);
+	struct sl_lines lines = {
+		.count = r->geometry.rows,
+		.bytes = (uint32_t)(r->geometry.module_bytes / r->geometry.rows),
+		.pitch = e->ring.line_pitch,
+	};
+	uint64_t bytes = sl_ring_lines_bytes(e->ring.slots, r->geometry.modules, &lines);
 	struct sl_assembler_options options = {
 		.late_frames = e->ring.late_frames,
 		.late_timeout_ns = e->ring.late_timeout_ms * UINT64_C(1000000),
@@ -65,8 +69,14 @@ static int open_ring(struct sl_receive *r)
 		.rows = r->geometry.rows,
 		.columns = r->geometry.columns,
 	};
-	int err = sl_region_open(e->link->places, bytes, &r->region);
+	int err;
 
+	if (lines.pitch && lines.pitch < lines.bytes) {
+		sl_error("ring.line_pitch is %u bytes, a line of this detector has %u",
+			 e->ring.line_pitch, lines.bytes);
+		return -EINVAL;
+	}
+	err = sl_region_open(e->link->places, bytes, &r->region);
 	if (err) {
 		sl_error("no memory for a ring of %u slots (%.1f GB): %s; lower ring.slots, or "
 			 "raise the "
@@ -76,8 +86,8 @@ static int open_ring(struct sl_receive *r)
 	}
 	if (e->ring.poison)
 		sl_region_poison(&r->region);
-	err = sl_ring_init(&r->ring, &r->region, &r->events, e->ring.slots, r->geometry.modules,
-			   r->geometry.module_bytes);
+	err = sl_ring_init_lines(&r->ring, &r->region, &r->events, e->ring.slots,
+				 r->geometry.modules, &lines);
 	if (!err)
 		sl_assembler_init(&r->assembler, &r->ring, &options);
 	return err;
@@ -242,12 +252,31 @@ static bool offer_lacks(const struct sl_receive *r, const struct sl_offer *offer
 		what = e->link_run.operation ? "operation: send" : "operation: write";
 	else if (!(offer->messages & sl_experiment_message(e)))
 		what = sl_experiment_message(e) == SL_MESSAGE_MODULE ? "message: module"
+		       : sl_experiment_message(e) == SL_MESSAGE_LINE ? "message: line"
 								     : "message: packet";
 	else if (offer->max_pmtu < 256)
 		what = "a PMTU of 256 at least";
 	if (what)
 		snprintf(why, why_bytes, "it does not offer what is set here: link {%s}", what);
 	return what != NULL;
+}
+
+/* Where a block is placed line by line, both must mean the same lines. */
+static bool lines_differ(const struct sl_receive *r, const struct sl_offer *offer, char *why,
+			 size_t why_bytes)
+{
+	const struct sl_lines *lines = &r->ring.lines;
+
+	if (!lines->pitch && sl_experiment_message(r->experiment) != SL_MESSAGE_LINE)
+		return false;
+	if (offer->lines &&
+	    (!lines->pitch || (offer->lines == lines->count && offer->line_bytes == lines->bytes)))
+		return false;
+	snprintf(why, why_bytes,
+		 "its blocks have %u lines of %u bytes, here they have %u of %u (ring.line_pitch, "
+		 "link.message: line)",
+		 offer->lines, offer->line_bytes, lines->count, lines->bytes);
+	return true;
 }
 
 int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool same_host,
@@ -270,7 +299,7 @@ int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool s
 				 (unsigned long long)r->assembler.options.first_frame);
 			return -EINVAL;
 		}
-	if (offer_lacks(r, offer, why, why_bytes))
+	if (offer_lacks(r, offer, why, why_bytes) || lines_differ(r, offer, why, why_bytes))
 		return -EINVAL;
 	err = e->link->accept(e->link_state, offer, plan);
 	if (err) {

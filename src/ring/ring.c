@@ -16,16 +16,21 @@ static uint64_t word(uint64_t sequence, enum sl_slot_state state)
 	return sequence << STATE_BITS | state;
 }
 
-static uint64_t block_stride(uint64_t pixel_bytes)
+static uint64_t record_at(const struct sl_lines *lines)
+{
+	return (uint64_t)lines->count * (lines->pitch ? lines->pitch : lines->bytes);
+}
+
+static uint64_t block_stride(uint64_t record_at)
 {
 	uint64_t page = (uint64_t)getpagesize();
 
-	return (pixel_bytes + SL_RECORD_BYTES + page - 1) / page * page;
+	return (record_at + SL_RECORD_BYTES + page - 1) / page * page;
 }
 
-static uint64_t slot_stride(uint32_t modules, uint64_t pixel_bytes)
+static uint64_t slot_stride(uint32_t modules, uint64_t record_at)
 {
-	uint64_t stride = modules * block_stride(pixel_bytes);
+	uint64_t stride = modules * block_stride(record_at);
 
 	/* A power of two would put the same pixel of every slot into the same cache set. */
 	if ((stride & (stride - 1)) == 0)
@@ -38,12 +43,21 @@ uint64_t sl_ring_region_bytes(uint32_t slots, uint32_t modules, uint64_t pixel_b
 	return slots * slot_stride(modules, pixel_bytes);
 }
 
-int sl_ring_init(struct sl_ring *ring, struct sl_region *region, struct sl_bell *bell,
-		 uint32_t slots, uint32_t modules, uint64_t pixel_bytes)
+uint64_t sl_ring_lines_bytes(uint32_t slots, uint32_t modules, const struct sl_lines *lines)
 {
+	return slots * slot_stride(modules, record_at(lines));
+}
+
+/* lines->bytes has 32 bits: pixels beyond that are no lines (count 0). */
+static int init(struct sl_ring *ring, struct sl_region *region, struct sl_bell *bell,
+		uint32_t slots, uint32_t modules, uint64_t pixel_bytes,
+		const struct sl_lines *lines)
+{
+	uint64_t at = lines->pitch ? record_at(lines) : pixel_bytes;
+
 	if (slots < 2 || !modules || !pixel_bytes)
 		return -EINVAL;
-	if (region->bytes < sl_ring_region_bytes(slots, modules, pixel_bytes))
+	if (region->bytes < slots * slot_stride(modules, at))
 		return -ENOSPC;
 
 	memset(ring, 0, sizeof(*ring));
@@ -53,8 +67,10 @@ int sl_ring_init(struct sl_ring *ring, struct sl_region *region, struct sl_bell 
 	ring->modules = modules;
 	ring->pixel_bytes = pixel_bytes;
 	ring->block_bytes = pixel_bytes + SL_RECORD_BYTES;
-	ring->block_stride = block_stride(pixel_bytes);
-	ring->slot_stride = slot_stride(modules, pixel_bytes);
+	ring->lines = *lines;
+	ring->record_at = at;
+	ring->block_stride = block_stride(at);
+	ring->slot_stride = slot_stride(modules, at);
 
 	ring->slot = calloc(slots, sizeof(*ring->slot));
 	ring->cell = calloc((size_t)slots * modules, sizeof(*ring->cell));
@@ -65,6 +81,21 @@ int sl_ring_init(struct sl_ring *ring, struct sl_region *region, struct sl_bell 
 	}
 	memset(ring->lane, 0, modules * sizeof(*ring->lane));
 	return 0;
+}
+
+int sl_ring_init(struct sl_ring *ring, struct sl_region *region, struct sl_bell *bell,
+		 uint32_t slots, uint32_t modules, uint64_t pixel_bytes)
+{
+	return init(ring, region, bell, slots, modules, pixel_bytes, &(struct sl_lines){0});
+}
+
+int sl_ring_init_lines(struct sl_ring *ring, struct sl_region *region, struct sl_bell *bell,
+		       uint32_t slots, uint32_t modules, const struct sl_lines *lines)
+{
+	if (!lines->count || !lines->bytes || (lines->pitch && lines->pitch < lines->bytes))
+		return -EINVAL;
+	return init(ring, region, bell, slots, modules, (uint64_t)lines->count * lines->bytes,
+		    lines);
 }
 
 void sl_ring_fini(struct sl_ring *ring)

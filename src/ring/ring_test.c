@@ -279,12 +279,40 @@ static void a_reader_never_sees_a_write(void **state)
 	assert_true(given_up >= ENOUGH);
 }
 
+static void lines_with_a_pitch_have_their_record_behind_the_last(void **state)
+{
+	const struct sl_lines lines = {10, 100, 128}, none = {10, 100, 0}, bad = {10, 100, 99};
+	uint64_t bytes = sl_ring_lines_bytes(4, 2, &lines);
+	struct sl_region region;
+	struct sl_bell bell = {0};
+	static struct sl_ring ring;
+
+	assert_int_equal(sl_region_open(SL_REGION_HOST, bytes, &region), 0);
+	assert_int_equal(sl_ring_init_lines(&ring, &region, &bell, 4, 2, &bad), -EINVAL);
+	assert_int_equal(sl_ring_init_lines(&ring, &region, &bell, 4, 2, &lines), 0);
+	assert_int_equal(ring.pixel_bytes, 1000); /* what travels */
+	assert_int_equal(ring.block_bytes, 1000 + SL_RECORD_BYTES);
+	assert_int_equal(ring.record_at, 1280); /* where it lies */
+	assert_true(ring.block_stride >= 1280 + SL_RECORD_BYTES);
+	assert_ptr_equal(sl_ring_record(&ring, 3, 1), sl_ring_block(&ring, 3, 1) + 1280);
+	assert_true(sl_ring_block_at(&ring, 3, 1) + ring.block_stride <= bytes);
+	sl_ring_fini(&ring);
+	assert_int_equal(sl_ring_init_lines(&ring, &region, &bell, 4, 2, &none), 0);
+	assert_int_equal(ring.record_at, 1000);
+	sl_ring_fini(&ring);
+	region.bytes = bytes - 1;
+	assert_int_equal(sl_ring_init_lines(&ring, &region, &bell, 4, 2, &lines), -ENOSPC);
+	region.bytes = bytes;
+	sl_region_close(&region);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		CASE(shape_is_page_aligned_and_no_power_of_two),
 		CASE(a_region_too_small_is_refused),
+		CASE(lines_with_a_pitch_have_their_record_behind_the_last),
 		CASE(nothing_may_be_placed_before_opening),
 		CASE(slots_open_in_order_up_to_the_ring_and_the_limit),
 		CASE(a_released_slot_opens_for_the_next_lap_only_in_turn),

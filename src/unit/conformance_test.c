@@ -28,6 +28,7 @@ static const struct sl_unit *const units[] = {&sl_unit_cpu};
 	     each < units + sizeof(units) / sizeof(*units) && (ops = *each); each++)
 
 enum { MODULES = 3, ROWS = 7, COLUMNS = 33, MODULE_PIXELS = ROWS * COLUMNS };
+enum { PITCH = COLUMNS + 5 };
 enum { PIXELS = MODULES * MODULE_PIXELS, BATCH = 8, BATCHES = 40, WORKERS = 4 };
 
 /* --- stages --- */
@@ -101,6 +102,7 @@ struct item {
 	struct sl_view view[MODULES];
 	struct sl_verdict verdict;
 	uint16_t raw[PIXELS];
+	uint16_t pitched[MODULES * ROWS * PITCH]; /* the same, with a gap behind each row */
 	uint32_t result[PIXELS];
 };
 
@@ -147,6 +149,22 @@ static struct load *load_make(void)
 		used += load->batch[b].frames;
 	}
 	return load;
+}
+
+/* The same frames from a ring whose rows have a pitch. */
+static void load_pitch(struct load *load)
+{
+	for (uint32_t n = 0; n < BATCHES * BATCH; n++) {
+		struct item *item = &load->item[n];
+
+		memset(item->pitched, 0xee, sizeof(item->pitched));
+		for (int row = 0; row < MODULES * ROWS; row++)
+			memcpy(item->pitched + row * PITCH, item->raw + row * COLUMNS, COLUMNS * 2);
+		for (int m = 0; m < MODULES; m++) {
+			item->view[m].pixels.host = item->pitched + m * ROWS * PITCH;
+			item->view[m].pixels.pitch = PITCH * 2;
+		}
+	}
 }
 
 static void load_free(struct load *load)
@@ -310,11 +328,14 @@ static void test_names_docs_and_options(void **arg)
 	}
 }
 
-static void check_exact(const struct sl_unit *ops, const char *workers, const char *tile)
+static void check_exact(const struct sl_unit *ops, const char *workers, const char *tile,
+			bool pitched)
 {
 	struct load *load = load_make();
 	struct subject s;
 
+	if (pitched)
+		load_pitch(load);
 	subject_init(&s, ops, 2);
 	subject_set(&s, "workers", workers);
 	subject_set(&s, "tile_pixels", tile);
@@ -332,9 +353,12 @@ static void test_one_worker_is_exact(void **arg)
 {
 	FOR_EACH(ops)
 	{
-		check_exact(ops, "1", "0");
-		check_exact(ops, "1", "10");
-		check_exact(ops, "1", "231");
+		check_exact(ops, "1", "0", false);
+		check_exact(ops, "1", "0", true);
+		check_exact(ops, "1", "10", false);
+		check_exact(ops, "1", "10", true);
+		check_exact(ops, "1", "231", false);
+		check_exact(ops, "1", "231", true);
 	}
 }
 
@@ -342,8 +366,10 @@ static void test_two_workers_are_exact(void **arg)
 {
 	FOR_EACH(ops)
 	{
-		check_exact(ops, "2", "64");
-		check_exact(ops, "2", "1");
+		check_exact(ops, "2", "64", false);
+		check_exact(ops, "2", "64", true);
+		check_exact(ops, "2", "1", false);
+		check_exact(ops, "2", "1", true);
 	}
 }
 
@@ -351,8 +377,10 @@ static void test_four_workers_are_exact(void **arg)
 {
 	FOR_EACH(ops)
 	{
-		check_exact(ops, "4", "10");
-		check_exact(ops, "4", "1000"); /* fewer tiles than workers */
+		check_exact(ops, "4", "10", false);
+		check_exact(ops, "4", "10", true);
+		check_exact(ops, "4", "1000", false);
+		check_exact(ops, "4", "1000", true); /* fewer tiles than workers */
 	}
 }
 

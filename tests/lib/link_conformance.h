@@ -473,6 +473,31 @@ static void two_receivers_do_not_share_an_address(void **state)
 	rig_free(a);
 }
 
+/* A source that knows of no lines, or of others, cannot be asked to place them. */
+static void offers_of_other_lines_are_refused(void **state)
+{
+	static const uint32_t other[][2] = {
+		{RIG_LINES / 2, RIG_LINE * 2}, {RIG_LINES, RIG_LINE + 1}, {0, 0}, {0, RIG_LINE}};
+	struct rig *rig = rig_new(*state);
+	void *source = rig_state(rig);
+	struct sl_link_env env = {0};
+	struct sl_offer offer;
+	struct sl_plan plan = {.version = 77};
+
+	assert_int_equal(rig_open_receiver(rig), 0);
+	assert_int_equal(rig->link->open(source, &env), 0);
+	assert_int_equal(rig_offer(rig, source, 0, &offer), 0);
+	for (size_t i = rig_layout.pitch ? 0 : 1; i < 4; i++) {
+		offer.lines = other[i][0];
+		offer.line_bytes = other[i][1];
+		assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EINVAL);
+	}
+	assert_int_equal(plan.version, 77);
+	rig->link->close(source);
+	free(source);
+	rig_free(rig);
+}
+
 static void options_are_documented(void **state)
 {
 	const struct sl_link *link = *state;
@@ -486,59 +511,111 @@ static void options_are_documented(void **state)
  * for several receivers. */
 enum { ANY, NOT_NIC };
 
-#define CASE(f, links)       \
-	{                    \
-#f, f, links \
+/* Which cases are run once more for every way in which pixels can lie: those that do not count
+ * messages. LAID: also behind a NIC, which shows no gap in messages of lines. */
+enum { PLAIN, LAID, LAID_NOT_NIC, LAID_ONLY };
+
+static const struct rig_layout layouts[] = {
+	{"", 0, 0, 0, false},
+	{"lines", SL_MESSAGE_LINE, 0, 0, true},
+	{"packets, pitch", SL_MESSAGE_PACKET, 1344, 0, true},
+	{"lines, pitch", SL_MESSAGE_LINE, 1344, 0, true},
+	{"rectangle", 0, 0, RIG_SOURCE_PITCH, true},
+	{"rectangle to lines, pitch", SL_MESSAGE_LINE, 4096, RIG_SOURCE_PITCH, true},
+};
+
+#define CASE(f, links, layouts)       \
+	{                             \
+#f, f, links, layouts \
 	}
 static const struct {
 	const char *name;
 	CMUnitTestFunction run;
-	int links;
+	int links, layouts;
 } cases[] = {
-	CASE(frames_arrive_whole_and_in_order, ANY),
-	CASE(no_event_before_the_last_byte, ANY),
-	CASE(modules_are_independent, ANY),
-	CASE(the_source_waits_for_open_slots, ANY),
-	CASE(nothing_is_sent_before_anything_is_granted, ANY),
-	CASE(a_wrong_key_is_counted_and_changes_nothing, ANY),
-	CASE(another_modules_key_does_not_open_this_ones_blocks, NOT_NIC),
-	CASE(out_of_range_is_counted_and_raises_no_event, NOT_NIC),
-	CASE(a_frame_sent_twice_is_taken_once, ANY),
-	CASE(what_comes_after_its_slot_was_given_up_is_late, ANY),
-	CASE(a_lost_packet_costs_its_frame_and_no_other, ANY),
-	CASE(credit_comes_back_after_everything_was_lost, ANY),
-	CASE(a_source_that_closes_in_mid_frame_raises_nothing, ANY),
-	CASE(a_receiver_that_closes_does_not_hurt_the_source, ANY),
-	CASE(a_dropped_transfer_takes_nothing_more, ANY),
-	CASE(offers_that_do_not_fit_are_refused, ANY),
-	CASE(a_dropped_transfer_makes_room_for_another, ANY),
-	CASE(keys_are_random, NOT_NIC),
-	CASE(waiting_ends_when_slots_were_opened, ANY),
-	CASE(nothing_is_lost_with_default_buffers_and_a_lazy_receiver, ANY),
-	CASE(closing_a_link_that_never_opened_is_harmless, ANY),
-	CASE(two_receivers_do_not_share_an_address, NOT_NIC),
-	CASE(options_are_documented, ANY),
+	CASE(frames_arrive_whole_and_in_order, ANY, LAID),
+	CASE(no_event_before_the_last_byte, ANY, LAID),
+	CASE(modules_are_independent, ANY, LAID),
+	CASE(the_source_waits_for_open_slots, ANY, LAID),
+	CASE(nothing_is_sent_before_anything_is_granted, ANY, LAID),
+	CASE(a_wrong_key_is_counted_and_changes_nothing, ANY, PLAIN),
+	CASE(another_modules_key_does_not_open_this_ones_blocks, NOT_NIC, PLAIN),
+	CASE(out_of_range_is_counted_and_raises_no_event, NOT_NIC, PLAIN),
+	CASE(a_frame_sent_twice_is_taken_once, ANY, PLAIN),
+	CASE(what_comes_after_its_slot_was_given_up_is_late, ANY, PLAIN),
+	CASE(a_lost_packet_costs_its_frame_and_no_other, ANY, LAID_NOT_NIC),
+	CASE(credit_comes_back_after_everything_was_lost, ANY, LAID),
+	CASE(a_source_that_closes_in_mid_frame_raises_nothing, ANY, PLAIN),
+	CASE(a_receiver_that_closes_does_not_hurt_the_source, ANY, PLAIN),
+	CASE(a_dropped_transfer_takes_nothing_more, ANY, PLAIN),
+	CASE(offers_that_do_not_fit_are_refused, ANY, LAID),
+	CASE(a_dropped_transfer_makes_room_for_another, ANY, PLAIN),
+	CASE(keys_are_random, NOT_NIC, PLAIN),
+	CASE(waiting_ends_when_slots_were_opened, ANY, PLAIN),
+	CASE(nothing_is_lost_with_default_buffers_and_a_lazy_receiver, ANY, LAID),
+	CASE(closing_a_link_that_never_opened_is_harmless, ANY, PLAIN),
+	CASE(two_receivers_do_not_share_an_address, NOT_NIC, PLAIN),
+	CASE(offers_of_other_lines_are_refused, ANY, LAID_ONLY),
+	CASE(options_are_documented, ANY, PLAIN),
 };
 
-enum { CASES = sizeof(cases) / sizeof(*cases), LINKS_MAX = 4 };
+enum {
+	CASES = sizeof(cases) / sizeof(*cases),
+	LAYOUTS = sizeof(layouts) / sizeof(*layouts),
+	LINKS_MAX = 4,
+};
+
+static struct laid_case {
+	const struct sl_link *link;
+	const struct rig_layout *layout;
+	CMUnitTestFunction run;
+	char name[160];
+} laid_case[CASES * LAYOUTS * LINKS_MAX];
+
+static void run_laid(void **state)
+{
+	const struct laid_case *it = *state;
+	void *link = (void *)it->link;
+
+	rig_layout = *it->layout;
+	it->run(&link);
+	rig_layout = layouts[0];
+}
+
+static bool has_case(const struct sl_link *link, size_t layout, size_t number)
+{
+	int laid = cases[number].layouts;
+	const struct rig_layout *l = &layouts[layout];
+
+	if (cases[number].links == NOT_NIC && rig_is_nic(link))
+		return false;
+	if (!layout)
+		return laid != LAID_ONLY;
+	if (l->message && !(link->messages & l->message))
+		return false;
+	if (laid == LAID_ONLY)
+		return l->message == SL_MESSAGE_LINE || l->pitch;
+	return laid == LAID || (laid == LAID_NOT_NIC && !rig_is_nic(link));
+}
 
 static int conform(const struct sl_link *const *links, size_t n)
 {
-	static struct CMUnitTest tests[CASES * LINKS_MAX];
-	static char names[CASES * LINKS_MAX][128];
+	static struct CMUnitTest tests[CASES * LAYOUTS * LINKS_MAX];
 	size_t count = 0;
 
-	for (size_t l = 0; l < n; l++)
-		for (size_t c = 0; c < CASES; c++) {
-			if (cases[c].links == NOT_NIC && rig_is_nic(links[l]))
-				continue;
-			snprintf(names[count], sizeof(names[count]), "%s: %s", links[l]->name,
-				 cases[c].name);
-			tests[count] = (struct CMUnitTest){.name = names[count],
-							   .test_func = cases[c].run,
-							   .initial_state = (void *)links[l]};
-			count++;
-		}
+	for (size_t i = 0; i < n * LAYOUTS * CASES; i++) {
+		const struct sl_link *link = links[i / CASES / LAYOUTS];
+		size_t layout = i / CASES % LAYOUTS;
+		struct laid_case *it = &laid_case[count];
+
+		if (!has_case(link, layout, i % CASES))
+			continue;
+		*it = (struct laid_case){link, &layouts[layout], cases[i % CASES].run, ""};
+		snprintf(it->name, sizeof(it->name), "%s%s%s: %s", link->name, layout ? ", " : "",
+			 layouts[layout].name, cases[i % CASES].name);
+		tests[count++] = (struct CMUnitTest){
+			.name = it->name, .test_func = run_laid, .initial_state = it};
+	}
 	return _cmocka_run_group_tests("link conformance", tests, count, NULL, NULL);
 }
 

@@ -24,6 +24,17 @@
 
 enum { RIG_SLOTS = 4, RIG_MODULES = 2, RIG_PIXELS = 10000, RIG_PMTU = 1024 };
 
+/* How pixels lie, here and at the source, where it is not one piece. Set before rig_new(). */
+struct rig_layout {
+	const char *name;
+	uint16_t message;      /* 0: as the link does it best */
+	uint64_t pitch;	       /* of lines in the ring; 0: none */
+	uint64_t source_pitch; /* of lines at the source; 0: none */
+	bool rectangle;	       /* line by line, in any of these ways */
+};
+enum { RIG_LINES = 8, RIG_LINE = RIG_PIXELS / RIG_LINES, RIG_SOURCE_PITCH = 2000 };
+static struct rig_layout rig_layout;
+
 struct rig {
 	const struct sl_link *link;
 	struct sl_region region;
@@ -35,6 +46,9 @@ struct rig {
 	void *receiver, *source;
 	struct sl_plan plan[RIG_MODULES];
 	uint8_t block[RIG_PIXELS + SL_RECORD_BYTES];
+	uint8_t wide[RIG_LINES * RIG_SOURCE_PITCH]; /* the same pixels, in a larger frame */
+	const void *wide_at;
+	struct sl_source rectangle;
 	uint64_t receive_buffer;
 	const char *listen_at, *send_from;    /* NULL: addresses of this process's own */
 	const char *option[4][2];	      /* name and text of more options */
@@ -100,7 +114,9 @@ static inline int rig_open_receiver(struct rig *rig)
 				  .counters = &rig->counters,
 				  .service = rig->service ? rig->service : SL_SERVICE_UC,
 				  .operation = rig->operation ? rig->operation : SL_OPERATION_WRITE,
-				  .message = rig->message ? rig->message : rig->link->message,
+				  .message = rig->message	  ? rig->message
+					     : rig_layout.message ? rig_layout.message
+								  : rig->link->message,
 				  .crc = rig->crc,
 				  .pmtu = RIG_PMTU};
 
@@ -121,6 +137,10 @@ static void *rig_connect_thread(void *arg)
 static inline int rig_offer(struct rig *rig, void *source, uint16_t module, struct sl_offer *offer)
 {
 	*offer = (struct sl_offer){.module = module, .block_bytes = RIG_PIXELS + SL_RECORD_BYTES};
+	if (rig_layout.rectangle) {
+		offer->lines = RIG_LINES;
+		offer->line_bytes = RIG_LINE;
+	}
 	return rig->link->offer(source, offer);
 }
 
@@ -169,6 +189,7 @@ static inline void rig_close_receiver(struct rig *rig)
 static inline struct rig *rig_new(const struct sl_link *link)
 {
 	struct rig *rig = aligned_alloc(64, (sizeof(*rig) + 63) / 64 * 64);
+	struct sl_lines lines = {RIG_LINES, RIG_LINE, rig_layout.pitch};
 
 	assert_non_null(rig);
 	memset(rig, 0, sizeof(*rig));
@@ -176,12 +197,15 @@ static inline struct rig *rig_new(const struct sl_link *link)
 	for (unsigned i = 0; i < 2; i++)
 		rig->wake[i].fd = eventfd(0, EFD_NONBLOCK);
 	assert_int_equal(sl_region_open(link->places,
-					sl_ring_region_bytes(RIG_SLOTS, RIG_MODULES, RIG_PIXELS),
+					sl_ring_lines_bytes(RIG_SLOTS, RIG_MODULES, &lines),
 					&rig->region),
 			 0);
 	sl_region_poison(&rig->region);
-	assert_int_equal(sl_ring_init(&rig->ring, &rig->region, &rig->bell, RIG_SLOTS, RIG_MODULES,
-				      RIG_PIXELS),
+	assert_int_equal(rig_layout.rectangle
+				 ? sl_ring_init_lines(&rig->ring, &rig->region, &rig->bell,
+						      RIG_SLOTS, RIG_MODULES, &lines)
+				 : sl_ring_init(&rig->ring, &rig->region, &rig->bell, RIG_SLOTS,
+						RIG_MODULES, RIG_PIXELS),
 			 0);
 	return rig;
 }
@@ -220,6 +244,21 @@ static inline void rig_fill(struct rig *rig, uint64_t sequence, uint32_t module)
 {
 	for (size_t i = 0; i < sizeof(rig->block); i++)
 		rig->block[i] = (uint8_t)(i * 7 + sequence * 13 + module * 101 + i / 251);
+	for (size_t i = 0; i < RIG_LINES; i++)
+		memcpy(rig->wide + i * RIG_SOURCE_PITCH, rig->block + i * RIG_LINE, RIG_LINE);
+}
+
+/* How many bytes from `offset` on are one message: counted by hand, not by the plan. */
+static inline uint64_t rig_step(const struct sl_plan *plan, uint64_t offset)
+{
+	uint64_t rest = plan->block_bytes - offset;
+	bool lines = plan->line_pitch || plan->message == SL_MESSAGE_LINE;
+
+	if (lines && offset < RIG_PIXELS)
+		rest = RIG_LINE - offset % RIG_LINE;
+	if (plan->message == SL_MESSAGE_PACKET && rest > plan->pmtu)
+		rest = plan->pmtu;
+	return rest;
 }
 
 /* The writes of a block under its plan; returns how many. */
@@ -227,12 +266,18 @@ static inline size_t rig_writes(struct rig *rig, uint64_t sequence, uint32_t mod
 				struct sl_write *write)
 {
 	const struct sl_plan *plan = &rig->plan[module];
-	uint64_t step = plan->message == SL_MESSAGE_MODULE ? plan->block_bytes : plan->pmtu;
+	uint32_t bytes;
 	size_t n = 0;
 
-	for (uint64_t offset = 0; offset < plan->block_bytes; offset += step, n++) {
-		uint64_t rest = plan->block_bytes - offset;
-		uint32_t bytes = (uint32_t)(rest < step ? rest : step);
+	rig->wide_at = rig->wide;
+	rig->rectangle = (struct sl_source){.frame = &rig->wide_at,
+					    .pitch = RIG_SOURCE_PITCH,
+					    .frames = 1,
+					    .lines = RIG_LINES,
+					    .line_bytes = RIG_LINE,
+					    .record = rig->block + RIG_PIXELS};
+	for (uint64_t offset = 0; offset < plan->block_bytes; offset += bytes, n++) {
+		bytes = (uint32_t)rig_step(plan, offset);
 
 		write[n] = (struct sl_write){
 			.va = sl_plan_address(plan, sequence, offset),
@@ -242,8 +287,10 @@ static inline size_t rig_writes(struct rig *rig, uint64_t sequence, uint32_t mod
 			.psn = sl_plan_psn(plan, sequence, offset),
 			.imm = (uint32_t)sequence,
 			.bytes = bytes,
-			.flags = (rest <= step ? SL_WRITE_IMM : 0) |
+			.flags = (offset + bytes == plan->block_bytes ? SL_WRITE_IMM : 0) |
 				 (plan->operation == SL_OPERATION_SEND ? SL_WRITE_SEND : 0),
+			.at = (uint32_t)offset,
+			.source = rig_layout.source_pitch ? &rig->rectangle : NULL,
 			.part = {{rig->block + offset, bytes}},
 		};
 	}
@@ -292,9 +339,22 @@ static inline int rig_arrived(struct rig *rig, uint64_t sequence, uint32_t modul
 
 static inline int rig_intact(struct rig *rig, uint64_t sequence, uint32_t module)
 {
+	const uint8_t *block = sl_ring_block(&rig->ring, sequence, module);
+
 	rig_fill(rig, sequence, module);
-	return memcmp(sl_ring_block(&rig->ring, sequence, module), rig->block,
-		      sizeof(rig->block)) == 0;
+	if (!rig_layout.pitch)
+		return memcmp(block, rig->block, sizeof(rig->block)) == 0;
+	for (size_t i = 0; i < RIG_LINES; i++) {
+		const uint8_t *line = block + i * rig_layout.pitch;
+
+		if (memcmp(line, rig->block + i * RIG_LINE, RIG_LINE) != 0)
+			return 0;
+		for (size_t x = RIG_LINE; x < rig_layout.pitch; x++)
+			if (line[x] != 0xa5) /* what lies between lines is nobody's */
+				return 0;
+	}
+	return memcmp(block + RIG_LINES * rig_layout.pitch, rig->block + RIG_PIXELS,
+		      SL_RECORD_BYTES) == 0;
 }
 
 static inline int rig_untouched(struct rig *rig, uint64_t sequence, uint32_t module)

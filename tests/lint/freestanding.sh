@@ -1,37 +1,51 @@
 #!/bin/sh
-# src/roce must build for a target without an operating system: it may need memcpy and memset, and
-# nothing else. Usage: freestanding.sh SOURCE_ROOT. Prints TAP.
+# src/roce and the core of the front end must build for a target without an operating system: they may need memcpy and
+# memset, and nothing else. Usage: freestanding.sh SOURCE_ROOT. Prints TAP.
 cd "${1:?usage: freestanding.sh SOURCE_ROOT}" || exit 1
-name="src/roce is freestanding"
-sources=$(ls src/roce/*.c | grep -v '_test\.c$')
+. tests/lint/core.sh
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
+number=0
+failed=0
 
-echo 1..1
 fail() {
-	echo "not ok 1 - $name"
+	echo "not ok $number - $name"
 	printf '%s\n' "$1" | sed 's/^/# /'
-	exit 1
+	failed=1
 }
 
-[ -n "$sources" ] || fail "nothing to compile"
-for source in $sources; do
-	log=$(${CC:-cc} -std=gnu11 -ffreestanding -fno-stack-protector -fno-pic -U_FORTIFY_SOURCE \
-		-O2 -Isrc -c "$source" -o "$work/$(basename "$source" .c).o" 2>&1) || fail "$log"
-done
-symbols() {
-	nm --format=posix "$@" "$work"/*.o | awk 'NF >= 2 { print $1 }' | LC_ALL=C sort -u
+# NAME, SOURCES, HEADERS, what they may include: each is compiled, and its symbols and includes are looked at.
+look_at() {
+	name=$1
+	number=$((number + 1))
+	rm -f "$work"/*
+	[ -n "$2" ] || {
+		fail "nothing to compile"
+		return
+	}
+	for source in $2; do
+		log=$(${CC:-cc} -std=gnu11 -ffreestanding -fno-stack-protector -fno-pic -U_FORTIFY_SOURCE -O2 -Wall -Werror \
+			-Iinclude -Isrc -c "$source" -o "$work/$(basename "$source" .c).o" 2>&1) || {
+			fail "$log"
+			return
+		}
+	done
+	foreign=$(foreign_symbols nm "$work" memcpy memset)
+	[ -z "$foreign" ] || {
+		fail "undefined: $foreign"
+		return
+	}
+	foreign=$(grep -H '^#include' $2 $3 | grep -v -e '<stdint\.h>' -e '<stdbool\.h>' -e '<stddef\.h>' -e '<string\.h>' \
+		-e "$4")
+	if [ -n "$foreign" ]; then
+		fail "$foreign"
+	else
+		echo "ok $number - $name"
+	fi
 }
-symbols --undefined-only >"$work/needed"
-{
-	symbols --defined-only --extern-only
-	echo memcpy
-	echo memset
-} | LC_ALL=C sort -u >"$work/allowed"
-foreign=$(LC_ALL=C comm -23 "$work/needed" "$work/allowed")
-[ -z "$foreign" ] || fail "undefined: $foreign"
 
-foreign=$(grep -H '^#include' $sources src/roce/*.h |
-	grep -v -e '<stdint\.h>' -e '<stdbool\.h>' -e '<stddef\.h>' -e '<string\.h>' -e '"roce/')
-[ -z "$foreign" ] || fail "$foreign"
-echo "ok 1 - $name"
+echo 1..2
+look_at "src/roce is freestanding" "$roce" "$(echo src/roce/*.h)" '"roce/'
+look_at "so is the core of a front end" "$roce $core" "$core_headers" \
+	'"roce/\|"frontend/\|<sluice/plan\.h>\|<sluice/record\.h>\|<sluice/write\.h>'
+exit $failed

@@ -75,6 +75,13 @@ same_as_reference("sent to where the receiver puts it", link={"operation": "send
 same_as_reference("sent to where the receiver puts it, reliably", link={"operation": "send", "service": "rc"})
 same_as_reference("over a reliable connection that loses, doubles and spoils packets",
                   link={"service": "rc"}, frontend={"drop": 0.01, "duplicate": 0.01, "corrupt": 0.01})
+same_as_reference("one message per line", link={"message": "line"})
+same_as_reference("lines with a pitch", ring={"line_pitch": 192})
+same_as_reference("lines with a pitch, one message per line, packets of 256 bytes, small tiles",
+                  ring={"line_pitch": 320}, link={"message": "line", "pmtu": 256}, unit={"workers": 2, "tile_pixels": 100})
+same_as_reference("lines with a pitch, with checksums, over a reliable connection that loses and doubles packets",
+                  ring={"line_pitch": 192}, link={"service": "rc", "crc": True}, frontend={"drop": 0.01, "duplicate": 0.01})
+same_as_reference("lines with a pitch, over shm", link={"kind": "shm", "crc": True}, ring={"line_pitch": 4096})
 same_as_reference("two workers, small tiles", unit={"workers": 2, "tile_pixels": 100})
 same_as_reference("batches of one frame", unit={"batch": 1})
 same_as_reference("batches of 64 frames", unit={"batch": 64})

@@ -12,6 +12,7 @@
  *
  * Threads: as unit.h says. Nobody waits for anybody; work() takes one tile or finds none.
  * Cost: per tile two atomic operations; per batch two bells. */
+#include <assert.h>
 #include <errno.h>
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -40,7 +41,7 @@ struct engine {
 	struct sl_chain chain;
 	struct sl_bell *todo, *done;
 	unsigned workers;
-	uint32_t pixels, tile_pixels, module_tiles, tiles;
+	uint32_t pixels, columns, tile_pixels, module_tiles, tiles;
 	struct worker *worker;		 /* [workers] */
 	void **scratch[SL_CHAIN_STAGES]; /* [stages][workers] */
 	struct sl_batch *batch[QUEUE];
@@ -172,6 +173,7 @@ static int open_cpu(void *state, const struct sl_chain *chain, struct sl_bell *t
 	e->done = done;
 	e->workers = cpu->workers;
 	e->pixels = (uint32_t)sl_geometry_pixels(chain->geometry);
+	e->columns = chain->geometry->columns;
 	e->tile_pixels = cpu->tile_pixels ? cpu->tile_pixels : choose_tile(chain);
 	e->module_tiles = (e->pixels + e->tile_pixels - 1) / e->tile_pixels;
 	/* Without stages there is nothing to cut, but somebody must still conclude the batch. */
@@ -215,25 +217,43 @@ static int reap(void *state, struct sl_batch **batch)
 static void *address(const struct engine *e, const struct sl_frame *frame, int array,
 		     uint32_t module, uint32_t pixel, size_t bytes)
 {
-	if (array == SL_CHAIN_RAW)
-		return (char *)frame->view[module].pixels.host + pixel * bytes;
-	return (char *)frame->result[array].host + ((uint64_t)module * e->pixels + pixel) * bytes;
+	const struct sl_array *raw = &frame->view[module].pixels;
+
+	if (array != SL_CHAIN_RAW)
+		return (char *)frame->result[array].host +
+		       ((uint64_t)module * e->pixels + pixel) * bytes;
+	if (!raw->pitch)
+		return (char *)raw->host + pixel * bytes;
+	return (char *)raw->host + pixel / e->columns * raw->pitch + pixel % e->columns * bytes;
 }
 
-static void run_tile(struct engine *e, unsigned worker, struct sl_batch *batch, uint32_t number)
+/* How many pixels from this one on lie in one piece, in the input of the stage. All frames of a
+ * batch come from one ring, and so with one pitch. */
+static uint32_t run_of(const struct engine *e, const struct sl_chain_stage *stage,
+		       const struct sl_batch *batch, const struct sl_tile *tile)
 {
+	uint32_t row = e->columns - tile->first % e->columns;
+
+	if (stage->input != SL_CHAIN_RAW || !batch->frames ||
+	    !batch->frame[0]->view[tile->module].pixels.pitch)
+		return tile->count;
+	return row < tile->count ? row : tile->count;
+}
+
+static void run_stage(struct engine *e, unsigned worker, unsigned number, struct sl_batch *batch,
+		      const struct sl_tile *whole)
+{
+	const struct sl_chain_stage *stage = &e->chain.stage[number];
 	struct worker *w = &e->worker[worker];
-	struct sl_tile tile = {.module = number / e->module_tiles, .in = w->in};
+	size_t in_bytes = sl_dtype_bytes(stage->in.dtype);
+	size_t out_bytes = sl_dtype_bytes(stage->out.dtype);
+	struct sl_tile tile = *whole;
+	uint32_t left = whole->count;
 
-	tile.first = number % e->module_tiles * e->tile_pixels;
-	tile.count = e->pixels - tile.first < e->tile_pixels ? e->pixels - tile.first
-							     : e->tile_pixels;
-	for (unsigned s = 0; s < e->chain.stages; s++) {
-		const struct sl_chain_stage *stage = &e->chain.stage[s];
-		size_t in_bytes = sl_dtype_bytes(stage->in.dtype);
-		size_t out_bytes = sl_dtype_bytes(stage->out.dtype);
-
-		tile.out = stage->output == SL_CHAIN_NONE ? NULL : w->out;
+	tile.out = stage->output == SL_CHAIN_NONE ? NULL : w->out;
+	while (left) {
+		tile.count = left;
+		tile.count = run_of(e, stage, batch, &tile);
 		for (uint32_t f = 0; f < batch->frames; f++) {
 			w->in[f] = address(e, batch->frame[f], stage->input, tile.module,
 					   tile.first, in_bytes);
@@ -241,8 +261,21 @@ static void run_tile(struct engine *e, unsigned worker, struct sl_batch *batch, 
 				w->out[f] = address(e, batch->frame[f], stage->output, tile.module,
 						    tile.first, out_bytes);
 		}
-		stage->ops->tile(stage->state, e->scratch[s][worker], batch, &tile);
+		stage->ops->tile(stage->state, e->scratch[number][worker], batch, &tile);
+		tile.first += tile.count;
+		left -= tile.count;
 	}
+}
+
+static void run_tile(struct engine *e, unsigned worker, struct sl_batch *batch, uint32_t number)
+{
+	struct sl_tile tile = {.module = number / e->module_tiles, .in = e->worker[worker].in};
+
+	tile.first = number % e->module_tiles * e->tile_pixels;
+	tile.count = e->pixels - tile.first < e->tile_pixels ? e->pixels - tile.first
+							     : e->tile_pixels;
+	for (unsigned s = 0; s < e->chain.stages; s++)
+		run_stage(e, worker, s, batch, &tile);
 }
 
 /* Until a stage decides, a frame is kept. */
