@@ -334,9 +334,9 @@ static void read_emulate(struct reader *r)
 /* Whatever no reader asked for. */
 static void check_top(struct reader *r)
 {
-	static const char *const known[] = {"detector", "link",	   "ring",	"unit",
-					    "stages",	"sinks",   "frontend",	"control",
-					    "feroce",	"emulate", "transfers", NULL};
+	static const char *const known[] = {
+		"detector", "link",    "ring",	 "unit",    "stages",	 "sinks", "threads",
+		"frontend", "control", "feroce", "emulate", "transfers", NULL};
 
 	if (sl_config_fill(r->e->config, r->e->config->root, NULL, 0, known))
 		r->err = -EINVAL;
@@ -378,6 +378,7 @@ int sl_experiment_open(const char *path, const char *transfer, const char *const
 		r.err = sl_transfer_choose(r.e->config, transfer, &choice);
 	if (r.err)
 		goto undo;
+	r.e->transfers = choice.transfers;
 	read_detector(&r);
 	if (r.e->source_state)
 		read_cut(&r, choice.options);
@@ -387,6 +388,7 @@ int sl_experiment_open(const char *path, const char *transfer, const char *const
 	read_stages(&r);
 	read_sinks(&r);
 	read_plain(&r, "frontend", sl_fault_options, &r.e->faults);
+	read_plain(&r, "threads", sl_threads_options, &r.e->threads);
 	read_plain(&r, "control", sl_control_options, &r.e->control);
 	if (r.e->control.port)
 		r.e->control.port += choice.port_offset;

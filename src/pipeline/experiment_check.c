@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "pipeline/experiment_parts.h"
 
 /* What the link does not have is said before anything is opened. */
@@ -114,6 +115,18 @@ static int check_pitch(const struct sl_experiment *e)
 	return -EINVAL;
 }
 
+static int check_cpus(const struct sl_experiment *e, const char *name, const char *list)
+{
+	struct sl_node *threads = sl_node_get(e->config->root, "threads");
+	cpu_set_t set;
+
+	if (sl_cpu_list_parse(list, &set) == 0)
+		return 0;
+	sl_config_error(e->config, sl_node_get(threads, name),
+			"'%s' is no list of cpus; takes numbers and ranges, as in 2-5 8", list);
+	return -EINVAL;
+}
+
 int sl_experiment_check(const struct sl_experiment *e)
 {
 	int err = 0;
@@ -130,6 +143,10 @@ int sl_experiment_check(const struct sl_experiment *e)
 	if (check_pool(e))
 		err = -EINVAL;
 	if (check_feroce(e))
+		err = -EINVAL;
+	if (check_cpus(e, "cpus", e->threads.cpus))
+		err = -EINVAL;
+	if (check_cpus(e, "source_cpus", e->threads.source_cpus))
 		err = -EINVAL;
 	if (!e->sinks) {
 		sl_config_error(e->config, e->config->root,

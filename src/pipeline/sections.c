@@ -13,9 +13,6 @@ const struct sl_option sl_link_options[] = {
 		  "as the link does it best"),
 	SL_U32(struct sl_link_run, pollers, 1, 1, 8, "threads",
 	       "receiver: threads that take data; modules are shared out among them"),
-	SL_U32(struct sl_link_run, spin_us, 0, 0, 1000000, "us",
-	       "receiver: look again for so long before sleeping; saves microseconds, costs a "
-	       "core"),
 	SL_F64(struct sl_link_run, rate_limit, 0, 0, 1e4, "Gbit/s",
 	       "front end: most that the queue of a module sends; 0: as credits allow"),
 	SL_BOOL(struct sl_link_run, crc, false,
@@ -38,6 +35,22 @@ const struct sl_option sl_ring_options[] = {
 
 const struct sl_option sl_unit_options[] = {
 	SL_U32(struct sl_unit_run, batch, 8, 1, 256, "frames", "most frames processed together"),
+	SL_OPTION_END,
+};
+
+const struct sl_option sl_threads_options[] = {
+	SL_CHOICE(struct sl_threads_run, polling, adaptive, "adaptive|latency|cores",
+		  "what data threads do without data: look again for a while and then sleep, never "
+		  "sleep, or sleep at once"),
+	SL_U32(struct sl_threads_run, spin_us, 100, 0, 1000000, "us",
+	       "adaptive: how long they look again, at most"),
+	SL_BOOL(struct sl_threads_run, pin, true,
+		"a cpu for each data thread, near the network interface; where there are enough"),
+	SL_STRING(struct sl_threads_run, cpus, "",
+		  "receiver: these, in this order, as in 2-5 8; too few are shared by all"),
+	SL_STRING(struct sl_threads_run, source_cpus, "", "front end: likewise"),
+	SL_BOOL(struct sl_threads_run, numa, true,
+		"receiver: memory of the ring on the network interface's NUMA node"),
 	SL_OPTION_END,
 };
 
@@ -78,6 +91,7 @@ const struct sl_section sl_sections[] = {
 	{"link", "what every link section takes", sl_link_options},
 	{"ring", "where frames are put together", sl_ring_options},
 	{"unit", "what every unit section takes", sl_unit_options},
+	{"threads", "where threads run, and how they wait", sl_threads_options},
 	{"control", "how front ends find the receiver", sl_control_options},
 	{"transfers.NAME", "what one stream carries, each to a receiver of its own",
 	 sl_cut_options},

@@ -173,7 +173,9 @@ static void count_frame(struct sl_receive *r, const struct sl_frame *frame, uint
 void *sl_settle_run(void *receive)
 {
 	struct sl_receive *r = receive;
+	struct sl_idle idle;
 
+	sl_placement_idle(&r->placement, r->experiment, &idle);
 	for (;;) {
 		uint32_t seen = sl_bell_read(&r->settling);
 		uint32_t last = atomic_load(&r->dispatched);
@@ -184,9 +186,11 @@ void *sl_settle_run(void *receive)
 		if (!frame && last)
 			break;
 		if (!frame) {
-			sl_bell_wait(&r->settling, seen, WAIT_US);
+			if (sl_idle_sleep(&idle))
+				sl_bell_wait(&r->settling, seen, WAIT_US);
 			continue;
 		}
+		sl_idle_work(&idle);
 		want = want_of(frame);
 		decide(frame, want);
 		settle(r, frame, want, put_all(r, frame, want));
