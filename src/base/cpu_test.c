@@ -178,7 +178,7 @@ static void small_files_are_read(void **state)
 	fake_file("/sys/a/number", "-17 and more");
 	fake_file("/sys/a/word", "word");
 	fake_file("/sys/a/empty", "");
-	fake_file("/proc/status", "Key:\t value one\nKeyTwo: two\nLast:");
+	fake_file("/proc/status", "Key:\t value one\nKeyTwo: two\nMax of three   3\nLast:");
 	assert_true(sl_sysfile_number(fake_root, &number, "/sys/%s/number", "a"));
 	assert_int_equal(number, -17);
 	assert_false(sl_sysfile_number(fake_root, &number, "/sys/a/word"));
@@ -191,6 +191,8 @@ static void small_files_are_read(void **state)
 	assert_string_equal(text, "value one");
 	assert_true(sl_sysfile_value(fake_root, "/proc/status", "KeyTwo", text, sizeof(text)));
 	assert_string_equal(text, "two");
+	assert_true(sl_sysfile_value(fake_root, "/proc/status", "Max of three", text, 32));
+	assert_string_equal(text, "3");
 	assert_true(sl_sysfile_value(fake_root, "/proc/status", "Last", text, sizeof(text)));
 	assert_string_equal(text, "");
 	assert_false(sl_sysfile_value(fake_root, "/proc/status", "Ke", text, sizeof(text)));

@@ -67,12 +67,11 @@ bool sl_sysfile_value(const char *root, const char *path, const char *key, char 
 	snprintf(whole, sizeof(whole), "%s%s", root, path);
 	file = fopen(whole, "re");
 	while (file && !found && fgets(line, sizeof(line), file)) {
-		const char *value = line + length + 1;
+		const char *value = line + length;
 
-		if (strncmp(line, key, length) != 0 || line[length] != ':')
+		if (strncmp(line, key, length) != 0 || (*value != ':' && !isblank(*value)))
 			continue;
-		while (isblank((unsigned char)*value))
-			value++;
+		value += strspn(value, ": \t");
 		snprintf(text, bytes, "%.*s", (int)strcspn(value, "\n"), value);
 		found = true;
 	}

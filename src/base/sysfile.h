@@ -17,7 +17,7 @@ bool sl_sysfile_line(const char *root, char *text, size_t bytes, const char *pat
 bool sl_sysfile_number(const char *root, long long *number, const char *path, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* What follows "key:" in the file, for files such as /proc/self/status. */
+/* What follows the key and its colon or blanks, for files such as /proc/self/status. */
 bool sl_sysfile_value(const char *root, const char *path, const char *key, char *text,
 		      size_t bytes);
 

@@ -136,7 +136,8 @@ int sl_receive_meet(struct sl_receive *receive, uint16_t transfer, uint32_t qpn)
 
 /* Before START is told to the front ends: credits must be on their way. */
 int sl_receive_start(struct sl_receive *receive);
-void sl_receive_serve(struct sl_receive *receive); /* now and then: the link's slow things */
+void sl_receive_tell(const struct sl_receive *receive); /* log where it runs, what it was given */
+void sl_receive_serve(struct sl_receive *receive);	/* now and then: the link's slow things */
 
 /* -EPROTO, with the reason in `why`: a count that cannot be true. Nothing is changed then. */
 int sl_receive_count(struct sl_receive *receive, uint32_t module, uint64_t next, uint64_t sent,

@@ -67,27 +67,13 @@ static int start(struct sl_receive *r, struct sl_thread *thread, enum sl_role ro
 			       arg);
 }
 
-static void tell(const struct sl_receive *r)
-{
-	uint64_t buffer = atomic_load(&r->counters.receive_buffer);
-	char text[512];
-
-	sl_placement_tell(&r->placement, text, sizeof(text));
-	sl_info("%s", text);
-	if (r->placement.crowded && r->experiment->threads.polling == SL_POLLING_LATENCY)
-		sl_warn("threads.polling: latency wants a cpu for each data thread: here they "
-			"take turns, and adaptive is faster");
-	if (r->ring_node >= 0)
-		sl_info("the ring's memory is on node %d", r->ring_node);
-	if (buffer)
-		sl_info("receive buffers of %.1f MB each", (double)buffer * 1e-6);
-}
-
 int sl_receive_start(struct sl_receive *r)
 {
 	int err = 0;
 
-	tell(r);
+	if (r->placement.crowded && r->experiment->threads.polling == SL_POLLING_LATENCY)
+		sl_warn("threads.polling: latency wants a cpu for each data thread: here they "
+			"take turns, and adaptive is faster");
 	for (unsigned i = 0; i < r->workers && !err; i++) {
 		r->worker_arg[i] = (struct sl_worker_arg){r, i};
 		err = start(r, &r->worker_thread[i], SL_ROLE_WORKER, i, worker_run,
@@ -102,6 +88,19 @@ int sl_receive_start(struct sl_receive *r)
 		err = start(r, &r->link_thread[i], SL_ROLE_LINK, i, link_run, &r->link_arg[i]);
 	}
 	return err;
+}
+
+void sl_receive_tell(const struct sl_receive *r)
+{
+	uint64_t buffer = atomic_load(&r->counters.receive_buffer);
+	char text[512];
+
+	sl_placement_tell(&r->placement, text, sizeof(text));
+	sl_info("%s", text);
+	if (r->ring_node >= 0)
+		sl_info("the ring's memory is on node %d", r->ring_node);
+	if (buffer)
+		sl_info("receive buffers of %.1f MB each", (double)buffer * 1e-6);
 }
 
 /* Who feeds others outlives them. */
