@@ -129,7 +129,8 @@ static bool read_interrupts(const struct sl_doctor *d, const char *device, cpu_s
 	DIR *folder;
 
 	CPU_ZERO(set);
-	snprintf(path, sizeof(path), "%s/sys/class/net/%s/device/msi_irqs", d->root, device);
+	snprintf(path, sizeof(path), "%s/sys/class/net/%s/%s/msi_irqs", d->root, device,
+		 sl_net_interface_folder(d->root, device));
 	folder = opendir(path);
 	while (folder && (entry = readdir(folder))) {
 		int irq = atoi(entry->d_name);
@@ -179,10 +180,10 @@ static void check_interrupts(struct sl_doctor *d, const char *device)
 		      "%s: interrupts go to cpus %s; best are %s, near it and beside data threads",
 		      device, list, better);
 	sl_doctor_fix(d,
-		      "for i in /sys/class/net/%s/device/msi_irqs/*; do echo %s | sudo tee "
+		      "for i in /sys/class/net/%s/%s/msi_irqs/*; do echo %s | sudo tee "
 		      "/proc/irq/${i##*/}/smp_affinity_list; done   # irqbalance would undo it: "
 		      "sudo systemctl stop irqbalance",
-		      device, better);
+		      device, sl_net_interface_folder(d->root, device), better);
 }
 
 /* ---- interfaces ---- */

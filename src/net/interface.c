@@ -5,6 +5,7 @@
 #include <ifaddrs.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/sysfile.h"
 #include "net/net.h"
@@ -69,13 +70,27 @@ void sl_net_interface_device(const char *root, const char *name, char device[IF_
 	}
 }
 
+const char *sl_net_interface_folder(const char *root, const char *device)
+{
+	char path[512], target[512];
+	const char *bus;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s/sys/class/net/%s/device/subsystem", root, device);
+	n = readlink(path, target, sizeof(target) - 1);
+	target[n > 0 ? n : 0] = 0;
+	bus = strrchr(target, '/');
+	return bus && !strcmp(bus, "/virtio") ? "device/.." : "device";
+}
+
 int sl_net_interface_node(const char *root, const char *name)
 {
 	char device[IF_NAMESIZE];
 	long long node;
 
 	sl_net_interface_device(root, name, device);
-	if (sl_sysfile_number(root, &node, "/sys/class/net/%s/device/numa_node", device) &&
+	if (sl_sysfile_number(root, &node, "/sys/class/net/%s/%s/numa_node", device,
+			      sl_net_interface_folder(root, device)) &&
 	    node >= 0)
 		return (int)node;
 	return -1;

@@ -14,6 +14,10 @@ bool sl_net_interface(const char *address, char name[IF_NAMESIZE]);
  * where there is none. root: see base/sysfile.h. */
 void sl_net_interface_device(const char *root, const char *name, char device[IF_NAMESIZE]);
 
+/* Where /sys/class/net/DEVICE has what belongs to its slot (numa_node, msi_irqs): "device", or
+ * above it, where what the slot holds is a virtio device. */
+const char *sl_net_interface_folder(const char *root, const char *device);
+
 /* The NUMA node that the device is attached to; -1: none, or unknown. */
 int sl_net_interface_node(const char *root, const char *name);
 

@@ -61,12 +61,29 @@ static void a_vlan_on_a_bond_sits_where_its_device_does(void **state)
 	fake_end();
 }
 
+static void a_virtual_machine_has_it_one_folder_up(void **state)
+{
+	char path[128];
+
+	fake_begin();
+	fake_file("/sys/class/net/eth0/numa_node", "2");
+	fake_folder("/sys/class/net/eth0/device");
+	assert_int_equal(sl_net_interface_node(fake_root, "eth0"), -1);
+	snprintf(path, sizeof(path), "%s/sys/class/net/eth0/device/subsystem", fake_root);
+	assert_int_equal(symlink("../../../bus/virtio", path), 0);
+	assert_int_equal(sl_net_interface_node(fake_root, "eth0"), 2);
+	assert_string_equal(sl_net_interface_folder(fake_root, "eth0"), "device/..");
+	assert_string_equal(sl_net_interface_folder(fake_root, "eth1"), "device");
+	fake_end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(loopback_addresses_are_those_of_lo),
 		cmocka_unit_test(nobody_has_addresses_of_books),
 		cmocka_unit_test(the_node_is_that_of_the_device),
+		cmocka_unit_test(a_virtual_machine_has_it_one_folder_up),
 		cmocka_unit_test(a_vlan_on_a_bond_sits_where_its_device_does),
 	};
 
