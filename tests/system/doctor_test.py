@@ -4,9 +4,11 @@ lacks nothing; each fault of a bad one is told, with the exact command; what doe
 mended. The interface is lo, since it has the address everywhere; here it looks like a NIC.
 """
 
+import json
 import pathlib
+import subprocess
 
-from harness import SLUICE, case, check, equal, experiment, main, run, run_fails
+from harness import SLUICE, case, check, equal, experiment, main, run, run_fails, skip
 
 ALL_CAPABILITIES = "000001ffffffffff"
 NO_CAPABILITIES = "0000000000000000"
@@ -113,6 +115,9 @@ def _(folder):
     small = {"/sys/devices/system/cpu/online": "0-1", **status(cpus="0-1")}
     one_node = {path: None for path in GOOD if "/node/" in path or "msi_irqs" in path}
     mends(folder, {**one_node, **small}, "none is pinned",
+          "(more cores; on this machine everything shares, and it works)")
+    four = {"/sys/devices/system/cpu/online": "0-3", **status(cpus="0-1")}
+    mends(folder, {**one_node, **four}, "none is pinned",
           "(more cores; on this machine everything shares, and it works)")
     mends(folder, {}, "share the cpus 9-10", "(more of them in threads.cpus; 4 threads want one each)",
           {"threads": {"cpus": "9-10"}})
@@ -260,6 +265,21 @@ def _(folder):
     run_fails("doctor", experiment(folder, threads={"cpus": "3000"}), folder=folder, says=["no list of cpus"])
     run_fails("doctor", experiment(folder, threads={"cpus": "16"}), "--root", host(folder, {}), folder=folder,
               says=["threads.cpus", "cpu 16", "0-15"])
+
+
+@case("on the host that has link.source alone it looks as the front end would")
+def _(folder):
+    shown = subprocess.run(["ip", "-j", "-4", "address"], capture_output=True, text=True, check=False).stdout
+    own = [(i["ifname"], a["local"]) for i in json.loads(shown or "[]") if i["ifname"] != "lo"
+           for a in i["addr_info"] if a["family"] == "inet"]
+    if not own:
+        skip("this host has no address but that of lo")
+    name, address = own[0]
+    link = {"link": {"listen": "192.0.2.1", "source": address}, "control": {"address": "192.0.2.1", "token": "t"}}
+    findings, text = examine(folder, {"/proc/sys/net/core/rmem_max": "212992", f"/sys/class/net/{name}/mtu": "1500"}, link)
+    equal([f[1] for f in findings if not f[0]], [f"{name} ({address}): MTU 1500, packets carry 4096 bytes"],
+          f"things to mend in\n{text}")
+    check("seen as the front end" in text and "data threads have a cpu each: 1" in text, text)
 
 
 @case("a bad machine: all at once, and what does not outlive a restart is said to")
