@@ -70,9 +70,15 @@ static int consider(struct sl_doctor *d)
 	struct sl_geometry geometry;
 
 	d->front_end = is_front_end(e);
-	if (e->detector->open(e->detector_state, &e->run, &geometry) == 0)
-		d->ring_bytes =
-			sl_ring_region_bytes(e->ring.slots, e->run.modules, geometry.module_bytes);
+	if (e->detector->open(e->detector_state, &e->run, &geometry) == 0) {
+		struct sl_lines lines = {
+			.count = geometry.rows,
+			.bytes = (uint32_t)(geometry.module_bytes / geometry.rows),
+			.pitch = e->ring.line_pitch,
+		};
+
+		d->ring_bytes = sl_ring_lines_bytes(e->ring.slots, geometry.modules, &lines);
+	}
 	e->detector->close(e->detector_state);
 	if (d->front_end)
 		return sl_placement_source(e, d->root, 0, e->run.modules, 1, &d->placement);

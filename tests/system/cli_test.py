@@ -9,7 +9,7 @@ COMMANDS = {
     "run": ["--emulate", "--summary", "--outcomes", "--port_file", "--quiet", "--set", "exit status"],
     "emulate": ["--once", "--quiet", "--set"],
     "list": ["--help"],
-    "doctor": ["--set", "--root"],
+    "doctor": ["--set", "--root", "--transfer"],
 }
 ADD_ONS = {
     "detector": {"jungfrau": ["hit_fraction", "photon_energy_keV", "pool"], "pattern": ["rows", "columns", "bits"]},
