@@ -66,7 +66,7 @@ struct sl_udp_queue { /* receiving */
 	struct sl_roce_path in;
 	uint64_t expected;	    /* packet of the stream, as of this poll */
 	uint64_t guessed, repaired; /* packets */
-	uint32_t together;	    /* packets that a datagram brings, lately */
+	uint32_t eighths;	    /* of packets that a datagram brings, lately */
 	uint32_t batch;		    /* datagrams to make room for in one call */
 	uint16_t next_id;
 	unsigned poller;

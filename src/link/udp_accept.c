@@ -218,7 +218,7 @@ static void open_flow(struct sl_udp *udp, struct sl_udp_queue *queue)
 		close(queue->fd); /* of who had the queue before */
 	queue->opened = true;
 	queue->fd = -1;
-	queue->guessed = queue->repaired = queue->together = queue->next_id = 0;
+	queue->guessed = queue->repaired = queue->eighths = queue->next_id = 0;
 	queue->batch = SL_UDP_BATCH;
 	sl_udp_path_set(&in, plan->source.ip, plan->source.port, udp->local, (uint16_t)udp->port);
 	queue->in = in.path;
