@@ -17,7 +17,6 @@
 enum {
 	ETHERNET = 14,
 	HEADERS = ETHERNET + 40 + 8 + SL_ROCE_HEADERS_MAX + SL_ROCE_ICRC_BYTES,
-	PMTU_SMALL = 2048, /* the largest that fits a chunk of one page with its headers */
 	BATCH = SL_PACKET_PIECES_MAX,
 };
 
@@ -70,11 +69,11 @@ static void tell(struct sl_xdp_link *link)
 		sl_info("link xdp: only %u of %u pollers have something to do; more receive "
 			"queues: ethtool -L INTERFACE",
 			sockets, link->udp.env.pollers);
-	if (link->udp.env.pmtu > PMTU_SMALL && sl_xdp_limit(link->xdp)) {
-		link->udp.env.pmtu = PMTU_SMALL;
+	if (link->udp.env.pmtu > SL_XDP_PMTU_SMALL && sl_xdp_limit(link->xdp)) {
+		link->udp.env.pmtu = SL_XDP_PMTU_SMALL;
 		sl_info("link xdp: packets of %d bytes, since larger ones do not fit a page with "
 			"their headers, and %s",
-			PMTU_SMALL, sl_xdp_limit(link->xdp));
+			SL_XDP_PMTU_SMALL, sl_xdp_limit(link->xdp));
 	}
 }
 
@@ -84,7 +83,7 @@ static int open_receiver(struct sl_xdp_link *link)
 				   .gid = link->udp.local,
 				   .port = (uint16_t)link->udp.port,
 				   .mode = (enum sl_xdp_mode)link->mode,
-				   .large = link->udp.env.pmtu > PMTU_SMALL,
+				   .large = link->udp.env.pmtu > SL_XDP_PMTU_SMALL,
 				   .chunks = 64,
 				   .pollers = link->udp.env.pollers};
 	int err;
@@ -126,7 +125,7 @@ static int xdp_open(void *state, const struct sl_link_env *env)
 	link->udp.way = &way;
 	/* What is not cut before it gets to the interface has to come in several buffers: on lo,
 	 * or where generic mode is used on a virtual interface; both have this kernel. */
-	if (sl_xdp_kernel_limit())
+	if (sl_xdp_kernel_limit(NULL))
 		link->udp.segment = false;
 	err = sl_udp_open(state, env);
 	return err || !env->ring ? err : open_receiver(link);
@@ -183,7 +182,7 @@ static unsigned take(struct sl_xdp_link *link, unsigned poller, unsigned socket,
 		unsigned here;
 
 		frame.pieces = frame_of(piece + done, n - done, ip);
-		if (!frame.pieces && done)
+		if (!frame.pieces && (done || n < BATCH))
 			break;		   /* the rest of it comes with the next call */
 		frame.cut = !frame.pieces; /* longer than any packet */
 		if (frame.cut)
@@ -206,8 +205,15 @@ static int xdp_poll(void *state, unsigned poller, unsigned budget)
 	uint64_t now_ns = sl_clock_ns();
 
 	sl_ring_enter(udp->env.ring, poller);
-	for (unsigned i = poller; i < sockets; i += udp->env.pollers)
-		n += take(link, poller, i, budget, now_ns);
+	for (unsigned i = poller; i < sockets; i += udp->env.pollers) {
+		unsigned all = 0, here;
+
+		do {
+			here = take(link, poller, i, budget - all, now_ns);
+			all += here;
+		} while (here && all < budget);
+		n += all;
+	}
 	sl_ring_leave(udp->env.ring, poller);
 	sl_udp_return_all(udp, poller, n == 0, now_ns);
 	return (int)n;

@@ -75,12 +75,14 @@ const char *sl_xdp_unavailable(void)
 	return why;
 }
 
-const char *sl_xdp_kernel_limit(void)
+const char *sl_xdp_kernel_limit(const char *release)
 {
 	struct utsname name;
 	unsigned major, minor;
 
-	if (uname(&name) < 0 || sscanf(name.release, "%u.%u", &major, &minor) != 2 || major > 6 ||
+	if (!release)
+		release = uname(&name) < 0 ? "" : name.release;
+	if (sscanf(release, "%u.%u", &major, &minor) != 2 || major > 6 ||
 	    (major == 6 && minor >= 6))
 		return NULL;
 	return "this kernel has no AF_XDP packets of several buffers; Linux 6.6 has";
@@ -307,8 +309,8 @@ const char *sl_xdp_limit(const struct sl_xdp *xdp)
 {
 	if (xdp->way->large)
 		return NULL;
-	if (sl_xdp_kernel_limit())
-		return sl_xdp_kernel_limit();
+	if (sl_xdp_kernel_limit(NULL))
+		return sl_xdp_kernel_limit(NULL);
 	return xdp->want.mode == SL_XDP_ZEROCOPY ? "the driver has no zero-copy packets of several "
 						   "buffers; link.mode: native "
 						   "may have"

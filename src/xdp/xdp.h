@@ -19,6 +19,8 @@ enum {
 	SL_XDP_CHUNK_BYTES = 4096,
 	/* The kernel keeps 256 bytes of a chunk for itself. */
 	SL_XDP_FRAME_MAX = SL_XDP_CHUNK_BYTES - 256,
+	/* The largest path MTU of RoCE that fits such a frame with its headers. */
+	SL_XDP_PMTU_SMALL = 2048,
 	SL_XDP_SOCKETS = 64,
 };
 
@@ -71,7 +73,8 @@ uint64_t sl_xdp_lost(const struct sl_xdp *xdp);
 /* Why this process cannot use it, and what to do; NULL: it can. */
 const char *sl_xdp_unavailable(void);
 
-/* Why frames of several chunks cannot be had from this kernel; NULL: they can. */
-const char *sl_xdp_kernel_limit(void);
+/* Why frames of several chunks cannot be had from a kernel of this release (uname -r; NULL: the one
+ * that runs); NULL: they can. */
+const char *sl_xdp_kernel_limit(const char *release);
 
 #endif

@@ -24,42 +24,51 @@ static inline void *race_poll_run(void *arg)
 	return NULL;
 }
 
-/* Each module has blocks of its own: the rig has but one. */
+/* Nothing more to send now; rc: what waits, or may have to be sent again, of all modules. */
+static inline void race_rest(struct rig *rig)
+{
+	for (uint32_t m = 0; m < RIG_MODULES; m++)
+		rig->link->post(rig->source, rig->plan[m].transfer, NULL, 0);
+	rig->link->wait(rig->source, 0, 1000);
+}
+
+static inline void race_send_block(struct race *race, uint64_t k, uint32_t m, uint8_t *block)
+{
+	struct rig *rig = race->rig;
+	uint16_t transfer = rig->plan[m].transfer;
+	struct sl_write write[64];
+	size_t n, done = 0;
+
+	/* rc: the block before it is there until it is acknowledged. */
+	while (!atomic_load(race->stop) &&
+	       rig->link->reap(rig->source, transfer) < k * rig->plan[m].block_bytes)
+		race_rest(rig);
+	rig_fill(rig, k, m);
+	memcpy(block, rig->block, sizeof(rig->block));
+	n = rig_writes(rig, k, m, write);
+	for (size_t i = 0; i < n; i++)
+		write[i].part[0].data = block +
+					((const uint8_t *)write[i].part[0].data - rig->block);
+	while (done < n && !atomic_load(race->stop)) {
+		int sent = rig->link->post(rig->source, transfer, write + done, n - done);
+
+		done += sent > 0 ? (size_t)sent : 0;
+		if (sent == 0)
+			race_rest(rig);
+	}
+}
+
+/* Each module has a block of its own: the rig has but one. */
 static inline void *race_send_run(void *arg)
 {
 	struct race *race = arg;
-	struct rig *rig = race->rig;
-	static uint8_t block[RIG_MODULES][sizeof(rig->block)];
+	static uint8_t block[RIG_MODULES][sizeof(race->rig->block)];
 
 	for (uint64_t k = 0; k < RACE_FRAMES && !atomic_load(race->stop); k++)
-		for (uint32_t m = 0; m < RIG_MODULES; m++) {
-			struct sl_write write[64];
-			size_t n, done = 0;
-
-			/* rc: the block before it may have to be sent again until it is
-			 * acknowledged. */
-			while (rig->link->reap(rig->source, rig->plan[m].transfer) <
-				       k * rig->plan[m].block_bytes &&
-			       !atomic_load(race->stop)) {
-				rig->link->post(rig->source, rig->plan[m].transfer, NULL, 0);
-				rig->link->wait(rig->source, 0, 1000);
-			}
-			rig_fill(rig, k, m);
-			memcpy(block[m], rig->block, sizeof(block[m]));
-			n = rig_writes(rig, k, m, write);
-			for (size_t i = 0; i < n; i++)
-				write[i].part[0].data =
-					block[m] +
-					((const uint8_t *)write[i].part[0].data - rig->block);
-			while (done < n && !atomic_load(race->stop)) {
-				int sent = rig->link->post(rig->source, rig->plan[m].transfer,
-							   write + done, n - done);
-
-				done += sent > 0 ? (size_t)sent : 0;
-				if (sent == 0)
-					rig->link->wait(rig->source, 0, 1000);
-			}
-		}
+		for (uint32_t m = 0; m < RIG_MODULES; m++)
+			race_send_block(race, k, m, block[m]);
+	while (!atomic_load(race->stop))
+		race_rest(race->rig);
 	return NULL;
 }
 
