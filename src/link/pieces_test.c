@@ -7,7 +7,7 @@
 
 extern const struct sl_link sl_link_udp;
 
-enum { BYTES_MAX = RIG_PMTU + 64, ALL = 2048 };
+enum { ALL = 2048 }; /* more than a packet has bytes */
 
 struct made { /* a UDP payload, at the very end of its memory */
 	uint8_t *data;
@@ -52,10 +52,11 @@ static struct rig *ready(unsigned pollers)
 	return rig;
 }
 
-/* Packet `index` of a block, as its source would send it. */
-static void make(struct rig *rig, uint64_t sequence, uint32_t module, size_t index, uint16_t id,
-		 struct made *m)
+/* Packet `index` of a block, as its source would send it; or with so many other bytes. */
+static void make_of(struct rig *rig, uint64_t sequence, uint32_t module, size_t index, uint16_t id,
+		    uint32_t bytes, struct made *m)
 {
+	static const uint8_t other[RIG_PMTU];
 	const struct sl_plan *plan = &rig->plan[module];
 	uint8_t header[SL_ROCE_HEADERS_MAX], trailer[SL_ROCE_TRAILER_MAX];
 	struct sl_write write[64];
@@ -67,6 +68,10 @@ static void make(struct rig *rig, uint64_t sequence, uint32_t module, size_t ind
 
 	n = rig_writes(rig, sequence, module, write);
 	assert_true(index < n);
+	if (bytes) {
+		write[index].bytes = bytes;
+		write[index].part[0].data = other;
+	}
 	assert_int_equal(
 		sl_roce_requester_begin(&cursor,
 					&(struct sl_roce_message){
@@ -96,6 +101,12 @@ static void make(struct rig *rig, uint64_t sequence, uint32_t module, size_t ind
 	memcpy(m->data, header, fragment.header_bytes);
 	memcpy(m->data + fragment.header_bytes, payload.data, payload.bytes);
 	memcpy(m->data + m->bytes - trailer_bytes, trailer, trailer_bytes);
+}
+
+static void make(struct rig *rig, uint64_t sequence, uint32_t module, size_t index, uint16_t id,
+		 struct made *m)
+{
+	make_of(rig, sequence, module, index, id, 0, m);
 }
 
 /* In pieces that end at these bytes; each in memory of its own, which ends where the piece does. */
@@ -252,6 +263,23 @@ static void nothing_is_put_together_in_a_slot_that_is_not_open(void **state)
 	rig_free(rig);
 }
 
+static void what_is_longer_than_its_place_is_not_put_there(void **state)
+{
+	struct rig *rig = ready(1);
+	struct made m;
+
+	(void)state;
+	make_of(rig, 0, 0, rig->plan[0].packets - 1, 0, RIG_PMTU, &m);
+	give(rig, &m, &(size_t){500}, 1);
+	free(m.data);
+	make_of(rig, 0, 0, 0, 0, 100, &m);
+	give(rig, &m, &(size_t){60}, 1);
+	free(m.data);
+	assert_int_equal(rig_dropped(rig, SL_DROP_RANGE), 2);
+	assert_true(rig_untouched(rig, 0, 0) && rig_untouched(rig, 0, 1));
+	rig_free(rig);
+}
+
 static void what_is_no_packet_is_counted(void **state)
 {
 	struct rig *rig = ready(1);
@@ -355,6 +383,7 @@ int main(void)
 		cmocka_unit_test(every_bit_of_every_piece_is_checked),
 		cmocka_unit_test(what_was_received_is_not_written_again),
 		cmocka_unit_test(nothing_is_put_together_in_a_slot_that_is_not_open),
+		cmocka_unit_test(what_is_longer_than_its_place_is_not_put_there),
 		cmocka_unit_test(what_is_no_packet_is_counted),
 		cmocka_unit_test(the_plan_says_how_long_a_packet_is),
 		cmocka_unit_test(a_queue_follows_its_packets),
