@@ -249,7 +249,7 @@ int sl_udp_wait(void *state, unsigned poller, uint32_t timeout_us)
 		return wait_for_answers(udp, timeout_us);
 	fds[n++] = (struct pollfd){.fd = wake->fd, .events = POLLIN};
 	fds[n++] = (struct pollfd){.fd = udp->in_fd[poller], .events = POLLIN};
-	for (uint32_t i = 0; i < SL_UDP_TRANSFERS; i++)
+	for (uint32_t i = 0; i < udp->queues; i++)
 		if (atomic_load_explicit(&udp->queue[i].active, memory_order_acquire) &&
 		    udp->queue[i].fd >= 0 && udp->queue[i].poller == poller)
 			fds[n++] = (struct pollfd){.fd = udp->queue[i].fd, .events = POLLIN};

@@ -194,7 +194,8 @@ struct sl_udp {
 	int in_fd[SL_POLLERS]; /* receiving: becomes readable when there are packets; -1: never */
 	uint64_t buffer_bytes;
 	uint64_t opened_seen[SL_POLLERS]; /* slots when credits were last looked at */
-	uint32_t qpn_base, queues, sources;
+	uint32_t qpn_base, sources;
+	_Atomic uint32_t queues; /* that were ever open: pollers look at no more */
 	unsigned polls;
 	bool shared;		    /* some source has no flow of its own */
 	struct sl_udp_queue *queue; /* [SL_UDP_TRANSFERS] */

@@ -203,7 +203,7 @@ int sl_udp_poll(void *state, unsigned poller, unsigned budget)
 	unsigned n = 0;
 
 	sl_ring_enter(udp->env.ring, poller);
-	for (uint32_t i = 0; i < SL_UDP_TRANSFERS; i++) {
+	for (uint32_t i = 0; i < udp->queues; i++) {
 		struct sl_udp_queue *queue = &udp->queue[i];
 
 		/* Acquire: pairs with the release in accept. */

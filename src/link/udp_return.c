@@ -149,15 +149,16 @@ void sl_udp_return_all(struct sl_udp *udp, unsigned poller, bool idle, uint64_t 
 {
 	udp->opened_seen[poller] =
 		atomic_load_explicit(&udp->env.ring->opened, memory_order_acquire);
-	for (uint32_t i = 0; i < SL_UDP_TRANSFERS; i++) {
+	for (uint32_t i = 0; i < udp->queues; i++) {
 		struct sl_udp_queue *queue = &udp->queue[i];
-		bool rc = queue->plan.service == SL_SERVICE_RC;
 		uint64_t grant;
+		bool rc;
 
 		/* Acquire: pairs with the release in accept. */
 		if (!atomic_load_explicit(&queue->active, memory_order_acquire) ||
 		    atomic_load_explicit(&queue->poller, memory_order_acquire) != poller)
 			continue;
+		rc = queue->plan.service == SL_SERVICE_RC;
 		if (idle)
 			catch_up(queue, now_ns);
 		send_replies(udp, queue);
