@@ -277,7 +277,7 @@ unsigned sl_udp_flow_poll(struct sl_udp *udp, struct sl_udp_queue *queue, unsign
 			  uint64_t now_ns);
 
 /* A whole packet: check, find its queue, judge. */
-void sl_udp_receive(struct sl_udp *udp, const uint8_t *data, size_t bytes,
+void sl_udp_receive(struct sl_udp *udp, unsigned poller, const uint8_t *data, size_t bytes,
 		    const struct sl_roce_path *path, bool marked, uint64_t now_ns);
 
 /* A whole packet whose path was read from its headers, its UDP payload in `count` pieces: the same,

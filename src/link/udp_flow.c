@@ -183,7 +183,7 @@ static unsigned take_linear(struct sl_udp *udp, struct sl_udp_queue *queue, unsi
 		size_t rest = message->bytes - at;
 
 		queue->repaired++;
-		sl_udp_receive(udp, b->linear[number] + at,
+		sl_udp_receive(udp, queue->poller, b->linear[number] + at,
 			       rest < message->segment ? rest : message->segment, &queue->in,
 			       message->marked, now_ns);
 	}

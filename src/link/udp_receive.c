@@ -128,14 +128,7 @@ void sl_udp_judge(struct sl_udp *udp, struct sl_udp_queue *queue, const struct s
 		receive_uc(udp, queue, path, packet, now_ns);
 }
 
-/* A queue is one thread's. What comes from another port than its source offered, and so to the
- * shared socket, is taken only where that is the same one. */
-static bool of_this_thread(const struct sl_udp_queue *queue, const struct sl_roce_path *path)
-{
-	return queue->poller == 0 || path->source_port == queue->in.source_port;
-}
-
-void sl_udp_receive(struct sl_udp *udp, const uint8_t *data, size_t bytes,
+void sl_udp_receive(struct sl_udp *udp, unsigned poller, const uint8_t *data, size_t bytes,
 		    const struct sl_roce_path *path, bool marked, uint64_t now_ns)
 {
 	struct sl_roce_packet packet;
@@ -151,14 +144,19 @@ void sl_udp_receive(struct sl_udp *udp, const uint8_t *data, size_t bytes,
 		sl_udp_count(udp, SL_DROP_ICRC);
 		return;
 	}
-	if (marked && queue && !memcmp(path->source, queue->plan.source.ip, sizeof(path->source)))
-		sl_udp_notify(udp, queue, now_ns);
-	if (!queue)
+	if (!queue) {
 		sl_udp_count(udp, SL_DROP_QUEUE);
-	else if (!of_this_thread(queue, path))
+		return;
+	}
+	/* A queue is one thread's. What comes to another's socket comes from somebody else, or from
+	 * another port than its source offered. */
+	if (queue->poller != poller) {
 		sl_udp_count(udp, SL_DROP_PEER);
-	else
-		sl_udp_judge(udp, queue, path, &packet, now_ns);
+		return;
+	}
+	if (marked && !memcmp(path->source, queue->plan.source.ip, sizeof(path->source)))
+		sl_udp_notify(udp, queue, now_ns);
+	sl_udp_judge(udp, queue, path, &packet, now_ns);
 }
 
 /* The socket that everybody may send to: sources whose port nobody knows, and strangers. */
@@ -189,7 +187,7 @@ static int poll_shared(struct sl_udp *udp, unsigned budget, uint64_t now_ns)
 		if (message->msg_flags & MSG_TRUNC)
 			sl_udp_count(udp, SL_DROP_MALFORMED);
 		else
-			sl_udp_receive(udp, b->packet[i], b->message[i].msg_len, &path, marked,
+			sl_udp_receive(udp, 0, b->packet[i], b->message[i].msg_len, &path, marked,
 				       now_ns);
 	}
 	/* Empty, or an ICMP error of a credit packet: nothing to receive either way. */
