@@ -33,19 +33,6 @@ static const struct sl_option link_options[] = {
 	SL_OPTION_END,
 };
 
-static const struct sl_option ring_options[] = {
-	SL_U32(struct sl_ring_run, slots, 32, 4, 1024, "slots", "frames the ring holds"),
-	SL_U32(struct sl_ring_run, late_frames, 8, 1, 1000, "frames",
-	       "give up on a module when its own data is this many frames further on"),
-	SL_U32(struct sl_ring_run, late_timeout_ms, 5000, 1, 3600000, "ms",
-	       "give up on a module after this long at the latest"),
-	SL_U32(struct sl_ring_run, line_pitch, 0, 0, 1073741824, "bytes",
-	       "from one line of pixels to the next, a multiple of 64; 0: lines follow each "
-	       "other"),
-	SL_BOOL(struct sl_ring_run, poison, false, "fill the ring with a marker first (for tests)"),
-	SL_OPTION_END,
-};
-
 static const struct sl_option unit_options[] = {
 	SL_U32(struct sl_unit_run, batch, 8, 1, 256, "frames", "most frames processed together"),
 	SL_OPTION_END,
@@ -86,7 +73,7 @@ static const struct sl_option feroce_options[] = {
 const struct sl_section sl_sections[] = {
 	{"detector", "what every detector section takes", sl_detector_run_options},
 	{"link", "what every link section takes", link_options},
-	{"ring", "where frames are put together", ring_options},
+	{"ring", "where frames are put together", sl_ring_options},
 	{"unit", "what every unit section takes", unit_options},
 	{"control", "how front ends find the receiver", control_options},
 	{"transfers.NAME", "what one stream carries, each to a receiver of its own",
@@ -429,6 +416,15 @@ static void read_plain(struct reader *r, const char *name, const struct sl_optio
 	fill(r, section_of(r, name), NULL, NULL, options, base);
 }
 
+static void read_ring(struct reader *r)
+{
+	struct sl_node *node = section_of(r, "ring");
+
+	if (node && node->kind == SL_NODE_MAP && sl_ring_run_flatten(r->e->config, node))
+		r->err = -EINVAL;
+	fill(r, node, NULL, NULL, sl_ring_options, &r->e->ring);
+}
+
 static void read_emulate(struct reader *r)
 {
 	struct sl_node *node = sl_node_get(r->e->config->root, "emulate");
@@ -543,6 +539,12 @@ static void check_pitch(struct reader *r)
 static void check_together(struct reader *r)
 {
 	struct sl_experiment *e = r->e;
+	const char *problem = sl_ring_run_problem(&e->ring, e->run.modules);
+
+	if (problem) {
+		sl_config_error(e->config, sl_node_get(e->config->root, "ring"), "%s", problem);
+		r->err = -EINVAL;
+	}
 
 	if (e->ring.late_frames > e->ring.slots - 2) {
 		sl_config_error(e->config, sl_node_get(e->config->root, "ring"),
@@ -602,7 +604,7 @@ int sl_experiment_open(const char *path, const char *transfer, const char *const
 	if (r.e->source_state)
 		read_cut(&r, choice.options);
 	read_link(&r);
-	read_plain(&r, "ring", ring_options, &r.e->ring);
+	read_ring(&r);
 	read_unit(&r);
 	read_stages(&r);
 	read_sinks(&r);

@@ -68,6 +68,11 @@ struct sl_source_status {
 
 struct sl_pending_run { /* accepted by all sinks, not yet safe: consecutive sequences */
 	uint64_t first, count;
+	uint32_t module;
+};
+
+struct sl_gauge { /* how full something is: now, and at most so far */
+	_Atomic uint64_t now, most;
 };
 
 struct sl_receive {
@@ -94,6 +99,10 @@ struct sl_receive {
 
 	struct sl_chain_build build;
 	struct sl_pool pool;
+	struct sl_pool dropped; /* ring.overrun drop_oldest: frames that carry outcomes only */
+	void *fill;		/* ring.incomplete keep: the pixels of a missing module */
+	/* Slots of the fullest module; frames from the assembler to the settler; from there on. */
+	struct sl_gauge slots_used, at_unit, at_sinks;
 	unsigned workers;
 	struct sl_batch *batches; /* [n_batches] */
 	uint32_t n_batches;
@@ -105,12 +114,15 @@ struct sl_receive {
 	struct sl_ledger ledger;
 	struct sl_source_status source[SL_ASSEMBLER_MODULES];
 	struct sl_histogram latency[SL_LATENCIES];
-	_Atomic uint64_t frames, kept, broken, bytes; /* settled so far; bytes of complete frames */
-	uint64_t first_ns, last_ns;		      /* settler's: of the first and last frame */
+	/* Settled so far; partial: kept by policy although modules are missing; bytes of whole
+	 * modules in frames that went on. */
+	_Atomic uint64_t frames, kept, broken, partial, bytes;
+	uint64_t first_ns, last_ns; /* settler's: of the first and last frame */
 
 	FILE *outcomes; /* a line per module-frame, where asked for */
 	struct sl_pending_run *pending;
 	size_t pending_runs, pending_room;
+	size_t pending_last[SL_ASSEMBLER_MODULES]; /* 1 + the module's newest run; 0: none */
 	int sink_error[SL_EXPERIMENT_SINKS];
 
 	struct sl_thread link_thread[SL_POLLERS], dispatch_thread, settle_thread;
@@ -159,6 +171,9 @@ void sl_receive_progress(const struct sl_receive *receive, uint32_t module,
 
 /* How often the link looked and found nothing: the poller that did so least. */
 uint64_t sl_receive_idle(const struct sl_receive *receive);
+
+/* Module-frames that found no room. */
+uint64_t sl_receive_turned_away(const struct sl_receive *receive);
 
 bool sl_receive_done(const struct sl_receive *receive); /* every frame has been settled */
 
