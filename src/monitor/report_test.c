@@ -209,7 +209,7 @@ static const char *report(struct world *w, enum sl_result result)
 	FILE *out = fmemopen(w->text, sizeof(w->text), "w");
 
 	assert_non_null(out);
-	sl_report(out, w->r, result);
+	sl_report(out, w->r, result, NULL);
 	fclose(out);
 	return w->text;
 }

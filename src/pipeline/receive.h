@@ -112,6 +112,7 @@ struct sl_receive {
 	struct sl_bell settling; /* settler */
 
 	struct sl_ledger ledger;
+	bool overrun; /* the run ends because a source found no room (ring.overrun stop) */
 	struct sl_source_status source[SL_ASSEMBLER_MODULES];
 	struct sl_histogram latency[SL_LATENCIES];
 	/* Settled so far; partial: kept by policy although modules are missing; bytes of whole
