@@ -40,7 +40,8 @@ static void draw(struct sl_progress *p, const struct sl_receive *r, uint64_t now
 	if (p->expected && frames <= p->expected)
 		snprintf(of, sizeof(of), " / %llu", (unsigned long long)p->expected);
 	fprintf(stderr,
-		"%s%llu%s frames   %.2f GB/s   %.1f %% kept   %llu lost or damaged   ring %llu/%u   "
+		"%s%llu%s frames   %.2f GB/s   %.1f %% kept   %llu lost or damaged   ring %llu/%u  "
+		" "
 		"waiting %llu + %llu%s",
 		p->terminal ? "\r\033[K" : "", (unsigned long long)frames, of, rate, kept,
 		(unsigned long long)broken, (unsigned long long)get(&r->slots_used.now),
@@ -147,7 +148,8 @@ static void backlog(FILE *out, const struct sl_receive *r)
 {
 	uint64_t partial = get(&r->partial);
 
-	fprintf(out, "  at most %llu of %u slots in use, %llu frames before and %llu after the unit\n",
+	fprintf(out,
+		"  at most %llu of %u slots in use, %llu frames before and %llu after the unit\n",
 		(unsigned long long)get(&r->slots_used.most), r->ring.slots,
 		(unsigned long long)get(&r->at_unit.most),
 		(unsigned long long)get(&r->at_sinks.most));

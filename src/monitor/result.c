@@ -5,8 +5,7 @@
 
 const char *sl_result_name(enum sl_result result)
 {
-	static const char *const name[] = {"intact", "error", "damaged", "unclosed",
-					   "empty"};
+	static const char *const name[] = {"intact", "error", "damaged", "unclosed", "empty"};
 
 	return name[result];
 }

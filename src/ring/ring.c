@@ -23,9 +23,13 @@ static uint64_t record_at(const struct sl_lines *lines)
 
 static uint64_t block_stride(uint64_t record_at)
 {
-	uint64_t page = (uint64_t)getpagesize();
+	uint64_t page = (uint64_t)getpagesize(), bytes = record_at + SL_RECORD_BYTES;
 
-	return (record_at + SL_RECORD_BYTES + page - 1) / page * page;
+	/* Small blocks a page apart would all fall onto the same cache sets, and each would want a
+	 * page table entry of its own: an odd number of cache lines spreads them. */
+	if (bytes <= page / 2)
+		return (bytes + LINE - 1) / LINE / 2 * 2 * LINE + LINE;
+	return (bytes + page - 1) / page * page;
 }
 
 static uint64_t slot_stride(uint32_t modules, uint64_t record_at)
@@ -75,7 +79,7 @@ static int init(struct sl_ring *ring, struct sl_region *region, struct sl_bell *
 	ring->slots = slots;
 	ring->modules = modules;
 	ring->pixel_bytes = pixel_bytes;
-	ring->block_bytes = pixel_bytes + SL_RECORD_BYTES;
+	ring->block_bytes = record_at + SL_RECORD_BYTES;
 	ring->lines = *lines;
 	ring->record_at = at;
 	ring->block_stride = block_stride(at);

@@ -48,12 +48,16 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void shape_is_page_aligned_and_no_power_of_two(void **state)
+static void shape_is_aligned_and_no_power_of_two(void **state)
 {
 	struct fixture *f = *state;
 
 	assert_int_equal(f->ring.block_bytes, PIXELS + SL_RECORD_BYTES);
-	assert_int_equal(f->ring.block_stride % 4096, 0);
+	/* Small blocks are some lines apart, large ones pages. */
+	assert_int_equal(f->ring.block_stride % 64, 0);
+	assert_true(f->ring.block_stride >= f->ring.block_bytes && f->ring.block_stride < 1024);
+	assert_int_equal(f->ring.block_stride / 64 % 2, 1);
+	assert_int_equal(sl_ring_region_bytes(1, 3, 5000), 3 * 8192);
 	assert_true(f->ring.slot_stride & (f->ring.slot_stride - 1));
 	assert_true(f->ring.slot_stride >= MODULES * f->ring.block_stride);
 	assert_true(sl_ring_block(&f->ring, SLOTS - 1, MODULES - 1) + f->ring.block_bytes <=
@@ -375,7 +379,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		CASE(shape_is_page_aligned_and_no_power_of_two),
+		CASE(shape_is_aligned_and_no_power_of_two),
 		CASE(a_region_too_small_is_refused),
 		CASE(lines_with_a_pitch_have_their_record_behind_the_last),
 		CASE(nothing_may_be_placed_before_opening),
