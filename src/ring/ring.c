@@ -79,7 +79,7 @@ static int init(struct sl_ring *ring, struct sl_region *region, struct sl_bell *
 	ring->slots = slots;
 	ring->modules = modules;
 	ring->pixel_bytes = pixel_bytes;
-	ring->block_bytes = record_at + SL_RECORD_BYTES;
+	ring->block_bytes = pixel_bytes + SL_RECORD_BYTES;
 	ring->lines = *lines;
 	ring->record_at = at;
 	ring->block_stride = block_stride(at);
