@@ -92,11 +92,19 @@ static void gone(void *arg, uint32_t module)
 	sl_receive_gone(run->receive, module);
 }
 
+static void waive(void *arg, uint32_t module)
+{
+	struct run *run = arg;
+
+	sl_receive_waive(run->receive, module);
+}
+
 static const struct sl_server_ops server_ops = {
 	.accept = accept_offer,
 	.count = take_count,
 	.withdraw = withdraw,
 	.gone = gone,
+	.waive = waive,
 };
 
 static int open_server(struct run *run)
@@ -113,6 +121,8 @@ static int open_server(struct run *run)
 		.link = e->link->wire,
 		.detector = e->detector->name,
 		.silence_ms = (uint32_t)(e->control.silence_s * 1000),
+		/* Where frames are put together by sequence, one that comes back has no place. */
+		.rejoin = e->ring.align != SL_ALIGN_SEQUENCE,
 	};
 	int err = 0;
 

@@ -151,8 +151,9 @@ static int take_completions(struct sl_verbs_link *link, struct sl_verbs_device *
 static void catch_up(struct sl_verbs_link *link, struct sl_verbs_in *in, uint64_t now_ns)
 {
 	if (in->heard <= in->next) {
-		in->heard = atomic_load_explicit(&in->reported, memory_order_acquire) /
-			    in->plan.block_bytes;
+		in->heard = in->plan.first_sequence +
+			    atomic_load_explicit(&in->reported, memory_order_acquire) /
+				    in->plan.block_bytes;
 		in->heard_ns = now_ns;
 	} else if (now_ns - in->heard_ns >= SETTLE_NS) {
 		in->next = in->heard;

@@ -376,6 +376,29 @@ static void note_unfinished(struct sl_receive *r, uint32_t module, uint64_t end)
 	}
 }
 
+static void end_at(struct sl_receive *r, uint32_t module, uint64_t end)
+{
+	struct sl_source_status *s = &r->source[module];
+
+	sl_assembler_end(&r->assembler, module, end);
+	s->end = end;
+	s->quiet_since_ns = 0;
+	/* Release: pairs with rejoin.c; `end` is settled, and who comes next begins there. */
+	atomic_store_explicit(&s->settled, 1, memory_order_release);
+}
+
+/* Another source wants to go on where this one ended. It is waited for from now on. */
+static void resume(struct sl_receive *r, uint32_t module)
+{
+	struct sl_source_status *s = &r->source[module];
+
+	if (!atomic_load_explicit(&s->settled, memory_order_relaxed))
+		return;
+	sl_assembler_begin(&r->assembler, module, s->end, s->first_frame);
+	/* Release: pairs with rejoin.c; the run does not end without it any more. */
+	atomic_store_explicit(&s->settled, 0, memory_order_release);
+}
+
 /* A module's source has ended: when is everything here that will ever come? At once if it is all
  * given out; otherwise when its lane has been quiet for a while, since packets may be on their
  * way longer than the word that they were sent. */
@@ -386,11 +409,14 @@ static void check_end(struct sl_receive *r, uint32_t module, uint64_t now)
 	uint64_t reached = sl_ring_reached(&r->ring, module), end, idle;
 	uint64_t given_out = r->assembler.head[module].sequence;
 
-	if (state == SL_SOURCE_RUNNING || r->assembler.end[module] != UINT64_MAX)
+	if (state == SL_SOURCE_RETURNING)
+		resume(r, module);
+	if (state == SL_SOURCE_RUNNING || state == SL_SOURCE_RETURNING ||
+	    r->assembler.end[module] != UINT64_MAX)
 		return;
 	if (state == SL_SOURCE_DONE &&
 	    given_out >= atomic_load_explicit(&s->next, memory_order_acquire)) {
-		sl_assembler_end(&r->assembler, module, s->next);
+		end_at(r, module, s->next);
 		return;
 	}
 	idle = sl_receive_idle(r);
@@ -412,7 +438,7 @@ static void check_end(struct sl_receive *r, uint32_t module, uint64_t now)
 	}
 	if (state != SL_SOURCE_DONE)
 		sl_ledger_report(&r->ledger, module, end);
-	sl_assembler_end(&r->assembler, module, end);
+	end_at(r, module, end);
 }
 
 static void check_ends(struct dispatch *d)

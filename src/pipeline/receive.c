@@ -328,6 +328,8 @@ int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool s
 {
 	struct sl_experiment *e = r->experiment;
 	uint64_t block_bytes = offer->bare ? r->ring.pixel_bytes : r->ring.block_bytes;
+	struct sl_source_status *s = &r->source[offer->module];
+	struct sl_offer placed = *offer;
 	int err;
 
 	if (offer->block_bytes != block_bytes) {
@@ -346,19 +348,32 @@ int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool s
 	if (offer_lacks(r, offer, why, why_bytes) || lines_differ(r, offer, why, why_bytes) ||
 	    policy_lacks(r, offer, why, why_bytes))
 		return -EINVAL;
-	err = e->link->accept(e->link_state, offer, plan);
+	if (r->started)
+		err = sl_rejoin_begin(r, offer->module, offer->first_frame, why, why_bytes);
+	else
+		err = 0;
+	if (err)
+		return err;
+	placed.first_sequence = r->source[offer->module].end;
+	err = e->link->accept(e->link_state, &placed, plan);
 	if (err) {
 		snprintf(why, why_bytes, "link '%s' does not take the offer (%s)", e->link->name,
 			 strerror(-err));
 		return err;
 	}
-	r->source[offer->module].transfer = plan->transfer;
-	r->source[offer->module].accepted = true;
-	r->source[offer->module].offered = offer->frames;
-	r->source[offer->module].open_loop = is_open_loop(r, offer);
+	s->transfer = plan->transfer;
+	s->accepted = true;
+	s->first_sequence = s->end;
+	s->offered = offer->frames && offer->frames < UINT64_MAX - s->end ? s->end + offer->frames
+									  : 0;
+	s->open_loop = is_open_loop(r, offer);
 	r->same_clock &= same_host;
+	if (r->started) {
+		sl_rejoin_end(r, offer->module);
+		return 0;
+	}
 	r->assembler.options.first_frame = offer->first_frame;
-	if (is_open_loop(r, offer) && !(e->link->guards & SL_GUARD_ENFORCED))
+	if (s->open_loop && !(e->link->guards & SL_GUARD_ENFORCED))
 		r->assembler.options.unguarded |= UINT64_C(1) << offer->module;
 	sl_assembler_begin(&r->assembler, offer->module, 0, offer->first_frame);
 	return 0;
@@ -427,6 +442,8 @@ int sl_receive_start(struct sl_receive *r)
 	char name[24]; /* the kernel keeps 15 characters */
 	int err = 0;
 
+	r->started = true;
+
 	for (unsigned i = 0; i < r->workers && !err; i++) {
 		r->worker_arg[i] = (struct sl_worker_arg){r, i};
 		snprintf(name, sizeof(name), "worker-%u", i);
@@ -469,7 +486,7 @@ static const char *count_problem(const struct sl_receive *r, uint32_t module, ui
 	if (s->offered && next > s->offered)
 		return "it sent more than it offered";
 	if ((r->experiment->link->guards & SL_GUARD_CREDITED) &&
-	    (next > granted || position / r->ring.block_bytes > granted))
+	    (next > granted || s->first_sequence + position / r->ring.block_bytes > granted))
 		return "it sent more than it was granted";
 	return NULL;
 }

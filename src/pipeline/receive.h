@@ -48,12 +48,21 @@ enum sl_source_state {
 	SL_SOURCE_DONE,	 /* and said how much it sent */
 	SL_SOURCE_ENDED, /* and did not: what was seen of it counts */
 	SL_SOURCE_GONE,
+	SL_SOURCE_RETURNING, /* another one wants to go on in its place */
 };
 
 /* What the front end of one module last said. */
 struct sl_source_status {
 	_Atomic uint64_t next;
 	_Atomic uint32_t state; /* enum sl_source_state; released after next */
+	/* The dispatcher knows where it ended: `end`, and has not heard of another. */
+	_Atomic uint32_t settled;
+	uint64_t end;
+	uint64_t first_frame; /* of who returns */
+	uint32_t returns;     /* how often another one took over */
+	bool dropped;	      /* its queue takes nothing more; pollers then: */
+	struct sl_grace left;
+	uint64_t first_sequence;
 	uint16_t transfer;
 	bool accepted;
 	bool open_loop;	  /* it takes no credits */
@@ -81,7 +90,7 @@ struct sl_receive {
 	struct sl_calibration calibration;
 	struct sl_env env;
 	char guard[64];
-	bool detector_open, link_open, unit_open;
+	bool detector_open, link_open, unit_open, started;
 	bool outcomes_failed;
 	bool same_clock; /* source and receiver share a host */
 	unsigned sinks_open;
@@ -137,9 +146,14 @@ struct sl_receive {
 int sl_receive_open(struct sl_experiment *experiment, const char *outcomes_path,
 		    struct sl_receive **receive);
 
+/* In a run, for a module whose source has ended: -EAGAIN until everything that the one before sent
+ * is accounted for. */
 int sl_receive_accept(struct sl_receive *receive, const struct sl_offer *offer, bool same_host,
 		      struct sl_plan *plan, char *why, size_t why_bytes);
 void sl_receive_withdraw(struct sl_receive *receive, uint16_t transfer);
+
+/* Who offered a module in a run has left before it was accepted. */
+void sl_receive_waive(struct sl_receive *receive, uint32_t module);
 
 /* The queue pair of a source whose offer could not name it. */
 int sl_receive_meet(struct sl_receive *receive, uint16_t transfer, uint32_t qpn);
@@ -184,6 +198,11 @@ void sl_receive_close(struct sl_receive *receive);
 
 /* dispatch.c and settle.c: thread bodies. */
 void *sl_dispatch_run(void *receive);
+
+/* rejoin.c: a module whose source has ended, and another comes; before link->accept(), and after. */
+int sl_rejoin_begin(struct sl_receive *receive, uint32_t module, uint64_t first_frame, char *why,
+		    size_t why_bytes);
+void sl_rejoin_end(struct sl_receive *receive, uint32_t module);
 void *sl_settle_run(void *receive);
 void sl_settle_pending(struct sl_receive *receive, enum sl_outcome outcome, enum sl_cause cause);
 
