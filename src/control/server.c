@@ -363,11 +363,13 @@ void sl_server_poll(struct sl_server *server, int timeout_ms)
 	welcome(server);
 	for (unsigned i = 0; i < CONNECTIONS; i++) {
 		struct connection *c = &server->connection[i];
-		const struct sl_offer offer = c->offer;
 
 		listen_to(server, c);
-		if (c->waiting)
+		if (c->waiting) {
+			const struct sl_offer offer = c->offer;
+
 			answer(server, c, &offer);
+		}
 	}
 }
 
