@@ -36,8 +36,8 @@ struct sl_bell;
 
 enum {
 	SL_POLLERS = 8,
-	/* So far ahead of its slots a source is remembered, sequence by sequence: which of them were
-	 * turned away. Nobody who is further ahead is believed (receive.c). */
+	/* So far ahead of its slots a source is remembered, sequence by sequence: which of them
+	 * were turned away. Nobody who is further ahead is believed (receive.c). */
 	SL_RING_AWAY = 1 << 20,
 };
 enum sl_slot_state { SL_SLOT_FREE, SL_SLOT_OPEN, SL_SLOT_CLOSED };
@@ -56,7 +56,8 @@ struct sl_lane { /* one per module */
 	alignas(64) _Atomic uint64_t reached;
 	_Atomic uint64_t turned_away;
 	_Atomic uint64_t *away;
-	/* The assembler's: sequences below it have had their cell opened; cells that were released. */
+	/* The assembler's: sequences below it have had their cell opened; how many were released.
+	 */
 	alignas(64) _Atomic uint64_t opened;
 	_Atomic uint64_t released;
 };

@@ -163,6 +163,9 @@ static void sources(FILE *out, const struct sl_receive *r)
 	for (uint32_t m = 0; m < r->ledger.modules; m++) {
 		const struct sl_source_status *s = &r->source[m];
 
+		if (s->returns)
+			fprintf(out, "  module %u: another front end took over, %u time%s\n", m,
+				s->returns, s->returns == 1 ? "" : "s");
 		if (atomic_load(&s->state) != SL_SOURCE_GONE)
 			continue;
 		fprintf(out, "  module %u: its front end vanished; counted as far as it reported",

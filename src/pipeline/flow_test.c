@@ -415,8 +415,8 @@ static void what_the_sink_is_too_slow_for_goes_back_oldest_first(void **state)
 	close_flow(&f);
 }
 
-/* Where a link cannot refuse: who announces a block a lap too early has written where the one before
- * was being read. */
+/* Where a link cannot refuse: who announces a block a lap too early has written where the one
+ * before was being read. */
 static void a_frame_that_was_overwritten_while_it_was_read_is_not_good(void **state)
 {
 	struct flow f = {.here = open_experiment(NULL, 0)};

@@ -298,8 +298,8 @@ static bool is_open_loop(const struct sl_receive *r, const struct sl_offer *offe
 	return !offer->credit_va && !strcmp(r->experiment->link->wire, "roce");
 }
 
-/* ring.overrun says what to do with a source for which there is no room, and this one would never be
- * treated so. */
+/* ring.overrun says what to do with a source for which there is no room, and this one would never
+ * be treated so. */
 static bool policy_lacks(const struct sl_receive *r, const struct sl_offer *offer, char *why,
 			 size_t why_bytes)
 {

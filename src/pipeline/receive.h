@@ -199,7 +199,7 @@ void sl_receive_close(struct sl_receive *receive);
 /* dispatch.c and settle.c: thread bodies. */
 void *sl_dispatch_run(void *receive);
 
-/* rejoin.c: a module whose source has ended, and another comes; before link->accept(), and after. */
+/* rejoin.c: a module whose source has ended, and another comes: before link->accept(), after it. */
 int sl_rejoin_begin(struct sl_receive *receive, uint32_t module, uint64_t first_frame, char *why,
 		    size_t why_bytes);
 void sl_rejoin_end(struct sl_receive *receive, uint32_t module);

@@ -1,9 +1,9 @@
 /* rejoin.c - a module whose source has ended, in a run that goes on, gets another one.
  *
  * The sequences of the module go on where the account of the one before ended. In between lie, each
- * seen to be done before the next: the dispatcher has settled that end (settled 1); it waits for the
- * module again, so that the run cannot end without it (settled 0); the old queue takes nothing more,
- * and no poller is in it. Then the lane is nobody's, and a new queue can have it. */
+ * seen to be done before the next: the dispatcher has settled that end (settled 1); it waits for
+ * the module again, so that the run cannot end without it (settled 0); the old queue takes nothing
+ * more, and no poller is in it. Then the lane is nobody's, and a new queue can have it. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

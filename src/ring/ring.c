@@ -273,8 +273,8 @@ void sl_ring_grace(struct sl_ring *ring, struct sl_grace *grace)
 
 void sl_ring_finish(struct sl_ring *ring, uint64_t sequence, uint32_t module)
 {
-	/* What a poller thinks of this cell does not matter any more: it holds all of its bytes, and
-	 * none is placed twice. */
+	/* What a poller thinks of this cell does not matter any more: it holds all of its bytes,
+	 * and none is placed twice. */
 	atomic_store_explicit(&sl_ring_cell(ring, sequence, module)->state,
 			      word(sequence, SL_SLOT_CLOSED), memory_order_release);
 }
