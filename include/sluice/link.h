@@ -62,6 +62,9 @@ struct sl_link_counters {
 	/* Congestion. Receiving: packets that a switch marked, notifications sent. Sending:
 	 * notifications received; each slows its transfer down. */
 	_Atomic uint64_t marked, notified, slowed;
+	/* Receiving: what the kernel gave the smallest of its sockets, in bytes as it counts them;
+	 * 0: it needs none. */
+	_Atomic uint64_t receive_buffer;
 };
 
 /* What a front end does to a packet on purpose (fault injection); SL_FATE_SEND is the honest one.

@@ -258,7 +258,7 @@ static int run_streams(struct stream *stream, unsigned n)
 	int err = 0;
 
 	while (running < n && !err) {
-		err = sl_thread_start(&stream[running].thread, "stream", run_stream,
+		err = sl_thread_start(&stream[running].thread, "stream", NULL, run_stream,
 				      &stream[running]);
 		running += !err;
 	}

@@ -339,6 +339,8 @@ static enum sl_result run_experiment(struct run *run)
 		goto undo_receive;
 	if (wait_for_front_ends(run) || sl_receive_start(run->receive))
 		goto undo_receive;
+	if (!run->options.quiet && !run->options.still)
+		sl_receive_tell(run->receive);
 	acquire(run);
 	result = conclude(run, started);
 

@@ -25,7 +25,7 @@ const struct sl_command sl_commands[] = {
 	 "on."},
 	{"list", "list [link|detector|stage|unit|sink|section|NAME] [--markdown]",
 	 "Show what an experiment file can be made of, with all options.", sl_cmd_list, NULL},
-	{"doctor", "doctor [EXPERIMENT.yaml]",
+	{"doctor", "doctor [EXPERIMENT.yaml] [options]",
 	 "Check what this host lacks for line rate, and print the command that mends it.",
 	 sl_cmd_doctor, NULL},
 	{"bench", "bench link [options]",

@@ -69,6 +69,23 @@ static void packets_in_order_are_all_received_in_place(void **state)
 	}
 }
 
+/* Of the same messages, and of lines, with and without a pitch. */
+static void lines_in_order_are_all_received_in_place(void **state)
+{
+	static const struct rig_layout layouts[] = {
+		{"", SL_MESSAGE_LINE, 0, 0, true},
+		{"", SL_MESSAGE_LINE, 1344, 0, true},
+		{"", SL_MESSAGE_PACKET, 1344, 0, true},
+		{"", SL_MESSAGE_MODULE, 0, 0, true},
+	};
+
+	for (size_t i = 0; i < sizeof(layouts) / sizeof(*layouts); i++) {
+		rig_layout = layouts[i];
+		packets_in_order_are_all_received_in_place(state);
+	}
+	rig_layout = (struct rig_layout){0};
+}
+
 static void shuffle(struct sl_write *write, size_t n, uint32_t *seed)
 {
 	for (size_t i = n - 1; i > 0; i--) {
@@ -227,6 +244,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(packets_in_order_are_all_received_in_place),
+		cmocka_unit_test(lines_in_order_are_all_received_in_place),
 		cmocka_unit_test(packets_that_overtake_each_other_find_their_places),
 		cmocka_unit_test(what_was_received_never_changes),
 		cmocka_unit_test(a_slot_that_is_being_read_is_not_written),

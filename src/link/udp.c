@@ -72,15 +72,22 @@ bool sl_udp_icrc_good(const struct sl_roce_path *path, const uint8_t *data, size
 	       (ip_id == SL_IP_ID_ANY || id < SL_UDP_SEGMENTS);
 }
 
+/* Beyond net.core.rmem_max only with CAP_NET_ADMIN. The kernel doubles what it is asked for, to pay
+ * for its own bookkeeping. */
 uint64_t sl_udp_enlarge_buffer(const struct sl_udp *udp, int fd)
 {
+	struct sl_link_counters *counters = udp->env.counters;
 	int bytes = (int)(udp->receive_buffer ? udp->receive_buffer : 64u << 20);
 	socklen_t size = sizeof(bytes);
+	uint64_t least;
 
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0)
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &size) < 0)
 		return 0;
+	least = counters ? atomic_load(&counters->receive_buffer) : 0;
+	if (counters && !udp->way && (!least || (uint64_t)bytes < least))
+		atomic_store(&counters->receive_buffer, (uint64_t)bytes);
 	return (uint64_t)bytes;
 }
 

@@ -139,13 +139,14 @@ void sl_udp_return_all(struct sl_udp *udp, unsigned poller, bool idle, uint64_t 
 		atomic_load_explicit(&udp->env.ring->opened, memory_order_acquire);
 	for (uint32_t i = 0; i < SL_UDP_TRANSFERS; i++) {
 		struct sl_udp_queue *queue = &udp->queue[i];
-		bool rc = queue->plan.service == SL_SERVICE_RC;
 		uint64_t grant;
+		bool rc;
 
 		/* Acquire: pairs with the release in accept. */
 		if (!atomic_load_explicit(&queue->active, memory_order_acquire) ||
 		    queue->poller != poller)
 			continue;
+		rc = queue->plan.service == SL_SERVICE_RC;
 		if (idle)
 			catch_up(queue, now_ns);
 		send_replies(udp, queue);

@@ -123,11 +123,25 @@ static json_t *link_json(const struct sl_receive *r)
 
 	for (unsigned d = 0; d < SL_DROPS; d++)
 		json_object_set_new(dropped, sl_drop_name(d), number(&r->counters.dropped[d]));
-	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "kind", r->env.link, "guard",
-			 r->env.guard, "proof", r->env.proof, "packets",
+	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "kind", r->env.link,
+			 "guard", r->env.guard, "proof", r->env.proof, "packets",
 			 number(&r->counters.packets), "bytes", number(&r->counters.bytes),
 			 "turned_away", dropped, "marked", number(&r->counters.marked), "notified",
-			 number(&r->counters.notified));
+			 number(&r->counters.notified), "receive_buffer",
+			 number(&r->counters.receive_buffer));
+}
+
+static json_t *threads_json(const struct sl_receive *r)
+{
+	static const char *const polling[] = {"adaptive", "latency", "cores"};
+	const struct sl_placement *p = &r->placement;
+	json_t *cpus = json_array();
+
+	for (unsigned i = 0; p->pinned && i < p->threads; i++)
+		json_array_append_new(cpus, json_integer(p->cpu[i]));
+	return json_pack("{s:s, s:b, s:o, s:o}", "polling", polling[r->experiment->threads.polling],
+			 "crowded", p->crowded, "cpus", cpus, "ring_node",
+			 r->ring_node < 0 ? json_null() : json_integer(r->ring_node));
 }
 
 static void add_figure(void *arg, const char *name, uint64_t value, int failed)
@@ -185,7 +199,7 @@ static json_t *summary(const struct sl_receive *r, const struct sl_summary_run *
 
 	sl_clock_iso8601(now, sizeof(now));
 	return json_pack("{s:s, s:o, s:s, s:s, s:s, s:s?, s:s?, s:s, s:i, s:{s:o, s:o, s:o, s:o}, "
-			 "s:o, s:o, s:o, s:o, s:o, s:o}",
+			 "s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 			 "sluice", SL_VERSION, "experiment", text(run->file), "transfer",
 			 r->experiment->transfer, "started", run->started, "ended", now,
 			 "stopped_by", run->stopped_by, "ended_early", run->early, "result",
@@ -194,7 +208,7 @@ static json_t *summary(const struct sl_receive *r, const struct sl_summary_run *
 			 number(&r->broken), "partial", number(&r->partial), "backlog",
 			 backlog_json(r), "ledger", ledger_json(r), "link", link_json(r),
 			 "latency_us", latency_json(r), "rates", rates_json(r), "sinks",
-			 sinks_json(r));
+			 sinks_json(r), "threads", threads_json(r));
 }
 
 static int write_whole(const char *path, json_t *json)

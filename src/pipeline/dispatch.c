@@ -476,10 +476,12 @@ void *sl_dispatch_run(void *receive)
 {
 	struct sl_receive *r = receive;
 	struct dispatch d = {.r = r, .room = r->pool.count + r->dropped.count};
+	struct sl_idle idle;
 
 	d.line = calloc(d.room, sizeof(*d.line));
 	if (!d.line)
 		abort();
+	sl_placement_idle(&r->placement, r->experiment, &idle);
 	sl_data_thread_begin("dispatcher");
 	while ((!d.ended || d.first != d.last) && !atomic_load(&r->abandon)) {
 		uint32_t seen = sl_bell_read(&r->events);
@@ -490,7 +492,9 @@ void *sl_dispatch_run(void *receive)
 		work += hand_on(&d);
 		check_ends(&d);
 		measure(&d);
-		if (!work)
+		if (work)
+			sl_idle_work(&idle);
+		else if (sl_idle_sleep(&idle))
 			sl_bell_wait(&r->events, seen, WAIT_US);
 	}
 	sl_data_thread_end();

@@ -15,6 +15,7 @@ enum {
 	SEQUENCE_MAX = INT32_MAX, /* that a plan may begin with */
 	BURST = 32,		  /* writes of one module before the next has its turn */
 	NAP_NS = 50 * 1000 * 1000,
+	THREADS = 1, /* that send */
 };
 
 static int open_fault_log(struct sl_emulate *em)
@@ -95,6 +96,9 @@ int sl_emulate_open(struct sl_experiment *experiment, uint32_t first, uint32_t l
 		sl_error("detector '%s' cannot be opened: %s", e->detector->name, strerror(-err));
 	if (!err)
 		err = choose_modules(em, first, last);
+	if (!err)
+		err = sl_placement_source(e, "", em->first_module, em->end_module, THREADS,
+					  &em->placement);
 	if (!err)
 		err = open_fault_log(em);
 	if (!err)
@@ -274,8 +278,10 @@ static int wait_for(struct sl_emulate *em, struct sl_emulate_module *module, uin
 			break;
 		if (atomic_load_explicit(&em->stop, memory_order_relaxed) > 1)
 			return -ECANCELED;
-		link->wait(state, 0, WAIT_US);
+		if (sl_idle_sleep(&em->idle))
+			link->wait(state, 0, WAIT_US);
 	}
+	sl_idle_work(&em->idle);
 	return 0;
 }
 
@@ -380,6 +386,8 @@ static void rest(struct sl_emulate *em)
 {
 	uint64_t now = sl_clock_ns(), next = next_allowed(em);
 
+	if (!sl_idle_sleep(&em->idle))
+		return;
 	if (next == UINT64_MAX || next <= now)
 		em->experiment->link->wait(em->experiment->link_state, 0, WAIT_US);
 	else
@@ -411,7 +419,9 @@ static int send_frame(struct sl_emulate *em, uint64_t sequence)
 		}
 		if (atomic_load_explicit(&em->stop, memory_order_relaxed) > 1)
 			return -ECANCELED;
-		if (!progress)
+		if (progress)
+			sl_idle_work(&em->idle);
+		else
 			rest(em);
 	}
 	return 0;
@@ -447,7 +457,9 @@ static int wait_until(struct sl_emulate *em, uint64_t frames, uint64_t due_ns)
 		err = all ? 0 : settled(em, frames, &all);
 		if (err)
 			return err;
-		if (all)
+		if (em->idle.polling == SL_POLLING_LATENCY)
+			sl_idle_sleep(&em->idle); /* it never does */
+		else if (all)
 			sl_clock_sleep_until(due_ns - now < NAP_NS ? due_ns : now + NAP_NS);
 		else if (due_ns - now > WAIT_US * UINT64_C(1000))
 			em->experiment->link->wait(em->experiment->link_state, 0, WAIT_US);
@@ -503,7 +515,15 @@ static void *send_run(void *arg)
 
 int sl_emulate_start(struct sl_emulate *em)
 {
-	return sl_thread_start(&em->thread, "front-end", send_run, em);
+	const struct sl_placement *p = &em->placement;
+	char text[512];
+	cpu_set_t set;
+
+	sl_placement_tell(p, text, sizeof(text));
+	sl_info("%s", text);
+	sl_placement_idle(p, em->experiment, &em->idle);
+	return sl_thread_start(&em->thread, "front-end",
+			       sl_placement_of(p, SL_ROLE_SOURCE, 0, &set), send_run, em);
 }
 
 void sl_emulate_stop(struct sl_emulate *em, bool at_once)

@@ -22,6 +22,7 @@
 #include "frontend/fault.h"
 #include "pipeline/experiment.h"
 #include "pipeline/pace.h"
+#include "pipeline/placement.h"
 #include "pipeline/thread.h"
 
 enum { SL_EMULATE_DEPTH = 4 }; /* frames of a module that may be on their way */
@@ -62,7 +63,9 @@ struct sl_emulate {
 	_Atomic int error;
 	struct sl_link_counters counters;
 	struct sl_pace pace;
+	struct sl_placement placement;
 	struct sl_thread thread;
+	struct sl_idle idle; /* the thread's */
 };
 
 /* For modules first..last of the experiment; UINT32_MAX: to the end. */

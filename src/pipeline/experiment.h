@@ -29,13 +29,20 @@ enum { SL_EXPERIMENT_STAGES = SL_CHAIN_STAGES - 1, SL_EXPERIMENT_SINKS = 8 };
 struct sl_link_run {   /* what every link section has besides the kind's own options */
 	uint32_t pmtu; /* index into the choices */
 	uint32_t service, operation, message; /* likewise */
-	uint32_t pollers, spin_us;
+	uint32_t pollers;
 	double rate_limit;
 	bool crc;
 };
 
 struct sl_unit_run {
 	uint32_t batch;
+};
+
+struct sl_threads_run { /* where threads run, and how they wait */
+	bool pin, numa;
+	char cpus[256], source_cpus[256]; /* lists; empty: chosen by the program */
+	uint32_t polling;		  /* enum sl_polling */
+	uint32_t spin_us;
 };
 
 struct sl_control_run {
@@ -59,6 +66,7 @@ struct sl_experiment {
 	char *text; /* with overrides */
 
 	char transfer[SL_TRANSFER_NAME]; /* its name; empty: the file has no transfers */
+	unsigned transfers;		 /* that the file has, this one too; 0: none has a name */
 
 	/* As its transfer shows it. */
 	const struct sl_detector *detector;
@@ -79,6 +87,8 @@ struct sl_experiment {
 	const struct sl_unit *unit;
 	void *unit_state;
 	struct sl_unit_run unit_run;
+
+	struct sl_threads_run threads;
 
 	unsigned stages, sinks;
 	const struct sl_stage *stage[SL_EXPERIMENT_STAGES];

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/idle.h"
 #include "lib/capture.h"
 #include "pipeline/experiment.h"
 
@@ -561,7 +562,35 @@ static void the_sections_have_tables_for_help(void **state)
 		assert_non_null(s->doc);
 		assert_non_null(s->options[0].name);
 	}
-	assert_int_equal(n, 8);
+	assert_int_equal(n, 9);
+}
+
+static void threads_are_placed_and_wait_as_told(void **state)
+{
+	struct sl_experiment *e = good(minimal);
+
+	assert_true(e->threads.pin && e->threads.numa);
+	assert_int_equal(e->threads.polling, SL_POLLING_ADAPTIVE);
+	assert_string_equal(e->threads.cpus, "");
+	sl_experiment_close(e);
+	e = good("detector: {kind: pattern}\nsinks: ['null']\n"
+		 "threads: {pin: false, numa: false, polling: cores, spin_us: 7, cpus: 2-5 8,\n"
+		 "          source_cpus: '1,3'}\n");
+	assert_false(e->threads.pin || e->threads.numa);
+	assert_int_equal(e->threads.polling, SL_POLLING_CORES);
+	assert_int_equal(e->threads.spin_us, 7);
+	assert_string_equal(e->threads.cpus, "2-5 8");
+	assert_string_equal(e->threads.source_cpus, "1,3");
+	sl_experiment_close(e);
+	e = good("detector: {kind: pattern}\nsinks: ['null']\nthreads: {polling: latency}\n");
+	assert_int_equal(e->threads.polling, SL_POLLING_LATENCY);
+	sl_experiment_close(e);
+	bad("detector: {kind: pattern}\nsinks: ['null']\nthreads:\n  cpus: 5-2\n", 4,
+	    "no list of cpus");
+	bad("detector: {kind: pattern}\nsinks: ['null']\nthreads:\n  source_cpus: all\n", 4,
+	    "no list of cpus");
+	bad("detector: {kind: pattern}\nsinks: ['null']\nthreads: {polling: always}\n", 3,
+	    "adaptive, latency or cores");
 }
 
 #define RC	 "detector: {kind: pattern}\nsinks: ['null']\nlink: {service: rc}\n"
@@ -638,6 +667,7 @@ int main(void)
 		cmocka_unit_test(the_digest_changes_with_nothing_else),
 		cmocka_unit_test(the_digest_does_not_depend_on_the_order_in_the_file),
 		cmocka_unit_test(the_sections_have_tables_for_help),
+		cmocka_unit_test(threads_are_placed_and_wait_as_told),
 		cmocka_unit_test(devices_of_feroce_are_off_unless_asked_for),
 		cmocka_unit_test(what_devices_of_feroce_cannot_do_is_refused),
 	};

@@ -7,14 +7,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/datathread.h"
 #include "base/log.h"
+#include "memory/numa.h"
 #include "pipeline/receive.h"
 
 enum {
-	POLL_BUDGET = 256,
-	LINK_WAIT_US = 2000,
-	WORKER_WAIT_US = 2000,
 	BATCHES = 2, /* one in the unit, one being filled */
 	FRAMES_BEYOND_BATCHES = 16,
 	FRAMES_DROPPED = 64, /* drop_oldest: runs of frames on their way to the settler */
@@ -88,6 +85,7 @@ static int open_ring(struct sl_receive *r)
 	}
 	if (e->ring.poison)
 		sl_region_poison(&r->region);
+	r->ring_node = r->placement.nodes > 1 ? sl_numa_of(r->region.base) : -1;
 	err = sl_ring_init_lines(&r->ring, &r->region, &r->events, e->ring.slots,
 				 r->geometry.modules, &lines);
 	if (!err && e->ring.incomplete == SL_INCOMPLETE_KEEP) {
@@ -212,6 +210,27 @@ static int open_outcomes(struct sl_receive *r, const char *path)
 	return -errno;
 }
 
+/* All that holds memory for data. Pages are touched here, so that they come from the node that the
+ * calling thread prefers. */
+static int open_memory(struct sl_receive *r)
+{
+	int node = r->experiment->threads.numa ? r->placement.node : -1;
+	int preferred = node >= 0 ? sl_numa_prefer(node) : -EINVAL;
+	int err = open_pollers(r);
+
+	if (!err)
+		err = open_detector(r);
+	if (!err)
+		err = open_ring(r);
+	if (!err)
+		err = open_link(r);
+	if (!err)
+		err = open_unit(r);
+	if (!preferred)
+		sl_numa_forget();
+	return err;
+}
+
 int sl_receive_open(struct sl_experiment *experiment, const char *outcomes_path,
 		    struct sl_receive **receive)
 {
@@ -228,15 +247,9 @@ int sl_receive_open(struct sl_experiment *experiment, const char *outcomes_path,
 	r->pool.results.fd = r->dropped.results.fd = -1;
 	err = sl_ledger_init(&r->ledger, experiment->run.modules);
 	if (!err)
-		err = open_pollers(r);
+		err = sl_placement_receiver(experiment, "", &r->placement);
 	if (!err)
-		err = open_detector(r);
-	if (!err)
-		err = open_ring(r);
-	if (!err)
-		err = open_link(r);
-	if (!err)
-		err = open_unit(r);
+		err = open_memory(r);
 	if (!err)
 		err = open_outcomes(r, outcomes_path);
 	/* Files last: nothing is left behind by a run that could not begin. */
@@ -394,73 +407,6 @@ int sl_receive_meet(struct sl_receive *r, uint16_t transfer, uint32_t qpn)
 	return link->meet ? link->meet(r->experiment->link_state, transfer, qpn) : -ENOTSUP;
 }
 
-/* Spins for a while before it sleeps: waking up takes longer than most gaps between packets. */
-static void *link_run(void *arg)
-{
-	const struct sl_worker_arg *poller = arg;
-	struct sl_receive *r = poller->receive;
-	const struct sl_link *link = r->experiment->link;
-	void *state = r->experiment->link_state;
-	uint64_t spin_ns = r->experiment->link_run.spin_us * UINT64_C(1000), idle_ns = 0;
-
-	sl_data_thread_begin("link");
-	while (!atomic_load_explicit(&r->stop_link, memory_order_relaxed)) {
-		if (link->poll(state, poller->index, POLL_BUDGET) > 0) {
-			idle_ns = 0;
-			continue;
-		}
-		atomic_fetch_add_explicit(&r->link_idle[poller->index], 1, memory_order_relaxed);
-		if (spin_ns && (!idle_ns || sl_clock_ns() - idle_ns < spin_ns)) {
-			idle_ns = idle_ns ? idle_ns : sl_clock_ns();
-			continue;
-		}
-		link->wait(state, poller->index, LINK_WAIT_US);
-	}
-	sl_data_thread_end();
-	return NULL;
-}
-
-static void *worker_run(void *arg)
-{
-	struct sl_worker_arg *worker = arg;
-	struct sl_receive *r = worker->receive;
-	const struct sl_unit *unit = r->experiment->unit;
-
-	sl_data_thread_begin("worker");
-	while (!atomic_load_explicit(&r->stop_workers, memory_order_relaxed)) {
-		uint32_t seen = sl_bell_read(&r->todo);
-
-		if (!unit->work(r->experiment->unit_state, worker->index))
-			sl_bell_wait(&r->todo, seen, WORKER_WAIT_US);
-	}
-	sl_data_thread_end();
-	return NULL;
-}
-
-int sl_receive_start(struct sl_receive *r)
-{
-	char name[24]; /* the kernel keeps 15 characters */
-	int err = 0;
-
-	r->started = true;
-
-	for (unsigned i = 0; i < r->workers && !err; i++) {
-		r->worker_arg[i] = (struct sl_worker_arg){r, i};
-		snprintf(name, sizeof(name), "worker-%u", i);
-		err = sl_thread_start(&r->worker_thread[i], name, worker_run, &r->worker_arg[i]);
-	}
-	if (!err)
-		err = sl_thread_start(&r->settle_thread, "settler", sl_settle_run, r);
-	if (!err)
-		err = sl_thread_start(&r->dispatch_thread, "dispatcher", sl_dispatch_run, r);
-	for (unsigned i = 0; i < r->pollers && !err; i++) {
-		r->link_arg[i] = (struct sl_worker_arg){r, i};
-		snprintf(name, sizeof(name), "link-%u", i);
-		err = sl_thread_start(&r->link_thread[i], name, link_run, &r->link_arg[i]);
-	}
-	return err;
-}
-
 void sl_receive_serve(struct sl_receive *r)
 {
 	if (r->experiment->link->serve)
@@ -590,27 +536,11 @@ static int close_sinks(struct sl_receive *r, const struct sl_ledger *ledger)
 	return first;
 }
 
-/* Who feeds others outlives them. */
-static void join_threads(struct sl_receive *r)
-{
-	sl_thread_join(&r->dispatch_thread);
-	atomic_store(&r->dispatched, 1); /* also when there was no dispatcher to say so */
-	sl_bell_ring(&r->settling);
-	sl_thread_join(&r->settle_thread);
-	atomic_store(&r->stop_link, 1);
-	atomic_store(&r->stop_workers, 1);
-	sl_bell_ring(&r->todo);
-	for (unsigned i = 0; i < r->pollers; i++)
-		sl_thread_join(&r->link_thread[i]);
-	for (unsigned i = 0; i < r->workers; i++)
-		sl_thread_join(&r->worker_thread[i]);
-}
-
 int sl_receive_finish(struct sl_receive *r)
 {
 	int err;
 
-	join_threads(r);
+	sl_receive_join(r);
 	err = close_sinks(r, &r->ledger);
 	sl_settle_pending(r, err ? SL_UNWRITTEN : SL_STORED, err ? SL_CAUSE_SINK : SL_CAUSE_NONE);
 	if (r->outcomes && fclose(r->outcomes) != 0) {
@@ -627,7 +557,7 @@ void sl_receive_close(struct sl_receive *r)
 
 	atomic_store(&r->abandon, 1);
 	sl_bell_ring(&r->events);
-	join_threads(r);
+	sl_receive_join(r);
 	close_sinks(r, NULL);
 	if (r->outcomes)
 		fclose(r->outcomes);

@@ -29,6 +29,7 @@
 #include "base/queue.h"
 #include "pipeline/chain.h"
 #include "pipeline/experiment.h"
+#include "pipeline/placement.h"
 #include "pipeline/pool.h"
 #include "pipeline/thread.h"
 
@@ -95,6 +96,8 @@ struct sl_receive {
 	bool same_clock; /* source and receiver share a host */
 	unsigned sinks_open;
 
+	struct sl_placement placement;
+	int ring_node; /* where its memory lies; -1: there is one node, or it cannot be told */
 	struct sl_region region;
 	struct sl_ring ring;
 	struct sl_assembler assembler;
@@ -160,7 +163,8 @@ int sl_receive_meet(struct sl_receive *receive, uint16_t transfer, uint32_t qpn)
 
 /* Before START is told to the front ends: credits must be on their way. */
 int sl_receive_start(struct sl_receive *receive);
-void sl_receive_serve(struct sl_receive *receive); /* now and then: the link's slow things */
+void sl_receive_tell(const struct sl_receive *receive); /* log where it runs, what it was given */
+void sl_receive_serve(struct sl_receive *receive);	/* now and then: the link's slow things */
 
 /* -EPROTO, with the reason in `why`: a count that cannot be true. Nothing is changed then. */
 int sl_receive_count(struct sl_receive *receive, uint32_t module, uint64_t next, uint64_t sent,
@@ -195,6 +199,9 @@ bool sl_receive_done(const struct sl_receive *receive); /* every frame has been 
 /* Stop threads, close sinks, resolve what was pending. 0, or the first sink's error. */
 int sl_receive_finish(struct sl_receive *receive);
 void sl_receive_close(struct sl_receive *receive);
+
+/* receive_threads.c: wait until all have ended. */
+void sl_receive_join(struct sl_receive *receive);
 
 /* dispatch.c and settle.c: thread bodies. */
 void *sl_dispatch_run(void *receive);

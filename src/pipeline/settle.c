@@ -204,7 +204,9 @@ static void step(struct sl_frame *frame)
 void *sl_settle_run(void *receive)
 {
 	struct sl_receive *r = receive;
+	struct sl_idle idle;
 
+	sl_placement_idle(&r->placement, r->experiment, &idle);
 	for (;;) {
 		uint32_t seen = sl_bell_read(&r->settling);
 		uint32_t last = atomic_load(&r->dispatched);
@@ -213,9 +215,11 @@ void *sl_settle_run(void *receive)
 		if (!flow && last)
 			break;
 		if (!flow) {
-			sl_bell_wait(&r->settling, seen, WAIT_US);
+			if (sl_idle_sleep(&idle))
+				sl_bell_wait(&r->settling, seen, WAIT_US);
 			continue;
 		}
+		sl_idle_work(&idle);
 		settle_frame(r, &flow->frame);
 		for (uint64_t i = 0; i < flow->more; i++) {
 			step(&flow->frame);

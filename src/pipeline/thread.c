@@ -6,14 +6,35 @@
 #include "base/log.h"
 #include "pipeline/thread.h"
 
-int sl_thread_start(struct sl_thread *thread, const char *name, void *(*run)(void *), void *arg)
+static int create(pthread_t *id, const cpu_set_t *cpus, void *(*run)(void *), void *arg)
+{
+	pthread_attr_t attributes;
+	int err;
+
+	if (!cpus)
+		return pthread_create(id, NULL, run, arg);
+	pthread_attr_init(&attributes);
+	err = pthread_attr_setaffinity_np(&attributes, sizeof(*cpus), cpus);
+	if (!err)
+		err = pthread_create(id, &attributes, run, arg);
+	pthread_attr_destroy(&attributes);
+	return err;
+}
+
+int sl_thread_start(struct sl_thread *thread, const char *name, const cpu_set_t *cpus,
+		    void *(*run)(void *), void *arg)
 {
 	sigset_t all, old;
 	int err;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&thread->id, NULL, run, arg);
+	err = create(&thread->id, cpus, run, arg);
+	if (err == EINVAL && cpus) { /* taken away since we looked */
+		sl_warn("thread '%s' cannot have the cpu that it should have, and runs anywhere",
+			name);
+		err = create(&thread->id, NULL, run, arg);
+	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err) {
 		sl_error("cannot start thread '%s': %s", name, strerror(err));

@@ -8,8 +8,8 @@
 #include "pipeline/transfer.h"
 
 /* What a transfer may have for itself. */
-static const char *const sections[] = {"control", "link",  "ring",     "unit",
-				       "stages",  "sinks", "frontend", NULL};
+static const char *const sections[] = {"control", "link",    "ring",	 "unit", "stages",
+				       "sinks",	  "threads", "frontend", NULL};
 
 static bool good_name(const char *name)
 {
@@ -112,7 +112,7 @@ int sl_transfer_choose(struct sl_config *config, const char *name,
 	struct sl_node *node = NULL;
 	int err = sl_transfer_names(config, &names);
 
-	*choice = (struct sl_transfer_choice){NULL, 0};
+	*choice = (struct sl_transfer_choice){NULL, 0, 0};
 	if (err)
 		return err;
 	if (!name || !name[0]) {
@@ -126,6 +126,7 @@ int sl_transfer_choose(struct sl_config *config, const char *name,
 		return refuse(config, &names, name);
 	choice->options = node;
 	choice->port_offset = port_offset(node);
+	choice->transfers = names.n;
 	if (node->kind == SL_NODE_MAP)
 		lay_over(config, node);
 	return 0;

@@ -2,7 +2,7 @@
  *
  * Model:     `transfers` names streams that leave the detector side by side: each has a cut of the
  *            detector (detector/cut.h) and a receiver of its own. Its sections (control, link,
- *            ring, unit, stages, sinks, frontend) are laid over those of the file, key by key. A
+ *            ring, unit, stages, sinks, threads, frontend) are laid over those of the file, key by key. A
  *            file without transfers has one, without a name, that carries everything.
  * Threads:   one. */
 #ifndef SL_PIPELINE_TRANSFER_H
@@ -27,6 +27,7 @@ struct sl_transfer_choice {
 	struct sl_node *options; /* its own; NULL: the file has no transfers */
 	/* Receivers of one file listen on consecutive ports, unless a transfer names its own. */
 	unsigned port_offset;
+	unsigned transfers; /* in the file */
 };
 
 /* Make the file that of one transfer. `name` may be NULL or empty when there is no choice. */

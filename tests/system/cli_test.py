@@ -9,7 +9,7 @@ COMMANDS = {
     "run": ["--emulate", "--summary", "--outcomes", "--port_file", "--quiet", "--set", "exit status"],
     "emulate": ["--once", "--quiet", "--set"],
     "list": ["--help"],
-    "doctor": ["--set"],
+    "doctor": ["--set", "--root", "--transfer"],
 }
 ADD_ONS = {
     "detector": {"jungfrau": ["hit_fraction", "photon_energy_keV", "pool"], "pattern": ["rows", "columns", "bits"]},
@@ -116,7 +116,7 @@ def _(folder):
             check(re.search(rf"^ *{kind} +{name} ", everything.out(), re.M), f"{kind} {name} is not listed")
             says(run("list", name, folder=folder).ends(0), name, *options)
     says(run("list", "udp", folder=folder), "4791", "default 127.0.0.1", "takes 1..65535")
-    for section in ("detector", "link", "ring", "unit", "control", "frontend"):
+    for section in ("detector", "link", "ring", "unit", "threads", "control", "frontend"):
         check(re.search(rf"^ *section +{section} ", everything.out(), re.M), f"section {section} is not listed")
     says(run("list", "ring", folder=folder), "slots", "late_frames", "late_timeout_ms", "poison")
     says(run("list", "frontend", folder=folder), "drop", "duplicate", "corrupt", "fault_log")
@@ -125,7 +125,7 @@ def _(folder):
 @case("every option that list shows is taken by an experiment file, with its default")
 def _(folder):
     for name, section in (("udp", "link"), ("shm", "link"), ("pattern", "detector"), ("cpu", "unit"),
-                          ("ring", "ring"), ("control", "control"), ("frontend", "frontend")):
+                          ("ring", "ring"), ("threads", "threads"), ("control", "control"), ("frontend", "frontend")):
         text = run("list", name, folder=folder).ends(0).out()
         options = re.findall(r"^ {10,}(\w+) +\S.*\n +takes .*; default (\S+)$", text, re.M)
         check(options or name == "shm", f"no options of {name}")

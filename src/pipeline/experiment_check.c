@@ -1,0 +1,163 @@
+/* experiment_check.c - options that are right by themselves and wrong together. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "pipeline/experiment_parts.h"
+
+/* What the link does not have is said before anything is opened. */
+int sl_experiment_check_link(const struct sl_experiment *e, const struct sl_node *at)
+{
+	const char *lacks = NULL;
+	int err = 0;
+
+	if (!(e->link->services & sl_experiment_service(e)))
+		lacks = e->link_run.service ? "service rc" : "service uc";
+	else if (!(e->link->operations & sl_experiment_operation(e)))
+		lacks = e->link_run.operation ? "operation send" : "operation write";
+	if (e->link_run.pollers > (e->link->pollers ? e->link->pollers : 1)) {
+		sl_config_error(e->config, at, "link '%s' has work for %u thread%s at most",
+				e->link->name, e->link->pollers ? e->link->pollers : 1,
+				e->link->pollers > 1 ? "s" : "");
+		err = -EINVAL;
+	}
+	if ((e->link_run.message == 1 || e->link_run.message == 3) && e->link_run.operation) {
+		sl_config_error(e->config, at,
+				"operation send takes one message per module: a posted receive "
+				"is one block");
+		err = -EINVAL;
+	}
+	if (!lacks)
+		return err;
+	sl_config_error(e->config, at, "link '%s' has no %s", e->link->name, lacks);
+	return -EINVAL;
+}
+
+static uint32_t common_factor(uint32_t a, uint32_t b)
+{
+	while (b) {
+		uint32_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+/* A pool of frames that shares a factor with the ring puts the same frames into the same slots
+ * again and again: pixels left over from a lap before would look right. */
+static int check_pool(const struct sl_experiment *e)
+{
+	const struct sl_option *option = sl_option_find(e->source->options, "pool");
+	uint32_t pool, seen, factor;
+
+	if (!option || option->type != SL_OPTION_U32)
+		return 0;
+	memcpy(&pool, (const char *)e->source_state + option->offset, sizeof(pool));
+	/* Of the pool a transfer that leaves frames out may see only a part. */
+	seen = pool / common_factor(pool, e->cut.options.every * e->cut.options.stack % pool);
+	factor = common_factor(seen, e->ring.slots);
+	if (factor == 1 && (seen > 1 || pool == 1))
+		return 0;
+	if (seen == 1) {
+		sl_config_error(e->config, sl_node_get(e->config->root, "transfers"),
+				"%s: every * stack is a multiple of detector.pool (%u): it would "
+				"send the same pixels again and again; change one of them",
+				e->transfer, pool);
+		return -EINVAL;
+	}
+	sl_config_error(
+		e->config, sl_node_get(e->config->root, "ring"),
+		"detector.pool (%u) and ring.slots (%u) have the factor %u in common, so that "
+		"stale pixels could look right; change one of them",
+		pool, e->ring.slots, factor);
+	return -EINVAL;
+}
+
+static int check_feroce(const struct sl_experiment *e)
+{
+	const char *problem = NULL;
+
+	if (!e->feroce.enable)
+		return 0;
+	if (!e->link->bare)
+		problem = "this link does not take its devices: set link.kind: udp";
+	else if (sl_experiment_service(e) != SL_SERVICE_RC)
+		problem = "its devices speak RC only: set link.service: rc";
+	else if (e->emulate_local)
+		problem = "the emulator is no FEROCE device: set emulate: none";
+	else if (sl_experiment_crc(e) && !e->feroce.record)
+		problem = "without records there is no checksum of the pixels: link.crc must be "
+			  "false, and so must be what needs it";
+	else if (e->feroce.open[0] && !e->link->meet)
+		problem = "this link cannot ask devices: feroce.open must be empty";
+	if (!problem)
+		return 0;
+	sl_config_error(e->config, sl_node_get(e->config->root, "feroce"), "%s", problem);
+	return -EINVAL;
+}
+
+static int check_pitch(const struct sl_experiment *e)
+{
+	const char *problem = NULL;
+
+	if (!e->ring.line_pitch)
+		return 0;
+	if (e->ring.line_pitch % 64)
+		problem = "line_pitch must be a multiple of 64";
+	else if (e->link && sl_experiment_message(e) == SL_MESSAGE_MODULE)
+		problem =
+			"with a line_pitch a module is not one piece of memory: link.message must "
+			"be packet or line, link.operation write";
+	if (!problem)
+		return 0;
+	sl_config_error(e->config, sl_node_get(e->config->root, "ring"), "%s", problem);
+	return -EINVAL;
+}
+
+static int check_cpus(const struct sl_experiment *e, const char *name, const char *list)
+{
+	struct sl_node *threads = sl_node_get(e->config->root, "threads");
+	cpu_set_t set;
+
+	if (sl_cpu_list_parse(list, &set) == 0)
+		return 0;
+	sl_config_error(e->config, sl_node_get(threads, name),
+			"'%s' is no list of cpus; takes numbers and ranges, as in 2-5 8", list);
+	return -EINVAL;
+}
+
+int sl_experiment_check(const struct sl_experiment *e)
+{
+	const char *problem = sl_ring_run_problem(&e->ring, e->run.modules);
+	int err = 0;
+
+	if (problem) {
+		sl_config_error(e->config, sl_node_get(e->config->root, "ring"), "%s", problem);
+		err = -EINVAL;
+	}
+	if (e->ring.late_frames > e->ring.slots - 2) {
+		sl_config_error(e->config, sl_node_get(e->config->root, "ring"),
+				"late_frames (%u) must be at most slots - 2 (%u), else a late "
+				"module would stop the ring",
+				e->ring.late_frames, e->ring.slots - 2);
+		err = -EINVAL;
+	}
+	if (check_pitch(e))
+		err = -EINVAL;
+	if (check_pool(e))
+		err = -EINVAL;
+	if (check_feroce(e))
+		err = -EINVAL;
+	if (check_cpus(e, "cpus", e->threads.cpus))
+		err = -EINVAL;
+	if (check_cpus(e, "source_cpus", e->threads.source_cpus))
+		err = -EINVAL;
+	if (!e->sinks) {
+		sl_config_error(e->config, e->config->root,
+				"no sinks: frames would go nowhere; add  sinks: ['null']  to "
+				"throw them away");
+		err = -EINVAL;
+	}
+	return err;
+}

@@ -1,0 +1,235 @@
+/* placement.c - data threads to cpus. */
+#include "pipeline/placement.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/log.h"
+#include "net/interface.h"
+#include "net/net.h"
+
+enum { SPARE = 1 }; /* cpus for the control thread, interrupts and the rest of the host */
+
+/* How many workers the unit will have: both sides must know, and only one opens it. */
+static unsigned workers_of(const struct sl_experiment *e)
+{
+	const struct sl_option *option = sl_option_find(e->unit->options, "workers");
+	uint32_t workers = 1;
+
+	if (option && option->type == SL_OPTION_U32)
+		memcpy(&workers, (const char *)e->unit_state + option->offset, sizeof(workers));
+	return workers;
+}
+
+/* The first address in an option of the link; empty: it has none. */
+static void address_of(const struct sl_experiment *e, const char *name, char *text, size_t bytes)
+{
+	const struct sl_option *option = sl_option_find(e->link->options, name);
+
+	text[0] = 0;
+	if (option)
+		sl_option_print(option, e->link_state, text, bytes);
+	text[strcspn(text, ", ")] = 0;
+}
+
+static bool is_loopback(const char *address)
+{
+	union sl_net_address at;
+
+	return sl_net_numeric(address, 0, &at) && sl_net_same_host(&at);
+}
+
+/* Whether the receiver that a front end looks for is on this host. */
+static bool receiver_is_here(const struct sl_experiment *e)
+{
+	char name[IF_NAMESIZE];
+	union sl_net_address at;
+
+	if (!strcmp(e->link->wire, "shm") || is_loopback(e->control.address))
+		return true;
+	if (!sl_net_numeric(e->control.address, 0, &at))
+		return false;
+	if (at.any.sa_family == AF_INET ? at.v4.sin_addr.s_addr == INADDR_ANY
+					: IN6_IS_ADDR_UNSPECIFIED(&at.v6.sin6_addr))
+		return true;
+	return sl_net_interface(e->control.address, name);
+}
+
+static void find_interface(const struct sl_experiment *e, const char *root, const char *option,
+			   struct sl_placement *p)
+{
+	char address[256];
+
+	address_of(e, option, address, sizeof(address));
+	p->interface_node = -1;
+	if (address[0] && sl_net_interface(address, p->interface))
+		p->interface_node = sl_net_interface_node(root, p->interface);
+}
+
+/* From the list of the experiment file. */
+static int take_listed(struct sl_placement *p, const struct sl_cpus *cpus, const char *option,
+		       const char *list)
+{
+	int number[SL_CPUS], n = sl_cpu_list_numbers(list, number);
+
+	for (int i = 0; i < n; i++) {
+		char allowed[256];
+
+		if (CPU_ISSET(number[i], &cpus->allowed)) {
+			CPU_SET(number[i], &p->set);
+			continue;
+		}
+		sl_cpu_list_format(&cpus->allowed, allowed, sizeof(allowed));
+		sl_error("threads.%s: this process may not run on cpu %d; it may on %s (taskset -c "
+			 "... sluice gives it others, if its cgroup has them)",
+			 option, number[i], allowed);
+		return -EINVAL;
+	}
+	p->cpus = (unsigned)n;
+	p->pinned = p->cpus >= p->threads;
+	p->shared = !p->pinned;
+	p->crowded = p->cpus < p->threads;
+	for (unsigned i = 0; p->pinned && i < p->threads; i++)
+		p->cpu[i] = number[i];
+	return 0;
+}
+
+/* With several transfers nobody knows which of them run on this host, and with how many threads:
+ * each may be told its cpus, but none takes any. */
+static void take_best(struct sl_placement *p, const struct sl_cpus *cpus, bool pin,
+		      unsigned transfers)
+{
+	int order[SL_CPUS];
+
+	p->cpus = sl_cpus_order(cpus, p->interface_node, order);
+	p->crowded = p->cpus < p->line * transfers + SPARE;
+	p->pinned = pin && !p->crowded && transfers == 1;
+	for (unsigned i = 0; p->pinned && i < p->threads; i++)
+		p->cpu[i] = order[p->first + i];
+}
+
+static int place(const struct sl_experiment *e, const char *root, const char *option,
+		 const char *list, struct sl_placement *p)
+{
+	struct sl_cpus cpus;
+	int err = 0;
+
+	sl_cpus_read(root, &cpus);
+	p->nodes = cpus.nodes;
+	CPU_ZERO(&p->set);
+	if (p->line > SL_PLACEMENT_THREADS)
+		return 0; /* nobody has so many; let them run anywhere */
+	if (e->threads.pin && list[0])
+		err = take_listed(p, &cpus, option, list);
+	else
+		take_best(p, &cpus, e->threads.pin, e->transfers > 1 ? e->transfers : 1);
+	for (unsigned i = 0; p->pinned && i < p->threads; i++)
+		CPU_SET(p->cpu[i], &p->set);
+	p->node = -1;
+	if (cpus.nodes > 1 && p->interface_node >= 0)
+		p->node = p->interface_node;
+	else if (cpus.nodes > 1 && p->pinned)
+		p->node = cpus.node[p->cpu[0]];
+	return err;
+}
+
+static void line_up(const struct sl_experiment *e, struct sl_placement *p)
+{
+	p->pollers = e->link_run.pollers;
+	p->workers = workers_of(e);
+}
+
+static unsigned receivers(const struct sl_placement *p)
+{
+	return p->pollers + 1 + p->workers + 1;
+}
+
+int sl_placement_receiver(const struct sl_experiment *e, const char *root, struct sl_placement *p)
+{
+	bool here = !strcmp(e->link->wire, "shm") || e->emulate_local ||
+		    (!e->feroce.enable && is_loopback(e->control.address));
+
+	*p = (struct sl_placement){.node = -1};
+	line_up(e, p);
+	p->sources = here ? 1 : 0;
+	p->threads = receivers(p);
+	p->line = p->threads + p->sources;
+	find_interface(e, root, "listen", p);
+	return place(e, root, "cpus", e->threads.cpus, p);
+}
+
+/* Several front ends share the modules out; then there is a place in the line for each module,
+ * since they do not know of each other. */
+int sl_placement_source(const struct sl_experiment *e, const char *root, uint32_t first_module,
+			uint32_t end_module, unsigned threads, struct sl_placement *p)
+{
+	bool all = first_module == 0 && end_module == e->run.modules;
+
+	*p = (struct sl_placement){.node = -1, .sources = threads, .threads = threads};
+	if (receiver_is_here(e)) {
+		line_up(e, p);
+		p->first = receivers(p);
+		find_interface(e, root, "listen", p);
+	} else
+		find_interface(e, root, "source", p);
+	p->line = p->first + (all ? threads : e->run.modules * threads);
+	p->first += all ? 0 : first_module * threads;
+	return place(e, root, "source_cpus", e->threads.source_cpus, p);
+}
+
+const cpu_set_t *sl_placement_of(const struct sl_placement *p, enum sl_role role, unsigned index,
+				 cpu_set_t *set)
+{
+	unsigned before[] = {
+		[SL_ROLE_LINK] = 0,
+		[SL_ROLE_DISPATCHER] = p->pollers,
+		[SL_ROLE_WORKER] = p->pollers + 1,
+		[SL_ROLE_SETTLER] = p->pollers + 1 + p->workers,
+		[SL_ROLE_SOURCE] = 0, /* a process has these or the others */
+	};
+	unsigned at = before[role] + index;
+
+	if (p->shared) {
+		*set = p->set;
+		return set;
+	}
+	if (!p->pinned || at >= p->threads || (role == SL_ROLE_WORKER && index >= p->workers))
+		return NULL;
+	CPU_ZERO(set);
+	CPU_SET(p->cpu[at], set);
+	return set;
+}
+
+void sl_placement_idle(const struct sl_placement *p, const struct sl_experiment *e,
+		       struct sl_idle *idle)
+{
+	uint64_t limit_ns = e->threads.spin_us * UINT64_C(1000);
+
+	/* Who spins where cpus are scarce keeps from running whom he waits for. */
+	if (p->crowded && e->threads.polling == SL_POLLING_ADAPTIVE)
+		limit_ns = 0;
+	sl_idle_init(idle, (enum sl_polling)e->threads.polling, limit_ns, p->crowded);
+}
+
+void sl_placement_tell(const struct sl_placement *p, char *text, size_t bytes)
+{
+	char list[256], near[64] = "";
+
+	sl_cpu_list_format(&p->set, list, sizeof(list));
+	if (p->nodes > 1 && p->interface_node >= 0)
+		snprintf(near, sizeof(near), "; %s is on node %d", p->interface, p->interface_node);
+	if (p->pinned)
+		snprintf(text, bytes, "data threads have a cpu each: %s%s", list, near);
+	else if (p->shared)
+		snprintf(text, bytes, "%u data threads share the cpus %s%s", p->threads, list,
+			 near);
+	else if (p->crowded)
+		snprintf(text, bytes,
+			 "%u data threads on this host and %u cpu%s: none is pinned, the scheduler "
+			 "does better",
+			 p->line, p->cpus, p->cpus > 1 ? "s" : "");
+	else
+		snprintf(text, bytes, "data threads are not pinned");
+}

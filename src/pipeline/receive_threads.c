@@ -1,0 +1,121 @@
+/* receive_threads.c - the threads of the receiving side: bodies, places, their end. */
+#include <stdio.h>
+
+#include "base/datathread.h"
+#include "base/log.h"
+#include "pipeline/receive.h"
+
+enum {
+	POLL_BUDGET = 256,
+	LINK_WAIT_US = 2000,
+	WORKER_WAIT_US = 2000,
+};
+
+static void *link_run(void *arg)
+{
+	const struct sl_worker_arg *poller = arg;
+	struct sl_receive *r = poller->receive;
+	const struct sl_link *link = r->experiment->link;
+	void *state = r->experiment->link_state;
+	struct sl_idle idle;
+
+	sl_placement_idle(&r->placement, r->experiment, &idle);
+	sl_data_thread_begin("link");
+	while (!atomic_load_explicit(&r->stop_link, memory_order_relaxed)) {
+		if (link->poll(state, poller->index, POLL_BUDGET) > 0) {
+			sl_idle_work(&idle);
+			continue;
+		}
+		atomic_fetch_add_explicit(&r->link_idle[poller->index], 1, memory_order_relaxed);
+		if (sl_idle_sleep(&idle))
+			link->wait(state, poller->index, LINK_WAIT_US);
+	}
+	sl_data_thread_end();
+	return NULL;
+}
+
+static void *worker_run(void *arg)
+{
+	struct sl_worker_arg *worker = arg;
+	struct sl_receive *r = worker->receive;
+	const struct sl_unit *unit = r->experiment->unit;
+	struct sl_idle idle;
+
+	sl_placement_idle(&r->placement, r->experiment, &idle);
+	sl_data_thread_begin("worker");
+	while (!atomic_load_explicit(&r->stop_workers, memory_order_relaxed)) {
+		uint32_t seen = sl_bell_read(&r->todo);
+
+		if (unit->work(r->experiment->unit_state, worker->index))
+			sl_idle_work(&idle);
+		else if (sl_idle_sleep(&idle))
+			sl_bell_wait(&r->todo, seen, WORKER_WAIT_US);
+	}
+	sl_data_thread_end();
+	return NULL;
+}
+
+static int start(struct sl_receive *r, struct sl_thread *thread, enum sl_role role, unsigned index,
+		 void *(*run)(void *), void *arg)
+{
+	static const char *const names[] = {"link-%u", "dispatcher", "worker-%u", "settler"};
+	char name[24]; /* the kernel keeps 15 characters */
+	cpu_set_t set;
+
+	snprintf(name, sizeof(name), names[role], index);
+	return sl_thread_start(thread, name, sl_placement_of(&r->placement, role, index, &set), run,
+			       arg);
+}
+
+int sl_receive_start(struct sl_receive *r)
+{
+	int err = 0;
+
+	r->started = true;
+	if (r->placement.crowded && r->experiment->threads.polling == SL_POLLING_LATENCY)
+		sl_warn("threads.polling: latency wants a cpu for each data thread: here they "
+			"take turns, and adaptive is faster");
+	for (unsigned i = 0; i < r->workers && !err; i++) {
+		r->worker_arg[i] = (struct sl_worker_arg){r, i};
+		err = start(r, &r->worker_thread[i], SL_ROLE_WORKER, i, worker_run,
+			    &r->worker_arg[i]);
+	}
+	if (!err)
+		err = start(r, &r->settle_thread, SL_ROLE_SETTLER, 0, sl_settle_run, r);
+	if (!err)
+		err = start(r, &r->dispatch_thread, SL_ROLE_DISPATCHER, 0, sl_dispatch_run, r);
+	for (unsigned i = 0; i < r->pollers && !err; i++) {
+		r->link_arg[i] = (struct sl_worker_arg){r, i};
+		err = start(r, &r->link_thread[i], SL_ROLE_LINK, i, link_run, &r->link_arg[i]);
+	}
+	return err;
+}
+
+void sl_receive_tell(const struct sl_receive *r)
+{
+	uint64_t buffer = atomic_load(&r->counters.receive_buffer);
+	char text[512];
+
+	sl_placement_tell(&r->placement, text, sizeof(text));
+	sl_info("%s", text);
+	if (r->ring_node >= 0)
+		sl_info("the ring's memory is on node %d", r->ring_node);
+	if (buffer)
+		sl_info("receive buffers of %.1f MB each", (double)buffer * 1e-6);
+}
+
+/* Who feeds others outlives them. */
+void sl_receive_join(struct sl_receive *r)
+{
+	sl_thread_join(&r->dispatch_thread);
+	atomic_store(&r->dispatched, 1); /* also when there was no dispatcher to say so */
+	sl_bell_ring(&r->settling);
+	sl_thread_join(&r->settle_thread);
+	atomic_store(&r->stop_link, 1);
+	atomic_store(&r->stop_workers, 1);
+	sl_bell_ring(&r->todo);
+	for (unsigned i = 0; i < r->pollers; i++)
+		sl_thread_join(&r->link_thread[i]);
+	for (unsigned i = 0; i < r->workers; i++)
+		sl_thread_join(&r->worker_thread[i]);
+}
