@@ -10,6 +10,7 @@
 #include "base/sysfile.h"
 #include "cmd/doctor.h"
 #include "net/interface.h"
+#include "xdp/xdp.h"
 
 enum {
 	WANTED_RMEM = 64 << 20, /* 5 ms at 100 Gb/s */
@@ -96,6 +97,23 @@ void sl_doctor_buffers(struct sl_doctor *d)
 
 /* ---- privileges ---- */
 
+/* Link xdp does with smaller packets, too; fewer and larger ones are better. */
+static void check_xdp_packets(struct sl_doctor *d)
+{
+	char release[64];
+	const char *why;
+
+	if (sl_experiment_pmtu(d->experiment) <= SL_XDP_PMTU_SMALL ||
+	    !sl_sysfile_line(d->root, release, sizeof(release), "/proc/sys/kernel/osrelease"))
+		return;
+	why = sl_xdp_kernel_limit(release);
+	sl_doctor_say(d, !why, "Linux %s: link xdp has packets of %u bytes%s%s", release,
+		      why ? SL_XDP_PMTU_SMALL : sl_experiment_pmtu(d->experiment),
+		      why ? " at most, since " : "", why ? why : "");
+	if (why)
+		sl_doctor_fix(d, "(a newer kernel, or link.pmtu: %d)", SL_XDP_PMTU_SMALL);
+}
+
 void sl_doctor_privileges(struct sl_doctor *d)
 {
 	bool raw = sl_doctor_may(d, CAP_NET_RAW), admin = sl_doctor_may(d, CAP_NET_ADMIN);
@@ -116,6 +134,8 @@ void sl_doctor_privileges(struct sl_doctor *d)
 		sl_doctor_fix(d, "sudo setcap %s+ep %s",
 			      xdp ? "cap_net_raw,cap_net_admin,cap_bpf" : "cap_net_raw",
 			      n > 0 ? program : "\"$(command -v sluice)\"");
+	if (xdp && !d->front_end)
+		check_xdp_packets(d);
 }
 
 /* ---- interrupts ---- */

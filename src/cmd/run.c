@@ -163,7 +163,7 @@ static int write_port_file(const struct run *run)
 /* The detector side as a process of its own. */
 static int spawn_child(struct run *run)
 {
-	char port[64];
+	char port[SL_TRANSFER_NAME + 40];
 	char *argv[2 * SL_ARGS_SETS + 10];
 	int n = 0;
 

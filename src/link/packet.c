@@ -22,7 +22,7 @@ struct sl_packet {
 	/* state */
 	bool opened;
 	int claim, guard;
-	struct sl_packet_ring ring;
+	struct sl_packet_ring ring[SL_POLLERS];
 };
 
 enum { DELIVER_PACKETS, DELIVER_BLOCKS };
@@ -33,7 +33,7 @@ static const struct sl_option options[] = {
 		  "receiver: take packets from this interface; empty: the one that has the "
 		  "address. What this host sends itself comes over lo and is taken, too"),
 	SL_U64(struct sl_packet, ring_bytes, 33554432, 2097152, 1073741824, "bytes",
-	       "receiver: memory that the kernel puts packets into"),
+	       "receiver: memory that the kernel puts packets into, for each of link.pollers"),
 	SL_CHOICE(struct sl_packet, delivery, packets, "packets|blocks",
 		  "receiver: the kernel shows packets one by one, or in blocks (TPACKET_V3): "
 		  "fewer hand-overs, but a packet may wait for some milliseconds"),
@@ -82,10 +82,34 @@ static int claim_address(struct sl_packet *packet)
 	return -errno;
 }
 
+/* One for each poller. They listen when all are there, so that nothing comes to two of them. */
+static int open_rings(struct sl_packet *packet, const struct sl_packet_filter *filter)
+{
+	unsigned pollers = packet->udp.env.pollers;
+	struct sl_packet_filter spread;
+	union sl_net_address at;
+	bool v4;
+	int err = 0;
+
+	sl_net_address(packet->udp.local, 0, &at);
+	v4 = at.any.sa_family == AF_INET;
+	for (unsigned i = 0; i < pollers && !err; i++) {
+		err = sl_packet_ring_open(&packet->ring[i], packet->ring_bytes,
+					  packet->delivery == DELIVER_BLOCKS, v4);
+		packet->udp.in_fd[i] = packet->ring[i].fd;
+	}
+	if (!err && pollers > 1) {
+		sl_packet_filter_spread(&spread, v4, packet->udp.qpn_base, pollers);
+		err = sl_packet_ring_group(packet->ring, pollers, &spread);
+	}
+	for (unsigned i = 0; i < pollers && !err; i++)
+		err = sl_packet_ring_listen(&packet->ring[i], filter);
+	return err;
+}
+
 static int open_receiver(struct sl_packet *packet)
 {
 	struct sl_packet_filter filter;
-	union sl_net_address at;
 	unsigned interface[2];
 	int err = choose_interfaces(packet, interface);
 
@@ -93,24 +117,24 @@ static int open_receiver(struct sl_packet *packet)
 		err = claim_address(packet);
 	if (err)
 		return err;
-	sl_net_address(packet->udp.local, 0, &at);
 	sl_packet_filter_init(&filter, packet->udp.local, (uint16_t)packet->udp.port, interface);
-	err = sl_packet_ring_open(&packet->ring, packet->ring_bytes,
-				  packet->delivery == DELIVER_BLOCKS, at.any.sa_family == AF_INET,
-				  &filter);
+	err = open_rings(packet, &filter);
 	if (err)
 		return err;
 	packet->guard = sl_packet_guard(packet->udp.local, (uint16_t)packet->udp.port);
-	packet->udp.in_fd = packet->ring.fd;
 	return 0;
 }
 
-/* A frame holds one packet at least, and half of them stay free. */
+/* Over all modules, as if they shared one ring. A frame holds one packet at least, and half of
+ * them stay free. */
 static uint64_t safe_window(const struct sl_udp *udp, const struct sl_plan *plan)
 {
 	const struct sl_packet *packet = (const void *)udp;
+	uint32_t modules = udp->env.ring->modules;
+	uint32_t of_one_ring = (modules + udp->env.pollers - 1) / udp->env.pollers;
 
-	return sl_packet_ring_frames(&packet->ring) / 2 * (plan->block_bytes / plan->packets);
+	return sl_packet_ring_frames(&packet->ring[0]) / 2 * (plan->block_bytes / plan->packets) *
+	       modules / of_one_ring;
 }
 
 static int packet_open(void *state, const struct sl_link_env *env)
@@ -119,7 +143,9 @@ static int packet_open(void *state, const struct sl_link_env *env)
 	struct sl_packet *packet = state;
 	int err;
 
-	packet->claim = packet->guard = packet->ring.fd = -1;
+	packet->claim = packet->guard = -1;
+	for (unsigned i = 0; i < SL_POLLERS; i++)
+		packet->ring[i] = (struct sl_packet_ring){.fd = -1};
 	packet->opened = true;
 	packet->udp.way = &way;
 	err = sl_udp_open(state, env);
@@ -129,15 +155,17 @@ static int packet_open(void *state, const struct sl_link_env *env)
 static void packet_close(void *state)
 {
 	struct sl_packet *packet = state;
-	unsigned lost;
+	unsigned lost = 0;
 
 	if (packet->opened) {
-		lost = packet->ring.map ? sl_packet_ring_lost(&packet->ring) : 0;
+		for (unsigned i = 0; i < SL_POLLERS; i++) {
+			lost += packet->ring[i].map ? sl_packet_ring_lost(&packet->ring[i]) : 0;
+			sl_packet_ring_close(&packet->ring[i]);
+		}
 		if (lost)
 			sl_warn("link packet: %u packets found no room in the ring; make "
 				"link.ring_bytes larger",
 				lost);
-		sl_packet_ring_close(&packet->ring);
 		if (packet->guard >= 0)
 			close(packet->guard);
 		if (packet->claim >= 0)
@@ -152,15 +180,17 @@ static void packet_close(void *state)
 static int packet_poll(void *state, unsigned poller, unsigned budget)
 {
 	struct sl_packet *packet = state;
+	struct sl_packet_ring *ring = &packet->ring[poller];
 	struct sl_udp *udp = &packet->udp;
 	uint64_t now_ns = sl_clock_ns();
 	struct sl_packet_frame frame;
+	struct sl_roce_piece piece;
 	unsigned n = 0;
 
 	sl_ring_enter(udp->env.ring, poller);
-	while (n < budget && sl_packet_ring_next(&packet->ring, &frame)) {
-		n += sl_packet_receive(udp, &frame, now_ns);
-		sl_packet_ring_release(&packet->ring);
+	while (n < budget && sl_packet_ring_next(ring, &frame, &piece)) {
+		n += sl_packet_receive(udp, poller, &frame, now_ns);
+		sl_packet_ring_release(ring);
 	}
 	sl_ring_leave(udp->env.ring, poller);
 	sl_udp_return_all(udp, poller, n == 0, now_ns);
@@ -180,7 +210,7 @@ const struct sl_link sl_link_packet = {
 	.message = SL_MESSAGE_PACKET,
 	.proof = sl_udp_proof,
 	.guards = SL_GUARD_ENFORCED | SL_GUARD_CREDITED,
-	.pollers = 1,
+	.pollers = SL_POLLERS,
 	.places = SL_REGION_HOST,
 	.unavailable = sl_packet_unavailable,
 	.open = packet_open,

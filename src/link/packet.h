@@ -7,7 +7,8 @@
  * Files:     packet.c options, open, close, poll; packet_ring.c the socket and the ring that the
  *            kernel fills; packet_filter.c which packets it gets; packet_parse.c headers;
  *            packet_host.c what the xdp link has in common with it.
- * Threads:   one ring, one poller.
+ * Threads:   each poller has a socket and a ring of its own; the kernel gives each packet to the
+ *            ring of its queue pair's poller.
  * Cost:      the kernel copies a packet into the ring, we copy its payload to its place. */
 #ifndef SL_LINK_PACKET_H
 #define SL_LINK_PACKET_H
@@ -20,13 +21,15 @@
 enum {
 	SL_PACKET_FILTER_MAX = 48,
 	SL_PACKET_SEGMENTS_MAX = 1024, /* in one frame, whatever it says of itself */
+	SL_PACKET_PIECES_MAX = 64,     /* of one frame */
 };
 
 /* ---- headers ---- */
 
-/* The UDP datagram in an IP packet, and its path. Options, extension headers and fragments are
- * refused, and lengths that contradict each other. False: it is none of ours. */
-bool sl_packet_parse(const uint8_t *ip, size_t bytes, struct sl_roce_path *path,
+/* The UDP datagram in an IP packet of so many bytes, of which the first `here` are at `ip`, and its
+ * path. Options, extension headers and fragments are refused, and lengths that contradict each
+ * other. False: it is none of ours. */
+bool sl_packet_parse(const uint8_t *ip, size_t here, size_t bytes, struct sl_roce_path *path,
 		     const uint8_t **data, size_t *data_bytes);
 
 /* ---- which packets ---- */
@@ -40,6 +43,10 @@ struct sl_packet_filter {
  * and packets with options are let through where the port can be seen, to be counted. */
 void sl_packet_filter_init(struct sl_packet_filter *filter, const uint8_t gid[SL_ROCE_GID_BYTES],
 			   uint16_t port, const unsigned interface[2]);
+
+/* Which of several rings a packet goes to: that of the poller of its queue pair. */
+void sl_packet_filter_spread(struct sl_packet_filter *filter, bool v4, uint32_t qpn_base,
+			     unsigned pollers);
 
 /* ---- the ring ---- */
 
@@ -56,22 +63,29 @@ struct sl_packet_ring {
 };
 
 struct sl_packet_frame {
-	const uint8_t *ip;
-	size_t bytes;
-	bool cut;	  /* the ring had no room for all of it */
+	const struct sl_roce_piece *piece; /* from the IP header on */
+	unsigned pieces;
+	bool cut;	  /* there was no room for all of it */
+	bool uncut;	  /* it may be several datagrams, and nobody said of what length */
 	uint32_t segment; /* it is several datagrams of so many bytes; 0: it is one */
 };
 
-/* Logs what is wrong. The ring begins to fill when it is open. */
-int sl_packet_ring_open(struct sl_packet_ring *ring, uint64_t bytes, bool blocks, bool v4,
-			const struct sl_packet_filter *filter);
+/* Logs what is wrong. Nothing comes before it listens. */
+int sl_packet_ring_open(struct sl_packet_ring *ring, uint64_t bytes, bool blocks, bool v4);
+
+/* Several rings share what comes: the i-th gets that for which the program says i. Logs, too. */
+int sl_packet_ring_group(struct sl_packet_ring *ring, unsigned rings,
+			 const struct sl_packet_filter *spread);
+
+int sl_packet_ring_listen(struct sl_packet_ring *ring, const struct sl_packet_filter *filter);
 void sl_packet_ring_close(struct sl_packet_ring *ring);
 
 /* Frames that are sure to find room when none is taken out, however slowly they come. */
 unsigned sl_packet_ring_frames(const struct sl_packet_ring *ring);
 
-/* The next frame, which stays until it is released; false: there is none now. */
-bool sl_packet_ring_next(struct sl_packet_ring *ring, struct sl_packet_frame *frame);
+/* The next frame, in one piece, which stays until it is released; false: there is none now. */
+bool sl_packet_ring_next(struct sl_packet_ring *ring, struct sl_packet_frame *frame,
+			 struct sl_roce_piece *piece);
 void sl_packet_ring_release(struct sl_packet_ring *ring);
 
 /* Frames that found no room since the last call. */
@@ -87,8 +101,9 @@ unsigned sl_packet_interface(const uint8_t gid[SL_ROCE_GID_BYTES]);
  * somebody else is as good, and -1. */
 int sl_packet_guard(const uint8_t gid[SL_ROCE_GID_BYTES], uint16_t port);
 
-/* Parse, cut and judge what is in a frame; how many packets that were. */
-unsigned sl_packet_receive(struct sl_udp *udp, const struct sl_packet_frame *frame,
+/* Parse, cut and judge what is in a frame; how many packets that were. 0: its queue is another
+ * thread's, which was asked for it; come again with the same frame. */
+unsigned sl_packet_receive(struct sl_udp *udp, unsigned poller, const struct sl_packet_frame *frame,
 			   uint64_t now_ns);
 
 /* Why packet sockets cannot be used by this process, and what to do; NULL: they can. */

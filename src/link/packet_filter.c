@@ -9,7 +9,10 @@ enum {
 	WHOLE = 0x40000,
 	PROTOCOL_UDP = 17,
 	HEADER_FRAGMENT = 44,
+	IPV4_BYTES = 20,
 	IPV6_BYTES = 40,
+	UDP_BYTES = 8,
+	QPN_AT = 4, /* in the BTH, with a byte before it that is not part of it */
 	FRAGMENT_BYTES = 8,
 };
 
@@ -64,6 +67,17 @@ static void choose_v6(struct sl_packet_filter *f, const uint8_t *address)
 	load(f, BPF_H, IPV6_BYTES + FRAGMENT_BYTES + 2);
 	add(f, BPF_JMP | BPF_JA, 1, 0, 0);
 	load(f, BPF_H, IPV6_BYTES + 2);
+}
+
+void sl_packet_filter_spread(struct sl_packet_filter *filter, bool v4, uint32_t qpn_base,
+			     unsigned pollers)
+{
+	filter->n = 0;
+	load(filter, BPF_W, (v4 ? IPV4_BYTES : IPV6_BYTES) + UDP_BYTES + QPN_AT);
+	add(filter, BPF_ALU | BPF_AND | BPF_K, SL_ROCE_QPN_MASK, 0, 0);
+	add(filter, BPF_ALU | BPF_SUB | BPF_K, qpn_base, 0, 0);
+	add(filter, BPF_ALU | BPF_MOD | BPF_K, pollers, 0, 0);
+	add(filter, BPF_RET | BPF_A, 0, 0, 0);
 }
 
 void sl_packet_filter_init(struct sl_packet_filter *filter, const uint8_t gid[SL_ROCE_GID_BYTES],

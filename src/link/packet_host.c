@@ -52,34 +52,78 @@ int sl_packet_guard(const uint8_t gid[SL_ROCE_GID_BYTES], uint16_t port)
 	return -1;
 }
 
-static void count_malformed(struct sl_udp *udp)
+/* ---- packets ---- */
+
+struct cursor { /* in the pieces of a frame */
+	const struct sl_roce_piece *piece;
+	unsigned left;
+	size_t at; /* in the first */
+};
+
+/* The next so many bytes of it, in how many pieces. */
+static unsigned cut_off(struct cursor *c, size_t bytes, struct sl_roce_piece *out)
 {
-	atomic_fetch_add_explicit(&udp->env.counters->dropped[SL_DROP_MALFORMED], 1,
-				  memory_order_relaxed);
+	unsigned n = 0;
+
+	while (bytes && c->left) {
+		size_t rest = c->piece->bytes - c->at, take = rest < bytes ? rest : bytes;
+
+		if (take)
+			out[n++] = (struct sl_roce_piece){(const uint8_t *)c->piece->data + c->at,
+							  take};
+		bytes -= take;
+		c->at += take;
+		if (c->at == c->piece->bytes) {
+			c->piece++;
+			c->left--;
+			c->at = 0;
+		}
+	}
+	return n;
 }
 
-/* How many packets were in it. Those that the kernel did not cut have consecutive identifications,
- * as if it had. */
-unsigned sl_packet_receive(struct sl_udp *udp, const struct sl_packet_frame *frame, uint64_t now_ns)
+/* Of each datagram in it but the last, which may be shorter. */
+static size_t segment_of(struct sl_udp *udp, unsigned poller, const struct sl_packet_frame *frame,
+			 const uint8_t *data, size_t here, size_t bytes)
 {
-	struct sl_roce_path path;
+	size_t segment = frame->segment;
+
+	if (frame->uncut)
+		segment = sl_udp_packet_bytes(udp, poller, data, here);
+	return segment && segment < bytes ? segment : bytes;
+}
+
+/* Those that the kernel did not cut have consecutive identifications, as if it had. */
+unsigned sl_packet_receive(struct sl_udp *udp, unsigned poller, const struct sl_packet_frame *frame,
+			   uint64_t now_ns)
+{
+	struct sl_roce_piece out[SL_PACKET_PIECES_MAX];
+	struct cursor cursor = {frame->piece, frame->pieces, 0};
+	size_t bytes = 0, here = frame->piece[0].bytes, segment;
 	const uint8_t *data;
-	size_t bytes, segment;
+	struct sl_roce_path path;
 	unsigned n = 0;
 	bool marked;
 
-	if (frame->cut || !sl_packet_parse(frame->ip, frame->bytes, &path, &data, &bytes)) {
-		count_malformed(udp);
+	for (unsigned i = 0; i < frame->pieces; i++)
+		bytes += frame->piece[i].bytes;
+	if (frame->cut || frame->pieces > SL_PACKET_PIECES_MAX ||
+	    !sl_packet_parse(frame->piece[0].data, here, bytes, &path, &data, &bytes)) {
+		sl_udp_count(udp, SL_DROP_MALFORMED);
 		return 1;
 	}
+	cursor.at = (size_t)(data - (const uint8_t *)frame->piece[0].data);
+	here -= cursor.at;
+	if (udp->way->follow && !sl_udp_claim(udp, poller, data, here, &path))
+		return 0;
 	marked = (path.tos & SL_NET_ECN_MASK) == SL_NET_ECN_CE;
-	segment = frame->segment && frame->segment < bytes ? frame->segment : bytes;
+	segment = segment_of(udp, poller, frame, data, here, bytes);
 	do {
-		size_t here = bytes < segment ? bytes : segment;
+		size_t take = bytes < segment ? bytes : segment;
 
-		sl_udp_receive(udp, data, here, &path, marked, now_ns);
-		data += here;
-		bytes -= here;
+		sl_udp_receive_pieces(udp, poller, out, cut_off(&cursor, take, out), &path, marked,
+				      now_ns);
+		bytes -= take;
 		path.ip_id++;
 	} while (++n < SL_PACKET_SEGMENTS_MAX && bytes);
 	return n;

@@ -53,14 +53,14 @@ static size_t parse_v6(const uint8_t *ip, size_t bytes, struct sl_roce_path *pat
 	return length;
 }
 
-bool sl_packet_parse(const uint8_t *ip, size_t bytes, struct sl_roce_path *path,
+bool sl_packet_parse(const uint8_t *ip, size_t here, size_t bytes, struct sl_roce_path *path,
 		     const uint8_t **data, size_t *data_bytes)
 {
-	bool v4 = bytes && ip[0] >> 4 == 4, v6 = bytes && ip[0] >> 4 == 6;
+	bool v4 = here && ip[0] >> 4 == 4, v6 = here && ip[0] >> 4 == 6;
 	size_t header_bytes = v4 ? IPV4_BYTES : IPV6_BYTES, length;
 	const uint8_t *udp = ip + header_bytes;
 
-	if ((!v4 && !v6) || bytes < header_bytes + UDP_BYTES)
+	if ((!v4 && !v6) || here < header_bytes + UDP_BYTES)
 		return false;
 	length = v4 ? parse_v4(ip, bytes, path) : parse_v6(ip, bytes, path);
 	/* The ICRC knows one length only; what the link layer appended is beyond both. */

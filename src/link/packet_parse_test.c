@@ -44,7 +44,7 @@ static bool parses(const uint8_t *p, size_t bytes)
 	const uint8_t *data;
 	size_t n;
 
-	return sl_packet_parse(p, bytes, &path, &data, &n);
+	return sl_packet_parse(p, bytes, bytes, &path, &data, &n);
 }
 
 static void everything_that_the_checksum_covers_is_read(void **state)
@@ -54,7 +54,7 @@ static void everything_that_the_checksum_covers_is_read(void **state)
 	const uint8_t *data;
 	size_t n;
 
-	assert_true(sl_packet_parse(p, V4, &path, &data, &n));
+	assert_true(sl_packet_parse(p, V4, V4, &path, &data, &n));
 	assert_true(sl_roce_path_is_ipv4(&path) && path.dont_fragment);
 	assert_int_equal(path.ip_id, 0x1234);
 	assert_int_equal(path.source_port, 0xc001);
@@ -65,10 +65,10 @@ static void everything_that_the_checksum_covers_is_read(void **state)
 	assert_ptr_equal(data, p + 28);
 	assert_int_equal(n, PAYLOAD);
 	p[6] = 0;
-	assert_true(sl_packet_parse(p, V4, &path, &data, &n) && !path.dont_fragment);
+	assert_true(sl_packet_parse(p, V4, V4, &path, &data, &n) && !path.dont_fragment);
 	free(p);
 	p = packet_v6();
-	assert_true(sl_packet_parse(p, V6, &path, &data, &n));
+	assert_true(sl_packet_parse(p, V6, V6, &path, &data, &n));
 	assert_false(sl_roce_path_is_ipv4(&path));
 	assert_int_equal(path.tos, 3);
 	assert_int_equal(path.source[15], 1);
@@ -114,7 +114,7 @@ static void padding_of_the_link_layer_is_ignored(void **state)
 	size_t n;
 
 	memcpy(padded, p, V4);
-	assert_true(sl_packet_parse(padded, sizeof(padded), &path, &data, &n));
+	assert_true(sl_packet_parse(padded, sizeof(padded), sizeof(padded), &path, &data, &n));
 	assert_int_equal(n, PAYLOAD);
 	free(p);
 }

@@ -67,16 +67,26 @@ static void choose_shape(struct sl_packet_ring *ring, uint64_t bytes)
 	ring->map_bytes = (size_t)block * ring->shape.tp_block_nr;
 }
 
-static int set_up(struct sl_packet_ring *ring, bool v4, const struct sl_packet_filter *filter)
+int sl_packet_ring_listen(struct sl_packet_ring *ring, const struct sl_packet_filter *filter)
 {
 	struct sock_fprog program = {(unsigned short)filter->n, (struct sock_filter *)filter->code};
+
+	return setsockopt(ring->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0
+		       ? -errno
+		       : 0;
+}
+
+/* Bound, and deaf. */
+static int set_up(struct sl_packet_ring *ring, bool v4)
+{
+	static const struct sl_packet_filter nothing = {{{BPF_RET | BPF_K, 0, 0, 0}}, 1};
 	struct sockaddr_ll at = {.sll_family = AF_PACKET,
 				 .sll_protocol = htons(v4 ? ETH_P_IP : ETH_P_IPV6)};
-	int version = ring->blocks ? TPACKET_V3 : TPACKET_V2, one = 1, err;
+	int version = ring->blocks ? TPACKET_V3 : TPACKET_V2, one = 1;
+	int err = sl_packet_ring_listen(ring, &nothing);
 
-	if (setsockopt(ring->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0)
-		return -errno;
-	err = set(ring->fd, PACKET_VERSION, &version, sizeof(version));
+	if (!err)
+		err = set(ring->fd, PACKET_VERSION, &version, sizeof(version));
 	/* With it comes how a frame of several datagrams is to be cut. */
 	if (!err)
 		err = set(ring->fd, PACKET_VNET_HDR, &one, sizeof(one));
@@ -93,8 +103,7 @@ static int set_up(struct sl_packet_ring *ring, bool v4, const struct sl_packet_f
 	return bind(ring->fd, (struct sockaddr *)&at, sizeof(at)) < 0 ? -errno : 0;
 }
 
-int sl_packet_ring_open(struct sl_packet_ring *ring, uint64_t bytes, bool blocks, bool v4,
-			const struct sl_packet_filter *filter)
+int sl_packet_ring_open(struct sl_packet_ring *ring, uint64_t bytes, bool blocks, bool v4)
 {
 	const char *why = sl_packet_unavailable();
 	int err;
@@ -109,12 +118,35 @@ int sl_packet_ring_open(struct sl_packet_ring *ring, uint64_t bytes, bool blocks
 	if (ring->fd < 0)
 		return -errno;
 	choose_shape(ring, bytes);
-	err = set_up(ring, v4, filter);
+	err = set_up(ring, v4);
 	if (err) {
 		sl_error("link packet: no ring of %zu bytes: %s%s", ring->map_bytes, strerror(-err),
 			 err == -ENOMEM ? "; make link.ring_bytes smaller" : "");
 		sl_packet_ring_close(ring);
 	}
+	return err;
+}
+
+/* The kernel numbers the rings of a group as they join, and so a program that gives the number of
+ * a poller gives packets to its ring. */
+int sl_packet_ring_group(struct sl_packet_ring *ring, unsigned rings,
+			 const struct sl_packet_filter *spread)
+{
+	struct sock_fprog program = {(unsigned short)spread->n, (struct sock_filter *)spread->code};
+	uint32_t group = (PACKET_FANOUT_CBPF | PACKET_FANOUT_FLAG_UNIQUEID) << 16;
+	socklen_t bytes = sizeof(group);
+	int err = set(ring[0].fd, PACKET_FANOUT, &group, sizeof(group));
+
+	if (!err)
+		err = set(ring[0].fd, PACKET_FANOUT_DATA, &program, sizeof(program));
+	if (!err && getsockopt(ring[0].fd, SOL_PACKET, PACKET_FANOUT, &group, &bytes) < 0)
+		err = -errno;
+	for (unsigned i = 1; i < rings && !err; i++)
+		err = set(ring[i].fd, PACKET_FANOUT, &group, sizeof(group));
+	if (err)
+		sl_error("link packet: packets cannot be spread over %u threads: %s; set "
+			 "link.pollers: 1",
+			 rings, strerror(-err));
 	return err;
 }
 
@@ -134,15 +166,16 @@ unsigned sl_packet_ring_frames(const struct sl_packet_ring *ring)
 }
 
 static void describe(const uint8_t *header, uint32_t mac, uint32_t net, uint32_t here,
-		     uint32_t whole, struct sl_packet_frame *frame)
+		     uint32_t whole, struct sl_packet_frame *frame, struct sl_roce_piece *piece)
 {
 	struct virtio_net_hdr hint;
 
 	/* The hint lies directly before the link layer's header. */
 	memcpy(&hint, header + mac - sizeof(hint), sizeof(hint));
+	*piece = (struct sl_roce_piece){header + net, net - mac < here ? here - (net - mac) : 0};
 	*frame = (struct sl_packet_frame){
-		.ip = header + net,
-		.bytes = net - mac < here ? here - (net - mac) : 0,
+		.piece = piece,
+		.pieces = 1,
 		.cut = here < whole,
 		.segment = (hint.gso_type & ~VIRTIO_NET_HDR_GSO_ECN) == VIRTIO_NET_HDR_GSO_UDP_L4
 				   ? hint.gso_size
@@ -163,18 +196,20 @@ static struct tpacket_block_desc *block_at(const struct sl_packet_ring *ring, un
 	return (void *)(ring->map + (size_t)number * ring->shape.tp_block_size);
 }
 
-static bool next_frame(struct sl_packet_ring *ring, struct sl_packet_frame *frame)
+static bool next_frame(struct sl_packet_ring *ring, struct sl_packet_frame *frame,
+		       struct sl_roce_piece *piece)
 {
 	const struct tpacket2_hdr *h = (void *)frame_at(ring, ring->at);
 
 	/* Acquire: pairs with the kernel's barrier before it hands a frame over. */
 	if (!(__atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER))
 		return false;
-	describe((const uint8_t *)h, h->tp_mac, h->tp_net, h->tp_snaplen, h->tp_len, frame);
+	describe((const uint8_t *)h, h->tp_mac, h->tp_net, h->tp_snaplen, h->tp_len, frame, piece);
 	return true;
 }
 
-static bool next_in_block(struct sl_packet_ring *ring, struct sl_packet_frame *frame)
+static bool next_in_block(struct sl_packet_ring *ring, struct sl_packet_frame *frame,
+			  struct sl_roce_piece *piece)
 {
 	struct tpacket_block_desc *block = block_at(ring, ring->at);
 	const struct tpacket3_hdr *h;
@@ -188,13 +223,14 @@ static bool next_in_block(struct sl_packet_ring *ring, struct sl_packet_frame *f
 		ring->next = (uint8_t *)block + block->hdr.bh1.offset_to_first_pkt;
 	}
 	h = (void *)ring->next;
-	describe(ring->next, h->tp_mac, h->tp_net, h->tp_snaplen, h->tp_len, frame);
+	describe(ring->next, h->tp_mac, h->tp_net, h->tp_snaplen, h->tp_len, frame, piece);
 	return true;
 }
 
-bool sl_packet_ring_next(struct sl_packet_ring *ring, struct sl_packet_frame *frame)
+bool sl_packet_ring_next(struct sl_packet_ring *ring, struct sl_packet_frame *frame,
+			 struct sl_roce_piece *piece)
 {
-	return ring->blocks ? next_in_block(ring, frame) : next_frame(ring, frame);
+	return ring->blocks ? next_in_block(ring, frame, piece) : next_frame(ring, frame, piece);
 }
 
 static void release_frame(struct sl_packet_ring *ring)

@@ -201,6 +201,16 @@ void sl_placer_predict(const struct sl_placer *placer, uint64_t packet, struct s
 		place->to = sl_ring_block(placer->ring, sequence, plan->module) + it.place;
 }
 
+bool sl_placer_locate(const struct sl_placer *placer, uint32_t psn, struct sl_place *place)
+{
+	int64_t packet = packet_number(placer, psn);
+
+	if (packet < 0)
+		return false;
+	sl_placer_predict(placer, (uint64_t)packet, place);
+	return true;
+}
+
 enum sl_ring_place sl_placer_may_put(const struct sl_placer *placer, uint32_t psn)
 {
 	int64_t packet = packet_number(placer, psn);

@@ -57,6 +57,9 @@ struct sl_place {
 };
 void sl_placer_predict(const struct sl_placer *placer, uint64_t packet, struct sl_place *place);
 
+/* The same for the packet with this PSN; false: the stream has none. */
+bool sl_placer_locate(const struct sl_placer *placer, uint32_t psn, struct sl_place *place);
+
 /* The packet of the stream that should come next. */
 uint64_t sl_placer_expected(const struct sl_placer *placer);
 

@@ -1,107 +1,12 @@
-/* poller_race_test.c - two threads poll, one sends, one opens and releases slots: every block
- * arrives whole. To be run under ThreadSanitizer. */
-#include "lib/link_rig.h"
+/* poller_race_test.c - two threads poll the udp link. */
+#include "lib/link_race.h"
 
 extern const struct sl_link sl_link_udp;
 
-enum { FRAMES = 400 };
-
-struct race {
-	struct rig *rig;
-	unsigned poller;
-	_Atomic int *stop;
-};
-
-static void *poll_run(void *arg)
-{
-	struct race *race = arg;
-	const struct sl_link *link = race->rig->link;
-
-	while (!atomic_load(race->stop))
-		if (link->poll(race->rig->receiver, race->poller, 64) == 0)
-			link->wait(race->rig->receiver, race->poller, 1000);
-	return NULL;
-}
-
-/* Each module has blocks of its own: the rig has but one. */
-static void *send_run(void *arg)
-{
-	struct race *race = arg;
-	struct rig *rig = race->rig;
-	static uint8_t block[RIG_MODULES][sizeof(rig->block)];
-
-	for (uint64_t k = 0; k < FRAMES && !atomic_load(race->stop); k++)
-		for (uint32_t m = 0; m < RIG_MODULES; m++) {
-			struct sl_write write[64];
-			size_t n, done = 0;
-
-			rig_fill(rig, k, m);
-			memcpy(block[m], rig->block, sizeof(block[m]));
-			n = rig_writes(rig, k, m, write);
-			for (size_t i = 0; i < n; i++)
-				write[i].part[0].data =
-					block[m] +
-					((const uint8_t *)write[i].part[0].data - rig->block);
-			while (done < n && !atomic_load(race->stop)) {
-				int sent = rig->link->post(rig->source, rig->plan[m].transfer,
-							   write + done, n - done);
-
-				done += sent > 0 ? (size_t)sent : 0;
-				if (sent == 0)
-					rig->link->wait(rig->source, 0, 1000);
-			}
-		}
-	return NULL;
-}
-
-static int intact(struct rig *rig, uint64_t k, uint32_t m)
-{
-	const uint8_t *block = sl_ring_block(&rig->ring, k, m);
-
-	for (size_t i = 0; i < sizeof(rig->block); i++)
-		if (block[i] != (uint8_t)(i * 7 + k * 13 + m * 101 + i / 251))
-			return 0;
-	return 1;
-}
-
-static void wake(struct rig *rig)
-{
-	uint64_t one = 1;
-
-	for (unsigned p = 0; p < rig->pollers; p++)
-		if (atomic_fetch_or(&rig->wake[p].asleep, 0))
-			assert_int_equal(write(rig->wake[p].fd, &one, sizeof(one)), sizeof(one));
-}
-
 static void blocks_of_two_pollers_arrive_whole(void **state)
 {
-	struct rig *rig = rig_new(&sl_link_udp);
-	_Atomic int stop = 0;
-	struct race race[3] = {{rig, 0, &stop}, {rig, 1, &stop}, {rig, 0, &stop}};
-	pthread_t thread[3];
-	uint64_t ns;
-
-	rig->pollers = 2;
-	rig_make_ready(rig);
-	pthread_create(&thread[0], NULL, poll_run, &race[0]);
-	pthread_create(&thread[1], NULL, poll_run, &race[1]);
-	pthread_create(&thread[2], NULL, send_run, &race[2]);
-	for (uint64_t k = 0; k < FRAMES; k++) {
-		uint64_t end = sl_clock_ns() + UINT64_C(60) * 1000 * 1000 * 1000;
-
-		for (uint32_t m = 0; m < RIG_MODULES; m++) {
-			while (!sl_ring_event(&rig->ring, k, m, &ns))
-				assert_true(sl_clock_ns() < end);
-			assert_true(intact(rig, k, m));
-		}
-		rig_release(rig, k);
-		wake(rig);
-	}
-	atomic_store(&stop, 1);
-	for (int i = 0; i < 3; i++)
-		pthread_join(thread[i], NULL);
-	assert_int_equal(rig_dropped_all(rig), 0);
-	rig_free(rig);
+	(void)state;
+	race_two_pollers(rig_new(&sl_link_udp));
 }
 
 int main(void)

@@ -104,7 +104,7 @@ static int open_receiver(struct sl_udp *udp)
 	udp->fd = sl_net_open(udp->local, udp->way ? 0 : (uint16_t)udp->port);
 	if (udp->fd < 0)
 		return udp->fd;
-	udp->in_fd = udp->fd;
+	udp->in_fd[0] = udp->fd;
 	sl_net_set_class(udp->fd, (uint8_t)udp->traffic_class & ~SL_NET_ECN_MASK);
 	udp->buffer_bytes = sl_udp_enlarge_buffer(udp, udp->fd);
 	if (udp->buffer_bytes < PACKETS_MIN * SL_UDP_PACKET_MAX) {
@@ -136,6 +136,8 @@ int sl_udp_open(void *state, const struct sl_link_env *env)
 	struct sl_udp *udp = state;
 
 	udp->fd = -1;
+	for (unsigned i = 0; i < SL_POLLERS; i++)
+		udp->in_fd[i] = -1;
 	udp->env = *env;
 	udp->buffers = calloc(env->ring ? env->pollers : 1, sizeof(*udp->buffers));
 	if (!udp->buffers)
@@ -246,9 +248,8 @@ int sl_udp_wait(void *state, unsigned poller, uint32_t timeout_us)
 	if (!udp->env.ring)
 		return wait_for_answers(udp, timeout_us);
 	fds[n++] = (struct pollfd){.fd = wake->fd, .events = POLLIN};
-	if (poller == 0)
-		fds[n++] = (struct pollfd){.fd = udp->in_fd, .events = POLLIN};
-	for (uint32_t i = 0; i < SL_UDP_TRANSFERS; i++)
+	fds[n++] = (struct pollfd){.fd = udp->in_fd[poller], .events = POLLIN};
+	for (uint32_t i = 0; i < udp->queues; i++)
 		if (atomic_load_explicit(&udp->queue[i].active, memory_order_acquire) &&
 		    udp->queue[i].fd >= 0 && udp->queue[i].poller == poller)
 			fds[n++] = (struct pollfd){.fd = udp->queue[i].fd, .events = POLLIN};

@@ -11,11 +11,12 @@
  * Files:     udp.c options, open, close; udp_accept.c queues of the receiver; udp_receive.c packets
  *            in; udp_flow.c those of a source with its own socket; udp_return.c what the receiver
  *            sends back; udp_offer.c transfers of a source; udp_send.c and udp_send_rc.c packets
- *            out; udp_answer.c what comes back to a source.
+ *            out; udp_answer.c what comes back to a source; udp_pieces.c packets that come with
+ *            all their headers.
  * Others:    a link that takes its packets from elsewhere than from sockets (packet.c, xdp.c)
  *            begins its state with a struct sl_udp, sets `way` before sl_udp_open(), and hands
- *            each packet to sl_udp_receive(). All else is this link's, and what is sent leaves
- *            from sockets. */
+ *            each packet to sl_udp_receive_pieces(). All else is this link's, and what is sent
+ *            leaves from sockets. */
 #ifndef SL_LINK_UDP_H
 #define SL_LINK_UDP_H
 
@@ -28,6 +29,7 @@
 #include "link/place.h"
 #include "net/net.h"
 #include "roce/cnp.h"
+#include "roce/icrc.h"
 #include "roce/psn.h"
 #include "roce/rate.h"
 #include "roce/rc_queue.h"
@@ -66,10 +68,13 @@ struct sl_udp_queue { /* receiving */
 	struct sl_roce_path in;
 	uint64_t expected;	    /* packet of the stream, as of this poll */
 	uint64_t guessed, repaired; /* packets */
-	uint32_t together;	    /* packets that a datagram brings, lately */
+	uint32_t eighths;	    /* of packets that a datagram brings, lately */
 	uint32_t batch;		    /* datagrams to make room for in one call */
 	uint16_t next_id;
-	unsigned poller;
+	/* Whose it is. Where packets choose their thread themselves (way->follow), the owner hands
+	 * it to who asked for it; all that the pollers know of a queue goes with it. */
+	_Atomic unsigned poller;
+	_Atomic unsigned wanted; /* 1 + who asks for it; 0: nobody */
 	struct sl_udp_path back;
 	struct sl_roce_key key;
 	struct sl_placer placer;
@@ -165,6 +170,9 @@ struct sl_udp_batch { /* packets of one source on their way to one system call *
 struct sl_udp_way {
 	/* Bytes of blocks that may be under way without any being lost for want of room. */
 	uint64_t (*window)(const struct sl_udp *udp, const struct sl_plan *plan);
+	/* A queue's packets come to the thread that the interface chose: the queue follows them.
+	 * Else they come to thread `transfer % pollers`. */
+	bool follow;
 };
 
 struct sl_udp {
@@ -183,10 +191,11 @@ struct sl_udp {
 	uint8_t local[SL_ROCE_GID_BYTES];
 	int fd; /* receiving: data; sending: replies, where they have a port of their own; else -1
 		 */
-	int in_fd; /* receiving: becomes readable when there are packets */
+	int in_fd[SL_POLLERS]; /* receiving: becomes readable when there are packets; -1: never */
 	uint64_t buffer_bytes;
 	uint64_t opened_seen[SL_POLLERS]; /* slots when credits were last looked at */
-	uint32_t qpn_base, queues, sources;
+	uint32_t qpn_base, sources;
+	_Atomic uint32_t queues; /* that were ever open: pollers look at no more */
 	unsigned polls;
 	bool shared;		    /* some source has no flow of its own */
 	struct sl_udp_queue *queue; /* [SL_UDP_TRANSFERS] */
@@ -268,8 +277,27 @@ unsigned sl_udp_flow_poll(struct sl_udp *udp, struct sl_udp_queue *queue, unsign
 			  uint64_t now_ns);
 
 /* A whole packet: check, find its queue, judge. */
-void sl_udp_receive(struct sl_udp *udp, const uint8_t *data, size_t bytes,
+void sl_udp_receive(struct sl_udp *udp, unsigned poller, const uint8_t *data, size_t bytes,
 		    const struct sl_roce_path *path, bool marked, uint64_t now_ns);
+
+/* A whole packet whose path was read from its headers, its UDP payload in `count` pieces: the same,
+ * and what lies in several pieces is put together in its place. */
+void sl_udp_receive_pieces(struct sl_udp *udp, unsigned poller, const struct sl_roce_piece *piece,
+			   unsigned count, const struct sl_roce_path *path, bool marked,
+			   uint64_t now_ns);
+
+/* Where queues follow their packets, before each of them: false when its queue is another
+ * thread's, which was asked for it. Come again with the same packet. */
+bool sl_udp_claim(struct sl_udp *udp, unsigned poller, const uint8_t *head, size_t bytes,
+		  const struct sl_roce_path *path);
+
+/* How long the packet is that begins with these headers, as its plan has it; 0: nobody knows. */
+size_t sl_udp_packet_bytes(struct sl_udp *udp, unsigned poller, const uint8_t *head, size_t bytes);
+
+/* The queue of this number, if it is open. */
+struct sl_udp_queue *sl_udp_queue_of(struct sl_udp *udp, uint32_t qpn);
+
+void sl_udp_count(struct sl_udp *udp, enum sl_drop why);
 
 /* A packet whose ICRC is good, for this queue: place it or count why not. */
 void sl_udp_judge(struct sl_udp *udp, struct sl_udp_queue *queue, const struct sl_roce_path *path,

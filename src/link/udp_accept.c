@@ -218,7 +218,7 @@ static void open_flow(struct sl_udp *udp, struct sl_udp_queue *queue)
 		close(queue->fd); /* of who had the queue before */
 	queue->opened = true;
 	queue->fd = -1;
-	queue->guessed = queue->repaired = queue->together = queue->next_id = 0;
+	queue->guessed = queue->repaired = queue->eighths = queue->next_id = 0;
 	queue->batch = SL_UDP_BATCH;
 	sl_udp_path_set(&in, plan->source.ip, plan->source.port, udp->local, (uint16_t)udp->port);
 	queue->in = in.path;
@@ -226,7 +226,8 @@ static void open_flow(struct sl_udp *udp, struct sl_udp_queue *queue)
 		queue->fd = sl_net_open_flow(udp->fd, udp->local, (uint16_t)udp->port,
 					     plan->source.ip, plan->source.port);
 	/* Who has no socket of its own shares one, and with it the thread that reads it. */
-	queue->poller = queue->fd >= 0 ? plan->transfer % udp->env.pollers : 0;
+	queue->poller = queue->fd >= 0 || udp->way ? plan->transfer % udp->env.pollers : 0;
+	queue->wanted = 0;
 	if (queue->fd >= 0) {
 		sl_udp_enlarge_buffer(udp, queue->fd);
 		return;

@@ -183,7 +183,7 @@ static unsigned take_linear(struct sl_udp *udp, struct sl_udp_queue *queue, unsi
 		size_t rest = message->bytes - at;
 
 		queue->repaired++;
-		sl_udp_receive(udp, b->linear[number] + at,
+		sl_udp_receive(udp, queue->poller, b->linear[number] + at,
 			       rest < message->segment ? rest : message->segment, &queue->in,
 			       message->marked, now_ns);
 	}
@@ -225,8 +225,14 @@ static void arrived(struct sl_udp_queue *queue, struct sl_udp_message *message,
 	message->marked = (sl_net_class(header) & SL_NET_ECN_MASK) == SL_NET_ECN_CE;
 	together = bytes ? (uint32_t)((bytes + message->segment - 1) / message->segment) : 1;
 	/* A running average, so that a short one at the end of a block changes nothing. */
-	queue->together = together > queue->together ? together
-						     : (7 * queue->together + together) / 8;
+	queue->eighths = 8 * together > queue->eighths ? 8 * together
+						       : (7 * queue->eighths + 8 * together) / 8;
+}
+
+/* How many packets a datagram brings, lately. */
+static unsigned usual(const struct sl_udp_queue *queue)
+{
+	return queue->eighths < 8 ? 1 : (queue->eighths + 4) / 8;
 }
 
 static unsigned receive_one(struct sl_udp *udp, struct sl_udp_queue *queue, uint64_t now_ns)
@@ -250,11 +256,18 @@ static unsigned receive_many(struct sl_udp *udp, struct sl_udp_queue *queue, uns
 			     uint64_t now_ns)
 {
 	struct sl_udp_buffers *b = &udp->buffers[queue->poller];
-	unsigned packets, count = most < queue->batch ? most : queue->batch;
+	unsigned packets, count = 0, guesses = 0;
+	unsigned together = usual(queue);
 	int n;
 
-	for (unsigned i = 0; i < count; i++) {
-		lay_out(udp, queue, i, 1, &b->laid[i]);
+	if (most > queue->batch)
+		most = queue->batch;
+	for (; count < most && guesses + together <= SL_UDP_BATCH; count++) {
+		unsigned i = count;
+
+		/* A line of several packets, the last shorter, comes as one datagram. */
+		lay_out(udp, queue, guesses, together, &b->laid[i]);
+		guesses += b->laid[i].guesses;
 		b->message[i].msg_hdr = (struct msghdr){.msg_iov = b->laid[i].iov,
 							.msg_iovlen = b->laid[i].iovs,
 							.msg_control = b->control[i],
@@ -281,8 +294,8 @@ unsigned sl_udp_flow_poll(struct sl_udp *udp, struct sl_udp_queue *queue, unsign
 		unsigned n;
 
 		queue->expected = sl_placer_expected(&queue->placer);
-		n = queue->together >= MANY ? receive_one(udp, queue, now_ns)
-					    : receive_many(udp, queue, budget - packets, now_ns);
+		n = usual(queue) >= MANY ? receive_one(udp, queue, now_ns)
+					 : receive_many(udp, queue, budget - packets, now_ns);
 		if (!n)
 			break;
 		packets += n;

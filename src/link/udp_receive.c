@@ -6,7 +6,7 @@
 
 enum { SHARED_EVERY = 16 };
 
-static void count(struct sl_udp *udp, enum sl_drop why)
+void sl_udp_count(struct sl_udp *udp, enum sl_drop why)
 {
 	atomic_fetch_add_explicit(&udp->env.counters->dropped[why], 1, memory_order_relaxed);
 }
@@ -38,7 +38,7 @@ static enum sl_drop cause_of(enum sl_roce_drop drop)
 	}
 }
 
-static struct sl_udp_queue *queue_of(struct sl_udp *udp, uint32_t qpn)
+struct sl_udp_queue *sl_udp_queue_of(struct sl_udp *udp, uint32_t qpn)
 {
 	uint32_t index = qpn - udp->qpn_base;
 	struct sl_udp_queue *queue;
@@ -61,7 +61,7 @@ static bool place(struct sl_udp *udp, struct sl_udp_queue *queue,
 	if (action->place == SL_ROCE_PLACE_RECEIVE)
 		return sl_placer_put_next(&queue->placer, packet->psn, packet->payload,
 					  action->bytes, now_ns);
-	count(udp, SL_DROP_RANGE); /* a message of nothing */
+	sl_udp_count(udp, SL_DROP_RANGE); /* a message of nothing */
 	return false;
 }
 
@@ -74,7 +74,7 @@ static void receive_uc(struct sl_udp *udp, struct sl_udp_queue *queue,
 							   &queue->key, &action);
 
 	if (drop != SL_ROCE_ACCEPTED)
-		count(udp, cause_of(drop));
+		sl_udp_count(udp, cause_of(drop));
 	else
 		place(udp, queue, packet, &action, now_ns);
 }
@@ -90,7 +90,7 @@ static bool defer(struct sl_udp *udp, struct sl_udp_queue *queue, const struct s
 	    !sl_roce_rc_responder_defer(&queue->rc.responder, path, packet, &reply))
 		return false;
 	sl_udp_reply(udp, queue, &reply);
-	count(udp, SL_DROP_AHEAD);
+	sl_udp_count(udp, SL_DROP_AHEAD);
 	return true;
 }
 
@@ -106,7 +106,7 @@ static void receive_rc(struct sl_udp *udp, struct sl_udp_queue *queue,
 	drop = sl_roce_rc_queue_receive(&queue->rc, path, packet, now_ns, sl_udp_key_of,
 					&queue->key, &outcome);
 	if (drop != SL_ROCE_ACCEPTED) {
-		count(udp, cause_of(drop));
+		sl_udp_count(udp, cause_of(drop));
 	} else if (outcome.request && !place(udp, queue, packet, &outcome.action, now_ns)) {
 		sl_roce_rc_responder_refuse(&queue->rc.responder, packet, &outcome.reply);
 		sl_roce_rc_queue_modify(&queue->rc, SL_ROCE_ERROR);
@@ -128,45 +128,35 @@ void sl_udp_judge(struct sl_udp *udp, struct sl_udp_queue *queue, const struct s
 		receive_uc(udp, queue, path, packet, now_ns);
 }
 
-/* A queue is one thread's. What comes from another port than its source offered, and so to the
- * shared socket, is taken only where that is the same one. */
-static bool of_this_thread(const struct sl_udp_queue *queue, const struct sl_roce_path *path)
-{
-	return queue->poller == 0 || path->source_port == queue->in.source_port;
-}
-
-/* Which identifications a packet may have beside the one in its path. */
-static enum sl_ip_id ids_of(const struct sl_udp *udp, const struct sl_udp_queue *queue)
-{
-	if (udp->way)
-		return SL_IP_ID_ZERO; /* none: it was read from the header */
-	return queue ? queue->plan.ip_id : SL_IP_ID_ANY;
-}
-
-void sl_udp_receive(struct sl_udp *udp, const uint8_t *data, size_t bytes,
+void sl_udp_receive(struct sl_udp *udp, unsigned poller, const uint8_t *data, size_t bytes,
 		    const struct sl_roce_path *path, bool marked, uint64_t now_ns)
 {
 	struct sl_roce_packet packet;
 	struct sl_udp_queue *queue;
 
 	if (sl_roce_parse(data, bytes, &packet)) {
-		count(udp, SL_DROP_MALFORMED);
+		sl_udp_count(udp, SL_DROP_MALFORMED);
 		return;
 	}
-	queue = queue_of(udp, packet.qpn);
+	queue = sl_udp_queue_of(udp, packet.qpn);
 	if (udp->icrc == SL_UDP_ICRC_CHECK &&
-	    !sl_udp_icrc_good(path, data, bytes, ids_of(udp, queue))) {
-		count(udp, SL_DROP_ICRC);
+	    !sl_udp_icrc_good(path, data, bytes, queue ? queue->plan.ip_id : SL_IP_ID_ANY)) {
+		sl_udp_count(udp, SL_DROP_ICRC);
 		return;
 	}
-	if (marked && queue && !memcmp(path->source, queue->plan.source.ip, sizeof(path->source)))
+	if (!queue) {
+		sl_udp_count(udp, SL_DROP_QUEUE);
+		return;
+	}
+	/* A queue is one thread's. What comes to another's socket comes from somebody else, or from
+	 * another port than its source offered. */
+	if (queue->poller != poller) {
+		sl_udp_count(udp, SL_DROP_PEER);
+		return;
+	}
+	if (marked && !memcmp(path->source, queue->plan.source.ip, sizeof(path->source)))
 		sl_udp_notify(udp, queue, now_ns);
-	if (!queue)
-		count(udp, SL_DROP_QUEUE);
-	else if (!of_this_thread(queue, path))
-		count(udp, SL_DROP_PEER);
-	else
-		sl_udp_judge(udp, queue, path, &packet, now_ns);
+	sl_udp_judge(udp, queue, path, &packet, now_ns);
 }
 
 /* The socket that everybody may send to: sources whose port nobody knows, and strangers. */
@@ -195,9 +185,9 @@ static int poll_shared(struct sl_udp *udp, unsigned budget, uint64_t now_ns)
 		path.source_port = sl_net_gid(&b->peer[i], path.source);
 		memcpy(path.dest, udp->local, sizeof(path.dest));
 		if (message->msg_flags & MSG_TRUNC)
-			count(udp, SL_DROP_MALFORMED);
+			sl_udp_count(udp, SL_DROP_MALFORMED);
 		else
-			sl_udp_receive(udp, b->packet[i], b->message[i].msg_len, &path, marked,
+			sl_udp_receive(udp, 0, b->packet[i], b->message[i].msg_len, &path, marked,
 				       now_ns);
 	}
 	/* Empty, or an ICMP error of a credit packet: nothing to receive either way. */
@@ -211,7 +201,7 @@ int sl_udp_poll(void *state, unsigned poller, unsigned budget)
 	unsigned n = 0;
 
 	sl_ring_enter(udp->env.ring, poller);
-	for (uint32_t i = 0; i < SL_UDP_TRANSFERS; i++) {
+	for (uint32_t i = 0; i < udp->queues; i++) {
 		struct sl_udp_queue *queue = &udp->queue[i];
 
 		/* Acquire: pairs with the release in accept. */

@@ -133,18 +133,30 @@ static void catch_up(struct sl_udp_queue *queue, uint64_t now_ns)
 	}
 }
 
+/* Another thread has packets for it. All that was done to it here is seen there. */
+static void hand_over(struct sl_udp_queue *queue)
+{
+	unsigned wanted = atomic_load_explicit(&queue->wanted, memory_order_relaxed);
+
+	if (!wanted)
+		return;
+	atomic_store_explicit(&queue->wanted, 0, memory_order_relaxed);
+	/* Release: pairs with the acquire in return_all and in udp_pieces.c. */
+	atomic_store_explicit(&queue->poller, wanted - 1, memory_order_release);
+}
+
 void sl_udp_return_all(struct sl_udp *udp, unsigned poller, bool idle, uint64_t now_ns)
 {
 	udp->opened_seen[poller] =
 		atomic_load_explicit(&udp->env.ring->opened, memory_order_acquire);
-	for (uint32_t i = 0; i < SL_UDP_TRANSFERS; i++) {
+	for (uint32_t i = 0; i < udp->queues; i++) {
 		struct sl_udp_queue *queue = &udp->queue[i];
 		uint64_t grant;
 		bool rc;
 
 		/* Acquire: pairs with the release in accept. */
 		if (!atomic_load_explicit(&queue->active, memory_order_acquire) ||
-		    queue->poller != poller)
+		    atomic_load_explicit(&queue->poller, memory_order_acquire) != poller)
 			continue;
 		rc = queue->plan.service == SL_SERVICE_RC;
 		if (idle)
@@ -159,5 +171,6 @@ void sl_udp_return_all(struct sl_udp *udp, unsigned poller, bool idle, uint64_t 
 		}
 		if (rc)
 			send_grants(udp, queue, now_ns);
+		hand_over(queue);
 	}
 }

@@ -1,5 +1,8 @@
 /* xdp.c - RoCEv2 through AF_XDP sockets: packets from the driver, past the network stack. Queues,
- * plans, credits and checks are the udp link's (udp.h), and so is sending. */
+ * plans, credits and checks are the udp link's (udp.h), and so is sending.
+ *
+ * The NIC chooses a receive queue for each source, each receive queue has a socket, and each socket
+ * a poller: so the queue pairs follow their packets from one poller to another (sl_udp_claim). */
 #include <errno.h>
 #include <net/if.h>
 #include <stddef.h>
@@ -13,8 +16,8 @@
 
 enum {
 	ETHERNET = 14,
-	PMTU_MAX = 2048, /* the largest that fits a chunk of one page with its headers */
-	BATCH = 64,
+	HEADERS = ETHERNET + 40 + 8 + SL_ROCE_HEADERS_MAX + SL_ROCE_ICRC_BYTES,
+	BATCH = SL_PACKET_PIECES_MAX,
 };
 
 struct sl_xdp_link {
@@ -23,7 +26,7 @@ struct sl_xdp_link {
 	char interface[IF_NAMESIZE];
 	uint32_t mode, chunks;
 	/* state */
-	bool opened;
+	bool opened, generic;
 	int guard;
 	struct sl_xdp *xdp;
 };
@@ -33,12 +36,13 @@ static const struct sl_option options[] = {
 	SL_STRING(struct sl_xdp_link, interface, "",
 		  "receiver: take packets from this interface; empty: the one that has the "
 		  "address"),
-	SL_CHOICE(struct sl_xdp_link, mode, auto, "auto|driver|generic",
-		  "receiver: in the driver, or above it, which any interface can; auto: the first "
-		  "that works. Zero-copy where the driver has it"),
-	SL_U32(struct sl_xdp_link, chunks, 2048, 64, 65536, "packets",
-	       "receiver: room for so many packets of each receive queue; rounded up to a power "
-	       "of two"),
+	SL_CHOICE(struct sl_xdp_link, mode, auto, "auto|zerocopy|native|generic",
+		  "receiver: the NIC writes packets to our memory; or the driver's packets are "
+		  "copied; or those above the driver, which any interface has. auto: the first "
+		  "that works"),
+	SL_U32(struct sl_xdp_link, chunks, 2048, 64, 65536, "pages",
+	       "receiver: memory of each receive queue; rounded up to a power of two. A packet "
+	       "takes one, or two where pmtu is 4096"),
 	SL_UDP_OPTIONS_FLOW,
 	SL_OPTION_END,
 };
@@ -55,30 +59,48 @@ static unsigned choose_interface(const struct sl_xdp_link *link)
 	return index;
 }
 
+/* What was found, and what it means. */
+static void tell(struct sl_xdp_link *link)
+{
+	unsigned sockets = sl_xdp_sockets(link->xdp);
+
+	sl_info("link xdp: %s, receive queues: %u", sl_xdp_how(link->xdp), sockets);
+	if (sockets < link->udp.env.pollers)
+		sl_info("link xdp: only %u of %u pollers have something to do; more receive "
+			"queues: ethtool -L INTERFACE",
+			sockets, link->udp.env.pollers);
+	if (link->udp.env.pmtu > SL_XDP_PMTU_SMALL && sl_xdp_limit(link->xdp)) {
+		link->udp.env.pmtu = SL_XDP_PMTU_SMALL;
+		sl_info("link xdp: packets of %d bytes, since larger ones do not fit a page with "
+			"their headers, and %s",
+			SL_XDP_PMTU_SMALL, sl_xdp_limit(link->xdp));
+	}
+}
+
 static int open_receiver(struct sl_xdp_link *link)
 {
-	unsigned interface = choose_interface(link);
-	uint32_t chunks = 64;
+	struct sl_xdp_want want = {.interface = choose_interface(link),
+				   .gid = link->udp.local,
+				   .port = (uint16_t)link->udp.port,
+				   .mode = (enum sl_xdp_mode)link->mode,
+				   .large = link->udp.env.pmtu > SL_XDP_PMTU_SMALL,
+				   .chunks = 64,
+				   .pollers = link->udp.env.pollers};
 	int err;
 
-	if (!interface)
+	if (!want.interface)
 		return -ENODEV;
-	while (chunks < link->chunks)
-		chunks *= 2;
-	link->chunks = chunks;
-	if (link->udp.env.pmtu > PMTU_MAX) {
-		link->udp.env.pmtu = PMTU_MAX;
-		sl_info("link xdp: packets of %d bytes, since larger ones do not fit a page with "
-			"their headers",
-			PMTU_MAX);
-	}
-	err = sl_xdp_open(interface, link->udp.local, (uint16_t)link->udp.port,
-			  (enum sl_xdp_mode)link->mode, chunks, &link->xdp);
+	while (want.chunks < link->chunks)
+		want.chunks *= 2;
+	link->chunks = want.chunks;
+	err = sl_xdp_open(&want, &link->xdp);
 	if (err)
 		return err;
-	sl_info("link xdp: %s", sl_xdp_how(link->xdp));
+	tell(link);
+	link->generic = sl_xdp_generic(link->xdp);
 	link->guard = sl_packet_guard(link->udp.local, (uint16_t)link->udp.port);
-	link->udp.in_fd = sl_xdp_fd(link->xdp);
+	for (unsigned i = 0; i < want.pollers; i++)
+		link->udp.in_fd[i] = sl_xdp_fd(link->xdp, i);
 	return 0;
 }
 
@@ -86,13 +108,14 @@ static int open_receiver(struct sl_xdp_link *link)
 static uint64_t safe_window(const struct sl_udp *udp, const struct sl_plan *plan)
 {
 	const struct sl_xdp_link *link = (const void *)udp;
+	uint32_t pieces = (plan->pmtu + HEADERS + SL_XDP_FRAME_MAX - 1) / SL_XDP_FRAME_MAX;
 
-	return link->chunks / 2 * (plan->block_bytes / plan->packets);
+	return link->chunks / pieces / 2 * (plan->block_bytes / plan->packets);
 }
 
 static int xdp_open(void *state, const struct sl_link_env *env)
 {
-	static const struct sl_udp_way way = {.window = safe_window};
+	static const struct sl_udp_way way = {.window = safe_window, .follow = true};
 	struct sl_xdp_link *link = state;
 	int err;
 
@@ -100,9 +123,10 @@ static int xdp_open(void *state, const struct sl_link_env *env)
 	link->xdp = NULL;
 	link->opened = true;
 	link->udp.way = &way;
-	/* What is not cut before it gets to the interface does not fit a chunk: on lo, or where
-	 * generic mode is used on a virtual interface. */
-	link->udp.segment = false;
+	/* What is not cut before it gets to the interface has to come in several buffers: on lo,
+	 * or where generic mode is used on a virtual interface; both have this kernel. */
+	if (sl_xdp_kernel_limit(NULL))
+		link->udp.segment = false;
 	err = sl_udp_open(state, env);
 	return err || !env->ring ? err : open_receiver(link);
 }
@@ -128,21 +152,67 @@ static void xdp_close(void *state)
 	sl_udp_close(state);
 }
 
+/* ---- receiving ---- */
+
+/* Pieces of the first frame; 0: its end is not there. */
+static unsigned frame_of(const struct sl_xdp_piece *piece, unsigned n, struct sl_roce_piece *out)
+{
+	for (unsigned i = 0; i < n; i++) {
+		/* The program on the interface has seen to it that the first has headers. */
+		unsigned skip = i ? 0 : ETHERNET;
+
+		out[i] = (struct sl_roce_piece){piece[i].data + skip, piece[i].bytes - skip};
+		if (!piece[i].more)
+			return i + 1;
+	}
+	return 0;
+}
+
+/* Packets of one socket. What belongs to another thread stays, with all that follows it, until
+ * that one has handed the queue over. */
+static unsigned take(struct sl_xdp_link *link, unsigned poller, unsigned socket, unsigned budget,
+		     uint64_t now_ns)
+{
+	struct sl_xdp_piece piece[BATCH];
+	struct sl_roce_piece ip[BATCH];
+	unsigned n = sl_xdp_peek(link->xdp, socket, piece, BATCH), done = 0, packets = 0;
+
+	while (done < n && packets < budget) {
+		struct sl_packet_frame frame = {.piece = ip, .uncut = link->generic};
+		unsigned here;
+
+		frame.pieces = frame_of(piece + done, n - done, ip);
+		if (!frame.pieces && (done || n < BATCH))
+			break;		   /* the rest of it comes with the next call */
+		frame.cut = !frame.pieces; /* longer than any packet */
+		if (frame.cut)
+			frame.pieces = n;
+		here = sl_packet_receive(&link->udp, poller, &frame, now_ns);
+		if (!here)
+			break;
+		packets += here;
+		done += frame.pieces;
+	}
+	sl_xdp_release(link->xdp, socket, done);
+	return packets;
+}
+
 static int xdp_poll(void *state, unsigned poller, unsigned budget)
 {
 	struct sl_xdp_link *link = state;
 	struct sl_udp *udp = &link->udp;
+	unsigned sockets = sl_xdp_sockets(link->xdp), n = 0;
 	uint64_t now_ns = sl_clock_ns();
-	struct sl_xdp_frame frame[BATCH];
-	unsigned n = sl_xdp_take(link->xdp, frame, budget < BATCH ? budget : BATCH);
 
 	sl_ring_enter(udp->env.ring, poller);
-	for (unsigned i = 0; i < n; i++) {
-		/* The program on the interface has seen to it that there is more. */
-		const struct sl_packet_frame packet = {.ip = frame[i].data + ETHERNET,
-						       .bytes = frame[i].bytes - ETHERNET};
+	for (unsigned i = poller; i < sockets; i += udp->env.pollers) {
+		unsigned all = 0, here;
 
-		sl_packet_receive(udp, &packet, now_ns);
+		do {
+			here = take(link, poller, i, budget - all, now_ns);
+			all += here;
+		} while (here && all < budget);
+		n += all;
 	}
 	sl_ring_leave(udp->env.ring, poller);
 	sl_udp_return_all(udp, poller, n == 0, now_ns);
@@ -152,7 +222,7 @@ static int xdp_poll(void *state, unsigned poller, unsigned budget)
 const struct sl_link sl_link_xdp = {
 	.name = "xdp",
 	.doc = "RoCEv2 (UC, RC) in user space through AF_XDP: packets from the driver, past the "
-	       "network stack; PMTU up to 2048",
+	       "network stack; PMTU 4096 needs Linux 6.6, else 2048",
 	.wire = "roce",
 	.state_bytes = sizeof(struct sl_xdp_link),
 	.options = options,
@@ -162,7 +232,7 @@ const struct sl_link sl_link_xdp = {
 	.message = SL_MESSAGE_PACKET,
 	.proof = sl_udp_proof,
 	.guards = SL_GUARD_ENFORCED | SL_GUARD_CREDITED,
-	.pollers = 1,
+	.pollers = SL_POLLERS,
 	.places = SL_REGION_HOST,
 	.unavailable = sl_xdp_unavailable,
 	.open = xdp_open,

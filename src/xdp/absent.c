@@ -5,3 +5,9 @@ const char *sl_xdp_unavailable(void)
 {
 	return "libxdp-dev or libbpf-dev was not found when this was built";
 }
+
+const char *sl_xdp_kernel_limit(const char *release)
+{
+	(void)release;
+	return NULL;
+}

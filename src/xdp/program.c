@@ -78,11 +78,23 @@ static void choose_v6(struct code *c, const uint8_t *address, uint16_t port)
 	must(c, BPF_H, ETHERNET + 40 + 2, 0, htons(port));
 }
 
+/* Where a kernel does not know packets of several buffers (before 5.18), without a word of them. */
+static int load(const struct code *c)
+{
+	LIBBPF_OPTS(bpf_prog_load_opts, options, .prog_flags = BPF_F_XDP_HAS_FRAGS);
+	int fd = bpf_prog_load(BPF_PROG_TYPE_XDP, "sluice_xdp", "Apache-2.0", c->insn, c->n,
+			       &options);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = bpf_prog_load(BPF_PROG_TYPE_XDP, "sluice_xdp", "Apache-2.0", c->insn, c->n,
+				   NULL);
+	return fd < 0 ? -errno : fd;
+}
+
 int sl_xdp_program(const uint8_t gid[16], uint16_t port, int map)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 	struct code c = {.n = 0};
-	int fd;
 
 	add(&c, BPF_ALU64 | BPF_MOV | BPF_X, CONTEXT, BPF_REG_1, 0, 0);
 	if (!memcmp(gid, mapped, sizeof(mapped)))
@@ -102,6 +114,5 @@ int sl_xdp_program(const uint8_t gid[16], uint16_t port, int map)
 			c.insn[i].off = (int16_t)(c.n - i - 1);
 	add(&c, BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, XDP_PASS);
 	add(&c, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
-	fd = bpf_prog_load(BPF_PROG_TYPE_XDP, "sluice_xdp", "Apache-2.0", c.insn, c.n, NULL);
-	return fd < 0 ? -errno : fd;
+	return load(&c);
 }

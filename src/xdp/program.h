@@ -5,7 +5,8 @@
 #include <stdint.h>
 
 /* Loaded into the kernel: UDP to this address and port goes to the sockets in `map`, by receive
- * queue; the rest to the network stack. A file descriptor or -errno. */
+ * queue; the rest to the network stack. It is fit for packets of several buffers, where the kernel
+ * is. A file descriptor or -errno. */
 int sl_xdp_program(const uint8_t gid[16], uint16_t port, int map);
 
 #endif

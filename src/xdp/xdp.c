@@ -1,4 +1,4 @@
-/* xdp.c - AF_XDP sockets: one for each receive queue of an interface. */
+/* xdp.c - AF_XDP sockets for all receive queues of an interface, in the best way that it has. */
 #include "xdp/xdp.h"
 
 #include <bpf/bpf.h>
@@ -13,36 +13,39 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
-#include <xdp/xsk.h>
 
 #include "base/log.h"
 #include "xdp/program.h"
+#include "xdp/socket.h"
 
-enum { TRIES_MAX = 2000 }; /* two seconds for a queue to become free */
+enum { POLLERS_MAX = SL_XDP_SOCKETS };
 
-struct queue {
-	struct xsk_umem *umem;
-	struct xsk_socket *socket;
-	uint8_t *chunks;
-	struct xsk_ring_prod fill;
-	struct xsk_ring_cons done, receive;
-	uint32_t taken; /* frames that the caller has */
-	uint32_t first; /* the first of them in the ring */
+/* From the best to the one that every interface has. */
+static const struct way {
+	bool generic, zero_copy, large;
+	const char *how;
+} ways[] = {
+	{false, true, true, "native, zero-copy"}, {false, true, false, "native, zero-copy"},
+	{false, false, true, "native, copy"},	  {false, false, false, "native, copy"},
+	{true, false, true, "generic, copy"},	  {true, false, false, "generic, copy"},
 };
 
 struct sl_xdp {
-	unsigned interface, queues, next;
-	uint32_t chunks;
-	int map, program, attached, fd;
-	bool generic, zero_copy;
-	struct queue queue[SL_XDP_QUEUES];
+	struct sl_xdp_want want;
+	char name[IF_NAMESIZE];
+	unsigned sockets;
+	int map, program, attached;
+	bool generic;	       /* how it is attached */
+	const struct way *way; /* that was taken */
+	int fd[POLLERS_MAX];
+	struct sl_xdp_socket socket[SL_XDP_SOCKETS];
 };
 
-/* ---- privilege ---- */
+/* ---- what this process and this kernel can ---- */
 
 static bool has_capability(unsigned number)
 {
@@ -72,10 +75,23 @@ const char *sl_xdp_unavailable(void)
 	return why;
 }
 
+const char *sl_xdp_kernel_limit(const char *release)
+{
+	struct utsname name;
+	unsigned major, minor;
+
+	if (!release)
+		release = uname(&name) < 0 ? "" : name.release;
+	if (sscanf(release, "%u.%u", &major, &minor) != 2 || major > 6 ||
+	    (major == 6 && minor >= 6))
+		return NULL;
+	return "this kernel has no AF_XDP packets of several buffers; Linux 6.6 has";
+}
+
 /* ---- opening ---- */
 
 /* Receive queues of the interface; 1 where it does not say. */
-static unsigned queues_of(unsigned interface)
+static unsigned queues_of(const char *name)
 {
 	struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
 	struct ifreq request = {.ifr_data = (void *)&channels};
@@ -84,142 +100,141 @@ static unsigned queues_of(unsigned interface)
 
 	if (fd < 0)
 		return 1;
-	if (if_indextoname(interface, request.ifr_name) && !ioctl(fd, SIOCETHTOOL, &request))
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	if (!ioctl(fd, SIOCETHTOOL, &request))
 		n = channels.rx_count + channels.combined_count;
 	close(fd);
-	return n < 1 ? 1 : n < SL_XDP_QUEUES ? n : SL_XDP_QUEUES;
+	return n < 1 ? 1 : n < SL_XDP_SOCKETS ? n : SL_XDP_SOCKETS;
+}
+
+static void detach(struct sl_xdp *xdp)
+{
+	if (xdp->attached >= 0)
+		close(xdp->attached);
+	xdp->attached = -1;
 }
 
 /* The program goes when its link does, also when this process is killed. */
-static int attach(struct sl_xdp *xdp, enum sl_xdp_mode mode)
+static int attach(struct sl_xdp *xdp, bool generic)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, options);
 
-	for (int generic = mode == SL_XDP_GENERIC; generic < 2; generic++) {
-		options.flags = generic ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE;
-		xdp->attached =
-			bpf_link_create(xdp->program, (int)xdp->interface, BPF_XDP, &options);
-		xdp->generic = generic;
-		if (xdp->attached >= 0)
-			return 0;
-		if (mode == SL_XDP_DRIVER || errno == EBUSY || errno == EEXIST || errno == EPERM)
-			break;
-	}
+	if (xdp->attached >= 0 && xdp->generic == generic)
+		return 0;
+	detach(xdp);
+	options.flags = generic ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE;
+	xdp->attached = bpf_link_create(xdp->program, (int)xdp->want.interface, BPF_XDP, &options);
+	xdp->generic = generic;
+	if (xdp->attached >= 0)
+		return 0;
 	return errno == EBUSY || errno == EEXIST ? -EADDRINUSE : -errno;
 }
 
-static int create(struct sl_xdp *xdp, unsigned number, const char *name)
+static void close_sockets(struct sl_xdp *xdp)
 {
-	struct queue *q = &xdp->queue[number];
-	const struct xsk_umem_config memory = {
-		.fill_size = xdp->chunks, .comp_size = 64, .frame_size = SL_XDP_CHUNK_BYTES};
-	const struct xsk_socket_config config = {
-		.rx_size = xdp->chunks,
-		.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD,
-		.bind_flags = XDP_USE_NEED_WAKEUP};
-	int err = xsk_umem__create(&q->umem, q->chunks, (size_t)xdp->chunks * SL_XDP_CHUNK_BYTES,
-				   &q->fill, &q->done, &memory);
+	for (unsigned i = 0; i < xdp->sockets; i++)
+		sl_xdp_socket_close(&xdp->socket[i]);
+}
 
+static int open_sockets(struct sl_xdp *xdp, const struct way *way)
+{
+	uint16_t flags = (uint16_t)(XDP_USE_NEED_WAKEUP |
+				    (way->zero_copy ? XDP_ZEROCOPY : XDP_COPY) |
+				    (way->large ? XDP_USE_SG : 0));
+	int err = 0;
+
+	for (unsigned i = 0; i < xdp->sockets && !err; i++)
+		err = sl_xdp_socket_open(&xdp->socket[i], xdp->name, i, xdp->want.chunks, flags);
 	if (err)
-		return err;
-	err = xsk_socket__create(&q->socket, name, number, q->umem, &q->receive, NULL, &config);
-	if (!err)
-		return 0;
-	q->socket = NULL;
-	xsk_umem__delete(q->umem);
-	q->umem = NULL;
+		close_sockets(xdp);
 	return err;
 }
 
-/* The kernel frees the queue of a socket that was closed some time after that. */
-static int create_patiently(struct sl_xdp *xdp, unsigned number)
+/* Packets come to the sockets from now on. */
+static int connect_sockets(struct sl_xdp *xdp)
 {
-	char name[IF_NAMESIZE];
-	int err = -ENODEV;
+	for (unsigned i = 0; i < xdp->sockets; i++) {
+		int fd = xsk_socket__fd(xdp->socket[i].socket);
+		int *group = &xdp->fd[i % xdp->want.pollers];
 
-	if (!if_indextoname(xdp->interface, name))
-		return err;
-	for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
-		err = create(xdp, number, name);
-		if (err != -EBUSY)
-			break;
-		usleep(1000);
+		if (*group < 0)
+			*group = epoll_create1(EPOLL_CLOEXEC);
+		if (*group < 0 || bpf_map_update_elem(xdp->map, &i, &fd, 0) ||
+		    epoll_ctl(*group, EPOLL_CTL_ADD, fd, &(struct epoll_event){.events = EPOLLIN}))
+			return -errno;
 	}
-	return err;
-}
-
-static int open_queue(struct sl_xdp *xdp, unsigned number)
-{
-	struct queue *q = &xdp->queue[number];
-	uint32_t at;
-	int err, fd;
-
-	q->chunks = mmap(NULL, (size_t)xdp->chunks * SL_XDP_CHUNK_BYTES, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (q->chunks == MAP_FAILED) {
-		q->chunks = NULL;
-		return -ENOMEM;
-	}
-	err = create_patiently(xdp, number);
-	if (err)
-		return err;
-	if (xsk_ring_prod__reserve(&q->fill, xdp->chunks, &at) != xdp->chunks)
-		return -ENOBUFS;
-	for (uint32_t i = 0; i < xdp->chunks; i++)
-		*xsk_ring_prod__fill_addr(&q->fill, at + i) = (uint64_t)i * SL_XDP_CHUNK_BYTES;
-	xsk_ring_prod__submit(&q->fill, xdp->chunks);
-	fd = xsk_socket__fd(q->socket);
-	if (bpf_map_update_elem(xdp->map, &number, &fd, 0) ||
-	    epoll_ctl(xdp->fd, EPOLL_CTL_ADD, fd, &(struct epoll_event){.events = EPOLLIN}))
-		return -errno;
 	return 0;
 }
 
-static bool zero_copy(const struct sl_xdp *xdp)
+static bool may(const struct sl_xdp *xdp, const struct way *way)
 {
-	struct xdp_options options = {0};
-	socklen_t bytes = sizeof(options);
-
-	return !getsockopt(xsk_socket__fd(xdp->queue[0].socket), SOL_XDP, XDP_OPTIONS, &options,
-			   &bytes) &&
-	       (options.flags & XDP_OPTIONS_ZEROCOPY);
+	switch (xdp->want.mode) {
+	case SL_XDP_ZEROCOPY:
+		return way->zero_copy;
+	case SL_XDP_NATIVE:
+		return !way->generic && !way->zero_copy;
+	case SL_XDP_GENERIC:
+		return way->generic;
+	default:
+		return true;
+	}
 }
 
-static int open_all(struct sl_xdp *xdp, const uint8_t gid[16], uint16_t port, enum sl_xdp_mode mode)
+/* The first that works, of those for large frames or of all. */
+static int open_some_way(struct sl_xdp *xdp, bool large)
 {
-	int err = 0;
+	int err = -EOPNOTSUPP;
 
-	xdp->fd = epoll_create1(EPOLL_CLOEXEC);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		const struct way *way = &ways[i];
+
+		if (!may(xdp, way) || (large && !way->large))
+			continue;
+		err = attach(xdp, way->generic);
+		if (!err)
+			err = open_sockets(xdp, way);
+		if (!err) {
+			xdp->way = way;
+			return 0;
+		}
+		if (err == -EADDRINUSE || err == -EPERM || err == -ENOMEM)
+			break;
+	}
+	return err;
+}
+
+static int open_all(struct sl_xdp *xdp)
+{
+	int err;
+
 	xdp->map = bpf_map_create(BPF_MAP_TYPE_XSKMAP, "sluice_xdp", sizeof(int), sizeof(int),
-				  xdp->queues, NULL);
-	if (xdp->fd < 0 || xdp->map < 0)
+				  xdp->sockets, NULL);
+	if (xdp->map < 0)
 		return -errno;
-	xdp->program = sl_xdp_program(gid, port, xdp->map);
+	xdp->program = sl_xdp_program(xdp->want.gid, xdp->want.port, xdp->map);
 	if (xdp->program < 0)
 		return xdp->program;
-	err = attach(xdp, mode);
-	for (unsigned i = 0; i < xdp->queues && !err; i++)
-		err = open_queue(xdp, i);
-	if (!err)
-		xdp->zero_copy = zero_copy(xdp);
-	return err;
+	err = open_some_way(xdp, xdp->want.large);
+	if (err && xdp->want.large && err != -EADDRINUSE && err != -EPERM && err != -ENOMEM)
+		err = open_some_way(xdp, false);
+	return err ? err : connect_sockets(xdp);
 }
 
 static void explain(const struct sl_xdp *xdp, int err)
 {
-	char name[IF_NAMESIZE] = "?";
+	static const char *const modes[] = {"", "zero-copy ", "native ", "generic "};
 
-	if_indextoname(xdp->interface, name);
 	if (err == -EADDRINUSE)
 		sl_error("link xdp: another XDP program is on %s; its owner ends, or: sudo ip link "
 			 "set dev %s xdp off",
-			 name, name);
+			 xdp->name, xdp->name);
 	else
-		sl_error("link xdp: no AF_XDP sockets on %s: %s", name, strerror(-err));
+		sl_error("link xdp: no %sAF_XDP sockets on %s: %s%s", modes[xdp->want.mode],
+			 xdp->name, strerror(-err),
+			 xdp->want.mode == SL_XDP_AUTO ? "" : "; try link.mode: auto");
 }
 
-int sl_xdp_open(unsigned interface, const uint8_t gid[16], uint16_t port, enum sl_xdp_mode mode,
-		uint32_t chunks, struct sl_xdp **xdp)
+int sl_xdp_open(const struct sl_xdp_want *want, struct sl_xdp **xdp)
 {
 	const char *why = sl_xdp_unavailable();
 	struct sl_xdp *x;
@@ -232,11 +247,16 @@ int sl_xdp_open(unsigned interface, const uint8_t gid[16], uint16_t port, enum s
 	x = calloc(1, sizeof(*x));
 	if (!x)
 		return -ENOMEM;
-	x->interface = interface;
-	x->queues = queues_of(interface);
-	x->chunks = chunks;
-	x->map = x->program = x->attached = x->fd = -1;
-	err = open_all(x, gid, port, mode);
+	x->want = *want;
+	x->map = x->program = x->attached = -1;
+	for (unsigned i = 0; i < POLLERS_MAX; i++)
+		x->fd[i] = -1;
+	if (if_indextoname(want->interface, x->name)) {
+		x->sockets = queues_of(x->name);
+		err = open_all(x);
+	} else {
+		err = -ENODEV;
+	}
 	if (err) {
 		explain(x, err);
 		sl_xdp_close(x);
@@ -251,91 +271,67 @@ void sl_xdp_close(struct sl_xdp *xdp)
 	if (!xdp)
 		return;
 	/* First, so that nothing is given to sockets that are going. */
-	if (xdp->attached >= 0)
-		close(xdp->attached);
-	for (unsigned i = 0; i < xdp->queues; i++) {
-		struct queue *q = &xdp->queue[i];
-
-		if (q->socket)
-			xsk_socket__delete(q->socket);
-		if (q->umem)
-			xsk_umem__delete(q->umem);
-		if (q->chunks)
-			munmap(q->chunks, (size_t)xdp->chunks * SL_XDP_CHUNK_BYTES);
-	}
+	detach(xdp);
+	close_sockets(xdp);
+	for (unsigned i = 0; i < POLLERS_MAX; i++)
+		if (xdp->fd[i] >= 0)
+			close(xdp->fd[i]);
 	if (xdp->program >= 0)
 		close(xdp->program);
 	if (xdp->map >= 0)
 		close(xdp->map);
-	if (xdp->fd >= 0)
-		close(xdp->fd);
 	free(xdp);
 }
 
-/* ---- frames ---- */
+/* ---- what came of it ---- */
 
-static void give_back(struct queue *q)
+unsigned sl_xdp_sockets(const struct sl_xdp *xdp)
 {
-	uint32_t at;
-
-	if (!q->taken || xsk_ring_prod__reserve(&q->fill, q->taken, &at) != q->taken)
-		return; /* never: the ring has room for every chunk there is */
-	for (uint32_t i = 0; i < q->taken; i++)
-		*xsk_ring_prod__fill_addr(&q->fill, at + i) =
-			xsk_ring_cons__rx_desc(&q->receive, q->first + i)->addr &
-			~(uint64_t)(SL_XDP_CHUNK_BYTES - 1);
-	xsk_ring_prod__submit(&q->fill, q->taken);
-	xsk_ring_cons__release(&q->receive, q->taken);
-	q->taken = 0;
-	/* A driver that ran out of chunks may sleep until it is told. */
-	if (xsk_ring_prod__needs_wakeup(&q->fill))
-		recvfrom(xsk_socket__fd(q->socket), NULL, 0, MSG_DONTWAIT, NULL, NULL);
+	return xdp->sockets;
 }
 
-unsigned sl_xdp_take(struct sl_xdp *xdp, struct sl_xdp_frame *frame, unsigned most)
+int sl_xdp_fd(const struct sl_xdp *xdp, unsigned poller)
 {
-	unsigned n = 0;
+	return poller < POLLERS_MAX ? xdp->fd[poller] : -1;
+}
 
-	for (unsigned k = 0; k < xdp->queues; k++)
-		give_back(&xdp->queue[k]);
-	for (unsigned k = 0; k < xdp->queues && n < most; k++) {
-		struct queue *q = &xdp->queue[xdp->next++ % xdp->queues];
+const char *sl_xdp_how(const struct sl_xdp *xdp)
+{
+	return xdp->way->how;
+}
 
-		q->taken = xsk_ring_cons__peek(&q->receive, most - n, &q->first);
-		for (uint32_t i = 0; i < q->taken; i++) {
-			const struct xdp_desc *d =
-				xsk_ring_cons__rx_desc(&q->receive, q->first + i);
+bool sl_xdp_generic(const struct sl_xdp *xdp)
+{
+	return xdp->way->generic;
+}
 
-			frame[n++] = (struct sl_xdp_frame){xsk_umem__get_data(q->chunks, d->addr),
-							   d->len};
-		}
-	}
-	return n;
+const char *sl_xdp_limit(const struct sl_xdp *xdp)
+{
+	if (xdp->way->large)
+		return NULL;
+	if (sl_xdp_kernel_limit(NULL))
+		return sl_xdp_kernel_limit(NULL);
+	return xdp->want.mode == SL_XDP_ZEROCOPY ? "the driver has no zero-copy packets of several "
+						   "buffers; link.mode: native "
+						   "may have"
+						 : "the driver has no packets of several buffers";
+}
+
+unsigned sl_xdp_peek(struct sl_xdp *xdp, unsigned socket, struct sl_xdp_piece *piece, unsigned most)
+{
+	return sl_xdp_socket_peek(&xdp->socket[socket], piece, most);
+}
+
+void sl_xdp_release(struct sl_xdp *xdp, unsigned socket, unsigned pieces)
+{
+	sl_xdp_socket_release(&xdp->socket[socket], pieces);
 }
 
 uint64_t sl_xdp_lost(const struct sl_xdp *xdp)
 {
 	uint64_t lost = 0;
 
-	for (unsigned i = 0; i < xdp->queues; i++) {
-		struct xdp_statistics s = {0};
-		socklen_t bytes = sizeof(s);
-
-		if (!getsockopt(xsk_socket__fd(xdp->queue[i].socket), SOL_XDP, XDP_STATISTICS, &s,
-				&bytes))
-			lost += s.rx_dropped + s.rx_ring_full + s.rx_fill_ring_empty_descs;
-	}
+	for (unsigned i = 0; i < xdp->sockets; i++)
+		lost += sl_xdp_socket_lost(&xdp->socket[i]);
 	return lost;
-}
-
-int sl_xdp_fd(const struct sl_xdp *xdp)
-{
-	return xdp->fd;
-}
-
-const char *sl_xdp_how(const struct sl_xdp *xdp)
-{
-	return xdp->generic	? "generic, copy"
-	       : xdp->zero_copy ? "driver, zero-copy"
-				: "driver, copy";
 }

@@ -250,6 +250,22 @@ def _(folder):
     fine(folder, {}, file=False)
 
 
+@case("a kernel that has only small packets for link xdp")
+def _(folder):
+    if "xdp        (not" in run("list", "link", folder=folder).out():
+        skip("link xdp is not in this program")
+    able = {**status(capabilities=f"{1 << 12 | 1 << 13 | 1 << 39:016x}"),
+            "/proc/self/limits": GOOD["/proc/self/limits"].replace("8388608", "unlimited")}
+    large, small = {"link": {"kind": "xdp", "pmtu": 4096}}, {"link": {"kind": "xdp", "pmtu": 2048}}
+    for release in ("5.15.0-91-generic", "6.1.0-18-amd64", "6.5.13"):
+        old = {**able, "/proc/sys/kernel/osrelease": release}
+        mends(folder, old, f"Linux {release}: link xdp has packets of 2048 bytes at most, since",
+              "(a newer kernel, or link.pmtu: 2048)", large)
+        fine(folder, old, small)
+    for release in ("6.6.0", "6.12.9+bpo-amd64", "7.0"):
+        fine(folder, {**able, "/proc/sys/kernel/osrelease": release}, large, says=["packets of 4096 bytes"])
+
+
 @case("an interface that is down, or whose MTU is too small")
 def _(folder):
     mends(folder, {f"{NIC}/operstate": "down"}, "is down", "sudo ip link set lo up")

@@ -43,6 +43,8 @@ same("one message per module and frame, sent or written", a={"link": {"message":
 same("every packet by itself on the wire", offload=False, a={}, b={"link": {"service": "rc"}},
      c={"link": {"segment": False}}, d={"version": "v6"})
 same("in blocks", a={"link": {"delivery": "blocks"}}, b={"link": {"delivery": "blocks", "service": "rc"}})
+same("two threads, each with a ring of its own", a={"link": {"pollers": 2}}, b={"link": {"pollers": 2, "service": "rc"}},
+     c={"link": {"pollers": 2, "delivery": "blocks"}}, d={"link": {"pollers": 2}, "version": "v6"})
 same("the front end over udp", a={"source_kind": "udp"}, b={"source_kind": "udp", "link": {"service": "rc"}})
 same("packets lost, doubled and spoilt on a reliable connection",
      a={"link": {"service": "rc"}, "frontend": {"drop": 0.01, "duplicate": 0.01, "corrupt": 0.01}})
