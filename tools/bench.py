@@ -34,6 +34,7 @@ BUSY = 0.05  # of the CPU time went elsewhere: say so
 
 # ---- the table: section, [(probe, title, figure, unit, factor, probes it is compared with)] ----
 
+EVENTS = ("events_per_s", "M events/s", 1e-6)
 RATE, PACKETS, FRAMES = ("GB_per_s", "GB/s", 1), ("packets_per_s", "k packets/s", 1e-3), ("frames_per_s", "frames/s", 1)
 DESCRIPTORS = ("descriptors_per_s", "M descriptors/s", 1e-6)
 COST = ("instructions_per_packet", "instructions/packet", 1)
@@ -56,6 +57,12 @@ TABLE = [
         ("stages", "", *FRAMES, []),
         ("peer numpy", "peer: the same in numpy", *RATE, []),
         ("peer memcpy", "peer: memcpy, one core", *RATE, []),
+    ]),
+    ("Assembly: events of 128 bytes and their record through ring and assembler, one core", [
+        ("assemble 1", "1 module", *EVENTS, []),
+        ("assemble 8", "8 modules", *EVENTS, []),
+        ("assemble 32", "32 modules", *EVENTS, []),
+        ("assemble by frame 32", "32 modules, aligned by frame number", *EVENTS, ["assemble 32"]),
     ]),
     ("ICRC: the check of 4 KiB packets, one core", [
         ("icrc isal", "ISA-L (what the links use)", *RATE, ["peer zlib", "icrc portable"]),
@@ -93,7 +100,7 @@ TABLE = [
 ]
 SHORT = {"peer udp 4096": "plain UDP", "peer udp 1024": "plain UDP", "peer zmq 4096": "ZeroMQ 4 KiB",
          "peer zmq 1Mi": "ZeroMQ 1 MiB", "peer memcpy": "memcpy", "peer numpy": "numpy", "peer zlib": "zlib",
-         "icrc portable": "portable", "link udp 4096": "the link alone", "link shm": "the link alone",
+         "icrc portable": "portable", "assemble 32": "by sequence", "link udp 4096": "the link alone", "link shm": "the link alone",
          "stages": "the stages alone", "peer write": "plain write"}
 HOPS = ("wire", "assemble", "process", "sink", "total")
 LATENCIES = [("demo udp paced", "udp, 200 Hz"), ("demo shm paced", "shm, 200 Hz"), ("demo udp", "udp, full speed"),

@@ -208,6 +208,9 @@ PROBES = {
     "peer memcpy": program("peer_memcpy", "copy", str(1 << 20), (0.8, 0.2)),
     "stages": stages,
     "peer numpy": numpy_stages,
+    **{f"assemble {modules}": program("bench_assemble", "sequence", modules, 128, (20000000, 2000000))
+       for modules in (1, 8, 32)},
+    "assemble by frame 32": program("bench_assemble", "frame", 32, 128, (20000000, 2000000)),
     "icrc isal": program("bench_icrc", "isal", (2000000, 500000)),
     "icrc portable": program("bench_icrc", "portable", (200000, 50000)),
     "peer zlib": zlib_crc,

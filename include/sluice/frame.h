@@ -3,7 +3,9 @@
  * Model:     a frame is a vector of module views, never one slot: modules may lie in one slot of
  *            one ring, or each elsewhere. Every sequence becomes a frame, whole or not, and travels
  *            the whole pipeline, so that the place where outcomes are settled sees each exactly
- *            once and in order. Stages add named results, which outlive the slot.
+ *            once and in order. Stages add named results, which outlive the slot. A frame whose
+ *            modules do not share a sequence has one of its own, which counts frames, and each
+ *            view says where in its module's stream it was.
  * Threads:   a frame has one owner at a time: assembler, unit, sinks. Handing it on is the
  *            synchronisation.
  * Ownership: frames, views, results and verdicts belong to the pipeline's pool. A view's pixels are
@@ -78,25 +80,32 @@ struct sl_verdict {
 };
 
 struct sl_view {		 /* one module of the frame */
-	struct sl_array pixels;	 /* raw, in the slot */
+	struct sl_array pixels;	 /* raw, in the slot; a fill where the module is missing */
 	struct sl_record record; /* a copy: the slot may be gone */
+	uint64_t sequence;	 /* of this module's stream */
 	uint16_t module;
-	uint8_t outcome; /* enum sl_outcome; SL_NO_OUTCOME while the module is whole and undecided
-			  */
+	uint8_t outcome; /* enum sl_outcome; SL_NO_OUTCOME while the module is whole and undecided,
+			    and for one that has nothing in this frame */
 	uint8_t cause;	 /* enum sl_cause */
+	uint8_t held;	 /* its cell of the ring is this frame's, until the unit gives it back */
 	uint32_t packets_arrived;
 };
 
 enum sl_frame_flags {
 	SL_FRAME_DARK = 1 << 0,
 	SL_FRAME_COMPLETE = 1 << 1, /* every module whole and proven */
+	/* Some are, and by the experiment's wish it goes on all the same: `missing` says which are
+	 * not. Never together with SL_FRAME_COMPLETE. */
+	SL_FRAME_PARTIAL = 1 << 2,
 };
+enum { SL_FILL_BYTE = 0xff }; /* of the pixels of a missing module: 65535, -1, NaN */
 
 struct sl_frame {
 	uint64_t sequence, number, timestamp;
 	uint64_t hop_ns[SL_HOPS];
 	uint32_t flags;
 	uint32_t views, results, items;
+	uint64_t missing;		    /* a bit per module: its pixels are not here */
 	struct sl_view *view;		    /* [views] */
 	struct sl_array result[SL_RESULTS]; /* [results], in the order of the chain's outputs */
 	struct sl_verdict
@@ -109,6 +118,17 @@ struct sl_batch {
 	uint64_t deadline_ns; /* 0: none */
 	int status;	      /* set by the unit: 0 or -errno */
 };
+
+/* Stages and sinks get it: complete, or kept although it is not. */
+static inline int sl_frame_goes_on(const struct sl_frame *frame)
+{
+	return !!(frame->flags & (SL_FRAME_COMPLETE | SL_FRAME_PARTIAL));
+}
+
+static inline int sl_frame_misses(const struct sl_frame *frame, uint32_t module)
+{
+	return (int)(frame->missing >> module & 1);
+}
 
 /* The result of that name, or NULL. */
 struct sl_array *sl_frame_result(struct sl_frame *frame, const char *name);

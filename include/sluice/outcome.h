@@ -22,7 +22,7 @@ enum sl_outcome {
 	SL_PRESCALED,  /* rejected, kept as a sample of the rejected */
 	SL_VETOED,     /* rejected by a stage, or a dark frame */
 	SL_INCOMPLETE, /* damaged, or a partner missing */
-	SL_OVERRUN,    /* arrived when no slot was open for it */
+	SL_OVERRUN,    /* there was no room for it, or not long enough */
 	SL_UNPROVEN,   /* arrived, but nothing proves that it is whole */
 	SL_REFUSED,    /* policy, or a unit that could not process it */
 	SL_UNWRITTEN,  /* a sink failed */
@@ -32,16 +32,19 @@ enum sl_outcome {
 
 enum sl_cause {
 	SL_CAUSE_NONE,
-	SL_CAUSE_DARK,	     /* vetoed: a pedestal sample */
-	SL_CAUSE_STAGE,	     /* vetoed: a stage said no */
-	SL_CAUSE_DAMAGED,    /* incomplete: some of its packets are missing */
-	SL_CAUSE_PARTNER,    /* incomplete: whole itself, another module of the frame is not */
-	SL_CAUSE_RECORD,     /* incomplete: all bytes there, the record contradicts them */
-	SL_CAUSE_CHECKSUM,   /* incomplete: the record's CRC32C does not match the pixels */
-	SL_CAUSE_NO_SLOT,    /* overrun: the source was ahead of the open slots */
-	SL_CAUSE_NO_ARRIVAL, /* lost: no packet of it came */
-	SL_CAUSE_SINK,	     /* unwritten: a sink refused it or its file did not close */
-	SL_CAUSE_UNIT,	     /* refused: the unit could not process it */
+	SL_CAUSE_DARK,	      /* vetoed: a pedestal sample */
+	SL_CAUSE_STAGE,	      /* vetoed: a stage said no */
+	SL_CAUSE_DAMAGED,     /* incomplete: some of its packets are missing */
+	SL_CAUSE_PARTNER,     /* incomplete: whole itself, another module of the frame is not */
+	SL_CAUSE_RECORD,      /* incomplete: all bytes there, the record contradicts them */
+	SL_CAUSE_CHECKSUM,    /* incomplete: the record's CRC32C does not match the pixels */
+	SL_CAUSE_NO_SLOT,     /* overrun: the source was ahead of the open slots */
+	SL_CAUSE_NO_ARRIVAL,  /* lost: no packet of it came */
+	SL_CAUSE_SINK,	      /* unwritten: a sink refused it or its file did not close */
+	SL_CAUSE_UNIT,	      /* refused: the unit could not process it */
+	SL_CAUSE_LATE,	      /* incomplete: whole, but its frame was given out without it */
+	SL_CAUSE_OLDEST,      /* overrun: whole, and given back unprocessed to make room */
+	SL_CAUSE_OVERWRITTEN, /* overrun: the source wrote there again before it was read */
 	SL_CAUSES,
 };
 

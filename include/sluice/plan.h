@@ -85,6 +85,8 @@ struct sl_offer { /* by the front end, per transfer */
 	/* Its pixels are so many lines of so many bytes, and can be placed with a pitch. 0: it
 	 * knows of no lines. */
 	uint32_t lines, line_bytes;
+	/* The receiver's own: where its plan is to begin, after another source of the module. */
+	uint64_t first_sequence;
 };
 
 struct sl_plan { /* by the receiver */

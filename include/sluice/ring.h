@@ -1,22 +1,24 @@
 /* ring.h - slots that a front end fills and the pipeline drains, and the cells where their events
  * appear.
  *
- * Model:     N slots; sequence k lives in slot k % N, one page-aligned block (pixels, then record)
- *            per module.
+ * Model:     N slots; sequence k of a module lies in slot k % N, in the module's own page-aligned
+ *            block (pixels, then record). Block and state are its cell's: modules share memory, and
+ *            nothing else, so one that lags behind the others, or is gone, holds up only itself.
  *
  *              FREE --open--> OPEN@k --close--> CLOSED@k --release--> FREE --open--> OPEN@k+N ...
  *
- *            Slots open strictly in sequence order. While OPEN@k the link may place bytes of
- *            sequence k and of no other; while CLOSED@k nobody writes and the readers own it. An
- *            event is state, not a message: cell[slot][module] says which sequence is proven
- *            complete there; nothing can be full, nothing is lost in between.
+ *            Cells of a module open strictly in sequence order. While OPEN@k the link may place
+ *            bytes of sequence k and of no other; while CLOSED@k nobody writes and the readers own
+ *            it. An event is state, not a message: cell[slot][module] says which sequence is proven
+ *            complete there; nothing can be full, nothing is lost in between. A complete cell is
+ *            written no more: the link refuses bytes that it has received.
  * Threads:   link threads (pollers): enter, may_place, progress, reach, turn_away, raise, leave.
- *            One assembler thread: open, event, close, quiet, release. Each cell has one writer,
- *            the poller of its module. A slot may be closed while a poller is inside it (giving up
- *            on a late module): pollers bracket each poll with enter/leave, and the slot is handed
- *            on only when every poller has left the section it was in ("quiet").
- * Ownership: the region holds pixels and records only. States, cells and lanes are private memory
- *            no peer can write.
+ *            One assembler thread: open, event, close, finish, grace, quiet, release. Each cell has
+ *            one writer, the poller of its module. A cell may be closed while a poller is inside it
+ *            (giving up on a late module): pollers bracket each poll with enter/leave, and the cell
+ *            is handed on only when every poller has left the section it was in ("quiet").
+ * Ownership: the region holds pixels and records only. Cells and lanes are private memory no peer
+ *            can write.
  * Cost:      wait-free; no allocation or system call after init, except waking a sleeping
  *            assembler. */
 #ifndef SLUICE_RING_H
@@ -32,25 +34,32 @@
 
 struct sl_bell;
 
-enum { SL_POLLERS = 8 };
+enum {
+	SL_POLLERS = 8,
+	/* So far ahead of its slots a source is remembered, sequence by sequence: which of them
+	 * were turned away. Nobody who is further ahead is believed (receive.c). */
+	SL_RING_AWAY = 1 << 20,
+};
 enum sl_slot_state { SL_SLOT_FREE, SL_SLOT_OPEN, SL_SLOT_CLOSED };
 
-struct sl_slot {
-	_Atomic uint64_t state; /* sequence << 2 | enum sl_slot_state */
-};
-
 struct sl_cell {		/* one per slot and module */
+	_Atomic uint64_t state; /* sequence << 2 | enum sl_slot_state */
 	_Atomic uint64_t event; /* sequence + 1 that is proven complete; released by raise, acquired
 				   by event */
-	_Atomic uint64_t event_ns;    /* when; written before event */
-	_Atomic uint64_t progress;    /* (sequence + 1) << 24 | packets placed so far */
-	_Atomic uint64_t turned_away; /* sequence + 1 of the last module-frame that found this slot
-					 not open yet */
+	_Atomic uint64_t event_ns; /* when; written before event */
+	_Atomic uint64_t progress; /* (sequence + 1) << 24 | packets placed so far */
 };
 
 struct sl_lane { /* one per module */
-	alignas(64) _Atomic uint64_t
-		reached; /* 1 + the highest sequence of which anything arrived */
+	/* The poller's: 1 + the highest sequence of which anything arrived; how many module-frames
+	 * were turned away, and which (a bit per sequence, modulo SL_RING_AWAY). */
+	alignas(64) _Atomic uint64_t reached;
+	_Atomic uint64_t turned_away;
+	_Atomic uint64_t *away;
+	/* The assembler's: sequences below it have had their cell opened; how many were released.
+	 */
+	alignas(64) _Atomic uint64_t opened;
+	_Atomic uint64_t released;
 };
 
 struct sl_poller {
@@ -74,11 +83,11 @@ struct sl_ring {
 	uint64_t block_stride; /* page-aligned block */
 	uint64_t slot_stride;  /* never a power of two: slots must not fall onto the same cache sets
 				*/
-	struct sl_slot *slot;
-	struct sl_cell *cell; /* [slots][modules] */
-	struct sl_lane *lane; /* [modules] */
+	struct sl_cell *cell;  /* [slots][modules] */
+	struct sl_lane *lane;  /* [modules] */
+	_Atomic uint64_t *away; /* of all lanes */
 	struct sl_poller poller[SL_POLLERS];
-	_Atomic uint64_t opened; /* sequences below it have had their slot opened */
+	_Atomic uint64_t opened; /* cells that were ever opened: when it moves, there is new room */
 };
 
 /* How many bytes of region a ring of this shape needs. */
@@ -126,7 +135,8 @@ void sl_ring_leave(struct sl_ring *ring, unsigned poller);
 enum sl_ring_place { SL_PLACE_OK, SL_PLACE_LATE, SL_PLACE_AHEAD };
 
 /* May bytes of sequence be placed now? Valid until sl_ring_leave(). */
-enum sl_ring_place sl_ring_may_place(const struct sl_ring *ring, uint64_t sequence);
+enum sl_ring_place sl_ring_may_place(const struct sl_ring *ring, uint64_t sequence,
+				     uint32_t module);
 void sl_ring_progress(struct sl_ring *ring, uint64_t sequence, uint32_t module, uint32_t packets);
 void sl_ring_reach(struct sl_ring *ring, uint64_t sequence, uint32_t module);
 void sl_ring_turn_away(struct sl_ring *ring, uint64_t sequence, uint32_t module);
@@ -137,8 +147,8 @@ void sl_ring_raise(struct sl_ring *ring, uint64_t sequence, uint32_t module, uin
 
 /* ---- the assembler's thread ---- */
 
-/* Open slots, in order, as long as the next one is free and its sequence is below limit. Returns
- * how many. */
+/* Open every module's cells, in order, as long as the next one is free and its sequence is below
+ * limit. Returns how many it were of the module that got most. */
 unsigned sl_ring_open(struct sl_ring *ring, uint64_t limit);
 
 /* True, with the time of the event, when sequence of module is proven complete. */
@@ -149,16 +159,31 @@ struct sl_grace { /* what pollers were doing when a slot was closed */
 	uint64_t epoch[SL_POLLERS];
 };
 
-/* From now on nothing more is placed, except by pollers still inside; wait for sl_ring_quiet()
- * before reading. A slot whose modules are all complete has no writers and needs no wait. */
-void sl_ring_close(struct sl_ring *ring, uint64_t sequence, struct sl_grace *grace);
+/* From now on nothing more is placed into these cells, except by pollers still inside: after the
+ * last close() take the grace, and wait for sl_ring_quiet() before reading. */
+void sl_ring_close(struct sl_ring *ring, uint64_t sequence, uint32_t module);
+void sl_ring_grace(struct sl_ring *ring, struct sl_grace *grace);
 bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_grace *grace);
 
-/* CLOSED@sequence -> FREE. Any thread that owns the slot. */
-void sl_ring_release(struct sl_ring *ring, uint64_t sequence);
+/* The same for a cell whose event was seen: it has no writer, and there is nobody to wait for. */
+void sl_ring_finish(struct sl_ring *ring, uint64_t sequence, uint32_t module);
 
+/* CLOSED@sequence -> FREE. */
+void sl_ring_release(struct sl_ring *ring, uint64_t sequence, uint32_t module);
+
+/* ---- any thread ---- */
+
+/* Sequences of module below it have had their cell opened. */
+uint64_t sl_ring_opened(const struct sl_ring *ring, uint32_t module);
 uint32_t sl_ring_packets(const struct sl_ring *ring, uint64_t sequence, uint32_t module);
 bool sl_ring_was_turned_away(const struct sl_ring *ring, uint64_t sequence, uint32_t module);
 uint64_t sl_ring_reached(const struct sl_ring *ring, uint32_t module);
+
+/* Cells of module that hold something: reached, and not yet released. */
+uint32_t sl_ring_used(const struct sl_ring *ring, uint32_t module);
+
+/* Another source takes over the module from this sequence on; what the one before began there is
+ * forgotten. No poller may know the lane, and every sequence before it must have been sent. */
+void sl_ring_rewind(struct sl_ring *ring, uint32_t module, uint64_t sequence);
 
 #endif

@@ -1,23 +1,54 @@
-/* assembler.c - gives out frames in order; gives up on what will not come. */
+/* assembler.c - finds the heads that make the next frame; gives up on what will not come. */
 #include <errno.h>
 #include <string.h>
 
 #include <sluice/record.h>
 
 #include "assemble/assembler.h"
-#include "base/crc.h"
 
 void sl_assembler_init(struct sl_assembler *assembler, struct sl_ring *ring,
 		       const struct sl_assembler_options *options)
 {
 	*assembler = (struct sl_assembler){.ring = ring, .options = *options};
+	if (!assembler->options.frame_step)
+		assembler->options.frame_step = 1;
+	if (!assembler->options.align.wrap_bits)
+		assembler->options.align.wrap_bits = 64;
 	for (unsigned m = 0; m < SL_ASSEMBLER_MODULES; m++)
 		assembler->end[m] = UINT64_MAX;
 }
 
+void sl_assembler_begin(struct sl_assembler *assembler, uint32_t module, uint64_t sequence,
+			uint64_t first_frame)
+{
+	struct sl_assembler *a = assembler;
+	struct sl_head *head = &a->head[module];
+
+	a->end[module] = UINT64_MAX;
+	if (head->state == SL_HEAD_ENDED)
+		head->state = SL_HEAD_WAITING;
+	if (a->options.align.by != SL_ALIGN_FRAME) {
+		head->follows = false; /* its clock may have been set */
+		return;
+	}
+	if (!a->aligned) {
+		a->aligned = true;
+		a->key_last = first_frame - (uint64_t)a->options.align.offset[module];
+	}
+	head->follows = true;
+	head->sequence_before = sequence - 1;
+	head->key_before = sl_align_key(&a->options.align, module, first_frame, a->key_last) -
+			   a->options.frame_step;
+}
+
 void sl_assembler_end(struct sl_assembler *assembler, uint32_t module, uint64_t end)
 {
+	struct sl_head *head = &assembler->head[module];
+
 	assembler->end[module] = end;
+	/* It may have been seen before, and what comes after the end has no outcome. */
+	if (head->sequence >= end && head->state != SL_HEAD_CLOSING)
+		head->state = SL_HEAD_ENDED;
 }
 
 static bool ended(const struct sl_assembler *a, uint32_t module)
@@ -28,207 +59,334 @@ static bool ended(const struct sl_assembler *a, uint32_t module)
 static bool all_done(const struct sl_assembler *a)
 {
 	for (uint32_t m = 0; m < a->ring->modules; m++)
-		if (!ended(a, m) || a->next < a->end[m])
+		if (!ended(a, m) || a->head[m].sequence < a->end[m])
 			return false;
 	return true;
 }
 
-static bool whole(const struct sl_assembler *a)
+/* The key of a cell whose event is there. False when its record is not to be believed. */
+static bool key_of(struct sl_assembler *a, uint32_t module, uint64_t sequence, uint64_t *key)
 {
+	const struct sl_align *align = &a->options.align;
+	struct sl_record record;
+	uint64_t raw;
+
+	memcpy(&record, sl_ring_record(a->ring, sequence, module), sizeof(record));
+	if (!sl_record_valid(&record) || record.sequence != sequence || record.module != module)
+		return false;
+	raw = sl_align_raw(align, &record);
+	if (!a->aligned) { /* the first of all: the others are near to it */
+		a->aligned = true;
+		a->key_last = sl_align_key(align, module, raw, 0);
+		if (align->wrap_bits < 64)
+			a->key_last &= (UINT64_C(1) << align->wrap_bits) - 1;
+	}
+	*key = sl_align_key(align, module, raw, a->key_last);
+	return true;
+}
+
+static void know(struct sl_assembler *a, uint32_t module)
+{
+	struct sl_head *head = &a->head[module];
+
+	head->state = SL_HEAD_KNOWN;
+	if (a->options.align.by != SL_ALIGN_SEQUENCE &&
+	    !key_of(a, module, head->sequence, &head->key))
+		head->state = SL_HEAD_BLIND;
+}
+
+/* Is there news of a head that was waited for? */
+static enum sl_head_state look(struct sl_assembler *a, uint32_t module)
+{
+	struct sl_head *head = &a->head[module];
 	uint64_t ns;
 
-	for (uint32_t m = 0; m < a->ring->modules; m++)
-		if (!sl_ring_event(a->ring, a->next, m, &ns))
-			return false;
-	return true;
+	if (head->state != SL_HEAD_WAITING)
+		return head->state;
+	if (head->sequence >= a->end[module])
+		head->state = SL_HEAD_ENDED;
+	else if (sl_ring_event(a->ring, head->sequence, module, &ns))
+		know(a, module);
+	return head->state;
 }
 
-/* The head is due once anything of it or of a later sequence has arrived. */
+/* ---- giving up ---- */
+
+/* Nothing more of it will come: so says the order of its own stream, or its source. */
+static bool hopeless(const struct sl_assembler *a, uint32_t module)
+{
+	return ended(a, module) ||
+	       sl_ring_reached(a->ring, module) > a->head[module].sequence + a->options.late_frames;
+}
+
+/* A cell not yet open cannot be given up; the pipeline opens it when frames come back. */
+static bool is_open(const struct sl_assembler *a, uint32_t module)
+{
+	return a->head[module].sequence < sl_ring_opened(a->ring, module);
+}
+
+/* The next frame is due once anything of it or of a later one has arrived. */
 static bool due(const struct sl_assembler *a)
 {
 	for (uint32_t m = 0; m < a->ring->modules; m++)
-		if (sl_ring_reached(a->ring, m) > a->next)
+		if (sl_ring_reached(a->ring, m) > a->head[m].sequence)
 			return true;
 	return false;
 }
 
-static bool hopeless(struct sl_assembler *a, uint64_t now_ns)
+static bool timed_out(struct sl_assembler *a, uint64_t now_ns)
 {
-	bool passed = true;
-
-	for (uint32_t m = 0; m < a->ring->modules && passed; m++) {
-		uint64_t ns;
-
-		passed = ended(a, m) || sl_ring_event(a->ring, a->next, m, &ns) ||
-			 sl_ring_reached(a->ring, m) > a->next + a->options.late_frames;
-	}
-	if (passed)
-		return true;
-	if (!due(a))
+	if (!a->waiting_ns && !due(a))
 		return false;
 	if (!a->waiting_ns)
 		a->waiting_ns = now_ns;
 	return now_ns - a->waiting_ns > a->options.late_timeout_ns;
 }
 
-/* Of the pixels as they travelled: the gaps between lines are nobody's. */
-static uint32_t pixels_crc(const struct sl_ring *ring, const uint8_t *pixels)
+static void close_heads(struct sl_assembler *a, uint64_t modules)
 {
-	uint32_t crc = 0;
-
-	if (!ring->lines.pitch)
-		return sl_crc32c(0, pixels, ring->pixel_bytes);
-	for (uint32_t i = 0; i < ring->lines.count; i++)
-		crc = sl_crc32c(crc, pixels + i * ring->lines.pitch, ring->lines.bytes);
-	return crc;
+	for (uint32_t m = 0; m < a->ring->modules; m++) {
+		if (!(modules >> m & 1))
+			continue;
+		sl_ring_close(a->ring, a->head[m].sequence, m);
+		a->head[m].state = SL_HEAD_CLOSING;
+	}
+	sl_ring_grace(a->ring, &a->grace);
+	a->closing = true;
 }
 
-/* What the record says must agree with where it lies. */
-static enum sl_cause record_problem(const struct sl_assembler *a, const struct sl_view *view)
+/* After closing: a poller that was inside may still finish the cell, and then it is whole after
+ * all. False while that is open. */
+static bool closed(struct sl_assembler *a)
 {
-	const struct sl_record *r = &view->record;
+	bool quiet = sl_ring_quiet(a->ring, &a->grace);
+	uint64_t ns;
 
-	if (!sl_record_valid(r) || r->sequence != a->next || r->module != view->module ||
-	    r->bytes != a->ring->pixel_bytes)
-		return SL_CAUSE_RECORD;
-	if (!(r->flags & SL_RECORD_CRC))
-		return a->options.require_crc ? SL_CAUSE_RECORD : SL_CAUSE_NONE;
-	return pixels_crc(a->ring, view->pixels.host) == r->crc32c ? SL_CAUSE_NONE
-								   : SL_CAUSE_CHECKSUM;
+	for (uint32_t m = 0; m < a->ring->modules && !quiet; m++)
+		if (a->head[m].state == SL_HEAD_CLOSING &&
+		    !sl_ring_event(a->ring, a->head[m].sequence, m, &ns))
+			return false;
+	for (uint32_t m = 0; m < a->ring->modules; m++) {
+		if (a->head[m].state != SL_HEAD_CLOSING)
+			continue;
+		a->head[m].state = SL_HEAD_BLIND;
+		if (sl_ring_event(a->ring, a->head[m].sequence, m, &ns))
+			know(a, m);
+	}
+	a->closing = false;
+	return true;
 }
 
-static void decide(struct sl_view *view, enum sl_outcome outcome, enum sl_cause cause)
+/* ---- which heads ---- */
+
+static uint64_t all_of(const struct sl_assembler *a)
 {
-	view->outcome = (uint8_t)outcome;
-	view->cause = (uint8_t)cause;
+	uint64_t members = 0;
+
+	for (uint32_t m = 0; m < a->ring->modules; m++)
+		if (a->head[m].state == SL_HEAD_KNOWN || a->head[m].state == SL_HEAD_BLIND)
+			members |= UINT64_C(1) << m;
+	return members;
 }
 
-/* Fill one view. True when the module is whole and its record agrees. */
-static bool look_at(const struct sl_assembler *a, uint32_t module, struct sl_view *view,
-		    uint64_t *event_ns)
+/* By sequence: heads are level. True when all are known, or may be given up together; *waiting are
+ * those that are. */
+static bool ready_by_sequence(struct sl_assembler *a, uint64_t now_ns, uint64_t *waiting)
 {
-	const struct sl_ring *ring = a->ring;
-	uint8_t *block = sl_ring_block(ring, a->next, module);
-	enum sl_cause problem;
+	bool passed = true;
 
-	memset(view, 0, sizeof(*view));
-	view->module = (uint16_t)module;
-	view->packets_arrived = sl_ring_packets(ring, a->next, module);
-	view->pixels = (struct sl_array){
-		.shape = {.name = "raw",
-			  .dtype = a->options.dtype,
-			  .rank = 2,
-			  .dim = {a->options.rows, a->options.columns}},
-		.region = ring->region,
-		.offset = sl_ring_block_at(ring, a->next, module),
-		.host = block,
-		.pitch = ring->lines.pitch,
-	};
-	if (ended(a, module) && a->next >= a->end[module])
-		return false; /* never sent, or after the end was told: no outcome */
-	if (!sl_ring_event(ring, a->next, module, event_ns)) {
-		if (sl_ring_was_turned_away(ring, a->next, module))
-			decide(view, SL_OVERRUN, SL_CAUSE_NO_SLOT);
-		else if (view->packets_arrived)
-			decide(view, SL_INCOMPLETE, SL_CAUSE_DAMAGED);
-		else
-			decide(view, SL_LOST, SL_CAUSE_NO_ARRIVAL);
+	*waiting = 0;
+	while (a->looked < a->ring->modules && look(a, a->looked) != SL_HEAD_WAITING)
+		a->looked++;
+	for (uint32_t m = a->looked; m < a->ring->modules; m++) {
+		if (look(a, m) != SL_HEAD_WAITING)
+			continue;
+		if (!is_open(a, m))
+			return false;
+		*waiting |= UINT64_C(1) << m;
+		passed &= hopeless(a, m);
+		if (!passed && !timed_out(a, now_ns))
+			return false;
+	}
+	return true;
+}
+
+/* The lowest key that a head without one can have. */
+static bool earliest(const struct sl_assembler *a, uint32_t module, uint64_t *key)
+{
+	const struct sl_align *align = &a->options.align;
+	const struct sl_head *head = &a->head[module];
+	uint64_t after_last = a->key_last + align->window + 1;
+
+	if (!head->follows && !a->passed)
 		return false;
+	*key = after_last;
+	if (head->follows)
+		*key = head->key_before +
+		       (align->by == SL_ALIGN_FRAME
+				? (head->sequence - head->sequence_before) * a->options.frame_step
+				: align->window + 1);
+	if (a->passed && sl_align_after(after_last, *key) > 0)
+		*key = after_last;
+	return true;
+}
+
+/* The highest one: less than that of the next cell of its stream which is known. */
+static bool latest(struct sl_assembler *a, uint32_t module, uint64_t *key)
+{
+	uint64_t opened = sl_ring_opened(a->ring, module), ns;
+
+	for (uint64_t k = a->head[module].sequence + 1; k < opened; k++) {
+		if (!sl_ring_event(a->ring, k, module, &ns) || !key_of(a, module, k, key))
+			continue;
+		*key -= a->options.align.by == SL_ALIGN_FRAME
+				? (k - a->head[module].sequence) * a->options.frame_step
+				: 1;
+		return true;
 	}
-	memcpy(&view->record, block + ring->record_at, sizeof(view->record));
-	problem = record_problem(a, view);
-	if (problem != SL_CAUSE_NONE)
-		decide(view, SL_INCOMPLETE, problem);
-	return problem == SL_CAUSE_NONE;
+	return false;
 }
 
-static bool same_trigger(const struct sl_record *a, const struct sl_record *b)
+/* A head without a key goes to the frame with this one if it can, else to the nearest it can. */
+static uint64_t guess(struct sl_assembler *a, uint32_t module, uint64_t key)
 {
-	return a->frame == b->frame && !((a->flags ^ b->flags) & SL_RECORD_DARK);
+	uint64_t low, high;
+	bool from = earliest(a, module, &low);
+
+	if (latest(a, module, &high) && sl_align_after(key, high) > 0)
+		key = high;
+	return from && sl_align_after(low, key) > 0 ? low : key;
 }
 
-static void describe(const struct sl_assembler *a, struct sl_frame *frame, uint64_t now_ns)
+/* The lowest key of heads that are known. */
+static bool lowest(const struct sl_assembler *a, uint64_t *key)
 {
-	uint64_t emit_ns = UINT64_MAX, event_ns = 0;
-	const struct sl_view *first = NULL;
-	uint32_t good = 0;
+	bool any = false;
 
-	memset(frame->hop_ns, 0, sizeof(frame->hop_ns));
-	frame->sequence = a->next;
-	frame->number = a->options.first_frame + a->next * a->options.frame_step;
-	frame->timestamp = 0;
-	frame->flags = 0;
-	frame->views = a->ring->modules;
-	for (uint32_t m = 0; m < frame->views; m++) {
-		struct sl_view *view = &frame->view[m];
-		uint64_t ns = 0;
+	for (uint32_t m = 0; m < a->ring->modules; m++) {
+		if (a->head[m].state != SL_HEAD_KNOWN)
+			continue;
+		if (!any || sl_align_after(*key, a->head[m].key) > 0)
+			*key = a->head[m].key;
+		any = true;
+	}
+	return any;
+}
 
-		if (!look_at(a, m, view, &ns))
+struct group { /* heads that belong together */
+	uint64_t members, key;
+	bool known; /* one of them at least has a key of its own */
+	bool late;  /* its trigger was given out before */
+};
+
+static bool find_group(struct sl_assembler *a, struct group *group)
+{
+	const uint64_t window = a->options.align.window;
+	uint64_t blind = 0;
+
+	for (uint32_t m = 0; m < a->ring->modules; m++)
+		if (a->head[m].state == SL_HEAD_BLIND)
+			blind |= UINT64_C(1) << m;
+	*group = (struct group){.key = a->key_last + 1};
+	group->known = lowest(a, &group->key);
+	if (!group->known && !blind)
+		return false;
+	for (uint32_t m = 0; m < a->ring->modules; m++)
+		if (blind >> m & 1)
+			a->head[m].key = guess(a, m, group->key);
+	for (uint32_t m = 0; m < a->ring->modules; m++)
+		if ((blind >> m & 1) && sl_align_after(group->key, a->head[m].key) > 0)
+			group->key = a->head[m].key;
+	group->late = group->known && a->passed &&
+		      sl_align_after(group->key, a->key_last) <= (int64_t)window;
+	for (uint32_t m = 0; m < a->ring->modules; m++)
+		if ((a->head[m].state == SL_HEAD_KNOWN || (blind >> m & 1)) &&
+		    sl_align_after(a->head[m].key, group->key) <= (int64_t)window)
+			group->members |= UINT64_C(1) << m;
+	group->known = group->members & ~blind;
+	return true;
+}
+
+/* Could what is waited for belong to this group? */
+static bool could_belong(const struct sl_assembler *a, uint32_t module, const struct group *group)
+{
+	uint64_t key;
+
+	return !earliest(a, module, &key) ||
+	       sl_align_after(key, group->key) <= (int64_t)a->options.align.window;
+}
+
+/* By key: heads that are hopeless are given up one by one (*waiting). True when there is a group
+ * and nothing is waited for that could belong to it. */
+static bool ready_by_key(struct sl_assembler *a, uint64_t now_ns, struct group *group,
+			 uint64_t *waiting)
+{
+	bool blocked = false, shut = false;
+
+	*waiting = 0;
+	for (uint32_t m = 0; m < a->ring->modules; m++)
+		if (look(a, m) == SL_HEAD_WAITING && is_open(a, m) && hopeless(a, m))
+			*waiting |= UINT64_C(1) << m;
+	if (*waiting)
+		return true;
+	if (!find_group(a, group))
+		return false;
+	for (uint32_t m = 0; m < a->ring->modules; m++) {
+		if (a->head[m].state != SL_HEAD_WAITING || !could_belong(a, m, group))
 			continue;
-		/* One frame is one trigger: a module that speaks of another does not belong
-		 * here. */
-		if (first && !same_trigger(&first->record, &view->record)) {
-			decide(view, SL_INCOMPLETE, SL_CAUSE_RECORD);
+		blocked = true;
+		shut |= !is_open(a, m);
+	}
+	return !blocked || group->late || (!shut && timed_out(a, now_ns));
+}
+
+/* ---- giving out ---- */
+
+static void advance(struct sl_assembler *a, const struct group *group)
+{
+	for (uint32_t m = 0; m < a->ring->modules; m++) {
+		struct sl_head *head = &a->head[m];
+
+		if (!(group->members >> m & 1))
 			continue;
+		if (head->state == SL_HEAD_KNOWN && !group->late) {
+			head->follows = true;
+			head->key_before = head->key;
+			head->sequence_before = head->sequence;
 		}
-		first = first ? first : view;
-		good++;
-		frame->number = view->record.frame;
-		frame->timestamp = view->record.timestamp;
-		if (view->record.flags & SL_RECORD_DARK)
-			frame->flags |= SL_FRAME_DARK;
-		if (view->record.emit_ns < emit_ns)
-			emit_ns = view->record.emit_ns;
-		if (ns > event_ns)
-			event_ns = ns;
+		head->sequence++;
+		head->state = SL_HEAD_WAITING;
 	}
-	if (good == frame->views)
-		frame->flags |= SL_FRAME_COMPLETE;
-	frame->hop_ns[SL_HOP_EMIT] = good ? emit_ns : 0;
-	frame->hop_ns[SL_HOP_EVENT] = event_ns;
-	frame->hop_ns[SL_HOP_ASSEMBLED] = now_ns;
-}
-
-/* A frame that is not complete lets its slot go at once; nobody will read its pixels. */
-static void discard(struct sl_assembler *a, struct sl_frame *frame)
-{
-	for (uint32_t m = 0; m < frame->views; m++) {
-		struct sl_view *view = &frame->view[m];
-		bool unsent = ended(a, m) && a->next >= a->end[m];
-
-		view->pixels.host = NULL;
-		if (view->outcome == SL_NO_OUTCOME && !unsent)
-			decide(view, SL_INCOMPLETE, SL_CAUSE_PARTNER);
+	if (group->known && !group->late) {
+		a->key_last = group->key;
+		a->passed = true;
 	}
-	sl_ring_release(a->ring, a->next);
+	a->looked = 0;
+	a->waiting_ns = 0;
+	a->next++;
 }
 
 int sl_assembler_next(struct sl_assembler *assembler, uint64_t now_ns, struct sl_frame *frame)
 {
 	struct sl_assembler *a = assembler;
+	bool by_sequence = a->options.align.by == SL_ALIGN_SEQUENCE;
+	struct group group = {0};
+	uint64_t waiting;
 
 	if (all_done(a))
 		return -ENODATA;
-	/* A slot not yet open cannot be given up; the pipeline opens it when frames come back. */
-	if (a->next >= atomic_load_explicit(&a->ring->opened, memory_order_relaxed))
-		return 0;
-	if (!a->closing) {
-		bool complete = whole(a);
-
-		if (!complete && !hopeless(a, now_ns))
+	do {
+		if (a->closing && !closed(a))
 			return 0;
-		sl_ring_close(a->ring, a->next, &a->grace);
-		a->closing = true;
-	}
-	/* After closing: a poller that was inside may still finish the frame, and then it is
-	 * whole after all. */
-	if (!sl_ring_quiet(a->ring, &a->grace) && !whole(a))
-		return 0;
-	describe(a, frame, now_ns);
-	if (!(frame->flags & SL_FRAME_COMPLETE))
-		discard(a, frame);
-	a->closing = false;
-	a->waiting_ns = 0;
-	a->next++;
+		if (by_sequence ? !ready_by_sequence(a, now_ns, &waiting)
+				: !ready_by_key(a, now_ns, &group, &waiting))
+			return 0;
+		if (waiting)
+			close_heads(a, waiting);
+	} while (a->closing);
+	if (by_sequence)
+		group.members = all_of(a);
+	sl_assembler_describe(a, group.members, group.key, group.late, now_ns, frame);
+	advance(a, &group);
 	return 1;
 }

@@ -1,16 +1,21 @@
-/* assembler.h - module events become frames, in sequence order, whole or not.
+/* assembler.h - module events become frames, in order, whole or not.
  *
- * Model:     the head is the oldest sequence not yet given out. It is given out when every
- *            module's event is there; or given up when each missing module's own queue has moved
- *            `late_frames` sequences past it (the order of packets decides, so the same traffic
- *            always gives the same result), or has ended, or when `late_timeout_ns` have passed
- *            since anything of this or a later sequence arrived. Given-up slots are closed,
- *            waited for (ring.h, grace) and released here; slots of complete frames stay closed
- *            until the pipeline releases them.
- * Threads:   one, the dispatcher's; sl_assembler_end() there too.
- * Ownership: fills a frame of the caller's; views point into the ring until the slot is
+ * Model:     each module has a stream of cells, in the order of its sequences, and a head: the
+ *            oldest one not yet given out. A frame takes the heads that belong together: those of
+ *            one sequence, or, where modules may miss triggers, those of one frame number or
+ *            timestamp (align.h), the lowest first: an event builder's merge.
+ *            A head is known when its event is there; it is given up when the module's own queue
+ *            has moved `late_frames` sequences past it (the order of packets decides, so the same
+ *            traffic always gives the same result), or when the module has ended. Then it has an
+ *            outcome and no key: it goes to the first frame that it can belong to. After
+ *            `late_timeout_ns` since anything was due, heads aligned by sequence are given up,
+ *            others are left out of the frame; what comes of them later is incomplete, late.
+ *            Cells that are given up are closed, waited for (ring.h, grace) and released here;
+ *            cells of frames that go on stay closed until the pipeline releases them.
+ * Threads:   one, the dispatcher's; begin() before it runs, or there.
+ * Ownership: fills a frame of the caller's; views point into the ring until the cell is
  *            released.
- * Cost:      a few loads per module per call; a CRC32C over the pixels when records carry one. */
+ * Cost:      a few loads per module and frame; a CRC32C over the pixels when records carry one. */
 #ifndef SL_ASSEMBLE_ASSEMBLER_H
 #define SL_ASSEMBLE_ASSEMBLER_H
 
@@ -20,7 +25,9 @@
 #include <sluice/frame.h>
 #include <sluice/ring.h>
 
-enum { SL_ASSEMBLER_MODULES = 64 };
+#include "assemble/align.h"
+
+enum { SL_ASSEMBLER_MODULES = SL_ALIGN_MODULES };
 
 struct sl_assembler_options {
 	uint32_t late_frames;
@@ -31,21 +38,55 @@ struct sl_assembler_options {
 	uint64_t frame_step;	/* and of sequence 1: first_frame + frame_step */
 	enum sl_dtype dtype;	/* of raw pixels */
 	uint32_t rows, columns; /* of a module */
+	struct sl_align align;
+	/* Frames with missing modules go on, with these pixels (SL_FILL_BYTE) in their place; NULL:
+	 * they do not. */
+	void *fill;
+	/* A bit per module: its source cannot be kept from writing again what is read. What its
+	 * record or checksum contradicts is then overrun or unproven. */
+	uint64_t unguarded;
+};
+
+enum sl_head_state {
+	SL_HEAD_WAITING,
+	SL_HEAD_CLOSING, /* given up; pollers may still be inside */
+	SL_HEAD_KNOWN,	 /* its event is there, and its key */
+	SL_HEAD_BLIND,	 /* it has no key: given up, or its record is wrong */
+	SL_HEAD_ENDED,
+};
+
+struct sl_head {	   /* the oldest cell of a module that was not given out */
+	uint64_t sequence; /* of its stream */
+	uint64_t key;
+	enum sl_head_state state;
+	/* The last key before it, and whose it was: keys grow with sequences. */
+	bool follows;
+	uint64_t key_before, sequence_before;
 };
 
 struct sl_assembler {
 	struct sl_ring *ring;
 	struct sl_assembler_options options;
-	uint64_t next;	     /* the head */
-	uint64_t waiting_ns; /* since when the head is known to be due; 0: not yet */
-	bool closing;	     /* the head's slot is closed, waiting for pollers to leave */
+	uint64_t next;	     /* frames given out: the next one's sequence */
+	uint64_t waiting_ns; /* since when it is known to be due; 0: not yet */
+	uint32_t looked;     /* by sequence: heads below it are known */
+	bool closing;	     /* some cells are closed, waiting for pollers to leave */
 	struct sl_grace grace;
+	struct sl_head head[SL_ASSEMBLER_MODULES];
 	/* Per module: sequences from here on were never sent; UINT64_MAX: not known yet. */
 	uint64_t end[SL_ASSEMBLER_MODULES];
+	bool aligned; /* a key is known: key_last, to which others are near */
+	bool passed;  /* a frame with that key was given out */
+	uint64_t key_last, number_last;
 };
 
 void sl_assembler_init(struct sl_assembler *assembler, struct sl_ring *ring,
 		       const struct sl_assembler_options *options);
+
+/* Module's source begins with this sequence and this frame number of its own, before the run or
+ * after another source of the module has ended there. */
+void sl_assembler_begin(struct sl_assembler *assembler, uint32_t module, uint64_t sequence,
+			uint64_t first_frame);
 
 /* The source says that module's sequences end here, and everything of it that will ever arrive
  * has arrived. */
@@ -54,5 +95,10 @@ void sl_assembler_end(struct sl_assembler *assembler, uint32_t module, uint64_t 
 /* 1: *frame is the next one, with its views' outcomes set where already decided; 0: not yet;
  * -ENODATA: that was the last. */
 int sl_assembler_next(struct sl_assembler *assembler, uint64_t now_ns, struct sl_frame *frame);
+
+/* describe.c: fill the frame from the heads that are in it (a bit per module), and let the cells
+ * go that nobody will read. late: its trigger was given out before. */
+void sl_assembler_describe(struct sl_assembler *assembler, uint64_t members, uint64_t key,
+			   bool late, uint64_t now_ns, struct sl_frame *frame);
 
 #endif

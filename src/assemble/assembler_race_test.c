@@ -49,7 +49,7 @@ static enum sl_ring_place place(struct fixture *f, uint64_t k, uint32_t module, 
 	struct sl_record record = record_of(k, module);
 	size_t at = (size_t)i * PIECE;
 	size_t bytes = sizeof(block) - at < PIECE ? sizeof(block) - at : PIECE;
-	enum sl_ring_place where = sl_ring_may_place(&f->ring, k);
+	enum sl_ring_place where = sl_ring_may_place(&f->ring, k, module);
 
 	if (where == SL_PLACE_AHEAD)
 		return where;
@@ -101,8 +101,7 @@ static bool send_one(struct race *race, uint64_t k, uint32_t module)
 	sl_ring_enter(ring, 0);
 	for (uint32_t i = 0; i < packets && where != SL_PLACE_AHEAD; i++)
 		where = place(race->f, k, module, i);
-	/* Not in two laps running: the ring remembers the last one only. */
-	if (where == SL_PLACE_AHEAD && random_of(k, module) % 64 == 0 && k / SLOTS % 2) {
+	if (where == SL_PLACE_AHEAD && random_of(k, module) % 64 == 0) {
 		fate = TURNED;
 		sl_ring_turn_away(ring, k, module);
 		sl_ring_reach(ring, k, module);
@@ -164,7 +163,7 @@ static void take(struct fixture *f, struct verdict *verdict)
 	if (!v->complete)
 		return;
 	v->wrong = !read_pixels(f);
-	sl_ring_release(&f->ring, f->frame.sequence);
+	release(f, f->frame.sequence);
 }
 
 static bool fits(enum fate fate, enum sl_outcome outcome, enum sl_cause cause)

@@ -294,7 +294,7 @@ static void a_slot_that_is_not_open_cannot_be_given_up(void **state)
 	sl_assembler_end(&f->a, 0, SLOTS + 1);
 	sl_assembler_end(&f->a, 1, SLOTS + 1);
 	assert_int_equal(next(f, UINT64_C(1) << 60), 0);
-	sl_ring_release(&f->ring, 0);
+	release(f, 0);
 	assert_int_equal(sl_ring_open(&f->ring, UINT64_MAX), 1);
 	expect_broken(f, SLOTS);
 	assert_int_equal(next(f, 1), -ENODATA);
@@ -307,9 +307,10 @@ static void an_event_of_the_lap_before_is_none(void **state)
 	for (uint32_t m = 0; m < MODULES; m++)
 		arrive(f, 0, m);
 	expect_complete(f, 0);
-	sl_ring_release(&f->ring, 0);
+	release(f, 0);
 	sl_ring_open(&f->ring, UINT64_MAX);
-	f->a.next = SLOTS; /* same slot, next lap */
+	for (uint32_t m = 0; m < MODULES; m++)
+		f->a.head[m].sequence = SLOTS; /* same slot, next lap */
 	assert_int_equal(next(f, 1), 0);
 }
 
@@ -537,10 +538,10 @@ static void the_slot_of_a_broken_frame_opens_for_the_next_lap(void **state)
 	expect_broken(f, 0);
 	assert_null(f->view[0].pixels.host);
 	assert_null(f->view[1].pixels.host);
-	assert_int_equal(sl_ring_may_place(&f->ring, SLOTS), SL_PLACE_AHEAD);
+	assert_int_equal(sl_ring_may_place(&f->ring, SLOTS, 1), SL_PLACE_AHEAD);
 	assert_int_equal(sl_ring_open(&f->ring, UINT64_MAX), 1);
-	assert_int_equal(sl_ring_may_place(&f->ring, SLOTS), SL_PLACE_OK);
-	assert_int_equal(sl_ring_may_place(&f->ring, 0), SL_PLACE_LATE);
+	assert_int_equal(sl_ring_may_place(&f->ring, SLOTS, 1), SL_PLACE_OK);
+	assert_int_equal(sl_ring_may_place(&f->ring, 0, 1), SL_PLACE_LATE);
 }
 
 static void the_slot_of_a_complete_frame_stays_closed(void **state)
@@ -550,9 +551,9 @@ static void the_slot_of_a_complete_frame_stays_closed(void **state)
 	arrive(f, 0, 0);
 	arrive(f, 0, 1);
 	expect_complete(f, 0);
-	assert_int_equal(sl_ring_may_place(&f->ring, 0), SL_PLACE_LATE);
+	assert_int_equal(sl_ring_may_place(&f->ring, 0, 1), SL_PLACE_LATE);
 	assert_int_equal(sl_ring_open(&f->ring, UINT64_MAX), 0);
-	sl_ring_release(&f->ring, 0);
+	release(f, 0);
 	assert_int_equal(sl_ring_open(&f->ring, UINT64_MAX), 1);
 }
 
@@ -563,7 +564,7 @@ static void giving_up_waits_for_a_link_that_is_inside(void **state)
 	sl_ring_enter(&f->ring, 0);
 	miss_the_first(f, 1, LATE);
 	assert_int_equal(next(f, 1), 0);
-	assert_int_equal(sl_ring_may_place(&f->ring, 0), SL_PLACE_LATE);
+	assert_int_equal(sl_ring_may_place(&f->ring, 0, 1), SL_PLACE_LATE);
 	assert_int_equal(sl_ring_open(&f->ring, UINT64_MAX), 0); /* not released yet */
 	sl_ring_progress(&f->ring, 0, 1, 2); /* it had found the slot open, and goes on */
 	assert_int_equal(next(f, 1), 0);

@@ -20,6 +20,9 @@ static const char *const cause_name[SL_CAUSES] = {
 	[SL_CAUSE_NO_ARRIVAL] = "no_arrival",
 	[SL_CAUSE_SINK] = "sink",
 	[SL_CAUSE_UNIT] = "unit",
+	[SL_CAUSE_LATE] = "late",
+	[SL_CAUSE_OLDEST] = "oldest",
+	[SL_CAUSE_OVERWRITTEN] = "overwritten",
 };
 
 const char *sl_outcome_name(enum sl_outcome outcome)

@@ -73,6 +73,13 @@ static inline int teardown(void **state)
 	return 0;
 }
 
+/* The pipeline is through with sequence k of all modules. */
+static inline void release(struct fixture *f, uint64_t k)
+{
+	for (uint32_t m = 0; m < MODULES; m++)
+		sl_ring_release(&f->ring, k, m);
+}
+
 static inline uint8_t pixel_of(uint64_t k, uint32_t module, size_t i)
 {
 	return (uint8_t)(k * 31 + module * 7 + i * 3);

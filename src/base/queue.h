@@ -52,6 +52,13 @@ static inline bool sl_queue_push(struct sl_queue *queue, void *item)
 	return true;
 }
 
+/* Whether everything that was pushed has been taken; for the pusher. */
+static inline bool sl_queue_empty(struct sl_queue *queue)
+{
+	return atomic_load_explicit(&queue->head, memory_order_relaxed) ==
+	       atomic_load_explicit(&queue->tail, memory_order_acquire);
+}
+
 /* NULL when empty. */
 static inline void *sl_queue_pop(struct sl_queue *queue)
 {

@@ -190,11 +190,11 @@ static int meet(struct receiver *r, int fd)
 
 static void hand_back(struct receiver *r)
 {
-	struct sl_grace grace;
-
 	/* This thread polls, too, so it is not inside: nothing to wait for. */
-	sl_ring_close(&r->ring, r->next, &grace);
-	sl_ring_release(&r->ring, r->next);
+	for (uint32_t q = 0; q < r->row->queues; q++) {
+		sl_ring_close(&r->ring, r->next, q);
+		sl_ring_release(&r->ring, r->next, q);
+	}
 	r->next++;
 	r->module = 0;
 }

@@ -17,6 +17,7 @@ enum { COUNT_MS = 20, BYE_MS = 30000, REOFFER_NS = 200 * 1000 * 1000 };
 
 struct emulate_options {
 	bool once, quiet;
+	uint64_t first_frame;
 	char modules[16], transfer[SL_TRANSFER_NAME];
 };
 
@@ -24,6 +25,9 @@ static const struct sl_option options[] = {
 	SL_BOOL(struct emulate_options, once, false,
 		"end when the receiver goes away, instead of offering again"),
 	SL_BOOL(struct emulate_options, quiet, false, "say nothing but errors"),
+	SL_U64(struct emulate_options, first_frame, 0, 0, 1e15, "frames",
+	       "take part from this frame on in a detector that runs already, after another front "
+	       "end of these modules has gone"),
 	SL_STRING(struct emulate_options, modules, "",
 		  "only these: one, or first-last; other front ends send the others"),
 	SL_STRING(struct emulate_options, transfer, "",
@@ -228,12 +232,16 @@ static int read_modules(const char *text, uint32_t *first, uint32_t *last)
 }
 
 static int open_stream(struct stream *stream, const struct sl_args *args, const char *transfer,
-		       uint32_t first, uint32_t last)
+		       uint32_t first, uint32_t last, uint64_t first_frame)
 {
 	int err = sl_experiment_open(args->plain[0], transfer, args->set, args->sets,
 				     &stream->experiment);
 
-	return err ? err : sl_emulate_open(stream->experiment, first, last, &stream->emulate);
+	if (!err)
+		err = sl_emulate_open(stream->experiment, first, last, &stream->emulate);
+	if (!err && first_frame)
+		err = sl_emulate_join(stream->emulate, first_frame);
+	return err;
 }
 
 static void close_stream(struct stream *stream)
@@ -284,7 +292,7 @@ static int emulate(const struct emulate_options *o, const struct sl_args *args)
 		stream[i].options = o;
 		err = open_stream(&stream[i], args,
 				  o->transfer[0] || !names.n ? o->transfer : names.name[i], first,
-				  last);
+				  last, o->first_frame);
 	}
 	if (!err)
 		err = run_streams(stream, n);

@@ -57,7 +57,8 @@ static int accept_offer(void *arg, const struct sl_wire_hello *hello, const stru
 {
 	struct run *run = arg;
 
-	run->expected = offer->frames;
+	if (offer->frames > run->expected)
+		run->expected = offer->frames;
 	return sl_receive_accept(run->receive, offer, hello->host == sl_clock_host(), plan, why,
 				 why_bytes);
 }
@@ -91,11 +92,19 @@ static void gone(void *arg, uint32_t module)
 	sl_receive_gone(run->receive, module);
 }
 
+static void waive(void *arg, uint32_t module)
+{
+	struct run *run = arg;
+
+	sl_receive_waive(run->receive, module);
+}
+
 static const struct sl_server_ops server_ops = {
 	.accept = accept_offer,
 	.count = take_count,
 	.withdraw = withdraw,
 	.gone = gone,
+	.waive = waive,
 };
 
 static int open_server(struct run *run)
@@ -112,6 +121,8 @@ static int open_server(struct run *run)
 		.link = e->link->wire,
 		.detector = e->detector->name,
 		.silence_ms = (uint32_t)(e->control.silence_s * 1000),
+		/* Where frames are put together by sequence, one that comes back has no place. */
+		.rejoin = e->ring.align != SL_ALIGN_SEQUENCE,
 	};
 	int err = 0;
 
@@ -207,6 +218,21 @@ static int wait_for_front_ends(struct run *run)
 	return 0;
 }
 
+static void stop(struct run *run)
+{
+	sl_server_stop(run->server);
+	if (run->feroce)
+		sl_devices_stop(run->receive, run->feroce);
+	run->stopping = true;
+}
+
+/* ring.overrun stop: the first module-frame that found no room ends the run. */
+static bool overrun(const struct run *run)
+{
+	return run->experiment->ring.overrun == SL_OVERRUN_STOP &&
+	       sl_receive_turned_away(run->receive) > 0;
+}
+
 static void acquire(struct run *run)
 {
 	uint64_t stop_ns = 0;
@@ -224,10 +250,15 @@ static void acquire(struct run *run)
 		if (sl_signal && !run->stopping) {
 			sl_info("%s: stopping the front ends; once more to give up at once",
 				sl_signal_name(sl_signal));
-			sl_server_stop(run->server);
-			if (run->feroce)
-				sl_devices_stop(run->receive, run->feroce);
-			run->stopping = true;
+			stop(run);
+			stop_ns = sl_clock_ns();
+		} else if (!run->stopping && overrun(run)) {
+			sl_error(
+				"a front end was faster than its slots opened, and what came was "
+				"turned away: stopping. Slow it down, give the ring more slots, or "
+				"choose another ring.overrun");
+			run->receive->overrun = true;
+			stop(run);
 			stop_ns = sl_clock_ns();
 		}
 		if (run->stopping &&
@@ -254,8 +285,9 @@ static enum sl_result conclude(struct run *run, const char *started)
 
 	sl_receive_finish(run->receive);
 	summary.result = sl_result_of(run->receive);
+	summary.early = sl_result_early(run->receive, summary.stopped_by);
 	if (!run->options.quiet) {
-		sl_report(stdout, run->receive, summary.result);
+		sl_report(stdout, run->receive, summary.result, summary.early);
 		if (ferror(stdout)) {
 			sl_error("the report could not be written: %s", strerror(errno));
 			failed = true;
@@ -335,7 +367,7 @@ static int run_one(struct run *run)
 			 run->experiment->transfer);
 	result = run_experiment(run);
 	sl_experiment_close(run->experiment);
-	return (int)result;
+	return sl_result_exit(result);
 }
 
 /* Every transfer's file is read before any receiver begins: mistakes are told at once. */

@@ -22,7 +22,9 @@ struct connection {
 	enum phase phase;
 	struct sl_channel channel;
 	struct sl_wire_hello hello;
-	uint32_t offers;   /* so far */
+	uint32_t offers; /* so far */
+	bool waiting;	 /* for the answer to this one */
+	struct sl_offer offer;
 	uint64_t heard_ns; /* when it last said something */
 };
 
@@ -118,6 +120,9 @@ uint16_t sl_server_port(const struct sl_server *server)
  * running ones are gone. */
 static void hang_up(struct sl_server *server, struct connection *c)
 {
+	if (c->waiting && server->ops->waive)
+		server->ops->waive(server->arg, c->offer.module);
+	c->waiting = false;
 	for (uint32_t m = 0; m < server->options.modules; m++) {
 		struct module *module = &server->module[m];
 
@@ -168,7 +173,7 @@ static void greet(struct sl_server *server, struct connection *c, const struct s
 
 	if (o->token[0] && !token_matches(o->token, hello->token))
 		refuse(server, c, "wrong control.token");
-	else if (server->started)
+	else if (server->started && !server->options.rejoin)
 		refuse(server, c, "the run has already started");
 	else if (strcmp(hello->link, o->link) != 0)
 		refuse(server, c,
@@ -192,18 +197,25 @@ static void answer(struct sl_server *server, struct connection *c, const struct 
 {
 	struct sl_wire_message reply = {.type = SL_WIRE_PLAN};
 	char why[160] = "the link does not take it";
+	int err;
 
 	if (offer->module >= server->options.modules) {
 		refuse(server, c, "module %u offered, the experiment has %u", offer->module,
 		       server->options.modules);
 		return;
 	}
-	if (server->module[offer->module].owner) {
+	if (server->module[offer->module].owner && !server->module[offer->module].over) {
 		refuse(server, c, "module %u is already served by another front end",
 		       offer->module);
 		return;
 	}
-	if (server->ops->accept(server->arg, &c->hello, offer, &reply.plan, why, sizeof(why))) {
+	err = server->ops->accept(server->arg, &c->hello, offer, &reply.plan, why, sizeof(why));
+	c->waiting = err == -EAGAIN && server->started;
+	if (c->waiting) {
+		c->offer = *offer;
+		return;
+	}
+	if (err) {
 		refuse(server, c, "module %u: %s", offer->module, why);
 		return;
 	}
@@ -234,15 +246,32 @@ static void take_count(struct sl_server *server, struct connection *c,
 	refuse(server, c, "a count for transfer %u, which is not yours", count->transfer);
 }
 
+static void tell_one(struct connection *c, enum sl_wire_type type, enum phase to)
+{
+	const struct sl_wire_message message = {.type = type};
+
+	c->phase = to;
+	c->heard_ns = sl_clock_ns();		/* its turn begins now */
+	sl_channel_send(&c->channel, &message); /* who is gone is noticed when listening */
+}
+
+/* Who comes back in a run does not wait for anybody. */
+static void become_ready(struct sl_server *server, struct connection *c)
+{
+	c->phase = READY;
+	if (server->started)
+		tell_one(c, SL_WIRE_START, RUNNING);
+}
+
 static void handle(struct sl_server *server, struct connection *c,
 		   const struct sl_wire_message *message)
 {
 	if (message->type == SL_WIRE_HELLO && c->phase == GREETING)
 		greet(server, c, &message->hello);
-	else if (message->type == SL_WIRE_OFFER && c->phase == OFFERING)
+	else if (message->type == SL_WIRE_OFFER && c->phase == OFFERING && !c->waiting)
 		answer(server, c, &message->offer);
 	else if (message->type == SL_WIRE_READY && c->phase == PLANNED)
-		c->phase = READY;
+		become_ready(server, c);
 	else if (message->type == SL_WIRE_COUNT && c->phase == RUNNING)
 		take_count(server, c, &message->count, false);
 	else if (message->type == SL_WIRE_DONE && c->phase == RUNNING)
@@ -332,8 +361,16 @@ void sl_server_poll(struct sl_server *server, int timeout_ms)
 						   .events = POLLIN};
 	poll(fds, n, timeout_ms);
 	welcome(server);
-	for (unsigned i = 0; i < CONNECTIONS; i++)
-		listen_to(server, &server->connection[i]);
+	for (unsigned i = 0; i < CONNECTIONS; i++) {
+		struct connection *c = &server->connection[i];
+
+		listen_to(server, c);
+		if (c->waiting) {
+			const struct sl_offer offer = c->offer;
+
+			answer(server, c, &offer);
+		}
+	}
 }
 
 uint32_t sl_server_planned(const struct sl_server *server)
@@ -358,17 +395,9 @@ bool sl_server_ready(const struct sl_server *server)
 
 static void tell(struct sl_server *server, enum phase from, enum sl_wire_type type, enum phase to)
 {
-	const struct sl_wire_message message = {.type = type};
-
-	for (unsigned i = 0; i < CONNECTIONS; i++) {
-		struct connection *c = &server->connection[i];
-
-		if (c->phase != from)
-			continue;
-		c->phase = to;
-		c->heard_ns = sl_clock_ns();		/* its turn begins now */
-		sl_channel_send(&c->channel, &message); /* who is gone is noticed when listening */
-	}
+	for (unsigned i = 0; i < CONNECTIONS; i++)
+		if (server->connection[i].phase == from)
+			tell_one(&server->connection[i], type, to);
 }
 
 void sl_server_start(struct sl_server *server)

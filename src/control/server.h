@@ -21,10 +21,12 @@ struct sl_server_options {
 	uint64_t experiment; /* digest that front ends must have too */
 	const char *link, *detector;
 	uint32_t silence_ms; /* a front end that says nothing for so long is gone; 0: never */
+	/* Modules whose front end is done or gone may be offered again while the run goes on. */
+	bool rejoin;
 };
 
 struct sl_server_ops {
-	/* Answer an offer; on error say why in `why`. */
+	/* Answer an offer; on error say why in `why`. -EAGAIN, in a run: ask again soon. */
 	int (*accept)(void *arg, const struct sl_wire_hello *hello, const struct sl_offer *offer,
 		      struct sl_plan *plan, char *why, size_t why_bytes);
 	/* On error say why: a count that cannot be true ends the connection. */
@@ -32,6 +34,8 @@ struct sl_server_ops {
 		     char *why, size_t why_bytes);
 	void (*withdraw)(void *arg, uint16_t transfer); /* its front end left before the start */
 	void (*gone)(void *arg, uint32_t module);	/* its source vanished without a DONE */
+	/* Who offered it in a run left before there was an answer. NULL: no matter. */
+	void (*waive)(void *arg, uint32_t module);
 };
 
 struct sl_server;

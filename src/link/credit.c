@@ -16,7 +16,7 @@ static bool enough(const struct sl_credit *credit, const struct sl_plan *plan, u
 bool sl_credit_due(struct sl_credit *credit, const struct sl_plan *plan, const struct sl_ring *ring,
 		   uint64_t seen, bool idle, uint64_t now_ns, uint64_t *grant)
 {
-	uint64_t opened = atomic_load_explicit(&ring->opened, memory_order_acquire);
+	uint64_t opened = sl_ring_opened(ring, plan->module);
 	uint64_t slots = opened <= plan->first_sequence ? 0 : sl_plan_position(plan, opened, 0);
 	uint64_t buffer = credit->window > UINT64_MAX - seen ? UINT64_MAX : seen + credit->window;
 	uint64_t now = slots < buffer ? slots : buffer;

@@ -172,13 +172,12 @@ static void a_slot_that_is_being_read_is_not_written(void **state)
 {
 	for (int segment = 0; segment < 2; segment++) {
 		struct rig *rig = rig_cut(segment);
-		struct sl_grace grace;
 		struct sl_write write[WRITES];
 		size_t n;
 
 		rig_fill(rig, 0, 0);
 		n = rig_writes(rig, 0, 0, write);
-		sl_ring_close(&rig->ring, 0, &grace); /* given up: its readers have it now */
+		sl_ring_close(&rig->ring, 0, 0); /* given up: its readers have it now */
 		post(rig, 0, write, n);
 		assert_int_equal(rig_dropped(rig, SL_DROP_LATE), n);
 		assert_true(rig_untouched(rig, 0, 0));

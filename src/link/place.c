@@ -97,7 +97,7 @@ static void place(struct sl_placer *p, uint64_t sequence, uint32_t index,
 	uint32_t module = p->plan.module, packets;
 	uint8_t *to;
 
-	switch (sl_ring_may_place(ring, sequence)) {
+	switch (sl_ring_may_place(ring, sequence, module)) {
 	case SL_PLACE_LATE:
 		drop(p, SL_DROP_LATE);
 		return;
@@ -196,7 +196,7 @@ void sl_placer_predict(const struct sl_placer *placer, uint64_t packet, struct s
 	place->to = NULL;
 	/* Guesses begin behind the newest packet, where nothing was received: looking is cheap, and
 	 * the promise does not rest on where they begin. */
-	if (sl_ring_may_place(placer->ring, sequence) == SL_PLACE_OK &&
+	if (sl_ring_may_place(placer->ring, sequence, plan->module) == SL_PLACE_OK &&
 	    !marked(placer, sequence, index))
 		place->to = sl_ring_block(placer->ring, sequence, plan->module) + it.place;
 }
@@ -217,8 +217,9 @@ enum sl_ring_place sl_placer_may_put(const struct sl_placer *placer, uint32_t ps
 
 	if (packet < 0)
 		return SL_PLACE_LATE;
-	return sl_ring_may_place(placer->ring, placer->plan.first_sequence +
-						       (uint64_t)packet / placer->plan.packets);
+	return sl_ring_may_place(
+		placer->ring, placer->plan.first_sequence + (uint64_t)packet / placer->plan.packets,
+		placer->plan.module);
 }
 
 void sl_placer_catch_up(struct sl_placer *placer, uint64_t position)

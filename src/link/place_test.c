@@ -102,10 +102,10 @@ static uint64_t dropped(struct fixture *f, enum sl_drop why)
 
 static void give_back(struct fixture *f, uint64_t sequence)
 {
-	struct sl_grace grace;
-
-	sl_ring_close(&f->ring, sequence, &grace);
-	sl_ring_release(&f->ring, sequence);
+	for (uint32_t m = 0; m < f->ring.modules; m++) {
+		sl_ring_close(&f->ring, sequence, m);
+		sl_ring_release(&f->ring, sequence, m);
+	}
 	sl_ring_open(&f->ring, UINT64_MAX);
 }
 
@@ -205,11 +205,11 @@ static void psn_may_wrap_many_times(void **state)
 
 	/* Near the wrap packet by packet, in between by the source's own count. */
 	for (uint64_t k = 0; k < frames; k += frames / 50 + 1) {
-		uint64_t opened = atomic_load(&f->ring.opened);
+		uint64_t opened = sl_ring_opened(&f->ring, 0);
 
 		while (opened <= k) {
 			give_back(f, opened - SLOTS);
-			opened = atomic_load(&f->ring.opened);
+			opened = sl_ring_opened(&f->ring, 0);
 		}
 		sl_placer_catch_up(&f->placer, sl_plan_position(&f->placer.plan, k, 0));
 		for (uint32_t i = 0; i < PACKETS; i++)

@@ -105,6 +105,7 @@ static int shm_accept(void *state, const struct sl_offer *offer, struct sl_plan 
 		.stride = ring->slot_stride,
 		.block_at = offer->module * ring->block_stride,
 		.block_bytes = ring->block_bytes,
+		.first_sequence = offer->first_sequence,
 		.window_bytes = ring->slots * ring->block_bytes,
 		.source = offer->source,
 	};
@@ -139,7 +140,7 @@ static void take(struct sl_shm *shm, const struct sl_plan *plan, const struct sl
 		count(shm, SL_DROP_RANGE);
 		return;
 	}
-	switch (sl_ring_may_place(ring, e->sequence)) {
+	switch (sl_ring_may_place(ring, e->sequence, plan->module)) {
 	case SL_PLACE_LATE:
 		count(shm, SL_DROP_LATE);
 		return;
@@ -191,8 +192,9 @@ static void wake(int fd)
 		return; /* full: it is awake anyway */
 }
 
-static void grant(struct sl_shm *shm, struct sl_shm_queue *queue, uint64_t opened)
+static void grant(struct sl_shm *shm, struct sl_shm_queue *queue)
 {
+	uint64_t opened = sl_ring_opened(shm->env.ring, queue->plan.module);
 	uint64_t position = sl_plan_position(&queue->plan, opened, 0);
 
 	if (position == atomic_load_explicit(&queue->lane->granted, memory_order_relaxed))
@@ -207,7 +209,8 @@ static void grant(struct sl_shm *shm, struct sl_shm_queue *queue, uint64_t opene
 static void catch_up(struct sl_shm *shm, struct sl_shm_queue *queue, uint64_t reported)
 {
 	if (reported >= queue->plan.block_bytes)
-		sl_ring_reach(shm->env.ring, reported / queue->plan.block_bytes - 1,
+		sl_ring_reach(shm->env.ring,
+			      queue->plan.first_sequence + reported / queue->plan.block_bytes - 1,
 			      queue->plan.module);
 }
 
@@ -231,7 +234,7 @@ static int shm_poll(void *state, unsigned poller, unsigned budget)
 		taken = drain(shm, queue, budget, now_ns);
 		if (!taken)
 			catch_up(shm, queue, reported);
-		grant(shm, queue, shm->opened_seen);
+		grant(shm, queue);
 		n += taken;
 	}
 	sl_ring_leave(shm->env.ring, poller);

@@ -119,7 +119,7 @@ static void describe_plan(const struct sl_udp *udp, const struct sl_offer *offer
 		.stride = ring->slot_stride,
 		.block_at = offer->module * ring->block_stride,
 		.block_bytes = offer->block_bytes,
-		.first_sequence = 0,
+		.first_sequence = offer->first_sequence,
 		.bare = offer->bare,
 		.dark_frames = offer->dark_frames,
 		.source = offer->source,

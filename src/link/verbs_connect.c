@@ -176,6 +176,7 @@ static void describe(const struct sl_verbs_link *link, const struct sl_offer *of
 		.stride = ring->slot_stride,
 		.block_at = offer->module * ring->block_stride,
 		.block_bytes = ring->block_bytes,
+		.first_sequence = offer->first_sequence,
 		.window_bytes = ring->slots * ring->block_bytes,
 		.source = offer->source,
 		.dest = {.port = SL_VERBS_PORT},
@@ -289,7 +290,11 @@ int sl_verbs_link_accept(void *state, const struct sl_offer *offer, struct sl_pl
 	if (index == SL_VERBS_TRANSFERS)
 		return -ENOSPC;
 	sl_verbs_in_close(in); /* of who had it before */
-	*in = (struct sl_verbs_in){.generation = in->generation + 1, .landing = {.fd = -1}};
+	*in = (struct sl_verbs_in){.generation = in->generation + 1,
+				   .next = offer->first_sequence,
+				   .posted = offer->first_sequence,
+				   .used = offer->first_sequence,
+				   .landing = {.fd = -1}};
 	err = open_in(link, offer, index);
 	if (err) {
 		sl_verbs_in_close(in);

@@ -25,7 +25,7 @@ static int64_t extend(const struct sl_verbs_in *in, uint32_t immediate)
 static bool beyond_reason(const struct sl_verbs_link *link, const struct sl_verbs_in *in,
 			  uint64_t sequence)
 {
-	uint64_t opened = atomic_load_explicit(&link->env.ring->opened, memory_order_acquire);
+	uint64_t opened = sl_ring_opened(link->env.ring, in->plan.module);
 
 	return in->plan.credit_va && sequence >= opened + in->plan.slots;
 }
@@ -50,7 +50,7 @@ static void take_event(struct sl_verbs_link *link, struct sl_verbs_in *in, uint6
 	const struct sl_plan *plan = &in->plan;
 	uint64_t ns;
 
-	switch (sl_ring_may_place(ring, sequence)) {
+	switch (sl_ring_may_place(ring, sequence, plan->module)) {
 	case SL_PLACE_LATE:
 		count(link, SL_DROP_LATE);
 		return;
@@ -151,8 +151,9 @@ static int take_completions(struct sl_verbs_link *link, struct sl_verbs_device *
 static void catch_up(struct sl_verbs_link *link, struct sl_verbs_in *in, uint64_t now_ns)
 {
 	if (in->heard <= in->next) {
-		in->heard = atomic_load_explicit(&in->reported, memory_order_acquire) /
-			    in->plan.block_bytes;
+		in->heard = in->plan.first_sequence +
+			    atomic_load_explicit(&in->reported, memory_order_acquire) /
+				    in->plan.block_bytes;
 		in->heard_ns = now_ns;
 	} else if (now_ns - in->heard_ns >= SETTLE_NS) {
 		in->next = in->heard;
@@ -191,7 +192,7 @@ static void post_blocks(struct sl_verbs_link *link, struct sl_verbs_in *in, uint
 	const struct sl_verbs_memory *memory = &link->ring[in->device];
 	uint64_t id = sl_verbs_id(SL_VERBS_WORK_RECEIVE, index, in->generation);
 
-	while (!in->failed && in->posted < link->opened_seen &&
+	while (!in->failed && in->posted < sl_ring_opened(ring, in->plan.module) &&
 	       in->posted - in->used < in->plan.slots) {
 		uint64_t at = memory->at + sl_ring_block_at(ring, in->posted, in->plan.module);
 

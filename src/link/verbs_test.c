@@ -135,8 +135,8 @@ static void sequences_go_on_where_the_immediate_wraps(void **state)
 	struct rig *rig = ready_uc();
 
 	for (uint64_t k = first; k < first + RIG_SLOTS; k++)
-		atomic_store(&rig->ring.slot[k % RIG_SLOTS].state, k << 2 | SL_SLOT_OPEN);
-	atomic_store(&rig->ring.opened, first + RIG_SLOTS);
+		atomic_store(&sl_ring_cell(&rig->ring, k, 0)->state, k << 2 | SL_SLOT_OPEN);
+	atomic_store(&rig->ring.lane[0].opened, first + RIG_SLOTS);
 	in_of(rig, 0)->next = first;
 	rig_poll(rig);
 	for (uint64_t k = first; k < first + RIG_SLOTS; k++) {

@@ -36,11 +36,17 @@ static void draw(struct sl_progress *p, const struct sl_receive *r, uint64_t now
 	double rate = seconds > 0 ? (double)(bytes - p->shown_bytes) * 1e-9 / seconds : 0;
 	char of[32] = "";
 
-	if (p->expected)
+	/* Modules that are not of one trigger make more frames than were triggered. */
+	if (p->expected && frames <= p->expected)
 		snprintf(of, sizeof(of), " / %llu", (unsigned long long)p->expected);
-	fprintf(stderr, "%s%llu%s frames   %.2f GB/s   %.1f %% kept   %llu lost or damaged%s",
+	fprintf(stderr,
+		"%s%llu%s frames   %.2f GB/s   %.1f %% kept   %llu lost or damaged   ring %llu/%u  "
+		" "
+		"waiting %llu + %llu%s",
 		p->terminal ? "\r\033[K" : "", (unsigned long long)frames, of, rate, kept,
-		(unsigned long long)broken, p->terminal ? "" : "\n");
+		(unsigned long long)broken, (unsigned long long)get(&r->slots_used.now),
+		r->ring.slots, (unsigned long long)get(&r->at_unit.now),
+		(unsigned long long)get(&r->at_sinks.now), p->terminal ? "" : "\n");
 	fflush(stderr);
 	p->shown_ns = now;
 	p->shown_bytes = bytes;
@@ -138,11 +144,28 @@ static void drops(FILE *out, const struct sl_link_counters *counters)
 		fputc('\n', out);
 }
 
+static void backlog(FILE *out, const struct sl_receive *r)
+{
+	uint64_t partial = get(&r->partial);
+
+	fprintf(out,
+		"  at most %llu of %u slots in use, %llu frames before and %llu after the unit\n",
+		(unsigned long long)get(&r->slots_used.most), r->ring.slots,
+		(unsigned long long)get(&r->at_unit.most),
+		(unsigned long long)get(&r->at_sinks.most));
+	if (partial)
+		fprintf(out, "  %llu frames went on with missing modules (ring.incomplete: keep)\n",
+			(unsigned long long)partial);
+}
+
 static void sources(FILE *out, const struct sl_receive *r)
 {
 	for (uint32_t m = 0; m < r->ledger.modules; m++) {
 		const struct sl_source_status *s = &r->source[m];
 
+		if (s->returns)
+			fprintf(out, "  module %u: another front end took over, %u time%s\n", m,
+				s->returns, s->returns == 1 ? "" : "s");
 		if (atomic_load(&s->state) != SL_SOURCE_GONE)
 			continue;
 		fprintf(out, "  module %u: its front end vanished; counted as far as it reported",
@@ -200,7 +223,7 @@ static void sinks(FILE *out, const struct sl_receive *r)
 	}
 }
 
-void sl_report(FILE *out, const struct sl_receive *r, enum sl_result result)
+void sl_report(FILE *out, const struct sl_receive *r, enum sl_result result, const char *early)
 {
 	static const char *const words[] = {
 		[SL_RESULT_INTACT] =
@@ -209,6 +232,7 @@ void sl_report(FILE *out, const struct sl_receive *r, enum sl_result result)
 		[SL_RESULT_DAMAGED] = "damaged: everything is accounted for, but see above",
 		[SL_RESULT_UNCLOSED] =
 			"unclosed: not everything that was sent can be accounted for",
+		[SL_RESULT_EMPTY] = "empty: nothing was sent",
 	};
 	double seconds = (double)(r->last_ns - r->first_ns) * 1e-9;
 
@@ -216,6 +240,7 @@ void sl_report(FILE *out, const struct sl_receive *r, enum sl_result result)
 	causes(out, &r->ledger);
 	drops(out, &r->counters);
 	congestion(out, &r->counters);
+	backlog(out, r);
 	sources(out, r);
 	latencies(out, r);
 	if (seconds > 0)
@@ -226,6 +251,9 @@ void sl_report(FILE *out, const struct sl_receive *r, enum sl_result result)
 			(double)get(&r->frames) / seconds, (double)get(&r->bytes) * 1e-9 / seconds,
 			r->env.link, r->env.guard, r->env.proof);
 	sinks(out, r);
-	fprintf(out, "\nResult: %s\n", words[result]);
+	fputc('\n', out);
+	if (early)
+		fprintf(out, "Ended early: %s\n", early);
+	fprintf(out, "Result: %s\n", words[result]);
 	fflush(out);
 }

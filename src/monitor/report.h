@@ -22,7 +22,9 @@ void sl_progress_begin(struct sl_progress *progress, uint64_t expected);
 void sl_progress_draw(struct sl_progress *progress, const struct sl_receive *receive);
 void sl_progress_end(struct sl_progress *progress, const struct sl_receive *receive);
 
-/* The ledger as a table, causes, drops, latency per hop, files, and the result in words. */
-void sl_report(FILE *out, const struct sl_receive *receive, enum sl_result result);
+/* The ledger as a table, causes, drops, latency per hop, files, and the result in words; early: why
+ * it ended before its time, or NULL. */
+void sl_report(FILE *out, const struct sl_receive *receive, enum sl_result result,
+	       const char *early);
 
 #endif

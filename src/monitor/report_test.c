@@ -209,7 +209,7 @@ static const char *report(struct world *w, enum sl_result result)
 	FILE *out = fmemopen(w->text, sizeof(w->text), "w");
 
 	assert_non_null(out);
-	sl_report(out, w->r, result);
+	sl_report(out, w->r, result, NULL);
 	fclose(out);
 	return w->text;
 }
@@ -348,8 +348,14 @@ static void the_line_counts_frames_and_kept(void **state)
 	w->r->broken = 10;
 	w->r->kept = 45;
 	expect_text(last_line(w, 200), "100 / 200 frames");
-	expect_text(last_line(w, 200), "50.0 % kept   10 lost or damaged\n");
+	w->r->ring.slots = 32;
+	w->r->slots_used.now = 3;
+	w->r->at_unit.now = 4;
+	w->r->at_sinks.now = 5;
+	expect_text(last_line(w, 200),
+		    "50.0 % kept   10 lost or damaged   ring 3/32   waiting 4 + 5\n");
 	expect_text(last_line(w, 0), "100 frames ");
+	expect_text(last_line(w, 99), "100 frames "); /* never 100 of 99 */
 }
 
 static void the_line_never_reads_over_a_hundred_percent(void **state)

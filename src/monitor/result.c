@@ -1,11 +1,50 @@
 /* result.c - the verdict on a run. */
+#include <errno.h>
+
 #include "monitor/result.h"
 
 const char *sl_result_name(enum sl_result result)
 {
-	static const char *const name[] = {"intact", "error", "damaged", "unclosed"};
+	static const char *const name[] = {"intact", "error", "damaged", "unclosed", "empty"};
 
 	return name[result];
+}
+
+int sl_result_exit(enum sl_result result)
+{
+	return result == SL_RESULT_EMPTY ? 0 : (int)result;
+}
+
+/* Some sink took no more frames, since its disk is full or for another reason. */
+static const char *sink_trouble(const struct sl_receive *r)
+{
+	for (unsigned i = 0; i < r->experiment->sinks; i++) {
+		int err = r->experiment->sink[i]->where ? r->sink_error[i] : 0;
+
+		if (err == -ENOSPC || err == -EDQUOT || err == -EFBIG)
+			return "disk full: later frames were not stored";
+		if (err)
+			return "a sink failed: later frames were not stored";
+	}
+	return NULL;
+}
+
+const char *sl_result_early(const struct sl_receive *r, const char *signal)
+{
+	bool fewer = false;
+
+	if (r->overrun)
+		return "overrun: a front end was faster than this receiver (ring.overrun: stop)";
+	if (signal)
+		return "interrupted";
+	for (uint32_t m = 0; m < r->ledger.modules; m++) {
+		const struct sl_source_status *s = &r->source[m];
+
+		if (atomic_load(&s->state) == SL_SOURCE_GONE)
+			return "a front end vanished";
+		fewer |= s->offered && atomic_load(&r->ledger.tally[m].sent) < s->offered;
+	}
+	return fewer ? "a front end sent less than it had offered" : sink_trouble(r);
 }
 
 bool sl_outcome_is_trouble(enum sl_outcome outcome)
@@ -35,5 +74,7 @@ enum sl_result sl_result_of(const struct sl_receive *r)
 		if (e->sink[i]->figures)
 			e->sink[i]->figures(e->sink_state[i], add_failures, &trouble);
 	}
-	return trouble ? SL_RESULT_DAMAGED : SL_RESULT_INTACT;
+	if (trouble)
+		return SL_RESULT_DAMAGED;
+	return sl_ledger_sent(&r->ledger) ? SL_RESULT_INTACT : SL_RESULT_EMPTY;
 }

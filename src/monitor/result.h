@@ -12,9 +12,16 @@ enum sl_result {
 	SL_RESULT_DAMAGED =
 		2, /* ledger closed, but not everything arrived and was written as it should */
 	SL_RESULT_UNCLOSED = 3, /* a source vanished, or the ledger does not close */
+	SL_RESULT_EMPTY = 4,	/* nothing was sent, so nothing can be said of it; exits with 0 */
 };
 
 const char *sl_result_name(enum sl_result result); /* "intact", ... */
+
+int sl_result_exit(enum sl_result result); /* the exit status */
+
+/* Why a run ended before everything was sent and stored that the front ends offered, in words;
+ * NULL: it did not. signal: the name of the one that stopped it, or NULL. */
+const char *sl_result_early(const struct sl_receive *receive, const char *signal);
 
 /* After sl_receive_finish(). */
 enum sl_result sl_result_of(const struct sl_receive *receive);

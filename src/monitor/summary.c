@@ -71,6 +71,8 @@ static json_t *module_json(const struct sl_receive *r, uint32_t m)
 
 	if (s->offered)
 		json_object_set_new(module, "offered", json_integer((json_int_t)s->offered));
+	if (s->returns)
+		json_object_set_new(module, "returns", json_integer(s->returns));
 	if (s->unfinished_packets)
 		json_object_set_new(module, "unfinished",
 				    json_pack("{s:I, s:I}", "sequence",
@@ -167,6 +169,20 @@ static json_t *sinks_json(const struct sl_receive *r)
 	return array;
 }
 
+static json_t *gauge_json(const struct sl_gauge *gauge)
+{
+	return json_pack("{s:o, s:o}", "now", number(&gauge->now), "most", number(&gauge->most));
+}
+
+static json_t *backlog_json(const struct sl_receive *r)
+{
+	json_t *slots = gauge_json(&r->slots_used);
+
+	json_object_set_new(slots, "of", json_integer(r->ring.slots));
+	return json_pack("{s:o, s:o, s:o}", "slots", slots, "unit", gauge_json(&r->at_unit),
+			 "sinks", gauge_json(&r->at_sinks));
+}
+
 static json_t *rates_json(const struct sl_receive *r)
 {
 	double seconds = (double)(r->last_ns - r->first_ns) * 1e-9;
@@ -182,15 +198,17 @@ static json_t *summary(const struct sl_receive *r, const struct sl_summary_run *
 	char now[64];
 
 	sl_clock_iso8601(now, sizeof(now));
-	return json_pack("{s:s, s:o, s:s, s:s, s:s, s:s?, s:s, s:i, s:{s:o, s:o, s:o}, s:o, s:o, "
-			 "s:o, s:o, s:o, s:o}",
+	return json_pack("{s:s, s:o, s:s, s:s, s:s, s:s?, s:s?, s:s, s:i, s:{s:o, s:o, s:o, s:o}, "
+			 "s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 			 "sluice", SL_VERSION, "experiment", text(run->file), "transfer",
 			 r->experiment->transfer, "started", run->started, "ended", now,
-			 "stopped_by", run->stopped_by, "result", sl_result_name(run->result),
-			 "exit", (int)run->result, "frames", "settled", number(&r->frames), "kept",
-			 number(&r->kept), "broken", number(&r->broken), "ledger", ledger_json(r),
-			 "link", link_json(r), "latency_us", latency_json(r), "rates",
-			 rates_json(r), "sinks", sinks_json(r), "threads", threads_json(r));
+			 "stopped_by", run->stopped_by, "ended_early", run->early, "result",
+			 sl_result_name(run->result), "exit", sl_result_exit(run->result), "frames",
+			 "settled", number(&r->frames), "kept", number(&r->kept), "broken",
+			 number(&r->broken), "partial", number(&r->partial), "backlog",
+			 backlog_json(r), "ledger", ledger_json(r), "link", link_json(r),
+			 "latency_us", latency_json(r), "rates", rates_json(r), "sinks",
+			 sinks_json(r), "threads", threads_json(r));
 }
 
 static int write_whole(const char *path, json_t *json)

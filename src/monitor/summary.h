@@ -9,6 +9,7 @@ struct sl_summary_run {
 	const char *file;	/* the experiment */
 	const char *started;	/* ISO 8601 */
 	const char *stopped_by; /* name of the signal; NULL: it ended by itself */
+	const char *early;	/* why it ended before its time, in words; NULL: it did not */
 	enum sl_result result;
 };
 

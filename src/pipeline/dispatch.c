@@ -22,11 +22,13 @@ enum {
 
 struct dispatch {
 	struct sl_receive *r;
-	/* Frames on their way, in order: [pool.count], free-running indices. */
+	/* Frames on their way, in order: [room], free-running indices. */
 	struct sl_flow_frame **line;
-	uint32_t first, last;
-	struct sl_flow_frame *spare; /* taken from the pool for a frame that has not come yet */
-	struct sl_batch *open;	     /* being filled */
+	uint32_t room, first, last;
+	/* Taken from the pools for a frame that has not come yet. */
+	struct sl_flow_frame *spare, *spare_dropped;
+	uint64_t handed;       /* frames, to the settler */
+	struct sl_batch *open; /* being filled */
 	uint64_t open_ns;
 	uint32_t submitted, reaped; /* batches, free-running */
 	bool ended;
@@ -50,8 +52,16 @@ static int hand_on(struct dispatch *d)
 	struct sl_receive *r = d->r;
 	int n = 0;
 
-	while (d->first != d->last && d->line[d->first % r->pool.count]->done) {
-		sl_queue_push(&r->to_settle, d->line[d->first++ % r->pool.count]);
+	while (d->first != d->last && d->line[d->first % d->room]->done) {
+		struct sl_flow_frame *flow = d->line[d->first % d->room];
+
+		/* While the settler is busy anyway, more may join the newest that were dropped. */
+		if (flow->home == &r->dropped && d->first + 1 == d->last && !d->ended &&
+		    !sl_queue_empty(&r->to_settle))
+			break;
+		d->first++;
+		d->handed += 1 + flow->more;
+		sl_queue_push(&r->to_settle, flow);
 		n++;
 	}
 	if (n)
@@ -62,10 +72,49 @@ static int hand_on(struct dispatch *d)
 /* The unit could not process it: whole as it is, nothing can be said of it or stored. */
 static void give_up(struct sl_frame *frame)
 {
-	frame->flags &= ~(uint32_t)SL_FRAME_COMPLETE;
+	frame->flags &= ~(uint32_t)(SL_FRAME_COMPLETE | SL_FRAME_PARTIAL);
 	for (uint32_t v = 0; v < frame->views; v++) {
+		if (sl_frame_misses(frame, v))
+			continue;
 		frame->view[v].outcome = SL_REFUSED;
 		frame->view[v].cause = SL_CAUSE_UNIT;
+	}
+}
+
+/* Links that cannot refuse a write: a source that ignored its credit wrote where this frame was
+ * being read, as its announcement of a lap too early shows. Whatever was made of it is no good. */
+static void check_overwritten(const struct sl_receive *r, struct sl_frame *frame)
+{
+	uint64_t overwritten = 0;
+
+	for (uint32_t v = 0; v < frame->views; v++) {
+		const struct sl_view *view = &frame->view[v];
+
+		if (view->held && !(r->assembler.options.unguarded >> v & 1) &&
+		    sl_ring_was_turned_away(&r->ring, view->sequence + r->ring.slots, v))
+			overwritten |= UINT64_C(1) << v;
+	}
+	if (!overwritten)
+		return;
+	frame->flags &= ~(uint32_t)(SL_FRAME_COMPLETE | SL_FRAME_PARTIAL);
+	for (uint32_t v = 0; v < frame->views; v++) {
+		if (sl_frame_misses(frame, v))
+			continue;
+		frame->view[v].outcome = overwritten >> v & 1 ? SL_OVERRUN : SL_INCOMPLETE;
+		frame->view[v].cause = overwritten >> v & 1 ? SL_CAUSE_OVERWRITTEN
+							    : SL_CAUSE_PARTNER;
+	}
+}
+
+static void release(struct sl_receive *r, struct sl_frame *frame)
+{
+	for (uint32_t v = 0; v < frame->views; v++) {
+		struct sl_view *view = &frame->view[v];
+
+		if (view->held)
+			sl_ring_release(&r->ring, view->sequence, v);
+		view->held = 0;
+		view->pixels.host = NULL;
 	}
 }
 
@@ -80,9 +129,9 @@ static void take_back(struct dispatch *d, struct sl_batch *batch)
 		frame->hop_ns[SL_HOP_PROCESSED] = now;
 		if (batch->status)
 			give_up(frame);
-		for (uint32_t v = 0; v < frame->views; v++)
-			frame->view[v].pixels.host = NULL;
-		sl_ring_release(&r->ring, frame->sequence);
+		if (!(r->experiment->link->guards & SL_GUARD_ENFORCED))
+			check_overwritten(r, frame);
+		release(r, frame);
 		((struct sl_flow_frame *)frame)->done = true;
 	}
 	d->reaped++;
@@ -150,11 +199,19 @@ static void note_proof(struct sl_receive *r, const struct sl_frame *frame)
 {
 	for (uint32_t m = 0; m < frame->views; m++) {
 		const struct sl_view *view = &frame->view[m];
-		bool whole = view->outcome == SL_NO_OUTCOME || view->cause == SL_CAUSE_PARTNER;
+		bool whole = view->outcome == SL_NO_OUTCOME || view->cause == SL_CAUSE_PARTNER ||
+			     view->cause == SL_CAUSE_LATE;
 
 		if (whole && view->record.version)
-			r->source[m].proven = frame->sequence + 1;
+			r->source[m].proven = view->sequence + 1;
 	}
+}
+
+static bool has_spare(struct sl_flow_frame **spare, struct sl_pool *pool)
+{
+	if (!*spare)
+		*spare = sl_pool_get(pool);
+	return *spare;
 }
 
 /* The next frame out of the assembler into the line. 1, 0, or -ENODATA. */
@@ -165,11 +222,7 @@ static int assemble_one(struct dispatch *d)
 	struct sl_flow_frame *flow;
 	int got;
 
-	if (!batch || d->last - d->first == r->pool.count)
-		return 0;
-	if (!d->spare)
-		d->spare = sl_pool_get(&r->pool);
-	if (!d->spare)
+	if (!batch || !has_spare(&d->spare, &r->pool))
 		return 0;
 	flow = d->spare;
 	got = sl_assembler_next(&r->assembler, sl_clock_ns(), &flow->frame);
@@ -177,11 +230,94 @@ static int assemble_one(struct dispatch *d)
 		return got;
 	d->spare = NULL;
 	note_proof(r, &flow->frame);
-	flow->done = !(flow->frame.flags & SL_FRAME_COMPLETE);
-	d->line[d->last++ % r->pool.count] = flow;
+	flow->done = !sl_frame_goes_on(&flow->frame);
+	d->line[d->last++ % d->room] = flow;
 	if (!flow->done)
 		batch->frame[batch->frames++] = &flow->frame;
 	return 1;
+}
+
+/* ---- ring.overrun drop_oldest ---- */
+
+/* Soon there will be no room for what comes. */
+static bool pressed(const struct sl_receive *r)
+{
+	uint32_t least = r->ring.slots / 4 > 2 ? r->ring.slots / 4 : 2;
+
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		if (r->assembler.end[m] == UINT64_MAX &&
+		    sl_ring_opened(&r->ring, m) < sl_ring_reached(&r->ring, m) + least)
+			return true;
+	return false;
+}
+
+static void drop(struct sl_receive *r, struct sl_frame *frame)
+{
+	frame->flags &= ~(uint32_t)(SL_FRAME_COMPLETE | SL_FRAME_PARTIAL);
+	frame->timestamp = 0; /* of a row of them it would not be known either */
+	for (uint32_t v = 0; v < frame->views; v++) {
+		if (sl_frame_misses(frame, v))
+			continue;
+		frame->view[v].outcome = SL_OVERRUN;
+		frame->view[v].cause = SL_CAUSE_OLDEST;
+	}
+	release(r, frame);
+}
+
+/* True when b comes right after a and what follows it, and is alike. */
+static bool continues(const struct sl_flow_frame *a, const struct sl_frame *b)
+{
+	uint64_t step = a->more + 1;
+
+	if (b->sequence != a->frame.sequence + step || b->number != a->frame.number + step ||
+	    b->missing != a->frame.missing || b->flags != a->frame.flags)
+		return false;
+	for (uint32_t v = 0; v < b->views; v++) {
+		const struct sl_view *x = &a->frame.view[v], *y = &b->view[v];
+
+		if (x->outcome != y->outcome || x->cause != y->cause ||
+		    (x->outcome != SL_NO_OUTCOME && y->sequence != x->sequence + step))
+			return false;
+	}
+	return true;
+}
+
+/* The oldest frame that nobody has begun with goes back, so that newer ones find room. Its outcome
+ * travels in the line like every other; a row of them is one entry, for a settler that stands still
+ * must not stop this. 1, 0, or -ENODATA. */
+static int drop_one(struct dispatch *d)
+{
+	struct sl_receive *r = d->r;
+	struct sl_flow_frame *flow, *newest = NULL;
+	int got;
+
+	if (!pressed(r) || !has_spare(&d->spare_dropped, &r->dropped))
+		return 0;
+	flow = d->spare_dropped;
+	got = sl_assembler_next(&r->assembler, sl_clock_ns(), &flow->frame);
+	if (got <= 0)
+		return got;
+	note_proof(r, &flow->frame);
+	drop(r, &flow->frame);
+	if (d->first != d->last)
+		newest = d->line[(d->last - 1) % d->room];
+	if (newest && newest->home == &r->dropped && continues(newest, &flow->frame)) {
+		newest->more++;
+		return 1;
+	}
+	d->spare_dropped = NULL;
+	flow->done = true;
+	flow->more = 0;
+	d->line[d->last++ % d->room] = flow;
+	return 1;
+}
+
+static bool may_drop(struct dispatch *d)
+{
+	struct sl_receive *r = d->r;
+
+	return r->experiment->ring.overrun == SL_OVERRUN_DROP_OLDEST && !d->ended &&
+	       (!batch_to_fill(d) || !has_spare(&d->spare, &r->pool));
 }
 
 static int assemble(struct dispatch *d)
@@ -193,6 +329,8 @@ static int assemble(struct dispatch *d)
 		if (d->open && d->open->frames == d->open->capacity && !submit(d))
 			break;
 	}
+	while (got != -ENODATA && may_drop(d) && (got = drop_one(d)) > 0)
+		n += 1 + open_slots(d);
 	if (got == -ENODATA)
 		d->ended = true;
 	/* Nothing more now: do not let a part of a batch wait for a unit that is idle. */
@@ -208,12 +346,15 @@ static uint64_t last_word(struct sl_receive *r, uint32_t module)
 {
 	struct sl_source_status *s = &r->source[module];
 	uint64_t end = atomic_load_explicit(&s->next, memory_order_acquire);
-	uint64_t opened = atomic_load_explicit(&r->ring.opened, memory_order_relaxed);
+	uint64_t opened = sl_ring_opened(&r->ring, module);
 	uint64_t ns;
 
 	if (s->proven > end)
 		end = s->proven;
-	for (uint64_t k = r->assembler.next; k < opened; k++)
+	/* What was given up has its outcome, too. */
+	if (r->assembler.head[module].sequence > end)
+		end = r->assembler.head[module].sequence;
+	for (uint64_t k = end; k < opened; k++)
 		if (sl_ring_event(&r->ring, k, module, &ns) && k + 1 > end)
 			end = k + 1;
 	return end;
@@ -223,7 +364,7 @@ static uint64_t last_word(struct sl_receive *r, uint32_t module)
  * outcome, but a name. */
 static void note_unfinished(struct sl_receive *r, uint32_t module, uint64_t end)
 {
-	uint64_t opened = atomic_load_explicit(&r->ring.opened, memory_order_relaxed);
+	uint64_t opened = sl_ring_opened(&r->ring, module);
 
 	for (uint64_t k = end; k < opened; k++) {
 		uint32_t packets = sl_ring_packets(&r->ring, k, module);
@@ -235,6 +376,29 @@ static void note_unfinished(struct sl_receive *r, uint32_t module, uint64_t end)
 	}
 }
 
+static void end_at(struct sl_receive *r, uint32_t module, uint64_t end)
+{
+	struct sl_source_status *s = &r->source[module];
+
+	sl_assembler_end(&r->assembler, module, end);
+	s->end = end;
+	s->quiet_since_ns = 0;
+	/* Release: pairs with rejoin.c; `end` is settled, and who comes next begins there. */
+	atomic_store_explicit(&s->settled, 1, memory_order_release);
+}
+
+/* Another source wants to go on where this one ended. It is waited for from now on. */
+static void resume(struct sl_receive *r, uint32_t module)
+{
+	struct sl_source_status *s = &r->source[module];
+
+	if (!atomic_load_explicit(&s->settled, memory_order_relaxed))
+		return;
+	sl_assembler_begin(&r->assembler, module, s->end, s->first_frame);
+	/* Release: pairs with rejoin.c; the run does not end without it any more. */
+	atomic_store_explicit(&s->settled, 0, memory_order_release);
+}
+
 /* A module's source has ended: when is everything here that will ever come? At once if it is all
  * given out; otherwise when its lane has been quiet for a while, since packets may be on their
  * way longer than the word that they were sent. */
@@ -243,12 +407,16 @@ static void check_end(struct sl_receive *r, uint32_t module, uint64_t now)
 	struct sl_source_status *s = &r->source[module];
 	uint32_t state = atomic_load_explicit(&s->state, memory_order_acquire);
 	uint64_t reached = sl_ring_reached(&r->ring, module), end, idle;
+	uint64_t given_out = r->assembler.head[module].sequence;
 
-	if (state == SL_SOURCE_RUNNING || r->assembler.end[module] != UINT64_MAX)
+	if (state == SL_SOURCE_RETURNING)
+		resume(r, module);
+	if (state == SL_SOURCE_RUNNING || state == SL_SOURCE_RETURNING ||
+	    r->assembler.end[module] != UINT64_MAX)
 		return;
 	if (state == SL_SOURCE_DONE &&
-	    r->assembler.next >= atomic_load_explicit(&s->next, memory_order_acquire)) {
-		sl_assembler_end(&r->assembler, module, s->next);
+	    given_out >= atomic_load_explicit(&s->next, memory_order_acquire)) {
+		end_at(r, module, s->next);
 		return;
 	}
 	idle = sl_receive_idle(r);
@@ -263,14 +431,14 @@ static void check_end(struct sl_receive *r, uint32_t module, uint64_t now)
 		return;
 	end = s->next;
 	if (state == SL_SOURCE_ENDED) /* what was given up before that has its outcome, too */
-		end = reached > r->assembler.next ? reached : r->assembler.next;
+		end = reached > given_out ? reached : given_out;
 	if (state == SL_SOURCE_GONE) {
 		end = last_word(r, module);
 		note_unfinished(r, module, end);
 	}
 	if (state != SL_SOURCE_DONE)
 		sl_ledger_report(&r->ledger, module, end);
-	sl_assembler_end(&r->assembler, module, end);
+	end_at(r, module, end);
 }
 
 static void check_ends(struct dispatch *d)
@@ -281,12 +449,36 @@ static void check_ends(struct dispatch *d)
 		check_end(d->r, m, now);
 }
 
+static void set(struct sl_gauge *gauge, uint64_t now)
+{
+	atomic_store_explicit(&gauge->now, now, memory_order_relaxed);
+	if (now > atomic_load_explicit(&gauge->most, memory_order_relaxed))
+		atomic_store_explicit(&gauge->most, now, memory_order_relaxed);
+}
+
+static void measure(struct dispatch *d)
+{
+	struct sl_receive *r = d->r;
+	uint64_t settled = atomic_load_explicit(&r->frames, memory_order_relaxed);
+	uint32_t used = 0;
+
+	for (uint32_t m = 0; m < r->ring.modules; m++) {
+		uint32_t n = sl_ring_used(&r->ring, m);
+
+		used = n > used ? n : used;
+	}
+	set(&r->slots_used, used);
+	set(&r->at_unit, d->last - d->first);
+	set(&r->at_sinks, d->handed > settled ? d->handed - settled : 0);
+}
+
 void *sl_dispatch_run(void *receive)
 {
 	struct sl_receive *r = receive;
-	struct dispatch d = {.r = r, .line = calloc(r->pool.count, sizeof(*d.line))};
+	struct dispatch d = {.r = r, .room = r->pool.count + r->dropped.count};
 	struct sl_idle idle;
 
+	d.line = calloc(d.room, sizeof(*d.line));
 	if (!d.line)
 		abort();
 	sl_placement_idle(&r->placement, r->experiment, &idle);
@@ -299,6 +491,7 @@ void *sl_dispatch_run(void *receive)
 		work += assemble(&d);
 		work += hand_on(&d);
 		check_ends(&d);
+		measure(&d);
 		if (work)
 			sl_idle_work(&idle);
 		else if (sl_idle_sleep(&idle))

@@ -12,7 +12,8 @@
 
 enum {
 	WAIT_US = 1000,
-	BURST = 32, /* writes of one module before the next has its turn */
+	SEQUENCE_MAX = INT32_MAX, /* that a plan may begin with */
+	BURST = 32,		  /* writes of one module before the next has its turn */
 	NAP_NS = 50 * 1000 * 1000,
 	THREADS = 1, /* that send */
 };
@@ -132,6 +133,30 @@ void sl_emulate_close(struct sl_emulate *em)
 	free(em);
 }
 
+static uint64_t all_frames(const struct sl_emulate *em)
+{
+	const struct sl_detector_run *run = &em->experiment->run;
+
+	return run->frames > UINT64_MAX - run->dark_frames ? UINT64_MAX
+							   : run->frames + run->dark_frames;
+}
+
+int sl_emulate_join(struct sl_emulate *em, uint64_t first_frame)
+{
+	uint64_t dark = em->experiment->run.dark_frames;
+
+	if (first_frame >= all_frames(em)) {
+		sl_error("--first_frame: the detector has %llu frames",
+			 (unsigned long long)all_frames(em));
+		return -EINVAL;
+	}
+	em->frame = first_frame;
+	em->joined = true;
+	if (first_frame > dark && em->bright_left != UINT64_MAX)
+		em->bright_left -= first_frame - dark;
+	return 0;
+}
+
 int sl_emulate_plan_begin(struct sl_emulate *em)
 {
 	struct sl_experiment *e = em->experiment;
@@ -145,7 +170,8 @@ int sl_emulate_plan_begin(struct sl_emulate *em)
 	memcpy(e->link_state, em->link_options, e->link->state_bytes);
 	em->link_open = true;
 	em->first_frame = em->frame;
-	em->to_send = em->bright_left > UINT64_MAX - e->run.dark_frames
+	em->to_send = em->joined ? all_frames(em) - em->first_frame
+		      : em->bright_left > UINT64_MAX - e->run.dark_frames
 			      ? UINT64_MAX
 			      : em->bright_left + e->run.dark_frames;
 	atomic_store(&em->stop, 0);
@@ -184,7 +210,7 @@ static bool plan_fits(const struct sl_emulate *em, const struct sl_plan *plan)
 		(plan->operation == SL_OPERATION_SEND && plan->message == SL_MESSAGE_MODULE)) &&
 	       (!plan->lines || (plan->lines == em->geometry.rows &&
 				 plan->line_bytes == em->geometry.module_bytes / plan->lines)) &&
-	       !plan->bare && sl_plan_lines_fit(plan) && plan->first_sequence == 0;
+	       !plan->bare && sl_plan_lines_fit(plan) && plan->first_sequence < SEQUENCE_MAX;
 }
 
 int sl_emulate_connect(struct sl_emulate *em, const struct sl_plan *plan)
@@ -205,15 +231,22 @@ int sl_emulate_connect(struct sl_emulate *em, const struct sl_plan *plan)
 		return err;
 	module->limit = (struct sl_limit){
 		.ns_per_byte = e->link_run.rate_limit > 0 ? 8 / e->link_run.rate_limit : 0};
-	atomic_store(&module->next, 0);
+	atomic_store(&module->next, plan->first_sequence);
 	atomic_store(&module->sent, 0);
 	atomic_store(&module->position, 0);
 	return e->link->connect(e->link_state, plan);
 }
 
-static bool is_dark(const struct sl_emulate *em, uint64_t sequence)
+/* Dark frames come first: of a plan, or of the detector when it was running before. */
+static bool is_dark(const struct sl_emulate *em, uint64_t k)
 {
-	return sequence < em->experiment->run.dark_frames;
+	return (em->joined ? em->first_frame + k : k) < em->experiment->run.dark_frames;
+}
+
+/* Frames of a plan are counted from 0 here; the receiver may have had others of the module. */
+static uint64_t sequence_of(const struct sl_emulate_module *module, uint64_t k)
+{
+	return module->plan.first_sequence + k;
 }
 
 /* How far the link has come with a module: that much may be reused, and counts as sent. What still
@@ -226,7 +259,7 @@ static uint64_t note(struct sl_emulate *em, struct sl_emulate_module *module)
 
 	atomic_store_explicit(&module->position, position, memory_order_relaxed);
 	atomic_store_explicit(&module->sent, frames, memory_order_relaxed);
-	atomic_store_explicit(&module->next, frames, memory_order_release);
+	atomic_store_explicit(&module->next, sequence_of(module, frames), memory_order_release);
 	return position;
 }
 
@@ -260,7 +293,8 @@ static int take_frame(struct sl_emulate *em, struct sl_emulate_module *module, u
 	if (sequence < SL_EMULATE_DEPTH)
 		return 0;
 	return wait_for(em, module,
-			sl_plan_position(&module->plan, sequence - SL_EMULATE_DEPTH + 1, 0));
+			sl_plan_position(&module->plan,
+					 sequence_of(module, sequence - SL_EMULATE_DEPTH + 1), 0));
 }
 
 /* Render module m of this sequence and lay out its writes. */
@@ -280,7 +314,7 @@ static int prepare(struct sl_emulate *em, uint32_t m, uint64_t sequence)
 	if (err)
 		return err;
 	slot->record = (struct sl_record){
-		.sequence = sequence,
+		.sequence = sequence_of(module, sequence),
 		.frame = frame,
 		.timestamp = detector->timestamp(state, frame),
 		.emit_ns = sl_clock_ns(),
@@ -289,7 +323,7 @@ static int prepare(struct sl_emulate *em, uint32_t m, uint64_t sequence)
 		.packets = module->plan.packets,
 		.module = (uint16_t)m,
 		.flags = (uint16_t)flags,
-		.first_psn = sl_plan_psn(&module->plan, sequence, 0),
+		.first_psn = sl_plan_psn(&module->plan, sequence_of(module, sequence), 0),
 	};
 	if (module->plan.crc) {
 		slot->record.flags |= SL_RECORD_CRC;
@@ -304,7 +338,8 @@ static int prepare(struct sl_emulate *em, uint32_t m, uint64_t sequence)
 		.line_bytes = (uint32_t)(em->geometry.module_bytes / em->geometry.rows),
 		.record = &slot->record,
 	};
-	sl_descriptor_fill(&module->plan, sequence, &slot->source, slot->write);
+	sl_descriptor_fill(&module->plan, sequence_of(module, sequence), &slot->source,
+			   slot->write);
 	module->done = 0;
 	return 0;
 }
@@ -402,7 +437,8 @@ static int settled(struct sl_emulate *em, uint64_t frames, bool *all)
 	for (uint32_t m = em->first_module; m < em->end_module && err >= 0; m++) {
 		struct sl_emulate_module *module = &em->module[m];
 
-		if (note(em, module) >= sl_plan_position(&module->plan, frames, 0))
+		if (note(em, module) >=
+		    sl_plan_position(&module->plan, sequence_of(module, frames), 0))
 			continue;
 		*all = false;
 		err = link->post(em->experiment->link_state, module->plan.transfer, NULL, 0);
@@ -441,7 +477,8 @@ static int drain(struct sl_emulate *em, uint64_t frames)
 	for (uint32_t m = em->first_module; m < em->end_module && !err; m++) {
 		struct sl_emulate_module *module = &em->module[m];
 
-		err = wait_for(em, module, sl_plan_position(&module->plan, frames, 0));
+		err = wait_for(em, module,
+			       sl_plan_position(&module->plan, sequence_of(module, frames), 0));
 	}
 	return err;
 }
@@ -530,6 +567,7 @@ int sl_emulate_plan_end(struct sl_emulate *em)
 	int err;
 
 	sl_thread_join(&em->thread);
+	em->joined = false; /* the next receiver knows nothing of the frames before */
 	sl_emulate_log_faults(em);
 	if (em->link_open)
 		em->experiment->link->close(em->experiment->link_state);

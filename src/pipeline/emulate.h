@@ -54,6 +54,7 @@ struct sl_emulate {
 	uint64_t frame;	      /* begun so far, over all plans */
 	uint64_t bright_left; /* frames still to send, darks not counted; UINT64_MAX: without end */
 	uint64_t first_frame, to_send; /* of this plan */
+	bool joined; /* the detector was running before: its frame numbers say what is dark */
 
 	struct sl_emulate_module *module;  /* [modules] */
 	uint32_t first_module, end_module; /* those that this front end has */
@@ -71,6 +72,9 @@ struct sl_emulate {
 int sl_emulate_open(struct sl_experiment *experiment, uint32_t first, uint32_t last,
 		    struct sl_emulate **emulate);
 void sl_emulate_close(struct sl_emulate *emulate);
+
+/* The detector runs already: in its first plan this front end takes part from this frame on. */
+int sl_emulate_join(struct sl_emulate *emulate, uint64_t first_frame);
 
 /* Open the link afresh. */
 int sl_emulate_plan_begin(struct sl_emulate *emulate);

@@ -316,6 +316,15 @@ static void read_plain(struct reader *r, const char *name, const struct sl_optio
 	fill(r, section_of(r, name), NULL, NULL, options, base);
 }
 
+static void read_ring(struct reader *r)
+{
+	struct sl_node *node = section_of(r, "ring");
+
+	if (node && node->kind == SL_NODE_MAP && sl_ring_run_flatten(r->e->config, node))
+		r->err = -EINVAL;
+	fill(r, node, NULL, NULL, sl_ring_options, &r->e->ring);
+}
+
 static void read_emulate(struct reader *r)
 {
 	struct sl_node *node = sl_node_get(r->e->config->root, "emulate");
@@ -383,7 +392,7 @@ int sl_experiment_open(const char *path, const char *transfer, const char *const
 	if (r.e->source_state)
 		read_cut(&r, choice.options);
 	read_link(&r);
-	read_plain(&r, "ring", sl_ring_options, &r.e->ring);
+	read_ring(&r);
 	read_unit(&r);
 	read_stages(&r);
 	read_sinks(&r);

@@ -21,6 +21,7 @@
 #include "base/config.h"
 #include "detector/cut.h"
 #include "frontend/fault.h"
+#include "pipeline/ring_run.h"
 #include "pipeline/transfer.h"
 
 enum { SL_EXPERIMENT_STAGES = SL_CHAIN_STAGES - 1, SL_EXPERIMENT_SINKS = 8 };
@@ -31,12 +32,6 @@ struct sl_link_run {   /* what every link section has besides the kind's own opt
 	uint32_t pollers;
 	double rate_limit;
 	bool crc;
-};
-
-struct sl_ring_run {
-	uint32_t slots, late_frames, late_timeout_ms;
-	uint32_t line_pitch; /* bytes; 0: none */
-	bool poison;
 };
 
 struct sl_unit_run {

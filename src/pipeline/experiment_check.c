@@ -129,8 +129,13 @@ static int check_cpus(const struct sl_experiment *e, const char *name, const cha
 
 int sl_experiment_check(const struct sl_experiment *e)
 {
+	const char *problem = sl_ring_run_problem(&e->ring, e->run.modules);
 	int err = 0;
 
+	if (problem) {
+		sl_config_error(e->config, sl_node_get(e->config->root, "ring"), "%s", problem);
+		err = -EINVAL;
+	}
 	if (e->ring.late_frames > e->ring.slots - 2) {
 		sl_config_error(e->config, sl_node_get(e->config->root, "ring"),
 				"late_frames (%u) must be at most slots - 2 (%u), else a late "

@@ -24,7 +24,8 @@ struct flow {
 	struct sl_emulate *emulate;
 };
 
-static bool with_nexus; /* the next experiment has a file too */
+static bool with_nexus;	     /* the next experiment has a file too */
+static uint64_t overwritten; /* a sequence of module 0 that its source announces too early */
 
 static struct sl_experiment *open_experiment(const char *const *more, size_t n)
 {
@@ -76,6 +77,8 @@ static void open_flow(struct flow *f, const char *const *more, size_t n)
 			sl_receive_accept(f->receive, &offer, true, &plan, why, sizeof(why)), 0);
 		assert_int_equal(sl_emulate_connect(f->emulate, &plan), 0);
 	}
+	if (overwritten)
+		sl_ring_turn_away(&f->receive->ring, overwritten, 0);
 	assert_int_equal(sl_receive_start(f->receive), 0);
 	assert_int_equal(sl_emulate_start(f->emulate), 0);
 }
@@ -315,7 +318,7 @@ static void counts_that_cannot_be_true_are_refused(void **state)
 		sl_clock_sleep_until(sl_clock_ns() + 1000000);
 	pass_counts(&f, false);
 	block = f.receive->ring.block_bytes;
-	opened = atomic_load(&f.receive->ring.opened);
+	opened = sl_ring_opened(&f.receive->ring, 0);
 #define LIE(next, sent, position, word)                                                          \
 	do {                                                                                     \
 		assert_int_equal(sl_receive_count(f.receive, 0, next, sent, position, true, why, \
@@ -365,6 +368,74 @@ static void a_front_end_that_begins_with_another_frame_is_refused(void **state)
 	sl_experiment_close(e);
 }
 
+/* ---- no room ---- */
+
+static _Atomic int gate; /* the sink stands still until it is open */
+
+static int put_when_open(void *state, struct sl_frame *frame)
+{
+	while (!atomic_load(&gate))
+		sl_clock_sleep_until(sl_clock_ns() + 1000000);
+	return 0;
+}
+
+static void what_the_sink_is_too_slow_for_goes_back_oldest_first(void **state)
+{
+	static const char *const more[] = {"ring.overrun=drop_oldest", "unit.batch=1",
+					   "detector.frames=2000"};
+	struct sl_sink slow;
+	struct flow f = {.here = open_experiment(more, 3)};
+	uint64_t dropped = 0;
+
+	slow = *f.here->sink[0];
+	slow.put = put_when_open;
+	slow.figures = NULL;
+	f.here->sink[0] = &slow;
+	atomic_store(&gate, 0);
+	open_flow(&f, more, 3);
+	/* All of it is sent although nothing goes on: the source is not held back. */
+	while (!sl_emulate_finished(f.emulate)) {
+		pass_counts(&f, false);
+		sl_clock_sleep_until(sl_clock_ns() + 5000000);
+	}
+	atomic_store(&gate, 1);
+	run_flow(&f);
+	assert_true(sl_ledger_closed(&f.receive->ledger));
+	for (uint32_t m = 0; m < MODULES; m++)
+		dropped += f.receive->ledger.tally[m].cause[SL_CAUSE_OLDEST];
+	assert_int_equal(sl_ledger_sent(&f.receive->ledger), MODULES * (2000 + DARKS));
+	assert_int_equal(dropped, sl_ledger_total(&f.receive->ledger, SL_OVERRUN));
+	assert_in_range(dropped, MODULES * 1900, MODULES * 2000);
+	assert_int_equal(dropped + sl_ledger_total(&f.receive->ledger, SL_STORED) +
+				 sl_ledger_total(&f.receive->ledger, SL_VETOED),
+			 sl_ledger_sent(&f.receive->ledger));
+	assert_int_equal(f.receive->slots_used.now, 0);
+	assert_in_range(f.receive->slots_used.most, 2, 12);
+	assert_true(f.receive->at_sinks.most >= 2);
+	close_flow(&f);
+}
+
+/* Where a link cannot refuse: who announces a block a lap too early has written where the one
+ * before was being read. */
+static void a_frame_that_was_overwritten_while_it_was_read_is_not_good(void **state)
+{
+	struct flow f = {.here = open_experiment(NULL, 0)};
+	struct sl_link link = *f.here->link;
+
+	link.guards = SL_GUARD_CREDITED;
+	f.here->link = &link;
+	overwritten = 40;
+	open_flow(&f, NULL, 0);
+	overwritten = 0;
+	run_flow(&f);
+	assert_true(sl_ledger_closed(&f.receive->ledger));
+	assert_int_equal(f.receive->ledger.tally[0].cause[SL_CAUSE_OVERWRITTEN], 1);
+	assert_int_equal(f.receive->ledger.tally[1].cause[SL_CAUSE_PARTNER], 1);
+	assert_int_equal(sl_ledger_total(&f.receive->ledger, SL_OVERRUN), 1);
+	assert_int_equal(sl_ledger_total(&f.receive->ledger, SL_STORED), MODULES * (FRAMES - 1));
+	close_flow(&f);
+}
+
 static void a_run_that_is_given_up_ends_all_threads(void **state)
 {
 	static const char *const more[] = {"detector.frames=1000000"};
@@ -391,6 +462,8 @@ int main(void)
 		cmocka_unit_test(counts_that_cannot_be_true_are_refused),
 		cmocka_unit_test(a_front_end_that_begins_with_another_frame_is_refused),
 		cmocka_unit_test(a_run_that_is_given_up_ends_all_threads),
+		cmocka_unit_test(what_the_sink_is_too_slow_for_goes_back_oldest_first),
+		cmocka_unit_test(a_frame_that_was_overwritten_while_it_was_read_is_not_good),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

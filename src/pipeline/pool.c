@@ -17,6 +17,7 @@ static void furnish(struct sl_pool *pool, uint32_t i, uint32_t modules,
 	struct sl_frame *frame = &pool->frames[i].frame;
 
 	frame->view = &pool->views[(size_t)i * modules];
+	pool->frames[i].home = pool;
 	frame->verdict = &pool->verdicts[i];
 	frame->views = modules;
 	frame->items = 1;

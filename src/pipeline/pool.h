@@ -16,6 +16,9 @@
 struct sl_flow_frame {
 	struct sl_frame frame; /* first: a frame is found from it by a cast */
 	bool done;	       /* the unit is through with it, or never had it */
+	struct sl_pool *home;
+	/* Dropped unprocessed: as many more came after it in a row, alike but for their numbers. */
+	uint64_t more;
 };
 
 struct sl_pool {

@@ -14,7 +14,9 @@
 enum {
 	BATCHES = 2, /* one in the unit, one being filled */
 	FRAMES_BEYOND_BATCHES = 16,
-	OPEN_LOOP_FRAMES = 1 << 20, /* that a source without credits may claim beyond the slots */
+	FRAMES_DROPPED = 64, /* drop_oldest: runs of frames on their way to the settler */
+	/* That a source without credits may claim beyond the slots. */
+	OPEN_LOOP_FRAMES = SL_RING_AWAY / 2,
 };
 
 const char *sl_latency_name(enum sl_latency latency)
@@ -86,6 +88,14 @@ static int open_ring(struct sl_receive *r)
 	r->ring_node = r->placement.nodes > 1 ? sl_numa_of(r->region.base) : -1;
 	err = sl_ring_init_lines(&r->ring, &r->region, &r->events, e->ring.slots,
 				 r->geometry.modules, &lines);
+	if (!err && e->ring.incomplete == SL_INCOMPLETE_KEEP) {
+		r->fill = malloc(r->ring.record_at);
+		err = r->fill ? 0 : -ENOMEM;
+	}
+	if (r->fill)
+		options.fill = memset(r->fill, SL_FILL_BYTE, r->ring.record_at);
+	if (!err)
+		err = sl_ring_run_align(&e->ring, r->geometry.modules, &options.align);
 	if (!err)
 		sl_assembler_init(&r->assembler, &r->ring, &options);
 	return err;
@@ -152,6 +162,8 @@ static int open_unit(struct sl_receive *r)
 	}
 	err = sl_pool_init(&r->pool, frames, r->geometry.modules, r->build.result,
 			   r->build.results);
+	if (!err)
+		err = sl_pool_init(&r->dropped, FRAMES_DROPPED, r->geometry.modules, NULL, 0);
 	if (err) {
 		sl_error("no memory for %u frames in flight; lower unit.batch", frames);
 		return err;
@@ -164,7 +176,7 @@ static int open_unit(struct sl_receive *r)
 		if (!r->batches[i].frame)
 			return -ENOMEM;
 	}
-	return r->batches ? sl_queue_init(&r->to_settle, frames) : -ENOMEM;
+	return r->batches ? sl_queue_init(&r->to_settle, frames + FRAMES_DROPPED) : -ENOMEM;
 }
 
 static int open_sinks(struct sl_receive *r)
@@ -232,6 +244,7 @@ int sl_receive_open(struct sl_experiment *experiment, const char *outcomes_path,
 	r->same_clock = true; /* until an offer comes from elsewhere */
 	atomic_store(&r->limit, UINT64_MAX);
 	r->region.fd = -1;
+	r->pool.results.fd = r->dropped.results.fd = -1;
 	err = sl_ledger_init(&r->ledger, experiment->run.modules);
 	if (!err)
 		err = sl_placement_receiver(experiment, "", &r->placement);
@@ -292,11 +305,44 @@ static bool lines_differ(const struct sl_receive *r, const struct sl_offer *offe
 	return true;
 }
 
+/* Shared memory has its credits elsewhere. */
+static bool is_open_loop(const struct sl_receive *r, const struct sl_offer *offer)
+{
+	return !offer->credit_va && !strcmp(r->experiment->link->wire, "roce");
+}
+
+/* ring.overrun says what to do with a source for which there is no room, and this one would never
+ * be treated so. */
+static bool policy_lacks(const struct sl_receive *r, const struct sl_offer *offer, char *why,
+			 size_t why_bytes)
+{
+	const struct sl_experiment *e = r->experiment;
+	/* Over RC our own responder, or a NIC without a posted receive, tells it to come again. */
+	bool asked = sl_experiment_service(e) == SL_SERVICE_RC &&
+		     ((e->link->guards & SL_GUARD_ENFORCED) ||
+		      sl_experiment_operation(e) == SL_OPERATION_SEND);
+	bool waits = asked || !is_open_loop(r, offer);
+
+	if (e->ring.overrun == SL_OVERRUN_PAUSE && !waits)
+		snprintf(why, why_bytes,
+			 "it takes no credits and cannot be paused; set ring.overrun to stop, "
+			 "drop_newest or drop_oldest");
+	else if (e->ring.overrun == SL_OVERRUN_DROP_NEWEST && waits)
+		snprintf(why, why_bytes,
+			 "it waits until there is room, so that drop_newest would never drop "
+			 "anything; set ring.overrun to pause, stop or drop_oldest");
+	else
+		return false;
+	return true;
+}
+
 int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool same_host,
 		      struct sl_plan *plan, char *why, size_t why_bytes)
 {
 	struct sl_experiment *e = r->experiment;
 	uint64_t block_bytes = offer->bare ? r->ring.pixel_bytes : r->ring.block_bytes;
+	struct sl_source_status *s = &r->source[offer->module];
+	struct sl_offer placed = *offer;
 	int err;
 
 	if (offer->block_bytes != block_bytes) {
@@ -305,28 +351,44 @@ int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool s
 		return -EINVAL;
 	}
 	for (uint32_t m = 0; m < r->ring.modules; m++)
-		if (r->source[m].accepted &&
+		if (e->ring.align == SL_ALIGN_SEQUENCE && r->source[m].accepted &&
 		    r->assembler.options.first_frame != offer->first_frame) {
 			snprintf(why, why_bytes, "it begins with frame %llu, the others with %llu",
 				 (unsigned long long)offer->first_frame,
 				 (unsigned long long)r->assembler.options.first_frame);
 			return -EINVAL;
 		}
-	if (offer_lacks(r, offer, why, why_bytes) || lines_differ(r, offer, why, why_bytes))
+	if (offer_lacks(r, offer, why, why_bytes) || lines_differ(r, offer, why, why_bytes) ||
+	    policy_lacks(r, offer, why, why_bytes))
 		return -EINVAL;
-	err = e->link->accept(e->link_state, offer, plan);
+	if (r->started)
+		err = sl_rejoin_begin(r, offer->module, offer->first_frame, why, why_bytes);
+	else
+		err = 0;
+	if (err)
+		return err;
+	placed.first_sequence = r->source[offer->module].end;
+	err = e->link->accept(e->link_state, &placed, plan);
 	if (err) {
 		snprintf(why, why_bytes, "link '%s' does not take the offer (%s)", e->link->name,
 			 strerror(-err));
 		return err;
 	}
-	r->source[offer->module].transfer = plan->transfer;
-	r->source[offer->module].accepted = true;
-	r->source[offer->module].offered = offer->frames;
-	/* Shared memory has its credits elsewhere. */
-	r->source[offer->module].open_loop = !offer->credit_va && !strcmp(e->link->wire, "roce");
+	s->transfer = plan->transfer;
+	s->accepted = true;
+	s->first_sequence = s->end;
+	s->offered = offer->frames && offer->frames < UINT64_MAX - s->end ? s->end + offer->frames
+									  : 0;
+	s->open_loop = is_open_loop(r, offer);
 	r->same_clock &= same_host;
+	if (r->started) {
+		sl_rejoin_end(r, offer->module);
+		return 0;
+	}
 	r->assembler.options.first_frame = offer->first_frame;
+	if (s->open_loop && !(e->link->guards & SL_GUARD_ENFORCED))
+		r->assembler.options.unguarded |= UINT64_C(1) << offer->module;
+	sl_assembler_begin(&r->assembler, offer->module, 0, offer->first_frame);
 	return 0;
 }
 
@@ -358,7 +420,7 @@ static const char *count_problem(const struct sl_receive *r, uint32_t module, ui
 				 uint64_t sent, uint64_t position)
 {
 	const struct sl_source_status *s = &r->source[module];
-	uint64_t granted = atomic_load_explicit(&r->ring.opened, memory_order_acquire);
+	uint64_t granted = sl_ring_opened(&r->ring, module);
 
 	if (s->open_loop)
 		granted += OPEN_LOOP_FRAMES;
@@ -370,7 +432,7 @@ static const char *count_problem(const struct sl_receive *r, uint32_t module, ui
 	if (s->offered && next > s->offered)
 		return "it sent more than it offered";
 	if ((r->experiment->link->guards & SL_GUARD_CREDITED) &&
-	    (next > granted || position / r->ring.block_bytes > granted))
+	    (next > granted || s->first_sequence + position / r->ring.block_bytes > granted))
 		return "it sent more than it was granted";
 	return NULL;
 }
@@ -437,9 +499,18 @@ void sl_receive_progress(const struct sl_receive *r, uint32_t module,
 	*progress = (struct sl_receive_progress){
 		.reached = reached,
 		.packets = reached ? sl_ring_packets(&r->ring, reached - 1, module) : 0,
-		.opened = atomic_load_explicit(&r->ring.opened, memory_order_acquire),
+		.opened = sl_ring_opened(&r->ring, module),
 		.idle = sl_receive_idle(r),
 	};
+}
+
+uint64_t sl_receive_turned_away(const struct sl_receive *r)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		sum += atomic_load_explicit(&r->ring.lane[m].turned_away, memory_order_relaxed);
+	return sum;
 }
 
 bool sl_receive_done(const struct sl_receive *r)
@@ -496,6 +567,8 @@ void sl_receive_close(struct sl_receive *r)
 		free(r->batches[i].frame);
 	free(r->batches);
 	sl_pool_fini(&r->pool);
+	sl_pool_fini(&r->dropped);
+	free(r->fill);
 	if (r->unit_open)
 		e->unit->close(e->unit_state);
 	sl_chain_close(&r->build);

@@ -49,12 +49,21 @@ enum sl_source_state {
 	SL_SOURCE_DONE,	 /* and said how much it sent */
 	SL_SOURCE_ENDED, /* and did not: what was seen of it counts */
 	SL_SOURCE_GONE,
+	SL_SOURCE_RETURNING, /* another one wants to go on in its place */
 };
 
 /* What the front end of one module last said. */
 struct sl_source_status {
 	_Atomic uint64_t next;
 	_Atomic uint32_t state; /* enum sl_source_state; released after next */
+	/* The dispatcher knows where it ended: `end`, and has not heard of another. */
+	_Atomic uint32_t settled;
+	uint64_t end;
+	uint64_t first_frame; /* of who returns */
+	uint32_t returns;     /* how often another one took over */
+	bool dropped;	      /* its queue takes nothing more; pollers then: */
+	struct sl_grace left;
+	uint64_t first_sequence;
 	uint16_t transfer;
 	bool accepted;
 	bool open_loop;	  /* it takes no credits */
@@ -69,6 +78,11 @@ struct sl_source_status {
 
 struct sl_pending_run { /* accepted by all sinks, not yet safe: consecutive sequences */
 	uint64_t first, count;
+	uint32_t module;
+};
+
+struct sl_gauge { /* how full something is: now, and at most so far */
+	_Atomic uint64_t now, most;
 };
 
 struct sl_receive {
@@ -77,7 +91,7 @@ struct sl_receive {
 	struct sl_calibration calibration;
 	struct sl_env env;
 	char guard[64];
-	bool detector_open, link_open, unit_open;
+	bool detector_open, link_open, unit_open, started;
 	bool outcomes_failed;
 	bool same_clock; /* source and receiver share a host */
 	unsigned sinks_open;
@@ -97,6 +111,10 @@ struct sl_receive {
 
 	struct sl_chain_build build;
 	struct sl_pool pool;
+	struct sl_pool dropped; /* ring.overrun drop_oldest: frames that carry outcomes only */
+	void *fill;		/* ring.incomplete keep: the pixels of a missing module */
+	/* Slots of the fullest module; frames from the assembler to the settler; from there on. */
+	struct sl_gauge slots_used, at_unit, at_sinks;
 	unsigned workers;
 	struct sl_batch *batches; /* [n_batches] */
 	uint32_t n_batches;
@@ -106,14 +124,18 @@ struct sl_receive {
 	struct sl_bell settling; /* settler */
 
 	struct sl_ledger ledger;
+	bool overrun; /* the run ends because a source found no room (ring.overrun stop) */
 	struct sl_source_status source[SL_ASSEMBLER_MODULES];
 	struct sl_histogram latency[SL_LATENCIES];
-	_Atomic uint64_t frames, kept, broken, bytes; /* settled so far; bytes of complete frames */
-	uint64_t first_ns, last_ns;		      /* settler's: of the first and last frame */
+	/* Settled so far; partial: kept by policy although modules are missing; bytes of whole
+	 * modules in frames that went on. */
+	_Atomic uint64_t frames, kept, broken, partial, bytes;
+	uint64_t first_ns, last_ns; /* settler's: of the first and last frame */
 
 	FILE *outcomes; /* a line per module-frame, where asked for */
 	struct sl_pending_run *pending;
 	size_t pending_runs, pending_room;
+	size_t pending_last[SL_ASSEMBLER_MODULES]; /* 1 + the module's newest run; 0: none */
 	int sink_error[SL_EXPERIMENT_SINKS];
 
 	struct sl_thread link_thread[SL_POLLERS], dispatch_thread, settle_thread;
@@ -127,9 +149,14 @@ struct sl_receive {
 int sl_receive_open(struct sl_experiment *experiment, const char *outcomes_path,
 		    struct sl_receive **receive);
 
+/* In a run, for a module whose source has ended: -EAGAIN until everything that the one before sent
+ * is accounted for. */
 int sl_receive_accept(struct sl_receive *receive, const struct sl_offer *offer, bool same_host,
 		      struct sl_plan *plan, char *why, size_t why_bytes);
 void sl_receive_withdraw(struct sl_receive *receive, uint16_t transfer);
+
+/* Who offered a module in a run has left before it was accepted. */
+void sl_receive_waive(struct sl_receive *receive, uint32_t module);
 
 /* The queue pair of a source whose offer could not name it. */
 int sl_receive_meet(struct sl_receive *receive, uint16_t transfer, uint32_t qpn);
@@ -164,6 +191,9 @@ void sl_receive_progress(const struct sl_receive *receive, uint32_t module,
 /* How often the link looked and found nothing: the poller that did so least. */
 uint64_t sl_receive_idle(const struct sl_receive *receive);
 
+/* Module-frames that found no room. */
+uint64_t sl_receive_turned_away(const struct sl_receive *receive);
+
 bool sl_receive_done(const struct sl_receive *receive); /* every frame has been settled */
 
 /* Stop threads, close sinks, resolve what was pending. 0, or the first sink's error. */
@@ -175,6 +205,11 @@ void sl_receive_join(struct sl_receive *receive);
 
 /* dispatch.c and settle.c: thread bodies. */
 void *sl_dispatch_run(void *receive);
+
+/* rejoin.c: a module whose source has ended, and another comes: before link->accept(), after it. */
+int sl_rejoin_begin(struct sl_receive *receive, uint32_t module, uint64_t first_frame, char *why,
+		    size_t why_bytes);
+void sl_rejoin_end(struct sl_receive *receive, uint32_t module);
 void *sl_settle_run(void *receive);
 void sl_settle_pending(struct sl_receive *receive, enum sl_outcome outcome, enum sl_cause cause);
 

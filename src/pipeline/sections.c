@@ -20,19 +20,6 @@ const struct sl_option sl_link_options[] = {
 	SL_OPTION_END,
 };
 
-const struct sl_option sl_ring_options[] = {
-	SL_U32(struct sl_ring_run, slots, 32, 4, 1024, "slots", "frames the ring holds"),
-	SL_U32(struct sl_ring_run, late_frames, 8, 1, 1000, "frames",
-	       "give up on a module when its own data is this many frames further on"),
-	SL_U32(struct sl_ring_run, late_timeout_ms, 5000, 1, 3600000, "ms",
-	       "give up on a module after this long at the latest"),
-	SL_U32(struct sl_ring_run, line_pitch, 0, 0, 1073741824, "bytes",
-	       "from one line of pixels to the next, a multiple of 64; 0: lines follow each "
-	       "other"),
-	SL_BOOL(struct sl_ring_run, poison, false, "fill the ring with a marker first (for tests)"),
-	SL_OPTION_END,
-};
-
 const struct sl_option sl_unit_options[] = {
 	SL_U32(struct sl_unit_run, batch, 8, 1, 256, "frames", "most frames processed together"),
 	SL_OPTION_END,

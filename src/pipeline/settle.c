@@ -20,9 +20,10 @@ static void log_outcome(struct sl_receive *r, uint64_t sequence, uint32_t module
 }
 
 /* Remember which sequences are pending, so that the log can name them when they are resolved. */
-static void remember_pending(struct sl_receive *r, uint64_t sequence)
+static void remember_pending(struct sl_receive *r, uint64_t sequence, uint32_t module)
 {
-	struct sl_pending_run *last = r->pending_runs ? &r->pending[r->pending_runs - 1] : NULL;
+	size_t newest = r->pending_last[module];
+	struct sl_pending_run *last = newest ? &r->pending[newest - 1] : NULL;
 
 	if (!r->outcomes)
 		return;
@@ -44,12 +45,13 @@ static void remember_pending(struct sl_receive *r, uint64_t sequence)
 		r->pending = more;
 		r->pending_room = room;
 	}
-	r->pending[r->pending_runs++] = (struct sl_pending_run){sequence, 1};
+	r->pending[r->pending_runs++] = (struct sl_pending_run){sequence, 1, module};
+	r->pending_last[module] = r->pending_runs;
 }
 
 static uint32_t want_of(const struct sl_frame *frame)
 {
-	if (!(frame->flags & SL_FRAME_COMPLETE))
+	if (!sl_frame_goes_on(frame))
 		return SL_WANT_BROKEN;
 	/* Dark frames are calibration, not data: rejected even where no stage looks at them. */
 	if (frame->flags & SL_FRAME_DARK)
@@ -57,7 +59,8 @@ static uint32_t want_of(const struct sl_frame *frame)
 	return frame->verdict[0].keep ? SL_WANT_KEPT : SL_WANT_REJECTED;
 }
 
-/* What each view's outcome will be if the sinks do their part. */
+/* What each view's outcome will be if the sinks do their part. The assembler has decided about
+ * those that are missing. */
 static void decide(struct sl_frame *frame, uint32_t want)
 {
 	enum sl_outcome outcome = want == SL_WANT_KEPT ? SL_STORED : SL_VETOED;
@@ -72,6 +75,8 @@ static void decide(struct sl_frame *frame, uint32_t want)
 		frame->verdict[0].reason = SL_REASON_DARK;
 	}
 	for (uint32_t v = 0; v < frame->views; v++) {
+		if (sl_frame_misses(frame, v))
+			continue;
 		frame->view[v].outcome = (uint8_t)outcome;
 		frame->view[v].cause = (uint8_t)cause;
 	}
@@ -105,6 +110,8 @@ static bool put_all(struct sl_receive *r, struct sl_frame *frame, uint32_t want)
 	bool all = put_to(r, frame, want, false);
 
 	for (uint32_t v = 0; v < frame->views && !all && want == SL_WANT_KEPT; v++) {
+		if (sl_frame_misses(frame, v))
+			continue;
 		frame->view[v].outcome = SL_UNWRITTEN;
 		frame->view[v].cause = SL_CAUSE_SINK;
 	}
@@ -117,22 +124,22 @@ static void settle(struct sl_receive *r, const struct sl_frame *frame, uint32_t 
 		const struct sl_view *view = &frame->view[v];
 		enum sl_outcome outcome = view->outcome;
 		enum sl_cause cause = view->cause;
+		bool kept = want == SL_WANT_KEPT && !sl_frame_misses(frame, v);
 
 		if (outcome == SL_NO_OUTCOME)
 			continue; /* never sent */
-		if (want == SL_WANT_KEPT && accepted) {
-			sl_ledger_settle_pending(&r->ledger, view->module, frame->sequence);
+		if (kept && accepted) {
+			sl_ledger_settle_pending(&r->ledger, view->module, view->sequence);
+			remember_pending(r, view->sequence, view->module);
 			continue;
 		}
-		if (want == SL_WANT_KEPT) {
+		if (kept) {
 			outcome = SL_UNWRITTEN;
 			cause = SL_CAUSE_SINK;
 		}
-		sl_ledger_settle(&r->ledger, view->module, frame->sequence, outcome, cause);
-		log_outcome(r, frame->sequence, view->module, outcome, cause);
+		sl_ledger_settle(&r->ledger, view->module, view->sequence, outcome, cause);
+		log_outcome(r, view->sequence, view->module, outcome, cause);
 	}
-	if (want == SL_WANT_KEPT && accepted)
-		remember_pending(r, frame->sequence);
 }
 
 static void add_latency(struct sl_receive *r, enum sl_latency which, const struct sl_frame *frame,
@@ -157,17 +164,41 @@ static void measure(struct sl_receive *r, const struct sl_frame *frame)
 
 static void count_frame(struct sl_receive *r, const struct sl_frame *frame, uint32_t want)
 {
+	uint32_t whole = frame->views - (uint32_t)__builtin_popcountll(frame->missing);
+
 	atomic_fetch_add_explicit(&r->frames, 1, memory_order_relaxed);
 	if (want == SL_WANT_BROKEN)
 		atomic_fetch_add_explicit(&r->broken, 1, memory_order_relaxed);
 	else
-		atomic_fetch_add_explicit(&r->bytes, frame->views * r->geometry.module_bytes,
+		atomic_fetch_add_explicit(&r->bytes, whole * r->geometry.module_bytes,
 					  memory_order_relaxed);
+	if (frame->flags & SL_FRAME_PARTIAL)
+		atomic_fetch_add_explicit(&r->partial, 1, memory_order_relaxed);
 	if (want == SL_WANT_KEPT)
 		atomic_fetch_add_explicit(&r->kept, 1, memory_order_relaxed);
 	if (!r->first_ns)
 		r->first_ns = frame->hop_ns[SL_HOP_ASSEMBLED];
 	r->last_ns = frame->hop_ns[SL_HOP_SUNK];
+}
+
+static void settle_frame(struct sl_receive *r, struct sl_frame *frame)
+{
+	uint32_t want = want_of(frame);
+
+	decide(frame, want);
+	settle(r, frame, want, put_all(r, frame, want));
+	frame->hop_ns[SL_HOP_SUNK] = sl_clock_ns();
+	measure(r, frame);
+	count_frame(r, frame, want);
+}
+
+/* The next of a row of frames that were dropped. */
+static void step(struct sl_frame *frame)
+{
+	frame->sequence++;
+	frame->number++;
+	for (uint32_t v = 0; v < frame->views; v++)
+		frame->view[v].sequence++;
 }
 
 void *sl_settle_run(void *receive)
@@ -180,24 +211,21 @@ void *sl_settle_run(void *receive)
 		uint32_t seen = sl_bell_read(&r->settling);
 		uint32_t last = atomic_load(&r->dispatched);
 		struct sl_flow_frame *flow = sl_queue_pop(&r->to_settle);
-		struct sl_frame *frame = flow ? &flow->frame : NULL;
-		uint32_t want;
 
-		if (!frame && last)
+		if (!flow && last)
 			break;
-		if (!frame) {
+		if (!flow) {
 			if (sl_idle_sleep(&idle))
 				sl_bell_wait(&r->settling, seen, WAIT_US);
 			continue;
 		}
 		sl_idle_work(&idle);
-		want = want_of(frame);
-		decide(frame, want);
-		settle(r, frame, want, put_all(r, frame, want));
-		frame->hop_ns[SL_HOP_SUNK] = sl_clock_ns();
-		measure(r, frame);
-		count_frame(r, frame, want);
-		sl_pool_put(&r->pool, flow);
+		settle_frame(r, &flow->frame);
+		for (uint64_t i = 0; i < flow->more; i++) {
+			step(&flow->frame);
+			settle_frame(r, &flow->frame);
+		}
+		sl_pool_put(flow->home, flow);
 		sl_bell_ring(&r->events);
 	}
 	atomic_store(&r->settled, 1);
@@ -211,7 +239,8 @@ void sl_settle_pending(struct sl_receive *r, enum sl_outcome outcome, enum sl_ca
 				  cause);
 	for (size_t i = 0; i < r->pending_runs; i++)
 		for (uint64_t k = 0; k < r->pending[i].count; k++)
-			for (uint32_t m = 0; m < r->ledger.modules; m++)
-				log_outcome(r, r->pending[i].first + k, m, outcome, cause);
+			log_outcome(r, r->pending[i].first + k, r->pending[i].module, outcome,
+				    cause);
 	r->pending_runs = 0;
+	memset(r->pending_last, 0, sizeof(r->pending_last));
 }

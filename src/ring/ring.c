@@ -9,7 +9,7 @@
 
 #include "base/bell.h"
 
-enum { STATE_BITS = 2, PROGRESS_BITS = 24 };
+enum { STATE_BITS = 2, PROGRESS_BITS = 24, AWAY_WORDS = SL_RING_AWAY / 64, LINE = 64 };
 
 static uint64_t word(uint64_t sequence, enum sl_slot_state state)
 {
@@ -23,9 +23,13 @@ static uint64_t record_at(const struct sl_lines *lines)
 
 static uint64_t block_stride(uint64_t record_at)
 {
-	uint64_t page = (uint64_t)getpagesize();
+	uint64_t page = (uint64_t)getpagesize(), bytes = record_at + SL_RECORD_BYTES;
 
-	return (record_at + SL_RECORD_BYTES + page - 1) / page * page;
+	/* Small blocks a page apart would all fall onto the same cache sets, and each would want a
+	 * page table entry of its own: an odd number of cache lines spreads them. */
+	if (bytes <= page / 2)
+		return (bytes + LINE - 1) / LINE / 2 * 2 * LINE + LINE;
+	return (bytes + page - 1) / page * page;
 }
 
 static uint64_t slot_stride(uint32_t modules, uint64_t record_at)
@@ -41,6 +45,15 @@ static uint64_t slot_stride(uint32_t modules, uint64_t record_at)
 uint64_t sl_ring_region_bytes(uint32_t slots, uint32_t modules, uint64_t pixel_bytes)
 {
 	return slots * slot_stride(modules, pixel_bytes);
+}
+
+/* Zeroed, and alone on its cache lines. */
+static void *cache_lines(size_t bytes)
+{
+	size_t whole = (bytes + LINE - 1) / LINE * LINE;
+	void *memory = aligned_alloc(LINE, whole);
+
+	return memory ? memset(memory, 0, whole) : NULL;
 }
 
 uint64_t sl_ring_lines_bytes(uint32_t slots, uint32_t modules, const struct sl_lines *lines)
@@ -72,14 +85,16 @@ static int init(struct sl_ring *ring, struct sl_region *region, struct sl_bell *
 	ring->block_stride = block_stride(at);
 	ring->slot_stride = slot_stride(modules, at);
 
-	ring->slot = calloc(slots, sizeof(*ring->slot));
-	ring->cell = calloc((size_t)slots * modules, sizeof(*ring->cell));
-	ring->lane = aligned_alloc(alignof(struct sl_lane), modules * sizeof(*ring->lane));
-	if (!ring->slot || !ring->cell || !ring->lane) {
+	ring->cell = cache_lines((size_t)slots * modules * sizeof(*ring->cell));
+	ring->lane = cache_lines(modules * sizeof(*ring->lane));
+	/* Pages that nobody touches unless a source is ahead of its slots. */
+	ring->away = calloc((size_t)modules * AWAY_WORDS, sizeof(*ring->away));
+	if (!ring->cell || !ring->lane || !ring->away) {
 		sl_ring_fini(ring);
 		return -ENOMEM;
 	}
-	memset(ring->lane, 0, modules * sizeof(*ring->lane));
+	for (uint32_t m = 0; m < modules; m++)
+		ring->lane[m].away = ring->away + (size_t)m * AWAY_WORDS;
 	return 0;
 }
 
@@ -100,12 +115,12 @@ int sl_ring_init_lines(struct sl_ring *ring, struct sl_region *region, struct sl
 
 void sl_ring_fini(struct sl_ring *ring)
 {
-	free(ring->slot);
 	free(ring->cell);
 	free(ring->lane);
-	ring->slot = NULL;
+	free(ring->away);
 	ring->cell = NULL;
 	ring->lane = NULL;
+	ring->away = NULL;
 }
 
 void sl_ring_enter(struct sl_ring *ring, unsigned poller)
@@ -123,22 +138,22 @@ void sl_ring_leave(struct sl_ring *ring, unsigned poller)
 	atomic_fetch_add_explicit(&ring->poller[poller].epoch, 1, memory_order_release);
 }
 
-static bool is_open(const struct sl_ring *ring, uint64_t sequence)
+static bool is_open(const struct sl_ring *ring, uint64_t sequence, uint32_t module)
 {
-	/* seq_cst with close; acquire with open, whose release hands the slot's memory back from
+	/* seq_cst with close; acquire with open, whose release hands the cell's memory back from
 	 * its readers. */
-	return atomic_load_explicit(&ring->slot[sequence % ring->slots].state,
+	return atomic_load_explicit(&sl_ring_cell(ring, sequence, module)->state,
 				    memory_order_seq_cst) == word(sequence, SL_SLOT_OPEN);
 }
 
-enum sl_ring_place sl_ring_may_place(const struct sl_ring *ring, uint64_t sequence)
+enum sl_ring_place sl_ring_may_place(const struct sl_ring *ring, uint64_t sequence, uint32_t module)
 {
-	if (is_open(ring, sequence))
+	if (is_open(ring, sequence, module))
 		return SL_PLACE_OK;
-	if (sequence >= atomic_load_explicit(&ring->opened, memory_order_acquire))
+	if (sequence >= sl_ring_opened(ring, module))
 		return SL_PLACE_AHEAD;
 	/* It may have been opened between the two looks: then it is not late but just in time. */
-	return is_open(ring, sequence) ? SL_PLACE_OK : SL_PLACE_LATE;
+	return is_open(ring, sequence, module) ? SL_PLACE_OK : SL_PLACE_LATE;
 }
 
 void sl_ring_progress(struct sl_ring *ring, uint64_t sequence, uint32_t module, uint32_t packets)
@@ -160,10 +175,25 @@ void sl_ring_reach(struct sl_ring *ring, uint64_t sequence, uint32_t module)
 	}
 }
 
+static _Atomic uint64_t *away_word(const struct sl_ring *ring, uint64_t sequence, uint32_t module)
+{
+	return &ring->lane[module].away[sequence / 64 % AWAY_WORDS];
+}
+
 void sl_ring_turn_away(struct sl_ring *ring, uint64_t sequence, uint32_t module)
 {
-	atomic_store_explicit(&sl_ring_cell(ring, sequence, module)->turned_away, sequence + 1,
-			      memory_order_relaxed);
+	struct sl_lane *lane = &ring->lane[module];
+	uint64_t bit = UINT64_C(1) << sequence % 64, before;
+
+	/* Everything older than a ring before `opened` was released and its bit cleared, so within
+	 * these bounds a bit means one sequence. */
+	if (sequence >= sl_ring_opened(ring, module) + SL_RING_AWAY - 2 * (uint64_t)ring->slots)
+		return;
+	/* Relaxed: read only after reached, or after quiet, which order it. */
+	before = atomic_fetch_or_explicit(away_word(ring, sequence, module), bit,
+					  memory_order_relaxed);
+	if (!(before & bit))
+		atomic_fetch_add_explicit(&lane->turned_away, 1, memory_order_relaxed);
 }
 
 void sl_ring_raise(struct sl_ring *ring, uint64_t sequence, uint32_t module, uint64_t now_ns)
@@ -177,24 +207,44 @@ void sl_ring_raise(struct sl_ring *ring, uint64_t sequence, uint32_t module, uin
 		sl_bell_ring(ring->bell);
 }
 
-unsigned sl_ring_open(struct sl_ring *ring, uint64_t limit)
+static unsigned open_lane(struct sl_ring *ring, uint32_t module, uint64_t limit)
 {
-	uint64_t next = atomic_load_explicit(&ring->opened, memory_order_relaxed);
+	_Atomic uint64_t *opened = &ring->lane[module].opened;
+	uint64_t next = atomic_load_explicit(opened, memory_order_relaxed);
 	unsigned n = 0;
 
 	for (; next < limit; next++, n++) {
-		struct sl_slot *slot = &ring->slot[next % ring->slots];
+		struct sl_cell *cell = sl_ring_cell(ring, next, module);
 		/* Acquire: pairs with the release in sl_ring_release; readers are done with the
 		 * memory. */
-		uint64_t state = atomic_load_explicit(&slot->state, memory_order_acquire);
+		uint64_t state = atomic_load_explicit(&cell->state, memory_order_acquire);
 
 		if ((state & ((1u << STATE_BITS) - 1)) != SL_SLOT_FREE)
 			break;
-		atomic_store_explicit(&slot->state, word(next, SL_SLOT_OPEN), memory_order_release);
-		/* After the state: a poller that sees the count also sees the slot open. */
-		atomic_store_explicit(&ring->opened, next + 1, memory_order_release);
+		atomic_store_explicit(&cell->state, word(next, SL_SLOT_OPEN), memory_order_release);
+		/* After the state: a poller that sees the count also sees the cell open. */
+		atomic_store_explicit(opened, next + 1, memory_order_release);
 	}
 	return n;
+}
+
+unsigned sl_ring_open(struct sl_ring *ring, uint64_t limit)
+{
+	unsigned sum = 0, most = 0;
+
+	for (uint32_t m = 0; m < ring->modules; m++) {
+		unsigned n = open_lane(ring, m, limit);
+
+		sum += n;
+		most = n > most ? n : most;
+	}
+	/* One writer. Release: who sees it move sees the cells open. */
+	if (sum)
+		atomic_store_explicit(&ring->opened,
+				      atomic_load_explicit(&ring->opened, memory_order_relaxed) +
+					      sum,
+				      memory_order_release);
+	return most;
 }
 
 bool sl_ring_event(const struct sl_ring *ring, uint64_t sequence, uint32_t module,
@@ -208,13 +258,25 @@ bool sl_ring_event(const struct sl_ring *ring, uint64_t sequence, uint32_t modul
 	return true;
 }
 
-void sl_ring_close(struct sl_ring *ring, uint64_t sequence, struct sl_grace *grace)
+void sl_ring_close(struct sl_ring *ring, uint64_t sequence, uint32_t module)
 {
-	atomic_exchange_explicit(&ring->slot[sequence % ring->slots].state,
+	atomic_exchange_explicit(&sl_ring_cell(ring, sequence, module)->state,
 				 word(sequence, SL_SLOT_CLOSED), memory_order_seq_cst);
+}
+
+void sl_ring_grace(struct sl_ring *ring, struct sl_grace *grace)
+{
 	for (unsigned i = 0; i < SL_POLLERS; i++)
 		grace->epoch[i] =
 			atomic_fetch_add_explicit(&ring->poller[i].epoch, 0, memory_order_seq_cst);
+}
+
+void sl_ring_finish(struct sl_ring *ring, uint64_t sequence, uint32_t module)
+{
+	/* What a poller thinks of this cell does not matter any more: it holds all of its bytes,
+	 * and none is placed twice. */
+	atomic_store_explicit(&sl_ring_cell(ring, sequence, module)->state,
+			      word(sequence, SL_SLOT_CLOSED), memory_order_release);
 }
 
 bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_grace *grace)
@@ -227,10 +289,18 @@ bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_grace *grace)
 	return true;
 }
 
-void sl_ring_release(struct sl_ring *ring, uint64_t sequence)
+void sl_ring_release(struct sl_ring *ring, uint64_t sequence, uint32_t module)
 {
-	atomic_store_explicit(&ring->slot[sequence % ring->slots].state,
+	struct sl_lane *lane = &ring->lane[module];
+
+	if (atomic_load_explicit(&lane->turned_away, memory_order_relaxed))
+		atomic_fetch_and_explicit(away_word(ring, sequence, module),
+					  ~(UINT64_C(1) << sequence % 64), memory_order_relaxed);
+	atomic_store_explicit(&sl_ring_cell(ring, sequence, module)->state,
 			      word(sequence, SL_SLOT_FREE), memory_order_release);
+	atomic_store_explicit(&lane->released,
+			      atomic_load_explicit(&lane->released, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
 }
 
 uint32_t sl_ring_packets(const struct sl_ring *ring, uint64_t sequence, uint32_t module)
@@ -245,11 +315,41 @@ uint32_t sl_ring_packets(const struct sl_ring *ring, uint64_t sequence, uint32_t
 
 bool sl_ring_was_turned_away(const struct sl_ring *ring, uint64_t sequence, uint32_t module)
 {
-	return atomic_load_explicit(&sl_ring_cell(ring, sequence, module)->turned_away,
-				    memory_order_relaxed) == sequence + 1;
+	return atomic_load_explicit(&ring->lane[module].turned_away, memory_order_relaxed) &&
+	       atomic_load_explicit(away_word(ring, sequence, module), memory_order_relaxed) >>
+			       sequence % 64 &
+		       1;
 }
 
 uint64_t sl_ring_reached(const struct sl_ring *ring, uint32_t module)
 {
 	return atomic_load_explicit(&ring->lane[module].reached, memory_order_acquire);
+}
+
+uint64_t sl_ring_opened(const struct sl_ring *ring, uint32_t module)
+{
+	return atomic_load_explicit(&ring->lane[module].opened, memory_order_acquire);
+}
+
+uint32_t sl_ring_used(const struct sl_ring *ring, uint32_t module)
+{
+	uint64_t opened = sl_ring_opened(ring, module), reached = sl_ring_reached(ring, module);
+	uint64_t released =
+		atomic_load_explicit(&ring->lane[module].released, memory_order_relaxed);
+	uint64_t held = reached < opened ? reached : opened;
+
+	return held > released ? (uint32_t)(held - released) : 0;
+}
+
+void sl_ring_rewind(struct sl_ring *ring, uint32_t module, uint64_t sequence)
+{
+	uint64_t reached = sl_ring_reached(ring, module);
+
+	for (uint64_t k = sequence; k < sl_ring_opened(ring, module); k++)
+		atomic_store_explicit(&sl_ring_cell(ring, k, module)->progress, 0,
+				      memory_order_relaxed);
+	for (uint64_t k = sequence; k < reached; k++)
+		atomic_fetch_and_explicit(away_word(ring, k, module), ~(UINT64_C(1) << k % 64),
+					  memory_order_relaxed);
+	atomic_store_explicit(&ring->lane[module].reached, sequence, memory_order_release);
 }

@@ -48,12 +48,16 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void shape_is_page_aligned_and_no_power_of_two(void **state)
+static void shape_is_aligned_and_no_power_of_two(void **state)
 {
 	struct fixture *f = *state;
 
 	assert_int_equal(f->ring.block_bytes, PIXELS + SL_RECORD_BYTES);
-	assert_int_equal(f->ring.block_stride % 4096, 0);
+	/* Small blocks are some lines apart, large ones pages. */
+	assert_int_equal(f->ring.block_stride % 64, 0);
+	assert_true(f->ring.block_stride >= f->ring.block_bytes && f->ring.block_stride < 1024);
+	assert_int_equal(f->ring.block_stride / 64 % 2, 1);
+	assert_int_equal(sl_ring_region_bytes(1, 3, 5000), 3 * 8192);
 	assert_true(f->ring.slot_stride & (f->ring.slot_stride - 1));
 	assert_true(f->ring.slot_stride >= MODULES * f->ring.block_stride);
 	assert_true(sl_ring_block(&f->ring, SLOTS - 1, MODULES - 1) + f->ring.block_bytes <=
@@ -74,8 +78,8 @@ static void nothing_may_be_placed_before_opening(void **state)
 {
 	struct fixture *f = *state;
 
-	assert_int_equal(sl_ring_may_place(&f->ring, 0), SL_PLACE_AHEAD);
-	assert_int_equal(sl_ring_may_place(&f->ring, 99), SL_PLACE_AHEAD);
+	assert_int_equal(sl_ring_may_place(&f->ring, 0, 0), SL_PLACE_AHEAD);
+	assert_int_equal(sl_ring_may_place(&f->ring, 99, 0), SL_PLACE_AHEAD);
 }
 
 static void slots_open_in_order_up_to_the_ring_and_the_limit(void **state)
@@ -83,37 +87,35 @@ static void slots_open_in_order_up_to_the_ring_and_the_limit(void **state)
 	struct fixture *f = *state;
 
 	assert_int_equal(sl_ring_open(&f->ring, 3), 3);
-	assert_int_equal(sl_ring_may_place(&f->ring, 2), SL_PLACE_OK);
-	assert_int_equal(sl_ring_may_place(&f->ring, 3), SL_PLACE_AHEAD);
+	assert_int_equal(sl_ring_may_place(&f->ring, 2, 0), SL_PLACE_OK);
+	assert_int_equal(sl_ring_may_place(&f->ring, 3, 0), SL_PLACE_AHEAD);
 	assert_int_equal(sl_ring_open(&f->ring, UINT64_MAX), SLOTS - 3);
-	assert_int_equal(sl_ring_may_place(&f->ring, SLOTS), SL_PLACE_AHEAD);
+	assert_int_equal(sl_ring_may_place(&f->ring, SLOTS, 0), SL_PLACE_AHEAD);
 }
 
 static void a_released_slot_opens_for_the_next_lap_only_in_turn(void **state)
 {
 	struct fixture *f = *state;
-	struct sl_grace grace;
 
 	sl_ring_open(&f->ring, UINT64_MAX);
-	sl_ring_close(&f->ring, 1, &grace);
-	sl_ring_release(&f->ring, 1);
+	sl_ring_close(&f->ring, 1, 0);
+	sl_ring_release(&f->ring, 1, 0);
 	assert_int_equal(sl_ring_open(&f->ring, UINT64_MAX), 0); /* slot 0 is still in use */
-	sl_ring_close(&f->ring, 0, &grace);
-	sl_ring_release(&f->ring, 0);
+	sl_ring_close(&f->ring, 0, 0);
+	sl_ring_release(&f->ring, 0, 0);
 	assert_int_equal(sl_ring_open(&f->ring, UINT64_MAX), 2);
-	assert_int_equal(sl_ring_may_place(&f->ring, SLOTS), SL_PLACE_OK);
-	assert_int_equal(sl_ring_may_place(&f->ring, 0), SL_PLACE_LATE);
+	assert_int_equal(sl_ring_may_place(&f->ring, SLOTS, 0), SL_PLACE_OK);
+	assert_int_equal(sl_ring_may_place(&f->ring, 0, 0), SL_PLACE_LATE);
 }
 
 static void a_closed_slot_takes_nothing(void **state)
 {
 	struct fixture *f = *state;
-	struct sl_grace grace;
 
 	sl_ring_open(&f->ring, UINT64_MAX);
-	sl_ring_close(&f->ring, 2, &grace);
-	assert_int_equal(sl_ring_may_place(&f->ring, 2), SL_PLACE_LATE);
-	assert_int_equal(sl_ring_may_place(&f->ring, 3), SL_PLACE_OK);
+	sl_ring_close(&f->ring, 2, 0);
+	assert_int_equal(sl_ring_may_place(&f->ring, 2, 0), SL_PLACE_LATE);
+	assert_int_equal(sl_ring_may_place(&f->ring, 3, 0), SL_PLACE_OK);
 }
 
 static void an_event_belongs_to_one_module_and_one_lap(void **state)
@@ -150,6 +152,68 @@ static void progress_and_turned_away_belong_to_one_lap(void **state)
 	sl_ring_turn_away(&f->ring, 6, 0);
 	assert_true(sl_ring_was_turned_away(&f->ring, 6, 0));
 	assert_false(sl_ring_was_turned_away(&f->ring, 2, 0));
+	assert_false(sl_ring_was_turned_away(&f->ring, 6, 1));
+}
+
+/* A source that laps the ring as often as it likes is remembered sequence by sequence. */
+static void
+every_sequence_that_was_turned_away_is_remembered_until_its_cell_is_released(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t many = 100000;
+
+	for (uint64_t k = SLOTS; k < many; k++)
+		if (k % 3)
+			sl_ring_turn_away(&f->ring, k, 1);
+	for (uint64_t k = 0; k < many; k++) {
+		sl_ring_open(&f->ring, UINT64_MAX);
+		assert_int_equal(sl_ring_was_turned_away(&f->ring, k, 1), k >= SLOTS && k % 3);
+		assert_false(sl_ring_was_turned_away(&f->ring, k, 0));
+		for (uint32_t m = 0; m < MODULES; m++) {
+			sl_ring_close(&f->ring, k, m);
+			sl_ring_release(&f->ring, k, m);
+		}
+		assert_false(sl_ring_was_turned_away(&f->ring, k, 1));
+	}
+	assert_int_equal(f->ring.lane[1].turned_away, many - SLOTS - (many - SLOTS) / 3);
+	/* Too far ahead to be told apart from an earlier one: not remembered, and not confused. */
+	sl_ring_turn_away(&f->ring, many + SL_RING_AWAY, 1);
+	assert_false(sl_ring_was_turned_away(&f->ring, many, 1));
+}
+
+static void a_module_that_lags_holds_up_only_itself(void **state)
+{
+	struct fixture *f = *state;
+
+	sl_ring_open(&f->ring, UINT64_MAX);
+	for (uint64_t k = 0; k < 10 * SLOTS; k++) {
+		sl_ring_reach(&f->ring, k, 1);
+		assert_int_equal(sl_ring_used(&f->ring, 1), 1);
+		sl_ring_finish(&f->ring, k, 1);
+		sl_ring_release(&f->ring, k, 1);
+		assert_int_equal(sl_ring_open(&f->ring, UINT64_MAX), 1);
+	}
+	assert_int_equal(sl_ring_opened(&f->ring, 0), SLOTS);
+	assert_int_equal(sl_ring_opened(&f->ring, 1), 11 * SLOTS);
+	assert_int_equal(sl_ring_may_place(&f->ring, 0, 0), SL_PLACE_OK);
+	assert_int_equal(sl_ring_may_place(&f->ring, 0, 1), SL_PLACE_LATE);
+	assert_int_equal(sl_ring_used(&f->ring, 0), 0);
+}
+
+static void a_lane_that_is_taken_over_forgets_what_was_begun(void **state)
+{
+	struct fixture *f = *state;
+
+	sl_ring_open(&f->ring, UINT64_MAX);
+	sl_ring_progress(&f->ring, 1, 0, 9);
+	sl_ring_progress(&f->ring, 2, 0, 7);
+	sl_ring_turn_away(&f->ring, SLOTS + 1, 0);
+	sl_ring_reach(&f->ring, SLOTS + 1, 0);
+	sl_ring_rewind(&f->ring, 0, 2);
+	assert_int_equal(sl_ring_reached(&f->ring, 0), 2);
+	assert_int_equal(sl_ring_packets(&f->ring, 1, 0), 9);
+	assert_int_equal(sl_ring_packets(&f->ring, 2, 0), 0);
+	assert_false(sl_ring_was_turned_away(&f->ring, SLOTS + 1, 0));
 }
 
 static void reached_never_goes_back(void **state)
@@ -169,11 +233,13 @@ static void closing_waits_for_the_poller_that_is_inside(void **state)
 	struct sl_grace grace;
 
 	sl_ring_open(&f->ring, UINT64_MAX);
-	sl_ring_close(&f->ring, 0, &grace);
+	sl_ring_close(&f->ring, 0, 0);
+	sl_ring_grace(&f->ring, &grace);
 	assert_true(sl_ring_quiet(&f->ring, &grace)); /* nobody inside */
 
 	sl_ring_enter(&f->ring, 3);
-	sl_ring_close(&f->ring, 1, &grace);
+	sl_ring_close(&f->ring, 1, 0);
+	sl_ring_grace(&f->ring, &grace);
 	assert_false(sl_ring_quiet(&f->ring, &grace));
 	sl_ring_leave(&f->ring, 3);
 	assert_true(sl_ring_quiet(&f->ring, &grace));
@@ -207,12 +273,12 @@ static void *careless_link(void *arg)
 
 	atomic_store(&race->started, 1);
 	while (!atomic_load(&race->stop)) {
-		uint64_t opened = atomic_load_explicit(&ring->opened, memory_order_acquire);
+		uint64_t opened = sl_ring_opened(ring, 0);
 
 		sl_ring_enter(ring, 0);
 		for (uint64_t s = opened > 6 ? opened - 6 : 0; s < opened + 2; s++)
 			for (uint32_t m = 0; m < MODULES; m++) {
-				if (sl_ring_may_place(ring, s) != SL_PLACE_OK ||
+				if (sl_ring_may_place(ring, s, m) != SL_PLACE_OK ||
 				    sl_ring_cell(ring, s, m)->event == s + 1)
 					continue;
 				memset(sl_ring_block(ring, s, m), value_of(s, m), PIXELS);
@@ -258,7 +324,9 @@ static void a_reader_never_sees_a_write(void **state)
 			if (spin % 16 == 15)
 				sched_yield(); /* one core is enough for this test */
 		}
-		sl_ring_close(&f->ring, k, &grace);
+		for (uint32_t m = 0; m < MODULES; m++)
+			sl_ring_close(&f->ring, k, m);
+		sl_ring_grace(&f->ring, &grace);
 		while (!whole && !sl_ring_quiet(&f->ring, &grace))
 			;
 		for (uint32_t m = 0; m < MODULES; m++) {
@@ -270,7 +338,8 @@ static void a_reader_never_sees_a_write(void **state)
 		}
 		complete += whole;
 		given_up += !whole;
-		sl_ring_release(&f->ring, k);
+		for (uint32_t m = 0; m < MODULES; m++)
+			sl_ring_release(&f->ring, k, m);
 		sl_ring_open(&f->ring, UINT64_MAX);
 	}
 	atomic_store(&race.stop, 1);
@@ -310,7 +379,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		CASE(shape_is_page_aligned_and_no_power_of_two),
+		CASE(shape_is_aligned_and_no_power_of_two),
 		CASE(a_region_too_small_is_refused),
 		CASE(lines_with_a_pitch_have_their_record_behind_the_last),
 		CASE(nothing_may_be_placed_before_opening),
@@ -320,6 +389,9 @@ int main(void)
 		CASE(an_event_belongs_to_one_module_and_one_lap),
 		CASE(an_event_rings_the_bell),
 		CASE(progress_and_turned_away_belong_to_one_lap),
+		CASE(every_sequence_that_was_turned_away_is_remembered_until_its_cell_is_released),
+		CASE(a_module_that_lags_holds_up_only_itself),
+		CASE(a_lane_that_is_taken_over_forgets_what_was_begun),
 		CASE(reached_never_goes_back),
 		CASE(closing_waits_for_the_poller_that_is_inside),
 		CASE(a_reader_never_sees_a_write),

@@ -26,10 +26,13 @@ static const struct {
 				     "the detector's own"},
 	[SL_ACCOUNT_TIMESTAMP] = {FRAMES "/timestamp", SL_H5_U64, false,
 				  "the detector's clock in ns; 0 when nothing arrived"},
-	[SL_ACCOUNT_KEEP] = {FRAMES "/keep", SL_H5_U8, false, "1: whole, and not rejected"},
+	[SL_ACCOUNT_KEEP] = {FRAMES "/keep", SL_H5_U8, false, "1: goes on, and not rejected"},
 	[SL_ACCOUNT_SCORE] = {FRAMES "/score", SL_H5_F32, false, "by the stage that decided"},
 	[SL_ACCOUNT_REASON] = {FRAMES "/reason", SL_H5_U16, false, "index into reason_names"},
-	[SL_ACCOUNT_FLAGS] = {FRAMES "/flags", SL_H5_U32, false, "1: dark, 2: complete"},
+	[SL_ACCOUNT_FLAGS] = {FRAMES "/flags", SL_H5_U32, false,
+			      "1: dark, 2: complete, 4: kept with missing modules"},
+	[SL_ACCOUNT_MISSING] = {FRAMES "/missing", SL_H5_U64, false,
+				"a bit per module: it is not whole in this frame"},
 	[SL_ACCOUNT_IMAGE_INDEX] = {FRAMES "/image_index", SL_H5_I64, false,
 				    "index into /entry/data/data, or -1"},
 	[SL_ACCOUNT_OUTCOME] = {FRAMES "/outcome", SL_H5_U8, true, "index into outcome_names"},
@@ -112,16 +115,20 @@ int sl_account_open(struct sl_account *account, struct sl_h5 *file, const struct
 
 bool sl_account_kept(const struct sl_frame *frame)
 {
-	return (frame->flags & SL_FRAME_COMPLETE) && !(frame->flags & SL_FRAME_DARK) &&
-	       frame->items && frame->verdict[0].keep &&
-	       !(frame->views && frame->view[0].outcome == SL_UNWRITTEN); /* another sink refused */
+	if (!sl_frame_goes_on(frame) || (frame->flags & SL_FRAME_DARK) || !frame->items ||
+	    !frame->verdict[0].keep)
+		return false;
+	for (uint32_t i = 0; i < frame->views; i++)
+		if (frame->view[i].outcome == SL_UNWRITTEN) /* another sink refused */
+			return false;
+	return true;
 }
 
 /* What the module-frame's outcome will be when this file is safe. The assembler has decided about
  * those that are not whole; the rest follows from the verdict. */
 static void project(struct sl_account *account, const struct sl_frame *frame)
 {
-	bool whole = frame->flags & SL_FRAME_COMPLETE, dark = frame->flags & SL_FRAME_DARK;
+	bool goes_on = sl_frame_goes_on(frame), dark = frame->flags & SL_FRAME_DARK;
 	bool kept = sl_account_kept(frame);
 
 	memset(account->outcome, 0, 2 * (size_t)account->modules);
@@ -132,7 +139,8 @@ static void project(struct sl_account *account, const struct sl_frame *frame)
 			continue;
 		account->outcome[view->module] = view->outcome;
 		account->cause[view->module] = view->cause;
-		if (view->outcome != SL_NO_OUTCOME || !whole)
+		if (view->outcome != SL_NO_OUTCOME || !goes_on ||
+		    sl_frame_misses(frame, view->module))
 			continue;
 		account->outcome[view->module] = kept ? SL_STORED : SL_VETOED;
 		if (!kept)
@@ -152,6 +160,7 @@ int sl_account_add(struct sl_account *account, const struct sl_frame *frame, int
 		[SL_ACCOUNT_SCORE] = &verdict.score,
 		[SL_ACCOUNT_REASON] = &verdict.reason,
 		[SL_ACCOUNT_FLAGS] = &frame->flags,
+		[SL_ACCOUNT_MISSING] = &frame->missing,
 		[SL_ACCOUNT_IMAGE_INDEX] = &image,
 		[SL_ACCOUNT_OUTCOME] = account->outcome,
 		[SL_ACCOUNT_CAUSE] = account->cause,

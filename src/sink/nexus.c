@@ -1,6 +1,7 @@
 /* nexus.c - kept images in an NXmx file, with a row about every frame and the ledger.
  *
- *   /entry/data              data [n, rows, columns], frame_number, timestamp, sequence [n]
+ *   /entry/data              data [n, rows, columns], frame_number, timestamp, sequence,
+ *                            missing_modules [n]
  *   /entry/instrument, ...   NXmx (nxmx.c) /entry/sluice            frames: one row per
  *   sequence; ledger; link, guard, proof (account.c)
  *
@@ -35,7 +36,7 @@ struct nexus {
 
 	struct sl_h5 *file;
 	struct sl_account account;
-	struct sl_h5_series *images, *number, *timestamp, *sequence;
+	struct sl_h5_series *images, *number, *timestamp, *sequence, *missing;
 	uint64_t image_bytes;
 	int refusal; /* why no more frames are taken; 0: they are */
 	uint64_t frames, bytes, refused;
@@ -103,6 +104,10 @@ static int begin(struct nexus *nexus, const struct sl_env *env, const struct sl_
 	sl_h5_series_open(file, "/entry/data/timestamp", &number, SL_ACCOUNT_ROWS,
 			  &nexus->timestamp);
 	sl_h5_series_open(file, "/entry/data/sequence", &number, SL_ACCOUNT_ROWS, &nexus->sequence);
+	sl_h5_series_open(file, "/entry/data/missing_modules", &number, SL_ACCOUNT_ROWS,
+			  &nexus->missing);
+	sl_h5_attribute_text(file, "/entry/data/missing_modules", "long_name",
+			     "a bit per module: its pixels are a fill");
 	r = sl_account_open(&nexus->account, file, env);
 	if (r)
 		return r;
@@ -179,6 +184,7 @@ static int put(void *state, struct sl_frame *frame)
 		sl_h5_series_append(nexus->number, &frame->number);
 		sl_h5_series_append(nexus->timestamp, &frame->timestamp);
 		sl_h5_series_append(nexus->sequence, &frame->sequence);
+		sl_h5_series_append(nexus->missing, &frame->missing);
 	}
 	r = sl_account_add(&nexus->account, frame, image ? (int64_t)nexus->frames : -1);
 	if (r)

@@ -149,6 +149,7 @@ static inline void fill_views(struct bench *bench, uint64_t sequence, enum kind 
 
 		*view = (struct sl_view){
 			.module = m,
+			.sequence = sequence,
 			.record = {.sequence = sequence,
 				   .frame = number_of(sequence),
 				   .timestamp = tiny_timestamp(NULL, number_of(sequence)),
@@ -192,6 +193,9 @@ static inline struct sl_frame *bench_frame(struct bench *bench, uint64_t sequenc
 		.timestamp = kind == LOST ? 0 : tiny_timestamp(NULL, number),
 		.flags = (whole ? SL_FRAME_COMPLETE : 0) | (kind == DARK ? SL_FRAME_DARK : 0),
 		.views = MODULES,
+		.missing = kind == DAMAGED ? 2
+			   : kind == LOST  ? (1 << MODULES) - 1
+					   : 0,
 		.results = whole ? 2 : 0,
 		.items = 1,
 		.view = bench->view,

@@ -105,8 +105,12 @@ static int compare_pixels(struct verify *verify, struct sl_frame *frame, uint64_
 	for (uint32_t m = 0; m < env->geometry->modules; m++) {
 		const uint8_t *got = (const uint8_t *)raw->host + m * bytes;
 		const void *truth;
-		int r = env->detector->render(env->detector_state, frame->number, m, flags,
-					      verify->truth, &truth);
+		int r;
+
+		if (sl_frame_misses(frame, m))
+			continue;
+		r = env->detector->render(env->detector_state, frame->number, m, flags,
+					  verify->truth, &truth);
 
 		if (r)
 			return r;
@@ -123,15 +127,19 @@ static bool records_right(struct verify *verify, const struct sl_frame *frame)
 	uint64_t timestamp = frame->timestamp;
 	uint32_t wrong = 0, module = 0;
 	/* Our own clock, where the source sends no record: there is no truth of it. */
-	bool bare = frame->view[0].record.flags & SL_RECORD_BARE;
+	bool bare = false;
 
+	for (uint32_t i = 0; i < frame->views; i++)
+		bare |= !!(frame->view[i].record.flags & SL_RECORD_BARE);
 	if (env->detector->timestamp && !bare)
 		timestamp = env->detector->timestamp(env->detector_state, frame->number);
 	for (uint32_t i = 0; i < frame->views; i++) {
 		const struct sl_record *record = &frame->view[i].record;
 		bool dark = record->flags & SL_RECORD_DARK;
 
-		if (record->sequence != frame->sequence || record->frame != frame->number ||
+		if (sl_frame_misses(frame, i))
+			continue;
+		if (record->sequence != frame->view[i].sequence || record->frame != frame->number ||
 		    (record->timestamp != timestamp && !bare) ||
 		    record->module != frame->view[i].module ||
 		    dark != !!(frame->flags & SL_FRAME_DARK)) {
@@ -157,7 +165,7 @@ static int put(void *state, struct sl_frame *frame)
 	bool right;
 	int r;
 
-	if (!(frame->flags & SL_FRAME_COMPLETE))
+	if (!sl_frame_goes_on(frame))
 		return 0;
 	r = compare_pixels(verify, frame, &wrong);
 	if (r) {

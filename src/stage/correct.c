@@ -186,10 +186,11 @@ FORCE_INLINE void work(struct correct *c, const struct sl_batch *batch, const st
 	uint64_t at = tile->module * c->module_pixels + tile->first;
 
 	for (uint32_t f = 0; f < batch->frames; f++)
-		if (batch->frame[f]->flags & SL_FRAME_DARK)
-			learn(c, at, tile->count, tile->in[f]);
-		else
+		if (!(batch->frame[f]->flags & SL_FRAME_DARK))
 			image(c, at, tile->count, tile->in[f], tile->out[f]);
+		/* The fill of a missing module is no sample; as an image it is bad pixels. */
+		else if (!sl_frame_misses(batch->frame[f], tile->module))
+			learn(c, at, tile->count, tile->in[f]);
 }
 
 static void work_baseline(struct correct *c, const struct sl_batch *batch,

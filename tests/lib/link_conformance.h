@@ -201,11 +201,10 @@ static void what_comes_after_its_slot_was_given_up_is_late(void **state)
 {
 	struct rig *rig = rig_ready(*state);
 	struct sl_write write[64];
-	struct sl_grace grace;
 	size_t n;
 
 	n = rig_writes(rig, 0, 0, write);
-	sl_ring_close(&rig->ring, 0, &grace);
+	sl_ring_close(&rig->ring, 0, 0);
 	assert_int_equal(rig->link->post(rig->source, rig->plan[0].transfer, write, n), n);
 	rig_poll(rig);
 	assert_int_equal(rig_dropped(rig, SL_DROP_LATE), visible(rig, n));

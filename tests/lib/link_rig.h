@@ -383,10 +383,10 @@ static inline uint64_t rig_dropped_all(const struct rig *rig)
 
 static inline void rig_release(struct rig *rig, uint64_t sequence)
 {
-	struct sl_grace grace;
-
-	sl_ring_close(&rig->ring, sequence, &grace);
-	sl_ring_release(&rig->ring, sequence);
+	for (uint32_t m = 0; m < rig->ring.modules; m++) {
+		sl_ring_close(&rig->ring, sequence, m);
+		sl_ring_release(&rig->ring, sequence, m);
+	}
 	sl_ring_open(&rig->ring, UINT64_MAX);
 }
 

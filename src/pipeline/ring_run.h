@@ -1,0 +1,46 @@
+/* ring_run.h - the experiment file's `ring`: its size, how modules are put together, what happens
+ * when they cannot be or when there is no room.
+ *
+ * Threads:   one.
+ * Ownership: plain data. */
+#ifndef SL_PIPELINE_RING_RUN_H
+#define SL_PIPELINE_RING_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sluice/option.h>
+
+#include "assemble/align.h"
+#include "base/config.h"
+
+enum sl_incomplete { SL_INCOMPLETE_DROP, SL_INCOMPLETE_KEEP };
+enum sl_overrun {
+	SL_OVERRUN_STOP,
+	SL_OVERRUN_DROP_NEWEST,
+	SL_OVERRUN_DROP_OLDEST,
+	SL_OVERRUN_PAUSE,
+};
+
+struct sl_ring_run {
+	uint32_t slots, late_frames, late_timeout_ms;
+	uint32_t line_pitch; /* bytes; 0: none */
+	uint32_t align;	     /* enum sl_align_by */
+	uint64_t window_ns;
+	uint32_t wrap_bits;
+	char offsets[512];
+	uint32_t incomplete; /* enum sl_incomplete */
+	uint32_t overrun;    /* enum sl_overrun */
+	bool poison;
+};
+extern const struct sl_option sl_ring_options[];
+
+/* Before the section is read: offsets may be a map or a list. */
+int sl_ring_run_flatten(struct sl_config *config, struct sl_node *ring);
+
+/* What is wrong with the options together, or NULL. */
+const char *sl_ring_run_problem(const struct sl_ring_run *run, uint32_t modules);
+
+int sl_ring_run_align(const struct sl_ring_run *run, uint32_t modules, struct sl_align *align);
+
+#endif
