@@ -17,6 +17,7 @@ from harness import ROOT, Failed, check, equal
 from peers import Local
 
 DEMO = ROOT / "examples/jungfrau-laptop.yaml"
+FAN_OUT = ROOT / "examples/live-roi.yaml"
 DEMO_SETS = ["detector.dark_frames=14", "detector.frames=36", "detector.hit_fraction=0.2", "ring.slots=8",
              "ring.late_frames=4", "ring.late_timeout_ms=60000"]
 BLOCK = {"rows": 64, "columns": 500, "modules": 2, "dark_frames": 10, "frames": 90}  # 64 kB: 16 packets of 4096, or 63
@@ -121,6 +122,18 @@ def demo(ends, reference):
     inside(ends, DEMO.read_bytes(), sets, "demo-out/run.nxs", reference.demo())
 
 
+def fan_out(ends):
+    """Two receivers and a front end with a transfer to each, all on one device; `verify` compares every pixel."""
+    guest = ends.lab.guest
+    put(guest, FAN_OUT.read_bytes())
+    done = guest.run(there("run", "detector.dark_frames=10", "detector.frames=21", "link.kind=verbs",
+                           "ring.late_timeout_ms=60000", *(f"transfers.{name}.link.{side}={lab.GUEST[4]}"
+                                                           for name in ("full", "live") for side in ("listen", "source"))),
+                     TIMEOUT_S)
+    check(done.status == 0 and done.text().count("Result: intact") == 2, done.report())
+    check("frames_compared 31" in done.text() and "frames_compared 4" in done.text(), done.report())
+
+
 def small(ends, reference, family, **link):
     address = lab.GUEST[family]
     source = experiment({"kind": "verbs", "listen": address, "source": address, **PATIENT, **link})
@@ -193,6 +206,7 @@ def cases(ends, sluice):
     """`sluice`: the one here; the guest has its own."""
     reference = Reference(sluice)
     yield "verbs in the guest: the demo with another link line gives the same file", lambda: demo(ends, reference)
+    yield "verbs in the guest: two transfers of one detector to two receivers", lambda: fan_out(ends)
     for what, family, link in (
             ("UC, IPv6, PMTU 4096", 6, {}), ("UC, IPv4, PMTU 1024", 4, {"pmtu": 1024}),
             ("UC, IPv4, a message per packet with CRC", 4, {"message": "packet"}),
