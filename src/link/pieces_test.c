@@ -244,7 +244,6 @@ static void what_was_received_is_not_written_again(void **state)
 static void nothing_is_put_together_in_a_slot_that_is_not_open(void **state)
 {
 	struct rig *rig = ready(1);
-	struct sl_grace grace;
 	struct made m;
 
 	(void)state;
@@ -254,7 +253,7 @@ static void nothing_is_put_together_in_a_slot_that_is_not_open(void **state)
 	free(m.data);
 	assert_int_equal(rig_dropped(rig, SL_DROP_AHEAD), 1);
 	assert_true(rig_untouched(rig, 0, 0));
-	sl_ring_close(&rig->ring, 1, &grace);
+	sl_ring_close(&rig->ring, 1, 0);
 	make(rig, 1, 0, 0, 0, &m);
 	give(rig, &m, &(size_t){500}, 1);
 	free(m.data);
