@@ -229,6 +229,25 @@ static void all_modules_lost_make_a_frame_with_a_number(void **state)
 	expect(f, 62, 2, 2);
 }
 
+static void several_in_a_row_of_which_nothing_came_are_counted(void **state)
+{
+	struct fixture *f = *state;
+
+	by(f, SL_ALIGN_FRAME);
+	for (uint32_t m = 0; m < MODULES; m++) {
+		numbered(f, m, 0, 60);
+		for (uint64_t k = 1; k < 4; k++)
+			sl_ring_reach(&f->ring, k, m);
+		numbered(f, m, 7, 67);
+	}
+	expect(f, 60, 0, 0);
+	for (int64_t k = 1; k < 4; k++) {
+		expect(f, 60 + (uint64_t)k, k, k);
+		assert_decided(f, 0, SL_LOST, SL_CAUSE_NO_ARRIVAL);
+		assert_decided(f, 1, SL_LOST, SL_CAUSE_NO_ARRIVAL);
+	}
+}
+
 static void a_record_that_is_wrong_has_no_number(void **state)
 {
 	struct fixture *f = *state;
@@ -469,6 +488,7 @@ int main(void)
 		CASE(a_lost_module_frame_after_a_missed_trigger_is_placed_by_what_follows),
 		CASE(what_nobody_else_has_is_a_frame_of_its_own),
 		CASE(all_modules_lost_make_a_frame_with_a_number),
+		CASE(several_in_a_row_of_which_nothing_came_are_counted),
 		CASE(a_record_that_is_wrong_has_no_number),
 		CASE(the_clock_leaves_a_module_out_and_what_comes_later_is_late),
 		CASE(offsets_are_taken_off),

@@ -231,31 +231,31 @@ static bool earliest(const struct sl_assembler *a, uint32_t module, uint64_t *ke
 	return true;
 }
 
-/* The highest one: less than that of the next cell of its stream which is known. */
+/* The highest one: less than that of the next cell of its stream. One further on would not do: what
+ * lies between may still come. */
 static bool latest(struct sl_assembler *a, uint32_t module, uint64_t *key)
 {
-	uint64_t opened = sl_ring_opened(a->ring, module), ns;
+	uint64_t after = a->head[module].sequence + 1, ns;
 
-	for (uint64_t k = a->head[module].sequence + 1; k < opened; k++) {
-		if (!sl_ring_event(a->ring, k, module, &ns) || !key_of(a, module, k, key))
-			continue;
-		*key -= a->options.align.by == SL_ALIGN_FRAME
-				? (k - a->head[module].sequence) * a->options.frame_step
-				: 1;
-		return true;
-	}
-	return false;
+	if (!sl_ring_event(a->ring, after, module, &ns) || !key_of(a, module, after, key))
+		return false;
+	*key -= a->options.align.by == SL_ALIGN_FRAME ? a->options.frame_step : 1;
+	return true;
 }
 
-/* A head without a key goes to the frame with this one if it can, else to the nearest it can. */
+/* A head without a key goes to the frame with this one if it can, else to the nearest it can. While
+ * nothing is known of what follows it, only the lowest is safe: with any other, what follows might
+ * find its own frame given out. */
 static uint64_t guess(struct sl_assembler *a, uint32_t module, uint64_t key)
 {
 	uint64_t low, high;
-	bool from = earliest(a, module, &low);
+	bool from = earliest(a, module, &low), to = latest(a, module, &high);
 
-	if (latest(a, module, &high) && sl_align_after(key, high) > 0)
+	if (to && sl_align_after(key, high) > 0)
 		key = high;
-	return from && sl_align_after(low, key) > 0 ? low : key;
+	if (from && (!to || sl_align_after(low, key) > 0))
+		key = low;
+	return key;
 }
 
 /* The lowest key of heads that are known. */
@@ -294,6 +294,9 @@ static bool find_group(struct sl_assembler *a, struct group *group)
 	for (uint32_t m = 0; m < a->ring->modules; m++)
 		if (blind >> m & 1)
 			a->head[m].key = guess(a, m, group->key);
+	/* Where none is known, the guess to begin with was nobody's. */
+	if (!group->known)
+		group->key = a->head[__builtin_ctzll(blind)].key;
 	for (uint32_t m = 0; m < a->ring->modules; m++)
 		if ((blind >> m & 1) && sl_align_after(group->key, a->head[m].key) > 0)
 			group->key = a->head[m].key;
