@@ -7,7 +7,8 @@
  *            that it forks. From the environment: BENCH_RECEIVER, the address to receive on;
  *            BENCH_SENDER_NETNS, the sender's network namespace; BENCH_RECEIVER_CORE and
  *            BENCH_SENDER_CORE; BENCH_BUFFER, the receive buffer to ask for; BENCH_RING, bytes of
- *            memory to receive into; BENCH_NOCSUM, leave the UDP checksum 0. */
+ *            memory to receive into; BENCH_NOCSUM, leave the UDP checksum 0; BENCH_SENDER, the
+ *            sender's address where it matters (RDMA devices); else the receiver's. */
 #ifndef BENCH_H
 #define BENCH_H
 

@@ -1,14 +1,15 @@
 #!/usr/bin/python3
 """bench.py - every published number beside its peers, measured on this machine.
 
-  tools/bench.py              all rows, 7 rounds, under 4 minutes; then the table of the links, 5 minutes more
+  tools/bench.py              all rows, 7 rounds, under 4 minutes; then the table of the links, 5 minutes more; then --guest
   tools/bench.py --quick      the same rows from less data, about a minute: to see that it works
   tools/bench.py --links      the table of the links alone
+  tools/bench.py --guest      what runs in a virtual machine, beside Soft-RoCE, alone: 8 minutes
 
 What is measured and what is compared are run in turn, round after round, since one program may vary twofold within a
 minute on a shared machine. The table shows medians over the rounds with the least and the most; a ratio is taken within
-each round first. docs/benchmarks.md says what each row means. Writes bench-out/results.md, bench-out/results.json and
-bench-out/link.json, and draws docs/bench-*.svg (with --quick or --out, into the folder of the results).
+each round first. docs/benchmarks.md says what each row means. Writes bench-out/results.md, bench-out/results.json,
+bench-out/link.json and bench-out/guest.json, and draws docs/bench-*.svg (with --quick or --out, into the folder of the results).
 """
 
 import argparse
@@ -24,7 +25,7 @@ import tempfile
 import time
 import zlib
 
-from bench_probes import PROBES, ROOT, Absent, Bench, link_table
+from bench_probes import PROBES, ROOT, Absent, Bench, guest_table, link_table
 
 ROUNDS, QUICK_ROUNDS = 7, 3
 BUDGET_S = 215  # no round begins that would not end before
@@ -293,7 +294,9 @@ def results(about, rounds, absent):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0].split(" - ")[1])
     parser.add_argument("--quick", action="store_true", help="less data and fewer rounds")
-    parser.add_argument("--links", action="store_true", help="only the table of the links (sluice bench link)")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--links", action="store_true", help="only the table of the links (sluice bench link)")
+    only.add_argument("--guest", action="store_true", help="only what runs in a virtual machine (tools/bench_guest.py)")
     parser.add_argument("--rounds", type=int, help=f"at most as many; default {ROUNDS}, quick {QUICK_ROUNDS}")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="the build folder")
     parser.add_argument("--out", type=pathlib.Path, default=OUT, help="where the results go")
@@ -334,22 +337,38 @@ def measure_links(arguments, scratch):
     return f"\n## Links: sluice bench link\n\n```\n{text}```\n", status != 0
 
 
+def measure_guest(arguments):
+    """What runs in a virtual machine, and whether a row of ours failed or lost something."""
+    title = "\n## In a virtual machine, beside Soft-RoCE\n\n"
+    try:
+        text, status = guest_table(arguments.build.resolve(), arguments.quick, arguments.out)
+    except Absent as why:
+        print(f"bench.py: nothing was measured in a virtual machine: {why}", file=sys.stderr)
+        return f"{title}Left out: {why}\n", False
+    return f"{title}```\n{text}```\n", status != 0
+
+
 def main():
     arguments = parse_arguments()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    text, failed = "", False
+    text, failures = "", []
     with tempfile.TemporaryDirectory(prefix="sluice-bench-") as scratch:
-        if not arguments.links:
+        if not arguments.links and not arguments.guest:
             measured = measure(arguments, pathlib.Path(scratch))
             text = report(*measured)
             (arguments.out / "results.json").write_text(json.dumps(results(*measured), indent=1) + "\n")
-            failed = any(not name.startswith("peer") for name in measured[2])
-        links, links_failed = measure_links(arguments, pathlib.Path(scratch))
-    text += links
-    (arguments.out / ("links.md" if arguments.links else "results.md")).write_text(text)
+            failures.append(any(not name.startswith("peer") for name in measured[2]))
+        if not arguments.guest:
+            links, failed = measure_links(arguments, pathlib.Path(scratch))
+            text, failures = text + links, [*failures, failed]
+        if not arguments.links:
+            guest, failed = measure_guest(arguments)
+            text, failures = text + guest, [*failures, failed]
+    name = "links.md" if arguments.links else "guest.md" if arguments.guest else "results.md"
+    (arguments.out / name).write_text(text)
     print(text)
     print(f"written to {arguments.out}")
-    return 1 if failed or links_failed else 0
+    return 1 if any(failures) else 0
 
 
 if __name__ == "__main__":

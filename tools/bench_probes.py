@@ -19,6 +19,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON = "/usr/bin/python3"  # Debian's, which has numpy; the first on the path may be another
 PROGRAM_TIMEOUT_S = 60
 LINK_TIMEOUT_S = 1800
+GUEST_TIMEOUT_S = 3600
+GUEST_CANNOT = 77  # exit status: there can be no guest here
 PACKET_BYTES = 4096
 SHM_BYTES = 1 << 30  # free in /dev/shm, for the file of the end-to-end rows to go there
 
@@ -195,6 +197,17 @@ def link_table(bench, out, plots):
     if not done.stdout:
         raise Absent(f"sluice bench link ended with status {done.returncode}")
     return done.stdout, done.returncode, bench_plots.write(json.loads(file.read_text()), plots)
+
+
+def guest_table(build, quick, out):
+    """tools/bench_guest.py, which has rounds of its own: its text and its exit status. It enters a network namespace, so
+    it is a process."""
+    command = [PYTHON, ROOT / "tools/bench_guest.py", "--build", build, "--json", out / "guest.json"]
+    done = subprocess.run([str(word) for word in [*command, *(["--quick"] if quick else [])]], cwd=ROOT,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=GUEST_TIMEOUT_S, text=True, check=False)
+    if done.returncode == GUEST_CANNOT:
+        raise Absent(done.stdout.strip())
+    return done.stdout or f"tools/bench_guest.py ended with status {done.returncode}\n", done.returncode
 
 
 PROBES = {

@@ -33,7 +33,8 @@ import lab  # noqa: E402
 SESSION_TIMEOUT_S = 600
 CACHE = ROOT / "build/interop"
 USER_PROGRAMS = ["tests/interop/peer-user", "sluice"]
-GUEST_PROGRAMS = ["tests/interop/agent", "tests/interop/wire", "tests/interop/peer-verbs", "sluice"]
+GUEST_PROGRAMS = ["tests/interop/agent", "tests/interop/wire", "tests/interop/peer-verbs", "sluice",
+                  "bench/peer_verbs"]
 PRINTING = threading.Lock()
 
 

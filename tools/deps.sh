@@ -1,5 +1,5 @@
 #!/bin/sh
-# deps.sh build|demo|check|bench|interop - make sure that the packages for it are here.
+# deps.sh build|demo|check|bench|guest|interop - make sure that the packages for it are here.
 #
 # Debian: installs what is missing when root, else prints the one command that does and stops. Elsewhere: says what is
 # missing by the name of the command or of the pkg-config module.
@@ -11,8 +11,9 @@ demo="$build python3-h5py"
 check="$build libcmocka-dev clang clang-format-14 libclang-rt-14-dev python3-h5py python3-numpy tshark
 	python3-scapy iproute2 ethtool util-linux gcc-riscv64-unknown-elf gcc-arm-none-eabi"
 bench="$build python3-numpy libzmq3-dev libucx-dev libfabric-dev iproute2 ethtool valgrind"
-interop="$check qemu-system-x86 busybox-static kmod binutils xz-utils zstd iproute2 libibverbs-dev ibverbs-providers
+guest="$build qemu-system-x86 busybox-static kmod binutils xz-utils zstd iproute2 ethtool util-linux dash ibverbs-providers
 	ibverbs-utils perftest"
+interop="$check $guest"
 
 purpose=${1:-build}
 case $purpose in
@@ -20,9 +21,10 @@ build) packages=$build ;;
 demo) packages=$demo ;;
 check) packages=$check ;;
 bench) packages=$bench ;;
+guest) packages=$guest ;;
 interop) packages=$interop ;;
 *)
-	echo "usage: tools/deps.sh build|demo|check|bench|interop" >&2
+	echo "usage: tools/deps.sh build|demo|check|bench|guest|interop" >&2
 	exit 2
 	;;
 esac

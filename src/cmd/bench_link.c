@@ -267,7 +267,8 @@ static void step(struct receiver *r, uint64_t now_ns)
 	}
 	if (!r->idle_ns)
 		r->idle_ns = r->heal_ns = now_ns;
-	if (now_ns - r->idle_ns > SPIN_NS) {
+	/* On one core the source waits for it. */
+	if (now_ns - r->idle_ns > SPIN_NS || r->bench->core[0] < 0) {
 		heal(r, now_ns);
 		r->link->wait(r->state, 0, WAIT_US);
 	}

@@ -18,6 +18,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 # The package that depends on the newest kernel of a series. Those for clouds lack rdma_rxe.
 KERNELS = {"6.1": "linux-image-amd64", "6.12": "linux-image-6.12-amd64"}
 MODULES = ("virtio_pci", "virtio_net", "crc32_generic", "rdma_rxe", "ib_uverbs")
+# In the guest's /modules, too, but not loaded: the benchmark wants them.
+SPARE_MODULES = ("veth", "crc32-pclmul")
 PROGRAMS = ("rdma", "ibv_devinfo", "ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong", "ib_write_bw", "ib_send_bw",
             "ib_read_bw")
 # Where the modules above and what they need may lie, to unpack little of the package.
@@ -51,12 +53,14 @@ def unpack(data):
 # ---- the kernel ----
 
 class Kernel:
-    """A kernel in the cache: `image`, an ELF file, and `modules`, paths in the order of loading."""
+    """A kernel in the cache: `image`, an ELF file, and `modules`, paths in the order of loading; `spare`: more modules,
+    for who wants them."""
 
     def __init__(self, folder):
         self.release = folder.name
         self.image = folder / "vmlinux"
         self.modules = [folder / name for name in (folder / "order").read_text().split()]
+        self.spare = [folder / name for name in (folder / "spare").read_text().split()]
 
 
 def newest_package(meta):
@@ -72,7 +76,8 @@ def kernel(series, cache):
     """The newest kernel of a series, from the cache or from its package."""
     package = newest_package(KERNELS[series])
     folder = cache / package.removeprefix("linux-image-")
-    if not folder.exists():
+    if not (folder / "spare").exists():
+        shutil.rmtree(folder, ignore_errors=True)  # of an older kind
         partial = cache / f"{folder.name}.{os.getpid()}"
         partial.mkdir(parents=True)
         try:
@@ -91,14 +96,19 @@ def unpack_kernel(package, release, folder):
         deb.unlink()
     (folder / "vmlinux").write_bytes(elf_inside((tree / f"boot/vmlinuz-{release}").read_bytes()))
     run("depmod", "-b", tree, release)
-    names = []
-    for path in load_order(tree, release):
-        name = path.name.removesuffix(".xz").removesuffix(".zst")
-        (folder / name).write_bytes(unpack(path.read_bytes()))
-        run("strip", "--strip-debug", folder / name)
-        names.append(name)
-    (folder / "order").write_text("".join(name + "\n" for name in names))
+    order = load_order(tree, release, MODULES)
+    spare = [path for path in load_order(tree, release, SPARE_MODULES) if path not in order]
+    for list_, paths in (("order", order), ("spare", spare)):
+        (folder / list_).write_text("".join(unpack_module(path, folder) + "\n" for path in paths))
     shutil.rmtree(tree)
+
+
+def unpack_module(path, folder):
+    """Its name there."""
+    name = path.name.removesuffix(".xz").removesuffix(".zst")
+    (folder / name).write_bytes(unpack(path.read_bytes()))
+    run("strip", "--strip-debug", folder / name)
+    return name
 
 
 def extract(deb, release, tree):
@@ -131,9 +141,9 @@ def elf_inside(image):
     raise Unavailable("no kernel found in the boot image")
 
 
-def load_order(tree, release):
+def load_order(tree, release, modules):
     order = []
-    for module in MODULES:
+    for module in modules:
         for line in run("modprobe", "-d", tree, "-S", release, "--show-depends", module, text=True).splitlines():
             action, path = line.split()[:2]
             if action == "insmod" and pathlib.Path(path) not in order:
@@ -226,7 +236,7 @@ def initrd(path, kernel_, programs):
     for applet in run(busybox, "--list", text=True).split():
         archive.link(f"/bin/{applet}", "busybox")
     rdma_provider(archive)
-    for module in kernel_.modules:
+    for module in (*kernel_.modules, *kernel_.spare):
         archive.file(f"/modules/{module.name}", module.read_bytes())
     archive.file("/modules/order", "".join(m.name + "\n" for m in kernel_.modules).encode())
     archive.file("/etc/passwd", b"root:x:0:0:root:/:/bin/sh\n")

@@ -32,6 +32,7 @@ GUEST = {4: "10.77.0.2", 6: "fd77::2"}
 MTU = 4500  # for a path MTU of 4096
 AGENT_PORT = 7700
 QUEUE_PACKETS = 100000  # the tap's usual 1000 are lost in a burst
+EMULATED = ("-accel", "tcg,thread=multi", "-cpu", "max")
 BOOT_TIMEOUT_S, CONNECT_TIMEOUT_S = 90, 10
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -240,16 +241,16 @@ class Command:
 class Guest:
     """The virtual machine. `release`: its kernel."""
 
-    def __init__(self, kernel, initrd, stream, folder, mtu, memory_mib, cpus):
+    def __init__(self, kernel, initrd, stream, folder, mtu, memory_mib, cpus, accelerator, append):
         self.release = kernel.release
         self.serial = folder / "serial.txt"
         self.complaints = folder / "qemu.txt"
         append = (f"console=ttyS0 quiet panic=-1 mitigations=off no_timer_check interop.mtu={mtu} "
-                  f"interop.ipv4={GUEST[4]}/24 interop.ipv6={GUEST[6]}/64 interop.port={AGENT_PORT}")
+                  f"interop.ipv4={GUEST[4]}/24 interop.ipv6={GUEST[6]}/64 interop.port={AGENT_PORT} {append}")
         with open(self.complaints, "wb") as complaints:
             self.process = spawn(
-                ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", cpus, "-m", memory_mib,
-                 "-M", "pc", "-nodefaults", "-display", "none", "-serial", f"file:{self.serial}", "-no-reboot",
+                ["qemu-system-x86_64", *accelerator, "-smp", cpus, "-m", memory_mib, "-M", "pc",
+                 "-nodefaults", "-display", "none", "-serial", f"file:{self.serial}", "-no-reboot",
                  "-kernel", kernel.image, "-initrd", initrd, "-netdev", f"socket,id=n0,fd={stream}",
                  "-device", f"virtio-net-pci,netdev=n0,host_mtu={mtu},romfile=", "-append", append],
                 pass_fds=(stream,), stdin=subprocess.DEVNULL, stdout=complaints, stderr=complaints)
@@ -261,8 +262,8 @@ class Guest:
             text += path.read_text(errors="replace") if path.exists() else ""
         return "\n".join(text.splitlines()[-lines:])
 
-    def wait_up(self):
-        deadline = time.monotonic() + BOOT_TIMEOUT_S
+    def wait_up(self, timeout_s):
+        deadline = time.monotonic() + timeout_s
         while True:
             with contextlib.suppress(OSError), self.start(f"ping -c 1 -w 1 {HOST[6]}") as probe:
                 # The first packet to a neighbour may have to wait longer than whoever sent it.
@@ -304,7 +305,8 @@ class Guest:
 class Lab:
     """Namespace, cable and guest. Must be made in the main thread, before others open sockets."""
 
-    def __init__(self, kernel, programs, folder, capture=None, mtu=MTU, memory_mib=768, cpus=2):
+    def __init__(self, kernel, programs, folder, capture=None, mtu=MTU, memory_mib=768, cpus=2,
+                 accelerator=EMULATED, append="", boot_timeout_s=BOOT_TIMEOUT_S):
         """`programs`: {name: path}; `wire` is for this side, the others are for the guest's /bin."""
         folder.mkdir(parents=True, exist_ok=True)
         start = time.monotonic()
@@ -316,13 +318,13 @@ class Lab:
             end_.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
         initrd = folder / "initrd"
         image.initrd(initrd, kernel, {name: path for name, path in programs.items() if name != "wire"})
-        self.guest = Guest(kernel, initrd, qemus.fileno(), folder, mtu, memory_mib, cpus)
+        self.guest = Guest(kernel, initrd, qemus.fileno(), folder, mtu, memory_mib, cpus, accelerator, append)
         self.wire = Wire(programs["wire"], tap, ours.fileno(), capture)
         ours.close()
         qemus.close()
         os.close(tap)
         try:
-            self.guest.wait_up()
+            self.guest.wait_up(boot_timeout_s)
         except BaseException:
             self.close()
             raise

@@ -12,6 +12,7 @@ import tempfile
 import time
 import traceback
 
+import benchmark
 import failures
 import faults
 import image
@@ -19,6 +20,7 @@ import lab
 import links
 import peers
 import programs
+import rates
 import transfer
 from harness import Failed, Skipped
 
@@ -68,6 +70,8 @@ def all_cases(ends, ways, arguments):
             # Experiments take long under emulation: other kernels than the first run some.
             if arguments.kernel == next(iter(image.KERNELS)) or name.endswith(BRIEFLY):
                 yield name, function
+        if arguments.kernel == next(iter(image.KERNELS)):
+            yield from benchmark.cases(ends)
 
 
 def run_cases(writer, lab_, arguments):
@@ -86,10 +90,10 @@ def main():
     writer = tap.Writer()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="interop-"))
     programs = {name: arguments.guest_programs / name for name in ("wire", "agent", "peer-verbs")}
-    programs["sluice"] = arguments.guest_sluice
     try:
+        programs |= rates.programs(arguments.guest_sluice.parent, image.find)
         kernel = image.kernel(arguments.kernel, arguments.cache)
-        with lab.Lab(kernel, programs, folder, arguments.capture) as lab_:
+        with lab.Lab(kernel, programs, folder, arguments.capture, memory_mib=rates.MEMORY_MIB) as lab_:
             start = time.monotonic()
             print(f"# {kernel.release} is up after {lab_.boot_s:.1f} s", flush=True)
             run_cases(writer, lab_, arguments)

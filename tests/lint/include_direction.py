@@ -23,7 +23,7 @@ VENDOR = {
     "jansson.h": ("src/monitor/",),
     "cmocka.h": (),
     "zlib.h": (),
-    "infiniband": ("src/verbs/", "tests/lib/fake_verbs", "tests/interop/"),
+    "infiniband": ("src/verbs/", "tests/lib/fake_verbs", "tests/interop/", "bench/verbs_end"),
     "xdp/xsk.h": ("src/xdp/",),
     "xdp/libxdp.h": (),
     "bpf": ("src/xdp/",),
