@@ -41,13 +41,13 @@ static int send_counts(struct sl_emulate *em, struct sl_client *client, bool fin
 
 	for (uint32_t m = em->first_module; m < em->end_module && !err; m++) {
 		struct sl_emulate_module *module = &em->module[m];
-		/* Position first: it is then never ahead of what the rest says. No sequence is left
-		 * out, so as many were sent as there are below next. */
+		/* Position first: it is then never ahead of what the rest says. */
 		uint64_t position = atomic_load_explicit(&module->position, memory_order_acquire);
-		uint64_t next = atomic_load_explicit(&module->next, memory_order_acquire);
+		uint64_t sent = atomic_load_explicit(&module->sent, memory_order_acquire);
+		uint64_t next = atomic_load_explicit(&module->next, memory_order_relaxed);
 		struct sl_wire_count count = {.transfer = module->plan.transfer,
 					      .next = next,
-					      .sent = next,
+					      .sent = sent,
 					      .position = position};
 
 		err = sl_client_count(client, &count, final);

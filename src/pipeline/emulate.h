@@ -33,13 +33,21 @@ struct sl_emulate_frame { /* stays as it is until the link has no more need of i
 	struct sl_source source; /* pixels and record */
 	struct sl_write *write;	 /* [writes of a block] */
 	uint8_t *buffer;
+	uint64_t number, sequence; /* of this plan's frames; of the receiver's */
+	uint64_t position;	   /* where it ends in the stream; 0: it was never used */
+	uint64_t skipped;	   /* sequences before it that were */
 };
 
 struct sl_emulate_module {
 	struct sl_plan plan;
 	struct sl_emulate_frame frame[SL_EMULATE_DEPTH];
 	uint32_t writes, done; /* of the frame being sent */
+	uint64_t begun;	       /* frames of this plan that were prepared or skipped */
+	uint64_t skipped;
+	uint64_t end;	     /* of the last frame that was prepared, in the stream */
+	uint64_t delayed_to; /* the frame that all else waits for before it goes on */
 	struct sl_limit limit;
+	/* Written in this order: read position first, next last. */
 	_Atomic uint64_t next, sent, position;
 };
 

@@ -115,6 +115,18 @@ static int check_pitch(const struct sl_experiment *e)
 	return -EINVAL;
 }
 
+static int check_faults(const struct sl_experiment *e)
+{
+	char why[256];
+
+	if (!sl_fault_options_wrong(&e->faults, e->link, sl_experiment_service(e),
+				    sl_experiment_operation(e),
+				    e->ring.slots - 2 - e->ring.late_frames, why, sizeof(why)))
+		return 0;
+	sl_config_error(e->config, sl_node_get(e->config->root, "frontend"), "%s", why);
+	return -EINVAL;
+}
+
 static int check_cpus(const struct sl_experiment *e, const char *name, const char *list)
 {
 	struct sl_node *threads = sl_node_get(e->config->root, "threads");
@@ -148,6 +160,8 @@ int sl_experiment_check(const struct sl_experiment *e)
 	if (check_pool(e))
 		err = -EINVAL;
 	if (check_feroce(e))
+		err = -EINVAL;
+	if (!err && check_faults(e))
 		err = -EINVAL;
 	if (check_cpus(e, "cpus", e->threads.cpus))
 		err = -EINVAL;
