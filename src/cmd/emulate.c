@@ -190,6 +190,14 @@ static void *run_stream(void *arg)
 
 	for (;;) {
 		err = one_plan(em, o->quiet);
+		if (err == -ERESTART && !sl_signal) {
+			err = sl_emulate_rejoin(em);
+			if (err)
+				break;
+			sl_info("%s%sgone, as asked for; coming back with frame %llu", name, colon,
+				(unsigned long long)sl_geometry_frame(&em->geometry, em->frame));
+			continue;
+		}
 		if (err != -EPIPE || o->once || sl_signal)
 			break;
 		sl_warn("%s%sthe receiver is gone; offering again, from frame %llu on", name, colon,
@@ -206,7 +214,7 @@ static void *run_stream(void *arg)
 			us(sl_histogram_max(&em->pace.late)));
 	if (err == -EPIPE)
 		sl_error("%s%sthe receiver is gone", name, colon);
-	stream->err = err == -EINTR ? 0 : err;
+	stream->err = err == -EINTR || err == -ENODATA || err == -ERESTART ? 0 : err;
 	return NULL;
 }
 

@@ -1,4 +1,5 @@
 /* fault.c - deterministic damage. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +28,10 @@ const struct sl_option sl_fault_options[] = {
 	       "wait, with those behind, until the frame delay_frames later is due"),
 	SL_U32(struct sl_fault_options, delay_frames, 2, 1, 1022, "frames",
 	       "that a delayed module falls behind"),
+	SL_U64(struct sl_fault_options, restart_after, 0, 0, 1e15, "frames",
+	       "then a front end whose modules are all in fault_modules goes away, once; 0: never"),
+	SL_U32(struct sl_fault_options, restart_frames, 10, 0, 1000000, "frames",
+	       "that it misses before it comes back, under a new plan"),
 	SL_F64(struct sl_fault_options, drift_ppm, 0, -1e5, 1e5, "ppm",
 	       "module m's clock is fast by m times this"),
 	SL_F64(struct sl_fault_options, clock_offset_ns, 0, -1e12, 1e12, "ns",
@@ -54,6 +59,7 @@ const char *sl_fault_name(enum sl_fault_kind kind)
 		[SL_FAULT_SKIP] = "skip",
 		[SL_FAULT_DELAY] = "delay",
 		[SL_FAULT_DRIFT] = "drift",
+		[SL_FAULT_RESTART] = "restart",
 	};
 
 	return name[kind];
@@ -90,7 +96,7 @@ static double of_packets(const struct sl_fault_options *o)
 bool sl_fault_options_any(const struct sl_fault_options *o)
 {
 	return of_packets(o) + o->wrong_key + o->spoil + o->skip + o->delay > 0 || o->drift_ppm ||
-	       o->clock_offset_ns;
+	       o->clock_offset_ns || o->restart_after;
 }
 
 /* The first that this link cannot do to a packet; NULL: none. */
@@ -114,11 +120,10 @@ static const char *beyond_link(const struct sl_fault_options *o, const struct sl
 	return NULL;
 }
 
-bool sl_fault_options_wrong(const struct sl_fault_options *o, const struct sl_link *link,
-			    uint16_t service, uint16_t operation, uint32_t slack, char *why,
-			    size_t why_bytes)
+bool sl_fault_options_wrong(const struct sl_fault_options *o,
+			    const struct sl_fault_setting *setting, char *why, size_t why_bytes)
 {
-	const char *beyond = beyond_link(o, link);
+	const char *beyond = beyond_link(o, setting->link);
 
 	if (!modules_of(o->fault_modules))
 		snprintf(why, why_bytes, "fault_modules: '%s': takes one module, or first-last",
@@ -128,21 +133,38 @@ bool sl_fault_options_wrong(const struct sl_fault_options *o, const struct sl_li
 			 "drop, duplicate, corrupt, reorder and burst are more than all packets");
 	else if (beyond)
 		snprintf(why, why_bytes, "%s: link '%s' cannot do that to a packet", beyond,
-			 link->name);
-	else if (o->wrong_key > 0 && operation == SL_OPERATION_SEND)
+			 setting->link->name);
+	else if (o->wrong_key > 0 && setting->operation == SL_OPERATION_SEND)
 		snprintf(why, why_bytes, "wrong_key: operation send has no keys");
-	else if (o->skip > 0 && service == SL_SERVICE_RC)
+	else if (o->skip > 0 && setting->by_sequence && setting->service == SL_SERVICE_RC)
 		snprintf(why, why_bytes,
-			 "skip: a reliable connection has no gaps: set link.service: uc");
-	else if (o->delay > 0 && o->delay_frames > slack)
+			 "skip: a reliable connection has no gaps: set link.service: uc, or "
+			 "ring.align: frame");
+	else if (o->restart_after && setting->by_sequence)
+		snprintf(why, why_bytes,
+			 "restart_after: who comes back counts anew: set ring.align: frame");
+	else if (o->delay > 0 && o->delay_frames > setting->slack)
 		snprintf(
 			why, why_bytes,
 			"delay_frames (%u) must be at most ring.slots - ring.late_frames - 2 (%u): "
 			"the other modules would have to wait for the delayed one",
-			o->delay_frames, slack);
+			o->delay_frames, setting->slack);
 	else
 		return false;
 	return true;
+}
+
+int sl_faults_restart_of(const struct sl_fault_options *o, uint32_t first, uint32_t end,
+			 uint32_t modules)
+{
+	uint64_t chosen = modules_of(o->fault_modules), own;
+
+	if (!o->restart_after || end > SL_FAULT_MODULES)
+		return 0;
+	own = (UINT64_MAX >> (SL_FAULT_MODULES - end)) & (UINT64_MAX << first);
+	if (!(own & chosen))
+		return 0;
+	return (own & chosen) == own && end - first < modules ? 1 : -EINVAL;
 }
 
 void sl_faults_init(struct sl_faults *faults, const struct sl_fault_options *options)
@@ -271,6 +293,11 @@ bool sl_faults_skip(struct sl_faults *faults, uint16_t module, uint64_t sequence
 bool sl_faults_delay(struct sl_faults *faults, uint16_t module, uint64_t sequence)
 {
 	return strikes(faults, SL_FAULT_DELAY, faults->options.delay, module, sequence, 0);
+}
+
+bool sl_faults_restart(struct sl_faults *faults, uint16_t module, uint64_t sequence)
+{
+	return note(faults, SL_FAULT_RESTART, module, sequence, 0);
 }
 
 bool sl_faults_spoil(struct sl_faults *faults, const struct sl_plan *plan, uint64_t sequence,

@@ -26,6 +26,8 @@ struct sl_fault_options {
 	double wrong_key;				 /* of writes */
 	double spoil, skip, delay;			 /* of blocks */
 	uint32_t reorder_packets, burst_packets, delay_frames;
+	uint64_t restart_after;
+	uint32_t restart_frames;
 	double drift_ppm, clock_offset_ns;
 	char fault_modules[32];
 	uint64_t fault_seed;
@@ -46,7 +48,8 @@ enum sl_fault_kind {
 	SL_FAULT_SPOIL_RECORD, /* a bit of the record */
 	SL_FAULT_SKIP,
 	SL_FAULT_DELAY,
-	SL_FAULT_DRIFT, /* of the module's clock, from this sequence on */
+	SL_FAULT_DRIFT,	  /* of the module's clock, from this sequence on */
+	SL_FAULT_RESTART, /* before this sequence */
 	SL_FAULT_KINDS,
 };
 const char *sl_fault_name(enum sl_fault_kind kind); /* "drop", ... */
@@ -71,11 +74,15 @@ struct sl_faults {
 bool sl_fault_options_any(const struct sl_fault_options *options);
 
 /* Why this cannot be done, by option: shares of more than all packets, what the link cannot do to
- * a packet, what the service would not survive. slack: how many frames a module may be behind the
- * others. False: it can. */
-bool sl_fault_options_wrong(const struct sl_fault_options *options, const struct sl_link *link,
-			    uint16_t service, uint16_t operation, uint32_t slack, char *why,
-			    size_t why_bytes);
+ * a packet, what the connection would not survive. False: it can. */
+struct sl_fault_setting {
+	const struct sl_link *link;
+	uint16_t service, operation;
+	bool by_sequence; /* frames are put together by it, so that who misses one leaves a gap */
+	uint32_t slack;	  /* frames that a module may be behind the others */
+};
+bool sl_fault_options_wrong(const struct sl_fault_options *options,
+			    const struct sl_fault_setting *setting, char *why, size_t why_bytes);
 
 /* Options must have been looked at. */
 void sl_faults_init(struct sl_faults *faults, const struct sl_fault_options *options);
@@ -88,6 +95,12 @@ bool sl_faults_wrong_key(struct sl_faults *faults, uint16_t module, uint64_t seq
 			 uint32_t packet);
 bool sl_faults_skip(struct sl_faults *faults, uint16_t module, uint64_t sequence);
 bool sl_faults_delay(struct sl_faults *faults, uint16_t module, uint64_t sequence);
+
+/* Whether these modules, first..end-1, are to go away before the frame: all of them, and they are not
+ * all that there are. -EINVAL: some only. */
+int sl_faults_restart_of(const struct sl_fault_options *options, uint32_t first, uint32_t end,
+			 uint32_t modules);
+bool sl_faults_restart(struct sl_faults *faults, uint16_t module, uint64_t sequence);
 
 /* The bit of the block to flip: pixels, then the record. */
 bool sl_faults_spoil(struct sl_faults *faults, const struct sl_plan *plan, uint64_t sequence,

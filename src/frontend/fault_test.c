@@ -1,5 +1,6 @@
 /* fault_test.c - the same seed hurts the same packets, about as many as asked for, and the log says
  * exactly which. */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -339,6 +340,20 @@ static void clocks_drift_apart_module_by_module(void **state)
 	assert_int_equal(sl_faults_drain(*state, &fault), 0); /* once per module */
 }
 
+static void a_front_end_restarts_as_a_whole_and_not_alone(void **state)
+{
+	struct sl_fault_options o = {.restart_after = 5, .fault_modules = "1-2"};
+
+	assert_int_equal(sl_faults_restart_of(&o, 1, 3, 4), 1);
+	assert_int_equal(sl_faults_restart_of(&o, 2, 3, 4), 1);
+	assert_int_equal(sl_faults_restart_of(&o, 0, 1, 4), 0);
+	assert_int_equal(sl_faults_restart_of(&o, 0, 2, 4), -EINVAL);
+	o.fault_modules[0] = 0;
+	assert_int_equal(sl_faults_restart_of(&o, 0, 4, 4), -EINVAL); /* nobody would go on */
+	o.restart_after = 0;
+	assert_int_equal(sl_faults_restart_of(&o, 0, 4, 4), 0);
+}
+
 static void what_cannot_be_done_is_refused_with_its_name(void **state)
 {
 	const struct sl_link nic = {.name = "nic"};
@@ -357,6 +372,7 @@ static void what_cannot_be_done_is_refused_with_its_name(void **state)
 		{{.drop = 0.7, .burst = 0.7}, &wire, SL_SERVICE_UC, SL_OPERATION_WRITE, "all"},
 		{{.skip = 0.1}, &wire, SL_SERVICE_RC, SL_OPERATION_WRITE, "skip"},
 		{{.wrong_key = 0.1}, &wire, SL_SERVICE_UC, SL_OPERATION_SEND, "wrong_key"},
+		{{.restart_after = 1}, &wire, SL_SERVICE_UC, SL_OPERATION_WRITE, "restart"},
 		{{.wrong_key = 0.1}, &wire, SL_SERVICE_RC, SL_OPERATION_WRITE, NULL},
 		{{.delay = 1, .delay_frames = 3}, &wire, SL_SERVICE_UC, SL_OPERATION_WRITE, NULL},
 		{{.delay = 1, .delay_frames = 4}, &wire, SL_SERVICE_UC, SL_OPERATION_WRITE, "(3)"},
@@ -368,10 +384,15 @@ static void what_cannot_be_done_is_refused_with_its_name(void **state)
 	char why[256];
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(sl_fault_options_wrong(&cases[i].options, cases[i].link,
-							cases[i].service, cases[i].operation, 3,
-							why, sizeof(why)),
-				 cases[i].says != NULL);
+		const struct sl_fault_setting setting = {.link = cases[i].link,
+							 .service = cases[i].service,
+							 .operation = cases[i].operation,
+							 .by_sequence = true,
+							 .slack = 3};
+
+		assert_int_equal(
+			sl_fault_options_wrong(&cases[i].options, &setting, why, sizeof(why)),
+			cases[i].says != NULL);
 		if (cases[i].says)
 			assert_non_null(strstr(why, cases[i].says));
 	}
@@ -397,6 +418,7 @@ int main(void)
 		CASE(kinds_strike_independently),
 		CASE(a_spoilt_bit_lies_in_the_block_and_the_log_says_in_which_packet),
 		CASE(clocks_drift_apart_module_by_module),
+		CASE(a_front_end_restarts_as_a_whole_and_not_alone),
 		CASE(what_cannot_be_done_is_refused_with_its_name),
 	};
 

@@ -28,6 +28,18 @@ static int open_fault_log(struct sl_emulate *em)
 			return -ENOMEM;
 		sl_faults_init(em->faults, o);
 	}
+	switch (sl_faults_restart_of(o, em->first_module, em->end_module, em->geometry.modules)) {
+	case 0:
+		break;
+	case 1:
+		em->restart = true;
+		break;
+	default:
+		sl_error("frontend.restart_after: a front end goes away as a whole, and others go "
+			 "on: give the modules in frontend.fault_modules one of their own "
+			 "(--modules)");
+		return -EINVAL;
+	}
 	if (!o->fault_log[0])
 		return 0;
 	em->fault_log = fopen(o->fault_log, "w");
@@ -157,6 +169,16 @@ int sl_emulate_join(struct sl_emulate *em, uint64_t first_frame)
 	return 0;
 }
 
+int sl_emulate_rejoin(struct sl_emulate *em)
+{
+	uint64_t next = em->frame + em->experiment->faults.restart_frames;
+
+	if (next >= all_frames(em))
+		return -ENODATA;
+	em->bright_left = em->experiment->run.frames;
+	return sl_emulate_join(em, next);
+}
+
 int sl_emulate_plan_begin(struct sl_emulate *em)
 {
 	struct sl_experiment *e = em->experiment;
@@ -234,6 +256,7 @@ int sl_emulate_connect(struct sl_emulate *em, const struct sl_plan *plan)
 		.ns_per_byte = e->link_run.rate_limit > 0 ? 8 / e->link_run.rate_limit : 0};
 	module->begun = module->skipped = module->end = module->delayed_to = 0;
 	module->done = module->writes;
+	module->gaps = e->ring.align == SL_ALIGN_SEQUENCE;
 	for (unsigned i = 0; i < SL_EMULATE_DEPTH; i++)
 		module->frame[i].position = 0;
 	atomic_store(&module->next, plan->first_sequence);
@@ -248,10 +271,11 @@ static bool is_dark(const struct sl_emulate *em, uint64_t k)
 	return (em->joined ? em->first_frame + k : k) < em->experiment->run.dark_frames;
 }
 
-/* Frames of a plan are counted from 0 here; the receiver may have had others of the module. */
-static uint64_t sequence_of(const struct sl_emulate_module *module, uint64_t k)
+/* Of the frame that is next. Frames of a plan are counted from 0 here; the receiver may have had
+ * others of the module. */
+static uint64_t sequence_of(const struct sl_emulate_module *module)
 {
-	return module->plan.first_sequence + k;
+	return module->plan.first_sequence + module->begun - (module->gaps ? 0 : module->skipped);
 }
 
 /* How far the link has come with a module: that much may be reused, and counts as sent. What still
@@ -260,20 +284,20 @@ static uint64_t note(struct sl_emulate *em, struct sl_emulate_module *module)
 {
 	uint64_t position =
 		em->experiment->link->reap(em->experiment->link_state, module->plan.transfer);
-	uint64_t next = module->begun, skipped = module->skipped, passed;
+	uint64_t next = sequence_of(module), skipped = module->skipped, passed;
 
 	for (unsigned i = 0; i < SL_EMULATE_DEPTH; i++) {
 		const struct sl_emulate_frame *frame = &module->frame[i];
 
-		if (frame->position <= position || frame->number >= next)
+		if (frame->position <= position || frame->sequence >= next)
 			continue;
-		next = frame->number;
+		next = frame->sequence;
 		skipped = frame->skipped;
 	}
 	/* What was left out need not be waited for: nothing of it will come. */
-	passed = sl_plan_position(&module->plan, sequence_of(module, next), 0);
-	atomic_store_explicit(&module->next, sequence_of(module, next), memory_order_relaxed);
-	atomic_store_explicit(&module->sent, sequence_of(module, next) - skipped,
+	passed = sl_plan_position(&module->plan, next, 0);
+	atomic_store_explicit(&module->next, next, memory_order_relaxed);
+	atomic_store_explicit(&module->sent, next - (module->gaps ? skipped : 0),
 			      memory_order_release);
 	atomic_store_explicit(&module->position, passed > position ? passed : position,
 			      memory_order_release);
@@ -351,7 +375,7 @@ static int prepare(struct sl_emulate *em, uint32_t m)
 	void *state = em->experiment->detector_state;
 	struct sl_emulate_module *module = &em->module[m];
 	struct sl_emulate_frame *slot;
-	uint64_t k = module->begun, sequence = sequence_of(module, k);
+	uint64_t k = module->begun, sequence = sequence_of(module);
 	uint32_t flags = is_dark(em, k) ? SL_RECORD_DARK : 0;
 	uint64_t frame = sl_geometry_frame(&em->geometry, em->first_frame + k);
 	const void *pixels;
@@ -381,7 +405,6 @@ static int prepare(struct sl_emulate *em, uint32_t m)
 		slot->record.timestamp =
 			sl_faults_clock(em->faults, (uint16_t)m, sequence, slot->record.timestamp);
 	sl_record_seal(&slot->record);
-	slot->number = k;
 	slot->sequence = sequence;
 	slot->skipped = module->skipped;
 	slot->pixels = em->faults ? spoil(em, &module->plan, slot, pixels) : pixels;
@@ -406,8 +429,7 @@ static int begin(struct sl_emulate *em, uint32_t m)
 {
 	struct sl_emulate_module *module = &em->module[m];
 
-	if (!em->faults ||
-	    !sl_faults_skip(em->faults, (uint16_t)m, sequence_of(module, module->begun)))
+	if (!em->faults || !sl_faults_skip(em->faults, (uint16_t)m, sequence_of(module)))
 		return prepare(em, m);
 	module->begun++;
 	module->skipped++;
@@ -507,7 +529,7 @@ static bool has_frame(struct sl_emulate *em, uint32_t m, uint64_t k, bool last)
 	if (module->begun > k || last)
 		return module->begun <= k;
 	if (module->begun == k && em->faults &&
-	    sl_faults_delay(em->faults, (uint16_t)m, sequence_of(module, k)))
+	    sl_faults_delay(em->faults, (uint16_t)m, sequence_of(module)))
 		module->delayed_to = k + em->experiment->faults.delay_frames;
 	return k >= module->delayed_to;
 }
@@ -589,6 +611,19 @@ static int drain(struct sl_emulate *em)
 	return err;
 }
 
+/* Whether this front end goes away before the k'th frame, once. */
+static bool restarts(struct sl_emulate *em, uint64_t k)
+{
+	bool all = true;
+
+	if (!em->restart || em->frame < em->experiment->faults.restart_after || !k)
+		return false;
+	em->restart = false;
+	for (uint32_t m = em->first_module; m < em->end_module; m++)
+		all &= sl_faults_restart(em->faults, (uint16_t)m, sequence_of(&em->module[m]));
+	return all;
+}
+
 static void *send_run(void *arg)
 {
 	struct sl_emulate *em = arg;
@@ -598,6 +633,10 @@ static void *send_run(void *arg)
 	sl_pace_begin(&em->pace, em->experiment->run.frame_rate_Hz, sl_clock_ns());
 	sl_data_thread_begin("front end");
 	for (k = 0; k < em->to_send && !err && !atomic_load(&em->stop); k++) {
+		if (restarts(em, k)) {
+			err = -ERESTART;
+			break;
+		}
 		err = wait_until(em, sl_pace_due(&em->pace, k));
 		sl_pace_note(&em->pace, k, sl_clock_ns());
 		if (!err)
@@ -608,10 +647,13 @@ static void *send_run(void *arg)
 		if (!is_dark(em, k) && em->bright_left != UINT64_MAX)
 			em->bright_left--;
 	}
-	if (!err && k)
-		err = send_due(em, k - 1, true);
-	if (!err)
-		err = drain(em);
+	if ((!err || err == -ERESTART) && k) {
+		int end = send_due(em, k - 1, true);
+
+		if (!end)
+			end = drain(em);
+		err = end ? end : err;
+	}
 	sl_data_thread_end();
 	if (err != -ECANCELED)
 		atomic_store(&em->error, err);
@@ -683,7 +725,7 @@ int sl_emulate_plan_end(struct sl_emulate *em)
 		sl_warn("the path was congested: the receiver asked %llu times to slow down",
 			(unsigned long long)slowed);
 	err = atomic_load(&em->error);
-	if (err && err != -EPIPE)
+	if (err && err != -EPIPE && err != -ERESTART)
 		say_why(em, err);
 	return err;
 }

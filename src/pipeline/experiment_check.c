@@ -117,11 +117,16 @@ static int check_pitch(const struct sl_experiment *e)
 
 static int check_faults(const struct sl_experiment *e)
 {
+	const struct sl_fault_setting setting = {
+		.link = e->link,
+		.service = sl_experiment_service(e),
+		.operation = sl_experiment_operation(e),
+		.by_sequence = e->ring.align == SL_ALIGN_SEQUENCE,
+		.slack = e->ring.slots - 2 - e->ring.late_frames,
+	};
 	char why[256];
 
-	if (!sl_fault_options_wrong(&e->faults, e->link, sl_experiment_service(e),
-				    sl_experiment_operation(e),
-				    e->ring.slots - 2 - e->ring.late_frames, why, sizeof(why)))
+	if (!sl_fault_options_wrong(&e->faults, &setting, why, sizeof(why)))
 		return 0;
 	sl_config_error(e->config, sl_node_get(e->config->root, "frontend"), "%s", why);
 	return -EINVAL;

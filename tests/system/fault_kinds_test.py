@@ -2,8 +2,11 @@
 """fault_kinds_test.py - each fault that a front end can be asked for, with real processes: every outcome is what the fault
 log implies (docs/faults.md), over udp, and over shm where it makes sense there; what cannot be done is refused."""
 
+import collections
+
 from fault_oracle import compare, count, foresee, packets_of, read_log
-from harness import acquire, case, check, equal, experiment, fewer, main, run_fails, sink
+from harness import (LONG, Program, acquire, case, check, closes, equal, experiment, fewer, main, read_outcomes,
+                     read_summary, receiver, run_fails, sink)
 
 PIXELS = 64 * 64 * 2  # of a module
 FRAMES = fewer(400, 150)
@@ -131,6 +134,70 @@ skips("uc")
 skips("shm")
 
 
+def produced(folder, module):
+    """Which frames a module sent, where those that it skipped leave no gap: SEQUENCE is what it would have been."""
+    gaps = collections.Counter(int(line.split()[1]) for line in (folder / "faults.txt").read_text().splitlines()
+                               if line.split()[0] == str(module))
+    frames = []
+    for k in range(FRAMES):
+        if gaps[len(frames)]:
+            gaps[len(frames)] -= 1
+        else:
+            frames.append(k)
+    return frames
+
+
+def skips_by_number(align, service):
+    @case(f"skipped frames, put together by {align}, over {service}: what was sent is stored or lacks its partner")
+    def _(folder):
+        program, summary = acquire(folder, detector={"frames": FRAMES}, ring={"align": align}, link={"service": service},
+                                   frontend={"skip": 0.05, "fault_log": str(folder / "faults.txt")})
+        equal(program.process.returncode, 2, "exit status")
+        closes(summary)
+        sent = [produced(folder, m) for m in range(2)]
+        equal([m["sent"] for m in summary["ledger"]["modules"]], [len(frames) for frames in sent], "sent")
+        outcomes = read_outcomes(folder)
+        wanted = {(i, m): ("stored", "none") if k in sent[1 - m] else PARTNER
+                  for m in range(2) for i, k in enumerate(sent[m])}
+        equal({key: (outcomes.get(key), want) for key, want in wanted.items() if outcomes.get(key) != want}, {}, "outcomes")
+        equal(len(outcomes), len(wanted), "module-frames that have an outcome")
+        equal(sink(summary, "verify")["pixels_mismatched"], 0, "wrong pixels")
+
+
+skips_by_number("frame", "uc")
+skips_by_number("frame", "rc")
+skips_by_number("timestamp", "uc")
+
+
+def restarts(link):
+    @case(f"a module stops and comes back under a new plan, over {link}: frames are whole again")
+    def _(folder):
+        frames = 250
+        path = experiment(folder, detector={**LONG, "frames": frames, "rows": 128, "columns": 128}, link={"kind": link},
+                          ring={"align": "frame"}, emulate="none",
+                          frontend={"restart_after": 40, "restart_frames": 90, "fault_modules": "1"})
+        started = receiver(folder, path)
+        stays, leaves = (Program("emulate", path, "--modules", str(m), "--set",
+                                 f"frontend.fault_log={folder / f'faults-{m}.txt'}", folder=folder) for m in (0, 1))
+        stays.ends(0)
+        leaves.ends(0)
+        started.ends(3)
+        summary = read_summary(folder)
+        closes(summary)
+        equal((folder / "faults-1.txt").read_text(), "1 40 0 restart\n", "the fault log")
+        equal([m["sent"] for m in summary["ledger"]["modules"]], [frames, frames - 90], "sent")
+        outcomes = read_outcomes(folder)
+        for k in range(frames):
+            equal(outcomes[k, 0], PARTNER if 40 <= k < 130 else ("stored", "none"), f"frame {k}, module 0")
+        for k in range(frames - 90):
+            equal(outcomes[k, 1], ("stored", "none"), f"sequence {k}, module 1")
+        equal(sink(summary, "verify")["pixels_mismatched"], 0, "wrong pixels")
+
+
+restarts("udp")
+restarts("shm")
+
+
 def delays(way):
     @case(f"a module that falls behind over {way}: nothing is lost")
     def _(folder):
@@ -174,6 +241,7 @@ refused("a gap in a reliable connection", ["skip", "service: uc"], {"skip": 0.1}
 refused("a key where there is none", ["wrong_key", "send"], {"wrong_key": 0.1}, link={"operation": "send"})
 refused("more than all packets", ["more than all"], {"drop": 0.6, "corrupt": 0.6})
 refused("a delay that the ring cannot hold", ["delay_frames", "slots"], {"delay": 0.1, "delay_frames": 30})
+refused("a restart where nothing tells frames apart", ["restart_after", "align"], {"restart_after": 5})
 refused("modules that are none", ["fault_modules", "first-last"], {"drop": 0.1, "fault_modules": "3-1"})
 
 main()
