@@ -108,7 +108,7 @@ static void *serve(void *arg)
 static void begin(void)
 {
 	const char *transfer = run.mix.stacked ? "part" : NULL;
-	char why[128];
+	char why[128] = "";
 
 	if (sl_experiment_open(run.file, transfer, NULL, 0, &run.here) ||
 	    sl_experiment_open(run.file, transfer, NULL, 0, &run.there) ||
@@ -122,10 +122,13 @@ static void begin(void)
 		struct sl_offer offer;
 		struct sl_plan plan;
 
-		if (sl_emulate_offer(run.emulate, m, &offer) ||
-		    sl_receive_accept(run.receive, &offer, true, &plan, why, sizeof(why)) ||
+		if (sl_emulate_offer(run.emulate, m, &offer))
+			wrong("module %u cannot offer", m);
+		if (run.mix.open_loop)
+			offer.credit_va = 0;
+		if (sl_receive_accept(run.receive, &offer, true, &plan, why, sizeof(why)) ||
 		    sl_emulate_connect(run.emulate, &plan))
-			wrong("module %u finds no plan", m);
+			wrong("module %u finds no plan: %s", m, why);
 		if (plan.packets != run.mix.packets)
 			wrong("%u packets a block, not %u", plan.packets, run.mix.packets);
 	}
@@ -207,6 +210,14 @@ static void consult(struct oracle *oracle)
 	oracle_run(oracle);
 }
 
+/* Without credits more may be lost than was hurt, as fast as it goes. What is called good must still
+ * be. */
+static bool bad(const char *outcome)
+{
+	return !strcmp(outcome, "overrun") || !strcmp(outcome, "lost") ||
+	       !strcmp(outcome, "incomplete");
+}
+
 /* Every sequence of every module has one outcome, and it is the one that was foretold. How many of
  * them were good. */
 static uint64_t compare(const struct oracle *oracle)
@@ -226,7 +237,8 @@ static uint64_t compare(const struct oracle *oracle)
 		if (seen[oracle_at(oracle, m, k)]++)
 			wrong("module %u, sequence %llu has two outcomes", m, k);
 		snprintf(both, sizeof(both), "%s %s", outcome, cause);
-		if (strcmp(both, oracle_says(oracle, m, k)) != 0)
+		if (strcmp(both, oracle_says(oracle, m, k)) != 0 &&
+		    !(run.mix.open_loop && bad(outcome)))
 			wrong("module %u, sequence %llu: %s, but the fault log implies %s", m, k,
 			      both, oracle_says(oracle, m, k));
 		good += !oracle_hurt(oracle, m, k);

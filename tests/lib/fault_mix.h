@@ -12,6 +12,7 @@ enum { MIX_FAULTS = 10 };
 struct mix {
 	uint64_t seed, state; /* of the generator */
 	bool shm, rc, crc, send, stacked, drift;
+	bool open_loop;	     /* the source takes no credits: what has no room is refused */
 	const char *message; /* per packet, line or module */
 	uint32_t modules, rows, columns, pitch, pmtu;
 	uint32_t packets, message_packets; /* of a block, of a message */
@@ -147,6 +148,7 @@ static inline void mix_draw(struct mix *mix, uint64_t seed)
 	mix->shm = mix_one_in(mix, 4);
 	mix->rc = !mix->shm && mix_one_in(mix, 4);
 	mix->send = !mix->shm && mix_one_in(mix, 10);
+	mix->open_loop = !mix->shm && !mix->rc && mix_one_in(mix, 10);
 	mix->crc = mix_one_in(mix, 2);
 	mix->modules = mix_range(mix, 1, 4);
 	mix->pmtu = 256u << mix_range(mix, 0, 4);
@@ -183,8 +185,8 @@ static inline void mix_write(const struct mix *mix, FILE *file, const char *list
 	fprintf(file, ", pollers: %u, listen: %s, source: %s}\n", mix->pollers, listen, source);
 	fprintf(file,
 		"ring: {slots: %u, late_frames: %u, late_timeout_ms: 100000, poison: true, "
-		"line_pitch: %u}\n",
-		mix->slots, mix->late, mix->pitch);
+		"line_pitch: %u, overrun: %s}\n",
+		mix->slots, mix->late, mix->pitch, mix->open_loop ? "drop_newest" : "stop");
 	fprintf(file, "unit: {kind: cpu, workers: %u, batch: %u}\n", mix->workers, mix->batch);
 	if (mix->stacked)
 		fprintf(file, "transfers: {part: {every: %u, stack: %u}}\n", mix->every,
