@@ -1,7 +1,7 @@
 # A front for meson and the scripts in tools/: make, make demo, make check. With V=1 you see everything they do.
 
 .NOTPARALLEL:
-.PHONY: all demo check check-interop bench fuzz fuzz-long format install-deps clean
+.PHONY: all demo check check-long check-interop bench fuzz fuzz-long format install-deps clean
 export V
 
 all:
@@ -16,6 +16,13 @@ demo:
 check:
 	@tools/deps.sh check
 	@tools/check.py
+
+# Fault mixes drawn at random, each outcome compared with the fault log; about ten minutes. SEED=n begins with that one.
+SEEDS = 10000
+check-long:
+	@tools/deps.sh check
+	@tools/build.sh build -Dtests=true -- src/pipeline_fault_mix_test
+	@build/src/pipeline_fault_mix_test $(SEED) $(SEEDS)
 
 # Against Linux Soft-RoCE in a virtual machine; needs root.
 check-interop:

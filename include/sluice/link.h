@@ -69,7 +69,13 @@ struct sl_link_counters {
 
 /* What a front end does to a packet on purpose (fault injection); SL_FATE_SEND is the honest one.
  */
-enum sl_fate { SL_FATE_SEND, SL_FATE_DROP, SL_FATE_DUPLICATE, SL_FATE_CORRUPT };
+enum sl_fate {
+	SL_FATE_SEND,
+	SL_FATE_DROP,
+	SL_FATE_DUPLICATE,
+	SL_FATE_CORRUPT, /* sent with a wrong ICRC */
+	SL_FATE_HOLD,	 /* sent after `hold` packets more of its transfer */
+};
 
 /* How a thread that sleeps in wait() is woken when slots were opened. */
 struct sl_wake {
@@ -91,6 +97,7 @@ struct sl_link_env {
 	/* sending side: may be NULL */
 	enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence, uint32_t packet);
 	void *fate_arg;
+	uint32_t hold; /* 0: fate holds nothing back */
 };
 
 struct sl_link {
@@ -104,7 +111,8 @@ struct sl_link {
 	uint32_t guards;
 	unsigned pollers;	    /* most threads that may poll it; 0: one */
 	enum sl_region_kind places; /* the kind of region its ring must live in */
-	bool bare; /* knows the number of a block without its record and immediate (plan.h) */
+	bool bare;	/* knows the number of a block without its record and immediate (plan.h) */
+	uint32_t fates; /* a bit for each enum sl_fate that it can do; others are not asked for */
 
 	/* Why it cannot be used on this host and what to do about it; NULL: it can. May itself be
 	 * NULL: it always can. */
@@ -153,6 +161,9 @@ struct sl_link {
 	/* Sources of writes that end at or below the returned position may be reused: they were
 	 * copied, or acknowledged. */
 	uint64_t (*reap)(void *state, uint16_t transfer);
+
+	/* Nothing more will be posted: what was held back goes out. NULL: it holds nothing back. */
+	int (*flush)(void *state, uint16_t transfer);
 };
 
 #endif

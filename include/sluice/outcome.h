@@ -2,10 +2,10 @@
  *
  * Model:     one outcome per (transfer, sequence, module), written once, with a cause. `sent` comes
  *            from the source alone: its counts, and its records. The ledger closes when, for every
- *            module, the outcomes add up to what the source says it sent and no source is still
- *            talking. A source that vanished counts as far as it spoke; that it did is kept apart
- *            (source_died) and fails the run all the same. Frames that sinks accepted are pending
- *            until their files are safe; then they are stored.
+ *            module, the outcomes add up to what the source says it sent, or left out, and no
+ *            source is still talking. A source that vanished counts as far as it spoke; that it
+ *            did is kept apart (source_died) and fails the run all the same. Frames that sinks
+ *            accepted are pending until their files are safe; then they are stored.
  * Threads:   one writer (the pipeline's settling thread); totals may be read from any thread while
  *            it runs.
  * Cost:      a few relaxed adds per module-frame; memory does not grow with the run. */
@@ -26,7 +26,7 @@ enum sl_outcome {
 	SL_UNPROVEN,   /* arrived, but nothing proves that it is whole */
 	SL_REFUSED,    /* policy, or a unit that could not process it */
 	SL_UNWRITTEN,  /* a sink failed */
-	SL_LOST,       /* sent, and nothing of it arrived */
+	SL_LOST,       /* nothing of it arrived; if the source left it out, it counts that */
 	SL_OUTCOMES,
 };
 
@@ -53,6 +53,7 @@ const char *sl_cause_name(enum sl_cause cause);	      /* "damaged", ... */
 
 struct sl_tally {		  /* one module's column of the ledger */
 	_Atomic uint64_t sent;	  /* as the source reported */
+	_Atomic uint64_t skipped; /* sequences that it says it left out: they are among the lost */
 	_Atomic uint64_t pending; /* accepted by sinks whose files are still open */
 	_Atomic uint64_t outcome[SL_OUTCOMES];
 	_Atomic uint64_t cause[SL_CAUSES];
@@ -87,11 +88,14 @@ void sl_ledger_resolve(struct sl_ledger *ledger, uint32_t module, uint64_t count
 /* What the source says it sent so far; never goes back. */
 void sl_ledger_report(struct sl_ledger *ledger, uint32_t module, uint64_t sent);
 
+/* How many sequences it has left out so far. */
+void sl_ledger_skip(struct sl_ledger *ledger, uint32_t module, uint64_t skipped);
+
 uint64_t sl_ledger_total(const struct sl_ledger *ledger, enum sl_outcome outcome);
 uint64_t sl_ledger_sent(const struct sl_ledger *ledger);
 
-/* Every module: sum of outcomes == sent, nothing pending, no misuse, and no source still talking.
- */
+/* Every module: sum of outcomes == sent + skipped, nothing pending, no misuse, and no source still
+ * talking. */
 bool sl_ledger_closed(const struct sl_ledger *ledger);
 
 #endif

@@ -82,6 +82,11 @@ void sl_ledger_report(struct sl_ledger *ledger, uint32_t module, uint64_t sent)
 		atomic_store_explicit(&ledger->tally[module].sent, sent, memory_order_relaxed);
 }
 
+void sl_ledger_skip(struct sl_ledger *ledger, uint32_t module, uint64_t skipped)
+{
+	atomic_store_explicit(&ledger->tally[module].skipped, skipped, memory_order_relaxed);
+}
+
 uint64_t sl_ledger_total(const struct sl_ledger *ledger, enum sl_outcome outcome)
 {
 	uint64_t total = 0;
@@ -106,7 +111,7 @@ static bool module_closed(const struct sl_tally *tally)
 
 	for (unsigned i = 0; i < SL_OUTCOMES; i++)
 		sum += get(&tally->outcome[i]);
-	return sum == get(&tally->sent) && !get(&tally->pending) &&
+	return sum == get(&tally->sent) + get(&tally->skipped) && !get(&tally->pending) &&
 	       !get(&tally->outcome[SL_NO_OUTCOME]);
 }
 

@@ -233,6 +233,20 @@ static void a_report_never_goes_back(void **state)
 	assert_int_equal(ledger->tally[1].sent, 0);
 }
 
+static void what_the_source_left_out_is_not_sent_and_has_an_outcome(void **state)
+{
+	struct sl_ledger *ledger = *state;
+
+	store(ledger, 3);
+	sl_ledger_settle(ledger, 1, 3, SL_LOST, SL_CAUSE_NO_ARRIVAL);
+	assert_false(sl_ledger_closed(ledger));
+	sl_ledger_skip(ledger, 1, 1);
+	assert_true(sl_ledger_closed(ledger));
+	assert_int_equal(ledger->tally[1].sent, 3);
+	sl_ledger_skip(ledger, 1, 2);
+	assert_false(sl_ledger_closed(ledger));
+}
+
 static void outcomes_and_causes_have_names_of_their_own(void **state)
 {
 	for (unsigned i = 0; i < SL_OUTCOMES; i++)
@@ -268,6 +282,7 @@ int main(void)
 		CASE(pending_and_settled_share_one_order),
 		CASE(more_than_is_pending_cannot_be_resolved),
 		CASE(a_report_never_goes_back),
+		CASE(what_the_source_left_out_is_not_sent_and_has_an_outcome),
 		CASE(outcomes_and_causes_have_names_of_their_own),
 	};
 

@@ -41,13 +41,13 @@ static int send_counts(struct sl_emulate *em, struct sl_client *client, bool fin
 
 	for (uint32_t m = em->first_module; m < em->end_module && !err; m++) {
 		struct sl_emulate_module *module = &em->module[m];
-		/* Position first: it is then never ahead of what the rest says. No sequence is left
-		 * out, so as many were sent as there are below next. */
+		/* Position first: it is then never ahead of what the rest says. */
 		uint64_t position = atomic_load_explicit(&module->position, memory_order_acquire);
-		uint64_t next = atomic_load_explicit(&module->next, memory_order_acquire);
+		uint64_t sent = atomic_load_explicit(&module->sent, memory_order_acquire);
+		uint64_t next = atomic_load_explicit(&module->next, memory_order_relaxed);
 		struct sl_wire_count count = {.transfer = module->plan.transfer,
 					      .next = next,
-					      .sent = next,
+					      .sent = sent,
 					      .position = position};
 
 		err = sl_client_count(client, &count, final);
@@ -190,6 +190,14 @@ static void *run_stream(void *arg)
 
 	for (;;) {
 		err = one_plan(em, o->quiet);
+		if (err == -ERESTART && !sl_signal) {
+			err = sl_emulate_rejoin(em);
+			if (err)
+				break;
+			sl_info("%s%sgone, as asked for; coming back with frame %llu", name, colon,
+				(unsigned long long)sl_geometry_frame(&em->geometry, em->frame));
+			continue;
+		}
 		if (err != -EPIPE || o->once || sl_signal)
 			break;
 		sl_warn("%s%sthe receiver is gone; offering again, from frame %llu on", name, colon,
@@ -206,7 +214,7 @@ static void *run_stream(void *arg)
 			us(sl_histogram_max(&em->pace.late)));
 	if (err == -EPIPE)
 		sl_error("%s%sthe receiver is gone", name, colon);
-	stream->err = err == -EINTR ? 0 : err;
+	stream->err = err == -EINTR || err == -ENODATA || err == -ERESTART ? 0 : err;
 	return NULL;
 }
 

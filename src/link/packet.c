@@ -216,6 +216,7 @@ const struct sl_link sl_link_packet = {
 	.open = packet_open,
 	.close = packet_close,
 	.bare = true,
+	.fates = SL_UDP_FATES,
 	.accept = sl_udp_accept,
 	.meet = sl_udp_meet,
 	.poll = packet_poll,
@@ -227,4 +228,5 @@ const struct sl_link sl_link_packet = {
 	.connect = sl_udp_connect,
 	.post = sl_udp_post,
 	.reap = sl_udp_reap,
+	.flush = sl_udp_release_all,
 };

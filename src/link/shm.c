@@ -439,13 +439,16 @@ static int shm_post(void *state, uint16_t transfer, const struct sl_write *write
 				return -EPIPE;
 			break;
 		}
-		/* A write that its key or the ring does not cover is announced and not made: the
-		 * receiver counts it. */
+		/* A write that its key or the ring does not cover is not made. The last of a block
+		 * is announced all the same, so that the receiver counts it; without any of the
+		 * others there is no block to announce. */
 		if (w->rkey == queue->plan.rkey && w->va >= queue->plan.base &&
 		    w->va - queue->plan.base <= shm->ring.bytes &&
 		    w->bytes <= shm->ring.bytes - (w->va - queue->plan.base))
 			whole = copy(shm, queue, w,
 				     (uint8_t *)shm->ring.base + (w->va - queue->plan.base));
+		else if (!(w->flags & SL_WRITE_IMM))
+			whole = false;
 		queue->sent = w->position;
 		whole = block_whole(queue, w, whole);
 		if (whole && (w->flags & SL_WRITE_IMM))
@@ -481,6 +484,7 @@ const struct sl_link sl_link_shm = {
 	.proof = shm_proof,
 	.guards = SL_GUARD_CREDITED,
 	.places = SL_REGION_SHARED,
+	.fates = 1u << SL_FATE_DROP | 1u << SL_FATE_CORRUPT, /* either way there is no event */
 	.open = shm_open_link,
 	.close = shm_close,
 	.accept = shm_accept,

@@ -152,6 +152,35 @@ static void the_source_notices_that_the_receiver_is_gone(void **state)
 	rig_free(rig);
 }
 
+/* Line by line a block is many writes: one that is refused leaves stale pixels behind. */
+static void a_block_with_a_refused_line_raises_no_event(void **state)
+{
+	struct sl_write write[64];
+	struct rig *rig;
+	size_t n;
+	uint64_t ns;
+
+	rig_layout = (struct rig_layout){.message = SL_MESSAGE_LINE, .rectangle = true};
+	rig = rig_ready(&sl_link_shm);
+	rig_fill(rig, 0, 0);
+	n = rig_writes(rig, 0, 0, write);
+	assert_true(n > 2);
+	write[1].rkey ^= 1;
+	assert_int_equal(rig->link->post(rig->source, 0, write, n), n);
+	rig_poll(rig);
+	assert_false(sl_ring_event(&rig->ring, 0, 0, &ns));
+	n = rig_writes(rig, 1, 0, write);
+	write[n - 1].rkey ^= 1; /* the last one is announced: somebody must count it */
+	assert_int_equal(rig->link->post(rig->source, 0, write, n), n);
+	rig_poll(rig);
+	assert_false(sl_ring_event(&rig->ring, 1, 0, &ns));
+	assert_int_equal(rig_dropped(rig, SL_DROP_KEY), 1);
+	assert_int_equal(rig_send(rig, 2, 0), 0); /* and the next is as good as ever */
+	assert_true(rig_arrived(rig, 2, 0) && rig_intact(rig, 2, 0));
+	rig_free(rig);
+	rig_layout = (struct rig_layout){0};
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -161,6 +190,7 @@ int main(void)
 		cmocka_unit_test(a_flood_of_descriptors_is_worked_off_in_bites),
 		cmocka_unit_test(strangers_get_no_file_descriptors),
 		cmocka_unit_test(the_source_notices_that_the_receiver_is_gone),
+		cmocka_unit_test(a_block_with_a_refused_line_raises_no_event),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -292,6 +292,7 @@ const struct sl_link sl_link_udp = {
 	.open = sl_udp_open,
 	.close = sl_udp_close,
 	.bare = true,
+	.fates = SL_UDP_FATES,
 	.accept = sl_udp_accept,
 	.meet = sl_udp_meet,
 	.poll = sl_udp_poll,
@@ -303,4 +304,5 @@ const struct sl_link sl_link_udp = {
 	.connect = sl_udp_connect,
 	.post = sl_udp_post,
 	.reap = sl_udp_reap,
+	.flush = sl_udp_release_all,
 };

@@ -11,8 +11,8 @@
  * Files:     udp.c options, open, close; udp_accept.c queues of the receiver; udp_receive.c packets
  *            in; udp_flow.c those of a source with its own socket; udp_return.c what the receiver
  *            sends back; udp_offer.c transfers of a source; udp_send.c and udp_send_rc.c packets
- *            out; udp_answer.c what comes back to a source; udp_pieces.c packets that come with
- *            all their headers.
+ *            out; udp_hold.c those that others overtake; udp_answer.c what comes back to a source;
+ *            udp_pieces.c packets that come with all their headers.
  * Others:    a link that takes its packets from elsewhere than from sockets (packet.c, xdp.c)
  *            begins its state with a struct sl_udp, sets `way` before sl_udp_open(), and hands
  *            each packet to sl_udp_receive_pieces(). All else is this link's, and what is sent
@@ -97,6 +97,8 @@ struct sl_udp_queue { /* receiving */
 	unsigned replies;
 };
 
+struct sl_udp_held; /* a packet that is held back: udp_hold.c */
+
 struct sl_udp_source { /* sending */
 	int fd;
 	struct sl_offer offer;
@@ -108,6 +110,11 @@ struct sl_udp_source { /* sending */
 	uint64_t sent; /* position */
 	struct sl_roce_rate rate;
 	uint64_t paced_until; /* 0: not held back by congestion */
+
+	/* Held back on purpose: a queue of env.hold + 1; how many entered and left it, and the
+	 * packets that were to be sent. */
+	struct sl_udp_held *held;
+	uint64_t holds, released, passed;
 
 	/* UC: the write that was begun and not finished, for want of credit or room in the socket;
 	 * and who judges the credits. */
@@ -227,6 +234,10 @@ struct sl_udp {
 			  "receiver: what is done about the ICRC of data; ignore: to measure "    \
 			  "what checking costs, for nothing else")
 
+/* And all that it can do to a packet on purpose. */
+#define SL_UDP_FATES \
+	(1u << SL_FATE_DROP | 1u << SL_FATE_DUPLICATE | 1u << SL_FATE_CORRUPT | 1u << SL_FATE_HOLD)
+
 #define SL_UDP_OPTIONS_FLOW                                                                      \
 	SL_U64(struct sl_udp, window, 0, 0, 4294967296.0, "bytes",                               \
 	       "most in flight over all modules; 0: what the receive buffers surely hold, "      \
@@ -334,6 +345,21 @@ bool sl_udp_may_send(struct sl_udp_source *source, uint32_t bytes, uint64_t now_
 int sl_udp_append(struct sl_udp_batch *batch, const struct sl_write *write,
 		  const struct sl_roce_fragment *fragment, const uint8_t *header, bool again);
 int sl_udp_flush(struct sl_udp_batch *batch);
+
+/* The same without a fault, but for the checksum. */
+int sl_udp_put(struct sl_udp_batch *batch, const struct sl_write *write,
+	       const struct sl_roce_fragment *fragment, const uint8_t *header, bool corrupt);
+
+struct sl_udp_source *sl_udp_source_of(struct sl_udp *udp, uint16_t transfer);
+
+/* Room for what will be held back; keep a packet instead of sending it; a packet has had its turn,
+ * so others may be due; all of them are. */
+int sl_udp_hold_open(const struct sl_udp *udp, struct sl_udp_source *source);
+void sl_udp_hold(struct sl_udp_batch *batch, const struct sl_write *write,
+		 const struct sl_roce_fragment *fragment, const uint8_t *header);
+int sl_udp_pass(struct sl_udp_batch *batch);
+int sl_udp_release_all(void *state, uint16_t transfer);
+
 int sl_udp_post_rc(struct sl_udp_batch *batch, const struct sl_write *write, size_t n);
 
 int sl_udp_wait(void *state, unsigned poller, uint32_t timeout_us);

@@ -62,6 +62,8 @@ void sl_udp_source_close(struct sl_udp_source *source)
 	close(source->fd);
 	free(source->work);
 	free(source->write);
+	free(source->held);
+	source->held = NULL;
 	source->work = NULL;
 	source->write = NULL;
 }
@@ -150,6 +152,8 @@ int sl_udp_connect(void *state, const struct sl_plan *plan)
 					   .access = SL_ROCE_REMOTE_WRITE,
 					   .base = source->offer.credit_va,
 					   .bytes = sizeof(source->granted)};
+	if (sl_udp_hold_open(udp, source))
+		return -ENOMEM;
 	if (plan->service == SL_SERVICE_RC)
 		return open_rc(udp, source);
 	describe_responder(source, SL_ROCE_UC, &source->uc);

@@ -116,6 +116,13 @@ int sl_udp_flush(struct sl_udp_batch *batch)
 	return 0;
 }
 
+int sl_udp_put(struct sl_udp_batch *batch, const struct sl_write *write,
+	       const struct sl_roce_fragment *fragment, const uint8_t *header, bool corrupt)
+{
+	append(batch, write, fragment, header, corrupt);
+	return batch->n == SL_UDP_BATCH ? sl_udp_flush(batch) : 0;
+}
+
 int sl_udp_append(struct sl_udp_batch *batch, const struct sl_write *write,
 		  const struct sl_roce_fragment *fragment, const uint8_t *header, bool again)
 {
@@ -126,14 +133,16 @@ int sl_udp_append(struct sl_udp_batch *batch, const struct sl_write *write,
 	enum sl_fate fate = env->fate && !again ? env->fate(env->fate_arg, plan->module,
 							    write->sequence, packet)
 						: SL_FATE_SEND;
-	int copies = fate == SL_FATE_DROP ? 0 : fate == SL_FATE_DUPLICATE ? 2 : 1, err;
+	int copies = fate == SL_FATE_DROP || fate == SL_FATE_HOLD ? 0
+		     : fate == SL_FATE_DUPLICATE		  ? 2
+								  : 1;
+	int err = 0;
 
-	for (; copies > 0; copies--) {
-		append(batch, write, fragment, header, fate == SL_FATE_CORRUPT);
-		if (batch->n == SL_UDP_BATCH && (err = sl_udp_flush(batch)) != 0)
-			return err;
-	}
-	return 0;
+	if (fate == SL_FATE_HOLD)
+		sl_udp_hold(batch, write, fragment, header);
+	for (; copies > 0 && !err; copies--)
+		err = sl_udp_put(batch, write, fragment, header, fate == SL_FATE_CORRUPT);
+	return err || again || !env->hold ? err : sl_udp_pass(batch);
 }
 
 bool sl_udp_may_send(struct sl_udp_source *source, uint32_t bytes, uint64_t now_ns)
@@ -210,7 +219,7 @@ static int post_uc(struct sl_udp_batch *batch, const struct sl_write *write, siz
 	return err ? err : (int)done;
 }
 
-static struct sl_udp_source *source_of(struct sl_udp *udp, uint16_t transfer)
+struct sl_udp_source *sl_udp_source_of(struct sl_udp *udp, uint16_t transfer)
 {
 	for (uint32_t i = 0; i < udp->sources; i++)
 		if (udp->send[i].plan.transfer == transfer && udp->send[i].plan.version)
@@ -232,7 +241,7 @@ int sl_udp_post(void *state, uint16_t transfer, const struct sl_write *write, si
 {
 	struct sl_udp *udp = state;
 	struct sl_udp_batch batch = {
-		.udp = udp, .source = source_of(udp, transfer), .now_ns = sl_clock_ns()};
+		.udp = udp, .source = sl_udp_source_of(udp, transfer), .now_ns = sl_clock_ns()};
 
 	if (!batch.source)
 		return -EINVAL;
@@ -244,7 +253,7 @@ int sl_udp_post(void *state, uint16_t transfer, const struct sl_write *write, si
 
 uint64_t sl_udp_reap(void *state, uint16_t transfer)
 {
-	const struct sl_udp_source *source = source_of(state, transfer);
+	const struct sl_udp_source *source = sl_udp_source_of(state, transfer);
 
 	if (!source)
 		return 0;

@@ -246,6 +246,57 @@ static void a_message_broken_in_the_middle_ends_there_and_the_next_is_whole(void
 	rig_free(rig);
 }
 
+static enum sl_fate hold_some(void *arg, uint16_t module, uint64_t sequence, uint32_t packet)
+{
+	return packet == 3 || packet == 4 || packet == 9 ? SL_FATE_HOLD : SL_FATE_SEND;
+}
+
+static struct rig *holding(uint16_t message, uint32_t hold)
+{
+	struct rig *rig = rig_new(&sl_link_udp);
+
+	rig->message = message;
+	rig->fate = hold_some;
+	rig->hold = hold;
+	rig_make_ready(rig);
+	assert_int_equal(rig->plan[0].packets, 10);
+	return rig;
+}
+
+static void what_is_held_back_comes_behind_others_as_it_was(void **state)
+{
+	struct rig *rig = holding(SL_MESSAGE_PACKET, 4);
+	uint64_t ns;
+
+	for (uint64_t k = 0; k < RIG_SLOTS; k++) {
+		assert_int_equal(rig_send(rig, k, 0), 0);
+		rig_poll(rig);
+		/* The last one waits for packets of the next block, that for the end. */
+		assert_false(sl_ring_event(&rig->ring, k, 0, &ns));
+		assert_int_equal(sl_ring_packets(&rig->ring, k, 0), 9);
+		if (k)
+			assert_true(rig_arrived(rig, k - 1, 0) && rig_intact(rig, k - 1, 0));
+	}
+	assert_int_equal(rig->link->flush(rig->source, 0), 0);
+	assert_true(rig_arrived(rig, RIG_SLOTS - 1, 0) && rig_intact(rig, RIG_SLOTS - 1, 0));
+	assert_int_equal(rig_dropped_all(rig), 0);
+	rig_free(rig);
+}
+
+static void a_message_that_is_overtaken_ends_there(void **state)
+{
+	struct rig *rig = holding(SL_MESSAGE_MODULE, 2);
+	uint64_t ns;
+
+	assert_int_equal(rig_send(rig, 0, 0), 0);
+	assert_int_equal(rig->link->flush(rig->source, 0), 0);
+	rig_poll(rig);
+	assert_false(sl_ring_event(&rig->ring, 0, 0, &ns));
+	assert_int_equal(sl_ring_packets(&rig->ring, 0, 0), 3);
+	assert_int_equal(rig_dropped(rig, SL_DROP_BROKEN), 7);
+	rig_free(rig);
+}
+
 static void the_path_mtu_is_one_that_exists_and_both_can_do(void **state)
 {
 	static const struct {
@@ -428,6 +479,8 @@ int main(void)
 		cmocka_unit_test(a_write_longer_than_the_pmtu),
 		cmocka_unit_test(a_module_in_one_message_arrives_too),
 		cmocka_unit_test(a_message_broken_in_the_middle_ends_there_and_the_next_is_whole),
+		cmocka_unit_test(what_is_held_back_comes_behind_others_as_it_was),
+		cmocka_unit_test(a_message_that_is_overtaken_ends_there),
 		cmocka_unit_test(the_path_mtu_is_one_that_exists_and_both_can_do),
 		cmocka_unit_test(a_device_may_send_pixels_alone_from_a_psn_of_its_own),
 		cmocka_unit_test(without_a_record_there_is_no_checksum),

@@ -238,6 +238,7 @@ const struct sl_link sl_link_xdp = {
 	.open = xdp_open,
 	.close = xdp_close,
 	.bare = true,
+	.fates = SL_UDP_FATES,
 	.accept = sl_udp_accept,
 	.meet = sl_udp_meet,
 	.poll = xdp_poll,
@@ -249,4 +250,5 @@ const struct sl_link sl_link_xdp = {
 	.connect = sl_udp_connect,
 	.post = sl_udp_post,
 	.reap = sl_udp_reap,
+	.flush = sl_udp_release_all,
 };

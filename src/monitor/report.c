@@ -76,6 +76,21 @@ void sl_progress_end(struct sl_progress *p, const struct sl_receive *r)
 	sl_log_progress_shown(0);
 }
 
+/* What front ends say they left out; most never do. */
+static void skipped(FILE *out, const struct sl_ledger *ledger)
+{
+	uint64_t total = 0;
+
+	for (uint32_t m = 0; m < ledger->modules; m++)
+		total += get(&ledger->tally[m].skipped);
+	if (!total)
+		return;
+	fprintf(out, "  %-12s", "skipped");
+	for (uint32_t m = 0; m < ledger->modules; m++)
+		fprintf(out, "  %10llu", (unsigned long long)get(&ledger->tally[m].skipped));
+	fprintf(out, "  %10llu\n", (unsigned long long)total);
+}
+
 static void ledger_table(FILE *out, const struct sl_ledger *ledger)
 {
 	fprintf(out, "\nLedger (module-frames)\n  %-12s", "");
@@ -85,6 +100,7 @@ static void ledger_table(FILE *out, const struct sl_ledger *ledger)
 	for (uint32_t m = 0; m < ledger->modules; m++)
 		fprintf(out, "  %10llu", (unsigned long long)get(&ledger->tally[m].sent));
 	fprintf(out, "  %10llu\n", (unsigned long long)sl_ledger_sent(ledger));
+	skipped(out, ledger);
 	for (unsigned o = SL_STORED; o < SL_OUTCOMES; o++) {
 		fprintf(out, "  %-12s", sl_outcome_name(o));
 		for (uint32_t m = 0; m < ledger->modules; m++)

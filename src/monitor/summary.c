@@ -53,6 +53,7 @@ static void total_of(const struct sl_ledger *ledger, struct sl_tally *total)
 	memset(total, 0, sizeof(*total));
 	for (uint32_t m = 0; m < ledger->modules; m++) {
 		total->sent += ledger->tally[m].sent;
+		total->skipped += ledger->tally[m].skipped;
 		for (unsigned o = 0; o < SL_OUTCOMES; o++)
 			total->outcome[o] += ledger->tally[m].outcome[o];
 		for (unsigned c = 0; c < SL_CAUSES; c++)
@@ -64,10 +65,10 @@ static json_t *module_json(const struct sl_receive *r, uint32_t m)
 {
 	const struct sl_tally *tally = &r->ledger.tally[m];
 	const struct sl_source_status *s = &r->source[m];
-	json_t *module = json_pack("{s:i, s:o, s:o, s:o, s:s}", "module", (int)m, "sent",
-				   number(&tally->sent), "outcomes", outcomes_of(tally), "causes",
-				   causes_of(tally), "source",
-				   s->state == SL_SOURCE_GONE ? "vanished" : "done");
+	json_t *module = json_pack("{s:i, s:o, s:o, s:o, s:o, s:s}", "module", (int)m, "sent",
+				   number(&tally->sent), "skipped", number(&tally->skipped),
+				   "outcomes", outcomes_of(tally), "causes", causes_of(tally),
+				   "source", s->state == SL_SOURCE_GONE ? "vanished" : "done");
 
 	if (s->offered)
 		json_object_set_new(module, "offered", json_integer((json_int_t)s->offered));
@@ -89,11 +90,11 @@ static json_t *ledger_json(const struct sl_receive *r)
 	total_of(&r->ledger, &total);
 	for (uint32_t m = 0; m < r->ledger.modules; m++)
 		json_array_append_new(modules, module_json(r, m));
-	return json_pack("{s:b, s:{s:o, s:o, s:o}, s:o, s:i, s:o}", "closed",
+	return json_pack("{s:b, s:{s:o, s:o, s:o, s:o}, s:o, s:i, s:o}", "closed",
 			 sl_ledger_closed(&r->ledger), "total", "sent", number(&total.sent),
-			 "outcomes", outcomes_of(&total), "causes", causes_of(&total), "modules",
-			 modules, "sources_vanished", (int)r->ledger.source_died, "misuse",
-			 number(&r->ledger.misuse));
+			 "skipped", number(&total.skipped), "outcomes", outcomes_of(&total),
+			 "causes", causes_of(&total), "modules", modules, "sources_vanished",
+			 (int)r->ledger.source_died, "misuse", number(&r->ledger.misuse));
 }
 
 static json_t *latency_json(const struct sl_receive *r)

@@ -437,7 +437,7 @@ static void check_end(struct sl_receive *r, uint32_t module, uint64_t now)
 		note_unfinished(r, module, end);
 	}
 	if (state != SL_SOURCE_DONE)
-		sl_ledger_report(&r->ledger, module, end);
+		sl_ledger_report(&r->ledger, module, end - r->ledger.tally[module].skipped);
 	end_at(r, module, end);
 }
 

@@ -22,11 +22,23 @@ static int open_fault_log(struct sl_emulate *em)
 {
 	const struct sl_fault_options *o = &em->experiment->faults;
 
-	if (o->drop + o->duplicate + o->corrupt > 0) {
+	if (sl_fault_options_any(o)) {
 		em->faults = calloc(1, sizeof(*em->faults));
 		if (!em->faults)
 			return -ENOMEM;
-		em->faults->options = *o;
+		sl_faults_init(em->faults, o);
+	}
+	switch (sl_faults_restart_of(o, em->first_module, em->end_module, em->geometry.modules)) {
+	case 0:
+		break;
+	case 1:
+		em->restart = true;
+		break;
+	default:
+		sl_error("frontend.restart_after: a front end goes away as a whole, and others go "
+			 "on: give the modules in frontend.fault_modules one of their own "
+			 "(--modules)");
+		return -EINVAL;
 	}
 	if (!o->fault_log[0])
 		return 0;
@@ -157,6 +169,16 @@ int sl_emulate_join(struct sl_emulate *em, uint64_t first_frame)
 	return 0;
 }
 
+int sl_emulate_rejoin(struct sl_emulate *em)
+{
+	uint64_t next = em->frame + em->experiment->faults.restart_frames;
+
+	if (next >= all_frames(em))
+		return -ENODATA;
+	em->bright_left = em->experiment->run.frames;
+	return sl_emulate_join(em, next);
+}
+
 int sl_emulate_plan_begin(struct sl_emulate *em)
 {
 	struct sl_experiment *e = em->experiment;
@@ -165,6 +187,7 @@ int sl_emulate_plan_begin(struct sl_emulate *em)
 		.counters = &em->counters,
 		.fate = em->faults ? sl_faults_fate : NULL,
 		.fate_arg = em->faults,
+		.hold = em->faults && e->faults.reorder > 0 ? e->faults.reorder_packets : 0,
 	};
 
 	memcpy(e->link_state, em->link_options, e->link->state_bytes);
@@ -231,6 +254,11 @@ int sl_emulate_connect(struct sl_emulate *em, const struct sl_plan *plan)
 		return err;
 	module->limit = (struct sl_limit){
 		.ns_per_byte = e->link_run.rate_limit > 0 ? 8 / e->link_run.rate_limit : 0};
+	module->begun = module->skipped = module->end = module->delayed_to = 0;
+	module->done = module->writes;
+	module->gaps = e->ring.align == SL_ALIGN_SEQUENCE;
+	for (unsigned i = 0; i < SL_EMULATE_DEPTH; i++)
+		module->frame[i].position = 0;
 	atomic_store(&module->next, plan->first_sequence);
 	atomic_store(&module->sent, 0);
 	atomic_store(&module->position, 0);
@@ -243,10 +271,11 @@ static bool is_dark(const struct sl_emulate *em, uint64_t k)
 	return (em->joined ? em->first_frame + k : k) < em->experiment->run.dark_frames;
 }
 
-/* Frames of a plan are counted from 0 here; the receiver may have had others of the module. */
-static uint64_t sequence_of(const struct sl_emulate_module *module, uint64_t k)
+/* Of the frame that is next. Frames of a plan are counted from 0 here; the receiver may have had
+ * others of the module. */
+static uint64_t sequence_of(const struct sl_emulate_module *module)
 {
-	return module->plan.first_sequence + k;
+	return module->plan.first_sequence + module->begun - (module->gaps ? 0 : module->skipped);
 }
 
 /* How far the link has come with a module: that much may be reused, and counts as sent. What still
@@ -255,11 +284,23 @@ static uint64_t note(struct sl_emulate *em, struct sl_emulate_module *module)
 {
 	uint64_t position =
 		em->experiment->link->reap(em->experiment->link_state, module->plan.transfer);
-	uint64_t frames = position / module->plan.block_bytes;
+	uint64_t next = sequence_of(module), skipped = module->skipped, passed;
 
-	atomic_store_explicit(&module->position, position, memory_order_relaxed);
-	atomic_store_explicit(&module->sent, frames, memory_order_relaxed);
-	atomic_store_explicit(&module->next, sequence_of(module, frames), memory_order_release);
+	for (unsigned i = 0; i < SL_EMULATE_DEPTH; i++) {
+		const struct sl_emulate_frame *frame = &module->frame[i];
+
+		if (frame->position <= position || frame->sequence >= next)
+			continue;
+		next = frame->sequence;
+		skipped = frame->skipped;
+	}
+	/* What was left out need not be waited for: nothing of it will come. */
+	passed = sl_plan_position(&module->plan, next, 0);
+	atomic_store_explicit(&module->next, next, memory_order_relaxed);
+	atomic_store_explicit(&module->sent, next - (module->gaps ? skipped : 0),
+			      memory_order_release);
+	atomic_store_explicit(&module->position, passed > position ? passed : position,
+			      memory_order_release);
 	return position;
 }
 
@@ -286,35 +327,66 @@ static int wait_for(struct sl_emulate *em, struct sl_emulate_module *module, uin
 }
 
 /* The frame's memory, once the frame that had it before is no longer needed. */
-static int take_frame(struct sl_emulate *em, struct sl_emulate_module *module, uint64_t sequence,
+static int take_frame(struct sl_emulate *em, struct sl_emulate_module *module, uint64_t k,
 		      struct sl_emulate_frame **frame)
 {
-	*frame = &module->frame[sequence % SL_EMULATE_DEPTH];
-	if (sequence < SL_EMULATE_DEPTH)
-		return 0;
-	return wait_for(em, module,
-			sl_plan_position(&module->plan,
-					 sequence_of(module, sequence - SL_EMULATE_DEPTH + 1), 0));
+	*frame = &module->frame[k % SL_EMULATE_DEPTH];
+	return wait_for(em, module, (*frame)->position);
 }
 
-/* Render module m of this sequence and lay out its writes. */
-static int prepare(struct sl_emulate *em, uint32_t m, uint64_t sequence)
+/* A bit of the block is flipped, after all that vouches for it was computed. */
+static const void *spoil(struct sl_emulate *em, const struct sl_plan *plan,
+			 struct sl_emulate_frame *frame, const void *pixels)
+{
+	uint64_t bytes = em->geometry.module_bytes, bit;
+	uint8_t *record = (uint8_t *)&frame->record;
+
+	if (!sl_faults_spoil(em->faults, plan, frame->sequence, &bit))
+		return pixels;
+	if (bit / 8 >= bytes) {
+		record[bit / 8 - bytes] ^= (uint8_t)(1 << bit % 8);
+		return pixels;
+	}
+	/* The detector may have given out pixels that it needs again. */
+	if (pixels != frame->buffer)
+		memcpy(frame->buffer, pixels, bytes);
+	frame->buffer[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	return frame->buffer;
+}
+
+static void forge_keys(struct sl_emulate *em, struct sl_emulate_module *module,
+		       struct sl_emulate_frame *frame)
+{
+	const struct sl_plan *plan = &module->plan;
+
+	for (uint32_t i = 0; i < module->writes; i++) {
+		struct sl_write *write = &frame->write[i];
+		uint32_t packet = (write->psn - sl_plan_psn(plan, frame->sequence, 0)) & 0xffffff;
+
+		if (sl_faults_wrong_key(em->faults, plan->module, frame->sequence, packet))
+			write->rkey ^= 0x5a5a5a5a;
+	}
+}
+
+/* Render the next frame of module m and lay out its writes. */
+static int prepare(struct sl_emulate *em, uint32_t m)
 {
 	const struct sl_detector *detector = em->experiment->detector;
 	void *state = em->experiment->detector_state;
 	struct sl_emulate_module *module = &em->module[m];
 	struct sl_emulate_frame *slot;
-	uint32_t flags = is_dark(em, sequence) ? SL_RECORD_DARK : 0;
-	uint64_t frame = sl_geometry_frame(&em->geometry, em->first_frame + sequence);
+	uint64_t k = module->begun, sequence = sequence_of(module);
+	uint32_t flags = is_dark(em, k) ? SL_RECORD_DARK : 0;
+	uint64_t frame = sl_geometry_frame(&em->geometry, em->first_frame + k);
 	const void *pixels;
-	int err = take_frame(em, module, sequence, &slot);
+	int err = take_frame(em, module, k, &slot);
 
 	if (!err)
 		err = detector->render(state, frame, m, flags, slot->buffer, &pixels);
 	if (err)
 		return err;
 	slot->record = (struct sl_record){
-		.sequence = sequence_of(module, sequence),
+		.sequence = sequence,
 		.frame = frame,
 		.timestamp = detector->timestamp(state, frame),
 		.emit_ns = sl_clock_ns(),
@@ -323,14 +395,19 @@ static int prepare(struct sl_emulate *em, uint32_t m, uint64_t sequence)
 		.packets = module->plan.packets,
 		.module = (uint16_t)m,
 		.flags = (uint16_t)flags,
-		.first_psn = sl_plan_psn(&module->plan, sequence_of(module, sequence), 0),
+		.first_psn = sl_plan_psn(&module->plan, sequence, 0),
 	};
 	if (module->plan.crc) {
 		slot->record.flags |= SL_RECORD_CRC;
 		slot->record.crc32c = sl_crc32c(0, pixels, em->geometry.module_bytes);
 	}
+	if (em->faults)
+		slot->record.timestamp =
+			sl_faults_clock(em->faults, (uint16_t)m, sequence, slot->record.timestamp);
 	sl_record_seal(&slot->record);
-	slot->pixels = pixels;
+	slot->sequence = sequence;
+	slot->skipped = module->skipped;
+	slot->pixels = em->faults ? spoil(em, &module->plan, slot, pixels) : pixels;
 	slot->source = (struct sl_source){
 		.frame = &slot->pixels,
 		.frames = 1,
@@ -338,17 +415,33 @@ static int prepare(struct sl_emulate *em, uint32_t m, uint64_t sequence)
 		.line_bytes = (uint32_t)(em->geometry.module_bytes / em->geometry.rows),
 		.record = &slot->record,
 	};
-	sl_descriptor_fill(&module->plan, sequence_of(module, sequence), &slot->source,
-			   slot->write);
+	sl_descriptor_fill(&module->plan, sequence, &slot->source, slot->write);
+	if (em->faults)
+		forge_keys(em, module, slot);
+	slot->position = module->end = sl_plan_position(&module->plan, sequence + 1, 0);
+	module->begun++;
 	module->done = 0;
 	return 0;
 }
 
-/* A burst of one module, as far as credit and its limit allow. How many writes. */
-static int send_burst(struct sl_emulate *em, struct sl_emulate_module *module, uint64_t sequence)
+/* The next frame of module m, or none, where it was to miss one. */
+static int begin(struct sl_emulate *em, uint32_t m)
 {
-	const struct sl_write *write = module->frame[sequence % SL_EMULATE_DEPTH].write +
-				       module->done;
+	struct sl_emulate_module *module = &em->module[m];
+
+	if (!em->faults || !sl_faults_skip(em->faults, (uint16_t)m, sequence_of(module)))
+		return prepare(em, m);
+	module->begun++;
+	module->skipped++;
+	note(em, module);
+	return 0;
+}
+
+/* A burst of one module, as far as credit and its limit allow. How many writes. */
+static int send_burst(struct sl_emulate *em, struct sl_emulate_module *module)
+{
+	uint64_t k = module->begun - 1;
+	const struct sl_write *write = module->frame[k % SL_EMULATE_DEPTH].write + module->done;
 	uint32_t left = module->writes - module->done;
 	uint64_t now = module->limit.ns_per_byte > 0 ? sl_clock_ns() : 0, bytes = 0;
 	bool allowed = sl_limit_allows(&module->limit, now);
@@ -396,39 +489,72 @@ static void rest(struct sl_emulate *em)
 					     : now + WAIT_US * UINT64_C(1000));
 }
 
-/* A burst of each module in turn, until the frame is out. -ECANCELED: told to end at once. */
-static int send_frame(struct sl_emulate *em, uint64_t sequence)
+/* A burst of each module in turn, until all that was prepared is out. -ECANCELED: told to end at
+ * once. */
+static int send_frame(struct sl_emulate *em)
 {
-	uint32_t left = em->end_module - em->first_module;
-
-	while (left) {
+	for (bool left = true; left;) {
 		bool progress = false;
 
+		left = false;
 		for (uint32_t m = em->first_module; m < em->end_module; m++) {
 			struct sl_emulate_module *module = &em->module[m];
 			int n;
 
 			if (module->done == module->writes)
 				continue;
-			n = send_burst(em, module, sequence);
+			n = send_burst(em, module);
 			if (n < 0)
 				return n;
 			progress |= n > 0;
 			note(em, module);
-			left -= module->done == module->writes;
+			left |= module->done != module->writes;
 		}
 		if (atomic_load_explicit(&em->stop, memory_order_relaxed) > 1)
 			return -ECANCELED;
 		if (progress)
 			sl_idle_work(&em->idle);
-		else
+		else if (left)
 			rest(em);
 	}
 	return 0;
 }
 
-/* Whether everything up to this frame is out of the link's hands; lets it go on meanwhile. */
-static int settled(struct sl_emulate *em, uint64_t frames, bool *all)
+/* Whether module m has a frame to send now that the k'th is due. One that was delayed sends several
+ * when it goes on. */
+static bool has_frame(struct sl_emulate *em, uint32_t m, uint64_t k, bool last)
+{
+	struct sl_emulate_module *module = &em->module[m];
+
+	if (module->begun > k || last)
+		return module->begun <= k;
+	if (module->begun == k && em->faults &&
+	    sl_faults_delay(em->faults, (uint16_t)m, sequence_of(module)))
+		module->delayed_to = k + em->experiment->faults.delay_frames;
+	return k >= module->delayed_to;
+}
+
+/* All modules up to the k'th frame; last: those that were delayed, too. */
+static int send_due(struct sl_emulate *em, uint64_t k, bool last)
+{
+	for (;;) {
+		bool some = false;
+		int err = 0;
+
+		for (uint32_t m = em->first_module; m < em->end_module && !err; m++)
+			if (has_frame(em, m, k, last)) {
+				some = true;
+				err = begin(em, m);
+			}
+		if (!err && some)
+			err = send_frame(em);
+		if (err || !some)
+			return err;
+	}
+}
+
+/* Whether everything that was sent is out of the link's hands; lets it go on meanwhile. */
+static int settled(struct sl_emulate *em, bool *all)
 {
 	const struct sl_link *link = em->experiment->link;
 	int err = 0;
@@ -437,8 +563,7 @@ static int settled(struct sl_emulate *em, uint64_t frames, bool *all)
 	for (uint32_t m = em->first_module; m < em->end_module && err >= 0; m++) {
 		struct sl_emulate_module *module = &em->module[m];
 
-		if (note(em, module) >=
-		    sl_plan_position(&module->plan, sequence_of(module, frames), 0))
+		if (note(em, module) >= module->end)
 			continue;
 		*all = false;
 		err = link->post(em->experiment->link_state, module->plan.transfer, NULL, 0);
@@ -447,14 +572,14 @@ static int settled(struct sl_emulate *em, uint64_t frames, bool *all)
 }
 
 /* Until the next frame is due, in bites, so that a slow detector can still be stopped soon. */
-static int wait_until(struct sl_emulate *em, uint64_t frames, uint64_t due_ns)
+static int wait_until(struct sl_emulate *em, uint64_t due_ns)
 {
 	bool all = false;
 	uint64_t now;
 	int err;
 
 	while ((now = sl_clock_ns()) < due_ns && !atomic_load(&em->stop)) {
-		err = all ? 0 : settled(em, frames, &all);
+		err = all ? 0 : settled(em, &all);
 		if (err)
 			return err;
 		if (em->idle.polling == SL_POLLING_LATENCY)
@@ -470,17 +595,33 @@ static int wait_until(struct sl_emulate *em, uint64_t frames, uint64_t due_ns)
 }
 
 /* All that was posted is with the receiver, or was given up: then the link may be closed. */
-static int drain(struct sl_emulate *em, uint64_t frames)
+static int drain(struct sl_emulate *em)
 {
+	const struct sl_link *link = em->experiment->link;
 	int err = 0;
 
 	for (uint32_t m = em->first_module; m < em->end_module && !err; m++) {
 		struct sl_emulate_module *module = &em->module[m];
 
-		err = wait_for(em, module,
-			       sl_plan_position(&module->plan, sequence_of(module, frames), 0));
+		if (link->flush)
+			err = link->flush(em->experiment->link_state, module->plan.transfer);
+		if (!err)
+			err = wait_for(em, module, module->end);
 	}
 	return err;
+}
+
+/* Whether this front end goes away before the k'th frame, once. */
+static bool restarts(struct sl_emulate *em, uint64_t k)
+{
+	bool all = true;
+
+	if (!em->restart || em->frame < em->experiment->faults.restart_after || !k)
+		return false;
+	em->restart = false;
+	for (uint32_t m = em->first_module; m < em->end_module; m++)
+		all &= sl_faults_restart(em->faults, (uint16_t)m, sequence_of(&em->module[m]));
+	return all;
 }
 
 static void *send_run(void *arg)
@@ -492,20 +633,27 @@ static void *send_run(void *arg)
 	sl_pace_begin(&em->pace, em->experiment->run.frame_rate_Hz, sl_clock_ns());
 	sl_data_thread_begin("front end");
 	for (k = 0; k < em->to_send && !err && !atomic_load(&em->stop); k++) {
-		err = wait_until(em, k, sl_pace_due(&em->pace, k));
+		if (restarts(em, k)) {
+			err = -ERESTART;
+			break;
+		}
+		err = wait_until(em, sl_pace_due(&em->pace, k));
 		sl_pace_note(&em->pace, k, sl_clock_ns());
-		for (uint32_t m = em->first_module; m < em->end_module && !err; m++)
-			err = prepare(em, m, k);
 		if (!err)
-			err = send_frame(em, k);
+			err = send_due(em, k, false);
 		/* The frame number is spent even when the frame was cut short: the next plan
 		 * starts after it. */
 		em->frame++;
 		if (!is_dark(em, k) && em->bright_left != UINT64_MAX)
 			em->bright_left--;
 	}
-	if (!err)
-		err = drain(em, k);
+	if ((!err || err == -ERESTART) && k) {
+		int end = send_due(em, k - 1, true);
+
+		if (!end)
+			end = drain(em);
+		err = end ? end : err;
+	}
 	sl_data_thread_end();
 	if (err != -ECANCELED)
 		atomic_store(&em->error, err);
@@ -577,7 +725,7 @@ int sl_emulate_plan_end(struct sl_emulate *em)
 		sl_warn("the path was congested: the receiver asked %llu times to slow down",
 			(unsigned long long)slowed);
 	err = atomic_load(&em->error);
-	if (err && err != -EPIPE)
+	if (err && err != -EPIPE && err != -ERESTART)
 		say_why(em, err);
 	return err;
 }
@@ -590,7 +738,7 @@ void sl_emulate_log_faults(struct sl_emulate *em)
 		if (em->fault_log)
 			fprintf(em->fault_log, "%u %llu %u %s\n", fault.module,
 				(unsigned long long)fault.sequence, fault.packet,
-				sl_fate_name(fault.fate));
+				sl_fault_name(fault.kind));
 	if (em->fault_log)
 		fflush(em->fault_log);
 }

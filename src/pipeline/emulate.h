@@ -33,13 +33,22 @@ struct sl_emulate_frame { /* stays as it is until the link has no more need of i
 	struct sl_source source; /* pixels and record */
 	struct sl_write *write;	 /* [writes of a block] */
 	uint8_t *buffer;
+	uint64_t sequence;
+	uint64_t position; /* where it ends in the stream; 0: it was never used */
+	uint64_t skipped;  /* sequences before it that were */
 };
 
 struct sl_emulate_module {
 	struct sl_plan plan;
 	struct sl_emulate_frame frame[SL_EMULATE_DEPTH];
 	uint32_t writes, done; /* of the frame being sent */
+	uint64_t begun;	       /* frames of this plan that were prepared or skipped */
+	uint64_t skipped;
+	bool gaps;	     /* each of those leaves one in the sequences */
+	uint64_t end;	     /* of the last frame that was prepared, in the stream */
+	uint64_t delayed_to; /* the frame that all else waits for before it goes on */
 	struct sl_limit limit;
+	/* Written in this order: read position first, next last. */
 	_Atomic uint64_t next, sent, position;
 };
 
@@ -54,6 +63,7 @@ struct sl_emulate {
 	uint64_t frame;	      /* begun so far, over all plans */
 	uint64_t bright_left; /* frames still to send, darks not counted; UINT64_MAX: without end */
 	uint64_t first_frame, to_send; /* of this plan */
+	bool restart;		       /* it is to go away, and has not yet */
 	bool joined; /* the detector was running before: its frame numbers say what is dark */
 
 	struct sl_emulate_module *module;  /* [modules] */
@@ -75,6 +85,9 @@ void sl_emulate_close(struct sl_emulate *emulate);
 
 /* The detector runs already: in its first plan this front end takes part from this frame on. */
 int sl_emulate_join(struct sl_emulate *emulate, uint64_t first_frame);
+
+/* After a plan that ended with -ERESTART: where it comes back. -ENODATA: there are no frames left. */
+int sl_emulate_rejoin(struct sl_emulate *emulate);
 
 /* Open the link afresh. */
 int sl_emulate_plan_begin(struct sl_emulate *emulate);

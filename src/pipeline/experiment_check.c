@@ -115,6 +115,23 @@ static int check_pitch(const struct sl_experiment *e)
 	return -EINVAL;
 }
 
+static int check_faults(const struct sl_experiment *e)
+{
+	const struct sl_fault_setting setting = {
+		.link = e->link,
+		.service = sl_experiment_service(e),
+		.operation = sl_experiment_operation(e),
+		.by_sequence = e->ring.align == SL_ALIGN_SEQUENCE,
+		.slack = e->ring.slots - 2 - e->ring.late_frames,
+	};
+	char why[256];
+
+	if (!sl_fault_options_wrong(&e->faults, &setting, why, sizeof(why)))
+		return 0;
+	sl_config_error(e->config, sl_node_get(e->config->root, "frontend"), "%s", why);
+	return -EINVAL;
+}
+
 static int check_cpus(const struct sl_experiment *e, const char *name, const char *list)
 {
 	struct sl_node *threads = sl_node_get(e->config->root, "threads");
@@ -148,6 +165,8 @@ int sl_experiment_check(const struct sl_experiment *e)
 	if (check_pool(e))
 		err = -EINVAL;
 	if (check_feroce(e))
+		err = -EINVAL;
+	if (!err && check_faults(e))
 		err = -EINVAL;
 	if (check_cpus(e, "cpus", e->threads.cpus))
 		err = -EINVAL;

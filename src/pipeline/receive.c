@@ -415,7 +415,7 @@ void sl_receive_serve(struct sl_receive *r)
 
 /* Counts are outside input. A source that may send only what it was granted cannot have sent
  * more than that, so a lie costs at most a ring of frames; one that takes no credits may have lost
- * more, but not without bounds. */
+ * more, or any have left out more, but not without bounds. */
 static const char *count_problem(const struct sl_receive *r, uint32_t module, uint64_t next,
 				 uint64_t sent, uint64_t position)
 {
@@ -424,6 +424,8 @@ static const char *count_problem(const struct sl_receive *r, uint32_t module, ui
 
 	if (s->open_loop)
 		granted += OPEN_LOOP_FRAMES;
+	else if (sent <= next) /* no credit is needed to leave frames out */
+		granted += next - sent < OPEN_LOOP_FRAMES ? next - sent : OPEN_LOOP_FRAMES;
 	if (next < atomic_load_explicit(&s->next, memory_order_relaxed) ||
 	    sent < atomic_load_explicit(&r->ledger.tally[module].sent, memory_order_relaxed))
 		return "it takes back what it said";
@@ -449,6 +451,7 @@ int sl_receive_count(struct sl_receive *r, uint32_t module, uint64_t next, uint6
 		return -EPROTO;
 	}
 	sl_ledger_report(&r->ledger, module, sent);
+	sl_ledger_skip(&r->ledger, module, next - sent);
 	atomic_store_explicit(&s->next, next, memory_order_release);
 	r->experiment->link->reported(r->experiment->link_state, s->transfer, position);
 	if (final) {

@@ -180,6 +180,7 @@ static void project_ledger(struct sl_ledger *to, const struct sl_ledger *from)
 		struct sl_tally *will_be = &to->tally[m];
 
 		will_be->sent = was->sent;
+		will_be->skipped = was->skipped;
 		will_be->next = was->next;
 		for (int i = 0; i < SL_OUTCOMES; i++)
 			will_be->outcome[i] = was->outcome[i];

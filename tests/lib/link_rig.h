@@ -55,6 +55,7 @@ struct rig {
 	uint16_t service, operation, message; /* 0: UC, WRITE, as the link does it best */
 	uint16_t crc;
 	enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence, uint32_t packet);
+	uint32_t hold;
 };
 
 /* Hardware: packets are placed and judged by a NIC, which tells of whole blocks only. */
@@ -147,7 +148,8 @@ static inline int rig_offer(struct rig *rig, void *source, uint16_t module, stru
 /* Connecting may need the receiver to serve meanwhile. */
 static inline void rig_open_source(struct rig *rig)
 {
-	struct sl_link_env env = {.service = rig->service, .fate = rig->fate, .fate_arg = rig};
+	struct sl_link_env env = {
+		.service = rig->service, .fate = rig->fate, .fate_arg = rig, .hold = rig->hold};
 	pthread_t thread;
 	void *err = NULL;
 

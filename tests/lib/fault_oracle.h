@@ -1,0 +1,250 @@
+/* fault_oracle.h - what must become of every module-frame, from the front end's fault log alone.
+ *
+ * It knows nothing of rings, assemblers or links: it lays out each module's packets in the order in
+ * which the log says they went onto the wire, hands them to the rule of the service, and reads off
+ * which blocks are whole. So it shares no code with what it judges, and is short enough to be
+ * believed. It holds where nothing but the faults hurts: no source runs out of slots, none is given
+ * up by the clock, and nothing is held back for longer than ring.late_frames. */
+#ifndef TESTS_LIB_FAULT_ORACLE_H
+#define TESTS_LIB_FAULT_ORACLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum oracle_way { ORACLE_UC, ORACLE_RC, ORACLE_MEMORY };
+
+struct oracle {
+	enum oracle_way way;
+	uint32_t message; /* packets of one: 1, those of a line, or of the whole block */
+	bool crc;
+	uint32_t modules, packets; /* packets of a block */
+	uint32_t hold;		   /* packets that overtake one that is held back */
+	uint64_t frames, darks;	   /* frames with the darks, which come first */
+
+	uint8_t *fate;	/* [modules][frames][packets], enum oracle_fate */
+	uint8_t *block; /* [modules][frames], set of enum oracle_block */
+	uint32_t *here; /* [modules][frames]: different packets that were placed */
+	uint64_t faults, skipped[64];
+};
+
+enum oracle_fate { SENT, GONE, TWICE, BAD_ICRC, HELD, BAD_KEY = 1 << 4 };
+enum oracle_block { SPOILT = 1 << 0, SPOILT_RECORD = 1 << 1, SKIPPED = 1 << 2 };
+
+static inline void oracle_init(struct oracle *o)
+{
+	size_t blocks = (size_t)o->modules * o->frames;
+
+	o->fate = calloc(blocks * o->packets, 1);
+	o->block = calloc(blocks, 1);
+	o->here = calloc(blocks, sizeof(*o->here));
+	if (!o->fate || !o->block || !o->here)
+		abort();
+}
+
+static inline void oracle_fini(struct oracle *o)
+{
+	free(o->fate);
+	free(o->block);
+	free(o->here);
+}
+
+static inline size_t oracle_at(const struct oracle *o, uint32_t module, uint64_t frame)
+{
+	return (size_t)module * o->frames + frame;
+}
+
+/* One line of the log. False: it cannot be true. */
+static inline bool oracle_fault(struct oracle *o, uint32_t module, uint64_t frame, uint32_t packet,
+				const char *kind)
+{
+	static const struct {
+		const char *kind;
+		uint8_t fate, block;
+	} known[] = {
+		{"drop", GONE, 0},	 {"burst", GONE, 0},
+		{"duplicate", TWICE, 0}, {"corrupt", BAD_ICRC, 0},
+		{"reorder", HELD, 0},	 {"wrong_key", BAD_KEY, 0},
+		{"spoil", 0, SPOILT},	 {"spoil_record", 0, SPOILT_RECORD},
+		{"skip", 0, SKIPPED},	 {"delay", 0, 0}, /* it comes later, and that is all */
+		{"drift", 0, 0}, /* modules are put together by their sequence */
+	};
+	uint8_t *fate;
+
+	if (module >= o->modules || frame >= o->frames || packet >= o->packets)
+		return false;
+	fate = &o->fate[oracle_at(o, module, frame) * o->packets + packet];
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (strcmp(known[i].kind, kind) != 0)
+			continue;
+		/* A packet goes onto the wire once: two fates contradict each other. */
+		if (known[i].fate && known[i].fate != BAD_KEY && (*fate & ~BAD_KEY))
+			return false;
+		*fate |= known[i].fate;
+		o->block[oracle_at(o, module, frame)] |= known[i].block;
+		o->skipped[module] += known[i].block == SKIPPED;
+		o->faults++;
+		return true;
+	}
+	return false;
+}
+
+static inline bool oracle_read(struct oracle *o, const char *path)
+{
+	FILE *file = fopen(path, "r");
+	unsigned long long frame;
+	unsigned module, packet;
+	char kind[32];
+	bool good = file != NULL;
+
+	while (good && fscanf(file, "%u %llu %u %31s", &module, &frame, &packet, kind) == 4)
+		good = oracle_fault(o, module, frame, packet, kind);
+	good = good && feof(file);
+	if (file)
+		fclose(file);
+	return good;
+}
+
+/* ---- one module's packets arrive, in order ---- */
+
+struct oracle_wire {
+	struct oracle *o;
+	uint32_t module;
+	uint8_t *placed;     /* [frames][packets] */
+	bool open;	     /* in the middle of a message, */
+	uint64_t frame_next; /* which goes on with this packet */
+	uint32_t packet_next;
+};
+
+static inline void oracle_place(struct oracle_wire *w, uint64_t frame, uint32_t packet)
+{
+	uint8_t *placed = &w->placed[frame * w->o->packets + packet];
+
+	w->o->here[oracle_at(w->o, w->module, frame)] += !*placed;
+	*placed = 1;
+}
+
+/* An unreliable connection: a message that is not continued by its very next packet is over; the
+ * first packet of a message begins one whatever came before. A wrong ICRC is as good as nothing. */
+static inline void oracle_arrive(struct oracle_wire *w, uint64_t frame, uint32_t packet)
+{
+	const struct oracle *o = w->o;
+	uint8_t fate = o->fate[oracle_at(o, w->module, frame) * o->packets + packet];
+	bool first = packet % o->message == 0;
+
+	if ((fate & ~BAD_KEY) == BAD_ICRC)
+		return;
+	if (!first && !(w->open && frame == w->frame_next && packet == w->packet_next)) {
+		w->open = false;
+		return;
+	}
+	/* The key is in the first packet of a message. */
+	if (first && (fate & BAD_KEY)) {
+		w->open = false;
+		return;
+	}
+	oracle_place(w, frame, packet);
+	w->open = packet + 1 < o->packets && (packet + 1) % o->message;
+	w->frame_next = frame;
+	w->packet_next = packet + 1;
+}
+
+/* As many as `count` packets had their turn: who waited for that goes now. */
+static inline void oracle_release(struct oracle_wire *w, const uint64_t *held, uint64_t *first,
+				  uint64_t last, uint64_t turns, const uint64_t *turn_of)
+{
+	while (*first < last && turn_of[*first] + w->o->hold < turns) {
+		uint64_t packet = held[(*first)++];
+
+		oracle_arrive(w, packet / w->o->packets, (uint32_t)(packet % w->o->packets));
+	}
+}
+
+static inline void oracle_wire(struct oracle *o, uint32_t module)
+{
+	uint64_t all = o->frames * o->packets, first = 0, last = 0, turns = 0;
+	uint64_t *held = calloc(all, sizeof(*held)), *turn_of = calloc(all, sizeof(*turn_of));
+	struct oracle_wire w = {.o = o, .module = module, .placed = calloc(all, 1)};
+
+	if (!held || !turn_of || !w.placed)
+		abort();
+	for (uint64_t k = 0; k < o->frames; k++)
+		for (uint32_t p = 0; p < o->packets; p++) {
+			size_t at = oracle_at(o, module, k);
+			uint8_t fate = o->fate[at * o->packets + p] & (uint8_t)~BAD_KEY;
+
+			if (o->block[at] & SKIPPED)
+				continue;
+			if (fate == HELD) {
+				turn_of[last] = turns;
+				held[last++] = k * o->packets + p;
+			}
+			for (int i = 0; i < (fate == TWICE		    ? 2
+					     : fate == GONE || fate == HELD ? 0
+									    : 1);
+			     i++)
+				oracle_arrive(&w, k, p);
+			oracle_release(&w, held, &first, last, ++turns, turn_of);
+		}
+	oracle_release(&w, held, &first, last, UINT64_MAX, turn_of);
+	free(w.placed);
+	free(held);
+	free(turn_of);
+}
+
+/* Shared memory has no packets on the way: a block is announced, or it is not. */
+static inline void oracle_memory(struct oracle *o, uint32_t module)
+{
+	for (uint64_t k = 0; k < o->frames; k++) {
+		size_t at = oracle_at(o, module, k);
+		bool whole = !(o->block[at] & SKIPPED);
+
+		for (uint32_t p = 0; p < o->packets; p++)
+			whole &= o->fate[at * o->packets + p] == SENT;
+		o->here[at] = whole ? o->packets : 0;
+	}
+}
+
+/* ---- the verdict ---- */
+
+static inline void oracle_run(struct oracle *o)
+{
+	for (uint32_t m = 0; m < o->modules; m++)
+		if (o->way == ORACLE_MEMORY)
+			oracle_memory(o, m);
+		else if (o->way == ORACLE_UC)
+			oracle_wire(o, m);
+		else /* what is lost comes again */
+			for (uint64_t k = 0; k < o->frames; k++)
+				o->here[oracle_at(o, m, k)] = o->packets;
+}
+
+/* What is wrong with this block by itself; NULL: nothing. */
+static inline const char *oracle_hurt(const struct oracle *o, uint32_t module, uint64_t frame)
+{
+	size_t at = oracle_at(o, module, frame);
+
+	if (o->here[at] == 0)
+		return "lost no_arrival";
+	if (o->here[at] < o->packets)
+		return "incomplete damaged";
+	if (o->block[at] & SPOILT_RECORD)
+		return "incomplete record";
+	if ((o->block[at] & SPOILT) && o->crc)
+		return "incomplete checksum";
+	return NULL;
+}
+
+static inline const char *oracle_says(const struct oracle *o, uint32_t module, uint64_t frame)
+{
+	const char *hurt = oracle_hurt(o, module, frame);
+
+	for (uint32_t m = 0; m < o->modules && !hurt; m++)
+		if (oracle_hurt(o, m, frame))
+			hurt = "incomplete partner";
+	return hurt ? hurt : frame < o->darks ? "vetoed dark" : "stored none";
+}
+
+#endif
