@@ -9,6 +9,8 @@
  *            socket buffer, and a lost packet leaks nothing.
  * Order:     receiving: open, accept per transfer, then poll/wait on the link's thread until close;
  *            serve, accept, reported and drop may run on the control thread meanwhile.
+ *            In place of another receiver: open with what that one kept, adopt per transfer,
+ *            resume, then as above.
  *            sending: open, offer per transfer, connect per transfer, then post/reap/wait on one
  *            thread, close.
  * Threads:   poll, wait, post and reap are data-path calls: no allocation, lock or log.
@@ -83,6 +85,8 @@ struct sl_wake {
 	_Atomic uint32_t asleep; /* set while it sleeps, so that others know to write fd */
 };
 
+enum { SL_LINK_TRANSFERS = 64, SL_LINK_NOTE_BYTES = 256 };
+
 struct sl_link_env {
 	/* receiving side: ring is not NULL */
 	struct sl_ring *ring;
@@ -94,6 +98,12 @@ struct sl_link_env {
 	uint16_t service, operation, message;
 	uint16_t pmtu;
 	uint16_t crc;
+	/* Where the link goes on writing down what a receiver after this one must know, per
+	 * transfer; it outlives the process. NULL: nobody will come. */
+	void *notes; /* [SL_LINK_TRANSFERS][SL_LINK_NOTE_BYTES] */
+	/* The link's own descriptor from an earlier receiver, which it then owns; NULL: there was
+	 * none. */
+	const int *kept_fd;
 	/* sending side: may be NULL */
 	enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence, uint32_t packet);
 	void *fate_arg;
@@ -146,6 +156,23 @@ struct sl_link {
 
 	/* Nothing more is accepted on this transfer. */
 	void (*drop)(void *state, uint16_t transfer);
+
+	/* ---- receivers that are replaced while their sources go on ---- */
+
+	/* Why that cannot be with this link; NULL: it can, and has the three calls. */
+	const char *unkept;
+
+	/* The descriptor that must outlive this process, of a transfer, or of the link itself for
+	 * SL_LINK_TRANSFERS; -1: it has none. It stays the link's. */
+	int (*keep)(void *state, uint16_t transfer);
+
+	/* Instead of accept, with what the receiver before answered; fd as it was kept. The link
+	 * owns it when this succeeds. -EINVAL, logged: the plan does not fit this link any more. */
+	int (*adopt)(void *state, const struct sl_offer *offer, const struct sl_plan *plan, int fd);
+
+	/* After the last adopt: per transfer the first sequence of which nothing was taken before.
+	 * May take a second, to see where a source is that nothing holds back. */
+	void (*resume)(void *state, uint64_t *first);
 
 	/* Bind what must be bound, and say where packets will come from. Fills source, credit_* and
 	 * capabilities. */

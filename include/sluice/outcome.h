@@ -58,6 +58,7 @@ struct sl_tally {		  /* one module's column of the ledger */
 	_Atomic uint64_t outcome[SL_OUTCOMES];
 	_Atomic uint64_t cause[SL_CAUSES];
 	_Atomic uint64_t next; /* sequences below it have an outcome or are pending */
+	uint64_t first;	       /* sequences below it are not of this run */
 };
 
 struct sl_ledger {
@@ -72,6 +73,10 @@ struct sl_ledger {
 int sl_ledger_init(struct sl_ledger *ledger, uint32_t modules);
 void sl_ledger_fini(struct sl_ledger *ledger);
 
+/* Before the first outcome: module's sequences below this one are not of this run, and do not count
+ * as sent. */
+void sl_ledger_begin(struct sl_ledger *ledger, uint32_t module, uint64_t sequence);
+
 /* Give sequence its outcome. Sequences of a module come in order, each once; anything else counts
  * as misuse. */
 void sl_ledger_settle(struct sl_ledger *ledger, uint32_t module, uint64_t sequence,
@@ -85,7 +90,7 @@ void sl_ledger_settle_pending(struct sl_ledger *ledger, uint32_t module, uint64_
 void sl_ledger_resolve(struct sl_ledger *ledger, uint32_t module, uint64_t count,
 		       enum sl_outcome outcome, enum sl_cause cause);
 
-/* What the source says it sent so far; never goes back. */
+/* What the source says it sent so far, from sequence 0 on; never goes back. */
 void sl_ledger_report(struct sl_ledger *ledger, uint32_t module, uint64_t sent);
 
 /* How many sequences it has left out so far. */

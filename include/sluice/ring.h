@@ -103,6 +103,10 @@ int sl_ring_init_lines(struct sl_ring *ring, struct sl_region *region, struct sl
 		       uint32_t slots, uint32_t modules, const struct sl_lines *lines);
 void sl_ring_fini(struct sl_ring *ring);
 
+/* Before any cell of module was opened: its first sequence is this one; what belongs to earlier
+ * ones is late. */
+void sl_ring_begin(struct sl_ring *ring, uint32_t module, uint64_t sequence);
+
 static inline uint64_t sl_ring_block_at(const struct sl_ring *ring, uint64_t sequence,
 					uint32_t module)
 {

@@ -41,6 +41,13 @@ void sl_assembler_begin(struct sl_assembler *assembler, uint32_t module, uint64_
 			   a->options.frame_step;
 }
 
+void sl_assembler_skip(struct sl_assembler *assembler, uint32_t module, uint64_t sequence)
+{
+	assembler->head[module].sequence = sequence;
+	if (sequence > assembler->next)
+		assembler->next = sequence;
+}
+
 void sl_assembler_end(struct sl_assembler *assembler, uint32_t module, uint64_t end)
 {
 	struct sl_head *head = &assembler->head[module];

@@ -88,6 +88,10 @@ void sl_assembler_init(struct sl_assembler *assembler, struct sl_ring *ring,
 void sl_assembler_begin(struct sl_assembler *assembler, uint32_t module, uint64_t sequence,
 			uint64_t first_frame);
 
+/* Before the first frame: module's sequences below this one are not of this run. Frames are
+ * counted from the highest such number on. */
+void sl_assembler_skip(struct sl_assembler *assembler, uint32_t module, uint64_t sequence);
+
 /* The source says that module's sequences end here, and everything of it that will ever arrive
  * has arrived. */
 void sl_assembler_end(struct sl_assembler *assembler, uint32_t module, uint64_t end);

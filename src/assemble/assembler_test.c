@@ -592,6 +592,34 @@ static void an_event_that_comes_while_giving_up_makes_it_whole_after_all(void **
 
 /* ---- the end ---- */
 
+/* A run that begins in the middle of what its sources send. */
+static void frames_begin_with_the_sequence_that_modules_begin_with(void **state)
+{
+	enum { FIRST = 1001 };
+	struct fixture *f = *state;
+
+	sl_ring_fini(&f->ring);
+	assert_int_equal(sl_ring_init(&f->ring, &f->region, &f->bell, SLOTS, MODULES, PIXEL_BYTES),
+			 0);
+	for (uint32_t m = 0; m < MODULES; m++) {
+		sl_ring_begin(&f->ring, m, FIRST);
+		sl_assembler_skip(&f->a, m, FIRST);
+	}
+	sl_ring_open(&f->ring, UINT64_MAX);
+	assert_int_equal(next(f, 1), 0);
+	for (uint64_t k = FIRST; k < FIRST + 3; k++)
+		for (uint32_t m = 0; m < MODULES; m++)
+			if (k != FIRST + 1)
+				arrive(f, k, m);
+	expect_complete(f, FIRST);
+	for (uint32_t m = 0; m < MODULES; m++)
+		sl_assembler_end(&f->a, m, FIRST + 3);
+	expect_broken(f, FIRST + 1);
+	assert_int_equal(f->frame.number, FIRST_FRAME + FIRST + 1);
+	expect_complete(f, FIRST + 2);
+	assert_int_equal(next(f, 1), -ENODATA);
+}
+
 static void a_source_that_sends_nothing_ends_at_once(void **state)
 {
 	struct fixture *f = *state;
@@ -707,6 +735,7 @@ int main(void)
 		CASE(the_slot_of_a_complete_frame_stays_closed),
 		CASE(giving_up_waits_for_a_link_that_is_inside),
 		CASE(an_event_that_comes_while_giving_up_makes_it_whole_after_all),
+		CASE(frames_begin_with_the_sequence_that_modules_begin_with),
 		CASE(a_source_that_sends_nothing_ends_at_once),
 		CASE(after_the_end_what_did_not_come_is_lost),
 		CASE(what_was_never_sent_gets_no_outcome),

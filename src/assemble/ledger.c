@@ -30,6 +30,12 @@ void sl_ledger_fini(struct sl_ledger *ledger)
 	ledger->tally = NULL;
 }
 
+void sl_ledger_begin(struct sl_ledger *ledger, uint32_t module, uint64_t sequence)
+{
+	ledger->tally[module].first = sequence;
+	atomic_store_explicit(&ledger->tally[module].next, sequence, memory_order_relaxed);
+}
+
 static struct sl_tally *take_turn(struct sl_ledger *ledger, uint32_t module, uint64_t sequence)
 {
 	struct sl_tally *tally;
@@ -78,8 +84,10 @@ void sl_ledger_resolve(struct sl_ledger *ledger, uint32_t module, uint64_t count
 
 void sl_ledger_report(struct sl_ledger *ledger, uint32_t module, uint64_t sent)
 {
-	if (sent > get(&ledger->tally[module].sent))
-		atomic_store_explicit(&ledger->tally[module].sent, sent, memory_order_relaxed);
+	struct sl_tally *tally = &ledger->tally[module];
+
+	if (sent > tally->first + get(&tally->sent))
+		atomic_store_explicit(&tally->sent, sent - tally->first, memory_order_relaxed);
 }
 
 void sl_ledger_skip(struct sl_ledger *ledger, uint32_t module, uint64_t skipped)

@@ -42,6 +42,29 @@ static void an_empty_ledger_is_closed(void **state)
 	assert_int_equal(sl_ledger_sent(*state), 0);
 }
 
+static void what_came_before_this_run_is_neither_sent_nor_settled(void **state)
+{
+	struct sl_ledger *ledger = *state;
+
+	for (uint32_t m = 0; m < MODULES; m++)
+		sl_ledger_begin(ledger, m, 100 + m);
+	sl_ledger_report(ledger, 0, 50); /* all of it before */
+	assert_int_equal(ledger->tally[0].sent, 0);
+	assert_true(sl_ledger_closed(ledger));
+	for (uint32_t m = 0; m < MODULES; m++) {
+		sl_ledger_report(ledger, m, 102 + m);
+		assert_int_equal(ledger->tally[m].sent, 2);
+		assert_false(sl_ledger_closed(ledger));
+		sl_ledger_settle(ledger, m, 100 + m, SL_STORED, SL_CAUSE_NONE);
+		sl_ledger_settle(ledger, m, 101 + m, SL_LOST, SL_CAUSE_NO_ARRIVAL);
+		sl_ledger_report(ledger, m, 101 + m); /* it never goes back */
+	}
+	assert_int_equal(sl_ledger_sent(ledger), 2 * MODULES);
+	assert_true(sl_ledger_closed(ledger));
+	sl_ledger_settle(ledger, 1, 100, SL_STORED, SL_CAUSE_NONE);
+	assert_int_equal(ledger->misuse, 1);
+}
+
 static void outcomes_are_counted_by_module_and_cause(void **state)
 {
 	struct sl_ledger *ledger = *state;
@@ -266,6 +289,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		CASE(an_empty_ledger_is_closed),
+		CASE(what_came_before_this_run_is_neither_sent_nor_settled),
 		CASE(outcomes_are_counted_by_module_and_cause),
 		CASE(totals_are_over_all_modules),
 		CASE(every_kind_of_outcome_closes_it),

@@ -16,7 +16,7 @@
 enum { COUNT_MS = 20, BYE_MS = 30000, REOFFER_NS = 200 * 1000 * 1000 };
 
 struct emulate_options {
-	bool once, quiet;
+	bool once, fixed, quiet;
 	uint64_t first_frame;
 	char modules[16], transfer[SL_TRANSFER_NAME];
 };
@@ -24,6 +24,8 @@ struct emulate_options {
 static const struct sl_option options[] = {
 	SL_BOOL(struct emulate_options, once, false,
 		"end when the receiver goes away, instead of offering again"),
+	SL_BOOL(struct emulate_options, fixed, false,
+		"be a device whose plan is set once: go on by it when the receiver goes away"),
 	SL_BOOL(struct emulate_options, quiet, false, "say nothing but errors"),
 	SL_U64(struct emulate_options, first_frame, 0, 0, 1e15, "frames",
 	       "take part from this frame on in a detector that runs already, after another front "
@@ -97,8 +99,21 @@ static int wait_for_start(struct sl_client *client)
 	}
 }
 
+/* Nobody is told, and nobody says stop: to the end of what was offered. */
+static int go_on(struct sl_emulate *em)
+{
+	sl_warn("the receiver is gone; going on by the plan that it gave");
+	while (!sl_emulate_finished(em)) {
+		if (sl_signal)
+			sl_emulate_stop(em, true);
+		sl_clock_sleep_until(sl_clock_ns() + COUNT_MS * UINT64_C(1000000));
+		sl_emulate_log_faults(em);
+	}
+	return atomic_load(&em->error);
+}
+
 /* Send, report, listen. 0: all sent and the receiver said good-bye; -EPIPE: it vanished. */
-static int serve(struct sl_emulate *em, struct sl_client *client)
+static int serve(struct sl_emulate *em, struct sl_client *client, bool fixed)
 {
 	uint64_t end;
 	int err = sl_emulate_start(em), word;
@@ -113,6 +128,8 @@ static int serve(struct sl_emulate *em, struct sl_client *client)
 			err = -EPIPE;
 		sl_emulate_log_faults(em);
 	}
+	if (err == -EPIPE && fixed)
+		return go_on(em);
 	if (err)
 		sl_emulate_stop(em, true);
 	if (!err)
@@ -136,7 +153,7 @@ static int serve(struct sl_emulate *em, struct sl_client *client)
 	return err;
 }
 
-static int one_plan(struct sl_emulate *em, bool quiet)
+static int one_plan(struct sl_emulate *em, const struct emulate_options *o)
 {
 	const struct sl_control_run *control = &em->experiment->control;
 	struct sl_client client;
@@ -152,13 +169,13 @@ static int one_plan(struct sl_emulate *em, bool quiet)
 	if (!err)
 		err = wait_for_start(&client);
 	if (!err) {
-		if (!quiet)
+		if (!o->quiet)
 			sl_info("sending %s%s%s from frame %llu on", em->experiment->detector->name,
 				em->experiment->transfer[0] ? ", transfer " : "",
 				em->experiment->transfer,
 				(unsigned long long)sl_geometry_frame(&em->geometry,
 								      em->first_frame));
-		err = serve(em, &client);
+		err = serve(em, &client, o->fixed);
 	}
 	end_err = sl_emulate_plan_end(em);
 	sl_client_close(&client);
@@ -189,7 +206,7 @@ static void *run_stream(void *arg)
 	int err;
 
 	for (;;) {
-		err = one_plan(em, o->quiet);
+		err = one_plan(em, o);
 		if (err == -ERESTART && !sl_signal) {
 			err = sl_emulate_rejoin(em);
 			if (err)
@@ -198,7 +215,7 @@ static void *run_stream(void *arg)
 				(unsigned long long)sl_geometry_frame(&em->geometry, em->frame));
 			continue;
 		}
-		if (err != -EPIPE || o->once || sl_signal)
+		if (err != -EPIPE || o->once || o->fixed || sl_signal)
 			break;
 		sl_warn("%s%sthe receiver is gone; offering again, from frame %llu on", name, colon,
 			(unsigned long long)sl_geometry_frame(&em->geometry, em->frame));

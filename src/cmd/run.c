@@ -8,6 +8,7 @@
 #include "cmd/child.h"
 #include "cmd/cmd.h"
 #include "cmd/devices.h"
+#include "cmd/heir.h"
 #include "cmd/outputs.h"
 #include "cmd/run_all.h"
 #include "cmd/signals.h"
@@ -47,6 +48,7 @@ struct run {
 	struct sl_feroce_server *feroce; /* NULL: modules come over TCP */
 	struct sl_progress progress;
 	uint64_t expected;
+	struct sl_heir heir;
 	pid_t child;				   /* 0: none */
 	char transfer_path[SL_TRANSFER_NAME + 16]; /* of its sections in the file */
 	bool stopping;
@@ -116,7 +118,7 @@ static int open_server(struct run *run)
 		 * other's way. */
 		.port = (uint16_t)(e->emulate_local ? 0 : e->control.port),
 		.token = e->control.token,
-		.modules = e->feroce.enable ? 0 : e->run.modules,
+		.modules = e->feroce.enable || run->heir.adopted ? 0 : e->run.modules,
 		.experiment = sl_experiment_digest(e),
 		.link = e->link->wire,
 		.detector = e->detector->name,
@@ -126,7 +128,9 @@ static int open_server(struct run *run)
 	};
 	int err = 0;
 
-	if (e->feroce.enable) {
+	if (run->heir.adopted) {
+		run->expected = run->receive->source[0].offered;
+	} else if (e->feroce.enable) {
 		run->expected = e->run.dark_frames + e->run.frames;
 		err = sl_devices_open(e, run->receive, &run->feroce);
 	}
@@ -138,11 +142,14 @@ static void poll_front_ends(struct run *run)
 	if (run->feroce)
 		sl_feroce_server_poll(run->feroce);
 	sl_server_poll(run->server, POLL_MS);
+	sl_heir_poll(&run->heir);
 	sl_receive_serve(run->receive);
 }
 
 static uint32_t planned(const struct run *run)
 {
+	if (run->heir.adopted)
+		return run->experiment->run.modules;
 	return run->feroce ? sl_feroce_server_planned(run->feroce) : sl_server_planned(run->server);
 }
 
@@ -223,6 +230,7 @@ static void stop(struct run *run)
 	sl_server_stop(run->server);
 	if (run->feroce)
 		sl_devices_stop(run->receive, run->feroce);
+	sl_heir_stop(&run->heir);
 	run->stopping = true;
 }
 
@@ -266,6 +274,7 @@ static void acquire(struct run *run)
 			sl_server_abandon(run->server); /* who does not stop is left behind */
 			if (run->feroce)
 				sl_feroce_server_abandon(run->feroce);
+			sl_heir_abandon(&run->heir);
 			stop_ns = sl_clock_ns();
 		}
 	}
@@ -330,18 +339,20 @@ static enum sl_result run_experiment(struct run *run)
 
 	sl_clock_iso8601(started, sizeof(started));
 	if (check_outputs(run) ||
-	    sl_receive_open(run->experiment,
-			    run->options.outcomes[0] ? run->options.outcomes : NULL, &run->receive))
+	    sl_heir_open(&run->heir, run->experiment,
+			 run->options.outcomes[0] ? run->options.outcomes : NULL, &run->receive))
 		return SL_RESULT_ERROR;
 	if (open_server(run) || write_port_file(run))
 		goto undo_receive;
 	if (run->experiment->emulate_local && spawn_child(run))
 		goto undo_receive;
-	if (wait_for_front_ends(run) || sl_receive_start(run->receive))
+	if (wait_for_front_ends(run) || sl_heir_store(&run->heir, run->receive) ||
+	    sl_receive_start(run->receive))
 		goto undo_receive;
 	if (!run->options.quiet && !run->options.still)
 		sl_receive_tell(run->receive);
 	acquire(run);
+	sl_heir_end(&run->heir, run->receive);
 	result = conclude(run, started);
 
 undo_receive:
@@ -351,6 +362,7 @@ undo_receive:
 		sl_server_close(run->server); /* a child notices and ends */
 	sl_child_end(&run->child, NULL);
 	sl_receive_close(run->receive);
+	sl_heir_close(&run->heir);
 	return result;
 }
 

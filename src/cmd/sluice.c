@@ -23,6 +23,12 @@ const struct sl_command sl_commands[] = {
 	 "what the\n"
 	 "detector section describes. If the receiver goes away it offers itself again and goes "
 	 "on."},
+	{"keep", "keep NAME [options]",
+	 "Hold memory and sockets of a receiver, so that another can take its place.", sl_cmd_keep,
+	 "For sources that cannot be planned anew: with control.keeper: NAME, a receiver that ends "
+	 "or is\n"
+	 "killed can be started again, and goes on with the sources as they are. docs/restart.md "
+	 "tells how."},
 	{"list", "list [link|detector|stage|unit|sink|section|NAME] [--markdown]",
 	 "Show what an experiment file can be made of, with all options.", sl_cmd_list, NULL},
 	{"doctor", "doctor [EXPERIMENT.yaml] [options]",

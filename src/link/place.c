@@ -45,6 +45,8 @@ static void advance(struct sl_placer *p, uint64_t packet, uint64_t position)
 {
 	if (packet > p->last_packet)
 		p->last_packet = packet;
+	if (packet >= p->next)
+		p->next = packet + 1;
 	if (position > p->seen)
 		p->seen = position;
 }
@@ -178,7 +180,7 @@ static bool marked(const struct sl_placer *p, uint64_t sequence, uint32_t index)
 
 uint64_t sl_placer_expected(const struct sl_placer *placer)
 {
-	return placer->seen ? placer->last_packet + 1 : 0;
+	return placer->next;
 }
 
 void sl_placer_predict(const struct sl_placer *placer, uint64_t packet, struct sl_place *place)
@@ -222,6 +224,17 @@ enum sl_ring_place sl_placer_may_put(const struct sl_placer *placer, uint32_t ps
 		placer->plan.module);
 }
 
+void sl_placer_begin(struct sl_placer *placer, uint64_t packets)
+{
+	const struct sl_plan *plan = &placer->plan;
+	struct sl_plan_packet next;
+
+	sl_plan_packet(plan, (uint32_t)(packets % plan->packets), &next);
+	placer->last_packet = packets ? packets - 1 : 0;
+	placer->next = packets;
+	placer->seen = packets / plan->packets * plan->block_bytes + next.offset;
+}
+
 void sl_placer_catch_up(struct sl_placer *placer, uint64_t position)
 {
 	struct sl_placer *p = placer;
@@ -233,6 +246,8 @@ void sl_placer_catch_up(struct sl_placer *placer, uint64_t position)
 	p->seen = position;
 	if (packets && packets - 1 > p->last_packet)
 		p->last_packet = packets - 1;
+	if (packets > p->next)
+		p->next = packets;
 	/* The frame that ends there, or is under way there, has been reached. */
 	sl_ring_reach(p->ring, p->plan.first_sequence + frames - (rest == 0), p->plan.module);
 }

@@ -27,6 +27,7 @@ struct sl_placer {
 	struct sl_link_counters *counters;
 	struct sl_plan plan;
 	uint64_t last_packet;	      /* the stream's newest packet: unwraps 24-bit PSNs */
+	uint64_t next;		      /* 1 + the same; 0: nothing came yet */
 	uint64_t seen;		      /* position after it: what credits build on */
 	struct sl_place_track *track; /* [slots] */
 	uint64_t *bits;		      /* [slots][words] */
@@ -65,6 +66,9 @@ uint64_t sl_placer_expected(const struct sl_placer *placer);
 
 /* Whether the slot that a packet of this PSN belongs to is open. */
 enum sl_ring_place sl_placer_may_put(const struct sl_placer *placer, uint32_t psn);
+
+/* So many packets of the stream were taken before, by somebody else. */
+void sl_placer_begin(struct sl_placer *placer, uint64_t packets);
 
 /* Everything that was sent below `position` has arrived or never will: the source said so, and the
  * queue was found empty since. */

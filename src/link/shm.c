@@ -493,6 +493,7 @@ const struct sl_link sl_link_shm = {
 	.serve = sl_shm_serve,
 	.reported = shm_reported,
 	.drop = shm_drop,
+	.unkept = "its queue lives in the source's connection to this process",
 	.offer = shm_offer,
 	.connect = sl_shm_connect,
 	.post = shm_post,

@@ -100,8 +100,11 @@ static int open_receiver(struct sl_udp *udp)
 	udp->queue = calloc(SL_UDP_TRANSFERS, sizeof(*udp->queue));
 	if (!udp->queue)
 		return -ENOMEM;
+	for (unsigned i = 0; i < SL_UDP_TRANSFERS; i++)
+		udp->queue[i].fd = -1;
 	/* Where packets come another way, this one is for what is sent back. */
-	udp->fd = sl_net_open(udp->local, udp->way ? 0 : (uint16_t)udp->port);
+	udp->fd = udp->env.kept_fd ? *udp->env.kept_fd
+				   : sl_net_open(udp->local, udp->way ? 0 : (uint16_t)udp->port);
 	if (udp->fd < 0)
 		return udp->fd;
 	udp->in_fd[0] = udp->fd;
@@ -300,6 +303,9 @@ const struct sl_link sl_link_udp = {
 	.serve = sl_udp_serve,
 	.reported = sl_udp_reported,
 	.drop = sl_udp_drop,
+	.keep = sl_udp_keep,
+	.adopt = sl_udp_adopt,
+	.resume = sl_udp_resume,
 	.offer = sl_udp_offer,
 	.connect = sl_udp_connect,
 	.post = sl_udp_post,

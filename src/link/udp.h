@@ -10,9 +10,10 @@
  *            each acknowledged.
  * Files:     udp.c options, open, close; udp_accept.c queues of the receiver; udp_receive.c packets
  *            in; udp_flow.c those of a source with its own socket; udp_return.c what the receiver
- *            sends back; udp_offer.c transfers of a source; udp_send.c and udp_send_rc.c packets
- *            out; udp_hold.c those that others overtake; udp_answer.c what comes back to a source;
- *            udp_pieces.c packets that come with all their headers.
+ *            sends back; udp_keep.c receivers that take each other's place; udp_offer.c transfers
+ *            of a source; udp_send.c and udp_send_rc.c packets out; udp_hold.c those that others
+ *            overtake; udp_answer.c what comes back to a source; udp_pieces.c packets that come
+ *            with all their headers.
  * Others:    a link that takes its packets from elsewhere than from sockets (packet.c, xdp.c)
  *            begins its state with a struct sl_udp, sets `way` before sl_udp_open(), and hands
  *            each packet to sl_udp_receive_pieces(). All else is this link's, and what is sent
@@ -59,8 +60,30 @@ struct sl_udp_path { /* one direction between two ends */
 	socklen_t to_bytes;
 };
 
+/* What a receiver after this one must know of a queue, in memory that outlives the process. It may
+ * end between any two stores: each number stands alone, and what belongs together is written to
+ * the copy that nobody believes yet. */
+struct sl_udp_note {
+	/* Packets of the stream that were taken from the socket, or may have been: below this
+	 * nothing more will be found there. UC. */
+	_Atomic uint64_t taken;
+	_Atomic uint64_t granted; /* position */
+	_Atomic uint32_t turn;	  /* which copy holds */
+	struct sl_udp_note_rc {
+		uint64_t taken;
+		uint32_t expected_psn, msn;
+		/* The message in progress. */
+		uint32_t open, kind, rkey, length, offset;
+		uint64_t va;
+		/* Credits on their way: the oldest one's PSN, and how many. */
+		uint32_t credit_psn, credits;
+	} rc[2];
+};
+_Static_assert(sizeof(struct sl_udp_note) <= SL_LINK_NOTE_BYTES, "a note fits");
+
 struct sl_udp_queue { /* receiving */
 	_Atomic uint32_t active;
+	struct sl_udp_note *note; /* NULL: nobody will come after us */
 	struct sl_plan plan;
 	/* Where the source sends from one port: a socket of its own (udp_flow.c). */
 	int fd; /* -1: none, its packets come to the shared one */
@@ -186,7 +209,7 @@ struct sl_udp {
 	/* options */
 	char listen[64], source[64];
 	uint32_t port, reply_port, traffic_class;
-	bool segment, checksum;
+	bool segment, checksum, credits;
 	uint32_t icrc; /* enum sl_udp_icrc */
 	uint64_t receive_buffer, window;
 	uint32_t congestion_us;
@@ -230,6 +253,9 @@ struct sl_udp {
 		SL_BOOL(struct sl_udp, checksum, true,                                            \
 			"front end: fill the UDP checksum; false: leave it 0, as FPGAs and RDMA " \
 			"NICs do, and send packet by packet"),                                    \
+		SL_BOOL(struct sl_udp, credits, true,                                             \
+			"front end: send only what was granted; false: open loop, as devices do " \
+			"that have no way back"),                                                 \
 		SL_CHOICE(struct sl_udp, icrc, check, "check|ignore",                             \
 			  "receiver: what is done about the ICRC of data; ignore: to measure "    \
 			  "what checking costs, for nothing else")
@@ -324,8 +350,29 @@ void sl_udp_reply(struct sl_udp *udp, struct sl_udp_queue *queue,
 /* A packet that a switch marked came for this queue, from its peer. */
 void sl_udp_notify(struct sl_udp *udp, struct sl_udp_queue *queue, uint64_t now_ns);
 
+/* RC: the next credit; it leaves with sl_udp_return_all(). */
+void sl_udp_grant_rc(struct sl_udp_queue *queue, uint64_t grant);
+
 /* Replies, credits, and what of them was lost. */
 void sl_udp_return_all(struct sl_udp *udp, unsigned poller, bool idle, uint64_t now_ns);
+
+/* ---- receivers that take each other's place ---- */
+
+/* A queue is new: write down where it begins. */
+void sl_udp_note_begin(struct sl_udp *udp, struct sl_udp_queue *queue);
+
+/* Before packets are taken from its socket, so many at most. */
+void sl_udp_note_reading(struct sl_udp_queue *queue, uint64_t packets);
+
+/* After packets were taken, before anything is sent back that the source relies on. */
+void sl_udp_note(struct sl_udp_queue *queue);
+
+/* The queue goes on where the note says. */
+void sl_udp_note_restore(struct sl_udp_queue *queue);
+
+int sl_udp_keep(void *state, uint16_t transfer);
+int sl_udp_adopt(void *state, const struct sl_offer *offer, const struct sl_plan *plan, int fd);
+void sl_udp_resume(void *state, uint64_t *first);
 
 /* ---- sending ---- */
 int sl_udp_offer(void *state, struct sl_offer *offer);

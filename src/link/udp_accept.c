@@ -208,8 +208,9 @@ static int open_rc(const struct sl_udp *udp, struct sl_udp_queue *queue)
 }
 
 /* A source that sends from one port gets a socket of its own; one that says no port (an RDMA NIC
- * chooses for itself), or the kernel says no, sends to the shared one. */
-static void open_flow(struct sl_udp *udp, struct sl_udp_queue *queue)
+ * chooses for itself), or the kernel says no, sends to the shared one. kept_fd: it is already
+ * decided. */
+static void open_flow(struct sl_udp *udp, struct sl_udp_queue *queue, const int *kept_fd)
 {
 	const struct sl_plan *plan = &queue->plan;
 	struct sl_udp_path in;
@@ -222,7 +223,9 @@ static void open_flow(struct sl_udp *udp, struct sl_udp_queue *queue)
 	queue->batch = SL_UDP_BATCH;
 	sl_udp_path_set(&in, plan->source.ip, plan->source.port, udp->local, (uint16_t)udp->port);
 	queue->in = in.path;
-	if (plan->source.port && !udp->way)
+	if (kept_fd)
+		queue->fd = *kept_fd;
+	else if (plan->source.port && !udp->way)
 		queue->fd = sl_net_open_flow(udp->fd, udp->local, (uint16_t)udp->port,
 					     plan->source.ip, plan->source.port);
 	/* Who has no socket of its own shares one, and with it the thread that reads it. */
@@ -234,6 +237,8 @@ static void open_flow(struct sl_udp *udp, struct sl_udp_queue *queue)
 	}
 	/* The buffer is shared, too: so is what may be under way. */
 	udp->shared = true;
+	if (kept_fd)
+		return;
 	set_window(udp, &queue->plan, false);
 	queue->credit.window = plan->window_bytes;
 }
@@ -263,6 +268,24 @@ static int open_queue(struct sl_udp *udp, struct sl_udp_queue *queue)
 	return sl_roce_responder_init(&queue->uc) ? -EINVAL : 0;
 }
 
+/* The plan of the queue is made. */
+static int install(struct sl_udp *udp, uint32_t index, const int *kept_fd)
+{
+	struct sl_udp_queue *queue = &udp->queue[index];
+	int err = open_queue(udp, queue);
+
+	if (err)
+		return err;
+	sl_placer_fini(&queue->placer); /* of who had the queue before */
+	err = sl_placer_init(&queue->placer, udp->env.ring, udp->env.counters, &queue->plan);
+	if (err)
+		return err;
+	open_flow(udp, queue, kept_fd);
+	if (index >= udp->queues)
+		udp->queues = index + 1;
+	return 0;
+}
+
 int sl_udp_accept(void *state, const struct sl_offer *offer, struct sl_plan *plan)
 {
 	struct sl_udp *udp = state;
@@ -275,19 +298,62 @@ int sl_udp_accept(void *state, const struct sl_offer *offer, struct sl_plan *pla
 	if (!offer_fits(udp, offer))
 		return -EINVAL;
 	describe_plan(udp, offer, index, &queue->plan);
-	err = open_queue(udp, queue);
+	err = install(udp, index, NULL);
 	if (err)
 		return err;
-	sl_placer_fini(&queue->placer); /* of who had the queue before */
-	err = sl_placer_init(&queue->placer, udp->env.ring, udp->env.counters, &queue->plan);
-	if (err)
-		return err;
-	open_flow(udp, queue);
 	*plan = queue->plan;
-	if (index == udp->queues)
-		udp->queues++;
+	sl_udp_note_begin(udp, queue);
 	/* Release: pairs with the acquire in udp_receive.c; the poller may already be running. */
 	atomic_store_explicit(&queue->active, 1, memory_order_release);
+	return 0;
+}
+
+/* What of a plan would be otherwise if it were made now; NULL: nothing that the source knows. */
+static const char *differs(const struct sl_plan *now, const struct sl_plan *kept)
+{
+	if (now->service != kept->service || now->operation != kept->operation ||
+	    now->message != kept->message)
+		return "link.service, operation or message";
+	if (now->pmtu != kept->pmtu || now->packets != kept->packets)
+		return "link.pmtu";
+	if (now->crc != kept->crc)
+		return "link.crc";
+	if (now->slots != kept->slots || now->stride != kept->stride ||
+	    now->block_at != kept->block_at || now->block_bytes != kept->block_bytes ||
+	    now->line_pitch != kept->line_pitch || now->record_at != kept->record_at)
+		return "the ring's shape";
+	if (memcmp(now->dest.ip, kept->dest.ip, sizeof(now->dest.ip)) != 0 ||
+	    now->dest.port != kept->dest.port)
+		return "link.listen or link.port";
+	return kept->version == SL_PLAN_VERSION ? NULL : "the version of the program";
+}
+
+int sl_udp_adopt(void *state, const struct sl_offer *offer, const struct sl_plan *plan, int fd)
+{
+	struct sl_udp *udp = state;
+	uint32_t index = plan->transfer;
+	struct sl_plan now;
+	const char *what;
+	int err;
+
+	if (index >= SL_UDP_TRANSFERS || udp->queue[index].active || !offer_fits(udp, offer) ||
+	    plan->module != offer->module || !udp->env.notes ||
+	    (udp->queues && plan->qpn != udp->qpn_base + index))
+		return -EINVAL;
+	describe_plan(udp, offer, index, &now);
+	what = differs(&now, plan);
+	if (what) {
+		sl_error("module %u: %s is not what its source was told", plan->module, what);
+		return -EINVAL;
+	}
+	udp->qpn_base = plan->qpn - index;
+	udp->queue[index].plan = *plan;
+	err = install(udp, index, &fd);
+	if (err)
+		return err;
+	udp->queue[index].note = (void *)((char *)udp->env.notes + index * SL_LINK_NOTE_BYTES);
+	sl_udp_note_restore(&udp->queue[index]);
+	atomic_store_explicit(&udp->queue[index].active, 1, memory_order_release);
 	return 0;
 }
 

@@ -294,6 +294,8 @@ unsigned sl_udp_flow_poll(struct sl_udp *udp, struct sl_udp_queue *queue, unsign
 		unsigned n;
 
 		queue->expected = sl_placer_expected(&queue->placer);
+		sl_udp_note_reading(queue,
+				    usual(queue) >= MANY ? SL_UDP_SEGMENTS : MANY * queue->batch);
 		n = usual(queue) >= MANY ? receive_one(udp, queue, now_ns)
 					 : receive_many(udp, queue, budget - packets, now_ns);
 		if (!n)

@@ -51,7 +51,8 @@ int sl_udp_offer(void *state, struct sl_offer *offer)
 	offer->credit_port = udp->reply_port ? (uint16_t)udp->reply_port : offer->source.port;
 	offer->credit_qpn = unused_qpn(udp);
 	offer->credit_rkey = sl_secret_u32();
-	offer->credit_va = ((uint64_t)sl_secret_u32() << 8) + 8; /* 0 would mean: no credits */
+	/* 0 means: no credits. */
+	offer->credit_va = udp->credits ? ((uint64_t)sl_secret_u32() << 8) + 8 : 0;
 	source->offer = *offer;
 	udp->sources++;
 	return 0;

@@ -175,6 +175,10 @@ static int poll_shared(struct sl_udp *udp, unsigned budget, uint64_t now_ns)
 							.msg_control = b->control[i],
 							.msg_controllen = sizeof(b->control[i])};
 	}
+	for (uint32_t i = 0; udp->env.notes && i < udp->queues; i++)
+		if (atomic_load_explicit(&udp->queue[i].active, memory_order_acquire) &&
+		    udp->queue[i].fd < 0)
+			sl_udp_note_reading(&udp->queue[i], batch);
 	n = recvmmsg(udp->fd, b->message, batch, MSG_DONTWAIT, NULL);
 	for (int i = 0; i < n; i++) {
 		const struct msghdr *message = &b->message[i].msg_hdr;

@@ -26,8 +26,10 @@ void sl_udp_reply(struct sl_udp *udp, struct sl_udp_queue *queue, const struct s
 {
 	if (queue->replies && sl_roce_reply_merge(&queue->reply[queue->replies - 1], reply))
 		return;
-	if (queue->replies == SL_UDP_REPLIES)
+	if (queue->replies == SL_UDP_REPLIES) {
+		sl_udp_note(queue);
 		send_replies(udp, queue);
+	}
 	queue->reply[queue->replies++] = *reply;
 }
 
@@ -77,7 +79,7 @@ static void grant_uc(struct sl_udp *udp, struct sl_udp_queue *queue, uint64_t gr
 		queue->credit_psn = cursor.psn;
 }
 
-static void grant_rc(struct sl_udp_queue *queue, uint64_t grant)
+void sl_udp_grant_rc(struct sl_udp_queue *queue, uint64_t grant)
 {
 	uint64_t id = queue->grants % SL_UDP_GRANTS;
 	const struct sl_roce_work work = {
@@ -152,7 +154,7 @@ void sl_udp_return_all(struct sl_udp *udp, unsigned poller, bool idle, uint64_t 
 	for (uint32_t i = 0; i < udp->queues; i++) {
 		struct sl_udp_queue *queue = &udp->queue[i];
 		uint64_t grant;
-		bool rc;
+		bool rc, due;
 
 		/* Acquire: pairs with the release in accept. */
 		if (!atomic_load_explicit(&queue->active, memory_order_acquire) ||
@@ -161,14 +163,14 @@ void sl_udp_return_all(struct sl_udp *udp, unsigned poller, bool idle, uint64_t 
 		rc = queue->plan.service == SL_SERVICE_RC;
 		if (idle)
 			catch_up(queue, now_ns);
+		due = may_grant(queue) && sl_credit_due(&queue->credit, &queue->plan, udp->env.ring,
+							queue->placer.seen, idle, now_ns, &grant);
+		if (due && rc)
+			sl_udp_grant_rc(queue, grant);
+		sl_udp_note(queue);
 		send_replies(udp, queue);
-		if (may_grant(queue) && sl_credit_due(&queue->credit, &queue->plan, udp->env.ring,
-						      queue->placer.seen, idle, now_ns, &grant)) {
-			if (rc)
-				grant_rc(queue, grant);
-			else
-				grant_uc(udp, queue, grant);
-		}
+		if (due && !rc)
+			grant_uc(udp, queue, grant);
 		if (rc)
 			send_grants(udp, queue, now_ns);
 		hand_over(queue);

@@ -231,6 +231,7 @@ const struct sl_link sl_link_verbs = {
 	.serve = verbs_serve,
 	.reported = verbs_reported,
 	.drop = verbs_drop,
+	.unkept = "a queue pair of an RDMA device ends with the process that made it",
 	.offer = sl_verbs_link_offer,
 	.connect = sl_verbs_link_connect,
 	.post = sl_verbs_link_post,

@@ -246,6 +246,7 @@ const struct sl_link sl_link_xdp = {
 	.serve = sl_udp_serve,
 	.reported = sl_udp_reported,
 	.drop = sl_udp_drop,
+	.unkept = "packets wait in memory of this process; use link udp",
 	.offer = sl_udp_offer,
 	.connect = sl_udp_connect,
 	.post = sl_udp_post,

@@ -74,6 +74,8 @@ static json_t *module_json(const struct sl_receive *r, uint32_t m)
 		json_object_set_new(module, "offered", json_integer((json_int_t)s->offered));
 	if (s->returns)
 		json_object_set_new(module, "returns", json_integer(s->returns));
+	if (s->first)
+		json_object_set_new(module, "first", json_integer((json_int_t)s->first));
 	if (s->unfinished_packets)
 		json_object_set_new(module, "unfinished",
 				    json_pack("{s:I, s:I}", "sequence",

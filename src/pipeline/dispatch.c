@@ -432,7 +432,7 @@ static void check_end(struct sl_receive *r, uint32_t module, uint64_t now)
 	end = s->next;
 	if (state == SL_SOURCE_ENDED) /* what was given up before that has its outcome, too */
 		end = reached > given_out ? reached : given_out;
-	if (state == SL_SOURCE_GONE) {
+	if (state == SL_SOURCE_GONE || s->cut) {
 		end = last_word(r, module);
 		note_unfinished(r, module, end);
 	}

@@ -50,6 +50,7 @@ struct sl_control_run {
 	uint32_t port;
 	char token[64];
 	double wait_s, silence_s;
+	char keeper[64];
 };
 
 struct sl_feroce_run { /* devices that connect as FEROCE's do */

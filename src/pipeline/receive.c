@@ -1,5 +1,6 @@
 /* receive.c - builds the receiving side, owns its threads, and takes it down in the right order. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +76,9 @@ static int open_ring(struct sl_receive *r)
 			 e->ring.line_pitch, lines.bytes);
 		return -EINVAL;
 	}
-	err = sl_region_open(e->link->places, bytes, &r->region);
+	err = sl_receive_open_memory(r, bytes);
+	if (err == -EINVAL || err == -ENOTSUP)
+		return err; /* said there */
 	if (err) {
 		sl_error("no memory for a ring of %u slots (%.1f GB): %s; lower ring.slots, or "
 			 "raise the "
@@ -126,9 +129,14 @@ static int open_link(struct sl_receive *r)
 		.message = sl_experiment_message(e),
 		.pmtu = sl_experiment_pmtu(e),
 		.crc = sl_experiment_crc(e),
+		.notes = r->notes.base,
 	};
-	int err;
+	int err, fd;
 
+	if (r->heir_to) {
+		fd = fcntl(r->heir_to->link_fd, F_DUPFD_CLOEXEC, 0);
+		env.kept_fd = &fd;
+	}
 	r->link_open = true;
 	err = e->link->open(e->link_state, &env);
 	if (err)
@@ -231,8 +239,8 @@ static int open_memory(struct sl_receive *r)
 	return err;
 }
 
-int sl_receive_open(struct sl_experiment *experiment, const char *outcomes_path,
-		    struct sl_receive **receive)
+static int open_all(struct sl_experiment *experiment, const char *outcomes_path, bool kept,
+		    const struct sl_estate *estate, struct sl_receive **receive)
 {
 	struct sl_receive *r = aligned_alloc(64, (sizeof(*r) + 63) / 64 * 64);
 	int err;
@@ -243,7 +251,9 @@ int sl_receive_open(struct sl_experiment *experiment, const char *outcomes_path,
 	r->experiment = experiment;
 	r->same_clock = true; /* until an offer comes from elsewhere */
 	atomic_store(&r->limit, UINT64_MAX);
-	r->region.fd = -1;
+	r->outlives = kept;
+	r->heir_to = estate;
+	r->region.fd = r->notes.fd = -1;
 	r->pool.results.fd = r->dropped.results.fd = -1;
 	err = sl_ledger_init(&r->ledger, experiment->run.modules);
 	if (!err)
@@ -262,6 +272,18 @@ int sl_receive_open(struct sl_experiment *experiment, const char *outcomes_path,
 	atomic_store(&r->ledger.source_alive, experiment->run.modules);
 	*receive = r;
 	return 0;
+}
+
+int sl_receive_open(struct sl_experiment *experiment, const char *outcomes_path,
+		    struct sl_receive **receive)
+{
+	return open_all(experiment, outcomes_path, false, NULL, receive);
+}
+
+int sl_receive_open_kept(struct sl_experiment *experiment, const char *outcomes_path,
+			 const struct sl_estate *estate, struct sl_receive **receive)
+{
+	return open_all(experiment, outcomes_path, true, estate, receive);
 }
 
 /* What the experiment wants of a transfer and the front end does not offer, with the key that would
@@ -336,6 +358,19 @@ static bool policy_lacks(const struct sl_receive *r, const struct sl_offer *offe
 	return true;
 }
 
+/* The plan is known, and the source goes by it. */
+static int adopt_transfer(struct sl_receive *r, const struct sl_offer *offer,
+			  const struct sl_plan *plan)
+{
+	int kept = r->heir_to->transfer[offer->module].fd;
+	int fd = kept < 0 ? -1 : fcntl(kept, F_DUPFD_CLOEXEC, 0);
+	int err = r->experiment->link->adopt(r->experiment->link_state, offer, plan, fd);
+
+	if (err && fd >= 0)
+		close(fd);
+	return err;
+}
+
 int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool same_host,
 		      struct sl_plan *plan, char *why, size_t why_bytes)
 {
@@ -368,12 +403,16 @@ int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool s
 	if (err)
 		return err;
 	placed.first_sequence = r->source[offer->module].end;
-	err = e->link->accept(e->link_state, &placed, plan);
+	err = r->heir_to ? adopt_transfer(r, offer, plan)
+			 : e->link->accept(e->link_state, &placed, plan);
 	if (err) {
 		snprintf(why, why_bytes, "link '%s' does not take the offer (%s)", e->link->name,
 			 strerror(-err));
 		return err;
 	}
+	s->offer = *offer;
+	s->plan = *plan;
+	r->plans++;
 	s->transfer = plan->transfer;
 	s->accepted = true;
 	s->first_sequence = s->end;
@@ -404,6 +443,9 @@ int sl_receive_meet(struct sl_receive *r, uint16_t transfer, uint32_t qpn)
 {
 	const struct sl_link *link = r->experiment->link;
 
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		if (r->source[m].accepted && r->source[m].transfer == transfer)
+			r->source[m].plan.credit_qpn = qpn;
 	return link->meet ? link->meet(r->experiment->link_state, transfer, qpn) : -ENOTSUP;
 }
 
@@ -480,6 +522,13 @@ void sl_receive_end(struct sl_receive *r, uint32_t module)
 	atomic_fetch_sub(&r->ledger.source_alive, 1);
 	atomic_store_explicit(&r->source[module].state, SL_SOURCE_ENDED, memory_order_release);
 	sl_bell_ring(&r->events);
+}
+
+void sl_receive_cut(struct sl_receive *r, uint32_t module)
+{
+	r->source[module].cut = true;
+	r->experiment->link->drop(r->experiment->link_state, r->source[module].transfer);
+	sl_receive_end(r, module);
 }
 
 uint64_t sl_receive_idle(const struct sl_receive *r)
@@ -580,6 +629,8 @@ void sl_receive_close(struct sl_receive *r)
 	sl_ring_fini(&r->ring);
 	if (r->region.base)
 		sl_region_close(&r->region);
+	if (r->notes.base)
+		sl_region_close(&r->notes);
 	if (r->detector_open)
 		e->detector->close(e->detector_state);
 	for (unsigned i = 0; i < r->pollers; i++)

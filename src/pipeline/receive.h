@@ -27,6 +27,7 @@
 #include "base/bell.h"
 #include "base/histogram.h"
 #include "base/queue.h"
+#include "pipeline/adopt.h"
 #include "pipeline/chain.h"
 #include "pipeline/experiment.h"
 #include "pipeline/placement.h"
@@ -67,7 +68,11 @@ struct sl_source_status {
 	uint16_t transfer;
 	bool accepted;
 	bool open_loop;	  /* it takes no credits */
+	bool cut;	  /* it goes on, and nobody listens: what was whole by then counts */
 	uint64_t offered; /* frames; 0: unknown */
+	uint64_t first;	  /* sequence with which this run begins */
+	struct sl_offer offer;
+	struct sl_plan plan;
 	/* The dispatcher's. Proven: 1 + the highest sequence whose record arrived. */
 	uint64_t proven;
 	uint64_t reached; /* when last looked at */
@@ -98,6 +103,12 @@ struct sl_receive {
 
 	struct sl_placement placement;
 	int ring_node; /* where its memory lies; -1: there is one node, or it cannot be told */
+	bool outlives; /* memory and sockets may outlive the process */
+	bool adopted;  /* and another process had them before */
+	const struct sl_estate *heir_to; /* while it begins; NULL: of nobody */
+	struct sl_region notes;		 /* for who comes after */
+
+	uint32_t plans; /* that were made or adopted so far */
 	struct sl_region region;
 	struct sl_ring ring;
 	struct sl_assembler assembler;
@@ -178,6 +189,10 @@ void sl_receive_limit(struct sl_receive *receive, uint64_t sequence);
 /* The source has ended. Once its lane is quiet, what was seen of it is what it sent. */
 void sl_receive_end(struct sl_receive *receive, uint32_t module);
 
+/* The same of one that goes on sending and cannot be held back: it is listened to no more, and what
+ * came whole is what it sent. */
+void sl_receive_cut(struct sl_receive *receive, uint32_t module);
+
 /* How far a source has come that does not say so itself. */
 struct sl_receive_progress {
 	uint64_t reached; /* 1 + the highest sequence of which anything arrived */
@@ -202,6 +217,8 @@ void sl_receive_close(struct sl_receive *receive);
 
 /* receive_threads.c: wait until all have ended. */
 void sl_receive_join(struct sl_receive *receive);
+/* adopt.c: memory for the ring. */
+int sl_receive_open_memory(struct sl_receive *receive, uint64_t bytes);
 
 /* dispatch.c and settle.c: thread bodies. */
 void *sl_dispatch_run(void *receive);

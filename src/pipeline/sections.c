@@ -52,6 +52,9 @@ const struct sl_option sl_control_options[] = {
 	       "how long either side waits for the other"),
 	SL_F64(struct sl_control_run, silence_s, 10, 1, 1e6, "s",
 	       "a front end that reports nothing for so long counts as gone"),
+	SL_STRING(
+		struct sl_control_run, keeper, "",
+		"name of a keeper (sluice keep) that lets another receiver take this one's place"),
 	SL_OPTION_END,
 };
 

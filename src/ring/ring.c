@@ -123,6 +123,16 @@ void sl_ring_fini(struct sl_ring *ring)
 	ring->away = NULL;
 }
 
+void sl_ring_begin(struct sl_ring *ring, uint32_t module, uint64_t sequence)
+{
+	struct sl_lane *lane = &ring->lane[module];
+
+	/* Release: a poller that sees it knows what is late. */
+	atomic_store_explicit(&lane->opened, sequence, memory_order_release);
+	atomic_store_explicit(&lane->released, sequence, memory_order_relaxed);
+	atomic_store_explicit(&lane->reached, sequence, memory_order_relaxed);
+}
+
 void sl_ring_enter(struct sl_ring *ring, unsigned poller)
 {
 	/* Odd epoch, then slot states: pairs with close (state, then epoch). One of the two sees

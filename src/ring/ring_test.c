@@ -216,6 +216,25 @@ static void a_lane_that_is_taken_over_forgets_what_was_begun(void **state)
 	assert_false(sl_ring_was_turned_away(&f->ring, SLOTS + 1, 0));
 }
 
+static void a_lane_may_begin_anywhere_and_what_came_before_is_late(void **state)
+{
+	struct fixture *f = *state;
+
+	sl_ring_begin(&f->ring, 0, 1001);
+	sl_ring_begin(&f->ring, 1, 1001);
+	assert_int_equal(sl_ring_may_place(&f->ring, 1000, 0), SL_PLACE_LATE);
+	assert_int_equal(sl_ring_may_place(&f->ring, 1001, 0), SL_PLACE_AHEAD);
+	assert_int_equal(sl_ring_open(&f->ring, UINT64_MAX), SLOTS);
+	assert_int_equal(sl_ring_may_place(&f->ring, 1000, 0), SL_PLACE_LATE);
+	for (uint64_t k = 1001; k < 1001 + SLOTS; k++)
+		assert_int_equal(sl_ring_may_place(&f->ring, k, 1), SL_PLACE_OK);
+	assert_int_equal(sl_ring_may_place(&f->ring, 1001 + SLOTS, 1), SL_PLACE_AHEAD);
+	assert_int_equal(sl_ring_used(&f->ring, 0), 0);
+	assert_int_equal(sl_ring_reached(&f->ring, 0), 1001);
+	sl_ring_reach(&f->ring, 1002, 0);
+	assert_int_equal(sl_ring_used(&f->ring, 0), 2);
+}
+
 static void reached_never_goes_back(void **state)
 {
 	struct fixture *f = *state;
@@ -392,6 +411,7 @@ int main(void)
 		CASE(every_sequence_that_was_turned_away_is_remembered_until_its_cell_is_released),
 		CASE(a_module_that_lags_holds_up_only_itself),
 		CASE(a_lane_that_is_taken_over_forgets_what_was_begun),
+		CASE(a_lane_may_begin_anywhere_and_what_came_before_is_late),
 		CASE(reached_never_goes_back),
 		CASE(closing_waits_for_the_poller_that_is_inside),
 		CASE(a_reader_never_sees_a_write),

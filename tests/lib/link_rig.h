@@ -54,6 +54,8 @@ struct rig {
 	const char *option[4][2];	      /* name and text of more options */
 	uint16_t service, operation, message; /* 0: UC, WRITE, as the link does it best */
 	uint16_t crc;
+	void *notes; /* NULL: no receiver will come after this one */
+	const int *kept_fd;
 	enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence, uint32_t packet);
 	uint32_t hold;
 };
@@ -119,6 +121,8 @@ static inline int rig_open_receiver(struct rig *rig)
 					     : rig_layout.message ? rig_layout.message
 								  : rig->link->message,
 				  .crc = rig->crc,
+				  .notes = rig->notes,
+				  .kept_fd = rig->kept_fd,
 				  .pmtu = RIG_PMTU};
 
 	rig->receiver = rig_state(rig);

@@ -1,0 +1,173 @@
+/* adopt.c - estates: left behind by one receiver, taken up by the next. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "pipeline/adopt.h"
+#include "pipeline/receive.h"
+
+_Static_assert((int)SL_ESTATE_MODULES == (int)SL_ASSEMBLER_MODULES, "one transfer per module");
+
+void sl_estate_init(struct sl_estate *estate)
+{
+	memset(estate, 0, sizeof(*estate));
+	estate->region = estate->notes = estate->link_fd = -1;
+	for (unsigned i = 0; i < SL_ESTATE_MODULES; i++)
+		estate->transfer[i].fd = -1;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void sl_estate_close(struct sl_estate *estate)
+{
+	close_fd(&estate->region);
+	close_fd(&estate->notes);
+	close_fd(&estate->link_fd);
+	for (unsigned i = 0; i < SL_ESTATE_MODULES; i++)
+		close_fd(&estate->transfer[i].fd);
+}
+
+/* What of the experiment is not as sources were told; NULL: nothing. */
+static const char *misfit(const struct sl_receive *r, const struct sl_estate *estate)
+{
+	const struct sl_experiment *e = r->experiment;
+
+	if (strcmp(estate->link, e->link->name) != 0)
+		return "link.kind";
+	if (estate->experiment != sl_experiment_digest(e) || estate->modules != r->geometry.modules)
+		return "the detector section";
+	if (estate->slots != e->ring.slots)
+		return "ring.slots";
+	return NULL;
+}
+
+/* Memory of an earlier receiver. Its pages are there; that they are known to this process is seen
+ * to now, as in sl_region_open(). */
+static int map(int fd, uint64_t bytes, struct sl_region *region)
+{
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	int err = own < 0 ? -errno : sl_region_map(own, bytes, region);
+
+	if (err && own >= 0)
+		close(own);
+	if (!err)
+		madvise(region->base, region->bytes, MADV_POPULATE_WRITE);
+	return err;
+}
+
+int sl_receive_open_memory(struct sl_receive *r, uint64_t bytes)
+{
+	const uint64_t notes = (uint64_t)SL_LINK_TRANSFERS * SL_LINK_NOTE_BYTES;
+	const struct sl_link *link = r->experiment->link;
+	const char *what;
+	int err;
+
+	if (!r->outlives)
+		return sl_region_open(link->places, bytes, &r->region);
+	if (link->unkept) {
+		sl_error("control.keeper: link '%s' cannot outlive the receiver: %s", link->name,
+			 link->unkept);
+		return -ENOTSUP;
+	}
+	if (!r->heir_to) {
+		err = sl_region_open(SL_REGION_SHARED, bytes, &r->region);
+		return err ? err : sl_region_open(SL_REGION_SHARED, notes, &r->notes);
+	}
+	what = misfit(r, r->heir_to);
+	if (what) {
+		sl_error("%s is not what the sources were told that the keeper holds; set it back, "
+			 "or begin anew (sluice keep NAME --forget, then restart the sources)",
+			 what);
+		return -EINVAL;
+	}
+	err = map(r->heir_to->region, bytes, &r->region);
+	if (!err)
+		err = map(r->heir_to->notes, notes, &r->notes);
+	if (err)
+		sl_error("the memory that the keeper holds cannot be used: %s", strerror(-err));
+	return err ? -EINVAL : 0;
+}
+
+void sl_receive_bequeath(const struct sl_receive *r, struct sl_estate *estate)
+{
+	const struct sl_experiment *e = r->experiment;
+
+	sl_estate_init(estate);
+	snprintf(estate->link, sizeof(estate->link), "%s", e->link->name);
+	estate->experiment = sl_experiment_digest(e);
+	estate->slots = r->ring.slots;
+	estate->modules = r->ring.modules;
+	estate->region_bytes = r->region.bytes;
+	estate->host = r->same_clock;
+	estate->region = r->region.fd;
+	estate->notes = r->notes.fd;
+	estate->link_fd = e->link->keep(e->link_state, SL_LINK_TRANSFERS);
+	for (uint32_t m = 0; m < r->ring.modules; m++) {
+		estate->transfer[m].offer = r->source[m].offer;
+		estate->transfer[m].plan = r->source[m].plan;
+		estate->transfer[m].fd = e->link->keep(e->link_state, r->source[m].transfer);
+	}
+}
+
+/* Each module begins with `first`; by sequence they begin together. */
+static void begin(struct sl_receive *r, const uint64_t *first)
+{
+	bool together = r->experiment->ring.align == SL_ALIGN_SEQUENCE;
+	uint64_t highest = 0, end = 0;
+
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		if (first[r->source[m].transfer] > highest)
+			highest = first[r->source[m].transfer];
+	for (uint32_t m = 0; m < r->ring.modules; m++) {
+		struct sl_source_status *s = &r->source[m];
+		uint64_t k = together ? highest : first[s->transfer], since;
+
+		since = s->plan.first_sequence;
+		s->first = k;
+		if (!s->offered)
+			end = UINT64_MAX;
+		else if (since + s->offered > end)
+			end = since + s->offered;
+		s->offered = since + s->offered > k ? since + s->offered - k : 0;
+		sl_ring_begin(&r->ring, m, k);
+		sl_assembler_skip(&r->assembler, m, k);
+		sl_assembler_begin(&r->assembler, m, k,
+				   s->offer.first_frame +
+					   (k - since) * r->assembler.options.frame_step);
+		sl_ledger_begin(&r->ledger, m, k);
+	}
+	sl_receive_limit(r, end);
+	/* What waits in the sockets comes at once. */
+	sl_ring_open(&r->ring, end);
+}
+
+int sl_receive_adopt(struct sl_receive *r)
+{
+	uint64_t first[SL_LINK_TRANSFERS] = {0};
+	char why[160] = "";
+
+	for (uint32_t m = 0; m < r->heir_to->modules; m++) {
+		const struct sl_estate_transfer *t = &r->heir_to->transfer[m];
+		struct sl_plan plan = t->plan;
+
+		if (t->offer.module != m ||
+		    sl_receive_accept(r, &t->offer, r->heir_to->host, &plan, why, sizeof(why))) {
+			sl_error("module %u cannot be adopted%s%s", m, why[0] ? ": " : "", why);
+			return -EINVAL;
+		}
+	}
+	r->experiment->link->resume(r->experiment->link_state, first);
+	begin(r, first);
+	r->heir_to = NULL;
+	r->adopted = true;
+	return 0;
+}

@@ -1,0 +1,61 @@
+/* adopt.h - a receiver takes the place of another while its sources go on: what the first leaves.
+ *
+ * Model:     an estate is what sources rely on and what must therefore outlive a receiver: the
+ *            ring's memory, the link's sockets, and the plans by which sources write; beside them
+ *            notes in shared memory, in which the link goes on writing down how far it has come
+ *            (link.h). Somebody holds it (control/keeper.h). A receiver that adopts it begins
+ *            with the first sequence of which its predecessor took nothing: what was under way is
+ *            not of its run, and neither sent nor lost in its ledger. Aligned by sequence, all
+ *            modules begin with the same one, the highest.
+ * Order:     sl_receive_open_kept without an estate, accept, bequeath, start, ...; or with one,
+ *            then adopt, start, ...
+ * Threads:   the control thread, before start.
+ * Ownership: descriptors in an estate are the estate's (sl_estate_close); receivers duplicate
+ *            them. */
+#ifndef SL_PIPELINE_ADOPT_H
+#define SL_PIPELINE_ADOPT_H
+
+#include <stdint.h>
+
+#include <sluice/link.h>
+
+enum { SL_ESTATE_MODULES = 64 };
+
+struct sl_estate_transfer {
+	struct sl_offer offer;
+	struct sl_plan plan;
+	int fd; /* -1: none */
+};
+
+struct sl_estate {
+	char link[16]; /* its name */
+	/* A receiver must agree on these to adopt it. */
+	uint64_t experiment; /* sl_experiment_digest() */
+	uint32_t slots, modules;
+	uint64_t region_bytes;
+	uint64_t host; /* 1: the sources share this host's clock */
+	int region, notes, link_fd;
+	struct sl_estate_transfer transfer[SL_ESTATE_MODULES]; /* [modules] */
+};
+
+/* No descriptor is open. */
+void sl_estate_init(struct sl_estate *estate);
+void sl_estate_close(struct sl_estate *estate);
+
+struct sl_experiment;
+struct sl_receive;
+
+/* As sl_receive_open(), with memory and sockets that may outlive the process. estate: an earlier
+ * receiver's, or NULL. Logs why the experiment does not fit it. */
+int sl_receive_open_kept(struct sl_experiment *experiment, const char *outcomes_path,
+			 const struct sl_estate *estate, struct sl_receive **receive);
+
+/* After all modules were accepted: what a receiver after this one needs. The descriptors remain
+ * the receiver's: close none of them. */
+void sl_receive_bequeath(const struct sl_receive *receive, struct sl_estate *estate);
+
+/* Accept the transfers of the estate that the receiver was opened with, and begin where they are.
+ * Logs. */
+int sl_receive_adopt(struct sl_receive *receive);
+
+#endif
