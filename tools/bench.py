@@ -53,6 +53,12 @@ TABLE = [
         ("peer zmq 1Mi", "peer: ZeroMQ PUSH/PULL on TCP, 1 MiB", *RATE, []),
         ("peer memcpy", "peer: memcpy, one core", *RATE, []),
     ]),
+    ("Image of 4 Mpixel from 8 modules: front end, link, assembly, a ledger that closes (no stages, nothing kept)", [
+        ("image udp", "udp, PMTU 4096", *FRAMES, []),
+        ("image udp", "", *RATE, ["link udp 4096"]),
+        ("image shm", "shm", *FRAMES, []),
+        ("image shm", "", *RATE, ["link shm"]),
+    ]),
     ("Stages on one core: correct to int16 photons, then veto (raw bytes; 2 modules, batches of 8)", [
         ("stages", "correct + veto, cpu unit", *RATE, ["peer numpy", "peer memcpy"]),
         ("stages", "", *FRAMES, []),

@@ -100,11 +100,11 @@ def sluice(bench, experiment, settings):
     return json.loads(summary.read_text())
 
 
-def link(kind, frames, pmtu=PACKET_BYTES):
+def link(kind, frames, pmtu=PACKET_BYTES, modules=2):
     def probe(bench):
-        said = sluice(bench, "link.yaml",
-                      {"link.kind": kind, "link.pmtu": pmtu, "detector.frames": bench.size(*frames)})
-        return {"GB_per_s": said["rates"]["GB_per_s"],
+        said = sluice(bench, "link.yaml", {"link.kind": kind, "link.pmtu": pmtu, "detector.modules": modules,
+                                           "detector.frames": bench.size(*frames)})
+        return {"GB_per_s": said["rates"]["GB_per_s"], "frames_per_s": said["rates"]["frames_per_s"],
                 "packets_per_s": said["link"]["packets"] / said["rates"]["seconds"]}
     return probe
 
@@ -219,6 +219,8 @@ PROBES = {
     "peer zmq 1Mi": program("peer_zmq", "push", str(1 << 20), (0.8, 0.2)),
     "link shm": link("shm", (3000, 1000)),
     "peer memcpy": program("peer_memcpy", "copy", str(1 << 20), (0.8, 0.2)),
+    "image udp": link("udp", (200, 60), modules=8),
+    "image shm": link("shm", (800, 200), modules=8),
     "stages": stages,
     "peer numpy": numpy_stages,
     **{f"assemble {modules}": program("bench_assemble", "sequence", modules, 128, (20000000, 2000000))
