@@ -75,7 +75,7 @@ inline wait()
 #elif defined(BREAK_NO_COMPARE) || defined(BREAK_NO_KERNEL)
 		asleep[me] = true;
 #else
-		d_step { asleep[me] = (count == seen) }; /* FUTEX_WAIT compares and sleeps at once */
+		d_step { asleep[me] = (count == seen) }; /* FUTEX_WAIT: compares and sleeps */
 #endif
 		(!asleep[me] || taken == ALL);
 #ifdef BREAK_SLEEPERS_LATE

@@ -146,7 +146,10 @@ active proctype dispatcher()
 	:: opened < SEQUENCES && ring[S(opened)].state == FREE -> /* sl_ring_open */
 #ifdef BREAK_OPENED_FIRST
 		opened++;
-		d_step { ring[S(opened - 1)].state = OPEN; ring[S(opened - 1)].sequence = opened - 1 }
+		d_step {
+			ring[S(opened - 1)].state = OPEN;
+			ring[S(opened - 1)].sequence = opened - 1
+		}
 #else
 		d_step { ring[S(opened)].state = OPEN; ring[S(opened)].sequence = opened };
 		opened++

@@ -92,8 +92,8 @@ active proctype receiver()
 	:: empty(wire) && empty(grants) && granted < told -> send_grant()
 #endif
 #ifndef BREAK_NO_CATCH_UP
-	:: heard <= seen && reported > seen -> heard = reported /* catch_up: heard, and when it is */
-	:: d_step { heard > seen && SETTLED -> seen = heard } /* old enough, sl_placer_catch_up */
+	:: heard <= seen && reported > seen -> heard = reported /* catch_up: first it is heard */
+	:: d_step { heard > seen && SETTLED -> seen = heard } /* once old: sl_placer_catch_up */
 #endif
 	:: seen == END -> break
 	od

@@ -1,6 +1,6 @@
-/* landing.pml - an open-loop source over verbs: it writes into a landing beside the ring, and laps it
- * as it likes; each block is copied when its completion comes, and the copy's record and checksum
- * decide (make_landing of src/link/verbs_connect.c, fetch and take_event of
+/* landing.pml - an open-loop source over verbs: it writes into a landing beside the ring, and laps
+ * it as it likes; each block is copied when its completion comes, and the copy's record and
+ * checksum decide (make_landing of src/link/verbs_connect.c, fetch and take_event of
  * src/link/verbs_receive.c, record_problem of src/assemble/assembler.c).
  *
  * A block is two parts and a record, written and copied one after the other. The checksum is taken
@@ -81,7 +81,8 @@ active proctype receiver()
 			good = GOOD(ring);
 #endif
 			d_step { /* the unit has read it */
-				assert(!PROVEN || !good || (ring[S(k)].a == k && ring[S(k)].b == k));
+				assert(!PROVEN || !good ||
+				       (ring[S(k)].a == k && ring[S(k)].b == k));
 				owned[S(k)] = false;
 				good = false
 			}

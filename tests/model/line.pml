@@ -112,13 +112,15 @@ active proctype dispatcher()
 			next++
 		   }
 			if
-			:: d_step { CURRENT.frames == BATCH -> submitted++; filling = false } RING(todo)
+			:: d_step { CURRENT.frames == BATCH -> submitted++; filling = false }
+				RING(todo)
 			:: else
 			fi
 		:: else -> break
 		od;
 		if /* nothing more now: no part of a batch waits for a unit that is idle */
-		:: d_step { filling && CURRENT.frames && IDLE -> submitted++; filling = false } RING(todo)
+		:: d_step { filling && CURRENT.frames && IDLE -> submitted++; filling = false }
+			RING(todo)
 		:: else
 		fi;
 		do

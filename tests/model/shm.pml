@@ -121,7 +121,8 @@ active proctype poller()
 		:: else
 		fi;
 		granted = LIMIT; /* grant */
-		d_step { epoch = (epoch + 1) & 3; k = 0; word = 0; taken = false } /* sl_ring_leave */
+		epoch = (epoch + 1) & 3; /* sl_ring_leave */
+		d_step { k = 0; word = 0; taken = false }
 	od
 }
 

@@ -119,11 +119,16 @@ active proctype poller()
 			:: else ->
 				if
 				:: MORE_SLOTS
-				:: else -> (to_receiver || to_link || REST); slept = true /* ppoll */
+				:: else ->
+					(to_receiver || to_link || REST); /* ppoll */
+					slept = true
 				fi
 			fi;
 			d_step { receiver_asleep = false; wake_asleep = false };
-			d_step { to_receiver = to_receiver && !slept; to_link = to_link && !slept } /* read */
+			d_step { /* read */
+				to_receiver = to_receiver && !slept;
+				to_link = to_link && !slept
+			}
 		fi;
 		d_step { seen = 0; taken = false; slept = false }
 	od
