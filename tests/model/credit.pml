@@ -9,16 +9,15 @@
  * invariant FITS:    no more is under way than the window, so that the receive buffer holds it
  * invariant DELAYED: a lost packet or grant only delays: the stream goes on to its end (end state)
  *
- * config: -DLOSSES=3 -DWINDOW=3
- * config: -DLOSSES=3 -DWINDOW=5
+ * config: -DSLOTS=2 -DBLOCK=2 -DSEQUENCES=5 -DWINDOW=3 -DLOSSES=3
+ * config: -DSLOTS=2 -DBLOCK=2 -DSEQUENCES=5 -DWINDOW=5 -DLOSSES=3
+ * config: -DSLOTS=5 -DBLOCK=1 -DSEQUENCES=7 -DWINDOW=8 -DLOSSES=2
  * break NO_SLOTS: GRANTED      grants do not look at the slots
  * break NO_WINDOW: FITS        grants do not look at the window
  * break NO_SETTLE: FITS        the source's word is believed while packets are still under way
  * break NO_REPEAT: DELAYED     a grant that was lost is not repeated
- * break NO_CATCH_UP: DELAYED   the source's word on what it sent is not listened to */
-#define SLOTS 2
-#define BLOCK 2 /* packets */
-#define SEQUENCES 5
+ * break NO_CATCH_UP: DELAYED   the source's word on what it sent is not listened to
+ * known WITHHELD: DELAYED      as long as a small growth is withheld, a lost grant is not repeated */
 #define END (SEQUENCES * BLOCK)
 #define MIN(a, b) ((a) < (b) -> (a) : (b))
 bool GRANTED = true, FITS = true; /* so that an error names the invariant */
@@ -27,7 +26,7 @@ chan wire = [WINDOW + 1] of {byte}; /* all that is under way, the receive buffer
 chan grants = [2] of {byte};
 byte granted; /* as the source knows it */
 byte reported; /* the source's counts, over TCP */
-byte opened = SLOTS, seen;
+byte opened, seen;
 
 #ifdef BREAK_NO_SLOTS
 #define DUE (seen + WINDOW)
@@ -35,6 +34,18 @@ byte opened = SLOTS, seen;
 #define DUE (opened * BLOCK)
 #else
 #define DUE MIN(opened * BLOCK, seen + WINDOW)
+#endif
+/* sl_credit_due: it has grown by a quarter, or the source may soon run out (a piece is a packet). */
+#define GROWTH (DUE - told)
+#define LEFT (told - seen)
+#define ENOUGH (told > seen && LEFT >= WINDOW / 2 && LEFT >= 1)
+#define WORTH (GROWTH >= WINDOW / 4 || (empty(wire) && !ENOUGH))
+#ifdef BREAK_NO_REPEAT
+#define MAY_REPEAT false
+#elif defined(KNOWN_WITHHELD)
+#define MAY_REPEAT (DUE == told)
+#else
+#define MAY_REPEAT true
 #endif
 #ifdef BREAK_NO_SETTLE
 #define SETTLED true
@@ -86,11 +97,10 @@ active proctype receiver()
 		seen = (packet + 1 > seen -> packet + 1 : seen);
 		packet = 0
 	   }
-	:: d_step { DUE > told -> told = DUE } send_grant() /* sl_credit_due: it has grown */
-#ifndef BREAK_NO_REPEAT
+	:: d_step { DUE > told && WORTH -> told = DUE } send_grant()
 	/* Again while idle; the model does it only where the last one got lost. */
-	:: empty(wire) && empty(grants) && granted < told -> send_grant()
-#endif
+	:: d_step { empty(wire) && empty(grants) && granted < told && MAY_REPEAT -> told = DUE }
+		send_grant()
 #ifndef BREAK_NO_CATCH_UP
 	:: heard <= seen && reported > seen -> heard = reported /* catch_up: first it is heard */
 	:: d_step { heard > seen && SETTLED -> seen = heard } /* once old: sl_placer_catch_up */
@@ -104,6 +114,7 @@ active proctype dispatcher()
 {
 	do
 	:: opened == SEQUENCES -> break
-	:: opened < SEQUENCES && seen >= (opened - SLOTS + 1) * BLOCK -> opened++
+	:: opened < SLOTS -> opened++
+	:: opened >= SLOTS && opened < SEQUENCES && seen >= (opened - SLOTS + 1) * BLOCK -> opened++
 	od
 }
