@@ -17,7 +17,7 @@
  * break NO_SETTLE: FITS        the source's word is believed while packets are still under way
  * break NO_REPEAT: DELAYED     a grant that was lost is not repeated
  * break NO_CATCH_UP: DELAYED   the source's word on what it sent is not listened to
- * known WITHHELD: DELAYED      as long as a small growth is withheld, a lost grant is not repeated */
+ * known WITHHELD: DELAYED      while a small growth is withheld, a lost grant is not repeated */
 #define END (SEQUENCES * BLOCK)
 #define MIN(a, b) ((a) < (b) -> (a) : (b))
 bool GRANTED = true, FITS = true; /* so that an error names the invariant */
@@ -35,7 +35,7 @@ byte opened, seen;
 #else
 #define DUE MIN(opened * BLOCK, seen + WINDOW)
 #endif
-/* sl_credit_due: it has grown by a quarter, or the source may soon run out (a piece is a packet). */
+/* sl_credit_due: grown by a quarter, or the source may soon run out (a piece is a packet). */
 #define GROWTH (DUE - told)
 #define LEFT (told - seen)
 #define ENOUGH (told > seen && LEFT >= WINDOW / 2 && LEFT >= 1)
