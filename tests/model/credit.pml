@@ -17,7 +17,7 @@
  * break NO_SETTLE: FITS        the source's word is believed while packets are still under way
  * break NO_REPEAT: DELAYED     a grant that was lost is not repeated
  * break NO_CATCH_UP: DELAYED   the source's word on what it sent is not listened to
- * known WITHHELD: DELAYED      while a small growth is withheld, a lost grant is not repeated */
+ * break WITHHELD: DELAYED      while a small growth is withheld, a lost grant is not repeated */
 #define END (SEQUENCES * BLOCK)
 #define MIN(a, b) ((a) < (b) -> (a) : (b))
 bool GRANTED = true, FITS = true; /* so that an error names the invariant */
@@ -42,7 +42,7 @@ byte opened, seen;
 #define WORTH (GROWTH >= WINDOW / 4 || (empty(wire) && !ENOUGH))
 #ifdef BREAK_NO_REPEAT
 #define MAY_REPEAT false
-#elif defined(KNOWN_WITHHELD)
+#elif defined(BREAK_WITHHELD)
 #define MAY_REPEAT (DUE == told)
 #else
 #define MAY_REPEAT true

@@ -15,8 +15,7 @@
  * break HOLD_BATCH: WOKEN        a part of a batch waits although the unit is idle
  * break HAND_ON: ONCE            frames go to the settler before they are done
  * break LAST_LATE: ONCE          the settler asks whether that was all after it found nothing
- * known STOP: WOKEN              worker_run asks whether to stop before it reads the bell: a stop
- *                                between the two is heard when the time-out ends */
+ * break STOP_FIRST: WOKEN        a worker asks whether to stop before it reads its bell */
 #define SLOTS 2
 #define BATCH 2	  /* frames in a batch */
 #define BATCHES 2 /* one in the unit, one being filled */
@@ -27,14 +26,9 @@ bool stop_workers, ONCE = true; /* so that an error names the invariant */
 mtype = {events, todo, settling};
 typedef bell { bool rung, asleep };
 bell bells[4]; /* by mtype, from 1 */
-#ifdef KNOWN_STOP
-#define TIMEOUT(b) false
-#else
-#define TIMEOUT(b) (b == todo && stop_workers) /* WORKER_WAIT_US, at the end of the run */
-#endif
 #define READ(b) bells[b].rung = false
 #define RING(b) d_step { bells[b].rung = true; bells[b].asleep = false }
-#define WAIT(b) bells[b].asleep = !bells[b].rung; (!bells[b].asleep || TIMEOUT(b))
+#define WAIT(b) bells[b].asleep = !bells[b].rung; !bells[b].asleep
 
 /* Sets of sequences are bits. */
 byte raised; /* sequences below it have arrived, whole or not */
@@ -155,17 +149,25 @@ active proctype dispatcher()
 /* worker_run, and a unit with one worker; unit.pml has more. */
 active proctype worker()
 {
+	bool stop;
+
 	do
-	:: stop_workers -> break
-	:: !stop_workers ->
+	:: skip;
+#ifdef BREAK_STOP_FIRST
+		stop = stop_workers;
 		READ(todo);
+#else
+		READ(todo);
+		stop = stop_workers;
+#endif
 		if
-		:: finished < submitted ->
+		:: stop -> break
+		:: !stop && finished < submitted ->
 			d_step { judged = judged | batches[finished % BATCHES].set; finished++ }
 #ifndef BREAK_NO_RING_DONE
 			RING(events)
 #endif
-		:: else -> WAIT(todo)
+		:: !stop && finished == submitted -> WAIT(todo)
 		fi
 	od
 }
