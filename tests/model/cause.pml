@@ -1,57 +1,69 @@
 /* cause.pml - what is said of a module-frame that did not become whole: turned away, damaged, lost,
- * late (sl_ring_may_place, sl_ring_turn_away, look_at of assembler.c).
+ * late (sl_ring_may_place, sl_ring_turn_away and sl_ring_release of src/ring/ring.c, look_at of
+ * src/assemble/describe.c).
  *
  * As in ring.pml the source is open-loop, packets are lost, doubled and overtaken, and the
- * assembler gives up when it likes. Bytes and readers are left out.
+ * assembler gives up when it likes. Bytes and readers are left out; one module.
  *
  * invariant NAMED: the cause is the true one: overrun is what was turned away for want of an open
  *                  slot, damaged what came in part, lost what did not come while its slot was open;
  *                  and called late is only what found its slot closed
  *
- * config: -DSEQUENCES=4 -DODD=1
+ * config: -DSEQUENCES=4 -DPACKETS=2 -DAWAY=8 -DODD=1
+ * config: -DSEQUENCES=6 -DPACKETS=1 -DAWAY=5 -DODD=1
  * break ONE_LOOK: NAMED      may_place does not look a second time
- * break OPENED_FIRST: NAMED  open counts the slot before it is open
+ * break OPENED_FIRST: NAMED  open counts the cell before it is open
  * break NO_WAIT: NAMED       the assembler judges while a poller is inside
- * break OLD_CELL: NAMED      progress and turned_away do not say of which sequence
- * known LAPPED: NAMED        a cell remembers one turned-away sequence: where a source is a lap
- *                            ahead of the assembler, the others of that slot are called lost */
+ * break OLD_CELL: NAMED      progress does not say of which sequence
+ * break ONE_MARK: NAMED      a cell remembers one turned-away sequence, and a source that is a lap
+ *                            ahead overwrites it
+ * break NO_CLEAR: NAMED      release leaves the bit, which then speaks of a later sequence
+ * break NO_BOUND: NAMED      a source may be further ahead than there are bits */
 #define SLOTS 2
-#define PACKETS 2
 #define S(k) ((k) % SLOTS)
 
 bool NAMED = true; /* so that an error names the invariant */
 
-mtype = {FREE, OPEN, CLOSED};		/* slots */
+mtype = {FREE, OPEN, CLOSED};		/* cells */
 mtype = {OK, LATE, AHEAD};		/* sl_ring_may_place */
 mtype = {WHOLE, DAMAGED, LOST, OVERRUN}; /* what the assembler says */
 
-typedef slot { mtype state = FREE; byte sequence };
-slot ring[SLOTS];
-byte opened, reached, epoch;
-bool ended;
-byte event[SLOTS], progress[SLOTS], turned_away[SLOTS]; /* sequence + 1: the cell of the module */
+typedef cell { mtype state = FREE; byte sequence, event, progress }; /* the latter: sequence + 1 */
+cell ring[SLOTS];
+byte opened, reached, epoch; /* the lane */
+bool turned_away, ended;
+bool away[AWAY]; /* SL_RING_AWAY */
 
 /* The truth. */
 byte closed; /* sequences below it were closed */
 bool turned[SEQUENCES], placed[SEQUENCES];
 
 #define IS_OPEN(k) (ring[S(k)].state == OPEN && ring[S(k)].sequence == (k))
+#define EVENT(k) (ring[S(k)].event == (k) + 1)
 #ifdef BREAK_OLD_CELL
-#define OF(cell, k) (cell[S(k)] != 0)
+#define PROGRESS(k) (ring[S(k)].progress != 0)
 #else
-#define OF(cell, k) (cell[S(k)] == (k) + 1)
+#define PROGRESS(k) (ring[S(k)].progress == (k) + 1)
 #endif
 #ifdef BREAK_NO_WAIT
 #define QUIET true
 #else
 #define QUIET (!(grace & 1) || epoch != grace)
 #endif
-#ifdef KNOWN_LAPPED
-#define LAPPED(k) false
+#ifdef BREAK_ONE_MARK
+byte mark[SLOTS];
+#define SET_AWAY(k) mark[S(k)] = k + 1
+#define IS_AWAY(k) (mark[S(k)] == (k) + 1)
+#define CLEAR_AWAY(k) skip
 #else
-#define TURNED(k) ((k) >= 0 && (k) < SEQUENCES && turned[k])
-#define LAPPED(k) (TURNED((k) + SLOTS) || TURNED((k) + 2 * SLOTS) || \
-		   TURNED((k) - SLOTS) || TURNED((k) - 2 * SLOTS))
+#define SET_AWAY(k) away[(k) % AWAY] = true
+#define IS_AWAY(k) (turned_away && away[(k) % AWAY])
+#define CLEAR_AWAY(k) away[(k) % AWAY] = false
+#endif
+#ifdef BREAK_NO_BOUND
+#define IN_BOUNDS(k) true
+#else
+#define IN_BOUNDS(k) (k < opened + AWAY - 2 * SLOTS)
 #endif
 
 inline reach() { reached = (k + 1 > reached -> k + 1 : reached) }
@@ -95,7 +107,11 @@ active proctype poller()
 		if
 		:: may == LATE -> assert(!NAMED || k < closed) /* SL_DROP_LATE */
 		:: may == AHEAD ->
-			d_step { turned_away[S(k)] = k + 1; turned[k] = true };
+			if /* sl_ring_turn_away */
+			:: d_step { IN_BOUNDS(k) -> SET_AWAY(k); turned[k] = true }
+				turned_away = true
+			:: else
+			fi;
 			reach()
 		:: may == OK ->
 			d_step { /* mark, sl_ring_progress */
@@ -104,12 +120,12 @@ active proctype poller()
 				:: else
 				fi;
 				bits[S(k)] = bits[S(k)] | (1 << i);
-				progress[S(k)] = k + 1;
+				ring[S(k)].progress = k + 1;
 				placed[k] = true
 			}
 			reach();
 			if
-			:: bits[S(k)] == (1 << PACKETS) - 1 -> event[S(k)] = k + 1 /* raise */
+			:: bits[S(k)] == (1 << PACKETS) - 1 -> ring[S(k)].event = k + 1 /* raise */
 			:: else
 			fi
 		fi;
@@ -117,20 +133,19 @@ active proctype poller()
 	od
 }
 
-/* look_at() of assembler.c: three loads; only turned_away can still change. */
+/* look_at() of describe.c: three loads. */
 inline judge()
 {
 	if
-	:: OF(event, next) -> verdict = WHOLE
+	:: EVENT(next) -> verdict = WHOLE
 	:: else ->
 		if
-		:: OF(turned_away, next) -> verdict = OVERRUN
-		:: else -> verdict = (OF(progress, next) -> DAMAGED : LOST)
+		:: IS_AWAY(next) -> verdict = OVERRUN
+		:: else -> verdict = (PROGRESS(next) -> DAMAGED : LOST)
 		fi
 	fi;
 	d_step {
-		assert(!NAMED || (verdict == OVERRUN) == turned[next] || verdict == WHOLE ||
-		       LAPPED(next));
+		assert(!NAMED || verdict == WHOLE || (verdict == OVERRUN) == turned[next]);
 		assert(!NAMED || verdict != DAMAGED || placed[next]);
 		assert(!NAMED || verdict != LOST || !placed[next])
 	}
@@ -154,13 +169,22 @@ active proctype dispatcher()
 		d_step { ring[S(opened)].state = OPEN; ring[S(opened)].sequence = opened };
 		opened++
 #endif
-	:: next < opened && (OF(event, next) || reached > next || ended) ->
+	:: next < opened && (EVENT(next) || reached > next || ended) ->
 		d_step { ring[S(next)].state = CLOSED; closed = next + 1 }; /* sl_ring_close */
 		grace = epoch;
-		(QUIET || OF(event, next));
+		(QUIET || EVENT(next));
 		judge();
-		ring[S(next)].state = FREE; /* at once, or when the unit is done: sl_ring_release */
-		d_step { placed[next] = false; next++; grace = 0; verdict = 0 }
+		if /* sl_ring_release: at once, or when the unit is done */
+#ifndef BREAK_NO_CLEAR
+		:: turned_away -> CLEAR_AWAY(next)
+#endif
+		:: else
+		fi;
+		ring[S(next)].state = FREE;
+		d_step {
+			placed[next] = false; turned[next] = false;
+			next++; grace = 0; verdict = 0
+		}
 	:: next == SEQUENCES -> break
 	od
 }

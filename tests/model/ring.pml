@@ -1,28 +1,30 @@
-/* ring.pml - the hand-over of slots: link threads place and raise, the assembler closes, waits and
- * looks, the unit reads, the dispatcher releases and opens again (include/sluice/ring.h).
+/* ring.pml - the hand-over of cells (a slot of one module): link threads place and raise, the
+ * assembler closes, waits and looks, the unit reads, the dispatcher releases and opens again
+ * (include/sluice/ring.h).
  *
  * The source is open-loop: it has no credits and laps the ring as it likes. Packets are lost,
- * doubled, overtaken, and predicted wrongly. The assembler may give a frame up as soon as anything
- * of it or of a later one has come: more often than late_frames and late_timeout_ns ever do.
+ * doubled, overtaken, and predicted wrongly. The assembler may give a head up as soon as anything
+ * of it or of a later one has come: more often than late_frames and late_timeout_ns ever do. Each
+ * head goes by itself or with others, however they are aligned.
  *
  * invariant EXCLUSIVE: nobody writes into a block between its hand-over to readers and its
- *                      release, nor into a slot that has gone on to another sequence
+ *                      release, nor into a cell that has gone on to another sequence
  * invariant PROVEN:    a frame is published as good only if every byte of it is its own, from
  *                      its event until the unit gives it back
  *
- * config: -DMODULES=1 -DPACKETS=2 -DSEQUENCES=4 -DODD=1
- * config: -DMODULES=2 -DPACKETS=1 -DSEQUENCES=3 -DODD=0
+ * config: -DMODULES=1 -DSLOTS=2 -DPACKETS=2 -DSEQUENCES=4 -DODD=1
+ * config: -DMODULES=2 -DSLOTS=1 -DPACKETS=1 -DSEQUENCES=3 -DODD=0
  * break NO_GENERATION: EXCLUSIVE   may_place looks at the state, not at the sequence beside it
  * break NO_WAIT: EXCLUSIVE         the assembler does not wait for pollers that are inside
  * break EPOCH_FIRST: EXCLUSIVE     close notes epochs before it stores the state
  * break NO_ENTER: EXCLUSIVE        pollers do not say that they are inside
- * break RELEASE_EARLY: EXCLUSIVE   the slot is released when the unit gets the frame
- * break OPEN_ANY: EXCLUSIVE        open does not ask whether the slot is free
+ * break RELEASE_EARLY: EXCLUSIVE   the cell is released when the unit gets the frame
+ * break OPEN_ANY: EXCLUSIVE        open does not ask whether the cell is free
  * break OLD_EVENT: PROVEN          an event of the lap before passes for one of this
  * break NO_BITMAP: PROVEN          a packet that comes twice counts twice
  * break RAISE_FIRST: PROVEN        the event before the bytes
  * break GUESS_ANYWHERE: EXCLUSIVE   prediction goes over bytes that were received */
-#define SLOTS 2
+/* Two cells in each config: two slots of one module, or one slot of two modules. */
 #define NOBODY 255
 #define S(k) ((k) % SLOTS)
 #define CELL(k, m) (S(k) * MODULES + (m))
@@ -31,63 +33,58 @@
 
 bool EXCLUSIVE = true, PROVEN = true; /* so that an error names the invariant */
 
-mtype = {FREE, OPEN, CLOSED}; /* slots */
+mtype = {FREE, OPEN, CLOSED}; /* cells */
 mtype = {IDLE, SUBMITTED, FINISHED}; /* the unit's part in it */
 
-typedef slot { mtype state = FREE; byte sequence; mtype unit = IDLE };
-slot ring[SLOTS]; /* state and sequence are one word in the code: stored together */
-byte opened;
-byte event[SLOTS * MODULES]; /* sequence + 1 */
-byte reached[MODULES];
+typedef cell {
+	mtype state = FREE; byte sequence; /* one word in the code: stored together */
+	byte event; /* sequence + 1 */
+	mtype unit = IDLE;
+	bool owned /* the truth: somebody relies on the bytes */
+};
+cell ring[SLOTS * MODULES];
+byte opened[MODULES], reached[MODULES];
 byte epoch[MODULES]; /* modulo 4: at worst a poller that came round is waited for once more */
 bool ended[MODULES]; /* sl_assembler_end */
 byte bytes[SLOTS * MODULES * PACKETS] = NOBODY; /* whose they are */
-bool owned[SLOTS]; /* the truth: somebody relies on the bytes */
 
+#define AT(k, m) ring[CELL(k, m)]
 #ifdef BREAK_NO_GENERATION
-#define IS_OPEN(k) (ring[S(k)].state == OPEN)
+#define IS_OPEN(k, m) (AT(k, m).state == OPEN)
 #else
-#define IS_OPEN(k) (ring[S(k)].state == OPEN && ring[S(k)].sequence == (k))
+#define IS_OPEN(k, m) (AT(k, m).state == OPEN && AT(k, m).sequence == (k))
 #endif
 #ifdef BREAK_OLD_EVENT
-#define EVENT(k, m) (event[CELL(k, m)] != 0)
+#define EVENT(m) (AT(head[m], m).event != 0)
 #else
-#define EVENT(k, m) (event[CELL(k, m)] == (k) + 1)
+#define EVENT(m) (AT(head[m], m).event == head[m] + 1)
 #endif
 #ifdef BREAK_OPEN_ANY
-#define MAY_OPEN true
+#define MAY_OPEN(m) true
 #else
-#define MAY_OPEN (ring[S(opened)].state == FREE)
+#define MAY_OPEN(m) (AT(opened[m], m).state == FREE)
 #endif
 #ifdef BREAK_NO_WAIT
-#define HAS_LEFT(k, m) true
+#define HAS_LEFT(m) true
 #else
-#define HAS_LEFT(k, m) (!(grace[m] & 1) || epoch[m] != grace[m])
+#define HAS_LEFT(m) (!(grace[m] & 1) || epoch[m] != grace[m])
 #endif
 #ifdef BREAK_NO_ENTER
 #define STEP(m) skip
 #else
 #define STEP(m) epoch[m] = (epoch[m] + 1) & 3
 #endif
-#define DUE(k, m) (reached[m] > (k) || ended[m])
 #if PACKETS == 1
-#define OWN(k, m) (bytes[BYTES(k, m, 0)] == (k))
+#define OWN(c) (bytes[c] == ring[c].sequence)
 #else
-#define OWN(k, m) (bytes[BYTES(k, m, 0)] == (k) && bytes[BYTES(k, m, 1)] == (k))
-#endif
-#if MODULES == 1
-#define ALL(what, k) what(k, 0)
-#define ANY(what, k) what(k, 0)
-#else
-#define ALL(what, k) (what(k, 0) && what(k, 1))
-#define ANY(what, k) (what(k, 0) || what(k, 1))
+#define OWN(c) (bytes[2 * (c)] == ring[c].sequence && bytes[2 * (c) + 1] == ring[c].sequence)
 #endif
 
 inline write(whose)
 {
 	d_step {
 		assert(!EXCLUSIVE ||
-		       (!owned[S(k)] && ring[S(k)].state != FREE && ring[S(k)].sequence == k));
+		       (!AT(k, m).owned && AT(k, m).state != FREE && AT(k, m).sequence == k));
 		bytes[BYTES(k, m, i)] = whose
 	}
 }
@@ -118,13 +115,13 @@ inline place()
 	:: !fresh /* SL_DROP_DUPLICATE */
 	:: else ->
 #ifdef BREAK_RAISE_FIRST
-		event[CELL(k, m)] = k + 1;
+		AT(k, m).event = k + 1;
 #endif
 		write(NOBODY); /* memcpy begins */
 		write(k); /* and ends */
 		reached[m] = (k + 1 > reached[m] -> k + 1 : reached[m]);
 		if
-		:: bits[S(k)] == ALL_PACKETS -> event[CELL(k, m)] = k + 1 /* sl_ring_raise */
+		:: bits[S(k)] == ALL_PACKETS -> AT(k, m).event = k + 1 /* sl_ring_raise */
 		:: else
 		fi
 	fi
@@ -161,8 +158,8 @@ active [MODULES] proctype poller()
 		k = i / PACKETS; i = i % PACKETS; STEP(m)
 	   }
 		if
-		:: IS_OPEN(k) && guess -> predict()
-		:: IS_OPEN(k) && !guess -> place()
+		:: IS_OPEN(k, m) && guess -> predict()
+		:: IS_OPEN(k, m) && !guess -> place()
 		:: else -> /* SL_PLACE_AHEAD or SL_PLACE_LATE: dropped, but heard of */
 			reached[m] = (k + 1 > reached[m] -> k + 1 : reached[m])
 		fi;
@@ -170,60 +167,105 @@ active [MODULES] proctype poller()
 	od
 }
 
-inline close_slot(k)
+/* A head that is open, has no event, and is due: late_frames, late_timeout_ns, or the end. */
+#define MAY_GIVE_UP(m) (head[m] < opened[m] && !EVENT(m) && (reached[m] > head[m] || ended[m]))
+#define CLOSE(m) AT(head[m], m).state = CLOSED
+#define GRACE grace[0] = epoch[0]; grace[MODULES - 1] = epoch[MODULES - 1]
+
+/* close_heads() of assembler.c: sl_ring_close for each, then sl_ring_grace */
+inline close_heads(first, last, which)
 {
 #ifdef BREAK_EPOCH_FIRST
-	grace[0] = epoch[0]; grace[MODULES - 1] = epoch[MODULES - 1];
-	ring[S(k)].state = CLOSED
+	GRACE;
+	CLOSE(first);
+	CLOSE(last);
 #else
-	ring[S(k)].state = CLOSED;
-	grace[0] = epoch[0]; grace[MODULES - 1] = epoch[MODULES - 1]
+	CLOSE(first);
+	CLOSE(last);
+	GRACE;
 #endif
+	closing = which
 }
 
-inline release(s)
+inline release(c)
 {
-	d_step { ring[s].state = FREE; ring[s].unit = IDLE; owned[s] = false }
+	d_step { ring[c].state = FREE; ring[c].unit = IDLE; ring[c].owned = false }
 }
+
+inline open(m)
+{
+	d_step { AT(opened[m], m).state = OPEN; AT(opened[m], m).sequence = opened[m] };
+	opened[m]++
+}
+
+/* describe.c: a head whose event is there is finished without waiting for anybody, and goes to the
+ * unit, or is discarded for want of a partner. */
+inline give_out(m)
+{
+	d_step { AT(head[m], m).state = CLOSED; AT(head[m], m).owned = true }; /* sl_ring_finish */
+	if
+	:: d_step {
+		AT(head[m], m).unit = SUBMITTED;
+#ifdef BREAK_RELEASE_EARLY
+		AT(head[m], m).state = FREE
+#endif
+	   }
+	:: release(CELL(head[m], m))
+	fi;
+	head[m]++
+}
+
+/* One that was given up and has no event is discarded; one that has an event after all waits. */
+inline judge(m)
+{
+	if
+	:: (closing & (1 << m)) && !EVENT(m) -> release(CELL(head[m], m)); head[m]++
+	:: else
+	fi
+}
+
+#if MODULES == 1
+#define QUIET HAS_LEFT(0)
+#define ALL_CAME EVENT(0)
+#else
+#define QUIET (HAS_LEFT(0) && HAS_LEFT(1))
+#define ALL_CAME ((!(closing & 1) || EVENT(0)) && (!(closing & 2) || EVENT(1)))
+#endif
 
 /* sl_dispatch_run, with sl_assembler_next in it. */
 active proctype dispatcher()
 {
-	byte next, grace[MODULES];
-	bool closing;
+	byte head[MODULES], grace[MODULES], closing; /* a bit per module */
 
 	do
 	:: ring[0].unit == FINISHED -> release(0) /* take_back */
 	:: ring[1].unit == FINISHED -> release(1)
-	:: opened < SEQUENCES && MAY_OPEN -> /* sl_ring_open */
-		d_step { ring[S(opened)].state = OPEN; ring[S(opened)].sequence = opened };
-		opened++
-	:: !closing && next < opened && (ALL(EVENT, next) || ANY(DUE, next)) ->
-		close_slot(next);
-		closing = true
-	:: d_step { closing && (ALL(HAS_LEFT, next) || ALL(EVENT, next)) -> owned[S(next)] = true }
-		if
-		:: ALL(EVENT, next) -> /* describe: complete */
-			d_step {
-				ring[S(next)].unit = SUBMITTED;
-#ifdef BREAK_RELEASE_EARLY
-				ring[S(next)].state = FREE
+	:: opened[0] < SEQUENCES && MAY_OPEN(0) -> open(0) /* sl_ring_open */
+	:: !closing && MAY_GIVE_UP(0) -> close_heads(0, 0, 1)
+	:: !closing && head[0] < opened[0] && EVENT(0) -> give_out(0)
+#if MODULES == 2
+	:: opened[1] < SEQUENCES && MAY_OPEN(1) -> open(1)
+	:: !closing && MAY_GIVE_UP(1) -> close_heads(1, 1, 2)
+	:: !closing && MAY_GIVE_UP(0) && MAY_GIVE_UP(1) -> close_heads(0, 1, 3)
+	:: !closing && head[1] < opened[1] && EVENT(1) -> give_out(1)
 #endif
-			}
-		:: else -> release(S(next)) /* discard */
-		fi;
-		d_step { closing = false; grace[0] = 0; grace[MODULES - 1] = 0; next++ }
-	:: next == SEQUENCES && ring[0].state == FREE && ring[1].state == FREE -> break
+	:: closing && (QUIET || ALL_CAME) -> /* closed(): sl_ring_quiet, or whole after all */
+		judge(0);
+#if MODULES == 2
+		judge(1);
+#endif
+		d_step { closing = 0; grace[0] = 0; grace[MODULES - 1] = 0 }
+	:: head[0] == SEQUENCES && head[MODULES - 1] == SEQUENCES -> break
 	od
 }
 
 /* What a stage saw at the last byte it read: if a byte was ever another's, so it is now. */
-inline finish(s)
+inline finish(c)
 {
 	d_step {
-		ring[s].unit == SUBMITTED ->
-		assert(!PROVEN || ALL(OWN, ring[s].sequence));
-		ring[s].unit = FINISHED
+		ring[c].unit == SUBMITTED ->
+		assert(!PROVEN || OWN(c));
+		ring[c].unit = FINISHED
 	}
 }
 

@@ -79,18 +79,18 @@ active proctype source()
 /* shm_poll, or sl_udp_poll with sl_udp_return_all. */
 inline poll()
 {
-	seen = opened; /* opened_seen: before the grant, so that what is granted has been seen */
+	seen = opened; /* opened_seen: before the grant, so that nothing is seen and not granted */
 	if
 	:: d_step { tail != head -> tail++; taken = true } raised = tail
 	:: else
 	fi;
 	if
-	:: granted != seen ->
+	:: d_step { granted != opened -> room = opened }
 #ifdef BREAK_GRANT_LATE
 		NOTIFY(to_source, source_asleep);
-		granted = seen
+		granted = room
 #else
-		granted = seen;
+		granted = room;
 		NOTIFY(to_source, source_asleep)
 #endif
 	:: else
@@ -100,7 +100,7 @@ inline poll()
 /* link_run */
 active proctype poller()
 {
-	byte seen, tail;
+	byte seen, tail, room;
 	bool taken, slept;
 
 	do
@@ -130,7 +130,7 @@ active proctype poller()
 				to_link = to_link && !slept
 			}
 		fi;
-		d_step { seen = 0; taken = false; slept = false }
+		d_step { seen = 0; room = 0; taken = false; slept = false }
 	od
 }
 
