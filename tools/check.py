@@ -5,7 +5,8 @@
   tools/check.py --only unit,lint --build normal        a part
   tools/check.py --match ring                           what has "ring" in its name
 
-Parts: unit (the C tests), system (tests/system/*_test.py), lint (tests/lint), fuzz (libFuzzer, a short run each).
+Parts: unit (the C tests), system (tests/system/*_test.py), lint (tests/lint), model (tests/model, by spin), fuzz
+(libFuzzer, a short run each).
 Builds: normal, asan (address and undefined behaviour), tsan (what threads share). Every test program speaks TAP on
 stdout; the last line here is "N passed, N failed, N skipped" and counts cases, not programs.
 """
@@ -26,8 +27,8 @@ import tap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON = "/usr/bin/python3"  # Debian's, which has numpy and h5py; the first on the path may be another
-PARTS = ("unit", "system", "lint", "fuzz")
-SYSTEM_TIMEOUT_S, LINT_TIMEOUT_S = 300, 300
+PARTS = ("unit", "system", "lint", "model", "fuzz")
+SYSTEM_TIMEOUT_S, LINT_TIMEOUT_S, MODEL_TIMEOUT_S = 300, 300, 600
 NOT_A_LINT = ("core.sh", "lint.py", "options_page.py")  # the last needs the program: it runs as docs/options
 INTERPRETER = {".py": PYTHON, ".sh": "/bin/sh"}
 RUNNING = set()  # programs under way, to be stopped when we are
@@ -183,6 +184,14 @@ def lint_jobs(build):
             for path in scripts]
 
 
+def model_jobs(build):
+    """Each model by itself, and the names that models and code share."""
+    script = ROOT / "tests/model/model.py"
+    models = sorted((ROOT / "tests/model").glob("*.pml"))
+    return [Job(build, "model/names", [PYTHON, script], {}, LINT_TIMEOUT_S)] + [
+        Job(build, f"model/{path.stem}", [PYTHON, script, path], {}, MODEL_TIMEOUT_S) for path in models]
+
+
 def fuzz_jobs(build, seconds):
     jobs = []
     for program in sorted(build.folder.rglob("*_fuzz")):
@@ -303,10 +312,13 @@ def main():
     arguments = parse_arguments()
     tally = Tally(arguments.verbose)
     variants = builds()
+    source = Build("source", ".", [])
     if "lint" in arguments.only:
         print("linting")
-        source = Build("source", ".", [])
         tally.run(matching(lint_jobs(source), arguments.match), run_tap, arguments.jobs)
+    if "model" in arguments.only:
+        print("checking the models")
+        tally.run(matching(model_jobs(source), arguments.match), run_tap, arguments.jobs)
     if "unit" in arguments.only or "system" in arguments.only:
         for build in variants:
             if build.name in arguments.build:

@@ -17,6 +17,12 @@
  *            one writer, the poller of its module. A cell may be closed while a poller is inside it
  *            (giving up on a late module): pollers bracket each poll with enter/leave, and the cell
  *            is handed on only when every poller has left the section it was in ("quiet").
+ * Promises:  invariant EXCLUSIVE: nobody writes into a block between its hand-over to readers and
+ *            its release, nor into a cell that has gone on to another sequence.
+ *            invariant PROVEN: what is published as good is its own to the last byte, from its
+ *            event until its release.
+ *            invariant NAMED: the cause of what is not whole is the true one.
+ *            tests/model checks them on a model of these calls.
  * Ownership: the region holds pixels and records only. Cells and lanes are private memory no peer
  *            can write.
  * Cost:      wait-free; no allocation or system call after init, except waking a sleeping

@@ -163,7 +163,8 @@ static void close_heads(struct sl_assembler *a, uint64_t modules)
 }
 
 /* After closing: a poller that was inside may still finish the cell, and then it is whole after
- * all. False while that is open. */
+ * all. False while that is open: nothing is judged or released before (invariants EXCLUSIVE,
+ * NAMED). */
 static bool closed(struct sl_assembler *a)
 {
 	bool quiet = sl_ring_quiet(a->ring, &a->grace);

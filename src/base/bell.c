@@ -5,7 +5,7 @@
  * order, and in every such order at least one side sees the other: either the ringer finds a
  * sleeper and wakes it, or the waiter finds that the bell has rung and does not sleep. The gap
  * between the waiter's look and its sleep is closed by the kernel, which compares `count` again
- * before it sleeps. */
+ * before it sleeps. So no wake-up is lost (invariant WOKEN, tests/model/bell.pml). */
 #include "base/bell.h"
 
 #include <limits.h>

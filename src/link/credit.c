@@ -21,11 +21,12 @@ bool sl_credit_due(struct sl_credit *credit, const struct sl_plan *plan, const s
 	uint64_t buffer = credit->window > UINT64_MAX - seen ? UINT64_MAX : seen + credit->window;
 	uint64_t now = slots < buffer ? slots : buffer;
 	bool grown = now > credit->granted;
+	bool due = grown && (now - credit->granted >= credit->window / 4 ||
+			     (idle && !enough(credit, plan, seen)));
 
-	if (!grown && (!idle || now_ns - credit->sent_ns < REPEAT_NS))
-		return false;
-	if (grown && now - credit->granted < credit->window / 4 &&
-	    (!idle || enough(credit, plan, seen)))
+	/* Whether it has grown or not: who seems to have enough may have lost what it was given
+	 * (invariant DELAYED). */
+	if (!due && (!idle || now_ns - credit->sent_ns < REPEAT_NS))
 		return false;
 	if (grown)
 		credit->granted = now;

@@ -5,6 +5,9 @@
  *            the window, or whatever it has grown when there is nothing else to do and the source
  *            may soon run out, and again from time to time while a source may be waiting for it,
  *            since a grant can be lost.
+ * Promises:  invariant GRANTED: the source writes sequence k only after the slot was opened for k.
+ *            invariant FITS: no more is under way than the window, which the receive buffer holds.
+ *            invariant DELAYED: a lost packet or grant only delays (tests/model/credit.pml).
  * Threads:   the link's poller thread. */
 #ifndef SL_LINK_CREDIT_H
 #define SL_LINK_CREDIT_H

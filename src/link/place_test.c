@@ -275,6 +275,24 @@ static void a_source_with_enough_credit_is_left_alone(void **state)
 	assert_int_equal(grant, 21 * PMTU);
 }
 
+/* The source has nothing of what was granted, and so nothing comes that could move `seen`. */
+static void a_lost_grant_is_repeated_also_when_it_has_grown_a_little(void **state)
+{
+	struct fixture *f = *state;
+	struct sl_plan plan = f->placer.plan;
+	struct sl_credit credit = {.window = 16 * PMTU};
+	uint64_t grant = 0;
+
+	plan.message = SL_MESSAGE_PACKET;
+	plan.block_bytes = PMTU;
+	atomic_store(&f->ring.opened, 9);
+	assert_true(sl_credit_due(&credit, &plan, &f->ring, 0, true, 1, &grant));
+	atomic_store(&f->ring.opened, 10);
+	assert_false(sl_credit_due(&credit, &plan, &f->ring, 0, true, 2, &grant));
+	assert_true(sl_credit_due(&credit, &plan, &f->ring, 0, true, 1000000000, &grant));
+	assert_int_equal(grant, 10 * PMTU);
+}
+
 /* ---- blocks of pixels alone ---- */
 
 static int setup_bare(void **state)
@@ -483,6 +501,7 @@ int main(void)
 		CASE(catching_up_makes_unseen_frames_due),
 		CASE(credit_is_bounded_by_slots_and_by_window),
 		CASE(a_source_with_enough_credit_is_left_alone),
+		CASE(a_lost_grant_is_repeated_also_when_it_has_grown_a_little),
 #define BARE(f) cmocka_unit_test_setup_teardown(f, setup_bare, teardown)
 		BARE(the_record_of_a_bare_block_is_written_before_its_event),
 		BARE(a_bare_block_ends_with_its_pixels),

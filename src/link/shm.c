@@ -199,7 +199,8 @@ static void grant(struct sl_shm *shm, struct sl_shm_queue *queue)
 
 	if (position == atomic_load_explicit(&queue->lane->granted, memory_order_relaxed))
 		return;
-	/* seq_cst with the source's asleep flag: it sleeps only after looking at this once more. */
+	/* seq_cst with the source's asleep flag: it sleeps only after looking at this once more
+	 * (invariant WOKEN). Slots that are open, and no more (invariant GRANTED). */
 	atomic_store(&queue->lane->granted, position);
 	if (atomic_load(&queue->lane->source_asleep))
 		wake(queue->wake_source);
@@ -229,7 +230,8 @@ static int shm_poll(void *state, unsigned poller, unsigned budget)
 
 		if (!atomic_load_explicit(&queue->active, memory_order_acquire))
 			continue;
-		/* The word first, then the queue: what was announced before the word is found. */
+		/* The word first, then the queue: what was announced before the word is found
+		 * (invariant NAMED). */
 		reported = atomic_load_explicit(&queue->reported, memory_order_acquire);
 		taken = drain(shm, queue, budget, now_ns);
 		if (!taken)
@@ -295,7 +297,8 @@ static int shm_wait(void *state, unsigned poller, uint32_t timeout_us)
 						   .events = POLLIN};
 	if (shm->env.ring)
 		fds[n++] = (struct pollfd){.fd = shm->env.wake[0].fd, .events = POLLIN};
-	/* Asleep, then look once more; the other side publishes, then looks at asleep. */
+	/* Asleep, then look once more; the other side publishes, then looks at asleep (invariant
+	 * WOKEN). */
 	set_asleep(shm, 1);
 	if (shm->env.ring ? nothing_new(shm) : no_credit(shm))
 		ppoll(fds, n, &timeout, NULL);

@@ -257,7 +257,7 @@ int sl_udp_wait(void *state, unsigned poller, uint32_t timeout_us)
 		    udp->queue[i].fd >= 0 && udp->queue[i].poller == poller)
 			fds[n++] = (struct pollfd){.fd = udp->queue[i].fd, .events = POLLIN};
 	/* Asleep, then look at the slots once more: who opens slots does it the other way round,
-	 * so one sees the other. */
+	 * so one sees the other (invariant WOKEN, tests/model/wake.pml). */
 	atomic_store(&wake->asleep, 1);
 	if (atomic_load(&udp->env.ring->opened) == udp->opened_seen[poller])
 		ppoll(fds, n, &timeout, NULL);

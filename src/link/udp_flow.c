@@ -9,7 +9,7 @@
  * placed from there.
  *
  * Nothing is predicted into a slot that is not open, nor over bytes that were received: a wrong
- * guess leaves its traces only in bytes that nobody has been promised. */
+ * guess leaves its traces only in bytes that nobody has been promised (invariant EXCLUSIVE). */
 #include <string.h>
 
 #include "base/crc.h"

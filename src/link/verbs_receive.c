@@ -30,7 +30,7 @@ static bool beyond_reason(const struct sl_verbs_link *link, const struct sl_verb
 	return in->plan.credit_va && sequence >= opened + in->plan.slots;
 }
 
-/* Open loop: the one copy, out of the source's reach. */
+/* Open loop: the one copy, out of the source's reach. Its checksum decides (invariant PROVEN). */
 static void fetch(const struct sl_verbs_link *link, const struct sl_verbs_in *in, uint64_t sequence)
 {
 	const struct sl_plan *plan = &in->plan;
@@ -251,7 +251,7 @@ int sl_verbs_wait_receive(struct sl_verbs_link *link, uint32_t timeout_us)
 	if (sl_verbs_link_poll(link, 0, SL_VERBS_BATCH) > 0)
 		return 1;
 	/* Asleep, then look at the slots once more: who opens slots does it the other way round,
-	 * so one sees the other. */
+	 * so one sees the other (invariant WOKEN). */
 	atomic_store(&link->env.wake[0].asleep, 1);
 	if (atomic_load(&link->env.ring->opened) == link->opened_seen)
 		ppoll(fds, n, &timeout, NULL);

@@ -39,14 +39,15 @@ static void wake_link(struct sl_receive *r)
 	uint64_t one = 1;
 
 	/* A read-modify-write, so that it is not done before the slots were opened
-	 * (udp_receive.c, wait). */
+	 * (udp.c, sl_udp_wait; invariant WOKEN). */
 	for (unsigned i = 0; i < r->pollers; i++)
 		if (atomic_fetch_or(&r->wake[i].asleep, 0) &&
 		    write(r->wake[i].fd, &one, sizeof(one)) < 0)
 			continue; /* full: it is awake */
 }
 
-/* Frames at the head of the line that are done go to the settler. */
+/* Frames at the head of the line that are done go to the settler: each once, in order (invariant
+ * ONCE). */
 static int hand_on(struct dispatch *d)
 {
 	struct sl_receive *r = d->r;

@@ -43,9 +43,13 @@ static void *worker_run(void *arg)
 
 	sl_placement_idle(&r->placement, r->experiment, &idle);
 	sl_data_thread_begin("worker");
-	while (!atomic_load_explicit(&r->stop_workers, memory_order_relaxed)) {
+	for (;;) {
 		uint32_t seen = sl_bell_read(&r->todo);
 
+		/* After the bell was read: a stop that is missed here has yet to ring (invariant
+		 * WOKEN). */
+		if (atomic_load_explicit(&r->stop_workers, memory_order_relaxed))
+			break;
 		if (unit->work(r->experiment->unit_state, worker->index))
 			sl_idle_work(&idle);
 		else if (sl_idle_sleep(&idle))

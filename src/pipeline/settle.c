@@ -1,6 +1,6 @@
 /* settle.c - the settling thread: gives each frame to the sinks that want it and writes its
- * outcome, once. It may block and allocate: when it is slow the frame pool runs dry and the
- * source is made to wait. */
+ * outcome, once (invariant ONCE). It may block and allocate: when it is slow the frame pool runs
+ * dry and the source is made to wait. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

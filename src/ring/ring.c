@@ -135,10 +135,10 @@ void sl_ring_begin(struct sl_ring *ring, uint32_t module, uint64_t sequence)
 
 void sl_ring_enter(struct sl_ring *ring, unsigned poller)
 {
-	/* Odd epoch, then slot states: pairs with close (state, then epoch). One of the two sees
-	 * the other's store, so either this poller finds the slot closed or the assembler finds
-	 * this poller inside. A read-modify-write on each side rather than a fence, because
-	 * ThreadSanitizer does not model fences. */
+	/* Odd epoch, then cell states: pairs with close and grace (state, then epoch). One of the
+	 * two sees the other's store, so either this poller finds the cell closed or the assembler
+	 * finds this poller inside (invariant EXCLUSIVE). A read-modify-write on each side rather
+	 * than a fence, because ThreadSanitizer does not model fences. */
 	atomic_fetch_add_explicit(&ring->poller[poller].epoch, 1, memory_order_seq_cst);
 }
 
@@ -162,7 +162,8 @@ enum sl_ring_place sl_ring_may_place(const struct sl_ring *ring, uint64_t sequen
 		return SL_PLACE_OK;
 	if (sequence >= sl_ring_opened(ring, module))
 		return SL_PLACE_AHEAD;
-	/* It may have been opened between the two looks: then it is not late but just in time. */
+	/* It may have been opened between the two looks: then it is not late but just in time
+	 * (invariant NAMED). */
 	return is_open(ring, sequence, module) ? SL_PLACE_OK : SL_PLACE_LATE;
 }
 
@@ -211,7 +212,8 @@ void sl_ring_raise(struct sl_ring *ring, uint64_t sequence, uint32_t module, uin
 	struct sl_cell *cell = sl_ring_cell(ring, sequence, module);
 
 	atomic_store_explicit(&cell->event_ns, now_ns, memory_order_relaxed);
-	/* Release: pairs with the acquire in sl_ring_event. */
+	/* Release: pairs with the acquire in sl_ring_event; the bytes before it (invariant
+	 * PROVEN). */
 	atomic_store_explicit(&cell->event, sequence + 1, memory_order_release);
 	if (ring->bell)
 		sl_bell_ring(ring->bell);
@@ -226,13 +228,14 @@ static unsigned open_lane(struct sl_ring *ring, uint32_t module, uint64_t limit)
 	for (; next < limit; next++, n++) {
 		struct sl_cell *cell = sl_ring_cell(ring, next, module);
 		/* Acquire: pairs with the release in sl_ring_release; readers are done with the
-		 * memory. */
+		 * memory (invariant EXCLUSIVE). */
 		uint64_t state = atomic_load_explicit(&cell->state, memory_order_acquire);
 
 		if ((state & ((1u << STATE_BITS) - 1)) != SL_SLOT_FREE)
 			break;
 		atomic_store_explicit(&cell->state, word(next, SL_SLOT_OPEN), memory_order_release);
-		/* After the state: a poller that sees the count also sees the cell open. */
+		/* After the state: a poller that sees the count also sees the cell open, and
+		 * credits speak of cells that are (invariants NAMED, GRANTED). */
 		atomic_store_explicit(opened, next + 1, memory_order_release);
 	}
 	return n;

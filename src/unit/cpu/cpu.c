@@ -5,7 +5,7 @@
  * before wrote, and per-pixel tables are read once per batch. Tiles are small enough for that.
  * Batches are worked on one at a time, in order: the worker that completes the last tile concludes
  * the batch, and only then can tiles of the next one be taken. So state that a stage keeps per
- * pixel sees all frames in order, whatever the number of workers.
+ * pixel sees all frames in order, whatever the number of workers (invariant ORDERED).
  *
  *   ring of batches:   reaped <= finished <= submitted <= reaped + QUEUE
  *   ticket:            (number of the batch << 32) + next tile
