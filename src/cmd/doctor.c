@@ -8,7 +8,7 @@
 #include "net/interface.h"
 
 struct doctor_options {
-	char root[512], transfer[SL_TRANSFER_NAME];
+	char root[512], transfer[SL_STREAM_NAME];
 };
 
 static const struct sl_option options[] = {

@@ -18,7 +18,7 @@ enum { COUNT_MS = 20, BYE_MS = 30000, REOFFER_NS = 200 * 1000 * 1000 };
 struct emulate_options {
 	bool once, fixed, quiet;
 	uint64_t first_frame;
-	char modules[16], transfer[SL_TRANSFER_NAME];
+	char modules[16], transfer[SL_STREAM_NAME];
 };
 
 static const struct sl_option options[] = {
@@ -299,14 +299,14 @@ static int run_streams(struct stream *stream, unsigned n)
 /* All transfers of the file, or the one that was named. */
 static int emulate(const struct emulate_options *o, const struct sl_args *args)
 {
-	struct sl_transfer_names names;
+	struct sl_stream_names names;
 	struct stream *stream;
 	uint32_t first, last;
 	unsigned n;
 	int err = read_modules(o->modules, &first, &last);
 
 	if (!err)
-		err = sl_experiment_transfers(args->plain[0], args->set, args->sets, &names);
+		err = sl_experiment_streams(args->plain[0], args->set, args->sets, &names);
 	if (err)
 		return err;
 	n = o->transfer[0] || !names.n ? 1 : names.n;

@@ -21,7 +21,7 @@ enum { POLL_MS = 10, STOP_GRACE_S = 30 };
 
 struct run_options {
 	bool emulate, quiet, still;
-	char summary[1024], outcomes[1024], port_file[1024], transfer[SL_TRANSFER_NAME];
+	char summary[1024], outcomes[1024], port_file[1024], transfer[SL_STREAM_NAME];
 };
 
 static const struct sl_option options[] = {
@@ -49,8 +49,8 @@ struct run {
 	struct sl_progress progress;
 	uint64_t expected;
 	struct sl_heir heir;
-	pid_t child;				   /* 0: none */
-	char transfer_path[SL_TRANSFER_NAME + 16]; /* of its sections in the file */
+	pid_t child;				 /* 0: none */
+	char transfer_path[SL_STREAM_NAME + 16]; /* of its sections in the file */
 	bool stopping;
 };
 
@@ -170,7 +170,7 @@ static int write_port_file(const struct run *run)
 /* The detector side as a process of its own. */
 static int spawn_child(struct run *run)
 {
-	char port[SL_TRANSFER_NAME + 40];
+	char port[SL_STREAM_NAME + 40];
 	char *argv[2 * SL_ARGS_SETS + 10];
 	int n = 0;
 
@@ -383,7 +383,7 @@ static int run_one(struct run *run)
 }
 
 /* Every transfer's file is read before any receiver begins: mistakes are told at once. */
-static int run_many(struct run *run, const struct sl_transfer_names *names)
+static int run_many(struct run *run, const struct sl_stream_names *names)
 {
 	struct sl_run_all all = {
 		.args = &run->args,
@@ -414,7 +414,7 @@ static int run_many(struct run *run, const struct sl_transfer_names *names)
 int sl_cmd_run(const struct sl_command *command, int argc, char **argv)
 {
 	struct run run = {0};
-	struct sl_transfer_names names;
+	struct sl_stream_names names;
 	int err = sl_args_read(command, options, &run.options, argc, argv, &run.args);
 
 	if (err)
@@ -424,7 +424,7 @@ int sl_cmd_run(const struct sl_command *command, int argc, char **argv)
 		return SL_RESULT_ERROR;
 	}
 	sl_signals_catch();
-	if (sl_experiment_transfers(run.args.plain[0], run.args.set, run.args.sets, &names))
+	if (sl_experiment_streams(run.args.plain[0], run.args.set, run.args.sets, &names))
 		return SL_RESULT_ERROR;
 	return names.n > 1 && !run.options.transfer[0] ? run_many(&run, &names) : run_one(&run);
 }

@@ -24,7 +24,7 @@ struct receiver {
 
 struct all {
 	const struct sl_run_all *run;
-	struct receiver receiver[SL_TRANSFERS];
+	struct receiver receiver[SL_STREAMS];
 	unsigned receivers;
 	pid_t front_end;
 	char folder[64]; /* what the children leave for us */
@@ -61,7 +61,7 @@ static int add(char **argv, int n, const char *name, const char *value)
 
 static int start_receiver(struct all *all, struct receiver *receiver)
 {
-	char any_port[SL_TRANSFER_NAME + 40];
+	char any_port[SL_STREAM_NAME + 40];
 	char *argv[ARGUMENTS];
 	int n = common(all, "run", argv);
 
@@ -101,8 +101,8 @@ static unsigned port_of(const struct receiver *receiver)
 
 static int start_front_end(struct all *all)
 {
-	static char set[SL_TRANSFERS][SL_TRANSFER_NAME + 40];
-	char *argv[ARGUMENTS + 2 * SL_TRANSFERS];
+	static char set[SL_STREAMS][SL_STREAM_NAME + 40];
+	char *argv[ARGUMENTS + 2 * SL_STREAMS];
 	int n = common(all, "emulate", argv);
 
 	for (unsigned i = 0; i < all->receivers; i++) {
@@ -195,7 +195,7 @@ static int worst(const struct all *all)
 
 static int report(struct all *all)
 {
-	const char *name[SL_TRANSFERS], *file[SL_TRANSFERS];
+	const char *name[SL_STREAMS], *file[SL_STREAMS];
 	int status = worst(all);
 
 	for (unsigned i = 0; i < all->receivers; i++) {

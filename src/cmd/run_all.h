@@ -3,11 +3,11 @@
 #define SL_CMD_RUN_ALL_H
 
 #include "cmd/cmd.h"
-#include "pipeline/transfer.h"
+#include "pipeline/streams.h"
 
 struct sl_run_all {
 	const struct sl_args *args;
-	const struct sl_transfer_names *names;
+	const struct sl_stream_names *names;
 	bool emulate; /* start the detector side, too */
 	bool quiet;
 	const char *summary, *outcomes; /* "" : not wanted; outcomes gets .NAME behind */

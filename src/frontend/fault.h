@@ -96,8 +96,8 @@ bool sl_faults_wrong_key(struct sl_faults *faults, uint16_t module, uint64_t seq
 bool sl_faults_skip(struct sl_faults *faults, uint16_t module, uint64_t sequence);
 bool sl_faults_delay(struct sl_faults *faults, uint16_t module, uint64_t sequence);
 
-/* Whether these modules, first..end-1, are to go away before the frame: all of them, and they are not
- * all that there are. -EINVAL: some only. */
+/* Whether these modules, first..end-1, are to go away before the frame: all of them, and they
+ * are not all that there are. -EINVAL: some only. */
 int sl_faults_restart_of(const struct sl_fault_options *options, uint32_t first, uint32_t end,
 			 uint32_t modules);
 bool sl_faults_restart(struct sl_faults *faults, uint16_t module, uint64_t sequence);

@@ -86,7 +86,7 @@ void sl_emulate_close(struct sl_emulate *emulate);
 /* The detector runs already: in its first plan this front end takes part from this frame on. */
 int sl_emulate_join(struct sl_emulate *emulate, uint64_t first_frame);
 
-/* After a plan that ended with -ERESTART: where it comes back. -ENODATA: there are no frames left. */
+/* After a plan that ended with -ERESTART: where it comes back. -ENODATA: no frames are left. */
 int sl_emulate_rejoin(struct sl_emulate *emulate);
 
 /* Open the link afresh. */

@@ -210,8 +210,8 @@ static void consult(struct oracle *oracle)
 	oracle_run(oracle);
 }
 
-/* Without credits more may be lost than was hurt, as fast as it goes. What is called good must still
- * be. */
+/* Without credits more may be lost than was hurt, as fast as it goes. What is called good must
+ * still be. */
 static bool bad(const char *outcome)
 {
 	return !strcmp(outcome, "overrun") || !strcmp(outcome, "lost") ||

@@ -1,29 +1,29 @@
-/* transfer.h - the transfers of an experiment file, and what one of them changes in it.
+/* streams.h - the transfers of an experiment file, and what one of them changes in it.
  *
  * Model:     `transfers` names streams that leave the detector side by side: each has a cut of the
  *            detector (detector/cut.h) and a receiver of its own. Its sections (control, link,
  *            ring, unit, stages, sinks, threads, frontend) are laid over those of the file, key by
  *            key. A file without transfers has one, without a name, that carries everything.
  * Threads:   one. */
-#ifndef SL_PIPELINE_TRANSFER_H
-#define SL_PIPELINE_TRANSFER_H
+#ifndef SL_PIPELINE_STREAMS_H
+#define SL_PIPELINE_STREAMS_H
 
 #include <stddef.h>
 
 #include "base/config.h"
 
-enum { SL_TRANSFERS = 64, SL_TRANSFER_NAME = 32 };
+enum { SL_STREAMS = 64, SL_STREAM_NAME = 32 };
 
-struct sl_transfer_names {
+struct sl_stream_names {
 	unsigned n;
-	char name[SL_TRANSFERS][SL_TRANSFER_NAME];
+	char name[SL_STREAMS][SL_STREAM_NAME];
 };
 
 /* In the order of the file; n is 0 when there is no such section. Logged: names that are not
  * letters, digits, - and _; too many. */
-int sl_transfer_names(const struct sl_config *config, struct sl_transfer_names *names);
+int sl_stream_names(const struct sl_config *config, struct sl_stream_names *names);
 
-struct sl_transfer_choice {
+struct sl_stream_choice {
 	struct sl_node *options; /* its own; NULL: the file has no transfers */
 	/* Receivers of one file listen on consecutive ports, unless a transfer names its own. */
 	unsigned port_offset;
@@ -31,7 +31,6 @@ struct sl_transfer_choice {
 };
 
 /* Make the file that of one transfer. `name` may be NULL or empty when there is no choice. */
-int sl_transfer_choose(struct sl_config *config, const char *name,
-		       struct sl_transfer_choice *choice);
+int sl_stream_choose(struct sl_config *config, const char *name, struct sl_stream_choice *choice);
 
 #endif

@@ -1,11 +1,11 @@
-/* transfer.c - one transfer's file out of the experiment's. */
+/* streams.c - one transfer's file out of the experiment's. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/config_node.h"
 #include "base/log.h"
-#include "pipeline/transfer.h"
+#include "pipeline/streams.h"
 
 /* What a transfer may have for itself. */
 static const char *const sections[] = {"control", "link",    "ring",	 "unit", "stages",
@@ -13,12 +13,12 @@ static const char *const sections[] = {"control", "link",    "ring",	 "unit", "s
 
 static bool good_name(const char *name)
 {
-	return name[0] && strlen(name) < SL_TRANSFER_NAME &&
+	return name[0] && strlen(name) < SL_STREAM_NAME &&
 	       !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				  "0123456789-_")];
 }
 
-int sl_transfer_names(const struct sl_config *config, struct sl_transfer_names *names)
+int sl_stream_names(const struct sl_config *config, struct sl_stream_names *names)
 {
 	struct sl_node *list = sl_node_get(config->root, "transfers");
 
@@ -30,23 +30,23 @@ int sl_transfer_names(const struct sl_config *config, struct sl_transfer_names *
 		return -EINVAL;
 	}
 	for (struct sl_node *node = list->child; node; node = node->next) {
-		if (!good_name(node->key) || names->n == SL_TRANSFERS) {
+		if (!good_name(node->key) || names->n == SL_STREAMS) {
 			sl_config_error(config, node,
 					"a transfer's name has 1 to %d letters, digits, - and _, "
 					"and there are at most %d transfers",
-					SL_TRANSFER_NAME - 1, SL_TRANSFERS);
+					SL_STREAM_NAME - 1, SL_STREAMS);
 			return -EINVAL;
 		}
 		if (node->kind != SL_NODE_MAP && !sl_node_is_null(node)) {
 			sl_config_error(config, node, "takes a map of options");
 			return -EINVAL;
 		}
-		snprintf(names->name[names->n++], SL_TRANSFER_NAME, "%s", node->key);
+		snprintf(names->name[names->n++], SL_STREAM_NAME, "%s", node->key);
 	}
 	return 0;
 }
 
-static int refuse(const struct sl_config *config, const struct sl_transfer_names *names,
+static int refuse(const struct sl_config *config, const struct sl_stream_names *names,
 		  const char *name)
 {
 	char known[512] = "";
@@ -105,14 +105,13 @@ static unsigned port_offset(const struct sl_node *transfer)
 	return offset;
 }
 
-int sl_transfer_choose(struct sl_config *config, const char *name,
-		       struct sl_transfer_choice *choice)
+int sl_stream_choose(struct sl_config *config, const char *name, struct sl_stream_choice *choice)
 {
-	struct sl_transfer_names names;
+	struct sl_stream_names names;
 	struct sl_node *node = NULL;
-	int err = sl_transfer_names(config, &names);
+	int err = sl_stream_names(config, &names);
 
-	*choice = (struct sl_transfer_choice){NULL, 0, 0};
+	*choice = (struct sl_stream_choice){NULL, 0, 0};
 	if (err)
 		return err;
 	if (!name || !name[0]) {
