@@ -285,9 +285,9 @@ static void a_lost_grant_is_repeated_also_when_it_has_grown_a_little(void **stat
 
 	plan.message = SL_MESSAGE_PACKET;
 	plan.block_bytes = PMTU;
-	atomic_store(&f->ring.opened, 9);
+	atomic_store(&f->ring.lane[0].opened, 9);
 	assert_true(sl_credit_due(&credit, &plan, &f->ring, 0, true, 1, &grant));
-	atomic_store(&f->ring.opened, 10);
+	atomic_store(&f->ring.lane[0].opened, 10);
 	assert_false(sl_credit_due(&credit, &plan, &f->ring, 0, true, 2, &grant));
 	assert_true(sl_credit_due(&credit, &plan, &f->ring, 0, true, 1000000000, &grant));
 	assert_int_equal(grant, 10 * PMTU);
