@@ -8,8 +8,8 @@ import time
 
 import h5py
 
-from harness import (LONG, SLOW, Program, case, check, closes, equal, experiment, images_on_disk, main, read_outcomes,
-                     read_summary, receiver, run, run_fails, sink, wait_for)
+from harness import (GUARDED, LONG, SLOW, Program, case, check, closes, equal, experiment, images_on_disk, main,
+                     read_outcomes, read_summary, receiver, run, run_fails, sink, wait_for)
 
 NAME = f"keeper-test-{os.getpid()}"
 # Enough for three receivers; RC sources try as long as it takes to start the next.
@@ -49,7 +49,7 @@ def images(folder):
 def next_receiver(folder, path, after):
     """Another receiver; returns when it has written images, with its first sequence."""
     (folder / "run.nxs.part").unlink(missing_ok=True)
-    started = receiver(folder, path)
+    started = receiver(folder, path, program=GUARDED)
     check("adopted 2 modules" in started.err(), "it does not say that it adopts")
     first = int(started.err().split("begins with sequence ")[1].split()[0])
     check(first > after, f"it begins with {first}, the one before with {after}")
