@@ -176,22 +176,32 @@ unsigned take(struct end *end, struct ibv_wc *wc, unsigned most)
 	return (unsigned)n;
 }
 
-unsigned await(struct end *end, struct ibv_wc *wc, unsigned most, int ms)
+/* Sleeps until the queue says that there is something; it may have been taken already. */
+static bool sleep_for(struct end *end, int ms)
 {
 	struct pollfd fd = {.fd = end->channel->fd, .events = POLLIN};
 	struct ibv_cq *cq;
 	void *context;
+
+	if (poll(&fd, 1, ms) <= 0)
+		return false;
+	require(!ibv_get_cq_event(end->channel, &cq, &context), "ibv_get_cq_event");
+	ibv_ack_cq_events(cq, 1);
+	return true;
+}
+
+unsigned await(struct end *end, struct ibv_wc *wc, unsigned most, int ms)
+{
 	unsigned n = 0;
+	bool more = true;
 
 	for (unsigned i = 0; i < end->spins && !n; i++)
 		n = take(end, wc, most);
-	if (n)
-		return n;
-	require(!ibv_req_notify_cq(end->cq, 0), "ibv_req_notify_cq");
-	n = take(end, wc, most); /* what came before that */
-	if (n || poll(&fd, 1, ms) <= 0)
-		return n;
-	require(!ibv_get_cq_event(end->channel, &cq, &context), "ibv_get_cq_event");
-	ibv_ack_cq_events(cq, 1);
-	return take(end, wc, most);
+	while (!n && more) {
+		require(!ibv_req_notify_cq(end->cq, 0), "ibv_req_notify_cq");
+		n = take(end, wc, most); /* what came before that */
+		if (!n)
+			more = sleep_for(end, ms);
+	}
+	return n ? n : take(end, wc, most);
 }
