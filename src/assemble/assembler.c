@@ -141,13 +141,32 @@ static bool due(const struct sl_assembler *a)
 	return false;
 }
 
+/* A module that was waited for in vain, and of which nothing has come since, is not waited for
+ * again: its silence would cost every frame of the others a time-out. */
+static bool silent(const struct sl_assembler *a, uint32_t module)
+{
+	return a->silent_at[module] == 1 + sl_ring_reached(a->ring, module);
+}
+
 static bool timed_out(struct sl_assembler *a, uint64_t now_ns)
 {
+	bool all_silent = true;
+
 	if (!a->waiting_ns && !due(a))
 		return false;
 	if (!a->waiting_ns)
 		a->waiting_ns = now_ns;
-	return now_ns - a->waiting_ns > a->options.late_timeout_ns;
+	for (uint32_t m = 0; m < a->ring->modules; m++)
+		all_silent &= a->head[m].state != SL_HEAD_WAITING || silent(a, m);
+	if (all_silent)
+		return true;
+	if (now_ns - a->waiting_ns <= a->options.late_timeout_ns)
+		return false;
+	for (uint32_t m = 0; m < a->ring->modules; m++)
+		if (a->head[m].state == SL_HEAD_WAITING &&
+		    sl_ring_reached(a->ring, m) <= a->head[m].sequence)
+			a->silent_at[m] = 1 + sl_ring_reached(a->ring, m);
+	return true;
 }
 
 static void close_heads(struct sl_assembler *a, uint64_t modules)

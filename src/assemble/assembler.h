@@ -9,7 +9,8 @@
  *            traffic always gives the same result), or when the module has ended. Then it has an
  *            outcome and no key: it goes to the first frame that it can belong to. After
  *            `late_timeout_ns` since anything was due, heads aligned by sequence are given up,
- *            others are left out of the frame; what comes of them later is incomplete, late.
+ *            others are left out of the frame; what comes of them later is incomplete, late. A
+ *            module that was waited for in vain is not waited for again until it sends something.
  *            Cells that are given up are closed, waited for (ring.h, grace) and released here;
  *            cells of frames that go on stay closed until the pipeline releases them.
  * Threads:   one, the dispatcher's; begin() before it runs, or there.
@@ -73,6 +74,8 @@ struct sl_assembler {
 	bool closing;	     /* some cells are closed, waiting for pollers to leave */
 	struct sl_grace grace;
 	struct sl_head head[SL_ASSEMBLER_MODULES];
+	/* 1 + how far a module's stream had come when it was waited for in vain; 0: never. */
+	uint64_t silent_at[SL_ASSEMBLER_MODULES];
 	/* Per module: sequences from here on were never sent; UINT64_MAX: not known yet. */
 	uint64_t end[SL_ASSEMBLER_MODULES];
 	bool aligned; /* a key is known: key_last, to which others are near */

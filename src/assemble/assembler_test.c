@@ -282,6 +282,26 @@ static void every_frame_has_its_own_time(void **state)
 	assert_int_equal(f->frame.sequence, 1);
 }
 
+/* One that is gone must not cost every frame of the others a time-out. */
+static void a_module_that_is_silent_is_not_waited_for_until_it_speaks(void **state)
+{
+	struct fixture *f = *state;
+
+	arrive(f, 0, 0);
+	assert_int_equal(next(f, 50000), 0);
+	assert_int_equal(next(f, 50000 + TIMEOUT_NS + 1), 1);
+	arrive(f, 1, 0);
+	assert_int_equal(next(f, 51002), 1); /* at once */
+	assert_decided(f, 0, SL_INCOMPLETE, SL_CAUSE_PARTNER);
+	assert_decided(f, 1, SL_LOST, SL_CAUSE_NO_ARRIVAL);
+	arrive(f, 2, 0);
+	some(f, 2, 1, 1); /* it is back, and has its time again */
+	assert_int_equal(next(f, 51003), 0);
+	assert_int_equal(next(f, 51003 + TIMEOUT_NS), 0);
+	arrive(f, 2, 1);
+	expect_complete(f, 2);
+}
+
 static void a_slot_that_is_not_open_cannot_be_given_up(void **state)
 {
 	struct fixture *f = *state;
@@ -712,6 +732,7 @@ int main(void)
 		CASE(gives_up_exactly_when_the_module_is_late_frames_further_on),
 		CASE(every_missing_module_must_have_moved_on),
 		CASE(the_clock_gives_up_after_the_timeout_and_not_before),
+		CASE(a_module_that_is_silent_is_not_waited_for_until_it_speaks),
 		CASE(a_packet_of_a_later_frame_starts_the_clock),
 		CASE(the_clock_stands_while_nothing_is_due),
 		CASE(every_frame_has_its_own_time),

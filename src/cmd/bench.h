@@ -30,6 +30,7 @@ enum {
 
 struct sl_bench_options {
 	char json[256], only[SL_BENCH_NAME], address[64];
+	bool compared;
 	uint32_t rounds;
 	double seconds;
 	uint64_t receive_buffer;
@@ -122,8 +123,12 @@ struct sl_bench_ratio { /* what is compared, and what is hoped for on two quiet 
 	double expected;
 	struct sl_bench_figure figure; /* of the quotients within each round */
 };
+
 /* The i-th comparison; false after the last. figure.median is 0 where a side is missing. */
 bool sl_bench_compare(const struct sl_bench *bench, unsigned i, struct sl_bench_ratio *ratio);
+
+/* Whether a row of this name is in any of them. */
+bool sl_bench_compared(const char *name);
 
 /* ---- between receiver and source of a link of ours ---- */
 

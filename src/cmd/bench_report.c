@@ -22,7 +22,7 @@ static const struct sl_bench_ratio comparisons[] = {
 	{"sluice/udp/uc/4096/queues-8", "sluice/udp/uc/4096", 0.85, {0}},
 	{"sluice/udp/uc/4096/queues-32", "sluice/udp/uc/4096", 0.85, {0}},
 	{"sluice/packet/uc/4096/cut", "sluice/udp/uc/4096/cut", 0, {0}},
-	{"sluice/xdp/uc/2048/cut", "sluice/udp/uc/2048/cut", 0, {0}},
+	{"sluice/xdp/uc/4096/cut", "sluice/udp/uc/4096/cut", 0, {0}},
 	{"sluice/shm/8388608", "memcpy/8388608", 0.9, {0}},
 };
 
@@ -88,6 +88,14 @@ static const struct sl_bench_row *find(const struct sl_bench *bench, const char 
 		if (!strcmp(bench->row[i].name, name))
 			return bench->row[i].broken ? NULL : &bench->row[i];
 	return NULL;
+}
+
+bool sl_bench_compared(const char *name)
+{
+	for (size_t i = 0; i < sizeof(comparisons) / sizeof(comparisons[0]); i++)
+		if (!strcmp(name, comparisons[i].row) || !strcmp(name, comparisons[i].peer))
+			return true;
+	return false;
 }
 
 bool sl_bench_compare(const struct sl_bench *bench, unsigned i, struct sl_bench_ratio *ratio)

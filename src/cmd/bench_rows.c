@@ -101,7 +101,8 @@ static int add(struct sl_bench *bench, const struct sl_bench_row *like, unsigned
 		if (!row->ring_bytes)
 			row->ring_bytes = RING;
 		if (!exists(bench, row->name) &&
-		    (!bench->o.only[0] || fnmatch(bench->o.only, row->name, 0) == 0))
+		    (!bench->o.only[0] || fnmatch(bench->o.only, row->name, 0) == 0) &&
+		    (!bench->o.compared || sl_bench_compared(row->name)))
 			bench->rows++;
 	}
 	return 0;

@@ -64,7 +64,7 @@ bool sl_child_alive(pid_t *child, int *status)
 		return true;
 	*child = 0;
 	if (status)
-		*status = WIFEXITED(word) ? WEXITSTATUS(word) : 1;
+		*status = WIFEXITED(word) ? WEXITSTATUS(word) : -WTERMSIG(word);
 	return false;
 }
 

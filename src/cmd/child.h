@@ -11,7 +11,7 @@
 int sl_child_start(char *const *argv, const char *output, pid_t *child);
 
 /* True while it lives, or when there is none (0). Once it has ended, *child is 0 and *status,
- * where not NULL, its exit status, or 1 when it was killed. */
+ * where not NULL, its exit status, or minus the number of the signal that killed it. */
 bool sl_child_alive(pid_t *child, int *status);
 
 /* Give it some seconds to end by itself, then kill it. */

@@ -1,5 +1,6 @@
 /* doctor.c - sluice doctor: what stands between this host and line rate, each with the command
  * that mends it. Reads only; changes nothing; everything also works without, only slower. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ struct doctor_options {
 static const struct sl_option options[] = {
 	SL_STRING(struct doctor_options, root, "",
 		  "look at the /proc and /sys in this folder, copied from another host"),
-	SL_STRING(struct doctor_options, transfer, "", "which of the file's transfers"),
+	SL_STRING(struct doctor_options, transfer, "", "only this one of the file's transfers"),
 	SL_OPTION_END,
 };
 
@@ -103,26 +104,43 @@ static void examine(struct sl_doctor *d)
 			 : "This host lacks nothing we know of.");
 }
 
-int sl_cmd_doctor(const struct sl_command *command, int argc, char **argv)
+/* For one transfer, or without a file. */
+static int doctor(const struct doctor_options *o, const struct sl_args *args, const char *transfer)
 {
 	static struct sl_doctor d; /* too large for a stack */
-	struct doctor_options o;
-	struct sl_args args;
-	int err = sl_args_read(command, options, &o, argc, argv, &args);
+	int err;
 
-	if (err)
-		return err > 0 ? 0 : 1;
 	d = (struct sl_doctor){.out = stdout,
-			       .root = o.root,
-			       .file = args.plains ? args.plain[0] : "EXPERIMENT.yaml"};
-	if (args.plains &&
-	    sl_experiment_open(args.plain[0], o.transfer, args.set, args.sets, &d.experiment))
-		return 1;
+			       .root = o->root,
+			       .file = args->plains ? args->plain[0] : "EXPERIMENT.yaml"};
+	if (args->plains &&
+	    sl_experiment_open(args->plain[0], transfer, args->set, args->sets, &d.experiment))
+		return -EINVAL;
 	sl_cpus_read(d.root, &d.cpus);
 	err = d.experiment ? consider(&d) : 0;
 	if (!err)
 		examine(&d);
 	if (d.experiment)
 		sl_experiment_close(d.experiment);
+	return err;
+}
+
+int sl_cmd_doctor(const struct sl_command *command, int argc, char **argv)
+{
+	struct sl_stream_names names = {.n = 0};
+	struct doctor_options o;
+	struct sl_args args;
+	int err = sl_args_read(command, options, &o, argc, argv, &args);
+
+	if (err)
+		return err > 0 ? 0 : 1;
+	if (args.plains && sl_experiment_streams(args.plain[0], args.set, args.sets, &names))
+		return 1;
+	if (names.n < 2 || o.transfer[0])
+		return doctor(&o, &args, o.transfer) ? 1 : 0;
+	for (unsigned i = 0; i < names.n && !err; i++) {
+		printf("%s== transfer %s ==\n", i ? "\n" : "", names.name[i]);
+		err = doctor(&o, &args, names.name[i]);
+	}
 	return err ? 1 : 0;
 }

@@ -170,6 +170,9 @@ static void print_report(const struct receiver *receiver)
 	int c;
 
 	printf("\n== transfer %s ==\n", receiver->name);
+	if (receiver->status < 0)
+		printf("\nResult: unclosed: this receiver was killed by signal %d (%s)\n",
+		       -receiver->status, strsignal(-receiver->status));
 	while (file && (c = getc(file)) != EOF)
 		putchar(c);
 	if (file)
@@ -183,7 +186,9 @@ static int worst(const struct all *all)
 	for (unsigned i = 0; i < all->receivers; i++) {
 		int one = all->receiver[i].status;
 
-		if (one > SL_RESULT_UNCLOSED) /* killed, or ended at once by a second signal */
+		if (one < 0) /* killed: it received, and nobody knows what became of it */
+			one = SL_RESULT_UNCLOSED;
+		else if (one > SL_RESULT_UNCLOSED) /* ended at once by a second signal */
 			one = SL_RESULT_ERROR;
 		/* "Could not run" says less about the data than anything else, and more about
 		 * whether to look further. */

@@ -62,6 +62,11 @@ int sl_cut_run(const struct sl_cut_options *o, const struct sl_detector_run *sou
 	return 0;
 }
 
+uint64_t sl_cut_left_over(const struct sl_cut_options *o, const struct sl_detector_run *source)
+{
+	return chosen_below(o, source->dark_frames + source->frames) % o->stack;
+}
+
 static uint32_t pixel_bytes(const struct sl_geometry *g)
 {
 	return (uint32_t)(g->module_bytes / sl_geometry_pixels(g));

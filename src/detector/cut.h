@@ -44,6 +44,10 @@ struct sl_cut {
 int sl_cut_run(const struct sl_cut_options *options, const struct sl_detector_run *source,
 	       struct sl_detector_run *run, char *why, size_t why_bytes);
 
+/* Frames at the end of the run that would belong to it, but fill no stack: they are not sent. */
+uint64_t sl_cut_left_over(const struct sl_cut_options *options,
+			  const struct sl_detector_run *source);
+
 /* A detector whose state is a struct sl_cut with options, source, source_state and source_run
  * set. It goes by the name of its source. */
 void sl_cut_detector(const struct sl_cut *cut, struct sl_detector *detector);

@@ -144,6 +144,7 @@ static void the_run_is_as_long_as_frames_are_chosen(void **state)
 				}
 				assert_int_equal(run.dark_frames, darks / stack);
 				assert_int_equal(run.dark_frames + run.frames, all / stack);
+				assert_int_equal(sl_cut_left_over(&o, &whole), all % stack);
 				assert_true(run.frame_rate_Hz * every * stack > 599.9);
 			}
 }

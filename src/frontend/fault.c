@@ -128,6 +128,9 @@ bool sl_fault_options_wrong(const struct sl_fault_options *o,
 	if (!modules_of(o->fault_modules))
 		snprintf(why, why_bytes, "fault_modules: '%s': takes one module, or first-last",
 			 o->fault_modules);
+	else if (o->fault_modules[0] && modules_of(o->fault_modules) >> (setting->modules - 1) > 1)
+		snprintf(why, why_bytes, "fault_modules: '%s': there are modules 0 to %u",
+			 o->fault_modules, setting->modules - 1);
 	else if (of_packets(o) > 1)
 		snprintf(why, why_bytes,
 			 "drop, duplicate, corrupt, reorder and burst are more than all packets");
@@ -285,9 +288,11 @@ bool sl_faults_wrong_key(struct sl_faults *faults, uint16_t module, uint64_t seq
 		       packet);
 }
 
-bool sl_faults_skip(struct sl_faults *faults, uint16_t module, uint64_t sequence)
+bool sl_faults_skip(struct sl_faults *faults, uint16_t module, uint64_t frame, uint64_t sequence)
 {
-	return strikes(faults, SL_FAULT_SKIP, faults->options.skip, module, sequence, 0);
+	return faults->options.skip > 0 && concerns(faults, module) &&
+	       draw(faults, SL_FAULT_SKIP, module, frame, 0) < faults->options.skip &&
+	       note(faults, SL_FAULT_SKIP, module, sequence, 0);
 }
 
 bool sl_faults_delay(struct sl_faults *faults, uint16_t module, uint64_t sequence)

@@ -78,6 +78,7 @@ bool sl_fault_options_any(const struct sl_fault_options *options);
 struct sl_fault_setting {
 	const struct sl_link *link;
 	uint16_t service, operation;
+	uint32_t modules;
 	bool by_sequence; /* frames are put together by it, so that who misses one leaves a gap */
 	uint32_t slack;	  /* frames that a module may be behind the others */
 };
@@ -93,7 +94,8 @@ enum sl_fate sl_faults_fate(void *arg, uint16_t module, uint64_t sequence, uint3
 /* True: it was logged, and is to be done. */
 bool sl_faults_wrong_key(struct sl_faults *faults, uint16_t module, uint64_t sequence,
 			 uint32_t packet);
-bool sl_faults_skip(struct sl_faults *faults, uint16_t module, uint64_t sequence);
+/* frame: counts on over skipped ones, also where they leave no gap in the sequences. */
+bool sl_faults_skip(struct sl_faults *faults, uint16_t module, uint64_t frame, uint64_t sequence);
 bool sl_faults_delay(struct sl_faults *faults, uint16_t module, uint64_t sequence);
 
 /* Whether these modules, first..end-1, are to go away before the frame: all of them, and they

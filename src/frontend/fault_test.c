@@ -286,7 +286,7 @@ static void kinds_strike_independently(void **state)
 
 	begin(*state, &o);
 	for (uint64_t k = 0; k < 10000; k++) {
-		bool skip = sl_faults_skip(*state, 0, k), delay = sl_faults_delay(*state, 0, k);
+		bool skip = sl_faults_skip(*state, 0, k, k), delay = sl_faults_delay(*state, 0, k);
 
 		both += skip && delay;
 		keys += sl_faults_wrong_key(*state, 0, k, 0) != skip;
@@ -379,6 +379,11 @@ static void what_cannot_be_done_is_refused_with_its_name(void **state)
 		{{.fault_modules = "64"}, &wire, SL_SERVICE_UC, SL_OPERATION_WRITE, "'64'"},
 		{{.fault_modules = "3-2"}, &wire, SL_SERVICE_UC, SL_OPERATION_WRITE, "'3-2'"},
 		{{.fault_modules = "-1"}, &wire, SL_SERVICE_UC, SL_OPERATION_WRITE, "'-1'"},
+		{{.fault_modules = "4"},
+		 &wire,
+		 SL_SERVICE_UC,
+		 SL_OPERATION_WRITE,
+		 "there are modules 0 to 3"},
 		{{.fault_modules = "1,2"}, &wire, SL_SERVICE_UC, SL_OPERATION_WRITE, "'1,2'"},
 	};
 	char why[256];
@@ -387,6 +392,7 @@ static void what_cannot_be_done_is_refused_with_its_name(void **state)
 		const struct sl_fault_setting setting = {.link = cases[i].link,
 							 .service = cases[i].service,
 							 .operation = cases[i].operation,
+							 .modules = 4,
 							 .by_sequence = true,
 							 .slack = 3};
 

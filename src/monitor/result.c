@@ -42,7 +42,8 @@ const char *sl_result_early(const struct sl_receive *r, const char *signal)
 
 		if (atomic_load(&s->state) == SL_SOURCE_GONE)
 			return "a front end vanished";
-		fewer |= s->offered && atomic_load(&r->ledger.tally[m].sent) < s->offered;
+		/* Frames that it left out are among those that it dealt with. */
+		fewer |= s->offered && atomic_load(&s->next) < s->offered;
 	}
 	return fewer ? "a front end sent less than it had offered" : sink_trouble(r);
 }
@@ -74,6 +75,7 @@ enum sl_result sl_result_of(const struct sl_receive *r)
 		if (e->sink[i]->figures)
 			e->sink[i]->figures(e->sink_state[i], add_failures, &trouble);
 	}
+	trouble += atomic_load(&r->partial) + atomic_load(&r->broken);
 	if (trouble)
 		return SL_RESULT_DAMAGED;
 	return sl_ledger_sent(&r->ledger) ? SL_RESULT_INTACT : SL_RESULT_EMPTY;

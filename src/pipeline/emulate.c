@@ -21,6 +21,8 @@ enum {
 static int open_fault_log(struct sl_emulate *em)
 {
 	const struct sl_fault_options *o = &em->experiment->faults;
+	const char *transfer = em->experiment->transfer;
+	char path[sizeof(o->fault_log) + SL_STREAM_NAME + 1];
 
 	if (sl_fault_options_any(o)) {
 		em->faults = calloc(1, sizeof(*em->faults));
@@ -42,10 +44,12 @@ static int open_fault_log(struct sl_emulate *em)
 	}
 	if (!o->fault_log[0])
 		return 0;
-	em->fault_log = fopen(o->fault_log, "w");
+	/* Transfers of one file have one front end, and a log each. */
+	snprintf(path, sizeof(path), "%s%s%s", o->fault_log, transfer[0] ? "." : "", transfer);
+	em->fault_log = fopen(path, "w");
 	if (em->fault_log)
 		return 0;
-	sl_error("cannot write frontend.fault_log '%s': %s", o->fault_log, strerror(errno));
+	sl_error("cannot write frontend.fault_log '%s': %s", path, strerror(errno));
 	return -errno;
 }
 
@@ -106,6 +110,12 @@ int sl_emulate_open(struct sl_experiment *experiment, uint32_t first, uint32_t l
 		err = e->detector->prepare(e->detector_state);
 	if (err)
 		sl_error("detector '%s' cannot be opened: %s", e->detector->name, strerror(-err));
+	if (!err && e->transfer[0] && sl_cut_left_over(&e->cut.options, &e->cut.source_run))
+		sl_warn("transfer %s: the last %llu of its frames fill no stack of %u and are not "
+			"sent",
+			e->transfer,
+			(unsigned long long)sl_cut_left_over(&e->cut.options, &e->cut.source_run),
+			e->cut.options.stack);
 	if (!err)
 		err = choose_modules(em, first, last);
 	if (!err)
@@ -429,7 +439,8 @@ static int begin(struct sl_emulate *em, uint32_t m)
 {
 	struct sl_emulate_module *module = &em->module[m];
 
-	if (!em->faults || !sl_faults_skip(em->faults, (uint16_t)m, sequence_of(module)))
+	if (!em->faults ||
+	    !sl_faults_skip(em->faults, (uint16_t)m, module->begun, sequence_of(module)))
 		return prepare(em, m);
 	module->begun++;
 	module->skipped++;
@@ -638,6 +649,8 @@ static void *send_run(void *arg)
 			break;
 		}
 		err = wait_until(em, sl_pace_due(&em->pace, k));
+		if (sl_clock_ns() < sl_pace_due(&em->pace, k))
+			break; /* told to stop before it was due */
 		sl_pace_note(&em->pace, k, sl_clock_ns());
 		if (!err)
 			err = send_due(em, k, false);

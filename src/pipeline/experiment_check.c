@@ -122,6 +122,7 @@ static int check_faults(const struct sl_experiment *e)
 		.service = sl_experiment_service(e),
 		.operation = sl_experiment_operation(e),
 		.by_sequence = e->ring.align == SL_ALIGN_SEQUENCE,
+		.modules = e->run.modules,
 		.slack = e->ring.slots - 2 - e->ring.late_frames,
 	};
 	char why[256];

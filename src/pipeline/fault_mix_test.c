@@ -85,6 +85,8 @@ static void write_file(void)
 	if (verbose)
 		mix_write(&run.mix, stdout, listen, source, run.log);
 	fclose(file);
+	if (run.mix.stacked) /* each transfer has a log of its own */
+		snprintf(run.log, sizeof(run.log), "%s/faults.txt.part", run.folder);
 }
 
 static void remove_files(void)

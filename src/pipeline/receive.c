@@ -116,6 +116,18 @@ static int open_pollers(struct sl_receive *r)
 	return 0;
 }
 
+/* Where the file says that sources take no credits, those guard nothing. */
+static uint32_t guards_of(const struct sl_receive *r)
+{
+	const struct sl_experiment *e = r->experiment;
+	const struct sl_option *option = sl_option_find(e->link->options, "credits");
+	bool credits = true;
+
+	if (option && option->type == SL_OPTION_BOOL)
+		memcpy(&credits, (const char *)e->link_state + option->offset, sizeof(credits));
+	return credits ? e->link->guards : e->link->guards & ~(uint32_t)SL_GUARD_CREDITED;
+}
+
 static int open_link(struct sl_receive *r)
 {
 	struct sl_experiment *e = r->experiment;
@@ -141,7 +153,7 @@ static int open_link(struct sl_receive *r)
 	err = e->link->open(e->link_state, &env);
 	if (err)
 		return err;
-	sl_guard_name(e->link->guards, r->guard, sizeof(r->guard));
+	sl_guard_name(guards_of(r), r->guard, sizeof(r->guard));
 	r->env.link = e->link->name;
 	r->env.guard = r->guard;
 	r->env.proof = sl_proof_name(sl_experiment_crc(e)

@@ -2,6 +2,7 @@
 """transfers_test.py - several streams leave one detector side by side, each to a receiver of its own."""
 
 import json
+import os
 import signal
 import time
 
@@ -132,6 +133,23 @@ def _(folder):
     for name, summary in summaries(folder).items():
         closes(summary)
         equal(summary["stopped_by"], "SIGINT", f"who stopped {name}")
+
+
+@case("a receiver that is killed takes only its own transfer along, and is named")
+def _(folder):
+    path = describe(folder, {"a": {}, "b": {}}, detector={"frames": 200, "frame_rate_Hz": 100})
+    program = Program("run", path, "--summary", folder / "summary.json", folder=folder)
+    wait_for("b has begun", lambda: list(folder.glob("*b.nxs*")))
+    time.sleep(0.3)
+    for pid in program.children():
+        if b"\0--transfer\0b\0" in open(f"/proc/{pid}/cmdline", "rb").read():
+            os.kill(pid, signal.SIGKILL)
+    program.ends(3)
+    check("killed by signal 9" in program.out(), "the report does not say so")
+    found = summaries(folder)
+    equal(found["b"], None, "summary of the one that was killed")
+    equal(found["a"]["result"], "intact", "result of the other")
+    closes(found["a"], 400)
 
 
 @case("mistakes about transfers are told with their place, before anything begins")
