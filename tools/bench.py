@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """bench.py - every published number beside its peers, measured on this machine.
 
-  tools/bench.py              all rows, 7 rounds, under 4 minutes; then the table of the links, 5 minutes more; then --guest
+  tools/bench.py              all rows, 7 rounds, under 4 minutes; then the table of the links, 12 minutes more; then --guest
   tools/bench.py --quick      the same rows from less data, about a minute: to see that it works
   tools/bench.py --links      the table of the links alone
   tools/bench.py --guest      what runs in a virtual machine, beside Soft-RoCE, alone: 8 minutes
@@ -25,7 +25,7 @@ import tempfile
 import time
 import zlib
 
-from bench_probes import PROBES, ROOT, Absent, Bench, guest_table, link_table
+from bench_probes import PROBES, ROOT, Absent, Bench, cost_table, guest_table, link_table
 
 ROUNDS, QUICK_ROUNDS = 7, 3
 BUDGET_S = 215  # no round begins that would not end before
@@ -335,12 +335,20 @@ def measure_links(arguments, scratch):
     plots = arguments.out if arguments.quick or arguments.out != OUT else ROOT / "docs"
     try:
         text, status, drawn = link_table(bench, arguments.out, plots)
+        cost = "" if arguments.quick else cost_of(bench, arguments.out)
     except Absent as why:
         return f"\n## Links\n\nLeft out: {why}\n", True
     finally:
         bench.close()
     print("".join(f"drawn: {path}\n" for path in drawn), end="", file=sys.stderr)
-    return f"\n## Links: sluice bench link\n\n```\n{text}```\n", status != 0
+    return f"\n## Links: sluice bench link\n\n```\n{text}\n{cost}```\n", status != 0
+
+
+def cost_of(bench, out):
+    try:
+        return cost_table(bench, out)
+    except Absent as why:
+        return f"left out: {why}\n"
 
 
 def measure_guest(arguments):

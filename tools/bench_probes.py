@@ -199,6 +199,19 @@ def link_table(bench, out, plots):
     return done.stdout, done.returncode, bench_plots.write(json.loads(file.read_text()), plots)
 
 
+def cost_table(bench, out):
+    """What the compared rows cost in user space, instructions per byte; the same every time, so one round does."""
+    if not shutil.which("valgrind"):
+        raise Absent("instructions per byte: valgrind is not installed")
+    command = [bench.build / "sluice", "bench", "link", "--callgrind", "--compared", "--rounds", "1", "--json",
+               out / "cost.json"]
+    done = subprocess.run([str(word) for word in command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          timeout=LINK_TIMEOUT_S, text=True, check=False)
+    if not done.stdout:
+        raise Absent(f"sluice bench link --callgrind ended with status {done.returncode}")
+    return done.stdout
+
+
 def guest_table(build, quick, out):
     """tools/bench_guest.py, which has rounds of its own: its text and its exit status. It enters a network namespace, so
     it is a process."""
