@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """buffers_test.py - nothing is lost on a host with default socket buffers, nor when the receiver stands still for a
 while: credits keep what is in flight below what the buffer holds. And the optional checksum over every module-frame."""
+# normal build only
 
 import signal
 import time

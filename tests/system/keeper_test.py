@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """keeper_test.py - a receiver is replaced under live traffic, and its sources, whose plans are fixed, go on: killed in
 mid-run, adopted by the next, twice in a row; with credits and without; what fits and what does not."""
+# normal build only
 
 import os
 import signal

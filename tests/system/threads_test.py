@@ -2,6 +2,7 @@
 """threads_test.py - where data threads run, and how they wait: every way gives the same run; who may sleep hardly uses a
 core while nothing comes; threads run where they are told, and nowhere that this process may not run.
 """
+# normal build only
 
 import os
 import pathlib

@@ -2,6 +2,7 @@
 """xdp_test.py - the link xdp between two hosts (network namespaces with a veth pair): what it stores is what udp
 stores, in the driver and above it, with packets of one buffer and of several, one thread and several, all services
 and both versions of IP, with packets lost, and without the privilege."""
+# normal build only
 
 import os
 import platform
