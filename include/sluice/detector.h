@@ -14,7 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <sluice/darks.h>
 #include <sluice/frame.h>
+#include <sluice/layout.h>
 #include <sluice/option.h>
 
 struct sl_geometry {
@@ -26,6 +28,9 @@ struct sl_geometry {
 	double pixel_size_m, sensor_thickness_m, distance_m;
 	char sensor_material[8];
 	double photon_energy_keV; /* 0: not a photon detector */
+	struct sl_layout layout;  /* where the modules lie */
+	uint32_t items;		  /* events in a block, each one row or more; 0 means 1: an image */
+	uint32_t cells;		  /* storage cells, used in turn; 0 means 1 */
 	/* Which of its frames a stream has: first_frame, first_frame + frame_step, ...; step 0
 	 * means 1. */
 	uint64_t first_frame, frame_step;
@@ -42,29 +47,58 @@ static inline uint64_t sl_geometry_frame(const struct sl_geometry *geometry, uin
 	return geometry->first_frame + k * (geometry->frame_step ? geometry->frame_step : 1);
 }
 
+/* The storage cell that holds a frame, by its number. */
+static inline uint16_t sl_geometry_cell(const struct sl_geometry *geometry, uint64_t frame)
+{
+	return (uint16_t)(geometry->cells > 1 ? frame % geometry->cells : 0);
+}
+
+static inline uint32_t sl_geometry_items(const struct sl_geometry *geometry)
+{
+	return geometry->items ? geometry->items : 1;
+}
+
 /* What every detector section has besides the kind's own options. */
 struct sl_detector_run {
 	uint32_t modules;
 	uint64_t frames, dark_frames, seed;
+	uint32_t dark_every;
 	double frame_rate_Hz;
+	/* Of a stream that is a part of the detector's frames: the chopper's count of them. */
+	uint32_t chopper_phase, chopper_step; /* step 0: it has them all */
 };
 extern const struct sl_option sl_detector_run_options[];
 
-/* Adaptive-gain calibration, [gain][module][pixel]; gains in ADU per keV. Pedestals of G1 and G2
- * are constant, that of G0 is a starting value at best: it is measured from dark frames. */
+/* Which frames of the run are dark. */
+struct sl_darks sl_detector_darks(const struct sl_detector_run *run);
+
+/* Adaptive-gain calibration. Pedestals are [cell][module][pixel], in ADU; gains [module][pixel], in
+ * ADU per keV. Pedestals of G1 and G2 are constant, that of G0 is a starting value at best: it is
+ * measured from dark frames. */
 struct sl_calibration {
 	const float *pedestal[3], *gain[3];
+	uint32_t cells; /* 0 means 1 */
+	/* [module][pixel]: not 0 for pixels that are not to be used; NULL: none is known. */
+	const uint8_t *mask;
 };
 
 struct sl_truth {
-	bool hit;	/* the frame has spots */
-	uint32_t spots; /* over all modules */
+	bool hit;	/* the frame has what is looked for: spots, rings, tracks */
+	uint32_t spots; /* how many, over all modules and events */
 };
+
+/* What is known of each of them: a column of the table that truth_rows() gives. */
+struct sl_truth_column {
+	const char *name, *unit; /* unit "": a number */
+};
+enum { SL_TRUTH_COLUMNS = 16 };
 
 struct sl_detector {
 	const char *name, *doc;
 	size_t state_bytes;
 	const struct sl_option *options;
+	double rate_Hz; /* frames, or blocks, per second of the real one; 0: there is none */
+	const struct sl_truth_column *truth_columns; /* ends with an empty one; NULL: no table */
 
 	int (*open)(void *state, const struct sl_detector_run *run, struct sl_geometry *geometry);
 	void (*close)(void *state);
@@ -75,6 +109,11 @@ struct sl_detector {
 		      const void **pixels);
 	int (*prepare)(void *state); /* NULL: nothing to prepare */
 	void (*truth)(void *state, uint64_t frame, uint32_t flags, struct sl_truth *truth);
+
+	/* The same in detail, [rows][columns]: how many rows there are, of which `most` are filled
+	 * in. NULL without truth_columns. */
+	uint32_t (*truth_rows)(void *state, uint64_t frame, uint32_t flags, double *table,
+			       uint32_t most);
 	uint64_t (*timestamp)(void *state, uint64_t frame);
 	int (*calibration)(void *state, struct sl_calibration *calibration); /* NULL: has none */
 };

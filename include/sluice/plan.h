@@ -36,6 +36,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <sluice/darks.h>
+
 enum { SL_PLAN_VERSION = 2, SL_LOCATION_BYTES = 108 };
 
 struct sl_addr { /* IPv4 as ::ffff:a.b.c.d; port in host order */
@@ -79,9 +81,9 @@ struct sl_offer { /* by the front end, per transfer */
 	uint64_t first_frame; /* the detector's number of the first frame it will send */
 	uint64_t frames;      /* that it intends to send; 0: unknown */
 	/* Of devices that know nothing of records. */
-	uint16_t bare;	      /* its blocks are pixels alone: the receiver writes the record */
-	uint64_t dark_frames; /* bare: so many come first; does not travel over TCP */
-	uint32_t psn_plus_1;  /* it begins with this PSN; 0: the receiver chooses; nor does this */
+	uint16_t bare;	       /* its blocks are pixels alone: the receiver writes the record */
+	struct sl_darks darks; /* bare: which of them; does not travel over TCP */
+	uint32_t psn_plus_1;   /* it begins with this PSN; 0: the receiver chooses; nor does this */
 	/* Its pixels are so many lines of so many bytes, and can be placed with a pitch. 0: it
 	 * knows of no lines. */
 	uint32_t lines, line_bytes;
@@ -99,7 +101,7 @@ struct sl_plan { /* by the receiver */
 	/* Of this source: frame number = offer.first_frame + k - first_sequence. */
 	uint64_t first_sequence;
 	uint16_t bare; /* as offered: block_bytes are pixels alone */
-	uint64_t dark_frames;
+	struct sl_darks darks;
 	uint64_t window_bytes; /* most in flight: for information, the credit word counts */
 	struct sl_addr source, dest;
 	uint32_t credit_qpn, credit_rkey;

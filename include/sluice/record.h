@@ -35,7 +35,7 @@ struct sl_record {
 	uint16_t flags;
 	uint32_t first_psn;
 	uint16_t version;
-	uint16_t reserved;
+	uint16_t cell; /* storage cell of the detector; 0 where it has none */
 	uint32_t self_crc;
 };
 

@@ -82,7 +82,7 @@ int sl_devices_open(const struct sl_experiment *e, struct sl_receive *receive,
 			 .block_bytes = e->feroce.record ? ring->block_bytes : ring->pixel_bytes,
 			 .bare = !e->feroce.record,
 			 .frames = e->run.dark_frames + e->run.frames,
-			 .dark_frames = e->run.dark_frames,
+			 .darks = sl_detector_darks(&e->run),
 			 .silence_ms = (uint32_t)(e->feroce.silence_s * 1000)},
 	};
 

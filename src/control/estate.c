@@ -62,13 +62,32 @@ static void get_message(struct cursor *c, enum sl_wire_type type, struct sl_wire
 	c->left -= (size_t)n;
 }
 
+static void put_darks(struct cursor *c, const struct sl_darks *darks)
+{
+	put(c, darks->first, 8);
+	put(c, darks->every, 4);
+	put(c, darks->phase, 4);
+	put(c, darks->step, 4);
+}
+
+static struct sl_darks get_darks(struct cursor *c)
+{
+	struct sl_darks darks;
+
+	darks.first = get(c, 8);
+	darks.every = (uint32_t)get(c, 4);
+	darks.phase = (uint32_t)get(c, 4);
+	darks.step = (uint32_t)get(c, 4);
+	return darks;
+}
+
 static void put_transfer(struct cursor *c, const struct sl_estate_transfer *transfer,
 			 struct sl_parcel *parcel)
 {
 	struct sl_wire_message message = {.type = SL_WIRE_OFFER, .offer = transfer->offer};
 
 	put(c, transfer->fd >= 0, 4);
-	put(c, transfer->plan.dark_frames, 8); /* these two do not travel over TCP */
+	put_darks(c, &transfer->plan.darks); /* these two do not travel over TCP */
 	put(c, transfer->offer.psn_plus_1, 4);
 	put_message(c, &message);
 	message = (struct sl_wire_message){.type = SL_WIRE_PLAN, .plan = transfer->plan};
@@ -107,20 +126,21 @@ static void get_transfer(struct cursor *c, uint32_t module, const struct sl_parc
 			 unsigned *fds, struct sl_estate_transfer *transfer)
 {
 	struct sl_wire_message message;
-	uint64_t has_fd = get(c, 4), dark_frames = get(c, 8);
+	uint64_t has_fd = get(c, 4);
+	struct sl_darks darks = get_darks(c);
 	uint32_t psn_plus_1 = (uint32_t)get(c, 4);
 
 	get_message(c, SL_WIRE_OFFER, &message);
 	if (c->err)
 		return;
 	transfer->offer = message.offer;
-	transfer->offer.dark_frames = dark_frames;
+	transfer->offer.darks = darks;
 	transfer->offer.psn_plus_1 = psn_plus_1;
 	get_message(c, SL_WIRE_PLAN, &message);
 	if (c->err)
 		return;
 	transfer->plan = message.plan;
-	transfer->plan.dark_frames = dark_frames;
+	transfer->plan.darks = darks;
 	if (has_fd > 1 || (has_fd && *fds == parcel->fds) || transfer->offer.module != module ||
 	    transfer->plan.module != module || transfer->plan.transfer >= SL_LINK_TRANSFERS) {
 		c->err = -EPROTO;

@@ -42,7 +42,10 @@ static void any_estate(struct sl_estate *e, uint32_t modules)
 		t->offer.first_frame = any();
 		t->offer.credit_va = any();
 		t->offer.psn_plus_1 = (uint32_t)any();
-		t->offer.dark_frames = t->plan.dark_frames = any();
+		t->offer.darks.first = t->plan.darks.first = any();
+		t->offer.darks.every = t->plan.darks.every = (uint32_t)any();
+		t->offer.darks.phase = t->plan.darks.phase = (uint32_t)any();
+		t->offer.darks.step = t->plan.darks.step = (uint32_t)any();
 		t->plan.transfer = (uint16_t)(any() % SL_LINK_TRANSFERS);
 		t->plan.first_sequence = any();
 		t->plan.rkey = (uint32_t)any();

@@ -111,7 +111,7 @@ int sl_feroce_host_plan(struct sl_feroce_host *host, struct sl_feroce_seat *seat
 		.block_bytes = o->block_bytes,
 		.frames = o->frames,
 		.bare = o->bare,
-		.dark_frames = o->dark_frames,
+		.darks = o->darks,
 		/* A core begins with the PSN that it was told, other senders with the one they
 		 * told: equal, they cannot be mistaken. */
 		.psn_plus_1 = seat->queue.psn + 1,

@@ -43,7 +43,8 @@ struct sl_feroce_options {
 	uint16_t port; /* where we hear */
 	uint64_t block_bytes;
 	bool bare; /* blocks come without a record */
-	uint64_t frames, dark_frames;
+	uint64_t frames;
+	struct sl_darks darks;
 	uint32_t silence_ms; /* 0: a device may be silent for ever */
 	uint32_t devices;
 	uint32_t device[SL_FEROCE_SEATS]; /* to be asked: IPv4, host order */

@@ -149,7 +149,7 @@ static const struct sl_feroce_options plain = {
 	.block_bytes = BLOCK,
 	.bare = true,
 	.frames = FRAMES,
-	.dark_frames = DARKS,
+	.darks = {.first = DARKS},
 	.silence_ms = SILENCE_MS,
 };
 
@@ -279,7 +279,7 @@ static void an_open_is_an_offer_and_its_plan_the_answer(void **state)
 	assert_int_equal(offer->block_bytes, BLOCK);
 	assert_int_equal(offer->bare, 1);
 	assert_int_equal(offer->frames, FRAMES);
-	assert_int_equal(offer->dark_frames, DARKS);
+	assert_int_equal(offer->darks.first, DARKS);
 	assert_int_equal(offer->psn_plus_1, 0x123457);
 
 	s = heard(w);

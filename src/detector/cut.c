@@ -50,6 +50,11 @@ int sl_cut_run(const struct sl_cut_options *o, const struct sl_detector_run *sou
 			 "%llu dark frames are no whole number of stacks of %u: one would be "
 			 "half dark; change detector.dark_frames",
 			 (unsigned long long)darks, o->stack);
+	else if (o->stack > 1 && source->dark_every && o->every % source->dark_every)
+		snprintf(why, why_bytes,
+			 "a stack would have dark frames among bright ones: every (%u) must be a "
+			 "multiple of detector.dark_every (%u)",
+			 o->every, source->dark_every);
 	else if (all / o->stack == darks / o->stack)
 		snprintf(why, why_bytes, "not one bright frame of the run would be sent");
 	if (why[0])
@@ -59,6 +64,15 @@ int sl_cut_run(const struct sl_cut_options *o, const struct sl_detector_run *sou
 	run->dark_frames = darks / o->stack;
 	run->frames = all / o->stack - run->dark_frames;
 	run->frame_rate_Hz = source->frame_rate_Hz / o->every / o->stack;
+	if (source->dark_every) {
+		struct sl_darks chopper = sl_detector_darks(source);
+
+		run->chopper_phase =
+			(uint32_t)((chopper.phase + (uint64_t)o->phase) % chopper.every);
+		/* Not 0, which would mean all frames. */
+		run->chopper_step = (uint32_t)((uint64_t)o->every * o->stack % chopper.every) +
+				    chopper.every;
+	}
 	return 0;
 }
 

@@ -149,6 +149,41 @@ static void the_run_is_as_long_as_frames_are_chosen(void **state)
 			}
 }
 
+/* A chopper makes frames of the detector dark; a part of them has the same ones, wherever it
+ * begins. */
+static void a_choppers_frames_stay_dark(void **state)
+{
+	(void)state;
+	for (uint32_t n = 0; n < 7 * 7 * 7 * 3 * 4; n++) {
+		uint32_t every = n % 7 + 1, phase = n / 7 % 7 % every, chop = n / 49 % 7;
+		struct sl_cut_options o = {
+			.every = every, .phase = phase, .stack = n / 343 % 3 + 1};
+		struct sl_detector_run run, whole = {.modules = 1,
+						     .frames = 90,
+						     .dark_frames = n / 1029 % 4 * o.stack * every,
+						     .dark_every = chop};
+		struct sl_darks all = sl_detector_darks(&whole), part;
+		char why[200];
+
+		if (sl_cut_run(&o, &whole, &run, why, sizeof(why))) {
+			assert_true(o.stack > 1 && chop && every % chop);
+			assert_non_null(strstr(why, "detector.dark_every"));
+			continue;
+		}
+		part = sl_detector_darks(&run);
+		for (uint64_t k = 0; k < run.dark_frames + run.frames; k++)
+			for (uint32_t i = 0; i < o.stack; i++) {
+				uint64_t f = phase + (k * o.stack + i) * every;
+				uint64_t after = f - whole.dark_frames;
+				bool dark = f < whole.dark_frames ||
+					    (chop && after % chop == chop - 1);
+
+				assert_int_equal(sl_darks_has(&all, f), dark);
+				assert_int_equal(sl_darks_has(&part, k), dark);
+			}
+	}
+}
+
 static void what_makes_no_sense_is_refused(void **state)
 {
 	static const struct {
@@ -232,6 +267,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pixel_is_the_source_s),
 		cmocka_unit_test(the_run_is_as_long_as_frames_are_chosen),
+		cmocka_unit_test(a_choppers_frames_stay_dark),
 		cmocka_unit_test(what_makes_no_sense_is_refused),
 		cmocka_unit_test(calibration_goes_with_its_pixels),
 		cmocka_unit_test(records_describe_the_whole_module),

@@ -84,7 +84,7 @@ static void write_record(const struct sl_placer *p, uint64_t sequence, uint64_t 
 		.packets = plan->packets,
 		.module = plan->module,
 		.flags = (uint16_t)(SL_RECORD_BARE |
-				    (sequence < plan->dark_frames ? SL_RECORD_DARK : 0)),
+				    (sl_darks_has(&plan->darks, sequence) ? SL_RECORD_DARK : 0)),
 		.first_psn = sl_plan_psn(plan, sequence, 0),
 	};
 

@@ -305,7 +305,7 @@ static int setup_bare(void **state)
 	f = *state;
 	plan = f->placer.plan;
 	plan.bare = 1;
-	plan.dark_frames = 2;
+	plan.darks.first = 2;
 	plan.module = 0;
 	plan.block_bytes = PIXELS;
 	plan.packets = 4;

@@ -121,7 +121,7 @@ static void describe_plan(const struct sl_udp *udp, const struct sl_offer *offer
 		.block_bytes = offer->block_bytes,
 		.first_sequence = offer->first_sequence,
 		.bare = offer->bare,
-		.dark_frames = offer->dark_frames,
+		.darks = offer->darks,
 		.source = offer->source,
 		.credit_qpn = offer->credit_qpn,
 		.credit_rkey = offer->credit_rkey,

@@ -334,7 +334,7 @@ static struct sl_offer offer_of_a_device(void)
 		.credit_port = 4791,
 		.block_bytes = RIG_PIXELS,
 		.bare = 1,
-		.dark_frames = 3,
+		.darks = {.first = 3},
 		.psn_plus_1 = 0xffffff + 1,
 	};
 }
@@ -352,7 +352,7 @@ static void a_device_may_send_pixels_alone_from_a_psn_of_its_own(void **state)
 	assert_int_equal(plan.packets, (RIG_PIXELS + RIG_PMTU - 1) / RIG_PMTU);
 	assert_int_equal(plan.first_psn, 0xffffff);
 	assert_int_equal(plan.bare, 1);
-	assert_int_equal(plan.dark_frames, 3);
+	assert_int_equal(plan.darks.first, 3);
 	offer.block_bytes = RIG_PIXELS + SL_RECORD_BYTES;
 	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EINVAL);
 	offer.bare = 0;

@@ -104,6 +104,7 @@ int sl_emulate_open(struct sl_experiment *experiment, uint32_t first, uint32_t l
 		return -ENOMEM;
 	em->experiment = e;
 	em->bright_left = e->run.frames;
+	em->darks = sl_detector_darks(&e->run);
 	em->detector_open = true;
 	err = e->detector->open(e->detector_state, &e->run, &em->geometry);
 	if (!err && e->detector->prepare)
@@ -278,7 +279,7 @@ int sl_emulate_connect(struct sl_emulate *em, const struct sl_plan *plan)
 /* Dark frames come first: of a plan, or of the detector when it was running before. */
 static bool is_dark(const struct sl_emulate *em, uint64_t k)
 {
-	return (em->joined ? em->first_frame + k : k) < em->experiment->run.dark_frames;
+	return sl_darks_has(&em->darks, em->joined ? em->first_frame + k : k);
 }
 
 /* Of the frame that is next. Frames of a plan are counted from 0 here; the receiver may have had
@@ -401,9 +402,10 @@ static int prepare(struct sl_emulate *em, uint32_t m)
 		.timestamp = detector->timestamp(state, frame),
 		.emit_ns = sl_clock_ns(),
 		.bytes = (uint32_t)em->geometry.module_bytes,
-		.items = 1,
+		.items = sl_geometry_items(&em->geometry),
 		.packets = module->plan.packets,
 		.module = (uint16_t)m,
+		.cell = sl_geometry_cell(&em->geometry, frame),
 		.flags = (uint16_t)flags,
 		.first_psn = sl_plan_psn(&module->plan, sequence, 0),
 	};
@@ -657,7 +659,8 @@ static void *send_run(void *arg)
 		/* The frame number is spent even when the frame was cut short: the next plan
 		 * starts after it. */
 		em->frame++;
-		if (!is_dark(em, k) && em->bright_left != UINT64_MAX)
+		if ((em->joined ? em->first_frame + k : k) >= em->darks.first &&
+		    em->bright_left != UINT64_MAX)
 			em->bright_left--;
 	}
 	if ((!err || err == -ERESTART) && k) {

@@ -55,6 +55,7 @@ struct sl_emulate_module {
 struct sl_emulate {
 	struct sl_experiment *experiment;
 	struct sl_geometry geometry;
+	struct sl_darks darks;
 	struct sl_faults *faults;
 	FILE *fault_log;
 	bool detector_open, link_open;

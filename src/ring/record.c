@@ -17,7 +17,6 @@ static uint32_t self_crc(const struct sl_record *record)
 void sl_record_seal(struct sl_record *record)
 {
 	record->version = SL_RECORD_VERSION;
-	record->reserved = 0;
 	record->self_crc = self_crc(record);
 }
 
