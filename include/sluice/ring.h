@@ -72,10 +72,12 @@ struct sl_poller {
 	alignas(64) _Atomic uint64_t epoch; /* odd while inside a poll */
 };
 
-/* How a module's pixels lie in its block: lines, with or without a gap between them. */
+/* How a module's pixels lie in its block: lines, with or without a gap between them, from the
+ * block's beginning on or as a rectangle inside of it. */
 struct sl_lines {
 	uint32_t count, bytes;
 	uint64_t pitch; /* bytes from one to the next; 0: they follow each other */
+	uint64_t first; /* byte of the block where they begin; 0 without a pitch */
 };
 
 struct sl_ring {
@@ -85,7 +87,7 @@ struct sl_ring {
 	uint64_t pixel_bytes;  /* of one module */
 	uint64_t block_bytes;  /* pixels and record, as they travel */
 	struct sl_lines lines; /* of the pixels */
-	uint64_t record_at;    /* in the block */
+	uint64_t record_at;    /* from the first pixel on */
 	uint64_t block_stride; /* page-aligned block */
 	uint64_t slot_stride;  /* never a power of two: slots must not fall onto the same cache sets
 				*/
@@ -113,10 +115,12 @@ void sl_ring_fini(struct sl_ring *ring);
  * ones is late. */
 void sl_ring_begin(struct sl_ring *ring, uint32_t module, uint64_t sequence);
 
+/* Where in the region the first pixel lies. */
 static inline uint64_t sl_ring_block_at(const struct sl_ring *ring, uint64_t sequence,
 					uint32_t module)
 {
-	return sequence % ring->slots * ring->slot_stride + module * ring->block_stride;
+	return sequence % ring->slots * ring->slot_stride + module * ring->block_stride +
+	       ring->lines.first;
 }
 
 static inline uint8_t *sl_ring_block(const struct sl_ring *ring, uint64_t sequence, uint32_t module)

@@ -72,13 +72,11 @@ static int consider(struct sl_doctor *d)
 
 	d->front_end = is_front_end(e);
 	if (e->detector->open(e->detector_state, &e->run, &geometry) == 0) {
-		struct sl_lines lines = {
-			.count = geometry.rows,
-			.bytes = (uint32_t)(geometry.module_bytes / geometry.rows),
-			.pitch = e->ring.line_pitch,
-		};
+		struct sl_lines lines;
 
-		d->ring_bytes = sl_ring_lines_bytes(e->ring.slots, geometry.modules, &lines);
+		if (!sl_ring_run_lines(&e->ring, &geometry, &lines))
+			d->ring_bytes =
+				sl_ring_lines_bytes(e->ring.slots, geometry.modules, &lines);
 	}
 	e->detector->close(e->detector_state);
 	if (d->front_end)

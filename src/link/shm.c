@@ -103,7 +103,7 @@ static int shm_accept(void *state, const struct sl_offer *offer, struct sl_plan 
 		.rkey = key,
 		.slots = ring->slots,
 		.stride = ring->slot_stride,
-		.block_at = offer->module * ring->block_stride,
+		.block_at = sl_ring_block_at(ring, 0, offer->module),
 		.block_bytes = ring->block_bytes,
 		.first_sequence = offer->first_sequence,
 		.window_bytes = ring->slots * ring->block_bytes,

@@ -117,7 +117,7 @@ static void describe_plan(const struct sl_udp *udp, const struct sl_offer *offer
 		 * our layout. */
 		.base = (uint64_t)(sl_secret_u32() & 0x7fff) << 32,
 		.stride = ring->slot_stride,
-		.block_at = offer->module * ring->block_stride,
+		.block_at = sl_ring_block_at(ring, 0, offer->module),
 		.block_bytes = offer->block_bytes,
 		.first_sequence = offer->first_sequence,
 		.bare = offer->bare,

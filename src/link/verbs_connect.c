@@ -174,7 +174,7 @@ static void describe(const struct sl_verbs_link *link, const struct sl_offer *of
 		.slots = ring->slots,
 		.base = link->ring[in->device].at,
 		.stride = ring->slot_stride,
-		.block_at = offer->module * ring->block_stride,
+		.block_at = sl_ring_block_at(ring, 0, offer->module),
 		.block_bytes = ring->block_bytes,
 		.first_sequence = offer->first_sequence,
 		.window_bytes = ring->slots * ring->block_bytes,

@@ -54,12 +54,8 @@ static int open_detector(struct sl_receive *r)
 static int open_ring(struct sl_receive *r)
 {
 	struct sl_experiment *e = r->experiment;
-	struct sl_lines lines = {
-		.count = r->geometry.rows,
-		.bytes = (uint32_t)(r->geometry.module_bytes / r->geometry.rows),
-		.pitch = e->ring.line_pitch,
-	};
-	uint64_t bytes = sl_ring_lines_bytes(e->ring.slots, r->geometry.modules, &lines);
+	struct sl_lines lines;
+	uint64_t bytes;
 	struct sl_assembler_options options = {
 		.late_frames = e->ring.late_frames,
 		.late_timeout_ns = e->ring.late_timeout_ms * UINT64_C(1000000),
@@ -69,13 +65,11 @@ static int open_ring(struct sl_receive *r)
 		.rows = r->geometry.rows,
 		.columns = r->geometry.columns,
 	};
-	int err;
+	int err = sl_ring_run_lines(&e->ring, &r->geometry, &lines);
 
-	if (lines.pitch && lines.pitch < lines.bytes) {
-		sl_error("ring.line_pitch is %u bytes, a line of this detector has %u",
-			 e->ring.line_pitch, lines.bytes);
-		return -EINVAL;
-	}
+	if (err)
+		return err;
+	bytes = sl_ring_lines_bytes(e->ring.slots, r->geometry.modules, &lines);
 	err = sl_receive_open_memory(r, bytes);
 	if (err == -EINVAL || err == -ENOTSUP)
 		return err; /* said there */

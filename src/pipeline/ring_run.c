@@ -6,6 +6,7 @@
 
 #include "assemble/align.h"
 #include "base/config_node.h"
+#include "base/log.h"
 #include "pipeline/ring_run.h"
 
 const struct sl_option sl_ring_options[] = {
@@ -34,6 +35,9 @@ const struct sl_option sl_ring_options[] = {
 	SL_U32(struct sl_ring_run, line_pitch, 0, 0, 1073741824, "bytes",
 	       "from one line of pixels to the next, a multiple of 64; 0: lines follow each "
 	       "other"),
+	SL_U32(struct sl_ring_run, x, 0, 0, 65535, "pixels",
+	       "with a line_pitch: where in its block the rectangle that a source sends begins"),
+	SL_U32(struct sl_ring_run, y, 0, 0, 65535, "lines", "likewise: its first line"),
 	SL_BOOL(struct sl_ring_run, poison, false, "fill the ring with a marker first (for tests)"),
 	SL_OPTION_END,
 };
@@ -97,6 +101,24 @@ static const char *read_offsets(const char *text, uint32_t modules, int64_t *off
 	return NULL;
 }
 
+int sl_ring_run_lines(const struct sl_ring_run *run, const struct sl_geometry *geometry,
+		      struct sl_lines *lines)
+{
+	uint64_t pixel = geometry->module_bytes / sl_geometry_pixels(geometry);
+
+	*lines = (struct sl_lines){
+		.count = geometry->rows,
+		.bytes = (uint32_t)(geometry->module_bytes / geometry->rows),
+		.pitch = run->line_pitch,
+		.first = run->y * (uint64_t)run->line_pitch + run->x * pixel,
+	};
+	if (!run->line_pitch || run->x * pixel + lines->bytes <= run->line_pitch)
+		return 0;
+	sl_error("ring.line_pitch is %u bytes, a line of this detector has %u%s", run->line_pitch,
+		 lines->bytes, run->x ? ", and ring.x moves it to the right" : "");
+	return -EINVAL;
+}
+
 int sl_ring_run_align(const struct sl_ring_run *run, uint32_t modules, struct sl_align *align)
 {
 	*align = (struct sl_align){
@@ -115,6 +137,9 @@ const char *sl_ring_run_problem(const struct sl_ring_run *run, uint32_t modules)
 	if (run->align == SL_ALIGN_SEQUENCE && (run->offsets[0] || run->wrap_bits != 64))
 		return "offsets and wrap_bits mean nothing with align: sequence; set align to "
 		       "frame or timestamp";
+	if ((run->x || run->y) && !run->line_pitch)
+		return "x and y place a rectangle in a larger one: line_pitch must say how wide "
+		       "that is";
 	if (run->wrap_bits < 64 && run->align == SL_ALIGN_TIMESTAMP &&
 	    run->window_ns >= UINT64_C(1) << (run->wrap_bits - 1))
 		return "window_ns is longer than half of what wrap_bits can count";

@@ -9,7 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <sluice/detector.h>
 #include <sluice/option.h>
+#include <sluice/ring.h>
 
 #include "assemble/align.h"
 #include "base/config.h"
@@ -25,6 +27,7 @@ enum sl_overrun {
 struct sl_ring_run {
 	uint32_t slots, late_frames, late_timeout_ms;
 	uint32_t line_pitch; /* bytes; 0: none */
+	uint32_t x, y;	     /* of the rectangle in its block */
 	uint32_t align;	     /* enum sl_align_by */
 	uint64_t window_ns;
 	uint32_t wrap_bits;
@@ -40,6 +43,10 @@ int sl_ring_run_flatten(struct sl_config *config, struct sl_node *ring);
 
 /* What is wrong with the options together, or NULL. */
 const char *sl_ring_run_problem(const struct sl_ring_run *run, uint32_t modules);
+
+/* How blocks of this detector lie in the ring. -EINVAL, logged: they do not fit the options. */
+int sl_ring_run_lines(const struct sl_ring_run *run, const struct sl_geometry *geometry,
+		      struct sl_lines *lines);
 
 int sl_ring_run_align(const struct sl_ring_run *run, uint32_t modules, struct sl_align *align);
 

@@ -58,7 +58,7 @@ static void *cache_lines(size_t bytes)
 
 uint64_t sl_ring_lines_bytes(uint32_t slots, uint32_t modules, const struct sl_lines *lines)
 {
-	return slots * slot_stride(modules, record_at(lines));
+	return slots * slot_stride(modules, lines->first + record_at(lines));
 }
 
 /* lines->bytes has 32 bits: pixels beyond that are no lines (count 0). */
@@ -70,7 +70,7 @@ static int init(struct sl_ring *ring, struct sl_region *region, struct sl_bell *
 
 	if (slots < 2 || !modules || !pixel_bytes)
 		return -EINVAL;
-	if (region->bytes < slots * slot_stride(modules, at))
+	if (region->bytes < slots * slot_stride(modules, lines->first + at))
 		return -ENOSPC;
 
 	memset(ring, 0, sizeof(*ring));
@@ -82,8 +82,8 @@ static int init(struct sl_ring *ring, struct sl_region *region, struct sl_bell *
 	ring->block_bytes = pixel_bytes + SL_RECORD_BYTES;
 	ring->lines = *lines;
 	ring->record_at = at;
-	ring->block_stride = block_stride(at);
-	ring->slot_stride = slot_stride(modules, at);
+	ring->block_stride = block_stride(lines->first + at);
+	ring->slot_stride = slot_stride(modules, lines->first + at);
 
 	ring->cell = cache_lines((size_t)slots * modules * sizeof(*ring->cell));
 	ring->lane = cache_lines(modules * sizeof(*ring->lane));
@@ -107,7 +107,8 @@ int sl_ring_init(struct sl_ring *ring, struct sl_region *region, struct sl_bell 
 int sl_ring_init_lines(struct sl_ring *ring, struct sl_region *region, struct sl_bell *bell,
 		       uint32_t slots, uint32_t modules, const struct sl_lines *lines)
 {
-	if (!lines->count || !lines->bytes || (lines->pitch && lines->pitch < lines->bytes))
+	if (!lines->count || !lines->bytes || (lines->first && !lines->pitch) ||
+	    (lines->pitch && lines->first % lines->pitch + lines->bytes > lines->pitch))
 		return -EINVAL;
 	return init(ring, region, bell, slots, modules, (uint64_t)lines->count * lines->bytes,
 		    lines);

@@ -394,6 +394,29 @@ static void lines_with_a_pitch_have_their_record_behind_the_last(void **state)
 	sl_region_close(&region);
 }
 
+/* Neighbouring blocks do not overlap, wherever in its block a rectangle lies. */
+static void a_rectangle_lies_inside_its_block(void **state)
+{
+	const struct sl_lines lines = {10, 100, 256, 3 * 256 + 156};
+	const struct sl_lines beyond = {10, 100, 256, 3 * 256 + 157}, no_pitch = {10, 100, 0, 8};
+	uint64_t bytes = sl_ring_lines_bytes(4, 2, &lines);
+	struct sl_region region;
+	struct sl_bell bell = {0};
+	static struct sl_ring ring;
+
+	assert_int_equal(sl_region_open(SL_REGION_HOST, bytes, &region), 0);
+	assert_int_equal(sl_ring_init_lines(&ring, &region, &bell, 4, 2, &beyond), -EINVAL);
+	assert_int_equal(sl_ring_init_lines(&ring, &region, &bell, 4, 2, &no_pitch), -EINVAL);
+	assert_int_equal(sl_ring_init_lines(&ring, &region, &bell, 4, 2, &lines), 0);
+	assert_int_equal(sl_ring_block_at(&ring, 0, 0), lines.first);
+	assert_int_equal(sl_ring_block_at(&ring, 0, 1), ring.block_stride + lines.first);
+	assert_ptr_equal(sl_ring_record(&ring, 3, 1), sl_ring_block(&ring, 3, 1) + 2560);
+	assert_true(ring.block_stride >= lines.first + 2560 + SL_RECORD_BYTES);
+	assert_true(sl_ring_block_at(&ring, 3, 1) + 2560 + SL_RECORD_BYTES <= bytes);
+	sl_ring_fini(&ring);
+	sl_region_close(&region);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -401,6 +424,7 @@ int main(void)
 		CASE(shape_is_aligned_and_no_power_of_two),
 		CASE(a_region_too_small_is_refused),
 		CASE(lines_with_a_pitch_have_their_record_behind_the_last),
+		cmocka_unit_test(a_rectangle_lies_inside_its_block),
 		CASE(nothing_may_be_placed_before_opening),
 		CASE(slots_open_in_order_up_to_the_ring_and_the_limit),
 		CASE(a_released_slot_opens_for_the_next_lap_only_in_turn),

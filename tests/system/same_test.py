@@ -81,6 +81,9 @@ same_as_reference("lines with a pitch, one message per line, packets of 256 byte
                   ring={"line_pitch": 320}, link={"message": "line", "pmtu": 256}, unit={"workers": 2, "tile_pixels": 100})
 same_as_reference("lines with a pitch, with checksums, over a reliable connection that loses and doubles packets",
                   ring={"line_pitch": 192}, link={"service": "rc", "crc": True}, frontend={"drop": 0.01, "duplicate": 0.01})
+same_as_reference("a rectangle inside a larger one", ring={"line_pitch": 320, "x": 11, "y": 5})
+same_as_reference("a rectangle inside a larger one, over shm", link={"kind": "shm", "crc": True},
+                  ring={"line_pitch": 4096, "x": 500, "y": 1})
 same_as_reference("lines with a pitch, over shm", link={"kind": "shm", "crc": True}, ring={"line_pitch": 4096})
 same_as_reference("two workers, small tiles", unit={"workers": 2, "tile_pixels": 100})
 same_as_reference("batches of one frame", unit={"batch": 1})
