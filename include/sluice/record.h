@@ -29,7 +29,7 @@ struct sl_record {
 			     its own host */
 	uint32_t bytes;	  /* pixels before this record */
 	uint32_t crc32c;  /* of the pixels, when flags has SL_RECORD_CRC */
-	uint32_t items;	  /* events in a trigger batch; 1 for an image */
+	uint32_t items;	  /* events, or frames of a stack; 1 for an image */
 	uint32_t packets; /* that carried pixels and record */
 	uint16_t module;
 	uint16_t flags;

@@ -6,6 +6,7 @@
 
 #include "base/crc.h"
 #include "base/log.h"
+#include "detector/configuration.h"
 #include "detector/cut.h"
 
 const struct sl_option sl_cut_options[] = {
@@ -22,8 +23,10 @@ const struct sl_option sl_cut_options[] = {
 	SL_U32(struct sl_cut_options, phase, 0, 0, 999999, "frames", "the first one that is"),
 	SL_U32(struct sl_cut_options, stack, 1, 1, 1024, "frames",
 	       "so many frames are one block, with one event and one outcome"),
-	SL_CHOICE(struct sl_cut_options, part, pixels, "pixels|records",
-		  "what is sent: the image, or only the 64 bytes that describe it"),
+	SL_CHOICE(
+		struct sl_cut_options, part, pixels, "pixels|records|configuration",
+		"what is sent: the image, only the 64 bytes that describe it, or how the detector "
+		"is set, as text"),
 	SL_OPTION_END};
 
 /* Frames phase, phase + every, ... below end. */
@@ -115,12 +118,14 @@ static void shape(struct sl_cut *cut)
 	g->modules = o->modules ? o->modules : g->modules - o->first_module;
 	g->first_frame += o->phase * step;
 	g->frame_step = step * o->every * o->stack;
-	if (o->part == SL_CUT_RECORDS) {
+	if (o->part != SL_CUT_PIXELS) {
 		g->rows = o->stack;
-		g->columns = SL_RECORD_BYTES;
+		g->columns = o->part == SL_CUT_RECORDS ? (uint32_t)SL_RECORD_BYTES
+						       : (uint32_t)SL_CONFIGURATION_BYTES;
 		g->dtype = SL_U8;
 		g->bit_depth = 8;
-		g->module_bytes = (uint64_t)o->stack * SL_RECORD_BYTES;
+		g->items = 0;
+		g->module_bytes = sl_geometry_pixels(g);
 		return;
 	}
 	g->rows = cut->height * o->stack;
@@ -140,8 +145,11 @@ static int open_cut(void *state, const struct sl_detector_run *run, struct sl_ge
 		return err;
 	shape(cut);
 	cut->buffer = malloc(cut->source_geometry.module_bytes);
-	if (!cut->buffer)
+	cut->text = malloc(SL_CONFIGURATION_BYTES);
+	if (!cut->buffer || !cut->text)
 		return -ENOMEM;
+	sl_detector_configuration(cut->source, cut->source_state, &cut->source_run,
+				  &cut->source_geometry, cut->text);
 	*geometry = cut->geometry;
 	return 0;
 }
@@ -152,6 +160,8 @@ static void close_cut(void *state)
 
 	free(cut->buffer);
 	free(cut->table);
+	free(cut->text);
+	cut->text = NULL;
 	cut->buffer = NULL;
 	cut->table = NULL;
 	cut->source->close(cut->source_state);
@@ -207,11 +217,18 @@ static int render_cut(void *state, uint64_t frame, uint32_t module, uint32_t fla
 	module += o->first_module;
 	if (cut->whole) /* nothing to copy */
 		return cut->source->render(cut->source_state, frame, module, flags, buffer, pixels);
+	*pixels = buffer;
 	for (uint32_t i = 0; i < o->stack; i++) {
 		uint8_t *to = (uint8_t *)buffer + i * each;
 		const void *whole;
-		int err = cut->source->render(cut->source_state, frame + i * step, module, flags,
-					      cut->buffer, &whole);
+		int err;
+
+		if (o->part == SL_CUT_CONFIGURATION) {
+			memcpy(to, cut->text, SL_CONFIGURATION_BYTES);
+			continue;
+		}
+		err = cut->source->render(cut->source_state, frame + i * step, module, flags,
+					  cut->buffer, &whole);
 
 		if (err)
 			return err;
@@ -221,7 +238,6 @@ static int render_cut(void *state, uint64_t frame, uint32_t module, uint32_t fla
 		else
 			cut_pixels(cut, whole, to);
 	}
-	*pixels = buffer;
 	return 0;
 }
 

@@ -1,11 +1,12 @@
 /* cut.h - the part of a detector that one transfer carries, as a detector of its own.
  *
  * Model:     a transfer takes some modules, a rectangle of each, one frame in N, and several
- *            frames at a time; or, instead of pixels, the records alone. Who receives it sees a
- *            detector of that shape: geometry, calibration, synthetic frames and their truth are
- *            those of the source, cut. Frames keep the source's numbers and timestamps: one
- *            stream's are first_frame, first_frame + frame_step, ... A stack of K frames is one
- *            image of K times the rows, with the number and time of its first.
+ *            frames at a time; or, instead of pixels, the records alone, or the configuration.
+ *            Who receives it sees a detector of that shape: geometry, calibration, synthetic
+ *            frames and their truth are those of the source, cut. Frames keep the source's
+ *            numbers and timestamps: one stream's are first_frame, first_frame + frame_step, ...
+ *            A stack of K frames is one image of K times the rows, with the number and time of
+ *            its first.
  * Threads:   as sluice/detector.h.
  * Ownership: the source's state stays the caller's; open() and close() of the source are called
  *            from those of the cut. */
@@ -17,7 +18,7 @@
 #include <sluice/detector.h>
 #include <sluice/record.h>
 
-enum sl_cut_part { SL_CUT_PIXELS, SL_CUT_RECORDS };
+enum sl_cut_part { SL_CUT_PIXELS, SL_CUT_RECORDS, SL_CUT_CONFIGURATION };
 
 struct sl_cut_options {
 	uint32_t first_module, modules; /* modules: 0: all the others */
@@ -36,6 +37,7 @@ struct sl_cut {
 	uint32_t width, height; /* of the rectangle */
 	bool whole;		/* frames are sent as they are */
 	uint8_t *buffer;	/* a module of the source */
+	char *text;		/* how the source was set when it was opened */
 	float *table;		/* calibration, cut */
 };
 

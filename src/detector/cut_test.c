@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/crc.h"
+#include "detector/configuration.h"
 #include "detector/cut.h"
 
 extern const struct sl_detector sl_detector_jungfrau, sl_detector_pattern;
@@ -262,6 +263,27 @@ static void records_describe_the_whole_module(void **state)
 	rig_close(&rig);
 }
 
+/* Both sides open the detector alike, so the receiver knows what the text must be. */
+static void configuration_is_that_of_the_source(void **state)
+{
+	struct rig rig;
+	const void *pixels;
+
+	(void)state;
+	assert_int_equal(rig_open(&rig, &sl_detector_pattern,
+				  (struct sl_cut_options){
+					  .part = SL_CUT_CONFIGURATION, .every = 3, .width = 5}),
+			 0);
+	assert_int_equal(rig.geometry.module_bytes, SL_CONFIGURATION_BYTES);
+	assert_int_equal(rig.geometry.dtype, SL_U8);
+	assert_int_equal(rig.detector.render(&rig.cut, 21, 3, 0, rig.buffer, &pixels), 0);
+	assert_ptr_equal(pixels, rig.buffer);
+	assert_non_null(strstr(pixels, "kind: pattern\nmodules: 4\nframes: 60\n"));
+	assert_non_null(strstr(pixels, "\ncolumns: 16\n"));
+	assert_int_equal(((const char *)pixels)[SL_CONFIGURATION_BYTES - 1], 0);
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +293,7 @@ int main(void)
 		cmocka_unit_test(what_makes_no_sense_is_refused),
 		cmocka_unit_test(calibration_goes_with_its_pixels),
 		cmocka_unit_test(records_describe_the_whole_module),
+		cmocka_unit_test(configuration_is_that_of_the_source),
 	};
 
 	return cmocka_run_group_tests_name("cut", tests, NULL, NULL);

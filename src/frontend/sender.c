@@ -89,47 +89,11 @@ int sl_sender_init(struct sl_sender *sender, const struct sl_transfer *transfer,
 	return SL_ROCE_OK;
 }
 
-static uint32_t pixels_crc(const struct sl_sender *s)
-{
-	uint32_t left = (uint32_t)sl_transfer_pixel_bytes(&s->transfer), crc = 0;
-	struct sl_source_cursor cursor;
-
-	sl_source_seek(&s->source, 0, &cursor);
-	while (left) {
-		struct sl_part part = sl_source_next(&cursor, left);
-
-		crc = s->crc32c(crc, part.data, part.bytes);
-		left -= part.bytes;
-	}
-	return crc;
-}
-
-/* The front end's word on the block; the stamp is that of its first frame. */
-static void seal_record(struct sl_sender *s)
-{
-	struct sl_record *r = &s->record;
-
-	r->sequence = s->collecting;
-	r->bytes = (uint32_t)sl_transfer_pixel_bytes(&s->transfer);
-	r->items = s->transfer.stack;
-	r->packets = s->plan.packets;
-	r->module = s->plan.module;
-	r->first_psn = sl_plan_psn(&s->plan, s->collecting, 0);
-	r->version = SL_RECORD_VERSION;
-	r->crc32c = 0;
-	if (s->plan.crc) {
-		r->flags |= SL_RECORD_CRC;
-		r->crc32c = pixels_crc(s);
-	}
-	r->self_crc = s->crc32c(0, r, offsetof(struct sl_record, self_crc));
-}
-
 static void begin_block(struct sl_sender *s)
 {
-	sl_transfer_source(&s->transfer, s->frame, s->frame, &s->record, &s->source);
-	if (s->transfer.part & SL_PART_RECORD)
-		seal_record(s);
-	sl_descriptors_begin(&s->descriptors, &s->plan, s->collecting, &s->source);
+	sl_block_make(&s->block, &s->transfer, &s->plan, s->collecting, &s->stamp, s->frame,
+		      s->frame, s->crc32c);
+	sl_descriptors_begin(&s->descriptors, &s->plan, s->collecting, &s->block.source);
 	s->message.done = true;
 	s->busy = true;
 }
@@ -146,11 +110,7 @@ int sl_sender_frame(struct sl_sender *sender, uint64_t frame, const void *pixels
 	if (s->busy)
 		return SL_ROCE_EFULL;
 	if (index == 0) {
-		memset(&s->record, 0, sizeof(s->record));
-		s->record.frame = stamp->number;
-		s->record.timestamp = stamp->timestamp;
-		s->record.emit_ns = stamp->emit_ns;
-		s->record.flags = stamp->flags;
+		s->stamp = *stamp;
 		s->collecting = sequence;
 		s->collected = 0;
 	} else if (s->collecting != sequence || s->collected != index) {

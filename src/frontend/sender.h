@@ -23,6 +23,7 @@
 #include <sluice/record.h>
 #include <sluice/write.h>
 
+#include "frontend/block.h"
 #include "frontend/descriptor.h"
 #include "frontend/transfer.h"
 #include "roce/icrc.h"
@@ -38,13 +39,6 @@
 #ifndef SL_SENDER_PIECES
 #define SL_SENDER_PIECES 8 /* most pieces of memory in a packet */
 #endif
-
-struct sl_frame_stamp {	    /* what the detector knows of a frame besides its pixels */
-	uint64_t number;    /* its own count */
-	uint64_t timestamp; /* ns */
-	uint64_t emit_ns;
-	uint16_t flags; /* SL_RECORD_DARK */
-};
 
 struct sl_sender_packet { /* the payload of a UDP datagram, in pieces */
 	uint8_t header[SL_ROCE_HEADERS_MAX];
@@ -62,10 +56,10 @@ struct sl_sender {
 	sl_roce_crc32 *crc32, *crc32c; /* NULL: the portable ones */
 	/* the block */
 	const void *frame[SL_SENDER_STACK];
-	uint32_t collected;  /* frames of it that are here */
-	uint64_t collecting; /* which block */
-	struct sl_source source;
-	struct sl_record record;
+	uint32_t collected;	     /* frames of it that are here */
+	uint64_t collecting;	     /* which block */
+	struct sl_frame_stamp stamp; /* of its first frame */
+	struct sl_block block;
 	struct sl_descriptors descriptors;
 	struct sl_write write;
 	struct sl_source_cursor cursor; /* in the message under way */

@@ -180,7 +180,8 @@ static int setup(void **state)
 	return 0;
 }
 
-static const struct sl_frame_stamp stamp = {.number = 1000, .timestamp = 5, .emit_ns = 6};
+static const struct sl_frame_stamp stamp = {
+	.number = 1000, .timestamp = 5, .emit_ns = 6, .items = 1};
 
 /* The block of `sequence`, byte by byte. */
 static void check_block(const struct receiver *r, const struct sl_transfer *t, uint64_t sequence,

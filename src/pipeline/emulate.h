@@ -19,7 +19,9 @@
 #include <sluice/detector.h>
 #include <sluice/link.h>
 
+#include "frontend/block.h"
 #include "frontend/fault.h"
+#include "frontend/transfer.h"
 #include "pipeline/experiment.h"
 #include "pipeline/pace.h"
 #include "pipeline/placement.h"
@@ -28,14 +30,21 @@
 enum { SL_EMULATE_DEPTH = 4 }; /* frames of a module that may be on their way */
 
 struct sl_emulate_frame { /* stays as it is until the link has no more need of it */
-	struct sl_record record;
-	const void *pixels;
-	struct sl_source source; /* pixels and record */
-	struct sl_write *write;	 /* [writes of a block] */
-	uint8_t *buffer;
+	struct sl_block block;
+	const void **frame;	/* [stack]: where its pixels lie */
+	struct sl_write *write; /* [writes of a block] */
+	uint8_t *buffer;	/* for frames that the detector does not keep */
+	uint8_t *spoilt;	/* with faults: for a copy */
 	uint64_t sequence;
 	uint64_t position; /* where it ends in the stream; 0: it was never used */
 	uint64_t skipped;  /* sequences before it that were */
+};
+
+struct sl_emulate_camera { /* gives whole frames, of which the transfer takes its part */
+	const struct sl_detector *detector;
+	void *state;
+	struct sl_geometry geometry;
+	uint32_t first_module; /* is module 0 here */
 };
 
 struct sl_emulate_module {
@@ -54,7 +63,9 @@ struct sl_emulate_module {
 
 struct sl_emulate {
 	struct sl_experiment *experiment;
-	struct sl_geometry geometry;
+	struct sl_geometry geometry; /* of what is sent */
+	struct sl_emulate_camera camera;
+	struct sl_transfer transfer;
 	struct sl_darks darks;
 	struct sl_faults *faults;
 	FILE *fault_log;

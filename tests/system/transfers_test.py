@@ -16,7 +16,7 @@ HOSTS = [RECEIVER, address(0), address(3)]
 EXAMPLES = {  # how to run them in small, and what each receiver must then have
     "live-roi": (["detector.frames=40", "detector.dark_frames=10"], {"full": 50, "live": 5}),
     "round-robin": (["detector.frames=31"], {"first": 11, "second": 10, "third": 10}),
-    "director": (["detector.frames=33"], {"pixels": 33, "records": 4}),
+    "director": (["detector.frames=33"], {"pixels": 33, "records": 4, "settings": 1}),
     "many-modules": (["detector.frames=10"], {"": 10}),
 }
 

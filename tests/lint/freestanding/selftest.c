@@ -66,7 +66,7 @@ static uint32_t add(uint32_t digest, const struct sl_sender_packet *p)
 
 static uint32_t run(void)
 {
-	static const struct sl_frame_stamp stamp = {7, 8, 9, 0};
+	static const struct sl_frame_stamp stamp = {7, 8, 9, 1, 0, 0};
 	static struct sl_sender_packet packet;
 	struct sl_transfer t = {.every = 1, .stack = 1, .part = SL_PART_PIXELS | SL_PART_RECORD};
 	struct sl_plan plan;

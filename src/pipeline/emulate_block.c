@@ -1,0 +1,161 @@
+/* emulate_block.c - whole frames out of a synthetic detector, and the blocks that a transfer makes
+ * of them: by the code of a front end's firmware, which sends a rectangle from where it lies. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/crc.h"
+#include "frontend/block.h"
+#include "frontend/descriptor.h"
+#include "pipeline/emulate_parts.h"
+
+void sl_emulate_choose_camera(struct sl_emulate *em)
+{
+	struct sl_experiment *e = em->experiment;
+	const struct sl_cut_options *o = &e->cut.options;
+	struct sl_emulate_camera *c = &em->camera;
+	struct sl_transfer *t = &em->transfer;
+	const struct sl_geometry *g = &c->geometry;
+	bool part = e->transfer[0] && o->part == SL_CUT_PIXELS;
+
+	*t = (struct sl_transfer){.every = 1, .stack = 1, .part = SL_PART_PIXELS | SL_PART_RECORD};
+	if (part) {
+		*c = (struct sl_emulate_camera){.detector = e->cut.source,
+						.state = e->cut.source_state,
+						.geometry = e->cut.source_geometry,
+						.first_module = o->first_module};
+		t->every = o->every;
+		t->phase = o->phase;
+		t->stack = o->stack;
+	} else {
+		/* What is no part of the pixels is made elsewhere, and sent as it is. */
+		*c = (struct sl_emulate_camera){.detector = e->detector,
+						.state = e->detector_state,
+						.geometry = em->geometry};
+	}
+	t->rectangle = sl_rectangle_of(part ? o->y : 0, part ? o->x : 0,
+				       part ? e->cut.height : g->rows,
+				       part ? e->cut.width : g->columns, g->columns,
+				       (uint32_t)(g->module_bytes / sl_geometry_pixels(g)));
+}
+
+int sl_emulate_frame_open(const struct sl_emulate *em, struct sl_emulate_frame *slot)
+{
+	uint32_t stack = em->transfer.stack;
+
+	slot->buffer = malloc(stack * em->camera.geometry.module_bytes);
+	slot->frame = calloc(stack, sizeof(*slot->frame));
+	if (em->faults)
+		slot->spoilt = malloc(em->geometry.module_bytes);
+	return slot->buffer && slot->frame && (slot->spoilt || !em->faults) ? 0 : -ENOMEM;
+}
+
+void sl_emulate_frame_close(struct sl_emulate_frame *slot)
+{
+	free(slot->write);
+	free(slot->buffer);
+	free(slot->frame);
+	free(slot->spoilt);
+}
+
+static bool is_dark(const struct sl_emulate *em, uint64_t k)
+{
+	/* They come first: of a plan, or of the detector when it was running before. */
+	return sl_darks_has(&em->darks, em->joined ? em->first_frame + k : k);
+}
+
+/* A bit of the block is flipped, after all that vouches for it was computed; in a copy, since the
+ * detector may need the pixels again. */
+static void spoil(struct sl_emulate *em, const struct sl_plan *plan, struct sl_emulate_frame *slot)
+{
+	uint64_t bytes = slot->block.record.bytes, bit, at = 0;
+	struct sl_source *source = &slot->block.source;
+	struct sl_source_cursor cursor;
+
+	if (!sl_faults_spoil(em->faults, plan, slot->sequence, &bit))
+		return;
+	if (bit / 8 >= bytes) {
+		((uint8_t *)&slot->block.record)[bit / 8 - bytes] ^= (uint8_t)(1 << bit % 8);
+		return;
+	}
+	sl_source_seek(source, 0, &cursor);
+	while (at < bytes) {
+		struct sl_part part = sl_source_next(&cursor, (uint32_t)(bytes - at));
+
+		memcpy(slot->spoilt + at, part.data, part.bytes);
+		at += part.bytes;
+	}
+	slot->spoilt[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	slot->frame[0] = slot->spoilt;
+	source->lines *= source->frames;
+	source->frames = 1;
+	source->pitch = 0;
+}
+
+static void forge_keys(struct sl_emulate *em, struct sl_emulate_module *module,
+		       struct sl_emulate_frame *slot)
+{
+	const struct sl_plan *plan = &module->plan;
+
+	for (uint32_t i = 0; i < module->writes; i++) {
+		struct sl_write *write = &slot->write[i];
+		uint32_t packet = (write->psn - sl_plan_psn(plan, slot->sequence, 0)) & 0xffffff;
+
+		if (sl_faults_wrong_key(em->faults, plan->module, slot->sequence, packet))
+			write->rkey ^= 0x5a5a5a5a;
+	}
+}
+
+/* Frame i of the k'th block, by the detector's count. */
+static uint64_t number_of(const struct sl_emulate *em, uint64_t k, uint32_t i)
+{
+	return sl_geometry_frame(&em->camera.geometry,
+				 sl_transfer_frame(&em->transfer, em->first_frame + k, i));
+}
+
+static int render(struct sl_emulate *em, uint32_t m, uint64_t k, uint32_t flags,
+		  struct sl_emulate_frame *slot)
+{
+	const struct sl_emulate_camera *c = &em->camera;
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < em->transfer.stack; i++)
+		err = c->detector->render(c->state, number_of(em, k, i), c->first_module + m, flags,
+					  slot->buffer + i * c->geometry.module_bytes,
+					  &slot->frame[i]);
+	return err;
+}
+
+int sl_emulate_block(struct sl_emulate *em, uint32_t m, uint64_t k, uint64_t sequence,
+		     struct sl_emulate_frame *slot)
+{
+	const struct sl_emulate_camera *c = &em->camera;
+	struct sl_emulate_module *module = &em->module[m];
+	uint64_t number = number_of(em, k, 0);
+	uint32_t flags = is_dark(em, k) ? SL_RECORD_DARK : 0;
+	struct sl_frame_stamp stamp = {
+		.number = number,
+		.timestamp = c->detector->timestamp(c->state, number),
+		.items = sl_geometry_items(&c->geometry),
+		.flags = (uint16_t)flags,
+		.cell = sl_geometry_cell(&c->geometry, number),
+	};
+	int err = render(em, m, k, flags, slot);
+
+	if (err)
+		return err;
+	stamp.emit_ns = sl_clock_ns();
+	if (em->faults)
+		stamp.timestamp =
+			sl_faults_clock(em->faults, (uint16_t)m, sequence, stamp.timestamp);
+	slot->sequence = sequence;
+	sl_block_make(&slot->block, &em->transfer, &module->plan, sequence, &stamp, slot->frame,
+		      slot->frame, sl_crc32c);
+	if (em->faults)
+		spoil(em, &module->plan, slot);
+	sl_descriptor_fill(&module->plan, sequence, &slot->block.source, slot->write);
+	if (em->faults)
+		forge_keys(em, module, slot);
+	return 0;
+}

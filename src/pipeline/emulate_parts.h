@@ -1,0 +1,23 @@
+/* emulate_parts.h - what the files of the emulator share. */
+#ifndef SL_PIPELINE_EMULATE_PARTS_H
+#define SL_PIPELINE_EMULATE_PARTS_H
+
+#include "pipeline/emulate.h"
+
+/* ---- emulate_block.c ---- */
+
+/* Which detector renders, and which part of it this front end's transfer sends. */
+void sl_emulate_choose_camera(struct sl_emulate *em);
+
+int sl_emulate_frame_open(const struct sl_emulate *em, struct sl_emulate_frame *slot);
+void sl_emulate_frame_close(struct sl_emulate_frame *slot);
+
+/* Render the k'th block of this plan for module m, and lay out its writes. */
+int sl_emulate_block(struct sl_emulate *em, uint32_t m, uint64_t k, uint64_t sequence,
+		     struct sl_emulate_frame *slot);
+
+/* ---- emulate_send.c ---- */
+
+void *sl_emulate_send(void *emulate); /* the data thread */
+
+#endif
