@@ -18,6 +18,27 @@ static bool good_name(const char *name)
 				  "0123456789-_")];
 }
 
+static int refuse(const struct sl_config *config, const struct sl_stream_names *names,
+		  const char *name)
+{
+	char known[512] = "";
+	size_t used = 0;
+
+	for (unsigned i = 0; i < names->n && used < sizeof(known); i++)
+		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
+					 names->name[i]);
+	if (!names->n)
+		sl_error("%s: has no transfers, and so none that is called '%s'", config->file,
+			 name);
+	else if (name && name[0])
+		sl_error("%s: no transfer is called '%s'; there are: %s", config->file, name,
+			 known);
+	else
+		sl_error("%s: which transfer? there are: %s (--transfer NAME)", config->file,
+			 known);
+	return -EINVAL;
+}
+
 int sl_stream_names(const struct sl_config *config, struct sl_stream_names *names)
 {
 	struct sl_node *list = sl_node_get(config->root, "transfers");
@@ -41,30 +62,12 @@ int sl_stream_names(const struct sl_config *config, struct sl_stream_names *name
 			sl_config_error(config, node, "takes a map of options");
 			return -EINVAL;
 		}
+		/* Beside transfers of the file, --set makes no new one: its name is misspelt. */
+		if (list->line && !node->line)
+			return refuse(config, names, node->key);
 		snprintf(names->name[names->n++], SL_STREAM_NAME, "%s", node->key);
 	}
 	return 0;
-}
-
-static int refuse(const struct sl_config *config, const struct sl_stream_names *names,
-		  const char *name)
-{
-	char known[512] = "";
-	size_t used = 0;
-
-	for (unsigned i = 0; i < names->n && used < sizeof(known); i++)
-		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
-					 names->name[i]);
-	if (!names->n)
-		sl_error("%s: has no transfers, and so none that is called '%s'", config->file,
-			 name);
-	else if (name && name[0])
-		sl_error("%s: no transfer is called '%s'; there are: %s", config->file, name,
-			 known);
-	else
-		sl_error("%s: which transfer? there are: %s (--transfer NAME)", config->file,
-			 known);
-	return -EINVAL;
 }
 
 static void lay_over(struct sl_config *config, struct sl_node *transfer)

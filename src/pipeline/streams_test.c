@@ -133,6 +133,27 @@ static void a_wrong_name_is_told_the_right_ones(void **state)
 	}
 }
 
+/* A misspelt --set would otherwise be one more receiver, that nobody asked for. */
+static void set_makes_no_new_transfer_beside_those_of_the_file(void **state)
+{
+	struct sl_config *config = parse(text);
+	struct sl_stream_names names;
+
+	(void)state;
+	assert_int_equal(sl_config_override(config, "transfers.b.every=3"), 0);
+	assert_int_equal(sl_stream_names(config, &names), 0);
+	assert_int_equal(sl_config_override(config, "transfers.typo.every=3"), 0);
+	capture_begin();
+	assert_int_equal(sl_stream_names(config, &names), -EINVAL);
+	assert_non_null(strstr(capture_end(), "no transfer is called 'typo'; there are: a, b, c"));
+	sl_config_close(config);
+	config = parse("link: {}\n");
+	assert_int_equal(sl_config_override(config, "transfers.a.every=3"), 0);
+	assert_int_equal(sl_stream_names(config, &names), 0);
+	assert_int_equal(names.n, 1);
+	sl_config_close(config);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -141,6 +162,7 @@ int main(void)
 		cmocka_unit_test(others_leave_the_file_as_it_is),
 		cmocka_unit_test(without_a_choice_none_need_be_named),
 		cmocka_unit_test(a_wrong_name_is_told_the_right_ones),
+		cmocka_unit_test(set_makes_no_new_transfer_beside_those_of_the_file),
 	};
 
 	return cmocka_run_group_tests_name("streams", tests, NULL, NULL);
