@@ -27,7 +27,7 @@ enum sl_dtype { SL_U8, SL_U16, SL_U32, SL_I16, SL_I32, SL_F32, SL_DTYPES };
 size_t sl_dtype_bytes(enum sl_dtype dtype);
 const char *sl_dtype_name(enum sl_dtype dtype); /* "uint16", ... as numpy spells it */
 
-enum { SL_RESULTS = 8, SL_RANK = 4, SL_NAME_BYTES = 32 };
+enum { SL_RESULTS = 16, SL_RANK = 4, SL_NAME_BYTES = 32 };
 
 /* The type and extent of an array; slowest dimension first, contiguous. */
 struct sl_shape {

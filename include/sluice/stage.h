@@ -1,15 +1,18 @@
 /* stage.h - one algorithm over frames. Each is one `struct sl_stage`; docs/write-a-stage.md builds
  * one.
  *
- * Model:     a stage reads one named array ("raw", or the output of an earlier stage) and may add
- *            one. tile() works on a run of pixels of one module across all frames of a batch, so
+ * Model:     a stage reads one named array ("raw", or an output of an earlier stage) and may add
+ *            some. tile() works on a run of pixels of one module across all frames of a batch, so
  *            that per-pixel tables are read once per batch and consecutive stages find the tile in
- *            cache; finish() then sees each batch once and may decide. Per-pixel state that evolves
+ *            cache. frame() works on one frame, for what must see pixels and their neighbours; it
+ *            runs when all tiles of the batch are done. finish() then sees each batch once and may
+ *            decide. A stage has one of the first two, or both. Per-pixel state that evolves
  *            (pedestals) is exact: a pixel belongs to one tile, its tile is worked on by one worker
  *            at a time, and frames within a batch, and batches, come in sequence order whatever the
  *            number of workers.
- * Threads:   tile() on any worker, different tiles at once; finish() on one worker after all tiles;
- *            open and close elsewhere. Neither tile() nor finish() may allocate, lock or log.
+ * Threads:   tile() on any worker, different tiles at once; frame() on any worker, different frames
+ *            at once; finish() on one worker after all of them; open and close elsewhere. None but
+ *            these may allocate, lock or log.
  * Ownership: state is zeroed memory of state_bytes, filled with options before open(). close() runs
  *            even when open() failed. */
 #ifndef SLUICE_STAGE_H
@@ -29,20 +32,39 @@ struct sl_tile {
 	void **out;	       /* [batch->frames]: likewise for the output; NULL without one */
 };
 
+enum { SL_STAGE_OUTPUTS = 4, SL_STAGE_RAW = -1 };
+
+/* What open() settles. */
+struct sl_stage_terms {
+	/* Given: where in sl_frame.result the input is (SL_STAGE_RAW: in the views), and where the
+	 * outputs will be, one after another. */
+	int input, result;
+	/* To fill in. An output with one element per pixel, which tile() writes, comes first and is
+	 * alone in that; others are of any shape, and frame() or finish() writes them. */
+	struct sl_shape output[SL_STAGE_OUTPUTS];
+	uint32_t outputs;
+	size_t scratch_bytes; /* per frame of a batch, per worker; zeroed before each batch */
+};
+
 struct sl_stage {
 	const char *name, *doc;
 	size_t state_bytes;
-	size_t scratch_bytes; /* per frame of a batch, per worker; zeroed before each batch */
 	const struct sl_option *options;
 	const char *input; /* "raw", or the name of an earlier output */
 
-	/* Check the input and describe the output; leave out->name empty when there is none. */
+	/* Check the input and say what it will add and need. */
 	int (*open)(void *state, const struct sl_env *env, const struct sl_shape *in,
-		    struct sl_shape *out);
+		    struct sl_stage_terms *terms);
 	void (*close)(void *state);
 
+	/* scratch: this worker's, [batch->frames] entries of scratch_bytes. NULL: it has no tiles.
+	 */
 	void (*tile)(void *state, void *scratch, const struct sl_batch *batch,
 		     const struct sl_tile *tile);
+
+	/* Frame f of the batch; scratch: this worker's entry for it, which may hold what its tiles
+	 * left there. NULL: it looks at no frame as a whole. */
+	void (*frame)(void *state, void *scratch, const struct sl_batch *batch, uint32_t f);
 
 	/* scratch[w] is worker w's: [batch->frames] entries of scratch_bytes. NULL: nothing to
 	 * conclude. */

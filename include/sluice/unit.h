@@ -13,7 +13,7 @@
 
 #include <sluice/stage.h>
 
-enum { SL_CHAIN_STAGES = 16, SL_CHAIN_RAW = -1, SL_CHAIN_NONE = -2 };
+enum { SL_CHAIN_STAGES = 16, SL_CHAIN_RAW = SL_STAGE_RAW, SL_CHAIN_NONE = -2 };
 
 struct sl_bell;
 
@@ -21,8 +21,9 @@ struct sl_chain_stage {
 	const struct sl_stage *ops;
 	void *state;
 	int input;  /* SL_CHAIN_RAW, or an index into sl_frame.result */
-	int output; /* SL_CHAIN_NONE, or an index into sl_frame.result */
-	struct sl_shape in, out;
+	int output; /* written tile by tile: SL_CHAIN_NONE, or an index into sl_frame.result */
+	struct sl_shape in;
+	struct sl_stage_terms terms;
 };
 
 struct sl_chain {

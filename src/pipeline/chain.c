@@ -31,6 +31,28 @@ static int find_input(const struct sl_chain_build *build, const char *name)
 	return SL_CHAIN_NONE;
 }
 
+/* Of one element per pixel: the unit hands it to tile(). */
+static bool is_image(const struct sl_shape *shape, const struct sl_shape *raw)
+{
+	return sl_shape_elements(shape) == sl_shape_elements(raw);
+}
+
+static int add_outputs(struct sl_chain_build *build, struct sl_chain_stage *stage)
+{
+	struct sl_shape raw = raw_shape(build->chain.geometry);
+
+	if (build->results + stage->terms.outputs > SL_RESULTS) {
+		sl_error("stages add more than %d results", SL_RESULTS);
+		return -EINVAL;
+	}
+	for (uint32_t i = 0; i < stage->terms.outputs; i++) {
+		if (i == 0 && stage->ops->tile && is_image(&stage->terms.output[i], &raw))
+			stage->output = (int)build->results;
+		build->result[build->results++] = stage->terms.output[i];
+	}
+	return 0;
+}
+
 static int add(struct sl_chain_build *build, const struct sl_stage *ops, void *state,
 	       const struct sl_env *env)
 {
@@ -47,21 +69,15 @@ static int add(struct sl_chain_build *build, const struct sl_stage *ops, void *s
 		return -EINVAL;
 	}
 	stage->in = stage->input == SL_CHAIN_RAW ? raw : build->result[stage->input];
+	stage->terms.input = stage->input;
+	stage->terms.result = (int)build->results;
 	chain->stages++; /* from here on close() is due, even if open() fails */
-	err = ops->open ? ops->open(state, env, &stage->in, &stage->out) : 0;
+	err = ops->open ? ops->open(state, env, &stage->in, &stage->terms) : 0;
 	if (err) {
 		sl_error("stage '%s' cannot be opened: %s", ops->name, strerror(-err));
 		return err;
 	}
-	if (!stage->out.name[0])
-		return 0;
-	if (build->results == SL_RESULTS) {
-		sl_error("more than %d stages with an output", SL_RESULTS);
-		return -EINVAL;
-	}
-	stage->output = (int)build->results;
-	build->result[build->results++] = stage->out;
-	return 0;
+	return add_outputs(build, stage);
 }
 
 /* A sink asks for raw pixels, and no stage of the experiment makes them a result already. */

@@ -13,11 +13,12 @@ struct copy {
 static const struct sl_option options[] = {SL_OPTION_END};
 
 static int open_copy(void *state, const struct sl_env *env, const struct sl_shape *in,
-		     struct sl_shape *out)
+		     struct sl_stage_terms *terms)
 {
 	((struct copy *)state)->pixel_bytes = sl_dtype_bytes(in->dtype);
-	*out = *in;
-	strcpy(out->name, "raw");
+	terms->outputs = 1;
+	terms->output[0] = *in;
+	strcpy(terms->output[0].name, "raw");
 	return 0;
 }
 

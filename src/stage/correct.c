@@ -314,7 +314,7 @@ static int check(const struct correct *c, const struct sl_env *env, const struct
 }
 
 static int open_correct(void *state, const struct sl_env *env, const struct sl_shape *in,
-			struct sl_shape *out)
+			struct sl_stage_terms *terms)
 {
 	struct correct *c = state;
 	uint64_t pixels = sl_shape_elements(in);
@@ -332,9 +332,10 @@ static int open_correct(void *state, const struct sl_env *env, const struct sl_s
 		c->pedestal[g] = env->calibration->pedestal[g];
 	fill_tables(c, env->calibration, pixels,
 		    c->output == PHOTONS_I16 ? env->geometry->photon_energy_keV : 1);
-	*out = *in;
-	strcpy(out->name, "image");
-	out->dtype = c->output == PHOTONS_I16 ? SL_I16 : SL_F32;
+	terms->outputs = 1;
+	terms->output[0] = *in;
+	strcpy(terms->output[0].name, "image");
+	terms->output[0].dtype = c->output == PHOTONS_I16 ? SL_I16 : SL_F32;
 	return 0;
 }
 

@@ -31,7 +31,7 @@ static const struct sl_option options[] = {
 	SL_OPTION_END};
 
 static int open_veto(void *state, const struct sl_env *env, const struct sl_shape *in,
-		     struct sl_shape *out)
+		     struct sl_stage_terms *terms)
 {
 	struct veto *v = state;
 
@@ -48,7 +48,7 @@ static int open_veto(void *state, const struct sl_env *env, const struct sl_shap
 	}
 	v->dtype = in->dtype;
 	v->threshold_keV = (float)(v->threshold * env->geometry->photon_energy_keV);
-	*out = (struct sl_shape){.rank = 0};
+	terms->scratch_bytes = sizeof(struct count);
 	return 0;
 }
 
@@ -125,7 +125,6 @@ const struct sl_stage sl_stage_veto = {
 	.name = "veto",
 	.doc = "keep frames with enough bright pixels",
 	.state_bytes = sizeof(struct veto),
-	.scratch_bytes = sizeof(struct count),
 	.options = options,
 	.input = "image",
 	.open = open_veto,

@@ -51,7 +51,9 @@ static void add_stage(struct chain_rig *r, const struct sl_stage *ops, int input
 	stage->state = make_state(ops->state_bytes, ops->options);
 	stage->in = input < 0 ? (struct sl_shape){"raw", SL_U16, 3, {1, 512, 1024}}
 			      : (struct sl_shape){"image", SL_I16, 3, {1, 512, 1024}};
-	assert_int_equal(ops->open(stage->state, &r->env, &stage->in, &stage->out), 0);
+	stage->terms.input = input;
+	stage->terms.result = output < 0 ? 2 : output;
+	assert_int_equal(ops->open(stage->state, &r->env, &stage->in, &stage->terms), 0);
 }
 
 static void make_frames(struct chain_rig *r)

@@ -90,10 +90,53 @@ static const struct sl_stage tally = {
 	.name = "tally",
 	.doc = "x",
 	.input = "history",
-	.scratch_bytes = sizeof(uint32_t),
 	.tile = tally_tile,
 	.finish = tally_finish,
 };
+
+/* Looks at a frame as a whole: every row the other way round. */
+static void mirror_frame(void *state, void *scratch, const struct sl_batch *batch, uint32_t f)
+{
+	const uint32_t *in = batch->frame[f]->result[0].host;
+	uint32_t *out = batch->frame[f]->result[1].host;
+
+	(*(uint32_t *)scratch)++; /* this frame's entry, and nobody else's */
+	for (int i = 0; i < PIXELS; i++)
+		out[i] = in[i / COLUMNS * COLUMNS + COLUMNS - 1 - i % COLUMNS];
+}
+
+/* Each frame was looked at once, whoever did it. */
+static void mirror_finish(void *state, void *const *scratch, unsigned workers,
+			  struct sl_batch *batch)
+{
+	for (uint32_t f = 0; f < batch->frames; f++) {
+		uint32_t times = 0;
+
+		for (unsigned w = 0; w < workers; w++)
+			times += ((const uint32_t *)scratch[w])[f];
+		*(uint32_t *)state += times == 1;
+	}
+}
+
+static const struct sl_stage mirror = {
+	.name = "mirror",
+	.doc = "x",
+	.input = "history",
+	.frame = mirror_frame,
+	.finish = mirror_finish,
+};
+
+/* Tiles of what came of whole frames. */
+static void again_tile(void *state, void *scratch, const struct sl_batch *batch,
+		       const struct sl_tile *tile)
+{
+	for (uint32_t f = 0; f < batch->frames; f++)
+		for (uint32_t i = 0; i < tile->count; i++)
+			((uint32_t *)tile->out[f])[i] = ((const uint32_t *)tile->in[f])[i] * 3 + 1;
+}
+
+static const struct sl_stage again = {
+	.name = "again", .doc = "x", .input = "mirror", .tile = again_tile};
 
 /* --- frames --- */
 
@@ -103,7 +146,7 @@ struct item {
 	struct sl_verdict verdict;
 	uint16_t raw[PIXELS];
 	uint16_t pitched[MODULES * ROWS * PITCH]; /* the same, with a gap behind each row */
-	uint32_t result[PIXELS];
+	uint32_t result[3][PIXELS];
 };
 
 struct load {
@@ -127,11 +170,12 @@ static struct load *load_make(void)
 						.timestamp = 5 * n,
 						.flags = SL_FRAME_COMPLETE,
 						.views = MODULES,
-						.results = 1,
+						.results = 3,
 						.items = 1,
 						.view = item->view,
 						.verdict = &item->verdict};
-		item->frame.result[0].host = item->result;
+		for (int r = 0; r < 3; r++)
+			item->frame.result[r].host = item->result[r];
 		memset(&item->verdict, 0xee, sizeof(item->verdict));
 		for (int i = 0; i < PIXELS; i++)
 			item->raw[i] = (uint16_t)((uint32_t)i * 40503u + n * 2654435761u);
@@ -182,6 +226,7 @@ struct subject {
 	struct sl_chain chain;
 	struct history history;
 	struct tally tally;
+	uint32_t mirrored;
 	struct sl_bell todo, done;
 	unsigned workers;
 	pthread_t thread[WORKERS];
@@ -210,10 +255,20 @@ static void subject_init(struct subject *s, const struct sl_unit *ops, unsigned 
 		.modules = MODULES, .rows = ROWS, .columns = COLUMNS, .dtype = SL_U16};
 	s->chain = (struct sl_chain){
 		.stages = stages, .geometry = &s->geometry, .batch_frames = BATCH};
-	s->chain.stage[0] =
-		(struct sl_chain_stage){&history, &s->history, SL_CHAIN_RAW, 0, raw, past};
-	s->chain.stage[1] =
-		(struct sl_chain_stage){&tally, &s->tally, 0, SL_CHAIN_NONE, past, {{0}}};
+	s->chain.stage[0] = (struct sl_chain_stage){
+		&history, &s->history, SL_CHAIN_RAW, 0, raw, {.output = {past}, .outputs = 1}};
+	s->chain.stage[1] = (struct sl_chain_stage){
+		&tally,	       &s->tally, 0,
+		SL_CHAIN_NONE, past,	  {.result = 1, .scratch_bytes = sizeof(uint32_t)}};
+	s->chain.stage[2] = (struct sl_chain_stage){
+		&mirror,
+		&s->mirrored,
+		0,
+		SL_CHAIN_NONE,
+		past,
+		{.result = 1, .output = {past}, .outputs = 1, .scratch_bytes = sizeof(uint32_t)}};
+	s->chain.stage[3] = (struct sl_chain_stage){
+		&again, NULL, 1, 2, past, {.result = 2, .output = {past}, .outputs = 1}};
 }
 
 static void subject_set(struct subject *s, const char *name, const char *value)
@@ -305,13 +360,30 @@ static void check_results(struct load *load)
 				pixel[i] = pixel[i] * 31 + item->raw[i];
 				sum += pixel[i] & 0xff;
 			}
-			assert_memory_equal(item->result, pixel, sizeof(pixel));
+			assert_memory_equal(item->result[0], pixel, sizeof(pixel));
 			assert_true(item->verdict.score == (float)sum);
 			assert_int_equal(item->verdict.keep, sum % 2);
 			assert_int_equal(item->verdict.reason, n % 1000);
 			assert_int_equal(item->verdict.number, 1000 + n);
 			assert_int_equal(item->verdict.timestamp, 5 * n);
 		}
+}
+
+static void check_whole_frames(struct load *load, const struct subject *s)
+{
+	uint32_t n = 0;
+
+	for (int b = 0; b < BATCHES; b++)
+		for (uint32_t f = 0; f < load->batch[b].frames; f++, n++)
+			for (int i = 0; i < PIXELS; i++) {
+				struct item *item = &load->item[n];
+				int other = i / COLUMNS * COLUMNS + COLUMNS - 1 - i % COLUMNS;
+
+				assert_int_equal(item->result[1][i], item->result[0][other]);
+				assert_int_equal(item->result[2][i],
+						 item->result[0][other] * 3 + 1);
+			}
+	assert_int_equal(s->mirrored, n);
 }
 
 /* --- cases --- */
@@ -336,7 +408,7 @@ static void check_exact(const struct sl_unit *ops, const char *workers, const ch
 
 	if (pitched)
 		load_pitch(load);
-	subject_init(&s, ops, 2);
+	subject_init(&s, ops, 4);
 	subject_set(&s, "workers", workers);
 	subject_set(&s, "tile_pixels", tile);
 	subject_open(&s);
@@ -344,6 +416,7 @@ static void check_exact(const struct sl_unit *ops, const char *workers, const ch
 	subject_process(&s, load);
 	subject_stop(&s);
 	check_results(load);
+	check_whole_frames(load, &s);
 	assert_int_equal(s.tally.finishes, BATCHES);
 	subject_close(&s);
 	load_free(load);
@@ -597,7 +670,7 @@ static void test_arrays_of_another_shape_are_refused(void **arg)
 		int err;
 
 		subject_init(&s, ops, 2);
-		s.chain.stage[0].out.dim[2]--;
+		s.chain.stage[0].terms.output[0].dim[2]--;
 		capture_begin();
 		err = ops->open(s.state, &s.chain, &s.todo, &s.done, &s.workers);
 		said = capture_end();

@@ -41,7 +41,8 @@ struct rig {
 	struct sl_calibration calibration;
 	float *table[6]; /* pedestals, gains: [RIG_PIXELS], to be changed before open */
 	struct sl_env env;
-	struct sl_shape in, out;
+	struct sl_shape in, out; /* out: the first, if any */
+	struct sl_stage_terms terms;
 	void *scratch[RIG_WORKERS];
 };
 
@@ -97,10 +98,14 @@ static inline void rig_set(struct rig *rig, const char *option, const char *valu
 
 static inline int rig_try_open(struct rig *rig)
 {
+	int err;
+
+	rig->terms = (struct sl_stage_terms){.input = SL_STAGE_RAW};
+	err = rig->ops->open(rig->state, &rig->env, &rig->in, &rig->terms);
+	rig->out = rig->terms.output[0];
 	for (int w = 0; w < RIG_WORKERS; w++)
-		rig->scratch[w] = calloc(RIG_BATCH, rig->ops->scratch_bytes + 1);
-	memset(&rig->out, 0, sizeof(rig->out));
-	return rig->ops->open(rig->state, &rig->env, &rig->in, &rig->out);
+		rig->scratch[w] = calloc(RIG_BATCH, rig->terms.scratch_bytes + 1);
+	return err;
 }
 
 static inline void rig_open(struct rig *rig)
@@ -175,7 +180,7 @@ static inline void rig_batch(struct rig *rig, struct rig_frame *frames, uint32_t
 	for (uint32_t f = 0; f < n; f++)
 		pointer[f] = &frames[f].frame;
 	for (unsigned w = 0; w < workers; w++)
-		memset(rig->scratch[w], 0, n * rig->ops->scratch_bytes);
+		memset(rig->scratch[w], 0, n * rig->terms.scratch_bytes);
 	/* Backwards: no tile may count on the one before it. */
 	for (uint32_t module = RIG_MODULES; module-- > 0;)
 		for (uint32_t first = (RIG_MODULE_PIXELS - 1) / tile * tile;; first -= tile) {

@@ -2,6 +2,7 @@
 """headers.py - every header compiles alone, and twice in a row: whoever includes it needs to know nothing more."""
 
 import os
+import shlex
 import subprocess
 import sys
 
@@ -27,7 +28,7 @@ def problems_of(root, path, options):
     include = f"<{name}>" if base.name == "include" else f'"{name}"'
     source = f"#include {include}\n#include {include}\nextern int not_empty;\n"
     where = [f"-I{root}/include", f"-I{root}/src"]
-    run = subprocess.run([os.environ.get("CC", "cc"), *options, *where, "-xc", "-"], input=source,
+    run = subprocess.run([*shlex.split(os.environ.get("CC", "cc")), *options, *where, "-xc", "-"], input=source,
                          capture_output=True, text=True, check=False)
     return run.stderr.splitlines()[:8] or ["the compiler failed"] if run.returncode else []
 

@@ -20,6 +20,7 @@ import argparse
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -30,7 +31,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 import tap  # noqa: E402  (found through the line above)
 
-COMPILER = os.environ.get("CC", "cc")
+COMPILER = shlex.split(os.environ.get("CC", "cc"))
 MEMORY_MB, DEPTH = 1024, 100000
 SEARCH_TIMEOUT_S = 240  # they take seconds; a busy machine may need more
 END_STATE = "invalid end state"
@@ -69,7 +70,7 @@ class Search:
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy(model.path, folder)
             if not self.run(folder, "spin", *options, "-a", model.path.name) or not self.run(
-                    folder, COMPILER, optimize, "-w", "-DSAFETY", "-DCOLLAPSE", f"-DMEMLIM={MEMORY_MB}", "-o", "pan",
+                    folder, *COMPILER, optimize, "-w", "-DSAFETY", "-DCOLLAPSE", f"-DMEMLIM={MEMORY_MB}", "-o", "pan",
                     "pan.c"):
                 return
             self.run(folder, "./pan", f"-m{DEPTH}")
@@ -203,7 +204,7 @@ def main():
     if not arguments.model:
         check_names(out)
         return out.done()
-    missing = [tool for tool in ("spin", COMPILER) if not shutil.which(tool.split()[0])]
+    missing = [tool for tool in ("spin", COMPILER[0]) if not shutil.which(tool)]
     if missing:
         out.skip(pathlib.Path(arguments.model).stem, f"{' and '.join(missing)} not installed")
         return out.done()

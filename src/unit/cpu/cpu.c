@@ -3,15 +3,18 @@
  * Model: a tile is a run of pixels of one module, across all frames of a batch. A worker takes a
  * tile and runs all stages over it, one after the other, so that each finds in cache what the one
  * before wrote, and per-pixel tables are read once per batch. Tiles are small enough for that.
- * Batches are worked on one at a time, in order: the worker that completes the last tile concludes
- * the batch, and only then can tiles of the next one be taken. So state that a stage keeps per
+ * Stages that look at whole frames have a pass over the batch to themselves, when the tiles are
+ * done: a worker takes a frame and runs all of them. Batches are worked on one pass at a time, in
+ * order: the worker that completes the last item of a pass opens the next one, or concludes the
+ * batch, and only then can tiles of the next one be taken. So state that a stage keeps per
  * pixel sees all frames in order, whatever the number of workers (invariant ORDERED).
  *
  *   ring of batches:   reaped <= finished <= submitted <= reaped + QUEUE
- *   ticket:            (number of the batch << 32) + next tile
+ *   step:              number of the batch * passes + pass
+ *   ticket:            (step << ITEM_BITS) + next item of it, a tile or a frame
  *
- * Threads: as unit.h says. Nobody waits for anybody; work() takes one tile or finds none.
- * Cost: per tile two atomic operations; per batch two bells. */
+ * Threads: as unit.h says. Nobody waits for anybody; work() takes one item or finds none.
+ * Cost: per item two atomic operations; per pass one bell; per batch two. */
 #include <assert.h>
 #include <errno.h>
 #include <stdalign.h>
@@ -24,9 +27,10 @@
 
 #include "base/bell.h"
 #include "base/log.h"
+#include "unit/cpu/passes.h"
 
-enum { QUEUE = 16, CACHE_LINE = 64 };
-static_assert((QUEUE & (QUEUE - 1)) == 0, "batch numbers wrap at 2^32");
+/* 2^40 steps are years of batches. */
+enum { QUEUE = 16, CACHE_LINE = 64, ITEM_BITS = 24, ITEM_MASK = (1 << ITEM_BITS) - 1 };
 
 /* What one batch touches of a tile should stay in half of a small second-level cache. */
 enum { TILE_BYTES = 256 << 10, TILE_PIXELS_MIN = 1024, TILE_PIXELS_MAX = 65536 };
@@ -42,6 +46,7 @@ struct engine {
 	struct sl_bell *todo, *done;
 	unsigned workers;
 	uint32_t pixels, columns, tile_pixels, module_tiles, tiles;
+	struct sl_cpu_passes passes;
 	struct worker *worker;		 /* [workers] */
 	void **scratch[SL_CHAIN_STAGES]; /* [stages][workers] */
 	struct sl_batch *batch[QUEUE];
@@ -49,7 +54,7 @@ struct engine {
 	alignas(CACHE_LINE) uint64_t reaped; /* the dispatcher's own */
 	_Atomic uint64_t submitted;	     /* released by submit(), acquired by take() */
 	alignas(CACHE_LINE) _Atomic uint64_t ticket;
-	alignas(CACHE_LINE) _Atomic uint32_t tiles_done;
+	alignas(CACHE_LINE) _Atomic uint32_t items_done;
 	_Atomic uint64_t finished; /* released by conclude(), acquired by reap() */
 };
 
@@ -64,32 +69,13 @@ static const struct sl_option options[] = {
 	       "pixels of a module that a worker takes at a time; 0: as many as fit its cache"),
 	SL_OPTION_END};
 
-/* Tiles are cut alike through every array, so all must have one element per pixel. */
-static int check_chain(const struct sl_chain *chain)
-{
-	uint64_t pixels = sl_geometry_pixels(chain->geometry) * chain->geometry->modules;
-
-	for (unsigned s = 0; s < chain->stages; s++) {
-		const struct sl_chain_stage *stage = &chain->stage[s];
-
-		if (sl_shape_elements(&stage->in) == pixels &&
-		    (stage->output == SL_CHAIN_NONE || sl_shape_elements(&stage->out) == pixels))
-			continue;
-		sl_error("cpu: stage '%s' reads or writes an array that is not one element per "
-			 "pixel",
-			 stage->ops->name);
-		return -EINVAL;
-	}
-	return 0;
-}
-
 static uint32_t choose_tile(const struct sl_chain *chain)
 {
 	uint64_t bytes = sl_dtype_bytes(chain->geometry->dtype), tile;
 
 	for (unsigned s = 0; s < chain->stages; s++)
 		if (chain->stage[s].output != SL_CHAIN_NONE)
-			bytes += sl_dtype_bytes(chain->stage[s].out.dtype);
+			bytes += sl_dtype_bytes(chain->stage[s].terms.output[0].dtype);
 	tile = TILE_BYTES / (bytes * (chain->batch_frames ? chain->batch_frames : 1));
 	tile -= tile % CACHE_LINE;
 	return tile < TILE_PIXELS_MIN	? TILE_PIXELS_MIN
@@ -120,7 +106,7 @@ static int allocate_workers(struct engine *e)
 			return -ENOMEM;
 	}
 	for (unsigned s = 0; s < e->chain.stages; s++) {
-		size_t bytes = e->chain.stage[s].ops->scratch_bytes;
+		size_t bytes = e->chain.stage[s].terms.scratch_bytes;
 
 		e->scratch[s] = calloc(e->workers, sizeof(void *));
 		if (!e->scratch[s])
@@ -159,15 +145,17 @@ static int open_cpu(void *state, const struct sl_chain *chain, struct sl_bell *t
 		    struct sl_bell *done, unsigned *workers)
 {
 	struct cpu *cpu = state;
-	struct engine *e;
-	int err = check_chain(chain);
+	struct engine *e = allocate_lines(sizeof(*e));
+	int err;
 
-	if (err)
-		return err;
-	e = allocate_lines(sizeof(*e));
 	if (!e)
 		return -ENOMEM;
 	cpu->engine = e;
+	err = sl_cpu_passes_make(chain, &e->passes);
+	if (err) {
+		close_cpu(state);
+		return err;
+	}
 	e->chain = *chain;
 	e->todo = todo;
 	e->done = done;
@@ -176,11 +164,17 @@ static int open_cpu(void *state, const struct sl_chain *chain, struct sl_bell *t
 	e->columns = chain->geometry->columns;
 	e->tile_pixels = cpu->tile_pixels ? cpu->tile_pixels : choose_tile(chain);
 	e->module_tiles = (e->pixels + e->tile_pixels - 1) / e->tile_pixels;
-	/* Without stages there is nothing to cut, but somebody must still conclude the batch. */
-	e->tiles = chain->stages ? e->module_tiles * chain->geometry->modules : 1;
-	err = allocate_workers(e);
+	e->tiles = e->module_tiles * chain->geometry->modules;
+	err = (uint64_t)e->module_tiles * chain->geometry->modules > ITEM_MASK
+		      ? -EINVAL
+		      : allocate_workers(e);
 	if (err) {
-		sl_error("cpu: no memory for %u workers", e->workers);
+		if (err == -EINVAL)
+			sl_error("cpu: tiles of %u pixels are too many; set unit.tile_pixels "
+				 "higher, or to 0",
+				 e->tile_pixels);
+		else
+			sl_error("cpu: no memory for %u workers", e->workers);
 		close_cpu(state);
 		return err;
 	}
@@ -246,7 +240,7 @@ static void run_stage(struct engine *e, unsigned worker, unsigned number, struct
 	const struct sl_chain_stage *stage = &e->chain.stage[number];
 	struct worker *w = &e->worker[worker];
 	size_t in_bytes = sl_dtype_bytes(stage->in.dtype);
-	size_t out_bytes = sl_dtype_bytes(stage->out.dtype);
+	size_t out_bytes = sl_dtype_bytes(stage->terms.output[0].dtype);
 	struct sl_tile tile = *whole;
 	uint32_t left = whole->count;
 
@@ -267,15 +261,31 @@ static void run_stage(struct engine *e, unsigned worker, unsigned number, struct
 	}
 }
 
-static void run_tile(struct engine *e, unsigned worker, struct sl_batch *batch, uint32_t number)
+static void run_tile(struct engine *e, unsigned worker, const struct sl_cpu_pass *pass,
+		     struct sl_batch *batch, uint32_t number)
 {
 	struct sl_tile tile = {.module = number / e->module_tiles, .in = e->worker[worker].in};
 
 	tile.first = number % e->module_tiles * e->tile_pixels;
 	tile.count = e->pixels - tile.first < e->tile_pixels ? e->pixels - tile.first
 							     : e->tile_pixels;
-	for (unsigned s = 0; s < e->chain.stages; s++)
-		run_stage(e, worker, s, batch, &tile);
+	for (unsigned i = 0; i < pass->stages; i++)
+		run_stage(e, worker, pass->stage[i], batch, &tile);
+}
+
+static void run_frame(struct engine *e, unsigned worker, const struct sl_cpu_pass *pass,
+		      struct sl_batch *batch, uint32_t f)
+{
+	if (f >= batch->frames)
+		return; /* the batch is not full */
+	for (unsigned i = 0; i < pass->stages; i++) {
+		const struct sl_chain_stage *stage = &e->chain.stage[pass->stage[i]];
+
+		stage->ops->frame(stage->state,
+				  (char *)e->scratch[pass->stage[i]][worker] +
+					  f * stage->terms.scratch_bytes,
+				  batch, f);
+	}
 }
 
 /* Until a stage decides, a frame is kept. */
@@ -294,42 +304,54 @@ static void reset_verdicts(struct sl_batch *batch)
 	}
 }
 
-/* By the worker that completed the last tile; the others find no tile until the new ticket. */
-static void conclude(struct engine *e, struct sl_batch *batch, uint32_t number)
+/* How many items a pass of this step has. */
+static uint32_t items_of(const struct engine *e, const struct sl_cpu_pass *pass)
+{
+	return !pass->stages ? 1 : pass->frames ? e->chain.batch_frames : e->tiles;
+}
+
+/* Last of all that belongs to a step: pairs with the acquire in take(). */
+static void open_step(struct engine *e, uint64_t step)
+{
+	atomic_store_explicit(&e->items_done, 0, memory_order_relaxed);
+	atomic_store_explicit(&e->ticket, step << ITEM_BITS, memory_order_release);
+}
+
+/* By the worker that completed the last item; the others find none until the next step is open. */
+static void conclude(struct engine *e, struct sl_batch *batch, uint64_t step)
 {
 	uint64_t finished = atomic_load_explicit(&e->finished, memory_order_relaxed);
 
 	reset_verdicts(batch);
 	for (unsigned s = 0; s < e->chain.stages; s++) {
 		const struct sl_chain_stage *stage = &e->chain.stage[s];
+		size_t bytes = stage->terms.scratch_bytes;
 
 		if (stage->ops->finish)
 			stage->ops->finish(stage->state, e->scratch[s], e->workers, batch);
-		for (unsigned w = 0; stage->ops->scratch_bytes && w < e->workers; w++)
-			memset(e->scratch[s][w], 0, batch->frames * stage->ops->scratch_bytes);
+		for (unsigned w = 0; bytes && w < e->workers; w++)
+			memset(e->scratch[s][w], 0, batch->frames * bytes);
 	}
 	batch->status = 0;
-	atomic_store_explicit(&e->tiles_done, 0, memory_order_relaxed);
 	atomic_store_explicit(&e->finished, finished + 1, memory_order_release); /* reap() */
-	/* Last: pairs with the acquire in take(). All of the above comes before any tile of the
-	 * next batch, whose conclusion may run on another worker at once. */
-	atomic_store_explicit(&e->ticket, (uint64_t)(number + 1) << 32, memory_order_release);
+	/* All of the above comes before any tile of the next batch, whose conclusion may run on
+	 * another worker at once. */
+	open_step(e, step + 1);
 	sl_bell_ring(e->done);
-	/* Workers that found no tile may have gone to sleep although the next batch is there. */
-	if (e->workers > 1)
-		sl_bell_ring(e->todo);
 }
 
-/* The next tile, if any batch has one. */
+/* The next item, if any batch has one. */
 static bool take(struct engine *e, uint64_t *ticket)
 {
-	uint64_t t = atomic_load_explicit(&e->ticket, memory_order_acquire); /* conclude() */
+	uint64_t t = atomic_load_explicit(&e->ticket, memory_order_acquire); /* open_step() */
 
 	do {
 		uint64_t submitted =
 			atomic_load_explicit(&e->submitted, memory_order_acquire); /* submit() */
+		uint64_t step = t >> ITEM_BITS;
 
-		if ((uint32_t)(t >> 32) == (uint32_t)submitted || (uint32_t)t >= e->tiles)
+		if (step / e->passes.n == submitted ||
+		    (t & ITEM_MASK) >= items_of(e, &e->passes.pass[step % e->passes.n]))
 			return false;
 	} while (!atomic_compare_exchange_weak_explicit(&e->ticket, &t, t + 1, memory_order_acquire,
 							memory_order_acquire));
@@ -340,18 +362,31 @@ static bool take(struct engine *e, uint64_t *ticket)
 static int work(void *state, unsigned worker)
 {
 	struct engine *e = ((struct cpu *)state)->engine;
+	const struct sl_cpu_pass *pass;
 	struct sl_batch *batch;
-	uint64_t ticket;
+	uint64_t ticket, step;
 	uint32_t done;
 
 	if (!take(e, &ticket))
 		return 0;
-	batch = e->batch[(ticket >> 32) % QUEUE];
-	run_tile(e, worker, batch, (uint32_t)ticket);
-	/* Releases this tile to the worker that counts the last one, which acquires them all. */
-	done = atomic_fetch_add_explicit(&e->tiles_done, 1, memory_order_acq_rel) + 1;
-	if (done == e->tiles)
-		conclude(e, batch, (uint32_t)(ticket >> 32));
+	step = ticket >> ITEM_BITS;
+	batch = e->batch[step / e->passes.n % QUEUE];
+	pass = &e->passes.pass[step % e->passes.n];
+	if (pass->frames)
+		run_frame(e, worker, pass, batch, (uint32_t)(ticket & ITEM_MASK));
+	else
+		run_tile(e, worker, pass, batch, (uint32_t)(ticket & ITEM_MASK));
+	/* Releases this item to the worker that counts the last one, which acquires them all. */
+	done = atomic_fetch_add_explicit(&e->items_done, 1, memory_order_acq_rel) + 1;
+	if (done < items_of(e, pass))
+		return 1;
+	if (step % e->passes.n == e->passes.n - 1)
+		conclude(e, batch, step);
+	else
+		open_step(e, step + 1);
+	/* Workers that found nothing may have gone to sleep although there is more now. */
+	if (e->workers > 1)
+		sl_bell_ring(e->todo);
 	return 1;
 }
 

@@ -1,0 +1,27 @@
+/* passes.h - in which order the CPU goes over a batch: tiles, then whole frames, and again where a
+ * stage needs what came of that.
+ *
+ * Model:     a stage joins the earliest pass in which its input is there, so that as many stages as
+ *            possible share a pass over the memory. Within a pass stages keep their order. */
+#ifndef SL_UNIT_CPU_PASSES_H
+#define SL_UNIT_CPU_PASSES_H
+
+#include <stdbool.h>
+
+#include <sluice/unit.h>
+
+struct sl_cpu_pass {
+	bool frames;	 /* over frames; else over tiles */
+	unsigned stages; /* 0: there is nothing to do but to conclude */
+	unsigned char stage[SL_CHAIN_STAGES];
+};
+
+struct sl_cpu_passes {
+	struct sl_cpu_pass pass[2 * SL_CHAIN_STAGES];
+	unsigned n; /* at least 1 */
+};
+
+/* -EINVAL, logged: a stage reads what is not there in time, or tiles of what has none. */
+int sl_cpu_passes_make(const struct sl_chain *chain, struct sl_cpu_passes *passes);
+
+#endif

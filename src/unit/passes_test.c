@@ -1,0 +1,127 @@
+/* passes_test.c - stages share as few passes over a batch as their inputs allow. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "unit/cpu/passes.h"
+
+#include "lib/capture.h"
+
+static void tile(void *state, void *scratch, const struct sl_batch *batch,
+		 const struct sl_tile *tile)
+{
+}
+
+static void frame(void *state, void *scratch, const struct sl_batch *batch, uint32_t f)
+{
+}
+
+static const struct sl_stage tiles = {.name = "tiles", .tile = tile};
+static const struct sl_stage frames = {.name = "frames", .frame = frame};
+static const struct sl_stage both = {.name = "both", .tile = tile, .frame = frame};
+static const struct sl_stage neither = {.name = "neither"};
+
+static const struct sl_geometry geometry = {.modules = 2, .rows = 3, .columns = 5};
+
+/* Reads `input`, and adds `outputs` arrays of one element per pixel; by_tile: its tiles write the
+ * first. */
+static void add(struct sl_chain *chain, const struct sl_stage *ops, int input, int *results,
+		uint32_t outputs, bool by_tile)
+{
+	struct sl_chain_stage *stage = &chain->stage[chain->stages++];
+	struct sl_shape image = {.name = "x", .dtype = SL_U16, .rank = 3, .dim = {2, 3, 5}};
+
+	*stage = (struct sl_chain_stage){.ops = ops,
+					 .input = input,
+					 .output = by_tile ? *results : SL_CHAIN_NONE,
+					 .in = image,
+					 .terms = {.result = *results, .outputs = outputs}};
+	for (uint32_t i = 0; i < outputs; i++)
+		stage->terms.output[i] = image;
+	*results += (int)outputs;
+}
+
+static void expect(const struct sl_cpu_pass *pass, bool is_frames, const char *stages)
+{
+	assert_int_equal(pass->frames, is_frames);
+	assert_int_equal(pass->stages, strlen(stages));
+	for (unsigned i = 0; i < pass->stages; i++)
+		assert_int_equal(pass->stage[i], stages[i] - '0');
+}
+
+static void what_needs_only_tiles_is_one_pass(void **arg)
+{
+	struct sl_chain chain = {.geometry = &geometry};
+	struct sl_cpu_passes passes;
+	int results = 0;
+
+	(void)arg;
+	assert_int_equal(sl_cpu_passes_make(&chain, &passes), 0);
+	assert_int_equal(passes.n, 1);
+	expect(&passes.pass[0], false, "");
+	add(&chain, &tiles, SL_CHAIN_RAW, &results, 1, true);
+	add(&chain, &tiles, 0, &results, 0, false);
+	add(&chain, &tiles, SL_CHAIN_RAW, &results, 1, true);
+	assert_int_equal(sl_cpu_passes_make(&chain, &passes), 0);
+	assert_int_equal(passes.n, 1);
+	expect(&passes.pass[0], false, "012");
+}
+
+/* Tiles that do not wait for frames run before them, wherever they are in the chain. */
+static void frames_come_after_the_tiles_they_read(void **arg)
+{
+	struct sl_chain chain = {.geometry = &geometry};
+	struct sl_cpu_passes passes;
+	int results = 0;
+
+	(void)arg;
+	add(&chain, &tiles, SL_CHAIN_RAW, &results, 1, true); /* 0 */
+	add(&chain, &frames, 0, &results, 1, false);	      /* 1: in frames */
+	add(&chain, &both, 0, &results, 2, true);	      /* 2 by tiles, 3 by frames */
+	add(&chain, &frames, 1, &results, 1, false);	      /* the same pass */
+	add(&chain, &tiles, 3, &results, 1, true);	      /* must wait */
+	add(&chain, &tiles, 2, &results, 0, false);	      /* need not */
+	add(&chain, &frames, 5, &results, 0, false);	      /* reads what the second tiles made */
+	assert_int_equal(sl_cpu_passes_make(&chain, &passes), 0);
+	assert_int_equal(passes.n, 4);
+	expect(&passes.pass[0], false, "025");
+	expect(&passes.pass[1], true, "123");
+	expect(&passes.pass[2], false, "4");
+	expect(&passes.pass[3], true, "6");
+}
+
+static void what_cannot_be_is_refused(void **arg)
+{
+	struct sl_cpu_passes passes;
+
+	(void)arg;
+	for (int i = 0; i < 3; i++) {
+		static const char *const why[] = {"has neither", "when the batch is concluded",
+						  "not one element per pixel"};
+		struct sl_chain chain = {.geometry = &geometry};
+		int results = 0;
+
+		add(&chain, i ? &tiles : &neither, SL_CHAIN_RAW, &results, 1, false);
+		add(&chain, &tiles, i == 1 ? 0 : SL_CHAIN_RAW, &results, 0, false);
+		if (i == 2)
+			chain.stage[1].in.dim[0]--;
+		capture_begin();
+		assert_int_equal(sl_cpu_passes_make(&chain, &passes), -EINVAL);
+		assert_non_null(strstr(capture_end(), why[i]));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_needs_only_tiles_is_one_pass),
+		cmocka_unit_test(frames_come_after_the_tiles_they_read),
+		cmocka_unit_test(what_cannot_be_is_refused),
+	};
+
+	return cmocka_run_group_tests_name("passes", tests, NULL, NULL);
+}
