@@ -5,7 +5,8 @@
  *            detector of that shape: geometry, calibration, synthetic frames and their truth are
  *            those of the source, cut. Frames keep the source's numbers and timestamps: one
  *            stream's are first_frame, first_frame + frame_step, ... A stack of K frames is one
- *            image of K times the rows, with the number and time of its first.
+ *            image of K times the rows, with the number and time of its first. Whole modules keep
+ *            their places in the image; rectangles, stacks and records lie one below the other.
  * Threads:   as sluice/detector.h.
  * Ownership: the source's state stays the caller's; open() and close() of the source are called
  *            from those of the cut. */
@@ -36,7 +37,7 @@ struct sl_cut {
 	uint32_t width, height; /* of the rectangle */
 	bool whole;		/* frames are sent as they are */
 	uint8_t *buffer;	/* a module of the source */
-	float *table;		/* calibration, cut */
+	float *table;		/* calibration and mask, cut */
 };
 
 /* The run as this cut sees it: how many modules and frames, how often. -EINVAL, with a reason,
