@@ -6,7 +6,7 @@
 set -eu
 
 build="meson ninja-build pkg-config gcc libc6-dev libyaml-dev libhdf5-dev libisal-dev libjansson-dev libibverbs-dev
-	libxdp-dev libbpf-dev"
+	libxdp-dev libbpf-dev libpng-dev"
 demo="$build python3-h5py"
 check="$build libcmocka-dev clang clang-format-14 libclang-rt-14-dev python3-h5py python3-numpy tshark
 	python3-scapy iproute2 ethtool util-linux gcc-riscv64-unknown-elf gcc-arm-none-eabi spin"

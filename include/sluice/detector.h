@@ -93,6 +93,12 @@ struct sl_truth_column {
 };
 enum { SL_TRUTH_COLUMNS = 16 };
 
+/* A frame as people look at it, for `sluice show`. */
+struct sl_picture {
+	uint32_t rows, columns;
+	float *pixels; /* [rows][columns] in any unit, malloc'ed; NaN: nothing is there */
+};
+
 struct sl_detector {
 	const char *name, *doc;
 	size_t state_bytes;
@@ -116,6 +122,10 @@ struct sl_detector {
 			       uint32_t most);
 	uint64_t (*timestamp)(void *state, uint64_t frame);
 	int (*calibration)(void *state, struct sl_calibration *calibration); /* NULL: has none */
+
+	/* NULL: the modules as an image, corrected where there is a calibration. A detector of
+	 * events draws what they mean. 0 or -errno; the pixels are the caller's to free. */
+	int (*picture)(void *state, uint64_t frame, uint32_t flags, struct sl_picture *picture);
 };
 
 #endif

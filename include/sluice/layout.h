@@ -5,10 +5,14 @@
  *            of ASICs with a gap between them, which the raw pixels at the edges of the ASICs
  *            cover: they are wider, half of the gap each, so that one raw pixel is two image
  *            pixels, or four in a corner. Between modules there is nothing.
- * Ownership: plain data, part of the geometry. */
+ * Threads:   functions of their arguments.
+ * Ownership: plain data, part of the geometry.
+ * Cost:      a pixel is a few divisions; an image is assembled line by line. */
 #ifndef SLUICE_LAYOUT_H
 #define SLUICE_LAYOUT_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { SL_LAYOUT_MODULES = 64 };
@@ -25,5 +29,42 @@ struct sl_layout {
 	double beam_row, beam_column;	  /* where the beam hits the image's plane, in pixels */
 	struct sl_layout_module module[SL_LAYOUT_MODULES];
 };
+
+struct sl_geometry;
+
+/* The geometry's layout with a place for every module and a size. Where it has none, modules lie
+ * one below the other and the beam goes through the middle. */
+void sl_layout_resolve(const struct sl_geometry *geometry, struct sl_layout *layout);
+
+/* The functions below take a geometry whose layout has been resolved. */
+
+/* -EINVAL, with a reason: a module is not inside the image, or lies on another. */
+int sl_layout_check(const struct sl_geometry *geometry, char *why, size_t why_bytes);
+
+/* Image pixels that the module takes. */
+void sl_layout_extent(const struct sl_geometry *geometry, uint32_t module, uint32_t *rows,
+		      uint32_t *columns);
+
+/* The raw pixel of the module (row * columns + column) at this pixel of the image; false: that is
+ * not on the module. */
+bool sl_layout_raw(const struct sl_geometry *geometry, uint32_t module, int64_t row, int64_t column,
+		   uint32_t *pixel);
+
+/* The module at this pixel of the image, or -1: a gap. */
+int sl_layout_find(const struct sl_geometry *geometry, int64_t row, int64_t column,
+		   uint32_t *pixel);
+
+/* How many image pixels a raw pixel covers. */
+uint32_t sl_layout_share(const struct sl_geometry *geometry, uint32_t pixel);
+
+/* Where the middle of a raw pixel lies in the image; the middle of image pixel (0, 0) is at
+ * (0.5, 0.5). */
+void sl_layout_centre(const struct sl_geometry *geometry, uint32_t module, uint32_t pixel,
+		      double *row, double *column);
+
+/* One image, [rows][columns], out of modules that follow each other, [module][pixel]. Gaps and
+ * modules that are missing (a bit each) get `fill`. bytes: of a pixel, 1, 2 or 4. */
+void sl_layout_assemble(const struct sl_geometry *geometry, uint32_t bytes, const void *modules,
+			uint64_t missing, const void *fill, void *image);
 
 #endif

@@ -31,6 +31,11 @@ const struct sl_command sl_commands[] = {
 	 "tells how."},
 	{"list", "list [link|detector|stage|unit|sink|section|NAME] [--markdown]",
 	 "Show what an experiment file can be made of, with all options.", sl_cmd_list, NULL},
+	{"show", "show EXPERIMENT.yaml|RUN.nxs [options]",
+	 "Draw a frame of an experiment's detector, or of a run's file, as PNG.", sl_cmd_show,
+	 "Images are assembled by the detector's layout, with gaps; raw pixels that have a "
+	 "calibration are\n"
+	 "shown in photons. Detectors of events draw what they mean."},
 	{"doctor", "doctor [EXPERIMENT.yaml] [options]",
 	 "Check what this host lacks for line rate, and print the command that mends it.",
 	 sl_cmd_doctor, NULL},

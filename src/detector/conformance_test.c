@@ -329,6 +329,129 @@ static void test_calibration_is_complete_where_there_is_one(void **arg)
 	}
 }
 
+static void test_modules_have_places_in_an_image(void **arg)
+{
+	static const uint32_t sizes[] = {1, 2, 8, 9};
+
+	FOR_EACH(ops)
+	for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++) {
+		struct subject s = subject_open(ops, 1, sizes[n], 0, 0);
+		struct sl_geometry g = s.geometry;
+		char why[100];
+
+		sl_layout_resolve(&g, &g.layout);
+		assert_int_equal(sl_layout_check(&g, why, sizeof(why)), 0);
+		/* One who has a layout says where the beam is, too. */
+		if (s.geometry.layout.rows && g.photon_energy_keV > 0)
+			assert_true(g.layout.beam_row > 0 && g.layout.beam_column > 0);
+		subject_close(&s);
+	}
+}
+
+static void test_events_are_whole_rows(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		struct subject s = subject_open(ops, 1, 1, 0, 0);
+
+		assert_int_equal(s.geometry.rows % sl_geometry_items(&s.geometry), 0);
+		subject_close(&s);
+	}
+}
+
+static void test_cells_of_geometry_and_calibration_agree(void **arg)
+{
+	FOR_EACH(ops)
+	for (int extreme = 0; extreme <= 1; extreme++) {
+		struct subject s = subject_open(ops, 1, 1, 0, extreme);
+		uint64_t pixels = sl_geometry_pixels(&s.geometry);
+		struct sl_calibration c = {.cells = 0};
+		uint64_t masked = 0;
+
+		if (ops->calibration) {
+			assert_int_equal(ops->calibration(s.state, &c), 0);
+			if (c.cells > 1)
+				assert_int_equal(c.cells, s.geometry.cells);
+			for (int g = 0; g < 3; g++)
+				assert_true(c.pedestal[g][(c.cells ? c.cells : 1) * pixels - 1] >
+					    0);
+			for (uint64_t i = 0; c.mask && i < pixels; i++)
+				masked += c.mask[i] != 0;
+			assert_true(masked < pixels / 10);
+		}
+		subject_close(&s);
+	}
+}
+
+static uint32_t count_columns(const struct sl_detector *ops)
+{
+	uint32_t columns = 0;
+
+	while (ops->truth_columns && ops->truth_columns[columns].name)
+		columns++;
+	return columns;
+}
+
+static void test_truth_columns_have_names_and_units(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		uint32_t columns = count_columns(ops);
+
+		assert_int_equal(ops->truth_columns != NULL, ops->truth_rows != NULL);
+		assert_true(columns <= SL_TRUTH_COLUMNS);
+		assert_true(!ops->truth_columns || columns > 0);
+		assert_true(ops->rate_Hz >= 0);
+		for (uint32_t i = 0; i < columns; i++) {
+			assert_true(strlen(ops->truth_columns[i].name) > 0);
+			assert_non_null(ops->truth_columns[i].unit);
+			for (uint32_t k = 0; k < i; k++)
+				assert_string_not_equal(ops->truth_columns[i].name,
+							ops->truth_columns[k].name);
+		}
+	}
+}
+
+/* As many rows as there are spots, the same ones for everybody, and no more than asked for. */
+static void check_truth_rows(struct subject *a, struct subject *b, uint64_t frame, uint32_t flags)
+{
+	const struct sl_detector *ops = a->ops;
+	uint32_t columns = count_columns(ops), rows;
+	double *table, *other;
+	struct sl_truth truth;
+
+	ops->truth(a->state, frame, flags, &truth);
+	rows = ops->truth_rows(a->state, frame, flags, NULL, 0);
+	assert_int_equal(rows, truth.spots);
+	table = calloc((size_t)(rows + 1) * columns, sizeof(*table));
+	other = calloc((size_t)(rows + 1) * columns, sizeof(*other));
+	assert_int_equal(ops->truth_rows(a->state, frame, flags, table, rows), rows);
+	assert_int_equal(ops->truth_rows(b->state, frame, flags, other, rows / 2), rows);
+	assert_memory_equal(table, other, (size_t)rows / 2 * columns * sizeof(*table));
+	for (uint32_t i = 0; i < (rows + 1) * columns; i++) {
+		assert_true(table[i] - table[i] == 0); /* finite */
+		if (i >= rows / 2 * columns)
+			assert_true(other[i] == 0);
+	}
+	free(table);
+	free(other);
+}
+
+static void test_truth_rows_are_as_many_as_there_are_spots(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		struct subject a = subject_open(ops, 5, 2, 0, 0), b = subject_open(ops, 5, 2, 0, 0);
+
+		for (uint64_t frame = 0; ops->truth_rows && frame < 40; frame++) {
+			check_truth_rows(&a, &b, frame, 0);
+			check_truth_rows(&a, &b, frame, SL_RECORD_DARK);
+		}
+		subject_close(&a);
+		subject_close(&b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,6 +470,11 @@ int main(void)
 		cmocka_unit_test(test_extreme_options_work),
 		cmocka_unit_test(test_many_modules),
 		cmocka_unit_test(test_calibration_is_complete_where_there_is_one),
+		cmocka_unit_test(test_modules_have_places_in_an_image),
+		cmocka_unit_test(test_events_are_whole_rows),
+		cmocka_unit_test(test_cells_of_geometry_and_calibration_agree),
+		cmocka_unit_test(test_truth_columns_have_names_and_units),
+		cmocka_unit_test(test_truth_rows_are_as_many_as_there_are_spots),
 	};
 
 	return cmocka_run_group_tests_name("detector conformance", tests, NULL, NULL);

@@ -108,6 +108,21 @@ static int fit_rectangle(struct sl_cut *cut)
 	return 0;
 }
 
+/* Whole modules keep their places in the image. Of anything else the image is what was cut, one
+ * below the other: places of rectangles would leave it mostly empty. */
+static void lay_out(const struct sl_cut *cut, struct sl_layout *layout)
+{
+	const struct sl_cut_options *o = &cut->options;
+
+	if (!cut->whole) {
+		*layout = (struct sl_layout){.rows = 0};
+		return;
+	}
+	sl_layout_resolve(&cut->source_geometry, layout);
+	memmove(layout->module, layout->module + o->first_module,
+		cut->geometry.modules * sizeof(*layout->module));
+}
+
 static void shape(struct sl_cut *cut)
 {
 	const struct sl_cut_options *o = &cut->options;
@@ -116,8 +131,10 @@ static void shape(struct sl_cut *cut)
 
 	*g = cut->source_geometry;
 	g->modules = o->modules ? o->modules : g->modules - o->first_module;
+	lay_out(cut, &g->layout);
 	g->first_frame += o->phase * step;
 	g->frame_step = step * o->every * o->stack;
+	g->items *= o->stack;
 	if (o->part != SL_CUT_PIXELS) {
 		g->rows = o->stack;
 		g->columns = o->part == SL_CUT_RECORDS ? (uint32_t)SL_RECORD_BYTES
@@ -257,6 +274,25 @@ static void truth_cut(void *state, uint64_t frame, uint32_t flags, struct sl_tru
 	}
 }
 
+/* The same: the tables of a stack's frames follow each other. */
+static uint32_t truth_rows_cut(void *state, uint64_t frame, uint32_t flags, double *table,
+			       uint32_t most)
+{
+	struct sl_cut *cut = state;
+	uint64_t step = cut->geometry.frame_step / cut->options.stack;
+	uint32_t rows = 0, columns = 0;
+
+	while (cut->source->truth_columns[columns].name)
+		columns++;
+	for (uint32_t i = 0; i < cut->options.stack; i++) {
+		uint32_t room = most > rows ? most - rows : 0;
+
+		rows += cut->source->truth_rows(cut->source_state, frame + i * step, flags,
+						room ? table + (size_t)rows * columns : NULL, room);
+	}
+	return rows;
+}
+
 static uint64_t timestamp_cut(void *state, uint64_t frame)
 {
 	struct sl_cut *cut = state;
@@ -264,43 +300,72 @@ static uint64_t timestamp_cut(void *state, uint64_t frame)
 	return cut->source->timestamp(cut->source_state, frame);
 }
 
-/* One table of the source, [module][pixel], for the modules, rectangle and stack of the cut. */
-static void cut_table(const struct sl_cut *cut, const float *from, float *to)
+/* One table of the source, [module][pixel], for one frame's place in the stack, [module][stack]
+ * [pixel], of the cut. bytes: of an entry. */
+static void cut_table(const struct sl_cut *cut, uint32_t bytes, uint32_t place, const void *from,
+		      void *to)
 {
 	const struct sl_cut_options *o = &cut->options;
 	const struct sl_geometry *s = &cut->source_geometry;
-	uint64_t whole = sl_geometry_pixels(s);
+	uint64_t whole = sl_geometry_pixels(s), part = (uint64_t)cut->width * cut->height;
 
 	for (uint32_t m = 0; m < cut->geometry.modules; m++)
-		for (uint32_t i = 0; i < o->stack; i++)
-			for (uint32_t y = 0; y < cut->height; y++, to += cut->width)
-				memcpy(to,
-				       from + (o->first_module + m) * whole +
-					       (uint64_t)(o->y + y) * s->columns + o->x,
-				       cut->width * sizeof(*to));
+		for (uint32_t y = 0; y < cut->height; y++) {
+			uint64_t out = (m * (uint64_t)o->stack + place) * part +
+				       (uint64_t)y * cut->width;
+			uint64_t in = (o->first_module + m) * whole +
+				      (uint64_t)(o->y + y) * s->columns + o->x;
+
+			memcpy((uint8_t *)to + out * bytes, (const uint8_t *)from + in * bytes,
+			       (uint64_t)cut->width * bytes);
+		}
+}
+
+/* Pedestals, [cell][module][pixel]. A stack goes by the cell of its first frame; those after it are
+ * in the cells that follow. */
+static void cut_pedestals(const struct sl_cut *cut, uint32_t cells, const float *from, float *to)
+{
+	const struct sl_geometry *s = &cut->source_geometry;
+	uint64_t whole = s->modules * sl_geometry_pixels(s);
+	uint64_t part = cut->geometry.modules * sl_geometry_pixels(&cut->geometry);
+	uint64_t step = cut->geometry.frame_step / cut->options.stack;
+
+	for (uint32_t cell = 0; cell < cells; cell++)
+		for (uint32_t i = 0; i < cut->options.stack; i++)
+			cut_table(cut, sizeof(*to), i, from + (cell + i * step) % cells * whole,
+				  to + cell * part);
 }
 
 static int calibration_cut(void *state, struct sl_calibration *calibration)
 {
 	struct sl_cut *cut = state;
 	uint64_t pixels = cut->geometry.modules * sl_geometry_pixels(&cut->geometry);
-	struct sl_calibration whole;
+	struct sl_calibration whole = {.cells = 0};
 	int err = cut->source->calibration(cut->source_state, &whole);
+	uint32_t cells = whole.cells ? whole.cells : 1, stack = cut->options.stack;
+	uint64_t each = pixels * (cells + 1); /* floats of one gain stage */
+	uint8_t *mask;
 
 	if (err)
 		return err;
 	free(cut->table);
-	cut->table = malloc(6 * pixels * sizeof(*cut->table));
+	cut->table = malloc(3 * each * sizeof(*cut->table) + pixels);
 	if (!cut->table)
 		return -ENOMEM;
+	mask = (uint8_t *)(cut->table + 3 * each);
+	*calibration =
+		(struct sl_calibration){.cells = whole.cells, .mask = whole.mask ? mask : NULL};
 	for (unsigned g = 0; g < 3; g++) {
-		float *pedestal = cut->table + 2 * g * pixels, *gain = pedestal + pixels;
+		float *gain = cut->table + g * each, *pedestal = gain + pixels;
 
-		cut_table(cut, whole.pedestal[g], pedestal);
-		cut_table(cut, whole.gain[g], gain);
+		cut_pedestals(cut, cells, whole.pedestal[g], pedestal);
+		for (uint32_t i = 0; i < stack; i++)
+			cut_table(cut, sizeof(*gain), i, whole.gain[g], gain);
 		calibration->pedestal[g] = pedestal;
 		calibration->gain[g] = gain;
 	}
+	for (uint32_t i = 0; whole.mask && i < stack; i++)
+		cut_table(cut, sizeof(*mask), i, whole.mask, mask);
 	return 0;
 }
 
@@ -312,11 +377,14 @@ void sl_cut_detector(const struct sl_cut *cut, struct sl_detector *detector)
 		.name = s->name,
 		.doc = s->doc,
 		.state_bytes = sizeof(struct sl_cut),
+		.rate_Hz = s->rate_Hz,
+		.truth_columns = s->truth_columns,
 		.open = open_cut,
 		.close = close_cut,
 		.render = render_cut,
 		.prepare = s->prepare ? prepare_cut : NULL,
 		.truth = truth_cut,
+		.truth_rows = s->truth_rows ? truth_rows_cut : NULL,
 		.timestamp = timestamp_cut,
 		/* Records have no gain. */
 		.calibration = s->calibration && cut->options.part == SL_CUT_PIXELS

@@ -6,7 +6,8 @@
  *            frames and their truth are those of the source, cut. Frames keep the source's
  *            numbers and timestamps: one stream's are first_frame, first_frame + frame_step, ...
  *            A stack of K frames is one image of K times the rows, with the number and time of
- *            its first.
+ *            its first. Whole modules keep their places in the image; all else lies one below
+ *            the other.
  * Threads:   as sluice/detector.h.
  * Ownership: the source's state stays the caller's; open() and close() of the source are called
  *            from those of the cut. */
@@ -38,7 +39,7 @@ struct sl_cut {
 	bool whole;		/* frames are sent as they are */
 	uint8_t *buffer;	/* a module of the source */
 	char *text;		/* how the source was set when it was opened */
-	float *table;		/* calibration, cut */
+	float *table;		/* calibration and mask, cut */
 };
 
 /* The run as this cut sees it: how many modules and frames, how often. -EINVAL, with a reason,

@@ -35,6 +35,16 @@ static void *new_source(const struct sl_detector *source)
 	return state;
 }
 
+static void set_cells(void *state, const char *cells)
+{
+	char why[100];
+
+	assert_int_equal(
+		sl_option_set(sl_option_find(sl_detector_jungfrau.options, "storage_cells"), state,
+			      cells, why, sizeof(why)),
+		0);
+}
+
 static int rig_open(struct rig *rig, const struct sl_detector *source, struct sl_cut_options o)
 {
 	struct sl_detector_run run = {.modules = 4, .frames = 60, .dark_frames = 12, .seed = 7};
@@ -47,6 +57,10 @@ static int rig_open(struct rig *rig, const struct sl_detector *source, struct sl
 				    .source_state = new_source(source),
 				    .source_run = run},
 			    .whole_state = new_source(source)};
+	if (source == &sl_detector_jungfrau) {
+		set_cells(rig->cut.source_state, "3");
+		set_cells(rig->whole_state, "3");
+	}
 	assert_int_equal(sl_cut_run(&o, &run, &rig->run, why, sizeof(why)), 0);
 	sl_cut_detector(&rig->cut, &rig->detector);
 	assert_int_equal(source->open(rig->whole_state, &run, &rig->whole), 0);
@@ -229,14 +243,122 @@ static void calibration_goes_with_its_pixels(void **state)
 	assert_int_equal(rig_open(&rig, &sl_detector_jungfrau, o), 0);
 	assert_int_equal(rig.detector.calibration(&rig.cut, &cut), 0);
 	assert_int_equal(rig.cut.source->calibration(rig.whole_state, &whole), 0);
-	for (unsigned g = 0; g < 3; g++)
-		for (uint32_t i = 0; i < 2 * 6 * 9; i++) {
-			uint64_t at = (2 + i / 54) * sl_geometry_pixels(&rig.whole) +
-				      (50 + i / 9 % 3) * rig.whole.columns + 100 + i % 9;
+	assert_int_equal(cut.cells, 3);
+	for (uint32_t i = 0; i < 2 * 6 * 9; i++) {
+		uint64_t pixels = sl_geometry_pixels(&rig.whole);
+		uint64_t at = (2 + i / 54) * pixels + (50 + i / 9 % 3) * rig.whole.columns + 100 +
+			      i % 9;
 
-			assert_true(cut.pedestal[g][i] == whole.pedestal[g][at]);
+		assert_int_equal(cut.mask[i], whole.mask[at]);
+		for (unsigned g = 0; g < 3; g++) {
 			assert_true(cut.gain[g][i] == whole.gain[g][at]);
+			/* The second frame of a stack is two frames, and so two cells, later. */
+			for (uint32_t cell = 0; cell < 3; cell++)
+				assert_true(
+					cut.pedestal[g][cell * 2 * 6 * 9 + i] ==
+					whole.pedestal[g][(cell + i / 27 % 2 * 2) % 3 * 4 * pixels +
+							  at]);
 		}
+	}
+	rig_close(&rig);
+}
+
+/* The mask of a rectangle that has a bad pixel. */
+static void a_mask_goes_with_its_pixels(void **state)
+{
+	struct sl_calibration cut, whole;
+	struct rig rig;
+	uint32_t bad = 0;
+
+	(void)state;
+	assert_int_equal(rig_open(&rig, &sl_detector_jungfrau,
+				  (struct sl_cut_options){.x = 24, .width = 1000, .y = 12}),
+			 0);
+	assert_int_equal(rig.detector.calibration(&rig.cut, &cut), 0);
+	assert_int_equal(rig.cut.source->calibration(rig.whole_state, &whole), 0);
+	for (uint32_t m = 0; m < 4; m++)
+		for (uint32_t i = 0; i < 500 * 1000; i++) {
+			uint8_t is = cut.mask[m * 500 * 1000 + i];
+
+			bad += is;
+			assert_int_equal(
+				is, whole.mask[(m * 512 + 12 + i / 1000) * 1024 + 24 + i % 1000]);
+		}
+	assert_true(bad > 50);
+	rig_close(&rig);
+}
+
+static void whole_modules_keep_their_places(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	assert_int_equal(rig_open(&rig, &sl_detector_jungfrau,
+				  (struct sl_cut_options){
+					  .first_module = 1, .modules = 2, .every = 3, .phase = 1}),
+			 0);
+	assert_int_equal(rig.geometry.layout.rows, rig.whole.layout.rows);
+	assert_int_equal(rig.geometry.layout.columns, rig.whole.layout.columns);
+	assert_int_equal(rig.geometry.layout.gap, 2);
+	assert_true(rig.geometry.layout.beam_row == rig.whole.layout.beam_row);
+	for (uint32_t m = 0; m < 2; m++)
+		assert_memory_equal(&rig.geometry.layout.module[m], &rig.whole.layout.module[1 + m],
+				    sizeof(struct sl_layout_module));
+	assert_int_equal(rig.geometry.cells, 3);
+	rig_close(&rig);
+	/* Of a detector that has no layout, too. */
+	assert_int_equal(
+		rig_open(&rig, &sl_detector_pattern, (struct sl_cut_options){.first_module = 2}),
+		0);
+	assert_int_equal(rig.geometry.layout.rows, 4 * 4);
+	assert_int_equal(rig.geometry.layout.module[0].row, 2 * 4);
+	rig_close(&rig);
+}
+
+static void rectangles_lie_one_below_the_other(void **state)
+{
+	struct sl_layout layout;
+	struct rig rig;
+
+	(void)state;
+	assert_int_equal(rig_open(&rig, &sl_detector_jungfrau,
+				  (struct sl_cut_options){.x = 3, .width = 100, .height = 50}),
+			 0);
+	sl_layout_resolve(&rig.geometry, &layout);
+	assert_int_equal(layout.rows, 4 * 50);
+	assert_int_equal(layout.columns, 100);
+	assert_int_equal(layout.module[3].row, 150);
+	rig_close(&rig);
+}
+
+/* The tables of a stack's frames, one after the other; a short one is filled as far as it goes. */
+static void truth_goes_with_its_frames(void **state)
+{
+	double cut[300][9], whole[300][9];
+	uint32_t rows = 0, hits = 0;
+	uint64_t frame;
+	struct rig rig;
+
+	(void)state;
+	assert_int_equal(rig_open(&rig, &sl_detector_jungfrau,
+				  (struct sl_cut_options){.every = 1, .stack = 12}),
+			 0);
+	for (frame = 0; frame < 36 && rows < 50; frame += 12) {
+		uint32_t first = 0, count;
+
+		rows = rig.detector.truth_rows(&rig.cut, frame, 0, cut[0], 300);
+		for (uint64_t f = frame; f < frame + 12; f++, first += count) {
+			count = rig.cut.source->truth_rows(rig.whole_state, f, 0, whole[0], 300);
+			assert_memory_equal(cut[first], whole[0], count * sizeof(whole[0]));
+			hits += count > 0;
+		}
+		assert_int_equal(rows, first);
+	}
+	frame -= 12;
+	assert_true(hits > 0 && rows > 10);
+	memset(cut, 0, sizeof(cut));
+	assert_int_equal(rig.detector.truth_rows(&rig.cut, frame, 0, cut[0], 10), rows);
+	assert_true(cut[9][0] > 0 && cut[10][0] == 0);
 	rig_close(&rig);
 }
 
@@ -292,6 +414,10 @@ int main(void)
 		cmocka_unit_test(a_choppers_frames_stay_dark),
 		cmocka_unit_test(what_makes_no_sense_is_refused),
 		cmocka_unit_test(calibration_goes_with_its_pixels),
+		cmocka_unit_test(a_mask_goes_with_its_pixels),
+		cmocka_unit_test(whole_modules_keep_their_places),
+		cmocka_unit_test(rectangles_lie_one_below_the_other),
+		cmocka_unit_test(truth_goes_with_its_frames),
 		cmocka_unit_test(records_describe_the_whole_module),
 		cmocka_unit_test(configuration_is_that_of_the_source),
 	};

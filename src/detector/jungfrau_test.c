@@ -70,7 +70,8 @@ static double photons(const struct subject *s, uint32_t module, uint32_t pixel, 
 
 	if (raw == 0xc000)
 		return INFINITY;
-	if (raw == 0xffff || raw == 0x4000 || g < 0 || s->calibration.gain[g][i] == 0)
+	if (raw == 0xffff || raw == 0x4000 || g < 0 || s->calibration.gain[g][i] == 0 ||
+	    s->calibration.mask[i])
 		return NAN;
 	return ((raw & 0x3fff) - s->calibration.pedestal[g][i]) / s->calibration.gain[g][i] /
 	       s->geometry.photon_energy_keV;
@@ -225,7 +226,7 @@ static void test_dark_frames_are_pedestal_and_noise(void **arg)
 	for (int i = 0; i < PIXELS; i++) {
 		double difference = raw[i] - s.calibration.pedestal[0][i];
 
-		if (raw[i] == 0xffff || raw[i] == 0x4000)
+		if (s.calibration.mask[i])
 			continue;
 		assert_int_equal(raw[i] >> 14, 0);
 		sum += difference;
@@ -238,28 +239,140 @@ static void test_dark_frames_are_pedestal_and_noise(void **arg)
 	subject_close(&s);
 }
 
-static void test_background_has_the_mean_asked_for_and_falls_with_the_distance(void **arg)
+/* Mean photons in the ordinary pixels of a frame whose distance from the beam is in between. */
+static double ring_mean(struct subject *s, uint64_t frame, double from, double to)
+{
+	double sum = 0;
+	int n = 0;
+
+	for (uint32_t module = 0; module < s->geometry.modules; module++) {
+		const uint16_t *raw = subject_render(s, frame, module, 0);
+
+		for (uint32_t i = 0; i < PIXELS; i++) {
+			double row, column, r, value = photons(s, module, i, raw[i]);
+
+			sl_layout_centre(&s->geometry, module, i, &row, &column);
+			r = hypot(row - s->geometry.layout.beam_row,
+				  column - s->geometry.layout.beam_column);
+			if (isnan(value) || sl_layout_share(&s->geometry, i) > 1 || r < from ||
+			    r >= to)
+				continue;
+			sum += value;
+			n++;
+		}
+	}
+	assert_true(n > 50);
+	return sum / n;
+}
+
+/* Water's ring is at 3.2 Angstrom: 18.1 degrees, 435 pixels at 0.1 m and 12.4 keV. */
+static void test_background_has_the_mean_asked_for_and_looks_like_water(void **arg)
 {
 	const char *const settings[] = {"background_photons", "1.7", "hit_fraction", "0", NULL};
-	struct subject s = subject_open(4, 1, settings);
-	const uint16_t *raw = subject_render(&s, 0, 0, 0);
-	double sum = 0, middle = 0, corner = 0;
+	struct subject s = subject_open(4, 2, settings);
+	double sum = 0, ring = ring_mean(&s, 0, 425, 445);
 
-	for (uint32_t i = 0; i < PIXELS; i++) {
-		uint32_t row = i / 1024, column = i % 1024;
-		double n = photons(&s, 0, i, raw[i]);
+	for (uint32_t module = 0; module < 2; module++) {
+		const uint16_t *raw = subject_render(&s, 0, module, 0);
 
-		if (isnan(n))
-			continue;
-		sum += n;
-		if (row >= 224 && row < 288 && column >= 480 && column < 544)
-			middle += n / (64 * 64);
-		if (row < 64 && column < 64)
-			corner += n / (64 * 64);
+		for (uint32_t i = 0; i < PIXELS; i++) {
+			double n = photons(&s, module, i, raw[i]);
+
+			sum += isnan(n) ? 0 : n;
+		}
 	}
-	assert_true(fabs(sum / PIXELS - 1.7) < 0.05);
-	assert_true(middle > 2.5);
-	assert_true(corner < 1 && corner > 0.1);
+	assert_true(fabs(sum / PIXELS / 2 - 1.7) < 0.05);
+	assert_true(ring_mean(&s, 0, 240, 260) < 0.75 * ring); /* inside the ring */
+	assert_true(ring_mean(&s, 0, 690, 720) < 0.6 * ring);  /* outside */
+	assert_true(ring_mean(&s, 0, 35, 45) > 1.3 * ring);    /* air, near the beam */
+	assert_true(ring_mean(&s, 0, 18, 28) < 0.1 * ring);    /* behind the beam stop */
+	subject_close(&s);
+}
+
+static void test_wide_pixels_collect_more(void **arg)
+{
+	const char *const settings[] = {"background_photons", "2", "hit_fraction", "0", NULL};
+	struct subject s = subject_open(4, 1, settings);
+	double sum[5] = {0};
+	int n[5] = {0};
+
+	for (uint64_t frame = 0; frame < 20; frame++) {
+		const uint16_t *raw = subject_render(&s, frame, 0, 0);
+
+		for (uint32_t i = 0; i < PIXELS; i++) {
+			uint32_t share = sl_layout_share(&s.geometry, i);
+
+			/* Those at the corners of ASICs, their neighbours and the next ones. */
+			if ((i / 1024 + 4) % 256 > 7 || (i % 1024 + 4) % 256 > 7 ||
+			    i / 1024 % 508 < 8 || i % 1024 % 1016 < 8 || s.calibration.mask[i])
+				continue;
+			sum[share] += photons(&s, 0, i, raw[i]);
+			n[share]++;
+		}
+	}
+	assert_true(n[4] == 12 * 20 && n[2] > 1400 && n[1] > 2000);
+	assert_true(fabs(sum[2] / n[2] / (sum[1] / n[1]) - 2) < 0.2);
+	assert_true(fabs(sum[4] / n[4] / (sum[1] / n[1]) - 4) < 0.6);
+	subject_close(&s);
+}
+
+/* Each cell's dark frames lie on its own pedestal, and not on another's. */
+static void test_storage_cells_have_pedestals_of_their_own(void **arg)
+{
+	const char *const settings[] = {"storage_cells", "4", "pool", "6", NULL};
+	struct subject s = subject_open(4, 1, settings);
+
+	assert_int_equal(s.geometry.cells, 4);
+	assert_int_equal(s.calibration.cells, 4);
+	for (uint64_t frame = 0; frame < 12; frame++) {
+		const uint16_t *raw = subject_render(&s, frame, 0, SL_RECORD_DARK);
+
+		for (uint32_t cell = 0; cell < 4; cell++) {
+			const float *pedestal = s.calibration.pedestal[0] + (size_t)cell * PIXELS;
+			double squares = 0;
+
+			for (int i = 0; i < PIXELS; i++)
+				if (!s.calibration.mask[i])
+					squares += (raw[i] - pedestal[i]) * (raw[i] - pedestal[i]);
+			if (cell == sl_geometry_cell(&s.geometry, frame))
+				assert_true(fabs(sqrt(squares / PIXELS) - 23.9) < 0.2);
+			else
+				assert_true(sqrt(squares / PIXELS) > 30);
+		}
+	}
+	/* Twelve frames have every exposure in every cell that it comes to; then they repeat. */
+	assert_ptr_equal(subject_render(&s, 1, 0, 0), subject_render(&s, 13, 0, 0));
+	assert_ptr_not_equal(subject_render(&s, 1, 0, 0), subject_render(&s, 7, 0, 0));
+	assert_int_equal(subject_hit(&s, 1), subject_hit(&s, 7));
+	subject_close(&s);
+}
+
+/* Where the table says that a spot is, there is one. */
+static void test_truth_points_at_bright_pixels(void **arg)
+{
+	const char *const settings[] = {"hit_fraction", "1", "background_photons", "0", NULL};
+	struct subject s = subject_open(5, 8, settings);
+	double table[200][9], row, column;
+	struct sl_truth truth;
+	uint32_t rows = ops->truth_rows(s.state, 2, 0, table[0], 200);
+
+	ops->truth(s.state, 2, 0, &truth);
+	assert_int_equal(rows, truth.spots);
+	assert_int_equal(ops->truth_rows(s.state, 2, SL_RECORD_DARK, table[0], 200), 0);
+	for (uint32_t i = 0; i < rows; i++) {
+		const double *spot = table[i];
+		uint32_t module = (uint32_t)spot[2];
+		uint32_t pixel = (uint32_t)(spot[3] * 1024 + spot[4]);
+		const uint16_t *raw = subject_render(&s, 2, module, 0);
+		double n = photons(&s, module, pixel, raw[pixel]);
+
+		sl_layout_centre(&s.geometry, module, pixel, &row, &column);
+		assert_true(fabs(row - spot[0]) <= 1 && fabs(column - spot[1]) <= 1);
+		/* A seventeenth or more of a spot's photons are in its middle. */
+		assert_true(isnan(n) || n > spot[5] / 30 - 3);
+		assert_true(fabs(spot[8] / spot[5] - 12.4) < 1e-9);
+		assert_true(spot[7] >= 2 && spot[6] > 30);
+	}
 	subject_close(&s);
 }
 
@@ -319,8 +432,10 @@ static void test_resolution_limit_bounds_the_spots(void **arg)
 	int inside = 0;
 
 	for (uint32_t i = 0; i < PIXELS; i++) {
-		double r = hypot(i / 1024 + 0.5 - 256, i % 1024 + 0.5 - 512);
+		double row, column, r;
 
+		sl_layout_centre(&s.geometry, 0, i, &row, &column);
+		r = hypot(row - 257, column - 515);
 		if (!(photons(&s, 0, i, raw[i]) > 5))
 			continue;
 		assert_true(r < 66.7 + 9);
@@ -354,7 +469,8 @@ static double correlation(struct subject *a, uint64_t frame_a, uint32_t module_a
 	double sum = 0;
 
 	for (size_t i = 0; i < PIXELS; i++)
-		if (x[i] < 0x4000 && y[i] < 0x4000)
+		if (!a->calibration.mask[module_a * PIXELS + i] &&
+		    !b->calibration.mask[module_b * PIXELS + i])
 			sum += (x[i] - a->calibration.pedestal[0][module_a * PIXELS + i]) *
 			       (y[i] - b->calibration.pedestal[0][module_b * PIXELS + i]);
 	return sum / PIXELS / (23.9 * 23.9);
@@ -373,23 +489,29 @@ static void test_noise_does_not_repeat(void **arg)
 	subject_close(&b);
 }
 
-static void test_bad_pixels_are_stuck_or_dead(void **arg)
+static void test_bad_pixels_are_stuck_dead_or_hot_and_masked(void **arg)
 {
-	const char *const settings[] = {"bad_pixels", "30", NULL};
+	const char *const settings[] = {"bad_pixels", "40", NULL};
 	struct subject s = subject_open(1, 2, settings);
 
 	for (uint32_t module = 0; module < 2; module++) {
-		const uint16_t *raw = subject_render(&s, 0, module, 0);
-		int high = 0, low = 0, dead = 0;
+		const uint16_t *raw = subject_render(&s, 0, module, SL_RECORD_DARK);
+		int high = 0, low = 0, dead = 0, hot = 0, masked = 0;
 
 		for (int i = 0; i < PIXELS; i++) {
+			size_t at = (size_t)module * PIXELS + (size_t)i;
+
 			high += raw[i] == 0xffff;
 			low += raw[i] == 0x4000;
-			dead += s.calibration.gain[0][(size_t)module * PIXELS + i] == 0;
+			dead += s.calibration.gain[0][at] == 0;
+			hot += raw[i] < 0x4000 && raw[i] > s.calibration.pedestal[0][at] + 1000;
+			masked += s.calibration.mask[at] != 0;
 		}
 		assert_int_equal(high, 10);
 		assert_int_equal(low, 10);
 		assert_int_equal(dead, 10);
+		assert_int_equal(hot, 10);
+		assert_int_equal(masked, 40);
 	}
 	subject_close(&s);
 }
@@ -422,13 +544,15 @@ int main(void)
 		cmocka_unit_test(test_pedestals_are_spread_as_on_real_modules),
 		cmocka_unit_test(test_gains_are_spread_about_their_mean),
 		cmocka_unit_test(test_dark_frames_are_pedestal_and_noise),
-		cmocka_unit_test(
-			test_background_has_the_mean_asked_for_and_falls_with_the_distance),
+		cmocka_unit_test(test_background_has_the_mean_asked_for_and_looks_like_water),
 		cmocka_unit_test(test_bright_spots_switch_the_gain_and_overload),
 		cmocka_unit_test(test_resolution_limit_bounds_the_spots),
 		cmocka_unit_test(test_hits_do_not_depend_on_hits_before_them),
 		cmocka_unit_test(test_noise_does_not_repeat),
-		cmocka_unit_test(test_bad_pixels_are_stuck_or_dead),
+		cmocka_unit_test(test_bad_pixels_are_stuck_dead_or_hot_and_masked),
+		cmocka_unit_test(test_wide_pixels_collect_more),
+		cmocka_unit_test(test_storage_cells_have_pedestals_of_their_own),
+		cmocka_unit_test(test_truth_points_at_bright_pixels),
 		cmocka_unit_test(test_photon_energy_scales_the_signal),
 	};
 

@@ -1,120 +1,131 @@
-/* scene.c - where spots fall and how bright they are; how the background falls off. */
+/* scene.c - which exposures are hits, and what is known of their spots. */
 #include "detector/scene.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* Keys of the things that are drawn, so that no two share their random bits. */
-enum { KEY_HITS = 101, KEY_COUNT, KEY_SPOT };
+#include "base/log.h"
 
-struct spot {
-	uint32_t module;
-	double row, column, sigma, peak; /* pixels, expected photons in the middle */
-};
+/* Keys of the things that are drawn, so that no two share their random bits. */
+enum { KEY_HITS = 101, KEY_COUNT };
 
 static double square(double x)
 {
 	return x * x;
 }
 
-/* Squared distance from the beam, in pixels. Modules lie one below the other, as they do in the
- * stored image, so that what the file says of the beam and of distances is true of the spots. */
-static double distance2(const struct sl_scene *scene, uint32_t module, double row, double column)
+double sl_scene_inverse_d(const struct sl_scene *scene, double radius)
 {
-	const struct sl_scene_setup *s = &scene->setup;
-	double down = (double)module * s->rows + row;
+	double cosine = scene->distance / __builtin_sqrt(square(scene->distance) + square(radius));
+	double sine = __builtin_sqrt((1 - cosine) / 2); /* of theta */
 
-	return square(column - s->columns / 2.0) + square(down - s->modules * s->rows / 2.0);
+	return 2 * sine * scene->options.photon_energy_keV / SL_SCENE_KEV_ANGSTROM;
 }
 
 /* Bragg's law: sin theta = lambda / 2d, and the spot is at 2 theta. */
-static double resolution_limit(const struct sl_scene_setup *s)
+static double resolution_limit(const struct sl_scene *scene)
 {
-	double sine = 12.398419843 / s->photon_energy_keV / (2 * s->resolution_A);
+	const struct sl_scene_options *o = &scene->options;
+	double sine = SL_SCENE_KEV_ANGSTROM / o->photon_energy_keV / (2 * o->resolution_A);
 	double cosine_2theta = 1 - 2 * sine * sine;
 
 	if (cosine_2theta < 0.01) /* behind the detector's plane, or nearly: everything is inside */
 		return 1e9;
-	return s->distance_m / s->pixel_size_m * 2 * sine * __builtin_sqrt(1 - sine * sine) /
-	       cosine_2theta;
+	return scene->distance * 2 * sine * __builtin_sqrt(1 - sine * sine) / cosine_2theta;
 }
 
 /* Which exposures are hits: exactly the number that comes nearest to the share, each set of that
  * size as likely as any other (selection sampling). */
-static void choose_hits(struct sl_scene *scene)
+static uint32_t choose_hits(struct sl_scene *scene)
 {
-	const struct sl_scene_setup *s = &scene->setup;
-	uint32_t wanted = (uint32_t)(s->hit_fraction * s->pool + 0.5);
-	uint64_t key = sl_key(s->seed, KEY_HITS), count_key = sl_key(s->seed, KEY_COUNT);
+	const struct sl_scene_options *o = &scene->options;
+	uint32_t wanted = (uint32_t)(o->hit_fraction * o->pool + 0.5), most = 1;
+	uint64_t key = sl_key(scene->seed, KEY_HITS), count_key = sl_key(scene->seed, KEY_COUNT);
 
-	if (!wanted && s->hit_fraction > 0)
+	if (!wanted && o->hit_fraction > 0)
 		wanted = 1;
-	for (uint32_t i = 0; i < s->pool; i++) {
-		if (sl_uniform(sl_draw(key, i)) * (s->pool - i) >= wanted)
+	for (uint32_t i = 0; i < o->pool; i++) {
+		if (sl_uniform(sl_draw(key, i)) * (o->pool - i) >= wanted)
 			continue;
 		wanted--;
 		/* Half to one and a half times the mean: the weakest hit is still one. */
 		scene->spots[i] =
-			(uint32_t)(s->spots * (0.5 + sl_uniform(sl_draw(count_key, i))) + 0.5);
+			(uint32_t)(o->spots * (0.5 + sl_uniform(sl_draw(count_key, i))) + 0.5);
 		if (!scene->spots[i])
 			scene->spots[i] = 1;
+		if (scene->spots[i] > most)
+			most = scene->spots[i];
 	}
+	return most;
 }
 
-static double background_shape(const struct sl_scene *scene, uint64_t at)
+/* The list of spots, and a table with room to spare in which they are looked up. */
+static int allocate_spots(struct sl_scene *scene, uint32_t most)
 {
-	uint32_t across = scene->setup.columns / SL_SCENE_SQUARE;
-	uint32_t down = scene->setup.rows / SL_SCENE_SQUARE;
-	double column = (at % across + 0.5) * SL_SCENE_SQUARE;
-	double row = (at / across % down + 0.5) * SL_SCENE_SQUARE;
-	uint32_t module = (uint32_t)(at / across / down);
+	uint32_t size = 4;
 
-	return 1 / (1 + distance2(scene, module, row, column) / square(scene->falloff));
+	while (size < 2 * most)
+		size *= 2;
+	scene->spot = calloc(most, sizeof(*scene->spot));
+	scene->taken = calloc(size, sizeof(*scene->taken));
+	scene->taken_mask = size - 1;
+	scene->exposure = UINT32_MAX;
+	return scene->spot && scene->taken ? 0 : -ENOMEM;
 }
 
-/* Scale the shape so that its mean over all squares is the one asked for, and round it to levels,
- * whose distributions are then tabulated. */
-static void fill_background(struct sl_scene *scene, uint64_t squares)
+static int allocate(struct sl_scene *scene)
 {
-	double sum = 0, peak;
+	const struct sl_geometry *g = &scene->geometry;
+	const struct sl_layout *l = &g->layout;
+	double down = l->beam_row > l->rows / 2.0 ? l->beam_row : l->rows - l->beam_row;
+	double right = l->beam_column > l->columns / 2.0 ? l->beam_column
+							 : l->columns - l->beam_column;
 
-	for (uint64_t i = 0; i < squares; i++)
-		sum += background_shape(scene, i);
-	peak = scene->setup.background_photons * (double)squares / sum;
-	if (peak > SL_POISSON_MEAN_MAX)
-		peak = SL_POISSON_MEAN_MAX;
-	for (uint64_t i = 0; i < squares; i++)
-		scene->level[i] = (uint8_t)(background_shape(scene, i) * (SL_SCENE_LEVELS - 0.5));
-	for (unsigned i = 0; i < SL_SCENE_LEVELS; i++)
-		sl_poisson_fill(&scene->background[i], peak * (i + 0.5) / SL_SCENE_LEVELS);
-}
-
-int sl_scene_open(const struct sl_scene_setup *setup, struct sl_scene *scene)
-{
-	uint64_t squares = (uint64_t)setup->modules * (setup->rows / SL_SCENE_SQUARE) *
-			   (setup->columns / SL_SCENE_SQUARE);
-	struct sl_scene s = {.setup = *setup};
-
-	s.background = calloc(SL_SCENE_LEVELS, sizeof(*s.background));
-	s.level = calloc(squares, sizeof(*s.level));
-	s.spots = calloc(setup->pool, sizeof(*s.spots));
-	if (!s.background || !s.level || !s.spots) {
-		sl_scene_close(&s);
+	scene->profile_steps = (uint32_t)(__builtin_sqrt(square(down) + square(right)) + 2) *
+			       SL_SCENE_STEPS;
+	scene->profile = calloc(scene->profile_steps + 1, sizeof(*scene->profile));
+	scene->background = calloc(SL_SCENE_LEVELS, sizeof(*scene->background));
+	scene->level = calloc(g->modules * sl_geometry_pixels(g), sizeof(*scene->level));
+	scene->spots = calloc(scene->options.pool, sizeof(*scene->spots));
+	if (!scene->profile || !scene->background || !scene->level || !scene->spots)
 		return -ENOMEM;
+	return allocate_spots(scene, choose_hits(scene));
+}
+
+int sl_scene_open(const struct sl_scene_options *options, uint64_t seed, struct sl_geometry *g,
+		  struct sl_scene *scene)
+{
+	char why[128];
+	int err;
+
+	g->photon_energy_keV = options->photon_energy_keV;
+	g->distance_m = options->distance_m;
+	sl_layout_resolve(g, &g->layout);
+	g->layout.beam_row = g->layout.rows / 2.0 + options->beam_y;
+	g->layout.beam_column = g->layout.columns / 2.0 + options->beam_x;
+	*scene = (struct sl_scene){.options = *options, .geometry = *g, .seed = seed};
+	if (sl_layout_check(g, why, sizeof(why))) {
+		sl_error("%s: %s", g->detector, why);
+		return -EINVAL;
 	}
-	s.limit = resolution_limit(setup);
-	s.falloff = __builtin_sqrt(distance2(&s, 0, 0, 0)) / 2;
-	fill_background(&s, squares);
-	choose_hits(&s);
-	*scene = s;
-	return 0;
+	scene->distance = options->distance_m / g->pixel_size_m;
+	scene->limit = resolution_limit(scene);
+	err = allocate(scene);
+	if (!err)
+		err = sl_scene_fill_background(scene);
+	if (err)
+		sl_scene_close(scene);
+	return err;
 }
 
 void sl_scene_close(struct sl_scene *scene)
 {
+	free(scene->profile);
 	free(scene->background);
 	free(scene->level);
 	free(scene->spots);
+	free(scene->spot);
+	free(scene->taken);
 	*scene = (struct sl_scene){.limit = 0};
 }
 
@@ -126,61 +137,43 @@ void sl_scene_truth(const struct sl_scene *scene, uint32_t exposure, struct sl_t
 	};
 }
 
-/* Most spots are weak, few are very bright: a twentieth of a bright one at least, two thirds of
- * them below it, one in fifty more than thirty-five times as bright. Spots fade towards the edge.
- */
-static double spot_peak(const struct sl_scene *scene, double distance_2, double u)
+/* Row and column of the image are where the spot's middle lies, (0.5, 0.5) being that of the first
+ * pixel; photons are those expected of the whole spot, were there no gaps. */
+const struct sl_truth_column sl_scene_columns[] = {
+	{"row", "pixel"},
+	{"column", "pixel"},
+	{"module", ""},
+	{"module_row", "pixel"},
+	{"module_column", "pixel"},
+	{"photons", ""},
+	{"radius", "pixel"},
+	{"resolution", "angstrom"},
+	{"energy", "keV"},
+	{NULL, NULL},
+};
+
+uint32_t sl_scene_truth_rows(struct sl_scene *scene, uint32_t exposure, double *table,
+			     uint32_t most)
 {
-	double strength = u * u * u / (1.005 - u) / (1 + distance_2 / square(scene->falloff * 4));
+	const double two_pi = 6.283185307179586;
+	uint32_t columns = scene->geometry.columns;
 
-	return scene->setup.spot_photons * (0.05 + strength);
-}
+	sl_scene_find_spots(scene, exposure);
+	for (uint32_t i = 0; i < scene->spots[exposure] && i < most; i++) {
+		const struct sl_spot *s = &scene->spot[i];
+		double photons = s->peak * two_pi * s->radial * s->across;
+		const double row[] = {s->row,
+				      s->column,
+				      s->module,
+				      s->pixel / columns,
+				      s->pixel % columns,
+				      photons,
+				      s->radius,
+				      1 / s->inverse_d,
+				      photons * scene->options.photon_energy_keV};
 
-static struct spot get_spot(const struct sl_scene *scene, uint32_t exposure, uint32_t index)
-{
-	const struct sl_scene_setup *s = &scene->setup;
-	uint64_t key = sl_key(sl_key(sl_key(s->seed, KEY_SPOT), exposure), index);
-	struct spot spot;
-	uint64_t draw = 2;
-	double d2;
-
-	/* Somewhere inside the resolution limit; where that is smaller than a pixel, anywhere. */
-	do {
-		double place = sl_uniform(sl_draw(key, draw++)) * s->modules;
-
-		spot.module = (uint32_t)place;
-		spot.row = (place - spot.module) * s->rows;
-		spot.column = sl_uniform(sl_draw(key, draw++)) * s->columns;
-		d2 = distance2(scene, spot.module, spot.row, spot.column);
-	} while (d2 > square(scene->limit) && draw < 1000);
-	spot.sigma = 0.8 + 0.6 * sl_uniform(sl_draw(key, 0));
-	spot.peak = spot_peak(scene, d2, sl_uniform(sl_draw(key, 1)));
-	return spot;
-}
-
-void sl_scene_spots(const struct sl_scene *scene, uint32_t exposure, uint32_t module, float *mean,
-		    sl_scene_touch *touch, void *arg)
-{
-	const int rows = (int)scene->setup.rows, columns = (int)scene->setup.columns;
-
-	for (uint32_t i = 0; i < scene->spots[exposure]; i++) {
-		struct spot spot = get_spot(scene, exposure, i);
-		int reach = (int)(5 * spot.sigma) + 1; /* 4e-6 of the peak is left there */
-
-		if (spot.module != module)
-			continue;
-		for (int r = (int)spot.row - reach; r <= (int)spot.row + reach; r++)
-			for (int c = (int)spot.column - reach; c <= (int)spot.column + reach; c++) {
-				double d2 = square(r + 0.5 - spot.row) +
-					    square(c + 0.5 - spot.column);
-				double add = spot.peak * sl_exp(-d2 / (2 * square(spot.sigma)));
-				uint32_t pixel = (uint32_t)(r * columns + c);
-
-				if (r < 0 || r >= rows || c < 0 || c >= columns || add < 0.01)
-					continue;
-				if (mean[pixel] == 0)
-					touch(arg, pixel);
-				mean[pixel] += (float)add;
-			}
+		for (size_t c = 0; c < sizeof(row) / sizeof(row[0]); c++)
+			*table++ = row[c];
 	}
+	return scene->spots[exposure];
 }

@@ -7,7 +7,7 @@
  * photons_i16 rounds half away from zero and clamps to -32767..32766. What is no measurement:
  *   overload (raw 0xc000)                              32767       +infinity in kev_f32
  *   bad: raw 0xffff or 0x4000, code 2, a gain of 0,   -32768       NaN
- *        a pedestal above 16383, no pedestal
+ *        a pedestal above 16383, no pedestal, masked by the calibration
  *
  * Pedestals of G1 and G2 are the calibration's. That of G0 is the calibration's until the first
  * dark frame; from then on it is the mean S / n of the pixel's own dark samples, kept in float:
@@ -16,58 +16,48 @@
  * Samples in another gain than G0 are counted and left out; a pixel that has only such is bad. A
  * bright frame sees exactly the dark frames before it in sequence, whatever the batches.
  *
+ * Where the detector has storage cells each has pedestals of its own, and a module's record says
+ * which it was in. A record that names a cell that there is not makes bad pixels, or no samples.
+ *
  * Dark frames get no image; their verdict is "no", with the reason. Bright frames that came before
- * any dark one keep their verdict and get the reason no_pedestal.
+ * any dark one (of their cell) keep their verdict and get the reason no_pedestal.
  *
  * Cost: a pixel in G0 is vector code that reads 8 bytes of tables per batch; the few in other gains
- * are put right one by one. 24 bytes of memory per pixel. */
-#include <errno.h>
-#include <math.h>
-#include <stdbool.h>
-#include <string.h>
+ * are put right one by one. 24 bytes of memory per pixel, and 12 for every storage cell but the
+ * first. */
+#include "stage/correct.h"
 
-#include <sluice/region.h>
-#include <sluice/stage.h>
+#include <math.h>
+#include <string.h>
 
 #include "base/log.h"
 
-enum { GAINS = 3, ADU_MASK = 0x3fff, GAIN_BITS = 0xc000, PEDESTAL_MAX = 16383 };
+enum { ADU_MASK = 0x3fff, GAIN_BITS = 0xc000 };
 enum { RAW_OVERLOAD = 0xc000, RAW_BAD_HIGH = 0xffff, RAW_BAD_LOW = 0x4000 };
-enum { PHOTONS_I16, KEV_F32 }; /* the choices of `output` */
-enum { AUTO, BASELINE };       /* and of `vectors` */
+enum { PHOTONS_I16 = SL_CORRECT_PHOTONS_I16, KEV_F32 = SL_CORRECT_KEV_F32 };
+enum { AUTO, BASELINE }; /* the choices of `vectors` */
 
 /* Pixels at a time: looked through for other gains once, so small; still many vectors. */
 enum { BLOCK = 64 };
 
-struct correct;
-typedef void work_fn(struct correct *c, const struct sl_batch *batch, const struct sl_tile *tile);
-
-struct correct {
-	uint32_t output, darks, vectors;
-
-	uint64_t pixels, module_pixels; /* of all modules; of one */
-	work_fn *work;
-	struct sl_region memory;      /* of what follows; [modules][pixels] each */
-	float *factor[GAINS];	      /* NaN: bad */
-	float *pedestal_0;	      /* NaN: bad */
-	const float *pedestal[GAINS]; /* [0] is pedestal_0, the others the calibration's */
-	float *sum;
-	uint16_t *samples, *wrong; /* in G0; in another gain */
-	bool dark_seen;
-};
-
 static const struct sl_option options[] = {
-	SL_CHOICE(struct correct, output, photons_i16, "photons_i16|kev_f32",
+	SL_CHOICE(struct sl_correct, output, photons_i16, "photons_i16|kev_f32",
 		  "what a pixel becomes: whole photons or keV"),
-	SL_U32(struct correct, darks, 128, 1, 1024, "frames",
+	SL_U32(struct sl_correct, darks, 128, 1, 1024, "frames",
 	       "dark frames that a pedestal is the mean of; a running mean after as many"),
-	SL_CHOICE(struct correct, vectors, auto, "auto|baseline",
+	SL_CHOICE(struct sl_correct, vectors, auto, "auto|baseline",
 		  "vector instructions: the best of this CPU, or those every CPU of its kind has"),
 	SL_OPTION_END};
 
 /* What follows down to work() is written without branches where compilers would make vectors of it,
  * and inlined into one function per instruction set. No result depends on which. */
 #define FORCE_INLINE static inline __attribute__((always_inline))
+
+/* A run of pixels: where it begins in the tables, [modules][pixels] and with the cell. */
+struct place {
+	uint64_t at, in_cell;
+	uint32_t cell;
+};
 
 /* The value where the mask is -1, 0 where it is 0. */
 FORCE_INLINE float only(float value, int32_t mask)
@@ -82,7 +72,7 @@ FORCE_INLINE float only(float value, int32_t mask)
 
 /* One dark frame's samples of `count` pixels, the first of which is `at`. good, more and room are
  * masks: -1 when a difference is negative, else 0. */
-FORCE_INLINE void learn(struct correct *c, uint64_t at, uint32_t count,
+FORCE_INLINE void learn(struct sl_correct *c, uint64_t at, uint32_t count,
 			const uint16_t *restrict raw)
 {
 	float *restrict sum = c->sum + at, *restrict pedestal = c->pedestal_0 + at;
@@ -123,7 +113,8 @@ FORCE_INLINE int16_t to_photons(float value)
 }
 
 /* A pixel in any gain: NaN is bad, infinity an overload. */
-FORCE_INLINE float any_gain(const struct correct *c, uint64_t pixel, uint16_t raw)
+FORCE_INLINE float any_gain(const struct sl_correct *c, const struct place *p, uint32_t i,
+			    uint16_t raw)
 {
 	int g = raw >> 14 == 3 ? 2 : raw >> 14;
 
@@ -131,14 +122,16 @@ FORCE_INLINE float any_gain(const struct correct *c, uint64_t pixel, uint16_t ra
 		return INFINITY;
 	if (raw == RAW_BAD_HIGH || raw == RAW_BAD_LOW || raw >> 14 == 2)
 		return NAN;
-	return ((float)(raw & ADU_MASK) - c->pedestal[g][pixel]) * c->factor[g][pixel];
+	return ((float)(raw & ADU_MASK) - c->pedestal[g][p->cell * c->cell_pixels[g] + p->at + i]) *
+	       c->factor[g][p->at + i];
 }
 
 /* All pixels as if in G0, then those that are not once more. */
-FORCE_INLINE void photons_block(const struct correct *c, uint64_t at, uint32_t count,
-				const uint16_t *restrict raw, int16_t *restrict out)
+FORCE_INLINE void photons_block(const struct sl_correct *c, const struct place *p, uint32_t first,
+				uint32_t count, const uint16_t *restrict raw, int16_t *restrict out)
 {
-	const float *restrict pedestal = c->pedestal_0 + at, *restrict factor = c->factor[0] + at;
+	const float *restrict pedestal = c->pedestal_0 + p->in_cell + first;
+	const float *restrict factor = c->factor[0] + p->at + first;
 	uint16_t bits = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -147,14 +140,16 @@ FORCE_INLINE void photons_block(const struct correct *c, uint64_t at, uint32_t c
 	}
 	for (uint32_t i = 0; (bits & GAIN_BITS) && i < count; i++)
 		if (raw[i] & GAIN_BITS)
-			out[i] = raw[i] == RAW_OVERLOAD ? INT16_MAX
-							: to_photons(any_gain(c, at + i, raw[i]));
+			out[i] = raw[i] == RAW_OVERLOAD
+					 ? INT16_MAX
+					 : to_photons(any_gain(c, p, first + i, raw[i]));
 }
 
-FORCE_INLINE void kev_block(const struct correct *c, uint64_t at, uint32_t count,
-			    const uint16_t *restrict raw, float *restrict out)
+FORCE_INLINE void kev_block(const struct sl_correct *c, const struct place *p, uint32_t first,
+			    uint32_t count, const uint16_t *restrict raw, float *restrict out)
 {
-	const float *restrict pedestal = c->pedestal_0 + at, *restrict factor = c->factor[0] + at;
+	const float *restrict pedestal = c->pedestal_0 + p->in_cell + first;
+	const float *restrict factor = c->factor[0] + p->at + first;
 	uint16_t bits = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -163,37 +158,65 @@ FORCE_INLINE void kev_block(const struct correct *c, uint64_t at, uint32_t count
 	}
 	for (uint32_t i = 0; (bits & GAIN_BITS) && i < count; i++)
 		if (raw[i] & GAIN_BITS)
-			out[i] = any_gain(c, at + i, raw[i]);
+			out[i] = any_gain(c, p, first + i, raw[i]);
 }
 
 /* Whole blocks have a length that the compiler knows; the rest of the tile does not. */
-FORCE_INLINE void image(const struct correct *c, uint64_t at, uint32_t count, const uint16_t *raw,
-			void *out)
+FORCE_INLINE void image(const struct sl_correct *c, const struct place *p, uint32_t count,
+			const uint16_t *raw, void *out)
 {
 	uint32_t whole = c->output == PHOTONS_I16 ? count / BLOCK * BLOCK : 0;
 
 	for (uint32_t i = 0; i < whole; i += BLOCK)
-		photons_block(c, at + i, BLOCK, raw + i, (int16_t *)out + i);
+		photons_block(c, p, i, BLOCK, raw + i, (int16_t *)out + i);
 	if (c->output == PHOTONS_I16)
-		photons_block(c, at + whole, count - whole, raw + whole, (int16_t *)out + whole);
+		photons_block(c, p, whole, count - whole, raw + whole, (int16_t *)out + whole);
 	for (uint32_t i = 0; c->output == KEV_F32 && i < count; i += BLOCK)
-		kev_block(c, at + i, count - i < BLOCK ? count - i : BLOCK, raw + i,
+		kev_block(c, p, i, count - i < BLOCK ? count - i : BLOCK, raw + i,
 			  (float *)out + i);
 }
 
-FORCE_INLINE void work(struct correct *c, const struct sl_batch *batch, const struct sl_tile *tile)
+static void no_image(const struct sl_correct *c, uint32_t count, void *out)
 {
-	uint64_t at = tile->module * c->module_pixels + tile->first;
-
-	for (uint32_t f = 0; f < batch->frames; f++)
-		if (!(batch->frame[f]->flags & SL_FRAME_DARK))
-			image(c, at, tile->count, tile->in[f], tile->out[f]);
-		/* The fill of a missing module is no sample; as an image it is bad pixels. */
-		else if (!sl_frame_misses(batch->frame[f], tile->module))
-			learn(c, at, tile->count, tile->in[f]);
+	for (uint32_t i = 0; i < count; i++)
+		if (c->output == PHOTONS_I16)
+			((int16_t *)out)[i] = INT16_MIN;
+		else
+			((float *)out)[i] = NAN;
 }
 
-static void work_baseline(struct correct *c, const struct sl_batch *batch,
+/* What the source says; it may be more than there are. */
+FORCE_INLINE uint32_t cell_of(const struct sl_correct *c, const struct sl_frame *frame,
+			      uint32_t module)
+{
+	return c->cells == 1 ? 0 : frame->view[module].record.cell;
+}
+
+FORCE_INLINE void work(struct sl_correct *c, const struct sl_batch *batch,
+		       const struct sl_tile *tile)
+{
+	struct place p = {.at = tile->module * c->module_pixels + tile->first};
+
+	for (uint32_t f = 0; f < batch->frames; f++) {
+		const struct sl_frame *frame = batch->frame[f];
+		bool dark = frame->flags & SL_FRAME_DARK;
+
+		p.cell = cell_of(c, frame, tile->module);
+		p.in_cell = p.at + p.cell * c->pixels;
+		if (dark) {
+			/* The fill of a missing module is no sample; as an image it is bad pixels.
+			 */
+			if (p.cell < c->cells && !sl_frame_misses(frame, tile->module))
+				learn(c, p.in_cell, tile->count, tile->in[f]);
+		} else if (p.cell < c->cells) {
+			image(c, &p, tile->count, tile->in[f], tile->out[f]);
+		} else {
+			no_image(c, tile->count, tile->out[f]);
+		}
+	}
+}
+
+static void work_baseline(struct sl_correct *c, const struct sl_batch *batch,
 			  const struct sl_tile *tile)
 {
 	work(c, batch, tile);
@@ -201,17 +224,17 @@ static void work_baseline(struct correct *c, const struct sl_batch *batch,
 
 #ifdef __x86_64__
 __attribute__((target("avx2"))) static void
-work_avx2(struct correct *c, const struct sl_batch *batch, const struct sl_tile *tile)
+work_avx2(struct sl_correct *c, const struct sl_batch *batch, const struct sl_tile *tile)
 {
 	work(c, batch, tile);
 }
 
-static work_fn *choose_work(uint32_t vectors)
+static sl_correct_work *choose_work(uint32_t vectors)
 {
 	return vectors == AUTO && __builtin_cpu_supports("avx2") ? work_avx2 : work_baseline;
 }
 #else
-static work_fn *choose_work(uint32_t vectors)
+static sl_correct_work *choose_work(uint32_t vectors)
 {
 	return work_baseline;
 }
@@ -220,20 +243,21 @@ static work_fn *choose_work(uint32_t vectors)
 static void tile(void *state, void *scratch, const struct sl_batch *batch,
 		 const struct sl_tile *tile)
 {
-	struct correct *c = state;
+	struct sl_correct *c = state;
 
 	c->work(c, batch, tile);
 }
 
 static void finish(void *state, void *const *scratch, unsigned workers, struct sl_batch *batch)
 {
-	struct correct *c = state;
+	struct sl_correct *c = state;
 
 	for (uint32_t f = 0; f < batch->frames; f++) {
 		struct sl_frame *frame = batch->frame[f];
 		bool dark = frame->flags & SL_FRAME_DARK;
+		uint32_t cell = 1u << (cell_of(c, frame, 0) & 31);
 
-		c->dark_seen |= dark;
+		c->dark_seen |= dark ? cell : 0;
 		for (uint32_t i = 0; i < frame->items; i++) {
 			struct sl_verdict *verdict = &frame->verdict[i];
 
@@ -241,97 +265,22 @@ static void finish(void *state, void *const *scratch, unsigned workers, struct s
 				verdict->keep = 0;
 				verdict->score = 0;
 				verdict->reason = SL_REASON_DARK;
-			} else if (!c->dark_seen) {
+			} else if (!(c->dark_seen & cell)) {
 				verdict->reason = SL_REASON_NO_PEDESTAL;
 			}
 		}
 	}
 }
 
-static float factor_of(float gain, float pedestal, double scale)
-{
-	bool bad = gain == 0 || !isfinite(gain) || !(pedestal <= PEDESTAL_MAX);
-
-	return bad ? NAN : (float)(1 / (gain * scale));
-}
-
-static void fill_tables(struct correct *c, const struct sl_calibration *calibration,
-			uint64_t pixels, double scale)
-{
-	for (uint64_t i = 0; i < pixels; i++) {
-		float start = calibration->pedestal[0][i];
-
-		/* A start that is no pedestal makes the pixel bad only until it is measured. */
-		c->pedestal_0[i] = start <= PEDESTAL_MAX ? start : NAN;
-		c->factor[0][i] = factor_of(calibration->gain[0][i], 0, scale);
-		for (int g = 1; g < GAINS; g++)
-			c->factor[g][i] = factor_of(calibration->gain[g][i],
-						    calibration->pedestal[g][i], scale);
-	}
-}
-
-/* One region for all tables: its pages are there before the first frame is. */
-static int allocate(struct correct *c, uint64_t pixels)
-{
-	uint64_t bytes = pixels * (5 * sizeof(float) + 2 * sizeof(uint16_t));
-	float *at;
-	int err = sl_region_open(SL_REGION_HOST, bytes, &c->memory);
-
-	if (err) {
-		sl_error("correct: no memory for tables of %llu pixels",
-			 (unsigned long long)pixels);
-		return err;
-	}
-	at = c->memory.base;
-	for (int g = 0; g < GAINS; g++, at += pixels)
-		c->factor[g] = at;
-	c->pedestal_0 = at;
-	c->sum = at + pixels;
-	c->samples = (uint16_t *)(at + 2 * pixels);
-	c->wrong = c->samples + pixels;
-	return 0;
-}
-
-static int check(const struct correct *c, const struct sl_env *env, const struct sl_shape *in)
-{
-	const struct sl_geometry *geometry = env->geometry;
-
-	if (!env->calibration) {
-		sl_error("correct needs a calibration; detector '%s' has none", geometry->detector);
-		return -EINVAL;
-	}
-	if (in->dtype != SL_U16) {
-		sl_error("correct reads uint16 with gain bits; detector '%s' sends %s",
-			 geometry->detector, sl_dtype_name(in->dtype));
-		return -EINVAL;
-	}
-	if (c->output == PHOTONS_I16 && !(geometry->photon_energy_keV > 0)) {
-		sl_error("correct: photons_i16 needs a photon energy; detector '%s' has none",
-			 geometry->detector);
-		return -EINVAL;
-	}
-	return 0;
-}
-
 static int open_correct(void *state, const struct sl_env *env, const struct sl_shape *in,
 			struct sl_stage_terms *terms)
 {
-	struct correct *c = state;
-	uint64_t pixels = sl_shape_elements(in);
-	int err = check(c, env, in);
+	struct sl_correct *c = state;
+	int err = sl_correct_open(c, env, in);
 
-	if (!err)
-		err = allocate(c, pixels);
 	if (err)
 		return err;
-	c->pixels = pixels;
-	c->module_pixels = sl_geometry_pixels(env->geometry);
 	c->work = choose_work(c->vectors);
-	c->pedestal[0] = c->pedestal_0;
-	for (int g = 1; g < GAINS; g++)
-		c->pedestal[g] = env->calibration->pedestal[g];
-	fill_tables(c, env->calibration, pixels,
-		    c->output == PHOTONS_I16 ? env->geometry->photon_energy_keV : 1);
 	terms->outputs = 1;
 	terms->output[0] = *in;
 	strcpy(terms->output[0].name, "image");
@@ -341,12 +290,12 @@ static int open_correct(void *state, const struct sl_env *env, const struct sl_s
 
 static void close_correct(void *state)
 {
-	struct correct *c = state;
+	struct sl_correct *c = state;
 	uint64_t pixels = 0, samples = 0;
 
 	if (!c->memory.base)
 		return;
-	for (uint64_t i = 0; i < c->pixels; i++) {
+	for (uint64_t i = 0; i < c->pixels * c->cells; i++) {
 		pixels += c->wrong[i] > 0;
 		samples += c->wrong[i];
 	}
@@ -359,7 +308,7 @@ static void close_correct(void *state)
 const struct sl_stage sl_stage_correct = {
 	.name = "correct",
 	.doc = "pedestal and gain correction; measures the pedestal from dark frames",
-	.state_bytes = sizeof(struct correct),
+	.state_bytes = sizeof(struct sl_correct),
 	.options = options,
 	.input = "raw",
 	.open = open_correct,

@@ -519,6 +519,169 @@ static void test_left_out_samples_are_reported(void **arg)
 	sl_log_level(SL_LOG_INFO);
 }
 
+/* --- storage cells and masks --- */
+
+enum { CELLS = 3 };
+
+/* A calibration with other pedestals in every cell, and a gain of 1. */
+static float *open_cells(struct rig *rig, const char *output)
+{
+	float *pedestals = calloc(3 * CELLS * RIG_PIXELS, sizeof(*pedestals));
+
+	open_rig(rig, output, "4");
+	rig->geometry.cells = CELLS;
+	rig->calibration.cells = CELLS;
+	for (int g = 0; g < 3; g++) {
+		rig->calibration.pedestal[g] = pedestals + g * CELLS * RIG_PIXELS;
+		for (int i = 0; i < CELLS * RIG_PIXELS; i++)
+			pedestals[g * CELLS * RIG_PIXELS + i] =
+				(float)(1000 * (g + 1) + 100 * (i / RIG_PIXELS) + i % 10);
+		for (int i = 0; i < RIG_PIXELS; i++)
+			rig->table[3 + g][i] = 1;
+	}
+	return pedestals;
+}
+
+/* A frame of that cell in all modules, or another one in module 1. */
+static void cell_frame(struct rig_frame *frame, bool dark, uint16_t cell, uint16_t other,
+		       uint16_t raw)
+{
+	rig_frame_init(frame, dark);
+	for (int i = 0; i < RIG_PIXELS; i++)
+		((uint16_t *)frame->in)[i] = raw;
+	frame->view[0].record.cell = cell;
+	frame->view[1].record.cell = other;
+}
+
+static void test_each_cell_has_its_pedestals(void **arg)
+{
+	static const uint16_t codes[3] = {0, 0x4000, 0xc000};
+	struct rig rig;
+	float *pedestals = open_cells(&rig, "kev_f32");
+
+	rig_open(&rig);
+	for (int n = 0; n < 3 * CELLS; n++) {
+		int g = n / CELLS, cell = n % CELLS, other = (cell + 1) % CELLS;
+		struct rig_frame f;
+
+		cell_frame(&f, false, (uint16_t)cell, (uint16_t)other, codes[g] | 5000);
+		rig_batch(&rig, &f, 1, 77, 2);
+		for (int i = 0; i < RIG_PIXELS; i++) {
+			int in = i < RIG_MODULE_PIXELS ? cell : other;
+
+			assert_true(((float *)f.out)[i] ==
+				    5000 - pedestals[(g * CELLS + in) * RIG_PIXELS + i]);
+		}
+		rig_frame_fini(&f);
+	}
+	rig_close(&rig);
+	free(pedestals);
+}
+
+/* Dark frames of all cells and bright ones, in any batches: each cell has its own mean. */
+static void test_each_cell_learns_alone(void **arg)
+{
+	enum { FRAMES = 12 };
+
+	for (uint32_t batch = 1; batch <= FRAMES; batch += 5) {
+		struct rig_frame frames[FRAMES];
+		struct rig rig;
+		float *pedestals = open_cells(&rig, "kev_f32");
+
+		rig_open(&rig);
+		for (int f = 0; f < FRAMES; f++)
+			cell_frame(&frames[f], f < 6, (uint16_t)(f % CELLS), (uint16_t)(f % CELLS),
+				   (uint16_t)(f < 6 ? 2000 + 100 * f : 0));
+		rig_run(&rig, frames, FRAMES, batch, 100, 2);
+		for (int f = 6; f < FRAMES; f++)
+			/* Darks f % 3 and f % 3 + 3. */
+			assert_true(((float *)frames[f].out)[300] ==
+				    -(2000 + 100 * (f % CELLS) + 150));
+		for (int f = 0; f < FRAMES; f++)
+			rig_frame_fini(&frames[f]);
+		rig_close(&rig);
+		free(pedestals);
+	}
+}
+
+static void test_a_cell_without_darks_says_so(void **arg)
+{
+	struct rig_frame frames[3];
+	struct rig rig;
+	float *pedestals = open_cells(&rig, "photons_i16");
+
+	rig_open(&rig);
+	cell_frame(&frames[0], true, 1, 1, 2000);
+	cell_frame(&frames[1], false, 1, 1, 2000);
+	cell_frame(&frames[2], false, 2, 2, 2000);
+	rig_run(&rig, frames, 3, 3, 100, 1);
+	assert_int_equal(frames[1].verdict.reason, SL_REASON_UNJUDGED);
+	assert_int_equal(frames[2].verdict.reason, SL_REASON_NO_PEDESTAL);
+	for (int f = 0; f < 3; f++)
+		rig_frame_fini(&frames[f]);
+	rig_close(&rig);
+	free(pedestals);
+}
+
+/* What a source says of itself is believed only as far as there are tables. */
+static void test_a_cell_that_is_not_there_makes_bad_pixels(void **arg)
+{
+	for (int kev = 0; kev < 2; kev++) {
+		struct rig_frame frames[3];
+		struct rig rig;
+		float *pedestals = open_cells(&rig, kev ? "kev_f32" : "photons_i16");
+
+		rig_open(&rig);
+		cell_frame(&frames[0], true, CELLS, UINT16_MAX, 9999);
+		cell_frame(&frames[1], false, CELLS, 0, 2000);
+		cell_frame(&frames[2], false, 0, UINT16_MAX, 2000);
+		rig_run(&rig, frames, 3, 1, 100, 1);
+		for (int f = 1; f < 3; f++)
+			for (int i = 0; i < RIG_PIXELS; i++) {
+				bool bad = (f == 1) == (i < RIG_MODULE_PIXELS);
+
+				if (kev)
+					assert_int_equal(isnan(((float *)frames[f].out)[i]), bad);
+				else
+					assert_int_equal(((int16_t *)frames[f].out)[i] == BAD, bad);
+			}
+		for (int f = 0; f < 3; f++) {
+			rig_check_canaries(&rig, &frames[f]);
+			rig_frame_fini(&frames[f]);
+		}
+		rig_close(&rig);
+		free(pedestals);
+	}
+}
+
+/* With one cell nobody looks at what the record says. */
+static void test_one_cell_serves_all(void **arg)
+{
+	struct rig_frame f;
+	struct rig rig;
+
+	open_unity(&rig, "4");
+	cell_frame(&f, false, 7, 9, 3000);
+	rig_batch(&rig, &f, 1, 100, 1);
+	assert_true(((float *)f.out)[5] == 3000 - rig.table[0][5]);
+	rig_frame_fini(&f);
+	rig_close(&rig);
+}
+
+static void test_masked_pixels_are_bad(void **arg)
+{
+	uint8_t mask[RIG_PIXELS] = {[11] = 1, [500] = 255};
+	struct rig rig;
+
+	open_rig(&rig, "photons_i16", "4");
+	rig.calibration.mask = mask;
+	rig_open(&rig);
+	assert_int_equal(photons_of(&rig, 11, 3000), BAD);
+	assert_int_equal(photons_of(&rig, 500, 0x4000 | 9000), BAD);
+	assert_int_not_equal(photons_of(&rig, 12, 3000), BAD);
+	rig_close(&rig);
+}
+
 /* --- verdicts and refusals --- */
 
 static void test_verdicts(void **arg)
@@ -567,6 +730,15 @@ static void test_no_calibration_is_refused(void **arg)
 	check_refused(&rig, "correct needs a calibration; detector 'rig' has none");
 }
 
+static void test_a_calibration_of_other_cells_is_refused(void **arg)
+{
+	struct rig rig;
+
+	open_rig(&rig, "photons_i16", "128");
+	rig.calibration.cells = 4;
+	check_refused(&rig, "a calibration of 4 storage cells for a detector that has 1");
+}
+
 static void test_other_raw_types_are_refused(void **arg)
 {
 	struct rig rig;
@@ -612,7 +784,14 @@ int main(void)
 		cmocka_unit_test(test_other_gains_keep_their_pedestals),
 		cmocka_unit_test(test_a_bright_frame_sees_exactly_the_darks_before_it),
 		cmocka_unit_test(test_left_out_samples_are_reported),
+		cmocka_unit_test(test_each_cell_has_its_pedestals),
+		cmocka_unit_test(test_each_cell_learns_alone),
+		cmocka_unit_test(test_a_cell_without_darks_says_so),
+		cmocka_unit_test(test_a_cell_that_is_not_there_makes_bad_pixels),
+		cmocka_unit_test(test_one_cell_serves_all),
+		cmocka_unit_test(test_masked_pixels_are_bad),
 		cmocka_unit_test(test_verdicts),
+		cmocka_unit_test(test_a_calibration_of_other_cells_is_refused),
 		cmocka_unit_test(test_no_calibration_is_refused),
 		cmocka_unit_test(test_other_raw_types_are_refused),
 		cmocka_unit_test(test_photons_need_a_photon_energy_and_kev_does_not),

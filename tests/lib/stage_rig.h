@@ -49,6 +49,7 @@ struct rig {
 struct rig_frame {
 	struct sl_frame frame;
 	struct sl_verdict verdict;
+	struct sl_view view[RIG_MODULES];
 	char *in_memory, *out_memory;
 	void *in, *out;
 };
@@ -134,6 +135,8 @@ static inline void rig_frame_init(struct rig_frame *f, bool dark)
 	f->out = f->out_memory + RIG_CANARY * 4;
 	f->frame.flags = SL_FRAME_COMPLETE | (dark ? SL_FRAME_DARK : 0);
 	f->frame.items = 1;
+	f->frame.views = RIG_MODULES;
+	f->frame.view = f->view;
 	f->frame.verdict = &f->verdict;
 	f->verdict.keep = 1;
 }

@@ -21,6 +21,7 @@ VENDOR = {
     "hdf5.h": ("src/hdf5/",),
     "hdf5_hl.h": ("src/hdf5/",),
     "jansson.h": ("src/monitor/",),
+    "png.h": ("src/cmd/png.c",),
     "cmocka.h": (),
     "zlib.h": (),
     "infiniband": ("src/verbs/", "tests/lib/fake_verbs", "tests/interop/", "bench/verbs_end"),
