@@ -245,12 +245,15 @@ static void rates(FILE *out, const struct sl_receive *r)
 	uint64_t frames = get(&r->frames), whole = frames - at_most(get(&r->broken), frames);
 	uint32_t items = sl_geometry_frame_items(&r->geometry);
 	char events[48] = "";
+	double rate;
 
 	if (!(seconds > 0))
 		return;
+	rate = (double)whole * items / seconds;
 	if (items > 1)
-		snprintf(events, sizeof(events), " (%.4g M events/s)",
-			 1e-6 * (double)whole * items / seconds);
+		snprintf(events, sizeof(events),
+			 rate < 1e6 ? " (%.0f events/s)" : " (%.4g M events/s)",
+			 rate < 1e6 ? rate : rate * 1e-6);
 	fprintf(out,
 		"\n%llu frames in %.2f s: %.1f frames/s%s, %.2f GB/s of pixels; link %s, guard %s, "
 		"proof %s\n",
