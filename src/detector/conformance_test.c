@@ -13,11 +13,17 @@
 
 #include <sluice/detector.h>
 
+#ifdef ONLY /* another program's: that of docs/write-a-detector.md */
+extern const struct sl_detector ONLY;
+
+static const struct sl_detector *const detectors[] = {&ONLY};
+#else
 extern const struct sl_detector sl_detector_jungfrau, sl_detector_pattern, sl_detector_rich,
 	sl_detector_tracker;
 
 static const struct sl_detector *const detectors[] = {&sl_detector_jungfrau, &sl_detector_pattern,
 						      &sl_detector_rich, &sl_detector_tracker};
+#endif
 
 struct subject {
 	const struct sl_detector *ops;
