@@ -357,6 +357,26 @@ static void test_stubs_in_overlaps_are_the_same_in_both_sectors(void **arg)
 	close_tracker(state);
 }
 
+/* Others could not be found. */
+static void test_truth_has_tracks_of_the_sectors_that_are_there_only(void **arg)
+{
+	struct sl_geometry g;
+	void *state = open_tracker(2, NULL, &g, 0);
+	double table[64 * COLUMNS];
+	uint32_t tracks = 0;
+
+	for (uint64_t frame = 0; frame < 31; frame++) {
+		uint32_t rows = tracker->truth_rows(state, frame, 0, table, 64);
+
+		tracks += rows;
+		for (uint32_t i = 0; i < rows && i < 64; i++)
+			assert_true(table[i * COLUMNS + SECTOR] < 18);
+	}
+	/* 50 an event in the whole detector, of which this is a sixteenth. */
+	assert_true(fabs(tracks / (31. * 4 * 50 / 16) - 1) < 0.2);
+	close_tracker(state);
+}
+
 static void test_more_sectors_than_there_are_is_refused(void **arg)
 {
 	static const char *const set[] = {"sectors", "10", NULL};
@@ -449,6 +469,7 @@ int main(void)
 		cmocka_unit_test(test_dark_events_have_no_tracks),
 		cmocka_unit_test(test_a_hough_transform_finds_the_tracks),
 		cmocka_unit_test(test_stubs_in_overlaps_are_the_same_in_both_sectors),
+		cmocka_unit_test(test_truth_has_tracks_of_the_sectors_that_are_there_only),
 		cmocka_unit_test(test_more_sectors_than_there_are_is_refused),
 		cmocka_unit_test(test_the_pool_is_replayed_without_a_copy),
 		cmocka_unit_test(test_a_picture_shows_stubs_and_tracks),
