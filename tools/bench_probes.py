@@ -109,9 +109,10 @@ def link(kind, frames, pmtu=PACKET_BYTES, modules=2):
     return probe
 
 
-def events(kind, frames):
+def events(kind, frames, in_block=256):
     def probe(bench):
-        said = sluice(bench, "events.yaml", {"link.kind": kind, "detector.frames": bench.size(*frames)})
+        said = sluice(bench, "events.yaml", {"link.kind": kind, "detector.frames": bench.size(*frames),
+                                             "detector.events": in_block})
         return {name: said["rates"][name] for name in ("GB_per_s", "events_per_s")}
     return probe
 
@@ -253,6 +254,7 @@ PROBES = {
     "image udp": link("udp", (200, 60), modules=8),
     "image shm": link("shm", (800, 200), modules=8),
     "events udp": events("udp", (60000, 15000)),
+    "events udp large": events("udp", (8000, 2000), 4096),
     "events shm": events("shm", (200000, 50000)),
     "events memory": detector("detector/rich", (0.8, 0.2)),
     "events tracker": detector("detector/tracker", (0.8, 0.2)),
