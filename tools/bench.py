@@ -59,6 +59,18 @@ TABLE = [
         ("image shm", "shm", *FRAMES, []),
         ("image shm", "", *RATE, ["link shm"]),
     ]),
+    ("Events: the RICH's, 256 of 48 bytes in a block, with a ledger that closes; then what emulators offer, one core", [
+        ("events udp", "rich over udp, PMTU 4096", *EVENTS, []),
+        ("events udp", "", *RATE, ["link udp 4096"]),
+        ("events udp large", "rich over udp, 4096 events in a block", *EVENTS, []),
+        ("events udp large", "", *RATE, ["link udp 4096"]),
+        ("events shm", "rich over shm", *EVENTS, []),
+        ("events shm", "", *RATE, ["link shm"]),
+        ("events memory", "rich, copied into a ring", *EVENTS, []),
+        ("events memory", "", *RATE, ["peer memcpy"]),
+        ("events tracker", "tracker, 9 sectors, copied into a ring", *EVENTS, []),
+        ("events tracker", "", *RATE, ["peer memcpy"]),
+    ]),
     ("Stages on one core: correct to int16 photons, then veto (raw bytes; 2 modules, batches of 8)", [
         ("stages", "correct + veto, cpu unit", *RATE, ["peer numpy", "peer memcpy"]),
         ("stages", "", *FRAMES, []),

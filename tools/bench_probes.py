@@ -109,6 +109,25 @@ def link(kind, frames, pmtu=PACKET_BYTES, modules=2):
     return probe
 
 
+def events(kind, frames, in_block=256):
+    def probe(bench):
+        said = sluice(bench, "events.yaml", {"link.kind": kind, "detector.frames": bench.size(*frames),
+                                             "detector.events": in_block})
+        return {name: said["rates"][name] for name in ("GB_per_s", "events_per_s")}
+    return probe
+
+
+def detector(name, seconds):
+    """A row of sluice bench detector, one round."""
+    def probe(bench):
+        file = bench.scratch / "detector.json"
+        run([bench.build / "sluice", "bench", "detector", "--rounds", "1", "--seconds", bench.size(*seconds), "--only", name,
+             "--json", file])
+        row = json.loads(file.read_text())["rows"][0]
+        return {"GB_per_s": row["value"], "events_per_s": row["events_per_s"]}
+    return probe
+
+
 def end_to_end(kind, frames, rate_hz=0, darks=128):
     def probe(bench):
         file = bench.memory / "demo.nxs"
@@ -234,6 +253,11 @@ PROBES = {
     "peer memcpy": program("peer_memcpy", "copy", str(1 << 20), (0.8, 0.2)),
     "image udp": link("udp", (200, 60), modules=8),
     "image shm": link("shm", (800, 200), modules=8),
+    "events udp": events("udp", (60000, 15000)),
+    "events udp large": events("udp", (8000, 2000), 4096),
+    "events shm": events("shm", (200000, 50000)),
+    "events memory": detector("detector/rich", (0.8, 0.2)),
+    "events tracker": detector("detector/tracker", (0.8, 0.2)),
     "stages": stages,
     "peer numpy": numpy_stages,
     **{f"assemble {modules}": program("bench_assemble", "sequence", modules, 128, (20000000, 2000000))

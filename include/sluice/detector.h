@@ -30,7 +30,10 @@ struct sl_geometry {
 	double photon_energy_keV; /* 0: not a photon detector */
 	struct sl_layout layout;  /* where the modules lie */
 	uint32_t items;		  /* events in a block, each one row or more; 0 means 1: an image */
-	uint32_t cells;		  /* storage cells, used in turn; 0 means 1 */
+	/* Every module has a part of each of those events; else each has events of its own, and a
+	 * frame has modules times as many. */
+	bool items_shared;
+	uint32_t cells; /* storage cells, used in turn; 0 means 1 */
 	/* Which of its frames a stream has: first_frame, first_frame + frame_step, ...; step 0
 	 * means 1. */
 	uint64_t first_frame, frame_step;
@@ -56,6 +59,13 @@ static inline uint16_t sl_geometry_cell(const struct sl_geometry *geometry, uint
 static inline uint32_t sl_geometry_items(const struct sl_geometry *geometry)
 {
 	return geometry->items ? geometry->items : 1;
+}
+
+/* Events of a frame: an image is one. */
+static inline uint32_t sl_geometry_frame_items(const struct sl_geometry *geometry)
+{
+	return sl_geometry_items(geometry) *
+	       (geometry->items && !geometry->items_shared ? geometry->modules : 1);
 }
 
 /* What every detector section has besides the kind's own options. */
@@ -123,9 +133,12 @@ struct sl_detector {
 	uint64_t (*timestamp)(void *state, uint64_t frame);
 	int (*calibration)(void *state, struct sl_calibration *calibration); /* NULL: has none */
 
-	/* NULL: the modules as an image, corrected where there is a calibration. A detector of
-	 * events draws what they mean. 0 or -errno; the pixels are the caller's to free. */
-	int (*picture)(void *state, uint64_t frame, uint32_t flags, struct sl_picture *picture);
+	/* One event of a frame drawn, with its truth: RGB, [rows][columns][3]; item <
+	 * sl_geometry_frame_items(). 0 or -errno. NULL: the modules as an image are the picture,
+	 * corrected where there is a calibration. */
+	int (*picture)(void *state, uint64_t frame, uint32_t flags, uint32_t item, uint8_t *rgb,
+		       uint32_t rows, uint32_t columns);
+	double picture_aspect; /* its width over its height; 0 means 1 */
 };
 
 #endif

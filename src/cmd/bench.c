@@ -1,4 +1,5 @@
-/* bench.c - sluice bench link: what the links of this machine do, beside what people use today. */
+/* bench.c - sluice bench: what links and detectors do on this machine, links beside what people use
+ * today. */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -88,7 +89,7 @@ static void measure(struct sl_bench *bench, struct sl_bench_row *row)
 	else
 		sl_bench_measure(bench, row, sample);
 	if (sample->why[0])
-		leave_out(row, sample->cannot || !row->link, sample->why);
+		leave_out(row, sample->cannot || (!row->link && !row->detector), sample->why);
 	else
 		row->samples++;
 }
@@ -134,7 +135,7 @@ static int verdict(const struct sl_bench *bench)
 	for (unsigned i = 0; i < bench->rows; i++) {
 		const struct sl_bench_row *row = &bench->row[i];
 
-		if (!row->link)
+		if (!row->link && !row->detector)
 			continue;
 		if (sl_bench_lost(row)) {
 			sl_error("%s lost %llu packets", row->name,
@@ -149,9 +150,9 @@ static int verdict(const struct sl_bench *bench)
 	return status;
 }
 
-static int bench_link(struct sl_bench *bench)
+static int bench_rows(struct sl_bench *bench)
 {
-	int err = sl_bench_rows(bench);
+	int err = bench->detectors ? sl_bench_detector_rows(bench) : sl_bench_rows(bench);
 
 	if (err)
 		return 1;
@@ -189,12 +190,17 @@ int sl_cmd_bench(const struct sl_command *command, int argc, char **argv)
 		sl_error("bench has no experiment file: --set means nothing here");
 		return 1;
 	}
-	if (args.plains != 1 || strcmp(args.plain[0], "link") != 0) {
-		sl_error("say what is to be measured: sluice bench link");
+	bench.detectors = args.plains == 1 && !strcmp(args.plain[0], "detector");
+	if (!bench.detectors && (args.plains != 1 || strcmp(args.plain[0], "link") != 0)) {
+		sl_error("say what is to be measured: sluice bench link, or sluice bench detector");
+		return 1;
+	}
+	if (bench.detectors && (bench.o.callgrind || bench.o.compared || bench.o.sweep)) {
+		sl_error("--callgrind, --compared and --sweep are for sluice bench link");
 		return 1;
 	}
 	sl_signals_catch();
-	err = bench_link(&bench);
+	err = bench_rows(&bench);
 	for (unsigned i = 0; i < bench.rows; i++)
 		free(bench.row[i].sample);
 	free(bench.row);

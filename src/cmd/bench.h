@@ -6,7 +6,8 @@
  * Files:     bench.c the command and its rounds; bench_rows.c which rows there are; bench_measure.c
  *            one measurement; bench_link.c the receiver of a link; bench_source.c its source;
  *            bench_net.c the veth pair; bench_callgrind.c instructions per byte; bench_report.c the
- *            table; bench_json.c the same for programs. */
+ *            table; bench_json.c the same for programs; bench_detector.c detectors, which are
+ *            measured in the same way. */
 #ifndef SL_CMD_BENCH_H
 #define SL_CMD_BENCH_H
 
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include <sluice/detector.h>
 #include <sluice/link.h>
 
 enum {
@@ -42,8 +44,10 @@ struct sl_bench_sample {
 	double quantile_us[SL_BENCH_QUANTILES]; /* latencies, at sl_bench_levels[] */
 	double instructions_per_B;		/* callgrind; 0: not counted */
 	uint64_t bytes, lost;			/* lost: packets or messages */
-	bool cannot;				/* for want of a device or a privilege */
-	char why[SL_BENCH_WHY];			/* there is no result, and this is why */
+	uint64_t frame_bytes;			/* of a detector */
+	uint32_t frame_items;
+	bool cannot;		/* for want of a device or a privilege */
+	char why[SL_BENCH_WHY]; /* there is no result, and this is why */
 };
 
 struct sl_bench_row {
@@ -56,6 +60,9 @@ struct sl_bench_row {
 	uint32_t queues;
 	uint64_t block_bytes, ring_bytes; /* of a queue; of all */
 	const char *option[SL_BENCH_OPTIONS][2];
+	/* or a detector: */
+	const struct sl_detector *detector;
+	bool fresh; /* frames are made, not replayed */
 	/* or a peer: */
 	const char *program, *mode;
 	uint64_t bytes;
@@ -71,6 +78,7 @@ struct sl_bench {
 	struct sl_bench_options o;
 	struct sl_bench_row *row;
 	unsigned rows, capacity;
+	bool detectors;	 /* they are measured, not links */
 	pid_t holder[2]; /* of the network namespaces of /cut: receiver, sender; 0: none */
 	char no_cut[SL_BENCH_WHY];
 	int core[2]; /* receiver's and sender's; -1: wherever */
@@ -81,6 +89,8 @@ enum { SL_BENCH_P50 = 5, SL_BENCH_P99 = 9, SL_BENCH_P999 = 10 }; /* indices into
 
 /* The wanted rows; 0 or -ENOMEM. */
 int sl_bench_rows(struct sl_bench *bench);
+
+int sl_bench_detector_rows(struct sl_bench *bench);
 
 /* Two namespaces with a veth pair between them that cuts and merges nothing, or bench->no_cut. */
 void sl_bench_net_open(struct sl_bench *bench);
@@ -102,9 +112,13 @@ void sl_bench_count(const struct sl_bench *bench, const struct sl_bench_row *row
 /* In that process: a link of ours. 0 or -errno, and what is known in sample->why. */
 int sl_bench_link(const struct sl_bench *bench, const struct sl_bench_row *row,
 		  struct sl_bench_sample *sample);
+/* The same of a detector. */
+int sl_bench_detector(const struct sl_bench *bench, const struct sl_bench_row *row,
+		      struct sl_bench_sample *sample);
 void sl_bench_quantiles(uint32_t *ns, size_t n, double quantile_us[SL_BENCH_QUANTILES]);
 
 void sl_bench_print(const struct sl_bench *bench, FILE *out);
+void sl_bench_print_detectors(const struct sl_bench *bench, FILE *out);
 int sl_bench_write_json(const struct sl_bench *bench, const char *path);
 
 struct sl_bench_figure { /* of a row over the rounds */
@@ -117,6 +131,9 @@ double sl_bench_pick_rate(const struct sl_bench_sample *sample, unsigned which);
 double sl_bench_pick_quantile(const struct sl_bench_sample *sample, unsigned which);
 double sl_bench_pick_cost(const struct sl_bench_sample *sample, unsigned which);
 uint64_t sl_bench_lost(const struct sl_bench_row *row);
+
+/* Of a detector's row at that rate. */
+double sl_bench_events_per_s(const struct sl_bench_row *row, const struct sl_bench_figure *figure);
 
 struct sl_bench_ratio { /* what is compared, and what is hoped for on two quiet cores */
 	const char *row, *peer;

@@ -114,6 +114,8 @@ static void put_figures(FILE *out, const struct sl_bench_row *row, bool callgrin
 		put_row(out, first, row->name, "", &f, "GB/s");
 		fprintf(out, ", \"loss\": %llu, \"bytes\": %llu", lost,
 			(unsigned long long)row->sample[row->samples - 1].bytes);
+		if (row->detector)
+			fprintf(out, ", \"events_per_s\": %.6g", sl_bench_events_per_s(row, &f));
 		put_samples(out, row);
 		fprintf(out, "}");
 	}

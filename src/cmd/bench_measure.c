@@ -180,6 +180,11 @@ static void last_line(int fd, char *text, size_t bytes)
 	snprintf(text, bytes, "%.*s", (int)bytes - 1, line);
 }
 
+static bool is_peer(const struct sl_bench_row *row)
+{
+	return !row->link && !row->detector;
+}
+
 static void run_child(const struct sl_bench *bench, const struct sl_bench_row *row, int out,
 		      int err)
 {
@@ -191,9 +196,10 @@ static void run_child(const struct sl_bench *bench, const struct sl_bench_row *r
 	signal(SIGTERM, SIG_DFL);
 	dup2(out, STDOUT_FILENO);
 	dup2(err, STDERR_FILENO);
-	if (!row->link)
+	if (is_peer(row))
 		run_peer(bench, row);
-	failed = sl_bench_link(bench, row, &sample);
+	failed = row->detector ? sl_bench_detector(bench, row, &sample)
+			       : sl_bench_link(bench, row, &sample);
 	if (failed && lseek(err, 0, SEEK_END) == 0)
 		fprintf(stderr, "%s\n", strerror(-failed));
 	if (write(out, &sample, sizeof(sample)) != sizeof(sample))
@@ -237,7 +243,7 @@ static void judge(const struct sl_bench_row *row, int status, int out, int err,
 		return;
 	}
 	n = pread(out, said, SAID, 0);
-	if (row->link && n == sizeof(*sample)) {
+	if (!is_peer(row) && n == sizeof(*sample)) {
 		memcpy(sample, said, sizeof(*sample));
 	} else {
 		said[n > 0 ? n : 0] = '\0';
@@ -254,7 +260,7 @@ void sl_bench_measure(const struct sl_bench *bench, const struct sl_bench_row *r
 
 	memset(sample, 0, sizeof(*sample));
 	sl_bench_address(bench, row, 0, text); /* fixes whose address it is */
-	if (!row->link && !find_program(row->program, path)) {
+	if (is_peer(row) && !find_program(row->program, path)) {
 		snprintf(sample->why, sizeof(sample->why),
 			 "bench/%s is not beside this program: its library was not there when "
 			 "this was built",

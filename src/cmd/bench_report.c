@@ -206,7 +206,9 @@ static void print_absent(const struct sl_bench *bench, FILE *out)
 
 void sl_bench_print(const struct sl_bench *bench, FILE *out)
 {
-	if (bench->o.callgrind) {
+	if (bench->detectors) {
+		sl_bench_print_detectors(bench, out);
+	} else if (bench->o.callgrind) {
 		print_costs(bench, out);
 	} else {
 		print_rates(bench, out);

@@ -31,5 +31,6 @@ void sl_picture_palette(enum sl_picture_colours colours, uint8_t palette[256][3]
 /* 0 or -errno, logged. */
 int sl_png_write(const char *path, uint32_t rows, uint32_t columns, const uint8_t *index,
 		 uint8_t palette[256][3]);
+int sl_png_write_rgb(const char *path, uint32_t rows, uint32_t columns, const uint8_t *rgb);
 
 #endif

@@ -10,3 +10,8 @@ int sl_png_write(const char *path, uint32_t rows, uint32_t columns, const uint8_
 	sl_error("cannot write '%s': libpng-dev was not found when this was built", path);
 	return -ENOTSUP;
 }
+
+int sl_png_write_rgb(const char *path, uint32_t rows, uint32_t columns, const uint8_t *rgb)
+{
+	return sl_png_write(path, rows, columns, rgb, NULL);
+}

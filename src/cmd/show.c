@@ -14,7 +14,7 @@
 struct show_options {
 	char frame[32], output[1024], transfer[SL_STREAM_NAME];
 	bool dark, modules;
-	uint32_t scale, colours, bin;
+	uint32_t scale, colours, bin, event, height;
 	double low, high;
 };
 
@@ -33,6 +33,9 @@ static const struct sl_option options[] = {
 	SL_F64(struct show_options, high, 99.9, 0, 100, "%", "percentile of the last colour"),
 	SL_U32(struct show_options, bin, 1, 1, 64, "pixels",
 	       "so many pixels by so many become one, their mean"),
+	SL_U32(struct show_options, event, 0, 0, 4294967295., "",
+	       "of a detector of events: which one of the frame"),
+	SL_U32(struct show_options, height, 600, 16, 8192, "pixels", "of the picture of an event"),
 	SL_STRING(struct show_options, transfer, "", "of the file's transfers, this one"),
 	SL_OPTION_END,
 };
@@ -43,6 +46,8 @@ struct show {
 	struct show_options options;
 	struct sl_args args;
 	struct sl_picture picture;
+	uint8_t *rgb; /* of an event, instead of the picture */
+	uint32_t rgb_columns;
 	char what[200];
 };
 
@@ -72,6 +77,29 @@ static uint64_t find_hit(const struct sl_experiment *e, const struct sl_geometry
 	return sl_geometry_frame(g, 0);
 }
 
+/* An event as its detector draws it. */
+static int draw_event(struct show *show, struct sl_experiment *e, const struct sl_geometry *g,
+		      uint64_t frame, uint32_t flags)
+{
+	const struct show_options *o = &show->options;
+	double aspect = e->detector->picture_aspect;
+	int err;
+
+	if (o->event >= sl_geometry_frame_items(g)) {
+		sl_error("--event: a frame of this detector has %u, the first is 0",
+			 sl_geometry_frame_items(g));
+		return -EINVAL;
+	}
+	show->rgb_columns = (uint32_t)(o->height * (aspect > 0 ? aspect : 1));
+	show->rgb = malloc((size_t)o->height * show->rgb_columns * 3);
+	err = show->rgb ? e->detector->picture(e->detector_state, frame, flags, o->event, show->rgb,
+					       o->height, show->rgb_columns)
+			: -ENOMEM;
+	if (err)
+		sl_error("no picture of frame %llu: %s", (unsigned long long)frame, strerror(-err));
+	return err;
+}
+
 static int show_opened(struct show *show, struct sl_experiment *e, const struct sl_geometry *g)
 {
 	const struct show_options *o = &show->options;
@@ -84,7 +112,9 @@ static int show_opened(struct show *show, struct sl_experiment *e, const struct 
 		err = parse_frame(o, &frame);
 	else
 		frame = o->dark ? sl_geometry_frame(g, 0) : find_hit(e, g);
-	if (!err)
+	if (!err && e->detector->picture && !o->modules)
+		err = draw_event(show, e, g, frame, flags);
+	else if (!err)
 		err = sl_show_detector(e->detector, e->detector_state, g, frame, flags, o->modules,
 				       &show->picture);
 	if (err)
@@ -149,6 +179,17 @@ static int write_picture(struct show *show)
 	return err;
 }
 
+static int write_event(const struct show *show)
+{
+	const struct show_options *o = &show->options;
+	int err = sl_png_write_rgb(o->output, o->height, show->rgb_columns, show->rgb);
+
+	if (!err)
+		printf("%s: %s; event %u; %u x %u pixels\n", o->output, show->what, o->event,
+		       o->height, show->rgb_columns);
+	return err;
+}
+
 int sl_cmd_show(const struct sl_command *command, int argc, char **argv)
 {
 	struct show show = {.what = ""};
@@ -165,7 +206,8 @@ int sl_cmd_show(const struct sl_command *command, int argc, char **argv)
 	else
 		err = show_experiment(&show);
 	if (!err)
-		err = write_picture(&show);
+		err = show.rgb ? write_event(&show) : write_picture(&show);
 	free(show.picture.pixels);
+	free(show.rgb);
 	return err ? 1 : 0;
 }

@@ -6,7 +6,7 @@
 
 #include <sluice/detector.h>
 
-/* A frame of an opened detector: its own picture, or its modules assembled by the layout, or one
+/* A frame of an opened detector: its modules assembled by the layout, or one
  * below the other. Corrected where there is a calibration, and shared out where a pixel is wide. 0
  * or -errno, logged. */
 int sl_show_detector(const struct sl_detector *detector, void *state,

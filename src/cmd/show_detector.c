@@ -140,8 +140,6 @@ int sl_show_detector(const struct sl_detector *detector, void *state,
 			   .flags = flags};
 	int err = 0;
 
-	if (detector->picture && !stacked)
-		return detector->picture(state, frame, flags, picture);
 	sl_layout_resolve(geometry, &s.geometry.layout);
 	if (detector->calibration) {
 		err = detector->calibration(state, &s.calibration);

@@ -39,8 +39,11 @@ const struct sl_command sl_commands[] = {
 	{"doctor", "doctor [EXPERIMENT.yaml] [options]",
 	 "Check what this host lacks for line rate, and print the command that mends it.",
 	 sl_cmd_doctor, NULL},
-	{"bench", "bench link [options]",
-	 "Measure what the links do on this machine, beside what people use today.", sl_cmd_bench,
+	{"bench", "bench link|detector [options]",
+	 "Measure what links and emulated detectors do on this machine, links beside what people "
+	 "use "
+	 "today.",
+	 sl_cmd_bench,
 	 "Every row is measured once a round, in turn, by two processes on two cores; shown are "
 	 "medians and\n"
 	 "ranges over the rounds, and what was lost. Rows that end in /cut go over a veth pair "

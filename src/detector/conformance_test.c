@@ -13,9 +13,17 @@
 
 #include <sluice/detector.h>
 
-extern const struct sl_detector sl_detector_jungfrau, sl_detector_pattern;
+#ifdef ONLY /* another program's: that of docs/write-a-detector.md */
+extern const struct sl_detector ONLY;
 
-static const struct sl_detector *const detectors[] = {&sl_detector_jungfrau, &sl_detector_pattern};
+static const struct sl_detector *const detectors[] = {&ONLY};
+#else
+extern const struct sl_detector sl_detector_jungfrau, sl_detector_pattern, sl_detector_rich,
+	sl_detector_tracker;
+
+static const struct sl_detector *const detectors[] = {&sl_detector_jungfrau, &sl_detector_pattern,
+						      &sl_detector_rich, &sl_detector_tracker};
+#endif
 
 struct subject {
 	const struct sl_detector *ops;
@@ -130,6 +138,8 @@ static void test_geometry_is_consistent(void **arg)
 		assert_int_equal(s.geometry.module_bytes, sl_geometry_pixels(&s.geometry) *
 								  sl_dtype_bytes(s.geometry.dtype));
 		assert_true(s.geometry.bit_depth <= 8 * sl_dtype_bytes(s.geometry.dtype));
+		assert_int_equal(s.geometry.rows % sl_geometry_items(&s.geometry), 0);
+		assert_true(ops->rate_Hz >= 0);
 		subject_close(&s);
 	}
 }
@@ -265,6 +275,32 @@ static void test_truth_is_deterministic_and_dark_frames_are_no_hits(void **arg)
 		}
 		subject_close(&a);
 		subject_close(&b);
+	}
+}
+
+static void test_pictures_are_whole_and_items_out_of_range_are_refused(void **arg)
+{
+	enum { ROWS = 60, COLUMNS = 90 };
+
+	FOR_EACH(ops)
+	{
+		struct subject s = subject_open(ops, 5, 2, 0, 0);
+		uint32_t items = sl_geometry_frame_items(&s.geometry);
+		uint8_t a[ROWS * COLUMNS * 3 + 1], b[ROWS * COLUMNS * 3 + 1];
+
+		if (ops->picture) {
+			memset(a, 0x11, sizeof(a));
+			memset(b, 0x22, sizeof(b));
+			assert_int_equal(ops->picture(s.state, 3, 0, items - 1, a, ROWS, COLUMNS),
+					 0);
+			assert_int_equal(ops->picture(s.state, 3, 0, items - 1, b, ROWS, COLUMNS),
+					 0);
+			assert_memory_equal(a, b, sizeof(a) - 1);
+			assert_int_equal(a[sizeof(a) - 1], 0x11);
+			assert_int_equal(ops->picture(s.state, 3, 0, items, a, ROWS, COLUMNS),
+					 -EINVAL);
+		}
+		subject_close(&s);
 	}
 }
 
@@ -452,6 +488,33 @@ static void test_truth_rows_are_as_many_as_there_are_spots(void **arg)
 	}
 }
 
+/* The first column says which of the frame's events it is of, in order. */
+static void test_truth_of_events_names_events_of_the_frame(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		struct subject s = subject_open(ops, 5, 2, 0, 0);
+		uint32_t columns = count_columns(ops), rows;
+		double *table;
+
+		if (s.geometry.items && ops->truth_rows) {
+			assert_string_equal(ops->truth_columns[0].name, "event");
+			rows = ops->truth_rows(s.state, 3, 0, NULL, 0);
+			table = calloc((size_t)rows + 1, columns * sizeof(*table));
+			ops->truth_rows(s.state, 3, 0, table, rows);
+			for (uint32_t i = 0; i < rows; i++) {
+				double event = table[(size_t)i * columns];
+
+				assert_true(event >= 0 && event == (uint32_t)event);
+				assert_true(event < sl_geometry_frame_items(&s.geometry));
+				assert_true(!i || event >= table[(size_t)(i - 1) * columns]);
+			}
+			free(table);
+		}
+		subject_close(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -466,6 +529,7 @@ int main(void)
 		cmocka_unit_test(test_timestamps_increase),
 		cmocka_unit_test(test_timestamps_follow_the_frame_rate),
 		cmocka_unit_test(test_truth_is_deterministic_and_dark_frames_are_no_hits),
+		cmocka_unit_test(test_pictures_are_whole_and_items_out_of_range_are_refused),
 		cmocka_unit_test(test_prepare_changes_nothing),
 		cmocka_unit_test(test_extreme_options_work),
 		cmocka_unit_test(test_many_modules),
@@ -475,6 +539,7 @@ int main(void)
 		cmocka_unit_test(test_cells_of_geometry_and_calibration_agree),
 		cmocka_unit_test(test_truth_columns_have_names_and_units),
 		cmocka_unit_test(test_truth_rows_are_as_many_as_there_are_spots),
+		cmocka_unit_test(test_truth_of_events_names_events_of_the_frame),
 	};
 
 	return cmocka_run_group_tests_name("detector conformance", tests, NULL, NULL);

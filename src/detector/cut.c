@@ -134,7 +134,6 @@ static void shape(struct sl_cut *cut)
 	lay_out(cut, &g->layout);
 	g->first_frame += o->phase * step;
 	g->frame_step = step * o->every * o->stack;
-	g->items *= o->stack;
 	if (o->part != SL_CUT_PIXELS) {
 		g->rows = o->stack;
 		g->columns = o->part == SL_CUT_RECORDS ? (uint32_t)SL_RECORD_BYTES
@@ -145,6 +144,8 @@ static void shape(struct sl_cut *cut)
 		g->module_bytes = sl_geometry_pixels(g);
 		return;
 	}
+	/* A stack has the events of all its frames; what cuts rows has none that are whole. */
+	g->items = cut->height == g->rows && cut->width == g->columns ? g->items * o->stack : 0;
 	g->rows = cut->height * o->stack;
 	g->columns = cut->width;
 	g->module_bytes = sl_geometry_pixels(g) * pixel_bytes(&cut->source_geometry);
@@ -214,7 +215,7 @@ static void cut_record(struct sl_cut *cut, uint64_t frame, uint32_t module, uint
 		.timestamp = cut->source->timestamp(cut->source_state, frame),
 		.bytes = (uint32_t)bytes,
 		.crc32c = sl_crc32c(0, pixels, bytes),
-		.items = 1,
+		.items = sl_geometry_items(&cut->source_geometry),
 		.module = (uint16_t)module,
 		.flags = (uint16_t)(flags | SL_RECORD_CRC),
 	};

@@ -14,7 +14,8 @@
 #include "detector/configuration.h"
 #include "detector/cut.h"
 
-extern const struct sl_detector sl_detector_jungfrau, sl_detector_pattern;
+extern const struct sl_detector sl_detector_jungfrau, sl_detector_pattern, sl_detector_rich,
+	sl_detector_tracker;
 
 struct rig {
 	struct sl_cut cut;
@@ -406,6 +407,27 @@ static void configuration_is_that_of_the_source(void **state)
 	rig_close(&rig);
 }
 
+static void events_are_counted_as_long_as_they_are_whole(void **arg)
+{
+	static const struct {
+		struct sl_cut_options options;
+		uint32_t items; /* of rich: it has 256 to a block */
+	} cases[] = {{{.modules = 2}, 256}, {{.stack = 3}, 768}, {{.every = 2, .stack = 2}, 512},
+		     {{.height = 100}, 0},  {{.width = 47}, 0},	 {{.part = SL_CUT_RECORDS}, 0}};
+	struct rig rig;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_int_equal(rig_open(&rig, &sl_detector_rich, cases[i].options), 0);
+		assert_int_equal(rig.geometry.items, cases[i].items);
+		assert_int_equal(rig.geometry.rows % sl_geometry_items(&rig.geometry), 0);
+		rig_close(&rig);
+	}
+	assert_int_equal(rig_open(&rig, &sl_detector_tracker, (struct sl_cut_options){.stack = 2}),
+			 0);
+	assert_int_equal(sl_geometry_frame_items(&rig.geometry), 8);
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -420,6 +442,7 @@ int main(void)
 		cmocka_unit_test(truth_goes_with_its_frames),
 		cmocka_unit_test(records_describe_the_whole_module),
 		cmocka_unit_test(configuration_is_that_of_the_source),
+		cmocka_unit_test(events_are_counted_as_long_as_they_are_whole),
 	};
 
 	return cmocka_run_group_tests_name("cut", tests, NULL, NULL);

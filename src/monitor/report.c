@@ -239,6 +239,28 @@ static void sinks(FILE *out, const struct sl_receive *r)
 	}
 }
 
+static void rates(FILE *out, const struct sl_receive *r)
+{
+	double seconds = (double)(r->last_ns - r->first_ns) * 1e-9;
+	uint64_t frames = get(&r->frames), whole = frames - at_most(get(&r->broken), frames);
+	uint32_t items = sl_geometry_frame_items(&r->geometry);
+	char events[48] = "";
+	double rate;
+
+	if (!(seconds > 0))
+		return;
+	rate = (double)whole * items / seconds;
+	if (items > 1)
+		snprintf(events, sizeof(events),
+			 rate < 1e6 ? " (%.0f events/s)" : " (%.4g M events/s)",
+			 rate < 1e6 ? rate : rate * 1e-6);
+	fprintf(out,
+		"\n%llu frames in %.2f s: %.1f frames/s%s, %.2f GB/s of pixels; link %s, guard %s, "
+		"proof %s\n",
+		(unsigned long long)frames, seconds, (double)frames / seconds, events,
+		(double)get(&r->bytes) * 1e-9 / seconds, r->env.link, r->env.guard, r->env.proof);
+}
+
 void sl_report(FILE *out, const struct sl_receive *r, enum sl_result result, const char *early)
 {
 	static const char *const words[] = {
@@ -250,7 +272,6 @@ void sl_report(FILE *out, const struct sl_receive *r, enum sl_result result, con
 			"unclosed: not everything that was sent can be accounted for",
 		[SL_RESULT_EMPTY] = "empty: nothing was sent",
 	};
-	double seconds = (double)(r->last_ns - r->first_ns) * 1e-9;
 
 	ledger_table(out, &r->ledger);
 	causes(out, &r->ledger);
@@ -259,13 +280,7 @@ void sl_report(FILE *out, const struct sl_receive *r, enum sl_result result, con
 	backlog(out, r);
 	sources(out, r);
 	latencies(out, r);
-	if (seconds > 0)
-		fprintf(out,
-			"\n%llu frames in %.2f s: %.1f frames/s, %.2f GB/s of pixels; link %s, "
-			"guard %s, proof %s\n",
-			(unsigned long long)get(&r->frames), seconds,
-			(double)get(&r->frames) / seconds, (double)get(&r->bytes) * 1e-9 / seconds,
-			r->env.link, r->env.guard, r->env.proof);
+	rates(out, r);
 	sinks(out, r);
 	fputc('\n', out);
 	if (early)

@@ -561,6 +561,27 @@ static void the_summary_has_latencies_rates_and_sinks(void **state)
 	json_decref(json);
 }
 
+static void events_are_counted_where_frames_hold_many(void **state)
+{
+	struct world *w = *state;
+	json_t *json;
+
+	w->r->broken = 10;
+	w->r->geometry.modules = MODULES;
+	w->r->geometry.items = 100000;
+	expect_text(report(w, SL_RESULT_INTACT), "50.0 frames/s (9 M events/s), 2.00 GB/s");
+	w->r->geometry.items = 100;
+	w->r->geometry.items_shared = true;
+	expect_text(report(w, SL_RESULT_INTACT), "50.0 frames/s (4500 events/s), 2.00 GB/s");
+	json = summary(w, "demo.yaml");
+	assert_true(json_real_value(find(json, "rates.events_per_s")) == 4500);
+	json_decref(json);
+	w->r->geometry.items = 0;
+	json = summary(w, "demo.yaml");
+	assert_null(json_object_get(find(json, "rates"), "events_per_s"));
+	json_decref(json);
+}
+
 static void a_name_that_is_not_utf8_does_not_cost_the_summary(void **state)
 {
 	struct world *w = *state;
@@ -654,6 +675,7 @@ int main(void)
 		CASE(the_table_has_a_row_per_outcome),
 		CASE(a_ledger_that_does_not_close_is_shouted),
 		CASE(an_intact_run_says_so_and_how_fast_it_was),
+		CASE(events_are_counted_where_frames_hold_many),
 		CASE(packets_that_were_turned_away_are_told_by_cause),
 		CASE(a_source_that_vanished_is_named_with_its_last_frame),
 		CASE(latencies_are_in_microseconds_where_there_are_any),

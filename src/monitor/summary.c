@@ -190,10 +190,17 @@ static json_t *rates_json(const struct sl_receive *r)
 {
 	double seconds = (double)(r->last_ns - r->first_ns) * 1e-9;
 	double per_second = seconds > 0 ? 1 / seconds : 0;
+	uint32_t items = sl_geometry_frame_items(&r->geometry);
+	json_t *rates = json_pack("{s:f, s:f, s:f}", "seconds", seconds, "frames_per_s",
+				  (double)r->frames * per_second, "GB_per_s",
+				  (double)r->bytes * 1e-9 * per_second);
 
-	return json_pack("{s:f, s:f, s:f}", "seconds", seconds, "frames_per_s",
-			 (double)r->frames * per_second, "GB_per_s",
-			 (double)r->bytes * 1e-9 * per_second);
+	/* An image is its own event. */
+	if (rates && items > 1)
+		json_object_set_new(
+			rates, "events_per_s",
+			json_real((double)(r->frames - r->broken) * items * per_second));
+	return rates;
 }
 
 static json_t *summary(const struct sl_receive *r, const struct sl_summary_run *run)

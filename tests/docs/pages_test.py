@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""pages_test.py SLUICE SLUICE_WITH_STAGE - what the pages of docs/ show is so: experiment files are accepted, the stage of
-docs/write-a-stage.md is listed and decides as told there, docs/summary.md names all that a run leaves behind, the tables
+"""pages_test.py SLUICE SLUICE_WITH_ADD_ONS - what the pages of docs/ show is so: experiment files are accepted, the stage of
+docs/write-a-stage.md and the detector of docs/write-a-detector.md are listed and do as told there, docs/summary.md names all that a run leaves behind, the tables
 of docs/wire.md are those of the code.
 """
 
@@ -18,8 +18,9 @@ import tap  # noqa: E402  (found through the line above)
 
 import extract  # noqa: E402
 
-SLUICE, WITH_STAGE = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:])
+SLUICE, WITH_ADD_ONS = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:])
 TUTORIAL = (ROOT / "docs/write-a-stage.md").read_text()
+DETECTOR = (ROOT / "docs/write-a-detector.md").read_text()
 
 
 def words(text):
@@ -54,28 +55,29 @@ def rejected(program, text):
 def check_experiments(out):
     found = list(experiments())
     for page, number, text in found:
-        out.case(f"{page}: experiment {number} is accepted", rejected(WITH_STAGE, text))
+        out.case(f"{page}: experiment {number} is accepted", rejected(WITH_ADD_ONS, text))
     out.case("there are experiments to check", [] if len(found) >= 3 else [f"only {len(found)}"])
     out.case("an experiment with a wrong key is not accepted",
              [] if rejected(SLUICE, found[0][2] + "\nno_such_key: 1\n") else ["it was"])
 
 
-# ---- the tutorial ----
+# ---- the tutorials ----
 
-def check_stage(out):
-    shown = extract.blocks(TUTORIAL, "text")[0]
-    listed = run(WITH_STAGE, "list", "blank").stdout
-    out.case("sluice list shows the stage as the page does", [] if listed == shown else [listed, "is not", shown])
-    listed = run(SLUICE, "list", "blank")
-    out.case("sluice itself does not have it", [] if listed.returncode == 1 else [listed.stdout])
+def check_add_on(out, page, name):
+    shown = extract.blocks(page, "text")[0]
+    listed = run(WITH_ADD_ONS, "list", name).stdout
+    out.case(f"sluice list shows {name} as the page does", [] if listed == shown else [listed, "is not", shown])
+    listed = run(SLUICE, "list", name)
+    out.case(f"sluice itself does not have {name}", [] if listed.returncode == 1 else [listed.stdout])
+    case = f"the code of {name} is as clang-format writes it"
     if not shutil.which("clang-format-14"):
-        out.skip("its code is as clang-format writes it", "clang-format-14 is not installed")
+        out.skip(case, "clang-format-14 is not installed")
         return
-    code = "\n".join(extract.blocks(TUTORIAL, "c"))
+    code = "\n".join(extract.blocks(page, "c"))
     style = f"--style=file:{ROOT}/.clang-format"
     formatted = subprocess.run(["clang-format-14", style, "--assume-filename=a.c"], input=code, capture_output=True,
                                text=True, check=True).stdout
-    out.case("its code is as clang-format writes it", [] if formatted == code else [formatted])
+    out.case(case, [] if formatted == code else [formatted])
 
 
 def told(summary):
@@ -86,16 +88,35 @@ def told(summary):
             f"are vetoed with the cause `stage` and {causes['dark']} with the cause `dark`")
 
 
+def check_detector(out):
+    name = "the experiment of spot ends as the page says"
+    if "(not in this program" in run(WITH_ADD_ONS, "list", "nexus").stdout:
+        out.skip(name, "this program has no nexus sink")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "spot.yaml").write_text(extract.blocks(DETECTOR, "yaml")[0])
+        result = run(WITH_ADD_ONS, "run", "spot.yaml", "--quiet", "--summary", "s.json", "--set", "link.kind=shm",
+                     folder=folder)
+        if result.returncode:
+            out.case(name, [result.stderr])
+            return
+        summary = json.loads((pathlib.Path(folder) / "s.json").read_text())
+        compared = next(s for s in summary["sinks"] if s["name"] == "verify")["figures"]["frames_compared"]
+        says = (f"stores {summary['ledger']['total']['outcomes']['stored']} module-frames and compares {compared} frames, "
+                "byte by byte")
+        out.case(name, [] if says in words(DETECTOR) else ["the page does not say: " + says])
+
+
 def check_run(out):
-    name = "its experiment ends as the page says"
-    if "(not in this program" in run(WITH_STAGE, "list", "nexus").stdout:
+    name = "the experiment of blank ends as the page says"
+    if "(not in this program" in run(WITH_ADD_ONS, "list", "nexus").stdout:
         out.skip(name, "this program has no nexus sink")
         return
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder)
         (path / "blank.yaml").write_text(extract.blocks(TUTORIAL, "yaml")[0])
         # shm: other tests may have UDP port 4791 of 127.0.0.1 at this moment.
-        result = run(WITH_STAGE, "run", "blank.yaml", "--quiet", "--summary", "s.json", "--set", "link.kind=shm",
+        result = run(WITH_ADD_ONS, "run", "blank.yaml", "--quiet", "--summary", "s.json", "--set", "link.kind=shm",
                      folder=folder)
         problems = [result.stderr] if result.returncode else []
         if not problems and told(json.loads((path / "s.json").read_text())) not in words(TUTORIAL):
@@ -201,7 +222,9 @@ def check_wire(out):
 def main():
     out = tap.Writer()
     check_experiments(out)
-    check_stage(out)
+    check_add_on(out, TUTORIAL, "blank")
+    check_add_on(out, DETECTOR, "spot")
+    check_detector(out)
     check_run(out)
     check_wire(out)
     return out.done()

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""bench_test.py - sluice bench link: what it measures is whole, what it says is well-formed, and wrong arguments are
+"""bench_test.py - sluice bench: what it measures is whole, what it says is well-formed, and wrong arguments are
 told. How fast anything is, no test asks."""
 
 import json
@@ -11,10 +11,10 @@ from harness import SLOW, case, check, equal, main, run, run_fails, skip
 SECONDS = ("0.05", "0.5", "5")
 
 
-def measure(folder, only, *more):
+def measure(folder, only, *more, what="link"):
     file = folder / "result.json"
     for seconds in SECONDS:
-        run("bench", "link", "--rounds", "1", "--seconds", seconds, "--only", only, "--json", file, *more, folder=folder)
+        run("bench", what, "--rounds", "1", "--seconds", seconds, "--only", only, "--json", file, *more, folder=folder)
         result = json.loads(file.read_text())
         if all(row["value"] > 0 for row in result["rows"]):
             break
@@ -76,13 +76,24 @@ def peers(folder):
     whole(measure(folder, "sockets/recv*/4096"), ["sockets/recv/4096", "sockets/recvmmsg/4096"])
 
 
+@case("detectors are measured: what they offer, and what they make")
+def detectors(folder):
+    result = measure(folder, "detector/[pr]*", what="detector")
+    names = {f"detector/{name}{end}" for name in ("pattern", "rich") for end in ("", "/new")}
+    check(names <= {row["name"] for row in result["rows"]} | set(result["left_out"]), "a row is missing")
+    for row in result["rows"]:
+        check(row["value"] > 0 and row["events_per_s"] > 0, f"{row['name']} has figures")
+    equal(sorted(result["left_out"].keys() & names), [], "left out")
+
+
 @case("wrong arguments are told")
 def arguments(folder):
     for words, said in [((), "sluice bench link"), (("stages",), "sluice bench link"),
                         (("link", "link"), "sluice bench link"),
                         (("link", "--only", "nothing*"), "no row is called 'nothing*'"),
                         (("link", "--rounds", "0"), "--rounds"), (("link", "--seconds", "x"), "--seconds"),
-                        (("link", "--fast"), "unknown option '--fast'"), (("link", "--set", "a=b"), "--set means nothing")]:
+                        (("link", "--fast"), "unknown option '--fast'"), (("link", "--set", "a=b"), "--set means nothing"),
+                        (("detector", "--sweep"), "for sluice bench link")]:
         check(said in run_fails("bench", *words, folder=folder).err(), f"{words}: says {said!r}")
     check("/nowhere/x" in run_fails("bench", "link", "--rounds", "1", "--seconds", SECONDS[0], "--only", "sluice/shm/4096", "--json", "/nowhere/x",
                                     folder=folder).err(), "names the file that it cannot write")
