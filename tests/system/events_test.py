@@ -2,10 +2,12 @@
 """events_test.py - detectors that send many small events in a block: the examples in small, every byte compared, and what
 lies in the file decoded by the words of docs/events.md alone."""
 
+import struct
+
 import h5py
 import numpy as np
 
-from harness import RECEIVER, ROOT, SOURCE, case, check, closes, equal, intact, main, read_summary, run, run_fails, sink
+from harness import RECEIVER, ROOT, SOURCE, case, check, closes, equal, intact, main, read_summary, run, run_fails, sink, skip
 
 SMALL = {  # frames, modules, events of a frame; what makes the example small
     "rich": (300, 4, 4 * 64, ("detector.events=64", "detector.pool=31")),
@@ -93,6 +95,19 @@ def losses(folder):
     figures = sink(summary, "verify")
     equal(figures.pop("frames_compared") * 4, summary["ledger"]["total"]["outcomes"]["stored"], "frames compared")
     equal(set(figures.values()), {0}, "what verify found")
+
+
+@case("sluice show draws an event, as large as asked for; one that is not there is refused")
+def pictures(folder):
+    for name, wide in (("rich", 400), ("tracker", 200)):
+        shown = run("show", ROOT / f"examples/{name}.yaml", "--event", "1", "--height", "200", "--output", "event.png",
+                    "--set", "detector.modules=2", folder=folder)
+        if "libpng" in shown.err():
+            skip("this program has no libpng")
+        equal(shown.process.returncode, 0, f"exit status of show {name}")
+        png = (folder / "event.png").read_bytes()
+        equal((png[1:4], *struct.unpack(">II", png[16:24])), (b"PNG", wide, 200), f"the picture of {name}")
+    run_fails("show", ROOT / "examples/rich.yaml", "--event", "1024", folder=folder, says=("--event", "has 1024"))
 
 
 @case("more sectors than there are: told, with what to change")
