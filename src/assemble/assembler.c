@@ -5,6 +5,7 @@
 #include <sluice/record.h>
 
 #include "assemble/assembler.h"
+#include "assemble/group.h"
 
 void sl_assembler_init(struct sl_assembler *assembler, struct sl_ring *ring,
 		       const struct sl_assembler_options *options)
@@ -71,34 +72,13 @@ static bool all_done(const struct sl_assembler *a)
 	return true;
 }
 
-/* The key of a cell whose event is there. False when its record is not to be believed. */
-static bool key_of(struct sl_assembler *a, uint32_t module, uint64_t sequence, uint64_t *key)
-{
-	const struct sl_align *align = &a->options.align;
-	struct sl_record record;
-	uint64_t raw;
-
-	memcpy(&record, sl_ring_record(a->ring, sequence, module), sizeof(record));
-	if (!sl_record_valid(&record) || record.sequence != sequence || record.module != module)
-		return false;
-	raw = sl_align_raw(align, &record);
-	if (!a->aligned) { /* the first of all: the others are near to it */
-		a->aligned = true;
-		a->key_last = sl_align_key(align, module, raw, 0);
-		if (align->wrap_bits < 64)
-			a->key_last &= (UINT64_C(1) << align->wrap_bits) - 1;
-	}
-	*key = sl_align_key(align, module, raw, a->key_last);
-	return true;
-}
-
 static void know(struct sl_assembler *a, uint32_t module)
 {
 	struct sl_head *head = &a->head[module];
 
 	head->state = SL_HEAD_KNOWN;
 	if (a->options.align.by != SL_ALIGN_SEQUENCE &&
-	    !key_of(a, module, head->sequence, &head->key))
+	    !sl_group_key(a, module, head->sequence, &head->key))
 		head->state = SL_HEAD_BLIND;
 }
 
@@ -238,117 +218,9 @@ static bool ready_by_sequence(struct sl_assembler *a, uint64_t now_ns, uint64_t 
 	return true;
 }
 
-/* The lowest key that a head without one can have. */
-static bool earliest(const struct sl_assembler *a, uint32_t module, uint64_t *key)
-{
-	const struct sl_align *align = &a->options.align;
-	const struct sl_head *head = &a->head[module];
-	uint64_t after_last = a->key_last + align->window + 1;
-
-	if (!head->follows && !a->passed)
-		return false;
-	*key = after_last;
-	if (head->follows)
-		*key = head->key_before +
-		       (align->by == SL_ALIGN_FRAME
-				? (head->sequence - head->sequence_before) * a->options.frame_step
-				: align->window + 1);
-	if (a->passed && sl_align_after(after_last, *key) > 0)
-		*key = after_last;
-	return true;
-}
-
-/* The highest one: less than that of the next cell of its stream. One further on would not do: what
- * lies between may still come. */
-static bool latest(struct sl_assembler *a, uint32_t module, uint64_t *key)
-{
-	uint64_t after = a->head[module].sequence + 1, ns;
-
-	if (!sl_ring_event(a->ring, after, module, &ns) || !key_of(a, module, after, key))
-		return false;
-	*key -= a->options.align.by == SL_ALIGN_FRAME ? a->options.frame_step : 1;
-	return true;
-}
-
-/* A head without a key goes to the frame with this one if it can, else to the nearest it can. While
- * nothing is known of what follows it, only the lowest is safe: with any other, what follows might
- * find its own frame given out. */
-static uint64_t guess(struct sl_assembler *a, uint32_t module, uint64_t key)
-{
-	uint64_t low, high;
-	bool from = earliest(a, module, &low), to = latest(a, module, &high);
-
-	if (to && sl_align_after(key, high) > 0)
-		key = high;
-	if (from && (!to || sl_align_after(low, key) > 0))
-		key = low;
-	return key;
-}
-
-/* The lowest key of heads that are known. */
-static bool lowest(const struct sl_assembler *a, uint64_t *key)
-{
-	bool any = false;
-
-	for (uint32_t m = 0; m < a->ring->modules; m++) {
-		if (a->head[m].state != SL_HEAD_KNOWN)
-			continue;
-		if (!any || sl_align_after(*key, a->head[m].key) > 0)
-			*key = a->head[m].key;
-		any = true;
-	}
-	return any;
-}
-
-struct group { /* heads that belong together */
-	uint64_t members, key;
-	bool known; /* one of them at least has a key of its own */
-	bool late;  /* its trigger was given out before */
-};
-
-static bool find_group(struct sl_assembler *a, struct group *group)
-{
-	const uint64_t window = a->options.align.window;
-	uint64_t blind = 0;
-
-	for (uint32_t m = 0; m < a->ring->modules; m++)
-		if (a->head[m].state == SL_HEAD_BLIND)
-			blind |= UINT64_C(1) << m;
-	*group = (struct group){.key = a->key_last + 1};
-	group->known = lowest(a, &group->key);
-	if (!group->known && !blind)
-		return false;
-	for (uint32_t m = 0; m < a->ring->modules; m++)
-		if (blind >> m & 1)
-			a->head[m].key = guess(a, m, group->key);
-	/* Where none is known, the guess to begin with was nobody's. */
-	if (!group->known)
-		group->key = a->head[__builtin_ctzll(blind)].key;
-	for (uint32_t m = 0; m < a->ring->modules; m++)
-		if ((blind >> m & 1) && sl_align_after(group->key, a->head[m].key) > 0)
-			group->key = a->head[m].key;
-	group->late = group->known && a->passed &&
-		      sl_align_after(group->key, a->key_last) <= (int64_t)window;
-	for (uint32_t m = 0; m < a->ring->modules; m++)
-		if ((a->head[m].state == SL_HEAD_KNOWN || (blind >> m & 1)) &&
-		    sl_align_after(a->head[m].key, group->key) <= (int64_t)window)
-			group->members |= UINT64_C(1) << m;
-	group->known = group->members & ~blind;
-	return true;
-}
-
-/* Could what is waited for belong to this group? */
-static bool could_belong(const struct sl_assembler *a, uint32_t module, const struct group *group)
-{
-	uint64_t key;
-
-	return !earliest(a, module, &key) ||
-	       sl_align_after(key, group->key) <= (int64_t)a->options.align.window;
-}
-
 /* By key: heads that are hopeless are given up one by one (*waiting). True when there is a group
  * and nothing is waited for that could belong to it. */
-static bool ready_by_key(struct sl_assembler *a, uint64_t now_ns, struct group *group,
+static bool ready_by_key(struct sl_assembler *a, uint64_t now_ns, struct sl_group *group,
 			 uint64_t *waiting)
 {
 	bool blocked = false, shut = false;
@@ -359,10 +231,10 @@ static bool ready_by_key(struct sl_assembler *a, uint64_t now_ns, struct group *
 			*waiting |= UINT64_C(1) << m;
 	if (*waiting)
 		return true;
-	if (!find_group(a, group))
+	if (!sl_group_find(a, group))
 		return false;
 	for (uint32_t m = 0; m < a->ring->modules; m++) {
-		if (a->head[m].state != SL_HEAD_WAITING || !could_belong(a, m, group))
+		if (a->head[m].state != SL_HEAD_WAITING || !sl_group_may_have(a, m, group))
 			continue;
 		blocked = true;
 		shut |= !is_open(a, m);
@@ -372,7 +244,7 @@ static bool ready_by_key(struct sl_assembler *a, uint64_t now_ns, struct group *
 
 /* ---- giving out ---- */
 
-static void advance(struct sl_assembler *a, const struct group *group)
+static void advance(struct sl_assembler *a, const struct sl_group *group)
 {
 	for (uint32_t m = 0; m < a->ring->modules; m++) {
 		struct sl_head *head = &a->head[m];
@@ -400,7 +272,7 @@ int sl_assembler_next(struct sl_assembler *assembler, uint64_t now_ns, struct sl
 {
 	struct sl_assembler *a = assembler;
 	bool by_sequence = a->options.align.by == SL_ALIGN_SEQUENCE;
-	struct group group = {0};
+	struct sl_group group = {0};
 	uint64_t waiting;
 
 	if (all_done(a))
