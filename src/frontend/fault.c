@@ -99,6 +99,11 @@ bool sl_fault_options_any(const struct sl_fault_options *o)
 	       o->clock_offset_ns || o->restart_after;
 }
 
+bool sl_fault_options_of_packets(const struct sl_fault_options *o)
+{
+	return of_packets(o) > 0;
+}
+
 /* The first that this link cannot do to a packet; NULL: none. */
 static const char *beyond_link(const struct sl_fault_options *o, const struct sl_link *link)
 {

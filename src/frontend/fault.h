@@ -73,6 +73,9 @@ struct sl_faults {
 /* Whether anything was asked for. */
 bool sl_fault_options_any(const struct sl_fault_options *options);
 
+/* Whether a packet is to be hurt on its way: then the link must be told. */
+bool sl_fault_options_of_packets(const struct sl_fault_options *options);
+
 /* Why this cannot be done, by option: shares of more than all packets, what the link cannot do to
  * a packet, what the connection would not survive. False: it can. */
 struct sl_fault_setting {

@@ -52,6 +52,23 @@ static void nothing_asked_for_nothing_done(void **state)
 	assert_int_equal(sl_faults_drain(*state, &fault), 0);
 }
 
+/* A NIC, which cannot hurt packets, is not asked to. */
+static void what_is_done_to_blocks_asks_nothing_of_the_link(void **state)
+{
+	const struct sl_fault_options blocks = {.wrong_key = 1,
+						.spoil = 1,
+						.skip = 1,
+						.delay = 1,
+						.restart_after = 1,
+						.drift_ppm = 1},
+				      packets = {.burst = 0.1}, none = {0};
+
+	assert_true(sl_fault_options_any(&blocks));
+	assert_false(sl_fault_options_of_packets(&blocks));
+	assert_true(sl_fault_options_of_packets(&packets));
+	assert_false(sl_fault_options_of_packets(&none));
+}
+
 static void a_rate_of_one_spares_nobody(void **state)
 {
 	static const enum sl_fate fates[] = {SL_FATE_DROP, SL_FATE_DUPLICATE, SL_FATE_CORRUPT};
@@ -409,6 +426,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		CASE(nothing_asked_for_nothing_done),
+		CASE(what_is_done_to_blocks_asks_nothing_of_the_link),
 		CASE(a_rate_of_one_spares_nobody),
 		CASE(the_same_seed_hurts_the_same_packets),
 		CASE(another_seed_hurts_others),

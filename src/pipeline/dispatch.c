@@ -257,7 +257,8 @@ static void drop(struct sl_receive *r, struct sl_frame *frame)
 	frame->flags &= ~(uint32_t)(SL_FRAME_COMPLETE | SL_FRAME_PARTIAL);
 	frame->timestamp = 0; /* of a row of them it would not be known either */
 	for (uint32_t v = 0; v < frame->views; v++) {
-		if (sl_frame_misses(frame, v))
+		/* What would not have gone on anyway has its own cause (invariant NAMED). */
+		if (sl_frame_misses(frame, v) || frame->view[v].outcome != SL_NO_OUTCOME)
 			continue;
 		frame->view[v].outcome = SL_OVERRUN;
 		frame->view[v].cause = SL_CAUSE_OLDEST;
@@ -388,12 +389,14 @@ static void end_at(struct sl_receive *r, uint32_t module, uint64_t end)
 	atomic_store_explicit(&s->settled, 1, memory_order_release);
 }
 
-/* Another source wants to go on where this one ended. It is waited for from now on. */
+/* Another source wants to go on where this one ended. It is waited for from now on; but not before
+ * all of this one was given out, whose frames are others. */
 static void resume(struct sl_receive *r, uint32_t module)
 {
 	struct sl_source_status *s = &r->source[module];
 
-	if (!atomic_load_explicit(&s->settled, memory_order_relaxed))
+	if (!atomic_load_explicit(&s->settled, memory_order_relaxed) ||
+	    r->assembler.head[module].sequence < s->end)
 		return;
 	sl_assembler_begin(&r->assembler, module, s->end, s->first_frame);
 	/* Release: pairs with rejoin.c; the run does not end without it any more. */
@@ -446,7 +449,8 @@ static void check_ends(struct dispatch *d)
 {
 	uint64_t now = sl_clock_ns();
 
-	for (uint32_t m = 0; m < d->r->ring.modules; m++)
+	/* Who comes back when the last frame was given out is too late: nobody waits for it. */
+	for (uint32_t m = 0; m < d->r->ring.modules && !d->ended; m++)
 		check_end(d->r, m, now);
 }
 

@@ -191,7 +191,7 @@ int sl_emulate_plan_begin(struct sl_emulate *em)
 	struct sl_link_env env = {
 		.service = sl_experiment_service(e),
 		.counters = &em->counters,
-		.fate = em->faults ? sl_faults_fate : NULL,
+		.fate = sl_fault_options_of_packets(&e->faults) ? sl_faults_fate : NULL,
 		.fate_arg = em->faults,
 		.hold = em->faults && e->faults.reorder > 0 ? e->faults.reorder_packets : 0,
 	};
@@ -259,8 +259,9 @@ int sl_emulate_connect(struct sl_emulate *em, const struct sl_plan *plan)
 	module->gaps = e->ring.align == SL_ALIGN_SEQUENCE;
 	for (unsigned i = 0; i < SL_EMULATE_DEPTH; i++)
 		module->frame[i].position = 0;
+	/* Those before it were sent by who had the module then: nothing is taken back. */
 	atomic_store(&module->next, plan->first_sequence);
-	atomic_store(&module->sent, 0);
+	atomic_store(&module->sent, plan->first_sequence);
 	atomic_store(&module->position, 0);
 	return e->link->connect(e->link_state, plan);
 }

@@ -282,17 +282,20 @@ static int drain(struct sl_emulate *em)
 	return err;
 }
 
-/* Whether this front end goes away before the k'th frame, once. */
-static bool restarts(struct sl_emulate *em, uint64_t k)
+/* -ERESTART: this front end goes away before the k'th frame, once. Those that were delayed go
+ * first, so that the log says behind which sequence it went. */
+static int restarts(struct sl_emulate *em, uint64_t k)
 {
 	bool all = true;
+	int err;
 
 	if (!em->restart || em->frame < em->experiment->faults.restart_after || !k)
-		return false;
+		return 0;
 	em->restart = false;
-	for (uint32_t m = em->first_module; m < em->end_module; m++)
+	err = send_due(em, k - 1, true);
+	for (uint32_t m = em->first_module; m < em->end_module && !err; m++)
 		all &= sl_faults_restart(em->faults, (uint16_t)m, sequence_of(&em->module[m]));
-	return all;
+	return err ? err : all ? -ERESTART : 0;
 }
 
 void *sl_emulate_send(void *arg)
@@ -304,10 +307,9 @@ void *sl_emulate_send(void *arg)
 	sl_pace_begin(&em->pace, em->experiment->run.frame_rate_Hz, sl_clock_ns());
 	sl_data_thread_begin("front end");
 	for (k = 0; k < em->to_send && !err && !atomic_load(&em->stop); k++) {
-		if (restarts(em, k)) {
-			err = -ERESTART;
+		err = restarts(em, k);
+		if (err)
 			break;
-		}
 		err = wait_until(em, sl_pace_due(&em->pace, k));
 		if (sl_clock_ns() < sl_pace_due(&em->pace, k))
 			break; /* told to stop before it was due */

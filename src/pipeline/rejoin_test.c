@@ -1,0 +1,254 @@
+/* rejoin_test.c - a front end that goes away and comes back in a run, beside one that stays: when
+ * it is taken, what it counts, what its log says; and causes that no policy takes the place of. */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/flow_rig.h"
+
+static struct sl_unit held; /* the experiment's unit, which gives nothing back for now */
+static int (*true_reap)(void *, struct sl_batch **);
+static _Atomic unsigned looks; /* turns of the dispatcher */
+static _Atomic bool closed;
+
+struct pair { /* a front end for each module */
+	struct flow f;
+	struct sl_experiment *there[MODULES];
+	struct sl_emulate *emulate[MODULES];
+	struct sl_offer offer[MODULES];
+	char log[64];
+};
+
+static int reap_when_open(void *state, struct sl_batch **batch)
+{
+	atomic_fetch_add(&looks, 1);
+	return atomic_load(&closed) ? 0 : true_reap(state, batch);
+}
+
+static int take(struct pair *p, uint32_t m, struct sl_plan *plan)
+{
+	char why[160];
+
+	return sl_receive_accept(p->f.receive, &p->offer[m], true, plan, why, sizeof(why));
+}
+
+static void nap(void)
+{
+	sl_clock_sleep_until(sl_clock_ns() + 1000000);
+}
+
+/* The second front end has these faults; both have all else. */
+static void open_pair(struct pair *p, const char *const *more, size_t n, const char *const *faults,
+		      size_t n_faults)
+{
+	const char *sets[12];
+	char log[96];
+
+	snprintf(p->log, sizeof(p->log), "/tmp/sluice-rejoin-%d.txt", (int)getpid());
+	snprintf(log, sizeof(log), "frontend.fault_log=%s", p->log);
+	memcpy(sets, more, n * sizeof(*sets));
+	memcpy(sets + n, faults, n_faults * sizeof(*sets));
+	sets[n + n_faults] = log;
+	p->f.here = open_experiment(more, n);
+	held = *p->f.here->unit;
+	true_reap = held.reap;
+	held.reap = reap_when_open;
+	p->f.here->unit = &held;
+	assert_int_equal(sl_receive_open(p->f.here, NULL, &p->f.receive), 0);
+	for (uint32_t m = 0; m < MODULES; m++) {
+		struct sl_plan plan;
+
+		p->there[m] = open_experiment(sets, m ? n + n_faults + 1 : n);
+		assert_int_equal(sl_emulate_open(p->there[m], m, m, &p->emulate[m]), 0);
+		assert_int_equal(sl_emulate_plan_begin(p->emulate[m]), 0);
+		assert_int_equal(sl_emulate_offer(p->emulate[m], m, &p->offer[m]), 0);
+		assert_int_equal(take(p, m, &plan), 0);
+		assert_int_equal(sl_emulate_connect(p->emulate[m], &plan), 0);
+	}
+	assert_int_equal(sl_receive_start(p->f.receive), 0);
+}
+
+static void say(struct pair *p, uint32_t m, bool final)
+{
+	const struct sl_emulate_module *module = &p->emulate[m]->module[m];
+	uint64_t position = atomic_load(&module->position), sent = atomic_load(&module->sent);
+	char why[160];
+
+	assert_int_equal(sl_receive_count(p->f.receive, m, atomic_load(&module->next), sent,
+					  position, final, why, sizeof(why)),
+			 0);
+}
+
+/* Until it has sent what it had. */
+static void send_all(struct pair *p, uint32_t m, int how_it_ends)
+{
+	while (!sl_emulate_finished(p->emulate[m])) {
+		say(p, m, false);
+		sl_emulate_log_faults(p->emulate[m]);
+		nap();
+	}
+	say(p, m, true);
+	assert_int_equal(sl_emulate_plan_end(p->emulate[m]), how_it_ends);
+}
+
+static void close_pair(struct pair *p)
+{
+	while (!sl_receive_done(p->f.receive))
+		nap();
+	assert_int_equal(sl_receive_finish(p->f.receive), 0);
+	assert_true(sl_ledger_closed(&p->f.receive->ledger));
+	assert_int_equal(wrong_pixels(&p->f), 0);
+	sl_receive_close(p->f.receive);
+	for (uint32_t m = 0; m < MODULES; m++) {
+		sl_emulate_close(p->emulate[m]);
+		sl_experiment_close(p->there[m]);
+	}
+	sl_experiment_close(p->f.here);
+	unlink(p->log);
+}
+
+/* All that it sent is here, and waits for the other module: its frames are not to be taken for
+ * those that it will begin with. */
+static void who_comes_back_is_taken_when_all_before_it_was_given_out(void **state)
+{
+	static const char *const more[] = {"ring.align=frame", "detector.dark_frames=0",
+					   "detector.frames=40"};
+	static const char *const faults[] = {"frontend.restart_after=10",
+					     "frontend.fault_modules=1"};
+	struct pair p = {0};
+	struct sl_plan plan;
+	int err;
+
+	open_pair(&p, more, 3, faults, 2);
+	assert_int_equal(sl_emulate_start(p.emulate[1]), 0);
+	send_all(&p, 1, -ERESTART);
+	while (!atomic_load(&p.f.receive->source[1].settled))
+		nap();
+	assert_int_equal(sl_emulate_rejoin(p.emulate[1]), 0);
+	assert_int_equal(sl_emulate_plan_begin(p.emulate[1]), 0);
+	assert_int_equal(sl_emulate_offer(p.emulate[1], 1, &p.offer[1]), 0);
+	for (int i = 0; i < 100; i++, nap())
+		assert_int_equal(take(&p, 1, &plan), -EAGAIN);
+	/* No further than the module that is away has come, so that it finds its place again. */
+	sl_receive_limit(p.f.receive, 12);
+	assert_int_equal(sl_emulate_start(p.emulate[0]), 0);
+	while ((err = take(&p, 1, &plan)) == -EAGAIN) {
+		say(&p, 0, false);
+		nap();
+	}
+	assert_int_equal(err, 0);
+	assert_int_equal(plan.first_sequence, 10);
+	assert_int_equal(sl_emulate_connect(p.emulate[1], &plan), 0);
+	say(&p, 1, false); /* before anything was sent: nothing is taken back */
+	assert_int_equal(sl_emulate_start(p.emulate[1]), 0);
+	sl_receive_limit(p.f.receive, UINT64_MAX);
+	send_all(&p, 0, 0);
+	send_all(&p, 1, 0);
+	while (!sl_receive_done(p.f.receive))
+		nap();
+	/* It missed ten frames, and was late for none. */
+	assert_int_equal(p.f.receive->ledger.tally[1].cause[SL_CAUSE_LATE], 0);
+	assert_int_equal(p.f.receive->ledger.tally[0].cause[SL_CAUSE_PARTNER], 10);
+	close_pair(&p);
+}
+
+static void nobody_is_taken_when_the_last_frame_was_given_out(void **state)
+{
+	/* One frame is one batch: nothing waits for the unit to be given out. */
+	static const char *const more[] = {"ring.align=frame", "detector.dark_frames=0",
+					   "detector.frames=1"};
+	struct pair p = {0};
+	struct sl_plan plan;
+	unsigned then;
+	int err;
+
+	atomic_store(&closed, true);
+	open_pair(&p, more, 3, NULL, 0);
+	for (uint32_t m = 0; m < MODULES; m++)
+		assert_int_equal(sl_emulate_start(p.emulate[m]), 0);
+	for (uint32_t m = 0; m < MODULES; m++)
+		send_all(&p, m, 0);
+	for (uint32_t m = 0; m < MODULES; m++)
+		while (!atomic_load(&p.f.receive->source[m].settled))
+			nap();
+	for (then = atomic_load(&looks); atomic_load(&looks) - then < 3;)
+		nap();
+	for (int i = 0; i < 100; i++, nap())
+		assert_int_equal(take(&p, 0, &plan), -EAGAIN);
+	atomic_store(&closed, false);
+	while ((err = take(&p, 0, &plan)) == -EAGAIN)
+		nap();
+	assert_int_equal(err, -EBUSY);
+	close_pair(&p);
+}
+
+static void a_restart_is_logged_behind_what_was_delayed(void **state)
+{
+	static const char *const more[] = {"ring.align=frame", "detector.frames=40"};
+	static const char *const faults[] = {"frontend.restart_after=10",
+					     "frontend.fault_modules=1", "frontend.delay=1",
+					     "frontend.delay_frames=3"};
+	struct pair p = {0};
+	char line[64], last[64] = "";
+	FILE *file;
+
+	open_pair(&p, more, 2, faults, 4);
+	for (uint32_t m = 0; m < MODULES; m++)
+		assert_int_equal(sl_emulate_start(p.emulate[m]), 0);
+	send_all(&p, 1, -ERESTART);
+	file = fopen(p.log, "r");
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		memcpy(last, line, sizeof(last));
+	fclose(file);
+	assert_string_equal(last, "1 10 0 restart\n");
+	send_all(&p, 0, 0);
+	close_pair(&p);
+}
+
+/* ---- ring.overrun drop_oldest ---- */
+
+static int put_when_open(void *state, struct sl_frame *frame)
+{
+	while (atomic_load(&closed))
+		nap();
+	return 0;
+}
+
+static void what_would_not_go_on_anyway_keeps_its_cause(void **state)
+{
+	static const char *const more[] = {"ring.overrun=drop_oldest", "unit.batch=1",
+					   "detector.frames=500", "frontend.drop=1",
+					   "frontend.fault_modules=1"};
+	struct flow f = {.here = open_experiment(more, 5)};
+	struct sl_sink slow = *f.here->sink[0];
+
+	slow.put = put_when_open;
+	slow.wants |= SL_WANT_BROKEN;
+	slow.figures = NULL;
+	f.here->sink[0] = &slow;
+	atomic_store(&closed, true);
+	open_flow(&f, more, 5);
+	while (!sl_emulate_finished(f.emulate)) {
+		pass_counts(&f, false);
+		sl_emulate_log_faults(f.emulate);
+		nap();
+	}
+	atomic_store(&closed, false);
+	run_flow(&f);
+	assert_true(sl_ledger_closed(&f.receive->ledger));
+	assert_int_equal(f.receive->ledger.tally[0].cause[SL_CAUSE_PARTNER], 500 + DARKS);
+	assert_int_equal(f.receive->ledger.tally[1].cause[SL_CAUSE_NO_ARRIVAL], 500 + DARKS);
+	close_flow(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_comes_back_is_taken_when_all_before_it_was_given_out),
+		cmocka_unit_test(nobody_is_taken_when_the_last_frame_was_given_out),
+		cmocka_unit_test(a_restart_is_logged_behind_what_was_delayed),
+		cmocka_unit_test(what_would_not_go_on_anyway_keeps_its_cause),
+	};
+
+	return cmocka_run_group_tests_name("rejoin", tests, NULL, NULL);
+}
