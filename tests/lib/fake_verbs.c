@@ -17,6 +17,7 @@
 #undef ibv_query_port
 #undef ibv_reg_mr_iova
 
+atomic_flag fake_busy = ATOMIC_FLAG_INIT;
 struct fake_qp *fake_queue[FAKE_QUEUES];
 struct fake_mr *fake_region[FAKE_REGIONS];
 
@@ -312,10 +313,6 @@ static struct ibv_mr *make_mr(const char *call, struct ibv_pd *pd, void *addr, s
 		errno = EINVAL;
 		return NULL;
 	}
-	while (i < FAKE_REGIONS && fake_region[i])
-		i++;
-	if (i == FAKE_REGIONS)
-		fake_die("too many registrations");
 	mr = make(call, sizeof(*mr));
 	if (!mr)
 		return NULL;
@@ -325,7 +322,13 @@ static struct ibv_mr *make_mr(const char *call, struct ibv_pd *pd, void *addr, s
 	mr->iova = iova;
 	mr->access = access;
 	((struct fake_pd *)pd)->children++;
+	fake_lock();
+	while (i < FAKE_REGIONS && fake_region[i])
+		i++;
+	if (i == FAKE_REGIONS)
+		fake_die("too many registrations");
 	fake_region[i] = mr;
+	fake_unlock();
 	return &mr->base;
 }
 
@@ -356,9 +359,11 @@ int ibv_dereg_mr(struct ibv_mr *base)
 {
 	struct fake_mr *mr = (struct fake_mr *)base;
 
+	fake_lock();
 	for (unsigned i = 0; i < FAKE_REGIONS; i++)
 		if (fake_region[i] == mr)
 			fake_region[i] = NULL;
+	fake_unlock();
 	((struct fake_pd *)mr->base.pd)->children--;
 	if (mr->mapped)
 		munmap(mr->base.addr, mr->base.length);
@@ -471,7 +476,9 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	if (!qp->send || !qp->receive)
 		fake_die("out of memory");
 	((struct fake_pd *)pd)->children++;
+	fake_lock();
 	fake_queue[i] = qp;
+	fake_unlock();
 	return &qp->base;
 }
 
@@ -479,9 +486,11 @@ int ibv_destroy_qp(struct ibv_qp *base)
 {
 	struct fake_qp *qp = (struct fake_qp *)base;
 
+	fake_lock();
 	for (unsigned i = 0; i < FAKE_QUEUES; i++)
 		if (fake_queue[i] == qp)
 			fake_queue[i] = NULL;
+	fake_unlock();
 	((struct fake_pd *)qp->base.pd)->children--;
 	free(qp->send);
 	free(qp->receive);
@@ -521,13 +530,11 @@ static int to_receive(struct fake_qp *qp, const struct ibv_qp_attr *attr)
 	return 0;
 }
 
-int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
+static int modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 {
 	struct fake_qp *qp = (struct fake_qp *)base;
 	int err = 0;
 
-	if (fails(__func__))
-		return errno;
 	if (mask != mask_of(base->state, attr->qp_state, base->qp_type == IBV_QPT_RC))
 		return EINVAL;
 	if (attr->qp_state == IBV_QPS_RTR)
@@ -546,4 +553,16 @@ int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 	if (base->state == IBV_QPS_ERR)
 		fake_fail_queue(qp);
 	return 0;
+}
+
+int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
+{
+	int err;
+
+	if (fails(__func__))
+		return errno;
+	fake_lock();
+	err = modify_qp(base, attr, mask);
+	fake_unlock();
+	return err;
 }

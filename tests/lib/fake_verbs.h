@@ -6,7 +6,8 @@
  * Model:     built as a shared object with the name and the symbol versions of the real library,
  *            so that the loader takes the one for the other. A post is carried out at once where
  *            it can be; RC requests that find no receive wait for one.
- * Threads:   one at a time. Posting and polling do not allocate or lock. */
+ * Threads:   queues may be used, made and closed by several; all else by one at a time. Posting and
+ *            polling do not allocate, nor use the locks of libc. */
 #ifndef TESTS_LIB_FAKE_VERBS_H
 #define TESTS_LIB_FAKE_VERBS_H
 

@@ -3,6 +3,8 @@
 #define TESTS_LIB_FAKE_VERBS_PRIVATE_H
 
 #include <infiniband/verbs.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 enum { FAKE_GIDS = 16, FAKE_QUEUES = 512, FAKE_REGIONS = 1024, FAKE_RETRIES = 3 };
@@ -77,6 +79,21 @@ extern struct fake_qp *fake_queue[FAKE_QUEUES];
 extern struct fake_mr *fake_region[FAKE_REGIONS];
 
 void fake_die(const char *why);
+
+/* All objects, one at a time; held for as long as a request takes. A data thread may not use the
+ * locks of libc. */
+extern atomic_flag fake_busy;
+
+static inline void fake_lock(void)
+{
+	while (atomic_flag_test_and_set_explicit(&fake_busy, memory_order_acquire))
+		sched_yield();
+}
+
+static inline void fake_unlock(void)
+{
+	atomic_flag_clear_explicit(&fake_busy, memory_order_release);
+}
 
 /* fake_verbs_queue.c */
 int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);

@@ -14,8 +14,10 @@ static void *lose_arg;
 
 void fake_verbs_lose(bool (*lose)(void *arg, uint32_t qpn, uint32_t psn), void *arg)
 {
+	fake_lock();
 	lose_packet = lose;
 	lose_arg = arg;
+	fake_unlock();
 }
 
 static uint32_t bytes_of(enum ibv_mtu mtu)
@@ -228,7 +230,7 @@ static void work(void)
 			;
 }
 
-int fake_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static int post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct fake_qp *qp = (struct fake_qp *)base;
 	struct fake_send *s = &qp->send[qp->posted % qp->cap.max_send_wr];
@@ -255,7 +257,17 @@ int fake_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_
 	return 0;
 }
 
-int fake_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+int fake_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	int err;
+
+	fake_lock();
+	err = post_send(base, wr, bad);
+	fake_unlock();
+	return err;
+}
+
+static int post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct fake_qp *qp = (struct fake_qp *)base;
 
@@ -271,6 +283,16 @@ int fake_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_
 	else
 		work();
 	return 0;
+}
+
+int fake_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	int err;
+
+	fake_lock();
+	err = post_recv(base, wr, bad);
+	fake_unlock();
+	return err;
 }
 
 /* A completion that was polled makes room for its request and all before it. */
@@ -293,16 +315,20 @@ int fake_poll_cq(struct ibv_cq *base, int room, struct ibv_wc *wc)
 	struct fake_cq *cq = (struct fake_cq *)base;
 	int n = 0;
 
+	fake_lock();
 	work();
 	for (; n < room && cq->tail != cq->head; n++) {
 		wc[n] = cq->entry[cq->tail++ % (uint32_t)cq->base.cqe];
 		retire(&wc[n]);
 	}
+	fake_unlock();
 	return n;
 }
 
 int fake_req_notify_cq(struct ibv_cq *base, int solicited_only)
 {
+	fake_lock();
 	((struct fake_cq *)base)->armed = true;
+	fake_unlock();
 	return 0;
 }
