@@ -1,4 +1,4 @@
-/* fault_mix.h - an experiment and its faults, drawn from a seed. */
+/* fault_mix.h - an experiment and its faults, as drawn from a seed (fault_mix_draw.h). */
 #ifndef TESTS_LIB_FAULT_MIX_H
 #define TESTS_LIB_FAULT_MIX_H
 
@@ -6,19 +6,59 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-enum { MIX_FAULTS = 10 };
+enum { MIX_MODULES = 4, MIX_TRESPASSES = 3 };
+
+/* Where a source without credits writes while the receiver copies, as RDMA does, no checker of
+ * threads can be content. */
+#if defined(__SANITIZE_THREAD__)
+enum { MIX_MAY_RACE = 0 };
+#else
+enum { MIX_MAY_RACE = 1 };
+#endif
+enum mix_link { MIX_UDP, MIX_SHM, MIX_VERBS };
+enum mix_align { MIX_SEQUENCE, MIX_FRAME, MIX_TIMESTAMP };
+enum mix_overrun { MIX_STOP, MIX_NEWEST, MIX_OLDEST, MIX_PAUSE };
 
 struct mix {
 	uint64_t seed, state; /* of the generator */
-	bool shm, rc, crc, send, stacked, drift;
+	enum mix_link link;
+	bool rc, crc, send, stacked, keep;
 	bool open_loop;	     /* the source takes no credits: what has no room is refused */
 	const char *message; /* per packet, line or module */
 	uint32_t modules, rows, columns, pitch, pmtu;
 	uint32_t packets, message_packets; /* of a block, of a message */
+	uint32_t record_packet;		   /* of a block: where its record begins */
 	uint32_t slots, late, workers, batch, pollers, hold;
-	uint32_t frames, darks; /* sequences of the receiver, darks among them */
+	uint32_t frames, darks; /* of the receiver, darks among them */
 	uint32_t every, stack;
+	uint32_t nap_us; /* of the sink, at every frame */
+	enum mix_overrun overrun;
+
+	/* Alignment. The detector runs already: the first frame that is sent is its `first`. */
+	enum mix_align align;
+	uint64_t first, window;
+	uint32_t wrap_bits;
+	int64_t offset[MIX_MODULES];
+	uint32_t apart; /* frames that offsets put between modules */
+	int32_t drift_ppm;
+	int64_t clock_offset;
+
+	/* Front ends: from which module on each has them, and a bit for each that goes away and
+	 * comes back. */
+	uint32_t fronts, front_at[MIX_MODULES + 1];
+	uint32_t restarts, restart_after, restart_frames;
+	uint32_t limit; /* sequences that the others may come to meanwhile */
+
+	/* Sources that announce blocks before there is room, on links that cannot refuse. */
+	uint32_t trespasses, trespass_module[MIX_TRESPASSES], trespass[MIX_TRESPASSES];
+
+	int fault_module; /* the only one that is hurt; -1: all are */
+	uint64_t fault_seed;
+	double drop_on_wire; /* where the link cannot be told to drop */
+	uint32_t delay;
+	bool loses, skips;
 	char faults[512]; /* of the front end's section */
 	size_t faults_bytes;
 };
@@ -65,135 +105,31 @@ static inline double mix_share(struct mix *mix, double all, double most)
 	return share < most ? share : most;
 }
 
-/* Within what the receiver waits for: the oracle knows no time. Frames that are left out would make
- * the way longer. */
-static inline void mix_draw_hold(struct mix *mix, double *room, double packets)
+/* Frames of the detector that make one of the receiver's. */
+static inline uint32_t mix_step(const struct mix *mix)
 {
-	uint32_t most = (mix->late - 1) * mix->packets;
-	double share = mix_share(mix, packets, *room);
-
-	if (!mix_one_in(mix, 3))
-		return;
-	*room -= share;
-	mix->hold = mix_range(mix, 1, most < 64 ? most : 64);
-	mix_say(mix, ", reorder: %.9f, reorder_packets: %u", share * 0.999999, mix->hold);
+	return mix->every * mix->stack;
 }
 
-static inline void mix_draw_faults(struct mix *mix)
+/* A source whose data cannot be kept from being too much: the account is exact of what arrived. */
+static inline bool mix_is_loose(const struct mix *mix)
 {
-	double packets = (double)mix->frames * mix->packets, room = 1, share;
-	/* Where each fault is as likely as not, hardly any comes alone. */
-	uint32_t one_in = mix_range(mix, 2, 8), slack = mix->slots - 2 - mix->late;
-
-	mix_say(mix, "fault_seed: %u", mix_range(mix, 1, 1u << 30));
-	if (mix->modules > 1 && mix_one_in(mix, 6))
-		mix_say(mix, ", fault_modules: '%u'", mix_range(mix, 0, mix->modules - 1));
-#define PACKETS(name)                                               \
-	if (mix_one_in(mix, one_in)) {                              \
-		share = mix_share(mix, packets, room);              \
-		room -= share;                                      \
-		mix_say(mix, ", %s: %.9f", name, share * 0.999999); \
-	}
-	PACKETS("drop");
-	PACKETS("corrupt");
-	if (!mix->shm) {
-		PACKETS("duplicate");
-		if (mix->late > 1)
-			mix_draw_hold(mix, &room, packets);
-	}
-#undef PACKETS
-	if (mix_one_in(mix, one_in))
-		mix_say(mix, ", burst: %.9f, burst_packets: %u",
-			room * mix_share(mix, packets * 4, 0.1),
-			mix_range(mix, 1, 3 * mix->packets + 3));
-	/* A reliable connection does not survive a wrong key. */
-	if (!mix->rc && !mix->send && mix_one_in(mix, one_in))
-		mix_say(mix, ", wrong_key: %.9f",
-			mix_share(mix, packets / mix->message_packets, 1));
-	if (mix->crc && mix_one_in(mix, one_in))
-		mix_say(mix, ", spoil: %.9f", mix_share(mix, mix->frames, 1));
-	if (!mix->rc && !mix->hold && mix_one_in(mix, one_in))
-		mix_say(mix, ", skip: %.9f", mix_share(mix, mix->frames, 1));
-	if (slack && mix_one_in(mix, one_in))
-		mix_say(mix, ", delay: %.9f, delay_frames: %u", mix_share(mix, mix->frames, 1),
-			mix_range(mix, 1, slack));
-	mix->drift = mix_one_in(mix, one_in);
-	if (mix->drift)
-		mix_say(mix, ", drift_ppm: %u, clock_offset_ns: %u", mix_range(mix, 0, 1000),
-			mix_range(mix, 0, 1000000));
+	return mix->open_loop && !(mix->link == MIX_UDP && mix->rc);
 }
 
-static inline void mix_draw_message(struct mix *mix)
+static inline uint32_t mix_front_of(const struct mix *mix, uint32_t module)
 {
-	static const char *const messages[] = {"packet", "line", "module"};
-	uint32_t lines = mix->rows * mix->stack, line_bytes = mix->columns * 2, cut;
+	uint32_t f = 0;
 
-	mix->message = mix->send ? "module" : messages[mix_range(mix, mix->shm ? 1 : 0, 2)];
-	if (mix->message[0] != 'm' && mix_one_in(mix, 4))
-		mix->pitch = (line_bytes + 63) / 64 * 64 + 64 * mix_range(mix, 0, 2);
-	cut = (line_bytes + mix->pmtu - 1) / mix->pmtu;
-	/* Where lines are of any account, packets end with them, and the record has its own. */
-	if (mix->message[0] == 'l' || mix->pitch)
-		mix->packets = lines * cut + 1;
-	else
-		mix->packets = (lines * line_bytes + 64 + mix->pmtu - 1) / mix->pmtu;
-	mix->message_packets = mix->message[0] == 'p'	? 1
-			       : mix->message[0] == 'l' ? cut
-							: mix->packets;
+	while (module >= mix->front_at[f + 1])
+		f++;
+	return f;
 }
 
-static inline void mix_draw(struct mix *mix, uint64_t seed)
+/* Whether the front ends hurt this module. */
+static inline bool mix_hurts(const struct mix *mix, uint32_t module)
 {
-	*mix = (struct mix){.seed = seed, .state = seed * UINT64_C(0xd1342543de82ef95) + 1};
-	mix->shm = mix_one_in(mix, 4);
-	mix->rc = !mix->shm && mix_one_in(mix, 4);
-	mix->send = !mix->shm && mix_one_in(mix, 10);
-	mix->open_loop = !mix->shm && !mix->rc && mix_one_in(mix, 10);
-	mix->crc = mix_one_in(mix, 2);
-	mix->modules = mix_range(mix, 1, 4);
-	mix->pmtu = 256u << mix_range(mix, 0, 4);
-	mix->rows = mix_range(mix, 1, 24);
-	mix->columns = mix_range(mix, 1, 96) * 2;
-	mix->slots = mix_range(mix, 4, 20);
-	mix->late = mix_range(mix, 1, mix->slots - 2);
-	mix->workers = mix_range(mix, 1, 2);
-	mix->batch = mix_range(mix, 1, 8);
-	mix->pollers = mix->shm ? 1 : mix_range(mix, 1, 2);
-	mix->frames = mix_range(mix, 20, 100);
-	mix->darks = mix_one_in(mix, 3) ? mix_range(mix, 1, 5) : 0;
-	mix->stacked = mix_one_in(mix, 4);
-	mix->every = mix->stacked ? mix_range(mix, 1, 3) : 1;
-	mix->stack = mix->stacked ? mix_range(mix, 1, 3) : 1;
-	mix_draw_message(mix);
-	mix_draw_faults(mix);
-}
-
-/* The experiment, as a file. */
-static inline void mix_write(const struct mix *mix, FILE *file, const char *listen,
-			     const char *source, const char *log)
-{
-	uint32_t of_each = mix->every * mix->stack;
-
-	fprintf(file,
-		"detector: {kind: pattern, modules: %u, rows: %u, columns: %u, frames: %u, "
-		"dark_frames: %u}\n",
-		mix->modules, mix->rows, mix->columns, (mix->frames - mix->darks) * of_each,
-		mix->darks * of_each);
-	fprintf(file, "link: {kind: %s, service: %s, message: %s, operation: %s, pmtu: %u, crc: %s",
-		mix->shm ? "shm" : "udp", mix->rc ? "rc" : "uc", mix->message,
-		mix->send ? "send" : "write", mix->pmtu, mix->crc ? "true" : "false");
-	fprintf(file, ", pollers: %u, listen: %s, source: %s}\n", mix->pollers, listen, source);
-	fprintf(file,
-		"ring: {slots: %u, late_frames: %u, late_timeout_ms: 100000, poison: true, "
-		"line_pitch: %u, overrun: %s}\n",
-		mix->slots, mix->late, mix->pitch, mix->open_loop ? "drop_newest" : "stop");
-	fprintf(file, "unit: {kind: cpu, workers: %u, batch: %u}\n", mix->workers, mix->batch);
-	if (mix->stacked)
-		fprintf(file, "transfers: {part: {every: %u, stack: %u}}\n", mix->every,
-			mix->stack);
-	/* What a clock shows that drifts, verify calls wrong. */
-	fprintf(file, "sinks: ['null'%s]\nfrontend: {fault_log: %s, %s}\n",
-		mix->drift ? "" : ", verify", log, mix->faults);
+	return mix->fault_module < 0 || mix->fault_module == (int)module;
 }
 
 #endif
