@@ -168,7 +168,7 @@ static inline void mix_draw_restart(struct mix *mix)
 	uint32_t rest;
 
 	if (mix->fronts < 2 || mix->align == MIX_SEQUENCE || mix_is_loose(mix) ||
-	    !mix_one_in(mix, 3))
+	    mix_one_in(mix, 3))
 		return;
 	/* Some of them, and not all. */
 	mix->restarts = mix_range(mix, 1, (1u << mix->fronts) - 2);
@@ -180,7 +180,7 @@ static inline void mix_draw_restart(struct mix *mix)
 		mix->restart_frames = rest + mix_range(mix, 0, 4);
 	/* As far as the others must come so that all before it is gone is settled, and more. */
 	mix->limit = mix->restart_after + mix->late + 1 + mix_range(mix, 0, rest);
-	if (mix_one_in(mix, 2))
+	if (mix_one_in(mix, 3))
 		mix->limit = mix->restart_after + mix->late + 1;
 }
 
