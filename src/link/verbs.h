@@ -54,8 +54,8 @@ static inline uint32_t sl_verbs_id_index(uint64_t id)
 	return (uint32_t)(id >> 32) & 0xffff;
 }
 
-struct sl_verbs_in { /* a transfer, receiving */
-	_Atomic uint32_t active;
+struct sl_verbs_in {		 /* a transfer, receiving */
+	_Atomic uint32_t active; /* the first: all behind it is cleared between transfers */
 	struct sl_verbs_queue *queue;
 	unsigned device;
 	uint32_t generation;

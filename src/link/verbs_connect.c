@@ -2,6 +2,7 @@
  * hand. */
 #include <errno.h>
 #include <ifaddrs.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -278,6 +279,16 @@ static int open_in(struct sl_verbs_link *link, const struct sl_offer *offer, uin
 	return err ? err : connect_in(link, in, index);
 }
 
+/* All but `active`, at which the poller may be looking: it is 0, and stays so. */
+static void clear(struct sl_verbs_in *in)
+{
+	uint32_t generation = in->generation + 1;
+
+	memset(&in->queue, 0, sizeof(*in) - offsetof(struct sl_verbs_in, queue));
+	in->generation = generation;
+	in->landing.fd = -1;
+}
+
 int sl_verbs_link_accept(void *state, const struct sl_offer *offer, struct sl_plan *plan)
 {
 	struct sl_verbs_link *link = state;
@@ -290,11 +301,8 @@ int sl_verbs_link_accept(void *state, const struct sl_offer *offer, struct sl_pl
 	if (index == SL_VERBS_TRANSFERS)
 		return -ENOSPC;
 	sl_verbs_in_close(in); /* of who had it before */
-	*in = (struct sl_verbs_in){.generation = in->generation + 1,
-				   .next = offer->first_sequence,
-				   .posted = offer->first_sequence,
-				   .used = offer->first_sequence,
-				   .landing = {.fd = -1}};
+	clear(in);
+	in->next = in->posted = in->used = offer->first_sequence;
 	err = open_in(link, offer, index);
 	if (err) {
 		sl_verbs_in_close(in);

@@ -98,7 +98,7 @@ struct sl_receive {
 	char guard[64];
 	bool detector_open, link_open, unit_open, started;
 	bool outcomes_failed;
-	bool same_clock; /* source and receiver share a host */
+	_Atomic bool same_clock; /* source and receiver share a host */
 	unsigned sinks_open;
 
 	struct sl_placement placement;

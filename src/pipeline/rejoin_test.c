@@ -162,7 +162,7 @@ static void nobody_is_taken_when_the_last_frame_was_given_out(void **state)
 	int err;
 
 	atomic_store(&closed, true);
-	open_pair(&p, more, 3, NULL, 0);
+	open_pair(&p, more, 3, more, 0);
 	for (uint32_t m = 0; m < MODULES; m++)
 		assert_int_equal(sl_emulate_start(p.emulate[m]), 0);
 	for (uint32_t m = 0; m < MODULES; m++)

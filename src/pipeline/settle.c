@@ -156,7 +156,7 @@ static void measure(struct sl_receive *r, const struct sl_frame *frame)
 	add_latency(r, SL_LATENCY_ASSEMBLE, frame, SL_HOP_EVENT, SL_HOP_ASSEMBLED);
 	add_latency(r, SL_LATENCY_PROCESS, frame, SL_HOP_ASSEMBLED, SL_HOP_PROCESSED);
 	add_latency(r, SL_LATENCY_SINK, frame, SL_HOP_PROCESSED, SL_HOP_SUNK);
-	if (!r->same_clock)
+	if (!atomic_load_explicit(&r->same_clock, memory_order_relaxed))
 		return;
 	add_latency(r, SL_LATENCY_WIRE, frame, SL_HOP_EMIT, SL_HOP_EVENT);
 	add_latency(r, SL_LATENCY_TOTAL, frame, SL_HOP_EMIT, SL_HOP_SUNK);

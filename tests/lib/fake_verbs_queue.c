@@ -136,6 +136,19 @@ static uint8_t *target_of(struct fake_qp *peer, const struct fake_send *s,
 	return *status == IBV_WC_SUCCESS ? to : NULL;
 }
 
+/* A word arrives at once, as credits need it; of more, nobody may know what is there. */
+static void put(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+	uint64_t word;
+
+	if (bytes != sizeof(word) || (uintptr_t)to % sizeof(word)) {
+		memcpy(to, from, bytes);
+		return;
+	}
+	memcpy(&word, from, sizeof(word));
+	atomic_store_explicit((_Atomic uint64_t *)(void *)to, word, memory_order_release);
+}
+
 /* Packet by packet; false: one was lost, and what followed it was thrown away. */
 static bool carry(struct fake_qp *qp, const struct fake_send *s, const uint8_t *from, uint8_t *to)
 {
@@ -149,7 +162,7 @@ static bool carry(struct fake_qp *qp, const struct fake_send *s, const uint8_t *
 		    lose_packet(lose_arg, qp->attr.dest_qp_num, qp->psn))
 			whole = false;
 		if (whole && to)
-			memcpy(to + at, from + at, n);
+			put(to + at, from + at, n);
 		qp->psn = (qp->psn + 1) & 0xffffff;
 		at += n;
 	} while (at < s->sge.length);
