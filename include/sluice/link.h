@@ -125,7 +125,7 @@ struct sl_link {
 	uint32_t guards;
 	unsigned pollers;	    /* most threads that may poll it; 0: one */
 	enum sl_region_kind places; /* the kind of region its ring must live in */
-	bool oneway;	/* there is no way back to its sources, see Order */
+	bool oneway;		    /* there is no way back to its sources, see Order */
 	bool bare;	/* knows the number of a block without its record and immediate (plan.h) */
 	uint32_t fates; /* a bit for each enum sl_fate that it can do; others are not asked for */
 

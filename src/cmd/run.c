@@ -372,7 +372,7 @@ static enum sl_result run_experiment(struct run *run)
 	if (open_server(run))
 		goto undo_receive;
 	/* Who asks nobody begins at once: then everything must be ready before. */
-	if (!run->server && sl_receive_start(run->receive))
+	if (!run->server && (sl_receive_start(run->receive) || sl_oneway_wait(&run->oneway)))
 		goto undo_receive;
 	if (write_port_file(run) || (run->experiment->emulate_local && spawn_child(run)))
 		goto undo_receive;

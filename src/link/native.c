@@ -42,6 +42,7 @@ static int read_first(struct sl_native *native)
 	char *end;
 
 	native->automatic = !strcmp(text, "auto");
+	native->base = native->format->first;
 	if (native->automatic)
 		return 0;
 	errno = 0;
@@ -146,10 +147,9 @@ int sl_native_offer(void *state, struct sl_offer *offer)
 {
 	const struct sl_native *native = state;
 	struct sl_native_shape shape;
-	int err = native->format->shape(native, offer->lines ? offer->lines : 1,
-					offer->lines ? offer->line_bytes
-						     : (uint32_t)offer->block_bytes,
-					&shape);
+	int err = native->format->shape(
+		native, offer->lines ? offer->lines : 1,
+		offer->lines ? offer->line_bytes : (uint32_t)offer->block_bytes, &shape);
 
 	if (err)
 		return err;
@@ -160,7 +160,7 @@ int sl_native_offer(void *state, struct sl_offer *offer)
 	offer->ip_id = SL_IP_ID_ANY;
 	offer->bare = 1;
 	/* Detectors of this kind count from another number on than we do. */
-	if (shape.block_numbers == 1 && !native->automatic)
+	if (shape.block_numbers == 1)
 		offer->first_frame += native->base;
 	return 0;
 }
@@ -206,8 +206,8 @@ static bool offer_fits(const struct sl_native *native, const struct sl_offer *of
 	if (native->env.crc) /* nobody could vouch for the pixels */
 		return false;
 	return offer->module < ring->modules && offer->block_bytes == ring->pixel_bytes &&
-	       (!ring->lines.pitch || (offer->lines == ring->lines.count &&
-				       offer->line_bytes == ring->lines.bytes));
+	       (!ring->lines.pitch ||
+		(offer->lines == ring->lines.count && offer->line_bytes == ring->lines.bytes));
 }
 
 static void make_plan(const struct sl_native *native, const struct sl_offer *offer,
@@ -242,9 +242,8 @@ static void make_plan(const struct sl_native *native, const struct sl_offer *off
 static uint64_t first_number(const struct sl_native *native, const struct sl_offer *offer,
 			     const struct sl_native_shape *shape)
 {
-	return shape->block_numbers == 1
-		       ? offer->first_frame
-		       : native->base + offer->first_frame * shape->block_numbers;
+	return shape->block_numbers == 1 ? offer->first_frame
+					 : native->base + offer->first_frame * shape->block_numbers;
 }
 
 static uint64_t step_of(const struct sl_offer *offer)

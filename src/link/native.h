@@ -29,11 +29,11 @@
 
 enum {
 	SL_NATIVE_MODULES = 64,
-	SL_NATIVE_HEADER = 48,	     /* longest */
-	SL_NATIVE_BATCH = 64,	     /* datagrams per system call */
-	SL_NATIVE_SEGMENTS = 64,     /* packets in one send or one datagram, at most */
+	SL_NATIVE_HEADER = 48,	 /* longest */
+	SL_NATIVE_BATCH = 64,	 /* datagrams per system call */
+	SL_NATIVE_SEGMENTS = 64, /* packets in one send or one datagram, at most */
 	SL_NATIVE_DATAGRAM = 1 << 16,
-	SL_NATIVE_IOVS = 1000, /* within IOV_MAX */
+	SL_NATIVE_IOVS = 1000,	    /* within IOV_MAX */
 	SL_NATIVE_SEND_MAX = 65000, /* bytes of one segmented send; the headers fit beside it */
 	SL_NATIVE_SENDERS = 64,
 };
@@ -51,6 +51,7 @@ struct sl_native_header {
 
 struct sl_native_format {
 	uint32_t header_bytes, number_bits;
+	uint64_t first; /* number that such detectors begin with */
 
 	/* By the options, and the lines of a block: which ports and packets there are. Logs. */
 	int (*shape)(const struct sl_native *native, uint32_t lines, uint32_t line_bytes,
@@ -217,14 +218,14 @@ int sl_native_pass(struct sl_native_batch *batch); /* one more was to be sent */
 int sl_native_release_all(struct sl_native *native, struct sl_native_source *source);
 
 /* What the links of this family have in common. */
-#define SL_NATIVE_LINK                                                                     \
-	.services = SL_SERVICE_UC, .operations = SL_OPERATION_WRITE,                       \
-	.messages = SL_MESSAGE_MODULE, .message = SL_MESSAGE_MODULE,                       \
-	.proof = sl_native_proof, .guards = SL_GUARD_ENFORCED, .pollers = SL_POLLERS,      \
-	.places = SL_REGION_HOST, .oneway = true, .fates = SL_NATIVE_FATES,                \
-	.close = sl_native_close, .accept = sl_native_accept, .poll = sl_native_poll,      \
-	.wait = sl_native_wait, .serve = sl_native_serve, .reported = sl_native_reported,  \
-	.drop = sl_native_drop, .offer = sl_native_offer, .connect = sl_native_connect,    \
-	.post = sl_native_post, .reap = sl_native_reap, .flush = sl_native_flush
+#define SL_NATIVE_LINK                                                                         \
+	.services = SL_SERVICE_UC, .operations = SL_OPERATION_WRITE,                           \
+	.messages = SL_MESSAGE_MODULE, .message = SL_MESSAGE_MODULE, .proof = sl_native_proof, \
+	.guards = SL_GUARD_ENFORCED, .pollers = SL_POLLERS, .places = SL_REGION_HOST,          \
+	.oneway = true, .fates = SL_NATIVE_FATES, .close = sl_native_close,                    \
+	.accept = sl_native_accept, .poll = sl_native_poll, .wait = sl_native_wait,            \
+	.serve = sl_native_serve, .reported = sl_native_reported, .drop = sl_native_drop,      \
+	.offer = sl_native_offer, .connect = sl_native_connect, .post = sl_native_post,        \
+	.reap = sl_native_reap, .flush = sl_native_flush
 
 #endif

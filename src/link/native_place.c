@@ -70,8 +70,7 @@ static int64_t distance(const struct sl_native_placer *p, uint64_t number, uint6
 static bool believed(struct sl_native_placer *p, uint64_t sequence)
 {
 	uint64_t opened = sl_ring_opened(p->ring, p->plan.module), slots = p->ring->slots;
-	bool near = p->jumped && sequence + slots > p->jumped_to &&
-		    sequence < p->jumped_to + slots;
+	bool near = p->jumped && sequence + slots > p->jumped_to && sequence < p->jumped_to + slots;
 
 	if (sequence < opened + slots)
 		return true;
@@ -219,6 +218,28 @@ static void copy(const struct sl_native_placer *p, const struct sl_native_where 
 	}
 }
 
+static void note_reach(struct sl_native_placer *p, const struct sl_native_where *where)
+{
+	if (where->sequence >= p->reached[where->port])
+		p->reached[where->port] = where->sequence + 1;
+}
+
+void sl_native_reach(struct sl_native_placer *placer, bool drained)
+{
+	struct sl_native_placer *p = placer;
+	uint64_t least = p->reached[0], most = least;
+
+	for (uint32_t i = 1; i < p->shape.ports; i++) {
+		least = p->reached[i] < least ? p->reached[i] : least;
+		most = p->reached[i] > most ? p->reached[i] : most;
+	}
+	if (drained && p->newest_reached > least)
+		least = p->newest_reached;
+	p->newest_reached = most;
+	if (least)
+		sl_ring_reach(p->ring, least - 1, p->plan.module);
+}
+
 void sl_native_put(struct sl_native_placer *placer, const struct sl_native_where *where,
 		   const uint8_t *payload, uint64_t now_ns)
 {
@@ -232,7 +253,7 @@ void sl_native_put(struct sl_native_placer *placer, const struct sl_native_where
 		return;
 	case SL_PLACE_AHEAD:
 		sl_ring_turn_away(p->ring, where->sequence, module);
-		sl_ring_reach(p->ring, where->sequence, module);
+		note_reach(p, where);
 		refuse(p, SL_DROP_AHEAD);
 		return;
 	case SL_PLACE_OK:
@@ -247,7 +268,7 @@ void sl_native_put(struct sl_native_placer *placer, const struct sl_native_where
 	atomic_fetch_add_explicit(&p->counters->packets, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&p->counters->bytes, p->shape.payload, memory_order_relaxed);
 	sl_ring_progress(p->ring, where->sequence, module, track->packets);
-	sl_ring_reach(p->ring, where->sequence, module);
+	note_reach(p, where);
 	if (track->packets != p->plan.packets)
 		return;
 	write_record(p, track);

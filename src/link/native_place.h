@@ -30,10 +30,10 @@ struct sl_native_track { /* of one slot */
 	uint64_t first_ns;  /* when that was, here */
 };
 
-struct sl_native_numbers { /* how a module's packets are counted */
-	unsigned bits;	   /* of a number on the wire */
-	uint64_t step;	   /* numbers from one sequence to the next */
-	uint64_t frames;   /* of the run; 0: no end */
+struct sl_native_numbers {		  /* how a module's packets are counted */
+	unsigned bits;			  /* of a number on the wire */
+	uint64_t step;			  /* numbers from one sequence to the next */
+	uint64_t frames;		  /* of the run; 0: no end */
 	uint64_t first_frame, frame_step; /* what records call them */
 	bool frame_is_number;		  /* and that is what the wire says */
 	/* 1 + the number of sequence 0, the same for all modules; 0: not known yet, and then the
@@ -50,6 +50,9 @@ struct sl_native_placer {
 	uint64_t newest; /* the highest number that came, from the first on */
 	bool jumped;	 /* one packet said that the stream has gone on to jumped_to */
 	uint64_t jumped_to;
+	/* Per port, 1 + the highest sequence of which anything came; and the highest of them when
+	 * the ports were last looked at. */
+	uint64_t reached[SL_NATIVE_PORTS], newest_reached;
 	struct sl_native_track *track; /* [slots] */
 	uint64_t *bits;		       /* [slots][words] */
 	uint32_t words;
@@ -86,5 +89,10 @@ unsigned sl_native_predict(const struct sl_native_placer *placer, uint32_t port,
 /* Take a packet. payload: its bytes, or NULL when they are where sl_native_predict() said. */
 void sl_native_put(struct sl_native_placer *placer, const struct sl_native_where *where,
 		   const uint8_t *payload, uint64_t now_ns);
+
+/* After all ports were looked at; drained: each was found empty. How far the module's stream has
+ * come is how far all its ports have: what one has yet to bring may lie in its socket while another
+ * is read. A port that was found empty since holds nothing up. */
+void sl_native_reach(struct sl_native_placer *placer, bool drained);
 
 #endif

@@ -53,9 +53,9 @@ static struct rig *rig_new(const struct sl_native_numbers *numbers, uint64_t fir
 	sl_ring_open(&rig->ring, UINT64_MAX);
 	rig->first_plus = first_plus;
 	n.first_plus = &rig->first_plus;
-	assert_int_equal(sl_native_placer_init(&rig->placer, &rig->ring, &rig->counters, &plan,
-					       &shape, &n),
-			 0);
+	assert_int_equal(
+		sl_native_placer_init(&rig->placer, &rig->ring, &rig->counters, &plan, &shape, &n),
+		0);
 	return rig;
 }
 
@@ -80,6 +80,8 @@ static bool put(struct rig *rig, uint64_t number, uint32_t port, uint32_t packet
 	found = sl_native_find(&rig->placer, number, packet, &where);
 	if (found)
 		sl_native_put(&rig->placer, &where, payload, ++rig->time);
+	sl_native_reach(&rig->placer, true);
+	sl_native_reach(&rig->placer, true);
 	sl_ring_leave(&rig->ring, 0);
 	return found;
 }
@@ -128,8 +130,8 @@ static void a_block_is_whole_with_its_last_packet_in_any_order(void **state)
 	}
 	assert_true(whole(rig, 0));
 	for (unsigned i = 0; i < PIXELS; i++)
-		assert_int_equal(block[i], 16 + i / (PACKETS * PAYLOAD) * 8 +
-						   i / PAYLOAD % PACKETS + 1);
+		assert_int_equal(block[i],
+				 16 + i / (PACKETS * PAYLOAD) * 8 + i / PAYLOAD % PACKETS + 1);
 	rig_free(rig);
 }
 
@@ -177,8 +179,8 @@ static void what_the_run_has_not_is_out_of_range(void **state)
 
 	numbers.frames = 3;
 	rig = rig_new(&numbers, 1 + 5);
-	assert_false(put(rig, 4, 0, 0));	/* before the first */
-	assert_false(put(rig, 8, 0, 0));	/* after the last */
+	assert_false(put(rig, 4, 0, 0));       /* before the first */
+	assert_false(put(rig, 8, 0, 0));       /* after the last */
 	assert_false(put(rig, 5, 0, PACKETS)); /* no such packet */
 	assert_false(put(rig, 5, 0, UINT32_MAX));
 	assert_int_equal(dropped(rig, SL_DROP_RANGE), 4);
@@ -324,6 +326,26 @@ static void the_first_that_comes_is_the_first(void **state)
 	rig_free(rig);
 }
 
+/* What is in one port's socket is not given up because another one's was read first. */
+static void a_stream_is_as_far_as_all_its_ports(void **state)
+{
+	struct rig *rig = rig_new(&by_frame, 1 + 1);
+	struct sl_native_where where = {.port = 1};
+
+	put(rig, 1, 0, 0);
+	for (uint64_t n = 1; n <= SLOTS; n++) {
+		assert_true(sl_native_find(&rig->placer, n, 0, &where));
+		sl_native_put(&rig->placer, &where, sl_ring_block(&rig->ring, 0, 0), 1);
+	}
+	sl_native_reach(&rig->placer, false);
+	assert_int_equal(sl_ring_reached(&rig->ring, 0), 1);
+	sl_native_reach(&rig->placer, false);
+	assert_int_equal(sl_ring_reached(&rig->ring, 0), 1);
+	sl_native_reach(&rig->placer, true); /* both were empty, after all that had come */
+	assert_int_equal(sl_ring_reached(&rig->ring, 0), SLOTS);
+	rig_free(rig);
+}
+
 static void predictions_stay_out_of_what_is_in_or_closed(void **state)
 {
 	struct rig *rig = rig_new(&by_frame, 1 + 1);
@@ -363,6 +385,7 @@ int main(void)
 		cmocka_unit_test(numbers_wrap),
 		cmocka_unit_test(event_numbers_wrap_again_and_again),
 		cmocka_unit_test(the_first_that_comes_is_the_first),
+		cmocka_unit_test(a_stream_is_as_far_as_all_its_ports),
 		cmocka_unit_test(predictions_stay_out_of_what_is_in_or_closed),
 	};
 

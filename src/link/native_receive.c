@@ -320,7 +320,8 @@ static unsigned receive_many(struct sl_native *native, struct sl_native_queue *q
 }
 
 static unsigned poll_port(struct sl_native *native, struct sl_native_queue *queue,
-			  struct sl_native_port *port, unsigned budget, uint64_t now_ns)
+			  struct sl_native_port *port, unsigned budget, uint64_t now_ns,
+			  bool *drained)
 {
 	unsigned packets = 0;
 
@@ -332,9 +333,10 @@ static unsigned poll_port(struct sl_native *native, struct sl_native_queue *queu
 				     : receive_many(native, queue, port, budget - packets, now_ns);
 
 		if (!n)
-			break;
+			return packets;
 		packets += n;
 	}
+	*drained = false;
 	return packets;
 }
 
@@ -347,13 +349,15 @@ int sl_native_poll(void *state, unsigned poller, unsigned budget)
 	sl_ring_enter(native->env.ring, poller);
 	for (uint32_t m = 0; m < native->queues; m++) {
 		struct sl_native_queue *queue = &native->queue[m];
+		bool drained = true;
 
 		/* Acquire: pairs with the release in accept. */
 		if (!atomic_load_explicit(&queue->active, memory_order_acquire) ||
 		    queue->poller != poller)
 			continue;
 		for (uint32_t i = 0; i < queue->ports; i++)
-			n += poll_port(native, queue, &queue->port[i], budget, now_ns);
+			n += poll_port(native, queue, &queue->port[i], budget, now_ns, &drained);
+		sl_native_reach(&queue->placer, drained);
 	}
 	sl_ring_leave(native->env.ring, poller);
 	return (int)n;

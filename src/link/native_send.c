@@ -199,9 +199,9 @@ static int send_packet(struct sl_native_batch *batch, const struct sl_write *wri
 	const struct sl_link_env *env = &batch->native->env;
 	const struct sl_native_source *source = batch->source;
 	uint32_t index = batch->port * source->shape.packets + packet;
-	enum sl_fate fate = env->fate ? env->fate(env->fate_arg, source->plan.module,
-						  write->sequence, index)
-				      : SL_FATE_SEND;
+	enum sl_fate fate =
+		env->fate ? env->fate(env->fate_arg, source->plan.module, write->sequence, index)
+			  : SL_FATE_SEND;
 	struct sl_part part[SL_NATIVE_PIECES];
 	unsigned parts = gather(batch, write, packet, part);
 	uint8_t header[SL_NATIVE_HEADER];

@@ -20,7 +20,7 @@ enum {
 
 struct sl_native_shape {
 	uint32_t across, down, ports;
-	uint32_t packets, payload; /* of a port and block; bytes of each */
+	uint32_t packets, payload;  /* of a port and block; bytes of each */
 	uint32_t lines, line_bytes; /* of a port */
 	uint32_t pieces;	    /* of a packet, at most */
 	uint64_t pitch;		    /* from line to line of the block */

@@ -67,7 +67,7 @@ static void an_eiger_half_module(void **state)
 {
 	static const struct {
 		uint32_t bits, payload, packets, pieces;
-	} kinds[] = {{8, 4096, 32, 8},	{16, 4096, 64, 4},   {32, 4096, 128, 2},
+	} kinds[] = {{8, 4096, 32, 8},	{16, 4096, 64, 4},  {32, 4096, 128, 2},
 		     {8, 1024, 128, 2}, {16, 1024, 256, 1}, {32, 1024, 512, 1}};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
@@ -102,8 +102,10 @@ static void an_eiger_module_has_four_ports(void **state)
 static void every_byte_is_in_one_packet(void **state)
 {
 	static const uint32_t shapes[][5] = {/* across, down, payload, lines, line_bytes */
-					     {1, 1, 10, 6, 25}, {2, 1, 20, 6, 40},
-					     {2, 2, 9, 6, 12},	{1, 3, 24, 9, 16},
+					     {1, 1, 10, 6, 25},
+					     {2, 1, 20, 6, 40},
+					     {2, 2, 9, 6, 12},
+					     {1, 3, 24, 9, 16},
 					     {2, 1, 7, 7, 30}};
 	uint8_t seen[4096];
 
@@ -131,10 +133,9 @@ static void every_byte_is_in_one_packet(void **state)
 static void what_does_not_divide_is_refused(void **state)
 {
 	static const uint32_t wrong[][5] = {
-		{0, 1, 8, 8, 8},     {1, 5, 8, 10, 8},	   {2, 4, 8, 8, 8},
-		{1, 2, 8, 7, 8},     {2, 1, 8, 8, 9},	   {1, 1, 7, 8, 8},
-		{1, 1, 0, 8, 8},     {1, 1, 8, 0, 8},	   {1, 1, 8, 8, 0},
-		{1, 1, 8961, 1, 8961}, {2, 1, 66, 66, 4},
+		{0, 1, 8, 8, 8}, {1, 5, 8, 10, 8},	{2, 4, 8, 8, 8},   {1, 2, 8, 7, 8},
+		{2, 1, 8, 8, 9}, {1, 1, 7, 8, 8},	{1, 1, 0, 8, 8},   {1, 1, 8, 0, 8},
+		{1, 1, 8, 8, 0}, {1, 1, 8961, 1, 8961}, {2, 1, 66, 66, 4},
 	};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {

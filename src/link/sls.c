@@ -1,4 +1,4 @@
-/* sls.c - PSI's detectors (Jungfrau, Eiger) as they send: native UDP, 48 bytes of header and pixels.
+/* sls.c - PSI's detectors (Jungfrau, Eiger) as they send: native UDP, a header and pixels.
  *
  * How they send is taken from slsDetectorPackage: payloads and packets of a frame from
  * slsReceiverSoftware/src/GeneralData.h, ports and halves from the help of udp_dstport and
@@ -37,7 +37,8 @@ static const struct sl_option options[] = {
 	SL_CHOICE(struct sl_sls, detector, jungfrau, "jungfrau|eiger",
 		  "whose headers they are; others are refused"),
 	SL_U32(struct sl_sls, ports, 0, 0, 4, "ports",
-	       "of a module: jungfrau 1 or 2 (interfaces), eiger 2 (left and right of a half-module) "
+	       "of a module: jungfrau 1 or 2 (interfaces), eiger 2 (left and right of a "
+	       "half-module) "
 	       "or 4 (of a module); 0: 1 and 2"),
 	SL_U32(struct sl_sls, payload, 0, 0, 8960, "bytes",
 	       "of pixels in a packet; 0: jungfrau 8192, eiger 4096 (10 Gbit/s; 1024 at 1)"),
@@ -123,6 +124,7 @@ static void write_header(const struct sl_native *native, const struct sl_native_
 static const struct sl_native_format format = {
 	.header_bytes = SL_SLS_HEADER,
 	.number_bits = 64,
+	.first = 1,
 	.shape = shape,
 	.read = read_header,
 	.write = write_header,

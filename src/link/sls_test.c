@@ -183,9 +183,9 @@ static void what_is_wrong_is_counted(void **state)
 		size_t bytes;
 		enum sl_drop why;
 	} wrong[] = {
-		{47, 1, PACKET, SL_DROP_MALFORMED},  /* version */
+		{47, 1, PACKET, SL_DROP_MALFORMED}, /* version */
 		{47, 3, PACKET, SL_DROP_MALFORMED},
-		{46, 1, PACKET, SL_DROP_MALFORMED},  /* an Eiger */
+		{46, 1, PACKET, SL_DROP_MALFORMED}, /* an Eiger */
 		{46, 0, PACKET, SL_DROP_MALFORMED},
 		{0, 1, PACKET - 1, SL_DROP_MALFORMED}, /* cut off */
 		{0, 1, SL_SLS_HEADER, SL_DROP_MALFORMED},
@@ -194,9 +194,9 @@ static void what_is_wrong_is_counted(void **state)
 		{0, 1, 0, SL_DROP_MALFORMED},
 		{0, 1, PACKET + 1, SL_DROP_MALFORMED}, /* too long */
 		{0, 1, 2 * PACKET, SL_DROP_MALFORMED},
-		{12, PACKETS, PACKET, SL_DROP_RANGE},  /* packetNumber */
+		{12, PACKETS, PACKET, SL_DROP_RANGE}, /* packetNumber */
 		{15, 0x80, PACKET, SL_DROP_RANGE},
-		{0, 0, PACKET, SL_DROP_RANGE},	       /* frame 0: they begin with 1 */
+		{0, 0, PACKET, SL_DROP_RANGE}, /* frame 0: they begin with 1 */
 	};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
@@ -288,9 +288,9 @@ static void packets_that_come_together_are_taken_apart(void **state)
 			build(w, frame, p, SL_SLS_JUNGFRAU, fill_of(frame, 0, p));
 			memcpy(many + n * PACKET, w->packet, PACKET);
 		}
-		assert_int_equal(sendto(w->fd, many, 5 * PACKET, 0, (struct sockaddr *)&to,
-					sizeof(to)),
-				 5 * PACKET);
+		assert_int_equal(
+			sendto(w->fd, many, 5 * PACKET, 0, (struct sockaddr *)&to, sizeof(to)),
+			5 * PACKET);
 		rig_poll(w->rig);
 	}
 	for (uint64_t f = 1; f <= 3; f++)

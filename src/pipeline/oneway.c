@@ -1,9 +1,15 @@
 /* oneway.c - the receiver's word for sources that have none. */
 #include "pipeline/oneway.h"
 
+#include <errno.h>
+
+#include "base/clock.h"
 #include "base/log.h"
 
+#define OPEN_NS UINT64_C(10000000000)
+
 enum {
+	NAP_NS = 1000 * 1000,
 	LAG_NS = 1000 * 1000 * 1000, /* that a module may be behind the others at the end */
 	LOOKS = 3,		     /* that the link took in vain meanwhile */
 };
@@ -49,6 +55,24 @@ int sl_oneway_open(struct sl_oneway *oneway, struct sl_receive *receive)
 	for (uint32_t m = 0; m < receive->ring.modules && !err; m++)
 		err = plan(oneway, m);
 	return err;
+}
+
+int sl_oneway_wait(const struct sl_oneway *oneway)
+{
+	const struct sl_ring *ring = &oneway->receive->ring;
+	uint64_t end = sl_clock_ns() + OPEN_NS;
+
+	for (uint32_t m = 0; m < ring->modules;) {
+		if (sl_ring_opened(ring, m)) {
+			m++;
+		} else if (sl_clock_ns() > end) {
+			sl_error("no slots were opened within 10 s: this host is too busy");
+			return -ETIMEDOUT;
+		} else {
+			sl_clock_sleep_until(sl_clock_ns() + NAP_NS);
+		}
+	}
+	return 0;
 }
 
 void sl_oneway_start(struct sl_oneway *oneway, uint64_t now_ns)
@@ -118,10 +142,17 @@ void sl_oneway_poll(struct sl_oneway *oneway, uint64_t now_ns)
 
 void sl_oneway_stop(struct sl_oneway *oneway)
 {
-	for (uint32_t m = 0; m < oneway->receive->ring.modules; m++) {
+	struct sl_receive *r = oneway->receive;
+
+	for (uint32_t m = 0; m < r->ring.modules; m++) {
 		if (oneway->over[m])
 			continue;
 		oneway->over[m] = true;
-		sl_receive_cut(oneway->receive, m);
+		if (r->overrun) { /* what found no room is why it ends: it counts, too */
+			r->experiment->link->drop(r->experiment->link_state, r->source[m].transfer);
+			sl_receive_end(r, m);
+		} else {
+			sl_receive_cut(r, m);
+		}
 	}
 }

@@ -18,8 +18,8 @@
 
 struct sl_oneway {
 	struct sl_receive *receive;
-	uint64_t frames;		    /* of the run */
-	uint64_t first_ns, silence_ns;	    /* to wait for the first packet; for any more */
+	uint64_t frames;		  /* of the run */
+	uint64_t first_ns, silence_ns;	  /* to wait for the first packet; for any more */
 	uint64_t packets, idle, quiet_ns; /* when something last came */
 	bool over[SL_ASSEMBLER_MODULES];
 };
@@ -27,8 +27,10 @@ struct sl_oneway {
 /* Offers for all modules, and plans. Logs. */
 int sl_oneway_open(struct sl_oneway *oneway, struct sl_receive *receive);
 
-/* The receiver runs: from now on silence counts. */
-void sl_oneway_start(struct sl_oneway *oneway, uint64_t now_ns);
+/* The receiver's threads run: wait until there are slots for what may come. -ETIMEDOUT, logged. */
+int sl_oneway_wait(const struct sl_oneway *oneway);
+
+void sl_oneway_start(struct sl_oneway *oneway, uint64_t now_ns); /* from now on silence counts */
 void sl_oneway_poll(struct sl_oneway *oneway, uint64_t now_ns);
 void sl_oneway_stop(struct sl_oneway *oneway);
 

@@ -146,9 +146,9 @@ static void *rig_connect_thread(void *arg)
 
 static inline int rig_offer(struct rig *rig, void *source, uint16_t module, struct sl_offer *offer)
 {
-	*offer = (struct sl_offer){
-		.module = module,
-		.block_bytes = RIG_PIXELS + (rig->link->oneway ? 0 : SL_RECORD_BYTES)};
+	*offer = (struct sl_offer){.module = module,
+				   .block_bytes = RIG_PIXELS +
+						  (rig->link->oneway ? 0 : SL_RECORD_BYTES)};
 	if (rig_layout.rectangle) {
 		offer->lines = RIG_LINES;
 		offer->line_bytes = RIG_LINE;
