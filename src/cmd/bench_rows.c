@@ -3,7 +3,7 @@
  *   sluice/LINK/SERVICE/BYTES    lines of BYTES into frames of 8 MiB in a ring of 512 MiB; 8246 and
  *                                8388608: each line or frame is one message with its own event
  *   sluice/LINK/BYTES            packets of a native detector: BYTES after its header, into
- *                                modules of 1 MiB
+ *                                modules of about 1 MiB
  *   PEER/HOW/BYTES               the same bytes by other means
  *   .../one, .../queues-N, .../no-icrc-check, .../events       variants, see docs/benchmarks.md
  *   .../cut                      over a veth pair that cuts and merges nothing, else over lo
@@ -26,6 +26,7 @@
 enum {
 	LINE = 4096,
 	NATIVE = 8192,		/* of a Jungfrau */
+	EVENTS = 960,		/* 20 of a RICH */
 	SMALL_RING = 256 << 10, /* of /one: four slots, which stay in the cache */
 	SMALL_BLOCK = 60 << 10,
 	DATAGRAM_MAX = 65000,
@@ -207,18 +208,18 @@ static int add_roce(struct sl_bench *bench, const struct sl_link *link)
 /* A native detector: nothing goes back, so the source is told by other means how far it may go. */
 static int add_native(struct sl_bench *bench, const struct sl_link *link)
 {
+	bool events = !strcmp(link->name, "nanet");
+	uint16_t payload = events ? EVENTS : NATIVE;
 	struct sl_bench_row row = {
 		.link = link,
 		.service = SL_SERVICE_UC,
 		.message = link->message,
-		.pmtu = NATIVE,
+		.pmtu = payload,
 		.queues = 1,
-		.block_bytes = MODULE,
+		.block_bytes = MODULE / payload * payload,
 	};
 
-	if (strcmp(link->name, "sls") != 0)
-		return 0;
-	return add(bench, &row, EVERY_WAY | CUT_NOCSUM, "sluice/%s/%u", link->name, NATIVE);
+	return add(bench, &row, EVERY_WAY | CUT_NOCSUM, "sluice/%s/%u", link->name, payload);
 }
 
 static int add_shm(struct sl_bench *bench, const struct sl_link *link)
@@ -262,6 +263,7 @@ static int add_peers(struct sl_bench *bench)
 		{"peer_udp", "recvmmsg", "sockets/recvmmsg", 2048, EVERY_WAY, false},
 		{"peer_udp", "recvmmsg", "sockets/recvmmsg", 4096, EVERY_WAY, false},
 		{"peer_udp", "recv-copy", "sockets/recv-copy", 8192, EVERY_WAY | CUT_NOCSUM, false},
+		{"peer_udp", "recv-copy", "sockets/recv-copy", 960, EVERY_WAY | CUT_NOCSUM, false},
 		{"peer_ucx", "put", "ucx/tcp-put", 4096, LO, false},
 		{"peer_fabric", "write", "libfabric/tcp-write", 4096, LO, false},
 		{"peer_memcpy", "copy", "memcpy", 8 << 20, LO, false},

@@ -46,12 +46,13 @@ struct sl_native_header {
 	uint32_t packet;    /* of its port and frame; where the number does not say it */
 	uint64_t timestamp; /* ns */
 	uint16_t cell;
-	uint16_t module, port; /* sending: whose it is */
+	uint16_t module, port; /* whose it is: sending, and where the format names modules */
 };
 
 struct sl_native_format {
 	uint32_t header_bytes, number_bits;
-	uint64_t first; /* number that such detectors begin with */
+	uint64_t first;	   /* number that such detectors begin with */
+	bool names_module; /* headers say whose they are */
 
 	/* By the options, and the lines of a block: which ports and packets there are. Logs. */
 	int (*shape)(const struct sl_native *native, uint32_t lines, uint32_t line_bytes,

@@ -109,6 +109,13 @@ static bool known(const struct sl_native *native, struct sl_native_port *port,
 	return false;
 }
 
+/* Whether a packet is one of this module, where headers say so. */
+static bool belongs(const struct sl_native *native, const struct sl_native_queue *queue,
+		    const struct sl_native_header *header)
+{
+	return !native->format->names_module || header->module == queue->placer.plan.module;
+}
+
 /* False: it is counted, and has no place. */
 static bool find(struct sl_native *native, struct sl_native_queue *queue,
 		 const struct sl_native_port *port, const uint8_t *bytes,
@@ -118,6 +125,10 @@ static bool find(struct sl_native *native, struct sl_native_queue *queue,
 
 	if (!native->format->read(native, bytes, &header)) {
 		count(native, SL_DROP_MALFORMED);
+		return false;
+	}
+	if (!belongs(native, queue, &header)) {
+		count(native, SL_DROP_QUEUE);
 		return false;
 	}
 	where->port = port->index;
@@ -166,6 +177,7 @@ static bool take_guessed(struct sl_native *native, struct sl_native_queue *queue
 	struct sl_native_where where = {.port = port->index};
 
 	if (!guess->placed || !native->format->read(native, guess->header, &header) ||
+	    !belongs(native, queue, &header) ||
 	    !sl_native_expected(&queue->placer, header.number, header.packet, guess->packet,
 				&where))
 		return false;

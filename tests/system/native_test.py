@@ -51,18 +51,21 @@ emulated("half-modules of an eiger, 8 bit", link={"detector": "eiger"}, bits=8, 
 emulated("16 bit", link={"detector": "eiger"})
 emulated("32 bit, packets shorter than lines", link={"detector": "eiger", "payload": 256}, bits=32, columns=256)
 emulated("modules of an eiger with four ports", link={"detector": "eiger", "ports": 4})
+emulated("a RICH: 20 events of 48 bytes to a packet, 100 to a block", link={"kind": "nanet"}, numbers=3, rows=100,
+         columns=48, bits=8)
+emulated("the same with 30 events to a packet, from an event on that is near the wrap of 24 bits",
+         link={"kind": "nanet", "packet_events": 30, "first_frame": "16770000"}, numbers=3, rows=120, columns=48, bits=8)
 emulated("packets of their own, without a checksum", link={"segment": False, "checksum": False})
 emulated("the first frame number is what comes", link={"first_frame": "auto"})
 emulated("the first frame number is what the file says", link={"first_frame": "1000"}, numbers=1003)
 
 
-def hurt(name, frontend, kinds_there, *, exit_status=2, link=None, **detector):
+def hurt(name, frontend, kinds_there, *, exit_status=2, link=None, packets=BLOCK // PAYLOAD, **detector):
     @case(name)
     def _(folder):
         frames = fewer(600, 300)
         sections = pieces(link or {}, frames, **detector)
         sections["control"] = {"silence_s": 2}
-        packets = BLOCK // PAYLOAD
         program, summary = acquire(folder, frontend={"fault_log": str(folder / "faults.txt"), **frontend}, **sections)
         equal(program.process.returncode, exit_status, "exit status")
         faults = read_log(folder)
@@ -86,6 +89,8 @@ hurt("all of that, over two interfaces", {"drop": 0.01, "duplicate": 0.02, "reor
                                           "burst": 0.002, "skip": 0.02}, [DAMAGED, LOST, None], link={"ports": 2})
 hurt("all of that, over the ports of an eiger", {"drop": 0.02, "duplicate": 0.02, "reorder": 0.02},
      [DAMAGED, None], link={"detector": "eiger"})
+hurt("all of that, to the events of a RICH", {"drop": 0.02, "duplicate": 0.02, "reorder": 0.02, "skip": 0.02},
+     [DAMAGED, LOST, None], link={"kind": "nanet"}, packets=5, rows=100, columns=48, bits=8)
 
 
 # ---- a detector of our own ----
@@ -158,6 +163,35 @@ def _(folder):
     away = summary["link"]["turned_away"]
     equal(away["duplicate"] + away["late"], twice, "packets that came twice")
     stored(folder, list(range(1, frames + 1)))
+
+
+@case("a RICH written here: boards that take turns, packets shuffled within a block, the count of events wraps")
+def _(folder):
+    blocks, per_packet, per_block, first = 40, 20, 100, (1 << 24) - 1000
+    link = {"kind": "nanet", "first_frame": str(first)}
+    path = experiment(folder, link=link, detector={"rows": per_block, "columns": 48, "bits": 8, "frames": blocks},
+                      emulate="none", ring={"slots": 64},
+                      sinks=[{"nexus": {"path": str(folder / "run.nxs"), "dataset": "raw"}}])
+    started = receiver(folder, path)
+    detector, order = Detector(), random.Random(2)
+    for k in range(blocks):
+        packets = []
+        for board in range(2):
+            block = pixels(board, k, per_block * 48)
+            for event in range(0, per_block, per_packet):
+                number = (first + k * per_block + event) % (1 << 24)
+                length = 12 + per_packet * 48
+                head = struct.pack("<IHBBI", number | 0x1c << 24, length, per_packet, board, 400 * k)
+                packets.append((58913 + board, head + block[event * 48:][:per_packet * 48]))
+        order.shuffle(packets)
+        detector.send(packets)
+    started.ends(0)
+    closes(read_summary(folder), 2 * blocks)
+    with h5py.File(folder / "run.nxs", "r") as file:
+        equal(file["entry/data/timestamp"][:].tolist(), [10000 * k for k in range(blocks)], "timestamps")
+        for k in range(blocks):
+            sent = b"".join(pixels(board, k, per_block * 48) for board in range(2))
+            check(file["entry/data/data"][k].tobytes() == sent, f"block {k} is not what was sent")
 
 
 @case("frame numbers that jump: what is between is lost, and named")
