@@ -1,4 +1,4 @@
-/* doctor_native.c - sluice doctor: what native UDP detectors need, since nothing slows them down. */
+/* doctor_native.c - sluice doctor: native UDP detectors, which nothing slows down. */
 #include <string.h>
 
 #include "cmd/doctor.h"
