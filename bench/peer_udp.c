@@ -2,7 +2,11 @@
  * with sendmmsg, another takes them with recv or recvmmsg straight into a ring. No header, no
  * checksum of its own, nobody looks at a byte. A counter in shared memory tells the sender how far
  * the receiver is, so that nothing is lost and no credit packet travels. And the round trip of one
- * datagram. */
+ * datagram.
+ *
+ * recv-copy is the plain receiver of a native detector (slsReceiver and the like): packets of 48
+ * bytes of header and BYTES of pixels, as many in a send as the kernel cuts; each is taken with
+ * recv into a buffer, its header says which it is, and its pixels are copied to their place. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -10,7 +14,7 @@
 
 #include "bench.h"
 
-#define USAGE BENCH_PEER_USAGE("peer_udp", "recv|recvmmsg|pingpong")
+#define USAGE BENCH_PEER_USAGE("peer_udp", "recv|recvmmsg|recv-copy|pingpong")
 
 enum {
 	BATCH = 32,
@@ -19,7 +23,14 @@ enum {
 	TRIES = 1000,		/* of the receiver, before it sleeps: waking it costs the sender */
 	PATIENCE_S = 2,		/* nothing for this long: something was lost */
 	FIRST = 200,		/* round trips that are not counted */
+	HEADER = 48,		/* of recv-copy: frame at 0, packet at 12 */
+	PACKETS = 128,		/* of a frame there */
+	SEND_MAX = 65000,
 };
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
 
 struct transfer {
 	size_t bytes;
@@ -31,6 +42,8 @@ struct transfer {
 	struct bench_shared *shared;
 	struct mmsghdr message[BATCH];
 	struct iovec iov[BATCH];
+	bool copies; /* recv-copy */
+	uint8_t packet[1 << 16], header[BATCH][HEADER];
 };
 
 /* Datagram k begins at k * bytes, around the memory. */
@@ -97,6 +110,61 @@ static __attribute__((noinline)) void bench_send_all(struct transfer *t, int fd)
 	atomic_store(&t->shared->sent, sent + 1); /* 1 more: it has ended */
 }
 
+/* Packets of a detector, as many in one send as fit. */
+static __attribute__((noinline)) void bench_send_cut(struct transfer *t, int fd)
+{
+	uint64_t sent = 0, places = t->memory_bytes / t->bytes;
+	int each = (int)(HEADER + t->bytes);
+	unsigned most = SEND_MAX / (unsigned)each;
+	struct iovec iov[2 * BATCH];
+	struct msghdr message = {.msg_iov = iov};
+
+	most = most > BATCH ? BATCH : most > t->batch ? t->batch : most;
+	if (getenv("BENCH_NOCSUM") ||
+	    setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &each, sizeof(each)) < 0)
+		most = 1; /* without a checksum the kernel cuts nothing */
+	while (!stopped(t)) {
+		await_window(t, sent + most);
+		if (stopped(t))
+			break;
+		for (unsigned i = 0; i < most; i++) {
+			uint64_t frame = 1 + (sent + i) / PACKETS;
+			uint32_t packet = (uint32_t)((sent + i) % PACKETS);
+
+			memcpy(t->header[i], &frame, sizeof(frame));
+			memcpy(t->header[i] + 12, &packet, sizeof(packet));
+			iov[2 * i] = (struct iovec){t->header[i], HEADER};
+			iov[2 * i + 1] = (struct iovec){t->memory + (sent + i) % places * t->bytes,
+							t->bytes};
+		}
+		message.msg_iovlen = 2 * most;
+		if (sendmsg(fd, &message, 0) < 0)
+			bench_fail("sendmsg");
+		sent += most;
+	}
+	atomic_store(&t->shared->sent, sent + 1);
+}
+
+/* One packet to its place. */
+static unsigned receive_copy(struct transfer *t, int fd)
+{
+	uint64_t places = t->memory_bytes / t->bytes, frame;
+	uint32_t packet;
+	ssize_t n = -1;
+
+	for (unsigned i = 0; i < TRIES && n < 0; i++)
+		n = recv(fd, t->packet, sizeof(t->packet), MSG_DONTWAIT);
+	if (n < 0)
+		n = recv(fd, t->packet, sizeof(t->packet), 0);
+	if (n != (ssize_t)(HEADER + t->bytes))
+		return 0;
+	memcpy(&frame, t->packet, sizeof(frame));
+	memcpy(&packet, t->packet + 12, sizeof(packet));
+	memcpy(t->memory + ((frame - 1) * PACKETS + packet) % places * t->bytes, t->packet + HEADER,
+	       t->bytes);
+	return 1;
+}
+
 /* Spin, then sleep. How many came; 0: none in PATIENCE_S. */
 static unsigned receive_many(struct transfer *t, int fd)
 {
@@ -134,7 +202,9 @@ static __attribute__((noinline)) uint64_t bench_receive_all(struct transfer *t, 
 		unsigned n;
 
 		aim(t, received, many ? t->batch : 1);
-		n = many ? receive_many(t, fd) : receive_one(t, fd);
+		n = t->copies ? receive_copy(t, fd)
+		    : many    ? receive_many(t, fd)
+			      : receive_one(t, fd);
 		received += n;
 		atomic_store_explicit(&t->shared->received, received, memory_order_release);
 		now = bench_now_s();
@@ -268,6 +338,8 @@ static pid_t fork_sender(struct transfer *t, const struct sockaddr_in *to, bool 
 		prepare(t, BENCH_SOURCE);
 	if (pings)
 		ping(t, fd);
+	else if (t->copies)
+		bench_send_cut(t, fd);
 	else
 		bench_send_all(t, fd);
 	_exit(0);
@@ -284,13 +356,14 @@ int main(int argc, char **argv)
 	bool pings;
 
 	if (argc != 4 || (strcmp(argv[1], "recv") != 0 && strcmp(argv[1], "recvmmsg") != 0 &&
-			  strcmp(argv[1], "pingpong") != 0))
+			  strcmp(argv[1], "recv-copy") != 0 && strcmp(argv[1], "pingpong") != 0))
 		bench_usage(USAGE);
 	t.bytes = bench_number(argv[2], USAGE);
 	t.seconds = bench_seconds(argv[3], USAGE);
 	if (t.bytes > 65000 || t.bytes < sizeof(uint64_t))
 		bench_usage(USAGE);
 	pings = !strcmp(argv[1], "pingpong");
+	t.copies = !strcmp(argv[1], "recv-copy");
 	fd = open_receiver(&at, &buffer_bytes);
 	choose_window(&t, buffer_bytes);
 	t.shared = bench_memory(4096, MAP_SHARED);

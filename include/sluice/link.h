@@ -13,6 +13,9 @@
  *            resume, then as above.
  *            sending: open, offer per transfer, connect per transfer, then post/reap/wait on one
  *            thread, close.
+ *            One way: where sources know nothing of plans and nothing goes back to them, each side
+ *            plays the other's part, too: the receiver calls offer before accept, the sender accept
+ *            before connect; both make the same of the same options. There are no credits.
  * Threads:   poll, wait, post and reap are data-path calls: no allocation, lock or log.
  * Errors:    0, a count, or -errno. -EAGAIN is back-pressure. Packets that do not fit are counted
  *            by cause, never logged. */
@@ -51,6 +54,7 @@ enum sl_drop {
 	SL_DROP_LATE,	   /* its slot was given up or is complete and closed */
 	SL_DROP_AHEAD,	   /* its slot is not open yet */
 	SL_DROP_DUPLICATE, /* bytes already received */
+	SL_DROP_FULL,	   /* the kernel had no room for it: the socket's buffer was full */
 	SL_DROPS,
 };
 
@@ -121,6 +125,7 @@ struct sl_link {
 	uint32_t guards;
 	unsigned pollers;	    /* most threads that may poll it; 0: one */
 	enum sl_region_kind places; /* the kind of region its ring must live in */
+	bool oneway;		    /* there is no way back to its sources, see Order */
 	bool bare;	/* knows the number of a block without its record and immediate (plan.h) */
 	uint32_t fates; /* a bit for each enum sl_fate that it can do; others are not asked for */
 

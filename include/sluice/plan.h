@@ -87,6 +87,9 @@ struct sl_offer { /* by the front end, per transfer */
 	/* Its pixels are so many lines of so many bytes, and can be placed with a pitch. 0: it
 	 * knows of no lines. */
 	uint32_t lines, line_bytes;
+	/* Its frame numbers go in such steps, where they are on the wire; 0 means 1. Does not
+	 * travel. */
+	uint64_t frame_step;
 	/* The receiver's own: where its plan is to begin, after another source of the module. */
 	uint64_t first_sequence;
 };

@@ -16,8 +16,10 @@ enum { SL_RECORD_BYTES = 64, SL_RECORD_VERSION = 1 };
 enum sl_record_flags {
 	SL_RECORD_DARK = 1 << 0, /* no beam: a pedestal sample */
 	SL_RECORD_CRC = 1 << 1,	 /* crc32c covers the pixels */
-	/* Written by the receiver, since the source sends none: frame counts what arrived, and the
-	 * timestamp is the receiver's CLOCK_MONOTONIC when the block was whole. */
+	/* Written by the receiver, since the source sends none. Where packets have headers that say
+	 * it (native UDP), frame, timestamp and cell are the detector's, and emit_ns is when the
+	 * first packet came; else frame counts what arrived, and the times are the receiver's
+	 * CLOCK_MONOTONIC when the block was whole. */
 	SL_RECORD_BARE = 1 << 2,
 };
 

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <sluice/record.h>
+
 struct sl_part {
 	const void *data;
 	uint32_t bytes;
@@ -50,6 +52,8 @@ struct sl_write {	       /* a message of its own, complete or not with an immedi
 	/* NULL: it is in part[], gathered in order. */
 	const struct sl_source *source;
 	struct sl_part part[2];
+	/* What the source says of the block, for links whose own headers tell it; may be NULL. */
+	const struct sl_record *record;
 };
 
 /* Bytes offset..offset+bytes of the write, as pieces: how many. More than `most` when they do not

@@ -155,7 +155,7 @@ struct sl_bench_shared {       /* anonymous shared memory */
 	_Atomic uint64_t end;  /* 1 + the sequences that were sent; 0: still sending */
 	_Atomic uint64_t position[SL_BENCH_QUEUES];
 	_Alignas(64) _Atomic uint64_t stamp_ns; /* latency: when the message was posted */
-	_Alignas(64) _Atomic uint64_t seen;	/* latency: messages that were noticed */
+	_Alignas(64) _Atomic uint64_t seen;	/* latency: blocks; one way: packets */
 };
 
 struct sl_bench_source {

@@ -108,8 +108,8 @@ static void scramble(uint8_t *memory, uint64_t bytes)
 static int make_ring(struct receiver *r)
 {
 	const struct sl_bench_row *row = r->row;
-	uint64_t pixels = row->block_bytes > SL_RECORD_BYTES ? row->block_bytes - SL_RECORD_BYTES
-							     : row->block_bytes;
+	bool bare = row->block_bytes <= SL_RECORD_BYTES || row->link->oneway;
+	uint64_t pixels = bare ? row->block_bytes : row->block_bytes - SL_RECORD_BYTES;
 	uint64_t slots = row->ring_bytes / sl_ring_region_bytes(1, row->queues, pixels);
 	uint64_t most = strcmp(row->link->wire, "shm") == 0 ? SHM_SLOTS_MAX : SLOTS_MAX;
 	int err;
@@ -263,6 +263,11 @@ static void step(struct receiver *r, uint64_t now_ns)
 	if (r->link->poll(r->state, 0, BUDGET) > 0) {
 		r->idle_ns = 0;
 		consume(r);
+		if (r->link->oneway)
+			atomic_store_explicit(
+				&r->shared->seen,
+				atomic_load_explicit(&r->counters.packets, memory_order_relaxed),
+				memory_order_release);
 		return;
 	}
 	if (!r->idle_ns)

@@ -24,6 +24,11 @@ static const struct sl_bench_ratio comparisons[] = {
 	{"sluice/packet/uc/4096/cut", "sluice/udp/uc/4096/cut", 0, {0}},
 	{"sluice/xdp/uc/4096/cut", "sluice/udp/uc/4096/cut", 0, {0}},
 	{"sluice/shm/8388608", "memcpy/8388608", 0.9, {0}},
+	{"sluice/sls/8192", "sockets/recv-copy/8192", 2, {0}},
+	{"sluice/nanet/960", "sockets/recv-copy/960", 0, {0}},
+	{"sluice/sls/8192/cut", "sockets/recv-copy/8192/cut", 0, {0}},
+	{"sluice/sls/8192/nocsum", "sockets/recv-copy/8192/nocsum", 0, {0}},
+	{"sluice/sls/8192/cut/nocsum", "sockets/recv-copy/8192/cut/nocsum", 0, {0}},
 };
 
 double sl_bench_pick_rate(const struct sl_bench_sample *sample, unsigned which)

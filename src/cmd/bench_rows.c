@@ -2,6 +2,8 @@
  *
  *   sluice/LINK/SERVICE/BYTES    lines of BYTES into frames of 8 MiB in a ring of 512 MiB; 8246 and
  *                                8388608: each line or frame is one message with its own event
+ *   sluice/LINK/BYTES            packets of a native detector: BYTES after its header, into
+ *                                modules of about 1 MiB
  *   PEER/HOW/BYTES               the same bytes by other means
  *   .../one, .../queues-N, .../no-icrc-check, .../events       variants, see docs/benchmarks.md
  *   .../cut                      over a veth pair that cuts and merges nothing, else over lo
@@ -17,11 +19,14 @@
 
 #include "cmd/bench.h"
 
-#define RING  (UINT64_C(512) << 20)
-#define FRAME (UINT64_C(8) << 20)
+#define RING   (UINT64_C(512) << 20)
+#define FRAME  (UINT64_C(8) << 20)
+#define MODULE (UINT64_C(1) << 20)
 
 enum {
 	LINE = 4096,
+	NATIVE = 8192,		/* of a Jungfrau */
+	EVENTS = 960,		/* 20 of a RICH */
 	SMALL_RING = 256 << 10, /* of /one: four slots, which stay in the cache */
 	SMALL_BLOCK = 60 << 10,
 	DATAGRAM_MAX = 65000,
@@ -200,6 +205,23 @@ static int add_roce(struct sl_bench *bench, const struct sl_link *link)
 	return err || why ? err : add_latency(bench, link, set);
 }
 
+/* A native detector: nothing goes back, so the source is told by other means how far it may go. */
+static int add_native(struct sl_bench *bench, const struct sl_link *link)
+{
+	bool events = !strcmp(link->name, "nanet");
+	uint16_t payload = events ? EVENTS : NATIVE;
+	struct sl_bench_row row = {
+		.link = link,
+		.service = SL_SERVICE_UC,
+		.message = link->message,
+		.pmtu = payload,
+		.queues = 1,
+		.block_bytes = MODULE / payload * payload,
+	};
+
+	return add(bench, &row, EVERY_WAY | CUT_NOCSUM, "sluice/%s/%u", link->name, payload);
+}
+
 static int add_shm(struct sl_bench *bench, const struct sl_link *link)
 {
 	static const uint64_t bytes[] = {LINE, FRAME};
@@ -240,6 +262,8 @@ static int add_peers(struct sl_bench *bench)
 		{"peer_udp", "recv", "sockets/recv", 4096, EVERY_WAY, false},
 		{"peer_udp", "recvmmsg", "sockets/recvmmsg", 2048, EVERY_WAY, false},
 		{"peer_udp", "recvmmsg", "sockets/recvmmsg", 4096, EVERY_WAY, false},
+		{"peer_udp", "recv-copy", "sockets/recv-copy", 8192, EVERY_WAY | CUT_NOCSUM, false},
+		{"peer_udp", "recv-copy", "sockets/recv-copy", 960, EVERY_WAY | CUT_NOCSUM, false},
 		{"peer_ucx", "put", "ucx/tcp-put", 4096, LO, false},
 		{"peer_fabric", "write", "libfabric/tcp-write", 4096, LO, false},
 		{"peer_memcpy", "copy", "memcpy", 8 << 20, LO, false},
@@ -260,8 +284,8 @@ static int add_length(struct sl_bench *bench, const struct sl_link *link, uint64
 	struct sl_bench_row row = line(link, SL_SERVICE_UC, bytes);
 	bool roce = !strcmp(link->wire, "roce");
 
-	if (roce && !(link->guards & SL_GUARD_ENFORCED))
-		return 0; /* a NIC: see add_nic() */
+	if (link->oneway || (roce && !(link->guards & SL_GUARD_ENFORCED)))
+		return 0; /* packets of one length; a NIC: see add_nic() */
 	if ((link->unavailable && link->unavailable()) || (bytes <= SL_RECORD_BYTES && !link->bare))
 		return 0;
 	row.message = roce && bytes <= LINE ? SL_MESSAGE_PACKET : SL_MESSAGE_MODULE;
@@ -297,7 +321,8 @@ int sl_bench_rows(struct sl_bench *bench)
 	int err = 0;
 
 	for (size_t i = 0; sl_links[i] && !err; i++)
-		err = strcmp(sl_links[i]->wire, "roce") != 0	? add_shm(bench, sl_links[i])
+		err = sl_links[i]->oneway			? add_native(bench, sl_links[i])
+		      : strcmp(sl_links[i]->wire, "roce") != 0	? add_shm(bench, sl_links[i])
 		      : sl_links[i]->guards & SL_GUARD_ENFORCED ? add_roce(bench, sl_links[i])
 								: add_nic(bench, sl_links[i]);
 	if (!err)

@@ -1,6 +1,7 @@
 /* bench_source.c - the source of a link that is measured: prepared memory, descriptors as a front
  * end makes them, posted as fast as credits allow. */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,10 +10,14 @@
 #include "cmd/bench.h"
 #include "frontend/descriptor.h"
 
+#define IN_FLIGHT (UINT64_C(4) << 20) /* bytes, at most: still in the cache when they are read */
+
 enum {
 	SPINS = 200,	/* without room, before it sleeps */
 	WAIT_US = 50,	/* then, at most */
 	GAP_NS = 10000, /* between messages whose latency is measured: queues are empty */
+	YIELDS = 2000,	/* one way: looks in vain before the core is offered to others */
+	SKB_BYTES = 1024,
 };
 
 struct lane { /* one queue's stream */
@@ -28,6 +33,7 @@ struct sender {
 	void *state;
 	struct lane lane[SL_BENCH_QUEUES];
 	unsigned idle;
+	uint64_t window; /* one way: packets in flight */
 };
 
 const uint8_t *sl_bench_block(const struct sl_bench_source *source, uint64_t sequence,
@@ -100,6 +106,33 @@ static int push_all(struct sender *x, uint64_t end)
 	else
 		rest(x);
 	return all;
+}
+
+/* What the receive buffer surely holds, where there are no credits: the kernel counts up to twice
+ * the payload, and gives back what was read only when that is a quarter of the buffer. */
+static uint64_t safe_packets(const struct sender *x)
+{
+	uint64_t n = 2 * x->s->bench->o.receive_buffer * 3 / 4 / (2 * x->s->row->pmtu + SKB_BYTES);
+	uint64_t best = IN_FLIGHT / x->s->row->pmtu;
+
+	return n < best ? n : best;
+}
+
+/* A detector without a way back does not wait. Here it does, before each packet, so that what is
+ * measured is the receiver and not what it loses. */
+static enum sl_fate wait_for_room(void *arg, uint16_t module, uint64_t sequence, uint32_t packet)
+{
+	const struct sender *x = arg;
+	const struct lane *lane = &x->lane[module];
+	uint64_t number = sequence * lane->plan.packets + packet;
+	unsigned looks = 0;
+
+	while (number >= atomic_load_explicit(&x->s->shared->seen, memory_order_acquire) +
+				 x->window &&
+	       !atomic_load_explicit(&x->s->shared->done, memory_order_acquire))
+		if (++looks > YIELDS || x->s->bench->core[1] < 0)
+			sched_yield();
+	return SL_FATE_SEND;
 }
 
 static bool stopped(const struct sender *x)
@@ -197,9 +230,10 @@ static int exchange(struct sender *x)
 		struct lane *lane = &x->lane[q];
 		int err = x->link->offer(x->state, &offer);
 
-		offer.bare = row->block_bytes <= SL_RECORD_BYTES;
 		if (err)
 			return err;
+		if (!x->link->oneway)
+			offer.bare = row->block_bytes <= SL_RECORD_BYTES;
 		if (write(x->s->fd, &offer, sizeof(offer)) != sizeof(offer) ||
 		    read(x->s->fd, &lane->plan, sizeof(lane->plan)) != sizeof(lane->plan))
 			return -EPIPE;
@@ -226,6 +260,11 @@ int sl_bench_send(struct sl_bench_source *source)
 
 	if (err)
 		return err;
+	if (x.link->oneway) {
+		x.window = safe_packets(&x);
+		env.fate = wait_for_room;
+		env.fate_arg = &x;
+	}
 	x.state = sl_bench_state(source->bench, source->row);
 	if (!x.state)
 		return -EINVAL;

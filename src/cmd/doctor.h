@@ -6,7 +6,8 @@
  *            invent hosts; what only the kernel knows is asked of the kernel when the root is "".
  * Files:     doctor.c the command; doctor_say.c its words; doctor_cpu.c cpus and NUMA;
  *            doctor_memory.c pages and limits; doctor_net.c interfaces, interrupts, buffers;
- *            doctor_nic.c what ethtool knows; doctor_rdma.c devices of link verbs.
+ *            doctor_native.c what native detectors need of them; doctor_nic.c what ethtool
+ *            knows; doctor_rdma.c devices of link verbs.
  * Threads:   one. */
 #ifndef SL_CMD_DOCTOR_H
 #define SL_CMD_DOCTOR_H
@@ -50,6 +51,12 @@ void sl_doctor_cpu(struct sl_doctor *doctor);
 void sl_doctor_memory(struct sl_doctor *doctor);
 void sl_doctor_buffers(struct sl_doctor *doctor);
 void sl_doctor_privileges(struct sl_doctor *doctor);
+/* Native UDP detectors (links that go one way): bytes of pixels in a packet; how long a receive
+ * buffer lasts. */
+bool sl_doctor_is_native(const struct sl_doctor *doctor);
+unsigned sl_doctor_native_payload(const struct sl_doctor *doctor);
+void sl_doctor_native_buffer(struct sl_doctor *doctor, uint64_t bytes);
+
 void sl_doctor_rdma(struct sl_doctor *doctor);
 void sl_doctor_rdma_address(struct sl_doctor *doctor, const char *address);
 

@@ -16,7 +16,8 @@ enum {
 	WANTED_RMEM = 64 << 20, /* 5 ms at 100 Gb/s */
 	WANTED_BACKLOG = 1000,	/* the kernel's own default */
 	MENDED_BACKLOG = 16384,
-	HEADERS = 84, /* IPv6, UDP, BTH, RETH, immediate, ICRC */
+	HEADERS = 84,	     /* IPv6, UDP, BTH, RETH, immediate, ICRC */
+	NATIVE_HEADERS = 96, /* IPv6, UDP, 48 of a detector */
 	LIST_BYTES = 512,
 };
 
@@ -43,6 +44,8 @@ static void check_receive_buffer(struct sl_doctor *d)
 			      "net.core.rmem_max is %lld bytes; this process may have "
 			      "larger receive buffers (CAP_NET_ADMIN)",
 			      most);
+		if (sl_doctor_is_native(d))
+			sl_doctor_native_buffer(d, wanted);
 		return;
 	}
 	/* Links without the option receive through other memory. */
@@ -53,6 +56,8 @@ static void check_receive_buffer(struct sl_doctor *d)
 	if (!good)
 		sl_doctor_fix(d, "sudo sysctl -w net.core.rmem_max=%llu",
 			      (unsigned long long)wanted);
+	if (sl_doctor_is_native(d))
+		sl_doctor_native_buffer(d, (uint64_t)most < wanted ? (uint64_t)most : wanted);
 }
 
 /* Packets that a cpu had no room for since the host was started: the second number of a line. */
@@ -210,7 +215,10 @@ static void check_interrupts(struct sl_doctor *d, const char *device)
 
 static void check_mtu(struct sl_doctor *d, const char *name, const char *address)
 {
-	unsigned pmtu = d->experiment ? sl_experiment_pmtu(d->experiment) : 4096;
+	bool native = sl_doctor_is_native(d);
+	unsigned pmtu = native		? sl_doctor_native_payload(d)
+			: d->experiment ? sl_experiment_pmtu(d->experiment)
+					: 4096;
 	long long mtu;
 	char state[32];
 	bool good;
@@ -222,11 +230,12 @@ static void check_mtu(struct sl_doctor *d, const char *name, const char *address
 	}
 	if (!sl_sysfile_number(d->root, &mtu, "/sys/class/net/%s/mtu", name))
 		return;
-	good = mtu >= (long long)pmtu + HEADERS;
+	good = mtu >= (long long)pmtu + (native ? NATIVE_HEADERS : HEADERS);
 	sl_doctor_say(d, good, "%s (%s): MTU %lld, packets carry %u bytes", name, address, mtu,
 		      pmtu);
 	if (!good)
-		sl_doctor_fix(d, "sudo ip link set %s mtu 9000   # or link.pmtu: 1024", name);
+		sl_doctor_fix(d, "sudo ip link set %s mtu 9000%s", name,
+			      native ? "" : "   # or link.pmtu: 1024");
 }
 
 void sl_doctor_interface(struct sl_doctor *d, const char *address, const char *option)

@@ -153,6 +153,38 @@ static int serve(struct sl_emulate *em, struct sl_client *client, bool fixed)
 	return err;
 }
 
+/* The receiver can neither ask nor answer: to the end of what there is, at the detector's pace. */
+static int send_blindly(struct sl_emulate *em, const struct emulate_options *o)
+{
+	const struct sl_experiment *e = em->experiment;
+	int err, end_err;
+
+	if (!(e->run.frame_rate_Hz > 0) && !(e->link_run.rate_limit > 0)) {
+		sl_error("link '%s' has no way back, and nothing would pace the front end: set "
+			 "detector.frame_rate_Hz or link.rate_limit",
+			 e->link->name);
+		return -EINVAL;
+	}
+	err = sl_emulate_plan_begin(em);
+	for (uint32_t m = em->first_module; m < em->end_module && !err; m++)
+		err = sl_emulate_assume(em, m);
+	if (!err && !o->quiet)
+		sl_info("sending %s over link %s, frames from number %llu on", e->detector->name,
+			e->link->name,
+			(unsigned long long)(em->number_base +
+					     sl_geometry_frame(&em->geometry, em->first_frame)));
+	if (!err)
+		err = sl_emulate_start(em);
+	while (!err && !sl_emulate_finished(em)) {
+		if (sl_signal)
+			sl_emulate_stop(em, false);
+		sl_clock_sleep_until(sl_clock_ns() + COUNT_MS * UINT64_C(1000000));
+		sl_emulate_log_faults(em);
+	}
+	end_err = sl_emulate_plan_end(em);
+	return err ? err : end_err;
+}
+
 static int one_plan(struct sl_emulate *em, const struct emulate_options *o)
 {
 	const struct sl_control_run *control = &em->experiment->control;
@@ -206,7 +238,7 @@ static void *run_stream(void *arg)
 	int err;
 
 	for (;;) {
-		err = one_plan(em, o);
+		err = em->experiment->link->oneway ? send_blindly(em, o) : one_plan(em, o);
 		if (err == -ERESTART && !sl_signal) {
 			err = sl_emulate_rejoin(em);
 			if (err)

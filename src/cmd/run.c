@@ -15,6 +15,7 @@
 #include "control/server.h"
 #include "monitor/report.h"
 #include "monitor/summary.h"
+#include "pipeline/oneway.h"
 #include "pipeline/receive.h"
 
 enum { POLL_MS = 10, STOP_GRACE_S = 30 };
@@ -31,7 +32,8 @@ static const struct sl_option options[] = {
 	SL_STRING(struct run_options, outcomes, "",
 		  "write a line per module-frame to this file: sequence module outcome cause"),
 	SL_STRING(struct run_options, port_file, "",
-		  "write the control port to this file once front ends may come"),
+		  "write the control port (the link's, where nothing goes back to the detector) to "
+		  "this file once front ends may come"),
 	SL_STRING(struct run_options, transfer, "",
 		  "receive this one of the file's transfers; otherwise all, a process each"),
 	SL_BOOL(struct run_options, quiet, false, "no progress line and no report"),
@@ -44,8 +46,9 @@ struct run {
 	struct sl_args args;
 	struct sl_experiment *experiment;
 	struct sl_receive *receive;
-	struct sl_server *server;
+	struct sl_server *server;	 /* NULL: nobody asks */
 	struct sl_feroce_server *feroce; /* NULL: modules come over TCP */
+	struct sl_oneway oneway;	 /* where the link goes one way */
 	struct sl_progress progress;
 	uint64_t expected;
 	struct sl_heir heir;
@@ -128,6 +131,10 @@ static int open_server(struct run *run)
 	};
 	int err = 0;
 
+	if (e->link->oneway) {
+		run->expected = e->run.dark_frames + e->run.frames;
+		return sl_oneway_open(&run->oneway, run->receive);
+	}
 	if (run->heir.adopted) {
 		run->expected = run->receive->source[0].offered;
 	} else if (e->feroce.enable) {
@@ -141,7 +148,12 @@ static void poll_front_ends(struct run *run)
 {
 	if (run->feroce)
 		sl_feroce_server_poll(run->feroce);
-	sl_server_poll(run->server, POLL_MS);
+	if (run->server) {
+		sl_server_poll(run->server, POLL_MS);
+	} else {
+		sl_clock_sleep_until(sl_clock_ns() + POLL_MS * UINT64_C(1000000));
+		sl_oneway_poll(&run->oneway, sl_clock_ns());
+	}
 	sl_heir_poll(&run->heir);
 	sl_receive_serve(run->receive);
 }
@@ -153,6 +165,11 @@ static uint32_t planned(const struct run *run)
 	return run->feroce ? sl_feroce_server_planned(run->feroce) : sl_server_planned(run->server);
 }
 
+static unsigned port_of(const struct run *run)
+{
+	return run->server ? sl_server_port(run->server) : run->receive->source[0].plan.dest.port;
+}
+
 static int write_port_file(const struct run *run)
 {
 	FILE *file;
@@ -160,7 +177,7 @@ static int write_port_file(const struct run *run)
 	if (!run->options.port_file[0])
 		return 0;
 	file = fopen(run->options.port_file, "w");
-	if (!file || fprintf(file, "%u\n", sl_server_port(run->server)) < 0 || fclose(file) != 0) {
+	if (!file || fprintf(file, "%u\n", port_of(run)) < 0 || fclose(file) != 0) {
 		sl_error("cannot write '%s': %s", run->options.port_file, strerror(errno));
 		return -errno;
 	}
@@ -174,8 +191,8 @@ static int spawn_child(struct run *run)
 	char *argv[2 * SL_ARGS_SETS + 10];
 	int n = 0;
 
-	snprintf(port, sizeof(port), "%scontrol.port=%u", run->transfer_path,
-		 sl_server_port(run->server));
+	snprintf(port, sizeof(port), "%s%s=%u", run->transfer_path,
+		 run->server ? "control.port" : "link.port", port_of(run));
 	argv[n++] = (char *)"sluice";
 	argv[n++] = (char *)"emulate";
 	argv[n++] = (char *)run->args.plain[0];
@@ -201,6 +218,8 @@ static int wait_for_front_ends(struct run *run)
 	const struct sl_experiment *e = run->experiment;
 	uint64_t start = sl_clock_ns();
 
+	if (!run->server)
+		return 0; /* nobody will say that he is ready */
 	if (run->feroce)
 		sl_info("waiting for %u FEROCE devices", e->run.modules);
 	else if (!e->emulate_local && !run->options.still)
@@ -227,7 +246,10 @@ static int wait_for_front_ends(struct run *run)
 
 static void stop(struct run *run)
 {
-	sl_server_stop(run->server);
+	if (run->server)
+		sl_server_stop(run->server);
+	else
+		sl_oneway_stop(&run->oneway);
 	if (run->feroce)
 		sl_devices_stop(run->receive, run->feroce);
 	sl_heir_stop(&run->heir);
@@ -246,7 +268,10 @@ static void acquire(struct run *run)
 	uint64_t stop_ns = 0;
 
 	sl_progress_begin(&run->progress, run->expected);
-	sl_server_start(run->server);
+	if (run->server)
+		sl_server_start(run->server);
+	else
+		sl_oneway_start(&run->oneway, sl_clock_ns());
 	if (run->feroce)
 		sl_feroce_server_start(run->feroce);
 	while (!sl_receive_done(run->receive)) {
@@ -271,14 +296,16 @@ static void acquire(struct run *run)
 		}
 		if (run->stopping &&
 		    sl_clock_ns() - stop_ns > STOP_GRACE_S * UINT64_C(1000000000)) {
-			sl_server_abandon(run->server); /* who does not stop is left behind */
+			if (run->server) /* who does not stop is left behind */
+				sl_server_abandon(run->server);
 			if (run->feroce)
 				sl_feroce_server_abandon(run->feroce);
 			sl_heir_abandon(&run->heir);
 			stop_ns = sl_clock_ns();
 		}
 	}
-	sl_server_bye(run->server);
+	if (run->server)
+		sl_server_bye(run->server);
 	if (!run->options.quiet && !run->options.still)
 		sl_progress_end(&run->progress, run->receive);
 }
@@ -342,12 +369,15 @@ static enum sl_result run_experiment(struct run *run)
 	    sl_heir_open(&run->heir, run->experiment,
 			 run->options.outcomes[0] ? run->options.outcomes : NULL, &run->receive))
 		return SL_RESULT_ERROR;
-	if (open_server(run) || write_port_file(run))
+	if (open_server(run))
 		goto undo_receive;
-	if (run->experiment->emulate_local && spawn_child(run))
+	/* Who asks nobody begins at once: then everything must be ready before. */
+	if (!run->server && (sl_receive_start(run->receive) || sl_oneway_wait(&run->oneway)))
+		goto undo_receive;
+	if (write_port_file(run) || (run->experiment->emulate_local && spawn_child(run)))
 		goto undo_receive;
 	if (wait_for_front_ends(run) || sl_heir_store(&run->heir, run->receive) ||
-	    sl_receive_start(run->receive))
+	    (run->server && sl_receive_start(run->receive)))
 		goto undo_receive;
 	if (!run->options.quiet && !run->options.still)
 		sl_receive_tell(run->receive);

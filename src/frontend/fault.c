@@ -144,6 +144,11 @@ bool sl_fault_options_wrong(const struct sl_fault_options *o,
 			 setting->link->name);
 	else if (o->wrong_key > 0 && setting->operation == SL_OPERATION_SEND)
 		snprintf(why, why_bytes, "wrong_key: operation send has no keys");
+	else if (o->wrong_key > 0 && setting->link->oneway)
+		snprintf(why, why_bytes, "wrong_key: link '%s' has no keys", setting->link->name);
+	else if (o->restart_after && setting->link->oneway)
+		snprintf(why, why_bytes, "restart_after: nothing makes a new plan over link '%s'",
+			 setting->link->name);
 	else if (o->skip > 0 && setting->by_sequence && setting->service == SL_SERVICE_RC)
 		snprintf(why, why_bytes,
 			 "skip: a reliable connection has no gaps: set link.service: uc, or "

@@ -15,6 +15,7 @@ static const char *const drop_name[SL_DROPS] = {
 	[SL_DROP_LATE] = "late",
 	[SL_DROP_AHEAD] = "ahead",
 	[SL_DROP_DUPLICATE] = "duplicate",
+	[SL_DROP_FULL] = "full",
 };
 
 static const char *const proof_name[] = {

@@ -41,7 +41,9 @@ const char *sl_result_early(const struct sl_receive *r, const char *signal)
 		const struct sl_source_status *s = &r->source[m];
 
 		if (atomic_load(&s->state) == SL_SOURCE_GONE)
-			return "a front end vanished";
+			return r->experiment->link->oneway
+				       ? "nothing came any more (control.silence_s, wait_s)"
+				       : "a front end vanished";
 		/* Frames that it left out are among those that it dealt with. */
 		fewer |= s->offered && atomic_load(&s->next) < s->offered;
 	}

@@ -186,11 +186,16 @@ int sl_net_open_flow(int shared, const uint8_t gid[SL_NET_GID_BYTES], uint16_t p
 		close(fd);
 		return err;
 	}
-	set(fd, IPPROTO_UDP, UDP_GRO, 1); /* kernels before 5.0 give packet by packet */
+	sl_net_merge(fd);
 	/* Between bind and connect anyone's packets may have come here. */
 	while (recv(fd, &stray, sizeof(stray), MSG_DONTWAIT) >= 0)
 		continue;
 	return fd;
+}
+
+void sl_net_merge(int fd)
+{
+	set(fd, IPPROTO_UDP, UDP_GRO, 1); /* kernels before 5.0 give packet by packet */
 }
 
 uint32_t sl_net_segment_bytes(const struct msghdr *message)

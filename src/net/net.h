@@ -59,6 +59,9 @@ uint16_t sl_net_port(int fd);
 int sl_net_open_flow(int shared, const uint8_t gid[SL_NET_GID_BYTES], uint16_t port,
 		     const uint8_t peer[SL_NET_GID_BYTES], uint16_t peer_port);
 
+/* From now on this socket, too, takes several packets of equal length in one call. */
+void sl_net_merge(int fd);
+
 /* Length of each packet in what arrived with this control data, but for the last, which may be
  * shorter; 0: it is one packet. */
 uint32_t sl_net_segment_bytes(const struct msghdr *message);

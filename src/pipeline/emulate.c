@@ -216,10 +216,26 @@ int sl_emulate_offer(struct sl_emulate *em, uint32_t module, struct sl_offer *of
 	*offer = (struct sl_offer){
 		.module = (uint16_t)module,
 		.first_frame = sl_geometry_frame(&em->geometry, em->first_frame),
+		.frame_step = em->geometry.frame_step,
 		.frames = em->to_send,
 	};
 	sl_transfer_describe(&em->transfer, offer);
 	return e->link->offer(e->link_state, offer);
+}
+
+int sl_emulate_assume(struct sl_emulate *em, uint32_t module)
+{
+	struct sl_experiment *e = em->experiment;
+	struct sl_offer offer;
+	struct sl_plan plan;
+	int err = sl_emulate_offer(em, module, &offer);
+
+	if (!err)
+		err = e->link->accept(e->link_state, &offer, &plan);
+	if (err)
+		return err;
+	em->number_base = offer.first_frame - sl_geometry_frame(&em->geometry, em->first_frame);
+	return sl_emulate_connect(em, &plan);
 }
 
 /* A plan is outside input: it must fit what was offered before anything is computed from it. */
@@ -242,7 +258,7 @@ int sl_emulate_connect(struct sl_emulate *em, const struct sl_plan *plan)
 	struct sl_emulate_module *module;
 	int err;
 
-	if (!plan_fits(em, plan)) {
+	if (!e->link->oneway && !plan_fits(em, plan)) {
 		sl_error("the receiver's plan for module %u does not fit what was offered",
 			 plan->module);
 		return -EPROTO;
@@ -256,7 +272,7 @@ int sl_emulate_connect(struct sl_emulate *em, const struct sl_plan *plan)
 		.ns_per_byte = e->link_run.rate_limit > 0 ? 8 / e->link_run.rate_limit : 0};
 	module->begun = module->skipped = module->end = module->delayed_to = 0;
 	module->done = module->writes;
-	module->gaps = e->ring.align == SL_ALIGN_SEQUENCE;
+	module->gaps = e->ring.align == SL_ALIGN_SEQUENCE || e->link->oneway;
 	for (unsigned i = 0; i < SL_EMULATE_DEPTH; i++)
 		module->frame[i].position = 0;
 	/* Those before it were sent by who had the module then: nothing is taken back. */

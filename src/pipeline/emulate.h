@@ -75,6 +75,7 @@ struct sl_emulate {
 	uint64_t frame;	      /* begun so far, over all plans */
 	uint64_t bright_left; /* frames still to send, darks not counted; UINT64_MAX: without end */
 	uint64_t first_frame, to_send; /* of this plan */
+	uint64_t number_base;	       /* of frame 0, where the link's detectors count otherwise */
 	bool restart;		       /* it is to go away, and has not yet */
 	bool joined; /* the detector was running before: its frame numbers say what is dark */
 
@@ -105,6 +106,9 @@ int sl_emulate_rejoin(struct sl_emulate *emulate);
 int sl_emulate_plan_begin(struct sl_emulate *emulate);
 int sl_emulate_offer(struct sl_emulate *emulate, uint32_t module, struct sl_offer *offer);
 int sl_emulate_connect(struct sl_emulate *emulate, const struct sl_plan *plan);
+
+/* Over a link that goes one way: both parts of the above are ours. */
+int sl_emulate_assume(struct sl_emulate *emulate, uint32_t module);
 int sl_emulate_start(struct sl_emulate *emulate);
 
 /* Ask the sender to end: after the current frame, or at once when nobody is there to receive it. */

@@ -20,6 +20,8 @@ void sl_emulate_choose_camera(struct sl_emulate *em)
 	bool part = e->transfer[0] && o->part == SL_CUT_PIXELS;
 
 	*t = (struct sl_transfer){.every = 1, .stack = 1, .part = SL_PART_PIXELS | SL_PART_RECORD};
+	if (e->link->oneway) /* its packets have headers instead */
+		t->part = SL_PART_PIXELS;
 	if (part) {
 		*c = (struct sl_emulate_camera){.detector = e->cut.source,
 						.state = e->cut.source_state,
@@ -110,7 +112,8 @@ static void forge_keys(struct sl_emulate *em, struct sl_emulate_module *module,
 /* Frame i of the k'th block, by the detector's count. */
 static uint64_t number_of(const struct sl_emulate *em, uint64_t k, uint32_t i)
 {
-	return sl_geometry_frame(&em->camera.geometry,
+	return em->number_base +
+	       sl_geometry_frame(&em->camera.geometry,
 				 sl_transfer_frame(&em->transfer, em->first_frame + k, i));
 }
 
@@ -155,6 +158,8 @@ int sl_emulate_block(struct sl_emulate *em, uint32_t m, uint64_t k, uint64_t seq
 	if (em->faults)
 		spoil(em, &module->plan, slot);
 	sl_descriptor_fill(&module->plan, sequence, &slot->block.source, slot->write);
+	for (uint32_t i = 0; i < module->writes; i++)
+		slot->write[i].record = &slot->block.record;
 	if (em->faults)
 		forge_keys(em, module, slot);
 	return 0;

@@ -97,6 +97,29 @@ static int check_feroce(const struct sl_experiment *e)
 	return -EINVAL;
 }
 
+/* Where nothing goes back to the source, and it sends no records. */
+static int check_oneway(const struct sl_experiment *e)
+{
+	const char *problem = NULL;
+
+	if (!e->link || !e->link->oneway)
+		return 0;
+	if (e->link_run.crc)
+		problem = "its detectors send no checksum of the pixels: crc must be false";
+	else if (e->link_run.message > 0 && e->link_run.message != 2)
+		problem = "its detectors know no messages: message must be auto";
+	else if (e->cut.options.stack > 1)
+		problem = "its packets are numbered by frame: no transfer may have a stack";
+	else if (e->control.keeper[0])
+		problem = "a detector that nothing binds to a receiver needs no keeper: "
+			  "control.keeper must be empty";
+	if (!problem)
+		return 0;
+	sl_config_error(e->config, sl_node_get(e->config->root, "link"), "link '%s': %s",
+			e->link->name, problem);
+	return -EINVAL;
+}
+
 static int check_pitch(const struct sl_experiment *e)
 {
 	const char *problem = NULL;
@@ -105,7 +128,7 @@ static int check_pitch(const struct sl_experiment *e)
 		return 0;
 	if (e->ring.line_pitch % 64)
 		problem = "line_pitch must be a multiple of 64";
-	else if (e->link && sl_experiment_message(e) == SL_MESSAGE_MODULE)
+	else if (e->link && !e->link->oneway && sl_experiment_message(e) == SL_MESSAGE_MODULE)
 		problem =
 			"with a line_pitch a module is not one piece of memory: link.message must "
 			"be packet or line, link.operation write";
@@ -121,7 +144,7 @@ static int check_faults(const struct sl_experiment *e)
 		.link = e->link,
 		.service = sl_experiment_service(e),
 		.operation = sl_experiment_operation(e),
-		.by_sequence = e->ring.align == SL_ALIGN_SEQUENCE,
+		.by_sequence = e->ring.align == SL_ALIGN_SEQUENCE || e->link->oneway,
 		.modules = e->run.modules,
 		.slack = e->ring.slots - 2 - e->ring.late_frames,
 	};
@@ -166,6 +189,8 @@ int sl_experiment_check(const struct sl_experiment *e)
 	if (check_pool(e))
 		err = -EINVAL;
 	if (check_feroce(e))
+		err = -EINVAL;
+	if (check_oneway(e))
 		err = -EINVAL;
 	if (!err && check_faults(e))
 		err = -EINVAL;

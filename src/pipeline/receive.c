@@ -308,7 +308,7 @@ static bool offer_lacks(const struct sl_receive *r, const struct sl_offer *offer
 		what = sl_experiment_message(e) == SL_MESSAGE_MODULE ? "message: module"
 		       : sl_experiment_message(e) == SL_MESSAGE_LINE ? "message: line"
 								     : "message: packet";
-	else if (offer->max_pmtu < 256)
+	else if (offer->max_pmtu < 256 && !e->link->oneway)
 		what = "a PMTU of 256 at least";
 	if (what)
 		snprintf(why, why_bytes, "it does not offer what is set here: link {%s}", what);
@@ -336,7 +336,9 @@ static bool lines_differ(const struct sl_receive *r, const struct sl_offer *offe
 /* Shared memory has its credits elsewhere. */
 static bool is_open_loop(const struct sl_receive *r, const struct sl_offer *offer)
 {
-	return !offer->credit_va && !strcmp(r->experiment->link->wire, "roce");
+	const struct sl_link *link = r->experiment->link;
+
+	return link->oneway || (!offer->credit_va && !strcmp(link->wire, "roce"));
 }
 
 /* ring.overrun says what to do with a source for which there is no room, and this one would never

@@ -27,7 +27,8 @@ uint16_t sl_experiment_message(const struct sl_experiment *experiment)
 		return SL_MESSAGE_MODULE; /* a posted receive is one block */
 	/* A message is one piece of memory: with a pitch a module is many. */
 	if (experiment->link_run.message == 0)
-		return experiment->ring.line_pitch && experiment->link->message == SL_MESSAGE_MODULE
+		return experiment->ring.line_pitch && !experiment->link->oneway &&
+				       experiment->link->message == SL_MESSAGE_MODULE
 			       ? SL_MESSAGE_LINE
 			       : experiment->link->message;
 	return choice[experiment->link_run.message];

@@ -100,6 +100,11 @@ static inline void *rig_state(const struct rig *rig)
 	rig_set(rig->link, state, "listen", rig->listen_at ? rig->listen_at : listen);
 	rig_address(text, 2);
 	rig_set(rig->link, state, "source", rig->send_from ? rig->send_from : text);
+	if (rig->link->oneway) { /* packets of native detectors are of one length */
+		rig_set(rig->link, state, "payload", "1000");
+		rig_set(rig->link, state, "event_bytes", "40");
+		rig_set(rig->link, state, "packet_events", "25");
+	}
 	for (unsigned i = 0; i < 4 && rig->option[i][0]; i++)
 		rig_set(rig->link, state, rig->option[i][0], rig->option[i][1]);
 	if (rig->receive_buffer) {
@@ -141,7 +146,9 @@ static void *rig_connect_thread(void *arg)
 
 static inline int rig_offer(struct rig *rig, void *source, uint16_t module, struct sl_offer *offer)
 {
-	*offer = (struct sl_offer){.module = module, .block_bytes = RIG_PIXELS + SL_RECORD_BYTES};
+	*offer = (struct sl_offer){.module = module,
+				   .block_bytes = RIG_PIXELS +
+						  (rig->link->oneway ? 0 : SL_RECORD_BYTES)};
 	if (rig_layout.rectangle) {
 		offer->lines = RIG_LINES;
 		offer->line_bytes = RIG_LINE;
@@ -348,6 +355,8 @@ static inline int rig_intact(struct rig *rig, uint64_t sequence, uint32_t module
 	const uint8_t *block = sl_ring_block(&rig->ring, sequence, module);
 
 	rig_fill(rig, sequence, module);
+	if (rig->link->oneway) /* the record is the receiver's own */
+		return memcmp(block, rig->block, RIG_PIXELS) == 0;
 	if (!rig_layout.pitch)
 		return memcmp(block, rig->block, sizeof(rig->block)) == 0;
 	for (size_t i = 0; i < RIG_LINES; i++) {

@@ -258,7 +258,7 @@ def experiment(folder, name="experiment.yaml", **sections):
     """Write an experiment file: two small modules of `pattern` over udp, all frames stored in run.nxs and verified,
     with these changes. JSON is YAML."""
     link = sections.get("link", {}).get("kind", "udp")
-    links = {kind: {"kind": kind, "listen": RECEIVER, "source": SOURCE} for kind in ("udp", "packet", "xdp")}
+    links = {kind: {"kind": kind, "listen": RECEIVER, "source": SOURCE} for kind in ("udp", "packet", "xdp", "sls", "nanet")}
     links["shm"] = {"kind": "shm"}
     base = {
         "detector": {"kind": "pattern", "modules": 2, "rows": 64, "columns": 64, "frames": 200},

@@ -1,0 +1,368 @@
+#!/usr/bin/python3
+"""native_test.py - detectors that send UDP of their own format (docs/native.md): `sluice emulate` speaks it, and a sender
+written here from the published description does; lost, doubled, overtaken, foreign and wrong packets, frame numbers that
+jump, detectors that fall silent or never stop."""
+
+import random
+import signal
+import socket
+import struct
+import threading
+import time
+
+import h5py
+
+from fault_oracle import compare, count, foresee, read_log
+from harness import (GUARDED, RECEIVER, SOURCE, acquire, address, case, check, closes, equal, experiment, fewer, intact,
+                     main, read_outcomes, read_summary, receiver, run, run_fails, sink, wait_for)
+
+STRANGER = address(3)
+SLS_PORT = 50001
+ROWS, COLUMNS, PAYLOAD = 64, 64, 1024  # two lines and more to a packet, eight packets to a module
+BLOCK = ROWS * COLUMNS * 2
+JUNGFRAU, EIGER = 3, 1
+DAMAGED, LOST = ("incomplete", "damaged"), ("lost", "no_arrival")
+
+
+def pieces(link, frames, rate_Hz=400, **detector):
+    """Sections of an experiment that is small, and as fast as a detector would be."""
+    return {"link": {"kind": "sls", "payload": PAYLOAD, **link},
+            "detector": {"rows": ROWS, "columns": COLUMNS, "frames": frames, "frame_rate_Hz": rate_Hz, **detector},
+            "ring": {"slots": 1000}}  # a machine that is busy for a second loses nothing
+
+
+# ---- the emulator ----
+
+def emulated(name, frames=200, dark=3, numbers=None, *, link, **detector):
+    @case(name)
+    def _(folder):
+        program, summary = acquire(folder, program=GUARDED, **pieces(link, frames, dark_frames=dark, **detector))
+        intact(program, summary, frames + dark)
+        equal(sum(summary["link"]["turned_away"].values()), 0, "packets turned away")
+        with h5py.File(folder / "run.nxs", "r") as file:
+            first = numbers if numbers is not None else 1 + dark
+            equal(file["entry/data/frame_number"][:].tolist(), list(range(first, first + frames)), "frame numbers")
+
+
+emulated("a jungfrau with one interface", link={})
+emulated("a jungfrau with two", link={"ports": 2})
+emulated("the same, two threads", link={"ports": 2, "pollers": 2})
+emulated("half-modules of an eiger, 8 bit", link={"detector": "eiger"}, bits=8, columns=128)
+emulated("16 bit", link={"detector": "eiger"})
+emulated("32 bit, packets shorter than lines", link={"detector": "eiger", "payload": 256}, bits=32, columns=256)
+emulated("modules of an eiger with four ports", link={"detector": "eiger", "ports": 4})
+emulated("a RICH: 20 events of 48 bytes to a packet, 100 to a block", link={"kind": "nanet"}, numbers=3, rows=100,
+         columns=48, bits=8)
+emulated("the same with 30 events to a packet, from an event on that is near the wrap of 24 bits",
+         link={"kind": "nanet", "packet_events": 30, "first_frame": "16770000"}, numbers=3, rows=120, columns=48, bits=8)
+emulated("packets of their own, without a checksum", link={"segment": False, "checksum": False})
+emulated("the first frame number is what comes", link={"first_frame": "auto"})
+emulated("the first frame number is what the file says", link={"first_frame": "1000"}, numbers=1003)
+
+
+def hurt(name, frontend, kinds_there, *, exit_status=2, link=None, packets=BLOCK // PAYLOAD, **detector):
+    @case(name)
+    def _(folder):
+        frames = fewer(600, 300)
+        sections = pieces(link or {}, frames, **detector)
+        sections["control"] = {"silence_s": 2}
+        program, summary = acquire(folder, frontend={"fault_log": str(folder / "faults.txt"), **frontend}, **sections)
+        equal(program.process.returncode, exit_status, "exit status")
+        faults = read_log(folder)
+        kinds = compare(folder, summary, foresee(faults, frames, packets=packets,
+                                                 hold=frontend.get("reorder_packets", 0)))
+        equal(sink(summary, "verify")["pixels_mismatched"], 0, "wrong pixels in complete frames")
+        check(all(kinds[kind] >= 5 for kind in kinds_there), f"hardly a test: {kinds}")
+        away = summary["link"]["turned_away"]
+        # The copy of a frame's last packet may come when its slot was given away.
+        equal(away["duplicate"] + away["late"], count(faults, "duplicate"), "packets that came twice")
+        equal(summary["link"]["packets"], 2 * frames * packets - sum(count(faults, k) for k in ("drop", "burst")) -
+              packets * count(faults, "skip"), "packets placed")
+
+
+hurt("dropped: every outcome as the fault log has it", {"drop": 0.02}, [DAMAGED, None])
+hurt("most of them dropped: whole modules are lost", {"drop": 0.6}, [DAMAGED, LOST])
+hurt("doubled: nothing is lost", {"duplicate": 0.05}, [None], exit_status=0)
+hurt("overtaken by others, also of later frames: nothing is lost", {"reorder": 0.05, "reorder_packets": 11}, [None],
+     exit_status=0)
+hurt("all of that, over two interfaces", {"drop": 0.01, "duplicate": 0.02, "reorder": 0.02, "reorder_packets": 5,
+                                          "burst": 0.002, "skip": 0.02}, [DAMAGED, LOST, None], link={"ports": 2})
+hurt("all of that, over the ports of an eiger", {"drop": 0.02, "duplicate": 0.02, "reorder": 0.02},
+     [DAMAGED, None], link={"detector": "eiger"})
+hurt("all of that, to the events of a RICH", {"drop": 0.02, "duplicate": 0.02, "reorder": 0.02, "skip": 0.02},
+     [DAMAGED, LOST, None], link={"kind": "nanet"}, packets=5, rows=100, columns=48, bits=8)
+
+
+# ---- a detector of our own ----
+
+def header(frame, packet, module=0, detector=JUNGFRAU, version=2, cell=0):
+    """sls_detector_header 2.0, as docs/src/udpheader.rst of slsDetectorPackage has it."""
+    return struct.pack("<QIIQQHHHHIHBB", frame, 0, packet, 0, frame * 12345 % (1 << 64), module, module,
+                       0, 0, cell << 8, 0, detector, version)
+
+
+def pixels(module, frame, bytes_=BLOCK):
+    return random.Random(module << 32 | frame).randbytes(bytes_)
+
+
+def packets_of(module, frame):
+    block = pixels(module, frame)
+    return [(SLS_PORT + module, header(frame, p, module, cell=frame % 16) + block[p * PAYLOAD:][:PAYLOAD])
+            for p in range(BLOCK // PAYLOAD)]
+
+
+class Detector:
+    def __init__(self, source=SOURCE):
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind((source, 0))
+
+    def send(self, packets):
+        for n, (port, packet) in enumerate(packets):
+            self.socket.sendto(packet, (RECEIVER, port))
+            if n % 64 == 63:
+                time.sleep(0.001)  # buffers may be small here
+
+    def close(self):
+        self.socket.close()
+
+
+def listening(folder, frames, link=None, arguments=(), **sections):
+    base = pieces(link or {}, frames)
+    base["ring"].update(sections.pop("ring", {}))
+    base.update({"sinks": [{"nexus": {"path": str(folder / "run.nxs"), "dataset": "raw"}}], "emulate": "none",
+                 "control": {"silence_s": 1, **sections.pop("control", {})}})
+    return receiver(folder, experiment(folder, **base, **sections), *arguments)
+
+
+def stored(folder, frames, modules=2):
+    """The file holds these frames, each as it was sent."""
+    with h5py.File(folder / "run.nxs", "r") as file:
+        equal(file["entry/data/frame_number"][:].tolist(), frames, "frame numbers")
+        equal(file["entry/data/timestamp"][:].tolist(), [f * 1234500 for f in frames], "timestamps, ns of 10 MHz")
+        for k, frame in enumerate(frames):
+            sent = b"".join(pixels(module, frame) for module in range(modules))
+            check(file["entry/data/data"][k].tobytes() == sent, f"frame {frame} is not what was sent")
+
+
+@case("a sender written here: packets shuffled over three frames, every tenth twice")
+def _(folder):
+    frames = 60
+    started = listening(folder, frames)
+    detector, order = Detector(), random.Random(1)
+    twice = 0
+    for first in range(1, frames + 1, 3):
+        packets = [p for frame in range(first, first + 3) for m in range(2) for p in packets_of(m, frame)]
+        order.shuffle(packets)
+        for n in range(0, len(packets), 10):
+            packets.insert(n, packets[n])
+            twice += 1
+        detector.send(packets)
+    started.ends(0)
+    summary = read_summary(folder)
+    closes(summary, 2 * frames)
+    away = summary["link"]["turned_away"]
+    equal(away["duplicate"] + away["late"], twice, "packets that came twice")
+    stored(folder, list(range(1, frames + 1)))
+
+
+@case("a RICH written here: boards that take turns, packets shuffled within a block, the count of events wraps")
+def _(folder):
+    blocks, per_packet, per_block, first = 40, 20, 100, (1 << 24) - 1000
+    link = {"kind": "nanet", "first_frame": str(first)}
+    path = experiment(folder, link=link, detector={"rows": per_block, "columns": 48, "bits": 8, "frames": blocks},
+                      emulate="none", ring={"slots": 64},
+                      sinks=[{"nexus": {"path": str(folder / "run.nxs"), "dataset": "raw"}}])
+    started = receiver(folder, path)
+    detector, order = Detector(), random.Random(2)
+    for k in range(blocks):
+        packets = []
+        for board in range(2):
+            block = pixels(board, k, per_block * 48)
+            for event in range(0, per_block, per_packet):
+                number = (first + k * per_block + event) % (1 << 24)
+                length = 12 + per_packet * 48
+                head = struct.pack("<IHBBI", number | 0x1c << 24, length, per_packet, board, 400 * k)
+                packets.append((58913 + board, head + block[event * 48:][:per_packet * 48]))
+        order.shuffle(packets)
+        detector.send(packets)
+    started.ends(0)
+    closes(read_summary(folder), 2 * blocks)
+    with h5py.File(folder / "run.nxs", "r") as file:
+        equal(file["entry/data/timestamp"][:].tolist(), [10000 * k for k in range(blocks)], "timestamps")
+        for k in range(blocks):
+            sent = b"".join(pixels(board, k, per_block * 48) for board in range(2))
+            check(file["entry/data/data"][k].tobytes() == sent, f"block {k} is not what was sent")
+
+
+@case("frame numbers that jump: what is between is lost, and named")
+def _(folder):
+    frames = 300
+    started = listening(folder, frames, ring={"slots": 64, "overrun": "drop_newest"})
+    detector = Detector()
+    there = [*range(1, 11), *range(15, 21), *range(280, 301)]
+    for frame in there:
+        detector.send([p for m in range(2) for p in packets_of(m, frame)])
+        time.sleep(0.02)
+    started.ends(2)
+    summary = read_summary(folder)
+    closes(summary, 2 * frames)
+    outcomes = read_outcomes(folder)
+    gone = {key[0] + 1 for key, value in outcomes.items() if value == LOST}
+    equal(sorted(gone), [f for f in range(1, frames + 1) if f not in there], "frames that were lost")
+    # Where it jumps beyond all slots, some may come before these are free.
+    refused = {key[0] + 1 for key, value in outcomes.items() if value[0] not in ("lost", "stored")}
+    check(refused <= set(range(280, 301)) and len(refused) <= 5, f"frames turned away: {refused}")
+    stored(folder, [f for f in there if f not in refused])
+
+
+@case("numbers that fall back, and one stray number far ahead: counted, and nothing else")
+def _(folder):
+    started = listening(folder, 20)
+    detector = Detector()
+    for frame in range(1, 21):
+        both = [p for m in range(2) for p in packets_of(m, frame)]
+        if frame == 10:
+            both[4:4] = [(SLS_PORT, header(9000, 3) + bytes(PAYLOAD)), (SLS_PORT, header(1 << 60, 0) + bytes(PAYLOAD)),
+                         (SLS_PORT + 1, header(0, 0) + bytes(PAYLOAD)), (SLS_PORT, header(21, 0) + bytes(PAYLOAD))]
+        detector.send(both)
+        if frame == 15:
+            wait_for("frames", lambda: images(folder) >= 10)
+            detector.send(packets_of(0, 1))
+    started.ends(0)
+    summary = read_summary(folder)
+    away = summary["link"]["turned_away"]
+    equal((away["range"], away["late"] + away["duplicate"]), (4, 8), "packets out of range, and late")
+    stored(folder, list(range(1, 21)))
+
+
+def images(folder):
+    part = folder / "run.nxs.part"
+    return max(0, part.stat().st_size - 100000) // (2 * BLOCK) if part.exists() else 0
+
+
+@case("packets that are wrong, and a stranger's, are counted by cause")
+def _(folder):
+    started = listening(folder, 30, link={"senders": f"{SOURCE}, {RECEIVER}"})
+    detector, stranger = Detector(), Detector(STRANGER)
+    good = header(1, 0) + pixels(0, 1)[:PAYLOAD]
+    wrong = [good[:-1], good[:48], good[:20], b"", good + b"x", good * 8,
+             header(1, 0, version=1) + good[48:], header(1, 0, detector=EIGER) + good[48:]]
+    detector.send([(SLS_PORT, packet) for packet in wrong])
+    for frame in range(1, 31):
+        stranger.send([(SLS_PORT, header(frame, 0) + bytes(PAYLOAD))])
+        detector.send([p for m in range(2) for p in packets_of(m, frame)])
+    started.ends(0)
+    away = read_summary(folder)["link"]["turned_away"]
+    equal((away["malformed"], away["peer"]), (len(wrong), 30), "packets that are wrong, and a stranger's")
+    stored(folder, list(range(1, 31)))
+
+
+@case("a detector that falls silent: counted as far as it came, and the run says so")
+def _(folder):
+    started = listening(folder, 100)
+    detector = Detector()
+    for frame in range(1, 31):
+        detector.send([p for m in range(2) for p in packets_of(m, frame)])
+    detector.send(packets_of(0, 31)[:3])
+    started.ends(3)
+    summary = read_summary(folder)
+    equal(summary["ended_early"], "nothing came any more (control.silence_s, wait_s)", "why it ended")
+    equal([m["sent"] for m in summary["ledger"]["modules"]], [30, 30], "frames that count as sent")
+    equal(summary["ledger"]["modules"][0]["unfinished"], {"sequence": 30, "packets": 3}, "what was under way")
+    check("after 31 of the 100 frames" in started.err() and "control.silence_s" in started.err(), "it is not told")
+    stored(folder, list(range(1, 31)))
+
+
+@case("nothing ever comes: the run ends after control.wait_s")
+def _(folder):
+    started = listening(folder, 10, control={"wait_s": 1})
+    started.ends(3)
+    check("nothing came within 1 s (control.wait_s)" in started.err(), "it is not told")
+
+
+@case("a module's last frame is lost, another's came: it is lost, not waited for")
+def _(folder):
+    started = listening(folder, 10, control={"silence_s": 60})
+    detector = Detector()
+    for frame in range(1, 11):
+        detector.send([p for m in range(2 if frame < 10 else 1) for p in packets_of(m, frame)])
+    started.ends(2)
+    closes(read_summary(folder), 20)
+    equal(read_outcomes(folder)[9, 1], LOST, "module 1's last")
+
+
+@case("Ctrl-C while the detector goes on: what was whole is stored, and the ledger closes")
+def _(folder):
+    started = listening(folder, 10 ** 9)
+    detector, over = Detector(), threading.Event()
+
+    def go_on():
+        frame = 1
+        while not over.is_set():
+            detector.send([p for m in range(2) for p in packets_of(m, frame)])
+            frame += 1
+            time.sleep(0.002)
+    thread = threading.Thread(target=go_on, daemon=True)
+    thread.start()
+    try:
+        wait_for("frames", lambda: images(folder) >= 20)
+        started.send(signal.SIGINT)
+        started.ends(0)
+    finally:
+        over.set()
+        thread.join()
+    summary = read_summary(folder)
+    closes(summary)
+    equal((summary["ended_early"], summary["result"]), ("interrupted", "intact"), "how it ended")
+    stored(folder, list(range(1, summary["ledger"]["modules"][0]["sent"] + 1)))
+
+
+@case("one receiver of two: every second frame number, from a transfer that says so")
+def _(folder):
+    started = listening(folder, 20, arguments=("--transfer", "odd"), transfers={"odd": {"every": 2, "phase": 1}})
+    detector = Detector()
+    for frame in range(1, 21):
+        detector.send([p for m in range(2) for p in packets_of(m, frame)] if frame % 2 == 0 else
+                      [(SLS_PORT, header(frame, 0) + bytes(PAYLOAD))])
+    started.ends(0)
+    equal(read_summary(folder)["link"]["turned_away"]["range"], 10, "packets of the others")
+    stored(folder, list(range(2, 21, 2)))
+
+
+# ---- what cannot be ----
+
+def refused(name, says, link=None, command="run", **sections):
+    @case(name)
+    def _(folder):
+        base = pieces(link or {}, 10)
+        for key, value in sections.items():
+            base[key] = {**base.get(key, {}), **value}
+        run_fails(command, experiment(folder, **base), folder=folder, says=[says])
+
+
+refused("a checksum that nobody sends is refused", "crc must be false", link={"crc": True})
+refused("a reliable connection is refused", "has no service rc", link={"service": "rc"})
+refused("corrupt is refused: there is no checksum that could be wrong", "corrupt: link 'sls' cannot do that",
+        frontend={"corrupt": 0.1})
+refused("a wrong key is refused: there are none", "wrong_key: link 'sls' has no keys", frontend={"wrong_key": 0.1})
+refused("sources that cannot wait are not paused", "cannot be paused", ring={"overrun": "pause"})
+refused("modules that the ports do not divide are refused", "is not a whole number of packets", link={"payload": 1000})
+refused("an emulator that nothing paces is refused", "set detector.frame_rate_Hz", command="emulate",
+        detector={"frame_rate_Hz": 0})
+
+
+@case("a port that is in use is refused, and says so")
+def _(folder):
+    other = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    other.bind((RECEIVER, SLS_PORT + 1))
+    run_fails("run", experiment(folder, **pieces({}, 10)), folder=folder, says=[f"port {SLS_PORT + 1} is in use"])
+    other.close()
+
+
+@case("the options are listed")
+def _(folder):
+    listed = run("list", "links", folder=folder).out()
+    check("PSI's detectors as they send" in listed and "first_frame" in listed, "sls is not described")
+
+
+main()
