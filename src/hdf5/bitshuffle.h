@@ -1,4 +1,5 @@
-/* bitshuffle.h - chunks packed by bitshuffle and LZ4, as HDF5's filters 32008 and 32004 leave them.
+/* bitshuffle.h - chunks packed by bitshuffle, LZ4 or LZF, as HDF5's filters 32008, 32004 and 32000
+ * leave them.
  *
  * Model:     bitshuffle takes blocks of elements and writes all their lowest bits, then all the
  *            next, and so on, so that bits which are alike lie together. LZ4 packs each block for
@@ -37,5 +38,11 @@ int sl_lz4_blocks(const uint8_t *in, size_t in_bytes, uint8_t *out);
 /* Undo bitshuffle alone, block_elements (0: bitshuffle's own choice) at a time. */
 int sl_bitshuffle_plain(const uint8_t *in, size_t bytes, uint32_t element, uint64_t block_elements,
 			uint8_t *out);
+
+/* Undo LZF (filter 32000, which h5py brings along): a byte below 32 is followed by so many and one
+ * more as they are; any other, with the one that follows (two, when its upper 3 bits are all set),
+ * is a length and how far back the bytes are to be had. Source: the description of its format in
+ * github.com/nemequ/liblzf. It must become exactly out_bytes. */
+int sl_lzf(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes);
 
 #endif

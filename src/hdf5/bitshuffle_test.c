@@ -129,6 +129,25 @@ static void test_lz4_alone_comes_back(void **state)
 	assert_int_equal(sl_lz4_blocks(packed, at - 1, out), -EBADMSG);
 }
 
+static void test_lzf_comes_back(void **state)
+{
+	/* abc, then 6 bytes from 3 back, then 20 from 1 back, and d. */
+	static const uint8_t lzf[] = {2, 'a', 'b', 'c', 4 << 5, 2, 7 << 5, 11, 0, 0, 'd'};
+	static const char text[] = "abcabcabc"
+				   "cccccccccc"
+				   "cccccccccc"
+				   "d";
+	uint8_t small[sizeof(text)] = {0};
+
+	assert_int_equal(sl_lzf(lzf, sizeof(lzf), small, sizeof(text) - 1), 0);
+	assert_string_equal(small, text);
+	assert_int_equal(sl_lzf(lzf, sizeof(lzf), small, sizeof(text) - 2), -EBADMSG);
+	assert_int_equal(sl_lzf(lzf, sizeof(lzf), small, sizeof(text)), -EBADMSG);
+	for (size_t n = 0; n < sizeof(lzf); n++)
+		assert_int_equal(sl_lzf(lzf, n, small, sizeof(text) - 1), -EBADMSG);
+	assert_int_equal(sl_lzf((const uint8_t *)"\x00z\x20\x01", 4, small, 4), -EBADMSG);
+}
+
 static void test_every_way_to_cut_it_short_is_refused(void **state)
 {
 	size_t size;
@@ -174,6 +193,7 @@ int main(void)
 		cmocka_unit_test(test_packed_chunks_come_back),
 		cmocka_unit_test(test_bits_alone_come_back),
 		cmocka_unit_test(test_lz4_alone_comes_back),
+		cmocka_unit_test(test_lzf_comes_back),
 		cmocka_unit_test(test_every_way_to_cut_it_short_is_refused),
 		cmocka_unit_test(test_headers_that_lie_are_refused),
 	};

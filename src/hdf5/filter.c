@@ -1,4 +1,4 @@
-/* filter.c - bitshuffle and LZ4 as filters of HDF5's own, so that it undoes them wherever it finds
+/* filter.c - bitshuffle, LZ4 and LZF as filters of HDF5's own, so that it undoes them wherever it finds
  * them: in chunks of any shape, behind links and in virtual datasets, and without plugins. */
 #include <errno.h>
 #include <stdio.h>
@@ -7,10 +7,13 @@
 #include "hdf5/bitshuffle.h"
 #include "hdf5/handle.h"
 
-enum { BITSHUFFLE = 32008, LZ4 = 32004 };
+enum { BITSHUFFLE = 32008, LZ4 = 32004, LZF = 32000 };
 
 /* cd_values of bitshuffle: its version (2), element size, block size, how it is packed. */
 enum { CD_ELEMENT = 2, CD_BLOCK, CD_PACKING, PACKED_NOT = 0, PACKED_LZ4 = 2 };
+
+/* cd_values of LZF: two versions, bytes of a chunk. */
+enum { CD_CHUNK = 2 };
 
 /* What a chunk must have at least when unpacked: HDF5 1.10 copies that much without looking. */
 static _Thread_local size_t expected;
@@ -45,6 +48,8 @@ static size_t unpacked(int id, const unsigned *cd, size_t n, const uint8_t *in, 
 {
 	struct sl_packed packed = {.bytes = bytes};
 
+	if (id == LZF) /* a byte of it becomes 132 at most */
+		return n > CD_CHUNK && cd[CD_CHUNK] / SL_PACKED_RATIO <= bytes ? cd[CD_CHUNK] : 0;
 	if (id == BITSHUFFLE && n <= CD_ELEMENT)
 		return 0;
 	if (id == BITSHUFFLE && (n <= CD_PACKING || cd[CD_PACKING] == PACKED_NOT))
@@ -69,7 +74,8 @@ static size_t undo(int id, unsigned flags, size_t n, const unsigned *cd, size_t 
 	if (!out)
 		return 0;
 	err = id == BITSHUFFLE ? unpack_bitshuffle(cd, n, *buffer, bytes, out)
-			       : sl_lz4_blocks(*buffer, bytes, out);
+	      : id == LZ4      ? sl_lz4_blocks(*buffer, bytes, out)
+			       : sl_lzf(*buffer, bytes, out, size);
 	if (err) {
 		H5free_memory(out);
 		return 0;
@@ -92,11 +98,18 @@ static size_t undo_lz4(unsigned flags, size_t n, const unsigned cd[], size_t byt
 	return undo(LZ4, flags, n, cd, bytes, buffer_bytes, buffer);
 }
 
+static size_t undo_lzf(unsigned flags, size_t n, const unsigned cd[], size_t bytes,
+		       size_t *buffer_bytes, void **buffer)
+{
+	return undo(LZF, flags, n, cd, bytes, buffer_bytes, buffer);
+}
+
 void sl_h5_filters(void)
 {
 	static const H5Z_class2_t filters[] = {
 		{H5Z_CLASS_T_VERS, BITSHUFFLE, 0, 1, "bitshuffle", NULL, NULL, undo_bitshuffle},
 		{H5Z_CLASS_T_VERS, LZ4, 0, 1, "lz4", NULL, NULL, undo_lz4},
+		{H5Z_CLASS_T_VERS, LZF, 0, 1, "lzf", NULL, NULL, undo_lzf},
 	};
 
 	for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++)
