@@ -1,5 +1,5 @@
-/* filter.c - bitshuffle, LZ4 and LZF as filters of HDF5's own, so that it undoes them wherever it finds
- * them: in chunks of any shape, behind links and in virtual datasets, and without plugins. */
+/* filter.c - bitshuffle, LZ4 and LZF as filters of HDF5's own, so that it undoes them wherever it
+ * finds them: in chunks of any shape, behind links and in virtual datasets, and without plugins. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -192,7 +192,7 @@ def _(folder):
     refused("units 'keV', expected 'ADU'")
     with h5py.File(cal, "r+") as file:
         file["pedestal"].attrs["units"] = "ADU"
-        file["gain"][:] = file["gain"][::-1]
+        file["gain"][:] = file["gain"][()][::-1]
     refused("G0 falls with charge")
     with h5py.File(cal, "r+") as file:
         del file["pedestal"]
