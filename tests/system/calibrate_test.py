@@ -8,13 +8,14 @@ import numpy as np
 from harness import (GUARDED, RECEIVER, ROOT, SOURCE, acquire, case, check, equal, experiment, fewer, main, run,
                      run_fails)
 
-POOL, DARKS = 7, 20
+POOL, DARKS = 7, 9
 JUNGFRAU = {"kind": "jungfrau", "modules": 2, "rows": None, "columns": None, "pool": POOL, "bad_pixels": 12,
             "dark_frames": DARKS, "frames": POOL, "hit_fraction": 0.5}
 
 
-def sections(**detector):
-    return {"detector": {**JUNGFRAU, **detector}, "stages": ["correct"]}
+def sections(cells=1, **detector):
+    many = {"storage_cells": cells, "frames": POOL * cells} if cells > 1 else {}
+    return {"detector": {**JUNGFRAU, **many, **detector}, "stages": ["correct"]}
 
 
 def nexus(folder, name="run.nxs", dataset="image"):
@@ -44,12 +45,12 @@ def raw_darks(folder, name="dark.h5", **detector):
         return file["entry/data/data"][:]
 
 
-def images(folder, name, **changes):
-    """{frame number modulo the pool: image} of a run."""
+def images(folder, name, cells=1, **changes):
+    """{frame number modulo the pool and the storage cells: image} of a run."""
     done, _ = acquire(folder, **changes, sinks=nexus(folder, name))
     equal(done.process.returncode, 0, "exit status")
     with h5py.File(folder / name) as file:
-        return {int(n) % POOL: image for n, image in zip(file["entry/data/frame_number"], file["entry/data/data"][:])}
+        return {int(n) % (POOL * cells): image for n, image in zip(file["entry/data/frame_number"], file["entry/data/data"][:])}
 
 
 @case("what is in the file: shapes, units, date, and medians as of real modules")
@@ -88,19 +89,25 @@ def _(folder):
 
 @case("a run with the file and no dark frames has the photons of a run that measured them, bit for bit")
 def _(folder):
-    _, got = calibrate(folder)
-    good = got["mask"].reshape(1024, 1024) == 0
-    for output in ("photons_i16", "kev_f32"):  # of floats every bit counts
+    for output, cells in (("photons_i16", 1), ("kev_f32", 1), ("kev_f32", 3)):  # of floats every bit counts
+        _, got = calibrate(folder, **sections(cells))
+        equal(len(got["pedestal"]), cells, "storage cells")
+        good = got["mask"].reshape(1024, 1024) == 0
         stages = {"stages": [{"correct": {"output": output}}]}
-        measured = images(folder, "measured.nxs", **{**sections(), **stages})
-        from_file = images(folder, "file.nxs", **{**sections(dark_frames=0), **stages},
+        measured = images(folder, "measured.nxs", cells, **{**sections(cells), **stages})
+        from_file = images(folder, "file.nxs", cells, **{**sections(cells, dark_frames=0), **stages},
                            calibration={"file": str(folder / "cal.h5")})
         equal(sorted(measured), sorted(from_file), "frames")
         for k, image in measured.items():
             check(image[good].tobytes() == from_file[k][good].tobytes(), f"other photons in frame {k}")
         bad = from_file[0][~good]
         check((np.isnan(bad) if output == "kev_f32" else bad == -32768).all(), "masked pixels are not bad")
-    own = images(folder, "own.nxs", **{**sections(dark_frames=0), **stages})
+    with h5py.File(folder / "file.nxs") as file:
+        reasons = file["entry/sluice/frames/reason"][:]
+    check(len(set(reasons)) == 1, "some frames have another reason")
+    own = images(folder, "own.nxs", cells, **{**sections(cells, dark_frames=0), **stages})
+    with h5py.File(folder / "own.nxs") as file:
+        check(reasons[0] not in file["entry/sluice/frames/reason"][:], "a file's pedestals count as none")
     check((own[0] != from_file[0])[good].mean() > 0.9, "the detector's own pedestals give the same: this was no test")
 
 
