@@ -148,9 +148,11 @@ static void another_detector_is_refused(void **state)
 	assert_int_equal(read_as(&g), -EINVAL);
 	strcpy(g.detector, "replay"); /* of what, it does not say */
 	assert_int_equal(read_as(&g), 0);
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 8; i++) { /* one more, one less, of each */
+		uint32_t *number[] = {&g.modules, &g.rows, &g.columns, &g.cells};
+
 		g = two;
-		*(i == 0 ? &g.modules : i == 1 ? &g.rows : i == 2 ? &g.columns : &g.cells) += 1;
+		*number[i / 2] += i % 2 ? 1u : -1u;
 		assert_int_equal(read_as(&g), -EINVAL);
 	}
 }

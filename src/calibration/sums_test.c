@@ -80,6 +80,7 @@ static void test_means_are_those_of_correct(void **state)
 
 static void test_each_gain_and_cell_for_itself(void **state)
 {
+	static const unsigned codes[] = {0, 1, 3};
 	struct sl_geometry cells = two;
 	struct sl_sums sums;
 	struct sl_tables tables;
@@ -90,16 +91,21 @@ static void test_each_gain_and_cell_for_itself(void **state)
 		assert_int_equal(sl_sums_open(&sums, &cells, gain), 0);
 		sl_tables_init(&tables, &cells);
 		for (uint32_t cell = 0; cell < 3; cell++)
-			for (unsigned i = 0; i < PIXELS; i++)
-				raw[i] = (uint16_t)((gain == 2 ? 3 : gain) << 14 |
-						    (100 * cell + 7 * i % 64)),
-				i + 1 == PIXELS ? sl_sums_add(&sums, cell, 0, raw) : (void)0;
+			for (unsigned code = 0; code < 4; code++) { /* one of them is right */
+				for (unsigned i = 0; i < PIXELS; i++)
+					raw[i] = (uint16_t)(code << 14 |
+							    (1000 * code + 100 * cell + i));
+				sl_sums_add(&sums, cell, 0, raw);
+			}
 		sl_sums_add(&sums, 3, 0, raw); /* no such cell, no such module */
 		sl_sums_add(&sums, 0, 2, raw);
 		assert_int_equal(sl_sums_tables(&sums, &tables), 0);
-		for (uint32_t cell = 0; cell < 3; cell++)
+		for (uint32_t cell = 0; cell < 3; cell++) {
 			assert_true(tables.pedestal[gain][cell * 2 * PIXELS + 9] ==
-				    100 * cell + 7 * 9 % 64);
+				    (float)(1000 * codes[gain] + 100 * cell + 9));
+			assert_int_equal(sums.samples[cell * 2 * PIXELS + 9], 1);
+			assert_int_equal(sums.wrong[cell * 2 * PIXELS + 9], 3);
+		}
 		sl_sums_close(&sums);
 		sl_tables_free(&tables);
 	}
@@ -130,7 +136,6 @@ static void test_every_type_of_pixel(void **state)
 		for (unsigned k = 0; k < 64; k++) { /* the largest of the type, less 0 or 4 */
 			unsigned less = k % 2 * 4;
 
-			raw.u8[2 * 0] = 0;
 			switch (types[t]) {
 			case SL_U8:
 				raw.u8[0] = (uint8_t)(high = 255, 255 - less);
