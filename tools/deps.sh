@@ -5,11 +5,11 @@
 # missing by the name of the command or of the pkg-config module.
 set -eu
 
-build="meson ninja-build pkg-config gcc libc6-dev libyaml-dev libhdf5-dev libisal-dev libjansson-dev libibverbs-dev
-	libxdp-dev libbpf-dev libpng-dev"
+build="meson ninja-build pkg-config gcc libc6-dev libyaml-dev libhdf5-dev liblz4-dev libisal-dev libjansson-dev
+	libibverbs-dev libxdp-dev libbpf-dev libpng-dev"
 demo="$build python3-h5py"
-check="$build libcmocka-dev clang clang-format-14 libclang-rt-14-dev python3-h5py python3-numpy tshark
-	python3-scapy iproute2 ethtool util-linux gcc-riscv64-unknown-elf gcc-arm-none-eabi spin"
+check="$build libcmocka-dev clang clang-format-14 libclang-rt-14-dev python3-h5py python3-numpy
+	bitshuffle hdf5-filter-plugin tshark python3-scapy iproute2 ethtool util-linux gcc-riscv64-unknown-elf gcc-arm-none-eabi spin"
 bench="$build python3-numpy libzmq3-dev libucx-dev libfabric-dev iproute2 ethtool valgrind"
 guest="$build qemu-system-x86 busybox-static kmod binutils xz-utils zstd iproute2 ethtool util-linux dash ibverbs-providers
 	ibverbs-utils perftest"
@@ -66,7 +66,7 @@ quietly() {
 }
 
 elsewhere() {
-	modules="yaml-0.1 hdf5 libisal jansson"
+	modules="yaml-0.1 hdf5 liblz4 libisal jansson"
 	commands="meson ninja pkg-config cc"
 	if [ "$purpose" = check ]; then
 		modules="$modules cmocka"

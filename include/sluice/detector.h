@@ -90,6 +90,7 @@ struct sl_calibration {
 	uint32_t cells; /* 0 means 1 */
 	/* [module][pixel]: not 0 for pixels that are not to be used; NULL: none is known. */
 	const uint8_t *mask;
+	bool measured; /* the pedestal of G0 is from dark frames of another run, and will do */
 };
 
 struct sl_truth {

@@ -10,6 +10,7 @@
 #include "cmd/devices.h"
 #include "cmd/heir.h"
 #include "cmd/outputs.h"
+#include "cmd/run.h"
 #include "cmd/run_all.h"
 #include "cmd/signals.h"
 #include "control/server.h"
@@ -55,6 +56,7 @@ struct run {
 	pid_t child;				 /* 0: none */
 	char transfer_path[SL_STREAM_NAME + 16]; /* of its sections in the file */
 	bool stopping;
+	const struct sl_run_plan *plan; /* NULL: as the file says */
 };
 
 static int accept_offer(void *arg, const struct sl_wire_hello *hello, const struct sl_offer *offer,
@@ -396,20 +398,35 @@ undo_receive:
 	return result;
 }
 
-static int run_one(struct run *run)
+static enum sl_result run_one(struct run *run)
 {
 	enum sl_result result;
 
 	if (sl_experiment_open(run->args.plain[0], run->options.transfer, run->args.set,
 			       run->args.sets, &run->experiment))
 		return SL_RESULT_ERROR;
+	if (run->plan && run->plan->change(run->plan->arg, run->experiment)) {
+		sl_experiment_close(run->experiment);
+		return SL_RESULT_ERROR;
+	}
 	run->experiment->emulate_local |= run->options.emulate;
 	if (run->experiment->transfer[0])
 		snprintf(run->transfer_path, sizeof(run->transfer_path), "transfers.%s.",
 			 run->experiment->transfer);
 	result = run_experiment(run);
 	sl_experiment_close(run->experiment);
-	return sl_result_exit(result);
+	return result;
+}
+
+enum sl_result sl_run(const struct sl_run_plan *plan)
+{
+	struct run run = {.args = *plan->args, .plan = plan};
+
+	sl_options_defaults(options, &run.options);
+	run.options.quiet = plan->quiet;
+	snprintf(run.options.transfer, sizeof(run.options.transfer), "%s", plan->transfer);
+	snprintf(run.options.summary, sizeof(run.options.summary), "%s", plan->summary);
+	return run_one(&run);
 }
 
 /* Every transfer's file is read before any receiver begins: mistakes are told at once. */
@@ -456,5 +473,6 @@ int sl_cmd_run(const struct sl_command *command, int argc, char **argv)
 	sl_signals_catch();
 	if (sl_experiment_streams(run.args.plain[0], run.args.set, run.args.sets, &names))
 		return SL_RESULT_ERROR;
-	return names.n > 1 && !run.options.transfer[0] ? run_many(&run, &names) : run_one(&run);
+	return names.n > 1 && !run.options.transfer[0] ? run_many(&run, &names)
+						       : sl_result_exit(run_one(&run));
 }

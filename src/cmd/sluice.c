@@ -23,6 +23,17 @@ const struct sl_command sl_commands[] = {
 	 "what the\n"
 	 "detector section describes. If the receiver goes away it offers itself again and goes "
 	 "on."},
+	{"calibrate", "calibrate EXPERIMENT.yaml --output FILE.h5 [options]",
+	 "Measure pedestals, noise and bad pixels from dark frames.", sl_cmd_calibrate,
+	 "Runs the experiment with its stages and sinks replaced: dark frames are summed up, and "
+	 "a\n"
+	 "calibration file is written, which calibration.file of an experiment names. --file takes "
+	 "them\n"
+	 "from a file of dark images instead; --gain g1 and g2 measure a detector that is forced "
+	 "into\n"
+	 "that gain, and --base adds the result to what an earlier file has. docs/calibration.md "
+	 "tells how.\n\n"
+	 "exit status: as of run."},
 	{"keep", "keep NAME [options]",
 	 "Hold memory and sockets of a receiver, so that another can take its place.", sl_cmd_keep,
 	 "For sources that cannot be planned anew: with control.keeper: NAME, a receiver that ends "

@@ -30,7 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SL_H5_RANK = 4 };
+enum { SL_H5_RANK = 5 };
 
 enum sl_h5_type {
 	SL_H5_U8,
@@ -108,6 +108,7 @@ int sl_h5_open(const char *path, struct sl_h5 **file);
 void sl_h5_close(struct sl_h5 *file);
 
 int sl_h5_describe(struct sl_h5 *file, const char *path, struct sl_h5_shape *shape);
+bool sl_h5_dangles(struct sl_h5 *file, const char *path); /* a link that leads nowhere */
 
 /* The whole dataset, or one index of its slowest dimension, converted to type. `bytes` is the size
  * of data and must be what is read: -EMSGSIZE otherwise. */

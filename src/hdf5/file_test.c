@@ -251,7 +251,7 @@ static void impossible_series_are_refused(void **state)
 {
 	struct sl_h5_shape shapes[] = {
 		{SL_H5_TEXT, 0, {0}},
-		{SL_H5_U8, 4, {1, 1, 1, 1}},
+		{SL_H5_U8, 5, {1, 1, 1, 1, 1}},
 		{SL_H5_U8, 1, {0}},
 		{SL_H5_U64, 3, {1 << 20, 1 << 20, 1 << 20}},
 	};

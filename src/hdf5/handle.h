@@ -44,6 +44,18 @@ int sl_h5_room(struct sl_h5 *file, uint64_t bytes, const char *path);
 /* Write what the series hold and let them go; `flush` false only lets them go. */
 void sl_h5_series_end(struct sl_h5 *file, bool flush);
 
+/* Register our own filters; before a dataset is read that others wrote. */
+void sl_h5_filters(void);
+
+/* On this thread chunks have so many bytes at least when unpacked; 0: not known. */
+void sl_h5_filter_expect(size_t bytes);
+
+/* Why a dataset with these creation properties cannot be unpacked; NULL: it can. */
+const char *sl_h5_filter_lacks(hid_t properties, char *why, size_t why_bytes);
+
+/* The dataset at path and what it is. -ENOENT is not logged. */
+int sl_h5_dataset(struct sl_h5 *file, const char *path, hid_t *dataset, struct sl_h5_shape *shape);
+
 hid_t sl_h5_native(enum sl_h5_type type);
 hid_t sl_h5_text_type(void); /* the caller closes it */
 

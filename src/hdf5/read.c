@@ -7,7 +7,7 @@
 #include "hdf5/handle.h"
 
 /* Every part of the path must exist before HDF5 may be asked for the whole. */
-static bool exists(struct sl_h5 *file, const char *path)
+static bool linked(struct sl_h5 *file, const char *path)
 {
 	char *copy = strdup(path), *slash;
 	bool found = copy != NULL;
@@ -19,9 +19,19 @@ static bool exists(struct sl_h5 *file, const char *path)
 		*slash = '/';
 	}
 	found = found && (!strcmp(copy, "/") || H5Lexists(file->id, copy, H5P_DEFAULT) > 0);
-	found = found && H5Oexists_by_name(file->id, path, H5P_DEFAULT) > 0; /* a link to nowhere */
 	free(copy);
 	return found;
+}
+
+static bool exists(struct sl_h5 *file, const char *path)
+{
+	return linked(file, path) &&
+	       H5Oexists_by_name(file->id, path, H5P_DEFAULT) > 0; /* a link to nowhere */
+}
+
+bool sl_h5_dangles(struct sl_h5 *file, const char *path)
+{
+	return linked(file, path) && !exists(file, path);
 }
 
 static int classify(hid_t type, enum sl_h5_type *out)
@@ -68,8 +78,7 @@ undo_ids:
 	return r;
 }
 
-static int open_dataset(struct sl_h5 *file, const char *path, hid_t *dataset,
-			struct sl_h5_shape *shape)
+int sl_h5_dataset(struct sl_h5 *file, const char *path, hid_t *dataset, struct sl_h5_shape *shape)
 {
 	hid_t id;
 	int r;
@@ -92,7 +101,7 @@ int sl_h5_describe(struct sl_h5 *file, const char *path, struct sl_h5_shape *sha
 {
 	struct sl_h5_shape found = {0};
 	hid_t dataset;
-	int r = open_dataset(file, path, &dataset, &found);
+	int r = sl_h5_dataset(file, path, &dataset, &found);
 
 	if (r)
 		return r;
@@ -124,7 +133,7 @@ int sl_h5_read(struct sl_h5 *file, const char *path, enum sl_h5_type type, void 
 {
 	struct sl_h5_shape shape;
 	hid_t dataset;
-	int r = open_dataset(file, path, &dataset, &shape);
+	int r = sl_h5_dataset(file, path, &dataset, &shape);
 
 	if (r)
 		return r;
@@ -159,7 +168,7 @@ int sl_h5_read_row(struct sl_h5 *file, const char *path, uint64_t row, enum sl_h
 {
 	struct sl_h5_shape shape;
 	hid_t dataset;
-	int r = open_dataset(file, path, &dataset, &shape);
+	int r = sl_h5_dataset(file, path, &dataset, &shape);
 
 	if (r)
 		return r;
@@ -201,7 +210,7 @@ int sl_h5_read_text(struct sl_h5 *file, const char *path, uint64_t index, char *
 	struct sl_h5_shape shape;
 	uint64_t count = 1;
 	hid_t dataset, type;
-	int r = open_dataset(file, path, &dataset, &shape);
+	int r = sl_h5_dataset(file, path, &dataset, &shape);
 
 	if (r)
 		return r;

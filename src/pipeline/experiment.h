@@ -62,6 +62,10 @@ struct sl_feroce_run { /* devices that connect as FEROCE's do */
 	double silence_s;
 };
 
+struct sl_calibration_run { /* files in the place of the detector's own calibration */
+	char file[384], gains[384];
+};
+
 struct sl_experiment {
 	struct sl_config *config;
 	char *text; /* with overrides */
@@ -97,6 +101,7 @@ struct sl_experiment {
 	const struct sl_sink *sink[SL_EXPERIMENT_SINKS];
 	void *sink_state[SL_EXPERIMENT_SINKS];
 
+	struct sl_calibration_run calibration;
 	struct sl_fault_options faults;
 	struct sl_control_run control;
 	struct sl_feroce_run feroce;

@@ -10,7 +10,7 @@
 #include "pipeline/experiment.h"
 
 /* One table per section; experiment.h has the structs that they fill. */
-extern const struct sl_option sl_link_options[], sl_unit_options[];
+extern const struct sl_option sl_link_options[], sl_unit_options[], sl_calibration_options[];
 extern const struct sl_option sl_threads_options[], sl_control_options[], sl_feroce_options[];
 
 /* 0, or -EINVAL when something was wrong and logged. `at`: where the link is named. */

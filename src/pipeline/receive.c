@@ -38,12 +38,11 @@ static int open_detector(struct sl_receive *r)
 		sl_error("detector '%s' cannot be opened: %s", e->detector->name, strerror(-err));
 		return err;
 	}
-	if (e->detector->calibration) {
-		err = e->detector->calibration(e->detector_state, &r->calibration);
-		if (err)
-			return err;
+	err = sl_calibrate(e, &r->geometry, &r->calibrated, &r->calibration);
+	if (err < 0)
+		return err;
+	if (err > 0)
 		r->env.calibration = &r->calibration;
-	}
 	r->env.geometry = &r->geometry;
 	r->env.detector = e->detector;
 	r->env.detector_state = e->detector_state;
@@ -639,6 +638,7 @@ void sl_receive_close(struct sl_receive *r)
 		sl_region_close(&r->region);
 	if (r->notes.base)
 		sl_region_close(&r->notes);
+	sl_calibrated_free(&r->calibrated);
 	if (r->detector_open)
 		e->detector->close(e->detector_state);
 	for (unsigned i = 0; i < r->pollers; i++)

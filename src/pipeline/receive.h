@@ -28,6 +28,7 @@
 #include "base/histogram.h"
 #include "base/queue.h"
 #include "pipeline/adopt.h"
+#include "pipeline/calibration.h"
 #include "pipeline/chain.h"
 #include "pipeline/experiment.h"
 #include "pipeline/placement.h"
@@ -94,6 +95,7 @@ struct sl_receive {
 	struct sl_experiment *experiment;
 	struct sl_geometry geometry;
 	struct sl_calibration calibration;
+	struct sl_calibrated calibrated;
 	struct sl_env env;
 	char guard[64];
 	bool detector_open, link_open, unit_open, started;

@@ -25,6 +25,15 @@ const struct sl_option sl_unit_options[] = {
 	SL_OPTION_END,
 };
 
+const struct sl_option sl_calibration_options[] = {
+	SL_STRING(struct sl_calibration_run, file, "",
+		  "calibration file (sluice calibrate makes them); empty: the detector's own"),
+	SL_STRING(struct sl_calibration_run, gains, "",
+		  "gains from such a file, or raw as PSI gives them out, one file per module: "
+		  "gainMaps_M049.bin,gainMaps_M050.bin"),
+	SL_OPTION_END,
+};
+
 const struct sl_option sl_threads_options[] = {
 	SL_CHOICE(struct sl_threads_run, polling, adaptive, "adaptive|latency|cores",
 		  "what data threads do without data: look again for a while and then sleep, never "
@@ -78,6 +87,7 @@ const struct sl_option sl_feroce_options[] = {
 
 const struct sl_section sl_sections[] = {
 	{"detector", "what every detector section takes", sl_detector_run_options},
+	{"calibration", "pedestals, gains and bad pixels from files", sl_calibration_options},
 	{"link", "what every link section takes", sl_link_options},
 	{"ring", "where frames are put together", sl_ring_options},
 	{"unit", "what every unit section takes", sl_unit_options},

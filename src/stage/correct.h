@@ -29,7 +29,7 @@ struct sl_correct {
 	uint64_t cell_pixels[SL_CORRECT_GAINS];
 	float *sum;
 	uint16_t *samples, *wrong; /* in G0; in another gain */
-	uint32_t dark_seen;	   /* a bit per cell */
+	uint32_t dark_seen;	   /* a bit per cell; all, when others have seen them before */
 };
 
 /* Check what is given, and make tables of it; pages are there before the first frame is. 0 or

@@ -115,6 +115,7 @@ int sl_correct_open(struct sl_correct *c, const struct sl_env *env, const struct
 	if (err)
 		return err;
 	c->module_pixels = sl_geometry_pixels(env->geometry);
+	c->dark_seen = env->calibration->measured ? UINT32_MAX : 0;
 	c->pedestal[0] = c->pedestal_0;
 	c->cell_pixels[0] = c->pixels;
 	for (int g = 1; g < GAINS; g++) {

@@ -20,6 +20,7 @@ VENDOR = {
     "isa-l.h": ("src/base/crc.c",),
     "hdf5.h": ("src/hdf5/",),
     "hdf5_hl.h": ("src/hdf5/",),
+    "lz4.h": ("src/hdf5/",),
     "jansson.h": ("src/monitor/",),
     "png.h": ("src/cmd/png.c",),
     "cmocka.h": (),

@@ -1,0 +1,103 @@
+/* tables.c - tables in memory, and whether gains can be true. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "calibration/tables.h"
+
+void sl_tables_init(struct sl_tables *t, const struct sl_geometry *geometry)
+{
+	*t = (struct sl_tables){
+		.cells = geometry->cells ? geometry->cells : 1,
+		.modules = geometry->modules,
+		.rows = geometry->rows,
+		.columns = geometry->columns,
+		.pixels = geometry->modules * sl_geometry_pixels(geometry),
+	};
+	memcpy(t->detector, geometry->detector, sizeof(t->detector));
+}
+
+void sl_tables_free(struct sl_tables *t)
+{
+	for (int g = 0; g < SL_GAINS; g++) {
+		free(t->pedestal[g]);
+		free(t->rms[g]);
+		free(t->gain[g]);
+		t->pedestal[g] = t->rms[g] = t->gain[g] = NULL;
+	}
+	free(t->mask);
+	t->mask = NULL;
+}
+
+static int no_memory(const struct sl_tables *t, uint32_t count)
+{
+	sl_error("no memory for a calibration of %llu pixels and %u storage cells",
+		 (unsigned long long)t->pixels, count);
+	return -ENOMEM;
+}
+
+int sl_tables_make(struct sl_tables *t, float **table, uint32_t count)
+{
+	if (*table)
+		return 0;
+	*table = malloc(t->pixels * count * sizeof(float));
+	if (!*table)
+		return no_memory(t, count);
+	for (uint64_t i = 0; i < t->pixels * count; i++)
+		(*table)[i] = NAN;
+	return 0;
+}
+
+int sl_tables_make_mask(struct sl_tables *t)
+{
+	if (!t->mask)
+		t->mask = calloc(t->pixels, 1);
+	return t->mask ? 0 : no_memory(t, 1);
+}
+
+static int ascending(const void *a, const void *b)
+{
+	float x = *(const float *)a, y = *(const float *)b;
+
+	return (x > y) - (x < y);
+}
+
+float sl_median(const float *value, uint64_t n)
+{
+	float *copy = malloc((n ? n : 1) * sizeof(*copy)), median;
+	uint64_t finite = 0;
+
+	if (!copy)
+		return NAN;
+	for (uint64_t i = 0; i < n; i++)
+		if (isfinite(value[i]))
+			copy[finite++] = value[i];
+	qsort(copy, finite, sizeof(*copy), ascending);
+	median = finite ? copy[finite / 2] : NAN;
+	free(copy);
+	return median;
+}
+
+/* Gains fall by an order of magnitude from each to the next, whatever their sign: where they rise,
+ * they are keV per ADU, or in another order. */
+const char *sl_gains_problem(const struct sl_tables *t)
+{
+	float median[SL_GAINS];
+
+	for (int g = 0; g < SL_GAINS; g++) {
+		if (!t->gain[g])
+			return "not all three gains are there";
+		median[g] = fabsf(sl_median(t->gain[g], t->pixels));
+		if (!(median[g] > 0))
+			return "half of a gain's pixels have no gain";
+	}
+	if (!(sl_median(t->gain[0], t->pixels) > 0))
+		return "G0 falls with charge";
+	if (median[0] < median[1] || median[1] < median[2])
+		return "G0 is not above G1, and G1 above G2: gains are ADU per keV, not keV per "
+		       "ADU";
+	return NULL;
+}
