@@ -72,7 +72,7 @@ static double edge(double outside)
 	return outside <= -1 ? 0 : outside >= 1 ? 1 : (outside + 1) / 2;
 }
 
-/* A disk, and a thin arm that holds it from below, a little aslant: the arm lets a third through. */
+/* A disk, and a thin arm that holds it from below, a little aslant, and lets a third through. */
 double sl_scene_transmission(const struct sl_scene *scene, double row, double column)
 {
 	double radius = scene->options.beam_stop, down = row - scene->geometry.layout.beam_row;
