@@ -62,6 +62,21 @@ uint32_t sl_layout_share(const struct sl_geometry *geometry, uint32_t pixel);
 void sl_layout_centre(const struct sl_geometry *geometry, uint32_t module, uint32_t pixel,
 		      double *row, double *column);
 
+/* An ASIC of a module, or a module that is one piece: its raw pixels, and where the corner of the
+ * first of them lies in the image. Wide pixels count as if they were not: the corner is that of the
+ * grid which the others are on. */
+struct sl_layout_piece {
+	uint32_t first_row, first_column, rows, columns;
+	double row, column;
+};
+uint32_t sl_layout_pieces(const struct sl_geometry *geometry); /* of a module */
+void sl_layout_piece(const struct sl_geometry *geometry, uint32_t module, uint32_t index,
+		     struct sl_layout_piece *piece);
+
+/* Where the beam is in modules that lie one below the other as they were read: at the pixel that is
+ * nearest to it. */
+void sl_layout_beam_in_stack(const struct sl_geometry *geometry, double *row, double *column);
+
 /* One image, [rows][columns], out of modules that follow each other, [module][pixel]. Gaps and
  * modules that are missing (a bit each) get `fill`. bytes: of a pixel, 1, 2 or 4. */
 void sl_layout_assemble(const struct sl_geometry *geometry, uint32_t bytes, const void *modules,

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "cmd/show.h"
+#include "cmd/truth.h"
 
 bool sl_show_is_file(const char *path)
 {
@@ -12,4 +13,17 @@ bool sl_show_is_file(const char *path)
 int sl_show_file(const char *path, uint64_t index, struct sl_picture *picture, uint64_t *number)
 {
 	return -ENOTSUP;
+}
+
+int sl_truth_write(const struct sl_args *args, const char *transfer, const char *path,
+		   uint64_t most)
+{
+	sl_error("cannot write '%s': libhdf5-dev was not found when this was built", path);
+	return -ENOTSUP;
+}
+
+int sl_cmd_truth(const struct sl_command *command, int argc, char **argv)
+{
+	sl_error("libhdf5-dev was not found when this was built: no truth can be written");
+	return 1;
 }

@@ -2,8 +2,10 @@
  * --markdown all of it as the page docs/options.md. */
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include <sluice/detector.h>
 #include <sluice/link.h>
 #include <sluice/registry.h>
 
@@ -42,6 +44,32 @@ static void for_each(const char *kind, visit_fn *visit, void *arg)
 		visit(arg, kind, s->name, s->doc, s->options);
 }
 
+/* What a module of the real detector sends, with the options as they are by default; empty where
+ * there is no real one. */
+static void describe_rate(const char *kind, const char *name, char *text, size_t bytes)
+{
+	const struct sl_detector *d = strcmp(kind, "detector") == 0 ? sl_detector_find(name) : NULL;
+	struct sl_detector_run run;
+	struct sl_geometry g;
+	void *state;
+
+	text[0] = 0;
+	if (!d || !(d->rate_Hz > 0))
+		return;
+	state = calloc(1, d->state_bytes);
+	if (!state)
+		return;
+	sl_options_defaults(sl_detector_run_options, &run);
+	sl_options_defaults(d->options, state);
+	if (d->open(state, &run, &g) == 0)
+		snprintf(text, bytes,
+			 "a module sends %llu bytes, the real one %.10g times a second: %.0f MB/s",
+			 (unsigned long long)g.module_bytes, d->rate_Hz,
+			 (double)g.module_bytes * d->rate_Hz / 1e6);
+	d->close(state);
+	free(state);
+}
+
 /* ---- for a terminal ---- */
 
 /* "link" for "link" and "links". */
@@ -72,14 +100,19 @@ static void show(void *arg, const char *kind, const char *name, const char *doc,
 		 const struct sl_option *table)
 {
 	struct lister *l = arg;
+	char rate[160];
 
 	if (l->word && !names_kind(l->word, kind) && strcmp(l->word, name) != 0)
 		return;
 	l->shown++;
 	printf("  %-10s %-10s %s\n", kind, name, doc);
 	show_unavailable(kind, name);
-	if (l->full)
-		sl_print_options(table, "               ");
+	if (!l->full)
+		return;
+	describe_rate(kind, name, rate, sizeof(rate));
+	if (rate[0])
+		printf("  %-10s %-10s %s\n", "", "", rate);
+	sl_print_options(table, "               ");
 }
 
 static void show_absent(struct lister *l)
@@ -144,8 +177,13 @@ static void print_doc(const char *doc)
 static void print_add_on(void *arg, const char *kind, const char *name, const char *doc,
 			 const struct sl_option *table)
 {
+	char rate[160];
+
 	printf("\n### %s: %s\n", kind, name);
 	print_doc(doc);
+	describe_rate(kind, name, rate, sizeof(rate));
+	if (rate[0])
+		print_doc(rate);
 	print_table(table);
 }
 

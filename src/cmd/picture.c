@@ -120,12 +120,17 @@ static const struct stop fire[] = {
 /* As on film: what is bright is dark. */
 static const struct stop paper[] = {{0, {255, 255, 255}}, {1, {0, 0, 0}}};
 
-static const uint8_t nothing[][3] = {
-	[SL_PICTURE_FIRE] = {58, 66, 72}, [SL_PICTURE_PAPER] = {196, 210, 224}};
+static const struct stop grey[] = {{0, {0, 0, 0}}, {1, {255, 255, 255}}};
+static const struct stop *const maps[] = {
+	[SL_PICTURE_FIRE] = fire, [SL_PICTURE_PAPER] = paper, [SL_PICTURE_GREY] = grey};
+
+static const uint8_t nothing[][3] = {[SL_PICTURE_FIRE] = {58, 66, 72},
+				     [SL_PICTURE_PAPER] = {196, 210, 224},
+				     [SL_PICTURE_GREY] = {40, 60, 90}};
 
 void sl_picture_palette(enum sl_picture_colours colours, uint8_t palette[256][3])
 {
-	const struct stop *stop = colours == SL_PICTURE_FIRE ? fire : paper;
+	const struct stop *stop = maps[colours];
 
 	for (int c = 0; c < 3; c++)
 		palette[0][c] = nothing[colours][c];

@@ -10,7 +10,7 @@
 #include <sluice/detector.h>
 
 enum sl_picture_scale { SL_PICTURE_LOG, SL_PICTURE_SQRT, SL_PICTURE_LINEAR };
-enum sl_picture_colours { SL_PICTURE_FIRE, SL_PICTURE_PAPER };
+enum sl_picture_colours { SL_PICTURE_FIRE, SL_PICTURE_PAPER, SL_PICTURE_GREY };
 
 struct sl_picture_look {
 	uint32_t scale, colours; /* of the enums */

@@ -13,6 +13,7 @@
 #include "cmd/run.h"
 #include "cmd/run_all.h"
 #include "cmd/signals.h"
+#include "cmd/truth.h"
 #include "control/server.h"
 #include "monitor/report.h"
 #include "monitor/summary.h"
@@ -23,7 +24,7 @@ enum { POLL_MS = 10, STOP_GRACE_S = 30 };
 
 struct run_options {
 	bool emulate, quiet, still;
-	char summary[1024], outcomes[1024], port_file[1024], transfer[SL_STREAM_NAME];
+	char summary[1024], outcomes[1024], port_file[1024], truth[1024], transfer[SL_STREAM_NAME];
 };
 
 static const struct sl_option options[] = {
@@ -35,6 +36,8 @@ static const struct sl_option options[] = {
 	SL_STRING(struct run_options, port_file, "",
 		  "write the control port (the link's, where nothing goes back to the detector) to "
 		  "this file once front ends may come"),
+	SL_STRING(struct run_options, truth, "",
+		  "write what is known of the run's synthetic frames to this file, as HDF5"),
 	SL_STRING(struct run_options, transfer, "",
 		  "receive this one of the file's transfers; otherwise all, a process each"),
 	SL_BOOL(struct run_options, quiet, false, "no progress line and no report"),
@@ -343,9 +346,9 @@ static int check_outputs(const struct run *run)
 {
 	const struct sl_experiment *e = run->experiment;
 	static char sink_path[SL_EXPERIMENT_SINKS][1024];
-	const char *path[3 + SL_EXPERIMENT_SINKS] = {run->options.summary, run->options.outcomes,
-						     run->options.port_file};
-	size_t n = 3;
+	const char *path[4 + SL_EXPERIMENT_SINKS] = {run->options.summary, run->options.outcomes,
+						     run->options.port_file, run->options.truth};
+	size_t n = 4;
 
 	for (unsigned i = 0; i < e->sinks; i++) {
 		const struct sl_option *options_of = e->sink[i]->options;
@@ -358,7 +361,7 @@ static int check_outputs(const struct run *run)
 		path[n++] = sink_path[i];
 	}
 	/* The sinks' own must not collide; whether they can be written is theirs to find out. */
-	return sl_outputs_check(path, n, 3);
+	return sl_outputs_check(path, n, 4);
 }
 
 static enum sl_result run_experiment(struct run *run)
@@ -415,6 +418,9 @@ static enum sl_result run_one(struct run *run)
 			 run->experiment->transfer);
 	result = run_experiment(run);
 	sl_experiment_close(run->experiment);
+	if (run->options.truth[0] && result != SL_RESULT_ERROR &&
+	    sl_truth_write(&run->args, run->options.transfer, run->options.truth, 0))
+		result = SL_RESULT_ERROR;
 	return result;
 }
 
@@ -441,8 +447,8 @@ static int run_many(struct run *run, const struct sl_stream_names *names)
 		.outcomes = run->options.outcomes,
 	};
 
-	if (run->options.port_file[0]) {
-		sl_error("--port_file: each transfer has a port of its own; name one with "
+	if (run->options.port_file[0] || run->options.truth[0]) {
+		sl_error("--port_file, --truth: each transfer has its own; name one with "
 			 "--transfer");
 		return SL_RESULT_ERROR;
 	}

@@ -47,6 +47,12 @@ const struct sl_command sl_commands[] = {
 	 "Images are assembled by the detector's layout, with gaps; raw pixels that have a "
 	 "calibration are\n"
 	 "shown in photons. Detectors of events draw what they mean."},
+	{"truth", "truth EXPERIMENT.yaml [options]",
+	 "Write what is known of an experiment's synthetic frames, as HDF5.", sl_cmd_truth,
+	 "Of every frame of the run: whether it is dark, whether it is a hit, and what there is to "
+	 "be "
+	 "found,\n"
+	 "as a table. sluice run --truth writes the same beside a run."},
 	{"doctor", "doctor [EXPERIMENT.yaml] [options]",
 	 "Check what this host lacks for line rate, and print the command that mends it.",
 	 sl_cmd_doctor, NULL},

@@ -18,11 +18,12 @@ extern const struct sl_detector ONLY;
 
 static const struct sl_detector *const detectors[] = {&ONLY};
 #else
-extern const struct sl_detector sl_detector_jungfrau, sl_detector_pattern, sl_detector_rich,
-	sl_detector_tracker;
+extern const struct sl_detector sl_detector_camera, sl_detector_eiger, sl_detector_jungfrau,
+	sl_detector_pattern, sl_detector_rich, sl_detector_tracker;
 
-static const struct sl_detector *const detectors[] = {&sl_detector_jungfrau, &sl_detector_pattern,
-						      &sl_detector_rich, &sl_detector_tracker};
+static const struct sl_detector *const detectors[] = {&sl_detector_camera,   &sl_detector_eiger,
+						      &sl_detector_jungfrau, &sl_detector_pattern,
+						      &sl_detector_rich,     &sl_detector_tracker};
 #endif
 
 struct subject {
@@ -32,7 +33,8 @@ struct subject {
 	void *buffer;
 };
 
-/* extreme: -1 every number at its minimum, 1 at its maximum (see below), 0 defaults. */
+/* extreme: -1 every number at its minimum, 1 at its maximum, but for those that memory grows with,
+ * whose maximum is a matter of the machine; 0 defaults. */
 static void set_options(const struct sl_option *options, void *base, int extreme)
 {
 	char text[64], why[128];
@@ -41,9 +43,7 @@ static void set_options(const struct sl_option *options, void *base, int extreme
 	for (; extreme && options->name; options++) {
 		double value = extreme < 0 ? options->min : options->max;
 
-		/* Memory grows with these; their maximum is a matter of the machine. */
-		if (extreme > 0 &&
-		    (!strcmp(options->name, "pool") || !strcmp(options->name, "spots")))
+		if (extreme > 0 && strstr(" pool spots width height ", options->name))
 			continue;
 		if (options->type > SL_OPTION_F64)
 			continue;

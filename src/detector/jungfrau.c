@@ -7,11 +7,11 @@
  * Pixels at the edges of ASICs are wide and collect two or four times as much. With several storage
  * cells frames are in each in turn, and each has pedestals of its own.
  *
- * Hits and blanks: with the defaults a blank has about 0.5 background photons per pixel, and few
- * pixels of ten or more: wide ones near the beam, up to ten per frame even with 64 modules. A hit
- * has 30 spots or more, each with at least 15 expected photons in its middle and most with far
- * more: hundreds of pixels have ten or more. The default veto (20 pixels of at least 10 photons)
- * lies far from both.
+ * Hits and blanks: with the defaults a blank has about 0.4 background photons per pixel, one at
+ * most near the beam, and few pixels of ten or more: wide ones, some per frame even with 64
+ * modules. A hit has 30 spots or more, each with at least 15 expected photons in its middle and
+ * most with far more: hundreds of pixels have ten or more. The default veto (20 pixels of at least
+ * 10 photons) lies far from both.
  *
  * Threads: as detector.h says. Cost: 1 MiB per module and rendered frame, 2-4 ms each; 27 bytes per
  * pixel, and 12 for every storage cell but the first. */

@@ -228,8 +228,60 @@ void sl_layout_centre(const struct sl_geometry *g, uint32_t module, uint32_t pix
 	*column += at->column;
 }
 
-/* `count` pixels of one image line from raw pixels that lie `step` apart, in runs that the ASICs'
- * edges end. */
+uint32_t sl_layout_pieces(const struct sl_geometry *g)
+{
+	return rows_of(g).asics * columns_of(g).asics;
+}
+
+void sl_layout_piece(const struct sl_geometry *g, uint32_t module, uint32_t index,
+		     struct sl_layout_piece *piece)
+{
+	const struct sl_layout_module *at = &g->layout.module[module];
+	struct axis down = rows_of(g), across = columns_of(g);
+	uint32_t r = index / across.asics, c = index % across.asics;
+
+	*piece = (struct sl_layout_piece){.first_row = r * down.length,
+					  .first_column = c * across.length,
+					  .rows = down.length,
+					  .columns = across.length,
+					  .row = r * (down.length + down.gap),
+					  .column = c * (across.length + across.gap)};
+	turn(at->turns, extent(down), extent(across), &piece->row, &piece->column);
+	piece->row += at->row;
+	piece->column += at->column;
+}
+
+static double clamp(double x, double from, double to)
+{
+	return x < from ? from : x >= to ? to - 1 : x;
+}
+
+void sl_layout_beam_in_stack(const struct sl_geometry *g, double *row, double *column)
+{
+	const struct sl_layout *l = &g->layout;
+	double nearest = -1;
+
+	for (uint32_t m = 0; m < g->modules; m++) {
+		const struct sl_layout_module *at = &l->module[m];
+		uint32_t rows, columns, pixel = 0;
+		double r, c, far;
+
+		sl_layout_extent(g, m, &rows, &columns);
+		r = clamp(l->beam_row, at->row, (double)at->row + rows);
+		c = clamp(l->beam_column, at->column, (double)at->column + columns);
+		far = (r - l->beam_row) * (r - l->beam_row) +
+		      (c - l->beam_column) * (c - l->beam_column);
+		if (nearest >= 0 && far >= nearest)
+			continue;
+		nearest = far;
+		sl_layout_raw(g, m, (int64_t)r, (int64_t)c, &pixel);
+		*row = (double)m * g->rows + pixel / g->columns + r - (double)(int64_t)r;
+		*column = pixel % g->columns + c - (double)(int64_t)c;
+	}
+}
+
+/* One line of the image on a module: raw pixels that lie `pitch` bytes apart, in runs that the
+ * ASICs' edges end. */
 struct line {
 	const uint8_t *from; /* raw pixel 0 of the direction in which the line runs */
 	int64_t pitch;	     /* bytes between two of them */

@@ -307,6 +307,51 @@ static void test_quarter_turns(void **arg)
 	}
 }
 
+/* Inside a piece raw pixels lie on the grid that begins at its corner, whichever way it is turned;
+ * those at its edges may reach out of it. */
+static void test_pieces_begin_where_their_pixels_do(void **arg)
+{
+	struct sl_geometry g = photon_detector(&sl_places_jungfrau, 8);
+
+	assert_int_equal(sl_layout_pieces(&g), 8);
+	for (uint32_t turns = 0; turns < 4; turns++) {
+		struct sl_layout_piece piece;
+		double row, column, down, right;
+
+		for (uint32_t i = 0; i < 8; i++) {
+			g.layout.module[5].turns = turns;
+			sl_layout_piece(&g, 5, i, &piece);
+			assert_int_equal(piece.rows, 256);
+			assert_int_equal(piece.first_row, i / 4 * 256);
+			assert_int_equal(piece.first_column, i % 4 * 256);
+			sl_layout_centre(&g, 5,
+					 (piece.first_row + 10) * 1024 + piece.first_column + 20,
+					 &row, &column);
+			down = turns == 0 ? 10.5 : turns == 1 ? 20.5 : turns == 2 ? -10.5 : -20.5;
+			right = turns == 0 ? 20.5 : turns == 1 ? -10.5 : turns == 2 ? -20.5 : 10.5;
+			assert_true(row - piece.row == down && column - piece.column == right);
+		}
+	}
+}
+
+static void test_beam_among_modules_as_they_were_read(void **arg)
+{
+	struct sl_geometry g = photon_detector(&sl_places_jungfrau, 2);
+	double row, column;
+
+	/* In the gap: next to it is the first row of the lower module. */
+	sl_layout_beam_in_stack(&g, &row, &column);
+	assert_true(row == 512 && column == 512);
+	g.layout.beam_row = 550 + 3.25;
+	g.layout.beam_column = 7.5;
+	sl_layout_beam_in_stack(&g, &row, &column);
+	assert_true(row == 512 + 3.25 && column == 7.5);
+	/* Without gaps it is where it is in the image. */
+	g = resolved((struct sl_geometry){.modules = 2, .rows = 4, .columns = 6});
+	sl_layout_beam_in_stack(&g, &row, &column);
+	assert_true(row == 4 && column == 3);
+}
+
 static void test_what_does_not_fit_is_refused(void **arg)
 {
 	struct sl_geometry g = {
@@ -343,6 +388,8 @@ int main(void)
 		cmocka_unit_test(test_gaps_of_the_4m),
 		cmocka_unit_test(test_16m_assembles_pixel_exactly),
 		cmocka_unit_test(test_quarter_turns),
+		cmocka_unit_test(test_pieces_begin_where_their_pixels_do),
+		cmocka_unit_test(test_beam_among_modules_as_they_were_read),
 		cmocka_unit_test(test_what_does_not_fit_is_refused),
 	};
 

@@ -51,8 +51,10 @@ struct sl_scene_options {
 		       "many"),                                                                    \
 		SL_F64(struct sl_scene_options, resolution_A, 2, 0.1, 1000, "Angstrom",            \
 		       "no spots beyond this resolution"),                                         \
-		SL_F64(struct sl_scene_options, background_photons, 0.5, 0, 20, "photons",         \
-		       "mean background of a pixel, rings included"),                              \
+		SL_F64(struct sl_scene_options, background_photons, 0.8, 0, 20, "photons",         \
+		       "what a pixel has of the background where water scatters most: on its "     \
+		       "ring, "                                                                    \
+		       "before polarisation and solid angle"),                                     \
 		SL_F64(struct sl_scene_options, ice, 0, 0, 20, "",                                 \
 		       "powder rings of ice: the brightest, by the top of water's ring; 0: none"), \
 		SL_U32(struct sl_scene_options, pool, 31, 1, 4096, "frames",                       \

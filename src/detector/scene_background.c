@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define WATER 0.315 /* its ring, 1 / Angstrom */
+
 /* Where rings of hexagonal ice are, 1 / Angstrom, and how bright, by the strongest. */
 static const struct {
 	double inverse_d, intensity;
@@ -26,7 +28,7 @@ static double bell(double x, double middle, double width)
 static double scatter(double s)
 {
 	double air = 2 / (1 + square(s / 0.05));
-	double water = bell(s, 0.315, s < 0.315 ? 0.05 : 0.075) + 0.3 * bell(s, 0.48, 0.06);
+	double water = bell(s, WATER, s < WATER ? 0.05 : 0.075) + 0.3 * bell(s, 0.48, 0.06);
 
 	return air + water + 0.3 * sl_exp(-square(s / 0.8));
 }
@@ -70,7 +72,7 @@ static double edge(double outside)
 	return outside <= -1 ? 0 : outside >= 1 ? 1 : (outside + 1) / 2;
 }
 
-/* A disk, and a thin arm that holds it from below, a little aslant: the arm lets a third through. */
+/* A disk, and a thin arm that holds it from below, a little aslant, and lets a third through. */
 double sl_scene_transmission(const struct sl_scene *scene, double row, double column)
 {
 	double radius = scene->options.beam_stop, down = row - scene->geometry.layout.beam_row;
@@ -86,18 +88,19 @@ double sl_scene_transmission(const struct sl_scene *scene, double row, double co
 	return left;
 }
 
-/* Solid angle included. Returns the highest point. */
+/* Photons of an image pixel, with the solid angle. Returns the highest point. */
 static double fill_profile(struct sl_scene *scene)
 {
-	double top = 0, ice_rings = scene->options.ice;
+	const struct sl_scene_options *o = &scene->options;
+	double top = 0, scale = o->background_photons / scatter(WATER);
 
 	for (uint32_t i = 0; i <= scene->profile_steps; i++) {
 		double radius = (double)i / SL_SCENE_STEPS;
 		double s = sl_scene_inverse_d(scene, radius), sum = scatter(s);
 
-		if (ice_rings > 0)
-			sum += ice_rings * rings(s);
-		scene->profile[i] = sum * solid_angle(scene, radius);
+		if (o->ice > 0)
+			sum += o->ice * scatter(WATER) * rings(s);
+		scene->profile[i] = scale * sum * solid_angle(scene, radius);
 		if (scene->profile[i] > top)
 			top = scene->profile[i];
 	}
@@ -157,12 +160,11 @@ static void find_places(const struct sl_scene *scene, uint32_t module, struct pl
 	}
 }
 
-/* One module's levels; returns the sum of the shape over its pixels. */
-static double fill_module(struct sl_scene *scene, double top, const struct places *rows,
-			  const struct places *columns, uint16_t *level)
+/* One module's levels, as shares of `top`. */
+static void fill_module(struct sl_scene *scene, double top, const struct places *rows,
+			const struct places *columns, uint16_t *level)
 {
 	const struct sl_geometry *g = &scene->geometry;
-	double sum = 0;
 
 	for (uint32_t r = 0; r < g->rows; r++)
 		for (uint32_t c = 0; c < g->columns; c++) {
@@ -171,34 +173,33 @@ static double fill_module(struct sl_scene *scene, double top, const struct place
 			double down = row - g->layout.beam_row;
 			double right = column - g->layout.beam_column;
 			double radius = __builtin_sqrt(square(down) + square(right));
-			double shape = rows[r].share * columns[c].share *
-				       profile_at(scene, radius) * polarisation(scene, down, right);
+			double mean = rows[r].share * columns[c].share * profile_at(scene, radius) *
+				      polarisation(scene, down, right) *
+				      sl_scene_transmission(scene, row, column);
 
-			shape *= sl_scene_transmission(scene, row, column);
-			sum += shape;
-			*level++ = level_of(shape / top);
+			*level++ = level_of(mean / top);
 		}
-	return sum;
 }
 
 int sl_scene_fill_background(struct sl_scene *scene)
 {
 	const struct sl_geometry *g = &scene->geometry;
 	struct places *places = calloc(g->rows + g->columns, sizeof(*places));
-	uint64_t pixels = sl_geometry_pixels(g);
 	uint32_t wide = 1 + g->layout.gap / 2;
-	double top = fill_profile(scene) * wide * wide, sum = 0, scale;
+	double top = fill_profile(scene) * wide * wide;
 
 	if (!places)
 		return -ENOMEM;
+	if (!(top > 0))
+		top = 1; /* there is none: all levels are 0 */
 	for (uint32_t m = 0; m < g->modules; m++) {
 		find_places(scene, m, places, places + g->rows);
-		sum += fill_module(scene, top, places, places + g->rows, scene->level + m * pixels);
+		fill_module(scene, top, places, places + g->rows,
+			    scene->level + m * sl_geometry_pixels(g));
 	}
 	free(places);
-	scale = scene->options.background_photons * (double)(g->modules * pixels) / sum;
 	for (uint32_t i = 0; i < SL_SCENE_LEVELS; i++) {
-		double mean = scale * top * square((double)i / (SL_SCENE_LEVELS - 1));
+		double mean = top * square((double)i / (SL_SCENE_LEVELS - 1));
 
 		sl_poisson_fill(&scene->background[i],
 				mean < SL_POISSON_MEAN_MAX ? mean : SL_POISSON_MEAN_MAX);

@@ -12,10 +12,12 @@
  * later ones are refused, and the file still ends well with what was accepted before. A file has
  * its name only when it is whole and on disk (hdf5/file.h).
  *
- * Cost:      one write of the image from where the stage left it; no copy. */
+ * Cost:      one write of the image from where the stage left it; no copy, unless it is assembled.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <sluice/sink.h>
@@ -23,6 +25,7 @@
 #include "base/log.h"
 #include "hdf5/file.h"
 #include "sink/account.h"
+#include "sink/mosaic.h"
 #include "sink/nxmx.h"
 
 #ifndef SL_VERSION
@@ -30,15 +33,18 @@
 #endif
 
 enum { PATH_BYTES = 256 };
+enum { MODULES, ASSEMBLED }; /* the choices of `image` */
 
 struct nexus {
 	char path[PATH_BYTES], dataset[SL_NAME_BYTES], instrument[64], source[64], sample[64];
+	uint32_t image; /* of the choices */
 
 	struct sl_h5 *file;
 	struct sl_account account;
+	struct sl_mosaic mosaic; /* when assembled */
 	struct sl_h5_series *images, *number, *timestamp, *sequence, *missing;
-	uint64_t image_bytes;
-	int refusal; /* why no more frames are taken; 0: they are */
+	uint64_t result_bytes, image_bytes; /* of what stages made; as stored */
+	int refusal;			    /* why no more frames are taken; 0: they are */
 	uint64_t frames, bytes, refused;
 	char where[PATH_BYTES + sizeof(".part")];
 };
@@ -46,6 +52,9 @@ struct nexus {
 static const struct sl_option options[] = {
 	SL_STRING(struct nexus, path, "run.nxs", "the file; missing folders are created"),
 	SL_STRING(struct nexus, dataset, "image", "the stage's result that is stored"),
+	SL_CHOICE(struct nexus, image, modules, "modules|assembled",
+		  "modules one below the other as they were read, or one image with the "
+		  "detector's gaps, and a mask of them"),
 	SL_STRING(struct nexus, instrument, "unknown", "name of the instrument, for the file"),
 	SL_STRING(struct nexus, source, "unknown", "name of the source, for the file"),
 	SL_STRING(struct nexus, sample, "unknown", "name of the sample, for the file"),
@@ -74,9 +83,10 @@ static const struct sl_shape *find_result(const struct nexus *nexus, const struc
 
 /* Images of any rank become two-dimensional: what precedes the columns is rows. */
 static void describe(const struct nexus *nexus, const struct sl_env *env,
-		     const struct sl_shape *shape, struct sl_nxmx *about)
+		     const struct sl_geometry *geometry, const struct sl_shape *shape,
+		     struct sl_nxmx *about)
 {
-	*about = (struct sl_nxmx){.geometry = env->geometry,
+	*about = (struct sl_nxmx){.geometry = geometry,
 				  .frame_rate_Hz = env->frame_rate_Hz,
 				  .height = 1,
 				  .width = shape->rank ? shape->dim[shape->rank - 1] : 1,
@@ -86,6 +96,11 @@ static void describe(const struct nexus *nexus, const struct sl_env *env,
 				  .sample = nexus->sample};
 	for (uint32_t i = 0; i + 1 < shape->rank; i++)
 		about->height *= shape->dim[i];
+	if (nexus->image == ASSEMBLED) {
+		about->assembled = true;
+		about->height = geometry->layout.rows;
+		about->width = geometry->layout.columns;
+	}
 }
 
 static int begin(struct nexus *nexus, const struct sl_env *env, const struct sl_nxmx *about)
@@ -118,27 +133,47 @@ static int begin(struct nexus *nexus, const struct sl_env *env, const struct sl_
 	return r;
 }
 
+static int create(struct nexus *nexus, const struct sl_env *env, const struct sl_nxmx *about)
+{
+	int r = sl_h5_create(nexus->path, &nexus->file);
+
+	if (r)
+		return r;
+	r = begin(nexus, env, about);
+	if (r) {
+		sl_h5_abandon(nexus->file);
+		nexus->file = NULL;
+	}
+	return r;
+}
+
 static int open_nexus(void *state, const struct sl_env *env)
 {
 	struct nexus *nexus = state;
 	const struct sl_shape *shape = find_result(nexus, env);
+	struct sl_geometry geometry = *env->geometry;
 	struct sl_nxmx about;
-	int r;
+	uint32_t *mask = NULL;
+	int r = 0;
 
 	nexus->refusal = -EINVAL; /* until it is open */
 	if (!shape)
 		return -EINVAL;
-	describe(nexus, env, shape, &about);
-	nexus->image_bytes = sl_shape_bytes(shape);
-	r = sl_h5_create(nexus->path, &nexus->file);
+	sl_layout_resolve(env->geometry, &geometry.layout);
+	describe(nexus, env, &geometry, shape, &about);
+	nexus->result_bytes = sl_shape_bytes(shape);
+	nexus->image_bytes = (uint64_t)about.height * about.width * sl_dtype_bytes(shape->dtype);
+	if (nexus->image == ASSEMBLED) {
+		r = sl_mosaic_open(&nexus->mosaic, env, shape, "nexus");
+		mask = r ? NULL : sl_mosaic_mask(&nexus->mosaic, env->calibration);
+		about.mask = mask;
+		r = r || mask ? r : -ENOMEM;
+	}
+	if (!r)
+		r = create(nexus, env, &about);
+	free(mask);
 	if (r)
 		return r;
-	r = begin(nexus, env, &about);
-	if (r) {
-		sl_h5_abandon(nexus->file);
-		nexus->file = NULL;
-		return r;
-	}
 	snprintf(nexus->where, sizeof(nexus->where), "%s", nexus->path);
 	nexus->refusal = 0;
 	return 0;
@@ -173,14 +208,18 @@ static int put(void *state, struct sl_frame *frame)
 	}
 	if (sl_account_kept(frame)) {
 		image = sl_frame_result(frame, nexus->dataset);
-		if (!image || !image->host || sl_shape_bytes(&image->shape) != nexus->image_bytes)
+		if (!image || !image->host || sl_shape_bytes(&image->shape) != nexus->result_bytes)
 			return refuse(nexus, frame, -EINVAL);
 	}
 	r = sl_h5_reserve(nexus->file, image ? nexus->image_bytes : 0);
 	if (r)
 		return refuse(nexus, frame, r);
 	if (image) {
-		sl_h5_series_append(nexus->images, image->host);
+		sl_h5_series_append(
+			nexus->images,
+			nexus->image == ASSEMBLED
+				? sl_mosaic_assemble(&nexus->mosaic, image->host, frame->missing)
+				: image->host);
 		sl_h5_series_append(nexus->number, &frame->number);
 		sl_h5_series_append(nexus->timestamp, &frame->timestamp);
 		sl_h5_series_append(nexus->sequence, &frame->sequence);
@@ -217,6 +256,7 @@ static int close_nexus(void *state, const struct sl_ledger *ledger)
 			snprintf(nexus->where, sizeof(nexus->where), "%s.part", nexus->path);
 	}
 	sl_account_close(&nexus->account);
+	sl_mosaic_close(&nexus->mosaic);
 	return r;
 }
 

@@ -342,16 +342,182 @@ static void modules_lie_below_each_other(void **state)
 		assert_int_equal(pair[1], COLUMNS);
 		strcpy(strrchr(name, '/'), "/slow_pixel_direction");
 		assert_attribute(file, name, "transformation_type", "translation");
-		assert_attribute(file, name, "depends_on",
-				 "/entry/instrument/detector/transformations/translation");
 		assert_int_equal(sl_h5_read_attribute(file, name, "vector", SL_H5_F64, vector, 24),
 				 0);
 		assert_true(vector[0] == 0 && vector[1] == -1 && vector[2] == 0);
+		strcpy(strrchr(name, '/'), "/module_offset");
+		assert_attribute(file, name, "depends_on",
+				 "/entry/instrument/detector/transformations/translation");
 		assert_int_equal(sl_h5_read_attribute(file, name, "offset", SL_H5_F64, vector, 24),
 				 0);
 		assert_true(fabs(vector[1] - (m ? 0.0 : ROWS * 75e-6)) < 1e-12);
 	}
 	sl_h5_close(file);
+}
+
+/* Two modules of 2 x 2 ASICs, the second turned, beside each other. */
+static void set_layout(struct bench *bench)
+{
+	bench->geometry.layout = (struct sl_layout){
+		.rows = 12,
+		.columns = 16,
+		.asic_rows = 2,
+		.asic_columns = 3,
+		.gap = 2,
+		.beam_row = 5.5,
+		.beam_column = 9,
+		.module = {{.row = 1, .column = 0}, {.row = 2, .column = 9, .turns = 1}}};
+}
+
+static void read_pair(struct sl_h5 *file, int module, const char *name, uint64_t *pair)
+{
+	char name_of[128];
+
+	snprintf(name_of, sizeof(name_of), "/entry/instrument/detector/module_%d/%s", module, name);
+	assert_int_equal(sl_h5_read(file, name_of, SL_H5_U64, pair, 16), 0);
+}
+
+static void read_vector(struct sl_h5 *file, int module, const char *name, const char *what,
+			double *vector)
+{
+	char name_of[128];
+
+	snprintf(name_of, sizeof(name_of), "/entry/instrument/detector/module_%d/%s", module, name);
+	assert_int_equal(sl_h5_read_attribute(file, name_of, what, SL_H5_F64, vector, 24), 0);
+}
+
+/* What DIALS and others do with it: the place of a pixel's corner, in pixels from the beam. */
+static void place_of(struct sl_h5 *file, int module, double slow, double fast, double *down,
+		     double *right)
+{
+	double offset[3], along[3], below[3];
+
+	read_vector(file, module, "module_offset", "offset", offset);
+	read_vector(file, module, "fast_pixel_direction", "vector", along);
+	read_vector(file, module, "slow_pixel_direction", "vector", below);
+	*right = -(offset[0] / 75e-6 + fast * along[0] + slow * below[0]);
+	*down = -(offset[1] / 75e-6 + fast * along[1] + slow * below[1]);
+}
+
+static void modules_as_read_have_an_entry_for_every_asic(void **state)
+{
+	struct sl_geometry geometry;
+	struct bench bench;
+	struct sl_h5 *file;
+	struct sl_h5_shape shape;
+
+	(void)state;
+	bench_init(&bench, &sl_sink_nexus);
+	set_path(&bench);
+	set_layout(&bench);
+	geometry = bench.geometry;
+	assert_int_equal(bench_open(&bench), 0);
+	file = end(&bench);
+	for (int i = 0; i < 8; i++) {
+		uint64_t origin[2], size[2];
+
+		read_pair(file, i, "data_origin", origin);
+		read_pair(file, i, "data_size", size);
+		assert_true(size[0] == 2 && size[1] == 3);
+		/* The middle pixel of the ASIC's first row is not wide across, and lies where the
+		 * layout says. */
+		for (int k = 0; k < 6; k++) {
+			uint32_t module = (uint32_t)(origin[0] / ROWS);
+			uint32_t pixel = (uint32_t)((origin[0] % ROWS + k / 3) * COLUMNS +
+						    origin[1] + k % 3);
+			double down, right, row, column;
+
+			if (sl_layout_share(&geometry, pixel) > 1)
+				continue;
+			place_of(file, i, k / 3 + 0.5, k % 3 + 0.5, &down, &right);
+			sl_layout_centre(&geometry, module, pixel, &row, &column);
+			assert_true(fabs(down - (row - 5.5)) < 1e-9);
+			assert_true(fabs(right - (column - 9)) < 1e-9);
+		}
+	}
+	assert_int_equal(sl_h5_describe(file, "/entry/instrument/detector/module_8", &shape),
+			 -ENOENT);
+	assert_int_equal(sl_h5_describe(file, "/entry/instrument/detector/pixel_mask", &shape),
+			 -ENOENT);
+	sl_h5_close(file);
+}
+
+static void an_assembled_image_has_gaps_and_a_mask(void **state)
+{
+	int16_t images[2][12 * 16];
+	uint32_t mask[12 * 16], pixel;
+	uint8_t bad[PIXELS] = {[7] = 1};
+	struct sl_calibration calibration = {.mask = bad};
+	struct sl_geometry geometry;
+	struct bench bench;
+	struct sl_h5 *file;
+	uint64_t pair[2];
+	double down, right;
+	int gaps = 0, wide = 0, dead = 0;
+
+	(void)state;
+	bench_init(&bench, &sl_sink_nexus);
+	set_path(&bench);
+	set_layout(&bench);
+	bench_set(&bench, "image", "assembled");
+	bench.env.calibration = &calibration;
+	geometry = bench.geometry;
+	assert_int_equal(bench_open(&bench), 0);
+	assert_int_equal(bench_feed(&bench, 0, KEPT), 0);
+	assert_int_equal(bench_feed(&bench, 1, DARK), 0);
+	assert_int_equal(bench_feed(&bench, 2, KEPT), 0);
+	assert_int_equal(bench_figure(&bench, "bytes"), 2 * sizeof(images[0]));
+	file = end(&bench);
+	assert_int_equal(sl_h5_read(file, "/entry/data/data", SL_H5_I16, images, sizeof(images)),
+			 0);
+	assert_int_equal(sl_h5_read(file, "/entry/instrument/detector/pixel_mask", SL_H5_U32, mask,
+				    sizeof(mask)),
+			 0);
+	for (int i = 0; i < 12 * 16; i++) {
+		int module = sl_layout_find(&geometry, i / 16, i % 16, &pixel);
+		uint32_t at = (uint32_t)module * MODULE_PIXELS + pixel;
+
+		gaps += module < 0;
+		assert_int_equal(mask[i] & 1, module < 0);
+		assert_int_equal(images[0][i], module < 0 ? INT16_MIN : image_pixel(0, at));
+		assert_int_equal(images[1][i], module < 0 ? INT16_MIN : image_pixel(2, at));
+		if (module < 0)
+			continue;
+		wide += mask[i] >> 31;
+		dead += mask[i] >> 1 & 1;
+		assert_int_equal(mask[i] >> 31, sl_layout_share(&geometry, pixel) > 1);
+		assert_int_equal(mask[i] >> 1 & 1, at == 7);
+	}
+	assert_true(gaps == 12 * 16 - 2 * 6 * 8 && wide > 20 && dead > 0);
+	read_pair(file, 0, "data_size", pair);
+	assert_true(pair[0] == 12 && pair[1] == 16);
+	place_of(file, 0, 3, 4, &down, &right);
+	assert_true(fabs(down - (3 - 5.5)) < 1e-9 && fabs(right - (4 - 9)) < 1e-9);
+	assert_true(real(file, "/entry/instrument/detector/beam_center_x") == 9);
+	assert_true(real(file, "/entry/instrument/detector/beam_center_y") == 5.5);
+	sl_h5_close(file);
+}
+
+static void what_is_no_mosaic_is_refused(void **state)
+{
+	struct bench bench;
+
+	(void)state;
+	bench_init(&bench, &sl_sink_nexus);
+	set_path(&bench);
+	bench_set(&bench, "image", "assembled");
+	bench.shape[1].dim[2] = 3;
+	assert_int_equal(bench_open(&bench), -EINVAL);
+	bench_close(&bench);
+	bench_fini(&bench);
+	bench_init(&bench, &sl_sink_nexus);
+	set_path(&bench);
+	set_layout(&bench);
+	bench.geometry.layout.module[1].column = 3;
+	bench_set(&bench, "image", "assembled");
+	assert_int_equal(bench_open(&bench), -EINVAL);
+	bench_close(&bench);
+	bench_fini(&bench);
 }
 
 static void the_run_is_described(void **state)
@@ -562,6 +728,9 @@ int main(void)
 		CASE(plots_are_found_by_default_and_signal),
 		CASE(nxmx_says_what_the_detector_is),
 		CASE(modules_lie_below_each_other),
+		CASE(modules_as_read_have_an_entry_for_every_asic),
+		CASE(an_assembled_image_has_gaps_and_a_mask),
+		CASE(what_is_no_mosaic_is_refused),
 		CASE(the_run_is_described),
 		CASE(a_run_without_frames_can_be_read),
 		CASE(raw_pixels_can_be_stored_instead),

@@ -1,9 +1,11 @@
 /* nxmx.c - entry, instrument, detector, beam and sample, as the NeXus application definition NXmx
  * has them.
  *
- * Modules lie below each other in the image, each in one NXdetector_module. The beam is taken to
- * hit the middle of the image: nothing here knows better. Directions are NeXus's: x to the left
- * when looking along the beam, y up, z along the beam.
+ * An assembled image is one NXdetector_module. Modules that lie below each other are one each, or
+ * one for every ASIC, where there are gaps between them: with its place in the stored array, and
+ * its place in space, by the layout. beam_center is in pixels of the stored array; where the
+ * modules lie below each other it is the pixel next to the beam. Directions are NeXus's: x to the
+ * left when looking along the beam, y up, z along the beam.
  *
  * Fields that depend on the wall clock, and so differ between two runs of the same data, are
  * exactly: /entry/start_time, /entry/end_time, /entry/end_time_estimated. */
@@ -67,35 +69,94 @@ static void write_pair(struct sl_h5 *file, const char *path, uint64_t slow, uint
 	sl_h5_write(file, path, &shape, pair);
 }
 
-static void write_module(struct sl_h5 *file, const struct sl_nxmx *about, uint32_t module,
-			 uint32_t rows)
-{
-	double size_m = about->geometry->pixel_size_m;
-	struct vector origin = {.x = about->width / 2.0 * size_m,
-				.y = (about->height / 2.0 - (double)module * rows) * size_m};
-	char group[64], path[128];
+/* A part of the stored array: where it begins there, where its corner lies in the image, and how
+ * often it is turned. */
+struct part {
+	uint32_t first_row, first_column, rows, columns, turns;
+	double row, column;
+};
 
-	snprintf(group, sizeof(group), DETECTOR "/module_%u", module);
+static void write_part(struct sl_h5 *file, const struct sl_nxmx *about, uint32_t number, int digits,
+		       const struct part *part)
+{
+	/* The way along a row for each number of quarter turns; down a column it is the next. */
+	static const struct vector ways[] = {{.x = -1}, {.y = -1}, {.x = 1}, {.y = 1}};
+	const struct sl_geometry *g = about->geometry;
+	double size_m = g->pixel_size_m;
+	struct vector origin = {.x = (g->layout.beam_column - part->column) * size_m,
+				.y = (g->layout.beam_row - part->row) * size_m};
+	char group[64], path[128], offset[128];
+
+	/* Readers go by the order of names: numbers have as many digits as the last one. */
+	snprintf(group, sizeof(group), DETECTOR "/module_%0*u", digits, number);
 	sl_h5_group(file, group, "NXdetector_module");
 	snprintf(path, sizeof(path), "%s/data_origin", group);
-	write_pair(file, path, (uint64_t)module * rows, 0);
+	write_pair(file, path, part->first_row, part->first_column);
 	snprintf(path, sizeof(path), "%s/data_size", group);
-	write_pair(file, path, rows, about->width);
+	write_pair(file, path, part->rows, part->columns);
+	snprintf(offset, sizeof(offset), "%s/module_offset", group);
+	write_axis(file, offset, 0, ways[0], origin, TRANSLATION);
 	snprintf(path, sizeof(path), "%s/fast_pixel_direction", group);
-	write_axis(file, path, size_m, (struct vector){.x = -1}, origin, TRANSLATION);
+	write_axis(file, path, size_m, ways[part->turns], (struct vector){.x = 0}, offset);
 	snprintf(path, sizeof(path), "%s/slow_pixel_direction", group);
-	write_axis(file, path, size_m, (struct vector){.y = -1}, origin, TRANSLATION);
+	write_axis(file, path, size_m, ways[(part->turns + 1) % 4], (struct vector){.x = 0},
+		   offset);
 }
 
 static void write_modules(struct sl_h5 *file, const struct sl_nxmx *about)
 {
-	/* A stage may have made an image of another size: then it is one piece. */
-	uint32_t modules = about->geometry->modules;
+	const struct sl_geometry *g = about->geometry;
+	uint32_t pieces = sl_layout_pieces(g), all = g->modules * pieces;
+	int digits = 1;
 
-	if (!modules || about->height % modules)
-		modules = 1;
-	for (uint32_t m = 0; m < modules; m++)
-		write_module(file, about, m, about->height / modules);
+	for (uint32_t n = all - 1; n >= 10; n /= 10)
+		digits++;
+	for (uint32_t i = 0; i < all; i++) {
+		uint32_t module = i / pieces;
+		struct sl_layout_piece piece;
+
+		sl_layout_piece(g, module, i % pieces, &piece);
+		write_part(file, about, i, digits,
+			   &(struct part){.first_row = module * g->rows + piece.first_row,
+					  .first_column = piece.first_column,
+					  .rows = piece.rows,
+					  .columns = piece.columns,
+					  .turns = g->layout.module[module].turns,
+					  .row = piece.row,
+					  .column = piece.column});
+	}
+}
+
+/* A stage may have made an image of another size: then nothing is known but that it is one piece,
+ * and the beam is taken to hit its middle. */
+static void write_geometry(struct sl_h5 *file, const struct sl_nxmx *about)
+{
+	const struct sl_geometry *g = about->geometry;
+	struct part whole = {.rows = about->height, .columns = about->width};
+	double row = about->height / 2.0, column = about->width / 2.0;
+
+	if (about->assembled) {
+		row = g->layout.beam_row;
+		column = g->layout.beam_column;
+		write_part(file, about, 0, 1, &whole);
+	} else if (about->height == g->modules * g->rows && about->width == g->columns) {
+		sl_layout_beam_in_stack(g, &row, &column);
+		write_modules(file, about);
+	} else {
+		whole.row = g->layout.beam_row - row;
+		whole.column = g->layout.beam_column - column;
+		write_part(file, about, 0, 1, &whole);
+	}
+	sl_h5_write_f64(file, DETECTOR "/beam_center_x", column, "pixel");
+	sl_h5_write_f64(file, DETECTOR "/beam_center_y", row, "pixel");
+}
+
+static void write_mask(struct sl_h5 *file, const struct sl_nxmx *about)
+{
+	const struct sl_h5_shape shape = {SL_H5_U32, 2, {about->height, about->width}};
+
+	if (about->mask)
+		sl_h5_write(file, DETECTOR "/pixel_mask", &shape, about->mask);
 }
 
 static void write_sensor(struct sl_h5 *file, const struct sl_geometry *geometry)
@@ -117,8 +178,6 @@ static void write_detector(struct sl_h5 *file, const struct sl_nxmx *about)
 	sl_h5_group(file, DETECTOR, "NXdetector");
 	write_sensor(file, about->geometry);
 	sl_h5_write_f64(file, DETECTOR "/distance", about->geometry->distance_m, "m");
-	sl_h5_write_f64(file, DETECTOR "/beam_center_x", about->width / 2.0, "pixel");
-	sl_h5_write_f64(file, DETECTOR "/beam_center_y", about->height / 2.0, "pixel");
 	if (about->frame_rate_Hz > 0)
 		sl_h5_write_f64(file, DETECTOR "/frame_time", 1 / about->frame_rate_Hz, "s");
 	if (about->dtype == SL_I16) {
@@ -129,7 +188,8 @@ static void write_detector(struct sl_h5 *file, const struct sl_nxmx *about)
 	sl_h5_group(file, DETECTOR "/transformations", "NXtransformations");
 	write_axis(file, TRANSLATION, about->geometry->distance_m, (struct vector){.z = 1},
 		   (struct vector){.x = 0}, ".");
-	write_modules(file, about);
+	write_geometry(file, about);
+	write_mask(file, about);
 	sl_h5_link(file, DETECTOR "/data", "/entry/data/data");
 }
 

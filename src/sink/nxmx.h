@@ -9,14 +9,18 @@
 #ifndef SL_SINK_NXMX_H
 #define SL_SINK_NXMX_H
 
+#include <stdbool.h>
+
 #include <sluice/env.h>
 
 #include "hdf5/file.h"
 
 struct sl_nxmx {
-	const struct sl_geometry *geometry;
-	double frame_rate_Hz;	/* 0: not known */
-	uint32_t height, width; /* of an image as stored */
+	const struct sl_geometry *geometry; /* with its layout resolved */
+	double frame_rate_Hz;		    /* 0: not known */
+	uint32_t height, width;		    /* of an image as stored */
+	bool assembled;	      /* it is the layout's, with gaps; else modules below each other */
+	const uint32_t *mask; /* [height][width]; NULL: none is stored */
 	enum sl_dtype dtype;
 	const char *instrument, *source, *sample;
 };

@@ -122,8 +122,8 @@ def _(folder):
     equal(entry["definition"][()].decode(), "NXmx", "definition")
     equal((entry["data"].attrs["NX_class"], entry["data"].attrs["signal"]), ("NXdata", "data"), "data")
     for path, nx_class in {"instrument": "NXinstrument", "instrument/detector": "NXdetector",
-                           "instrument/detector/module_0": "NXdetector_module",
-                           "instrument/detector/module_1": "NXdetector_module", "instrument/beam": "NXbeam",
+                           "instrument/detector/module_00": "NXdetector_module",
+                           "instrument/detector/module_15": "NXdetector_module", "instrument/beam": "NXbeam",
                            "sample": "NXsample", "source": "NXsource", "sluice": "NXcollection"}.items():
         equal(entry[path].attrs["NX_class"], nx_class, path)
     check(abs(entry["instrument/beam/incident_wavelength"][()] - 12.39842 / 12.4) < 1e-6, "wavelength")

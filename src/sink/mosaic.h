@@ -1,0 +1,40 @@
+/* mosaic.h - modules put together to the detector's image, with gaps, for a sink.
+ *
+ * Model:     the layout says where each raw pixel goes. What is not a pixel, or of a module that is
+ *            missing, gets what marks no measurement in images of that type: the lowest number of a
+ *            signed one, the highest of an unsigned one, NaN. The mask tells the same, and which
+ *            pixels are bad by the calibration, with NeXus's bits.
+ * Threads:   those of the sink.
+ * Ownership: the image is the mosaic's, until the next.
+ * Cost:      a copy of every image. */
+#ifndef SL_SINK_MOSAIC_H
+#define SL_SINK_MOSAIC_H
+
+#include <sluice/env.h>
+
+enum {
+	SL_MASK_GAP = 1 << 0,
+	SL_MASK_DEAD = 1 << 1,
+};
+/* Of a wide pixel: what is stored is what the whole of it has, in each of its parts. */
+#define SL_MASK_VIRTUAL (UINT32_C(1) << 31)
+
+struct sl_mosaic {
+	struct sl_geometry geometry; /* with its layout */
+	uint32_t bytes;		     /* of a pixel */
+	uint8_t fill[4];
+	void *image; /* [layout.rows][layout.columns] */
+};
+
+/* -EINVAL: the result is not made of the modules' pixels, or the layout is none; -ENOMEM. Logged,
+ * by the name of the sink. */
+int sl_mosaic_open(struct sl_mosaic *mosaic, const struct sl_env *env, const struct sl_shape *shape,
+		   const char *sink);
+void sl_mosaic_close(struct sl_mosaic *mosaic);
+
+const void *sl_mosaic_assemble(struct sl_mosaic *mosaic, const void *modules, uint64_t missing);
+
+/* [layout.rows][layout.columns], malloc'ed; NULL: no memory. */
+uint32_t *sl_mosaic_mask(const struct sl_mosaic *mosaic, const struct sl_calibration *calibration);
+
+#endif
