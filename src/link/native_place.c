@@ -57,13 +57,16 @@ static uint64_t first_of(const struct sl_native_placer *p, uint64_t number, uint
 	return atomic_compare_exchange_strong(first_plus, &first, number + 1) ? number : first - 1;
 }
 
-/* How far it is behind (or before) the first one: the nearest to the newest that has these bits. */
+/* How far it is behind the first one, negative when before: the nearest to the newest that has these
+ * bits. */
 static int64_t distance(const struct sl_native_placer *p, uint64_t number, uint64_t first)
 {
 	unsigned spare = 64 - p->numbers.bits;
 	uint64_t apart = (number - first - p->newest) << spare;
+	int64_t at;
 
-	return (int64_t)p->newest + ((int64_t)apart >> spare);
+	/* Nobody is that far ahead. */
+	return __builtin_add_overflow((int64_t)p->newest, (int64_t)apart >> spare, &at) ? -1 : at;
 }
 
 /* Whether the stream can have gone on to this sequence. */

@@ -236,7 +236,11 @@ static void nobody_is_believed_beyond_all_bounds(void **state)
 	}
 	assert_int_equal(dropped(rig, SL_DROP_RANGE), 12);
 	put_frame(rig, 1);
-	assert_true(whole(rig, 0));
+	put_frame(rig, 2);
+	assert_true(whole(rig, 0) && whole(rig, 1));
+	for (uint64_t n = 0; n < 4; n++) /* as far apart as numbers can be */
+		assert_false(put(rig, (UINT64_C(1) << 63) + n, 0, 0));
+	assert_int_equal(dropped(rig, SL_DROP_RANGE), 16);
 	rig_free(rig);
 }
 
