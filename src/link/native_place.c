@@ -57,8 +57,8 @@ static uint64_t first_of(const struct sl_native_placer *p, uint64_t number, uint
 	return atomic_compare_exchange_strong(first_plus, &first, number + 1) ? number : first - 1;
 }
 
-/* How far it is behind the first one, negative when before: the nearest to the newest that has these
- * bits. */
+/* How far it is behind the first one, negative when before: the nearest to the newest that has
+ * these bits. */
 static int64_t distance(const struct sl_native_placer *p, uint64_t number, uint64_t first)
 {
 	unsigned spare = 64 - p->numbers.bits;
