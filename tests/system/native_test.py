@@ -13,7 +13,7 @@ import time
 import h5py
 
 from fault_oracle import compare, count, foresee, read_log
-from harness import (GUARDED, RECEIVER, SOURCE, acquire, address, case, check, closes, equal, experiment, fewer, intact,
+from harness import (GUARDED, RECEIVER, ROOT, SOURCE, acquire, address, case, check, closes, equal, experiment, fewer, intact,
                      main, read_outcomes, read_summary, receiver, run, run_fails, sink, wait_for)
 
 STRANGER = address(3)
@@ -363,6 +363,20 @@ def _(folder):
 def _(folder):
     listed = run("list", "links", folder=folder).out()
     check("PSI's detectors as they send" in listed and "first_frame" in listed, "sls is not described")
+
+
+# Pools and rates of a machine that does other things, too.
+EXAMPLES = {"jungfrau-udp": (10, 2, ["detector.dark_frames=2", "detector.pool=3", "detector.frame_rate_Hz=10"]),
+            "rich-udp": (200, 4, ["detector.pool=7", "detector.frame_rate_Hz=200"])}
+
+for example, (bright, modules, small) in EXAMPLES.items():
+    @case(f"examples/{example}.yaml: intact, every byte compared")
+    def _(folder, example=example, bright=bright, modules=modules, small=small):
+        sets = [word for value in (f"detector.frames={bright}", *small, f"link.listen={RECEIVER}", f"link.source={SOURCE}")
+                for word in ("--set", value)]
+        program = run("run", ROOT / f"examples/{example}.yaml", *sets, "--summary", folder / "summary.json", folder=folder)
+        frames = bright + (2 if example == "jungfrau-udp" else 0)
+        intact(program, read_summary(folder), frames, modules)
 
 
 main()
