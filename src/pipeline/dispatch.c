@@ -389,15 +389,30 @@ static void end_at(struct sl_receive *r, uint32_t module, uint64_t end)
 	atomic_store_explicit(&s->settled, 1, memory_order_release);
 }
 
+/* Its source has ended, and not all that it sent is given out. */
+static bool leaves_something(const struct sl_receive *r, uint32_t module)
+{
+	const struct sl_source_status *s = &r->source[module];
+	uint32_t state = atomic_load_explicit(&s->state, memory_order_relaxed);
+	bool settled = atomic_load_explicit(&s->settled, memory_order_relaxed);
+
+	if (state == SL_SOURCE_RUNNING || (state == SL_SOURCE_RETURNING && !settled))
+		return false;
+	return !settled || r->assembler.head[module].sequence < s->end;
+}
+
 /* Another source wants to go on where this one ended. It is waited for from now on; but not before
- * all of this one was given out, whose frames are others. */
+ * all was given out that this one sent, whose frames are others, and those that went with it: their
+ * front end sends nothing before it has plans for all of its modules. */
 static void resume(struct sl_receive *r, uint32_t module)
 {
 	struct sl_source_status *s = &r->source[module];
 
-	if (!atomic_load_explicit(&s->settled, memory_order_relaxed) ||
-	    r->assembler.head[module].sequence < s->end)
+	if (!atomic_load_explicit(&s->settled, memory_order_relaxed))
 		return;
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		if (leaves_something(r, m))
+			return;
 	sl_assembler_begin(&r->assembler, module, s->end, s->first_frame);
 	/* Release: pairs with rejoin.c; the run does not end without it any more. */
 	atomic_store_explicit(&s->settled, 0, memory_order_release);

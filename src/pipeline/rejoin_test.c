@@ -151,6 +151,38 @@ static void who_comes_back_is_taken_when_all_before_it_was_given_out(void **stat
 	close_pair(&p);
 }
 
+/* The two are one front end, for all that the receiver knows: it waits for nothing of the one that
+ * is back while there is something of the other, which would wait for that in turn. */
+static void who_comes_back_waits_for_what_others_left(void **state)
+{
+	static const char *const more[] = {"ring.align=frame", "detector.dark_frames=0",
+					   "unit.batch=1", "detector.frames=2"};
+	static const char *const longer[] = {"detector.frames=3"};
+	struct pair p = {0};
+	struct sl_plan plan;
+	int err;
+
+	atomic_store(&closed, true); /* two frames are in the unit, and there is no third batch */
+	open_pair(&p, more, 4, longer, 1);
+	for (uint32_t m = 0; m < MODULES; m++)
+		assert_int_equal(sl_emulate_start(p.emulate[m]), 0);
+	for (uint32_t m = 0; m < MODULES; m++)
+		send_all(&p, m, 0);
+	for (uint32_t m = 0; m < MODULES; m++)
+		while (!atomic_load(&p.f.receive->source[m].settled))
+			nap();
+	for (int i = 0; i < 100; i++, nap())
+		assert_int_equal(take(&p, 0, &plan), -EAGAIN);
+	atomic_store(&closed, false);
+	while ((err = take(&p, 0, &plan)) == -EAGAIN)
+		nap();
+	/* That was the last frame; or it was taken just before, and is gone again. */
+	assert_true(err == 0 || err == -EBUSY);
+	if (!err)
+		sl_receive_gone(p.f.receive, 0);
+	close_pair(&p);
+}
+
 static void nobody_is_taken_when_the_last_frame_was_given_out(void **state)
 {
 	/* One frame is one batch: nothing waits for the unit to be given out. */
@@ -245,6 +277,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_comes_back_is_taken_when_all_before_it_was_given_out),
+		cmocka_unit_test(who_comes_back_waits_for_what_others_left),
 		cmocka_unit_test(nobody_is_taken_when_the_last_frame_was_given_out),
 		cmocka_unit_test(a_restart_is_logged_behind_what_was_delayed),
 		cmocka_unit_test(what_would_not_go_on_anyway_keeps_its_cause),

@@ -180,18 +180,17 @@ static inline int64_t verdict_key(const struct verdict *v, uint32_t module, uint
 	return mix_key(v->mix, module, v->o->frame[oracle_at(v->o, module, sequence)]);
 }
 
-/* No frame further than that can have been given out without who was away. */
-static inline int64_t verdict_late_limit(const struct verdict *v)
+/* No frame further than that can have been given out while the module was away: nobody else has
+ * sent more. */
+static inline int64_t verdict_late_limit(const struct verdict *v, uint32_t away)
 {
 	int64_t most = INT64_MIN;
 
 	for (uint32_t m = 0; m < v->o->modules; m++) {
-		const struct oracle_stream *s = &v->o->stream[m];
-		uint64_t end = s->sequences < v->mix->limit ? s->sequences : v->mix->limit;
+		uint64_t end = v->o->stream[m].sequences;
 
-		if (s->restarted || !end)
-			continue;
-		if (verdict_key(v, m, end - 1) > most)
+		end = end < v->mix->limit ? end : v->mix->limit;
+		if (m != away && end && verdict_key(v, m, end - 1) > most)
 			most = verdict_key(v, m, end - 1);
 	}
 	return most == INT64_MIN ? most : most + (int64_t)v->mix->window;
@@ -199,13 +198,12 @@ static inline int64_t verdict_late_limit(const struct verdict *v)
 
 static inline bool verdict_find_late(struct verdict *v)
 {
-	int64_t limit = verdict_late_limit(v);
-
 	for (uint32_t m = 0; m < v->o->modules; m++)
 		for (uint64_t k = 0; k < v->o->stream[m].sequences; k++) {
 			if (v->seen[oracle_at(v->o, m, k)] != LATE)
 				continue;
-			if (!verdict_is_back(v, m, k) || verdict_key(v, m, k) > limit)
+			if (!verdict_is_back(v, m, k) ||
+			    verdict_key(v, m, k) > verdict_late_limit(v, m))
 				return verdict_wrong(v, m, k, "cannot be late", "");
 			if (verdict_key(v, m, k) > v->late_to[m])
 				v->late_to[m] = verdict_key(v, m, k);
