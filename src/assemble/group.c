@@ -125,9 +125,9 @@ bool sl_group_find(struct sl_assembler *a, struct sl_group *group)
 				  : !alone && head->state == SL_HEAD_KNOWN;
 
 		/* Who is late takes nobody along that is not. */
-		if (in &&
-		    sl_align_after(head->key, group->late ? a->key_last : group->key) <= window)
-			group->members |= UINT64_C(1) << m;
+		in = in && sl_align_after(head->key, group->key) <= window &&
+		     (!group->late || sl_align_after(head->key, a->key_last) <= window);
+		group->members |= in ? UINT64_C(1) << m : 0;
 	}
 	group->known = group->members & ~blind;
 	return true;

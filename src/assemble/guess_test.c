@@ -141,6 +141,27 @@ static void who_is_late_takes_nobody_along(void **state)
 	assert_true(f->frame.flags & SL_FRAME_COMPLETE);
 }
 
+/* Blocks of different triggers, both late: neither is the reason why the other is. */
+static void those_who_are_late_are_not_together_for_that(void **state)
+{
+	struct fixture *f = *state;
+
+	by_time(f, 50);
+	sl_assembler_end(&f->a, 1, 0);
+	for (uint64_t k = 0; k < 2; k++) {
+		timed(f, 0, k, 1000 + 1000 * k);
+		expect(f, (int64_t)k, NONE);
+	}
+	sl_assembler_begin(&f->a, 1, 0, 0);
+	sl_assembler_begin(&f->a, 0, 2, 0);
+	timed(f, 0, 2, 1000); /* its clock was set back */
+	timed(f, 1, 0, 2000);
+	expect(f, 2, NONE);
+	assert_int_equal(f->view[0].cause, SL_CAUSE_LATE);
+	expect(f, NONE, 0);
+	assert_int_equal(f->view[1].cause, SL_CAUSE_LATE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +171,7 @@ int main(void)
 		CASE(what_was_lost_before_any_time_was_known_takes_nobodys_place),
 		CASE(a_lost_block_of_who_comes_back_is_of_no_later_frame),
 		CASE(who_is_late_takes_nobody_along),
+		CASE(those_who_are_late_are_not_together_for_that),
 	};
 
 	return cmocka_run_group_tests_name("guess", tests, NULL, NULL);
