@@ -223,6 +223,38 @@ static void test_bad_pixels_have_their_reasons(void **state)
 	sl_tables_free(&tables);
 }
 
+static int ascending(const void *a, const void *b)
+{
+	float x = *(const float *)a, y = *(const float *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void test_medians_are_those_of_sorted_values(void **state)
+{
+	static float value[2000], sorted[2000];
+	uint32_t x = 1;
+
+	for (unsigned n = 1; n < 2000; n += n < 40 ? 1 : 97)
+		for (unsigned kind = 0; kind < 5; kind++) {
+			for (unsigned i = 0; i < n; i++)
+				value[i] = kind == 0   ? (float)(next(&x) >> 8)
+					   : kind == 1 ? (float)(next(&x) >> 30)
+					   : kind == 2 ? (float)i
+					   : kind == 3 ? -(float)i
+						       : 7;
+			memcpy(sorted, value, sizeof(sorted));
+			qsort(sorted, n, sizeof(*sorted), ascending);
+			assert_true(sl_median(value, n) == sorted[n / 2]);
+		}
+	value[0] = NAN;
+	value[1] = 3;
+	value[2] = INFINITY;
+	assert_true(sl_median(value, 3) == 3);
+	assert_true(isnan(sl_median(value, 1)));
+	assert_true(isnan(sl_median(value, 0)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,6 +262,7 @@ int main(void)
 		cmocka_unit_test(test_means_are_those_of_correct),
 		cmocka_unit_test(test_each_gain_and_cell_for_itself),
 		cmocka_unit_test(test_every_type_of_pixel),
+		cmocka_unit_test(test_medians_are_those_of_sorted_values),
 		cmocka_unit_test(test_bad_pixels_have_their_reasons),
 	};
 

@@ -58,11 +58,34 @@ int sl_tables_make_mask(struct sl_tables *t)
 	return t->mask ? 0 : no_memory(t, 1);
 }
 
-static int ascending(const void *a, const void *b)
+/* The k-th smallest; what is below it ends up before it. Hoare's selection: a detector has millions
+ * of pixels, and sorting them all takes seconds. */
+static float select_nth(float *value, uint64_t n, uint64_t k)
 {
-	float x = *(const float *)a, y = *(const float *)b;
+	uint64_t low = 0, high = n - 1;
 
-	return (x > y) - (x < y);
+	while (low < high) {
+		float pivot = value[low + (high - low) / 2];
+		uint64_t i = low, j = high;
+
+		for (;;) {
+			while (value[i] < pivot)
+				i++;
+			while (value[j] > pivot)
+				j--;
+			if (i >= j)
+				break;
+			float swap = value[i];
+
+			value[i++] = value[j];
+			value[j--] = swap;
+		}
+		if (k <= j)
+			high = j;
+		else
+			low = j + 1;
+	}
+	return value[k];
 }
 
 float sl_median(const float *value, uint64_t n)
@@ -75,8 +98,7 @@ float sl_median(const float *value, uint64_t n)
 	for (uint64_t i = 0; i < n; i++)
 		if (isfinite(value[i]))
 			copy[finite++] = value[i];
-	qsort(copy, finite, sizeof(*copy), ascending);
-	median = finite ? copy[finite / 2] : NAN;
+	median = finite ? select_nth(copy, finite, finite / 2) : NAN;
 	free(copy);
 	return median;
 }
