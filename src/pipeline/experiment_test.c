@@ -296,8 +296,8 @@ static void unknown_keys_are_refused(void **state)
 
 static void add_ons_that_do_not_exist_are_refused_with_those_that_do(void **state)
 {
-	bad("detector:\n  kind: eiger\nsinks: ['null']\n", 2,
-	    "no detector is called 'eiger'; there are: ");
+	bad("detector:\n  kind: pilatus\nsinks: ['null']\n", 2,
+	    "no detector is called 'pilatus'; there are: ");
 	bad("detector: {kind: pattern}\nlink: {kind: pigeon}\nsinks: ['null']\n", 2,
 	    "no link is called 'pigeon'; there are: udp");
 	bad("detector: {kind: pattern}\nunit: {kind: abacus}\nsinks: ['null']\n", 2,
