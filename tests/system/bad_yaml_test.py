@@ -146,7 +146,7 @@ def _(folder):
 
 @case("things that do not exist: detector, link, unit, stage, sink")
 def _(folder):
-    refused(folder, GOOD.replace("kind: pattern", "kind: eiger"), "bad.yaml:2", "eiger", "jungfrau", "pattern")
+    refused(folder, GOOD.replace("kind: pattern", "kind: pilatus"), "bad.yaml:2", "pilatus", "jungfrau", "pattern")
     refused(folder, GOOD.replace("kind: udp", "kind: pigeon"), "bad.yaml:6", "pigeon", "udp", "shm")
     refused(folder, GOOD + "unit: {kind: abacus}\n", "bad.yaml:16", "abacus", "cpu")
     refused(folder, GOOD.replace("- copy", "- polish"), "bad.yaml:10", "polish", "correct", "veto")
