@@ -28,7 +28,8 @@ static int find_input(const struct sl_chain_build *build, const char *name)
 	for (int i = (int)build->results - 1; i >= 0; i--)
 		if (!strcmp(build->result[i].name, name))
 			return i;
-	return SL_CHAIN_NONE;
+	/* Counting detectors send images. */
+	return !strcmp(name, "image") ? SL_CHAIN_RAW : SL_CHAIN_NONE;
 }
 
 /* Of one element per pixel: the unit hands it to tile(). */

@@ -2,8 +2,9 @@
  *
  *   /entry/data              data [n, rows, columns], frame_number, timestamp, sequence,
  *                            missing_modules [n]
- *   /entry/instrument, ...   NXmx (nxmx.c) /entry/sluice            frames: one row per
- *   sequence; ledger; link, guard, proof (account.c)
+ *   /entry/results           what else stages made, [n, ...] each (results.c)
+ *   /entry/instrument, ...   NXmx (nxmx.c)
+ *   /entry/sluice            frames: one row per sequence; ledger; link, guard, proof (account.c)
  *
  * The same data over another link gives the same datasets, but for /entry/sluice/{link, guard,
  * proof, experiment}, which describe the run, and the wall-clock fields that nxmx.c lists.
@@ -27,6 +28,7 @@
 #include "sink/account.h"
 #include "sink/mosaic.h"
 #include "sink/nxmx.h"
+#include "sink/results.h"
 
 #ifndef SL_VERSION
 #define SL_VERSION "unknown"
@@ -42,6 +44,7 @@ struct nexus {
 	struct sl_h5 *file;
 	struct sl_account account;
 	struct sl_mosaic mosaic; /* when assembled */
+	struct sl_results results;
 	struct sl_h5_series *images, *number, *timestamp, *sequence, *missing;
 	uint64_t result_bytes, image_bytes; /* of what stages made; as stored */
 	int refusal;			    /* why no more frames are taken; 0: they are */
@@ -123,6 +126,7 @@ static int begin(struct nexus *nexus, const struct sl_env *env, const struct sl_
 			  &nexus->missing);
 	sl_h5_attribute_text(file, "/entry/data/missing_modules", "long_name",
 			     "a bit per module: its pixels are a fill");
+	sl_results_open(&nexus->results, file, env);
 	r = sl_account_open(&nexus->account, file, env);
 	if (r)
 		return r;
@@ -211,7 +215,7 @@ static int put(void *state, struct sl_frame *frame)
 		if (!image || !image->host || sl_shape_bytes(&image->shape) != nexus->result_bytes)
 			return refuse(nexus, frame, -EINVAL);
 	}
-	r = sl_h5_reserve(nexus->file, image ? nexus->image_bytes : 0);
+	r = sl_h5_reserve(nexus->file, image ? nexus->image_bytes + nexus->results.bytes : 0);
 	if (r)
 		return refuse(nexus, frame, r);
 	if (image) {
@@ -220,6 +224,7 @@ static int put(void *state, struct sl_frame *frame)
 			nexus->image == ASSEMBLED
 				? sl_mosaic_assemble(&nexus->mosaic, image->host, frame->missing)
 				: image->host);
+		sl_results_append(&nexus->results, frame);
 		sl_h5_series_append(nexus->number, &frame->number);
 		sl_h5_series_append(nexus->timestamp, &frame->timestamp);
 		sl_h5_series_append(nexus->sequence, &frame->sequence);

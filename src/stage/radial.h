@@ -1,0 +1,45 @@
+/* radial.h - how far each pixel is from the beam, and what share of what falls there it sees.
+ *
+ * Model:     a flat detector, square to the beam. The middle of a raw pixel decides on its bin;
+ *            its norm is what a pixel near the beam would count to its one: solid angle (the third
+ *            power of the cosine), polarisation, and the area of wide pixels.
+ * Ownership: tables in one region, pages there after open; read-only from then on. */
+#ifndef SL_STAGE_RADIAL_H
+#define SL_STAGE_RADIAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sluice/env.h>
+#include <sluice/region.h>
+
+/* The choices of `unit`. */
+enum sl_radial_unit { SL_RADIAL_Q_NM, SL_RADIAL_TTH_DEG, SL_RADIAL_R_MM, SL_RADIAL_R_PIXELS };
+
+struct sl_radial_options {
+	uint32_t bins;
+	uint32_t unit;	  /* enum sl_radial_unit */
+	double low, high; /* in that unit; high 0: to the farthest pixel */
+	bool solid_angle;
+	double polarisation; /* 0: none; 1: all in the plane of the rows */
+};
+
+struct sl_radial {
+	uint32_t bins;
+	double low, high;
+	uint64_t pixels;	 /* of all modules */
+	uint16_t *bin;		 /* [pixels]; `bins`: masked, or out of range */
+	float *norm;		 /* [pixels]; 0 where bin is `bins` */
+	double *total;		 /* [bins]: all norms of a bin */
+	struct sl_region memory; /* of these */
+};
+
+/* 0, or -errno, logged with `who`: no distance, no energy for q, a range without pixels. */
+int sl_radial_open(struct sl_radial *radial, const struct sl_radial_options *options,
+		   const struct sl_env *env, const char *who);
+void sl_radial_close(struct sl_radial *radial);
+
+/* The middle of a bin, in the unit. */
+double sl_radial_middle(const struct sl_radial *radial, uint32_t bin);
+
+#endif
