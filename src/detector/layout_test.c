@@ -284,6 +284,19 @@ static void test_16m_assembles_pixel_exactly(void **arg)
 	check_assembly(&g, 2, 0);
 }
 
+/* As published for JF07T32V01: rows of four 550 apart, modules 1039; the right half 68 lower, the
+ * lower half 68 to the left. */
+static void test_16m_has_its_modules_where_they_are(void **arg)
+{
+	struct sl_geometry g = photon_detector(&sl_places_jungfrau, 32);
+
+	for (uint32_t m = 0; m < 32; m++) {
+		assert_int_equal(g.layout.module[m].row, m / 4 * 550 + (m % 4 >= 2 ? 68 : 0));
+		assert_int_equal(g.layout.module[m].column, m % 4 * 1039 + (m / 4 < 4 ? 68 : 0));
+		assert_int_equal(g.layout.module[m].turns, 0);
+	}
+}
+
 /* Small modules, turned and strewn about. */
 static void test_quarter_turns(void **arg)
 {
@@ -387,6 +400,7 @@ int main(void)
 		cmocka_unit_test(test_any_number_of_modules_has_a_place),
 		cmocka_unit_test(test_gaps_of_the_4m),
 		cmocka_unit_test(test_16m_assembles_pixel_exactly),
+		cmocka_unit_test(test_16m_has_its_modules_where_they_are),
 		cmocka_unit_test(test_quarter_turns),
 		cmocka_unit_test(test_pieces_begin_where_their_pixels_do),
 		cmocka_unit_test(test_beam_among_modules_as_they_were_read),
