@@ -23,6 +23,10 @@ void fake_verbs_forget(void);				     /* all devices; none may be open */
 /* UC packets that get lost, by the number of the queue they go to; NULL: none. */
 void fake_verbs_lose(bool (*lose)(void *arg, uint32_t qpn, uint32_t psn), void *arg);
 
+/* How often a reliable queue looks for a peer that is not there, or not ready, before it fails: a
+ * few times, unless told otherwise. There is no clock. */
+void fake_verbs_retry(unsigned tries);
+
 /* The next call of this name fails with this errno. */
 void fake_verbs_fail(const char *call, int error);
 

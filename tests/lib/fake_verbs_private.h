@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { FAKE_GIDS = 16, FAKE_QUEUES = 512, FAKE_REGIONS = 1024, FAKE_RETRIES = 3 };
+enum { FAKE_GIDS = 16, FAKE_QUEUES = 512, FAKE_REGIONS = 1024 };
 
 struct fake_device {
 	struct ibv_device base;

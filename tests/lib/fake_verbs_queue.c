@@ -9,6 +9,7 @@
 #include "lib/fake_verbs.h"
 #include "lib/fake_verbs_private.h"
 
+static unsigned retries = 3; /* looks at a request that cannot be carried out */
 static bool (*lose_packet)(void *arg, uint32_t qpn, uint32_t psn);
 static void *lose_arg;
 
@@ -17,6 +18,13 @@ void fake_verbs_lose(bool (*lose)(void *arg, uint32_t qpn, uint32_t psn), void *
 	fake_lock();
 	lose_packet = lose;
 	lose_arg = arg;
+	fake_unlock();
+}
+
+void fake_verbs_retry(unsigned tries)
+{
+	fake_lock();
+	retries = tries;
 	fake_unlock();
 }
 
@@ -218,7 +226,7 @@ static bool carry_out(struct fake_qp *qp)
 	if (reliable && (!peer || no_receive)) {
 		if (no_receive && qp->attr.rnr_retry == 7)
 			return false;
-		if (qp->tries++ < FAKE_RETRIES)
+		if (qp->tries++ < retries)
 			return false;
 		complete_send(qp, s, peer ? IBV_WC_RNR_RETRY_EXC_ERR : IBV_WC_RETRY_EXC_ERR);
 		fake_fail_queue(qp);
