@@ -36,7 +36,8 @@ static int open_veto(void *state, const struct sl_env *env, const struct sl_shap
 	struct veto *v = state;
 
 	if (in->dtype != SL_I16 && in->dtype != SL_F32) {
-		sl_error("veto reads int16 photons or float32 keV, not %s",
+		sl_error("veto reads int16 photons or float32 keV, not %s: 'correct' before it "
+			 "makes them",
 			 sl_dtype_name(in->dtype));
 		return -EINVAL;
 	}

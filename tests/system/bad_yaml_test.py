@@ -188,7 +188,7 @@ def _(folder):
 
 @case("a stage that cannot work on this detector's pixels, a sink without an image: nothing is left behind")
 def _(folder):
-    run_fails("run", experiment(folder, stages=["veto"]), folder=folder, says=["veto", "image"])
+    run_fails("run", experiment(folder, stages=["veto"]), folder=folder, says=["veto", "uint16", "correct"])
     run_fails("run", experiment(folder, stages=["correct"]), folder=folder, says=["correct", "calibration"])
     sinks = [{"nexus": {"path": str(folder / "run.nxs")}}]
     run_fails("run", experiment(folder, stages=[], sinks=sinks), folder=folder, says=["nexus", "stages"])
