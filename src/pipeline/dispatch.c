@@ -401,18 +401,33 @@ static bool leaves_something(const struct sl_receive *r, uint32_t module)
 	return !settled || r->assembler.head[module].sequence < s->end;
 }
 
+/* By timestamp nobody knows with which frame a source will go on, so all wait for it, and it may
+ * itself wait for plans of other modules: those that went with it must have left nothing. Who they
+ * are is not known: all that have ended now; and when they follow, that is done. */
+static bool may_wait_for(struct sl_receive *r, uint32_t module)
+{
+	if (r->experiment->ring.align != SL_ALIGN_TIMESTAMP || r->source[module].cleared)
+		return true;
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		if (leaves_something(r, m))
+			return false;
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		r->source[m].cleared =
+			atomic_load_explicit(&r->source[m].state, memory_order_relaxed) !=
+			SL_SOURCE_RUNNING;
+	return true;
+}
+
 /* Another source wants to go on where this one ended. It is waited for from now on; but not before
- * all was given out that this one sent, whose frames are others, and those that went with it: their
- * front end sends nothing before it has plans for all of its modules. */
+ * all of this one was given out, whose frames are others. */
 static void resume(struct sl_receive *r, uint32_t module)
 {
 	struct sl_source_status *s = &r->source[module];
 
-	if (!atomic_load_explicit(&s->settled, memory_order_relaxed))
+	if (!atomic_load_explicit(&s->settled, memory_order_relaxed) ||
+	    r->assembler.head[module].sequence < s->end || !may_wait_for(r, module))
 		return;
-	for (uint32_t m = 0; m < r->ring.modules; m++)
-		if (leaves_something(r, m))
-			return;
+	s->cleared = false;
 	sl_assembler_begin(&r->assembler, module, s->end, s->first_frame);
 	/* Release: pairs with rejoin.c; the run does not end without it any more. */
 	atomic_store_explicit(&s->settled, 0, memory_order_release);

@@ -78,6 +78,7 @@ struct sl_source_status {
 	uint64_t proven;
 	uint64_t reached; /* when last looked at */
 	uint64_t quiet_since_ns, quiet_idle;
+	bool cleared; /* nothing was left of it when one that went with it was taken again */
 	/* Under way when the source vanished; 0 packets: none. Read after the pipeline is done. */
 	uint64_t unfinished_sequence, unfinished_packets;
 };

@@ -155,7 +155,7 @@ static void who_comes_back_is_taken_when_all_before_it_was_given_out(void **stat
  * is back while there is something of the other, which would wait for that in turn. */
 static void who_comes_back_waits_for_what_others_left(void **state)
 {
-	static const char *const more[] = {"ring.align=frame", "detector.dark_frames=0",
+	static const char *const more[] = {"ring.align=timestamp", "detector.dark_frames=0",
 					   "unit.batch=1", "detector.frames=2"};
 	static const char *const longer[] = {"detector.frames=3"};
 	struct pair p = {0};

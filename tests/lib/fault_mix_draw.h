@@ -105,9 +105,9 @@ static inline void mix_draw_faults(struct mix *mix)
 	mix_draw_align(mix);
 	mix_draw_skips(mix, one_in);
 	mix->limit += mix->delay; /* in step with one that waits */
-	/* What was lost when nobody knows is waited for, and who is held back sends nothing that
-	 * would end it. */
-	if (mix->loses && (mix->skips || mix->align == MIX_TIMESTAMP))
+	/* Who is held back sends nothing that would end the wait for what was lost when nobody
+	 * knows; and by timestamp who comes back waits for those that are done, too. */
+	if ((mix->loses && mix->skips) || mix->align == MIX_TIMESTAMP)
 		mix->limit = UINT32_MAX;
 }
 
