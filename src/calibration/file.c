@@ -266,7 +266,7 @@ static int read_gains(const struct reading *r)
 	const struct sl_h5_shape shape = {
 		SL_H5_F32, 4, {SL_GAINS, t->modules, t->rows, t->columns}};
 	int err = look(r, "/gain", &shape, UNITS_GAIN), found = err;
-	const char *problem;
+	char why[160];
 
 	for (uint64_t g = 0; g < SL_GAINS && found > 0; g++) {
 		err = sl_tables_make(t, &t->gain[g], 1);
@@ -276,8 +276,7 @@ static int read_gains(const struct reading *r)
 		if (err)
 			return err;
 	}
-	problem = found > 0 ? sl_gains_problem(t) : NULL;
-	return problem ? refuse(r, problem) : err;
+	return found > 0 && sl_gains_problem(t, why, sizeof(why)) ? refuse(r, why) : err;
 }
 
 static int read_mask(const struct reading *r)

@@ -255,6 +255,12 @@ static void raw_gains_that_cannot_be_true_are_refused(void **state)
 	write_raw(1, 3, 1, true);
 	assert_int_equal(read_raw(&t), -EINVAL); /* keV per ADU */
 	sl_tables_free(&t);
+	write_raw(0, 3, 1, false); /* one of them is enough */
+	assert_int_equal(read_raw(&t), -EINVAL);
+	sl_tables_free(&t);
+	write_raw(1, 3, NAN, false);
+	assert_int_equal(read_raw(&t), -EINVAL);
+	sl_tables_free(&t);
 	write_raw(0, 3, 0, false);
 	write_raw(1, 3, 0, false);
 	assert_int_equal(read_raw(&t), -EINVAL);

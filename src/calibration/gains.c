@@ -76,7 +76,6 @@ static int read_module(const char *path, uint32_t module, struct sl_tables *t)
 
 static int read_modules(const struct sl_paths *paths, const char *text, struct sl_tables *t)
 {
-	const char *problem;
 	char why[160];
 	int err = 0;
 
@@ -91,8 +90,7 @@ static int read_modules(const struct sl_paths *paths, const char *text, struct s
 		err = read_module(paths->path[m], m, t);
 	if (err)
 		return err;
-	problem = sl_gains_problem(t);
-	return problem ? refuse(text, problem) : 0;
+	return sl_gains_problem(t, why, sizeof(why)) ? refuse(text, why) : 0;
 }
 
 int sl_gains_read(const char *text, struct sl_tables *t)

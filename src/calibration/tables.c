@@ -105,21 +105,36 @@ float sl_median(const float *value, uint64_t n)
 
 /* Gains fall by an order of magnitude from each to the next, whatever their sign: where they rise,
  * they are keV per ADU, or in another order. */
-const char *sl_gains_problem(const struct sl_tables *t)
+static const char *problem_of(const struct sl_tables *t, uint32_t module)
 {
+	uint64_t n = t->pixels / t->modules, at = n * module;
 	float median[SL_GAINS];
 
 	for (int g = 0; g < SL_GAINS; g++) {
 		if (!t->gain[g])
 			return "not all three gains are there";
-		median[g] = fabsf(sl_median(t->gain[g], t->pixels));
-		if (!(median[g] > 0))
+		median[g] = sl_median(t->gain[g] + at, n);
+		if (!(fabsf(median[g]) > 0))
 			return "half of a gain's pixels have no gain";
 	}
-	if (!(sl_median(t->gain[0], t->pixels) > 0))
+	if (median[0] < 0)
 		return "G0 falls with charge";
-	if (median[0] < median[1] || median[1] < median[2])
+	if (median[0] < fabsf(median[1]) || fabsf(median[1]) < fabsf(median[2]))
 		return "G0 is not above G1, and G1 above G2: gains are ADU per keV, not keV per "
 		       "ADU";
 	return NULL;
+}
+
+/* Each module by itself: among many good ones the median would hide a bad one. */
+bool sl_gains_problem(const struct sl_tables *t, char *why, size_t bytes)
+{
+	for (uint32_t m = 0; m < t->modules; m++) {
+		const char *problem = problem_of(t, m);
+
+		if (problem) {
+			snprintf(why, bytes, "module %u: %s", m, problem);
+			return true;
+		}
+	}
+	return false;
 }

@@ -22,6 +22,7 @@
 #define SL_CALIBRATION_TABLES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <sluice/detector.h>
@@ -64,8 +65,8 @@ int sl_calibration_write(const char *path, const struct sl_tables *tables);
 /* Gains from such a file, or from raw ones as base/paths.h names them, in the order of modules. */
 int sl_gains_read(const char *text, struct sl_tables *tables);
 
-/* What is wrong with tables of gains: units, mostly. NULL: nothing. */
-const char *sl_gains_problem(const struct sl_tables *tables);
+/* What is wrong with the gains of a module, and of which: units, mostly. False: nothing. */
+bool sl_gains_problem(const struct sl_tables *tables, char *why, size_t bytes);
 
 /* The value in the middle of those that are finite; NaN when none is. */
 float sl_median(const float *value, uint64_t n);

@@ -268,6 +268,17 @@ static bool overrun(const struct run *run)
 	       sl_receive_turned_away(run->receive) > 0;
 }
 
+/* That it vanished shows on its connection, where there is one. */
+static void reap_child(struct run *run)
+{
+	int status = 0;
+
+	if (sl_child_alive(&run->child, &status) || !status || run->server)
+		return;
+	sl_error("the front end failed: nothing more will come");
+	sl_oneway_hasten(&run->oneway);
+}
+
 static void acquire(struct run *run)
 {
 	uint64_t stop_ns = 0;
@@ -281,8 +292,7 @@ static void acquire(struct run *run)
 		sl_feroce_server_start(run->feroce);
 	while (!sl_receive_done(run->receive)) {
 		poll_front_ends(run);
-		sl_child_alive(&run->child,
-			       NULL); /* reaps it; that it vanished shows on its connection */
+		reap_child(run);
 		if (!run->options.quiet && !run->options.still)
 			sl_progress_draw(&run->progress, run->receive);
 		if (sl_signal && !run->stopping) {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -99,9 +100,15 @@ static int add_hdf5(struct sl_stack *stack, const struct sl_stack_options *o, co
 
 static int add_file(struct sl_stack *stack, const struct sl_stack_options *o, const char *path)
 {
+	struct stat st;
+
 	if (access(path, R_OK)) {
 		sl_error("replay: cannot read '%s': %s", path, strerror(errno));
 		return -errno;
+	}
+	if (stat(path, &st) || !S_ISREG(st.st_mode)) { /* to open a pipe would wait for a writer */
+		sl_error("replay: '%s' is no ordinary file", path);
+		return -EINVAL;
 	}
 	if (o->format == SL_STACK_HDF5 || (o->format == SL_STACK_AUTO && sl_stack_hdf5_is(path)))
 		return add_hdf5(stack, o, path);

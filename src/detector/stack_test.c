@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "detector/stack.h"
@@ -155,6 +156,20 @@ static void test_a_size_that_does_not_fit_is_refused(void **state)
 	assert_int_equal(sl_stack_open(&o, &stack), -EINVAL);
 }
 
+/* To open it would wait for somebody to write. */
+static void test_a_pipe_is_refused(void **state)
+{
+	struct sl_stack_options o;
+	struct sl_stack *stack;
+	char name[700];
+
+	snprintf(name, sizeof(name), "%s/pipe", scratch);
+	assert_int_equal(mkfifo(name, 0600), 0);
+	o = raw(name);
+	assert_int_equal(sl_stack_open(&o, &stack), -EINVAL);
+	assert_int_equal(unlink(name), 0);
+}
+
 static void test_other_byte_orders_and_types(void **state)
 {
 	struct sl_stack_options o = raw(path);
@@ -222,6 +237,7 @@ int main(void)
 		CASE(test_raw_files_with_headers_and_gaps),
 		CASE(test_files_follow_each_other),
 		CASE(test_a_size_that_does_not_fit_is_refused),
+		CASE(test_a_pipe_is_refused),
 		CASE(test_other_byte_orders_and_types),
 		CASE(test_a_file_that_changes_is_noticed),
 		CASE(test_files_of_different_shapes_do_not_go_together),

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "hdf5/handle.h"
 
 /* Every part of the path must exist before HDF5 may be asked for the whole. */
@@ -91,7 +92,14 @@ int sl_h5_dataset(struct sl_h5 *file, const char *path, hid_t *dataset, struct s
 	r = describe(id, shape);
 	if (r) {
 		H5Dclose(id);
-		return sl_h5_stop(file, r, "understand", path);
+		if (r != -ENOTSUP)
+			return sl_h5_stop(file, r, "understand", path);
+		sl_error("%s: %s: has %s", file->path, path,
+			 shape->rank > SL_H5_RANK
+				 ? "too many dimensions"
+				 : "numbers of another kind than whole ones of 8, 16, 32 or 64 "
+				   "bits (int8 is not read), float32 or float64");
+		return r;
 	}
 	*dataset = id;
 	return 0;

@@ -73,6 +73,21 @@ static int open_receiver(struct sl_native *native)
 	return native->queue && native->buffers ? 0 : -ENOMEM;
 }
 
+/* A socket of one family sends nothing to addresses of the other. */
+static int check_families(const struct sl_native *native)
+{
+	union sl_net_address address;
+	uint32_t bytes = sl_net_address(native->from, 0, &address);
+
+	if (sl_net_address(native->local[0], 0, &address) == bytes &&
+	    sl_net_address(native->local[1], 0, &address) == bytes)
+		return 0;
+	sl_error("link.source (%s) and what it sends to, link.listen and link.listen2, must all "
+		 "be IPv4 or all IPv6",
+		 native->source);
+	return -EAFNOSUPPORT;
+}
+
 static int open_source(struct sl_native *native)
 {
 	int err = sl_net_parse("link.source", native->source, native->from);
@@ -84,6 +99,8 @@ static int open_source(struct sl_native *native)
 		err = sl_net_parse("link.listen2",
 				   native->listen2[0] ? native->listen2 : native->listen,
 				   native->local[1]);
+	if (!err)
+		err = check_families(native);
 	if (err)
 		return err;
 	native->out = calloc(SL_NATIVE_MODULES, sizeof(*native->out));

@@ -20,12 +20,9 @@ static int open_port(struct sl_native *native, struct sl_native_source *source, 
 {
 	const uint8_t *to = native->local[port % 2];
 	uint16_t at = (uint16_t)(source->plan.dest.port + port);
-	union sl_net_address from;
 	int fd;
 
 	source->to_bytes = sl_net_address(to, at, &source->to[port]);
-	if (sl_net_address(native->from, 0, &from) != source->to_bytes)
-		return -EAFNOSUPPORT;
 	fd = sl_net_open(native->from, 0);
 	if (fd < 0)
 		return fd;

@@ -81,6 +81,18 @@ static int add(struct sl_chain_build *build, const struct sl_stage *ops, void *s
 	return add_outputs(build, stage);
 }
 
+/* Sinks name what they store in an option called dataset. */
+static bool stores_raw(const struct sl_sink *sink, const void *state)
+{
+	const struct sl_option *option = sink->options ? sl_option_find(sink->options, "dataset")
+						       : NULL;
+	char name[SL_NAME_BYTES] = "";
+
+	if (option)
+		sl_option_print(option, state, name, sizeof(name));
+	return !strcmp(name, "raw");
+}
+
 /* A sink asks for raw pixels, and no stage of the experiment makes them a result already. */
 static bool wants_raw(const struct sl_experiment *e)
 {
@@ -88,7 +100,7 @@ static bool wants_raw(const struct sl_experiment *e)
 		if (!strcmp(e->stage[i]->name, "copy"))
 			return false;
 	for (unsigned i = 0; i < e->sinks; i++)
-		if (e->sink[i]->wants & SL_WANT_RAW)
+		if (e->sink[i]->wants & SL_WANT_RAW || stores_raw(e->sink[i], e->sink_state[i]))
 			return true;
 	return false;
 }

@@ -310,6 +310,13 @@ static void say_why(const struct sl_emulate *em, int err)
 {
 	switch (err) {
 	case -EMSGSIZE:
+		if (em->experiment->link->oneway) {
+			sl_error("packets do not fit the path's MTU, or cannot leave from "
+				 "link.source: raise the MTU (9000), send fewer bytes in each "
+				 "(link %s), or set link.source to the address they go out from",
+				 em->experiment->link->name);
+			break;
+		}
 		sl_error("packets with %u bytes of payload do not fit the path's MTU; set "
 			 "link.pmtu to 1024 (MTU 1500), or raise the MTU",
 			 sl_experiment_pmtu(em->experiment));

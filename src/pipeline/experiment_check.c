@@ -98,6 +98,19 @@ static int check_feroce(const struct sl_experiment *e)
 }
 
 /* Where nothing goes back to the source, and it sends no records. */
+/* A link that knows headers of several detectors, ours among them, and is set to another. */
+static bool other_headers(const struct sl_experiment *e)
+{
+	const struct sl_option *option = sl_option_find(e->link->options, "detector");
+	char set[SL_NAME_BYTES] = "";
+
+	if (!option || option->type != SL_OPTION_CHOICE ||
+	    !strstr(option->choices, e->source->name))
+		return false;
+	sl_option_print(option, e->link_state, set, sizeof(set));
+	return strcmp(set, e->source->name) != 0;
+}
+
 static int check_oneway(const struct sl_experiment *e)
 {
 	const char *problem = NULL;
@@ -110,6 +123,9 @@ static int check_oneway(const struct sl_experiment *e)
 		problem = "its detectors know no messages: message must be auto";
 	else if (e->cut.options.stack > 1)
 		problem = "its packets are numbered by frame: no transfer may have a stack";
+	else if (other_headers(e))
+		problem = "its headers are those of another detector than detector.kind: set "
+			  "link.detector to that";
 	else if (e->control.keeper[0])
 		problem = "a detector that nothing binds to a receiver needs no keeper: "
 			  "control.keeper must be empty";

@@ -94,17 +94,15 @@ static void finish(struct sl_oneway *o, uint32_t module)
 
 static void lose(struct sl_oneway *o, uint32_t module, uint64_t reached)
 {
-	const struct sl_control_run *control = &o->receive->experiment->control;
-
 	o->over[module] = true;
 	if (o->packets)
 		sl_warn("module %u: nothing came for %g s (control.silence_s), after %llu of the "
 			"%llu frames of this run",
-			module, control->silence_s, (unsigned long long)reached,
+			module, (double)o->silence_ns * 1e-9, (unsigned long long)reached,
 			(unsigned long long)o->frames);
 	else
 		sl_warn("module %u: nothing came within %g s (control.wait_s)", module,
-			control->wait_s);
+			(double)o->first_ns * 1e-9);
 	sl_receive_gone(o->receive, module);
 }
 
@@ -138,6 +136,14 @@ void sl_oneway_poll(struct sl_oneway *oneway, uint64_t now_ns)
 		else if (silent)
 			lose(o, m, reached);
 	}
+}
+
+void sl_oneway_hasten(struct sl_oneway *oneway)
+{
+	if (oneway->first_ns > LAG_NS)
+		oneway->first_ns = LAG_NS;
+	if (oneway->silence_ns > LAG_NS)
+		oneway->silence_ns = LAG_NS;
 }
 
 void sl_oneway_stop(struct sl_oneway *oneway)

@@ -32,6 +32,8 @@ int sl_oneway_wait(const struct sl_oneway *oneway);
 
 void sl_oneway_start(struct sl_oneway *oneway, uint64_t now_ns); /* from now on silence counts */
 void sl_oneway_poll(struct sl_oneway *oneway, uint64_t now_ns);
+/* Whoever sends has failed, as we happen to know: a second without packets is silence enough. */
+void sl_oneway_hasten(struct sl_oneway *oneway);
 void sl_oneway_stop(struct sl_oneway *oneway);
 
 #endif

@@ -349,6 +349,32 @@ refused("sources that cannot wait are not paused", "cannot be paused", ring={"ov
 refused("modules that the ports do not divide are refused", "is not a whole number of packets", link={"payload": 1000})
 refused("an emulator that nothing paces is refused", "set detector.frame_rate_Hz", command="emulate",
         detector={"frame_rate_Hz": 0})
+refused("an emulator that sends from one family of addresses to the other is refused", "must all be IPv4 or all IPv6",
+        command="emulate", link={"listen": "::1", "source": "127.0.0.1"})
+
+
+@case("an Eiger whose link takes a Jungfrau's headers is refused")
+def _(folder):
+    path = folder / "eiger.yaml"
+    path.write_text("detector: {kind: eiger, modules: 1, frames: 10, frame_rate_Hz: 10}\nlink: {kind: sls, ports: 2}\n"
+                    "ring: {overrun: drop_newest}\nsinks: ['null']\n")
+    run_fails("run", path, folder=folder, says=["set link.detector"])
+
+
+@case("an emulator of our own that fails is not waited for as long as a detector")
+def _(folder):
+    base = pieces({"listen": "::1", "source": "127.0.0.1"}, 10)
+    program = run("run", experiment(folder, **base, control={"wait_s": 3600}, emulate="local"), folder=folder)
+    equal(program.process.returncode, 3, "exit status")
+    check("the front end failed" in program.err(), "the reason is not told")
+
+
+@case("raw pixels can be stored without a stage, whatever the other sinks")
+def _(folder):
+    base = pieces({}, 10, rate_Hz=100)
+    program = run("run", experiment(folder, **base, stages=[], sinks=[{"nexus": {"path": str(folder / "raw.nxs"), "dataset": "raw"}}],
+                                    emulate="local"), folder=folder)
+    equal(program.process.returncode, 0, "exit status")
 
 
 @case("a port that is in use is refused, and says so")

@@ -194,10 +194,11 @@ def _(folder):
         file["none"] = data[:0]
         file["pairs"] = np.zeros((3, 4, 5), [("a", "u2"), ("b", "f4")])
         file["flags"] = data > 2
+        file["bytes"] = data.astype(np.int8)
     name = str(folder / "a.h5")
     refused(folder, "datasets that may be images", "/group/two", file=name)
     for dataset, says in {"large": "64-bit", "five": "5 dimensions", "line": "1 dimensions", "none": "is empty",
-                          "half": "8, 16 or 32 bits", "pairs": "8, 16 or 32 bits", "flags": "8, 16 or 32 bits",
+                          "half": "8, 16 or 32 bits", "pairs": "8, 16 or 32 bits", "flags": "8, 16 or 32 bits", "bytes": "int8",
                           "text": "dimensions", "nothing": "has no dataset '/nothing'", "group": "group"}.items():
         refused(folder, says, file=name, dataset="/" + dataset)
     refused(folder, "32 rows and 48 columns", "33 x 0", file=name, dataset="/one", rows=33)
