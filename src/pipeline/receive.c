@@ -422,6 +422,7 @@ int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool s
 	r->plans++;
 	s->transfer = plan->transfer;
 	s->accepted = true;
+	s->dropped = false;
 	s->first_sequence = s->end;
 	s->offered = offer->frames && offer->frames < UINT64_MAX - s->end ? s->end + offer->frames
 									  : 0;
@@ -440,10 +441,11 @@ int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool s
 
 void sl_receive_withdraw(struct sl_receive *r, uint16_t transfer)
 {
-	r->experiment->link->drop(r->experiment->link_state, transfer);
 	for (uint32_t m = 0; m < r->ring.modules; m++)
-		if (r->source[m].accepted && r->source[m].transfer == transfer)
+		if (r->source[m].accepted && r->source[m].transfer == transfer) {
+			sl_rejoin_drop(r, m);
 			r->source[m].accepted = false;
+		}
 }
 
 int sl_receive_meet(struct sl_receive *r, uint16_t transfer, uint32_t qpn)
@@ -534,7 +536,7 @@ void sl_receive_end(struct sl_receive *r, uint32_t module)
 void sl_receive_cut(struct sl_receive *r, uint32_t module)
 {
 	r->source[module].cut = true;
-	r->experiment->link->drop(r->experiment->link_state, r->source[module].transfer);
+	sl_rejoin_drop(r, module);
 	sl_receive_end(r, module);
 }
 

@@ -230,6 +230,7 @@ void *sl_dispatch_run(void *receive);
 int sl_rejoin_begin(struct sl_receive *receive, uint32_t module, uint64_t first_frame, char *why,
 		    size_t why_bytes);
 void sl_rejoin_end(struct sl_receive *receive, uint32_t module);
+void sl_rejoin_drop(struct sl_receive *receive, uint32_t module); /* its queue */
 void *sl_settle_run(void *receive);
 void sl_settle_pending(struct sl_receive *receive, enum sl_outcome outcome, enum sl_cause cause);
 

@@ -11,8 +11,10 @@
 #include "base/log.h"
 #include "pipeline/receive.h"
 
-static void drop_queue(struct sl_receive *r, struct sl_source_status *s)
+void sl_rejoin_drop(struct sl_receive *r, uint32_t module)
 {
+	struct sl_source_status *s = &r->source[module];
+
 	r->experiment->link->drop(r->experiment->link_state, s->transfer);
 	sl_ring_grace(&r->ring, &s->left);
 	s->dropped = true;
@@ -55,9 +57,11 @@ int sl_rejoin_begin(struct sl_receive *r, uint32_t module, uint64_t first_frame,
 	if (settled)
 		return -EAGAIN;
 	if (!s->dropped)
-		drop_queue(r, s);
-	if (!left(r, s))
-		return -EAGAIN;
+		sl_rejoin_drop(r, module);
+	/* The link may give it the place of any that was dropped. */
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		if (r->source[m].dropped && !left(r, &r->source[m]))
+			return -EAGAIN;
 	sl_ring_rewind(&r->ring, module, s->end);
 	return 0;
 }
@@ -66,7 +70,6 @@ void sl_rejoin_end(struct sl_receive *r, uint32_t module)
 {
 	struct sl_source_status *s = &r->source[module];
 
-	s->dropped = false;
 	s->returns++;
 	s->unfinished_packets = 0;
 	atomic_store_explicit(&s->next, s->end, memory_order_relaxed);
