@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "cmd/calibrate.h"
+#include "cmd/outputs.h"
 #include "cmd/run.h"
 #include "cmd/signals.h"
 
@@ -221,6 +222,7 @@ static ino_t number_of(const char *path)
 static int calibrate(struct calibrate *c, const struct sl_command *command, int argc, char **argv)
 {
 	enum sl_result result;
+	const char *output;
 	ino_t before;
 	int err = sl_args_read(command, c->table, c->options, argc, argv, &c->args);
 
@@ -232,7 +234,9 @@ static int calibrate(struct calibrate *c, const struct sl_command *command, int 
 			 command->usage);
 		return SL_RESULT_ERROR;
 	}
-	if (set_sink(c, "path", c->options->output))
+	output = c->options->output;
+	if (sl_outputs_spare(c->args.plain[0], &output, 1) ||
+	    sl_outputs_spare(c->options->file, &output, 1) || set_sink(c, "path", output))
 		return SL_RESULT_ERROR;
 	sl_signals_catch();
 	before = number_of(c->options->output);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/paths.h"
 #include "cmd/outputs.h"
 
 /* Results get their name by a rename, which would put them in the place of a device or a folder. */
@@ -75,4 +76,32 @@ int sl_outputs_check(const char *const *path, size_t n, size_t ours)
 			return err;
 	}
 	return 0;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+int sl_outputs_spare(const char *input, const char *const *path, size_t n)
+{
+	struct sl_paths in;
+	char why[600];
+	int err = 0;
+
+	/* What cannot be read is found out, and said, by who reads it. */
+	if (!input[0] || sl_paths_expand(input, &in, why, sizeof(why)))
+		return 0;
+	for (size_t i = 0; i < in.n && !err; i++)
+		for (size_t j = 0; j < n && !err; j++)
+			if (path[j] && path[j][0] && same_file(in.path[i], path[j])) {
+				sl_error("'%s' is read, and would be overwritten: choose another "
+					 "path for what is written",
+					 path[j]);
+				err = -EEXIST;
+			}
+	sl_paths_free(&in);
+	return err;
 }

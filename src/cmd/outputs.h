@@ -9,4 +9,7 @@
  * also be writable, and ordinary files if they are there. Logs and returns -errno. */
 int sl_outputs_check(const char *const *path, size_t n, size_t ours);
 
+/* Nor may one of them be a file that is read: `input` as base/paths.h has it, or "". */
+int sl_outputs_spare(const char *input, const char *const *path, size_t n);
+
 #endif

@@ -351,6 +351,25 @@ static enum sl_result conclude(struct run *run, const char *started)
 	return failed ? SL_RESULT_ERROR : summary.result;
 }
 
+/* Detectors that play files name them in these options. */
+static int spare_inputs(const struct sl_experiment *e, const char *const *path, size_t n)
+{
+	static const char *const name[] = {"file", "darks"};
+	char input[1024];
+	int err = 0;
+
+	for (unsigned i = 0; i < sizeof(name) / sizeof(name[0]) && !err; i++) {
+		const struct sl_option *option =
+			e->source->options ? sl_option_find(e->source->options, name[i]) : NULL;
+
+		if (!option || option->type != SL_OPTION_STRING)
+			continue;
+		sl_option_print(option, e->source_state, input, sizeof(input));
+		err = sl_outputs_spare(input, path, n);
+	}
+	return err;
+}
+
 /* Sinks name theirs in an option called path. */
 static int check_outputs(const struct run *run)
 {
@@ -359,6 +378,7 @@ static int check_outputs(const struct run *run)
 	const char *path[4 + SL_EXPERIMENT_SINKS] = {run->options.summary, run->options.outcomes,
 						     run->options.port_file, run->options.truth};
 	size_t n = 4;
+	int err;
 
 	for (unsigned i = 0; i < e->sinks; i++) {
 		const struct sl_option *options_of = e->sink[i]->options;
@@ -371,7 +391,10 @@ static int check_outputs(const struct run *run)
 		path[n++] = sink_path[i];
 	}
 	/* The sinks' own must not collide; whether they can be written is theirs to find out. */
-	return sl_outputs_check(path, n, 4);
+	err = sl_outputs_check(path, n, 4);
+	if (!err)
+		err = sl_outputs_spare(run->args.plain[0], path, n);
+	return err ? err : spare_inputs(e, path, n);
 }
 
 static enum sl_result run_experiment(struct run *run)

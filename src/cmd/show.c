@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "cmd/outputs.h"
 #include "cmd/picture.h"
 #include "pipeline/experiment.h"
 
@@ -194,6 +195,7 @@ int sl_cmd_show(const struct sl_command *command, int argc, char **argv)
 {
 	struct show show = {.what = ""};
 	int err = sl_args_read(command, options, &show.options, argc, argv, &show.args);
+	const char *output;
 
 	if (err)
 		return err > 0 ? 0 : 1;
@@ -201,6 +203,9 @@ int sl_cmd_show(const struct sl_command *command, int argc, char **argv)
 		sl_error("takes one experiment file or one file of a run; see sluice show --help");
 		return 1;
 	}
+	output = show.options.output;
+	if (sl_outputs_spare(show.args.plain[0], &output, 1))
+		return 1;
 	if (sl_show_is_file(show.args.plain[0]))
 		err = show_run(&show);
 	else

@@ -8,6 +8,7 @@
  *
  * Detectors without a table have counts only. */
 #include "cmd/truth.h"
+#include "cmd/outputs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -172,6 +173,7 @@ int sl_cmd_truth(const struct sl_command *command, int argc, char **argv)
 	struct truth_options o;
 	struct sl_args args;
 	int err = sl_args_read(command, options, &o, argc, argv, &args);
+	const char *output;
 
 	if (err)
 		return err > 0 ? 0 : 1;
@@ -179,5 +181,8 @@ int sl_cmd_truth(const struct sl_command *command, int argc, char **argv)
 		sl_error("which experiment? usage: sluice %s", command->usage);
 		return 1;
 	}
+	output = o.output;
+	if (sl_outputs_spare(args.plain[0], &output, 1))
+		return 1;
 	return sl_truth_write(&args, o.transfer, o.output, o.frames) ? 1 : 0;
 }

@@ -33,6 +33,22 @@ def _(folder):
     check(not os.path.isfile("/dev/null"), "/dev/null is an ordinary file now")
 
 
+@case("what is read is not overwritten: experiment, replayed file, picture's file, dark images")
+def _(folder):
+    path = experiment(folder, detector={"frames": 10})
+    equal(run("run", path, folder=folder).process.returncode, 0, "exit status")
+    file, text = folder / "run.nxs", path.read_bytes()
+    before = file.read_bytes()
+    again = experiment(folder, "again.yaml",
+                       detector={"kind": "replay", "file": str(folder / "run.*"), "rows": 0, "columns": 0, "frames": 10})
+    dark = experiment(folder, "dark.yaml", detector={"rows": 64, "columns": 64, "dark_frames": 3, "frames": 1})
+    for words in (("run", again), ("run", path, "--summary", path), ("show", path, "--output", path),
+                  ("show", file, "--output", file), ("truth", path, "--output", path),
+                  ("calibrate", dark, "--file", file, "--output", file), ("calibrate", path, "--all", "--output", path)):
+        run_fails(*words, folder=folder, says=["is read, and would be overwritten"])
+        check(file.read_bytes() == before and path.read_bytes() == text, f"{words[0]} changed what it reads")
+
+
 @case("two results for one place are refused, by whatever name")
 def _(folder):
     path = experiment(folder)
