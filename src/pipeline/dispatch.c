@@ -387,6 +387,7 @@ static void end_at(struct sl_receive *r, uint32_t module, uint64_t end)
 	sl_assembler_end(&r->assembler, module, end);
 	s->end = end;
 	s->quiet_since_ns = 0;
+	s->outlived_by = 0;
 	/* Release: pairs with rejoin.c; `end` is settled, and who comes next begins there. */
 	atomic_store_explicit(&s->settled, 1, memory_order_release);
 }
@@ -403,9 +404,25 @@ static bool leaves_something(const struct sl_receive *r, uint32_t module)
 	return !settled || r->assembler.head[module].sequence < s->end;
 }
 
+/* Somebody is taken back. Whoever is away now may be of the same front end; who still sends is not.
+ */
+static void note_company(struct sl_receive *r)
+{
+	uint64_t sending = 0;
+
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		if (atomic_load_explicit(&r->source[m].state, memory_order_relaxed) ==
+		    SL_SOURCE_RUNNING)
+			sending |= UINT64_C(1) << m;
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		if (!(sending >> m & 1))
+			r->source[m].outlived_by |= sending;
+}
+
 /* Another source wants to go on where this one ended. It is waited for from now on; but not before
  * all was given out that this one sent, whose frames are others, and those that went with it: their
- * front end sends nothing before it has plans for all of its modules. */
+ * front end sends nothing before it has plans for all of its modules. What others left that ended
+ * later may wait for this front end, and is not waited for. */
 static void resume(struct sl_receive *r, uint32_t module)
 {
 	struct sl_source_status *s = &r->source[module];
@@ -413,8 +430,10 @@ static void resume(struct sl_receive *r, uint32_t module)
 	if (!atomic_load_explicit(&s->settled, memory_order_relaxed))
 		return;
 	for (uint32_t m = 0; m < r->ring.modules; m++)
-		if (leaves_something(r, m))
+		if (!(s->outlived_by >> m & 1) && leaves_something(r, m))
 			return;
+	note_company(r);
+	s->outlived_by = 0;
 	sl_assembler_begin(&r->assembler, module, s->end, s->first_frame);
 	/* Release: pairs with rejoin.c; the run does not end without it any more. */
 	atomic_store_explicit(&s->settled, 0, memory_order_release);

@@ -76,8 +76,9 @@ struct sl_source_status {
 	struct sl_plan plan;
 	/* The dispatcher's. Proven: 1 + the highest sequence whose record arrived. */
 	uint64_t proven;
-	uint64_t last_frame; /* that one's number */
-	uint64_t reached;    /* when last looked at */
+	uint64_t last_frame;  /* that one's number */
+	uint64_t outlived_by; /* a bit per module that was still sending, see resume() */
+	uint64_t reached;     /* when last looked at */
 	uint64_t quiet_since_ns, quiet_idle;
 	/* Under way when the source vanished; 0 packets: none. Read after the pipeline is done. */
 	uint64_t unfinished_sequence, unfinished_packets;
