@@ -228,8 +228,8 @@ static inline void mix_draw_rectangle(struct mix *mix)
 	}
 }
 
-/* Where modules count from different triggers, one would be dark for one and bright for another; and
- * a stack must not be both. */
+/* Where modules count from different triggers, one would be dark for one and bright for another;
+ * and a stack must not be both. */
 static inline void mix_draw_chopper(struct mix *mix)
 {
 	uint32_t chop = mix_range(mix, 2, 5);
