@@ -236,7 +236,7 @@ static int wait_for_front_ends(struct run *run)
 			sl_info("stopped before it began");
 			return -EINTR;
 		}
-		if (!sl_child_alive(&run->child, NULL)) {
+		if (!sl_child_alive(&run->child, NULL) || sl_front_end_ended) {
 			sl_error("the front end ended before the run began");
 			return -ECHILD;
 		}

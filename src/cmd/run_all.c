@@ -144,6 +144,14 @@ static bool wait_for_ports(struct all *all)
 	return !sl_signal;
 }
 
+/* Receivers that it had begun with find out by themselves; others would wait for it. */
+static void tell_of_its_end(const struct all *all)
+{
+	for (unsigned i = 0; i < all->receivers; i++)
+		if (all->receiver[i].child)
+			kill(all->receiver[i].child, SIGUSR1);
+}
+
 static void wait_for_all(struct all *all)
 {
 	unsigned alive = 1;
@@ -158,7 +166,8 @@ static void wait_for_all(struct all *all)
 			if (receiver->child)
 				alive += sl_child_alive(&receiver->child, &receiver->status);
 		}
-		sl_child_alive(&all->front_end, NULL); /* that it vanished shows in the receivers */
+		if (!sl_child_alive(&all->front_end, NULL))
+			tell_of_its_end(all);
 		sl_clock_sleep_until(sl_clock_ns() + STEP_NS);
 	}
 	sl_child_end(&all->front_end, NULL);

@@ -8,7 +8,7 @@
 
 enum { TOGETHER_MS = 300 };
 
-volatile int sl_signal;
+volatile int sl_signal, sl_front_end_ended;
 
 static struct timespec first;
 
@@ -31,13 +31,20 @@ static void handle(int number)
 		_exit(130);
 }
 
+static void note_end(int number)
+{
+	sl_front_end_ended = number;
+}
+
 void sl_signals_catch(void)
 {
 	/* No SA_RESTART: a wait in progress returns and its loop looks at the flag. */
-	struct sigaction action = {.sa_handler = handle};
+	struct sigaction action = {.sa_handler = handle},
+			 end = {.sa_handler = note_end, .sa_flags = SA_RESTART};
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGUSR1, &end, NULL);
 }
 
 const char *sl_signal_name(int number)

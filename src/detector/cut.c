@@ -48,6 +48,9 @@ int sl_cut_run(const struct sl_cut_options *o, const struct sl_detector_run *sou
 			 o->first_module, o->first_module + modules - 1, source->modules - 1);
 	else if (o->phase >= o->every)
 		snprintf(why, why_bytes, "phase (%u) must be below every (%u)", o->phase, o->every);
+	else if (o->part != SL_CUT_PIXELS && (o->x || o->y || o->width || o->height))
+		snprintf(why, why_bytes,
+			 "x, y, width and height choose pixels, and part says that none are sent");
 	else if (darks % o->stack)
 		snprintf(why, why_bytes,
 			 "%llu dark frames are no whole number of stacks of %u: one would be "
@@ -218,6 +221,7 @@ static void cut_record(struct sl_cut *cut, uint64_t frame, uint32_t module, uint
 		.items = sl_geometry_items(&cut->source_geometry),
 		.module = (uint16_t)module,
 		.flags = (uint16_t)(flags | SL_RECORD_CRC),
+		.cell = sl_geometry_cell(&cut->source_geometry, frame),
 	};
 	sl_record_seal(record);
 }

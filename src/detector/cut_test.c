@@ -211,6 +211,9 @@ static void what_makes_no_sense_is_refused(void **state)
 		{{.every = 3, .phase = 3, .stack = 1}, "must be below every"},
 		{{.every = 1000, .phase = 500, .stack = 1}, "not one bright frame"},
 		{{.every = 1, .stack = 100}, "not one bright frame"},
+		{{.every = 1, .stack = 1, .part = SL_CUT_RECORDS, .y = 1}, "choose pixels"},
+		{{.every = 1, .stack = 1, .part = SL_CUT_CONFIGURATION, .width = 5},
+		 "choose pixels"},
 	};
 	struct sl_detector_run whole = {.modules = 4, .frames = 60}, run;
 	struct rig rig;
@@ -384,6 +387,20 @@ static void records_describe_the_whole_module(void **state)
 	source_pixel(&rig, 21, 3, 0, 0, 0); /* renders the whole module */
 	assert_int_equal(record.crc32c, sl_crc32c(0, rig.whole_buffer, rig.whole.module_bytes));
 	rig_close(&rig);
+	/* Of three storage cells each frame of a stack has its own. */
+	assert_int_equal(rig_open(&rig, &sl_detector_jungfrau,
+				  (struct sl_cut_options){.part = SL_CUT_RECORDS, .stack = 2}),
+			 0);
+	for (uint64_t frame = 20; frame < 24; frame += 2) {
+		assert_int_equal(rig.detector.render(&rig.cut, frame, 0, 0, rig.buffer, &pixels),
+				 0);
+		for (uint32_t i = 0; i < 2; i++) {
+			memcpy(&record, (const uint8_t *)pixels + i * SL_RECORD_BYTES,
+			       sizeof(record));
+			assert_int_equal(record.cell, (frame + i) % 3);
+		}
+	}
+	rig_close(&rig);
 }
 
 /* Both sides open the detector alike, so the receiver knows what the text must be. */
@@ -393,10 +410,10 @@ static void configuration_is_that_of_the_source(void **state)
 	const void *pixels;
 
 	(void)state;
-	assert_int_equal(rig_open(&rig, &sl_detector_pattern,
-				  (struct sl_cut_options){
-					  .part = SL_CUT_CONFIGURATION, .every = 3, .width = 5}),
-			 0);
+	assert_int_equal(
+		rig_open(&rig, &sl_detector_pattern,
+			 (struct sl_cut_options){.part = SL_CUT_CONFIGURATION, .every = 3}),
+		0);
 	assert_int_equal(rig.geometry.module_bytes, SL_CONFIGURATION_BYTES);
 	assert_int_equal(rig.geometry.dtype, SL_U8);
 	assert_int_equal(rig.detector.render(&rig.cut, 21, 3, 0, rig.buffer, &pixels), 0);

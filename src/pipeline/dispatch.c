@@ -203,8 +203,10 @@ static void note_proof(struct sl_receive *r, const struct sl_frame *frame)
 		bool whole = view->outcome == SL_NO_OUTCOME || view->cause == SL_CAUSE_PARTNER ||
 			     view->cause == SL_CAUSE_LATE;
 
-		if (whole && view->record.version)
+		if (whole && view->record.version) {
 			r->source[m].proven = view->sequence + 1;
+			r->source[m].last_frame = view->record.frame;
+		}
 	}
 }
 

@@ -76,7 +76,8 @@ struct sl_source_status {
 	struct sl_plan plan;
 	/* The dispatcher's. Proven: 1 + the highest sequence whose record arrived. */
 	uint64_t proven;
-	uint64_t reached; /* when last looked at */
+	uint64_t last_frame; /* that one's number */
+	uint64_t reached;    /* when last looked at */
 	uint64_t quiet_since_ns, quiet_idle;
 	bool cleared; /* nothing was left of it when one that went with it was taken again */
 	/* Under way when the source vanished; 0 packets: none. Read after the pipeline is done. */

@@ -10,12 +10,15 @@ static int (*true_reap)(void *, struct sl_batch **);
 static _Atomic unsigned looks; /* turns of the dispatcher */
 static _Atomic bool closed;
 
+enum { MOST = 3 };
+
 struct pair { /* a front end for each module */
 	struct flow f;
-	struct sl_experiment *there[MODULES];
-	struct sl_emulate *emulate[MODULES];
-	struct sl_offer offer[MODULES];
-	char log[64];
+	uint32_t modules; /* two, unless a test says otherwise */
+	struct sl_experiment *there[MOST];
+	struct sl_emulate *emulate[MOST];
+	struct sl_offer offer[MOST];
+	char log[MOST][64];
 };
 
 static int reap_when_open(void *state, struct sl_batch **batch)
@@ -36,15 +39,14 @@ static void nap(void)
 	sl_clock_sleep_until(sl_clock_ns() + 1000000);
 }
 
-/* The second front end has these faults; both have all else. */
+/* All front ends but the first have these faults, and all of them all else. */
 static void open_pair(struct pair *p, const char *const *more, size_t n, const char *const *faults,
 		      size_t n_faults)
 {
 	const char *sets[12];
 	char log[96];
 
-	snprintf(p->log, sizeof(p->log), "/tmp/sluice-rejoin-%d.txt", (int)getpid());
-	snprintf(log, sizeof(log), "frontend.fault_log=%s", p->log);
+	p->modules = p->modules ? p->modules : MODULES;
 	memcpy(sets, more, n * sizeof(*sets));
 	memcpy(sets + n, faults, n_faults * sizeof(*sets));
 	sets[n + n_faults] = log;
@@ -54,9 +56,12 @@ static void open_pair(struct pair *p, const char *const *more, size_t n, const c
 	held.reap = reap_when_open;
 	p->f.here->unit = &held;
 	assert_int_equal(sl_receive_open(p->f.here, NULL, &p->f.receive), 0);
-	for (uint32_t m = 0; m < MODULES; m++) {
+	for (uint32_t m = 0; m < p->modules; m++) {
 		struct sl_plan plan;
 
+		snprintf(p->log[m], sizeof(p->log[m]), "/tmp/sluice-rejoin-%d-%u.txt",
+			 (int)getpid(), m);
+		snprintf(log, sizeof(log), "frontend.fault_log=%s", p->log[m]);
 		p->there[m] = open_experiment(sets, m ? n + n_faults + 1 : n);
 		assert_int_equal(sl_emulate_open(p->there[m], m, m, &p->emulate[m]), 0);
 		assert_int_equal(sl_emulate_plan_begin(p->emulate[m]), 0);
@@ -98,12 +103,12 @@ static void close_pair(struct pair *p)
 	assert_true(sl_ledger_closed(&p->f.receive->ledger));
 	assert_int_equal(wrong_pixels(&p->f), 0);
 	sl_receive_close(p->f.receive);
-	for (uint32_t m = 0; m < MODULES; m++) {
+	for (uint32_t m = 0; m < p->modules; m++) {
 		sl_emulate_close(p->emulate[m]);
 		sl_experiment_close(p->there[m]);
+		unlink(p->log[m]);
 	}
 	sl_experiment_close(p->f.here);
-	unlink(p->log);
 }
 
 /* All that it sent is here, and waits for the other module: its frames are not to be taken for
@@ -183,6 +188,61 @@ static void who_comes_back_waits_for_what_others_left(void **state)
 	close_pair(&p);
 }
 
+/* Gone, and back with an offer. */
+static void go_and_return(struct pair *p, uint32_t m)
+{
+	send_all(p, m, -ERESTART);
+	while (!atomic_load(&p->f.receive->source[m].settled))
+		nap();
+	assert_int_equal(sl_emulate_rejoin(p->emulate[m]), 0);
+	assert_int_equal(sl_emulate_plan_begin(p->emulate[m]), 0);
+	assert_int_equal(sl_emulate_offer(p->emulate[m], m, &p->offer[m]), 0);
+}
+
+/* Modules 1 and 2 are as one front end that is back: neither sends before both have plans. What
+ * module 0 left meanwhile waits for them, and so they do not wait for it. */
+static void who_comes_back_does_not_wait_for_who_waits_for_it(void **state)
+{
+	static const char *const more[] = {"ring.align=frame", "detector.dark_frames=0",
+					   "detector.frames=30", "detector.modules=3"};
+	static const char *const faults[] = {"frontend.restart_after=10",
+					     "frontend.fault_modules=1-2"};
+	struct pair p = {.modules = 3};
+	struct sl_plan plan;
+
+	open_pair(&p, more, 4, faults, 2);
+	sl_receive_limit(p.f.receive, 12);
+	for (uint32_t m = 0; m < 3; m++)
+		assert_int_equal(sl_emulate_start(p.emulate[m]), 0);
+	for (uint32_t m = 1; m < 3; m++)
+		go_and_return(&p, m);
+	for (uint32_t m = 1; m < 3; m++) {
+		int err = -EAGAIN;
+
+		for (int i = 0; i < 5000 && err == -EAGAIN; i++, nap())
+			err = take(&p, m, &plan);
+		assert_int_equal(err, 0);
+		assert_int_equal(sl_emulate_connect(p.emulate[m], &plan), 0);
+		if (m > 1)
+			continue;
+		sl_receive_limit(p.f.receive, UINT64_MAX);
+		send_all(&p, 0, 0);
+		while (!atomic_load(&p.f.receive->source[0].settled))
+			nap();
+	}
+	for (uint32_t m = 1; m < 3; m++)
+		assert_int_equal(sl_emulate_start(p.emulate[m]), 0);
+	for (uint32_t m = 1; m < 3; m++)
+		send_all(&p, m, 0);
+	while (!sl_receive_done(p.f.receive))
+		nap();
+	/* They missed ten frames, and were late for none. */
+	assert_int_equal(p.f.receive->ledger.tally[0].cause[SL_CAUSE_PARTNER], 10);
+	for (uint32_t m = 1; m < 3; m++)
+		assert_int_equal(p.f.receive->ledger.tally[m].cause[SL_CAUSE_LATE], 0);
+	close_pair(&p);
+}
+
 static void nobody_is_taken_when_the_last_frame_was_given_out(void **state)
 {
 	/* One frame is one batch: nothing waits for the unit to be given out. */
@@ -227,7 +287,7 @@ static void a_restart_is_logged_behind_what_was_delayed(void **state)
 	for (uint32_t m = 0; m < MODULES; m++)
 		assert_int_equal(sl_emulate_start(p.emulate[m]), 0);
 	send_all(&p, 1, -ERESTART);
-	file = fopen(p.log, "r");
+	file = fopen(p.log[1], "r");
 	assert_non_null(file);
 	while (fgets(line, sizeof(line), file))
 		memcpy(last, line, sizeof(last));
@@ -278,6 +338,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_comes_back_is_taken_when_all_before_it_was_given_out),
 		cmocka_unit_test(who_comes_back_waits_for_what_others_left),
+		cmocka_unit_test(who_comes_back_does_not_wait_for_who_waits_for_it),
 		cmocka_unit_test(nobody_is_taken_when_the_last_frame_was_given_out),
 		cmocka_unit_test(a_restart_is_logged_behind_what_was_delayed),
 		cmocka_unit_test(what_would_not_go_on_anyway_keeps_its_cause),

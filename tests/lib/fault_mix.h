@@ -32,7 +32,11 @@ struct mix {
 	uint32_t record_packet;		   /* of a block: where its record begins */
 	uint32_t slots, late, workers, batch, pollers, hold;
 	uint32_t frames, darks; /* of the receiver, darks among them */
-	uint32_t every, stack;
+	uint32_t every, phase, stack;
+	uint32_t chop; /* a chopper makes one in so many of the detector's frames dark; 0: none */
+	/* What is sent is a rectangle: pixels of the detector's modules to its left, right, above
+	 * and below; and where it begins in the ring's lines. */
+	uint32_t left, right, above, below, ring_x, ring_y;
 	uint32_t nap_us; /* of the sink, at every frame */
 	enum mix_overrun overrun;
 
@@ -109,6 +113,25 @@ static inline double mix_share(struct mix *mix, double all, double most)
 static inline uint32_t mix_step(const struct mix *mix)
 {
 	return mix->every * mix->stack;
+}
+
+/* The detector's own count of a frame of the run, with which a stack begins. */
+static inline uint64_t mix_number(const struct mix *mix, uint64_t index)
+{
+	return index * mix_step(mix) + mix->phase;
+}
+
+/* Dark frames that the detector has at its beginning: the run's, and all before them. */
+static inline uint64_t mix_darks(const struct mix *mix)
+{
+	return mix->darks ? (mix->darks + mix->first) * mix_step(mix) : 0;
+}
+
+static inline bool mix_is_dark(const struct mix *mix, uint64_t frame)
+{
+	uint64_t number = mix_number(mix, mix->first + frame), first = mix_darks(mix);
+
+	return number < first || (mix->chop && (number - first) % mix->chop == mix->chop - 1);
 }
 
 /* A source whose data cannot be kept from being too much: the account is exact of what arrived. */

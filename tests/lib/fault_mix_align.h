@@ -21,7 +21,13 @@ static inline int64_t mix_ahead(const struct mix *mix, uint32_t module, uint64_t
 	if (!mix_hurts(mix, module))
 		return 0;
 	/* A ppm of a millisecond is a nanosecond. */
-	return module * (mix->clock_offset + (int64_t)(index * mix_step(mix)) * mix->drift_ppm);
+	return module * (mix->clock_offset + (int64_t)mix_number(mix, index) * mix->drift_ppm);
+}
+
+/* What a clock shows then that is right. */
+static inline int64_t mix_time(const struct mix *mix, uint64_t index)
+{
+	return INT64_C(1000000) * (int64_t)mix_number(mix, index);
 }
 
 /* What the receiver goes by, as a number that never wraps. `frame` counts from 0 in the run. */
@@ -30,9 +36,8 @@ static inline int64_t mix_key(const struct mix *mix, uint32_t module, uint64_t f
 	uint64_t index = mix->first + frame;
 
 	if (mix->align == MIX_TIMESTAMP)
-		return (int64_t)index * mix_period(mix) + mix_ahead(mix, module, index) -
-		       mix->offset[module];
-	return (int64_t)(index * mix_step(mix)) - mix->offset[module];
+		return mix_time(mix, index) + mix_ahead(mix, module, index) - mix->offset[module];
+	return (int64_t)mix_number(mix, index) - mix->offset[module];
 }
 
 /* The counter begins again in the run, and far enough before and after it. */

@@ -213,6 +213,34 @@ static inline void mix_draw_trespasses(struct mix *mix)
 	}
 }
 
+/* A part of each module, into a part of the ring's lines. Packets are as they would be without. */
+static inline void mix_draw_rectangle(struct mix *mix)
+{
+	if (mix->stacked && mix_one_in(mix, 2)) {
+		mix->left = mix_range(mix, 0, 9);
+		mix->right = mix_range(mix, 0, 9);
+		mix->above = mix_range(mix, 0, 3);
+		mix->below = mix_range(mix, 0, 3);
+	}
+	if (mix->pitch && mix_one_in(mix, 2)) {
+		mix->ring_x = mix_range(mix, 0, mix->pitch / 2 - mix->columns);
+		mix->ring_y = mix_range(mix, 0, 5);
+	}
+}
+
+/* Where modules count from different triggers, one would be dark for one and bright for another;
+ * and a stack must not be both. */
+static inline void mix_draw_chopper(struct mix *mix)
+{
+	uint32_t chop = mix_range(mix, 2, 5);
+
+	if (mix->apart || !mix_one_in(mix, 4))
+		return;
+	if (mix->stack > 1)
+		chop = mix->every;
+	mix->chop = chop > 1 ? chop : 0;
+}
+
 static inline void mix_draw(struct mix *mix, uint64_t seed)
 {
 	*mix = (struct mix){.seed = seed, .state = seed * UINT64_C(0xd1342543de82ef95) + 1};
@@ -230,6 +258,7 @@ static inline void mix_draw(struct mix *mix, uint64_t seed)
 	mix->stacked = mix_one_in(mix, 4);
 	mix->every = mix->stacked ? mix_range(mix, 1, 3) : 1;
 	mix->stack = mix->stacked ? mix_range(mix, 1, 3) : 1;
+	mix->phase = (uint32_t)(seed / 5 % mix->every);
 	mix->keep = mix_one_in(mix, 3);
 	mix_draw_message(mix);
 	/* The only proof that there is. */
@@ -241,6 +270,8 @@ static inline void mix_draw(struct mix *mix, uint64_t seed)
 	mix_draw_fronts(mix);
 	mix_draw_faults(mix);
 	mix_draw_trespasses(mix);
+	mix_draw_rectangle(mix);
+	mix_draw_chopper(mix);
 }
 
 #endif

@@ -24,8 +24,8 @@ static inline void mix_write_ring(const struct mix *mix, FILE *file)
 
 	fprintf(file,
 		"ring: {slots: %u, late_frames: %u, late_timeout_ms: 100000, poison: true, "
-		"line_pitch: %u, overrun: %s, incomplete: %s, align: %s",
-		mix->slots, mix->late, mix->pitch, overruns[mix->overrun],
+		"line_pitch: %u, x: %u, y: %u, overrun: %s, incomplete: %s, align: %s",
+		mix->slots, mix->late, mix->pitch, mix->ring_x, mix->ring_y, overruns[mix->overrun],
 		mix->keep ? "keep" : "drop", aligns[mix->align]);
 	if (mix->align == MIX_TIMESTAMP)
 		fprintf(file, ", window_ns: %llu", (unsigned long long)mix->window);
@@ -41,21 +41,23 @@ static inline void mix_write_ring(const struct mix *mix, FILE *file)
 static inline void mix_write(const struct mix *mix, FILE *file, const char *listen,
 			     const char *source)
 {
-	uint64_t of_each = mix_step(mix);
+	uint64_t all = (mix->frames + mix->first) * mix_step(mix), darks = mix_darks(mix);
 
 	fprintf(file,
 		"detector: {kind: pattern, modules: %u, rows: %u, columns: %u, frames: %llu, "
-		"dark_frames: %llu}\n",
-		mix->modules, mix->rows, mix->columns,
-		(unsigned long long)((mix->frames - mix->darks + (mix->darks ? 0 : mix->first)) *
-				     of_each),
-		(unsigned long long)((mix->darks + (mix->darks ? mix->first : 0)) * of_each));
+		"dark_frames: %llu, dark_every: %u}\n",
+		mix->modules, mix->above + mix->rows + mix->below,
+		mix->left + mix->columns + mix->right, (unsigned long long)(all - darks),
+		(unsigned long long)darks, mix->chop);
 	mix_write_link(mix, file, listen, source);
 	mix_write_ring(mix, file);
 	fprintf(file, "unit: {kind: cpu, workers: %u, batch: %u}\n", mix->workers, mix->batch);
 	if (mix->stacked)
-		fprintf(file, "transfers: {part: {every: %u, stack: %u}}\n", mix->every,
-			mix->stack);
+		fprintf(file,
+			"transfers: {part: {every: %u, phase: %u, stack: %u, x: %u, y: %u, "
+			"width: %u, height: %u}}\n",
+			mix->every, mix->phase, mix->stack, mix->left, mix->above, mix->columns,
+			mix->rows);
 	fprintf(file, "sinks: ['null', verify]\nfrontend: {%s}\n", mix->faults);
 }
 

@@ -50,16 +50,17 @@ static inline const char *pixels_record_problem(const struct sl_frame *frame, ui
 {
 	const struct mix *mix = pixels.mix;
 	const struct sl_record *r = &frame->view[module].record;
-	uint64_t step = mix_step(mix), index = r->frame / step;
+	uint64_t index = r->frame / mix_step(mix);
 	int64_t clock, key, behind;
 
-	if (r->frame % step || index < mix->first || index - mix->first >= mix->frames)
+	if (r->frame != mix_number(mix, index) || index < mix->first ||
+	    index - mix->first >= mix->frames)
 		return "its number";
-	clock = (int64_t)index * mix_period(mix) + mix_ahead(mix, module, index);
+	clock = mix_time(mix, index) + mix_ahead(mix, module, index);
 	key = mix_key(mix, module, index - mix->first);
 	if (r->timestamp + 1 < (uint64_t)clock || r->timestamp > (uint64_t)clock + 1)
 		return "its clock";
-	if (!(r->flags & SL_RECORD_DARK) == (index - mix->first < mix->darks))
+	if (!(r->flags & SL_RECORD_DARK) == mix_is_dark(mix, index - mix->first))
 		return "that it is dark or not";
 	if (mix->align != MIX_TIMESTAMP)
 		return frame->number == (uint64_t)key ? NULL : "the frame's number";

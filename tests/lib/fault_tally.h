@@ -106,6 +106,13 @@ static inline void tally_links(struct tally *t, unsigned *at, const struct mix *
 	for (unsigned i = 0; i < 6; i++)
 		if (loose[i] && (i < 4 || (sl_link_find("verbs") && MIX_MAY_RACE)))
 			tally_one(t, at, "open loop", loose[i], drawn == i && mix->open_loop);
+	tally_one(t, at, "parts", "rectangles",
+		  mix->left || mix->right || mix->above || mix->below);
+	tally_one(t, at, "parts", "in larger ones", mix->ring_x || mix->ring_y);
+	tally_one(t, at, "parts", "one frame in N", mix->every > 1);
+	tally_one(t, at, "parts", "not the first", mix->phase > 0);
+	tally_one(t, at, "parts", "stacks", mix->stack > 1);
+	tally_one(t, at, "also", "a chopper", mix->chop > 0);
 	tally_one(t, at, "also", "sources that trespass", mix->trespasses > 0);
 	tally_one(t, at, "also", "slow sinks", mix->nap_us > 0);
 }

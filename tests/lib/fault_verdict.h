@@ -288,7 +288,7 @@ static inline void verdict_merge(struct verdict *v)
 				continue;
 			g.whole |= bit;
 			g.overwritten |= verdict_trespassed(v, m, k + v->mix->slots) ? bit : 0;
-			g.dark |= v->o->frame[at] < v->mix->darks;
+			g.dark |= mix_is_dark(v->mix, v->o->frame[at]);
 			g.oldest |= v->seen[at] == OLDEST;
 		}
 		verdict_judge(v, &g);

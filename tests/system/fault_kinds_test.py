@@ -163,6 +163,8 @@ def skips_by_number(align, service):
         equal({key: (outcomes.get(key), want) for key, want in wanted.items() if outcomes.get(key) != want}, {}, "outcomes")
         equal(len(outcomes), len(wanted), "module-frames that have an outcome")
         equal(sink(summary, "verify")["pixels_mismatched"], 0, "wrong pixels")
+        to_the_end = all(frames[-1] == FRAMES - 1 for frames in sent)
+        equal(summary["ended_early"], None if to_the_end else "a front end sent less than it had offered", "ended early")
 
 
 skips_by_number("frame", "uc")

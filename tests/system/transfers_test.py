@@ -152,6 +152,16 @@ def _(folder):
     closes(found["a"], 400)
 
 
+@case("a receiver that the front end cannot serve is not left waiting, and the others have their run")
+def _(folder):
+    path = describe(folder, {"a": {}, "b": {"link": {"kind": "shm", "message": "packet"}}}, detector={"frames": 20})
+    program = Program("run", path, "--summary", folder / "summary.json", folder=folder)
+    program.ends(1)
+    check("the front end ended before the run began" in program.err(), f"stderr does not say so: {program.err()}")
+    equal(summaries(folder)["a"]["result"], "intact", "result of the other")
+    equal(summaries(folder)["b"], None, "summary of the one that never began")
+
+
 @case("mistakes about transfers are told with their place, before anything begins")
 def _(folder):
     def refused(transfers, *says, arguments=()):
