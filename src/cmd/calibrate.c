@@ -248,7 +248,11 @@ static int calibrate(struct calibrate *c, const struct sl_command *command, int 
 		sl_error("'%s' was not written", c->options->output);
 		return SL_RESULT_ERROR;
 	}
-	return sl_calibration_print(c->options->output) ? SL_RESULT_ERROR : sl_result_exit(result);
+	if (!sl_calibration_print(c->options->output))
+		return sl_result_exit(result);
+	sl_error("'%s' is removed", c->options->output);
+	unlink(c->options->output);
+	return SL_RESULT_ERROR;
 }
 
 int sl_cmd_calibrate(const struct sl_command *command, int argc, char **argv)

@@ -15,7 +15,7 @@ struct sl_dark_file {
 /* Logs why not. */
 int sl_dark_file_open(const struct sl_experiment *experiment, struct sl_dark_file *dark);
 
-/* What a calibration file has, for people: counts and medians. */
+/* What a calibration file has, for people: counts and medians. -ERANGE, logged: it is useless. */
 int sl_calibration_print(const char *path);
 
 #endif

@@ -1,7 +1,9 @@
 /* calibrate_print.c - what a calibration file has, in a few lines. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 
+#include "base/log.h"
 #include "calibration/tables.h"
 #include "cmd/calibrate.h"
 
@@ -37,7 +39,8 @@ static void print_gains(const struct sl_tables *t)
 	printf("  (medians over all pixels%s)\n", t->cells > 1 ? " and storage cells" : "");
 }
 
-static void print_mask(const struct sl_tables *t)
+/* How many pixels are bad. */
+static uint64_t print_mask(const struct sl_tables *t)
 {
 	static const struct {
 		uint8_t bit;
@@ -63,6 +66,7 @@ static void print_mask(const struct sl_tables *t)
 			first = 0;
 		}
 	printf("%s\n", any ? ")" : "");
+	return any;
 }
 
 int sl_calibration_print(const char *path)
@@ -80,7 +84,14 @@ int sl_calibration_print(const char *path)
 		       path, tables.detector, tables.modules, tables.modules > 1 ? "s" : "",
 		       tables.rows, tables.columns, tables.cells, tables.cells > 1 ? "s" : "");
 		print_gains(&tables);
-		print_mask(&tables);
+		/* Nobody could use it, and nobody must by mistake. */
+		if (print_mask(&tables) > tables.pixels / 2) {
+			sl_error("most pixels are bad: this is no calibration. Are these dark "
+				 "frames, in the gain that was asked for (--gain), of a detector "
+				 "that "
+				 "has pedestals? Counters read 0 in the dark");
+			err = -ERANGE;
+		}
 	}
 	sl_tables_free(&tables);
 	return err;

@@ -233,6 +233,16 @@ def _(folder):
     check(not (folder / "x.h5").exists(), "a file was left behind")
 
 
+@case("what makes most pixels bad is no calibration: counters, or another gain than was asked for")
+def _(folder):
+    for detector, more in (({"kind": "eiger", "frames": 1, "dark_frames": 20}, ()),
+                           ({"kind": "jungfrau", "frames": 1, "dark_frames": 20, "pool": 3}, ("--gain", "g1"))):
+        path = experiment(folder, detector={"rows": None, "columns": None, "modules": 1, **detector}, sinks=["null"])
+        run_fails("calibrate", path, "--output", folder / "x.h5", *more, folder=folder,
+                  says=["most pixels are bad", "is removed"])
+        check(not (folder / "x.h5").exists(), "a file was left behind")
+
+
 @case("a part of the detector is corrected with its part of the file")
 def _(folder):
     calibrate(folder)
