@@ -291,6 +291,15 @@ static int read_mask(const struct reading *r)
 	return err ? err : sl_h5_read(r->file, "/mask", SL_H5_U8, t->mask, t->pixels);
 }
 
+/* Pedestals that are all NaN were not measured. */
+static bool has_anything(const struct sl_tables *t)
+{
+	for (int g = 0; g < SL_GAINS; g++)
+		if (t->pedestal[g] || t->gain[g])
+			return true;
+	return t->mask;
+}
+
 static int read_all(const struct reading *r)
 {
 	struct sl_tables *t = r->tables;
@@ -307,6 +316,8 @@ static int read_all(const struct reading *r)
 		err = read_gains(r);
 	if (!err)
 		err = read_mask(r);
+	if (!err && !has_anything(t))
+		err = refuse(r, "it has neither a pedestal, nor gains, nor a mask");
 	if (!err)
 		err = look(r, "/frames", &shape, NULL);
 	if (err > 0)

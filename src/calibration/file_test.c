@@ -157,6 +157,33 @@ static void another_detector_is_refused(void **state)
 	}
 }
 
+/* Of the right shape, and with pedestals of numbers, or NaN, or without. */
+static void a_file_without_anything_is_refused(void **state)
+{
+	static const struct sl_h5_shape shape = {SL_H5_F32, 5, {2, 3, 2, ROWS, COLUMNS}};
+	static float data[2 * 3 * 2 * PIXELS];
+	const uint32_t numbers[] = {1, 2, ROWS, COLUMNS, 2};
+	const char *const names[] = {"version", "modules", "rows", "columns", "cells"};
+
+	for (int n = 0; n < 3; n++) {
+		struct sl_h5 *file;
+
+		for (size_t i = 0; i < sizeof(data) / sizeof(*data); i++)
+			data[i] = n ? NAN : 1;
+		assert_int_equal(sl_h5_create(path, &file), 0);
+		sl_h5_attribute_text(file, "/", "format", "sluice-calibration");
+		sl_h5_attribute_text(file, "/", "detector", "jungfrau");
+		for (int i = 0; i < 5; i++)
+			sl_h5_attribute(file, "/", names[i], SL_H5_U32, 0, &numbers[i]);
+		if (n < 2) {
+			sl_h5_write(file, "/pedestal", &shape, data);
+			sl_h5_attribute_text(file, "/pedestal", "units", "ADU");
+		}
+		assert_int_equal(sl_h5_finish(file), 0);
+		assert_int_equal(read_as(&two), n ? -EINVAL : 0);
+	}
+}
+
 static void other_units_and_shapes_are_refused(void **state)
 {
 	static const struct sl_h5_shape shapes[] = {{SL_H5_F32, 5, {2, 3, 2, ROWS, COLUMNS}},
@@ -279,6 +306,7 @@ int main(void)
 		CASE(what_was_written_is_read),
 		CASE(files_add_up),
 		CASE(another_detector_is_refused),
+		CASE(a_file_without_anything_is_refused),
 		CASE(other_units_and_shapes_are_refused),
 		CASE(files_that_are_none_are_refused),
 		CASE(gains_come_raw_with_three_or_six_planes),
