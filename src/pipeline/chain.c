@@ -21,15 +21,17 @@ static struct sl_shape raw_shape(const struct sl_geometry *geometry)
 }
 
 /* The latest output of that name; raw pixels are always there. */
-static int find_input(const struct sl_chain_build *build, const char *name)
+static int find_input(const struct sl_chain_build *build, const struct sl_env *env,
+		      const char *name)
 {
 	if (!strcmp(name, "raw"))
 		return SL_CHAIN_RAW;
 	for (int i = (int)build->results - 1; i >= 0; i--)
 		if (!strcmp(build->result[i].name, name))
 			return i;
-	/* Counting detectors send images. */
-	return !strcmp(name, "image") ? SL_CHAIN_RAW : SL_CHAIN_NONE;
+	/* Counting detectors send images. Others have a calibration, and raw pixels of theirs mean
+	 * nothing before it was applied. */
+	return !strcmp(name, "image") && !env->calibration ? SL_CHAIN_RAW : SL_CHAIN_NONE;
 }
 
 /* Of one element per pixel: the unit hands it to tile(). */
@@ -63,7 +65,7 @@ static int add(struct sl_chain_build *build, const struct sl_stage *ops, void *s
 	int err;
 
 	*stage = (struct sl_chain_stage){.ops = ops, .state = state, .output = SL_CHAIN_NONE};
-	stage->input = find_input(build, ops->input);
+	stage->input = find_input(build, env, ops->input);
 	if (stage->input == SL_CHAIN_NONE) {
 		sl_error("stage '%s' needs '%s', which no stage before it makes", ops->name,
 			 ops->input);

@@ -50,4 +50,13 @@ def _(folder):
     run_fails("run", path, folder=folder, says=("integrate", "r_pixels"))
 
 
+@case("raw pixels that need a calibration are no image: integrate without correct is refused")
+def _(folder):
+    path = experiment(folder, stages=["integrate"], sinks=["null"])
+    sections = json.loads(path.read_text())
+    sections["detector"] = {"kind": "jungfrau", "frames": 3, "pool": 3}
+    path.write_text(json.dumps(sections))
+    run_fails("run", path, folder=folder, says=("integrate", "'image'", "no stage before it makes"))
+
+
 main()
