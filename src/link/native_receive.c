@@ -66,26 +66,6 @@ static void lay_out(struct sl_native *native, struct sl_native_queue *queue,
 		(struct iovec){b->overflow[message - b->message], SL_NATIVE_DATAGRAM};
 }
 
-/* The bytes from `from` on of a datagram, out of where they were scattered to. */
-static void collect(const struct sl_native_message *message, size_t from, uint8_t *to)
-{
-	size_t bytes = message->bytes - from;
-
-	for (unsigned i = 0; i < message->iovs && bytes; i++) {
-		size_t length = message->iov[i].iov_len, take;
-
-		if (from >= length) {
-			from -= length;
-			continue;
-		}
-		take = length - from < bytes ? length - from : bytes;
-		memcpy(to, (const uint8_t *)message->iov[i].iov_base + from, take);
-		to += take;
-		bytes -= take;
-		from = 0;
-	}
-}
-
 static void count(struct sl_native *native, enum sl_drop why)
 {
 	atomic_fetch_add_explicit(&native->env.counters->dropped[why], 1, memory_order_relaxed);
@@ -246,7 +226,8 @@ static unsigned take(struct sl_native *native, struct sl_native_queue *queue,
 	for (unsigned k = i; k < n; k++) {
 		size_t from = k == i ? at : 0;
 
-		collect(&b->message[k], from, b->linear[k] + from);
+		sl_net_collect(b->message[k].iov, b->message[k].iovs, from,
+			       b->message[k].bytes - from, b->linear[k] + from);
 	}
 	for (unsigned k = i; k < n; k++)
 		packets += take_rest(native, queue, port, k, k == i ? at : 0, now_ns);

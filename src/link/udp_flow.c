@@ -77,24 +77,6 @@ static void lay_out(struct sl_udp *udp, struct sl_udp_queue *queue, unsigned num
 		(struct iovec){b->overflow[message - b->laid], SL_UDP_DATAGRAM_MAX};
 }
 
-/* The bytes from..from+bytes of a datagram, out of where they were scattered to. */
-static void collect(const struct sl_udp_message *message, size_t from, size_t bytes, uint8_t *to)
-{
-	for (unsigned i = 0; i < message->iovs && bytes; i++) {
-		size_t length = message->iov[i].iov_len, take;
-
-		if (from >= length) {
-			from -= length;
-			continue;
-		}
-		take = length - from < bytes ? length - from : bytes;
-		memcpy(to, (const uint8_t *)message->iov[i].iov_base + from, take);
-		to += take;
-		bytes -= take;
-		from = 0;
-	}
-}
-
 /* Is the ICRC that of the packet, under an identification that its source may have sent? */
 static bool icrc_good(struct sl_udp_queue *queue, const struct sl_udp_guess *guess, size_t bytes,
 		      const struct sl_roce_packet *packet)
@@ -169,7 +151,8 @@ static void collect_rest(struct sl_udp_buffers *buffers, unsigned number, size_t
 {
 	const struct sl_udp_message *message = &buffers->laid[number];
 
-	collect(message, at, message->bytes - at, buffers->linear[number] + at);
+	sl_net_collect(message->iov, message->iovs, at, message->bytes - at,
+		       buffers->linear[number] + at);
 }
 
 static unsigned take_linear(struct sl_udp *udp, struct sl_udp_queue *queue, unsigned number,

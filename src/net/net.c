@@ -298,3 +298,22 @@ uint8_t sl_net_class(const struct msghdr *message)
 	}
 	return 0;
 }
+
+void sl_net_collect(const struct iovec *iov, unsigned iovs, size_t from, size_t bytes, void *to)
+{
+	uint8_t *at = to;
+
+	for (unsigned i = 0; i < iovs && bytes; i++) {
+		size_t length = iov[i].iov_len, take;
+
+		if (from >= length) {
+			from -= length;
+			continue;
+		}
+		take = length - from < bytes ? length - from : bytes;
+		memcpy(at, (const uint8_t *)iov[i].iov_base + from, take);
+		at += take;
+		bytes -= take;
+		from = 0;
+	}
+}

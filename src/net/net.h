@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 enum {
 	SL_NET_GID_BYTES = 16,
@@ -27,6 +28,9 @@ enum sl_net_ecn { /* the low two bits of the traffic class */
 		  SL_NET_ECN_CE = 3, /* was marked: there is congestion on the path */
 		  SL_NET_ECN_MASK = 3,
 };
+
+/* Bytes from..from+bytes of a datagram, out of where they were scattered to. */
+void sl_net_collect(const struct iovec *iov, unsigned iovs, size_t from, size_t bytes, void *to);
 
 union sl_net_address {
 	struct sockaddr any;
