@@ -114,7 +114,11 @@ int sl_emulate_open(struct sl_experiment *experiment, uint32_t first, uint32_t l
 			e->cut.options.stack);
 	if (!err) {
 		sl_emulate_choose_camera(em);
-		err = choose_modules(em, first, last);
+		err = sl_transfer_valid(&em->transfer) ? choose_modules(em, first, last) : -EFBIG;
+		if (err == -EFBIG)
+			sl_error("a block of %.1f GB is too large, at most 2 GiB: lower stack, or "
+				 "the rectangle",
+				 (double)em->geometry.module_bytes * 1e-9);
 	}
 	if (!err)
 		err = sl_placement_source(e, "", em->first_module, em->end_module, THREADS,

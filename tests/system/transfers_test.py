@@ -191,4 +191,10 @@ def _(folder):
         receiver.ends(0)
 
 
+@case("a block of more than 2 GiB is refused by the front end, before it takes memory for it")
+def _(folder):
+    path = describe(folder, {"huge": {"stack": 64}}, detector={"rows": 4096, "columns": 4096, "bits": 32, "frames": 64})
+    run_fails("emulate", path, "--once", folder=folder, says=("4.3 GB is too large", "stack"))
+
+
 main()
