@@ -35,6 +35,7 @@ struct sl_shape {
 	enum sl_dtype dtype;
 	uint32_t rank;
 	uint32_t dim[SL_RANK];
+	uint32_t ragged; /* 1: dim[0] is the most rows that there can be; sl_array.rows are */
 };
 
 uint64_t sl_shape_elements(const struct sl_shape *shape);
@@ -47,6 +48,7 @@ struct sl_array {
 	uint64_t offset;
 	void *host;
 	uint64_t pitch; /* raw pixels: bytes from one row to the next; 0: rows follow each other */
+	uint32_t rows;	/* of a ragged shape: how many there are in this frame, set by its stage */
 };
 
 /* Points in the life of a frame; the differences are the latency per hop. All CLOCK_MONOTONIC of
@@ -68,6 +70,9 @@ enum sl_reason {
 	SL_REASON_BRIGHT_PIXELS, /* veto: enough (or not) pixels over the threshold */
 	SL_REASON_NO_PEDESTAL,	 /* correct: no dark frame came before this one */
 	SL_REASON_SCORE,	 /* any other stage: its score decided */
+	SL_REASON_SPOTS,	 /* spots: enough (or not) spots */
+	SL_REASON_PEAKS,	 /* peaks: enough (or not) peaks */
+	SL_REASON_PRESCALED,	 /* prescale: rejected, but kept as a sample of what is */
 	SL_REASONS,
 };
 
@@ -128,6 +133,31 @@ static inline int sl_frame_goes_on(const struct sl_frame *frame)
 static inline int sl_frame_misses(const struct sl_frame *frame, uint32_t module)
 {
 	return (int)(frame->missing >> module & 1);
+}
+
+/* Nobody has rejected it so far. */
+static inline int sl_frame_is_kept(const struct sl_frame *frame)
+{
+	for (uint32_t i = 0; i < frame->items; i++)
+		if (frame->verdict[i].keep)
+			return 1;
+	return 0;
+}
+
+/* How a stage judges a frame as a whole: what an earlier one rejected stays rejected, with that
+ * one's score and reason. */
+static inline void sl_frame_decide(struct sl_frame *frame, int keep, float score,
+				   enum sl_reason reason)
+{
+	for (uint32_t i = 0; i < frame->items; i++) {
+		struct sl_verdict *verdict = &frame->verdict[i];
+
+		if (!verdict->keep)
+			continue;
+		verdict->keep = !!keep;
+		verdict->score = score;
+		verdict->reason = (uint16_t)reason;
+	}
 }
 
 /* The result of that name, or NULL. */

@@ -35,6 +35,9 @@ struct sl_sink {
 	const struct sl_option *options;
 	uint32_t wants;
 
+	/* Whether it reads the image of this name (a result of one element per pixel). NULL: it may
+	 * read any. What nobody reads need not be written. Asked before open(). */
+	int (*reads)(const void *state, const char *image);
 	int (*open)(void *state, const struct sl_env *env);
 	int (*put)(void *state, struct sl_frame *frame);
 

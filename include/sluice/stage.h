@@ -5,11 +5,14 @@
  *            some. tile() works on a run of pixels of one module across all frames of a batch, so
  *            that per-pixel tables are read once per batch and consecutive stages find the tile in
  *            cache. frame() works on one frame, for what must see pixels and their neighbours; it
- *            runs when all tiles of the batch are done. finish() then sees each batch once and may
- *            decide. A stage has one of the first two, or both. Per-pixel state that evolves
- *            (pedestals) is exact: a pixel belongs to one tile, its tile is worked on by one worker
- *            at a time, and frames within a batch, and batches, come in sequence order whatever the
- *            number of workers.
+ *            runs when all tiles of the batch are done. finish() sees each batch once, when the
+ *            stage's tiles and frames are done, and may decide. That is before any later pass: so
+ *            a frame() whose input is complete only then finds the verdicts of stages that needed
+ *            tiles alone, and need not look at what they rejected. A stage has any of the three;
+ *            one with finish() alone comes after all stages before it in the chain. Per-pixel state
+ *            that evolves (pedestals) is exact: a pixel belongs to one tile, its tile is worked on
+ *            by one worker at a time, and frames within a batch, and batches, come in sequence
+ *            order whatever the number of workers.
  * Threads:   tile() on any worker, different tiles at once; frame() on any worker, different frames
  *            at once; finish() on one worker after all of them; open and close elsewhere. None but
  *            these may allocate, lock or log.
@@ -44,6 +47,7 @@ struct sl_stage_terms {
 	struct sl_shape output[SL_STAGE_OUTPUTS];
 	uint32_t outputs;
 	size_t scratch_bytes; /* per frame of a batch, per worker; zeroed before each batch */
+	size_t stale_bytes;   /* of these, at their end: not zeroed, for buffers */
 };
 
 struct sl_stage {
@@ -62,8 +66,9 @@ struct sl_stage {
 	void (*tile)(void *state, void *scratch, const struct sl_batch *batch,
 		     const struct sl_tile *tile);
 
-	/* Frame f of the batch; scratch: this worker's entry for it, which may hold what its tiles
-	 * left there. NULL: it looks at no frame as a whole. */
+	/* Frame f of the batch, which may have been rejected already; scratch: this worker's entry
+	 * for it, which may hold what its tiles left there. NULL: it looks at no frame as a whole.
+	 */
 	void (*frame)(void *state, void *scratch, const struct sl_batch *batch, uint32_t f);
 
 	/* scratch[w] is worker w's: [batch->frames] entries of scratch_bytes. NULL: nothing to

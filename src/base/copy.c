@@ -22,14 +22,12 @@ static void stream_lines(uint8_t *to, const uint8_t *from, size_t bytes)
 	_mm_sfence();
 }
 
-void sl_copy_away(void *to, const void *from, size_t bytes)
+void sl_copy_stream(void *to, const void *from, size_t bytes)
 {
 	size_t head = -(uintptr_t)to % LINE, lines;
 
-	if (bytes < SL_COPY_AWAY_MIN) {
-		memcpy(to, from, bytes);
-		return;
-	}
+	if (head > bytes)
+		head = bytes;
 	lines = (bytes - head) / LINE * LINE;
 	memcpy(to, from, head);
 	stream_lines((uint8_t *)to + head, (const uint8_t *)from + head, lines);
@@ -39,9 +37,17 @@ void sl_copy_away(void *to, const void *from, size_t bytes)
 
 #else
 
-void sl_copy_away(void *to, const void *from, size_t bytes)
+void sl_copy_stream(void *to, const void *from, size_t bytes)
 {
 	memcpy(to, from, bytes);
 }
 
 #endif
+
+void sl_copy_away(void *to, const void *from, size_t bytes)
+{
+	if (bytes < SL_COPY_AWAY_MIN)
+		memcpy(to, from, bytes);
+	else
+		sl_copy_stream(to, from, bytes);
+}

@@ -12,6 +12,9 @@
 
 enum { SL_COPY_AWAY_MIN = 256 << 10 }; /* half of a usual second-level cache */
 
+/* As memcpy(), but around the cache whatever the size: for pieces of something large. */
+void sl_copy_stream(void *to, const void *from, size_t bytes);
+
 /* As memcpy(), for data that another core reads later. */
 void sl_copy_away(void *to, const void *from, size_t bytes);
 

@@ -100,6 +100,7 @@ int sl_h5_attribute_text(struct sl_h5 *file, const char *path, const char *name,
 int sl_h5_series_open(struct sl_h5 *file, const char *path, const struct sl_h5_shape *row,
 		      uint32_t rows_per_chunk, struct sl_h5_series **series);
 int sl_h5_series_append(struct sl_h5_series *series, const void *row);
+int sl_h5_series_append_rows(struct sl_h5_series *series, const void *rows, uint32_t count);
 uint64_t sl_h5_series_rows(const struct sl_h5_series *series);
 
 /* ---- a file being read; errors do not stick, -ENOENT is not logged ---- */

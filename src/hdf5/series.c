@@ -151,17 +151,34 @@ static int flush(struct sl_h5_series *series)
 	return write_chunk(series, series->buffer, rows);
 }
 
+int sl_h5_series_append_rows(struct sl_h5_series *series, const void *rows, uint32_t count)
+{
+	const uint8_t *at = rows;
+	int r = series->file->status;
+
+	while (count && !r) {
+		uint32_t room = series->per_chunk - series->buffered;
+		uint32_t n = !series->buffer ? 1 : count < room ? count : room;
+
+		series->rows += n;
+		if (!series->buffer) {
+			r = write_chunk(series, at, 1);
+		} else {
+			memcpy(series->buffer + series->buffered * series->row_bytes, at,
+			       n * series->row_bytes);
+			series->buffered += n;
+			if (series->buffered == series->per_chunk)
+				r = flush(series);
+		}
+		at += n * series->row_bytes;
+		count -= n;
+	}
+	return r;
+}
+
 int sl_h5_series_append(struct sl_h5_series *series, const void *row)
 {
-	if (series->file->status)
-		return series->file->status;
-	series->rows++;
-	if (!series->buffer)
-		return write_chunk(series, row, 1);
-	memcpy(series->buffer + series->buffered * series->row_bytes, row, series->row_bytes);
-	if (++series->buffered < series->per_chunk)
-		return 0;
-	return flush(series);
+	return sl_h5_series_append_rows(series, row, 1);
 }
 
 uint64_t sl_h5_series_rows(const struct sl_h5_series *series)

@@ -107,6 +107,25 @@ static bool wants_raw(const struct sl_experiment *e)
 	return false;
 }
 
+static bool is_read(const struct sl_experiment *e, const char *image)
+{
+	for (unsigned i = 0; i < e->sinks; i++)
+		if (!e->sink[i]->reads || e->sink[i]->reads(e->sink_state[i], image))
+			return true;
+	return false;
+}
+
+/* Images need not be written to memory when only the next stages read them. */
+static void mark_unread(const struct sl_experiment *e, struct sl_chain_build *build)
+{
+	for (unsigned s = 0; s < build->chain.stages; s++) {
+		struct sl_chain_stage *stage = &build->chain.stage[s];
+
+		stage->unread = stage->output != SL_CHAIN_NONE &&
+				!is_read(e, build->result[stage->output].name);
+	}
+}
+
 int sl_chain_open(const struct sl_experiment *e, const struct sl_env *env,
 		  struct sl_chain_build *build)
 {
@@ -129,6 +148,8 @@ int sl_chain_open(const struct sl_experiment *e, const struct sl_env *env,
 		err = add(build, e->stage[i], e->stage_state[i], env);
 	if (err)
 		sl_chain_close(build);
+	else
+		mark_unread(e, build);
 	return err;
 }
 

@@ -43,6 +43,9 @@ const char *sl_reason_name(enum sl_reason reason)
 		[SL_REASON_BRIGHT_PIXELS] = "bright_pixels",
 		[SL_REASON_NO_PEDESTAL] = "no_pedestal",
 		[SL_REASON_SCORE] = "score",
+		[SL_REASON_SPOTS] = "spots",
+		[SL_REASON_PEAKS] = "peaks",
+		[SL_REASON_PRESCALED] = "prescaled",
 	};
 
 	return (unsigned)reason < SL_REASONS ? names[reason] : "unknown";

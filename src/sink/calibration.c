@@ -100,6 +100,11 @@ static int take_others(struct calibration *c, const struct sl_calibration *own)
 	return err;
 }
 
+static int reads(const void *state, const char *image)
+{
+	return !strcmp(image, "raw");
+}
+
 static int open_calibration(void *state, const struct sl_env *env)
 {
 	struct calibration *c = state;
@@ -211,6 +216,7 @@ const struct sl_sink sl_sink_calibration = {
 	.state_bytes = sizeof(struct calibration),
 	.options = options,
 	.wants = SL_WANT_KEPT | SL_WANT_REJECTED | SL_WANT_RAW,
+	.reads = reads,
 	.open = open_calibration,
 	.put = put,
 	.close = close_calibration,

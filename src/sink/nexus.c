@@ -151,6 +151,11 @@ static int create(struct nexus *nexus, const struct sl_env *env, const struct sl
 	return r;
 }
 
+static int reads(const void *state, const char *image)
+{
+	return !strcmp(image, ((const struct nexus *)state)->dataset);
+}
+
 static int open_nexus(void *state, const struct sl_env *env)
 {
 	struct nexus *nexus = state;
@@ -285,6 +290,7 @@ const struct sl_sink sl_sink_nexus = {
 	.state_bytes = sizeof(struct nexus),
 	.options = options,
 	.wants = SL_WANT_KEPT | SL_WANT_REJECTED | SL_WANT_BROKEN,
+	.reads = reads,
 	.open = open_nexus,
 	.put = put,
 	.close = close_nexus,

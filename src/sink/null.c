@@ -9,6 +9,11 @@ struct null {
 
 static const struct sl_option options[] = {SL_OPTION_END};
 
+static int reads(const void *state, const char *image)
+{
+	return 0;
+}
+
 static int open_null(void *state, const struct sl_env *env)
 {
 	return 0;
@@ -43,6 +48,7 @@ const struct sl_sink sl_sink_null = {
 	.state_bytes = sizeof(struct null),
 	.options = options,
 	.wants = SL_WANT_KEPT | SL_WANT_REJECTED | SL_WANT_BROKEN,
+	.reads = reads,
 	.open = open_null,
 	.put = put,
 	.close = close_null,

@@ -37,6 +37,11 @@ static const struct sl_shape *find_raw(const struct sl_env *env)
 	return NULL;
 }
 
+static int reads(const void *state, const char *image)
+{
+	return !strcmp(image, "raw");
+}
+
 static int open_verify(void *state, const struct sl_env *env)
 {
 	struct verify *verify = state;
@@ -208,6 +213,7 @@ const struct sl_sink sl_sink_verify = {
 	.state_bytes = sizeof(struct verify),
 	.options = options,
 	.wants = SL_WANT_KEPT | SL_WANT_REJECTED | SL_WANT_RAW,
+	.reads = reads,
 	.open = open_verify,
 	.put = put,
 	.close = close_verify,

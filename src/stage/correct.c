@@ -31,11 +31,11 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "maths/correct.h"
+#include "stage/vectors.h"
 
-enum { ADU_MASK = 0x3fff, GAIN_BITS = 0xc000 };
-enum { RAW_OVERLOAD = 0xc000, RAW_BAD_HIGH = 0xffff, RAW_BAD_LOW = 0x4000 };
+enum { ADU_MASK = SL_RAW_ADU, GAIN_BITS = SL_RAW_GAIN };
 enum { PHOTONS_I16 = SL_CORRECT_PHOTONS_I16, KEV_F32 = SL_CORRECT_KEV_F32 };
-enum { AUTO, BASELINE }; /* the choices of `vectors` */
 
 /* Pixels at a time: looked through for other gains once, so small; still many vectors. */
 enum { BLOCK = 64 };
@@ -45,14 +45,10 @@ static const struct sl_option options[] = {
 		  "what a pixel becomes: whole photons or keV"),
 	SL_U32(struct sl_correct, darks, 128, 1, 1024, "frames",
 	       "dark frames that a pedestal is the mean of; a running mean after as many"),
-	SL_CHOICE(struct sl_correct, vectors, auto, "auto|baseline",
-		  "vector instructions: the best of this CPU, or those every CPU of its kind has"),
-	SL_OPTION_END};
+	SL_VECTORS_OPTION(struct sl_correct), SL_OPTION_END};
 
 /* What follows down to work() is written without branches where compilers would make vectors of it,
  * and inlined into one function per instruction set. No result depends on which. */
-#define FORCE_INLINE static inline __attribute__((always_inline))
-
 /* A run of pixels: where it begins in the tables, [modules][pixels] and with the cell. */
 struct place {
 	uint64_t at, in_cell;
@@ -60,7 +56,7 @@ struct place {
 };
 
 /* The value where the mask is -1, 0 where it is 0. */
-FORCE_INLINE float only(float value, int32_t mask)
+SL_FORCE_INLINE float only(float value, int32_t mask)
 {
 	int32_t bits;
 
@@ -72,8 +68,8 @@ FORCE_INLINE float only(float value, int32_t mask)
 
 /* One dark frame's samples of `count` pixels, the first of which is `at`. good, more and room are
  * masks: -1 when a difference is negative, else 0. */
-FORCE_INLINE void learn(struct sl_correct *c, uint64_t at, uint32_t count,
-			const uint16_t *restrict raw)
+SL_FORCE_INLINE void learn(struct sl_correct *c, uint64_t at, uint32_t count,
+			   const uint16_t *restrict raw)
 {
 	float *restrict sum = c->sum + at, *restrict pedestal = c->pedestal_0 + at;
 	uint16_t *restrict samples = c->samples + at, *restrict wrong = c->wrong + at;
@@ -92,43 +88,24 @@ FORCE_INLINE void learn(struct sl_correct *c, uint64_t at, uint32_t count,
 	}
 }
 
-/* Works on the bits of the float, where magnitudes compare like integers: NaN is above infinity.
- * The constant is the float below 0.5: adding it rounds halves up and nothing else (0.5 itself
- * would also round up the float below a half). */
-FORCE_INLINE int16_t to_photons(float value)
-{
-	int32_t bits, sign, magnitude, limit, bad, whole;
-	float kept;
-
-	memcpy(&bits, &value, sizeof(bits));
-	sign = bits >> 31; /* 0 or -1 */
-	magnitude = bits & 0x7fffffff;
-	bad = (0x7f800000 - magnitude) >> 31;
-	limit = 0x46fffc00 + (sign & 0x200); /* 32766 or, below zero, 32767 */
-	magnitude = magnitude < limit ? magnitude : limit;
-	memcpy(&kept, &magnitude, sizeof(kept));
-	whole = (int32_t)(kept + 0x1.fffffep-2f);
-	whole = (whole ^ sign) - sign;
-	return (int16_t)((whole & ~bad) | (INT16_MIN & bad));
-}
-
 /* A pixel in any gain: NaN is bad, infinity an overload. */
-FORCE_INLINE float any_gain(const struct sl_correct *c, const struct place *p, uint32_t i,
-			    uint16_t raw)
+SL_FORCE_INLINE float any_gain(const struct sl_correct *c, const struct place *p, uint32_t i,
+			       uint16_t raw)
 {
-	int g = raw >> 14 == 3 ? 2 : raw >> 14;
+	int kind = sl_raw_kind(raw);
 
-	if (raw == RAW_OVERLOAD)
+	if (kind == SL_RAW_IS_OVERLOAD)
 		return INFINITY;
-	if (raw == RAW_BAD_HIGH || raw == RAW_BAD_LOW || raw >> 14 == 2)
+	if (kind == SL_RAW_IS_BAD)
 		return NAN;
-	return ((float)(raw & ADU_MASK) - c->pedestal[g][p->cell * c->cell_pixels[g] + p->at + i]) *
-	       c->factor[g][p->at + i];
+	return sl_raw_energy(raw, c->pedestal[kind][p->cell * c->cell_pixels[kind] + p->at + i],
+			     c->factor[kind][p->at + i]);
 }
 
 /* All pixels as if in G0, then those that are not once more. */
-FORCE_INLINE void photons_block(const struct sl_correct *c, const struct place *p, uint32_t first,
-				uint32_t count, const uint16_t *restrict raw, int16_t *restrict out)
+SL_FORCE_INLINE void photons_block(const struct sl_correct *c, const struct place *p,
+				   uint32_t first, uint32_t count, const uint16_t *restrict raw,
+				   int16_t *restrict out)
 {
 	const float *restrict pedestal = c->pedestal_0 + p->in_cell + first;
 	const float *restrict factor = c->factor[0] + p->at + first;
@@ -136,17 +113,17 @@ FORCE_INLINE void photons_block(const struct sl_correct *c, const struct place *
 
 	for (uint32_t i = 0; i < count; i++) {
 		bits |= raw[i];
-		out[i] = to_photons(((float)raw[i] - pedestal[i]) * factor[i]);
+		out[i] = sl_to_photons(((float)raw[i] - pedestal[i]) * factor[i]);
 	}
 	for (uint32_t i = 0; (bits & GAIN_BITS) && i < count; i++)
 		if (raw[i] & GAIN_BITS)
-			out[i] = raw[i] == RAW_OVERLOAD
-					 ? INT16_MAX
-					 : to_photons(any_gain(c, p, first + i, raw[i]));
+			out[i] = raw[i] == SL_RAW_OVERLOAD
+					 ? SL_PHOTONS_OVERLOAD
+					 : sl_to_photons(any_gain(c, p, first + i, raw[i]));
 }
 
-FORCE_INLINE void kev_block(const struct sl_correct *c, const struct place *p, uint32_t first,
-			    uint32_t count, const uint16_t *restrict raw, float *restrict out)
+SL_FORCE_INLINE void kev_block(const struct sl_correct *c, const struct place *p, uint32_t first,
+			       uint32_t count, const uint16_t *restrict raw, float *restrict out)
 {
 	const float *restrict pedestal = c->pedestal_0 + p->in_cell + first;
 	const float *restrict factor = c->factor[0] + p->at + first;
@@ -162,8 +139,8 @@ FORCE_INLINE void kev_block(const struct sl_correct *c, const struct place *p, u
 }
 
 /* Whole blocks have a length that the compiler knows; the rest of the tile does not. */
-FORCE_INLINE void image(const struct sl_correct *c, const struct place *p, uint32_t count,
-			const uint16_t *raw, void *out)
+SL_FORCE_INLINE void image(const struct sl_correct *c, const struct place *p, uint32_t count,
+			   const uint16_t *raw, void *out)
 {
 	uint32_t whole = c->output == PHOTONS_I16 ? count / BLOCK * BLOCK : 0;
 
@@ -186,14 +163,14 @@ static void no_image(const struct sl_correct *c, uint32_t count, void *out)
 }
 
 /* What the source says; it may be more than there are. */
-FORCE_INLINE uint32_t cell_of(const struct sl_correct *c, const struct sl_frame *frame,
-			      uint32_t module)
+SL_FORCE_INLINE uint32_t cell_of(const struct sl_correct *c, const struct sl_frame *frame,
+				 uint32_t module)
 {
 	return c->cells == 1 ? 0 : frame->view[module].record.cell;
 }
 
-FORCE_INLINE void work(struct sl_correct *c, const struct sl_batch *batch,
-		       const struct sl_tile *tile)
+SL_FORCE_INLINE void work(struct sl_correct *c, const struct sl_batch *batch,
+			  const struct sl_tile *tile)
 {
 	struct place p = {.at = tile->module * c->module_pixels + tile->first};
 
@@ -216,29 +193,8 @@ FORCE_INLINE void work(struct sl_correct *c, const struct sl_batch *batch,
 	}
 }
 
-static void work_baseline(struct sl_correct *c, const struct sl_batch *batch,
-			  const struct sl_tile *tile)
-{
-	work(c, batch, tile);
-}
-
-#ifdef __x86_64__
-__attribute__((target("avx2"))) static void
-work_avx2(struct sl_correct *c, const struct sl_batch *batch, const struct sl_tile *tile)
-{
-	work(c, batch, tile);
-}
-
-static sl_correct_work *choose_work(uint32_t vectors)
-{
-	return vectors == AUTO && __builtin_cpu_supports("avx2") ? work_avx2 : work_baseline;
-}
-#else
-static sl_correct_work *choose_work(uint32_t vectors)
-{
-	return work_baseline;
-}
-#endif
+SL_VECTORS(work, (struct sl_correct * c, const struct sl_batch *batch, const struct sl_tile *tile),
+	   (c, batch, tile))
 
 static void tile(void *state, void *scratch, const struct sl_batch *batch,
 		 const struct sl_tile *tile)
@@ -280,7 +236,7 @@ static int open_correct(void *state, const struct sl_env *env, const struct sl_s
 
 	if (err)
 		return err;
-	c->work = choose_work(c->vectors);
+	c->work = SL_VECTORS_PICK(work, sl_vectors_choose(c->vectors));
 	terms->outputs = 1;
 	terms->output[0] = *in;
 	strcpy(terms->output[0].name, "image");

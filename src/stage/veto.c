@@ -112,13 +112,8 @@ static void finish(void *state, void *const *scratch, unsigned workers, struct s
 			continue;
 		for (unsigned w = 0; w < workers; w++)
 			pixels += ((const struct count *)scratch[w])[f].pixels;
-		for (uint32_t i = 0; i < frame->items; i++) {
-			struct sl_verdict *verdict = &frame->verdict[i];
-
-			verdict->score = (float)pixels;
-			verdict->keep = pixels >= v->min_pixels;
-			verdict->reason = SL_REASON_BRIGHT_PIXELS;
-		}
+		sl_frame_decide(frame, pixels >= v->min_pixels, (float)pixels,
+				SL_REASON_BRIGHT_PIXELS);
 	}
 }
 

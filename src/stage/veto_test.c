@@ -216,7 +216,7 @@ static void test_a_large_bright_tile_is_counted_in_full(void **arg)
 
 static void test_every_item_gets_the_verdict(void **arg)
 {
-	struct sl_verdict verdicts[3] = {{0}};
+	struct sl_verdict verdicts[3] = {{.keep = 1}, {.keep = 1}, {.keep = 1}};
 	struct rig_frame frame;
 	struct rig rig;
 

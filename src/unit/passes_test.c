@@ -20,10 +20,16 @@ static void frame(void *state, void *scratch, const struct sl_batch *batch, uint
 {
 }
 
+static void finish(void *state, void *const *scratch, unsigned workers, struct sl_batch *batch)
+{
+}
+
 static const struct sl_stage tiles = {.name = "tiles", .tile = tile};
 static const struct sl_stage frames = {.name = "frames", .frame = frame};
 static const struct sl_stage both = {.name = "both", .tile = tile, .frame = frame};
 static const struct sl_stage neither = {.name = "neither"};
+static const struct sl_stage sums = {.name = "sums", .tile = tile, .finish = finish};
+static const struct sl_stage judge = {.name = "judge", .finish = finish};
 
 static const struct sl_geometry geometry = {.modules = 2, .rows = 3, .columns = 5};
 
@@ -94,19 +100,66 @@ static void frames_come_after_the_tiles_they_read(void **arg)
 	expect(&passes.pass[3], true, "6");
 }
 
+static void expect_finish(const struct sl_cpu_pass *pass, const char *stages)
+{
+	assert_int_equal(pass->finishes, strlen(stages));
+	for (unsigned i = 0; i < pass->finishes; i++)
+		assert_int_equal(pass->finish[i], stages[i] - '0');
+}
+
+/* A stage is finished as soon as it has seen all; what that makes is there for the next pass. */
+static void stages_finish_after_their_last_pass(void **arg)
+{
+	struct sl_chain chain = {.geometry = &geometry};
+	struct sl_cpu_passes passes;
+	int results = 0;
+
+	(void)arg;
+	add(&chain, &tiles, SL_CHAIN_RAW, &results, 1, true); /* 0 */
+	add(&chain, &sums, 0, &results, 1, false);	      /* 1: made by finish() */
+	add(&chain, &frames, 0, &results, 1, false);	      /* 2 */
+	add(&chain, &tiles, 1, &results, 0, false); /* waits for finish(), and no frames */
+	add(&chain, &judge, SL_CHAIN_RAW, &results, 0, false); /* after all of them */
+	add(&chain, &sums, SL_CHAIN_RAW, &results, 0, false);
+	assert_int_equal(sl_cpu_passes_make(&chain, &passes), 0);
+	assert_int_equal(passes.n, 3);
+	expect(&passes.pass[0], false, "015");
+	expect_finish(&passes.pass[0], "15");
+	expect(&passes.pass[1], true, "2");
+	expect_finish(&passes.pass[1], "");
+	expect(&passes.pass[2], false, "3");
+	expect_finish(&passes.pass[2], "4");
+}
+
+static void a_judge_may_be_alone(void **arg)
+{
+	struct sl_chain chain = {.geometry = &geometry};
+	struct sl_cpu_passes passes;
+	int results = 0;
+
+	(void)arg;
+	add(&chain, &judge, SL_CHAIN_RAW, &results, 0, false);
+	add(&chain, &frames, SL_CHAIN_RAW, &results, 0, false);
+	assert_int_equal(sl_cpu_passes_make(&chain, &passes), 0);
+	assert_int_equal(passes.n, 2);
+	expect(&passes.pass[0], false, "");
+	expect_finish(&passes.pass[0], "0");
+	expect(&passes.pass[1], true, "1");
+}
+
 static void what_cannot_be_is_refused(void **arg)
 {
 	struct sl_cpu_passes passes;
 
 	(void)arg;
 	for (int i = 0; i < 3; i++) {
-		static const char *const why[] = {"has neither", "when the batch is concluded",
+		static const char *const why[] = {"has neither", "only frame() or finish()",
 						  "not one element per pixel"};
 		struct sl_chain chain = {.geometry = &geometry};
 		int results = 0;
 
-		add(&chain, i ? &tiles : &neither, SL_CHAIN_RAW, &results, 1, false);
-		add(&chain, &tiles, i == 1 ? 0 : SL_CHAIN_RAW, &results, 0, false);
+		add(&chain, i ? &tiles : &neither, SL_CHAIN_RAW, &results, i == 1, false);
+		add(&chain, &tiles, SL_CHAIN_RAW, &results, 0, false);
 		if (i == 2)
 			chain.stage[1].in.dim[0]--;
 		capture_begin();
@@ -120,6 +173,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_needs_only_tiles_is_one_pass),
 		cmocka_unit_test(frames_come_after_the_tiles_they_read),
+		cmocka_unit_test(stages_finish_after_their_last_pass),
+		cmocka_unit_test(a_judge_may_be_alone),
 		cmocka_unit_test(what_cannot_be_is_refused),
 	};
 

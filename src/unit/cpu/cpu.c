@@ -1,13 +1,13 @@
 /* cpu.c - stages on CPU workers, tile by tile.
  *
- * Model: a tile is a run of pixels of one module, across all frames of a batch. A worker takes a
- * tile and runs all stages over it, one after the other, so that each finds in cache what the one
- * before wrote, and per-pixel tables are read once per batch. Tiles are small enough for that.
+ * Model: a worker takes a tile and runs all stages over it, one after the other, so that each finds
+ * in cache what the one before wrote, and per-pixel tables are read once per batch (tiles.h).
  * Stages that look at whole frames have a pass over the batch to themselves, when the tiles are
  * done: a worker takes a frame and runs all of them. Batches are worked on one pass at a time, in
- * order: the worker that completes the last item of a pass opens the next one, or concludes the
- * batch, and only then can tiles of the next one be taken. So state that a stage keeps per
- * pixel sees all frames in order, whatever the number of workers (invariant ORDERED).
+ * order: the worker that completes the last item of a pass finishes the stages that are done, then
+ * opens the next pass, or gives the batch back, and only then can tiles of the next one be taken.
+ * So state that a stage keeps per pixel sees all frames in order, whatever the number of workers
+ * (invariant ORDERED).
  *
  *   ring of batches:   reaped <= finished <= submitted <= reaped + QUEUE
  *   step:              number of the batch * passes + pass
@@ -28,26 +28,18 @@
 #include "base/bell.h"
 #include "base/log.h"
 #include "unit/cpu/passes.h"
+#include "unit/cpu/tiles.h"
 
 /* 2^40 steps are years of batches. */
 enum { QUEUE = 16, CACHE_LINE = 64, ITEM_BITS = 24, ITEM_MASK = (1 << ITEM_BITS) - 1 };
-
-/* What one batch touches of a tile should stay in half of a small second-level cache. */
-enum { TILE_BYTES = 256 << 10, TILE_PIXELS_MIN = 1024, TILE_PIXELS_MAX = 65536 };
-
-struct worker {
-	const void **in; /* [batch_frames] */
-	void **out;	 /* [batch_frames] */
-};
 
 /* Allocated apart from the state, which the pipeline need not align to cache lines. */
 struct engine {
 	struct sl_chain chain;
 	struct sl_bell *todo, *done;
 	unsigned workers;
-	uint32_t pixels, columns, tile_pixels, module_tiles, tiles;
 	struct sl_cpu_passes passes;
-	struct worker *worker;		 /* [workers] */
+	struct sl_cpu_tiles tiles;
 	void **scratch[SL_CHAIN_STAGES]; /* [stages][workers] */
 	struct sl_batch *batch[QUEUE];
 
@@ -59,7 +51,7 @@ struct engine {
 };
 
 struct cpu {
-	uint32_t workers, tile_pixels;
+	uint32_t workers, tile_pixels, stores;
 	struct engine *engine;
 };
 
@@ -67,44 +59,16 @@ static const struct sl_option options[] = {
 	SL_U32(struct cpu, workers, 1, 1, 64, "threads", "threads that run stages"),
 	SL_U32(struct cpu, tile_pixels, 0, 0, 16777216, "pixels",
 	       "pixels of a module that a worker takes at a time; 0: as many as fit its cache"),
+	SL_CHOICE(
+		struct cpu, stores, auto, "auto|cached|streamed",
+		"how images that stages make go to memory: through the cache, or around it; auto: "
+		"around it when a batch of them is larger than the last-level cache"),
 	SL_OPTION_END};
 
-static uint32_t choose_tile(const struct sl_chain *chain)
-{
-	uint64_t bytes = sl_dtype_bytes(chain->geometry->dtype), tile;
-
-	for (unsigned s = 0; s < chain->stages; s++)
-		if (chain->stage[s].output != SL_CHAIN_NONE)
-			bytes += sl_dtype_bytes(chain->stage[s].terms.output[0].dtype);
-	tile = TILE_BYTES / (bytes * (chain->batch_frames ? chain->batch_frames : 1));
-	tile -= tile % CACHE_LINE;
-	return tile < TILE_PIXELS_MIN	? TILE_PIXELS_MIN
-	       : tile > TILE_PIXELS_MAX ? TILE_PIXELS_MAX
-					: (uint32_t)tile;
-}
-
-/* Zeroed, and alone on its cache lines: workers write to these all the time. */
-static void *allocate_lines(size_t bytes)
-{
-	size_t whole = (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
-	void *memory = aligned_alloc(CACHE_LINE, whole ? whole : CACHE_LINE);
-
-	return memory ? memset(memory, 0, whole) : NULL;
-}
-
-static int allocate_workers(struct engine *e)
+static int allocate_scratch(struct engine *e)
 {
 	size_t frames = e->chain.batch_frames;
 
-	e->worker = calloc(e->workers, sizeof(*e->worker));
-	if (!e->worker)
-		return -ENOMEM;
-	for (unsigned w = 0; w < e->workers; w++) {
-		e->worker[w].in = allocate_lines(frames * sizeof(void *));
-		e->worker[w].out = allocate_lines(frames * sizeof(void *));
-		if (!e->worker[w].in || !e->worker[w].out)
-			return -ENOMEM;
-	}
 	for (unsigned s = 0; s < e->chain.stages; s++) {
 		size_t bytes = e->chain.stage[s].terms.scratch_bytes;
 
@@ -112,7 +76,7 @@ static int allocate_workers(struct engine *e)
 		if (!e->scratch[s])
 			return -ENOMEM;
 		for (unsigned w = 0; bytes && w < e->workers; w++) {
-			e->scratch[s][w] = allocate_lines(frames * bytes);
+			e->scratch[s][w] = sl_cpu_lines(frames * bytes);
 			if (!e->scratch[s][w])
 				return -ENOMEM;
 		}
@@ -132,49 +96,49 @@ static void close_cpu(void *state)
 			free(e->scratch[s][w]);
 		free(e->scratch[s]);
 	}
-	for (unsigned w = 0; e->worker && w < e->workers; w++) {
-		free(e->worker[w].in);
-		free(e->worker[w].out);
-	}
-	free(e->worker);
+	sl_cpu_tiles_close(&e->tiles);
 	free(e);
 	cpu->engine = NULL;
+}
+
+/* e->chain is set. */
+static int prepare(struct engine *e, const struct cpu *cpu)
+{
+	int err = sl_cpu_passes_make(&e->chain, &e->passes);
+
+	if (err)
+		return err;
+	err = sl_cpu_tiles_open(&e->tiles, &e->chain, &e->passes, cpu->tile_pixels,
+				(enum sl_cpu_stores)cpu->stores, e->workers);
+	if (err == -EINVAL || (!err && e->tiles.n > ITEM_MASK)) {
+		sl_error("cpu: tiles of %u pixels are too many; set unit.tile_pixels higher, or to "
+			 "0",
+			 cpu->tile_pixels);
+		return -EINVAL;
+	}
+	if (!err)
+		err = allocate_scratch(e);
+	if (err)
+		sl_error("cpu: no memory for %u workers", e->workers);
+	return err;
 }
 
 static int open_cpu(void *state, const struct sl_chain *chain, struct sl_bell *todo,
 		    struct sl_bell *done, unsigned *workers)
 {
 	struct cpu *cpu = state;
-	struct engine *e = allocate_lines(sizeof(*e));
+	struct engine *e = sl_cpu_lines(sizeof(*e));
 	int err;
 
 	if (!e)
 		return -ENOMEM;
 	cpu->engine = e;
-	err = sl_cpu_passes_make(chain, &e->passes);
-	if (err) {
-		close_cpu(state);
-		return err;
-	}
 	e->chain = *chain;
 	e->todo = todo;
 	e->done = done;
 	e->workers = cpu->workers;
-	e->pixels = (uint32_t)sl_geometry_pixels(chain->geometry);
-	e->columns = chain->geometry->columns;
-	e->tile_pixels = cpu->tile_pixels ? cpu->tile_pixels : choose_tile(chain);
-	e->module_tiles = (e->pixels + e->tile_pixels - 1) / e->tile_pixels;
-	e->tiles = e->module_tiles * chain->geometry->modules;
-	err = (uint64_t)e->module_tiles * chain->geometry->modules > ITEM_MASK
-		      ? -EINVAL
-		      : allocate_workers(e);
+	err = prepare(e, cpu);
 	if (err) {
-		if (err == -EINVAL)
-			sl_error("cpu: tiles of %u pixels are too many; set unit.tile_pixels "
-				 "higher, or to 0",
-				 e->tile_pixels);
-		else
-			sl_error("cpu: no memory for %u workers", e->workers);
 		close_cpu(state);
 		return err;
 	}
@@ -205,72 +169,6 @@ static int reap(void *state, struct sl_batch **batch)
 		return 0;
 	*batch = e->batch[e->reaped++ % QUEUE];
 	return 1;
-}
-
-/* One pixel of an array of the frame, by its number in the module. */
-static void *address(const struct engine *e, const struct sl_frame *frame, int array,
-		     uint32_t module, uint32_t pixel, size_t bytes)
-{
-	const struct sl_array *raw = &frame->view[module].pixels;
-
-	if (array != SL_CHAIN_RAW)
-		return (char *)frame->result[array].host +
-		       ((uint64_t)module * e->pixels + pixel) * bytes;
-	if (!raw->pitch)
-		return (char *)raw->host + pixel * bytes;
-	return (char *)raw->host + pixel / e->columns * raw->pitch + pixel % e->columns * bytes;
-}
-
-/* How many pixels from this one on lie in one piece, in the input of the stage. All frames of a
- * batch come from one ring, and so with one pitch. */
-static uint32_t run_of(const struct engine *e, const struct sl_chain_stage *stage,
-		       const struct sl_batch *batch, const struct sl_tile *tile)
-{
-	uint32_t row = e->columns - tile->first % e->columns;
-
-	if (stage->input != SL_CHAIN_RAW || !batch->frames ||
-	    !batch->frame[0]->view[tile->module].pixels.pitch)
-		return tile->count;
-	return row < tile->count ? row : tile->count;
-}
-
-static void run_stage(struct engine *e, unsigned worker, unsigned number, struct sl_batch *batch,
-		      const struct sl_tile *whole)
-{
-	const struct sl_chain_stage *stage = &e->chain.stage[number];
-	struct worker *w = &e->worker[worker];
-	size_t in_bytes = sl_dtype_bytes(stage->in.dtype);
-	size_t out_bytes = sl_dtype_bytes(stage->terms.output[0].dtype);
-	struct sl_tile tile = *whole;
-	uint32_t left = whole->count;
-
-	tile.out = stage->output == SL_CHAIN_NONE ? NULL : w->out;
-	while (left) {
-		tile.count = left;
-		tile.count = run_of(e, stage, batch, &tile);
-		for (uint32_t f = 0; f < batch->frames; f++) {
-			w->in[f] = address(e, batch->frame[f], stage->input, tile.module,
-					   tile.first, in_bytes);
-			if (tile.out)
-				w->out[f] = address(e, batch->frame[f], stage->output, tile.module,
-						    tile.first, out_bytes);
-		}
-		stage->ops->tile(stage->state, e->scratch[number][worker], batch, &tile);
-		tile.first += tile.count;
-		left -= tile.count;
-	}
-}
-
-static void run_tile(struct engine *e, unsigned worker, const struct sl_cpu_pass *pass,
-		     struct sl_batch *batch, uint32_t number)
-{
-	struct sl_tile tile = {.module = number / e->module_tiles, .in = e->worker[worker].in};
-
-	tile.first = number % e->module_tiles * e->tile_pixels;
-	tile.count = e->pixels - tile.first < e->tile_pixels ? e->pixels - tile.first
-							     : e->tile_pixels;
-	for (unsigned i = 0; i < pass->stages; i++)
-		run_stage(e, worker, pass->stage[i], batch, &tile);
 }
 
 static void run_frame(struct engine *e, unsigned worker, const struct sl_cpu_pass *pass,
@@ -307,7 +205,7 @@ static void reset_verdicts(struct sl_batch *batch)
 /* How many items a pass of this step has. */
 static uint32_t items_of(const struct engine *e, const struct sl_cpu_pass *pass)
 {
-	return !pass->stages ? 1 : pass->frames ? e->chain.batch_frames : e->tiles;
+	return !pass->stages ? 1 : pass->frames ? e->chain.batch_frames : e->tiles.n;
 }
 
 /* Last of all that belongs to a step: pairs with the acquire in take(). */
@@ -317,21 +215,43 @@ static void open_step(struct engine *e, uint64_t step)
 	atomic_store_explicit(&e->ticket, step << ITEM_BITS, memory_order_release);
 }
 
+/* Stages that have seen all of the batch. */
+static void finish_stages(struct engine *e, const struct sl_cpu_pass *pass, struct sl_batch *batch)
+{
+	for (unsigned i = 0; i < pass->finishes; i++) {
+		const struct sl_chain_stage *stage = &e->chain.stage[pass->finish[i]];
+
+		stage->ops->finish(stage->state, e->scratch[pass->finish[i]], e->workers, batch);
+	}
+}
+
+static void clear_scratch(struct engine *e, const struct sl_batch *batch)
+{
+	for (unsigned s = 0; s < e->chain.stages; s++) {
+		const struct sl_stage_terms *terms = &e->chain.stage[s].terms;
+		size_t zeroed = terms->scratch_bytes - terms->stale_bytes;
+
+		for (unsigned w = 0; zeroed && w < e->workers; w++)
+			for (uint32_t f = 0; f < batch->frames; f++)
+				memset((char *)e->scratch[s][w] + f * terms->scratch_bytes, 0,
+				       zeroed);
+	}
+}
+
 /* By the worker that completed the last item; the others find none until the next step is open. */
 static void conclude(struct engine *e, struct sl_batch *batch, uint64_t step)
 {
 	uint64_t finished = atomic_load_explicit(&e->finished, memory_order_relaxed);
+	unsigned pass = (unsigned)(step % e->passes.n);
 
-	reset_verdicts(batch);
-	for (unsigned s = 0; s < e->chain.stages; s++) {
-		const struct sl_chain_stage *stage = &e->chain.stage[s];
-		size_t bytes = stage->terms.scratch_bytes;
-
-		if (stage->ops->finish)
-			stage->ops->finish(stage->state, e->scratch[s], e->workers, batch);
-		for (unsigned w = 0; bytes && w < e->workers; w++)
-			memset(e->scratch[s][w], 0, batch->frames * bytes);
+	if (!pass)
+		reset_verdicts(batch);
+	finish_stages(e, &e->passes.pass[pass], batch);
+	if (pass < e->passes.n - 1) {
+		open_step(e, step + 1);
+		return;
 	}
+	clear_scratch(e, batch);
 	batch->status = 0;
 	atomic_store_explicit(&e->finished, finished + 1, memory_order_release); /* reap() */
 	/* All of the above comes before any tile of the next batch, whose conclusion may run on
@@ -375,15 +295,13 @@ static int work(void *state, unsigned worker)
 	if (pass->frames)
 		run_frame(e, worker, pass, batch, (uint32_t)(ticket & ITEM_MASK));
 	else
-		run_tile(e, worker, pass, batch, (uint32_t)(ticket & ITEM_MASK));
+		sl_cpu_tiles_run(&e->tiles, worker, pass, e->scratch, batch,
+				 (uint32_t)(ticket & ITEM_MASK));
 	/* Releases this item to the worker that counts the last one, which acquires them all. */
 	done = atomic_fetch_add_explicit(&e->items_done, 1, memory_order_acq_rel) + 1;
 	if (done < items_of(e, pass))
 		return 1;
-	if (step % e->passes.n == e->passes.n - 1)
-		conclude(e, batch, step);
-	else
-		open_step(e, step + 1);
+	conclude(e, batch, step);
 	/* Workers that found nothing may have gone to sleep although there is more now. */
 	if (e->workers > 1)
 		sl_bell_ring(e->todo);

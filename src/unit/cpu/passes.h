@@ -2,7 +2,8 @@
  * stage needs what came of that.
  *
  * Model:     a stage joins the earliest pass in which its input is there, so that as many stages as
- *            possible share a pass over the memory. Within a pass stages keep their order. */
+ *            possible share a pass over the memory. Within a pass stages keep their order. A
+ *            stage's finish() runs after the last pass that it is in. */
 #ifndef SL_UNIT_CPU_PASSES_H
 #define SL_UNIT_CPU_PASSES_H
 
@@ -14,6 +15,8 @@ struct sl_cpu_pass {
 	bool frames;	 /* over frames; else over tiles */
 	unsigned stages; /* 0: there is nothing to do but to conclude */
 	unsigned char stage[SL_CHAIN_STAGES];
+	unsigned finishes; /* stages that are done after it, and have a finish() */
+	unsigned char finish[SL_CHAIN_STAGES];
 };
 
 struct sl_cpu_passes {
@@ -21,7 +24,7 @@ struct sl_cpu_passes {
 	unsigned n; /* at least 1 */
 };
 
-/* -EINVAL, logged: a stage reads what is not there in time, or tiles of what has none. */
+/* -EINVAL, logged: a stage does nothing, or reads tiles of what has none. */
 int sl_cpu_passes_make(const struct sl_chain *chain, struct sl_cpu_passes *passes);
 
 #endif

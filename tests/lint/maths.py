@@ -1,0 +1,57 @@
+#!/usr/bin/python3
+"""maths.py - headers in src/maths compile as C11, CUDA C and OpenCL C, alone and with all warnings.
+
+clang is the compiler for all three: it needs neither a CUDA toolkit nor an OpenCL driver for that.
+"""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+
+
+# What CUDA's own headers would declare.
+CUDA = """
+#define __device__ __attribute__((device))
+#define __forceinline__ inline __attribute__((always_inline))
+extern "C" __device__ float __fsqrt_rn(float);
+extern "C" __device__ float fabsf(float);
+extern "C" __device__ int __float_as_int(float);
+extern "C" __device__ float __int_as_float(int);
+"""
+LANGUAGES = {
+    "C11": ("c", ["-std=c11", "-ffreestanding"], ""),
+    "CUDA C": ("cuda", ["--cuda-device-only", "--cuda-gpu-arch=sm_70", "-nocudainc", "-nocudalib", "-std=c++14"], CUDA),
+    "OpenCL C": ("cl", ["-cl-std=CL1.2", "-Xclang", "-fdeclare-opencl-builtins", "-Xclang", "-finclude-default-header"],
+                 ""),
+}
+WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wdouble-promotion", "-Wno-unused-function", "-Wno-unknown-cuda-version"]
+
+
+def compile_as(root, header, language):
+    kind, options, before = LANGUAGES[language]
+    text = f'{before}#include "{header}"\n'
+    done = subprocess.run(["clang", "-x", kind, *options, *WARNINGS, "-fsyntax-only", "-I", str(root / "src"), "-"],
+                          input=text, capture_output=True, text=True, check=False)
+    return done.returncode == 0, done.stderr.strip().splitlines()[:8]
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    headers = sorted(path.relative_to(root / "src").as_posix() for path in (root / "src/maths").glob("*.h"))
+    if not shutil.which("clang"):
+        print("1..0 # skipped: no clang")
+        return 0
+    cases = [(header, language) for header in headers for language in LANGUAGES]
+    print(f"1..{len(cases)}")
+    failed = 0
+    for number, (header, language) in enumerate(cases, 1):
+        good, said = compile_as(root, header, language)
+        print(f"{'ok' if good else 'not ok'} {number} - {header} is {language}")
+        for line in said if not good else ():
+            print("#", line)
+        failed += not good
+    return 1 if failed or not headers else 0
+
+
+sys.exit(main())
