@@ -33,6 +33,8 @@ struct sl_tile {
 	uint32_t first, count; /* pixels of that module */
 	const void **in;       /* [batch->frames]: the tile's first input pixel of each frame */
 	void **out;	       /* [batch->frames]: likewise for the output; NULL without one */
+	/* Nobody reads the output soon, and it is large: write around the cache where you can. */
+	int stream;
 };
 
 enum { SL_STAGE_OUTPUTS = 4, SL_STAGE_RAW = -1 };

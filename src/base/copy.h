@@ -12,8 +12,10 @@
 
 enum { SL_COPY_AWAY_MIN = 256 << 10 }; /* half of a usual second-level cache */
 
-/* As memcpy(), but around the cache whatever the size: for pieces of something large. */
+/* As memcpy(), but around the cache whatever the size: for pieces of something large. Others see it
+ * after sl_copy_fence() and a release store. */
 void sl_copy_stream(void *to, const void *from, size_t bytes);
+void sl_copy_fence(void);
 
 /* As memcpy(), for data that another core reads later. */
 void sl_copy_away(void *to, const void *from, size_t bytes);

@@ -6,6 +6,11 @@
 
 enum { ALIGN = 4096 };
 
+/* Frames that are worked on together must not lie a power of two apart: what is written to them at
+ * the same time would meet in the same set of every cache and the same bank of memory, which takes
+ * a third of the speed. */
+enum { SKEW = 256, SKEWS = ALIGN / SKEW };
+
 static uint64_t aligned(uint64_t bytes)
 {
 	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
@@ -16,6 +21,7 @@ static void furnish(struct sl_pool *pool, uint32_t i, uint32_t modules,
 {
 	struct sl_frame *frame = &pool->frames[i].frame;
 
+	at += i % SKEWS * SKEW;
 	frame->view = &pool->views[(size_t)i * modules];
 	pool->frames[i].home = pool;
 	frame->verdict = &pool->verdicts[i];
@@ -42,6 +48,8 @@ int sl_pool_init(struct sl_pool *pool, uint32_t count, uint32_t modules,
 	*pool = (struct sl_pool){.count = count, .results = {.fd = -1}};
 	for (uint32_t r = 0; r < results; r++)
 		per_frame += aligned(sl_shape_bytes(&result[r]));
+	if (per_frame)
+		per_frame += ALIGN;
 	pool->frames = calloc(count, sizeof(*pool->frames));
 	pool->views = calloc((size_t)count * modules, sizeof(*pool->views));
 	pool->verdicts = calloc(count, sizeof(*pool->verdicts));

@@ -2,54 +2,66 @@
 #include "stage/correct.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 
 #include "base/log.h"
 
-enum { GAINS = SL_CORRECT_GAINS, PEDESTAL_MAX = 16383 };
+enum { PEDESTAL_MAX = 16383, NOISE_SAMPLES = 32 };
+
+/* Beyond these no pixel works, and products would not be finite. */
+static const float factor_most = 1e30f, pedestal_least = -1e6f;
 
 static float factor_of(float gain, double scale)
 {
-	return gain == 0 || !isfinite(gain) ? NAN : (float)(1 / (gain * scale));
+	double factor = 1 / (gain * scale);
+
+	return gain == 0 || !isfinite(gain) || !(fabs(factor) <= factor_most) ? NAN : (float)factor;
 }
 
-/* A pedestal of G1 or G2 that is none makes the pixel bad in that gain, whatever the cell. */
-static bool has_pedestals(const struct sl_correct *c, int g, uint64_t pixel)
+static float pedestal_of(float value)
 {
-	for (uint32_t cell = 0; cell < c->cells; cell++)
-		if (!(c->pedestal[g][cell * c->cell_pixels[g] + pixel] <= PEDESTAL_MAX))
-			return false;
-	return true;
+	return value >= pedestal_least && value <= PEDESTAL_MAX ? value : NAN;
 }
 
-static void fill_tables(struct sl_correct *c, const struct sl_calibration *calibration,
-			double scale)
+/* A pixel that is bad in one cell's calibration of G1 or G2 is so there alone. */
+static void fill_other(struct sl_correct *c, const struct sl_calibration *calibration,
+		       uint64_t cell, double scale)
 {
 	for (uint64_t i = 0; i < c->pixels; i++) {
 		bool masked = calibration->mask && calibration->mask[i];
+		uint64_t at = cell * c->pixels + i;
 
-		for (int g = 0; g < GAINS; g++)
-			c->factor[g][i] = masked || (g && !has_pedestals(c, g, i))
-						  ? NAN
-						  : factor_of(calibration->gain[g][i], scale);
-	}
-	for (uint32_t cell = 0; cell < c->cells; cell++)
-		for (uint64_t i = 0; i < c->pixels; i++) {
-			float start = calibration->pedestal[0][cell * c->cell_pixels[1] + i];
-
-			/* A start that is no pedestal makes the pixel bad only until it is
-			 * measured. */
-			c->pedestal_0[cell * c->pixels + i] = start <= PEDESTAL_MAX ? start : NAN;
+		for (int g = 0; g < 2; g++) {
+			c->other[at].pedestal[g] = pedestal_of(calibration->pedestal[g + 1][at]);
+			c->other[at].factor[g] =
+				masked ? NAN : factor_of(calibration->gain[g + 1][i], scale);
 		}
+	}
+}
+
+static void fill_tables(struct sl_correct *c, const struct sl_calibration *calibration,
+			uint32_t cells, double scale)
+{
+	for (uint64_t i = 0; i < c->pixels; i++)
+		c->factor[i] = calibration->mask && calibration->mask[i]
+				       ? NAN
+				       : factor_of(calibration->gain[0][i], scale);
+	for (uint32_t cell = 0; cell < cells; cell++)
+		fill_other(c, calibration, cell, scale);
+	/* A start that is no pedestal makes the pixel bad only until it is measured. */
+	for (uint32_t cell = 0; cell < c->cells; cell++)
+		for (uint64_t i = 0; i < c->pixels; i++)
+			c->pedestal_0[cell * c->pixels + i] =
+				pedestal_of(calibration->pedestal[0][cell * c->other_pixels + i]);
 }
 
 /* One region for all tables: its pages are there before the first frame is. */
-static int allocate(struct sl_correct *c)
+static int allocate(struct sl_correct *c, uint32_t calibration_cells)
 {
-	uint64_t in_cells = c->pixels * c->cells;
-	uint64_t bytes = c->pixels * GAINS * sizeof(float) +
-			 in_cells * (2 * sizeof(float) + 2 * sizeof(uint16_t));
-	float *at;
+	uint64_t in_cells = c->pixels * c->cells, others = c->pixels * calibration_cells;
+	uint64_t bytes = others * sizeof(*c->other) + c->pixels * sizeof(float) +
+			 in_cells * (3 * sizeof(float) + 2 * sizeof(uint16_t));
 	int err = sl_region_open(SL_REGION_HOST, bytes, &c->memory);
 
 	if (err) {
@@ -57,12 +69,12 @@ static int allocate(struct sl_correct *c)
 			 (unsigned long long)c->pixels, c->cells);
 		return err;
 	}
-	at = c->memory.base;
-	for (int g = 0; g < GAINS; g++, at += c->pixels)
-		c->factor[g] = at;
-	c->pedestal_0 = at;
-	c->sum = at + in_cells;
-	c->samples = (uint16_t *)(at + 2 * in_cells);
+	c->other = c->memory.base;
+	c->factor = (float *)(c->other + others);
+	c->pedestal_0 = c->factor + c->pixels;
+	c->sum = c->pedestal_0 + in_cells;
+	c->spread = c->sum + in_cells;
+	c->samples = (uint16_t *)(c->spread + in_cells);
 	c->wrong = c->samples + in_cells;
 	return 0;
 }
@@ -106,23 +118,22 @@ static int check(const struct sl_correct *c, const struct sl_env *env, const str
 int sl_correct_open(struct sl_correct *c, const struct sl_env *env, const struct sl_shape *in)
 {
 	int err = check(c, env, in);
+	uint32_t cells;
 
 	if (err)
 		return err;
 	c->pixels = sl_shape_elements(in);
 	c->cells = detector_cells(env);
-	err = allocate(c);
+	cells = calibration_cells(env);
+	err = allocate(c, cells);
 	if (err)
 		return err;
 	c->module_pixels = sl_geometry_pixels(env->geometry);
 	c->dark_seen = env->calibration->measured ? UINT32_MAX : 0;
-	c->pedestal[0] = c->pedestal_0;
-	c->cell_pixels[0] = c->pixels;
-	for (int g = 1; g < GAINS; g++) {
-		c->pedestal[g] = env->calibration->pedestal[g];
-		c->cell_pixels[g] = calibration_cells(env) > 1 ? c->pixels : 0;
-	}
-	fill_tables(c, env->calibration,
+	c->other_pixels = cells > 1 ? c->pixels : 0;
+	c->noise_squared = c->noise_max > 0 ? (float)(c->noise_max * c->noise_max) : FLT_MAX;
+	c->noise_samples = c->darks < NOISE_SAMPLES ? c->darks : NOISE_SAMPLES;
+	fill_tables(c, env->calibration, cells,
 		    c->output == SL_CORRECT_PHOTONS_I16 ? env->geometry->photon_energy_keV : 1);
 	return 0;
 }

@@ -44,6 +44,7 @@ struct rig {
 	struct sl_shape in, out; /* out: the first, if any */
 	struct sl_stage_terms terms;
 	void *scratch[RIG_WORKERS];
+	bool stream; /* tiles say so */
 };
 
 struct rig_frame {
@@ -128,7 +129,8 @@ static inline void rig_frame_init(struct rig_frame *f, bool dark)
 {
 	size_t bytes = (RIG_PIXELS + 2 * RIG_CANARY) * 4;
 
-	*f = (struct rig_frame){.in_memory = malloc(bytes), .out_memory = malloc(bytes)};
+	*f = (struct rig_frame){.in_memory = malloc(bytes),
+				.out_memory = aligned_alloc(64, bytes + 64 - bytes % 64)};
 	memset(f->in_memory, RIG_POISON, bytes);
 	memset(f->out_memory, RIG_POISON, bytes);
 	f->in = f->in_memory + RIG_CANARY * 4;
@@ -163,7 +165,8 @@ static inline void rig_tile(struct rig *rig, struct sl_batch *batch, struct rig_
 {
 	const void *in[RIG_BATCH];
 	void *out[RIG_BATCH];
-	struct sl_tile tile = {module, first, count, in, *rig->out.name ? out : NULL};
+	struct sl_tile tile = {
+		module, first, count, in, *rig->out.name ? out : NULL, .stream = rig->stream};
 	size_t at = (size_t)module * RIG_MODULE_PIXELS + first;
 
 	for (uint32_t f = 0; f < batch->frames; f++) {

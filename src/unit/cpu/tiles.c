@@ -70,6 +70,18 @@ static bool is_read_later(const struct sl_chain *chain, const struct sl_cpu_pass
 	return false;
 }
 
+/* Whether a stage reads it in the same pass, when it should be in cache. */
+static bool is_read_soon(const struct sl_chain *chain, const struct sl_cpu_passes *passes,
+			 unsigned maker)
+{
+	for (unsigned s = 0; s < chain->stages; s++)
+		for (unsigned p = 0; p < passes->n; p++)
+			if (chain->stage[s].input == chain->stage[maker].output &&
+			    is_in(&passes->pass[p], s) && is_in(&passes->pass[p], maker))
+				return true;
+	return false;
+}
+
 /* Results that the last-level cache cannot hold until they are read are better not put there. */
 static bool should_stream(const struct sl_cpu_tiles *t, enum sl_cpu_stores stores)
 {
@@ -100,9 +112,14 @@ static void choose_places(struct sl_cpu_tiles *t, const struct sl_cpu_passes *pa
 		t->stored[s] = !stage->unread || is_read_later(t->chain, passes, s);
 	}
 	stream = should_stream(t, stores);
-	for (unsigned s = 0; s < t->chain->stages; s++)
-		t->buffered[s] = t->chain->stage[s].output != SL_CHAIN_NONE &&
-				 (stream || !t->stored[s]);
+	for (unsigned s = 0; s < t->chain->stages; s++) {
+		bool soon = is_read_soon(t->chain, passes, s);
+
+		if (t->chain->stage[s].output == SL_CHAIN_NONE)
+			continue;
+		t->buffered[s] = !t->stored[s] || (stream && soon);
+		t->streamed[s] = stream && !t->buffered[s];
+	}
 }
 
 static int allocate(struct sl_cpu_tiles *t)
@@ -207,6 +224,7 @@ static void run_stage(const struct sl_cpu_tiles *t, unsigned worker, unsigned nu
 	uint32_t left = whole->count;
 
 	tile.out = out_bytes ? w->out : NULL;
+	tile.stream = t->streamed[number];
 	while (left) {
 		tile.count = left;
 		tile.count = run_of(t, stage, batch, &tile);
@@ -251,4 +269,5 @@ void sl_cpu_tiles_run(const struct sl_cpu_tiles *t, unsigned worker, const struc
 	for (unsigned i = 0; i < pass->stages; i++)
 		if (t->buffered[pass->stage[i]] && t->stored[pass->stage[i]])
 			store(t, worker, pass->stage[i], batch, &tile);
+	sl_copy_fence();
 }

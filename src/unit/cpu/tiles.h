@@ -29,7 +29,9 @@ struct sl_cpu_tiles {
 	const struct sl_chain *chain;
 	uint32_t pixels, columns, tile_pixels, module_tiles;
 	uint32_t n; /* tiles of a batch */
-	bool buffered[SL_CHAIN_STAGES], stored[SL_CHAIN_STAGES];
+	/* Of a stage's output: made in the buffer; wanted in the results; written there around the
+	 * cache by the stage itself. */
+	bool buffered[SL_CHAIN_STAGES], stored[SL_CHAIN_STAGES], streamed[SL_CHAIN_STAGES];
 	int maker[SL_RESULTS]; /* the stage whose tiles make this result, or -1 */
 	unsigned workers;
 	struct sl_cpu_tile_worker *worker; /* [workers] */
