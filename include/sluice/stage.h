@@ -57,6 +57,9 @@ struct sl_stage {
 	size_t state_bytes;
 	const struct sl_option *options;
 	const char *input; /* "raw", or the name of an earlier output */
+	/* Writes to its state after open(): batches must come one at a time, in sequence. Others
+	 * may find themselves at work on several at once. */
+	int ordered;
 
 	/* Check the input and say what it will add and need. */
 	int (*open)(void *state, const struct sl_env *env, const struct sl_shape *in,

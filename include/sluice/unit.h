@@ -1,7 +1,9 @@
 /* unit.h - where stages run: CPU here, accelerators later. Each is one `struct sl_unit`.
  *
- * Model:     batches go in with submit() and come back, in order, with reap(). A unit makes no
- *            threads: the pipeline gives it workers, each of which calls work() until the run ends.
+ * Model:     batches go in with submit() and come back with reap(), in order unless the unit was
+ *            told that order is not needed; frames reach sinks in sequence all the same. A unit
+ *            makes no threads: the pipeline gives it workers, each of which calls work() until the
+ *            run ends.
  * Threads:   submit and reap on one thread (the dispatcher); work(w) on worker w. None may
  *            allocate, lock or log.
  * Ownership: a batch is the unit's between submit and reap. */
@@ -44,6 +46,8 @@ struct sl_unit {
 	int (*open)(void *state, const struct sl_chain *chain, struct sl_bell *todo,
 		    struct sl_bell *done, unsigned *workers);
 	void (*close)(void *state);
+	/* How many batches it works on at a time. NULL: one. Asked before open(). */
+	unsigned (*batches)(const void *state);
 	/* 0, -EAGAIN when there is no room now, or why it will never be taken. A batch that comes
 	 * back with a status other than 0 was not processed: its frames are refused. */
 	int (*submit)(void *state, struct sl_batch *batch);

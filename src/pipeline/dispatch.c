@@ -31,6 +31,7 @@ struct dispatch {
 	struct sl_batch *open; /* being filled */
 	uint64_t open_ns;
 	uint32_t submitted, reaped; /* batches, free-running */
+	uint64_t in_unit;	    /* a bit for each batch that is there */
 	bool ended;
 };
 
@@ -136,6 +137,7 @@ static void take_back(struct dispatch *d, struct sl_batch *batch)
 		((struct sl_flow_frame *)frame)->done = true;
 	}
 	d->reaped++;
+	d->in_unit &= ~(UINT64_C(1) << (batch - r->batches));
 }
 
 static int reap(struct dispatch *d)
@@ -172,6 +174,7 @@ static bool submit(struct dispatch *d)
 	if (err == -EAGAIN || (err && d->submitted != d->reaped))
 		return false;
 	d->submitted++;
+	d->in_unit |= UINT64_C(1) << (batch - r->batches);
 	d->open = NULL;
 	if (err) {
 		batch->status = err;
@@ -184,12 +187,14 @@ static bool submit(struct dispatch *d)
 static struct sl_batch *batch_to_fill(struct dispatch *d)
 {
 	struct sl_receive *r = d->r;
+	unsigned i;
 
 	if (d->open)
 		return d->open->frames < d->open->capacity ? d->open : NULL;
 	if (d->submitted - d->reaped == r->n_batches)
 		return NULL;
-	d->open = &r->batches[d->submitted % r->n_batches];
+	i = (unsigned)__builtin_ctzll(~d->in_unit); /* they may come back in any order */
+	d->open = &r->batches[i];
 	d->open->frames = 0;
 	d->open->status = 0;
 	d->open_ns = sl_clock_ns();

@@ -13,7 +13,7 @@
 #include "pipeline/receive.h"
 
 enum {
-	BATCHES = 2, /* one in the unit, one being filled */
+	BATCHES_MOST = 64, /* a bit each in dispatch.c */
 	FRAMES_BEYOND_BATCHES = 16,
 	FRAMES_DROPPED = 64, /* drop_oldest: runs of frames on their way to the settler */
 	/* That a source without credits may claim beyond the slots. */
@@ -158,9 +158,12 @@ static int open_link(struct sl_receive *r)
 static int open_unit(struct sl_receive *r)
 {
 	struct sl_experiment *e = r->experiment;
-	uint32_t frames = BATCHES * e->unit_run.batch + FRAMES_BEYOND_BATCHES;
+	uint32_t at_a_time = e->unit->batches ? e->unit->batches(e->unit_state) : 1, frames;
 	int err;
 
+	/* One more is being filled. */
+	r->n_batches = at_a_time < BATCHES_MOST ? at_a_time + 1 : BATCHES_MOST;
+	frames = r->n_batches * e->unit_run.batch + FRAMES_BEYOND_BATCHES;
 	r->env.batch_frames = e->unit_run.batch;
 	err = sl_chain_open(e, &r->env, &r->build);
 	if (err)
@@ -181,9 +184,8 @@ static int open_unit(struct sl_receive *r)
 		sl_error("no memory for %u frames in flight; lower unit.batch", frames);
 		return err;
 	}
-	r->n_batches = BATCHES;
-	r->batches = calloc(BATCHES, sizeof(*r->batches));
-	for (unsigned i = 0; r->batches && i < BATCHES; i++) {
+	r->batches = calloc(r->n_batches, sizeof(*r->batches));
+	for (unsigned i = 0; r->batches && i < r->n_batches; i++) {
 		r->batches[i].capacity = e->unit_run.batch;
 		r->batches[i].frame = calloc(e->unit_run.batch, sizeof(*r->batches[i].frame));
 		if (!r->batches[i].frame)

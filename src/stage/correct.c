@@ -175,6 +175,7 @@ const struct sl_stage sl_stage_correct = {
 	.state_bytes = sizeof(struct sl_correct),
 	.options = options,
 	.input = "raw",
+	.ordered = 1,
 	.open = open_correct,
 	.close = close_correct,
 	.tile = tile,

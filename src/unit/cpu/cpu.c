@@ -9,9 +9,13 @@
  * So state that a stage keeps per pixel sees all frames in order, whatever the number of workers
  * (invariant ORDERED).
  *
+ * Where no stage keeps such state order may be given up (`order: any`): then a worker takes a whole
+ * batch and nobody waits for anybody at the end of a pass.
+ *
  *   ring of batches:   reaped <= finished <= submitted <= reaped + QUEUE
  *   step:              number of the batch * passes + pass
- *   ticket:            (step << ITEM_BITS) + next item of it, a tile or a frame
+ *   ticket:            (step << ITEM_BITS) + next item of it, a tile or a frame; without order,
+ *                      the next batch
  *
  * Threads: as unit.h says. Nobody waits for anybody; work() takes one item or finds none.
  * Cost: per item two atomic operations; per pass one bell; per batch two. */
@@ -42,16 +46,21 @@ struct engine {
 	struct sl_cpu_tiles tiles;
 	void **scratch[SL_CHAIN_STAGES]; /* [stages][workers] */
 	struct sl_batch *batch[QUEUE];
+	bool any_order, held[QUEUE]; /* held: between submit and reap, the dispatcher's own */
 
 	alignas(CACHE_LINE) uint64_t reaped; /* the dispatcher's own */
 	_Atomic uint64_t submitted;	     /* released by submit(), acquired by take() */
 	alignas(CACHE_LINE) _Atomic uint64_t ticket;
 	alignas(CACHE_LINE) _Atomic uint32_t items_done;
 	_Atomic uint64_t finished; /* released by conclude(), acquired by reap() */
+	/* Without order: released by work_alone(), acquired by reap_any(). */
+	_Atomic uint32_t whole[QUEUE];
 };
 
+enum { KEPT, ANY }; /* the choices of `order` */
+
 struct cpu {
-	uint32_t workers, tile_pixels, stores;
+	uint32_t workers, tile_pixels, stores, order;
 	struct engine *engine;
 };
 
@@ -59,6 +68,10 @@ static const struct sl_option options[] = {
 	SL_U32(struct cpu, workers, 1, 1, 64, "threads", "threads that run stages"),
 	SL_U32(struct cpu, tile_pixels, 0, 0, 16777216, "pixels",
 	       "pixels of a module that a worker takes at a time; 0: as many as fit its cache"),
+	SL_CHOICE(
+		struct cpu, order, kept, "kept|any",
+		"kept: all workers on one batch, then on the next; any: each worker on a batch of "
+		"its own, for stages that learn nothing from frame to frame"),
 	SL_CHOICE(
 		struct cpu, stores, auto, "auto|cached|streamed",
 		"how images that stages make go to memory: through the cache, or around it; auto: "
@@ -101,10 +114,25 @@ static void close_cpu(void *state)
 	cpu->engine = NULL;
 }
 
+static int check_order(const struct engine *e)
+{
+	for (unsigned s = 0; e->any_order && s < e->chain.stages; s++)
+		if (e->chain.stage[s].ops->ordered) {
+			sl_error("cpu: stage '%s' learns from frame to frame: with it unit.order "
+				 "must be kept",
+				 e->chain.stage[s].ops->name);
+			return -EINVAL;
+		}
+	return 0;
+}
+
 /* e->chain is set. */
 static int prepare(struct engine *e, const struct cpu *cpu)
 {
-	int err = sl_cpu_passes_make(&e->chain, &e->passes);
+	int err = check_order(e);
+
+	if (!err)
+		err = sl_cpu_passes_make(&e->chain, &e->passes);
 
 	if (err)
 		return err;
@@ -137,6 +165,7 @@ static int open_cpu(void *state, const struct sl_chain *chain, struct sl_bell *t
 	e->todo = todo;
 	e->done = done;
 	e->workers = cpu->workers;
+	e->any_order = cpu->order == ANY;
 	err = prepare(e, cpu);
 	if (err) {
 		close_cpu(state);
@@ -146,44 +175,11 @@ static int open_cpu(void *state, const struct sl_chain *chain, struct sl_bell *t
 	return 0;
 }
 
-static int submit(void *state, struct sl_batch *batch)
+static unsigned batches(const void *state)
 {
-	struct engine *e = ((struct cpu *)state)->engine;
-	uint64_t number = atomic_load_explicit(&e->submitted, memory_order_relaxed);
+	const struct cpu *cpu = state;
 
-	if (batch->frames > e->chain.batch_frames)
-		return -EINVAL;
-	if (number - e->reaped == QUEUE)
-		return -EAGAIN;
-	e->batch[number % QUEUE] = batch;
-	atomic_store_explicit(&e->submitted, number + 1, memory_order_release); /* take() */
-	sl_bell_ring(e->todo);
-	return 0;
-}
-
-static int reap(void *state, struct sl_batch **batch)
-{
-	struct engine *e = ((struct cpu *)state)->engine;
-
-	if (e->reaped == atomic_load_explicit(&e->finished, memory_order_acquire)) /* conclude() */
-		return 0;
-	*batch = e->batch[e->reaped++ % QUEUE];
-	return 1;
-}
-
-static void run_frame(struct engine *e, unsigned worker, const struct sl_cpu_pass *pass,
-		      struct sl_batch *batch, uint32_t f)
-{
-	if (f >= batch->frames)
-		return; /* the batch is not full */
-	for (unsigned i = 0; i < pass->stages; i++) {
-		const struct sl_chain_stage *stage = &e->chain.stage[pass->stage[i]];
-
-		stage->ops->frame(stage->state,
-				  (char *)e->scratch[pass->stage[i]][worker] +
-					  f * stage->terms.scratch_bytes,
-				  batch, f);
-	}
+	return cpu->order == KEPT ? 1 : cpu->workers < QUEUE ? cpu->workers : QUEUE;
 }
 
 /* Until a stage decides, a frame is kept. */
@@ -202,6 +198,64 @@ static void reset_verdicts(struct sl_batch *batch)
 	}
 }
 
+static int submit(void *state, struct sl_batch *batch)
+{
+	struct engine *e = ((struct cpu *)state)->engine;
+	uint64_t number = atomic_load_explicit(&e->submitted, memory_order_relaxed);
+
+	if (batch->frames > e->chain.batch_frames)
+		return -EINVAL;
+	if (e->held[number % QUEUE])
+		return -EAGAIN;
+	e->held[number % QUEUE] = true;
+	reset_verdicts(batch);
+	e->batch[number % QUEUE] = batch;
+	atomic_store_explicit(&e->submitted, number + 1, memory_order_release); /* take() */
+	sl_bell_ring(e->todo);
+	return 0;
+}
+
+static int reap_any(struct engine *e, struct sl_batch **batch)
+{
+	for (unsigned i = 0; i < QUEUE; i++) {
+		if (!atomic_load_explicit(&e->whole[i], memory_order_acquire)) /* work_alone() */
+			continue;
+		*batch = e->batch[i];
+		atomic_store_explicit(&e->whole[i], 0, memory_order_relaxed);
+		e->held[i] = false;
+		return 1;
+	}
+	return 0;
+}
+
+static int reap(void *state, struct sl_batch **batch)
+{
+	struct engine *e = ((struct cpu *)state)->engine;
+
+	if (e->any_order)
+		return reap_any(e, batch);
+	if (e->reaped == atomic_load_explicit(&e->finished, memory_order_acquire)) /* conclude() */
+		return 0;
+	*batch = e->batch[e->reaped % QUEUE];
+	e->held[e->reaped++ % QUEUE] = false;
+	return 1;
+}
+
+static void run_frame(struct engine *e, unsigned worker, const struct sl_cpu_pass *pass,
+		      struct sl_batch *batch, uint32_t f)
+{
+	if (f >= batch->frames)
+		return; /* the batch is not full */
+	for (unsigned i = 0; i < pass->stages; i++) {
+		const struct sl_chain_stage *stage = &e->chain.stage[pass->stage[i]];
+
+		stage->ops->frame(stage->state,
+				  (char *)e->scratch[pass->stage[i]][worker] +
+					  f * stage->terms.scratch_bytes,
+				  batch, f);
+	}
+}
+
 /* How many items a pass of this step has. */
 static uint32_t items_of(const struct engine *e, const struct sl_cpu_pass *pass)
 {
@@ -215,23 +269,26 @@ static void open_step(struct engine *e, uint64_t step)
 	atomic_store_explicit(&e->ticket, step << ITEM_BITS, memory_order_release);
 }
 
-/* Stages that have seen all of the batch. */
-static void finish_stages(struct engine *e, const struct sl_cpu_pass *pass, struct sl_batch *batch)
+/* Stages that have seen all of the batch, which workers from `first` on worked on. */
+static void finish_stages(struct engine *e, const struct sl_cpu_pass *pass, struct sl_batch *batch,
+			  unsigned first, unsigned workers)
 {
 	for (unsigned i = 0; i < pass->finishes; i++) {
 		const struct sl_chain_stage *stage = &e->chain.stage[pass->finish[i]];
 
-		stage->ops->finish(stage->state, e->scratch[pass->finish[i]], e->workers, batch);
+		stage->ops->finish(stage->state, e->scratch[pass->finish[i]] + first, workers,
+				   batch);
 	}
 }
 
-static void clear_scratch(struct engine *e, const struct sl_batch *batch)
+static void clear_scratch(struct engine *e, const struct sl_batch *batch, unsigned first,
+			  unsigned workers)
 {
 	for (unsigned s = 0; s < e->chain.stages; s++) {
 		const struct sl_stage_terms *terms = &e->chain.stage[s].terms;
 		size_t zeroed = terms->scratch_bytes - terms->stale_bytes;
 
-		for (unsigned w = 0; zeroed && w < e->workers; w++)
+		for (unsigned w = first; zeroed && w < first + workers; w++)
 			for (uint32_t f = 0; f < batch->frames; f++)
 				memset((char *)e->scratch[s][w] + f * terms->scratch_bytes, 0,
 				       zeroed);
@@ -244,14 +301,12 @@ static void conclude(struct engine *e, struct sl_batch *batch, uint64_t step)
 	uint64_t finished = atomic_load_explicit(&e->finished, memory_order_relaxed);
 	unsigned pass = (unsigned)(step % e->passes.n);
 
-	if (!pass)
-		reset_verdicts(batch);
-	finish_stages(e, &e->passes.pass[pass], batch);
+	finish_stages(e, &e->passes.pass[pass], batch, 0, e->workers);
 	if (pass < e->passes.n - 1) {
 		open_step(e, step + 1);
 		return;
 	}
-	clear_scratch(e, batch);
+	clear_scratch(e, batch, 0, e->workers);
 	batch->status = 0;
 	atomic_store_explicit(&e->finished, finished + 1, memory_order_release); /* reap() */
 	/* All of the above comes before any tile of the next batch, whose conclusion may run on
@@ -279,6 +334,41 @@ static bool take(struct engine *e, uint64_t *ticket)
 	return true;
 }
 
+static void run_item(struct engine *e, unsigned worker, const struct sl_cpu_pass *pass,
+		     struct sl_batch *batch, uint32_t item)
+{
+	if (pass->frames)
+		run_frame(e, worker, pass, batch, item);
+	else
+		sl_cpu_tiles_run(&e->tiles, worker, pass, e->scratch, batch, item);
+}
+
+/* All passes over a batch, without the help of others. */
+static int work_alone(struct engine *e, unsigned worker)
+{
+	uint64_t number = atomic_load_explicit(&e->ticket, memory_order_relaxed);
+	struct sl_batch *batch;
+
+	do {
+		if (number == atomic_load_explicit(&e->submitted, memory_order_acquire))
+			return 0; /* pairs with submit() */
+	} while (!atomic_compare_exchange_weak_explicit(
+		&e->ticket, &number, number + 1, memory_order_relaxed, memory_order_relaxed));
+	batch = e->batch[number % QUEUE];
+	for (unsigned p = 0; p < e->passes.n; p++) {
+		const struct sl_cpu_pass *pass = &e->passes.pass[p];
+
+		for (uint32_t item = 0; item < items_of(e, pass); item++)
+			run_item(e, worker, pass, batch, item);
+		finish_stages(e, pass, batch, worker, 1);
+	}
+	clear_scratch(e, batch, worker, 1);
+	batch->status = 0;
+	atomic_store_explicit(&e->whole[number % QUEUE], 1, memory_order_release); /* reap_any() */
+	sl_bell_ring(e->done);
+	return 1;
+}
+
 static int work(void *state, unsigned worker)
 {
 	struct engine *e = ((struct cpu *)state)->engine;
@@ -287,16 +377,14 @@ static int work(void *state, unsigned worker)
 	uint64_t ticket, step;
 	uint32_t done;
 
+	if (e->any_order)
+		return work_alone(e, worker);
 	if (!take(e, &ticket))
 		return 0;
 	step = ticket >> ITEM_BITS;
 	batch = e->batch[step / e->passes.n % QUEUE];
 	pass = &e->passes.pass[step % e->passes.n];
-	if (pass->frames)
-		run_frame(e, worker, pass, batch, (uint32_t)(ticket & ITEM_MASK));
-	else
-		sl_cpu_tiles_run(&e->tiles, worker, pass, e->scratch, batch,
-				 (uint32_t)(ticket & ITEM_MASK));
+	run_item(e, worker, pass, batch, (uint32_t)(ticket & ITEM_MASK));
 	/* Releases this item to the worker that counts the last one, which acquires them all. */
 	done = atomic_fetch_add_explicit(&e->items_done, 1, memory_order_acq_rel) + 1;
 	if (done < items_of(e, pass))
@@ -315,6 +403,7 @@ const struct sl_unit sl_unit_cpu = {
 	.options = options,
 	.open = open_cpu,
 	.close = close_cpu,
+	.batches = batches,
 	.submit = submit,
 	.reap = reap,
 	.work = work,
