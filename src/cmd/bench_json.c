@@ -91,6 +91,14 @@ static void put_samples(FILE *out, const struct sl_bench_row *row)
 	fprintf(out, "]");
 }
 
+static void put_stage(FILE *out, const struct sl_bench_row *row, const struct sl_bench_figure *f)
+{
+	const struct sl_bench_sample *sample = &row->sample[row->samples - 1];
+
+	fprintf(out, ", \"ms_per_frame\": %.6g, \"frame_bytes\": %llu",
+		sl_bench_ms_per_frame(row, f->median), (unsigned long long)sample->frame_bytes);
+}
+
 static void put_figures(FILE *out, const struct sl_bench_row *row, bool callgrind, bool *first)
 {
 	static const struct {
@@ -116,6 +124,8 @@ static void put_figures(FILE *out, const struct sl_bench_row *row, bool callgrin
 			(unsigned long long)row->sample[row->samples - 1].bytes);
 		if (row->detector)
 			fprintf(out, ", \"events_per_s\": %.6g", sl_bench_events_per_s(row, &f));
+		if (row->work)
+			put_stage(out, row, &f);
 		put_samples(out, row);
 		fprintf(out, "}");
 	}

@@ -97,21 +97,34 @@ static const struct sl_bench_row *find(const struct sl_bench *bench, const char 
 
 bool sl_bench_compared(const char *name)
 {
+	const struct sl_bench_ratio *r;
+
 	for (size_t i = 0; i < sizeof(comparisons) / sizeof(comparisons[0]); i++)
 		if (!strcmp(name, comparisons[i].row) || !strcmp(name, comparisons[i].peer))
+			return true;
+	for (unsigned i = 0; (r = sl_bench_stage_comparison(i)); i++)
+		if (!strcmp(name, r->row) || !strcmp(name, r->peer))
 			return true;
 	return false;
 }
 
+static const struct sl_bench_ratio *comparison(const struct sl_bench *bench, unsigned i)
+{
+	if (bench->kind == SL_BENCH_STAGES)
+		return sl_bench_stage_comparison(i);
+	return i < sizeof(comparisons) / sizeof(comparisons[0]) ? &comparisons[i] : NULL;
+}
+
 bool sl_bench_compare(const struct sl_bench *bench, unsigned i, struct sl_bench_ratio *ratio)
 {
+	const struct sl_bench_ratio *entry = comparison(bench, i);
 	const struct sl_bench_row *row, *peer;
 	double value[SL_BENCH_SAMPLES];
 	unsigned n = 0;
 
-	if (i >= sizeof(comparisons) / sizeof(comparisons[0]))
+	if (!entry)
 		return false;
-	*ratio = comparisons[i];
+	*ratio = *entry;
 	row = find(bench, ratio->row);
 	peer = find(bench, ratio->peer);
 	/* A row has a sample of every round or is left out: the n-th are of one round. */
@@ -211,8 +224,11 @@ static void print_absent(const struct sl_bench *bench, FILE *out)
 
 void sl_bench_print(const struct sl_bench *bench, FILE *out)
 {
-	if (bench->detectors) {
+	if (bench->kind == SL_BENCH_DETECTORS) {
 		sl_bench_print_detectors(bench, out);
+	} else if (bench->kind == SL_BENCH_STAGES) {
+		sl_bench_print_stages(bench, out);
+		print_ratios(bench, out);
 	} else if (bench->o.callgrind) {
 		print_costs(bench, out);
 	} else {

@@ -1,0 +1,110 @@
+/* peer_correct.c - what the stage `correct` is compared with: memcpy of the same bytes in and out,
+ * and the loop that one would write, pixel by pixel with a branch for everything. Frame by frame,
+ * each to a place of its own, as the stage's results have. */
+#include <pthread.h>
+
+#include "scene.h"
+
+#define USAGE BENCH_PEER_USAGE("peer_correct", "memcpy|scalar")
+
+static int16_t photons(const struct scene *s, size_t i, uint16_t raw)
+{
+	int code = raw >> 14, g = code == 3 ? 2 : code;
+	float value;
+
+	if (raw == 0xc000)
+		return INT16_MAX;
+	if (raw == 0xffff || raw == 0x4000 || code == 2)
+		return INT16_MIN;
+	value = ((float)(raw & 0x3fff) - s->pedestal[g][i]) * s->factor[g][i];
+	if (isnan(value))
+		return INT16_MIN;
+	value = roundf(value);
+	return (int16_t)(value > 32766 ? 32766 : value < -32767 ? -32767 : value);
+}
+
+static __attribute__((noinline)) void scalar(const struct scene *s, size_t frame)
+{
+	const uint16_t *raw = s->raw + frame * s->pixels;
+	int16_t *out = s->out + frame * s->pixels;
+
+	for (size_t i = 0; i < s->pixels; i++)
+		out[i] = photons(s, i, raw[i]);
+}
+
+static void copy(const struct scene *s, size_t frame)
+{
+	memcpy(s->out + frame * s->pixels, s->raw + frame * s->pixels, s->pixels * sizeof(*s->raw));
+	__asm__ volatile("" : : "r"(s->out) : "memory"); /* somebody might read it */
+}
+
+typedef void work(const struct scene *s, size_t frame);
+
+struct worker {
+	const struct scene *s;
+	work *work;
+	const char *core;
+	size_t first, step; /* frames of it */
+	double until, took;
+	uint64_t frames;
+	pthread_t thread;
+};
+
+static void *run(void *arg)
+{
+	struct worker *w = arg;
+	double start = bench_now_s();
+
+	bench_pin(w->core);
+	do {
+		w->work(w->s, (w->first + w->frames++ * w->step) % w->s->frames);
+		w->took = bench_now_s() - start;
+	} while (w->took < w->until);
+	return NULL;
+}
+
+static double run_all(struct worker *w, size_t workers, double seconds)
+{
+	double rate = 0;
+
+	for (size_t i = 0; i < workers; i++) {
+		w[i].frames = 0;
+		w[i].until = seconds;
+		if (pthread_create(&w[i].thread, NULL, run, &w[i]))
+			bench_fail("thread");
+	}
+	for (size_t i = 0; i < workers; i++) {
+		pthread_join(w[i].thread, NULL);
+		rate += (double)w[i].frames / w[i].took;
+	}
+	return rate;
+}
+
+int main(int argc, char **argv)
+{
+	size_t cores = bench_env("BENCH_CORES", 1), bytes;
+	struct scene s;
+	struct worker w[2];
+	double seconds, rate;
+	work *what;
+
+	if (argc != 4 || cores > 2)
+		bench_usage(USAGE);
+	what = !strcmp(argv[1], "memcpy") ? copy : !strcmp(argv[1], "scalar") ? scalar : NULL;
+	bytes = bench_number(argv[2], USAGE);
+	seconds = bench_seconds(argv[3], USAGE);
+	if (!what)
+		bench_usage(USAGE);
+	scene_load(&s, bytes);
+	for (size_t i = 0; i < cores; i++)
+		w[i] = (struct worker){.s = &s,
+				       .work = what,
+				       .core = i ? "BENCH_SENDER_CORE" : "BENCH_RECEIVER_CORE",
+				       .first = i,
+				       .step = cores};
+	run_all(w, cores, seconds / 4); /* warm */
+	rate = run_all(w, cores, seconds);
+	what(&s, 0);
+	scene_print(rate, bytes, seconds, scene_check(&s));
+	return 0;
+}
