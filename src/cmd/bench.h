@@ -46,11 +46,12 @@ struct sl_bench_sample {
 	uint64_t bytes, lost;			/* lost: packets or messages */
 	uint64_t frame_bytes;			/* of a detector, of stages */
 	uint32_t frame_items;
-	uint32_t check;		/* of stages' peers: sl_bench_check() of what they made */
-	uint32_t found, picked; /* of stages: planted peaks; pixels that are kept */
-	bool wrong;		/* it computed something else than others */
-	bool cannot;		/* for want of a device or a privilege */
-	char why[SL_BENCH_WHY]; /* there is no result, and this is why */
+	uint32_t check;		 /* of stages' peers: sl_bench_check() of what they made */
+	uint32_t planted, found; /* of stages that look for peaks */
+	uint32_t picked;	 /* of those that keep some pixels */
+	bool wrong;		 /* it computed something else than others */
+	bool cannot;		 /* for want of a device or a privilege */
+	char why[SL_BENCH_WHY];	 /* there is no result, and this is why */
 };
 
 struct sl_bench_row {
@@ -127,6 +128,8 @@ static inline bool sl_bench_is_ours(const struct sl_bench_row *row)
 /* The program of bench/ beside ours, if it was built. */
 enum { SL_BENCH_PATH = 512 };
 bool sl_bench_find_program(const char *name, char path[SL_BENCH_PATH]);
+/* The last line that is in a file, which is why something failed; "": there is none. */
+void sl_bench_last_line(int fd, char *text, size_t bytes);
 /* What a program of ours printed: one line of JSON. */
 void sl_bench_parse(const char *said, bool latency, struct sl_bench_sample *sample);
 
@@ -171,7 +174,9 @@ double sl_bench_events_per_s(const struct sl_bench_row *row, const struct sl_ben
 /* Of a row of stages at that rate. */
 double sl_bench_ms_per_frame(const struct sl_bench_row *row, double GB_per_s);
 
-struct sl_bench_ratio { /* what is compared, and what is hoped for on two quiet cores */
+/* What is compared, and what is hoped for on two quiet cores. peer may be several, as in "a|b": the
+ * best of them in each round. */
+struct sl_bench_ratio {
 	const char *row, *peer;
 	double expected;
 	struct sl_bench_figure figure; /* of the quotients within each round */

@@ -97,6 +97,10 @@ static void put_stage(FILE *out, const struct sl_bench_row *row, const struct sl
 
 	fprintf(out, ", \"ms_per_frame\": %.6g, \"frame_bytes\": %llu",
 		sl_bench_ms_per_frame(row, f->median), (unsigned long long)sample->frame_bytes);
+	if (sample->planted)
+		fprintf(out, ", \"planted\": %u, \"found\": %u", sample->planted, sample->found);
+	if (sample->picked)
+		fprintf(out, ", \"picked\": %u", sample->picked);
 }
 
 static void put_figures(FILE *out, const struct sl_bench_row *row, bool callgrind, bool *first)

@@ -154,6 +154,7 @@ void sl_bench_parse(const char *said, bool latency, struct sl_bench_sample *samp
 	sample->bytes = (uint64_t)number(said, "bytes");
 	sample->frame_bytes = (uint64_t)number(said, "frame_bytes");
 	sample->check = (uint32_t)number(said, "check");
+	sample->planted = (uint32_t)number(said, "planted");
 	sample->found = (uint32_t)number(said, "found");
 	sample->picked = (uint32_t)number(said, "picked");
 	for (unsigned i = 0; latency && at && i < SL_BENCH_QUANTILES; i++) {
@@ -168,7 +169,7 @@ void sl_bench_parse(const char *said, bool latency, struct sl_bench_sample *samp
 
 /* ---- the process ---- */
 
-static void last_line(int fd, char *text, size_t bytes)
+void sl_bench_last_line(int fd, char *text, size_t bytes)
 {
 	static const char ours[] = "sluice: error: ";
 	char said[SAID + 1];
@@ -242,7 +243,7 @@ static void judge(const struct sl_bench_row *row, int status, int out, int err,
 	}
 	if (status) {
 		sample->cannot = WIFEXITED(status) && WEXITSTATUS(status) == SL_BENCH_CANNOT;
-		last_line(err, sample->why, sizeof(sample->why));
+		sl_bench_last_line(err, sample->why, sizeof(sample->why));
 		if (!sample->why[0])
 			snprintf(sample->why, sizeof(sample->why), "ended with status %#x", status);
 		return;

@@ -1,12 +1,14 @@
 /* bench_python.c - the peer in Python: one process for all rounds, since what it prepares (pyFAI's
  * matrices, OpenCL's kernels) takes longer than what is measured. It is told a line, "MODE SIZE
- * SECONDS", and answers with a line of JSON; in between it waits. */
+ * SECONDS FILE", and answers with a line of JSON; in between it waits. FILE is where a profile
+ * goes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,12 +22,15 @@ enum { PATIENCE_S = 180, SAID = 4096 };
 #define PYTHON "/usr/bin/python3"
 #define SCRIPT "peer_pyfai.py"
 
-static void run_python(const char *script, const char *folder, const int to[2], const int from[2])
+/* What it says beside its answers, and libraries of its have much to say, is read when it fails. */
+static void run_python(const struct sl_bench_python *p, const char *script, const char *folder,
+		       const int to[2], const int from[2])
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGINT, SIG_IGN); /* of the terminal: who started it ends it */
 	dup2(to[0], STDIN_FILENO);
 	dup2(from[1], STDOUT_FILENO);
+	dup2(p->err, STDERR_FILENO);
 	execl(PYTHON, PYTHON, script, folder, (char *)NULL);
 	_exit(127);
 }
@@ -44,11 +49,13 @@ static void start(struct sl_bench_python *p, const char *folder)
 		snprintf(p->why, sizeof(p->why), "there is no " PYTHON);
 		return;
 	}
-	if (pipe2(to, O_CLOEXEC) < 0 || pipe2(from, O_CLOEXEC) < 0 || (p->pid = fork()) < 0) {
+	p->err = memfd_create("python", MFD_CLOEXEC);
+	if (p->err < 0 || pipe2(to, O_CLOEXEC) < 0 || pipe2(from, O_CLOEXEC) < 0 ||
+	    (p->pid = fork()) < 0) {
 		snprintf(p->why, sizeof(p->why), "%s", strerror(errno));
 		p->pid = -1;
 	} else if (!p->pid) {
-		run_python(script, folder, to, from);
+		run_python(p, script, folder, to, from);
 	}
 	close(to[0]);
 	close(from[1]);
@@ -94,18 +101,22 @@ void sl_bench_python_measure(const struct sl_bench *bench, const struct sl_bench
 			     struct sl_bench_sample *sample)
 {
 	struct sl_bench_python *p = &bench->stages->python;
-	char said[SAID];
+	char said[SAID], file[SL_BENCH_PATH];
 
+	sl_bench_files_profile(bench->stages, row->name, file, sizeof(file));
 	if (!p->pid)
 		start(p, bench->stages->folder);
-	if (p->pid > 0 && dprintf(p->to, "%s %s %.3f\n", row->work->mode,
-				  row->size == SL_BENCH_4M ? "4m" : "500k", bench->o.seconds) > 0) {
+	if (p->pid > 0 &&
+	    dprintf(p->to, "%s %s %.3f %s\n", row->work->mode,
+		    row->size == SL_BENCH_4M ? "4m" : "500k", bench->o.seconds, file) > 0) {
 		if (listen_to(p, said, PATIENCE_S + 50 * bench->o.seconds)) {
 			if (!says_why(said, sample->why, sizeof(sample->why)))
 				sl_bench_parse(said, false, sample);
 			return;
 		}
-		snprintf(p->why, sizeof(p->why), "bench/" SCRIPT " ended, or took too long");
+		sl_bench_last_line(p->err, p->why, sizeof(p->why));
+		if (!p->why[0])
+			snprintf(p->why, sizeof(p->why), "bench/" SCRIPT " took too long");
 		sl_bench_python_end(p);
 		p->pid = -1;
 	}
@@ -119,6 +130,7 @@ void sl_bench_python_end(struct sl_bench_python *p)
 		return;
 	close(p->to);
 	close(p->from);
+	close(p->err);
 	kill(p->pid, SIGKILL);
 	waitpid(p->pid, NULL, 0);
 	p->pid = 0;

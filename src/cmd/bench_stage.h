@@ -38,6 +38,7 @@ struct sl_bench_work {
 	const char *chain; /* ours: "correct:output=photons_i16 veto"; "image": photons are there */
 	const char *program, *mode; /* or a peer's */
 	bool python;		    /* it is kept between the rounds */
+	bool unread;		    /* nobody wants the image that `correct` makes */
 	unsigned ways;
 	enum sl_bench_agree agree;
 };
@@ -56,12 +57,12 @@ struct sl_bench_scene {
 	uint16_t *raw;		    /* [frames][pixels] */
 	int16_t *image;		    /* [frames][pixels]: the photons in them */
 	struct sl_bench_peak *peak; /* [frames][peaks] */
-	float high;		    /* of the radial range of profiles, in 1/nm */
+	double high;		    /* of the radial range of profiles, in 1/nm */
 	struct sl_region memory;
 };
 
 struct sl_bench_python {
-	int pid, to, from; /* pid 0: not started; -1: there is none */
+	int pid, to, from, err; /* pid 0: not started; -1: there is none */
 	char why[SL_BENCH_WHY];
 };
 

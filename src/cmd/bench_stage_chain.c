@@ -24,13 +24,12 @@ static int open_given(void *state, const struct sl_env *env, const struct sl_sha
 	return 0;
 }
 
-static void tile_given(void *state, void *scratch, const struct sl_batch *batch,
-		       const struct sl_tile *tile)
+static void frame_given(void *state, void *scratch, const struct sl_batch *batch, uint32_t f)
 {
 }
 
 /* Stands for `correct` where the stages after it are measured alone: the result is in the frame
- * before it runs. */
+ * before it runs. A stage of frames, not of tiles: nobody moves what it "makes". */
 static const struct sl_stage given = {
 	.name = "image",
 	.doc = "photons that are there already",
@@ -38,8 +37,17 @@ static const struct sl_stage given = {
 	.options = no_options,
 	.input = "raw",
 	.open = open_given,
-	.tile = tile_given,
+	.frame = frame_given,
 };
+
+/* ---- who reads the images that stages make: they must go to memory, or need not ---- */
+
+static int reads(const void *state, const char *image)
+{
+	return 1;
+}
+
+static const struct sl_sink reader = {.name = "reader", .reads = reads};
 
 /* ---- stages by name ---- */
 
@@ -59,9 +67,11 @@ static int set_option(const struct sl_stage *stage, void *state, const char *nam
 	return 0;
 }
 
-/* "name=value,name=value" */
-static int set_options(const struct sl_stage *stage, void *state, char *text)
+/* "name=value,name=value"; the value HIGH is where the radial range of the scene ends. */
+static int set_options(const struct sl_bench_scene *scene, const struct sl_stage *stage,
+		       void *state, char *text)
 {
+	char high[32];
 	char *rest = NULL;
 	int err = 0;
 
@@ -72,7 +82,9 @@ static int set_options(const struct sl_stage *stage, void *state, char *text)
 		if (!equals)
 			return -EINVAL;
 		*equals = '\0';
-		err = set_option(stage, state, word, equals + 1);
+		snprintf(high, sizeof(high), "%.17g", scene->high);
+		err = set_option(stage, state, word,
+				 strcmp(equals + 1, "HIGH") ? equals + 1 : high);
 	}
 	return err;
 }
@@ -95,7 +107,7 @@ static int add_stage(struct sl_bench_subject *s, char *word)
 	if (!state)
 		return -ENOMEM;
 	sl_options_defaults(stage->options, state);
-	err = set_options(stage, state, colon ? colon + 1 : NULL);
+	err = set_options(s->scene, stage, state, colon ? colon + 1 : NULL);
 	if (!err && s->row->vectors && sl_option_find(stage->options, "vectors"))
 		err = set_option(stage, state, "vectors", s->row->vectors);
 	s->e.stage[s->e.stages] = stage;
@@ -112,6 +124,8 @@ static int open_chain(struct sl_bench_subject *s)
 	for (char *word = strtok_r(text, " ", &rest); word && !err;
 	     word = strtok_r(NULL, " ", &rest))
 		err = add_stage(s, word);
+	if (!s->row->work->unread)
+		s->e.sink[s->e.sinks++] = &reader;
 	return err ? err : sl_chain_open(&s->e, &s->env, &s->build);
 }
 

@@ -8,7 +8,9 @@
 #include "base/log.h"
 #include "cmd/bench_stage.h"
 
-enum { VETO = 10 }; /* the threshold of rows with a veto */
+enum { VETO = 10 };		      /* the threshold of rows with a veto */
+static const double TOLERANCE = 1e-5; /* of profiles */
+static const float NEAR = 1;	      /* pixels from where a peak was planted */
 
 static const struct sl_array *result_of(const struct sl_bench_subject *s, uint32_t f,
 					const char *name)
@@ -42,7 +44,7 @@ static int check_image(const struct sl_bench_subject *s, uint32_t f)
 	const struct sl_array *image = result_of(s, f, "image");
 	uint64_t at = f * scene->pixels;
 
-	if (!image)
+	if (!image || s->row->work->unread)
 		return 0;
 	if (image->shape.dtype == SL_F32)
 		return same_keV(scene, image->host, scene->raw + at) ? 0 : wrong("keV", f);
@@ -81,6 +83,43 @@ static int keep_profile(const struct sl_bench_subject *s, const struct sl_bench_
 	return fclose(file) || !whole ? -EIO : 0;
 }
 
+/* How many of the planted peaks of frame 0 are in its list: module, row, column, ... */
+static uint32_t count_found(const struct sl_bench_subject *s, const struct sl_array *list)
+{
+	const float *entry = list->host;
+	uint32_t found = 0, columns = list->shape.dim[1];
+
+	for (uint32_t p = 0; p < s->scene->peaks; p++) {
+		bool near = false;
+
+		for (uint32_t i = 0; i < list->rows && !near; i++)
+			near = hypotf(entry[i * columns + 1] - s->scene->peak[p].row,
+				      entry[i * columns + 2] - s->scene->peak[p].column) < NEAR;
+		found += near;
+	}
+	return found;
+}
+
+static bool is_list(const struct sl_array *list)
+{
+	return list && list->shape.ragged && list->shape.dtype == SL_F32 && list->shape.rank == 2 &&
+	       list->shape.dim[1] >= 3;
+}
+
+/* What it found in frame 0, for the reader of the table to judge. */
+static void count(const struct sl_bench_subject *s, struct sl_bench_sample *sample)
+{
+	const struct sl_array *peaks = result_of(s, 0, "peaks"), *spots = result_of(s, 0, "spots");
+	const struct sl_array *picked = result_of(s, 0, "sparse_found");
+
+	if (is_list(peaks) || is_list(spots)) {
+		sample->planted = s->scene->peaks;
+		sample->found = count_found(s, is_list(peaks) ? peaks : spots);
+	}
+	if (picked && picked->shape.dtype == SL_U32)
+		sample->picked = *(const uint32_t *)picked->host;
+}
+
 int sl_bench_subject_check(const struct sl_bench_subject *s, uint32_t frames,
 			   const struct sl_bench_stages *stages, struct sl_bench_sample *sample)
 {
@@ -91,19 +130,84 @@ int sl_bench_subject_check(const struct sl_bench_subject *s, uint32_t frames,
 		if (!err)
 			err = check_veto(s, f);
 	}
+	count(s, sample);
 	return err ? err : keep_profile(s, stages);
 }
 
 /* ---- between rows ---- */
+
+/* A profile: [3][bins], the middles of the bins, intensity, sigma. */
+static bool read_profile(const struct sl_bench_stages *stages, const char *row,
+			 float profile[3 * SL_BENCH_BINS])
+{
+	char path[256];
+	FILE *file;
+	bool whole;
+
+	sl_bench_files_profile(stages, row, path, sizeof(path));
+	file = fopen(path, "rb");
+	if (!file)
+		return false;
+	whole = fread(profile, sizeof(float) * 3 * SL_BENCH_BINS, 1, file) == 1;
+	fclose(file);
+	return whole;
+}
+
+/* The largest relative difference of intensity or sigma. Both sides may say in their way that
+ * nothing is in a bin. */
+static double differ(const float *a, const float *b, unsigned *bin)
+{
+	double most = 0;
+
+	for (unsigned i = SL_BENCH_BINS; i < 3 * SL_BENCH_BINS; i++) {
+		bool empty = !(fabsf(a[i]) > 0) && !(fabsf(b[i]) > 0);
+		double d = empty ? 0 : fabs((double)a[i] - b[i]) / fabs((double)b[i]);
+
+		if (!(d <= most)) {
+			most = d;
+			*bin = i % SL_BENCH_BINS;
+		}
+	}
+	return most;
+}
+
+/* A row of ours with each of pyFAI's that has a profile by now, and the other way around. */
+static void agree_on_profile(const struct sl_bench *bench, const struct sl_bench_row *row,
+			     struct sl_bench_sample *sample)
+{
+	float own[3 * SL_BENCH_BINS], other[3 * SL_BENCH_BINS];
+
+	if (!read_profile(bench->stages, row->name, own))
+		return;
+	for (unsigned i = 0; i < bench->rows && !sample->wrong; i++) {
+		const struct sl_bench_row *peer = &bench->row[i];
+		unsigned bin = 0;
+		double d;
+
+		if (peer->work->agree != row->work->agree || peer->size != row->size ||
+		    !peer->work->chain == !row->work->chain || peer->broken ||
+		    !read_profile(bench->stages, peer->name, other))
+			continue;
+		d = differ(own, other, &bin);
+		if (d <= TOLERANCE)
+			continue;
+		sample->wrong = true;
+		snprintf(sample->why, sizeof(sample->why),
+			 "its profile differs from that of %s by %.2g in bin %u", peer->name, d,
+			 bin);
+	}
+}
 
 void sl_bench_agree(const struct sl_bench *bench, const struct sl_bench_row *row,
 		    struct sl_bench_sample *sample)
 {
 	const struct sl_bench_scene *scene = &bench->stages->scene[row->size];
 
-	if (sample->why[0] || row->work->chain)
+	if (sample->why[0])
 		return;
-	if (row->work->agree == SL_BENCH_AGREE_IMAGE &&
+	if (row->work->agree >= SL_BENCH_AGREE_NO_SPLIT)
+		agree_on_profile(bench, row, sample);
+	if (!row->work->chain && row->work->agree == SL_BENCH_AGREE_IMAGE &&
 	    sample->check != sl_bench_check(scene->image, scene->pixels)) {
 		snprintf(sample->why, sizeof(sample->why),
 			 "its photons are not those of the stage: their times say nothing");

@@ -23,7 +23,7 @@ static const struct {
 	uint32_t rows, columns, frames;
 } sizes[SL_BENCH_SIZES] = {
 	{2164, 2068, 32}, /* two stacks: 286 MB */
-	{512, 1024, 128}, /* 134 MB: more than a cache, too */
+	{512, 1024, 64},  /* 67 MB */
 };
 
 struct brush { /* what drawing needs and nobody else */
@@ -205,8 +205,8 @@ static struct sl_geometry geometry_of(enum sl_bench_size size)
 		.columns = sizes[size].columns,
 		.dtype = SL_U16,
 		.bit_depth = 16,
-		.pixel_size_m = 75e-6,
-		.distance_m = 0.15,
+		.pixel_size_m = 0x1p-14,
+		.distance_m = 0.125,
 		.photon_energy_keV = 12.4,
 		.sensor_material = "Si",
 		.sensor_thickness_m = 320e-6,
@@ -214,9 +214,11 @@ static struct sl_geometry geometry_of(enum sl_bench_size size)
 
 	g.module_bytes = sl_geometry_pixels(&g) * sizeof(uint16_t);
 	sl_layout_resolve(&g, &g.layout);
-	/* In the middle, but not in the middle of a pixel: no two pixels are as far from it. */
-	g.layout.beam_row = g.rows / 2 + 0.3719;
-	g.layout.beam_column = g.columns / 2 + 0.1423;
+	/* In the middle, but not in the middle of a pixel. Pixels are 61 um, a power of two, and
+	 * the beam is at a 64th of one: pyFAI has positions in float32, and rounded ones would put
+	 * pixels at the edges of bins on either side. */
+	g.layout.beam_row = g.rows / 2 + 24. / 64;
+	g.layout.beam_column = g.columns / 2 + 9. / 64;
 	return g;
 }
 
@@ -241,12 +243,11 @@ static int allocate(struct sl_bench_scene *s)
 }
 
 /* A little less than what the farthest corner has: pixels beyond it are in no bin. */
-static float farthest_q(const struct sl_geometry *g)
+static double farthest_q(const struct sl_geometry *g)
 {
 	double tan = radius(g, 0, 0) * g->pixel_size_m / g->distance_m;
 
-	return (float)(4 * M_PI * sin(atan(tan) / 2) * g->photon_energy_keV / 1.2398419843320026 *
-		       0.99);
+	return 0.99 * 4 * M_PI * sin(atan(tan) / 2) * g->photon_energy_keV / 1.2398419843320026;
 }
 
 int sl_bench_scene_make(struct sl_bench_scene *s, enum sl_bench_size size)

@@ -68,10 +68,10 @@ static int put_about(const struct sl_bench_stages *stages, enum sl_bench_size si
 		"{\"rows\": %u, \"columns\": %u, \"pixels\": %llu, \"frames\": %u, "
 		"\"photon_energy_keV\": %.17g,\n \"pixel_size_m\": %.17g, \"distance_m\": %.17g, "
 		"\"beam_row\": %.17g, \"beam_column\": %.17g,\n \"bins\": %d, \"high_q_nm\": "
-		"%.9g,\n \"peaks\": [",
+		"%.17g,\n \"peaks\": [",
 		g->rows, g->columns, (unsigned long long)s->pixels, s->frames, g->photon_energy_keV,
 		g->pixel_size_m, g->distance_m, g->layout.beam_row, g->layout.beam_column,
-		SL_BENCH_BINS, (double)s->high);
+		SL_BENCH_BINS, s->high);
 	for (uint32_t i = 0; i < s->peaks; i++)
 		fprintf(file, "%s[%.4f, %.4f]", i ? ", " : "", (double)s->peak[i].row,
 			(double)s->peak[i].column);

@@ -39,6 +39,14 @@ static const struct {
 	{BASELINE, "/baseline", "baseline", SL_BENCH_STACK, 1, SL_BENCH_4M},
 };
 
+/* The same bins as pyFAI's. */
+#define BINS "bins=1000,unit=q_nm,high=HIGH"
+
+#define PYFAI(row, what, about)                                                                  \
+	{                                                                                        \
+		.name = row, .mode = what, .python = true, .ways = PLAIN | SMALL, .agree = about \
+	}
+
 /* Every frame is kept by this veto, so that the stages after it have work. */
 #define VETO "veto:threshold=10,min_pixels=1"
 
@@ -63,7 +71,7 @@ static const struct sl_bench_work works[] = {
 	{.name = "numpy/correct",
 	 .mode = "numpy",
 	 .python = true,
-	 .ways = PLAIN,
+	 .ways = PLAIN | SMALL,
 	 .agree = SL_BENCH_AGREE_IMAGE},
 	{.name = "sluice/correct/f32",
 	 .chain = "correct:output=kev_f32",
@@ -71,6 +79,38 @@ static const struct sl_bench_work works[] = {
 	{.name = "sluice/correct+veto",
 	 .chain = "correct:output=photons_i16 " VETO,
 	 .ways = PLAIN | ONE | TWO},
+	/* What is kept are these pixels: nobody wants the image. */
+	{.name = "sluice/correct+veto+sparse",
+	 .chain = "correct:output=photons_i16 " VETO " sparse",
+	 .unread = true,
+	 .ways = PLAIN | ONE | TWO | SMALL},
+	{.name = "sluice/all",
+	 .chain = "correct:output=photons_i16 " VETO " integrate peaks sparse",
+	 .unread = true,
+	 .ways = PLAIN | TWO},
+	{.name = "sluice/integrate/1000bins",
+	 .chain = "image integrate:" BINS,
+	 .ways = PLAIN | ONE | TWO | SMALL | VECTORS,
+	 .agree = SL_BENCH_AGREE_NO_SPLIT},
+	PYFAI("pyfai/csr-cython", "csr-cython", SL_BENCH_AGREE_NO_SPLIT),
+	PYFAI("pyfai/pocl", "pocl", SL_BENCH_AGREE_NO_SPLIT),
+	PYFAI("pyfai/histogram", "histogram", SL_BENCH_AGREE_NO_SPLIT),
+	{.name = "sluice/integrate-bbox/1000bins",
+	 .chain = "image integrate:split=bbox," BINS,
+	 .ways = PLAIN | ONE | TWO | SMALL | VECTORS,
+	 .agree = SL_BENCH_AGREE_BBOX},
+	PYFAI("pyfai/csr-cython-bbox", "csr-cython-bbox", SL_BENCH_AGREE_BBOX),
+	PYFAI("pyfai/pocl-bbox", "pocl-bbox", SL_BENCH_AGREE_BBOX),
+	{.name = "sluice/spots", .chain = "image spots", .ways = PLAIN | TWO | SMALL | VECTORS},
+	{.name = "sluice/peaks", .chain = "image peaks", .ways = PLAIN | TWO | SMALL | VECTORS},
+	PYFAI("pyfai/peakfinder", "peakfinder", SL_BENCH_AGREE_NOTHING),
+	{.name = "sluice/sparse",
+	 .chain = "image sparse:method=threshold",
+	 .ways = PLAIN | ONE | TWO | SMALL | VECTORS},
+	{.name = "sluice/sparse-radial",
+	 .chain = "image sparse:method=radial,bins=800",
+	 .ways = PLAIN | TWO | SMALL | VECTORS},
+	PYFAI("pyfai/sparsify", "sparsify", SL_BENCH_AGREE_NOTHING),
 	{.name = "memory/read", .program = "peer_memory", .mode = "read", .ways = PLAIN | TWO},
 	{.name = "memory/write", .program = "peer_memory", .mode = "write", .ways = PLAIN | TWO},
 	{.name = "memory/write-streaming",
