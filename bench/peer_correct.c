@@ -1,8 +1,7 @@
 /* peer_correct.c - what the stage `correct` is compared with: memcpy of the same bytes in and out,
  * and the loop that one would write, pixel by pixel with a branch for everything. Frame by frame,
  * each to a place of its own, as the stage's results have. */
-#include <pthread.h>
-
+#include "cores.h"
 #include "scene.h"
 
 #define USAGE BENCH_PEER_USAGE("peer_correct", "memcpy|scalar")
@@ -46,73 +45,37 @@ static void copy(const struct scene *s, size_t frame)
 	__asm__ volatile("" : : "r"(s->out) : "memory"); /* somebody might read it */
 }
 
-typedef void work(const struct scene *s, size_t frame);
-
-struct worker {
-	const struct scene *s;
-	work *work;
-	const char *core;
-	size_t first, step; /* frames of it */
-	double until, took;
-	uint64_t frames;
-	pthread_t thread;
-};
-
-static void *run(void *arg)
+static void copy_next(void *scene, uint64_t i)
 {
-	struct worker *w = arg;
-	double start = bench_now_s();
-
-	bench_pin(w->core);
-	do {
-		w->work(w->s, (w->first + w->frames++ * w->step) % w->s->frames);
-		w->took = bench_now_s() - start;
-	} while (w->took < w->until);
-	return NULL;
+	copy(scene, i % ((const struct scene *)scene)->frames);
 }
 
-static double run_all(struct worker *w, size_t workers, double seconds)
+static void scalar_next(void *scene, uint64_t i)
 {
-	double rate = 0;
-
-	for (size_t i = 0; i < workers; i++) {
-		w[i].frames = 0;
-		w[i].until = seconds;
-		if (pthread_create(&w[i].thread, NULL, run, &w[i]))
-			bench_fail("thread");
-	}
-	for (size_t i = 0; i < workers; i++) {
-		pthread_join(w[i].thread, NULL);
-		rate += (double)w[i].frames / w[i].took;
-	}
-	return rate;
+	scalar(scene, i % ((const struct scene *)scene)->frames);
 }
 
 int main(int argc, char **argv)
 {
-	size_t cores = bench_env("BENCH_CORES", 1), bytes;
-	struct scene s;
-	struct worker w[2];
+	cores_work *work;
+	struct cores cores;
+	struct scene scene;
 	double seconds, rate;
-	work *what;
+	size_t bytes;
 
-	if (argc != 4 || cores > 2)
+	if (argc != 4)
 		bench_usage(USAGE);
-	what = !strcmp(argv[1], "memcpy") ? copy : !strcmp(argv[1], "scalar") ? scalar : NULL;
+	work = !strcmp(argv[1], "memcpy")   ? copy_next
+	       : !strcmp(argv[1], "scalar") ? scalar_next
+					    : NULL;
 	bytes = bench_number(argv[2], USAGE);
 	seconds = bench_seconds(argv[3], USAGE);
-	if (!what)
+	if (!work)
 		bench_usage(USAGE);
-	scene_load(&s, bytes);
-	for (size_t i = 0; i < cores; i++)
-		w[i] = (struct worker){.s = &s,
-				       .work = what,
-				       .core = i ? "BENCH_SENDER_CORE" : "BENCH_RECEIVER_CORE",
-				       .first = i,
-				       .step = cores};
-	run_all(w, cores, seconds / 4); /* warm */
-	rate = run_all(w, cores, seconds);
-	what(&s, 0);
-	scene_print(rate, bytes, seconds, scene_check(&s));
+	cores_split(&cores);
+	scene_load(&scene, bytes);
+	rate = cores_measure(&cores, work, &scene, seconds);
+	work(&scene, 0);
+	scene_print(rate, bytes, seconds, scene_check(&scene));
 	return 0;
 }

@@ -2,12 +2,11 @@
  * cache (which reads first), writing past it, and copying with such writes. Buffers are larger than
  * caches; the unit is a frame of BYTES, and GB/s are the bytes that are read or, where nothing is,
  * written. A stage cannot be faster than what it moves. */
-#include <pthread.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
-#include "bench.h"
+#include "cores.h"
 
 #define USAGE BENCH_PEER_USAGE("peer_memory", "read|write|write-streaming|copy-streaming")
 
@@ -118,60 +117,27 @@ static uint8_t *random_memory(size_t bytes)
 	return (uint8_t *)memory;
 }
 
-struct worker {
-	const char *mode, *core;
+struct place {
+	const char *mode;
 	uint8_t *from, *to;
 	size_t bytes;
-	double until, took;
-	uint64_t frames;
-	pthread_t thread;
 };
 
-static void work(const struct worker *w, size_t at)
+static void work(void *arg, uint64_t i)
 {
-	word *to = (word *)(void *)(w->to + at);
-	const word *from = (const word *)(const void *)(w->from + at);
-	size_t n = w->bytes / sizeof(word);
+	const struct place *p = arg;
+	size_t at = i % (BUFFER / p->bytes) * p->bytes, n = p->bytes / sizeof(word);
+	word *to = (word *)(void *)(p->to + at);
+	const word *from = (const word *)(const void *)(p->from + at);
 
-	if (!strcmp(w->mode, "read"))
+	if (!strcmp(p->mode, "read"))
 		load_all(from, n);
-	else if (!strcmp(w->mode, "write"))
-		store_all(to, n, random_word(w->frames));
-	else if (!strcmp(w->mode, "write-streaming"))
-		stream_all(to, n, random_word(w->frames));
+	else if (!strcmp(p->mode, "write"))
+		store_all(to, n, random_word(i));
+	else if (!strcmp(p->mode, "write-streaming"))
+		stream_all(to, n, random_word(i));
 	else
 		stream_copy(to, from, n);
-}
-
-static void *run(void *arg)
-{
-	struct worker *w = arg;
-	size_t places = BUFFER / w->bytes;
-	double start = bench_now_s();
-
-	bench_pin(w->core);
-	do {
-		work(w, w->frames++ % places * w->bytes);
-		w->took = bench_now_s() - start;
-	} while (w->took < w->until);
-	return NULL;
-}
-
-static double run_all(struct worker *w, size_t workers, double seconds)
-{
-	double rate = 0;
-
-	for (size_t i = 0; i < workers; i++) {
-		w[i].frames = 0;
-		w[i].until = seconds;
-		if (pthread_create(&w[i].thread, NULL, run, &w[i]))
-			bench_fail("thread");
-	}
-	for (size_t i = 0; i < workers; i++) {
-		pthread_join(w[i].thread, NULL);
-		rate += (double)w[i].frames / w[i].took;
-	}
-	return rate;
 }
 
 static int is_mode(const char *text)
@@ -186,11 +152,12 @@ static int is_mode(const char *text)
 
 int main(int argc, char **argv)
 {
-	size_t cores = bench_env("BENCH_CORES", 1), bytes;
-	struct worker w[2];
+	struct cores cores;
+	struct place place;
 	double seconds, rate;
+	size_t bytes;
 
-	if (argc != 4 || cores > 2 || !is_mode(argv[1]))
+	if (argc != 4 || !is_mode(argv[1]))
 		bench_usage(USAGE);
 	if (!can(argv[1])) {
 		fprintf(stderr, "this is only written for AVX2\n");
@@ -200,14 +167,12 @@ int main(int argc, char **argv)
 	seconds = bench_seconds(argv[3], USAGE);
 	if (!bytes || bytes > BUFFER)
 		bench_usage(USAGE);
-	for (size_t i = 0; i < cores; i++)
-		w[i] = (struct worker){.mode = argv[1],
-				       .core = i ? "BENCH_SENDER_CORE" : "BENCH_RECEIVER_CORE",
-				       .from = random_memory(BUFFER),
-				       .to = random_memory(BUFFER),
-				       .bytes = bytes};
-	run_all(w, cores, seconds / 4); /* warm */
-	rate = run_all(w, cores, seconds);
+	cores_split(&cores);
+	place = (struct place){.mode = argv[1],
+			       .from = random_memory(BUFFER),
+			       .to = random_memory(BUFFER),
+			       .bytes = bytes};
+	rate = cores_measure(&cores, work, &place, seconds);
 	printf("{\"GB_per_s\": %.6f, \"lost\": 0, \"bytes\": %.0f, \"frame_bytes\": %zu}\n",
 	       1e-9 * rate * (double)bytes, rate * seconds * (double)bytes, bytes);
 	return 0;
