@@ -242,12 +242,13 @@ static int allocate(struct sl_bench_scene *s)
 	return 0;
 }
 
-/* A little less than what the farthest corner has: pixels beyond it are in no bin. */
+/* A little more than what the farthest corner has: no pixel lies across the end of the range,
+ * where every program has its own mind. */
 static double farthest_q(const struct sl_geometry *g)
 {
 	double tan = radius(g, 0, 0) * g->pixel_size_m / g->distance_m;
 
-	return 0.99 * 4 * M_PI * sin(atan(tan) / 2) * g->photon_energy_keV / 1.2398419843320026;
+	return 1.002 * 4 * M_PI * sin(atan(tan) / 2) * g->photon_energy_keV / 1.2398419843320026;
 }
 
 int sl_bench_scene_make(struct sl_bench_scene *s, enum sl_bench_size size)
