@@ -235,6 +235,8 @@ def cost_table(bench, out):
 def stage_row(row):
     found = [f"{row['found']} of {row['planted']} peaks"] if "planted" in row else []
     found += [f"{row['picked']} pixels"] if "picked" in row else []
+    hoped = row.get("expected_ms")
+    found += [f"expected at most {hoped:g} ms: {'yes' if row['ms_per_frame'] <= hoped else 'no'}"] if hoped else []
     return (f"| `{row['name']}` | {row['value']:.3g} | {row['min']:.3g} .. {row['max']:.3g} | {row['ms_per_frame']:.3g} | "
             f"{', '.join(found)} |")
 

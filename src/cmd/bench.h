@@ -173,6 +173,7 @@ double sl_bench_events_per_s(const struct sl_bench_row *row, const struct sl_ben
 
 /* Of a row of stages at that rate. */
 double sl_bench_ms_per_frame(const struct sl_bench_row *row, double GB_per_s);
+double sl_bench_ms_limit(const struct sl_bench_row *row); /* hoped for at most; 0: nothing is */
 
 /* What is compared, and what is hoped for on two quiet cores. peer may be several, as in "a|b": the
  * best of them in each round. */

@@ -97,6 +97,8 @@ static void put_stage(FILE *out, const struct sl_bench_row *row, const struct sl
 
 	fprintf(out, ", \"ms_per_frame\": %.6g, \"frame_bytes\": %llu",
 		sl_bench_ms_per_frame(row, f->median), (unsigned long long)sample->frame_bytes);
+	if (sl_bench_ms_limit(row) > 0)
+		fprintf(out, ", \"expected_ms\": %g", sl_bench_ms_limit(row));
 	if (sample->planted)
 		fprintf(out, ", \"planted\": %u, \"found\": %u", sample->planted, sample->found);
 	if (sample->picked)

@@ -9,7 +9,7 @@
 #include "cmd/bench_stage.h"
 
 enum { CORNER = SL_BENCH_BINS / 100 };
-enum { VETO = 10 };		      /* the threshold of rows with a veto */
+enum { BRIGHT = 10 };		      /* the threshold of veto and sparse */
 static const double TOLERANCE = 1e-5; /* of profiles */
 static const float NEAR = 1;	      /* pixels from where a peak was planted */
 
@@ -54,17 +54,33 @@ static int check_image(const struct sl_bench_subject *s, uint32_t f)
 		       : wrong("the image", f);
 }
 
+static uint32_t count_bright(const struct sl_bench_subject *s, uint32_t f)
+{
+	const int16_t *image = s->scene->image + f * s->scene->pixels;
+	uint32_t n = 0;
+
+	for (uint64_t i = 0; i < s->scene->pixels; i++)
+		n += image[i] >= BRIGHT;
+	return n;
+}
+
 static int check_veto(const struct sl_bench_subject *s, uint32_t f)
 {
 	const struct sl_verdict *verdict = s->line[f]->verdict;
-	const int16_t *image = s->scene->image + f * s->scene->pixels;
-	uint64_t n = 0;
 
 	if (verdict->reason != SL_REASON_BRIGHT_PIXELS)
 		return 0;
-	for (uint64_t i = 0; i < s->scene->pixels; i++)
-		n += image[i] >= VETO;
-	return verdict->score == (float)n ? 0 : wrong("the score", f);
+	return verdict->score == (float)count_bright(s, f) ? 0 : wrong("the score", f);
+}
+
+static int check_sparse(const struct sl_bench_subject *s, uint32_t f)
+{
+	const struct sl_array *found = result_of(s, f, "sparse_found");
+
+	if (!found || found->shape.dtype != SL_U32 ||
+	    !strstr(s->row->work->chain, "sparse:method=threshold"))
+		return 0;
+	return *(const uint32_t *)found->host == count_bright(s, f) ? 0 : wrong("the list", f);
 }
 
 static int keep_profile(const struct sl_bench_subject *s, const struct sl_bench_stages *stages)
@@ -130,6 +146,8 @@ int sl_bench_subject_check(const struct sl_bench_subject *s, uint32_t frames,
 		err = check_image(s, f);
 		if (!err)
 			err = check_veto(s, f);
+		if (!err)
+			err = check_sparse(s, f);
 	}
 	count(s, sample);
 	return err ? err : keep_profile(s, stages);

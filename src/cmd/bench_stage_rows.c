@@ -48,7 +48,8 @@ static const struct {
 	}
 
 /* Every frame is kept by this veto, so that the stages after it have work. */
-#define VETO "veto:threshold=10,min_pixels=1"
+#define VETO   "veto:threshold=10,min_pixels=1"
+#define SPARSE "sparse:method=threshold,threshold=10"
 
 static const struct sl_bench_work works[] = {
 	{.name = "sluice/correct/i16",
@@ -81,11 +82,11 @@ static const struct sl_bench_work works[] = {
 	 .ways = PLAIN | ONE | TWO},
 	/* What is kept are these pixels: nobody wants the image. */
 	{.name = "sluice/correct+veto+sparse",
-	 .chain = "correct:output=photons_i16 " VETO " sparse",
+	 .chain = "correct:output=photons_i16 " VETO " " SPARSE,
 	 .unread = true,
 	 .ways = PLAIN | ONE | TWO | SMALL},
 	{.name = "sluice/all",
-	 .chain = "correct:output=photons_i16 " VETO " integrate peaks sparse",
+	 .chain = "correct:output=photons_i16 " VETO " integrate peaks " SPARSE,
 	 .unread = true,
 	 .ways = PLAIN | TWO},
 	{.name = "sluice/integrate/1000bins",
@@ -105,7 +106,7 @@ static const struct sl_bench_work works[] = {
 	{.name = "sluice/peaks", .chain = "image peaks", .ways = PLAIN | TWO | SMALL | VECTORS},
 	PYFAI("pyfai/peakfinder", "peakfinder", SL_BENCH_AGREE_NOTHING),
 	{.name = "sluice/sparse",
-	 .chain = "image sparse:method=threshold",
+	 .chain = "image " SPARSE,
 	 .ways = PLAIN | ONE | TWO | SMALL | VECTORS},
 	{.name = "sluice/sparse-radial",
 	 .chain = "image sparse:method=radial,bins=800",
