@@ -13,6 +13,7 @@ import time
 import numpy as np
 
 OVERLOAD, BAD, THRESHOLD = 0xc000, (0xffff, 0x4000), 10
+ALMOST_HALF = np.nextafter(np.float32(0.5), np.float32(0))  # with 0.5 itself the number below a half would be rounded up
 
 
 def load(folder):
@@ -39,22 +40,23 @@ def measured_pedestal(dark, frames):
 class Correction:
     """Tables by gain code, so that the two upper bits of a pixel choose the row: 0, 1 and 3; 2 does not exist."""
 
-    def __init__(self, about, dark, tables):
-        pedestal, gain = tables
-        nothing = np.full(about["pixels"], np.nan, np.float32)
+    def __init__(self, pedestal, gain, energy_keV, mask=None):
+        nothing = np.full(pedestal[0].size, np.nan, np.float32)
         with np.errstate(divide="ignore"):
-            factor = (1 / (gain.astype(np.float64) * about["photon_energy_keV"])).astype(np.float32)
+            factor = (1 / (gain.astype(np.float64) * energy_keV)).astype(np.float32)
         factor[gain == 0] = np.nan
-        pedestals = measured_pedestal(dark, about["dark_frames"]), pedestal[1], nothing, pedestal[2]
-        self.pedestal = np.concatenate(pedestals)
+        if mask is not None:
+            factor[:, mask != 0] = np.nan
+        self.pedestal = np.concatenate([pedestal[0], pedestal[1], nothing, pedestal[2]])
         self.factor = np.concatenate([factor[0], factor[1], nothing, factor[2]])
-        self.pixel = np.arange(about["pixels"])
+        self.pixel = np.arange(nothing.size)
 
     def photons(self, raw):
         index = (raw >> 14).astype(np.intp) * raw.size + self.pixel
         photons = ((raw & 0x3fff) - self.pedestal[index]) * self.factor[index]
         bad = np.isnan(photons) | (raw == BAD[0]) | (raw == BAD[1])
-        np.rint(photons, out=photons)
+        photons += np.copysign(ALMOST_HALF, photons)  # halves away from zero, as the stage has it
+        np.trunc(photons, out=photons)
         np.clip(photons, -32767, 32766, out=photons)
         photons[bad] = -32768
         photons[raw == OVERLOAD] = 32767
@@ -64,7 +66,8 @@ class Correction:
 def main():
     folder, frames = pathlib.Path(sys.argv[1]), int(sys.argv[2])
     about, bright, dark, tables = load(folder)
-    correction = Correction(about, dark, tables)
+    (_, *others), gain = tables
+    correction = Correction([measured_pedestal(dark, about["dark_frames"]), *others], gain, about["photon_energy_keV"])
     score = [0] * len(bright)
     start = time.perf_counter()
     for i in range(frames):

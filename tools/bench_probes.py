@@ -19,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON = "/usr/bin/python3"  # Debian's, which has numpy; the first on the path may be another
 PROGRAM_TIMEOUT_S = 60
 LINK_TIMEOUT_S = 1800
+STAGE_TIMEOUT_S = 1800
 GUEST_TIMEOUT_S = 3600
 GUEST_CANNOT = 77  # exit status: there can be no guest here
 PACKET_BYTES = 4096
@@ -229,6 +230,50 @@ def cost_table(bench, out):
     if not done.stdout:
         raise Absent(f"sluice bench link --callgrind ended with status {done.returncode}")
     return done.stdout
+
+
+def stage_row(row):
+    found = [f"{row['found']} of {row['planted']} peaks"] if "planted" in row else []
+    found += [f"{row['picked']} pixels"] if "picked" in row else []
+    hoped = row.get("expected_ms")
+    found += [f"expected at most {hoped:g} ms: {'yes' if row['ms_per_frame'] <= hoped else 'no'}"] if hoped else []
+    return (f"| `{row['name']}` | {row['value']:.3g} | {row['min']:.3g} .. {row['max']:.3g} | {row['ms_per_frame']:.3g} | "
+            f"{', '.join(found)} |")
+
+
+def stage_ratio(ratio):
+    peers = ratio["name"].split(" / ")[1].split("|")
+    peer = f"`{peers[0]}`" if len(peers) == 1 else "the best of " + ", ".join(f"`{name}`" for name in peers)
+    hoped = ratio.get("expected")
+    said = f"{hoped:g}: {'yes' if ratio['value'] >= hoped else 'no'}" if hoped else ""
+    return (f"| `{ratio['name'].split(' / ')[0]}` | {peer} | {ratio['value']:.3g} | {ratio['min']:.3g} .. {ratio['max']:.3g} | "
+            f"{said} |")
+
+
+def stage_report(results):
+    """What `sluice bench stage --json` wrote, as the tables of a document."""
+    machine = results["machine"]
+    lines = [f"{machine['cpu']}, {machine['cores']} cores; {machine['rounds']} rounds of {machine['seconds']:g} s; load "
+             f"{machine['load_average']:g} at the end.", "",
+             "| row | GB/s of raw pixels | min .. max | ms per frame | found |", "|---|---|---|---|---|",
+             *map(stage_row, results["rows"])]
+    if results["ratios"]:
+        lines += ["", "| row | beside | ratio | min .. max | expected |", "|---|---|---|---|---|",
+                  *map(stage_ratio, results["ratios"])]
+    lines += ["", *(f"- left out: `{name}`: {why}" for name, why in results["left_out"].items())]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def stage_table(bench, out):
+    """`sluice bench stage`, which has rounds of its own: tables for the report, and its exit status."""
+    file = out / "stage.json"
+    amount = ["--rounds", "1", "--seconds", "0.05", "--only", "*/500k"] if bench.quick else []
+    command = [bench.build / "sluice", "bench", "stage", "--json", file, *amount]
+    done = subprocess.run([str(word) for word in command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          timeout=STAGE_TIMEOUT_S, text=True, check=False)
+    if not done.stdout:
+        raise Absent(f"sluice bench stage ended with status {done.returncode}")
+    return stage_report(json.loads(file.read_text())), done.returncode
 
 
 def guest_table(build, quick, out):

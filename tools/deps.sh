@@ -10,7 +10,8 @@ build="meson ninja-build pkg-config gcc libc6-dev libyaml-dev libhdf5-dev liblz4
 demo="$build python3-h5py"
 check="$build libcmocka-dev clang clang-format-14 libclang-rt-14-dev python3-h5py python3-numpy
 	bitshuffle hdf5-filter-plugin tshark python3-scapy iproute2 ethtool util-linux gcc-riscv64-unknown-elf gcc-arm-none-eabi spin"
-bench="$build python3-numpy libzmq3-dev libucx-dev libfabric-dev iproute2 ethtool valgrind"
+bench="$build python3-numpy libzmq3-dev libucx-dev libfabric-dev iproute2 ethtool valgrind python3-pyfai python3-pyopencl
+	pocl-opencl-icd"
 guest="$build qemu-system-x86 busybox-static kmod binutils xz-utils zstd iproute2 ethtool util-linux dash ibverbs-providers
 	ibverbs-utils perftest"
 interop="$check $guest"

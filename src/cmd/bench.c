@@ -1,5 +1,5 @@
-/* bench.c - sluice bench: what links and detectors do on this machine, links beside what people use
- * today. */
+/* bench.c - sluice bench: what links, detectors and stages do on this machine, links and stages
+ * beside what people use today. */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -89,7 +89,8 @@ static void measure(struct sl_bench *bench, struct sl_bench_row *row)
 	else
 		sl_bench_measure(bench, row, sample);
 	if (sample->why[0])
-		leave_out(row, sample->cannot || (!row->link && !row->detector), sample->why);
+		leave_out(row, !sample->wrong && (sample->cannot || !sl_bench_is_ours(row)),
+			  sample->why);
 	else
 		row->samples++;
 }
@@ -135,9 +136,7 @@ static int verdict(const struct sl_bench *bench)
 	for (unsigned i = 0; i < bench->rows; i++) {
 		const struct sl_bench_row *row = &bench->row[i];
 
-		if (!row->link && !row->detector)
-			continue;
-		if (sl_bench_lost(row)) {
+		if (sl_bench_is_ours(row) && sl_bench_lost(row)) {
 			sl_error("%s lost %llu packets", row->name,
 				 (unsigned long long)sl_bench_lost(row));
 			status = 2;
@@ -152,7 +151,9 @@ static int verdict(const struct sl_bench *bench)
 
 static int bench_rows(struct sl_bench *bench)
 {
-	int err = bench->detectors ? sl_bench_detector_rows(bench) : sl_bench_rows(bench);
+	int err = bench->kind == SL_BENCH_STAGES      ? sl_bench_stage_rows(bench)
+		  : bench->kind == SL_BENCH_DETECTORS ? sl_bench_detector_rows(bench)
+						      : sl_bench_rows(bench);
 
 	if (err)
 		return 1;
@@ -167,6 +168,8 @@ static int bench_rows(struct sl_bench *bench)
 	}
 	choose_cores(bench);
 	err = prepare(bench);
+	if (!err && bench->kind == SL_BENCH_STAGES)
+		err = sl_bench_stage_prepare(bench);
 	if (!err)
 		err = all_rounds(bench);
 	sl_bench_net_close(bench);
@@ -176,6 +179,34 @@ static int bench_rows(struct sl_bench *bench)
 	if (bench->o.json[0] && sl_bench_write_json(bench, bench->o.json))
 		return 1;
 	return verdict(bench);
+}
+
+/* What is to be measured, by its name on the command line. */
+static int read_kind(const struct sl_args *args, struct sl_bench *bench)
+{
+	static const char *const name[] = {"link", "detector", "stage"};
+
+	for (unsigned i = 0; args->plains == 1 && i < sizeof(name) / sizeof(name[0]); i++)
+		if (!strcmp(args->plain[0], name[i])) {
+			bench->kind = (enum sl_bench_kind)i;
+			return 0;
+		}
+	sl_error("say what is to be measured: sluice bench link, sluice bench detector, or sluice "
+		 "bench stage");
+	return -EINVAL;
+}
+
+static int check_options(const struct sl_bench *bench)
+{
+	if (bench->kind != SL_BENCH_LINKS && (bench->o.callgrind || bench->o.sweep)) {
+		sl_error("--callgrind and --sweep are for sluice bench link");
+		return -EINVAL;
+	}
+	if (bench->kind == SL_BENCH_DETECTORS && bench->o.compared) {
+		sl_error("--compared is for sluice bench link and sluice bench stage");
+		return -EINVAL;
+	}
+	return 0;
 }
 
 int sl_cmd_bench(const struct sl_command *command, int argc, char **argv)
@@ -190,19 +221,13 @@ int sl_cmd_bench(const struct sl_command *command, int argc, char **argv)
 		sl_error("bench has no experiment file: --set means nothing here");
 		return 1;
 	}
-	bench.detectors = args.plains == 1 && !strcmp(args.plain[0], "detector");
-	if (!bench.detectors && (args.plains != 1 || strcmp(args.plain[0], "link") != 0)) {
-		sl_error("say what is to be measured: sluice bench link, or sluice bench detector");
+	if (read_kind(&args, &bench) || check_options(&bench))
 		return 1;
-	}
-	if (bench.detectors && (bench.o.callgrind || bench.o.compared || bench.o.sweep)) {
-		sl_error("--callgrind, --compared and --sweep are for sluice bench link");
-		return 1;
-	}
 	sl_signals_catch();
 	err = bench_rows(&bench);
 	for (unsigned i = 0; i < bench.rows; i++)
 		free(bench.row[i].sample);
 	free(bench.row);
+	sl_bench_stage_end(&bench);
 	return err;
 }

@@ -7,7 +7,7 @@
  *            one measurement; bench_link.c the receiver of a link; bench_source.c its source;
  *            bench_net.c the veth pair; bench_callgrind.c instructions per byte; bench_report.c the
  *            table; bench_json.c the same for programs; bench_detector.c detectors, which are
- *            measured in the same way. */
+ *            measured in the same way; bench_stage*.c stages, likewise: see bench_stage.h. */
 #ifndef SL_CMD_BENCH_H
 #define SL_CMD_BENCH_H
 
@@ -44,10 +44,14 @@ struct sl_bench_sample {
 	double quantile_us[SL_BENCH_QUANTILES]; /* latencies, at sl_bench_levels[] */
 	double instructions_per_B;		/* callgrind; 0: not counted */
 	uint64_t bytes, lost;			/* lost: packets or messages */
-	uint64_t frame_bytes;			/* of a detector */
+	uint64_t frame_bytes;			/* of a detector, of stages */
 	uint32_t frame_items;
-	bool cannot;		/* for want of a device or a privilege */
-	char why[SL_BENCH_WHY]; /* there is no result, and this is why */
+	uint32_t check;		 /* of stages' peers: sl_bench_check() of what they made */
+	uint32_t planted, found; /* of stages that look for peaks */
+	uint32_t picked;	 /* of those that keep some pixels */
+	bool wrong;		 /* it computed something else than others */
+	bool cannot;		 /* for want of a device or a privilege */
+	char why[SL_BENCH_WHY];	 /* there is no result, and this is why */
 };
 
 struct sl_bench_row {
@@ -63,6 +67,10 @@ struct sl_bench_row {
 	/* or a detector: */
 	const struct sl_detector *detector;
 	bool fresh; /* frames are made, not replayed */
+	/* or stages, or a peer of theirs: */
+	const struct sl_bench_work *work;
+	const char *vectors; /* instructions to use; NULL: the best */
+	uint32_t stack, cores, size;
 	/* or a peer: */
 	const char *program, *mode;
 	uint64_t bytes;
@@ -74,11 +82,17 @@ struct sl_bench_row {
 	char failed[SL_BENCH_WHY];
 };
 
+enum sl_bench_kind { SL_BENCH_LINKS, SL_BENCH_DETECTORS, SL_BENCH_STAGES };
+
+struct sl_bench_work;
+struct sl_bench_stages;
+
 struct sl_bench {
 	struct sl_bench_options o;
 	struct sl_bench_row *row;
 	unsigned rows, capacity;
-	bool detectors;	 /* they are measured, not links */
+	enum sl_bench_kind kind;
+	struct sl_bench_stages *stages; /* what is measured, where it is stages */
 	pid_t holder[2]; /* of the network namespaces of /cut: receiver, sender; 0: none */
 	char no_cut[SL_BENCH_WHY];
 	int core[2]; /* receiver's and sender's; -1: wherever */
@@ -92,6 +106,10 @@ int sl_bench_rows(struct sl_bench *bench);
 
 int sl_bench_detector_rows(struct sl_bench *bench);
 
+int sl_bench_stage_rows(struct sl_bench *bench);
+int sl_bench_stage_prepare(struct sl_bench *bench); /* frames, before all rounds; 0 or -errno */
+void sl_bench_stage_end(struct sl_bench *bench);
+
 /* Two namespaces with a veth pair between them that cuts and merges nothing, or bench->no_cut. */
 void sl_bench_net_open(struct sl_bench *bench);
 void sl_bench_net_close(struct sl_bench *bench);
@@ -100,6 +118,20 @@ void sl_bench_net_close(struct sl_bench *bench);
 int sl_bench_take_side(const struct sl_bench *bench, const struct sl_bench_row *row, unsigned side);
 const char *sl_bench_address(const struct sl_bench *bench, const struct sl_bench_row *row,
 			     unsigned side, char text[64]);
+
+/* A row of Sluice itself; else it is a peer. */
+static inline bool sl_bench_is_ours(const struct sl_bench_row *row)
+{
+	return row->link || row->detector || (row->work && !row->mode);
+}
+
+/* The program of bench/ beside ours, if it was built. */
+enum { SL_BENCH_PATH = 512 };
+bool sl_bench_find_program(const char *name, char path[SL_BENCH_PATH]);
+/* The last line that is in a file, which is why something failed; "": there is none. */
+void sl_bench_last_line(int fd, char *text, size_t bytes);
+/* What a program of ours printed: one line of JSON. */
+void sl_bench_parse(const char *said, bool latency, struct sl_bench_sample *sample);
 
 /* One measurement, in a process of its own. */
 void sl_bench_measure(const struct sl_bench *bench, const struct sl_bench_row *row,
@@ -115,10 +147,14 @@ int sl_bench_link(const struct sl_bench *bench, const struct sl_bench_row *row,
 /* The same of a detector. */
 int sl_bench_detector(const struct sl_bench *bench, const struct sl_bench_row *row,
 		      struct sl_bench_sample *sample);
+/* The same of stages. */
+int sl_bench_stage(const struct sl_bench *bench, const struct sl_bench_row *row,
+		   struct sl_bench_sample *sample);
 void sl_bench_quantiles(uint32_t *ns, size_t n, double quantile_us[SL_BENCH_QUANTILES]);
 
 void sl_bench_print(const struct sl_bench *bench, FILE *out);
 void sl_bench_print_detectors(const struct sl_bench *bench, FILE *out);
+void sl_bench_print_stages(const struct sl_bench *bench, FILE *out);
 int sl_bench_write_json(const struct sl_bench *bench, const char *path);
 
 struct sl_bench_figure { /* of a row over the rounds */
@@ -135,7 +171,13 @@ uint64_t sl_bench_lost(const struct sl_bench_row *row);
 /* Of a detector's row at that rate. */
 double sl_bench_events_per_s(const struct sl_bench_row *row, const struct sl_bench_figure *figure);
 
-struct sl_bench_ratio { /* what is compared, and what is hoped for on two quiet cores */
+/* Of a row of stages at that rate. */
+double sl_bench_ms_per_frame(const struct sl_bench_row *row, double GB_per_s);
+double sl_bench_ms_limit(const struct sl_bench_row *row); /* hoped for at most; 0: nothing is */
+
+/* What is compared, and what is hoped for on two quiet cores. peer may be several, as in "a|b": the
+ * best of them in each round. */
+struct sl_bench_ratio {
 	const char *row, *peer;
 	double expected;
 	struct sl_bench_figure figure; /* of the quotients within each round */
@@ -143,6 +185,9 @@ struct sl_bench_ratio { /* what is compared, and what is hoped for on two quiet 
 
 /* The i-th comparison; false after the last. figure.median is 0 where a side is missing. */
 bool sl_bench_compare(const struct sl_bench *bench, unsigned i, struct sl_bench_ratio *ratio);
+
+/* Those of stages; NULL after the last. */
+const struct sl_bench_ratio *sl_bench_stage_comparison(unsigned i);
 
 /* Whether a row of this name is in any of them. */
 bool sl_bench_compared(const char *name);

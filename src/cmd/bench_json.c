@@ -91,6 +91,20 @@ static void put_samples(FILE *out, const struct sl_bench_row *row)
 	fprintf(out, "]");
 }
 
+static void put_stage(FILE *out, const struct sl_bench_row *row, const struct sl_bench_figure *f)
+{
+	const struct sl_bench_sample *sample = &row->sample[row->samples - 1];
+
+	fprintf(out, ", \"ms_per_frame\": %.6g, \"frame_bytes\": %llu",
+		sl_bench_ms_per_frame(row, f->median), (unsigned long long)sample->frame_bytes);
+	if (sl_bench_ms_limit(row) > 0)
+		fprintf(out, ", \"expected_ms\": %g", sl_bench_ms_limit(row));
+	if (sample->planted)
+		fprintf(out, ", \"planted\": %u, \"found\": %u", sample->planted, sample->found);
+	if (sample->picked)
+		fprintf(out, ", \"picked\": %u", sample->picked);
+}
+
 static void put_figures(FILE *out, const struct sl_bench_row *row, bool callgrind, bool *first)
 {
 	static const struct {
@@ -116,6 +130,8 @@ static void put_figures(FILE *out, const struct sl_bench_row *row, bool callgrin
 			(unsigned long long)row->sample[row->samples - 1].bytes);
 		if (row->detector)
 			fprintf(out, ", \"events_per_s\": %.6g", sl_bench_events_per_s(row, &f));
+		if (row->work)
+			put_stage(out, row, &f);
 		put_samples(out, row);
 		fprintf(out, "}");
 	}

@@ -16,11 +16,11 @@
 
 #include "base/log.h"
 #include "cmd/bench.h"
+#include "cmd/bench_stage.h"
 
 enum {
 	SAID = 4096,	 /* bytes of a program's output that are read */
 	PATIENCE_S = 30, /* and fifty times what was asked for */
-	PATHS = 512,
 };
 
 static int enter(pid_t holder)
@@ -68,15 +68,15 @@ const char *sl_bench_address(const struct sl_bench *bench, const struct sl_bench
 
 /* ---- peers: programs beside ours, under bench/ ---- */
 
-static bool find_program(const char *name, char path[PATHS])
+bool sl_bench_find_program(const char *name, char path[SL_BENCH_PATH])
 {
-	char self[PATHS / 2];
+	char self[SL_BENCH_PATH / 2];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (n < 0)
 		return false;
 	self[n] = '\0';
-	snprintf(path, PATHS, "%s/bench/%s", dirname(self), name);
+	snprintf(path, SL_BENCH_PATH, "%s/bench/%s", dirname(self), name);
 	return access(path, X_OK) == 0;
 }
 
@@ -96,6 +96,11 @@ static void describe(const struct sl_bench *bench, const struct sl_bench_row *ro
 	setenv("BENCH_RECEIVER", row->cut ? sl_bench_address(bench, row, 0, text) : "127.0.0.1", 1);
 	set_env("BENCH_BUFFER", bench->o.receive_buffer);
 	set_env("BENCH_RING", row->ring_bytes);
+	if (row->work) {
+		setenv("BENCH_SCENE", bench->stages->folder, 1);
+		setenv("BENCH_SIZE", row->size == SL_BENCH_4M ? "4m" : "500k", 1);
+		set_env("BENCH_CORES", row->cores);
+	}
 	if (row->nocsum)
 		setenv("BENCH_NOCSUM", "1", 1);
 	if (bench->core[1] >= 0) { /* those that gain from it pin themselves */
@@ -110,9 +115,9 @@ static void describe(const struct sl_bench *bench, const struct sl_bench_row *ro
 
 static void run_peer(const struct sl_bench *bench, const struct sl_bench_row *row)
 {
-	char path[PATHS], bytes[32], seconds[32];
+	char path[SL_BENCH_PATH], bytes[32], seconds[32];
 
-	if (!find_program(row->program, path) || (row->cut && enter(bench->holder[0])))
+	if (!sl_bench_find_program(row->program, path) || (row->cut && enter(bench->holder[0])))
 		_exit(127);
 	describe(bench, row);
 	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)row->bytes);
@@ -140,13 +145,18 @@ static double number(const char *text, const char *name)
 	return at ? strtod(at, NULL) : 0;
 }
 
-static void parse(const char *said, bool latency, struct sl_bench_sample *sample)
+void sl_bench_parse(const char *said, bool latency, struct sl_bench_sample *sample)
 {
 	const char *at = find_number(said, "quantiles_us");
 
 	sample->GB_per_s = number(said, "GB_per_s");
 	sample->lost = (uint64_t)number(said, "lost");
 	sample->bytes = (uint64_t)number(said, "bytes");
+	sample->frame_bytes = (uint64_t)number(said, "frame_bytes");
+	sample->check = (uint32_t)number(said, "check");
+	sample->planted = (uint32_t)number(said, "planted");
+	sample->found = (uint32_t)number(said, "found");
+	sample->picked = (uint32_t)number(said, "picked");
 	for (unsigned i = 0; latency && at && i < SL_BENCH_QUANTILES; i++) {
 		char *end;
 
@@ -159,7 +169,7 @@ static void parse(const char *said, bool latency, struct sl_bench_sample *sample
 
 /* ---- the process ---- */
 
-static void last_line(int fd, char *text, size_t bytes)
+void sl_bench_last_line(int fd, char *text, size_t bytes)
 {
 	static const char ours[] = "sluice: error: ";
 	char said[SAID + 1];
@@ -180,11 +190,6 @@ static void last_line(int fd, char *text, size_t bytes)
 	snprintf(text, bytes, "%.*s", (int)bytes - 1, line);
 }
 
-static bool is_peer(const struct sl_bench_row *row)
-{
-	return !row->link && !row->detector;
-}
-
 static void run_child(const struct sl_bench *bench, const struct sl_bench_row *row, int out,
 		      int err)
 {
@@ -196,10 +201,11 @@ static void run_child(const struct sl_bench *bench, const struct sl_bench_row *r
 	signal(SIGTERM, SIG_DFL);
 	dup2(out, STDOUT_FILENO);
 	dup2(err, STDERR_FILENO);
-	if (is_peer(row))
+	if (!sl_bench_is_ours(row))
 		run_peer(bench, row);
-	failed = row->detector ? sl_bench_detector(bench, row, &sample)
-			       : sl_bench_link(bench, row, &sample);
+	failed = row->work	 ? sl_bench_stage(bench, row, &sample)
+		 : row->detector ? sl_bench_detector(bench, row, &sample)
+				 : sl_bench_link(bench, row, &sample);
 	if (failed && lseek(err, 0, SEEK_END) == 0)
 		fprintf(stderr, "%s\n", strerror(-failed));
 	if (write(out, &sample, sizeof(sample)) != sizeof(sample))
@@ -237,30 +243,29 @@ static void judge(const struct sl_bench_row *row, int status, int out, int err,
 	}
 	if (status) {
 		sample->cannot = WIFEXITED(status) && WEXITSTATUS(status) == SL_BENCH_CANNOT;
-		last_line(err, sample->why, sizeof(sample->why));
+		sl_bench_last_line(err, sample->why, sizeof(sample->why));
 		if (!sample->why[0])
 			snprintf(sample->why, sizeof(sample->why), "ended with status %#x", status);
 		return;
 	}
 	n = pread(out, said, SAID, 0);
-	if (!is_peer(row) && n == sizeof(*sample)) {
+	if (sl_bench_is_ours(row) && n == sizeof(*sample)) {
 		memcpy(sample, said, sizeof(*sample));
 	} else {
 		said[n > 0 ? n : 0] = '\0';
-		parse(said, row->latency, sample);
+		sl_bench_parse(said, row->latency, sample);
 	}
 }
 
-void sl_bench_measure(const struct sl_bench *bench, const struct sl_bench_row *row,
-		      struct sl_bench_sample *sample)
+static void in_a_process(const struct sl_bench *bench, const struct sl_bench_row *row,
+			 struct sl_bench_sample *sample)
 {
 	int out = memfd_create("out", MFD_CLOEXEC), err = memfd_create("err", MFD_CLOEXEC);
-	char path[PATHS], text[64];
+	char path[SL_BENCH_PATH], text[64];
 	pid_t child = -1;
 
-	memset(sample, 0, sizeof(*sample));
 	sl_bench_address(bench, row, 0, text); /* fixes whose address it is */
-	if (is_peer(row) && !find_program(row->program, path)) {
+	if (!sl_bench_is_ours(row) && !sl_bench_find_program(row->program, path)) {
 		snprintf(sample->why, sizeof(sample->why),
 			 "bench/%s is not beside this program: its library was not there when "
 			 "this was built",
@@ -276,4 +281,16 @@ void sl_bench_measure(const struct sl_bench *bench, const struct sl_bench_row *r
 		close(out);
 	if (err >= 0)
 		close(err);
+}
+
+void sl_bench_measure(const struct sl_bench *bench, const struct sl_bench_row *row,
+		      struct sl_bench_sample *sample)
+{
+	memset(sample, 0, sizeof(*sample));
+	if (row->work && row->work->python)
+		sl_bench_python_measure(bench, row, sample);
+	else
+		in_a_process(bench, row, sample);
+	if (row->work)
+		sl_bench_agree(bench, row, sample);
 }

@@ -95,28 +95,66 @@ static const struct sl_bench_row *find(const struct sl_bench *bench, const char 
 	return NULL;
 }
 
-bool sl_bench_compared(const char *name)
+/* One of the names in "a|b". */
+static bool is_one_of(const char *name, const char *names)
 {
-	for (size_t i = 0; i < sizeof(comparisons) / sizeof(comparisons[0]); i++)
-		if (!strcmp(name, comparisons[i].row) || !strcmp(name, comparisons[i].peer))
+	size_t length = strlen(name);
+
+	for (const char *at = names; (at = strstr(at, name)); at += length)
+		if ((at == names || at[-1] == '|') && (!at[length] || at[length] == '|'))
 			return true;
 	return false;
 }
 
+/* The best of the rows with these names in that round; 0: there is none. */
+static double best_of(const struct sl_bench *bench, const char *names, unsigned round)
+{
+	double best = 0;
+
+	for (unsigned i = 0; i < bench->rows; i++) {
+		const struct sl_bench_row *row = &bench->row[i];
+
+		if (!row->broken && round < row->samples && is_one_of(row->name, names) &&
+		    row->sample[round].GB_per_s > best)
+			best = row->sample[round].GB_per_s;
+	}
+	return best;
+}
+
+bool sl_bench_compared(const char *name)
+{
+	const struct sl_bench_ratio *r;
+
+	for (size_t i = 0; i < sizeof(comparisons) / sizeof(comparisons[0]); i++)
+		if (!strcmp(name, comparisons[i].row) || !strcmp(name, comparisons[i].peer))
+			return true;
+	for (unsigned i = 0; (r = sl_bench_stage_comparison(i)); i++)
+		if (!strcmp(name, r->row) || is_one_of(name, r->peer))
+			return true;
+	return false;
+}
+
+static const struct sl_bench_ratio *comparison(const struct sl_bench *bench, unsigned i)
+{
+	if (bench->kind == SL_BENCH_STAGES)
+		return sl_bench_stage_comparison(i);
+	return i < sizeof(comparisons) / sizeof(comparisons[0]) ? &comparisons[i] : NULL;
+}
+
 bool sl_bench_compare(const struct sl_bench *bench, unsigned i, struct sl_bench_ratio *ratio)
 {
-	const struct sl_bench_row *row, *peer;
+	const struct sl_bench_ratio *entry = comparison(bench, i);
+	const struct sl_bench_row *row;
 	double value[SL_BENCH_SAMPLES];
 	unsigned n = 0;
 
-	if (i >= sizeof(comparisons) / sizeof(comparisons[0]))
+	if (!entry)
 		return false;
-	*ratio = comparisons[i];
+	*ratio = *entry;
 	row = find(bench, ratio->row);
-	peer = find(bench, ratio->peer);
 	/* A row has a sample of every round or is left out: the n-th are of one round. */
-	for (; row && peer && n < row->samples && n < peer->samples; n++)
-		value[n] = row->sample[n].GB_per_s / peer->sample[n].GB_per_s;
+	for (; row && n < row->samples && best_of(bench, ratio->peer, n) > 0; n++)
+		value[n] = row->sample[n].GB_per_s / best_of(bench, ratio->peer, n);
 	if (n)
 		ratio->figure = figure_of(value, n);
 	return true;
@@ -173,13 +211,22 @@ static void print_costs(const struct sl_bench *bench, FILE *out)
 			fprintf(out, "%-44s %8.3f\n", bench->row[i].name, f.median);
 }
 
+/* Of several, what their names have in common says enough. */
+static const char *peer_name(const struct sl_bench_ratio *r, char name[SL_BENCH_NAME])
+{
+	if (!strchr(r->peer, '|'))
+		return r->peer;
+	snprintf(name, SL_BENCH_NAME, "best of %.*s", (int)strcspn(r->peer, "/"), r->peer);
+	return name;
+}
+
 static void print_ratios(const struct sl_bench *bench, FILE *out)
 {
 	struct sl_bench_ratio r;
 	bool any = false;
 
 	for (unsigned i = 0; sl_bench_compare(bench, i, &r); i++) {
-		char hoped[32] = "";
+		char hoped[32] = "", name[SL_BENCH_NAME];
 
 		if (r.figure.median <= 0)
 			continue;
@@ -190,8 +237,8 @@ static void print_ratios(const struct sl_bench *bench, FILE *out)
 		if (r.expected > 0)
 			snprintf(hoped, sizeof(hoped), "  expected %.2f: %s", r.expected,
 				 r.figure.median >= r.expected ? "yes" : "no");
-		fprintf(out, "%-34s / %-36s %7.2f %7.2f %7.2f%s\n", r.row, r.peer, r.figure.median,
-			r.figure.min, r.figure.max, hoped);
+		fprintf(out, "%-34s / %-36s %7.2f %7.2f %7.2f%s\n", r.row, peer_name(&r, name),
+			r.figure.median, r.figure.min, r.figure.max, hoped);
 	}
 }
 
@@ -211,8 +258,11 @@ static void print_absent(const struct sl_bench *bench, FILE *out)
 
 void sl_bench_print(const struct sl_bench *bench, FILE *out)
 {
-	if (bench->detectors) {
+	if (bench->kind == SL_BENCH_DETECTORS) {
 		sl_bench_print_detectors(bench, out);
+	} else if (bench->kind == SL_BENCH_STAGES) {
+		sl_bench_print_stages(bench, out);
+		print_ratios(bench, out);
 	} else if (bench->o.callgrind) {
 		print_costs(bench, out);
 	} else {

@@ -56,18 +56,22 @@ const struct sl_command sl_commands[] = {
 	{"doctor", "doctor [EXPERIMENT.yaml] [options]",
 	 "Check what this host lacks for line rate, and print the command that mends it.",
 	 sl_cmd_doctor, NULL},
-	{"bench", "bench link|detector [options]",
-	 "Measure what links and emulated detectors do on this machine, links beside what people "
-	 "use "
-	 "today.",
+	{"bench", "bench link|detector|stage [options]",
+	 "Measure what links, emulated detectors and stages do on this machine, beside what people "
+	 "use today.",
 	 sl_cmd_bench,
-	 "Every row is measured once a round, in turn, by two processes on two cores; shown are "
-	 "medians and\n"
+	 "Every row is measured once a round, in turn, links by two processes on two cores; shown "
+	 "are medians and\n"
 	 "ranges over the rounds, and what was lost. Rows that end in /cut go over a veth pair "
 	 "that cuts and\n"
 	 "merges nothing (made and removed here; needs root), all others over lo. In those that "
 	 "end in /nocsum\n"
-	 "the sender leaves the UDP checksum 0. docs/benchmarks.md explains every row.\n\n"
+	 "the sender leaves the UDP checksum 0. Stages have frames of 4.5 Mpixel in stacks of 16 "
+	 "on "
+	 "one core,\n"
+	 "unless the row ends in /1 (frame by frame), /2cores or /500k (512 x 1024 pixels). "
+	 "docs/benchmarks.md\n"
+	 "explains every row.\n\n"
 	 "exit status: 0 all went well; 1 it did not; 2 a row of ours lost packets."},
 	{"pingpong", "pingpong [PEER] [options]",
 	 "Be the other end of ibv_rc_pingpong, ibv_uc_pingpong or ibv_ud_pingpong.",

@@ -86,6 +86,35 @@ def detectors(folder):
     equal(sorted(result["left_out"].keys() & names), [], "left out")
 
 
+def stages(folder, only):
+    result = measure(folder, only, what="stage")
+    for row in result["rows"]:
+        check(row["value"] > 0 and row["min"] <= row["value"] <= row["max"], f"{row['name']}: figures in order")
+        equal(row["unit"], "GB/s", "unit")
+        equal(row["frame_bytes"], 2 * 512 * 1024, f"{row['name']}: bytes of a frame")
+        rate = row["frame_bytes"] / row["ms_per_frame"] * 1e-6
+        check(abs(rate / row["value"] - 1) < 1e-3, f"{row['name']}: GB/s and ms per frame say the same")
+    return result
+
+
+@case("stages are measured on frames whose results are known")
+def stage_rows(folder):
+    result = stages(folder, "sluice/correct/*/500k")
+    equal(sorted(row["name"] for row in result["rows"]), [f"sluice/correct/{kind}/500k" for kind in ("f32", "i16")], "the rows")
+    for name, why in stages(folder, "sluice/[ips]*/500k")["left_out"].items():
+        check("no stage" in why or "no option" in why, f"{name}: left out because {why}")
+
+
+@case("peers of stages compute the same photons, or say why not")
+def stage_peers(folder):
+    if SLOW:
+        skip("peers are not built with sanitizers")
+    result = stages(folder, "numpy/correct/500k")
+    check(len(result["rows"]) + len(result["left_out"]) == 1, "numpy: measured or left out with a reason")
+    result = stages(folder, "scalar/correct/i16/500k")
+    equal([row["name"] for row in result["rows"]], ["scalar/correct/i16/500k"], "the plain loop")
+
+
 @case("wrong arguments are told")
 def arguments(folder):
     for words, said in [((), "sluice bench link"), (("stages",), "sluice bench link"),
@@ -93,11 +122,13 @@ def arguments(folder):
                         (("link", "--only", "nothing*"), "no row is called 'nothing*'"),
                         (("link", "--rounds", "0"), "--rounds"), (("link", "--seconds", "x"), "--seconds"),
                         (("link", "--fast"), "unknown option '--fast'"), (("link", "--set", "a=b"), "--set means nothing"),
-                        (("detector", "--sweep"), "for sluice bench link")]:
+                        (("detector", "--sweep"), "for sluice bench link"),
+                        (("stage", "--callgrind"), "for sluice bench link"), (("detector", "--compared"), "--compared is for")]:
         check(said in run_fails("bench", *words, folder=folder).err(), f"{words}: says {said!r}")
     check("/nowhere/x" in run_fails("bench", "link", "--rounds", "1", "--seconds", SECONDS[0], "--only", "sluice/shm/4096", "--json", "/nowhere/x",
                                     folder=folder).err(), "names the file that it cannot write")
     check("sluice/udp/uc/4096/cut\n" in run("bench", "link", "--list", folder=folder).out(), "lists its rows")
+    check("sluice/correct/i16/2cores\n" in run("bench", "stage", "--list", folder=folder).out(), "lists the rows of stages")
 
 
 if __name__ == "__main__":
