@@ -50,6 +50,7 @@ struct sl_correct {
 	float noise_squared;	 /* of noise_max; FLT_MAX: however noisy */
 	uint32_t noise_samples;	 /* before noise is judged */
 	struct sl_region memory; /* of what follows */
+	bool bounded;		 /* in G0 no number of photons is beyond 16 bits */
 	float *factor;		 /* of G0: [modules][pixels]; NaN: bad */
 	/* [calibration's cells][modules][pixels]; other_pixels: from one cell's to the next, 0 when
 	 * all have the same. */

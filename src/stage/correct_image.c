@@ -105,11 +105,11 @@ static void let_wait(const struct sl_correct *c, const struct sl_correct_place *
 ANY(photons, int16_t, sl_to_photons)
 ANY(kev, float, )
 
-/* Inlined twice, so that `stream` is known. */
+/* Inlined once for each case, so that `stream` and `clamp` are known. */
 #define LINES(KIND, TYPE, SET, TARGET)                                                             \
 	TARGET SL_FORCE_INLINE void KIND##_lines_##SET(                                            \
 		const struct sl_correct *c, const struct sl_correct_place *p, uint32_t count,      \
-		const struct sl_correct_group *group, bool stream)                                 \
+		const struct sl_correct_group *group, bool stream, bool clamp)                     \
 	{                                                                                          \
 		const float *pedestal = c->pedestal_0 + p->in_cell, *factor = c->factor + p->at;   \
 		struct waiting waiting;                                                            \
@@ -123,9 +123,9 @@ ANY(kev, float, )
 				uint32_t mask;                                                     \
                                                                                                    \
 				__builtin_prefetch(group->raw[f] + i + AHEAD);                     \
-				mask = KIND##_line_##SET(&tables, group->raw[f] + i,               \
-							 (TYPE *)group->out[f] + i,                \
-							 waiting.as[waiting.n].KIND, stream);      \
+				mask = KIND##_line_##SET(                                          \
+					&tables, group->raw[f] + i, (TYPE *)group->out[f] + i,     \
+					waiting.as[waiting.n].KIND, stream, clamp);                \
 				if (!mask)                                                         \
 					continue;                                                  \
 				let_wait(c, p, &waiting, f, i, mask);                              \
@@ -143,10 +143,14 @@ ANY(kev, float, )
 					const struct sl_correct_place *p, uint32_t count,          \
 					const struct sl_correct_group *group)                      \
 	{                                                                                          \
-		if (group->stream)                                                                 \
-			KIND##_lines_##SET(c, p, count, group, true);                              \
+		if (group->stream && c->bounded)                                                   \
+			KIND##_lines_##SET(c, p, count, group, true, false);                       \
+		else if (group->stream)                                                            \
+			KIND##_lines_##SET(c, p, count, group, true, true);                        \
+		else if (c->bounded)                                                               \
+			KIND##_lines_##SET(c, p, count, group, false, false);                      \
 		else                                                                               \
-			KIND##_lines_##SET(c, p, count, group, false);                             \
+			KIND##_lines_##SET(c, p, count, group, false, true);                       \
 	}
 
 LINES(photons, int16_t, baseline, )

@@ -5,7 +5,8 @@
  *            `spare`, and returns a bit for each of these. Compilers vectorise the plain version
  *            only halfway: rounding and clamping cost them three times the instructions.
  * Exact:     all versions give the same bits; correct_test.c compares them over all raw values.
- *            They assume what the tables promise: products are finite, or NaN. */
+ *            They assume what the tables promise: products are finite, or NaN; and with `clamp`
+ *            false, small enough for 16 bits. */
 #ifndef SL_STAGE_CORRECT_LINE_H
 #define SL_STAGE_CORRECT_LINE_H
 
@@ -43,7 +44,7 @@ SL_FORCE_INLINE uint32_t sl_gains_baseline(const uint16_t *raw)
 
 SL_FORCE_INLINE uint32_t photons_line_baseline(const struct sl_tables_baseline *t,
 					       const uint16_t *restrict raw, int16_t *restrict out,
-					       int16_t *restrict spare, bool stream)
+					       int16_t *restrict spare, bool stream, bool clamp)
 {
 	uint32_t mask = sl_gains_baseline(raw);
 
@@ -55,7 +56,7 @@ SL_FORCE_INLINE uint32_t photons_line_baseline(const struct sl_tables_baseline *
 
 SL_FORCE_INLINE uint32_t kev_line_baseline(const struct sl_tables_baseline *t,
 					   const uint16_t *restrict raw, float *restrict out,
-					   float *restrict spare, bool stream)
+					   float *restrict spare, bool stream, bool clamp)
 {
 	uint32_t mask = sl_gains_baseline(raw);
 
@@ -98,12 +99,14 @@ SL_TARGET_AVX2 SL_FORCE_INLINE __m256 sl_energy_avx2(const struct sl_tables_avx2
 	return _mm256_mul_ps(_mm256_sub_ps(v, t->pedestal[i]), t->factor[i]);
 }
 
-SL_TARGET_AVX2 SL_FORCE_INLINE __m256i sl_round_avx2(__m256 v)
+SL_TARGET_AVX2 SL_FORCE_INLINE __m256i sl_round_avx2(__m256 v, bool clamp)
 {
 	__m256 half;
 
-	v = _mm256_min_ps(_mm256_set1_ps(32766), v);
-	v = _mm256_max_ps(_mm256_set1_ps(-32767), v);
+	if (clamp) {
+		v = _mm256_min_ps(_mm256_set1_ps(32766), v);
+		v = _mm256_max_ps(_mm256_set1_ps(-32767), v);
+	}
 	half = _mm256_or_ps(_mm256_and_ps(v, _mm256_set1_ps(-0.f)), _mm256_set1_ps(0x1.fffffep-2f));
 	return _mm256_cvttps_epi32(_mm256_add_ps(v, half));
 }
@@ -119,7 +122,7 @@ SL_TARGET_AVX2 SL_FORCE_INLINE uint32_t sl_gains_avx2(const uint16_t *raw, __m25
 
 SL_TARGET_AVX2 SL_FORCE_INLINE uint32_t photons_line_avx2(const struct sl_tables_avx2 *t,
 							  const uint16_t *raw, int16_t *out,
-							  int16_t *spare, bool stream)
+							  int16_t *spare, bool stream, bool clamp)
 {
 	__m256i in[2] = {_mm256_loadu_si256((const void *)raw),
 			 _mm256_loadu_si256((const void *)(raw + 16))};
@@ -129,9 +132,9 @@ SL_TARGET_AVX2 SL_FORCE_INLINE uint32_t photons_line_avx2(const struct sl_tables
 	for (int i = 0; i < 2; i++) {
 		__m128i first = _mm256_castsi256_si128(in[i]);
 		__m128i second = _mm256_extracti128_si256(in[i], 1);
-		__m256i both =
-			_mm256_packs_epi32(sl_round_avx2(sl_energy_avx2(t, 2 * i, first)),
-					   sl_round_avx2(sl_energy_avx2(t, 2 * i + 1, second)));
+		__m256i both = _mm256_packs_epi32(
+			sl_round_avx2(sl_energy_avx2(t, 2 * i, first), clamp),
+			sl_round_avx2(sl_energy_avx2(t, 2 * i + 1, second), clamp));
 
 		both = _mm256_permute4x64_epi64(both, 0xd8);
 		if (stream && !mask)
@@ -144,7 +147,7 @@ SL_TARGET_AVX2 SL_FORCE_INLINE uint32_t photons_line_avx2(const struct sl_tables
 
 SL_TARGET_AVX2 SL_FORCE_INLINE uint32_t kev_line_avx2(const struct sl_tables_avx2 *t,
 						      const uint16_t *raw, float *out, float *spare,
-						      bool stream)
+						      bool stream, bool clamp)
 {
 	uint32_t mask = sl_gains_avx2(raw, _mm256_loadu_si256((const void *)raw),
 				      _mm256_loadu_si256((const void *)(raw + 16)));
@@ -187,12 +190,14 @@ SL_TARGET_AVX512 SL_FORCE_INLINE __m512 sl_energy_avx512(const struct sl_tables_
 	return _mm512_mul_ps(_mm512_sub_ps(v, t->pedestal[i]), t->factor[i]);
 }
 
-SL_TARGET_AVX512 SL_FORCE_INLINE __m512i sl_round_avx512(__m512 v)
+SL_TARGET_AVX512 SL_FORCE_INLINE __m512i sl_round_avx512(__m512 v, bool clamp)
 {
 	__m512i half;
 
-	v = _mm512_min_ps(_mm512_set1_ps(32766), v);
-	v = _mm512_max_ps(_mm512_set1_ps(-32767), v);
+	if (clamp) {
+		v = _mm512_min_ps(_mm512_set1_ps(32766), v);
+		v = _mm512_max_ps(_mm512_set1_ps(-32767), v);
+	}
 	/* (v & sign) | half */
 	half = _mm512_ternarylogic_epi32(_mm512_castps_si512(v), _mm512_set1_epi32(INT32_MIN),
 					 _mm512_castps_si512(_mm512_set1_ps(0x1.fffffep-2f)), 0xea);
@@ -201,13 +206,15 @@ SL_TARGET_AVX512 SL_FORCE_INLINE __m512i sl_round_avx512(__m512 v)
 
 SL_TARGET_AVX512 SL_FORCE_INLINE uint32_t photons_line_avx512(const struct sl_tables_avx512 *t,
 							      const uint16_t *raw, int16_t *out,
-							      int16_t *spare, bool stream)
+							      int16_t *spare, bool stream,
+							      bool clamp)
 {
 	const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
 	__m512i in = _mm512_loadu_si512(raw);
 	uint32_t mask = _mm512_test_epi16_mask(in, _mm512_set1_epi16((short)SL_RAW_GAIN));
-	__m512i low = sl_round_avx512(sl_energy_avx512(t, 0, _mm512_castsi512_si256(in)));
-	__m512i high = sl_round_avx512(sl_energy_avx512(t, 1, _mm512_extracti64x4_epi64(in, 1)));
+	__m512i low = sl_round_avx512(sl_energy_avx512(t, 0, _mm512_castsi512_si256(in)), clamp);
+	__m512i high =
+		sl_round_avx512(sl_energy_avx512(t, 1, _mm512_extracti64x4_epi64(in, 1)), clamp);
 	__m512i both = _mm512_permutexvar_epi64(order, _mm512_packs_epi32(low, high));
 
 	if (stream && !mask)
@@ -219,7 +226,7 @@ SL_TARGET_AVX512 SL_FORCE_INLINE uint32_t photons_line_avx512(const struct sl_ta
 
 SL_TARGET_AVX512 SL_FORCE_INLINE uint32_t kev_line_avx512(const struct sl_tables_avx512 *t,
 							  const uint16_t *raw, float *out,
-							  float *spare, bool stream)
+							  float *spare, bool stream, bool clamp)
 {
 	__m512i in = _mm512_loadu_si512(raw);
 	uint32_t mask = _mm512_test_epi16_mask(in, _mm512_set1_epi16((short)SL_RAW_GAIN));

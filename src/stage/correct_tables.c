@@ -24,6 +24,21 @@ static float pedestal_of(float value)
 	return value >= pedestal_least && value <= PEDESTAL_MAX ? value : NAN;
 }
 
+/* Photons of G0 that 16 bits hold, whatever the pedestal and ADU. */
+static const float factor_bounded = 32766.f / PEDESTAL_MAX;
+
+/* Measured pedestals are between 0 and PEDESTAL_MAX; those to start with ought to be. */
+static bool is_bounded(const struct sl_correct *c)
+{
+	for (uint64_t i = 0; i < c->pixels; i++)
+		if (fabsf(c->factor[i]) > factor_bounded)
+			return false;
+	for (uint64_t i = 0; i < c->pixels * c->cells; i++)
+		if (c->pedestal_0[i] < 0)
+			return false;
+	return true;
+}
+
 /* A pixel that is bad in one cell's calibration of G1 or G2 is so there alone. */
 static void fill_other(struct sl_correct *c, const struct sl_calibration *calibration,
 		       uint64_t cell, double scale)
@@ -135,5 +150,6 @@ int sl_correct_open(struct sl_correct *c, const struct sl_env *env, const struct
 	c->noise_samples = c->darks < NOISE_SAMPLES ? c->darks : NOISE_SAMPLES;
 	fill_tables(c, env->calibration, cells,
 		    c->output == SL_CORRECT_PHOTONS_I16 ? env->geometry->photon_energy_keV : 1);
+	c->bounded = is_bounded(c);
 	return 0;
 }
