@@ -1,0 +1,192 @@
+/* integrate_add.c - pixels of several frames into their sums, side by side.
+ *
+ * Frames of a stack differ in what a pixel counts, not in where it counts: so a few pixels of eight
+ * frames are turned into vectors of one pixel of each, and every sum is a vector, too. Cell and
+ * share are then looked up once for eight frames, and adding is an instruction or two for all of
+ * them, whatever the instruction set.
+ *
+ * Exact: counts of up to 16 bits are added as whole numbers. Counts of 32 bits are too, unless
+ * pixels are split; then, and of keV, sums are doubles. */
+#include <string.h>
+
+#include "maths/radial.h"
+#include "stage/integrate.h"
+#include "stage/vectors.h"
+
+/* Pixels that are turned at a time: in the first-level cache with what they add to. */
+enum { CHUNK = 128 };
+
+static void miss_one(const struct sl_integrate *s, void *group, uint64_t pixel, uint32_t lane,
+		     uint32_t lanes, struct sl_share to)
+{
+	const struct sl_shares *t = &s->shares;
+	union sl_sum *sum = sl_integrate_sums(group, to.cell, lanes) + lanes + lane;
+	uint32_t square = sl_share_square(to.share, t->bits);
+	double least = s->least > 0 ? s->least : 0, whole = (double)(1u << t->bits);
+
+	/* As 0 it had the least variance that there is. */
+	if (s->real)
+		sum->real -= (double)(float)least * square;
+	else
+		sum->whole -= (int64_t)least * square;
+	sl_integrate_missing(s, group, to.cell, lanes)[lane] += sl_shares_norm(t, pixel, to.share);
+	if (t->dark) {
+		double *dark = sl_integrate_darks(s, group, to.cell, lanes) + lane;
+
+		dark[0] += to.share / whole * t->dark[pixel];
+		dark[lanes] += square / whole * t->dark[pixel];
+	}
+}
+
+void sl_integrate_miss(const struct sl_integrate *s, void *group, uint64_t pixel, uint32_t lane,
+		       uint32_t lanes)
+{
+	const struct sl_shares *t = &s->shares;
+
+	if (t->cell && t->cell[pixel] < t->cells)
+		miss_one(s, group, pixel, lane, lanes, (struct sl_share){t->cell[pixel], 1});
+	for (uint32_t e = t->cell ? 0 : t->first[pixel]; !t->cell && e < t->first[pixel + 1]; e++)
+		miss_one(s, group, pixel, lane, lanes, t->share[e]);
+}
+
+/* For a type of pixels TYPE, called NAME, and of sums SUM, FIELD of the union: */
+#define KIND(TYPE, NAME, SUM, FIELD)                                                                \
+	/* A frame's pixels with 0 for those that are no measurement: as they are, or `mended`.   \
+	 */ \
+	static __attribute__((noinline)) void mend_##NAME##_##FIELD(                                \
+		const struct sl_integrate *s, const struct sl_run *run, uint32_t first,             \
+		uint32_t count, uint32_t lane, TYPE *mended)                                        \
+	{                                                                                           \
+		const TYPE *in = (const TYPE *)run->in[lane] + first;                               \
+                                                                                                    \
+		for (uint32_t i = 0; i < count; i++) {                                              \
+			bool valid = !run->is_missing[lane] && sl_is_valid_##NAME(in[i]);           \
+                                                                                                    \
+			mended[i] = valid ? in[i] : 0;                                              \
+			if (!valid)                                                                 \
+				sl_integrate_miss(s, run->group, run->at + first + i, lane,         \
+						  run->lanes);                                      \
+		}                                                                                   \
+	}                                                                                           \
+                                                                                                    \
+	SL_FORCE_INLINE const TYPE *look_##NAME##_##FIELD(                                          \
+		const struct sl_integrate *s, const struct sl_run *run, uint32_t first,             \
+		uint32_t count, uint32_t lane, TYPE *mended)                                        \
+	{                                                                                           \
+		const TYPE *in = (const TYPE *)run->in[lane] + first;                               \
+		int valid = 1;                                                                      \
+                                                                                                    \
+		for (uint32_t i = 0; i < count; i++)                                                \
+			valid &= sl_is_valid_##NAME(in[i]);                                         \
+		if (valid && !run->is_missing[lane])                                                \
+			return in;                                                                  \
+		mend_##NAME##_##FIELD(s, run, first, count, lane, mended);                          \
+		return mended;                                                                      \
+	}                                                                                           \
+                                                                                                    \
+	/* One pixel of all lanes. */                                                               \
+	SL_FORCE_INLINE void put_##NAME##_##FIELD(                                                  \
+		const struct sl_integrate *s, uint64_t pixel, const TYPE *restrict value,           \
+		SUM *restrict sum, TYPE least, const bool split, const uint32_t lanes)              \
+	{                                                                                           \
+		const struct sl_shares *t = &s->shares;                                             \
+		uint32_t e = split ? t->first[pixel] : 0, end = split ? t->first[pixel + 1] : 1;    \
+                                                                                                    \
+		for (; e < end; e++) {                                                              \
+			uint32_t cell = split ? t->share[e].cell : t->cell[pixel];                  \
+			uint32_t part = split ? t->share[e].share : 1;                              \
+			SUM share = (SUM)(int32_t)part;                                             \
+			SUM square = split ? (SUM)(int32_t)sl_share_square(part, t->bits) : share;  \
+			SUM *restrict to = sum + (size_t)cell * 2 * lanes;                          \
+                                                                                                    \
+			for (uint32_t l = 0; l < lanes; l++) {                                      \
+				TYPE v = value[l] > least ? value[l] : least;                       \
+                                                                                                    \
+				to[l] += split ? (SUM)value[l] * share : (SUM)value[l];             \
+				to[lanes + l] += split ? (SUM)v * square : (SUM)v;                  \
+			}                                                                           \
+		}                                                                                   \
+	}                                                                                           \
+                                                                                                    \
+	SL_FORCE_INLINE void chunk_##NAME##_##FIELD(                                                \
+		const struct sl_integrate *s, const struct sl_run *run, uint32_t first,             \
+		const uint32_t count, const bool split, const uint32_t lanes)                       \
+	{                                                                                           \
+		TYPE mended[SL_LANES][CHUNK], turned[CHUNK * SL_LANES];                             \
+		const TYPE *from[SL_LANES];                                                         \
+                                                                                                    \
+		for (uint32_t l = 0; l < lanes; l++)                                                \
+			from[l] = look_##NAME##_##FIELD(s, run, first, count, l, mended[l]);        \
+		for (uint32_t i = 0; lanes > 1 && i < count; i++)                                   \
+			for (uint32_t l = 0; l < lanes; l++)                                        \
+				turned[i * lanes + l] = from[l][i];                                 \
+		for (uint32_t i = 0; i < count; i++)                                                \
+			put_##NAME##_##FIELD(s, run->at + first + i,                                \
+					     lanes > 1 ? turned + i * lanes : from[0] + i,          \
+					     run->group, (TYPE)s->least, split, lanes);             \
+	}                                                                                           \
+                                                                                                    \
+	SL_FORCE_INLINE void all_##NAME##_##FIELD(const struct sl_integrate *s,                     \
+						  const struct sl_run *run, const bool split,       \
+						  const uint32_t lanes)                             \
+	{                                                                                           \
+		uint32_t whole = run->count / CHUNK * CHUNK;                                        \
+                                                                                                    \
+		for (uint32_t first = 0; first < whole; first += CHUNK)                             \
+			chunk_##NAME##_##FIELD(s, run, first, CHUNK, split, lanes);                 \
+		if (whole < run->count)                                                             \
+			chunk_##NAME##_##FIELD(s, run, whole, run->count - whole, split, lanes);    \
+	}
+
+/* Its functions for every instruction set: whole pixels, split pixels. */
+#define ADDS(NAME, FIELD, WAY, SPLIT)                                                            \
+	SL_FORCE_INLINE void add_##NAME##_##WAY(const struct sl_integrate *s,                    \
+						const struct sl_run *run)                        \
+	{                                                                                        \
+		if (run->lanes == SL_LANES)                                                      \
+			all_##NAME##_##FIELD(s, run, SPLIT, SL_LANES);                           \
+		else                                                                             \
+			all_##NAME##_##FIELD(s, run, SPLIT, 1);                                  \
+	}                                                                                        \
+	SL_VECTORS(add_##NAME##_##WAY, (const struct sl_integrate *s, const struct sl_run *run), \
+		   (s, run))
+
+KIND(uint8_t, u8, int64_t, whole)
+KIND(uint16_t, u16, int64_t, whole)
+KIND(int16_t, i16, int64_t, whole)
+KIND(uint32_t, u32, int64_t, whole)
+KIND(uint32_t, u32, double, real)
+KIND(float, f32, double, real)
+
+ADDS(u8, whole, once, false)
+ADDS(u8, whole, split, true)
+ADDS(u16, whole, once, false)
+ADDS(u16, whole, split, true)
+ADDS(i16, whole, once, false)
+ADDS(i16, whole, split, true)
+ADDS(u32, whole, once, false)
+ADDS(u32, real, split, true)
+ADDS(f32, real, once, false)
+ADDS(f32, real, split, true)
+
+#define CHOOSE(NAME)                                                  \
+	(s->shares.cell ? SL_VECTORS_PICK(add_##NAME##_once, vectors) \
+			: SL_VECTORS_PICK(add_##NAME##_split, vectors))
+
+sl_integrate_add *sl_integrate_choose(const struct sl_integrate *s)
+{
+	enum sl_vectors vectors = sl_vectors_choose(s->vectors);
+
+	switch (s->dtype) {
+	case SL_U8:
+		return CHOOSE(u8);
+	case SL_U16:
+		return CHOOSE(u16);
+	case SL_U32:
+		return CHOOSE(u32);
+	case SL_I16:
+		return CHOOSE(i16);
+	default:
+		return CHOOSE(f32);
+	}
+}
