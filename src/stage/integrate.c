@@ -4,7 +4,8 @@
  *   intensity(cell) = sum of c * (raw - dark) / sum of c * norm   over valid pixels; c is a pixel's
  *   sigma(cell)     = sqrt(sum of c^2 * variance) / sum of c * norm      share of the cell
  *   norm            = flat * solid angle * polarisation * image pixels that it covers
- *   variance        = raw + dark (Poisson), of keV that times the photon's energy
+ *   variance        = raw (Poisson; the dark image is an exact one), of keV that times the photon's
+ *                     energy
  *
  * Bad pixels and overloads of the frame (INT16_MIN and INT16_MAX, NaN and infinity, the largest
  * number of an unsigned image) are left out, with their norm; so are modules that are missing. A

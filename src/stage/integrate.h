@@ -6,7 +6,7 @@
  *
  *              sums     [cells + 1][signal, variance][lanes]     int64 or double
  *              missing  [cells][lanes]                           int64: norms of bad pixels
- *              darks    [cells][signal, variance][lanes]         double: their dark, if there is one
+ *              darks    [cells][lanes]                           double: their dark, if there is one
  *
  *            The last cell of sums takes what counts nowhere. */
 #ifndef SL_STAGE_INTEGRATE_H
@@ -63,7 +63,7 @@ static inline size_t sl_integrate_frame_bytes(const struct sl_integrate *s)
 	uint64_t cells = s->shares.cells;
 
 	return (2 * (cells + 1) + cells) * sizeof(int64_t) +
-	       (s->shares.dark ? 2 * cells * sizeof(double) : 0);
+	       (s->shares.dark ? cells * sizeof(double) : 0);
 }
 
 static inline union sl_sum *sl_integrate_sums(void *group, uint32_t cell, uint32_t lanes)
@@ -80,7 +80,7 @@ static inline int64_t *sl_integrate_missing(const struct sl_integrate *s, void *
 static inline double *sl_integrate_darks(const struct sl_integrate *s, void *group, uint32_t cell,
 					 uint32_t lanes)
 {
-	return (double *)group + ((size_t)s->shares.cells * 3 + 2 + (size_t)cell * 2) * lanes;
+	return (double *)group + ((size_t)s->shares.cells * 3 + 2 + cell) * lanes;
 }
 
 /* A bad pixel, which was added as if it were 0: its norm and dark are missing. */

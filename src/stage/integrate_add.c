@@ -22,7 +22,7 @@ static void miss_one(const struct sl_integrate *s, void *group, uint64_t pixel, 
 	const struct sl_shares *t = &s->shares;
 	union sl_sum *sum = sl_integrate_sums(group, to.cell, lanes) + lanes + lane;
 	uint32_t square = sl_share_square(to.share, t->bits);
-	double least = s->least > 0 ? s->least : 0, whole = (double)(1u << t->bits);
+	double least = s->least > 0 ? s->least : 0;
 
 	/* As 0 it had the least variance that there is. */
 	if (s->real)
@@ -30,12 +30,9 @@ static void miss_one(const struct sl_integrate *s, void *group, uint64_t pixel, 
 	else
 		sum->whole -= (int64_t)least * square;
 	sl_integrate_missing(s, group, to.cell, lanes)[lane] += sl_shares_norm(t, pixel, to.share);
-	if (t->dark) {
-		double *dark = sl_integrate_darks(s, group, to.cell, lanes) + lane;
-
-		dark[0] += to.share / whole * t->dark[pixel];
-		dark[lanes] += square / whole * t->dark[pixel];
-	}
+	if (t->dark)
+		sl_integrate_darks(s, group, to.cell, lanes)[lane] +=
+			sl_shares_dark(t, pixel, to.share);
 }
 
 void sl_integrate_miss(const struct sl_integrate *s, void *group, uint64_t pixel, uint32_t lane,

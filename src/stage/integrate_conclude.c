@@ -42,20 +42,13 @@ static void take_dark(const struct sl_integrate *s, void *const *scratch, unsign
 		      size_t offset, uint32_t number, uint32_t lanes, double whole,
 		      struct cell *cell)
 {
-	const struct sl_shares *t = &s->shares;
-
 	for (uint32_t l = 0; l < lanes; l++) {
-		double dark = t->dark_total[number], squares = t->dark_squares[number];
+		double dark = s->shares.dark_total[number];
 
-		for (unsigned w = 0; w < workers; w++) {
-			const double *missing =
-				sl_integrate_darks(s, (char *)scratch[w] + offset, number, lanes);
-
-			dark -= missing[l];
-			squares -= missing[lanes + l];
-		}
+		for (unsigned w = 0; w < workers; w++)
+			dark -= sl_integrate_darks(s, (char *)scratch[w] + offset, number,
+						   lanes)[l];
 		cell->signal[l] -= dark * whole;
-		cell->variance[l] += squares * whole;
 	}
 }
 

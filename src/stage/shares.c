@@ -149,13 +149,9 @@ static void choose_units(struct sl_shares *s, const struct sl_shares_options *o,
 
 static void add_share(struct sl_shares *s, uint64_t pixel, uint32_t cell, uint32_t share)
 {
-	double whole = (double)(1u << s->bits);
-
 	s->total[cell] += sl_shares_norm(s, pixel, share);
-	if (!s->dark)
-		return;
-	s->dark_total[cell] += share / whole * s->dark[pixel];
-	s->dark_squares[cell] += sl_share_square(share, s->bits) / whole * s->dark[pixel];
+	if (s->dark)
+		s->dark_total[cell] += sl_shares_dark(s, pixel, share);
 }
 
 static void fill_pixel(const struct making *m, uint64_t pixel, uint32_t *next)
@@ -211,7 +207,7 @@ static int allocate(struct sl_shares *s, const struct sl_shares_options *o, uint
 				  : per_pixel;
 	char *at;
 	int err = sl_region_open(SL_REGION_HOST,
-				 3 * per_cell + table + (o->dark ? 2 : 1) * per_pixel, &s->memory);
+				 2 * per_cell + table + (o->dark ? 2 : 1) * per_pixel, &s->memory);
 
 	if (err) {
 		sl_error("%s: no memory for tables of %llu pixels and %llu shares", who,
@@ -219,11 +215,10 @@ static int allocate(struct sl_shares *s, const struct sl_shares_options *o, uint
 		return err;
 	}
 	at = s->memory.base;
-	memset(at, 0, 3 * per_cell);
+	memset(at, 0, 2 * per_cell);
 	s->total = (int64_t *)at;
 	s->dark_total = (double *)(at + per_cell);
-	s->dark_squares = (double *)(at + 2 * per_cell);
-	at += 3 * per_cell;
+	at += 2 * per_cell;
 	if (o->boxes) {
 		s->share = (struct sl_share *)at;
 		s->first = (uint32_t *)(at + shares * sizeof(struct sl_share));

@@ -45,9 +45,9 @@ struct sl_shares {
 	double norm_unit;
 	float *dark; /* [pixels], or NULL */
 
-	int64_t *total;			   /* [cells]: of norms, in norm_unit */
-	double *dark_total, *dark_squares; /* [cells]: of shares and their squares, times dark */
-	struct sl_region memory;	   /* of all these */
+	int64_t *total;		 /* [cells]: of norms, in norm_unit */
+	double *dark_total;	 /* [cells]: of shares times dark */
+	struct sl_region memory; /* of all these */
 };
 
 /* 0, or -errno, logged with `who`: a range without pixels, no memory. */
@@ -59,6 +59,12 @@ void sl_shares_close(struct sl_shares *shares);
 static inline int64_t sl_shares_norm(const struct sl_shares *s, uint64_t pixel, uint32_t share)
 {
 	return (int64_t)(s->norm[pixel] / s->norm_unit * share / (double)(1u << s->bits) + 0.5);
+}
+
+/* And in that of dark. */
+static inline double sl_shares_dark(const struct sl_shares *s, uint64_t pixel, uint32_t share)
+{
+	return share / (double)(1u << s->bits) * s->dark[pixel];
 }
 
 /* Middles of bins, in the unit, and of sectors, in degrees. */

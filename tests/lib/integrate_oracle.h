@@ -116,7 +116,7 @@ static inline void oracle_pixel(const struct rig *rig, const struct oracle *o, i
 	double dark = o->dark ? o->dark[i] : 0, flat = o->flat ? o->flat[i] : 1;
 	double norm = flat * c * c * c * 0.5 *
 		      (1 + c * c - o->polarisation * cos(2 * atan2(y, x)) * (1 - c * c));
-	double variance = ((o->at_least_one ? fmax(v, photon) : v) + dark) * photon;
+	double variance = (o->at_least_one ? fmax(v, photon) : v) * photon;
 	struct oracle_box b = oracle_box(rig, o, x, y);
 
 	for (int s = 0; s < (o->sectors ? (int)o->sectors : 1); s++)
