@@ -10,8 +10,8 @@ agree to that, the cases keep away from it:
 - pyFAI adds what is up to a bin below a given range, and what split pixels have beyond its ends, to the first and last
   bin; we leave it out. So these two are not compared where a range cuts the image.
 - Shares of pixels follow from float32 places as well: bins of split pixels that hold fewer than five pixels in all are
-  little but their rounding. They are those in the corners. For the same reason no image has bright spots: of one
-  that is a hundred times its ring, rounding a share is seen.
+  little but their rounding. They are those in the corners. For the same reason no image has bright spots or
+  noisy pixels: of one that is a hundred times its ring, rounding a share is seen.
 """
 
 import logging
@@ -235,8 +235,9 @@ def _(folder):
     for split in (False, True):
         options = {"bins": bins, "unit": "q_nm", "low": low, "high": high, "split": "bbox" if split else "none",
                    "flat": write(folder, "wide.h5", field), "variance": "at_least_one", "polarisation": 0.99}
-        file = emulate(folder, {"kind": "eiger", "frames": 4, "hit_fraction": 0, "beam_x": beam_x, "beam_y": beam_y, "pool": 5,
-                                "distance_m": distance, "photon_energy_keV": ENERGY_KEV},
+        file = emulate(folder, {"kind": "eiger", "frames": 4, "pool": 5, "hit_fraction": 0, "bad_pixels": 0,
+                                "beam_x": beam_x, "beam_y": beam_y, "distance_m": distance,
+                                "photon_energy_keV": ENERGY_KEV},
                        ["copy", {"integrate": options}], "raw")
         for image, (_, intensity, sigma) in zip(file.images, file.result("profile").astype(np.float64)):
             whole, bad = np.zeros((514, 1030)), np.ones((514, 1030), np.int8)
