@@ -43,11 +43,14 @@ void sl_integrate_miss(const struct sl_integrate *s, void *group, uint64_t pixel
 	if (t->cell && t->cell[pixel] < t->cells)
 		miss_one(s, group, pixel, lane, lanes, (struct sl_share){t->cell[pixel], 1});
 	for (uint32_t e = t->cell ? 0 : t->first[pixel]; !t->cell && e < t->first[pixel + 1]; e++)
-		miss_one(s, group, pixel, lane, lanes, t->share[e]);
+		if (t->share[e].cell < t->cells)
+			miss_one(s, group, pixel, lane, lanes,
+				 (struct sl_share){t->share[e].cell, sl_share_part(t->share[e])});
 }
 
-/* For a type of pixels TYPE, called NAME, and of sums SUM, FIELD of the union: */
-#define KIND(TYPE, NAME, SUM, FIELD)                                                                \
+/* For a type of pixels TYPE, called NAME, those that they and their shares are multiplied in, WIDE
+ * and PART, and of sums SUM, FIELD of the union: */
+#define KIND(TYPE, NAME, WIDE, PART, SUM, FIELD)                                                    \
 	/* A frame's pixels with 0 for those that are no measurement: as they are, or `mended`.   \
 	 */ \
 	static __attribute__((noinline)) void mend_##NAME##_##FIELD(                                \
@@ -81,27 +84,47 @@ void sl_integrate_miss(const struct sl_integrate *s, void *group, uint64_t pixel
 		return mended;                                                                      \
 	}                                                                                           \
                                                                                                     \
-	/* One pixel of all lanes. */                                                               \
-	SL_FORCE_INLINE void put_##NAME##_##FIELD(                                                  \
-		const struct sl_integrate *s, uint64_t pixel, const TYPE *restrict value,           \
-		SUM *restrict sum, TYPE least, const bool split, const uint32_t lanes)              \
+	/* Part of one pixel of all lanes. */                                                       \
+	SL_FORCE_INLINE void put_##NAME##_##FIELD(const WIDE *restrict value, SUM *restrict to,     \
+						  WIDE least, PART share, PART square,              \
+						  const bool split, const uint32_t lanes)           \
 	{                                                                                           \
-		const struct sl_shares *t = &s->shares;                                             \
-		uint32_t e = split ? t->first[pixel] : 0, end = split ? t->first[pixel + 1] : 1;    \
+		for (uint32_t l = 0; l < lanes; l++) {                                              \
+			WIDE v = value[l] > least ? value[l] : least;                               \
                                                                                                     \
-		for (; e < end; e++) {                                                              \
-			uint32_t cell = split ? t->share[e].cell : t->cell[pixel];                  \
-			uint32_t part = split ? t->share[e].share : 1;                              \
-			SUM share = (SUM)(int32_t)part;                                             \
-			SUM square = split ? (SUM)(int32_t)sl_share_square(part, t->bits) : share;  \
-			SUM *restrict to = sum + (size_t)cell * 2 * lanes;                          \
+			to[l] += split ? (SUM)value[l] * (SUM)share : (SUM)value[l];                \
+			to[lanes + l] += split ? (SUM)v * (SUM)square : (SUM)v;                     \
+		}                                                                                   \
+	}                                                                                           \
                                                                                                     \
-			for (uint32_t l = 0; l < lanes; l++) {                                      \
-				TYPE v = value[l] > least ? value[l] : least;                       \
+	SL_FORCE_INLINE void once_##NAME##_##FIELD(const struct sl_integrate *s, uint64_t at,       \
+						   uint32_t count, const WIDE *value, SUM *sum,     \
+						   const uint32_t lanes)                            \
+	{                                                                                           \
+		const uint32_t *cell = s->shares.cell + at;                                         \
+		const WIDE least = (WIDE)s->least;                                                  \
                                                                                                     \
-				to[l] += split ? (SUM)value[l] * share : (SUM)value[l];             \
-				to[lanes + l] += split ? (SUM)v * square : (SUM)v;                  \
-			}                                                                           \
+		for (uint32_t i = 0; i < count; i++)                                                \
+			put_##NAME##_##FIELD(value + i * lanes, sum + (size_t)cell[i] * 2 * lanes,  \
+					     least, 1, 1, false, lanes);                            \
+	}                                                                                           \
+                                                                                                    \
+	SL_FORCE_INLINE void split_##NAME##_##FIELD(const struct sl_integrate *s, uint64_t at,      \
+						    uint32_t count, const WIDE *value, SUM *sum,    \
+						    const uint32_t lanes)                           \
+	{                                                                                           \
+		const struct sl_share *share = s->shares.share + s->shares.first[at];               \
+		const struct sl_share *end = s->shares.share + s->shares.first[at + count];         \
+		const WIDE least = (WIDE)s->least;                                                  \
+		const int bits = s->shares.bits;                                                    \
+                                                                                                    \
+		for (; share < end; share++) {                                                      \
+			uint32_t part = sl_share_part(*share);                                      \
+                                                                                                    \
+			put_##NAME##_##FIELD(value, sum + (size_t)share->cell * 2 * lanes, least,   \
+					     (PART)part, (PART)sl_share_square(part, bits), true,   \
+					     lanes);                                                \
+			value += (share->share >> 31) * lanes;                                      \
 		}                                                                                   \
 	}                                                                                           \
                                                                                                     \
@@ -110,6 +133,7 @@ void sl_integrate_miss(const struct sl_integrate *s, void *group, uint64_t pixel
 		const uint32_t count, const bool split, const uint32_t lanes)                       \
 	{                                                                                           \
 		TYPE mended[SL_LANES][CHUNK], turned[CHUNK * SL_LANES];                             \
+		WIDE wide[CHUNK * SL_LANES];                                                        \
 		const TYPE *from[SL_LANES];                                                         \
                                                                                                     \
 		for (uint32_t l = 0; l < lanes; l++)                                                \
@@ -117,10 +141,13 @@ void sl_integrate_miss(const struct sl_integrate *s, void *group, uint64_t pixel
 		for (uint32_t i = 0; lanes > 1 && i < count; i++)                                   \
 			for (uint32_t l = 0; l < lanes; l++)                                        \
 				turned[i * lanes + l] = from[l][i];                                 \
-		for (uint32_t i = 0; i < count; i++)                                                \
-			put_##NAME##_##FIELD(s, run->at + first + i,                                \
-					     lanes > 1 ? turned + i * lanes : from[0] + i,          \
-					     run->group, (TYPE)s->least, split, lanes);             \
+		for (uint32_t i = 0; i < count * lanes; i++)                                        \
+			wide[i] = lanes > 1 ? turned[i] : from[0][i];                               \
+		if (split)                                                                          \
+			split_##NAME##_##FIELD(s, run->at + first, count, wide, run->group,         \
+					       lanes);                                              \
+		else                                                                                \
+			once_##NAME##_##FIELD(s, run->at + first, count, wide, run->group, lanes);  \
 	}                                                                                           \
                                                                                                     \
 	SL_FORCE_INLINE void all_##NAME##_##FIELD(const struct sl_integrate *s,                     \
@@ -148,12 +175,12 @@ void sl_integrate_miss(const struct sl_integrate *s, void *group, uint64_t pixel
 	SL_VECTORS(add_##NAME##_##WAY, (const struct sl_integrate *s, const struct sl_run *run), \
 		   (s, run))
 
-KIND(uint8_t, u8, int64_t, whole)
-KIND(uint16_t, u16, int64_t, whole)
-KIND(int16_t, i16, int64_t, whole)
-KIND(uint32_t, u32, int64_t, whole)
-KIND(uint32_t, u32, double, real)
-KIND(float, f32, double, real)
+KIND(uint8_t, u8, int32_t, int32_t, int64_t, whole)
+KIND(uint16_t, u16, int32_t, int32_t, int64_t, whole)
+KIND(int16_t, i16, int32_t, int32_t, int64_t, whole)
+KIND(uint32_t, u32, uint32_t, int32_t, int64_t, whole)
+KIND(uint32_t, u32, uint32_t, double, double, real)
+KIND(float, f32, float, double, double, real)
 
 ADDS(u8, whole, once, false)
 ADDS(u8, whole, split, true)
@@ -174,6 +201,10 @@ sl_integrate_add *sl_integrate_choose(const struct sl_integrate *s)
 {
 	enum sl_vectors vectors = sl_vectors_choose(s->vectors);
 
+	/* Products of whole numbers come in halves that longer vectors take longer to put together.
+	 */
+	if (vectors == SL_VECTORS_AVX512 && !s->shares.cell && !s->real)
+		vectors = SL_VECTORS_AVX2;
 	switch (s->dtype) {
 	case SL_U8:
 		return CHOOSE(u8);

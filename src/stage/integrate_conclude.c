@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "stage/integrate.h"
+#include "stage/vectors.h"
 
 /* What all workers have of a cell, of every lane. */
 struct cell {
@@ -9,9 +10,9 @@ struct cell {
 	int64_t missing[SL_LANES];
 };
 
-static inline __attribute__((always_inline)) void
-gather(const struct sl_integrate *s, void *const *scratch, unsigned workers, size_t offset,
-       uint32_t number, const uint32_t lanes, const bool real, struct cell *cell)
+SL_FORCE_INLINE void gather(const struct sl_integrate *s, void *const *scratch, unsigned workers,
+			    size_t offset, uint32_t number, const uint32_t lanes, const bool real,
+			    struct cell *cell)
 {
 	int64_t whole[2 * SL_LANES] = {0};
 	double sum[2 * SL_LANES] = {0};
@@ -52,9 +53,9 @@ static void take_dark(const struct sl_integrate *s, void *const *scratch, unsign
 	}
 }
 
-static inline __attribute__((always_inline)) void
-conclude(const struct sl_integrate *s, void *const *scratch, unsigned workers, size_t offset,
-	 const uint32_t lanes, const bool real, float *const *intensity, float *const *sigma)
+SL_FORCE_INLINE void conclude(const struct sl_integrate *s, void *const *scratch, unsigned workers,
+			      size_t offset, const uint32_t lanes, const bool real,
+			      float *const *intensity, float *const *sigma)
 {
 	const struct sl_shares *t = &s->shares;
 	double whole = (double)(1u << t->bits);
@@ -80,9 +81,9 @@ conclude(const struct sl_integrate *s, void *const *scratch, unsigned workers, s
 	}
 }
 
-void sl_integrate_conclude(const struct sl_integrate *s, void *const *scratch, unsigned workers,
-			   size_t offset, uint32_t lanes, float *const *intensity,
-			   float *const *sigma)
+SL_FORCE_INLINE void any(const struct sl_integrate *s, void *const *scratch, unsigned workers,
+			 size_t offset, uint32_t lanes, float *const *intensity,
+			 float *const *sigma)
 {
 	if (lanes == SL_LANES && s->real)
 		conclude(s, scratch, workers, offset, SL_LANES, true, intensity, sigma);
@@ -90,4 +91,17 @@ void sl_integrate_conclude(const struct sl_integrate *s, void *const *scratch, u
 		conclude(s, scratch, workers, offset, SL_LANES, false, intensity, sigma);
 	else
 		conclude(s, scratch, workers, offset, 1, s->real, intensity, sigma);
+}
+
+SL_VECTORS(any,
+	   (const struct sl_integrate *s, void *const *scratch, unsigned workers, size_t offset,
+	    uint32_t lanes, float *const *intensity, float *const *sigma),
+	   (s, scratch, workers, offset, lanes, intensity, sigma))
+
+void sl_integrate_conclude(const struct sl_integrate *s, void *const *scratch, unsigned workers,
+			   size_t offset, uint32_t lanes, float *const *intensity,
+			   float *const *sigma)
+{
+	SL_VECTORS_PICK(any, sl_vectors_choose(s->vectors))
+	(s, scratch, workers, offset, lanes, intensity, sigma);
 }

@@ -112,7 +112,7 @@ static struct census count(const struct making *m, uint32_t *in_cell)
 		struct footprint f = footprint_of(m, i);
 
 		c.used += f.bins.count > 0;
-		c.shares += (uint64_t)f.bins.count * f.sectors.count;
+		c.shares += f.bins.count ? (uint64_t)f.bins.count * f.sectors.count : 1;
 		c.norm = f.bins.count && f.norm > c.norm ? f.norm : c.norm;
 		for (uint32_t a = 0; f.bins.count && a < f.sectors.count; a++)
 			for (uint32_t b = 0; b < f.bins.count; b++) {
@@ -160,6 +160,10 @@ static void fill_pixel(const struct making *m, uint64_t pixel, uint32_t *next)
 	struct footprint f = footprint_of(m, pixel);
 
 	s->norm[pixel] = f.bins.count ? (float)f.norm : 0;
+	if (s->cell)
+		s->cell[pixel] = s->cells;
+	else if (!f.bins.count)
+		s->share[(*next)++] = (struct sl_share){s->cells, 0};
 	for (uint32_t a = 0; f.bins.count && a < f.sectors.count; a++)
 		for (uint32_t b = 0; b < f.bins.count; b++) {
 			uint32_t bin = f.bins.first + b, sector = f.sectors.first + a;
@@ -173,6 +177,8 @@ static void fill_pixel(const struct making *m, uint64_t pixel, uint32_t *next)
 				s->share[(*next)++] = (struct sl_share){cell, share};
 			add_share(s, pixel, cell, share);
 		}
+	if (!s->cell)
+		s->share[*next - 1].share |= SL_SHARE_LAST;
 }
 
 static void fill(const struct making *m)
@@ -183,9 +189,7 @@ static void fill(const struct making *m)
 	for (uint64_t i = 0; i < s->pixels; i++) {
 		if (s->dark)
 			s->dark[i] = m->options->dark[i];
-		if (s->cell)
-			s->cell[i] = s->cells;
-		else
+		if (s->first)
 			s->first[i] = next;
 		fill_pixel(m, i, &next);
 	}

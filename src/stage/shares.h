@@ -27,9 +27,18 @@ struct sl_shares_options {
 	const float *dark, *flat; /* [pixels]; NULL: none. Not finite, or a flat of 0: masked */
 };
 
+/* The last share of a pixel has a bit more, so that a loop over shares knows where the next pixel
+ * begins without asking. A pixel that counts nowhere has one, of 0, in the cell behind the last. */
+#define SL_SHARE_LAST (1u << 31)
+
 struct sl_share {
 	uint32_t cell, share;
 };
+
+static inline uint32_t sl_share_part(struct sl_share share)
+{
+	return share.share & ~SL_SHARE_LAST;
+}
 
 struct sl_shares {
 	uint32_t bins, sectors, cells; /* cells: all of them; sectors: 1 for whole rings */
