@@ -18,8 +18,11 @@ int sl_radial_range(const struct sl_rays *rays, bool boxes, double low, double *
 {
 	if (*high > 0)
 		return *high > low ? 0 : refuse(who, "high must be above low");
+	*high = sl_rays_farthest(rays, boxes);
+	if (*high == 0) /* one pixel, with the beam through its middle */
+		*high = sl_rays_farthest(rays, true);
 	/* So that the farthest pixel is inside of the last bin. */
-	*high = nextafter(sl_rays_farthest(rays, boxes), INFINITY);
+	*high = nextafter(*high, INFINITY);
 	return *high > low ? 0 : refuse(who, "low is beyond the farthest pixel");
 }
 

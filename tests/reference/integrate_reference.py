@@ -59,7 +59,7 @@ class Setup:
 
     def __init__(self, folder, unit="q_nm", bins=200, low=0.0, high=None, split=False, sectors=0, shape=(301, 407),
                  dtype=np.uint16, frames=9, polarisation=0.0, solid_angle=True, dark=None, flat=None,
-                 variance="at_least_one", seed=1, mean=20):
+                 variance="at_least_one", seed=1, mean=20, photon=None):
         self.folder, self.unit, self.bins, self.low, self.split, self.sectors = folder, unit, bins, low, split, sectors
         self.polarisation, self.solid_angle, self.variance = polarisation, solid_angle, variance
         rng = np.random.default_rng(seed)
@@ -70,11 +70,16 @@ class Setup:
         self.high = 1.02 * far if high is None else high * far
         self.low = low * far
         self.images = poisson_images(rng, frames, shape, self.row, self.column, dtype, mean)
-        self.bad = np.iinfo(dtype).max
+        if dtype == np.int16:  # with noise, as `correct` leaves it
+            self.images += rng.normal(0, 3, self.images.shape).astype(np.int16)
+        self.bad, self.photon = np.iinfo(dtype).max, photon or 1
         self.images[:, rng.random(shape) < 0.01] = self.bad
         self.images[rng.random(self.images.shape) < 0.001] = self.bad
         if not split:
             self.images[:, near_edges(self.ai, shape, unit, self.low, self.high, bins, sectors)] = self.bad
+        if photon:  # keV
+            self.images = np.where(self.images == self.bad, np.inf, self.images * photon).astype(np.float32)
+            self.bad = np.inf
         self.dark = None if dark is None else dark(rng, shape)
         self.flat = None if flat is None else flat(rng, shape)
 
@@ -93,10 +98,11 @@ class Setup:
 
     def pyfai(self, image, method=None):
         """What pyFAI makes of it; its own Poisson model where it has one."""
-        raw = image.astype(np.float64)
+        raw = np.where(image == self.bad, 0, image).astype(np.float64)
         variance = None
-        if self.variance == "counts" or self.sectors:
-            variance = np.maximum(raw, 1) if self.variance == "at_least_one" else raw
+        if self.variance == "counts" or self.sectors or self.photon != 1:
+            variance = np.maximum(raw, self.photon) if self.variance == "at_least_one" else raw
+            variance = variance * self.photon
         # What is bad is said by a mask, not by a value: a dark or flat of that value would be bad, too.
         mask = (image == self.bad) | (self.ai.center_array(image.shape, unit=UNITS[self.unit]) < 0)
         if self.flat is not None:
@@ -174,6 +180,16 @@ def _(folder):
     check_profiles(Setup(folder, split=True, low=0.15, high=0.8, variance="counts"), "bbox, a range")
     check_profiles(Setup(folder, split=True, dtype=np.uint32, bins=20), "bbox, 32 bits, 20 bins")
     check_profiles(Setup(folder, split=True, bins=600), "bbox, 600 bins")
+
+
+@case("int16 photons with noise, and keV: both splits, a profile and a cake")
+def _(folder):
+    for split in (False, True):
+        check_profiles(Setup(folder, split=split, dtype=np.int16, mean=3), f"int16, split {split}")
+        for variance in ("counts", "at_least_one"):
+            check_profiles(Setup(folder, split=split, photon=ENERGY_KEV, variance=variance, mean=3),
+                           f"keV, split {split}, {variance}")
+        check_cakes(Setup(folder, split=split, photon=ENERGY_KEV, sectors=20, bins=50, frames=2), f"keV, split {split}")
 
 
 def dark(rng, shape):
