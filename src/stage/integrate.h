@@ -4,9 +4,9 @@
  *            left over one by one (a group of one lane). A pixel of all frames of a group is one
  *            vector, and so is a sum. In the scratch of a group, one after another:
  *
- *              sums     [cells + 1][signal, variance][lanes]     int64 or double
- *              missing  [cells][lanes]                           int64: norms of bad pixels
- *              darks    [cells][lanes]                           double: their dark, if there is one
+ *              sums     [cells + 1][signal, variance][lanes]    int64 or double
+ *              missing  [cells][lanes]                          int64: norms of bad pixels
+ *              darks    [cells][lanes]                          double: their dark, if any
  *
  *            The last cell of sums takes what counts nowhere. */
 #ifndef SL_STAGE_INTEGRATE_H

@@ -48,150 +48,146 @@ void sl_integrate_miss(const struct sl_integrate *s, void *group, uint64_t pixel
 				 (struct sl_share){t->share[e].cell, sl_share_part(t->share[e])});
 }
 
-/* For a type of pixels TYPE, called NAME, those that they and their shares are multiplied in, WIDE
- * and PART, and of sums SUM, FIELD of the union: */
-#define KIND(TYPE, NAME, WIDE, PART, SUM, FIELD)                                                    \
-	/* A frame's pixels with 0 for those that are no measurement: as they are, or `mended`.   \
-	 */ \
-	static __attribute__((noinline)) void mend_##NAME##_##FIELD(                                \
-		const struct sl_integrate *s, const struct sl_run *run, uint32_t first,             \
-		uint32_t count, uint32_t lane, TYPE *mended)                                        \
-	{                                                                                           \
-		const TYPE *in = (const TYPE *)run->in[lane] + first;                               \
-                                                                                                    \
-		for (uint32_t i = 0; i < count; i++) {                                              \
-			bool valid = !run->is_missing[lane] && sl_is_valid_##NAME(in[i]);           \
-                                                                                                    \
-			mended[i] = valid ? in[i] : 0;                                              \
-			if (!valid)                                                                 \
-				sl_integrate_miss(s, run->group, run->at + first + i, lane,         \
-						  run->lanes);                                      \
-		}                                                                                   \
-	}                                                                                           \
-                                                                                                    \
-	SL_FORCE_INLINE const TYPE *look_##NAME##_##FIELD(                                          \
-		const struct sl_integrate *s, const struct sl_run *run, uint32_t first,             \
-		uint32_t count, uint32_t lane, TYPE *mended)                                        \
-	{                                                                                           \
-		const TYPE *in = (const TYPE *)run->in[lane] + first;                               \
-		int valid = 1;                                                                      \
-                                                                                                    \
-		for (uint32_t i = 0; i < count; i++)                                                \
-			valid &= sl_is_valid_##NAME(in[i]);                                         \
-		if (valid && !run->is_missing[lane])                                                \
-			return in;                                                                  \
-		mend_##NAME##_##FIELD(s, run, first, count, lane, mended);                          \
-		return mended;                                                                      \
-	}                                                                                           \
-                                                                                                    \
-	/* Part of one pixel of all lanes. */                                                       \
-	SL_FORCE_INLINE void put_##NAME##_##FIELD(const WIDE *restrict value, SUM *restrict to,     \
-						  WIDE least, PART share, PART square,              \
-						  const bool split, const uint32_t lanes)           \
-	{                                                                                           \
-		for (uint32_t l = 0; l < lanes; l++) {                                              \
-			WIDE v = value[l] > least ? value[l] : least;                               \
-                                                                                                    \
-			to[l] += split ? (SUM)value[l] * (SUM)share : (SUM)value[l];                \
-			to[lanes + l] += split ? (SUM)v * (SUM)square : (SUM)v;                     \
-		}                                                                                   \
-	}                                                                                           \
-                                                                                                    \
-	SL_FORCE_INLINE void once_##NAME##_##FIELD(const struct sl_integrate *s, uint64_t at,       \
-						   uint32_t count, const WIDE *value, SUM *sum,     \
-						   const uint32_t lanes)                            \
-	{                                                                                           \
-		const uint32_t *cell = s->shares.cell + at;                                         \
-		const WIDE least = (WIDE)s->least;                                                  \
-                                                                                                    \
-		for (uint32_t i = 0; i < count; i++)                                                \
-			put_##NAME##_##FIELD(value + i * lanes, sum + (size_t)cell[i] * 2 * lanes,  \
-					     least, 1, 1, false, lanes);                            \
-	}                                                                                           \
-                                                                                                    \
-	SL_FORCE_INLINE void split_##NAME##_##FIELD(const struct sl_integrate *s, uint64_t at,      \
-						    uint32_t count, const WIDE *value, SUM *sum,    \
-						    const uint32_t lanes)                           \
-	{                                                                                           \
-		const struct sl_share *share = s->shares.share + s->shares.first[at];               \
-		const struct sl_share *end = s->shares.share + s->shares.first[at + count];         \
-		const WIDE least = (WIDE)s->least;                                                  \
-		const int bits = s->shares.bits;                                                    \
-                                                                                                    \
-		for (; share < end; share++) {                                                      \
-			uint32_t part = sl_share_part(*share);                                      \
-                                                                                                    \
-			put_##NAME##_##FIELD(value, sum + (size_t)share->cell * 2 * lanes, least,   \
-					     (PART)part, (PART)sl_share_square(part, bits), true,   \
-					     lanes);                                                \
-			value += (share->share >> 31) * lanes;                                      \
-		}                                                                                   \
-	}                                                                                           \
-                                                                                                    \
-	SL_FORCE_INLINE void chunk_##NAME##_##FIELD(                                                \
-		const struct sl_integrate *s, const struct sl_run *run, uint32_t first,             \
-		const uint32_t count, const bool split, const uint32_t lanes)                       \
-	{                                                                                           \
-		TYPE mended[SL_LANES][CHUNK], turned[CHUNK * SL_LANES];                             \
-		WIDE wide[CHUNK * SL_LANES];                                                        \
-		const TYPE *from[SL_LANES];                                                         \
-                                                                                                    \
-		for (uint32_t l = 0; l < lanes; l++)                                                \
-			from[l] = look_##NAME##_##FIELD(s, run, first, count, l, mended[l]);        \
-		for (uint32_t i = 0; lanes > 1 && i < count; i++)                                   \
-			for (uint32_t l = 0; l < lanes; l++)                                        \
-				turned[i * lanes + l] = from[l][i];                                 \
-		for (uint32_t i = 0; i < count * lanes; i++)                                        \
-			wide[i] = lanes > 1 ? turned[i] : from[0][i];                               \
-		if (split)                                                                          \
-			split_##NAME##_##FIELD(s, run->at + first, count, wide, run->group,         \
-					       lanes);                                              \
-		else                                                                                \
-			once_##NAME##_##FIELD(s, run->at + first, count, wide, run->group, lanes);  \
-	}                                                                                           \
-                                                                                                    \
-	SL_FORCE_INLINE void all_##NAME##_##FIELD(const struct sl_integrate *s,                     \
-						  const struct sl_run *run, const bool split,       \
-						  const uint32_t lanes)                             \
-	{                                                                                           \
-		uint32_t whole = run->count / CHUNK * CHUNK;                                        \
-                                                                                                    \
-		for (uint32_t first = 0; first < whole; first += CHUNK)                             \
-			chunk_##NAME##_##FIELD(s, run, first, CHUNK, split, lanes);                 \
-		if (whole < run->count)                                                             \
-			chunk_##NAME##_##FIELD(s, run, whole, run->count - whole, split, lanes);    \
+/* For pixels of TYPE, of which sl_is_valid_VALID() tells, values and shares that are multiplied as
+ * WIDE and PART, and sums of SUM: */
+#define KIND(NAME, TYPE, VALID, WIDE, PART, SUM)                                                   \
+	/* A frame's pixels, with 0 for those that are no measurement. */                          \
+	static __attribute__((noinline)) void mend_##NAME(                                         \
+		const struct sl_integrate *s, const struct sl_run *run, uint32_t first,            \
+		uint32_t count, uint32_t lane, TYPE *mended)                                       \
+	{                                                                                          \
+		const TYPE *in = (const TYPE *)run->in[lane] + first;                              \
+                                                                                                   \
+		for (uint32_t i = 0; i < count; i++) {                                             \
+			bool valid = !run->is_missing[lane] && sl_is_valid_##VALID(in[i]);         \
+                                                                                                   \
+			mended[i] = valid ? in[i] : 0;                                             \
+			if (!valid)                                                                \
+				sl_integrate_miss(s, run->group, run->at + first + i, lane,        \
+						  run->lanes);                                     \
+		}                                                                                  \
+	}                                                                                          \
+                                                                                                   \
+	SL_FORCE_INLINE const TYPE *look_##NAME(const struct sl_integrate *s,                      \
+						const struct sl_run *run, uint32_t first,          \
+						uint32_t count, uint32_t lane, TYPE *mended)       \
+	{                                                                                          \
+		const TYPE *in = (const TYPE *)run->in[lane] + first;                              \
+		int valid = 1;                                                                     \
+                                                                                                   \
+		for (uint32_t i = 0; i < count; i++)                                               \
+			valid &= sl_is_valid_##VALID(in[i]);                                       \
+		if (valid && !run->is_missing[lane])                                               \
+			return in;                                                                 \
+		mend_##NAME(s, run, first, count, lane, mended);                                   \
+		return mended;                                                                     \
+	}                                                                                          \
+                                                                                                   \
+	/* Part of one pixel of all lanes. */                                                      \
+	SL_FORCE_INLINE void put_##NAME(const WIDE *restrict value, SUM *restrict to, WIDE least,  \
+					PART share, PART square, const bool split,                 \
+					const uint32_t lanes)                                      \
+	{                                                                                          \
+		for (uint32_t l = 0; l < lanes; l++) {                                             \
+			WIDE v = value[l] > least ? value[l] : least;                              \
+                                                                                                   \
+			to[l] += split ? (SUM)value[l] * (SUM)share : (SUM)value[l];               \
+			to[lanes + l] += split ? (SUM)v * (SUM)square : (SUM)v;                    \
+		}                                                                                  \
+	}                                                                                          \
+                                                                                                   \
+	SL_FORCE_INLINE void once_##NAME(const struct sl_integrate *s, uint64_t at,                \
+					 uint32_t count, const WIDE *value, SUM *sum,              \
+					 const uint32_t lanes)                                     \
+	{                                                                                          \
+		const uint32_t *cell = s->shares.cell + at;                                        \
+		const WIDE least = (WIDE)s->least;                                                 \
+                                                                                                   \
+		for (uint32_t i = 0; i < count; i++)                                               \
+			put_##NAME(value + i * lanes, sum + (size_t)cell[i] * 2 * lanes, least, 1, \
+				   1, false, lanes);                                               \
+	}                                                                                          \
+                                                                                                   \
+	SL_FORCE_INLINE void split_##NAME(const struct sl_integrate *s, uint64_t at,               \
+					  uint32_t count, const WIDE *value, SUM *sum,             \
+					  const uint32_t lanes)                                    \
+	{                                                                                          \
+		const struct sl_share *share = s->shares.share + s->shares.first[at];              \
+		const struct sl_share *end = s->shares.share + s->shares.first[at + count];        \
+		const WIDE least = (WIDE)s->least;                                                 \
+		const int bits = s->shares.bits;                                                   \
+                                                                                                   \
+		for (; share < end; share++) {                                                     \
+			uint32_t part = sl_share_part(*share);                                     \
+                                                                                                   \
+			put_##NAME(value, sum + (size_t)share->cell * 2 * lanes, least,            \
+				   (PART)part, (PART)sl_share_square(part, bits), true, lanes);    \
+			value += (share->share >> 31) * lanes;                                     \
+		}                                                                                  \
+	}                                                                                          \
+                                                                                                   \
+	SL_FORCE_INLINE void chunk_##NAME(const struct sl_integrate *s, const struct sl_run *run,  \
+					  uint32_t first, const uint32_t count, const bool split,  \
+					  const uint32_t lanes)                                    \
+	{                                                                                          \
+		TYPE mended[SL_LANES][CHUNK], turned[CHUNK * SL_LANES];                            \
+		WIDE wide[CHUNK * SL_LANES];                                                       \
+		const TYPE *from[SL_LANES];                                                        \
+                                                                                                   \
+		for (uint32_t l = 0; l < lanes; l++)                                               \
+			from[l] = look_##NAME(s, run, first, count, l, mended[l]);                 \
+		for (uint32_t i = 0; lanes > 1 && i < count; i++)                                  \
+			for (uint32_t l = 0; l < lanes; l++)                                       \
+				turned[i * lanes + l] = from[l][i];                                \
+		for (uint32_t i = 0; i < count * lanes; i++)                                       \
+			wide[i] = lanes > 1 ? turned[i] : from[0][i];                              \
+		if (split)                                                                         \
+			split_##NAME(s, run->at + first, count, wide, run->group, lanes);          \
+		else                                                                               \
+			once_##NAME(s, run->at + first, count, wide, run->group, lanes);           \
+	}                                                                                          \
+                                                                                                   \
+	SL_FORCE_INLINE void all_##NAME(const struct sl_integrate *s, const struct sl_run *run,    \
+					const bool split, const uint32_t lanes)                    \
+	{                                                                                          \
+		uint32_t whole = run->count / CHUNK * CHUNK;                                       \
+                                                                                                   \
+		for (uint32_t first = 0; first < whole; first += CHUNK)                            \
+			chunk_##NAME(s, run, first, CHUNK, split, lanes);                          \
+		if (whole < run->count)                                                            \
+			chunk_##NAME(s, run, whole, run->count - whole, split, lanes);             \
 	}
 
-/* Its functions for every instruction set: whole pixels, split pixels. */
-#define ADDS(NAME, FIELD, WAY, SPLIT)                                                            \
-	SL_FORCE_INLINE void add_##NAME##_##WAY(const struct sl_integrate *s,                    \
-						const struct sl_run *run)                        \
-	{                                                                                        \
-		if (run->lanes == SL_LANES)                                                      \
-			all_##NAME##_##FIELD(s, run, SPLIT, SL_LANES);                           \
-		else                                                                             \
-			all_##NAME##_##FIELD(s, run, SPLIT, 1);                                  \
-	}                                                                                        \
-	SL_VECTORS(add_##NAME##_##WAY, (const struct sl_integrate *s, const struct sl_run *run), \
+/* add_PIXELS_once() and add_PIXELS_split(), for every instruction set. */
+#define ADDS(NAME, SPLIT, PIXELS, WAY)                                                             \
+	SL_FORCE_INLINE void add_##PIXELS##_##WAY(const struct sl_integrate *s,                    \
+						  const struct sl_run *run)                        \
+	{                                                                                          \
+		if (run->lanes == SL_LANES)                                                        \
+			all_##NAME(s, run, SPLIT, SL_LANES);                                       \
+		else                                                                               \
+			all_##NAME(s, run, SPLIT, 1);                                              \
+	}                                                                                          \
+	SL_VECTORS(add_##PIXELS##_##WAY, (const struct sl_integrate *s, const struct sl_run *run), \
 		   (s, run))
 
-KIND(uint8_t, u8, int32_t, int32_t, int64_t, whole)
-KIND(uint16_t, u16, int32_t, int32_t, int64_t, whole)
-KIND(int16_t, i16, int32_t, int32_t, int64_t, whole)
-KIND(uint32_t, u32, uint32_t, int32_t, int64_t, whole)
-KIND(uint32_t, u32, uint32_t, double, double, real)
-KIND(float, f32, float, double, double, real)
+KIND(u8, uint8_t, u8, int32_t, int32_t, int64_t)
+KIND(u16, uint16_t, u16, int32_t, int32_t, int64_t)
+KIND(i16, int16_t, i16, int32_t, int32_t, int64_t)
+KIND(u32, uint32_t, u32, uint32_t, int32_t, int64_t)
+KIND(u32_real, uint32_t, u32, uint32_t, double, double)
+KIND(f32, float, f32, float, double, double)
 
-ADDS(u8, whole, once, false)
-ADDS(u8, whole, split, true)
-ADDS(u16, whole, once, false)
-ADDS(u16, whole, split, true)
-ADDS(i16, whole, once, false)
-ADDS(i16, whole, split, true)
-ADDS(u32, whole, once, false)
-ADDS(u32, real, split, true)
-ADDS(f32, real, once, false)
-ADDS(f32, real, split, true)
+ADDS(u8, false, u8, once)
+ADDS(u8, true, u8, split)
+ADDS(u16, false, u16, once)
+ADDS(u16, true, u16, split)
+ADDS(i16, false, i16, once)
+ADDS(i16, true, i16, split)
+ADDS(u32, false, u32, once)
+ADDS(u32_real, true, u32, split)
+ADDS(f32, false, f32, once)
+ADDS(f32, true, f32, split)
 
 #define CHOOSE(NAME)                                                  \
 	(s->shares.cell ? SL_VECTORS_PICK(add_##NAME##_once, vectors) \

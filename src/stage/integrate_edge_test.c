@@ -1,5 +1,5 @@
-/* integrate_edge_test.c - dark and flat; frames, rings and modules without a valid pixel; a beam off
- * the image; and what cannot be integrated is refused. */
+/* integrate_edge_test.c - dark and flat; frames, rings and modules without a valid pixel; a beam
+ * off the image; and what cannot be integrated is refused. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -276,19 +276,23 @@ static void tables_of_the_wrong_shape_or_without_a_number_are_refused(void **arg
 
 static void numbers_that_are_none_are_no_options(void **arg)
 {
-	static const char *const bad[][2] = {{"low", "nan"},	      {"high", "nan"},
-					     {"high", "inf"},	      {"polarisation", "nan"},
-					     {"polarisation", "1.1"}, {"bins", "0"},
-					     {"bins", "65536"},	      {"azimuth_bins", "3601"},
-					     {"split", "pixel"},      {"low", "-1"}};
+	static const struct {
+		const char *option, *value;
+	} bad[] = {
+		{"low", "nan"},		  {"low", "-1"},	   {"high", "nan"},
+		{"high", "inf"},	  {"polarisation", "nan"}, {"bins", "0"},
+		{"bins", "65536"},	  {"split", "pixel"},	   {"polarisation", "1.1"},
+		{"azimuth_bins", "3601"},
+	};
 
 	(void)arg;
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-		const struct sl_option *row = sl_option_find(sl_stage_integrate.options, bad[i][0]);
+		const struct sl_option *row =
+			sl_option_find(sl_stage_integrate.options, bad[i].option);
 		void *state = calloc(1, sl_stage_integrate.state_bytes);
 		char why[128];
 
-		assert_true(sl_option_set(row, state, bad[i][1], why, sizeof(why)) < 0);
+		assert_true(sl_option_set(row, state, bad[i].value, why, sizeof(why)) < 0);
 		free(state);
 	}
 }
