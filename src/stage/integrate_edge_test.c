@@ -69,7 +69,7 @@ static void dark_and_flat_are_taken_into_account(void **arg)
 		rig_open(&rig);
 		stack_init(&stack, types[n % 5]);
 		rig_run(&rig, stack.frame, FRAMES, 20, 100, 2);
-		check_stack(&rig, &o, &stack);
+		check_stack(&rig, &o, &stack, n);
 		stack_fini(&stack);
 		rig_close(&rig);
 	}
@@ -217,9 +217,9 @@ static void what_cannot_be_is_refused(void **arg)
 		{"bins", "10", 0, 12.4, 75e-6, "distance_m"},
 		{"bins", "10", 0.1, 0, 75e-6, "photon_energy_keV"},
 		{"bins", "10", 0.1, 12.4, 0, "no pixel size"},
-		{"low", "30", 0.1, 12.4, 75e-6, "high must be above low"},
-		{"low", "20", 0.1, 12.4, 75e-6, "high must be above low"},
-		{"low", "19.99", 10, 12.4, 75e-6, "no pixel that is not masked"},
+		{"low", "60", 0.1, 12.4, 75e-6, "high must be above low"},
+		{"low", "50", 0.1, 12.4, 75e-6, "high must be above low"},
+		{"low", "49.99", 10, 12.4, 75e-6, "no pixel that is not masked"},
 		{"dark", "/nothing/there", 0.1, 12.4, 75e-6, "cannot read '/nothing/there'"},
 		{"flat", "/nothing/there", 0.1, 12.4, 75e-6, "integrate: flat"},
 	};

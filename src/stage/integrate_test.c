@@ -27,7 +27,7 @@ static void results_are_those_of_the_plain_loop(void **arg)
 		assert_string_equal(rig.out.name, o.sectors ? "cake" : "profile");
 		stack_init(&stack, types[n / 16]);
 		rig_run(&rig, stack.frame, FRAMES, batches[n % 5], tiles[n / 5 % 5], 1 + n % 3);
-		check_stack(&rig, &o, &stack);
+		check_stack(&rig, &o, &stack, n);
 		stack_fini(&stack);
 		rig_close(&rig);
 	}

@@ -27,8 +27,6 @@ static struct span span_of(double middle, double half, uint32_t bins, bool fold_
 
 	if (fold_low && first < 0)
 		first = 0;
-	if (fold_high && last > bins)
-		last = bins;
 	if (fold_high && first >= bins)
 		first = bins - 0.5;
 	/* Also when one is not a number. A box that only touches the range has no share of it. */
