@@ -87,6 +87,16 @@ def _(folder):
     run_fails("run", path, folder=folder, says=("flat.raw", "2 modules of 64 x 64 pixels are 32768 as float32"))
 
 
+@case("a flat that a sink would overwrite is spared")
+def _(folder):
+    np.ones(2 * 64 * 64, np.float32).tofile(folder / "run.nxs")
+    path = experiment(folder, detector={"kind": "pattern", "frames": 3},
+                      stages=["copy", {"integrate": {"unit": "r_pixels", "solid_angle": False,
+                                                     "flat": str(folder / "run.nxs")}}])
+    run_fails("run", path, folder=folder, says=("run.nxs", "is read, and would be overwritten"))
+    equal((folder / "run.nxs").stat().st_size, 4 * 2 * 64 * 64, "size of the flat")
+
+
 @case("without a distance there is no q, and it says what to do")
 def _(folder):
     path = experiment(folder, detector={"kind": "pattern", "frames": 3}, stages=["integrate"])
