@@ -1,7 +1,7 @@
 # A front for meson and the scripts in tools/: make, make demo, make check. With V=1 you see everything they do.
 
 .NOTPARALLEL:
-.PHONY: all demo check check-long check-interop bench fuzz fuzz-long format install-deps clean
+.PHONY: all demo check check-long check-reference check-interop bench fuzz fuzz-long format install-deps clean
 export V
 
 all:
@@ -23,6 +23,11 @@ check-long:
 	@tools/deps.sh check
 	@tools/build.sh build -Dtests=true -- src/pipeline_fault_mix_test
 	@build/src/pipeline_fault_mix_test $(SEED) $(SEEDS)
+
+# Stages against pyFAI and numpy; a few minutes.
+check-reference:
+	@tools/deps.sh reference
+	@tools/check_reference.py
 
 # Against Linux Soft-RoCE in a virtual machine; needs root.
 check-interop:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# deps.sh build|demo|check|bench|guest|interop - make sure that the packages for it are here.
+# deps.sh build|demo|check|reference|bench|guest|interop - make sure that the packages for it are here.
 #
 # Debian: installs what is missing when root, else prints the one command that does and stops. Elsewhere: says what is
 # missing by the name of the command or of the pkg-config module.
@@ -10,6 +10,7 @@ build="meson ninja-build pkg-config gcc libc6-dev libyaml-dev libhdf5-dev liblz4
 demo="$build python3-h5py"
 check="$build libcmocka-dev clang clang-format-14 libclang-rt-14-dev python3-h5py python3-numpy
 	bitshuffle hdf5-filter-plugin tshark python3-scapy iproute2 ethtool util-linux gcc-riscv64-unknown-elf gcc-arm-none-eabi spin"
+reference="$build python3-pyfai python3-pyopencl pocl-opencl-icd python3-h5py python3-numpy"
 bench="$build python3-numpy libzmq3-dev libucx-dev libfabric-dev iproute2 ethtool valgrind python3-pyfai python3-pyopencl
 	pocl-opencl-icd"
 guest="$build qemu-system-x86 busybox-static kmod binutils xz-utils zstd iproute2 ethtool util-linux dash ibverbs-providers
@@ -21,11 +22,12 @@ case $purpose in
 build) packages=$build ;;
 demo) packages=$demo ;;
 check) packages=$check ;;
+reference) packages=$reference ;;
 bench) packages=$bench ;;
 guest) packages=$guest ;;
 interop) packages=$interop ;;
 *)
-	echo "usage: tools/deps.sh build|demo|check|bench|guest|interop" >&2
+	echo "usage: tools/deps.sh build|demo|check|reference|bench|guest|interop" >&2
 	exit 2
 	;;
 esac
@@ -82,6 +84,9 @@ elsewhere() {
 	done
 	if [ "$purpose" != build ]; then
 		/usr/bin/python3 -c 'import h5py, numpy' 2>/dev/null || missing="$missing python3-h5py"
+	fi
+	if [ "$purpose" = reference ]; then
+		/usr/bin/python3 -c 'import pyFAI, pyopencl' 2>/dev/null || missing="$missing pyFAI pyopencl"
 	fi
 	[ -n "$missing" ] || return 0
 	echo "This is not Debian, so nothing is installed for you. Missing (commands and pkg-config modules):" >&2

@@ -57,6 +57,10 @@ int sl_layout_find(const struct sl_geometry *geometry, int64_t row, int64_t colu
 /* How many image pixels a raw pixel covers. */
 uint32_t sl_layout_share(const struct sl_geometry *geometry, uint32_t pixel);
 
+/* The image pixels that it covers, as the module lies in the image. */
+void sl_layout_size(const struct sl_geometry *geometry, uint32_t module, uint32_t pixel,
+		    uint32_t *rows, uint32_t *columns);
+
 /* Where the middle of a raw pixel lies in the image; the middle of image pixel (0, 0) is at
  * (0.5, 0.5). */
 void sl_layout_centre(const struct sl_geometry *geometry, uint32_t module, uint32_t pixel,

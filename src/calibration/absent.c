@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "calibration/field.h"
 #include "calibration/tables.h"
 
 static int refuse(const char *path)
@@ -23,4 +24,12 @@ int sl_calibration_look(const char *path, struct sl_geometry *geometry)
 int sl_calibration_write(const char *path, const struct sl_tables *tables)
 {
 	return refuse(path);
+}
+
+int sl_field_read_hdf5(const char *path, const char *dataset, const char *what,
+		       const struct sl_geometry *geometry, float *field)
+{
+	sl_error("%s: %s: this program was built without HDF5; raw float32 can be read", what,
+		 path);
+	return -ENOTSUP;
 }

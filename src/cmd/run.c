@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -351,22 +352,34 @@ static enum sl_result conclude(struct run *run, const char *started)
 	return failed ? SL_RESULT_ERROR : summary.result;
 }
 
-/* Detectors that play files name them in these options. */
+/* A file that an add-on reads, if it has an option of that name; FILE:/DATASET is FILE. */
+static int spare_input(const struct sl_option *table, const void *state, const char *name,
+		       const char *const *path, size_t n)
+{
+	const struct sl_option *option = table ? sl_option_find(table, name) : NULL;
+	char input[1024], *dataset;
+
+	if (!option || option->type != SL_OPTION_STRING)
+		return 0;
+	sl_option_print(option, state, input, sizeof(input));
+	dataset = access(input, F_OK) ? strstr(input, ":/") : NULL;
+	if (dataset)
+		*dataset = '\0';
+	return sl_outputs_spare(input, path, n);
+}
+
+/* Detectors that play files, and stages that read some, name them in these options. */
 static int spare_inputs(const struct sl_experiment *e, const char *const *path, size_t n)
 {
-	static const char *const name[] = {"file", "darks"};
-	char input[1024];
+	static const char *const of_detector[] = {"file", "darks"}, *const of_stage[] = {"dark",
+											 "flat"};
 	int err = 0;
 
-	for (unsigned i = 0; i < sizeof(name) / sizeof(name[0]) && !err; i++) {
-		const struct sl_option *option =
-			e->source->options ? sl_option_find(e->source->options, name[i]) : NULL;
-
-		if (!option || option->type != SL_OPTION_STRING)
-			continue;
-		sl_option_print(option, e->source_state, input, sizeof(input));
-		err = sl_outputs_spare(input, path, n);
-	}
+	for (unsigned i = 0; i < 2 && !err; i++)
+		err = spare_input(e->source->options, e->source_state, of_detector[i], path, n);
+	for (unsigned i = 0; i < 2 * e->stages && !err; i++)
+		err = spare_input(e->stage[i / 2]->options, e->stage_state[i / 2], of_stage[i % 2],
+				  path, n);
 	return err;
 }
 

@@ -212,6 +212,16 @@ uint32_t sl_layout_share(const struct sl_geometry *g, uint32_t pixel)
 	return rows * columns;
 }
 
+void sl_layout_size(const struct sl_geometry *g, uint32_t module, uint32_t pixel, uint32_t *rows,
+		    uint32_t *columns)
+{
+	bool lies = g->layout.module[module].turns & 1;
+	uint32_t first;
+
+	span_of(rows_of(g), pixel / g->columns, &first, lies ? columns : rows);
+	span_of(columns_of(g), pixel % g->columns, &first, lies ? rows : columns);
+}
+
 void sl_layout_centre(const struct sl_geometry *g, uint32_t module, uint32_t pixel, double *row,
 		      double *column)
 {

@@ -1,81 +1,134 @@
 /* integrate.c - azimuthal integration: the mean of what pixels at the same distance from the beam
- * count, with its error.
+ * count, with its error; or of those at the same distance and angle.
  *
- *   intensity(bin) = sum of signal / sum of norm        over the valid pixels of the bin
- *   sigma(bin)     = sqrt(sum of variance) / sum of norm, variance = signal (Poisson)
+ *   intensity(cell) = sum of c * (raw - dark) / sum of c * norm   over valid pixels; c is a pixel's
+ *   sigma(cell)     = sqrt(sum of c^2 * variance) / sum of c * norm      share of the cell
+ *   norm            = flat * solid angle * polarisation * image pixels that it covers
+ *   variance        = raw (Poisson; the dark image is an exact one), of keV that times the photon's
+ *                     energy
  *
- * A pixel counts whole in the bin that its middle lies in. Bad pixels and overloads of the frame
- * (INT16_MIN and INT16_MAX, NaN and infinity, the largest number of an unsigned image) are left
- * out, with their norm. A bin without a valid pixel is NaN. Counts are added as integers, so that
- * the result does not depend on tiles, workers or vectors; keV are added as doubles.
+ * Bad pixels and overloads of the frame (INT16_MIN and INT16_MAX, NaN and infinity, the largest
+ * number of an unsigned image) are left out, with their norm; so are modules that are missing. A
+ * cell without a valid pixel is NaN. Counts are added as integers, so that the result does not
+ * depend on tiles, workers or vectors; keV, and split counts of 32 bits, as doubles.
  *
- * Adds "profile", float32 [3][bins]: the middle of each bin, intensity, sigma.
+ * Dark and norm are the same in every frame: their sums over a cell are known before the run, and
+ * only those of bad pixels are taken away from them. So they cost nothing, and round nothing.
  *
- * Cost: one pass over the tile, which is in cache when `correct` just wrote it; two bytes of table
- * per pixel. Neighbours on a line often share a bin: four sets of sums in turn keep additions from
- * waiting for each other.
+ * Adds "profile", float32 [3][bins]: the middle of each bin, intensity, sigma. With azimuth_bins
+ * instead "cake" and "cake_sigma", [azimuth_bins][bins], with "cake_radius" [bins] and
+ * "cake_azimuth" [azimuth_bins], the middles in the unit and in degrees.
+ *
+ * Cost: one pass over the tile, which is in cache when `correct` just wrote it; tables (shares.h)
+ * are read once for eight frames (integrate.h).
  * Threads: every worker adds into its own scratch; finish() brings the sums together. */
+#include "stage/integrate.h"
+
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include <sluice/stage.h>
-
 #include "base/log.h"
-#include "stage/radial.h"
+#include "calibration/field.h"
+#include "stage/vectors.h"
 
-enum { WAYS = 4, CHUNK = 64 };
-
-struct integrate {
-	uint32_t bins, unit;
-	double low, high, polarisation;
-	bool solid_angle;
-
-	struct sl_radial radial;
-	enum sl_dtype dtype;
-	uint64_t module_pixels;
-	double photon; /* signal of one: variance = signal * photon */
-	int result;
-};
-
-/* Of one frame, by one worker: sums [WAYS][bins + 1], the last for pixels without a bin; then the
- * norms [bins] of pixels that this frame has not. */
-union sum {
-	int64_t whole;
-	double real;
-};
+enum { SPLIT_NONE, SPLIT_BBOX }; /* the choices of `split` */
 
 static const struct sl_option options[] = {
-	SL_U32(struct integrate, bins, 1000, 1, 65535, "bins", "of the profile"),
-	SL_CHOICE(struct integrate, unit, q_nm, "q_nm|tth_deg|r_mm|r_pixels",
+	SL_U32(struct sl_integrate, bins, 1000, 1, 65535, "bins", "of the profile"),
+	SL_U32(struct sl_integrate, azimuth_bins, 0, 0, 3600, "bins",
+	       "of the azimuth, from -180 to 180 degrees: a cake; 0: a profile over all of it"),
+	SL_CHOICE(struct sl_integrate, unit, q_nm, "q_nm|tth_deg|r_mm|r_pixels",
 		  "what bins are equally wide in: q in 1/nm, 2 theta in degrees, the distance from "
 		  "the beam in mm or pixels"),
-	SL_F64(struct integrate, low, 0, 0, 1e6, "", "where the first bin begins"),
-	SL_F64(struct integrate, high, 0, 0, 1e6, "",
+	SL_F64(struct sl_integrate, low, 0, 0, 1e6, "", "where the first bin begins"),
+	SL_F64(struct sl_integrate, high, 0, 0, 1e6, "",
 	       "where the last one ends; 0: at the farthest pixel"),
-	SL_BOOL(struct integrate, solid_angle, true,
+	SL_CHOICE(struct sl_integrate, split, none, "none|bbox",
+		  "pixels count whole where their middle lies, or in every bin that their bounding "
+		  "box overlaps"),
+	SL_BOOL(struct sl_integrate, solid_angle, true,
 		"pixels far out see less of the sample: divide by what they see"),
-	SL_F64(struct integrate, polarisation, 0, -1, 1, "",
+	SL_F64(struct sl_integrate, polarisation, 0, -1, 1, "",
 	       "of the beam, to divide by; 0: none, 0.99: a synchrotron's, 1: all along the rows"),
+	SL_STRING(struct sl_integrate, dark, "",
+		  "file with what pixels count without a beam, to subtract: HDF5 or raw"),
+	SL_STRING(struct sl_integrate, flat, "",
+		  "file with what pixels count of one, to divide by; 0: a bad pixel"),
+	SL_CHOICE(struct sl_integrate, variance, counts, "counts|at_least_one",
+		  "of a pixel: what it counts; or that, but at least one photon, as pyFAI has it"),
+	SL_VECTORS_OPTION(struct sl_integrate),
 	SL_OPTION_END};
 
-static size_t sums_of(const struct integrate *s)
+static int value_bits(enum sl_dtype dtype)
 {
-	return (size_t)WAYS * (s->radial.bins + 1);
+	return dtype == SL_U8 ? 8 : dtype == SL_U16 || dtype == SL_I16 ? 16 : 0;
+}
+
+/* A file's numbers, one per pixel; NULL without a file. */
+static int read_field(const char *path, const char *what, const struct sl_env *env, float **field)
+{
+	*field = NULL;
+	return *path ? sl_field_read(path, what, env->geometry, field) : 0;
+}
+
+static int open_tables(struct sl_integrate *s, const struct sl_env *env)
+{
+	const struct sl_rays_options r = {.unit = s->unit,
+					  .solid_angle = s->solid_angle,
+					  .polarisation = s->polarisation,
+					  .azimuth = s->azimuth_bins > 0};
+	struct sl_shares_options o = {.bins = s->bins,
+				      .sectors = s->azimuth_bins,
+				      .boxes = s->split == SPLIT_BBOX,
+				      .low = s->low,
+				      .high = s->high,
+				      .value_bits = (uint32_t)value_bits(s->dtype)};
+	float *dark = NULL, *flat = NULL;
+	struct sl_rays rays;
+	int err = sl_rays_open(&rays, &r, env, "integrate");
+
+	if (!err)
+		err = read_field(s->dark, "integrate: dark", env, &dark);
+	if (!err)
+		err = read_field(s->flat, "integrate: flat", env, &flat);
+	o.dark = dark;
+	o.flat = flat;
+	if (!err)
+		err = sl_shares_open(&s->shares, &o, &rays, env, "integrate");
+	free(dark);
+	free(flat);
+	return err;
+}
+
+static struct sl_shape shape_of(const char *name, uint32_t rank, uint32_t first, uint32_t second)
+{
+	struct sl_shape shape = {.dtype = SL_F32, .rank = rank, .dim = {first, second}};
+
+	strcpy(shape.name, name);
+	return shape;
+}
+
+static void declare(struct sl_integrate *s, struct sl_stage_terms *terms)
+{
+	s->result = terms->result;
+	terms->outputs = s->azimuth_bins ? 4 : 1;
+	terms->output[0] = shape_of("profile", 2, 3, s->bins);
+	if (s->azimuth_bins) {
+		terms->output[0] = shape_of("cake", 2, s->azimuth_bins, s->bins);
+		terms->output[1] = shape_of("cake_sigma", 2, s->azimuth_bins, s->bins);
+		terms->output[2] = shape_of("cake_radius", 1, s->bins, 0);
+		terms->output[3] = shape_of("cake_azimuth", 1, s->azimuth_bins, 0);
+	}
+	terms->scratch_bytes = sl_integrate_frame_bytes(s);
 }
 
 static int open_integrate(void *state, const struct sl_env *env, const struct sl_shape *in,
 			  struct sl_stage_terms *terms)
 {
-	struct integrate *s = state;
-	const struct sl_radial_options o = {
-		.bins = s->bins,
-		.unit = s->unit,
-		.low = s->low,
-		.high = s->high,
-		.solid_angle = s->solid_angle,
-		.polarisation = s->polarisation,
-	};
+	struct sl_integrate *s = state;
+	bool is_float = in->dtype == SL_F32;
 	int err;
 
 	if (in->dtype == SL_I32) {
@@ -84,187 +137,115 @@ static int open_integrate(void *state, const struct sl_env *env, const struct sl
 			 sl_dtype_name(in->dtype));
 		return -EINVAL;
 	}
-	err = sl_radial_open(&s->radial, &o, env, "integrate");
-	if (err)
-		return err;
 	s->dtype = in->dtype;
-	s->module_pixels = sl_geometry_pixels(env->geometry);
-	s->photon = in->dtype == SL_F32 && env->geometry->photon_energy_keV > 0
+	s->real = is_float || (in->dtype == SL_U32 && s->split == SPLIT_BBOX);
+	s->photon = is_float && env->geometry->photon_energy_keV > 0
 			    ? env->geometry->photon_energy_keV
 			    : 1;
-	s->result = terms->result;
-	terms->outputs = 1;
-	terms->output[0] = (struct sl_shape){
-		.name = "profile", .dtype = SL_F32, .rank = 2, .dim = {3, s->radial.bins}};
-	terms->scratch_bytes = sums_of(s) * sizeof(union sum) + s->radial.bins * sizeof(double);
+	if (s->variance == SL_VARIANCE_AT_LEAST_ONE)
+		s->least = s->photon;
+	else
+		s->least = is_float ? -(double)INFINITY : in->dtype == SL_I16 ? INT16_MIN : 0;
+	s->module_pixels = sl_geometry_pixels(env->geometry);
+	err = open_tables(s, env);
+	if (err)
+		return err;
+	s->add = sl_integrate_choose(s);
+	declare(s, terms);
 	return 0;
 }
 
 static void close_integrate(void *state)
 {
-	sl_radial_close(&((struct integrate *)state)->radial);
+	sl_shares_close(&((struct sl_integrate *)state)->shares);
 }
 
-/* Where the norms of what is missing begin. */
-static double *missing_of(const struct integrate *s, void *scratch)
+/* How many frames from f on are worked on together. */
+static uint32_t lanes_at(const struct sl_batch *batch, uint32_t f)
 {
-	return (double *)((union sum *)scratch + sums_of(s));
+	return batch->frames - f >= SL_LANES ? SL_LANES : 1;
 }
-
-/* ---- for each type of pixel: is it valid, are all of a run, and the sums ---- */
-
-static inline int valid_u8(uint8_t v)
-{
-	return v != UINT8_MAX;
-}
-
-static inline int valid_u16(uint16_t v)
-{
-	return v != UINT16_MAX;
-}
-
-static inline int valid_u32(uint32_t v)
-{
-	return v != UINT32_MAX;
-}
-
-static inline int valid_i16(int16_t v)
-{
-	return v != INT16_MIN && v != INT16_MAX;
-}
-
-static inline int valid_f32(float v)
-{
-	return isfinite(v);
-}
-
-/* The check of a whole chunk first: it vectorises, and hardly ever finds one. */
-#define ADD(TYPE, NAME, FIELD)                                                                   \
-	static void add_##NAME(const struct integrate *s, uint64_t at, const TYPE *pixel,        \
-			       uint32_t count, union sum *sum, double *missing)                  \
-	{                                                                                        \
-		const uint16_t *bin = s->radial.bin + at;                                        \
-		size_t way = s->radial.bins + 1;                                                 \
-                                                                                                 \
-		for (uint32_t first = 0; first < count; first += CHUNK) {                        \
-			uint32_t end = count - first < CHUNK ? count : first + CHUNK, i = first; \
-			int valid = 1;                                                           \
-                                                                                                 \
-			for (uint32_t k = first; k < end; k++)                                   \
-				valid &= valid_##NAME(pixel[k]);                                 \
-			for (; valid && i + WAYS <= end; i += WAYS) {                            \
-				sum[bin[i]].FIELD += pixel[i];                                   \
-				sum[way + bin[i + 1]].FIELD += pixel[i + 1];                     \
-				sum[2 * way + bin[i + 2]].FIELD += pixel[i + 2];                 \
-				sum[3 * way + bin[i + 3]].FIELD += pixel[i + 3];                 \
-			}                                                                        \
-			for (; i < end; i++) {                                                   \
-				if (valid_##NAME(pixel[i]))                                      \
-					sum[bin[i]].FIELD += pixel[i];                           \
-				else if (bin[i] < s->radial.bins)                                \
-					missing[bin[i]] += s->radial.norm[at + i];               \
-			}                                                                        \
-		}                                                                                \
-	}
-
-ADD(uint8_t, u8, whole)
-ADD(uint16_t, u16, whole)
-ADD(uint32_t, u32, whole)
-ADD(int16_t, i16, whole)
-ADD(float, f32, real)
 
 static void tile(void *state, void *scratch, const struct sl_batch *batch,
 		 const struct sl_tile *tile)
 {
-	const struct integrate *s = state;
-	uint64_t at = tile->module * s->module_pixels + tile->first;
-	size_t entry = sums_of(s) * sizeof(union sum) + s->radial.bins * sizeof(double);
+	const struct sl_integrate *s = state;
+	size_t bytes = sl_integrate_frame_bytes(s);
+	struct sl_run run = {.at = tile->module * s->module_pixels + tile->first,
+			     .count = tile->count};
 
-	for (uint32_t f = 0; f < batch->frames; f++) {
-		union sum *sum = (union sum *)(void *)((char *)scratch + f * entry);
-		double *missing = missing_of(s, sum);
+	for (uint32_t f = 0; f < batch->frames; f += run.lanes) {
+		uint32_t bright = SL_LANES;
 
-		if (batch->frame[f]->flags & SL_FRAME_DARK)
-			continue; /* has no image */
-		switch (s->dtype) {
-		case SL_U8:
-			add_u8(s, at, tile->in[f], tile->count, sum, missing);
-			break;
-		case SL_U16:
-			add_u16(s, at, tile->in[f], tile->count, sum, missing);
-			break;
-		case SL_U32:
-			add_u32(s, at, tile->in[f], tile->count, sum, missing);
-			break;
-		case SL_I16:
-			add_i16(s, at, tile->in[f], tile->count, sum, missing);
-			break;
-		default:
-			add_f32(s, at, tile->in[f], tile->count, sum, missing);
+		run.lanes = lanes_at(batch, f);
+		run.group = (char *)scratch + f * bytes;
+		for (uint32_t l = 0; l < run.lanes; l++) {
+			const struct sl_frame *frame = batch->frame[f + l];
+
+			run.in[l] = tile->in[f + l];
+			run.is_missing[l] = sl_frame_misses(frame, tile->module);
+			if (!(frame->flags & SL_FRAME_DARK))
+				bright = l;
 		}
+		/* A dark frame has no image: it gets another's, and nobody will look at it. */
+		for (uint32_t l = 0; l < run.lanes && bright < SL_LANES; l++)
+			if (batch->frame[f + l]->flags & SL_FRAME_DARK)
+				run.in[l] = run.in[bright];
+		if (bright < SL_LANES)
+			s->add(s, &run);
 	}
 }
 
-/* What all workers have of a bin of frame f. */
-static double signal_of(const struct integrate *s, void *const *scratch, unsigned workers,
-			size_t offset, uint32_t bin)
+static void fill_axes(const struct sl_integrate *s, struct sl_frame *frame)
 {
-	int64_t whole = 0;
-	double real = 0;
+	float *radius = s->azimuth_bins ? frame->result[s->result + 2].host
+					: frame->result[s->result].host;
 
-	for (unsigned w = 0; w < workers; w++)
-		for (unsigned way = 0; way < WAYS; way++) {
-			const union sum *sum = (const void *)((const char *)scratch[w] + offset);
-
-			sum += way * (s->radial.bins + 1) + bin;
-			if (s->dtype == SL_F32)
-				real += sum->real;
-			else
-				whole += sum->whole;
-		}
-	return s->dtype == SL_F32 ? real : (double)whole;
+	for (uint32_t b = 0; b < s->bins; b++)
+		radius[b] = (float)sl_shares_bin(&s->shares, b);
+	for (uint32_t a = 0; a < s->azimuth_bins; a++)
+		((float *)frame->result[s->result + 3].host)[a] =
+			(float)sl_shares_sector(&s->shares, a);
 }
 
-static void conclude(const struct integrate *s, void *const *scratch, unsigned workers,
-		     size_t offset, float *profile)
+static void finish_group(const struct sl_integrate *s, void *const *scratch, unsigned workers,
+			 struct sl_batch *batch, uint32_t f, uint32_t lanes)
 {
-	uint32_t bins = s->radial.bins;
+	float *intensity[SL_LANES], *sigma[SL_LANES];
 
-	for (uint32_t b = 0; b < bins; b++) {
-		double signal = signal_of(s, scratch, workers, offset, b);
-		double norm = s->radial.total[b];
+	for (uint32_t l = 0; l < lanes; l++) {
+		struct sl_frame *frame = batch->frame[f + l];
+		float *first = frame->result[s->result].host;
 
-		for (unsigned w = 0; w < workers; w++)
-			norm -= missing_of(s, (char *)scratch[w] + offset)[b];
-		/* What is left of sums of floats when every pixel is missing is no norm. */
-		if (!(norm > s->radial.total[b] * 1e-12))
-			norm = NAN;
-		profile[b] = (float)sl_radial_middle(&s->radial, b);
-		profile[bins + b] = (float)(signal / norm);
-		profile[2 * bins + b] = (float)(sqrt(fabs(signal) * s->photon) / norm);
+		fill_axes(s, frame);
+		intensity[l] = s->azimuth_bins ? first : first + s->bins;
+		sigma[l] = s->azimuth_bins ? frame->result[s->result + 1].host
+					   : first + 2 * (size_t)s->bins;
 	}
+	sl_integrate_conclude(s, scratch, workers, f * sl_integrate_frame_bytes(s), lanes,
+			      intensity, sigma);
+	for (uint32_t l = 0; l < lanes; l++)
+		if (batch->frame[f + l]->flags & SL_FRAME_DARK) {
+			memset(intensity[l], 0, s->shares.cells * sizeof(float));
+			memset(sigma[l], 0, s->shares.cells * sizeof(float));
+		}
 }
 
 static void finish(void *state, void *const *scratch, unsigned workers, struct sl_batch *batch)
 {
-	const struct integrate *s = state;
-	size_t entry = sums_of(s) * sizeof(union sum) + s->radial.bins * sizeof(double);
+	const struct sl_integrate *s = state;
 
-	for (uint32_t f = 0; f < batch->frames; f++) {
-		float *profile = batch->frame[f]->result[s->result].host;
-
-		if (batch->frame[f]->flags & SL_FRAME_DARK)
-			memset(profile, 0, 3 * s->radial.bins * sizeof(*profile));
-		else
-			conclude(s, scratch, workers, f * entry, profile);
+	for (uint32_t f = 0, lanes; f < batch->frames; f += lanes) {
+		lanes = lanes_at(batch, f);
+		finish_group(s, scratch, workers, batch, f, lanes);
 	}
 }
 
 const struct sl_stage sl_stage_integrate = {
 	.name = "integrate",
-	.doc = "azimuthal integration: a profile of intensity over q, angle or distance, with "
-	       "errors",
-	.state_bytes = sizeof(struct integrate),
+	.doc = "azimuthal integration: a profile of intensity over q, angle or distance, or a cake "
+	       "of it, with errors",
+	.state_bytes = sizeof(struct sl_integrate),
 	.options = options,
 	.input = "image",
 	.open = open_integrate,

@@ -1,8 +1,8 @@
-/* radial.h - how far each pixel is from the beam, and what share of what falls there it sees.
+/* radial.h - in which ring about the beam each pixel is, and what share of what falls there it
+ * sees.
  *
- * Model:     a flat detector, square to the beam. The middle of a raw pixel decides on its bin;
- *            its norm is what a pixel near the beam would count to its one: solid angle (the third
- *            power of the cosine), polarisation, and the area of wide pixels.
+ * Model:     rings are equally wide in the unit. The middle of a raw pixel decides on its ring
+ *            (bin); its norm is that of rays.h.
  * Ownership: tables in one region, pages there after open; read-only from then on. */
 #ifndef SL_STAGE_RADIAL_H
 #define SL_STAGE_RADIAL_H
@@ -13,8 +13,7 @@
 #include <sluice/env.h>
 #include <sluice/region.h>
 
-/* The choices of `unit`. */
-enum sl_radial_unit { SL_RADIAL_Q_NM, SL_RADIAL_TTH_DEG, SL_RADIAL_R_MM, SL_RADIAL_R_PIXELS };
+#include "stage/rays.h"
 
 struct sl_radial_options {
 	uint32_t bins;
@@ -41,5 +40,17 @@ void sl_radial_close(struct sl_radial *radial);
 
 /* The middle of a bin, in the unit. */
 double sl_radial_middle(const struct sl_radial *radial, uint32_t bin);
+
+/* ---- what other tables by distance share with this ---- */
+
+/* The range that is asked for; high 0 becomes the farthest pixel's middle, or its far end. 0, or
+ * -EINVAL, logged. */
+int sl_radial_range(const struct sl_rays *rays, bool boxes, double low, double *high,
+		    const char *who);
+
+static inline bool sl_radial_is_masked(const struct sl_env *env, uint64_t pixel)
+{
+	return env->calibration && env->calibration->mask && env->calibration->mask[pixel];
+}
 
 #endif

@@ -44,6 +44,59 @@ def _(folder):
         check(np.allclose(profile[2], sigma, rtol=1e-6, equal_nan=True), "errors")
 
 
+@case("a cake's images: every cell of every frame, its axes, and its norm by a flat")
+def _(folder):
+    frames, sectors = fewer(20, 8), 6
+    flat = np.random.default_rng(1).uniform(0.5, 2, (120, 200)).astype(np.float32)
+    flat[40:50, 60:90] = 0  # bad pixels
+    flat.tofile(folder / "flat.raw")
+    options = {"bins": BINS, "azimuth_bins": sectors, "unit": "r_pixels", "high": 90, "solid_angle": False,
+               "flat": str(folder / "flat.raw")}
+    path = experiment(folder, stages=[{"integrate": options}])
+    sections = json.loads(path.read_text())
+    sections["detector"] = {"kind": "camera", "height": 120, "width": 200, "frames": frames}
+    path.write_text(json.dumps(sections))
+    program = run("run", path, "--summary", folder / "summary.json", folder=folder)
+    intact(program, read_summary(folder), frames, 1)
+    with h5py.File(folder / "run.nxs") as file:
+        images, results = file["entry/data/data"][()], {name: d[()] for name, d in file["entry/results"].items()}
+    equal({name: r.shape[1:] for name, r in results.items()},
+          {"cake": (sectors, BINS), "cake_sigma": (sectors, BINS), "cake_radius": (BINS,), "cake_azimuth": (sectors,)},
+          "results and their shapes")
+    check(np.allclose(results["cake_azimuth"], np.arange(sectors) * 60 - 150), "middles of the sectors")
+    rows, columns = np.indices(images.shape[1:])
+    rows, columns = rows + 0.5 - 60, columns + 0.5 - 100
+    bins = (np.hypot(rows, columns) / 90 * BINS).astype(int)
+    cells = ((np.degrees(np.arctan2(rows, columns)) + 180) / 60).astype(int) * BINS + bins
+    for k, image in enumerate(images.astype(float)):
+        use = (bins < BINS) & (image != np.iinfo(images.dtype).max) & (flat > 0)
+        total = np.bincount(cells[use], image[use], sectors * BINS)
+        norm = np.bincount(cells[use], flat[use], sectors * BINS)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            check(np.allclose(results["cake"][k].ravel(), total / norm, rtol=1e-6, equal_nan=True), "intensities")
+            check(np.allclose(results["cake_sigma"][k].ravel(), np.sqrt(total) / norm, rtol=1e-6, equal_nan=True),
+                  "errors")
+
+
+@case("a flat of another shape is refused, and it says what would fit")
+def _(folder):
+    np.zeros(5, np.float32).tofile(folder / "flat.raw")
+    path = experiment(folder, detector={"kind": "pattern", "frames": 3},
+                      stages=["copy", {"integrate": {"unit": "r_pixels", "solid_angle": False,
+                                                     "flat": str(folder / "flat.raw")}}])
+    run_fails("run", path, folder=folder, says=("flat.raw", "2 modules of 64 x 64 pixels are 32768 as float32"))
+
+
+@case("a flat that a sink would overwrite is spared")
+def _(folder):
+    np.ones(2 * 64 * 64, np.float32).tofile(folder / "run.nxs")
+    path = experiment(folder, detector={"kind": "pattern", "frames": 3},
+                      stages=["copy", {"integrate": {"unit": "r_pixels", "solid_angle": False,
+                                                     "flat": str(folder / "run.nxs")}}])
+    run_fails("run", path, folder=folder, says=("run.nxs", "is read, and would be overwritten"))
+    equal((folder / "run.nxs").stat().st_size, 4 * 2 * 64 * 64, "size of the flat")
+
+
 @case("without a distance there is no q, and it says what to do")
 def _(folder):
     path = experiment(folder, detector={"kind": "pattern", "frames": 3}, stages=["integrate"])
