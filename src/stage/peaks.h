@@ -12,14 +12,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <sluice/env.h>
 #include <sluice/region.h>
 
 #include "stage/blobs.h"
 
-/* Pixels that are looked at together. */
-enum { SL_PEAKS_CHUNK = 64 };
+/* Pixels that are looked at together; chunks that stay in a cache until they are looked at again;
+ * one block in so many is a sample. */
+enum { SL_PEAKS_CHUNK = 64, SL_PEAKS_BLOCK = 32, SL_PEAKS_SAMPLE = 8 };
 
 /* Sums of a ring are kept several times over, in turn for neighbours on a line, which are often in
  * the same ring and would wait for each other. */
@@ -31,6 +33,10 @@ struct sl_peaks_span { /* rings of a chunk */
 	uint16_t low, high;
 };
 
+struct sl_peaks_extremes { /* pixels of a chunk */
+	float least, most;
+};
+
 struct sl_peaks_table {
 	uint32_t modules, rows, columns; /* of a module */
 	uint64_t pixels;		 /* of all modules */
@@ -39,9 +45,20 @@ struct sl_peaks_table {
 	uint16_t *ring;
 	struct sl_peaks_span *span; /* [chunks]; low > high: there is nothing to look at */
 	uint32_t *total;	    /* [rings]: pixels */
-	uint32_t largest;	    /* of these */
+	uint32_t *sample;	    /* [rings]: of these, in the sample */
+	uint32_t largest;	    /* of the totals */
 	struct sl_region memory;
 };
+
+static inline uint64_t sl_peaks_chunks(const struct sl_peaks_table *table)
+{
+	return (table->pixels + SL_PEAKS_CHUNK - 1) / SL_PEAKS_CHUNK;
+}
+
+static inline bool sl_peaks_in_sample(uint64_t chunk)
+{
+	return chunk / SL_PEAKS_BLOCK % SL_PEAKS_SAMPLE == SL_PEAKS_SAMPLE / 2;
+}
 
 /* Rings about the beam, between these distances in pixels (r_max 0: to the farthest), of pixels
  * that are not masked. 0 or -errno, logged. */
@@ -78,6 +95,7 @@ struct sl_peaks_work {
 	enum sl_dtype dtype;
 	bool whole; /* pixels are counts */
 
+	struct sl_peaks_extremes *extremes; /* [chunks] */
 	struct sl_peaks_ring *ring;	 /* [rings] */
 	union sl_peaks_sum *sum;	 /* [rings + 1][WAYS], twice as many for floats */
 	double *wide_sum, *wide_square;	 /* [rings + 1]: of pixels that do not fit the above */
@@ -87,7 +105,8 @@ struct sl_peaks_work {
 	uint32_t listed, capacity;
 	struct sl_peaks_entry *huge; /* [SL_PEAKS_HUGE] */
 	uint32_t huges;
-	bool overflow; /* either list was too short */
+	bool overflow; /* the list was too short */
+	bool crowded;  /* there were too many huge ones */
 	struct sl_blobs blobs;
 };
 
@@ -103,17 +122,27 @@ static inline bool sl_peaks_is_huge(enum sl_dtype dtype, float value)
 			       : dtype == SL_U32 && value >= SL_PEAKS_HUGE_U32;
 }
 
+/* The last pixels of an image as a whole chunk. */
+static inline const void *sl_peaks_last(void *chunk, size_t bytes, const void *pixel, size_t there)
+{
+	memset(chunk, 0, bytes);
+	return memcpy(chunk, pixel, there);
+}
+
 size_t sl_peaks_work_bytes(const struct sl_peaks_table *table,
 			   const struct sl_peaks_settings *settings);
 void sl_peaks_work_init(struct sl_peaks_work *work, const struct sl_peaks_table *table,
 			const struct sl_peaks_settings *settings, enum sl_dtype dtype,
 			void *memory);
 
-/* peaks_sums.c: all valid pixels into sum, wide_* and missing. */
-typedef void sl_peaks_pass(struct sl_peaks_work *work, const void *image);
+/* peaks_sums.c: all valid pixels of chunks into sum, wide_* and missing; extremes. */
+typedef void sl_peaks_pass(struct sl_peaks_work *work, const void *image, uint64_t chunk,
+			   uint64_t end);
 sl_peaks_pass *sl_peaks_sums(enum sl_dtype dtype, uint32_t vectors);
 
-/* peaks_scan.c: all pixels beyond high and low of their rings into list. */
+/* peaks_scan.c: all pixels of chunks that are beyond high and low of their rings into list. Windows
+ * must have been made since these were set. */
+void sl_peaks_windows(struct sl_peaks_work *work);
 sl_peaks_pass *sl_peaks_scan(enum sl_dtype dtype, uint32_t vectors);
 
 /* peaks_rings.c: mean, sigma and limits of every ring; strong pixels are marked in blobs. */

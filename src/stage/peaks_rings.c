@@ -23,6 +23,7 @@
 #include "stage/pixels.h"
 
 enum { SHIFT = 36, WAYS = SL_PEAKS_WAYS };
+enum { AROUND = 8, FEW = 32 }; /* rings; pixels */
 
 static const float nearer = 0.6f, three = 3; /* of the limits' reach; deviations */
 
@@ -38,6 +39,7 @@ size_t sl_peaks_work_bytes(const struct sl_peaks_table *t, const struct sl_peaks
 	size_t bytes = rings * (sizeof(struct sl_peaks_ring) +
 				2 * WAYS * sizeof(union sl_peaks_sum) + 2 * sizeof(double) +
 				2 * sizeof(float) + sizeof(uint32_t)) +
+		       sl_peaks_chunks(t) * sizeof(struct sl_peaks_extremes) +
 		       (capacity_of(t) + SL_PEAKS_HUGE) * sizeof(struct sl_peaks_entry) +
 		       sl_blobs_bytes(t->modules, t->rows, t->columns, settings->max_pixels) + 16;
 
@@ -53,7 +55,8 @@ void sl_peaks_work_init(struct sl_peaks_work *w, const struct sl_peaks_table *t,
 
 	*w = (struct sl_peaks_work){
 		.table = t, .settings = settings, .dtype = dtype, .whole = dtype != SL_F32};
-	w->ring = memory;
+	w->extremes = memory;
+	w->ring = (struct sl_peaks_ring *)(w->extremes + sl_peaks_chunks(t));
 	w->sum = (union sl_peaks_sum *)(w->ring + rings);
 	w->wide_sum = (double *)(w->sum + rings * 2 * WAYS);
 	w->wide_square = w->wide_sum + rings;
@@ -68,12 +71,13 @@ void sl_peaks_work_init(struct sl_peaks_work *w, const struct sl_peaks_table *t,
 		      (void *)blobs);
 }
 
-/* Adds up what the pass over all pixels left. */
-static void collect(struct sl_peaks_work *w, struct sl_peaks_ring *ring, uint32_t r)
+/* Adds up what passes left, of so many pixels. */
+static void collect(struct sl_peaks_work *w, struct sl_peaks_ring *ring, uint32_t r,
+		    uint32_t pixels)
 {
 	const union sl_peaks_sum *sum = w->sum + (size_t)r * WAYS * (w->whole ? 1 : 2);
 
-	ring->all = (double)(w->table->total[r] - w->missing[r]);
+	ring->all = (double)(pixels - w->missing[r]);
 	ring->all_sum = w->wide_sum[r];
 	ring->all_square = w->wide_square[r];
 	for (int i = 0; i < WAYS; i++) {
@@ -87,6 +91,9 @@ static void collect(struct sl_peaks_work *w, struct sl_peaks_ring *ring, uint32_
 			ring->all_square += sum[2 * i + 1].real;
 		}
 	}
+	ring->count = ring->all;
+	ring->sum = ring->all_sum;
+	ring->square = ring->all_square;
 }
 
 /* n times the variance, times n: in whole numbers where the sums are such. */
@@ -127,7 +134,7 @@ static void add(struct sl_peaks_ring *ring, float value, double sign)
 	ring->square += sign * ((double)value * value);
 }
 
-static void begin(struct sl_peaks_work *w, sl_peaks_pass *sums, const void *image)
+static void clear(struct sl_peaks_work *w)
 {
 	size_t rings = w->table->rings + 1;
 
@@ -136,15 +143,15 @@ static void begin(struct sl_peaks_work *w, sl_peaks_pass *sums, const void *imag
 	memset(w->wide_square, 0, rings * sizeof(*w->wide_square));
 	memset(w->missing, 0, rings * sizeof(*w->missing));
 	w->huges = w->listed = 0;
-	w->overflow = false;
-	sums(w, image);
-	for (uint32_t r = 0; r < w->table->rings; r++) {
-		struct sl_peaks_ring *ring = &w->ring[r];
+	w->overflow = w->crowded = false;
+	w->ring[w->table->rings] = (struct sl_peaks_ring){.high = INFINITY, .low = -INFINITY};
+}
 
-		*ring = (struct sl_peaks_ring){.lower = -SL_PEAKS_FIRST_LIMIT,
-					       .upper = SL_PEAKS_FIRST_LIMIT};
-		collect(w, ring, r);
-	}
+static void reset(struct sl_peaks_work *w)
+{
+	for (uint32_t r = 0; r < w->table->rings; r++)
+		w->ring[r] = (struct sl_peaks_ring){.lower = -SL_PEAKS_FIRST_LIMIT,
+						    .upper = SL_PEAKS_FIRST_LIMIT};
 }
 
 /* One iteration, from the limits there are to the next ones. */
@@ -199,20 +206,68 @@ static bool is_listed(const struct sl_peaks_work *w)
 	return true;
 }
 
-static void make_list(struct sl_peaks_work *w, sl_peaks_pass *scan, const void *image)
+/* In deviations: a good way out, but nearer than the limits. */
+static float reach_of(const struct sl_peaks_work *w)
 {
 	float snr = w->settings->snr;
-	float reach = snr * nearer > three ? snr * nearer : snr < three ? snr : three;
 
+	return snr * nearer > three ? snr * nearer : snr < three ? snr : three;
+}
+
+static void make_list(struct sl_peaks_work *w, sl_peaks_pass *scan, const void *image)
+{
 	for (uint32_t r = 0; r < w->table->rings; r++) {
 		struct sl_peaks_ring *ring = &w->ring[r];
-		struct sl_peaks_limits near =
-			sl_peaks_limits(ring->mean, ring->sigma, reach, w->settings->threshold);
+		struct sl_peaks_limits near = sl_peaks_limits(ring->mean, ring->sigma, reach_of(w),
+							      w->settings->threshold);
 
 		ring->high = needed_high(w, ring, near.upper);
 		ring->low = needed_low(w, ring, near.lower);
 	}
-	scan(w, image);
+	sl_peaks_windows(w);
+	w->listed = 0;
+	w->overflow = false;
+	scan(w, image, 0, sl_peaks_chunks(w->table));
+}
+
+/* The limits that a sample suggests, at least one count from the mean. */
+static void guess_limits(struct sl_peaks_work *w)
+{
+	for (uint32_t r = 0; r < w->table->rings; r++) {
+		struct sl_peaks_ring *ring = &w->ring[r];
+		struct sl_peaks_limits limits;
+		float sigma;
+
+		collect(w, ring, r, w->table->sample[r]);
+		conclude(w, ring);
+		sigma = fmaxf(ring->sigma, 1 / reach_of(w));
+		limits = sl_peaks_limits(ring->mean, sigma, reach_of(w), w->settings->threshold);
+		ring->upper = w->whole ? ceilf(limits.upper) : limits.upper;
+		ring->lower = w->whole ? floorf(limits.lower) : limits.lower;
+	}
+}
+
+/* Bounds from these. A bright peak in the sample spoils the limits of a few rings: so the nearest
+ * ones of rings around are taken. Rings that have hardly anything in the sample are small: all of
+ * their pixels go on the list. */
+static void guess_bounds(struct sl_peaks_work *w)
+{
+	uint32_t rings = w->table->rings;
+
+	guess_limits(w);
+	for (uint32_t r = 0; r < rings; r++) {
+		uint32_t first = r < AROUND ? 0 : r - AROUND;
+		struct sl_peaks_ring *ring = &w->ring[r];
+
+		ring->high = ring->all < FEW ? -INFINITY : INFINITY;
+		ring->low = ring->all < FEW ? INFINITY : -INFINITY;
+		for (uint32_t i = first; i <= r + AROUND && i < rings; i++)
+			if (w->ring[i].all >= FEW) {
+				ring->high = fminf(ring->high, w->ring[i].upper);
+				ring->low = fmaxf(ring->low, w->ring[i].lower);
+			}
+	}
+	sl_peaks_windows(w);
 }
 
 /* The plain way, which needs no list. */
@@ -253,30 +308,63 @@ static void mark(struct sl_peaks_work *w, const struct sl_peaks_entry *entry, ui
 			sl_blobs_mark(&w->blobs, entry[i].at);
 }
 
-/* Limits of the first iteration leave out huge pixels at most, which are in no sum. */
-static void find_limits(struct sl_peaks_work *w, sl_peaks_pass *scan, const void *image)
+/* Sums over all pixels, and a list with bounds that a sample of them suggests. */
+static void begin(struct sl_peaks_work *w, sl_peaks_pass *sums, sl_peaks_pass *scan,
+		  const void *image)
 {
-	for (int k = 0; k < SL_PEAKS_ITERATIONS && !w->overflow; k++) {
-		iterate(w);
-		if (!k || !is_listed(w))
-			make_list(w, scan, image);
+	uint64_t chunks = sl_peaks_chunks(w->table), end;
+
+	clear(w);
+	reset(w);
+	for (uint64_t c = 0; c < chunks; c = end) {
+		end = chunks - c < SL_PEAKS_BLOCK ? chunks : c + SL_PEAKS_BLOCK;
+		if (sl_peaks_in_sample(c))
+			sums(w, image, c, end);
+	}
+	guess_bounds(w);
+	for (uint64_t c = 0; c < chunks; c = end) {
+		end = chunks - c < SL_PEAKS_BLOCK ? chunks : c + SL_PEAKS_BLOCK;
+		if (!sl_peaks_in_sample(c))
+			sums(w, image, c, end);
+		if (!w->overflow)
+			scan(w, image, c, end);
+	}
+	for (uint32_t r = 0; r < w->table->rings; r++) {
+		struct sl_peaks_ring *ring = &w->ring[r];
+		float high = ring->high, low = ring->low;
+
+		*ring = (struct sl_peaks_ring){.lower = -SL_PEAKS_FIRST_LIMIT,
+					       .upper = SL_PEAKS_FIRST_LIMIT,
+					       .high = high,
+					       .low = low};
+		collect(w, ring, r, w->table->total[r]);
 	}
 }
 
-static void begin_again(struct sl_peaks_work *w)
+/* The limits of the first iteration leave out huge pixels at most, which are in no sum: it needs no
+ * list. */
+static void find_limits(struct sl_peaks_work *w, sl_peaks_pass *scan, const void *image)
 {
-	for (uint32_t r = 0; r < w->table->rings; r++)
-		w->ring[r] = (struct sl_peaks_ring){.lower = -SL_PEAKS_FIRST_LIMIT,
-						    .upper = SL_PEAKS_FIRST_LIMIT};
+	for (int k = 0; k < SL_PEAKS_ITERATIONS; k++) {
+		iterate(w);
+		if (w->overflow || !is_listed(w))
+			make_list(w, scan, image);
+		if (w->overflow)
+			return;
+	}
 }
 
 void sl_peaks_rings(struct sl_peaks_work *w, sl_peaks_pass *sums, sl_peaks_pass *scan,
 		    const void *image)
 {
-	begin(w, sums, image);
-	find_limits(w, scan, image);
-	if (w->overflow) {
-		begin_again(w);
+	bool over_all;
+
+	begin(w, sums, scan, image);
+	if (!w->crowded)
+		find_limits(w, scan, image);
+	over_all = w->crowded || w->overflow;
+	if (over_all) {
+		reset(w);
 		for (int k = 0; k < SL_PEAKS_ITERATIONS; k++)
 			iterate_over_all(w, image);
 	}
@@ -285,7 +373,7 @@ void sl_peaks_rings(struct sl_peaks_work *w, sl_peaks_pass *sums, sl_peaks_pass 
 		if (w->ring[r].upper == SL_PEAKS_FIRST_LIMIT && !w->ring[r].count)
 			w->ring[r].upper = INFINITY;
 	sl_blobs_clear(&w->blobs);
-	if (w->overflow) {
+	if (over_all) {
 		mark_over_all(w, image);
 		return;
 	}

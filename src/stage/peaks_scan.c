@@ -1,10 +1,11 @@
 /* peaks_scan.c - a list of the pixels that lie beyond two bounds of their rings.
  *
  * The rings of a chunk are neighbours. So the lowest of their upper bounds and the highest of their
- * lower ones, for any CHUNK rings in a row found once per frame, tell with two comparisons per
- * pixel and no look at the table that most pixels are not beyond. For what is left the table says.
+ * lower ones, found once per frame for any CHUNK rings in a row, are enough to see that nothing of
+ * most chunks is beyond, by their extremes. In the others they tell with two comparisons per pixel
+ * which ones may be, and for those the table has the last word.
  *
- * Cost: the image once, at the speed of memory; a few dozen cycles per pixel that is listed. */
+ * Cost: a few bytes per chunk, and the chunks that have something. */
 #include <math.h>
 #include <string.h>
 
@@ -12,10 +13,10 @@
 #include "stage/pixels.h"
 #include "stage/vectors.h"
 
-enum { CHUNK = SL_PEAKS_CHUNK };
+enum { CHUNK = SL_PEAKS_CHUNK, LINE = 64 };
 
 /* A minimum (maximum) over runs of 2^k rings is made of two over runs of half as many. */
-static void make_windows(struct sl_peaks_work *work)
+void sl_peaks_windows(struct sl_peaks_work *work)
 {
 	uint32_t rings = work->table->rings;
 	float *high = work->window_high, *low = work->window_low;
@@ -48,17 +49,20 @@ SL_FORCE_INLINE float clamp(float x, float low, float high)
 	return x < low ? low : x > high ? high : x;
 }
 
-static void list(struct sl_peaks_work *work, uint64_t at, float value, bool valid)
+/* Appends without a branch that nobody could predict. */
+SL_FORCE_INLINE void list(struct sl_peaks_work *work, uint32_t at, float value, bool valid)
 {
 	uint32_t ring = work->table->ring[at];
+	const struct sl_peaks_ring *bounds = &work->ring[ring];
+	bool beyond = (value >= bounds->high) | (value <= bounds->low);
 
-	if (ring == work->table->rings || !valid || sl_peaks_is_huge(work->dtype, value) ||
-	    (value < work->ring[ring].high && value > work->ring[ring].low))
-		return;
-	if (work->listed == work->capacity)
+	if (work->listed == work->capacity) {
 		work->overflow = true;
-	else
-		work->list[work->listed++] = (struct sl_peaks_entry){(uint32_t)at, ring, value};
+		return;
+	}
+	work->list[work->listed] = (struct sl_peaks_entry){at, ring, value};
+	work->listed += beyond & valid & (ring != work->table->rings) &
+			!sl_peaks_is_huge(work->dtype, value);
 }
 
 /* For each type: a byte for every pixel that may be beyond. Bounds of counts are whole numbers, and
@@ -84,37 +88,72 @@ SL_FORCE_INLINE void maybe_f32(const float *pixel, float high, float low, uint8_
 		hit[i] = (pixel[i] >= high) | (pixel[i] <= low);
 }
 
-#define SCAN(TYPE, NAME)                                                                     \
-	SL_FORCE_INLINE void scan_##NAME(struct sl_peaks_work *work, const void *image)      \
-	{                                                                                    \
-		const struct sl_peaks_table *t = work->table;                                \
-                                                                                             \
-		work->listed = 0;                                                            \
-		make_windows(work);                                                          \
-		for (uint64_t first = 0; first < t->pixels; first += CHUNK) {                \
-			const struct sl_peaks_span *span = &t->span[first / CHUNK];          \
-			const TYPE *pixel = (const TYPE *)image + first;                     \
-			uint64_t hits[CHUNK / 8], left = t->pixels - first;                  \
-			TYPE last[CHUNK] = {0};                                              \
-			float high, low;                                                     \
-                                                                                             \
-			if (span->low > span->high)                                          \
-				continue;                                                    \
-			if (left < CHUNK)                                                    \
-				pixel = memcpy(last, pixel, left * sizeof(*pixel));          \
-			bounds_of(work, span, &high, &low);                                  \
-			maybe_##NAME(pixel, high, low, (uint8_t *)hits);                     \
-			for (uint64_t w = 0; w < CHUNK / 8; w++)                             \
-				for (; hits[w]; hits[w] &= hits[w] - 1) {                    \
-					uint64_t i = w * 8 +                                 \
-						     (uint64_t)__builtin_ctzll(hits[w]) / 8; \
-                                                                                             \
-					list(work, first + i, (float)pixel[i],               \
-					     sl_pixel_valid_##NAME(pixel[i]));               \
-				}                                                            \
-		}                                                                            \
-	}                                                                                    \
-	SL_VECTORS(scan_##NAME, (struct sl_peaks_work * work, const void *image), (work, image))
+/* Which chunks of a block have a pixel that may be beyond; what will be needed of them is fetched
+ * meanwhile, since most of it is far away. */
+SL_FORCE_INLINE uint32_t choose(const struct sl_peaks_work *work, const void *image, size_t bytes,
+				uint64_t first, uint64_t end, uint32_t *chosen)
+{
+	const struct sl_peaks_table *t = work->table;
+	uint32_t n = 0;
+
+	for (uint64_t c = first; c < end; c++) {
+		const struct sl_peaks_span *span = &t->span[c];
+		float high, low;
+
+		if (span->low > span->high)
+			continue;
+		bounds_of(work, span, &high, &low);
+		if (work->extremes[c].most < high && work->extremes[c].least > low)
+			continue;
+		chosen[n++] = (uint32_t)c;
+		for (size_t i = 0; i < CHUNK * bytes; i += LINE)
+			__builtin_prefetch((const char *)image + c * CHUNK * bytes + i);
+		for (size_t i = 0; i < CHUNK; i += LINE / sizeof(*t->ring))
+			__builtin_prefetch(t->ring + c * CHUNK + i);
+	}
+	return n;
+}
+
+#define SCAN(TYPE, NAME)                                                                           \
+	SL_FORCE_INLINE void look_##NAME(struct sl_peaks_work *work, const TYPE *image,            \
+					 uint32_t chunk)                                           \
+	{                                                                                          \
+		const struct sl_peaks_table *t = work->table;                                      \
+		uint64_t first = (uint64_t)chunk * CHUNK, left = t->pixels - first;                \
+		const TYPE *pixel = image + first;                                                 \
+		uint64_t hits[CHUNK / 8];                                                          \
+		TYPE last[CHUNK];                                                                  \
+		float high, low;                                                                   \
+                                                                                                   \
+		if (left < CHUNK)                                                                  \
+			pixel = sl_peaks_last(last, sizeof(last), pixel, left * sizeof(*pixel));   \
+		bounds_of(work, &t->span[chunk], &high, &low);                                     \
+		maybe_##NAME(pixel, high, low, (uint8_t *)hits);                                   \
+		for (uint32_t w = 0; w < CHUNK / 8; w++)                                           \
+			for (; hits[w]; hits[w] &= hits[w] - 1) {                                  \
+				uint32_t i = w * 8 + (uint32_t)__builtin_ctzll(hits[w]) / 8;       \
+                                                                                                   \
+				list(work, (uint32_t)first + i, (float)pixel[i],                   \
+				     sl_pixel_valid_##NAME(pixel[i]));                             \
+			}                                                                          \
+	}                                                                                          \
+	SL_FORCE_INLINE void scan_##NAME(struct sl_peaks_work *work, const void *image,            \
+					 uint64_t chunk, uint64_t end)                             \
+	{                                                                                          \
+		uint32_t chosen[SL_PEAKS_BLOCK];                                                   \
+                                                                                                   \
+		for (uint64_t next; chunk < end; chunk = next) {                                   \
+			uint32_t n;                                                                \
+                                                                                                   \
+			next = end - chunk < SL_PEAKS_BLOCK ? end : chunk + SL_PEAKS_BLOCK;        \
+			n = choose(work, image, sizeof(TYPE), chunk, next, chosen);                \
+			for (uint32_t i = 0; i < n; i++)                                           \
+				look_##NAME(work, image, chosen[i]);                               \
+		}                                                                                  \
+	}                                                                                          \
+	SL_VECTORS(scan_##NAME,                                                                    \
+		   (struct sl_peaks_work * work, const void *image, uint64_t chunk, uint64_t end), \
+		   (work, image, chunk, end))
 
 SCAN(uint8_t, u8)
 SCAN(uint16_t, u16)

@@ -8,9 +8,12 @@
  *
  * Masked pixels add to one ring too many, which nobody reads.
  *
+ * The least and the greatest pixel of each chunk are noted: most chunks then need no second look.
+ *
  * Cost: 2 bytes of table per pixel and the image, once; about one addition to memory per pixel. */
 #include <string.h>
 
+#include "maths/language.h"
 #include "stage/peaks.h"
 #include "stage/pixels.h"
 #include "stage/vectors.h"
@@ -35,33 +38,49 @@ static void add_careful(struct sl_peaks_work *work, uint64_t at, float value, bo
 	if (!valid)
 		return;
 	if (work->huges == SL_PEAKS_HUGE)
-		work->overflow = true;
+		work->crowded = true;
 	else
 		work->huge[work->huges++] = (struct sl_peaks_entry){(uint32_t)at, ring, value};
 }
 
-/* For each type: are all pixels of a chunk that have a ring small (or usual floats)? Vectors of
- * words as wide as the pixels. */
-#define PLAIN(TYPE, NAME, WORD, IS_PLAIN)                                                       \
-	SL_FORCE_INLINE bool plain_##NAME(const TYPE *pixel, const uint16_t *ring, WORD none)   \
-	{                                                                                       \
-		WORD bad = 0;                                                                   \
-                                                                                                \
-		for (int i = 0; i < CHUNK; i++)                                                 \
-			bad |= (WORD)((WORD)(!(IS_PLAIN(pixel[i]))) & (WORD)(ring[i] != none)); \
-		return !bad;                                                                    \
+/* Bits of a float as an integer that is in the same order; NaN is beyond infinity. */
+SL_FORCE_INLINE int32_t key_of_f32(float v)
+{
+	int32_t bits = sl_float_bits(v);
+
+	return bits ^ (bits >> 31 & INT32_MAX);
+}
+
+SL_FORCE_INLINE float of_key_f32(int32_t key)
+{
+	return sl_bits_float(key ^ (key >> 31 & INT32_MAX));
+}
+
+/* For each type: the least and the greatest pixel of a chunk, of those that have a ring, of which
+ * there is one. Compared as integers: vectors do that in any order. */
+#define EXTREMES(TYPE, NAME, KEY, KEY_OF, OF_KEY)                                \
+	SL_FORCE_INLINE struct sl_peaks_extremes extremes_##NAME(                \
+		const TYPE *pixel, const uint16_t *ring, uint16_t none) {        \
+		KEY least, most, any;                                            \
+		int first = 0;                                                   \
+                                                                                 \
+		while (ring[first] == none)                                      \
+			first++;                                                 \
+		least = most = any = KEY_OF(pixel[first]);                       \
+		for (int i = 0; i < CHUNK; i++) {                                \
+			KEY key = ring[i] == none ? any : (KEY)KEY_OF(pixel[i]); \
+                                                                                 \
+			least = key < least ? key : least;                       \
+			most = key > most ? key : most;                          \
+		}                                                                \
+		return (struct sl_peaks_extremes){OF_KEY(least), OF_KEY(most)};  \
 	}
 
-#define IS_PLAIN_U8(v)	     ((v) != UINT8_MAX)
-#define IS_PLAIN_UNSIGNED(v) ((v) <= SMALL)
-#define IS_PLAIN_I16(v)	     ((uint16_t)((v) + SMALL) <= 2 * SMALL)
-#define IS_PLAIN_F32(v)	     ((v) < SL_PEAKS_HUGE_F32 && (v) > -SL_PEAKS_HUGE_F32)
-
-PLAIN(uint8_t, u8, uint16_t, IS_PLAIN_U8)
-PLAIN(uint16_t, u16, uint16_t, IS_PLAIN_UNSIGNED)
-PLAIN(uint32_t, u32, uint32_t, IS_PLAIN_UNSIGNED)
-PLAIN(int16_t, i16, uint16_t, IS_PLAIN_I16)
-PLAIN(float, f32, uint32_t, IS_PLAIN_F32)
+EXTREMES(uint8_t, u8, uint8_t, , (float))
+EXTREMES(uint16_t, u16, uint16_t, , (float))
+EXTREMES(uint32_t, u32, uint32_t, , (float))
+EXTREMES(int16_t, i16, int16_t, , (float))
+EXTREMES(float, f32, int32_t, key_of_f32, of_key_f32)
 
 SL_FORCE_INLINE void add_packed(union sl_peaks_sum *sum, uint32_t ring, int way, int64_t v)
 {
@@ -75,38 +94,55 @@ SL_FORCE_INLINE void add_pair(union sl_peaks_sum *sum, uint32_t ring, int way, d
 	*p += (pair){v, v * v};
 }
 
-#define SUMS(TYPE, NAME, ADD)                                                               \
-	SL_FORCE_INLINE void sums_##NAME(struct sl_peaks_work *work, const void *image)     \
-	{                                                                                   \
-		const struct sl_peaks_table *t = work->table;                               \
-		union sl_peaks_sum *sum = work->sum;                                        \
-		bool fits = t->largest <= PACKED_PIXELS;                                    \
-                                                                                            \
-		for (uint64_t first = 0; first < t->pixels; first += CHUNK) {               \
-			const struct sl_peaks_span *span = &t->span[first / CHUNK];         \
-			const TYPE *pixel = (const TYPE *)image + first;                    \
-			const uint16_t *ring = t->ring + first;                             \
-			uint64_t left = t->pixels - first;                                  \
-                                                                                            \
-			if (span->low > span->high)                                         \
-				continue;                                                   \
-			if (fits && left >= CHUNK && plain_##NAME(pixel, ring, t->rings)) { \
-				for (int i = 0; i < CHUNK; i++)                             \
-					ADD(sum, ring[i], i % WAYS, pixel[i]);              \
-				continue;                                                   \
-			}                                                                   \
-			for (uint64_t i = 0; i < CHUNK && i < left; i++)                    \
-				add_careful(work, first + i, (float)pixel[i],               \
-					    sl_pixel_valid_##NAME(pixel[i]));               \
-		}                                                                           \
-	}                                                                                   \
-	SL_VECTORS(sums_##NAME, (struct sl_peaks_work * work, const void *image), (work, image))
+#define SUMS(TYPE, NAME, ADD, LIMIT)                                                               \
+	SL_FORCE_INLINE void add_all_##NAME(union sl_peaks_sum *sum, const uint16_t *ring,         \
+					    const TYPE *pixel)                                     \
+	{                                                                                          \
+		for (int i = 0; i < CHUNK; i += WAYS) {                                            \
+			ADD(sum, ring[i], 0, pixel[i]);                                            \
+			ADD(sum, ring[i + 1], 1, pixel[i + 1]);                                    \
+			ADD(sum, ring[i + 2], 2, pixel[i + 2]);                                    \
+			ADD(sum, ring[i + 3], 3, pixel[i + 3]);                                    \
+		}                                                                                  \
+	}                                                                                          \
+	SL_FORCE_INLINE void sums_##NAME(struct sl_peaks_work *work, const void *image,            \
+					 uint64_t chunk, uint64_t end)                             \
+	{                                                                                          \
+		const struct sl_peaks_table *t = work->table;                                      \
+		bool fits = t->largest <= PACKED_PIXELS;                                           \
+                                                                                                   \
+		for (; chunk < end; chunk++) {                                                     \
+			struct sl_peaks_extremes *extremes = &work->extremes[chunk];               \
+			const struct sl_peaks_span *span = &t->span[chunk];                        \
+			uint64_t first = chunk * CHUNK, left = t->pixels - first;                  \
+			const TYPE *pixel = (const TYPE *)image + first;                           \
+			const uint16_t *ring = t->ring + first;                                    \
+			TYPE last[CHUNK];                                                          \
+                                                                                                   \
+			if (span->low > span->high)                                                \
+				continue;                                                          \
+			if (left < CHUNK)                                                          \
+				pixel = sl_peaks_last(last, sizeof(last), pixel,                   \
+						      left * sizeof(*pixel));                      \
+			*extremes = extremes_##NAME(pixel, ring, (uint16_t)t->rings);              \
+			if (fits && extremes->most <= (LIMIT) && extremes->least >= -(LIMIT)) {    \
+				add_all_##NAME(work->sum, ring, pixel);                            \
+				continue;                                                          \
+			}                                                                          \
+			for (uint64_t i = 0; i < CHUNK; i++)                                       \
+				add_careful(work, first + i, (float)pixel[i],                      \
+					    sl_pixel_valid_##NAME(pixel[i]));                      \
+		}                                                                                  \
+	}                                                                                          \
+	SL_VECTORS(sums_##NAME,                                                                    \
+		   (struct sl_peaks_work * work, const void *image, uint64_t chunk, uint64_t end), \
+		   (work, image, chunk, end))
 
-SUMS(uint8_t, u8, add_packed)
-SUMS(uint16_t, u16, add_packed)
-SUMS(uint32_t, u32, add_packed)
-SUMS(int16_t, i16, add_packed)
-SUMS(float, f32, add_pair)
+SUMS(uint8_t, u8, add_packed, UINT8_MAX - 1)
+SUMS(uint16_t, u16, add_packed, SMALL)
+SUMS(uint32_t, u32, add_packed, SMALL)
+SUMS(int16_t, i16, add_packed, SMALL)
+SUMS(float, f32, add_pair, 0x1.fffffep16f)
 
 sl_peaks_pass *sl_peaks_sums(enum sl_dtype dtype, uint32_t vectors)
 {

@@ -9,11 +9,6 @@
 
 enum { MOST_RINGS = 65534 };
 
-static uint64_t chunks_of(const struct sl_peaks_table *t)
-{
-	return (t->pixels + SL_PEAKS_CHUNK - 1) / SL_PEAKS_CHUNK;
-}
-
 static double distance(const struct sl_geometry *g, uint64_t i)
 {
 	uint64_t pixels = sl_geometry_pixels(g);
@@ -51,9 +46,9 @@ static uint32_t range(const struct sl_env *env, const struct sl_geometry *g, dou
 
 static int allocate(struct sl_peaks_table *t)
 {
-	uint64_t chunks = chunks_of(t);
+	uint64_t chunks = sl_peaks_chunks(t);
 	uint64_t rings = chunks * SL_PEAKS_CHUNK * sizeof(*t->ring);
-	uint64_t spans = chunks * sizeof(*t->span), totals = t->rings * sizeof(*t->total);
+	uint64_t spans = chunks * sizeof(*t->span), totals = 2 * t->rings * sizeof(*t->total);
 	int err = sl_region_open(SL_REGION_HOST, rings + spans + totals, &t->memory);
 
 	if (err) {
@@ -64,6 +59,7 @@ static int allocate(struct sl_peaks_table *t)
 	t->ring = t->memory.base;
 	t->span = (struct sl_peaks_span *)((char *)t->ring + rings);
 	t->total = (uint32_t *)((char *)t->span + spans);
+	t->sample = t->total + t->rings;
 	memset(t->total, 0, totals);
 	return 0;
 }
@@ -71,7 +67,7 @@ static int allocate(struct sl_peaks_table *t)
 static void fill(struct sl_peaks_table *t, const struct sl_env *env, const struct sl_geometry *g,
 		 double r_min, double r_max, double first)
 {
-	for (uint64_t i = 0; i < chunks_of(t) * SL_PEAKS_CHUNK; i++) {
+	for (uint64_t i = 0; i < sl_peaks_chunks(t) * SL_PEAKS_CHUNK; i++) {
 		struct sl_peaks_span *span = &t->span[i / SL_PEAKS_CHUNK];
 		double r = i < t->pixels ? distance(g, i) : 0;
 		uint16_t ring;
@@ -85,6 +81,7 @@ static void fill(struct sl_peaks_table *t, const struct sl_env *env, const struc
 		t->ring[i] = ring;
 		span->low = ring < span->low ? ring : span->low;
 		span->high = ring > span->high ? ring : span->high;
+		t->sample[ring] += sl_peaks_in_sample(i / SL_PEAKS_CHUNK);
 		if (++t->total[ring] > t->largest)
 			t->largest = t->total[ring];
 	}
