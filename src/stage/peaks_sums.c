@@ -57,23 +57,24 @@ SL_FORCE_INLINE float of_key_f32(int32_t key)
 }
 
 /* For each type: the least and the greatest pixel of a chunk, of those that have a ring, of which
- * there is one. Compared as integers: vectors do that in any order. */
-#define EXTREMES(TYPE, NAME, KEY, KEY_OF, OF_KEY)                                \
-	SL_FORCE_INLINE struct sl_peaks_extremes extremes_##NAME(                \
-		const TYPE *pixel, const uint16_t *ring, uint16_t none) {        \
-		KEY least, most, any;                                            \
-		int first = 0;                                                   \
-                                                                                 \
-		while (ring[first] == none)                                      \
-			first++;                                                 \
-		least = most = any = KEY_OF(pixel[first]);                       \
-		for (int i = 0; i < CHUNK; i++) {                                \
-			KEY key = ring[i] == none ? any : (KEY)KEY_OF(pixel[i]); \
-                                                                                 \
-			least = key < least ? key : least;                       \
-			most = key > most ? key : most;                          \
-		}                                                                \
-		return (struct sl_peaks_extremes){OF_KEY(least), OF_KEY(most)};  \
+ * there is one. Compared as integers, and without a branch: vectors do that in any order. */
+#define EXTREMES(TYPE, NAME, KEY, KEY_OF, OF_KEY)                                 \
+	SL_FORCE_INLINE struct sl_peaks_extremes extremes_##NAME(                 \
+		const TYPE *pixel, const uint16_t *ring, uint16_t none) {         \
+		KEY least, most, any;                                             \
+		int first = 0;                                                    \
+                                                                                  \
+		while (ring[first] == none)                                       \
+			first++;                                                  \
+		least = most = any = KEY_OF(pixel[first]);                        \
+		for (int i = 0; i < CHUNK; i++) {                                 \
+			KEY out = (KEY) - (ring[i] == none);                      \
+			KEY key = (KEY)((KEY_OF(pixel[i]) & ~out) | (any & out)); \
+                                                                                  \
+			least = key < least ? key : least;                        \
+			most = key > most ? key : most;                           \
+		}                                                                 \
+		return (struct sl_peaks_extremes){OF_KEY(least), OF_KEY(most)};   \
 	}
 
 EXTREMES(uint8_t, u8, uint8_t, , (float))
