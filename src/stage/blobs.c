@@ -1,7 +1,6 @@
 /* blobs.c - flood fill in bits. */
 #include "stage/blobs.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 static uint64_t words_of(uint32_t modules, uint32_t rows, uint32_t columns)
@@ -46,14 +45,14 @@ static bool is_inside(const struct sl_blobs *b, uint32_t at)
 	return row > 0 && row + 1 < b->rows && column > 0 && column + 1 < b->columns;
 }
 
-int sl_blobs_next(const struct sl_blobs *b, uint32_t *at)
+int sl_blobs_next(const struct sl_blobs *b, bool inside, uint32_t *at)
 {
 	uint64_t w = *at / 64, bits = w < b->words ? b->marked[w] & ~UINT64_C(0) << *at % 64 : 0;
 
 	for (;;) {
 		while (bits) {
 			*at = (uint32_t)(w * 64 + (uint64_t)__builtin_ctzll(bits));
-			if (is_inside(b, *at))
+			if (!inside || is_inside(b, *at))
 				return 1;
 			bits &= bits - 1;
 		}

@@ -12,6 +12,7 @@
 #ifndef SL_STAGE_BLOBS_H
 #define SL_STAGE_BLOBS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,9 +40,9 @@ static inline void sl_blobs_mark(struct sl_blobs *blobs, uint32_t at)
 	blobs->marked[at / 64] |= UINT64_C(1) << at % 64;
 }
 
-/* Goes through marked pixels in order, from *at on, for those with neighbours on all sides; 0:
- * there are no more. Otherwise *at is the number of one. */
-int sl_blobs_next(const struct sl_blobs *blobs, uint32_t *at);
+/* Goes through marked pixels in order, from *at on: all, or those inside, with neighbours on all
+ * sides. 0: there are no more; otherwise *at is the number of one. */
+int sl_blobs_next(const struct sl_blobs *blobs, bool inside, uint32_t *at);
 
 /* The blob of a marked pixel: how many pixels it has, in blobs->member; 0: too many. */
 uint32_t sl_blobs_fill(struct sl_blobs *blobs, uint32_t at);

@@ -151,7 +151,7 @@ static uint32_t find(const struct peaks *p, void *memory, const void *image, flo
 
 	sl_peaks_work_init(&work, &p->table, &p->settings, p->dtype, memory);
 	sl_peaks_rings(&work, p->sums, p->scan, image);
-	while (sl_blobs_next(&work.blobs, &at)) {
+	while (sl_blobs_next(&work.blobs, true, &at)) {
 		uint32_t n = sl_blobs_fill(&work.blobs, at);
 		float *row = found < p->max_peaks ? peak + (size_t)found * SL_PEAKS_COLUMNS : spare;
 

@@ -96,12 +96,12 @@ struct sl_peaks_work {
 	bool whole; /* pixels are counts */
 
 	struct sl_peaks_extremes *extremes; /* [chunks] */
-	struct sl_peaks_ring *ring;	 /* [rings] */
-	union sl_peaks_sum *sum;	 /* [rings + 1][WAYS], twice as many for floats */
-	double *wide_sum, *wide_square;	 /* [rings + 1]: of pixels that do not fit the above */
-	uint32_t *missing;		 /* [rings + 1]: pixels that are in no sum */
-	float *window_high, *window_low; /* [rings]: of a ring and the CHUNK - 1 after it */
-	struct sl_peaks_entry *list;	 /* [capacity] */
+	struct sl_peaks_ring *ring;	    /* [rings] */
+	union sl_peaks_sum *sum;	    /* [rings + 1][WAYS], twice as many for floats */
+	double *wide_sum, *wide_square;	    /* [rings + 1]: of pixels that do not fit the above */
+	uint32_t *missing;		    /* [rings + 1]: pixels that are in no sum */
+	float *window_high, *window_low;    /* [rings]: of a ring and the CHUNK - 1 after it */
+	struct sl_peaks_entry *list;	    /* [capacity] */
 	uint32_t listed, capacity;
 	struct sl_peaks_entry *huge; /* [SL_PEAKS_HUGE] */
 	uint32_t huges;

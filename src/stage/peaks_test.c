@@ -652,6 +652,47 @@ static void the_list_is_long_enough(void **arg)
 	}
 }
 
+/* Rings that are columns, four of them, so that all pixels of one go into the same packed sum: as
+ * many as it can take, and one more. */
+static void sums_of_large_rings_are_exact(void **arg)
+{
+	(void)arg;
+	for (int n = 0; n < 8; n++) {
+		enum sl_dtype dtype = n % 2 ? SL_I16 : SL_U16;
+		uint32_t rows = 65536 + (uint32_t)(n / 2 % 2);
+		int value = n < 4 ? 1023 : 1024;
+		struct sl_geometry g = {.modules = 1, .rows = rows, .columns = 4};
+		struct sl_env env = {.geometry = &g};
+		struct sl_peaks_settings settings = {5, 4, 2, 200, 3};
+		struct sl_peaks_table table;
+		struct sl_peaks_work work;
+		uint16_t *image = calloc(4 * rows, 2);
+		void *memory;
+
+		g.layout = (struct sl_layout){.rows = rows,
+					      .columns = 4,
+					      .beam_row = rows / 2.,
+					      .beam_column = -1e12 - 0.5};
+		for (uint32_t i = 0; i < 4 * rows; i++)
+			image[i] = (uint16_t)(i % 4 == 1 && dtype == SL_I16 ? -value : value);
+		assert_int_equal(sl_peaks_table_open(&table, &env, 0, 0), 0);
+		assert_int_equal(table.rings, 4);
+		memory = malloc(sl_peaks_work_bytes(&table, &settings));
+		sl_peaks_work_init(&work, &table, &settings, dtype, memory);
+		sl_peaks_rings(&work, sl_peaks_sums(dtype, 0), sl_peaks_scan(dtype, 0), image);
+		for (int r = 0; r < 4; r++) {
+			double sign = r == 1 && dtype == SL_I16 ? -1 : 1;
+
+			assert_true(work.ring[r].all == rows);
+			assert_true(work.ring[r].all_sum == sign * value * (double)rows);
+			assert_true(work.ring[r].all_square == (double)value * value * rows);
+		}
+		sl_peaks_table_close(&table);
+		free(memory);
+		free(image);
+	}
+}
+
 static void raw_pixels_in_views_with_a_pitch(void **arg)
 {
 	enum { ROWS = 60, COLUMNS = 70, PITCH = 256, MODULES = 3 };
@@ -794,6 +835,7 @@ int main(void)
 		cmocka_unit_test(frames_full_of_strong_pixels),
 		cmocka_unit_test(huge_pixels_drown_nothing),
 		cmocka_unit_test(the_list_is_long_enough),
+		cmocka_unit_test(sums_of_large_rings_are_exact),
 		cmocka_unit_test(raw_pixels_in_views_with_a_pitch),
 		cmocka_unit_test(a_peak_by_hand),
 		cmocka_unit_test(frames_are_judged),
