@@ -3,6 +3,7 @@
  *   /entry/data              data [n, rows, columns], frame_number, timestamp, sequence,
  *                            missing_modules [n]
  *   /entry/results           what else stages made, [n, ...] each (results.c)
+ *   /entry/peaks             peaks in pixels of the images, as CrystFEL reads them (cxi_peaks.c)
  *   /entry/instrument, ...   NXmx (nxmx.c)
  *   /entry/sluice            frames: one row per sequence; ledger; link, guard, proof (account.c)
  *
@@ -26,6 +27,7 @@
 #include "base/log.h"
 #include "hdf5/file.h"
 #include "sink/account.h"
+#include "sink/cxi_peaks.h"
 #include "sink/mosaic.h"
 #include "sink/nxmx.h"
 #include "sink/results.h"
@@ -45,6 +47,7 @@ struct nexus {
 	struct sl_account account;
 	struct sl_mosaic mosaic; /* when assembled */
 	struct sl_results results;
+	struct sl_cxi_peaks peaks;
 	struct sl_h5_series *images, *number, *timestamp, *sequence, *missing;
 	uint64_t result_bytes, image_bytes; /* of what stages made; as stored */
 	int refusal;			    /* why no more frames are taken; 0: they are */
@@ -127,6 +130,9 @@ static int begin(struct nexus *nexus, const struct sl_env *env, const struct sl_
 	sl_h5_attribute_text(file, "/entry/data/missing_modules", "long_name",
 			     "a bit per module: its pixels are a fill");
 	sl_results_open(&nexus->results, file, env);
+	r = sl_cxi_peaks_open(&nexus->peaks, file, env, nexus->image == ASSEMBLED);
+	if (r)
+		return r;
 	r = sl_account_open(&nexus->account, file, env);
 	if (r)
 		return r;
@@ -220,7 +226,9 @@ static int put(void *state, struct sl_frame *frame)
 		if (!image || !image->host || sl_shape_bytes(&image->shape) != nexus->result_bytes)
 			return refuse(nexus, frame, -EINVAL);
 	}
-	r = sl_h5_reserve(nexus->file, image ? nexus->image_bytes + nexus->results.bytes : 0);
+	r = sl_h5_reserve(nexus->file,
+			  image ? nexus->image_bytes + nexus->results.bytes + nexus->peaks.bytes
+				: 0);
 	if (r)
 		return refuse(nexus, frame, r);
 	if (image) {
@@ -230,6 +238,7 @@ static int put(void *state, struct sl_frame *frame)
 				? sl_mosaic_assemble(&nexus->mosaic, image->host, frame->missing)
 				: image->host);
 		sl_results_append(&nexus->results, frame);
+		sl_cxi_peaks_append(&nexus->peaks, frame);
 		sl_h5_series_append(nexus->number, &frame->number);
 		sl_h5_series_append(nexus->timestamp, &frame->timestamp);
 		sl_h5_series_append(nexus->sequence, &frame->sequence);
@@ -266,6 +275,7 @@ static int close_nexus(void *state, const struct sl_ledger *ledger)
 			snprintf(nexus->where, sizeof(nexus->where), "%s.part", nexus->path);
 	}
 	sl_account_close(&nexus->account);
+	sl_cxi_peaks_close(&nexus->peaks);
 	sl_mosaic_close(&nexus->mosaic);
 	return r;
 }
