@@ -158,6 +158,12 @@ static void clear(struct sl_spots_work *w)
 			box->square += b.square;                                                   \
 		}                                                                                  \
 	}                                                                                          \
+	SL_FORCE_INLINE void compare_##NAME(const TYPE *restrict pixel, TYPE below,                \
+					    uint8_t *restrict hit)                                 \
+	{                                                                                          \
+		for (uint32_t i = 0; i < CHUNK; i++)                                               \
+			hit[i] = pixel[i] > below;                                                 \
+	}                                                                                          \
 	/* Columns of the row that reach the threshold. */                                         \
 	SL_FORCE_INLINE uint32_t choose_##NAME(struct sl_spots_work *w, const TYPE *pixel,         \
 					       const uint8_t *mask)                                \
@@ -168,14 +174,15 @@ static void clear(struct sl_spots_work *w)
                                                                                                    \
 		for (uint32_t first = 0; first < s->columns; first += CHUNK) {                     \
 			uint32_t left = s->columns - first < CHUNK ? s->columns - first : CHUNK;   \
-			uint64_t hits[CHUNK / 8] = {0};                                            \
+			uint64_t hits[CHUNK / 8];                                                  \
+			TYPE last[CHUNK];                                                          \
                                                                                                    \
-			if (left == CHUNK)                                                         \
-				for (uint32_t i = 0; i < CHUNK; i++)                               \
-					((uint8_t *)hits)[i] = pixel[first + i] > below;           \
-			else                                                                       \
-				for (uint32_t i = 0; i < left; i++)                                \
-					((uint8_t *)hits)[i] = pixel[first + i] > below;           \
+			if (left < CHUNK) {                                                        \
+				memset(last, 0, sizeof(last));                                     \
+				memcpy(last, pixel + first, left * sizeof(*pixel));                \
+			}                                                                          \
+			compare_##NAME(left < CHUNK ? last : pixel + first, below,                 \
+				       (uint8_t *)hits);                                           \
 			for (uint32_t h = 0; h < CHUNK / 8; h++)                                   \
 				for (; hits[h]; hits[h] &= hits[h] - 1) {                          \
 					uint32_t c = first + h * 8 +                               \
