@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""look.py FILE.nxs - what a run left in its file, in a few lines, and the brightest kept frame as FILE.png.
+"""look.py FILE.nxs - what a run left in its file, in a few lines, and the brightest kept frame as FILE.png, with its peaks.
 
 Also an example of reading the file: everything is found with h5py and plain paths. docs and names are in the file, too
 (the attribute long_name of each column of /entry/sluice/frames).
@@ -13,7 +13,8 @@ import zlib
 import h5py
 import numpy as np
 
-WIDTH = 1000  # of the picture, at most
+WIDTH = 1024  # of the picture, at most
+CIRCLE = (90, 220, 255)  # around a peak
 # From nothing to most: black, violet, red, orange, white.
 COLOURS = np.array([[0, 0, 0], [60, 10, 110], [190, 40, 80], [250, 150, 30], [255, 255, 220]], float)
 
@@ -27,12 +28,27 @@ def histogram(names, counts):
     return ", ".join(f"{name} {count}" for name, count in zip(names, counts) if count) or "none"
 
 
+def results(file):
+    """What stages found out beside the image, where they ran."""
+    found = file.get("/entry/results", {})
+    if "peaks" in found:
+        rows = found["peaks_rows"][:]
+        yield "peaks", f"{rows.sum()} on {len(rows)} images" + (f", {np.median(rows):g} on half of them or more" if len(rows) else "")
+    if "profile" in found and len(found["profile"]):
+        position, intensity, _ = np.nan_to_num(found["profile"][:]).mean(axis=0)  # NaN: no pixel in that bin
+        top = np.argmax(intensity)
+        yield "profile", f"{len(position)} bins from {position[0]:.3g} to {position[-1]:.4g}; most at {position[top]:.4g}: " \
+            f"{intensity[top]:.3g} per pixel"
+
+
 def describe(file):
     """(label, line) pairs."""
     frames, ledger, images = file["/entry/sluice/frames"], file["/entry/sluice/ledger"], file["/entry/data/data"]
     keep, dark = frames["keep"][:] == 1, frames["flags"][:] & 1 == 1
     yield "frames", f"{keep.sum()} kept of {len(keep)}, of which {dark.sum()} dark"
     yield "images", f"{' x '.join(str(n) for n in images.shape)}, {images.dtype}"
+    for label, line in results(file):
+        yield label, line
     yield "outcomes", histogram(ledger["outcome_names"].asstr()[:], ledger["outcomes"][:].sum(axis=0)) + \
         f" (module-frames; {ledger['sent'][:].sum()} sent)"
     yield "causes", histogram(ledger["cause_names"].asstr()[1:], ledger["causes"][:, 1:].sum(axis=0))
@@ -42,14 +58,17 @@ def describe(file):
 
 
 def brightest(file):
-    """The kept frame with the highest score: its image, its number, its score. None when no frame was kept."""
+    """The kept frame with the highest score: its image, its number, its score, (row, column) of its peaks. None when no
+    frame was kept."""
     frames = file["/entry/sluice/frames"]
     index, score, number = (frames[name][:] for name in ("image_index", "score", "frame_number"))
     kept = np.flatnonzero(index >= 0)
     if not kept.size:
         return None
     best = kept[np.argmax(score[kept])]
-    return file["/entry/data/data"][index[best]], number[best], score[best]
+    peaks = file.get("/entry/peaks")
+    places = [peaks[name][index[best]][:peaks["nPeaks"][index[best]]] for name in ("peakYPosRaw", "peakXPosRaw")] if peaks else []
+    return file["/entry/data/data"][index[best]], number[best], score[best], list(zip(*places))
 
 
 def values(image):
@@ -75,6 +94,16 @@ def colour(pixels):
     low, high = np.median(scale), scale.max()
     level = np.clip((scale - low) / max(high - low, 1e-9), 0, 1) * (len(COLOURS) - 1)
     return np.stack([np.interp(level, range(len(COLOURS)), COLOURS[:, c]) for c in range(3)], -1).astype(np.uint8)
+
+
+def circle(rgb, by, places, radius=9):
+    """Rings around these places of the image, which was shrunk by so much."""
+    angle = np.linspace(0, 2 * np.pi, 8 * radius)
+    for row, column in places:
+        rows = np.round(row / by + radius * np.sin(angle)).astype(int)
+        columns = np.round(column / by + radius * np.cos(angle)).astype(int)
+        inside = (rows >= 0) & (rows < rgb.shape[0]) & (columns >= 0) & (columns < rgb.shape[1])
+        rgb[rows[inside], columns[inside]] = CIRCLE
 
 
 def write_png(path, rgb):
@@ -103,9 +132,13 @@ def main():
     if not best:
         print("  no frame was kept, so there is nothing to show")
         return
-    image, number, score = best
+    image, number, score, peaks = best
     picture = path.with_suffix(".png")
-    write_png(picture, colour(shrink(values(image.reshape(-1, image.shape[-1])), WIDTH)))
+    pixels = values(image.reshape(-1, image.shape[-1]))
+    small = shrink(pixels, WIDTH)
+    rgb = colour(small)
+    circle(rgb, -(-pixels.shape[1] // WIDTH), peaks)
+    write_png(picture, rgb)
     print(f"  brightest frame {number}, score {score:g}: {picture}")
 
 

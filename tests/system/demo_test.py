@@ -68,6 +68,23 @@ def _(folder):
     check(f"{DARKS + FRAMES} / {DARKS + FRAMES} frames" in once.err and "% kept" in once.err, "no progress on stderr")
 
 
+@case("its file holds what the stages found: a profile and the peaks of every image, for people and for CrystFEL")
+def _(folder):
+    file = Once.get(folder).file
+    images, results, peaks = len(file["entry/data/data"]), file["entry/results"], file["entry/peaks"]
+    profile, rows = results["profile"][:], results["peaks_rows"][:]
+    equal(profile.shape, (images, 3, 500), "profiles")
+    check(np.nanmax(profile[:, 1]) > 1 and np.all(profile[:, 2][np.isfinite(profile[:, 2])] >= 0), "profiles without photons")
+    equal((len(rows), rows.sum()), (images, len(results["peaks"])), "rows of peaks")
+    check(rows.min() >= 10, f"a kept image has {rows.min()} peaks")
+    equal(peaks["nPeaks"][:].tolist(), rows.tolist(), "peaks for CrystFEL")
+    # The brightest pixel of the first peak is where the list says.
+    module, row, column, *_, top, _ = results["peaks"][0]
+    image = file["entry/data/data"][0]
+    near = image[int(row + 512 * module) - 3:int(row + 512 * module) + 4, max(0, int(column) - 3):int(column) + 4]
+    check(top in near, f"a peak of {top} is not at {row}, {column} of module {module}")
+
+
 @case("the summary has latency percentiles per hop and rates")
 def _(folder):
     summary = Once.get(folder).summary
@@ -98,7 +115,7 @@ def _(folder):
     equal(sink(once.summary, "nexus")["frames"], int(rows["keep"].sum()), "images in the file")
 
 
-@case("images show the spots: as many bright pixels as the score says")
+@case("images show the spots: enough bright pixels, and as many peaks as the score says")
 def _(folder):
     file = Once.get(folder).file
     data = file["entry/data/data"]
@@ -107,7 +124,8 @@ def _(folder):
     scores = rows["score"][rows["keep"] == 1]
     for i in range(min(len(data), 4)):
         image = data[i]
-        equal(int((image >= THRESHOLD).sum()), int(scores[i]), f"bright pixels of image {i}")
+        check((image >= THRESHOLD).sum() >= MIN_PIXELS, f"image {i} has too few bright pixels")
+        equal(int(file["entry/results/peaks_found"][i, 0]), int(scores[i]), f"peaks of image {i}")
         check(image.max() > 100, f"image {i} has no spot worth the name")
         background = np.clip(image[image != BAD], None, 5).mean()
         check(0.3 < background < 0.8, f"image {i} has {background} photons per pixel, expected about half a photon")
@@ -145,7 +163,8 @@ def _(folder):
     equal(rows["timestamp"].tolist(), [k * 1000000 for k in range(n)], "timestamps")
     equal(rows["flags"].tolist(), [DARK | COMPLETE] * DARKS + [COMPLETE] * FRAMES, "flags")
     reasons = [name.decode() for name in rows["reason_names"]]
-    equal([reasons[r] for r in rows["reason"]], ["dark"] * DARKS + ["bright_pixels"] * FRAMES, "reasons")
+    wanted = ["dark"] * DARKS + ["peaks" if keep else "bright_pixels" for keep in rows["keep"][DARKS:]]
+    check([reasons[r] for r in rows["reason"]] == wanted, "reasons: the last stage that decided, for each frame")
     kept = np.flatnonzero(rows["keep"])
     equal(rows["image_index"][kept].tolist(), list(range(len(kept))), "where the images of kept frames are")
     check((np.delete(rows["image_index"], kept) == -1).all(), "a frame that was not kept has an image")
