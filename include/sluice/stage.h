@@ -72,8 +72,8 @@ struct sl_stage {
 		     const struct sl_tile *tile);
 
 	/* Frame f of the batch, which may have been rejected already; scratch: this worker's entry
-	 * for it, which may hold what its tiles left there. NULL: it looks at no frame as a whole.
-	 */
+	 * for it, which may hold what its tiles left there; the entries of other frames are before
+	 * and behind it. NULL: it looks at no frame as a whole. */
 	void (*frame)(void *state, void *scratch, const struct sl_batch *batch, uint32_t f);
 
 	/* scratch[w] is worker w's: [batch->frames] entries of scratch_bytes. NULL: nothing to
