@@ -73,13 +73,15 @@ enum sl_reason {
 	SL_REASON_SPOTS,	 /* spots: enough (or not) spots */
 	SL_REASON_PEAKS,	 /* peaks: enough (or not) peaks */
 	SL_REASON_PRESCALED,	 /* prescale: rejected, but kept as a sample of what is */
+	SL_REASON_RINGS,	 /* rings: they are (or not) those that are looked for */
+	SL_REASON_TRACKS,	 /* tracks: enough (or not) candidates */
 	SL_REASONS,
 };
 
 const char *sl_reason_name(enum sl_reason reason);
 
 struct sl_verdict {
-	uint64_t number, timestamp; /* of the item judged */
+	uint64_t number, timestamp; /* of the item judged: events count through all frames */
 	float score;
 	uint16_t keep, reason;
 };

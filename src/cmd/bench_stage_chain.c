@@ -163,7 +163,7 @@ static int open_frames(struct sl_bench_subject *s)
 	memcpy(result, s->build.result, sizeof(result));
 	if (is_given(s))
 		result[0].dim[0] = 0;
-	err = sl_pool_init(&s->pool, s->scene->frames, 1, result, s->build.results);
+	err = sl_pool_init(&s->pool, s->scene->frames, 1, 1, result, s->build.results);
 	for (uint32_t i = 0; !err && i < s->scene->frames; i++) {
 		struct sl_frame *frame = &s->pool.frames[i].frame;
 

@@ -16,7 +16,7 @@ static uint64_t aligned(uint64_t bytes)
 	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-static void furnish(struct sl_pool *pool, uint32_t i, uint32_t modules,
+static void furnish(struct sl_pool *pool, uint32_t i, uint32_t modules, uint32_t items,
 		    const struct sl_shape *result, uint32_t results, uint64_t at)
 {
 	struct sl_frame *frame = &pool->frames[i].frame;
@@ -24,9 +24,9 @@ static void furnish(struct sl_pool *pool, uint32_t i, uint32_t modules,
 	at += i % SKEWS * SKEW;
 	frame->view = &pool->views[(size_t)i * modules];
 	pool->frames[i].home = pool;
-	frame->verdict = &pool->verdicts[i];
+	frame->verdict = &pool->verdicts[(size_t)i * items];
 	frame->views = modules;
-	frame->items = 1;
+	frame->items = items;
 	frame->results = results;
 	for (uint32_t r = 0; r < results; r++) {
 		frame->result[r] = (struct sl_array){
@@ -39,7 +39,7 @@ static void furnish(struct sl_pool *pool, uint32_t i, uint32_t modules,
 	}
 }
 
-int sl_pool_init(struct sl_pool *pool, uint32_t count, uint32_t modules,
+int sl_pool_init(struct sl_pool *pool, uint32_t count, uint32_t modules, uint32_t items,
 		 const struct sl_shape *result, uint32_t results)
 {
 	uint64_t per_frame = 0;
@@ -52,7 +52,7 @@ int sl_pool_init(struct sl_pool *pool, uint32_t count, uint32_t modules,
 		per_frame += ALIGN;
 	pool->frames = calloc(count, sizeof(*pool->frames));
 	pool->views = calloc((size_t)count * modules, sizeof(*pool->views));
-	pool->verdicts = calloc(count, sizeof(*pool->verdicts));
+	pool->verdicts = calloc((size_t)count * items, sizeof(*pool->verdicts));
 	err = !pool->frames || !pool->views || !pool->verdicts ? -ENOMEM
 							       : sl_queue_init(&pool->free, count);
 	if (!err && per_frame)
@@ -62,7 +62,7 @@ int sl_pool_init(struct sl_pool *pool, uint32_t count, uint32_t modules,
 		return err;
 	}
 	for (uint32_t i = 0; i < count; i++) {
-		furnish(pool, i, modules, result, results, per_frame * i);
+		furnish(pool, i, modules, items, result, results, per_frame * i);
 		sl_queue_push(&pool->free, &pool->frames[i]);
 	}
 	return 0;

@@ -30,7 +30,7 @@ struct sl_pool {
 	uint32_t count;
 };
 
-int sl_pool_init(struct sl_pool *pool, uint32_t count, uint32_t modules,
+int sl_pool_init(struct sl_pool *pool, uint32_t count, uint32_t modules, uint32_t items,
 		 const struct sl_shape *result, uint32_t results);
 void sl_pool_fini(struct sl_pool *pool);
 

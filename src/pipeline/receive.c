@@ -176,10 +176,12 @@ static int open_unit(struct sl_receive *r)
 		sl_error("unit '%s' cannot be opened: %s", e->unit->name, strerror(-err));
 		return err;
 	}
-	err = sl_pool_init(&r->pool, frames, r->geometry.modules, r->build.result,
+	err = sl_pool_init(&r->pool, frames, r->geometry.modules,
+			   sl_geometry_frame_items(&r->geometry), r->build.result,
 			   r->build.results);
 	if (!err)
-		err = sl_pool_init(&r->dropped, FRAMES_DROPPED, r->geometry.modules, NULL, 0);
+		err = sl_pool_init(&r->dropped, FRAMES_DROPPED, r->geometry.modules,
+				   sl_geometry_frame_items(&r->geometry), NULL, 0);
 	if (err) {
 		sl_error("no memory for %u frames in flight; lower unit.batch", frames);
 		return err;

@@ -56,7 +56,7 @@ static uint32_t want_of(const struct sl_frame *frame)
 	/* Dark frames are calibration, not data: rejected even where no stage looks at them. */
 	if (frame->flags & SL_FRAME_DARK)
 		return SL_WANT_REJECTED;
-	return frame->verdict[0].keep ? SL_WANT_KEPT : SL_WANT_REJECTED;
+	return sl_frame_is_kept(frame) ? SL_WANT_KEPT : SL_WANT_REJECTED;
 }
 
 /* What each view's outcome will be if the sinks do their part. The assembler has decided about
@@ -70,9 +70,9 @@ static void decide(struct sl_frame *frame, uint32_t want)
 
 	if (want == SL_WANT_BROKEN)
 		return; /* the assembler decided */
-	if (frame->flags & SL_FRAME_DARK) {
-		frame->verdict[0].keep = 0;
-		frame->verdict[0].reason = SL_REASON_DARK;
+	for (uint32_t i = 0; frame->flags & SL_FRAME_DARK && i < frame->items; i++) {
+		frame->verdict[i].keep = 0;
+		frame->verdict[i].reason = SL_REASON_DARK;
 	}
 	for (uint32_t v = 0; v < frame->views; v++) {
 		if (sl_frame_misses(frame, v))

@@ -46,6 +46,8 @@ const char *sl_reason_name(enum sl_reason reason)
 		[SL_REASON_SPOTS] = "spots",
 		[SL_REASON_PEAKS] = "peaks",
 		[SL_REASON_PRESCALED] = "prescaled",
+		[SL_REASON_RINGS] = "rings",
+		[SL_REASON_TRACKS] = "tracks",
 	};
 
 	return (unsigned)reason < SL_REASONS ? names[reason] : "unknown";

@@ -115,8 +115,7 @@ int sl_account_open(struct sl_account *account, struct sl_h5 *file, const struct
 
 bool sl_account_kept(const struct sl_frame *frame)
 {
-	if (!sl_frame_goes_on(frame) || (frame->flags & SL_FRAME_DARK) || !frame->items ||
-	    !frame->verdict[0].keep)
+	if (!sl_frame_goes_on(frame) || (frame->flags & SL_FRAME_DARK) || !sl_frame_is_kept(frame))
 		return false;
 	for (uint32_t i = 0; i < frame->views; i++)
 		if (frame->view[i].outcome == SL_UNWRITTEN) /* another sink refused */
@@ -148,9 +147,26 @@ static void project(struct sl_account *account, const struct sl_frame *frame)
 	}
 }
 
-int sl_account_add(struct sl_account *account, const struct sl_frame *frame, int64_t image)
+/* On the frame: an image's own; of a block of events, how many are kept, and why one of them. */
+static struct sl_verdict verdict_of(const struct sl_frame *frame)
 {
 	struct sl_verdict verdict = frame->items ? frame->verdict[0] : (struct sl_verdict){0};
+	uint32_t kept = 0;
+
+	if (frame->items <= 1)
+		return verdict;
+	for (uint32_t i = frame->items; i-- > 0;)
+		if (frame->verdict[i].keep) {
+			verdict.reason = frame->verdict[i].reason;
+			kept++;
+		}
+	verdict.score = (float)kept;
+	return verdict;
+}
+
+int sl_account_add(struct sl_account *account, const struct sl_frame *frame, int64_t image)
+{
+	struct sl_verdict verdict = verdict_of(frame);
 	uint8_t keep = sl_account_kept(frame);
 	const void *value[SL_ACCOUNT_COLUMNS] = {
 		[SL_ACCOUNT_SEQUENCE] = &frame->sequence,

@@ -190,7 +190,7 @@ static void reset_verdicts(struct sl_batch *batch)
 
 		for (uint32_t i = 0; i < frame->items; i++)
 			frame->verdict[i] = (struct sl_verdict){
-				.number = frame->number,
+				.number = frame->number * frame->items + i,
 				.timestamp = frame->timestamp,
 				.keep = 1,
 				.reason = SL_REASON_UNJUDGED,
