@@ -24,9 +24,10 @@ enum { PHOTONS_LEAST = -32767, PHOTONS_MOST = 32766 };
 
 enum sl_h5_type sl_nxmx_type(enum sl_dtype dtype)
 {
-	static const enum sl_h5_type types[SL_DTYPES] = {
+	static const enum sl_h5_type types[] = {
 		[SL_U8] = SL_H5_U8,   [SL_U16] = SL_H5_U16, [SL_U32] = SL_H5_U32,
 		[SL_I16] = SL_H5_I16, [SL_I32] = SL_H5_I32, [SL_F32] = SL_H5_F32,
+		[SL_I64] = SL_H5_I64, [SL_F64] = SL_H5_F64,
 	};
 
 	return types[dtype];
