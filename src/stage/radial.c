@@ -102,18 +102,6 @@ void sl_radial_close(struct sl_radial *radial)
 	memset(radial, 0, sizeof(*radial));
 }
 
-void sl_radial_places(const struct sl_radial *radial, const struct sl_radial_options *options,
-		      const struct sl_env *env, float *place)
-{
-	uint32_t pixels = (uint32_t)sl_geometry_pixels(env->geometry);
-	struct view view = {.wavelength_nm = 0};
-
-	if (look(&view, options, env, "radial"))
-		return;
-	for (uint64_t i = 0; i < radial->pixels; i++)
-		place[i] = (float)place_of(&view, (uint32_t)(i / pixels), (uint32_t)(i % pixels)).x;
-}
-
 double sl_radial_middle(const struct sl_radial *radial, uint32_t bin)
 {
 	return radial->low + (bin + 0.5) * (radial->high - radial->low) / radial->bins;

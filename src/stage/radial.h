@@ -38,10 +38,6 @@ int sl_radial_open(struct sl_radial *radial, const struct sl_radial_options *opt
 		   const struct sl_env *env, const char *who);
 void sl_radial_close(struct sl_radial *radial);
 
-/* How far each pixel is from the beam, in the unit: [pixels]. Of options that could be opened. */
-void sl_radial_places(const struct sl_radial *radial, const struct sl_radial_options *options,
-		      const struct sl_env *env, float *place);
-
 /* The middle of a bin, in the unit. */
 double sl_radial_middle(const struct sl_radial *radial, uint32_t bin);
 

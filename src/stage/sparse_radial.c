@@ -612,6 +612,27 @@ static int allocate(struct sl_sparse *s)
 	return 0;
 }
 
+/* How far a pixel is from the beam, in the unit: what decided on its bin. */
+static double radius_of(const struct sl_geometry *g, uint32_t unit, uint32_t module, uint32_t pixel)
+{
+	static const double hc_keV_nm = 1.2398419843320026;
+	double row, column, r;
+
+	sl_layout_centre(g, module, pixel, &row, &column);
+	r = hypot(row - g->layout.beam_row, column - g->layout.beam_column);
+	switch (unit) {
+	case SL_RADIAL_Q_NM:
+		r = sin(atan2(r * g->pixel_size_m, g->distance_m) / 2);
+		return 4 * M_PI * r * g->photon_energy_keV / hc_keV_nm;
+	case SL_RADIAL_TTH_DEG:
+		return atan2(r * g->pixel_size_m, g->distance_m) * 180 / M_PI;
+	case SL_RADIAL_R_MM:
+		return r * g->pixel_size_m * 1e3;
+	default:
+		return r;
+	}
+}
+
 static void widen(struct sl_sparse_block *block, uint16_t bin, float norm)
 {
 	block->first = bin < block->first ? bin : block->first;
@@ -620,9 +641,12 @@ static void widen(struct sl_sparse_block *block, uint16_t bin, float norm)
 	block->most = norm > block->most ? norm : block->most;
 }
 
-static void fill(struct sl_sparse *s)
+static void fill(struct sl_sparse *s, const struct sl_env *env)
 {
+	struct sl_geometry geometry = *env->geometry;
 	struct sl_radial *r = &s->radial;
+
+	sl_layout_resolve(env->geometry, &geometry.layout);
 
 	for (uint32_t b = 0; b < r->bins; b++)
 		s->middle[b] = (float)sl_radial_middle(r, b);
@@ -632,12 +656,13 @@ static void fill(struct sl_sparse *s)
 	for (uint64_t i = 0; i < r->pixels; i++) {
 		uint64_t module = i / s->module_pixels, in_module = i % s->module_pixels;
 
+		s->radius[i] = NAN;
 		if (r->bin[i] < r->bins) {
+			s->radius[i] = (float)radius_of(&geometry, s->unit, (uint32_t)module,
+							(uint32_t)in_module);
 			s->pixels_of[r->bin[i]]++;
 			widen(&s->block[module * s->module_blocks + in_module / BLOCK], r->bin[i],
 			      r->norm[i]);
-		} else {
-			s->radius[i] = NAN;
 		}
 	}
 }
@@ -663,8 +688,7 @@ int sl_sparse_radial_open(struct sl_sparse *s, const struct sl_env *env)
 	err = allocate(s);
 	if (err)
 		return err;
-	sl_radial_places(&s->radial, &options, env, s->radius);
-	fill(s);
+	fill(s, env);
 	return 0;
 }
 
