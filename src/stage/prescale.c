@@ -3,8 +3,8 @@
  * Only with such a sample can be seen, later, what the stages that reject get wrong. The frame is
  * kept with the reason `prescaled` and the score of the stage that rejected it; the result
  * "prescaled_from" says for which reason that was (0: it was not rejected), as a number of
- * /entry/sluice/frames/reason_names. Stages that come later leave that verdict as it is. Dark frames
- * are not data and stay rejected.
+ * /entry/sluice/frames/reason_names. Stages that come later leave that verdict as it is. Dark
+ * frames are not data and stay rejected.
  *
  * Frames are counted in the order of their sequence, whatever the number of workers: the Nth, the
  * 2Nth, ... that was rejected is kept, of all of them or of those with the same reason.

@@ -56,9 +56,9 @@ static bool is_in(const struct rectangle *r, long row, long column)
 /* A pixel more of the region: its last run becomes longer, or there is a new one. */
 static int extend(struct sl_reduce_region *region, uint64_t pixel, uint32_t *room)
 {
-	struct sl_reduce_run *last = region->run + region->runs - 1, *more;
+	struct sl_reduce_run *last = region->runs ? &region->run[region->runs - 1] : NULL, *more;
 
-	if (region->runs && last->first + last->count == pixel) {
+	if (last && last->first + last->count == pixel) {
 		last->count++;
 		return 0;
 	}
@@ -73,7 +73,7 @@ static int extend(struct sl_reduce_region *region, uint64_t pixel, uint32_t *roo
 	return 0;
 }
 
-/* The pixels whose middle lies in the rectangle: of the image, or of modules one below the other. */
+/* The pixels whose middle lies in the rectangle, of the image or of modules one below the other. */
 static int fill(struct sl_reduce *r, const struct sl_geometry *g, const struct rectangle *rectangle)
 {
 	uint32_t room[SL_REDUCE_REGIONS] = {0};

@@ -3,8 +3,8 @@
  * What is no measurement is left out: bad pixels, the largest number of an unsigned image, and
  * overloads, which are counted apart (INT16_MAX, infinity).
  *
- * Floats are added as whole numbers and a rest of 2^-32, so that a sum does not depend on the order:
- * it is within 2^-33 of the true one for each pixel; beyond 2^38 a pixel counts as 2^38. */
+ * Floats are added as whole numbers and a rest of 2^-32, so that a sum does not depend on the
+ * order: it is within 2^-33 of the true one for each pixel; beyond 2^38 a pixel counts as 2^38. */
 #include <math.h>
 
 #include "stage/reduce.h"

@@ -68,10 +68,12 @@ bool sl_sparse_is_overload(enum sl_dtype dtype, const void *pixels, uint64_t i);
 void sl_sparse_pick(struct sl_sparse_list *list, enum sl_dtype dtype, uint32_t index,
 		    const void *pixels, uint64_t i);
 
-/* ---- sparse_radial.c ---- */
+/* ---- sparse_tables.c ---- */
 
 int sl_sparse_radial_open(struct sl_sparse *s, const struct sl_env *env);
 void sl_sparse_radial_close(struct sl_sparse *s);
+
+/* ---- sparse_radial.c ---- */
 
 /* Memory that a frame needs, in bytes; and the list and backgrounds [bins] of one. */
 uint64_t sl_sparse_radial_scratch(const struct sl_sparse *s);

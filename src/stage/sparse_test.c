@@ -1,5 +1,5 @@
-/* sparse_test.c - lists are those of the plainest loops, whatever the type of pixels, tiles, workers
- * and instructions; what does not fit is counted, and what cannot be is refused. */
+/* sparse_test.c - lists are those of the plainest loops, whatever the type of pixels, tiles,
+ * workers and instructions; what does not fit is counted, and what cannot be is refused. */
 #include <errno.h>
 #include <math.h>
 
