@@ -215,7 +215,9 @@ static double stored(enum sl_dtype dtype, const void *array, uint32_t i)
 
 static bool same(double have, double want, double bound)
 {
-	return isnan(want) ? isnan(have) : have == want || fabs(have - want) <= bound * fabs(want);
+	if (!isfinite(want))
+		return isnan(want) ? isnan(have) : have == want;
+	return fabs(have - want) <= bound * fabs(want);
 }
 
 static void check_binned(const struct rig *rig, const struct rig_frame *f, int n, bool mean)

@@ -12,8 +12,9 @@
 
 enum { BLOCK = SL_OUTSIDE_BLOCK, GROUP = SL_SPARSE_GROUP, MASKS = 128 };
 
-/* Pixels that are listed at most; when there are more, every round looks through the image. */
-enum { CANDIDATES = 1 << 17 };
+/* Pixels that are listed at most, and as a share of all; when there are more, every round looks
+ * through the image. */
+enum { CANDIDATES = 1 << 17, SHARE = 8 };
 
 uint32_t sl_sparse_groups(const struct sl_sparse *s)
 {
@@ -22,7 +23,9 @@ uint32_t sl_sparse_groups(const struct sl_sparse *s)
 
 uint32_t sl_sparse_candidates(const struct sl_sparse *s)
 {
-	return s->radial.pixels < CANDIDATES ? (uint32_t)s->radial.pixels : CANDIDATES;
+	uint64_t share = s->radial.pixels / SHARE;
+
+	return share < CANDIDATES ? (uint32_t)share : CANDIDATES;
 }
 
 static void group(struct sl_sparse_work *w, const float *lows, const float *highs)
