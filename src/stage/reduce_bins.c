@@ -25,41 +25,49 @@ struct bin {
 	bool overload;
 };
 
-static void add(enum sl_dtype dtype, const void *pixels, uint64_t i, struct bin *bin)
-{
-	int64_t v = 0;
-
-	switch (dtype) {
-	case SL_U8:
-		v = ((const uint8_t *)pixels)[i];
-		bin->valid += v != UINT8_MAX;
-		bin->whole += v != UINT8_MAX ? v : 0;
-		break;
-	case SL_U16:
-		v = ((const uint16_t *)pixels)[i];
-		bin->valid += v != UINT16_MAX;
-		bin->whole += v != UINT16_MAX ? v : 0;
-		break;
-	case SL_U32:
-		v = ((const uint32_t *)pixels)[i];
-		bin->valid += v != UINT32_MAX;
-		bin->whole += v != UINT32_MAX ? v : 0;
-		break;
-	case SL_I16:
-		v = ((const int16_t *)pixels)[i];
-		bin->overload |= v == INT16_MAX;
-		bin->valid += v != INT16_MIN;
-		bin->whole += v != INT16_MIN ? v : 0;
-		break;
-	default: {
-		float real = ((const float *)pixels)[i];
-
-		bin->overload |= real == INFINITY;
-		bin->valid += real > -INFINITY;
-		bin->real += real > -INFINITY ? (double)real : 0;
+/* Pixels of a row that are in one bin, for each type. */
+#define ADD(TYPE, NAME, BAD, OVERLOAD)                                              \
+	static void add_##NAME(const void *pixels, uint32_t count, struct bin *bin) \
+	{                                                                           \
+		const TYPE *pixel = pixels;                                         \
+		int64_t whole = 0;                                                  \
+		uint32_t valid = 0, over = 0;                                       \
+                                                                                    \
+		for (uint32_t i = 0; i < count; i++) {                              \
+			TYPE v = pixel[i];                                          \
+                                                                                    \
+			valid += v != (BAD);                                        \
+			over += (OVERLOAD);                                         \
+			whole += v != (BAD) ? v : 0;                                \
+		}                                                                   \
+		bin->whole += whole;                                                \
+		bin->valid += valid;                                                \
+		bin->overload |= over > 0;                                          \
 	}
+
+ADD(uint8_t, u8, UINT8_MAX, 0)
+ADD(uint16_t, u16, UINT16_MAX, 0)
+ADD(uint32_t, u32, UINT32_MAX, 0)
+ADD(int16_t, i16, INT16_MIN, v == INT16_MAX)
+
+static void add_f32(const void *pixels, uint32_t count, struct bin *bin)
+{
+	const float *pixel = pixels;
+
+	for (uint32_t i = 0; i < count; i++) {
+		bin->overload |= pixel[i] == INFINITY;
+		bin->valid += pixel[i] > -INFINITY;
+		bin->real += pixel[i] > -INFINITY ? (double)pixel[i] : 0;
 	}
 }
+
+typedef void add_row(const void *pixels, uint32_t count, struct bin *bin);
+
+static add_row *const add[SL_DTYPES] = {[SL_U8] = add_u8,
+					[SL_U16] = add_u16,
+					[SL_U32] = add_u32,
+					[SL_I16] = add_i16,
+					[SL_F32] = add_f32};
 
 static void store(const struct sl_reduce *r, const struct bin *bin, void *to, uint64_t i)
 {
@@ -80,20 +88,24 @@ static void store(const struct sl_reduce *r, const struct bin *bin, void *to, ui
 	}
 }
 
-/* Row by row of a module: `bins` is one row of bins, of the row at hand. */
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
 static void bin_module(const struct sl_reduce *r, const char *pixels, uint64_t pitch, void *to,
 		       uint64_t at)
 {
+	size_t bytes = sl_dtype_bytes(r->dtype);
+
 	for (uint32_t y = 0; y < r->bin_rows; y++)
 		for (uint32_t x = 0; x < r->bin_columns; x++) {
-			uint32_t last_row = (y + 1) * r->bin < r->rows ? (y + 1) * r->bin : r->rows;
-			uint32_t last = (x + 1) * r->bin < r->columns ? (x + 1) * r->bin
-								      : r->columns;
+			uint32_t last = least((y + 1) * r->bin, r->rows);
+			uint32_t first = x * r->bin, count = least(r->bin, r->columns - first);
 			struct bin bin = {0};
 
-			for (uint32_t row = y * r->bin; row < last_row; row++)
-				for (uint32_t c = x * r->bin; c < last; c++)
-					add(r->dtype, pixels + row * pitch, c, &bin);
+			for (uint32_t row = y * r->bin; row < last; row++)
+				add[r->dtype](pixels + row * pitch + first * bytes, count, &bin);
 			store(r, &bin, to, at++);
 		}
 }
@@ -104,16 +116,18 @@ void sl_reduce_bins_frame(const struct sl_reduce *r, const struct sl_frame *fram
 	void *to = frame->result[r->result + BINNED].host;
 
 	for (uint32_t m = 0; m < r->modules; m++) {
-		const struct sl_array *raw = &frame->view[m].pixels;
-		const char *pixels = raw->host;
-		uint64_t pitch = raw->pitch ? raw->pitch : row_bytes;
+		uint64_t at = (uint64_t)m * r->bin_rows * r->bin_columns;
 
-		if (r->input != SL_STAGE_RAW) {
-			pixels = (const char *)frame->result[r->input].host +
-				 m * r->rows * row_bytes;
-			pitch = row_bytes;
+		if (r->input == SL_STAGE_RAW) {
+			const struct sl_array *raw = &frame->view[m].pixels;
+
+			bin_module(r, raw->host, raw->pitch ? raw->pitch : row_bytes, to, at);
+		} else {
+			bin_module(r,
+				   (const char *)frame->result[r->input].host +
+					   m * r->rows * row_bytes,
+				   row_bytes, to, at);
 		}
-		bin_module(r, pixels, pitch, to, (uint64_t)m * r->bin_rows * r->bin_columns);
 	}
 }
 

@@ -10,45 +10,50 @@
 #include "stage/reduce.h"
 #include "stage/vectors.h"
 
-/* So many pixels of 16 bits are below 2^31 in sum. */
-enum { RUN = 16384 };
+/* So many pixels of 16 bits are below 2^31 in sum, and stay in the first cache. */
+enum { RUN = 4096 };
 
-/* Sums of a run in numbers that vectors hold many of; then into those of the region. */
-#define ADD(TYPE, NAME, WIDE, LEAST, BAD, OVERLOAD)                                             \
+/* For each type, what is no measurement: the largest number, which is an overload where there are
+ * others for bad pixels. One loop for one thing: compilers make vectors of these. For the maximum
+ * one is added to all, which makes the largest number the least, and bad ones the next. A bad pixel
+ * of int16 is in the sum, and taken out of it at the end. */
+#define ADD(TYPE, NAME, WIDE, TOP, BAD)                                                         \
 	SL_FORCE_INLINE void add_##NAME(const void *pixels, uint32_t count,                     \
 					struct sl_reduce_sum *sum)                              \
 	{                                                                                       \
 		const TYPE *pixel = pixels;                                                     \
                                                                                                 \
-		for (uint32_t first = 0; first < count; first += RUN) {                         \
-			uint32_t end = count - first < RUN ? count : first + RUN;               \
-			uint16_t bad = 0, over = 0;                                             \
-			TYPE most = (LEAST);                                                    \
+		for (uint32_t left = count, n; left; left -= n, pixel += n) {                   \
+			uint16_t top = 0, bad = 0;                                              \
+			TYPE most = (BAD);                                                      \
 			WIDE whole = 0;                                                         \
                                                                                                 \
-			for (uint32_t i = first; i < end; i++) {                                \
-				TYPE v = pixel[i], used = (BAD) || (OVERLOAD) ? 0 : v;          \
-				TYPE high = (BAD) || (OVERLOAD) ? (LEAST) : v;                  \
+			n = left < RUN ? left : RUN;                                            \
+			for (uint32_t i = 0; i < n; i++)                                        \
+				top = (uint16_t)(top + (pixel[i] == (TOP)));                    \
+			for (uint32_t i = 0; i < n && (BAD); i++)                               \
+				bad = (uint16_t)(bad + (pixel[i] == (BAD)));                    \
+			for (uint32_t i = 0; i < n; i++) {                                      \
+				TYPE next = (TYPE)((uint32_t)pixel[i] + 1u);                    \
                                                                                                 \
-				bad = (uint16_t)(bad + (BAD));                                  \
-				over = (uint16_t)(over + (OVERLOAD));                           \
-				most = high > most ? high : most;                               \
-				whole += used;                                                  \
+				most = next > most ? next : most;                               \
 			}                                                                       \
-			sum->whole += whole;                                                    \
-			sum->overloads += over;                                                 \
-			sum->valid += end - first - bad - over;                                 \
-			if (end - first > (uint32_t)bad + over && most > sum->most)             \
-				sum->most = most;                                               \
+			for (uint32_t i = 0; i < n; i++)                                        \
+				whole += pixel[i] == (TOP) ? 0 : pixel[i];                      \
+			sum->whole += (int64_t)whole - (int64_t)bad * (BAD);                    \
+			sum->overloads += (BAD) ? top : 0;                                      \
+			sum->valid += n - top - bad;                                            \
+			if (n > (uint32_t)top + bad && (double)most - 1 > sum->most)            \
+				sum->most = (double)most - 1;                                   \
 		}                                                                               \
 	}                                                                                       \
 	SL_VECTORS(add_##NAME, (const void *pixels, uint32_t count, struct sl_reduce_sum *sum), \
 		   (pixels, count, sum))
 
-ADD(uint8_t, u8, uint32_t, 0, v == UINT8_MAX, 0)
-ADD(uint16_t, u16, uint32_t, 0, v == UINT16_MAX, 0)
-ADD(uint32_t, u32, uint64_t, 0, v == UINT32_MAX, 0)
-ADD(int16_t, i16, int32_t, INT16_MIN, v == INT16_MIN, v == INT16_MAX)
+ADD(uint8_t, u8, uint32_t, UINT8_MAX, 0)
+ADD(uint16_t, u16, uint32_t, UINT16_MAX, 0)
+ADD(uint32_t, u32, uint64_t, UINT32_MAX, 0)
+ADD(int16_t, i16, int32_t, INT16_MAX, INT16_MIN)
 
 static void add_f32(const void *pixels, uint32_t count, struct sl_reduce_sum *sum)
 {
