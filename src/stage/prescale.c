@@ -86,6 +86,7 @@ const struct sl_stage sl_stage_prescale = {
 	.state_bytes = sizeof(struct prescale),
 	.options = options,
 	.input = "raw",
+	.ordered = 1,
 	.open = open_prescale,
 	.close = close_prescale,
 	.finish = finish,

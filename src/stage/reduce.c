@@ -40,7 +40,7 @@ static const struct sl_option options[] = {
 	SL_VECTORS_OPTION(struct sl_reduce),
 	SL_OPTION_END};
 
-static const struct sl_stage without_bins;
+static const struct sl_stage without_bins, without_windows;
 
 static int open_reduce(void *state, const struct sl_env *env, const struct sl_shape *in,
 		       struct sl_stage_terms *terms)
@@ -73,8 +73,8 @@ static int open_reduce(void *state, const struct sl_env *env, const struct sl_sh
 		.name = "statistics", .dtype = SL_F64, .rank = 2, .dim = {r->regions, COLUMNS}};
 	terms->outputs = 1;
 	terms->scratch_bytes = r->regions * sizeof(struct sl_reduce_sum);
-	if (!r->bin)
-		terms->as = &without_bins;
+	if (!r->window)
+		terms->as = r->bin ? &without_windows : &without_bins;
 	return r->bin ? sl_reduce_bins_open(r, terms) : 0;
 }
 
@@ -165,6 +165,7 @@ static void finish(void *state, void *const *scratch, unsigned workers, struct s
 	.open = open_reduce, .close = close_reduce, .tile = tile, .finish = finish
 
 static const struct sl_stage without_bins = {REDUCE};
+static const struct sl_stage without_windows = {REDUCE, .frame = frame};
 
-/* With bins it looks at whole frames, too. */
-const struct sl_stage sl_stage_reduce = {REDUCE, .frame = frame};
+/* With bins it looks at whole frames, and with windows at one after the other. */
+const struct sl_stage sl_stage_reduce = {REDUCE, .frame = frame, .ordered = 1};
