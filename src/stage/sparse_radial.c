@@ -96,6 +96,22 @@ static void set_bounds(struct sl_sparse_work *w)
 	}
 }
 
+/* Out of the sums again. */
+static void take_off(const struct sl_sparse *s, struct sl_sparse_bin *bin, double v, float norm)
+{
+	double variance = v > s->photon ? v : s->photon;
+
+	if (s->dtype == SL_F32) {
+		bin->signal.real -= v;
+		bin->variance.real -= variance * s->photon;
+	} else {
+		bin->signal.whole -= (int64_t)v;
+		bin->variance.whole -= (int64_t)variance;
+	}
+	bin->norm -= norm;
+	bin->valid--;
+}
+
 static void clip(struct sl_sparse_work *w, const struct sl_sparse_candidate *pixel)
 {
 	const struct sl_sparse *s = w->s;
@@ -109,9 +125,7 @@ static void clip(struct sl_sparse_work *w, const struct sl_sparse_candidate *pix
 	for (uint32_t earlier = 0; earlier < w->round; earlier++)
 		if (is_outside(pixel->x, bound + earlier * s->radial.bins))
 			return;
-	sl_sparse_account(s, bin, sl_sparse_value(s->dtype, &pixel->value, 0), -1);
-	bin->norm -= s->radial.norm[pixel->at];
-	bin->valid--;
+	take_off(s, bin, sl_sparse_value(s->dtype, &pixel->value, 0), s->radial.norm[pixel->at]);
 	bin->clipped++;
 }
 

@@ -48,44 +48,10 @@ void sl_sparse_runs(struct sl_sparse_work *w, sl_sparse_on_run *work)
 	}
 }
 
-void sl_sparse_account(const struct sl_sparse *s, struct sl_sparse_bin *bin, double v, int sign)
-{
-	double variance = v > s->photon ? v : s->photon;
-
-	if (s->dtype == SL_F32) {
-		bin->signal.real += sign * v;
-		bin->variance.real += sign * variance * s->photon;
-	} else {
-		bin->signal.whole += sign * (int64_t)v;
-		bin->variance.whole += sign * (int64_t)variance;
-	}
-}
-
 static void leave_out(struct sl_sparse_bin *bin, float norm)
 {
 	bin->norm -= norm;
 	bin->valid--;
-}
-
-static bool is_measured(enum sl_dtype dtype, const void *pixels, uint64_t i)
-{
-	return !sl_sparse_is_bad(dtype, pixels, i) && !sl_sparse_is_overload(dtype, pixels, i);
-}
-
-/* A few pixels, some of which may be no measurement. */
-static void add_slowly(struct sl_sparse_work *w, const void *pixels, uint32_t first, uint32_t count,
-		       uint64_t at)
-{
-	const struct sl_sparse *s = w->s;
-
-	for (uint32_t i = first; i < first + count; i++) {
-		struct sl_sparse_bin *bin = &w->bin[s->radial.bin[at + i]];
-
-		if (is_measured(s->dtype, pixels, i))
-			sl_sparse_account(s, bin, sl_sparse_value(s->dtype, pixels, i), 1);
-		else
-			leave_out(bin, s->radial.norm[at + i]);
-	}
 }
 
 /* What ways have of whole numbers goes to the bins: the variance is in the upper half. */
@@ -105,8 +71,8 @@ static void unpack(struct sl_sparse_work *w)
 	w->packed = 0;
 }
 
-/* For each type of pixel: whole chunks that are all measurements, in four ways, so that neighbours
- * of one bin need not wait for each other. The check comes first: it vectorises. */
+/* For each type of pixel, in four ways, so that neighbours of one bin need not wait for each other.
+ * Whether all pixels of a chunk are measurements comes first: that vectorises. */
 #define ADD(TYPE, NAME, VALID, ONE)                                                              \
 	static void add_##NAME(struct sl_sparse_work *w, const void *pixels, uint64_t at,        \
 			       uint32_t count)                                                   \
@@ -123,40 +89,44 @@ static void unpack(struct sl_sparse_work *w)
 			for (uint32_t k = first; k < end; k++)                                   \
 				valid = (VALID) ? valid : 0;                                     \
 			for (; valid != 0 && i + WAYS <= end; i += WAYS) {                       \
-				ONE(0)                                                           \
-				ONE(1)                                                           \
-				ONE(2)                                                           \
-				ONE(3)                                                           \
+				ONE(0, i)                                                        \
+				ONE(1, i + 1)                                                    \
+				ONE(2, i + 2)                                                    \
+				ONE(3, i + 3)                                                    \
 			}                                                                        \
-			add_slowly(w, pixels, i, end - i, at);                                   \
+			for (uint32_t k = i; k < end; k++) {                                     \
+				if (VALID)                                                       \
+					ONE(k % WAYS, k)                                         \
+				else                                                             \
+					leave_out(&w->bin[bin[k]], w->s->radial.norm[at + k]);   \
+			}                                                                        \
 			w->packed += BLOCK;                                                      \
 			if (sizeof(TYPE) <= 2 && w->packed >= PACKED_PIXELS)                     \
 				unpack(w);                                                       \
 		}                                                                                \
 	}
 
-#define PACKED(k)                                                                                  \
-	{                                                                                          \
-		int64_t v = pixel[i + (k)];                                                        \
-                                                                                                   \
-		sum[(k)*way + bin[i + (k)]].whole += v +                                           \
-						     ((int64_t)((uint64_t)(v > 1 ? v : 1) << 32)); \
+#define PACKED(n, i)                                                                \
+	{                                                                           \
+		int64_t v = pixel[i], most = v > 1 ? v : 1;                         \
+                                                                                    \
+		sum[(n)*way + bin[i]].whole += v + (int64_t)((uint64_t)most << 32); \
 	}
-#define PAIR_WHOLE(k)                                                           \
-	{                                                                       \
-		union sl_sparse_sum *pair = &sum[2 * ((k)*way + bin[i + (k)])]; \
-		int64_t v = pixel[i + (k)];                                     \
-                                                                                \
-		pair[0].whole += v;                                             \
-		pair[1].whole += v > 1 ? v : 1;                                 \
+#define PAIR_WHOLE(n, i)                                                  \
+	{                                                                 \
+		union sl_sparse_sum *pair = &sum[2 * ((n)*way + bin[i])]; \
+		int64_t v = pixel[i];                                     \
+                                                                          \
+		pair[0].whole += v;                                       \
+		pair[1].whole += v > 1 ? v : 1;                           \
 	}
-#define PAIR_REAL(k)                                                            \
-	{                                                                       \
-		union sl_sparse_sum *pair = &sum[2 * ((k)*way + bin[i + (k)])]; \
-		double v = pixel[i + (k)], photon = w->s->photon;               \
-                                                                                \
-		pair[0].real += v;                                              \
-		pair[1].real += (v > photon ? v : photon) * photon;             \
+#define PAIR_REAL(n, i)                                                   \
+	{                                                                 \
+		union sl_sparse_sum *pair = &sum[2 * ((n)*way + bin[i])]; \
+		double v = pixel[i], photon = w->s->photon;               \
+                                                                          \
+		pair[0].real += v;                                        \
+		pair[1].real += (v > photon ? v : photon) * photon;       \
 	}
 
 ADD(uint8_t, u8, pixel[k] != UINT8_MAX, PACKED)

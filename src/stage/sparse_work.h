@@ -70,9 +70,6 @@ double sl_sparse_value(enum sl_dtype dtype, const void *pixels, uint64_t i);
 /* The sums of all bins. */
 void sl_sparse_add_up(struct sl_sparse_work *w);
 
-/* One pixel more in the sums, or less. */
-void sl_sparse_account(const struct sl_sparse *s, struct sl_sparse_bin *bin, double v, int sign);
-
 /* Pixels first to first + count of the image lie in one piece at `pixels`. */
 typedef void sl_sparse_on_run(struct sl_sparse_work *w, const void *pixels, uint64_t first,
 			      uint32_t count);
