@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "stage/rays.h"
 #include "stage/sparse.h"
 
 enum { BLOCK = SL_OUTSIDE_BLOCK };
@@ -29,27 +30,6 @@ static int allocate(struct sl_sparse *s)
 	return 0;
 }
 
-/* How far a pixel is from the beam, in the unit: what decided on its bin. */
-static double radius_of(const struct sl_geometry *g, uint32_t unit, uint32_t module, uint32_t pixel)
-{
-	static const double hc_keV_nm = 1.2398419843320026;
-	double row, column, r;
-
-	sl_layout_centre(g, module, pixel, &row, &column);
-	r = hypot(row - g->layout.beam_row, column - g->layout.beam_column);
-	switch (unit) {
-	case SL_RADIAL_Q_NM:
-		r = sin(atan2(r * g->pixel_size_m, g->distance_m) / 2);
-		return 4 * M_PI * r * g->photon_energy_keV / hc_keV_nm;
-	case SL_RADIAL_TTH_DEG:
-		return atan2(r * g->pixel_size_m, g->distance_m) * 180 / M_PI;
-	case SL_RADIAL_R_MM:
-		return r * g->pixel_size_m * 1e3;
-	default:
-		return r;
-	}
-}
-
 static void widen(struct sl_sparse_block *block, uint16_t bin, float norm)
 {
 	block->first = bin < block->first ? bin : block->first;
@@ -58,12 +38,9 @@ static void widen(struct sl_sparse_block *block, uint16_t bin, float norm)
 	block->most = norm > block->most ? norm : block->most;
 }
 
-static void fill(struct sl_sparse *s, const struct sl_env *env)
+static void fill(struct sl_sparse *s, const struct sl_rays *rays)
 {
-	struct sl_geometry geometry = *env->geometry;
 	struct sl_radial *r = &s->radial;
-
-	sl_layout_resolve(env->geometry, &geometry.layout);
 
 	for (uint32_t b = 0; b < r->bins; b++)
 		s->middle[b] = (float)sl_radial_middle(r, b);
@@ -73,10 +50,12 @@ static void fill(struct sl_sparse *s, const struct sl_env *env)
 	for (uint64_t i = 0; i < r->pixels; i++) {
 		uint64_t module = i / s->module_pixels, in_module = i % s->module_pixels;
 
+		struct sl_ray ray;
+
 		s->radius[i] = NAN;
 		if (r->bin[i] < r->bins) {
-			s->radius[i] = (float)radius_of(&geometry, s->unit, (uint32_t)module,
-							(uint32_t)in_module);
+			ray = sl_rays_middle(rays, (uint32_t)module, (uint32_t)in_module);
+			s->radius[i] = (float)ray.x;
 			s->pixels_of[r->bin[i]]++;
 			widen(&s->block[module * s->module_blocks + in_module / BLOCK], r->bin[i],
 			      r->norm[i]);
@@ -94,8 +73,12 @@ int sl_sparse_radial_open(struct sl_sparse *s, const struct sl_env *env)
 		.solid_angle = s->solid_angle,
 		.polarisation = s->polarisation,
 	};
+	const struct sl_rays_options sight = {.unit = s->unit};
+	struct sl_rays rays;
 	int err = sl_radial_open(&s->radial, &options, env, "sparse");
 
+	if (!err)
+		err = sl_rays_open(&rays, &sight, env, "sparse");
 	if (err)
 		return err;
 	s->module_blocks = (uint32_t)((s->module_pixels + BLOCK - 1) / BLOCK);
@@ -105,7 +88,7 @@ int sl_sparse_radial_open(struct sl_sparse *s, const struct sl_env *env)
 	err = allocate(s);
 	if (err)
 		return err;
-	fill(s, env);
+	fill(s, &rays);
 	return 0;
 }
 
