@@ -12,6 +12,12 @@
 #include <sluice/frame.h>
 #include <sluice/outcome.h>
 
+/* What a stage knows once for all frames: positions of bins, masks. */
+struct sl_constant {
+	struct sl_shape shape;
+	const void *data;
+};
+
 struct sl_env {
 	const struct sl_geometry *geometry;
 	const struct sl_calibration *calibration; /* NULL: the detector has none */
@@ -19,6 +25,8 @@ struct sl_env {
 	void *detector_state;
 	const struct sl_shape *result; /* [results]: what the chain of stages adds to each frame */
 	uint32_t results;
+	const struct sl_constant *constant; /* [constants]: of all stages; for sinks */
+	uint32_t constants;
 	uint32_t batch_frames; /* most frames in a batch */
 	const char *link, *guard, *proof;
 	const char *experiment; /* the file as it was read, with overrides: stored with the run */

@@ -22,7 +22,8 @@
 
 struct sl_region;
 
-enum sl_dtype { SL_U8, SL_U16, SL_U32, SL_I16, SL_I32, SL_F32, SL_DTYPES };
+/* Of pixels, SL_DTYPES of them; and two more that results may have. */
+enum sl_dtype { SL_U8, SL_U16, SL_U32, SL_I16, SL_I32, SL_F32, SL_DTYPES, SL_I64, SL_F64 };
 
 size_t sl_dtype_bytes(enum sl_dtype dtype);
 const char *sl_dtype_name(enum sl_dtype dtype); /* "uint16", ... as numpy spells it */
@@ -147,14 +148,14 @@ static inline int sl_frame_is_kept(const struct sl_frame *frame)
 }
 
 /* How a stage judges a frame as a whole: what an earlier one rejected stays rejected, with that
- * one's score and reason. */
+ * one's score and reason; so does what is kept as a sample of these. */
 static inline void sl_frame_decide(struct sl_frame *frame, int keep, float score,
 				   enum sl_reason reason)
 {
 	for (uint32_t i = 0; i < frame->items; i++) {
 		struct sl_verdict *verdict = &frame->verdict[i];
 
-		if (!verdict->keep)
+		if (!verdict->keep || verdict->reason == SL_REASON_PRESCALED)
 			continue;
 		verdict->keep = !!keep;
 		verdict->score = score;

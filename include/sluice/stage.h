@@ -37,7 +37,9 @@ struct sl_tile {
 	int stream;
 };
 
-enum { SL_STAGE_OUTPUTS = 4, SL_STAGE_RAW = -1 };
+enum { SL_STAGE_OUTPUTS = 6, SL_STAGE_CONSTANTS = 3, SL_STAGE_RAW = -1 };
+
+struct sl_stage;
 
 /* What open() settles. */
 struct sl_stage_terms {
@@ -50,6 +52,12 @@ struct sl_stage_terms {
 	uint32_t outputs;
 	size_t scratch_bytes; /* per frame of a batch, per worker; zeroed before each batch */
 	size_t stale_bytes;   /* of these, at their end: not zeroed, for buffers */
+	/* What is the same for all frames; valid until close(). */
+	struct sl_constant constant[SL_STAGE_CONSTANTS];
+	uint32_t constants;
+	/* Where options decide which of the calls there are: the descriptor to go on with. NULL:
+	 * the one that was opened. Its close() is called in any case. */
+	const struct sl_stage *as;
 };
 
 struct sl_stage {

@@ -24,6 +24,7 @@ int sl_cmd_calibrate(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_keep(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_list(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_show(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_densify(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_truth(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_doctor(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_bench(const struct sl_command *command, int argc, char **argv);

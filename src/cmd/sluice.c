@@ -47,6 +47,13 @@ const struct sl_command sl_commands[] = {
 	 "Images are assembled by the detector's layout, with gaps; raw pixels that have a "
 	 "calibration are\n"
 	 "shown in photons. Detectors of events draw what they mean."},
+	{"densify", "densify SPARSE.nxs IMAGES.h5 [options]",
+	 "Make images again out of lists of pixels and their background.", sl_cmd_densify,
+	 "Reads what the stage 'sparse' left in a run's file, or what sparsify of pyFAI wrote. "
+	 "Pixels that\n"
+	 "were picked are as they were; others are the background at their distance from the "
+	 "beam, or 0\n"
+	 "where there is none. docs/sparse.md tells more."},
 	{"truth", "truth EXPERIMENT.yaml [options]",
 	 "Write what is known of an experiment's synthetic frames, as HDF5.", sl_cmd_truth,
 	 "Of every frame of the run: whether it is dark, whether it is a hit, and what there is to "

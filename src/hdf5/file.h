@@ -117,6 +117,8 @@ int sl_h5_read(struct sl_h5 *file, const char *path, enum sl_h5_type type, void 
 	       size_t bytes);
 int sl_h5_read_row(struct sl_h5 *file, const char *path, uint64_t row, enum sl_h5_type type,
 		   void *data, size_t bytes);
+int sl_h5_read_rows(struct sl_h5 *file, const char *path, uint64_t first, uint64_t count,
+		    enum sl_h5_type type, void *data, size_t bytes);
 
 /* Text number `index` of a text dataset (0 for a scalar), cut to fit. */
 int sl_h5_read_text(struct sl_h5 *file, const char *path, uint64_t index, char *text, size_t bytes);

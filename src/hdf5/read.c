@@ -151,9 +151,10 @@ int sl_h5_read(struct sl_h5 *file, const char *path, enum sl_h5_type type, void 
 }
 
 static int read_slab(struct sl_h5 *file, hid_t dataset, const struct sl_h5_shape *shape,
-		     uint64_t row, const char *path, enum sl_h5_type type, void *data)
+		     uint64_t first, uint64_t rows, const char *path, enum sl_h5_type type,
+		     void *data)
 {
-	hsize_t start[SL_H5_RANK] = {row}, count[SL_H5_RANK] = {1};
+	hsize_t start[SL_H5_RANK] = {first}, count[SL_H5_RANK] = {rows};
 	hid_t in_file = H5Dget_space(dataset), in_memory;
 	int r = 0;
 
@@ -171,8 +172,8 @@ static int read_slab(struct sl_h5 *file, hid_t dataset, const struct sl_h5_shape
 	return r;
 }
 
-int sl_h5_read_row(struct sl_h5 *file, const char *path, uint64_t row, enum sl_h5_type type,
-		   void *data, size_t bytes)
+int sl_h5_read_rows(struct sl_h5 *file, const char *path, uint64_t first, uint64_t count,
+		    enum sl_h5_type type, void *data, size_t bytes)
 {
 	struct sl_h5_shape shape;
 	hid_t dataset;
@@ -180,14 +181,20 @@ int sl_h5_read_row(struct sl_h5 *file, const char *path, uint64_t row, enum sl_h
 
 	if (r)
 		return r;
-	if (!shape.rank || row >= shape.dim[0])
+	if (!shape.rank || first > shape.dim[0] || count > shape.dim[0] - first)
 		r = sl_h5_stop(file, -ERANGE, "read that row of", path);
-	else if (bytes_from(&shape, 1, type) != bytes)
+	else if (bytes_from(&shape, 1, type) * count != bytes)
 		r = sl_h5_stop(file, -EMSGSIZE, "read a row of", path);
-	else
-		r = read_slab(file, dataset, &shape, row, path, type, data);
+	else if (count)
+		r = read_slab(file, dataset, &shape, first, count, path, type, data);
 	H5Dclose(dataset);
 	return r;
+}
+
+int sl_h5_read_row(struct sl_h5 *file, const char *path, uint64_t row, enum sl_h5_type type,
+		   void *data, size_t bytes)
+{
+	return sl_h5_read_rows(file, path, row, 1, type, data, bytes);
 }
 
 /* Text lies in files as fixed or as variable strings. Both end up in one array of C strings. */

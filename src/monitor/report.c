@@ -162,7 +162,7 @@ static void drops(FILE *out, const struct sl_link_counters *counters)
 
 static void backlog(FILE *out, const struct sl_receive *r)
 {
-	uint64_t partial = get(&r->partial);
+	uint64_t partial = get(&r->partial), prescaled = get(&r->prescaled);
 
 	fprintf(out,
 		"  at most %llu of %u slots in use, %llu frames before and %llu after the unit\n",
@@ -172,6 +172,9 @@ static void backlog(FILE *out, const struct sl_receive *r)
 	if (partial)
 		fprintf(out, "  %llu frames went on with missing modules (ring.incomplete: keep)\n",
 			(unsigned long long)partial);
+	if (prescaled)
+		fprintf(out, "  %llu frames were kept as a sample of the rejected (prescale)\n",
+			(unsigned long long)prescaled);
 }
 
 static void sources(FILE *out, const struct sl_receive *r)

@@ -37,7 +37,7 @@ static int find_input(const struct sl_chain_build *build, const struct sl_env *e
 /* Of one element per pixel: the unit hands it to tile(). */
 static bool is_image(const struct sl_shape *shape, const struct sl_shape *raw)
 {
-	return sl_shape_elements(shape) == sl_shape_elements(raw);
+	return !shape->ragged && sl_shape_elements(shape) == sl_shape_elements(raw);
 }
 
 static int add_outputs(struct sl_chain_build *build, struct sl_chain_stage *stage)
@@ -48,6 +48,8 @@ static int add_outputs(struct sl_chain_build *build, struct sl_chain_stage *stag
 		sl_error("stages add more than %d results", SL_RESULTS);
 		return -EINVAL;
 	}
+	for (uint32_t i = 0; i < stage->terms.constants && build->constants < SL_RESULTS; i++)
+		build->constant[build->constants++] = stage->terms.constant[i];
 	for (uint32_t i = 0; i < stage->terms.outputs; i++) {
 		if (i == 0 && stage->ops->tile && is_image(&stage->terms.output[i], &raw))
 			stage->output = (int)build->results;
@@ -80,6 +82,8 @@ static int add(struct sl_chain_build *build, const struct sl_stage *ops, void *s
 		sl_error("stage '%s' cannot be opened: %s", ops->name, strerror(-err));
 		return err;
 	}
+	if (stage->terms.as)
+		stage->ops = stage->terms.as;
 	return add_outputs(build, stage);
 }
 

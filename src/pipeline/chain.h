@@ -10,6 +10,8 @@ struct sl_chain_build {
 	struct sl_chain chain;
 	struct sl_shape result[SL_RESULTS];
 	uint32_t results;
+	struct sl_constant constant[SL_RESULTS];
+	uint32_t constants;
 	void *copy_state; /* of the stage added for sinks that want raw pixels */
 };
 

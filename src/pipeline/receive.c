@@ -170,6 +170,8 @@ static int open_unit(struct sl_receive *r)
 		return err;
 	r->env.result = r->build.result;
 	r->env.results = r->build.results;
+	r->env.constant = r->build.constant;
+	r->env.constants = r->build.constants;
 	r->unit_open = true;
 	err = e->unit->open(e->unit_state, &r->build.chain, &r->todo, &r->events, &r->workers);
 	if (err) {

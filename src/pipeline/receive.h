@@ -142,9 +142,9 @@ struct sl_receive {
 	bool overrun; /* the run ends because a source found no room (ring.overrun stop) */
 	struct sl_source_status source[SL_ASSEMBLER_MODULES];
 	struct sl_histogram latency[SL_LATENCIES];
-	/* Settled so far; partial: kept by policy although modules are missing; bytes of whole
-	 * modules in frames that went on. */
-	_Atomic uint64_t frames, kept, broken, partial, bytes;
+	/* Settled so far; partial: kept by policy although modules are missing; prescaled: of the
+	 * kept, as a sample of the rejected; bytes of whole modules in frames that went on. */
+	_Atomic uint64_t frames, kept, broken, partial, prescaled, bytes;
 	uint64_t first_ns, last_ns; /* settler's: of the first and last frame */
 
 	FILE *outcomes; /* a line per module-frame, where asked for */

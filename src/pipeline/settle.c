@@ -176,6 +176,8 @@ static void count_frame(struct sl_receive *r, const struct sl_frame *frame, uint
 		atomic_fetch_add_explicit(&r->partial, 1, memory_order_relaxed);
 	if (want == SL_WANT_KEPT)
 		atomic_fetch_add_explicit(&r->kept, 1, memory_order_relaxed);
+	if (want == SL_WANT_KEPT && frame->verdict[0].reason == SL_REASON_PRESCALED)
+		atomic_fetch_add_explicit(&r->prescaled, 1, memory_order_relaxed);
 	if (!r->first_ns)
 		r->first_ns = frame->hop_ns[SL_HOP_ASSEMBLED];
 	r->last_ns = frame->hop_ns[SL_HOP_SUNK];

@@ -6,19 +6,21 @@
 static const struct {
 	const char *name;
 	size_t bytes;
-} dtypes[SL_DTYPES] = {
-	[SL_U8] = {"uint8", 1},	 [SL_U16] = {"uint16", 2}, [SL_U32] = {"uint32", 4},
-	[SL_I16] = {"int16", 2}, [SL_I32] = {"int32", 4},  [SL_F32] = {"float32", 4},
+} dtypes[] = {
+	[SL_U8] = {"uint8", 1},	      [SL_U16] = {"uint16", 2}, [SL_U32] = {"uint32", 4},
+	[SL_I16] = {"int16", 2},      [SL_I32] = {"int32", 4},	[SL_F32] = {"float32", 4},
+	[SL_DTYPES] = {"unknown", 0}, [SL_I64] = {"int64", 8},	[SL_F64] = {"float64", 8},
 };
+enum { DTYPES = sizeof(dtypes) / sizeof(*dtypes) };
 
 size_t sl_dtype_bytes(enum sl_dtype dtype)
 {
-	return (unsigned)dtype < SL_DTYPES ? dtypes[dtype].bytes : 0;
+	return (unsigned)dtype < DTYPES ? dtypes[dtype].bytes : 0;
 }
 
 const char *sl_dtype_name(enum sl_dtype dtype)
 {
-	return (unsigned)dtype < SL_DTYPES ? dtypes[dtype].name : "unknown";
+	return (unsigned)dtype < DTYPES ? dtypes[dtype].name : "unknown";
 }
 
 uint64_t sl_shape_elements(const struct sl_shape *shape)

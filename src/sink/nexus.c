@@ -4,6 +4,7 @@
  *                            missing_modules [n]
  *   /entry/results           what else stages made, [n, ...] each (results.c)
  *   /entry/peaks             peaks in pixels of the images, as CrystFEL reads them (cxi_peaks.c)
+ *   /entry/sparse_frames     lists of pixels as pyFAI writes them (sparse_frames.c)
  *   /entry/instrument, ...   NXmx (nxmx.c)
  *   /entry/sluice            frames: one row per sequence; ledger; link, guard, proof (account.c)
  *
@@ -31,13 +32,14 @@
 #include "sink/mosaic.h"
 #include "sink/nxmx.h"
 #include "sink/results.h"
+#include "sink/sparse_frames.h"
 
 #ifndef SL_VERSION
 #define SL_VERSION "unknown"
 #endif
 
 enum { PATH_BYTES = 256 };
-enum { MODULES, ASSEMBLED }; /* the choices of `image` */
+enum { MODULES, ASSEMBLED, NONE }; /* the choices of `image` */
 
 struct nexus {
 	char path[PATH_BYTES], dataset[SL_NAME_BYTES], instrument[64], source[64], sample[64];
@@ -48,6 +50,7 @@ struct nexus {
 	struct sl_mosaic mosaic; /* when assembled */
 	struct sl_results results;
 	struct sl_cxi_peaks peaks;
+	struct sl_sparse_frames sparse;
 	struct sl_h5_series *images, *number, *timestamp, *sequence, *missing;
 	uint64_t result_bytes, image_bytes; /* of what stages made; as stored */
 	int refusal;			    /* why no more frames are taken; 0: they are */
@@ -58,9 +61,9 @@ struct nexus {
 static const struct sl_option options[] = {
 	SL_STRING(struct nexus, path, "run.nxs", "the file; missing folders are created"),
 	SL_STRING(struct nexus, dataset, "image", "the stage's result that is stored"),
-	SL_CHOICE(struct nexus, image, modules, "modules|assembled",
-		  "modules one below the other as they were read, or one image with the "
-		  "detector's gaps, and a mask of them"),
+	SL_CHOICE(struct nexus, image, modules, "modules|assembled|none",
+		  "modules one below the other as they were read; one image with the detector's "
+		  "gaps, and a mask of them; or results without images"),
 	SL_STRING(struct nexus, instrument, "unknown", "name of the instrument, for the file"),
 	SL_STRING(struct nexus, source, "unknown", "name of the source, for the file"),
 	SL_STRING(struct nexus, sample, "unknown", "name of the sample, for the file"),
@@ -87,26 +90,44 @@ static const struct sl_shape *find_result(const struct nexus *nexus, const struc
 	return NULL;
 }
 
-/* Images of any rank become two-dimensional: what precedes the columns is rows. */
+/* Images of any rank become two-dimensional: what precedes the columns is rows. Without images it
+ * is the modules, one below the other, that results are about. */
 static void describe(const struct nexus *nexus, const struct sl_env *env,
 		     const struct sl_geometry *geometry, const struct sl_shape *shape,
 		     struct sl_nxmx *about)
 {
 	*about = (struct sl_nxmx){.geometry = geometry,
 				  .frame_rate_Hz = env->frame_rate_Hz,
-				  .height = 1,
-				  .width = shape->rank ? shape->dim[shape->rank - 1] : 1,
-				  .dtype = shape->dtype,
+				  .height = geometry->modules * geometry->rows,
+				  .width = geometry->columns,
+				  .dtype = shape ? shape->dtype : geometry->dtype,
 				  .instrument = nexus->instrument,
 				  .source = nexus->source,
-				  .sample = nexus->sample};
-	for (uint32_t i = 0; i + 1 < shape->rank; i++)
-		about->height *= shape->dim[i];
+				  .sample = nexus->sample,
+				  .signal = nexus->image == NONE ? "frame_number" : "data",
+				  .plot = nexus->image == NONE && sl_sparse_frames_are(env)
+						  ? "sparse_frames"
+						  : "data"};
+	if (nexus->image == MODULES) {
+		about->height = 1;
+		about->width = shape->rank ? shape->dim[shape->rank - 1] : 1;
+		for (uint32_t i = 0; i + 1 < shape->rank; i++)
+			about->height *= shape->dim[i];
+	}
 	if (nexus->image == ASSEMBLED) {
 		about->assembled = true;
 		about->height = geometry->layout.rows;
 		about->width = geometry->layout.columns;
 	}
+}
+
+/* fabio knows the layout of /entry/sparse_frames by the name of the program that it is from. */
+static int open_sparse(struct nexus *nexus, const struct sl_env *env)
+{
+	if (nexus->image == NONE && sl_sparse_frames_are(env))
+		sl_h5_attribute_text(nexus->file, "/", "creator",
+				     "pyFAI's layout, written by sluice " SL_VERSION);
+	return sl_sparse_frames_open(&nexus->sparse, nexus->file, env);
 }
 
 static int begin(struct nexus *nexus, const struct sl_env *env, const struct sl_nxmx *about)
@@ -119,7 +140,8 @@ static int begin(struct nexus *nexus, const struct sl_env *env, const struct sl_
 	sl_nxmx_begin(file, about);
 	sl_h5_write_text(file, "/entry/program_name", "sluice");
 	sl_h5_attribute_text(file, "/entry/program_name", "version", SL_VERSION);
-	sl_h5_series_open(file, "/entry/data/data", &image, 1, &nexus->images);
+	if (nexus->image != NONE)
+		sl_h5_series_open(file, "/entry/data/data", &image, 1, &nexus->images);
 	sl_h5_series_open(file, "/entry/data/frame_number", &number, SL_ACCOUNT_ROWS,
 			  &nexus->number);
 	sl_h5_series_open(file, "/entry/data/timestamp", &number, SL_ACCOUNT_ROWS,
@@ -131,9 +153,10 @@ static int begin(struct nexus *nexus, const struct sl_env *env, const struct sl_
 			     "a bit per module: its pixels are a fill");
 	sl_results_open(&nexus->results, file, env);
 	r = sl_cxi_peaks_open(&nexus->peaks, file, env, nexus->image == ASSEMBLED);
-	if (r)
-		return r;
-	r = sl_account_open(&nexus->account, file, env);
+	if (!r)
+		r = open_sparse(nexus, env);
+	if (!r)
+		r = sl_account_open(&nexus->account, file, env);
 	if (r)
 		return r;
 	r = sl_h5_reserve(file, 0);
@@ -159,25 +182,30 @@ static int create(struct nexus *nexus, const struct sl_env *env, const struct sl
 
 static int reads(const void *state, const char *image)
 {
-	return !strcmp(image, ((const struct nexus *)state)->dataset);
+	const struct nexus *nexus = state;
+
+	return nexus->image != NONE && !strcmp(image, nexus->dataset);
 }
 
 static int open_nexus(void *state, const struct sl_env *env)
 {
 	struct nexus *nexus = state;
-	const struct sl_shape *shape = find_result(nexus, env);
+	const struct sl_shape *shape = nexus->image == NONE ? NULL : find_result(nexus, env);
 	struct sl_geometry geometry = *env->geometry;
 	struct sl_nxmx about;
 	uint32_t *mask = NULL;
 	int r = 0;
 
 	nexus->refusal = -EINVAL; /* until it is open */
-	if (!shape)
+	if (!shape && nexus->image != NONE)
 		return -EINVAL;
 	sl_layout_resolve(env->geometry, &geometry.layout);
 	describe(nexus, env, &geometry, shape, &about);
-	nexus->result_bytes = sl_shape_bytes(shape);
-	nexus->image_bytes = (uint64_t)about.height * about.width * sl_dtype_bytes(shape->dtype);
+	if (shape) {
+		nexus->result_bytes = sl_shape_bytes(shape);
+		nexus->image_bytes = (uint64_t)about.height * about.width *
+				     sl_dtype_bytes(shape->dtype);
+	}
 	if (nexus->image == ASSEMBLED) {
 		r = sl_mosaic_open(&nexus->mosaic, env, shape, "nexus");
 		mask = r ? NULL : sl_mosaic_mask(&nexus->mosaic, env->calibration);
@@ -211,43 +239,59 @@ static int refuse(struct nexus *nexus, const struct sl_frame *frame, int why)
 	return why;
 }
 
+/* The image to store, or NULL: it is not what open() was told of. */
+static const struct sl_array *image_of(const struct nexus *nexus, struct sl_frame *frame)
+{
+	const struct sl_array *image = sl_frame_result(frame, nexus->dataset);
+
+	return image && image->host && sl_shape_bytes(&image->shape) == nexus->result_bytes ? image
+											    : NULL;
+}
+
+static void append(struct nexus *nexus, const struct sl_frame *frame, const struct sl_array *image)
+{
+	if (image)
+		sl_h5_series_append(
+			nexus->images,
+			nexus->image == ASSEMBLED
+				? sl_mosaic_assemble(&nexus->mosaic, image->host, frame->missing)
+				: image->host);
+	sl_results_append(&nexus->results, frame);
+	sl_cxi_peaks_append(&nexus->peaks, frame);
+	sl_sparse_frames_append(&nexus->sparse, frame);
+	sl_h5_series_append(nexus->number, &frame->number);
+	sl_h5_series_append(nexus->timestamp, &frame->timestamp);
+	sl_h5_series_append(nexus->sequence, &frame->sequence);
+	sl_h5_series_append(nexus->missing, &frame->missing);
+}
+
 static int put(void *state, struct sl_frame *frame)
 {
 	struct nexus *nexus = state;
 	const struct sl_array *image = NULL;
+	bool kept = sl_account_kept(frame);
 	int r;
 
 	if (nexus->refusal) {
 		nexus->refused++;
 		return nexus->refusal;
 	}
-	if (sl_account_kept(frame)) {
-		image = sl_frame_result(frame, nexus->dataset);
-		if (!image || !image->host || sl_shape_bytes(&image->shape) != nexus->result_bytes)
+	if (kept && nexus->image != NONE) {
+		image = image_of(nexus, frame);
+		if (!image)
 			return refuse(nexus, frame, -EINVAL);
 	}
 	r = sl_h5_reserve(nexus->file,
-			  image ? nexus->image_bytes + nexus->results.bytes + nexus->peaks.bytes
-				: 0);
+			  kept ? nexus->image_bytes + nexus->results.bytes + nexus->peaks.bytes
+			       : 0);
 	if (r)
 		return refuse(nexus, frame, r);
-	if (image) {
-		sl_h5_series_append(
-			nexus->images,
-			nexus->image == ASSEMBLED
-				? sl_mosaic_assemble(&nexus->mosaic, image->host, frame->missing)
-				: image->host);
-		sl_results_append(&nexus->results, frame);
-		sl_cxi_peaks_append(&nexus->peaks, frame);
-		sl_h5_series_append(nexus->number, &frame->number);
-		sl_h5_series_append(nexus->timestamp, &frame->timestamp);
-		sl_h5_series_append(nexus->sequence, &frame->sequence);
-		sl_h5_series_append(nexus->missing, &frame->missing);
-	}
-	r = sl_account_add(&nexus->account, frame, image ? (int64_t)nexus->frames : -1);
+	if (kept)
+		append(nexus, frame, image);
+	r = sl_account_add(&nexus->account, frame, kept ? (int64_t)nexus->frames : -1);
 	if (r)
 		return refuse(nexus, frame, r);
-	if (image) {
+	if (kept) {
 		nexus->frames++;
 		nexus->bytes += nexus->image_bytes;
 	}

@@ -10,6 +10,7 @@
  * Fields that depend on the wall clock, and so differ between two runs of the same data, are
  * exactly: /entry/start_time, /entry/end_time, /entry/end_time_estimated. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "sink/nxmx.h"
@@ -24,9 +25,10 @@ enum { PHOTONS_LEAST = -32767, PHOTONS_MOST = 32766 };
 
 enum sl_h5_type sl_nxmx_type(enum sl_dtype dtype)
 {
-	static const enum sl_h5_type types[SL_DTYPES] = {
+	static const enum sl_h5_type types[] = {
 		[SL_U8] = SL_H5_U8,   [SL_U16] = SL_H5_U16, [SL_U32] = SL_H5_U32,
 		[SL_I16] = SL_H5_I16, [SL_I32] = SL_H5_I32, [SL_F32] = SL_H5_F32,
+		[SL_I64] = SL_H5_I64, [SL_F64] = SL_H5_F64,
 	};
 
 	return types[dtype];
@@ -190,7 +192,8 @@ static void write_detector(struct sl_h5 *file, const struct sl_nxmx *about)
 		   (struct vector){.x = 0}, ".");
 	write_geometry(file, about);
 	write_mask(file, about);
-	sl_h5_link(file, DETECTOR "/data", "/entry/data/data");
+	if (!strcmp(about->signal, "data"))
+		sl_h5_link(file, DETECTOR "/data", "/entry/data/data");
 }
 
 static void write_beam(struct sl_h5 *file, const struct sl_nxmx *about)
@@ -216,11 +219,11 @@ int sl_nxmx_begin(struct sl_h5 *file, const struct sl_nxmx *about)
 	sl_h5_attribute_text(file, "/", "NX_class", "NXroot");
 	sl_h5_attribute_text(file, "/", "default", "entry");
 	sl_h5_group(file, "/entry", "NXentry");
-	sl_h5_attribute_text(file, "/entry", "default", "data");
+	sl_h5_attribute_text(file, "/entry", "default", about->plot);
 	sl_h5_write_text(file, "/entry/definition", "NXmx");
 	write_time(file, "/entry/start_time");
 	sl_h5_group(file, "/entry/data", "NXdata");
-	sl_h5_attribute_text(file, "/entry/data", "signal", "data");
+	sl_h5_attribute_text(file, "/entry/data", "signal", about->signal);
 	sl_h5_group(file, INSTRUMENT, "NXinstrument");
 	sl_h5_write_text(file, INSTRUMENT "/name", about->instrument);
 	write_detector(file, about);

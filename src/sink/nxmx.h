@@ -23,6 +23,9 @@ struct sl_nxmx {
 	const uint32_t *mask; /* [height][width]; NULL: none is stored */
 	enum sl_dtype dtype;
 	const char *instrument, *source, *sample;
+	/* Of /entry/data: "data", or what else is to be shown where no images are stored; and the
+	 * group of the entry that is shown first. */
+	const char *signal, *plot;
 };
 
 int sl_nxmx_begin(struct sl_h5 *file, const struct sl_nxmx *about);

@@ -53,6 +53,7 @@ struct rig_frame {
 	struct sl_view view[RIG_MODULES];
 	char *in_memory, *out_memory;
 	void *in, *out;
+	char *more[SL_STAGE_OUTPUTS]; /* of outputs that are no image and have no other memory */
 };
 
 static inline void rig_init(struct rig *rig, const struct sl_stage *ops, enum sl_dtype input)
@@ -105,6 +106,8 @@ static inline int rig_try_open(struct rig *rig)
 	rig->terms = (struct sl_stage_terms){.input = SL_STAGE_RAW};
 	err = rig->ops->open(rig->state, &rig->env, &rig->in, &rig->terms);
 	rig->out = rig->terms.output[0];
+	if (!err && rig->terms.as)
+		rig->ops = rig->terms.as;
 	for (int w = 0; w < RIG_WORKERS; w++)
 		rig->scratch[w] = calloc(RIG_BATCH, rig->terms.scratch_bytes + 1);
 	return err;
@@ -147,13 +150,55 @@ static inline void rig_frame_fini(struct rig_frame *f)
 {
 	free(f->in_memory);
 	free(f->out_memory);
+	for (int i = 0; i < SL_STAGE_OUTPUTS; i++)
+		free(f->more[i]);
+}
+
+/* Whether that output has an element per pixel: tiles write it. */
+static inline bool rig_is_image(const struct sl_shape *shape)
+{
+	return *shape->name && !shape->ragged && sl_shape_elements(shape) == RIG_PIXELS;
+}
+
+/* Memory for every output, and for frame() the input's address. */
+static inline void rig_furnish(struct rig *rig, struct rig_frame *f)
+{
+	size_t canary = RIG_CANARY * 4;
+
+	for (uint32_t m = 0; m < RIG_MODULES; m++)
+		f->view[m].pixels.host = (char *)f->in +
+					 m * RIG_MODULE_PIXELS * sl_dtype_bytes(rig->in.dtype);
+	f->frame.results = rig->terms.outputs;
+	for (uint32_t i = 0; i < rig->terms.outputs; i++) {
+		struct sl_array *result = &f->frame.result[i];
+		size_t bytes = sl_shape_bytes(&rig->terms.output[i]);
+
+		result->shape = rig->terms.output[i];
+		if (result->host)
+			continue;
+		if (i == 0 && rig->ops->tile && rig_is_image(&result->shape)) {
+			result->host = f->out;
+			continue;
+		}
+		f->more[i] = malloc(bytes + 2 * canary);
+		memset(f->more[i], RIG_POISON, bytes + 2 * canary);
+		result->host = f->more[i] + canary;
+	}
 }
 
 /* Every byte of the result's memory outside the array is as it was. */
 static inline void rig_check_canaries(const struct rig *rig, const struct rig_frame *f)
 {
-	size_t array = *rig->out.name ? sl_shape_bytes(&rig->out) : 0;
+	size_t array = rig_is_image(&rig->out) ? sl_shape_bytes(&rig->out) : 0;
 	const char *memory = f->out_memory;
+
+	for (uint32_t o = 0; o < rig->terms.outputs; o++)
+		for (size_t i = 0; f->more[o] && i < RIG_CANARY * 4; i++) {
+			size_t bytes = sl_shape_bytes(&rig->terms.output[o]);
+
+			assert_int_equal(f->more[o][i], RIG_POISON);
+			assert_int_equal(f->more[o][RIG_CANARY * 4 + bytes + i], RIG_POISON);
+		}
 
 	for (size_t i = 0; i < (RIG_PIXELS + 2 * RIG_CANARY) * 4; i++)
 		if (i < RIG_CANARY * 4 || i >= RIG_CANARY * 4 + array)
@@ -165,8 +210,12 @@ static inline void rig_tile(struct rig *rig, struct sl_batch *batch, struct rig_
 {
 	const void *in[RIG_BATCH];
 	void *out[RIG_BATCH];
-	struct sl_tile tile = {
-		module, first, count, in, *rig->out.name ? out : NULL, .stream = rig->stream};
+	struct sl_tile tile = {module,
+			       first,
+			       count,
+			       in,
+			       rig_is_image(&rig->out) ? out : NULL,
+			       .stream = rig->stream};
 	size_t at = (size_t)module * RIG_MODULE_PIXELS + first;
 
 	for (uint32_t f = 0; f < batch->frames; f++) {
@@ -183,12 +232,20 @@ static inline void rig_batch(struct rig *rig, struct rig_frame *frames, uint32_t
 	struct sl_batch batch = {.frame = pointer, .frames = n, .capacity = RIG_BATCH};
 	unsigned turn = 0;
 
-	for (uint32_t f = 0; f < n; f++)
+	for (uint32_t f = 0; f < n; f++) {
 		pointer[f] = &frames[f].frame;
+		rig_furnish(rig, &frames[f]);
+	}
 	for (unsigned w = 0; w < workers; w++)
-		memset(rig->scratch[w], 0, n * rig->terms.scratch_bytes);
+		for (uint32_t f = 0; f < n; f++) {
+			size_t bytes = rig->terms.scratch_bytes, stale = rig->terms.stale_bytes;
+			char *entry = (char *)rig->scratch[w] + f * bytes;
+
+			memset(entry, 0, bytes - stale);
+			memset(entry + bytes - stale, RIG_POISON, stale);
+		}
 	/* Backwards: no tile may count on the one before it. */
-	for (uint32_t module = RIG_MODULES; module-- > 0;)
+	for (uint32_t module = rig->ops->tile ? RIG_MODULES : 0; module-- > 0;)
 		for (uint32_t first = (RIG_MODULE_PIXELS - 1) / tile * tile;; first -= tile) {
 			uint32_t rest = RIG_MODULE_PIXELS - first;
 
@@ -197,6 +254,10 @@ static inline void rig_batch(struct rig *rig, struct rig_frame *frames, uint32_t
 			if (!first)
 				break;
 		}
+	for (uint32_t f = 0; f < n && rig->ops->frame; f++)
+		rig->ops->frame(rig->state,
+				(char *)rig->scratch[f % workers] + f * rig->terms.scratch_bytes,
+				&batch, f);
 	if (rig->ops->finish)
 		rig->ops->finish(rig->state, rig->scratch, workers, &batch);
 }

@@ -1,0 +1,328 @@
+/* sparse_test.c - images of lists are what numpy would make of them; files that contradict
+ * themselves are refused, and nothing outside of an image is written. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "hdf5/sparse.h"
+#include "hdf5/testing.h"
+#include "lib/capture.h"
+
+enum { ROWS = 4, COLUMNS = 5, PIXELS = ROWS * COLUMNS, BINS = 3, FRAMES = 3, TOTAL = 6 };
+
+static char scratch[200], path[256];
+
+/* What a file has; tests change some of it. */
+struct content {
+	const char *entry; /* "/entry", or as others call theirs */
+	const char *leave_out;
+	float mask[PIXELS], radius[BINS], average[FRAMES * BINS];
+	uint64_t pointer[FRAMES + 1], missing[FRAMES];
+	uint32_t index[TOTAL], found[FRAMES];
+	int16_t intensity[TOTAL], dummy;
+	uint64_t bins, indices, mask_rows, frames;
+	bool has_norm, has_found, has_missing;
+};
+
+static void init(struct content *c)
+{
+	*c = (struct content){.entry = "/entry",
+			      .leave_out = "",
+			      .radius = {1, 2, 4},
+			      .average = {10, 20, 40, -3, -3, -3, 0.4f, 0.5f, 0.6f},
+			      .pointer = {0, 2, 2, 6},
+			      .index = {3, 19, 0, 1, 2, 12},
+			      .intensity = {100, 200, 7, 8, 9, 32767},
+			      .found = {2, 0, 4},
+			      .dummy = -32768,
+			      .bins = BINS,
+			      .indices = TOTAL,
+			      .mask_rows = ROWS,
+			      .frames = FRAMES};
+	for (int i = 0; i < PIXELS; i++)
+		c->mask[i] = (float)i / 4; /* 0 to 4.75 */
+	c->mask[7] = NAN;
+	c->mask[8] = INFINITY;
+}
+
+static void put(struct sl_h5 *file, const struct content *c, const char *name,
+		struct sl_h5_shape shape, const void *data)
+{
+	char full[128];
+
+	if (!strcmp(name, c->leave_out))
+		return;
+	snprintf(full, sizeof(full), "%s/sparse_frames/%s", c->entry, name);
+	sl_h5_write(file, full, &shape, data);
+}
+
+static void write_frames(struct sl_h5 *file, const struct content *c)
+{
+	static float norm[PIXELS];
+	const struct sl_h5_shape image = {SL_H5_F32, 2, {c->mask_rows, COLUMNS}};
+
+	for (int i = 0; i < PIXELS; i++)
+		norm[i] = i == 4 ? 2 : 1;
+	put(file, c, "mask", image, c->mask);
+	if (c->has_norm)
+		put(file, c, "normalization", image, norm);
+	put(file, c, "radius", (struct sl_h5_shape){SL_H5_F32, 1, {c->bins}}, c->radius);
+	put(file, c, "background_avg", (struct sl_h5_shape){SL_H5_F32, 2, {FRAMES, BINS}},
+	    c->average);
+	put(file, c, "frame_ptr", (struct sl_h5_shape){SL_H5_U64, 1, {c->frames + 1}}, c->pointer);
+	put(file, c, "index", (struct sl_h5_shape){SL_H5_U32, 1, {c->indices}}, c->index);
+	put(file, c, "intensity", (struct sl_h5_shape){SL_H5_I16, 1, {TOTAL}}, c->intensity);
+	put(file, c, "dummy", (struct sl_h5_shape){.type = SL_H5_I16}, &c->dummy);
+	if (c->has_found)
+		put(file, c, "found", (struct sl_h5_shape){SL_H5_U32, 1, {FRAMES}}, c->found);
+}
+
+static void make(const struct content *c)
+{
+	static const uint8_t outcome[2][2];
+	char group[96];
+	struct sl_h5 *file;
+
+	assert_int_equal(sl_h5_create(path, &file), 0);
+	sl_h5_attribute_text(file, "/", "default", c->entry + 1);
+	sl_h5_group(file, c->entry, "NXentry");
+	sl_h5_attribute_text(file, c->entry, "default", "sparse_frames");
+	snprintf(group, sizeof(group), "%s/sparse_frames", c->entry);
+	sl_h5_group(file, group, "NXdata");
+	write_frames(file, c);
+	if (c->has_missing) {
+		sl_h5_group(file, "/entry/data", "NXdata");
+		sl_h5_group(file, "/entry/sluice", "NXcollection");
+		sl_h5_group(file, "/entry/sluice/frames", "NXcollection");
+		sl_h5_write(file, "/entry/sluice/frames/outcome",
+			    &(struct sl_h5_shape){SL_H5_U8, 2, {2, 2}}, outcome);
+		sl_h5_write(file, "/entry/data/missing_modules",
+			    &(struct sl_h5_shape){SL_H5_U64, 1, {FRAMES}}, c->missing);
+	}
+	assert_int_equal(sl_h5_finish(file), 0);
+}
+
+static struct sl_h5_sparse *reopen(void)
+{
+	struct sl_h5_sparse *sparse = NULL;
+	struct sl_h5_shape image;
+	uint64_t images;
+
+	assert_int_equal(sl_h5_sparse_open(path, &sparse, &image, &images), 0);
+	assert_int_equal(image.type, SL_H5_I16);
+	assert_int_equal(image.dim[0], ROWS);
+	assert_int_equal(image.dim[1], COLUMNS);
+	assert_int_equal(images, FRAMES);
+	return sparse;
+}
+
+/* As numpy.interp, and rounded. */
+static int16_t expected(const struct content *c, int frame, int i)
+{
+	const float *average = c->average + frame * BINS;
+	double at = c->mask[i], value;
+
+	for (uint64_t k = c->pointer[frame]; k < c->pointer[frame + 1]; k++)
+		if (c->index[k] == (uint32_t)i)
+			return c->intensity[k];
+	if (!isfinite(at))
+		return c->dummy;
+	value = at <= 1	  ? average[0]
+		: at <= 2 ? average[0] + (at - 1) * (average[1] - average[0])
+		: at <= 4 ? average[1] + (at - 2) / 2 * (average[2] - average[1])
+			  : average[2];
+	return (int16_t)floor(value * (c->has_norm && i == 4 ? 2 : 1) + 0.5);
+}
+
+static void check_images(const struct content *c)
+{
+	struct sl_h5_sparse *sparse = reopen();
+	int16_t image[PIXELS + 1];
+	bool cut = true;
+
+	for (int f = 0; f < FRAMES; f++) {
+		image[PIXELS] = 1234;
+		assert_int_equal(sl_h5_sparse_read(sparse, (uint64_t)f, true, image, &cut), 0);
+		assert_false(cut);
+		for (int i = 0; i < PIXELS; i++)
+			assert_int_equal(image[i], expected(c, f, i));
+		assert_int_equal(image[PIXELS], 1234);
+	}
+	assert_int_equal(sl_h5_sparse_read(sparse, FRAMES, true, image, &cut), -ERANGE);
+	sl_h5_sparse_close(sparse);
+}
+
+static void test_images_of_lists(void **arg)
+{
+	struct content c;
+
+	init(&c);
+	make(&c);
+	check_images(&c);
+	c.has_norm = c.has_found = true;
+	make(&c);
+	check_images(&c);
+	c.entry = "/entry_0000"; /* as pyFAI names it */
+	make(&c);
+	check_images(&c);
+}
+
+static void test_without_background_there_are_zeros(void **arg)
+{
+	struct sl_h5_sparse *sparse;
+	struct content c;
+	int16_t image[PIXELS];
+	bool cut;
+
+	init(&c);
+	make(&c);
+	sparse = reopen();
+	assert_int_equal(sl_h5_sparse_read(sparse, 0, false, image, &cut), 0);
+	for (int i = 0; i < PIXELS; i++)
+		assert_int_equal(image[i], i == 3	      ? 100
+					   : i == 19	      ? 200
+					   : i == 7 || i == 8 ? -32768
+							      : 0);
+	sl_h5_sparse_close(sparse);
+}
+
+static void test_what_is_not_known_is_marked(void **arg)
+{
+	struct sl_h5_sparse *sparse;
+	struct content c;
+	int16_t image[PIXELS];
+	bool cut;
+
+	init(&c);
+	c.has_found = c.has_missing = true;
+	c.found[1] = 9; /* and none of them is there */
+	c.found[2] = 5;
+	c.missing[0] = 2;
+	make(&c);
+	sparse = reopen();
+	assert_int_equal(sl_h5_sparse_read(sparse, 0, true, image, &cut), 0);
+	assert_false(cut);
+	for (int i = 0; i < PIXELS; i++)
+		assert_int_equal(image[i], i < PIXELS / 2 ? expected(&c, 0, i) : -32768);
+	assert_int_equal(sl_h5_sparse_read(sparse, 1, true, image, &cut), 0);
+	assert_true(cut);
+	for (int i = 0; i < PIXELS; i++)
+		assert_int_equal(image[i], -32768);
+	assert_int_equal(sl_h5_sparse_read(sparse, 2, true, image, &cut), 0);
+	assert_true(cut);
+	for (int i = 0; i < PIXELS; i++)
+		assert_int_equal(image[i], i <= 12 ? expected(&c, 2, i) : -32768);
+	sl_h5_sparse_close(sparse);
+}
+
+static void check_refused(const struct content *c, const char *words)
+{
+	struct sl_h5_sparse *sparse;
+	struct sl_h5_shape image;
+	uint64_t images;
+	const char *said;
+	int err;
+
+	make(c);
+	capture_begin();
+	err = sl_h5_sparse_open(path, &sparse, &image, &images);
+	said = capture_end();
+	if (err == 0)
+		sl_h5_sparse_close(sparse);
+	assert_int_equal(err, -EINVAL);
+	assert_non_null(strstr(said, words));
+}
+
+static void test_files_that_contradict_themselves_are_refused(void **arg)
+{
+	static const char *const needed[] = {"mask",	  "radius",    "background_avg",
+					     "frame_ptr", "intensity", "index"};
+	struct content c;
+
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+		init(&c);
+		c.leave_out = needed[i];
+		check_refused(&c, "no sparse frames");
+	}
+	init(&c);
+	c.pointer[1] = 5;
+	c.pointer[2] = 4;
+	check_refused(&c, "goes back");
+	init(&c);
+	c.pointer[0] = 1;
+	check_refused(&c, "begin with 0");
+	init(&c);
+	c.pointer[3] = 7;
+	check_refused(&c, "cut short");
+	init(&c);
+	c.pointer[3] = UINT64_MAX;
+	check_refused(&c, "more pixels than an image has");
+	init(&c);
+	c.indices = TOTAL - 1;
+	check_refused(&c, "same length");
+	init(&c);
+	c.radius[1] = NAN;
+	check_refused(&c, "does not rise");
+	init(&c);
+	c.radius[1] = 1;
+	check_refused(&c, "does not rise");
+	init(&c);
+	c.bins = BINS - 1;
+	check_refused(&c, "a bin per radius");
+	init(&c);
+	c.frames = FRAMES - 1;
+	check_refused(&c, "a row per frame");
+}
+
+static void test_a_pixel_out_of_the_image_is_refused(void **arg)
+{
+	struct sl_h5_sparse *sparse;
+	struct content c;
+	int16_t image[PIXELS];
+	const char *said;
+	bool cut;
+	int err;
+
+	for (int large = 0; large < 2; large++) {
+		init(&c);
+		c.index[1] = large ? UINT32_MAX : PIXELS;
+		make(&c);
+		sparse = reopen();
+		capture_begin();
+		err = sl_h5_sparse_read(sparse, 0, true, image, &cut);
+		said = capture_end();
+		assert_int_equal(err, -EINVAL);
+		assert_non_null(strstr(said, "of an image of 20"));
+		assert_int_equal(sl_h5_sparse_read(sparse, 1, true, image, &cut), 0);
+		sl_h5_sparse_close(sparse);
+	}
+}
+
+static int set_up(void **arg)
+{
+	scratch_make(scratch, sizeof(scratch));
+	snprintf(path, sizeof(path), "%s/sparse.h5", scratch);
+	return 0;
+}
+
+static int tear_down(void **arg)
+{
+	scratch_remove(scratch);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_images_of_lists),
+		cmocka_unit_test(test_without_background_there_are_zeros),
+		cmocka_unit_test(test_what_is_not_known_is_marked),
+		cmocka_unit_test(test_files_that_contradict_themselves_are_refused),
+		cmocka_unit_test(test_a_pixel_out_of_the_image_is_refused),
+	};
+
+	return cmocka_run_group_tests_name("sparse frames", tests, set_up, tear_down);
+}
