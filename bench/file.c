@@ -37,7 +37,7 @@ static int put_all(struct bench_experiment *b, uint64_t images, struct sl_ledger
 		err = bench_experiment_fill(b, i, 1, false, &batch);
 		err = err ? err : sink->put(b->e->sink_state[0], batch.frame[0]);
 		for (uint32_t m = 0; m < b->geometry.modules && !err; m++) {
-			sl_ledger_settle_pending(ledger, m, i);
+			sl_ledger_settle_pending(ledger, m, i, false);
 			sl_ledger_report(ledger, m, i + 1);
 		}
 	}

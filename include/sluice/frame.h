@@ -147,6 +147,15 @@ static inline int sl_frame_is_kept(const struct sl_frame *frame)
 	return 0;
 }
 
+/* Kept, but only as a sample of what is rejected. */
+static inline int sl_frame_is_prescaled(const struct sl_frame *frame)
+{
+	for (uint32_t i = 0; i < frame->items; i++)
+		if (frame->verdict[i].keep && frame->verdict[i].reason != SL_REASON_PRESCALED)
+			return 0;
+	return sl_frame_is_kept(frame);
+}
+
 /* How a stage judges a frame as a whole: what an earlier one rejected stays rejected, with that
  * one's score and reason; so does what is kept as a sample of these. */
 static inline void sl_frame_decide(struct sl_frame *frame, int keep, float score,

@@ -55,6 +55,7 @@ struct sl_tally {		  /* one module's column of the ledger */
 	_Atomic uint64_t sent;	  /* as the source reported */
 	_Atomic uint64_t skipped; /* sequences that it says it left out: they are among the lost */
 	_Atomic uint64_t pending; /* accepted by sinks whose files are still open */
+	_Atomic uint64_t samples; /* of these: samples of the rejected, to become prescaled */
 	_Atomic uint64_t outcome[SL_OUTCOMES];
 	_Atomic uint64_t cause[SL_CAUSES];
 	_Atomic uint64_t next; /* sequences below it have an outcome or are pending */
@@ -82,8 +83,10 @@ void sl_ledger_begin(struct sl_ledger *ledger, uint32_t module, uint64_t sequenc
 void sl_ledger_settle(struct sl_ledger *ledger, uint32_t module, uint64_t sequence,
 		      enum sl_outcome outcome, enum sl_cause cause);
 
-/* The same, for a frame that every sink accepted: its outcome follows with sl_ledger_resolve(). */
-void sl_ledger_settle_pending(struct sl_ledger *ledger, uint32_t module, uint64_t sequence);
+/* The same, for a frame that every sink accepted: its outcome follows with sl_ledger_resolve(). A
+ * sample of the rejected is then prescaled, not stored. */
+void sl_ledger_settle_pending(struct sl_ledger *ledger, uint32_t module, uint64_t sequence,
+			      bool sample);
 
 /* `count` pending module-frames got their outcome: SL_STORED, or SL_UNWRITTEN with SL_CAUSE_SINK.
  */

@@ -60,25 +60,32 @@ void sl_ledger_settle(struct sl_ledger *ledger, uint32_t module, uint64_t sequen
 	add(&tally->cause[cause], 1);
 }
 
-void sl_ledger_settle_pending(struct sl_ledger *ledger, uint32_t module, uint64_t sequence)
+void sl_ledger_settle_pending(struct sl_ledger *ledger, uint32_t module, uint64_t sequence,
+			      bool sample)
 {
 	struct sl_tally *tally = take_turn(ledger, module, sequence);
 
-	if (tally)
-		add(&tally->pending, 1);
+	if (!tally)
+		return;
+	add(&tally->pending, 1);
+	add(&tally->samples, sample);
 }
 
 void sl_ledger_resolve(struct sl_ledger *ledger, uint32_t module, uint64_t count,
 		       enum sl_outcome outcome, enum sl_cause cause)
 {
 	struct sl_tally *tally = &ledger->tally[module];
+	uint64_t samples = get(&tally->samples);
 
 	if (count > get(&tally->pending)) {
 		add(&ledger->misuse, 1);
 		return;
 	}
+	samples = samples < count ? samples : count;
 	add(&tally->pending, -count);
-	add(&tally->outcome[outcome], count);
+	add(&tally->samples, -samples);
+	add(&tally->outcome[outcome == SL_STORED ? SL_PRESCALED : outcome], samples);
+	add(&tally->outcome[outcome], count - samples);
 	add(&tally->cause[cause], count);
 }
 

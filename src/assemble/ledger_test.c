@@ -175,7 +175,7 @@ static void sequences_come_in_order(void **state)
 	sl_ledger_settle(ledger, 0, 1, SL_STORED, SL_CAUSE_NONE);
 	assert_int_equal(ledger->misuse, 1);
 	assert_int_equal(ledger->tally[0].next, 0);
-	sl_ledger_settle_pending(ledger, 0, 2);
+	sl_ledger_settle_pending(ledger, 0, 2, false);
 	assert_int_equal(ledger->misuse, 2);
 	assert_int_equal(ledger->tally[0].pending, 0);
 	sl_ledger_settle(ledger, 0, 0, SL_STORED, SL_CAUSE_NONE);
@@ -188,7 +188,7 @@ static void a_module_that_does_not_exist_is_misuse(void **state)
 	struct sl_ledger *ledger = *state;
 
 	sl_ledger_settle(ledger, MODULES, 0, SL_STORED, SL_CAUSE_NONE);
-	sl_ledger_settle_pending(ledger, UINT32_MAX, 0);
+	sl_ledger_settle_pending(ledger, UINT32_MAX, 0, false);
 	assert_int_equal(ledger->misuse, 2);
 	assert_int_equal(sl_ledger_total(ledger, SL_STORED), 0);
 	assert_false(sl_ledger_closed(ledger));
@@ -199,7 +199,7 @@ static void what_is_pending_keeps_it_open_until_resolved(void **state)
 	struct sl_ledger *ledger = *state;
 
 	for (uint64_t k = 0; k < 3; k++)
-		sl_ledger_settle_pending(ledger, 0, k);
+		sl_ledger_settle_pending(ledger, 0, k, false);
 	sl_ledger_report(ledger, 0, 3);
 	assert_false(sl_ledger_closed(ledger));
 	sl_ledger_resolve(ledger, 0, 2, SL_STORED, SL_CAUSE_NONE);
@@ -212,12 +212,31 @@ static void what_is_pending_keeps_it_open_until_resolved(void **state)
 	assert_int_equal(ledger->tally[0].cause[SL_CAUSE_SINK], 1);
 }
 
+static void samples_of_the_rejected_become_prescaled(void **state)
+{
+	struct sl_ledger *ledger = *state;
+
+	for (uint64_t k = 0; k < 5; k++)
+		sl_ledger_settle_pending(ledger, 0, k, k % 2);
+	sl_ledger_report(ledger, 0, 5);
+	sl_ledger_resolve(ledger, 0, 5, SL_STORED, SL_CAUSE_NONE);
+	assert_true(sl_ledger_closed(ledger));
+	assert_int_equal(sl_ledger_total(ledger, SL_STORED), 3);
+	assert_int_equal(sl_ledger_total(ledger, SL_PRESCALED), 2);
+	assert_int_equal(ledger->tally[0].cause[SL_CAUSE_NONE], 5);
+	/* Where the file was lost they are, too. */
+	sl_ledger_settle_pending(ledger, 0, 5, true);
+	sl_ledger_resolve(ledger, 0, 1, SL_UNWRITTEN, SL_CAUSE_SINK);
+	assert_int_equal(sl_ledger_total(ledger, SL_PRESCALED), 2);
+	assert_int_equal(sl_ledger_total(ledger, SL_UNWRITTEN), 1);
+}
+
 static void what_is_pending_counts_even_if_the_source_denies_it(void **state)
 {
 	struct sl_ledger *ledger = *state;
 
 	store(ledger, 2);
-	sl_ledger_settle_pending(ledger, 0, 2);
+	sl_ledger_settle_pending(ledger, 0, 2, false);
 	assert_false(sl_ledger_closed(ledger));
 }
 
@@ -225,9 +244,9 @@ static void pending_and_settled_share_one_order(void **state)
 {
 	struct sl_ledger *ledger = *state;
 
-	sl_ledger_settle_pending(ledger, 0, 0);
+	sl_ledger_settle_pending(ledger, 0, 0, false);
 	sl_ledger_settle(ledger, 0, 1, SL_VETOED, SL_CAUSE_STAGE);
-	sl_ledger_settle_pending(ledger, 0, 2);
+	sl_ledger_settle_pending(ledger, 0, 2, false);
 	sl_ledger_settle(ledger, 0, 0, SL_STORED, SL_CAUSE_NONE); /* resolve() is the way */
 	assert_int_equal(ledger->misuse, 1);
 	assert_int_equal(ledger->tally[0].pending, 2);
@@ -237,7 +256,7 @@ static void more_than_is_pending_cannot_be_resolved(void **state)
 {
 	struct sl_ledger *ledger = *state;
 
-	sl_ledger_settle_pending(ledger, 1, 0);
+	sl_ledger_settle_pending(ledger, 1, 0, false);
 	sl_ledger_resolve(ledger, 1, 2, SL_STORED, SL_CAUSE_NONE);
 	assert_int_equal(ledger->misuse, 1);
 	assert_int_equal(ledger->tally[1].pending, 1);
@@ -302,6 +321,7 @@ int main(void)
 		CASE(sequences_come_in_order),
 		CASE(a_module_that_does_not_exist_is_misuse),
 		CASE(what_is_pending_keeps_it_open_until_resolved),
+		CASE(samples_of_the_rejected_become_prescaled),
 		CASE(what_is_pending_counts_even_if_the_source_denies_it),
 		CASE(pending_and_settled_share_one_order),
 		CASE(more_than_is_pending_cannot_be_resolved),

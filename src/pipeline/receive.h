@@ -84,9 +84,10 @@ struct sl_source_status {
 	uint64_t unfinished_sequence, unfinished_packets;
 };
 
-struct sl_pending_run { /* accepted by all sinks, not yet safe: consecutive sequences */
+struct sl_pending_run { /* accepted by all sinks, not yet safe: consecutive sequences, of a kind */
 	uint64_t first, count;
 	uint32_t module;
+	bool sample; /* of the rejected */
 };
 
 struct sl_gauge { /* how full something is: now, and at most so far */

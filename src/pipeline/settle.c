@@ -20,14 +20,14 @@ static void log_outcome(struct sl_receive *r, uint64_t sequence, uint32_t module
 }
 
 /* Remember which sequences are pending, so that the log can name them when they are resolved. */
-static void remember_pending(struct sl_receive *r, uint64_t sequence, uint32_t module)
+static void remember_pending(struct sl_receive *r, uint64_t sequence, uint32_t module, bool sample)
 {
 	size_t newest = r->pending_last[module];
 	struct sl_pending_run *last = newest ? &r->pending[newest - 1] : NULL;
 
 	if (!r->outcomes)
 		return;
-	if (last && last->first + last->count == sequence) {
+	if (last && last->first + last->count == sequence && last->sample == sample) {
 		last->count++;
 		return;
 	}
@@ -45,7 +45,7 @@ static void remember_pending(struct sl_receive *r, uint64_t sequence, uint32_t m
 		r->pending = more;
 		r->pending_room = room;
 	}
-	r->pending[r->pending_runs++] = (struct sl_pending_run){sequence, 1, module};
+	r->pending[r->pending_runs++] = (struct sl_pending_run){sequence, 1, module, sample};
 	r->pending_last[module] = r->pending_runs;
 }
 
@@ -63,7 +63,9 @@ static uint32_t want_of(const struct sl_frame *frame)
  * those that are missing. */
 static void decide(struct sl_frame *frame, uint32_t want)
 {
-	enum sl_outcome outcome = want == SL_WANT_KEPT ? SL_STORED : SL_VETOED;
+	enum sl_outcome outcome = want != SL_WANT_KEPT		 ? SL_VETOED
+				  : sl_frame_is_prescaled(frame) ? SL_PRESCALED
+								 : SL_STORED;
 	enum sl_cause cause = want == SL_WANT_KEPT	     ? SL_CAUSE_NONE
 			      : frame->flags & SL_FRAME_DARK ? SL_CAUSE_DARK
 							     : SL_CAUSE_STAGE;
@@ -120,6 +122,8 @@ static bool put_all(struct sl_receive *r, struct sl_frame *frame, uint32_t want)
 
 static void settle(struct sl_receive *r, const struct sl_frame *frame, uint32_t want, bool accepted)
 {
+	bool sample = sl_frame_is_prescaled(frame);
+
 	for (uint32_t v = 0; v < frame->views; v++) {
 		const struct sl_view *view = &frame->view[v];
 		enum sl_outcome outcome = view->outcome;
@@ -129,8 +133,8 @@ static void settle(struct sl_receive *r, const struct sl_frame *frame, uint32_t 
 		if (outcome == SL_NO_OUTCOME)
 			continue; /* never sent */
 		if (kept && accepted) {
-			sl_ledger_settle_pending(&r->ledger, view->module, view->sequence);
-			remember_pending(r, view->sequence, view->module);
+			sl_ledger_settle_pending(&r->ledger, view->module, view->sequence, sample);
+			remember_pending(r, view->sequence, view->module, sample);
 			continue;
 		}
 		if (kept) {
@@ -176,7 +180,7 @@ static void count_frame(struct sl_receive *r, const struct sl_frame *frame, uint
 		atomic_fetch_add_explicit(&r->partial, 1, memory_order_relaxed);
 	if (want == SL_WANT_KEPT)
 		atomic_fetch_add_explicit(&r->kept, 1, memory_order_relaxed);
-	if (want == SL_WANT_KEPT && frame->verdict[0].reason == SL_REASON_PRESCALED)
+	if (want == SL_WANT_KEPT && sl_frame_is_prescaled(frame))
 		atomic_fetch_add_explicit(&r->prescaled, 1, memory_order_relaxed);
 	if (!r->first_ns)
 		r->first_ns = frame->hop_ns[SL_HOP_ASSEMBLED];
@@ -239,10 +243,14 @@ void sl_settle_pending(struct sl_receive *r, enum sl_outcome outcome, enum sl_ca
 	for (uint32_t m = 0; m < r->ledger.modules; m++)
 		sl_ledger_resolve(&r->ledger, m, atomic_load(&r->ledger.tally[m].pending), outcome,
 				  cause);
-	for (size_t i = 0; i < r->pending_runs; i++)
-		for (uint64_t k = 0; k < r->pending[i].count; k++)
-			log_outcome(r, r->pending[i].first + k, r->pending[i].module, outcome,
+	for (size_t i = 0; i < r->pending_runs; i++) {
+		const struct sl_pending_run *run = &r->pending[i];
+
+		for (uint64_t k = 0; k < run->count; k++)
+			log_outcome(r, run->first + k, run->module,
+				    run->sample && outcome == SL_STORED ? SL_PRESCALED : outcome,
 				    cause);
+	}
 	r->pending_runs = 0;
 	memset(r->pending_last, 0, sizeof(r->pending_last));
 }

@@ -141,7 +141,9 @@ static void project(struct sl_account *account, const struct sl_frame *frame)
 		if (view->outcome != SL_NO_OUTCOME || !goes_on ||
 		    sl_frame_misses(frame, view->module))
 			continue;
-		account->outcome[view->module] = kept ? SL_STORED : SL_VETOED;
+		account->outcome[view->module] = !kept				? SL_VETOED
+						 : sl_frame_is_prescaled(frame) ? SL_PRESCALED
+										: SL_STORED;
 		if (!kept)
 			account->cause[view->module] = dark ? SL_CAUSE_DARK : SL_CAUSE_STAGE;
 	}
@@ -202,7 +204,8 @@ static void project_ledger(struct sl_ledger *to, const struct sl_ledger *from)
 			will_be->outcome[i] = was->outcome[i];
 		for (int i = 0; i < SL_CAUSES; i++)
 			will_be->cause[i] = was->cause[i];
-		will_be->outcome[SL_STORED] += was->pending;
+		will_be->outcome[SL_STORED] += was->pending - was->samples;
+		will_be->outcome[SL_PRESCALED] += was->samples;
 		will_be->cause[SL_CAUSE_NONE] += was->pending;
 	}
 	to->source_alive = from->source_alive;

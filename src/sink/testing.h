@@ -222,7 +222,7 @@ static inline void bench_settle(struct bench *bench, uint64_t sequence, enum kin
 		struct sl_view *view = &bench->view[m];
 
 		if (kind == KEPT && !said)
-			sl_ledger_settle_pending(&bench->ledger, m, sequence);
+			sl_ledger_settle_pending(&bench->ledger, m, sequence, false);
 		else if (kind == KEPT)
 			sl_ledger_settle(&bench->ledger, m, sequence, SL_UNWRITTEN, SL_CAUSE_SINK);
 		else if (kind == VETOED || kind == DARK)

@@ -43,6 +43,10 @@ def check_sample(summary, file):
     equal(list(np.flatnonzero(reason == "prescaled")), list(sample), "rows that are samples of the rejected")
     check((rows["keep"][sample] == 1).all(), "samples are kept")
     equal(summary["frames"]["prescaled"], len(sample), "frames.prescaled")
+    total = summary["ledger"]["total"]["outcomes"]
+    equal(total["prescaled"], len(sample) * len(summary["ledger"]["modules"]), "the ledger's prescaled module-frames")
+    names = [name.decode() for name in file["entry/sluice/frames/outcome_names"]]
+    equal({names[i] for i in file["entry/sluice/frames/outcome"][()][sample].flatten()}, {"prescaled"}, "outcomes in the file")
     equal(summary["frames"]["kept"], len(sample) + int((bright & (score >= 20)).sum()), "frames.kept")
     number = rows["image_index"][sample]
     equal({reasons[i] for i in file["entry/results/prescaled_from"][()][number]}, {"bright_pixels"}, "why they were rejected")
