@@ -29,7 +29,9 @@ FULL = {
     # Photons of the background on water's ring, and of a bright spot's middle: many spots are then at the edge of
     # being found.
     "peaks": {"frames": 41, "backgrounds": ((0.8, 10), (8, 30))},
-    "scan": ((4, 3), (6, 5), (8, 6)),  # snr of peaks and sigmas of spots, beside the defaults
+    # Beside the defaults, which are snr: 5, sigmas: 4, box: 5.
+    "scan": ({"peaks": {"snr": 4}, "spots": {"sigmas": 3}}, {"peaks": {"snr": 6}, "spots": {"sigmas": 5}},
+             {"peaks": {"snr": 8}, "spots": {"box": 9}}),
     "pedestals": {"counts": tuple(2 ** n for n in range(10)), "windows": (16, 64, 128)},
     "drifts": {"frames": 1024, "rates": (0, 0.02, 0.1, 0.5), "windows": (4, 8, 16, 32, 64, 128, 256)},
 }
@@ -120,20 +122,16 @@ def binned(result, name):
 
 
 def scan_table(folder, settings, defaults):
-    """What the thresholds of both stages do, at the highest background."""
+    """What other thresholds do, at the highest background."""
     background, photons = settings["peaks"]["backgrounds"][-1]
-    results = {"5, 4 (defaults)": defaults}
-    for snr, sigmas in settings["scan"]:
-        results[f"{snr}, {sigmas}"] = runs.peaks(folder, settings["peaks"]["frames"], background, photons,
-                                                 {"peaks": {"snr": snr}, "spots": {"sigmas": sigmas}})
     rows = []
-    for values, result in sorted(results.items()):
-        plain_ones = result["snr"] >= 10
-        cells = [(share(float(result["seen"][name][plain_ones].mean())), *(f"{n:.2f}" for n in result["false"][name]))
-                 for name in STAGES]
-        rows.append([values, *cells[0], *cells[1]])
-    return table(["`snr`, `sigmas`", "`peaks`: found", "false, wide pixels", "false, elsewhere", "`spots`: found",
-                  "false, wide pixels", "false, elsewhere"], rows)
+    for options in ({name: {} for name in STAGES}, *settings["scan"]):
+        result = runs.peaks(folder, settings["peaks"]["frames"], background, photons, options) if rows else defaults
+        strong = result["snr"] >= 10
+        rows += [[", ".join([f"`{name}`", *(f"`{key}: {value}`" for key, value in chosen.items())]),
+                  share(float(result["seen"][name][strong].mean())), *(f"{n:.2f}" for n in result["false"][name])]
+                 for name, chosen in options.items()]
+    return table(["", "found", "false, on wide pixels", "false, elsewhere"], sorted(rows))
 
 
 STAGES = ("peaks", "spots")
@@ -170,7 +168,7 @@ def peaks(folder, settings):
     last = max(results)
     text = "\n\n".join([
         found_table(ranges, results), f"Found in a frame but not planted, mean of {frames} frames:", false,
-        f"Other thresholds, with a background of {last:g}. Found: of the spots with an SNR of 10 or more. False: in a frame.",
+        f"Other options, with a background of {last:g}. Found: of the spots with an SNR of 10 or more. False: in a frame.",
         scan_table(folder, settings, results[last])])
     numbers = [{"background": b, "stage": name, "false_wide": results[b]["false"][name][0],
                 "false": results[b]["false"][name][1],
