@@ -1,7 +1,7 @@
 # A front for meson and the scripts in tools/: make, make demo, make check. With V=1 you see everything they do.
 
 .NOTPARALLEL:
-.PHONY: all demo check check-long check-reference check-interop bench fuzz fuzz-long format install-deps clean
+.PHONY: all demo check check-long check-reference check-interop bench curves fuzz fuzz-long format install-deps clean
 export V
 
 all:
@@ -37,6 +37,12 @@ bench:
 	@tools/deps.sh bench
 	@tools/build.sh build
 	@tools/bench.py
+
+# Stages against the emulator's truth: the tables and plots of docs/curves.md; about two minutes.
+curves:
+	@tools/deps.sh curves
+	@tools/build.sh build
+	@tools/curves.py
 
 # Each target runs this long; two at a time.
 SECONDS = 1200

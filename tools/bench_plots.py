@@ -1,32 +1,8 @@
-"""bench_plots.py - the results of `sluice bench link` as SVG plots, for tools/bench.py. Nothing but the standard
-library: a plot is a few dozen lines of text, and the same results give the same bytes."""
+"""bench_plots.py - the results of `sluice bench link` as SVG plots, for tools/bench.py."""
 
 import math
-from xml.sax.saxutils import escape
 
-WIDTH, HEIGHT = 860, 480
-LEFT, RIGHT, TOP, BOTTOM = 70, 250, 50, 55  # margins; the legend is on the right
-COLOURS = ("#0b6fb8", "#d1495b", "#2e933c", "#8d5a97", "#e08e0b", "#4a4a4a", "#1b998b", "#a05a2c", "#7a7a00", "#5b6ee1")
-
-
-def powers(low, high, base):
-    """Powers of a base from the last at or below low to the first at or above high."""
-    first = math.floor(math.log(low, base) + 1e-9)
-    last = math.ceil(math.log(high, base) - 1e-9)
-    return [base ** n for n in range(first, last + 1)]
-
-
-class Axis:
-    """A logarithmic scale from values to pixels, with its marks."""
-
-    def __init__(self, values, base, start, end):
-        self.marks = powers(min(values), max(values), base)
-        self.low, self.high = math.log(self.marks[0]), math.log(self.marks[-1])
-        self.start, self.end = start, end
-
-    def at(self, value):
-        share = (math.log(value) - self.low) / ((self.high - self.low) or 1)
-        return self.start + share * (self.end - self.start)
+from svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Axis, curve, document, frame
 
 
 class Percentiles:
@@ -48,43 +24,9 @@ def bytes_text(n):
     return f"{n:g} B"
 
 
-def text(x, y, words, anchor="middle", size=12, more=""):
-    return (f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" fill="#333" {more}>'
-            f"{escape(words)}</text>")
-
-
-def line(x1, y1, x2, y2, colour="#ddd", width=1):
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" stroke-width="{width}"/>'
-
-
-def frame(title, x, y, x_text, y_text, x_name, y_name, note):
-    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
-    parts = [text(LEFT, 24, title, "start", 16, 'font-weight="bold"'), text(LEFT, 41, note, "start", 11)]
-    for mark in x.marks:
-        parts += [line(x.at(mark), TOP, x.at(mark), bottom), text(x.at(mark), bottom + 18, x_text(mark), size=11)]
-    for mark in y.marks:
-        parts += [line(LEFT, y.at(mark), right, y.at(mark)), text(LEFT - 8, y.at(mark) + 4, y_text(mark), "end", 11)]
-    middle = (TOP + bottom) / 2
-    return parts + [text((LEFT + right) / 2, HEIGHT - 12, x_name),
-                    text(18, middle, y_name, more=f'transform="rotate(-90 18 {middle:.0f})"')]
-
-
-def curve(number, name, points):
-    """A line with its dots and its line in the legend; what goes over the cut veth pair is dashed."""
-    colour = COLOURS[number % len(COLOURS)]
-    dash = ' stroke-dasharray="6 4"' if name.endswith("/cut") else ""
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    legend, at = TOP + 12 + 19 * number, WIDTH - RIGHT + 14
-    return ([f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>']
-            + [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}"/>' for x, y in points]
-            + [f'<line x1="{at}" y1="{legend}" x2="{at + 24}" y2="{legend}" stroke="{colour}" stroke-width="2"{dash}/>',
-               text(at + 30, legend + 4, name, "start", 12)])
-
-
-def document(parts):
-    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-                      f'font-family="sans-serif">', f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>', *parts,
-                      "</svg>", ""])
+def is_cut(name):
+    """What goes over the cut veth pair is dashed."""
+    return name.endswith("/cut")
 
 
 def note_of(results):
@@ -118,7 +60,7 @@ def throughput(results):
     parts = frame("Throughput against the length of a message, each with its own event", x, y, bytes_text,
                   lambda v: f"{v:g}", "bytes of a message", "GB/s of payload", note_of(results))
     for number, (name, points) in enumerate(sorted(curves.items())):
-        parts += curve(number, name, [(x.at(n), y.at(v)) for n, v in points])
+        parts += curve(number, name, [(x.at(n), y.at(v)) for n, v in points], is_cut(name))
     return document(parts)
 
 
@@ -134,7 +76,7 @@ def latency(results):
                   lambda level: "min" if level == 0 else f"p{100 * level:g}", lambda v: f"{v:g}",
                   "share of messages that were as fast or faster", "us", note_of(results))
     for number, (name, times) in enumerate(sorted(curves.items())):
-        parts += curve(number, name, [(x.at(levels[i]), y.at(times[i])) for i in shown])
+        parts += curve(number, name, [(x.at(levels[i]), y.at(times[i])) for i in shown], is_cut(name))
     return document(parts)
 
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# deps.sh build|demo|check|reference|bench|guest|interop - make sure that the packages for it are here.
+# deps.sh build|demo|check|reference|curves|bench|guest|interop - make sure that the packages for it are here.
 #
 # Debian: installs what is missing when root, else prints the one command that does and stops. Elsewhere: says what is
 # missing by the name of the command or of the pkg-config module.
@@ -8,6 +8,7 @@ set -eu
 build="meson ninja-build pkg-config gcc libc6-dev libyaml-dev libhdf5-dev liblz4-dev libisal-dev libjansson-dev
 	libibverbs-dev libxdp-dev libbpf-dev libpng-dev"
 demo="$build python3-h5py"
+curves="$build python3-h5py python3-numpy"
 check="$build libcmocka-dev clang clang-format-14 libclang-rt-14-dev python3-h5py python3-numpy
 	bitshuffle hdf5-filter-plugin tshark python3-scapy iproute2 ethtool util-linux gcc-riscv64-unknown-elf gcc-arm-none-eabi spin"
 reference="$build python3-pyfai python3-pyopencl pocl-opencl-icd python3-h5py python3-numpy"
@@ -23,11 +24,12 @@ build) packages=$build ;;
 demo) packages=$demo ;;
 check) packages=$check ;;
 reference) packages=$reference ;;
+curves) packages=$curves ;;
 bench) packages=$bench ;;
 guest) packages=$guest ;;
 interop) packages=$interop ;;
 *)
-	echo "usage: tools/deps.sh build|demo|check|reference|bench|guest|interop" >&2
+	echo "usage: tools/deps.sh build|demo|check|reference|curves|bench|guest|interop" >&2
 	exit 2
 	;;
 esac

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""pages_test.py SLUICE SLUICE_WITH_ADD_ONS - what the pages of docs/ show is so: experiment files are accepted, the stage of
-docs/write-a-stage.md and the detector of docs/write-a-detector.md are listed and do as told there, docs/summary.md names all that a run leaves behind, the tables
-of docs/wire.md are those of the code.
+"""pages_test.py SLUICE SLUICE_WITH_ADD_ONS - what the pages of docs/ show is so: experiment files are accepted, those of
+docs/stages.md run, the stage of docs/write-a-stage.md and the detector of docs/write-a-detector.md are listed and do as
+told there, docs/summary.md names all that a run leaves behind, the tables of docs/wire.md are those of the code.
 """
 
 import json
@@ -59,6 +59,31 @@ def check_experiments(out):
     out.case("there are experiments to check", [] if len(found) >= 3 else [f"only {len(found)}"])
     out.case("an experiment with a wrong key is not accepted",
              [] if rejected(SLUICE, found[0][2] + "\nno_such_key: 1\n") else ["it was"])
+
+
+# ---- docs/stages.md ----
+
+def runs(text):
+    """What is wrong with a run of an experiment, in small; shm, as other tests may have UDP port 4791 of 127.0.0.1."""
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "experiment.yaml").write_text(text)
+        result = run(SLUICE, "run", "experiment.yaml", "--quiet", "--summary", "s.json", "--set", "link.kind=shm", "--set",
+                     "detector.frames=42", "--set", "detector.dark_frames=16", "--set", "detector.pool=7", folder=folder)
+        if result.returncode:
+            return [f"exit status {result.returncode}", result.stderr]
+        frames = json.loads((pathlib.Path(folder) / "s.json").read_text())["frames"]
+        return [] if frames["kept"] else [f"nothing is kept: {frames}"]
+
+
+def check_stages(out):
+    page = (ROOT / "docs/stages.md").read_text()
+    listed = re.findall(r"^ *stage +(\w+)", run(SLUICE, "list", "stages").stdout, re.M)
+    out.case("stages.md has every stage in its table", [name for name in listed if f"\n| `{name}` |" not in page])
+    if "(not in this program" in run(SLUICE, "list", "nexus").stdout:
+        out.skip("experiments of stages.md run", "this program has no nexus sink")
+        return
+    for number, text in [(number, text) for name, number, text in experiments() if name == "stages.md"]:
+        out.case(f"stages.md: experiment {number} runs, and keeps something", runs(text))
 
 
 # ---- the tutorials ----
@@ -222,6 +247,7 @@ def check_wire(out):
 def main():
     out = tap.Writer()
     check_experiments(out)
+    check_stages(out)
     check_add_on(out, TUTORIAL, "blank")
     check_add_on(out, DETECTOR, "spot")
     check_detector(out)
