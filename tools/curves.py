@@ -29,9 +29,9 @@ FULL = {
     # Photons of the background on water's ring, and of a bright spot's middle: many spots are then at the edge of
     # being found.
     "peaks": {"frames": 41, "backgrounds": ((0.8, 10), (8, 30))},
-    # Beside the defaults, which are snr: 5, sigmas: 4, box: 5.
+    # Beside the defaults, which are snr: 5, sigmas: 4, box: 9, wide: false.
     "scan": ({"peaks": {"snr": 4}, "spots": {"sigmas": 3}}, {"peaks": {"snr": 6}, "spots": {"sigmas": 5}},
-             {"peaks": {"snr": 8}, "spots": {"box": 9}}),
+             {"peaks": {"snr": 8}, "spots": {"box": 5}}, {"peaks": {"wide": "true"}, "spots": {"wide": "true"}}),
     "pedestals": {"counts": tuple(2 ** n for n in range(10)), "windows": (16, 64, 128)},
     "drifts": {"frames": 1024, "rates": (0, 0.02, 0.1, 0.5), "windows": (4, 8, 16, 32, 64, 128, 256)},
 }

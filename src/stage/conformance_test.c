@@ -4,12 +4,13 @@
 #include "lib/capture.h"
 #include "lib/stage_rig.h"
 
-extern const struct sl_stage sl_stage_copy, sl_stage_correct, sl_stage_prescale, sl_stage_reduce,
-	sl_stage_sparse, sl_stage_veto;
+extern const struct sl_stage sl_stage_copy, sl_stage_correct, sl_stage_integrate, sl_stage_peaks,
+	sl_stage_prescale, sl_stage_reduce, sl_stage_sparse, sl_stage_spots, sl_stage_veto;
 
-static const struct sl_stage *const stages[] = {&sl_stage_copy,	    &sl_stage_correct,
-						&sl_stage_prescale, &sl_stage_reduce,
-						&sl_stage_sparse,   &sl_stage_veto};
+static const struct sl_stage *const stages[] = {
+	&sl_stage_copy,	  &sl_stage_correct,  &sl_stage_integrate,
+	&sl_stage_peaks,  &sl_stage_prescale, &sl_stage_reduce,
+	&sl_stage_sparse, &sl_stage_spots,    &sl_stage_veto};
 
 enum { FRAMES = 24 };
 

@@ -35,6 +35,7 @@
 struct peaks {
 	double snr, threshold, r_min, r_max;
 	uint32_t min_pixels, max_pixels, local_bg_radius, min_peaks, max_peaks, look, vectors;
+	bool wide;
 
 	struct sl_peaks_table table;
 	struct sl_peaks_settings settings;
@@ -60,6 +61,8 @@ static const struct sl_option options[] = {
 	SL_F64(struct peaks, r_min, 0, 0, 1e6, "pixels",
 	       "pixels that are nearer to the beam are left out"),
 	SL_F64(struct peaks, r_max, 0, 0, 1e6, "pixels", "those farther from it; 0: none"),
+	SL_BOOL(struct peaks, wide, false,
+		"look at the wide pixels at the edges of ASICs, too, which seem brighter"),
 	SL_U32(struct peaks, min_peaks, 10, 0, 1000000, "peaks",
 	       "keep the frame when there are at least as many; 0: peaks decide nothing"),
 	SL_U32(struct peaks, max_peaks, 1024, 1, 65536, "peaks",
@@ -115,7 +118,7 @@ static int open_peaks(void *state, const struct sl_env *env, const struct sl_sha
 	int err = check(p, env, in);
 
 	if (!err)
-		err = sl_peaks_table_open(&p->table, env, p->r_min, p->r_max);
+		err = sl_peaks_table_open(&p->table, env, p->wide, p->r_min, p->r_max);
 	if (err)
 		return err;
 	p->settings = (struct sl_peaks_settings){

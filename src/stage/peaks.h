@@ -61,9 +61,9 @@ static inline bool sl_peaks_in_sample(uint64_t chunk)
 }
 
 /* Rings about the beam, between these distances in pixels (r_max 0: to the farthest), of pixels
- * that are not masked. 0 or -errno, logged. */
-int sl_peaks_table_open(struct sl_peaks_table *table, const struct sl_env *env, double r_min,
-			double r_max);
+ * that are not masked, nor wide unless these are wanted. 0 or -errno, logged. */
+int sl_peaks_table_open(struct sl_peaks_table *table, const struct sl_env *env, bool wide,
+			double r_min, double r_max);
 void sl_peaks_table_close(struct sl_peaks_table *table);
 
 struct sl_peaks_settings {

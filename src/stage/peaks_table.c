@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "stage/peaks.h"
+#include "stage/unfit.h"
 
 enum { MOST_RINGS = 65534 };
 
@@ -18,14 +19,9 @@ static double distance(const struct sl_geometry *g, uint64_t i)
 	return hypot(row - g->layout.beam_row, column - g->layout.beam_column);
 }
 
-static bool is_masked(const struct sl_env *env, uint64_t i)
-{
-	return env->calibration && env->calibration->mask && env->calibration->mask[i];
-}
-
 /* The first ring that is needed, and how many from there on. 0: there is no pixel to look at. */
-static uint32_t range(const struct sl_env *env, const struct sl_geometry *g, double r_min,
-		      double r_max, double *first)
+static uint32_t range(const struct sl_env *env, const struct sl_geometry *g, bool wide,
+		      double r_min, double r_max, double *first)
 {
 	uint64_t pixels = g->modules * sl_geometry_pixels(g);
 	double low = INFINITY, high = -INFINITY;
@@ -33,7 +29,7 @@ static uint32_t range(const struct sl_env *env, const struct sl_geometry *g, dou
 	for (uint64_t i = 0; i < pixels; i++) {
 		double r = distance(g, i);
 
-		if (r < r_min || r > r_max || is_masked(env, i))
+		if (r < r_min || r > r_max || sl_is_unfit(env, g, wide, i))
 			continue;
 		low = fmin(low, rint(r));
 		high = fmax(high, rint(r));
@@ -65,7 +61,7 @@ static int allocate(struct sl_peaks_table *t)
 }
 
 static void fill(struct sl_peaks_table *t, const struct sl_env *env, const struct sl_geometry *g,
-		 double r_min, double r_max, double first)
+		 bool wide, double r_min, double r_max, double first)
 {
 	for (uint64_t i = 0; i < sl_peaks_chunks(t) * SL_PEAKS_CHUNK; i++) {
 		struct sl_peaks_span *span = &t->span[i / SL_PEAKS_CHUNK];
@@ -75,7 +71,7 @@ static void fill(struct sl_peaks_table *t, const struct sl_env *env, const struc
 		if (i % SL_PEAKS_CHUNK == 0)
 			*span = (struct sl_peaks_span){UINT16_MAX, 0};
 		t->ring[i] = (uint16_t)t->rings;
-		if (i >= t->pixels || r < r_min || r > r_max || is_masked(env, i))
+		if (i >= t->pixels || r < r_min || r > r_max || sl_is_unfit(env, g, wide, i))
 			continue;
 		ring = (uint16_t)(rint(r) - first);
 		t->ring[i] = ring;
@@ -87,7 +83,7 @@ static void fill(struct sl_peaks_table *t, const struct sl_env *env, const struc
 	}
 }
 
-int sl_peaks_table_open(struct sl_peaks_table *t, const struct sl_env *env, double r_min,
+int sl_peaks_table_open(struct sl_peaks_table *t, const struct sl_env *env, bool wide, double r_min,
 			double r_max)
 {
 	struct sl_geometry g = *env->geometry;
@@ -107,7 +103,7 @@ int sl_peaks_table_open(struct sl_peaks_table *t, const struct sl_env *env, doub
 		.columns = g.columns,
 		.pixels = g.modules * sl_geometry_pixels(&g),
 	};
-	t->rings = t->pixels > UINT32_MAX ? UINT32_MAX : range(env, &g, r_min, r_max, &first);
+	t->rings = t->pixels > UINT32_MAX ? UINT32_MAX : range(env, &g, wide, r_min, r_max, &first);
 	if (t->rings == UINT32_MAX || !t->rings) {
 		sl_error(t->rings ? "peaks: the image is too large"
 				  : "peaks: no pixel between r_min and r_max that is not masked");
@@ -116,7 +112,7 @@ int sl_peaks_table_open(struct sl_peaks_table *t, const struct sl_env *env, doub
 	err = allocate(t);
 	if (err)
 		return err;
-	fill(t, env, &g, r_min, r_max, first);
+	fill(t, env, &g, wide, r_min, r_max, first);
 	return 0;
 }
 

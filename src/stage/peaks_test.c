@@ -638,7 +638,7 @@ static void the_list_is_long_enough(void **arg)
 		void *image = malloc(300 * 310 * 4), *memory;
 
 		draw(&s, 11, image);
-		assert_int_equal(sl_peaks_table_open(&table, &env, 0, 0), 0);
+		assert_int_equal(sl_peaks_table_open(&table, &env, true, 0, 0), 0);
 		memory = malloc(sl_peaks_work_bytes(&table, &settings));
 		memset(memory, FRAME_RIG_POISON, sl_peaks_work_bytes(&table, &settings));
 		sl_peaks_work_init(&work, &table, &settings, types[t], memory);
@@ -675,7 +675,7 @@ static void sums_of_large_rings_are_exact(void **arg)
 					      .beam_column = -1e12 - 0.5};
 		for (uint32_t i = 0; i < 4 * rows; i++)
 			image[i] = (uint16_t)(i % 4 == 1 && dtype == SL_I16 ? -value : value);
-		assert_int_equal(sl_peaks_table_open(&table, &env, 0, 0), 0);
+		assert_int_equal(sl_peaks_table_open(&table, &env, true, 0, 0), 0);
 		assert_int_equal(table.rings, 4);
 		memory = malloc(sl_peaks_work_bytes(&table, &settings));
 		sl_peaks_work_init(&work, &table, &settings, dtype, memory);

@@ -588,6 +588,7 @@ static void test_what_cannot_be_is_refused(void **arg)
 		rig_set(&rig, bad[i].option, bad[i].value);
 		rig_set(&rig, bad[i].other, bad[i].to);
 		rig.calibration.mask = bad[i].masked ? mask : NULL;
+		rig.geometry.distance_m = 0;
 		capture_begin();
 		assert_int_equal(rig_try_open(&rig), -EINVAL);
 		said = capture_end();

@@ -22,12 +22,14 @@
 #include <errno.h>
 #include <math.h>
 
+#include <sluice/region.h>
 #include <sluice/stage.h>
 
 #include "base/log.h"
 #include "maths/spots.h"
 #include "stage/pixels.h"
 #include "stage/spots.h"
+#include "stage/unfit.h"
 #include "stage/vectors.h"
 #include "stage/whole.h"
 #include "stage/workspace.h"
@@ -37,7 +39,9 @@ enum { COLUMNS = 8 };
 struct spots {
 	double threshold, sigmas;
 	uint32_t box, min_pixels, max_pixels, min_spots, max_spots, look, vectors;
+	bool wide;
 
+	struct sl_region memory; /* of the mask; none: all pixels are fit */
 	struct sl_spots_settings settings;
 	enum sl_dtype dtype;
 	sl_spots_pass *find;
@@ -52,10 +56,12 @@ static const struct sl_option options[] = {
 	       "pixels with less belong to no spot; counts, where the detector counts"),
 	SL_F64(struct spots, sigmas, 4, 0, 1000, "",
 	       "standard deviations that a pixel is above the mean of its box, at least"),
-	SL_U32(struct spots, box, 5, 1, 15, "pixels",
+	SL_U32(struct spots, box, 9, 1, 15, "pixels",
 	       "the box reaches as far from the pixel, to all sides"),
 	SL_U32(struct spots, min_pixels, 2, 1, 65536, "pixels", "of a spot, at least"),
 	SL_U32(struct spots, max_pixels, 200, 1, 65536, "pixels", "of a spot, at most"),
+	SL_BOOL(struct spots, wide, false,
+		"look at the wide pixels at the edges of ASICs, too, which seem brighter"),
 	SL_U32(struct spots, min_spots, 10, 0, 1000000, "spots",
 	       "keep the frame when there are at least as many; 0: spots decide nothing"),
 	SL_U32(struct spots, max_spots, 1024, 1, 65536, "spots",
@@ -91,6 +97,28 @@ static int check(const struct spots *s, const struct sl_env *env, const struct s
 	return 0;
 }
 
+static int make_mask(struct spots *s, const struct sl_env *env)
+{
+	struct sl_geometry g = *env->geometry;
+	uint64_t pixels = g.modules * sl_geometry_pixels(&g);
+	int err = sl_region_open(SL_REGION_HOST, pixels, &s->memory);
+	uint8_t *mask = s->memory.base;
+	uint64_t unfit = 0;
+
+	if (err) {
+		sl_error("spots: no memory for a mask of %llu pixels", (unsigned long long)pixels);
+		return err;
+	}
+	sl_layout_resolve(env->geometry, &g.layout);
+	for (uint64_t i = 0; i < pixels; i++) {
+		mask[i] = sl_is_unfit(env, &g, s->wide, i);
+		unfit += mask[i];
+	}
+	if (!unfit)
+		sl_region_close(&s->memory); /* it is faster without */
+	return 0;
+}
+
 static void describe(const struct spots *s, struct sl_stage_terms *terms)
 {
 	terms->outputs = 2;
@@ -111,13 +139,15 @@ static int open_spots(void *state, const struct sl_env *env, const struct sl_sha
 	double photon = in->dtype == SL_F32 ? g->photon_energy_keV : 1;
 	int err = check(s, env, in);
 
+	if (!err)
+		err = make_mask(s, env);
 	if (err)
 		return err;
 	s->settings = (struct sl_spots_settings){
 		.modules = g->modules,
 		.rows = g->rows,
 		.columns = g->columns,
-		.mask = env->calibration ? env->calibration->mask : NULL,
+		.mask = s->memory.base,
 		.threshold = (float)(s->threshold * photon),
 		.sigmas = (float)s->sigmas,
 		.box = s->box,
@@ -137,6 +167,10 @@ static int open_spots(void *state, const struct sl_env *env, const struct sl_sha
 
 static void close_spots(void *state)
 {
+	struct spots *s = state;
+
+	if (s->memory.base)
+		sl_region_close(&s->memory);
 }
 
 static void measure(const struct spots *s, const struct sl_spots_work *w, const void *image,

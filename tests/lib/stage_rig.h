@@ -71,6 +71,8 @@ static inline void rig_init(struct rig *rig, const struct sl_stage *ops, enum sl
 		.dtype = SL_U16,
 		.module_bytes = RIG_MODULE_PIXELS * 2,
 		.photon_energy_keV = 12.4,
+		.pixel_size_m = 75e-6,
+		.distance_m = 0.002, /* large angles */
 	};
 	for (int t = 0; t < 6; t++) {
 		rig->table[t] = calloc(RIG_PIXELS, sizeof(float));
