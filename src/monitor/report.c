@@ -210,6 +210,10 @@ static void latencies(FILE *out, const struct sl_receive *r)
 			(double)sl_histogram_percentile(h, 0.99) * 1e-3,
 			(double)sl_histogram_max(h) * 1e-3);
 	}
+	if (r->experiment->unit_run.deadline_us)
+		fprintf(out, "  verdicts due after %u us: %llu of %llu frames were late\n",
+			r->experiment->unit_run.deadline_us, (unsigned long long)get(&r->late),
+			(unsigned long long)get(&r->frames));
 	if (!r->same_clock)
 		fprintf(out, "  (wire and total are left out: the front end has another clock)\n");
 }

@@ -209,16 +209,17 @@ static json_t *summary(const struct sl_receive *r, const struct sl_summary_run *
 
 	sl_clock_iso8601(now, sizeof(now));
 	return json_pack(
-		"{s:s, s:o, s:s, s:s, s:s, s:s?, s:s?, s:s, s:i, s:{s:o, s:o, s:o, s:o, s:o}, "
+		"{s:s, s:o, s:s, s:s, s:s, s:s?, s:s?, s:s, s:i, s:{s:o, s:o, s:o, s:o, s:o, s:o}, "
 		"s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"sluice", SL_VERSION, "experiment", text(run->file), "transfer",
 		r->experiment->transfer, "started", run->started, "ended", now, "stopped_by",
 		run->stopped_by, "ended_early", run->early, "result", sl_result_name(run->result),
 		"exit", sl_result_exit(run->result), "frames", "settled", number(&r->frames),
 		"kept", number(&r->kept), "broken", number(&r->broken), "partial",
-		number(&r->partial), "prescaled", number(&r->prescaled), "backlog", backlog_json(r),
-		"ledger", ledger_json(r), "link", link_json(r), "latency_us", latency_json(r),
-		"rates", rates_json(r), "sinks", sinks_json(r), "threads", threads_json(r));
+		number(&r->partial), "prescaled", number(&r->prescaled), "late", number(&r->late),
+		"backlog", backlog_json(r), "ledger", ledger_json(r), "link", link_json(r),
+		"latency_us", latency_json(r), "rates", rates_json(r), "sinks", sinks_json(r),
+		"threads", threads_json(r));
 }
 
 static int write_whole(const char *path, json_t *json)

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/datathread.h"
+#include "pipeline/deadline.h"
 #include "pipeline/receive.h"
 
 enum {
@@ -32,6 +33,9 @@ struct dispatch {
 	uint64_t open_ns;
 	uint32_t submitted, reaped; /* batches, free-running */
 	uint64_t in_unit;	    /* a bit for each batch that is there */
+	struct sl_deadline deadline;
+	uint64_t begun_ns; /* when the unit may have begun with its batch: submitted, or the last
+			      one came back */
 	bool ended;
 };
 
@@ -136,6 +140,9 @@ static void take_back(struct dispatch *d, struct sl_batch *batch)
 		release(r, frame);
 		((struct sl_flow_frame *)frame)->done = true;
 	}
+	if (!batch->status)
+		sl_deadline_learn(&d->deadline, batch->frames, now - d->begun_ns);
+	d->begun_ns = now;
 	d->reaped++;
 	d->in_unit &= ~(UINT64_C(1) << (batch - r->batches));
 }
@@ -173,6 +180,8 @@ static bool submit(struct dispatch *d)
 	 * is. */
 	if (err == -EAGAIN || (err && d->submitted != d->reaped))
 		return false;
+	if (d->submitted == d->reaped)
+		d->begun_ns = sl_clock_ns();
 	d->submitted++;
 	d->in_unit |= UINT64_C(1) << (batch - r->batches);
 	d->open = NULL;
@@ -196,6 +205,7 @@ static struct sl_batch *batch_to_fill(struct dispatch *d)
 	i = (unsigned)__builtin_ctzll(~d->in_unit); /* they may come back in any order */
 	d->open = &r->batches[i];
 	d->open->frames = 0;
+	d->open->deadline_ns = 0;
 	d->open->status = 0;
 	d->open_ns = sl_clock_ns();
 	return d->open;
@@ -240,8 +250,11 @@ static int assemble_one(struct dispatch *d)
 	note_proof(r, &flow->frame);
 	flow->done = !sl_frame_goes_on(&flow->frame);
 	d->line[d->last++ % d->room] = flow;
-	if (!flow->done)
-		batch->frame[batch->frames++] = &flow->frame;
+	if (flow->done)
+		return 1;
+	batch->frame[batch->frames++] = &flow->frame;
+	sl_deadline_join(&d->deadline, batch, &flow->frame,
+			 atomic_load_explicit(&r->same_clock, memory_order_relaxed));
 	return 1;
 }
 
@@ -329,13 +342,22 @@ static bool may_drop(struct dispatch *d)
 	       (!batch_to_fill(d) || !has_spare(&d->spare, &r->pool));
 }
 
+/* The batch that is being filled takes no more: it is full, or time presses. */
+static bool is_due(const struct dispatch *d)
+{
+	if (!d->open || !d->open->frames)
+		return false;
+	return d->open->frames == d->open->capacity ||
+	       (d->deadline.ns && sl_deadline_presses(&d->deadline, d->open, sl_clock_ns()));
+}
+
 static int assemble(struct dispatch *d)
 {
 	int n = 0, got = 1;
 
 	while (!d->ended && (got = assemble_one(d)) > 0) {
 		n++;
-		if (d->open && d->open->frames == d->open->capacity && !submit(d))
+		if (is_due(d) && !submit(d))
 			break;
 	}
 	while (got != -ENODATA && may_drop(d) && (got = drop_one(d)) > 0)
@@ -344,7 +366,7 @@ static int assemble(struct dispatch *d)
 		d->ended = true;
 	/* Nothing more now: do not let a part of a batch wait for a unit that is idle. */
 	if (d->open && d->open->frames &&
-	    (d->submitted == d->reaped || d->ended || d->open->frames == d->open->capacity ||
+	    (d->submitted == d->reaped || d->ended || is_due(d) ||
 	     sl_clock_ns() - d->open_ns > BATCH_AGE_NS))
 		submit(d);
 	return n;
@@ -517,7 +539,9 @@ static void measure(struct dispatch *d)
 void *sl_dispatch_run(void *receive)
 {
 	struct sl_receive *r = receive;
-	struct dispatch d = {.r = r, .room = r->pool.count + r->dropped.count};
+	struct dispatch d = {.r = r,
+			     .room = r->pool.count + r->dropped.count,
+			     .deadline = {.ns = r->experiment->unit_run.deadline_us * 1000ull}};
 	struct sl_idle idle;
 
 	d.line = calloc(d.room, sizeof(*d.line));

@@ -35,7 +35,7 @@ struct sl_link_run {   /* what every link section has besides the kind's own opt
 };
 
 struct sl_unit_run {
-	uint32_t batch;
+	uint32_t batch, deadline_us;
 };
 
 struct sl_threads_run { /* where threads run, and how they wait */

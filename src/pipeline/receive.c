@@ -22,8 +22,8 @@ enum {
 
 const char *sl_latency_name(enum sl_latency latency)
 {
-	static const char *const name[SL_LATENCIES] = {"wire", "assemble", "process", "sink",
-						       "total"};
+	static const char *const name[SL_LATENCIES] = {"wire", "assemble", "process",
+						       "sink", "total",	   "decision"};
 
 	return name[latency];
 }

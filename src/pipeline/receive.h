@@ -42,6 +42,7 @@ enum sl_latency {
 	SL_LATENCY_PROCESS,  /* -> unit gave it back */
 	SL_LATENCY_SINK,     /* -> last sink returned */
 	SL_LATENCY_TOTAL,    /* source began to send -> last sink returned */
+	SL_LATENCY_DECISION, /* source began to send -> unit gave it back; with a deadline */
 	SL_LATENCIES,
 };
 const char *sl_latency_name(enum sl_latency latency);
@@ -146,6 +147,7 @@ struct sl_receive {
 	/* Settled so far; partial: kept by policy although modules are missing; prescaled: of the
 	 * kept, as a sample of the rejected; bytes of whole modules in frames that went on. */
 	_Atomic uint64_t frames, kept, broken, partial, prescaled, bytes;
+	_Atomic uint64_t late;	    /* frames whose verdict came after unit.deadline_us */
 	uint64_t first_ns, last_ns; /* settler's: of the first and last frame */
 
 	FILE *outcomes; /* a line per module-frame, where asked for */

@@ -22,6 +22,10 @@ const struct sl_option sl_link_options[] = {
 
 const struct sl_option sl_unit_options[] = {
 	SL_U32(struct sl_unit_run, batch, 8, 1, 256, "frames", "most frames processed together"),
+	SL_U32(struct sl_unit_run, deadline_us, 0, 0, 3600000000., "us",
+	       "verdicts are due so long after a frame began to be sent: batches are closed in "
+	       "time, "
+	       "and late frames counted; 0: whenever"),
 	SL_OPTION_END,
 };
 

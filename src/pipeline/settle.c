@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "pipeline/deadline.h"
 #include "pipeline/receive.h"
 
 enum { WAIT_US = 10000 };
@@ -155,14 +156,21 @@ static void add_latency(struct sl_receive *r, enum sl_latency which, const struc
 
 static void measure(struct sl_receive *r, const struct sl_frame *frame)
 {
+	const struct sl_deadline deadline = {.ns = r->experiment->unit_run.deadline_us * 1000ull};
+	bool same_clock = atomic_load_explicit(&r->same_clock, memory_order_relaxed);
+
 	if (!(frame->flags & SL_FRAME_COMPLETE))
 		return;
+	if (sl_deadline_missed(&deadline, frame, same_clock))
+		atomic_fetch_add_explicit(&r->late, 1, memory_order_relaxed);
 	add_latency(r, SL_LATENCY_ASSEMBLE, frame, SL_HOP_EVENT, SL_HOP_ASSEMBLED);
 	add_latency(r, SL_LATENCY_PROCESS, frame, SL_HOP_ASSEMBLED, SL_HOP_PROCESSED);
 	add_latency(r, SL_LATENCY_SINK, frame, SL_HOP_PROCESSED, SL_HOP_SUNK);
-	if (!atomic_load_explicit(&r->same_clock, memory_order_relaxed))
+	if (!same_clock)
 		return;
 	add_latency(r, SL_LATENCY_WIRE, frame, SL_HOP_EMIT, SL_HOP_EVENT);
+	if (deadline.ns)
+		add_latency(r, SL_LATENCY_DECISION, frame, SL_HOP_EMIT, SL_HOP_PROCESSED);
 	add_latency(r, SL_LATENCY_TOTAL, frame, SL_HOP_EMIT, SL_HOP_SUNK);
 }
 

@@ -40,4 +40,16 @@ def _(folder):
         check(summary["rates"]["seconds"] > 0.8 * least, f"{kind}: {summary['rates']['seconds']} s, at least {least} s")
 
 
+@case("verdicts have a deadline: what is late is counted, and how long decisions took is told")
+def _(folder):
+    for deadline, late in ((1, 50), (600_000_000, 0)):
+        program, summary = acquire(folder, detector={**SMALL, "frame_rate_Hz": 200}, unit={"kind": "cpu", "deadline_us": deadline})
+        equal(program.process.returncode, 0, "exit status: late is not lost")
+        equal((summary["frames"]["settled"], summary["frames"]["late"]), (50, late), f"frames, and late ones of {deadline} us")
+        equal(summary["latency_us"]["decision"]["count"], 50, "decisions measured")
+        check(f"verdicts due after {deadline} us: {late} of 50 frames were late" in program.out(), "the report does not say so")
+    _, summary = acquire(folder, detector=SMALL)
+    equal(("decision" in summary["latency_us"], summary["frames"]["late"]), (False, 0), "without a deadline")
+
+
 main()
