@@ -37,16 +37,18 @@ def results(file):
     if "profile" in found and len(found["profile"]):
         position, intensity, _ = np.nan_to_num(found["profile"][:]).mean(axis=0)  # NaN: no pixel in that bin
         top = np.argmax(intensity)
-        yield "profile", f"{len(position)} bins from {position[0]:.3g} to {position[-1]:.4g}; most at {position[top]:.4g}: " \
+        unit = found["profile"].attrs.get("long_name", "").split(",")[0]
+        yield "profile", f"{unit}: {len(position)} bins from {position[0]:.3g} to {position[-1]:.4g}; most at {position[top]:.4g}: " \
             f"{intensity[top]:.3g} per pixel"
 
 
 def describe(file):
     """(label, line) pairs."""
-    frames, ledger, images = file["/entry/sluice/frames"], file["/entry/sluice/ledger"], file["/entry/data/data"]
+    frames, ledger, images = file["/entry/sluice/frames"], file["/entry/sluice/ledger"], file.get("/entry/data/data")
     keep, dark = frames["keep"][:] == 1, frames["flags"][:] & 1 == 1
     yield "frames", f"{keep.sum()} kept of {len(keep)}, of which {dark.sum()} dark"
-    yield "images", f"{' x '.join(str(n) for n in images.shape)}, {images.dtype}"
+    if images:
+        yield "images", f"{' x '.join(str(n) for n in images.shape)}, {images.dtype}"
     for label, line in results(file):
         yield label, line
     yield "outcomes", histogram(ledger["outcome_names"].asstr()[:], ledger["outcomes"][:].sum(axis=0)) + \
@@ -63,7 +65,7 @@ def brightest(file):
     frames = file["/entry/sluice/frames"]
     index, score, number = (frames[name][:] for name in ("image_index", "score", "frame_number"))
     kept = np.flatnonzero(index >= 0)
-    if not kept.size:
+    if not kept.size or "/entry/data/data" not in file:
         return None
     best = kept[np.argmax(score[kept])]
     peaks = file.get("/entry/peaks")
@@ -130,7 +132,7 @@ def main():
     for label, line in lines:
         print(f"  {label:10}{line}")
     if not best:
-        print("  no frame was kept, so there is nothing to show")
+        print("  there is no image in it, so there is nothing to show")
         return
     image, number, score, peaks = best
     picture = path.with_suffix(".png")

@@ -28,7 +28,7 @@ enum sl_dtype { SL_U8, SL_U16, SL_U32, SL_I16, SL_I32, SL_F32, SL_DTYPES, SL_I64
 size_t sl_dtype_bytes(enum sl_dtype dtype);
 const char *sl_dtype_name(enum sl_dtype dtype); /* "uint16", ... as numpy spells it */
 
-enum { SL_RESULTS = 16, SL_RANK = 4, SL_NAME_BYTES = 32 };
+enum { SL_RESULTS = 32, SL_RANK = 4, SL_NAME_BYTES = 32 };
 
 /* The type and extent of an array; slowest dimension first, contiguous. */
 struct sl_shape {
@@ -36,8 +36,17 @@ struct sl_shape {
 	enum sl_dtype dtype;
 	uint32_t rank;
 	uint32_t dim[SL_RANK];
-	uint32_t ragged; /* 1: dim[0] is the most rows that there can be; sl_array.rows are */
+	uint32_t ragged;  /* 1: dim[0] is the most rows that there can be; sl_array.rows are */
+	uint32_t image;	  /* 1: one element per pixel, as the raw pixels lie; tile() writes it */
+	uint32_t photons; /* 1: floats that are photons; else they are keV */
+	const char *doc;  /* a line about it for the file, or NULL */
 };
+
+/* What a photon counts in an image of this shape: 1, or its energy. */
+static inline double sl_shape_photon(const struct sl_shape *shape, double photon_energy_keV)
+{
+	return shape->dtype == SL_F32 && !shape->photons ? photon_energy_keV : 1;
+}
 
 uint64_t sl_shape_elements(const struct sl_shape *shape);
 uint64_t sl_shape_bytes(const struct sl_shape *shape);
@@ -106,7 +115,7 @@ enum sl_frame_flags {
 	 * not. Never together with SL_FRAME_COMPLETE. */
 	SL_FRAME_PARTIAL = 1 << 2,
 };
-enum { SL_FILL_BYTE = 0xff }; /* of the pixels of a missing module: 65535, -1, NaN */
+enum { SL_FILL_BYTE = 0xff }; /* of the pixels of a missing module: 65535, NaN; int16: -32768 */
 
 struct sl_frame {
 	uint64_t sequence, number, timestamp;

@@ -1,5 +1,6 @@
 /* cut.c - geometry, pixels and calibration of a part of a detector. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,12 +114,27 @@ static int fit_rectangle(struct sl_cut *cut)
 
 /* Whole modules keep their places in the image. Of anything else the image is what was cut, one
  * below the other: places of rectangles would leave it mostly empty. */
+static void stack_up(const struct sl_cut *cut, struct sl_layout *layout)
+{
+	uint32_t modules = cut->geometry.modules, rows = cut->height * cut->options.stack;
+
+	*layout = (struct sl_layout){.rows = 0};
+	if (cut->options.part != SL_CUT_PIXELS || modules > SL_LAYOUT_MODULES)
+		return;
+	layout->rows = modules * rows;
+	layout->columns = cut->width;
+	for (uint32_t m = 0; m < modules; m++)
+		layout->module[m].row = m * rows;
+	/* There is one for each piece, and none for all. */
+	layout->beam_row = layout->beam_column = NAN;
+}
+
 static void lay_out(const struct sl_cut *cut, struct sl_layout *layout)
 {
 	const struct sl_cut_options *o = &cut->options;
 
 	if (!cut->whole) {
-		*layout = (struct sl_layout){.rows = 0};
+		stack_up(cut, layout);
 		return;
 	}
 	sl_layout_resolve(&cut->source_geometry, layout);

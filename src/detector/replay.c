@@ -30,7 +30,7 @@ struct replay {
 	uint32_t byte_order;
 	uint64_t first, cache;
 	bool loop;
-	double photon_energy_keV, distance_m, pixel_size_m, sensor_thickness_m;
+	double photon_energy_keV, distance_m, beam_x, beam_y, pixel_size_m, sensor_thickness_m;
 	char sensor_material[8];
 
 	struct sl_detector_run run;
@@ -85,6 +85,9 @@ static const struct sl_option options[] = {
 	SL_F64(struct replay, photon_energy_keV, 0, 0, 1000, "keV",
 	       "energy of a photon; 0: unknown"),
 	SL_F64(struct replay, distance_m, 0, 0, 1000, "m", "from sample to detector; 0: unknown"),
+	SL_F64(struct replay, beam_x, 0, -100000, 100000, "pixels",
+	       "where the beam hits: to the right of the image's middle"),
+	SL_F64(struct replay, beam_y, 0, -100000, 100000, "pixels", "below it"),
 	SL_F64(struct replay, pixel_size_m, 75e-6, 1e-9, 1, "m", "edge of a pixel"),
 	SL_F64(struct replay, sensor_thickness_m, 0, 0, 1, "m", "0: unknown"),
 	SL_STRING(struct replay, sensor_material, "", "as in Si; empty: unknown"),
@@ -212,6 +215,14 @@ static void describe(struct replay *r, const struct sl_stack_shape *shape,
 	snprintf(geometry->detector, sizeof(geometry->detector), "%s",
 		 r->origin[0] ? r->origin : "replay");
 	memcpy(geometry->sensor_material, r->sensor_material, sizeof(r->sensor_material));
+	if (r->beam_x != 0 || r->beam_y != 0) {
+		struct sl_layout layout;
+
+		sl_layout_resolve(geometry, &layout);
+		layout.beam_column += r->beam_x;
+		layout.beam_row += r->beam_y;
+		geometry->layout = layout;
+	}
 }
 
 static int open_replay(void *state, const struct sl_detector_run *run, struct sl_geometry *geometry)

@@ -139,6 +139,9 @@ static int measure_frames(struct sl_h5_sparse *s)
 	s->images = pointer.dim[0] - 1;
 	if (average.dim[0] != s->images || average.dim[1] != s->bins)
 		return refuse(s, "background_avg", "has not a row per frame and a bin per radius");
+	/* HDF5 would make 0 of what is below. */
+	if (index.type > SL_H5_U64 || pointer.type > SL_H5_U64)
+		return refuse(s, index.type > SL_H5_U64 ? "index" : "frame_ptr", "is not unsigned");
 	if (index.dim[0] != s->list.dim[0])
 		return refuse(s, "index", "and intensity are not of the same length");
 	return 0;

@@ -246,6 +246,15 @@ static void sinks(FILE *out, const struct sl_receive *r)
 	}
 }
 
+double sl_report_busy(const struct sl_receive *r, double seconds)
+{
+	double share = r->workers && seconds > 0
+			       ? (double)get(&r->busy_ns) * 1e-9 / seconds / r->workers
+			       : 0;
+
+	return share < 1 ? share : 1; /* what is measured begins before the first frame */
+}
+
 static void rates(FILE *out, const struct sl_receive *r)
 {
 	double seconds = (double)(r->last_ns - r->first_ns) * 1e-9;
@@ -266,6 +275,9 @@ static void rates(FILE *out, const struct sl_receive *r)
 		"proof %s\n",
 		(unsigned long long)frames, seconds, (double)frames / seconds, events,
 		(double)get(&r->bytes) * 1e-9 / seconds, r->env.link, r->env.guard, r->env.proof);
+	if (r->workers)
+		fprintf(out, "%u worker%s, busy %.0f %% of that time\n", r->workers,
+			r->workers == 1 ? "" : "s", 100 * sl_report_busy(r, seconds));
 }
 
 void sl_report(FILE *out, const struct sl_receive *r, enum sl_result result, const char *early)

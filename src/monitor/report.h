@@ -27,4 +27,7 @@ void sl_progress_end(struct sl_progress *progress, const struct sl_receive *rece
 void sl_report(FILE *out, const struct sl_receive *receive, enum sl_result result,
 	       const char *early);
 
+/* The share of that time in which workers worked. */
+double sl_report_busy(const struct sl_receive *receive, double seconds);
+
 #endif

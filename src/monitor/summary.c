@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "monitor/report.h"
 #include "monitor/summary.h"
 
 static json_t *number(const _Atomic uint64_t *counter)
@@ -191,9 +192,10 @@ static json_t *rates_json(const struct sl_receive *r)
 	double seconds = (double)(r->last_ns - r->first_ns) * 1e-9;
 	double per_second = seconds > 0 ? 1 / seconds : 0;
 	uint32_t items = sl_geometry_frame_items(&r->geometry);
-	json_t *rates = json_pack("{s:f, s:f, s:f}", "seconds", seconds, "frames_per_s",
+	json_t *rates = json_pack("{s:f, s:f, s:f, s:f}", "seconds", seconds, "frames_per_s",
 				  (double)r->frames * per_second, "GB_per_s",
-				  (double)r->bytes * 1e-9 * per_second);
+				  (double)r->bytes * 1e-9 * per_second, "unit_busy",
+				  sl_report_busy(r, seconds));
 
 	/* An image is its own event. */
 	if (rates && items > 1)

@@ -17,6 +17,7 @@ static struct sl_shape raw_shape(const struct sl_geometry *geometry)
 		.dtype = geometry->dtype,
 		.rank = 2,
 		.dim = {geometry->modules * geometry->rows, geometry->columns},
+		.image = 1,
 	};
 }
 
@@ -30,28 +31,39 @@ static int find_input(const struct sl_chain_build *build, const struct sl_env *e
 		if (!strcmp(build->result[i].name, name))
 			return i;
 	/* Counting detectors send images. Others have a calibration, and raw pixels of theirs mean
-	 * nothing before it was applied. */
-	return !strcmp(name, "image") && !env->calibration ? SL_CHAIN_RAW : SL_CHAIN_NONE;
+	 * nothing before it was applied; or they send events, which are no images. */
+	return !strcmp(name, "image") && !env->calibration && !env->geometry->items ? SL_CHAIN_RAW
+										    : SL_CHAIN_NONE;
 }
 
-/* Of one element per pixel: the unit hands it to tile(). */
-static bool is_image(const struct sl_shape *shape, const struct sl_shape *raw)
+static int check_outputs(const struct sl_chain_build *build, const struct sl_chain_stage *stage)
 {
-	return !shape->ragged && sl_shape_elements(shape) == sl_shape_elements(raw);
+	if (build->results + stage->terms.outputs > SL_RESULTS) {
+		sl_error("stage '%s': all stages together add more than %d results",
+			 stage->ops->name, SL_RESULTS);
+		return -EINVAL;
+	}
+	for (uint32_t i = 0; i < stage->terms.outputs; i++)
+		for (uint32_t k = 0; k < build->results; k++)
+			if (!strcmp(build->result[k].name, stage->terms.output[i].name)) {
+				sl_error("stage '%s' adds '%s', and so does one before it: results "
+					 "need names of their own",
+					 stage->ops->name, build->result[k].name);
+				return -EINVAL;
+			}
+	return 0;
 }
 
 static int add_outputs(struct sl_chain_build *build, struct sl_chain_stage *stage)
 {
-	struct sl_shape raw = raw_shape(build->chain.geometry);
+	int err = check_outputs(build, stage);
 
-	if (build->results + stage->terms.outputs > SL_RESULTS) {
-		sl_error("stages add more than %d results", SL_RESULTS);
-		return -EINVAL;
-	}
+	if (err)
+		return err;
 	for (uint32_t i = 0; i < stage->terms.constants && build->constants < SL_RESULTS; i++)
 		build->constant[build->constants++] = stage->terms.constant[i];
 	for (uint32_t i = 0; i < stage->terms.outputs; i++) {
-		if (i == 0 && stage->ops->tile && is_image(&stage->terms.output[i], &raw))
+		if (i == 0 && stage->ops->tile && stage->terms.output[i].image)
 			stage->output = (int)build->results;
 		build->result[build->results++] = stage->terms.output[i];
 	}

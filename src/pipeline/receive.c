@@ -88,8 +88,13 @@ static int open_ring(struct sl_receive *r)
 		r->fill = malloc(r->ring.record_at);
 		err = r->fill ? 0 : -ENOMEM;
 	}
-	if (r->fill)
-		options.fill = memset(r->fill, SL_FILL_BYTE, r->ring.record_at);
+	if (r->fill) {
+		memset(r->fill, SL_FILL_BYTE, r->ring.record_at);
+		/* -1 would be a measurement. */
+		for (uint64_t i = 0; r->geometry.dtype == SL_I16 && i < r->ring.record_at / 2; i++)
+			((int16_t *)r->fill)[i] = INT16_MIN;
+		options.fill = r->fill;
+	}
 	if (!err)
 		err = sl_ring_run_align(&e->ring, r->geometry.modules, &options.align);
 	if (!err)

@@ -148,6 +148,7 @@ struct sl_receive {
 	 * kept, as a sample of the rejected; bytes of whole modules in frames that went on. */
 	_Atomic uint64_t frames, kept, broken, partial, prescaled, bytes;
 	_Atomic uint64_t late;	    /* frames whose verdict came after unit.deadline_us */
+	_Atomic uint64_t busy_ns;   /* of all workers together */
 	uint64_t first_ns, last_ns; /* settler's: of the first and last frame */
 
 	FILE *outcomes; /* a line per module-frame, where asked for */

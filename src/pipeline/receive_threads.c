@@ -1,6 +1,7 @@
 /* receive_threads.c - the threads of the receiving side: bodies, places, their end. */
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/datathread.h"
 #include "base/log.h"
 #include "pipeline/receive.h"
@@ -34,27 +35,44 @@ static void *link_run(void *arg)
 	return NULL;
 }
 
+/* Looks at the clock only when work begins or ends. */
+static void note_busy(struct sl_receive *r, bool did, uint64_t *since)
+{
+	uint64_t now = did == (*since != 0) ? 0 : sl_clock_ns();
+
+	if (!now)
+		return;
+	if (!did)
+		atomic_fetch_add_explicit(&r->busy_ns, now - *since, memory_order_relaxed);
+	*since = did ? now : 0;
+}
+
 static void *worker_run(void *arg)
 {
 	struct sl_worker_arg *worker = arg;
 	struct sl_receive *r = worker->receive;
 	const struct sl_unit *unit = r->experiment->unit;
 	struct sl_idle idle;
+	uint64_t since = 0; /* busy; 0: idle */
 
 	sl_placement_idle(&r->placement, r->experiment, &idle);
 	sl_data_thread_begin("worker");
 	for (;;) {
+		bool did;
 		uint32_t seen = sl_bell_read(&r->todo);
 
 		/* After the bell was read: a stop that is missed here has yet to ring (invariant
 		 * WOKEN). */
 		if (atomic_load_explicit(&r->stop_workers, memory_order_relaxed))
 			break;
-		if (unit->work(r->experiment->unit_state, worker->index))
+		did = unit->work(r->experiment->unit_state, worker->index);
+		note_busy(r, did, &since);
+		if (did)
 			sl_idle_work(&idle);
 		else if (sl_idle_sleep(&idle))
 			sl_bell_wait(&r->todo, seen, WORKER_WAIT_US);
 	}
+	note_busy(r, false, &since);
 	sl_data_thread_end();
 	return NULL;
 }

@@ -7,12 +7,6 @@
 
 enum { SMALL_BYTES = 4096, RAGGED_CHUNK_BYTES = 64 << 10 }; /* rows up to here share a chunk */
 
-static bool is_image(const struct sl_env *env, const struct sl_shape *shape)
-{
-	return !shape->ragged && sl_shape_elements(shape) ==
-					 env->geometry->modules * sl_geometry_pixels(env->geometry);
-}
-
 static void open_series(struct sl_results *results, struct sl_h5 *file,
 			const struct sl_shape *shape)
 {
@@ -31,6 +25,8 @@ static void open_series(struct sl_results *results, struct sl_h5 *file,
 			  : shape->ragged     ? (uint32_t)(RAGGED_CHUNK_BYTES / bytes)
 					      : SL_ACCOUNT_ROWS,
 			  &results->series[results->n]);
+	if (shape->doc)
+		sl_h5_attribute_text(file, path, "long_name", shape->doc);
 	if (!shape->ragged)
 		return;
 	snprintf(path, sizeof(path), "/entry/results/%s_rows", shape->name);
@@ -43,7 +39,7 @@ void sl_results_open(struct sl_results *results, struct sl_h5 *file, const struc
 	for (uint32_t i = 0; i < env->results; i++) {
 		const struct sl_shape *shape = &env->result[i];
 
-		if (is_image(env, shape))
+		if (shape->image)
 			continue;
 		if (!results->n)
 			sl_h5_group(file, "/entry/results", "NXcollection");

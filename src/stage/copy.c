@@ -19,6 +19,7 @@ static int open_copy(void *state, const struct sl_env *env, const struct sl_shap
 	terms->outputs = 1;
 	terms->output[0] = *in;
 	strcpy(terms->output[0].name, "raw");
+	terms->output[0].image = 1;
 	return 0;
 }
 

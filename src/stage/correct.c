@@ -37,8 +37,8 @@
 enum { PHOTONS_I16 = SL_CORRECT_PHOTONS_I16, KEV_F32 = SL_CORRECT_KEV_F32 };
 
 static const struct sl_option options[] = {
-	SL_CHOICE(struct sl_correct, output, photons_i16, "photons_i16|kev_f32",
-		  "what a pixel becomes: whole photons or keV"),
+	SL_CHOICE(struct sl_correct, output, photons_i16, "photons_i16|kev_f32|photons_f32",
+		  "what a pixel becomes: whole photons, keV, or photons with fractions"),
 	SL_U32(struct sl_correct, darks, 128, 1, 1024, "frames",
 	       "dark frames that a pedestal is the mean of; a running mean after as many"),
 	SL_F64(struct sl_correct, noise_max, 0, 0, 16383, "ADU",
@@ -114,7 +114,8 @@ static void finish(void *state, void *const *scratch, unsigned workers, struct s
 	for (uint32_t f = 0; f < batch->frames; f++) {
 		struct sl_frame *frame = batch->frame[f];
 		bool dark = frame->flags & SL_FRAME_DARK;
-		uint32_t cell = 1u << (cell_of(c, frame, 0) & 31);
+		uint32_t there = frame->missing ? (uint32_t)__builtin_ctzll(~frame->missing) : 0;
+		uint32_t cell = 1u << (cell_of(c, frame, there % frame->views) & 31);
 
 		c->dark_seen |= dark ? cell : 0;
 		for (uint32_t i = 0; i < frame->items; i++) {
@@ -144,7 +145,9 @@ static int open_correct(void *state, const struct sl_env *env, const struct sl_s
 	terms->outputs = 1;
 	terms->output[0] = *in;
 	strcpy(terms->output[0].name, "image");
+	terms->output[0].image = 1;
 	terms->output[0].dtype = c->output == PHOTONS_I16 ? SL_I16 : SL_F32;
+	terms->output[0].photons = c->output != KEV_F32;
 	return 0;
 }
 

@@ -9,7 +9,8 @@
 
 #include "stage/vectors.h"
 
-enum { SL_CORRECT_PHOTONS_I16, SL_CORRECT_KEV_F32 }; /* the choices of `output` */
+/* The choices of `output`. */
+enum { SL_CORRECT_PHOTONS_I16, SL_CORRECT_KEV_F32, SL_CORRECT_PHOTONS_F32 };
 
 struct sl_correct;
 

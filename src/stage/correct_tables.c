@@ -122,8 +122,8 @@ static int check(const struct sl_correct *c, const struct sl_env *env, const str
 			 calibration_cells(env), detector_cells(env));
 		return -EINVAL;
 	}
-	if (c->output == SL_CORRECT_PHOTONS_I16 && !(geometry->photon_energy_keV > 0)) {
-		sl_error("correct: photons_i16 needs a photon energy; detector '%s' has none",
+	if (c->output != SL_CORRECT_KEV_F32 && !(geometry->photon_energy_keV > 0)) {
+		sl_error("correct: photons need a photon energy; detector '%s' has none",
 			 geometry->detector);
 		return -EINVAL;
 	}
@@ -149,7 +149,7 @@ int sl_correct_open(struct sl_correct *c, const struct sl_env *env, const struct
 	c->noise_squared = c->noise_max > 0 ? (float)(c->noise_max * c->noise_max) : FLT_MAX;
 	c->noise_samples = c->darks < NOISE_SAMPLES ? c->darks : NOISE_SAMPLES;
 	fill_tables(c, env->calibration, cells,
-		    c->output == SL_CORRECT_PHOTONS_I16 ? env->geometry->photon_energy_keV : 1);
+		    c->output == SL_CORRECT_KEV_F32 ? 1 : env->geometry->photon_energy_keV);
 	c->bounded = is_bounded(c);
 	return 0;
 }

@@ -415,6 +415,30 @@ static void test_later_darks_move_a_running_mean(void **arg)
 	rig_close(&rig);
 }
 
+/* Photons with fractions are keV over the photon's energy. */
+static void test_float_photons(void **arg)
+{
+	struct rig_frame *frames = make_all_raw();
+	struct rig rig;
+
+	open_rig(&rig, "photons_f32", "128");
+	rig_open(&rig);
+	assert_int_equal(rig.out.dtype, SL_F32);
+	assert_int_equal(rig.out.photons, 1);
+	rig_run(&rig, frames, ALL_FRAMES, RIG_BATCH, 101, 1);
+	for (int f = 0; f < ALL_FRAMES; f++)
+		for (int i = 0; i < RIG_PIXELS; i++) {
+			uint16_t raw = raw_of(f, i);
+			float want = reference_kev(rig.table[gain_index(raw)][i],
+						   factor_of(&rig, raw, i, 12.4), raw);
+			float have = ((float *)frames[f].out)[i];
+
+			assert_true(isnan(want) ? isnan(have) : have == want);
+		}
+	rig_close(&rig);
+	free_frames(frames, ALL_FRAMES);
+}
+
 /* RMS in double precision, of the samples as the pedestal weighs them. */
 struct rms {
 	double mean, square;
@@ -835,6 +859,7 @@ int main(void)
 		cmocka_unit_test(test_calibration_is_the_start_until_a_dark_frame),
 		cmocka_unit_test(test_first_darks_are_averaged_exactly),
 		cmocka_unit_test(test_later_darks_move_a_running_mean),
+		cmocka_unit_test(test_float_photons),
 		cmocka_unit_test(test_noisy_pixels_are_bad_while_they_are),
 		cmocka_unit_test(test_samples_of_another_gain_are_left_out),
 		cmocka_unit_test(test_a_pixel_without_any_good_sample_is_bad),

@@ -102,9 +102,10 @@ static int open_tables(struct sl_integrate *s, const struct sl_env *env)
 	return err;
 }
 
-static struct sl_shape shape_of(const char *name, uint32_t rank, uint32_t first, uint32_t second)
+static struct sl_shape shape_of(const char *name, const char *doc, uint32_t rank, uint32_t first,
+				uint32_t second)
 {
-	struct sl_shape shape = {.dtype = SL_F32, .rank = rank, .dim = {first, second}};
+	struct sl_shape shape = {.dtype = SL_F32, .rank = rank, .dim = {first, second}, .doc = doc};
 
 	strcpy(shape.name, name);
 	return shape;
@@ -112,14 +113,23 @@ static struct sl_shape shape_of(const char *name, uint32_t rank, uint32_t first,
 
 static void declare(struct sl_integrate *s, struct sl_stage_terms *terms)
 {
+	static const char *const profile[] = {"q (1/nm), intensity, sigma: of each bin",
+					      "2 theta (degrees), intensity, sigma: of each bin",
+					      "radius (mm), intensity, sigma: of each bin",
+					      "radius (pixels), intensity, sigma: of each bin"};
+	static const char *const radius[] = {"q (1/nm)", "2 theta (degrees)", "radius (mm)",
+					     "radius (pixels)"};
+
 	s->result = terms->result;
 	terms->outputs = s->azimuth_bins ? 4 : 1;
-	terms->output[0] = shape_of("profile", 2, 3, s->bins);
+	terms->output[0] = shape_of("profile", profile[s->unit], 2, 3, s->bins);
 	if (s->azimuth_bins) {
-		terms->output[0] = shape_of("cake", 2, s->azimuth_bins, s->bins);
-		terms->output[1] = shape_of("cake_sigma", 2, s->azimuth_bins, s->bins);
-		terms->output[2] = shape_of("cake_radius", 1, s->bins, 0);
-		terms->output[3] = shape_of("cake_azimuth", 1, s->azimuth_bins, 0);
+		terms->output[0] =
+			shape_of("cake", "intensity: azimuth, radius", 2, s->azimuth_bins, s->bins);
+		terms->output[1] = shape_of("cake_sigma", "its sigma", 2, s->azimuth_bins, s->bins);
+		terms->output[2] = shape_of("cake_radius", radius[s->unit], 1, s->bins, 0);
+		terms->output[3] =
+			shape_of("cake_azimuth", "azimuth (degrees)", 1, s->azimuth_bins, 0);
 	}
 	terms->scratch_bytes = sl_integrate_frame_bytes(s);
 }
@@ -139,9 +149,8 @@ static int open_integrate(void *state, const struct sl_env *env, const struct sl
 	}
 	s->dtype = in->dtype;
 	s->real = is_float || (in->dtype == SL_U32 && s->split == SPLIT_BBOX);
-	s->photon = is_float && env->geometry->photon_energy_keV > 0
-			    ? env->geometry->photon_energy_keV
-			    : 1;
+	s->photon = sl_shape_photon(in, env->geometry->photon_energy_keV);
+	s->photon = s->photon > 0 ? s->photon : 1;
 	if (s->variance == SL_VARIANCE_AT_LEAST_ONE)
 		s->least = s->photon;
 	else

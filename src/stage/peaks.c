@@ -80,7 +80,7 @@ static int check(const struct peaks *p, const struct sl_env *env, const struct s
 			 sl_dtype_name(in->dtype));
 		return -EINVAL;
 	}
-	if (in->dtype == SL_F32 && !(env->geometry->photon_energy_keV > 0)) {
+	if (!(sl_shape_photon(in, env->geometry->photon_energy_keV) > 0)) {
 		sl_error("peaks: a threshold in photons needs a photon energy; detector '%s' has "
 			 "none",
 			 env->geometry->detector);
@@ -102,19 +102,24 @@ static void describe(const struct peaks *p, struct sl_stage_terms *terms)
 {
 	terms->outputs = 2;
 	terms->output[0] = (struct sl_shape){.name = "peaks",
+					     .doc = "module, row, column, intensity, SNR, pixels, "
+						    "brightest pixel, background per pixel",
 					     .dtype = SL_F32,
 					     .rank = 2,
 					     .dim = {p->max_peaks, SL_PEAKS_COLUMNS},
 					     .ragged = 1};
-	terms->output[1] =
-		(struct sl_shape){.name = "peaks_found", .dtype = SL_U32, .rank = 1, .dim = {1}};
+	terms->output[1] = (struct sl_shape){.name = "peaks_found",
+					     .doc = "peaks that there were, in the list or not",
+					     .dtype = SL_U32,
+					     .rank = 1,
+					     .dim = {1}};
 }
 
 static int open_peaks(void *state, const struct sl_env *env, const struct sl_shape *in,
 		      struct sl_stage_terms *terms)
 {
 	struct peaks *p = state;
-	double photon = in->dtype == SL_F32 ? env->geometry->photon_energy_keV : 1;
+	double photon = sl_shape_photon(in, env->geometry->photon_energy_keV);
 	int err = check(p, env, in);
 
 	if (!err)

@@ -96,6 +96,11 @@ int sl_peaks_table_open(struct sl_peaks_table *t, const struct sl_env *env, bool
 		sl_error("peaks: %s", why);
 		return -EINVAL;
 	}
+	if (!isfinite(g.layout.beam_row) || !isfinite(g.layout.beam_column)) {
+		sl_error("peaks: the detector does not know where the beam is; stage 'spots' needs "
+			 "none");
+		return -EINVAL;
+	}
 	r_max = r_max > 0 ? r_max : INFINITY;
 	*t = (struct sl_peaks_table){
 		.modules = g.modules,

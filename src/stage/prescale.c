@@ -42,8 +42,11 @@ static int open_prescale(void *state, const struct sl_env *env, const struct sl_
 	memset(p->rejected, 0, sizeof(p->rejected));
 	p->items = sl_geometry_frame_items(env->geometry);
 	p->result = terms->result;
-	*from = (struct sl_shape){
-		.name = "prescaled_from", .dtype = SL_U16, .rank = p->items > 1, .dim = {p->items}};
+	*from = (struct sl_shape){.name = "prescaled_from",
+				  .doc = "reason for which it was rejected; 0: it was not",
+				  .dtype = SL_U16,
+				  .rank = p->items > 1,
+				  .dim = {p->items}};
 	terms->outputs = 1;
 	return 0;
 }

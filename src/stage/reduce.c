@@ -70,7 +70,11 @@ static int open_reduce(void *state, const struct sl_env *env, const struct sl_sh
 	if (err)
 		return err;
 	terms->output[0] = (struct sl_shape){
-		.name = "statistics", .dtype = SL_F64, .rank = 2, .dim = {r->regions, COLUMNS}};
+		.name = "statistics",
+		.doc = "sum, mean, maximum, valid pixels, overloads: of each region",
+		.dtype = SL_F64,
+		.rank = 2,
+		.dim = {r->regions, COLUMNS}};
 	terms->outputs = 1;
 	terms->scratch_bytes = r->regions * sizeof(struct sl_reduce_sum);
 	if (!r->window)

@@ -3,7 +3,7 @@
  * The last row or column of bins of a module has fewer pixels where N does not divide its size. Bad
  * pixels are left out; a bin that has no others is bad (INT32_MIN or INT64_MIN, NaN), and one with
  * an overload is an overload (INT32_MAX or INT64_MAX, infinity). Sums of pixels of up to 16 bits
- * are int32, those of uint32 int64, of floats float32; means are float32.
+ * are int32 (int64 from bin: 182 on), those of uint32 int64, of floats float32; means are float32.
  *
  * A window is so many kept frames that follow each other: their sum (int64, float64) and maximum.
  * A bin that is no measurement in one of them is none in the window. */
@@ -216,11 +216,19 @@ static void describe(struct sl_reduce *r, struct sl_stage_terms *terms)
 	terms->outputs = WINDOW_MOST + 1;
 }
 
+/* Sums of a bin, and the two numbers that mark what is none. */
+static bool fits_32_bits(const struct sl_reduce *r)
+{
+	uint64_t pixels = (uint64_t)r->bin * r->bin;
+
+	return r->dtype != SL_U32 && pixels * UINT16_MAX < INT32_MAX;
+}
+
 int sl_reduce_bins_open(struct sl_reduce *r, struct sl_stage_terms *terms)
 {
 	r->bin_dtype = r->dtype == SL_F32 || r->binned == SL_REDUCE_MEAN ? SL_F32
-		       : r->dtype == SL_U32				 ? SL_I64
-									 : SL_I32;
+		       : fits_32_bits(r)				 ? SL_I32
+									 : SL_I64;
 	r->bin_rows = (r->rows + r->bin - 1) / r->bin;
 	r->bin_columns = (r->columns + r->bin - 1) / r->bin;
 	r->bins = (uint64_t)r->modules * r->bin_rows * r->bin_columns;

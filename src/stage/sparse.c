@@ -360,7 +360,7 @@ static void frame(void *state, void *scratch, const struct sl_batch *batch, uint
 
 /* ---- open ---- */
 
-static int check(const struct sl_sparse *s, const struct sl_env *env)
+static int check(const struct sl_sparse *s, const struct sl_env *env, double photon)
 {
 	static const uint32_t most[SL_DTYPES] = {[SL_U8] = UINT8_MAX - 1,
 						 [SL_U16] = UINT16_MAX - 1,
@@ -379,8 +379,7 @@ static int check(const struct sl_sparse *s, const struct sl_env *env)
 			 sl_dtype_name(s->dtype), s->threshold, most[s->dtype]);
 		return -EINVAL;
 	}
-	if (s->method == SL_SPARSE_THRESHOLD && s->dtype == SL_F32 &&
-	    !(env->geometry->photon_energy_keV > 0)) {
+	if (s->method == SL_SPARSE_THRESHOLD && !(photon > 0)) {
 		sl_error("sparse: a threshold in photons needs a photon energy; detector '%s' has "
 			 "none",
 			 env->geometry->detector);
@@ -440,6 +439,7 @@ static int open_sparse(void *state, const struct sl_env *env, const struct sl_sh
 {
 	struct sl_sparse *s = state;
 	const struct sl_geometry *g = env->geometry;
+	double photon = sl_shape_photon(in, g->photon_energy_keV);
 	bool radial = s->method == SL_SPARSE_RADIAL;
 	int err;
 
@@ -450,7 +450,8 @@ static int open_sparse(void *state, const struct sl_env *env, const struct sl_sh
 	s->module_pixels = sl_geometry_pixels(g);
 	s->input = terms->input;
 	s->result = terms->result;
-	err = check(s, env);
+	s->photon = photon > 0 ? (float)photon : 1;
+	err = check(s, env, photon);
 	if (!err && radial)
 		err = sl_sparse_radial_open(s, env);
 	if (err)
@@ -463,7 +464,7 @@ static int open_sparse(void *state, const struct sl_env *env, const struct sl_sh
 		.low = s->dtype == SL_I16 ? INT16_MIN : 0,
 		.high = (int64_t)s->threshold - 1,
 		.real_low = -INFINITY,
-		.real_high = nextafterf((float)(s->threshold * g->photon_energy_keV), -INFINITY)};
+		.real_high = nextafterf((float)(s->threshold * photon), -INFINITY)};
 	add_outputs(s, terms);
 	if (radial)
 		add_constants(s, terms);

@@ -82,9 +82,6 @@ int sl_sparse_radial_open(struct sl_sparse *s, const struct sl_env *env)
 	if (err)
 		return err;
 	s->module_blocks = (uint32_t)((s->module_pixels + BLOCK - 1) / BLOCK);
-	s->photon = s->dtype == SL_F32 && env->geometry->photon_energy_keV > 0
-			    ? (float)env->geometry->photon_energy_keV
-			    : 1;
 	err = allocate(s);
 	if (err)
 		return err;

@@ -79,7 +79,7 @@ static int check(const struct spots *s, const struct sl_env *env, const struct s
 			 sl_dtype_name(in->dtype));
 		return -EINVAL;
 	}
-	if (in->dtype == SL_F32 && !(env->geometry->photon_energy_keV > 0)) {
+	if (!(sl_shape_photon(in, env->geometry->photon_energy_keV) > 0)) {
 		sl_error("spots: a threshold in photons needs a photon energy; detector '%s' has "
 			 "none",
 			 env->geometry->detector);
@@ -123,12 +123,17 @@ static void describe(const struct spots *s, struct sl_stage_terms *terms)
 {
 	terms->outputs = 2;
 	terms->output[0] = (struct sl_shape){.name = "spots",
+					     .doc = "module, row, column, sum, deviations, pixels, "
+						    "brightest pixel, mean of its box",
 					     .dtype = SL_F32,
 					     .rank = 2,
 					     .dim = {s->max_spots, COLUMNS},
 					     .ragged = 1};
-	terms->output[1] =
-		(struct sl_shape){.name = "spots_found", .dtype = SL_U32, .rank = 1, .dim = {1}};
+	terms->output[1] = (struct sl_shape){.name = "spots_found",
+					     .doc = "spots that there were, in the list or not",
+					     .dtype = SL_U32,
+					     .rank = 1,
+					     .dim = {1}};
 }
 
 static int open_spots(void *state, const struct sl_env *env, const struct sl_shape *in,
@@ -136,7 +141,7 @@ static int open_spots(void *state, const struct sl_env *env, const struct sl_sha
 {
 	struct spots *s = state;
 	const struct sl_geometry *g = env->geometry;
-	double photon = in->dtype == SL_F32 ? g->photon_energy_keV : 1;
+	double photon = sl_shape_photon(in, g->photon_energy_keV);
 	int err = check(s, env, in);
 
 	if (!err)

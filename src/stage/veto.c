@@ -1,8 +1,9 @@
 /* veto.c - keep a frame when enough of its pixels are bright.
  *
  * A pixel counts when it has at least `threshold` photons: whole photons in an int16 image, keV of
- * as many photons in a float one (so 9.8 photons are ten in the first and not in the second).
- * Overloads count; bad pixels (INT16_MIN, NaN) do not. Dark frames stay as they were judged.
+ * as many photons in a float one (so 9.8 photons are ten in the first and not in the second),
+ * counts where the detector counts. Overloads count; bad pixels (INT16_MIN, NaN, the largest number
+ * of counts) do not. Dark frames stay as they were judged.
  *
  * Cost: one pass over the tile, which is in cache when `correct` just wrote it.
  * Threads: every worker counts into its own scratch; finish() adds up. */
@@ -16,7 +17,7 @@ struct veto {
 	uint32_t threshold, min_pixels;
 
 	enum sl_dtype dtype;
-	float threshold_keV;
+	float threshold_f32; /* in the image's unit */
 };
 
 struct count { /* of one frame, by one worker */
@@ -35,20 +36,25 @@ static int open_veto(void *state, const struct sl_env *env, const struct sl_shap
 {
 	struct veto *v = state;
 
-	if (in->dtype != SL_I16 && in->dtype != SL_F32) {
-		sl_error("veto reads int16 photons or float32 keV, not %s: 'correct' before it "
-			 "makes them",
+	if (in->dtype == SL_I32) {
+		sl_error("veto reads counts (uint8, uint16, uint32), int16 photons or float32 "
+			 "keV, not %s",
 			 sl_dtype_name(in->dtype));
 		return -EINVAL;
 	}
-	if (in->dtype == SL_F32 && !(env->geometry->photon_energy_keV > 0)) {
+	if (!(sl_shape_photon(in, env->geometry->photon_energy_keV) > 0)) {
 		sl_error("veto: a threshold in photons needs a photon energy; detector '%s' has "
 			 "none",
 			 env->geometry->detector);
 		return -EINVAL;
 	}
+	if (in->dtype == SL_U8 && v->threshold >= UINT8_MAX) {
+		sl_error("veto: no pixel of 8 bits has %u counts", v->threshold);
+		return -EINVAL;
+	}
 	v->dtype = in->dtype;
-	v->threshold_keV = (float)(v->threshold * env->geometry->photon_energy_keV);
+	v->threshold_f32 =
+		(float)(v->threshold * sl_shape_photon(in, env->geometry->photon_energy_keV));
 	terms->scratch_bytes = sizeof(struct count);
 	return 0;
 }
@@ -84,6 +90,37 @@ static uint32_t count_f32(const float *pixel, uint32_t count, float threshold)
 	return n;
 }
 
+/* Counts: the largest number is no measurement. */
+#define COUNT(TYPE, NAME, NONE)                                                         \
+	static uint32_t count_##NAME(const TYPE *pixel, uint32_t count, TYPE threshold) \
+	{                                                                               \
+		uint32_t n = 0;                                                         \
+                                                                                        \
+		for (uint32_t i = 0; i < count; i++)                                    \
+			n += (pixel[i] >= threshold) & (pixel[i] != (NONE));            \
+		return n;                                                               \
+	}
+
+COUNT(uint8_t, u8, UINT8_MAX)
+COUNT(uint16_t, u16, UINT16_MAX)
+COUNT(uint32_t, u32, UINT32_MAX)
+
+static uint32_t count_bright(const struct veto *v, const void *pixels, uint32_t count)
+{
+	switch (v->dtype) {
+	case SL_U8:
+		return count_u8(pixels, count, (uint8_t)v->threshold);
+	case SL_U16:
+		return count_u16(pixels, count, (uint16_t)v->threshold);
+	case SL_U32:
+		return count_u32(pixels, count, v->threshold);
+	case SL_I16:
+		return count_i16(pixels, count, (int16_t)v->threshold);
+	default:
+		return count_f32(pixels, count, v->threshold_f32);
+	}
+}
+
 static void tile(void *state, void *scratch, const struct sl_batch *batch,
 		 const struct sl_tile *tile)
 {
@@ -93,10 +130,7 @@ static void tile(void *state, void *scratch, const struct sl_batch *batch,
 	for (uint32_t f = 0; f < batch->frames; f++) {
 		if (batch->frame[f]->flags & SL_FRAME_DARK)
 			continue; /* has no image */
-		count[f].pixels +=
-			v->dtype == SL_I16
-				? count_i16(tile->in[f], tile->count, (int16_t)v->threshold)
-				: count_f32(tile->in[f], tile->count, v->threshold_keV);
+		count[f].pixels += count_bright(v, tile->in[f], tile->count);
 	}
 }
 

@@ -231,6 +231,38 @@ static void test_every_item_gets_the_verdict(void **arg)
 	rig_close(&rig);
 }
 
+/* Where the detector counts: at least the threshold, and not the largest number, which is none. */
+static void test_counts_of_counting_detectors(void **arg)
+{
+	static const enum sl_dtype types[] = {SL_U8, SL_U16, SL_U32};
+
+	for (int t = 0; t < 3; t++) {
+		static const uint32_t none[] = {UINT8_MAX, UINT16_MAX, UINT32_MAX};
+		struct rig_frame frame;
+		struct rig rig;
+
+		rig_frame_init(&frame, false);
+		for (int i = 0; i < RIG_PIXELS; i++) {
+			uint32_t v = i % 5 == 0	  ? none[t]
+				     : i % 5 == 1 ? 99
+				     : i % 5 == 2 ? 100
+						  : 101;
+
+			if (types[t] == SL_U8)
+				((uint8_t *)frame.in)[i] = (uint8_t)v;
+			else if (types[t] == SL_U16)
+				((uint16_t *)frame.in)[i] = (uint16_t)v;
+			else
+				((uint32_t *)frame.in)[i] = v;
+		}
+		open_rig(&rig, types[t], "100", "1");
+		rig_batch(&rig, &frame, 1, 64, 2);
+		assert_true(frame.verdict.score == RIG_PIXELS / 5 * 3);
+		rig_frame_fini(&frame);
+		rig_close(&rig);
+	}
+}
+
 static void test_kev_without_a_photon_energy_are_refused(void **arg)
 {
 	const char *said;
@@ -261,6 +293,7 @@ int main(void)
 		cmocka_unit_test(test_random_images_against_a_plain_count),
 		cmocka_unit_test(test_a_large_bright_tile_is_counted_in_full),
 		cmocka_unit_test(test_every_item_gets_the_verdict),
+		cmocka_unit_test(test_counts_of_counting_detectors),
 		cmocka_unit_test(test_kev_without_a_photon_energy_are_refused),
 	};
 

@@ -124,11 +124,11 @@ static void stages_finish_after_their_last_pass(void **arg)
 	assert_int_equal(sl_cpu_passes_make(&chain, &passes), 0);
 	assert_int_equal(passes.n, 3);
 	expect(&passes.pass[0], false, "015");
-	expect_finish(&passes.pass[0], "15");
+	expect_finish(&passes.pass[0], "1");
 	expect(&passes.pass[1], true, "2");
 	expect_finish(&passes.pass[1], "");
 	expect(&passes.pass[2], false, "3");
-	expect_finish(&passes.pass[2], "4");
+	expect_finish(&passes.pass[2], "45"); /* in the order of the chain */
 }
 
 static void a_judge_may_be_alone(void **arg)

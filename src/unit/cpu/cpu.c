@@ -26,6 +26,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <sluice/unit.h>
 
@@ -81,10 +82,18 @@ static const struct sl_option options[] = {
 static int allocate_scratch(struct engine *e)
 {
 	size_t frames = e->chain.batch_frames;
+	double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
 
 	for (unsigned s = 0; s < e->chain.stages; s++) {
 		size_t bytes = e->chain.stage[s].terms.scratch_bytes;
+		double all = (double)bytes * (double)frames * e->workers;
 
+		if (all > memory) {
+			sl_error("cpu: stage '%s' wants %.1f GB for its work, and this host has "
+				 "%.1f GB; lower unit.batch, unit.workers, or what it is to do",
+				 e->chain.stage[s].ops->name, all * 1e-9, memory * 1e-9);
+			return -ENOMEM;
+		}
 		e->scratch[s] = calloc(e->workers, sizeof(void *));
 		if (!e->scratch[s])
 			return -ENOMEM;

@@ -63,7 +63,8 @@ static void note_outputs(const struct sl_chain_stage *stage, unsigned tiles, uns
 	}
 }
 
-/* Puts the stage into its passes; the last of them. `latest`: that of all stages before it. */
+/* Puts the stage into its passes; the last of them. `latest`: that of all stages before it, after
+ * which finish() speaks. */
 static unsigned place(const struct sl_chain_stage *stage, unsigned number, unsigned there,
 		      unsigned latest, struct sl_cpu_pass *all)
 {
@@ -75,8 +76,10 @@ static unsigned place(const struct sl_chain_stage *stage, unsigned number, unsig
 		join(&all[tiles], number);
 	if (stage->ops->frame)
 		join(&all[frames], number);
-	if (stage->ops->finish)
+	if (stage->ops->finish) {
+		last = latest > last ? latest : last;
 		all[last].finish[all[last].finishes++] = (unsigned char)number;
+	}
 	return last;
 }
 

@@ -3,7 +3,8 @@
  *
  * Model:     a stage joins the earliest pass in which its input is there, so that as many stages as
  *            possible share a pass over the memory. Within a pass stages keep their order. A
- *            stage's finish() runs after the last pass that it is in. */
+ *            stage's finish() runs after the last pass that it, or a stage before it, is in: so
+ *            they speak in the order of the chain. */
 #ifndef SL_UNIT_CPU_PASSES_H
 #define SL_UNIT_CPU_PASSES_H
 
