@@ -26,9 +26,12 @@ enum sl_vectors { SL_VECTORS_AUTO, SL_VECTORS_AVX512, SL_VECTORS_AVX2, SL_VECTOR
 #ifdef __x86_64__
 
 #define SL_TARGET_AVX2 __attribute__((target("avx2")))
-#define SL_TARGET_AVX512                                                     \
-	__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512cd," \
-			      "prefer-vector-width=512")))
+#define SL_AVX512_SETS "avx512f,avx512bw,avx512vl,avx512dq,avx512cd"
+#ifdef __clang__ /* does not know how to be told that vectors should be that wide */
+#define SL_TARGET_AVX512 __attribute__((target(SL_AVX512_SETS)))
+#else
+#define SL_TARGET_AVX512 __attribute__((target(SL_AVX512_SETS ",prefer-vector-width=512")))
+#endif
 
 /* What to use of what is there: never more than `wanted`. */
 static inline enum sl_vectors sl_vectors_choose(uint32_t wanted)
