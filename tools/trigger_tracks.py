@@ -17,10 +17,10 @@ SHAPES = ("rectangles", "hexagons", "one-hexagon")
 K, R_T = 0.0057128451, 67.24  # as docs/events.md has them
 EVENT, SECTOR, X, PHI0, PHI_T, LAYERS, STUBS, LISTED, COLUMN, ROW, Z0, COT, CHI2 = range(13)
 CHAINS = {  # what is done with the map's cells; each step is added to those before it
-    "cells": {"unique": "keep"},
-    "duplicates taken out": {},
-    "and bends within 3 deviations": {"bend": 3},
-    "and a helix fitted": {"bend": 3, "fit": True},
+    "cells": {"unique": "keep", "bend": 0},
+    "duplicates taken out": {"bend": 0},
+    "and bends within 3 deviations": {},
+    "and a helix fitted": {"fit": True},
 }
 FULL = {"events": 61, "pile_ups": (20, 60, 100, 140, 200, 250), "many": 241}
 QUICK = {"events": 3, "pile_ups": (20, 140), "many": 5}
@@ -156,7 +156,7 @@ def chains(folder, settings):
 
 def pile_ups(folder, settings):
     """Fakes and efficiency of the map alone, duplicates taken out or not."""
-    points = {(shape, p): score(folder, settings["events"], p, cells=shape, unique="keep")
+    points = {(shape, p): score(folder, settings["events"], p, cells=shape, **CHAINS["cells"])
               for shape in SHAPES for p in settings["pile_ups"]}
     x = Linear([0, 50, 100, 150, 200, 250], LEFT, WIDTH - RIGHT)
     most = max(per_event(t, "fakes") for t in points.values())

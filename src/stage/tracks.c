@@ -61,7 +61,7 @@ static const struct sl_option options[] = {
 	       "the map goes to here, on both sides of infinity"),
 	SL_U32(struct tracks, min_layers, 5, 3, 7, "layers",
 	       "that a candidate has stubs of, at least"),
-	SL_F64(struct tracks, bend, 0, 0, 100, "deviations",
+	SL_F64(struct tracks, bend, 3, 0, 100, "deviations",
 	       "that the bend of a stub may be off q/pT of a cell; 0: any"),
 	SL_BOOL(struct tracks, fit, false,
 		"put a helix through the stubs, leave out those that are off, and drop candidates "

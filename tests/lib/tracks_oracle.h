@@ -17,17 +17,18 @@
 enum { ORACLE_CELLS = 64 };
 
 struct oracle {
-	bool hexagons;
-	int columns, rows, min_layers;
+	uint32_t kind; /* 0 rectangles, 1 hexagons, 2 one hexagon of a column at most */
+	int columns, rows;
 	double x_max;
+	uint8_t layer[SL_STUBS];
 	/* A bit per stub, and layers of all stubs that are in it for sure, or perhaps. */
 	uint64_t stubs[ORACLE_CELLS][ORACLE_CELLS][3], unsure[ORACLE_CELLS][ORACLE_CELLS][3];
 	uint8_t layers[ORACLE_CELLS][ORACLE_CELLS], perhaps[ORACLE_CELLS][ORACLE_CELLS];
 	uint64_t touched, doubtful; /* pairs of stub and cell, and those that are unsure */
 };
 
-/* The cell that a line meets in a column of hexagons, by thirds of a row; -1: none. */
-static inline int oracle_hexagon(const struct oracle *o, double middle, double low, double high)
+/* The one cell that a line meets in a column of hexagons, by thirds of a row; -1: none. */
+static inline int oracle_one_hexagon(const struct oracle *o, double middle, double low, double high)
 {
 	long third = (long)floor(3 * middle);
 	long below = (long)floor(3 * low), above = (long)floor(3 * high);
@@ -45,20 +46,39 @@ static inline int oracle_hexagon(const struct oracle *o, double middle, double l
 	return at >= 0 && at < o->rows ? (int)at : -1;
 }
 
+/* Does the line, `y` above the middle of a hexagon on the middle of its column, touch it? It does
+ * unless all six corners are on one side of it. In rows and widths of a column; rise: of the line
+ * from one column to the next. */
+static inline bool oracle_touches(double y, double rise)
+{
+	static const double corner[6][2] = {{0, 1 / 3.},  {1, 1 / 6.},	 {1, -1 / 6.},
+					    {0, -1 / 3.}, {-1, -1 / 6.}, {-1, 1 / 6.}};
+	int above = 0, below = 0;
+
+	for (int k = 0; k < 6; k++) {
+		double off = corner[k][1] - (y + rise * corner[k][0]);
+
+		above += off > 0;
+		below += off < 0;
+	}
+	return above < 6 && below < 6;
+}
+
 /* votes[row]: in how many of the trials the line is in that cell; how many trials. */
 static inline int oracle_column(const struct oracle *o, const struct sl_stub *stub, int column,
 				int *votes)
 {
 	const double y_max = SL_PI / 32, unit = 0.5 / (1 << 22);
-	double dx = 2 * o->x_max / (o->hexagons ? o->columns - 1 : o->columns);
-	double dy = 2 * y_max / (o->hexagons ? o->rows - 1. / 6 : o->rows);
-	double x = o->hexagons ? -o->x_max + column * dx : -o->x_max + (column + 0.5) * dx;
+	bool hexagons = o->kind != 0;
+	double dx = 2 * o->x_max / (hexagons ? o->columns - 1 : o->columns);
+	double dy = 2 * y_max / (hexagons ? o->rows - 1. / 6 : o->rows);
+	double x = hexagons ? -o->x_max + column * dx : -o->x_max + (column + 0.5) * dx;
 	double lever = SL_TRACKER_K * (stub->r * SL_STUB_R_CM - SL_TRACKER_R_PHI);
 	double y = (stub->phi * SL_STUB_PHI_RAD + lever * x + y_max) / dy;
-	double off_line = unit * (abs(stub->phi) + stub->r + 2);
-	double off_end = off_line + unit * (stub->r + 2);
-	double reach = fabs(lever) * (o->hexagons ? dx : dx / 2) / dy;
-	int trials = 0;
+	double off_line = unit * (abs(stub->phi) + stub->r + 6);
+	double off_end = off_line + unit * (stub->r + 6);
+	double reach = fabs(lever) * (hexagons ? dx : dx / 2) / dy;
+	int trials = 0, far = 3 + (int)reach;
 
 	for (int k = 0; k < 27; k++) {
 		double middle = y + (k % 3 - 1) * off_line;
@@ -66,9 +86,20 @@ static inline int oracle_column(const struct oracle *o, const struct sl_stub *st
 		double high = y + reach + (k / 9 - 1) * off_end;
 
 		trials++;
-		if (o->hexagons) {
+		if (o->kind == 1) {
+			double rise = lever * dx / dy + (k / 3 % 3 - 1) * off_end;
+			int near = (int)floor(y);
+
+			/* Rows so far away that no line gets there are left out. */
+			for (int at = near - far; at <= near + far; at++)
+				if (at >= 0 && at < o->rows)
+					votes[at] += oracle_touches(
+						middle - at - (column % 2 ? 2 / 3. : 1 / 6.), rise);
+			continue;
+		}
+		if (o->kind == 2) {
 			double up = column % 2 ? 1. / 2 : 0;
-			int at = oracle_hexagon(o, middle + 1. / 6 - up, low - up, high - up);
+			int at = oracle_one_hexagon(o, middle + 1. / 6 - up, low - up, high - up);
 
 			if (at >= 0)
 				votes[at]++;
@@ -102,7 +133,7 @@ static inline void oracle_add(struct oracle *o, const struct sl_stub *stub, int 
 	}
 }
 
-/* hexagons, columns, rows, min_layers and x_max are set. */
+/* kind, columns, rows and x_max are set. */
 static inline void oracle_fill(struct oracle *o, const uint8_t *row)
 {
 	struct sl_stub stub;
@@ -112,8 +143,10 @@ static inline void oracle_fill(struct oracle *o, const uint8_t *row)
 	memset(o->layers, 0, sizeof(o->layers));
 	memset(o->perhaps, 0, sizeof(o->perhaps));
 	for (int i = 0; i < SL_STUBS && sl_stub_unpack(row + i * SL_STUB_BYTES, &stub); i++)
-		if (stub.layer)
+		if (stub.layer) {
+			o->layer[i] = (uint8_t)stub.layer;
 			oracle_add(o, &stub, i);
+		}
 }
 
 /* ---- sectors ---- */
@@ -160,12 +193,11 @@ static inline void oracle_sector(uint64_t *seed, uint32_t tracks, uint32_t stubs
 		uint32_t k = (uint32_t)(oracle_random(seed) * 6);
 		double r = oracle_radius[k] + oracle_random(seed) * 1.6 - 0.8;
 
-		stub[n++] = (struct sl_stub){
-			.phi = (int32_t)((oracle_random(seed) * 2 - 1) * 3800),
-			.r = (uint32_t)lrint(r / SL_STUB_R_CM),
-			.z = (int32_t)((oracle_random(seed) * 2 - 1) * 1000),
-			.bend = (int32_t)(oracle_random(seed) * 11) - 5,
-			.layer = k + 1};
+		stub[n++] = (struct sl_stub){.phi = (int32_t)((oracle_random(seed) * 2 - 1) * 3800),
+					     .r = (uint32_t)lrint(r / SL_STUB_R_CM),
+					     .z = (int32_t)((oracle_random(seed) * 2 - 1) * 1000),
+					     .bend = (int32_t)(oracle_random(seed) * 11) - 5,
+					     .layer = k + 1};
 	}
 	memset(row, 0, SL_TRACKER_ROW_BYTES);
 	for (uint32_t i = 0; i < n; i++) {
