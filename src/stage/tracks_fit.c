@@ -1,10 +1,10 @@
 /* tracks_fit.c - a helix through the stubs of a candidate.
  *
  * Two straight lines, as the maths header makes them of a helix: phi over r, and z over the way. A
- * cell has stubs of other particles, too: so lines are drawn through two stubs at a time, far enough
- * apart, and those that are near to the stubs of most layers stay, with the nearest stub of each.
- * Through these go lines by weighted least squares; while a stub is too far off, the worst is left
- * out, and the lines are drawn anew. Floats, in the order of the row: the same everywhere.
+ * cell has stubs of other particles, too: so lines are drawn through two stubs at a time, far
+ * enough apart, and those that are near to the stubs of most layers stay, with the nearest stub of
+ * each. Through these go lines by weighted least squares; while a stub is too far off, the worst is
+ * left out, and the lines are drawn anew. Floats, in the order of the row: the same everywhere.
  *
  * Cost: about 2 us for ten stubs; bounded by 200 lines and 40 stubs, the first of a cell. */
 #include <math.h>
@@ -89,8 +89,8 @@ static float deviation(const struct point *p, const struct line *phi, const stru
 	return off_phi * off_phi * p->phi_weight + off_z * off_z * p->z_weight;
 }
 
-/* Of the stubs, the nearest of each layer; what they are off in all, lower is better. A layer without
- * one near enough counts as `limit`. */
+/* Of the stubs, the nearest of each layer; what they are off in all, lower is better. A layer
+ * without one near enough counts as `limit`. */
 static float nearest(const struct point *point, uint32_t n, const struct line *phi,
 		     const struct line *z, float limit, uint8_t chosen[SL_TRACKS_LAYERS])
 {

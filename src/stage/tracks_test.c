@@ -1,6 +1,6 @@
-/* tracks_test.c - cells, candidates and duplicates are those that a plain program in double precision
- * finds, with every kind of vectors and cells; helices come out as they went in; and what bad input
- * becomes. */
+/* tracks_test.c - cells, candidates and duplicates are those that a plain program in double
+ * precision finds, with every kind of vectors and cells; helices come out as they went in; and what
+ * bad input becomes. */
 #include <errno.h>
 
 #include "lib/capture.h"
