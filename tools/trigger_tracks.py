@@ -24,7 +24,7 @@ CHAINS = {  # what is done with the map's cells; each step is added to those bef
 }
 FULL = {"events": 61, "pile_ups": (20, 60, 100, 140, 200, 250), "many": 241}
 QUICK = {"events": 3, "pile_ups": (20, 140), "many": 5}
-PT_EDGES = (3, 3.5, 4, 5, 6, 8, 12, 20, 40, 100.1)
+PT_EDGES = (3, 3.5, 4, 5, 6, 8, 12, 20, 100.1)
 ON_TRACK = 4  # layers: a candidate with stubs of one track in so many is that track
 
 
@@ -126,6 +126,10 @@ def table(head, rows):
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in [head, ["---"] * len(head), *rows])
 
 
+def brief(value):
+    return f"{value:.0f}" if value >= 10 else f"{value:.2f}"
+
+
 def linear(marks):
     return Linear(list(marks), HEIGHT - BOTTOM, TOP + 8)
 
@@ -149,7 +153,7 @@ def chains(folder, settings):
                                 "q_over_pt": core(t["x_off"]), "phi0": core(t["phi_off"])})
                 n = numbers[-1]
                 rows.append([pile_up, name, f"`{shape}`", f"{100 * n['efficiency']:.1f} %", f"{n['candidates']:.0f}",
-                             f"{n['fakes']:.0f}", f"{n['duplicates']:.1f}", f"{1000 * n['q_over_pt']:.1f}", f"{1000 * n['phi0']:.2f}"])
+                             brief(n["fakes"]), brief(n["duplicates"]), f"{1000 * n['q_over_pt']:.1f}", f"{1000 * n['phi0']:.2f}"])
     return table(["pile-up", "", "cells", "found", "candidates", "fakes", "duplicates", "q/pT off (1/TeV)", "phi off (mrad)"],
                  rows), {}, numbers
 
@@ -172,7 +176,7 @@ def pile_ups(folder, settings):
         row = [p]
         for shape in SHAPES:
             t = points[shape, p]
-            row += [f"{100 * efficiency(t):.1f} %", f"{per_event(t, 'fakes'):.0f}", f"{per_event(t, 'duplicates'):.0f}"]
+            row += [f"{100 * efficiency(t):.1f} %", brief(per_event(t, "fakes")), brief(per_event(t, "duplicates"))]
             if shape != "rectangles":
                 row.append(f"{100 * (t['fakes'] / max(square['fakes'], 1) - 1):+.0f} %")
         rows.append(row)
@@ -206,9 +210,10 @@ def momenta(folder, settings):
     plots = {"tracks-efficiency.svg": document(frame("tracks: share of the tracks that are found", x, y, lambda v: f"{v:g}",
                                                      lambda v: f"{v:.1f}", "pT (GeV)", "share found", note) + draw(lines, x, y))}
     rows = [[f"{low:g} to {high:.0f}" if high > 99 else f"{low:g} to {high:g}",
+             ranges.get(("all", "rectangles", low, high), (0,))[0],
              *(f"{100 * ranges[name, shape, low, high][1]:.1f} %" if (name, shape, low, high) in ranges else "-"
                for name in ("cells", "all") for shape in SHAPES)] for low, high in zip(PT_EDGES, PT_EDGES[1:])]
-    head = ["pT (GeV)", *(f"{name}, `{shape}`" for name in ("cells", "all") for shape in SHAPES)]
+    head = ["pT (GeV)", "tracks", *(f"{name}, `{shape}`" for name in ("cells", "all") for shape in SHAPES)]
     return table(head, rows), plots, numbers
 
 

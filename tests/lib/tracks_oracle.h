@@ -19,7 +19,7 @@ enum { ORACLE_CELLS = 64 };
 struct oracle {
 	uint32_t kind; /* 0 rectangles, 1 hexagons, 2 one hexagon of a column at most */
 	int columns, rows;
-	double x_max;
+	double x_max, bend;
 	uint8_t layer[SL_STUBS];
 	/* A bit per stub, and layers of all stubs that are in it for sure, or perhaps. */
 	uint64_t stubs[ORACLE_CELLS][ORACLE_CELLS][3], unsure[ORACLE_CELLS][ORACLE_CELLS][3];
@@ -111,12 +111,31 @@ static inline int oracle_column(const struct oracle *o, const struct sl_stub *st
 	return trials;
 }
 
+/* Is the column within the tolerance of the stub's bend? The nearest one always is. */
+static inline bool oracle_bends(const struct oracle *o, const struct sl_stub *stub, int column)
+{
+	double dx = 2 * o->x_max / (o->kind ? o->columns - 1 : o->columns);
+	double first = o->kind ? -o->x_max : -o->x_max + dx / 2, last = -first;
+	double r_cm = stub->r / 64 * 64 * SL_STUB_R_CM, x = stub->bend / 14.;
+	double off = o->bend * 1.7 / r_cm + 1 / 28. + (o->kind ? dx : dx / 2);
+
+	if (!(o->bend > 0) || stub->r < 64)
+		return true;
+	if (x - off > last)
+		return column == o->columns - 1;
+	if (x + off < first)
+		return column == 0;
+	return fabs(first + column * dx - x) <= off;
+}
+
 static inline void oracle_add(struct oracle *o, const struct sl_stub *stub, int index)
 {
 	for (int c = 0; c < o->columns; c++) {
 		int votes[ORACLE_CELLS] = {0};
 		int trials = oracle_column(o, stub, c, votes);
 
+		if (!oracle_bends(o, stub, c))
+			continue;
 		for (int row = 0; row < o->rows; row++) {
 			if (!votes[row])
 				continue;
@@ -133,7 +152,7 @@ static inline void oracle_add(struct oracle *o, const struct sl_stub *stub, int 
 	}
 }
 
-/* kind, columns, rows and x_max are set. */
+/* kind, columns, rows, x_max and bend are set. */
 static inline void oracle_fill(struct oracle *o, const uint8_t *row)
 {
 	struct sl_stub stub;
@@ -159,10 +178,14 @@ static inline double oracle_random(uint64_t *seed)
 
 static const double oracle_radius[6] = {23, 36, 51, 69, 86, 108};
 
+struct oracle_track { /* phi: at 67 cm */
+	double x, phi, z0, cot;
+};
+
 /* Stubs of so many tracks, dN/dpT falling with the third power from 3 GeV on, 95 % of the layers
- * each, and others anywhere, up to `stubs`. true_x, true_phi: [tracks], phi at 67 cm. */
+ * each, and others anywhere, up to `stubs`. */
 static inline void oracle_sector(uint64_t *seed, uint32_t tracks, uint32_t stubs, uint8_t *row,
-				 double *true_x, double *true_phi)
+				 struct oracle_track *truth)
 {
 	struct sl_stub stub[SL_STUBS];
 	uint32_t n = 0;
@@ -173,18 +196,18 @@ static inline void oracle_sector(uint64_t *seed, uint32_t tracks, uint32_t stubs
 		double z0 = (oracle_random(seed) * 2 - 1) * 10;
 		double cot = (oracle_random(seed) * 2 - 1) * 0.3;
 
-		true_x[t] = x;
-		true_phi[t] = phi;
+		truth[t] = (struct oracle_track){x, phi, z0, cot};
 		phi += asin(SL_TRACKER_K * SL_TRACKER_R_PHI * x);
 		for (uint32_t k = 0; k < 6; k++) {
 			double r = oracle_radius[k] + oracle_random(seed) * 1.6 - 0.8;
+			double way = asin(SL_TRACKER_K * r * x) / (SL_TRACKER_K * x);
 
 			if (oracle_random(seed) < 0.95 && n < stubs)
 				stub[n++] = (struct sl_stub){
 					.phi = (int32_t)lrint((phi - asin(SL_TRACKER_K * r * x)) /
 							      SL_STUB_PHI_RAD),
 					.r = (uint32_t)lrint(r / SL_STUB_R_CM),
-					.z = (int32_t)lrint((z0 + r * cot) / SL_STUB_Z_CM),
+					.z = (int32_t)lrint((z0 + way * cot) / SL_STUB_Z_CM),
 					.bend = (int32_t)lrint(x * 14),
 					.layer = k + 1};
 		}
