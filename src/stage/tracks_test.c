@@ -778,6 +778,20 @@ static void test_bits_are_counted(void **arg)
 		}
 }
 
+/* What makes straight lines of a helix, beside the helix. */
+static void test_bow_and_detour_are_those_of_a_circle(void **arg)
+{
+	for (double r = 20; r < 120; r += 10)
+		for (double x = -1 / 3.; x < 0.34; x += 1 / 12.) {
+			double turn = SL_TRACKER_K * x * r, bow = asin(turn) - turn;
+			double detour = fabs(x) > 0.01 ? bow / (SL_TRACKER_K * x) : 0;
+
+			assert_true(fabs((double)sl_tracks_bow((float)x, (float)r) - bow) < 5e-5);
+			assert_true(fabs((double)sl_tracks_detour((float)x, (float)r) - detour) <
+				    0.03);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -788,6 +802,7 @@ int main(void)
 		cmocka_unit_test(test_candidates_are_those_of_the_plain_program),
 		cmocka_unit_test(test_results_are_the_same_with_all_vectors),
 		cmocka_unit_test(test_a_helix_comes_out_as_it_went_in),
+		cmocka_unit_test(test_bow_and_detour_are_those_of_a_circle),
 		cmocka_unit_test(test_seven_layers_count_and_layer_0_does_not),
 		cmocka_unit_test(test_a_fit_leaves_out_what_is_off),
 		cmocka_unit_test(test_a_crowded_cell_is_fitted_all_the_same),
