@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """bench_test.py - sluice bench: what it measures is whole, what it says is well-formed, and wrong arguments are
 told. How fast anything is, no test asks."""
+# normal build only
 
 import json
 import os

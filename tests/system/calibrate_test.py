@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """calibrate_test.py - dark frames become a calibration file, live or from files; a run with that file gives the photons
 of a run that measured the same dark frames itself; what is of another detector is refused."""
+# normal build only
 
 import h5py
 import numpy as np
