@@ -133,7 +133,7 @@ def _(folder):
 
 @case("tools/trigger_curves.py in small: tables and plots are there, and the numbers behave as they must")
 def _(folder):
-    done = subprocess.run([sys.executable, ROOT / "tools/trigger_curves.py", "--quick", "--only", "tracks", "--output", folder, "--json",
+    done = subprocess.run([sys.executable, ROOT / "tools/trigger_curves.py", "tracks", "--quick", "--output", folder, "--json",
                            folder / "numbers.json"], cwd=folder, env={**os.environ, "SLUICE": str(SLUICE)}, text=True,
                           capture_output=True, timeout=300, check=False)
     equal(done.returncode, 0, f"exit status; it said {done.stderr}")
