@@ -90,14 +90,6 @@ SL_FN sl_lanes sl_rings_credit(struct sl_rings_circle c, sl_lanes bound, sl_lane
 	return sl_lanes_above_zero(bound - power * power);
 }
 
-/* The square of its distance from the circle. */
-SL_FN sl_lanes sl_rings_distance(struct sl_rings_circle c, sl_lanes x, sl_lanes y)
-{
-	sl_lanes power = sl_rings_power(c, x, y);
-
-	return power * power / (4 * c.square);
-}
-
 /* Means over points whose centroid is the origin, in a unit that makes them about 1;
  * z = x^2 + y^2. */
 struct sl_rings_moments {

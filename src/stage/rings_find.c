@@ -77,15 +77,13 @@ static uint32_t line_up(struct sl_rings_work *work, const uint16_t *from, uint32
 }
 
 static uint32_t select_rings(const struct sl_rings_work *work, const uint16_t *from, uint32_t n,
-			     uint32_t least, uint32_t most, uint16_t *to)
+			     uint32_t rings, uint16_t *to)
 {
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t rings = work->event[from[i]].rings;
-
 		to[kept] = from[i];
-		kept += rings >= least && rings <= most;
+		kept += work->event[from[i]].rings == rings;
 	}
 	return kept;
 }
@@ -102,13 +100,16 @@ void sl_rings_find(const struct sl_rings_settings *s, const struct sl_rings_pass
 	}
 	n = line_up(work, other, n, s->min_hits, queue);
 	passes->single(s, work, queue, n);
-	many = select_rings(work, queue, n, 0, 0, queue);
+	many = select_rings(work, queue, n, 0, queue);
 	passes->order(s, work, queue, many);
 	passes->search(s, work, queue, many);
 	for (uint32_t round = 1; round < SL_RINGS_LOOKED_FOR; round++) {
-		left = line_up(work, queue, many, s->min_hits, other);
+		left = line_up(work, queue, many, s->min_own, other);
 		passes->search(s, work, other, left);
 	}
-	left = select_rings(work, queue, many, 2, SL_RINGS_LOOKED_FOR, other);
+	/* Side by side those of as many rings. */
+	left = 0;
+	for (uint32_t rings = 1; rings <= SL_RINGS_LOOKED_FOR; rings++)
+		left += select_rings(work, queue, many, rings, other + left);
 	passes->share(s, work, other, left);
 }

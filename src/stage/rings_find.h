@@ -25,7 +25,7 @@ enum { SL_RINGS_PLACES = 32, SL_RINGS_TRIPLETS = 512 };
 
 struct sl_rings_settings {
 	float radius_min, radius_max, reach, window, rms; /* mm */
-	uint32_t min_hits, triplets;
+	uint32_t min_hits, min_own, triplets;
 
 	float x[SL_RICH_CELLS], y[SL_RICH_CELLS]; /* of cells, mm */
 	uint8_t triplet[SL_RINGS_TRIPLETS][3];

@@ -138,6 +138,15 @@ PASS_FN struct sl_rings_circle fit(const struct group *g)
 	return c;
 }
 
+PASS_FN sl_lanes count(const struct group *g)
+{
+	sl_lanes n = sl_lanes_all(0);
+
+	for (uint32_t h = 0; h < g->hits; h++)
+		n += g->member[h].all;
+	return n;
+}
+
 PASS_FN struct members measure(const struct group *g, struct sl_rings_circle c)
 {
 	sl_lanes n = sl_lanes_all(0), sum = n;
@@ -158,7 +167,7 @@ PASS_FN void single(const struct sl_rings_settings *s, struct sl_rings_work *wor
 		    const uint16_t *queue, uint32_t events)
 {
 	struct sl_rings_limits limits = limits_of(s);
-	float min_hits = (float)s->min_hits;
+	float min_hits = (float)s->min_hits, min_own = (float)s->min_own;
 	struct sl_rings_circle c;
 	struct members m;
 	union lanes good, circle[3], members[2];
@@ -174,7 +183,7 @@ PASS_FN void single(const struct sl_rings_settings *s, struct sl_rings_work *wor
 	mark_near(&g, c, limits.window);
 	m = measure(&g, c);
 	good.mask = sl_rings_is_within(c, limits) & (m.hits >= min_hits) &
-		    (g.n.all - m.hits < min_hits) & (m.spread <= s->rms * s->rms);
+		    (g.n.all - m.hits < min_own) & (m.spread <= s->rms * s->rms);
 	circle[0].all = c.x;
 	circle[1].all = c.y;
 	circle[2].all = c.square;
@@ -334,8 +343,7 @@ PASS_FN void search(const struct sl_rings_settings *s, struct sl_rings_work *wor
 	c = fit(&g);
 	mark_near(&g, c, limits.window);
 	m = measure(&g, c);
-	good.mask = sl_rings_is_within(c, limits) & (m.hits >= (float)s->min_hits) &
-		    (m.spread <= s->rms * s->rms);
+	good.mask = sl_rings_is_within(c, limits) & (m.hits >= (float)s->min_own);
 	circle[0].all = c.x;
 	circle[1].all = c.y;
 	circle[2].all = c.square;
@@ -358,6 +366,7 @@ PASS_FN void search(const struct sl_rings_settings *s, struct sl_rings_work *wor
 /* ---- hits that several rings claim ---- */
 
 struct rings {
+	uint32_t most; /* of an event of the group */
 	struct sl_rings_circle circle[SL_RINGS];
 	union lanes live[SL_RINGS]; /* 1 or 0 */
 	union lanes nearest[SL_RICH_HITS];
@@ -366,7 +375,12 @@ struct rings {
 PASS_FN void load_rings(const struct sl_rings_work *work, const uint16_t *queue, uint32_t events,
 			struct rings *r)
 {
-	for (uint32_t i = 0; i < SL_RINGS; i++) {
+	r->most = 0;
+	for (uint32_t l = 0; l < events; l++)
+		if (work->event[queue[l]].rings > r->most)
+			r->most = work->event[queue[l]].rings;
+	r->most = r->most < SL_RINGS ? r->most : SL_RINGS;
+	for (uint32_t i = 0; i < r->most; i++) {
 		union lanes x, y, square;
 
 		for (uint32_t l = 0; l < LANES; l++) {
@@ -385,11 +399,16 @@ PASS_FN void load_rings(const struct sl_rings_work *work, const uint16_t *queue,
 /* The nearest ring of each hit, when it is within the window; otherwise -1. */
 PASS_FN void find_nearest(const struct group *g, float window, struct rings *r)
 {
+	sl_lanes scale[SL_RINGS];
+
+	for (uint32_t i = 0; i < r->most; i++)
+		scale[i] = 0.25f / r->circle[i].square;
 	for (uint32_t h = 0; h < g->hits; h++) {
 		sl_lanes least = sl_lanes_all(window), which = sl_lanes_all(-1);
 
-		for (uint32_t i = 0; i < SL_RINGS; i++) {
-			sl_lanes d = sl_rings_distance(r->circle[i], g->x[h].all, g->y[h].all);
+		for (uint32_t i = 0; i < r->most; i++) {
+			sl_lanes power = sl_rings_power(r->circle[i], g->x[h].all, g->y[h].all);
+			sl_lanes d = power * power * scale[i];
 			sl_lanes_mask nearer = (r->live[i].all > 0) & (d < least);
 
 			least = sl_lanes_pick(nearer, d, least);
@@ -411,15 +430,15 @@ PASS_FN void fit_rings(const struct sl_rings_settings *s, struct sl_rings_limits
 		       struct group *g, struct rings *r)
 {
 	find_nearest(g, limits.window, r);
-	for (uint32_t i = 0; i < SL_RINGS; i++) {
+	for (uint32_t i = 0; i < r->most; i++) {
 		struct sl_rings_circle *old = &r->circle[i], c;
 		sl_lanes_mask good;
 		sl_lanes n;
 
 		mark_nearest(g, r, i);
 		c = fit(g);
-		n = measure(g, c).hits;
-		r->live[i].all = sl_lanes_pick(n >= (float)s->min_hits, r->live[i].all,
+		n = count(g);
+		r->live[i].all = sl_lanes_pick(n >= (float)s->min_own, r->live[i].all,
 					       sl_lanes_all(0));
 		good = sl_rings_is_within(c, limits);
 		old->x = sl_lanes_pick(good, c.x, old->x);
@@ -447,14 +466,16 @@ PASS_FN void share(const struct sl_rings_settings *s, struct sl_rings_work *work
 		more[l] = e->rings > SL_RINGS;
 		e->rings = 0;
 	}
-	for (uint32_t i = 0; i < SL_RINGS; i++) {
+	for (uint32_t i = 0; i < r.most; i++) {
 		union lanes circle[3], members[2], good;
 		struct members m;
 
 		mark_nearest(&g, &r, i);
+		good.mask = (r.live[i].all > 0) &
+			    (count(&g) >= (float)s->min_own);
+		mark_near(&g, r.circle[i], limits.window);
 		m = measure(&g, r.circle[i]);
-		good.mask = (r.live[i].all > 0) & (m.hits >= (float)s->min_hits) &
-			    (m.spread <= s->rms * s->rms);
+		good.mask &= m.hits >= (float)s->min_hits;
 		circle[0].all = r.circle[i].x;
 		circle[1].all = r.circle[i].y;
 		circle[2].all = r.circle[i].square;
