@@ -44,10 +44,10 @@ struct rings {
 
 	struct sl_rings_settings settings;
 	const struct sl_rings_passes *passes;
-	float least, most;		     /* radius of a ring that matches */
-	float x, y, distance;		     /* square of the distance; inf: anywhere */
-	uint32_t events, bytes, rows; /* of a module, of an event; of the result */
-	int result;
+	float least, most;     /* radius of a ring that matches */
+	float x, y, distance;  /* square of the distance; inf: anywhere */
+	uint32_t events, rows; /* of a module; of the result */
+	int input, result;
 	size_t scratch_bytes;
 };
 
@@ -166,8 +166,6 @@ static void describe(const struct rings *r, struct sl_stage_terms *terms)
 
 static void settle(struct rings *r)
 {
-	enum sl_vectors vectors = sl_vectors_choose(r->vectors);
-
 	r->settings.radius_min = (float)r->radius_min_mm;
 	r->settings.radius_max = (float)r->radius_max_mm;
 	r->settings.reach = (float)r->centre_max_mm;
@@ -178,7 +176,7 @@ static void settle(struct rings *r)
 	r->settings.min_own = r->min_own;
 	r->settings.triplets = r->triplets;
 	sl_rings_settings_init(&r->settings);
-	r->passes = sl_rings_passes_of(vectors);
+	r->passes = sl_rings_passes_of(sl_vectors_choose(r->vectors));
 }
 
 static int open_rings(void *state, const struct sl_env *env, const struct sl_shape *in,
@@ -195,11 +193,17 @@ static int open_rings(void *state, const struct sl_env *env, const struct sl_sha
 	settle(r);
 	r->events = env->geometry->items;
 	r->rows = r->max_rows && r->max_rows < all ? r->max_rows : all;
+	r->input = terms->input;
 	r->result = terms->result;
 	describe(r, terms);
 	sl_workspace_ask(terms, env, sizeof(struct sl_rings_work));
 	r->scratch_bytes = terms->scratch_bytes;
 	return 0;
+}
+
+static void close_rings(void *state)
+{
+	(void)state;
 }
 
 static int matches(const struct rings *r, const struct sl_rings_ring *ring, float radius)
@@ -266,18 +270,32 @@ static void judge(const struct rings *r, const struct sl_rings_event *e, uint32_
 	       (float)e->rings);
 }
 
+/* The events of a module, from the link or from a stage that has copied them. */
+static const uint8_t *events_of(const struct rings *r, const struct sl_frame *frame, uint32_t m,
+				size_t *pitch)
+{
+	const struct sl_array *pixels = &frame->view[m].pixels;
+
+	*pitch = SL_RICH_EVENT_BYTES;
+	if (r->input != SL_STAGE_RAW)
+		return (const uint8_t *)frame->result[r->input].host +
+		       (size_t)m * r->events * SL_RICH_EVENT_BYTES;
+	if (pixels->pitch)
+		*pitch = pixels->pitch;
+	return pixels->host;
+}
+
 static void module(const struct rings *r, struct sl_rings_work *work, struct sl_frame *frame,
 		   uint32_t m, struct output *out)
 {
-	const struct sl_array *pixels = &frame->view[m].pixels;
-	size_t pitch = pixels->pitch ? pixels->pitch : SL_RICH_EVENT_BYTES;
+	size_t pitch;
+	const uint8_t *packed = events_of(r, frame, m, &pitch);
 
 	for (uint32_t first = 0; first < r->events; first += SL_RINGS_CHUNK) {
 		uint32_t n = r->events - first, item = m * r->events + first;
 
 		n = n < SL_RINGS_CHUNK ? n : SL_RINGS_CHUNK;
-		sl_rings_find(&r->settings, r->passes, (const uint8_t *)pixels->host + first * pitch,
-			      pitch, n, work);
+		sl_rings_find(&r->settings, r->passes, packed + first * pitch, pitch, n, work);
 		for (uint32_t i = 0; i < n; i++)
 			judge(r, &work->event[i], item + i, &frame->verdict[item + i], out);
 	}
@@ -314,5 +332,6 @@ const struct sl_stage sl_stage_rings = {
 	.options = options,
 	.input = "raw",
 	.open = open_rings,
+	.close = close_rings,
 	.frame = frame,
 };

@@ -1,8 +1,6 @@
-/* rings_baseline.c - the passes of the stage `rings` for 4 events side by side. */
-#include "stage/vectors.h"
-
-#define LANES	     4
-#define LANES_TARGET 
-#define PASSES	     sl_rings_baseline
-
+/* rings_baseline.c - the passes of the stage `rings` for 4 events side by side, which every CPU of
+ * its kind can do. */
+#define LANES 4
+#define LANES_TARGET
+#define PASSES sl_rings_baseline
 #include "stage/rings_passes.h"

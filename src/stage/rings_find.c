@@ -1,6 +1,17 @@
 /* rings_find.c - rings of many events: unpacks them, and sends them from pass to pass. */
 #include "stage/rings_find.h"
 
+const struct sl_rings_passes *sl_rings_passes_of(enum sl_vectors vectors)
+{
+#ifdef __x86_64__
+	if (vectors == SL_VECTORS_AVX512)
+		return &sl_rings_avx512;
+	if (vectors == SL_VECTORS_AVX2)
+		return &sl_rings_avx2;
+#endif
+	return &sl_rings_baseline;
+}
+
 /* Which three places are tried: any with a sixth of the turn between them, in an order that
  * prefers none. */
 static void choose_triplets(struct sl_rings_settings *s)

@@ -15,6 +15,8 @@
 
 #include <sluice/events.h>
 
+#include "stage/vectors.h"
+
 /* Of an event, at most; one more is looked for, to say when there are more. */
 enum { SL_RINGS = 3, SL_RINGS_LOOKED_FOR = SL_RINGS + 1 };
 enum { SL_RINGS_CHUNK = 1024 }; /* events of a workspace */
@@ -24,8 +26,12 @@ enum { SL_RINGS_CHUNK = 1024 }; /* events of a workspace */
 enum { SL_RINGS_PLACES = 32, SL_RINGS_TRIPLETS = 512 };
 
 struct sl_rings_settings {
-	float radius_min, radius_max, reach, window, rms; /* mm */
-	uint32_t min_hits, min_own, triplets;
+	float radius_min, radius_max, reach; /* mm; reach: of the centre from the disk's */
+	float window;			     /* mm: hits that are nearer belong to a ring */
+	float rms;			     /* mm: of hits from a ring that is alone, at most */
+	uint32_t min_hits;		     /* of a ring */
+	uint32_t min_own;		     /* of these, nearer to it than to another ring */
+	uint32_t triplets;		     /* that are tried, at most SL_RINGS_TRIPLETS */
 
 	float x[SL_RICH_CELLS], y[SL_RICH_CELLS]; /* of cells, mm */
 	uint8_t triplet[SL_RINGS_TRIPLETS][3];
@@ -59,7 +65,9 @@ struct sl_rings_passes {
 	sl_rings_pass *single, *order, *search, *share;
 };
 
+/* rings_avx512.c, rings_avx2.c, rings_baseline.c. */
 extern const struct sl_rings_passes sl_rings_avx512, sl_rings_avx2, sl_rings_baseline;
+const struct sl_rings_passes *sl_rings_passes_of(enum sl_vectors vectors);
 
 /* Fills in the tables. */
 void sl_rings_settings_init(struct sl_rings_settings *settings);

@@ -289,9 +289,9 @@ PASS_FN struct sl_rings_circle try_triplets(const struct sl_rings_settings *s,
 
 	for (uint32_t t = 0; t < s->triplets; t++) {
 		const uint8_t *p = s->triplet[t];
-		struct sl_rings_circle c =
-			sl_rings_through(at->x[p[0]].all, at->y[p[0]].all, at->x[p[1]].all,
-					 at->y[p[1]].all, at->x[p[2]].all, at->y[p[2]].all);
+		struct sl_rings_circle c = sl_rings_through(at->x[p[0]].all, at->y[p[0]].all,
+							    at->x[p[1]].all, at->y[p[1]].all,
+							    at->x[p[2]].all, at->y[p[2]].all);
 		sl_lanes bound = sl_rings_bound(c, limits.window), credit = sl_lanes_all(0);
 		sl_lanes_mask better;
 
@@ -438,8 +438,8 @@ PASS_FN void fit_rings(const struct sl_rings_settings *s, struct sl_rings_limits
 		mark_nearest(g, r, i);
 		c = fit(g);
 		n = count(g);
-		r->live[i].all = sl_lanes_pick(n >= (float)s->min_own, r->live[i].all,
-					       sl_lanes_all(0));
+		r->live[i].all =
+			sl_lanes_pick(n >= (float)s->min_own, r->live[i].all, sl_lanes_all(0));
 		good = sl_rings_is_within(c, limits);
 		old->x = sl_lanes_pick(good, c.x, old->x);
 		old->y = sl_lanes_pick(good, c.y, old->y);
@@ -471,8 +471,7 @@ PASS_FN void share(const struct sl_rings_settings *s, struct sl_rings_work *work
 		struct members m;
 
 		mark_nearest(&g, &r, i);
-		good.mask = (r.live[i].all > 0) &
-			    (count(&g) >= (float)s->min_own);
+		good.mask = (r.live[i].all > 0) & (count(&g) >= (float)s->min_own);
 		mark_near(&g, r.circle[i], limits.window);
 		m = measure(&g, r.circle[i]);
 		good.mask &= m.hits >= (float)s->min_hits;
@@ -494,13 +493,13 @@ PASS_FN void share(const struct sl_rings_settings *s, struct sl_rings_work *work
 
 /* ---- all groups of a queue ---- */
 
-#define PASS_OVER(name)                                                                            \
-	LANES_TARGET static void name##_all(const struct sl_rings_settings *s,                     \
-					    struct sl_rings_work *work, const uint16_t *queue,     \
-					    uint32_t n)                                            \
-	{                                                                                          \
-		for (uint32_t i = 0; i < n; i += LANES)                                            \
-			name(s, work, queue + i, n - i < LANES ? n - i : LANES);                   \
+#define PASS_OVER(name)                                                                        \
+	LANES_TARGET static void name##_all(const struct sl_rings_settings *s,                 \
+					    struct sl_rings_work *work, const uint16_t *queue, \
+					    uint32_t n)                                        \
+	{                                                                                      \
+		for (uint32_t i = 0; i < n; i += LANES)                                        \
+			name(s, work, queue + i, n - i < LANES ? n - i : LANES);               \
 	}
 
 PASS_OVER(single)
