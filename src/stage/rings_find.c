@@ -12,22 +12,29 @@ const struct sl_rings_passes *sl_rings_passes_of(enum sl_vectors vectors)
 	return &sl_rings_baseline;
 }
 
-/* Which three places are tried: any with a sixth of the turn between them, in an order that
- * prefers none. */
+/* Which three places are tried, in an order that prefers none. Of a ring around the centroid those
+ * say most that have at least a sixth of the turn between them. The hits of one that lies to the
+ * side are near to each other in this order: every fourth triplet is for these. */
 static void choose_triplets(struct sl_rings_settings *s)
 {
-	enum { APART = SL_RINGS_PLACES / 6 };
+	enum { SIXTH = SL_RINGS_PLACES / 6, QUARTER = SL_RINGS_PLACES / 4 };
 	uint64_t random = 1;
 	uint32_t n = 0;
 
 	while (n < SL_RINGS_TRIPLETS) {
-		uint32_t a, b, c;
+		uint32_t a, b, c, gap[3];
 
 		random = random * 6364136223846793005u + 1442695040888963407u;
 		a = random >> 59;
 		b = random >> 54 & 31;
 		c = random >> 49 & 31;
-		if (b < a + APART || c < b + APART || a + SL_RINGS_PLACES < c + APART)
+		gap[0] = (b - a) % SL_RINGS_PLACES;
+		gap[1] = (c - b) % SL_RINGS_PLACES;
+		gap[2] = (a - c) % SL_RINGS_PLACES;
+		if (gap[0] + gap[1] + gap[2] != SL_RINGS_PLACES)
+			continue;
+		if (n % 4 == 3 ? gap[0] < 2 || gap[1] < 2 || gap[0] + gap[1] >= QUARTER
+			       : gap[0] < SIXTH || gap[1] < SIXTH || gap[2] < SIXTH)
 			continue;
 		s->triplet[n][0] = (uint8_t)a;
 		s->triplet[n][1] = (uint8_t)b;

@@ -1,8 +1,8 @@
 /* rings_passes.h - the passes over events, LANES of them side by side. Included by one file for
  * each kind of vectors, which defines LANES, LANES_TARGET and PASSES, the name of what it gives.
  *
- * Cost: `single` three fits; `search` a circle and its credit over all hits for every triplet, then
- * three fits. Work is done for as many hits as the longest event of the group has: others have
+ * Cost: `single` four fits; `search` a circle and its credit over all hits for every triplet, then
+ * three fits; `share` three fits for each ring. Work is done for as many hits as the longest event of the group has: others have
  * hits far away in their place, which belong to nothing. */
 #include <string.h>
 
@@ -179,6 +179,8 @@ PASS_FN void single(const struct sl_rings_settings *s, struct sl_rings_work *wor
 	mark_near(&g, c, 9 * limits.window);
 	c = fit(&g);
 	mark_near(&g, c, 2.25f * limits.window);
+	c = fit(&g);
+	mark_near(&g, c, limits.window);
 	c = fit(&g);
 	mark_near(&g, c, limits.window);
 	m = measure(&g, c);
