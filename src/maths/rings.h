@@ -98,7 +98,9 @@ struct sl_rings_moments {
 
 /* Taubin's fit (1991): of all circles the one with the least sum of squares of powers over the mean
  * square of their gradient, by Newton's method from 0 on, as N. Chernov (Circular and Linear
- * Regression, 2010, 5.9) gives the polynomial. Five steps are more than floats need. */
+ * Regression, 2010, 5.9) gives the polynomial. Five steps are more than floats need. Points on a
+ * line, or in two places, are near to any number of circles: they get one that is within no
+ * limits. */
 SL_FN struct sl_rings_circle sl_rings_taubin(struct sl_rings_moments m)
 {
 	sl_lanes mean = m.xx + m.yy, spread = m.zz - mean * mean, area = m.xx * m.yy - m.xy * m.xy;
@@ -115,7 +117,9 @@ SL_FN struct sl_rings_circle sl_rings_taubin(struct sl_rings_moments m)
 	scale = 0.5f / (root * root - root * mean + area);
 	circle.x = (m.xz * (m.yy - root) - m.yz * m.xy) * scale;
 	circle.y = (m.yz * (m.xx - root) - m.xz * m.xy) * scale;
-	circle.square = circle.x * circle.x + circle.y * circle.y + mean;
+	circle.square = sl_lanes_pick(area > 1e-4f * mean * mean,
+				      circle.x * circle.x + circle.y * circle.y + mean,
+				      sl_lanes_all(-1));
 	return circle;
 }
 

@@ -13,13 +13,14 @@
  * Adds "rings", float32 [rows][7]: event of the frame, x, y, radius, hits, RMS of their distance
  * (mm), 1 when it matches. "rings_found", uint32 [8], says how many there were, also when max_rows
  * are fewer; how many events had 0, 1, 2, 3 rings, and more; how many of these were found by one
- * fit; and how many hits had a number that no cell has.
+ * fit; and how many hits had a number that no cell has, or one that was there before.
  *
  * An event with more than three rings has the first three in the table, and 4 for a score.
  *
  * Results are the same with all vectors, bit for bit, and whatever else is in the block. */
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 
 #include <sluice/stage.h>
 
@@ -96,6 +97,23 @@ static int refuse(const char *why)
 	return -EINVAL;
 }
 
+/* Comparisons with what is no number are all false: nothing would ever be found. */
+static int check_numbers(const struct rings *r)
+{
+	for (const struct sl_option *o = options; o->name; o++) {
+		double value;
+
+		if (o->type != SL_OPTION_F64)
+			continue;
+		memcpy(&value, (const char *)r + o->offset, sizeof(value));
+		if (!isfinite(value)) {
+			sl_error("rings: %s must be a number", o->name);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
 static int check(const struct rings *r, const struct sl_env *env)
 {
 	const struct sl_geometry *g = env->geometry;
@@ -109,8 +127,6 @@ static int check(const struct rings *r, const struct sl_env *env)
 	}
 	if (!(r->radius_min_mm < r->radius_max_mm))
 		return refuse("radius_max_mm must be above radius_min_mm");
-	if (!(r->centre_max_mm > 0) || !(r->window_mm > 0))
-		return refuse("centre_max_mm and window_mm must be above 0");
 	if (!(r->window_mm < r->radius_min_mm))
 		return refuse("window_mm must be below radius_min_mm");
 	if (r->min_own > r->min_hits)
@@ -119,7 +135,7 @@ static int check(const struct rings *r, const struct sl_env *env)
 		return refuse("max_rings must not be below min_rings");
 	if (r->min_matches > r->max_rings)
 		return refuse("min_matches must not be above max_rings");
-	return 0;
+	return check_numbers(r);
 }
 
 /* What `particle` and the other limits leave of radii. */
@@ -147,8 +163,6 @@ static int match_radius(struct rings *r)
 	r->x = (float)r->match_x_mm;
 	r->y = (float)r->match_y_mm;
 	r->distance = r->match_distance_mm > 0 ? (float)pow(r->match_distance_mm, 2) : INFINITY;
-	if (!isfinite(r->x) || !isfinite(r->y) || isnan(r->distance))
-		return refuse("match_x_mm, match_y_mm and match_distance_mm must be numbers");
 	return 0;
 }
 

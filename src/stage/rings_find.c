@@ -1,6 +1,8 @@
 /* rings_find.c - rings of many events: unpacks them, and sends them from pass to pass. */
 #include "stage/rings_find.h"
 
+#include <string.h>
+
 const struct sl_rings_passes *sl_rings_passes_of(enum sl_vectors vectors)
 {
 #ifdef __x86_64__
@@ -55,21 +57,25 @@ void sl_rings_settings_init(struct sl_rings_settings *s)
 	choose_triplets(s);
 }
 
-static void unpack(const uint8_t *packed, struct sl_rings_event *e)
+static void unpack(const uint8_t *packed, uint32_t number, struct sl_rings_work *work)
 {
-	uint32_t hits = 0, odd = 0;
+	struct sl_rings_event *e = &work->event[number];
+	uint32_t hits = 0, i;
 
-	for (uint32_t i = 0; i < SL_RICH_HITS; i++) {
+	for (i = 0; i < SL_RICH_HITS; i++) {
 		uint32_t cell = sl_rich_hit(packed, i);
 
-		if (cell == SL_RICH_UNUSED)
-			break;
+		if (cell >= SL_RICH_CELLS) {
+			if (cell == SL_RICH_UNUSED)
+				break;
+			continue;
+		}
 		e->cell[hits] = (uint16_t)cell;
-		hits += cell < SL_RICH_CELLS;
-		odd += cell >= SL_RICH_CELLS;
+		hits += work->seen[cell] != number + 1;
+		work->seen[cell] = (uint16_t)(number + 1);
 	}
 	e->hits = e->left = (uint8_t)hits;
-	e->odd = (uint8_t)odd;
+	e->odd = (uint8_t)(i - hits);
 	e->rings = e->alone = 0;
 }
 
@@ -112,8 +118,9 @@ void sl_rings_find(const struct sl_rings_settings *s, const struct sl_rings_pass
 	uint16_t *queue = work->queue[0], *other = work->queue[1];
 	uint32_t many, left;
 
+	memset(work->seen, 0, sizeof(work->seen));
 	for (uint32_t i = 0; i < n; i++) {
-		unpack(packed + i * pitch, &work->event[i]);
+		unpack(packed + i * pitch, i, work);
 		other[i] = (uint16_t)i;
 	}
 	n = line_up(work, other, n, s->min_hits, queue);

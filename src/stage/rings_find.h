@@ -44,9 +44,9 @@ struct sl_rings_ring {
 
 struct sl_rings_event {
 	uint16_t cell[SL_RICH_HITS];
-	uint8_t hits;  /* of known cells */
+	uint8_t hits;  /* of known cells, each once */
 	uint8_t left;  /* the first so many belong to no ring */
-	uint8_t odd;   /* numbers that are no cell */
+	uint8_t odd;   /* numbers that are no cell, or come again */
 	uint8_t rings; /* at most SL_RINGS_LOOKED_FOR, of which SL_RINGS are there */
 	uint8_t alone; /* found by `single` */
 	struct sl_rings_ring ring[SL_RINGS];
@@ -55,6 +55,7 @@ struct sl_rings_event {
 struct sl_rings_work {
 	struct sl_rings_event event[SL_RINGS_CHUNK];
 	uint16_t queue[2][SL_RINGS_CHUNK];
+	uint16_t seen[SL_RICH_CELLS]; /* the last event that had it, and 1 */
 };
 
 /* Over events queue[0 .. n) of the workspace. */
