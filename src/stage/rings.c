@@ -64,7 +64,7 @@ static const struct sl_option options[] = {
 	       "of these, not nearer to another ring, at least; no more than min_hits"),
 	SL_U32(struct rings, triplets, 64, 1, SL_RINGS_TRIPLETS, "triplets",
 	       "circles through three hits that are tried for each ring, where one fit is not "
-	       "enough"),
+	       "enough; an even number"),
 	SL_U32(struct rings, min_rings, 1, 0, 4, "rings",
 	       "keep events with at least as many; 4 is more than three"),
 	SL_U32(struct rings, max_rings, 4, 0, 4, "rings", "and at most as many; 4: or more"),

@@ -282,31 +282,52 @@ PASS_FN void spread_out(const struct group *g, struct places *places)
 	}
 }
 
+PASS_FN struct sl_rings_circle circle_at(const struct places *at, const uint8_t *p)
+{
+	return sl_rings_through(at->x[p[0]].all, at->y[p[0]].all, at->x[p[1]].all, at->y[p[1]].all,
+				at->x[p[2]].all, at->y[p[2]].all);
+}
+
+struct best {
+	struct sl_rings_circle circle;
+	sl_lanes credit;
+};
+
+PASS_FN void prefer(struct best *best, struct sl_rings_circle c, sl_lanes credit,
+		    struct sl_rings_limits limits)
+{
+	sl_lanes_mask better = sl_rings_is_within(c, limits) & (credit > best->credit);
+
+	best->credit = sl_lanes_pick(better, credit, best->credit);
+	best->circle.x = sl_lanes_pick(better, c.x, best->circle.x);
+	best->circle.y = sl_lanes_pick(better, c.y, best->circle.y);
+	best->circle.square = sl_lanes_pick(better, c.square, best->circle.square);
+}
+
+/* Two at a time, which read hits once. */
 PASS_FN struct sl_rings_circle try_triplets(const struct sl_rings_settings *s,
 					    const struct group *g, const struct places *at,
 					    struct sl_rings_limits limits)
 {
-	sl_lanes best = sl_lanes_all(0);
-	struct sl_rings_circle winner = {best, best, best};
+	sl_lanes none = sl_lanes_all(0);
+	struct best best = {{none, none, none}, none};
 
-	for (uint32_t t = 0; t < s->triplets; t++) {
-		const uint8_t *p = s->triplet[t];
-		struct sl_rings_circle c = sl_rings_through(at->x[p[0]].all, at->y[p[0]].all,
-							    at->x[p[1]].all, at->y[p[1]].all,
-							    at->x[p[2]].all, at->y[p[2]].all);
-		sl_lanes bound = sl_rings_bound(c, limits.window), credit = sl_lanes_all(0);
-		sl_lanes_mask better;
+	for (uint32_t t = 0; t < s->triplets; t += 2) {
+		struct sl_rings_circle a = circle_at(at, s->triplet[t]);
+		struct sl_rings_circle b = circle_at(at, s->triplet[t + 1]);
+		sl_lanes bound_a = sl_rings_bound(a, limits.window), credit_a = none;
+		sl_lanes bound_b = sl_rings_bound(b, limits.window), credit_b = none;
 
-		for (uint32_t h = 0; h < g->hits; h++)
-			credit += sl_rings_credit(c, bound, g->x[h].all, g->y[h].all);
-		credit /= bound;
-		better = sl_rings_is_within(c, limits) & (credit > best);
-		best = sl_lanes_pick(better, credit, best);
-		winner.x = sl_lanes_pick(better, c.x, winner.x);
-		winner.y = sl_lanes_pick(better, c.y, winner.y);
-		winner.square = sl_lanes_pick(better, c.square, winner.square);
+		for (uint32_t h = 0; h < g->hits; h++) {
+			sl_lanes x = g->x[h].all, y = g->y[h].all;
+
+			credit_a += sl_rings_credit(a, bound_a, x, y);
+			credit_b += sl_rings_credit(b, bound_b, x, y);
+		}
+		prefer(&best, a, credit_a / bound_a, limits);
+		prefer(&best, b, credit_b / bound_b, limits);
 	}
-	return winner;
+	return best.circle;
 }
 
 /* Hits of the ring go behind those that are left; all stay in order. */
