@@ -24,7 +24,7 @@
 #define PASSES rings_plain
 #include "stage/rings_passes.h"
 
-enum { EVENTS = 1500 };
+enum { EVENTS = 1000 };
 
 static uint8_t packed[EVENTS][SL_RICH_EVENT_BYTES];
 static struct sl_rings_settings settings;
@@ -351,7 +351,7 @@ static struct score compare(uint64_t seed, double noise, uint32_t triplets, int 
 
 static void test_rings_are_those_of_all_triplets(void **state)
 {
-	struct score s = compare(1, 2, 64, 600);
+	struct score s = compare(1, 2, 64, 400);
 
 	(void)state;
 	assert_true(s.same_count >= 0.97 * s.events);
@@ -359,12 +359,12 @@ static void test_rings_are_those_of_all_triplets(void **state)
 	assert_true(s.near_ring >= 0.89 * s.rings);
 	assert_true(s.worst < 0.002);
 	/* The more triplets, the more it is what all of them give. */
-	s = compare(1, 2, SL_RINGS_TRIPLETS, 600);
+	s = compare(1, 2, SL_RINGS_TRIPLETS, 300);
 	assert_true(s.same_count >= 0.985 * s.events);
-	assert_true(s.same_ring >= 0.93 * s.rings);
-	s = compare(2, 6, SL_RINGS_TRIPLETS, 200);
+	assert_true(s.same_ring >= 0.91 * s.rings);
+	s = compare(2, 6, SL_RINGS_TRIPLETS, 120);
 	assert_true(s.same_count >= 0.96 * s.events);
-	assert_true(s.same_ring >= 0.90 * s.rings);
+	assert_true(s.same_ring >= 0.88 * s.rings);
 }
 
 static void test_all_vectors_give_the_same_bits(void **state)
@@ -441,6 +441,29 @@ static void test_hits_and_spread_are_right(void **state)
 	assert_true(border < 5);
 }
 
+/* Any number of hits in two places, or on a line, whatever floats make of their sums. */
+static void test_a_line_is_no_circle(void **state)
+{
+	struct rich_draw d = {.random = 40};
+	struct group g = {.events = 1};
+
+	(void)state;
+	for (int k = 0; k < 20000; k++) {
+		double x = 300 * rich_draw_uniform(&d), y = 300 * rich_draw_uniform(&d);
+
+		g.hits = 4 + (uint32_t)(rich_draw_uniform(&d) * 28);
+		g.n.all = (float)g.hits;
+		for (uint32_t h = 0; h < g.hits; h++) {
+			double along = k % 2 ? (h * 5 + 1) % 3 == 0 : h / 10.;
+
+			g.x[h].all = (float)(x + along * (100 - x));
+			g.y[h].all = (float)(y - along * y);
+		}
+		mark_all(&g);
+		assert_false(sl_rings_is_within(fit(&g), limits_of(&settings)));
+	}
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -462,6 +485,7 @@ int main(void)
 		cmocka_unit_test(test_rings_are_those_of_all_triplets),
 		cmocka_unit_test(test_all_vectors_give_the_same_bits),
 		cmocka_unit_test(test_neighbours_do_not_matter),
+		cmocka_unit_test(test_a_line_is_no_circle),
 		cmocka_unit_test(test_hits_and_spread_are_right),
 	};
 

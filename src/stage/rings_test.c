@@ -133,6 +133,28 @@ static void test_a_fourth_ring_is_told(void **state)
 	end(&s);
 }
 
+/* Three that lie beside each other, turned about the middle: hits of each are close in angle. */
+static void test_rings_that_lie_apart(void **state)
+{
+	static struct scene s;
+
+	(void)state;
+	begin(&s);
+	for (int i = 0; i < ITEMS; i++) {
+		for (int k = 0; k < 3; k++) {
+			double angle = 2 * SL_PI * (i / (double)ITEMS + k) / 3;
+
+			rich_draw_ring(&s.draw, 140 * cos(angle), 140 * sin(angle), 80, 10, 0);
+		}
+		rich_draw_pack(&s.draw, event(&s, i));
+	}
+	prepare(&s);
+	run(&s);
+	print_message("three rings in %u of %d\n", s.found[THREE], ITEMS);
+	assert_true(s.found[THREE] >= ITEMS - 4);
+	end(&s);
+}
+
 static void test_what_does_not_fit_is_counted(void **state)
 {
 	static struct scene s;
@@ -319,6 +341,7 @@ static void test_hits_that_make_no_ring(void **state)
 
 	(void)state;
 	begin(&s);
+	frame_rig_set(&s.rig, "min_hits", "4");
 	for (int i = 0; i < SL_RICH_HITS; i++)
 		cell[i] = 500;
 	put_cells(&s, 1, cell, SL_RICH_HITS); /* all in one place */
@@ -344,7 +367,7 @@ static void test_hits_that_make_no_ring(void **state)
 		cell[i] = (uint16_t)first;
 	}
 	put_cells(&s, 12, cell, 16);
-	for (uint32_t n = 1; n <= 5; n++) { /* too few */
+	for (uint32_t n = 1; n <= 3; n++) { /* too few */
 		rich_draw_ring(&s.draw, 0, 0, 150, n, 0);
 		rich_draw_pack(&s.draw, event(&s, 3 + (int)n));
 	}
@@ -504,6 +527,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rings_are_where_they_were_put),
 		cmocka_unit_test(test_a_fourth_ring_is_told),
+		cmocka_unit_test(test_rings_that_lie_apart),
 		cmocka_unit_test(test_what_does_not_fit_is_counted),
 		cmocka_unit_test(test_events_are_kept_by_their_rings),
 		cmocka_unit_test(test_earlier_verdicts_stay),
