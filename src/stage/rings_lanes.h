@@ -2,13 +2,18 @@
  * attribute of every function that uses them, before.
  *
  * Model: GCC's vectors. A vector that the target has no register for would live in memory: hence
- * one file per width. LANES 1 is plain C without any. */
+ * one file per width. LANES 1, when nothing is defined, is plain C without any. */
 #ifndef SL_STAGE_RINGS_LANES_H
 #define SL_STAGE_RINGS_LANES_H
 
 #include <stdint.h>
 
 #include "maths/language.h"
+
+#ifndef LANES
+#define LANES 1
+#define LANES_TARGET
+#endif
 
 #undef SL_FN
 #define SL_FN static inline __attribute__((always_inline, unused)) LANES_TARGET

@@ -2,8 +2,11 @@
  * each kind of vectors, which defines LANES, LANES_TARGET and PASSES, the name of what it gives.
  *
  * Cost: `single` four fits; `search` a circle and its credit over all hits for every triplet, then
- * three fits; `share` three fits for each ring. Work is done for as many hits as the longest event of the group has: others have
- * hits far away in their place, which belong to nothing. */
+ * three fits; `share` three fits for each ring. Work is done for as many hits as the longest event
+ * of the group has: others have hits far away in their place, which belong to nothing. */
+#ifndef SL_STAGE_RINGS_PASSES_H
+#define SL_STAGE_RINGS_PASSES_H
+
 #include <string.h>
 
 #include "stage/rings_find.h"
@@ -536,3 +539,5 @@ const struct sl_rings_passes PASSES = {
 	.search = search_all,
 	.share = share_all,
 };
+
+#endif

@@ -1,5 +1,5 @@
-/* rings_test.c - the stage `rings`: what it says of rings that are known, which events it keeps, and
- * what becomes of hits that make no ring, of bytes that are no hits and of settings that make no
+/* rings_test.c - the stage `rings`: what it says of known rings, which events it keeps, and what
+ * becomes of hits that make no ring, of bytes that are no hits and of settings that make no
  * sense. rings_oracle_test.c compares what is found with a plain program. */
 #include <errno.h>
 

@@ -1,5 +1,5 @@
-/* rich_draw.h - events of a RICH for tests: rings of photons and noise, as hits of cells. Apart from
- * the emulator of the detector, and simpler. */
+/* rich_draw.h - events of a RICH for tests: rings of photons and noise, as hits of cells. Apart
+ * from the emulator of the detector, and simpler. */
 #ifndef RICH_DRAW_H
 #define RICH_DRAW_H
 
