@@ -6,13 +6,6 @@
   tools/trigger_curves.py --output FOLDER  pages and plots into this folder instead; --json FILE: the numbers, too
 
 Runs build/sluice (or $SLUICE) on events of the emulator. The same program gives the same pages, byte by byte.
-"""trigger_curves.py - how well the triggers do against the emulator's truth: tables and plots of their pages, drawn again.
-
-  tools/trigger_curves.py                  all of them, into docs/
-  tools/trigger_curves.py rings            this one alone
-  tools/trigger_curves.py --quick --output FOLDER   few events, to see that it works; --json FILE: the numbers, too
-
-Runs build/sluice (or $SLUICE). A trigger has a module here, trigger_NAME.py, with a function run(output, quick).
 """
 
 import argparse
@@ -24,8 +17,6 @@ import sys
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
 TRIGGERS = [name for name in ("rings", "tracks") if importlib.util.find_spec(f"trigger_{name}")]
-TOOLS = pathlib.Path(__file__).resolve().parent
-NAMES = sorted(path.stem[8:] for path in TOOLS.glob("trigger_*.py") if path.stem != "trigger_curves")
 
 
 def main():
@@ -39,15 +30,6 @@ def main():
         parser.error("--quick is not for docs/: say where to with --output")
     numbers = {name: importlib.import_module(f"trigger_{name}").run(arguments.output, arguments.quick)
                for name in arguments.only or TRIGGERS}
-    parser.add_argument("trigger", nargs="*", choices=[[], *NAMES], help=f"of {', '.join(NAMES)}; all when not given")
-    parser.add_argument("--quick", action="store_true", help="few events")
-    parser.add_argument("--output", type=pathlib.Path, default=TOOLS.parent / "docs", help="folder of pages and plots (docs)")
-    parser.add_argument("--json", type=pathlib.Path, help="write the numbers to this file")
-    arguments = parser.parse_args()
-    if arguments.quick and arguments.output == TOOLS.parent / "docs":
-        parser.error("--quick is not for docs/: say where to with --output")
-    numbers = {name: importlib.import_module(f"trigger_{name}").run(arguments.output, arguments.quick)
-               for name in arguments.trigger or NAMES}
     if arguments.json:
         arguments.json.write_text(json.dumps(numbers, indent=1) + "\n")
     return 0
