@@ -195,7 +195,8 @@ static void expect_kept(const char *settings[][2], const int *kept, int n)
 	assert_int_equal(s.found[TWO], 1);
 	for (int i = 0; i < n; i++)
 		if (s.verdict[i].keep != kept[i])
-			fail_msg("%s: event %d: %d", settings[0][0], i, s.verdict[i].keep);
+			fail_msg("%s: event %d: %d", settings[0][0] ? settings[0][0] : "as it is",
+				 i, s.verdict[i].keep);
 	end(&s);
 }
 
