@@ -7,11 +7,18 @@
 
 #include "sink/feedback_wire.h"
 
-/* As many frames as can be under way, and then some; not more than a few MB of them. */
+/* Not more than a few MB of them. */
 enum { WINDOW_MIN = 1 << 12, WINDOW_MAX = 1 << 16, WINDOW_EVENTS = 1 << 24 };
 
-int sl_answers_init(struct sl_answers *answers, uint32_t items, uint64_t step, bool part,
-		    uint64_t deadline_ns)
+static uint32_t window_for(uint32_t items)
+{
+	uint32_t window = WINDOW_EVENTS / items;
+
+	return window > WINDOW_MAX ? WINDOW_MAX : window < WINDOW_MIN ? WINDOW_MIN : window;
+}
+
+int sl_answers_init(struct sl_answers *answers, uint32_t items, uint64_t step, uint32_t window,
+		    bool part, uint64_t deadline_ns)
 {
 	struct sl_answers *a = answers;
 
@@ -21,10 +28,7 @@ int sl_answers_init(struct sl_answers *answers, uint32_t items, uint64_t step, b
 	a->part = part;
 	a->deadline_ns = deadline_ns;
 	a->words = (items + 63) / 64;
-	a->window = WINDOW_EVENTS / items;
-	a->window = a->window > WINDOW_MAX   ? WINDOW_MAX
-		    : a->window < WINDOW_MIN ? WINDOW_MIN
-					     : a->window;
+	a->window = window ? window : window_for(items);
 	a->frame = calloc(a->window, sizeof(*a->frame));
 	a->bits = calloc((size_t)a->window * a->words, sizeof(*a->bits));
 	return a->frame && a->bits ? 0 : -ENOMEM;

@@ -60,8 +60,9 @@ struct sl_answers {
 	struct sl_answers_note note[SL_ANSWERS_NOTES];
 };
 
-int sl_answers_init(struct sl_answers *answers, uint32_t items, uint64_t step, bool part,
-		    uint64_t deadline_ns);
+/* window 0: as many frames as can be under way, and then some. */
+int sl_answers_init(struct sl_answers *answers, uint32_t items, uint64_t step, uint32_t window,
+		    bool part, uint64_t deadline_ns);
 void sl_answers_fini(struct sl_answers *answers);
 
 /* A module of this frame begins to leave now. False: there is no room, the other thread is behind.

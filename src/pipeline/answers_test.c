@@ -19,7 +19,7 @@ static struct sl_answers *new_answers(bool part)
 	struct sl_answers *a = malloc(sizeof(*a));
 
 	assert_non_null(a);
-	assert_int_equal(sl_answers_init(a, ITEMS, STEP, part, DEADLINE), 0);
+	assert_int_equal(sl_answers_init(a, ITEMS, STEP, 0, part, DEADLINE), 0);
 	return a;
 }
 

@@ -106,7 +106,7 @@ int sl_answers_open(const struct sl_answers_options *options, const struct sl_ge
 	t->options = *options;
 	t->fd = -1;
 	err = sl_answers_init(&t->answers, sl_geometry_frame_items(geometry), geometry->frame_step,
-			      part, options->deadline_us * UINT64_C(1000));
+			      0, part, options->deadline_us * UINT64_C(1000));
 	if (!err)
 		err = open_socket(t);
 	if (!err)

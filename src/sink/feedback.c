@@ -8,7 +8,7 @@
  * Answers that cannot be sent are counted and make the run fail; the frame is stored all the same,
  * for data is not to be lost with the word about it.
  *
- * Cost: 24 bytes written per event, one system call per frame; waiting, where there is a latency. */
+ * Cost: 24 bytes written per event, a system call per frame; waiting, where there is a latency. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>

@@ -4,7 +4,7 @@
  *            has it byte by byte. All little-endian:
  *
  *              u32 magic @0       u16 version @4     u16 flags @6       u64 packet @8
- *              u64 first @16      u64 timestamp @24  u16 count @32      u16 answer bytes @34
+ *              u64 first @16      u64 timestamp @24  u16 count @32      u16 answer_bytes @34
  *              u32 items @36      then `count` answers:
  *              u64 number @0      u64 timestamp @8   f32 score @16      u16 reason @20
  *              u16 decision @22

@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { ITEMS = 5, MOST = 8, BYTES = SL_FEEDBACK_HEADER + MOST * SL_FEEDBACK_ANSWER };
+enum { ITEMS = 5, WINDOW = 16, MOST = 8, BYTES = SL_FEEDBACK_HEADER + MOST * SL_FEEDBACK_ANSWER };
 
 static void require(int good)
 {
@@ -88,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct sl_answers a;
 	uint8_t packet[BYTES];
 
-	require(sl_answers_init(&a, ITEMS, 1, size & 1, 10) == 0);
+	require(sl_answers_init(&a, ITEMS, 1, WINDOW, size & 1, 10) == 0);
 	while (size >= 4) {
 		uint8_t operation = data[0];
 		size_t left = size - 4, bytes = 0;
