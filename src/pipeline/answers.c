@@ -69,11 +69,23 @@ static void retire(struct sl_answers *a, struct sl_answers_frame *frame)
 	frame->used = false;
 }
 
+static void widen(struct sl_answers *a, uint64_t number)
+{
+	if (!a->begun || number < a->first)
+		a->first = number;
+	if (!a->begun || number > a->newest)
+		a->newest = number;
+	a->begun = true;
+}
+
 static void watch(struct sl_answers *a, const struct sl_answers_note *note)
 {
 	uint64_t slot = slot_of(a, note->number);
 	struct sl_answers_frame *frame = &a->frame[slot];
 
+	widen(a, note->number);
+	if (!note->ns)
+		return;
 	if (frame->used && frame->number >= note->number) {
 		/* Another module of it; or one that is so far behind that the frame was judged. */
 		if (frame->number == note->number && note->ns < frame->event_ns)
@@ -83,10 +95,6 @@ static void watch(struct sl_answers *a, const struct sl_answers_note *note)
 	retire(a, frame);
 	*frame = (struct sl_answers_frame){note->number, note->ns, a->items, true};
 	memset(&a->bits[slot * a->words], 0, a->words * sizeof(*a->bits));
-	if (!a->count.frames || note->number < a->first)
-		a->first = note->number;
-	if (!a->count.frames || note->number > a->newest)
-		a->newest = note->number;
 	a->count.frames++;
 	a->count.events += a->items;
 	atomic_fetch_add_explicit(&a->outstanding, a->items, memory_order_relaxed);
@@ -142,7 +150,7 @@ static void tick_off(struct sl_answers *a, struct sl_answers_frame *frame, uint3
 /* A frame that this front end left out, or that came and went while it was away. */
 static bool was_skipped(const struct sl_answers *a, uint64_t number)
 {
-	return a->count.frames && number >= a->first && number <= a->newest &&
+	return a->begun && number >= a->first && number <= a->newest &&
 	       a->newest - number < a->window * a->step;
 }
 

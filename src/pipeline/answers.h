@@ -38,7 +38,7 @@ struct sl_answers_frame {
 };
 
 struct sl_answers_note {
-	uint64_t number, ns;
+	uint64_t number, ns; /* ns 0: it is left out */
 };
 
 struct sl_answers {
@@ -50,7 +50,8 @@ struct sl_answers {
 	uint32_t window, words;		/* frames that are watched; of bits, for each */
 	struct sl_answers_frame *frame; /* [window], by number */
 	uint64_t *bits;			/* [window][words]: events that have their answer */
-	uint64_t first, newest;		/* frame numbers */
+	bool begun;			/* there are: */
+	uint64_t first, newest;		/* frame numbers, of those left out, too */
 	uint64_t next_packet;
 	struct sl_answers_count count;
 	struct sl_histogram delay; /* ns from event to answer */
@@ -65,8 +66,8 @@ int sl_answers_init(struct sl_answers *answers, uint32_t items, uint64_t step, u
 		    bool part, uint64_t deadline_ns);
 void sl_answers_fini(struct sl_answers *answers);
 
-/* A module of this frame begins to leave now. False: there is no room, the other thread is behind.
- */
+/* A module of this frame begins to leave now; ns 0: it never will. False: there is no room, the
+ * other thread is behind. */
 bool sl_answers_sent(struct sl_answers *answers, uint64_t number, uint64_t ns);
 
 /* Take the sender's notes: after a packet was received, before it is looked at. */

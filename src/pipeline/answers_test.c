@@ -56,7 +56,7 @@ static void hear(struct sl_answers *a, uint64_t number, uint32_t first, uint32_t
 static void send_frames(struct sl_answers *a, uint64_t first, uint64_t n)
 {
 	for (uint64_t k = 0; k < n; k++)
-		assert_true(sl_answers_sent(a, first + k * STEP, 100 * k));
+		assert_true(sl_answers_sent(a, first + k * STEP, 100 * k + 1));
 }
 
 static int prepare(void **state)
@@ -154,8 +154,12 @@ static void a_frame_that_was_left_out_may_be_answered(void **state)
 		hear(a, 0, 0, ITEMS, SL_FEEDBACK_KEEP, 1);
 		hear(a, 6, 0, ITEMS, SL_FEEDBACK_KEEP, 1);
 		hear(a, 3, 0, ITEMS, SL_FEEDBACK_NO_DATA, 1);
+		/* Also after the last that was sent, when it was left out. */
+		assert_true(sl_answers_sent(a, 9, 0));
+		hear(a, 9, 0, ITEMS, SL_FEEDBACK_NO_DATA, 1);
 		assert_true(sl_answers_agree(a));
-		assert_int_equal(a->count.not_sent, ITEMS);
+		assert_int_equal(a->count.not_sent, 2 * ITEMS);
+		assert_int_equal(a->count.frames, 2);
 		/* Judged it can only be when another front end sent some of it. */
 		hear(a, 3, 0, 1, SL_FEEDBACK_KEEP, 1);
 		assert_int_equal(sl_answers_agree(a), part);
@@ -211,7 +215,7 @@ static void runs_have_no_end(void **state)
 
 	(void)state;
 	for (uint64_t k = 0; k < frames; k++) {
-		assert_true(sl_answers_sent(a, k * STEP, k));
+		assert_true(sl_answers_sent(a, k * STEP, k + 1));
 		if (k != 7)
 			hear(a, k * STEP, 0, ITEMS, SL_FEEDBACK_KEEP, k);
 	}
@@ -230,9 +234,9 @@ static void notes_wait_when_nobody_takes_them(void **state)
 
 	(void)state;
 	send_frames(a, 0, SL_ANSWERS_NOTES);
-	assert_false(sl_answers_sent(a, SL_ANSWERS_NOTES * STEP, 0));
+	assert_false(sl_answers_sent(a, SL_ANSWERS_NOTES * STEP, 1));
 	sl_answers_absorb(a);
-	assert_true(sl_answers_sent(a, SL_ANSWERS_NOTES * STEP, 0));
+	assert_true(sl_answers_sent(a, SL_ANSWERS_NOTES * STEP, 1));
 	sl_answers_end(a);
 	assert_int_equal(a->count.missing, (SL_ANSWERS_NOTES + 1) * ITEMS);
 	delete (a);

@@ -143,6 +143,11 @@ static int note_sent(struct sl_emulate *em, uint64_t number, uint64_t ns)
 	return 0;
 }
 
+int sl_emulate_leave_out(struct sl_emulate *em, uint64_t k)
+{
+	return note_sent(em, number_of(em, k, 0), 0);
+}
+
 int sl_emulate_block(struct sl_emulate *em, uint32_t m, uint64_t k, uint64_t sequence,
 		     struct sl_emulate_frame *slot)
 {
