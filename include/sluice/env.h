@@ -6,6 +6,8 @@
 #ifndef SLUICE_ENV_H
 #define SLUICE_ENV_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <sluice/detector.h>
@@ -31,6 +33,9 @@ struct sl_env {
 	const char *link, *guard, *proof;
 	const char *experiment; /* the file as it was read, with overrides: stored with the run */
 	double frame_rate_Hz;
+	/* The hop EMIT is of this host's clock, too. May change when a front end comes; NULL: it is
+	 * not. */
+	const _Atomic bool *same_clock;
 };
 
 #endif

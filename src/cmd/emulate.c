@@ -16,7 +16,7 @@
 enum { COUNT_MS = 20, BYE_MS = 30000, REOFFER_NS = 200 * 1000 * 1000 };
 
 struct emulate_options {
-	bool once, fixed, quiet;
+	bool once, fixed, quiet, report;
 	uint64_t first_frame;
 	char modules[16], transfer[SL_STREAM_NAME];
 };
@@ -27,6 +27,8 @@ static const struct sl_option options[] = {
 	SL_BOOL(struct emulate_options, fixed, false,
 		"be a device whose plan is set once: go on by it when the receiver goes away"),
 	SL_BOOL(struct emulate_options, quiet, false, "say nothing but errors"),
+	SL_BOOL(struct emulate_options, report, false,
+		"quiet, but for what answers came in the end"),
 	SL_U64(struct emulate_options, first_frame, 0, 0, 1e15, "frames",
 	       "take part from this frame on in a detector that runs already, after another front "
 	       "end of these modules has gone"),
@@ -229,6 +231,17 @@ static double us(uint64_t ns)
 	return (double)ns * 1e-3;
 }
 
+static int check_answers(struct sl_emulate *em, const char *name, const char *colon,
+			 const struct emulate_options *o)
+{
+	char begin[SL_STREAM_NAME + 2];
+
+	snprintf(begin, sizeof(begin), "%s%s", name, colon);
+	if (o->report)
+		sl_log_level(SL_LOG_INFO);
+	return sl_answers_finish(em->answers, begin, o->quiet && !o->report);
+}
+
 static void *run_stream(void *arg)
 {
 	struct stream *stream = arg;
@@ -263,6 +276,11 @@ static void *run_stream(void *arg)
 			us(sl_histogram_max(&em->pace.late)));
 	if (err == -EPIPE)
 		sl_error("%s%sthe receiver is gone", name, colon);
+	if (em->answers) {
+		int heard = check_answers(em, name, colon, o);
+
+		err = err ? err : heard;
+	}
 	stream->err = err == -EINTR || err == -ENODATA || err == -ERESTART ? 0 : err;
 	return NULL;
 }

@@ -205,7 +205,7 @@ static void print_page(void)
 	} parts[] = {
 		{"detector", "detector"}, {"calibration", ""}, {"link", "link"},  {"ring", ""},
 		{"unit", "unit"},	  {"stages", "stage"}, {"sinks", "sink"}, {"threads", ""},
-		{"control", ""},	  {"feroce", ""},      {"frontend", ""}};
+		{"control", ""},	  {"feroce", ""},      {"frontend", ""},  {"answers", ""}};
 
 	puts("# Options\n\n"
 	     "Written by `sluice list --markdown`: do not edit. What the sections are for is in "

@@ -58,6 +58,7 @@ struct run {
 	uint64_t expected;
 	struct sl_heir heir;
 	pid_t child;				 /* 0: none */
+	int child_status;			 /* once it has ended */
 	char transfer_path[SL_STREAM_NAME + 16]; /* of its sections in the file */
 	bool stopping;
 	const struct sl_run_plan *plan; /* NULL: as the file says */
@@ -194,7 +195,7 @@ static int write_port_file(const struct run *run)
 static int spawn_child(struct run *run)
 {
 	char port[SL_STREAM_NAME + 40];
-	char *argv[2 * SL_ARGS_SETS + 10];
+	char *argv[2 * SL_ARGS_SETS + 11];
 	int n = 0;
 
 	snprintf(port, sizeof(port), "%s%s=%u", run->transfer_path,
@@ -214,6 +215,8 @@ static int spawn_child(struct run *run)
 	}
 	argv[n++] = (char *)"--once";
 	argv[n++] = (char *)"--quiet";
+	if (!run->options.quiet)
+		argv[n++] = (char *)"--report";
 	argv[n] = NULL;
 	return sl_child_start(argv, NULL, &run->child);
 }
@@ -272,9 +275,7 @@ static bool overrun(const struct run *run)
 /* That it vanished shows on its connection, where there is one. */
 static void reap_child(struct run *run)
 {
-	int status = 0;
-
-	if (sl_child_alive(&run->child, &status) || !status || run->server)
+	if (sl_child_alive(&run->child, &run->child_status) || !run->child_status || run->server)
 		return;
 	sl_error("the front end failed: nothing more will come");
 	sl_oneway_hasten(&run->oneway);
@@ -410,6 +411,23 @@ static int check_outputs(const struct run *run)
 	return err ? err : spare_inputs(e, path, n);
 }
 
+/* A front end that listens for answers stays until it has them, and has a say in the result. */
+static enum sl_result end_child(struct run *run, enum sl_result result)
+{
+	const struct sl_answers_options *answers = &run->experiment->answers;
+	bool listens = answers->address[0] && result != SL_RESULT_ERROR;
+	uint64_t end = sl_clock_ns() + (uint64_t)(answers->wait_s * 1e9);
+
+	while (listens && run->child && sl_child_alive(&run->child, &run->child_status) &&
+	       sl_clock_ns() < end)
+		sl_clock_sleep_until(sl_clock_ns() + POLL_MS * UINT64_C(1000000));
+	sl_child_end(&run->child, &run->child_status);
+	if (!listens || !run->experiment->emulate_local || !run->child_status)
+		return result;
+	sl_error("the front end did not hear exactly one answer to each event, or failed");
+	return result == SL_RESULT_INTACT || result == SL_RESULT_EMPTY ? SL_RESULT_ERROR : result;
+}
+
 static enum sl_result run_experiment(struct run *run)
 {
 	enum sl_result result = SL_RESULT_ERROR;
@@ -441,7 +459,7 @@ undo_receive:
 		sl_feroce_server_close(run->feroce);
 	if (run->server)
 		sl_server_close(run->server); /* a child notices and ends */
-	sl_child_end(&run->child, NULL);
+	result = end_child(run, result);
 	sl_receive_close(run->receive);
 	sl_heir_close(&run->heir);
 	return result;

@@ -127,6 +127,10 @@ int sl_emulate_open(struct sl_experiment *experiment, uint32_t first, uint32_t l
 		err = open_fault_log(em);
 	if (!err)
 		err = open_modules(em);
+	if (!err && e->answers.address[0])
+		err = sl_answers_open(&e->answers, &em->geometry,
+				      em->end_module - em->first_module < em->geometry.modules,
+				      &em->answers);
 	/* The link is opened once per plan, each time from its options alone. */
 	em->link_options = malloc(e->link->state_bytes);
 	if (!err && !em->link_options)
@@ -146,6 +150,8 @@ void sl_emulate_close(struct sl_emulate *em)
 		for (unsigned i = 0; i < SL_EMULATE_DEPTH; i++)
 			sl_emulate_frame_close(&em->module[m].frame[i]);
 	free(em->module);
+	if (em->answers)
+		sl_answers_close(em->answers);
 	if (em->fault_log)
 		fclose(em->fault_log);
 	free(em->faults);

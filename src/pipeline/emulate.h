@@ -22,6 +22,7 @@
 #include "frontend/block.h"
 #include "frontend/fault.h"
 #include "frontend/transfer.h"
+#include "pipeline/answers_thread.h"
 #include "pipeline/experiment.h"
 #include "pipeline/pace.h"
 #include "pipeline/placement.h"
@@ -69,6 +70,7 @@ struct sl_emulate {
 	struct sl_darks darks;
 	struct sl_faults *faults;
 	FILE *fault_log;
+	struct sl_answers_thread *answers; /* NULL: nobody listens for them */
 	bool detector_open, link_open;
 	void *link_options; /* the link's state as configured: each plan starts from it */
 

@@ -10,6 +10,8 @@
 #include "frontend/descriptor.h"
 #include "pipeline/emulate_parts.h"
 
+enum { NAP_NS = 100 * 1000 };
+
 void sl_emulate_choose_camera(struct sl_emulate *em)
 {
 	struct sl_experiment *e = em->experiment;
@@ -130,6 +132,22 @@ static int render(struct sl_emulate *em, uint32_t m, uint64_t k, uint32_t flags,
 	return err;
 }
 
+/* Before anything of it leaves: its answer will find that it was sent. */
+static int note_sent(struct sl_emulate *em, uint64_t number, uint64_t ns)
+{
+	while (em->answers && !sl_answers_sent(&em->answers->answers, number, ns)) {
+		if (atomic_load_explicit(&em->stop, memory_order_relaxed) > 1)
+			return -ECANCELED;
+		sl_clock_sleep_until(sl_clock_ns() + NAP_NS);
+	}
+	return 0;
+}
+
+int sl_emulate_leave_out(struct sl_emulate *em, uint64_t k)
+{
+	return note_sent(em, number_of(em, k, 0), 0);
+}
+
 int sl_emulate_block(struct sl_emulate *em, uint32_t m, uint64_t k, uint64_t sequence,
 		     struct sl_emulate_frame *slot)
 {
@@ -149,6 +167,9 @@ int sl_emulate_block(struct sl_emulate *em, uint32_t m, uint64_t k, uint64_t seq
 	if (err)
 		return err;
 	stamp.emit_ns = sl_clock_ns();
+	err = note_sent(em, number, stamp.emit_ns);
+	if (err)
+		return err;
 	if (em->faults)
 		stamp.timestamp =
 			sl_faults_clock(em->faults, (uint16_t)m, sequence, stamp.timestamp);

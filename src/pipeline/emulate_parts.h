@@ -16,6 +16,9 @@ void sl_emulate_frame_close(struct sl_emulate_frame *slot);
 int sl_emulate_block(struct sl_emulate *em, uint32_t m, uint64_t k, uint64_t sequence,
 		     struct sl_emulate_frame *slot);
 
+/* The k'th block of this plan is left out. */
+int sl_emulate_leave_out(struct sl_emulate *em, uint64_t k);
+
 /* ---- emulate_send.c ---- */
 
 void *sl_emulate_send(void *emulate); /* the data thread */

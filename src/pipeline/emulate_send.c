@@ -105,7 +105,7 @@ static int begin(struct sl_emulate *em, uint32_t m)
 	module->begun++;
 	module->skipped++;
 	note(em, module);
-	return 0;
+	return sl_emulate_leave_out(em, module->begun - 1);
 }
 
 /* A burst of one module, as far as credit and its limit allow. How many writes. */

@@ -343,9 +343,10 @@ static void read_emulate(struct reader *r)
 /* Whatever no reader asked for. */
 static void check_top(struct reader *r)
 {
-	static const char *const known[] = {
-		"detector", "link",    "ring",	 "unit",    "stages",	 "sinks",	"threads",
-		"frontend", "control", "feroce", "emulate", "transfers", "calibration", NULL};
+	static const char *const known[] = {"detector",	   "link",    "ring",	 "unit",
+					    "stages",	   "sinks",   "threads", "frontend",
+					    "control",	   "feroce",  "emulate", "transfers",
+					    "calibration", "answers", NULL};
 
 	if (sl_config_fill(r->e->config, r->e->config->root, NULL, 0, known))
 		r->err = -EINVAL;
@@ -397,6 +398,7 @@ int sl_experiment_open(const char *path, const char *transfer, const char *const
 	read_stages(&r);
 	read_sinks(&r);
 	read_plain(&r, "frontend", sl_fault_options, &r.e->faults);
+	read_plain(&r, "answers", sl_answers_options, &r.e->answers);
 	read_plain(&r, "calibration", sl_calibration_options, &r.e->calibration);
 	read_plain(&r, "threads", sl_threads_options, &r.e->threads);
 	read_plain(&r, "control", sl_control_options, &r.e->control);

@@ -21,6 +21,7 @@
 #include "base/config.h"
 #include "detector/cut.h"
 #include "frontend/fault.h"
+#include "pipeline/answers_thread.h"
 #include "pipeline/ring_run.h"
 #include "pipeline/streams.h"
 
@@ -103,6 +104,7 @@ struct sl_experiment {
 
 	struct sl_calibration_run calibration;
 	struct sl_fault_options faults;
+	struct sl_answers_options answers;
 	struct sl_control_run control;
 	struct sl_feroce_run feroce;
 	bool emulate_local; /* run starts the front end itself */

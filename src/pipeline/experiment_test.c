@@ -213,6 +213,7 @@ static void every_default_is_the_tables(void **state)
 	expect_defaults("unit", &e->unit_run, sizeof(e->unit_run));
 	expect_defaults("control", &e->control, sizeof(e->control));
 	expect_defaults("frontend", &e->faults, sizeof(e->faults));
+	expect_defaults("answers", &e->answers, sizeof(e->answers));
 	sl_experiment_close(e);
 }
 
@@ -562,7 +563,7 @@ static void the_sections_have_tables_for_help(void **state)
 		assert_non_null(s->doc);
 		assert_non_null(s->options[0].name);
 	}
-	assert_int_equal(n, 10);
+	assert_int_equal(n, 11);
 }
 
 static void threads_are_placed_and_wait_as_told(void **state)

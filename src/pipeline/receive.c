@@ -47,6 +47,7 @@ static int open_detector(struct sl_receive *r)
 	r->env.detector = e->detector;
 	r->env.detector_state = e->detector_state;
 	r->env.frame_rate_Hz = e->run.frame_rate_Hz;
+	r->env.same_clock = &r->same_clock;
 	return 0;
 }
 

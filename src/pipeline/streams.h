@@ -2,8 +2,9 @@
  *
  * Model:     `transfers` names streams that leave the detector side by side: each has a cut of the
  *            detector (detector/cut.h) and a receiver of its own. Its sections (control, link,
- *            ring, unit, stages, sinks, threads, frontend) are laid over those of the file, key by
- *            key. A file without transfers has one, without a name, that carries everything.
+ *            ring, unit, stages, sinks, threads, frontend, answers) are laid over those of the
+ *            file, key by key. A file without transfers has one, without a name, that carries
+ *            everything.
  * Threads:   one. */
 #ifndef SL_PIPELINE_STREAMS_H
 #define SL_PIPELINE_STREAMS_H

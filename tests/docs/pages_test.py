@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """pages_test.py SLUICE SLUICE_WITH_ADD_ONS - what the pages of docs/ show is so: experiment files are accepted, those of
 docs/stages.md run, the stage of docs/write-a-stage.md and the detector of docs/write-a-detector.md are listed and do as
-told there, docs/summary.md names all that a run leaves behind, the tables of docs/wire.md are those of the code.
+told there, docs/summary.md names all that a run leaves behind, the tables of docs/wire.md and docs/feedback.md are those of the code.
 """
 
 import json
@@ -244,6 +244,27 @@ def check_wire(out):
         out.case(f"wire.md: {title}", [] if rows == expected else [f"{rows}", f"{expected}"])
 
 
+# ---- the tables of docs/feedback.md ----
+
+def feedback_fields():
+    """[(field, bytes)] of the header and of an answer, from the comment of src/sink/feedback_wire.h."""
+    text = (ROOT / "src/sink/feedback_wire.h").read_text()
+    parts = [[]]
+    for kind, field, at in re.findall(r"\b([uf]\d+) (\w+) @(\d+)", text):
+        if int(at) == 0 and parts[-1]:
+            parts.append([])
+        parts[-1].append((field, int(kind[1:]) // 8))
+    return parts
+
+
+def check_feedback(out):
+    lines = (ROOT / "docs/feedback.md").read_text().splitlines()
+    for title, size, fields in zip(("Header", "Answer"), (40, 24), feedback_fields(), strict=True):
+        expected, total = laid_out(fields)
+        rows = table_below(lines, lines.index(f"{title}, {size} bytes:"))
+        out.case(f"feedback.md: {title}", [] if rows == expected and total == size else [f"{rows}", f"{expected}"])
+
+
 def main():
     out = tap.Writer()
     check_experiments(out)
@@ -253,6 +274,7 @@ def main():
     check_detector(out)
     check_run(out)
     check_wire(out)
+    check_feedback(out)
     return out.done()
 
 

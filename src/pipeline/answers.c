@@ -1,0 +1,206 @@
+/* answers.c - which events have their answer. */
+#include "pipeline/answers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sink/feedback_wire.h"
+
+/* Not more than a few MB of them. */
+enum { WINDOW_MIN = 1 << 12, WINDOW_MAX = 1 << 16, WINDOW_EVENTS = 1 << 24 };
+
+static uint32_t window_for(uint32_t items)
+{
+	uint32_t window = WINDOW_EVENTS / items;
+
+	return window > WINDOW_MAX ? WINDOW_MAX : window < WINDOW_MIN ? WINDOW_MIN : window;
+}
+
+int sl_answers_init(struct sl_answers *answers, uint32_t items, uint64_t step, uint32_t window,
+		    bool part, uint64_t deadline_ns)
+{
+	struct sl_answers *a = answers;
+
+	memset(a, 0, sizeof(*a));
+	a->items = items;
+	a->step = step ? step : 1;
+	a->part = part;
+	a->deadline_ns = deadline_ns;
+	a->words = (items + 63) / 64;
+	a->window = window ? window : window_for(items);
+	a->frame = calloc(a->window, sizeof(*a->frame));
+	a->bits = calloc((size_t)a->window * a->words, sizeof(*a->bits));
+	return a->frame && a->bits ? 0 : -ENOMEM;
+}
+
+void sl_answers_fini(struct sl_answers *a)
+{
+	free(a->frame);
+	free(a->bits);
+	a->frame = NULL;
+	a->bits = NULL;
+}
+
+/* ---- what was sent ---- */
+
+bool sl_answers_sent(struct sl_answers *a, uint64_t number, uint64_t ns)
+{
+	uint64_t head = atomic_load_explicit(&a->head, memory_order_relaxed);
+
+	if (head - atomic_load_explicit(&a->tail, memory_order_acquire) == SL_ANSWERS_NOTES)
+		return false;
+	a->note[head % SL_ANSWERS_NOTES] = (struct sl_answers_note){number, ns};
+	atomic_store_explicit(&a->head, head + 1, memory_order_release);
+	return true;
+}
+
+static uint64_t slot_of(const struct sl_answers *a, uint64_t number)
+{
+	return number / a->step % a->window;
+}
+
+static void retire(struct sl_answers *a, struct sl_answers_frame *frame)
+{
+	if (!frame->used)
+		return;
+	a->count.missing += frame->left;
+	atomic_fetch_sub_explicit(&a->outstanding, frame->left, memory_order_relaxed);
+	frame->used = false;
+}
+
+static void widen(struct sl_answers *a, uint64_t number)
+{
+	if (!a->begun || number < a->first)
+		a->first = number;
+	if (!a->begun || number > a->newest)
+		a->newest = number;
+	a->begun = true;
+}
+
+static void watch(struct sl_answers *a, const struct sl_answers_note *note)
+{
+	uint64_t slot = slot_of(a, note->number);
+	struct sl_answers_frame *frame = &a->frame[slot];
+
+	widen(a, note->number);
+	if (!note->ns)
+		return;
+	if (frame->used && frame->number >= note->number) {
+		/* Another module of it; or one that is so far behind that the frame was judged. */
+		if (frame->number == note->number && note->ns < frame->event_ns)
+			frame->event_ns = note->ns;
+		return;
+	}
+	retire(a, frame);
+	*frame = (struct sl_answers_frame){note->number, note->ns, a->items, true};
+	memset(&a->bits[slot * a->words], 0, a->words * sizeof(*a->bits));
+	a->count.frames++;
+	a->count.events += a->items;
+	atomic_fetch_add_explicit(&a->outstanding, a->items, memory_order_relaxed);
+}
+
+void sl_answers_absorb(struct sl_answers *a)
+{
+	uint64_t head = atomic_load_explicit(&a->head, memory_order_acquire);
+	uint64_t tail = atomic_load_explicit(&a->tail, memory_order_relaxed);
+
+	for (; tail < head; tail++)
+		watch(a, &a->note[tail % SL_ANSWERS_NOTES]);
+	atomic_store_explicit(&a->tail, tail, memory_order_release);
+}
+
+/* ---- what came ---- */
+
+static void count_decision(struct sl_answers *a, uint16_t decision)
+{
+	switch (decision) {
+	case SL_FEEDBACK_KEEP:
+		a->count.kept++;
+		break;
+	case SL_FEEDBACK_REJECT:
+		a->count.rejected++;
+		break;
+	default:
+		a->count.no_data++;
+	}
+}
+
+/* An event of a frame that was sent. */
+static void tick_off(struct sl_answers *a, struct sl_answers_frame *frame, uint32_t item,
+		     uint16_t decision, uint64_t now_ns)
+{
+	uint64_t *word = &a->bits[slot_of(a, frame->number) * a->words + item / 64];
+	uint64_t bit = UINT64_C(1) << item % 64;
+	uint64_t ns = now_ns > frame->event_ns ? now_ns - frame->event_ns : 0;
+
+	if (*word & bit) {
+		a->count.duplicate++;
+		return;
+	}
+	*word |= bit;
+	frame->left--;
+	atomic_fetch_sub_explicit(&a->outstanding, 1, memory_order_relaxed);
+	count_decision(a, decision);
+	sl_histogram_add(&a->delay, ns);
+	if (a->deadline_ns && ns > a->deadline_ns)
+		a->count.late++;
+}
+
+/* A frame that this front end left out, or that came and went while it was away. */
+static bool was_skipped(const struct sl_answers *a, uint64_t number)
+{
+	return a->begun && number >= a->first && number <= a->newest &&
+	       a->newest - number < a->window * a->step;
+}
+
+static void look_at_packets(struct sl_answers *a, uint64_t packet)
+{
+	if (packet > a->next_packet)
+		a->count.packets_lost += packet - a->next_packet;
+	/* Those that come late were counted as lost; 0 is a receiver that begins. */
+	if (packet >= a->next_packet || !packet)
+		a->next_packet = packet + 1;
+	a->count.packets++;
+}
+
+void sl_answers_packet(struct sl_answers *a, const uint8_t *packet, size_t bytes, uint64_t now_ns)
+{
+	struct sl_feedback_header header;
+	struct sl_answers_frame *frame;
+	uint64_t number;
+
+	if (sl_feedback_read(packet, bytes, &header) || header.items != a->items) {
+		a->count.malformed++;
+		return;
+	}
+	look_at_packets(a, header.packet);
+	number = header.first / a->items;
+	frame = &a->frame[slot_of(a, number)];
+	for (uint32_t i = 0; i < header.count; i++) {
+		struct sl_feedback_answer answer;
+
+		sl_feedback_read_answer(packet, i, &answer);
+		if (frame->used && frame->number == number)
+			tick_off(a, frame, (uint32_t)(answer.number % a->items), answer.decision,
+				 now_ns);
+		else if (was_skipped(a, number) &&
+			 (a->part || answer.decision == SL_FEEDBACK_NO_DATA))
+			a->count.not_sent++;
+		else
+			a->count.unknown++;
+	}
+	atomic_store_explicit(&a->heard_ns, now_ns, memory_order_relaxed);
+}
+
+void sl_answers_end(struct sl_answers *a)
+{
+	sl_answers_absorb(a);
+	for (uint32_t i = 0; i < a->window; i++)
+		retire(a, &a->frame[i]);
+}
+
+bool sl_answers_agree(const struct sl_answers *a)
+{
+	return !a->count.missing && !a->count.duplicate && !a->count.unknown && !a->count.malformed;
+}

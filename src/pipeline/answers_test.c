@@ -1,0 +1,267 @@
+/* answers_test.c - exactly one answer: what is missing, came twice, or was never asked for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/answers.h"
+#include "sink/feedback_wire.h"
+
+enum { ITEMS = 70, STEP = 3, DEADLINE = 1000 }; /* more events than bits of a word */
+
+static struct sl_answers *new_window(uint32_t window, bool part)
+{
+	struct sl_answers *a = malloc(sizeof(*a));
+
+	assert_non_null(a);
+	assert_int_equal(sl_answers_init(a, ITEMS, STEP, window, part, DEADLINE), 0);
+	return a;
+}
+
+static struct sl_answers *new_answers(bool part)
+{
+	return new_window(0, part);
+}
+
+static void delete (struct sl_answers *a)
+{
+	sl_answers_fini(a);
+	free(a);
+}
+
+static uint64_t packets; /* sent in this case */
+
+/* Answers to items first.. of a frame. */
+static void hear(struct sl_answers *a, uint64_t number, uint32_t first, uint32_t count,
+		 enum sl_feedback_decision decision, uint64_t now)
+{
+	uint8_t bytes[SL_FEEDBACK_HEADER + ITEMS * SL_FEEDBACK_ANSWER];
+	const struct sl_feedback_header header = {.packet = packets++,
+						  .first = number * ITEMS + first,
+						  .items = ITEMS,
+						  .count = (uint16_t)count};
+
+	sl_feedback_write_header(&header, bytes);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct sl_feedback_answer answer = {.number = header.first + i,
+							  .decision = decision};
+
+		sl_feedback_write_answer(&answer,
+					 bytes + SL_FEEDBACK_HEADER + i * SL_FEEDBACK_ANSWER);
+	}
+	sl_answers_absorb(a);
+	sl_answers_packet(a, bytes, SL_FEEDBACK_HEADER + count * SL_FEEDBACK_ANSWER, now);
+}
+
+static void send_frames(struct sl_answers *a, uint64_t first, uint64_t n)
+{
+	for (uint64_t k = 0; k < n; k++)
+		assert_true(sl_answers_sent(a, first + k * STEP, 100 * k + 1));
+}
+
+static int prepare(void **state)
+{
+	(void)state;
+	packets = 0;
+	return 0;
+}
+
+static void one_answer_each_agrees_in_any_order(void **state)
+{
+	struct sl_answers *a = new_answers(false);
+
+	(void)state;
+	send_frames(a, 6, 4);
+	hear(a, 9, 0, ITEMS, SL_FEEDBACK_REJECT, 500);
+	hear(a, 6, 60, 10, SL_FEEDBACK_KEEP, 500);
+	hear(a, 6, 0, 60, SL_FEEDBACK_KEEP, 500);
+	hear(a, 15, 0, ITEMS, SL_FEEDBACK_NO_DATA, 500);
+	assert_int_equal(atomic_load(&a->outstanding), ITEMS);
+	hear(a, 12, 0, ITEMS, SL_FEEDBACK_KEEP, 500);
+	assert_int_equal(atomic_load(&a->outstanding), 0);
+	sl_answers_end(a);
+	assert_true(sl_answers_agree(a));
+	assert_int_equal(a->count.events, 4 * ITEMS);
+	assert_int_equal(a->count.kept, 2 * ITEMS);
+	assert_int_equal(a->count.rejected, ITEMS);
+	assert_int_equal(a->count.no_data, ITEMS);
+	assert_int_equal(a->count.packets, 5);
+	assert_int_equal(a->count.packets_lost, 0);
+	delete (a);
+}
+
+static void what_has_no_answer_is_missing(void **state)
+{
+	struct sl_answers *a = new_answers(false);
+
+	(void)state;
+	send_frames(a, 0, 3);
+	hear(a, 0, 0, ITEMS, SL_FEEDBACK_KEEP, 1);
+	packets++; /* one is lost */
+	hear(a, 3, 0, 57, SL_FEEDBACK_KEEP, 1);
+	sl_answers_end(a);
+	assert_false(sl_answers_agree(a));
+	assert_int_equal(a->count.missing, 13 + ITEMS);
+	assert_int_equal(a->count.packets_lost, 1);
+	assert_int_equal(atomic_load(&a->outstanding), 0);
+	delete (a);
+}
+
+static void a_second_answer_is_a_duplicate_whatever_it_says(void **state)
+{
+	struct sl_answers *a = new_answers(false);
+
+	(void)state;
+	send_frames(a, 0, 1);
+	hear(a, 0, 0, ITEMS, SL_FEEDBACK_KEEP, 1);
+	hear(a, 0, 64, 5, SL_FEEDBACK_REJECT, 1);
+	sl_answers_end(a);
+	assert_false(sl_answers_agree(a));
+	assert_int_equal(a->count.duplicate, 5);
+	assert_int_equal(a->count.missing, 0);
+	assert_int_equal(a->count.kept, ITEMS);
+	delete (a);
+}
+
+static void what_was_never_sent_is_unknown(void **state)
+{
+	struct sl_answers *a = new_answers(false);
+
+	(void)state;
+	hear(a, 0, 0, 1, SL_FEEDBACK_NO_DATA, 1); /* before anything was */
+	send_frames(a, 3, 2);
+	hear(a, 3, 0, ITEMS, SL_FEEDBACK_KEEP, 1);
+	hear(a, 6, 0, ITEMS, SL_FEEDBACK_KEEP, 1);
+	hear(a, 9, 0, 1, SL_FEEDBACK_NO_DATA, 1); /* not yet */
+	hear(a, 0, 0, 1, SL_FEEDBACK_NO_DATA, 1);
+	hear(a, 4, 0, 1, SL_FEEDBACK_KEEP, 1);
+	hear(a, (uint64_t)1 << 57, 0, 1, SL_FEEDBACK_KEEP, 1);
+	sl_answers_end(a);
+	assert_int_equal(a->count.unknown, 5);
+	assert_int_equal(a->count.missing + a->count.duplicate, 0);
+	assert_false(sl_answers_agree(a));
+	delete (a);
+}
+
+static void a_frame_that_was_left_out_may_be_answered(void **state)
+{
+	(void)state;
+	for (int part = 0; part < 2; part++) {
+		struct sl_answers *a = new_answers(part);
+
+		send_frames(a, 0, 1);
+		send_frames(a, 6, 1);
+		hear(a, 0, 0, ITEMS, SL_FEEDBACK_KEEP, 1);
+		hear(a, 6, 0, ITEMS, SL_FEEDBACK_KEEP, 1);
+		hear(a, 3, 0, ITEMS, SL_FEEDBACK_NO_DATA, 1);
+		/* Also after the last that was sent, when it was left out. */
+		assert_true(sl_answers_sent(a, 9, 0));
+		hear(a, 9, 0, ITEMS, SL_FEEDBACK_NO_DATA, 1);
+		assert_true(sl_answers_agree(a));
+		assert_int_equal(a->count.not_sent, 2 * ITEMS);
+		assert_int_equal(a->count.frames, 2);
+		/* Judged it can only be when another front end sent some of it. */
+		hear(a, 3, 0, 1, SL_FEEDBACK_KEEP, 1);
+		assert_int_equal(sl_answers_agree(a), part);
+		delete (a);
+	}
+}
+
+static void garbage_changes_nothing_and_is_told(void **state)
+{
+	struct sl_answers *a = new_answers(false);
+	uint8_t bytes[SL_FEEDBACK_HEADER + SL_FEEDBACK_ANSWER] = {0};
+	struct sl_feedback_header header = {.items = ITEMS + 1, .count = 1};
+	const struct sl_feedback_answer answer = {.number = 0};
+
+	(void)state;
+	send_frames(a, 0, 1);
+	hear(a, 0, 0, ITEMS, SL_FEEDBACK_KEEP, 1);
+	sl_answers_packet(a, bytes, 0, 1);
+	sl_answers_packet(a, bytes, sizeof(bytes), 1);
+	sl_feedback_write_header(&header, bytes); /* of a run with other frames */
+	sl_feedback_write_answer(&answer, bytes + SL_FEEDBACK_HEADER);
+	sl_answers_packet(a, bytes, sizeof(bytes), 1);
+	sl_answers_end(a);
+	assert_int_equal(a->count.malformed, 3);
+	assert_int_equal(a->count.missing + a->count.duplicate + a->count.unknown, 0);
+	assert_false(sl_answers_agree(a));
+	delete (a);
+}
+
+static void time_runs_from_the_earliest_module(void **state)
+{
+	struct sl_answers *a = new_answers(false);
+
+	(void)state;
+	assert_true(sl_answers_sent(a, 0, 5000));
+	assert_true(sl_answers_sent(a, 0, 4000));
+	assert_true(sl_answers_sent(a, 0, 4500));
+	hear(a, 0, 0, 10, SL_FEEDBACK_KEEP, 5000);
+	assert_int_equal(a->count.late, 0);
+	hear(a, 0, 10, 60, SL_FEEDBACK_KEEP, 5001);
+	assert_int_equal(a->count.late, 60);
+	assert_int_equal(a->count.frames, 1);
+	assert_int_equal(sl_histogram_max(&a->delay), 1001);
+	assert_int_equal(sl_histogram_count(&a->delay), ITEMS);
+	delete (a);
+}
+
+/* Longer than the tables: frames are judged when others need their place. */
+static void runs_have_no_end(void **state)
+{
+	struct sl_answers *a = new_window(50, false);
+	uint64_t frames = 3ull * a->window;
+
+	(void)state;
+	for (uint64_t k = 0; k < frames; k++) {
+		assert_true(sl_answers_sent(a, k * STEP, k + 1));
+		if (k != 7)
+			hear(a, k * STEP, 0, ITEMS, SL_FEEDBACK_KEEP, k);
+	}
+	assert_int_equal(a->count.missing, ITEMS);
+	hear(a, 7 * STEP, 0, 1, SL_FEEDBACK_KEEP, 1); /* too late by far */
+	sl_answers_end(a);
+	assert_int_equal(a->count.missing, ITEMS);
+	assert_int_equal(a->count.unknown, 1);
+	assert_int_equal(a->count.kept, (frames - 1) * ITEMS);
+	delete (a);
+}
+
+static void notes_wait_when_nobody_takes_them(void **state)
+{
+	struct sl_answers *a = new_answers(false);
+
+	(void)state;
+	send_frames(a, 0, SL_ANSWERS_NOTES);
+	assert_false(sl_answers_sent(a, SL_ANSWERS_NOTES * STEP, 1));
+	sl_answers_absorb(a);
+	assert_true(sl_answers_sent(a, SL_ANSWERS_NOTES * STEP, 1));
+	sl_answers_end(a);
+	assert_int_equal(a->count.missing, (SL_ANSWERS_NOTES + 1) * ITEMS);
+	delete (a);
+}
+
+#define CASE(name) cmocka_unit_test_setup(name, prepare)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(one_answer_each_agrees_in_any_order),
+		CASE(what_has_no_answer_is_missing),
+		CASE(a_second_answer_is_a_duplicate_whatever_it_says),
+		CASE(what_was_never_sent_is_unknown),
+		CASE(a_frame_that_was_left_out_may_be_answered),
+		CASE(garbage_changes_nothing_and_is_told),
+		CASE(time_runs_from_the_earliest_module),
+		CASE(runs_have_no_end),
+		CASE(notes_wait_when_nobody_takes_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,354 @@
+/* feedback.c - decisions go back to the front end: one answer per event, by UDP.
+ *
+ * Every frame is answered, kept, rejected or broken, so that a front end that holds its events
+ * until it hears of them can let each go exactly once. With a fixed latency an answer leaves so
+ * long after its event, no sooner: front ends with a pipeline of known depth need no more than
+ * that. The sinks' thread sleeps until then.
+ *
+ * Answers that cannot be sent are counted and make the run fail; the frame is stored all the same,
+ * for data is not to be lost with the word about it.
+ *
+ * Cost: 24 bytes written per event, a system call per frame; waiting, where there is a latency. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <sluice/sink.h>
+
+#include "base/clock.h"
+#include "base/histogram.h"
+#include "base/log.h"
+#include "net/net.h"
+#include "sink/feedback_wire.h"
+
+enum {
+	ANSWERED = 1 << 16, /* frames remembered, so that none is answered twice */
+	SEND_S = 1,	    /* that a full socket may hold up the sinks */
+	REFUSALS = 16,	    /* in a row, before a packet is given up */
+};
+
+struct feedback {
+	char address[64];
+	uint32_t port, payload, latency_us, spin_us;
+
+	const struct sl_env *env;
+	int fd;
+	bool opened, impatient;
+	uint32_t per_packet, packets; /* answers in one; most packets of a frame */
+	uint8_t *bytes;		      /* [packets][payload] */
+	struct mmsghdr *message;      /* [packets] */
+	struct iovec *iov;	      /* [packets] */
+	uint64_t *answered;	      /* [ANSWERED]: 1 + number of the frame; 0: none */
+
+	uint64_t next_packet;
+	uint64_t frames, decision[SL_FEEDBACK_DECISIONS];
+	uint64_t repeated, late, untimed, unsent, refused;
+	struct sl_histogram off; /* ns between due and gone */
+};
+
+static const struct sl_option options[] = {
+	SL_STRING(struct feedback, address, "127.0.0.1", "where the front end listens: numeric"),
+	SL_U32(struct feedback, port, 47920, 1, 65535, "", "UDP port there"),
+	SL_U32(struct feedback, payload, 1408, SL_FEEDBACK_HEADER + SL_FEEDBACK_ANSWER,
+	       SL_FEEDBACK_PAYLOAD_MAX, "bytes",
+	       "most of a packet, without the headers of IP and UDP; the default fits Ethernet"),
+	SL_U32(struct feedback, latency_us, 0, 0, 10000000, "us",
+	       "answers leave so long after their event, no sooner; 0: at once"),
+	SL_U32(struct feedback, spin_us, 50, 0, 10000, "us",
+	       "of a wait, the last so many are spent looking at the clock: less jitter, for a "
+	       "busy cpu"),
+	SL_OPTION_END};
+
+static int reads(const void *state, const char *image)
+{
+	return 0;
+}
+
+static int open_socket(struct feedback *f)
+{
+	const struct timeval patience = {.tv_sec = SEND_S};
+	union sl_net_address to;
+	socklen_t bytes = sl_net_numeric(f->address, (uint16_t)f->port, &to);
+	int err;
+
+	if (!bytes) {
+		sl_error("feedback: address '%s' is no numeric IPv4 or IPv6 address", f->address);
+		return -EINVAL;
+	}
+	f->fd = socket(to.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (f->fd < 0)
+		return -errno;
+	setsockopt(f->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	/* Connected, so that it is told when nobody listens. */
+	if (connect(f->fd, &to.any, bytes) == 0)
+		return 0;
+	err = -errno;
+	sl_error("feedback: no way to %s, port %u: %s", f->address, f->port, strerror(-err));
+	return err;
+}
+
+static int open_feedback(void *state, const struct sl_env *env)
+{
+	struct feedback *f = state;
+	uint32_t items = sl_geometry_frame_items(env->geometry);
+
+	f->opened = true;
+	f->fd = -1;
+	f->env = env;
+	f->per_packet = (f->payload - SL_FEEDBACK_HEADER) / SL_FEEDBACK_ANSWER;
+	if (f->per_packet > UINT16_MAX)
+		f->per_packet = UINT16_MAX;
+	f->packets = (items + f->per_packet - 1) / f->per_packet;
+	f->bytes = malloc((size_t)f->packets * f->payload);
+	f->message = calloc(f->packets, sizeof(*f->message));
+	f->iov = calloc(f->packets, sizeof(*f->iov));
+	f->answered = calloc(ANSWERED, sizeof(*f->answered));
+	if (!f->bytes || !f->message || !f->iov || !f->answered)
+		return -ENOMEM;
+	return open_socket(f);
+}
+
+/* ---- what is said ---- */
+
+static enum sl_feedback_decision decision_of(const struct feedback *f, const struct sl_frame *frame,
+					     uint32_t item)
+{
+	const struct sl_geometry *g = f->env->geometry;
+
+	if (!sl_frame_goes_on(frame))
+		return SL_FEEDBACK_NO_DATA;
+	/* Where each module has events of its own, those of a missing one were not seen. */
+	if (g->items && !g->items_shared && sl_frame_misses(frame, item / g->items))
+		return SL_FEEDBACK_NO_DATA;
+	return frame->verdict[item].keep ? SL_FEEDBACK_KEEP : SL_FEEDBACK_REJECT;
+}
+
+static void write_answers(struct feedback *f, const struct sl_frame *frame, uint32_t first,
+			  uint32_t count, uint8_t *bytes)
+{
+	for (uint32_t i = first; i < first + count; i++) {
+		const struct sl_verdict *verdict = &frame->verdict[i];
+		struct sl_feedback_answer answer = {.number = frame->number * frame->items + i,
+						    .timestamp = frame->timestamp,
+						    .decision = decision_of(f, frame, i)};
+
+		/* A frame that no unit has had still has the verdict of one before it. */
+		if (answer.decision != SL_FEEDBACK_NO_DATA) {
+			answer.timestamp = verdict->timestamp;
+			answer.score = verdict->score;
+			answer.reason = verdict->reason;
+		}
+		f->decision[answer.decision]++;
+		sl_feedback_write_answer(&answer, bytes + (size_t)(i - first) * SL_FEEDBACK_ANSWER);
+	}
+}
+
+static uint16_t flags_of(const struct sl_frame *frame)
+{
+	return (uint16_t)((frame->flags & SL_FRAME_DARK ? SL_FEEDBACK_DARK : 0) |
+			  (frame->flags & SL_FRAME_PARTIAL ? SL_FEEDBACK_PARTIAL : 0) |
+			  (sl_frame_goes_on(frame) ? 0 : SL_FEEDBACK_BROKEN));
+}
+
+/* How many packets there are to send. */
+static uint32_t write_packets(struct feedback *f, const struct sl_frame *frame, bool late)
+{
+	struct sl_feedback_header header = {
+		.timestamp = frame->timestamp,
+		.items = frame->items,
+	};
+	uint32_t n = 0;
+
+	for (uint32_t first = 0; first < frame->items && n < f->packets; n++) {
+		uint8_t *bytes = f->bytes + (size_t)n * f->payload;
+		uint32_t left = frame->items - first;
+
+		header.count = (uint16_t)(left < f->per_packet ? left : f->per_packet);
+		header.first = frame->number * frame->items + first;
+		header.packet = f->next_packet++;
+		header.flags = (uint16_t)(flags_of(frame) | (late ? SL_FEEDBACK_LATE : 0) |
+					  (left == header.count ? SL_FEEDBACK_LAST : 0));
+		sl_feedback_write_header(&header, bytes);
+		write_answers(f, frame, first, header.count, bytes + SL_FEEDBACK_HEADER);
+		f->iov[n] = (struct iovec){bytes, SL_FEEDBACK_HEADER + (size_t)header.count *
+									       SL_FEEDBACK_ANSWER};
+		f->message[n].msg_hdr = (struct msghdr){.msg_iov = &f->iov[n], .msg_iovlen = 1};
+		first += header.count;
+	}
+	return n;
+}
+
+/* ---- when ---- */
+
+/* 0: at once. */
+static uint64_t due_of(const struct feedback *f, const struct sl_frame *frame, uint64_t now)
+{
+	const _Atomic bool *same = f->env->same_clock;
+	bool shared = same && atomic_load_explicit(same, memory_order_relaxed);
+	uint64_t emitted = shared ? frame->hop_ns[SL_HOP_EMIT] : 0;
+	uint64_t from = emitted ? emitted : frame->hop_ns[SL_HOP_EVENT];
+
+	if (!f->latency_us || !from)
+		return 0;
+	/* The front end's word for it: no event is in the future. */
+	return (from < now ? from : now) + f->latency_us * UINT64_C(1000);
+}
+
+static void wait_until(struct feedback *f, uint64_t due)
+{
+	uint64_t spin = f->spin_us * UINT64_C(1000), now;
+
+	if (!f->impatient) /* else the kernel may add 50 us, to wake others at the same time */
+		prctl(PR_SET_TIMERSLACK, 1);
+	f->impatient = true;
+	while ((now = sl_clock_ns()) < due)
+		if (now + spin < due)
+			sl_clock_sleep_until(due - spin);
+}
+
+/* ---- sending ---- */
+
+static void give_up(struct feedback *f, uint32_t packet, int err)
+{
+	size_t answers = (f->iov[packet].iov_len - SL_FEEDBACK_HEADER) / SL_FEEDBACK_ANSWER;
+
+	if (!f->unsent)
+		sl_error("feedback: answers cannot be sent to %s, port %u: %s", f->address, f->port,
+			 strerror(err));
+	f->unsent += answers;
+}
+
+static void send_packets(struct feedback *f, uint32_t n)
+{
+	unsigned refusals = 0;
+
+	for (uint32_t sent = 0; sent < n;) {
+		int r = sendmmsg(f->fd, f->message + sent, n - sent, 0);
+
+		if (r > 0) {
+			sent += (uint32_t)r;
+			refusals = 0;
+		} else if (errno == ECONNREFUSED && refusals++ < REFUSALS) {
+			f->refused++; /* one before it was; this one has not been sent yet */
+		} else if (errno != EINTR) {
+			give_up(f, sent++, errno);
+		}
+	}
+}
+
+/* A module that comes after its frame was given out makes a frame of that number again; and what
+ * nobody sent needs no answer. */
+static bool is_to_be_answered(struct feedback *f, const struct sl_frame *frame)
+{
+	uint64_t *answered = &f->answered[frame->number % ANSWERED];
+	bool sent = sl_frame_goes_on(frame);
+
+	for (uint32_t v = 0; v < frame->views && !sent; v++)
+		sent = frame->view[v].outcome != SL_NO_OUTCOME;
+	if (!sent)
+		return false;
+	if (*answered == frame->number + 1) {
+		f->repeated++;
+		return false;
+	}
+	*answered = frame->number + 1;
+	return true;
+}
+
+static int put(void *state, struct sl_frame *frame)
+{
+	struct feedback *f = state;
+	uint64_t now, due;
+	uint32_t n;
+	bool late;
+
+	if (!is_to_be_answered(f, frame))
+		return 0;
+	now = sl_clock_ns();
+	due = due_of(f, frame, now);
+	late = due && now > due;
+	n = write_packets(f, frame, late);
+	f->frames++;
+	f->late += late;
+	if (f->latency_us && !due)
+		f->untimed++;
+	if (due) {
+		wait_until(f, due);
+		sl_histogram_add(&f->off, sl_clock_ns() - due);
+	}
+	send_packets(f, n);
+	return 0;
+}
+
+static double us(uint64_t ns)
+{
+	return (double)ns * 1e-3;
+}
+
+static int close_feedback(void *state, const struct sl_ledger *ledger)
+{
+	struct feedback *f = state;
+
+	if (f->opened && f->fd >= 0)
+		close(f->fd);
+	if (ledger && sl_histogram_count(&f->off))
+		sl_info("feedback: answers left after they were due by (us): p50 %.1f, p99 %.1f, "
+			"max %.1f; %" PRIu64 " of %" PRIu64 " frames were late already",
+			us(sl_histogram_percentile(&f->off, 0.5)),
+			us(sl_histogram_percentile(&f->off, 0.99)), us(sl_histogram_max(&f->off)),
+			f->late, f->frames);
+	if (f->refused)
+		sl_warn("feedback: nobody listened at %s, port %u: %" PRIu64
+			" packets came back as refused",
+			f->address, f->port, f->refused);
+	free(f->bytes);
+	free(f->message);
+	free(f->iov);
+	free(f->answered);
+	f->bytes = NULL;
+	f->message = NULL;
+	f->iov = NULL;
+	f->answered = NULL;
+	f->fd = -1;
+	return 0;
+}
+
+static void figures(const void *state, sl_sink_figure *figure, void *arg)
+{
+	const struct feedback *f = state;
+
+	figure(arg, "frames", f->frames, 0);
+	figure(arg, "events_kept", f->decision[SL_FEEDBACK_KEEP], 0);
+	figure(arg, "events_rejected", f->decision[SL_FEEDBACK_REJECT], 0);
+	figure(arg, "events_without_data", f->decision[SL_FEEDBACK_NO_DATA], 0);
+	figure(arg, "packets", f->next_packet, 0);
+	figure(arg, "packets_refused", f->refused, 0);
+	figure(arg, "frames_answered_before", f->repeated, 0);
+	if (f->latency_us) {
+		figure(arg, "frames_late", f->late, 0);
+		figure(arg, "frames_without_a_time", f->untimed, 0);
+		figure(arg, "off_p50_ns", sl_histogram_percentile(&f->off, 0.5), 0);
+		figure(arg, "off_p99_ns", sl_histogram_percentile(&f->off, 0.99), 0);
+		figure(arg, "off_max_ns", sl_histogram_max(&f->off), 0);
+	}
+	figure(arg, "answers_unsent", f->unsent, 1);
+}
+
+const struct sl_sink sl_sink_feedback = {
+	.name = "feedback",
+	.doc = "tells the front end what was decided about each event",
+	.state_bytes = sizeof(struct feedback),
+	.options = options,
+	.wants = SL_WANT_KEPT | SL_WANT_REJECTED | SL_WANT_BROKEN,
+	.reads = reads,
+	.open = open_feedback,
+	.put = put,
+	.close = close_feedback,
+	.figures = figures,
+};
