@@ -188,7 +188,8 @@ def _(folder):
 
 @case("a stage that cannot work on this detector's pixels, a sink without an image: nothing is left behind")
 def _(folder):
-    run_fails("run", experiment(folder, stages=["veto"]), folder=folder, says=["veto", "uint16", "correct"])
+    jungfrau = {"kind": "jungfrau", "modules": 1, "rows": None, "columns": None, "frames": 5}
+    run_fails("run", experiment(folder, detector=jungfrau, stages=["veto"]), folder=folder, says=["'veto' needs 'image'"])
     run_fails("run", experiment(folder, stages=["correct"]), folder=folder, says=["correct", "calibration"])
     sinks = [{"nexus": {"path": str(folder / "run.nxs")}}]
     run_fails("run", experiment(folder, stages=[], sinks=sinks), folder=folder, says=["nexus", "stages"])

@@ -16,7 +16,7 @@ from harness import ROOT, SLUICE, case, check, equal, main, run, run_fails
 
 @case("rings are found where they are, few where there are none; page and plots are filled in")
 def _(folder):
-    done = subprocess.run([sys.executable, ROOT / "tools/trigger_curves.py", "--only", "rings", "--quick", "--output", folder, "--json",
+    done = subprocess.run([sys.executable, ROOT / "tools/trigger_curves.py", "rings", "--quick", "--output", folder, "--json",
                            folder / "numbers.json"], cwd=folder, env={**os.environ, "SLUICE": SLUICE}, text=True,
                           capture_output=True, stdin=subprocess.DEVNULL, timeout=200, check=False)
     equal(done.returncode, 0, f"exit status, with {done.stderr}")
