@@ -2,6 +2,7 @@
 """feroce_test.py - FPGAs that connect by the FEROCE connection manager (docs/feroce.md): an emulated device speaks the
 documented formats, sends by RC WRITE or SEND, and what it sent is in the file. Lost packets, repeated and foreign
 requests, garbage, devices that stop early, vanish or never rest."""
+# normal build only
 
 import random
 import re

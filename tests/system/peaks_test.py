@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """peaks_test.py - peaks and spots in the file are the spots that the emulator has put into its frames."""
+# normal build only
 
 import h5py
 import numpy as np

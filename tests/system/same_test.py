@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """same_test.py - the same experiment gives the same file, whatever carries the data and however it is cut up: every
 dataset and attribute is compared bit for bit, but for those listed here."""
+# normal build only
 
 import os
 import pathlib

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """sparse_test.py - lists of pixels, statistics and samples of the rejected, from the emulator to the file and back to images."""
+# normal build only
 
 import h5py
 import numpy as np
