@@ -9,6 +9,7 @@
  *
  * Fields that depend on the wall clock, and so differ between two runs of the same data, are
  * exactly: /entry/start_time, /entry/end_time, /entry/end_time_estimated. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -149,8 +150,27 @@ static void write_geometry(struct sl_h5 *file, const struct sl_nxmx *about)
 		whole.column = g->layout.beam_column - column;
 		write_part(file, about, 0, 1, &whole);
 	}
-	sl_h5_write_f64(file, DETECTOR "/beam_center_x", column, "pixel");
-	sl_h5_write_f64(file, DETECTOR "/beam_center_y", row, "pixel");
+	if (!about->beamless) {
+		sl_h5_write_f64(file, DETECTOR "/beam_center_x", column, "pixel");
+		sl_h5_write_f64(file, DETECTOR "/beam_center_y", row, "pixel");
+	}
+}
+
+/* Where nobody knows the beam, the file does not name a place. Its parts must lie somewhere all
+ * the same: about the middle. */
+static void write_places(struct sl_h5 *file, const struct sl_nxmx *about)
+{
+	struct sl_geometry geometry = *about->geometry;
+	struct sl_nxmx known = *about;
+
+	known.geometry = &geometry;
+	known.beamless = !isfinite(geometry.layout.beam_row) ||
+			 !isfinite(geometry.layout.beam_column);
+	if (known.beamless) {
+		geometry.layout.beam_row = geometry.layout.rows / 2.0;
+		geometry.layout.beam_column = geometry.layout.columns / 2.0;
+	}
+	write_geometry(file, &known);
 }
 
 static void write_mask(struct sl_h5 *file, const struct sl_nxmx *about)
@@ -190,7 +210,7 @@ static void write_detector(struct sl_h5 *file, const struct sl_nxmx *about)
 	sl_h5_group(file, DETECTOR "/transformations", "NXtransformations");
 	write_axis(file, TRANSLATION, about->geometry->distance_m, (struct vector){.z = 1},
 		   (struct vector){.x = 0}, ".");
-	write_geometry(file, about);
+	write_places(file, about);
 	write_mask(file, about);
 	if (!strcmp(about->signal, "data"))
 		sl_h5_link(file, DETECTOR "/data", "/entry/data/data");

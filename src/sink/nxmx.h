@@ -20,6 +20,7 @@ struct sl_nxmx {
 	double frame_rate_Hz;		    /* 0: not known */
 	uint32_t height, width;		    /* of an image as stored */
 	bool assembled;	      /* it is the layout's, with gaps; else modules below each other */
+	bool beamless;	      /* set within: nobody knows where the beam is */
 	const uint32_t *mask; /* [height][width]; NULL: none is stored */
 	enum sl_dtype dtype;
 	const char *instrument, *source, *sample;
