@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """assemble_test.py - modules put together by number or time, kept without the missing ones, lost for want of room, and
 a module that goes and comes back: one outcome each, and no wrong pixel."""
+# normal build only
 
 import argparse
 import importlib.util
