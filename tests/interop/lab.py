@@ -33,7 +33,7 @@ MTU = 4500  # for a path MTU of 4096
 AGENT_PORT = 7700
 QUEUE_PACKETS = 100000  # the tap's usual 1000 are lost in a burst
 EMULATED = ("-accel", "tcg,thread=multi", "-cpu", "max")
-BOOT_TIMEOUT_S, CONNECT_TIMEOUT_S = 90, 10
+BOOT_TIMEOUT_S, CONNECT_TIMEOUT_S = 60, 10
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
@@ -238,6 +238,10 @@ class Command:
         self.close()
 
 
+class NotUp(RuntimeError):
+    """The guest did not boot."""
+
+
 class Guest:
     """The virtual machine. `release`: its kernel."""
 
@@ -269,8 +273,10 @@ class Guest:
                 # The first packet to a neighbour may have to wait longer than whoever sent it.
                 if probe.wait(CONNECT_TIMEOUT_S).status == 0:
                     return
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"the guest does not come up\n{self.log()}")
+            if self.process.poll() is not None:
+                raise NotUp(f"QEMU ended with {self.process.returncode} before the guest was up\n{self.log(60)}")
+            if time.monotonic() > deadline:
+                raise NotUp(f"the guest is not up after {timeout_s} s\n{self.log(60)}")
             time.sleep(0.1)
 
     def start(self, line):
