@@ -26,11 +26,20 @@ def sluice(folder, *arguments):
 
 
 def acquire(folder, detector, stages, sinks, **sections):
-    """One run; its truth is in truth.h5. Over shared memory, as nothing depends on the link."""
+    """One run; its truth is in truth.h5, its figures in summary.json. Over shared memory, as nothing depends on the link."""
     experiment = {"detector": detector, "link": {"kind": "shm"}, "stages": stages, "sinks": sinks, "emulate": "local",
                   **sections}
     (folder / "experiment.yaml").write_text(json.dumps(experiment, indent=1) + "\n")
-    sluice(folder, "run", "experiment.yaml", "--quiet", "--truth", "truth.h5")
+    sluice(folder, "run", "experiment.yaml", "--quiet", "--truth", "truth.h5", "--summary", "summary.json")
+
+
+def agree(folder, counted):
+    """What a tool has counted of the last run is what the sink `score` has: both tell found from true by the same rules."""
+    sinks = json.loads((folder / "summary.json").read_text())["sinks"]
+    figures = next(sink["figures"] for sink in sinks if sink["name"] == "score")
+    for name, value in counted.items():
+        if figures[name] != value:
+            raise SystemExit(f"curves: {name}: {value}, but the sink score has counted {figures[name]}")
 
 
 def jungfrau(frames, **options):

@@ -29,7 +29,7 @@ def acquire(folder, frames, noise, mix=(0.3334, 0.3333), **options):
     """True rings and found rings of all events, each sorted by its event: (event, columns) twice, and the counts of the stage."""
     detector = {"kind": "rich", "modules": MODULES, "events": EVENTS, "frames": frames, "pool": frames | 1, "seed": 3,
                 "noise_hits": noise, "two_rings": mix[0], "three_rings": mix[1]}
-    runs.acquire(folder, detector, [{"rings": {"min_rings": 0, **options}}], [{"nexus": {"path": "run.nxs", "dataset": "raw"}}])
+    runs.acquire(folder, detector, [{"rings": {"min_rings": 0, **options}}], ["score", {"nexus": {"path": "run.nxs", "dataset": "raw"}}])
     with h5py.File(folder / "truth.h5") as truth, h5py.File(folder / "run.nxs") as file:
         columns = {name: item[()] for name, item in truth["truth/table"].items()}
         number = np.repeat(np.arange(frames), truth["truth/count"][()].astype(int))
@@ -72,6 +72,12 @@ class Sample:
         self.found_count = np.bincount(self.found[0], minlength=frames * ITEMS)
         self.findable = self.known["hits"] >= FINDABLE
         self.of = self.true_count[self.known["event"]]  # rings of the event that a true ring is in
+        for n in (1, 2, 3):
+            events, mine = self.true_count == n, self.findable & (self.of == n)
+            runs.agree(folder, {f"rings{n}_events": events.sum(), f"rings{n}_findable": mine.sum(),
+                                f"rings{n}_found": (mine & (self.partner >= 0)).sum(),
+                                f"rings{n}_fakes": (~self.taken & events[self.found[0]]).sum(),
+                                f"rings{n}_counted": (self.found_count[events] == n).sum()})
 
     def off(self, chosen):
         """Of the chosen true rings that were found: (radius, x, y) found less true."""

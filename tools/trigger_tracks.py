@@ -32,7 +32,7 @@ def acquire(folder, events, pile_up, **options):
     """[(candidates, their stubs' candidate and layer and phi and r and z, true tracks)] of each event."""
     stage = {"min_tracks": 0, "max_tracks": 60000, "sector_tracks": 1024, **options}
     detector = {"kind": "tracker", "modules": 32, "events": 1, "frames": events, "pool": events | 1, "pile_up": pile_up, "seed": 5}
-    runs.acquire(folder, detector, [{"tracks": stage}], [{"nexus": {"path": "run.nxs", "dataset": "raw"}}],
+    runs.acquire(folder, detector, [{"tracks": stage}], ["score", {"nexus": {"path": "run.nxs", "dataset": "raw"}}],
                  ring={"slots": 16})
     with h5py.File(folder / "truth.h5") as truth, h5py.File(folder / "run.nxs") as file:
         columns = {name: item[()] for name, item in truth["truth/table"].items()}
@@ -106,6 +106,7 @@ def score(folder, events, pile_up, **options):
         total["seen"] += seen[findable].tolist()
         total["x_off"] += (rows[real, X] - (known["charge"] / known["pt"])[best[real]]).tolist()
         total["phi_off"] += wrapped(rows[real, PHI0] - known["phi0"][best[real]]).tolist()
+    runs.agree(folder, {f"tracks_{name}": total[name] for name in ("findable", "found", "fakes", "duplicates")})
     return total
 
 

@@ -1,4 +1,5 @@
-/* events.h - what the bytes of trigger events mean: hits of a RICH, stubs of a tracker.
+/* events.h - what the bytes of trigger events mean: hits of a RICH, stubs of a tracker; and what
+ * their triggers look for.
  *
  * Model:     a block holds many events (sl_geometry.items), each one row of bytes or more, so that
  *            stages and sinks see an image of uint8. A row of a RICH is one event, its hits; a row
@@ -82,6 +83,16 @@ static inline void sl_rich_position(uint32_t cell, double *x, double *y)
 	*y = ((double)row - SL_RICH_ROWS / 2) * SL_RICH_ROW_PITCH_MM;
 }
 
+/* Which events the stage `rings` is to keep, of true rings: its constant "rings_wanted", float32,
+ * so that who knows the truth applies the stage's own condition. Limits of radii are those of the
+ * particle; what a measured one may be off is not in them. */
+struct sl_rings_wanted {
+	float min_rings, max_rings; /* 4: more than three */
+	float min_matches;	    /* of the rings, with all of what follows */
+	float radius_min_mm, radius_max_mm;
+	float x_mm, y_mm, distance_mm; /* of the centre from a place; inf: anywhere */
+};
+
 /* ---- tracker: a row is one sector of one event, 160 stubs of 6 bytes ----
  *
  * A stub is a little-endian number of 48 bits:
@@ -145,6 +156,12 @@ static inline void sl_stub_pack(const struct sl_stub *stub, uint8_t *at)
 
 	memcpy(at, &bits, SL_STUB_BYTES);
 }
+
+/* Which events the stage `tracks` is to keep: its constant "tracks_wanted", float32. */
+struct sl_tracks_wanted {
+	float min_tracks; /* 0: tracks decide nothing */
+	float pt_GeV;	  /* that have at least this */
+};
 
 /* The middle of a sector, -pi to pi. */
 static inline double sl_tracker_sector_phi(uint32_t sector)

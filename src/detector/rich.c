@@ -6,7 +6,8 @@
  * item m * events + i of that frame. Blocks are made once, as a pool, and replayed; dark ones have
  * noise only.
  *
- * Cost: nothing but a pointer once the pool is there; about two microseconds an event to make it.
+ * Cost: nothing but a pointer once the pool is there; about two microseconds an event to make it,
+ * and 48 bytes of memory, and 56 for each of its rings.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,6 +21,17 @@
 
 enum { KEY_BRIGHT = 1, KEY_DARK };
 
+static const struct sl_truth_column truth_columns[] = {
+	{"event", ""},	       {"x", "mm"},	 {"y", "mm"},  {"radius", "mm"},
+	{"momentum", "GeV/c"}, {"particle", ""}, {"hits", ""}, {NULL, NULL}};
+enum { TRUTH_COLUMNS = sizeof(truth_columns) / sizeof(*truth_columns) - 1 };
+
+struct block {		/* of one module */
+	uint8_t *bytes; /* NULL: not made yet */
+	double *truth;	/* [rings][TRUTH_COLUMNS]; dark ones have none */
+	uint32_t rings;
+};
+
 struct rich {
 	double two_rings, three_rings, ring_hits, noise_hits, resolution_mm;
 	uint32_t events, pool;
@@ -28,9 +40,9 @@ struct rich {
 	uint64_t seed, period_ns;
 	bool has_darks;
 	struct sl_rich_setup setup;
-	float *normal;		  /* [SL_NORMAL_ENTRIES] */
-	uint8_t **bright, **dark; /* [pool][modules]; NULL: not made yet */
-	uint32_t *rings;	  /* [pool], of all modules; 0: not counted yet */
+	float *normal;		     /* [SL_NORMAL_ENTRIES] */
+	struct block *bright, *dark; /* [pool][modules] */
+	uint32_t *rings;	     /* [pool], of all modules; 0: not counted yet */
 };
 
 static const struct sl_option options[] = {
@@ -48,11 +60,6 @@ static const struct sl_option options[] = {
 	       "different blocks of a module, then they repeat; a prime that does not divide the "
 	       "number of slots"),
 	SL_OPTION_END};
-
-static const struct sl_truth_column truth_columns[] = {
-	{"event", ""},	       {"x", "mm"},	 {"y", "mm"},  {"radius", "mm"},
-	{"momentum", "GeV/c"}, {"particle", ""}, {"hits", ""}, {NULL, NULL}};
-enum { TRUTH_COLUMNS = sizeof(truth_columns) / sizeof(*truth_columns) - 1 };
 
 static int allocate(struct rich *r)
 {
@@ -107,10 +114,14 @@ static void close_rich(void *state)
 	struct rich *r = state;
 
 	for (size_t i = 0; i < (size_t)r->pool * r->modules; i++) {
-		if (r->bright)
-			free(r->bright[i]);
-		if (r->dark)
-			free(r->dark[i]);
+		if (r->bright) {
+			free(r->bright[i].bytes);
+			free(r->bright[i].truth);
+		}
+		if (r->dark) {
+			free(r->dark[i].bytes);
+			free(r->dark[i].truth);
+		}
 	}
 	free(r->normal);
 	free(r->bright);
@@ -126,34 +137,73 @@ static uint64_t event_key(const struct rich *r, uint32_t entry, uint32_t module,
 	return sl_key(sl_key(key, module), event);
 }
 
-static void fill(const struct rich *r, uint32_t entry, uint32_t module, bool is_dark, uint8_t *out)
+/* Adds an event's rings to the block's truth, which has room. */
+static void note_rings(struct block *block, uint32_t item, const struct sl_rich_event *event)
 {
+	for (uint32_t i = 0; i < event->rings; i++) {
+		const struct sl_rich_ring *ring = &event->ring[i];
+		const double values[TRUTH_COLUMNS] = {
+			item,		ring->x_mm, ring->y_mm, ring->radius_mm, ring->momentum_GeV,
+			ring->particle, ring->hits};
+
+		memcpy(block->truth + (size_t)block->rings++ * TRUTH_COLUMNS, values,
+		       sizeof(values));
+	}
+}
+
+static uint32_t count_rings(const struct rich *r, uint32_t entry, uint32_t module)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < r->events; i++)
+		n += sl_rich_event_rings(&r->setup, event_key(r, entry, module, i, false));
+	return n;
+}
+
+static int make(const struct rich *r, uint32_t entry, uint32_t module, bool is_dark,
+		struct block *block)
+{
+	size_t rings = is_dark ? 0 : count_rings(r, entry, module);
+	uint8_t *out = malloc((size_t)r->events * SL_RICH_EVENT_BYTES);
 	struct sl_rich_event event;
 
+	block->truth = malloc(rings * TRUTH_COLUMNS * sizeof(*block->truth) + 1);
+	if (!out || !block->truth) {
+		free(out);
+		free(block->truth);
+		block->truth = NULL;
+		return -ENOMEM;
+	}
+	block->bytes = out;
 	for (uint32_t i = 0; i < r->events; i++, out += SL_RICH_EVENT_BYTES) {
 		sl_rich_event(&r->setup, event_key(r, entry, module, i, is_dark), is_dark, &event);
 		sl_rich_pack(event.hit, event.hits, out);
+		note_rings(block, module * r->events + i, &event);
 	}
+	return 0;
+}
+
+/* A module's block of a frame, made if need be; NULL: no memory. */
+static const struct block *block_of(struct rich *r, uint64_t frame, uint32_t module, bool is_dark)
+{
+	uint32_t entry = (uint32_t)(frame % r->pool);
+	struct block *block = &(is_dark ? r->dark : r->bright)[(size_t)entry * r->modules + module];
+
+	return block->bytes || !make(r, entry, module, is_dark, block) ? block : NULL;
 }
 
 static int render(void *state, uint64_t frame, uint32_t module, uint32_t flags, void *buffer,
 		  const void **pixels)
 {
 	struct rich *r = state;
-	bool is_dark = flags & SL_RECORD_DARK;
-	uint32_t entry = (uint32_t)(frame % r->pool);
-	uint8_t **block;
+	const struct block *block;
 
 	if (module >= r->modules)
 		return -EINVAL;
-	block = &(is_dark ? r->dark : r->bright)[(size_t)entry * r->modules + module];
-	if (!*block) {
-		*block = malloc((size_t)r->events * SL_RICH_EVENT_BYTES);
-		if (!*block)
-			return -ENOMEM;
-		fill(r, entry, module, is_dark, *block);
-	}
-	*pixels = *block;
+	block = block_of(r, frame, module, flags & SL_RECORD_DARK);
+	if (!block)
+		return -ENOMEM;
+	*pixels = block->bytes;
 	return 0;
 }
 
@@ -186,9 +236,7 @@ static void truth(void *state, uint64_t frame, uint32_t flags, struct sl_truth *
 		return;
 	if (!r->rings[entry]) {
 		for (uint32_t m = 0; m < r->modules; m++)
-			for (uint32_t i = 0; i < r->events; i++)
-				n += sl_rich_event_rings(&r->setup,
-							 event_key(r, entry, m, i, false));
+			n += count_rings(r, entry, m);
 		r->rings[entry] = n;
 	}
 	*truth = (struct sl_truth){.hit = true, .spots = r->rings[entry]};
@@ -198,28 +246,21 @@ static uint32_t truth_rows(void *state, uint64_t frame, uint32_t flags, double *
 			   uint32_t most)
 {
 	struct rich *r = state;
-	uint32_t entry = (uint32_t)(frame % r->pool), row = 0;
-	struct sl_rich_event event;
 	struct sl_truth all;
+	uint32_t row = 0;
 
 	if (flags & SL_RECORD_DARK)
 		return 0;
-	for (uint32_t item = 0; item < r->modules * r->events && row < most; item++) {
-		sl_rich_event(&r->setup,
-			      event_key(r, entry, item / r->events, item % r->events, false), false,
-			      &event);
-		for (uint32_t i = 0; i < event.rings && row < most; i++, row++) {
-			const struct sl_rich_ring *ring = &event.ring[i];
-			const double values[TRUTH_COLUMNS] = {item,
-							      ring->x_mm,
-							      ring->y_mm,
-							      ring->radius_mm,
-							      ring->momentum_GeV,
-							      ring->particle,
-							      ring->hits};
+	for (uint32_t m = 0; m < r->modules && row < most; m++) {
+		const struct block *block = block_of(r, frame, m, false);
+		uint32_t n;
 
-			memcpy(table + (size_t)row * TRUTH_COLUMNS, values, sizeof(values));
-		}
+		if (!block)
+			return 0;
+		n = block->rings < most - row ? block->rings : most - row;
+		memcpy(table + (size_t)row * TRUTH_COLUMNS, block->truth,
+		       (size_t)n * TRUTH_COLUMNS * sizeof(*table));
+		row += n;
 	}
 	truth(state, frame, flags, &all);
 	return all.spots;

@@ -197,6 +197,24 @@ static void sources(FILE *out, const struct sl_receive *r)
 	}
 }
 
+/* From the front end's time of the frame to its verdicts. */
+static void deadline(FILE *out, const struct sl_receive *r)
+{
+	const struct sl_histogram *h = &r->latency[SL_LATENCY_DECISION];
+
+	if (!r->experiment->unit_run.deadline_us)
+		return;
+	fprintf(out, "  verdicts due after %u us: %llu of %llu frames were late",
+		r->experiment->unit_run.deadline_us, (unsigned long long)get(&r->late),
+		(unsigned long long)get(&r->frames));
+	if (sl_histogram_count(h))
+		fprintf(out, "; they came after (us): p50 %.1f, p99 %.1f, p99.9 %.1f",
+			(double)sl_histogram_percentile(h, 0.50) * 1e-3,
+			(double)sl_histogram_percentile(h, 0.99) * 1e-3,
+			(double)sl_histogram_percentile(h, 0.999) * 1e-3);
+	fputc('\n', out);
+}
+
 static void latencies(FILE *out, const struct sl_receive *r)
 {
 	fprintf(out, "\nLatency per hop (us)      p50        p99        max\n");
@@ -210,10 +228,7 @@ static void latencies(FILE *out, const struct sl_receive *r)
 			(double)sl_histogram_percentile(h, 0.99) * 1e-3,
 			(double)sl_histogram_max(h) * 1e-3);
 	}
-	if (r->experiment->unit_run.deadline_us)
-		fprintf(out, "  verdicts due after %u us: %llu of %llu frames were late\n",
-			r->experiment->unit_run.deadline_us, (unsigned long long)get(&r->late),
-			(unsigned long long)get(&r->frames));
+	deadline(out, r);
 	if (!r->same_clock)
 		fprintf(out, "  (wire and total are left out: the front end has another clock)\n");
 }

@@ -15,7 +15,8 @@
  * are fewer; how many events had 0, 1, 2, 3 rings, and more; how many of these were found by one
  * fit; and how many hits had a number that no cell has, or one that was there before.
  *
- * An event with more than three rings has the first three in the table, and 4 for a score.
+ * An event with more than three rings has the first three in the table, and 4 for a score. The
+ * constant "rings_wanted" tells the condition.
  *
  * Results are the same with all vectors, bit for bit, and whatever else is in the block. */
 #include <errno.h>
@@ -45,7 +46,9 @@ struct rings {
 
 	struct sl_rings_settings settings;
 	const struct sl_rings_passes *passes;
-	float least, most;     /* radius of a ring that matches */
+	float slow, fast;  /* radii of `particle` at both momenta; any: 0 and inf */
+	float least, most; /* radius of a ring that matches */
+	struct sl_rings_wanted wanted;
 	float x, y, distance;  /* square of the distance; inf: anywhere */
 	uint32_t events, rows; /* of a module; of the result */
 	int input, result;
@@ -144,6 +147,8 @@ static int match_radius(struct rings *r)
 	static const float mass_GeV[] = {
 		[ELECTRON] = 0.000511f, [MUON] = 0.105658f, [PION] = 0.139570f, [KAON] = 0.493677f};
 
+	r->slow = 0;
+	r->fast = INFINITY;
 	r->least = (float)r->match_min_mm;
 	r->most = r->match_max_mm > 0 ? (float)r->match_max_mm : INFINITY;
 	if (r->particle != ANY) {
@@ -155,8 +160,10 @@ static int match_radius(struct rings *r)
 			return refuse("momentum_max_GeV must not be below momentum_min_GeV");
 		if (!(fast > 0))
 			return refuse("such a particle makes no light at momentum_max_GeV");
-		r->least = fmaxf(r->least, (slow > 0 ? sqrtf(slow) : 0) - tolerance);
-		r->most = fminf(r->most, sqrtf(fast) + tolerance);
+		r->slow = slow > 0 ? sqrtf(slow) : 0;
+		r->fast = sqrtf(fast);
+		r->least = fmaxf(r->least, r->slow - tolerance);
+		r->most = fminf(r->most, r->fast + tolerance);
 	}
 	if (!(r->least <= r->most))
 		return refuse("no radius can match: match_min_mm, match_max_mm, particle");
@@ -164,6 +171,27 @@ static int match_radius(struct rings *r)
 	r->y = (float)r->match_y_mm;
 	r->distance = r->match_distance_mm > 0 ? (float)pow(r->match_distance_mm, 2) : INFINITY;
 	return 0;
+}
+
+/* What truth is asked for: radii as they are, without what they may be measured wrong by. */
+static void describe_wanted(struct rings *r, struct sl_stage_terms *terms)
+{
+	enum { FLOATS = sizeof(r->wanted) / sizeof(float) };
+
+	r->wanted = (struct sl_rings_wanted){
+		.min_rings = (float)r->min_rings,
+		.max_rings = (float)r->max_rings,
+		.min_matches = (float)r->min_matches,
+		.radius_min_mm = fmaxf((float)r->match_min_mm, r->slow),
+		.radius_max_mm =
+			fminf(r->match_max_mm > 0 ? (float)r->match_max_mm : INFINITY, r->fast),
+		.x_mm = r->x,
+		.y_mm = r->y,
+		.distance_mm = r->match_distance_mm > 0 ? (float)r->match_distance_mm : INFINITY,
+	};
+	terms->constants = 1;
+	terms->constant[0] = (struct sl_constant){
+		{.name = "rings_wanted", .dtype = SL_F32, .rank = 1, .dim = {FLOATS}}, &r->wanted};
 }
 
 static void describe(const struct rings *r, struct sl_stage_terms *terms)
@@ -210,6 +238,7 @@ static int open_rings(void *state, const struct sl_env *env, const struct sl_sha
 	r->input = terms->input;
 	r->result = terms->result;
 	describe(r, terms);
+	describe_wanted(r, terms);
 	sl_workspace_ask(terms, env, sizeof(struct sl_rings_work));
 	r->scratch_bytes = terms->scratch_bytes;
 	return 0;

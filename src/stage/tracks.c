@@ -18,7 +18,7 @@
  * first; "tracks_stubs", uint16, the stubs of each as indices into the row of its sector, one track
  * after the other, at most `max_stubs` of one; and "tracks_found", uint32 [events][8]: what has
  * become of all the cells (struct sl_tracks_found). The score of an event is its number of tracks
- * of at least `trigger_pt_GeV`.
+ * of at least `trigger_pt_GeV`; the constant "tracks_wanted" tells the condition.
  *
  * Cells and candidates are the same with all vectors, bit for bit.
  *
@@ -43,6 +43,7 @@ struct tracks {
 
 	struct sl_tracks_plan plan;
 	struct sl_tracks_calls calls;
+	struct sl_tracks_wanted wanted;
 	uint32_t events, sectors, modules; /* sectors: of a module */
 	int result;
 	size_t scratch_bytes;
@@ -122,6 +123,16 @@ static void describe(const struct tracks *t, struct sl_stage_terms *terms)
 					     .dim = {t->events, SL_TRACKS_FOUND}};
 }
 
+static void describe_wanted(struct tracks *t, struct sl_stage_terms *terms)
+{
+	enum { FLOATS = sizeof(t->wanted) / sizeof(float) };
+
+	t->wanted = (struct sl_tracks_wanted){(float)t->min_tracks, (float)t->trigger_pt_GeV};
+	terms->constants = 1;
+	terms->constant[0] = (struct sl_constant){
+		{.name = "tracks_wanted", .dtype = SL_F32, .rank = 1, .dim = {FLOATS}}, &t->wanted};
+}
+
 static int open_tracks(void *state, const struct sl_env *env, const struct sl_shape *in,
 		       struct sl_stage_terms *terms)
 {
@@ -153,6 +164,7 @@ static int open_tracks(void *state, const struct sl_env *env, const struct sl_sh
 		       });
 	t->calls = sl_tracks_calls(&t->plan, t->vectors);
 	describe(t, terms);
+	describe_wanted(t, terms);
 	sl_workspace_ask(terms, env,
 			 sizeof(struct sl_tracks_work) +
 				 (size_t)all * t->sector_tracks * sizeof(struct sl_track));

@@ -11,7 +11,7 @@ import sys
 import h5py
 import numpy as np
 
-from harness import RECEIVER, ROOT, SLUICE, SOURCE, case, check, equal, intact, main, read_summary, run, run_fails
+from harness import RECEIVER, ROOT, SLUICE, SOURCE, address, case, check, equal, intact, main, read_summary, run, run_fails
 
 K, R_T = 0.0057128451, 67.24
 FRAMES, EVENTS = 6, 4
@@ -19,7 +19,8 @@ FRAMES, EVENTS = 6, 4
 
 def acquire(folder, *sets, link="shm"):
     places = ("link.kind=shm",) if link == "shm" else (f"link.listen={RECEIVER}", f"link.source={SOURCE}")
-    words = [word for value in (f"detector.frames={FRAMES}", "detector.pool=7", *places, *sets) for word in ("--set", value)]
+    ears = f"sinks.feedback.address={address(3)}", f"answers.address={address(3)}"
+    words = [word for value in (f"detector.frames={FRAMES}", "detector.pool=7", *places, *ears, *sets) for word in ("--set", value)]
     program = run("run", ROOT / "examples/cms-tracks.yaml", *words, "--summary", folder / "summary.json", "--truth",
                   folder / "truth.h5", folder=folder)
     return program, read_summary(folder)
