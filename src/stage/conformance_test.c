@@ -1,16 +1,20 @@
-/* conformance_test.c - what every stage must do. A new one is tested by adding it to the list. */
+/* conformance_test.c - what every stage must do. A new one is tested by adding it to the list; one
+ * that is not there fails it. */
 #include <errno.h>
 
 #include "lib/capture.h"
+#include "lib/rich_draw.h"
 #include "lib/stage_rig.h"
+#include "lib/tracks_oracle.h"
 
 extern const struct sl_stage sl_stage_copy, sl_stage_correct, sl_stage_integrate, sl_stage_peaks,
-	sl_stage_prescale, sl_stage_reduce, sl_stage_sparse, sl_stage_spots, sl_stage_veto;
+	sl_stage_prescale, sl_stage_reduce, sl_stage_rings, sl_stage_sparse, sl_stage_spots,
+	sl_stage_tracks, sl_stage_veto;
 
 static const struct sl_stage *const stages[] = {
-	&sl_stage_copy,	  &sl_stage_correct,  &sl_stage_integrate,
-	&sl_stage_peaks,  &sl_stage_prescale, &sl_stage_reduce,
-	&sl_stage_sparse, &sl_stage_spots,    &sl_stage_veto};
+	&sl_stage_copy,	    &sl_stage_correct, &sl_stage_integrate, &sl_stage_peaks,
+	&sl_stage_prescale, &sl_stage_reduce,  &sl_stage_rings,	    &sl_stage_sparse,
+	&sl_stage_spots,    &sl_stage_tracks,  &sl_stage_veto};
 
 enum { FRAMES = 24 };
 
@@ -18,8 +22,47 @@ enum { FRAMES = 24 };
 	for (const struct sl_stage *const *each = stages, *ops; \
 	     each < stages + sizeof(stages) / sizeof(*stages) && (ops = *each); each++)
 
+enum { RICH_EVENTS = 25 };
+
+/* On a detector that the stage is for. */
+static void init(struct rig *rig, const struct sl_stage *ops, enum sl_dtype dtype)
+{
+	rig_init(rig, ops, dtype);
+	if (ops == &sl_stage_rings)
+		rig_set_events(rig, RICH_EVENTS, SL_RICH_EVENT_BYTES, false);
+	if (ops == &sl_stage_tracks)
+		rig_set_events(rig, 1, SL_TRACKER_ROW_BYTES, true);
+}
+
+/* One to three rings and noise; made once, for it takes its time. */
+static void fill_rings(uint8_t *event, uint64_t seed)
+{
+	enum { DIFFERENT = 37 };
+	static uint8_t made[DIFFERENT][SL_RICH_EVENT_BYTES];
+	static uint32_t done;
+	struct rich_draw draw = {.random = 1};
+
+	for (; done < DIFFERENT; done++) {
+		for (uint32_t k = 0; k <= done % 3; k++)
+			rich_draw_ring(&draw, 40. * k, 0, 120. + 10 * (done % 7), 14, 4);
+		rich_draw_noise(&draw, 2);
+		rich_draw_pack(&draw, made[done]);
+	}
+	for (uint32_t i = 0; i < RIG_MODULES * RICH_EVENTS; i++)
+		memcpy(event + (size_t)i * SL_RICH_EVENT_BYTES, made[(seed + i * 5) % DIFFERENT],
+		       SL_RICH_EVENT_BYTES);
+}
+
+static void fill_tracks(uint8_t *row, uint64_t seed)
+{
+	struct oracle_track truth[4];
+
+	for (uint32_t i = 0; i < RIG_MODULES; i++)
+		oracle_sector(&seed, 4, 60, row + (size_t)i * SL_TRACKER_ROW_BYTES, truth);
+}
+
 /* Plausible pixels of that type: photons, keV, or raw ones in all gains. */
-static void fill_input(enum sl_dtype dtype, void *pixels, uint64_t seed)
+static void fill_pixels(enum sl_dtype dtype, void *pixels, uint64_t seed)
 {
 	for (int i = 0; i < RIG_PIXELS; i++) {
 		uint32_t bits = rig_random(&seed);
@@ -44,12 +87,28 @@ static void fill_input(enum sl_dtype dtype, void *pixels, uint64_t seed)
 	}
 }
 
+/* How many bytes. */
+static size_t fill_input(const struct sl_stage *ops, enum sl_dtype dtype, void *pixels,
+			 uint64_t seed)
+{
+	if (ops == &sl_stage_rings) {
+		fill_rings(pixels, seed);
+		return RIG_MODULES * RICH_EVENTS * SL_RICH_EVENT_BYTES;
+	}
+	if (ops == &sl_stage_tracks) {
+		fill_tracks(pixels, seed);
+		return RIG_MODULES * SL_TRACKER_ROW_BYTES;
+	}
+	fill_pixels(dtype, pixels, seed);
+	return RIG_PIXELS * sl_dtype_bytes(dtype);
+}
+
 /* A third of the frames are dark, in no regular order. */
-static void make_frames(struct rig_frame *frames, enum sl_dtype dtype)
+static void make_frames(const struct sl_stage *ops, struct rig_frame *frames, enum sl_dtype dtype)
 {
 	for (int f = 0; f < FRAMES; f++) {
 		rig_frame_init(&frames[f], f * 7 % 11 < 4);
-		fill_input(dtype, frames[f].in, (uint64_t)f + 1);
+		fill_input(ops, dtype, frames[f].in, (uint64_t)f + 1);
 	}
 }
 
@@ -64,9 +123,9 @@ static void run(const struct sl_stage *ops, enum sl_dtype dtype, struct rig_fram
 {
 	struct rig rig;
 
-	rig_init(&rig, ops, dtype);
+	init(&rig, ops, dtype);
 	rig_open(&rig);
-	make_frames(frames, dtype);
+	make_frames(ops, frames, dtype);
 	rig_run(&rig, frames, FRAMES, batch, tile, workers);
 	for (int f = 0; f < FRAMES; f++)
 		rig_check_canaries(&rig, &frames[f]);
@@ -79,7 +138,7 @@ static bool accepts(const struct sl_stage *ops, enum sl_dtype dtype)
 	struct rig rig;
 	int err;
 
-	rig_init(&rig, ops, dtype);
+	init(&rig, ops, dtype);
 	capture_begin();
 	err = rig_try_open(&rig);
 	said = capture_end();
@@ -88,6 +147,23 @@ static bool accepts(const struct sl_stage *ops, enum sl_dtype dtype)
 	if (err)
 		assert_non_null(strstr(said, ops->name)); /* who refuses says so */
 	return !err;
+}
+
+/* SL_STAGE_NAMES is what the build registers. */
+static void test_every_stage_is_here(void **arg)
+{
+	char names[] = SL_STAGE_NAMES;
+	size_t n = 0;
+
+	for (char *name = strtok(names, " "); name; name = strtok(NULL, " "), n++) {
+		bool here = false;
+
+		FOR_EACH(ops)
+		here |= !strcmp(ops->name, name);
+		if (!here)
+			fail_msg("%s is not in the list", name);
+	}
+	assert_int_equal(n, sizeof(stages) / sizeof(*stages));
 }
 
 static void test_names_docs_and_options(void **arg)
@@ -124,7 +200,7 @@ static void test_output_is_described(void **arg)
 
 		if (!accepts(ops, (enum sl_dtype)dtype))
 			continue;
-		rig_init(&rig, ops, (enum sl_dtype)dtype);
+		init(&rig, ops, (enum sl_dtype)dtype);
 		rig_open(&rig);
 		for (uint32_t i = 0; i < rig.terms.outputs; i++) {
 			assert_true(*rig.terms.output[i].name);
@@ -151,6 +227,16 @@ static void check_same_outputs(const struct sl_frame *want, const struct sl_fram
 	}
 }
 
+static void check_same_verdicts(const struct sl_frame *want, const struct sl_frame *have)
+{
+	assert_int_equal(want->items, have->items);
+	for (uint32_t i = 0; i < want->items; i++) {
+		assert_true(want->verdict[i].score == have->verdict[i].score);
+		assert_int_equal(want->verdict[i].keep, have->verdict[i].keep);
+		assert_int_equal(want->verdict[i].reason, have->verdict[i].reason);
+	}
+}
+
 static void check_same_results(const struct sl_stage *ops, enum sl_dtype dtype, uint32_t batch,
 			       uint32_t tile, unsigned workers)
 {
@@ -164,9 +250,7 @@ static void check_same_results(const struct sl_stage *ops, enum sl_dtype dtype, 
 		assert_memory_equal(want[f].in_memory, have[f].in_memory,
 				    (RIG_PIXELS + 2 * RIG_CANARY) * 4);
 		check_same_outputs(&want[f].frame, &have[f].frame);
-		assert_true(want[f].verdict.score == have[f].verdict.score);
-		assert_int_equal(want[f].verdict.keep, have[f].verdict.keep);
-		assert_int_equal(want[f].verdict.reason, have[f].verdict.reason);
+		check_same_verdicts(&want[f].frame, &have[f].frame);
 	}
 	free_frames(want);
 	free_frames(have);
@@ -188,20 +272,43 @@ static void test_results_do_not_depend_on_tiles_batches_or_workers(void **arg)
 						   cuts[c].tile, cuts[c].workers);
 }
 
+/* Or else the test before this one says little of them. */
+static void test_triggers_have_something_to_find(void **arg)
+{
+	static const struct sl_stage *const triggers[] = {&sl_stage_rings, &sl_stage_tracks};
+
+	for (int i = 0; i < 2; i++) {
+		struct rig_frame frames[FRAMES];
+		uint32_t rows = 0, most = 0;
+
+		run(triggers[i], SL_U8, frames, 4, RIG_MODULE_PIXELS, 2);
+		for (int f = 0; f < FRAMES; f++) {
+			uint32_t here = frames[f].frame.result[0].rows;
+
+			rows += here;
+			most = here > most ? here : most;
+			if (frames[f].frame.flags & SL_FRAME_DARK)
+				assert_int_equal(here, 0);
+		}
+		assert_true(rows > FRAMES && most > 3);
+		free_frames(frames);
+	}
+}
+
 static void test_input_is_left_alone(void **arg)
 {
 	FOR_EACH(ops)
 	for (int dtype = 0; dtype < SL_DTYPES; dtype++) {
 		struct rig_frame frames[FRAMES];
 		uint32_t copy[RIG_PIXELS];
+		size_t bytes;
 
 		if (!accepts(ops, (enum sl_dtype)dtype))
 			continue;
 		run(ops, (enum sl_dtype)dtype, frames, 4, 50, 2);
 		for (int f = 0; f < FRAMES; f++) {
-			fill_input((enum sl_dtype)dtype, copy, (uint64_t)f + 1);
-			assert_memory_equal(frames[f].in, copy,
-					    RIG_PIXELS * sl_dtype_bytes((enum sl_dtype)dtype));
+			bytes = fill_input(ops, (enum sl_dtype)dtype, copy, (uint64_t)f + 1);
+			assert_memory_equal(frames[f].in, copy, bytes);
 		}
 		free_frames(frames);
 	}
@@ -222,10 +329,10 @@ static void test_a_tile_writes_only_its_own_pixels(void **arg)
 
 		if (!ops->tile || !accepts(ops, (enum sl_dtype)dtype))
 			continue;
-		rig_init(&rig, ops, (enum sl_dtype)dtype);
+		init(&rig, ops, (enum sl_dtype)dtype);
 		rig_open(&rig);
 		rig_frame_init(&frame, false);
-		fill_input((enum sl_dtype)dtype, frame.in, 3);
+		fill_input(ops, (enum sl_dtype)dtype, frame.in, 3);
 		rig_tile(&rig, &batch, &frame, 0, 1, FIRST, COUNT);
 		bytes = rig_is_image(&rig.out) ? sl_dtype_bytes(rig.out.dtype) : 0;
 		begin = RIG_CANARY * 4 + (RIG_MODULE_PIXELS + FIRST) * bytes;
@@ -245,7 +352,7 @@ static void test_an_empty_batch_is_harmless(void **arg)
 
 		if (!accepts(ops, (enum sl_dtype)dtype))
 			continue;
-		rig_init(&rig, ops, (enum sl_dtype)dtype);
+		init(&rig, ops, (enum sl_dtype)dtype);
 		rig_open(&rig);
 		rig_batch(&rig, NULL, 0, RIG_MODULE_PIXELS, 2);
 		rig_close(&rig);
@@ -255,10 +362,12 @@ static void test_an_empty_batch_is_harmless(void **arg)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_stage_is_here),
 		cmocka_unit_test(test_names_docs_and_options),
 		cmocka_unit_test(test_reads_some_type_and_refuses_others_properly),
 		cmocka_unit_test(test_output_is_described),
 		cmocka_unit_test(test_results_do_not_depend_on_tiles_batches_or_workers),
+		cmocka_unit_test(test_triggers_have_something_to_find),
 		cmocka_unit_test(test_input_is_left_alone),
 		cmocka_unit_test(test_a_tile_writes_only_its_own_pixels),
 		cmocka_unit_test(test_an_empty_batch_is_harmless),

@@ -24,6 +24,7 @@ enum {
 	RIG_CANARY = 64, /* elements of 4 bytes before and after each array */
 	RIG_POISON = 0x5a,
 	RIG_BATCH = 32,
+	RIG_ITEMS = 64, /* most events of a frame */
 	RIG_WORKERS = 8,
 };
 
@@ -45,11 +46,13 @@ struct rig {
 	struct sl_stage_terms terms;
 	void *scratch[RIG_WORKERS];
 	bool stream; /* tiles say so */
+	bool events; /* of rig_set_events() */
 };
 
 struct rig_frame {
 	struct sl_frame frame;
 	struct sl_verdict verdict;
+	struct sl_verdict item[RIG_ITEMS]; /* instead, of a detector of events */
 	struct sl_view view[RIG_MODULES];
 	char *in_memory, *out_memory;
 	void *in, *out;
@@ -90,6 +93,22 @@ static inline void rig_init(struct rig *rig, const struct sl_stage *ops, enum sl
 	rig->in = (struct sl_shape){
 		.dtype = input, .rank = 3, .dim = {RIG_MODULES, RIG_ROWS, RIG_COLUMNS}};
 	strcpy(rig->in.name, ops->input);
+}
+
+/* A detector of events instead: rows of so many bytes, one for each event of a module. All modules
+ * together have no more than RIG_PIXELS * 4 bytes. */
+static inline void rig_set_events(struct rig *rig, uint32_t events, uint32_t bytes, bool shared)
+{
+	assert_true(RIG_MODULES * events * bytes <= RIG_PIXELS * 4);
+	assert_true(RIG_MODULES * events <= RIG_ITEMS);
+	rig->geometry.rows = rig->geometry.items = events;
+	rig->geometry.columns = bytes;
+	rig->geometry.dtype = rig->in.dtype;
+	rig->geometry.module_bytes = (uint64_t)events * bytes;
+	rig->geometry.items_shared = shared;
+	rig->events = true;
+	rig->in.dim[1] = events;
+	rig->in.dim[2] = bytes;
 }
 
 static inline void rig_set(struct rig *rig, const char *option, const char *value)
@@ -146,6 +165,8 @@ static inline void rig_frame_init(struct rig_frame *f, bool dark)
 	f->frame.view = f->view;
 	f->frame.verdict = &f->verdict;
 	f->verdict.keep = 1;
+	for (int i = 0; i < RIG_ITEMS; i++)
+		f->item[i].keep = 1;
 }
 
 static inline void rig_frame_fini(struct rig_frame *f)
@@ -166,10 +187,15 @@ static inline bool rig_is_image(const struct sl_shape *shape)
 static inline void rig_furnish(struct rig *rig, struct rig_frame *f)
 {
 	size_t canary = RIG_CANARY * 4;
+	size_t module = RIG_MODULE_PIXELS * sl_dtype_bytes(rig->in.dtype);
 
+	if (rig->events) {
+		module = rig->geometry.module_bytes;
+		f->frame.items = sl_geometry_frame_items(&rig->geometry);
+		f->frame.verdict = f->item;
+	}
 	for (uint32_t m = 0; m < RIG_MODULES; m++)
-		f->view[m].pixels.host = (char *)f->in +
-					 m * RIG_MODULE_PIXELS * sl_dtype_bytes(rig->in.dtype);
+		f->view[m].pixels.host = (char *)f->in + m * module;
 	f->frame.results = rig->terms.outputs;
 	for (uint32_t i = 0; i < rig->terms.outputs; i++) {
 		struct sl_array *result = &f->frame.result[i];
