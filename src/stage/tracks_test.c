@@ -523,6 +523,63 @@ static void test_a_crowded_cell_is_fitted_all_the_same(void **arg)
 	stage_end(&s);
 }
 
+/* Five layers one above the other, at that angle and so far from the beam. */
+static void write_stack(uint8_t *row, int32_t phi, uint32_t r, uint32_t step)
+{
+	for (uint32_t i = 0; i < 5; i++) {
+		struct sl_stub stub = {.phi = phi, .r = r + i * step, .layer = i + 1};
+
+		sl_stub_pack(&stub, row + (size_t)i * SL_STUB_BYTES);
+	}
+}
+
+/* A straight line half a sector beside this one, and the corners of what can be written. */
+static void test_stubs_outside_of_the_sector_are_in_no_track(void **arg)
+{
+	static const int32_t phi[] = {3072, -3072, 8191, -8192};
+
+	for (int i = 0; i < 8; i++) {
+		struct stage s;
+
+		stage_prepare(&s, 1, 1);
+		frame_rig_set(&s.rig, "bend", "0");
+		frame_rig_set(&s.rig, "fit", i % 2 ? "true" : "false");
+		write_stack(stage_row(&s, 0, 4), phi[i / 2], 800, i / 2 < 2 ? 600 : 823);
+		stage_begin(&s);
+		frame_rig_run(&s.rig, &s.frame, 0);
+		check_account(&s);
+		assert_int_equal(stage_found(&s, 0)->cells, 0);
+		assert_int_equal(stage_tracks(&s), 0);
+		assert_int_equal(s.verdict[0].keep, 0);
+		stage_end(&s);
+	}
+}
+
+/* All in one place: many directions for the map, none for a helix. One layer is none at all. */
+static void test_coincident_stubs(void **arg)
+{
+	for (int fit = 0; fit < 2; fit++) {
+		struct stage s;
+		struct sl_stub same = {.phi = 100, .r = 2000, .layer = 3};
+
+		stage_prepare(&s, 1, 2);
+		frame_rig_set(&s.rig, "bend", "0");
+		frame_rig_set(&s.rig, "fit", fit ? "true" : "false");
+		write_stack(stage_row(&s, 0, 4), 100, 2000, 0);
+		for (uint32_t i = 0; i < SL_STUBS; i++)
+			sl_stub_pack(&same, stage_row(&s, 1, 4) + (size_t)i * SL_STUB_BYTES);
+		stage_begin(&s);
+		frame_rig_run(&s.rig, &s.frame, 0);
+		check_account(&s);
+		assert_true(stage_found(&s, 0)->cells > 1);
+		assert_int_equal(stage_found(&s, 0)->misfits, fit ? stage_found(&s, 0)->cells : 0);
+		assert_int_equal(stage_tracks(&s), fit ? 0 : 1); /* others are its duplicates */
+		assert_int_equal(stage_found(&s, 1)->cells, 0);
+		assert_int_equal(stage_found(&s, 1)->full, 1);
+		stage_end(&s);
+	}
+}
+
 static void test_neighbours_report_a_track_once(void **arg)
 {
 	static const char *const unique[] = {"keep", "sector", "event"};
@@ -806,6 +863,8 @@ int main(void)
 		cmocka_unit_test(test_seven_layers_count_and_layer_0_does_not),
 		cmocka_unit_test(test_a_fit_leaves_out_what_is_off),
 		cmocka_unit_test(test_a_crowded_cell_is_fitted_all_the_same),
+		cmocka_unit_test(test_stubs_outside_of_the_sector_are_in_no_track),
+		cmocka_unit_test(test_coincident_stubs),
 		cmocka_unit_test(test_neighbours_report_a_track_once),
 		cmocka_unit_test(test_what_there_is_no_room_for_is_counted),
 		cmocka_unit_test(test_empty_sectors_and_missing_modules_have_no_tracks),

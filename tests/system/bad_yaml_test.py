@@ -144,6 +144,31 @@ def _(folder):
     refused(folder, GOOD + "frontend: {drop: 1.5}\n", "bad.yaml:16", "frontend.drop", "0..1")
 
 
+NUMBERS = {
+    "rings": ("radius_min_mm", "radius_max_mm", "centre_max_mm", "window_mm", "min_hits", "min_own", "triplets", "min_rings",
+              "max_rings", "min_matches", "momentum_min_GeV", "momentum_max_GeV", "tolerance_mm", "match_min_mm", "match_max_mm",
+              "match_distance_mm", "max_rows"),
+    "tracks": ("columns", "rows", "min_pt_GeV", "min_layers", "bend", "fit_deviations", "common", "min_tracks", "trigger_pt_GeV",
+               "max_tracks", "max_stubs", "sector_tracks"),
+    "feedback": ("port", "payload", "latency_us", "spin_us"),
+    "answers": ("port", "deadline_us", "wait_s"),
+}
+
+
+@case("triggers: of every number, what is none, infinite, negative or too large is told by its line")
+def _(folder):
+    for detector, stage in (("rich", "rings"), ("tracker", "tracks")):
+        for value in (".nan", "nan", ".inf", "-.inf", "-1", "1e400", "1e300"):
+            lines = [f"detector: {{kind: {detector}, frames: 2}}", f"link: {{kind: udp, listen: {RECEIVER}}}", "unit:",
+                     f"  deadline_us: {value}", "stages:", f"  - {stage}:", *(f"      {name}: {value}" for name in NUMBERS[stage]),
+                     "sinks:", "  - feedback:", *(f"      {name}: {value}" for name in NUMBERS["feedback"]), "answers:",
+                     *(f"  {name}: {value}" for name in NUMBERS["answers"]), "emulate: local", ""]
+            says = [f"bad.yaml:{n}: " for n, line in enumerate(lines, 1) if line.endswith(value)]
+            equal(len(says), 1 + len(NUMBERS[stage]) + 7, "numbers in the file")
+            refused(folder, "\n".join(lines), *says, *NUMBERS[stage], *NUMBERS["feedback"], "unit.deadline_us",
+                    commands=("run",))
+
+
 @case("things that do not exist: detector, link, unit, stage, sink")
 def _(folder):
     refused(folder, GOOD.replace("kind: pattern", "kind: pilatus"), "bad.yaml:2", "pilatus", "jungfrau", "pattern")

@@ -121,6 +121,18 @@ def _(folder):
     check((found[:, 1:, 5] > 0).all(), "later events have no room")
 
 
+@case("sectors with more stubs than a row has room for: the board cuts, they are counted, and tracks are found in the rest")
+def _(folder):
+    program, summary = acquire(folder, "stages.tracks.min_tracks=0", "detector.pile_up=300", "detector.background=2")
+    intact(program, summary, FRAMES, 32)
+    with h5py.File(folder / "cms-tracks.nxs") as file:
+        found, data = file["entry/results/tracks_found"][()], file["entry/data/data"][()]
+    full = (data.reshape(FRAMES, 32, EVENTS, 9, 160, 6)[..., 159, 0] & 1).sum(axis=(1, 3))
+    equal(found[..., 7].tolist(), full.tolist(), "full sectors of each event")
+    check(full.min() > 50 and found[..., 0].min() > 10, f"hardly a test: {full.min()} full sectors, {found[..., 0].min()} tracks")
+    equal(found[..., 1].tolist(), found[..., [0, 2, 3, 4]].sum(axis=-1).tolist(), "cells, beside what has become of them")
+
+
 @case("what is no tracker and what is no number is refused, with a word on what would be right")
 def _(folder):
     path = folder / "bad.yaml"
