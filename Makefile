@@ -38,11 +38,12 @@ bench:
 	@tools/build.sh build
 	@tools/bench.py
 
-# Stages against the emulator's truth: the tables and plots of docs/curves.md; about two minutes.
+# Stages and triggers against the emulator's truth: tables and plots of docs/curves.md, rings.md and tracks.md; about four minutes.
 curves:
 	@tools/deps.sh curves
 	@tools/build.sh build
 	@tools/curves.py
+	@tools/trigger_curves.py
 
 # Each target runs this long; two at a time.
 SECONDS = 1200

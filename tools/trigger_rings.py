@@ -17,6 +17,8 @@ MODULES, EVENTS = 4, 256
 ITEMS = MODULES * EVENTS  # of a frame
 FULL, QUICK = {"frames": 61}, {"frames": 3}
 NOISES = (2, 6)
+LEVELS = (0, 2, 4, 6, 8)  # of noise, for the first table
+FEW = 20  # rings, of which no share is told
 FINDABLE = 7  # hits of a ring that should be found
 CENTRE_MM, RADIUS_MM = 25, 20  # a found ring is a true one when it is as near
 X, Y, R, HITS, RMS, MATCH = range(1, 7)  # columns of the result, after the event
@@ -86,12 +88,12 @@ class Sample:
         return rows[:, R] - self.known["radius"][i], rows[:, X] - self.known["x"][i], rows[:, Y] - self.known["y"][i]
 
     def efficiency(self, chosen):
-        return float((self.partner[chosen] >= 0).mean()) if chosen.any() else None
+        return float((self.partner[chosen] >= 0).mean()) if chosen.sum() >= FEW else None
 
 
 def core(values):
     """Half of the range that holds the middle 68 %."""
-    return float((np.quantile(values, 0.84) - np.quantile(values, 0.16)) / 2) if len(values) else None
+    return float((np.quantile(values, 0.84) - np.quantile(values, 0.16)) / 2) if len(values) >= FEW else None
 
 
 def share(value):
@@ -128,13 +130,20 @@ def row_of(sample, rings):
 
 
 def numbers_of_rings(_, samples):
-    numbers = [{"noise": noise, "rings": n, **row_of(sample, n)} for noise, sample in samples.items() for n in (1, 2, 3)]
+    numbers = [{"noise": noise, "rings": n, **row_of(samples[noise], n)} for noise in LEVELS for n in (1, 2, 3)]
     rows = [[f"{r['noise']}", r["rings"], share(r["findable"]), share(r["efficiency"]), share(r["fakes"]), share(r["counted"]),
              f"{length(r['radius'])}, {length(r['radius_rms'])}", f"{length(r['centre'])}, {length(r['centre_rms'])}"]
             for r in numbers]
     head = ["noise (hits)", "rings", "findable", "found of these", "fakes in what is found", "as many as true",
             "radius: core, RMS (mm)", "x, y: core, RMS (mm)"]
-    return table(head, rows), {}, numbers
+    x, y = Linear(LEVELS, LEFT, WIDTH - RIGHT), Linear((0, 0.2, 0.4, 0.6, 0.8, 1), HEIGHT - BOTTOM, TOP + 8)
+    lines = [(f"{name}, {n} rings" if n > 1 else f"{name}, 1 ring", [(r["noise"], r[key]) for r in numbers if r["rings"] == n],
+              {"colour": COLOURS[n - 1], "dashed": key == "fakes"})
+             for key, name in (("efficiency", "found"), ("fakes", "fakes")) for n in (1, 2, 3)]
+    note = f"solid: of true rings with {FINDABLE} hits or more, found; dashed: of what is found, fakes"
+    plot = document(frame("rings: efficiency and fakes against noise", x, y, lambda v: f"{v:g}", lambda v: f"{v:.1f}",
+                          "hits of noise, mean of an event", "share", note) + draw(lines, x, y))
+    return table(head, rows), {"rings-noise.svg": plot}, numbers
 
 
 def by_radius(_, samples):
@@ -147,20 +156,20 @@ def by_radius(_, samples):
             radius, x, y = sample.off(all_of & sample.findable)
             numbers.append({"from": low, "to": high, "rings": n, "true": int(all_of.sum()), "all": sample.efficiency(all_of),
                             "findable": sample.efficiency(all_of & sample.findable), "radius": core(radius),
-                            "centre": core(np.concatenate([x, y]))})
+                            "centre": core(np.concatenate([x, y])) if len(x) >= FEW else None})
     x, y = Linear((60, 80, 100, 120, 140, 160, 180, 200), LEFT, WIDTH - RIGHT), Linear((0, 0.2, 0.4, 0.6, 0.8, 1), HEIGHT - BOTTOM, TOP + 8)
     lines = [(f"{name}, {n} rings" if n > 1 else f"{name}, 1 ring", list(zip(middles, [r[key] for r in numbers if r["rings"] == n])),
               {"colour": COLOURS[n - 1], "dashed": key == "all"})
-             for key, name in (("findable", "7 hits or more"), ("all", "all")) for n in (1, 2, 3)]
+             for key, name in (("findable", f"{FINDABLE} hits or more"), ("all", "all")) for n in (1, 2, 3)]
     note = f"noise of {NOISES[0]} hits an event; solid: of true rings with {FINDABLE} hits or more, dashed: of all"
     plot = document(frame("rings: share of the true rings that are found", x, y, lambda v: f"{v:g}", lambda v: f"{v:.1f}",
                           "radius of the true ring (mm)", "share found", note) + draw(lines, x, y))
-    z = Linear((0, 2, 4, 6, 8, 10), HEIGHT - BOTTOM, TOP + 8)
+    z = Linear((0, 1, 2, 3, 4, 5, 6, 7), HEIGHT - BOTTOM, TOP + 8)
     lines = [(f"{name}, {n} rings" if n > 1 else f"{name}, 1 ring", list(zip(middles, [r[key] for r in numbers if r["rings"] == n])),
               {"colour": COLOURS[n - 1], "dashed": key == "centre"})
              for key, name in (("radius", "radius"), ("centre", "x, y")) for n in (1, 2, 3)]
     plot_off = document(frame("rings: resolution against the radius", x, z, lambda v: f"{v:g}", lambda v: f"{v:g}",
-                              "radius of the true ring (mm)", "found less true (mm): half of what 68 % are within",
+                              "radius of the true ring (mm)", "found less true: half of the middle 68 % (mm)",
                               f"noise of {NOISES[0]} hits an event; rings with {FINDABLE} hits or more") + draw(lines, x, z))
     rows = [[f"{low} to {high}", *(f"{share(r['all'])}, {share(r['findable'])}, {length(r['radius'])}"
                                    for r in numbers if r["from"] == low)]
@@ -218,7 +227,7 @@ def run(output, quick=False):
     with tempfile.TemporaryDirectory(prefix="trigger-") as name:
         folder = pathlib.Path(name)
         print("trigger: rings", flush=True)
-        samples = {noise: Sample(folder, settings["frames"], noise) for noise in NOISES}
+        samples = {noise: Sample(folder, settings["frames"], noise) for noise in sorted({*LEVELS, *NOISES})}
         parts = {"numbers": numbers_of_rings(settings, samples), "radius": by_radius(settings, samples),
                  "choice": by_choice(folder, settings, samples), "particle": by_particle(folder, settings)}
     for part, (text, plots, numbers[part]) in parts.items():

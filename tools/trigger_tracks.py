@@ -25,6 +25,7 @@ CHAINS = {  # what is done with the map's cells; each step is added to those bef
 FULL = {"events": 61, "pile_ups": (20, 60, 100, 140, 200, 250), "many": 241}
 QUICK = {"events": 3, "pile_ups": (20, 140), "many": 5}
 PT_EDGES = (3, 3.5, 4, 5, 6, 8, 12, 20, 100.1)
+BENT = 8  # ranges of |q/pT| that fakes are counted in, each two columns of the map wide
 ON_TRACK = 4  # layers: a candidate with stubs of one track in so many is that track
 
 
@@ -86,12 +87,13 @@ def matches(rows, stubs, known):
 def score(folder, events, pile_up, **options):
     """Sums over the events."""
     total = {"events": events, "findable": 0, "found": 0, "candidates": 0, "fakes": 0, "duplicates": 0,
-             "pt": [], "seen": [], "x_off": [], "phi_off": []}
+             "pt": [], "seen": [], "x_off": [], "phi_off": [], "fake_x": [], "duplicate_x": []}
     for rows, stubs, known in acquire(folder, events, pile_up, **options):
         layers = matches(rows, stubs, known)
         if not len(known["pt"]):
             total["candidates"] += len(rows)
             total["fakes"] += len(rows)
+            total["fake_x"] += np.abs(rows[:, X]).tolist()
             continue
         best = layers.argmax(axis=1) if len(rows) else np.zeros(0, int)
         real = layers.max(axis=1) >= ON_TRACK if len(rows) else np.zeros(0, bool)
@@ -101,7 +103,11 @@ def score(folder, events, pile_up, **options):
         total["found"] += int((findable & seen).sum())
         total["candidates"] += len(rows)
         total["fakes"] += int((~real).sum())
-        total["duplicates"] += int(real.sum()) - len(set(best[real].tolist()))
+        second = np.flatnonzero(real)
+        second = np.delete(second, np.unique(best[second], return_index=True)[1])
+        total["duplicates"] += len(second)
+        total["fake_x"] += np.abs(rows[~real, X]).tolist()
+        total["duplicate_x"] += np.abs(rows[second, X]).tolist()
         total["pt"] += known["pt"][findable].tolist()
         total["seen"] += seen[findable].tolist()
         total["x_off"] += (rows[real, X] - (known["charge"] / known["pt"])[best[real]]).tolist()
@@ -135,8 +141,14 @@ def linear(marks):
     return Linear(list(marks), HEIGHT - BOTTOM, TOP + 8)
 
 
+def counts(most):
+    """A scale for numbers of an event."""
+    return Axis(None, None, HEIGHT - BOTTOM, TOP, [v for v in (0.1, 1, 10, 100, 1000, 10000, 100000) if v < 10 * most])
+
+
 def draw(lines, x, y):
-    return sum((curve(n, name, [(x.at(a), y.at(b)) for a, b in points], colour=COLOURS[c], dashed=dashed)
+    """What is below the scale, as zeros are below a logarithmic one, is left out."""
+    return sum((curve(n, name, [(x.at(a), y.at(b)) for a, b in points if b >= y.marks[0]], colour=COLOURS[c], dashed=dashed)
                 for n, (name, points, c, dashed) in enumerate(lines)), [])
 
 
@@ -165,8 +177,8 @@ def pile_ups(folder, settings):
               for shape in SHAPES for p in settings["pile_ups"]}
     x = Linear([0, 50, 100, 150, 200, 250], LEFT, WIDTH - RIGHT)
     most = max(per_event(t, "fakes") for t in points.values())
-    y = Axis(None, None, HEIGHT - BOTTOM, TOP, [v for v in (1, 10, 100, 1000, 10000, 100000) if v < 10 * most])
-    lines = [(f"{kind}, {shape}", [(p, max(per_event(points[shape, p], kind), 1)) for p in settings["pile_ups"]], i, kind != "fakes")
+    y = counts(most)
+    lines = [(f"{kind}, {shape}", [(p, per_event(points[shape, p], kind)) for p in settings["pile_ups"]], i, kind != "fakes")
              for i, shape in enumerate(SHAPES) for kind in ("fakes", "duplicates")]
     note = f"cells with stubs of five layers in 32 x 32, nothing else done; {settings['events']} events each"
     plots = {"tracks-fakes.svg": document(frame("tracks: cells that are no track, and second cells of one", x, y, lambda v: f"{v:g}",
@@ -189,13 +201,56 @@ def pile_ups(folder, settings):
     return table(head, rows), plots, numbers
 
 
+def bent(total, name):
+    """Of an event, in each range of |q/pT| of the candidate, from 0 to 1/3 GeV."""
+    x = np.minimum(np.array(total[name]) * 3, 0.999)  # a fit may be a little beyond the map
+    return (np.histogram(x, BENT, (0, 1))[0] / total["events"]).tolist()
+
+
+def momentum_plots(ranges, counted, events):
+    x = Axis(None, None, LEFT, WIDTH - RIGHT, [3, 5, 10, 20, 50, 100])
+    lines = [(f"{name}, {shape}", [((a * b) ** 0.5, v[1]) for (n, s, a, b), v in ranges.items() if (n, s) == (name, shape)], i,
+              name != "cells") for name in ("cells", "all") for i, shape in enumerate(SHAPES)]
+    y = linear((0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1))
+    note = "pile-up 200; of tracks with stubs of five layers in one sector; all: duplicates, bends and fit"
+    found = frame("tracks: share of the tracks that are found", x, y, lambda v: f"{v:g}", lambda v: f"{v:.1f}", "pT (GeV)",
+                  "share found", note) + draw(lines, x, y)
+    x = Linear([k / 24 for k in range(BENT + 1)], LEFT, WIDTH - RIGHT)
+    lines = [(f"{kind}, {shape}", [((k + 0.5) / 24, v) for k, v in enumerate(counted["cells", shape][kind])], i, kind != "fakes")
+             for i, shape in enumerate(SHAPES) for kind in ("fakes", "duplicates")]
+    y = counts(max(value for _, points, *_ in lines for _, value in points))
+    note = f"cells with stubs of five layers at a pile-up of 200, nothing else done; {events} events"
+    fakes = frame("tracks: fakes and duplicates against their momentum", x, y, lambda v: f"{1 / v:.3g}" if v else "inf", lambda v: f"{v:g}",
+                  "pT of the cell (GeV), as 1/pT", "of an event, in each range", note) + draw(lines, x, y)
+    return {"tracks-efficiency.svg": document(found), "tracks-momentum.svg": document(fakes)}
+
+
+def momentum_tables(ranges, counted):
+    """Efficiency by the momentum of true tracks; fakes and duplicates by their own, in four ranges that are as wide in q/pT."""
+    rows = [[f"{low:g} to {high:.0f}" if high > 99 else f"{low:g} to {high:g}",
+             ranges.get(("all", "rectangles", low, high), (0,))[0],
+             *(f"{100 * ranges[name, shape, low, high][1]:.1f} %" if (name, shape, low, high) in ranges else "-"
+               for name in ("cells", "all") for shape in SHAPES)] for low, high in zip(PT_EDGES, PT_EDGES[1:])]
+    head = ["pT (GeV)", "tracks", *(f"{name}, `{shape}`" for name in ("cells", "all") for shape in SHAPES)]
+    found, rows = table(head, rows), []
+    for name in ("cells", "all"):
+        for k, words in ((6, "3 to 4"), (4, "4 to 6"), (2, "6 to 12"), (0, "above 12")):
+            values = {(shape, kind): sum(counted[name, shape][kind][k:k + 2]) for shape in SHAPES for kind in ("fakes", "duplicates")}
+            rows.append([name, words, *(brief(values[shape, kind]) for shape in SHAPES for kind in ("fakes", "duplicates")),
+                         f"{100 * (values['hexagons', 'fakes'] / values['rectangles', 'fakes'] - 1):+.0f} %"
+                         if name == "cells" and values["rectangles", "fakes"] else ""])
+    head = ["", "pT (GeV) of the candidate", *(f"`{shape}`: {kind}" for shape in SHAPES for kind in ("fakes", "duplicates")),
+            "fakes of `hexagons` beside `rectangles`"]
+    return f"{found}\n\nFakes and duplicates of an event:\n\n{table(head, rows)}"
+
+
 def momenta(folder, settings):
-    """Efficiency against momentum, at a pile-up of 200, of the map alone and of the whole chain."""
-    ranges, numbers = {}, []
+    """Against momentum, at a pile-up of 200, of the map alone and of the whole chain."""
+    ranges, counted, numbers = {}, {}, []
     for name, options in (("cells", CHAINS["cells"]), ("all", CHAINS["and a helix fitted"])):
         for shape in SHAPES:
-            events = settings["many"] if name == "all" else settings["events"]
-            t = score(folder, events, 200, cells=shape, **options)
+            t = score(folder, settings["many"] if name == "all" else settings["events"], 200, cells=shape, **options)
+            counted[name, shape] = {"fakes": bent(t, "fake_x"), "duplicates": bent(t, "duplicate_x")}
             pt, seen = np.array(t["pt"]), np.array(t["seen"], bool)
             for low, high in zip(PT_EDGES, PT_EDGES[1:]):
                 chosen = (pt >= low) & (pt < high)
@@ -203,19 +258,8 @@ def momenta(folder, settings):
                     ranges[name, shape, low, high] = int(chosen.sum()), float(seen[chosen].mean())
                     numbers.append({"chain": name, "cells": shape, "from": low, "to": high, "tracks": int(chosen.sum()),
                                     "efficiency": float(seen[chosen].mean())})
-    x = Axis(None, None, LEFT, WIDTH - RIGHT, [3, 5, 10, 20, 50, 100])
-    y = linear((0, 0.2, 0.4, 0.6, 0.8, 1))
-    lines = [(f"{name}, {shape}", [((a * b) ** 0.5, v[1]) for (n, s, a, b), v in ranges.items() if (n, s) == (name, shape)], i,
-              name != "cells") for name in ("cells", "all") for i, shape in enumerate(SHAPES)]
-    note = "pile-up 200; of tracks with stubs of five layers in one sector; all: duplicates, bends and fit"
-    plots = {"tracks-efficiency.svg": document(frame("tracks: share of the tracks that are found", x, y, lambda v: f"{v:g}",
-                                                     lambda v: f"{v:.1f}", "pT (GeV)", "share found", note) + draw(lines, x, y))}
-    rows = [[f"{low:g} to {high:.0f}" if high > 99 else f"{low:g} to {high:g}",
-             ranges.get(("all", "rectangles", low, high), (0,))[0],
-             *(f"{100 * ranges[name, shape, low, high][1]:.1f} %" if (name, shape, low, high) in ranges else "-"
-               for name in ("cells", "all") for shape in SHAPES)] for low, high in zip(PT_EDGES, PT_EDGES[1:])]
-    head = ["pT (GeV)", "tracks", *(f"{name}, `{shape}`" for name in ("cells", "all") for shape in SHAPES)]
-    return table(head, rows), plots, numbers
+            numbers.append({"chain": name, "cells": shape, "bent": counted[name, shape]})
+    return momentum_tables(ranges, counted), momentum_plots(ranges, counted, settings["events"]), numbers
 
 
 PARTS = {"chains": chains, "pile-up": pile_ups, "momentum": momenta}

@@ -152,7 +152,8 @@ def _(folder):
     equal(done.returncode, 0, f"exit status; it said {done.stderr}")
     page = (folder / "tracks.md").read_text()
     equal(page.count("written by tools/trigger_curves.py -->\n\n|"), 3, "tables that were filled in")
-    for name in ("tracks-fakes.svg", "tracks-efficiency.svg"):
+    for name in ("tracks-fakes.svg", "tracks-efficiency.svg", "tracks-momentum.svg"):
+        check(f"({name})" in page, f"{name} is not on the page")
         check((folder / name).read_text().count("<polyline") == 6, f"curves of {name}")
     for p in json.loads((folder / "numbers.json").read_text())["tracks"]["pile-up"]:
         check(p["efficiency"] > (0.5 if p["cells"] == "one-hexagon" else 0.95), f"efficiency of {p}")
