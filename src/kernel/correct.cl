@@ -1,0 +1,165 @@
+/* correct.cl - raw pixels become photons or keV, and dark frames pedestals; twin of src/stage/correct*.c.
+ *
+ * A thread has `vector` pixels of one module and goes over all frames of the batch with them, in order: tables are read once,
+ * and a bright frame sees the dark ones before it. Tables lie as in src/stage/correct.h. */
+#include "kernel/batch.h"
+#include "kernel/dialect.clh"
+#include "maths/correct.h"
+
+struct sl_pixel_tables {
+	SL_GLOBAL const float *factor;
+	SL_GLOBAL const float *other; /* [pixels]: pedestal of G1, G2, factor of G1, G2 */
+	SL_GLOBAL float *pedestal, *sum, *spread;
+	SL_GLOBAL sl_u16 *samples, *wrong;
+};
+
+SL_DEVICE float bad(void)
+{
+	return sl_bits_float(0x7fc00000);
+}
+
+SL_DEVICE float overload(void)
+{
+	return sl_bits_float(0x7f800000);
+}
+
+/* A pixel that is not in G0. */
+SL_DEVICE float other_gain(SL_GLOBAL const float *other, sl_u16 raw)
+{
+	int kind = sl_raw_kind(raw);
+
+	if (kind == SL_RAW_IS_OVERLOAD)
+		return overload();
+	if (kind == SL_RAW_IS_BAD)
+		return bad();
+	return sl_raw_energy(raw, other[kind - 1], other[kind + 1]);
+}
+
+SL_DEVICE void learn(const struct sl_pixel_tables *t, sl_u64 at, sl_u16 raw, sl_u32 darks, float noise_squared,
+		     sl_u32 noise_samples)
+{
+	struct sl_pedestal p;
+
+	p.sum = t->sum[at];
+	p.spread = t->spread[at];
+	p.samples = t->samples[at];
+	p.wrong = t->wrong[at];
+	p = sl_pedestal_learn(p, raw, (sl_i32)darks, noise_squared, (sl_i32)noise_samples);
+	t->sum[at] = p.sum;
+	t->spread[at] = p.spread;
+	t->samples[at] = (sl_u16)p.samples;
+	t->wrong[at] = (sl_u16)p.wrong;
+	t->pedestal[at] = p.pedestal;
+}
+
+SL_DEVICE sl_i16 as_photons(float value, sl_u16 raw)
+{
+	return raw == SL_RAW_OVERLOAD ? (sl_i16)SL_PHOTONS_OVERLOAD : sl_to_photons(value);
+}
+
+SL_DEVICE float value_of(sl_u16 raw, float pedestal, float factor, SL_GLOBAL const float *other)
+{
+	return raw & SL_RAW_GAIN ? other_gain(other, raw) : ((float)raw - pedestal) * factor;
+}
+
+#define PARAMETERS(TYPE)                                                                                              \
+	SL_GLOBAL const sl_u16 *raw, SL_GLOBAL const struct sl_kernel_frame *frame,                                   \
+		SL_GLOBAL const struct sl_kernel_view *view, sl_u32 frames, sl_u32 modules, sl_u64 module_pixels,    \
+		SL_GLOBAL TYPE *out, SL_GLOBAL const float *factor, SL_GLOBAL const float *other,                    \
+		sl_u64 other_pixels, SL_GLOBAL float *pedestal, SL_GLOBAL float *sum, SL_GLOBAL float *spread,       \
+		SL_GLOBAL sl_u16 *samples, SL_GLOBAL sl_u16 *wrong, sl_u32 cells, sl_u32 darks, float noise_squared, \
+		sl_u32 noise_samples
+
+#define TABLES                                                                                     \
+	struct sl_pixel_tables t;                                                                  \
+	t.factor = factor;                                                                         \
+	t.other = other;                                                                           \
+	t.pedestal = pedestal;                                                                     \
+	t.sum = sum;                                                                               \
+	t.spread = spread;                                                                         \
+	t.samples = samples;                                                                       \
+	t.wrong = wrong;
+
+/* One pixel per thread: modules of any size. */
+#define ONE(NAME, TYPE, MAKE, BAD)                                                                                     \
+	SL_KERNEL void NAME(PARAMETERS(TYPE))                                                                          \
+	{                                                                                                              \
+		sl_u64 pixels = modules * module_pixels;                                                               \
+		sl_u64 at = (sl_u64)sl_group(0) * sl_threads() + sl_thread();                                          \
+		sl_u32 module, f;                                                                                      \
+		TABLES                                                                                                 \
+                                                                                                                       \
+		if (at >= pixels)                                                                                      \
+			return;                                                                                        \
+		module = (sl_u32)(at / module_pixels);                                                                 \
+		for (f = 0; f < frames; f++) {                                                                         \
+			struct sl_kernel_view v = view[f * modules + module];                                          \
+			sl_u64 in_cell = at + v.cell * pixels;                                                         \
+			sl_u16 pixel = raw[v.at / 2 + (at - module * module_pixels)];                                  \
+                                                                                                                       \
+			if (frame[f].flags & SL_KERNEL_DARK) {                                                         \
+				if (v.cell < cells && !v.missing)                                                      \
+					learn(&t, in_cell, pixel, darks, noise_squared, noise_samples);                \
+			} else if (v.cell < cells) {                                                                   \
+				out[f * pixels + at] = MAKE(value_of(pixel, t.pedestal[in_cell], t.factor[at],         \
+								     other + 4 * (v.cell * other_pixels + at)), pixel); \
+			} else {                                                                                       \
+				out[f * pixels + at] = BAD;                                                            \
+			}                                                                                              \
+		}                                                                                                      \
+	}
+
+#define KEEP(value, raw) (value)
+
+ONE(correct_photons_1, sl_i16, as_photons, SL_PHOTONS_BAD)
+ONE(correct_float_1, float, KEEP, bad())
+
+/* Eight pixels per thread, 16 bytes of raw pixels at a time. */
+SL_KERNEL void correct_photons_8(PARAMETERS(sl_i16))
+{
+	sl_u64 pixels = modules * module_pixels;
+	sl_u64 at = 8 * ((sl_u64)sl_group(0) * sl_threads() + sl_thread());
+	float p[8], g[8];
+	sl_u32 module, f, i, loaded = ~0u;
+	TABLES
+
+	if (at >= pixels)
+		return;
+	module = (sl_u32)(at / module_pixels);
+	for (i = 0; i < 8; i++)
+		g[i] = factor[at + i];
+	for (f = 0; f < frames; f++) {
+		struct sl_kernel_view v = view[f * modules + module];
+		sl_u64 in_cell = at + v.cell * pixels;
+		SL_GLOBAL const sl_u16 *from = raw + v.at / 2 + (at - module * module_pixels);
+		sl_u32x4 in = *(SL_GLOBAL const sl_u32x4 *)from;
+		sl_u32 word[4], made[4];
+
+		word[0] = in.x;
+		word[1] = in.y;
+		word[2] = in.z;
+		word[3] = in.w;
+		if (frame[f].flags & SL_KERNEL_DARK) {
+			for (i = 0; i < 8 && v.cell < cells && !v.missing; i++)
+				learn(&t, in_cell + i, (sl_u16)(word[i / 2] >> 16 * (i & 1)), darks, noise_squared,
+				      noise_samples);
+			loaded = ~0u;
+			continue;
+		}
+		if (v.cell < cells && loaded != v.cell) {
+			for (i = 0; i < 8; i++)
+				p[i] = pedestal[in_cell + i];
+			loaded = v.cell;
+		}
+		for (i = 0; i < 8; i++) {
+			sl_u16 pixel = (sl_u16)(word[i / 2] >> 16 * (i & 1));
+			sl_u32 photons = (sl_u16)SL_PHOTONS_BAD;
+
+			if (v.cell < cells)
+				photons = (sl_u16)as_photons(
+					value_of(pixel, p[i], g[i], other + 4 * (v.cell * other_pixels + at + i)), pixel);
+			made[i / 2] = i & 1 ? made[i / 2] | photons << 16 : photons;
+		}
+		*(SL_GLOBAL sl_u32x4 *)(out + f * pixels + at) = sl_u32x4_make(made[0], made[1], made[2], made[3]);
+	}
+}
