@@ -1,0 +1,395 @@
+/* twin_test.c - stages on accelerators against the same ones on the CPU. A new twin is tested by a
+ * line in the table. */
+#include <errno.h>
+
+#include <sluice/device.h>
+#include <sluice/registry.h>
+
+#include "lib/capture.h"
+#include "lib/twin_rig.h"
+#include "unit/device/device.h"
+
+extern const struct sl_unit sl_unit_cpu, sl_unit_cuda, sl_unit_opencl;
+
+static const struct sl_unit *const accelerators[] = {&sl_unit_opencl, &sl_unit_cuda};
+
+enum { BATCHES = 5 };
+
+#define SMALL(m, r, c) .modules = m, .rows = r, .columns = c
+
+static const struct twin_case cases[] = {
+	{"photons", "stages: [correct: {darks: 5}, veto: {threshold: 9, min_pixels: 40}]", NULL,
+	 SMALL(2, 7, 33), .batch = 8, .dtype = SL_U16},
+	{"photons, eight at a time", "stages: [correct: {darks: 5}, veto: {min_pixels: 40}]", NULL,
+	 SMALL(3, 6, 40), .batch = 8, .dtype = SL_U16},
+	{"photons, rows with a pitch", "stages: [correct, veto: {min_pixels: 40}]", NULL,
+	 SMALL(3, 6, 40), .batch = 7, .dtype = SL_U16, .pitch = true},
+	{"photons, storage cells, missing modules", "stages: [correct: {darks: 3}]", NULL,
+	 SMALL(3, 6, 40), .cells = 4, .batch = 16, .dtype = SL_U16, .missing = true},
+	{"photons of noisy pixels", "stages: [correct: {darks: 9, noise_max: 300}]", NULL,
+	 SMALL(1, 6, 40), .batch = 16, .dtype = SL_U16},
+	{"keV", "stages: [correct: {output: kev_f32}, veto: {threshold: 9, min_pixels: 40}]", NULL,
+	 SMALL(2, 7, 33), .batch = 8, .dtype = SL_U16},
+	{"photons with fractions, cells", "stages: [correct: {output: photons_f32}, veto]", NULL,
+	 SMALL(2, 7, 33), .cells = 2, .batch = 8, .dtype = SL_U16, .missing = true},
+	{"counts of 8 bits", "stages: [veto: {threshold: 9, min_pixels: 40}]", NULL,
+	 SMALL(2, 7, 33), .batch = 8, .dtype = SL_U8, .no_darks = true},
+	{"counts of 16 bits, pitch", "stages: [veto: {threshold: 2900, min_pixels: 40}]", NULL,
+	 SMALL(2, 7, 33), .batch = 8, .dtype = SL_U16, .pitch = true, .missing = true},
+	{"counts of 32 bits", "stages: [veto: {threshold: 30, min_pixels: 100}]", NULL,
+	 SMALL(2, 7, 33), .batch = 8, .dtype = SL_U32},
+	{"a stage of the CPU behind",
+	 "stages: [correct, veto: {min_pixels: 40}, prescale: {every: 3}]", NULL, SMALL(2, 7, 33),
+	 .batch = 8, .dtype = SL_U16},
+	{"one of its own before", "stages: [copy, correct, veto: {min_pixels: 40}]", NULL,
+	 SMALL(2, 7, 33), .batch = 8, .dtype = SL_U16},
+};
+
+static void run_case(const struct twin_case *c, const struct sl_unit *unit)
+{
+	const struct sl_unit *const units[] = {&sl_unit_cpu, unit};
+	const char *set[] = {NULL, "unit.cross_check=3"};
+	struct twin_side side[2];
+	char kind[64];
+	unsigned kept = 0;
+	uint64_t next = 0;
+
+	snprintf(kind, sizeof(kind), "unit.kind=%s", unit->name);
+	set[0] = kind;
+	assert_int_equal(twin_try_open(&side[0], c, &sl_unit_cpu, NULL, 0), 0);
+	assert_int_equal(twin_try_open(&side[1], c, unit, set, 2), 0);
+	for (int b = 0; b < BATCHES; b++) {
+		uint32_t frames = b % 2 ? c->batch : 1 + c->batch / 3; /* full and not */
+
+		kept += twin_both(c, side, units, next, frames);
+		next += frames;
+	}
+	assert_true(kept > 0); /* else nothing was compared */
+	twin_close(&side[0], &sl_unit_cpu);
+	twin_close(&side[1], unit);
+}
+
+static void test_results_are_those_of_the_cpu(void **arg)
+{
+	bool any = false;
+
+	for (size_t u = 0; u < sizeof(accelerators) / sizeof(accelerators[0]); u++) {
+		if (accelerators[u]->unavailable())
+			continue;
+		any = true;
+		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+			run_case(&cases[i], accelerators[u]);
+	}
+	if (!any) {
+		print_message("# SKIP %s\n", sl_unit_opencl.unavailable());
+		skip();
+	}
+}
+
+/* ---- a device that fails ---- */
+
+static struct sl_platform faulty;
+static int calls, fail_at; /* of what is made to fail; 0: never */
+static bool silent;	   /* it does not answer any more */
+
+static int fails(void)
+{
+	return fail_at && ++calls >= fail_at;
+}
+
+static int faulty_memory(struct sl_device *device, uint64_t bytes, struct sl_device_memory *m)
+{
+	return fails() ? -ENOMEM : sl_platform_opencl.memory_open(device, bytes, m);
+}
+
+static int faulty_launch(struct sl_device_queue *queue, struct sl_device_kernel *kernel,
+			 const struct sl_device_range *range,
+			 const struct sl_device_argument *argument, unsigned arguments)
+{
+	return fails() ? -EIO
+		       : sl_platform_opencl.launch(queue, kernel, range, argument, arguments);
+}
+
+static int faulty_reached(struct sl_device_mark *mark)
+{
+	return silent ? 0 : fails() ? -EIO : sl_platform_opencl.reached(mark);
+}
+
+/* Devices have the platform in them: this one's calls must be those that fail. */
+static int faulty_open(unsigned index, struct sl_device **device)
+{
+	int err = sl_platform_opencl.open(index, device);
+
+	if (!err)
+		(*device)->platform = &faulty;
+	return err;
+}
+
+static int open_faulty(void *state, const struct sl_chain *chain, struct sl_bell *todo,
+		       struct sl_bell *done, unsigned *workers)
+{
+	return sl_accelerator_open(state, &faulty, chain, todo, done, workers);
+}
+
+static struct sl_unit faulty_unit(void)
+{
+	struct sl_unit unit = sl_unit_opencl;
+
+	faulty = sl_platform_opencl;
+	faulty.open = faulty_open;
+	unit.open = open_faulty;
+	calls = fail_at = 0;
+	silent = false;
+	return unit;
+}
+
+#define NEEDS_OPENCL()                                                      \
+	if (sl_unit_opencl.unavailable()) {                                 \
+		print_message("# SKIP %s\n", sl_unit_opencl.unavailable()); \
+		skip();                                                     \
+	}
+
+static void test_no_memory_is_said_and_nothing_is_left(void **arg)
+{
+	const char *set[] = {"unit.kind=opencl"};
+	struct sl_unit unit = faulty_unit();
+	struct twin_side side;
+	int succeeded = 0;
+
+	NEEDS_OPENCL();
+	faulty.memory_open = faulty_memory;
+	for (int at = 1; !succeeded; at++) {
+		const char *said;
+		int err;
+
+		calls = 0;
+		fail_at = at;
+		capture_begin();
+		err = twin_try_open(&side, &cases[0], &unit, set, 1);
+		said = capture_end();
+		succeeded = calls < at;
+		assert_int_equal(err, succeeded ? 0 : -ENOMEM);
+		if (err)
+			assert_non_null(strstr(said, "opencl: "));
+		twin_close(&side, &unit);
+	}
+}
+
+static struct sl_batch *one_batch(struct twin_side *side, const struct twin_case *c, char **memory,
+				  uint64_t first)
+{
+	struct sl_batch *batch = calloc(1, sizeof(*batch));
+
+	batch->frames = batch->capacity = c->batch;
+	batch->frame = calloc(c->batch, sizeof(*batch->frame));
+	*memory = calloc(c->batch, twin_frame_bytes(side));
+	for (uint32_t f = 0; f < c->batch; f++) {
+		batch->frame[f] = &sl_pool_get(&side->pool)->frame;
+		twin_make(side, c, batch->frame[f], first + f,
+			  *memory + f * twin_frame_bytes(side));
+	}
+	return batch;
+}
+
+static void free_batch(struct twin_side *side, struct sl_batch *batch, char *memory)
+{
+	for (uint32_t f = 0; f < batch->frames; f++)
+		sl_pool_put(&side->pool, (struct sl_flow_frame *)batch->frame[f]);
+	free(batch->frame);
+	free(batch);
+	free(memory);
+}
+
+/* The batch in which it happens, and the next. */
+static void expect_refusals(struct sl_unit *unit, struct twin_side *side, const char *words)
+{
+	const char *said;
+
+	for (int b = 0; b < 2; b++) {
+		char *memory;
+		struct sl_batch *batch = one_batch(side, &cases[0], &memory, 0);
+		int status;
+
+		capture_begin();
+		status = twin_batch(side, unit, batch);
+		said = capture_end();
+		assert_int_equal(status, -EIO);
+		if (b == 0)
+			assert_non_null(strstr(said, words));
+		free_batch(side, batch, memory);
+	}
+}
+
+static void test_a_kernel_that_fails_is_named_and_frames_refused(void **arg)
+{
+	const char *set[] = {"unit.kind=opencl"};
+	struct sl_unit unit = faulty_unit();
+	struct twin_side side;
+
+	NEEDS_OPENCL();
+	faulty.launch = faulty_launch;
+	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 1), 0);
+	fail_at = 2;
+	expect_refusals(&unit, &side, "the device was given up");
+	twin_close(&side, &unit);
+}
+
+static void test_a_device_that_does_not_answer_is_given_up(void **arg)
+{
+	const char *set[] = {"unit.kind=opencl", "unit.timeout_ms=20"};
+	struct sl_unit unit = faulty_unit();
+	struct twin_side side;
+
+	NEEDS_OPENCL();
+	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 2), 0);
+	faulty.reached = faulty_reached;
+	silent = true;
+	expect_refusals(&unit, &side, "it did not answer in time");
+	twin_close(&side, &unit);
+}
+
+/* As a run without a device, whenever it fails: what it has learned goes with it. */
+static void fall_back_at(int at)
+{
+	const char *set[] = {"unit.kind=opencl", "unit.fallback=cpu"};
+	struct sl_unit unit = faulty_unit();
+	const struct sl_unit *const units[] = {&sl_unit_cpu, &unit};
+	struct twin_side side[2];
+
+	assert_int_equal(twin_try_open(&side[0], &cases[0], &sl_unit_cpu, NULL, 0), 0);
+	assert_int_equal(twin_try_open(&side[1], &cases[0], &unit, set, 2), 0);
+	faulty.launch = faulty_launch;
+	fail_at = at;
+	capture_begin();
+	for (int b = 0; b < 4; b++)
+		twin_both(&cases[0], side, units, (uint64_t)b * cases[0].batch, cases[0].batch);
+	assert_non_null(strstr(capture_end(), "the device was given up"));
+	twin_close(&side[0], &sl_unit_cpu);
+	twin_close(&side[1], &unit);
+}
+
+static void test_the_cpu_goes_on_where_the_device_failed(void **arg)
+{
+	NEEDS_OPENCL();
+	fall_back_at(1); /* the first kernel of all */
+	fall_back_at(7); /* the first one of the third batch */
+}
+
+static void test_without_a_device_the_cpu_stands_in_from_the_start(void **arg)
+{
+	const char *set[] = {"unit.kind=opencl", "unit.fallback=cpu", "unit.device=200"};
+	const struct sl_unit *const units[] = {&sl_unit_cpu, &sl_unit_opencl};
+	struct twin_side side[2];
+	unsigned kept = 0;
+
+	assert_int_equal(twin_try_open(&side[0], &cases[0], &sl_unit_cpu, NULL, 0), 0);
+	capture_begin();
+	assert_int_equal(twin_try_open(&side[1], &cases[0], &sl_unit_opencl, set, 3), 0);
+	assert_non_null(strstr(capture_end(), "goes on with the CPU"));
+	for (uint64_t b = 0; b < BATCHES; b++)
+		kept += twin_both(&cases[0], side, units, b * 8, 8);
+	assert_true(kept > 0);
+	twin_close(&side[0], &sl_unit_cpu);
+	twin_close(&side[1], &sl_unit_opencl);
+}
+
+static void test_a_stage_of_the_cpu_cannot_come_between(void **arg)
+{
+	static const struct twin_case between = {"between",  "stages: [correct, prescale, veto]",
+						 NULL,	     SMALL(2, 7, 33),
+						 .batch = 8, .dtype = SL_U16};
+	const char *set[] = {"unit.kind=opencl"};
+	struct twin_side side;
+
+	capture_begin();
+	assert_int_equal(twin_try_open(&side, &between, &sl_unit_opencl, set, 1), -EINVAL);
+	assert_non_null(strstr(capture_end(), "stage 'prescale' runs on the CPU only"));
+	twin_close(&side, &sl_unit_opencl);
+}
+
+static void test_order_can_only_be_given_up_by_stages_that_learn_nothing(void **arg)
+{
+	const char *set[] = {"unit.kind=opencl", "unit.order=any"};
+	struct twin_side side;
+
+	capture_begin();
+	assert_int_equal(twin_try_open(&side, &cases[0], &sl_unit_opencl, set, 2), -EINVAL);
+	assert_non_null(strstr(capture_end(), "learns from frame to frame"));
+	twin_close(&side, &sl_unit_opencl);
+}
+
+/* ---- many batches at once ---- */
+
+/* Until all are back, with as many on the device as it takes. */
+static void run_many(struct twin_side *side, const struct sl_unit *unit, struct sl_batch **batch,
+		     unsigned n)
+{
+	unsigned given = 0, back = 0;
+
+	while (back < n) {
+		struct sl_batch *done;
+
+		if (given < n && given - back < 6 &&
+		    !unit->submit(side->experiment->unit_state, batch[given]))
+			given++;
+		unit->work(side->experiment->unit_state, 0);
+		while (unit->reap(side->experiment->unit_state, &done)) {
+			assert_ptr_equal(done, batch[back]); /* in order */
+			assert_int_equal(done->status, 0);
+			back++;
+		}
+	}
+}
+
+static void overlap(const struct twin_case *c, const char *const *set, size_t sets)
+{
+	enum { MANY = 6 };
+	struct sl_batch *batch[2][MANY];
+	struct twin_side side[2];
+	char *memory[2][MANY];
+	unsigned kept = 0;
+
+	assert_int_equal(twin_try_open(&side[0], c, &sl_unit_cpu, NULL, 0), 0);
+	assert_int_equal(twin_try_open(&side[1], c, &sl_unit_opencl, set, sets), 0);
+	for (int s = 0; s < 2; s++) {
+		for (int b = 0; b < MANY; b++)
+			batch[s][b] = one_batch(&side[s], c, &memory[s][b], (uint64_t)b * c->batch);
+		run_many(&side[s], s ? &sl_unit_opencl : &sl_unit_cpu, batch[s], MANY);
+	}
+	for (int b = 0; b < MANY; b++)
+		for (uint32_t f = 0; f < c->batch; f++)
+			kept += twin_compare(c, batch[0][b]->frame[f], batch[1][b]->frame[f]);
+	assert_true(kept > 0);
+	for (int s = 0; s < 2; s++) {
+		for (int b = 0; b < MANY; b++)
+			free_batch(&side[s], batch[s][b], memory[s][b]);
+		twin_close(&side[s], s ? &sl_unit_opencl : &sl_unit_cpu);
+	}
+}
+
+static void test_batches_overlap_and_come_back_in_order(void **arg)
+{
+	static const char *const lanes[] = {"unit.kind=opencl", "unit.lanes=3"};
+	static const char *const any[] = {"unit.kind=opencl", "unit.lanes=4", "unit.order=any"};
+
+	NEEDS_OPENCL();
+	overlap(&cases[1], lanes, 2);
+	overlap(&cases[9], any, 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_results_are_those_of_the_cpu),
+		cmocka_unit_test(test_no_memory_is_said_and_nothing_is_left),
+		cmocka_unit_test(test_a_kernel_that_fails_is_named_and_frames_refused),
+		cmocka_unit_test(test_a_device_that_does_not_answer_is_given_up),
+		cmocka_unit_test(test_the_cpu_goes_on_where_the_device_failed),
+		cmocka_unit_test(test_without_a_device_the_cpu_stands_in_from_the_start),
+		cmocka_unit_test(test_a_stage_of_the_cpu_cannot_come_between),
+		cmocka_unit_test(test_order_can_only_be_given_up_by_stages_that_learn_nothing),
+		cmocka_unit_test(test_batches_overlap_and_come_back_in_order),
+	};
+
+	return cmocka_run_group_tests_name("twins", tests, NULL, NULL);
+}

@@ -1,0 +1,82 @@
+#!/usr/bin/python3
+"""opencl_test.py - the same experiment on the CPU and on a device gives the same file.
+
+Runs on any machine with an OpenCL driver: PoCL is one for CPUs.
+"""
+# normal build only
+
+import h5py
+import numpy as np
+
+from harness import acquire, case, check, closes, equal, experiment, main, run, run_fails, skip
+
+JUNGFRAU = {"kind": "jungfrau", "modules": 2, "rows": None, "columns": None, "frames": 60, "dark_frames": 24,
+            "hit_fraction": 0.3}
+CHAIN = [{"correct": {"darks": 16}}, {"veto": {"threshold": 10, "min_pixels": 20}}, {"integrate": {"bins": 100}}, "peaks"]
+MAY_DIFFER = ("entry/start_time", "entry/end_time", "entry/end_time_estimated", "entry/sluice/experiment")
+
+
+def needs_opencl(folder):
+    units = run("list", "opencl", folder=folder).out()
+    if "not usable here" in units:
+        skip("no OpenCL device: " + units.split("not usable here: ")[1].splitlines()[0])
+
+
+def datasets(path):
+    found = {}
+    with h5py.File(path) as file:
+        file.visititems(lambda name, item: found.update({name: np.asarray(item[()])})
+                        if isinstance(item, h5py.Dataset) else None)
+    return found
+
+
+def differences(one, other):
+    """Names of what is not the same in both; when frames were where is not compared."""
+    for name in sorted(one.keys() | other.keys()):
+        if name in MAY_DIFFER:
+            continue
+        if name not in one or name not in other:
+            yield f"{name} is in one file only"
+        elif not np.array_equal(one[name], other[name], equal_nan=one[name].dtype.kind == "f"):
+            yield f"{name} differs"
+
+
+def both(folder, frames=84, **sections):
+    """The summary of the run on the device; its file is that of the CPU."""
+    files, summary = [], None
+    for unit in ({"kind": "cpu", "batch": 8}, {"kind": "opencl", "batch": 8, "cross_check": 20}):
+        place = folder / unit["kind"]
+        place.mkdir()
+        _, summary = acquire(place, unit=unit, link={"kind": "shm"},
+                                sinks=[{"nexus": {"path": str(place / "run.nxs")}}, "verify"], **sections)
+        closes(summary, 2 * frames)
+        files.append(datasets(place / "run.nxs"))
+    check(files[0]["entry/data/data"].shape[0] > 3, "frames were kept")
+    equal(list(differences(*files)), [], "differences")
+    equal(summary["unit"]["name"], "opencl", "unit")
+    check(summary["unit"]["figures"]["frames_cross_checked"] > 0, "frames were checked in the run")
+    equal(summary["unit"]["figures"]["frames_unlike_the_cpu"], 0, "frames unlike the CPU's")
+    return summary
+
+
+@case("the demo's chain gives the same file")
+def _(folder):
+    needs_opencl(folder)
+    both(folder, detector=JUNGFRAU, stages=CHAIN)
+
+
+@case("floats and storage cells, likewise")
+def _(folder):
+    needs_opencl(folder)
+    both(folder, detector={**JUNGFRAU, "storage_cells": 3}, stages=[{"correct": {"output": "kev_f32", "darks": 4}}, "veto"])
+
+
+@case("a device that is not there is said, and the CPU stands in where it is told to")
+def _(folder):
+    sections = {"detector": JUNGFRAU, "stages": CHAIN[:2], "link": {"kind": "shm"}}
+    run_fails("run", experiment(folder, unit={"kind": "opencl", "device": 200}, **sections), folder=folder, says=["opencl: "])
+    _, summary = acquire(folder, unit={"kind": "opencl", "device": 200, "fallback": "cpu"}, **sections)
+    equal(summary["unit"]["figures"]["frames_fallen_back"], 84, "frames of the CPU")
+
+
+main()
