@@ -3,13 +3,13 @@
  * Threads:   one.
  * Errors:    logged here with what to do; -ETIMEDOUT (no receiver, or it does not answer),
  *            -ECONNREFUSED (it said no: logged with its reason), -EPIPE (it is gone). */
-#ifndef SL_CONTROL_CLIENT_H
-#define SL_CONTROL_CLIENT_H
+#ifndef SL_EXCHANGE_CLIENT_H
+#define SL_EXCHANGE_CLIENT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "control/channel.h"
+#include "exchange/channel.h"
 
 struct sl_client {
 	struct sl_channel channel;

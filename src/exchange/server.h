@@ -5,13 +5,13 @@
  *            it relays counts, and notices front ends that finish or vanish.
  * Threads:   one, the control thread; callbacks run there.
  * Errors:    what a stranger sends is answered with a reason and dropped; it never ends the run. */
-#ifndef SL_CONTROL_SERVER_H
-#define SL_CONTROL_SERVER_H
+#ifndef SL_EXCHANGE_SERVER_H
+#define SL_EXCHANGE_SERVER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "control/wire.h"
+#include "exchange/wire.h"
 
 struct sl_server_options {
 	const char *address;

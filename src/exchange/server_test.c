@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/testing.h"
+#include "exchange/testing.h"
 #include "lib/capture.h"
 
 /* ---- peers ---- */

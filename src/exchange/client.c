@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/client.h"
+#include "exchange/client.h"
 #include "net/net.h"
 
 enum { RETRY_NS = 50 * 1000 * 1000, ANSWER_MS = 10000, ATTEMPT_MS = 1000 };

@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/channel.h"
-#include "control/server.h"
+#include "exchange/channel.h"
+#include "exchange/server.h"
 #include "net/net.h"
 
 enum { CONNECTIONS = 72, MODULES = 64, LISTEN_BACKLOG = 64 };

@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/client.h"
-#include "control/testing.h"
+#include "exchange/client.h"
+#include "exchange/testing.h"
 #include "lib/capture.h"
 
 struct stage {

@@ -1,7 +1,7 @@
 /* testing.h - for tests of the plan exchange: a receiver that notes what the server tells it, and
  * messages as a proper front end sends them. */
-#ifndef SL_CONTROL_TESTING_H
-#define SL_CONTROL_TESTING_H
+#ifndef SL_EXCHANGE_TESTING_H
+#define SL_EXCHANGE_TESTING_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "control/channel.h"
-#include "control/server.h"
+#include "exchange/channel.h"
+#include "exchange/server.h"
 
 #define ADDRESS	     "127.93.17.1"
 #define EXPERIMENT   UINT64_C(0x1234567890)
