@@ -1,4 +1,4 @@
-/* client.h - the front end's side of the plan exchange.
+/* client.h - the front end's side of the plan exchange: of whoever sends.
  *
  * Threads:   one.
  * Errors:    logged here with what to do; -ETIMEDOUT (no receiver, or it does not answer),
@@ -13,8 +13,13 @@
 
 struct sl_client {
 	struct sl_channel channel;
-	int answer_ms; /* how long the receiver may take to answer; connect sets 10 s */
+	int answer_ms;	  /* how long the receiver may take to answer; connect sets 10 s */
+	const char *peer; /* for messages: "the receiver", or who else plays its part */
 };
+
+/* One attempt. -errno, not logged: nobody listens there; -EINVAL: that is no place. */
+int sl_client_try(struct sl_client *client, const char *peer, const char *address, uint16_t port,
+		  int timeout_ms);
 
 /* Try until somebody listens there, at most wait_s. *stop (may be NULL) ends the attempt with
  * -EINTR. */
