@@ -62,10 +62,20 @@ static int open_link(struct sl_back *b)
 }
 
 /* A plan is outside input. */
-static bool plan_fits(const struct sl_back *b, const struct sl_plan *plan)
+static int check_plan(const struct sl_back *b, const struct sl_plan *plan)
 {
-	return sl_transfer_agrees(&b->transfer, plan) && plan->module == 0 &&
-	       plan->service == b->way.service && plan->first_sequence == 0;
+	bool rc = b->way.service == SL_SERVICE_RC;
+
+	if (!sl_transfer_agrees(&b->transfer, plan) || plan->module || plan->first_sequence) {
+		sl_error("feedback: the front end's plan does not fit what was offered");
+		return -EPROTO;
+	}
+	if (plan->service == b->way.service)
+		return 0;
+	sl_error("feedback.service is %s, answers.service of the front end is %s: set both to the "
+		 "same",
+		 rc ? "rc" : "uc", rc ? "uc" : "rc");
+	return -EINVAL;
 }
 
 static int make_writes(struct sl_back *b)
@@ -99,13 +109,10 @@ static int agree(struct sl_back *b)
 		err = sl_client_hello(&b->client, &hello);
 	if (!err)
 		err = sl_client_offer(&b->client, &offer, &b->plan);
-	if (err)
-		return err;
-	if (!plan_fits(b, &b->plan)) {
-		sl_error("feedback: the front end's plan does not fit what was offered");
-		return -EPROTO;
-	}
-	err = make_writes(b);
+	if (!err)
+		err = check_plan(b, &b->plan);
+	if (!err)
+		err = make_writes(b);
 	if (!err)
 		err = b->way.link->connect(b->way.state, &b->plan);
 	return err ? err : sl_client_ready(&b->client);
