@@ -16,14 +16,24 @@
 
 struct sl_back; /* one that is open */
 
+/* A device with RDMA memory that knows nothing of plans, or credits: these are its numbers. Block k
+ * goes to `memory` + (k mod slots) * stride, whether or not what was there has been read. */
+struct sl_back_device {
+	uint32_t qpn; /* 0: it is no device; a plan is asked for */
+	uint32_t rkey, psn, slots;
+	uint64_t memory, stride; /* stride 0: blocks follow each other */
+	uint16_t pmtu;
+};
+
 struct sl_back_options {
 	const char *link;    /* its name */
-	const char *address; /* where the front end gives out plans: numeric */
+	const char *address; /* where the front end gives out plans, or has its memory: numeric */
 	const char *source;  /* of the packets; empty: that by which it is reached */
 	uint16_t port;
 	uint16_t service; /* enum sl_service */
 	uint32_t bytes;	  /* of a packet, at most */
 	double wait_s;
+	struct sl_back_device device;
 };
 
 struct sl_back_packet {

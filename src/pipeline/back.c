@@ -201,6 +201,7 @@ int sl_back_open(const struct sl_backs *backs, const struct sl_back_options *o,
 	b->fate_arg = fate_arg;
 	b->port = o->port;
 	b->bytes = o->bytes;
+	b->device = o->device;
 	b->wait_ns = (uint64_t)(o->wait_s * 1e9);
 	b->transfer = (struct sl_transfer){.every = 1,
 					   .stack = 1,

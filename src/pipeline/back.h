@@ -6,6 +6,8 @@
  *            on a plan, and from then on, every millisecond or every 20 when nothing is under way,
  *            lets the link go on and tells how much was sent. When the connection is gone, blocks
  *            that are not known to have arrived are counted, and it looks again.
+ *            A device has no plans to give out and no credits: its numbers make the plan, and
+ *            whether it is there nobody knows (over rc, when it does not acknowledge).
  * Threads:   send() on one thread, the other as above: they share a lock, which neither holds
  *            while it sleeps, but for the sender while it waits for credit.
  * Ownership: owns link, connection and blocks.
@@ -48,6 +50,7 @@ struct sl_back {
 	char address[64], source[64];
 	uint16_t port;
 	uint32_t bytes;
+	struct sl_back_device device;
 	uint64_t wait_ns;
 	enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence, uint32_t packet);
 	void *fate_arg;

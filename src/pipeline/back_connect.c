@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -25,25 +26,46 @@ enum {
 
 /* ---- the plan ---- */
 
-/* Where the user names none, packets leave from the address by which the front end is reached;
- * unless the link finds one by itself (an RDMA device). */
+/* The address of this host from which the front end is reached. */
+static int find_source(const struct sl_back *b, char text[SL_NET_TEXT_BYTES])
+{
+	uint8_t gid[SL_NET_GID_BYTES];
+	union sl_net_address at;
+	socklen_t bytes = sl_net_numeric(b->address, b->port, &at);
+	int fd = socket(at.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, &at.any, bytes) < 0)
+		err = -errno;
+	bytes = sizeof(at);
+	if (!err && getsockname(fd, &at.any, &bytes) < 0)
+		err = -errno;
+	close(fd);
+	if (err) {
+		sl_error("feedback: no way to %s, port %u: %s", b->address, b->port,
+			 strerror(-err));
+		return err;
+	}
+	sl_net_gid(&at, gid);
+	sl_net_format(gid, text);
+	return 0;
+}
+
+/* Where the user names none, packets leave from there; unless the link finds an address by itself
+ * (an RDMA device). */
 static int set_source(struct sl_back *b)
 {
 	const struct sl_option *option = sl_option_find(b->way.link->options, "source");
-	uint8_t gid[SL_NET_GID_BYTES];
 	char text[SL_NET_TEXT_BYTES];
-	union sl_net_address at;
-	socklen_t bytes = sizeof(at);
+	int err;
 
 	if (b->source[0])
 		return sl_way_set(&b->way, "feedback", "source", b->source);
 	if (!option || !option->def[0])
 		return 0;
-	if (getsockname(b->client.channel.fd, &at.any, &bytes) < 0)
-		return -errno;
-	sl_net_gid(&at, gid);
-	sl_net_format(gid, text);
-	return sl_way_set(&b->way, "feedback", "source", text);
+	err = find_source(b, text);
+	return err ? err : sl_way_set(&b->way, "feedback", "source", text);
 }
 
 static int open_link(struct sl_back *b)
@@ -118,6 +140,67 @@ static int agree(struct sl_back *b)
 	return err ? err : sl_client_ready(&b->client);
 }
 
+/* What a front end would have answered. */
+static void plan_for_device(const struct sl_back *b, const struct sl_offer *offer,
+			    struct sl_plan *plan)
+{
+	const struct sl_back_device *d = &b->device;
+	union sl_net_address at;
+
+	*plan = (struct sl_plan){
+		.version = SL_PLAN_VERSION,
+		.service = b->way.service,
+		.operation = SL_OPERATION_WRITE,
+		.message = b->way.message,
+		.pmtu = d->pmtu,
+		.ip_id = offer->ip_id,
+		.qpn = d->qpn,
+		.rkey = d->rkey,
+		.first_psn = d->psn,
+		.slots = d->slots,
+		.base = d->memory,
+		.stride = d->stride ? d->stride : offer->block_bytes,
+		.block_bytes = offer->block_bytes,
+		.window_bytes = d->slots * offer->block_bytes,
+		.source = offer->source,
+		.credit_qpn = offer->credit_qpn,
+		.credit_port = offer->credit_port,
+	};
+	plan->packets = sl_plan_packets(plan);
+	sl_net_numeric(b->address, b->port, &at);
+	plan->dest.port = sl_net_gid(&at, plan->dest.ip);
+}
+
+static int assume(struct sl_back *b)
+{
+	struct sl_offer offer = {.module = 0};
+	const struct sl_plan *plan = &b->plan;
+	int err;
+
+	sl_transfer_describe(&b->transfer, &offer);
+	err = b->way.link->offer(b->way.state, &offer);
+	if (err)
+		return err;
+	plan_for_device(b, &offer, &b->plan);
+	if (plan->stride < plan->block_bytes) {
+		sl_error("feedback.stride: a block has %llu bytes, with its record",
+			 (unsigned long long)plan->block_bytes);
+		return -EINVAL;
+	}
+	err = check_plan(b, plan);
+	if (!err)
+		err = make_writes(b);
+	if (!err)
+		err = b->way.link->connect(b->way.state, plan);
+	if (err)
+		return err;
+	sl_info("feedback: block k is written to 0x%llx + (k mod %u) * %llu: %llu bytes in %u "
+		"packets, from queue pair 0x%x",
+		(unsigned long long)plan->base, plan->slots, (unsigned long long)plan->stride,
+		(unsigned long long)plan->block_bytes, plan->packets, offer.credit_qpn);
+	return 0;
+}
+
 static int wait_for_start(struct sl_back *b)
 {
 	uint64_t end = sl_clock_ns() + ANSWER_MS * UINT64_C(1000000);
@@ -144,17 +227,19 @@ static void hang_up(struct sl_back *b)
  * is there yet. */
 static int attempt(struct sl_back *b)
 {
-	int err = sl_client_try(&b->client, "feedback: the front end", b->address, b->port,
-				ATTEMPT_MS);
+	int err = 0;
 
-	if (err)
-		return -EAGAIN;
-	b->online = true;
-	b->client.answer_ms = ANSWER_MS;
+	if (!b->device.qpn) {
+		if (sl_client_try(&b->client, "feedback: the front end", b->address, b->port,
+				  ATTEMPT_MS))
+			return -EAGAIN;
+		b->online = true;
+		b->client.answer_ms = ANSWER_MS;
+	}
 	err = open_link(b);
 	if (!err)
-		err = agree(b);
-	if (!err)
+		err = b->online ? agree(b) : assume(b);
+	if (!err && b->online)
 		err = wait_for_start(b);
 	if (err)
 		hang_up(b);
@@ -179,7 +264,8 @@ void sl_back_disconnect(struct sl_back *b)
 {
 	count_missing(b);
 	hang_up(b);
-	enter(b, SL_BACK_LOOKING);
+	/* A device does not say where it would go on. */
+	enter(b, b->device.qpn ? SL_BACK_FAILED : SL_BACK_LOOKING);
 }
 
 static void begin(struct sl_back *b)
@@ -248,7 +334,7 @@ static void tend(struct sl_back *b)
 {
 	int err = b->reaped < b->begun ? sl_back_pump(b) : 0, word = 0;
 
-	if (!err && sl_clock_ns() - b->counted_ns >= COUNT_NS) {
+	if (!err && b->online && sl_clock_ns() - b->counted_ns >= COUNT_NS) {
 		err = tell_count(b, false);
 		word = err ? err : sl_client_listen(&b->client, 0);
 	}
@@ -267,7 +353,7 @@ static void tend(struct sl_back *b)
 static void leave(struct sl_back *b)
 {
 	uint64_t end = sl_clock_ns() + BYE_NS;
-	int word = tell_count(b, true);
+	int word = b->online ? tell_count(b, true) : SL_WIRE_BYE;
 
 	while (word == 0 && sl_clock_ns() < end)
 		word = sl_client_listen(&b->client, 100);

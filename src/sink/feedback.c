@@ -31,6 +31,8 @@ struct feedback {
 	char address[64], link[16], source[64];
 	uint32_t by, port, service, payload, latency_us, spin_us;
 	double wait_s;
+	uint32_t qpn, rkey, psn, slots, pmtu;
+	uint64_t memory, stride;
 
 	const struct sl_env *env;
 	struct sl_feedback_out out;
@@ -63,6 +65,17 @@ static const struct sl_option options[] = {
 		  "reached"),
 	SL_F64(struct feedback, wait_s, 2, 0, 1000, "s",
 	       "write: how long the first answer waits for a front end that is not there"),
+	SL_U32(struct feedback, qpn, 0, 0, 0xffffff, "",
+	       "write to a device that gives out no plan: its queue pair, and its other numbers "
+	       "below; 0: ask for a plan"),
+	SL_U32(struct feedback, rkey, 0, 0, 0xffffffff, "", "its key"),
+	SL_U32(struct feedback, psn, 0, 0, 0xffffff, "", "the first packet's number"),
+	SL_U64(struct feedback, memory, 0, 0, 9007199254740992., "", "address of its first slot"),
+	SL_U32(struct feedback, slots, 64, 1, 1048576, "slots", "that it has"),
+	SL_U64(struct feedback, stride, 0, 0, 4294967296., "bytes",
+	       "from slot to slot; 0: blocks follow each other"),
+	SL_CHOICE(struct feedback, pmtu, 1024, "256|512|1024|2048|4096",
+		  "bytes of payload in its packets"),
 	SL_U32(struct feedback, latency_us, 0, 0, 10000000, "us",
 	       "answers leave so long after their event, no sooner; 0: at once"),
 	SL_U32(struct feedback, spin_us, 50, 0, 10000, "us",
@@ -86,6 +99,13 @@ static int open_out(struct feedback *f, uint32_t items)
 		.service = f->service ? SL_SERVICE_RC : SL_SERVICE_UC,
 		.bytes = whole < f->payload ? (uint32_t)whole : f->payload,
 		.wait_s = f->wait_s,
+		.device = {.qpn = f->qpn,
+			   .rkey = f->rkey,
+			   .psn = f->psn,
+			   .slots = f->slots,
+			   .memory = f->memory,
+			   .stride = f->stride,
+			   .pmtu = (uint16_t)(256u << f->pmtu)},
 	};
 
 	return sl_feedback_out_open(&f->out, f->by, &to, f->env->backs, f->packets);
