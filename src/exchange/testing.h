@@ -134,6 +134,23 @@ static inline int setup_impatient(void **state)
 	return open_world(state, "", IMPATIENT_MS);
 }
 
+/* In a run that goes on: who comes, begins. */
+static inline int setup_rejoin(void **state)
+{
+	struct sl_server_options options = options_with("");
+	struct world *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -1;
+	options.rejoin = true;
+	w->next_transfer = FIRST_TICKET;
+	*state = w;
+	if (sl_server_open(&options, &ops, w, &w->server))
+		return -1;
+	sl_server_start(w->server);
+	return 0;
+}
+
 static inline int teardown(void **state)
 {
 	struct world *w = *state;

@@ -408,6 +408,66 @@ static void who_does_not_belong_here_is_refused_and_told_why(void **state)
 	close_ear(ear);
 }
 
+/* ---- what is not as it should be ---- */
+
+static void blocks_that_are_no_packets_of_answers_are_counted_as_such(void **state)
+{
+	const struct sl_back_options options = to("shm", SL_SERVICE_UC);
+	struct ear *ear = open_ear("shm", SL_SERVICE_UC);
+	struct sl_back *back = open_back(&options);
+	uint8_t noise[PAYLOAD];
+
+	(void)state;
+	assert_int_equal(send_one(back, 0), 1);
+	memset(noise, 0xa5, sizeof(noise));
+	assert_int_equal(sl_back_send(back,
+				      &(struct sl_back_packet){
+					      .data = noise, .bytes = sizeof(noise), .items = 1},
+				      1),
+			 1);
+	pthread_mutex_lock(&back->lock);
+	back->plan.module = 1; /* its records are those of another transfer from now on */
+	pthread_mutex_unlock(&back->lock);
+	assert_int_equal(send_one(back, 2), 1);
+	pthread_mutex_lock(&back->lock);
+	back->plan.module = 0;
+	pthread_mutex_unlock(&back->lock);
+	assert_int_equal(send_one(back, 3), 1);
+	assert_int_equal(sl_back_close(back), 0);
+	assert_int_equal(ear->heard, 2);
+	assert_int_equal(ear->number[1], 3);
+	assert_int_equal(ear->bad, 2);
+	assert_int_equal(ear->lost, 0);
+	close_ear(ear);
+}
+
+static void a_count_that_cannot_be_true_is_not_believed(void **state)
+{
+	const struct sl_back_options options = to("udp", SL_SERVICE_UC);
+	struct ear *ear = open_ear("udp", SL_SERVICE_UC);
+	struct sl_back *back = open_back(&options);
+	uint64_t end = sl_clock_ns() + UINT64_C(20000000000);
+	unsigned connections = 1;
+
+	(void)state;
+	capture_begin();
+	assert_int_equal(send_one(back, 0), 1);
+	pthread_mutex_lock(&back->lock);
+	back->begun = back->posted = back->reaped = 1000000;
+	pthread_mutex_unlock(&back->lock);
+	while (connections < 2 && sl_clock_ns() < end) { /* it comes back with a true one */
+		usleep(1000);
+		pthread_mutex_lock(&back->lock);
+		connections = back->connections;
+		pthread_mutex_unlock(&back->lock);
+	}
+	assert_int_equal(send_one(back, 1), 1);
+	assert_int_equal(sl_back_close(back), 0);
+	said("a count that cannot be true", NULL);
+	assert_int_equal(ear->heard, 2);
+	close_ear(ear);
+}
+
 static void a_link_that_cannot_do_it_is_refused_at_once(void **state)
 {
 	struct sl_back_options options = to("sls", SL_SERVICE_UC);
@@ -444,6 +504,8 @@ int main(void)
 		cmocka_unit_test(a_front_end_that_is_gone_is_told_and_its_packets_counted),
 		cmocka_unit_test(nobody_is_waited_for_in_vain),
 		cmocka_unit_test(who_does_not_belong_here_is_refused_and_told_why),
+		cmocka_unit_test(blocks_that_are_no_packets_of_answers_are_counted_as_such),
+		cmocka_unit_test(a_count_that_cannot_be_true_is_not_believed),
 		cmocka_unit_test(a_link_that_cannot_do_it_is_refused_at_once),
 	};
 
