@@ -24,7 +24,7 @@
 #define PATIENCE_NS  UINT64_C(5000000000)
 #define FIRST_TICKET 500
 
-enum { MODULES = 2, PEERS = 100, IMPATIENT_MS = 120 };
+enum { MODULES = 2, PEERS = 200, IMPATIENT_MS = 120 };
 
 struct world {
 	struct sl_server *server;
