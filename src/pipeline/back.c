@@ -42,7 +42,8 @@ static void fill(struct sl_back *b, const struct sl_back_packet *packet)
 	block->position = sl_plan_position(&b->plan, b->begun + 1, 0);
 	sl_block_make(&block->block, &b->transfer, &b->plan, b->begun, &stamp, &block->frame,
 		      &block->frame, sl_crc32c);
-	sl_descriptor_fill(&b->plan, b->begun, &block->block.source, block->write);
+	sl_descriptor_fill(&b->plan, b->begun, &block->block.source,
+			   b->write + b->begun % SL_BACK_BLOCKS * b->writes);
 	b->begun++;
 }
 
@@ -50,26 +51,25 @@ static void reap(struct sl_back *b)
 {
 	uint64_t position = b->way.link->reap(b->way.state, b->plan.transfer);
 
-	while (b->reaped < b->posted && block_of(b, b->reaped)->position <= position)
+	while (b->reaped < b->posted / b->writes && block_of(b, b->reaped)->position <= position)
 		b->reaped++;
 }
 
 int sl_back_pump(struct sl_back *b)
 {
+	uint64_t end = b->begun * b->writes, ring = (uint64_t)SL_BACK_BLOCKS * b->writes;
 	int n = 1;
 
-	while (b->posted < b->begun && n > 0) {
-		n = b->way.link->post(b->way.state, b->plan.transfer,
-				      block_of(b, b->posted)->write + b->done, b->writes - b->done);
+	while (b->posted < end && n > 0) {
+		uint64_t left = end - b->posted, at = b->posted % ring;
+
+		n = b->way.link->post(b->way.state, b->plan.transfer, b->write + at,
+				      left < ring - at ? left : ring - at);
 		if (n < 0)
 			return n;
-		b->done += (uint32_t)n;
-		if (b->done == b->writes) {
-			b->done = 0;
-			b->posted++;
-		}
+		b->posted += (uint64_t)n;
 	}
-	if (b->posted == b->begun && b->reaped < b->posted) {
+	if (b->posted == end && b->reaped < b->begun) {
 		n = b->way.link->post(b->way.state, b->plan.transfer, NULL, 0);
 		if (n < 0)
 			return n;
@@ -94,13 +94,13 @@ static bool wait_for_connection(struct sl_back *b)
 /* Whether what all packets wait for has come: everything posted, or a block free. */
 static bool satisfied(const struct sl_back *b, bool room)
 {
-	return room ? b->begun - b->reaped < SL_BACK_BLOCKS : b->posted == b->begun;
+	return room ? b->begun - b->reaped < SL_BACK_BLOCKS : b->posted == b->begun * b->writes;
 }
 
 /* Pump until it is so, at most for a while without progress. False: it is not. */
 static bool wait_for(struct sl_back *b, bool room)
 {
-	uint64_t since = sl_clock_ns(), before = b->posted + b->reaped + b->done;
+	uint64_t since = sl_clock_ns(), before = b->posted + b->reaped;
 	int err;
 
 	for (;;) {
@@ -114,8 +114,8 @@ static bool wait_for(struct sl_back *b, bool room)
 			return false;
 		}
 		now = sl_clock_ns();
-		if (b->posted + b->reaped + b->done != before) {
-			before = b->posted + b->reaped + b->done;
+		if (b->posted + b->reaped != before) {
+			before = b->posted + b->reaped;
 			since = now;
 			b->stuck = false;
 		}
@@ -164,10 +164,9 @@ static int open_blocks(struct sl_back *b)
 
 static void dispose(struct sl_back *b)
 {
-	for (unsigned i = 0; i < SL_BACK_BLOCKS; i++) {
+	for (unsigned i = 0; i < SL_BACK_BLOCKS; i++)
 		free(b->block[i].bytes);
-		free(b->block[i].write);
-	}
+	free(b->write);
 	sl_way_fini(&b->way);
 	pthread_cond_destroy(&b->changed);
 	pthread_mutex_destroy(&b->lock);

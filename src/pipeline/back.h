@@ -39,9 +39,8 @@ enum sl_back_state {
 struct sl_back_block {
 	uint8_t *bytes; /* of the packet, filled up with zeros */
 	struct sl_block block;
-	const void *frame;	/* bytes, as the block wants to have it */
-	struct sl_write *write; /* [writes] */
-	uint64_t position;	/* where it ends in the stream */
+	const void *frame; /* bytes, as the block wants to have it */
+	uint64_t position; /* where it ends in the stream */
 	uint32_t items;
 };
 
@@ -72,9 +71,11 @@ struct sl_back {
 	struct sl_plan plan;
 	uint64_t counted_ns; /* when how much was sent was told */
 	struct sl_back_block block[SL_BACK_BLOCKS];
-	uint32_t writes, done;		/* of a block; of the one that is being posted */
-	uint64_t begun, posted, reaped; /* blocks of this connection */
-	uint64_t missing;		/* items of blocks that are known not to have arrived */
+	uint32_t writes;	/* of a block */
+	struct sl_write *write; /* [SL_BACK_BLOCKS][writes]: so that one post takes many blocks */
+	uint64_t begun, reaped; /* blocks of this connection */
+	uint64_t posted;	/* writes of it */
+	uint64_t missing;	/* items of blocks that are known not to have arrived */
 };
 
 /* fate: as a link's, or NULL. */

@@ -103,13 +103,9 @@ static int check_plan(const struct sl_back *b, const struct sl_plan *plan)
 static int make_writes(struct sl_back *b)
 {
 	b->writes = sl_descriptor_count(&b->plan);
-	for (unsigned i = 0; i < SL_BACK_BLOCKS; i++) {
-		free(b->block[i].write);
-		b->block[i].write = calloc(b->writes, sizeof(*b->block[i].write));
-		if (!b->block[i].write)
-			return -ENOMEM;
-	}
-	return 0;
+	free(b->write);
+	b->write = calloc((size_t)SL_BACK_BLOCKS * b->writes, sizeof(*b->write));
+	return b->write ? 0 : -ENOMEM;
 }
 
 static int agree(struct sl_back *b)
@@ -271,7 +267,6 @@ void sl_back_disconnect(struct sl_back *b)
 static void begin(struct sl_back *b)
 {
 	b->begun = b->posted = b->reaped = 0;
-	b->done = 0;
 	b->stuck = false;
 	b->counted_ns = 0;
 	b->connections++;

@@ -453,7 +453,8 @@ static void a_count_that_cannot_be_true_is_not_believed(void **state)
 	capture_begin();
 	assert_int_equal(send_one(back, 0), 1);
 	pthread_mutex_lock(&back->lock);
-	back->begun = back->posted = back->reaped = 1000000;
+	back->begun = back->reaped = 1000000;
+	back->posted = back->begun * back->writes;
 	pthread_mutex_unlock(&back->lock);
 	while (connections < 2 && sl_clock_ns() < end) { /* it comes back with a true one */
 		usleep(1000);
