@@ -1,5 +1,5 @@
-/* back_test.c - both ends of the way back, over links: what is sent arrives once and as it was; what
- * does not is counted; nobody waits without end. */
+/* back_test.c - both ends of the way back, over links: what is sent arrives once and as it was;
+ * what does not is counted; nobody waits without end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +15,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <sluice/registry.h>
+
 #include "base/clock.h"
 #include "lib/capture.h"
+#include "lib/fake_verbs.h"
 #include "pipeline/answers_write.h"
 #include "pipeline/back.h"
 #include "sink/feedback_wire.h"
@@ -169,7 +172,10 @@ static uint32_t send_one(struct sl_back *back, uint64_t number)
 static const struct {
 	const char *link;
 	uint16_t service;
-} ways[] = {{"udp", SL_SERVICE_UC}, {"udp", SL_SERVICE_RC}, {"shm", SL_SERVICE_UC}};
+} ways[] = {
+	{"udp", SL_SERVICE_UC},	  {"udp", SL_SERVICE_RC},   {"shm", SL_SERVICE_UC},
+	{"verbs", SL_SERVICE_UC}, {"verbs", SL_SERVICE_RC},
+};
 
 enum { WAYS = sizeof(ways) / sizeof(*ways) };
 
@@ -180,8 +186,13 @@ static void all_arrive_in_order_and_as_they_were(void **state)
 	(void)state;
 	for (unsigned w = 0; w < WAYS; w++) {
 		const struct sl_back_options options = to(ways[w].link, ways[w].service);
-		struct ear *ear = open_ear(ways[w].link, ways[w].service);
-		struct sl_back *back = open_back(&options);
+		struct sl_back *back;
+		struct ear *ear;
+
+		if (!sl_link_find(ways[w].link))
+			continue; /* verbs, where it was not built */
+		ear = open_ear(ways[w].link, ways[w].service);
+		back = open_back(&options);
 
 		for (uint64_t n = 0; n < 1000; n++)
 			assert_int_equal(send_one(back, n), 1);
@@ -284,7 +295,7 @@ static void send_lossy(const char *link, uint16_t service, struct ear *ear)
 static void over_uc_what_is_lost_stays_lost_and_nothing_else(void **state)
 {
 	(void)state;
-	for (unsigned w = 0; w < WAYS; w += 2) {
+	for (unsigned w = 0; w < 3; w += 2) {
 		struct ear *ear = open_ear(ways[w].link, SL_SERVICE_UC);
 		uint32_t i = 0;
 
@@ -489,6 +500,7 @@ static int choose_address(void **state)
 	(void)state;
 	snprintf(address, sizeof(address), "127.%u.%u.%u", 128 + (id >> 14 & 63), id >> 6 & 255,
 		 (id & 63) << 2 | 1);
+	fake_verbs_add("fake0", address); /* a NIC without hardware */
 	return 0;
 }
 

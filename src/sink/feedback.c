@@ -57,6 +57,11 @@ static const struct sl_option options[] = {
 	SL_U32(struct feedback, payload, 1408, SL_FEEDBACK_HEADER + SL_FEEDBACK_ANSWER,
 	       SL_FEEDBACK_PAYLOAD_MAX, "bytes",
 	       "most of a packet of answers, without headers; the default fits Ethernet"),
+	SL_U32(struct feedback, latency_us, 0, 0, 10000000, "us",
+	       "answers leave so long after their event, no sooner; 0: at once"),
+	SL_U32(struct feedback, spin_us, 50, 0, 10000, "us",
+	       "of a wait, the last so many are spent looking at the clock: less jitter, for a "
+	       "busy cpu"),
 	SL_STRING(struct feedback, link, "udp", "write: the link to use (udp, shm, verbs)"),
 	SL_CHOICE(struct feedback, service, uc, "uc|rc",
 		  "write: unreliable or reliable connection; as the front end has it"),
@@ -76,11 +81,6 @@ static const struct sl_option options[] = {
 	       "from slot to slot; 0: blocks follow each other"),
 	SL_CHOICE(struct feedback, pmtu, 1024, "256|512|1024|2048|4096",
 		  "bytes of payload in its packets"),
-	SL_U32(struct feedback, latency_us, 0, 0, 10000000, "us",
-	       "answers leave so long after their event, no sooner; 0: at once"),
-	SL_U32(struct feedback, spin_us, 50, 0, 10000, "us",
-	       "of a wait, the last so many are spent looking at the clock: less jitter, for a "
-	       "busy cpu"),
 	SL_OPTION_END};
 
 static int reads(const void *state, const char *image)
