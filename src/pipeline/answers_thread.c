@@ -20,7 +20,6 @@ enum {
 	BUFFER = 16 << 20,
 	CALM_NS = 100 * 1000 * 1000, /* all have come: would one come twice? */
 	LOOK_NS = 2 * 1000 * 1000,
-	CONNECT_S = 5, /* before anything is sent: for who will answer */
 };
 
 const struct sl_option sl_answers_options[] = {
@@ -33,7 +32,8 @@ const struct sl_option sl_answers_options[] = {
 	SL_U32(struct sl_answers_options, deadline_us, 0, 0, 3600000000., "us",
 	       "answers that come later than this after their event are counted; 0: none is late"),
 	SL_F64(struct sl_answers_options, wait_s, 2, 0, 1000, "s",
-	       "at the end: how long after the last one more answers are waited for"),
+	       "at the end: how long after the last one more answers are waited for; write: at the "
+	       "beginning, for the sink"),
 	SL_STRING(struct sl_answers_options, link, "udp",
 		  "write: the link that takes them (udp, shm, verbs)"),
 	SL_CHOICE(struct sl_answers_options, service, uc, "uc|rc",
@@ -161,14 +161,14 @@ static int open_ring(struct sl_answers_thread *t, const struct sl_answers_terms 
 
 int sl_answers_wait(struct sl_answers_thread *t)
 {
-	uint64_t end = sl_clock_ns() + CONNECT_S * UINT64_C(1000000000);
+	uint64_t end = sl_clock_ns() + (uint64_t)(t->options.wait_s * 1e9);
 
 	while (t->options.by == SL_ANSWERS_BY_WRITE && !atomic_load(&t->write.connected)) {
 		if (sl_clock_ns() > end) {
-			sl_error("nobody came to %s, port %u, to write answers within %d s: the "
-				 "receiver needs a sink feedback: {by: write} with this address "
-				 "and port",
-				 t->options.address, t->options.port, CONNECT_S);
+			sl_error("nobody came to %s, port %u, to write answers within %g s "
+				 "(answers.wait_s): the receiver needs a sink feedback: {by: "
+				 "write} with this address and port",
+				 t->options.address, t->options.port, t->options.wait_s);
 			return -ETIMEDOUT;
 		}
 		sl_clock_sleep_until(sl_clock_ns() + LOOK_NS);

@@ -84,7 +84,7 @@ def _(folder):
 
 @case("a front end that nobody writes to says so, and sends nothing")
 def _(folder):
-    program, _ = acquire(folder, detector=RICH, sinks=["verify"], answers=listen())
+    program, _ = acquire(folder, detector=RICH, sinks=["verify"], answers=listen(wait_s=0.3))
     check(program.process.returncode != 0, "exit status")
     check(f"nobody came to {EAR}, port {PORT}, to write answers" in program.err(), "it is not said")
 
@@ -116,7 +116,7 @@ def _(folder):
 @case("a front end hears from the next receiver when one is killed, and misses what that one owed")
 def _(folder):
     path = experiment(folder, detector={**LONG, "frames": 2000, "frame_rate_Hz": 1000}, sinks=[back(), "verify"],
-                      answers=listen(), emulate="none")
+                      answers=listen(wait_s=1.5), emulate="none")
     front_end = Program("emulate", path, folder=folder)
     first = Program("run", path, folder=folder)
     wait_for("the first run", lambda: "sending rich" in front_end.err())
@@ -152,7 +152,7 @@ def _(folder):
                                     ({"link": "pigeon"}, {}, "no link that goes both ways is called 'pigeon'"),
                                     ({}, {"link": "sls"}, "no link that goes both ways is called 'sls'"),
                                     ({}, {"address": "192.0.2.1"}, "192.0.2.1")):
-        program, _ = acquire(folder, detector={**RICH, "frames": 5}, sinks=[back(**sink_has), "verify"], answers=listen(**ear_has))
+        program, _ = acquire(folder, detector={**RICH, "frames": 5}, sinks=[back(**sink_has), "verify"], answers=listen(wait_s=0.3, **ear_has))
         check(program.process.returncode != 0, f"exit status with {sink_has} and {ear_has}")
         check(says in program.err(), f"'{says}' is not said")
     path = experiment(folder, detector=RICH, sinks=[back()], answers=listen(address="0.0.0.0"))
@@ -198,7 +198,7 @@ def through(folder, service):
         path = experiment(folder, detector=RICH, link={"listen": receiver.address, "source": front.address},
                           control={"address": receiver.address, "token": "between us"}, emulate="none",
                           sinks=[back(address=front.address, service=service), "verify"],
-                          answers=listen(address=front.address, service=service, pmtu=4096))
+                          answers=listen(address=front.address, service=service, pmtu=4096, wait_s=1.5))
         run_ = Program("run", path, "--summary", folder / "summary.json", folder=folder, wrapper=receiver.wrapper())
         front_end = Program("emulate", path, "--once", folder=folder, wrapper=front.wrapper())
         run_.wait()
