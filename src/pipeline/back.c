@@ -88,6 +88,8 @@ static bool wait_for_connection(struct sl_back *b)
 	/* One that was there and is gone is not waited for. */
 	while (b->state == SL_BACK_LOOKING && !b->connections)
 		pthread_cond_wait(&b->changed, &b->lock);
+	if (b->state != SL_BACK_CONNECTED)
+		sl_back_tell_why(b);
 	return b->state == SL_BACK_CONNECTED;
 }
 
@@ -108,9 +110,7 @@ static bool wait_for(struct sl_back *b, bool room)
 
 		err = sl_back_pump(b);
 		if (err) {
-			sl_error("feedback: answers do not reach %s, port %u any more: %s",
-				 b->address, b->port, strerror(-err));
-			sl_back_disconnect(b);
+			sl_back_disconnect(b, err);
 			return false;
 		}
 		now = sl_clock_ns();
@@ -227,8 +227,10 @@ static void drain(struct sl_back *b)
 	uint64_t end = sl_clock_ns() + LEAVE_NS;
 
 	while (b->state == SL_BACK_CONNECTED && b->reaped < b->begun && sl_clock_ns() < end) {
-		if (sl_back_pump(b)) {
-			sl_back_disconnect(b);
+		int err = sl_back_pump(b);
+
+		if (err) {
+			sl_back_disconnect(b, err);
 			return;
 		}
 		if (b->reaped < b->begun)

@@ -66,6 +66,7 @@ struct sl_back {
 	bool stuck;	     /* waited in vain: not again before there is progress */
 	uint64_t give_up_ns; /* looking for the first front end ends; 0: nothing was sent yet */
 	unsigned connections;
+	int why; /* the last one ended, and nobody was told yet; 0: there is nothing to tell */
 
 	struct sl_client client;
 	struct sl_plan plan;
@@ -92,7 +93,8 @@ void sl_backs_init(struct sl_backs *backs, const char *token, uint64_t experimen
 /* ---- back_connect.c; under the lock, but for the thread ---- */
 
 void *sl_back_run(void *back); /* the thread */
-void sl_back_disconnect(struct sl_back *back);
+void sl_back_disconnect(struct sl_back *back, int why);
+void sl_back_tell_why(struct sl_back *back); /* once */
 
 /* ---- back.c, under the lock ---- */
 

@@ -256,8 +256,20 @@ static void count_missing(struct sl_back *b)
 		b->missing += b->block[b->reaped % SL_BACK_BLOCKS].items;
 }
 
-void sl_back_disconnect(struct sl_back *b)
+void sl_back_tell_why(struct sl_back *b)
 {
+	if (b->why)
+		sl_error("feedback: the front end at %s, port %u is gone, and answers with it: %s",
+			 b->address, b->port, strerror(-b->why));
+	b->why = 0;
+}
+
+/* A front end that has all its answers may go: nobody needs to hear of it, unless there are more. */
+void sl_back_disconnect(struct sl_back *b, int why)
+{
+	b->why = why;
+	if (b->reaped < b->begun)
+		sl_back_tell_why(b);
 	count_missing(b);
 	hang_up(b);
 	/* A device does not say where it would go on. */
@@ -268,6 +280,7 @@ static void begin(struct sl_back *b)
 {
 	b->begun = b->posted = b->reaped = 0;
 	b->stuck = false;
+	b->why = 0;
 	b->counted_ns = 0;
 	b->connections++;
 	enter(b, SL_BACK_CONNECTED);
@@ -337,11 +350,8 @@ static void tend(struct sl_back *b)
 		err = word;
 	else if (!err && word > 0)
 		err = -EPIPE; /* whatever it says, there is nothing that it should */
-	if (!err)
-		return;
-	sl_error("feedback: the front end at %s, port %u is gone: %s", b->address, b->port,
-		 strerror(-err));
-	sl_back_disconnect(b);
+	if (err)
+		sl_back_disconnect(b, err);
 }
 
 /* All that could be was sent. */

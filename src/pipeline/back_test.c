@@ -373,7 +373,33 @@ static void a_front_end_that_is_gone_is_told_and_its_packets_counted(void **stat
 	}
 	assert_int_equal(refused, 1);
 	assert_true(sl_back_close(back) <= taken);
-	said("is gone", "any more");
+	said("is gone, and answers with it", NULL);
+}
+
+static void who_has_all_answers_may_go_unnoticed(void **state)
+{
+	const struct sl_back_options options = to("udp", SL_SERVICE_RC);
+	struct ear *ear = open_ear("udp", SL_SERVICE_RC);
+	struct sl_back *back = open_back(&options);
+	const char *text;
+	bool gone = false;
+
+	(void)state;
+	capture_begin();
+	assert_int_equal(send_one(back, 0), 1);
+	assert_true(soon(&ear->heard, 1));
+	for (uint64_t end = sl_clock_ns() + UINT64_C(20000000000); !gone && sl_clock_ns() < end;) {
+		usleep(1000);
+		pthread_mutex_lock(&back->lock);
+		gone = back->reaped == 1; /* acknowledged */
+		pthread_mutex_unlock(&back->lock);
+	}
+	close_ear(ear);
+	usleep(100000);
+	assert_int_equal(sl_back_close(back), 0);
+	text = capture_end();
+	if (strstr(text, "gone"))
+		fail_msg("it was said:\n%s", text);
 }
 
 static void nobody_is_waited_for_in_vain(void **state)
@@ -515,6 +541,7 @@ int main(void)
 		cmocka_unit_test(over_rc_what_is_lost_comes_again),
 		cmocka_unit_test(without_credit_it_does_not_wait_for_ever),
 		cmocka_unit_test(a_front_end_that_is_gone_is_told_and_its_packets_counted),
+		cmocka_unit_test(who_has_all_answers_may_go_unnoticed),
 		cmocka_unit_test(nobody_is_waited_for_in_vain),
 		cmocka_unit_test(who_does_not_belong_here_is_refused_and_told_why),
 		cmocka_unit_test(blocks_that_are_no_packets_of_answers_are_counted_as_such),
