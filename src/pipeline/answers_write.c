@@ -239,8 +239,8 @@ static void conclude(struct sl_answers_write *w)
 	advance(w, reached, true);
 	if (reached > w->last)
 		w->lost(w->arg, reached - w->last);
-	sl_server_bye(w->server);
 	take_down(w);
+	sl_server_bye(w->server);
 }
 
 int sl_answers_write_poll(struct sl_answers_write *w)
