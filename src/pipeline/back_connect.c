@@ -264,7 +264,8 @@ void sl_back_tell_why(struct sl_back *b)
 	b->why = 0;
 }
 
-/* A front end that has all its answers may go: nobody needs to hear of it, unless there are more. */
+/* A front end that has all its answers may go: nobody needs to hear of it, unless there are
+ * more. */
 void sl_back_disconnect(struct sl_back *b, int why)
 {
 	b->why = why;
