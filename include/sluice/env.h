@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <sluice/back.h>
 #include <sluice/detector.h>
 #include <sluice/frame.h>
 #include <sluice/outcome.h>
@@ -36,6 +37,7 @@ struct sl_env {
 	/* The hop EMIT is of this host's clock, too. May change when a front end comes; NULL: it is
 	 * not. */
 	const _Atomic bool *same_clock;
+	const struct sl_backs *backs; /* ways back to the front end; NULL: there are none */
 };
 
 #endif

@@ -15,7 +15,7 @@
 #include "cmd/run_all.h"
 #include "cmd/signals.h"
 #include "cmd/truth.h"
-#include "control/server.h"
+#include "exchange/server.h"
 #include "monitor/report.h"
 #include "monitor/summary.h"
 #include "pipeline/oneway.h"

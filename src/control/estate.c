@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "control/estate.h"
-#include "control/wire.h"
+#include "exchange/wire.h"
 
 struct cursor {
 	uint8_t *at;

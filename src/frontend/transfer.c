@@ -5,6 +5,8 @@
 
 #include <sluice/record.h>
 
+enum { SEQUENCE_MAX = INT32_MAX }; /* that a plan may begin with */
+
 struct sl_rectangle sl_rectangle_of(uint32_t row, uint32_t column, uint32_t rows, uint32_t columns,
 				    uint32_t frame_columns, uint32_t pixel_bytes)
 {
@@ -110,6 +112,18 @@ bool sl_transfer_fits(const struct sl_transfer *transfer, const struct sl_plan *
 	       (!plan->lines ||
 		(plan->lines == offer.lines && plan->line_bytes == offer.line_bytes)) &&
 	       sl_plan_lines_fit(plan);
+}
+
+bool sl_transfer_agrees(const struct sl_transfer *transfer, const struct sl_plan *plan)
+{
+	return plan->version == SL_PLAN_VERSION && plan->pmtu >= 256 && plan->pmtu <= 4096 &&
+	       plan->slots && sl_transfer_fits(transfer, plan) &&
+	       (plan->service == SL_SERVICE_UC || plan->service == SL_SERVICE_RC) &&
+	       (plan->message == SL_MESSAGE_PACKET || plan->message == SL_MESSAGE_MODULE ||
+		plan->message == SL_MESSAGE_LINE) &&
+	       (plan->operation == SL_OPERATION_WRITE ||
+		(plan->operation == SL_OPERATION_SEND && plan->message == SL_MESSAGE_MODULE)) &&
+	       plan->first_sequence < SEQUENCE_MAX;
 }
 
 void sl_transfer_source(const struct sl_transfer *transfer, const void *const *frame,

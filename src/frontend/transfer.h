@@ -71,6 +71,9 @@ void sl_transfer_describe(const struct sl_transfer *transfer, struct sl_offer *o
 /* Whether a plan is one for its blocks. */
 bool sl_transfer_fits(const struct sl_transfer *transfer, const struct sl_plan *plan);
 
+/* The same, and that all else in it is what a plan can say: plans are outside input to a source. */
+bool sl_transfer_agrees(const struct sl_transfer *transfer, const struct sl_plan *plan);
+
 /* The bytes of a block: line[i] becomes the rectangle's first byte in frame i, whose first byte is
  * frame[i] (both [stack]; may be the same memory). Not for records alone: pass NULL twice. */
 void sl_transfer_source(const struct sl_transfer *transfer, const void *const *frame,

@@ -158,6 +158,48 @@ static void what_cannot_be_done_is_not_valid(void **state)
 	assert_true(sl_transfer_valid(&records)); /* needs no rectangle */
 }
 
+static void agrees_when_but_for(bool agrees, uint16_t *field, uint16_t value, struct sl_plan *plan)
+{
+	uint16_t before = *field;
+
+	*field = value;
+	assert_int_equal(sl_transfer_agrees(&whole, plan), agrees);
+	*field = before;
+}
+
+/* Plans are outside input. */
+static void what_no_receiver_could_mean_is_no_plan(void **state)
+{
+	struct sl_plan plan = {.version = SL_PLAN_VERSION,
+			       .service = SL_SERVICE_UC,
+			       .operation = SL_OPERATION_WRITE,
+			       .message = SL_MESSAGE_PACKET,
+			       .pmtu = 1024,
+			       .slots = 4,
+			       .block_bytes = 4 * 16 + 64};
+
+	(void)state;
+	plan.packets = sl_plan_packets(&plan);
+	assert_true(sl_transfer_agrees(&whole, &plan));
+	agrees_when_but_for(false, &plan.version, SL_PLAN_VERSION + 1, &plan);
+	agrees_when_but_for(true, &plan.service, SL_SERVICE_RC, &plan);
+	agrees_when_but_for(false, &plan.service, SL_SERVICE_RC | SL_SERVICE_UC, &plan);
+	agrees_when_but_for(false, &plan.operation, SL_OPERATION_SEND, &plan);
+	agrees_when_but_for(false, &plan.message, 0, &plan);
+	agrees_when_but_for(false, &plan.message, 8, &plan);
+	agrees_when_but_for(false, &plan.pmtu, 255, &plan);
+	agrees_when_but_for(false, &plan.pmtu, 4097, &plan);
+	agrees_when_but_for(false, &plan.bare, 1, &plan);
+	plan.first_sequence = UINT64_C(1) << 40;
+	assert_false(sl_transfer_agrees(&whole, &plan));
+	plan.first_sequence = 0;
+	plan.slots = 0;
+	assert_false(sl_transfer_agrees(&whole, &plan));
+	plan.slots = 4;
+	plan.block_bytes++;
+	assert_false(sl_transfer_agrees(&whole, &plan));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -167,6 +209,7 @@ int main(void)
 		cmocka_unit_test(a_rectangle_lies_in_its_frame),
 		cmocka_unit_test(a_block_is_its_parts),
 		cmocka_unit_test(what_cannot_be_done_is_not_valid),
+		cmocka_unit_test(what_no_receiver_could_mean_is_no_plan),
 	};
 
 	return cmocka_run_group_tests_name("transfer", tests, NULL, NULL);

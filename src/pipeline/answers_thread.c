@@ -25,11 +25,26 @@ enum {
 const struct sl_option sl_answers_options[] = {
 	SL_STRING(struct sl_answers_options, address, "",
 		  "where it hears the answers of a feedback sink: numeric; empty: it does not"),
-	SL_U32(struct sl_answers_options, port, 47920, 1, 65535, "", "UDP port for it"),
+	SL_CHOICE(struct sl_answers_options, by, udp, "udp|write",
+		  "how they come: UDP packets, or RDMA WRITE into a ring here; as the sink has it"),
+	SL_U32(struct sl_answers_options, port, 47920, 1, 65535, "",
+	       "UDP port for it; write: the TCP port where the sink asks for a plan"),
 	SL_U32(struct sl_answers_options, deadline_us, 0, 0, 3600000000., "us",
 	       "answers that come later than this after their event are counted; 0: none is late"),
 	SL_F64(struct sl_answers_options, wait_s, 2, 0, 1000, "s",
-	       "at the end: how long after the last one more answers are waited for"),
+	       "at the end: how long after the last one more answers are waited for; write: at the "
+	       "beginning, for the sink"),
+	SL_STRING(struct sl_answers_options, link, "udp",
+		  "write: the link that takes them (udp, shm, verbs)"),
+	SL_CHOICE(struct sl_answers_options, service, uc, "uc|rc",
+		  "write: unreliable or reliable connection; as the sink has it"),
+	SL_CHOICE(struct sl_answers_options, pmtu, 1024, "256|512|1024|2048|4096",
+		  "write: bytes of payload per packet"),
+	SL_U32(struct sl_answers_options, slots, 512, 16, 1000, "slots",
+	       "write: packets of answers that the ring holds"),
+	SL_U32(struct sl_answers_options, roce_port, 0, 0, 65535, "",
+	       "write, link udp: UDP port that packets come to; 0: the number of `port`. RDMA NICs "
+	       "send to 4791"),
 	SL_OPTION_END,
 };
 
@@ -78,7 +93,7 @@ static int take(struct sl_answers_thread *t, uint8_t (*buffer)[SL_FEEDBACK_PAYLO
 	return n;
 }
 
-static void *hear(void *arg)
+static void *hear_udp(void *arg)
 {
 	struct sl_answers_thread *t = arg;
 	uint8_t(*buffer)[SL_FEEDBACK_PAYLOAD_MAX + 1] = malloc(PACKETS * sizeof(*buffer));
@@ -95,22 +110,93 @@ static void *hear(void *arg)
 	return NULL;
 }
 
-int sl_answers_open(const struct sl_answers_options *options, const struct sl_geometry *geometry,
-		    bool part, struct sl_answers_thread **thread)
+/* ---- by write ---- */
+
+static void note_packet(void *arg, const uint8_t *bytes, size_t n)
 {
+	struct sl_answers_thread *t = arg;
+
+	sl_answers_absorb(&t->answers);
+	sl_answers_packet(&t->answers, bytes, n, sl_clock_ns());
+}
+
+static void note_lost(void *arg, uint64_t packets)
+{
+	struct sl_answers_thread *t = arg;
+
+	t->answers.count.packets_lost += packets;
+}
+
+static void *hear_writes(void *arg)
+{
+	struct sl_answers_thread *t = arg;
+
+	for (int n = 0; n > 0 || !atomic_load(&t->stop);) {
+		n = sl_answers_write_poll(&t->write);
+		sl_answers_absorb(&t->answers);
+	}
+	return NULL;
+}
+
+static int open_ring(struct sl_answers_thread *t, const struct sl_answers_terms *terms)
+{
+	const struct sl_answers_options *o = &t->options;
+
+	t->write.packet = note_packet;
+	t->write.lost = note_lost;
+	t->write.arg = t;
+	return sl_answers_write_open(&t->write,
+				     &(struct sl_answers_write_options){
+					     .link = o->link,
+					     .address = o->address,
+					     .token = terms->token,
+					     .port = (uint16_t)o->port,
+					     .roce_port = (uint16_t)o->roce_port,
+					     .service = o->service ? SL_SERVICE_RC : SL_SERVICE_UC,
+					     .pmtu = (uint16_t)(256u << o->pmtu),
+					     .slots = o->slots,
+					     .experiment = terms->experiment,
+				     });
+}
+
+int sl_answers_wait(struct sl_answers_thread *t)
+{
+	uint64_t end = sl_clock_ns() + (uint64_t)(t->options.wait_s * 1e9);
+
+	while (t->options.by == SL_ANSWERS_BY_WRITE && !atomic_load(&t->write.connected)) {
+		if (sl_clock_ns() > end) {
+			sl_error("nobody came to %s, port %u, to write answers within %g s "
+				 "(answers.wait_s): the receiver needs a sink feedback: {by: "
+				 "write} with this address and port",
+				 t->options.address, t->options.port, t->options.wait_s);
+			return -ETIMEDOUT;
+		}
+		sl_clock_sleep_until(sl_clock_ns() + LOOK_NS);
+	}
+	return 0;
+}
+
+/* ---- both ---- */
+
+int sl_answers_open(const struct sl_answers_options *options, const struct sl_answers_terms *terms,
+		    struct sl_answers_thread **thread)
+{
+	bool write = options->by == SL_ANSWERS_BY_WRITE;
 	struct sl_answers_thread *t = calloc(1, sizeof(*t));
 	int err;
 
 	if (!t)
 		return -ENOMEM;
 	t->options = *options;
-	t->fd = -1;
-	err = sl_answers_init(&t->answers, sl_geometry_frame_items(geometry), geometry->frame_step,
-			      0, part, options->deadline_us * UINT64_C(1000));
+	t->fd = t->write.wake.fd = -1;
+	err = sl_answers_init(&t->answers, sl_geometry_frame_items(terms->geometry),
+			      terms->geometry->frame_step, 0, terms->part,
+			      options->deadline_us * UINT64_C(1000));
 	if (!err)
-		err = open_socket(t);
+		err = write ? open_ring(t, terms) : open_socket(t);
 	if (!err)
-		err = sl_thread_start(&t->thread, "answers", NULL, hear, t);
+		err = sl_thread_start(&t->thread, "answers", NULL, write ? hear_writes : hear_udp,
+				      t);
 	if (err) {
 		sl_answers_close(t);
 		return err;
@@ -130,6 +216,7 @@ void sl_answers_close(struct sl_answers_thread *t)
 	stop(t);
 	if (t->fd >= 0)
 		close(t->fd);
+	sl_answers_write_close(&t->write);
 	sl_answers_fini(&t->answers);
 	free(t);
 }

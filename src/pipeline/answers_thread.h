@@ -1,4 +1,5 @@
-/* answers_thread.h - a socket and a thread that hear answers for a front end.
+/* answers_thread.h - a thread that hears answers for a front end: packets to a UDP socket, or
+ * blocks in a ring that the receiver writes (answers_write.h).
  *
  * Model:     open before anything is sent; finish when all is: it waits for what is still to come,
  *            says what came, and whether each event had its one answer.
@@ -10,12 +11,20 @@
 #include <sluice/option.h>
 
 #include "pipeline/answers.h"
+#include "pipeline/answers_write.h"
 #include "pipeline/thread.h"
+
+enum sl_answers_by { SL_ANSWERS_BY_UDP, SL_ANSWERS_BY_WRITE };
 
 struct sl_answers_options {
 	char address[64]; /* empty: nobody listens */
+	uint32_t by;	  /* enum sl_answers_by */
 	uint32_t port, deadline_us;
 	double wait_s;
+	/* by write */
+	char link[16];
+	uint32_t service, pmtu; /* index into the choices */
+	uint32_t slots, roce_port;
 };
 extern const struct sl_option sl_answers_options[];
 
@@ -23,13 +32,24 @@ struct sl_answers_thread {
 	struct sl_answers answers;
 	struct sl_answers_options options;
 	int fd;
+	struct sl_answers_write write;
 	_Atomic uint32_t stop;
 	struct sl_thread thread;
 };
 
-/* For a front end that sends such frames; part: others send some of the modules. */
-int sl_answers_open(const struct sl_answers_options *options, const struct sl_geometry *geometry,
-		    bool part, struct sl_answers_thread **thread);
+struct sl_answers_terms { /* what both sides of an experiment know */
+	const struct sl_geometry *geometry;
+	bool part;	     /* others send some of the modules */
+	const char *token;   /* who writes must know it */
+	uint64_t experiment; /* and have this digest of it */
+};
+
+/* For a front end that sends such frames. */
+int sl_answers_open(const struct sl_answers_options *options, const struct sl_answers_terms *terms,
+		    struct sl_answers_thread **thread);
+
+/* By write: until a sink has connected. -ETIMEDOUT, logged: none did. */
+int sl_answers_wait(struct sl_answers_thread *thread);
 
 /* 0, or -EBADMSG: some events have no answer, or several, or others came. `name` begins the lines
  * that it logs. quiet: only what is wrong. */

@@ -7,10 +7,7 @@
 #include "frontend/descriptor.h"
 #include "pipeline/emulate_parts.h"
 
-enum {
-	SEQUENCE_MAX = INT32_MAX, /* that a plan may begin with */
-	THREADS = 1,		  /* that send */
-};
+enum { THREADS = 1 }; /* that send */
 
 static int open_fault_log(struct sl_emulate *em)
 {
@@ -88,6 +85,19 @@ static int choose_modules(struct sl_emulate *em, uint32_t first, uint32_t last)
 	return 0;
 }
 
+static int open_answers(struct sl_emulate *em)
+{
+	const struct sl_experiment *e = em->experiment;
+	const struct sl_answers_terms terms = {
+		.geometry = &em->geometry,
+		.part = em->end_module - em->first_module < em->geometry.modules,
+		.token = e->control.token,
+		.experiment = sl_experiment_digest(e),
+	};
+
+	return sl_answers_open(&e->answers, &terms, &em->answers);
+}
+
 int sl_emulate_open(struct sl_experiment *experiment, uint32_t first, uint32_t last,
 		    struct sl_emulate **emulate)
 {
@@ -128,9 +138,7 @@ int sl_emulate_open(struct sl_experiment *experiment, uint32_t first, uint32_t l
 	if (!err)
 		err = open_modules(em);
 	if (!err && e->answers.address[0])
-		err = sl_answers_open(&e->answers, &em->geometry,
-				      em->end_module - em->first_module < em->geometry.modules,
-				      &em->answers);
+		err = open_answers(em);
 	/* The link is opened once per plan, each time from its options alone. */
 	em->link_options = malloc(e->link->state_bytes);
 	if (!err && !em->link_options)
@@ -251,15 +259,8 @@ int sl_emulate_assume(struct sl_emulate *em, uint32_t module)
 /* A plan is outside input: it must fit what was offered before anything is computed from it. */
 static bool plan_fits(const struct sl_emulate *em, const struct sl_plan *plan)
 {
-	return plan->version == SL_PLAN_VERSION && plan->module >= em->first_module &&
-	       plan->module < em->end_module && plan->pmtu >= 256 && plan->pmtu <= 4096 &&
-	       plan->slots && sl_transfer_fits(&em->transfer, plan) &&
-	       (plan->service == SL_SERVICE_UC || plan->service == SL_SERVICE_RC) &&
-	       (plan->message == SL_MESSAGE_PACKET || plan->message == SL_MESSAGE_MODULE ||
-		plan->message == SL_MESSAGE_LINE) &&
-	       (plan->operation == SL_OPERATION_WRITE ||
-		(plan->operation == SL_OPERATION_SEND && plan->message == SL_MESSAGE_MODULE)) &&
-	       plan->first_sequence < SEQUENCE_MAX;
+	return plan->module >= em->first_module && plan->module < em->end_module &&
+	       sl_transfer_agrees(&em->transfer, plan);
 }
 
 int sl_emulate_connect(struct sl_emulate *em, const struct sl_plan *plan)
@@ -297,7 +298,10 @@ int sl_emulate_start(struct sl_emulate *em)
 	const struct sl_placement *p = &em->placement;
 	char text[512];
 	cpu_set_t set;
+	int err = em->answers ? sl_answers_wait(em->answers) : 0;
 
+	if (err)
+		return err;
 	sl_placement_tell(p, text, sizeof(text));
 	sl_info("%s", text);
 	sl_placement_idle(p, em->experiment, &em->idle);

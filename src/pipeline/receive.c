@@ -213,6 +213,8 @@ static int open_sinks(struct sl_receive *r)
 	struct sl_experiment *e = r->experiment;
 
 	r->env.experiment = e->text;
+	sl_backs_init(&r->backs, e->control.token, sl_experiment_digest(e));
+	r->env.backs = &r->backs;
 	for (unsigned i = 0; i < e->sinks; i++) {
 		int err;
 

@@ -28,6 +28,7 @@
 #include "base/histogram.h"
 #include "base/queue.h"
 #include "pipeline/adopt.h"
+#include "pipeline/back.h"
 #include "pipeline/calibration.h"
 #include "pipeline/chain.h"
 #include "pipeline/experiment.h"
@@ -101,6 +102,7 @@ struct sl_receive {
 	struct sl_calibration calibration;
 	struct sl_calibrated calibrated;
 	struct sl_env env;
+	struct sl_backs backs;
 	char guard[64];
 	bool detector_open, link_open, unit_open, started;
 	bool outcomes_failed;

@@ -1,4 +1,4 @@
-/* feedback.c - decisions go back to the front end: one answer per event, by UDP.
+/* feedback.c - decisions go back to the front end: one answer per event, by UDP or RDMA WRITE.
  *
  * Every frame is answered, kept, rejected or broken, so that a front end that holds its events
  * until it hears of them can let each go exactly once. With a fixed latency an answer leaves so
@@ -15,54 +15,72 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
+#include <sluice/plan.h>
 #include <sluice/sink.h>
 
 #include "base/clock.h"
 #include "base/histogram.h"
 #include "base/log.h"
-#include "net/net.h"
+#include "sink/feedback_out.h"
 #include "sink/feedback_wire.h"
 
-enum {
-	ANSWERED = 1 << 16, /* frames remembered, so that none is answered twice */
-	SEND_S = 1,	    /* that a full socket may hold up the sinks */
-	REFUSALS = 16,	    /* in a row, before a packet is given up */
-};
+enum { ANSWERED = 1 << 16 }; /* frames remembered, so that none is answered twice */
 
 struct feedback {
-	char address[64];
-	uint32_t port, payload, latency_us, spin_us;
+	char address[64], link[16], source[64];
+	uint32_t by, port, service, payload, latency_us, spin_us;
+	double wait_s;
+	uint32_t qpn, rkey, psn, slots, pmtu;
+	uint64_t memory, stride;
 
 	const struct sl_env *env;
-	int fd;
+	struct sl_feedback_out out;
 	bool opened, impatient;
-	uint32_t per_packet, packets; /* answers in one; most packets of a frame */
-	uint8_t *bytes;		      /* [packets][payload] */
-	struct mmsghdr *message;      /* [packets] */
-	struct iovec *iov;	      /* [packets] */
-	uint64_t *answered;	      /* [ANSWERED]: 1 + number of the frame; 0: none */
+	uint32_t per_packet, packets;  /* answers in one; most packets of a frame */
+	uint8_t *bytes;		       /* [packets][payload] */
+	struct sl_back_packet *packet; /* [packets] */
+	uint64_t *answered;	       /* [ANSWERED]: 1 + number of the frame; 0: none */
 
 	uint64_t next_packet;
 	uint64_t frames, decision[SL_FEEDBACK_DECISIONS];
-	uint64_t repeated, late, untimed, unsent, refused;
+	uint64_t repeated, late, untimed;
 	struct sl_histogram off; /* ns between due and gone */
 };
 
 static const struct sl_option options[] = {
 	SL_STRING(struct feedback, address, "127.0.0.1", "where the front end listens: numeric"),
-	SL_U32(struct feedback, port, 47920, 1, 65535, "", "UDP port there"),
+	SL_CHOICE(struct feedback, by, udp, "udp|write",
+		  "UDP packets, or RDMA WRITE into a ring of the front end's; as it has it"),
+	SL_U32(struct feedback, port, 47920, 1, 65535, "",
+	       "UDP port there; write: the TCP port where it gives out plans"),
 	SL_U32(struct feedback, payload, 1408, SL_FEEDBACK_HEADER + SL_FEEDBACK_ANSWER,
 	       SL_FEEDBACK_PAYLOAD_MAX, "bytes",
-	       "most of a packet, without the headers of IP and UDP; the default fits Ethernet"),
+	       "most of a packet of answers, without headers; the default fits Ethernet"),
 	SL_U32(struct feedback, latency_us, 0, 0, 10000000, "us",
 	       "answers leave so long after their event, no sooner; 0: at once"),
 	SL_U32(struct feedback, spin_us, 50, 0, 10000, "us",
 	       "of a wait, the last so many are spent looking at the clock: less jitter, for a "
 	       "busy cpu"),
+	SL_STRING(struct feedback, link, "udp", "write: the link to use (udp, shm, verbs)"),
+	SL_CHOICE(struct feedback, service, uc, "uc|rc",
+		  "write: unreliable or reliable connection; as the front end has it"),
+	SL_STRING(struct feedback, source, "",
+		  "write: address that packets leave from; empty: that by which the front end is "
+		  "reached"),
+	SL_F64(struct feedback, wait_s, 2, 0, 1000, "s",
+	       "write: how long the first answer waits for a front end that is not there"),
+	SL_U32(struct feedback, qpn, 0, 0, 0xffffff, "",
+	       "write to a device that gives out no plan: its queue pair, and its other numbers "
+	       "below; 0: ask for a plan"),
+	SL_U32(struct feedback, rkey, 0, 0, 0xffffffff, "", "its key"),
+	SL_U32(struct feedback, psn, 0, 0, 0xffffff, "", "the first packet's number"),
+	SL_U64(struct feedback, memory, 0, 0, 9007199254740992., "", "address of its first slot"),
+	SL_U32(struct feedback, slots, 64, 1, 1048576, "slots", "that it has"),
+	SL_U64(struct feedback, stride, 0, 0, 4294967296., "bytes",
+	       "from slot to slot; 0: blocks follow each other"),
+	SL_CHOICE(struct feedback, pmtu, 1024, "256|512|1024|2048|4096",
+		  "bytes of payload in its packets"),
 	SL_OPTION_END};
 
 static int reads(const void *state, const char *image)
@@ -70,27 +88,27 @@ static int reads(const void *state, const char *image)
 	return 0;
 }
 
-static int open_socket(struct feedback *f)
+static int open_out(struct feedback *f, uint32_t items)
 {
-	const struct timeval patience = {.tv_sec = SEND_S};
-	union sl_net_address to;
-	socklen_t bytes = sl_net_numeric(f->address, (uint16_t)f->port, &to);
-	int err;
+	uint64_t whole = SL_FEEDBACK_HEADER + (uint64_t)items * SL_FEEDBACK_ANSWER;
+	const struct sl_back_options to = {
+		.link = f->link,
+		.address = f->address,
+		.source = f->source,
+		.port = (uint16_t)f->port,
+		.service = f->service ? SL_SERVICE_RC : SL_SERVICE_UC,
+		.bytes = whole < f->payload ? (uint32_t)whole : f->payload,
+		.wait_s = f->wait_s,
+		.device = {.qpn = f->qpn,
+			   .rkey = f->rkey,
+			   .psn = f->psn,
+			   .slots = f->slots,
+			   .memory = f->memory,
+			   .stride = f->stride,
+			   .pmtu = (uint16_t)(256u << f->pmtu)},
+	};
 
-	if (!bytes) {
-		sl_error("feedback: address '%s' is no numeric IPv4 or IPv6 address", f->address);
-		return -EINVAL;
-	}
-	f->fd = socket(to.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (f->fd < 0)
-		return -errno;
-	setsockopt(f->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	/* Connected, so that it is told when nobody listens. */
-	if (connect(f->fd, &to.any, bytes) == 0)
-		return 0;
-	err = -errno;
-	sl_error("feedback: no way to %s, port %u: %s", f->address, f->port, strerror(-err));
-	return err;
+	return sl_feedback_out_open(&f->out, f->by, &to, f->env->backs, f->packets);
 }
 
 static int open_feedback(void *state, const struct sl_env *env)
@@ -99,19 +117,18 @@ static int open_feedback(void *state, const struct sl_env *env)
 	uint32_t items = sl_geometry_frame_items(env->geometry);
 
 	f->opened = true;
-	f->fd = -1;
+	f->out.fd = -1;
 	f->env = env;
 	f->per_packet = (f->payload - SL_FEEDBACK_HEADER) / SL_FEEDBACK_ANSWER;
 	if (f->per_packet > UINT16_MAX)
 		f->per_packet = UINT16_MAX;
 	f->packets = (items + f->per_packet - 1) / f->per_packet;
 	f->bytes = malloc((size_t)f->packets * f->payload);
-	f->message = calloc(f->packets, sizeof(*f->message));
-	f->iov = calloc(f->packets, sizeof(*f->iov));
+	f->packet = calloc(f->packets, sizeof(*f->packet));
 	f->answered = calloc(ANSWERED, sizeof(*f->answered));
-	if (!f->bytes || !f->message || !f->iov || !f->answered)
+	if (!f->bytes || !f->packet || !f->answered)
 		return -ENOMEM;
-	return open_socket(f);
+	return open_out(f, items);
 }
 
 /* ---- what is said ---- */
@@ -176,9 +193,13 @@ static uint32_t write_packets(struct feedback *f, const struct sl_frame *frame, 
 					  (left == header.count ? SL_FEEDBACK_LAST : 0));
 		sl_feedback_write_header(&header, bytes);
 		write_answers(f, frame, first, header.count, bytes + SL_FEEDBACK_HEADER);
-		f->iov[n] = (struct iovec){bytes, SL_FEEDBACK_HEADER + (size_t)header.count *
-									       SL_FEEDBACK_ANSWER};
-		f->message[n].msg_hdr = (struct msghdr){.msg_iov = &f->iov[n], .msg_iovlen = 1};
+		f->packet[n] = (struct sl_back_packet){
+			.data = bytes,
+			.bytes = SL_FEEDBACK_HEADER + (uint32_t)header.count * SL_FEEDBACK_ANSWER,
+			.items = header.count,
+			.number = header.packet,
+			.timestamp = header.timestamp,
+		};
 		first += header.count;
 	}
 	return n;
@@ -213,34 +234,6 @@ static void wait_until(struct feedback *f, uint64_t due)
 }
 
 /* ---- sending ---- */
-
-static void give_up(struct feedback *f, uint32_t packet, int err)
-{
-	size_t answers = (f->iov[packet].iov_len - SL_FEEDBACK_HEADER) / SL_FEEDBACK_ANSWER;
-
-	if (!f->unsent)
-		sl_error("feedback: answers cannot be sent to %s, port %u: %s", f->address, f->port,
-			 strerror(err));
-	f->unsent += answers;
-}
-
-static void send_packets(struct feedback *f, uint32_t n)
-{
-	unsigned refusals = 0;
-
-	for (uint32_t sent = 0; sent < n;) {
-		int r = sendmmsg(f->fd, f->message + sent, n - sent, 0);
-
-		if (r > 0) {
-			sent += (uint32_t)r;
-			refusals = 0;
-		} else if (errno == ECONNREFUSED && refusals++ < REFUSALS) {
-			f->refused++; /* one before it was; this one has not been sent yet */
-		} else if (errno != EINTR) {
-			give_up(f, sent++, errno);
-		}
-	}
-}
 
 /* A module that comes after its frame was given out makes a frame of that number again; and what
  * nobody sent needs no answer. */
@@ -282,7 +275,7 @@ static int put(void *state, struct sl_frame *frame)
 		wait_until(f, due);
 		sl_histogram_add(&f->off, sl_clock_ns() - due);
 	}
-	send_packets(f, n);
+	sl_feedback_out_send(&f->out, f->packet, n);
 	return 0;
 }
 
@@ -295,27 +288,24 @@ static int close_feedback(void *state, const struct sl_ledger *ledger)
 {
 	struct feedback *f = state;
 
-	if (f->opened && f->fd >= 0)
-		close(f->fd);
+	if (f->opened)
+		sl_feedback_out_close(&f->out);
 	if (ledger && sl_histogram_count(&f->off))
 		sl_info("feedback: answers left after they were due by (us): p50 %.1f, p99 %.1f, "
 			"max %.1f; %" PRIu64 " of %" PRIu64 " frames were late already",
 			us(sl_histogram_percentile(&f->off, 0.5)),
 			us(sl_histogram_percentile(&f->off, 0.99)), us(sl_histogram_max(&f->off)),
 			f->late, f->frames);
-	if (f->refused)
+	if (f->out.refused)
 		sl_warn("feedback: nobody listened at %s, port %u: %" PRIu64
 			" packets came back as refused",
-			f->address, f->port, f->refused);
+			f->address, f->port, f->out.refused);
 	free(f->bytes);
-	free(f->message);
-	free(f->iov);
+	free(f->packet);
 	free(f->answered);
 	f->bytes = NULL;
-	f->message = NULL;
-	f->iov = NULL;
+	f->packet = NULL;
 	f->answered = NULL;
-	f->fd = -1;
 	return 0;
 }
 
@@ -328,7 +318,7 @@ static void figures(const void *state, sl_sink_figure *figure, void *arg)
 	figure(arg, "events_rejected", f->decision[SL_FEEDBACK_REJECT], 0);
 	figure(arg, "events_without_data", f->decision[SL_FEEDBACK_NO_DATA], 0);
 	figure(arg, "packets", f->next_packet, 0);
-	figure(arg, "packets_refused", f->refused, 0);
+	figure(arg, "packets_refused", f->out.refused, 0);
 	figure(arg, "frames_answered_before", f->repeated, 0);
 	if (f->latency_us) {
 		figure(arg, "frames_late", f->late, 0);
@@ -337,7 +327,7 @@ static void figures(const void *state, sl_sink_figure *figure, void *arg)
 		figure(arg, "off_p99_ns", sl_histogram_percentile(&f->off, 0.99), 0);
 		figure(arg, "off_max_ns", sl_histogram_max(&f->off), 0);
 	}
-	figure(arg, "answers_unsent", f->unsent, 1);
+	figure(arg, "answers_unsent", f->out.unsent, 1);
 }
 
 const struct sl_sink sl_sink_feedback = {

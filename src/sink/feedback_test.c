@@ -342,6 +342,143 @@ static void what_cannot_be_sent_fails_the_run_and_not_the_frame(void **state)
 	bench_fini(&bench);
 }
 
+/* ---- by write: a way back that does as it is told ---- */
+
+static struct {
+	struct sl_back_options options;
+	char link[16];
+	uint32_t takes; /* packets, and no more */
+	uint64_t missing;
+	unsigned packets, open;
+	struct sl_feedback_header header[64];
+} way;
+
+static int way_open(const struct sl_backs *backs, const struct sl_back_options *options,
+		    struct sl_back **back)
+{
+	(void)backs;
+	way.options = *options;
+	snprintf(way.link, sizeof(way.link), "%s", options->link);
+	way.open++;
+	*back = (struct sl_back *)&way;
+	return 0;
+}
+
+static uint32_t way_send(struct sl_back *back, const struct sl_back_packet *packet, uint32_t n)
+{
+	uint32_t taken = 0;
+
+	assert_ptr_equal(back, &way);
+	for (; taken < n && way.packets < way.takes; taken++, way.packets++) {
+		struct sl_feedback_header *header = &way.header[way.packets % 64];
+
+		assert_int_equal(sl_feedback_read(packet[taken].data, packet[taken].bytes, header),
+				 0);
+		assert_true(packet[taken].bytes <= way.options.bytes);
+		assert_int_equal(packet[taken].number, header->packet);
+		assert_int_equal(packet[taken].items, header->count);
+		assert_int_equal(packet[taken].timestamp, header->timestamp);
+	}
+	return taken;
+}
+
+static uint64_t way_close(struct sl_back *back)
+{
+	assert_ptr_equal(back, &way);
+	way.open--;
+	return way.missing;
+}
+
+static const struct sl_backs way_backs = {
+	.open = way_open, .send = way_send, .close = way_close, .token = ""};
+
+static void init_write(struct bench *bench, uint32_t takes)
+{
+	memset(&way, 0, sizeof(way));
+	way.takes = takes;
+	init(bench);
+	bench->env.backs = &way_backs;
+	bench->geometry.items = EVENTS;
+	bench_set(bench, "by", "write");
+	bench_set(bench, "link", "shm");
+	bench_set(bench, "service", "rc");
+	bench_set(bench, "payload", "120");
+}
+
+static void by_write_the_same_packets_go_another_way(void **state)
+{
+	struct sl_verdict verdict[ITEMS];
+	struct bench bench;
+
+	(void)state;
+	init_write(&bench, 1000);
+	assert_int_equal(bench_open(&bench), 0);
+	assert_string_equal(way.link, "shm");
+	assert_int_equal(way.options.service, 2);
+	assert_int_equal(way.options.bytes, 120);
+	assert_int_equal(way.options.device.qpn, 0);
+	feed_events(&bench, verdict, 0);
+	assert_int_equal(way.packets, 4);
+	for (unsigned n = 0; n < 4; n++) {
+		assert_int_equal(way.header[n].packet, n);
+		assert_int_equal(way.header[n].first, number_of(6) * ITEMS + 3 * n);
+		assert_int_equal(way.header[n].flags, n < 3 ? 0 : SL_FEEDBACK_LAST);
+	}
+	assert_true(silent());
+	assert_int_equal(bench_close(&bench), 0);
+	assert_int_equal(way.open, 0);
+	assert_int_equal(bench_figure(&bench, "packets"), 4);
+	assert_int_equal(bench_figure(&bench, "answers_unsent"), 0);
+	bench_fini(&bench);
+}
+
+static void a_block_is_no_longer_than_a_frame_needs(void **state)
+{
+	struct bench bench;
+
+	(void)state;
+	init_write(&bench, 1000);
+	bench.geometry.items = 0; /* images: one event each */
+	assert_int_equal(bench_open(&bench), 0);
+	assert_int_equal(way.options.bytes, SL_FEEDBACK_HEADER + SL_FEEDBACK_ANSWER);
+	assert_int_equal(bench_feed(&bench, 0, KEPT), 0);
+	assert_int_equal(way.packets, 1);
+	assert_int_equal(bench_close(&bench), 0);
+	bench_fini(&bench);
+}
+
+/* Packets of 3, 3, 3 and 1 answers. */
+static void what_the_way_does_not_take_or_loses_fails_the_run(void **state)
+{
+	struct wanted_figure wanted = {.name = "answers_unsent"};
+	struct sl_verdict verdict[ITEMS];
+	struct bench bench;
+
+	(void)state;
+	init_write(&bench, 2);
+	way.missing = 3;
+	assert_int_equal(bench_open(&bench), 0);
+	feed_events(&bench, verdict, 0);
+	assert_int_equal(bench_figure(&bench, "answers_unsent"), 4);
+	assert_int_equal(bench_close(&bench), 0);
+	sl_sink_feedback.figures(bench.state, find_figure, &wanted);
+	assert_int_equal(wanted.value, 4 + 3);
+	assert_true(wanted.failed);
+	bench_fini(&bench);
+}
+
+static void without_a_way_back_it_does_not_open(void **state)
+{
+	struct bench bench;
+
+	(void)state;
+	init_write(&bench, 0);
+	bench.env.backs = NULL;
+	assert_int_equal(bench_open(&bench), -ENOTSUP);
+	assert_int_equal(bench_close(&bench), 0);
+	bench_fini(&bench);
+}
+
 static void an_address_that_is_none_is_refused(void **state)
 {
 	struct bench bench;
@@ -367,6 +504,10 @@ int main(void)
 		cmocka_unit_test(no_event_is_in_the_future),
 		cmocka_unit_test(data_is_kept_when_nobody_listens),
 		cmocka_unit_test(what_cannot_be_sent_fails_the_run_and_not_the_frame),
+		cmocka_unit_test(by_write_the_same_packets_go_another_way),
+		cmocka_unit_test(a_block_is_no_longer_than_a_frame_needs),
+		cmocka_unit_test(what_the_way_does_not_take_or_loses_fails_the_run),
+		cmocka_unit_test(without_a_way_back_it_does_not_open),
 		cmocka_unit_test(an_address_that_is_none_is_refused),
 	};
 

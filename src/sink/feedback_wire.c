@@ -66,6 +66,15 @@ static int lies_in_a_frame(const struct sl_feedback_header *header)
 	       header->first <= UINT64_MAX - header->count;
 }
 
+size_t sl_feedback_bytes(const uint8_t *block, size_t bytes)
+{
+	size_t n = bytes < SL_FEEDBACK_HEADER
+			   ? SIZE_MAX
+			   : SL_FEEDBACK_HEADER + (size_t)get(block + 32, 2) * SL_FEEDBACK_ANSWER;
+
+	return n <= bytes ? n : 0;
+}
+
 int sl_feedback_read(const uint8_t *packet, size_t bytes, struct sl_feedback_header *header)
 {
 	if (bytes < SL_FEEDBACK_HEADER || get(packet, 4) != SL_FEEDBACK_MAGIC ||

@@ -63,6 +63,10 @@ void sl_feedback_write_answer(const struct sl_feedback_answer *answer,
 /* 0 when all of it can be believed; otherwise -EBADMSG. */
 int sl_feedback_read(const uint8_t *packet, size_t bytes, struct sl_feedback_header *header);
 
+/* How long the packet is that stands at the beginning of a block of so many bytes; 0: none that
+ * would fit there. Nothing is believed yet. */
+size_t sl_feedback_bytes(const uint8_t *block, size_t bytes);
+
 /* Of a packet that was believed; i < count. */
 void sl_feedback_read_answer(const uint8_t *packet, uint32_t i, struct sl_feedback_answer *answer);
 

@@ -107,6 +107,20 @@ static void what_contradicts_itself_is_not_believed(void **state)
 	refused(SL_FEEDBACK_HEADER, 32, 0);
 }
 
+static void its_length_is_found_at_the_beginning_of_a_block(void **state)
+{
+	uint8_t block[BYTES + 8] = {0};
+
+	(void)state;
+	memcpy(block, wire, BYTES);
+	assert_int_equal(sl_feedback_bytes(block, sizeof(block)), BYTES);
+	assert_int_equal(sl_feedback_bytes(block, BYTES), BYTES);
+	assert_int_equal(sl_feedback_bytes(block, BYTES - 1), 0);
+	assert_int_equal(sl_feedback_bytes(block, SL_FEEDBACK_HEADER - 1), 0);
+	memset(block + 32, 0xff, 2);
+	assert_int_equal(sl_feedback_bytes(block, sizeof(block)), 0);
+}
+
 static void numbers_do_not_wrap(void **state)
 {
 	struct sl_feedback_header got;
@@ -129,6 +143,7 @@ int main(void)
 		cmocka_unit_test(the_default_payload_is_full),
 		cmocka_unit_test(what_contradicts_itself_is_not_believed),
 		cmocka_unit_test(numbers_do_not_wrap),
+		cmocka_unit_test(its_length_is_found_at_the_beginning_of_a_block),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,6 +67,9 @@ static void hear(struct sl_answers *a, const uint8_t *packet, size_t bytes)
 	require(copy != NULL);
 	memcpy(copy, packet, bytes);
 	read_and_write_again(copy, bytes);
+	/* As it would be taken out of a block. */
+	require(sl_feedback_bytes(copy, bytes) <= bytes);
+	read_and_write_again(copy, sl_feedback_bytes(copy, bytes));
 	sl_answers_absorb(a);
 	sl_answers_packet(a, copy, bytes, 1000);
 	free(copy);

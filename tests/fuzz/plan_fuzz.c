@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "control/channel.h"
-#include "control/wire.h"
+#include "exchange/channel.h"
+#include "exchange/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -21,10 +21,10 @@ def sender(address, port=0):
     return udp
 
 
-def icrc(source, to, body):
+def icrc(source, to, body, ip_id=0):
     """Of BTH to payload, on their way from one (address, port) to another; fields that change on the way are ones."""
     length = 8 + len(body) + 4
-    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0xFF, 20 + length, 0, 0x4000, 0xFF, 17, 0xFFFF,
+    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0xFF, 20 + length, ip_id, 0x4000, 0xFF, 17, 0xFFFF,
                      socket.inet_aton(source[0]), socket.inet_aton(to[0]))
     udp = struct.pack("!HHHH", source[1], to[1], length, 0xFFFF)
     masked = body[:4] + b"\xff" + body[5:]

@@ -1,7 +1,7 @@
 /* testing.h - for tests of the plan exchange: a receiver that notes what the server tells it, and
  * messages as a proper front end sends them. */
-#ifndef SL_CONTROL_TESTING_H
-#define SL_CONTROL_TESTING_H
+#ifndef SL_EXCHANGE_TESTING_H
+#define SL_EXCHANGE_TESTING_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,15 +16,15 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "control/channel.h"
-#include "control/server.h"
+#include "exchange/channel.h"
+#include "exchange/server.h"
 
 #define ADDRESS	     "127.93.17.1"
 #define EXPERIMENT   UINT64_C(0x1234567890)
 #define PATIENCE_NS  UINT64_C(5000000000)
 #define FIRST_TICKET 500
 
-enum { MODULES = 2, PEERS = 100, IMPATIENT_MS = 120 };
+enum { MODULES = 2, PEERS = 200, IMPATIENT_MS = 120 };
 
 struct world {
 	struct sl_server *server;
@@ -132,6 +132,23 @@ static inline int setup_with_token(void **state)
 static inline int setup_impatient(void **state)
 {
 	return open_world(state, "", IMPATIENT_MS);
+}
+
+/* In a run that goes on: who comes, begins. */
+static inline int setup_rejoin(void **state)
+{
+	struct sl_server_options options = options_with("");
+	struct world *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -1;
+	options.rejoin = true;
+	w->next_transfer = FIRST_TICKET;
+	*state = w;
+	if (sl_server_open(&options, &ops, w, &w->server))
+		return -1;
+	sl_server_start(w->server);
+	return 0;
 }
 
 static inline int teardown(void **state)

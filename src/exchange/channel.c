@@ -10,7 +10,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "control/channel.h"
+#include "exchange/channel.h"
 
 enum { SEND_TIMEOUT_S = 5 };
 

@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/client.h"
-#include "control/testing.h"
+#include "exchange/client.h"
+#include "exchange/testing.h"
 #include "lib/capture.h"
 
 struct stage {
@@ -357,6 +357,26 @@ static void a_refused_client_always_learns_why(void **state)
 	assert_int_equal(w->accepted, 0);
 }
 
+static void one_attempt_says_how_it_went_and_logs_nothing(void **state)
+{
+	struct world *w = *state;
+	static struct sl_client client;
+	const char *text;
+
+	capture_begin();
+	assert_int_equal(sl_client_try(&client, "somebody", "nowhere", 1, 100), -EINVAL);
+	assert_int_equal(sl_client_try(&client, "somebody", ADDRESS, 0, 100), -EINVAL);
+	assert_int_equal(
+		sl_client_try(&client, "somebody", "127.93.17.2", sl_server_port(w->server), 100),
+		-ECONNREFUSED);
+	assert_int_equal(
+		sl_client_try(&client, "somebody", ADDRESS, sl_server_port(w->server), 1000), 0);
+	text = capture_end();
+	assert_string_equal(text, "");
+	assert_string_equal(client.peer, "somebody");
+	sl_client_close(&client);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +396,7 @@ int main(void)
 		CLIENT(the_receivers_words_reach_who_listens),
 		CASE(a_whole_run_from_hello_to_bye),
 		CASE(a_refused_client_always_learns_why),
+		CASE(one_attempt_says_how_it_went_and_logs_nothing),
 	};
 
 	sl_log_level(

@@ -3,12 +3,12 @@
  * Threads:   one.
  * Errors:    0, 1 or -errno: -EPIPE when the other side is gone, -EPROTO and -EPROTONOSUPPORT as
  *            wire.h, -ETIMEDOUT. */
-#ifndef SL_CONTROL_CHANNEL_H
-#define SL_CONTROL_CHANNEL_H
+#ifndef SL_EXCHANGE_CHANNEL_H
+#define SL_EXCHANGE_CHANNEL_H
 
 #include <stdint.h>
 
-#include "control/wire.h"
+#include "exchange/wire.h"
 
 struct sl_channel {
 	int fd;

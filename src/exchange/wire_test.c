@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "control/channel.h"
-#include "control/wire.h"
+#include "exchange/channel.h"
+#include "exchange/wire.h"
 
 static uint64_t seed;
 

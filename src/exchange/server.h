@@ -5,13 +5,13 @@
  *            it relays counts, and notices front ends that finish or vanish.
  * Threads:   one, the control thread; callbacks run there.
  * Errors:    what a stranger sends is answered with a reason and dropped; it never ends the run. */
-#ifndef SL_CONTROL_SERVER_H
-#define SL_CONTROL_SERVER_H
+#ifndef SL_EXCHANGE_SERVER_H
+#define SL_EXCHANGE_SERVER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "control/wire.h"
+#include "exchange/wire.h"
 
 struct sl_server_options {
 	const char *address;
@@ -23,6 +23,9 @@ struct sl_server_options {
 	uint32_t silence_ms; /* a front end that says nothing for so long is gone; 0: never */
 	/* Modules whose front end is done or gone may be offered again while the run goes on. */
 	bool rejoin;
+	/* For messages: who comes, and the section whose address and port these are. NULL: front
+	 * ends, control. */
+	const char *peer, *section;
 };
 
 struct sl_server_ops {

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/client.h"
+#include "exchange/client.h"
 #include "net/net.h"
 
 enum { RETRY_NS = 50 * 1000 * 1000, ANSWER_MS = 10000, ATTEMPT_MS = 1000 };
@@ -54,6 +54,26 @@ static int attempt_ms(double left_s)
 					 : (int)ms;
 }
 
+static void begin(struct sl_client *client, int fd, const char *peer)
+{
+	sl_channel_init(&client->channel, fd);
+	client->answer_ms = ANSWER_MS;
+	client->peer = peer;
+}
+
+int sl_client_try(struct sl_client *client, const char *peer, const char *address, uint16_t port,
+		  int timeout_ms)
+{
+	union sl_net_address at;
+	socklen_t bytes = sl_net_numeric(address, port, &at);
+	int fd = bytes && port ? try_connect(&at, bytes, timeout_ms) : -EINVAL;
+
+	if (fd < 0)
+		return fd;
+	begin(client, fd, peer);
+	return 0;
+}
+
 int sl_client_connect(struct sl_client *client, const char *address, uint16_t port, double wait_s,
 		      const volatile int *stop)
 {
@@ -87,8 +107,7 @@ int sl_client_connect(struct sl_client *client, const char *address, uint16_t po
 		}
 		sl_clock_sleep_until(now + RETRY_NS);
 	}
-	sl_channel_init(&client->channel, fd);
-	client->answer_ms = ANSWER_MS;
+	begin(client, fd, "the receiver");
 	return 0;
 }
 
@@ -97,17 +116,17 @@ void sl_client_close(struct sl_client *client)
 	sl_channel_close(&client->channel);
 }
 
-static int failed(int err)
+static int failed(const struct sl_client *client, int err)
 {
 	if (err == -EPIPE)
-		sl_error("the receiver hung up during the plan exchange");
+		sl_error("%s hung up during the plan exchange", client->peer);
 	else if (err == -EPROTONOSUPPORT)
-		sl_error("the receiver speaks another version of the plan protocol; this one is %d",
-			 SL_WIRE_VERSION);
+		sl_error("%s speaks another version of the plan protocol; this one is %d",
+			 client->peer, SL_WIRE_VERSION);
 	else if (err == -EPROTO)
 		sl_error("what answers there does not speak the plan protocol");
 	else if (err == -ETIMEDOUT || err == 0) {
-		sl_error("the receiver does not answer");
+		sl_error("%s does not answer", client->peer);
 		return -ETIMEDOUT;
 	}
 	return err;
@@ -122,12 +141,12 @@ static int expect(struct sl_client *client, enum sl_wire_type type, struct sl_wi
 	while (got == 0 && sl_clock_ns() < end)
 		got = sl_channel_receive(&client->channel, 200, message);
 	if (got <= 0)
-		return failed(got);
+		return failed(client, got);
 	if (message->type == SL_WIRE_ERROR) {
-		sl_error("the receiver refuses: %s", message->error.text);
+		sl_error("%s refuses: %s", client->peer, message->error.text);
 		return -ECONNREFUSED;
 	}
-	return message->type == type ? 0 : failed(-EPROTO);
+	return message->type == type ? 0 : failed(client, -EPROTO);
 }
 
 int sl_client_hello(struct sl_client *client, const struct sl_wire_hello *hello)
@@ -135,7 +154,7 @@ int sl_client_hello(struct sl_client *client, const struct sl_wire_hello *hello)
 	struct sl_wire_message message = {.type = SL_WIRE_HELLO, .hello = *hello};
 	int err = sl_channel_send(&client->channel, &message);
 
-	return err ? failed(err) : 0;
+	return err ? failed(client, err) : 0;
 }
 
 int sl_client_offer(struct sl_client *client, const struct sl_offer *offer, struct sl_plan *plan)
@@ -146,7 +165,7 @@ int sl_client_offer(struct sl_client *client, const struct sl_offer *offer, stru
 	/* A refused HELLO is answered and closed at once: the reason may be waiting even if
 	 * sending failed. */
 	if (err && err != -EPIPE)
-		return failed(err);
+		return failed(client, err);
 	err = expect(client, SL_WIRE_PLAN, &message);
 	if (err)
 		return err;
@@ -175,6 +194,6 @@ int sl_client_listen(struct sl_client *client, int timeout_ms)
 	if (got <= 0)
 		return got;
 	if (message.type == SL_WIRE_ERROR)
-		sl_error("the receiver says: %s", message.error.text);
+		sl_error("%s says: %s", client->peer, message.error.text);
 	return (int)message.type;
 }

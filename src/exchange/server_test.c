@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/testing.h"
+#include "exchange/testing.h"
 #include "lib/capture.h"
 
 /* ---- peers ---- */
@@ -582,6 +582,33 @@ static void a_front_end_that_goes_on_counting_stays(void **state)
 	assert_int_equal(w->gone, 0);
 }
 
+/* There is no end to it: those that have left make room, also when they leave late. */
+static void one_front_end_after_the_other_may_come(void **state)
+{
+	struct world *w = *state;
+	struct sl_channel *before = NULL;
+
+	for (unsigned i = 0; i < PEERS; i++) {
+		struct sl_channel *peer = arrive(w);
+		uint16_t transfer;
+
+		say(peer, hello(1));
+		transfer = plan_for(w, peer, 0);
+		if (before)
+			sl_channel_close(before);
+		before = NULL;
+		say(peer, word(SL_WIRE_READY));
+		expect_word(w, peer, SL_WIRE_START);
+		if (i % 2) {
+			say(peer, count(SL_WIRE_DONE, transfer, 1));
+			before = peer;
+		} else {
+			sl_channel_close(peer); /* it vanishes */
+		}
+		until(w, w->gone + w->finals == i + 1);
+	}
+}
+
 static void only_the_right_token_opens(void **state)
 {
 	static const char *const wrong[] = {"", "s", "secre", "secret2", "Secret", "terces"};
@@ -692,6 +719,8 @@ int main(void)
 		IMPATIENT(who_is_ready_may_wait_for_the_others),
 		IMPATIENT(a_front_end_that_stops_counting_is_gone),
 		IMPATIENT(a_front_end_that_goes_on_counting_stays),
+		cmocka_unit_test_setup_teardown(one_front_end_after_the_other_may_come,
+						setup_rejoin, teardown),
 		cmocka_unit_test_setup_teardown(only_the_right_token_opens, setup_with_token,
 						teardown),
 		CASE(a_port_in_use_is_told_with_what_to_do),

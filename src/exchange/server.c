@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/channel.h"
-#include "control/server.h"
+#include "exchange/channel.h"
+#include "exchange/server.h"
 #include "net/net.h"
 
 enum { CONNECTIONS = 72, MODULES = 64, LISTEN_BACKLOG = 64 };
@@ -45,22 +45,28 @@ struct sl_server {
 	struct module module[MODULES];
 };
 
+static const char *peer_of(const struct sl_server *server)
+{
+	return server->options.peer ? server->options.peer : "front end";
+}
+
 static int listen_on(struct sl_server *server)
 {
 	const struct sl_server_options *o = &server->options;
+	const char *section = o->section ? o->section : "control";
 	union sl_net_address at;
 	socklen_t size = sl_net_numeric(o->address, o->port, &at);
 	int one = 1, err;
 
 	if (!size) {
-		sl_error("control.address: '%s' is not an IPv4 or IPv6 address", o->address);
+		sl_error("%s.address: '%s' is not an IPv4 or IPv6 address", section, o->address);
 		return -EINVAL;
 	}
 	if (!o->token[0] && !sl_net_same_host(&at)) {
-		sl_error("control.address: %s can be reached from other hosts, and plans hold "
+		sl_error("%s.address: %s can be reached from other hosts, and plans hold "
 			 "keys: set control.token to the same "
 			 "secret on both sides",
-			 o->address);
+			 section, o->address);
 		return -EPERM;
 	}
 	server->listener = socket(at.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -70,10 +76,13 @@ static int listen_on(struct sl_server *server)
 	if (bind(server->listener, &at.any, size) < 0 ||
 	    listen(server->listener, LISTEN_BACKLOG) < 0) {
 		err = -errno;
-		sl_error("cannot listen for front ends on %s:%u: %s", o->address, o->port,
-			 err == -EADDRINUSE
-				 ? "another receiver runs there; stop it or set control.port"
-				 : strerror(-err));
+		if (err == -EADDRINUSE)
+			sl_error("cannot listen for %ss on %s:%u: another receiver runs there; "
+				 "stop it or set %s.port",
+				 peer_of(server), o->address, o->port, section);
+		else
+			sl_error("cannot listen for %ss on %s:%u: %s", peer_of(server), o->address,
+				 o->port, strerror(-err));
 		return err;
 	}
 	server->port = sl_net_port(server->listener);
@@ -116,6 +125,14 @@ uint16_t sl_server_port(const struct sl_server *server)
 	return server->port;
 }
 
+static bool has_modules(const struct sl_server *server, const struct connection *c)
+{
+	for (uint32_t m = 0; m < server->options.modules; m++)
+		if (server->module[m].owner == c)
+			return true;
+	return false;
+}
+
 /* Forget a connection. Modules it had planned but not started are free to be offered again;
  * running ones are gone. */
 static void hang_up(struct sl_server *server, struct connection *c)
@@ -137,7 +154,8 @@ static void hang_up(struct sl_server *server, struct connection *c)
 		}
 	}
 	sl_channel_close(&c->channel);
-	c->phase = c->phase == RUNNING ? OVER : FREE;
+	/* Modules that it had know it still. */
+	c->phase = c->phase == RUNNING && has_modules(server, c) ? OVER : FREE;
 }
 
 __attribute__((format(printf, 3, 4))) static void
@@ -149,7 +167,7 @@ refuse(struct sl_server *server, struct connection *c, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	sl_warn("a front end was turned away: %s", text);
+	sl_warn("a %s was turned away: %s", peer_of(server), text);
 	sl_channel_refuse(&c->channel, "%s", text);
 	hang_up(server, c);
 }
@@ -196,6 +214,7 @@ static void greet(struct sl_server *server, struct connection *c, const struct s
 static void answer(struct sl_server *server, struct connection *c, const struct sl_offer *offer)
 {
 	struct sl_wire_message reply = {.type = SL_WIRE_PLAN};
+	struct connection *before;
 	char why[160] = "the link does not take it";
 	int err;
 
@@ -219,8 +238,11 @@ static void answer(struct sl_server *server, struct connection *c, const struct 
 		refuse(server, c, "module %u: %s", offer->module, why);
 		return;
 	}
+	before = server->module[offer->module].owner;
 	server->module[offer->module] =
 		(struct module){.owner = c, .transfer = reply.plan.transfer};
+	if (before && before->phase == OVER && !has_modules(server, before))
+		before->phase = FREE;
 	if (++c->offers == c->hello.modules)
 		c->phase = PLANNED;
 	if (sl_channel_send(&c->channel, &reply))
@@ -277,7 +299,7 @@ static void handle(struct sl_server *server, struct connection *c,
 	else if (message->type == SL_WIRE_DONE && c->phase == RUNNING)
 		take_count(server, c, &message->count, true);
 	else if (message->type == SL_WIRE_ERROR) {
-		sl_warn("the front end says: %s", message->error.text);
+		sl_warn("the %s says: %s", peer_of(server), message->error.text);
 		hang_up(server, c);
 	} else
 		refuse(server, c, "%s was not expected now", sl_wire_name(message->type));

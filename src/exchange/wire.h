@@ -14,8 +14,8 @@
  *
  * Ownership: plain data in the caller's memory.
  * Errors:    decode never reads beyond what it was given and never trusts a length. */
-#ifndef SL_CONTROL_WIRE_H
-#define SL_CONTROL_WIRE_H
+#ifndef SL_EXCHANGE_WIRE_H
+#define SL_EXCHANGE_WIRE_H
 
 #include <stddef.h>
 #include <stdint.h>

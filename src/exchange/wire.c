@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "control/wire.h"
+#include "exchange/wire.h"
 
 #define MAGIC "SLC1"
 

@@ -1,20 +1,25 @@
-/* client.h - the front end's side of the plan exchange.
+/* client.h - the front end's side of the plan exchange: of whoever sends.
  *
  * Threads:   one.
  * Errors:    logged here with what to do; -ETIMEDOUT (no receiver, or it does not answer),
  *            -ECONNREFUSED (it said no: logged with its reason), -EPIPE (it is gone). */
-#ifndef SL_CONTROL_CLIENT_H
-#define SL_CONTROL_CLIENT_H
+#ifndef SL_EXCHANGE_CLIENT_H
+#define SL_EXCHANGE_CLIENT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "control/channel.h"
+#include "exchange/channel.h"
 
 struct sl_client {
 	struct sl_channel channel;
-	int answer_ms; /* how long the receiver may take to answer; connect sets 10 s */
+	int answer_ms;	  /* how long the receiver may take to answer; connect sets 10 s */
+	const char *peer; /* for messages: "the receiver", or who else plays its part */
 };
+
+/* One attempt. -errno, not logged: nobody listens there; -EINVAL: that is no place. */
+int sl_client_try(struct sl_client *client, const char *peer, const char *address, uint16_t port,
+		  int timeout_ms);
 
 /* Try until somebody listens there, at most wait_s. *stop (may be NULL) ends the attempt with
  * -EINTR. */

@@ -1,0 +1,105 @@
+/* back.h - packets back to a front end, by RDMA WRITE (sluice/back.h): the sink's end of the way.
+ *
+ * Model:     packets are copied into blocks, which the link has until it has reaped them. What is
+ *            in a block goes out in order, now or when there is credit; what finds none free is
+ *            not sent. Beside the sender there is a thread that looks for the front end, agrees
+ *            on a plan, and from then on, every millisecond or every 20 when nothing is under way,
+ *            lets the link go on and tells how much was sent. When the connection is gone, blocks
+ *            that are not known to have arrived are counted, and it looks again.
+ *            A device has no plans to give out and no credits: its numbers make the plan, and
+ *            whether it is there nobody knows (over rc, when it does not acknowledge).
+ * Threads:   send() on one thread, the other as above: they share a lock, which neither holds
+ *            while it sleeps, but for the sender while it waits for credit.
+ * Ownership: owns link, connection and blocks.
+ * Cost:      a copy of the packet, and a system call of the link for all packets of a call. */
+#ifndef SL_PIPELINE_BACK_H
+#define SL_PIPELINE_BACK_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sluice/back.h>
+#include <sluice/link.h>
+
+#include "exchange/client.h"
+#include "frontend/block.h"
+#include "frontend/transfer.h"
+#include "pipeline/thread.h"
+#include "pipeline/way.h"
+
+enum { SL_BACK_BLOCKS = 256 };
+
+enum sl_back_state {
+	SL_BACK_LOOKING,   /* for a front end */
+	SL_BACK_CONNECTED, /* to one */
+	SL_BACK_FAILED,	   /* it was refused, or nobody was found: not looked for any more */
+};
+
+struct sl_back_block {
+	uint8_t *bytes; /* of the packet, filled up with zeros */
+	struct sl_block block;
+	const void *frame; /* bytes, as the block wants to have it */
+	uint64_t position; /* where it ends in the stream */
+	uint32_t items;
+};
+
+struct sl_back {
+	const struct sl_backs *backs;
+	char address[64], source[64];
+	uint16_t port;
+	uint32_t bytes;
+	struct sl_back_device device;
+	uint64_t wait_ns;
+	enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence, uint32_t packet);
+	void *fate_arg;
+
+	struct sl_way way;
+	struct sl_transfer transfer; /* one packet */
+	struct sl_thread thread;
+
+	/* All that follows is under the lock. */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	enum sl_back_state state;
+	bool stop, link_open, online;
+	bool stuck;	     /* waited in vain: not again before there is progress */
+	uint64_t give_up_ns; /* looking for the first front end ends; 0: nothing was sent yet */
+	unsigned connections;
+	int why; /* the last one ended, and nobody was told yet; 0: there is nothing to tell */
+
+	struct sl_client client;
+	struct sl_plan plan;
+	uint64_t counted_ns; /* when how much was sent was told */
+	struct sl_back_block block[SL_BACK_BLOCKS];
+	uint32_t writes;	/* of a block */
+	struct sl_write *write; /* [SL_BACK_BLOCKS][writes]: so that one post takes many blocks */
+	uint64_t begun, reaped; /* blocks of this connection */
+	uint64_t posted;	/* writes of it */
+	uint64_t missing;	/* items of blocks that are known not to have arrived */
+};
+
+/* fate: as a link's, or NULL. */
+int sl_back_open(const struct sl_backs *backs, const struct sl_back_options *options,
+		 enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence,
+				      uint32_t packet),
+		 void *fate_arg, struct sl_back **back);
+uint32_t sl_back_send(struct sl_back *back, const struct sl_back_packet *packet, uint32_t n);
+uint64_t sl_back_close(struct sl_back *back);
+
+/* The calls of sluice/back.h, with this token and this digest of the experiment. */
+void sl_backs_init(struct sl_backs *backs, const char *token, uint64_t experiment);
+
+/* ---- back_connect.c; under the lock, but for the thread ---- */
+
+void *sl_back_run(void *back); /* the thread */
+void sl_back_disconnect(struct sl_back *back, int why);
+void sl_back_tell_why(struct sl_back *back); /* once */
+
+/* ---- back.c, under the lock ---- */
+
+/* Let the link go on: writes that it takes now, blocks that it has no more need of. -errno: the
+ * front end is gone, or the connection failed. */
+int sl_back_pump(struct sl_back *back);
+
+#endif

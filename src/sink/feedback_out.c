@@ -1,0 +1,124 @@
+/* feedback_out.c - packets of answers, out. */
+#include "sink/feedback_out.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "net/net.h"
+
+enum {
+	SEND_S = 1,    /* that a full socket may hold up the sinks */
+	REFUSALS = 16, /* in a row, before a packet is given up */
+};
+
+/* ---- UDP ---- */
+
+static int open_socket(struct sl_feedback_out *out, const union sl_net_address *to, socklen_t bytes)
+{
+	const struct timeval patience = {.tv_sec = SEND_S};
+	int err;
+
+	out->message = calloc(out->packets, sizeof(*out->message));
+	out->iov = calloc(out->packets, sizeof(*out->iov));
+	if (!out->message || !out->iov)
+		return -ENOMEM;
+	out->fd = socket(to->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (out->fd < 0)
+		return -errno;
+	setsockopt(out->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	/* Connected, so that it is told when nobody listens. */
+	if (connect(out->fd, &to->any, bytes) == 0)
+		return 0;
+	err = -errno;
+	sl_error("feedback: no way to %s, port %u: %s", out->to.address, out->to.port,
+		 strerror(-err));
+	return err;
+}
+
+static void give_up(struct sl_feedback_out *out, const struct sl_back_packet *packet, int err)
+{
+	if (!out->unsent)
+		sl_error("feedback: answers cannot be sent to %s, port %u: %s", out->to.address,
+			 out->to.port, strerror(err));
+	out->unsent += packet->items;
+}
+
+static void send_datagrams(struct sl_feedback_out *out, const struct sl_back_packet *packet,
+			   uint32_t n)
+{
+	unsigned refusals = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		out->iov[i] = (struct iovec){(void *)packet[i].data, packet[i].bytes};
+		out->message[i].msg_hdr = (struct msghdr){.msg_iov = &out->iov[i], .msg_iovlen = 1};
+	}
+	for (uint32_t sent = 0; sent < n;) {
+		int r = sendmmsg(out->fd, out->message + sent, n - sent, 0);
+
+		if (r > 0) {
+			sent += (uint32_t)r;
+			refusals = 0;
+		} else if (errno == ECONNREFUSED && refusals++ < REFUSALS) {
+			out->refused++; /* one before it was; this one has not been sent yet */
+		} else if (errno != EINTR) {
+			give_up(out, &packet[sent], errno);
+			sent++;
+		}
+	}
+}
+
+/* ---- both ---- */
+
+int sl_feedback_out_open(struct sl_feedback_out *out, enum sl_feedback_by by,
+			 const struct sl_back_options *to, const struct sl_backs *backs,
+			 uint32_t packets)
+{
+	union sl_net_address at;
+	socklen_t bytes = sl_net_numeric(to->address, to->port, &at);
+
+	*out = (struct sl_feedback_out){
+		.by = by, .to = *to, .packets = packets, .fd = -1, .backs = backs};
+	if (!bytes) {
+		sl_error("feedback: address '%s' is no numeric IPv4 or IPv6 address", to->address);
+		return -EINVAL;
+	}
+	if (by == SL_FEEDBACK_BY_UDP)
+		return open_socket(out, &at, bytes);
+	if (backs)
+		return backs->open(backs, to, &out->back);
+	sl_error("feedback: by write: there is no way back here");
+	return -ENOTSUP;
+}
+
+void sl_feedback_out_send(struct sl_feedback_out *out, const struct sl_back_packet *packet,
+			  uint32_t n)
+{
+	uint32_t taken;
+
+	if (out->by == SL_FEEDBACK_BY_UDP) {
+		send_datagrams(out, packet, n);
+		return;
+	}
+	taken = out->backs->send(out->back, packet, n);
+	for (uint32_t i = taken; i < n; i++)
+		out->unsent += packet[i].items;
+}
+
+void sl_feedback_out_close(struct sl_feedback_out *out)
+{
+	if (out->back)
+		out->unsent += out->backs->close(out->back);
+	out->back = NULL;
+	if (out->fd >= 0)
+		close(out->fd);
+	out->fd = -1;
+	free(out->message);
+	free(out->iov);
+	out->message = NULL;
+	out->iov = NULL;
+}
