@@ -208,41 +208,6 @@ static void test_a_cell_has_all_lines_through_it(void **arg)
 
 /* ---- candidates of a sector against the oracle ---- */
 
-/* Cells in the order of the stage, by brute force; false where rounding decides one. */
-static bool plain_sector(const struct oracle *o, uint32_t common, uint8_t (*kept)[2], uint32_t *n)
-{
-	*n = 0;
-	for (int layers = 7; layers >= 5; layers--)
-		for (int c = 0; c < o->columns; c++)
-			for (int row = 0; row < o->rows; row++) {
-				bool is_new = true;
-
-				if (__builtin_popcount(o->perhaps[c][row]) < 5)
-					continue;
-				if (o->unsure[c][row][0] | o->unsure[c][row][1] |
-				    o->unsure[c][row][2])
-					return false;
-				if (__builtin_popcount(o->layers[c][row]) != layers)
-					continue;
-				for (uint32_t i = 0; i < *n && is_new; i++) {
-					const uint64_t *a = o->stubs[c][row];
-					const uint64_t *b = o->stubs[kept[i][0]][kept[i][1]];
-					uint32_t both = 0;
-
-					for (int s = 0; s < SL_STUBS; s++)
-						if (a[s / 64] & b[s / 64] & 1ull << s % 64)
-							both |= 1u << o->layer[s];
-					is_new = !common ||
-						 (uint32_t)__builtin_popcount(both) < common;
-				}
-				if (!is_new)
-					continue;
-				kept[*n][0] = (uint8_t)c;
-				kept[(*n)++][1] = (uint8_t)row;
-			}
-	return true;
-}
-
 static void test_candidates_are_those_of_the_plain_program(void **arg)
 {
 	uint64_t seed = 4;
@@ -265,7 +230,7 @@ static void test_candidates_are_those_of_the_plain_program(void **arg)
 				oracle_sector(&seed, 1 + (uint32_t)i % 3, i % 8 ? 60 : 100, row,
 					      truth);
 				oracle_fill(t.oracle, row);
-				if (!plain_sector(t.oracle, common, kept, &want))
+				if (!oracle_candidates(t.oracle, common, kept, &want))
 					continue;
 				n = sl_tracks_sector(&t.plan, &calls, row, t.work, t.work->track,
 						     &found);
