@@ -2,7 +2,7 @@
  *
  * A map is a word of bits for each layer and column, a bit for each row: so a stub costs an "or"
  * for each column, sixteen columns at a time, and cells with enough layers are found by adding
- * bits, thirty-two rows at a time. Which stubs a cell has is asked again, for columns with such
+ * bits, thirty-two rows at a time. Which rows a stub is in is asked again, for columns with such
  * cells only: sixteen stubs at a time.
  *
  * Integers, in one order: the same bits with all vectors. */
@@ -114,15 +114,20 @@ static inline uint64_t eight(const uint8_t *flag)
 	return bytes * 0x0102040810204080u >> 56;
 }
 
-SL_FORCE_INLINE void cell(const struct sl_tracks_map *map, uint32_t row, uint32_t lanes,
-			  sl_tracks_set set)
+/* A flag for each stub, which compilers make vectors of, then their bits. */
+SL_FORCE_INLINE void within(const struct sl_tracks_map *map, uint64_t rows, uint32_t lanes,
+			    sl_tracks_set set, uint32_t words)
 {
-	const uint32_t *rows = map->column[row / 32];
+	uint32_t low = (uint32_t)rows, high = (uint32_t)(rows >> 32);
 	uint8_t flag[SL_TRACKS_SET * 64] = {0};
 
-	row %= 32;
-	for (uint32_t s = 0; s < lanes; s++)
-		flag[s] = rows[s] >> row & 1;
+	for (uint32_t s = 0; s < lanes; s++) {
+		uint32_t both = map->column[0][s] & low;
+
+		if (words > 1)
+			both |= map->column[1][s] & high;
+		flag[s] = both != 0;
+	}
 	for (uint32_t k = 0; k < SL_TRACKS_SET; k++) {
 		set[k] = 0;
 		for (uint32_t b = 0; b < 8; b++)
@@ -155,14 +160,29 @@ KIND(hexagons_1, SL_TRACKS_HEXAGONS, 1)
 KIND(hexagons_2, SL_TRACKS_HEXAGONS, 2)
 KIND(one_hexagon_1, SL_TRACKS_ONE_HEXAGON, 1)
 KIND(one_hexagon_2, SL_TRACKS_ONE_HEXAGON, 2)
-SL_VECTORS(cell, (const struct sl_tracks_map *map, uint32_t row, uint32_t lanes, sl_tracks_set set),
-	   (map, row, lanes, set))
 
-#define PICK(name)                                                                              \
-	(struct sl_tracks_calls)                                                                \
-	{                                                                                       \
-		SL_VECTORS_PICK(fill_##name, vectors), SL_VECTORS_PICK(column_##name, vectors), \
-			SL_VECTORS_PICK(cell, vectors)                                          \
+#define WITHIN_PARAMETERS \
+	(const struct sl_tracks_map *map, uint64_t rows, uint32_t lanes, sl_tracks_set set)
+
+SL_FORCE_INLINE void within_1 WITHIN_PARAMETERS
+{
+	within(map, rows, lanes, set, 1);
+}
+
+SL_FORCE_INLINE void within_2 WITHIN_PARAMETERS
+{
+	within(map, rows, lanes, set, 2);
+}
+
+SL_VECTORS(within_1, WITHIN_PARAMETERS, (map, rows, lanes, set))
+SL_VECTORS(within_2, WITHIN_PARAMETERS, (map, rows, lanes, set))
+
+#define PICK(name, words)                                                  \
+	(struct sl_tracks_calls)                                           \
+	{                                                                  \
+		SL_VECTORS_PICK(fill_##name##_##words, vectors),           \
+			SL_VECTORS_PICK(column_##name##_##words, vectors), \
+			SL_VECTORS_PICK(within_##words, vectors)           \
 	}
 
 struct sl_tracks_calls sl_tracks_calls(const struct sl_tracks_plan *plan, uint32_t vectors)
@@ -172,10 +192,10 @@ struct sl_tracks_calls sl_tracks_calls(const struct sl_tracks_plan *plan, uint32
 	vectors = sl_vectors_choose(vectors);
 	switch (plan->set.cells) {
 	case SL_TRACKS_RECTANGLES:
-		return two ? PICK(rectangles_2) : PICK(rectangles_1);
+		return two ? PICK(rectangles, 2) : PICK(rectangles, 1);
 	case SL_TRACKS_HEXAGONS:
-		return two ? PICK(hexagons_2) : PICK(hexagons_1);
+		return two ? PICK(hexagons, 2) : PICK(hexagons, 1);
 	default:
-		return two ? PICK(one_hexagon_2) : PICK(one_hexagon_1);
+		return two ? PICK(one_hexagon, 2) : PICK(one_hexagon, 1);
 	}
 }
