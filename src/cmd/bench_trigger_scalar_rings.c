@@ -4,6 +4,10 @@
  * for bit: `sluice bench trigger` checks that. */
 #include "cmd/bench_trigger.h"
 
+#ifdef __x86_64__
+#include <xmmintrin.h>
+#endif
+
 /* Plain floats for the mathematics. */
 #define LANES 1
 #define LANES_TARGET
@@ -159,29 +163,69 @@ static void order(struct event *e)
 	}
 }
 
-static struct sl_rings_circle try_triplets(const struct event *e)
+/* Circles that are within the limits: most are not, and need no look at the hits. */
+static uint32_t draw_circles(const struct event *e, struct sl_rings_circle *circle)
 {
-	struct sl_rings_circle best = {0};
-	uint32_t at[SL_RINGS_PLACES];
-	float most = 0;
+	uint32_t at[SL_RINGS_PLACES], n = 0;
 
 	for (uint32_t p = 0; p < SL_RINGS_PLACES; p++)
 		at[p] = p * e->left / SL_RINGS_PLACES;
 	for (uint32_t t = 0; t < e->set->triplets; t++) {
 		const uint8_t *p = e->set->triplet[t];
 		uint32_t i = at[p[0]], j = at[p[1]], k = at[p[2]];
-		struct sl_rings_circle c = sl_rings_through(e->all.x[i], e->all.y[i], e->all.x[j],
-							    e->all.y[j], e->all.x[k], e->all.y[k]);
-		float bound = sl_rings_bound(c, e->limits.window), credit = 0;
 
-		if (!sl_rings_is_within(c, e->limits))
-			continue;
-		for (uint32_t h = 0; h < e->left; h++)
-			credit += sl_rings_credit(c, bound, e->all.x[h], e->all.y[h]);
-		if (credit / bound > most) {
-			most = credit / bound;
-			best = c;
+		circle[n] = sl_rings_through(e->all.x[i], e->all.y[i], e->all.x[j], e->all.y[j],
+					     e->all.x[k], e->all.y[k]);
+		n += (uint32_t)sl_rings_is_within(circle[n], e->limits);
+	}
+	return n;
+}
+
+/* One instruction where a compiler makes a jump that is guessed wrong half of the time. */
+static inline float above_zero(float a)
+{
+#ifdef __x86_64__
+	return _mm_cvtss_f32(_mm_max_ss(_mm_set_ss(a), _mm_setzero_ps()));
+#else
+	return a > 0 ? a : 0;
+#endif
+}
+
+static inline float credit_of(struct sl_rings_circle c, float bound, float x, float y)
+{
+	float power = sl_rings_power(c, x, y);
+
+	return above_zero(bound - power * power);
+}
+
+/* Four at a time: sums of one wait for each other. */
+static struct sl_rings_circle try_triplets(const struct event *e)
+{
+	struct sl_rings_circle circle[SL_RINGS_TRIPLETS + 4], best = {0};
+	uint32_t n = draw_circles(e, circle);
+	float most = 0;
+
+	for (uint32_t i = n; i < n + 3; i++)
+		circle[i] = best;
+	for (uint32_t i = 0; i < n; i += 4) {
+		const struct sl_rings_circle *c = &circle[i];
+		float bound[4], credit[4] = {0};
+
+		for (uint32_t k = 0; k < 4; k++)
+			bound[k] = sl_rings_bound(c[k], e->limits.window);
+		for (uint32_t h = 0; h < e->left; h++) {
+			float x = e->all.x[h], y = e->all.y[h];
+
+			credit[0] += credit_of(c[0], bound[0], x, y);
+			credit[1] += credit_of(c[1], bound[1], x, y);
+			credit[2] += credit_of(c[2], bound[2], x, y);
+			credit[3] += credit_of(c[3], bound[3], x, y);
 		}
+		for (uint32_t k = 0; k < 4 && i + k < n; k++)
+			if (credit[k] / bound[k] > most) {
+				most = credit[k] / bound[k];
+				best = c[k];
+			}
 	}
 	return best;
 }

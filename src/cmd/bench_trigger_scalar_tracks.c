@@ -84,33 +84,37 @@ static uint32_t list_cells(const struct sl_tracks_plan *plan, const struct colum
 	return n;
 }
 
-/* Layers that two cells have stubs of in common. */
-static uint32_t common(const uint64_t *a, const uint64_t *b, const uint8_t *layer)
+/* owner: a bit for each candidate, 32 at most, for those that have the stub. */
+static bool is_duplicate(const struct sl_tracks_plan *plan, const struct sl_tracks_cell *cell,
+			 const uint8_t *layer, const uint32_t *owner)
 {
-	uint32_t layers = 0;
+	uint32_t of[SL_TRACKS_LAYERS] = {0};
 
 	for (uint32_t k = 0; k < SL_TRACKS_SET; k++)
-		for (uint64_t both = a[k] & b[k]; both; both &= both - 1)
-			layers |= 1u << layer[k * 64 + (uint32_t)__builtin_ctzll(both)];
-	return sl_tracks_ones(layers);
+		for (uint64_t bits = cell->set[k]; bits; bits &= bits - 1) {
+			uint32_t s = k * 64 + (uint32_t)__builtin_ctzll(bits);
+
+			of[layer[s]] |= owner[s];
+		}
+	return sl_tracks_at_least(sl_tracks_count(of[1], of[2], of[3], of[4], of[5], of[6], of[7]),
+				  plan->set.common) != 0;
 }
 
 static uint32_t choose(const struct sl_tracks_plan *plan, const struct sl_tracks_cell *cell,
-		       uint32_t cells, const uint8_t *layer, uint16_t *kept)
+		       uint32_t cells, const uint8_t *layer)
 {
-	uint32_t n = 0;
+	uint32_t owner[SL_STUBS] = {0}, n = 0;
 
 	for (uint32_t layers = 7; cells && layers >= plan->set.min_layers; layers--)
 		for (uint32_t i = 0; i < cells; i++) {
-			uint32_t k = 0;
-
-			if (sl_tracks_ones(cell[i].layers) != layers)
+			if (sl_tracks_ones(cell[i].layers) != layers ||
+			    is_duplicate(plan, &cell[i], layer, owner) ||
+			    n == plan->set.sector_tracks)
 				continue;
-			while (k < n &&
-			       common(cell[i].set, cell[kept[k]].set, layer) < plan->set.common)
-				k++;
-			if (k == n && n < plan->set.sector_tracks)
-				kept[n++] = (uint16_t)i;
+			for (uint32_t k = 0; k < SL_TRACKS_SET; k++)
+				for (uint64_t bits = cell[i].set[k]; bits; bits &= bits - 1)
+					owner[k * 64 + (uint32_t)__builtin_ctzll(bits)] |= 1u << n;
+			n++;
 		}
 	return n;
 }
@@ -119,7 +123,6 @@ struct sl_bench_sector sl_bench_scalar_sector(const struct sl_tracks_plan *plan,
 {
 	struct sl_tracks_cell cell[COLUMNS * COLUMNS];
 	struct column column[COLUMNS];
-	uint16_t kept[COLUMNS * COLUMNS];
 	struct sl_bench_sector found = {0};
 	uint8_t layer[SL_STUBS];
 	struct sl_stub stub;
@@ -135,6 +138,6 @@ struct sl_bench_sector sl_bench_scalar_sector(const struct sl_tracks_plan *plan,
 	}
 	for (uint32_t c = 0; c < plan->set.columns; c++)
 		found.cells += list_cells(plan, &column[c], c, cell + found.cells);
-	found.tracks = choose(plan, cell, found.cells, layer, kept);
+	found.tracks = choose(plan, cell, found.cells, layer);
 	return found;
 }
