@@ -1,5 +1,5 @@
-/* bench.c - sluice bench: what links, detectors, stages and triggers do on this machine, beside what
- * people use today. */
+/* bench.c - sluice bench: what links, detectors, stages and triggers do on this machine, beside
+ * what people use today. */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>

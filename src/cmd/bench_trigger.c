@@ -1,6 +1,6 @@
-/* bench_trigger.c - one measurement of a trigger: stages by bench_stage.c, and here what runs beside
- * them on the same events, the scalar programs and the oracles, one event or sector after the other
- * on a pinned core. */
+/* bench_trigger.c - one measurement of a trigger: stages by bench_stage.c, and here what runs
+ * beside them on the same events, the scalar programs and the oracles, one event or sector after
+ * the other on a pinned core. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

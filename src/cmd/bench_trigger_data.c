@@ -4,8 +4,8 @@
  *   RICH      blocks of 256, 32 or 1024 events, one to three rings each, about 20 hits
  *   tracker   whole events, 288 sectors of 32 boards, at a pile-up of 140 or 200
  *   sectors   rows of 160 stubs, as many as a row can have: the emulator at a pile-up of 200 with
- *             twice the stubs of no track, and of its sectors those that are full. 288 of them are a
- *             frame, whichever sectors they were */
+ *             twice the stubs of no track, and of its sectors those that are full. 288 of them are
+ *             a frame, whichever sectors they were */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  *
  * Events fill a block one after the other. With its last event a block is there; all that are there
  * go to the cpu unit as a batch, `stack` of them at most; they are decided when the unit gives the
- * batch back. One thread submits, works and takes back, as in bench_stage.c. What one core can do is
- * measured right before, by the same process. */
+ * batch back. One thread submits, works and takes back, as in bench_stage.c. What one core can do
+ * is measured right before, by the same process. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,8 @@
  *   .../32, .../1024          rings: blocks of as many events
  *   .../bend0, .../fit        tracks: any bend; with a helix
  *   .../event-140, -200       tracks: whole events of 288 sectors, at that pile-up
- *   .../at-10, -50, -90       latencies of events that come at so many per cent of what one core can
- *                             do
+ *   .../at-10, -50, -90       latencies of events that come at so many per cent of what one core
+ *                             can do
  *   .../udp                   latencies over `udp`, at half a million events a second
  *   scalar/..., oracle/...    the same events by a scalar program, and by the oracle of the tests
  *   machine/jitter            what the machine does on its own */

@@ -1,7 +1,7 @@
 /* bench_trigger_scalar_rings.c - rings as one would write it without vectors: one event after the
  * other, early ends wherever there is one, lists of hits rather than weights. Built with -O3 and
- * told to make no vectors. Sums are in the order of the stage's, so that the rings are the same, bit
- * for bit: `sluice bench trigger` checks that. */
+ * told to make no vectors. Sums are in the order of the stage's, so that the rings are the same,
+ * bit for bit: `sluice bench trigger` checks that. */
 #include "cmd/bench_trigger.h"
 
 #ifdef __x86_64__

@@ -107,8 +107,8 @@ SL_FORCE_INLINE void column(const struct sl_tracks_plan *plan, const struct sl_t
 
 #ifdef __x86_64__
 
-/* Vectors that every such CPU has can neither multiply nor shift each number by its own: there it is
- * faster without, only columns that a stub may be in, and what was found is kept. */
+/* Vectors that every such CPU has can neither multiply nor shift each number by its own: there it
+ * is faster without, only columns that a stub may be in, and what was found is kept. */
 SL_FORCE_INLINE void fill_word_plainly(const struct sl_tracks_plan *plan,
 				       const struct sl_tracks_stubs *stubs,
 				       struct sl_tracks_map *map, uint32_t cells, uint32_t w)
