@@ -34,7 +34,7 @@ struct sl_bench_trigger {
 	uint32_t stack;
 	bool vectors;	  /* also with fewer */
 	uint32_t percent; /* SL_BENCH_OPEN: of the rate that one core can do */
-	double most_us;	  /* hoped for at most: an item, or the 99th percentile; 0: nothing is */
+	double most_us;	  /* hoped for: an item, or the 99th percentile; 0: nothing is */
 	/* tracks: what the stage is told, for the others */
 	uint32_t cells;
 	double bend;
