@@ -82,7 +82,8 @@ def table(head, rows):
 RINGS = [("sluice/rings", "best vectors (AVX-512: 16 events side by side)"), ("sluice/rings/avx2", "AVX2, 8"),
          ("sluice/rings/baseline", "baseline (SSE2), 4"), ("scalar/rings", "scalar, one event after the other, -O3"),
          ("oracle/rings", "oracle: all triplets, double precision"),
-         ("sluice/rings/32", "best vectors, blocks of 32 events"), ("sluice/rings/1024", "best vectors, blocks of 1024")]
+         ("sluice/rings/32", "best vectors, blocks of 32 events"), ("sluice/rings/1024", "best vectors, blocks of 1024"),
+         ("sluice/rings/triplets-128", "best vectors, `triplets: 128`"), ("sluice/rings/noise-6", "best vectors, 6 hits of noise in an event")]
 
 
 def rings_cost(r):

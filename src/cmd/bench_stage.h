@@ -29,6 +29,7 @@ enum sl_bench_size {
 	SL_BENCH_RICH, /* events of triggers: see bench_trigger_data.c */
 	SL_BENCH_RICH_32,
 	SL_BENCH_RICH_1024,
+	SL_BENCH_RICH_NOISE,
 	SL_BENCH_SECTORS,
 	SL_BENCH_TRACKER_140,
 	SL_BENCH_TRACKER_200,

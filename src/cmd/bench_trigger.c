@@ -112,7 +112,7 @@ static int measure_plain(const struct sl_bench *bench, const struct sl_bench_row
 	p->scene = scene;
 	p->rings = g->columns == SL_RICH_EVENT_BYTES;
 	if (p->rings)
-		sl_bench_rings_settings(&p->set);
+		sl_bench_rings_settings(p->trigger, &p->set);
 	else
 		sl_bench_tracks_plan(p->trigger, &p->plan);
 	run_for(p, ns / 4);

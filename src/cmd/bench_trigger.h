@@ -32,9 +32,10 @@ struct sl_bench_trigger {
 	enum sl_bench_way way;
 	enum sl_bench_size size;
 	uint32_t stack;
-	bool vectors;	  /* also with fewer */
-	uint32_t percent; /* SL_BENCH_OPEN: of the rate that one core can do */
-	double most_us;	  /* hoped for: an item, or the 99th percentile; 0: nothing is */
+	bool vectors;	   /* also with fewer */
+	uint32_t percent;  /* SL_BENCH_OPEN: of the rate that one core can do */
+	double most_us;	   /* hoped for: an item, or the 99th percentile; 0: nothing is */
+	uint32_t triplets; /* rings, if it is told */
 	/* tracks: what the stage is told, for the others */
 	uint32_t cells;
 	double bend;
@@ -50,7 +51,7 @@ const uint8_t *sl_bench_item(const struct sl_bench_scene *scene, uint64_t i);
 /* ---- programs beside the stages ---- */
 
 /* What the stages have when nobody tells them otherwise. */
-void sl_bench_rings_settings(struct sl_rings_settings *set);
+void sl_bench_rings_settings(const struct sl_bench_trigger *trigger, struct sl_rings_settings *set);
 void sl_bench_tracks_plan(const struct sl_bench_trigger *trigger, struct sl_tracks_plan *plan);
 
 struct sl_bench_sector { /* what was found in a sector */

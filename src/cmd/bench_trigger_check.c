@@ -9,7 +9,7 @@
 
 enum { CHECKED = 32, RING_COLUMNS = 7 }; /* frames, at most */
 
-void sl_bench_rings_settings(struct sl_rings_settings *set)
+void sl_bench_rings_settings(const struct sl_bench_trigger *trigger, struct sl_rings_settings *set)
 {
 	*set = (struct sl_rings_settings){
 		.radius_min = 45,
@@ -19,7 +19,7 @@ void sl_bench_rings_settings(struct sl_rings_settings *set)
 		.rms = 15 * 0.6f,
 		.min_hits = 6,
 		.min_own = 4,
-		.triplets = 64,
+		.triplets = trigger->triplets ? trigger->triplets : 64,
 	};
 	sl_rings_settings_init(set);
 }
@@ -112,7 +112,7 @@ int sl_bench_trigger_check(const struct sl_bench_subject *s, uint32_t frames)
 	int err = set && plan ? 0 : -ENOMEM;
 
 	if (!err) {
-		sl_bench_rings_settings(set);
+		sl_bench_rings_settings(s->row->trigger, set);
 		sl_bench_tracks_plan(s->row->trigger, plan);
 	}
 	for (uint32_t f = 0; f < frames && f < CHECKED && !err; f++)

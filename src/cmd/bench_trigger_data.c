@@ -1,7 +1,8 @@
 /* bench_trigger_data.c - the events: those of the emulators `rich` and `tracker`, made before the
  * clock runs.
  *
- *   RICH      blocks of 256, 32 or 1024 events, one to three rings each, about 20 hits
+ *   RICH      blocks of 256, 32 or 1024 events, one to three rings each, about 20 hits, two of
+ *             which are noise; or six
  *   tracker   whole events, 288 sectors of 32 boards, at a pile-up of 140 or 200
  *   sectors   rows of 160 stubs, as many as a row can have: the emulator at a pile-up of 200 with
  *             twice the stubs of no track, and of its sectors those that are full. 288 of them are
@@ -24,6 +25,8 @@ static const struct recipe {
 	[SL_BENCH_RICH] = {"rich", 1, 128, {{"events", "256"}, {"pool", "128"}}, false},
 	[SL_BENCH_RICH_32] = {"rich", 1, 1024, {{"events", "32"}, {"pool", "1024"}}, false},
 	[SL_BENCH_RICH_1024] = {"rich", 1, 32, {{"events", "1024"}, {"pool", "32"}}, false},
+	[SL_BENCH_RICH_NOISE] =
+		{"rich", 1, 128, {{"events", "256"}, {"pool", "128"}, {"noise_hits", "6"}}, false},
 	[SL_BENCH_SECTORS] = {"tracker",
 			      32,
 			      8,

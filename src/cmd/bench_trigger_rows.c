@@ -4,6 +4,8 @@
  *
  *   .../avx2, .../baseline    no better instructions than these
  *   .../32, .../1024          rings: blocks of as many events
+ *   .../triplets-128          rings: twice as many are tried
+ *   .../noise-6               rings: six hits of noise in an event, not two
  *   .../bend0, .../fit        tracks: any bend; with a helix
  *   .../event-140, -200       tracks: whole events of 288 sectors, at that pile-up
  *   .../at-10, -50, -90       latencies of events that come at so many per cent of what one core
@@ -85,6 +87,13 @@ static const struct sl_bench_trigger triggers[] = {
 	{.work = {.name = "sluice/rings/32", .chain = RINGS}, .size = SL_BENCH_RICH_32, .stack = 8},
 	{.work = {.name = "sluice/rings/1024", .chain = RINGS},
 	 .size = SL_BENCH_RICH_1024,
+	 .stack = 8},
+	{.work = {.name = "sluice/rings/triplets-128", .chain = RINGS ",triplets=128"},
+	 .size = SL_BENCH_RICH,
+	 .stack = 8,
+	 .triplets = 128},
+	{.work = {.name = "sluice/rings/noise-6", .chain = RINGS},
+	 .size = SL_BENCH_RICH_NOISE,
 	 .stack = 8},
 	KINDS(SECTORS, "", "", 3, 30),
 	BESIDE_KINDS("scalar", SL_BENCH_SCALAR, "", 3),
