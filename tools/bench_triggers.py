@@ -194,7 +194,7 @@ def tracks_seed(r):
     rows += [("hexagons over rectangles, 5.4", "about 25 % more time (table 5.1: 32 %)",
               f"{r.ratio('sluice/tracks/hexagons', 'sluice/tracks/rectangles', True)} times the time; with `bend: 0` "
               f"{r.ratio('sluice/tracks/hexagons/bend0', 'sluice/tracks/rectangles/bend0', True)}"),
-             ("what CMS asks for, table 5.2", f"{CMS_US} us to compute", f"{r.us('sluice/tracks/hexagons', False)} us"),
+             ("what CMS asks for, table 5.2", f"{CMS_US} us to compute", f"{r.us('sluice/tracks/hexagons', False)} us; {r.us('sluice/tracks/hexagons/bend0', False)} us with `bend: 0`"),
              ("the whole detector, 5.4", "288 to 576 GPUs, a sector or half of one each",
               f"288 sectors on one core: {r.us('sluice/tracks/hexagons/event-140', False)} us (pile-up 140), "
               f"{r.us('sluice/tracks/hexagons/event-200', False)} us (200), duplicates between sectors taken out")]
