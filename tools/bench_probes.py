@@ -14,6 +14,7 @@ import time
 import zlib
 
 import bench_plots
+import bench_triggers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON = "/usr/bin/python3"  # Debian's, which has numpy; the first on the path may be another
@@ -274,6 +275,18 @@ def stage_table(bench, out):
     if not done.stdout:
         raise Absent(f"sluice bench stage ended with status {done.returncode}")
     return stage_report(json.loads(file.read_text())), done.returncode
+
+
+def trigger_table(bench, out):
+    """`sluice bench trigger`, which has rounds of its own: tables for the report, and its exit status."""
+    file = out / "trigger.json"
+    amount = ["--rounds", "1", "--seconds", "0.05"] if bench.quick else []
+    command = [bench.build / "sluice", "bench", "trigger", "--json", file, *amount]
+    done = subprocess.run([str(word) for word in command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          timeout=STAGE_TIMEOUT_S, text=True, check=False)
+    if not done.stdout:
+        raise Absent(f"sluice bench trigger ended with status {done.returncode}")
+    return bench_triggers.report(json.loads(file.read_text())), done.returncode
 
 
 def guest_table(build, quick, out):

@@ -1,5 +1,5 @@
-/* bench.c - sluice bench: what links, detectors and stages do on this machine, links and stages
- * beside what people use today. */
+/* bench.c - sluice bench: what links, detectors, stages and triggers do on this machine, beside
+ * what people use today. */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -152,6 +152,7 @@ static int verdict(const struct sl_bench *bench)
 static int bench_rows(struct sl_bench *bench)
 {
 	int err = bench->kind == SL_BENCH_STAGES      ? sl_bench_stage_rows(bench)
+		  : bench->kind == SL_BENCH_TRIGGERS  ? sl_bench_trigger_rows(bench)
 		  : bench->kind == SL_BENCH_DETECTORS ? sl_bench_detector_rows(bench)
 						      : sl_bench_rows(bench);
 
@@ -170,6 +171,8 @@ static int bench_rows(struct sl_bench *bench)
 	err = prepare(bench);
 	if (!err && bench->kind == SL_BENCH_STAGES)
 		err = sl_bench_stage_prepare(bench);
+	if (!err && bench->kind == SL_BENCH_TRIGGERS)
+		err = sl_bench_trigger_prepare(bench);
 	if (!err)
 		err = all_rounds(bench);
 	sl_bench_net_close(bench);
@@ -184,15 +187,15 @@ static int bench_rows(struct sl_bench *bench)
 /* What is to be measured, by its name on the command line. */
 static int read_kind(const struct sl_args *args, struct sl_bench *bench)
 {
-	static const char *const name[] = {"link", "detector", "stage"};
+	static const char *const name[] = {"link", "detector", "stage", "trigger"};
 
 	for (unsigned i = 0; args->plains == 1 && i < sizeof(name) / sizeof(name[0]); i++)
 		if (!strcmp(args->plain[0], name[i])) {
 			bench->kind = (enum sl_bench_kind)i;
 			return 0;
 		}
-	sl_error("say what is to be measured: sluice bench link, sluice bench detector, or sluice "
-		 "bench stage");
+	sl_error("say what is to be measured: sluice bench link, sluice bench detector, sluice "
+		 "bench stage, or sluice bench trigger");
 	return -EINVAL;
 }
 
@@ -203,7 +206,7 @@ static int check_options(const struct sl_bench *bench)
 		return -EINVAL;
 	}
 	if (bench->kind == SL_BENCH_DETECTORS && bench->o.compared) {
-		sl_error("--compared is for sluice bench link and sluice bench stage");
+		sl_error("--compared is for sluice bench link, stage and trigger");
 		return -EINVAL;
 	}
 	return 0;

@@ -7,7 +7,8 @@
  *            one measurement; bench_link.c the receiver of a link; bench_source.c its source;
  *            bench_net.c the veth pair; bench_callgrind.c instructions per byte; bench_report.c the
  *            table; bench_json.c the same for programs; bench_detector.c detectors, which are
- *            measured in the same way; bench_stage*.c stages, likewise: see bench_stage.h. */
+ *            measured in the same way; bench_stage*.c stages, likewise: see bench_stage.h;
+ *            bench_trigger*.c triggers: see bench_trigger.h. */
 #ifndef SL_CMD_BENCH_H
 #define SL_CMD_BENCH_H
 
@@ -46,6 +47,9 @@ struct sl_bench_sample {
 	uint64_t bytes, lost;			/* lost: packets or messages */
 	uint64_t frame_bytes;			/* of a detector, of stages */
 	uint32_t frame_items;
+	double item_parts;	 /* of triggers: hits of an event, stubs of a sector or event */
+	double per_s, share;	 /* of triggers: items that came; time that was lost */
+	uint64_t count, late;	 /* of latencies: how many, and how many beyond the deadline */
 	uint32_t check;		 /* of stages' peers: sl_bench_check() of what they made */
 	uint32_t planted, found; /* of stages that look for peaks */
 	uint32_t picked;	 /* of those that keep some pixels */
@@ -71,6 +75,7 @@ struct sl_bench_row {
 	const struct sl_bench_work *work;
 	const char *vectors; /* instructions to use; NULL: the best */
 	uint32_t stack, cores, size;
+	const struct sl_bench_trigger *trigger; /* stages of a trigger, or what is beside them */
 	/* or a peer: */
 	const char *program, *mode;
 	uint64_t bytes;
@@ -82,8 +87,9 @@ struct sl_bench_row {
 	char failed[SL_BENCH_WHY];
 };
 
-enum sl_bench_kind { SL_BENCH_LINKS, SL_BENCH_DETECTORS, SL_BENCH_STAGES };
+enum sl_bench_kind { SL_BENCH_LINKS, SL_BENCH_DETECTORS, SL_BENCH_STAGES, SL_BENCH_TRIGGERS };
 
+struct sl_bench_trigger;
 struct sl_bench_work;
 struct sl_bench_stages;
 
@@ -99,7 +105,8 @@ struct sl_bench {
 };
 
 extern const double sl_bench_levels[SL_BENCH_QUANTILES];
-enum { SL_BENCH_P50 = 5, SL_BENCH_P99 = 9, SL_BENCH_P999 = 10 }; /* indices into it */
+/* Indices into it. */
+enum { SL_BENCH_P50 = 5, SL_BENCH_P99 = 9, SL_BENCH_P999 = 10, SL_BENCH_P9999, SL_BENCH_MOST };
 
 /* The wanted rows; 0 or -ENOMEM. */
 int sl_bench_rows(struct sl_bench *bench);
@@ -109,6 +116,9 @@ int sl_bench_detector_rows(struct sl_bench *bench);
 int sl_bench_stage_rows(struct sl_bench *bench);
 int sl_bench_stage_prepare(struct sl_bench *bench); /* frames, before all rounds; 0 or -errno */
 void sl_bench_stage_end(struct sl_bench *bench);
+
+int sl_bench_trigger_rows(struct sl_bench *bench);
+int sl_bench_trigger_prepare(struct sl_bench *bench); /* events, before all rounds; 0 or -errno */
 
 /* Two namespaces with a veth pair between them that cuts and merges nothing, or bench->no_cut. */
 void sl_bench_net_open(struct sl_bench *bench);
@@ -150,11 +160,17 @@ int sl_bench_detector(const struct sl_bench *bench, const struct sl_bench_row *r
 /* The same of stages. */
 int sl_bench_stage(const struct sl_bench *bench, const struct sl_bench_row *row,
 		   struct sl_bench_sample *sample);
+/* The same of triggers. */
+int sl_bench_trigger(const struct sl_bench *bench, const struct sl_bench_row *row,
+		     struct sl_bench_sample *sample);
 void sl_bench_quantiles(uint32_t *ns, size_t n, double quantile_us[SL_BENCH_QUANTILES]);
 
 void sl_bench_print(const struct sl_bench *bench, FILE *out);
 void sl_bench_print_detectors(const struct sl_bench *bench, FILE *out);
 void sl_bench_print_stages(const struct sl_bench *bench, FILE *out);
+void sl_bench_print_triggers(const struct sl_bench *bench, FILE *out);
+/* What is known of a row of triggers besides its figures, as members of a JSON object. */
+void sl_bench_put_trigger(const struct sl_bench_row *row, FILE *out);
 int sl_bench_write_json(const struct sl_bench *bench, const char *path);
 
 struct sl_bench_figure { /* of a row over the rounds */
@@ -188,6 +204,8 @@ bool sl_bench_compare(const struct sl_bench *bench, unsigned i, struct sl_bench_
 
 /* Those of stages; NULL after the last. */
 const struct sl_bench_ratio *sl_bench_stage_comparison(unsigned i);
+/* Those of triggers. */
+const struct sl_bench_ratio *sl_bench_trigger_comparison(unsigned i);
 
 /* Whether a row of this name is in any of them. */
 bool sl_bench_compared(const char *name);

@@ -110,14 +110,20 @@ static void put_figures(FILE *out, const struct sl_bench_row *row, bool callgrin
 	static const struct {
 		unsigned which;
 		const char *suffix;
-	} quantiles[] = {{SL_BENCH_P50, "/p50"}, {SL_BENCH_P99, "/p99"}, {SL_BENCH_P999, "/p99.9"}};
+	} quantiles[] = {{SL_BENCH_P50, "/p50"},
+			 {SL_BENCH_P99, "/p99"},
+			 {SL_BENCH_P999, "/p99.9"},
+			 {SL_BENCH_MOST, "/max"}};
 	unsigned long long lost = sl_bench_lost(row);
 	struct sl_bench_figure f;
 
-	for (unsigned i = 0; row->latency && i < 3; i++)
+	for (unsigned i = 0; row->latency && i < (row->trigger ? 4 : 3); i++)
 		if (sl_bench_summarise(row, sl_bench_pick_quantile, quantiles[i].which, &f)) {
 			put_row(out, first, row->name, quantiles[i].suffix, &f, "us");
-			fprintf(out, ", \"loss\": %llu}", lost);
+			fprintf(out, ", \"loss\": %llu", lost);
+			if (row->trigger)
+				sl_bench_put_trigger(row, out);
+			fprintf(out, "}");
 		}
 	if (row->latency)
 		return;
@@ -130,7 +136,9 @@ static void put_figures(FILE *out, const struct sl_bench_row *row, bool callgrin
 			(unsigned long long)row->sample[row->samples - 1].bytes);
 		if (row->detector)
 			fprintf(out, ", \"events_per_s\": %.6g", sl_bench_events_per_s(row, &f));
-		if (row->work)
+		if (row->trigger)
+			sl_bench_put_trigger(row, out);
+		else if (row->work)
 			put_stage(out, row, &f);
 		put_samples(out, row);
 		fprintf(out, "}");

@@ -131,6 +131,9 @@ bool sl_bench_compared(const char *name)
 	for (unsigned i = 0; (r = sl_bench_stage_comparison(i)); i++)
 		if (!strcmp(name, r->row) || is_one_of(name, r->peer))
 			return true;
+	for (unsigned i = 0; (r = sl_bench_trigger_comparison(i)); i++)
+		if (!strcmp(name, r->row) || is_one_of(name, r->peer))
+			return true;
 	return false;
 }
 
@@ -138,6 +141,8 @@ static const struct sl_bench_ratio *comparison(const struct sl_bench *bench, uns
 {
 	if (bench->kind == SL_BENCH_STAGES)
 		return sl_bench_stage_comparison(i);
+	if (bench->kind == SL_BENCH_TRIGGERS)
+		return sl_bench_trigger_comparison(i);
 	return i < sizeof(comparisons) / sizeof(comparisons[0]) ? &comparisons[i] : NULL;
 }
 
@@ -262,6 +267,9 @@ void sl_bench_print(const struct sl_bench *bench, FILE *out)
 		sl_bench_print_detectors(bench, out);
 	} else if (bench->kind == SL_BENCH_STAGES) {
 		sl_bench_print_stages(bench, out);
+		print_ratios(bench, out);
+	} else if (bench->kind == SL_BENCH_TRIGGERS) {
+		sl_bench_print_triggers(bench, out);
 		print_ratios(bench, out);
 	} else if (bench->o.callgrind) {
 		print_costs(bench, out);

@@ -99,6 +99,7 @@ static int warm(struct course *c, uint64_t ns)
 static int measure(const struct sl_bench *bench, struct course *c, struct sl_bench_sample *sample)
 {
 	uint64_t ns = (uint64_t)(1e9 * bench->o.seconds), took;
+	const struct sl_geometry *g = &c->s->scene->geometry;
 	uint32_t stack = c->s->row->stack;
 	int err = warm(c, ns);
 
@@ -107,8 +108,9 @@ static int measure(const struct sl_bench *bench, struct course *c, struct sl_ben
 		err = work_for(c, stack, ns, &took);
 	if (err)
 		return err;
-	sample->frame_bytes = c->s->scene->geometry.module_bytes;
-	sample->frame_items = 1;
+	sample->frame_bytes = g->modules * g->module_bytes;
+	sample->frame_items = c->s->scene->items ? c->s->scene->items : 1;
+	sample->item_parts = c->s->scene->parts;
 	sample->bytes = c->frames * sample->frame_bytes;
 	sample->GB_per_s = (double)sample->bytes / (double)took;
 	return 0;
@@ -141,5 +143,7 @@ int sl_bench_stage(const struct sl_bench *bench, const struct sl_bench_row *row,
 	atomic_store(&c->stop, true);
 	sl_thread_join(&c->helper);
 	seen = c->frames < scene->frames ? c->frames : scene->frames;
+	if (!err && row->trigger)
+		return sl_bench_trigger_check(s, (uint32_t)seen);
 	return err ? err : sl_bench_subject_check(s, (uint32_t)seen, bench->stages, sample);
 }

@@ -23,7 +23,18 @@
 #include "pipeline/thread.h"
 
 enum { SL_BENCH_STACK = 16, SL_BENCH_PLANES = 6, SL_BENCH_BINS = 1000 };
-enum sl_bench_size { SL_BENCH_4M, SL_BENCH_500K, SL_BENCH_SIZES };
+enum sl_bench_size {
+	SL_BENCH_4M,
+	SL_BENCH_500K,
+	SL_BENCH_RICH, /* events of triggers: see bench_trigger_data.c */
+	SL_BENCH_RICH_32,
+	SL_BENCH_RICH_1024,
+	SL_BENCH_RICH_NOISE,
+	SL_BENCH_SECTORS,
+	SL_BENCH_TRACKER_140,
+	SL_BENCH_TRACKER_200,
+	SL_BENCH_SIZES
+};
 
 /* What two rows must agree about. */
 enum sl_bench_agree {
@@ -58,6 +69,9 @@ struct sl_bench_scene {
 	int16_t *image;		    /* [frames][pixels]: the photons in them */
 	struct sl_bench_peak *peak; /* [frames][peaks] */
 	double high;		    /* of the radial range of profiles, in 1/nm */
+	uint8_t *events;	    /* or events: [frames][modules][module_bytes] */
+	uint32_t items;		    /* of a frame of events: what figures are of; 0: one */
+	double parts;		    /* hits or stubs of an item */
 	struct sl_region memory;
 };
 
@@ -112,6 +126,9 @@ int sl_bench_subject_open(struct sl_bench_subject *s, const struct sl_bench_row 
  * found. */
 int sl_bench_subject_check(const struct sl_bench_subject *s, uint32_t frames,
 			   const struct sl_bench_stages *stages, struct sl_bench_sample *sample);
+
+/* The same of triggers. */
+int sl_bench_trigger_check(const struct sl_bench_subject *s, uint32_t frames);
 
 /* In the first process, after a measurement: sample->why when it computed something else than
  * another row. */

@@ -154,23 +154,36 @@ static bool is_given(const struct sl_bench_subject *s)
 	return s->e.stage[0] == &given;
 }
 
+static void *block_of(const struct sl_bench_scene *scene, uint32_t frame, uint32_t module)
+{
+	const struct sl_geometry *g = &scene->geometry;
+
+	if (!scene->events)
+		return scene->raw + frame * scene->pixels;
+	return scene->events + ((uint64_t)frame * g->modules + module) * g->module_bytes;
+}
+
 /* Results in memory of their own, but for an image that is given. */
 static int open_frames(struct sl_bench_subject *s)
 {
+	const struct sl_geometry *g = &s->scene->geometry;
 	struct sl_shape result[SL_RESULTS];
 	int err;
 
 	memcpy(result, s->build.result, sizeof(result));
 	if (is_given(s))
 		result[0].dim[0] = 0;
-	err = sl_pool_init(&s->pool, s->scene->frames, 1, 1, result, s->build.results);
+	err = sl_pool_init(&s->pool, s->scene->frames, g->modules, sl_geometry_frame_items(g),
+			   result, s->build.results);
 	for (uint32_t i = 0; !err && i < s->scene->frames; i++) {
 		struct sl_frame *frame = &s->pool.frames[i].frame;
 
 		frame->sequence = frame->number = i;
 		frame->flags = SL_FRAME_COMPLETE;
-		frame->view[0].pixels.host = s->scene->raw + i * s->scene->pixels;
-		frame->view[0].outcome = SL_NO_OUTCOME;
+		for (uint32_t m = 0; m < g->modules; m++) {
+			frame->view[m].pixels.host = block_of(s->scene, i, m);
+			frame->view[m].outcome = SL_NO_OUTCOME;
+		}
 		if (is_given(s)) {
 			frame->result[0].shape = s->build.result[0];
 			frame->result[0].host = s->scene->image + i * s->scene->pixels;

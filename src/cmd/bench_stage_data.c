@@ -283,5 +283,6 @@ void sl_bench_scene_free(struct sl_bench_scene *s)
 	if (s->memory.base)
 		sl_region_close(&s->memory);
 	free(s->peak);
+	free(s->events);
 	*s = (struct sl_bench_scene){.memory = {.fd = -1}};
 }

@@ -17,6 +17,7 @@
 
 #include "lib/rich_draw.h"
 #include "stage/rings_find.h"
+#include "stage/rings_oracle.h"
 
 /* Plain C, one event after the other. */
 #define LANES 1
@@ -29,240 +30,6 @@ enum { EVENTS = 1000 };
 static uint8_t packed[EVENTS][SL_RICH_EVENT_BYTES];
 static struct sl_rings_settings settings;
 static struct sl_rings_work work;
-
-/* ---- the plain program ---- */
-
-struct circle {
-	double x, y, r;
-};
-
-struct oracle {
-	double x[SL_RICH_HITS], y[SL_RICH_HITS];
-	int hits, ring_of[SL_RICH_HITS]; /* -1: none */
-	struct circle ring[4];
-	int rings;
-};
-
-static bool oracle_accepts(struct circle c)
-{
-	return c.r >= settings.radius_min && c.r <= settings.radius_max &&
-	       hypot(c.x, c.y) <= settings.reach;
-}
-
-/* How far a hit is off, as the definition has it: by its power. */
-static double oracle_off(struct circle c, double x, double y)
-{
-	return fabs(pow(x - c.x, 2) + pow(y - c.y, 2) - c.r * c.r) / (2 * c.r);
-}
-
-static double determinant(double a[3][3])
-{
-	return a[0][0] * (a[1][1] * a[2][2] - a[1][2] * a[2][1]) -
-	       a[0][1] * (a[1][0] * a[2][2] - a[1][2] * a[2][0]) +
-	       a[0][2] * (a[1][0] * a[2][1] - a[1][1] * a[2][0]);
-}
-
-/* Taubin's circle A z + B x + C y + D = 0: least sum of squares where the mean of 4 A^2 z + 4 A B x
- * + 4 A C y + B^2 + C^2 is 1. About the centroid D is -A mean(z), and what is left is the least
- * root of a cubic, found by bisection between 0 and where the determinant changes its sign. */
-static struct circle oracle_fit(const struct oracle *o, const bool *member)
-{
-	double n = 0, mx = 0, my = 0, mz = 0, m[3][3] = {{0}}, low = 0, high, a[3][3], v[3];
-	struct circle c = {0, 0, -1};
-
-	for (int i = 0; i < o->hits; i++)
-		if (member[i]) {
-			n++;
-			mx += o->x[i];
-			my += o->y[i];
-		}
-	if (n < 3)
-		return c;
-	mx /= n;
-	my /= n;
-	for (int i = 0; i < o->hits; i++)
-		if (member[i])
-			mz += (pow(o->x[i] - mx, 2) + pow(o->y[i] - my, 2)) / n;
-	/* The unit of z is such that the constraint is A'^2 + B^2 + C^2 = 1, A' = 2 A sqrt(mz). */
-	for (int i = 0; i < o->hits; i++) {
-		double x = o->x[i] - mx, y = o->y[i] - my;
-		double row[3] = {(x * x + y * y - mz) / (2 * sqrt(mz)), x, y};
-
-		for (int j = 0; j < 3 && member[i]; j++)
-			for (int k = 0; k < 3; k++)
-				m[j][k] += row[j] * row[k] / n;
-	}
-	/* The least eigenvalue: where det(m - t) first crosses zero; it is below the least diagonal
-	 * element. */
-	high = fmin(m[0][0], fmin(m[1][1], m[2][2]));
-	for (int step = 0; step < 100; step++) {
-		double t = (low + high) / 2;
-
-		/* m - t is positive definite below it: all leading minors are above zero. */
-		memcpy(a, m, sizeof(a));
-		for (int j = 0; j < 3; j++)
-			a[j][j] -= t;
-		if (a[0][0] > 0 && a[0][0] * a[1][1] - a[0][1] * a[1][0] > 0 && determinant(a) > 0)
-			low = t;
-		else
-			high = t;
-	}
-	memcpy(a, m, sizeof(a));
-	for (int j = 0; j < 3; j++)
-		a[j][j] -= low;
-	/* Its vector is at right angles to two rows: with A' = 1, rows 1 and 2 give B and C. */
-	v[0] = a[1][1] * a[2][2] - a[1][2] * a[2][1];
-	v[1] = -(a[1][0] * a[2][2] - a[1][2] * a[2][0]);
-	v[2] = -(a[1][1] * a[2][0] - a[1][0] * a[2][1]);
-	c.x = -v[1] / v[0] * sqrt(mz);
-	c.y = -v[2] / v[0] * sqrt(mz);
-	c.r = sqrt(c.x * c.x + c.y * c.y + mz);
-	c.x += mx;
-	c.y += my;
-	return c;
-}
-
-static struct circle oracle_through(const struct oracle *o, int i, int j, int k)
-{
-	double ux = o->x[j] - o->x[i], uy = o->y[j] - o->y[i];
-	double vx = o->x[k] - o->x[i], vy = o->y[k] - o->y[i];
-	double area = ux * vy - uy * vx, u = ux * ux + uy * uy, v = vx * vx + vy * vy;
-	double x = (u * vy - v * uy) / (2 * area), y = (v * ux - u * vx) / (2 * area);
-
-	return (struct circle){o->x[i] + x, o->y[i] + y, fabs(area) > 1 ? hypot(x, y) : -1};
-}
-
-static struct circle oracle_best(const struct oracle *o, const bool *is_left)
-{
-	struct circle best = {0, 0, -1};
-	double most = 0;
-
-	for (int i = 0; i < o->hits; i++)
-		for (int j = i + 1; j < o->hits; j++)
-			for (int k = j + 1; k < o->hits; k++) {
-				struct circle c;
-				double credit = 0;
-
-				if (!is_left[i] || !is_left[j] || !is_left[k])
-					continue;
-				c = oracle_through(o, i, j, k);
-				if (!oracle_accepts(c))
-					continue;
-				for (int h = 0; h < o->hits; h++)
-					if (is_left[h])
-						credit += fmax(
-							0, 1 - pow(oracle_off(c, o->x[h], o->y[h]) /
-									   settings.window,
-								   2));
-				if (credit > most) {
-					most = credit;
-					best = c;
-				}
-			}
-	return best;
-}
-
-static int oracle_members(const struct oracle *o, const bool *of, struct circle c, double window,
-			  bool *member)
-{
-	int n = 0;
-
-	for (int i = 0; i < o->hits; i++) {
-		member[i] = of[i] && c.r > 0 && oracle_off(c, o->x[i], o->y[i]) < window;
-		n += member[i];
-	}
-	return n;
-}
-
-static void oracle_search(struct oracle *o)
-{
-	static const double windows[] = {1.5, 1.224744871, 1};
-	bool is_left[SL_RICH_HITS], member[SL_RICH_HITS];
-
-	for (int i = 0; i < o->hits; i++)
-		is_left[i] = true;
-	for (o->rings = 0; o->rings < 3; o->rings++) {
-		struct circle c = oracle_best(o, is_left);
-
-		for (int i = 0; i < 3; i++) {
-			oracle_members(o, is_left, c, windows[i] * settings.window, member);
-			c = oracle_fit(o, member);
-		}
-		if (oracle_members(o, is_left, c, settings.window, member) <
-			    (int)settings.min_own ||
-		    !oracle_accepts(c))
-			break;
-		o->ring[o->rings] = c;
-		for (int i = 0; i < o->hits; i++)
-			is_left[i] &= !member[i];
-	}
-}
-
-static void oracle_assign(struct oracle *o, const bool *live)
-{
-	for (int i = 0; i < o->hits; i++) {
-		double least = settings.window;
-
-		o->ring_of[i] = -1;
-		for (int r = 0; r < o->rings; r++) {
-			double off = oracle_off(o->ring[r], o->x[i], o->y[i]);
-
-			if (live[r] && off < least) {
-				least = off;
-				o->ring_of[i] = r;
-			}
-		}
-	}
-}
-
-static int oracle_own(const struct oracle *o, int ring, bool *member)
-{
-	int n = 0;
-
-	for (int i = 0; i < o->hits; i++) {
-		member[i] = o->ring_of[i] == ring;
-		n += member[i];
-	}
-	return n;
-}
-
-static void oracle_share(struct oracle *o)
-{
-	bool live[3] = {true, true, true}, member[SL_RICH_HITS], all[SL_RICH_HITS];
-	int n = 0;
-
-	memset(all, true, sizeof(all));
-	for (int step = 0; step < 3; step++) {
-		oracle_assign(o, live);
-		for (int r = 0; r < o->rings; r++) {
-			struct circle c;
-
-			if (oracle_own(o, r, member) < (int)settings.min_own)
-				live[r] = false;
-			c = oracle_fit(o, member);
-			if (oracle_accepts(c))
-				o->ring[r] = c;
-		}
-	}
-	oracle_assign(o, live);
-	for (int r = 0; r < o->rings; r++)
-		if (live[r] && oracle_own(o, r, member) >= (int)settings.min_own &&
-		    oracle_members(o, all, o->ring[r], settings.window, member) >=
-			    (int)settings.min_hits)
-			o->ring[n++] = o->ring[r];
-	o->rings = n;
-}
-
-static void oracle_event(const uint8_t *event, struct oracle *o)
-{
-	*o = (struct oracle){.hits = (int)sl_rich_hits(event)};
-	for (int i = 0; i < o->hits; i++)
-		sl_rich_position(sl_rich_hit(event, (uint32_t)i), &o->x[i], &o->y[i]);
-	if (o->hits < (int)settings.min_hits)
-		return;
-	oracle_search(o);
-	oracle_share(o);
-}
 
 /* ---- what is compared ---- */
 
@@ -304,7 +71,8 @@ struct score {
 
 /* Of the oracle's rings the nearest; the two are the same when they are within a micrometre or so
  * of each other: other hits would move it by more. */
-static void score_rings(const struct sl_rings_event *e, const struct oracle *o, struct score *s)
+static void score_rings(const struct sl_rings_event *e, const struct rings_oracle *o,
+			struct score *s)
 {
 	for (int i = 0; i < e->rings && i < SL_RINGS; i++) {
 		double least = INFINITY;
@@ -328,7 +96,7 @@ static struct score compare(uint64_t seed, double noise, uint32_t triplets, int 
 {
 	static struct sl_rings_event found[EVENTS];
 	struct score s = {.events = events};
-	struct oracle o;
+	struct rings_oracle o;
 
 	settings.triplets = triplets;
 	draw(seed, noise);
@@ -337,7 +105,7 @@ static struct score compare(uint64_t seed, double noise, uint32_t triplets, int 
 	for (int i = 0; i < events; i++) {
 		int rings = found[i].rings < SL_RINGS ? found[i].rings : SL_RINGS;
 
-		oracle_event(packed[i], &o);
+		rings_oracle_event(&settings, packed[i], &o);
 		s.same_count += rings == o.rings;
 		score_rings(&found[i], &o, &s);
 	}
@@ -417,7 +185,7 @@ static void test_hits_and_spread_are_right(void **state)
 	for (int i = 0; i < EVENTS; i++)
 		for (int k = 0; k < found[i].rings && k < SL_RINGS; k++) {
 			const struct sl_rings_ring *ring = &found[i].ring[k];
-			struct circle c = {ring->x, ring->y, sqrt(ring->square)};
+			struct rings_oracle_circle c = {ring->x, ring->y, sqrt(ring->square)};
 			double sum = 0, x, y;
 			int n = 0;
 
@@ -425,7 +193,7 @@ static void test_hits_and_spread_are_right(void **state)
 				double off;
 
 				sl_rich_position(sl_rich_hit(packed[i], h), &x, &y);
-				off = oracle_off(c, x, y);
+				off = rings_oracle_off(c, x, y);
 				n += off < settings.window;
 				sum += off < settings.window ? off * off : 0;
 			}
@@ -435,7 +203,7 @@ static void test_hits_and_spread_are_right(void **state)
 			if (n == (int)ring->hits)
 				assert_true(fabs(sum / n - ring->spread) <
 					    1e-3 * ring->spread + 1e-4);
-			assert_true(oracle_accepts(c));
+			assert_true(rings_oracle_accepts(&settings, c));
 		}
 	assert_true(rings > EVENTS);
 	assert_true(border < 5);

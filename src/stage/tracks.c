@@ -79,7 +79,7 @@ static const struct sl_option options[] = {
 	       "room for as many of a block in the result; all are counted"),
 	SL_U32(struct tracks, max_stubs, 31, 1, SL_STUBS, "stubs",
 	       "room for as many of a track in the list; all are counted"),
-	SL_U32(struct tracks, sector_tracks, 32, 1, 1024, "tracks",
+	SL_U32(struct tracks, sector_tracks, 32, 1, SL_TRACKS_MOST, "tracks",
 	       "of a sector before duplicates in others are taken out, at most; all are counted"),
 	SL_CHOICE(struct tracks, look, kept, "kept|all",
 		  "at blocks that no stage before it rejected, or at all"),

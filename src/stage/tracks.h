@@ -22,6 +22,8 @@ enum {
 	SL_TRACKS_LAYERS = 8,  /* numbers of layers; 0 is none */
 	SL_TRACKS_SET = 3,     /* words of 64 stubs */
 	SL_TRACKS_BEND_R = 64, /* steps in r of the table of bends */
+	SL_TRACKS_MOST = 1024, /* candidates of a sector */
+	SL_TRACKS_OWNERS = SL_TRACKS_MOST / 32,
 };
 
 struct sl_tracks_settings {
@@ -78,13 +80,17 @@ struct sl_tracks_stubs {   /* of one sector */
 	_Alignas(64) uint32_t first[SL_STUBS];
 	_Alignas(64) uint32_t after[SL_STUBS];
 	uint8_t layer[SL_STUBS];
-	sl_tracks_set of_layer[SL_TRACKS_LAYERS];
+	sl_tracks_set used; /* those with a layer */
 };
 
 struct sl_tracks_map {
 	_Alignas(64) uint32_t layer[SL_TRACKS_WORDS][SL_TRACKS_LAYERS][SL_TRACKS_CELLS];
 	_Alignas(64) uint32_t found[SL_TRACKS_WORDS][SL_TRACKS_CELLS]; /* enough layers */
 	_Alignas(64) uint32_t column[SL_TRACKS_WORDS][SL_STUBS]; /* rows that each stub is in */
+	/* Without vectors: the same of all columns, stubs that are in none left out. */
+	uint32_t kept[SL_TRACKS_WORDS][SL_TRACKS_CELLS];
+	uint32_t kept_rows[SL_TRACKS_WORDS][SL_TRACKS_CELLS][SL_STUBS];
+	uint8_t kept_stub[SL_TRACKS_WORDS][SL_TRACKS_CELLS][SL_STUBS];
 };
 
 struct sl_tracks_calls {
@@ -94,9 +100,9 @@ struct sl_tracks_calls {
 	/* map->column of one column. */
 	void (*column)(const struct sl_tracks_plan *plan, const struct sl_tracks_stubs *stubs,
 		       uint32_t column, struct sl_tracks_map *map);
-	/* The stubs of one cell of that column. */
-	void (*cell)(const struct sl_tracks_map *map, uint32_t row, uint32_t lanes,
-		     sl_tracks_set set);
+	/* The stubs that are in any of these rows of that column. */
+	void (*within)(const struct sl_tracks_map *map, uint64_t rows, uint32_t lanes,
+		       sl_tracks_set set);
 };
 struct sl_tracks_calls sl_tracks_calls(const struct sl_tracks_plan *plan, uint32_t vectors);
 
@@ -134,6 +140,8 @@ struct sl_tracks_work {
 	struct sl_tracks_stubs stubs;
 	struct sl_tracks_map map;
 	struct sl_tracks_cell cell[SL_TRACKS_CELLS * SL_TRACKS_CELLS];
+	/* A bit for each candidate of the sector, 32 to a word: those that have this stub. */
+	uint32_t owner[SL_TRACKS_OWNERS][SL_STUBS];
 	uint32_t end[SL_TRACKER_SECTORS + 1];	/* sector s has candidates end[s] to end[s + 1] */
 	const uint8_t *row[SL_TRACKER_SECTORS]; /* its stubs; NULL: none */
 	struct sl_track track[];		/* [sectors * sector_tracks] */
@@ -145,7 +153,6 @@ void sl_tracks_unpack(const struct sl_tracks_plan *plan, const uint8_t *row,
 uint32_t sl_tracks_sector(const struct sl_tracks_plan *plan, const struct sl_tracks_calls *calls,
 			  const uint8_t *row, struct sl_tracks_work *work, struct sl_track *track,
 			  struct sl_tracks_found *found);
-uint8_t sl_tracks_layers(const struct sl_tracks_stubs *stubs, const sl_tracks_set set);
 
 /* tracks_fit.c: a helix through the stubs of the candidate, the worst left out one after the other;
  * false: too few layers are left. */

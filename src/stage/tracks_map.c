@@ -2,7 +2,7 @@
  *
  * A map is a word of bits for each layer and column, a bit for each row: so a stub costs an "or"
  * for each column, sixteen columns at a time, and cells with enough layers are found by adding
- * bits, thirty-two rows at a time. Which stubs a cell has is asked again, for columns with such
+ * bits, thirty-two rows at a time. Which rows a stub is in is asked again, for columns with such
  * cells only: sixteen stubs at a time.
  *
  * Integers, in one order: the same bits with all vectors. */
@@ -105,6 +105,60 @@ SL_FORCE_INLINE void column(const struct sl_tracks_plan *plan, const struct sl_t
 		column_word(plan, stubs, c, cells, (int32_t)w * 32, map->column[w]);
 }
 
+#ifdef __x86_64__
+
+/* Vectors that every such CPU has can neither multiply nor shift each number by its own: there it
+ * is faster without, only columns that a stub may be in, and what was found is kept. */
+SL_FORCE_INLINE void fill_word_plainly(const struct sl_tracks_plan *plan,
+				       const struct sl_tracks_stubs *stubs,
+				       struct sl_tracks_map *map, uint32_t cells, uint32_t w)
+{
+	int32_t most = (int32_t)plan->set.rows - 1, base = (int32_t)w * 32;
+
+	for (uint32_t s = 0; s < stubs->n; s++) {
+		int32_t turned = stubs->turned[s], r = stubs->r[s], reach = stubs->reach[s];
+		uint32_t c = stubs->first[s], last = c + stubs->after[s];
+		uint32_t *to = map->layer[w][stubs->layer[s]];
+
+		for (; c <= last; c++) {
+			uint32_t n = map->kept[w][c];
+			uint32_t rows = rows_of(cells, sl_tracks_line(turned, r, plan->slope[c]),
+						reach, plan->offset[c], plan->side[c], most, base);
+
+			if (!rows)
+				continue;
+			to[c] |= rows;
+			map->kept_rows[w][c][n] = rows;
+			map->kept_stub[w][c][n] = (uint8_t)s;
+			map->kept[w][c] = n + 1;
+		}
+	}
+}
+
+SL_FORCE_INLINE void fill_plainly(const struct sl_tracks_plan *plan,
+				  const struct sl_tracks_stubs *stubs, struct sl_tracks_map *map,
+				  uint32_t cells, uint32_t words)
+{
+	for (uint32_t w = 0; w < words; w++) {
+		memset(map->layer[w], 0, sizeof(map->layer[w]));
+		memset(map->kept[w], 0, sizeof(map->kept[w]));
+		fill_word_plainly(plan, stubs, map, cells, w);
+		count_layers(plan, map->layer[w], map->found[w]);
+	}
+}
+
+SL_FORCE_INLINE void column_plainly(const struct sl_tracks_stubs *stubs, uint32_t c,
+				    struct sl_tracks_map *map, uint32_t words)
+{
+	for (uint32_t w = 0; w < words; w++) {
+		memset(map->column[w], 0, stubs->lanes * sizeof(map->column[w][0]));
+		for (uint32_t i = 0; i < map->kept[w][c]; i++)
+			map->column[w][map->kept_stub[w][c][i]] = map->kept_rows[w][c][i];
+	}
+}
+
+#endif
+
 /* Eight bytes of 0 or 1 become the bits of one. */
 static inline uint64_t eight(const uint8_t *flag)
 {
@@ -114,15 +168,20 @@ static inline uint64_t eight(const uint8_t *flag)
 	return bytes * 0x0102040810204080u >> 56;
 }
 
-SL_FORCE_INLINE void cell(const struct sl_tracks_map *map, uint32_t row, uint32_t lanes,
-			  sl_tracks_set set)
+/* A flag for each stub, which compilers make vectors of, then their bits. */
+SL_FORCE_INLINE void within(const struct sl_tracks_map *map, uint64_t rows, uint32_t lanes,
+			    sl_tracks_set set, uint32_t words)
 {
-	const uint32_t *rows = map->column[row / 32];
+	uint32_t low = (uint32_t)rows, high = (uint32_t)(rows >> 32);
 	uint8_t flag[SL_TRACKS_SET * 64] = {0};
 
-	row %= 32;
-	for (uint32_t s = 0; s < lanes; s++)
-		flag[s] = rows[s] >> row & 1;
+	for (uint32_t s = 0; s < lanes; s++) {
+		uint32_t both = map->column[0][s] & low;
+
+		if (words > 1)
+			both |= map->column[1][s] & high;
+		flag[s] = both != 0;
+	}
 	for (uint32_t k = 0; k < SL_TRACKS_SET; k++) {
 		set[k] = 0;
 		for (uint32_t b = 0; b < 8; b++)
@@ -137,17 +196,38 @@ SL_FORCE_INLINE void cell(const struct sl_tracks_map *map, uint32_t row, uint32_
 	(const struct sl_tracks_plan *plan, const struct sl_tracks_stubs *stubs, uint32_t c, \
 	 struct sl_tracks_map *map)
 
-#define KIND(name, cells, words)                                     \
-	SL_FORCE_INLINE void fill_##name FILL_PARAMETERS             \
-	{                                                            \
-		fill(plan, stubs, map, cells, words);                \
-	}                                                            \
-	SL_FORCE_INLINE void column_##name COLUMN_PARAMETERS         \
-	{                                                            \
-		column(plan, stubs, c, map, cells, words);           \
-	}                                                            \
-	SL_VECTORS(fill_##name, FILL_PARAMETERS, (plan, stubs, map)) \
-	SL_VECTORS(column_##name, COLUMN_PARAMETERS, (plan, stubs, c, map))
+/* As SL_VECTORS, but for what CPUs without AVX2 do. */
+#ifdef __x86_64__
+#define KINDS_OF(name, parameters, arguments, plainly)        \
+	static void name##_baseline parameters                \
+	{                                                     \
+		plainly;                                      \
+	}                                                     \
+	SL_TARGET_AVX2 static void name##_avx2 parameters     \
+	{                                                     \
+		name arguments;                               \
+	}                                                     \
+	SL_TARGET_AVX512 static void name##_avx512 parameters \
+	{                                                     \
+		name arguments;                               \
+	}
+#else
+#define KINDS_OF(name, parameters, arguments, plainly) SL_VECTORS(name, parameters, arguments)
+#endif
+
+#define KIND(name, cells, words)                                          \
+	SL_FORCE_INLINE void fill_##name FILL_PARAMETERS                  \
+	{                                                                 \
+		fill(plan, stubs, map, cells, words);                     \
+	}                                                                 \
+	SL_FORCE_INLINE void column_##name COLUMN_PARAMETERS              \
+	{                                                                 \
+		column(plan, stubs, c, map, cells, words);                \
+	}                                                                 \
+	KINDS_OF(fill_##name, FILL_PARAMETERS, (plan, stubs, map),        \
+		 fill_plainly(plan, stubs, map, cells, words))            \
+	KINDS_OF(column_##name, COLUMN_PARAMETERS, (plan, stubs, c, map), \
+		 column_plainly(stubs, c, map, words))
 
 KIND(rectangles_1, SL_TRACKS_RECTANGLES, 1)
 KIND(rectangles_2, SL_TRACKS_RECTANGLES, 2)
@@ -155,14 +235,29 @@ KIND(hexagons_1, SL_TRACKS_HEXAGONS, 1)
 KIND(hexagons_2, SL_TRACKS_HEXAGONS, 2)
 KIND(one_hexagon_1, SL_TRACKS_ONE_HEXAGON, 1)
 KIND(one_hexagon_2, SL_TRACKS_ONE_HEXAGON, 2)
-SL_VECTORS(cell, (const struct sl_tracks_map *map, uint32_t row, uint32_t lanes, sl_tracks_set set),
-	   (map, row, lanes, set))
 
-#define PICK(name)                                                                              \
-	(struct sl_tracks_calls)                                                                \
-	{                                                                                       \
-		SL_VECTORS_PICK(fill_##name, vectors), SL_VECTORS_PICK(column_##name, vectors), \
-			SL_VECTORS_PICK(cell, vectors)                                          \
+#define WITHIN_PARAMETERS \
+	(const struct sl_tracks_map *map, uint64_t rows, uint32_t lanes, sl_tracks_set set)
+
+SL_FORCE_INLINE void within_1 WITHIN_PARAMETERS
+{
+	within(map, rows, lanes, set, 1);
+}
+
+SL_FORCE_INLINE void within_2 WITHIN_PARAMETERS
+{
+	within(map, rows, lanes, set, 2);
+}
+
+SL_VECTORS(within_1, WITHIN_PARAMETERS, (map, rows, lanes, set))
+SL_VECTORS(within_2, WITHIN_PARAMETERS, (map, rows, lanes, set))
+
+#define PICK(name, words)                                                  \
+	(struct sl_tracks_calls)                                           \
+	{                                                                  \
+		SL_VECTORS_PICK(fill_##name##_##words, vectors),           \
+			SL_VECTORS_PICK(column_##name##_##words, vectors), \
+			SL_VECTORS_PICK(within_##words, vectors)           \
 	}
 
 struct sl_tracks_calls sl_tracks_calls(const struct sl_tracks_plan *plan, uint32_t vectors)
@@ -172,10 +267,10 @@ struct sl_tracks_calls sl_tracks_calls(const struct sl_tracks_plan *plan, uint32
 	vectors = sl_vectors_choose(vectors);
 	switch (plan->set.cells) {
 	case SL_TRACKS_RECTANGLES:
-		return two ? PICK(rectangles_2) : PICK(rectangles_1);
+		return two ? PICK(rectangles, 2) : PICK(rectangles, 1);
 	case SL_TRACKS_HEXAGONS:
-		return two ? PICK(hexagons_2) : PICK(hexagons_1);
+		return two ? PICK(hexagons, 2) : PICK(hexagons, 1);
 	default:
-		return two ? PICK(one_hexagon_2) : PICK(one_hexagon_1);
+		return two ? PICK(one_hexagon, 2) : PICK(one_hexagon, 1);
 	}
 }

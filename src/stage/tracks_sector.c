@@ -20,22 +20,32 @@ static void place(const struct sl_tracks_plan *plan, const struct sl_stub *stub,
 	stubs->first[s] = plan->first[bend][step];
 	stubs->after[s] = plan->after[bend][step];
 	stubs->layer[s] = (uint8_t)stub->layer;
-	stubs->of_layer[stub->layer][s / 64] |= 1ull << s % 64;
 }
 
 void sl_tracks_unpack(const struct sl_tracks_plan *plan, const uint8_t *row,
 		      struct sl_tracks_stubs *stubs, struct sl_tracks_found *found)
 {
 	struct sl_stub stub;
-	uint32_t s;
+	uint32_t s = 0, strange = 0;
+	bool more = true;
 
-	memset(stubs->of_layer, 0, sizeof(stubs->of_layer));
-	for (s = 0; s < SL_STUBS && sl_stub_unpack(row + s * SL_STUB_BYTES, &stub); s++) {
-		place(plan, &stub, s, stubs);
-		found->strange += !stub.layer;
+	for (uint32_t k = 0; k < SL_TRACKS_SET; k++) {
+		uint32_t end = k * 64 + 64 < SL_STUBS ? k * 64 + 64 : SL_STUBS;
+		uint64_t used = 0;
+
+		for (; more && s < end; s++) {
+			more = sl_stub_unpack(row + s * SL_STUB_BYTES, &stub);
+			if (!more)
+				break;
+			place(plan, &stub, s, stubs);
+			used |= (uint64_t)(stub.layer != 0) << s % 64;
+			strange += !stub.layer;
+		}
+		stubs->used[k] = used;
 	}
 	stubs->n = s;
 	stubs->lanes = (s + SL_TRACKS_LANES - 1) / SL_TRACKS_LANES * SL_TRACKS_LANES;
+	found->strange += strange;
 	found->full += s == SL_STUBS;
 	for (; s < stubs->lanes; s++) {
 		stubs->turned[s] = stubs->r[s] = stubs->reach[s] = 0;
@@ -43,39 +53,46 @@ void sl_tracks_unpack(const struct sl_tracks_plan *plan, const uint8_t *row,
 	}
 }
 
-uint8_t sl_tracks_layers(const struct sl_tracks_stubs *stubs, const sl_tracks_set set)
+/* A stub goes into those cells of the column, `rows`, that it is in; index: of a row's cell. */
+static void put_stub(struct sl_tracks_work *work, uint32_t s, uint64_t rows, const uint8_t *index,
+		     struct sl_tracks_cell *cell)
 {
-	uint32_t layers = 0;
+	for (; rows; rows &= rows - 1) {
+		struct sl_tracks_cell *to = &cell[index[__builtin_ctzll(rows)]];
 
-	for (uint32_t k = 1; k < SL_TRACKS_LAYERS; k++) {
-		const uint64_t *of = stubs->of_layer[k];
-
-		layers |= (uint32_t)(((set[0] & of[0]) | (set[1] & of[1]) | (set[2] & of[2])) != 0)
-			  << k;
+		to->set[s / 64] |= 1ull << s % 64;
+		to->layers |= (uint8_t)(1u << work->stubs.layer[s]);
+		to->stubs++;
 	}
-	return (uint8_t)layers;
 }
 
-/* The stubs of a cell that are there and have a layer. */
-static void note_cell(const struct sl_tracks_calls *calls, const struct sl_tracks_work *work,
-		      uint32_t column, uint32_t row, struct sl_tracks_cell *cell)
+/* The cells of a column, which has them in these rows; how many. */
+static uint32_t list_column(const struct sl_tracks_plan *plan, const struct sl_tracks_calls *calls,
+			    struct sl_tracks_work *work, uint32_t c, uint64_t rows,
+			    struct sl_tracks_cell *cell)
 {
-	const struct sl_tracks_stubs *stubs = &work->stubs;
+	uint8_t index[SL_TRACKS_CELLS];
+	sl_tracks_set set;
+	uint32_t n = 0;
 
-	cell->column = (uint8_t)column;
-	cell->row = (uint8_t)row;
-	cell->stubs = 0;
-	calls->cell(&work->map, row, stubs->lanes, cell->set);
-	for (uint32_t k = 0; k < SL_TRACKS_SET; k++) {
-		uint32_t before = k * 64;
-		uint64_t used = stubs->n >= before + 64 ? ~0ull
-				: stubs->n > before	? (1ull << (stubs->n - before)) - 1
-							: 0;
+	for (uint64_t left = rows; left; left &= left - 1, n++) {
+		uint32_t row = (uint32_t)__builtin_ctzll(left);
 
-		cell->set[k] &= used & ~stubs->of_layer[0][k];
-		cell->stubs += (uint8_t)sl_tracks_ones(cell->set[k]);
+		index[row] = (uint8_t)n;
+		cell[n] = (struct sl_tracks_cell){.column = (uint8_t)c, .row = (uint8_t)row};
 	}
-	cell->layers = sl_tracks_layers(stubs, cell->set);
+	calls->column(plan, &work->stubs, c, &work->map);
+	calls->within(&work->map, rows, work->stubs.lanes, set);
+	for (uint32_t k = 0; k < SL_TRACKS_SET; k++)
+		for (uint64_t bits = set[k] & work->stubs.used[k]; bits; bits &= bits - 1) {
+			uint32_t s = k * 64 + (uint32_t)__builtin_ctzll(bits);
+			uint64_t is_in = work->map.column[0][s];
+
+			if (plan->words > 1)
+				is_in |= (uint64_t)work->map.column[1][s] << 32;
+			put_stub(work, s, is_in & rows, index, cell);
+		}
+	return n;
 }
 
 static uint32_t list_cells(const struct sl_tracks_plan *plan, const struct sl_tracks_calls *calls,
@@ -89,34 +106,43 @@ static uint32_t list_cells(const struct sl_tracks_plan *plan, const struct sl_tr
 		if (plan->words > 1)
 			rows |= (uint64_t)work->map.found[1][c] << 32;
 		if (rows)
-			calls->column(plan, &work->stubs, c, &work->map);
-		for (; rows; rows &= rows - 1)
-			note_cell(calls, work, c, (uint32_t)__builtin_ctzll(rows),
-				  &work->cell[n++]);
+			n += list_column(plan, calls, work, c, rows, &work->cell[n]);
 	}
 	return n;
 }
 
-/* Does it share stubs of too many layers with a candidate that is there already? Most share too few
- * stubs to look at layers. */
-static bool is_duplicate(const struct sl_tracks_plan *plan, const struct sl_tracks_stubs *stubs,
-			 const struct sl_tracks_cell *cell, const struct sl_track *track,
-			 uint32_t n)
+/* Does it share stubs of too many layers with one of the n candidates that are there already?
+ * Thirty-two of them at a time: layers are counted as they are in the map. */
+static bool is_duplicate(const struct sl_tracks_plan *plan, const struct sl_tracks_work *work,
+			 const struct sl_tracks_cell *cell, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		sl_tracks_set both;
-		uint32_t shared = 0;
+	for (uint32_t w = 0; w * 32 < n; w++) {
+		uint32_t of[SL_TRACKS_LAYERS] = {0};
 
-		for (uint32_t k = 0; k < SL_TRACKS_SET; k++) {
-			both[k] = cell->set[k] & track[i].set[k];
-			shared += sl_tracks_ones(both[k]);
-		}
-		if (shared < plan->set.common)
-			continue;
-		if (sl_tracks_ones(sl_tracks_layers(stubs, both)) >= plan->set.common)
+		for (uint32_t k = 0; k < SL_TRACKS_SET; k++)
+			for (uint64_t bits = cell->set[k]; bits; bits &= bits - 1) {
+				uint32_t s = k * 64 + (uint32_t)__builtin_ctzll(bits);
+
+				of[work->stubs.layer[s]] |= work->owner[w][s];
+			}
+		if (sl_tracks_at_least(
+			    sl_tracks_count(of[1], of[2], of[3], of[4], of[5], of[6], of[7]),
+			    plan->set.common))
 			return true;
 	}
 	return false;
+}
+
+/* The n-th candidate has these stubs. */
+static void own(struct sl_tracks_work *work, const struct sl_track *track, uint32_t n)
+{
+	uint32_t *owner = work->owner[n / 32];
+
+	if (n % 32 == 0)
+		memset(owner, 0, sizeof(work->owner[0]));
+	for (uint32_t k = 0; k < SL_TRACKS_SET; k++)
+		for (uint64_t bits = track->set[k]; bits; bits &= bits - 1)
+			owner[k * 64 + (uint32_t)__builtin_ctzll(bits)] |= 1u << n % 32;
 }
 
 static void make_track(const struct sl_tracks_plan *plan, const struct sl_tracks_cell *cell,
@@ -143,7 +169,7 @@ static uint32_t choose(const struct sl_tracks_plan *plan, const uint8_t *row,
 
 		if (sl_tracks_ones(cell->layers) != layers)
 			continue;
-		if (plan->set.common && is_duplicate(plan, &work->stubs, cell, track, n)) {
+		if (plan->set.common && is_duplicate(plan, work, cell, n)) {
 			found->duplicates++;
 			continue;
 		}
@@ -152,10 +178,12 @@ static uint32_t choose(const struct sl_tracks_plan *plan, const uint8_t *row,
 			continue;
 		}
 		make_track(plan, cell, &track[n]);
-		if (plan->set.fit && !sl_tracks_fit(plan, row, &track[n]))
+		if (plan->set.fit && !sl_tracks_fit(plan, row, &track[n])) {
 			found->misfits++;
-		else
-			n++;
+			continue;
+		}
+		own(work, &track[n], n);
+		n++;
 	}
 	return n;
 }

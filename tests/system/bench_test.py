@@ -116,6 +116,45 @@ def stage_peers(folder):
     equal([row["name"] for row in result["rows"]], ["scalar/correct/i16/500k"], "the plain loop")
 
 
+def triggers(folder, only):
+    file = folder / "result.json"
+    run("bench", "trigger", "--rounds", "1", "--seconds", SECONDS[0], "--only", only, "--json", file, folder=folder)
+    result = json.loads(file.read_text())
+    equal(result["left_out"], {}, "left out")
+    for row in result["rows"]:
+        check(row["min"] <= row["value"] <= row["max"], f"{row['name']}: figures in order")
+    return {row["name"]: row for row in result["rows"]}
+
+
+@case("triggers are measured, and find what the scalar program and the oracle find")
+def trigger_rows(folder):
+    for only, item, part, parts in (("*/rings", "event", "hit", (15, 25)), ("*/rings/baseline", "event", "hit", (15, 25)),
+                                    ("*/tracks/hexagons", "sector", "stub", (160, 160)),
+                                    ("sluice/tracks/rectangles/bend0/avx2", "sector", "stub", (160, 160)),
+                                    ("scalar/tracks/one-hexagon/bend0", "sector", "stub", (160, 160)),
+                                    ("sluice/tracks/rectangles/event-140", "event", "stub", (15000, 25000))):
+        rows = triggers(folder, only)
+        check(rows, f"{only}: rows")
+        for name, row in rows.items():
+            equal((row["item"], row["part"]), (item, part), f"{name}: what it counts")
+            check(parts[0] <= row["parts"] <= parts[1], f"{name}: {row['parts']} of a {item}")
+            for key, other in (("ns_per_part", row["us_per_item"] * 1000 / row["parts"]), ("items_per_s", 1e6 / row["us_per_item"])):
+                check(abs(row[key] / other - 1) < 1e-4, f"{name}: {key} says the same as us_per_item")
+
+
+@case("decisions of triggers have latencies; so have the way over udp, and the machine")
+def trigger_latencies(folder):
+    for name in ("sluice/rings/32/at-50", "sluice/tracks/hexagons/event-140/at-10", "sluice/rings/udp", "machine/jitter"):
+        rows = triggers(folder, name)
+        equal(sorted(rows), [f"{name}/{which}" for which in ("max", "p50", "p99", "p99.9")], "the rows")
+        times = [rows[f"{name}/{which}"]["value"] for which in ("p50", "p99", "p99.9", "max")]
+        equal(times, sorted(times), f"{name}: times in order")
+        row = rows[f"{name}/p50"]
+        check(row["count"] > 0 if name != "machine/jitter" else 0 <= row["share_lost"] <= 1, f"{name}: was measured")
+        if name == "sluice/rings/udp":
+            check(row["late"] <= row["count"], "late blocks are some of all")
+
+
 @case("wrong arguments are told")
 def arguments(folder):
     for words, said in [((), "sluice bench link"), (("stages",), "sluice bench link"),
@@ -124,12 +163,14 @@ def arguments(folder):
                         (("link", "--rounds", "0"), "--rounds"), (("link", "--seconds", "x"), "--seconds"),
                         (("link", "--fast"), "unknown option '--fast'"), (("link", "--set", "a=b"), "--set means nothing"),
                         (("detector", "--sweep"), "for sluice bench link"),
-                        (("stage", "--callgrind"), "for sluice bench link"), (("detector", "--compared"), "--compared is for")]:
+                        (("stage", "--callgrind"), "for sluice bench link"), (("trigger", "--sweep"), "for sluice bench link"),
+                        (("trigger", "--only", "sluice/ring"), "no row is called"), (("detector", "--compared"), "--compared is for")]:
         check(said in run_fails("bench", *words, folder=folder).err(), f"{words}: says {said!r}")
     check("/nowhere/x" in run_fails("bench", "link", "--rounds", "1", "--seconds", SECONDS[0], "--only", "sluice/shm/4096", "--json", "/nowhere/x",
                                     folder=folder).err(), "names the file that it cannot write")
     check("sluice/udp/uc/4096/cut\n" in run("bench", "link", "--list", folder=folder).out(), "lists its rows")
     check("sluice/correct/i16/2cores\n" in run("bench", "stage", "--list", folder=folder).out(), "lists the rows of stages")
+    check("sluice/tracks/hexagons/fit/avx2\n" in run("bench", "trigger", "--list", folder=folder).out(), "lists the rows of triggers")
 
 
 if __name__ == "__main__":
