@@ -19,12 +19,17 @@
 
 enum { SL_TWIN_LANES = 8 }; /* batches on a device at once, at most */
 
+struct sl_twin;
+
 struct sl_twin_env {
 	struct sl_device *device;
 	struct sl_device_queue *queue; /* to send tables by; open() need not wait for them */
 	const struct sl_geometry *geometry;
 	uint32_t batch_frames;
 	uint32_t items; /* of a frame: 1, or events */
+	/* Who makes the stage's input on the device; NULL: it is raw. */
+	const struct sl_twin *maker;
+	void *maker_state;
 	unsigned lanes; /* batches that may be on the device at once: what a twin needs for the
 			   work on one, it needs as often */
 };
@@ -58,6 +63,12 @@ struct sl_twin {
 
 	/* Queue what makes the stage's results and verdicts. 0 or -errno. */
 	int (*enqueue)(void *state, const struct sl_twin_batch *batch);
+
+	/* While it makes its image, count the pixels of each frame that have at least as many photons
+	 * (or counts): into uint32_t [frames], of each lane, which it zeroes itself. So that
+	 * whoever asks, when opened, need not read the image again. -ENOTSUP: not this image. NULL:
+	 * it never does. */
+	int (*count)(void *state, uint32_t threshold, const struct sl_device_memory *lane);
 
 	/* What the device has learned by now goes into the stage's own state, so that the CPU can
 	 * go on with it; waits for the queue. NULL: it learns nothing. */

@@ -76,6 +76,8 @@ struct sl_bench_row {
 	const char *vectors; /* instructions to use; NULL: the best */
 	uint32_t stack, cores, size;
 	const struct sl_bench_trigger *trigger; /* stages of a trigger, or what is beside them */
+	const struct sl_bench_gpu *gpu;		/* stages on an accelerator, or its memory */
+	const struct sl_platform *platform;
 	/* or a peer: */
 	const char *program, *mode;
 	uint64_t bytes;
@@ -87,9 +89,17 @@ struct sl_bench_row {
 	char failed[SL_BENCH_WHY];
 };
 
-enum sl_bench_kind { SL_BENCH_LINKS, SL_BENCH_DETECTORS, SL_BENCH_STAGES, SL_BENCH_TRIGGERS };
+enum sl_bench_kind {
+	SL_BENCH_LINKS,
+	SL_BENCH_DETECTORS,
+	SL_BENCH_STAGES,
+	SL_BENCH_TRIGGERS,
+	SL_BENCH_GPUS
+};
 
 struct sl_bench_trigger;
+struct sl_bench_gpu;
+struct sl_platform;
 struct sl_bench_work;
 struct sl_bench_stages;
 
@@ -118,6 +128,13 @@ int sl_bench_stage_prepare(struct sl_bench *bench); /* frames, before all rounds
 void sl_bench_stage_end(struct sl_bench *bench);
 
 int sl_bench_trigger_rows(struct sl_bench *bench);
+
+int sl_bench_gpu_rows(struct sl_bench *bench);
+int sl_bench_gpu_prepare(struct sl_bench *bench);
+int sl_bench_gpu(const struct sl_bench *bench, const struct sl_bench_row *row,
+		 struct sl_bench_sample *sample);
+void sl_bench_print_gpu(const struct sl_bench *bench, FILE *out);
+
 int sl_bench_trigger_prepare(struct sl_bench *bench); /* events, before all rounds; 0 or -errno */
 
 /* Two namespaces with a veth pair between them that cuts and merges nothing, or bench->no_cut. */

@@ -114,26 +114,34 @@ SL_DEVICE float value_of(sl_u16 raw, float pedestal, float factor, SL_GLOBAL con
 ONE(correct_photons_1, sl_i16, as_photons, SL_PHOTONS_BAD)
 ONE(correct_float_1, float, KEEP, bad())
 
-/* Eight pixels per thread, 16 bytes of raw pixels at a time. */
-SL_KERNEL void correct_photons_8(PARAMETERS(sl_i16))
+/* Frames of a batch in which bright pixels can be counted on the way; src/stage/correct_twin.c knows it, too. */
+enum { SL_COUNT_FRAMES = 64 };
+
+/* Eight pixels per thread, 16 bytes of raw pixels at a time. Pixels with at least `threshold` photons are counted, for a
+ * veto that need then not read the image again: they are few, so that threads seldom meet. */
+SL_KERNEL void correct_photons_8(PARAMETERS(sl_i16), sl_i32 threshold, SL_GLOBAL sl_u32 *count)
 {
+	SL_SHARED sl_u32 bright[SL_COUNT_FRAMES];
+	sl_u32 c;
+
 	sl_u64 pixels = modules * module_pixels;
 	sl_u64 at = 8 * ((sl_u64)sl_group(0) * sl_threads() + sl_thread());
 	float p[8], g[8];
 	sl_u32 module, f, i, loaded = ~0u;
 	TABLES
 
-	if (at >= pixels)
-		return;
+	for (c = sl_thread(); c < SL_COUNT_FRAMES; c += sl_threads())
+		bright[c] = 0;
+	sl_barrier();
 	module = (sl_u32)(at / module_pixels);
-	for (i = 0; i < 8; i++)
+	for (i = 0; i < 8 && at < pixels; i++)
 		g[i] = factor[at + i];
-	for (f = 0; f < frames; f++) {
+	for (f = 0; f < frames && at < pixels; f++) {
 		struct sl_kernel_view v = view[f * modules + module];
 		sl_u64 in_cell = at + v.cell * pixels;
 		SL_GLOBAL const sl_u16 *from = raw + v.at / 2 + (at - module * module_pixels);
 		sl_u32x4 in = *(SL_GLOBAL const sl_u32x4 *)from;
-		sl_u32 word[4], made[4];
+		sl_u32 word[4], made[4], n = 0;
 
 		word[0] = in.x;
 		word[1] = in.y;
@@ -158,8 +166,15 @@ SL_KERNEL void correct_photons_8(PARAMETERS(sl_i16))
 			if (v.cell < cells)
 				photons = (sl_u16)as_photons(
 					value_of(pixel, p[i], g[i], other + 4 * (v.cell * other_pixels + at + i)), pixel);
+			n += (sl_i32)(sl_i16)photons >= threshold;
 			made[i / 2] = i & 1 ? made[i / 2] | photons << 16 : photons;
 		}
 		*(SL_GLOBAL sl_u32x4 *)(out + f * pixels + at) = sl_u32x4_make(made[0], made[1], made[2], made[3]);
+		if (n)
+			sl_add_local(&bright[f % SL_COUNT_FRAMES], n);
 	}
+	sl_barrier();
+	for (c = sl_thread(); c < SL_COUNT_FRAMES; c += sl_threads())
+		if (bright[c])
+			sl_add(&count[c], bright[c]);
 }

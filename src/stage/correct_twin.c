@@ -6,13 +6,14 @@
 #include "stage/correct.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include <sluice/twin.h>
 
 #include "device/table.h"
 #include "kernel/kernels.h"
 
-enum { THREADS = 256, VECTOR = 8 };
+enum { THREADS = 256, VECTOR = 8, COUNT_FRAMES = 64 };
 enum { PHOTONS_8, PHOTONS_1, FLOAT_1, KERNELS };
 
 static const char *const names[KERNELS] = {"correct_photons_8", "correct_photons_1",
@@ -26,7 +27,12 @@ struct twin {
 	unsigned use;
 	int output;
 	uint32_t modules;
-	uint32_t dark_seen; /* by batches that were queued */
+	uint32_t dark_seen;			      /* by batches that were queued */
+	int32_t threshold;			      /* of pixels that are counted */
+	struct sl_device_memory count[SL_TWIN_LANES]; /* of who asked for it */
+	struct sl_device_memory nothing;	      /* where nobody did */
+	uint32_t batch_frames;
+	bool counts;
 	struct sl_device_memory factor, other, pedestal, sum, spread, samples, wrong;
 };
 
@@ -34,7 +40,7 @@ static void close_twin(void *state)
 {
 	struct twin *t = state;
 	struct sl_device_memory *table[] = {&t->factor, &t->other,   &t->pedestal, &t->sum,
-					    &t->spread, &t->samples, &t->wrong};
+					    &t->spread, &t->samples, &t->wrong,	   &t->nothing};
 
 	if (!t->device)
 		return;
@@ -78,12 +84,29 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 	t->output = stage->output;
 	t->modules = env->geometry->modules;
 	t->dark_seen = t->stage->dark_seen;
+	t->batch_frames = env->batch_frames;
+	t->threshold = INT32_MAX;
 	t->use = t->stage->output != SL_CORRECT_PHOTONS_I16 ? FLOAT_1
 		 : t->stage->module_pixels % VECTOR	    ? PHOTONS_1
 							    : PHOTONS_8;
 	err = sl_device_kernels(t->device, &sl_kernels_correct, names, KERNELS, &t->program,
 				t->kernel);
+	if (!err)
+		err = t->device->platform->memory_open(t->device, COUNT_FRAMES * sizeof(uint32_t),
+						       &t->nothing);
 	return err ? err : send_tables(t, env->queue);
+}
+
+static int count(void *state, uint32_t threshold, const struct sl_device_memory *lane)
+{
+	struct twin *t = state;
+
+	if (t->use != PHOTONS_8 || t->batch_frames > COUNT_FRAMES)
+		return -ENOTSUP;
+	memcpy(t->count, lane, sizeof(t->count));
+	t->threshold = (int32_t)threshold;
+	t->counts = true;
+	return 0;
 }
 
 static void prepare(void *state, struct sl_batch *batch)
@@ -98,6 +121,7 @@ static int enqueue(void *state, const struct sl_twin_batch *b)
 	struct twin *t = state;
 	struct sl_correct *c = t->stage;
 	uint64_t threads = c->pixels / (t->use == PHOTONS_8 ? VECTOR : 1);
+	const struct sl_device_memory *counts = t->counts ? &t->count[b->lane] : &t->nothing;
 	const struct sl_device_argument argument[] = {
 		SL_ARG_MEMORY(b->raw),
 		SL_ARG_MEMORY(b->frame),
@@ -118,11 +142,16 @@ static int enqueue(void *state, const struct sl_twin_batch *b)
 		SL_ARG(c->darks),
 		SL_ARG(c->noise_squared),
 		SL_ARG(c->noise_samples),
+		SL_ARG(t->threshold), /* from here on: of PHOTONS_8 alone */
+		SL_ARG_MEMORY(counts),
 	};
 	struct sl_device_range range = {{sl_device_groups(threads, THREADS)}, THREADS};
+	unsigned arguments = sizeof(argument) / sizeof(argument[0]) - (t->use == PHOTONS_8 ? 0 : 2);
+	int err = t->counts ? t->device->platform->zero(b->queue, counts, 0, counts->bytes) : 0;
 
-	return t->device->platform->launch(b->queue, t->kernel[t->use], &range, argument,
-					   sizeof(argument) / sizeof(argument[0]));
+	return err ? err
+		   : t->device->platform->launch(b->queue, t->kernel[t->use], &range, argument,
+						 arguments);
 }
 
 static int give_back(void *state, struct sl_device_queue *queue)
@@ -151,5 +180,6 @@ const struct sl_twin sl_twin_correct = {
 	.close = close_twin,
 	.prepare = prepare,
 	.enqueue = enqueue,
+	.count = count,
 	.give_back = give_back,
 };

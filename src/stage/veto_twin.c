@@ -1,7 +1,7 @@
 /* veto_twin.c - `veto` on an accelerator. */
 #include "stage/veto.h"
 
-#include <errno.h>
+#include <stdbool.h>
 
 #include <sluice/twin.h>
 
@@ -20,6 +20,7 @@ struct twin {
 	struct sl_device_program *program;
 	struct sl_device_kernel *kernel[KERNELS];
 	unsigned use;
+	bool counted; /* by who makes the image */
 	int input;
 	uint64_t pixels;
 	uint32_t items;
@@ -69,6 +70,8 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 	for (unsigned i = 0; i < env->lanes && !err; i++)
 		err = t->device->platform->memory_open(
 			t->device, env->batch_frames * sizeof(uint32_t), &t->count[i]);
+	if (!err && env->maker && env->maker->count)
+		t->counted = !env->maker->count(env->maker_state, t->stage->threshold, t->count);
 	return err;
 }
 
@@ -96,9 +99,9 @@ static int enqueue(void *state, const struct sl_twin_batch *b)
 	struct sl_device_range pixels = {{sl_device_groups(t->pixels, THREADS * RUN), b->frames},
 					 THREADS};
 	struct sl_device_range frames = {{sl_device_groups(b->frames, THREADS)}, THREADS};
-	int err = p->zero(b->queue, counts, 0, counts->bytes);
+	int err = t->counted ? 0 : p->zero(b->queue, counts, 0, counts->bytes);
 
-	if (!err)
+	if (!err && !t->counted)
 		err = p->launch(b->queue, t->kernel[t->use], &pixels, count, 6);
 	if (!err)
 		err = p->launch(b->queue, t->kernel[DECIDE], &frames, decide, 6);

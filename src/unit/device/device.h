@@ -64,6 +64,9 @@ int sl_device_lanes_give_back(struct sl_device_lanes *lanes);
 /* Queue all of a batch up to its verdicts. */
 int sl_device_lane_begin(struct sl_device_lanes *lanes, unsigned lane, struct sl_batch *batch);
 
+/* Queue the kernels of the batch that is in the lane once more: for measurements. */
+int sl_device_lane_again(struct sl_device_lanes *lanes, unsigned lane);
+
 /* The verdicts are here: give them to the frames, and queue the way back of what is kept. */
 int sl_device_lane_judged(struct sl_device_lanes *lanes, unsigned lane);
 

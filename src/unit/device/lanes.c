@@ -123,6 +123,16 @@ static int open_lane(struct sl_device_lanes *l, struct sl_device_lane *lane)
 	return err;
 }
 
+static void find_maker(const struct sl_device_lanes *l, unsigned stage, struct sl_twin_env *env)
+{
+	env->maker = NULL;
+	for (unsigned s = 0; s < stage && l->chain->stage[stage].input >= 0; s++)
+		if (l->chain->stage[s].output == l->chain->stage[stage].input && l->twin[s]) {
+			env->maker = l->chain->stage[s].ops->twin;
+			env->maker_state = l->twin[s];
+		}
+}
+
 static int open_twins(struct sl_device_lanes *l, unsigned lanes)
 {
 	struct sl_twin_env env = {
@@ -140,6 +150,7 @@ static int open_twins(struct sl_device_lanes *l, unsigned lanes)
 
 		if (!twin)
 			continue;
+		find_maker(l, s, &env);
 		l->twin[s] = calloc(1, twin->state_bytes);
 		err = l->twin[s] ? twin->open(l->twin[s], &env, &l->chain->stage[s]) : -ENOMEM;
 		if (err) {
@@ -305,6 +316,11 @@ static int run_twins(struct sl_device_lanes *l, unsigned lane, struct sl_device_
 		if (l->twin[s])
 			err = l->chain->stage[s].ops->twin->enqueue(l->twin[s], &batch);
 	return err;
+}
+
+int sl_device_lane_again(struct sl_device_lanes *l, unsigned lane)
+{
+	return run_twins(l, lane, l->work[lane % l->works]);
 }
 
 int sl_device_lane_begin(struct sl_device_lanes *l, unsigned index, struct sl_batch *batch)
