@@ -178,3 +178,115 @@ SL_KERNEL void correct_photons_8(PARAMETERS(sl_i16), sl_i32 threshold, SL_GLOBAL
 		if (bright[c])
 			sl_add(&count[c], bright[c]);
 }
+
+/* ---- bright frames, all in one cell: most batches ---- */
+
+/* Frames whose pixels are asked for before the first is worked on: memory is far away. */
+enum { SL_AHEAD = 5 };
+
+/* Eight floats of a table, on 32 bytes. */
+SL_DEVICE void eight(SL_GLOBAL const float *from, float *to)
+{
+	sl_u32x4 a = *(SL_GLOBAL const sl_u32x4 *)from, b = *(SL_GLOBAL const sl_u32x4 *)(from + 4);
+
+	to[0] = sl_bits_float((sl_i32)a.x);
+	to[1] = sl_bits_float((sl_i32)a.y);
+	to[2] = sl_bits_float((sl_i32)a.z);
+	to[3] = sl_bits_float((sl_i32)a.w);
+	to[4] = sl_bits_float((sl_i32)b.x);
+	to[5] = sl_bits_float((sl_i32)b.y);
+	to[6] = sl_bits_float((sl_i32)b.z);
+	to[7] = sl_bits_float((sl_i32)b.w);
+}
+
+/* Two pixels in G0, which most are. */
+#define TWO(NAME, MAKE)                                                                                                \
+	SL_DEVICE sl_u32 NAME(sl_u32 word, const float *p, const float *g)                                             \
+	{                                                                                                              \
+		sl_u32 low = (sl_u16)MAKE((sl_small_float(word & 0xffff) - p[0]) * g[0]);                              \
+		sl_u32 high = (sl_u16)MAKE((sl_small_float(word >> 16) - p[1]) * g[1]);                                \
+                                                                                                                       \
+		return low | high << 16;                                                                               \
+	}
+
+TWO(two_photons, sl_to_photons)
+TWO(two_photons_bounded, sl_to_photons_bounded)
+
+/* Two pixels in any gain. */
+SL_DEVICE sl_u32 two_of_any(sl_u32 word, const float *p, const float *g, SL_GLOBAL const float *other)
+{
+	sl_u16 first = (sl_u16)word, second = (sl_u16)(word >> 16);
+	sl_u32 low = (sl_u16)as_photons(value_of(first, p[0], g[0], other), first);
+	sl_u32 high = (sl_u16)as_photons(value_of(second, p[1], g[1], other + 4), second);
+
+	return low | high << 16;
+}
+
+SL_DEVICE sl_u32 bright_of(sl_u32 word, sl_i32 threshold)
+{
+	return (sl_u32)((sl_i32)(sl_i16)(word & 0xffff) >= threshold) + (sl_u32)((sl_i32)(sl_i16)(word >> 16) >= threshold);
+}
+
+#define BRIGHT_8(NAME, TWO_OF, COUNTS)                                                                                      \
+	SL_KERNEL SL_GROUP(256, 4) void NAME(SL_GLOBAL const sl_u16 *raw, SL_GLOBAL const struct sl_kernel_view *view, sl_u32 frames,        \
+			    sl_u32 modules, sl_u64 module_pixels, SL_GLOBAL sl_i16 *out, SL_GLOBAL const float *factor,    \
+			    SL_GLOBAL const float *other, SL_GLOBAL const float *pedestal, sl_i32 threshold,               \
+			    SL_GLOBAL sl_u32 *count)                                                                        \
+	{                                                                                                                   \
+		SL_SHARED sl_u32 bright[SL_COUNT_FRAMES];                                                                   \
+		sl_u64 pixels = modules * module_pixels;                                                                    \
+		sl_u64 at = 8 * ((sl_u64)sl_group(0) * sl_threads() + sl_thread());                                         \
+		sl_u32 module = (sl_u32)(at / module_pixels), f, k, c;                                                      \
+		sl_u64 inside = at - module * module_pixels;                                                                \
+		float p[8], g[8];                                                                                           \
+                                                                                                                            \
+		for (c = sl_thread(); COUNTS && c < SL_COUNT_FRAMES; c += sl_threads())                                     \
+			bright[c] = 0;                                                                                      \
+		if (COUNTS)                                                                                                 \
+			sl_barrier();                                                                                       \
+		if (at < pixels) {                                                                                          \
+			eight(pedestal + at, p);                                                                            \
+			eight(factor + at, g);                                                                              \
+		}                                                                                                           \
+		for (f = 0; f < frames && at < pixels; f += SL_AHEAD) {                                                     \
+			sl_u32x4 in[SL_AHEAD];                                                                              \
+                                                                                                                            \
+			SL_UNROLL for (k = 0; k < SL_AHEAD; k++) if (f + k < frames) in[k] =                                \
+				*(SL_GLOBAL const sl_u32x4 *)(raw + view[(f + k) * modules + module].at / 2 + inside);      \
+			SL_UNROLL for (k = 0; k < SL_AHEAD; k++)                                                            \
+			{                                                                                                   \
+				sl_u32x4 v;                                                                                 \
+                                                                                                                            \
+				if (f + k >= frames)                                                                        \
+					break;                                                                              \
+				if ((in[k].x | in[k].y | in[k].z | in[k].w) & 0xc000c000) {                                 \
+					SL_GLOBAL const float *o = other + 4 * at;                                          \
+                                                                                                                            \
+					v = sl_u32x4_make(                                                                  \
+						two_of_any(in[k].x, p, g, o), two_of_any(in[k].y, p + 2, g + 2, o + 8),     \
+						two_of_any(in[k].z, p + 4, g + 4, o + 16),                                  \
+						two_of_any(in[k].w, p + 6, g + 6, o + 24));                                 \
+				} else {                                                                                    \
+					v = sl_u32x4_make(TWO_OF(in[k].x, p, g), TWO_OF(in[k].y, p + 2, g + 2),             \
+							  TWO_OF(in[k].z, p + 4, g + 4), TWO_OF(in[k].w, p + 6, g + 6));    \
+				}                                                                                           \
+				*(SL_GLOBAL sl_u32x4 *)(out + (f + k) * pixels + at) = v;                                   \
+				if (COUNTS) {                                                                               \
+					c = bright_of(v.x, threshold) + bright_of(v.y, threshold) +                         \
+					    bright_of(v.z, threshold) + bright_of(v.w, threshold);                          \
+					if (c)                                                                              \
+						sl_add_local(&bright[f + k], c);                                            \
+				}                                                                                           \
+			}                                                                                                   \
+		}                                                                                                           \
+		if (COUNTS)                                                                                                 \
+			sl_barrier();                                                                                       \
+		for (c = sl_thread(); COUNTS && c < frames; c += sl_threads())                                              \
+			if (bright[c])                                                                                      \
+				sl_add(&count[c], bright[c]);                                                               \
+	}
+
+BRIGHT_8(correct_bright_8, two_photons, 0)
+BRIGHT_8(correct_bright_8_counted, two_photons, 1)
+BRIGHT_8(correct_bright_8_bounded, two_photons_bounded, 0)
+BRIGHT_8(correct_bright_8_bounded_counted, two_photons_bounded, 1)

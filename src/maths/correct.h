@@ -49,6 +49,21 @@ SL_FN sl_i16 sl_to_photons(float value)
 	return (sl_i16)((whole & ~bad) | (SL_PHOTONS_BAD & bad));
 }
 
+/* The same where the value is NaN, or known to be within 16 bits. */
+SL_FN sl_i16 sl_to_photons_bounded(float value)
+{
+	float nearest = sl_bits_float((sl_float_bits(value) & (sl_i32)0x80000000) | 0x3effffff);
+	sl_i32 whole = (sl_i32)(value == value ? value + nearest : 0.f);
+
+	return (sl_i16)(value == value ? whole : SL_PHOTONS_BAD);
+}
+
+/* A number below 2^23 as a float, where conversions are slow: exact. */
+SL_FN float sl_small_float(sl_u32 number)
+{
+	return sl_bits_float((sl_i32)(0x4b000000u | number)) - 8388608.f;
+}
+
 /* What dark samples of a pixel have taught: S and n of src/stage/correct.c, the squares around the
  * mean, and how many were in another gain. */
 struct sl_pedestal {

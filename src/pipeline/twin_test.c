@@ -22,6 +22,12 @@ static const struct twin_case cases[] = {
 	 SMALL(2, 7, 33), .batch = 8, .dtype = SL_U16},
 	{"photons, eight at a time", "stages: [correct: {darks: 5}, veto: {min_pixels: 40}]", NULL,
 	 SMALL(3, 6, 40), .batch = 8, .dtype = SL_U16},
+	{"photons, no dark frames", "stages: [correct, veto: {threshold: 9, min_pixels: 40}]", NULL,
+	 SMALL(3, 6, 40), .batch = 8, .dtype = SL_U16, .no_darks = true, .missing = true},
+	{"photons, no dark frames, nobody counts", "stages: [correct]", NULL, SMALL(3, 6, 40),
+	 .batch = 11, .dtype = SL_U16, .no_darks = true},
+	{"photons of a real detector", "stages: [correct, veto]",
+	 "{kind: jungfrau, modules: 2, bad_pixels: 20}", .batch = 6, .no_darks = true},
 	{"photons, rows with a pitch", "stages: [correct, veto: {min_pixels: 40}]", NULL,
 	 SMALL(3, 6, 40), .batch = 7, .dtype = SL_U16, .pitch = true},
 	{"photons, storage cells, missing modules", "stages: [correct: {darks: 3}]", NULL,
@@ -341,6 +347,15 @@ static void run_many(struct twin_side *side, const struct sl_unit *unit, struct 
 	}
 }
 
+static const struct twin_case *case_of(const char *name)
+{
+	size_t i = 0;
+
+	while (strcmp(cases[i].name, name))
+		i++;
+	return &cases[i];
+}
+
 static void overlap(const struct twin_case *c, const char *const *set, size_t sets)
 {
 	enum { MANY = 6 };
@@ -373,8 +388,8 @@ static void test_batches_overlap_and_come_back_in_order(void **arg)
 	static const char *const any[] = {"unit.kind=opencl", "unit.lanes=4", "unit.order=any"};
 
 	NEEDS_OPENCL();
-	overlap(&cases[1], lanes, 2);
-	overlap(&cases[9], any, 3);
+	overlap(case_of("photons, eight at a time"), lanes, 2);
+	overlap(case_of("counts of 32 bits"), any, 3);
 }
 
 int main(void)

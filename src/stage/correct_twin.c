@@ -14,10 +14,15 @@
 #include "kernel/kernels.h"
 
 enum { THREADS = 256, VECTOR = 8, COUNT_FRAMES = 64 };
-enum { PHOTONS_8, PHOTONS_1, FLOAT_1, KERNELS };
+enum { PHOTONS_8, PHOTONS_1, FLOAT_1, BRIGHT_8, KERNELS = BRIGHT_8 + 4 };
 
-static const char *const names[KERNELS] = {"correct_photons_8", "correct_photons_1",
-					   "correct_float_1"};
+static const char *const names[KERNELS] = {"correct_photons_8",
+					   "correct_photons_1",
+					   "correct_float_1",
+					   "correct_bright_8",
+					   "correct_bright_8_counted",
+					   "correct_bright_8_bounded",
+					   "correct_bright_8_bounded_counted"};
 
 struct twin {
 	struct sl_correct *stage;
@@ -116,6 +121,37 @@ static void prepare(void *state, struct sl_batch *batch)
 	sl_correct_judge(t->stage, batch, &t->dark_seen);
 }
 
+/* Nothing to learn, one table for all. */
+static bool is_simple(const struct twin *t, const struct sl_batch *batch)
+{
+	if (t->use != PHOTONS_8 || t->stage->cells > 1 ||
+	    (t->counts && batch->frames > COUNT_FRAMES))
+		return false;
+	for (uint32_t f = 0; f < batch->frames; f++)
+		if (batch->frame[f]->flags & SL_FRAME_DARK)
+			return false;
+	return true;
+}
+
+static int enqueue_bright(struct twin *t, const struct sl_twin_batch *b,
+			  const struct sl_device_memory *counts)
+{
+	struct sl_correct *c = t->stage;
+	const struct sl_device_argument argument[] = {
+		SL_ARG_MEMORY(b->raw),	     SL_ARG_MEMORY(b->view),
+		SL_ARG(b->frames),	     SL_ARG(t->modules),
+		SL_ARG(c->module_pixels),    SL_ARG_MEMORY(&b->result[t->output]),
+		SL_ARG_MEMORY(&t->factor),   SL_ARG_MEMORY(&t->other),
+		SL_ARG_MEMORY(&t->pedestal), SL_ARG(t->threshold),
+		SL_ARG_MEMORY(counts),
+	};
+	struct sl_device_range range = {{sl_device_groups(c->pixels / VECTOR, THREADS)}, THREADS};
+	unsigned kernel = BRIGHT_8 + (t->counts ? 1 : 0) + (c->bounded ? 2 : 0);
+
+	return t->device->platform->launch(b->queue, t->kernel[kernel], &range, argument,
+					   sizeof(argument) / sizeof(argument[0]));
+}
+
 static int enqueue(void *state, const struct sl_twin_batch *b)
 {
 	struct twin *t = state;
@@ -149,6 +185,8 @@ static int enqueue(void *state, const struct sl_twin_batch *b)
 	unsigned arguments = sizeof(argument) / sizeof(argument[0]) - (t->use == PHOTONS_8 ? 0 : 2);
 	int err = t->counts ? t->device->platform->zero(b->queue, counts, 0, counts->bytes) : 0;
 
+	if (!err && is_simple(t, b->batch))
+		return enqueue_bright(t, b, counts);
 	return err ? err
 		   : t->device->platform->launch(b->queue, t->kernel[t->use], &range, argument,
 						 arguments);
