@@ -13,7 +13,7 @@ extern const struct sl_unit sl_unit_cpu, sl_unit_cuda, sl_unit_opencl;
 
 static const struct sl_unit *const accelerators[] = {&sl_unit_opencl, &sl_unit_cuda};
 
-enum { BATCHES = 5 };
+enum { BATCHES = 5, FIELD_PIXELS = 2 * 40 * 70 };
 
 #define SMALL(m, r, c) .modules = m, .rows = r, .columns = c
 
@@ -47,6 +47,50 @@ static const struct twin_case cases[] = {
 	{"a stage of the CPU behind",
 	 "stages: [correct, veto: {min_pixels: 40}, prescale: {every: 3}]", NULL, SMALL(2, 7, 33),
 	 .batch = 8, .dtype = SL_U16},
+	{"profile of photons",
+	 "stages: [correct: {darks: 5}, veto: {min_pixels: 20}, integrate: {bins: 30}]", NULL,
+	 SMALL(2, 7, 33), .batch = 8, .dtype = SL_U16, .missing = true},
+	{"profile of photons, more than a tile", "stages: [correct, integrate: {bins: 100}]", NULL,
+	 SMALL(2, 40, 72), .batch = 19, .dtype = SL_U16, .missing = true},
+	{"profile of photons, boxes, one at least",
+	 "stages: [correct, integrate: {bins: 40, split: bbox, variance: at_least_one}]", NULL,
+	 SMALL(3, 40, 70), .batch = 7, .dtype = SL_U16},
+	{"profile of photons, one at least, polarised",
+	 "stages: [correct, integrate: {bins: 20, variance: at_least_one, polarisation: 0.9}]",
+	 NULL, SMALL(2, 7, 33), .batch = 8, .dtype = SL_U16},
+	{"profile of keV", "stages: [correct: {output: kev_f32}, integrate: {bins: 100}]", NULL,
+	 SMALL(2, 40, 70), .batch = 9, .dtype = SL_U16, .missing = true, .bound = 1e-6},
+	{"profile of keV, boxes",
+	 "stages: [correct: {output: kev_f32}, integrate: {bins: 90, split: bbox, unit: r_mm, "
+	 "variance: at_least_one}]",
+	 NULL, SMALL(2, 40, 72), .batch = 9, .dtype = SL_U16, .bound = 1e-6},
+	{"cake of photons", "stages: [correct, integrate: {bins: 20, azimuth_bins: 36}]", NULL,
+	 SMALL(2, 40, 72), .batch = 8, .dtype = SL_U16, .missing = true},
+	{"cake of photons with fractions, boxes",
+	 "stages: [correct: {output: photons_f32}, integrate: {bins: 20, azimuth_bins: 8, "
+	 "split: bbox}]",
+	 NULL, SMALL(2, 40, 70), .batch = 8, .dtype = SL_U16, .bound = 1e-6},
+	{"profile of counts of 8 bits", "stages: [integrate: {bins: 30}]", NULL, SMALL(2, 40, 72),
+	 .batch = 33, .dtype = SL_U8, .missing = true},
+	{"of 8 bits, boxes", "stages: [integrate: {bins: 30, split: bbox, unit: tth_deg}]", NULL,
+	 SMALL(2, 7, 33), .batch = 18, .dtype = SL_U8, .pitch = true},
+	{"of 16 bits, dark and flat",
+	 "stages: [integrate: {bins: 30, dark: dark.raw, flat: flat.raw}]", NULL, SMALL(2, 40, 70),
+	 .batch = 8, .dtype = SL_U16, .missing = true, .bound = 1e-6},
+	{"of 16 bits, dark and flat, boxes, within a range",
+	 "stages: [integrate: {bins: 30, dark: dark.raw, flat: flat.raw, split: bbox, unit: "
+	 "r_pixels, low: 5, high: 30}]",
+	 NULL, SMALL(2, 40, 70), .batch = 8, .dtype = SL_U16, .pitch = true, .bound = 1e-6},
+	{"cake of counts of 16 bits", "stages: [integrate: {bins: 9, azimuth_bins: 100}]", NULL,
+	 SMALL(1, 70, 8), .batch = 5, .dtype = SL_U16, .no_darks = true},
+	{"of 32 bits", "stages: [integrate: {bins: 50, variance: at_least_one}]", NULL,
+	 SMALL(2, 40, 72), .batch = 8, .dtype = SL_U32, .missing = true},
+	{"cake of counts of 32 bits, boxes",
+	 "stages: [integrate: {bins: 50, azimuth_bins: 4, split: bbox}]", NULL, SMALL(2, 40, 70),
+	 .batch = 8, .dtype = SL_U32, .missing = true, .bound = 1e-6},
+	{"a bin for all pixels, and a veto of counts",
+	 "stages: [veto: {threshold: 2900, min_pixels: 200}, integrate: {bins: 1}]", NULL,
+	 SMALL(2, 40, 72), .batch = 8, .dtype = SL_U16},
 	{"one of its own before", "stages: [copy, correct, veto: {min_pixels: 40}]", NULL,
 	 SMALL(2, 7, 33), .batch = 8, .dtype = SL_U16},
 };
@@ -75,10 +119,45 @@ static void run_case(const struct twin_case *c, const struct sl_unit *unit)
 	twin_close(&side[1], unit);
 }
 
+/* Files that stages read, in a folder of their own, where we are from now on. */
+static void write_fields(char *folder)
+{
+	static const char *const name[] = {"dark.raw", "flat.raw"};
+	uint64_t seed = 3;
+
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(chdir(folder), 0);
+	for (int i = 0; i < 2; i++) {
+		FILE *file = fopen(name[i], "wb");
+
+		assert_non_null(file);
+		for (int k = 0; k < FIELD_PIXELS; k++) {
+			uint32_t bits = twin_random(&seed);
+			float value = i ? 0.8f + (float)(bits % 97) * 0.003f
+					: (float)(bits % 1000) * 0.123f;
+
+			if (bits % 61 == 0)
+				value = i ? 0 : NAN;
+			assert_int_equal(fwrite(&value, sizeof(value), 1, file), 1);
+		}
+		fclose(file);
+	}
+}
+
+static void remove_fields(const char *folder)
+{
+	unlink("dark.raw");
+	unlink("flat.raw");
+	assert_int_equal(chdir("/"), 0);
+	rmdir(folder);
+}
+
 static void test_results_are_those_of_the_cpu(void **arg)
 {
+	char folder[] = "/tmp/sluice-twin-XXXXXX";
 	bool any = false;
 
+	write_fields(folder);
 	for (size_t u = 0; u < sizeof(accelerators) / sizeof(accelerators[0]); u++) {
 		if (accelerators[u]->unavailable())
 			continue;
@@ -86,6 +165,7 @@ static void test_results_are_those_of_the_cpu(void **arg)
 		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 			run_case(&cases[i], accelerators[u]);
 	}
+	remove_fields(folder);
 	if (!any) {
 		print_message("# SKIP %s\n", sl_unit_opencl.unavailable());
 		skip();
