@@ -3,29 +3,14 @@
  * What must move: each image once, and tables once per eight frames of 16 bits: 2 bytes per entry, 6 where pixels are
  * split. Sums of pieces, 16 bytes per frame or more, are about a thirtieth of the entries of a profile. */
 #include "kernel/batch.h"
+#include "kernel/decide.clh"
 #include "kernel/dialect.clh"
+#include "kernel/double.clh"
+#include "kernel/eight.clh"
 #include "kernel/integrate.h"
 #include "maths/radial.h"
 
-#if defined(__OPENCL_C_VERSION__)
-#ifndef cl_khr_fp64
-#error "stage integrate: this device has no numbers of double precision"
-#endif
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-#endif
-
 /* ---- which frames ---- */
-
-SL_DEVICE int is_looked_at(SL_GLOBAL const struct sl_kernel_frame *frame, SL_GLOBAL const struct sl_kernel_verdict *verdict,
-			   sl_u32 items)
-{
-	sl_u32 i;
-
-	for (i = 0; i < frame->items && i < items; i++)
-		if (verdict[i].keep)
-			return !(frame->flags & SL_KERNEL_DARK);
-	return 0;
-}
 
 /* Axes of all frames, zeros for dark ones, and in `live` how many frames are to be looked at, and which. Group 0: of
  * cells, 1: of frames. */
@@ -50,7 +35,7 @@ SL_KERNEL void integrate_begin(struct sl_kernel_conclude c, SL_GLOBAL const stru
 	for (at = 0; at < frames; at += sl_threads()) {
 		sl_u32 left = frames - at < sl_threads() ? frames - at : sl_threads(), before = 0, all = 0;
 
-		is_live[t] = t < left && is_looked_at(&frame[at + t], &verdict[(at + t) * items], items);
+		is_live[t] = t < left && sl_kernel_has_image(&frame[at + t], &verdict[(at + t) * items]);
 		sl_barrier();
 		for (k = 0; k < left; k++) {
 			before += k < t ? is_live[k] : 0;
@@ -75,49 +60,6 @@ SL_DEVICE sl_u32 frames_of(sl_u32 live, sl_u32 first, sl_u32 most)
 
 /* ---- a tile ---- */
 
-struct eight {
-	sl_u32 word[8]; /* eight pixels of `bytes` are 2 * bytes of them */
-};
-
-/* n of the eight are there. */
-SL_DEVICE struct eight load_eight(SL_GLOBAL const sl_u8 *from, const sl_u32 bytes, sl_u32 aligned, sl_u32 n)
-{
-	struct eight e = {{0, 0, 0, 0, 0, 0, 0, 0}};
-	sl_u32 i, k;
-
-	if (aligned && bytes == 1) {
-		e.word[0] = ((SL_GLOBAL const sl_u32 *)from)[0];
-		e.word[1] = ((SL_GLOBAL const sl_u32 *)from)[1];
-		return e;
-	}
-	if (aligned) {
-#pragma unroll
-		for (i = 0; i < bytes / 2; i++) {
-			sl_u32x4 in = ((SL_GLOBAL const sl_u32x4 *)from)[i];
-
-			e.word[4 * i] = in.x;
-			e.word[4 * i + 1] = in.y;
-			e.word[4 * i + 2] = in.z;
-			e.word[4 * i + 3] = in.w;
-		}
-		return e;
-	}
-#pragma unroll
-	for (k = 0; k < 8; k++)
-		if (k < n)
-			e.word[k * bytes / 4] |= bytes == 1   ? (sl_u32)from[k] << 8 * (k & 3)
-						 : bytes == 2 ? (sl_u32)((SL_GLOBAL const sl_u16 *)from)[k] << 16 * (k & 1)
-							      : ((SL_GLOBAL const sl_u32 *)from)[k];
-	return e;
-}
-
-SL_DEVICE sl_u32 pixel_of(const struct eight *e, sl_u32 k, const sl_u32 bytes)
-{
-	return bytes == 4   ? e->word[k]
-	       : bytes == 2 ? e->word[k / 2] >> 16 * (k & 1) & 0xffff
-			    : e->word[k / 4] >> 8 * (k & 3) & 0xff;
-}
-
 SL_DEVICE sl_u64 module_at(struct sl_kernel_integrate c, SL_GLOBAL const struct sl_kernel_view *view, sl_u32 f,
 			   sl_u32 module, const sl_u32 bytes)
 {
@@ -131,7 +73,7 @@ SL_DEVICE void fill_tile(SL_LOCAL sl_u32 *pixels, struct sl_kernel_integrate c, 
 			 SL_GLOBAL const struct sl_kernel_view *view, SL_GLOBAL const sl_u32 *live, sl_u32 first,
 			 sl_u32 frames, sl_u32 words, const sl_u32 bytes, sl_u32 fill)
 {
-	struct eight in[4 * SL_TILE_WORDS];
+	struct sl_eight in[4 * SL_TILE_WORDS];
 	sl_u32 t = sl_thread(), row = tile.row + t / 8, column = tile.column + t % 8 * 8, w, l, k;
 	sl_u32 n = row >= c.rows || column >= c.columns ? 0 : c.columns - column < 8 ? c.columns - column : 8;
 	sl_u64 at = ((sl_u64)row * c.columns + column) * bytes;
@@ -146,7 +88,7 @@ SL_DEVICE void fill_tile(SL_LOCAL sl_u32 *pixels, struct sl_kernel_integrate c, 
 		for (k = 0; k < 2 * bytes; k++)
 			in[w].word[k] = is_missing ? fill : 0;
 		if (is && !is_missing)
-			in[w] = load_eight(image + module_at(c, view, f, tile.module, bytes) + at, bytes, c.aligned, n);
+			in[w] = sl_eight_load(image + module_at(c, view, f, tile.module, bytes) + at, bytes, c.aligned, n);
 	}
 #pragma unroll
 	for (w = 0; w < SL_TILE_WORDS; w++)
@@ -156,7 +98,7 @@ SL_DEVICE void fill_tile(SL_LOCAL sl_u32 *pixels, struct sl_kernel_integrate c, 
 
 #pragma unroll
 			for (l = 0; l < 4 / bytes; l++)
-				word |= pixel_of(&in[w * (4 / bytes) + l], k, bytes) << 8 * bytes * l;
+				word |= sl_eight_pixel(&in[w * (4 / bytes) + l], k, bytes) << 8 * bytes * l;
 			pixels[sl_tile_word(sl_tile_place(t / 8, t % 8 * 8 + k), w)] = word;
 		}
 }
@@ -322,7 +264,7 @@ TILES(integrate_f32_split, 4, 0xffffffff, float, F32, IS_F32, LEAST_F32, double,
 		if (c.has_dark)                                                                                             \
 			value -= (dark_total[cell] - gone) * whole;                                                         \
 		m = total[cell] - m;                                                                                        \
-		norm = m > 0 ? (double)m * norm_unit : (double)sl_bits_float(0x7fc00000);                                   \
+		norm = m > 0 ? (double)m * norm_unit : SL_NAN;                                   \
 		item = (sl_u64)live[1 + c.first + f] * c.stride + cell;                                                     \
 		intensity[item + c.intensity_at] = (float)(value / whole / norm);                                           \
 		sigma[item + c.sigma_at] = (float)(sqrt(fabs(spread / whole) * photon) / norm);                             \
