@@ -71,7 +71,7 @@ SL_DEVICE sl_u64 module_at(struct sl_kernel_integrate c, SL_GLOBAL const struct 
 SL_DEVICE void fill_tile(SL_LOCAL sl_u32 *pixels, struct sl_kernel_integrate c, struct sl_kernel_tile tile,
 			 SL_GLOBAL const sl_u8 *image, SL_GLOBAL const struct sl_kernel_frame *frame,
 			 SL_GLOBAL const struct sl_kernel_view *view, SL_GLOBAL const sl_u32 *live, sl_u32 first,
-			 sl_u32 frames, sl_u32 words, const sl_u32 bytes, sl_u32 fill)
+			 sl_u32 frames, sl_u32 words, const sl_u32 bytes, const sl_u32 grain, sl_u32 fill)
 {
 	struct sl_eight in[4 * SL_TILE_WORDS];
 	sl_u32 t = sl_thread(), row = tile.row + t / 8, column = tile.column + t % 8 * 8, w, l, k;
@@ -88,7 +88,7 @@ SL_DEVICE void fill_tile(SL_LOCAL sl_u32 *pixels, struct sl_kernel_integrate c, 
 		for (k = 0; k < 2 * bytes; k++)
 			in[w].word[k] = is_missing ? fill : 0;
 		if (is && !is_missing)
-			in[w] = sl_eight_load(image + module_at(c, view, f, tile.module, bytes) + at, bytes, c.aligned, n);
+			in[w] = sl_eight_load(image + module_at(c, view, f, tile.module, bytes) + at, bytes, grain, n);
 	}
 #pragma unroll
 	for (w = 0; w < SL_TILE_WORDS; w++)
@@ -102,6 +102,9 @@ SL_DEVICE void fill_tile(SL_LOCAL sl_u32 *pixels, struct sl_kernel_integrate c, 
 			pixels[sl_tile_word(sl_tile_place(t / 8, t % 8 * 8 + k), w)] = word;
 		}
 }
+
+#define FILL_TILE(BYTES, GRAIN, FILL)                                                                                      \
+	fill_tile(pixels, c, tile, image, frame, view, live, first, frames, words, BYTES, GRAIN, FILL)
 
 /* For pixels of BYTES with VALUE of frame l in WORD, which may be no measurement (then the bits are FILL), added up in a
  * piece as PART and in memory as SUM; SPLIT: entries are shares. Group 0: of tiles, 1: of passes over so many frames. */
@@ -123,7 +126,14 @@ SL_DEVICE void fill_tile(SL_LOCAL sl_u32 *pixels, struct sl_kernel_integrate c, 
                                                                                                                              \
 		if (first >= frames)                                                                                         \
 			return;                                                                                              \
-		fill_tile(pixels, c, tile, image, frame, view, live, first, frames, words, BYTES, FILL);                     \
+		if (c.grain == 16 && BYTES > 1)                                                                              \
+			FILL_TILE(BYTES, 16, FILL);                                                                          \
+		else if (c.grain == 8)                                                                                       \
+			FILL_TILE(BYTES, 8, FILL);                                                                           \
+		else if (c.grain == 4 || BYTES == 4)                                                                         \
+			FILL_TILE(BYTES, 4, FILL);                                                                           \
+		else                                                                                                         \
+			FILL_TILE(BYTES, 0, FILL);                                                                           \
 		sl_barrier();                                                                                                \
 		for (item = sl_thread(); item < tile.pieces * words; item += sl_threads()) {                                 \
 			struct sl_kernel_piece piece = pieces[tile.first + item / words];                                    \

@@ -41,7 +41,7 @@ struct sl_kernel_integrate {
 	sl_u64 module_pixels;
 	sl_u32 modules, rows, columns;
 	sl_u32 raw;	    /* the image is where views say; else frames follow each other */
-	sl_u32 aligned;	    /* eight pixels are one load */
+	sl_u32 grain;	    /* bytes that may be loaded at once: 16, 8, 4; 0: a pixel */
 	sl_u32 first, most; /* frames; room for sums of so many */
 	sl_u32 two;	    /* variances have sums of their own */
 	sl_u32 has_dark;

@@ -29,7 +29,7 @@ SL_DEVICE struct sl_eight eight_of(struct sl_kernel_reduce c, SL_GLOBAL const sl
 
 		return sl_eight_load(image + module_at(c, view, f, module, bytes) +
 					     (sl_u64)(number - module * eights) * 8 * bytes,
-				     bytes, 1, 8);
+				     bytes, bytes == 1 ? 8 : 16, 8);
 	}
 	for (k = 0; k < 8; k++) {
 		sl_u64 at = (sl_u64)number * 8 + k;
@@ -39,7 +39,7 @@ SL_DEVICE struct sl_eight eight_of(struct sl_kernel_reduce c, SL_GLOBAL const sl
 		if (module >= c.modules)
 			break;
 		at = module_at(c, view, f, module, bytes) + (at - module * c.module_pixels) * bytes;
-		one = sl_eight_load(image + at, bytes, 0, 1);
+		one = sl_eight_load(image + at, bytes, bytes == 4 ? 4 : 0, 1);
 		e.word[k * bytes / 4] |= one.word[0] << 8 * (k * bytes & 3);
 	}
 	return e;

@@ -159,6 +159,16 @@ static int open_tables(struct twin *t, const struct sl_twin_env *env)
 	return err;
 }
 
+/* What rows, and eight pixels, are multiples of. */
+static uint32_t grain_of(uint32_t row_bytes, uint32_t eight_bytes)
+{
+	uint32_t grain = 16;
+
+	while (grain > 2 && (row_bytes % grain || eight_bytes % grain))
+		grain /= 2;
+	return grain > 2 ? grain : 0;
+}
+
 static void fill_in(struct twin *t, const struct sl_twin_env *env)
 {
 	const struct sl_integrate *s = t->stage;
@@ -171,7 +181,8 @@ static void fill_in(struct twin *t, const struct sl_twin_env *env)
 		.rows = g->rows,
 		.columns = g->columns,
 		.raw = t->input == SL_STAGE_RAW,
-		.aligned = g->columns % 8 == 0,
+		.grain = grain_of(g->columns * (uint32_t)sl_dtype_bytes(s->dtype),
+				  8 * (uint32_t)sl_dtype_bytes(s->dtype)),
 		.most = env->batch_frames < SL_STACK_MOST ? env->batch_frames : SL_STACK_MOST,
 		/* Whole pixels whose variance is what they count have one sum for both. */
 		.two = !s->shares.cell || s->variance != SL_VARIANCE_COUNTS,

@@ -26,6 +26,7 @@ extern "C" __device__ float __int_as_float(int);
 #define __global__ __attribute__((global))
 #define __shared__ __attribute__((shared))
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+struct uint2 { unsigned x, y; };
 struct uint4 { unsigned x, y, z, w; };
 struct dim3 { unsigned x, y, z; };
 extern __device__ const dim3 threadIdx, blockIdx, blockDim, gridDim;
