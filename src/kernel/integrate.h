@@ -5,8 +5,8 @@
  *            several frames, in its own memory: words of 4 bytes, each with a pixel of one, two or
  *            four frames, SL_TILE_WORDS words deep. In a tile, entries (a pixel's share of a cell)
  *            are sorted by cell; up to SL_PIECE_MOST entries of one cell are a piece, which one
- *            thread adds up, in order, for one word of frames. Sums of pieces go to memory, those of
- *            a cell one behind the other (rank), and are added up by another kernel.
+ *            thread adds up, in order, for one word of frames. Sums of pieces go to memory, those
+ *            of a cell one behind the other (rank), and are added up by another kernel.
  * Exact:     each sum has one thread and one order: nothing is atomic, and results are the same
  *            whenever they are made. */
 #ifndef SL_KERNEL_INTEGRATE_H
