@@ -131,6 +131,15 @@ static const struct twin_case cases[] = {
 	 SMALL(2, 7, 33), .batch = 8, .dtype = SL_U16},
 };
 
+static const struct twin_case *case_of(const char *name)
+{
+	size_t i = 0;
+
+	while (strcmp(cases[i].name, name))
+		i++;
+	return &cases[i];
+}
+
 static void run_case(const struct twin_case *c, const struct sl_unit *unit)
 {
 	const struct sl_unit *const units[] = {&sl_unit_cpu, unit};
@@ -271,14 +280,14 @@ static struct sl_unit faulty_unit(void)
 		skip();                                                     \
 	}
 
-static void test_no_memory_is_said_and_nothing_is_left(void **arg)
+/* Each piece of memory that there is, one after the other. */
+static void without_memory(const struct twin_case *c)
 {
 	const char *set[] = {"unit.kind=opencl"};
 	struct sl_unit unit = faulty_unit();
 	struct twin_side side;
 	int succeeded = 0;
 
-	NEEDS_OPENCL();
 	faulty.memory_open = faulty_memory;
 	for (int at = 1; !succeeded; at++) {
 		const char *said;
@@ -287,7 +296,7 @@ static void test_no_memory_is_said_and_nothing_is_left(void **arg)
 		calls = 0;
 		fail_at = at;
 		capture_begin();
-		err = twin_try_open(&side, &cases[0], &unit, set, 1);
+		err = twin_try_open(&side, c, &unit, set, 1);
 		said = capture_end();
 		succeeded = calls < at;
 		assert_int_equal(err, succeeded ? 0 : -ENOMEM);
@@ -295,6 +304,14 @@ static void test_no_memory_is_said_and_nothing_is_left(void **arg)
 			assert_non_null(strstr(said, "opencl: "));
 		twin_close(&side, &unit);
 	}
+}
+
+static void test_no_memory_is_said_and_nothing_is_left(void **arg)
+{
+	NEEDS_OPENCL();
+	without_memory(case_of("photons"));
+	without_memory(case_of("profile of photons"));
+	without_memory(case_of("photons, bins, windows of kept frames"));
 }
 
 static struct sl_batch *one_batch(struct twin_side *side, const struct twin_case *c, char **memory,
@@ -461,15 +478,6 @@ static void run_many(struct twin_side *side, const struct sl_unit *unit, struct 
 			back++;
 		}
 	}
-}
-
-static const struct twin_case *case_of(const char *name)
-{
-	size_t i = 0;
-
-	while (strcmp(cases[i].name, name))
-		i++;
-	return &cases[i];
 }
 
 static void overlap(const struct twin_case *c, const char *const *set, size_t sets)
