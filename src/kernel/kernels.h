@@ -4,7 +4,8 @@
 
 #include <sluice/device.h>
 
-extern const struct sl_kernels sl_kernels_bench, sl_kernels_correct, sl_kernels_sparse,
-	sl_kernels_veto;
+extern const struct sl_kernels sl_kernels_bench, sl_kernels_correct, sl_kernels_peaks,
+	sl_kernels_sparse;
+sl_kernels_veto;
 
 #endif

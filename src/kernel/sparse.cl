@@ -40,7 +40,7 @@
 		sl_u32 f = sl_group(1), run = sl_group(0), t = sl_thread(), n = 0, j;                                       \
 		sl_u64 at = (sl_u64)run * SL_RUN + 8 * t;                                                                   \
                                                                                                                             \
-		if (!sl_kernel_is_kept(&frame[f], &verdict[f * items]))                                                     \
+		if (!sl_kernel_has_image(&frame[f], &verdict[f * items]))                                                     \
 			return;                                                                                             \
 		image += f * pixels;                                                                                        \
 		mask += ((sl_u64)f * sl_groups(0) + run) * (SL_RUN / 8);                                                    \
@@ -89,7 +89,7 @@ COUNT(f32, float, 4, SL_EIGHT_F32, float, v > bound)
 		sl_u32 f = sl_group(1), run = sl_group(0), runs = sl_groups(0), bits = 0, before = 0, total, at, first;     \
 		sl_u32 dark = frame[f].flags & SL_KERNEL_DARK;                                                              \
                                                                                                                             \
-		if (!dark && !rejected && !sl_kernel_is_kept(&frame[f], &verdict[f * items]))                               \
+		if (!dark && !rejected && !sl_kernel_has_image(&frame[f], &verdict[f * items]))                               \
 			return;                                                                                             \
 		if (!dark) {                                                                                                \
 			bits = mask[(sl_u64)(f * runs + run) * SL_RUN_WORDS + sl_thread()];                                 \
