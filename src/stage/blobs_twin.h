@@ -1,10 +1,10 @@
 /* blobs_twin.h - marked pixels that touch each other, on an accelerator: what `peaks` and `spots`
  * share there.
  *
- * Model:     a stage's kernel marks pixels, in bits that are zeroed before; queue() makes candidates
- *            of these, blobs of fit size in the CPU's order. The stage's kernels measure each, and
- *            say which are good; the last of them places these in the result. The steps are those
- *            of src/kernel/blobs.clh, which is part of the stage's own program.
+ * Model:     a stage's kernel marks pixels, in bits that are zeroed before; choose() makes
+ *            candidates of these, blobs of fit size in the CPU's order. The stage's kernels measure
+ *            each, and say which are good; the last of them places these in the result. The steps
+ *            are those of src/kernel/blobs.clh, which is part of the stage's own program.
  * Ownership: memory for every lane. The program is the stage's: it outlives this. */
 #ifndef SL_STAGE_BLOBS_TWIN_H
 #define SL_STAGE_BLOBS_TWIN_H

@@ -4,17 +4,13 @@
  * Exact: of counts and int16 photons all results are the CPU's to the last bit. Of floats, sums of
  * rings are in another order, and may differ in the last bits of doubles; what follows from them is
  * rounded to floats, and the same but for rare cases: a limit that differs in its last bit. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-
 #include <sluice/twin.h>
 
-#include "base/log.h"
 #include "device/table.h"
 #include "kernel/kernels.h"
 #include "maths/peaks.h"
 #include "stage/blobs_twin.h"
+#include "stage/gather.h"
 #include "stage/peaks.h"
 
 enum { THREADS = 256, TILE = 32, GROUPS = 256 }; /* as in kernel/peaks.cl; GROUPS: for candidates */
@@ -51,45 +47,26 @@ static void close_twin(void *state)
 	sl_device_kernels_close(t->device, t->program, t->kernel, KERNELS);
 }
 
-/* start[r + 1] is where the next pixel of ring r goes, and its end when all are there. */
-static void sort(const struct sl_peaks_table *table, uint32_t *start, uint32_t *index)
-{
-	start[0] = start[1] = 0;
-	for (uint32_t r = 0; r + 1 < table->rings; r++)
-		start[r + 2] = start[r + 1] + table->total[r];
-	for (uint64_t i = 0; i < table->pixels; i++)
-		if (table->ring[i] < table->rings)
-			index[start[table->ring[i] + 1]++] = (uint32_t)i;
-}
-
 static int send_tables(struct twin *t, struct sl_device_queue *queue)
 {
 	const struct sl_peaks_table *table = &t->stage->table;
-	uint32_t *start = calloc(table->rings + 2ull, sizeof(*start));
-	uint32_t *index = calloc(table->pixels, sizeof(*index));
-	int err = start && index ? 0 : -ENOMEM;
+	struct sl_gather gather;
+	int err = sl_gather_make(&gather, table->ring, table->pixels, table->rings), done;
 
-	if (!err) {
-		sort(table, start, index);
-		err = sl_device_table(t->device, queue, table->ring,
-				      table->pixels * sizeof(*table->ring), &t->ring);
-	}
+	if (err)
+		return err;
+	err = sl_device_table(t->device, queue, table->ring, table->pixels * sizeof(*table->ring),
+			      &t->ring);
 	if (!err)
-		err = sl_device_table(t->device, queue, start, (table->rings + 1) * sizeof(*start),
-				      &t->start);
-	if (!err)
-		err = sl_device_table(t->device, queue, index, start[table->rings] * sizeof(*index),
-				      &t->index);
-	if (!err)
-		err = sl_device_finish(t->device, queue);
-	free(start);
-	free(index);
-	return err;
+		err = sl_gather_send(&gather, table->rings, t->device, queue, &t->start, &t->index);
+	done = sl_device_finish(t->device, queue);
+	sl_gather_free(&gather);
+	return err ? err : done;
 }
 
 /* Pixels that can be strong at most. Of numbers with a mean and a deviation sigma, no more than one
- * in 1 + k^2 is above the mean by k sigma (Cantelli), and what is above the last limit of a ring was
- * above that of one of the iterations while it counted for its mean. */
+ * in 1 + k^2 is above the mean by k sigma (Cantelli); and what is above the last limit of a ring
+ * was above that of one of the iterations while it counted for its mean. */
 static uint32_t most_strong(const struct sl_peaks *p)
 {
 	double share = SL_PEAKS_ITERATIONS / (1 + p->snr * p->snr) * 1.000001;

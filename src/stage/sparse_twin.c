@@ -1,15 +1,13 @@
-/* sparse_twin.c - `sparse` on an accelerator.
+/* sparse_twin.c - `sparse` on an accelerator: bits of pixels that are picked, by threshold or
+ * (sparse_radial_twin.c) by radius, and lists out of these.
  *
- * Exact: lists are the CPU's to the last bit. */
-#include <errno.h>
-
-#include <sluice/twin.h>
+ * Exact: by threshold lists are the CPU's to the last bit. */
+#include "stage/sparse_twin.h"
 
 #include "device/table.h"
 #include "kernel/kernels.h"
-#include "stage/sparse.h"
 
-enum { THREADS = 256, RUN = 32 * THREADS, EIGHT = 8 }; /* as in kernel/picked.clh */
+enum { THREADS = SL_SPARSE_RUN_THREADS, RUN = SL_SPARSE_RUN, EIGHT = 8 };
 enum { COUNT, WRITE, KERNELS };
 
 struct twin {
@@ -19,6 +17,7 @@ struct twin {
 	struct sl_device_kernel *kernel[KERNELS];
 	uint64_t pixels;
 	uint32_t runs, items, batch_frames;
+	struct sl_sparse_radial_twin radial;
 	struct sl_device_memory mask[SL_TWIN_LANES];   /* a bit per pixel */
 	struct sl_device_memory counts[SL_TWIN_LANES]; /* uint32_t [frames][runs] */
 };
@@ -29,6 +28,7 @@ static void close_twin(void *state)
 
 	if (!t->device)
 		return;
+	sl_sparse_radial_twin_close(&t->radial);
 	for (unsigned i = 0; i < SL_TWIN_LANES; i++) {
 		t->device->platform->memory_close(t->device, &t->mask[i]);
 		t->device->platform->memory_close(t->device, &t->counts[i]);
@@ -65,6 +65,8 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 	t->items = env->items;
 	t->batch_frames = env->batch_frames;
 	err = open_kernels(t);
+	if (!err && t->stage->method == SL_SPARSE_RADIAL)
+		err = sl_sparse_radial_twin_open(&t->radial, t->stage, env);
 	for (unsigned i = 0; i < env->lanes && !err; i++) {
 		uint64_t runs = (uint64_t)env->batch_frames * t->runs;
 
@@ -136,13 +138,18 @@ static int write_lists(struct twin *t, const struct sl_twin_batch *b)
 
 static int enqueue(void *state, const struct sl_twin_batch *b)
 {
-	int err = count_by_threshold(state, b);
+	struct twin *t = state;
+	int err = t->stage->method == SL_SPARSE_RADIAL
+			  ? sl_sparse_radial_twin_pick(&t->radial, b, image_of(t, b),
+						       &t->mask[b->lane], &t->counts[b->lane])
+			  : count_by_threshold(t, b);
 
-	return err ? err : write_lists(state, b);
+	return err ? err : write_lists(t, b);
 }
 
 const struct sl_twin sl_twin_sparse = {
 	.state_bytes = sizeof(struct twin),
+	.float_bound = 1e-5, /* of backgrounds */
 	.open = open_twin,
 	.close = close_twin,
 	.enqueue = enqueue,
