@@ -38,6 +38,7 @@ struct twin_case {
 	uint32_t modules, rows, columns, cells, batch;
 	enum sl_dtype dtype;
 	bool pitch, missing, no_darks;
+	bool peaks;   /* on a background that is nearly flat */
 	double bound; /* of floats */
 };
 
@@ -206,6 +207,42 @@ static inline void twin_fill(enum sl_dtype dtype, void *pixels, size_t n, uint64
 	}
 }
 
+/* A count, or photons as the raw number that is about as many. */
+static inline void twin_store(enum sl_dtype dtype, void *pixels, size_t i, uint32_t photons)
+{
+	if (dtype == SL_U8)
+		((uint8_t *)pixels)[i] = (uint8_t)photons;
+	else if (dtype == SL_U16)
+		((uint16_t *)pixels)[i] = (uint16_t)(2446 + 508 * photons);
+	else
+		((uint32_t *)pixels)[i] = photons;
+}
+
+/* One row of a module with peaks of several shapes, some of which touch, at edges too; every third
+ * frame has a few large ones, and every seventh one that is larger than all that is allowed. */
+static inline void twin_peaks(enum sl_dtype dtype, void *pixels, uint32_t row, uint32_t columns,
+			      uint64_t frame)
+{
+	uint64_t seed = frame * 64 + row + 1, place = frame * 7 + row / 6;
+
+	for (uint32_t i = 0; i < columns; i++) {
+		uint32_t bits = twin_random(&seed), photons = bits % 3;
+
+		if (bits % 61 == 0)
+			photons = 4 + bits / 61 % 20;
+		twin_store(dtype, pixels, i, photons);
+	}
+	for (int peak = 0; peak < 6; peak++) {
+		uint32_t high = twin_random(&place) % 6, at = twin_random(&place) % columns;
+		uint32_t wide = 1 + twin_random(&place) % (frame % 3 ? 3 : 9);
+
+		for (uint32_t i = at; row % 6 <= high && i < at + wide && i < columns; i++)
+			twin_store(dtype, pixels, i, 8 + (i * 5 + row * 3) % 17);
+	}
+	for (uint32_t i = columns / 3; frame % 7 == 5 && row % 2 && i < columns; i++)
+		twin_store(dtype, pixels, row % 4 == 1 ? i : columns / 3, 20 + i % 3);
+}
+
 /* The number says all about a frame. */
 static inline void twin_make(const struct twin_side *s, const struct twin_case *c,
 			     struct sl_frame *frame, uint64_t number, char *memory)
@@ -229,6 +266,9 @@ static inline void twin_make(const struct twin_side *s, const struct twin_case *
 		for (uint32_t r = 0; r < s->geometry.rows; r++)
 			twin_fill(s->geometry.dtype, at + r * pitch, s->geometry.columns,
 				  number * 1000 + m * 300 + r);
+		for (uint32_t r = 0; c->peaks && number % 5 && r < s->geometry.rows; r++)
+			twin_peaks(s->geometry.dtype, at + r * pitch, r, s->geometry.columns,
+				   number + m);
 		if (frame->missing >> m & 1)
 			memset(at, SL_FILL_BYTE, module);
 		frame->view[m] =

@@ -36,6 +36,13 @@ extern "C" __device__ unsigned __reduce_add_sync(unsigned, unsigned);
 extern "C" __device__ int __popc(unsigned);
 extern "C" __device__ int __clz(int);
 extern "C" __device__ unsigned atomicAdd(unsigned *, unsigned);
+extern "C" __device__ unsigned atomicOr(unsigned *, unsigned);
+extern "C" __device__ unsigned atomicMin(unsigned *, unsigned);
+extern "C" __device__ int __clzll(long long);
+extern "C" __device__ unsigned long long __umul64hi(unsigned long long, unsigned long long);
+extern "C" __device__ long long __double2ll_rn(double);
+extern "C" __device__ double sqrt(double);
+extern "C" __device__ unsigned __shfl_up_sync(unsigned, unsigned, unsigned);
 """
 LANGUAGES = {
     "C11": ("c", ["-std=c11", "-ffreestanding"], ""),
