@@ -4,6 +4,6 @@
 
 #include <sluice/device.h>
 
-extern const struct sl_kernels sl_kernels_correct, sl_kernels_veto;
+extern const struct sl_kernels sl_kernels_correct, sl_kernels_rings, sl_kernels_veto;
 
 #endif

@@ -31,6 +31,12 @@ extern "C" __device__ unsigned __reduce_add_sync(unsigned, unsigned);
 extern "C" __device__ int __popc(unsigned);
 extern "C" __device__ int __clz(int);
 extern "C" __device__ unsigned atomicAdd(unsigned *, unsigned);
+extern "C" __device__ unsigned atomicOr(unsigned *, unsigned);
+extern "C" __device__ unsigned atomicMin(unsigned *, unsigned);
+extern "C" __device__ void __syncwarp(void);
+extern "C" __device__ unsigned __ballot_sync(unsigned, int);
+extern "C" __device__ unsigned __shfl_up_sync(unsigned, unsigned, unsigned);
+extern "C" __device__ unsigned __reduce_max_sync(unsigned, unsigned);
 """
 LANGUAGES = {
     "C11": ("c", ["-std=c11", "-ffreestanding"], ""),
