@@ -15,6 +15,7 @@ static const struct sl_unit *const accelerators[] = {&sl_unit_opencl, &sl_unit_c
 
 enum { BATCHES = 5, FIELD_PIXELS = 2 * 40 * 70 };
 
+#define RICH(options)  "{kind: rich, frames: 1000, " options "}"
 #define SMALL(m, r, c) .modules = m, .rows = r, .columns = c
 
 static const struct twin_case cases[] = {
@@ -194,6 +195,19 @@ static const struct twin_case cases[] = {
 	 SMALL(2, 7, 33), .batch = 9, .dtype = SL_U32, .missing = true},
 	{"means of counts of 32 bits", "stages: [reduce: {bin: 30, binned: mean}]", NULL,
 	 SMALL(2, 40, 70), .batch = 9, .dtype = SL_U32},
+	{"rings", "stages: [rings]", RICH("modules: 2, events: 96"), .batch = 6, .dtype = SL_U8},
+	{"rings, four modules, some missing, rows with a pitch",
+	 "stages: [rings: {min_rings: 2, particle: pion, min_matches: 1}]",
+	 RICH("modules: 4, events: 37, three_rings: 0.5"), .batch = 5, .dtype = SL_U8,
+	 .missing = true, .pitch = true, .no_darks = true},
+	{"rings of crowds, few triplets",
+	 "stages: [rings: {triplets: 7, min_hits: 4, min_rings: 3}]",
+	 RICH("events: 300, three_rings: 1, two_rings: 0, noise_hits: 8"), .batch = 4,
+	 .dtype = SL_U8, .no_darks = true},
+	{"rings, a table that is full, a place",
+	 "stages: [rings: {max_rows: 50, match_x_mm: 20, match_distance_mm: 60, window_mm: 30, "
+	 "min_own: 6, min_hits: 8, max_rings: 2, match_max_mm: 150, triplets: 512}]",
+	 RICH("events: 1100, pool: 11"), .batch = 2, .dtype = SL_U8},
 	{"one of its own before", "stages: [copy, correct, veto: {min_pixels: 40}]", NULL,
 	 SMALL(2, 7, 33), .batch = 8, .dtype = SL_U16},
 };

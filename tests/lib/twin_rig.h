@@ -1,6 +1,6 @@
 /* twin_rig.h - the same frames through a chain of stages on two units, and their results compared.
  *
- * A detector of any size, or one that there is; pixels of all kinds; results poisoned before each
+ * A detector of any size, or one that there is; pixels and events of all kinds; results poisoned before each
  * batch, so that what a unit does not write is seen. */
 #ifndef TESTS_LIB_TWIN_RIG_H
 #define TESTS_LIB_TWIN_RIG_H
@@ -243,6 +243,38 @@ static inline void twin_peaks(enum sl_dtype dtype, void *pixels, uint32_t row, u
 		twin_store(dtype, pixels, row % 4 == 1 ? i : columns / 3, 20 + i % 3);
 }
 
+/* A module of a detector of events: what its emulator sends, some of it spoilt, or any bytes, which
+ * may all say that they are valid. */
+static inline void twin_events(const struct twin_side *s, uint64_t number, uint32_t m,
+			       uint32_t flags, char *to, uint64_t pitch)
+{
+	const struct sl_geometry *g = &s->geometry;
+	const void *pixels = NULL;
+	char *buffer = malloc(g->module_bytes);
+	uint64_t seed = number * 64 + m;
+	uint32_t kind = (uint32_t)(number % 8);
+
+	assert_int_equal(s->env.detector->render(s->env.detector_state, number, m,
+						 flags & SL_FRAME_DARK ? SL_RECORD_DARK : 0, buffer,
+						 &pixels),
+			 0);
+	if (pixels && pixels != buffer)
+		memcpy(buffer, pixels, g->module_bytes);
+	for (uint64_t i = 0; i < g->module_bytes; i++) {
+		uint32_t bits = twin_random(&seed);
+
+		if (kind == 3 ? bits % 50 == 0 : kind == 5 || kind == 6)
+			buffer[i] = (char)(bits >> 8);
+		if (kind == 6 && i % 6 == 0)
+			buffer[i] |= 1;
+		if (kind == 7)
+			buffer[i] = number % 16 == 7 ? 0 : (char)0xff;
+	}
+	for (uint32_t r = 0; r < g->rows; r++)
+		memcpy(to + r * pitch, buffer + (uint64_t)r * g->columns, g->columns);
+	free(buffer);
+}
+
 /* The number says all about a frame. */
 static inline void twin_make(const struct twin_side *s, const struct twin_case *c,
 			     struct sl_frame *frame, uint64_t number, char *memory)
@@ -263,7 +295,9 @@ static inline void twin_make(const struct twin_side *s, const struct twin_case *
 	for (uint32_t m = 0; m < s->geometry.modules; m++) {
 		char *at = memory + m * module;
 
-		for (uint32_t r = 0; r < s->geometry.rows; r++)
+		if (s->geometry.items)
+			twin_events(s, number, m, frame->flags, at, pitch);
+		for (uint32_t r = 0; r < s->geometry.rows && !s->geometry.items; r++)
 			twin_fill(s->geometry.dtype, at + r * pitch, s->geometry.columns,
 				  number * 1000 + m * 300 + r);
 		for (uint32_t r = 0; c->peaks && number % 5 && r < s->geometry.rows; r++)

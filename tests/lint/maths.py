@@ -43,6 +43,10 @@ extern "C" __device__ unsigned long long __umul64hi(unsigned long long, unsigned
 extern "C" __device__ long long __double2ll_rn(double);
 extern "C" __device__ double sqrt(double);
 extern "C" __device__ unsigned __shfl_up_sync(unsigned, unsigned, unsigned);
+extern "C" __device__ void __syncwarp(void);
+extern "C" __device__ unsigned __ballot_sync(unsigned, int);
+extern "C" __device__ unsigned __shfl_up_sync(unsigned, unsigned, unsigned);
+extern "C" __device__ unsigned __reduce_max_sync(unsigned, unsigned);
 """
 LANGUAGES = {
     "C11": ("c", ["-std=c11", "-ffreestanding"], ""),
