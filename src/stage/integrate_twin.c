@@ -121,16 +121,16 @@ static int open_tables(struct twin *t, const struct sl_twin_env *env)
 	const struct sl_geometry *g = env->geometry;
 	struct sl_integrate_tiles tiles;
 	float *axis = NULL;
-	int err =
-		sl_integrate_tiles_open(&tiles, &t->stage->shares, g->modules, g->rows, g->columns);
+	int done, err = sl_integrate_tiles_open(&tiles, &t->stage->shares, g->modules, g->rows,
+						g->columns);
 
 	if (!err)
 		err = make_axes(t->stage, &axis);
 	if (!err)
 		err = send_tables(t, env->queue, &tiles, axis,
 				  t->stage->bins + t->stage->azimuth_bins);
-	if (!err)
-		err = sl_device_finish(t->device, env->queue); /* they are freed below */
+	done = sl_device_finish(t->device, env->queue); /* they are freed below, in any case */
+	err = err ? err : done;
 	t->tiles = tiles.tiles;
 	if (!err)
 		t->conclude.slices = slices_for(&tiles, t->stage->shares.cells);

@@ -138,15 +138,15 @@ static int open_tables(struct twin *t, const struct sl_twin_env *env)
 {
 	const struct sl_platform *p = t->device->platform;
 	struct drafts d;
-	int err = draft(t->stage, &d);
+	int done, err = draft(t->stage, &d);
 
 	t->about.parts = d.parts;
 	if (err)
 		sl_error("reduce: no memory for regions");
 	else
 		err = send_tables(t, env->queue, &d);
-	if (!err)
-		err = sl_device_finish(t->device, env->queue); /* they are freed below */
+	done = sl_device_finish(t->device, env->queue); /* they are freed below, in any case */
+	err = err ? err : done;
 	for (unsigned i = 0; i < env->lanes && !err; i++) {
 		err = p->memory_open(t->device,
 				     (uint64_t)env->batch_frames * d.parts *
