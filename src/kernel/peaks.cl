@@ -291,6 +291,7 @@ SL_KERNEL void peaks_measure(SL_GLOBAL const void *pixel, sl_u64 frame_bytes, sl
 
 	m.rows = rows;
 	m.columns = columns;
+	m.most = most;
 	m.marked = marked + (sl_u64)f * words;
 	m.before = before + (sl_u64)f * words;
 	image.pixel = (SL_GLOBAL const void *)((SL_GLOBAL const sl_u8 *)pixel + f * frame_bytes);

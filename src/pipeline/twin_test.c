@@ -100,7 +100,8 @@ static const struct twin_case cases[] = {
 	 "min_peaks: 0, max_peaks: 9, wide: true}]",
 	 NULL, SMALL(3, 64, 128), .batch = 5, .dtype = SL_U16, .peaks = true},
 	{"peaks in a part of the image, of all frames",
-	 "stages: [correct, veto: {min_pixels: 400}, peaks: {r_min: 9, r_max: 40, min_peaks: 1, "
+	 "stages: [correct, veto: {min_pixels: 100}, peaks: {snr: 2, r_min: 9, r_max: 40, "
+	 "min_peaks: 1, "
 	 "local_bg_radius: 9, look: all}]",
 	 NULL, SMALL(2, 40, 67), .batch = 8, .dtype = SL_U16, .peaks = true},
 	{"peaks of keV", "stages: [correct: {output: kev_f32}, peaks: {snr: 3, min_peaks: 2}]",
@@ -111,6 +112,25 @@ static const struct twin_case cases[] = {
 	 "stages: [peaks: {threshold: 5000, min_peaks: 2, max_pixels: 5000}]", NULL,
 	 SMALL(2, 100, 200), .batch = 4, .dtype = SL_U16, .peaks = true},
 	{"peaks of 32 bits", "stages: [peaks: {min_peaks: 2, snr: 2}]", NULL, SMALL(2, 40, 67),
+	 .batch = 8, .dtype = SL_U32, .peaks = true, .missing = true},
+	{"spots of photons", "stages: [correct, veto: {min_pixels: 40}, spots: {min_spots: 3}]",
+	 NULL, SMALL(2, 40, 67), .batch = 8, .dtype = SL_U16, .missing = true, .peaks = true},
+	{"spots, small and many, tables that are full",
+	 "stages: [correct, spots: {sigmas: 0.5, threshold: 2, box: 1, min_pixels: 1, max_pixels: "
+	 "30, "
+	 "min_spots: 0, max_spots: 9}]",
+	 NULL, SMALL(3, 64, 128), .batch = 5, .dtype = SL_U16, .peaks = true},
+	{"spots of all frames, a large box",
+	 "stages: [correct, veto: {min_pixels: 60}, spots: {box: 15, sigmas: 0, min_spots: 1, "
+	 "look: all}]",
+	 NULL, SMALL(2, 20, 33), .batch = 8, .dtype = SL_U16, .peaks = true},
+	{"spots of keV", "stages: [correct: {output: kev_f32}, spots: {sigmas: 3, min_spots: 2}]",
+	 NULL, SMALL(2, 40, 67), .batch = 8, .dtype = SL_U16, .peaks = true},
+	{"spots of 8 bits", "stages: [spots: {min_spots: 2}]", NULL, SMALL(2, 40, 67), .batch = 8,
+	 .dtype = SL_U8, .peaks = true, .pitch = true},
+	{"spots of 16 bits", "stages: [spots: {threshold: 5000, min_spots: 2, max_pixels: 5000}]",
+	 NULL, SMALL(2, 100, 200), .batch = 4, .dtype = SL_U16, .peaks = true},
+	{"spots of 32 bits", "stages: [spots: {min_spots: 2, sigmas: 2}]", NULL, SMALL(2, 40, 67),
 	 .batch = 8, .dtype = SL_U32, .peaks = true, .missing = true},
 	{"a stage of the CPU behind",
 	 "stages: [correct, veto: {min_pixels: 40}, prescale: {every: 3}]", NULL, SMALL(2, 7, 33),

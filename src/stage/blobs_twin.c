@@ -18,12 +18,18 @@ static int open_lane(struct sl_blobs_twin *t, struct sl_blobs_lane *l, uint64_t 
 		struct sl_device_memory *memory;
 		uint64_t elements;
 	} want[] = {
-		{&l->marked, t->words},	    {&l->before, t->words},
-		{&l->counts, t->runs},	    {&l->at, t->most},
-		{&l->parent, t->most},	    {&l->size, t->most},
-		{&l->first, t->most},	    {&l->total, 1},
-		{&l->blob, 3ull * t->room}, {&l->blobs, 1},
-		{&l->good, t->room},	    {&l->row, (uint64_t)SL_BLOBS_COLUMNS * t->room},
+		{&l->marked, t->words},
+		{&l->before, t->words},
+		{&l->counts, t->runs},
+		{&l->at, t->most},
+		{&l->parent, t->most},
+		{&l->size, t->most},
+		{&l->first, t->most},
+		{&l->total, 1},
+		{&l->blob, 3ull * t->room},
+		{&l->blobs, 1},
+		{&l->good, t->judged ? t->room : 0},
+		{&l->row, t->judged ? (uint64_t)SL_BLOBS_COLUMNS * t->room : 0},
 	};
 	int err = 0;
 

@@ -31,6 +31,7 @@ struct sl_blobs_twin {
 	uint64_t pixels;	/* of all modules */
 	uint32_t items, all;	/* look at rejected frames, too */
 	uint32_t inside;	/* begin inside of a module only */
+	uint32_t judged;	/* not all candidates are good: `good` and `row` are needed */
 	uint32_t least, largest;
 	uint32_t most; /* marked pixels that there can be in a frame */
 

@@ -106,6 +106,7 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 					  .items = env->items,
 					  .all = p->look == SL_PEAKS_OF_ALL,
 					  .inside = 1,
+					  .judged = 1,
 					  .least = p->min_pixels,
 					  .largest = p->max_pixels,
 					  .most = most_strong(p)};
