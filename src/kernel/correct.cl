@@ -212,14 +212,18 @@ SL_DEVICE void eight(SL_GLOBAL const float *from, float *to)
 TWO(two_photons, sl_to_photons)
 TWO(two_photons_bounded, sl_to_photons_bounded)
 
-/* Two pixels in any gain. */
-SL_DEVICE sl_u32 two_of_any(sl_u32 word, const float *p, const float *g, SL_GLOBAL const float *other)
+/* Two pixels, of which some are not in G0: those are put right. They are few, but so many that most groups of threads have
+ * one: a call, so that the code around it stays small. */
+SL_APART sl_u32 mend_two(sl_u32 word, sl_u32 made, SL_GLOBAL const float *other)
 {
-	sl_u16 first = (sl_u16)word, second = (sl_u16)(word >> 16);
-	sl_u32 low = (sl_u16)as_photons(value_of(first, p[0], g[0], other), first);
-	sl_u32 high = (sl_u16)as_photons(value_of(second, p[1], g[1], other + 4), second);
+	if (word & SL_RAW_GAIN)
+		made = (made & 0xffff0000) | (sl_u16)as_photons(other_gain(other, (sl_u16)word), (sl_u16)word);
+	if (word >> 16 & SL_RAW_GAIN) {
+		sl_u16 high = (sl_u16)(word >> 16);
 
-	return low | high << 16;
+		made = (made & 0xffff) | (sl_u32)(sl_u16)as_photons(other_gain(other + 4, high), high) << 16;
+	}
+	return made;
 }
 
 SL_DEVICE sl_u32 bright_of(sl_u32 word, sl_i32 threshold)
@@ -259,16 +263,19 @@ SL_DEVICE sl_u32 bright_of(sl_u32 word, sl_i32 threshold)
                                                                                                                             \
 				if (f + k >= frames)                                                                        \
 					break;                                                                              \
+				v = sl_u32x4_make(TWO_OF(in[k].x, p, g), TWO_OF(in[k].y, p + 2, g + 2),                     \
+						  TWO_OF(in[k].z, p + 4, g + 4), TWO_OF(in[k].w, p + 6, g + 6));            \
 				if ((in[k].x | in[k].y | in[k].z | in[k].w) & 0xc000c000) {                                 \
 					SL_GLOBAL const float *o = other + 4 * at;                                          \
                                                                                                                             \
-					v = sl_u32x4_make(                                                                  \
-						two_of_any(in[k].x, p, g, o), two_of_any(in[k].y, p + 2, g + 2, o + 8),     \
-						two_of_any(in[k].z, p + 4, g + 4, o + 16),                                  \
-						two_of_any(in[k].w, p + 6, g + 6, o + 24));                                 \
-				} else {                                                                                    \
-					v = sl_u32x4_make(TWO_OF(in[k].x, p, g), TWO_OF(in[k].y, p + 2, g + 2),             \
-							  TWO_OF(in[k].z, p + 4, g + 4), TWO_OF(in[k].w, p + 6, g + 6));    \
+					if (in[k].x & 0xc000c000)                                                           \
+						v.x = mend_two(in[k].x, v.x, o);                                            \
+					if (in[k].y & 0xc000c000)                                                           \
+						v.y = mend_two(in[k].y, v.y, o + 8);                                        \
+					if (in[k].z & 0xc000c000)                                                           \
+						v.z = mend_two(in[k].z, v.z, o + 16);                                       \
+					if (in[k].w & 0xc000c000)                                                           \
+						v.w = mend_two(in[k].w, v.w, o + 24);                                       \
 				}                                                                                           \
 				*(SL_GLOBAL sl_u32x4 *)(out + (f + k) * pixels + at) = v;                                   \
 				if (COUNTS) {                                                                               \

@@ -14,6 +14,7 @@ import sys
 # What CUDA's own headers would declare.
 CUDA = """
 #define __device__ __attribute__((device))
+#define __noinline__ __attribute__((noinline))
 #define __forceinline__ inline __attribute__((always_inline))
 extern "C" __device__ float __fsqrt_rn(float);
 extern "C" __device__ float fabsf(float);
