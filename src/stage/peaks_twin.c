@@ -1,9 +1,10 @@
 /* peaks_twin.c - `peaks` on an accelerator: pixels by rings in a table, so that a group of threads
  * has a ring.
  *
- * Exact: of counts and int16 photons all results are the CPU's to the last bit. Of floats, sums of
- * rings are in another order, and may differ in the last bits of doubles; what follows from them is
- * rounded to floats, and the same but for rare cases: a limit that differs in its last bit. */
+ * Exact: of counts and int16 photons all results are the CPU's to the last bit, as long as the sum
+ * of squares of a ring is below 2^53. Sums of floats are in another order, and may differ in the
+ * last bits of doubles; what follows from them is rounded to floats, and the same but for rare
+ * cases: a limit that differs in its last bit. */
 #include <sluice/twin.h>
 
 #include "device/table.h"
