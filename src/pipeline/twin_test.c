@@ -384,7 +384,7 @@ static struct sl_unit faulty_unit(void)
 /* Each piece of memory that there is, one after the other. */
 static void without_memory(const struct twin_case *c)
 {
-	const char *set[] = {"unit.kind=opencl"};
+	const char *set[] = {"unit.kind=opencl", "unit.lanes=1"};
 	struct sl_unit unit = faulty_unit();
 	struct twin_side side;
 	int succeeded = 0;
@@ -397,7 +397,7 @@ static void without_memory(const struct twin_case *c)
 		calls = 0;
 		fail_at = at;
 		capture_begin();
-		err = twin_try_open(&side, c, &unit, set, 1);
+		err = twin_try_open(&side, c, &unit, set, 2);
 		said = capture_end();
 		succeeded = calls < at;
 		assert_int_equal(err, succeeded ? 0 : -ENOMEM);
@@ -413,6 +413,9 @@ static void test_no_memory_is_said_and_nothing_is_left(void **arg)
 	without_memory(case_of("photons"));
 	without_memory(case_of("profile of photons"));
 	without_memory(case_of("photons, bins, windows of kept frames"));
+	without_memory(case_of("lists by radius"));
+	without_memory(case_of("peaks of photons"));
+	without_memory(case_of("spots of photons"));
 }
 
 static struct sl_batch *one_batch(struct twin_side *side, const struct twin_case *c, char **memory,

@@ -156,6 +156,8 @@ static int open_twins(struct sl_device_lanes *l, unsigned lanes)
 		if (err) {
 			sl_error("%s: stage '%s' cannot be opened there", l->platform->name,
 				 l->chain->stage[s].ops->name);
+			/* Tables on their way are the stages', and go when these are closed. */
+			sl_device_finish(l->device, l->in);
 			return err;
 		}
 	}
