@@ -237,7 +237,7 @@ SL_DEVICE void fit_cells(SL_LOCAL struct group *g, SL_LOCAL struct fits *fits, s
 	sl_u32 t = sl_thread(), lane = t % SL_TEAM, mine = nth_bit(next, t / SL_TEAM), has = mine < CHUNK, i;
 	SL_LOCAL struct slot *slot = &fits->slot[t / SL_TEAM];
 	float limit = rules.fit_limit * SL_TRACKS_LOOSE;
-	sl_u32 points, pairs;
+	sl_u32 points;
 
 	mine = has ? mine : 0; /* slots without a cell do as one that has */
 	open_slot(slot, g->set[mine], g->of_layer);
@@ -252,9 +252,9 @@ SL_DEVICE void fit_cells(SL_LOCAL struct group *g, SL_LOCAL struct fits *fits, s
 	points = has ? slot->start[LAYERS] : 0;
 	count_pairs(slot, points);
 	sl_barrier();
-	pairs = list_pairs(slot, points);
+	list_pairs(slot, points);
 	sl_barrier();
-	try_pairs(slot, pairs, limit);
+	try_pairs(slot, pairs_of(slot, points), limit);
 	sl_barrier();
 	choose_points(slot, limit);
 	sl_barrier();
