@@ -446,14 +446,14 @@ SL_DEVICE void find(SL_LOCAL struct group *g, SL_LOCAL struct fits *fits, SL_GLO
 	 struct sl_kernel_tracks rules, SL_GLOBAL const struct sl_kernel_tracks_plan *plan,                          \
 	 SL_GLOBAL struct sl_kernel_sector *sector, SL_GLOBAL struct sl_kernel_track *track)
 
-SL_KERNEL void tracks_find FIND_PARAMETERS
+SL_KERNEL SL_GROUP(160, 6) void tracks_find FIND_PARAMETERS
 {
 	SL_SHARED struct group g;
 
 	find(&g, 0, raw, frame, view, verdict, rules, plan, sector, track);
 }
 
-SL_KERNEL void tracks_fit FIND_PARAMETERS
+SL_KERNEL SL_GROUP(160, 4) void tracks_fit FIND_PARAMETERS
 {
 	SL_SHARED struct group g;
 	SL_SHARED struct fits fits;

@@ -7,16 +7,10 @@
  * duplicate when one of them is kept. tracks_list writes tables, in the order of sectors.
  *
  * Angles of tracks are added in doubles, as the CPU does. */
-#if defined(__OPENCL_C_VERSION__)
-#ifdef cl_khr_fp64
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-#else
-#error "tracks needs a device that computes with 64 bits (cl_khr_fp64)"
-#endif
-#endif
 #include "kernel/batch.h"
 #include "kernel/decide.clh"
 #include "kernel/dialect.clh"
+#include "kernel/double.clh"
 #include "kernel/team.clh"
 #include "kernel/tracks.h"
 #include "kernel/tracks_set.clh"
@@ -116,7 +110,7 @@ SL_DEVICE void look_around(SL_LOCAL struct team *s, sl_u32 i, struct sl_kernel_t
 }
 
 /* Group 0: of sectors, 1: of events, 2: of frames. */
-SL_KERNEL void tracks_relate(SL_GLOBAL const sl_u8 *raw, SL_GLOBAL const struct sl_kernel_view *view,
+SL_KERNEL SL_GROUP(32, 32) void tracks_relate(SL_GLOBAL const sl_u8 *raw, SL_GLOBAL const struct sl_kernel_view *view,
 			     struct sl_kernel_tracks rules, SL_GLOBAL const struct sl_kernel_sector *sector,
 			     SL_GLOBAL const struct sl_kernel_track *track, SL_GLOBAL sl_u32 *like)
 {
@@ -184,23 +178,23 @@ SL_DEVICE SL_GLOBAL sl_u32 *state_of(SL_GLOBAL sl_u32 *state, sl_u32 sector, sl_
 	return state + ((sl_u64)sector * STATES + kind) * sets;
 }
 
-/* 1: kept, 2: a duplicate, 0: nobody knows yet. */
+/* 1: kept, 2: a duplicate, 0: nobody knows yet. Most are like none: so all of these words are asked for at once. */
 SL_DEVICE sl_u32 judge(struct sl_kernel_tracks rules, SL_GLOBAL const sl_u32 *like, SL_GLOBAL sl_u32 *state, sl_u32 sector)
 {
-	sl_u32 waits = 0, q, w;
+	sl_u32 waits = 0, kept = 0, bits[SL_KERNEL_NEIGHBOURS], q, w;
 
-	for (q = 0; q < SL_KERNEL_NEIGHBOURS; q++) {
-		sl_u32 other = sector_beside(sector, q, rules.all);
+	for (w = 0; w < rules.sets; w++) {
+		for (q = 0; q < SL_KERNEL_NEIGHBOURS; q++)
+			bits[q] = like[q * rules.sets + w];
+		for (q = 0; q < SL_KERNEL_NEIGHBOURS; q++)
+			if (bits[q]) {
+				sl_u32 other = sector_beside(sector, q, rules.all);
 
-		for (w = 0; other < SECTORS && w < rules.sets; w++) {
-			sl_u32 bits = like[q * rules.sets + w];
-
-			if (bits & state_of(state, other, KEPT, rules.sets)[w])
-				return 2;
-			waits |= bits & ~state_of(state, other, JUDGED, rules.sets)[w];
-		}
+				kept |= bits[q] & state_of(state, other, KEPT, rules.sets)[w];
+				waits |= bits[q] & ~state_of(state, other, JUDGED, rules.sets)[w];
+			}
 	}
-	return waits ? 0 : 1;
+	return kept ? 2 : waits ? 0 : 1;
 }
 
 /* What can be said now of the candidates of a sector; how many wait still. */
@@ -313,7 +307,7 @@ SL_DEVICE void count_sector(struct sl_kernel_tracks rules, SL_GLOBAL struct sl_k
 }
 
 /* A group has an event. Group 0: of events, 1: of frames. */
-SL_KERNEL void tracks_judge(SL_GLOBAL const struct sl_kernel_frame *frame, SL_GLOBAL struct sl_kernel_verdict *verdict,
+SL_KERNEL SL_GROUP(256, 2) void tracks_judge(SL_GLOBAL const struct sl_kernel_frame *frame, SL_GLOBAL struct sl_kernel_verdict *verdict,
 			    struct sl_kernel_tracks rules, SL_GLOBAL struct sl_kernel_sector *sector,
 			    SL_GLOBAL const struct sl_kernel_track *track, SL_GLOBAL const sl_u32 *like,
 			    SL_GLOBAL sl_u32 *state, SL_GLOBAL struct sl_kernel_event *event, SL_GLOBAL sl_u32 *found)
@@ -411,7 +405,7 @@ SL_DEVICE sl_u32 write_sector(struct sl_kernel_tracks rules, SL_GLOBAL const str
 }
 
 /* A group has an event. Group 0: of events, 1: of frames. */
-SL_KERNEL void tracks_list(struct sl_kernel_tracks rules, SL_GLOBAL const struct sl_kernel_sector *sector,
+SL_KERNEL SL_GROUP(256, 4) void tracks_list(struct sl_kernel_tracks rules, SL_GLOBAL const struct sl_kernel_sector *sector,
 			   SL_GLOBAL const struct sl_kernel_track *track, SL_GLOBAL sl_u32 *state,
 			   SL_GLOBAL const struct sl_kernel_event *event, SL_GLOBAL float *table, SL_GLOBAL sl_u16 *stubs,
 			   SL_GLOBAL sl_u32 *found, SL_GLOBAL sl_u32 *rows, sl_u64 rows_at, sl_u64 stubs_at)
