@@ -1,4 +1,5 @@
-/* tracks.h - what the kernels of `tracks` are told and leave for each other, the same for host and device. */
+/* tracks.h - what the kernels of `tracks` are told and leave for each other, the same for host and
+ * device. */
 #ifndef SL_KERNEL_TRACKS_H
 #define SL_KERNEL_TRACKS_H
 

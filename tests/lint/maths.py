@@ -17,12 +17,9 @@ CUDA = """
 #define __forceinline__ inline __attribute__((always_inline))
 extern "C" __device__ float __fsqrt_rn(float);
 extern "C" __device__ float fabsf(float);
-<<<<<<< HEAD
 extern "C" __device__ double fabs(double);
 extern "C" __device__ double floor(double);
 extern "C" __device__ double sqrt(double);
-=======
->>>>>>> 2435f7e (tracks: a twin for accelerators, a group for each sector; cells, fits and duplicates as the CPU has them)
 extern "C" __device__ int __float_as_int(float);
 extern "C" __device__ float __int_as_float(int);
 #define __CUDACC__
