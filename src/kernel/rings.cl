@@ -46,7 +46,7 @@ struct members {
 /* ---- which frames are looked at ---- */
 
 /* A group has a frame. Before any event of it is judged. */
-SL_KERNEL void rings_look(SL_GLOBAL const struct sl_kernel_frame *frame, SL_GLOBAL const struct sl_kernel_verdict *verdict,
+SL_KERNEL SL_GROUP(256, 4) void rings_look(SL_GLOBAL const struct sl_kernel_frame *frame, SL_GLOBAL const struct sl_kernel_verdict *verdict,
 			  sl_u32 items, sl_u32 looks_at_all, SL_GLOBAL sl_u32 *look)
 {
 	SL_SHARED sl_u32 shared[SL_GROUP_MOST];
@@ -478,7 +478,7 @@ SL_DEVICE SL_GLOBAL const sl_u8 *event_of(SL_GLOBAL const sl_u8 *raw, SL_GLOBAL 
 }
 
 /* 32 threads have an event. Group 0: of events of a frame, 1: of frames. */
-SL_KERNEL void rings_find(SL_GLOBAL const sl_u8 *raw, SL_GLOBAL const struct sl_kernel_view *view,
+SL_KERNEL SL_GROUP(32, 32) void rings_find(SL_GLOBAL const sl_u8 *raw, SL_GLOBAL const struct sl_kernel_view *view,
 			  SL_GLOBAL struct sl_kernel_verdict *verdict, SL_GLOBAL const sl_u32 *look,
 			  SL_GLOBAL const float *x, SL_GLOBAL const float *y, SL_GLOBAL const sl_u8 *triplet,
 			  struct sl_kernel_rings rules, SL_GLOBAL sl_u32 *word, SL_GLOBAL float *ring)
@@ -551,7 +551,7 @@ SL_DEVICE void write_rows(SL_GLOBAL float *table, sl_u32 rows, sl_u32 at, sl_u32
 
 /* A thread has some events in a row. Group 0: of events of a frame, 1: of frames. Each group adds up what
  * the events before its own have, the last one all counts. */
-SL_KERNEL void rings_list(struct sl_kernel_rings rules, SL_GLOBAL const sl_u32 *word, SL_GLOBAL const float *ring,
+SL_KERNEL SL_GROUP(256, 4) void rings_list(struct sl_kernel_rings rules, SL_GLOBAL const sl_u32 *word, SL_GLOBAL const float *ring,
 			  SL_GLOBAL float *table, SL_GLOBAL sl_u32 *found, SL_GLOBAL sl_u32 *rows, sl_u64 rows_at)
 {
 	SL_SHARED sl_u32 shared[SL_GROUP_MOST];

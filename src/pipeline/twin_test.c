@@ -15,8 +15,9 @@ static const struct sl_unit *const accelerators[] = {&sl_unit_opencl, &sl_unit_c
 
 enum { BATCHES = 5, FIELD_PIXELS = 2 * 40 * 70 };
 
-#define RICH(options)  "{kind: rich, frames: 1000, " options "}"
-#define SMALL(m, r, c) .modules = m, .rows = r, .columns = c
+#define TRACKER(options) "{kind: tracker, frames: 1000, " options "}"
+#define RICH(options)	 "{kind: rich, frames: 1000, " options "}"
+#define SMALL(m, r, c)	 .modules = m, .rows = r, .columns = c
 
 static const struct twin_case cases[] = {
 	{"photons", "stages: [correct: {darks: 5}, veto: {threshold: 9, min_pixels: 40}]", NULL,
@@ -228,6 +229,34 @@ static const struct twin_case cases[] = {
 	 "stages: [rings: {max_rows: 50, match_x_mm: 20, match_distance_mm: 60, window_mm: 30, "
 	 "min_own: 6, min_hits: 8, max_rings: 2, match_max_mm: 150, triplets: 512}]",
 	 RICH("events: 1100, pool: 11"), .batch = 2, .dtype = SL_U8},
+	{"tracks, rectangles", "stages: [tracks: {cells: rectangles}]",
+	 TRACKER("modules: 2, events: 2, sectors: 18"), .batch = 3, .dtype = SL_U8},
+	{"tracks, hexagons, many cells, any bend",
+	 "stages: [tracks: {columns: 64, rows: 64, bend: 0, min_layers: 4, min_pt_GeV: 2}]",
+	 TRACKER("events: 1, sectors: 9"), .batch = 3, .dtype = SL_U8, .no_darks = true},
+	{"tracks, one hexagon, missing modules, pitch",
+	 "stages: [tracks: {cells: one-hexagon, columns: 31, rows: 45, trigger_pt_GeV: 5}]",
+	 TRACKER("modules: 4, events: 3, sectors: 9"), .batch = 3, .dtype = SL_U8, .missing = true,
+	 .pitch = true},
+	{"tracks, a few of each, all kept as they are",
+	 "stages: [tracks: {unique: keep, sector_tracks: 37, max_tracks: 50, max_stubs: 4, "
+	 "min_layers: 3, min_tracks: 0}]",
+	 TRACKER("modules: 2, events: 2, sectors: 5"), .batch = 4, .dtype = SL_U8},
+	{"tracks, duplicates of a sector alone, crowded",
+	 "stages: [tracks: {unique: sector, common: 2, sector_tracks: 3, min_layers: 3, "
+	 "min_tracks: 20}]",
+	 TRACKER("modules: 2, events: 2, sectors: 12"), .batch = 4, .dtype = SL_U8},
+	{"tracks, fits", "stages: [tracks: {fit: true, min_tracks: 2}]",
+	 TRACKER("modules: 2, events: 2, sectors: 18"), .batch = 3, .dtype = SL_U8},
+	{"tracks, fits, crowded, rectangles",
+	 "stages: [tracks: {fit: true, cells: rectangles, sector_tracks: 3, min_layers: 3, "
+	 "common: 4, fit_deviations: 9}]",
+	 TRACKER("modules: 2, events: 1, sectors: 18"), .batch = 3, .dtype = SL_U8},
+	{"tracks, fits, no duplicates sought",
+	 "stages: [tracks: {fit: true, unique: keep, sector_tracks: 100, min_layers: 4}]",
+	 TRACKER("events: 2, sectors: 7"), .batch = 2, .dtype = SL_U8, .no_darks = true},
+	{"tracks of all sectors", "stages: [tracks: {fit: true, sector_tracks: 65}]",
+	 TRACKER("events: 1, sectors: 288, pool: 3"), .batch = 1, .dtype = SL_U8, .no_darks = true},
 	{"one of its own before", "stages: [copy, correct, veto: {min_pixels: 40}]", NULL,
 	 SMALL(2, 7, 33), .batch = 8, .dtype = SL_U16},
 };

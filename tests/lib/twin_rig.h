@@ -1,7 +1,7 @@
 /* twin_rig.h - the same frames through a chain of stages on two units, and their results compared.
  *
- * A detector of any size, or one that there is; pixels and events of all kinds; results poisoned before each
- * batch, so that what a unit does not write is seen. */
+ * A detector of any size, or one that there is; pixels and events of all kinds; results poisoned
+ * before each batch, so that what a unit does not write is seen. */
 #ifndef TESTS_LIB_TWIN_RIG_H
 #define TESTS_LIB_TWIN_RIG_H
 
