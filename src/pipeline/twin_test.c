@@ -440,8 +440,8 @@ static void test_no_memory_is_said_and_nothing_is_left(void **arg)
 {
 	NEEDS_OPENCL();
 	without_memory(case_of("photons"));
-	without_memory(case_of("profile of photons"));
-	without_memory(case_of("photons, bins, windows of kept frames"));
+	without_memory(case_of("of rows of 8 bytes"));
+	without_memory(case_of("reduced counts of 32 bits"));
 	without_memory(case_of("lists by radius"));
 	without_memory(case_of("peaks of photons"));
 	without_memory(case_of("spots of photons"));

@@ -22,6 +22,7 @@
 #include "base/bell.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "device/table.h"
 #include "unit/cpu/cpu.h"
 #include "unit/device/device.h"
 
@@ -229,6 +230,7 @@ int sl_accelerator_open(void *state, const struct sl_platform *platform,
 	e->done = done;
 	err = open_engine(e, a, platform);
 	if (err) {
+		e->dead = err; /* what is half open has learned nothing */
 		close_accelerator(state);
 		return err;
 	}
@@ -313,6 +315,15 @@ static bool may_still_write(const struct engine *e)
 	return false;
 }
 
+/* A device that fails may be in the middle of copies: frames are not given away before these are
+ * over. One that does not answer is not waited for. */
+static void settle(struct engine *e)
+{
+	sl_device_finish(e->device, e->lanes.in);
+	for (unsigned i = 0; i < e->lanes.n; i++)
+		sl_device_finish(e->device, e->lanes.lane[i].out);
+}
+
 /* Nothing more is asked of the device. What it was working on is done here, or not at all. */
 static void give_up(struct engine *e, int err)
 {
@@ -323,6 +334,8 @@ static void give_up(struct engine *e, int err)
 	sl_error("%s: the device was given up: %s", name,
 		 err == -ETIMEDOUT ? "it did not answer in time"
 				   : e->device->platform->problem(e->device));
+	if (err != -ETIMEDOUT)
+		settle(e);
 	if (e->fall_back && err == -ETIMEDOUT && may_still_write(e)) {
 		sl_error("%s: it may still write into results: the CPU cannot go on, and frames "
 			 "are refused from now on",
