@@ -58,7 +58,9 @@ static int open_ring(struct sl_receive *r)
 	uint64_t bytes;
 	struct sl_assembler_options options = {
 		.late_frames = e->ring.late_frames,
-		.late_timeout_ns = e->ring.late_timeout_ms * UINT64_C(1000000),
+		.late_timeout_ns = e->ring.late_timeout_us
+					   ? e->ring.late_timeout_us * UINT64_C(1000)
+					   : e->ring.late_timeout_ms * UINT64_C(1000000),
 		.require_crc = sl_experiment_crc(e),
 		.frame_step = r->geometry.frame_step ? r->geometry.frame_step : 1,
 		.dtype = r->geometry.dtype,
