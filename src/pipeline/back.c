@@ -86,7 +86,7 @@ static bool wait_for_connection(struct sl_back *b)
 	if (!b->give_up_ns)
 		b->give_up_ns = sl_clock_ns() + b->wait_ns;
 	/* One that was there and is gone is not waited for. */
-	while (b->state == SL_BACK_LOOKING && !b->connections)
+	while (b->state == SL_BACK_LOOKING && !b->connections && !b->given_up)
 		pthread_cond_wait(&b->changed, &b->lock);
 	if (b->state != SL_BACK_CONNECTED)
 		sl_back_tell_why(b);

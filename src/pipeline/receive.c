@@ -212,6 +212,7 @@ static int open_sinks(struct sl_receive *r)
 
 	r->env.experiment = e->text;
 	sl_backs_init(&r->backs, e->control.token, sl_experiment_digest(e));
+	atomic_store(&r->backs.idle, true);
 	r->env.backs = &r->backs;
 	for (unsigned i = 0; i < e->sinks; i++) {
 		int err;
