@@ -130,6 +130,23 @@ def _(folder):
     check(told and int(told[1]) > 0, "no answers were heard")
 
 
+@case("a front end with some of the modules may go away and come back: others' events, and those of that time, are not its own")
+def _(folder):
+    path = experiment(folder, detector={**LONG, "frames": 900}, ring={"align": "frame", "incomplete": "keep"}, sinks=[back(), "verify"],
+                      answers=listen(), emulate="none")
+    receiver = Program("run", path, "--summary", folder / "summary.json", folder=folder)
+    front_end = Program("emulate", path, "--once", "--modules", "0", "--set", "frontend.restart_after=200",
+                        "--set", "frontend.restart_frames=400", folder=folder)
+    other = Program("emulate", path, "--once", "--modules", "1", "--set", "answers.address=", folder=folder)
+    receiver.ends(3)
+    front_end.ends(0)
+    other.ends(0)
+    told = ANSWERS.search(front_end.err())
+    equal([int(n) for n in told.groups()[:2]], [500 * 40, 500 * 40], "what it heard")
+    elsewhere = 900 * 80 - 500 * 40
+    check(f"answers to {elsewhere} events that were not sent from here" in front_end.err(), "others' events are not told")
+
+
 @case("a front end that takes nothing holds up the receiver for a moment only")
 def _(folder):
     path = experiment(folder, detector={**RICH, "frames": 1500, "frame_rate_Hz": 1000}, sinks=[back(), "verify"],
