@@ -318,7 +318,7 @@ static void figures(const void *state, sl_sink_figure *figure, void *arg)
 	figure(arg, "events_rejected", f->decision[SL_FEEDBACK_REJECT], 0);
 	figure(arg, "events_without_data", f->decision[SL_FEEDBACK_NO_DATA], 0);
 	figure(arg, "packets", f->next_packet, 0);
-	figure(arg, "packets_refused", f->out.refused, 0);
+	figure(arg, "packets_refused", f->out.refused, 1);
 	figure(arg, "frames_answered_before", f->repeated, 0);
 	if (f->latency_us) {
 		figure(arg, "frames_late", f->late, 0);
