@@ -173,6 +173,7 @@ static int open_unit(struct sl_receive *r)
 	r->n_batches = at_a_time < BATCHES_MOST ? at_a_time + 1 : BATCHES_MOST;
 	frames = r->n_batches * e->unit_run.batch + FRAMES_BEYOND_BATCHES;
 	r->env.batch_frames = e->unit_run.batch;
+	r->env.pool_frames = frames;
 	err = sl_chain_open(e, &r->env, &r->build);
 	if (err)
 		return err;
