@@ -1,8 +1,8 @@
 /* results.h - what stages found out about each kept frame, beside its image.
  *
  * Model:     every result that is no image (one element per pixel) becomes a dataset
- *            /entry/results/NAME [n, ...], row by row with /entry/data. A ragged one is a table
- *            of all frames' rows one after another; NAME_rows [n] says how many each has. Where frames
+ *            /entry/results/NAME [n, ...], row by row with /entry/data. A ragged one is a table of
+ *            all frames' rows one after another; NAME_rows [n] says how many each has. Where frames
  *            are blocks of events, event_keep and event_score [n, events] are their verdicts.
  * Threads:   those of the file. */
 #ifndef SL_SINK_RESULTS_H
