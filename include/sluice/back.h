@@ -12,6 +12,8 @@
 #ifndef SLUICE_BACK_H
 #define SLUICE_BACK_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct sl_back; /* one that is open */
@@ -56,6 +58,9 @@ struct sl_backs {
 	/* Waits a moment for what is under way. Items of packets that were taken, and of which it
 	 * is known that they have not arrived. */
 	uint64_t (*close)(struct sl_back *back);
+
+	/* The run waits for its front ends: nobody is connected to yet, who may be another's. */
+	_Atomic bool idle;
 
 	/* Both sides must agree on these: see wire.h, HELLO. */
 	const char *token;

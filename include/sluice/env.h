@@ -31,6 +31,7 @@ struct sl_env {
 	const struct sl_constant *constant; /* [constants]: of all stages; for sinks */
 	uint32_t constants;
 	uint32_t batch_frames; /* most frames in a batch */
+	uint32_t pool_frames;  /* that can be under way behind the ring; 0: not known */
 	const char *link, *guard, *proof;
 	const char *experiment; /* the file as it was read, with overrides: stored with the run */
 	double frame_rate_Hz;

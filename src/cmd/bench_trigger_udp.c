@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/config.h"
 #include "base/log.h"
 #include "cmd/bench_trigger.h"
 
@@ -19,8 +20,7 @@ enum {
 	EVENTS = 64,   /* of a block, 3 KiB: one packet */
 	RATE = 500000, /* events a second */
 	DEADLINE_US = 1000,
-	LONGER = 5,	 /* than other rows */
-	SUMMARY = 65536, /* bytes of it that are read */
+	LONGER = 5, /* than other rows */
 };
 
 static int write_experiment(const struct sl_bench *bench, const struct sl_bench_row *row,
@@ -57,29 +57,39 @@ static int run_program(const char *experiment, const char *summary)
 	if (!child) {
 		int null = open("/dev/null", O_WRONLY);
 
-		dup2(null, STDOUT_FILENO);
+		if (null < 0 || dup2(null, STDOUT_FILENO) < 0)
+			_exit(126);
 		execl("/proc/self/exe", "sluice", "run", experiment, "--quiet", "--summary",
 		      summary, (char *)NULL);
 		_exit(126);
 	}
-	waitpid(child, &status, 0);
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/* The number called `name` after the first "section": of a JSON text; -1: there is none. */
-static double number(const char *text, const char *section, const char *name)
+/* Of a section, which may be NULL; negative: there is none, or it is no number that can be. */
+static double number(struct sl_node *section, const char *name)
 {
-	char key[40];
-	const char *at;
+	struct sl_node *node = section ? sl_node_get(section, name) : NULL;
+	char *end;
+	double value;
 
-	snprintf(key, sizeof(key), "\"%s\":", section);
-	at = strstr(text, key);
-	snprintf(key, sizeof(key), "\"%s\":", name);
-	at = at ? strstr(at, key) : NULL;
-	return at ? strtod(at + strlen(key), NULL) : -1;
+	if (!node || node->kind != SL_NODE_SCALAR || !node->text[0])
+		return -1;
+	value = strtod(node->text, &end);
+	return *end == 0 && value >= 0 && value < 1e18 ? value : -1;
 }
 
-static int read_summary(const char *path, struct sl_bench_sample *sample)
+static struct sl_node *section_of(struct sl_node *map, const char *name)
+{
+	struct sl_node *node = map ? sl_node_get(map, name) : NULL;
+
+	return node && node->kind == SL_NODE_MAP ? node : NULL;
+}
+
+static int take_figures(struct sl_node *root, struct sl_bench_sample *sample)
 {
 	static const struct {
 		unsigned at;
@@ -88,24 +98,38 @@ static int read_summary(const char *path, struct sl_bench_sample *sample)
 		       {SL_BENCH_P99, "p99"},
 		       {SL_BENCH_P999, "p999"},
 		       {SL_BENCH_MOST, "max"}};
-	char *text = calloc(1, SUMMARY);
-	FILE *file = fopen(path, "r");
-	size_t n = text && file ? fread(text, 1, SUMMARY - 1, file) : 0;
+	struct sl_node *decision = section_of(section_of(root, "latency_us"), "decision");
+	double count = number(decision, "count");
+	double late = number(section_of(root, "frames"), "late");
+	double rate = number(section_of(root, "rates"), "events_per_s");
 
-	if (file)
-		fclose(file);
-	if (!n || number(text, "decision", "count") <= 0) {
-		sl_error("the run left no summary with times of decisions");
-		free(text);
+	if (count <= 0 || late < 0 || rate < 0)
 		return -ENODATA;
+	for (unsigned i = 0; i < 4; i++) {
+		double us = number(decision, figures[i].name);
+
+		if (us < 0)
+			return -ENODATA;
+		sample->quantile_us[figures[i].at] = us;
 	}
-	for (unsigned i = 0; i < 4; i++)
-		sample->quantile_us[figures[i].at] = number(text, "decision", figures[i].name);
-	sample->count = (uint64_t)number(text, "decision", "count");
-	sample->late = (uint64_t)number(text, "frames", "late");
-	sample->per_s = number(text, "rates", "events_per_s");
-	free(text);
+	sample->count = (uint64_t)count;
+	sample->late = (uint64_t)late;
+	sample->per_s = rate;
 	return 0;
+}
+
+static int read_summary(const char *path, struct sl_bench_sample *sample)
+{
+	struct sl_config *summary; /* JSON is YAML */
+	int err = sl_config_open(path, &summary);
+
+	if (!err) {
+		err = take_figures(summary->root, sample);
+		sl_config_close(summary);
+	}
+	if (err)
+		sl_error("the run left no summary with times of decisions");
+	return err;
 }
 
 /* Quantiles that the summary does not have are those below. */

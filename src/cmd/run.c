@@ -523,6 +523,8 @@ static int run_many(struct run *run, const struct sl_stream_names *names)
 				       run->args.sets, &e))
 			return SL_RESULT_ERROR;
 		all.emulate |= e->emulate_local;
+		if (e->answers.address[0] && all.answers_wait_s <= e->answers.wait_s)
+			all.answers_wait_s = e->answers.wait_s + 0.001;
 		sl_experiment_close(e);
 	}
 	return sl_run_all(&all);

@@ -27,6 +27,7 @@ struct all {
 	struct receiver receiver[SL_STREAMS];
 	unsigned receivers;
 	pid_t front_end;
+	int front_end_status;
 	char folder[64]; /* what the children leave for us */
 	bool told;	 /* them to stop */
 };
@@ -112,6 +113,8 @@ static int start_front_end(struct all *all)
 	}
 	argv[n++] = (char *)"--once";
 	argv[n++] = (char *)"--quiet";
+	if (!all->run->quiet)
+		argv[n++] = (char *)"--report";
 	argv[n] = NULL;
 	return sl_child_start(argv, NULL, &all->front_end);
 }
@@ -152,6 +155,17 @@ static void tell_of_its_end(const struct all *all)
 			kill(all->receiver[i].child, SIGUSR1);
 }
 
+/* One that listens stays until it has its answers. */
+static void end_front_end(struct all *all)
+{
+	uint64_t end = sl_clock_ns() + (uint64_t)(all->run->answers_wait_s * 1e9);
+
+	while (all->front_end && !sl_signal && sl_clock_ns() < end &&
+	       sl_child_alive(&all->front_end, &all->front_end_status))
+		sl_clock_sleep_until(sl_clock_ns() + STEP_NS);
+	sl_child_end(&all->front_end, &all->front_end_status);
+}
+
 static void wait_for_all(struct all *all)
 {
 	unsigned alive = 1;
@@ -166,11 +180,11 @@ static void wait_for_all(struct all *all)
 			if (receiver->child)
 				alive += sl_child_alive(&receiver->child, &receiver->status);
 		}
-		if (!sl_child_alive(&all->front_end, NULL))
+		if (!sl_child_alive(&all->front_end, &all->front_end_status))
 			tell_of_its_end(all);
 		sl_clock_sleep_until(sl_clock_ns() + STEP_NS);
 	}
-	sl_child_end(&all->front_end, NULL);
+	end_front_end(all);
 }
 
 static void print_report(const struct receiver *receiver)
@@ -207,10 +221,19 @@ static int worst(const struct all *all)
 	return status;
 }
 
+/* As for a run with one receiver. */
+static int with_front_end(const struct all *all, int status)
+{
+	if (all->run->answers_wait_s <= 0 || !all->front_end_status)
+		return status;
+	sl_error("the front end did not hear exactly one answer to each event, or failed");
+	return status == SL_RESULT_INTACT || status == SL_RESULT_EMPTY ? SL_RESULT_ERROR : status;
+}
+
 static int report(struct all *all)
 {
 	const char *name[SL_STREAMS], *file[SL_STREAMS];
-	int status = worst(all);
+	int status = with_front_end(all, worst(all));
 
 	for (unsigned i = 0; i < all->receivers; i++) {
 		name[i] = all->receiver[i].name;

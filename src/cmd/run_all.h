@@ -9,11 +9,14 @@ struct sl_run_all {
 	const struct sl_args *args;
 	const struct sl_stream_names *names;
 	bool emulate; /* start the detector side, too */
+	/* It hears answers: it stays so long for the last of them, and has a say in the result. 0:
+	 * it does not. */
+	double answers_wait_s;
 	bool quiet;
 	const char *summary, *outcomes; /* "" : not wanted; outcomes gets .NAME behind */
 };
 
-/* The worst exit status of all receivers. */
+/* The worst exit status of all receivers; of the front end, too, where it hears answers. */
 int sl_run_all(const struct sl_run_all *run);
 
 #endif

@@ -1,5 +1,6 @@
 /* client.c - offers out, plans in, counts out. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -59,6 +60,8 @@ static void begin(struct sl_client *client, int fd, const char *peer)
 	sl_channel_init(&client->channel, fd);
 	client->answer_ms = ANSWER_MS;
 	client->peer = peer;
+	client->quiet = false;
+	client->refusal[0] = 0;
 }
 
 int sl_client_try(struct sl_client *client, const char *peer, const char *address, uint16_t port,
@@ -118,6 +121,8 @@ void sl_client_close(struct sl_client *client)
 
 static int failed(const struct sl_client *client, int err)
 {
+	if (client->quiet && (err == -EPIPE || err == -ETIMEDOUT || err == 0))
+		return err ? err : -ETIMEDOUT;
 	if (err == -EPIPE)
 		sl_error("%s hung up during the plan exchange", client->peer);
 	else if (err == -EPROTONOSUPPORT)
@@ -143,7 +148,9 @@ static int expect(struct sl_client *client, enum sl_wire_type type, struct sl_wi
 	if (got <= 0)
 		return failed(client, got);
 	if (message->type == SL_WIRE_ERROR) {
-		sl_error("%s refuses: %s", client->peer, message->error.text);
+		if (!client->quiet)
+			sl_error("%s refuses: %s", client->peer, message->error.text);
+		snprintf(client->refusal, sizeof(client->refusal), "%s", message->error.text);
 		return -ECONNREFUSED;
 	}
 	return message->type == type ? 0 : failed(client, -EPROTO);

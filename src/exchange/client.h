@@ -15,6 +15,9 @@ struct sl_client {
 	struct sl_channel channel;
 	int answer_ms;	  /* how long the receiver may take to answer; connect sets 10 s */
 	const char *peer; /* for messages: "the receiver", or who else plays its part */
+	/* Whoever asks again and again: what asking again may mend is not logged. */
+	bool quiet;
+	char refusal[256]; /* what it said when it last said no; or empty */
 };
 
 /* One attempt. -errno, not logged: nobody listens there; -EINVAL: that is no place. */

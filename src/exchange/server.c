@@ -77,9 +77,10 @@ static int listen_on(struct sl_server *server)
 	    listen(server->listener, LISTEN_BACKLOG) < 0) {
 		err = -errno;
 		if (err == -EADDRINUSE)
-			sl_error("cannot listen for %ss on %s:%u: another receiver runs there; "
+			sl_error("cannot listen for %ss on %s:%u: another %s runs there; "
 				 "stop it or set %s.port",
-				 peer_of(server), o->address, o->port, section);
+				 peer_of(server), o->address, o->port,
+				 o->self ? o->self : "receiver", section);
 		else
 			sl_error("cannot listen for %ss on %s:%u: %s", peer_of(server), o->address,
 				 o->port, strerror(-err));
@@ -224,8 +225,8 @@ static void answer(struct sl_server *server, struct connection *c, const struct 
 		return;
 	}
 	if (server->module[offer->module].owner && !server->module[offer->module].over) {
-		refuse(server, c, "module %u is already served by another front end",
-		       offer->module);
+		refuse(server, c, "module %u is already served by another %s", offer->module,
+		       peer_of(server));
 		return;
 	}
 	err = server->ops->accept(server->arg, &c->hello, offer, &reply.plan, why, sizeof(why));
@@ -351,16 +352,31 @@ static void listen_to(struct sl_server *server, struct connection *c)
 		hang_up(server, c);
 }
 
+/* A place for one more. Who has been here longest without a word gives way, so that strangers who
+ * connect and wait shut nobody out. NULL: all have said who they are. */
+static struct connection *free_place(struct sl_server *server)
+{
+	struct connection *end = server->connection + CONNECTIONS, *silent = NULL;
+
+	for (struct connection *c = server->connection; c < end; c++) {
+		if (c->phase == FREE)
+			return c;
+		if (c->phase == GREETING && (!silent || c->heard_ns < silent->heard_ns))
+			silent = c;
+	}
+	if (silent)
+		refuse(server, silent, "it has said nothing, and there is no place for more");
+	return silent;
+}
+
 static void welcome(struct sl_server *server)
 {
 	int fd;
 
 	while ((fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-		struct connection *c = server->connection;
+		struct connection *c = free_place(server);
 
-		while (c < server->connection + CONNECTIONS && c->phase != FREE)
-			c++;
-		if (c == server->connection + CONNECTIONS) {
+		if (!c) {
 			close(fd);
 			continue;
 		}

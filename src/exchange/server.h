@@ -23,9 +23,9 @@ struct sl_server_options {
 	uint32_t silence_ms; /* a front end that says nothing for so long is gone; 0: never */
 	/* Modules whose front end is done or gone may be offered again while the run goes on. */
 	bool rejoin;
-	/* For messages: who comes, and the section whose address and port these are. NULL: front
-	 * ends, control. */
-	const char *peer, *section;
+	/* For messages: who comes, who listens here, and the section whose address and port these
+	 * are. NULL: front ends, a receiver, control. */
+	const char *peer, *self, *section;
 };
 
 struct sl_server_ops {

@@ -26,12 +26,19 @@ int sl_answers_init(struct sl_answers *answers, uint32_t items, uint64_t step, u
 	a->items = items;
 	a->step = step ? step : 1;
 	a->part = part;
+	a->own = items;
 	a->deadline_ns = deadline_ns;
 	a->words = (items + 63) / 64;
 	a->window = window ? window : window_for(items);
 	a->frame = calloc(a->window, sizeof(*a->frame));
 	a->bits = calloc((size_t)a->window * a->words, sizeof(*a->bits));
 	return a->frame && a->bits ? 0 : -ENOMEM;
+}
+
+void sl_answers_own(struct sl_answers *a, uint32_t first, uint32_t n)
+{
+	a->own_first = first;
+	a->own = n;
 }
 
 void sl_answers_fini(struct sl_answers *a)
@@ -93,11 +100,11 @@ static void watch(struct sl_answers *a, const struct sl_answers_note *note)
 		return;
 	}
 	retire(a, frame);
-	*frame = (struct sl_answers_frame){note->number, note->ns, a->items, true};
+	*frame = (struct sl_answers_frame){note->number, note->ns, a->own, true};
 	memset(&a->bits[slot * a->words], 0, a->words * sizeof(*a->bits));
 	a->count.frames++;
-	a->count.events += a->items;
-	atomic_fetch_add_explicit(&a->outstanding, a->items, memory_order_relaxed);
+	a->count.events += a->own;
+	atomic_fetch_add_explicit(&a->outstanding, a->own, memory_order_relaxed);
 }
 
 void sl_answers_absorb(struct sl_answers *a)
@@ -179,11 +186,14 @@ void sl_answers_packet(struct sl_answers *a, const uint8_t *packet, size_t bytes
 	frame = &a->frame[slot_of(a, number)];
 	for (uint32_t i = 0; i < header.count; i++) {
 		struct sl_feedback_answer answer;
+		uint32_t item;
 
 		sl_feedback_read_answer(packet, i, &answer);
-		if (frame->used && frame->number == number)
-			tick_off(a, frame, (uint32_t)(answer.number % a->items), answer.decision,
-				 now_ns);
+		item = (uint32_t)(answer.number % a->items);
+		if (frame->used && frame->number == number && item - a->own_first < a->own)
+			tick_off(a, frame, item, answer.decision, now_ns);
+		else if (frame->used && frame->number == number)
+			a->count.not_sent++; /* an event of others' modules */
 		else if (was_skipped(a, number) &&
 			 (a->part || answer.decision == SL_FEEDBACK_NO_DATA))
 			a->count.not_sent++;

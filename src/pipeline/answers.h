@@ -5,7 +5,8 @@
  *            come, or when a later frame needs its place, are missing. An answer to an event that
  *            has one is a duplicate, to one that was never sent unknown; but "no data" is a true
  *            word about what was not sent, and where this front end has some of the modules, the
- *            others may have sent it. How long after its event each answer came is kept.
+ *            others may have sent it. Where modules have events of their own, those of others'
+ *            modules are theirs to hear of. How long after its event each answer came is kept.
  * Threads:   sent() on the sender, a data thread; all else on one other, or when both have ended.
  *            outstanding and heard_ns may be read by anybody.
  * Ownership: owns its tables.
@@ -42,9 +43,11 @@ struct sl_answers_note {
 };
 
 struct sl_answers {
-	uint32_t items; /* events of a frame */
-	uint64_t step;	/* between frame numbers */
-	bool part;	/* of the modules are elsewhere */
+	uint32_t items;		 /* events of a frame */
+	uint64_t step;		 /* between frame numbers */
+	bool part;		 /* of the modules are elsewhere */
+	uint32_t own_first, own; /* events of a frame that are sent from here, where modules have
+				  * events of their own; else all */
 	uint64_t deadline_ns;
 
 	uint32_t window, words;		/* frames that are watched; of bits, for each */
@@ -64,6 +67,8 @@ struct sl_answers {
 /* window 0: as many frames as can be under way, and then some. */
 int sl_answers_init(struct sl_answers *answers, uint32_t items, uint64_t step, uint32_t window,
 		    bool part, uint64_t deadline_ns);
+/* Of the events of a frame, only these are sent from here. Before anything is. */
+void sl_answers_own(struct sl_answers *answers, uint32_t first, uint32_t n);
 void sl_answers_fini(struct sl_answers *answers);
 
 /* A module of this frame begins to leave now; ns 0: it never will. False: there is no room, the

@@ -172,6 +172,25 @@ static void a_frame_that_was_left_out_may_be_answered(void **state)
 	}
 }
 
+static void events_of_others_modules_are_theirs(void **state)
+{
+	struct sl_answers *a = new_answers(true);
+
+	(void)state;
+	sl_answers_own(a, 20, 30);
+	send_frames(a, 0, 2);
+	hear(a, 0, 0, ITEMS, SL_FEEDBACK_KEEP, 1);
+	assert_int_equal(atomic_load(&a->outstanding), 30);
+	assert_int_equal(a->count.events, 60);
+	assert_int_equal(a->count.not_sent, ITEMS - 30);
+	hear(a, 3, 0, 49, SL_FEEDBACK_KEEP, 1);
+	assert_int_equal(atomic_load(&a->outstanding), 1);
+	sl_answers_end(a);
+	assert_int_equal(a->count.missing, 1);
+	assert_int_equal(a->count.kept, 59);
+	delete (a);
+}
+
 static void garbage_changes_nothing_and_is_told(void **state)
 {
 	struct sl_answers *a = new_answers(false);
@@ -257,6 +276,7 @@ int main(void)
 		CASE(a_second_answer_is_a_duplicate_whatever_it_says),
 		CASE(what_was_never_sent_is_unknown),
 		CASE(a_frame_that_was_left_out_may_be_answered),
+		CASE(events_of_others_modules_are_theirs),
 		CASE(garbage_changes_nothing_and_is_told),
 		CASE(time_runs_from_the_earliest_module),
 		CASE(runs_have_no_end),

@@ -178,6 +178,19 @@ int sl_answers_wait(struct sl_answers_thread *t)
 
 /* ---- both ---- */
 
+static int open_answers(struct sl_answers_thread *t, const struct sl_answers_terms *terms)
+{
+	const struct sl_geometry *g = terms->geometry;
+	uint32_t modules = terms->end_module - terms->first_module;
+	int err = sl_answers_init(&t->answers, sl_geometry_frame_items(g), g->frame_step, 0,
+				  modules < g->modules, t->options.deadline_us * UINT64_C(1000));
+
+	/* Else each event is in all modules. */
+	if (!err && g->items && !g->items_shared)
+		sl_answers_own(&t->answers, terms->first_module * g->items, modules * g->items);
+	return err;
+}
+
 int sl_answers_open(const struct sl_answers_options *options, const struct sl_answers_terms *terms,
 		    struct sl_answers_thread **thread)
 {
@@ -189,9 +202,7 @@ int sl_answers_open(const struct sl_answers_options *options, const struct sl_an
 		return -ENOMEM;
 	t->options = *options;
 	t->fd = t->write.wake.fd = -1;
-	err = sl_answers_init(&t->answers, sl_geometry_frame_items(terms->geometry),
-			      terms->geometry->frame_step, 0, terms->part,
-			      options->deadline_us * UINT64_C(1000));
+	err = open_answers(t, terms);
 	if (!err)
 		err = write ? open_ring(t, terms) : open_socket(t);
 	if (!err)

@@ -39,9 +39,9 @@ struct sl_answers_thread {
 
 struct sl_answers_terms { /* what both sides of an experiment know */
 	const struct sl_geometry *geometry;
-	bool part;	     /* others send some of the modules */
-	const char *token;   /* who writes must know it */
-	uint64_t experiment; /* and have this digest of it */
+	uint32_t first_module, end_module; /* that it sends; others may send the others */
+	const char *token;		   /* who writes must know it */
+	uint64_t experiment;		   /* and have this digest of it */
 };
 
 /* For a front end that sends such frames. */

@@ -18,6 +18,7 @@ enum {
 	BUDGET = 256,
 	WAIT_US = 1000,
 	IDLE_MS = 2,		      /* nobody is connected */
+	SILENCE_MS = 10000,	      /* a sink counts every 20 ms; a stranger that waits must go */
 	SERVE_NS = 5 * 1000 * 1000,   /* how often the exchange is looked at in between */
 	QUIET_NS = 100 * 1000 * 1000, /* nothing came for so long: nothing more will */
 	BLOCK_MIN = SL_FEEDBACK_HEADER + SL_FEEDBACK_ANSWER,
@@ -292,8 +293,10 @@ int sl_answers_write_open(struct sl_answers_write *w, const struct sl_answers_wr
 		.modules = 1,
 		.experiment = o->experiment,
 		.detector = "answers",
+		.silence_ms = SILENCE_MS,
 		.rejoin = true,
 		.peer = "feedback sink",
+		.self = "front end",
 		.section = "answers",
 	};
 	int err;
@@ -302,20 +305,21 @@ int sl_answers_write_open(struct sl_answers_write *w, const struct sl_answers_wr
 	w->pmtu = o->pmtu;
 	w->slots = o->slots;
 	err = configure(w, o);
-	/* What is in the way is found now, and not when somebody comes. */
-	if (!err)
-		err = set_up(w, BLOCK_MIN);
 	if (err)
 		return err;
-	take_down(w);
 	w->wake.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (w->wake.fd < 0)
 		return -errno;
 	server.link = w->way.link->wire;
 	err = sl_server_open(&server, &server_ops, w, &w->server);
+	/* What is in the way of a ring is found now, and not when somebody comes. */
 	if (!err)
-		sl_server_start(w->server); /* who comes, begins */
-	return err;
+		err = set_up(w, BLOCK_MIN);
+	if (err)
+		return err;
+	take_down(w);
+	sl_server_start(w->server); /* who comes, begins */
+	return 0;
 }
 
 void sl_answers_write_close(struct sl_answers_write *w)

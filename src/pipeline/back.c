@@ -15,7 +15,7 @@
 enum {
 	PATIENCE_NS = 1000000000, /* for credit, or for a free block */
 	WAIT_US = 500,
-	LEAVE_NS = 2000000000, /* at the end: until all has arrived */
+	LEAVE_NS = 2000000000, /* at the end, without progress: until all has arrived */
 };
 
 /* ---- blocks ---- */
@@ -86,7 +86,7 @@ static bool wait_for_connection(struct sl_back *b)
 	if (!b->give_up_ns)
 		b->give_up_ns = sl_clock_ns() + b->wait_ns;
 	/* One that was there and is gone is not waited for. */
-	while (b->state == SL_BACK_LOOKING && !b->connections)
+	while (b->state == SL_BACK_LOOKING && !b->connections && !b->given_up)
 		pthread_cond_wait(&b->changed, &b->lock);
 	if (b->state != SL_BACK_CONNECTED)
 		sl_back_tell_why(b);
@@ -221,14 +221,19 @@ int sl_back_open(const struct sl_backs *backs, const struct sl_back_options *o,
 	return 0;
 }
 
-/* What was taken is out, and acknowledged where that can be known; or time is up. */
+/* What was taken is out, and acknowledged where that can be known; or nothing went on for a
+ * while. */
 static void drain(struct sl_back *b)
 {
-	uint64_t end = sl_clock_ns() + LEAVE_NS;
+	uint64_t since = sl_clock_ns(), before = b->posted + b->reaped;
 
-	while (b->state == SL_BACK_CONNECTED && b->reaped < b->begun && sl_clock_ns() < end) {
+	while (b->state == SL_BACK_CONNECTED && b->reaped < b->begun &&
+	       sl_clock_ns() - since < LEAVE_NS) {
 		int err = sl_back_pump(b);
 
+		if (b->posted + b->reaped != before)
+			since = sl_clock_ns();
+		before = b->posted + b->reaped;
 		if (err) {
 			sl_back_disconnect(b, err);
 			return;

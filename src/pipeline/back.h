@@ -5,7 +5,8 @@
  *            not sent. Beside the sender there is a thread that looks for the front end, agrees
  *            on a plan, and from then on, every millisecond or every 20 when nothing is under way,
  *            lets the link go on and tells how much was sent. When the connection is gone, blocks
- *            that are not known to have arrived are counted, and it looks again.
+ *            that are not known to have arrived are counted, and it looks again. Who refuses is
+ *            asked again, since it may answer to another sink still; slowly when wait_s are over.
  *            A device has no plans to give out and no credits: its numbers make the plan, and
  *            whether it is there nobody knows (over rc, when it does not acknowledge).
  * Threads:   send() on one thread, the other as above: they share a lock, which neither holds
@@ -33,7 +34,7 @@ enum { SL_BACK_BLOCKS = 256 };
 enum sl_back_state {
 	SL_BACK_LOOKING,   /* for a front end */
 	SL_BACK_CONNECTED, /* to one */
-	SL_BACK_FAILED,	   /* it was refused, or nobody was found: not looked for any more */
+	SL_BACK_FAILED, /* its plan is none for us, or a device failed: not looked for any more */
 };
 
 struct sl_back_block {
@@ -64,7 +65,10 @@ struct sl_back {
 	enum sl_back_state state;
 	bool stop, link_open, online;
 	bool stuck;	     /* waited in vain: not again before there is progress */
-	uint64_t give_up_ns; /* looking for the first front end ends; 0: nothing was sent yet */
+	uint64_t give_up_ns; /* waiting for the first front end ends; 0: nothing was sent yet */
+	bool given_up;	     /* nobody waits for it any more; it is looked for, slowly */
+	bool cut_short;	     /* that attempts end so was said */
+	char refusal[256];   /* the last that was told; or empty */
 	unsigned connections;
 	int why; /* the last one ended, and nobody was told yet; 0: there is nothing to tell */
 

@@ -17,8 +17,9 @@ enum {
 	ATTEMPT_MS = 500,
 	ANSWER_MS = 2000,
 	LOOK_NS = 10 * 1000 * 1000,
-	AGAIN_NS = 300 * 1000 * 1000, /* after an attempt that was cut short */
-	ATTEMPTS = 3,		      /* of that kind */
+	AGAIN_NS = 300 * 1000 * 1000, /* after an attempt that was refused, or cut short */
+	ATTEMPTS = 3,		      /* of the latter kind, before it is said */
+	SLOW = 10,		      /* times as long, when nobody waits for it any more */
 	BUSY_NS = 1000 * 1000,
 	COUNT_NS = 20 * 1000 * 1000,
 	BYE_NS = 2000000000,
@@ -206,6 +207,8 @@ static int wait_for_start(struct sl_back *b)
 		word = sl_client_listen(&b->client, 100);
 	if (word == SL_WIRE_START)
 		return 0;
+	if (word == SL_WIRE_ERROR)
+		return -ECONNREFUSED;
 	return word < 0 ? word : word ? -EPROTO : -ETIMEDOUT;
 }
 
@@ -230,6 +233,7 @@ static int attempt(struct sl_back *b)
 				  ATTEMPT_MS))
 			return -EAGAIN;
 		b->online = true;
+		b->client.quiet = true;
 		b->client.answer_ms = ANSWER_MS;
 	}
 	err = open_link(b);
@@ -280,7 +284,8 @@ void sl_back_disconnect(struct sl_back *b, int why)
 static void begin(struct sl_back *b)
 {
 	b->begun = b->posted = b->reaped = 0;
-	b->stuck = false;
+	b->stuck = b->given_up = b->cut_short = false;
+	b->refusal[0] = 0;
 	b->why = 0;
 	b->counted_ns = 0;
 	b->connections++;
@@ -297,17 +302,46 @@ static void nap(struct sl_back *b, uint64_t ns)
 		pthread_cond_timedwait(&b->changed, &b->lock, &until);
 }
 
-static void look(struct sl_back *b, unsigned *failures)
+/* Answers wait no longer. */
+static void give_up(struct sl_back *b)
 {
-	int err;
-
-	if (b->give_up_ns && !b->connections && sl_clock_ns() > b->give_up_ns) {
+	b->given_up = true;
+	if (b->refusal[0] || b->cut_short)
+		sl_error("feedback: no plan for answers to %s, port %u within %g s "
+			 "(feedback.wait_s): none is sent before there is one",
+			 b->address, b->port, (double)b->wait_ns * 1e-9);
+	else
 		sl_error("feedback: nobody takes answers at %s, port %u: a front end with "
 			 "answers: {by: write} must listen there (feedback.wait_s)",
 			 b->address, b->port);
-		enter(b, SL_BACK_FAILED);
+	pthread_cond_broadcast(&b->changed);
+}
+
+/* Each reason once, however often it is heard. */
+static void tell_refusal(struct sl_back *b)
+{
+	if (strcmp(b->refusal, b->client.refusal) == 0)
 		return;
-	}
+	snprintf(b->refusal, sizeof(b->refusal), "%s", b->client.refusal);
+	sl_warn("feedback: the front end at %s, port %u refuses: %s; asking again", b->address,
+		b->port, b->refusal);
+}
+
+static void tell_cut_short(struct sl_back *b, int err)
+{
+	if (!b->cut_short)
+		sl_warn("feedback: the front end at %s, port %u gives out no plan: %s; asking "
+			"again",
+			b->address, b->port, strerror(-err));
+	b->cut_short = true;
+}
+
+/* One attempt, and a rest before the next. */
+static void look(struct sl_back *b, unsigned *failures)
+{
+	uint64_t times = b->given_up ? SLOW : 1;
+	int err;
+
 	pthread_mutex_unlock(&b->lock);
 	err = attempt(b);
 	pthread_mutex_lock(&b->lock);
@@ -315,14 +349,29 @@ static void look(struct sl_back *b, unsigned *failures)
 		*failures = 0;
 		begin(b);
 	} else if (err == -EAGAIN) {
-		nap(b, LOOK_NS);
-	} else if ((err == -EPIPE || err == -ETIMEDOUT) && ++*failures < ATTEMPTS) {
-		nap(b, AGAIN_NS);
+		nap(b, times * LOOK_NS);
+	} else if (err == -ECONNREFUSED) {
+		tell_refusal(b);
+		nap(b, times * AGAIN_NS);
+	} else if (err == -EPIPE || err == -ETIMEDOUT) {
+		if (++*failures == ATTEMPTS)
+			tell_cut_short(b, err);
+		nap(b, times * AGAIN_NS);
 	} else {
 		sl_error("feedback: no plan for answers to %s, port %u: %s", b->address, b->port,
 			 strerror(-err));
 		enter(b, SL_BACK_FAILED);
 	}
+}
+
+static void look_if_time(struct sl_back *b, unsigned *failures)
+{
+	if (b->give_up_ns && !b->connections && !b->given_up && sl_clock_ns() > b->give_up_ns)
+		give_up(b);
+	if (atomic_load_explicit(&b->backs->idle, memory_order_relaxed))
+		nap(b, LOOK_NS);
+	else
+		look(b, failures);
 }
 
 /* What is with the link and acknowledged, where it asks for that, was sent. */
@@ -378,7 +427,7 @@ void *sl_back_run(void *arg)
 	pthread_mutex_lock(&b->lock);
 	while (!b->stop) {
 		if (b->state == SL_BACK_LOOKING) {
-			look(b, &failures);
+			look_if_time(b, &failures);
 		} else {
 			if (b->state == SL_BACK_CONNECTED)
 				tend(b);

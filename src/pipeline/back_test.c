@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <sluice/registry.h>
@@ -20,6 +21,7 @@
 #include "base/clock.h"
 #include "lib/capture.h"
 #include "lib/fake_verbs.h"
+#include "net/net.h"
 #include "pipeline/answers_write.h"
 #include "pipeline/back.h"
 #include "sink/feedback_wire.h"
@@ -423,11 +425,79 @@ static void refused(struct sl_back_options options, const struct sl_backs *by, c
 {
 	struct sl_back *back;
 
+	options.wait_s = 0.2;
 	capture_begin();
 	assert_int_equal(sl_back_open(by, &options, NULL, NULL, &back), 0);
 	assert_int_equal(send_one(back, 0), 0);
 	assert_int_equal(sl_back_close(back), 0);
 	said(why, NULL);
+}
+
+/* Another may have it now, and not for ever. */
+static void who_is_refused_asks_again(void **state)
+{
+	struct sl_back_options options = to("udp", SL_SERVICE_UC);
+	struct ear *ear = open_ear("udp", SL_SERVICE_UC);
+	struct sl_back *first = open_back(&options), *second;
+	uint64_t n = 0, end;
+
+	(void)state;
+	assert_int_equal(send_one(first, 0), 1);
+	options.wait_s = 0.05;
+	capture_begin();
+	second = open_back(&options);
+	assert_int_equal(send_one(second, n++), 0);
+	said("already served by another feedback sink", NULL);
+	assert_int_equal(sl_back_close(first), 0);
+	end = sl_clock_ns() + UINT64_C(20000000000);
+	while (!send_one(second, n++) && sl_clock_ns() < end)
+		usleep(1000);
+	assert_int_equal(sl_back_close(second), 0);
+	assert_int_equal(ear->heard, 2);
+	close_ear(ear);
+}
+
+static void nobody_is_connected_to_before_the_run_begins(void **state)
+{
+	struct sl_backs waiting = {.token = "", .experiment = 77, .idle = true};
+	const struct sl_back_options options = to("udp", SL_SERVICE_UC);
+	struct ear *ear = open_ear("udp", SL_SERVICE_UC);
+	struct sl_back *idle, *busy;
+
+	(void)state;
+	assert_int_equal(sl_back_open(&waiting, &options, NULL, NULL, &idle), 0);
+	usleep(50000);
+	busy = open_back(&options);
+	assert_int_equal(send_one(busy, 0), 1);
+	assert_int_equal(sl_back_close(busy), 0);
+	atomic_store(&waiting.idle, false);
+	assert_int_equal(send_one(idle, 1), 1);
+	assert_int_equal(sl_back_close(idle), 0);
+	assert_int_equal(ear->heard, 2);
+	close_ear(ear);
+}
+
+static void strangers_that_connect_and_wait_shut_nobody_out(void **state)
+{
+	const struct sl_back_options options = to("udp", SL_SERVICE_UC);
+	struct ear *ear = open_ear("udp", SL_SERVICE_UC);
+	union sl_net_address at;
+	socklen_t bytes = sl_net_numeric(address, PORT, &at);
+	struct sl_back *back;
+	int stranger[80];
+
+	(void)state;
+	for (unsigned i = 0; i < 80; i++) {
+		stranger[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		assert_int_equal(connect(stranger[i], &at.any, bytes), 0);
+	}
+	back = open_back(&options);
+	assert_int_equal(send_one(back, 0), 1);
+	assert_int_equal(sl_back_close(back), 0);
+	assert_int_equal(ear->heard, 1);
+	for (unsigned i = 0; i < 80; i++)
+		close(stranger[i]);
+	close_ear(ear);
 }
 
 static void who_does_not_belong_here_is_refused_and_told_why(void **state)
@@ -545,6 +615,9 @@ int main(void)
 		cmocka_unit_test(a_front_end_that_is_gone_is_told_and_its_packets_counted),
 		cmocka_unit_test(who_has_all_answers_may_go_unnoticed),
 		cmocka_unit_test(nobody_is_waited_for_in_vain),
+		cmocka_unit_test(who_is_refused_asks_again),
+		cmocka_unit_test(nobody_is_connected_to_before_the_run_begins),
+		cmocka_unit_test(strangers_that_connect_and_wait_shut_nobody_out),
 		cmocka_unit_test(who_does_not_belong_here_is_refused_and_told_why),
 		cmocka_unit_test(blocks_that_are_no_packets_of_answers_are_counted_as_such),
 		cmocka_unit_test(a_count_that_cannot_be_true_is_not_believed),

@@ -16,7 +16,7 @@ void sl_deadline_join(const struct sl_deadline *d, struct sl_batch *batch,
 {
 	uint64_t due = sl_deadline_of(d, frame, same_clock);
 
-	if (batch->frames == 1 || (due && due < batch->deadline_ns))
+	if (batch->frames == 1 || !batch->deadline_ns || (due && due < batch->deadline_ns))
 		batch->deadline_ns = due;
 }
 
@@ -24,7 +24,9 @@ bool sl_deadline_presses(const struct sl_deadline *d, const struct sl_batch *bat
 {
 	double needed = d->ns_per_frame * (batch->frames + 1);
 
-	return d->ns && batch->frames && batch->deadline_ns &&
+	/* What is late already gains nothing by small batches, which cost most when there is too
+	 * much to do. */
+	return d->ns && batch->frames && now < batch->deadline_ns &&
 	       (double)now + needed >= (double)batch->deadline_ns;
 }
 

@@ -4,6 +4,7 @@
  *            its last event, where clocks are not shared). What the unit takes per frame is
  *            measured batch by batch; a batch is closed as soon as one more frame would make its
  *            first one late, so that under load batches are as large as time allows and no larger.
+ *            A batch that is late already is filled like any other.
  * Threads:   the dispatcher's. Who settles counts what was late.
  * Cost:      an addition and a comparison per frame. */
 #ifndef SL_PIPELINE_DEADLINE_H

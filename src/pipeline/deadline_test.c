@@ -54,6 +54,23 @@ static void a_batch_goes_before_one_more_makes_it_late(void **state)
 	assert_int_equal(batch.deadline_ns, 11000);	     /* of the first */
 	assert_false(sl_deadline_presses(&d, &batch, 2900)); /* four at 10900 */
 	assert_true(sl_deadline_presses(&d, &batch, 3000));
+	assert_true(sl_deadline_presses(&d, &batch, 10999));
+	assert_false(sl_deadline_presses(&d, &batch, 11000)); /* late already: haste is waste */
+}
+
+static void a_frame_without_a_time_does_not_hide_the_others(void **state)
+{
+	struct sl_deadline d = {.ns = 10000};
+	struct sl_batch batch = {0};
+
+	(void)state;
+	join(&d, &batch, 0, true);
+	assert_int_equal(batch.deadline_ns, 0);
+	assert_false(sl_deadline_presses(&d, &batch, 1000000));
+	join(&d, &batch, 5000, true);
+	assert_int_equal(batch.deadline_ns, 15000);
+	join(&d, &batch, 0, true);
+	assert_int_equal(batch.deadline_ns, 15000);
 }
 
 static void the_oldest_frame_counts_whatever_its_place(void **state)
@@ -100,6 +117,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_one_nothing_presses),
 		cmocka_unit_test(a_batch_goes_before_one_more_makes_it_late),
+		cmocka_unit_test(a_frame_without_a_time_does_not_hide_the_others),
 		cmocka_unit_test(the_oldest_frame_counts_whatever_its_place),
 		cmocka_unit_test(without_a_shared_clock_events_count),
 		cmocka_unit_test(what_the_unit_takes_is_a_running_mean),

@@ -90,7 +90,8 @@ static int open_answers(struct sl_emulate *em)
 	const struct sl_experiment *e = em->experiment;
 	const struct sl_answers_terms terms = {
 		.geometry = &em->geometry,
-		.part = em->end_module - em->first_module < em->geometry.modules,
+		.first_module = em->first_module,
+		.end_module = em->end_module,
 		.token = e->control.token,
 		.experiment = sl_experiment_digest(e),
 	};

@@ -148,6 +148,14 @@ int sl_emulate_leave_out(struct sl_emulate *em, uint64_t k)
 	return note_sent(em, number_of(em, k, 0), 0);
 }
 
+int sl_emulate_stay_away(struct sl_emulate *em, uint64_t k)
+{
+	uint64_t away = em->experiment->faults.restart_frames;
+
+	away = away < em->to_send - k ? away : em->to_send - k;
+	return sl_emulate_leave_out(em, k + away - 1); /* and all between */
+}
+
 int sl_emulate_block(struct sl_emulate *em, uint32_t m, uint64_t k, uint64_t sequence,
 		     struct sl_emulate_frame *slot)
 {

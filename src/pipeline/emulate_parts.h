@@ -19,6 +19,10 @@ int sl_emulate_block(struct sl_emulate *em, uint32_t m, uint64_t k, uint64_t seq
 /* The k'th block of this plan is left out. */
 int sl_emulate_leave_out(struct sl_emulate *em, uint64_t k);
 
+/* So are those from the k'th on that it will miss while it is away: other front ends send theirs of
+ * them, and they are answered. */
+int sl_emulate_stay_away(struct sl_emulate *em, uint64_t k);
+
 /* ---- emulate_send.c ---- */
 
 void *sl_emulate_send(void *emulate); /* the data thread */

@@ -295,6 +295,8 @@ static int restarts(struct sl_emulate *em, uint64_t k)
 	err = send_due(em, k - 1, true);
 	for (uint32_t m = em->first_module; m < em->end_module && !err; m++)
 		all &= sl_faults_restart(em->faults, (uint16_t)m, sequence_of(&em->module[m]));
+	if (!err && all)
+		err = sl_emulate_stay_away(em, k);
 	return err ? err : all ? -ERESTART : 0;
 }
 

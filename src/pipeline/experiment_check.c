@@ -1,6 +1,9 @@
 /* experiment_check.c - options that are right by themselves and wrong together. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include <sluice/registry.h>
 
 #include "base/cpu.h"
 #include "pipeline/experiment_parts.h"
@@ -172,6 +175,98 @@ static int check_faults(const struct sl_experiment *e)
 	return -EINVAL;
 }
 
+/* ---- answers, and who gives them ---- */
+
+enum { WORD = 64 };
+
+static const char *word(const struct sl_option *options, const void *state, const char *name,
+			char text[WORD])
+{
+	sl_option_print(sl_option_find(options, name), state, text, WORD);
+	return text;
+}
+
+/* What a sink has in common with section `answers` of the same file, and sets otherwise. NULL:
+ * nothing. Addresses may differ: there are wildcards, and relays. */
+static const char *contradiction(const struct sl_experiment *e, unsigned sink)
+{
+	static const char *const shared[] = {"by", "port", "service"};
+	const struct sl_option *options = e->sink[sink]->options;
+	const struct sl_link *there, *here;
+	char a[WORD], b[WORD];
+
+	for (unsigned i = 0; i < (e->answers.by ? 3 : 2); i++)
+		if (strcmp(word(options, e->sink_state[sink], shared[i], a),
+			   word(sl_answers_options, &e->answers, shared[i], b)) != 0)
+			return shared[i];
+	if (!e->answers.by)
+		return NULL;
+	there = sl_link_find(word(options, e->sink_state[sink], "link", a));
+	here = sl_link_find(e->answers.link);
+	/* Those that are not there, or go one way, have words of their own. */
+	if (!there || !here || there->oneway || here->oneway)
+		return NULL;
+	return strcmp(there->wire, here->wire) != 0 ? "link" : NULL;
+}
+
+/* Both ends are in this file: that nothing would come is known now. */
+static int check_answers(const struct sl_experiment *e)
+{
+	struct sl_node *at = sl_node_get(e->config->root, "answers");
+	const char *wrong = NULL;
+	unsigned sinks = 0;
+
+	if (!e->emulate_local || !e->answers.address[0])
+		return 0;
+	for (unsigned i = 0; i < e->sinks; i++) {
+		if (strcmp(e->sink[i]->name, "feedback") != 0)
+			continue;
+		sinks++;
+		wrong = contradiction(e, i);
+		if (!wrong)
+			return 0;
+	}
+	if (!sinks)
+		sl_config_error(e->config, at,
+				"the front end listens for answers, and there is no sink feedback "
+				"that gives them");
+	else
+		sl_config_error(e->config, at,
+				"answers.%s and feedback.%s differ: the front end would hear "
+				"nothing; set both to the same",
+				wrong, wrong);
+	return -EINVAL;
+}
+
+/* What only RDMA WRITE has. */
+static int check_datagrams(const struct sl_experiment *e)
+{
+	struct sl_node *root = e->config->root;
+	char text[WORD];
+	int err = 0;
+
+	if (e->answers.address[0] && !e->answers.by && e->answers.service) {
+		sl_config_error(e->config, sl_node_get(root, "answers"),
+				"service rc is for by: write; UDP packets have no service");
+		err = -EINVAL;
+	}
+	for (unsigned i = 0; i < e->sinks; i++) {
+		const struct sl_option *options = e->sink[i]->options;
+		const void *state = e->sink_state[i];
+
+		if (strcmp(e->sink[i]->name, "feedback") != 0 ||
+		    strcmp(word(options, state, "by", text), "udp") != 0 ||
+		    (strcmp(word(options, state, "service", text), "rc") != 0 &&
+		     strtoul(word(options, state, "qpn", text), NULL, 0) == 0))
+			continue;
+		sl_config_error(e->config, sl_node_get(root, "sinks"),
+				"feedback: service rc and qpn are for by: write; UDP packets have "
+				"neither");
+		err = -EINVAL;
+	}
+	return err;
+}
+
 static int check_cpus(const struct sl_experiment *e, const char *name, const char *list)
 {
 	struct sl_node *threads = sl_node_get(e->config->root, "threads");
@@ -209,6 +304,10 @@ int sl_experiment_check(const struct sl_experiment *e)
 	if (check_oneway(e))
 		err = -EINVAL;
 	if (!err && check_faults(e))
+		err = -EINVAL;
+	if (check_answers(e))
+		err = -EINVAL;
+	if (check_datagrams(e))
 		err = -EINVAL;
 	if (check_cpus(e, "cpus", e->threads.cpus))
 		err = -EINVAL;

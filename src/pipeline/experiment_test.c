@@ -597,6 +597,41 @@ static void threads_are_placed_and_wait_as_told(void **state)
 #define RC	 "detector: {kind: pattern}\nsinks: ['null']\nlink: {service: rc}\n"
 #define WITH_CRC "detector: {kind: pattern}\nsinks: ['null']\nlink: {service: rc, crc: true}\n"
 
+#define BACK(sink, ear, emulate)                                       \
+	"detector: {kind: pattern}\nsinks: [{feedback: {" sink "}}]\n" \
+	"answers: {address: 127.0.0.1, " ear "}\nemulate: " emulate "\n"
+
+static void answers_that_would_never_come_are_refused(void **state)
+{
+	static const struct {
+		const char *text, *words;
+	} cases[] = {
+		{BACK("by: write", "by: udp", "local"), "answers.by and feedback.by differ"},
+		{BACK("by: udp", "by: write", "local"), "answers.by and feedback.by differ"},
+		{BACK("port: 5", "port: 6", "local"), "answers.port and feedback.port differ"},
+		{BACK("by: write, service: rc", "by: write", "local"), "answers.service and"},
+		{BACK("by: write, link: shm", "by: write", "local"), "answers.link and"},
+		{"detector: {kind: pattern}\nsinks: ['null']\nanswers: {address: 127.0.0.1}\n"
+		 "emulate: local\n",
+		 "there is no sink feedback"},
+		{BACK("by: udp", "service: rc", "none"), "service rc is for by: write"},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		bad(cases[i].text, 3, cases[i].words);
+	bad(BACK("service: rc", "port: 47920", "none"), 2, "service rc and qpn are for by: write");
+	bad(BACK("qpn: 5", "port: 47920", "none"), 2, "service rc and qpn are for by: write");
+	/* The other end may be in another file. */
+	sl_experiment_close(good(BACK("by: write", "by: udp", "none")));
+	sl_experiment_close(good(BACK("by: write, link: udp", "by: write", "local")));
+	sl_experiment_close(good(BACK("by: udp, link: shm", "by: udp", "local")));
+	/* One of several is enough. */
+	sl_experiment_close(good("detector: {kind: pattern}\n"
+				 "sinks: [{feedback: {port: 5}}, {feedback: {port: 6}}]\n"
+				 "answers: {address: 127.0.0.1, port: 6}\nemulate: local\n"));
+}
+
 static void devices_of_feroce_are_off_unless_asked_for(void **state)
 {
 	struct sl_experiment *e = good("detector: {kind: pattern}\nsinks: ['null']\n");
@@ -669,6 +704,7 @@ int main(void)
 		cmocka_unit_test(the_digest_does_not_depend_on_the_order_in_the_file),
 		cmocka_unit_test(the_sections_have_tables_for_help),
 		cmocka_unit_test(threads_are_placed_and_wait_as_told),
+		cmocka_unit_test(answers_that_would_never_come_are_refused),
 		cmocka_unit_test(devices_of_feroce_are_off_unless_asked_for),
 		cmocka_unit_test(what_devices_of_feroce_cannot_do_is_refused),
 	};

@@ -58,7 +58,9 @@ static int open_ring(struct sl_receive *r)
 	uint64_t bytes;
 	struct sl_assembler_options options = {
 		.late_frames = e->ring.late_frames,
-		.late_timeout_ns = e->ring.late_timeout_ms * UINT64_C(1000000),
+		.late_timeout_ns = e->ring.late_timeout_us
+					   ? e->ring.late_timeout_us * UINT64_C(1000)
+					   : e->ring.late_timeout_ms * UINT64_C(1000000),
 		.require_crc = sl_experiment_crc(e),
 		.frame_step = r->geometry.frame_step ? r->geometry.frame_step : 1,
 		.dtype = r->geometry.dtype,
@@ -171,6 +173,7 @@ static int open_unit(struct sl_receive *r)
 	r->n_batches = at_a_time < BATCHES_MOST ? at_a_time + 1 : BATCHES_MOST;
 	frames = r->n_batches * e->unit_run.batch + FRAMES_BEYOND_BATCHES;
 	r->env.batch_frames = e->unit_run.batch;
+	r->env.pool_frames = frames;
 	err = sl_chain_open(e, &r->env, &r->build);
 	if (err)
 		return err;
@@ -214,6 +217,7 @@ static int open_sinks(struct sl_receive *r)
 
 	r->env.experiment = e->text;
 	sl_backs_init(&r->backs, e->control.token, sl_experiment_digest(e));
+	atomic_store(&r->backs.idle, true);
 	r->env.backs = &r->backs;
 	for (unsigned i = 0; i < e->sinks; i++) {
 		int err;

@@ -96,6 +96,7 @@ int sl_receive_start(struct sl_receive *r)
 	int err = 0;
 
 	r->started = true;
+	atomic_store(&r->backs.idle, false);
 	if (r->placement.crowded && r->experiment->threads.polling == SL_POLLING_LATENCY)
 		sl_warn("threads.polling: latency wants a cpu for each data thread: here they "
 			"take turns, and adaptive is faster");

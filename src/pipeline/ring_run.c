@@ -15,6 +15,9 @@ const struct sl_option sl_ring_options[] = {
 	       "give up on a module when its own data is this many frames further on"),
 	SL_U32(struct sl_ring_run, late_timeout_ms, 5000, 1, 3600000, "ms",
 	       "give up on a module after this long at the latest"),
+	SL_U32(struct sl_ring_run, late_timeout_us, 0, 0, 3600000000., "us",
+	       "the same where milliseconds are too long, for triggers that must answer; 0: "
+	       "late_timeout_ms counts"),
 	SL_CHOICE(struct sl_ring_run, align, sequence, "sequence|frame|timestamp",
 		  "what makes module data one frame: its place in each module's stream, the "
 		  "detector's frame number, or its timestamp"),

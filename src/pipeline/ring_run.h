@@ -25,7 +25,7 @@ enum sl_overrun {
 };
 
 struct sl_ring_run {
-	uint32_t slots, late_frames, late_timeout_ms;
+	uint32_t slots, late_frames, late_timeout_ms, late_timeout_us;
 	uint32_t line_pitch; /* bytes; 0: none */
 	uint32_t x, y;	     /* of the rectangle in its block */
 	uint32_t align;	     /* enum sl_align_by */

@@ -111,6 +111,18 @@ static int open_out(struct feedback *f, uint32_t items)
 	return sl_feedback_out_open(&f->out, f->by, &to, f->env->backs, f->packets);
 }
 
+/* Frames wait in the pool until their answers are due. */
+static void check_latency(const struct feedback *f)
+{
+	double waiting = f->latency_us * 1e-6 * f->env->frame_rate_Hz;
+
+	if (!f->env->pool_frames || waiting <= f->env->pool_frames)
+		return;
+	sl_warn("feedback: in latency_us (%u) %.0f frames come at %g Hz, and %u can wait: the ring "
+		"will fill up, and answers will be late; raise unit.batch",
+		f->latency_us, waiting, f->env->frame_rate_Hz, f->env->pool_frames);
+}
+
 static int open_feedback(void *state, const struct sl_env *env)
 {
 	struct feedback *f = state;
@@ -119,6 +131,7 @@ static int open_feedback(void *state, const struct sl_env *env)
 	f->opened = true;
 	f->out.fd = -1;
 	f->env = env;
+	check_latency(f);
 	f->per_packet = (f->payload - SL_FEEDBACK_HEADER) / SL_FEEDBACK_ANSWER;
 	if (f->per_packet > UINT16_MAX)
 		f->per_packet = UINT16_MAX;
@@ -271,11 +284,11 @@ static int put(void *state, struct sl_frame *frame)
 	f->late += late;
 	if (f->latency_us && !due)
 		f->untimed++;
-	if (due) {
+	if (due)
 		wait_until(f, due);
-		sl_histogram_add(&f->off, sl_clock_ns() - due);
-	}
 	sl_feedback_out_send(&f->out, f->packet, n);
+	if (due) /* behind a wait for credit, too: that is when they are gone */
+		sl_histogram_add(&f->off, sl_clock_ns() - due);
 	return 0;
 }
 
@@ -318,7 +331,7 @@ static void figures(const void *state, sl_sink_figure *figure, void *arg)
 	figure(arg, "events_rejected", f->decision[SL_FEEDBACK_REJECT], 0);
 	figure(arg, "events_without_data", f->decision[SL_FEEDBACK_NO_DATA], 0);
 	figure(arg, "packets", f->next_packet, 0);
-	figure(arg, "packets_refused", f->out.refused, 0);
+	figure(arg, "packets_refused", f->out.refused, 1);
 	figure(arg, "frames_answered_before", f->repeated, 0);
 	if (f->latency_us) {
 		figure(arg, "frames_late", f->late, 0);

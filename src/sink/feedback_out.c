@@ -12,7 +12,7 @@
 #include "net/net.h"
 
 enum {
-	SEND_S = 1,    /* that a full socket may hold up the sinks */
+	SEND_S = 1,    /* that a full socket may hold up the sinks, once */
 	REFUSALS = 16, /* in a row, before a packet is given up */
 };
 
@@ -58,14 +58,17 @@ static void send_datagrams(struct sl_feedback_out *out, const struct sl_back_pac
 		out->message[i].msg_hdr = (struct msghdr){.msg_iov = &out->iov[i], .msg_iovlen = 1};
 	}
 	for (uint32_t sent = 0; sent < n;) {
-		int r = sendmmsg(out->fd, out->message + sent, n - sent, 0);
+		int r = sendmmsg(out->fd, out->message + sent, n - sent,
+				 out->stuck ? MSG_DONTWAIT : 0);
 
 		if (r > 0) {
 			sent += (uint32_t)r;
 			refusals = 0;
+			out->stuck = false;
 		} else if (errno == ECONNREFUSED && refusals++ < REFUSALS) {
 			out->refused++; /* one before it was; this one has not been sent yet */
 		} else if (errno != EINTR) {
+			out->stuck = errno == EAGAIN || errno == EWOULDBLOCK;
 			give_up(out, &packet[sent], errno);
 			sent++;
 		}

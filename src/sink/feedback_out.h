@@ -9,6 +9,7 @@
 #ifndef SL_SINK_FEEDBACK_OUT_H
 #define SL_SINK_FEEDBACK_OUT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <sluice/back.h>
@@ -27,6 +28,7 @@ struct sl_feedback_out {
 	struct iovec *iov;	   /* [packets] */
 	const struct sl_backs *backs;
 	struct sl_back *back; /* WRITE; NULL: none */
+	bool stuck;	      /* UDP: waited in vain: not again before something goes */
 	uint64_t unsent;      /* answers */
 	uint64_t refused;     /* packets */
 };

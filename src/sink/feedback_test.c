@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "lib/capture.h"
 #include "sink/feedback_wire.h"
 
 extern const struct sl_sink sl_sink_feedback;
@@ -347,7 +348,8 @@ static void what_cannot_be_sent_fails_the_run_and_not_the_frame(void **state)
 static struct {
 	struct sl_back_options options;
 	char link[16];
-	uint32_t takes; /* packets, and no more */
+	uint32_t takes;	  /* packets, and no more */
+	unsigned hold_us; /* that a call takes */
 	uint64_t missing;
 	unsigned packets, open;
 	struct sl_feedback_header header[64];
@@ -369,6 +371,7 @@ static uint32_t way_send(struct sl_back *back, const struct sl_back_packet *pack
 	uint32_t taken = 0;
 
 	assert_ptr_equal(back, &way);
+	usleep(way.hold_us);
 	for (; taken < n && way.packets < way.takes; taken++, way.packets++) {
 		struct sl_feedback_header *header = &way.header[way.packets % 64];
 
@@ -430,6 +433,44 @@ static void by_write_the_same_packets_go_another_way(void **state)
 	assert_int_equal(bench_figure(&bench, "packets"), 4);
 	assert_int_equal(bench_figure(&bench, "answers_unsent"), 0);
 	bench_fini(&bench);
+}
+
+/* They are gone when there was credit, not before. */
+static void a_wait_for_credit_is_in_the_jitter(void **state)
+{
+	struct bench bench;
+
+	(void)state;
+	init_write(&bench, 1000);
+	way.hold_us = 30000;
+	bench_set(&bench, "latency_us", "100");
+	assert_int_equal(bench_open(&bench), 0);
+	bench_frame(&bench, 0, KEPT);
+	bench.frame.hop_ns[SL_HOP_EVENT] = sl_clock_ns();
+	assert_int_equal(bench.sink->put(bench.state, &bench.frame), 0);
+	assert_int_equal(bench_figure(&bench, "frames_without_a_time"), 0);
+	assert_true(bench_figure(&bench, "off_max_ns") >= 30000000);
+	assert_int_equal(bench_close(&bench), 0);
+	bench_fini(&bench);
+}
+
+static void a_latency_for_which_the_pool_is_too_small_is_told(void **state)
+{
+	static const char words[] = "raise unit.batch";
+	struct bench bench;
+
+	(void)state;
+	for (uint32_t pool = 99; pool <= 100; pool++) {
+		capture_begin();
+		init_write(&bench, 1000);
+		bench.env.pool_frames = pool;
+		bench.env.frame_rate_Hz = 10000;
+		bench_set(&bench, "latency_us", "10000");
+		assert_int_equal(bench_open(&bench), 0);
+		assert_int_equal(strstr(capture_end(), words) != NULL, pool < 100);
+		assert_int_equal(bench_close(&bench), 0);
+		bench_fini(&bench);
+	}
 }
 
 static void a_block_is_no_longer_than_a_frame_needs(void **state)
@@ -505,6 +546,8 @@ int main(void)
 		cmocka_unit_test(data_is_kept_when_nobody_listens),
 		cmocka_unit_test(what_cannot_be_sent_fails_the_run_and_not_the_frame),
 		cmocka_unit_test(by_write_the_same_packets_go_another_way),
+		cmocka_unit_test(a_wait_for_credit_is_in_the_jitter),
+		cmocka_unit_test(a_latency_for_which_the_pool_is_too_small_is_told),
 		cmocka_unit_test(a_block_is_no_longer_than_a_frame_needs),
 		cmocka_unit_test(what_the_way_does_not_take_or_loses_fails_the_run),
 		cmocka_unit_test(without_a_way_back_it_does_not_open),

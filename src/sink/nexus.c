@@ -151,8 +151,9 @@ static int begin(struct nexus *nexus, const struct sl_env *env, const struct sl_
 			  &nexus->missing);
 	sl_h5_attribute_text(file, "/entry/data/missing_modules", "long_name",
 			     "a bit per module: its pixels are a fill");
-	sl_results_open(&nexus->results, file, env);
-	r = sl_cxi_peaks_open(&nexus->peaks, file, env, nexus->image == ASSEMBLED);
+	r = sl_results_open(&nexus->results, file, env);
+	if (!r)
+		r = sl_cxi_peaks_open(&nexus->peaks, file, env, nexus->image == ASSEMBLED);
 	if (!r)
 		r = open_sparse(nexus, env);
 	if (!r)
@@ -319,6 +320,7 @@ static int close_nexus(void *state, const struct sl_ledger *ledger)
 			snprintf(nexus->where, sizeof(nexus->where), "%s.part", nexus->path);
 	}
 	sl_account_close(&nexus->account);
+	sl_results_close(&nexus->results);
 	sl_cxi_peaks_close(&nexus->peaks);
 	sl_mosaic_close(&nexus->mosaic);
 	return r;

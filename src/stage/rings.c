@@ -181,9 +181,16 @@ static void describe(const struct sl_rings *r, struct sl_stage_terms *terms)
 					     .dtype = SL_F32,
 					     .rank = 2,
 					     .dim = {r->rows, COLUMNS},
-					     .ragged = 1};
-	terms->output[1] = (struct sl_shape){
-		.name = "rings_found", .dtype = SL_U32, .rank = 1, .dim = {COUNTS}};
+					     .ragged = 1,
+					     .doc = "event of the frame, x, y (mm), radius (mm), "
+						    "hits, RMS (mm), matches"};
+	terms->output[1] =
+		(struct sl_shape){.name = "rings_found",
+				  .dtype = SL_U32,
+				  .rank = 1,
+				  .dim = {COUNTS},
+				  .doc = "rings; events with 0, 1, 2, 3, more; explained by "
+					 "one fit; numbers that are no hits"};
 }
 
 static void settle(struct sl_rings *r)

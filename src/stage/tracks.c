@@ -92,20 +92,29 @@ static int check(const struct sl_geometry *g, const struct sl_shape *in)
 static void describe(const struct sl_tracks *t, struct sl_stage_terms *terms)
 {
 	terms->outputs = 3;
-	terms->output[0] = (struct sl_shape){.name = "tracks",
-					     .dtype = SL_F32,
-					     .rank = 2,
-					     .dim = {t->max_tracks, COLUMNS},
-					     .ragged = 1};
-	terms->output[1] = (struct sl_shape){.name = "tracks_stubs",
-					     .dtype = SL_U16,
-					     .rank = 1,
-					     .dim = {t->max_tracks * t->max_stubs},
-					     .ragged = 1};
-	terms->output[2] = (struct sl_shape){.name = "tracks_found",
-					     .dtype = SL_U32,
-					     .rank = 2,
-					     .dim = {t->events, SL_TRACKS_FOUND}};
+	terms->output[0] =
+		(struct sl_shape){.name = "tracks",
+				  .dtype = SL_F32,
+				  .rank = 2,
+				  .dim = {t->max_tracks, COLUMNS},
+				  .ragged = 1,
+				  .doc = "event, sector, q/pT (1/GeV), phi at the beam, phi at "
+					 "67.24 cm (rad), layers, stubs, listed, column, "
+					 "row, z0 (cm), cot theta, chi2"};
+	terms->output[1] =
+		(struct sl_shape){.name = "tracks_stubs",
+				  .dtype = SL_U16,
+				  .rank = 1,
+				  .dim = {t->max_tracks * t->max_stubs},
+				  .ragged = 1,
+				  .doc = "of each track in turn: indices into its sector"};
+	terms->output[2] =
+		(struct sl_shape){.name = "tracks_found",
+				  .dtype = SL_U32,
+				  .rank = 2,
+				  .dim = {t->events, SL_TRACKS_FOUND},
+				  .doc = "tracks, cells, duplicates, misfits, crowded, not in "
+					 "the table, stubs of no layer, full sectors"};
 }
 
 static void describe_wanted(struct sl_tracks *t, struct sl_stage_terms *terms)

@@ -175,11 +175,39 @@ def _(folder):
 
 @case("a run whose front end misses answers fails, and its data is there all the same")
 def _(folder):
-    program, summary = acquire(folder, detector={**RICH, "frames": 20}, sinks=[back(RELAY), "verify"], answers={**LISTEN, "wait_s": 0.2})
+    relay = Listener(RELAY)
+    try:
+        program, summary = acquire(folder, detector={**RICH, "frames": 20}, sinks=[back(RELAY), "verify"], answers={**LISTEN, "wait_s": 0.2})
+    finally:
+        relay.stop()
     equal(program.process.returncode, 1, "exit status")
     check(f"{20 * 80} of {20 * 80} have none" in program.err(), "the front end does not say so")
     check("did not hear exactly one answer" in program.err(), "the run does not say so")
     equal(summary["ledger"]["total"]["outcomes"]["stored"], 40, "module-frames that were stored")
+
+
+@case("a run whose answers nobody listens to is damaged, and its data is there all the same")
+def _(folder):
+    program, summary = acquire(folder, detector={**RICH, "frames": 20}, sinks=[back(RELAY), "verify"])
+    equal(program.process.returncode, 2, "exit status: damaged")
+    check(figures(summary)["packets_refused"] > 0, "no packet came back")
+    check(f"nobody listened at {RELAY}" in program.err(), "it is not said")
+    equal(summary["ledger"]["total"]["outcomes"]["stored"], 40, "module-frames that were stored")
+
+
+@case("with several transfers the front end has its say, too")
+def _(folder):
+    streams = {name: {"link": {"port": 4791 + i}, "sinks": [back(to, port=PORT + i)], "answers": {**LISTEN, "port": PORT + i, "wait_s": 0.2}}
+               for i, (name, to) in enumerate((("mute", RELAY), ("whole", EAR)))}
+    path = experiment(folder, detector={**RICH, "frames": 20}, transfers=streams)
+    relay = Listener(RELAY)
+    try:
+        program = run("run", path, folder=folder)
+    finally:
+        relay.stop()
+    equal(program.process.returncode, 1, "exit status")
+    check("whole: answers to 1600 of 1600 events" in program.err(), "what came is not told")
+    check("mute: not every event has exactly one answer: 1600 of 1600 have none" in program.err(), "what did not come is not told")
 
 
 @case("an address that cannot be listened at, or answered to, is an error that says which")

@@ -84,7 +84,7 @@ def _(folder):
 
 @case("a front end that nobody writes to says so, and sends nothing")
 def _(folder):
-    program, _ = acquire(folder, detector=RICH, sinks=["verify"], answers=listen(wait_s=0.3))
+    program, _ = acquire(folder, detector=RICH, sinks=[back(address=address(4)), "verify"], answers=listen(wait_s=0.3))
     check(program.process.returncode != 0, "exit status")
     check(f"nobody came to {EAR}, port {PORT}, to write answers" in program.err(), "it is not said")
 
@@ -130,6 +130,23 @@ def _(folder):
     check(told and int(told[1]) > 0, "no answers were heard")
 
 
+@case("a front end with some of the modules may go away and come back: others' events, and those of that time, are not its own")
+def _(folder):
+    path = experiment(folder, detector={**LONG, "frames": 900}, ring={"align": "frame", "incomplete": "keep"}, sinks=[back(), "verify"],
+                      answers=listen(), emulate="none")
+    receiver = Program("run", path, "--summary", folder / "summary.json", folder=folder)
+    front_end = Program("emulate", path, "--once", "--modules", "0", "--set", "frontend.restart_after=200",
+                        "--set", "frontend.restart_frames=400", folder=folder)
+    other = Program("emulate", path, "--once", "--modules", "1", "--set", "answers.address=", folder=folder)
+    receiver.ends(3)
+    front_end.ends(0)
+    other.ends(0)
+    told = ANSWERS.search(front_end.err())
+    equal([int(n) for n in told.groups()[:2]], [500 * 40, 500 * 40], "what it heard")
+    elsewhere = 900 * 80 - 500 * 40
+    check(f"answers to {elsewhere} events that were not sent from here" in front_end.err(), "others' events are not told")
+
+
 @case("a front end that takes nothing holds up the receiver for a moment only")
 def _(folder):
     path = experiment(folder, detector={**RICH, "frames": 1500, "frame_rate_Hz": 1000}, sinks=[back(), "verify"],
@@ -147,8 +164,15 @@ def _(folder):
 
 @case("sides that do not agree are told why")
 def _(folder):
-    for sink_has, ear_has, says in (({"service": "rc"}, {}, "feedback.service is rc, answers.service of the front end is uc"),
-                                    ({"link": "shm"}, {}, "its link speaks 'shm', here it is 'roce'"),
+    for sink_has, says in (({"service": "rc"}, "feedback.service is rc, answers.service of the front end is uc"),
+                           ({"link": "shm"}, "its link speaks 'shm', here it is 'roce'")):
+        path = experiment(folder, detector={**RICH, "frames": 5}, sinks=[back(**sink_has), "verify"], answers=listen(wait_s=0.5), emulate="none")
+        receiver = Program("run", path, folder=folder)
+        front_end = Program("emulate", path, "--once", folder=folder)
+        check(front_end.wait() != 0, f"exit status of the front end with {sink_has}")
+        receiver.wait()
+        check(says in receiver.err(), f"'{says}' is not said")
+    for sink_has, ear_has, says in (({"service": "rc"}, {}, "answers.service and feedback.service differ"),  # in one file: at once
                                     ({"link": "pigeon"}, {}, "no link that goes both ways is called 'pigeon'"),
                                     ({}, {"link": "sls"}, "no link that goes both ways is called 'sls'"),
                                     ({}, {"address": "192.0.2.1"}, "192.0.2.1")):

@@ -339,6 +339,14 @@ def intact(program, summary, frames, modules=2):
 
 # ---- two terminals ----
 
+def text_of(path):
+    """What is in a file; "" while it is not there: sluice makes and removes it once, to see whether it can be written."""
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return ""
+
+
 def receiver(folder, path, *arguments, program=None):
     """`sluice run` in the background; returns when front ends may come."""
     port_file = folder / "port"
@@ -346,7 +354,7 @@ def receiver(folder, path, *arguments, program=None):
         port_file.unlink()
     started = Program("run", path, "--summary", folder / "summary.json", "--outcomes", folder / "outcomes.txt",
                       "--port_file", port_file, *arguments, folder=folder, program=program)
-    wait_for("a receiver", lambda: (port_file.exists() and port_file.read_text()) or not started.running())
+    wait_for("a receiver", lambda: text_of(port_file) or not started.running())
     check(started.running(), "the receiver ended at once")
     return started
 

@@ -63,6 +63,18 @@ def _(folder):
         equal(results(folder, workers, vectors)[0] == first, True, f"results with {vectors} and {workers} workers")
 
 
+@case("the file says which events are to be kept")
+def _(folder):
+    results(folder, 1, "auto", "min_rings: 2")
+    with h5py.File(folder / "run.nxs") as file:
+        keep, score = file["entry/results/event_keep"][()], file["entry/results/event_score"][()]
+        found = file["entry/results/rings_found"][()]
+        check(file["entry/results/rings"].attrs["long_name"].startswith("event of the frame"), "columns have names")
+    equal(keep.shape, (30, 200), "blocks and events")
+    equal(keep.sum(), found[:, 3:6].sum(), "events with two rings or more")
+    equal((keep == (score >= 2)).all(), True, "the score says why")
+
+
 @case("more rings than there is room for are counted")
 def _(folder):
     _, found = results(folder, 1, "auto", "max_rows: 10")

@@ -1,0 +1,69 @@
+/* feedback_out_test.c - a socket that is full holds up the sinks once, not for every packet. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "sink/feedback_out.h"
+
+enum { PACKETS = 64, HOLD_MS = 200 };
+
+/* Nobody reads at the other end of this pair. */
+static void replace_socket(struct sl_feedback_out *out, int pair[2])
+{
+	const struct timeval patience = {.tv_usec = HOLD_MS * 1000};
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
+	assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)),
+			 0);
+	assert_int_equal(dup2(pair[0], out->fd), out->fd);
+}
+
+static void a_full_socket_is_waited_for_once(void **state)
+{
+	const struct sl_back_options to = {.address = "127.0.0.1", .port = 9};
+	static const uint8_t byte = 1;
+	struct sl_back_packet packet[PACKETS];
+	struct sl_feedback_out out;
+	uint64_t start, sent;
+	char got;
+	int pair[2];
+
+	(void)state;
+	for (unsigned i = 0; i < PACKETS; i++)
+		packet[i] = (struct sl_back_packet){.data = &byte, .bytes = 1, .items = 1};
+	assert_int_equal(sl_feedback_out_open(&out, SL_FEEDBACK_BY_UDP, &to, NULL, PACKETS), 0);
+	replace_socket(&out, pair);
+	start = sl_clock_ns();
+	for (unsigned i = 0; i < 20; i++)
+		sl_feedback_out_send(&out, packet, PACKETS);
+	assert_true(out.stuck);
+	sent = 20 * PACKETS - out.unsent;
+	assert_true(sent > 0 && out.unsent > PACKETS);
+	/* Each in turn would have taken this long. */
+	assert_true(sl_clock_ns() - start < out.unsent * HOLD_MS * UINT64_C(1000000) / 4);
+	while (recv(pair[1], &got, 1, MSG_DONTWAIT) == 1)
+		sent--;
+	assert_int_equal(sent, 0);
+	sl_feedback_out_send(&out, packet, 1);
+	assert_false(out.stuck);
+	sl_feedback_out_close(&out);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_full_socket_is_waited_for_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
