@@ -64,10 +64,10 @@ struct sl_twin {
 	/* Queue what makes the stage's results and verdicts. 0 or -errno. */
 	int (*enqueue)(void *state, const struct sl_twin_batch *batch);
 
-	/* While it makes its image, count the pixels of each frame that have at least as many photons
-	 * (or counts): into uint32_t [frames], of each lane, which it zeroes itself. So that
-	 * whoever asks, when opened, need not read the image again. -ENOTSUP: not this image. NULL:
-	 * it never does. */
+	/* While it makes its image, add up the pixels of each frame that have at least as many
+	 * photons (or counts): in uint32_t [frames], of each lane, which whoever asks has zeroed
+	 * and, for every batch, zeroes again. So that it need not read the image. -ENOTSUP: not
+	 * this image, or it counts for somebody else. NULL: it never does. */
 	int (*count)(void *state, uint32_t threshold, const struct sl_device_memory *lane);
 
 	/* What the device has learned by now goes into the stage's own state, so that the CPU can

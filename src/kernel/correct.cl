@@ -231,6 +231,16 @@ SL_DEVICE sl_u32 bright_of(sl_u32 word, sl_i32 threshold)
 	return (sl_u32)((sl_i32)(sl_i16)(word & 0xffff) >= threshold) + (sl_u32)((sl_i32)(sl_i16)(word >> 16) >= threshold);
 }
 
+/* Of eight pixels. Most often none is, which the largest says at once. */
+SL_DEVICE sl_u32 bright_of_eight(sl_u32x4 v, sl_i32 threshold)
+{
+	sl_u32 most = sl_max_i16x2(sl_max_i16x2(v.x, v.y), sl_max_i16x2(v.z, v.w));
+
+	if (!bright_of(most, threshold))
+		return 0;
+	return bright_of(v.x, threshold) + bright_of(v.y, threshold) + bright_of(v.z, threshold) + bright_of(v.w, threshold);
+}
+
 #define BRIGHT_8(NAME, TWO_OF, COUNTS)                                                                                      \
 	SL_KERNEL SL_GROUP(256, 4) void NAME(SL_GLOBAL const sl_u16 *raw, SL_GLOBAL const struct sl_kernel_view *view, sl_u32 frames,        \
 			    sl_u32 modules, sl_u64 module_pixels, SL_GLOBAL sl_i16 *out, SL_GLOBAL const float *factor,    \
@@ -279,8 +289,7 @@ SL_DEVICE sl_u32 bright_of(sl_u32 word, sl_i32 threshold)
 				}                                                                                           \
 				*(SL_GLOBAL sl_u32x4 *)(out + (f + k) * pixels + at) = v;                                   \
 				if (COUNTS) {                                                                               \
-					c = bright_of(v.x, threshold) + bright_of(v.y, threshold) +                         \
-					    bright_of(v.z, threshold) + bright_of(v.w, threshold);                          \
+					c = bright_of_eight(v, threshold);                                             \
 					if (c)                                                                              \
 						sl_add_local(&bright[f + k], c);                                            \
 				}                                                                                           \

@@ -33,8 +33,9 @@ COUNT(veto_count_u8, sl_u8, sl_u32, v >= threshold && v != 0xff)
 COUNT(veto_count_u16, sl_u16, sl_u32, v >= threshold && v != 0xffff)
 COUNT(veto_count_u32, sl_u32, sl_u32, v >= threshold && v != 0xffffffff)
 
+/* Counts are 0 again afterwards, for the next batch. */
 SL_KERNEL void veto_decide(SL_GLOBAL const struct sl_kernel_frame *frame, SL_GLOBAL struct sl_kernel_verdict *verdict,
-			   sl_u32 items, SL_GLOBAL const sl_u32 *count, sl_u32 min_pixels, sl_u32 frames)
+			   sl_u32 items, SL_GLOBAL sl_u32 *count, sl_u32 min_pixels, sl_u32 frames)
 {
 	sl_u32 f = sl_group(0) * sl_threads() + sl_thread(), i;
 
@@ -43,4 +44,5 @@ SL_KERNEL void veto_decide(SL_GLOBAL const struct sl_kernel_frame *frame, SL_GLO
 	for (i = 0; i < frame[f].items; i++)
 		sl_kernel_decide(&verdict[f * items + i], count[f] >= min_pixels, (float)count[f],
 				 SL_KERNEL_BRIGHT_PIXELS);
+	count[f] = 0;
 }

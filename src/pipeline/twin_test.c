@@ -26,6 +26,10 @@ static const struct twin_case cases[] = {
 	 SMALL(3, 6, 40), .batch = 8, .dtype = SL_U16},
 	{"photons, no dark frames", "stages: [correct, veto: {threshold: 9, min_pixels: 40}]", NULL,
 	 SMALL(3, 6, 40), .batch = 8, .dtype = SL_U16, .no_darks = true, .missing = true},
+	{"photons, two that count",
+	 "stages: [correct, veto: {threshold: 1, min_pixels: 100}, veto: {"
+	 "threshold: 9, min_pixels: 40}]",
+	 NULL, SMALL(3, 6, 40), .batch = 8, .dtype = SL_U16, .no_darks = true},
 	{"photons, no dark frames, nobody counts", "stages: [correct]", NULL, SMALL(3, 6, 40),
 	 .batch = 11, .dtype = SL_U16, .no_darks = true},
 	{"photons of a real detector", "stages: [correct, veto]",

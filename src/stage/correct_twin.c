@@ -106,7 +106,7 @@ static int count(void *state, uint32_t threshold, const struct sl_device_memory 
 {
 	struct twin *t = state;
 
-	if (t->use != PHOTONS_8 || t->batch_frames > COUNT_FRAMES)
+	if (t->use != PHOTONS_8 || t->batch_frames > COUNT_FRAMES || t->counts)
 		return -ENOTSUP;
 	memcpy(t->count, lane, sizeof(t->count));
 	t->threshold = (int32_t)threshold;
@@ -183,13 +183,11 @@ static int enqueue(void *state, const struct sl_twin_batch *b)
 	};
 	struct sl_device_range range = {{sl_device_groups(threads, THREADS)}, THREADS};
 	unsigned arguments = sizeof(argument) / sizeof(argument[0]) - (t->use == PHOTONS_8 ? 0 : 2);
-	int err = t->counts ? t->device->platform->zero(b->queue, counts, 0, counts->bytes) : 0;
 
-	if (!err && is_simple(t, b->batch))
+	if (is_simple(t, b->batch))
 		return enqueue_bright(t, b, counts);
-	return err ? err
-		   : t->device->platform->launch(b->queue, t->kernel[t->use], &range, argument,
-						 arguments);
+	return t->device->platform->launch(b->queue, t->kernel[t->use], &range, argument,
+					   arguments);
 }
 
 static int give_back(void *state, struct sl_device_queue *queue)

@@ -24,7 +24,7 @@ struct twin {
 	int input;
 	uint64_t pixels;
 	uint32_t items;
-	struct sl_device_memory count[SL_TWIN_LANES]; /* uint32_t [frames] */
+	struct sl_device_memory count[SL_TWIN_LANES]; /* uint32_t [frames]; 0 before a batch */
 };
 
 static void close_twin(void *state)
@@ -67,9 +67,13 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 	t->use = kernel_of(stage->in.dtype);
 	err = sl_device_kernels(t->device, &sl_kernels_veto, names, KERNELS, &t->program,
 				t->kernel);
-	for (unsigned i = 0; i < env->lanes && !err; i++)
+	for (unsigned i = 0; i < env->lanes && !err; i++) {
 		err = t->device->platform->memory_open(
 			t->device, env->batch_frames * sizeof(uint32_t), &t->count[i]);
+		if (!err)
+			err = t->device->platform->zero(env->queue, &t->count[i], 0,
+							t->count[i].bytes);
+	}
 	if (!err && env->maker && env->maker->count)
 		t->counted = !env->maker->count(env->maker_state, t->stage->threshold, t->count);
 	return err;
@@ -99,13 +103,9 @@ static int enqueue(void *state, const struct sl_twin_batch *b)
 	struct sl_device_range pixels = {{sl_device_groups(t->pixels, THREADS * RUN), b->frames},
 					 THREADS};
 	struct sl_device_range frames = {{sl_device_groups(b->frames, THREADS)}, THREADS};
-	int err = t->counted ? 0 : p->zero(b->queue, counts, 0, counts->bytes);
+	int err = t->counted ? 0 : p->launch(b->queue, t->kernel[t->use], &pixels, count, 6);
 
-	if (!err && !t->counted)
-		err = p->launch(b->queue, t->kernel[t->use], &pixels, count, 6);
-	if (!err)
-		err = p->launch(b->queue, t->kernel[DECIDE], &frames, decide, 6);
-	return err;
+	return err ? err : p->launch(b->queue, t->kernel[DECIDE], &frames, decide, 6);
 }
 
 const struct sl_twin sl_twin_veto = {

@@ -35,6 +35,7 @@ extern "C" __device__ uint4 make_uint4(unsigned, unsigned, unsigned, unsigned);
 extern "C" __device__ void __syncthreads(void);
 extern "C" __device__ unsigned __reduce_add_sync(unsigned, unsigned);
 extern "C" __device__ int __popc(unsigned);
+extern "C" __device__ unsigned __vmaxs2(unsigned, unsigned);
 extern "C" __device__ int __clz(int);
 extern "C" __device__ unsigned atomicAdd(unsigned *, unsigned);
 extern "C" __device__ unsigned atomicOr(unsigned *, unsigned);
