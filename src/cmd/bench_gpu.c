@@ -16,22 +16,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "cmd/bench_trigger.h"
+#include "cmd/bench_gpu.h"
 #include "device/table.h"
 #include "kernel/kernels.h"
 #include "unit/cpu/cpu.h"
 #include "unit/device/device.h"
 
 enum { STACK = 10, BLOCKS = 8, THREADS = 256, COPY_BYTES = 8 << 20, SINGLES = 2000 };
-enum way { KERNELS, COPY, UP, DOWN };
-
-struct sl_bench_gpu {
-	struct sl_bench_work work;
-	enum way way;
-	enum sl_bench_size size;
-	uint32_t stack;
-	double most_us; /* hoped for: a frame, or an event; 0: nothing is */
-};
 
 #define VETO   "veto:threshold=10,min_pixels=1"
 #define SPARSE "sparse:method=threshold,threshold=10"
@@ -47,9 +38,12 @@ struct sl_bench_gpu {
 	}
 
 static const struct sl_bench_gpu rows[] = {
-	{.work = {.name = "memory-copy"}, .way = COPY, .size = SL_BENCH_4M, .stack = STACK},
-	{.work = {.name = "up"}, .way = UP, .size = SL_BENCH_4M, .stack = 1},
-	{.work = {.name = "down"}, .way = DOWN, .size = SL_BENCH_4M, .stack = 1},
+	{.work = {.name = "memory-copy"},
+	 .way = SL_BENCH_GPU_COPY,
+	 .size = SL_BENCH_4M,
+	 .stack = STACK},
+	{.work = {.name = "up"}, .way = SL_BENCH_GPU_UP, .size = SL_BENCH_4M, .stack = 1},
+	{.work = {.name = "down"}, .way = SL_BENCH_GPU_DOWN, .size = SL_BENCH_4M, .stack = 1},
 	IMAGES("correct", "correct:output=photons_i16", 6.5),
 	IMAGES("correct+veto", "correct:output=photons_i16 " VETO, 7),
 	IMAGES("correct+veto+sparse", "correct:output=photons_i16 " VETO " " SPARSE, 18),
@@ -255,13 +249,13 @@ static int measure_memory(const struct sl_bench *bench, const struct sl_bench_ro
 {
 	static const char *const name[] = {"bench_copy"};
 	const struct sl_bench_scene *scene = &bench->stages->scene[row->size];
-	uint64_t bytes = row->gpu->way == COPY ? ceiling_bytes(scene) : COPY_BYTES;
-	uint64_t half = row->gpu->way == COPY ? bytes / 2 / 16 * 16 : bytes;
+	uint64_t bytes = row->gpu->way == SL_BENCH_GPU_COPY ? ceiling_bytes(scene) : COPY_BYTES;
+	uint64_t half = row->gpu->way == SL_BENCH_GPU_COPY ? bytes / 2 / 16 * 16 : bytes;
 	struct again a = {.device = d, .queue = d->queue};
 	struct sl_device_program *program;
 	int err = d->platform->memory_open(d->device, half, &a.to);
 
-	if (!err && row->gpu->way == COPY)
+	if (!err && row->gpu->way == SL_BENCH_GPU_COPY)
 		err = d->platform->memory_open(d->device, half, &a.from);
 	else if (!err)
 		err = d->platform->pinned_open(d->device, half, &a.from);
@@ -269,8 +263,10 @@ static int measure_memory(const struct sl_bench *bench, const struct sl_bench_ro
 		err = sl_device_kernels(d->device, &sl_kernels_bench, name, 1, &program, &a.kernel);
 	if (err)
 		return err;
-	a.once = row->gpu->way == COPY ? copy_once : row->gpu->way == UP ? up_once : down_once;
-	sample->frame_bytes = row->gpu->way == COPY ? bytes / STACK : bytes;
+	a.once = row->gpu->way == SL_BENCH_GPU_COPY ? copy_once
+		 : row->gpu->way == SL_BENCH_GPU_UP ? up_once
+						    : down_once;
+	sample->frame_bytes = row->gpu->way == SL_BENCH_GPU_COPY ? bytes / STACK : bytes;
 	return measure(bench, &a, bytes, sample);
 }
 
@@ -337,59 +333,16 @@ int sl_bench_gpu(const struct sl_bench *bench, const struct sl_bench_row *row,
 		 struct sl_bench_sample *sample)
 {
 	struct bench_device d = {0};
+	struct sl_device_info info;
 	int err = open_device(&d, row->platform);
 
 	if (err)
 		return err;
-	err = row->gpu->way == KERNELS ? measure_kernels(bench, row, &d, sample)
-				       : measure_memory(bench, row, &d, sample);
+	d.platform->describe(d.device, &info);
+	snprintf(sample->device, sizeof(sample->device), "%.80s, %.110s", info.name, info.driver);
+	err = row->gpu->way == SL_BENCH_GPU_KERNELS ? measure_kernels(bench, row, &d, sample)
+						    : measure_memory(bench, row, &d, sample);
 	if (err && err != -ENODEV && err != -EBADMSG)
 		sl_error("%s", d.platform->problem(d.device));
 	return err;
-}
-
-/* ---- the table ---- */
-
-static const struct sl_bench_row *copy_of(const struct sl_bench *bench,
-					  const struct sl_bench_row *row)
-{
-	for (unsigned i = 0; i < bench->rows; i++)
-		if (bench->row[i].gpu->way == COPY && bench->row[i].platform == row->platform &&
-		    bench->row[i].samples)
-			return &bench->row[i];
-	return NULL;
-}
-
-/* Of a frame, or of an event. */
-static double us_of(const struct sl_bench_row *row, double GB_per_s)
-{
-	uint32_t items = row->sample[0].frame_items ? row->sample[0].frame_items : 1;
-
-	return 1e-3 * (double)row->sample[0].frame_bytes / GB_per_s / items;
-}
-
-void sl_bench_print_gpu(const struct sl_bench *bench, FILE *out)
-{
-	struct sl_bench_figure f, single, copied;
-
-	fprintf(out, "%-32s %10s %10s %10s %8s %10s\n", "us per frame, or event", "median", "min",
-		"max", "GB/s", "a stack us");
-	for (unsigned i = 0; i < bench->rows; i++) {
-		const struct sl_bench_row *row = &bench->row[i], *copy = copy_of(bench, row);
-
-		if (!sl_bench_summarise(row, sl_bench_pick_rate, 0, &f) ||
-		    !sl_bench_summarise(row, sl_bench_pick_quantile, SL_BENCH_P50, &single))
-			continue;
-		fprintf(out, "%-32s %10.3f %10.3f %10.3f %8.1f %10.1f", row->name,
-			us_of(row, f.median), us_of(row, f.max), us_of(row, f.min), f.median,
-			single.median);
-		if (copy && !strncmp(row->gpu->work.name, "correct", 8) &&
-		    sl_bench_summarise(copy, sl_bench_pick_rate, 0, &copied))
-			fprintf(out, "  %.0f %% of the copy's rate",
-				100 * us_of(copy, copied.median) / us_of(row, f.median));
-		if (row->gpu->most_us > 0)
-			fprintf(out, "  expected at most %g us: %s", row->gpu->most_us,
-				us_of(row, f.median) <= row->gpu->most_us ? "yes" : "no");
-		fputc('\n', out);
-	}
 }

@@ -126,19 +126,39 @@ static int open_device(unsigned index, struct sl_device **device)
 	return 0;
 }
 
+/* Of the kernel module, which is what NVIDIA calls the version of a driver. */
+static void driver_release(char *text, size_t bytes)
+{
+	FILE *file = fopen("/proc/driver/nvidia/version", "r");
+	char line[256] = "", *word, *rest;
+
+	text[0] = '\0';
+	if (file && !fgets(line, sizeof(line), file))
+		line[0] = '\0';
+	if (file)
+		fclose(file);
+	for (word = strtok_r(line, " \t\n", &rest); word; word = strtok_r(NULL, " \t\n", &rest))
+		if (word[0] >= '0' && word[0] <= '9' && strchr(word, '.')) {
+			snprintf(text, bytes, "%s, ", word);
+			return;
+		}
+}
+
 static void describe(struct sl_device *device, struct sl_device_info *info)
 {
 	struct device *d = (struct device *)device;
 	const struct sl_cuda_library *cu = d->cu;
 	int version = 0, processors = 0, threads = 0;
+	char release[64];
 	size_t total = 0, free_bytes = 0;
 
 	enter(d);
 	*info = (struct sl_device_info){0};
 	cu->p_cuDeviceGetName(info->name, sizeof(info->name), d->id);
 	cu->p_cuDriverGetVersion(&version);
-	snprintf(info->driver, sizeof(info->driver), "CUDA driver for %d.%d", version / 1000,
-		 version % 1000 / 10);
+	driver_release(release, sizeof(release));
+	snprintf(info->driver, sizeof(info->driver), "driver %sfor CUDA %d.%d", release,
+		 version / 1000, version % 1000 / 10);
 	cu->p_cuMemGetInfo(&free_bytes, &total);
 	cu->p_cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, d->id);
 	cu->p_cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, d->id);

@@ -181,7 +181,9 @@ SL_KERNEL void correct_photons_8(PARAMETERS(sl_i16), sl_i32 threshold, SL_GLOBAL
 
 /* ---- bright frames, all in one cell: most batches ---- */
 
-/* Frames whose pixels are asked for before the first is worked on: memory is far away. */
+/* Frames whose pixels are asked for before the first is worked on: memory is far away. Small groups, of which neighbours share
+ * the frames of the same pixels in `parts`, end in small steps: large ones leave half of the device idle at the end. (H200: 8 %
+ * less time than groups of 256 threads with all frames.) */
 enum { SL_AHEAD = 5 };
 
 /* Eight floats of a table, on 32 bytes. */
@@ -242,14 +244,15 @@ SL_DEVICE sl_u32 bright_of_eight(sl_u32x4 v, sl_i32 threshold)
 }
 
 #define BRIGHT_8(NAME, TWO_OF, COUNTS)                                                                                      \
-	SL_KERNEL SL_GROUP(256, 4) void NAME(SL_GLOBAL const sl_u16 *raw, SL_GLOBAL const struct sl_kernel_view *view, sl_u32 frames,        \
+	SL_KERNEL SL_GROUP(64, 16) void NAME(SL_GLOBAL const sl_u16 *raw, SL_GLOBAL const struct sl_kernel_view *view, sl_u32 frames,        \
 			    sl_u32 modules, sl_u64 module_pixels, SL_GLOBAL sl_i16 *out, SL_GLOBAL const float *factor,    \
 			    SL_GLOBAL const float *other, SL_GLOBAL const float *pedestal, sl_i32 threshold,               \
-			    SL_GLOBAL sl_u32 *count)                                                                        \
+			    SL_GLOBAL sl_u32 *count, sl_u32 parts)                                                          \
 	{                                                                                                                   \
 		SL_SHARED sl_u32 bright[SL_COUNT_FRAMES];                                                                   \
 		sl_u64 pixels = modules * module_pixels;                                                                    \
-		sl_u64 at = 8 * ((sl_u64)sl_group(0) * sl_threads() + sl_thread());                                         \
+		sl_u64 at = 8 * ((sl_u64)(sl_group(0) / parts) * sl_threads() + sl_thread());                               \
+		sl_u32 part = sl_group(0) % parts, first = part * frames / parts, end = (part + 1) * frames / parts;        \
 		sl_u32 module = (sl_u32)(at / module_pixels), f, k, c;                                                      \
 		sl_u64 inside = at - module * module_pixels;                                                                \
 		float p[8], g[8];                                                                                           \
@@ -262,16 +265,16 @@ SL_DEVICE sl_u32 bright_of_eight(sl_u32x4 v, sl_i32 threshold)
 			eight(pedestal + at, p);                                                                            \
 			eight(factor + at, g);                                                                              \
 		}                                                                                                           \
-		for (f = 0; f < frames && at < pixels; f += SL_AHEAD) {                                                     \
+		for (f = first; f < end && at < pixels; f += SL_AHEAD) {                                                     \
 			sl_u32x4 in[SL_AHEAD];                                                                              \
                                                                                                                             \
-			SL_UNROLL for (k = 0; k < SL_AHEAD; k++) if (f + k < frames) in[k] =                                \
+			SL_UNROLL for (k = 0; k < SL_AHEAD; k++) if (f + k < end) in[k] =                                   \
 				*(SL_GLOBAL const sl_u32x4 *)(raw + view[(f + k) * modules + module].at / 2 + inside);      \
 			SL_UNROLL for (k = 0; k < SL_AHEAD; k++)                                                            \
 			{                                                                                                   \
 				sl_u32x4 v;                                                                                 \
                                                                                                                             \
-				if (f + k >= frames)                                                                        \
+				if (f + k >= end)                                                                           \
 					break;                                                                              \
 				v = sl_u32x4_make(TWO_OF(in[k].x, p, g), TWO_OF(in[k].y, p + 2, g + 2),                     \
 						  TWO_OF(in[k].z, p + 4, g + 4), TWO_OF(in[k].w, p + 6, g + 6));            \

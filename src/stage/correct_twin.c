@@ -14,6 +14,7 @@
 #include "kernel/kernels.h"
 
 enum { THREADS = 256, VECTOR = 8, COUNT_FRAMES = 64 };
+enum { BRIGHT_THREADS = 64, BRIGHT_FRAMES = 5 }; /* SL_GROUP and SL_AHEAD of the kernel */
 enum { PHOTONS_8, PHOTONS_1, FLOAT_1, BRIGHT_8, KERNELS = BRIGHT_8 + 4 };
 
 static const char *const names[KERNELS] = {"correct_photons_8",
@@ -137,15 +138,18 @@ static int enqueue_bright(struct twin *t, const struct sl_twin_batch *b,
 			  const struct sl_device_memory *counts)
 {
 	struct sl_correct *c = t->stage;
+	/* Counts are collected by a group for all its frames: cheaper in one piece. */
+	uint32_t parts = t->counts ? 1 : sl_device_groups(b->frames, BRIGHT_FRAMES);
 	const struct sl_device_argument argument[] = {
 		SL_ARG_MEMORY(b->raw),	     SL_ARG_MEMORY(b->view),
 		SL_ARG(b->frames),	     SL_ARG(t->modules),
 		SL_ARG(c->module_pixels),    SL_ARG_MEMORY(&b->result[t->output]),
 		SL_ARG_MEMORY(&t->factor),   SL_ARG_MEMORY(&t->other),
 		SL_ARG_MEMORY(&t->pedestal), SL_ARG(t->threshold),
-		SL_ARG_MEMORY(counts),
+		SL_ARG_MEMORY(counts),	     SL_ARG(parts),
 	};
-	struct sl_device_range range = {{sl_device_groups(c->pixels / VECTOR, THREADS)}, THREADS};
+	struct sl_device_range range = {
+		{parts * sl_device_groups(c->pixels / VECTOR, BRIGHT_THREADS)}, BRIGHT_THREADS};
 	unsigned kernel = BRIGHT_8 + (t->counts ? 1 : 0) + (c->bounded ? 2 : 0);
 
 	return t->device->platform->launch(b->queue, t->kernel[kernel], &range, argument,

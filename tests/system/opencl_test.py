@@ -5,40 +5,18 @@ Runs on any machine with an OpenCL driver: PoCL is one for CPUs.
 """
 # normal build only
 
-import h5py
-import numpy as np
-
 from harness import acquire, case, check, closes, equal, experiment, main, run, run_fails, skip
+from same_file import datasets, differences
 
 JUNGFRAU = {"kind": "jungfrau", "modules": 2, "rows": None, "columns": None, "frames": 60, "dark_frames": 24,
             "hit_fraction": 0.3}
 CHAIN = [{"correct": {"darks": 16}}, {"veto": {"threshold": 10, "min_pixels": 20}}, {"integrate": {"bins": 100}}, "peaks"]
-MAY_DIFFER = ("entry/start_time", "entry/end_time", "entry/end_time_estimated", "entry/sluice/experiment")
 
 
 def needs_opencl(folder):
     units = run("list", "opencl", folder=folder).out()
     if "not usable here" in units:
         skip("no OpenCL device: " + units.split("not usable here: ")[1].splitlines()[0])
-
-
-def datasets(path):
-    found = {}
-    with h5py.File(path) as file:
-        file.visititems(lambda name, item: found.update({name: np.asarray(item[()])})
-                        if isinstance(item, h5py.Dataset) else None)
-    return found
-
-
-def differences(one, other):
-    """Names of what is not the same in both; when frames were where is not compared."""
-    for name in sorted(one.keys() | other.keys()):
-        if name in MAY_DIFFER:
-            continue
-        if name not in one or name not in other:
-            yield f"{name} is in one file only"
-        elif not np.array_equal(one[name], other[name], equal_nan=one[name].dtype.kind == "f"):
-            yield f"{name} differs"
 
 
 def both(folder, frames=84, **sections):
