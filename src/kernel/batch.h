@@ -6,8 +6,9 @@
 
 #include "maths/language.h"
 
-/* Of struct sl_frame: the same numbers as enum sl_frame_flags. */
-enum { SL_KERNEL_DARK = 1 };
+/* Of struct sl_frame: the same numbers as enum sl_frame_flags. And one more: a stage behind the
+ * device may keep the frame although it is rejected, so it must have what the CPU gives it. */
+enum { SL_KERNEL_DARK = 1, SL_KERNEL_SEEN = 1 << 16 };
 
 struct sl_kernel_frame {
 	sl_u64 missing; /* a bit per module */

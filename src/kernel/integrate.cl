@@ -35,7 +35,7 @@ SL_KERNEL void integrate_begin(struct sl_kernel_conclude c, SL_GLOBAL const stru
 	for (at = 0; at < frames; at += sl_threads()) {
 		sl_u32 left = frames - at < sl_threads() ? frames - at : sl_threads(), before = 0, all = 0;
 
-		is_live[t] = t < left && sl_kernel_has_image(&frame[at + t], &verdict[(at + t) * items]);
+		is_live[t] = t < left && sl_kernel_is_seen(&frame[at + t], &verdict[(at + t) * items]);
 		sl_barrier();
 		for (k = 0; k < left; k++) {
 			before += k < t ? is_live[k] : 0;

@@ -126,7 +126,7 @@ SL_DEVICE void add_float(struct sl_kernel_sum *sum, float value)
 		SL_SHARED struct sl_kernel_sum shared[SL_REDUCE_THREADS];                                                     \
 		struct sl_kernel_part part = parts[sl_group(0)];                                                              \
 		struct sl_kernel_sum sum = sum_of_none();                                                                     \
-		sl_u32 f = sl_group(1), is = (sl_u32)sl_kernel_has_image(&frame[f], &verdict[f * items]), i, k;               \
+		sl_u32 f = sl_group(1), is = (sl_u32)sl_kernel_is_seen(&frame[f], &verdict[f * items]), i, k;                 \
 		sl_u64 pixels = c.modules * c.module_pixels;                                                                  \
                                                                                                                               \
 		if (!is)                                                                                                      \
@@ -167,7 +167,7 @@ SL_KERNEL void reduce_conclude(struct sl_kernel_reduce c, SL_GLOBAL const struct
 {
 	SL_SHARED struct sl_kernel_sum shared[SL_REDUCE_THREADS];
 	struct sl_kernel_sum sum = sum_of_none();
-	sl_u32 f = sl_group(1), is = (sl_u32)sl_kernel_has_image(&frame[f], &verdict[f * items]), i;
+	sl_u32 f = sl_group(1), is = (sl_u32)sl_kernel_is_seen(&frame[f], &verdict[f * items]), i;
 	sl_u32 region = sl_group(0), t = sl_thread(), last = is ? first[region + 1] : 0;
 	SL_GLOBAL double *row = table + ((sl_u64)f * c.regions + region) * SL_REDUCE_COLUMNS;
 	double all;
@@ -304,7 +304,7 @@ SL_DEVICE struct bin bin_of_all(SL_LOCAL struct bin *shared, struct bin bin)
 		sl_u64 at = (sl_u64)sl_group(0) * sl_threads() + sl_thread();                                              \
 		sl_u32 f = sl_group(1);                                                                                    \
                                                                                                                            \
-		if (at < b.bins && sl_kernel_has_image(&frame[f], &verdict[f * items]))                                    \
+		if (at < b.bins && sl_kernel_is_seen(&frame[f], &verdict[f * items]))                                      \
 			store_bin(b, NAME##_of(c, b, image, view, f, at, 0, 1), IS_FLOAT, binned, f * b.bins + at);        \
 		else if (at < b.bins && frame[f].flags & SL_KERNEL_DARK)                                                   \
 			store_bin(b, bin_of_zero(), IS_FLOAT, binned, f * b.bins + at);                                    \
@@ -313,7 +313,7 @@ SL_DEVICE struct bin bin_of_all(SL_LOCAL struct bin *shared, struct bin bin)
 	SL_KERNEL void NAME##_many(BIN_PARAMETERS)                                                                         \
 	{                                                                                                                  \
 		SL_SHARED struct bin shared[SL_REDUCE_MANY];                                                               \
-		sl_u32 f = sl_group(1), t = sl_thread(), is = (sl_u32)sl_kernel_has_image(&frame[f], &verdict[f * items]); \
+		sl_u32 f = sl_group(1), t = sl_thread(), is = (sl_u32)sl_kernel_is_seen(&frame[f], &verdict[f * items]);   \
 		struct bin bin = bin_of_none();                                                                            \
                                                                                                                            \
 		if (is)                                                                                                    \

@@ -2,7 +2,7 @@
  *
  * By threshold: one kernel reads the image once, in loads of 16 bytes, and leaves a bit per pixel and a count per run; a
  * second one adds up counts and writes the lists, in order, from the bits. What must move is the image, an eighth of a
- * byte per pixel twice, and what is picked. Frames that were rejected cost nothing. */
+ * byte per pixel twice, and what is picked. Frames that were rejected cost nothing, unless they may be seen. */
 #include "kernel/batch.h"
 #include "kernel/decide.clh"
 #include "kernel/dialect.clh"
@@ -40,7 +40,7 @@
 		sl_u32 f = sl_group(1), run = sl_group(0), t = sl_thread(), n = 0, j;                                       \
 		sl_u64 at = (sl_u64)run * SL_RUN + 8 * t;                                                                   \
                                                                                                                             \
-		if (!sl_kernel_has_image(&frame[f], &verdict[f * items]))                                                     \
+		if (!sl_kernel_is_seen(&frame[f], &verdict[f * items]))                                                     \
 			return;                                                                                             \
 		image += f * pixels;                                                                                        \
 		mask += ((sl_u64)f * sl_groups(0) + run) * (SL_RUN / 8);                                                    \
@@ -75,23 +75,34 @@ COUNT(i16, sl_i16, 2, SL_EIGHT_I16, sl_i32, v >= bound)
 COUNT(u32, sl_u32, 4, SL_EIGHT_U32, sl_u32, v >= bound && v != 0xffffffffu)
 COUNT(f32, float, 4, SL_EIGHT_F32, float, v > bound)
 
-/* The lists, out of bits and counts, whoever made these; frames that nobody `looks` at have empty ones. columns 0: no row
+/* By radius frames that are kept, or all; by threshold all that may be seen. */
+enum { LOOK_KEPT, LOOK_ALL, LOOK_SEEN };
+
+SL_DEVICE sl_u32 sl_sparse_looks_at(SL_GLOBAL const struct sl_kernel_frame *frame,
+				    SL_GLOBAL const struct sl_kernel_verdict *verdict, sl_u32 look)
+{
+	if (look == LOOK_SEEN)
+		return (sl_u32)sl_kernel_is_seen(frame, verdict);
+	return look == LOOK_ALL ? !(frame->flags & SL_KERNEL_DARK) : (sl_u32)sl_kernel_has_image(frame, verdict);
+}
+
+/* The lists, out of bits and counts, whoever made these; frames that nobody looks at have empty ones. columns 0: no row
  * pointers. rows_at: of the first list's number of rows; the second's is rows_step behind. */
 #define WRITE(NAME, TYPE)                                                                                                   \
 	SL_KERNEL void sparse_write_##NAME(SL_GLOBAL const TYPE *image, SL_GLOBAL const struct sl_kernel_frame *frame,      \
 					   SL_GLOBAL const struct sl_kernel_verdict *verdict, sl_u32 items,                 \
-					   sl_u32 rejected, sl_u64 pixels, SL_GLOBAL const sl_u32 *mask,                    \
+					   sl_u32 look, sl_u64 pixels, SL_GLOBAL const sl_u32 *mask,                        \
 					   SL_GLOBAL const sl_u32 *count, sl_u32 room, SL_GLOBAL sl_u32 *index,             \
 					   SL_GLOBAL TYPE *value, SL_GLOBAL sl_u32 *found, SL_GLOBAL sl_u32 *rows,          \
 					   sl_u32 rows_at, sl_u32 rows_step, SL_GLOBAL sl_u32 *pointer, sl_u32 columns)     \
 	{                                                                                                                   \
 		SL_SHARED sl_u32 shared[SL_GROUP_MOST];                                                                     \
 		sl_u32 f = sl_group(1), run = sl_group(0), runs = sl_groups(0), bits = 0, before = 0, total, at, first;     \
-		sl_u32 dark = frame[f].flags & SL_KERNEL_DARK;                                                              \
+		sl_u32 looks = sl_sparse_looks_at(&frame[f], &verdict[f * items], look);                                    \
                                                                                                                             \
-		if (!dark && !rejected && !sl_kernel_has_image(&frame[f], &verdict[f * items]))                               \
+		if (!looks && !(frame[f].flags & (SL_KERNEL_DARK | SL_KERNEL_SEEN)))                                        \
 			return;                                                                                             \
-		if (!dark) {                                                                                                \
+		if (looks) {                                                                                                \
 			bits = mask[(sl_u64)(f * runs + run) * SL_RUN_WORDS + sl_thread()];                                 \
 			before = sl_picked_before(shared, count + f * runs, run);                                           \
 		}                                                                                                           \

@@ -140,6 +140,22 @@ static const struct twin_case cases[] = {
 	{"a stage of the CPU behind",
 	 "stages: [correct, veto: {min_pixels: 40}, prescale: {every: 3}]", NULL, SMALL(2, 7, 33),
 	 .batch = 8, .dtype = SL_U16},
+	{"a sample of what is rejected, with all that is made of every frame",
+	 "stages: [correct, veto: {min_pixels: 60}, integrate: {bins: 30}, reduce: {bin: 3, "
+	 "window: 2, roi: '1,1,3,5'}, sparse: {threshold: 3, row_pointers: true}, prescale: "
+	 "{every: 2}]",
+	 NULL, SMALL(2, 7, 33), .batch = 8, .dtype = SL_U16, .missing = true},
+	{"a sample, with what is made of kept frames only",
+	 "stages: [correct, veto: {min_pixels: 60}, sparse: {method: radial, unit: r_pixels, bins: "
+	 "9, row_pointers: true}, reduce: {bin: 20}, peaks: {min_peaks: 3}, spots: {min_spots: 9}, "
+	 "prescale: {every: 2, count: by_reason}]",
+	 NULL, SMALL(2, 40, 67), .batch = 8, .dtype = SL_U16, .missing = true, .peaks = true},
+	{"a sample of events without rings",
+	 "stages: [rings: {min_rings: 2, particle: pion, min_matches: 1}, prescale: {every: 7}]",
+	 RICH("modules: 2, events: 37"), .batch = 5, .dtype = SL_U8, .missing = true},
+	{"a sample of events without tracks",
+	 "stages: [tracks: {min_tracks: 30}, prescale: {every: 2}]",
+	 TRACKER("modules: 2, events: 2, sectors: 9"), .batch = 4, .dtype = SL_U8},
 	{"profile of photons",
 	 "stages: [correct: {darks: 5}, veto: {min_pixels: 20}, integrate: {bins: 30}]", NULL,
 	 SMALL(2, 7, 33), .batch = 8, .dtype = SL_U16, .missing = true},

@@ -7,6 +7,7 @@
 #include "device/table.h"
 #include "kernel/kernels.h"
 
+enum { LOOK_SEEN = 2 }; /* in sparse.cl: at all frames that somebody may see */
 enum { THREADS = SL_SPARSE_RUN_THREADS, RUN = SL_SPARSE_RUN, EIGHT = 8 };
 enum { COUNT, WRITE, KERNELS };
 
@@ -108,7 +109,7 @@ static int write_lists(struct twin *t, const struct sl_twin_batch *b)
 {
 	const struct sl_sparse *s = t->stage;
 	const struct sl_device_memory *list = &b->result[s->result];
-	const uint32_t rejected = s->method == SL_SPARSE_RADIAL && s->rejected;
+	const uint32_t look = s->method == SL_SPARSE_RADIAL ? s->rejected : LOOK_SEEN;
 	const uint32_t rows_at = (uint32_t)s->result * t->batch_frames;
 	const uint32_t columns = s->pointers ? s->columns : 0;
 	const struct sl_device_argument argument[] = {
@@ -116,7 +117,7 @@ static int write_lists(struct twin *t, const struct sl_twin_batch *b)
 		SL_ARG_MEMORY(b->frame),
 		SL_ARG_MEMORY(b->verdict),
 		SL_ARG(t->items),
-		SL_ARG(rejected),
+		SL_ARG(look),
 		SL_ARG(t->pixels),
 		SL_ARG_MEMORY(&t->mask[b->lane]),
 		SL_ARG_MEMORY(&t->counts[b->lane]),

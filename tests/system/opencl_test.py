@@ -43,6 +43,13 @@ def _(folder):
     both(folder, detector=JUNGFRAU, stages=CHAIN)
 
 
+@case("so it does when rejected frames are kept as a sample")
+def _(folder):
+    needs_opencl(folder)
+    summary = both(folder, detector=JUNGFRAU, stages=CHAIN + [{"prescale": {"every": 3}}])
+    check(summary["frames"]["prescaled"] > 0, "frames were kept that the device had rejected")
+
+
 @case("floats and storage cells, likewise")
 def _(folder):
     needs_opencl(folder)

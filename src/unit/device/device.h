@@ -5,7 +5,7 @@
  *              uploads    raw pixels, frames, verdicts          queue `in`
  *              kernels    of all twins, in the order of the chain      queue `work`
  *              verdicts   back to the host                      queue `out`, mark `judged`
- *              results    of frames that are kept               queue `out`, mark `back`
+ *              results    of frames that are kept, or may be    queue `out`, mark `back`
  *              the rest   stages without a twin, on the CPU
  *
  *            Marks let a queue wait for another, so that lanes overlap: while kernels of one run,
@@ -41,6 +41,7 @@ struct sl_device_lanes {
 	uint64_t module_bytes, row_bytes, rows;
 	struct sl_shape shape[SL_RESULTS];
 	bool made[SL_RESULTS], wanted[SL_RESULTS]; /* by a twin; on the host */
+	bool seen; /* a stage behind the device may keep what was rejected there */
 	void *twin[SL_CHAIN_STAGES];		   /* states; NULL: the stage has none */
 	struct sl_device_queue *in;
 	struct sl_device_queue *work[SL_TWIN_LANES]; /* all the same when order is kept */
@@ -48,6 +49,13 @@ struct sl_device_lanes {
 	struct sl_device_lane lane[SL_TWIN_LANES];
 	unsigned n;
 };
+
+/* Its results come back: it is kept, or may still be. */
+static inline bool sl_device_returns(const struct sl_device_lanes *lanes,
+				     const struct sl_frame *frame)
+{
+	return (lanes->seen && !(frame->flags & SL_FRAME_DARK)) || sl_frame_is_kept(frame);
+}
 
 /* What open() of a unit does with its platform. */
 int sl_accelerator_open(void *state, const struct sl_platform *platform,

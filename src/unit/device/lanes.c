@@ -77,6 +77,8 @@ static void note_results(struct sl_device_lanes *l)
 		}
 		if (!stage->ops->twin && stage->input >= 0)
 			l->wanted[stage->input] = true;
+		if (!stage->ops->twin && (stage->ops->frame || stage->ops->finish))
+			l->seen = true;
 	}
 }
 
@@ -258,7 +260,10 @@ static void fill_in(const struct sl_device_lanes *l, const struct sl_batch *batc
 		const struct sl_frame *frame = batch->frame[f];
 
 		up->frame[f] = (struct sl_kernel_frame){
-			.missing = frame->missing, .flags = frame->flags, .items = frame->items};
+			.missing = frame->missing,
+			.flags = frame->flags | (l->seen ? SL_KERNEL_SEEN : 0),
+			.items = frame->items,
+		};
 		for (uint32_t m = 0; m < l->modules; m++)
 			up->view[f * l->modules + m] = (struct sl_kernel_view){
 				.at = ((uint64_t)f * l->modules + m) * l->module_bytes,
@@ -408,7 +413,7 @@ int sl_device_lane_judged(struct sl_device_lanes *l, unsigned index)
 
 	take_verdicts(l, lane);
 	for (uint32_t f = 0; f < lane->batch->frames; f++) {
-		if (!sl_frame_is_kept(lane->batch->frame[f]))
+		if (!sl_device_returns(l, lane->batch->frame[f]))
 			continue;
 		for (unsigned i = 0; i < l->results && !err; i++)
 			if (l->made[i] && l->wanted[i])
