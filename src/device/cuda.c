@@ -171,6 +171,13 @@ static void describe(struct sl_device *device, struct sl_device_info *info)
 
 /* ---- memory ---- */
 
+static int held(struct device *d, uint64_t bytes, int err)
+{
+	d->base.refused_bytes = err ? bytes : 0;
+	d->base.held_bytes += err ? 0 : bytes;
+	return err;
+}
+
 static int memory_open(struct sl_device *device, uint64_t bytes, struct sl_device_memory *m)
 {
 	struct device *d = (struct device *)device;
@@ -181,7 +188,7 @@ static int memory_open(struct sl_device *device, uint64_t bytes, struct sl_devic
 	err = fail(d, "cuMemAlloc", d->cu->p_cuMemAlloc(&address, bytes ? bytes : 1));
 	if (!err)
 		*m = (struct sl_device_memory){.bytes = bytes, .address = address};
-	return err;
+	return held(d, bytes, err);
 }
 
 static int pinned_open(struct sl_device *device, uint64_t bytes, struct sl_device_memory *m)
@@ -196,15 +203,15 @@ static int pinned_open(struct sl_device *device, uint64_t bytes, struct sl_devic
 		   d->cu->p_cuMemHostAlloc(&host, bytes ? bytes : 1,
 					   CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
 	if (err)
-		return err;
+		return held(d, bytes, err);
 	err = fail(d, "cuMemHostGetDevicePointer",
 		   d->cu->p_cuMemHostGetDevicePointer(&address, host, 0));
 	if (err) {
 		d->cu->p_cuMemFreeHost(host);
-		return err;
+		return held(d, bytes, err);
 	}
 	*m = (struct sl_device_memory){.bytes = bytes, .host = host, .address = address};
-	return 0;
+	return held(d, bytes, 0);
 }
 
 static void memory_close(struct sl_device *device, struct sl_device_memory *m)
@@ -212,6 +219,8 @@ static void memory_close(struct sl_device *device, struct sl_device_memory *m)
 	struct device *d = (struct device *)device;
 
 	enter(d);
+	if (m->host || m->address)
+		d->base.held_bytes -= m->bytes;
 	if (m->host)
 		d->cu->p_cuMemFreeHost(m->host);
 	else if (m->address)

@@ -186,8 +186,10 @@ static int create(struct device *d, cl_mem_flags flags, uint64_t bytes, struct s
 	cl_int error;
 	cl_mem memory = d->cl->clCreateBuffer(d->context, flags, bytes ? bytes : 1, NULL, &error);
 
+	d->base.refused_bytes = error == CL_SUCCESS ? 0 : bytes;
 	if (error != CL_SUCCESS)
 		return fail(d, "clCreateBuffer", error);
+	d->base.held_bytes += bytes;
 	*m = (struct sl_device_memory){.bytes = bytes, .handle = memory};
 	return 0;
 }
@@ -205,8 +207,10 @@ static void memory_close(struct sl_device *device, struct sl_device_memory *m)
 		d->cl->clEnqueueUnmapMemObject(d->own, m->handle, m->host, 0, NULL, NULL);
 		d->cl->clFinish(d->own);
 	}
-	if (m->handle)
+	if (m->handle) {
 		d->cl->clReleaseMemObject(m->handle);
+		d->base.held_bytes -= m->bytes;
+	}
 	*m = (struct sl_device_memory){0};
 }
 
@@ -225,6 +229,7 @@ static int pinned_open(struct sl_device *device, uint64_t bytes, struct sl_devic
 	if (error != CL_SUCCESS) {
 		made.host = NULL;
 		memory_close(device, &made);
+		d->base.refused_bytes = bytes;
 		return fail(d, "clEnqueueMapBuffer", error);
 	}
 	*m = made;

@@ -13,9 +13,6 @@ int sl_device_table(struct sl_device *device, struct sl_device_queue *queue, con
 
 	if (!err && bytes)
 		err = p->write(queue, table, 0, from, bytes, 1, bytes);
-	if (err)
-		sl_error("%s: no memory on the device for a table of %.1f MB: %s", p->name,
-			 (double)bytes * 1e-6, p->problem(device));
 	return err;
 }
 

@@ -13,6 +13,8 @@ extern const struct sl_unit sl_unit_cpu, sl_unit_cuda, sl_unit_opencl;
 
 static const struct sl_unit *const accelerators[] = {&sl_unit_opencl, &sl_unit_cuda};
 
+#define HUGE_BYTES (1ull << 60)
+
 enum { BATCHES = 5, FIELD_PIXELS = 2 * 40 * 70 };
 
 #define TRACKER(options) "{kind: tracker, frames: 1000, " options "}"
@@ -380,7 +382,8 @@ static int fails(void)
 
 static int faulty_memory(struct sl_device *device, uint64_t bytes, struct sl_device_memory *m)
 {
-	return fails() ? -ENOMEM : sl_platform_opencl.memory_open(device, bytes, m);
+	/* More than any device has: what the driver itself says and leaves is seen. */
+	return sl_platform_opencl.memory_open(device, fails() ? HUGE_BYTES : bytes, m);
 }
 
 static int faulty_launch(struct sl_device_queue *queue, struct sl_device_kernel *kernel,
@@ -394,6 +397,13 @@ static int faulty_launch(struct sl_device_queue *queue, struct sl_device_kernel 
 static int faulty_reached(struct sl_device_mark *mark)
 {
 	return silent ? 0 : fails() ? -EIO : sl_platform_opencl.reached(mark);
+}
+
+/* All that was opened is closed before its device. */
+static void faulty_close(struct sl_device *device)
+{
+	assert_int_equal(device->held_bytes, 0);
+	sl_platform_opencl.close(device);
 }
 
 /* Devices have the platform in them: this one's calls must be those that fail. */
@@ -418,6 +428,7 @@ static struct sl_unit faulty_unit(void)
 
 	faulty = sl_platform_opencl;
 	faulty.open = faulty_open;
+	faulty.close = faulty_close;
 	unit.open = open_faulty;
 	calls = fail_at = 0;
 	silent = false;
@@ -437,6 +448,7 @@ static void without_memory(const struct twin_case *c)
 	struct sl_unit unit = faulty_unit();
 	struct twin_side side;
 	int succeeded = 0;
+	bool of_stages = false, of_lanes = false;
 
 	faulty.memory_open = faulty_memory;
 	for (int at = 1; !succeeded; at++) {
@@ -450,10 +462,15 @@ static void without_memory(const struct twin_case *c)
 		said = capture_end();
 		succeeded = calls < at;
 		assert_int_equal(err, succeeded ? 0 : -ENOMEM);
-		if (err)
-			assert_non_null(strstr(said, "opencl: "));
+		if (err) {
+			assert_non_null(strstr(said, "opencl: no memory for "));
+			assert_non_null(strstr(said, "1152921504606846976 more bytes"));
+			of_stages |= !!strstr(said, "for stage '");
+			of_lanes |= !!strstr(said, "for 1 batches of");
+		}
 		twin_close(&side, &unit);
 	}
+	assert_true(of_stages && of_lanes);
 }
 
 static void test_no_memory_is_said_and_nothing_is_left(void **arg)

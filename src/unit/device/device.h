@@ -42,7 +42,7 @@ struct sl_device_lanes {
 	struct sl_shape shape[SL_RESULTS];
 	bool made[SL_RESULTS], wanted[SL_RESULTS]; /* by a twin; on the host */
 	bool seen; /* a stage behind the device may keep what was rejected there */
-	void *twin[SL_CHAIN_STAGES];		   /* states; NULL: the stage has none */
+	void *twin[SL_CHAIN_STAGES]; /* states; NULL: the stage has none */
 	struct sl_device_queue *in;
 	struct sl_device_queue *work[SL_TWIN_LANES]; /* all the same when order is kept */
 	unsigned works;

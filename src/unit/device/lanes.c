@@ -2,6 +2,8 @@
 #include "unit/device/device.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,6 +94,31 @@ static uint64_t lane_bytes(const struct sl_device_lanes *l)
 	return bytes + frames_bytes(l) + views_bytes(l) + verdicts_bytes(l) + rows_bytes(l);
 }
 
+/* Why something could not be opened: memory, most of the time. `whose`: lanes, or a stage. */
+static void tell(const struct sl_device_lanes *l, const char *whose, int err)
+{
+	uint64_t refused = l->device->refused_bytes;
+	const char *problem = l->platform->problem(l->device);
+	struct sl_device_info info;
+	char spare[64] = "";
+
+	if (err != -ENOMEM || !refused) {
+		sl_error("%s: %s cannot be opened there: %s", l->platform->name, whose,
+			 *problem ? problem : strerror(-err));
+		return;
+	}
+	l->platform->describe(l->device, &info);
+	if (info.memory_free_bytes)
+		snprintf(spare, sizeof(spare), ", and %.3f GB are free",
+			 (double)info.memory_free_bytes * 1e-9);
+	sl_error("%s: no memory for %s: %" PRIu64 " more bytes (%.3f GB) were asked for on %s, "
+		 "which has %.3f GB; this run has %.3f GB of it%s: %s; lower unit.batch or "
+		 "unit.lanes",
+		 l->platform->name, whose, refused, (double)refused * 1e-9, info.name,
+		 (double)info.memory_bytes * 1e-9, (double)l->device->held_bytes * 1e-9, spare,
+		 problem);
+}
+
 static int open_lane(struct sl_device_lanes *l, struct sl_device_lane *lane)
 {
 	const struct sl_platform *p = l->platform;
@@ -156,8 +183,10 @@ static int open_twins(struct sl_device_lanes *l, unsigned lanes)
 		l->twin[s] = calloc(1, twin->state_bytes);
 		err = l->twin[s] ? twin->open(l->twin[s], &env, &l->chain->stage[s]) : -ENOMEM;
 		if (err) {
-			sl_error("%s: stage '%s' cannot be opened there", l->platform->name,
-				 l->chain->stage[s].ops->name);
+			char whose[64];
+
+			snprintf(whose, sizeof(whose), "stage '%s'", l->chain->stage[s].ops->name);
+			tell(l, whose, err);
 			/* Tables on their way are the stages', and go when these are closed. */
 			sl_device_finish(l->device, l->in);
 			return err;
@@ -179,7 +208,7 @@ static int open_queues(struct sl_device_lanes *l, unsigned works)
 int sl_device_lanes_open(struct sl_device_lanes *l, unsigned n, bool any_order)
 {
 	const struct sl_geometry *geometry = l->chain->geometry;
-	struct sl_device_info info;
+	char whose[64];
 	int err;
 
 	l->platform = l->device->platform;
@@ -197,11 +226,9 @@ int sl_device_lanes_open(struct sl_device_lanes *l, unsigned n, bool any_order)
 	for (; l->n < n && !err; l->n++)
 		err = open_lane(l, &l->lane[l->n]);
 	if (err) {
-		l->platform->describe(l->device, &info);
-		sl_error("%s: no memory for %u batches of %.2f GB on %s, which has %.1f GB: %s; "
-			 "lower unit.batch or unit.lanes",
-			 l->platform->name, n, (double)lane_bytes(l) * 1e-9, info.name,
-			 (double)info.memory_bytes * 1e-9, l->platform->problem(l->device));
+		snprintf(whose, sizeof(whose), "%u batches of %.3f GB", n,
+			 (double)lane_bytes(l) * 1e-9);
+		tell(l, whose, err);
 	}
 	return err;
 }
