@@ -123,6 +123,7 @@ struct sl_platform {
 /* What every device begins with. */
 struct sl_device {
 	const struct sl_platform *platform;
+	uint64_t patience_ns;	/* whoever waits for it gives up after that; 0: never */
 	uint64_t held_bytes;	/* memory that is open, pinned memory too */
 	uint64_t refused_bytes; /* asked for by the last memory_open() or pinned_open(), and not
 				   there; 0: it was */

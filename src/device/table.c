@@ -1,8 +1,10 @@
 /* table.c - tables and kernels for a device. */
 #include "device/table.h"
 
+#include <errno.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 int sl_device_table(struct sl_device *device, struct sl_device_queue *queue, const void *from,
@@ -52,6 +54,7 @@ int sl_device_finish(struct sl_device *device, struct sl_device_queue *queue)
 {
 	const struct sl_platform *p = device->platform;
 	struct timespec nap = {0, 20000};
+	uint64_t begun = sl_clock_ns();
 	struct sl_device_mark *mark;
 	int err = p->mark_open(device, &mark);
 
@@ -67,7 +70,10 @@ int sl_device_finish(struct sl_device *device, struct sl_device_queue *queue)
 			err = done < 0 ? done : 0;
 		if (done)
 			break;
-		nanosleep(&nap, NULL);
+		if (device->patience_ns && sl_clock_ns() - begun > device->patience_ns)
+			err = -ETIMEDOUT;
+		else
+			nanosleep(&nap, NULL);
 	}
 	p->mark_close(mark);
 	return err;

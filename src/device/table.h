@@ -17,7 +17,8 @@ int sl_device_kernels(struct sl_device *device, const struct sl_kernels *kernels
 void sl_device_kernels_close(struct sl_device *device, struct sl_device_program *program,
 			     struct sl_device_kernel **kernel, unsigned n);
 
-/* Wait until all that is queued is done. 0 or what went wrong. */
+/* Wait until all that is queued is done, as long as there is patience: -ETIMEDOUT then. 0 or what
+ * went wrong. */
 int sl_device_finish(struct sl_device *device, struct sl_device_queue *queue);
 
 /* Groups of `threads` that n items make. */

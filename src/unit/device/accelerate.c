@@ -27,6 +27,9 @@
 #include "unit/device/device.h"
 
 enum { QUEUE = 16, NAP_NS = 20000, PINNED = 4 };
+/* How long tables may take to get there, and a device that is given up to come to rest. */
+#define OPENING_NS 60000000000ull
+#define CLOSING_NS 5000000000ull
 enum { KEPT, ANY };	  /* the choices of `order` */
 enum { NONE, FALL_BACK }; /* of `fallback` */
 
@@ -81,8 +84,7 @@ static const struct sl_option options[] = {
 /* What the host does comes after all that the device does: it must not be needed there before. */
 static int check_chain(const struct sl_platform *platform, const struct sl_chain *chain)
 {
-	bool by_host[SL_RESULTS] = {false};
-	const char *judge = NULL;
+	const char *by_host[SL_RESULTS] = {NULL}, *judge = NULL, *first;
 	unsigned twins = 0;
 
 	for (unsigned s = 0; s < chain->stages; s++) {
@@ -90,16 +92,17 @@ static int check_chain(const struct sl_platform *platform, const struct sl_chain
 
 		if (!stage->ops->twin) {
 			for (uint32_t i = 0; i < stage->terms.outputs; i++)
-				by_host[stage->terms.result + (int)i] = true;
+				by_host[stage->terms.result + (int)i] = stage->ops->name;
 			if (stage->ops->frame || stage->ops->finish)
 				judge = stage->ops->name;
 			continue;
 		}
 		twins++;
-		if (judge || (stage->input >= 0 && by_host[stage->input])) {
+		first = judge || stage->input < 0 ? judge : by_host[stage->input];
+		if (first) {
 			sl_error("%s: stage '%s' runs on the CPU only, and '%s' after it on the "
 				 "device; put it behind those that run there",
-				 platform->name, judge ? judge : "?", stage->ops->name);
+				 platform->name, first, stage->ops->name);
 			return -EINVAL;
 		}
 	}
@@ -141,6 +144,27 @@ static void close_device(struct engine *e)
  * and is found here. */
 static struct engine *abandoned;
 
+/* Wait for copies from and to frames, and from tables. */
+static int settle(struct engine *e)
+{
+	int err = e->lanes.in ? sl_device_finish(e->device, e->lanes.in) : 0;
+
+	for (unsigned i = 0; i < e->lanes.n && err != -ETIMEDOUT; i++)
+		if (e->lanes.lane[i].out)
+			err = sl_device_finish(e->device, e->lanes.lane[i].out);
+	return err;
+}
+
+/* Is it (still) at something? A run may end while batches are there; and a device that was given up
+ * may have been slow only. */
+static bool comes_to_rest(struct engine *e)
+{
+	if (e->dead != -ETIMEDOUT && e->oldest == e->taken)
+		return true;
+	e->device->patience_ns = e->timeout_ns < CLOSING_NS ? e->timeout_ns : CLOSING_NS;
+	return settle(e) != -ETIMEDOUT;
+}
+
 static void close_accelerator(void *state)
 {
 	struct accelerator *a = state;
@@ -149,7 +173,7 @@ static void close_accelerator(void *state)
 	if (!e)
 		return;
 	a->engine = NULL;
-	if (e->dead == -ETIMEDOUT && e->device) {
+	if (e->device && !comes_to_rest(e)) {
 		sl_host_close(&e->others);
 		sl_host_close(&e->all);
 		e->before = abandoned;
@@ -175,6 +199,7 @@ static int open_device(struct engine *e, const struct accelerator *a,
 		sl_error("%s: %s", platform->name, platform->unavailable());
 	if (err)
 		return err;
+	e->device->patience_ns = OPENING_NS;
 	platform->describe(e->device, &info);
 	sl_info("%s: %s (%s)", platform->name, info.name, info.driver);
 	e->lanes.device = e->device;
@@ -184,6 +209,7 @@ static int open_device(struct engine *e, const struct accelerator *a,
 		err = sl_host_open(&e->others, &e->chain, SL_HOST_OTHERS);
 	if (!err && e->every)
 		err = sl_cross_open(&e->cross, &e->lanes);
+	e->device->patience_ns = a->lanes * e->timeout_ns; /* all of them may be full */
 	return err;
 }
 
@@ -206,7 +232,8 @@ static int open_engine(struct engine *e, const struct accelerator *a,
 	err = open_device(e, a, platform);
 	if (err && e->fall_back) {
 		sl_warn("%s: goes on with the CPU (unit.fallback)", platform->name);
-		close_device(e);
+		if (err != -ETIMEDOUT)
+			close_device(e);
 		e->dead = err;
 		return 0;
 	}
@@ -315,37 +342,55 @@ static bool may_still_write(const struct engine *e)
 	return false;
 }
 
-/* A device that fails may be in the middle of copies: frames are not given away before these are
- * over. One that does not answer is not waited for. */
-static void settle(struct engine *e)
-{
-	sl_device_finish(e->device, e->lanes.in);
-	for (unsigned i = 0; i < e->lanes.n; i++)
-		sl_device_finish(e->device, e->lanes.lane[i].out);
-}
-
-/* Nothing more is asked of the device. What it was working on is done here, or not at all. */
-static void give_up(struct engine *e, int err)
+/* The CPU is to go on. */
+static void take_over(struct engine *e)
 {
 	const char *name = e->device->platform->name;
-	uint64_t first = e->oldest, last = e->taken;
+	int err = e->dead;
 
-	e->dead = err;
-	sl_error("%s: the device was given up: %s", name,
-		 err == -ETIMEDOUT ? "it did not answer in time"
-				   : e->device->platform->problem(e->device));
-	if (err != -ETIMEDOUT)
-		settle(e);
-	if (e->fall_back && err == -ETIMEDOUT && may_still_write(e)) {
+	/* What is copied must not come when the CPU has begun. */
+	if (err != -ETIMEDOUT) {
+		err = sl_device_lanes_give_back(&e->lanes);
+		e->fall_back = err != -ETIMEDOUT;
+	} else {
+		e->fall_back = !may_still_write(e);
+	}
+	if (!e->fall_back) {
+		e->dead = -ETIMEDOUT;
 		sl_error("%s: it may still write into results: the CPU cannot go on, and frames "
 			 "are refused from now on",
 			 name);
-		e->fall_back = false;
-	}
-	if (e->fall_back && (err == -ETIMEDOUT || sl_device_lanes_give_back(&e->lanes)))
+	} else if (err) {
 		sl_warn("%s: the CPU goes on with what it knew when the run began: what the device "
 			"has learned (pedestals) is lost",
 			name);
+	}
+}
+
+static const char *reason(const struct engine *e, int err)
+{
+	const char *problem = e->device->platform->problem(e->device);
+
+	if (err == -ETIMEDOUT)
+		return "it did not answer in time";
+	if (err == -EPROTO)
+		return "a kernel wrote more rows than there can be";
+	return *problem ? problem : strerror(-err);
+}
+
+/* Nothing more is asked of the device. What it was working on is done here, or not at all. One that
+ * fails may be in the middle of copies: frames are not given away before these are over. One that
+ * does not answer is not waited for. */
+static void give_up(struct engine *e, int err)
+{
+	uint64_t first = e->oldest, last = e->taken;
+
+	sl_error("%s: the device was given up: %s", e->device->platform->name, reason(e, err));
+	e->dead = err;
+	if (err != -ETIMEDOUT && settle(e) == -ETIMEDOUT)
+		e->dead = -ETIMEDOUT;
+	if (e->fall_back)
+		take_over(e);
 	for (; first < last; first++) {
 		struct sl_device_lane *lane = &e->lanes.lane[e->lane_of[first % QUEUE]];
 
@@ -482,6 +527,7 @@ static void figures(const void *state, sl_unit_figure *figure, void *arg)
 	if (e->every) {
 		figure(arg, "frames_cross_checked", e->cross.frames, 0);
 		figure(arg, "frames_unlike_the_cpu", e->cross.mismatches, 1);
+		sl_cross_figures(&e->cross, figure, arg);
 	}
 	figure(arg, "frames_fallen_back", e->fallen_back, 0);
 }

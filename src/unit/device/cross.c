@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,13 +119,13 @@ static uint64_t compare(const struct sl_array *a, const struct sl_array *b, uint
 	return elements;
 }
 
+/* Each kind is named once. */
 static void tell(struct sl_cross *x, const struct sl_device_lanes *l, const struct sl_frame *frame,
-		 const char *what, uint64_t at)
+		 const char *what, uint64_t at, uint64_t *unlike)
 {
 	x->mismatches++;
-	if (x->told)
+	if ((*unlike)++)
 		return;
-	x->told = true;
 	sl_error("%s: frame %" PRIu64 ": %s differs from the CPU's, first at element %" PRIu64
 		 "; later ones are counted only",
 		 l->platform->name, frame->number, what, at);
@@ -145,7 +146,7 @@ static void compare_frame(struct sl_cross *x, const struct sl_device_lanes *l,
 {
 	x->frames++;
 	if (!same_verdicts(ours, cpu)) {
-		tell(x, l, ours, "the verdict", 0);
+		tell(x, l, ours, "the verdict", 0, &x->unlike_verdicts);
 		return;
 	}
 	for (unsigned s = 0; sl_device_returns(l, ours) && s < x->host.chain.stages; s++) {
@@ -155,22 +156,37 @@ static void compare_frame(struct sl_cross *x, const struct sl_device_lanes *l,
 			const struct sl_array *a = &ours->result[stage->terms.result + (int)i];
 			const struct sl_array *b = &cpu->result[stage->terms.result + (int)i];
 			uint64_t elements = sl_shape_elements(&a->shape), at;
+			uint64_t *unlike = &x->unlike[stage->terms.result + (int)i];
 
 			if (!l->wanted[stage->terms.result + (int)i])
 				continue; /* it stayed on the device */
 			if (a->shape.ragged && a->rows != b->rows) {
 				tell(x, l, ours, a->shape.name,
-				     a->rows < b->rows ? a->rows : b->rows);
+				     a->rows < b->rows ? a->rows : b->rows, unlike);
 				return;
 			}
 			if (a->shape.ragged)
 				elements = elements / a->shape.dim[0] * a->rows;
 			at = compare(a, b, elements, stage->ops->twin->float_bound);
 			if (at < elements) {
-				tell(x, l, ours, a->shape.name, at);
+				tell(x, l, ours, a->shape.name, at, unlike);
 				return;
 			}
 		}
+	}
+}
+
+void sl_cross_figures(const struct sl_cross *x, sl_unit_figure *figure, void *arg)
+{
+	char name[SL_NAME_BYTES + 32];
+
+	if (x->unlike_verdicts)
+		figure(arg, "frames_unlike_the_cpu_in_verdicts", x->unlike_verdicts, 1);
+	for (unsigned i = 0; i < SL_RESULTS && x->frame; i++) {
+		snprintf(name, sizeof(name), "frames_unlike_the_cpu_in_%s",
+			 x->frame[0].result[i].shape.name);
+		if (x->unlike[i])
+			figure(arg, name, x->unlike[i], 1);
 	}
 }
 

@@ -102,11 +102,15 @@ struct sl_cross {
 	struct sl_verdict *verdict;
 	void *results;
 	uint64_t frames, mismatches; /* compared; different */
-	bool told;
+	/* Of these, the first that differed: a result, or the verdict. */
+	uint64_t unlike[SL_RESULTS], unlike_verdicts;
 };
 
 int sl_cross_open(struct sl_cross *cross, const struct sl_device_lanes *lanes);
 void sl_cross_close(struct sl_cross *cross);
+
+/* How many frames differed in what; those that never did are left out. */
+void sl_cross_figures(const struct sl_cross *cross, sl_unit_figure *figure, void *arg);
 
 /* The batch as the CPU has it, which goes on from what stages know now: before the device gets it.
  */

@@ -426,7 +426,7 @@ static int fetch(struct sl_device_lanes *l, struct sl_device_lane *lane, unsigne
 
 	if (l->shape[i].ragged) {
 		if (result->rows > l->shape[i].dim[0])
-			return -EIO; /* a kernel that wrote nonsense */
+			return -EPROTO; /* a kernel that wrote nonsense */
 		bytes = all / l->shape[i].dim[0] * result->rows;
 	}
 	return bytes ? l->platform->read(lane->out, result->host, &lane->result[i], f * all, bytes)
