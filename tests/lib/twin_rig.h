@@ -17,6 +17,8 @@
 
 #include <cmocka.h>
 
+#include <sluice/twin.h>
+
 #include "base/bell.h"
 #include "pipeline/calibration.h"
 #include "pipeline/chain.h"
@@ -39,6 +41,7 @@ struct twin_case {
 	enum sl_dtype dtype;
 	bool pitch, missing, no_darks;
 	bool peaks;   /* on a background that is nearly flat */
+	bool rejects; /* a stage before all others rejects every third frame */
 	double bound; /* of floats */
 };
 
@@ -57,6 +60,69 @@ struct twin_side {
 	unsigned workers;
 	bool detector_open, unit_open;
 };
+
+/* ---- a stage that rejects frames whatever is in them ---- */
+
+static inline void twin_reject(void *state, struct sl_batch *batch)
+{
+	(void)state;
+	for (uint32_t f = 0; f < batch->frames; f++)
+		if (batch->frame[f]->number % 3 == 1)
+			sl_frame_decide(batch->frame[f], 0, 7, SL_REASON_SCORE);
+}
+
+static inline void twin_reject_finish(void *state, void *const *scratch, unsigned workers,
+				      struct sl_batch *batch)
+{
+	(void)scratch;
+	(void)workers;
+	twin_reject(state, batch);
+}
+
+static inline int twin_reject_open(void *state, const struct sl_twin_env *env,
+				   const struct sl_chain_stage *stage)
+{
+	(void)state;
+	(void)env;
+	(void)stage;
+	return 0;
+}
+
+static inline void twin_reject_close(void *state)
+{
+	(void)state;
+}
+
+static inline int twin_reject_enqueue(void *state, const struct sl_twin_batch *batch)
+{
+	(void)state;
+	(void)batch;
+	return 0;
+}
+
+static const struct sl_twin twin_rejecter_twin = {
+	.state_bytes = 1,
+	.open = twin_reject_open,
+	.close = twin_reject_close,
+	.prepare = twin_reject,
+	.enqueue = twin_reject_enqueue,
+};
+
+static const struct sl_stage twin_rejecter = {
+	.name = "rejecter",
+	.input = "raw",
+	.twin = &twin_rejecter_twin,
+	.close = twin_reject_close,
+	.finish = twin_reject_finish,
+};
+
+static inline void twin_put_rejecter(struct sl_chain *chain)
+{
+	assert_true(chain->stages < SL_CHAIN_STAGES);
+	memmove(&chain->stage[1], &chain->stage[0], chain->stages++ * sizeof(chain->stage[0]));
+	chain->stage[0] = (struct sl_chain_stage){
+		.ops = &twin_rejecter, .input = SL_CHAIN_RAW, .output = SL_CHAIN_NONE};
+}
 
 static inline struct sl_experiment *twin_experiment(const struct twin_case *c,
 						    const char *const *set, size_t sets)
@@ -147,6 +213,8 @@ static inline int twin_try_open(struct twin_side *s, const struct twin_case *c,
 	assert_int_equal(sl_chain_open(s->experiment, &s->env, &s->build), 0);
 	for (unsigned i = 0; i < s->build.chain.stages; i++) /* all is compared */
 		s->build.chain.stage[i].unread = 0;
+	if (c->rejects)
+		twin_put_rejecter(&s->build.chain);
 	s->unit_open = true;
 	err = unit->open(s->experiment->unit_state, &s->build.chain, &s->todo, &s->done,
 			 &s->workers);
