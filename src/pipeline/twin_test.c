@@ -1,6 +1,7 @@
 /* twin_test.c - stages on accelerators against the same ones on the CPU. A new twin is tested by a
  * line in the table. */
 #include <errno.h>
+#include <pthread.h>
 
 #include <sluice/device.h>
 #include <sluice/registry.h>
@@ -218,6 +219,13 @@ static const struct twin_case cases[] = {
 	{"statistics of keV, bins, windows",
 	 "stages: [correct: {output: kev_f32}, reduce: {bin: 3, window: 4, roi: '1,1,3,5'}]", NULL,
 	 SMALL(3, 6, 40), .batch = 9, .dtype = SL_U16, .missing = true},
+	{"statistics of photons, pixels that are all below 0",
+	 "stages: [correct, reduce: {roi: '0,0,1,1; 2,3,1,2; 3,9,2,1; 4,4,1,1', bin: 1}]", NULL,
+	 SMALL(2, 7, 33), .batch = 32, .dtype = SL_U16, .no_darks = true},
+	{"statistics of keV, pixels that are all below 0",
+	 "stages: [correct: {output: kev_f32}, reduce: {roi: '0,0,1,1; 2,3,1,2; 3,9,2,1', bin: 1, "
+	 "window: 2}]",
+	 NULL, SMALL(2, 7, 33), .batch = 16, .dtype = SL_U16, .no_darks = true},
 	{"photons, bins, windows of kept frames",
 	 "stages: [correct, veto: {min_pixels: 30}, reduce: {bin: 2, window: 3}]", NULL,
 	 SMALL(2, 7, 33), .batch = 8, .dtype = SL_U16, .missing = true},
@@ -391,6 +399,7 @@ static void test_results_are_those_of_the_cpu(void **arg)
 static struct sl_platform faulty;
 static int calls, fail_at; /* of what is made to fail; 0: never */
 static bool silent;	   /* it does not answer any more */
+static int closed;	   /* devices */
 
 static int fails(void)
 {
@@ -420,6 +429,7 @@ static int faulty_reached(struct sl_device_mark *mark)
 static void faulty_close(struct sl_device *device)
 {
 	assert_int_equal(device->held_bytes, 0);
+	closed++;
 	sl_platform_opencl.close(device);
 }
 
@@ -447,7 +457,7 @@ static struct sl_unit faulty_unit(void)
 	faulty.open = faulty_open;
 	faulty.close = faulty_close;
 	unit.open = open_faulty;
-	calls = fail_at = 0;
+	calls = fail_at = closed = 0;
 	silent = false;
 	return unit;
 }
@@ -571,6 +581,170 @@ static void test_a_device_that_does_not_answer_is_given_up(void **arg)
 	faulty.reached = faulty_reached;
 	silent = true;
 	expect_refusals(&unit, &side, "it did not answer in time");
+	twin_close(&side, &unit);
+}
+
+/* A device that was given up, and then closed: when it comes to rest after all, and when not. */
+static void give_up_and_close(bool rests)
+{
+	const char *set[] = {"unit.kind=opencl", "unit.timeout_ms=20"};
+	struct sl_unit unit = faulty_unit();
+	struct twin_side side;
+
+	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 2), 0);
+	faulty.reached = faulty_reached;
+	silent = true;
+	expect_refusals(&unit, &side, "it did not answer in time");
+	silent = !rests;
+	twin_close(&side, &unit);
+	assert_int_equal(closed, rests);
+	silent = false;
+}
+
+static void test_a_device_that_comes_to_rest_is_closed_and_another_is_left(void **arg)
+{
+	NEEDS_OPENCL();
+	give_up_and_close(true);
+	give_up_and_close(false);
+}
+
+/* What was learned is asked for before a batch is checked: that must have an end, too. */
+static void test_no_wait_is_without_an_end(void **arg)
+{
+	const char *set[] = {"unit.kind=opencl", "unit.timeout_ms=20", "unit.cross_check=1"};
+	struct sl_unit unit = faulty_unit();
+	struct twin_side side;
+
+	NEEDS_OPENCL();
+	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 3), 0);
+	faulty.reached = faulty_reached;
+	silent = true;
+	expect_refusals(&unit, &side, "it did not answer in time");
+	silent = false;
+	twin_close(&side, &unit);
+}
+
+static void test_a_unit_is_closed_while_batches_are_there(void **arg)
+{
+	const char *set[] = {"unit.kind=opencl"};
+	struct sl_unit unit = faulty_unit();
+	struct sl_batch *batch[3];
+	struct twin_side side;
+	char *memory[3];
+
+	NEEDS_OPENCL();
+	for (int steps = 1; steps < 6; steps++) {
+		closed = 0;
+		assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 1), 0);
+		for (uint64_t b = 0; b < 3; b++) {
+			batch[b] = one_batch(&side, &cases[0], &memory[b], b * cases[0].batch);
+			assert_int_equal(unit.submit(side.experiment->unit_state, batch[b]), 0);
+		}
+		for (int i = 0; i < steps; i++)
+			unit.work(side.experiment->unit_state, 0);
+		unit.close(side.experiment->unit_state);
+		side.unit_open = false;
+		assert_int_equal(closed, 1);
+		for (int b = 0; b < 3; b++)
+			free_batch(&side, batch[b], memory[b]);
+		twin_close(&side, &unit);
+	}
+}
+
+/* ---- a device that is wrong ---- */
+
+static uint64_t spoil_bytes, spoil_at; /* of memory of that size, a byte */
+
+static int spoiling_launch(struct sl_device_queue *queue, struct sl_device_kernel *kernel,
+			   const struct sl_device_range *range,
+			   const struct sl_device_argument *argument, unsigned arguments)
+{
+	static const unsigned char wrong = 0x7b;
+	int err = sl_platform_opencl.launch(queue, kernel, range, argument, arguments);
+
+	for (unsigned i = 0; i < arguments && !err; i++)
+		if (argument[i].memory && argument[i].memory->bytes == spoil_bytes)
+			err = sl_platform_opencl.write(queue, argument[i].memory, spoil_at, &wrong,
+						       1, 1, 1);
+	return err;
+}
+
+struct counted {
+	uint64_t checked, unlike, unlike_image;
+};
+
+static void count_figures(void *arg, const char *name, uint64_t value, int failed)
+{
+	struct counted *counted = arg;
+
+	if (!strcmp(name, "frames_cross_checked"))
+		counted->checked = value;
+	if (!strcmp(name, "frames_unlike_the_cpu")) {
+		counted->unlike = value;
+		assert_true(failed);
+	}
+	if (!strcmp(name, "frames_unlike_the_cpu_in_image"))
+		counted->unlike_image = value;
+}
+
+static void test_what_is_unlike_the_cpu_is_counted_and_named(void **arg)
+{
+	static const struct twin_case wrong = {
+		"wrong",	 "stages: [correct]", NULL, SMALL(2, 7, 33), .batch = 8,
+		.dtype = SL_U16, .no_darks = true};
+	const char *set[] = {"unit.kind=opencl", "unit.cross_check=1"}, *said;
+	struct sl_unit unit = faulty_unit();
+	struct counted counted = {0};
+	struct twin_side side;
+
+	NEEDS_OPENCL();
+	faulty.launch = spoiling_launch;
+	spoil_bytes = 8 * 2 * 7 * 33 * sizeof(int16_t);	  /* the images of a batch */
+	spoil_at = 3 * 2 * 7 * 33 * sizeof(int16_t) + 11; /* pixel 5 of the fourth */
+	assert_int_equal(twin_try_open(&side, &wrong, &unit, set, 2), 0);
+	capture_begin();
+	for (uint64_t b = 0; b < 2; b++) {
+		char *memory;
+		struct sl_batch *batch = one_batch(&side, &wrong, &memory, b * wrong.batch);
+
+		assert_int_equal(twin_batch(&side, &unit, batch), 0);
+		free_batch(&side, batch, memory);
+	}
+	said = capture_end();
+	assert_non_null(strstr(said, "frame 3: image differs from the CPU's, first at element 5;"));
+	assert_null(strstr(said, "frame 11")); /* counted only */
+	unit.figures(side.experiment->unit_state, count_figures, &counted);
+	assert_int_equal(counted.checked, 16);
+	assert_int_equal(counted.unlike, 2);
+	assert_int_equal(counted.unlike_image, 2);
+	twin_close(&side, &unit);
+}
+
+static void test_rows_that_cannot_be_are_not_copied(void **arg)
+{
+	static const struct twin_case lists = {"lists",
+					       "stages: [sparse: {threshold: 9}]",
+					       NULL,
+					       SMALL(2, 7, 33),
+					       .batch = 8,
+					       .dtype = SL_U8,
+					       .no_darks = true};
+	const char *set[] = {"unit.kind=opencl"};
+	struct sl_unit unit = faulty_unit();
+	struct sl_batch *batch;
+	struct twin_side side;
+	char *memory;
+
+	NEEDS_OPENCL();
+	faulty.launch = spoiling_launch;
+	spoil_bytes = SL_RESULTS * 8 * sizeof(uint32_t); /* numbers of rows */
+	spoil_at = 4 * 2 + 3;				 /* the highest byte, of the third frame */
+	assert_int_equal(twin_try_open(&side, &lists, &unit, set, 1), 0);
+	batch = one_batch(&side, &lists, &memory, 0);
+	capture_begin();
+	assert_int_equal(twin_batch(&side, &unit, batch), -EIO);
+	assert_non_null(strstr(capture_end(), "a kernel wrote more rows than there can be"));
+	free_batch(&side, batch, memory);
 	twin_close(&side, &unit);
 }
 
@@ -701,6 +875,86 @@ static void test_batches_overlap_and_come_back_in_order(void **arg)
 	NEEDS_OPENCL();
 	overlap(case_of("photons, eight at a time"), lanes, 2);
 	overlap(case_of("counts of 32 bits"), any, 3);
+	overlap(case_of("lists of 32 bits"), any, 3);
+	overlap(case_of("rings"), any, 3);
+	overlap(case_of("tracks, fits"), any, 3);
+}
+
+/* ---- two units at once, each with a thread of its own as in a run ---- */
+
+struct crew {
+	struct twin_side *side;
+	_Atomic bool stop;
+};
+
+static void *work_until_stopped(void *arg)
+{
+	struct crew *crew = arg;
+
+	while (!crew->stop)
+		sl_unit_opencl.work(crew->side->experiment->unit_state, 0);
+	return NULL;
+}
+
+/* Both have as many batches as they take, one after the other from here. */
+static void run_two(struct twin_side *side, struct sl_batch *(*batch)[6], unsigned n)
+{
+	unsigned given[2] = {0}, back[2] = {0};
+
+	while (back[0] < n || back[1] < n)
+		for (int u = 0; u < 2; u++) {
+			struct sl_batch *done;
+
+			if (given[u] < n && !sl_unit_opencl.submit(side[u].experiment->unit_state,
+								   batch[u][given[u]]))
+				given[u]++;
+			while (sl_unit_opencl.reap(side[u].experiment->unit_state, &done)) {
+				assert_ptr_equal(done, batch[u][back[u]++]);
+				assert_int_equal(done->status, 0);
+			}
+		}
+}
+
+static void test_two_units_at_once(void **arg)
+{
+	enum { MANY = 6 };
+	static const char *const set[] = {"unit.kind=opencl", "unit.lanes=2"};
+	const struct twin_case *c[] = {case_of("photons"), case_of("lists by radius")};
+	struct sl_batch *batch[2][MANY], *cpu;
+	struct twin_side side[2], alone;
+	char *memory[2][MANY], *own;
+	struct crew crew[2];
+	pthread_t thread[2];
+
+	NEEDS_OPENCL();
+	for (int u = 0; u < 2; u++) {
+		assert_int_equal(twin_try_open(&side[u], c[u], &sl_unit_opencl, set, 2), 0);
+		for (int b = 0; b < MANY; b++)
+			batch[u][b] =
+				one_batch(&side[u], c[u], &memory[u][b], (uint64_t)b * c[u]->batch);
+		crew[u].side = &side[u];
+		crew[u].stop = false;
+		assert_int_equal(pthread_create(&thread[u], NULL, work_until_stopped, &crew[u]), 0);
+	}
+	run_two(side, batch, MANY);
+	for (int u = 0; u < 2; u++) {
+		unsigned kept = 0;
+
+		crew[u].stop = true;
+		pthread_join(thread[u], NULL);
+		assert_int_equal(twin_try_open(&alone, c[u], &sl_unit_cpu, NULL, 0), 0);
+		for (int b = 0; b < MANY; b++) {
+			cpu = one_batch(&alone, c[u], &own, (uint64_t)b * c[u]->batch);
+			assert_int_equal(twin_batch(&alone, &sl_unit_cpu, cpu), 0);
+			for (uint32_t f = 0; f < c[u]->batch; f++)
+				kept += twin_compare(c[u], cpu->frame[f], batch[u][b]->frame[f]);
+			free_batch(&alone, cpu, own);
+			free_batch(&side[u], batch[u][b], memory[u][b]);
+		}
+		assert_true(kept > 0);
+		twin_close(&alone, &sl_unit_cpu);
+		twin_close(&side[u], &sl_unit_opencl);
+	}
 }
 
 int main(void)
@@ -710,11 +964,17 @@ int main(void)
 		cmocka_unit_test(test_no_memory_is_said_and_nothing_is_left),
 		cmocka_unit_test(test_a_kernel_that_fails_is_named_and_frames_refused),
 		cmocka_unit_test(test_a_device_that_does_not_answer_is_given_up),
+		cmocka_unit_test(test_a_device_that_comes_to_rest_is_closed_and_another_is_left),
+		cmocka_unit_test(test_no_wait_is_without_an_end),
+		cmocka_unit_test(test_a_unit_is_closed_while_batches_are_there),
+		cmocka_unit_test(test_what_is_unlike_the_cpu_is_counted_and_named),
+		cmocka_unit_test(test_rows_that_cannot_be_are_not_copied),
 		cmocka_unit_test(test_the_cpu_goes_on_where_the_device_failed),
 		cmocka_unit_test(test_without_a_device_the_cpu_stands_in_from_the_start),
 		cmocka_unit_test(test_a_stage_of_the_cpu_cannot_come_between),
 		cmocka_unit_test(test_order_can_only_be_given_up_by_stages_that_learn_nothing),
 		cmocka_unit_test(test_batches_overlap_and_come_back_in_order),
+		cmocka_unit_test(test_two_units_at_once),
 	};
 
 	/* Threads of a driver are none that a sanitizer knows of. */

@@ -310,7 +310,7 @@ static inline void twin_peaks(enum sl_dtype dtype, void *pixels, uint32_t row, u
 }
 
 /* A module of a detector of events: what its emulator sends, some of it spoilt, or any bytes, which
- * may all say that they are valid. */
+ * may all say that they are valid; or, of a sector, a few stubs again and again. */
 static inline void twin_events(const struct twin_side *s, uint64_t number, uint32_t m,
 			       uint32_t flags, char *to, uint64_t pitch)
 {
@@ -319,6 +319,8 @@ static inline void twin_events(const struct twin_side *s, uint64_t number, uint3
 	char *buffer = malloc(g->module_bytes);
 	uint64_t seed = number * 64 + m;
 	uint32_t kind = (uint32_t)(number % 8);
+	enum { ROW_BYTES = 960, AGAIN_BYTES = 96 };
+	bool is_tracker = !strcmp(s->env.detector->name, "tracker");
 
 	assert_int_equal(s->env.detector->render(s->env.detector_state, number, m,
 						 flags & SL_FRAME_DARK ? SL_RECORD_DARK : 0, buffer,
@@ -333,6 +335,8 @@ static inline void twin_events(const struct twin_side *s, uint64_t number, uint3
 			buffer[i] = (char)(bits >> 8);
 		if (kind == 6 && i % 6 == 0)
 			buffer[i] |= 1;
+		if (kind == 4 && is_tracker && i % ROW_BYTES >= AGAIN_BYTES)
+			buffer[i] = buffer[i - AGAIN_BYTES];
 		if (kind == 7)
 			buffer[i] = number % 16 == 7 ? 0 : (char)0xff;
 	}
