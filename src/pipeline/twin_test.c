@@ -273,6 +273,11 @@ static const struct twin_case cases[] = {
 	 "stages: [tracks: {fit: true, min_layers: 3, common: 2, fit_deviations: 1, sector_tracks: "
 	 "200}]",
 	 TRACKER("modules: 2, events: 2, sectors: 9"), .batch = 4, .dtype = SL_U8},
+	{"tracks, fits that are good whatever there is",
+	 "stages: [tracks: {fit: true, min_layers: 3, common: 6, fit_deviations: 100, "
+	 "sector_tracks: 200, min_pt_GeV: 2}]",
+	 TRACKER("modules: 2, events: 2, sectors: 9"), .batch = 8, .dtype = SL_U8,
+	 .no_darks = true},
 	{"tracks, duplicates where the circle closes",
 	 "stages: [tracks: {min_layers: 4, common: 2, sector_tracks: 40, min_tracks: 0}]",
 	 TRACKER("events: 1, sectors: 288, pool: 7"), .batch = 1, .dtype = SL_U8, .no_darks = true},

@@ -319,7 +319,7 @@ static inline void twin_events(const struct twin_side *s, uint64_t number, uint3
 	char *buffer = malloc(g->module_bytes);
 	uint64_t seed = number * 64 + m;
 	uint32_t kind = (uint32_t)(number % 8);
-	enum { ROW_BYTES = 960, AGAIN_BYTES = 96 };
+	enum { ROW_BYTES = 960, AGAIN_BYTES = 48 };
 	bool is_tracker = !strcmp(s->env.detector->name, "tracker");
 
 	assert_int_equal(s->env.detector->render(s->env.detector_state, number, m,

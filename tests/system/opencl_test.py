@@ -5,7 +5,8 @@ Runs on any machine with an OpenCL driver: PoCL is one for CPUs.
 """
 # normal build only
 
-from harness import acquire, case, check, closes, equal, experiment, main, run, run_fails, skip
+from harness import (Program, acquire, case, check, closes, equal, experiment, main, read_outcomes, read_summary, run,
+                     run_fails, skip)
 from same_file import datasets, differences
 
 JUNGFRAU = {"kind": "jungfrau", "modules": 2, "rows": None, "columns": None, "frames": 60, "dark_frames": 24,
@@ -62,6 +63,36 @@ def _(folder):
     run_fails("run", experiment(folder, unit={"kind": "opencl", "device": 200}, **sections), folder=folder, says=["opencl: "])
     _, summary = acquire(folder, unit={"kind": "opencl", "device": 200, "fallback": "cpu"}, **sections)
     equal(summary["unit"]["figures"]["frames_fallen_back"], 84, "frames of the CPU")
+
+
+@case("a device that does not answer in time is given up, and the ledger closes")
+def _(folder):
+    needs_opencl(folder)
+    done, summary = acquire(folder, unit={"kind": "opencl", "batch": 8, "timeout_ms": 1}, link={"kind": "shm"},
+                            detector={**JUNGFRAU, "frames": 100, "modules": 4}, stages=CHAIN, sinks=["null"])
+    closes(summary, 4 * 124)
+    equal(done.process.returncode, 2, "exit status")
+    check("it did not answer in time" in done.err(), "it is said")
+    check(summary["ledger"]["total"]["outcomes"]["refused"] > 0, "frames were refused")
+    equal({cause for outcome, cause in read_outcomes(folder).values() if outcome == "refused"}, {"unit"}, "why they were")
+
+
+@case("two runs have the device at once")
+def _(folder):
+    needs_opencl(folder)
+    runs = []
+    for name in ("one", "other"):
+        place = folder / name
+        place.mkdir()
+        runs.append((place, Program("run", experiment(place, unit={"kind": "opencl", "batch": 8, "cross_check": 20},
+                                                    link={"kind": "shm"}, detector=JUNGFRAU, stages=CHAIN,
+                                                    sinks=["null"]),
+                                    "--summary", place / "summary.json", folder=place)))
+    for place, program in runs:
+        equal(program.wait(), 0, f"exit status of {place.name}")
+        summary = read_summary(place)
+        closes(summary, 2 * 84)
+        equal(summary["unit"]["figures"]["frames_unlike_the_cpu"], 0, "frames unlike the CPU's")
 
 
 main()
