@@ -151,7 +151,7 @@ static const struct twin_case cases[] = {
 	{"a sample, with what is made of kept frames only",
 	 "stages: [correct, veto: {min_pixels: 60}, sparse: {method: radial, unit: r_pixels, bins: "
 	 "9, row_pointers: true}, reduce: {bin: 20}, peaks: {min_peaks: 3}, spots: {min_spots: 9}, "
-	 "prescale: {every: 2, count: by_reason}]",
+	 "prescale: {every: 1, count: by_reason}]",
 	 NULL, SMALL(2, 40, 67), .batch = 8, .dtype = SL_U16, .missing = true, .peaks = true},
 	{"a sample of events without rings",
 	 "stages: [rings: {min_rings: 2, particle: pion, min_matches: 1}, prescale: {every: 7}]",
@@ -586,6 +586,7 @@ static void test_a_device_that_does_not_answer_is_given_up(void **arg)
 	faulty.reached = faulty_reached;
 	silent = true;
 	expect_refusals(&unit, &side, "it did not answer in time");
+	silent = false;
 	twin_close(&side, &unit);
 }
 

@@ -29,7 +29,7 @@
 enum { QUEUE = 16, NAP_NS = 20000, PINNED = 4 };
 /* How long tables may take to get there, and a device that is given up to come to rest. */
 #define OPENING_NS 60000000000ull
-#define CLOSING_NS 5000000000ull
+#define CLOSING_NS 3000000000ull
 enum { KEPT, ANY };	  /* the choices of `order` */
 enum { NONE, FALL_BACK }; /* of `fallback` */
 
@@ -161,7 +161,7 @@ static bool comes_to_rest(struct engine *e)
 {
 	if (e->dead != -ETIMEDOUT && e->oldest == e->taken)
 		return true;
-	e->device->patience_ns = e->timeout_ns < CLOSING_NS ? e->timeout_ns : CLOSING_NS;
+	e->device->patience_ns = CLOSING_NS;
 	return settle(e) != -ETIMEDOUT;
 }
 
