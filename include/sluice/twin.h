@@ -4,9 +4,9 @@
  *            tables. The twin then takes these to the device, and queues kernels for each batch.
  *            All arrays of a batch are on the device: raw pixels, results, verdicts. A verdict that
  *            a kernel gives is seen by the kernels after it, and comes back to the host before the
- *            results do, so that only those of frames that are kept need to. Where a stage of the CPU,
- *            behind the device, may keep a frame all the same (`prescale`), results of all frames
- *            come back, and must be what the CPU's would be (SL_KERNEL_SEEN).
+ *            results do, so that only those of frames that are kept need to. Where a stage of the
+ *            CPU, behind the device, may keep a frame all the same (`prescale`), results of all
+ *            frames come back, and must be what the CPU's would be (SL_KERNEL_SEEN).
  * Results:   result i is [frames][elements of its shape]. A ragged one's number of rows goes to
  *            `rows`, [SL_RESULTS][batch_frames]; that of a frame that nobody looked at must be 0:
  *            the unit zeroes it before the first kernel. Nothing else is zeroed.
