@@ -30,7 +30,9 @@ ROWS = [("memory-copy", "a copy of the bytes that `correct` must move: the ceili
         ("reduce", "`reduce`", None), ("rings", "`rings`, an event of 20 hits", None),
         ("tracks/rectangles", "`tracks`, an event of 288 sectors, rectangles, `bend: 0`", None),
         ("tracks/hexagons", "`tracks`, likewise, hexagons", None),
-        ("tracks/hexagons/fit", "`tracks`, likewise, hexagons, bends used, fits", None)]
+        ("tracks/hexagons/fit", "`tracks`, likewise, hexagons, bends used, fits", None),
+        ("unit/correct+veto+sparse", "the whole unit, from host memory to lists in host memory: `correct`, `veto`, `sparse`", None),
+        ("unit/rings", "the whole unit: `rings`, an event", None)]
 
 
 def number(value):
@@ -45,7 +47,7 @@ def line(row, title, seed):
         verdict += f"; 85 % of the copy's rate: {100 * share:.0f} %"
     per_s = 1e6 / row["us_per_item"]
     return [title, f"{number(row['us_per_item'])} ({number(row['us_min'])} .. {number(row['us_max'])})",
-            f"{per_s * 1e-6:.1f} M" if per_s > 1e6 else f"{per_s:,.0f}", number(row["stack_us_p50"]), number(row["stack_us_p99"]),
+            f"{per_s * 1e-6:.1f} M" if per_s > 1e6 else f"{per_s:,.0f}" + (f" ({row['value']:.1f} GB/s)" if "unit/" in row["name"] else ""), *(number(row[key]) if row[key] else "" for key in ("stack_us_p50", "stack_us_p99")),
             verdict, number(seed) if seed else ""]
 
 
@@ -55,7 +57,7 @@ def lines(results):
     device = next(iter(rows.values()))["device"]
     head = ["us a frame, or event", "median (rounds)", "per second", "a stack, us, p50", "p99", "expected at most, us", "thesis, P6000"]
     yield (f"`sluice bench gpu`: {device}; {m['cpu']}, {m['cores']} cores; {m['date'][:10]}, {m['rounds']} rounds of "
-           f"{m['seconds']:g} s for each row. Stacks are ten frames of 4.5 Mpixel or eight blocks of events; kernels alone.")
+           f"{m['seconds']:g} s for each row. Stacks are ten frames of 4.5 Mpixel or eight blocks of events; kernels alone but in the last rows.")
     yield ""
     yield "| " + " | ".join(head) + " |"
     yield "|---" * len(head) + "|"

@@ -3,6 +3,7 @@
  *   PLATFORM/WHAT          kernels alone: a stack is there, and is worked on again and again
  *   PLATFORM/memory-copy   as many bytes as `correct` must move, copied by a kernel: the ceiling
  *   PLATFORM/up, /down     pinned host memory to the device and back, 8 MiB at a time
+ *   PLATFORM/unit/WHAT     through the whole unit, from host memory and back: bench_gpu_unit.c
  *
  * Stacks are of ten frames of 2164 x 2068 pixels, or of eight blocks of events; images and what is
  * found in them are compared as in `sluice bench stage`. Then one stack at a time, from the call to
@@ -37,6 +38,12 @@ enum { STACK = 10, BLOCKS = 8, THREADS = 256, COPY_BYTES = 8 << 20, SINGLES = 20
 		.most_us = us                                                            \
 	}
 
+#define UNIT(row, stages, events, n)                                                              \
+	{                                                                                         \
+		.work = {.name = row, .chain = stages, .unread = true}, .way = SL_BENCH_GPU_UNIT, \
+		.size = events, .stack = n                                                        \
+	}
+
 static const struct sl_bench_gpu rows[] = {
 	{.work = {.name = "memory-copy"},
 	 .way = SL_BENCH_GPU_COPY,
@@ -61,6 +68,9 @@ static const struct sl_bench_gpu rows[] = {
 	EVENTS("tracks/hexagons", "tracks:look=all,cells=hexagons,bend=0", SL_BENCH_TRACKER_140, 0),
 	EVENTS("tracks/hexagons/fit", "tracks:look=all,cells=hexagons,fit=true",
 	       SL_BENCH_TRACKER_140, 0),
+	UNIT("unit/correct+veto+sparse", "correct:output=photons_i16 " VETO " " SPARSE, SL_BENCH_4M,
+	     4),
+	UNIT("unit/rings", "rings:look=all", SL_BENCH_RICH_1024, BLOCKS),
 };
 
 static const struct sl_platform *const platforms[] = {&sl_platform_cuda, &sl_platform_opencl};
@@ -341,6 +351,7 @@ int sl_bench_gpu(const struct sl_bench *bench, const struct sl_bench_row *row,
 	d.platform->describe(d.device, &info);
 	snprintf(sample->device, sizeof(sample->device), "%.80s, %.110s", info.name, info.driver);
 	err = row->gpu->way == SL_BENCH_GPU_KERNELS ? measure_kernels(bench, row, &d, sample)
+	      : row->gpu->way == SL_BENCH_GPU_UNIT  ? sl_bench_gpu_unit(bench, row, sample)
 						    : measure_memory(bench, row, &d, sample);
 	if (err && err != -ENODEV && err != -EBADMSG)
 		sl_error("%s", d.platform->problem(d.device));

@@ -13,7 +13,8 @@ enum sl_bench_gpu_way {
 	SL_BENCH_GPU_KERNELS,
 	SL_BENCH_GPU_COPY, /* within the device's memory */
 	SL_BENCH_GPU_UP,
-	SL_BENCH_GPU_DOWN
+	SL_BENCH_GPU_DOWN,
+	SL_BENCH_GPU_UNIT /* all of it, as in a run */
 };
 
 struct sl_bench_gpu {
@@ -23,5 +24,9 @@ struct sl_bench_gpu {
 	uint32_t stack;
 	double most_us; /* hoped for: a frame, or an event; 0: nothing is */
 };
+
+/* Frames through the unit. */
+int sl_bench_gpu_unit(const struct sl_bench *bench, const struct sl_bench_row *row,
+		      struct sl_bench_sample *sample);
 
 #endif

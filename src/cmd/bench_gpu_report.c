@@ -47,9 +47,10 @@ void sl_bench_print_gpu(const struct sl_bench *bench, FILE *out)
 		if (!sl_bench_summarise(row, sl_bench_pick_rate, 0, &f) ||
 		    !sl_bench_summarise(row, sl_bench_pick_quantile, SL_BENCH_P50, &single))
 			continue;
-		fprintf(out, "%-32s %10.3f %10.3f %10.3f %8.1f %10.1f", row->name,
-			us_of(row, f.median), us_of(row, f.max), us_of(row, f.min), f.median,
-			single.median);
+		fprintf(out, "%-32s %10.3f %10.3f %10.3f %8.1f", row->name, us_of(row, f.median),
+			us_of(row, f.max), us_of(row, f.min), f.median);
+		if (single.median > 0)
+			fprintf(out, " %10.1f", single.median);
 		share = share_of_copy(bench, row, &f);
 		if (share > 0)
 			fprintf(out, "  %.0f %% of the copy's rate", 100 * share);
