@@ -117,13 +117,14 @@ SL_DEVICE sl_u32 sl_sparse_looks_at(SL_GLOBAL const struct sl_kernel_frame *fram
 			value[(sl_u64)f * room + at] = image[f * pixels + pixel];                                           \
 		}                                                                                                           \
 		total += before;                                                                                            \
-		if (run + 1 < runs || sl_thread())                                                                          \
-			return;                                                                                             \
-		found[f] = total;                                                                                           \
-		total = total < room ? total : room;                                                                        \
-		rows[rows_at + f] = rows[rows_at + rows_step + f] = total;                                                  \
-		if (columns)                                                                                                \
-			pointer[(sl_u64)f * (pixels / columns + 1) + pixels / columns] = total;                             \
+		if (run + 1 == runs && sl_thread() == 0) {                                                                  \
+			found[f] = total;                                                                                   \
+			total = total < room ? total : room;                                                                \
+			rows[rows_at + f] = rows[rows_at + rows_step + f] = total;                                          \
+			if (columns)                                                                                        \
+				pointer[(sl_u64)f * (pixels / columns + 1) + pixels / columns] = total;                     \
+		}                                                                                                           \
+		sl_end();                                                                                                   \
 	}
 
 /* Of rows that begin with one of 32 pixels: how many were picked before, as far as the list goes. */
