@@ -33,6 +33,8 @@ NOT_A_LINT = ("core.sh", "lint.py", "options_page.py")  # the last needs the pro
 INTERPRETER = {".py": PYTHON, ".sh": "/bin/sh"}
 # Of sanitized builds: compiled in a third of the time, and hardly slower; no GPU will see them.
 QUICK = ("-Doptimization=1", "-Dnvcc=disabled")
+# PoCL, which runs kernels on the CPU: what one test has had compiled the next finds, in any build.
+POCL = {"POCL_CACHE_DIR": str(ROOT / "build/pocl")}
 RUNNING = set()  # programs under way, to be stopped when we are
 
 
@@ -108,7 +110,7 @@ def execute(job):
     """Run it in a fresh TMPDIR; exit status (None: timed out), stdout, stderr. Files rather than pipes: a child that
     outlives its parent would keep a pipe open."""
     folder = tempfile.mkdtemp(prefix="sluice-")  # short: Unix sockets have 107 characters for their path
-    env = {**os.environ, **job.build.env, **job.env, "TMPDIR": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+    env = {**POCL, **os.environ, **job.build.env, **job.env, "TMPDIR": folder, "PYTHONDONTWRITEBYTECODE": "1"}
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen([*job.build.prefix, *job.command], cwd=ROOT, env=env, stdin=subprocess.DEVNULL,
                                    stdout=out, stderr=err, start_new_session=True)
@@ -316,6 +318,7 @@ def main():
     arguments = parse_arguments()
     tally = Tally(arguments.verbose)
     variants = builds()
+    pathlib.Path(POCL["POCL_CACHE_DIR"]).mkdir(parents=True, exist_ok=True)
     source = Build("source", ".", [])
     if "lint" in arguments.only:
         print("linting")

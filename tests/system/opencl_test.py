@@ -9,7 +9,7 @@ from harness import (Program, acquire, case, check, closes, equal, experiment, m
                      run_fails, skip)
 from same_file import datasets, differences
 
-JUNGFRAU = {"kind": "jungfrau", "modules": 2, "rows": None, "columns": None, "frames": 60, "dark_frames": 24,
+JUNGFRAU = {"kind": "jungfrau", "modules": 2, "rows": None, "columns": None, "frames": 36, "dark_frames": 24,
             "hit_fraction": 0.3}
 CHAIN = [{"correct": {"darks": 16}}, {"veto": {"threshold": 10, "min_pixels": 20}}, {"integrate": {"bins": 100}}, "peaks"]
 
@@ -20,7 +20,7 @@ def needs_opencl(folder):
         skip("no OpenCL device: " + units.split("not usable here: ")[1].splitlines()[0])
 
 
-def both(folder, frames=84, **sections):
+def both(folder, frames=60, **sections):
     """The summary of the run on the device; its file is that of the CPU."""
     files, summary = [], None
     for unit in ({"kind": "cpu", "batch": 8}, {"kind": "opencl", "batch": 8, "cross_check": 20}):
@@ -62,7 +62,7 @@ def _(folder):
     sections = {"detector": JUNGFRAU, "stages": CHAIN[:2], "link": {"kind": "shm"}}
     run_fails("run", experiment(folder, unit={"kind": "opencl", "device": 200}, **sections), folder=folder, says=["opencl: "])
     _, summary = acquire(folder, unit={"kind": "opencl", "device": 200, "fallback": "cpu"}, **sections)
-    equal(summary["unit"]["figures"]["frames_fallen_back"], 84, "frames of the CPU")
+    equal(summary["unit"]["figures"]["frames_fallen_back"], 60, "frames of the CPU")
 
 
 @case("a device that does not answer in time is given up, and the ledger closes")
