@@ -424,7 +424,7 @@ static int fails(void)
 static int faulty_memory(struct sl_device *device, uint64_t bytes, struct sl_device_memory *m)
 {
 	/* More than any device has: what the driver itself says and leaves is seen. */
-	return sl_platform_opencl.memory_open(device, fails() ? HUGE_BYTES : bytes, m);
+	return beneath->memory_open(device, fails() ? HUGE_BYTES : bytes, m);
 }
 
 static int faulty_launch(struct sl_device_queue *queue, struct sl_device_kernel *kernel,
@@ -445,7 +445,7 @@ static void faulty_close(struct sl_device *device)
 {
 	assert_int_equal(device->held_bytes, 0);
 	closed++;
-	sl_platform_opencl.close(device);
+	beneath->close(device);
 }
 
 /* Devices have the platform in them: this one's calls must be those that fail. */
@@ -464,6 +464,7 @@ static int open_faulty(void *state, const struct sl_chain *chain, struct sl_bell
 	return sl_accelerator_open(state, &faulty, chain, todo, done, workers);
 }
 
+/* One that is never heard of again keeps what it has: that must be its own. */
 static struct sl_unit faulty_unit(const struct sl_platform *platform)
 {
 	struct sl_unit unit = sl_unit_opencl;
@@ -589,7 +590,6 @@ static void test_a_kernel_that_fails_is_named_and_frames_refused(void **arg)
 static void test_a_device_that_does_not_answer_is_given_up(void **arg)
 {
 	const char *set[] = {"unit.kind=opencl", "unit.timeout_ms=20"};
-	/* It keeps what it has, so that must be its own. */
 	struct sl_unit unit = faulty_unit(&sl_platform_opencl);
 	struct twin_side side;
 
@@ -606,7 +606,7 @@ static void test_a_device_that_does_not_answer_is_given_up(void **arg)
 static void give_up_and_close(bool rests)
 {
 	const char *set[] = {"unit.kind=opencl", "unit.timeout_ms=20"};
-	struct sl_unit unit = faulty_unit();
+	struct sl_unit unit = faulty_unit(&sl_platform_opencl);
 	struct twin_side side;
 
 	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 2), 0);
@@ -630,7 +630,7 @@ static void test_a_device_that_comes_to_rest_is_closed_and_another_is_left(void 
 static void test_no_wait_is_without_an_end(void **arg)
 {
 	const char *set[] = {"unit.kind=opencl", "unit.timeout_ms=20", "unit.cross_check=1"};
-	struct sl_unit unit = faulty_unit();
+	struct sl_unit unit = faulty_unit(&sl_platform_opencl);
 	struct twin_side side;
 
 	NEEDS_OPENCL();
@@ -645,7 +645,7 @@ static void test_no_wait_is_without_an_end(void **arg)
 static void test_a_unit_is_closed_while_batches_are_there(void **arg)
 {
 	const char *set[] = {"unit.kind=opencl"};
-	struct sl_unit unit = faulty_unit();
+	struct sl_unit unit = faulty_unit(&twin_platform);
 	struct sl_batch *batch[3];
 	struct twin_side side;
 	char *memory[3];
@@ -711,7 +711,7 @@ static void test_what_is_unlike_the_cpu_is_counted_and_named(void **arg)
 		"wrong",	 "stages: [correct]", NULL, SMALL(2, 7, 33), .batch = 8,
 		.dtype = SL_U16, .no_darks = true};
 	const char *set[] = {"unit.kind=opencl", "unit.cross_check=1"}, *said;
-	struct sl_unit unit = faulty_unit();
+	struct sl_unit unit = faulty_unit(&twin_platform);
 	struct counted counted = {0};
 	struct twin_side side;
 
@@ -748,7 +748,7 @@ static void test_rows_that_cannot_be_are_not_copied(void **arg)
 					       .dtype = SL_U8,
 					       .no_darks = true};
 	const char *set[] = {"unit.kind=opencl"};
-	struct sl_unit unit = faulty_unit();
+	struct sl_unit unit = faulty_unit(&twin_platform);
 	struct sl_batch *batch;
 	struct twin_side side;
 	char *memory;

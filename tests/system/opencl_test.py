@@ -91,7 +91,7 @@ def _(folder):
     for place, program in runs:
         equal(program.wait(), 0, f"exit status of {place.name}")
         summary = read_summary(place)
-        closes(summary, 2 * 84)
+        closes(summary, 2 * 60)
         equal(summary["unit"]["figures"]["frames_unlike_the_cpu"], 0, "frames unlike the CPU's")
 
 
