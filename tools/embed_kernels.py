@@ -15,9 +15,11 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
-# One PTX for all: that of compute_90 differs in its name alone, as long as no kernel asks for __CUDA_ARCH__, and making it
-# takes longer than what is made of it.
+# One PTX for all: that of compute_90 differs in its name alone, and making it takes longer than what is made of it. But
+# where a kernel says a word that Hopper has an instruction for, each has its own.
 TARGETS = ("arch=compute_80,code=[sm_80,sm_90,compute_80]",)
+APART = ("arch=compute_80,code=sm_80", "arch=compute_90,code=[sm_90,compute_90]")
+WORDS_OF_HOPPER = ("sl_max_i16x2",)
 # Floats are to be those of the CPU (src/maths/language.h).
 EXACT = ("--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
 
@@ -42,7 +44,8 @@ def quoted(text):
 def fatbin(source, nvcc):
     with tempfile.TemporaryDirectory() as folder:
         output = pathlib.Path(folder) / "kernels.fatbin"
-        codes = [word for target in TARGETS for word in ("-gencode", target)]
+        apart = any(word in source.read_text() for word in WORDS_OF_HOPPER)
+        codes = [word for target in (APART if apart else TARGETS) for word in ("-gencode", target)]
         subprocess.run([nvcc, "-x", "cu", "-fatbin", "-O3", *EXACT, *codes, "-I", ROOT / "src", "-o", output, source],
                        check=True)
         return output.read_bytes()
