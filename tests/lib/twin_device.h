@@ -2,8 +2,8 @@
  * once, however many units use them one after the other.
  *
  * A driver reads the whole text of a program each time, even where it has its code in a cache; for
- * PoCL that is most of a short test. What units let go of is counted: PoCL has leaks of its own
- * when it compiles, so LeakSanitizer is not asked about what it allocates. */
+ * PoCL that is most of a short test. What units let go of is counted, since LeakSanitizer is not
+ * asked about what PoCL allocates: some of that is left though all that is counted is closed. */
 #ifndef TESTS_LIB_TWIN_DEVICE_H
 #define TESTS_LIB_TWIN_DEVICE_H
 
