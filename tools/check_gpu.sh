@@ -1,6 +1,6 @@
 #!/bin/sh
 # check_gpu.sh - what only a host with an NVIDIA GPU can check: every kernel against the CPU, then under compute-sanitizer
-# (memcheck, racecheck), then the demo's experiment on unit `cuda` beside unit `cpu`. 8 minutes.
+# (memcheck, racecheck), then the demo's experiment on unit `cuda` beside unit `cpu`. 5 minutes.
 #
 #   tools/check_gpu.sh [BUILD [RESULTS]]    BUILD: a folder with sluice and src/pipeline_twin_test; RESULTS: where files go
 #
@@ -23,9 +23,16 @@ fi
 test="$build/src/pipeline_twin_test"
 "$test" >"$out/twin.txt" 2>&1
 say "$(grep -c 'cuda: NVIDIA' "$out/twin.txt") chains of stages on CUDA, results as on the CPU" $? "$out/twin.txt"
+# Side by side: each takes minutes.
 for tool in memcheck racecheck; do
-	compute-sanitizer --tool $tool --error-exitcode 9 "$test" >"$out/$tool.txt" 2>&1
-	say "$tool: $(grep -E 'SUMMARY' "$out/$tool.txt" | sed 's/=* //')" $? "$out/$tool.txt"
+	(
+		compute-sanitizer --tool $tool --error-exitcode 9 "$test" >"$out/$tool.txt" 2>&1
+		echo $? >"$out/$tool.status"
+	) &
+done
+wait
+for tool in memcheck racecheck; do
+	say "$tool: $(grep -E 'SUMMARY' "$out/$tool.txt" | sed 's/=* //')" "$(cat "$out/$tool.status")" "$out/$tool.txt"
 done
 for unit in cpu cuda; do
 	"$build/sluice" run "$here/../examples/jungfrau-laptop.yaml" --set unit.kind=$unit --set link.kind=shm \
