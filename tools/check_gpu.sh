@@ -36,7 +36,7 @@ for tool in memcheck racecheck; do
 done
 for unit in cpu cuda; do
 	"$build/sluice" run "$here/../examples/jungfrau-laptop.yaml" --set unit.kind=$unit --set link.kind=shm \
-		--set detector.frames=300 --set "sinks[0].nexus.path=$out/$unit.nxs" --summary "$out/$unit.json" >"$out/$unit.txt" 2>&1
+		--set detector.frames=100 --set "sinks[0].nexus.path=$out/$unit.nxs" --summary "$out/$unit.json" >"$out/$unit.txt" 2>&1
 	say "the demo's experiment on unit $unit" $? "$out/$unit.txt"
 done
 if /usr/bin/python3 -c 'import h5py' 2>/dev/null; then
