@@ -185,7 +185,14 @@ static int create(struct device *d, cl_mem_flags flags, uint64_t bytes, struct s
 {
 	cl_int error;
 	cl_mem memory = d->cl->clCreateBuffer(d->context, flags, bytes ? bytes : 1, NULL, &error);
+	cl_ulong all = 0;
 
+	/* Some drivers promise any memory, and look for it when it is used. */
+	get(d, CL_DEVICE_GLOBAL_MEM_SIZE, &all, sizeof(all));
+	if (error == CL_SUCCESS && all && (bytes > all || d->base.held_bytes > all - bytes)) {
+		d->cl->clReleaseMemObject(memory);
+		error = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+	}
 	d->base.refused_bytes = error == CL_SUCCESS ? 0 : bytes;
 	if (error != CL_SUCCESS)
 		return fail(d, "clCreateBuffer", error);
