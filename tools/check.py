@@ -31,7 +31,10 @@ PARTS = ("unit", "system", "lint", "model", "fuzz")
 SYSTEM_TIMEOUT_S, LINT_TIMEOUT_S, MODEL_TIMEOUT_S = 300, 300, 600
 NOT_A_LINT = ("core.sh", "lint.py", "options_page.py")  # the last needs the program: it runs as docs/options
 INTERPRETER = {".py": PYTHON, ".sh": "/bin/sh"}
-QUICK = "-Doptimization=1"  # of sanitized builds: compiled in a third of the time, and hardly slower
+# Of sanitized builds: compiled in a third of the time, and hardly slower; no GPU will see them.
+QUICK = ("-Doptimization=1", "-Dnvcc=disabled")
+# PoCL, which runs kernels on the CPU: what one test has had compiled the next finds, in any build.
+POCL = {"POCL_CACHE_DIR": str(ROOT / "build/pocl")}
 RUNNING = set()  # programs under way, to be stopped when we are
 
 
@@ -78,16 +81,16 @@ def no_aslr():
 def builds():
     return [
         Build("normal", "build", ["-Dtests=true"]),
-        Build("asan", "build-asan", ["-Dtests=true", QUICK, "-Db_sanitize=address,undefined", "-Db_lundef=false"], 4,
+        Build("asan", "build-asan", ["-Dtests=true", *QUICK, "-Db_sanitize=address,undefined", "-Db_lundef=false"], 4,
               {"SLUICE_SANITIZER": "asan", "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
                "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}),
-        Build("tsan", "build-tsan", ["-Dtests=true", QUICK, "-Db_sanitize=thread", "-Db_lundef=false"], 8,
+        Build("tsan", "build-tsan", ["-Dtests=true", *QUICK, "-Db_sanitize=thread", "-Db_lundef=false"], 8,
               {"SLUICE_SANITIZER": "tsan", "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}),
     ]
 
 
 def fuzz_build():
-    return Build("fuzz", "build-fuzz", ["-Dtests=false", QUICK, "-Dfuzz=true", "-Db_sanitize=address,undefined",
+    return Build("fuzz", "build-fuzz", ["-Dtests=false", *QUICK, "-Dfuzz=true", "-Db_sanitize=address,undefined",
                                         "-Db_lundef=false", "-Dc_args=-fsanitize=fuzzer-no-link"],
                  4, {"ASAN_OPTIONS": "detect_stack_use_after_return=1", "UBSAN_OPTIONS": "halt_on_error=1"})
 
@@ -107,7 +110,7 @@ def execute(job):
     """Run it in a fresh TMPDIR; exit status (None: timed out), stdout, stderr. Files rather than pipes: a child that
     outlives its parent would keep a pipe open."""
     folder = tempfile.mkdtemp(prefix="sluice-")  # short: Unix sockets have 107 characters for their path
-    env = {**os.environ, **job.build.env, **job.env, "TMPDIR": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+    env = {**POCL, **os.environ, **job.build.env, **job.env, "TMPDIR": folder, "PYTHONDONTWRITEBYTECODE": "1"}
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen([*job.build.prefix, *job.command], cwd=ROOT, env=env, stdin=subprocess.DEVNULL,
                                    stdout=out, stderr=err, start_new_session=True)
@@ -315,6 +318,7 @@ def main():
     arguments = parse_arguments()
     tally = Tally(arguments.verbose)
     variants = builds()
+    pathlib.Path(POCL["POCL_CACHE_DIR"]).mkdir(parents=True, exist_ok=True)
     source = Build("source", ".", [])
     if "lint" in arguments.only:
         print("linting")

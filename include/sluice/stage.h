@@ -60,6 +60,8 @@ struct sl_stage_terms {
 	const struct sl_stage *as;
 };
 
+struct sl_twin;
+
 struct sl_stage {
 	const char *name, *doc;
 	size_t state_bytes;
@@ -68,6 +70,8 @@ struct sl_stage {
 	/* Writes to its state after open(): batches must come one at a time, in sequence. Others
 	 * may find themselves at work on several at once. */
 	int ordered;
+	/* How accelerators do the same (twin.h). NULL: they do not. */
+	const struct sl_twin *twin;
 
 	/* Check the input and say what it will add and need. */
 	int (*open)(void *state, const struct sl_env *env, const struct sl_shape *in,

@@ -1,4 +1,4 @@
-/* unit.h - where stages run: CPU here, accelerators later. Each is one `struct sl_unit`.
+/* unit.h - where stages run: CPUs, accelerators. Each is one `struct sl_unit`.
  *
  * Model:     batches go in with submit() and come back with reap(), in order unless the unit was
  *            told that order is not needed; frames reach sinks in sequence all the same. A unit
@@ -36,10 +36,19 @@ struct sl_chain {
 	uint32_t batch_frames; /* most frames in a batch */
 };
 
+/* One figure for the summary; `failed` marks one that must make the run fail when it is not zero.
+ */
+typedef void sl_unit_figure(void *arg, const char *name, uint64_t value, int failed);
+
 struct sl_unit {
 	const char *name, *doc;
 	size_t state_bytes;
 	const struct sl_option *options;
+	int drives; /* its workers call a driver, which allocates and locks as it likes */
+
+	/* Why it cannot be used on this host and what to do about it; NULL: it can. May itself be
+	 * NULL: it always can. */
+	const char *(*unavailable)(void);
 
 	/* *workers: how many threads are to call work(). `done` is rung when reap() has something;
 	 * `todo` wakes workers. */
@@ -48,11 +57,16 @@ struct sl_unit {
 	void (*close)(void *state);
 	/* How many batches it works on at a time. NULL: one. Asked before open(). */
 	unsigned (*batches)(const void *state);
+	/* Memory that pixels and results of frames will lie in: copies to and from it may be made
+	 * faster now. NULL: it makes none. After open(), before the first submit(). */
+	void (*know)(void *state, void *memory, uint64_t bytes);
 	/* 0, -EAGAIN when there is no room now, or why it will never be taken. A batch that comes
 	 * back with a status other than 0 was not processed: its frames are refused. */
 	int (*submit)(void *state, struct sl_batch *batch);
 	int (*reap)(void *state, struct sl_batch **batch); /* 1 or 0 */
 	int (*work)(void *state, unsigned worker);	   /* 1: did something, 0: idle */
+	/* What it has to say when all is over, before close(). NULL: nothing. */
+	void (*figures)(const void *state, sl_unit_figure *figure, void *arg);
 };
 
 #endif

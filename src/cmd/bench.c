@@ -153,6 +153,7 @@ static int bench_rows(struct sl_bench *bench)
 {
 	int err = bench->kind == SL_BENCH_STAGES      ? sl_bench_stage_rows(bench)
 		  : bench->kind == SL_BENCH_TRIGGERS  ? sl_bench_trigger_rows(bench)
+		  : bench->kind == SL_BENCH_GPUS      ? sl_bench_gpu_rows(bench)
 		  : bench->kind == SL_BENCH_DETECTORS ? sl_bench_detector_rows(bench)
 						      : sl_bench_rows(bench);
 
@@ -173,6 +174,8 @@ static int bench_rows(struct sl_bench *bench)
 		err = sl_bench_stage_prepare(bench);
 	if (!err && bench->kind == SL_BENCH_TRIGGERS)
 		err = sl_bench_trigger_prepare(bench);
+	if (!err && bench->kind == SL_BENCH_GPUS)
+		err = sl_bench_gpu_prepare(bench);
 	if (!err)
 		err = all_rounds(bench);
 	sl_bench_net_close(bench);
@@ -187,15 +190,15 @@ static int bench_rows(struct sl_bench *bench)
 /* What is to be measured, by its name on the command line. */
 static int read_kind(const struct sl_args *args, struct sl_bench *bench)
 {
-	static const char *const name[] = {"link", "detector", "stage", "trigger"};
+	static const char *const name[] = {"link", "detector", "stage", "trigger", "gpu"};
 
 	for (unsigned i = 0; args->plains == 1 && i < sizeof(name) / sizeof(name[0]); i++)
 		if (!strcmp(args->plain[0], name[i])) {
 			bench->kind = (enum sl_bench_kind)i;
 			return 0;
 		}
-	sl_error("say what is to be measured: sluice bench link, sluice bench detector, sluice "
-		 "bench stage, or sluice bench trigger");
+	sl_error("say what is to be measured: sluice bench link, detector, stage, trigger or "
+		 "gpu");
 	return -EINVAL;
 }
 
@@ -205,7 +208,8 @@ static int check_options(const struct sl_bench *bench)
 		sl_error("--callgrind and --sweep are for sluice bench link");
 		return -EINVAL;
 	}
-	if (bench->kind == SL_BENCH_DETECTORS && bench->o.compared) {
+	if ((bench->kind == SL_BENCH_DETECTORS || bench->kind == SL_BENCH_GPUS) &&
+	    bench->o.compared) {
 		sl_error("--compared is for sluice bench link, stage and trigger");
 		return -EINVAL;
 	}

@@ -47,15 +47,16 @@ struct sl_bench_sample {
 	uint64_t bytes, lost;			/* lost: packets or messages */
 	uint64_t frame_bytes;			/* of a detector, of stages */
 	uint32_t frame_items;
-	double item_parts;	 /* of triggers: hits of an event, stubs of a sector or event */
-	double per_s, share;	 /* of triggers: items that came; time that was lost */
-	uint64_t count, late;	 /* of latencies: how many, and how many beyond the deadline */
-	uint32_t check;		 /* of stages' peers: sl_bench_check() of what they made */
-	uint32_t planted, found; /* of stages that look for peaks */
-	uint32_t picked;	 /* of those that keep some pixels */
-	bool wrong;		 /* it computed something else than others */
-	bool cannot;		 /* for want of a device or a privilege */
-	char why[SL_BENCH_WHY];	 /* there is no result, and this is why */
+	double item_parts;	   /* of triggers: hits of an event, stubs of a sector or event */
+	double per_s, share;	   /* of triggers: items that came; time that was lost */
+	uint64_t count, late;	   /* of latencies: how many, and how many beyond the deadline */
+	uint32_t check;		   /* of stages' peers: sl_bench_check() of what they made */
+	uint32_t planted, found;   /* of stages that look for peaks */
+	uint32_t picked;	   /* of those that keep some pixels */
+	bool wrong;		   /* it computed something else than others */
+	bool cannot;		   /* for want of a device or a privilege */
+	char why[SL_BENCH_WHY];	   /* there is no result, and this is why */
+	char device[SL_BENCH_WHY]; /* accelerator and driver */
 };
 
 struct sl_bench_row {
@@ -76,6 +77,8 @@ struct sl_bench_row {
 	const char *vectors; /* instructions to use; NULL: the best */
 	uint32_t stack, cores, size;
 	const struct sl_bench_trigger *trigger; /* stages of a trigger, or what is beside them */
+	const struct sl_bench_gpu *gpu;		/* stages on an accelerator, or its memory */
+	const struct sl_platform *platform;
 	/* or a peer: */
 	const char *program, *mode;
 	uint64_t bytes;
@@ -87,9 +90,18 @@ struct sl_bench_row {
 	char failed[SL_BENCH_WHY];
 };
 
-enum sl_bench_kind { SL_BENCH_LINKS, SL_BENCH_DETECTORS, SL_BENCH_STAGES, SL_BENCH_TRIGGERS };
+enum sl_bench_kind {
+	SL_BENCH_LINKS,
+	SL_BENCH_DETECTORS,
+	SL_BENCH_STAGES,
+	SL_BENCH_TRIGGERS,
+	SL_BENCH_GPUS
+};
 
 struct sl_bench_trigger;
+struct sl_bench_gpu;
+struct sl_bench_figure;
+struct sl_platform;
 struct sl_bench_work;
 struct sl_bench_stages;
 
@@ -118,6 +130,15 @@ int sl_bench_stage_prepare(struct sl_bench *bench); /* frames, before all rounds
 void sl_bench_stage_end(struct sl_bench *bench);
 
 int sl_bench_trigger_rows(struct sl_bench *bench);
+
+int sl_bench_gpu_rows(struct sl_bench *bench);
+int sl_bench_gpu_prepare(struct sl_bench *bench);
+int sl_bench_gpu(const struct sl_bench *bench, const struct sl_bench_row *row,
+		 struct sl_bench_sample *sample);
+void sl_bench_print_gpu(const struct sl_bench *bench, FILE *out);
+void sl_bench_put_gpu(const struct sl_bench *bench, const struct sl_bench_row *row,
+		      const struct sl_bench_figure *f, FILE *out);
+
 int sl_bench_trigger_prepare(struct sl_bench *bench); /* events, before all rounds; 0 or -errno */
 
 /* Two namespaces with a veth pair between them that cuts and merges nothing, or bench->no_cut. */

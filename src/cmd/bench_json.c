@@ -105,7 +105,8 @@ static void put_stage(FILE *out, const struct sl_bench_row *row, const struct sl
 		fprintf(out, ", \"picked\": %u", sample->picked);
 }
 
-static void put_figures(FILE *out, const struct sl_bench_row *row, bool callgrind, bool *first)
+static void put_figures(FILE *out, const struct sl_bench *bench, const struct sl_bench_row *row,
+			bool *first)
 {
 	static const struct {
 		unsigned which;
@@ -127,7 +128,7 @@ static void put_figures(FILE *out, const struct sl_bench_row *row, bool callgrin
 		}
 	if (row->latency)
 		return;
-	if (callgrind && sl_bench_summarise(row, sl_bench_pick_cost, 0, &f)) {
+	if (bench->o.callgrind && sl_bench_summarise(row, sl_bench_pick_cost, 0, &f)) {
 		put_row(out, first, row->name, "/instructions", &f, "instructions/B");
 		fprintf(out, "}");
 	} else if (sl_bench_summarise(row, sl_bench_pick_rate, 0, &f)) {
@@ -138,6 +139,8 @@ static void put_figures(FILE *out, const struct sl_bench_row *row, bool callgrin
 			fprintf(out, ", \"events_per_s\": %.6g", sl_bench_events_per_s(row, &f));
 		if (row->trigger)
 			sl_bench_put_trigger(row, out);
+		else if (row->gpu)
+			sl_bench_put_gpu(bench, row, &f, out);
 		else if (row->work)
 			put_stage(out, row, &f);
 		put_samples(out, row);
@@ -219,7 +222,7 @@ int sl_bench_write_json(const struct sl_bench *bench, const char *path)
 	put_machine(bench, out);
 	fprintf(out, "  \"rows\": [\n");
 	for (unsigned i = 0; i < bench->rows; i++)
-		put_figures(out, &bench->row[i], bench->o.callgrind, &first);
+		put_figures(out, bench, &bench->row[i], &first);
 	fprintf(out, "\n  ],\n");
 	put_ratios(bench, out);
 	put_distributions(bench, out);

@@ -203,7 +203,8 @@ static void run_child(const struct sl_bench *bench, const struct sl_bench_row *r
 	dup2(err, STDERR_FILENO);
 	if (!sl_bench_is_ours(row))
 		run_peer(bench, row);
-	failed = row->trigger	 ? sl_bench_trigger(bench, row, &sample)
+	failed = row->gpu	 ? sl_bench_gpu(bench, row, &sample)
+		 : row->trigger	 ? sl_bench_trigger(bench, row, &sample)
 		 : row->work	 ? sl_bench_stage(bench, row, &sample)
 		 : row->detector ? sl_bench_detector(bench, row, &sample)
 				 : sl_bench_link(bench, row, &sample);
@@ -292,6 +293,6 @@ void sl_bench_measure(const struct sl_bench *bench, const struct sl_bench_row *r
 		sl_bench_python_measure(bench, row, sample);
 	else
 		in_a_process(bench, row, sample);
-	if (row->work && !row->trigger)
+	if (row->work && !row->trigger && !row->gpu)
 		sl_bench_agree(bench, row, sample);
 }

@@ -271,6 +271,8 @@ void sl_bench_print(const struct sl_bench *bench, FILE *out)
 	} else if (bench->kind == SL_BENCH_TRIGGERS) {
 		sl_bench_print_triggers(bench, out);
 		print_ratios(bench, out);
+	} else if (bench->kind == SL_BENCH_GPUS) {
+		sl_bench_print_gpu(bench, out);
 	} else if (bench->o.callgrind) {
 		print_costs(bench, out);
 	} else {

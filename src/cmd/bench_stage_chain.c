@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <sluice/registry.h>
+#include <sluice/twin.h>
 
 #include "base/log.h"
 #include "cmd/bench_stage.h"
@@ -30,12 +31,34 @@ static void frame_given(void *state, void *scratch, const struct sl_batch *batch
 
 /* Stands for `correct` where the stages after it are measured alone: the result is in the frame
  * before it runs. A stage of frames, not of tiles: nobody moves what it "makes". */
+static int open_given_twin(void *state, const struct sl_twin_env *env,
+			   const struct sl_chain_stage *stage)
+{
+	return 0;
+}
+
+static void close_given_twin(void *state)
+{
+}
+
+static int enqueue_given(void *state, const struct sl_twin_batch *batch)
+{
+	return 0;
+}
+
+/* On an accelerator, too: whoever measures has put it there. */
+static const struct sl_twin given_twin = {.state_bytes = 1,
+					  .open = open_given_twin,
+					  .close = close_given_twin,
+					  .enqueue = enqueue_given};
+
 static const struct sl_stage given = {
 	.name = "image",
 	.doc = "photons that are there already",
 	.state_bytes = 1,
 	.options = no_options,
 	.input = "raw",
+	.twin = &given_twin,
 	.open = open_given,
 	.frame = frame_given,
 };
@@ -230,7 +253,7 @@ int sl_bench_subject_open(struct sl_bench_subject *s, const struct sl_bench_row 
 		return err;
 	s->env.result = s->build.result;
 	s->env.results = s->build.results;
-	err = open_unit(s);
+	err = row->gpu ? 0 : open_unit(s);
 	if (!err)
 		err = open_frames(s);
 	return err ? err : open_batches(s);

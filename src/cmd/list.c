@@ -90,7 +90,10 @@ struct lister {
 static void show_unavailable(const char *kind, const char *name)
 {
 	const struct sl_link *link = strcmp(kind, "link") == 0 ? sl_link_find(name) : NULL;
-	const char *why = link && link->unavailable ? link->unavailable() : NULL;
+	const struct sl_unit *unit = strcmp(kind, "unit") == 0 ? sl_unit_find(name) : NULL;
+	const char *why = link && link->unavailable   ? link->unavailable()
+			  : unit && unit->unavailable ? unit->unavailable()
+						      : NULL;
 
 	if (why)
 		printf("  %-10s %-10s (not usable here: %s)\n", "", "", why);

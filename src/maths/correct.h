@@ -49,4 +49,57 @@ SL_FN sl_i16 sl_to_photons(float value)
 	return (sl_i16)((whole & ~bad) | (SL_PHOTONS_BAD & bad));
 }
 
+/* The same where the value is NaN, or known to be within 16 bits. */
+SL_FN sl_i16 sl_to_photons_bounded(float value)
+{
+	float nearest = sl_bits_float((sl_float_bits(value) & (sl_i32)0x80000000) | 0x3effffff);
+	sl_i32 whole = (sl_i32)(value == value ? value + nearest : 0.f);
+
+	return (sl_i16)(value == value ? whole : SL_PHOTONS_BAD);
+}
+
+/* A number below 2^23 as a float, where conversions are slow: exact. */
+SL_FN float sl_small_float(sl_u32 number)
+{
+	return sl_bits_float((sl_i32)(0x4b000000u | number)) - 8388608.f;
+}
+
+/* What dark samples of a pixel have taught: S and n of src/stage/correct.c, the squares around the
+ * mean, and how many were in another gain. */
+struct sl_pedestal {
+	float sum, spread;
+	sl_i32 samples, wrong;
+	float pedestal; /* NaN: bad */
+};
+
+/* The value where the mask is -1, 0 where it is 0. */
+SL_FN float sl_only(float value, sl_i32 mask)
+{
+	return sl_bits_float(sl_float_bits(value) & mask);
+}
+
+/* One more sample. Without branches, so that compilers make vectors of it. good, more, room and so
+ * on are masks: -1 when a difference is negative, else 0. */
+SL_FN struct sl_pedestal sl_pedestal_learn(struct sl_pedestal p, sl_u16 raw, sl_i32 darks,
+					   float noise_squared, sl_i32 noise_samples)
+{
+	sl_i32 good = ((raw & SL_RAW_GAIN) - 1) >> 31, before = p.samples;
+	sl_i32 more = (before - darks) >> 31, room = (p.wrong - 0xffff) >> 31;
+	sl_i32 n = before - (good & more), none = (before - 1) >> 31;
+	float adu = (float)(raw & SL_RAW_ADU), window = (float)darks;
+	/* 0 of 1 sample when there is none yet. */
+	float mean = p.sum / (float)(before - none), off = adu - mean;
+	sl_i32 noisy;
+
+	p.sum += sl_only(adu - sl_only(p.sum / window, ~more), good);
+	mean = p.sum / (float)n; /* 0 / 0 is NaN: bad */
+	p.spread += sl_only(off * (adu - mean) - sl_only(p.spread / window, ~more), good);
+	p.samples = n;
+	p.wrong -= ~good & room;
+	noisy = (sl_float_bits(noise_squared * (float)n - p.spread) >> 31) &
+		(noise_samples - 1 - n) >> 31;
+	p.pedestal = sl_bits_float(sl_float_bits(mean) | noisy); /* all bits set is a NaN, too */
+	return p;
+}
+
 #endif

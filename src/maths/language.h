@@ -10,7 +10,7 @@
 #ifndef SL_MATHS_LANGUAGE_H
 #define SL_MATHS_LANGUAGE_H
 
-#if defined(__OPENCL_VERSION__)
+#if defined(__OPENCL_C_VERSION__)
 
 #pragma OPENCL FP_CONTRACT OFF
 #define SL_FN static inline

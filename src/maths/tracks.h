@@ -30,11 +30,15 @@ enum {
 	SL_TRACKS_THIRD = SL_TRACKS_ONE / 3,
 	SL_TRACKS_TWO_THIRDS = 2 * SL_TRACKS_ONE / 3,
 	SL_TRACKS_NO_ROW = -1,
+	SL_TRACKS_POINTS = 40, /* stubs of a cell that a helix is put through, the first */
+	SL_TRACKS_PAIRS = 200, /* of these, that lines are drawn through */
 };
 
-#define SL_TRACKS_K    0.0057128451f /* rad GeV / cm */
-#define SL_TRACKS_R_CM 67.24f
-#define SL_TRACKS_EDGE 60.f /* cm: beyond it modules have strips alone, 5 cm long */
+#define SL_TRACKS_K	   0.0057128451f /* rad GeV / cm */
+#define SL_TRACKS_R_CM	   67.24f
+#define SL_TRACKS_EDGE	   60.f /* cm: beyond it modules have strips alone, 5 cm long */
+#define SL_TRACKS_APART_CM 20.f /* stubs of a pair are farther from each other */
+#define SL_TRACKS_LOOSE	   4.f	/* two stubs tell less of a line than all of them */
 
 /* Where the line is on the middle of a column, but for the column's offset. turned: phi times rows
  * per unit of phi; slope: of the column, per unit of r. */

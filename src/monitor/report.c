@@ -246,6 +246,11 @@ static void sinks(FILE *out, const struct sl_receive *r)
 	const struct sl_experiment *e = r->experiment;
 
 	fputc('\n', out);
+	if (e->unit->figures) {
+		fprintf(out, "  %s", e->unit->name);
+		e->unit->figures(e->unit_state, print_figure, out);
+		fputc('\n', out);
+	}
 	for (unsigned i = 0; i < e->sinks; i++) {
 		const struct sl_sink *sink = e->sink[i];
 		const char *where = sink->where ? sink->where(e->sink_state[i]) : NULL;

@@ -90,6 +90,8 @@ enum sl_result sl_result_of(const struct sl_receive *r)
 		if (e->sink[i]->figures)
 			e->sink[i]->figures(e->sink_state[i], add_failures, &trouble);
 	}
+	if (e->unit->figures)
+		e->unit->figures(e->unit_state, add_failures, &trouble);
 	trouble += atomic_load(&r->partial) + atomic_load(&r->broken);
 	if (trouble)
 		return SL_RESULT_DAMAGED;

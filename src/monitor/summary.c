@@ -173,6 +173,16 @@ static json_t *sinks_json(const struct sl_receive *r)
 	return array;
 }
 
+static json_t *unit_json(const struct sl_receive *r)
+{
+	const struct sl_experiment *e = r->experiment;
+	json_t *figures = json_object();
+
+	if (e->unit->figures)
+		e->unit->figures(e->unit_state, add_figure, figures);
+	return json_pack("{s:s, s:o}", "name", e->unit->name, "figures", figures);
+}
+
 static json_t *gauge_json(const struct sl_gauge *gauge)
 {
 	return json_pack("{s:o, s:o}", "now", number(&gauge->now), "most", number(&gauge->most));
@@ -212,7 +222,7 @@ static json_t *summary(const struct sl_receive *r, const struct sl_summary_run *
 	sl_clock_iso8601(now, sizeof(now));
 	return json_pack(
 		"{s:s, s:o, s:s, s:s, s:s, s:s?, s:s?, s:s, s:i, s:{s:o, s:o, s:o, s:o, s:o, s:o}, "
-		"s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"sluice", SL_VERSION, "experiment", text(run->file), "transfer",
 		r->experiment->transfer, "started", run->started, "ended", now, "stopped_by",
 		run->stopped_by, "ended_early", run->early, "result", sl_result_name(run->result),
@@ -221,7 +231,7 @@ static json_t *summary(const struct sl_receive *r, const struct sl_summary_run *
 		number(&r->partial), "prescaled", number(&r->prescaled), "late", number(&r->late),
 		"backlog", backlog_json(r), "ledger", ledger_json(r), "link", link_json(r),
 		"latency_us", latency_json(r), "rates", rates_json(r), "sinks", sinks_json(r),
-		"threads", threads_json(r));
+		"threads", threads_json(r), "unit", unit_json(r));
 }
 
 static int write_whole(const char *path, json_t *json)

@@ -259,12 +259,12 @@ static int put_when_open(void *state, struct sl_frame *frame)
 	return 0;
 }
 
-static void what_the_sink_is_too_slow_for_goes_back_oldest_first(void **state)
+static void drop_oldest(const char *unit)
 {
-	static const char *const more[] = {"ring.overrun=drop_oldest", "unit.batch=1",
-					   "detector.frames=2000"};
+	const char *const more[] = {"ring.overrun=drop_oldest", "unit.batch=1",
+				    "detector.frames=2000", unit};
 	struct sl_sink slow;
-	struct flow f = {.here = open_experiment(more, 3)};
+	struct flow f = {.here = open_experiment(more, 4)};
 	uint64_t dropped = 0;
 
 	slow = *f.here->sink[0];
@@ -272,7 +272,7 @@ static void what_the_sink_is_too_slow_for_goes_back_oldest_first(void **state)
 	slow.figures = NULL;
 	f.here->sink[0] = &slow;
 	atomic_store(&gate, 0);
-	open_flow(&f, more, 3);
+	open_flow(&f, more, 4);
 	/* All of it is sent although nothing goes on: the source is not held back. */
 	while (!sl_emulate_finished(f.emulate)) {
 		pass_counts(&f, false);
@@ -292,6 +292,47 @@ static void what_the_sink_is_too_slow_for_goes_back_oldest_first(void **state)
 	assert_int_equal(f.receive->slots_used.now, 0);
 	assert_in_range(f.receive->slots_used.most, 2, 12);
 	assert_true(f.receive->at_sinks.most >= 2);
+	close_flow(&f);
+}
+
+static void what_the_sink_is_too_slow_for_goes_back_oldest_first(void **state)
+{
+	drop_oldest("unit.kind=cpu");
+}
+
+/* ---- the same with a device: what its threads do is no business of ThreadSanitizer ---- */
+
+extern const struct sl_unit sl_unit_opencl;
+
+static void need_a_device(void)
+{
+	const char *sanitizer = getenv("SLUICE_SANITIZER"), *why = sl_unit_opencl.unavailable();
+
+	if (sanitizer && !strcmp(sanitizer, "tsan"))
+		why = "drivers of devices do not say what their threads do";
+	if (!why)
+		return;
+	print_message("# SKIP %s\n", why);
+	skip();
+}
+
+static void frames_that_run_out_do_not_stop_a_device(void **state)
+{
+	need_a_device();
+	drop_oldest("unit.kind=opencl");
+}
+
+static void a_last_batch_that_is_not_full_leaves_a_device(void **state)
+{
+	static const char *const more[] = {"unit.kind=opencl", "unit.batch=64"};
+	struct flow f = {0};
+
+	need_a_device();
+	open_flow(&f, more, 2);
+	run_flow(&f);
+	assert_true(sl_ledger_closed(&f.receive->ledger));
+	assert_int_equal(sl_ledger_total(&f.receive->ledger, SL_STORED), MODULES * FRAMES);
+	assert_int_equal(wrong_pixels(&f), 0);
 	close_flow(&f);
 }
 
@@ -316,17 +357,28 @@ static void a_frame_that_was_overwritten_while_it_was_read_is_not_good(void **st
 	close_flow(&f);
 }
 
-static void a_run_that_is_given_up_ends_all_threads(void **state)
+static void give_up_a_run(const char *unit)
 {
-	static const char *const more[] = {"detector.frames=1000000"};
+	const char *const more[] = {"detector.frames=1000000", unit};
 	struct flow f = {0};
 
-	open_flow(&f, more, 1);
+	open_flow(&f, more, 2);
 	while (atomic_load(&f.receive->frames) < 20)
 		sl_clock_sleep_until(sl_clock_ns() + 1000000);
 	sl_emulate_stop(f.emulate, true);
 	sl_emulate_plan_end(f.emulate);
 	close_flow(&f); /* without finish: what a start that failed half-way does */
+}
+
+static void a_run_that_is_given_up_ends_all_threads(void **state)
+{
+	give_up_a_run("unit.kind=cpu");
+}
+
+static void a_run_that_is_given_up_waits_for_its_device(void **state)
+{
+	need_a_device();
+	give_up_a_run("unit.kind=opencl");
 }
 
 int main(void)
@@ -343,6 +395,9 @@ int main(void)
 		cmocka_unit_test(a_front_end_that_begins_with_another_frame_is_refused),
 		cmocka_unit_test(a_run_that_is_given_up_ends_all_threads),
 		cmocka_unit_test(what_the_sink_is_too_slow_for_goes_back_oldest_first),
+		cmocka_unit_test(frames_that_run_out_do_not_stop_a_device),
+		cmocka_unit_test(a_last_batch_that_is_not_full_leaves_a_device),
+		cmocka_unit_test(a_run_that_is_given_up_waits_for_its_device),
 		cmocka_unit_test(a_frame_that_was_overwritten_while_it_was_read_is_not_good),
 	};
 

@@ -197,6 +197,10 @@ static int open_unit(struct sl_receive *r)
 		sl_error("no memory for %u frames in flight; lower unit.batch", frames);
 		return err;
 	}
+	if (e->unit->know && r->pool.results.base)
+		e->unit->know(e->unit_state, r->pool.results.base, r->pool.results.bytes);
+	if (e->unit->know && r->region.base)
+		e->unit->know(e->unit_state, r->region.base, r->region.bytes);
 	r->batches = calloc(r->n_batches, sizeof(*r->batches));
 	for (unsigned i = 0; r->batches && i < r->n_batches; i++) {
 		r->batches[i].capacity = e->unit_run.batch;
@@ -645,11 +649,11 @@ void sl_receive_close(struct sl_receive *r)
 	for (unsigned i = 0; r->batches && i < r->n_batches; i++)
 		free(r->batches[i].frame);
 	free(r->batches);
+	if (r->unit_open) /* before the memory goes that it knows of */
+		e->unit->close(e->unit_state);
 	sl_pool_fini(&r->pool);
 	sl_pool_fini(&r->dropped);
 	free(r->fill);
-	if (r->unit_open)
-		e->unit->close(e->unit_state);
 	sl_chain_close(&r->build);
 	if (r->link_open)
 		e->link->close(e->link_state);

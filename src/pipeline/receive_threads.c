@@ -56,7 +56,8 @@ static void *worker_run(void *arg)
 	uint64_t since = 0; /* busy; 0: idle */
 
 	sl_placement_idle(&r->placement, r->experiment, &idle);
-	sl_data_thread_begin("worker");
+	if (!unit->drives)
+		sl_data_thread_begin("worker");
 	for (;;) {
 		bool did;
 		uint32_t seen = sl_bell_read(&r->todo);
@@ -73,7 +74,8 @@ static void *worker_run(void *arg)
 			sl_bell_wait(&r->todo, seen, WORKER_WAIT_US);
 	}
 	note_busy(r, false, &since);
-	sl_data_thread_end();
+	if (!unit->drives)
+		sl_data_thread_end();
 	return NULL;
 }
 

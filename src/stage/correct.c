@@ -107,17 +107,15 @@ static void tile(void *state, void *scratch, const struct sl_batch *batch,
 	}
 }
 
-static void finish(void *state, void *const *scratch, unsigned workers, struct sl_batch *batch)
+void sl_correct_judge(const struct sl_correct *c, struct sl_batch *batch, uint32_t *dark_seen)
 {
-	struct sl_correct *c = state;
-
 	for (uint32_t f = 0; f < batch->frames; f++) {
 		struct sl_frame *frame = batch->frame[f];
 		bool dark = frame->flags & SL_FRAME_DARK;
 		uint32_t there = frame->missing ? (uint32_t)__builtin_ctzll(~frame->missing) : 0;
 		uint32_t cell = 1u << (cell_of(c, frame, there % frame->views) & 31);
 
-		c->dark_seen |= dark ? cell : 0;
+		*dark_seen |= dark ? cell : 0;
 		for (uint32_t i = 0; i < frame->items; i++) {
 			struct sl_verdict *verdict = &frame->verdict[i];
 
@@ -125,11 +123,18 @@ static void finish(void *state, void *const *scratch, unsigned workers, struct s
 				verdict->keep = 0;
 				verdict->score = 0;
 				verdict->reason = SL_REASON_DARK;
-			} else if (!(c->dark_seen & cell)) {
+			} else if (!(*dark_seen & cell)) {
 				verdict->reason = SL_REASON_NO_PEDESTAL;
 			}
 		}
 	}
+}
+
+static void finish(void *state, void *const *scratch, unsigned workers, struct sl_batch *batch)
+{
+	struct sl_correct *c = state;
+
+	sl_correct_judge(c, batch, &c->dark_seen);
 }
 
 static int open_correct(void *state, const struct sl_env *env, const struct sl_shape *in,
@@ -179,6 +184,7 @@ const struct sl_stage sl_stage_correct = {
 	.options = options,
 	.input = "raw",
 	.ordered = 1,
+	.twin = &sl_twin_correct,
 	.open = open_correct,
 	.close = close_correct,
 	.tile = tile,

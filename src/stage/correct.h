@@ -64,8 +64,13 @@ struct sl_correct {
 	uint32_t dark_seen;	   /* a bit per cell; all, when others have seen them before */
 };
 
+extern const struct sl_twin sl_twin_correct;
+
 sl_correct_learn *sl_correct_choose_learn(enum sl_vectors vectors);
 sl_correct_image *sl_correct_choose_image(uint32_t output, enum sl_vectors vectors);
+
+/* Verdicts that need no pixels; *dark_seen goes on with the batch. */
+void sl_correct_judge(const struct sl_correct *c, struct sl_batch *batch, uint32_t *dark_seen);
 
 /* Whether this pixel ([cells][modules][pixels]) is bad for its noise. */
 bool sl_correct_is_noisy(const struct sl_correct *c, uint64_t pixel);

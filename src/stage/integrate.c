@@ -257,6 +257,7 @@ const struct sl_stage sl_stage_integrate = {
 	.state_bytes = sizeof(struct sl_integrate),
 	.options = options,
 	.input = "image",
+	.twin = &sl_twin_integrate,
 	.open = open_integrate,
 	.close = close_integrate,
 	.tile = tile,

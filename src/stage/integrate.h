@@ -26,6 +26,7 @@ union sl_sum {
 };
 
 struct sl_integrate;
+extern const struct sl_twin sl_twin_integrate;
 
 /* Pixels of `lanes` frames (SL_LANES or 1) become part of a group's sums. */
 struct sl_run {

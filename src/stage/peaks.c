@@ -32,47 +32,32 @@
 #include "stage/whole.h"
 #include "stage/workspace.h"
 
-struct peaks {
-	double snr, threshold, r_min, r_max;
-	uint32_t min_pixels, max_pixels, local_bg_radius, min_peaks, max_peaks, look, vectors;
-	bool wide;
-
-	struct sl_peaks_table table;
-	struct sl_peaks_settings settings;
-	enum sl_dtype dtype;
-	sl_peaks_pass *sums, *scan;
-	int input, result;
-	size_t scratch_bytes, work_bytes;
-};
-
-enum { LOOK_AT_KEPT, LOOK_AT_ALL };
-
 static const struct sl_option options[] = {
-	SL_F64(struct peaks, snr, 5, 0.1, 1000, "",
+	SL_F64(struct sl_peaks, snr, 5, 0.1, 1000, "",
 	       "signal to noise: of a pixel against its ring, and of a peak against what is around "
 	       "it"),
-	SL_F64(struct peaks, threshold, 4, 0, 1000000, "photons",
+	SL_F64(struct sl_peaks, threshold, 4, 0, 1000000, "photons",
 	       "pixels that are not above this belong to no peak; counts, where the detector "
 	       "counts"),
-	SL_U32(struct peaks, min_pixels, 2, 1, 65536, "pixels", "of a peak, at least"),
-	SL_U32(struct peaks, max_pixels, 200, 1, 65536, "pixels", "of a peak, at most"),
-	SL_U32(struct peaks, local_bg_radius, 3, 1, 32, "pixels",
+	SL_U32(struct sl_peaks, min_pixels, 2, 1, 65536, "pixels", "of a peak, at least"),
+	SL_U32(struct sl_peaks, max_pixels, 200, 1, 65536, "pixels", "of a peak, at most"),
+	SL_U32(struct sl_peaks, local_bg_radius, 3, 1, 32, "pixels",
 	       "half of the distance up to which pixels are a peak's background"),
-	SL_F64(struct peaks, r_min, 0, 0, 1e6, "pixels",
+	SL_F64(struct sl_peaks, r_min, 0, 0, 1e6, "pixels",
 	       "pixels that are nearer to the beam are left out"),
-	SL_F64(struct peaks, r_max, 0, 0, 1e6, "pixels", "those farther from it; 0: none"),
-	SL_BOOL(struct peaks, wide, false,
+	SL_F64(struct sl_peaks, r_max, 0, 0, 1e6, "pixels", "those farther from it; 0: none"),
+	SL_BOOL(struct sl_peaks, wide, false,
 		"look at the wide pixels at the edges of ASICs, too, which seem brighter"),
-	SL_U32(struct peaks, min_peaks, 10, 0, 1000000, "peaks",
+	SL_U32(struct sl_peaks, min_peaks, 10, 0, 1000000, "peaks",
 	       "keep the frame when there are at least as many; 0: peaks decide nothing"),
-	SL_U32(struct peaks, max_peaks, 1024, 1, 65536, "peaks",
+	SL_U32(struct sl_peaks, max_peaks, 1024, 1, 65536, "peaks",
 	       "room for as many in the result; all are counted"),
-	SL_CHOICE(struct peaks, look, kept, "kept|all",
+	SL_CHOICE(struct sl_peaks, look, kept, "kept|all",
 		  "at frames that no stage before it rejected, or at all"),
-	SL_VECTORS_OPTION(struct peaks),
+	SL_VECTORS_OPTION(struct sl_peaks),
 	SL_OPTION_END};
 
-static int check(const struct peaks *p, const struct sl_env *env, const struct sl_shape *in)
+static int check(const struct sl_peaks *p, const struct sl_env *env, const struct sl_shape *in)
 {
 	if (in->dtype == SL_I32) {
 		sl_error("peaks reads counts (uint8, uint16, uint32), int16 photons or float32 "
@@ -98,7 +83,7 @@ static int check(const struct peaks *p, const struct sl_env *env, const struct s
 	return 0;
 }
 
-static void describe(const struct peaks *p, struct sl_stage_terms *terms)
+static void describe(const struct sl_peaks *p, struct sl_stage_terms *terms)
 {
 	terms->outputs = 2;
 	terms->output[0] = (struct sl_shape){.name = "peaks",
@@ -118,7 +103,7 @@ static void describe(const struct peaks *p, struct sl_stage_terms *terms)
 static int open_peaks(void *state, const struct sl_env *env, const struct sl_shape *in,
 		      struct sl_stage_terms *terms)
 {
-	struct peaks *p = state;
+	struct sl_peaks *p = state;
 	double photon = sl_shape_photon(in, env->geometry->photon_energy_keV);
 	int err = check(p, env, in);
 
@@ -147,11 +132,11 @@ static int open_peaks(void *state, const struct sl_env *env, const struct sl_sha
 
 static void close_peaks(void *state)
 {
-	sl_peaks_table_close(&((struct peaks *)state)->table);
+	sl_peaks_table_close(&((struct sl_peaks *)state)->table);
 }
 
 /* How many there are; the first max_peaks are written. */
-static uint32_t find(const struct peaks *p, void *memory, const void *image, float *peak)
+static uint32_t find(const struct sl_peaks *p, void *memory, const void *image, float *peak)
 {
 	float spare[SL_PEAKS_COLUMNS];
 	struct sl_peaks_work work;
@@ -171,7 +156,7 @@ static uint32_t find(const struct peaks *p, void *memory, const void *image, flo
 
 static void frame(void *state, void *scratch, const struct sl_batch *batch, uint32_t f)
 {
-	const struct peaks *p = state;
+	const struct sl_peaks *p = state;
 	struct sl_frame *frame = batch->frame[f];
 	struct sl_array *peaks = &frame->result[p->result];
 	uint32_t *found = frame->result[p->result + 1].host;
@@ -180,7 +165,8 @@ static void frame(void *state, void *scratch, const struct sl_batch *batch, uint
 
 	peaks->rows = 0;
 	*found = 0;
-	if (frame->flags & SL_FRAME_DARK || (p->look == LOOK_AT_KEPT && !sl_frame_is_kept(frame)))
+	if (frame->flags & SL_FRAME_DARK ||
+	    (p->look == SL_PEAKS_OF_KEPT && !sl_frame_is_kept(frame)))
 		return;
 	image = sl_whole_image(frame, p->input, p->table.rows,
 			       p->table.columns * sl_dtype_bytes(p->dtype), memory + p->work_bytes);
@@ -193,9 +179,10 @@ static void frame(void *state, void *scratch, const struct sl_batch *batch, uint
 const struct sl_stage sl_stage_peaks = {
 	.name = "peaks",
 	.doc = "finds Bragg peaks as peakfinder8 does, and keeps frames with enough of them",
-	.state_bytes = sizeof(struct peaks),
+	.state_bytes = sizeof(struct sl_peaks),
 	.options = options,
 	.input = "image",
+	.twin = &sl_twin_peaks,
 	.open = open_peaks,
 	.close = close_peaks,
 	.frame = frame,

@@ -153,4 +153,23 @@ void sl_peaks_rings(struct sl_peaks_work *work, sl_peaks_pass *sums, sl_peaks_pa
 bool sl_peaks_measure(const struct sl_peaks_work *work, const void *image, uint32_t n,
 		      float row[SL_PEAKS_COLUMNS]);
 
+/* ---- the stage ---- */
+
+enum { SL_PEAKS_OF_KEPT, SL_PEAKS_OF_ALL }; /* frames to look at: the choices of `look` */
+
+struct sl_peaks {
+	double snr, threshold, r_min, r_max;
+	uint32_t min_pixels, max_pixels, local_bg_radius, min_peaks, max_peaks, look, vectors;
+	bool wide;
+
+	struct sl_peaks_table table;
+	struct sl_peaks_settings settings;
+	enum sl_dtype dtype;
+	sl_peaks_pass *sums, *scan;
+	int input, result;
+	size_t scratch_bytes, work_bytes;
+};
+
+extern const struct sl_twin sl_twin_peaks;
+
 #endif

@@ -33,6 +33,8 @@ struct sl_reduce_region {
 	uint32_t runs;
 };
 
+extern const struct sl_twin sl_twin_reduce;
+
 typedef void sl_reduce_add(const void *pixels, uint32_t count, struct sl_reduce_sum *sum);
 
 struct sl_reduce {

@@ -27,71 +27,51 @@
 
 #include "base/log.h"
 #include "maths/rings.h"
-#include "stage/rings_find.h"
+#include "stage/rings.h"
 #include "stage/vectors.h"
 #include "stage/workspace.h"
 
 enum { COLUMNS = 7 };
 enum { FOUND, FOUND_NONE, FOUND_MORE = FOUND_NONE + SL_RINGS + 1, FOUND_ALONE, FOUND_ODD, COUNTS };
 enum { ANY, ELECTRON, MUON, PION, KAON };
-enum { LOOK_AT_KEPT, LOOK_AT_ALL };
-
-struct rings {
-	double radius_min_mm, radius_max_mm, centre_max_mm, window_mm;
-	uint32_t min_hits, min_own, triplets;
-	uint32_t min_rings, max_rings, min_matches, particle;
-	double momentum_min_GeV, momentum_max_GeV, tolerance_mm, match_min_mm, match_max_mm;
-	double match_x_mm, match_y_mm, match_distance_mm;
-	uint32_t max_rows, look, vectors;
-
-	struct sl_rings_settings settings;
-	const struct sl_rings_passes *passes;
-	float slow, fast;  /* radii of `particle` at both momenta; any: 0 and inf */
-	float least, most; /* radius of a ring that matches */
-	struct sl_rings_wanted wanted;
-	float x, y, distance;  /* square of the distance; inf: anywhere */
-	uint32_t events, rows; /* of a module; of the result */
-	int input, result;
-	size_t scratch_bytes;
-};
 
 static const struct sl_option options[] = {
-	SL_F64(struct rings, radius_min_mm, 45, 1, 1000, "mm", "of a ring, at least"),
-	SL_F64(struct rings, radius_max_mm, 215, 1, 1000, "mm", "of a ring, at most"),
-	SL_F64(struct rings, centre_max_mm, 200, 1, 1000, "mm",
+	SL_F64(struct sl_rings, radius_min_mm, 45, 1, 1000, "mm", "of a ring, at least"),
+	SL_F64(struct sl_rings, radius_max_mm, 215, 1, 1000, "mm", "of a ring, at most"),
+	SL_F64(struct sl_rings, centre_max_mm, 200, 1, 1000, "mm",
 	       "of a ring's centre from that of the disk, at most"),
-	SL_F64(struct rings, window_mm, 15, 1, 100, "mm",
+	SL_F64(struct sl_rings, window_mm, 15, 1, 100, "mm",
 	       "hits that are nearer to a ring belong to it; about 2.2 times what they are off"),
-	SL_U32(struct rings, min_hits, 6, 4, 32, "hits", "of a ring, at least"),
-	SL_U32(struct rings, min_own, 4, 4, 32, "hits",
+	SL_U32(struct sl_rings, min_hits, 6, 4, 32, "hits", "of a ring, at least"),
+	SL_U32(struct sl_rings, min_own, 4, 4, 32, "hits",
 	       "of these, not nearer to another ring, at least; no more than min_hits"),
-	SL_U32(struct rings, triplets, 64, 1, SL_RINGS_TRIPLETS, "triplets",
+	SL_U32(struct sl_rings, triplets, 64, 1, SL_RINGS_TRIPLETS, "triplets",
 	       "circles through three hits that are tried for each ring, where one fit is not "
 	       "enough; an even number"),
-	SL_U32(struct rings, min_rings, 1, 0, 4, "rings",
+	SL_U32(struct sl_rings, min_rings, 1, 0, 4, "rings",
 	       "keep events with at least as many; 4 is more than three"),
-	SL_U32(struct rings, max_rings, 4, 0, 4, "rings", "and at most as many; 4: or more"),
-	SL_U32(struct rings, min_matches, 0, 0, 3, "rings",
+	SL_U32(struct sl_rings, max_rings, 4, 0, 4, "rings", "and at most as many; 4: or more"),
+	SL_U32(struct sl_rings, min_matches, 0, 0, 3, "rings",
 	       "and at least so many that match; 0: whatever they are"),
-	SL_CHOICE(struct rings, particle, any, "any|electron|muon|pion|kaon",
+	SL_CHOICE(struct sl_rings, particle, any, "any|electron|muon|pion|kaon",
 		  "a ring matches when it may be light of this one"),
-	SL_F64(struct rings, momentum_min_GeV, 15, 0.001, 1000, "GeV/c", "of that, at least"),
-	SL_F64(struct rings, momentum_max_GeV, 35, 0.001, 1000, "GeV/c", "at most"),
-	SL_F64(struct rings, tolerance_mm, 5, 0, 100, "mm",
+	SL_F64(struct sl_rings, momentum_min_GeV, 15, 0.001, 1000, "GeV/c", "of that, at least"),
+	SL_F64(struct sl_rings, momentum_max_GeV, 35, 0.001, 1000, "GeV/c", "at most"),
+	SL_F64(struct sl_rings, tolerance_mm, 5, 0, 100, "mm",
 	       "a radius may be off by so much; about twice its resolution"),
-	SL_F64(struct rings, match_min_mm, 0, 0, 1000, "mm",
+	SL_F64(struct sl_rings, match_min_mm, 0, 0, 1000, "mm",
 	       "a ring matches when its radius is at least this"),
-	SL_F64(struct rings, match_max_mm, 0, 0, 1000, "mm", "and at most this; 0: any"),
-	SL_F64(struct rings, match_x_mm, 0, -1000, 1000, "mm",
+	SL_F64(struct sl_rings, match_max_mm, 0, 0, 1000, "mm", "and at most this; 0: any"),
+	SL_F64(struct sl_rings, match_x_mm, 0, -1000, 1000, "mm",
 	       "and when its centre is near this place"),
-	SL_F64(struct rings, match_y_mm, 0, -1000, 1000, "mm", "upwards from the disk's centre"),
-	SL_F64(struct rings, match_distance_mm, 0, 0, 1000, "mm",
+	SL_F64(struct sl_rings, match_y_mm, 0, -1000, 1000, "mm", "upwards from the disk's centre"),
+	SL_F64(struct sl_rings, match_distance_mm, 0, 0, 1000, "mm",
 	       "so far from there, at most; 0: anywhere"),
-	SL_U32(struct rings, max_rows, 0, 0, 1u << 24, "rings",
+	SL_U32(struct sl_rings, max_rows, 0, 0, 1u << 24, "rings",
 	       "room for as many of a frame in the result, all are counted; 0: for all"),
-	SL_CHOICE(struct rings, look, kept, "kept|all",
+	SL_CHOICE(struct sl_rings, look, kept, "kept|all",
 		  "at frames that no stage before it rejected, or at all"),
-	SL_VECTORS_OPTION(struct rings),
+	SL_VECTORS_OPTION(struct sl_rings),
 	SL_OPTION_END};
 
 static int refuse(const char *why)
@@ -101,7 +81,7 @@ static int refuse(const char *why)
 }
 
 /* Comparisons with what is no number are all false: nothing would ever be found. */
-static int check_numbers(const struct rings *r)
+static int check_numbers(const struct sl_rings *r)
 {
 	for (const struct sl_option *o = options; o->name; o++) {
 		double value;
@@ -117,7 +97,7 @@ static int check_numbers(const struct rings *r)
 	return 0;
 }
 
-static int check(const struct rings *r, const struct sl_env *env)
+static int check(const struct sl_rings *r, const struct sl_env *env)
 {
 	const struct sl_geometry *g = env->geometry;
 
@@ -142,7 +122,7 @@ static int check(const struct rings *r, const struct sl_env *env)
 }
 
 /* What `particle` and the other limits leave of radii. */
-static int match_radius(struct rings *r)
+static int match_radius(struct sl_rings *r)
 {
 	static const float mass_GeV[] = {
 		[ELECTRON] = 0.000511f, [MUON] = 0.105658f, [PION] = 0.139570f, [KAON] = 0.493677f};
@@ -174,7 +154,7 @@ static int match_radius(struct rings *r)
 }
 
 /* What truth is asked for: radii as they are, without what they may be measured wrong by. */
-static void describe_wanted(struct rings *r, struct sl_stage_terms *terms)
+static void describe_wanted(struct sl_rings *r, struct sl_stage_terms *terms)
 {
 	enum { FLOATS = sizeof(r->wanted) / sizeof(float) };
 
@@ -194,7 +174,7 @@ static void describe_wanted(struct rings *r, struct sl_stage_terms *terms)
 		{.name = "rings_wanted", .dtype = SL_F32, .rank = 1, .dim = {FLOATS}}, &r->wanted};
 }
 
-static void describe(const struct rings *r, struct sl_stage_terms *terms)
+static void describe(const struct sl_rings *r, struct sl_stage_terms *terms)
 {
 	terms->outputs = 2;
 	terms->output[0] = (struct sl_shape){.name = "rings",
@@ -213,7 +193,7 @@ static void describe(const struct rings *r, struct sl_stage_terms *terms)
 					 "one fit; numbers that are no hits"};
 }
 
-static void settle(struct rings *r)
+static void settle(struct sl_rings *r)
 {
 	r->settings.radius_min = (float)r->radius_min_mm;
 	r->settings.radius_max = (float)r->radius_max_mm;
@@ -231,7 +211,7 @@ static void settle(struct rings *r)
 static int open_rings(void *state, const struct sl_env *env, const struct sl_shape *in,
 		      struct sl_stage_terms *terms)
 {
-	struct rings *r = state;
+	struct sl_rings *r = state;
 	uint32_t all = SL_RINGS * sl_geometry_frame_items(env->geometry);
 	int err = check(r, env);
 
@@ -256,7 +236,7 @@ static void close_rings(void *state)
 	(void)state;
 }
 
-static int matches(const struct rings *r, const struct sl_rings_ring *ring, float radius)
+static int matches(const struct sl_rings *r, const struct sl_rings_ring *ring, float radius)
 {
 	float dx = ring->x - r->x, dy = ring->y - r->y;
 
@@ -270,7 +250,7 @@ struct output {
 };
 
 /* How many rings of the event match; all of them go into the table. */
-static uint32_t list(const struct rings *r, const struct sl_rings_event *e, uint32_t item,
+static uint32_t list(const struct sl_rings *r, const struct sl_rings_event *e, uint32_t item,
 		     struct output *out)
 {
 	uint32_t n = e->rings < SL_RINGS ? e->rings : SL_RINGS, matched = 0;
@@ -306,7 +286,7 @@ static void decide(struct sl_verdict *verdict, int keep, float score)
 	verdict->reason = SL_REASON_RINGS;
 }
 
-static void judge(const struct rings *r, const struct sl_rings_event *e, uint32_t item,
+static void judge(const struct sl_rings *r, const struct sl_rings_event *e, uint32_t item,
 		  struct sl_verdict *verdict, struct output *out)
 {
 	uint32_t matched = list(r, e, item, out);
@@ -321,7 +301,7 @@ static void judge(const struct rings *r, const struct sl_rings_event *e, uint32_
 }
 
 /* The events of a module, from the link or from a stage that has copied them. */
-static const uint8_t *events_of(const struct rings *r, const struct sl_frame *frame, uint32_t m,
+static const uint8_t *events_of(const struct sl_rings *r, const struct sl_frame *frame, uint32_t m,
 				size_t *pitch)
 {
 	const struct sl_array *pixels = &frame->view[m].pixels;
@@ -335,7 +315,7 @@ static const uint8_t *events_of(const struct rings *r, const struct sl_frame *fr
 	return pixels->host;
 }
 
-static void module(const struct rings *r, struct sl_rings_work *work, struct sl_frame *frame,
+static void module(const struct sl_rings *r, struct sl_rings_work *work, struct sl_frame *frame,
 		   uint32_t m, struct output *out)
 {
 	size_t pitch;
@@ -353,7 +333,7 @@ static void module(const struct rings *r, struct sl_rings_work *work, struct sl_
 
 static void frame(void *state, void *scratch, const struct sl_batch *batch, uint32_t f)
 {
-	const struct rings *r = state;
+	const struct sl_rings *r = state;
 	struct sl_frame *frame = batch->frame[f];
 	struct sl_array *table = &frame->result[r->result];
 	struct output out = {.row = table->host, .count = frame->result[r->result + 1].host};
@@ -361,7 +341,8 @@ static void frame(void *state, void *scratch, const struct sl_batch *batch, uint
 	table->rows = 0;
 	for (uint32_t i = 0; i < COUNTS; i++)
 		out.count[i] = 0;
-	if (frame->flags & SL_FRAME_DARK || (r->look == LOOK_AT_KEPT && !sl_frame_is_kept(frame)))
+	if (frame->flags & SL_FRAME_DARK ||
+	    (r->look == SL_RINGS_LOOK_AT_KEPT && !sl_frame_is_kept(frame)))
 		return;
 	for (uint32_t m = 0; m < frame->views; m++) {
 		if (!sl_frame_misses(frame, m)) {
@@ -378,9 +359,10 @@ static void frame(void *state, void *scratch, const struct sl_batch *batch, uint
 const struct sl_stage sl_stage_rings = {
 	.name = "rings",
 	.doc = "finds rings of light in events of a RICH, and keeps those that are looked for",
-	.state_bytes = sizeof(struct rings),
+	.state_bytes = sizeof(struct sl_rings),
 	.options = options,
 	.input = "raw",
+	.twin = &sl_twin_rings,
 	.open = open_rings,
 	.close = close_rings,
 	.frame = frame,

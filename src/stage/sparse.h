@@ -75,9 +75,14 @@ void sl_sparse_radial_close(struct sl_sparse *s);
 
 /* ---- sparse_radial.c ---- */
 
+/* In deviations, for a bin with n pixels. */
+float sl_sparse_cutoff(const struct sl_sparse *s, uint32_t n);
+
 /* Memory that a frame needs, in bytes; and the list and backgrounds [bins] of one. */
 uint64_t sl_sparse_radial_scratch(const struct sl_sparse *s);
 void sl_sparse_radial_frame(const struct sl_sparse *s, void *scratch, const struct sl_frame *frame,
 			    struct sl_sparse_list *list, float *average, float *deviation);
+
+extern const struct sl_twin sl_twin_sparse;
 
 #endif

@@ -68,7 +68,7 @@ static void conclude(const struct sl_sparse *s, struct sl_sparse_bin *bin)
 }
 
 /* Chauvenet: less than half a pixel of n should be farther out than that. */
-static float cutoff(const struct sl_sparse *s, uint32_t n)
+float sl_sparse_cutoff(const struct sl_sparse *s, uint32_t n)
 {
 	float least = (float)s->cutoff_clip;
 	float chauvenet = sqrtf(2 * logf((float)(n > 3 ? n : 3) / sqrtf(2 * (float)M_PI)));
@@ -86,7 +86,7 @@ static void set_bounds(struct sl_sparse_work *w)
 		float cut = INFINITY;
 
 		if (bin->active)
-			cut = bin->sigma * cutoff(s, bin->n);
+			cut = bin->sigma * sl_sparse_cutoff(s, bin->n);
 		bound[b] = (struct sl_sparse_bound){bin->average, cut};
 		w->average[b] = bin->average;
 		w->sigma[b] = bin->sigma;

@@ -22,7 +22,6 @@
 #include <errno.h>
 #include <math.h>
 
-#include <sluice/region.h>
 #include <sluice/stage.h>
 
 #include "base/log.h"
@@ -36,42 +35,27 @@
 
 enum { COLUMNS = 8 };
 
-struct spots {
-	double threshold, sigmas;
-	uint32_t box, min_pixels, max_pixels, min_spots, max_spots, look, vectors;
-	bool wide;
-
-	struct sl_region memory; /* of the mask; none: all pixels are fit */
-	struct sl_spots_settings settings;
-	enum sl_dtype dtype;
-	sl_spots_pass *find;
-	int input, result;
-	size_t scratch_bytes, work_bytes;
-};
-
-enum { LOOK_AT_KEPT, LOOK_AT_ALL };
-
 static const struct sl_option options[] = {
-	SL_F64(struct spots, threshold, 5, 0.001, 1000000, "photons",
+	SL_F64(struct sl_spots, threshold, 5, 0.001, 1000000, "photons",
 	       "pixels with less belong to no spot; counts, where the detector counts"),
-	SL_F64(struct spots, sigmas, 4, 0, 1000, "",
+	SL_F64(struct sl_spots, sigmas, 4, 0, 1000, "",
 	       "standard deviations that a pixel is above the mean of its box, at least"),
-	SL_U32(struct spots, box, 9, 1, 15, "pixels",
+	SL_U32(struct sl_spots, box, 9, 1, 15, "pixels",
 	       "the box reaches as far from the pixel, to all sides"),
-	SL_U32(struct spots, min_pixels, 2, 1, 65536, "pixels", "of a spot, at least"),
-	SL_U32(struct spots, max_pixels, 200, 1, 65536, "pixels", "of a spot, at most"),
-	SL_BOOL(struct spots, wide, false,
+	SL_U32(struct sl_spots, min_pixels, 2, 1, 65536, "pixels", "of a spot, at least"),
+	SL_U32(struct sl_spots, max_pixels, 200, 1, 65536, "pixels", "of a spot, at most"),
+	SL_BOOL(struct sl_spots, wide, false,
 		"look at the wide pixels at the edges of ASICs, too, which seem brighter"),
-	SL_U32(struct spots, min_spots, 10, 0, 1000000, "spots",
+	SL_U32(struct sl_spots, min_spots, 10, 0, 1000000, "spots",
 	       "keep the frame when there are at least as many; 0: spots decide nothing"),
-	SL_U32(struct spots, max_spots, 1024, 1, 65536, "spots",
+	SL_U32(struct sl_spots, max_spots, 1024, 1, 65536, "spots",
 	       "room for as many in the result; all are counted"),
-	SL_CHOICE(struct spots, look, kept, "kept|all",
+	SL_CHOICE(struct sl_spots, look, kept, "kept|all",
 		  "at frames that no stage before it rejected, or at all"),
-	SL_VECTORS_OPTION(struct spots),
+	SL_VECTORS_OPTION(struct sl_spots),
 	SL_OPTION_END};
 
-static int check(const struct spots *s, const struct sl_env *env, const struct sl_shape *in)
+static int check(const struct sl_spots *s, const struct sl_env *env, const struct sl_shape *in)
 {
 	if (in->dtype == SL_I32) {
 		sl_error("spots reads counts (uint8, uint16, uint32), int16 photons or float32 "
@@ -97,7 +81,7 @@ static int check(const struct spots *s, const struct sl_env *env, const struct s
 	return 0;
 }
 
-static int make_mask(struct spots *s, const struct sl_env *env)
+static int make_mask(struct sl_spots *s, const struct sl_env *env)
 {
 	struct sl_geometry g = *env->geometry;
 	uint64_t pixels = g.modules * sl_geometry_pixels(&g);
@@ -119,7 +103,7 @@ static int make_mask(struct spots *s, const struct sl_env *env)
 	return 0;
 }
 
-static void describe(const struct spots *s, struct sl_stage_terms *terms)
+static void describe(const struct sl_spots *s, struct sl_stage_terms *terms)
 {
 	terms->outputs = 2;
 	terms->output[0] = (struct sl_shape){.name = "spots",
@@ -139,7 +123,7 @@ static void describe(const struct spots *s, struct sl_stage_terms *terms)
 static int open_spots(void *state, const struct sl_env *env, const struct sl_shape *in,
 		      struct sl_stage_terms *terms)
 {
-	struct spots *s = state;
+	struct sl_spots *s = state;
 	const struct sl_geometry *g = env->geometry;
 	double photon = sl_shape_photon(in, g->photon_energy_keV);
 	int err = check(s, env, in);
@@ -172,13 +156,13 @@ static int open_spots(void *state, const struct sl_env *env, const struct sl_sha
 
 static void close_spots(void *state)
 {
-	struct spots *s = state;
+	struct sl_spots *s = state;
 
 	if (s->memory.base)
 		sl_region_close(&s->memory);
 }
 
-static void measure(const struct spots *s, const struct sl_spots_work *w, const void *image,
+static void measure(const struct sl_spots *s, const struct sl_spots_work *w, const void *image,
 		    uint32_t n, float row[COLUMNS])
 {
 	const struct sl_blob_pixel *brightest = w->blobs.member;
@@ -212,7 +196,7 @@ static void measure(const struct spots *s, const struct sl_spots_work *w, const 
 }
 
 /* How many there are; the first max_spots are written. */
-static uint32_t find(const struct spots *s, void *memory, const void *image, float *spot)
+static uint32_t find(const struct sl_spots *s, void *memory, const void *image, float *spot)
 {
 	struct sl_spots_work work;
 	uint32_t found = 0, at = 0;
@@ -233,7 +217,7 @@ static uint32_t find(const struct spots *s, void *memory, const void *image, flo
 
 static void frame(void *state, void *scratch, const struct sl_batch *batch, uint32_t f)
 {
-	const struct spots *s = state;
+	const struct sl_spots *s = state;
 	struct sl_frame *frame = batch->frame[f];
 	struct sl_array *spots = &frame->result[s->result];
 	uint32_t *found = frame->result[s->result + 1].host;
@@ -242,7 +226,8 @@ static void frame(void *state, void *scratch, const struct sl_batch *batch, uint
 
 	spots->rows = 0;
 	*found = 0;
-	if (frame->flags & SL_FRAME_DARK || (s->look == LOOK_AT_KEPT && !sl_frame_is_kept(frame)))
+	if (frame->flags & SL_FRAME_DARK ||
+	    (s->look == SL_SPOTS_OF_KEPT && !sl_frame_is_kept(frame)))
 		return;
 	image = sl_whole_image(frame, s->input, s->settings.rows,
 			       s->settings.columns * sl_dtype_bytes(s->dtype),
@@ -257,9 +242,10 @@ const struct sl_stage sl_stage_spots = {
 	.name = "spots",
 	.doc = "finds spots of pixels that stand out from the box around them, and keeps frames "
 	       "with enough",
-	.state_bytes = sizeof(struct spots),
+	.state_bytes = sizeof(struct sl_spots),
 	.options = options,
 	.input = "image",
+	.twin = &sl_twin_spots,
 	.open = open_spots,
 	.close = close_spots,
 	.frame = frame,

@@ -4,10 +4,12 @@
 #ifndef SL_STAGE_SPOTS_H
 #define SL_STAGE_SPOTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <sluice/frame.h>
+#include <sluice/region.h>
 
 #include "stage/blobs.h"
 
@@ -50,5 +52,24 @@ sl_spots_pass *sl_spots_find(enum sl_dtype dtype, uint32_t vectors);
 /* The box around a pixel of a module. */
 void sl_spots_look(const struct sl_spots_settings *settings, enum sl_dtype dtype, const void *image,
 		   uint32_t module, uint32_t row, uint32_t column, struct sl_spots_box *box);
+
+/* ---- the stage ---- */
+
+enum { SL_SPOTS_OF_KEPT, SL_SPOTS_OF_ALL }; /* frames to look at: the choices of `look` */
+
+struct sl_spots {
+	double threshold, sigmas;
+	uint32_t box, min_pixels, max_pixels, min_spots, max_spots, look, vectors;
+	bool wide;
+
+	struct sl_region memory; /* of the mask; none: all pixels are fit */
+	struct sl_spots_settings settings;
+	enum sl_dtype dtype;
+	sl_spots_pass *find;
+	int input, result;
+	size_t scratch_bytes, work_bytes;
+};
+
+extern const struct sl_twin sl_twin_spots;
 
 #endif

@@ -31,59 +31,44 @@
 
 #include "base/log.h"
 #include "maths/tracks.h"
-#include "stage/tracks.h"
+#include "stage/tracks_stage.h"
 #include "stage/vectors.h"
 #include "stage/workspace.h"
 
-struct tracks {
-	uint32_t cells, columns, rows, min_layers, unique, common;
-	uint32_t min_tracks, max_tracks, max_stubs, sector_tracks, look, vectors;
-	bool fit;
-	double min_pt_GeV, bend, fit_deviations, trigger_pt_GeV;
-
-	struct sl_tracks_plan plan;
-	struct sl_tracks_calls calls;
-	struct sl_tracks_wanted wanted;
-	uint32_t events, sectors, modules; /* sectors: of a module */
-	int result;
-	size_t scratch_bytes;
-};
-
 enum { EVENT, SECTOR, KEEP }; /* unique */
-enum { LOOK_AT_KEPT, LOOK_AT_ALL };
 enum { COLUMNS = 13, MOST_ROWS = 1 << 20 };
 
 static const struct sl_option options[] = {
-	SL_CHOICE(struct tracks, cells, hexagons, "rectangles|hexagons|one-hexagon",
+	SL_CHOICE(struct sl_tracks, cells, hexagons, "rectangles|hexagons|one-hexagon",
 		  "of the map; one-hexagon: a stub is in one of a column at most"),
-	SL_U32(struct tracks, columns, 32, 4, SL_TRACKS_CELLS, "cells", "of the map, in q/pT"),
-	SL_U32(struct tracks, rows, 32, 2, SL_TRACKS_CELLS, "cells", "of the map, in phi"),
-	SL_F64(struct tracks, min_pt_GeV, 3, 2, 100, "GeV",
+	SL_U32(struct sl_tracks, columns, 32, 4, SL_TRACKS_CELLS, "cells", "of the map, in q/pT"),
+	SL_U32(struct sl_tracks, rows, 32, 2, SL_TRACKS_CELLS, "cells", "of the map, in phi"),
+	SL_F64(struct sl_tracks, min_pt_GeV, 3, 2, 100, "GeV",
 	       "the map goes to here, on both sides of infinity"),
-	SL_U32(struct tracks, min_layers, 5, 3, 7, "layers",
+	SL_U32(struct sl_tracks, min_layers, 5, 3, 7, "layers",
 	       "that a candidate has stubs of, at least"),
-	SL_F64(struct tracks, bend, 3, 0, 100, "deviations",
+	SL_F64(struct sl_tracks, bend, 3, 0, 100, "deviations",
 	       "that the bend of a stub may be off q/pT of a cell; 0: any"),
-	SL_BOOL(struct tracks, fit, false,
+	SL_BOOL(struct sl_tracks, fit, false,
 		"put a helix through the stubs, leave out those that are off, and drop candidates "
 		"that have too few layers then"),
-	SL_F64(struct tracks, fit_deviations, 4, 1, 1000, "deviations",
+	SL_F64(struct sl_tracks, fit_deviations, 4, 1, 1000, "deviations",
 	       "that a stub may be off the helix"),
-	SL_CHOICE(struct tracks, unique, event, "event|sector|keep",
+	SL_CHOICE(struct sl_tracks, unique, event, "event|sector|keep",
 		  "take out duplicates, of the event or of each sector alone, or keep them"),
-	SL_U32(struct tracks, common, 3, 1, 7, "layers", "that duplicates share stubs of"),
-	SL_U32(struct tracks, min_tracks, 1, 0, 100000, "tracks",
+	SL_U32(struct sl_tracks, common, 3, 1, 7, "layers", "that duplicates share stubs of"),
+	SL_U32(struct sl_tracks, min_tracks, 1, 0, 100000, "tracks",
 	       "keep the event when there are at least as many; 0: tracks decide nothing"),
-	SL_F64(struct tracks, trigger_pt_GeV, 0, 0, 1000, "GeV", "only those of at least this"),
-	SL_U32(struct tracks, max_tracks, 4096, 1, MOST_ROWS, "tracks",
+	SL_F64(struct sl_tracks, trigger_pt_GeV, 0, 0, 1000, "GeV", "only those of at least this"),
+	SL_U32(struct sl_tracks, max_tracks, 4096, 1, MOST_ROWS, "tracks",
 	       "room for as many of a block in the result; all are counted"),
-	SL_U32(struct tracks, max_stubs, 31, 1, SL_STUBS, "stubs",
+	SL_U32(struct sl_tracks, max_stubs, 31, 1, SL_STUBS, "stubs",
 	       "room for as many of a track in the list; all are counted"),
-	SL_U32(struct tracks, sector_tracks, 32, 1, SL_TRACKS_MOST, "tracks",
+	SL_U32(struct sl_tracks, sector_tracks, 32, 1, SL_TRACKS_MOST, "tracks",
 	       "of a sector before duplicates in others are taken out, at most; all are counted"),
-	SL_CHOICE(struct tracks, look, kept, "kept|all",
+	SL_CHOICE(struct sl_tracks, look, kept, "kept|all",
 		  "at blocks that no stage before it rejected, or at all"),
-	SL_VECTORS_OPTION(struct tracks),
+	SL_VECTORS_OPTION(struct sl_tracks),
 	SL_OPTION_END};
 
 static int check(const struct sl_geometry *g, const struct sl_shape *in)
@@ -104,7 +89,7 @@ static int check(const struct sl_geometry *g, const struct sl_shape *in)
 	return 0;
 }
 
-static void describe(const struct tracks *t, struct sl_stage_terms *terms)
+static void describe(const struct sl_tracks *t, struct sl_stage_terms *terms)
 {
 	terms->outputs = 3;
 	terms->output[0] =
@@ -132,7 +117,7 @@ static void describe(const struct tracks *t, struct sl_stage_terms *terms)
 					 "the table, stubs of no layer, full sectors"};
 }
 
-static void describe_wanted(struct tracks *t, struct sl_stage_terms *terms)
+static void describe_wanted(struct sl_tracks *t, struct sl_stage_terms *terms)
 {
 	enum { FLOATS = sizeof(t->wanted) / sizeof(float) };
 
@@ -145,7 +130,7 @@ static void describe_wanted(struct tracks *t, struct sl_stage_terms *terms)
 static int open_tracks(void *state, const struct sl_env *env, const struct sl_shape *in,
 		       struct sl_stage_terms *terms)
 {
-	struct tracks *t = state;
+	struct sl_tracks *t = state;
 	const struct sl_geometry *g = env->geometry;
 	uint32_t all;
 	int err = check(g, in);
@@ -188,7 +173,7 @@ static void close_tracks(void *state)
 /* ---- one event ---- */
 
 /* Where its sectors' stubs are. */
-static void find_rows(const struct tracks *t, const struct sl_frame *frame, uint32_t event,
+static void find_rows(const struct sl_tracks *t, const struct sl_frame *frame, uint32_t event,
 		      struct sl_tracks_work *work)
 {
 	for (uint32_t i = 0; i < t->modules * t->sectors; i++) {
@@ -201,7 +186,7 @@ static void find_rows(const struct tracks *t, const struct sl_frame *frame, uint
 	}
 }
 
-static void find_tracks(const struct tracks *t, struct sl_tracks_work *work,
+static void find_tracks(const struct sl_tracks *t, struct sl_tracks_work *work,
 			struct sl_tracks_found *found)
 {
 	uint32_t sectors = t->modules * t->sectors;
@@ -228,7 +213,7 @@ struct table {
 	uint32_t rows, stubs;
 };
 
-static uint32_t list_stubs(const struct tracks *t, const struct sl_track *track,
+static uint32_t list_stubs(const struct sl_tracks *t, const struct sl_track *track,
 			   struct table *table)
 {
 	uint32_t n = 0;
@@ -245,7 +230,7 @@ static float wrapped(double phi)
 	return (float)(phi - 2 * SL_PI * floor(phi / (2 * SL_PI) + 0.5));
 }
 
-static void write_track(const struct tracks *t, uint32_t event, const struct sl_track *track,
+static void write_track(const struct sl_tracks *t, uint32_t event, const struct sl_track *track,
 			struct table *table)
 {
 	double middle = sl_tracker_sector_phi(track->sector);
@@ -272,7 +257,7 @@ static void write_track(const struct tracks *t, uint32_t event, const struct sl_
 }
 
 /* How many of the tracks count for the decision; all are written as far as there is room. */
-static uint32_t write_event(const struct tracks *t, uint32_t event,
+static uint32_t write_event(const struct sl_tracks *t, uint32_t event,
 			    const struct sl_tracks_work *work, struct table *table,
 			    struct sl_tracks_found *found)
 {
@@ -292,7 +277,7 @@ static uint32_t write_event(const struct tracks *t, uint32_t event,
 	return fast;
 }
 
-static void decide(const struct tracks *t, struct sl_verdict *verdict, uint32_t tracks)
+static void decide(const struct sl_tracks *t, struct sl_verdict *verdict, uint32_t tracks)
 {
 	if (!t->min_tracks || !verdict->keep || verdict->reason == SL_REASON_PRESCALED)
 		return;
@@ -303,7 +288,7 @@ static void decide(const struct tracks *t, struct sl_verdict *verdict, uint32_t 
 
 static void frame(void *state, void *scratch, const struct sl_batch *batch, uint32_t f)
 {
-	const struct tracks *t = state;
+	const struct sl_tracks *t = state;
 	struct sl_frame *frame = batch->frame[f];
 	struct sl_array *result = &frame->result[t->result];
 	struct sl_tracks_found *found = result[2].host;
@@ -312,7 +297,8 @@ static void frame(void *state, void *scratch, const struct sl_batch *batch, uint
 
 	memset(found, 0, t->events * sizeof(*found));
 	result[0].rows = result[1].rows = 0;
-	if (frame->flags & SL_FRAME_DARK || (t->look == LOOK_AT_KEPT && !sl_frame_is_kept(frame)))
+	if (frame->flags & SL_FRAME_DARK ||
+	    (t->look == SL_TRACKS_LOOK_AT_KEPT && !sl_frame_is_kept(frame)))
 		return;
 	for (uint32_t i = 0; i < t->events; i++) {
 		uint32_t fast;
@@ -330,9 +316,10 @@ static void frame(void *state, void *scratch, const struct sl_batch *batch, uint
 const struct sl_stage sl_stage_tracks = {
 	.name = "tracks",
 	.doc = "finds tracks in the CMS tracker by a Hough transform, and keeps events with enough",
-	.state_bytes = sizeof(struct tracks),
+	.state_bytes = sizeof(struct sl_tracks),
 	.options = options,
 	.input = "raw",
+	.twin = &sl_twin_tracks,
 	.open = open_tracks,
 	.close = close_tracks,
 	.frame = frame,

@@ -24,6 +24,7 @@ enum {
 	SL_TRACKS_BEND_R = 64, /* steps in r of the table of bends */
 	SL_TRACKS_MOST = 1024, /* candidates of a sector */
 	SL_TRACKS_OWNERS = SL_TRACKS_MOST / 32,
+	SL_TRACKS_DISK_Z = (int)(124 / SL_STUB_Z_CM), /* beyond the barrel */
 };
 
 struct sl_tracks_settings {

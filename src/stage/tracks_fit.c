@@ -13,9 +13,7 @@
 #include "maths/tracks.h"
 #include "stage/tracks.h"
 
-enum { DISK_Z = (int)(124 / SL_STUB_Z_CM) }; /* beyond the barrel */
-enum { POINTS = 40, PAIRS = 200, NONE = 0xff };
-static const float APART_CM = 20, LOOSE = 4;
+enum { NONE = 0xff };
 
 struct point {
 	float r, phi, way, z, phi_weight, z_weight;
@@ -30,7 +28,7 @@ static uint32_t gather(const uint8_t *row, const struct sl_track *track, struct 
 {
 	uint32_t n = 0;
 
-	for (uint32_t s = 0; s < SL_STUBS && n < POINTS; s++) {
+	for (uint32_t s = 0; s < SL_STUBS && n < SL_TRACKS_POINTS; s++) {
 		struct sl_stub stub;
 		struct point *p = &point[n];
 		int disk;
@@ -38,7 +36,7 @@ static uint32_t gather(const uint8_t *row, const struct sl_track *track, struct 
 		if (!(track->set[s / 64] >> s % 64 & 1))
 			continue;
 		sl_stub_unpack(row + s * SL_STUB_BYTES, &stub);
-		disk = stub.z > DISK_Z || stub.z < -DISK_Z;
+		disk = stub.z > SL_TRACKS_DISK_Z || stub.z < -SL_TRACKS_DISK_Z;
 		/* No module is that near to the beam: garbage, which must not be divided by. */
 		p->r = (float)(stub.r > 33 ? stub.r : 33) * (float)SL_STUB_R_CM;
 		p->z = (float)stub.z * (float)SL_STUB_Z_CM;
@@ -124,22 +122,22 @@ static uint32_t choose(struct point *point, uint32_t n, float limit)
 	uint8_t chosen[SL_TRACKS_LAYERS], best[SL_TRACKS_LAYERS];
 	struct point left[SL_TRACKS_LAYERS];
 	/* Two stubs tell less of a line than all of them. */
-	float least = limit * LOOSE * SL_TRACKS_LAYERS;
+	float least = limit * SL_TRACKS_LOOSE * SL_TRACKS_LAYERS;
 	uint32_t pairs = 0, m = 0;
 
 	memset(best, NONE, sizeof(best));
 	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t j = i + 1; j < n && pairs < PAIRS; j++) {
+		for (uint32_t j = i + 1; j < n && pairs < SL_TRACKS_PAIRS; j++) {
 			const struct point *a = &point[i], *b = &point[j];
 			struct line phi, z;
 			float sum;
 
-			if (a->layer == b->layer || !(fabsf(a->r - b->r) > APART_CM))
+			if (a->layer == b->layer || !(fabsf(a->r - b->r) > SL_TRACKS_APART_CM))
 				continue;
 			pairs++;
 			phi = through(a->r, a->phi, b->r, b->phi);
 			z = through(a->way, a->z, b->way, b->z);
-			sum = nearest(point, n, &phi, &z, limit * LOOSE, chosen);
+			sum = nearest(point, n, &phi, &z, limit * SL_TRACKS_LOOSE, chosen);
 			if (sum < least) {
 				least = sum;
 				memcpy(best, chosen, sizeof(best));
@@ -194,7 +192,7 @@ static void conclude(const struct point *point, uint32_t n, const struct line *p
 bool sl_tracks_fit(const struct sl_tracks_plan *plan, const uint8_t *row, struct sl_track *track)
 {
 	enum { STEP = sizeof(struct point) / sizeof(float) };
-	struct point point[POINTS];
+	struct point point[SL_TRACKS_POINTS];
 	uint32_t n = gather(row, track, point);
 	float off[SL_TRACKS_LAYERS];
 

@@ -7,34 +7,27 @@
  *
  * Cost: one pass over the tile, which is in cache when `correct` just wrote it.
  * Threads: every worker counts into its own scratch; finish() adds up. */
+#include "stage/veto.h"
+
 #include <errno.h>
 
-#include <sluice/stage.h>
-
 #include "base/log.h"
-
-struct veto {
-	uint32_t threshold, min_pixels;
-
-	enum sl_dtype dtype;
-	float threshold_f32; /* in the image's unit */
-};
 
 struct count { /* of one frame, by one worker */
 	uint32_t pixels;
 };
 
 static const struct sl_option options[] = {
-	SL_U32(struct veto, threshold, 10, 1, 32766, "photons",
+	SL_U32(struct sl_veto, threshold, 10, 1, 32766, "photons",
 	       "a pixel counts when it has at least as many"),
-	SL_U32(struct veto, min_pixels, 20, 0, 4294967295., "pixels",
+	SL_U32(struct sl_veto, min_pixels, 20, 0, 4294967295., "pixels",
 	       "keep the frame when at least as many pixels count"),
 	SL_OPTION_END};
 
 static int open_veto(void *state, const struct sl_env *env, const struct sl_shape *in,
 		     struct sl_stage_terms *terms)
 {
-	struct veto *v = state;
+	struct sl_veto *v = state;
 
 	if (in->dtype == SL_I32) {
 		sl_error("veto reads counts (uint8, uint16, uint32), int16 photons or float32 "
@@ -105,7 +98,7 @@ COUNT(uint8_t, u8, UINT8_MAX)
 COUNT(uint16_t, u16, UINT16_MAX)
 COUNT(uint32_t, u32, UINT32_MAX)
 
-static uint32_t count_bright(const struct veto *v, const void *pixels, uint32_t count)
+static uint32_t count_bright(const struct sl_veto *v, const void *pixels, uint32_t count)
 {
 	switch (v->dtype) {
 	case SL_U8:
@@ -124,7 +117,7 @@ static uint32_t count_bright(const struct veto *v, const void *pixels, uint32_t 
 static void tile(void *state, void *scratch, const struct sl_batch *batch,
 		 const struct sl_tile *tile)
 {
-	const struct veto *v = state;
+	const struct sl_veto *v = state;
 	struct count *count = scratch;
 
 	for (uint32_t f = 0; f < batch->frames; f++) {
@@ -136,7 +129,7 @@ static void tile(void *state, void *scratch, const struct sl_batch *batch,
 
 static void finish(void *state, void *const *scratch, unsigned workers, struct sl_batch *batch)
 {
-	const struct veto *v = state;
+	const struct sl_veto *v = state;
 
 	for (uint32_t f = 0; f < batch->frames; f++) {
 		struct sl_frame *frame = batch->frame[f];
@@ -154,9 +147,10 @@ static void finish(void *state, void *const *scratch, unsigned workers, struct s
 const struct sl_stage sl_stage_veto = {
 	.name = "veto",
 	.doc = "keep frames with enough bright pixels",
-	.state_bytes = sizeof(struct veto),
+	.state_bytes = sizeof(struct sl_veto),
 	.options = options,
 	.input = "image",
+	.twin = &sl_twin_veto,
 	.open = open_veto,
 	.close = close_veto,
 	.tile = tile,

@@ -30,9 +30,9 @@ VENDOR = {
     "xdp/libxdp.h": (),
     "bpf": ("src/xdp/",),
     "rdma": ("bench/peer_fabric",),
-    "cuda.h": (),
+    "cuda.h": ("src/device/cuda",),
     "cuda_runtime.h": (),
-    "CL": (),
+    "CL": ("src/device/opencl",),
 }
 TEST_MAY = {"cmocka.h", "jansson.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""maths.py - headers in src/maths compile as C11, CUDA C and OpenCL C, alone and with all warnings.
+"""maths.py - headers in src/maths compile as C11, CUDA C and OpenCL C, alone and with all warnings; kernels in src/kernel
+as the latter two.
 
 clang is the compiler for all three: it needs neither a CUDA toolkit nor an OpenCL driver for that.
 """
@@ -13,11 +14,41 @@ import sys
 # What CUDA's own headers would declare.
 CUDA = """
 #define __device__ __attribute__((device))
+#define __noinline__ __attribute__((noinline))
 #define __forceinline__ inline __attribute__((always_inline))
 extern "C" __device__ float __fsqrt_rn(float);
 extern "C" __device__ float fabsf(float);
+extern "C" __device__ double fabs(double);
+extern "C" __device__ double floor(double);
+extern "C" __device__ double sqrt(double);
 extern "C" __device__ int __float_as_int(float);
 extern "C" __device__ float __int_as_float(int);
+#define __CUDACC__
+#define __global__ __attribute__((global))
+#define __shared__ __attribute__((shared))
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+struct uint2 { unsigned x, y; };
+struct uint4 { unsigned x, y, z, w; };
+struct dim3 { unsigned x, y, z; };
+extern __device__ const dim3 threadIdx, blockIdx, blockDim, gridDim;
+extern "C" __device__ uint4 make_uint4(unsigned, unsigned, unsigned, unsigned);
+extern "C" __device__ void __syncthreads(void);
+extern "C" __device__ unsigned __reduce_add_sync(unsigned, unsigned);
+extern "C" __device__ int __popc(unsigned);
+extern "C" __device__ unsigned __vmaxs2(unsigned, unsigned);
+extern "C" __device__ int __clz(int);
+extern "C" __device__ unsigned atomicAdd(unsigned *, unsigned);
+extern "C" __device__ unsigned atomicOr(unsigned *, unsigned);
+extern "C" __device__ unsigned atomicMin(unsigned *, unsigned);
+extern "C" __device__ int __clzll(long long);
+extern "C" __device__ unsigned long long __umul64hi(unsigned long long, unsigned long long);
+extern "C" __device__ long long __double2ll_rn(double);
+extern "C" __device__ double sqrt(double);
+extern "C" __device__ unsigned __shfl_up_sync(unsigned, unsigned, unsigned);
+extern "C" __device__ void __syncwarp(void);
+extern "C" __device__ unsigned __ballot_sync(unsigned, int);
+extern "C" __device__ unsigned __shfl_up_sync(unsigned, unsigned, unsigned);
+extern "C" __device__ unsigned __reduce_max_sync(unsigned, unsigned);
 """
 LANGUAGES = {
     "C11": ("c", ["-std=c11", "-ffreestanding"], ""),
@@ -42,7 +73,9 @@ def main():
     if not shutil.which("clang"):
         print("1..0 # skipped: no clang")
         return 0
+    kernels = sorted(path.relative_to(root / "src").as_posix() for path in (root / "src/kernel").glob("*.cl"))
     cases = [(header, language) for header in headers for language in LANGUAGES]
+    cases += [(kernel, language) for kernel in kernels for language in LANGUAGES if language != "C11"]
     print(f"1..{len(cases)}")
     failed = 0
     for number, (header, language) in enumerate(cases, 1):
@@ -51,7 +84,7 @@ def main():
         for line in said if not good else ():
             print("#", line)
         failed += not good
-    return 1 if failed or not headers else 0
+    return 1 if failed or not headers or not kernels else 0
 
 
 sys.exit(main())

@@ -155,6 +155,17 @@ def trigger_latencies(folder):
             check(row["late"] <= row["count"], "late blocks are some of all")
 
 
+@case("an accelerator is measured where there is one, and makes the CPU's images")
+def gpu_rows(folder):
+    file = folder / "result.json"
+    run("bench", "gpu", "--rounds", "1", "--seconds", "0.01", "--only", "opencl/[cm]*[ty]", "--json", file, folder=folder)
+    result = json.loads(file.read_text())
+    names = {row["name"] for row in result["rows"] if not row["name"].endswith(("p50", "p99", "p99.9", "max"))}
+    if result["left_out"]:
+        skip(next(iter(result["left_out"].values())))
+    equal(names, {"opencl/memory-copy", "opencl/correct"}, "rows")
+
+
 @case("wrong arguments are told")
 def arguments(folder):
     for words, said in [((), "sluice bench link"), (("stages",), "sluice bench link"),

@@ -32,6 +32,7 @@
 
 #include "base/bell.h"
 #include "base/log.h"
+#include "unit/cpu/cpu.h"
 #include "unit/cpu/passes.h"
 #include "unit/cpu/tiles.h"
 
@@ -191,8 +192,7 @@ static unsigned batches(const void *state)
 	return cpu->order == KEPT ? 1 : cpu->workers < QUEUE ? cpu->workers : QUEUE;
 }
 
-/* Until a stage decides, a frame is kept. */
-static void reset_verdicts(struct sl_batch *batch)
+void sl_verdicts_reset(struct sl_batch *batch)
 {
 	for (uint32_t f = 0; f < batch->frames; f++) {
 		struct sl_frame *frame = batch->frame[f];
@@ -207,7 +207,7 @@ static void reset_verdicts(struct sl_batch *batch)
 	}
 }
 
-static int submit(void *state, struct sl_batch *batch)
+static int submit_judged(void *state, struct sl_batch *batch)
 {
 	struct engine *e = ((struct cpu *)state)->engine;
 	uint64_t number = atomic_load_explicit(&e->submitted, memory_order_relaxed);
@@ -217,11 +217,16 @@ static int submit(void *state, struct sl_batch *batch)
 	if (e->held[number % QUEUE])
 		return -EAGAIN;
 	e->held[number % QUEUE] = true;
-	reset_verdicts(batch);
 	e->batch[number % QUEUE] = batch;
 	atomic_store_explicit(&e->submitted, number + 1, memory_order_release); /* take() */
 	sl_bell_ring(e->todo);
 	return 0;
+}
+
+static int submit(void *state, struct sl_batch *batch)
+{
+	sl_verdicts_reset(batch);
+	return submit_judged(state, batch);
 }
 
 static int reap_any(struct engine *e, struct sl_batch **batch)
@@ -403,6 +408,16 @@ static int work(void *state, unsigned worker)
 	if (e->workers > 1)
 		sl_bell_ring(e->todo);
 	return 1;
+}
+
+int sl_cpu_run(void *state, struct sl_batch *batch)
+{
+	struct sl_batch *back;
+	int err = submit_judged(state, batch);
+
+	while (!err && !reap(state, &back))
+		work(state, 0);
+	return err ? err : batch->status;
 }
 
 const struct sl_unit sl_unit_cpu = {

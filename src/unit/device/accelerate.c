@@ -1,0 +1,566 @@
+/* accelerate.c - the units `cuda` and `opencl`: batches go through lanes of a device, and come back
+ * in order.
+ *
+ * Model: submit() leaves a batch in a ring of batches; worker 0 takes it into a free lane and
+ * queues all of its work, then looks which lanes have come further. A device that fails, or does
+ * not answer for `timeout_ms`, is given up: its batches are run on the CPU (`fallback: cpu`) or
+ * come back as not processed, and so do all after them. Either way every frame has its outcome.
+ *
+ *   ring of batches:   reaped <= finished <= begun <= submitted <= reaped + QUEUE
+ *
+ * Threads: as unit.h says; the device belongs to worker 0. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <sluice/unit.h>
+
+#include "base/bell.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "device/table.h"
+#include "unit/cpu/cpu.h"
+#include "unit/device/device.h"
+
+enum { QUEUE = 16, NAP_NS = 20000, PINNED = 4 };
+/* How long tables may take to get there, and a device that is given up to come to rest. */
+#define OPENING_NS 60000000000ull
+#define CLOSING_NS 3000000000ull
+enum { KEPT, ANY };	  /* the choices of `order` */
+enum { NONE, FALL_BACK }; /* of `fallback` */
+
+struct engine {
+	struct engine *before; /* in `abandoned` */
+	struct sl_chain chain;
+	struct sl_bell *done, *todo;
+	struct sl_device *device; /* NULL: there is none (any more), and the CPU stands in */
+	struct sl_device_lanes lanes;
+	struct sl_host others; /* stages without a twin, behind the device */
+	struct sl_host all;    /* for the fallback */
+	struct sl_cross cross;
+	bool crossing, fall_back;
+	int dead; /* why the device was given up; 0: it was not */
+	uint64_t timeout_ns;
+	uint64_t every, seen;	/* one of `every` frames is checked */
+	uint64_t taken, oldest; /* batches that went into lanes; the first that is still there */
+	unsigned lane_of[QUEUE];
+	uint64_t fallen_back; /* frames */
+	void *pinned[PINNED];
+
+	struct sl_batch *batch[QUEUE], *ready[QUEUE];
+	uint64_t reaped;			/* the dispatcher's own */
+	alignas(64) _Atomic uint64_t submitted; /* released by submit(), acquired by work() */
+	alignas(64) _Atomic uint64_t finished;	/* released by finish(), acquired by reap() */
+};
+
+struct accelerator {
+	uint32_t device, lanes, order, timeout_ms, fallback, cross_check;
+	struct engine *engine;
+};
+
+static const struct sl_option options[] = {
+	SL_U32(struct accelerator, device, 0, 0, 255, "", "which of the host's devices"),
+	SL_U32(struct accelerator, lanes, 3, 1, SL_TWIN_LANES, "batches",
+	       "batches on the device at once: one is filled, one is worked on, one is emptied"),
+	SL_CHOICE(struct accelerator, order, kept, "kept|any",
+		  "kept: kernels of one batch after those of another; any: beside each other, for "
+		  "stages that learn nothing from frame to frame"),
+	SL_U32(struct accelerator, timeout_ms, 30000, 1, 3600000, "ms",
+	       "a device that takes longer for a batch is given up"),
+	SL_CHOICE(struct accelerator, fallback, none, "none|cpu",
+		  "when the device is not there, or given up: end, or refuse all frames from then "
+		  "on; or go on with the CPU"),
+	SL_U32(struct accelerator, cross_check, 0, 0, 4294967295., "frames",
+	       "of so many frames one is also computed by the CPU, with its batch, and compared; "
+	       "0: none"),
+	SL_OPTION_END};
+
+/* ---- opening ---- */
+
+/* What the host does comes after all that the device does: it must not be needed there before. */
+static int check_chain(const struct sl_platform *platform, const struct sl_chain *chain)
+{
+	const char *by_host[SL_RESULTS] = {NULL}, *judge = NULL, *first;
+	unsigned twins = 0;
+
+	for (unsigned s = 0; s < chain->stages; s++) {
+		const struct sl_chain_stage *stage = &chain->stage[s];
+
+		if (!stage->ops->twin) {
+			for (uint32_t i = 0; i < stage->terms.outputs; i++)
+				by_host[stage->terms.result + (int)i] = stage->ops->name;
+			if (stage->ops->frame || stage->ops->finish)
+				judge = stage->ops->name;
+			continue;
+		}
+		twins++;
+		first = judge || stage->input < 0 ? judge : by_host[stage->input];
+		if (first) {
+			sl_error("%s: stage '%s' runs on the CPU only, and '%s' after it on the "
+				 "device; put it behind those that run there",
+				 platform->name, first, stage->ops->name);
+			return -EINVAL;
+		}
+	}
+	if (!twins && chain->stages)
+		sl_warn("%s: no stage of this experiment runs there; unit: cpu does the same with "
+			"less",
+			platform->name);
+	return 0;
+}
+
+static int check_order(const struct sl_platform *platform, const struct sl_chain *chain,
+		       const struct accelerator *a)
+{
+	for (unsigned s = 0; a->order == ANY && s < chain->stages; s++)
+		if (chain->stage[s].ops->ordered) {
+			sl_error("%s: stage '%s' learns from frame to frame: with it unit.order "
+				 "must be kept",
+				 platform->name, chain->stage[s].ops->name);
+			return -EINVAL;
+		}
+	return 0;
+}
+
+static void close_device(struct engine *e)
+{
+	for (unsigned i = 0; i < PINNED; i++)
+		if (e->pinned[i])
+			e->device->platform->unpin(e->device, e->pinned[i]);
+	memset(e->pinned, 0, sizeof(e->pinned));
+	sl_cross_close(&e->cross);
+	e->crossing = false;
+	sl_device_lanes_close(&e->lanes);
+	if (e->device)
+		e->device->platform->close(e->device);
+	e->device = NULL;
+}
+
+/* A device that does not answer may never let go: whoever waits for it hangs. So its memory stays,
+ * and is found here. */
+static struct engine *abandoned;
+
+/* Wait for copies from and to frames, and from tables. */
+static int settle(struct engine *e)
+{
+	int err = e->lanes.in ? sl_device_finish(e->device, e->lanes.in) : 0;
+
+	for (unsigned i = 0; i < e->lanes.n && err != -ETIMEDOUT; i++)
+		if (e->lanes.lane[i].out)
+			err = sl_device_finish(e->device, e->lanes.lane[i].out);
+	return err;
+}
+
+/* Is it (still) at something? A run may end while batches are there; and a device that was given up
+ * may have been slow only. */
+static bool comes_to_rest(struct engine *e)
+{
+	if (e->dead != -ETIMEDOUT && e->oldest == e->taken)
+		return true;
+	e->device->patience_ns = CLOSING_NS;
+	return settle(e) != -ETIMEDOUT;
+}
+
+static void close_accelerator(void *state)
+{
+	struct accelerator *a = state;
+	struct engine *e = a->engine;
+
+	if (!e)
+		return;
+	a->engine = NULL;
+	if (e->device && !comes_to_rest(e)) {
+		sl_host_close(&e->others);
+		sl_host_close(&e->all);
+		e->before = abandoned;
+		abandoned = e;
+		return;
+	}
+	/* What stages say when they are closed is about what was learned. */
+	if (e->device && !e->dead)
+		sl_device_lanes_give_back(&e->lanes);
+	close_device(e);
+	sl_host_close(&e->others);
+	sl_host_close(&e->all);
+	free(e);
+}
+
+static int open_device(struct engine *e, const struct accelerator *a,
+		       const struct sl_platform *platform)
+{
+	struct sl_device_info info;
+	int err = platform->open ? platform->open(a->device, &e->device) : -ENODEV;
+
+	if (!platform->open)
+		sl_error("%s: %s", platform->name, platform->unavailable());
+	if (err)
+		return err;
+	e->device->patience_ns = OPENING_NS;
+	platform->describe(e->device, &info);
+	sl_info("%s: %s (%s)", platform->name, info.name, info.driver);
+	e->lanes.device = e->device;
+	e->lanes.chain = &e->chain;
+	err = sl_device_lanes_open(&e->lanes, a->lanes, a->order == ANY);
+	if (!err)
+		err = sl_host_open(&e->others, &e->chain, SL_HOST_OTHERS);
+	if (!err && e->every)
+		err = sl_cross_open(&e->cross, &e->lanes);
+	e->device->patience_ns = a->lanes * e->timeout_ns; /* all of them may be full */
+	return err;
+}
+
+static int open_engine(struct engine *e, const struct accelerator *a,
+		       const struct sl_platform *platform)
+{
+	int err = check_chain(platform, &e->chain);
+
+	if (!err)
+		err = check_order(platform, &e->chain, a);
+	if (err)
+		return err;
+	e->timeout_ns = a->timeout_ms * 1000000ull;
+	e->every = a->cross_check;
+	e->fall_back = a->fallback == FALL_BACK;
+	if (e->fall_back)
+		err = sl_host_open(&e->all, &e->chain, SL_HOST_ALL);
+	if (err)
+		return err;
+	err = open_device(e, a, platform);
+	if (err && e->fall_back) {
+		sl_warn("%s: goes on with the CPU (unit.fallback)", platform->name);
+		if (err != -ETIMEDOUT)
+			close_device(e);
+		e->dead = err;
+		return 0;
+	}
+	return err;
+}
+
+int sl_accelerator_open(void *state, const struct sl_platform *platform,
+			const struct sl_chain *chain, struct sl_bell *todo, struct sl_bell *done,
+			unsigned *workers)
+{
+	struct accelerator *a = state;
+	struct engine *e = aligned_alloc(64, (sizeof(*e) + 63) / 64 * 64);
+	int err;
+
+	if (!e)
+		return -ENOMEM;
+	memset(e, 0, sizeof(*e));
+	a->engine = e;
+	e->chain = *chain;
+	e->todo = todo;
+	e->done = done;
+	err = open_engine(e, a, platform);
+	if (err) {
+		e->dead = err; /* what is half open has learned nothing */
+		close_accelerator(state);
+		return err;
+	}
+	*workers = 1;
+	return 0;
+}
+
+static unsigned batches(const void *state)
+{
+	return ((const struct accelerator *)state)->lanes;
+}
+
+static void know(void *state, void *memory, uint64_t bytes)
+{
+	struct engine *e = ((struct accelerator *)state)->engine;
+	unsigned i = 0;
+
+	while (i < PINNED && e->pinned[i])
+		i++;
+	if (e->device && i < PINNED && !e->device->platform->pin(e->device, memory, bytes))
+		e->pinned[i] = memory;
+}
+
+/* ---- the dispatcher's side ---- */
+
+static int submit(void *state, struct sl_batch *batch)
+{
+	struct engine *e = ((struct accelerator *)state)->engine;
+	uint64_t number = atomic_load_explicit(&e->submitted, memory_order_relaxed);
+
+	if (batch->frames > e->chain.batch_frames)
+		return -EINVAL;
+	if (number - e->reaped == QUEUE)
+		return -EAGAIN;
+	sl_verdicts_reset(batch);
+	e->batch[number % QUEUE] = batch;
+	atomic_store_explicit(&e->submitted, number + 1, memory_order_release); /* work() */
+	sl_bell_ring(e->todo);
+	return 0;
+}
+
+static int reap(void *state, struct sl_batch **batch)
+{
+	struct engine *e = ((struct accelerator *)state)->engine;
+
+	if (e->reaped == atomic_load_explicit(&e->finished, memory_order_acquire)) /* finish() */
+		return 0;
+	*batch = e->ready[e->reaped++ % QUEUE];
+	return 1;
+}
+
+/* ---- worker 0 ---- */
+
+static void finish(struct engine *e, struct sl_batch *batch, int status)
+{
+	uint64_t number = atomic_load_explicit(&e->finished, memory_order_relaxed);
+
+	batch->status = status;
+	e->ready[number % QUEUE] = batch;
+	atomic_store_explicit(&e->finished, number + 1, memory_order_release); /* reap() */
+	sl_bell_ring(e->done);
+}
+
+/* Without the device. */
+static void run_here(struct engine *e, struct sl_batch *batch)
+{
+	int err = -EIO;
+
+	if (e->fall_back) {
+		sl_verdicts_reset(batch);
+		err = sl_host_run(&e->all, batch);
+		e->fallen_back += batch->frames;
+	}
+	finish(e, batch, err);
+}
+
+static bool may_still_write(const struct engine *e)
+{
+	for (unsigned i = 0; i < e->lanes.n; i++)
+		if (e->lanes.lane[i].state == SL_LANE_RETURNING)
+			return true;
+	return false;
+}
+
+/* The CPU is to go on. */
+static void take_over(struct engine *e)
+{
+	const char *name = e->device->platform->name;
+	int err = e->dead;
+
+	/* What is copied must not come when the CPU has begun. */
+	if (err != -ETIMEDOUT) {
+		err = sl_device_lanes_give_back(&e->lanes);
+		e->fall_back = err != -ETIMEDOUT;
+	} else {
+		e->fall_back = !may_still_write(e);
+	}
+	if (!e->fall_back) {
+		e->dead = -ETIMEDOUT;
+		sl_error("%s: it may still write into results: the CPU cannot go on, and frames "
+			 "are refused from now on",
+			 name);
+	} else if (err) {
+		sl_warn("%s: the CPU goes on with what it knew when the run began: what the device "
+			"has learned (pedestals) is lost",
+			name);
+	}
+}
+
+static const char *reason(const struct engine *e, int err)
+{
+	const char *problem = e->device->platform->problem(e->device);
+
+	if (err == -ETIMEDOUT)
+		return "it did not answer in time";
+	if (err == -EPROTO)
+		return "a kernel wrote more rows than there can be";
+	return *problem ? problem : strerror(-err);
+}
+
+/* Nothing more is asked of the device. What it was working on is done here, or not at all. One that
+ * fails may be in the middle of copies: frames are not given away before these are over. One that
+ * does not answer is not waited for. */
+static void give_up(struct engine *e, int err)
+{
+	uint64_t first = e->oldest, last = e->taken;
+
+	sl_error("%s: the device was given up: %s", e->device->platform->name, reason(e, err));
+	e->dead = err;
+	if (err != -ETIMEDOUT && settle(e) == -ETIMEDOUT)
+		e->dead = -ETIMEDOUT;
+	if (e->fall_back)
+		take_over(e);
+	for (; first < last; first++) {
+		struct sl_device_lane *lane = &e->lanes.lane[e->lane_of[first % QUEUE]];
+
+		if (lane->batch)
+			run_here(e, lane->batch);
+		lane->batch = NULL;
+		lane->state = SL_LANE_FREE;
+	}
+	e->oldest = e->taken;
+}
+
+/* A free lane takes the next batch, if there is one. */
+static int begin(struct engine *e, unsigned lane)
+{
+	struct sl_batch *batch = e->batch[e->taken % QUEUE];
+	bool check = e->every && !e->crossing &&
+		     (e->seen + e->every - 1) / e->every * e->every < e->seen + batch->frames;
+	int err = 0;
+
+	e->lanes.lane[lane].checked = check;
+	if (check) {
+		err = sl_device_lanes_give_back(&e->lanes);
+		if (!err)
+			err = sl_cross_begin(&e->cross, &e->lanes, batch);
+		e->crossing = true;
+	}
+	e->seen += batch->frames;
+	e->lane_of[e->taken++ % QUEUE] = lane;
+	e->lanes.lane[lane].batch = batch;
+	return err ? err : sl_device_lane_begin(&e->lanes, lane, batch);
+}
+
+/* All that the device makes of the batch is here. */
+static void conclude(struct engine *e, struct sl_device_lane *lane)
+{
+	struct sl_batch *batch = lane->batch;
+
+	if (lane->checked)
+		sl_cross_compare(&e->cross, &e->lanes, batch);
+	e->crossing &= !lane->checked;
+	lane->state = SL_LANE_FREE;
+	lane->batch = NULL;
+	finish(e, batch, sl_host_run(&e->others, batch));
+}
+
+/* 1: it came further, 0: not yet, or what is wrong. */
+static int advance(struct engine *e, unsigned index, bool may_leave)
+{
+	struct sl_device_lane *lane = &e->lanes.lane[index];
+	bool returning = lane->state == SL_LANE_RETURNING;
+	int reached;
+
+	if (returning && !may_leave)
+		return 0;
+	reached = e->lanes.platform->reached(returning ? lane->back : lane->judged);
+	if (reached == 0 && sl_clock_ns() - lane->since_ns > e->timeout_ns)
+		return -ETIMEDOUT;
+	if (reached != 1)
+		return reached;
+	if (returning) {
+		conclude(e, lane);
+		return 1;
+	}
+	reached = sl_device_lane_judged(&e->lanes, index);
+	return reached ? reached : 1;
+}
+
+/* Lanes in the order in which they were filled, so that batches leave in order, too. */
+static int advance_all(struct engine *e)
+{
+	bool may_leave = true;
+	int did = 0;
+
+	for (uint64_t number = e->oldest; number < e->taken; number++) {
+		unsigned index = e->lane_of[number % QUEUE];
+		int err = advance(e, index, may_leave);
+
+		if (err < 0)
+			return err;
+		did |= err;
+		if (e->lanes.lane[index].state == SL_LANE_FREE && number == e->oldest)
+			e->oldest++;
+		else
+			may_leave = false;
+	}
+	return did;
+}
+
+static int free_lane(const struct engine *e)
+{
+	for (unsigned i = 0; i < e->lanes.n; i++)
+		if (e->lanes.lane[i].state == SL_LANE_FREE)
+			return (int)i;
+	return -1;
+}
+
+static int work(void *state, unsigned worker)
+{
+	struct engine *e = ((struct accelerator *)state)->engine;
+	struct timespec nap = {0, NAP_NS};
+	uint64_t submitted =
+		atomic_load_explicit(&e->submitted, memory_order_acquire); /* submit() */
+	int did = 0, err = 0, lane;
+
+	if (e->dead) {
+		if (e->taken == submitted)
+			return 0;
+		run_here(e, e->batch[e->taken++ % QUEUE]);
+		e->oldest = e->taken;
+		return 1;
+	}
+	lane = free_lane(e);
+	if (e->taken < submitted && lane >= 0) {
+		err = begin(e, (unsigned)lane);
+		did = 1;
+	}
+	if (!err)
+		err = advance_all(e);
+	if (err < 0) {
+		give_up(e, err);
+		return 1;
+	}
+	if (!did && !err && e->oldest < e->taken)
+		nanosleep(&nap, NULL); /* the device is at it */
+	return did || err || e->oldest < e->taken;
+}
+
+static void figures(const void *state, sl_unit_figure *figure, void *arg)
+{
+	const struct engine *e = ((const struct accelerator *)state)->engine;
+
+	if (!e)
+		return;
+	if (e->every) {
+		figure(arg, "frames_cross_checked", e->cross.frames, 0);
+		figure(arg, "frames_unlike_the_cpu", e->cross.mismatches, 1);
+		sl_cross_figures(&e->cross, figure, arg);
+	}
+	figure(arg, "frames_fallen_back", e->fallen_back, 0);
+}
+
+#define UNIT(NAME, DOC)                                                                         \
+	static int open_##NAME(void *state, const struct sl_chain *chain, struct sl_bell *todo, \
+			       struct sl_bell *done, unsigned *workers)                         \
+	{                                                                                       \
+		return sl_accelerator_open(state, &sl_platform_##NAME, chain, todo, done,       \
+					   workers);                                            \
+	}                                                                                       \
+                                                                                                \
+	static const char *unavailable_##NAME(void)                                             \
+	{                                                                                       \
+		return sl_platform_##NAME.unavailable();                                        \
+	}                                                                                       \
+                                                                                                \
+	const struct sl_unit sl_unit_##NAME = {                                                 \
+		.name = #NAME,                                                                  \
+		.doc = DOC,                                                                     \
+		.state_bytes = sizeof(struct accelerator),                                      \
+		.options = options,                                                             \
+		.drives = 1,                                                                    \
+		.unavailable = unavailable_##NAME,                                              \
+		.open = open_##NAME,                                                            \
+		.close = close_accelerator,                                                     \
+		.batches = batches,                                                             \
+		.know = know,                                                                   \
+		.submit = submit,                                                               \
+		.reap = reap,                                                                   \
+		.work = work,                                                                   \
+		.figures = figures,                                                             \
+	}
+
+UNIT(cuda, "stages on a GPU of NVIDIA, and on the CPU those that it does not have");
+UNIT(opencl, "stages on a device with OpenCL 1.2, and on the CPU those that it does not have");

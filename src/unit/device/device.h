@@ -1,0 +1,124 @@
+/* device.h - between the files of the units for accelerators.
+ *
+ * Model:     a lane has the memory of one batch on the device. A batch goes through it like this:
+ *
+ *              uploads    raw pixels, frames, verdicts          queue `in`
+ *              kernels    of all twins, in the order of the chain      queue `work`
+ *              verdicts   back to the host                      queue `out`, mark `judged`
+ *              results    of frames that are kept, or may be    queue `out`, mark `back`
+ *              the rest   stages without a twin, on the CPU
+ *
+ *            Marks let a queue wait for another, so that lanes overlap: while kernels of one run,
+ *            another is filled and a third emptied.
+ * Threads:   all of it on worker 0, but submit() and reap(). */
+#ifndef SL_UNIT_DEVICE_H
+#define SL_UNIT_DEVICE_H
+
+#include <stdbool.h>
+
+#include <sluice/detector.h>
+#include <sluice/twin.h>
+
+enum sl_device_lane_state { SL_LANE_FREE, SL_LANE_JUDGING, SL_LANE_RETURNING };
+
+struct sl_device_lane {
+	enum sl_device_lane_state state;
+	struct sl_batch *batch;
+	uint64_t since_ns; /* queued, or judged: for the watchdog */
+	struct sl_device_memory raw, frame, view, verdict, rows, result[SL_RESULTS];
+	struct sl_device_memory up,
+		down; /* pinned: frames, views and verdicts; verdicts and rows */
+	struct sl_device_mark *filled, *worked, *judged, *back;
+	struct sl_device_queue *out; /* a lane must not wait for another's kernels */
+	bool checked;		     /* to be compared with the CPU */
+};
+
+struct sl_device_lanes {
+	struct sl_device *device;
+	const struct sl_platform *platform;
+	const struct sl_chain *chain;
+	uint32_t items, results, modules;
+	uint64_t module_bytes, row_bytes, rows;
+	struct sl_shape shape[SL_RESULTS];
+	bool made[SL_RESULTS], wanted[SL_RESULTS]; /* by a twin; on the host */
+	bool seen; /* a stage behind the device may keep what was rejected there */
+	void *twin[SL_CHAIN_STAGES]; /* states; NULL: the stage has none */
+	struct sl_device_queue *in;
+	struct sl_device_queue *work[SL_TWIN_LANES]; /* all the same when order is kept */
+	unsigned works;
+	struct sl_device_lane lane[SL_TWIN_LANES];
+	unsigned n;
+};
+
+/* Its results come back: it is kept, or may still be. */
+static inline bool sl_device_returns(const struct sl_device_lanes *lanes,
+				     const struct sl_frame *frame)
+{
+	return (lanes->seen && !(frame->flags & SL_FRAME_DARK)) || sl_frame_is_kept(frame);
+}
+
+/* What open() of a unit does with its platform. */
+int sl_accelerator_open(void *state, const struct sl_platform *platform,
+			const struct sl_chain *chain, struct sl_bell *todo, struct sl_bell *done,
+			unsigned *workers);
+
+/* Twins and memory for `n` lanes; logged. lanes->chain and device are set. close() in any case. */
+int sl_device_lanes_open(struct sl_device_lanes *lanes, unsigned n, bool any_order);
+void sl_device_lanes_close(struct sl_device_lanes *lanes);
+
+/* What the device has learned goes into the stages' own state. */
+int sl_device_lanes_give_back(struct sl_device_lanes *lanes);
+
+/* Queue all of a batch up to its verdicts. */
+int sl_device_lane_begin(struct sl_device_lanes *lanes, unsigned lane, struct sl_batch *batch);
+
+/* Queue the kernels of the batch that is in the lane once more: for measurements. */
+int sl_device_lane_again(struct sl_device_lanes *lanes, unsigned lane);
+
+/* The verdicts are here: give them to the frames, and queue the way back of what is kept. */
+int sl_device_lane_judged(struct sl_device_lanes *lanes, unsigned lane);
+
+/* ---- host.c: stages on the CPU, on the unit's own thread ---- */
+
+struct sl_host {
+	struct sl_chain chain;
+	void *state; /* of the cpu unit; NULL: there is nothing to do */
+	struct sl_bell *bell;
+};
+
+enum sl_host_part { SL_HOST_ALL, SL_HOST_TWINS, SL_HOST_OTHERS };
+
+/* Those stages of the chain. */
+int sl_host_open(struct sl_host *host, const struct sl_chain *chain, enum sl_host_part part);
+void sl_host_close(struct sl_host *host);
+int sl_host_run(struct sl_host *host, struct sl_batch *batch);
+
+/* ---- cross.c: the same by the CPU, and compared ---- */
+
+struct sl_cross {
+	struct sl_host host; /* the stages that have twins */
+	struct sl_batch batch;
+	struct sl_frame *frame; /* [batch_frames]: share pixels with the real ones */
+	struct sl_verdict *verdict;
+	void *results;
+	uint64_t frames, mismatches; /* compared; different */
+	/* Of these, the first that differed: a result, or the verdict. */
+	uint64_t unlike[SL_RESULTS], unlike_verdicts;
+};
+
+int sl_cross_open(struct sl_cross *cross, const struct sl_device_lanes *lanes);
+void sl_cross_close(struct sl_cross *cross);
+
+/* How many frames differed in what; those that never did are left out. */
+void sl_cross_figures(const struct sl_cross *cross, sl_unit_figure *figure, void *arg);
+
+/* The batch as the CPU has it, which goes on from what stages know now: before the device gets it.
+ */
+int sl_cross_begin(struct sl_cross *cross, const struct sl_device_lanes *lanes,
+		   const struct sl_batch *batch);
+
+/* That batch is back from the device, and no other stage has seen it. */
+void sl_cross_compare(struct sl_cross *cross, const struct sl_device_lanes *lanes,
+		      const struct sl_batch *batch);
+
+#endif

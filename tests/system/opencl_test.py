@@ -1,0 +1,98 @@
+#!/usr/bin/python3
+"""opencl_test.py - the same experiment on the CPU and on a device gives the same file.
+
+Runs on any machine with an OpenCL driver: PoCL is one for CPUs.
+"""
+# normal build only
+
+from harness import (Program, acquire, case, check, closes, equal, experiment, main, read_outcomes, read_summary, run,
+                     run_fails, skip)
+from same_file import datasets, differences
+
+JUNGFRAU = {"kind": "jungfrau", "modules": 2, "rows": None, "columns": None, "frames": 36, "dark_frames": 24,
+            "hit_fraction": 0.3}
+CHAIN = [{"correct": {"darks": 16}}, {"veto": {"threshold": 10, "min_pixels": 20}}, {"integrate": {"bins": 100}}, "peaks"]
+
+
+def needs_opencl(folder):
+    units = run("list", "opencl", folder=folder).out()
+    if "not usable here" in units:
+        skip("no OpenCL device: " + units.split("not usable here: ")[1].splitlines()[0])
+
+
+def both(folder, frames=60, **sections):
+    """The summary of the run on the device; its file is that of the CPU."""
+    files, summary = [], None
+    for unit in ({"kind": "cpu", "batch": 8}, {"kind": "opencl", "batch": 8, "cross_check": 20}):
+        place = folder / unit["kind"]
+        place.mkdir()
+        _, summary = acquire(place, unit=unit, link={"kind": "shm"},
+                                sinks=[{"nexus": {"path": str(place / "run.nxs")}}, "verify"], **sections)
+        closes(summary, 2 * frames)
+        files.append(datasets(place / "run.nxs"))
+    check(files[0]["entry/data/data"].shape[0] > 3, "frames were kept")
+    equal(list(differences(*files)), [], "differences")
+    equal(summary["unit"]["name"], "opencl", "unit")
+    check(summary["unit"]["figures"]["frames_cross_checked"] > 0, "frames were checked in the run")
+    equal(summary["unit"]["figures"]["frames_unlike_the_cpu"], 0, "frames unlike the CPU's")
+    return summary
+
+
+@case("the demo's chain gives the same file")
+def _(folder):
+    needs_opencl(folder)
+    both(folder, detector=JUNGFRAU, stages=CHAIN)
+
+
+@case("so it does when rejected frames are kept as a sample")
+def _(folder):
+    needs_opencl(folder)
+    summary = both(folder, detector=JUNGFRAU, stages=CHAIN + [{"prescale": {"every": 3}}])
+    check(summary["frames"]["prescaled"] > 0, "frames were kept that the device had rejected")
+
+
+@case("floats and storage cells, likewise")
+def _(folder):
+    needs_opencl(folder)
+    both(folder, detector={**JUNGFRAU, "storage_cells": 3}, stages=[{"correct": {"output": "kev_f32", "darks": 4}}, "veto"])
+
+
+@case("a device that is not there is said, and the CPU stands in where it is told to")
+def _(folder):
+    sections = {"detector": JUNGFRAU, "stages": CHAIN[:2], "link": {"kind": "shm"}}
+    run_fails("run", experiment(folder, unit={"kind": "opencl", "device": 200}, **sections), folder=folder, says=["opencl: "])
+    _, summary = acquire(folder, unit={"kind": "opencl", "device": 200, "fallback": "cpu"}, **sections)
+    equal(summary["unit"]["figures"]["frames_fallen_back"], 60, "frames of the CPU")
+
+
+@case("a device that does not answer in time is given up, and the ledger closes")
+def _(folder):
+    needs_opencl(folder)
+    done, summary = acquire(folder, unit={"kind": "opencl", "batch": 8, "timeout_ms": 1}, link={"kind": "shm"},
+                            detector={**JUNGFRAU, "frames": 100, "modules": 4}, stages=CHAIN, sinks=["null"])
+    closes(summary, 4 * 124)
+    equal(done.process.returncode, 2, "exit status")
+    check("it did not answer in time" in done.err(), "it is said")
+    check(summary["ledger"]["total"]["outcomes"]["refused"] > 0, "frames were refused")
+    equal({cause for outcome, cause in read_outcomes(folder).values() if outcome == "refused"}, {"unit"}, "why they were")
+
+
+@case("two runs have the device at once")
+def _(folder):
+    needs_opencl(folder)
+    runs = []
+    for name in ("one", "other"):
+        place = folder / name
+        place.mkdir()
+        runs.append((place, Program("run", experiment(place, unit={"kind": "opencl", "batch": 8, "cross_check": 20},
+                                                    link={"kind": "shm"}, detector=JUNGFRAU, stages=CHAIN,
+                                                    sinks=["null"]),
+                                    "--summary", place / "summary.json", folder=place)))
+    for place, program in runs:
+        equal(program.wait(), 0, f"exit status of {place.name}")
+        summary = read_summary(place)
+        closes(summary, 2 * 60)
+        equal(summary["unit"]["figures"]["frames_unlike_the_cpu"], 0, "frames unlike the CPU's")
+
+
+main()

@@ -1,0 +1,48 @@
+#!/bin/sh
+# check_gpu.sh - what only a host with an NVIDIA GPU can check: every kernel against the CPU, then under compute-sanitizer
+# (memcheck, racecheck), then the demo's experiment on unit `cuda` beside unit `cpu`. 5 minutes.
+#
+#   tools/check_gpu.sh [BUILD [RESULTS]]    BUILD: a folder with sluice and src/pipeline_twin_test; RESULTS: where files go
+#
+# The two files of the demo are compared by tools/same_file.py, which needs h5py.
+set -u
+build=${1:-build}
+out=${2:-gpu-out}
+here=$(dirname "$0")
+failed=0
+mkdir -p "$out"
+
+say() {
+	if [ "$2" -eq 0 ]; then echo "ok      $1"; else echo "FAILED  $1: see $3"; failed=1; fi
+}
+
+"$build/sluice" list cuda >"$out/cuda.txt" 2>&1
+if grep 'not usable here' "$out/cuda.txt"; then
+	exit 1
+fi
+test="$build/src/pipeline_twin_test"
+"$test" >"$out/twin.txt" 2>&1
+say "$(grep -c 'cuda: NVIDIA' "$out/twin.txt") chains of stages on CUDA, results as on the CPU" $? "$out/twin.txt"
+# Side by side: each takes minutes.
+for tool in memcheck racecheck; do
+	(
+		compute-sanitizer --tool $tool --error-exitcode 9 "$test" >"$out/$tool.txt" 2>&1
+		echo $? >"$out/$tool.status"
+	) &
+done
+wait
+for tool in memcheck racecheck; do
+	say "$tool: $(grep -E 'SUMMARY' "$out/$tool.txt" | sed 's/=* //')" "$(cat "$out/$tool.status")" "$out/$tool.txt"
+done
+for unit in cpu cuda; do
+	"$build/sluice" run "$here/../examples/jungfrau-laptop.yaml" --set unit.kind=$unit --set link.kind=shm \
+		--set detector.frames=100 --set "sinks[0].nexus.path=$out/$unit.nxs" --summary "$out/$unit.json" >"$out/$unit.txt" 2>&1
+	say "the demo's experiment on unit $unit" $? "$out/$unit.txt"
+done
+if /usr/bin/python3 -c 'import h5py' 2>/dev/null; then
+	/usr/bin/python3 "$here/same_file.py" "$out/cpu.nxs" "$out/cuda.nxs"
+	say "its files are the same" $? "$out"
+else
+	echo "skipped its files are the same: h5py is not here"
+fi
+exit $failed

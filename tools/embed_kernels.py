@@ -1,0 +1,71 @@
+#!/usr/bin/python3
+"""embed_kernels.py - a source of kernels becomes a C file with all forms that drivers take.
+
+  tools/embed_kernels.py SOURCE OUTPUT [NVCC]
+
+The OpenCL form is one text, with the headers of src/maths and src/kernel in it. With NVCC there is a fatbin, too: machine
+code for Ampere and Hopper, and PTX, which drivers make code for younger GPUs of.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+# One PTX for all: that of compute_90 differs in its name alone, and making it takes longer than what is made of it. But
+# where a kernel says a word that Hopper has an instruction for, each has its own.
+TARGETS = ("arch=compute_80,code=[sm_80,sm_90,compute_80]",)
+APART = ("arch=compute_80,code=sm_80", "arch=compute_90,code=[sm_90,compute_90]")
+WORDS_OF_HOPPER = ("sl_max_i16x2",)
+# Floats are to be those of the CPU (src/maths/language.h).
+EXACT = ("--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
+
+
+def flat(path, seen):
+    """The text of a file with its own headers in it, each once."""
+    def insert(match):
+        header = ROOT / "src" / match[1]
+        if header in seen:
+            return ""
+        seen.add(header)
+        return flat(header, seen)
+    return INCLUDE.sub(insert, path.read_text())
+
+
+def quoted(text):
+    """As C string literals, a line each."""
+    lines = (line.replace("\\", "\\\\").replace('"', '\\"') for line in text.splitlines())
+    return "\n".join(f'\t"{line}\\n"' for line in lines)
+
+
+def fatbin(source, nvcc):
+    with tempfile.TemporaryDirectory() as folder:
+        output = pathlib.Path(folder) / "kernels.fatbin"
+        apart = any(word in source.read_text() for word in WORDS_OF_HOPPER)
+        codes = [word for target in (APART if apart else TARGETS) for word in ("-gencode", target)]
+        subprocess.run([nvcc, "-x", "cu", "-fatbin", "-O3", *EXACT, *codes, "-I", ROOT / "src", "-o", output, source],
+                       check=True)
+        return output.read_bytes()
+
+
+def main():
+    source, output = (pathlib.Path(name).resolve() for name in sys.argv[1:3])
+    name = source.stem
+    code = fatbin(source, sys.argv[3]) if len(sys.argv) > 3 else None
+    # C wants the text of a literal to be limited; compilers do not mind.
+    text = f'/* Made of {source.name} by tools/embed_kernels.py. */\n#include "kernel/kernels.h"\n\n'
+    text += f"static const char opencl[] =\n{quoted(flat(source, set()))};\n\n"
+    fields = f'\t.name = "{name}",\n\t.opencl = opencl,\n'
+    if code:
+        rows = (code[i:i + 32] for i in range(0, len(code), 32))
+        numbers = "\n".join("\t" + ",".join(map(str, row)) + "," for row in rows)
+        text += f"static const _Alignas(16) unsigned char fatbin[] = {{\n{numbers}\n}};\n\n"
+        fields += "\t.fatbin = fatbin,\n\t.fatbin_bytes = sizeof(fatbin),\n"
+    output.write_text(text + f"const struct sl_kernels sl_kernels_{name} = {{\n{fields}}};\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
