@@ -21,8 +21,8 @@
 
 enum { MODULES = 2 };
 
-struct fake { /* a sink's state */
-	uint64_t wrong;
+struct fake { /* a sink's state, and the unit's */
+	uint64_t wrong, unlike;
 	const char *where;
 };
 
@@ -63,6 +63,17 @@ static void report_sent(struct sl_receive *r)
 		sl_ledger_report(&r->ledger, m, r->ledger.tally[m].next);
 }
 
+/* A unit with something to say. */
+static void unit_figures(const void *state, sl_unit_figure *figure, void *arg)
+{
+	const struct fake *fake = state;
+
+	figure(arg, "frames_cross_checked", 12, 0);
+	figure(arg, "frames_unlike_the_cpu", fake->unlike, 1);
+}
+
+static const struct sl_unit unit = {.name = "gadget", .figures = unit_figures};
+
 static int setup(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
@@ -75,6 +86,8 @@ static int setup(void **state)
 		return -1;
 	memset(w->r, 0, bytes);
 	snprintf(w->path, sizeof(w->path), "%s/summary.json", w->folder);
+	w->experiment.unit = &unit;
+	w->experiment.unit_state = &w->fake;
 	w->experiment.sinks = 2;
 	w->experiment.sink[0] = &fancy;
 	w->experiment.sink_state[0] = &w->fake;
@@ -172,6 +185,14 @@ static void a_figure_that_must_be_zero_makes_it_damaged(void **state)
 	struct world *w = *state;
 
 	w->fake.wrong = 1;
+	assert_int_equal(sl_result_of(w->r), SL_RESULT_DAMAGED);
+}
+
+static void so_does_one_of_the_unit(void **state)
+{
+	struct world *w = *state;
+
+	w->fake.unlike = 3;
 	assert_int_equal(sl_result_of(w->r), SL_RESULT_DAMAGED);
 }
 
@@ -325,6 +346,16 @@ static void sinks_are_told_with_place_figures_and_failure(void **state)
 	w->r->sink_error[1] = -ENOSPC;
 	expect_text(report(w, SL_RESULT_DAMAGED), "fancy: ok, frames 95, wrong_pixels 2 (!)\n");
 	expect_text(w->text, "plain: FAILED (No space left on device)\n");
+}
+
+static void the_unit_is_told_with_its_figures(void **state)
+{
+	struct world *w = *state;
+
+	expect_text(report(w, SL_RESULT_INTACT), "gadget, frames_cross_checked 12\n");
+	w->fake.unlike = 2;
+	expect_text(report(w, SL_RESULT_DAMAGED),
+		    "gadget, frames_cross_checked 12, frames_unlike_the_cpu 2 (!)\n");
 }
 
 /* ---- the live line ---- */
@@ -669,6 +700,7 @@ int main(void)
 		CASE(one_troubled_module_frame_makes_it_damaged),
 		CASE(a_sink_that_failed_makes_it_damaged),
 		CASE(a_figure_that_must_be_zero_makes_it_damaged),
+		CASE(so_does_one_of_the_unit),
 		CASE(a_ledger_that_does_not_close_makes_it_unclosed),
 		CASE(a_source_that_vanished_makes_it_unclosed),
 		CASE(misuse_of_the_ledger_makes_it_unclosed),
@@ -680,6 +712,7 @@ int main(void)
 		CASE(a_source_that_vanished_is_named_with_its_last_frame),
 		CASE(latencies_are_in_microseconds_where_there_are_any),
 		CASE(sinks_are_told_with_place_figures_and_failure),
+		CASE(the_unit_is_told_with_its_figures),
 		CASE(the_line_counts_frames_and_kept),
 		CASE(the_line_never_reads_over_a_hundred_percent),
 		CASE(the_line_is_not_drawn_all_the_time),
