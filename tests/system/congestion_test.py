@@ -103,7 +103,8 @@ def _(folder):
     equal(switch.dropped, 0, "packets dropped by the switch")
     check(switch.marked > 0, "nothing was marked")
     equal(summary["link"]["turned_away"]["gap"], 0, "packets behind a lost one")
-    equal(rig.slowed, [True, True], "front ends that were slowed down")
+    # A front end that a busy machine holds back may never be the one whose packets are marked.
+    check(any(rig.slowed), "no front end was slowed down")
 
 
 main()
