@@ -59,6 +59,10 @@ def main():
     text = f'/* Made of {source.name} by tools/embed_kernels.py. */\n#include "kernel/kernels.h"\n\n'
     text += f"static const char opencl[] =\n{quoted(flat(source, set()))};\n\n"
     fields = f'\t.name = "{name}",\n\t.opencl = opencl,\n'
+    # Some are functions of the program, too (src/kernel/NAME_functions.c): for platform `threads`.
+    if source.with_name(f"{name}_functions.c").exists():
+        text += f"extern const struct sl_kernel_function sl_functions_{name}[];\n\n"
+        fields += f"\t.function = sl_functions_{name},\n"
     if code:
         rows = (code[i:i + 32] for i in range(0, len(code), 32))
         numbers = "\n".join("\t" + ",".join(map(str, row)) + "," for row in rows)

@@ -23,6 +23,7 @@ struct sl_device_queue;
 struct sl_device_mark;
 struct sl_device_program;
 struct sl_device_kernel;
+struct sl_device_record;
 
 enum { SL_DEVICE_TEXT = 256, SL_DEVICE_ARGUMENTS = 24 };
 
@@ -62,6 +63,14 @@ struct sl_kernels {
 	const char *opencl;
 	const void *fatbin; /* NULL: there was no nvcc */
 	size_t fatbin_bytes;
+	const struct sl_kernel_function *function; /* for platform `threads`; NULL: none */
+};
+
+/* A kernel as a function of this program, which does one group; an argument is the address of the
+ * memory, or of the value. */
+struct sl_kernel_function {
+	const char *name; /* NULL: the last was before */
+	void (*run)(uint32_t group, uint32_t groups, void *const *argument);
 };
 
 struct sl_platform {
@@ -115,6 +124,19 @@ struct sl_platform {
 		      const struct sl_device_range *range,
 		      const struct sl_device_argument *argument, unsigned arguments);
 
+	/* The queue stands still until the word is `value`, or beyond it: words count up, and wrap.
+	 * In pinned memory, or in the device's. -ENOTSUP here and below: the platform cannot. */
+	int (*wait_value)(struct sl_device_queue *queue, const struct sl_device_memory *word,
+			  uint64_t offset, uint32_t value);
+	int (*write_value)(struct sl_device_queue *queue, const struct sl_device_memory *word,
+			   uint64_t offset, uint32_t value);
+
+	/* What is queued from here on is not done but kept, to be done by one call, often. */
+	int (*record_begin)(struct sl_device_queue *queue);
+	int (*record_end)(struct sl_device_queue *queue, struct sl_device_record **record);
+	int (*play)(struct sl_device_queue *queue, struct sl_device_record *record);
+	void (*record_close)(struct sl_device_record *record);
+
 	/* What other devices wrote into this one's memory before is visible to kernels launched
 	 * after. -ENOTSUP: there is no such thing here. */
 	int (*flush_remote)(struct sl_device *device);
@@ -129,6 +151,6 @@ struct sl_device {
 				   there; 0: it was */
 };
 
-extern const struct sl_platform sl_platform_cuda, sl_platform_opencl;
+extern const struct sl_platform sl_platform_cuda, sl_platform_opencl, sl_platform_threads;
 
 #endif

@@ -23,6 +23,11 @@ struct sl_device_queue {
 	CUstream stream;
 };
 
+struct sl_device_record {
+	struct device *device;
+	CUgraphExec graph;
+};
+
 struct sl_device_mark {
 	struct device *device;
 	CUevent event;
@@ -455,6 +460,73 @@ static int launch(struct sl_device_queue *q, struct sl_device_kernel *k,
 						    NULL));
 }
 
+/* ---- work that waits for a word, or is kept ---- */
+
+static int wait_value(struct sl_device_queue *q, const struct sl_device_memory *word,
+		      uint64_t offset, uint32_t value)
+{
+	enter(q->device);
+	return fail(q->device, "cuStreamWaitValue32",
+		    q->device->cu->p_cuStreamWaitValue32(q->stream, word->address + offset, value,
+							 CU_STREAM_WAIT_VALUE_GEQ));
+}
+
+static int write_value(struct sl_device_queue *q, const struct sl_device_memory *word,
+		       uint64_t offset, uint32_t value)
+{
+	enter(q->device);
+	return fail(q->device, "cuStreamWriteValue32",
+		    q->device->cu->p_cuStreamWriteValue32(q->stream, word->address + offset, value,
+							  CU_STREAM_WRITE_VALUE_DEFAULT));
+}
+
+static int record_begin(struct sl_device_queue *q)
+{
+	enter(q->device);
+	return fail(q->device, "cuStreamBeginCapture",
+		    q->device->cu->p_cuStreamBeginCapture(q->stream,
+							  CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+}
+
+static int record_end(struct sl_device_queue *q, struct sl_device_record **record)
+{
+	struct sl_device_record *r = calloc(1, sizeof(*r));
+	CUgraph graph = NULL;
+	int err;
+
+	enter(q->device);
+	err = fail(q->device, "cuStreamEndCapture",
+		   q->device->cu->p_cuStreamEndCapture(q->stream, &graph));
+	if (!r)
+		err = -ENOMEM;
+	if (!err) {
+		r->device = q->device;
+		err = fail(q->device, "cuGraphInstantiate",
+			   q->device->cu->p_cuGraphInstantiateWithFlags(&r->graph, graph, 0));
+	}
+	if (graph)
+		q->device->cu->p_cuGraphDestroy(graph);
+	if (err)
+		free(r);
+	else
+		*record = r;
+	return err;
+}
+
+static int play(struct sl_device_queue *q, struct sl_device_record *r)
+{
+	enter(q->device);
+	return fail(q->device, "cuGraphLaunch",
+		    q->device->cu->p_cuGraphLaunch(r->graph, q->stream));
+}
+
+static void record_close(struct sl_device_record *r)
+{
+	enter(r->device);
+	r->device->cu->p_cuGraphExecDestroy(r->graph);
+	free(r);
+}
+
 static int flush_remote(struct sl_device *device)
 {
 	struct device *d = (struct device *)device;
@@ -496,5 +568,11 @@ const struct sl_platform sl_platform_cuda = {
 	.kernel_open = kernel_open,
 	.kernel_close = kernel_close,
 	.launch = launch,
+	.wait_value = wait_value,
+	.write_value = write_value,
+	.record_begin = record_begin,
+	.record_end = record_end,
+	.play = play,
+	.record_close = record_close,
 	.flush_remote = flush_remote,
 };

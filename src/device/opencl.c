@@ -474,6 +474,32 @@ static int launch(struct sl_device_queue *q, struct sl_device_kernel *k,
 }
 
 /* No other device writes into memory of OpenCL's. */
+/* OpenCL 1.2 has no words that a queue waits for, and keeps nothing. */
+static int no_value(struct sl_device_queue *queue, const struct sl_device_memory *word,
+		    uint64_t offset, uint32_t value)
+{
+	return -ENOTSUP;
+}
+
+static int no_begin(struct sl_device_queue *queue)
+{
+	return -ENOTSUP;
+}
+
+static int no_end(struct sl_device_queue *queue, struct sl_device_record **record)
+{
+	return -ENOTSUP;
+}
+
+static int no_play(struct sl_device_queue *queue, struct sl_device_record *record)
+{
+	return -ENOTSUP;
+}
+
+static void nothing_to_close(struct sl_device_record *record)
+{
+}
+
 static int flush_remote(struct sl_device *device)
 {
 	return -ENOTSUP;
@@ -509,5 +535,11 @@ const struct sl_platform sl_platform_opencl = {
 	.kernel_open = kernel_open,
 	.kernel_close = kernel_close,
 	.launch = launch,
+	.wait_value = no_value,
+	.write_value = no_value,
+	.record_begin = no_begin,
+	.record_end = no_end,
+	.play = no_play,
+	.record_close = nothing_to_close,
 	.flush_remote = flush_remote,
 };
