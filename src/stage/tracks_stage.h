@@ -24,4 +24,11 @@ struct sl_tracks {
 
 extern const struct sl_twin sl_twin_tracks;
 
+struct sl_kernel_tracks;
+struct sl_kernel_tracks_plan;
+
+/* The stage's settings and plan as kernels take them. */
+void sl_tracks_for_kernels(const struct sl_tracks *stage, struct sl_kernel_tracks *rules,
+			   struct sl_kernel_tracks_plan *plan);
+
 #endif

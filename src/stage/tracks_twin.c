@@ -130,6 +130,13 @@ static void copy_plan(const struct sl_tracks_plan *from, struct sl_kernel_tracks
 	memcpy(to->after, from->after, sizeof(to->after));
 }
 
+void sl_tracks_for_kernels(const struct sl_tracks *stage, struct sl_kernel_tracks *rules,
+			   struct sl_kernel_tracks_plan *plan)
+{
+	*rules = rules_of(stage);
+	copy_plan(&stage->plan, plan);
+}
+
 static int open_lane(struct twin *t, struct lane *lane)
 {
 	const struct sl_kernel_tracks *r = &t->rules;
@@ -160,10 +167,9 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 	int err;
 
 	t->device = env->device;
-	t->rules = rules_of(s);
 	t->batch_frames = env->batch_frames;
 	t->result = s->result;
-	copy_plan(&s->plan, &t->plan);
+	sl_tracks_for_kernels(s, &t->rules, &t->plan);
 	err = sl_device_kernels(t->device, &sl_kernels_tracks, sector_names, SECTOR_KERNELS,
 				&t->sector_program, t->sector_kernel);
 	if (!err)
