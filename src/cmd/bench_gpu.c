@@ -20,6 +20,7 @@
 #include "cmd/bench_gpu.h"
 #include "device/table.h"
 #include "kernel/kernels.h"
+#include "maths/tracks.h"
 #include "unit/cpu/cpu.h"
 #include "unit/device/device.h"
 
@@ -43,6 +44,26 @@ enum { STACK = 10, BLOCKS = 8, THREADS = 256, COPY_BYTES = 8 << 20, SINGLES = 20
 		.work = {.name = row, .chain = stages, .unread = true}, .way = SL_BENCH_GPU_UNIT, \
 		.size = events, .stack = n                                                        \
 	}
+
+#define RING(row, bytes, how, is_tagged, is_on_device, us)                              \
+	{                                                                               \
+		.work = {.name = row}, .way = SL_BENCH_GPU_RING, .size = SL_BENCH_500K, \
+		.stack = 1, .most_us = us, .trigger = how, .event_bytes = bytes,        \
+		.tagged = is_tagged, .on_device = is_on_device                          \
+	}
+
+#define SECTOR(row, kind, how, us, only_cells)                                             \
+	{                                                                                  \
+		.work = {.name = row}, .way = SL_BENCH_GPU_RING, .size = SL_BENCH_SECTORS, \
+		.stack = 1, .most_us = us, .trigger = how, .tagged = true, .tracks = kind, \
+		.cells = only_cells                                                        \
+	}
+#define TRACKS(row, kind, how, us) SECTOR(row, kind, how, us, false)
+#define CELLS(row, kind, how, us)  SECTOR(row, kind, how, us, true)
+
+static const struct sl_bench_trigger rectangles = {.cells = SL_TRACKS_RECTANGLES},
+				     hexagons = {.cells = SL_TRACKS_HEXAGONS},
+				     bent = {.cells = SL_TRACKS_HEXAGONS, .bend = 3};
 
 static const struct sl_bench_gpu rows[] = {
 	{.work = {.name = "memory-copy"},
@@ -75,9 +96,49 @@ static const struct sl_bench_gpu rows[] = {
 	UNIT("unit/correct+veto+sparse", "correct:output=photons_i16 " VETO " " SPARSE, SL_BENCH_4M,
 	     4),
 	UNIT("unit/rings", "rings:look=all", SL_BENCH_RICH_1024, BLOCKS),
+	RING("ring-48/persistent", 48, SL_TRIGGER_PERSISTENT, true, false, 0),
+	RING("ring-960/persistent", 960, SL_TRIGGER_PERSISTENT, true, false, 0),
+	RING("ring-4096/persistent", 4096, SL_TRIGGER_PERSISTENT, true, false, 3),
+	{.work = {.name = "ring-4096/persistent/2"},
+	 .way = SL_BENCH_GPU_RING,
+	 .size = SL_BENCH_500K,
+	 .stack = 1,
+	 .trigger = SL_TRIGGER_PERSISTENT,
+	 .event_bytes = 4096,
+	 .buffers = 2,
+	 .tagged = true},
+	RING("ring-4096/persistent/plain", 4096, SL_TRIGGER_PERSISTENT, false, false, 0),
+	RING("ring-4096/persistent/device", 4096, SL_TRIGGER_PERSISTENT, false, true, 0),
+	RING("ring-4096/wait", 4096, SL_TRIGGER_WAIT, true, false, 0),
+	RING("ring-4096/wait/device", 4096, SL_TRIGGER_WAIT, false, true, 0),
+	RING("ring-4096/graph", 4096, SL_TRIGGER_GRAPH, true, false, 0),
+	RING("ring-4096/launch", 4096, SL_TRIGGER_LAUNCH, true, false, 0),
+	RING("ring-4096/launch/device", 4096, SL_TRIGGER_LAUNCH, false, true, 0),
+	CELLS("ring-cells/rectangles/persistent", &rectangles, SL_TRIGGER_PERSISTENT, 4.5),
+	CELLS("ring-cells/hexagons/persistent", &hexagons, SL_TRIGGER_PERSISTENT, 4.5),
+	CELLS("ring-cells/hexagons-bend/persistent", &bent, SL_TRIGGER_PERSISTENT, 0),
+	CELLS("ring-cells/hexagons/wait", &hexagons, SL_TRIGGER_WAIT, 0),
+	CELLS("ring-cells/hexagons/graph", &hexagons, SL_TRIGGER_GRAPH, 0),
+	CELLS("ring-cells/hexagons/launch", &hexagons, SL_TRIGGER_LAUNCH, 0),
+	TRACKS("ring-tracks/rectangles/persistent", &rectangles, SL_TRIGGER_PERSISTENT, 4.5),
+	TRACKS("ring-tracks/hexagons/persistent", &hexagons, SL_TRIGGER_PERSISTENT, 4.5),
+	TRACKS("ring-tracks/hexagons-bend/persistent", &bent, SL_TRIGGER_PERSISTENT, 0),
+	TRACKS("ring-tracks/hexagons/wait", &hexagons, SL_TRIGGER_WAIT, 0),
+	TRACKS("ring-tracks/hexagons/graph", &hexagons, SL_TRIGGER_GRAPH, 0),
+	TRACKS("ring-tracks/hexagons/launch", &hexagons, SL_TRIGGER_LAUNCH, 0),
 };
 
-static const struct sl_platform *const platforms[] = {&sl_platform_cuda, &sl_platform_opencl};
+static const struct sl_platform *const platforms[] = {&sl_platform_cuda, &sl_platform_opencl,
+						      &sl_platform_threads};
+
+/* Threads stand in for a device where a ring is looked at; OpenCL has none. */
+static bool has(const struct sl_platform *platform, const struct sl_bench_gpu *row)
+{
+	if (row->way == SL_BENCH_GPU_RING)
+		return platform == &sl_platform_cuda ||
+		       (platform == &sl_platform_threads && !row->tracks);
+	return platform != &sl_platform_threads;
+}
 
 /* ---- rows ---- */
 
@@ -103,7 +164,9 @@ int sl_bench_gpu_rows(struct sl_bench *bench)
 
 			snprintf(row.name, sizeof(row.name), "%s/%s", platforms[p]->name,
 				 rows[i].work.name);
-			if (!bench->o.only[0] || fnmatch(bench->o.only, row.name, 0) == 0)
+			row.latency = rows[i].way == SL_BENCH_GPU_RING;
+			if (has(platforms[p], &rows[i]) &&
+			    (!bench->o.only[0] || fnmatch(bench->o.only, row.name, 0) == 0))
 				bench->row[bench->rows++] = row;
 		}
 	return 0;
@@ -116,7 +179,7 @@ int sl_bench_gpu_prepare(struct sl_bench *bench)
 		struct sl_bench_scene *scene = &bench->stages->scene[row->size];
 		int err = 0;
 
-		if (!scene->frames)
+		if (!scene->frames && (row->gpu->way != SL_BENCH_GPU_RING || row->gpu->tracks))
 			err = row->size <= SL_BENCH_500K ? sl_bench_scene_make(scene, row->size)
 							 : sl_bench_events_make(scene, row->size);
 		if (err)
@@ -356,7 +419,8 @@ int sl_bench_gpu(const struct sl_bench *bench, const struct sl_bench_row *row,
 	snprintf(sample->device, sizeof(sample->device), "%.80s, %.110s", info.name, info.driver);
 	err = row->gpu->way == SL_BENCH_GPU_KERNELS ? measure_kernels(bench, row, &d, sample)
 	      : row->gpu->way == SL_BENCH_GPU_UNIT  ? sl_bench_gpu_unit(bench, row, sample)
-						    : measure_memory(bench, row, &d, sample);
+	      : row->gpu->way == SL_BENCH_GPU_RING ? sl_bench_gpu_ring(bench, row, d.device, sample)
+						   : measure_memory(bench, row, &d, sample);
 	if (err && err != -ENODEV && err != -EBADMSG)
 		sl_error("%s", d.platform->problem(d.device));
 	return err;

@@ -34,6 +34,31 @@ static double share_of_copy(const struct sl_bench *bench, const struct sl_bench_
 	return us_of(copy, copied.median) / us_of(row, f->median);
 }
 
+/* An event at a time through a ring. */
+static void print_rings(const struct sl_bench *bench, FILE *out)
+{
+	static const unsigned level[] = {SL_BENCH_P50, SL_BENCH_P99, SL_BENCH_P999, SL_BENCH_MOST};
+	bool any = false;
+
+	for (unsigned i = 0; i < bench->rows; i++) {
+		const struct sl_bench_row *row = &bench->row[i];
+		struct sl_bench_figure f;
+
+		if (!row->latency || !sl_bench_summarise(row, sl_bench_pick_quantile, 0, &f))
+			continue;
+		if (!any)
+			fprintf(out, "\n%-40s %8s %8s %8s %8s\n",
+				"us from event to result, at a time", "p50", "p99", "p99.9", "max");
+		any = true;
+		fprintf(out, "%-40s", row->name);
+		for (unsigned k = 0; k < 4; k++) {
+			sl_bench_summarise(row, sl_bench_pick_quantile, level[k], &f);
+			fprintf(out, " %8.2f", f.median);
+		}
+		fputc('\n', out);
+	}
+}
+
 void sl_bench_print_gpu(const struct sl_bench *bench, FILE *out)
 {
 	struct sl_bench_figure f, single;
@@ -44,7 +69,7 @@ void sl_bench_print_gpu(const struct sl_bench *bench, FILE *out)
 	for (unsigned i = 0; i < bench->rows; i++) {
 		const struct sl_bench_row *row = &bench->row[i];
 
-		if (!sl_bench_summarise(row, sl_bench_pick_rate, 0, &f) ||
+		if (row->latency || !sl_bench_summarise(row, sl_bench_pick_rate, 0, &f) ||
 		    !sl_bench_summarise(row, sl_bench_pick_quantile, SL_BENCH_P50, &single))
 			continue;
 		fprintf(out, "%-32s %10.3f %10.3f %10.3f %8.1f", row->name, us_of(row, f.median),
@@ -59,6 +84,7 @@ void sl_bench_print_gpu(const struct sl_bench *bench, FILE *out)
 				us_of(row, f.median) <= row->gpu->most_us ? "yes" : "no");
 		fputc('\n', out);
 	}
+	print_rings(bench, out);
 }
 
 void sl_bench_put_gpu(const struct sl_bench *bench, const struct sl_bench_row *row,

@@ -118,7 +118,7 @@ static void put_figures(FILE *out, const struct sl_bench *bench, const struct sl
 	unsigned long long lost = sl_bench_lost(row);
 	struct sl_bench_figure f;
 
-	for (unsigned i = 0; row->latency && i < (row->trigger ? 4 : 3); i++)
+	for (unsigned i = 0; row->latency && i < (row->trigger || row->gpu ? 4 : 3); i++)
 		if (sl_bench_summarise(row, sl_bench_pick_quantile, quantiles[i].which, &f)) {
 			put_row(out, first, row->name, quantiles[i].suffix, &f, "us");
 			fprintf(out, ", \"loss\": %llu", lost);

@@ -1,0 +1,239 @@
+/* bench_gpu_ring.c - sluice bench gpu: how long an event takes from the host's memory to the device
+ * and its result back, one event at a time, by every trigger.
+ *
+ *   PLATFORM/ring-4096/TRIGGER           4 KiB in tagged chunks
+ *   PLATFORM/ring-4096/TRIGGER/2         the same in two buffers, which stay in caches
+ *   PLATFORM/ring-4096/TRIGGER/plain     data, then a word, in pinned memory
+ *   PLATFORM/ring-4096/TRIGGER/device    the same in the device's memory, where copies bring them
+ *   PLATFORM/ring-cells/CELLS/TRIGGER    160 stubs of a sector: cells with enough layers
+ *   PLATFORM/ring-tracks/CELLS/TRIGGER   the same, and duplicates taken out; compared with the
+ *                                        scalar program of `sluice bench trigger`
+ *
+ * Everything is the process's own, which ends after this: not all is given back. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sluice/device.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cmd/bench_gpu.h"
+#include "device/table.h"
+#include "kernel/kernels.h"
+#include "kernel/tracks.h"
+#include "maths/tracks.h"
+#include "stage/tracks_stage.h"
+
+enum { EVENTS = 20000, WARM = 500, BUFFERS = 16, RESULT_MOST = 1024 };
+
+/* What is done, and how it is known to be right. */
+struct work {
+	struct sl_gpuring *ring;
+	uint32_t bytes, result_bytes;
+	/* The event for turn n; what must come back. */
+	const void *(*event)(struct work *w, uint64_t n);
+	bool (*is_right)(const struct work *w, uint64_t n, const struct sl_gpuring_record *record,
+			 const void *result);
+	uint32_t *words; /* of `weigh` */
+	const struct sl_bench_scene *scene;
+	struct sl_bench_sector *found; /* of `tracks`: what the scalar program finds */
+	uint64_t sectors;
+};
+
+static const void *weigh_event(struct work *w, uint64_t n)
+{
+	w->words[0] = UINT32_MAX - (uint32_t)n; /* all are kept */
+	return w->words;
+}
+
+static bool weigh_is_right(const struct work *w, uint64_t n, const struct sl_gpuring_record *record,
+			   const void *result)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < w->bytes / 4; i++)
+		sum += w->words[i];
+	return record->keep && record->score == sum &&
+	       memcmp(result, w->words, w->result_bytes) == 0;
+}
+
+static const void *tracks_event(struct work *w, uint64_t n)
+{
+	return sl_bench_item(w->scene, n % w->sectors);
+}
+
+static bool tracks_are_right(const struct work *w, uint64_t n,
+			     const struct sl_gpuring_record *record, const void *result)
+{
+	const struct sl_bench_sector *found = &w->found[n % w->sectors];
+
+	return record->score == (found->tracks | found->cells << 16);
+}
+
+static bool cells_are_right(const struct work *w, uint64_t n,
+			    const struct sl_gpuring_record *record, const void *result)
+{
+	return record->score == w->found[n % w->sectors].cells;
+}
+
+/* One event there and back; ns, or -errno. */
+static int64_t round_trip(struct work *w, uint64_t n)
+{
+	struct sl_gpuring_record record;
+	const void *event = w->event(w, n);
+	char result[RESULT_MOST];
+	uint64_t start = sl_clock_ns();
+	int got, err = sl_gpuring_publish(w->ring, n, event, w->bytes);
+
+	if (err)
+		return err;
+	while (!(got = sl_gpuring_take(w->ring, &record)))
+		;
+	if (got < 0)
+		return got;
+	if (record.keep) {
+		got = sl_gpuring_result(w->ring, &record, result, sizeof(result));
+		if (got < 0)
+			return got;
+	}
+	start = sl_clock_ns() - start;
+	if (record.outcome != SL_RING_GOOD || !w->is_right(w, n, &record, result)) {
+		sl_error("event %llu came back as something else", (unsigned long long)n);
+		return -EBADMSG;
+	}
+	err = sl_gpuring_release(w->ring);
+	return err ? err : (int64_t)start;
+}
+
+static int measure(struct work *w, uint64_t most_ns, struct sl_bench_sample *sample)
+{
+	uint32_t *ns = calloc(EVENTS, sizeof(*ns));
+	uint64_t begun = sl_clock_ns();
+	int64_t took = ns ? 0 : -ENOMEM;
+	size_t kept = 0;
+
+	for (uint64_t n = 0; took >= 0 && kept < EVENTS; n++) {
+		took = round_trip(w, n);
+		if (n >= WARM && took >= 0)
+			ns[kept++] = (uint32_t)took;
+		if (kept > 100 && sl_clock_ns() - begun > most_ns)
+			break;
+	}
+	if (took >= 0) {
+		sl_bench_quantiles(ns, kept, sample->quantile_us);
+		sample->count = kept;
+		sample->bytes = kept * w->bytes;
+		sample->frame_bytes = w->bytes;
+		sample->GB_per_s = (double)sample->bytes / (double)(sl_clock_ns() - begun);
+	}
+	free(ns);
+	return took < 0 ? (int)took : 0;
+}
+
+static int run(const struct sl_bench *bench, struct sl_device *device, const struct sl_bench_gpu *g,
+	       struct work *w, const struct sl_gpuring_work *work, uint32_t threads,
+	       struct sl_bench_sample *sample)
+{
+	const struct sl_gpuring_terms terms = {
+		.buffers = g->buffers ? g->buffers : BUFFERS,
+		.event_bytes = w->bytes,
+		.result_bytes = w->result_bytes,
+		.tagged = g->tagged,
+		.on_device = g->on_device,
+		.trigger = g->trigger,
+		.groups = 1,
+		.threads = threads,
+		.timeout_ns = 5000000000u,
+	};
+	struct sl_gpuring *ring = calloc(1, sizeof(*ring));
+	int err = ring ? sl_gpuring_open(ring, device, &terms, work) : -ENOMEM, ended;
+
+	w->ring = ring;
+	if (!err)
+		err = measure(w, (uint64_t)(4e9 * bench->o.seconds), sample);
+	if (!ring)
+		return err;
+	ended = sl_gpuring_end(ring);
+	sl_gpuring_close(ring);
+	free(ring);
+	return err ? err : ended;
+}
+
+static int run_weigh(const struct sl_bench *bench, const struct sl_bench_gpu *g,
+		     struct sl_device *device, struct sl_bench_sample *sample)
+{
+	static const uint32_t threshold = 1;
+	const struct sl_gpuring_work work = {
+		.kernels = &sl_kernels_weigh,
+		.once = g->tagged ? "weigh_tagged_once" : "weigh_once",
+		.forever = g->tagged ? "weigh_tagged_forever" : "weigh_forever",
+		.argument = {SL_ARG(threshold)},
+		.arguments = 1,
+	};
+	struct work w = {.bytes = g->event_bytes,
+			 .result_bytes = 48,
+			 .event = weigh_event,
+			 .is_right = weigh_is_right};
+
+	w.words = aligned_alloc(64, (w.bytes + 63) / 64 * 64);
+	if (!w.words)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < w.bytes / 4; i++)
+		w.words[i] = i * 2654435761u;
+	/* A thread has a chunk. */
+	return run(bench, device, g, &w, &work, (w.bytes / SL_RING_CHUNK + 33) / 32 * 32, sample);
+}
+
+static int run_tracks(const struct sl_bench *bench, const struct sl_bench_row *row,
+		      struct sl_device *device, struct sl_bench_sample *sample)
+{
+	const struct sl_bench_scene *scene = &bench->stages->scene[row->size];
+	struct sl_tracks *stage = calloc(1, sizeof(*stage));
+	struct sl_kernel_tracks_plan *plan = calloc(1, sizeof(*plan));
+	struct sl_kernel_tracks rules;
+	struct sl_device_memory plan_table, track;
+	struct sl_device_queue *queue;
+	struct work w = {.bytes = SL_STUBS * SL_STUB_BYTES,
+			 .result_bytes = 16 * SL_RING_CHUNK,
+			 .event = tracks_event,
+			 .is_right = row->gpu->cells ? cells_are_right : tracks_are_right,
+			 .scene = scene};
+	int err;
+
+	w.sectors = (uint64_t)scene->frames * scene->geometry.modules * scene->geometry.rows;
+	w.found = calloc(w.sectors, sizeof(*w.found));
+	if (!stage || !plan || !w.found)
+		return -ENOMEM;
+	stage->events = stage->sectors = stage->modules = 1;
+	sl_bench_tracks_plan(row->gpu->tracks, &stage->plan);
+	sl_tracks_for_kernels(stage, &rules, plan);
+	for (uint64_t i = 0; i < w.sectors; i++)
+		w.found[i] = sl_bench_scalar_sector(&stage->plan, sl_bench_item(scene, i));
+	err = device->platform->queue_open(device, &queue);
+	if (!err)
+		err = sl_device_table(device, queue, plan, sizeof(*plan), &plan_table);
+	if (!err)
+		err = device->platform->memory_open(
+			device, rules.limit * sizeof(struct sl_kernel_track), &track);
+	if (!err)
+		err = sl_device_finish(device, queue);
+	return err ? err
+		   : run(bench, device, row->gpu, &w,
+			 &(struct sl_gpuring_work){
+				 .kernels = &sl_kernels_tracks_ring,
+				 .once = row->gpu->cells ? "tracks_cells_once" : "tracks_ring_once",
+				 .forever = row->gpu->cells ? "tracks_cells_forever"
+							    : "tracks_ring_forever",
+				 .argument = {SL_ARG(rules), SL_ARG_MEMORY(&plan_table),
+					      SL_ARG_MEMORY(&track)},
+				 .arguments = 3},
+			 row->gpu->cells ? 6 * SL_STUBS : SL_STUBS, sample);
+}
+
+int sl_bench_gpu_ring(const struct sl_bench *bench, const struct sl_bench_row *row,
+		      struct sl_device *device, struct sl_bench_sample *sample)
+{
+	return row->gpu->tracks ? run_tracks(bench, row, device, sample)
+				: run_weigh(bench, row->gpu, device, sample);
+}
