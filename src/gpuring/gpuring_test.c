@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -284,6 +285,10 @@ static void lap_answered(enum place place)
 	publish(&rig, BUFFERS);
 	for (uint64_t n = 1; n < BUFFERS; n++)
 		publish(&rig, n);
+	for (uint32_t n = 1; n < BUFFERS; n++)
+		while (atomic_load(&word[4 * n + 3]) != n + 1)
+			sched_yield();
+	nanosleep(&(struct timespec){0, 20000000}, NULL); /* nothing holds event 8 but the host */
 	for (uint64_t n = 0; n <= BUFFERS; n++) {
 		record = take(&rig);
 		check_good(&rig, &record, n);
