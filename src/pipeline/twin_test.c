@@ -238,6 +238,10 @@ static const struct twin_case cases[] = {
 	{"photons, bins, windows of kept frames",
 	 "stages: [correct, veto: {min_pixels: 30}, reduce: {bin: 2, window: 3}]", NULL,
 	 SMALL(2, 7, 33), .batch = 8, .dtype = SL_U16, .missing = true},
+	{"windows before peaks judge",
+	 "stages: [correct, veto: {min_pixels: 40}, reduce: {bin: 8, window: 3}, peaks: "
+	 "{min_peaks: 3}]",
+	 NULL, SMALL(2, 40, 67), .batch = 8, .dtype = SL_U16, .peaks = true},
 	{"photons, means, windows", "stages: [correct, reduce: {bin: 4, binned: mean, window: 2}]",
 	 NULL, SMALL(3, 6, 40), .batch = 8, .dtype = SL_U16},
 	{"photons, large bins", "stages: [correct, reduce: {bin: 20, window: 1}]", NULL,

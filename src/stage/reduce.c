@@ -119,6 +119,7 @@ static void frame(void *state, void *scratch, const struct sl_batch *batch, uint
 		       r->bins * sl_dtype_bytes(r->bin_dtype));
 	else
 		sl_reduce_bins_frame(r, frame);
+	sl_reduce_bins_judge(r, frame); /* before stages behind this one do */
 }
 
 static void conclude(const struct sl_reduce *r, void *const *scratch, unsigned workers, uint32_t f,

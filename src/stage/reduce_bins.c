@@ -174,15 +174,26 @@ static void widen(struct sl_reduce *r, const void *binned)
 	r->window_frames++;
 }
 
+/* The note is the rows of the sum, which nobody has looked at yet. */
+void sl_reduce_bins_judge(const struct sl_reduce *r, struct sl_frame *frame)
+{
+	if (r->window)
+		frame->result[r->result + WINDOW_SUM].rows = !(frame->flags & SL_FRAME_DARK) &&
+							     sl_frame_is_kept(frame);
+}
+
 void sl_reduce_bins_window(struct sl_reduce *r, struct sl_frame *frame)
 {
 	struct sl_array *sum = &frame->result[r->result + WINDOW_SUM];
 	struct sl_array *most = &frame->result[r->result + WINDOW_MOST];
 
+	bool counts;
+
 	if (!r->window)
 		return;
+	counts = sum->rows;
 	sum->rows = most->rows = 0;
-	if ((frame->flags & SL_FRAME_DARK) || !sl_frame_is_kept(frame))
+	if (!counts)
 		return;
 	widen(r, frame->result[r->result + BINNED].host);
 	if (r->window_frames < r->window)
