@@ -29,8 +29,10 @@ ROWS = [("memory-copy", "a copy of the bytes that `correct` must move: the ceili
         ("spots", "`spots`", None), ("sparse", "`sparse`, by threshold", None), ("sparse-radial", "`sparse`, `method: radial`", None),
         ("reduce", "`reduce`", None), ("rings", "`rings`, an event of 20 hits; stacks of 8192", None),
         ("rings/4096", "`rings`, stacks of 4096 events", None),
-        ("tracks/rectangles", "`tracks`, an event of 288 sectors, rectangles, `bend: 0`", None),
+        ("tracks/rectangles", "`tracks`, an event of pile-up 140, rectangles, `bend: 0`", None),
         ("tracks/hexagons", "`tracks`, likewise, hexagons", None),
+        ("tracks/rectangles/full", "`tracks`, 288 sectors of 160 stubs, rectangles, `bend: 0`", None),
+        ("tracks/hexagons/full", "`tracks`, likewise, hexagons", None),
         ("tracks/hexagons/fit", "`tracks`, likewise, hexagons, bends used, fits", None),
         ("unit/correct+veto+sparse", "the whole unit, from host memory to lists in host memory: `correct`, `veto`, `sparse`", None),
         ("unit/rings", "the whole unit: `rings`, an event", None)]

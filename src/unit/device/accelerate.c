@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "device/table.h"
+#include "kernel/kernels.h"
 #include "unit/cpu/cpu.h"
 #include "unit/device/device.h"
 
@@ -42,13 +43,14 @@ struct engine {
 	struct sl_host others; /* stages without a twin, behind the device */
 	struct sl_host all;    /* for the fallback */
 	struct sl_cross cross;
-	bool crossing, fall_back;
-	int dead; /* why the device was given up; 0: it was not */
+	bool crossing, owed, fall_back; /* owed: a check was due, and another was under way */
+	bool forgot;			/* what stages had learned on the device */
+	int dead;			/* why the device was given up; 0: it was not */
 	uint64_t timeout_ns;
 	uint64_t every, seen;	/* one of `every` frames is checked */
 	uint64_t taken, oldest; /* batches that went into lanes; the first that is still there */
 	unsigned lane_of[QUEUE];
-	uint64_t fallen_back; /* frames */
+	uint64_t fallen_back, unlearned; /* frames; of these, without what had been learned */
 	void *pinned[PINNED];
 
 	struct sl_batch *batch[QUEUE], *ready[QUEUE];
@@ -330,6 +332,7 @@ static void run_here(struct engine *e, struct sl_batch *batch)
 		sl_verdicts_reset(batch);
 		err = sl_host_run(&e->all, batch);
 		e->fallen_back += batch->frames;
+		e->unlearned += e->forgot ? batch->frames : 0;
 	}
 	finish(e, batch, err);
 }
@@ -338,6 +341,14 @@ static bool may_still_write(const struct engine *e)
 {
 	for (unsigned i = 0; i < e->lanes.n; i++)
 		if (e->lanes.lane[i].state == SL_LANE_RETURNING)
+			return true;
+	return false;
+}
+
+static bool learns(const struct engine *e)
+{
+	for (unsigned s = 0; s < e->chain.stages; s++)
+		if (e->lanes.twin[s] && e->chain.stage[s].ops->twin->give_back)
 			return true;
 	return false;
 }
@@ -360,7 +371,8 @@ static void take_over(struct engine *e)
 		sl_error("%s: it may still write into results: the CPU cannot go on, and frames "
 			 "are refused from now on",
 			 name);
-	} else if (err) {
+	} else if (err && learns(e)) {
+		e->forgot = true;
 		sl_warn("%s: the CPU goes on with what it knew when the run began: what the device "
 			"has learned (pedestals) is lost",
 			name);
@@ -406,12 +418,15 @@ static void give_up(struct engine *e, int err)
 static int begin(struct engine *e, unsigned lane)
 {
 	struct sl_batch *batch = e->batch[e->taken % QUEUE];
-	bool check = e->every && !e->crossing &&
-		     (e->seen + e->every - 1) / e->every * e->every < e->seen + batch->frames;
+	bool check;
 	int err = 0;
 
+	if (e->every && (e->seen + e->every - 1) / e->every * e->every < e->seen + batch->frames)
+		e->owed = true;
+	check = e->owed && !e->crossing;
 	e->lanes.lane[lane].checked = check;
 	if (check) {
+		e->owed = false;
 		err = sl_device_lanes_give_back(&e->lanes);
 		if (!err)
 			err = sl_cross_begin(&e->cross, &e->lanes, batch);
@@ -530,6 +545,17 @@ static void figures(const void *state, sl_unit_figure *figure, void *arg)
 		sl_cross_figures(&e->cross, figure, arg);
 	}
 	figure(arg, "frames_fallen_back", e->fallen_back, 0);
+	figure(arg, "frames_with_older_pedestals", e->unlearned, 1);
+}
+
+static const char *unavailable(const struct sl_platform *platform)
+{
+	const char *why = platform->unavailable();
+
+	if (!why && platform == &sl_platform_cuda && !sl_kernels_correct.fatbin)
+		why = "this program was built without nvcc, and so without kernels for it; install "
+		      "the CUDA toolkit and build again";
+	return why;
 }
 
 #define UNIT(NAME, DOC)                                                                         \
@@ -542,7 +568,7 @@ static void figures(const void *state, sl_unit_figure *figure, void *arg)
                                                                                                 \
 	static const char *unavailable_##NAME(void)                                             \
 	{                                                                                       \
-		return sl_platform_##NAME.unavailable();                                        \
+		return unavailable(&sl_platform_##NAME);                                        \
 	}                                                                                       \
                                                                                                 \
 	const struct sl_unit sl_unit_##NAME = {                                                 \
