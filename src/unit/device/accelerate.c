@@ -371,7 +371,7 @@ static void take_over(struct engine *e)
 		sl_error("%s: it may still write into results: the CPU cannot go on, and frames "
 			 "are refused from now on",
 			 name);
-	} else if (err && learns(e)) {
+	} else if (err && e->oldest && learns(e)) { /* it has been through batches */
 		e->forgot = true;
 		sl_warn("%s: the CPU goes on with what it knew when the run began: what the device "
 			"has learned (pedestals) is lost",
