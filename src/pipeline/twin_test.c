@@ -335,10 +335,29 @@ static const struct twin_case *case_of(const char *name)
 	return &cases[i];
 }
 
+struct counted {
+	uint64_t checked, unlike, unlike_image;
+};
+
+static void count_figures(void *arg, const char *name, uint64_t value, int failed)
+{
+	struct counted *counted = arg;
+
+	if (!strcmp(name, "frames_cross_checked"))
+		counted->checked = value;
+	if (!strcmp(name, "frames_unlike_the_cpu")) {
+		counted->unlike = value;
+		assert_true(failed);
+	}
+	if (!strcmp(name, "frames_unlike_the_cpu_in_image"))
+		counted->unlike_image = value;
+}
+
 static void run_case(const struct twin_case *c, const struct sl_unit *unit)
 {
 	const struct sl_unit *const units[] = {&sl_unit_cpu, unit};
 	const char *set[] = {NULL, "unit.cross_check=3"};
+	struct counted counted = {0};
 	struct twin_side side[2];
 	char kind[64];
 	unsigned kept = 0;
@@ -355,6 +374,10 @@ static void run_case(const struct twin_case *c, const struct sl_unit *unit)
 		next += frames;
 	}
 	assert_true(kept > 0); /* else nothing was compared */
+	/* By the unit itself, and as well with the bounds that twins state. */
+	unit->figures(side[1].experiment->unit_state, count_figures, &counted);
+	assert_true(counted.checked > 0 && counted.checked <= next);
+	assert_int_equal(counted.unlike, 0);
 	twin_close(&side[0], &sl_unit_cpu);
 	twin_close(&side[1], unit);
 }
@@ -689,24 +712,6 @@ static int spoiling_launch(struct sl_device_queue *queue, struct sl_device_kerne
 			err = sl_platform_opencl.write(queue, argument[i].memory, spoil_at, &wrong,
 						       1, 1, 1);
 	return err;
-}
-
-struct counted {
-	uint64_t checked, unlike, unlike_image;
-};
-
-static void count_figures(void *arg, const char *name, uint64_t value, int failed)
-{
-	struct counted *counted = arg;
-
-	if (!strcmp(name, "frames_cross_checked"))
-		counted->checked = value;
-	if (!strcmp(name, "frames_unlike_the_cpu")) {
-		counted->unlike = value;
-		assert_true(failed);
-	}
-	if (!strcmp(name, "frames_unlike_the_cpu_in_image"))
-		counted->unlike_image = value;
 }
 
 static void test_what_is_unlike_the_cpu_is_counted_and_named(void **arg)

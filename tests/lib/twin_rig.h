@@ -245,31 +245,48 @@ static inline void twin_close(struct twin_side *s, const struct sl_unit *unit)
 
 /* ---- pixels ---- */
 
-/* Frames of all kinds: plausible ones, any bits, all the same. */
+/* Values where something begins or ends, `which` of them: the first is 0, and the second says that
+ * nothing was measured, or that it was too much. */
+enum { TWIN_SPECIAL = 5 };
+
+static inline void twin_special(enum sl_dtype dtype, void *pixels, size_t i, uint32_t which)
+{
+	static const uint8_t of_8[TWIN_SPECIAL] = {0, 0xff, 0xfe, 0x80, 0x7f};
+	static const uint16_t of_16[TWIN_SPECIAL] = {0, 0xffff, 0xc000, 0x4000, 0x8123};
+	static const uint32_t of_32[TWIN_SPECIAL] = {0, 0xffffffff, 0xfffffc00, 0x80000000,
+						     0x7fffffff};
+	static const float of_floats[TWIN_SPECIAL] = {0, NAN, INFINITY, -1, 1e9f};
+
+	if (dtype == SL_U8)
+		((uint8_t *)pixels)[i] = of_8[which];
+	else if (dtype == SL_U16)
+		((uint16_t *)pixels)[i] = of_16[which];
+	else if (dtype == SL_F32)
+		((float *)pixels)[i] = of_floats[which];
+	else
+		((uint32_t *)pixels)[i] = of_32[which];
+}
+
+/* Frames of all kinds: plausible ones, any bits, all the same. Rows as short as can be have special
+ * values, too. */
 static inline void twin_fill(enum sl_dtype dtype, void *pixels, size_t n, uint64_t frame)
 {
 	uint64_t seed = frame + 77;
-	uint32_t same = (uint32_t)(frame % 23 == 7) * (1 + twin_random(&seed) % 5);
+	uint32_t same = (uint32_t)(frame % 23 == 7) * (1 + twin_random(&seed) % TWIN_SPECIAL);
 
 	for (size_t i = 0; i < n; i++) {
 		uint32_t bits = twin_random(&seed);
-		static const uint16_t special[] = {0, 0xffff, 0xc000, 0x4000, 0x8123};
 
-		switch (dtype) {
-		case SL_U8:
+		if (same || bits % 40 == 0)
+			twin_special(dtype, pixels, i, same ? same - 1 : bits / 40 % TWIN_SPECIAL);
+		else if (dtype == SL_U8)
 			((uint8_t *)pixels)[i] = (uint8_t)(bits % 31 ? bits % 12 : bits);
-			break;
-		case SL_U16:
-			((uint16_t *)pixels)[i] =
-				same ? special[same - 1]
-				     : (uint16_t)(bits % 8   ? 2300 + bits % 900
-						  : bits % 5 ? bits
-							     : special[bits / 40 % 5]);
-			break;
-		default:
+		else if (dtype == SL_U16)
+			((uint16_t *)pixels)[i] = (uint16_t)(bits % 8 ? 2300 + bits % 900 : bits);
+		else if (dtype == SL_F32)
+			((float *)pixels)[i] = (float)(bits % 400) * 0.1f - 2;
+		else
 			((uint32_t *)pixels)[i] = bits % 13 ? bits % 40 : bits;
-			break;
-		}
 	}
 }
 
@@ -297,6 +314,8 @@ static inline void twin_peaks(enum sl_dtype dtype, void *pixels, uint32_t row, u
 		if (bits % 61 == 0)
 			photons = 4 + bits / 61 % 20;
 		twin_store(dtype, pixels, i, photons);
+		if (bits % 71 == 0)
+			twin_special(dtype, pixels, i, bits / 71 % TWIN_SPECIAL);
 	}
 	for (int peak = 0; peak < 6; peak++) {
 		uint32_t high = twin_random(&place) % 6, at = twin_random(&place) % columns;
