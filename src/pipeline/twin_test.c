@@ -441,6 +441,11 @@ static struct sl_platform faulty;
 static const struct sl_platform *beneath;
 static int calls, fail_at; /* of what is made to fail; 0: never */
 static bool silent;	   /* it does not answer any more */
+static int marks;	   /* that were seen to be reached */
+static int error_at;	   /* of these one is an error instead; 0: none */
+static bool for_good;	   /* and all after it */
+static int silent_at;	   /* from that one on it does not answer; 0: always does */
+static int busy;	   /* after an error: so often it is asked until it is at rest */
 static int closed;	   /* devices */
 
 static int fails(void)
@@ -462,9 +467,26 @@ static int faulty_launch(struct sl_device_queue *queue, struct sl_device_kernel 
 		       : sl_platform_opencl.launch(queue, kernel, range, argument, arguments);
 }
 
+/* Marks are counted when they are reached, so that how long that takes makes no difference. With
+ * one batch at a time the first says that verdicts are there, the second that results are. */
 static int faulty_reached(struct sl_device_mark *mark)
 {
-	return silent ? 0 : fails() ? -EIO : sl_platform_opencl.reached(mark);
+	int reached = sl_platform_opencl.reached(mark);
+
+	if (reached != 1 || silent)
+		return silent ? 0 : reached;
+	if (error_at && marks >= error_at && busy)
+		return busy-- ? 0 : 1;
+	marks++;
+	silent = silent_at && marks >= silent_at;
+	if (error_at && (for_good ? marks >= error_at : marks == error_at))
+		return -EIO;
+	return !silent;
+}
+
+static const char *faulty_problem(const struct sl_device *device)
+{
+	return "on the device: words of its driver";
 }
 
 /* All that was opened is closed before its device. */
@@ -502,7 +524,8 @@ static struct sl_unit faulty_unit(const struct sl_platform *platform)
 	faulty.close = faulty_close;
 	unit.open = open_faulty;
 	calls = fail_at = closed = 0;
-	silent = false;
+	marks = error_at = silent_at = busy = 0;
+	silent = for_good = false;
 	return unit;
 }
 
@@ -612,6 +635,38 @@ static void test_a_kernel_that_fails_is_named_and_frames_refused(void **arg)
 	fail_at = 2;
 	expect_refusals(&unit, &side, "the device was given up");
 	twin_close(&side, &unit);
+}
+
+/* What is wrong with a kernel is known only when it has run: while verdicts are awaited, or
+ * results; in the first batch, or later. Frames are given away when the device does nothing more to them. */
+static void refuse_at(int at)
+{
+	const char *set[] = {"unit.kind=opencl"};
+	struct sl_unit unit = faulty_unit(&twin_platform);
+	struct twin_side side;
+
+	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 1), 0);
+	faulty.reached = faulty_reached;
+	faulty.problem = faulty_problem;
+	for (int b = 0; b < (at - 1) / 2; b++) {
+		char *memory;
+		struct sl_batch *batch = one_batch(&side, &cases[0], &memory, 0);
+
+		assert_int_equal(twin_batch(&side, &unit, batch), 0);
+		free_batch(&side, batch, memory);
+	}
+	error_at = at;
+	busy = 5;
+	expect_refusals(&unit, &side, "given up: on the device: words of its driver");
+	assert_int_equal(busy, 0);
+	twin_close(&side, &unit);
+}
+
+static void test_an_error_after_the_launch_is_told_and_frames_refused(void **arg)
+{
+	NEEDS_OPENCL();
+	for (int at = 1; at <= 4; at++)
+		refuse_at(at);
 }
 
 static void test_a_device_that_does_not_answer_is_given_up(void **arg)
@@ -800,6 +855,103 @@ static void test_the_cpu_goes_on_where_the_device_failed(void **arg)
 	NEEDS_OPENCL();
 	fall_back_at(1); /* the first kernel of all */
 	fall_back_at(7); /* the first one of the third batch */
+}
+
+/* An error that comes after the launch, or no answer at all. How often the device has said that it
+ * is not done yet must not matter: it was asked until it was. */
+static void stand_in(const struct twin_case *c, int error, bool ever, int silence)
+{
+	const char *set[] = {"unit.kind=opencl", "unit.fallback=cpu", "unit.timeout_ms=50"};
+	struct sl_unit unit = faulty_unit(&twin_platform);
+	const struct sl_unit *const units[] = {&sl_unit_cpu, &unit};
+	struct twin_side side[2];
+	unsigned kept = 0;
+
+	assert_int_equal(twin_try_open(&side[0], c, &sl_unit_cpu, NULL, 0), 0);
+	assert_int_equal(twin_try_open(&side[1], c, &unit, set, silence ? 3 : 2), 0);
+	faulty.reached = faulty_reached;
+	faulty.problem = faulty_problem;
+	error_at = error;
+	for_good = ever;
+	silent_at = silence;
+	busy = ever ? 0 : 5;
+	capture_begin();
+	for (int b = 0; b < 4; b++)
+		kept += twin_both(c, side, units, (uint64_t)b * c->batch, c->batch);
+	assert_non_null(strstr(capture_end(), silence ? "given up: it did not answer in time"
+						      : "given up: on the device: words of"));
+	assert_true(kept > 0);
+	assert_int_equal(error ? busy : 0, 0);
+	silent = false;
+	silent_at = 0;
+	twin_close(&side[0], &sl_unit_cpu);
+	twin_close(&side[1], &unit);
+}
+
+static void test_the_cpu_goes_on_after_an_error_that_comes_late(void **arg)
+{
+	NEEDS_OPENCL();
+	for (int at = 1; at <= 6; at++) {
+		stand_in(case_of("counts of 32 bits"), at, at % 2, 0);
+		stand_in(case_of("photons, no dark frames"), at, false, 0);
+	}
+}
+
+/* Kernels that have run have learned, and the CPU learns it again: the frames have their results,
+ * but these may differ, which is said. */
+static void test_what_may_be_learned_twice_is_told(void **arg)
+{
+	const char *set[] = {"unit.kind=opencl", "unit.fallback=cpu"}, *said;
+	struct sl_unit unit = faulty_unit(&twin_platform);
+	struct sl_batch *batch;
+	struct twin_side side;
+	char *memory;
+
+	NEEDS_OPENCL();
+	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 2), 0);
+	faulty.reached = faulty_reached;
+	error_at = 1;
+	batch = one_batch(&side, &cases[0], &memory, 0);
+	capture_begin();
+	assert_int_equal(twin_batch(&side, &unit, batch), 0);
+	said = capture_end();
+	assert_non_null(
+		strstr(said, "stage 'correct' may have learned twice from the frames of 1 "));
+	assert_null(strstr(said, "stage 'veto'"));
+	free_batch(&side, batch, memory);
+	twin_close(&side, &unit);
+}
+
+/* Verdicts go into memory of the unit's own first. */
+static void test_the_cpu_goes_on_where_only_verdicts_were_awaited(void **arg)
+{
+	NEEDS_OPENCL();
+	stand_in(&cases[0], 0, false, 1);
+	stand_in(case_of("lists of 32 bits"), 0, false, 3);
+}
+
+/* Results go straight into frames: nobody else may write there. */
+static void refuse_what_may_be_written(int error, int silence)
+{
+	const char *set[] = {"unit.kind=opencl", "unit.fallback=cpu", "unit.timeout_ms=20"};
+	struct sl_unit unit = faulty_unit(&twin_platform);
+	struct twin_side side;
+
+	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 3), 0);
+	faulty.reached = faulty_reached;
+	error_at = error;
+	silent_at = silence;
+	expect_refusals(&unit, &side, "it may still write into results: the CPU cannot go on");
+	silent = false;
+	silent_at = 0;
+	twin_close(&side, &unit);
+}
+
+static void test_the_cpu_does_not_go_on_while_results_may_be_written(void **arg)
+{
+	NEEDS_OPENCL();
+	refuse_what_may_be_written(0, 2);
+	refuse_what_may_be_written(2, 2); /* an error, and no rest after it */
 }
 
 static void test_without_a_device_the_cpu_stands_in_from_the_start(void **arg)
@@ -1001,6 +1153,7 @@ int main(void)
 		cmocka_unit_test(test_results_are_those_of_the_cpu),
 		cmocka_unit_test(test_no_memory_is_said_and_nothing_is_left),
 		cmocka_unit_test(test_a_kernel_that_fails_is_named_and_frames_refused),
+		cmocka_unit_test(test_an_error_after_the_launch_is_told_and_frames_refused),
 		cmocka_unit_test(test_a_device_that_does_not_answer_is_given_up),
 		cmocka_unit_test(test_a_device_that_comes_to_rest_is_closed_and_another_is_left),
 		cmocka_unit_test(test_no_wait_is_without_an_end),
@@ -1008,6 +1161,10 @@ int main(void)
 		cmocka_unit_test(test_what_is_unlike_the_cpu_is_counted_and_named),
 		cmocka_unit_test(test_rows_that_cannot_be_are_not_copied),
 		cmocka_unit_test(test_the_cpu_goes_on_where_the_device_failed),
+		cmocka_unit_test(test_the_cpu_goes_on_after_an_error_that_comes_late),
+		cmocka_unit_test(test_what_may_be_learned_twice_is_told),
+		cmocka_unit_test(test_the_cpu_goes_on_where_only_verdicts_were_awaited),
+		cmocka_unit_test(test_the_cpu_does_not_go_on_while_results_may_be_written),
 		cmocka_unit_test(test_without_a_device_the_cpu_stands_in_from_the_start),
 		cmocka_unit_test(test_a_stage_of_the_cpu_cannot_come_between),
 		cmocka_unit_test(test_order_can_only_be_given_up_by_stages_that_learn_nothing),

@@ -353,6 +353,20 @@ static bool learns(const struct engine *e)
 	return false;
 }
 
+/* What kernels have learned cannot be taken back, and the batches that are still there are run
+ * again by the CPU, which goes on with it. */
+static void tell_what_is_learned_twice(const struct engine *e)
+{
+	const struct sl_chain *chain = &e->chain;
+
+	for (unsigned s = 0; s < chain->stages && e->oldest < e->taken; s++)
+		if (chain->stage[s].ops->twin && chain->stage[s].ops->twin->give_back)
+			sl_warn("%s: stage '%s' may have learned twice from the frames of %" PRIu64
+				" batches, which the device was at and the CPU does again",
+				e->device->platform->name, chain->stage[s].ops->name,
+				e->taken - e->oldest);
+}
+
 /* The CPU is to go on. */
 static void take_over(struct engine *e)
 {
@@ -376,6 +390,8 @@ static void take_over(struct engine *e)
 		sl_warn("%s: the CPU goes on with what it knew when the run began: what the device "
 			"has learned (pedestals) is lost",
 			name);
+	} else if (!err) {
+		tell_what_is_learned_twice(e);
 	}
 }
 
