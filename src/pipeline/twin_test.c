@@ -435,6 +435,91 @@ static void test_results_are_those_of_the_cpu(void **arg)
 	}
 }
 
+#define NEEDS_OPENCL()                                                      \
+	if (sl_unit_opencl.unavailable()) {                                 \
+		print_message("# SKIP %s\n", sl_unit_opencl.unavailable()); \
+		skip();                                                     \
+	}
+
+/* ---- images of few pixels, or of none that count ---- */
+
+/* snr is not 1: of two pixels the greater one is exactly one deviation above their mean. */
+#define READERS                                                                                   \
+	"veto: {threshold: 2, min_pixels: 0}, integrate: {bins: 3}, reduce: {bin: 2, window: 2, " \
+	"roi: '0,0,1,1'}, peaks: {snr: 0.9, threshold: 1, min_pixels: 1, min_peaks: 0}, spots: "  \
+	"{sigmas: 0, threshold: 1, box: 2, min_pixels: 1, min_spots: 0}, sparse: "
+
+static const struct {
+	const char *stages;
+	enum sl_dtype dtype;
+	double bound;
+} readers[] = {
+	{"stages: [correct, " READERS "{threshold: 1, row_pointers: true}]", SL_U16, 0},
+	{"stages: [correct, " READERS "{method: radial, unit: r_pixels, bins: 3}]", SL_U16, 0},
+	{"stages: [correct: {output: kev_f32}, " READERS "{threshold: 1, row_pointers: true}]",
+	 SL_U16, 1e-5},
+	{"stages: [correct: {output: kev_f32}, " READERS
+	 "{method: radial, unit: r_pixels, bins: 3}]",
+	 SL_U16, 1e-5},
+	{"stages: [" READERS "{threshold: 1, row_pointers: true}]", SL_U8, 0},
+	{"stages: [" READERS "{method: radial, unit: r_pixels, bins: 3}]", SL_U16, 0},
+	{"stages: [" READERS "{threshold: 1, row_pointers: true}]", SL_U32, 0},
+	{"stages: [" READERS "{method: radial, unit: r_pixels, bins: 3}]", SL_U32, 0},
+	{"stages: [veto: {threshold: 2, min_pixels: 0}, integrate: {bins: 3}, reduce: {bin: 2}, "
+	 "spots: {sigmas: 0, threshold: 1, box: 2, min_pixels: 1, min_spots: 0}, sparse: "
+	 "{threshold: 1, row_pointers: true}]",
+	 SL_F32, 1e-5},
+};
+
+static const struct twin_case edges[] = {
+	{.name = "one pixel", SMALL(1, 1, 1)},
+	{.name = "one pixel of each module", SMALL(2, 1, 1), .missing = true},
+	{.name = "one row", SMALL(1, 1, 33), .pitch = true},
+	{.name = "one column", SMALL(1, 33, 1)},
+	{.name = "frames without a valid pixel", SMALL(2, 5, 8), .blank = true},
+	{.name = "the beam beside the image", SMALL(2, 5, 7), .aside = true},
+};
+
+/* For those that do not refuse to begin with it: `integrate`, and `sparse` by radius. */
+static const struct twin_case masked[] = {
+	{"all pixels masked",
+	 "stages: [correct, veto: {threshold: 2, min_pixels: 0}, reduce: {bin: 2, window: 2}, "
+	 "spots: {min_spots: 0}, sparse: {threshold: 1, row_pointers: true}]",
+	 NULL, SMALL(2, 5, 8), .batch = 6, .dtype = SL_U16, .masked = true},
+	{"all pixels masked, keV",
+	 "stages: [correct: {output: kev_f32}, veto: {threshold: 2, min_pixels: 0}, reduce: {bin: "
+	 "2, window: 2}, spots: {min_spots: 0}, sparse: {threshold: 1, row_pointers: true}]",
+	 NULL, SMALL(2, 5, 7), .batch = 6, .dtype = SL_U16, .masked = true},
+};
+
+static void run_edges(const struct sl_unit *unit)
+{
+	for (size_t e = 0; e < sizeof(edges) / sizeof(edges[0]); e++)
+		for (size_t r = 0; r < sizeof(readers) / sizeof(readers[0]); r++) {
+			struct twin_case c = edges[e];
+			char name[128];
+
+			snprintf(name, sizeof(name), "%s, stages %zu", edges[e].name, r);
+			c.name = name;
+			c.stages = readers[r].stages;
+			c.dtype = readers[r].dtype;
+			c.bound = readers[r].bound;
+			c.batch = 6;
+			run_case(&c, unit);
+		}
+}
+
+static void test_edges_of_images_are_those_of_the_cpu(void **arg)
+{
+	NEEDS_OPENCL();
+	for (size_t u = 0; u < sizeof(accelerators) / sizeof(accelerators[0]); u++)
+		if (!accelerators[u]->unavailable()) {
+			run_edges(accelerators[u]);
+			run_case(&masked[0], accelerators[u]);
+			run_case(&masked[1], accelerators[u]);
+		}
+}
+
 /* ---- a device that fails ---- */
 
 static struct sl_platform faulty;
@@ -528,12 +613,6 @@ static struct sl_unit faulty_unit(const struct sl_platform *platform)
 	silent = for_good = false;
 	return unit;
 }
-
-#define NEEDS_OPENCL()                                                      \
-	if (sl_unit_opencl.unavailable()) {                                 \
-		print_message("# SKIP %s\n", sl_unit_opencl.unavailable()); \
-		skip();                                                     \
-	}
 
 /* Each piece of memory that there is, one after the other. */
 static void without_memory(const struct twin_case *c)
@@ -1151,6 +1230,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_results_are_those_of_the_cpu),
+		cmocka_unit_test(test_edges_of_images_are_those_of_the_cpu),
 		cmocka_unit_test(test_no_memory_is_said_and_nothing_is_left),
 		cmocka_unit_test(test_a_kernel_that_fails_is_named_and_frames_refused),
 		cmocka_unit_test(test_an_error_after_the_launch_is_told_and_frames_refused),

@@ -42,6 +42,9 @@ struct twin_case {
 	bool pitch, missing, no_darks;
 	bool peaks;   /* on a background that is nearly flat */
 	bool rejects; /* a stage before all others rejects every third frame */
+	bool blank;   /* every second frame has no measurement at all */
+	bool masked;  /* all pixels are, by the calibration */
+	bool aside;   /* the beam does not go through the image */
 	double bound; /* of floats */
 };
 
@@ -142,7 +145,7 @@ static inline struct sl_experiment *twin_experiment(const struct twin_case *c,
 }
 
 /* Tables with all that may be wrong with a pixel in some. */
-static inline void twin_calibrate(struct twin_side *s)
+static inline void twin_calibrate(struct twin_side *s, bool masked)
 {
 	static const float pedestal[3] = {2446, 13584, 14100}, gain[3] = {41.0f, -1.439f, -0.1145f};
 	uint32_t cells = s->geometry.cells ? s->geometry.cells : 1;
@@ -151,7 +154,7 @@ static inline void twin_calibrate(struct twin_side *s)
 
 	s->mask = calloc(pixels, 1);
 	for (size_t i = 0; i < pixels; i++)
-		s->mask[i] = twin_random(&seed) % 97 == 0;
+		s->mask[i] = masked || twin_random(&seed) % 97 == 0;
 	for (int t = 0; t < 6; t++) {
 		size_t n = t < 3 ? pixels * cells : pixels;
 
@@ -192,8 +195,12 @@ static inline void twin_open_detector(struct twin_side *s, const struct twin_cas
 		s->geometry.distance_m = 0.002;
 		s->geometry.layout = (struct sl_layout){0};
 		sl_layout_resolve(&s->geometry, &s->geometry.layout);
+		if (c->aside) {
+			s->geometry.layout.beam_row = -12.25;
+			s->geometry.layout.beam_column = s->geometry.layout.columns + 20.6;
+		}
 		if (strstr(c->stages, "correct"))
-			twin_calibrate(s);
+			twin_calibrate(s, c->masked);
 	}
 	s->env.geometry = &s->geometry;
 	s->env.detector = e->detector;
@@ -255,7 +262,7 @@ static inline void twin_special(enum sl_dtype dtype, void *pixels, size_t i, uin
 	static const uint16_t of_16[TWIN_SPECIAL] = {0, 0xffff, 0xc000, 0x4000, 0x8123};
 	static const uint32_t of_32[TWIN_SPECIAL] = {0, 0xffffffff, 0xfffffc00, 0x80000000,
 						     0x7fffffff};
-	static const float of_floats[TWIN_SPECIAL] = {0, NAN, INFINITY, -1, 1e9f};
+	static const float of_floats[TWIN_SPECIAL] = {0, NAN, INFINITY, -1, 99};
 
 	if (dtype == SL_U8)
 		((uint8_t *)pixels)[i] = of_8[which];
@@ -392,6 +399,11 @@ static inline void twin_make(const struct twin_side *s, const struct twin_case *
 		for (uint32_t r = 0; c->peaks && number % 5 && r < s->geometry.rows; r++)
 			twin_peaks(s->geometry.dtype, at + r * pitch, r, s->geometry.columns,
 				   number + m);
+		for (uint32_t r = 0; c->blank && number % 2 && r < s->geometry.rows; r++)
+			for (uint32_t i = 0; i < s->geometry.columns; i++)
+				twin_special(s->geometry.dtype, at + r * pitch, i,
+					     s->geometry.dtype == SL_F32 && number % 4 == 3 ? 2
+											    : 1);
 		if (frame->missing >> m & 1)
 			memset(at, SL_FILL_BYTE, module);
 		frame->view[m] =
