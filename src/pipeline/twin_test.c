@@ -717,7 +717,8 @@ static void test_a_kernel_that_fails_is_named_and_frames_refused(void **arg)
 }
 
 /* What is wrong with a kernel is known only when it has run: while verdicts are awaited, or
- * results; in the first batch, or later. Frames are given away when the device does nothing more to them. */
+ * results; in the first batch, or later. Frames are given away when the device does nothing more
+ * to them. */
 static void refuse_at(int at)
 {
 	const char *set[] = {"unit.kind=opencl"};
