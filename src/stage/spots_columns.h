@@ -18,6 +18,8 @@
 enum { SL_SPOTS_SMALL = 1023, SL_SPOTS_LARGE = 1 << 16 };
 
 #define SL_SPOTS_COLUMNS(TYPE, NAME)                                                             \
+	/* Below 0 they may be as small; without a sign, the largest are not small. */           \
+	enum { below_##NAME = (TYPE)-1 < (TYPE)1 ? SL_SPOTS_SMALL : 0 };                         \
 	/* sign: 1 to add a row, -1 to take it away; modulo 2^32. No branches: vectors. */       \
 	SL_FORCE_INLINE void run_##NAME(struct sl_spots_work *w, const TYPE *restrict pixel,     \
 					const uint8_t *restrict mask, uint32_t sign)             \
@@ -30,8 +32,8 @@ enum { SL_SPOTS_SMALL = 1023, SL_SPOTS_LARGE = 1 << 16 };
 		for (uint32_t c = 0; c < columns; c++) {                                         \
 			uint32_t out = mask ? -(uint32_t)(mask[c] != 0) : 0;                     \
 			uint32_t there = -(uint32_t)sl_pixel_valid_##NAME(pixel[c]) & ~out;      \
-			uint32_t small = -(uint32_t)((uint32_t)pixel[c] + SL_SPOTS_SMALL <=      \
-						     2 * SL_SPOTS_SMALL);                        \
+			uint32_t small = -(uint32_t)((uint32_t)pixel[c] + below_##NAME <=        \
+						     SL_SPOTS_SMALL + below_##NAME);             \
 			uint32_t value = (uint32_t)pixel[c] & there & small;                     \
                                                                                                  \
 			counts[c] += sign * (there & ((small & 1) | (~small & SL_SPOTS_LARGE))); \
@@ -61,7 +63,7 @@ enum { SL_SPOTS_SMALL = 1023, SL_SPOTS_LARGE = 1 << 16 };
 	SL_FORCE_INLINE bool quick_box_##NAME(const struct sl_spots_work *w, TYPE pixel,         \
 					      uint32_t column, struct sl_spots_box *box)         \
 	{                                                                                        \
-		bool small = (uint32_t)pixel + SL_SPOTS_SMALL <= 2 * SL_SPOTS_SMALL;             \
+		bool small = (uint32_t)pixel + below_##NAME <= SL_SPOTS_SMALL + below_##NAME;    \
 		uint32_t value = small ? (uint32_t)pixel : 0;                                    \
 		uint32_t n = (uint32_t) - (small ? 1 : SL_SPOTS_LARGE), sum = -value;            \
 		uint32_t square = -(value * value);                                              \

@@ -260,7 +260,7 @@ static inline void twin_special(enum sl_dtype dtype, void *pixels, size_t i, uin
 {
 	static const uint8_t of_8[TWIN_SPECIAL] = {0, 0xff, 0xfe, 0x80, 0x7f};
 	static const uint16_t of_16[TWIN_SPECIAL] = {0, 0xffff, 0xc000, 0x4000, 0x8123};
-	static const uint32_t of_32[TWIN_SPECIAL] = {0, 0xffffffff, 0xfffffc00, 0x80000000,
+	static const uint32_t of_32[TWIN_SPECIAL] = {0, 0xffffffff, 0xfffffffe, 0x80000000,
 						     0x7fffffff};
 	static const float of_floats[TWIN_SPECIAL] = {0, NAN, INFINITY, -1, 99};
 

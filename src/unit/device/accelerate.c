@@ -51,6 +51,7 @@ struct engine {
 	uint64_t taken, oldest; /* batches that went into lanes; the first that is still there */
 	unsigned lane_of[QUEUE];
 	uint64_t fallen_back, unlearned; /* frames; of these, without what had been learned */
+	uint64_t twice;			 /* dark frames that may have been learned from twice */
 	void *pinned[PINNED];
 
 	struct sl_batch *batch[QUEUE], *ready[QUEUE];
@@ -355,16 +356,21 @@ static bool learns(const struct engine *e)
 
 /* What kernels have learned cannot be taken back, and the batches that are still there are run
  * again by the CPU, which goes on with it. */
-static void tell_what_is_learned_twice(const struct engine *e)
+static void tell_what_is_learned_twice(struct engine *e)
 {
-	const struct sl_chain *chain = &e->chain;
+	uint64_t darks = 0;
 
-	for (unsigned s = 0; s < chain->stages && e->oldest < e->taken; s++)
-		if (chain->stage[s].ops->twin && chain->stage[s].ops->twin->give_back)
-			sl_warn("%s: stage '%s' may have learned twice from the frames of %" PRIu64
-				" batches, which the device was at and the CPU does again",
-				e->device->platform->name, chain->stage[s].ops->name,
-				e->taken - e->oldest);
+	for (uint64_t number = e->oldest; number < e->taken && learns(e); number++) {
+		const struct sl_batch *batch = e->lanes.lane[e->lane_of[number % QUEUE]].batch;
+
+		for (uint32_t f = 0; batch && f < batch->frames; f++)
+			darks += !!(batch->frame[f]->flags & SL_FRAME_DARK);
+	}
+	if (darks)
+		sl_warn("%s: %" PRIu64 " dark frames may have been learned from twice: the device "
+			"was at them, and the CPU does them again",
+			e->device->platform->name, darks);
+	e->twice += darks;
 }
 
 /* The CPU is to go on. */
@@ -562,6 +568,7 @@ static void figures(const void *state, sl_unit_figure *figure, void *arg)
 	}
 	figure(arg, "frames_fallen_back", e->fallen_back, 0);
 	figure(arg, "frames_with_older_pedestals", e->unlearned, 1);
+	figure(arg, "dark_frames_counted_twice", e->twice, 1);
 }
 
 static const char *unavailable(const struct sl_platform *platform)
