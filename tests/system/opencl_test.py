@@ -57,6 +57,32 @@ def _(folder):
     both(folder, detector={**JUNGFRAU, "storage_cells": 3}, stages=[{"correct": {"output": "kev_f32", "darks": 4}}, "veto"])
 
 
+# Stages that the demo has not; what they find is kept, or most of it.
+OTHERS = {
+    "rings": ({"kind": "rich", "modules": 2, "events": 100, "frames": 16, "dark_frames": 0}, [{"rings": {"min_rings": 1}}]),
+    "tracks": ({"kind": "tracker", "modules": 32, "events": 1, "frames": 4}, [{"tracks": {"min_tracks": 1, "fit": True}}]),
+    "images": (JUNGFRAU, ["correct", {"reduce": {"bin": 8, "window": 3}}, {"spots": {"min_spots": 1}},
+                          {"sparse": {"threshold": 8}}]),
+}
+
+
+@case("rings, tracks, spots, lists and windows, likewise")
+def _(folder):
+    needs_opencl(folder)
+    for name, (detector, stages) in OTHERS.items():
+        files = []
+        for kind in ("cpu", "opencl"):
+            place = folder / name / kind
+            place.mkdir(parents=True)
+            nexus = {"path": str(place / "run.nxs"), **({} if name == "images" else {"dataset": "raw"})}
+            acquire(place, detector={"rows": None, "columns": None, **detector}, stages=stages, link={"kind": "shm"},
+                    unit={"kind": kind, "batch": 4}, sinks=[{"nexus": nexus}])
+            files.append(datasets(nexus["path"]))
+        found = [key for key, table in files[0].items() if key.startswith("entry/results/") and len(table) > 0]
+        check(len(found) > 2, f"{name}: what was found is in the file: {sorted(files[0])}")
+        equal(list(differences(*files)), [], f"differences of {name}")
+
+
 @case("a device that is not there is said, and the CPU stands in where it is told to")
 def _(folder):
     sections = {"detector": JUNGFRAU, "stages": CHAIN[:2], "link": {"kind": "shm"}}
