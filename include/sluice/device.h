@@ -128,8 +128,6 @@ struct sl_platform {
 	 * In pinned memory, or in the device's. -ENOTSUP here and below: the platform cannot. */
 	int (*wait_value)(struct sl_device_queue *queue, const struct sl_device_memory *word,
 			  uint64_t offset, uint32_t value);
-	int (*write_value)(struct sl_device_queue *queue, const struct sl_device_memory *word,
-			   uint64_t offset, uint32_t value);
 
 	/* What is queued from here on is not done but kept, to be done by one call, often. */
 	int (*record_begin)(struct sl_device_queue *queue);

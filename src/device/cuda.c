@@ -466,18 +466,11 @@ static int wait_value(struct sl_device_queue *q, const struct sl_device_memory *
 		      uint64_t offset, uint32_t value)
 {
 	enter(q->device);
+	if (!q->device->cu->p_cuStreamWaitValue32)
+		return fail(q->device, "cuStreamWaitValue32", CUDA_ERROR_NOT_SUPPORTED);
 	return fail(q->device, "cuStreamWaitValue32",
 		    q->device->cu->p_cuStreamWaitValue32(q->stream, word->address + offset, value,
 							 CU_STREAM_WAIT_VALUE_GEQ));
-}
-
-static int write_value(struct sl_device_queue *q, const struct sl_device_memory *word,
-		       uint64_t offset, uint32_t value)
-{
-	enter(q->device);
-	return fail(q->device, "cuStreamWriteValue32",
-		    q->device->cu->p_cuStreamWriteValue32(q->stream, word->address + offset, value,
-							  CU_STREAM_WRITE_VALUE_DEFAULT));
 }
 
 static int record_begin(struct sl_device_queue *q)
@@ -569,7 +562,6 @@ const struct sl_platform sl_platform_cuda = {
 	.kernel_close = kernel_close,
 	.launch = launch,
 	.wait_value = wait_value,
-	.write_value = write_value,
 	.record_begin = record_begin,
 	.record_end = record_end,
 	.play = play,

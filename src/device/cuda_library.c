@@ -50,6 +50,9 @@ static void load(void)
 #define LOOK_UP(name) *(void **)&library.p_##name = find(handle, QUOTED(name));
 	SL_CUDA_CALLS(LOOK_UP)
 #undef LOOK_UP
+#define LOOK_UP(name) *(void **)&library.p_##name = dlsym(handle, QUOTED(name));
+	SL_CUDA_CALLS_OF_515(LOOK_UP)
+#undef LOOK_UP
 #undef QUOTED
 	if (!trouble[0])
 		start();

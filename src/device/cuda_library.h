@@ -41,8 +41,6 @@
 	X(cuModuleUnload)              \
 	X(cuModuleGetFunction)         \
 	X(cuLaunchKernel)              \
-	X(cuStreamWaitValue32)         \
-	X(cuStreamWriteValue32)        \
 	X(cuStreamBeginCapture)        \
 	X(cuStreamEndCapture)          \
 	X(cuGraphInstantiateWithFlags) \
@@ -51,9 +49,13 @@
 	X(cuGraphExecDestroy)          \
 	X(cuFlushGPUDirectRDMAWrites)
 
+/* What drivers before 515 do not have, and only rings that wait for words need: may be NULL. */
+#define SL_CUDA_CALLS_OF_515(X) X(cuStreamWaitValue32)
+
 struct sl_cuda_library {
 #define FIELD(name) __typeof__(name) *p_##name;
 	SL_CUDA_CALLS(FIELD)
+	SL_CUDA_CALLS_OF_515(FIELD)
 #undef FIELD
 };
 

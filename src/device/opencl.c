@@ -536,7 +536,6 @@ const struct sl_platform sl_platform_opencl = {
 	.kernel_close = kernel_close,
 	.launch = launch,
 	.wait_value = no_value,
-	.write_value = no_value,
 	.record_begin = no_begin,
 	.record_end = no_end,
 	.play = no_play,

@@ -35,7 +35,7 @@ struct sl_device_mark {
 	_Atomic uint64_t asked, reached;
 };
 
-enum what { COPY, ZERO, LAUNCH, MARK, WAIT, WAIT_VALUE, WRITE_VALUE, PLAY, END };
+enum what { COPY, ZERO, LAUNCH, MARK, WAIT, WAIT_VALUE, PLAY, END };
 
 struct task {
 	enum what what;
@@ -152,10 +152,6 @@ static void run_task(const struct task *t)
 		break;
 	case WAIT_VALUE:
 		wait_for((_Atomic uint32_t *)t->to, (uint32_t)t->number);
-		break;
-	case WRITE_VALUE:
-		atomic_store_explicit((_Atomic uint32_t *)t->to, (uint32_t)t->number,
-				      memory_order_release);
 		break;
 	case PLAY:
 		for (const struct task *k = t->record->first; k; k = k->next)
@@ -462,12 +458,6 @@ static int wait_value(struct sl_device_queue *q, const struct sl_device_memory *
 	return put(q, &(struct task){.what = WAIT_VALUE, .to = at(word, offset), .number = value});
 }
 
-static int write_value(struct sl_device_queue *q, const struct sl_device_memory *word,
-		       uint64_t offset, uint32_t value)
-{
-	return put(q, &(struct task){.what = WRITE_VALUE, .to = at(word, offset), .number = value});
-}
-
 static int record_begin(struct sl_device_queue *q)
 {
 	q->recording = calloc(1, sizeof(*q->recording));
@@ -536,7 +526,6 @@ const struct sl_platform sl_platform_threads = {
 	.kernel_close = kernel_close,
 	.launch = launch,
 	.wait_value = wait_value,
-	.write_value = write_value,
 	.record_begin = record_begin,
 	.record_end = record_end,
 	.play = play,
