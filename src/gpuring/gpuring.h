@@ -20,8 +20,8 @@
  *            A trigger says how the device comes to look: see enum sl_gpuring_trigger.
  * Threads:   one publishes, one takes and releases; open(), end() and close() alone.
  * Ownership: the caller's struct; the device stays the caller's.
- * Cost:      publish() copies the event; take() is a load, and a look at the clock while an event is
- *            waited for. Neither allocates nor locks. */
+ * Cost:      publish() copies the event; take() is a load, and a look at the clock while it waits
+ *            for one. Neither allocates nor locks. */
 #ifndef SL_GPURING_H
 #define SL_GPURING_H
 
