@@ -1262,5 +1262,6 @@ int main(void)
 	setenv("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable", 0);
 	unit_opencl = sl_unit_opencl;
 	unit_opencl.open = open_kept;
+	cmocka_set_test_filter(getenv("SLUICE_TESTS")); /* tools/check_gpu.sh runs some */
 	return cmocka_run_group_tests_name("twins", tests, begin, end);
 }
