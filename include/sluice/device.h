@@ -33,6 +33,8 @@ struct sl_device_info {
 	uint64_t largest_bytes;			  /* of one piece of memory */
 	unsigned processors;
 	unsigned group_threads; /* most threads of a group */
+	/* It is this host's CPU: kernels and queues see pinned memory as the host does. */
+	int is_host;
 };
 
 /* Memory of the device, or of the host where the device reaches it quickly. */

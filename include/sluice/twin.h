@@ -39,7 +39,8 @@ struct sl_twin_env {
 /* A batch on the device. */
 struct sl_twin_batch {
 	struct sl_device_queue *queue;
-	struct sl_batch *batch; /* on the host; its verdicts are not up to date */
+	/* On the host; its verdicts are not up to date. NULL: it is not there yet. */
+	const struct sl_batch *batch;
 	uint32_t frames;
 	unsigned lane;
 	/* Where views say; unless other devices write it, also [frames][modules][pixels]. */
@@ -65,6 +66,11 @@ struct sl_twin {
 
 	/* Queue what makes the stage's results and verdicts. 0 or -errno. */
 	int (*enqueue)(void *state, const struct sl_twin_batch *batch);
+
+	/* What enqueue() queues for a batch may be kept, and done again for others of as many
+	 * frames and of the same kind, 0 or 1. Without a batch, it queues what is right for both.
+	 * NULL: there is one kind. */
+	int (*kind)(void *state, const struct sl_batch *batch);
 
 	/* While it makes its image, add up the pixels of each frame that have at least as many
 	 * photons (or counts): in uint32_t [frames], of each lane, which whoever asks has zeroed

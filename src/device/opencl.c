@@ -7,37 +7,18 @@
 #include <sluice/device.h>
 
 #include "base/log.h"
-#include "device/opencl_library.h"
+#include "device/opencl_device.h"
 
 enum { PLATFORMS = 16, DEVICES = 32 };
 
-struct device {
-	struct sl_device base;
-	const struct sl_opencl_library *cl;
-	cl_device_id id;
-	cl_context context;
-	cl_command_queue own; /* to map pinned memory */
-	char problem[SL_DEVICE_TEXT];
-};
-
-struct sl_device_queue {
-	struct device *device;
-	cl_command_queue queue;
-};
-
 struct sl_device_mark {
-	struct device *device;
+	struct sl_opencl_device *device;
 	cl_event event; /* NULL: never marked */
 };
 
 struct sl_device_program {
-	struct device *device;
+	struct sl_opencl_device *device;
 	cl_program program;
-};
-
-struct sl_device_kernel {
-	struct device *device;
-	cl_kernel kernel;
 };
 
 /* ---- which devices there are ---- */
@@ -88,7 +69,7 @@ static const char *unavailable(void)
 
 /* ---- errors ---- */
 
-static int fail(struct device *d, const char *call, cl_int error)
+int sl_opencl_fail(struct sl_opencl_device *d, const char *call, cl_int error)
 {
 	if (error == CL_SUCCESS)
 		return 0;
@@ -99,20 +80,30 @@ static int fail(struct device *d, const char *call, cl_int error)
 
 static const char *problem(const struct sl_device *device)
 {
-	return ((const struct device *)device)->problem;
+	return ((const struct sl_opencl_device *)device)->problem;
 }
 
 /* ---- a device ---- */
 
 static void close_device(struct sl_device *device)
 {
-	struct device *d = (struct device *)device;
+	struct sl_opencl_device *d = (struct sl_opencl_device *)device;
 
 	if (d->own)
 		d->cl->clReleaseCommandQueue(d->own);
 	if (d->context)
 		d->cl->clReleaseContext(d->context);
+	pthread_mutex_destroy(&d->lock);
 	free(d);
+}
+
+/* Is it this CPU? Then queues and the host see each other's words. */
+static bool is_cpu(struct sl_opencl_device *d)
+{
+	cl_device_type type = 0;
+
+	d->cl->clGetDeviceInfo(d->id, CL_DEVICE_TYPE, sizeof(type), &type, NULL);
+	return type & CL_DEVICE_TYPE_CPU;
 }
 
 static int open_device(unsigned index, struct sl_device **device)
@@ -120,7 +111,7 @@ static int open_device(unsigned index, struct sl_device **device)
 	const char *why = unavailable();
 	cl_device_id found[DEVICES];
 	const struct sl_opencl_library *cl;
-	struct device *d;
+	struct sl_opencl_device *d;
 	cl_int error;
 
 	if (why) {
@@ -139,6 +130,8 @@ static int open_device(unsigned index, struct sl_device **device)
 	d->base.platform = &sl_platform_opencl;
 	d->cl = cl;
 	d->id = found[index];
+	d->is_host = is_cpu(d);
+	pthread_mutex_init(&d->lock, NULL);
 	d->context = cl->clCreateContext(NULL, 1, &d->id, NULL, NULL, &error);
 	if (error == CL_SUCCESS)
 		d->own = cl->clCreateCommandQueue(d->context, d->id, 0, &error);
@@ -151,14 +144,14 @@ static int open_device(unsigned index, struct sl_device **device)
 	return 0;
 }
 
-static void get(struct device *d, cl_device_info what, void *value, size_t bytes)
+static void get(struct sl_opencl_device *d, cl_device_info what, void *value, size_t bytes)
 {
 	d->cl->clGetDeviceInfo(d->id, what, bytes, value, NULL);
 }
 
 static void describe(struct sl_device *device, struct sl_device_info *info)
 {
-	struct device *d = (struct device *)device;
+	struct sl_opencl_device *d = (struct sl_opencl_device *)device;
 	char version[SL_DEVICE_TEXT / 2] = "", driver[SL_DEVICE_TEXT / 4] = "";
 	cl_ulong memory = 0, largest = 0;
 	size_t threads = 1;
@@ -176,12 +169,14 @@ static void describe(struct sl_device *device, struct sl_device_info *info)
 	info->memory_bytes = memory;
 	info->largest_bytes = largest;
 	info->processors = units;
+	info->is_host = d->is_host;
 	info->group_threads = (unsigned)threads;
 }
 
 /* ---- memory ---- */
 
-static int create(struct device *d, cl_mem_flags flags, uint64_t bytes, struct sl_device_memory *m)
+static int create(struct sl_opencl_device *d, cl_mem_flags flags, uint64_t bytes,
+		  struct sl_device_memory *m)
 {
 	cl_int error;
 	cl_mem memory = d->cl->clCreateBuffer(d->context, flags, bytes ? bytes : 1, NULL, &error);
@@ -195,7 +190,7 @@ static int create(struct device *d, cl_mem_flags flags, uint64_t bytes, struct s
 	}
 	d->base.refused_bytes = error == CL_SUCCESS ? 0 : bytes;
 	if (error != CL_SUCCESS)
-		return fail(d, "clCreateBuffer", error);
+		return sl_opencl_fail(d, "clCreateBuffer", error);
 	d->base.held_bytes += bytes;
 	*m = (struct sl_device_memory){.bytes = bytes, .handle = memory};
 	return 0;
@@ -203,12 +198,12 @@ static int create(struct device *d, cl_mem_flags flags, uint64_t bytes, struct s
 
 static int memory_open(struct sl_device *device, uint64_t bytes, struct sl_device_memory *m)
 {
-	return create((struct device *)device, CL_MEM_READ_WRITE, bytes, m);
+	return create((struct sl_opencl_device *)device, CL_MEM_READ_WRITE, bytes, m);
 }
 
 static void memory_close(struct sl_device *device, struct sl_device_memory *m)
 {
-	struct device *d = (struct device *)device;
+	struct sl_opencl_device *d = (struct sl_opencl_device *)device;
 
 	if (m->host) {
 		d->cl->clEnqueueUnmapMemObject(d->own, m->handle, m->host, 0, NULL, NULL);
@@ -223,7 +218,7 @@ static void memory_close(struct sl_device *device, struct sl_device_memory *m)
 
 static int pinned_open(struct sl_device *device, uint64_t bytes, struct sl_device_memory *m)
 {
-	struct device *d = (struct device *)device;
+	struct sl_opencl_device *d = (struct sl_opencl_device *)device;
 	struct sl_device_memory made;
 	cl_int error;
 	int err = create(d, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, &made);
@@ -237,7 +232,7 @@ static int pinned_open(struct sl_device *device, uint64_t bytes, struct sl_devic
 		made.host = NULL;
 		memory_close(device, &made);
 		d->base.refused_bytes = bytes;
-		return fail(d, "clEnqueueMapBuffer", error);
+		return sl_opencl_fail(d, "clEnqueueMapBuffer", error);
 	}
 	*m = made;
 	return 0;
@@ -257,7 +252,7 @@ static void unpin(struct sl_device *device, void *host)
 
 static int queue_open(struct sl_device *device, struct sl_device_queue **queue)
 {
-	struct device *d = (struct device *)device;
+	struct sl_opencl_device *d = (struct sl_opencl_device *)device;
 	struct sl_device_queue *q = calloc(1, sizeof(*q));
 	cl_int error;
 
@@ -267,7 +262,7 @@ static int queue_open(struct sl_device *device, struct sl_device_queue **queue)
 	q->queue = d->cl->clCreateCommandQueue(d->context, d->id, 0, &error);
 	if (error != CL_SUCCESS) {
 		free(q);
-		return fail(d, "clCreateCommandQueue", error);
+		return sl_opencl_fail(d, "clCreateCommandQueue", error);
 	}
 	*queue = q;
 	return 0;
@@ -287,36 +282,40 @@ static int write_memory(struct sl_device_queue *q, const struct sl_device_memory
 	size_t there[3] = {offset, 0, 0}, here[3] = {0}, extent[3] = {row_bytes, rows, 1};
 
 	if (rows == 1 || pitch == row_bytes)
-		return fail(q->device, "clEnqueueWriteBuffer",
-			    cl->clEnqueueWriteBuffer(q->queue, to->handle, CL_FALSE, offset,
-						     row_bytes * rows, from, 0, NULL, NULL));
-	return fail(q->device, "clEnqueueWriteBufferRect",
-		    cl->clEnqueueWriteBufferRect(q->queue, to->handle, CL_FALSE, there, here,
-						 extent, row_bytes, 0, pitch, 0, from, 0, NULL,
-						 NULL));
+		return sl_opencl_fail(q->device, "clEnqueueWriteBuffer",
+				      cl->clEnqueueWriteBuffer(q->queue, to->handle, CL_FALSE,
+							       offset, row_bytes * rows, from, 0,
+							       NULL, NULL));
+	return sl_opencl_fail(q->device, "clEnqueueWriteBufferRect",
+			      cl->clEnqueueWriteBufferRect(q->queue, to->handle, CL_FALSE, there,
+							   here, extent, row_bytes, 0, pitch, 0,
+							   from, 0, NULL, NULL));
 }
 
 static int read_memory(struct sl_device_queue *q, void *to, const struct sl_device_memory *from,
 		       uint64_t offset, uint64_t bytes)
 {
-	return fail(q->device, "clEnqueueReadBuffer",
-		    q->device->cl->clEnqueueReadBuffer(q->queue, from->handle, CL_FALSE, offset,
-						       bytes, to, 0, NULL, NULL));
+	return sl_opencl_fail(q->device, "clEnqueueReadBuffer",
+			      q->device->cl->clEnqueueReadBuffer(q->queue, from->handle, CL_FALSE,
+								 offset, bytes, to, 0, NULL, NULL));
 }
 
-static int zero(struct sl_device_queue *q, const struct sl_device_memory *to, uint64_t offset,
-		uint64_t bytes)
+int sl_opencl_zero(struct sl_device_queue *q, const struct sl_device_memory *to, uint64_t offset,
+		   uint64_t bytes)
 {
 	cl_uchar pattern = 0;
 
-	return fail(q->device, "clEnqueueFillBuffer",
-		    q->device->cl->clEnqueueFillBuffer(q->queue, to->handle, &pattern, 1, offset,
-						       bytes, 0, NULL, NULL));
+	if (q->recording)
+		return sl_opencl_record_zero(q->recording, to, offset, bytes);
+	return sl_opencl_fail(q->device, "clEnqueueFillBuffer",
+			      q->device->cl->clEnqueueFillBuffer(q->queue, to->handle, &pattern, 1,
+								 offset, bytes, 0, NULL, NULL));
 }
 
 static int flush(struct sl_device_queue *q)
 {
-	return fail(q->device, "clFlush", q->device->cl->clFlush(q->queue));
+	sl_opencl_open_gates(q->device);
+	return sl_opencl_fail(q->device, "clFlush", q->device->cl->clFlush(q->queue));
 }
 
 /* ---- marks ---- */
@@ -327,7 +326,7 @@ static int mark_open(struct sl_device *device, struct sl_device_mark **mark)
 
 	if (!m)
 		return -ENOMEM;
-	m->device = (struct device *)device;
+	m->device = (struct sl_opencl_device *)device;
 	*mark = m;
 	return 0;
 }
@@ -348,16 +347,18 @@ static void mark_close(struct sl_device_mark *m)
 static int mark(struct sl_device_queue *q, struct sl_device_mark *m)
 {
 	forget(m);
-	return fail(q->device, "clEnqueueMarkerWithWaitList",
-		    q->device->cl->clEnqueueMarkerWithWaitList(q->queue, 0, NULL, &m->event));
+	return sl_opencl_fail(
+		q->device, "clEnqueueMarkerWithWaitList",
+		q->device->cl->clEnqueueMarkerWithWaitList(q->queue, 0, NULL, &m->event));
 }
 
 static int wait(struct sl_device_queue *q, struct sl_device_mark *m)
 {
 	if (!m->event)
 		return 0;
-	return fail(q->device, "clEnqueueBarrierWithWaitList",
-		    q->device->cl->clEnqueueBarrierWithWaitList(q->queue, 1, &m->event, NULL));
+	return sl_opencl_fail(
+		q->device, "clEnqueueBarrierWithWaitList",
+		q->device->cl->clEnqueueBarrierWithWaitList(q->queue, 1, &m->event, NULL));
 }
 
 static int reached(struct sl_device_mark *m)
@@ -366,18 +367,20 @@ static int reached(struct sl_device_mark *m)
 
 	if (!m->event)
 		return 1;
+	sl_opencl_open_gates(m->device);
 	error = m->device->cl->clGetEventInfo(m->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
 					      sizeof(status), &status, NULL);
 	if (error != CL_SUCCESS)
-		return fail(m->device, "clGetEventInfo", error);
+		return sl_opencl_fail(m->device, "clGetEventInfo", error);
 	if (status < 0)
-		return fail(m->device, "on the device", status);
+		return sl_opencl_fail(m->device, "on the device", status);
 	return status == CL_COMPLETE;
 }
 
 /* ---- kernels ---- */
 
-static void say_why(struct device *d, const struct sl_kernels *kernels, cl_program program)
+static void say_why(struct sl_opencl_device *d, const struct sl_kernels *kernels,
+		    cl_program program)
 {
 	char *text = calloc(1, 65536);
 
@@ -392,7 +395,7 @@ static void say_why(struct device *d, const struct sl_kernels *kernels, cl_progr
 static int program_open(struct sl_device *device, const struct sl_kernels *kernels,
 			struct sl_device_program **program)
 {
-	struct device *d = (struct device *)device;
+	struct sl_opencl_device *d = (struct sl_opencl_device *)device;
 	struct sl_device_program *p = calloc(1, sizeof(*p));
 	cl_int error;
 
@@ -403,7 +406,7 @@ static int program_open(struct sl_device *device, const struct sl_kernels *kerne
 		d->context, 1, (const char **)&kernels->opencl, NULL, &error);
 	if (error != CL_SUCCESS) {
 		free(p);
-		return fail(d, "clCreateProgramWithSource", error);
+		return sl_opencl_fail(d, "clCreateProgramWithSource", error);
 	}
 	error = d->cl->clBuildProgram(p->program, 1, &d->id,
 				      "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt", NULL,
@@ -412,7 +415,7 @@ static int program_open(struct sl_device *device, const struct sl_kernels *kerne
 		say_why(d, kernels, p->program);
 		d->cl->clReleaseProgram(p->program);
 		free(p);
-		return fail(d, "clBuildProgram", error);
+		return sl_opencl_fail(d, "clBuildProgram", error);
 	}
 	*program = p;
 	return 0;
@@ -427,7 +430,7 @@ static void program_close(struct sl_device_program *p)
 static int kernel_open(struct sl_device_program *program, const char *name,
 		       struct sl_device_kernel **kernel)
 {
-	struct device *d = program->device;
+	struct sl_opencl_device *d = program->device;
 	struct sl_device_kernel *k = calloc(1, sizeof(*k));
 	cl_int error;
 
@@ -437,7 +440,7 @@ static int kernel_open(struct sl_device_program *program, const char *name,
 	k->kernel = d->cl->clCreateKernel(program->program, name, &error);
 	if (error != CL_SUCCESS) {
 		free(k);
-		return fail(d, name, error);
+		return sl_opencl_fail(d, name, error);
 	}
 	*kernel = k;
 	return 0;
@@ -449,14 +452,16 @@ static void kernel_close(struct sl_device_kernel *k)
 	free(k);
 }
 
-static int launch(struct sl_device_queue *q, struct sl_device_kernel *k,
-		  const struct sl_device_range *range, const struct sl_device_argument *argument,
-		  unsigned arguments)
+int sl_opencl_launch(struct sl_device_queue *q, struct sl_device_kernel *k,
+		     const struct sl_device_range *range, const struct sl_device_argument *argument,
+		     unsigned arguments)
 {
 	const struct sl_opencl_library *cl = q->device->cl;
 	size_t local[3] = {range->threads, 1, 1}, global[3];
 	cl_int error = CL_SUCCESS;
 
+	if (q->recording)
+		return sl_opencl_record_launch(q->recording, k, range, argument, arguments);
 	for (unsigned i = 0; i < 3; i++)
 		global[i] = local[i] * (range->groups[i] ? range->groups[i] : 1);
 	for (unsigned i = 0; i < arguments && error == CL_SUCCESS; i++) {
@@ -467,39 +472,13 @@ static int launch(struct sl_device_queue *q, struct sl_device_kernel *k,
 				  : cl->clSetKernelArg(k->kernel, i, a->bytes, a->value);
 	}
 	if (error != CL_SUCCESS)
-		return fail(q->device, "clSetKernelArg", error);
-	return fail(q->device, "clEnqueueNDRangeKernel",
-		    cl->clEnqueueNDRangeKernel(q->queue, k->kernel, 3, NULL, global, local, 0, NULL,
-					       NULL));
+		return sl_opencl_fail(q->device, "clSetKernelArg", error);
+	return sl_opencl_fail(q->device, "clEnqueueNDRangeKernel",
+			      cl->clEnqueueNDRangeKernel(q->queue, k->kernel, 3, NULL, global,
+							 local, 0, NULL, NULL));
 }
 
 /* No other device writes into memory of OpenCL's. */
-/* OpenCL 1.2 has no words that a queue waits for, and keeps nothing. */
-static int no_value(struct sl_device_queue *queue, const struct sl_device_memory *word,
-		    uint64_t offset, uint32_t value)
-{
-	return -ENOTSUP;
-}
-
-static int no_begin(struct sl_device_queue *queue)
-{
-	return -ENOTSUP;
-}
-
-static int no_end(struct sl_device_queue *queue, struct sl_device_record **record)
-{
-	return -ENOTSUP;
-}
-
-static int no_play(struct sl_device_queue *queue, struct sl_device_record *record)
-{
-	return -ENOTSUP;
-}
-
-static void nothing_to_close(struct sl_device_record *record)
-{
-}
-
 static int flush_remote(struct sl_device *device)
 {
 	return -ENOTSUP;
@@ -523,7 +502,7 @@ const struct sl_platform sl_platform_opencl = {
 	.queue_close = queue_close,
 	.write = write_memory,
 	.read = read_memory,
-	.zero = zero,
+	.zero = sl_opencl_zero,
 	.flush = flush,
 	.mark_open = mark_open,
 	.mark_close = mark_close,
@@ -534,11 +513,11 @@ const struct sl_platform sl_platform_opencl = {
 	.program_close = program_close,
 	.kernel_open = kernel_open,
 	.kernel_close = kernel_close,
-	.launch = launch,
-	.wait_value = no_value,
-	.record_begin = no_begin,
-	.record_end = no_end,
-	.play = no_play,
-	.record_close = nothing_to_close,
+	.launch = sl_opencl_launch,
+	.wait_value = sl_opencl_wait_value,
+	.record_begin = sl_opencl_record_begin,
+	.record_end = sl_opencl_record_end,
+	.play = sl_opencl_play,
+	.record_close = sl_opencl_record_close,
 	.flush_remote = flush_remote,
 };

@@ -25,6 +25,8 @@
 	X(clEnqueueMarkerWithWaitList)  \
 	X(clEnqueueBarrierWithWaitList) \
 	X(clGetEventInfo)               \
+	X(clCreateUserEvent)            \
+	X(clSetUserEventStatus)         \
 	X(clReleaseEvent)               \
 	X(clFlush)                      \
 	X(clFinish)                     \

@@ -241,7 +241,8 @@ static void describe(struct sl_device *device, struct sl_device_info *info)
 					.memory_bytes = UINT64_MAX,
 					.largest_bytes = UINT64_MAX,
 					.processors = 64, /* threads that may run */
-					.group_threads = 1};
+					.group_threads = 1,
+					.is_host = 1};
 }
 
 static const char *problem(const struct sl_device *device)

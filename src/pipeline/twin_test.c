@@ -336,8 +336,12 @@ static const struct twin_case *case_of(const char *name)
 }
 
 struct counted {
-	uint64_t checked, unlike, unlike_image;
+	uint64_t checked, unlike, unlike_image, not_launched;
 };
+
+static const char *const triggers[] = {"unit.trigger=launch", "unit.trigger=graph",
+				       "unit.trigger=wait"};
+static const char *trigger = "unit.trigger=launch"; /* of tests that are run with two of them */
 
 static void count_figures(void *arg, const char *name, uint64_t value, int failed)
 {
@@ -345,6 +349,8 @@ static void count_figures(void *arg, const char *name, uint64_t value, int faile
 
 	if (!strcmp(name, "frames_cross_checked"))
 		counted->checked = value;
+	if (!strcmp(name, "batches_not_launched"))
+		counted->not_launched = value;
 	if (!strcmp(name, "frames_unlike_the_cpu")) {
 		counted->unlike = value;
 		assert_true(failed);
@@ -353,10 +359,10 @@ static void count_figures(void *arg, const char *name, uint64_t value, int faile
 		counted->unlike_image = value;
 }
 
-static void run_case(const struct twin_case *c, const struct sl_unit *unit)
+static void run_case(const struct twin_case *c, const struct sl_unit *unit, const char *how)
 {
 	const struct sl_unit *const units[] = {&sl_unit_cpu, unit};
-	const char *set[] = {NULL, "unit.cross_check=3"};
+	const char *set[] = {NULL, "unit.cross_check=3", how};
 	struct counted counted = {0};
 	struct twin_side side[2];
 	char kind[64];
@@ -366,7 +372,7 @@ static void run_case(const struct twin_case *c, const struct sl_unit *unit)
 	snprintf(kind, sizeof(kind), "unit.kind=%s", unit->name);
 	set[0] = kind;
 	assert_int_equal(twin_try_open(&side[0], c, &sl_unit_cpu, NULL, 0), 0);
-	assert_int_equal(twin_try_open(&side[1], c, unit, set, 2), 0);
+	assert_int_equal(twin_try_open(&side[1], c, unit, set, 3), 0);
 	for (int b = 0; b < BATCHES; b++) {
 		uint32_t frames = b % 2 ? c->batch : 1 + c->batch / 3; /* full and not */
 
@@ -378,6 +384,7 @@ static void run_case(const struct twin_case *c, const struct sl_unit *unit)
 	unit->figures(side[1].experiment->unit_state, count_figures, &counted);
 	assert_true(counted.checked > 0 && counted.checked <= next);
 	assert_int_equal(counted.unlike, 0);
+	assert_int_equal(counted.not_launched, strcmp(how, triggers[0]) ? BATCHES : 0);
 	twin_close(&side[0], &sl_unit_cpu);
 	twin_close(&side[1], unit);
 }
@@ -426,7 +433,8 @@ static void test_results_are_those_of_the_cpu(void **arg)
 			continue;
 		any = true;
 		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-			run_case(&cases[i], accelerators[u]);
+			for (size_t t = 0; t < sizeof(triggers) / sizeof(triggers[0]); t++)
+				run_case(&cases[i], accelerators[u], triggers[t]);
 	}
 	remove_fields(folder);
 	if (!any) {
@@ -505,7 +513,7 @@ static void run_edges(const struct sl_unit *unit)
 			c.dtype = readers[r].dtype;
 			c.bound = readers[r].bound;
 			c.batch = 6;
-			run_case(&c, unit);
+			run_case(&c, unit, triggers[0]);
 		}
 }
 
@@ -515,8 +523,8 @@ static void test_edges_of_images_are_those_of_the_cpu(void **arg)
 	for (size_t u = 0; u < sizeof(accelerators) / sizeof(accelerators[0]); u++)
 		if (!accelerators[u]->unavailable()) {
 			run_edges(accelerators[u]);
-			run_case(&masked[0], accelerators[u]);
-			run_case(&masked[1], accelerators[u]);
+			run_case(&masked[0], accelerators[u], triggers[0]);
+			run_case(&masked[1], accelerators[u], triggers[0]);
 		}
 }
 
@@ -721,11 +729,11 @@ static void test_a_kernel_that_fails_is_named_and_frames_refused(void **arg)
  * to them. */
 static void refuse_at(int at)
 {
-	const char *set[] = {"unit.kind=opencl"};
+	const char *set[] = {trigger, "unit.kind=opencl"};
 	struct sl_unit unit = faulty_unit(&twin_platform);
 	struct twin_side side;
 
-	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 1), 0);
+	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 2), 0);
 	faulty.reached = faulty_reached;
 	faulty.problem = faulty_problem;
 	for (int b = 0; b < (at - 1) / 2; b++) {
@@ -751,12 +759,12 @@ static void test_an_error_after_the_launch_is_told_and_frames_refused(void **arg
 
 static void test_a_device_that_does_not_answer_is_given_up(void **arg)
 {
-	const char *set[] = {"unit.kind=opencl", "unit.timeout_ms=20"};
+	const char *set[] = {trigger, "unit.kind=opencl", "unit.timeout_ms=20"};
 	struct sl_unit unit = faulty_unit(&sl_platform_opencl);
 	struct twin_side side;
 
 	NEEDS_OPENCL();
-	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 2), 0);
+	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 3), 0);
 	faulty.reached = faulty_reached;
 	silent = true;
 	expect_refusals(&unit, &side, "it did not answer in time");
@@ -767,11 +775,11 @@ static void test_a_device_that_does_not_answer_is_given_up(void **arg)
 /* A device that was given up, and then closed: when it comes to rest after all, and when not. */
 static void give_up_and_close(bool rests)
 {
-	const char *set[] = {"unit.kind=opencl", "unit.timeout_ms=20"};
+	const char *set[] = {trigger, "unit.kind=opencl", "unit.timeout_ms=20"};
 	struct sl_unit unit = faulty_unit(&sl_platform_opencl);
 	struct twin_side side;
 
-	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 2), 0);
+	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 3), 0);
 	faulty.reached = faulty_reached;
 	silent = true;
 	expect_refusals(&unit, &side, "it did not answer in time");
@@ -791,12 +799,13 @@ static void test_a_device_that_comes_to_rest_is_closed_and_another_is_left(void 
 /* What was learned is asked for before a batch is checked: that must have an end, too. */
 static void test_no_wait_is_without_an_end(void **arg)
 {
-	const char *set[] = {"unit.kind=opencl", "unit.timeout_ms=20", "unit.cross_check=1"};
+	const char *set[] = {trigger, "unit.kind=opencl", "unit.timeout_ms=20",
+			     "unit.cross_check=1"};
 	struct sl_unit unit = faulty_unit(&sl_platform_opencl);
 	struct twin_side side;
 
 	NEEDS_OPENCL();
-	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 3), 0);
+	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 4), 0);
 	faulty.reached = faulty_reached;
 	silent = true;
 	expect_refusals(&unit, &side, "it did not answer in time");
@@ -806,7 +815,7 @@ static void test_no_wait_is_without_an_end(void **arg)
 
 static void test_a_unit_is_closed_while_batches_are_there(void **arg)
 {
-	const char *set[] = {"unit.kind=opencl"};
+	const char *set[] = {trigger, "unit.kind=opencl"};
 	struct sl_unit unit = faulty_unit(&twin_platform);
 	struct sl_batch *batch[3];
 	struct twin_side side;
@@ -815,7 +824,7 @@ static void test_a_unit_is_closed_while_batches_are_there(void **arg)
 	NEEDS_OPENCL();
 	for (int steps = 1; steps < 6; steps++) {
 		closed = 0;
-		assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 1), 0);
+		assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 2), 0);
 		for (uint64_t b = 0; b < 3; b++) {
 			batch[b] = one_batch(&side, &cases[0], &memory[b], b * cases[0].batch);
 			assert_int_equal(unit.submit(side.experiment->unit_state, batch[b]), 0);
@@ -941,14 +950,15 @@ static void test_the_cpu_goes_on_where_the_device_failed(void **arg)
  * is not done yet must not matter: it was asked until it was. */
 static void stand_in(const struct twin_case *c, int error, bool ever, int silence)
 {
-	const char *set[] = {"unit.kind=opencl", "unit.fallback=cpu", "unit.timeout_ms=50"};
+	const char *set[] = {trigger, "unit.kind=opencl", "unit.fallback=cpu",
+			     "unit.timeout_ms=50"};
 	struct sl_unit unit = faulty_unit(&twin_platform);
 	const struct sl_unit *const units[] = {&sl_unit_cpu, &unit};
 	struct twin_side side[2];
 	unsigned kept = 0;
 
 	assert_int_equal(twin_try_open(&side[0], c, &sl_unit_cpu, NULL, 0), 0);
-	assert_int_equal(twin_try_open(&side[1], c, &unit, set, silence ? 3 : 2), 0);
+	assert_int_equal(twin_try_open(&side[1], c, &unit, set, silence ? 4 : 3), 0);
 	faulty.reached = faulty_reached;
 	faulty.problem = faulty_problem;
 	error_at = error;
@@ -981,14 +991,14 @@ static void test_the_cpu_goes_on_after_an_error_that_comes_late(void **arg)
  * but these may differ, which is said. */
 static void test_what_may_be_learned_twice_is_told(void **arg)
 {
-	const char *set[] = {"unit.kind=opencl", "unit.fallback=cpu"}, *said;
+	const char *set[] = {trigger, "unit.kind=opencl", "unit.fallback=cpu"}, *said;
 	struct sl_unit unit = faulty_unit(&twin_platform);
 	struct sl_batch *batch;
 	struct twin_side side;
 	char *memory;
 
 	NEEDS_OPENCL();
-	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 2), 0);
+	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 3), 0);
 	faulty.reached = faulty_reached;
 	error_at = 1;
 	batch = one_batch(&side, &cases[0], &memory, 0);
@@ -1012,11 +1022,12 @@ static void test_the_cpu_goes_on_where_only_verdicts_were_awaited(void **arg)
 /* Results go straight into frames: nobody else may write there. */
 static void refuse_what_may_be_written(int error, int silence)
 {
-	const char *set[] = {"unit.kind=opencl", "unit.fallback=cpu", "unit.timeout_ms=20"};
+	const char *set[] = {trigger, "unit.kind=opencl", "unit.fallback=cpu",
+			     "unit.timeout_ms=20"};
 	struct sl_unit unit = faulty_unit(&twin_platform);
 	struct twin_side side;
 
-	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 3), 0);
+	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 4), 0);
 	faulty.reached = faulty_reached;
 	error_at = error;
 	silent_at = silence;
@@ -1127,15 +1138,15 @@ static void overlap(const struct twin_case *c, const char *const *set, size_t se
 
 static void test_batches_overlap_and_come_back_in_order(void **arg)
 {
-	static const char *const lanes[] = {"unit.kind=opencl", "unit.lanes=3"};
-	static const char *const any[] = {"unit.kind=opencl", "unit.lanes=4", "unit.order=any"};
+	const char *const lanes[] = {trigger, "unit.kind=opencl", "unit.lanes=3"};
+	const char *const any[] = {trigger, "unit.kind=opencl", "unit.lanes=4", "unit.order=any"};
 
 	NEEDS_OPENCL();
-	overlap(case_of("photons, eight at a time"), lanes, 2);
-	overlap(case_of("counts of 32 bits"), any, 3);
-	overlap(case_of("lists of 32 bits"), any, 3);
-	overlap(case_of("rings"), any, 3);
-	overlap(case_of("tracks, fits"), any, 3);
+	overlap(case_of("photons, eight at a time"), lanes, 3);
+	overlap(case_of("counts of 32 bits"), any, 4);
+	overlap(case_of("lists of 32 bits"), any, 4);
+	overlap(case_of("rings"), any, 4);
+	overlap(case_of("tracks, fits"), any, 4);
 }
 
 /* ---- two units at once, each with a thread of its own as in a run ---- */
@@ -1176,7 +1187,7 @@ static void run_two(struct twin_side *side, struct sl_batch *(*batch)[6], unsign
 static void test_two_units_at_once(void **arg)
 {
 	enum { MANY = 6 };
-	static const char *const set[] = {"unit.kind=opencl", "unit.lanes=2"};
+	const char *const set[] = {trigger, "unit.kind=opencl", "unit.lanes=2"};
 	const struct twin_case *c[] = {case_of("photons"), case_of("lists by radius")};
 	struct sl_batch *batch[2][MANY], *cpu;
 	struct twin_side side[2], alone;
@@ -1186,7 +1197,7 @@ static void test_two_units_at_once(void **arg)
 
 	NEEDS_OPENCL();
 	for (int u = 0; u < 2; u++) {
-		assert_int_equal(twin_try_open(&side[u], c[u], &sl_unit_opencl, set, 2), 0);
+		assert_int_equal(twin_try_open(&side[u], c[u], &sl_unit_opencl, set, 3), 0);
 		for (int b = 0; b < MANY; b++)
 			batch[u][b] =
 				one_batch(&side[u], c[u], &memory[u][b], (uint64_t)b * c[u]->batch);
@@ -1221,10 +1232,24 @@ static int begin(void **arg)
 	return 0;
 }
 
+static int begin_waiting(void **arg)
+{
+	trigger = triggers[2];
+	return 0;
+}
+
+static int end_waiting(void **arg)
+{
+	trigger = triggers[0];
+	return 0;
+}
+
 static int end(void **arg)
 {
 	return twin_device_fini();
 }
+
+#define WAITING(test) cmocka_unit_test_setup_teardown(test, begin_waiting, end_waiting)
 
 int main(void)
 {
@@ -1250,6 +1275,18 @@ int main(void)
 		cmocka_unit_test(test_order_can_only_be_given_up_by_stages_that_learn_nothing),
 		cmocka_unit_test(test_batches_overlap_and_come_back_in_order),
 		cmocka_unit_test(test_two_units_at_once),
+		/* Once more, with kernels that are queued ahead. */
+		WAITING(test_an_error_after_the_launch_is_told_and_frames_refused),
+		WAITING(test_a_device_that_does_not_answer_is_given_up),
+		WAITING(test_a_device_that_comes_to_rest_is_closed_and_another_is_left),
+		WAITING(test_no_wait_is_without_an_end),
+		WAITING(test_a_unit_is_closed_while_batches_are_there),
+		WAITING(test_the_cpu_goes_on_after_an_error_that_comes_late),
+		WAITING(test_what_may_be_learned_twice_is_told),
+		WAITING(test_the_cpu_goes_on_where_only_verdicts_were_awaited),
+		WAITING(test_the_cpu_does_not_go_on_while_results_may_be_written),
+		WAITING(test_batches_overlap_and_come_back_in_order),
+		WAITING(test_two_units_at_once),
 	};
 
 	/* Threads of a driver are none that a sanitizer knows of. */

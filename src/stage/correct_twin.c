@@ -125,13 +125,18 @@ static void prepare(void *state, struct sl_batch *batch)
 /* Nothing to learn, one table for all. */
 static bool is_simple(const struct twin *t, const struct sl_batch *batch)
 {
-	if (t->use != PHOTONS_8 || t->stage->cells > 1 ||
+	if (!batch || t->use != PHOTONS_8 || t->stage->cells > 1 ||
 	    (t->counts && batch->frames > COUNT_FRAMES))
 		return false;
 	for (uint32_t f = 0; f < batch->frames; f++)
 		if (batch->frame[f]->flags & SL_FRAME_DARK)
 			return false;
 	return true;
+}
+
+static int kind(void *state, const struct sl_batch *batch)
+{
+	return is_simple(state, batch);
 }
 
 static int enqueue_bright(struct twin *t, const struct sl_twin_batch *b,
@@ -220,6 +225,7 @@ const struct sl_twin sl_twin_correct = {
 	.close = close_twin,
 	.prepare = prepare,
 	.enqueue = enqueue,
+	.kind = kind,
 	.count = count,
 	.give_back = give_back,
 };

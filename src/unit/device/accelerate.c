@@ -61,7 +61,7 @@ struct engine {
 };
 
 struct accelerator {
-	uint32_t device, lanes, order, timeout_ms, fallback, cross_check;
+	uint32_t device, lanes, order, trigger, timeout_ms, fallback, cross_check;
 	struct engine *engine;
 };
 
@@ -72,6 +72,9 @@ static const struct sl_option options[] = {
 	SL_CHOICE(struct accelerator, order, kept, "kept|any",
 		  "kept: kernels of one batch after those of another; any: beside each other, for "
 		  "stages that learn nothing from frame to frame"),
+	SL_CHOICE(struct accelerator, trigger, launch, "launch|graph|wait",
+		  "how kernels of a batch come to run: each is launched; or all are recorded once, "
+		  "and played; or they are queued ahead, and wait for the batch"),
 	SL_U32(struct accelerator, timeout_ms, 30000, 1, 3600000, "ms",
 	       "a device that takes longer for a batch is given up"),
 	SL_CHOICE(struct accelerator, fallback, none, "none|cpu",
@@ -162,10 +165,13 @@ static int settle(struct engine *e)
  * may have been slow only. */
 static bool comes_to_rest(struct engine *e)
 {
-	if (e->dead != -ETIMEDOUT && e->oldest == e->taken)
-		return true;
-	e->device->patience_ns = CLOSING_NS;
-	return settle(e) != -ETIMEDOUT;
+	bool is_idle = e->dead != -ETIMEDOUT && e->oldest == e->taken;
+
+	if (!is_idle)
+		e->device->patience_ns = CLOSING_NS;
+	if (e->lanes.platform && sl_device_let_go(&e->lanes) == -ETIMEDOUT)
+		return false;
+	return is_idle || settle(e) != -ETIMEDOUT;
 }
 
 static void close_accelerator(void *state)
@@ -207,6 +213,7 @@ static int open_device(struct engine *e, const struct accelerator *a,
 	sl_info("%s: %s (%s)", platform->name, info.name, info.driver);
 	e->lanes.device = e->device;
 	e->lanes.chain = &e->chain;
+	e->lanes.trigger = (enum sl_lanes_trigger)a->trigger;
 	err = sl_device_lanes_open(&e->lanes, a->lanes, a->order == ANY);
 	if (!err)
 		err = sl_host_open(&e->others, &e->chain, SL_HOST_OTHERS);
@@ -516,14 +523,6 @@ static int advance_all(struct engine *e)
 	return did;
 }
 
-static int free_lane(const struct engine *e)
-{
-	for (unsigned i = 0; i < e->lanes.n; i++)
-		if (e->lanes.lane[i].state == SL_LANE_FREE)
-			return (int)i;
-	return -1;
-}
-
 static int work(void *state, unsigned worker)
 {
 	struct engine *e = ((struct accelerator *)state)->engine;
@@ -539,7 +538,7 @@ static int work(void *state, unsigned worker)
 		e->oldest = e->taken;
 		return 1;
 	}
-	lane = free_lane(e);
+	lane = sl_device_next_lane(&e->lanes);
 	if (e->taken < submitted && lane >= 0) {
 		err = begin(e, (unsigned)lane);
 		did = 1;
@@ -566,6 +565,8 @@ static void figures(const void *state, sl_unit_figure *figure, void *arg)
 		figure(arg, "frames_unlike_the_cpu", e->cross.mismatches, 1);
 		sl_cross_figures(&e->cross, figure, arg);
 	}
+	if (e->lanes.trigger != SL_LANES_LAUNCH)
+		figure(arg, "batches_not_launched", e->lanes.played, 0);
 	figure(arg, "frames_fallen_back", e->fallen_back, 0);
 	figure(arg, "frames_with_older_pedestals", e->unlearned, 1);
 	figure(arg, "dark_frames_counted_twice", e->twice, 1);

@@ -19,6 +19,11 @@
 #include <sluice/detector.h>
 #include <sluice/twin.h>
 
+enum { SL_LANE_RECORDS = 16, SL_LANE_LINE = 64 };
+
+/* How kernels of a batch come to run: triggers.c. */
+enum sl_lanes_trigger { SL_LANES_LAUNCH, SL_LANES_GRAPH, SL_LANES_WAIT, SL_LANES_TRIGGERS };
+
 enum sl_device_lane_state { SL_LANE_FREE, SL_LANE_JUDGING, SL_LANE_RETURNING };
 
 struct sl_device_lane {
@@ -31,6 +36,15 @@ struct sl_device_lane {
 	struct sl_device_mark *filled, *worked, *judged, *back;
 	struct sl_device_queue *out; /* a lane must not wait for another's kernels */
 	bool checked;		     /* to be compared with the CPU */
+	/* triggers.c */
+	struct {
+		uint32_t frames, kind;
+		struct sl_device_record *record;
+	} kept[SL_LANE_RECORDS];
+	unsigned records;
+	struct sl_device_memory gate; /* a word that kernels wait for */
+	uint32_t turn;		      /* that it has */
+	uint64_t armed; /* kernels are queued, as the so-manieth of all; 0: they are not */
 };
 
 struct sl_device_lanes {
@@ -48,6 +62,8 @@ struct sl_device_lanes {
 	unsigned works;
 	struct sl_device_lane lane[SL_TWIN_LANES];
 	unsigned n;
+	enum sl_lanes_trigger trigger;
+	uint64_t armed, played; /* lanes, so far; batches that were not launched kernel by kernel */
 };
 
 /* Its results come back: it is kept, or may still be. */
@@ -72,11 +88,37 @@ int sl_device_lanes_give_back(struct sl_device_lanes *lanes);
 /* Queue all of a batch up to its verdicts. */
 int sl_device_lane_begin(struct sl_device_lanes *lanes, unsigned lane, struct sl_batch *batch);
 
+/* Frames, views and verdicts of a batch on their way; all frames that it could have but has not are
+ * missing and rejected. */
+int sl_device_lane_describe(struct sl_device_lanes *lanes, unsigned lane,
+			    const struct sl_batch *batch);
+
+/* Pinned, for the word that opens the gate. */
+uint32_t *sl_device_lane_word(const struct sl_device_lanes *lanes, struct sl_device_lane *lane);
+
+/* Queue the kernels for the batch; NULL: for whatever will come. */
+int sl_device_lane_run(struct sl_device_lanes *lanes, unsigned lane, struct sl_device_queue *queue,
+		       const struct sl_batch *batch);
+
 /* Queue the kernels of the batch that is in the lane once more: for measurements. */
 int sl_device_lane_again(struct sl_device_lanes *lanes, unsigned lane);
 
 /* The verdicts are here: give them to the frames, and queue the way back of what is kept. */
 int sl_device_lane_judged(struct sl_device_lanes *lanes, unsigned lane);
+
+/* ---- triggers.c ---- */
+
+int sl_device_triggers_open(struct sl_device_lanes *lanes);
+void sl_device_triggers_close(struct sl_device_lanes *lanes, struct sl_device_lane *lane);
+
+/* Uploads of the lane's batch are queued: have its kernels run, and the lane's `worked` marked. */
+int sl_device_trigger(struct sl_device_lanes *lanes, unsigned lane);
+/* The kernels of the lane are through. */
+int sl_device_trigger_again(struct sl_device_lanes *lanes, unsigned lane);
+/* The lane that the next batch goes into; -1: not now. */
+int sl_device_next_lane(const struct sl_device_lanes *lanes);
+/* Kernels that were queued ahead end with nothing. */
+int sl_device_let_go(struct sl_device_lanes *lanes);
 
 /* ---- host.c: stages on the CPU, on the unit's own thread ---- */
 

@@ -17,14 +17,11 @@ struct up {
 	struct sl_kernel_frame *frame;
 	struct sl_kernel_view *view;
 	struct sl_kernel_verdict *verdict;
-	uint64_t bytes;
 };
-
-enum { LINE = 64 };
 
 static uint64_t lines(uint64_t bytes)
 {
-	return (bytes + LINE - 1) / LINE * LINE;
+	return (bytes + SL_LANE_LINE - 1) / SL_LANE_LINE * SL_LANE_LINE;
 }
 
 static uint64_t frames_bytes(const struct sl_device_lanes *l)
@@ -56,8 +53,12 @@ static struct up parts_of(const struct sl_device_lanes *l, const struct sl_devic
 		.frame = (void *)base,
 		.view = (void *)(base + frames_bytes(l)),
 		.verdict = (void *)(base + frames_bytes(l) + views_bytes(l)),
-		.bytes = frames_bytes(l) + views_bytes(l) + verdicts_bytes(l),
 	};
+}
+
+uint32_t *sl_device_lane_word(const struct sl_device_lanes *l, struct sl_device_lane *lane)
+{
+	return (void *)((char *)parts_of(l, lane).verdict + verdicts_bytes(l));
 }
 
 /* ---- opening ---- */
@@ -143,8 +144,10 @@ static int open_lane(struct sl_device_lanes *l, struct sl_device_lane *lane)
 			err = p->memory_open(l->device, frames * sl_shape_bytes(&l->shape[i]),
 					     &lane->result[i]);
 	if (!err)
-		err = p->pinned_open(
-			l->device, frames_bytes(l) + views_bytes(l) + verdicts_bytes(l), &lane->up);
+		err = p->pinned_open(l->device,
+				     frames_bytes(l) + views_bytes(l) + verdicts_bytes(l) +
+					     SL_LANE_LINE,
+				     &lane->up);
 	if (!err)
 		err = p->pinned_open(l->device, verdicts_bytes(l) + rows_bytes(l), &lane->down);
 	for (size_t i = 0; i < sizeof(mark) / sizeof(mark[0]) && !err; i++)
@@ -225,11 +228,10 @@ int sl_device_lanes_open(struct sl_device_lanes *l, unsigned n, bool any_order)
 		return err;
 	for (; l->n < n && !err; l->n++)
 		err = open_lane(l, &l->lane[l->n]);
-	if (err) {
-		snprintf(whose, sizeof(whose), "%u batches of %.3f GB", n,
-			 (double)lane_bytes(l) * 1e-9);
-		tell(l, whose, err);
-	}
+	if (!err)
+		return sl_device_triggers_open(l);
+	snprintf(whose, sizeof(whose), "%u batches of %.3f GB", n, (double)lane_bytes(l) * 1e-9);
+	tell(l, whose, err);
 	return err;
 }
 
@@ -239,6 +241,7 @@ static void close_lane(struct sl_device_lanes *l, struct sl_device_lane *lane)
 					     &lane->rows, &lane->up,	&lane->down};
 	struct sl_device_mark *mark[] = {lane->filled, lane->worked, lane->judged, lane->back};
 
+	sl_device_triggers_close(l, lane);
 	for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++)
 		l->platform->memory_close(l->device, memory[i]);
 	for (unsigned i = 0; i < l->results; i++)
@@ -268,74 +271,115 @@ void sl_device_lanes_close(struct sl_device_lanes *l)
 	*l = (struct sl_device_lanes){0};
 }
 
-int sl_device_lanes_give_back(struct sl_device_lanes *l)
+/* Where kernels are queued ahead, their queue ends with those that still wait. What has begun is
+ * over when the queues behind it are. */
+static int come_to_rest(struct sl_device_lanes *l)
 {
 	int err = 0;
 
-	for (unsigned s = 0; s < l->chain->stages && !err; s++)
-		if (l->twin[s] && l->chain->stage[s].ops->twin->give_back)
-			err = l->chain->stage[s].ops->twin->give_back(l->twin[s], l->work[0]);
+	for (unsigned i = 0; i < l->n && !err; i++)
+		if (l->lane[i].state == SL_LANE_JUDGING)
+			err = sl_device_finish(l->device, l->lane[i].out);
+	return err;
+}
+
+int sl_device_lanes_give_back(struct sl_device_lanes *l)
+{
+	bool ahead = l->trigger == SL_LANES_WAIT;
+	int err = 0;
+
+	for (unsigned s = 0; s < l->chain->stages && !err; s++) {
+		const struct sl_twin *twin = l->twin[s] ? l->chain->stage[s].ops->twin : NULL;
+
+		if (!twin || !twin->give_back)
+			continue;
+		err = ahead ? come_to_rest(l) : 0;
+		if (!err)
+			err = twin->give_back(l->twin[s], ahead ? l->in : l->work[0]);
+	}
 	return err;
 }
 
 /* ---- a batch ---- */
 
-static void fill_in(const struct sl_device_lanes *l, const struct sl_batch *batch,
-		    const struct up *up)
+static void fill_frame(const struct sl_device_lanes *l, const struct sl_frame *frame, uint32_t f,
+		       const struct up *up)
 {
-	for (uint32_t f = 0; f < batch->frames; f++) {
-		const struct sl_frame *frame = batch->frame[f];
-
-		up->frame[f] = (struct sl_kernel_frame){
-			.missing = frame->missing,
-			.flags = frame->flags | (l->seen ? SL_KERNEL_SEEN : 0),
-			.items = frame->items,
+	up->frame[f] = (struct sl_kernel_frame){
+		.missing = frame->missing,
+		.flags = frame->flags | (l->seen ? SL_KERNEL_SEEN : 0),
+		.items = frame->items,
+	};
+	for (uint32_t m = 0; m < l->modules; m++)
+		up->view[f * l->modules + m] = (struct sl_kernel_view){
+			.at = ((uint64_t)f * l->modules + m) * l->module_bytes,
+			.cell = frame->view[m].record.cell,
+			.missing = (uint32_t)sl_frame_misses(frame, m),
 		};
-		for (uint32_t m = 0; m < l->modules; m++)
-			up->view[f * l->modules + m] = (struct sl_kernel_view){
-				.at = ((uint64_t)f * l->modules + m) * l->module_bytes,
-				.cell = frame->view[m].record.cell,
-				.missing = (uint32_t)sl_frame_misses(frame, m),
-			};
-		for (uint32_t i = 0; i < frame->items; i++)
-			up->verdict[f * l->items + i] = (struct sl_kernel_verdict){
-				.score = frame->verdict[i].score,
-				.keep = frame->verdict[i].keep,
-				.reason = frame->verdict[i].reason,
-			};
-	}
+	for (uint32_t i = 0; i < frame->items; i++)
+		up->verdict[f * l->items + i] = (struct sl_kernel_verdict){
+			.score = frame->verdict[i].score,
+			.keep = frame->verdict[i].keep,
+			.reason = frame->verdict[i].reason,
+		};
 }
 
-static int upload(struct sl_device_lanes *l, struct sl_device_lane *lane, const struct up *up)
+/* One that is not there. */
+static void fill_nothing(const struct sl_device_lanes *l, uint32_t f, const struct up *up)
+{
+	up->frame[f] = (struct sl_kernel_frame){.missing = UINT64_MAX};
+	for (uint32_t m = 0; m < l->modules; m++)
+		up->view[f * l->modules + m] = (struct sl_kernel_view){
+			.at = ((uint64_t)f * l->modules + m) * l->module_bytes, .missing = 1};
+	for (uint32_t i = 0; i < l->items; i++)
+		up->verdict[f * l->items + i] = (struct sl_kernel_verdict){0};
+}
+
+int sl_device_lane_describe(struct sl_device_lanes *l, unsigned index, const struct sl_batch *batch)
 {
 	const struct sl_platform *p = l->platform;
-	uint64_t at = 0;
-	int err = p->write(l->in, &lane->frame, 0, up->frame, frames_bytes(l), 1, 0);
+	struct sl_device_lane *lane = &l->lane[index];
+	struct up up = parts_of(l, lane);
+	int err;
 
+	for (uint32_t f = 0; f < l->chain->batch_frames; f++)
+		if (f < batch->frames)
+			fill_frame(l, batch->frame[f], f, &up);
+		else if (l->trigger == SL_LANES_WAIT)
+			fill_nothing(l, f, &up);
+	err = p->write(l->in, &lane->frame, 0, up.frame, frames_bytes(l), 1, 0);
 	if (!err)
-		err = p->write(l->in, &lane->view, 0, up->view, views_bytes(l), 1, 0);
+		err = p->write(l->in, &lane->view, 0, up.view, views_bytes(l), 1, 0);
 	if (!err)
-		err = p->write(l->in, &lane->verdict, 0, up->verdict, verdicts_bytes(l), 1, 0);
-	if (!err)
-		err = p->zero(l->in, &lane->rows, 0, lane->rows.bytes);
+		err = p->write(l->in, &lane->verdict, 0, up.verdict, verdicts_bytes(l), 1, 0);
+	return err ? err : p->zero(l->in, &lane->rows, 0, lane->rows.bytes);
+}
+
+static int upload(struct sl_device_lanes *l, struct sl_device_lane *lane)
+{
+	uint64_t at = 0;
+	int err = 0;
+
 	for (uint32_t f = 0; f < lane->batch->frames; f++)
 		for (uint32_t m = 0; m < l->modules && !err; m++) {
 			const struct sl_array *pixels = &lane->batch->frame[f]->view[m].pixels;
 
-			err = p->write(l->in, &lane->raw, at, pixels->host, l->row_bytes, l->rows,
-				       pixels->pitch ? pixels->pitch : l->row_bytes);
+			err = l->platform->write(l->in, &lane->raw, at, pixels->host, l->row_bytes,
+						 l->rows,
+						 pixels->pitch ? pixels->pitch : l->row_bytes);
 			at += l->module_bytes;
 		}
 	return err;
 }
 
-static int run_twins(struct sl_device_lanes *l, unsigned lane, struct sl_device_queue *queue)
+int sl_device_lane_run(struct sl_device_lanes *l, unsigned lane, struct sl_device_queue *queue,
+		       const struct sl_batch *batch)
 {
 	struct sl_device_lane *at = &l->lane[lane];
-	struct sl_twin_batch batch = {
+	struct sl_twin_batch on_device = {
 		.queue = queue,
-		.batch = at->batch,
-		.frames = at->batch->frames,
+		.batch = batch,
+		.frames = batch ? batch->frames : l->chain->batch_frames,
 		.lane = lane,
 		.raw = &at->raw,
 		.frame = &at->frame,
@@ -348,21 +392,19 @@ static int run_twins(struct sl_device_lanes *l, unsigned lane, struct sl_device_
 
 	for (unsigned s = 0; s < l->chain->stages && !err; s++)
 		if (l->twin[s])
-			err = l->chain->stage[s].ops->twin->enqueue(l->twin[s], &batch);
+			err = l->chain->stage[s].ops->twin->enqueue(l->twin[s], &on_device);
 	return err;
 }
 
 int sl_device_lane_again(struct sl_device_lanes *l, unsigned lane)
 {
-	return run_twins(l, lane, l->work[lane % l->works]);
+	return sl_device_lane_run(l, lane, l->work[lane % l->works], l->lane[lane].batch);
 }
 
 int sl_device_lane_begin(struct sl_device_lanes *l, unsigned index, struct sl_batch *batch)
 {
 	struct sl_device_lane *lane = &l->lane[index];
-	struct sl_device_queue *work = l->work[index % l->works];
 	const struct sl_platform *p = l->platform;
-	struct up up = parts_of(l, lane);
 	int err;
 
 	for (unsigned s = 0; s < l->chain->stages; s++)
@@ -371,20 +413,11 @@ int sl_device_lane_begin(struct sl_device_lanes *l, unsigned index, struct sl_ba
 	lane->batch = batch;
 	lane->state = SL_LANE_JUDGING;
 	lane->since_ns = sl_clock_ns();
-	fill_in(l, batch, &up);
-	err = upload(l, lane, &up);
+	err = sl_device_lane_describe(l, index, batch);
 	if (!err)
-		err = p->mark(l->in, lane->filled);
+		err = upload(l, lane);
 	if (!err)
-		err = p->flush(l->in);
-	if (!err)
-		err = p->wait(work, lane->filled);
-	if (!err)
-		err = run_twins(l, index, work);
-	if (!err)
-		err = p->mark(work, lane->worked);
-	if (!err)
-		err = p->flush(work);
+		err = sl_device_trigger(l, index);
 	if (!err)
 		err = p->wait(lane->out, lane->worked);
 	if (!err)
@@ -452,5 +485,5 @@ int sl_device_lane_judged(struct sl_device_lanes *l, unsigned index)
 		err = l->platform->flush(lane->out);
 	lane->state = SL_LANE_RETURNING;
 	lane->since_ns = sl_clock_ns();
-	return err;
+	return err ? err : sl_device_trigger_again(l, index);
 }

@@ -1,0 +1,205 @@
+/* triggers.c - how the kernels of a batch come to run: they are launched one by one; or recorded
+ * once and played by one call; or queued before the batch is there, behind a word that comes after
+ * its pixels.
+ *
+ * Queued ahead, they are for a full batch of any kind. Of one that is not full the rest is frames
+ * that are missing and rejected, whose results nobody looks at. */
+#include <errno.h>
+
+#include "base/log.h"
+#include "device/table.h"
+#include "unit/device/device.h"
+
+static uint32_t kind_of(const struct sl_device_lanes *l, const struct sl_batch *batch)
+{
+	uint32_t kind = 0;
+
+	for (unsigned s = 0; s < l->chain->stages; s++) {
+		const struct sl_twin *twin = l->twin[s] ? l->chain->stage[s].ops->twin : NULL;
+
+		if (twin && twin->kind && twin->kind(l->twin[s], batch))
+			kind |= 1u << s;
+	}
+	return kind;
+}
+
+static int record(struct sl_device_lanes *l, unsigned lane, struct sl_device_queue *queue,
+		  const struct sl_batch *batch, struct sl_device_record **made)
+{
+	int err = l->platform->record_begin(queue), ended;
+
+	if (err)
+		return err;
+	err = sl_device_lane_run(l, lane, queue, batch);
+	ended = l->platform->record_end(queue, made); /* in any case */
+	return err ? err : ended;
+}
+
+/* What was recorded for batches like this one; recorded now, if it is the first. Where there are
+ * too many sizes of batches, the rest of them is launched. */
+static int play(struct sl_device_lanes *l, unsigned index, struct sl_device_queue *queue,
+		const struct sl_batch *batch)
+{
+	struct sl_device_lane *lane = &l->lane[index];
+	uint32_t kind = kind_of(l, batch);
+	unsigned i = 0;
+	int err = 0;
+
+	while (i < lane->records &&
+	       (lane->kept[i].frames != batch->frames || lane->kept[i].kind != kind))
+		i++;
+	if (i == SL_LANE_RECORDS)
+		return sl_device_lane_run(l, index, queue, batch);
+	if (i == lane->records) {
+		err = record(l, index, queue, batch, &lane->kept[i].record);
+		if (err)
+			return err;
+		lane->kept[i].frames = batch->frames;
+		lane->kept[i].kind = kind;
+		lane->records++;
+	}
+	l->played++;
+	return l->platform->play(queue, lane->kept[i].record);
+}
+
+/* ---- ahead ---- */
+
+static int arm(struct sl_device_lanes *l, unsigned index)
+{
+	struct sl_device_lane *lane = &l->lane[index];
+	struct sl_device_queue *queue = l->work[index % l->works];
+	int err = l->platform->wait_value(queue, &lane->gate, 0, lane->turn + 1);
+
+	if (err)
+		return err;
+	lane->armed = ++l->armed; /* whatever fails now, somebody must open the gate */
+	err = l->platform->play(queue, lane->kept[0].record);
+	if (!err)
+		err = l->platform->mark(queue, lane->worked);
+	return err ? err : l->platform->flush(queue);
+}
+
+/* The word follows what is on its way in the same queue. */
+static int open_gate(struct sl_device_lanes *l, struct sl_device_lane *lane)
+{
+	uint32_t *word = sl_device_lane_word(l, lane);
+	int err;
+
+	*word = ++lane->turn;
+	lane->armed = 0;
+	l->played++;
+	err = l->platform->write(l->in, &lane->gate, 0, word, sizeof(*word), 1, 0);
+	return err ? err : l->platform->flush(l->in);
+}
+
+static int open_gates(struct sl_device_lanes *l)
+{
+	struct sl_device_info info;
+	int err = 0;
+
+	l->platform->describe(l->device, &info);
+	for (unsigned i = 0; i < l->n && !err; i++) {
+		struct sl_device_lane *lane = &l->lane[i];
+
+		/* Queues write it and wait for it; a CPU's through the host. */
+		err = (info.is_host ? l->platform->pinned_open : l->platform->memory_open)(
+			l->device, SL_LANE_LINE, &lane->gate);
+		if (!err)
+			err = l->platform->zero(l->in, &lane->gate, 0, SL_LANE_LINE);
+		/* Before the first one waits: a driver may not load kernels while one does. */
+		if (!err)
+			err = record(l, i, l->work[i % l->works], NULL, &lane->kept[0].record);
+		lane->records = !err;
+	}
+	return err ? err : sl_device_finish(l->device, l->in);
+}
+
+int sl_device_triggers_open(struct sl_device_lanes *l)
+{
+	int err = 0;
+
+	if (l->trigger != SL_LANES_WAIT)
+		return 0;
+	err = open_gates(l);
+	for (unsigned i = 0; i < l->n && !err; i++)
+		err = arm(l, i);
+	if (err == -ENOTSUP)
+		sl_error("%s: unit.trigger: wait: queues of this device cannot wait for a word",
+			 l->platform->name);
+	return err;
+}
+
+void sl_device_triggers_close(struct sl_device_lanes *l, struct sl_device_lane *lane)
+{
+	for (unsigned i = 0; i < lane->records; i++)
+		l->platform->record_close(lane->kept[i].record);
+	lane->records = 0;
+	l->platform->memory_close(l->device, &lane->gate);
+}
+
+/* ---- a batch ---- */
+
+int sl_device_trigger(struct sl_device_lanes *l, unsigned index)
+{
+	struct sl_device_lane *lane = &l->lane[index];
+	struct sl_device_queue *work = l->work[index % l->works];
+	const struct sl_platform *p = l->platform;
+	int err;
+
+	if (l->trigger == SL_LANES_WAIT)
+		return open_gate(l, lane);
+	err = p->mark(l->in, lane->filled);
+	if (!err)
+		err = p->flush(l->in);
+	if (!err)
+		err = p->wait(work, lane->filled);
+	if (!err)
+		err = l->trigger == SL_LANES_GRAPH
+			      ? play(l, index, work, lane->batch)
+			      : sl_device_lane_run(l, index, work, lane->batch);
+	if (!err)
+		err = p->mark(work, lane->worked);
+	return err ? err : p->flush(work);
+}
+
+int sl_device_trigger_again(struct sl_device_lanes *l, unsigned index)
+{
+	return l->trigger == SL_LANES_WAIT ? arm(l, index) : 0;
+}
+
+/* Queues have kernels in the order in which lanes were armed: so must they be filled. */
+int sl_device_next_lane(const struct sl_device_lanes *l)
+{
+	int next = -1;
+
+	for (unsigned i = 0; i < l->n; i++) {
+		const struct sl_device_lane *lane = &l->lane[i];
+
+		if (l->trigger != SL_LANES_WAIT) {
+			if (lane->state == SL_LANE_FREE)
+				return (int)i;
+		} else if (lane->armed && (next < 0 || lane->armed < l->lane[next].armed)) {
+			next = (int)i;
+		}
+	}
+	return next >= 0 && l->lane[next].state == SL_LANE_FREE ? next : -1;
+}
+
+int sl_device_let_go(struct sl_device_lanes *l)
+{
+	static const struct sl_batch nothing;
+	int err = 0;
+
+	if (l->trigger != SL_LANES_WAIT)
+		return 0;
+	for (unsigned i = 0; i < l->n && !err; i++) {
+		if (!l->lane[i].armed)
+			continue;
+		err = sl_device_lane_describe(l, i, &nothing);
+		if (!err)
+			err = open_gate(l, &l->lane[i]);
+	}
+	for (unsigned i = 0; i < l->works && !err; i++)
+		err = sl_device_finish(l->device, l->work[i]);
+	return err;
+}
