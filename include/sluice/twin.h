@@ -52,6 +52,23 @@ struct sl_twin_batch {
 	struct sl_device_memory *result; /* [SL_RESULTS] */
 };
 
+enum { SL_TWIN_ARGUMENTS = 8, SL_TWIN_POLL = 4 /* results of a kernel that polls */ };
+
+/* A kernel that takes frames out of a ring and never ends (docs/gpu-rings.md): for a stage that is
+ * the only one on the device. A frame is struct sl_kernel_frame, then the pixels of its modules; an
+ * answer is a struct sl_kernel_verdict for each item, rows of ragged results, results. */
+struct sl_twin_poll {
+	uint32_t groups;		  /* given: of the kernel, each of which has a frame */
+	uint32_t rows_at;		  /* given: bytes from the beginning of an answer to */
+	uint32_t result_at[SL_TWIN_POLL]; /* uint32_t [SL_TWIN_POLL]; to results */
+	const struct sl_kernels *kernels;
+	const char *kernel;
+	uint32_t threads; /* of a group */
+	/* After those of the ring; they stay where they are until the twin is closed. */
+	struct sl_device_argument argument[SL_TWIN_ARGUMENTS];
+	unsigned arguments;
+};
+
 struct sl_twin {
 	size_t state_bytes;
 	double float_bound; /* relative: how far floats of its results may be from the CPU's */
@@ -71,6 +88,9 @@ struct sl_twin {
 	 * frames and of the same kind, 0 or 1. Without a batch, it queues what is right for both.
 	 * NULL: there is one kind. */
 	int (*kind)(void *state, const struct sl_batch *batch);
+
+	/* The same by a kernel that polls; after open(). NULL: it has none. */
+	int (*poll)(void *state, struct sl_twin_poll *poll);
 
 	/* While it makes its image, add up the pixels of each frame that have at least as many
 	 * photons (or counts): in uint32_t [frames], of each lane, which whoever asks has zeroed

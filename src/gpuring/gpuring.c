@@ -38,8 +38,9 @@ static int check_terms(const struct sl_gpuring_terms *t, const struct sl_gpuring
 		problem = "an event of tagged chunks is of at most 12276 bytes";
 	else if (t->tagged && t->on_device)
 		problem = "tagged chunks are in the host's memory";
-	else if (t->result_bytes > t->event_bytes)
-		problem = "a result is not larger than an event";
+	else if (t->result_bytes > (t->tagged ? t->event_bytes : 1u << 30))
+		problem = "a result is of at most 1 GiB, and one of tagged chunks not larger than "
+			  "an event";
 	else if (!t->groups || !t->threads || t->threads > 1024 || t->threads % 32)
 		problem = "a kernel has groups, of threads in multiples of 32 up to 1024";
 	else if (t->groups > t->buffers)
@@ -216,6 +217,14 @@ static void put_tagged(struct sl_gpuring *r, uint64_t n, const char *data, uint3
 	put_words(at, bytes, 0, 0, turn);
 }
 
+void *sl_gpuring_begin(struct sl_gpuring *r, uint64_t n)
+{
+	uint64_t b = buffer_of(r, n);
+
+	put_words((char *)r->meta.host + b * WORDS, 0, 0, 0, (uint32_t)(n + 1) + SL_RING_WRITING);
+	return (char *)r->data.host + b * r->buffer_bytes;
+}
+
 /* First it is marked as being written: a kernel that still works on the event before sees that. */
 static int put_plain(struct sl_gpuring *r, uint64_t n, const void *data, uint32_t bytes)
 {
@@ -226,10 +235,8 @@ static int put_plain(struct sl_gpuring *r, uint64_t n, const void *data, uint32_
 	int err;
 
 	if (r->data.host) {
-		words = (char *)r->meta.host + b * WORDS;
-		put_words(words, 0, 0, 0, turn + SL_RING_WRITING);
-		memcpy((char *)r->data.host + b * r->buffer_bytes, data, most);
-		put_words(words, bytes, 0, 0, turn);
+		memcpy(sl_gpuring_begin(r, n), data, most);
+		put_words((char *)r->meta.host + b * WORDS, bytes, 0, 0, turn);
 		return 0;
 	}
 	/* Copies of a queue arrive in order. */
@@ -244,6 +251,14 @@ static int put_plain(struct sl_gpuring *r, uint64_t n, const void *data, uint32_
 	return err ? err : p->flush(r->in);
 }
 
+static int count_in(struct sl_gpuring *r, uint64_t n)
+{
+	/* A source that writes what it may not need not keep the order either. */
+	if (n + 1 > atomic_load_explicit(&r->published, memory_order_relaxed))
+		atomic_store_explicit(&r->published, n + 1, memory_order_release);
+	return sl_gpuring_trigger_event(r, n);
+}
+
 int sl_gpuring_publish(struct sl_gpuring *r, uint64_t n, const void *data, uint32_t bytes)
 {
 	int err = 0;
@@ -254,12 +269,16 @@ int sl_gpuring_publish(struct sl_gpuring *r, uint64_t n, const void *data, uint3
 		put_tagged(r, n, data, bytes);
 	else
 		err = put_plain(r, n, data, bytes);
-	if (err)
-		return err;
-	/* A source that writes what it may not need not keep the order either. */
-	if (n + 1 > atomic_load_explicit(&r->published, memory_order_relaxed))
-		atomic_store_explicit(&r->published, n + 1, memory_order_release);
-	return sl_gpuring_trigger_event(r, n);
+	return err ? err : count_in(r, n);
+}
+
+int sl_gpuring_commit(struct sl_gpuring *r, uint64_t n, uint32_t bytes)
+{
+	if (atomic_load_explicit(&r->is_over, memory_order_acquire))
+		return -ESHUTDOWN;
+	put_words((char *)r->meta.host + (uint64_t)buffer_of(r, n) * WORDS, bytes, 0, 0,
+		  (uint32_t)(n + 1));
+	return count_in(r, n);
 }
 
 /* ---- the host ---- */
@@ -355,6 +374,11 @@ int sl_gpuring_result(const struct sl_gpuring *r, const struct sl_gpuring_record
 			memcpy(out + at, have, left < room - at ? left : room - at);
 	}
 	return (int)(bytes < room ? bytes : room);
+}
+
+const void *sl_gpuring_slot(const struct sl_gpuring *r)
+{
+	return (char *)r->result.host + (uint64_t)buffer_of(r, r->next) * r->slot_bytes;
 }
 
 int sl_gpuring_release(struct sl_gpuring *r)

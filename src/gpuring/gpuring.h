@@ -115,6 +115,11 @@ bool sl_gpuring_may_write(const struct sl_gpuring *ring, uint64_t n);
  * where buffers are on the device. Does not ask whether it may. -ESHUTDOWN: after end(). */
 int sl_gpuring_publish(struct sl_gpuring *ring, uint64_t n, const void *data, uint32_t bytes);
 
+/* The same in two steps, of plain buffers in the host's memory: where it is to be written, and that
+ * it is. */
+void *sl_gpuring_begin(struct sl_gpuring *ring, uint64_t n);
+int sl_gpuring_commit(struct sl_gpuring *ring, uint64_t n, uint32_t bytes);
+
 /* ---- the host ---- */
 
 /* The next record, in order. 1: here it is; 0: not yet; -ETIMEDOUT: the event is there, but no
@@ -125,6 +130,9 @@ int sl_gpuring_take(struct sl_gpuring *ring, struct sl_gpuring_record *record);
  * How many bytes, or -ENODATA (it was not kept) or -ETIMEDOUT (some never came). */
 int sl_gpuring_result(const struct sl_gpuring *ring, const struct sl_gpuring_record *record,
 		      void *to, uint32_t room);
+
+/* The same where it lies, of plain buffers, between take() and release(). */
+const void *sl_gpuring_slot(const struct sl_gpuring *ring);
 
 /* The buffer of the record that was taken may be written again. */
 int sl_gpuring_release(struct sl_gpuring *ring);

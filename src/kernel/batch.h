@@ -26,4 +26,12 @@ struct sl_kernel_verdict { /* [frames][items] */
 	sl_u16 keep, reason;
 };
 
+/* Where in an answer of a kernel that polls its results are: bytes from the beginning, where the
+ * verdicts are. */
+enum { SL_KERNEL_POLL_RESULTS = 4 };
+struct sl_kernel_slot {
+	sl_u32 rows; /* sl_u32 [SL_KERNEL_POLL_RESULTS], of ragged ones */
+	sl_u32 result[SL_KERNEL_POLL_RESULTS];
+};
+
 #endif

@@ -12,6 +12,13 @@ enum {
 	SL_KERNEL_RINGS_RUN = 4,     /* events of a thread that lists rings */
 };
 
+/* Events that a group of the kernel that polls has at once. */
+#if defined(__OPENCL_C_VERSION__)
+enum { SL_KERNEL_RINGS_TEAMS = 1 };
+#else
+enum { SL_KERNEL_RINGS_TEAMS = 16 };
+#endif
+
 struct sl_kernel_rings {
 	struct sl_rings_limits limits;
 	float rms; /* square of what hits of a ring that is alone are off, at most */

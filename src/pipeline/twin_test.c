@@ -336,11 +336,11 @@ static const struct twin_case *case_of(const char *name)
 }
 
 struct counted {
-	uint64_t checked, unlike, unlike_image, not_launched;
+	uint64_t checked, unlike, unlike_image, not_launched, published, good, unanswered;
 };
 
 static const char *const triggers[] = {"unit.trigger=launch", "unit.trigger=graph",
-				       "unit.trigger=wait"};
+				       "unit.trigger=wait", "unit.trigger=persistent"};
 static const char *trigger = "unit.trigger=launch"; /* of tests that are run with two of them */
 
 static void count_figures(void *arg, const char *name, uint64_t value, int failed)
@@ -349,6 +349,12 @@ static void count_figures(void *arg, const char *name, uint64_t value, int faile
 
 	if (!strcmp(name, "frames_cross_checked"))
 		counted->checked = value;
+	if (!strcmp(name, "ring_frames_published"))
+		counted->published = value;
+	if (!strcmp(name, "ring_frames_unanswered"))
+		counted->unanswered = value;
+	if (!strcmp(name, "ring_frames_good"))
+		counted->good = value;
 	if (!strcmp(name, "batches_not_launched"))
 		counted->not_launched = value;
 	if (!strcmp(name, "frames_unlike_the_cpu")) {
@@ -357,6 +363,12 @@ static void count_figures(void *arg, const char *name, uint64_t value, int faile
 	}
 	if (!strcmp(name, "frames_unlike_the_cpu_in_image"))
 		counted->unlike_image = value;
+}
+
+/* Alone on the device, of raw events. */
+static bool has_kernel_that_polls(const struct twin_case *c)
+{
+	return !strncmp(c->stages, "stages: [rings", 14) && !c->rejects;
 }
 
 static void run_case(const struct twin_case *c, const struct sl_unit *unit, const char *how)
@@ -384,7 +396,12 @@ static void run_case(const struct twin_case *c, const struct sl_unit *unit, cons
 	unit->figures(side[1].experiment->unit_state, count_figures, &counted);
 	assert_true(counted.checked > 0 && counted.checked <= next);
 	assert_int_equal(counted.unlike, 0);
-	assert_int_equal(counted.not_launched, strcmp(how, triggers[0]) ? BATCHES : 0);
+	if (!strcmp(how, "unit.trigger=persistent")) {
+		assert_int_equal(counted.published, next);
+		assert_int_equal(counted.good, next);
+	} else {
+		assert_int_equal(counted.not_launched, strcmp(how, triggers[0]) ? BATCHES : 0);
+	}
 	twin_close(&side[0], &sl_unit_cpu);
 	twin_close(&side[1], unit);
 }
@@ -434,7 +451,9 @@ static void test_results_are_those_of_the_cpu(void **arg)
 		any = true;
 		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 			for (size_t t = 0; t < sizeof(triggers) / sizeof(triggers[0]); t++)
-				run_case(&cases[i], accelerators[u], triggers[t]);
+				if (strcmp(triggers[t], "unit.trigger=persistent") ||
+				    has_kernel_that_polls(&cases[i]))
+					run_case(&cases[i], accelerators[u], triggers[t]);
 	}
 	remove_fields(folder);
 	if (!any) {
@@ -838,6 +857,62 @@ static void test_a_unit_is_closed_while_batches_are_there(void **arg)
 			free_batch(&side, batch[b], memory[b]);
 		twin_close(&side, &unit);
 	}
+}
+
+/* A kernel that polls, and never begins: its frames are refused, or the CPU's. */
+static int no_launch(struct sl_device_queue *queue, struct sl_device_kernel *kernel,
+		     const struct sl_device_range *range, const struct sl_device_argument *argument,
+		     unsigned arguments)
+{
+	return 0;
+}
+
+static void test_a_kernel_that_polls_and_does_not_answer_is_given_up(void **arg)
+{
+	const char *set[] = {"unit.kind=opencl", "unit.trigger=persistent", "unit.timeout_ms=20",
+			     "unit.fallback=cpu"};
+	const struct twin_case *c = case_of("rings");
+	struct sl_unit unit = faulty_unit(&twin_platform);
+
+	NEEDS_OPENCL();
+	faulty.launch = no_launch;
+	for (size_t sets = 3; sets <= 4; sets++) {
+		struct counted counted = {0};
+		struct twin_side side;
+
+		closed = 0;
+		assert_int_equal(twin_try_open(&side, c, &unit, set, sets), 0);
+		for (int b = 0; b < 2; b++) {
+			char *memory;
+			struct sl_batch *batch = one_batch(&side, c, &memory, 0);
+			int status;
+
+			capture_begin();
+			status = twin_batch(&side, &unit, batch);
+			assert_int_equal(!!strstr(capture_end(), "it did not answer in time"),
+					 b == 0);
+			assert_int_equal(status, sets == 3 ? -EIO : 0);
+			free_batch(&side, batch, memory);
+		}
+		unit.figures(side.experiment->unit_state, count_figures, &counted);
+		assert_int_equal(counted.published, c->batch);
+		assert_int_equal(counted.unanswered, c->batch);
+		assert_int_equal(counted.good, 0);
+		twin_close(&side, &unit);
+		assert_int_equal(closed, 1);
+	}
+}
+
+static void test_only_stages_that_poll_can_be_persistent(void **arg)
+{
+	const char *set[] = {"unit.kind=opencl", "unit.trigger=persistent"};
+	struct twin_side side;
+
+	NEEDS_OPENCL();
+	capture_begin();
+	assert_int_equal(twin_try_open(&side, &cases[0], &unit_opencl, set, 2), -EINVAL);
+	assert_non_null(strstr(capture_end(), "has a kernel that polls: rings"));
+	twin_close(&side, &unit_opencl);
 }
 
 /* ---- a device that is wrong ---- */
@@ -1263,6 +1338,8 @@ int main(void)
 		cmocka_unit_test(test_a_device_that_comes_to_rest_is_closed_and_another_is_left),
 		cmocka_unit_test(test_no_wait_is_without_an_end),
 		cmocka_unit_test(test_a_unit_is_closed_while_batches_are_there),
+		cmocka_unit_test(test_a_kernel_that_polls_and_does_not_answer_is_given_up),
+		cmocka_unit_test(test_only_stages_that_poll_can_be_persistent),
 		cmocka_unit_test(test_what_is_unlike_the_cpu_is_counted_and_named),
 		cmocka_unit_test(test_rows_that_cannot_be_are_not_copied),
 		cmocka_unit_test(test_the_cpu_goes_on_where_the_device_failed),

@@ -8,6 +8,7 @@
 #include <sluice/twin.h>
 
 #include "device/table.h"
+#include "kernel/batch.h"
 #include "kernel/kernels.h"
 #include "kernel/rings.h"
 
@@ -31,7 +32,16 @@ struct twin {
 	int input, result;
 	struct sl_device_memory x, y, triplet;
 	struct lane lane[SL_TWIN_LANES];
+	struct lane polled; /* of groups that poll, [groups][items] */
+	struct sl_kernel_slot slot;
 };
+
+static void close_lane(struct twin *t, struct lane *lane)
+{
+	t->device->platform->memory_close(t->device, &lane->look);
+	t->device->platform->memory_close(t->device, &lane->word);
+	t->device->platform->memory_close(t->device, &lane->ring);
+}
 
 static void close_twin(void *state)
 {
@@ -42,11 +52,9 @@ static void close_twin(void *state)
 		return;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		t->device->platform->memory_close(t->device, table[i]);
-	for (unsigned i = 0; i < SL_TWIN_LANES; i++) {
-		t->device->platform->memory_close(t->device, &t->lane[i].look);
-		t->device->platform->memory_close(t->device, &t->lane[i].word);
-		t->device->platform->memory_close(t->device, &t->lane[i].ring);
-	}
+	for (unsigned i = 0; i < SL_TWIN_LANES; i++)
+		close_lane(t, &t->lane[i]);
+	close_lane(t, &t->polled);
 	sl_device_kernels_close(t->device, t->program, t->kernel, KERNELS);
 }
 
@@ -79,12 +87,12 @@ static struct sl_kernel_rings rules_of(const struct sl_rings *r, uint32_t module
 	};
 }
 
-static int open_lane(struct twin *t, struct lane *lane)
+static int open_lane(struct twin *t, struct lane *lane, uint32_t frames)
 {
 	const struct sl_platform *p = t->device->platform;
-	uint64_t events = (uint64_t)t->batch_frames * t->items;
+	uint64_t events = (uint64_t)frames * t->items;
 	uint64_t ring = SL_KERNEL_RINGS_MOST * SL_KERNEL_RINGS_STORED * sizeof(float);
-	int err = p->memory_open(t->device, t->batch_frames * sizeof(uint32_t), &lane->look);
+	int err = p->memory_open(t->device, frames * sizeof(uint32_t), &lane->look);
 
 	if (!err)
 		err = p->memory_open(t->device, events * sizeof(uint32_t), &lane->word);
@@ -114,7 +122,7 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 		err = sl_device_table(t->device, env->queue, s->triplet, sizeof(s->triplet),
 				      &t->triplet);
 	for (unsigned i = 0; i < env->lanes && !err; i++)
-		err = open_lane(t, &t->lane[i]);
+		err = open_lane(t, &t->lane[i], t->batch_frames);
 	return err;
 }
 
@@ -180,9 +188,34 @@ static int enqueue(void *state, const struct sl_twin_batch *b)
 	return err ? err : list(t, b, lane);
 }
 
+static int poll(void *state, struct sl_twin_poll *poll)
+{
+	struct twin *t = state;
+	struct sl_device_info info;
+	int err = open_lane(t, &t->polled, poll->groups);
+
+	t->device->platform->describe(t->device, &info);
+	t->slot = (struct sl_kernel_slot){.rows = poll->rows_at};
+	for (int i = 0; i < SL_KERNEL_POLL_RESULTS; i++)
+		t->slot.result[i] = poll->result_at[i];
+	poll->kernels = &sl_kernels_rings_ring;
+	poll->kernel = "rings_ring_forever";
+	poll->threads = TEAM * (info.is_host ? 1 : SL_KERNEL_RINGS_TEAMS);
+	poll->arguments = 7;
+	poll->argument[0] = SL_ARG_MEMORY(&t->x);
+	poll->argument[1] = SL_ARG_MEMORY(&t->y);
+	poll->argument[2] = SL_ARG_MEMORY(&t->triplet);
+	poll->argument[3] = SL_ARG(t->rules);
+	poll->argument[4] = SL_ARG_MEMORY(&t->polled.word);
+	poll->argument[5] = SL_ARG_MEMORY(&t->polled.ring);
+	poll->argument[6] = SL_ARG(t->slot);
+	return err;
+}
+
 const struct sl_twin sl_twin_rings = {
 	.state_bytes = sizeof(struct twin),
 	.open = open_twin,
 	.close = close_twin,
 	.enqueue = enqueue,
+	.poll = poll,
 };

@@ -31,8 +31,9 @@ enum { QUEUE = 16, NAP_NS = 20000, PINNED = 4 };
 /* How long tables may take to get there, and a device that is given up to come to rest. */
 #define OPENING_NS 60000000000ull
 #define CLOSING_NS 3000000000ull
-enum { KEPT, ANY };	  /* the choices of `order` */
-enum { NONE, FALL_BACK }; /* of `fallback` */
+enum { KEPT, ANY };			 /* the choices of `order` */
+enum { NONE, FALL_BACK };		 /* of `fallback` */
+enum { PERSISTENT = SL_LANES_TRIGGERS }; /* of `trigger`, after those of lanes */
 
 struct engine {
 	struct engine *before; /* in `abandoned` */
@@ -40,6 +41,7 @@ struct engine {
 	struct sl_bell *done, *todo;
 	struct sl_device *device; /* NULL: there is none (any more), and the CPU stands in */
 	struct sl_device_lanes lanes;
+	struct sl_poll *poll;  /* instead of lanes; NULL: lanes */
 	struct sl_host others; /* stages without a twin, behind the device */
 	struct sl_host all;    /* for the fallback */
 	struct sl_cross cross;
@@ -50,6 +52,7 @@ struct engine {
 	uint64_t every, seen;	/* one of `every` frames is checked */
 	uint64_t taken, oldest; /* batches that went into lanes; the first that is still there */
 	unsigned lane_of[QUEUE];
+	bool checked[QUEUE];		 /* to be compared with the CPU */
 	uint64_t fallen_back, unlearned; /* frames; of these, without what had been learned */
 	uint64_t twice;			 /* dark frames that may have been learned from twice */
 	void *pinned[PINNED];
@@ -61,7 +64,8 @@ struct engine {
 };
 
 struct accelerator {
-	uint32_t device, lanes, order, trigger, timeout_ms, fallback, cross_check;
+	uint32_t device, lanes, order, trigger, processors, backoff_ns;
+	uint32_t timeout_ms, fallback, cross_check;
 	struct engine *engine;
 };
 
@@ -72,9 +76,14 @@ static const struct sl_option options[] = {
 	SL_CHOICE(struct accelerator, order, kept, "kept|any",
 		  "kept: kernels of one batch after those of another; any: beside each other, for "
 		  "stages that learn nothing from frame to frame"),
-	SL_CHOICE(struct accelerator, trigger, launch, "launch|graph|wait",
+	SL_CHOICE(struct accelerator, trigger, launch, "launch|graph|wait|persistent",
 		  "how kernels of a batch come to run: each is launched; or all are recorded once, "
-		  "and played; or they are queued ahead, and wait for the batch"),
+		  "and played; or they are queued ahead, and wait for the batch; or one kernel "
+		  "polls until the run ends (rings)"),
+	SL_U32(struct accelerator, processors, 32, 1, 1024, "",
+	       "trigger persistent: so many of the device's processors poll, each for a frame"),
+	SL_U32(struct accelerator, backoff_ns, 0, 0, 1000000, "ns",
+	       "trigger persistent: a processor rests so long between two looks"),
 	SL_U32(struct accelerator, timeout_ms, 30000, 1, 3600000, "ms",
 	       "a device that takes longer for a batch is given up"),
 	SL_CHOICE(struct accelerator, fallback, none, "none|cpu",
@@ -140,6 +149,8 @@ static void close_device(struct engine *e)
 	memset(e->pinned, 0, sizeof(e->pinned));
 	sl_cross_close(&e->cross);
 	e->crossing = false;
+	sl_poll_close(e->poll);
+	e->poll = NULL;
 	sl_device_lanes_close(&e->lanes);
 	if (e->device)
 		e->device->platform->close(e->device);
@@ -169,6 +180,8 @@ static bool comes_to_rest(struct engine *e)
 
 	if (!is_idle)
 		e->device->patience_ns = CLOSING_NS;
+	if (sl_poll_end(e->poll) == -ETIMEDOUT)
+		return false;
 	if (e->lanes.platform && sl_device_let_go(&e->lanes) == -ETIMEDOUT)
 		return false;
 	return is_idle || settle(e) != -ETIMEDOUT;
@@ -213,8 +226,15 @@ static int open_device(struct engine *e, const struct accelerator *a,
 	sl_info("%s: %s (%s)", platform->name, info.name, info.driver);
 	e->lanes.device = e->device;
 	e->lanes.chain = &e->chain;
-	e->lanes.trigger = (enum sl_lanes_trigger)a->trigger;
-	err = sl_device_lanes_open(&e->lanes, a->lanes, a->order == ANY);
+	e->lanes.trigger = a->trigger == PERSISTENT ? SL_LANES_LAUNCH
+						    : (enum sl_lanes_trigger)a->trigger;
+	err = sl_device_lanes_open(&e->lanes, a->trigger == PERSISTENT ? 0 : a->lanes,
+				   a->order == ANY);
+	if (!err && a->trigger == PERSISTENT)
+		err = sl_poll_open(&e->poll, &e->lanes, a->lanes,
+				   &(struct sl_poll_options){.groups = a->processors,
+							     .backoff_ns = a->backoff_ns,
+							     .timeout_ns = e->timeout_ns});
 	if (!err)
 		err = sl_host_open(&e->others, &e->chain, SL_HOST_OTHERS);
 	if (!err && e->every)
@@ -368,9 +388,9 @@ static void tell_what_is_learned_twice(struct engine *e)
 	uint64_t darks = 0;
 
 	for (uint64_t number = e->oldest; number < e->taken && learns(e); number++) {
-		const struct sl_batch *batch = e->lanes.lane[e->lane_of[number % QUEUE]].batch;
+		const struct sl_batch *batch = e->batch[number % QUEUE];
 
-		for (uint32_t f = 0; batch && f < batch->frames; f++)
+		for (uint32_t f = 0; f < batch->frames; f++)
 			darks += !!(batch->frame[f]->flags & SL_FRAME_DARK);
 	}
 	if (darks)
@@ -415,7 +435,7 @@ static const char *reason(const struct engine *e, int err)
 	if (err == -ETIMEDOUT)
 		return "it did not answer in time";
 	if (err == -EPROTO)
-		return "a kernel wrote more rows than there can be";
+		return "a kernel wrote more rows than there can be, or could not read a frame";
 	return *problem ? problem : strerror(-err);
 }
 
@@ -424,65 +444,73 @@ static const char *reason(const struct engine *e, int err)
  * does not answer is not waited for. */
 static void give_up(struct engine *e, int err)
 {
-	uint64_t first = e->oldest, last = e->taken;
-
 	sl_error("%s: the device was given up: %s", e->device->platform->name, reason(e, err));
 	e->dead = err;
 	if (err != -ETIMEDOUT && settle(e) == -ETIMEDOUT)
 		e->dead = -ETIMEDOUT;
 	if (e->fall_back)
 		take_over(e);
-	for (; first < last; first++) {
-		struct sl_device_lane *lane = &e->lanes.lane[e->lane_of[first % QUEUE]];
-
-		if (lane->batch)
-			run_here(e, lane->batch);
-		lane->batch = NULL;
-		lane->state = SL_LANE_FREE;
+	for (; e->oldest < e->taken; e->oldest++)
+		run_here(e, e->batch[e->oldest % QUEUE]);
+	for (unsigned i = 0; i < e->lanes.n; i++) {
+		e->lanes.lane[i].batch = NULL;
+		e->lanes.lane[i].state = SL_LANE_FREE;
 	}
-	e->oldest = e->taken;
 }
 
-/* A free lane takes the next batch, if there is one. */
-static int begin(struct engine *e, unsigned lane)
+/* The next batch is to be compared with the CPU, if one of its frames is due. */
+static int begin_check(struct engine *e, struct sl_batch *batch)
 {
-	struct sl_batch *batch = e->batch[e->taken % QUEUE];
-	bool check;
 	int err = 0;
 
 	if (e->every && (e->seen + e->every - 1) / e->every * e->every < e->seen + batch->frames)
 		e->owed = true;
-	check = e->owed && !e->crossing;
-	e->lanes.lane[lane].checked = check;
-	if (check) {
-		e->owed = false;
-		err = sl_device_lanes_give_back(&e->lanes);
-		if (!err)
-			err = sl_cross_begin(&e->cross, &e->lanes, batch);
-		e->crossing = true;
-	}
 	e->seen += batch->frames;
-	e->lane_of[e->taken++ % QUEUE] = lane;
-	e->lanes.lane[lane].batch = batch;
-	return err ? err : sl_device_lane_begin(&e->lanes, lane, batch);
+	e->checked[e->taken % QUEUE] = e->owed && !e->crossing;
+	if (!e->checked[e->taken % QUEUE])
+		return 0;
+	e->owed = false;
+	e->crossing = true;
+	err = sl_device_lanes_give_back(&e->lanes);
+	return err ? err : sl_cross_begin(&e->cross, &e->lanes, batch);
+}
+
+/* A lane, or the ring, takes the next batch, if there is one. 1: it did, 0: not now. */
+static int begin(struct engine *e, uint64_t submitted)
+{
+	struct sl_batch *batch = e->batch[e->taken % QUEUE];
+	int lane = -1, err;
+
+	if (e->taken == submitted)
+		return 0;
+	if (!e->poll)
+		lane = sl_device_next_lane(&e->lanes);
+	if (e->poll ? !sl_poll_has_room(e->poll, batch->frames) : lane < 0)
+		return 0;
+	err = begin_check(e, batch);
+	e->lane_of[e->taken++ % QUEUE] = (unsigned)lane;
+	if (!err)
+		err = e->poll ? sl_poll_begin(e->poll, batch)
+			      : sl_device_lane_begin(&e->lanes, (unsigned)lane, batch);
+	return err ? err : 1;
 }
 
 /* All that the device makes of the batch is here. */
-static void conclude(struct engine *e, struct sl_device_lane *lane)
+static void conclude(struct engine *e, uint64_t number)
 {
-	struct sl_batch *batch = lane->batch;
+	struct sl_batch *batch = e->batch[number % QUEUE];
 
-	if (lane->checked)
+	if (e->checked[number % QUEUE]) {
 		sl_cross_compare(&e->cross, &e->lanes, batch);
-	e->crossing &= !lane->checked;
-	lane->state = SL_LANE_FREE;
-	lane->batch = NULL;
+		e->crossing = false;
+	}
 	finish(e, batch, sl_host_run(&e->others, batch));
 }
 
 /* 1: it came further, 0: not yet, or what is wrong. */
-static int advance(struct engine *e, unsigned index, bool may_leave)
+static int advance(struct engine *e, uint64_t number, bool may_leave)
 {
+	unsigned index = e->lane_of[number % QUEUE];
 	struct sl_device_lane *lane = &e->lanes.lane[index];
 	bool returning = lane->state == SL_LANE_RETURNING;
 	int reached;
@@ -495,7 +523,9 @@ static int advance(struct engine *e, unsigned index, bool may_leave)
 	if (reached != 1)
 		return reached;
 	if (returning) {
-		conclude(e, lane);
+		lane->state = SL_LANE_FREE;
+		lane->batch = NULL;
+		conclude(e, number);
 		return 1;
 	}
 	reached = sl_device_lane_judged(&e->lanes, index);
@@ -509,16 +539,31 @@ static int advance_all(struct engine *e)
 	int did = 0;
 
 	for (uint64_t number = e->oldest; number < e->taken; number++) {
-		unsigned index = e->lane_of[number % QUEUE];
-		int err = advance(e, index, may_leave);
+		int err = advance(e, number, may_leave);
 
 		if (err < 0)
 			return err;
 		did |= err;
-		if (e->lanes.lane[index].state == SL_LANE_FREE && number == e->oldest)
+		if (e->lanes.lane[e->lane_of[number % QUEUE]].state == SL_LANE_FREE &&
+		    number == e->oldest)
 			e->oldest++;
 		else
 			may_leave = false;
+	}
+	return did;
+}
+
+/* Batches whose last answer is in the ring. */
+static int take_all(struct engine *e)
+{
+	int did = 0, err = 1;
+
+	while (e->oldest < e->taken) {
+		err = sl_poll_take(e->poll, e->batch[e->oldest % QUEUE]);
+		if (err != 1)
+			return err < 0 ? err : did;
+		conclude(e, e->oldest++);
+		did = 1;
 	}
 	return did;
 }
@@ -529,7 +574,7 @@ static int work(void *state, unsigned worker)
 	struct timespec nap = {0, NAP_NS};
 	uint64_t submitted =
 		atomic_load_explicit(&e->submitted, memory_order_acquire); /* submit() */
-	int did = 0, err = 0, lane;
+	int did, err = 0;
 
 	if (e->dead) {
 		if (e->taken == submitted)
@@ -538,18 +583,13 @@ static int work(void *state, unsigned worker)
 		e->oldest = e->taken;
 		return 1;
 	}
-	lane = sl_device_next_lane(&e->lanes);
-	if (e->taken < submitted && lane >= 0) {
-		err = begin(e, (unsigned)lane);
-		did = 1;
-	}
-	if (!err)
-		err = advance_all(e);
+	did = begin(e, submitted);
+	err = did < 0 ? did : e->poll ? take_all(e) : advance_all(e);
 	if (err < 0) {
 		give_up(e, err);
 		return 1;
 	}
-	if (!did && !err && e->oldest < e->taken)
+	if (!did && !err && e->oldest < e->taken && !e->poll)
 		nanosleep(&nap, NULL); /* the device is at it */
 	return did || err || e->oldest < e->taken;
 }
@@ -565,6 +605,8 @@ static void figures(const void *state, sl_unit_figure *figure, void *arg)
 		figure(arg, "frames_unlike_the_cpu", e->cross.mismatches, 1);
 		sl_cross_figures(&e->cross, figure, arg);
 	}
+	if (e->poll)
+		sl_poll_figures(e->poll, figure, arg);
 	if (e->lanes.trigger != SL_LANES_LAUNCH)
 		figure(arg, "batches_not_launched", e->lanes.played, 0);
 	figure(arg, "frames_fallen_back", e->fallen_back, 0);

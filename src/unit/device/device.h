@@ -10,6 +10,7 @@
  *
  *            Marks let a queue wait for another, so that lanes overlap: while kernels of one run,
  *            another is filled and a third emptied.
+ *            A kernel that polls needs none of it: frames go through a ring (poll.c).
  * Threads:   all of it on worker 0, but submit() and reap(). */
 #ifndef SL_UNIT_DEVICE_H
 #define SL_UNIT_DEVICE_H
@@ -35,7 +36,6 @@ struct sl_device_lane {
 		down; /* pinned: frames, views and verdicts; verdicts and rows */
 	struct sl_device_mark *filled, *worked, *judged, *back;
 	struct sl_device_queue *out; /* a lane must not wait for another's kernels */
-	bool checked;		     /* to be compared with the CPU */
 	/* triggers.c */
 	struct {
 		uint32_t frames, kind;
@@ -119,6 +119,28 @@ int sl_device_trigger_again(struct sl_device_lanes *lanes, unsigned lane);
 int sl_device_next_lane(const struct sl_device_lanes *lanes);
 /* Kernels that were queued ahead end with nothing. */
 int sl_device_let_go(struct sl_device_lanes *lanes);
+
+/* ---- poll.c: instead of lanes ---- */
+
+struct sl_poll;
+
+struct sl_poll_options {
+	uint32_t groups, backoff_ns;
+	uint64_t timeout_ns;
+};
+
+/* Twins are open; room for as many batches. close() in any case, after end(). */
+int sl_poll_open(struct sl_poll **poll, const struct sl_device_lanes *lanes, unsigned batches,
+		 const struct sl_poll_options *options);
+/* -ETIMEDOUT: the kernel does not end; then nothing may be closed. */
+int sl_poll_end(struct sl_poll *poll);
+void sl_poll_close(struct sl_poll *poll);
+
+bool sl_poll_has_room(const struct sl_poll *poll, uint32_t frames);
+int sl_poll_begin(struct sl_poll *poll, const struct sl_batch *batch);
+/* The oldest batch that is under way. 1: all of it is here; 0: not yet. */
+int sl_poll_take(struct sl_poll *poll, struct sl_batch *batch);
+void sl_poll_figures(const struct sl_poll *poll, sl_unit_figure *figure, void *arg);
 
 /* ---- host.c: stages on the CPU, on the unit's own thread ---- */
 

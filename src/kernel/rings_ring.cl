@@ -1,0 +1,139 @@
+/* rings_ring.cl - rings of light out of a ring of plain buffers (docs/gpu-rings.md): one kernel that polls until the end.
+ *
+ * Model: an event of the ring is a block: struct sl_kernel_frame, then the events of its modules, 48 bytes each. A group has a
+ * block, and each 32 threads of it an event (rings_team.clh). The answer is in the host's memory: a verdict for each event, then
+ * how many rows the table has, the table, the counts (struct sl_kernel_slot says where). Of a block whose events are all
+ * rejected only the verdicts and the counts go out, unless somebody looks at it all the same.
+ *
+ * OpenCL has one team in a group, for its barriers are the group's. */
+#include "kernel/ring.clh"
+#include "kernel/rings_team.clh"
+
+enum { HEAD = 16 }; /* bytes of struct sl_kernel_frame */
+
+struct shared {
+	struct team team[SL_KERNEL_RINGS_TEAMS];
+	sl_u32 sums[SL_GROUP_MOST];
+	sl_u32 outcome, kept;
+	struct sl_kernel_frame frame;
+};
+
+#define RING                                                                                                                  \
+	SL_RING_PARAMETERS, SL_GLOBAL const float *x, SL_GLOBAL const float *y, SL_GLOBAL const sl_u8 *triplet,               \
+		struct sl_kernel_rings rules, SL_GLOBAL sl_u32 *word, SL_GLOBAL float *ring, struct sl_kernel_slot slot
+#define PASS SL_RING_PASS, x, y, triplet, rules, word, ring, slot
+
+/* Wait for the block of this turn; what is to be said of it, 0: there will be none. */
+SL_DEVICE sl_u32 await_block(SL_LOCAL struct shared *s, SL_RING_PARAMETERS, sl_u32 b, sl_u32 now)
+{
+	sl_u32x4 head = sl_u32x4_make(0, SL_RING_END, 0, 0);
+
+	(void)result;
+	(void)record;
+	(void)turn;
+	(void)buffers;
+	(void)slot_bytes;
+	if (sl_thread() == 0) {
+		s->outcome = sl_ring_wait(meta + b, enable + b, now, stop, backoff_ns, &head)
+				     ? sl_ring_judge(head, buffer_bytes, now, stop)
+				     : 0;
+		s->kept = 0;
+		sl_fence_system(); /* with the barrier, for all threads: data is as new as the word */
+		if (s->outcome == SL_RING_GOOD)
+			s->frame = *(SL_GLOBAL const struct sl_kernel_frame *)(data + (sl_u64)b * (buffer_bytes / 16));
+	}
+	sl_barrier();
+	return s->outcome;
+}
+
+/* Event `item`, by 32 threads. */
+SL_DEVICE void do_event(SL_LOCAL struct shared *s, SL_GLOBAL const sl_u8 *events, SL_GLOBAL const float *x, SL_GLOBAL const float *y,
+			SL_GLOBAL const sl_u8 *triplet, struct sl_kernel_rings rules, sl_u32 item, SL_GLOBAL sl_u32 *word,
+			SL_GLOBAL float *ring, SL_GLOBAL struct sl_kernel_verdict *verdict)
+{
+	SL_LOCAL struct team *team = &s->team[sl_thread() / SL_TEAM];
+	int alone = 0, looked = !(s->frame.flags & SL_KERNEL_DARK);
+	int is_there = looked && !(s->frame.missing >> item / rules.events & 1);
+	sl_u32 all, hits = load_hits(team, events + (sl_u64)item * EVENT_BYTES, x, y, &all), rings, matched;
+
+	rings = find(team, rules, is_there ? hits : 0, triplet, &alone);
+	if (sl_lane() == 0) {
+		struct sl_kernel_verdict v = {0, 1, 0};
+
+		matched = store(team, rules, rings, ring + (sl_u64)item * SL_KERNEL_RINGS_MOST * SL_KERNEL_RINGS_STORED);
+		word[item] = is_there ? rings | (alone ? ALONE : 0) | LOOKED_AT | (all - hits) << ODD : 0;
+		if (looked) {
+			v.keep = is_there && rings >= rules.min_rings && rings <= rules.max_rings &&
+				 matched >= rules.min_matches;
+			v.score = (float)rings;
+			v.reason = SL_KERNEL_RINGS;
+		}
+		verdict[item] = v;
+		if (v.keep)
+			sl_or(&s->kept, 1);
+	}
+	sl_team_barrier();
+}
+
+/* The table in the order of events, and how many rows it has. */
+SL_DEVICE void list_rings(SL_LOCAL struct shared *s, struct sl_kernel_rings rules, SL_GLOBAL const sl_u32 *word,
+			  SL_GLOBAL const float *ring, SL_GLOBAL float *table, SL_GLOBAL sl_u32 *rows)
+{
+	sl_u32 items = rules.modules * rules.events, t = sl_thread(), base = 0, first, total, at, n, i;
+
+	for (first = 0; first < items; first += sl_threads()) {
+		i = first + t;
+		n = i < items ? rows_of(word[i]) : 0;
+		at = base + sl_group_before(s->sums, n, &total);
+		if (i < items)
+			write_rows(table, rules.rows, at, n, i,
+				   ring + (sl_u64)i * SL_KERNEL_RINGS_MOST * SL_KERNEL_RINGS_STORED);
+		base += total;
+	}
+	if (t == 0)
+		*rows = base < rules.rows ? base : rules.rows;
+}
+
+SL_DEVICE int work(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now)
+{
+	SL_GLOBAL const sl_u8 *block = (SL_GLOBAL const sl_u8 *)(data + (sl_u64)b * (buffer_bytes / 16));
+	SL_GLOBAL sl_u8 *answer = (SL_GLOBAL sl_u8 *)(result + (sl_u64)b * (slot_bytes / 16));
+	sl_u32 items = rules.modules * rules.events, outcome = await_block(s, SL_RING_PASS, b, now), teams = sl_threads() / SL_TEAM, i;
+
+	if (!outcome)
+		return 0;
+	if (outcome == SL_RING_GOOD) {
+		word += (sl_u64)sl_group(0) * items;
+		ring += (sl_u64)sl_group(0) * items * SL_KERNEL_RINGS_MOST * SL_KERNEL_RINGS_STORED;
+		for (i = sl_thread() / SL_TEAM; i < items; i += teams)
+			do_event(s, block + HEAD, x, y, triplet, rules, i, word, ring,
+				 (SL_GLOBAL struct sl_kernel_verdict *)answer);
+		sl_barrier();
+		if (s->kept || s->frame.flags & SL_KERNEL_SEEN)
+			list_rings(s, rules, word, ring, (SL_GLOBAL float *)(answer + slot.result[0]),
+				   (SL_GLOBAL sl_u32 *)(answer + slot.rows));
+		count_events(s->sums, word, items, (SL_GLOBAL sl_u32 *)(answer + slot.result[1]));
+	}
+	sl_fence_system(); /* what each thread has written, before the record */
+	sl_barrier();
+	if (sl_thread() == 0) {
+		sl_fence_system(); /* data before the second look */
+		if (outcome == SL_RING_GOOD && sl_chunk_load(meta + b).w != now)
+			outcome = SL_RING_LAPPED;
+		if (outcome == SL_RING_GOOD)
+			outcome |= SL_RING_KEEP;
+		sl_chunk_store(record + b, sl_u32x4_make(outcome, outcome & SL_RING_KEEP ? slot_bytes : 0, s->kept, now));
+	}
+	sl_barrier();
+	return 1;
+}
+
+SL_KERNEL SL_GROUP(SL_KERNEL_RINGS_TEAMS * 32, 1) void rings_ring_forever(RING)
+{
+	SL_SHARED struct shared s;
+	sl_u32 n;
+
+	for (n = sl_group(0); work(&s, PASS, n % buffers, n + 1); n += sl_groups(0))
+		;
+	sl_end();
+}

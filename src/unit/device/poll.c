@@ -1,0 +1,248 @@
+/* poll.c - trigger `persistent`: frames go through a ring that one kernel polls, not through lanes.
+ *
+ * Model: a frame is an event of the ring, written where the device reads it; its answer is copied
+ * out of the ring when its record is there. No call of the driver is between the two. The ring has
+ * room for all batches that may be under way, so none waits for another, and nothing is overrun:
+ * a buffer is written when the record before was taken.
+ * A kernel that does not answer writes into the ring alone, never into frames. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "device/table.h"
+#include "gpuring/gpuring.h"
+#include "kernel/batch.h"
+#include "unit/device/device.h"
+
+enum { LINE = 64, MOST_BUFFERS = 4096 };
+
+struct sl_poll {
+	struct sl_gpuring ring;
+	const struct sl_device_lanes *lanes;
+	struct sl_twin_poll terms;
+	unsigned first, outputs; /* results */
+	uint32_t event_bytes;
+	uint64_t published; /* frames */
+	uint32_t done;	    /* of the batch that is waited for */
+};
+
+static uint64_t up(uint64_t bytes)
+{
+	return (bytes + LINE - 1) / LINE * LINE;
+}
+
+/* The only stage that the device has; NULL: there are more, or it cannot. */
+static const struct sl_chain_stage *polled_stage(const struct sl_device_lanes *l, unsigned *index)
+{
+	const struct sl_chain_stage *found = NULL;
+	unsigned twins = 0;
+
+	for (unsigned s = 0; s < l->chain->stages; s++)
+		if (l->twin[s]) {
+			twins++;
+			*index = s;
+			found = &l->chain->stage[s];
+		}
+	if (twins == 1 && found->ops->twin->poll && found->input == SL_CHAIN_RAW)
+		return found;
+	sl_error("%s: unit.trigger: persistent is for experiments with one stage on the device, "
+		 "which reads raw events and has a kernel that polls: rings",
+		 l->platform->name);
+	return NULL;
+}
+
+/* Verdicts, rows, results, each on a cache line. */
+static uint64_t lay_out(struct sl_poll *p, const struct sl_chain_stage *stage)
+{
+	uint64_t at = up(p->lanes->items * sizeof(struct sl_kernel_verdict));
+
+	p->first = (unsigned)stage->terms.result;
+	p->outputs = stage->terms.outputs;
+	p->terms.rows_at = (uint32_t)at;
+	at += up(SL_TWIN_POLL * sizeof(uint32_t));
+	for (unsigned i = 0; i < p->outputs && i < SL_TWIN_POLL; i++) {
+		p->terms.result_at[i] = (uint32_t)at;
+		at += up(sl_shape_bytes(&stage->terms.output[i]));
+	}
+	return at;
+}
+
+static uint32_t power_of_two(uint64_t least)
+{
+	uint32_t n = 1;
+
+	while (n < least)
+		n *= 2;
+	return n;
+}
+
+static int open_ring(struct sl_poll *p, uint64_t result_bytes, unsigned batches,
+		     const struct sl_poll_options *o)
+{
+	const struct sl_device_lanes *l = p->lanes;
+	uint64_t frames = (uint64_t)batches * l->chain->batch_frames;
+	struct sl_gpuring_terms terms = {
+		.buffers = power_of_two(frames > p->terms.groups ? frames : p->terms.groups),
+		.event_bytes = p->event_bytes,
+		.result_bytes = (uint32_t)result_bytes,
+		.trigger = SL_TRIGGER_PERSISTENT,
+		.groups = p->terms.groups,
+		.threads = p->terms.threads,
+		.backoff_ns = o->backoff_ns,
+		.timeout_ns = o->timeout_ns,
+	};
+	struct sl_gpuring_work work = {
+		.kernels = p->terms.kernels,
+		.forever = p->terms.kernel,
+		.arguments = p->terms.arguments,
+	};
+
+	memcpy(work.argument, p->terms.argument, sizeof(p->terms.argument));
+	return sl_gpuring_open(&p->ring, l->device, &terms, &work);
+}
+
+int sl_poll_open(struct sl_poll **poll, const struct sl_device_lanes *l, unsigned batches,
+		 const struct sl_poll_options *o)
+{
+	struct sl_poll *p = calloc(1, sizeof(*p));
+	struct sl_device_info info;
+	const struct sl_chain_stage *stage;
+	uint64_t result_bytes;
+	unsigned s = 0;
+	int err;
+
+	*poll = p;
+	if (!p)
+		return -ENOMEM;
+	p->lanes = l;
+	stage = polled_stage(l, &s);
+	if (!stage || stage->terms.outputs > SL_TWIN_POLL)
+		return -EINVAL;
+	l->platform->describe(l->device, &info);
+	/* A CPU has other things to do. */
+	p->terms.groups = info.is_host			? 1
+			  : o->groups < info.processors ? o->groups
+							: info.processors;
+	p->event_bytes = (uint32_t)(sizeof(struct sl_kernel_frame) + l->modules * l->module_bytes);
+	result_bytes = lay_out(p, stage);
+	err = stage->ops->twin->poll(l->twin[s], &p->terms);
+	return err ? err : open_ring(p, result_bytes, batches, o);
+}
+
+int sl_poll_end(struct sl_poll *p)
+{
+	return p && p->ring.platform ? sl_gpuring_end(&p->ring) : 0;
+}
+
+void sl_poll_close(struct sl_poll *p)
+{
+	if (p)
+		sl_gpuring_close(&p->ring);
+	free(p);
+}
+
+/* ---- a batch ---- */
+
+bool sl_poll_has_room(const struct sl_poll *p, uint32_t frames)
+{
+	/* They are released in order: when the last one is free, all before are. */
+	return sl_gpuring_may_write(&p->ring, p->published + frames - 1);
+}
+
+static void copy_module(const struct sl_device_lanes *l, const struct sl_array *pixels, char *to)
+{
+	uint64_t pitch = pixels->pitch ? pixels->pitch : l->row_bytes;
+
+	if (pitch == l->row_bytes) {
+		memcpy(to, pixels->host, l->module_bytes);
+		return;
+	}
+	for (uint64_t row = 0; row < l->rows; row++)
+		memcpy(to + row * l->row_bytes, (const char *)pixels->host + row * pitch,
+		       l->row_bytes);
+}
+
+int sl_poll_begin(struct sl_poll *p, const struct sl_batch *batch)
+{
+	const struct sl_device_lanes *l = p->lanes;
+	int err = 0;
+
+	for (uint32_t f = 0; f < batch->frames && !err; f++) {
+		const struct sl_frame *frame = batch->frame[f];
+		char *at = sl_gpuring_begin(&p->ring, p->published);
+
+		*(struct sl_kernel_frame *)(void *)at = (struct sl_kernel_frame){
+			.missing = frame->missing,
+			.flags = frame->flags | (l->seen ? SL_KERNEL_SEEN : 0),
+			.items = frame->items,
+		};
+		at += sizeof(struct sl_kernel_frame);
+		for (uint32_t m = 0; m < l->modules; m++, at += l->module_bytes)
+			if (!sl_frame_misses(frame, m))
+				copy_module(l, &frame->view[m].pixels, at);
+		err = sl_gpuring_commit(&p->ring, p->published, p->event_bytes);
+		p->published += !err;
+	}
+	return err;
+}
+
+static int take_answer(const struct sl_poll *p, struct sl_frame *frame)
+{
+	const char *slot = sl_gpuring_slot(&p->ring);
+	const struct sl_kernel_verdict *verdict = (const void *)slot;
+	const uint32_t *rows = (const void *)(slot + p->terms.rows_at);
+
+	for (uint32_t i = 0; i < frame->items; i++) {
+		frame->verdict[i].score = verdict[i].score;
+		frame->verdict[i].keep = verdict[i].keep;
+		frame->verdict[i].reason = verdict[i].reason;
+	}
+	for (unsigned i = 0; i < p->outputs; i++) {
+		struct sl_array *result = &frame->result[p->first + i];
+		uint64_t bytes = sl_shape_bytes(&result->shape);
+
+		if (!sl_device_returns(p->lanes, frame)) {
+			result->rows = 0;
+			continue;
+		}
+		if (result->shape.ragged) {
+			if (rows[i] > result->shape.dim[0])
+				return -EPROTO;
+			result->rows = rows[i];
+			bytes = bytes / result->shape.dim[0] * rows[i];
+		}
+		memcpy(result->host, slot + p->terms.result_at[i], bytes);
+	}
+	return 0;
+}
+
+int sl_poll_take(struct sl_poll *p, struct sl_batch *batch)
+{
+	while (p->done < batch->frames) {
+		struct sl_gpuring_record record;
+		int got = sl_gpuring_take(&p->ring, &record), err;
+
+		if (got != 1)
+			return got;
+		err = record.outcome == SL_RING_GOOD ? take_answer(p, batch->frame[p->done])
+						     : -EPROTO;
+		sl_gpuring_release(&p->ring);
+		if (err)
+			return err;
+		p->done++;
+	}
+	p->done = 0;
+	return 1;
+}
+
+void sl_poll_figures(const struct sl_poll *p, sl_unit_figure *figure, void *arg)
+{
+	struct sl_gpuring_ledger ledger = sl_gpuring_ledger(&p->ring);
+
+	figure(arg, "ring_frames_published", ledger.published, 0);
+	figure(arg, "ring_frames_good", ledger.good, 0);
+	figure(arg, "ring_frames_lapped", ledger.lapped, 1);
+	figure(arg, "ring_frames_wrong", ledger.wrong, 1);
+	figure(arg, "ring_frames_unanswered", ledger.unanswered, 1);
+}
