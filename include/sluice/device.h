@@ -35,6 +35,8 @@ struct sl_device_info {
 	unsigned group_threads; /* most threads of a group */
 	/* It is this host's CPU: kernels and queues see pinned memory as the host does. */
 	int is_host;
+	/* Kernels see what the host writes into pinned memory while they run. */
+	int polls;
 };
 
 /* Memory of the device, or of the host where the device reaches it quickly. */

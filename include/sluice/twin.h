@@ -58,7 +58,8 @@ enum { SL_TWIN_ARGUMENTS = 8, SL_TWIN_POLL = 4 /* results of a kernel that polls
  * the only one on the device. A frame is struct sl_kernel_frame, then the pixels of its modules; an
  * answer is a struct sl_kernel_verdict for each item, rows of ragged results, results. */
 struct sl_twin_poll {
-	uint32_t groups;		  /* given: of the kernel, each of which has a frame */
+	struct sl_device_queue *queue;	  /* given: to send tables by */
+	uint32_t buffers;		  /* given: of the ring */
 	uint32_t rows_at;		  /* given: bytes from the beginning of an answer to */
 	uint32_t result_at[SL_TWIN_POLL]; /* uint32_t [SL_TWIN_POLL]; to results */
 	const struct sl_kernels *kernels;

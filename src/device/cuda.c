@@ -170,6 +170,7 @@ static void describe(struct sl_device *device, struct sl_device_info *info)
 	info->memory_bytes = total;
 	info->memory_free_bytes = free_bytes;
 	info->largest_bytes = total;
+	info->polls = 1;
 	info->processors = (unsigned)processors;
 	info->group_threads = (unsigned)threads;
 }

@@ -242,7 +242,8 @@ static void describe(struct sl_device *device, struct sl_device_info *info)
 					.largest_bytes = UINT64_MAX,
 					.processors = 64, /* threads that may run */
 					.group_threads = 1,
-					.is_host = 1};
+					.is_host = 1,
+					.polls = 1};
 }
 
 static const char *problem(const struct sl_device *device)

@@ -16,7 +16,7 @@ enum {
 #if defined(__OPENCL_C_VERSION__)
 enum { SL_KERNEL_RINGS_TEAMS = 1 };
 #else
-enum { SL_KERNEL_RINGS_TEAMS = 16 };
+enum { SL_KERNEL_RINGS_TEAMS = 32 };
 #endif
 
 struct sl_kernel_rings {

@@ -1,27 +1,35 @@
 /* rings_ring.cl - rings of light out of a ring of plain buffers (docs/gpu-rings.md): one kernel that polls until the end.
  *
- * Model: an event of the ring is a block: struct sl_kernel_frame, then the events of its modules, 48 bytes each. A group has a
- * block, and each 32 threads of it an event (rings_team.clh). The answer is in the host's memory: a verdict for each event, then
- * how many rows the table has, the table, the counts (struct sl_kernel_slot says where). Of a block whose events are all
- * rejected only the verdicts and the counts go out, unless somebody looks at it all the same.
+ * Model: an event of the ring is a block: struct sl_kernel_frame, then the events of its modules, 48 bytes each. All groups look
+ * at every block, and share its events: each 32 threads have one at a time (rings_team.clh). So a block takes as long as one
+ * event, as long as there are groups enough. The last group that is through puts the answer together. It is in the host's
+ * memory: a verdict for each event, then how many rows the table has, the table, the counts (struct sl_kernel_slot says where).
+ * Of a block whose events are all rejected only the verdicts and the counts go out, unless somebody looks at it all the same.
+ *
+ * State: `passed`, a word for each buffer: groups that are through; above, those of them that keep something. Scratch is a
+ * buffer's, not a group's: while the last group is at a block, others are at the next.
  *
  * OpenCL has one team in a group, for its barriers are the group's. */
 #include "kernel/ring.clh"
 #include "kernel/rings_team.clh"
 
-enum { HEAD = 16 }; /* bytes of struct sl_kernel_frame */
+enum {
+	HEAD = 16,	 /* bytes of struct sl_kernel_frame */
+	KEPT = 0x10000, /* in `passed` */
+};
 
 struct shared {
 	struct team team[SL_KERNEL_RINGS_TEAMS];
-	sl_u32 sums[SL_GROUP_MOST];
-	sl_u32 outcome, kept;
+	sl_u32 sums[32];	   /* as many as threads (OpenCL), or as teams (CUDA) */
+	sl_u32 outcome, kept, seen; /* seen: of `passed`, before this group was */
 	struct sl_kernel_frame frame;
 };
 
 #define RING                                                                                                                  \
 	SL_RING_PARAMETERS, SL_GLOBAL const float *x, SL_GLOBAL const float *y, SL_GLOBAL const sl_u8 *triplet,               \
-		struct sl_kernel_rings rules, SL_GLOBAL sl_u32 *word, SL_GLOBAL float *ring, struct sl_kernel_slot slot
-#define PASS SL_RING_PASS, x, y, triplet, rules, word, ring, slot
+		struct sl_kernel_rings rules, SL_GLOBAL sl_u32 *word, SL_GLOBAL float *ring, SL_GLOBAL sl_u32 *passed,   \
+		struct sl_kernel_slot slot
+#define PASS SL_RING_PASS, x, y, triplet, rules, word, ring, passed, slot
 
 /* Wait for the block of this turn; what is to be said of it, 0: there will be none. */
 SL_DEVICE sl_u32 await_block(SL_LOCAL struct shared *s, SL_RING_PARAMETERS, sl_u32 b, sl_u32 now)
@@ -94,6 +102,19 @@ SL_DEVICE void list_rings(SL_LOCAL struct shared *s, struct sl_kernel_rings rule
 		*rows = base < rules.rows ? base : rules.rows;
 }
 
+/* This group is through; is it the last? Then what all have done is seen by it. */
+SL_DEVICE int is_last(SL_LOCAL struct shared *s, SL_GLOBAL sl_u32 *passed)
+{
+	sl_fence_system(); /* what each thread has written, before the group counts; of all, before the record */
+	sl_barrier();
+	if (sl_thread() == 0) {
+		s->seen = sl_add(passed, 1u | (s->kept ? KEPT : 0));
+		sl_fence_system();
+	}
+	sl_barrier();
+	return (s->seen & (KEPT - 1)) == sl_groups(0) - 1;
+}
+
 SL_DEVICE int work(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now)
 {
 	SL_GLOBAL const sl_u8 *block = (SL_GLOBAL const sl_u8 *)(data + (sl_u64)b * (buffer_bytes / 16));
@@ -102,27 +123,30 @@ SL_DEVICE int work(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now)
 
 	if (!outcome)
 		return 0;
-	if (outcome == SL_RING_GOOD) {
-		word += (sl_u64)sl_group(0) * items;
-		ring += (sl_u64)sl_group(0) * items * SL_KERNEL_RINGS_MOST * SL_KERNEL_RINGS_STORED;
-		for (i = sl_thread() / SL_TEAM; i < items; i += teams)
+	word += (sl_u64)b * items;
+	ring += (sl_u64)b * items * SL_KERNEL_RINGS_MOST * SL_KERNEL_RINGS_STORED;
+	if (outcome == SL_RING_GOOD)
+		for (i = sl_group(0) + sl_thread() / SL_TEAM * sl_groups(0); i < items; i += teams * sl_groups(0))
 			do_event(s, block + HEAD, x, y, triplet, rules, i, word, ring,
 				 (SL_GLOBAL struct sl_kernel_verdict *)answer);
-		sl_barrier();
-		if (s->kept || s->frame.flags & SL_KERNEL_SEEN)
+	if (!is_last(s, passed + b))
+		return 1;
+	if (outcome == SL_RING_GOOD) {
+		if (s->seen >= KEPT || s->kept || s->frame.flags & SL_KERNEL_SEEN)
 			list_rings(s, rules, word, ring, (SL_GLOBAL float *)(answer + slot.result[0]),
 				   (SL_GLOBAL sl_u32 *)(answer + slot.rows));
 		count_events(s->sums, word, items, (SL_GLOBAL sl_u32 *)(answer + slot.result[1]));
 	}
-	sl_fence_system(); /* what each thread has written, before the record */
+	sl_fence_system();
 	sl_barrier();
 	if (sl_thread() == 0) {
-		sl_fence_system(); /* data before the second look */
+		passed[b] = 0;
+		sl_fence_system(); /* data before the second look; all before the record */
 		if (outcome == SL_RING_GOOD && sl_chunk_load(meta + b).w != now)
 			outcome = SL_RING_LAPPED;
 		if (outcome == SL_RING_GOOD)
 			outcome |= SL_RING_KEEP;
-		sl_chunk_store(record + b, sl_u32x4_make(outcome, outcome & SL_RING_KEEP ? slot_bytes : 0, s->kept, now));
+		sl_chunk_store(record + b, sl_u32x4_make(outcome, outcome & SL_RING_KEEP ? slot_bytes : 0, s->seen >= KEPT || s->kept, now));
 	}
 	sl_barrier();
 	return 1;
@@ -133,7 +157,7 @@ SL_KERNEL SL_GROUP(SL_KERNEL_RINGS_TEAMS * 32, 1) void rings_ring_forever(RING)
 	SL_SHARED struct shared s;
 	sl_u32 n;
 
-	for (n = sl_group(0); work(&s, PASS, n % buffers, n + 1); n += sl_groups(0))
+	for (n = 0; work(&s, PASS, n % buffers, n + 1); n++)
 		;
 	sl_end();
 }

@@ -32,7 +32,7 @@ struct twin {
 	int input, result;
 	struct sl_device_memory x, y, triplet;
 	struct lane lane[SL_TWIN_LANES];
-	struct lane polled; /* of groups that poll, [groups][items] */
+	struct lane polled; /* of a ring, [buffers][items] */
 	struct sl_kernel_slot slot;
 };
 
@@ -192,8 +192,11 @@ static int poll(void *state, struct sl_twin_poll *poll)
 {
 	struct twin *t = state;
 	struct sl_device_info info;
-	int err = open_lane(t, &t->polled, poll->groups);
+	int err = open_lane(t, &t->polled, poll->buffers);
 
+	if (!err)
+		err = t->device->platform->zero(poll->queue, &t->polled.look, 0,
+						t->polled.look.bytes);
 	t->device->platform->describe(t->device, &info);
 	t->slot = (struct sl_kernel_slot){.rows = poll->rows_at};
 	for (int i = 0; i < SL_KERNEL_POLL_RESULTS; i++)
@@ -201,14 +204,15 @@ static int poll(void *state, struct sl_twin_poll *poll)
 	poll->kernels = &sl_kernels_rings_ring;
 	poll->kernel = "rings_ring_forever";
 	poll->threads = TEAM * (info.is_host ? 1 : SL_KERNEL_RINGS_TEAMS);
-	poll->arguments = 7;
+	poll->arguments = 8;
 	poll->argument[0] = SL_ARG_MEMORY(&t->x);
 	poll->argument[1] = SL_ARG_MEMORY(&t->y);
 	poll->argument[2] = SL_ARG_MEMORY(&t->triplet);
 	poll->argument[3] = SL_ARG(t->rules);
 	poll->argument[4] = SL_ARG_MEMORY(&t->polled.word);
 	poll->argument[5] = SL_ARG_MEMORY(&t->polled.ring);
-	poll->argument[6] = SL_ARG(t->slot);
+	poll->argument[6] = SL_ARG_MEMORY(&t->polled.look); /* groups that are through */
+	poll->argument[7] = SL_ARG(t->slot);
 	return err;
 }
 

@@ -81,7 +81,7 @@ static const struct sl_option options[] = {
 		  "and played; or they are queued ahead, and wait for the batch; or one kernel "
 		  "polls until the run ends (rings)"),
 	SL_U32(struct accelerator, processors, 32, 1, 1024, "",
-	       "trigger persistent: so many of the device's processors poll, each for a frame"),
+	       "trigger persistent: so many of the device's processors poll, and share a frame"),
 	SL_U32(struct accelerator, backoff_ns, 0, 0, 1000000, "ns",
 	       "trigger persistent: a processor rests so long between two looks"),
 	SL_U32(struct accelerator, timeout_ms, 30000, 1, 3600000, "ms",
@@ -231,7 +231,7 @@ static int open_device(struct engine *e, const struct accelerator *a,
 	err = sl_device_lanes_open(&e->lanes, a->trigger == PERSISTENT ? 0 : a->lanes,
 				   a->order == ANY);
 	if (!err && a->trigger == PERSISTENT)
-		err = sl_poll_open(&e->poll, &e->lanes, a->lanes,
+		err = sl_poll_open(&e->poll, &e->lanes, QUEUE,
 				   &(struct sl_poll_options){.groups = a->processors,
 							     .backoff_ns = a->backoff_ns,
 							     .timeout_ns = e->timeout_ns});
@@ -297,7 +297,9 @@ int sl_accelerator_open(void *state, const struct sl_platform *platform,
 
 static unsigned batches(const void *state)
 {
-	return ((const struct accelerator *)state)->lanes;
+	const struct accelerator *a = state;
+
+	return a->trigger == PERSISTENT ? QUEUE : a->lanes;
 }
 
 static void know(void *state, void *memory, uint64_t bytes)

@@ -15,12 +15,13 @@
 #include "kernel/batch.h"
 #include "unit/device/device.h"
 
-enum { LINE = 64, MOST_BUFFERS = 4096 };
+enum { LINE = 64 };
 
 struct sl_poll {
 	struct sl_gpuring ring;
 	const struct sl_device_lanes *lanes;
 	struct sl_twin_poll terms;
+	uint32_t groups;
 	unsigned first, outputs; /* results */
 	uint32_t event_bytes;
 	uint64_t published; /* frames */
@@ -77,17 +78,22 @@ static uint32_t power_of_two(uint64_t least)
 	return n;
 }
 
-static int open_ring(struct sl_poll *p, uint64_t result_bytes, unsigned batches,
-		     const struct sl_poll_options *o)
+/* All batches that may be under way; and no fewer than groups, as rings have it. */
+static uint32_t buffers_for(const struct sl_device_lanes *l, unsigned batches, uint32_t groups)
 {
-	const struct sl_device_lanes *l = p->lanes;
 	uint64_t frames = (uint64_t)batches * l->chain->batch_frames;
+
+	return power_of_two(frames > groups ? frames : groups);
+}
+
+static int open_ring(struct sl_poll *p, uint64_t result_bytes, const struct sl_poll_options *o)
+{
 	struct sl_gpuring_terms terms = {
-		.buffers = power_of_two(frames > p->terms.groups ? frames : p->terms.groups),
+		.buffers = p->terms.buffers,
 		.event_bytes = p->event_bytes,
 		.result_bytes = (uint32_t)result_bytes,
 		.trigger = SL_TRIGGER_PERSISTENT,
-		.groups = p->terms.groups,
+		.groups = p->groups,
 		.threads = p->terms.threads,
 		.backoff_ns = o->backoff_ns,
 		.timeout_ns = o->timeout_ns,
@@ -99,7 +105,7 @@ static int open_ring(struct sl_poll *p, uint64_t result_bytes, unsigned batches,
 	};
 
 	memcpy(work.argument, p->terms.argument, sizeof(p->terms.argument));
-	return sl_gpuring_open(&p->ring, l->device, &terms, &work);
+	return sl_gpuring_open(&p->ring, p->lanes->device, &terms, &work);
 }
 
 int sl_poll_open(struct sl_poll **poll, const struct sl_device_lanes *l, unsigned batches,
@@ -120,14 +126,22 @@ int sl_poll_open(struct sl_poll **poll, const struct sl_device_lanes *l, unsigne
 	if (!stage || stage->terms.outputs > SL_TWIN_POLL)
 		return -EINVAL;
 	l->platform->describe(l->device, &info);
+	if (!info.polls) {
+		sl_error("%s: unit.trigger: persistent: kernels of this device do not see what the "
+			 "host writes while they run",
+			 l->platform->name);
+		return -ENOTSUP;
+	}
 	/* A CPU has other things to do. */
-	p->terms.groups = info.is_host			? 1
-			  : o->groups < info.processors ? o->groups
-							: info.processors;
+	p->groups = info.is_host ? 1 : o->groups < info.processors ? o->groups : info.processors;
+	p->terms.queue = l->in;
+	p->terms.buffers = buffers_for(l, batches, p->groups);
 	p->event_bytes = (uint32_t)(sizeof(struct sl_kernel_frame) + l->modules * l->module_bytes);
 	result_bytes = lay_out(p, stage);
 	err = stage->ops->twin->poll(l->twin[s], &p->terms);
-	return err ? err : open_ring(p, result_bytes, batches, o);
+	if (!err)
+		err = sl_device_finish(l->device, l->in); /* before the kernel begins */
+	return err ? err : open_ring(p, result_bytes, o);
 }
 
 int sl_poll_end(struct sl_poll *p)
