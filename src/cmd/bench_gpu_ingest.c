@@ -3,7 +3,7 @@
  *
  *   PLATFORM/ingest/resident         pixels are in the rings and stay; sources write a stamp of 16
  *                                    bytes into each event, and its record
- *   PLATFORM/ingest/resident/tenth   likewise, and a tenth of what comes in goes back as lists
+ *   PLATFORM/ingest/resident/lists   likewise, and 15 % of what comes in goes back as lists
  *   PLATFORM/ingest/written          sources write all pixels of every event */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "cmd/bench_gpu_ingest.h"
 
-enum { BUFFERS = 32, WARM = 32 }; /* 20 may be in the unit: the others are being written */
+enum { BUFFERS = 64, WARM = 64 }; /* 32 may be in the unit: the others are being written */
 #define TIMEOUT_NS 20000000000ull
 
 int sl_bench_gpu_ingest(const struct sl_bench *bench, const struct sl_bench_row *row,

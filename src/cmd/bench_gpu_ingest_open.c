@@ -10,7 +10,7 @@
 
 enum {
 	BRIGHT = 10, /* photons: the threshold of `veto` */
-	LANES = 4,   /* one more than a run has: nothing is to wait for this host */
+	LANES = 3,
 };
 
 /* The scene's frames, cut into modules of whole rows. */

@@ -13,8 +13,8 @@ enum { STACK = SL_BENCH_GPU_STACK, BLOCKS = 8 };
 
 #define VETO   "veto:threshold=10,min_pixels=1"
 #define SPARSE "sparse:method=threshold,threshold=10"
-/* About a tenth of the raw pixels' bytes. */
-#define SPARSE_TENTH "sparse:method=threshold,threshold=5,max_pixels=400000"
+/* Lists that are about 15 % of what comes in. */
+#define SPARSE_LISTS "sparse:method=threshold,threshold=5,max_pixels=400000"
 #define IMAGES(row, stages, us)                                                              \
 	{                                                                                    \
 		.work = {.name = row, .chain = stages}, .size = SL_BENCH_4M, .stack = STACK, \
@@ -37,7 +37,7 @@ enum { STACK = SL_BENCH_GPU_STACK, BLOCKS = 8 };
 		.work = {.name = row,                                                     \
 			 .chain = "checksum correct:output=photons_i16 " VETO " " picked, \
 			 .unread = true},                                                 \
-		.way = how, .size = SL_BENCH_4M, .stack = 4                               \
+		.way = how, .size = SL_BENCH_4M, .stack = BLOCKS                          \
 	}
 
 #define PACED(rate, events, n, millions)                                                   \
@@ -105,7 +105,7 @@ static const struct sl_bench_gpu rows[] = {
 	PACED("10M", SL_BENCH_RICH_1024, 6, 10),
 	PACED("20M", SL_BENCH_RICH_1024, 6, 20),
 	INGEST("ingest/resident", SL_BENCH_GPU_RESIDENT, SPARSE),
-	INGEST("ingest/resident/tenth", SL_BENCH_GPU_RESIDENT, SPARSE_TENTH),
+	INGEST("ingest/resident/lists", SL_BENCH_GPU_RESIDENT, SPARSE_LISTS),
 	INGEST("ingest/written", SL_BENCH_GPU_WRITTEN, SPARSE),
 	RING("ring-48/persistent", 48, SL_TRIGGER_PERSISTENT, true, false, 0),
 	RING("ring-960/persistent", 960, SL_TRIGGER_PERSISTENT, true, false, 0),

@@ -12,7 +12,8 @@
 #include "detector/random.h"
 #include "maths/checksum.h"
 
-enum { LINE = 64, LINE_WORDS = 16, CHUNK = 64 /* lines */, SPIN_NS = 200000, NAP_NS = 20000 };
+enum { LINE = 64, SPIN_NS = 200000, NAP_NS = 20000 };
+enum { CHUNK = 1024, PERIOD = 16 }; /* words */
 /* Bits of two pixels that are another for each event: less than the noise. */
 #define CHANGED 0x00070007u
 
@@ -37,44 +38,46 @@ static uint32_t write_stamp(struct sl_ingest_source *source, uint64_t event)
 	       sl_ingest_checksum(stamp, 0, SL_INGEST_STAMP);
 }
 
-SL_FORCE_INLINE void make_lines(uint32_t *to, const uint32_t *from, const uint32_t *change,
-				uint32_t first, uint32_t lines, uint32_t *sum)
+SL_FORCE_INLINE void make_words(uint32_t *restrict to, const uint32_t *restrict from,
+				const uint32_t *restrict change, uint32_t first, uint32_t n,
+				uint32_t *restrict sum)
 {
-	for (uint32_t l = 0; l < lines; l++)
-		for (uint32_t k = 0; k < LINE_WORDS; k++) {
-			uint32_t word = from[l * LINE_WORDS + k] ^ change[k];
+	uint32_t all = 0;
 
-			to[l * LINE_WORDS + k] = word;
-			sum[k] += sl_checksum_word(word, first + l * LINE_WORDS + k);
-		}
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t word = from[i] ^ change[i];
+
+		to[i] = word;
+		all += sl_checksum_word(word, first + i);
+	}
+	*sum += all;
 }
-SL_VECTORS(make_lines,
-	   (uint32_t * to, const uint32_t *from, const uint32_t *change, uint32_t first,
-	    uint32_t lines, uint32_t *sum),
-	   (to, from, change, first, lines, sum))
+SL_VECTORS(make_words,
+	   (uint32_t *restrict to, const uint32_t *restrict from, const uint32_t *restrict change,
+	    uint32_t first, uint32_t n, uint32_t *restrict sum),
+	   (to, from, change, first, n, sum))
 
 /* All pixels, around the cache: the device reads them next, not this core. */
 static uint32_t write_pixels(struct sl_ingest_source *source, uint64_t event)
 {
 	const struct sl_ingest *g = source->home;
-	uint32_t lines = (uint32_t)(g->module_bytes / LINE), sum[LINE_WORDS] = {0}, all = 0;
-	uint32_t chunk[CHUNK * LINE_WORDS] __attribute__((aligned(64))), change[LINE_WORDS];
+	uint32_t words = (uint32_t)(g->module_bytes / sizeof(uint32_t)), sum = 0;
+	uint32_t change[CHUNK] __attribute__((aligned(64)));
+	uint32_t chunk[CHUNK] __attribute__((aligned(64)));
 	uint64_t key = sl_key(source->number, event);
 	uint32_t *to = buffer_of(source, event);
 
-	for (uint32_t k = 0; k < LINE_WORDS; k++)
-		change[k] = (uint32_t)sl_draw(key, k) & CHANGED;
-	for (uint32_t l = 0; l < lines; l += CHUNK) {
-		uint32_t n = lines - l < CHUNK ? lines - l : CHUNK, at = l * LINE_WORDS;
+	for (uint32_t k = 0; k < CHUNK; k++)
+		change[k] = k < PERIOD ? (uint32_t)sl_draw(key, k) & CHANGED : change[k - PERIOD];
+	for (uint32_t at = 0; at < words; at += CHUNK) {
+		uint32_t n = words - at < CHUNK ? words - at : CHUNK;
 
-		SL_VECTORS_PICK(make_lines, g->vectors)
-		(chunk, source->base + at, change, at, n, sum);
-		sl_copy_stream(to + at, chunk, (size_t)n * LINE);
+		SL_VECTORS_PICK(make_words, g->vectors)
+		(chunk, source->base + at, change, at, n, &sum);
+		sl_copy_stream(to + at, chunk, n * sizeof(*chunk));
 	}
 	sl_copy_fence();
-	for (uint32_t k = 0; k < LINE_WORDS; k++)
-		all += sum[k];
-	return all;
+	return sum;
 }
 
 static void publish(struct sl_ingest_source *source, uint64_t event, uint32_t check)
