@@ -5,8 +5,8 @@
  *             its frame is in a batch of the unit  submitted
  *             the batch is back: compared, and its buffers are enabled for turn + buffers: reaped
  *
- * It touches no pixel. At the end nothing is enabled any more; as all five rings were enabled alike,
- * sources write what they still may, and all of that is worked on, too. */
+ * It touches no pixel. At the end nothing is enabled any more; as all five rings were enabled
+ * alike, sources write what they still may, and all of that is worked on, too. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "cmd/bench_gpu_ingest.h"
 
-enum { BUFFERS = 64, WARM = 64 }; /* 32 may be in the unit: the others are being written */
+enum { BUFFERS = 64, WARM = 32 }; /* 32 may be in the unit: the others are being written */
 #define TIMEOUT_NS 20000000000ull
 
 int sl_bench_gpu_ingest(const struct sl_bench *bench, const struct sl_bench_row *row,

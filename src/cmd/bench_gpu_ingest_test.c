@@ -287,7 +287,7 @@ static void test_the_same_on_a_device(void **arg)
 	if (!why && getenv("SLUICE_SANITIZER") && !strcmp(getenv("SLUICE_SANITIZER"), "tsan"))
 		why = "drivers of devices do not say what their threads do";
 	if (why) {
-		print_message("skipped: no OpenCL device: %s\n", why);
+		print_message("# skip: no OpenCL device: %s\n", why);
 		skip();
 	}
 	check_rejected(&sl_platform_opencl);
