@@ -32,7 +32,10 @@ struct sl_bench_gpu {
 	enum sl_bench_size size;
 	uint32_t stack;
 	double most_us; /* hoped for: a frame, or an event; 0: nothing is */
-	double M_per_s; /* SL_BENCH_GPU_PACED: events that come, in millions */
+	/* SL_BENCH_GPU_PACED: events that come, in millions; the unit's trigger, if it is not that
+	 * of a run that says nothing */
+	double M_per_s;
+	const char *unit_trigger;
 	/* of rings: */
 	enum sl_gpuring_trigger trigger;
 	uint32_t event_bytes, buffers;	       /* buffers 0: 16 */
@@ -44,8 +47,9 @@ struct sl_bench_gpu {
 int sl_bench_gpu_unit(const struct sl_bench *bench, const struct sl_bench_row *row,
 		      struct sl_bench_sample *sample);
 
-/* The unit of a row, with so many lanes: after sl_bench_subject_open(). */
-int sl_bench_unit_open(struct sl_bench_subject *s, const char *name, unsigned lanes);
+/* The unit of a row, with options, up to the first that is NULL: after sl_bench_subject_open(). */
+int sl_bench_unit_open(struct sl_bench_subject *s, const char *name,
+		       const char *const (*options)[2], unsigned n);
 
 struct sl_bench_worker { /* a thread for the unit's work() */
 	struct sl_thread thread;

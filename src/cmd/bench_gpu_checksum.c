@@ -116,8 +116,14 @@ static int enqueue(void *state, const struct sl_twin_batch *b)
 						      SL_ARG(fours), SL_ARG_MEMORY(sums)};
 	struct sl_device_range range = {
 		{sl_device_groups(fours, THREADS * PER_THREAD), c->modules, b->frames}, THREADS};
-	int err = p->zero(b->queue, sums, 0, b->frames * bytes);
+	int err;
 
+	/* Copies go to the frames of this batch: they cannot be kept for others. */
+	if (!b->batch) {
+		sl_error("checksum: with it unit.trigger must be launch");
+		return -ENOTSUP;
+	}
+	err = p->zero(b->queue, sums, 0, b->frames * bytes);
 	if (!err)
 		err = p->launch(b->queue, t->kernel, &range, argument, 4);
 	for (uint32_t f = 0; f < b->frames && !err; f++)

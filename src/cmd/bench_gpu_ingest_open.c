@@ -8,10 +8,7 @@
 #include "base/log.h"
 #include "cmd/bench_gpu_ingest.h"
 
-enum {
-	BRIGHT = 10, /* photons: the threshold of `veto` */
-	LANES = 3,
-};
+enum { BRIGHT = 10 }; /* photons: the threshold of `veto` */
 
 /* The scene's frames, cut into modules of whole rows. */
 static int cut(struct sl_ingest *g, const struct sl_bench_scene *scene)
@@ -106,7 +103,7 @@ int sl_ingest_open(struct sl_ingest *g, const struct sl_ingest_terms *terms,
 	if (!err)
 		err = sl_bench_subject_open(&g->s, row, &g->scene);
 	if (!err && row->platform)
-		err = sl_bench_unit_open(&g->s, row->platform->name, LANES);
+		err = sl_bench_unit_open(&g->s, row->platform->name, NULL, 0);
 	if (!err && g->s.unit->know)
 		g->s.unit->know(g->s.unit_state, g->s.pool.results.base, g->s.pool.results.bytes);
 	for (unsigned i = 0; i < SL_INGEST_SOURCES && !err; i++)

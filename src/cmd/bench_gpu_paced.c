@@ -1,7 +1,8 @@
 /* bench_gpu_paced.c - sluice bench gpu: events of the RICH through the unit at a rate, whether or
  * not those before them are done.
  *
- *   PLATFORM/unit/rings/paced/RATE   1 M, 10 M or 20 M events a second
+ *   PLATFORM/unit/rings/paced/RATE           1 M, 10 M or 20 M events a second
+ *   PLATFORM/unit/rings/paced/RATE/TRIGGER   with another trigger of the unit
  *
  * Events fill blocks. A block is due when its last event is; all blocks that are due go to the unit
  * as one batch, `stack` of them at most, as soon as a lane may be free. An event's latency is from
@@ -22,6 +23,8 @@
 #include "cmd/bench_gpu.h"
 
 enum { LANES = 4, MOST_BLOCKS = 1 << 22 };
+#define LANES_TEXT "4"
+#define PROCESSORS "64" /* of a kernel that polls: half of those of an H200 */
 #define TIMEOUT_NS 20000000000ull
 #define GRACE_NS   2000000000ull
 
@@ -200,13 +203,16 @@ static int pin(struct pace *p)
 		for (uint32_t m = 0; m < scene->geometry.modules; m++)
 			p->s->line[f]->view[m].pixels.host = (char *)memory.host + f * block +
 							     m * scene->geometry.module_bytes;
-	p->s->unit->know(p->s->unit_state, p->s->pool.results.base, p->s->pool.results.bytes);
 	return 0;
 }
 
 static int open_pace(struct pace *p, const struct sl_bench_row *row,
 		     const struct sl_bench_scene *scene, uint64_t ns)
 {
+	const char *const option[][2] = {
+		{"lanes", LANES_TEXT},
+		{row->gpu->unit_trigger ? "trigger" : NULL, row->gpu->unit_trigger},
+		{"processors", PROCESSORS}};
 	int err = sl_bench_subject_open(p->s, row, scene);
 
 	p->items = scene->items;
@@ -219,11 +225,15 @@ static int open_pace(struct pace *p, const struct sl_bench_row *row,
 	if (!p->batch || !p->ns)
 		return -ENOMEM;
 	memset(p->ns, 0, p->blocks * sizeof(*p->ns)); /* its pages are there */
-	if (!err)
-		err = sl_bench_unit_open(p->s, row->platform->name, LANES);
+	/* Memory first: a kernel that polls may hold whoever wants some later. */
 	if (!err)
 		err = pin(p);
-	return err ? err : find_rings(p);
+	if (!err)
+		err = sl_bench_unit_open(p->s, row->platform->name, option, 3);
+	if (err)
+		return err;
+	p->s->unit->know(p->s->unit_state, p->s->pool.results.base, p->s->pool.results.bytes);
+	return find_rings(p);
 }
 
 /* Blocks that were never begun have waited all the same. */

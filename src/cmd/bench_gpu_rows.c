@@ -40,11 +40,13 @@ enum { STACK = SL_BENCH_GPU_STACK, BLOCKS = 8 };
 		.way = how, .size = SL_BENCH_4M, .stack = BLOCKS                          \
 	}
 
-#define PACED(rate, events, n, millions)                                                   \
-	{                                                                                  \
-		.work = {.name = "unit/rings/paced/" rate, .chain = "rings:look=all"},     \
-		.way = SL_BENCH_GPU_PACED, .size = events, .stack = n, .M_per_s = millions \
+#define PACED_BY(row, events, n, millions, how)                                             \
+	{                                                                                   \
+		.work = {.name = "unit/rings/paced/" row, .chain = "rings:look=all"},       \
+		.way = SL_BENCH_GPU_PACED, .size = events, .stack = n, .M_per_s = millions, \
+		.unit_trigger = how                                                         \
 	}
+#define PACED(row, events, n, millions) PACED_BY(row, events, n, millions, NULL)
 
 #define RING(row, bytes, how, is_tagged, is_on_device, us)                              \
 	{                                                                               \
@@ -104,6 +106,9 @@ static const struct sl_bench_gpu rows[] = {
 	PACED("1M", SL_BENCH_RICH, 8, 1),
 	PACED("10M", SL_BENCH_RICH_1024, 6, 10),
 	PACED("20M", SL_BENCH_RICH_1024, 6, 20),
+	PACED_BY("1M/persistent", SL_BENCH_RICH_32, 32, 1, "persistent"),
+	PACED_BY("10M/graph", SL_BENCH_RICH_1024, 6, 10, "graph"),
+	PACED_BY("10M/wait", SL_BENCH_RICH_1024, 6, 10, "wait"),
 	INGEST("ingest/resident", SL_BENCH_GPU_RESIDENT, SPARSE),
 	INGEST("ingest/resident/lists", SL_BENCH_GPU_RESIDENT, SPARSE_LISTS),
 	INGEST("ingest/written", SL_BENCH_GPU_WRITTEN, SPARSE),
@@ -148,6 +153,8 @@ static bool has(const struct sl_platform *platform, const struct sl_bench_gpu *r
 	if (row->way == SL_BENCH_GPU_RING)
 		return platform == &sl_platform_cuda ||
 		       (platform == &sl_platform_threads && !row->tracks);
+	if (row->unit_trigger && !strcmp(row->unit_trigger, "persistent"))
+		return platform == &sl_platform_cuda;
 	return platform != &sl_platform_threads;
 }
 

@@ -13,11 +13,22 @@
 
 enum { SPIN_NS = 200000, NAP_NS = 20000 };
 
-int sl_bench_unit_open(struct sl_bench_subject *s, const char *name, unsigned lanes)
+static int set_option(struct sl_bench_subject *s, const char *name, const char *text)
 {
-	const struct sl_option *option;
-	char text[16], why[128];
+	const struct sl_option *option = sl_option_find(s->unit->options, name);
+	char why[128];
+
+	if (option && !sl_option_set(option, s->unit_state, text, why, sizeof(why)))
+		return 0;
+	sl_error("unit '%s' has no %s of %s", s->unit->name, name, text);
+	return -EINVAL;
+}
+
+int sl_bench_unit_open(struct sl_bench_subject *s, const char *name,
+		       const char *const (*options)[2], unsigned n)
+{
 	unsigned workers;
+	int err = 0;
 
 	s->unit = sl_unit_find(name);
 	if (!s->unit) {
@@ -28,11 +39,10 @@ int sl_bench_unit_open(struct sl_bench_subject *s, const char *name, unsigned la
 	if (!s->unit_state)
 		return -ENOMEM;
 	sl_options_defaults(s->unit->options, s->unit_state);
-	option = sl_option_find(s->unit->options, "lanes");
-	snprintf(text, sizeof(text), "%u", lanes);
-	if (!option || sl_option_set(option, s->unit_state, text, why, sizeof(why)))
-		return -EINVAL;
-	return s->unit->open(s->unit_state, &s->build.chain, &s->todo, &s->done, &workers);
+	for (unsigned i = 0; i < n && !err && options[i][0]; i++)
+		err = set_option(s, options[i][0], options[i][1]);
+	return err ? err
+		   : s->unit->open(s->unit_state, &s->build.chain, &s->todo, &s->done, &workers);
 }
 
 static void *run_worker(void *arg)
