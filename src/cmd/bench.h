@@ -47,9 +47,13 @@ struct sl_bench_sample {
 	uint64_t bytes, lost;			/* lost: packets or messages */
 	uint64_t frame_bytes;			/* of a detector, of stages */
 	uint32_t frame_items;
-	double item_parts;	   /* of triggers: hits of an event, stubs of a sector or event */
-	double per_s, share;	   /* of triggers: items that came; time that was lost */
-	uint64_t count, late;	   /* of latencies: how many, and how many beyond the deadline */
+	double item_parts;	     /* of triggers: hits of an event, stubs of a sector or event */
+	double per_s, share;	     /* of triggers: items that came; time that was lost */
+	uint64_t count, late;	     /* of latencies: how many, and how many beyond the deadline */
+	double fill_us;		     /* of those at a rate: how long it takes to fill a block */
+	double out_GB_per_s, took_s; /* of what goes through rings: back; seconds */
+	uint64_t kept;		     /* frames */
+	uint64_t published, good, wrongs, unanswered; /* what became of it */
 	uint32_t check;		   /* of stages' peers: sl_bench_check() of what they made */
 	uint32_t planted, found;   /* of stages that look for peaks */
 	uint32_t picked;	   /* of those that keep some pixels */
@@ -138,6 +142,9 @@ int sl_bench_gpu(const struct sl_bench *bench, const struct sl_bench_row *row,
 void sl_bench_print_gpu(const struct sl_bench *bench, FILE *out);
 void sl_bench_put_gpu(const struct sl_bench *bench, const struct sl_bench_row *row,
 		      const struct sl_bench_figure *f, FILE *out);
+
+/* What is known of a latency row of accelerators besides its figures. */
+void sl_bench_put_paced(const struct sl_bench_row *row, FILE *out);
 
 int sl_bench_trigger_prepare(struct sl_bench *bench); /* events, before all rounds; 0 or -errno */
 

@@ -34,10 +34,41 @@ static double share_of_copy(const struct sl_bench *bench, const struct sl_bench_
 	return us_of(copy, copied.median) / us_of(row, f->median);
 }
 
-/* An event at a time through a ring. */
+static const unsigned level[] = {SL_BENCH_P50, SL_BENCH_P99, SL_BENCH_P999, SL_BENCH_MOST};
+
+static bool is_ingest(const struct sl_bench_row *row)
+{
+	return row->gpu->way == SL_BENCH_GPU_RESIDENT || row->gpu->way == SL_BENCH_GPU_WRITTEN;
+}
+
+static double pick_per_s(const struct sl_bench_sample *sample, unsigned which)
+{
+	return sample->per_s;
+}
+
+static double pick_out(const struct sl_bench_sample *sample, unsigned which)
+{
+	return sample->out_GB_per_s;
+}
+
+static const struct sl_bench_sample *last_of(const struct sl_bench_row *row)
+{
+	return &row->sample[row->samples - 1];
+}
+
+static void print_quantiles(const struct sl_bench_row *row, FILE *out)
+{
+	struct sl_bench_figure f;
+
+	for (unsigned k = 0; k < 4; k++) {
+		sl_bench_summarise(row, sl_bench_pick_quantile, level[k], &f);
+		fprintf(out, " %8.2f", f.median);
+	}
+}
+
+/* An event at a time through a ring; or blocks of them at a rate. */
 static void print_rings(const struct sl_bench *bench, FILE *out)
 {
-	static const unsigned level[] = {SL_BENCH_P50, SL_BENCH_P99, SL_BENCH_P999, SL_BENCH_MOST};
 	bool any = false;
 
 	for (unsigned i = 0; i < bench->rows; i++) {
@@ -51,11 +82,45 @@ static void print_rings(const struct sl_bench *bench, FILE *out)
 				"us from event to result, at a time", "p50", "p99", "p99.9", "max");
 		any = true;
 		fprintf(out, "%-40s", row->name);
-		for (unsigned k = 0; k < 4; k++) {
-			sl_bench_summarise(row, sl_bench_pick_quantile, level[k], &f);
-			fprintf(out, " %8.2f", f.median);
-		}
+		print_quantiles(row, out);
+		if (row->gpu->way == SL_BENCH_GPU_PACED &&
+		    sl_bench_summarise(row, pick_per_s, 0, &f))
+			fprintf(out, "  at %.4g M events/s, %llu answered, %llu never begun",
+				1e-6 * f.median, (unsigned long long)last_of(row)->count,
+				(unsigned long long)last_of(row)->late);
 		fputc('\n', out);
+	}
+}
+
+/* Five rings through the unit. */
+static void print_ingest(const struct sl_bench *bench, FILE *out)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < bench->rows; i++) {
+		const struct sl_bench_row *row = &bench->row[i];
+		struct sl_bench_figure in, back;
+
+		if (!is_ingest(row) || !sl_bench_summarise(row, sl_bench_pick_rate, 0, &in) ||
+		    !sl_bench_summarise(row, pick_out, 0, &back))
+			continue;
+		if (!any)
+			fprintf(out, "\n%-32s %7s %7s %6s %8s %8s %8s %8s\n",
+				"GB/s, and us from meta to result", "in", "out", "s", "p50", "p99",
+				"p99.9", "max");
+		any = true;
+		fprintf(out, "%-32s %7.2f %7.3f %6.2f", row->name, in.median, back.median,
+			last_of(row)->took_s);
+		print_quantiles(row, out);
+		fprintf(out,
+			"  %llu frames, %llu kept; of %llu: %llu good, %llu wrong, %llu "
+			"unanswered\n",
+			(unsigned long long)last_of(row)->count,
+			(unsigned long long)last_of(row)->kept,
+			(unsigned long long)last_of(row)->published,
+			(unsigned long long)last_of(row)->good,
+			(unsigned long long)last_of(row)->wrongs,
+			(unsigned long long)last_of(row)->unanswered);
 	}
 }
 
@@ -69,7 +134,8 @@ void sl_bench_print_gpu(const struct sl_bench *bench, FILE *out)
 	for (unsigned i = 0; i < bench->rows; i++) {
 		const struct sl_bench_row *row = &bench->row[i];
 
-		if (row->latency || !sl_bench_summarise(row, sl_bench_pick_rate, 0, &f) ||
+		if (row->latency || is_ingest(row) ||
+		    !sl_bench_summarise(row, sl_bench_pick_rate, 0, &f) ||
 		    !sl_bench_summarise(row, sl_bench_pick_quantile, SL_BENCH_P50, &single))
 			continue;
 		fprintf(out, "%-32s %10.3f %10.3f %10.3f %8.1f", row->name, us_of(row, f.median),
@@ -85,6 +151,41 @@ void sl_bench_print_gpu(const struct sl_bench *bench, FILE *out)
 		fputc('\n', out);
 	}
 	print_rings(bench, out);
+	print_ingest(bench, out);
+}
+
+void sl_bench_put_paced(const struct sl_bench_row *row, FILE *out)
+{
+	struct sl_bench_figure f;
+
+	if (row->gpu->way != SL_BENCH_GPU_PACED || !sl_bench_summarise(row, pick_per_s, 0, &f))
+		return;
+	fprintf(out,
+		", \"asked_per_s\": %g, \"events_per_s\": %.6g, \"events\": %llu, "
+		"\"never_begun\": %llu, \"block\": %u, \"fill_us\": %.4g",
+		1e6 * row->gpu->M_per_s, f.median, (unsigned long long)last_of(row)->count,
+		(unsigned long long)last_of(row)->late, last_of(row)->frame_items,
+		last_of(row)->fill_us);
+}
+
+static void put_ingest(const struct sl_bench_row *row, FILE *out)
+{
+	static const char *const name[] = {"p50", "p99", "p999", "max"};
+	const struct sl_bench_sample *s = last_of(row);
+	struct sl_bench_figure f;
+
+	sl_bench_summarise(row, pick_out, 0, &f);
+	fprintf(out, ", \"seconds\": %.4g, \"out_GB_per_s\": %.6g", s->took_s, f.median);
+	for (unsigned k = 0; k < 4; k++) {
+		sl_bench_summarise(row, sl_bench_pick_quantile, level[k], &f);
+		fprintf(out, ", \"frame_us_%s\": %.6g", name[k], f.median);
+	}
+	fprintf(out,
+		", \"frames\": %llu, \"kept\": %llu, \"published\": %llu, \"good\": %llu, "
+		"\"wrong\": %llu, \"unanswered\": %llu",
+		(unsigned long long)s->count, (unsigned long long)s->kept,
+		(unsigned long long)s->published, (unsigned long long)s->good,
+		(unsigned long long)s->wrongs, (unsigned long long)s->unanswered);
 }
 
 void sl_bench_put_gpu(const struct sl_bench *bench, const struct sl_bench_row *row,
@@ -95,8 +196,10 @@ void sl_bench_put_gpu(const struct sl_bench *bench, const struct sl_bench_row *r
 
 	fprintf(out, ", \"us_per_item\": %.6g, \"us_min\": %.6g, \"us_max\": %.6g",
 		us_of(row, f->median), us_of(row, f->max), us_of(row, f->min));
-	if (sl_bench_summarise(row, sl_bench_pick_quantile, SL_BENCH_P50, &p50) &&
-	    sl_bench_summarise(row, sl_bench_pick_quantile, SL_BENCH_P99, &p99))
+	if (is_ingest(row))
+		put_ingest(row, out);
+	else if (sl_bench_summarise(row, sl_bench_pick_quantile, SL_BENCH_P50, &p50) &&
+		 sl_bench_summarise(row, sl_bench_pick_quantile, SL_BENCH_P99, &p99))
 		fprintf(out, ", \"stack_us_p50\": %.6g, \"stack_us_p99\": %.6g", p50.median,
 			p99.median);
 	fprintf(out, ", \"stack\": %u, \"items\": %u, \"item_parts\": %g", row->stack,

@@ -124,6 +124,8 @@ static void put_figures(FILE *out, const struct sl_bench *bench, const struct sl
 			fprintf(out, ", \"loss\": %llu", lost);
 			if (row->trigger)
 				sl_bench_put_trigger(row, out);
+			if (row->gpu)
+				sl_bench_put_paced(row, out);
 			fprintf(out, "}");
 		}
 	if (row->latency)

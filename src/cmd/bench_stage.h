@@ -122,6 +122,9 @@ struct sl_bench_subject { /* stages, frames and unit, as in a run */
 int sl_bench_subject_open(struct sl_bench_subject *s, const struct sl_bench_row *row,
 			  const struct sl_bench_scene *scene);
 
+/* For who goes on afterwards; in any case. */
+void sl_bench_subject_close(struct sl_bench_subject *s);
+
 /* After frames 0 to `frames` - 1 have been through: 0 or -EBADMSG, logged. Fills in what was
  * found. */
 int sl_bench_subject_check(const struct sl_bench_subject *s, uint32_t frames,

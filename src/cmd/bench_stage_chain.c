@@ -9,6 +9,7 @@
 #include <sluice/twin.h>
 
 #include "base/log.h"
+#include "cmd/bench_gpu_ingest.h"
 #include "cmd/bench_stage.h"
 
 /* ---- photons that are there already ---- */
@@ -121,7 +122,9 @@ static int add_stage(struct sl_bench_subject *s, char *word)
 
 	if (colon)
 		*colon = '\0';
-	stage = strcmp(word, given.name) ? sl_stage_find(word) : &given;
+	stage = !strcmp(word, given.name)		      ? &given
+		: !strcmp(word, sl_bench_checksum_stage.name) ? &sl_bench_checksum_stage
+							      : sl_stage_find(word);
 	if (!stage) {
 		sl_error("no stage '%s' in this program", word);
 		return -ENODEV;
@@ -257,4 +260,17 @@ int sl_bench_subject_open(struct sl_bench_subject *s, const struct sl_bench_row 
 	if (!err)
 		err = open_frames(s);
 	return err ? err : open_batches(s);
+}
+
+void sl_bench_subject_close(struct sl_bench_subject *s)
+{
+	if (s->unit_state)
+		s->unit->close(s->unit_state);
+	free(s->unit_state);
+	sl_chain_close(&s->build);
+	for (unsigned i = 0; i < s->e.stages; i++)
+		free(s->e.stage_state[i]);
+	sl_pool_fini(&s->pool);
+	free(s->batch);
+	free(s->line);
 }

@@ -158,12 +158,30 @@ def trigger_latencies(folder):
 @case("an accelerator is measured where there is one, and makes the CPU's images")
 def gpu_rows(folder):
     file = folder / "result.json"
-    run("bench", "gpu", "--rounds", "1", "--seconds", "0.01", "--only", "opencl/[cm]*[ty]", "--json", file, folder=folder)
+    run("bench", "gpu", "--rounds", "1", "--seconds", "0.01", "--only", "opencl/[cmi]*[ty]", "--json", file, folder=folder)
     result = json.loads(file.read_text())
     names = {row["name"] for row in result["rows"] if not row["name"].endswith(("p50", "p99", "p99.9", "max"))}
     if result["left_out"]:
         skip(next(iter(result["left_out"].values())))
-    equal(names, {"opencl/memory-copy", "opencl/correct"}, "rows")
+    equal(names, {"opencl/memory-copy", "opencl/correct", "opencl/ingest/resident"}, "rows")
+    for row in result["rows"]:
+        if "ingest" in row["name"]:
+            check(row["published"] == row["good"] == 5 * row["frames"] > 0, f"{row['name']}: the ledger closes")
+            equal((row["wrong"], row["unanswered"]), (0, 0), f"{row['name']}: wrong and unanswered events")
+            check(row["out_GB_per_s"] > 0 and row["frame_us_p50"] <= row["frame_us_p99"] <= row["frame_us_max"], "figures")
+
+
+@case("events at a rate are all answered, and a device that is too slow says so")
+def paced(folder):
+    file = folder / "result.json"
+    run("bench", "gpu", "--rounds", "1", "--seconds", "0.01", "--only", "opencl/unit/rings/paced/1M", "--json", file, folder=folder)
+    result = json.loads(file.read_text())
+    if result["left_out"]:
+        skip(next(iter(result["left_out"].values())))
+    rows = {row["name"].rsplit("/", 1)[1]: row for row in result["rows"]}
+    equal(sorted(rows), sorted(["p50", "p99", "p99.9", "max"]), "rows")
+    equal(rows["p50"]["events"] + rows["p50"]["never_begun"], 256 * (1 + 10000 // 256), "events that were due")
+    check(0 < rows["p50"]["events_per_s"] and rows["p50"]["value"] <= rows["max"]["value"], "figures")
 
 
 @case("wrong arguments are told")
