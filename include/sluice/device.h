@@ -26,6 +26,7 @@ struct sl_device_kernel;
 struct sl_device_record;
 
 enum { SL_DEVICE_TEXT = 256, SL_DEVICE_ARGUMENTS = 24 };
+enum { SL_DEVICE_SHARED = 2 << 20 };
 
 struct sl_device_info {
 	char name[SL_DEVICE_TEXT], driver[SL_DEVICE_TEXT];
@@ -37,6 +38,9 @@ struct sl_device_info {
 	int is_host;
 	/* Kernels see what the host writes into pinned memory while they run. */
 	int polls;
+	/* What other devices write into its memory is seen by kernels that run, in the order in
+	 * which it came; 0: by those launched after flush_remote() only. */
+	int sees_remote_writes;
 };
 
 /* Memory of the device, or of the host where the device reaches it quickly. */
@@ -142,6 +146,10 @@ struct sl_platform {
 	/* What other devices wrote into this one's memory before is visible to kernels launched
 	 * after. -ENOTSUP: there is no such thing here. */
 	int (*flush_remote)(struct sl_device *device);
+	/* The device's memory for others to write: *fd is a dma-buf, the caller's to close, valid
+	 * as long as the memory is open. Memory in multiples of SL_DEVICE_SHARED bytes. -ENOTSUP:
+	 * this device's cannot be shared. */
+	int (*share)(struct sl_device *device, const struct sl_device_memory *m, int *fd);
 };
 
 /* What every device begins with. */

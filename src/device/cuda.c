@@ -153,7 +153,7 @@ static void describe(struct sl_device *device, struct sl_device_info *info)
 {
 	struct device *d = (struct device *)device;
 	const struct sl_cuda_library *cu = d->cu;
-	int version = 0, processors = 0, threads = 0;
+	int version = 0, processors = 0, threads = 0, ordering = 0;
 	char release[64];
 	size_t total = 0, free_bytes = 0;
 
@@ -166,11 +166,14 @@ static void describe(struct sl_device *device, struct sl_device_info *info)
 		 version / 1000, version % 1000 / 10);
 	cu->p_cuMemGetInfo(&free_bytes, &total);
 	cu->p_cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, d->id);
+	cu->p_cuDeviceGetAttribute(&ordering, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING,
+				   d->id);
 	cu->p_cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, d->id);
 	info->memory_bytes = total;
 	info->memory_free_bytes = free_bytes;
 	info->largest_bytes = total;
 	info->polls = 1;
+	info->sees_remote_writes = ordering >= CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;
 	info->processors = (unsigned)processors;
 	info->group_threads = (unsigned)threads;
 }
@@ -532,6 +535,22 @@ static int flush_remote(struct sl_device *device)
 			    CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
 }
 
+/* A dma-buf, which `verbs` registers; unproven, for no host here has an RDMA device beside its GPU.
+ */
+static int share(struct sl_device *device, const struct sl_device_memory *m, int *fd)
+{
+	struct device *d = (struct device *)device;
+	int supported = 0;
+
+	enter(d);
+	d->cu->p_cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, d->id);
+	if (!supported || !d->cu->p_cuMemGetHandleForAddressRange)
+		return fail(d, "cuMemGetHandleForAddressRange", CUDA_ERROR_NOT_SUPPORTED);
+	return fail(d, "cuMemGetHandleForAddressRange",
+		    d->cu->p_cuMemGetHandleForAddressRange(fd, m->address, m->bytes,
+							   CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
+}
+
 const struct sl_platform sl_platform_cuda = {
 	.name = "cuda",
 	.doc = "GPUs of NVIDIA, through their driver",
@@ -568,4 +587,5 @@ const struct sl_platform sl_platform_cuda = {
 	.play = play,
 	.record_close = record_close,
 	.flush_remote = flush_remote,
+	.share = share,
 };

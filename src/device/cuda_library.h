@@ -49,8 +49,8 @@
 	X(cuGraphExecDestroy)          \
 	X(cuFlushGPUDirectRDMAWrites)
 
-/* What drivers before 515 do not have, and only rings that wait for words need: may be NULL. */
-#define SL_CUDA_CALLS_OF_515(X) X(cuStreamWaitValue32)
+/* What drivers before 515 or 520 do not have, and only rings need: may be NULL. */
+#define SL_CUDA_CALLS_OF_515(X) X(cuStreamWaitValue32) X(cuMemGetHandleForAddressRange)
 
 struct sl_cuda_library {
 #define FIELD(name) __typeof__(name) *p_##name;

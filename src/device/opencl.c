@@ -484,6 +484,11 @@ static int flush_remote(struct sl_device *device)
 	return -ENOTSUP;
 }
 
+static int share(struct sl_device *device, const struct sl_device_memory *m, int *fd)
+{
+	return -ENOTSUP;
+}
+
 const struct sl_platform sl_platform_opencl = {
 	.name = "opencl",
 	.doc = "OpenCL 1.2: GPUs of all makers, and CPUs through PoCL",
@@ -520,4 +525,5 @@ const struct sl_platform sl_platform_opencl = {
 	.play = sl_opencl_play,
 	.record_close = sl_opencl_record_close,
 	.flush_remote = flush_remote,
+	.share = share,
 };

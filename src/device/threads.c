@@ -3,6 +3,7 @@
  * sanitizer. Kernels are functions (struct sl_kernel_function); groups of one go one after the
  * other, except where there are as many threads as groups: those of kernels that wait for words. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -10,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <sluice/device.h>
 
@@ -243,7 +246,8 @@ static void describe(struct sl_device *device, struct sl_device_info *info)
 					.processors = 64, /* threads that may run */
 					.group_threads = 1,
 					.is_host = 1,
-					.polls = 1};
+					.polls = 1,
+					.sees_remote_writes = 1};
 }
 
 static const char *problem(const struct sl_device *device)
@@ -251,21 +255,27 @@ static const char *problem(const struct sl_device *device)
 	return ((const struct device *)device)->problem;
 }
 
+/* In a file that has no name, so that others can be given it. */
 static int memory_open(struct sl_device *device, uint64_t bytes, struct sl_device_memory *m)
 {
-	uint64_t lines = (bytes + 4095) / 4096;
-	void *memory = aligned_alloc(4096, (lines ? lines : 1) * 4096);
+	uint64_t size = bytes ? (bytes + 4095) / 4096 * 4096 : 4096;
+	int fd = memfd_create("sluice device", MFD_CLOEXEC);
+	void *memory = MAP_FAILED;
 
-	if (!memory) {
+	if (fd >= 0 && ftruncate(fd, (off_t)size) == 0)
+		memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED) {
+		if (fd >= 0)
+			close(fd);
 		snprintf(((struct device *)device)->problem, SL_DEVICE_TEXT,
 			 "this host has no %llu bytes", (unsigned long long)bytes);
 		device->refused_bytes = bytes;
 		return -ENOMEM;
 	}
-	memset(memory, 0, (lines ? lines : 1) * 4096);
 	device->held_bytes += bytes;
-	*m = (struct sl_device_memory){
-		.bytes = bytes, .address = (uint64_t)(uintptr_t)memory, .handle = memory};
+	*m = (struct sl_device_memory){.bytes = bytes,
+				       .address = (uint64_t)(uintptr_t)memory,
+				       .handle = (void *)(intptr_t)(fd + 1)};
 	return 0;
 }
 
@@ -274,16 +284,25 @@ static int pinned_open(struct sl_device *device, uint64_t bytes, struct sl_devic
 	int err = memory_open(device, bytes, m);
 
 	if (!err)
-		m->host = m->handle;
+		m->host = (void *)(uintptr_t)m->address;
 	return err;
 }
 
 static void memory_close(struct sl_device *device, struct sl_device_memory *m)
 {
-	if (m->handle)
+	if (m->handle) {
 		device->held_bytes -= m->bytes;
-	free(m->handle);
+		munmap((void *)(uintptr_t)m->address,
+		       m->bytes ? (m->bytes + 4095) / 4096 * 4096 : 4096);
+		close((int)(intptr_t)m->handle - 1);
+	}
 	*m = (struct sl_device_memory){0};
+}
+
+static int share(struct sl_device *device, const struct sl_device_memory *m, int *fd)
+{
+	*fd = m->handle ? fcntl((int)(intptr_t)m->handle - 1, F_DUPFD_CLOEXEC, 0) : -1;
+	return *fd < 0 ? -EINVAL : 0;
 }
 
 static int pin(struct sl_device *device, void *host, uint64_t bytes)
@@ -326,7 +345,7 @@ static void queue_close(struct sl_device_queue *q)
 
 static char *at(const struct sl_device_memory *m, uint64_t offset)
 {
-	return (char *)m->handle + offset;
+	return (char *)(uintptr_t)m->address + offset;
 }
 
 static int write_memory(struct sl_device_queue *q, const struct sl_device_memory *to,
@@ -445,7 +464,7 @@ static int launch(struct sl_device_queue *q, struct sl_device_kernel *k,
 		return -EINVAL;
 	for (unsigned i = 0; i < arguments; i++) {
 		if (argument[i].memory)
-			t.argument[i] = argument[i].memory->handle;
+			t.argument[i] = (void *)(uintptr_t)argument[i].memory->address;
 		else if (argument[i].bytes <= MOST_BYTES)
 			memcpy(t.value[i], argument[i].value, argument[i].bytes);
 		else
@@ -533,4 +552,5 @@ const struct sl_platform sl_platform_threads = {
 	.play = play,
 	.record_close = record_close,
 	.flush_remote = flush_remote,
+	.share = share,
 };

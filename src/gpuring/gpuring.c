@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -25,8 +26,24 @@ static uint32_t chunks_of(uint32_t bytes)
 	return (bytes + SL_RING_CHUNK - 1) / SL_RING_CHUNK;
 }
 
+/* Another device writes. Queues that wait would have to be let go by somebody who sees its words. */
+static const char *check_remote(const struct sl_gpuring_terms *t, const struct sl_device_info *info)
+{
+	if (!t->remote)
+		return NULL;
+	if (!t->on_device)
+		return "what another device writes is in this device's memory";
+	if (t->trigger == SL_TRIGGER_WAIT)
+		return "for a source that is another device there is trigger persistent; or "
+		       "launch or graph, when somebody hears of its events";
+	if (t->trigger == SL_TRIGGER_PERSISTENT && !info->sees_remote_writes)
+		return "kernels that run on this device do not see what others write into its "
+		       "memory in order: use trigger launch or graph";
+	return NULL;
+}
+
 static int check_terms(const struct sl_gpuring_terms *t, const struct sl_gpuring_work *work,
-		       unsigned processors)
+		       const struct sl_device_info *info)
 {
 	const char *problem = NULL;
 
@@ -45,15 +62,25 @@ static int check_terms(const struct sl_gpuring_terms *t, const struct sl_gpuring
 		problem = "a kernel has groups, of threads in multiples of 32 up to 1024";
 	else if (t->groups > t->buffers)
 		problem = "there are at least as many buffers as groups";
-	else if (t->trigger == SL_TRIGGER_PERSISTENT && t->groups > processors)
+	else if (t->trigger == SL_TRIGGER_PERSISTENT && t->groups > info->processors)
 		problem = "each group that polls has a processor, and the device has fewer";
 	else if (work->arguments > SL_GPURING_ARGUMENTS)
 		problem = "a kernel has at most 8 arguments of its own";
 	else if (t->trigger >= SL_TRIGGERS)
 		problem = "there is no such trigger";
+	else
+		problem = check_remote(t, info);
 	if (problem)
 		sl_error("gpu ring: %s", problem);
 	return problem ? -EINVAL : 0;
+}
+
+/* Memory that others are given is theirs to its end: nothing else may be in its last page. */
+static uint64_t shared(const struct sl_gpuring *r, uint64_t bytes)
+{
+	const uint64_t unit = SL_DEVICE_SHARED;
+
+	return r->terms.remote ? (bytes + unit - 1) / unit * unit : bytes;
 }
 
 static int open_memory(struct sl_gpuring *r)
@@ -63,10 +90,10 @@ static int open_memory(struct sl_gpuring *r)
 	uint64_t words = (uint64_t)t->buffers * WORDS;
 	int (*where)(struct sl_device *, uint64_t, struct sl_device_memory *) =
 		t->on_device ? p->memory_open : p->pinned_open;
-	int err = where(r->device, (uint64_t)t->buffers * r->buffer_bytes, &r->data);
+	int err = where(r->device, shared(r, (uint64_t)t->buffers * r->buffer_bytes), &r->data);
 
 	if (!err)
-		err = where(r->device, words, &r->meta);
+		err = where(r->device, shared(r, words), &r->meta);
 	if (!err)
 		err = p->pinned_open(r->device, (uint64_t)t->buffers * r->slot_bytes, &r->result);
 	if (!err)
@@ -116,7 +143,7 @@ int sl_gpuring_open(struct sl_gpuring *r, struct sl_device *device,
 	*r = (struct sl_gpuring){.terms = *terms, .work = *work, .device = device};
 	r->platform = device->platform;
 	r->platform->describe(device, &info);
-	err = check_terms(terms, work, info.processors);
+	err = check_terms(terms, work, &info);
 	if (err)
 		return err;
 	/* A tagged buffer begins with its meta word. */
@@ -125,6 +152,7 @@ int sl_gpuring_open(struct sl_gpuring *r, struct sl_device *device,
 	r->slot_bytes = terms->tagged ? chunks_of(terms->result_bytes) * WORDS
 				      : (terms->result_bytes + WORDS - 1) / WORDS * WORDS;
 	r->threads = terms->threads;
+	r->flushes = terms->remote && !info.sees_remote_writes;
 	err = r->platform->queue_open(device, &r->run);
 	if (!err)
 		err = r->platform->queue_open(device, &r->in);
@@ -279,6 +307,29 @@ int sl_gpuring_commit(struct sl_gpuring *r, uint64_t n, uint32_t bytes)
 	put_words((char *)r->meta.host + (uint64_t)buffer_of(r, n) * WORDS, bytes, 0, 0,
 		  (uint32_t)(n + 1));
 	return count_in(r, n);
+}
+
+int sl_gpuring_share(struct sl_gpuring *r, int *data, int *meta)
+{
+	int err = r->terms.remote ? r->platform->share(r->device, &r->data, data) : -EINVAL;
+
+	if (err)
+		return err;
+	err = r->platform->share(r->device, &r->meta, meta);
+	if (err)
+		close(*data);
+	return err;
+}
+
+int sl_gpuring_arrived(struct sl_gpuring *r, uint64_t n)
+{
+	int err = 0;
+
+	if (atomic_load_explicit(&r->is_over, memory_order_acquire))
+		return -ESHUTDOWN;
+	if (r->flushes)
+		err = r->platform->flush_remote(r->device);
+	return err ? err : count_in(r, n);
 }
 
 /* ---- the host ---- */

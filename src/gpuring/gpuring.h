@@ -52,6 +52,8 @@ struct sl_gpuring_terms {
 	bool tagged;
 	/* Data and meta in the device's memory, where copies bring them; not tagged. */
 	bool on_device;
+	/* And another device writes them, by the memory's dma-buf (share()); on_device is set, too. */
+	bool remote;
 	enum sl_gpuring_trigger trigger;
 	uint32_t groups, threads; /* groups: of the kernel that polls, a processor each */
 	uint32_t backoff_ns;	  /* that it rests between two looks */
@@ -95,6 +97,7 @@ struct sl_gpuring {
 	uint32_t buffer_bytes, slot_bytes; /* of data, of results */
 	uint32_t threads;
 	bool running, taken;
+	bool flushes;	      /* what another device wrote must be made visible */
 	_Atomic bool is_over; /* nothing may be published any more */
 	_Atomic uint64_t published;
 	uint64_t next, queued; /* to take; that kernels are queued for */
@@ -114,6 +117,15 @@ bool sl_gpuring_may_write(const struct sl_gpuring *ring, uint64_t n);
 /* Write it, and say that it is there. `data` stays as it is until the event's record is taken,
  * where buffers are on the device. Does not ask whether it may. -ESHUTDOWN: after end(). */
 int sl_gpuring_publish(struct sl_gpuring *ring, uint64_t n, const void *data, uint32_t bytes);
+
+/* Of a remote ring: data and meta words for the device that writes them, to be closed by the
+ * caller. */
+int sl_gpuring_share(struct sl_gpuring *ring, int *data, int *meta);
+
+/* Another device has written event n, and said so (an immediate, a completion). What it wrote is
+ * seen by the device, and the trigger is pulled. Kernels that poll need not be told; the ledger
+ * knows of the event a little sooner. */
+int sl_gpuring_arrived(struct sl_gpuring *ring, uint64_t n);
 
 /* The same in two steps, of plain buffers in the host's memory: where it is to be written, and that
  * it is. */

@@ -4,6 +4,7 @@
 #include "gpuring/gpuring.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -12,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -202,6 +205,103 @@ static void test_all_triggers_give_the_same_in_all_kinds_of_buffers(void **arg)
 			for (unsigned place = 0; place < PLACES; place++)
 				run_events(platforms[p], t, place);
 	}
+}
+
+/* ---- another device writes ---- */
+
+static int flushes;
+
+static int counted_flush(struct sl_device *device)
+{
+	flushes++;
+	return 0;
+}
+
+/* As an RDMA device does: it knows the memory's file and where the enable words are, no more. */
+static void write_from_afar(struct rig *rig, uint64_t n, char *data, char *meta)
+{
+	uint32_t b = (uint32_t)(n % BUFFERS), *word = (uint32_t *)(void *)(meta + 16 * (size_t)b);
+
+	while (!sl_gpuring_may_write(&rig->ring, n))
+		sched_yield();
+	memcpy(data + (size_t)b * rig->ring.buffer_bytes, rig->event[n], bytes_of(n));
+	__atomic_store_n(&word[0], bytes_of(n), __ATOMIC_RELAXED);
+	__atomic_store_n(&word[3], (uint32_t)(n + 1), __ATOMIC_RELEASE);
+}
+
+static void run_remote(enum sl_gpuring_trigger trigger, bool is_seen)
+{
+	struct sl_gpuring_terms terms = terms_of(trigger, ON_DEVICE);
+	struct sl_gpuring_work work = weigh(ON_DEVICE);
+	struct sl_platform platform = sl_platform_threads;
+	char *data, *meta;
+	struct rig rig;
+	int fd[2];
+
+	terms.remote = true;
+	platform.flush_remote = counted_flush;
+	flushes = 0;
+	rig_open(&rig, &sl_platform_threads, &terms, &work);
+	rig.ring.platform = &platform;
+	rig.ring.flushes = !is_seen; /* as on devices that do not see it by themselves */
+	assert_int_equal(sl_gpuring_share(&rig.ring, &fd[0], &fd[1]), 0);
+	data = mmap(NULL, rig.ring.data.bytes, PROT_WRITE, MAP_SHARED, fd[0], 0);
+	meta = mmap(NULL, rig.ring.meta.bytes, PROT_WRITE, MAP_SHARED, fd[1], 0);
+	assert_true(data != MAP_FAILED && meta != MAP_FAILED);
+	for (uint64_t n = 0; n < 3 * BUFFERS; n++) {
+		struct sl_gpuring_record record;
+
+		write_from_afar(&rig, n, data, meta);
+		if (trigger != SL_TRIGGER_PERSISTENT)
+			assert_int_equal(sl_gpuring_arrived(&rig.ring, n), 0);
+		record = take(&rig);
+		check_good(&rig, &record, n);
+		assert_int_equal(sl_gpuring_release(&rig.ring), 0);
+	}
+	assert_int_equal(sl_gpuring_end(&rig.ring), 0);
+	assert_closes(&rig, 3 * BUFFERS);
+	assert_int_equal(flushes, is_seen ? 0 : 3 * BUFFERS);
+	munmap(data, rig.ring.data.bytes);
+	munmap(meta, rig.ring.meta.bytes);
+	close(fd[0]);
+	close(fd[1]);
+	rig.ring.platform = &sl_platform_threads;
+	rig_close(&rig);
+}
+
+static void test_another_device_writes_through_the_memory_that_it_was_given(void **arg)
+{
+	run_remote(SL_TRIGGER_PERSISTENT, true);
+	run_remote(SL_TRIGGER_LAUNCH, true);
+	run_remote(SL_TRIGGER_LAUNCH, false);
+	run_remote(SL_TRIGGER_GRAPH, false);
+}
+
+/* Nothing here could write by it: that it is given is all that is shown. */
+static void test_memory_of_a_gpu_is_shared_as_a_dma_buf(void **arg)
+{
+	struct sl_gpuring_terms terms = terms_of(SL_TRIGGER_LAUNCH, ON_DEVICE);
+	struct sl_gpuring_work work = weigh(ON_DEVICE);
+	int fd[2], err;
+	struct rig rig;
+
+	if (sl_platform_cuda.unavailable()) {
+		print_message("skipped: cuda: %s\n", sl_platform_cuda.unavailable());
+		skip();
+	}
+	terms.remote = true;
+	rig_open(&rig, &sl_platform_cuda, &terms, &work);
+	err = sl_gpuring_share(&rig.ring, &fd[0], &fd[1]);
+	if (err == -ENOTSUP) {
+		print_message("skipped: %s\n", sl_platform_cuda.problem(rig.device));
+	} else {
+		assert_int_equal(err, 0);
+		assert_true(fcntl(fd[0], F_GETFD) >= 0 && fcntl(fd[1], F_GETFD) >= 0);
+		close(fd[0]);
+		close(fd[1]);
+	}
+	assert_int_equal(sl_gpuring_end(&rig.ring), 0);
+	rig_close(&rig);
 }
 
 /* ---- somebody misbehaves ---- */
@@ -528,6 +628,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_triggers_give_the_same_in_all_kinds_of_buffers),
+		cmocka_unit_test(test_another_device_writes_through_the_memory_that_it_was_given),
+		cmocka_unit_test(test_memory_of_a_gpu_is_shared_as_a_dma_buf),
 		cmocka_unit_test(test_a_slow_host_holds_the_source_and_loses_nothing),
 		cmocka_unit_test(test_a_lapped_event_is_never_good),
 		cmocka_unit_test(test_what_the_host_has_not_taken_is_not_overwritten),
