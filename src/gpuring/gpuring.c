@@ -26,7 +26,8 @@ static uint32_t chunks_of(uint32_t bytes)
 	return (bytes + SL_RING_CHUNK - 1) / SL_RING_CHUNK;
 }
 
-/* Another device writes. Queues that wait would have to be let go by somebody who sees its words. */
+/* Another device writes. Queues that wait would have to be let go by somebody who sees its words.
+ */
 static const char *check_remote(const struct sl_gpuring_terms *t, const struct sl_device_info *info)
 {
 	if (!t->remote)

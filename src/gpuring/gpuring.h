@@ -52,7 +52,7 @@ struct sl_gpuring_terms {
 	bool tagged;
 	/* Data and meta in the device's memory, where copies bring them; not tagged. */
 	bool on_device;
-	/* And another device writes them, by the memory's dma-buf (share()); on_device is set, too. */
+	/* And another device writes them, by the memory's dma-buf; on_device is set, too. */
 	bool remote;
 	enum sl_gpuring_trigger trigger;
 	uint32_t groups, threads; /* groups: of the kernel that polls, a processor each */
