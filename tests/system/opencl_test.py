@@ -5,7 +5,7 @@ Runs on any machine with an OpenCL driver: PoCL is one for CPUs.
 """
 # normal build only
 
-from harness import (Program, acquire, case, check, closes, equal, experiment, main, read_outcomes, read_summary, run,
+from harness import (ROOT, Program, acquire, case, check, closes, equal, experiment, main, read_outcomes, read_summary, run,
                      run_fails, skip)
 from same_file import datasets, differences
 
@@ -81,6 +81,41 @@ def _(folder):
         found = [key for key, table in files[0].items() if key.startswith("entry/results/") and len(table) > 0]
         check(len(found) > 2, f"{name}: what was found is in the file: {sorted(files[0])}")
         equal(list(differences(*files)), [], f"differences of {name}")
+
+
+TRIGGERS = {"launch": ("images", {}), "graph": ("images", {"batches_not_launched"}),
+            "wait": ("images", {"batches_not_launched"}), "persistent": ("rings", {"ring_frames_good"})}
+
+
+@case("every trigger gives the file of the CPU")
+def _(folder):
+    needs_opencl(folder)
+    files = {}
+    for trigger, (name, counted) in [("cpu", ("images", ())), ("cpu-rings", ("rings", ())), *TRIGGERS.items()]:
+        detector, stages = OTHERS[name]
+        place = folder / trigger
+        place.mkdir()
+        nexus = {"path": str(place / "run.nxs"), **({} if name == "images" else {"dataset": "raw"})}
+        unit = {"kind": "cpu"} if trigger.startswith("cpu") else {"kind": "opencl", "trigger": trigger, "cross_check": 9}
+        _, summary = acquire(place, detector={"rows": None, "columns": None, **detector}, stages=stages, link={"kind": "shm"},
+                             unit={**unit, "batch": 4}, sinks=[{"nexus": nexus}])
+        files[trigger] = datasets(nexus["path"])
+        for figure in counted:
+            check(summary["unit"]["figures"][figure] > 0, f"{trigger}: {summary['unit']['figures']}")
+        if trigger in TRIGGERS:
+            equal(list(differences(files["cpu" if name == "images" else "cpu-rings"], files[trigger])), [], f"differences of {trigger}")
+
+
+@case("examples/gpu-*.yaml run on any machine, on OpenCL and without a device")
+def _(folder):
+    few = ["--set", "detector.frames=8", "--set", "link.kind=shm", "--summary", folder / "summary.json"]
+    for name in ("graph", "wait", "persistent"):
+        for unit in ("opencl", "cuda"):
+            done = run("run", ROOT / f"examples/gpu-{name}.yaml", *few, "--set", f"unit.kind={unit}", "--set",
+                       "unit.device=0" if unit == "opencl" else "unit.device=255", folder=folder)
+            equal(done.process.returncode, 0, f"{name} on {unit}: {done.err()[-300:]}")
+            summary = read_summary(folder)
+            check(summary["frames"]["settled"] >= 8, f"{name}: {summary['frames']}")
 
 
 @case("a device that is not there is said, and the CPU stands in where it is told to")
