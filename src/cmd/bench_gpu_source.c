@@ -26,8 +26,7 @@ static uint32_t *buffer_of(const struct sl_ingest_source *source, uint64_t event
 	return (uint32_t *)(source->data + event % g->terms.buffers * g->module_bytes);
 }
 
-/* 28 bits of a number in two pixels, which say nothing of gain: an overload is one even where
- * pixels are masked. */
+/* 28 bits of a number in two pixels, as any two that are in G0. */
 static uint32_t in_pixels(uint64_t number)
 {
 	return (uint32_t)(number & 0x3fff) | (uint32_t)(number >> 14 & 0x3fff) << 16;

@@ -18,18 +18,13 @@ SL_DEVICE float bad(void)
 	return sl_bits_float(0x7fc00000);
 }
 
-SL_DEVICE float overload(void)
-{
-	return sl_bits_float(0x7f800000);
-}
-
 /* A pixel that is not in G0. */
 SL_DEVICE float other_gain(SL_GLOBAL const float *other, sl_u16 raw)
 {
 	int kind = sl_raw_kind(raw);
 
 	if (kind == SL_RAW_IS_OVERLOAD)
-		return overload();
+		return sl_raw_overload(other[2], other[3]);
 	if (kind == SL_RAW_IS_BAD)
 		return bad();
 	return sl_raw_energy(raw, other[kind - 1], other[kind + 1]);
@@ -54,7 +49,7 @@ SL_DEVICE void learn(const struct sl_pixel_tables *t, sl_u64 at, sl_u16 raw, sl_
 
 SL_DEVICE sl_i16 as_photons(float value, sl_u16 raw)
 {
-	return raw == SL_RAW_OVERLOAD ? (sl_i16)SL_PHOTONS_OVERLOAD : sl_to_photons(value);
+	return raw == SL_RAW_OVERLOAD && value == value ? (sl_i16)SL_PHOTONS_OVERLOAD : sl_to_photons(value);
 }
 
 SL_DEVICE float value_of(sl_u16 raw, float pedestal, float factor, SL_GLOBAL const float *other)

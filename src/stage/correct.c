@@ -7,7 +7,7 @@
  * photons_i16 rounds half away from zero and clamps to -32767..32766. What is no measurement:
  *   overload (raw 0xc000)                              32767       +infinity in kev_f32
  *   bad: raw 0xffff or 0x4000, code 2, a gain of 0,   -32768       NaN
- *        a pedestal above 16383, no pedestal, masked by the calibration
+ *        a pedestal above 16383, no pedestal; masked by the calibration, whatever it says
  *
  * Pedestals of G1 and G2 are the calibration's. That of G0 is the calibration's until the first
  * dark frame; from then on it is the mean S / n of the pixel's own dark samples, kept in float:

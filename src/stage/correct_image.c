@@ -35,7 +35,7 @@ static float other_gain(const struct sl_correct_other *o, uint16_t raw)
 	int kind = sl_raw_kind(raw);
 
 	if (kind == SL_RAW_IS_OVERLOAD)
-		return INFINITY;
+		return sl_raw_overload(o->factor[0], o->factor[1]);
 	if (kind == SL_RAW_IS_BAD)
 		return NAN;
 	return sl_raw_energy(raw, o->pedestal[kind - 1], o->factor[kind - 1]);
@@ -43,7 +43,10 @@ static float other_gain(const struct sl_correct_other *o, uint16_t raw)
 
 static int16_t photons_of(const struct sl_correct_other *o, uint16_t raw)
 {
-	return raw == SL_RAW_OVERLOAD ? SL_PHOTONS_OVERLOAD : sl_to_photons(other_gain(o, raw));
+	float value = other_gain(o, raw);
+
+	return raw == SL_RAW_OVERLOAD && value == value ? SL_PHOTONS_OVERLOAD
+							: sl_to_photons(value);
 }
 
 static float kev_of(const struct sl_correct_other *o, uint16_t raw)

@@ -760,7 +760,15 @@ static void test_masked_pixels_are_bad(void **arg)
 	rig_open(&rig);
 	assert_int_equal(photons_of(&rig, 11, 3000), BAD);
 	assert_int_equal(photons_of(&rig, 500, 0x4000 | 9000), BAD);
+	assert_int_equal(photons_of(&rig, 500, 0xc000), BAD); /* stuck there: no overload */
 	assert_int_not_equal(photons_of(&rig, 12, 3000), BAD);
+	assert_int_equal(photons_of(&rig, 12, 0xc000), OVERLOAD);
+	rig_close(&rig);
+	open_rig(&rig, "kev_f32", "4");
+	rig.calibration.mask = mask;
+	rig_open(&rig);
+	assert_true(isnan(kev_of(&rig, 500, 0xc000)));
+	assert_true(kev_of(&rig, 12, 0xc000) == INFINITY);
 	rig_close(&rig);
 }
 
