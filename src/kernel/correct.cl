@@ -24,7 +24,7 @@ SL_DEVICE float other_gain(SL_GLOBAL const float *other, sl_u16 raw)
 	int kind = sl_raw_kind(raw);
 
 	if (kind == SL_RAW_IS_OVERLOAD)
-		return sl_raw_overload(other[2], other[3]);
+		return sl_raw_overload(other[0], other[1], other[2], other[3]);
 	if (kind == SL_RAW_IS_BAD)
 		return bad();
 	return sl_raw_energy(raw, other[kind - 1], other[kind + 1]);

@@ -25,12 +25,14 @@ SL_FN int sl_raw_kind(sl_u16 raw)
 	return raw >> 14 == 3 ? SL_RAW_IS_G2 : raw >> 14;
 }
 
-/* An overload says enough without a gain, unless the pixel has none at all, which is how tables
- * have pixels that are masked: then it is bad. Factors of G1 and G2. */
-SL_FN float sl_raw_overload(float factor_1, float factor_2)
+/* An overload says enough without a gain or a pedestal, unless the pixel has none of them, which is
+ * how tables have pixels that are masked: then it is bad. Of G1 and G2. */
+SL_FN float sl_raw_overload(float pedestal_1, float pedestal_2, float factor_1, float factor_2)
 {
-	return sl_bits_float(factor_1 != factor_1 && factor_2 != factor_2 ? 0x7fc00000
-									  : 0x7f800000);
+	int has_none = pedestal_1 != pedestal_1 && pedestal_2 != pedestal_2 &&
+		       factor_1 != factor_1 && factor_2 != factor_2;
+
+	return sl_bits_float(has_none ? 0x7fc00000 : 0x7f800000);
 }
 
 SL_FN float sl_raw_energy(sl_u16 raw, float pedestal, float factor)

@@ -35,7 +35,7 @@ static float other_gain(const struct sl_correct_other *o, uint16_t raw)
 	int kind = sl_raw_kind(raw);
 
 	if (kind == SL_RAW_IS_OVERLOAD)
-		return sl_raw_overload(o->factor[0], o->factor[1]);
+		return sl_raw_overload(o->pedestal[0], o->pedestal[1], o->factor[0], o->factor[1]);
 	if (kind == SL_RAW_IS_BAD)
 		return NAN;
 	return sl_raw_energy(raw, o->pedestal[kind - 1], o->factor[kind - 1]);

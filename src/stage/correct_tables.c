@@ -48,7 +48,8 @@ static void fill_other(struct sl_correct *c, const struct sl_calibration *calibr
 		uint64_t at = cell * c->pixels + i;
 
 		for (int g = 0; g < 2; g++) {
-			c->other[at].pedestal[g] = pedestal_of(calibration->pedestal[g + 1][at]);
+			c->other[at].pedestal[g] =
+				masked ? NAN : pedestal_of(calibration->pedestal[g + 1][at]);
 			c->other[at].factor[g] =
 				masked ? NAN : factor_of(calibration->gain[g + 1][i], scale);
 		}

@@ -49,8 +49,8 @@ def truth(raw, pedestal, gain, mask):
             value = np.where(good, (adu - pedestal[g]) / gain[g], np.nan)
         energy = np.where(code == bits, value, energy)
     energy[(raw == 0xffff) | (raw == 0x4000)] = np.nan
-    energy[np.broadcast_to(mask != 0, raw.shape)] = np.nan
     energy[raw == 0xc000] = np.inf
+    energy[np.broadcast_to(mask != 0, raw.shape)] = np.nan
     return energy
 
 
