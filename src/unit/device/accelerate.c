@@ -25,48 +25,18 @@
 #include "device/table.h"
 #include "kernel/kernels.h"
 #include "unit/cpu/cpu.h"
-#include "unit/device/device.h"
+#include "unit/device/engine.h"
 
-enum { QUEUE = 16, NAP_NS = 20000, PINNED = 4 };
-/* How long tables may take to get there, and a device that is given up to come to rest. */
-#define OPENING_NS 60000000000ull
-#define CLOSING_NS 3000000000ull
+enum { PINNED = SL_ENGINE_PINNED, QUEUE = SL_ENGINE_BATCHES, NAP_NS = 20000 };
+#define OPENING_NS 60000000000ull	 /* how long tables may take to get there */
 enum { KEPT, ANY };			 /* the choices of `order` */
 enum { NONE, FALL_BACK };		 /* of `fallback` */
 enum { PERSISTENT = SL_LANES_TRIGGERS }; /* of `trigger`, after those of lanes */
 
-struct engine {
-	struct engine *before; /* in `abandoned` */
-	struct sl_chain chain;
-	struct sl_bell *done, *todo;
-	struct sl_device *device; /* NULL: there is none (any more), and the CPU stands in */
-	struct sl_device_lanes lanes;
-	struct sl_poll *poll;  /* instead of lanes; NULL: lanes */
-	struct sl_host others; /* stages without a twin, behind the device */
-	struct sl_host all;    /* for the fallback */
-	struct sl_cross cross;
-	bool crossing, owed, fall_back; /* owed: a check was due, and another was under way */
-	bool forgot;			/* what stages had learned on the device */
-	int dead;			/* why the device was given up; 0: it was not */
-	uint64_t timeout_ns;
-	uint64_t every, seen;	/* one of `every` frames is checked */
-	uint64_t taken, oldest; /* batches that went into lanes; the first that is still there */
-	unsigned lane_of[QUEUE];
-	bool checked[QUEUE];		 /* to be compared with the CPU */
-	uint64_t fallen_back, unlearned; /* frames; of these, without what had been learned */
-	uint64_t twice;			 /* dark frames that may have been learned from twice */
-	void *pinned[PINNED];
-
-	struct sl_batch *batch[QUEUE], *ready[QUEUE];
-	uint64_t reaped;			/* the dispatcher's own */
-	alignas(64) _Atomic uint64_t submitted; /* released by submit(), acquired by work() */
-	alignas(64) _Atomic uint64_t finished;	/* released by finish(), acquired by reap() */
-};
-
 struct accelerator {
 	uint32_t device, lanes, order, trigger, processors, backoff_ns;
 	uint32_t timeout_ms, fallback, cross_check;
-	struct engine *engine;
+	struct sl_engine *engine;
 };
 
 static const struct sl_option options[] = {
@@ -141,7 +111,7 @@ static int check_order(const struct sl_platform *platform, const struct sl_chain
 	return 0;
 }
 
-static void close_device(struct engine *e)
+static void close_device(struct sl_engine *e)
 {
 	for (unsigned i = 0; i < PINNED; i++)
 		if (e->pinned[i])
@@ -157,49 +127,18 @@ static void close_device(struct engine *e)
 	e->device = NULL;
 }
 
-/* A device that does not answer may never let go: whoever waits for it hangs. So its memory stays,
- * and is found here. */
-static struct engine *abandoned;
-
-/* Wait for copies from and to frames, and from tables. */
-static int settle(struct engine *e)
-{
-	int err = e->lanes.in ? sl_device_finish(e->device, e->lanes.in) : 0;
-
-	for (unsigned i = 0; i < e->lanes.n && err != -ETIMEDOUT; i++)
-		if (e->lanes.lane[i].out)
-			err = sl_device_finish(e->device, e->lanes.lane[i].out);
-	return err;
-}
-
-/* Is it (still) at something? A run may end while batches are there; and a device that was given up
- * may have been slow only. */
-static bool comes_to_rest(struct engine *e)
-{
-	bool is_idle = e->dead != -ETIMEDOUT && e->oldest == e->taken;
-
-	if (!is_idle)
-		e->device->patience_ns = CLOSING_NS;
-	if (sl_poll_end(e->poll) == -ETIMEDOUT)
-		return false;
-	if (e->lanes.platform && sl_device_let_go(&e->lanes) == -ETIMEDOUT)
-		return false;
-	return is_idle || settle(e) != -ETIMEDOUT;
-}
-
 static void close_accelerator(void *state)
 {
 	struct accelerator *a = state;
-	struct engine *e = a->engine;
+	struct sl_engine *e = a->engine;
 
 	if (!e)
 		return;
 	a->engine = NULL;
-	if (e->device && !comes_to_rest(e)) {
+	if (e->device && !sl_engine_comes_to_rest(e)) {
 		sl_host_close(&e->others);
 		sl_host_close(&e->all);
-		e->before = abandoned;
-		abandoned = e;
+		sl_engine_abandon(e);
 		return;
 	}
 	/* What stages say when they are closed is about what was learned. */
@@ -211,7 +150,7 @@ static void close_accelerator(void *state)
 	free(e);
 }
 
-static int open_device(struct engine *e, const struct accelerator *a,
+static int open_device(struct sl_engine *e, const struct accelerator *a,
 		       const struct sl_platform *platform)
 {
 	struct sl_device_info info;
@@ -243,7 +182,7 @@ static int open_device(struct engine *e, const struct accelerator *a,
 	return err;
 }
 
-static int open_engine(struct engine *e, const struct accelerator *a,
+static int open_engine(struct sl_engine *e, const struct accelerator *a,
 		       const struct sl_platform *platform)
 {
 	int err = check_chain(platform, &e->chain);
@@ -275,7 +214,7 @@ int sl_accelerator_open(void *state, const struct sl_platform *platform,
 			unsigned *workers)
 {
 	struct accelerator *a = state;
-	struct engine *e = aligned_alloc(64, (sizeof(*e) + 63) / 64 * 64);
+	struct sl_engine *e = aligned_alloc(64, (sizeof(*e) + 63) / 64 * 64);
 	int err;
 
 	if (!e)
@@ -304,7 +243,7 @@ static unsigned batches(const void *state)
 
 static void know(void *state, void *memory, uint64_t bytes)
 {
-	struct engine *e = ((struct accelerator *)state)->engine;
+	struct sl_engine *e = ((struct accelerator *)state)->engine;
 	unsigned i = 0;
 
 	while (i < PINNED && e->pinned[i])
@@ -317,7 +256,7 @@ static void know(void *state, void *memory, uint64_t bytes)
 
 static int submit(void *state, struct sl_batch *batch)
 {
-	struct engine *e = ((struct accelerator *)state)->engine;
+	struct sl_engine *e = ((struct accelerator *)state)->engine;
 	uint64_t number = atomic_load_explicit(&e->submitted, memory_order_relaxed);
 
 	if (batch->frames > e->chain.batch_frames)
@@ -333,7 +272,7 @@ static int submit(void *state, struct sl_batch *batch)
 
 static int reap(void *state, struct sl_batch **batch)
 {
-	struct engine *e = ((struct accelerator *)state)->engine;
+	struct sl_engine *e = ((struct accelerator *)state)->engine;
 
 	if (e->reaped == atomic_load_explicit(&e->finished, memory_order_acquire)) /* finish() */
 		return 0;
@@ -343,7 +282,7 @@ static int reap(void *state, struct sl_batch **batch)
 
 /* ---- worker 0 ---- */
 
-static void finish(struct engine *e, struct sl_batch *batch, int status)
+void sl_engine_finish(struct sl_engine *e, struct sl_batch *batch, int status)
 {
 	uint64_t number = atomic_load_explicit(&e->finished, memory_order_relaxed);
 
@@ -353,115 +292,8 @@ static void finish(struct engine *e, struct sl_batch *batch, int status)
 	sl_bell_ring(e->done);
 }
 
-/* Without the device. */
-static void run_here(struct engine *e, struct sl_batch *batch)
-{
-	int err = -EIO;
-
-	if (e->fall_back) {
-		sl_verdicts_reset(batch);
-		err = sl_host_run(&e->all, batch);
-		e->fallen_back += batch->frames;
-		e->unlearned += e->forgot ? batch->frames : 0;
-	}
-	finish(e, batch, err);
-}
-
-static bool may_still_write(const struct engine *e)
-{
-	for (unsigned i = 0; i < e->lanes.n; i++)
-		if (e->lanes.lane[i].state == SL_LANE_RETURNING)
-			return true;
-	return false;
-}
-
-static bool learns(const struct engine *e)
-{
-	for (unsigned s = 0; s < e->chain.stages; s++)
-		if (e->lanes.twin[s] && e->chain.stage[s].ops->twin->give_back)
-			return true;
-	return false;
-}
-
-/* What kernels have learned cannot be taken back, and the batches that are still there are run
- * again by the CPU, which goes on with it. */
-static void tell_what_is_learned_twice(struct engine *e)
-{
-	uint64_t darks = 0;
-
-	for (uint64_t number = e->oldest; number < e->taken && learns(e); number++) {
-		const struct sl_batch *batch = e->batch[number % QUEUE];
-
-		for (uint32_t f = 0; f < batch->frames; f++)
-			darks += !!(batch->frame[f]->flags & SL_FRAME_DARK);
-	}
-	if (darks)
-		sl_warn("%s: %" PRIu64 " dark frames may have been learned from twice: the device "
-			"was at them, and the CPU does them again",
-			e->device->platform->name, darks);
-	e->twice += darks;
-}
-
-/* The CPU is to go on. */
-static void take_over(struct engine *e)
-{
-	const char *name = e->device->platform->name;
-	int err = e->dead;
-
-	/* What is copied must not come when the CPU has begun. */
-	if (err != -ETIMEDOUT) {
-		err = sl_device_lanes_give_back(&e->lanes);
-		e->fall_back = err != -ETIMEDOUT;
-	} else {
-		e->fall_back = !may_still_write(e);
-	}
-	if (!e->fall_back) {
-		e->dead = -ETIMEDOUT;
-		sl_error("%s: it may still write into results: the CPU cannot go on, and frames "
-			 "are refused from now on",
-			 name);
-	} else if (err && e->oldest && learns(e)) { /* it has been through batches */
-		e->forgot = true;
-		sl_warn("%s: the CPU goes on with what it knew when the run began: what the device "
-			"has learned (pedestals) is lost",
-			name);
-	} else if (!err) {
-		tell_what_is_learned_twice(e);
-	}
-}
-
-static const char *reason(const struct engine *e, int err)
-{
-	const char *problem = e->device->platform->problem(e->device);
-
-	if (err == -ETIMEDOUT)
-		return "it did not answer in time";
-	if (err == -EPROTO)
-		return "a kernel wrote more rows than there can be, or could not read a frame";
-	return *problem ? problem : strerror(-err);
-}
-
-/* Nothing more is asked of the device. What it was working on is done here, or not at all. One that
- * fails may be in the middle of copies: frames are not given away before these are over. One that
- * does not answer is not waited for. */
-static void give_up(struct engine *e, int err)
-{
-	sl_error("%s: the device was given up: %s", e->device->platform->name, reason(e, err));
-	e->dead = err;
-	if (err != -ETIMEDOUT && settle(e) == -ETIMEDOUT)
-		e->dead = -ETIMEDOUT;
-	if (e->fall_back)
-		take_over(e);
-	for (; e->oldest < e->taken; e->oldest++)
-		run_here(e, e->batch[e->oldest % QUEUE]);
-	for (unsigned i = 0; i < e->lanes.n; i++) {
-		e->lanes.lane[i].batch = NULL;
-		e->lanes.lane[i].state = SL_LANE_FREE;
-	}
-}
-
 /* The next batch is to be compared with the CPU, if one of its frames is due. */
-static int begin_check(struct engine *e, struct sl_batch *batch)
+static int begin_check(struct sl_engine *e, struct sl_batch *batch)
 {
 	int err = 0;
 
@@ -478,7 +310,7 @@ static int begin_check(struct engine *e, struct sl_batch *batch)
 }
 
 /* A lane, or the ring, takes the next batch, if there is one. 1: it did, 0: not now. */
-static int begin(struct engine *e, uint64_t submitted)
+static int begin(struct sl_engine *e, uint64_t submitted)
 {
 	struct sl_batch *batch = e->batch[e->taken % QUEUE];
 	int lane = -1, err;
@@ -498,7 +330,7 @@ static int begin(struct engine *e, uint64_t submitted)
 }
 
 /* All that the device makes of the batch is here. */
-static void conclude(struct engine *e, uint64_t number)
+static void conclude(struct sl_engine *e, uint64_t number)
 {
 	struct sl_batch *batch = e->batch[number % QUEUE];
 
@@ -506,11 +338,11 @@ static void conclude(struct engine *e, uint64_t number)
 		sl_cross_compare(&e->cross, &e->lanes, batch);
 		e->crossing = false;
 	}
-	finish(e, batch, sl_host_run(&e->others, batch));
+	sl_engine_finish(e, batch, sl_host_run(&e->others, batch));
 }
 
 /* 1: it came further, 0: not yet, or what is wrong. */
-static int advance(struct engine *e, uint64_t number, bool may_leave)
+static int advance(struct sl_engine *e, uint64_t number, bool may_leave)
 {
 	unsigned index = e->lane_of[number % QUEUE];
 	struct sl_device_lane *lane = &e->lanes.lane[index];
@@ -535,7 +367,7 @@ static int advance(struct engine *e, uint64_t number, bool may_leave)
 }
 
 /* Lanes in the order in which they were filled, so that batches leave in order, too. */
-static int advance_all(struct engine *e)
+static int advance_all(struct sl_engine *e)
 {
 	bool may_leave = true;
 	int did = 0;
@@ -556,7 +388,7 @@ static int advance_all(struct engine *e)
 }
 
 /* Batches whose last answer is in the ring. */
-static int take_all(struct engine *e)
+static int take_all(struct sl_engine *e)
 {
 	int did = 0, err = 1;
 
@@ -572,7 +404,7 @@ static int take_all(struct engine *e)
 
 static int work(void *state, unsigned worker)
 {
-	struct engine *e = ((struct accelerator *)state)->engine;
+	struct sl_engine *e = ((struct accelerator *)state)->engine;
 	struct timespec nap = {0, NAP_NS};
 	uint64_t submitted =
 		atomic_load_explicit(&e->submitted, memory_order_acquire); /* submit() */
@@ -581,14 +413,14 @@ static int work(void *state, unsigned worker)
 	if (e->dead) {
 		if (e->taken == submitted)
 			return 0;
-		run_here(e, e->batch[e->taken++ % QUEUE]);
+		sl_engine_run_here(e, e->batch[e->taken++ % QUEUE]);
 		e->oldest = e->taken;
 		return 1;
 	}
 	did = begin(e, submitted);
 	err = did < 0 ? did : e->poll ? take_all(e) : advance_all(e);
 	if (err < 0) {
-		give_up(e, err);
+		sl_engine_give_up(e, err);
 		return 1;
 	}
 	if (!did && !err && e->oldest < e->taken && !e->poll)
@@ -598,7 +430,7 @@ static int work(void *state, unsigned worker)
 
 static void figures(const void *state, sl_unit_figure *figure, void *arg)
 {
-	const struct engine *e = ((const struct accelerator *)state)->engine;
+	const struct sl_engine *e = ((const struct accelerator *)state)->engine;
 
 	if (!e)
 		return;
