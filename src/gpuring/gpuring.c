@@ -9,8 +9,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "device/table.h"
+#include "gpuring/tagged.h"
 
-enum { WORDS = 16 }; /* bytes of a meta word, a record, a chunk */
+/* Bytes of a meta word, a record, a chunk; of what a device reads at once. */
+enum { WORDS = 16, LINES = 128 };
 
 const char *const sl_gpuring_trigger_name[SL_TRIGGERS] = {"launch", "graph", "wait", "persistent"};
 
@@ -41,6 +43,11 @@ static const char *check_remote(const struct sl_gpuring_terms *t, const struct s
 		return "kernels that run on this device do not see what others write into its "
 		       "memory in order: use trigger launch or graph";
 	return NULL;
+}
+
+static uint32_t round_up(uint32_t bytes, uint32_t to)
+{
+	return (bytes + to - 1) / to * to;
 }
 
 static int check_terms(const struct sl_gpuring_terms *t, const struct sl_gpuring_work *work,
@@ -147,11 +154,14 @@ int sl_gpuring_open(struct sl_gpuring *r, struct sl_device *device,
 	err = check_terms(terms, work, &info);
 	if (err)
 		return err;
-	/* A tagged buffer begins with its meta word. */
-	r->buffer_bytes = terms->tagged ? (1 + chunks_of(terms->event_bytes)) * WORDS
-					: (terms->event_bytes + WORDS - 1) / WORDS * WORDS;
+	/* A tagged buffer begins with its meta word, and no line is of two of them: a device polls
+	 * the lines of one while the source writes another. */
+	r->buffer_bytes = terms->tagged
+				  ? round_up((1 + chunks_of(terms->event_bytes)) * WORDS, LINES)
+				  : round_up(terms->event_bytes, WORDS);
+	r->by_lines = sl_tagged_has_lines();
 	r->slot_bytes = terms->tagged ? chunks_of(terms->result_bytes) * WORDS
-				      : (terms->result_bytes + WORDS - 1) / WORDS * WORDS;
+				      : round_up(terms->result_bytes, WORDS);
 	r->threads = terms->threads;
 	r->flushes = terms->remote && !info.sees_remote_writes;
 	err = r->platform->queue_open(device, &r->run);
@@ -200,57 +210,12 @@ bool sl_gpuring_may_write(const struct sl_gpuring *r, uint64_t n)
 	       (uint32_t)(n + 1);
 }
 
-/* Words of 16 bytes: at once where a store of 16 bytes is one (x86-64 with AVX says so); elsewhere
- * the turn comes last, so that whoever reads 16 bytes at once sees all of it, or an old turn. What
- * was written before is there before. */
-static void put_words(void *at, uint32_t x, uint32_t y, uint32_t z, uint32_t turn)
-{
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-	typedef uint32_t chunk __attribute__((vector_size(16)));
-
-	atomic_signal_fence(
-		memory_order_seq_cst); /* the CPU keeps stores in order; compilers may not */
-	*(volatile chunk *)at = (chunk){x, y, z, turn};
-	atomic_signal_fence(memory_order_seq_cst);
-#else
-	_Atomic uint32_t *word = at;
-
-	atomic_store_explicit(&word[0], x, memory_order_relaxed);
-	atomic_store_explicit(&word[1], y, memory_order_relaxed);
-	atomic_store_explicit(&word[2], z, memory_order_relaxed);
-	atomic_store_explicit(&word[3], turn, memory_order_release);
-#endif
-}
-
-/* All chunks of the buffer, also those behind the event: the device waits for each. */
-static void put_tagged(struct sl_gpuring *r, uint64_t n, const char *data, uint32_t bytes)
-{
-	char *at = (char *)r->data.host + (uint64_t)buffer_of(r, n) * r->buffer_bytes;
-	uint32_t chunks = r->buffer_bytes / WORDS, whole = bytes / SL_RING_CHUNK, i;
-	uint32_t turn = (uint32_t)(n + 1), word[3];
-
-	if (whole > chunks - 1)
-		whole = chunks - 1;
-	for (i = 0; i < whole; i++) {
-		memcpy(word, data + (size_t)i * SL_RING_CHUNK, SL_RING_CHUNK);
-		put_words(at + (size_t)(i + 1) * WORDS, word[0], word[1], word[2], turn);
-	}
-	for (; i < chunks - 1; i++) {
-		uint32_t rest = bytes > i * SL_RING_CHUNK ? bytes - i * SL_RING_CHUNK : 0;
-
-		memset(word, 0, sizeof(word));
-		memcpy(word, data + (rest ? (size_t)i * SL_RING_CHUNK : 0),
-		       rest < SL_RING_CHUNK ? rest : SL_RING_CHUNK);
-		put_words(at + (size_t)(i + 1) * WORDS, word[0], word[1], word[2], turn);
-	}
-	put_words(at, bytes, 0, 0, turn);
-}
-
 void *sl_gpuring_begin(struct sl_gpuring *r, uint64_t n)
 {
 	uint64_t b = buffer_of(r, n);
 
-	put_words((char *)r->meta.host + b * WORDS, 0, 0, 0, (uint32_t)(n + 1) + SL_RING_WRITING);
+	sl_tagged_words((char *)r->meta.host + b * WORDS, 0, 0, 0,
+			(uint32_t)(n + 1) + SL_RING_WRITING);
 	return (char *)r->data.host + b * r->buffer_bytes;
 }
 
@@ -265,13 +230,13 @@ static int put_plain(struct sl_gpuring *r, uint64_t n, const void *data, uint32_
 
 	if (r->data.host) {
 		memcpy(sl_gpuring_begin(r, n), data, most);
-		put_words((char *)r->meta.host + b * WORDS, bytes, 0, 0, turn);
+		sl_tagged_words((char *)r->meta.host + b * WORDS, bytes, 0, 0, turn);
 		return 0;
 	}
 	/* Copies of a queue arrive in order. */
 	words = (char *)r->staging.host + 2 * b * WORDS;
-	put_words(words, 0, 0, 0, turn + SL_RING_WRITING);
-	put_words(words + WORDS, bytes, 0, 0, turn);
+	sl_tagged_words(words, 0, 0, 0, turn + SL_RING_WRITING);
+	sl_tagged_words(words + WORDS, bytes, 0, 0, turn);
 	err = p->write(r->in, &r->meta, b * WORDS, words, WORDS, 1, 0);
 	if (!err)
 		err = p->write(r->in, &r->data, b * r->buffer_bytes, data, most, 1, 0);
@@ -295,7 +260,8 @@ int sl_gpuring_publish(struct sl_gpuring *r, uint64_t n, const void *data, uint3
 	if (atomic_load_explicit(&r->is_over, memory_order_acquire))
 		return -ESHUTDOWN;
 	if (r->terms.tagged)
-		put_tagged(r, n, data, bytes);
+		sl_tagged_put((char *)r->data.host + (uint64_t)buffer_of(r, n) * r->buffer_bytes,
+			      r->buffer_bytes, data, bytes, (uint32_t)(n + 1), r->by_lines);
 	else
 		err = put_plain(r, n, data, bytes);
 	return err ? err : count_in(r, n);
@@ -305,8 +271,8 @@ int sl_gpuring_commit(struct sl_gpuring *r, uint64_t n, uint32_t bytes)
 {
 	if (atomic_load_explicit(&r->is_over, memory_order_acquire))
 		return -ESHUTDOWN;
-	put_words((char *)r->meta.host + (uint64_t)buffer_of(r, n) * WORDS, bytes, 0, 0,
-		  (uint32_t)(n + 1));
+	sl_tagged_words((char *)r->meta.host + (uint64_t)buffer_of(r, n) * WORDS, bytes, 0, 0,
+			(uint32_t)(n + 1));
 	return count_in(r, n);
 }
 

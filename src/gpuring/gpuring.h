@@ -97,6 +97,7 @@ struct sl_gpuring {
 	uint32_t buffer_bytes, slot_bytes; /* of data, of results */
 	uint32_t threads;
 	bool running, taken;
+	bool by_lines;	      /* how chunks are written, see tagged.h */
 	bool flushes;	      /* what another device wrote must be made visible */
 	_Atomic bool is_over; /* nothing may be published any more */
 	_Atomic uint64_t published;

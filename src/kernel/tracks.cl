@@ -30,7 +30,7 @@ SL_DEVICE void find(SL_LOCAL struct group *g, SL_LOCAL struct fits *fits, SL_GLO
 	clear(g, &frame[f], verdict + f * rules.events, rules);
 	found.looked_at = g->kept && !(frame[f].flags & SL_KERNEL_DARK);
 	find_candidates(g, fits, read_stub(row_of(raw, view, rules, f, e, i), sl_thread()),
-			found.looked_at && !view[f * rules.modules + i / rules.sectors].missing, rules, plan,
+			found.looked_at && !view[f * rules.modules + i / rules.sectors].missing, 1, rules, plan,
 			track + (sl_u64)at * rules.limit, &found);
 	if (sl_thread() == 0)
 		sector[at] = found;

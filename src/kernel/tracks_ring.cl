@@ -5,9 +5,8 @@
  * before anything is there. A candidate's chunk: column, row, layers and stubs, a byte each; q/pT; phi. The score of the
  * record is candidates | cells << 16. */
 #include "kernel/ring.clh"
+#include "kernel/tracks_cells.clh"
 #include "kernel/tracks_sector.clh"
-
-enum { CHUNKS = SL_KERNEL_STUBS * SL_KERNEL_STUB_BYTES / SL_RING_CHUNK };
 
 struct event {
 	sl_u32 stub[SL_KERNEL_STUBS * SL_KERNEL_STUB_BYTES / 4];
@@ -44,18 +43,18 @@ SL_DEVICE sl_u32 take_event(SL_LOCAL struct event *event, SL_RING_PARAMETERS, sl
 	(void)buffers;
 	(void)slot_bytes;
 	data += (sl_u64)b * (buffer_bytes / 16);
-	if (t < CHUNKS) {
+	if (t < STUB_CHUNKS) {
 		sl_u32x4 v = await(event, data + 1 + t, 0, stop, backoff_ns, now);
 
 		event->stub[3 * t] = v.x;
 		event->stub[3 * t + 1] = v.y;
 		event->stub[3 * t + 2] = v.z;
-	} else if (t == CHUNKS)
+	} else if (t == STUB_CHUNKS)
 		event->head = await(event, data, enable + b, stop, backoff_ns, now);
 	sl_barrier();
 	if (event->late)
 		return 0;
-	return event->lapped ? (sl_u32)SL_RING_LAPPED : sl_ring_judge(event->head, CHUNKS * SL_RING_CHUNK, now, stop);
+	return event->lapped ? (sl_u32)SL_RING_LAPPED : sl_ring_judge(event->head, STUB_CHUNKS * SL_RING_CHUNK, now, stop);
 }
 
 /* The i-th of its stubs. */
@@ -80,7 +79,7 @@ SL_DEVICE int work(SL_LOCAL struct group *g, SL_LOCAL struct event *event, RING,
 	if (!outcome)
 		return 0;
 	track += (sl_u64)sl_group(0) * rules.limit;
-	find_candidates(g, 0, stub_of(event, t), outcome == SL_RING_GOOD, rules, plan, track, &found);
+	find_candidates(g, 0, stub_of(event, t), outcome == SL_RING_GOOD, 0, rules, plan, track, &found);
 	if (found.candidates && outcome == SL_RING_GOOD)
 		outcome |= SL_RING_KEEP;
 	for (k = t; k < found.candidates && k < most; k += SL_KERNEL_STUBS) {
@@ -124,128 +123,92 @@ SL_KERNEL SL_GROUP(160, 1) void tracks_ring_forever(RING)
 
 /* ---- cells alone ---- */
 
-/* Cells with enough layers are all that is wanted: six threads for each stub, who share its columns. A chunk of the result is
- * four cells in the order in which the CPU looks at them, three bytes each: column, row, layers. The score is how many cells. */
-enum { SHARE = 6, CELL_THREADS = SHARE * SL_KERNEL_STUBS, CELL_BYTES = 3 };
-
-struct cells {
-	struct group g;
-	struct event event;
-	sl_u32 scan[CELL_THREADS];
-};
-
-/* As list_cells() of tracks_sector.clh, an entry for each thread. */
-SL_DEVICE sl_u32 list_all(SL_LOCAL struct cells *s, struct sl_kernel_tracks rules)
+/* Cells with enough layers are all that is wanted. A chunk of the result is four cells in the order in which the CPU looks at
+ * them, three bytes each: column, row, layers. The score is how many cells. */
+SL_DEVICE int work_cells(SL_LOCAL struct cells *s, RING, const struct column *mine, sl_u32 b, sl_u32 now, sl_u32 odd,
+			 const sl_u32 narrow)
 {
-	sl_u32 entries = (LAYERS - rules.min_layers) * SL_KERNEL_TRACK_CELLS, e = sl_thread(), total, n;
-	sl_u32 c = e % SL_KERNEL_TRACK_CELLS, layers = LAYERS - 1 - e / SL_KERNEL_TRACK_CELLS;
-	sl_u32 low = e < entries && c < rules.columns ? cells_with(&s->g, layers, c, 0) : 0;
-	sl_u32 high = e < entries && c < rules.columns && rules.words > 1 ? cells_with(&s->g, layers, c, 1) : 0;
+	sl_u32 t = sl_thread(), most = slot_bytes / 16 < STUB_CHUNKS ? slot_bytes / 16 : STUB_CHUNKS, outcome, cells = 0, i;
+	sl_u32 levels = (LAYERS - rules.min_layers) * SL_TEAM;
+	sl_u32x4 arrival;
 
-	n = sl_group_before(s->scan, (sl_u32)(sl_popcount(low) + sl_popcount(high)), &total);
-	put_cells(&s->g, low, c, 0, n);
-	put_cells(&s->g, high, c, 32, n + (sl_u32)sl_popcount(low));
-	sl_barrier();
-	return total;
-}
-
-SL_DEVICE sl_u32 layers_at(SL_LOCAL const struct group *g, sl_u32 cell)
-{
-	sl_u32 row = cell & 255, c = cell >> 8, layers = 0, k;
-
-	for (k = 1; k < LAYERS; k++)
-		layers |= (g->map[row / 32][k][c] >> row % 32 & 1) << k;
-	return layers;
-}
-
-SL_DEVICE void put_out(SL_LOCAL const struct group *g, SL_GLOBAL sl_u32x4 *to, sl_u32 first, sl_u32 cells, sl_u32 now)
-{
-	sl_u32 word[3] = {0, 0, 0}, i;
-
-	SL_UNROLL for (i = 0; i < 4; i++)
-	{
-		sl_u32 cell = first + i < cells ? g->list[first + i] : 0;
-		sl_u32 bytes = cell >> 8 | (cell & 255) << 8 | (first + i < cells ? layers_at(g, cell) : 0) << 16;
-		sl_u32 at = CELL_BYTES * i;
-
-		word[at / 4] |= bytes << at % 4 * 8;
-		if (at % 4 > 1)
-			word[at / 4 + 1] |= bytes >> (4 - at % 4) * 8;
-	}
-	sl_chunk_store(to, sl_u32x4_make(word[0], word[1], word[2], now));
-}
-
-SL_DEVICE int work_cells(SL_LOCAL struct cells *s, RING, sl_u32 b, sl_u32 now)
-{
-	sl_u32 t = sl_thread(), i = t % SL_KERNEL_STUBS, most = slot_bytes / 16, outcome, cells, k, c;
-	struct sl_kernel_tracks r = rules;
-	struct stub stub;
-	struct mine m;
-	sl_i32 steep;
-
+	(void)meta;
+	(void)turn;
+	(void)buffers;
+	(void)plan;
 	(void)track;
-	for (k = t; k < MAP_WORDS * LAYERS * SL_KERNEL_TRACK_CELLS; k += CELL_THREADS)
-		(&s->g.map[0][0][0])[k] = 0;
-	if (t == 0) {
-		s->g.stubs = SL_KERNEL_STUBS;
-		s->event.lapped = s->event.late = 0;
+	take_lines(s, odd, data + (sl_u64)b * (buffer_bytes / 16), enable + b, stop, backoff_ns, rules, now);
+	fill(s, odd, rules, mine, narrow);
+	sl_barrier();
+	arrival = s->arrival[odd];
+	outcome = outcome_of(arrival);
+	sl_teams_if (arrival.x < arrival.y)
+		fill_again(s, odd, rules, mine, narrow);
+	sl_teams_if (outcome == SL_RING_GOOD && t < levels)
+		cells = list_level(s, odd, rules, 4 * most, narrow ? 1 : COLUMNS_EACH, narrow ? 1 : MAP_WORDS);
+	cells = outcome == SL_RING_GOOD ? cells : 0;
+	if (t >= levels) {
+		clear_map(s, odd ^ 1, levels);
+		clear_arrival(s, odd ^ 1, levels);
 	}
-	sl_barrier();
-	outcome = take_event(&s->event, SL_RING_PASS, b, now);
-	if (!outcome)
-		return 0;
-	stub = stub_of(&s->event, i);
-	if (!stub.valid && t < SL_KERNEL_STUBS)
-		sl_min(&s->g.stubs, i);
-	m.stub = stub;
-	k = stub.bend * SL_KERNEL_BEND_R + stub.r * SL_KERNEL_BEND_R / 4096;
-	m.first = plan->first[k];
-	m.after = plan->after[k];
-	m.turned = stub.phi * r.turn;
-	steep = (sl_i32)stub.r * r.reach - r.reach_at;
-	m.reach = sl_tracks_reach(r.cells, steep < 0 ? -steep : steep);
-	sl_barrier();
-	m.is_used = outcome == SL_RING_GOOD && i < s->g.stubs && stub.layer && s->g.stubs >= r.min_layers;
-	for (c = m.first + t / SL_KERNEL_STUBS; m.is_used && c <= m.first + m.after; c += SHARE) {
-		struct rows rows = rows_at(m, r, plan, c);
-
-		for (k = 0; k < r.words; k++) {
-			sl_u32 bits = sl_tracks_bits(rows.low, rows.high, (sl_i32)k * 32);
-
-			if (bits)
-				sl_or(&s->g.map[k][stub.layer][c], bits);
-		}
-	}
-	sl_barrier();
-	cells = list_all(s, r);
-	for (k = t; 4 * k < cells && k < most; k += CELL_THREADS)
-		put_out(&s->g, result + (sl_u64)b * most + k, 4 * k, cells, now);
-	if (t == 0)
-		sl_chunk_store(record + b, sl_u32x4_make(outcome | (cells && outcome == SL_RING_GOOD ? SL_RING_KEEP : 0),
+	if (t == 0 && outcome)
+		sl_chunk_store(record + b, sl_u32x4_make(outcome | (cells ? SL_RING_KEEP : 0),
 							 CELL_BYTES * (cells < 4 * most ? cells : 4 * most), cells, now));
 	sl_barrier();
-	return 1;
+	for (i = t; t < SL_TEAM && 4 * i < cells && i < most; i += SL_TEAM) {
+		sl_chunk_store(result + (sl_u64)b * (slot_bytes / 16) + i,
+			       sl_u32x4_make(s->out[i][0], s->out[i][1], s->out[i][2], now));
+		s->out[i][0] = s->out[i][1] = s->out[i][2] = 0;
+	}
+	return outcome != 0;
 }
 
-SL_KERNEL SL_GROUP(960, 1) void tracks_cells_once(RING, sl_u32 b)
+SL_DEVICE void take_columns(SL_GLOBAL const struct sl_kernel_tracks_plan *plan, struct column *mine)
+{
+	sl_u32 h, c;
+
+	SL_UNROLL for (h = 0; h < COLUMNS_EACH; h++)
+	{
+		c = h * SL_TEAM + sl_thread() % SL_TEAM;
+		mine[h].slope = plan->slope[c];
+		mine[h].offset = plan->offset[c];
+		mine[h].side = plan->side[c];
+	}
+}
+
+SL_KERNEL SL_GROUP(672, 1) void tracks_cells_once(RING, sl_u32 b)
 {
 	SL_SHARED struct cells s;
+	struct column mine[COLUMNS_EACH];
 	sl_u32 now = turn[b];
 
-	sl_barrier();
-	work_cells(&s, PASS, b, now);
+	open_cells(&s, plan);
+	take_columns(plan, mine);
+	work_cells(&s, PASS, mine, b, now, 0, 0);
 	if (sl_thread() == 0)
 		turn[b] = now + buffers;
+	sl_end();
 }
 
 #if !defined(__OPENCL_C_VERSION__)
-SL_KERNEL SL_GROUP(960, 1) void tracks_cells_forever(RING)
+SL_DEVICE int is_narrow(struct sl_kernel_tracks rules)
+{
+	return rules.columns <= SL_TEAM && rules.rows <= 32 && rules.cells != SL_TRACKS_ONE_HEXAGON;
+}
+
+SL_KERNEL SL_GROUP(672, 1) void tracks_cells_forever(RING)
 {
 	SL_SHARED struct cells s;
-	sl_u32 n;
+	struct column mine[COLUMNS_EACH];
+	sl_u32 n = sl_group(0), odd = 0;
 
-	for (n = sl_group(0);; n += sl_groups(0))
-		if (!work_cells(&s, PASS, n % buffers, n + 1))
-			return;
+	open_cells(&s, plan);
+	take_columns(plan, mine);
+	if (is_narrow(rules))
+		for (; work_cells(&s, PASS, mine, n % buffers, n + 1, odd, 1); n += sl_groups(0))
+			odd ^= 1;
+	else
+		for (; work_cells(&s, PASS, mine, n % buffers, n + 1, odd, 0); n += sl_groups(0))
+			odd ^= 1;
 }
 #endif

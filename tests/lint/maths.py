@@ -40,6 +40,7 @@ extern "C" __device__ int __clz(int);
 extern "C" __device__ unsigned atomicAdd(unsigned *, unsigned);
 extern "C" __device__ unsigned atomicOr(unsigned *, unsigned);
 extern "C" __device__ unsigned atomicMin(unsigned *, unsigned);
+extern "C" __device__ unsigned atomicMax(unsigned *, unsigned);
 extern "C" __device__ int __clzll(long long);
 extern "C" __device__ unsigned long long __umul64hi(unsigned long long, unsigned long long);
 extern "C" __device__ long long __double2ll_rn(double);
