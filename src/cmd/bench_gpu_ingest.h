@@ -63,8 +63,8 @@ struct sl_ingest_source {
 	struct sl_thread thread;
 	struct sl_ingest *home;
 	unsigned number;
-	struct sl_device_memory memory; /* what follows */
-	uint8_t *data;
+	struct sl_device_memory memory; /* of the words */
+	uint8_t *data;			/* its module of buffer 0, of home->pixels */
 	struct sl_ingest_meta *meta;
 	_Atomic uint32_t *enable;
 	uint32_t *rest;	    /* [buffers]: checksum of resident pixels but for the stamp */
@@ -94,6 +94,9 @@ struct sl_ingest {
 	struct sl_bench_subject s;
 	struct sl_bench_worker worker;
 	struct sl_ingest_source source[SL_INGEST_SOURCES];
+	/* [buffers][sources]: modules of a frame lie beside each other, so that one copy moves all
+	 * of them. */
+	struct sl_device_memory pixels;
 	_Atomic bool quit;
 	/* The driver's: reaped <= submitted <= seen, in events; batches likewise. */
 	uint64_t seen, submitted, reaped, until;
@@ -126,6 +129,9 @@ void sl_ingest_close(struct sl_ingest *g);
 
 /* ---- bench_gpu_source.c ---- */
 
+/* g->pixels, which all sources have a share of. */
+int sl_ingest_pixels_open(struct sl_ingest *g);
+void sl_ingest_pixels_close(struct sl_ingest *g);
 int sl_ingest_source_open(struct sl_ingest *g, unsigned number);
 void sl_ingest_source_close(struct sl_ingest_source *source);
 int sl_ingest_source_start(struct sl_ingest_source *source);

@@ -83,7 +83,9 @@ static int open_frames(struct sl_ingest *g)
 		return -EINVAL;
 	for (uint32_t b = 0; b < buffers; b++) {
 		for (unsigned m = 0; m < SL_INGEST_SOURCES; m++)
-			g->s.line[b]->view[m].pixels.host = g->source[m].data + b * g->module_bytes;
+			g->s.line[b]->view[m].pixels.host = (uint8_t *)g->pixels.host +
+							    ((uint64_t)b * SL_INGEST_SOURCES + m) *
+								    g->module_bytes;
 		g->bright[b] = b < g->drawn ? count_bright(g, b) : g->bright[b % g->drawn];
 	}
 	return 0;
@@ -106,6 +108,8 @@ int sl_ingest_open(struct sl_ingest *g, const struct sl_ingest_terms *terms,
 		err = sl_bench_unit_open(&g->s, row->platform->name, NULL, 0);
 	if (!err && g->s.unit->know)
 		g->s.unit->know(g->s.unit_state, g->s.pool.results.base, g->s.pool.results.bytes);
+	if (!err)
+		err = sl_ingest_pixels_open(g);
 	for (unsigned i = 0; i < SL_INGEST_SOURCES && !err; i++)
 		err = sl_ingest_source_open(g, i);
 	return err ? err : open_frames(g);
@@ -116,6 +120,7 @@ void sl_ingest_close(struct sl_ingest *g)
 	sl_bench_subject_close(&g->s);
 	for (unsigned i = 0; i < SL_INGEST_SOURCES; i++)
 		sl_ingest_source_close(&g->source[i]);
+	sl_ingest_pixels_close(g);
 	free(g->batch);
 	free(g->seen_ns);
 	free(g->bright);

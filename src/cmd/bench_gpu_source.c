@@ -23,7 +23,8 @@ static uint32_t *buffer_of(const struct sl_ingest_source *source, uint64_t event
 {
 	const struct sl_ingest *g = source->home;
 
-	return (uint32_t *)(source->data + event % g->terms.buffers * g->module_bytes);
+	return (uint32_t *)(source->data +
+			    event % g->terms.buffers * SL_INGEST_SOURCES * g->module_bytes);
 }
 
 /* 28 bits of a number in two pixels, as any two that are in G0. */
@@ -176,6 +177,25 @@ static int open_memory(struct sl_ingest *g, uint64_t bytes, struct sl_device_mem
 	return m->host ? 0 : -ENOMEM;
 }
 
+static void close_memory(struct sl_ingest *g, struct sl_device_memory *m)
+{
+	if (g->device)
+		g->device->platform->memory_close(g->device, m);
+	else
+		free(m->host);
+}
+
+int sl_ingest_pixels_open(struct sl_ingest *g)
+{
+	return open_memory(g, (uint64_t)g->terms.buffers * SL_INGEST_SOURCES * g->module_bytes,
+			   &g->pixels);
+}
+
+void sl_ingest_pixels_close(struct sl_ingest *g)
+{
+	close_memory(g, &g->pixels);
+}
+
 int sl_ingest_source_open(struct sl_ingest *g, unsigned number)
 {
 	struct sl_ingest_source *source = &g->source[number];
@@ -189,12 +209,11 @@ int sl_ingest_source_open(struct sl_ingest *g, unsigned number)
 	source->base = aligned_alloc(LINE, g->module_bytes);
 	if (!source->rest || !source->base)
 		return -ENOMEM;
-	err = open_memory(g, buffers * g->module_bytes + (words + LINE - 1) / LINE * LINE,
-			  &source->memory);
+	err = open_memory(g, (words + LINE - 1) / LINE * LINE, &source->memory);
 	if (err)
 		return err;
-	source->data = source->memory.host;
-	source->meta = (void *)(source->data + buffers * g->module_bytes);
+	source->data = (uint8_t *)g->pixels.host + number * g->module_bytes;
+	source->meta = source->memory.host;
 	source->enable = (void *)(source->meta + buffers);
 	fill(source);
 	return 0;
@@ -210,12 +229,8 @@ int sl_ingest_source_start(struct sl_ingest_source *source)
 
 void sl_ingest_source_close(struct sl_ingest_source *source)
 {
-	struct sl_device *device = source->home ? source->home->device : NULL;
-
-	if (device)
-		device->platform->memory_close(device, &source->memory);
-	else
-		free(source->memory.host);
+	if (source->home)
+		close_memory(source->home, &source->memory);
 	free(source->rest);
 	free(source->base);
 }

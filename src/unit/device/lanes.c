@@ -355,21 +355,54 @@ int sl_device_lane_describe(struct sl_device_lanes *l, unsigned index, const str
 	return err ? err : p->zero(l->in, &lane->rows, 0, lane->rows.bytes);
 }
 
+/* Modules that follow each other in the host's memory, as those of a slot of the ring do, are one
+ * copy: a large one is faster than some small ones. */
+struct piece {
+	const char *host;
+	uint64_t at, bytes;
+};
+
+static int send_piece(struct sl_device_lanes *l, struct sl_device_lane *lane, struct piece *piece)
+{
+	int err = piece->bytes ? l->platform->write(l->in, &lane->raw, piece->at, piece->host,
+						    piece->bytes, 1, 0)
+			       : 0;
+
+	piece->at += piece->bytes;
+	piece->bytes = 0;
+	return err;
+}
+
+static int upload_module(struct sl_device_lanes *l, struct sl_device_lane *lane,
+			 const struct sl_array *pixels, struct piece *piece)
+{
+	bool has_pitch = pixels->pitch && pixels->pitch != l->row_bytes;
+	int err = 0;
+
+	if (has_pitch || piece->host + piece->bytes != pixels->host || !piece->bytes) {
+		err = send_piece(l, lane, piece);
+		piece->host = pixels->host;
+	}
+	if (err || !has_pitch) {
+		piece->bytes += l->module_bytes;
+		return err;
+	}
+	err = l->platform->write(l->in, &lane->raw, piece->at, pixels->host, l->row_bytes, l->rows,
+				 pixels->pitch);
+	piece->at += l->module_bytes;
+	return err;
+}
+
 static int upload(struct sl_device_lanes *l, struct sl_device_lane *lane)
 {
-	uint64_t at = 0;
+	struct piece piece = {NULL, 0, 0};
 	int err = 0;
 
 	for (uint32_t f = 0; f < lane->batch->frames; f++)
-		for (uint32_t m = 0; m < l->modules && !err; m++) {
-			const struct sl_array *pixels = &lane->batch->frame[f]->view[m].pixels;
-
-			err = l->platform->write(l->in, &lane->raw, at, pixels->host, l->row_bytes,
-						 l->rows,
-						 pixels->pitch ? pixels->pitch : l->row_bytes);
-			at += l->module_bytes;
-		}
-	return err;
+		for (uint32_t m = 0; m < l->modules && !err; m++)
+			err = upload_module(l, lane, &lane->batch->frame[f]->view[m].pixels,
+					    &piece);
+	return err ? err : send_piece(l, lane, &piece);
 }
 
 int sl_device_lane_run(struct sl_device_lanes *l, unsigned lane, struct sl_device_queue *queue,
