@@ -60,6 +60,7 @@ enum { SL_TWIN_ARGUMENTS = 8, SL_TWIN_POLL = 4 /* results of a kernel that polls
 struct sl_twin_poll {
 	struct sl_device_queue *queue;	  /* given: to send tables by */
 	uint32_t buffers;		  /* given: of the ring */
+	uint32_t groups;		  /* of the kernel: given, at most; fewer, if so many are */
 	uint32_t rows_at;		  /* given: bytes from the beginning of an answer to */
 	uint32_t result_at[SL_TWIN_POLL]; /* uint32_t [SL_TWIN_POLL]; to results */
 	const struct sl_kernels *kernels;

@@ -32,6 +32,7 @@ enum { SL_KERNEL_POLL_RESULTS = 4 };
 struct sl_kernel_slot {
 	sl_u32 rows; /* sl_u32 [SL_KERNEL_POLL_RESULTS], of ragged ones */
 	sl_u32 result[SL_KERNEL_POLL_RESULTS];
+	sl_u32 share; /* groups that work on a frame together */
 };
 
 #endif

@@ -1,13 +1,14 @@
 /* rings_ring.cl - rings of light out of a ring of plain buffers (docs/gpu-rings.md): one kernel that polls until the end.
  *
- * Model: an event of the ring is a block: struct sl_kernel_frame, then the events of its modules, 48 bytes each. All groups look
- * at every block, and share its events: each 32 threads have one at a time (rings_team.clh). So a block takes as long as one
- * event, as long as there are groups enough. The last group that is through puts the answer together. It is in the host's
- * memory: a verdict for each event, then how many rows the table has, the table, the counts (struct sl_kernel_slot says where).
- * Of a block whose events are all rejected only the verdicts and the counts go out, unless somebody looks at it all the same.
+ * Model: an event of the ring is a block: struct sl_kernel_frame, then the events of its modules, 48 bytes each. Groups are in
+ * crews of slot.share, which take blocks in turns; a crew shares the events of its block, each 32 threads have one at a time
+ * (rings_team.clh). So a block takes as long as its slowest event where a crew is large enough, and crews do not wait for each
+ * other. The last group of a crew that is through puts the answer together. It is in the host's memory: a verdict for each
+ * event, then how many rows the table has, the table, the counts (struct sl_kernel_slot says where). Of a block whose events are
+ * all rejected only the verdicts and the counts go out, unless somebody looks at it all the same.
  *
  * State: `passed`, a word for each buffer: groups that are through; above, those of them that keep something. Scratch is a
- * buffer's, not a group's: while the last group is at a block, others are at the next.
+ * buffer's, not a group's: while the last group of a crew is at a block, others of it are at the next.
  *
  * OpenCL has one team in a group, for its barriers are the group's. */
 #include "kernel/ring.clh"
@@ -103,7 +104,7 @@ SL_DEVICE void list_rings(SL_LOCAL struct shared *s, struct sl_kernel_rings rule
 }
 
 /* This group is through; is it the last? Then what all have done is seen by it. */
-SL_DEVICE int is_last(SL_LOCAL struct shared *s, SL_GLOBAL sl_u32 *passed)
+SL_DEVICE int is_last(SL_LOCAL struct shared *s, SL_GLOBAL sl_u32 *passed, sl_u32 share)
 {
 	sl_barrier();
 	if (sl_thread() == 0) {
@@ -114,7 +115,7 @@ SL_DEVICE int is_last(SL_LOCAL struct shared *s, SL_GLOBAL sl_u32 *passed)
 		sl_fence_system();
 	}
 	sl_barrier();
-	return (s->seen & (KEPT - 1)) == sl_groups(0) - 1;
+	return (s->seen & (KEPT - 1)) == share - 1;
 }
 
 SL_DEVICE int work(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now)
@@ -128,10 +129,10 @@ SL_DEVICE int work(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now)
 	word += (sl_u64)b * items;
 	ring += (sl_u64)b * items * SL_KERNEL_RINGS_MOST * SL_KERNEL_RINGS_STORED;
 	if (outcome == SL_RING_GOOD)
-		for (i = sl_group(0) + sl_thread() / SL_TEAM * sl_groups(0); i < items; i += teams * sl_groups(0))
+		for (i = sl_group(0) % slot.share + sl_thread() / SL_TEAM * slot.share; i < items; i += teams * slot.share)
 			do_event(s, block + HEAD, x, y, triplet, rules, i, word, ring,
 				 (SL_GLOBAL struct sl_kernel_verdict *)answer);
-	if (!is_last(s, passed + b))
+	if (!is_last(s, passed + b, slot.share))
 		return 1;
 	if (outcome == SL_RING_GOOD) {
 		if (s->seen >= KEPT || s->kept || s->frame.flags & SL_KERNEL_SEEN)
@@ -158,7 +159,7 @@ SL_KERNEL SL_GROUP(SL_KERNEL_RINGS_TEAMS * 32, 1) void rings_ring_forever(RING)
 	SL_SHARED struct shared s;
 	sl_u32 n;
 
-	for (n = 0; work(&s, PASS, n % buffers, n + 1); n++)
+	for (n = sl_group(0) / slot.share; work(&s, PASS, n % buffers, n + 1); n += sl_groups(0) / slot.share)
 		;
 	sl_end();
 }

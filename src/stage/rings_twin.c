@@ -198,12 +198,18 @@ static int poll(void *state, struct sl_twin_poll *poll)
 		err = t->device->platform->zero(poll->queue, &t->polled.look, 0,
 						t->polled.look.bytes);
 	t->device->platform->describe(t->device, &info);
+	poll->threads = TEAM * (info.is_host ? 1 : SL_KERNEL_RINGS_TEAMS);
 	t->slot = (struct sl_kernel_slot){.rows = poll->rows_at};
 	for (int i = 0; i < SL_KERNEL_POLL_RESULTS; i++)
 		t->slot.result[i] = poll->result_at[i];
+	/* As many groups for a block as it has work for, but two crews at least: while one puts its
+	 * answer together, the other is at work. */
+	t->slot.share = sl_device_groups(t->items, poll->threads / TEAM);
+	if (t->slot.share > (poll->groups + 1) / 2)
+		t->slot.share = (poll->groups + 1) / 2;
+	poll->groups -= poll->groups % t->slot.share;
 	poll->kernels = &sl_kernels_rings_ring;
 	poll->kernel = "rings_ring_forever";
-	poll->threads = TEAM * (info.is_host ? 1 : SL_KERNEL_RINGS_TEAMS);
 	poll->arguments = 8;
 	poll->argument[0] = SL_ARG_MEMORY(&t->x);
 	poll->argument[1] = SL_ARG_MEMORY(&t->y);

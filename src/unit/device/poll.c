@@ -21,7 +21,6 @@ struct sl_poll {
 	struct sl_gpuring ring;
 	const struct sl_device_lanes *lanes;
 	struct sl_twin_poll terms;
-	uint32_t groups;
 	unsigned first, outputs; /* results */
 	uint32_t event_bytes;
 	uint64_t published; /* frames */
@@ -93,7 +92,7 @@ static int open_ring(struct sl_poll *p, uint64_t result_bytes, const struct sl_p
 		.event_bytes = p->event_bytes,
 		.result_bytes = (uint32_t)result_bytes,
 		.trigger = SL_TRIGGER_PERSISTENT,
-		.groups = p->groups,
+		.groups = p->terms.groups,
 		.threads = p->terms.threads,
 		.backoff_ns = o->backoff_ns,
 		.timeout_ns = o->timeout_ns,
@@ -115,7 +114,7 @@ int sl_poll_open(struct sl_poll **poll, const struct sl_device_lanes *l, unsigne
 	struct sl_device_info info;
 	const struct sl_chain_stage *stage;
 	uint64_t result_bytes;
-	unsigned s = 0;
+	unsigned s = 0, processors;
 	int err;
 
 	*poll = p;
@@ -132,16 +131,22 @@ int sl_poll_open(struct sl_poll **poll, const struct sl_device_lanes *l, unsigne
 			 l->platform->name);
 		return -ENOTSUP;
 	}
-	/* A CPU has other things to do. */
-	p->groups = info.is_host ? 1 : o->groups < info.processors ? o->groups : info.processors;
+	/* A CPU has other things to do, too. */
+	processors = info.is_host ? (info.processors + 1) / 2 : info.processors;
+	p->terms.groups = o->groups < processors ? o->groups : processors;
 	p->terms.queue = l->in;
-	p->terms.buffers = buffers_for(l, batches, p->groups);
+	p->terms.buffers = buffers_for(l, batches, p->terms.groups);
 	p->event_bytes = (uint32_t)(sizeof(struct sl_kernel_frame) + l->modules * l->module_bytes);
 	result_bytes = lay_out(p, stage);
 	err = stage->ops->twin->poll(l->twin[s], &p->terms);
 	if (!err)
 		err = sl_device_finish(l->device, l->in); /* before the kernel begins */
-	return err ? err : open_ring(p, result_bytes, o);
+	if (!err)
+		err = open_ring(p, result_bytes, o);
+	if (!err)
+		sl_info("%s: %u groups of %u threads poll", l->platform->name, p->terms.groups,
+			p->terms.threads);
+	return err;
 }
 
 int sl_poll_end(struct sl_poll *p)
