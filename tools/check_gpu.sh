@@ -22,20 +22,21 @@ if grep 'not usable here' "$out/cuda.txt"; then
 fi
 test="$build/src/pipeline_twin_test"
 "$test" >"$out/twin.txt" 2>&1
-say "$(grep -c 'cuda: NVIDIA' "$out/twin.txt") chains of stages on CUDA, results as on the CPU" $? "$out/twin.txt"
+twins=$?
+say "$(grep -c 'cuda: NVIDIA' "$out/twin.txt") chains of stages on CUDA, results as on the CPU" $twins "$out/twin.txt"
 # Side by side: each takes minutes. Kernels are in these two tests, the others are about what fails around them. Without
 # OpenCL, whose kernels on this GPU are not ours to check here; with one trigger, for kernels are the same, but for those that
-# poll. `tracks` takes longest under racecheck: by itself, too.
-check() {
+# poll. `tracks` takes as long under racecheck as all others.
+check() { # tool tests trigger cases name
 	OCL_ICD_VENDORS=/nonexistent SLUICE_TESTS="test_$2*" SLUICE_TRIGGER=$3 SLUICE_CASES=$4 \
-		compute-sanitizer --tool "$1" --error-exitcode 9 "$test" >"$out/$1-$2-$3$4.txt" 2>&1
-	echo $? >"$out/$1-$2-$3$4.status"
+		compute-sanitizer --tool "$1" --error-exitcode 9 "$test" >"$out/$1-$5.txt" 2>&1
+	echo $? >"$out/$1-$5.status"
 }
 for tool in memcheck racecheck; do
-	check $tool results launch &
-	check $tool results launch tracks &
-	check $tool results persistent &
-	check $tool edges launch &
+	check $tool results launch '!tracks' images &
+	check $tool results launch tracks tracks &
+	check $tool results persistent rings polling &
+	check $tool edges launch '' edges &
 done
 wait
 for status in "$out"/*check-*.status; do
