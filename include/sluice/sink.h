@@ -23,6 +23,8 @@ enum sl_wants {
 	SL_WANT_REJECTED = 1 << 1, /* vetoed and dark frames */
 	SL_WANT_BROKEN = 1 << 2,   /* incomplete, lost, ...: views say what is there */
 	SL_WANT_RAW = 1 << 3,	   /* raw pixels: the pipeline adds a result named "raw" */
+	/* Results of rejected frames, too: units need not bring them back for others. */
+	SL_WANT_REJECTED_RESULTS = 1 << 4,
 };
 
 /* One figure for the summary; `failed` marks one that must make the run fail when it is not zero.

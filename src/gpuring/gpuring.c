@@ -216,6 +216,9 @@ void *sl_gpuring_begin(struct sl_gpuring *r, uint64_t n)
 
 	sl_tagged_words((char *)r->meta.host + b * WORDS, 0, 0, 0,
 			(uint32_t)(n + 1) + SL_RING_WRITING);
+#if !defined(__SANITIZE_THREAD__)		   /* which knows no fences */
+	atomic_thread_fence(memory_order_release); /* the mark is there before data changes */
+#endif
 	return (char *)r->data.host + b * r->buffer_bytes;
 }
 
@@ -414,6 +417,14 @@ int sl_gpuring_release(struct sl_gpuring *r)
 	if (!atomic_load_explicit(&r->is_over, memory_order_relaxed))
 		err = sl_gpuring_trigger_free(r);
 	return err;
+}
+
+void sl_gpuring_stop(struct sl_gpuring *r)
+{
+	_Atomic uint32_t *stop = r->stop.host;
+
+	atomic_store_explicit(&r->is_over, true, memory_order_release);
+	atomic_store_explicit(stop, 1, memory_order_release);
 }
 
 int sl_gpuring_end(struct sl_gpuring *r)

@@ -150,6 +150,9 @@ const void *sl_gpuring_slot(const struct sl_gpuring *ring);
 /* The buffer of the record that was taken may be written again. */
 int sl_gpuring_release(struct sl_gpuring *ring);
 
+/* Nothing more is published, by nobody, and the device is told to end; it is not waited for. */
+void sl_gpuring_stop(struct sl_gpuring *ring);
+
 /* Nothing more is published, by nobody: the device ends, what it has answered can be taken, and
  * what it never will is counted. -ETIMEDOUT: it does not end; its memory is left alone. */
 int sl_gpuring_end(struct sl_gpuring *ring);

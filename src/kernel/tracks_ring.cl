@@ -11,7 +11,7 @@
 struct event {
 	sl_u32 stub[SL_KERNEL_STUBS * SL_KERNEL_STUB_BYTES / 4];
 	sl_u32 lapped, late;
-	sl_u32x4 head;
+	sl_u32 judged; /* what its first chunk says of it, by one thread for all */
 };
 
 #define RING SL_RING_PARAMETERS, struct sl_kernel_tracks rules, SL_GLOBAL const struct sl_kernel_tracks_plan *plan, \
@@ -50,11 +50,12 @@ SL_DEVICE sl_u32 take_event(SL_LOCAL struct event *event, SL_RING_PARAMETERS, sl
 		event->stub[3 * t + 1] = v.y;
 		event->stub[3 * t + 2] = v.z;
 	} else if (t == STUB_CHUNKS)
-		event->head = await(event, data, enable + b, stop, backoff_ns, now);
+		event->judged = sl_ring_judge(await(event, data, enable + b, stop, backoff_ns, now),
+					      STUB_CHUNKS * SL_RING_CHUNK, now, stop);
 	sl_barrier();
 	if (event->late)
 		return 0;
-	return event->lapped ? (sl_u32)SL_RING_LAPPED : sl_ring_judge(event->head, STUB_CHUNKS * SL_RING_CHUNK, now, stop);
+	return event->lapped ? (sl_u32)SL_RING_LAPPED : event->judged;
 }
 
 /* The i-th of its stubs. */

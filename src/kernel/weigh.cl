@@ -17,6 +17,7 @@ struct shared {
 	sl_u32x4 head[2][2]; /* in turns, so that the next event need not wait until all threads are through with this one */
 	sl_u32 part[2][64];
 	sl_u32x4 out[2][SL_RING_LOCAL / 16]; /* what goes out if the event is kept */
+	sl_u32 judged[2]; /* of tagged buffers: what is said of the event, by one thread for all */
 	sl_u32 outcome, first;
 };
 
@@ -92,6 +93,8 @@ SL_DEVICE int weigh_tagged(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now
 			bad += 1000000;
 		bad += v.w != now;
 		sum += i ? v.x + v.y + v.z : 0;
+		if (i == 0)
+			s->judged[odd] = sl_ring_judge(v, (chunks - 1) * SL_RING_CHUNK, now, stop);
 		if (i < 2)
 			s->head[odd][i] = v;
 		if (i && i <= results)
@@ -100,8 +103,7 @@ SL_DEVICE int weigh_tagged(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now
 	sl_group_sums(s->part[odd], &sum, &bad);
 	if (bad >= 1000000)
 		return 0;
-	outcome = bad ? (sl_u32)SL_RING_LAPPED
-		      : sl_ring_judge(s->head[odd][0], (chunks - 1) * SL_RING_CHUNK, now, stop);
+	outcome = bad ? (sl_u32)SL_RING_LAPPED : s->judged[odd];
 	if (!outcome)
 		return 0;
 	if (outcome == SL_RING_GOOD && s->head[odd][1].x >= threshold)

@@ -131,7 +131,8 @@ static bool is_read(const struct sl_experiment *e, const char *image)
 	return false;
 }
 
-/* Images need not be written to memory when only the next stages read them. */
+/* Images need not be written to memory when only the next stages read them; results of rejected
+ * frames need not come back from a device unless somebody reads them. */
 static void mark_unread(const struct sl_experiment *e, struct sl_chain_build *build)
 {
 	for (unsigned s = 0; s < build->chain.stages; s++) {
@@ -140,6 +141,9 @@ static void mark_unread(const struct sl_experiment *e, struct sl_chain_build *bu
 		stage->unread = stage->output != SL_CHAIN_NONE &&
 				!is_read(e, build->result[stage->output].name);
 	}
+	for (unsigned i = 0; i < e->sinks; i++)
+		if (e->sink[i]->wants & SL_WANT_REJECTED_RESULTS)
+			build->chain.rejected_read = 1;
 }
 
 int sl_chain_open(const struct sl_experiment *e, const struct sl_env *env,

@@ -118,6 +118,31 @@ def _(folder):
             check(summary["frames"]["settled"] >= 8, f"{name}: {summary['frames']}")
 
 
+@case("what a sink reads of rejected events is what the CPU has, with every trigger")
+def _(folder):
+    needs_opencl(folder)
+    few = ["--set", "link.kind=shm", "--summary", folder / "summary.json"]
+    small = {"wait": ["--set", "detector.frames=6"],
+             "persistent": ["--set", "detector.frames=40", "--set", "detector.events=1", "--set", "detector.modules=1"]}
+    for name, triggers in (("wait", ("launch", "graph", "wait")), ("persistent", ("launch", "persistent"))):
+        scores = {}
+        for trigger in ("cpu", *triggers):
+            unit = ["unit.kind=cpu"] if trigger == "cpu" else ["unit.kind=opencl", f"unit.trigger={trigger}"]
+            run("run", ROOT / f"examples/gpu-{name}.yaml", *few, *small[name], *(x for u in unit for x in ("--set", u)),
+                folder=folder).ends(0)
+            sinks = {sink["name"]: sink["figures"] for sink in read_summary(folder)["sinks"]}
+            scores[trigger] = sinks["score"]
+        check(any(value > 0 for key, value in scores["cpu"].items() if "found" in key), f"something was found: {scores['cpu']}")
+        for trigger in triggers:
+            equal(scores[trigger], scores["cpu"], f"score of {trigger}")
+
+
+@case("a configuration that no device can have is refused, whatever stands in for devices")
+def _(folder):
+    run_fails("run", ROOT / "examples/gpu-graph.yaml", "--set", "unit.kind=opencl", "--set", "unit.trigger=persistent", "--set",
+              "link.kind=shm", folder=folder, says=["has a kernel that polls: rings"])
+
+
 @case("a device that is not there is said, and the CPU stands in where it is told to")
 def _(folder):
     sections = {"detector": JUNGFRAU, "stages": CHAIN[:2], "link": {"kind": "shm"}}

@@ -189,6 +189,8 @@ static int open_engine(struct sl_engine *e, const struct accelerator *a,
 
 	if (!err)
 		err = check_order(platform, &e->chain, a);
+	if (!err && a->trigger == PERSISTENT)
+		err = sl_poll_check(platform, &e->chain);
 	if (err)
 		return err;
 	e->timeout_ns = a->timeout_ms * 1000000ull;

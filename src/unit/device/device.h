@@ -55,7 +55,8 @@ struct sl_device_lanes {
 	uint64_t module_bytes, row_bytes, rows;
 	struct sl_shape shape[SL_RESULTS];
 	bool made[SL_RESULTS], wanted[SL_RESULTS]; /* by a twin; on the host */
-	bool seen; /* a stage behind the device may keep what was rejected there */
+	/* Somebody looks at what was rejected there: a stage behind the device, a sink. */
+	bool seen;
 	void *twin[SL_CHAIN_STAGES]; /* states; NULL: the stage has none */
 	struct sl_device_queue *in;
 	struct sl_device_queue *work[SL_TWIN_LANES]; /* all the same when order is kept */
@@ -96,6 +97,9 @@ int sl_device_lane_describe(struct sl_device_lanes *lanes, unsigned lane,
 /* Pinned, for the word that opens the gate. */
 uint32_t *sl_device_lane_word(const struct sl_device_lanes *lanes, struct sl_device_lane *lane);
 
+/* Why something could not be opened: memory, most of the time. `whose`: lanes, or a stage. */
+void sl_device_lanes_tell(const struct sl_device_lanes *lanes, const char *whose, int err);
+
 /* Queue the kernels for the batch; NULL: for whatever will come. */
 int sl_device_lane_run(struct sl_device_lanes *lanes, unsigned lane, struct sl_device_queue *queue,
 		       const struct sl_batch *batch);
@@ -132,8 +136,12 @@ struct sl_poll_options {
 /* Twins are open; room for as many batches. close() in any case, after end(). */
 int sl_poll_open(struct sl_poll **poll, const struct sl_device_lanes *lanes, unsigned batches,
 		 const struct sl_poll_options *options);
+/* Can the chain be polled? 0, or -EINVAL, logged: before anything is open. */
+int sl_poll_check(const struct sl_platform *platform, const struct sl_chain *chain);
+/* Its kernel is to leave the device; it is not waited for. */
+void sl_poll_stop(struct sl_poll *poll);
 /* -ETIMEDOUT: the kernel does not end; then nothing may be closed. */
-int sl_poll_end(struct sl_poll *poll);
+int sl_poll_end(struct sl_poll *poll, uint64_t timeout_ns);
 void sl_poll_close(struct sl_poll *poll);
 
 bool sl_poll_has_room(const struct sl_poll *poll, uint32_t frames);

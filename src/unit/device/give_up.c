@@ -43,9 +43,9 @@ bool sl_engine_comes_to_rest(struct sl_engine *e)
 
 	if (!is_idle)
 		e->device->patience_ns = CLOSING_NS;
-	if (sl_poll_end(e->poll) == -ETIMEDOUT)
+	if (sl_poll_end(e->poll, CLOSING_NS) == -ETIMEDOUT)
 		return false;
-	if (e->lanes.platform && sl_device_let_go(&e->lanes) == -ETIMEDOUT)
+	if (e->lanes.platform && sl_device_let_go(&e->lanes))
 		return false;
 	return is_idle || sl_engine_settle(e) != -ETIMEDOUT;
 }
@@ -145,6 +145,7 @@ void sl_engine_give_up(struct sl_engine *e, int err)
 {
 	sl_error("%s: the device was given up: %s", e->device->platform->name, reason(e, err));
 	e->dead = err;
+	sl_poll_stop(e->poll);
 	if (err != -ETIMEDOUT && sl_engine_settle(e) == -ETIMEDOUT)
 		e->dead = -ETIMEDOUT;
 	if (e->fall_back)

@@ -66,6 +66,7 @@ uint32_t *sl_device_lane_word(const struct sl_device_lanes *l, struct sl_device_
 /* What results there are, who makes them, and which the host wants. */
 static void note_results(struct sl_device_lanes *l)
 {
+	l->seen = l->chain->rejected_read;
 	for (unsigned s = 0; s < l->chain->stages; s++) {
 		const struct sl_chain_stage *stage = &l->chain->stage[s];
 
@@ -95,8 +96,7 @@ static uint64_t lane_bytes(const struct sl_device_lanes *l)
 	return bytes + frames_bytes(l) + views_bytes(l) + verdicts_bytes(l) + rows_bytes(l);
 }
 
-/* Why something could not be opened: memory, most of the time. `whose`: lanes, or a stage. */
-static void tell(const struct sl_device_lanes *l, const char *whose, int err)
+void sl_device_lanes_tell(const struct sl_device_lanes *l, const char *whose, int err)
 {
 	uint64_t refused = l->device->refused_bytes;
 	const char *problem = l->platform->problem(l->device);
@@ -189,7 +189,7 @@ static int open_twins(struct sl_device_lanes *l, unsigned lanes)
 			char whose[64];
 
 			snprintf(whose, sizeof(whose), "stage '%s'", l->chain->stage[s].ops->name);
-			tell(l, whose, err);
+			sl_device_lanes_tell(l, whose, err);
 			/* Tables on their way are the stages', and go when these are closed. */
 			sl_device_finish(l->device, l->in);
 			return err;
@@ -231,7 +231,7 @@ int sl_device_lanes_open(struct sl_device_lanes *l, unsigned n, bool any_order)
 	if (!err)
 		return sl_device_triggers_open(l);
 	snprintf(whose, sizeof(whose), "%u batches of %.3f GB", n, (double)lane_bytes(l) * 1e-9);
-	tell(l, whose, err);
+	sl_device_lanes_tell(l, whose, err);
 	return err;
 }
 
@@ -506,8 +506,13 @@ int sl_device_lane_judged(struct sl_device_lanes *l, unsigned index)
 
 	take_verdicts(l, lane);
 	for (uint32_t f = 0; f < lane->batch->frames; f++) {
-		if (!sl_device_returns(l, lane->batch->frame[f]))
+		struct sl_frame *frame = lane->batch->frame[f];
+
+		if (!sl_device_returns(l, frame)) {
+			for (unsigned i = 0; i < l->results; i++)
+				frame->result[i].rows = l->made[i] ? 0 : frame->result[i].rows;
 			continue;
+		}
 		for (unsigned i = 0; i < l->results && !err; i++)
 			if (l->made[i] && l->wanted[i])
 				err = fetch(l, lane, i, f);

@@ -32,24 +32,34 @@ static uint64_t up(uint64_t bytes)
 	return (bytes + LINE - 1) / LINE * LINE;
 }
 
-/* The only stage that the device has; NULL: there are more, or it cannot. */
-static const struct sl_chain_stage *polled_stage(const struct sl_device_lanes *l, unsigned *index)
+/* The only stage that the device has, and how many it has. */
+static const struct sl_chain_stage *polled_stage(const struct sl_chain *chain, unsigned *index,
+						 unsigned *twins)
 {
 	const struct sl_chain_stage *found = NULL;
-	unsigned twins = 0;
 
-	for (unsigned s = 0; s < l->chain->stages; s++)
-		if (l->twin[s]) {
-			twins++;
+	*twins = 0;
+	for (unsigned s = 0; s < chain->stages; s++)
+		if (chain->stage[s].ops->twin) {
+			++*twins;
 			*index = s;
-			found = &l->chain->stage[s];
+			found = &chain->stage[s];
 		}
-	if (twins == 1 && found->ops->twin->poll && found->input == SL_CHAIN_RAW)
-		return found;
+	return found;
+}
+
+int sl_poll_check(const struct sl_platform *platform, const struct sl_chain *chain)
+{
+	unsigned index, twins;
+	const struct sl_chain_stage *stage = polled_stage(chain, &index, &twins);
+
+	if (twins == 1 && stage->ops->twin->poll && stage->input == SL_CHAIN_RAW &&
+	    stage->terms.outputs <= SL_TWIN_POLL)
+		return 0;
 	sl_error("%s: unit.trigger: persistent is for experiments with one stage on the device, "
 		 "which reads raw events and has a kernel that polls: rings",
-		 l->platform->name);
-	return NULL;
+		 platform->name);
+	return -EINVAL;
 }
 
 /* Verdicts, rows, results, each on a cache line. */
@@ -114,16 +124,14 @@ int sl_poll_open(struct sl_poll **poll, const struct sl_device_lanes *l, unsigne
 	struct sl_device_info info;
 	const struct sl_chain_stage *stage;
 	uint64_t result_bytes;
-	unsigned s = 0, processors;
+	unsigned s = 0, twins, processors;
 	int err;
 
 	*poll = p;
 	if (!p)
 		return -ENOMEM;
 	p->lanes = l;
-	stage = polled_stage(l, &s);
-	if (!stage || stage->terms.outputs > SL_TWIN_POLL)
-		return -EINVAL;
+	stage = polled_stage(l->chain, &s, &twins);
 	l->platform->describe(l->device, &info);
 	if (!info.polls) {
 		sl_error("%s: unit.trigger: persistent: kernels of this device do not see what the "
@@ -143,15 +151,26 @@ int sl_poll_open(struct sl_poll **poll, const struct sl_device_lanes *l, unsigne
 		err = sl_device_finish(l->device, l->in); /* before the kernel begins */
 	if (!err)
 		err = open_ring(p, result_bytes, o);
-	if (!err)
+	if (err)
+		sl_device_lanes_tell(l, "a ring of frames", err);
+	else
 		sl_info("%s: %u groups of %u threads poll", l->platform->name, p->terms.groups,
 			p->terms.threads);
 	return err;
 }
 
-int sl_poll_end(struct sl_poll *p)
+void sl_poll_stop(struct sl_poll *p)
 {
-	return p && p->ring.platform ? sl_gpuring_end(&p->ring) : 0;
+	if (p && p->ring.stop.host)
+		sl_gpuring_stop(&p->ring);
+}
+
+int sl_poll_end(struct sl_poll *p, uint64_t timeout_ns)
+{
+	if (!p || !p->ring.platform)
+		return 0;
+	p->ring.terms.timeout_ns = timeout_ns;
+	return sl_gpuring_end(&p->ring);
 }
 
 void sl_poll_close(struct sl_poll *p)
@@ -263,5 +282,6 @@ void sl_poll_figures(const struct sl_poll *p, sl_unit_figure *figure, void *arg)
 	figure(arg, "ring_frames_good", ledger.good, 0);
 	figure(arg, "ring_frames_lapped", ledger.lapped, 1);
 	figure(arg, "ring_frames_wrong", ledger.wrong, 1);
-	figure(arg, "ring_frames_unanswered", ledger.unanswered, 1);
+	/* Whoever did them instead, or did not, is in the ledger of the run. */
+	figure(arg, "ring_frames_unanswered", ledger.unanswered, 0);
 }

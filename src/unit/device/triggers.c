@@ -85,11 +85,14 @@ static int open_gate(struct sl_device_lanes *l, struct sl_device_lane *lane)
 	uint32_t *word = sl_device_lane_word(l, lane);
 	int err;
 
-	*word = ++lane->turn;
+	*word = lane->turn + 1;
+	err = l->platform->write(l->in, &lane->gate, 0, word, sizeof(*word), 1, 0);
+	if (err)
+		return err; /* it is still armed: who lets go tries again */
+	lane->turn++;
 	lane->armed = 0;
 	l->played++;
-	err = l->platform->write(l->in, &lane->gate, 0, word, sizeof(*word), 1, 0);
-	return err ? err : l->platform->flush(l->in);
+	return l->platform->flush(l->in);
 }
 
 static int open_gates(struct sl_device_lanes *l)
