@@ -121,7 +121,7 @@ int sl_device_trigger(struct sl_device_lanes *lanes, unsigned lane);
 int sl_device_trigger_again(struct sl_device_lanes *lanes, unsigned lane);
 /* The lane that the next batch goes into; -1: not now. */
 int sl_device_next_lane(const struct sl_device_lanes *lanes);
-/* Kernels that were queued ahead end with nothing. */
+/* Kernels that were queued ahead end with nothing. -ETIMEDOUT: they do not. */
 int sl_device_let_go(struct sl_device_lanes *lanes);
 
 /* ---- poll.c: instead of lanes ---- */

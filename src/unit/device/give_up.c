@@ -45,7 +45,7 @@ bool sl_engine_comes_to_rest(struct sl_engine *e)
 		e->device->patience_ns = CLOSING_NS;
 	if (sl_poll_end(e->poll, CLOSING_NS) == -ETIMEDOUT)
 		return false;
-	if (e->lanes.platform && sl_device_let_go(&e->lanes))
+	if (e->lanes.platform && sl_device_let_go(&e->lanes) == -ETIMEDOUT)
 		return false;
 	return is_idle || sl_engine_settle(e) != -ETIMEDOUT;
 }

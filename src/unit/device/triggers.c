@@ -202,6 +202,8 @@ int sl_device_let_go(struct sl_device_lanes *l)
 		if (!err)
 			err = open_gate(l, &l->lane[i]);
 	}
+	if (err)
+		return -ETIMEDOUT; /* they wait for ever */
 	for (unsigned i = 0; i < l->works && !err; i++)
 		err = sl_device_finish(l->device, l->work[i]);
 	return err;
