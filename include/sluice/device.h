@@ -38,6 +38,8 @@ struct sl_device_info {
 	int is_host;
 	/* Kernels see what the host writes into pinned memory while they run. */
 	int polls;
+	/* Kernels are compiled when they first run, which may take a minute. */
+	int compiles_late;
 	/* What other devices write into its memory is seen by kernels that run, in the order in
 	 * which it came; 0: by those launched after flush_remote() only. */
 	int sees_remote_writes;

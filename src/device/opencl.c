@@ -169,7 +169,7 @@ static void describe(struct sl_device *device, struct sl_device_info *info)
 	info->memory_bytes = memory;
 	info->largest_bytes = largest;
 	info->processors = units;
-	info->is_host = info->polls = d->is_host;
+	info->is_host = info->polls = info->compiles_late = d->is_host;
 	info->group_threads = (unsigned)threads;
 }
 

@@ -387,9 +387,11 @@ static int mark_open(struct sl_device *device, struct sl_device_mark **mark)
 	return *mark ? 0 : -ENOMEM;
 }
 
+/* A queue that stands still has it yet: then it is left to that. */
 static void mark_close(struct sl_device_mark *m)
 {
-	free(m);
+	if (atomic_load_explicit(&m->reached, memory_order_acquire) == atomic_load(&m->asked))
+		free(m);
 }
 
 static int mark(struct sl_device_queue *q, struct sl_device_mark *m)

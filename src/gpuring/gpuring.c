@@ -14,6 +14,8 @@
 /* Bytes of a meta word, a record, a chunk; of what a device reads at once. */
 enum { WORDS = 16, LINES = 128 };
 
+#define COMPILING_NS 120000000000ull /* until a kernel that is compiled late answers */
+
 const char *const sl_gpuring_trigger_name[SL_TRIGGERS] = {"launch", "graph", "wait", "persistent"};
 
 static uint32_t buffer_of(const struct sl_gpuring *r, uint64_t n)
@@ -163,6 +165,7 @@ int sl_gpuring_open(struct sl_gpuring *r, struct sl_device *device,
 	r->slot_bytes = terms->tagged ? chunks_of(terms->result_bytes) * WORDS
 				      : round_up(terms->result_bytes, WORDS);
 	r->threads = terms->threads;
+	r->may_compile = info.compiles_late && terms->trigger == SL_TRIGGER_PERSISTENT;
 	r->flushes = terms->remote && !info.sees_remote_writes;
 	err = r->platform->queue_open(device, &r->run);
 	if (!err)
@@ -189,10 +192,13 @@ void sl_gpuring_close(struct sl_gpuring *r)
 
 	if (!r->platform || r->running)
 		return; /* it may still write */
-	/* Copies that are queued may still need memory. */
-	if (r->in && sl_device_finish(r->device, r->in) == 0)
+	/* What is queued may still need memory: if it does not end, that is left to it. */
+	if ((r->in && sl_device_finish(r->device, r->in) == -ETIMEDOUT) ||
+	    (r->run && sl_device_finish(r->device, r->run) == -ETIMEDOUT))
+		return;
+	if (r->in)
 		r->platform->queue_close(r->in);
-	if (r->run && sl_device_finish(r->device, r->run) == 0)
+	if (r->run)
 		r->platform->queue_close(r->run);
 	sl_gpuring_trigger_close(r);
 	for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++)
@@ -324,7 +330,13 @@ static int late(struct sl_gpuring *r)
 	now = sl_clock_ns();
 	if (!r->waits_since_ns)
 		r->waits_since_ns = now;
-	return now - r->waits_since_ns > r->terms.timeout_ns ? -ETIMEDOUT : 0;
+	if (now - r->waits_since_ns <= r->terms.timeout_ns)
+		return 0;
+	/* As long as the kernel is there it may still be on its way. */
+	if (r->may_compile && now - r->waits_since_ns <= COMPILING_NS &&
+	    r->platform->reached(r->ended) == 0)
+		return 0;
+	return -ETIMEDOUT;
 }
 
 int sl_gpuring_take(struct sl_gpuring *r, struct sl_gpuring_record *record)
@@ -348,6 +360,7 @@ int sl_gpuring_take(struct sl_gpuring *r, struct sl_gpuring_record *record)
 	};
 	count(&r->ledger, record);
 	r->waits_since_ns = 0;
+	r->may_compile = false;
 	r->taken = true;
 	return 1;
 }

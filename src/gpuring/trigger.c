@@ -94,6 +94,8 @@ int sl_gpuring_trigger_open(struct sl_gpuring *r)
 		err = launch(r, 0);
 		r->running = !err;
 		if (!err)
+			err = r->platform->mark(r->run, r->ended); /* is it still there? */
+		if (!err)
 			err = r->platform->flush(r->run);
 	}
 	r->running |= !err;

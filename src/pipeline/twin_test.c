@@ -48,21 +48,22 @@ static void run_case(const struct twin_case *c, const struct sl_unit *unit, cons
 	twin_close(&side[1], unit);
 }
 
-/* With each trigger that it can have; tools/check_gpu.sh asks for one, and for some cases. */
+/* Launched, and by one of the others in turns; polled, where that can be. tools/check_gpu.sh asks
+ * for one trigger, and for some cases ("!tracks": all but these). Sanitizers are slow: no launches
+ * there. */
 static void run_triggers(const struct twin_case *c, const struct sl_unit *unit)
 {
 	const char *only = getenv("SLUICE_TRIGGER"), *part = getenv("SLUICE_CASES");
+	bool has_all = unit == &sl_unit_cuda || opencl_is_this_cpu();
+	bool no_launch = has_all && getenv("SLUICE_SANITIZER");
+	size_t other = 1 + (size_t)(c - cases) % 2;
 
-	/* "!tracks": all but these */
 	if (part && !strstr(c->name, part + (part[0] == '!')) != (part[0] == '!'))
 		return;
-	/* Sanitizers are slow: of two ways to the same kernels one will do. */
-	if (!only && getenv("SLUICE_SANITIZER"))
-		only = c->batch % 2 ? "graph" : "wait";
 	for (size_t t = 0; t < sizeof(triggers) / sizeof(triggers[0]); t++)
-		if ((!only || strstr(triggers[t], only)) &&
-		    (!strstr(triggers[t], "persistent") || has_kernel_that_polls(c)) &&
-		    (t < 2 || unit == &sl_unit_cuda || opencl_is_this_cpu()))
+		if ((only ? strstr(triggers[t], only) != NULL
+			  : t == 3 || t == other || (t == 0 && !no_launch)) &&
+		    (t < 3 || has_kernel_that_polls(c)) && (t < 2 || has_all))
 			run_case(c, unit, triggers[t]);
 }
 
