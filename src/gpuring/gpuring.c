@@ -16,8 +16,6 @@ enum { WORDS = 16, LINES = 128 };
 
 #define COMPILING_NS 120000000000ull /* until a kernel that is compiled late answers */
 
-const char *const sl_gpuring_trigger_name[SL_TRIGGERS] = {"launch", "graph", "wait", "persistent"};
-
 static uint32_t buffer_of(const struct sl_gpuring *r, uint64_t n)
 {
 	return (uint32_t)n & (r->terms.buffers - 1);

@@ -41,8 +41,6 @@ enum sl_gpuring_trigger {
 	SL_TRIGGERS
 };
 
-extern const char *const sl_gpuring_trigger_name[SL_TRIGGERS];
-
 enum { SL_GPURING_ARGUMENTS = 8 };
 
 struct sl_gpuring_terms {

@@ -228,8 +228,12 @@ int sl_device_lanes_open(struct sl_device_lanes *l, unsigned n, bool any_order)
 		return err;
 	for (; l->n < n && !err; l->n++)
 		err = open_lane(l, &l->lane[l->n]);
-	if (!err)
-		return sl_device_triggers_open(l);
+	if (!err) {
+		err = sl_device_triggers_open(l);
+		if (err && err != -ENOTSUP) /* which is said already */
+			sl_device_lanes_tell(l, "kernels that wait", err);
+		return err;
+	}
 	snprintf(whose, sizeof(whose), "%u batches of %.3f GB", n, (double)lane_bytes(l) * 1e-9);
 	sl_device_lanes_tell(l, whose, err);
 	return err;

@@ -16,6 +16,7 @@
 #include "unit/device/device.h"
 
 enum { LINE = 64 };
+#define MOST_BYTES (1ull << 30) /* of an event of a ring, and of a result */
 
 struct sl_poll {
 	struct sl_gpuring ring;
@@ -117,21 +118,15 @@ static int open_ring(struct sl_poll *p, uint64_t result_bytes, const struct sl_p
 	return sl_gpuring_open(&p->ring, p->lanes->device, &terms, &work);
 }
 
-int sl_poll_open(struct sl_poll **poll, const struct sl_device_lanes *l, unsigned batches,
-		 const struct sl_poll_options *o)
+/* How large everything is, and how many groups there are. */
+static int choose_terms(struct sl_poll *p, const struct sl_chain_stage *stage, unsigned batches,
+			const struct sl_poll_options *o, uint64_t *result_bytes)
 {
-	struct sl_poll *p = calloc(1, sizeof(*p));
+	const struct sl_device_lanes *l = p->lanes;
+	uint64_t event_bytes = sizeof(struct sl_kernel_frame) + l->modules * l->module_bytes;
 	struct sl_device_info info;
-	const struct sl_chain_stage *stage;
-	uint64_t result_bytes;
-	unsigned s = 0, twins, processors;
-	int err;
+	unsigned processors;
 
-	*poll = p;
-	if (!p)
-		return -ENOMEM;
-	p->lanes = l;
-	stage = polled_stage(l->chain, &s, &twins);
 	l->platform->describe(l->device, &info);
 	if (!info.polls) {
 		sl_error("%s: unit.trigger: persistent: kernels of this device do not see what the "
@@ -139,13 +134,39 @@ int sl_poll_open(struct sl_poll **poll, const struct sl_device_lanes *l, unsigne
 			 l->platform->name);
 		return -ENOTSUP;
 	}
+	*result_bytes = lay_out(p, stage);
+	if (event_bytes > MOST_BYTES || *result_bytes > MOST_BYTES) {
+		sl_error("%s: unit.trigger: persistent is for frames of up to 1 GiB, and results "
+			 "of as much",
+			 l->platform->name);
+		return -EINVAL;
+	}
 	/* A CPU has other things to do, too. */
 	processors = info.is_host ? (info.processors + 1) / 2 : info.processors;
 	p->terms.groups = o->groups < processors ? o->groups : processors;
 	p->terms.queue = l->in;
 	p->terms.buffers = buffers_for(l, batches, p->terms.groups);
-	p->event_bytes = (uint32_t)(sizeof(struct sl_kernel_frame) + l->modules * l->module_bytes);
-	result_bytes = lay_out(p, stage);
+	p->event_bytes = (uint32_t)event_bytes;
+	return 0;
+}
+
+int sl_poll_open(struct sl_poll **poll, const struct sl_device_lanes *l, unsigned batches,
+		 const struct sl_poll_options *o)
+{
+	struct sl_poll *p = calloc(1, sizeof(*p));
+	const struct sl_chain_stage *stage;
+	uint64_t result_bytes;
+	unsigned s = 0, twins;
+	int err;
+
+	*poll = p;
+	if (!p)
+		return -ENOMEM;
+	p->lanes = l;
+	stage = polled_stage(l->chain, &s, &twins);
+	err = choose_terms(p, stage, batches, o, &result_bytes);
+	if (err)
+		return err;
 	err = stage->ops->twin->poll(l->twin[s], &p->terms);
 	if (!err)
 		err = sl_device_finish(l->device, l->in); /* before the kernel begins */

@@ -32,6 +32,8 @@ static int record(struct sl_device_lanes *l, unsigned lane, struct sl_device_que
 		return err;
 	err = sl_device_lane_run(l, lane, queue, batch);
 	ended = l->platform->record_end(queue, made); /* in any case */
+	if (err && !ended)
+		l->platform->record_close(*made);
 	return err ? err : ended;
 }
 
