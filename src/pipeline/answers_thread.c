@@ -15,8 +15,9 @@
 #include "sink/feedback_wire.h"
 
 enum {
-	PACKETS = 32, /* in one call */
-	POLL_MS = 2,  /* then the sender's notes are taken, at least */
+	MESSAGES = 16,	    /* in one call; each of a packet, or of some that came together */
+	MOST_BYTES = 65536, /* of a message */
+	POLL_MS = 2,	    /* then the sender's notes are taken, at least */
 	BUFFER = 16 << 20,
 	CALM_NS = 100 * 1000 * 1000, /* all have come: would one come twice? */
 	LOOK_NS = 2 * 1000 * 1000,
@@ -63,6 +64,7 @@ static int open_socket(struct sl_answers_thread *t)
 	if (t->fd >= 0 && bind(t->fd, &at.any, bytes) == 0) {
 		if (setsockopt(t->fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) < 0)
 			setsockopt(t->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+		sl_net_merge(t->fd);
 		return 0;
 	}
 	err = -errno;
@@ -71,32 +73,49 @@ static int open_socket(struct sl_answers_thread *t)
 	return err;
 }
 
-/* How many packets there were. */
-static int take(struct sl_answers_thread *t, uint8_t (*buffer)[SL_FEEDBACK_PAYLOAD_MAX + 1])
+typedef uint8_t message_bytes[MOST_BYTES];
+
+/* Packets of a length that the kernel has left together, but for the last; or one. */
+static void note_message(struct sl_answers_thread *t, const struct mmsghdr *m, const uint8_t *bytes,
+			 uint64_t now)
 {
-	struct mmsghdr message[PACKETS];
-	struct iovec iov[PACKETS];
+	uint32_t each = sl_net_segment_bytes(&m->msg_hdr), left;
+
+	each = each ? each : m->msg_len;
+	for (left = m->msg_len; left > each; left -= each, bytes += each)
+		sl_answers_packet(&t->answers, bytes, each, now);
+	sl_answers_packet(&t->answers, bytes, left, now);
+}
+
+/* How many messages there were. */
+static int take(struct sl_answers_thread *t, message_bytes *buffer)
+{
+	_Alignas(struct cmsghdr) uint8_t control[MESSAGES][SL_NET_CONTROL_BYTES];
+	struct mmsghdr message[MESSAGES];
+	struct iovec iov[MESSAGES];
 	uint64_t now;
 	int n;
 
 	memset(message, 0, sizeof(message));
-	for (unsigned i = 0; i < PACKETS; i++) {
+	for (unsigned i = 0; i < MESSAGES; i++) {
 		iov[i] = (struct iovec){buffer[i], sizeof(buffer[i])};
 		message[i].msg_hdr.msg_iov = &iov[i];
 		message[i].msg_hdr.msg_iovlen = 1;
+		message[i].msg_hdr.msg_control = control[i];
+		message[i].msg_hdr.msg_controllen = sizeof(control[i]);
 	}
-	n = recvmmsg(t->fd, message, PACKETS, MSG_DONTWAIT, NULL);
+	n = recvmmsg(t->fd, message, MESSAGES, MSG_DONTWAIT, NULL);
 	now = sl_clock_ns();
 	sl_answers_absorb(&t->answers);
 	for (int i = 0; i < n; i++)
-		sl_answers_packet(&t->answers, buffer[i], message[i].msg_len, now);
+		note_message(t, &message[i], buffer[i], now);
 	return n;
 }
 
 static void *hear_udp(void *arg)
 {
 	struct sl_answers_thread *t = arg;
-	uint8_t(*buffer)[SL_FEEDBACK_PAYLOAD_MAX + 1] = malloc(PACKETS * sizeof(*buffer));
+	message_bytes *buffer = malloc(MESSAGES * sizeof(*buffer));
 
 	/* Stopped, it still takes what has come. */
 	for (int n = 0; buffer && (n > 0 || !atomic_load(&t->stop));) {

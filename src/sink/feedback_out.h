@@ -1,7 +1,8 @@
 /* feedback_out.h - packets of answers on their way to a front end: by UDP, or by RDMA WRITE.
  *
- * Model:     UDP: a datagram for each; nobody says whether it arrives, but a host that answers says
- *            so where nobody listens (`refused`). WRITE: a block of the front end's ring for each,
+ * Model:     UDP: a datagram for each, which the kernel cuts out of a larger one where it can;
+ *            nobody says whether it arrives, but a host that answers says so where nobody
+ *            listens (`refused`). WRITE: a block of the front end's ring for each,
  *            through a way back of the pipeline's (sluice/back.h). Either way what cannot be sent
  *            within a bound is counted (`unsent`) and not waited for again.
  * Threads:   one, which may sleep.
@@ -18,14 +19,17 @@ enum sl_feedback_by { SL_FEEDBACK_BY_UDP, SL_FEEDBACK_BY_WRITE };
 
 struct mmsghdr;
 struct iovec;
+struct sl_feedback_run;
 
 struct sl_feedback_out {
 	enum sl_feedback_by by;
-	struct sl_back_options to; /* of UDP, address and port alone */
-	uint32_t packets;	   /* most in a call */
-	int fd;			   /* UDP; -1: none */
-	struct mmsghdr *message;   /* [packets] */
-	struct iovec *iov;	   /* [packets] */
+	struct sl_back_options to;   /* of UDP, address and port alone */
+	uint32_t packets;	     /* most in a call */
+	int fd;			     /* UDP; -1: none */
+	bool segments;		     /* UDP: packets of a size can go out as one message */
+	struct mmsghdr *message;     /* [packets]: of one packet, or a run of them */
+	struct sl_feedback_run *run; /* [packets]: what message is of */
+	struct iovec *iov;	     /* [packets] */
 	const struct sl_backs *backs;
 	struct sl_back *back; /* WRITE; NULL: none */
 	bool stuck;	      /* UDP: waited in vain: not again before something goes */

@@ -1,4 +1,5 @@
-/* feedback_out_test.c - a socket that is full holds up the sinks once, not for every packet. */
+/* feedback_out_test.c - a socket that is full holds up the sinks once, not for every packet;
+ * packets that leave as one message arrive as they were, also where that cannot be. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,11 +7,14 @@
 
 #include <cmocka.h>
 
+#include <netinet/in.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "net/net.h"
 #include "sink/feedback_out.h"
 
 enum { PACKETS = 64, HOLD_MS = 200 };
@@ -24,6 +28,7 @@ static void replace_socket(struct sl_feedback_out *out, int pair[2])
 	assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)),
 			 0);
 	assert_int_equal(dup2(pair[0], out->fd), out->fd);
+	out->segments = false; /* such sockets do not cut messages */
 }
 
 static void a_full_socket_is_waited_for_once(void **state)
@@ -59,9 +64,62 @@ static void a_full_socket_is_waited_for_once(void **state)
 	close(pair[1]);
 }
 
+/* Of every length that a run can end with; `cuts`: messages may be cut by the kernel. */
+static void send_and_compare(bool cuts)
+{
+	static const uint32_t length[] = {700, 700, 700, 120, 120, 700, 120, 64, 700};
+	enum { N = sizeof(length) / sizeof(length[0]) };
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	struct sl_back_options to = {.address = "127.0.0.1"};
+	struct sl_back_packet packet[N];
+	socklen_t bytes = sizeof(at);
+	uint8_t sent[N][700], got[800];
+	struct sl_feedback_out out;
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, bytes), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &bytes), 0);
+	to.port = ntohs(at.sin_port);
+	assert_int_equal(sl_feedback_out_open(&out, SL_FEEDBACK_BY_UDP, &to, NULL, N), 0);
+	if (!cuts) /* of what has no checksum the kernel cuts nothing */
+		assert_int_equal(sl_net_leave_checksum(out.fd), 0);
+	for (unsigned i = 0; i < N; i++) {
+		memset(sent[i], (int)i + 1, sizeof(sent[i]));
+		packet[i] =
+			(struct sl_back_packet){.data = sent[i], .bytes = length[i], .items = 1};
+	}
+	for (unsigned round = 0; round < 2; round++) {
+		sl_feedback_out_send(&out, packet, N);
+		for (unsigned i = 0; i < N; i++) {
+			assert_int_equal(recv(fd, got, sizeof(got), MSG_DONTWAIT), length[i]);
+			assert_memory_equal(got, sent[i], length[i]);
+		}
+	}
+	assert_int_equal(recv(fd, got, sizeof(got), MSG_DONTWAIT), -1);
+	assert_int_equal(out.unsent + out.refused, 0);
+	if (!cuts)
+		assert_false(out.segments);
+	sl_feedback_out_close(&out);
+	close(fd);
+}
+
+static void packets_arrive_as_they_were(void **state)
+{
+	(void)state;
+	send_and_compare(true);
+}
+
+static void packets_arrive_where_messages_are_not_cut(void **state)
+{
+	(void)state;
+	send_and_compare(false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(packets_arrive_as_they_were),
+		cmocka_unit_test(packets_arrive_where_messages_are_not_cut),
 		cmocka_unit_test(a_full_socket_is_waited_for_once),
 	};
 
