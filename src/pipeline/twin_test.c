@@ -48,17 +48,32 @@ static void run_case(const struct twin_case *c, const struct sl_unit *unit, cons
 	twin_close(&side[1], unit);
 }
 
+/* tools/check_gpu.sh asks for one unit, and for a share of the cases: "2/6" is 2, 8, 14, ... */
+static bool is_asked(const struct sl_unit *unit)
+{
+	const char *only = getenv("SLUICE_UNIT");
+
+	return !unit->unavailable() && (!only || !strcmp(only, unit->name));
+}
+
+static bool is_in_share(size_t number)
+{
+	const char *share = getenv("SLUICE_SHARE");
+	unsigned int one, of;
+
+	return !share || sscanf(share, "%u/%u", &one, &of) != 2 || !of || number % of == one;
+}
+
 /* Launched, and by one of the others in turns; polled, where that can be. tools/check_gpu.sh asks
- * for one trigger, and for some cases ("!tracks": all but these). Sanitizers are slow: no launches
- * there. */
+ * for one trigger. Sanitizers are slow: no launches there. */
 static void run_triggers(const struct twin_case *c, const struct sl_unit *unit)
 {
-	const char *only = getenv("SLUICE_TRIGGER"), *part = getenv("SLUICE_CASES");
+	const char *only = getenv("SLUICE_TRIGGER");
 	bool has_all = unit == &sl_unit_cuda || opencl_is_this_cpu();
 	bool no_launch = has_all && getenv("SLUICE_SANITIZER");
 	size_t other = 1 + (size_t)(c - cases) % 2;
 
-	if (part && !strstr(c->name, part + (part[0] == '!')) != (part[0] == '!'))
+	if (!is_in_share((size_t)(c - cases)))
 		return;
 	for (size_t t = 0; t < sizeof(triggers) / sizeof(triggers[0]); t++)
 		if ((only ? strstr(triggers[t], only) != NULL
@@ -107,7 +122,7 @@ static void test_results_are_those_of_the_cpu(void **arg)
 
 	write_fields(folder);
 	for (size_t u = 0; u < sizeof(accelerators) / sizeof(accelerators[0]); u++) {
-		if (accelerators[u]->unavailable())
+		if (!is_asked(accelerators[u]))
 			continue;
 		any = true;
 		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -192,7 +207,7 @@ static void test_edges_of_images_are_those_of_the_cpu(void **arg)
 {
 	NEEDS_OPENCL();
 	for (size_t u = 0; u < sizeof(accelerators) / sizeof(accelerators[0]); u++)
-		if (!accelerators[u]->unavailable()) {
+		if (is_asked(accelerators[u])) {
 			run_edges(accelerators[u]);
 			run_case(&masked[0], accelerators[u], triggers[0]);
 			run_case(&masked[1], accelerators[u], triggers[0]);
