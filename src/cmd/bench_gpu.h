@@ -40,6 +40,7 @@ struct sl_bench_gpu {
 	enum sl_gpuring_trigger trigger;
 	uint32_t event_bytes, buffers;	       /* buffers 0: 16 */
 	bool tagged, on_device, cells;	       /* cells: of tracks, nothing else */
+	bool alone;			       /* events are all there: the kernel's own time */
 	const struct sl_bench_trigger *tracks; /* of sectors: cells and bend; NULL: `weigh` */
 };
 
@@ -73,5 +74,19 @@ int sl_bench_gpu_paced(const struct sl_bench *bench, const struct sl_bench_row *
 /* Of an event at a time, from before it is written until its result is here. */
 int sl_bench_gpu_ring(const struct sl_bench *bench, const struct sl_bench_row *row,
 		      struct sl_device *device, struct sl_bench_sample *sample);
+
+/* Events that are all in the device's memory, one after another by one group: the kernel alone. The
+ * quantiles are over runs of all of them. */
+struct sl_bench_alone {
+	const struct sl_gpuring_work *work;
+	uint32_t threads, bytes, result_bytes; /* bytes: of an event */
+	uint64_t events;		       /* that there are */
+	void *arg;
+	const void *(*event)(void *arg, uint64_t n);
+	uint32_t (*score)(void *arg, uint64_t n); /* that its record must have */
+};
+
+int sl_bench_gpu_alone(struct sl_device *device, const struct sl_bench_alone *terms,
+		       uint64_t most_ns, struct sl_bench_sample *sample);
 
 #endif

@@ -24,7 +24,7 @@
 
 enum { LANES = 4, MOST_BLOCKS = 1 << 22 };
 #define LANES_TEXT "4"
-#define PROCESSORS "64" /* of a kernel that polls: half of those of an H200 */
+#define PROCESSORS "128" /* of a kernel that polls: four crews; an H200 has 132 */
 #define TIMEOUT_NS 20000000000ull
 #define GRACE_NS   2000000000ull
 

@@ -8,6 +8,7 @@
  *   PLATFORM/ring-cells/CELLS/TRIGGER    160 stubs of a sector: cells with enough layers
  *   PLATFORM/ring-tracks/CELLS/TRIGGER   the same, and duplicates taken out; compared with the
  *                                        scalar program of `sluice bench trigger`
+ *   PLATFORM/ring-cells/CELLS/alone      without a ring: what the kernel takes (bench_gpu_alone.c)
  *
  * Everything is the process's own, which ends after this: not all is given back. */
 #include <errno.h>
@@ -64,18 +65,28 @@ static const void *tracks_event(struct work *w, uint64_t n)
 	return sl_bench_item(w->scene, n % w->sectors);
 }
 
-static bool tracks_are_right(const struct work *w, uint64_t n,
-			     const struct sl_gpuring_record *record, const void *result)
+static uint32_t tracks_score(const struct work *w, uint64_t n)
 {
 	const struct sl_bench_sector *found = &w->found[n % w->sectors];
 
-	return record->score == (found->tracks | found->cells << 16);
+	return found->tracks | found->cells << 16;
+}
+
+static uint32_t cells_score(const struct work *w, uint64_t n)
+{
+	return w->found[n % w->sectors].cells;
+}
+
+static bool tracks_are_right(const struct work *w, uint64_t n,
+			     const struct sl_gpuring_record *record, const void *result)
+{
+	return record->score == tracks_score(w, n);
 }
 
 static bool cells_are_right(const struct work *w, uint64_t n,
 			    const struct sl_gpuring_record *record, const void *result)
 {
-	return record->score == w->found[n % w->sectors].cells;
+	return record->score == cells_score(w, n);
 }
 
 /* One event there and back; ns, or -errno. */
@@ -100,7 +111,8 @@ static int64_t round_trip(struct work *w, uint64_t n)
 	}
 	start = sl_clock_ns() - start;
 	if (record.outcome != SL_RING_GOOD || !w->is_right(w, n, &record, result)) {
-		sl_error("event %llu came back as something else", (unsigned long long)n);
+		sl_error("event %llu came back as something else: outcome %d, %u bytes, score %u",
+			 (unsigned long long)n, record.outcome, record.bytes, record.score);
 		return -EBADMSG;
 	}
 	err = sl_gpuring_release(w->ring);
@@ -186,10 +198,45 @@ static int run_weigh(const struct sl_bench *bench, const struct sl_bench_gpu *g,
 	return run(bench, device, g, &w, &work, (w.bytes / SL_RING_CHUNK + 33) / 32 * 32, sample);
 }
 
+static const void *alone_event(void *arg, uint64_t n)
+{
+	return tracks_event(arg, n);
+}
+
+static uint32_t alone_tracks(void *arg, uint64_t n)
+{
+	return tracks_score(arg, n);
+}
+
+static uint32_t alone_cells(void *arg, uint64_t n)
+{
+	return cells_score(arg, n);
+}
+
+static int run_alone(const struct sl_bench *bench, struct sl_device *device,
+		     const struct sl_bench_gpu *g, struct work *w,
+		     const struct sl_gpuring_work *work, struct sl_bench_sample *sample)
+{
+	const struct sl_bench_alone terms = {
+		.work = work,
+		.threads = g->cells ? CELL_THREADS : SL_STUBS,
+		.bytes = w->bytes,
+		.result_bytes = w->result_bytes,
+		.events = w->sectors,
+		.arg = w,
+		.event = alone_event,
+		.score = g->cells ? alone_cells : alone_tracks,
+	};
+
+	return sl_bench_gpu_alone(device, &terms, (uint64_t)(4e9 * bench->o.seconds), sample);
+}
+
 static int run_tracks(const struct sl_bench *bench, const struct sl_bench_row *row,
 		      struct sl_device *device, struct sl_bench_sample *sample)
 {
 	const struct sl_bench_scene *scene = &bench->stages->scene[row->size];
+	const struct sl_bench_gpu *g = row->gpu;
+	struct sl_gpuring_work work;
 	struct sl_tracks *stage = calloc(1, sizeof(*stage));
 	struct sl_kernel_tracks_plan *plan = calloc(1, sizeof(*plan));
 	struct sl_kernel_tracks rules;
@@ -198,7 +245,7 @@ static int run_tracks(const struct sl_bench *bench, const struct sl_bench_row *r
 	struct work w = {.bytes = SL_STUBS * SL_STUB_BYTES,
 			 .result_bytes = 16 * SL_RING_CHUNK,
 			 .event = tracks_event,
-			 .is_right = row->gpu->cells ? cells_are_right : tracks_are_right,
+			 .is_right = g->cells ? cells_are_right : tracks_are_right,
 			 .scene = scene};
 	int err;
 
@@ -207,7 +254,7 @@ static int run_tracks(const struct sl_bench *bench, const struct sl_bench_row *r
 	if (!stage || !plan || !w.found)
 		return -ENOMEM;
 	stage->events = stage->sectors = stage->modules = 1;
-	sl_bench_tracks_plan(row->gpu->tracks, &stage->plan);
+	sl_bench_tracks_plan(g->tracks, &stage->plan);
 	sl_tracks_for_kernels(stage, &rules, plan);
 	for (uint64_t i = 0; i < w.sectors; i++)
 		w.found[i] = sl_bench_scalar_sector(&stage->plan, sl_bench_item(scene, i));
@@ -219,17 +266,17 @@ static int run_tracks(const struct sl_bench *bench, const struct sl_bench_row *r
 			device, rules.limit * sizeof(struct sl_kernel_track), &track);
 	if (!err)
 		err = sl_device_finish(device, queue);
-	return err ? err
-		   : run(bench, device, row->gpu, &w,
-			 &(struct sl_gpuring_work){
-				 .kernels = &sl_kernels_tracks_ring,
-				 .once = row->gpu->cells ? "tracks_cells_once" : "tracks_ring_once",
-				 .forever = row->gpu->cells ? "tracks_cells_forever"
-							    : "tracks_ring_forever",
-				 .argument = {SL_ARG(rules), SL_ARG_MEMORY(&plan_table),
-					      SL_ARG_MEMORY(&track)},
-				 .arguments = 3},
-			 row->gpu->cells ? CELL_THREADS : SL_STUBS, sample);
+	if (err)
+		return err;
+	work = (struct sl_gpuring_work){
+		.kernels = &sl_kernels_tracks_ring,
+		.once = g->cells ? "tracks_cells_once" : "tracks_ring_once",
+		.forever = g->cells ? "tracks_cells_forever" : "tracks_ring_forever",
+		.argument = {SL_ARG(rules), SL_ARG_MEMORY(&plan_table), SL_ARG_MEMORY(&track)},
+		.arguments = 3};
+	return g->alone ? run_alone(bench, device, g, &w, &work, sample)
+			: run(bench, device, g, &w, &work, g->cells ? CELL_THREADS : SL_STUBS,
+			      sample);
 }
 
 int sl_bench_gpu_ring(const struct sl_bench *bench, const struct sl_bench_row *row,

@@ -55,6 +55,13 @@ enum { STACK = SL_BENCH_GPU_STACK, BLOCKS = 8 };
 		.tagged = is_tagged, .on_device = is_on_device                          \
 	}
 
+#define ALONE(row, kind, only_cells, us)                                                        \
+	{                                                                                       \
+		.work = {.name = row}, .way = SL_BENCH_GPU_RING, .size = SL_BENCH_SECTORS,      \
+		.stack = 1, .most_us = us, .tagged = true, .tracks = kind, .cells = only_cells, \
+		.alone = true                                                                   \
+	}
+
 #define SECTOR(row, kind, how, us, only_cells)                                             \
 	{                                                                                  \
 		.work = {.name = row}, .way = SL_BENCH_GPU_RING, .size = SL_BENCH_SECTORS, \
@@ -137,23 +144,31 @@ static const struct sl_bench_gpu rows[] = {
 	CELLS("ring-cells/hexagons/wait", &hexagons, SL_TRIGGER_WAIT, 0),
 	CELLS("ring-cells/hexagons/graph", &hexagons, SL_TRIGGER_GRAPH, 0),
 	CELLS("ring-cells/hexagons/launch", &hexagons, SL_TRIGGER_LAUNCH, 0),
+	ALONE("ring-cells/rectangles/alone", &rectangles, true, 2),
+	ALONE("ring-cells/hexagons/alone", &hexagons, true, 2),
+	ALONE("ring-cells/hexagons-bend/alone", &bent, true, 2),
 	TRACKS("ring-tracks/rectangles/persistent", &rectangles, SL_TRIGGER_PERSISTENT, 4.5),
 	TRACKS("ring-tracks/hexagons/persistent", &hexagons, SL_TRIGGER_PERSISTENT, 4.5),
 	TRACKS("ring-tracks/hexagons-bend/persistent", &bent, SL_TRIGGER_PERSISTENT, 0),
 	TRACKS("ring-tracks/hexagons/wait", &hexagons, SL_TRIGGER_WAIT, 0),
 	TRACKS("ring-tracks/hexagons/graph", &hexagons, SL_TRIGGER_GRAPH, 0),
 	TRACKS("ring-tracks/hexagons/launch", &hexagons, SL_TRIGGER_LAUNCH, 0),
+	ALONE("ring-tracks/rectangles/alone", &rectangles, false, 0),
+	ALONE("ring-tracks/hexagons/alone", &hexagons, false, 0),
+	ALONE("ring-tracks/hexagons-bend/alone", &bent, false, 0),
 };
 
 static const struct sl_platform *const platforms[] = {&sl_platform_cuda, &sl_platform_opencl,
 						      &sl_platform_threads};
 
-/* Threads stand in for a device where a ring is looked at; OpenCL has none. */
+/* Threads stand in for a device where a ring is looked at, for the smallest work. Of OpenCL's
+ * queues none waits for a word unless somebody looks after it. */
 static bool has(const struct sl_platform *platform, const struct sl_bench_gpu *row)
 {
 	if (row->way == SL_BENCH_GPU_RING)
-		return platform == &sl_platform_cuda ||
-		       (platform == &sl_platform_threads && !row->tracks);
+		return platform == &sl_platform_threads	 ? !row->tracks
+		       : platform == &sl_platform_opencl ? row->trigger != SL_TRIGGER_WAIT
+							 : true;
 	if (row->unit_trigger && !strcmp(row->unit_trigger, "persistent"))
 		return platform == &sl_platform_cuda;
 	return platform != &sl_platform_threads;

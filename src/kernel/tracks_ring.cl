@@ -4,6 +4,9 @@
  * A chunk has two stubs; thread t waits for chunk t + 1, and the first one for the word of the event, too. The map is cleared
  * before anything is there. A candidate's chunk: column, row, layers and stubs, a byte each; q/pT; phi. The score of the
  * record is candidates | cells << 16. */
+#if defined(POCL_DEVICE_ADDRESS_BITS)
+#pragma clang optimize off /* PoCL 3.1 takes loops around barriers apart in a way that changes results */
+#endif
 #include "kernel/ring.clh"
 #include "kernel/tracks_cells.clh"
 #include "kernel/tracks_sector.clh"
@@ -109,18 +112,16 @@ SL_KERNEL SL_GROUP(160, 1) void tracks_ring_once(RING, sl_u32 b)
 		turn[b] = now + buffers;
 }
 
-#if !defined(__OPENCL_C_VERSION__) /* see weigh.cl */
 SL_KERNEL SL_GROUP(160, 1) void tracks_ring_forever(RING)
 {
 	SL_SHARED struct group g;
 	SL_SHARED struct event event;
 	sl_u32 n;
 
-	for (n = sl_group(0);; n += sl_groups(0))
-		if (!work(&g, &event, PASS, n % buffers, n + 1))
-			return;
+	for (n = sl_group(0); work(&g, &event, PASS, n % buffers, n + 1); n += sl_groups(0))
+		;
+	sl_end();
 }
-#endif
 
 /* ---- cells alone ---- */
 
@@ -191,7 +192,6 @@ SL_KERNEL SL_GROUP(672, 1) void tracks_cells_once(RING, sl_u32 b)
 	sl_end();
 }
 
-#if !defined(__OPENCL_C_VERSION__)
 SL_DEVICE int is_narrow(struct sl_kernel_tracks rules)
 {
 	return rules.columns <= SL_TEAM && rules.rows <= 32 && rules.cells != SL_TRACKS_ONE_HEXAGON;
@@ -211,5 +211,5 @@ SL_KERNEL SL_GROUP(672, 1) void tracks_cells_forever(RING)
 	else
 		for (; work_cells(&s, PASS, mine, n % buffers, n + 1, odd, 0); n += sl_groups(0))
 			odd ^= 1;
+	sl_end();
 }
-#endif

@@ -139,11 +139,10 @@ SL_DEVICE int weigh_tagged(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now
 			n += sl_groups(0);                                     \
 			odd ^= 1;                                              \
 		}                                                              \
+		sl_end();                                                      \
 	}
 
 ONCE(weigh_once, weigh_plain)
 ONCE(weigh_tagged_once, weigh_tagged)
-#if !defined(__OPENCL_C_VERSION__) /* a kernel that never ends needs the host's words to be seen meanwhile */
 FOREVER(weigh_forever, weigh_plain)
 FOREVER(weigh_tagged_forever, weigh_tagged)
-#endif

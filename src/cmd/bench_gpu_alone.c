@@ -1,0 +1,158 @@
+/* bench_gpu_alone.c - what a kernel of a ring takes for an event when nothing has to be waited for:
+ * events, words and records are in the device's memory, and one group does one after another.
+ *
+ * The kernel is the one that polls. It is told to stop before it begins, so it ends when it has
+ * done what is there; that takes it some 100 looks, beside thousands of events.
+ * Everything is the process's own, which ends after this: not all is given back. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cmd/bench_gpu.h"
+#include "device/table.h"
+#include "gpuring/tagged.h"
+
+/* FEW: of a run that is only to show that it works. */
+enum { MOST_EVENTS = 4096, FEW_EVENTS = 64, RUNS = 400, WARM = 1, WORDS = 16 };
+#define FEW_NS 200000000u
+
+struct alone {
+	const struct sl_bench_alone *terms;
+	struct sl_device *device;
+	struct sl_device_queue *queue;
+	struct sl_device_kernel *kernel;
+	struct sl_device_memory data, result, record, enable, stop;
+	uint32_t events, buffer_bytes, slot_bytes;
+	uint32_t (*records)[4];
+};
+
+static uint32_t chunks_of(uint32_t bytes)
+{
+	return (bytes + SL_RING_CHUNK - 1) / SL_RING_CHUNK;
+}
+
+static int fill(struct alone *a)
+{
+	const struct sl_bench_alone *t = a->terms;
+	const struct sl_platform *p = a->device->platform;
+	uint64_t bytes = (uint64_t)a->events * a->buffer_bytes;
+	char *data = aligned_alloc(SL_TAGGED_LINE, bytes);
+	uint32_t *enable = calloc(a->events, sizeof(*enable)), stop[4] = {1};
+	int err = data && enable ? 0 : -ENOMEM;
+
+	for (uint32_t n = 0; n < a->events && !err; n++) {
+		sl_tagged_put(data + (uint64_t)n * a->buffer_bytes, a->buffer_bytes,
+			      t->event(t->arg, n), t->bytes, n + 1, false);
+		enable[n] = n + 1;
+	}
+	if (!err)
+		err = sl_device_table(a->device, a->queue, data, bytes, &a->data);
+	if (!err)
+		err = sl_device_table(a->device, a->queue, enable, a->events * sizeof(*enable),
+				      &a->enable);
+	if (!err)
+		err = sl_device_table(a->device, a->queue, stop, sizeof(stop), &a->stop);
+	if (!err)
+		err = p->memory_open(a->device, (uint64_t)a->events * a->slot_bytes, &a->result);
+	if (!err)
+		err = p->memory_open(a->device, (uint64_t)a->events * WORDS, &a->record);
+	if (!err)
+		err = sl_device_finish(a->device, a->queue);
+	free(data);
+	free(enable);
+	return err;
+}
+
+/* All of them once; ns, or -errno. */
+static int64_t run(struct alone *a)
+{
+	const struct sl_gpuring_work *work = a->terms->work;
+	const struct sl_device_range range = {{1}, a->terms->threads};
+	const uint32_t backoff_ns = 0;
+	struct sl_device_argument argument[11 + SL_GPURING_ARGUMENTS] = {
+		SL_ARG_MEMORY(&a->data),   SL_ARG_MEMORY(&a->data),   SL_ARG_MEMORY(&a->result),
+		SL_ARG_MEMORY(&a->record), SL_ARG_MEMORY(&a->enable), SL_ARG_MEMORY(&a->stop),
+		SL_ARG_MEMORY(&a->record), SL_ARG(a->events),	      SL_ARG(a->buffer_bytes),
+		SL_ARG(a->slot_bytes),	   SL_ARG(backoff_ns),
+	};
+	uint64_t begun = sl_clock_ns();
+	int err;
+
+	memcpy(argument + 11, work->argument, work->arguments * sizeof(argument[0]));
+	err = a->device->platform->launch(a->queue, a->kernel, &range, argument,
+					  11 + work->arguments);
+	if (!err)
+		err = sl_device_finish(a->device, a->queue);
+	return err ? err : (int64_t)(sl_clock_ns() - begun);
+}
+
+static int compare(struct alone *a)
+{
+	const struct sl_bench_alone *t = a->terms;
+	int err = a->device->platform->read(a->queue, a->records, &a->record, 0,
+					    (uint64_t)a->events * WORDS);
+
+	if (!err)
+		err = sl_device_finish(a->device, a->queue);
+	for (uint32_t n = 0; n < a->events && !err; n++)
+		if (a->records[n][3] != n + 1 || (a->records[n][0] & 0xff) != SL_RING_GOOD ||
+		    a->records[n][2] != t->score(t->arg, n)) {
+			sl_error("event %u came back as something else: outcome %#x, score %u", n,
+				 a->records[n][0], a->records[n][2]);
+			err = -EBADMSG;
+		}
+	return err;
+}
+
+static int measure(struct alone *a, uint64_t most_ns, struct sl_bench_sample *sample)
+{
+	uint64_t begun = sl_clock_ns();
+	uint32_t ns[RUNS];
+	size_t kept = 0;
+
+	for (unsigned i = 0; kept < RUNS && (!kept || sl_clock_ns() - begun < most_ns); i++) {
+		int64_t took = run(a);
+
+		if (took < 0)
+			return (int)took;
+		if (i >= WARM)
+			ns[kept++] = (uint32_t)((uint64_t)took / a->events);
+	}
+	sl_bench_quantiles(ns, kept, sample->quantile_us);
+	sample->count = kept * a->events;
+	sample->bytes = sample->count * a->terms->bytes;
+	sample->frame_bytes = a->terms->bytes;
+	sample->GB_per_s = (double)sample->bytes / (double)(sl_clock_ns() - begun);
+	return 0;
+}
+
+int sl_bench_gpu_alone(struct sl_device *device, const struct sl_bench_alone *terms,
+		       uint64_t most_ns, struct sl_bench_sample *sample)
+{
+	struct alone a = {.terms = terms, .device = device};
+	struct sl_device_program *program;
+	int err;
+
+	a.events = most_ns < FEW_NS ? FEW_EVENTS : MOST_EVENTS;
+	while (a.events > terms->events)
+		a.events /= 2;
+	a.buffer_bytes = (WORDS * (1 + chunks_of(terms->bytes)) + 127) / 128 * 128;
+	a.slot_bytes = WORDS * chunks_of(terms->result_bytes);
+	a.records = calloc(a.events, sizeof(*a.records));
+	if (!a.records)
+		return -ENOMEM;
+	err = device->platform->queue_open(device, &a.queue);
+	if (!err)
+		err = fill(&a);
+	if (!err)
+		err = sl_device_kernels(device, terms->work->kernels, &terms->work->forever, 1,
+					&program, &a.kernel);
+	if (!err)
+		err = measure(&a, most_ns, sample);
+	if (!err)
+		err = compare(&a);
+	free(a.records);
+	return err;
+}
