@@ -52,7 +52,7 @@ struct sl_twin_batch {
 	struct sl_device_memory *result; /* [SL_RESULTS] */
 };
 
-enum { SL_TWIN_ARGUMENTS = 8, SL_TWIN_POLL = 4 /* results of a kernel that polls */ };
+enum { SL_TWIN_ARGUMENTS = 12, SL_TWIN_POLL = 4 /* results of a kernel that polls */ };
 
 /* A kernel that takes frames out of a ring and never ends (docs/gpu-rings.md): for a stage that is
  * the only one on the device. A frame is struct sl_kernel_frame, then the pixels of its modules; an
@@ -61,6 +61,7 @@ struct sl_twin_poll {
 	struct sl_device_queue *queue;	  /* given: to send tables by */
 	uint32_t buffers;		  /* given: of the ring */
 	uint32_t groups;		  /* of the kernel: given, at most; fewer, if so many are */
+	uint32_t answer_bytes;		  /* given: of an answer */
 	uint32_t rows_at;		  /* given: bytes from the beginning of an answer to */
 	uint32_t result_at[SL_TWIN_POLL]; /* uint32_t [SL_TWIN_POLL]; to results */
 	const struct sl_kernels *kernels;

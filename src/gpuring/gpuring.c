@@ -73,7 +73,7 @@ static int check_terms(const struct sl_gpuring_terms *t, const struct sl_gpuring
 	else if (t->trigger == SL_TRIGGER_PERSISTENT && t->groups > info->processors)
 		problem = "each group that polls has a processor, and the device has fewer";
 	else if (work->arguments > SL_GPURING_ARGUMENTS)
-		problem = "a kernel has at most 8 arguments of its own";
+		problem = "a kernel has at most 12 arguments of its own";
 	else if (t->trigger >= SL_TRIGGERS)
 		problem = "there is no such trigger";
 	else

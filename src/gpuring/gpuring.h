@@ -41,7 +41,7 @@ enum sl_gpuring_trigger {
 	SL_TRIGGERS
 };
 
-enum { SL_GPURING_ARGUMENTS = 8 };
+enum { SL_GPURING_ARGUMENTS = 12 };
 
 struct sl_gpuring_terms {
 	uint32_t buffers;      /* a power of two */

@@ -3,12 +3,13 @@
  * Model: an event of the ring is a block: struct sl_kernel_frame, then the events of its modules, 48 bytes each. Groups are in
  * crews of slot.share, which take blocks in turns; a crew shares the events of its block, each 32 threads have one at a time
  * (rings_team.clh). So a block takes as long as its slowest event where a crew is large enough, and crews do not wait for each
- * other. The last group of a crew that is through puts the answer together. It is in the host's memory: a verdict for each
- * event, then how many rows the table has, the table, the counts (struct sl_kernel_slot says where). Of a block whose events are
- * all rejected only the verdicts and the counts go out, unless somebody looks at it all the same.
+ * other. The last group of a crew that is through puts the answer together, in the device's memory, and then copies it to the
+ * host's, line by line: a verdict for each event, then how many rows the table has, the table, the counts (struct sl_kernel_slot
+ * says where). Words that cross the bus one by one would take as long as the work. Of a block whose events are all rejected only
+ * the verdicts and the counts go out, unless somebody looks at it all the same.
  *
- * State: `passed`, a word for each buffer: groups that are through; above, those of them that keep something. Scratch is a
- * buffer's, not a group's: while the last group of a crew is at a block, others of it are at the next.
+ * State: `passed`, a word for each buffer: groups that are through; above, those of them that keep something. Scratch (`word`,
+ * `ring`, `draft`) is a buffer's, not a group's: while the last group of a crew is at a block, others of it are at the next.
  *
  * OpenCL has one team in a group, for its barriers are the group's. */
 #include "kernel/ring.clh"
@@ -29,8 +30,8 @@ struct shared {
 #define RING                                                                                                                  \
 	SL_RING_PARAMETERS, SL_GLOBAL const float *x, SL_GLOBAL const float *y, SL_GLOBAL const sl_u8 *triplet,               \
 		struct sl_kernel_rings rules, SL_GLOBAL sl_u32 *word, SL_GLOBAL float *ring, SL_GLOBAL sl_u32 *passed,   \
-		struct sl_kernel_slot slot
-#define PASS SL_RING_PASS, x, y, triplet, rules, word, ring, passed, slot
+		SL_GLOBAL sl_u32x4 *draft, struct sl_kernel_slot slot
+#define PASS SL_RING_PASS, x, y, triplet, rules, word, ring, passed, draft, slot
 
 /* Wait for the block of this turn; what is to be said of it, 0: there will be none. */
 SL_DEVICE sl_u32 await_block(SL_LOCAL struct shared *s, SL_RING_PARAMETERS, sl_u32 b, sl_u32 now)
@@ -118,14 +119,26 @@ SL_DEVICE int is_last(SL_LOCAL struct shared *s, SL_GLOBAL sl_u32 *passed, sl_u3
 	return (s->seen & (KEPT - 1)) == share - 1;
 }
 
+/* Bytes of the draft from `at` on, a multiple of 16, and what follows them up to the next. */
+SL_DEVICE void copy_out(SL_GLOBAL sl_u32x4 *answer, SL_GLOBAL const sl_u32x4 *draft, sl_u32 at, sl_u32 bytes)
+{
+	sl_u32 i;
+
+	for (i = sl_thread(); i < (bytes + 15) / 16; i += sl_threads())
+		answer[at / 16 + i] = draft[at / 16 + i];
+}
+
 SL_DEVICE int work(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now)
 {
 	SL_GLOBAL const sl_u8 *block = (SL_GLOBAL const sl_u8 *)(data + (sl_u64)b * (buffer_bytes / 16));
-	SL_GLOBAL sl_u8 *answer = (SL_GLOBAL sl_u8 *)(result + (sl_u64)b * (slot_bytes / 16));
+	SL_GLOBAL sl_u8 *answer;
 	sl_u32 items = rules.modules * rules.events, outcome = await_block(s, SL_RING_PASS, b, now), teams = sl_threads() / SL_TEAM, i;
 
 	if (!outcome)
 		return 0;
+	draft += (sl_u64)b * (slot_bytes / 16);
+	result += (sl_u64)b * (slot_bytes / 16);
+	answer = (SL_GLOBAL sl_u8 *)draft;
 	word += (sl_u64)b * items;
 	ring += (sl_u64)b * items * SL_KERNEL_RINGS_MOST * SL_KERNEL_RINGS_STORED;
 	if (outcome == SL_RING_GOOD)
@@ -135,12 +148,22 @@ SL_DEVICE int work(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now)
 	if (!is_last(s, passed + b, slot.share))
 		return 1;
 	if (outcome == SL_RING_GOOD) {
-		if (s->seen >= KEPT || s->kept || s->frame.flags & SL_KERNEL_SEEN)
+		sl_u32 is_listed = s->seen >= KEPT || s->kept || s->frame.flags & SL_KERNEL_SEEN;
+
+		if (is_listed)
 			list_rings(s, rules, word, ring, (SL_GLOBAL float *)(answer + slot.result[0]),
 				   (SL_GLOBAL sl_u32 *)(answer + slot.rows));
 		count_events(s->sums, word, items, (SL_GLOBAL sl_u32 *)(answer + slot.result[1]));
+		sl_barrier_all();
+		copy_out(result, draft, 0, items * (sl_u32)sizeof(struct sl_kernel_verdict));
+		copy_out(result, draft, slot.result[1], SL_KERNEL_RINGS_COUNTS * 4);
+		if (is_listed) {
+			copy_out(result, draft, slot.rows, 16);
+			copy_out(result, draft, slot.result[0],
+				 *(SL_GLOBAL sl_u32 *)(answer + slot.rows) * SL_KERNEL_RINGS_COLUMNS * 4);
+		}
 	}
-	sl_barrier();
+	sl_barrier_all();
 	if (sl_thread() == 0) {
 		passed[b] = 0;
 		sl_fence_system(); /* data before the second look; all before the record */

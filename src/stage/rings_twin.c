@@ -32,7 +32,8 @@ struct twin {
 	int input, result;
 	struct sl_device_memory x, y, triplet;
 	struct lane lane[SL_TWIN_LANES];
-	struct lane polled; /* of a ring, [buffers][items] */
+	struct lane polled;	       /* of a ring, [buffers][items] */
+	struct sl_device_memory draft; /* answers, before they go out; [buffers] */
 	struct sl_kernel_slot slot;
 };
 
@@ -46,7 +47,7 @@ static void close_lane(struct twin *t, struct lane *lane)
 static void close_twin(void *state)
 {
 	struct twin *t = state;
-	struct sl_device_memory *table[] = {&t->x, &t->y, &t->triplet};
+	struct sl_device_memory *table[] = {&t->x, &t->y, &t->triplet, &t->draft};
 
 	if (!t->device)
 		return;
@@ -195,6 +196,9 @@ static int poll(void *state, struct sl_twin_poll *poll)
 	int err = open_lane(t, &t->polled, poll->buffers);
 
 	if (!err)
+		err = t->device->platform->memory_open(
+			t->device, (uint64_t)poll->buffers * poll->answer_bytes, &t->draft);
+	if (!err)
 		err = t->device->platform->zero(poll->queue, &t->polled.look, 0,
 						t->polled.look.bytes);
 	t->device->platform->describe(t->device, &info);
@@ -210,7 +214,7 @@ static int poll(void *state, struct sl_twin_poll *poll)
 	poll->groups -= poll->groups % t->slot.share;
 	poll->kernels = &sl_kernels_rings_ring;
 	poll->kernel = "rings_ring_forever";
-	poll->arguments = 8;
+	poll->arguments = 9;
 	poll->argument[0] = SL_ARG_MEMORY(&t->x);
 	poll->argument[1] = SL_ARG_MEMORY(&t->y);
 	poll->argument[2] = SL_ARG_MEMORY(&t->triplet);
@@ -218,7 +222,8 @@ static int poll(void *state, struct sl_twin_poll *poll)
 	poll->argument[4] = SL_ARG_MEMORY(&t->polled.word);
 	poll->argument[5] = SL_ARG_MEMORY(&t->polled.ring);
 	poll->argument[6] = SL_ARG_MEMORY(&t->polled.look); /* groups that are through */
-	poll->argument[7] = SL_ARG(t->slot);
+	poll->argument[7] = SL_ARG_MEMORY(&t->draft);
+	poll->argument[8] = SL_ARG(t->slot);
 	return err;
 }
 

@@ -135,6 +135,7 @@ static int choose_terms(struct sl_poll *p, const struct sl_chain_stage *stage, u
 		return -ENOTSUP;
 	}
 	*result_bytes = lay_out(p, stage);
+	p->terms.answer_bytes = (uint32_t)*result_bytes;
 	if (event_bytes > MOST_BYTES || *result_bytes > MOST_BYTES) {
 		sl_error("%s: unit.trigger: persistent is for frames of up to 1 GiB, and results "
 			 "of as much",
