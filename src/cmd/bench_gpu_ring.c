@@ -27,6 +27,7 @@
 #include "stage/tracks_stage.h"
 
 /* CELL_THREADS: what the kernels of cells are made for. */
+enum { CELL_BYTES = 3, RESULT_CHUNKS = 16, CELLS = RESULT_CHUNKS * SL_RING_CHUNK / CELL_BYTES };
 enum { EVENTS = 20000, WARM = 500, BUFFERS = 16, RESULT_MOST = 1024, CELL_THREADS = 672 };
 
 /* What is done, and how it is known to be right. */
@@ -41,6 +42,7 @@ struct work {
 	const struct sl_bench_scene *scene;
 	struct sl_bench_sector *found; /* of `tracks`: what the scalar program finds */
 	uint64_t sectors;
+	const struct sl_kernel_tracks *rules;
 };
 
 static const void *weigh_event(struct work *w, uint64_t n)
@@ -83,10 +85,25 @@ static bool tracks_are_right(const struct work *w, uint64_t n,
 	return record->score == tracks_score(w, n);
 }
 
+/* How many there are; and those that came are cells, in the order of the CPU, each once. */
 static bool cells_are_right(const struct work *w, uint64_t n,
 			    const struct sl_gpuring_record *record, const void *result)
 {
-	return record->score == cells_score(w, n);
+	const uint8_t *cell = result;
+	uint32_t came = record->score < CELLS ? record->score : CELLS, before = 0;
+
+	if (record->score != cells_score(w, n) || record->bytes != CELL_BYTES * came)
+		return false;
+	for (uint32_t i = 0; i < came; i++, cell += CELL_BYTES) {
+		uint32_t layers = (uint32_t)__builtin_popcount(cell[2]);
+		uint32_t key = 1 + (8 - layers) * 65536 + cell[0] * 256 + cell[1];
+
+		if (cell[0] >= w->rules->columns || cell[1] >= w->rules->rows ||
+		    layers < w->rules->min_layers || key <= before)
+			return false;
+		before = key;
+	}
+	return true;
 }
 
 /* One event there and back; ns, or -errno. */
@@ -243,10 +260,11 @@ static int run_tracks(const struct sl_bench *bench, const struct sl_bench_row *r
 	struct sl_device_memory plan_table, track;
 	struct sl_device_queue *queue;
 	struct work w = {.bytes = SL_STUBS * SL_STUB_BYTES,
-			 .result_bytes = 16 * SL_RING_CHUNK,
+			 .result_bytes = RESULT_CHUNKS * SL_RING_CHUNK,
 			 .event = tracks_event,
 			 .is_right = g->cells ? cells_are_right : tracks_are_right,
-			 .scene = scene};
+			 .scene = scene,
+			 .rules = &rules};
 	int err;
 
 	w.sectors = (uint64_t)scene->frames * scene->geometry.modules * scene->geometry.rows;

@@ -140,6 +140,7 @@ SL_DEVICE int work_cells(SL_LOCAL struct cells *s, RING, const struct column *mi
 	(void)plan;
 	(void)track;
 	take_lines(s, odd, data + (sl_u64)b * (buffer_bytes / 16), enable + b, stop, backoff_ns, rules, now);
+	sl_barrier();
 	fill(s, odd, rules, mine, narrow);
 	sl_barrier();
 	arrival = s->arrival[odd];
@@ -148,20 +149,19 @@ SL_DEVICE int work_cells(SL_LOCAL struct cells *s, RING, const struct column *mi
 		fill_again(s, odd, rules, mine, narrow);
 	sl_teams_if (outcome == SL_RING_GOOD && t < levels)
 		cells = list_level(s, odd, rules, 4 * most, narrow ? 1 : COLUMNS_EACH, narrow ? 1 : MAP_WORDS);
-	cells = outcome == SL_RING_GOOD ? cells : 0;
+	if (t == 0)
+		s->found = outcome == SL_RING_GOOD ? cells : 0;
 	if (t >= levels) {
 		clear_map(s, odd ^ 1, levels);
 		clear_arrival(s, odd ^ 1, levels);
 	}
-	if (t == 0 && outcome)
+	sl_barrier();
+	cells = s->found;
+	if (t == SL_TEAM && outcome) /* one team has the record, another the result */
 		sl_chunk_store(record + b, sl_u32x4_make(outcome | (cells ? SL_RING_KEEP : 0),
 							 CELL_BYTES * (cells < 4 * most ? cells : 4 * most), cells, now));
-	sl_barrier();
-	for (i = t; t < SL_TEAM && 4 * i < cells && i < most; i += SL_TEAM) {
-		sl_chunk_store(result + (sl_u64)b * (slot_bytes / 16) + i,
-			       sl_u32x4_make(s->out[i][0], s->out[i][1], s->out[i][2], now));
-		s->out[i][0] = s->out[i][1] = s->out[i][2] = 0;
-	}
+	for (i = t; t < SL_TEAM && 4 * i < cells && i < most; i += SL_TEAM)
+		sl_chunk_store(result + (sl_u64)b * (slot_bytes / 16) + i, chunk_of_cells(s, i, cells, now));
 	return outcome != 0;
 }
 
