@@ -106,15 +106,25 @@ static bool cells_are_right(const struct work *w, uint64_t n,
 	return true;
 }
 
+/* A source has what it is about to write at hand. */
+static void touch(const void *event, uint32_t bytes)
+{
+	for (uint32_t i = 0; i < bytes; i += 64)
+		(void)*((const volatile char *)event + i);
+}
+
 /* One event there and back; ns, or -errno. */
 static int64_t round_trip(struct work *w, uint64_t n)
 {
 	struct sl_gpuring_record record;
 	const void *event = w->event(w, n);
 	char result[RESULT_MOST];
-	uint64_t start = sl_clock_ns();
-	int got, err = sl_gpuring_publish(w->ring, n, event, w->bytes);
+	uint64_t start;
+	int got, err;
 
+	touch(event, w->bytes);
+	start = sl_clock_ns();
+	err = sl_gpuring_publish(w->ring, n, event, w->bytes);
 	if (err)
 		return err;
 	while (!(got = sl_gpuring_take(w->ring, &record)))

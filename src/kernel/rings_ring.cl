@@ -8,7 +8,8 @@
  * says where). Words that cross the bus one by one would take as long as the work. Of a block whose events are all rejected only
  * the verdicts and the counts go out, unless somebody looks at it all the same.
  *
- * State: `passed`, a word for each buffer: groups that are through; above, those of them that keep something. Scratch (`word`,
+ * State: `passed`, a word for each buffer: groups that are through; above, those of them that keep something. Behind them notes,
+ * two words for each buffer: the turn that is there, and what is to be said of it. Scratch (`word`,
  * `ring`, `draft`) is a buffer's, not a group's: while the last group of a crew is at a block, others of it are at the next.
  *
  * OpenCL has one team in a group, for its barriers are the group's. */
@@ -18,6 +19,7 @@
 enum {
 	HEAD = 16,	 /* bytes of struct sl_kernel_frame */
 	KEPT = 0x10000, /* in `passed` */
+	NOTE_NS = 200,	/* between two looks at a note */
 };
 
 struct shared {
@@ -33,22 +35,40 @@ struct shared {
 		SL_GLOBAL sl_u32x4 *draft, struct sl_kernel_slot slot
 #define PASS SL_RING_PASS, x, y, triplet, rules, word, ring, passed, draft, slot
 
-/* Wait for the block of this turn; what is to be said of it, 0: there will be none. */
-SL_DEVICE sl_u32 await_block(SL_LOCAL struct shared *s, SL_RING_PARAMETERS, sl_u32 b, sl_u32 now)
+/* By the first thread of a crew: what is to be said of the block of this turn, when it is there; 0: there will be none. */
+SL_DEVICE sl_u32 look_for_block(SL_GLOBAL const sl_u32x4 *meta, SL_GLOBAL const sl_u32 *enable, sl_u32 buffer_bytes, sl_u32 now,
+				SL_GLOBAL const sl_u32 *stop, sl_u32 backoff_ns)
 {
-	sl_u32x4 head = sl_u32x4_make(0, SL_RING_END, 0, 0);
+	sl_u32x4 head;
+	sl_u32 outcome = sl_ring_wait(meta, enable, now, stop, backoff_ns, &head) ? sl_ring_judge(head, buffer_bytes, now, stop) : 0;
 
+	sl_fence_system(); /* data is as new as the word */
+	return outcome;
+}
+
+/* Wait for the block of this turn. The first group of a crew looks across the bus, and tells the others: if all did, their looks
+ * would be in the way of the events. note: of the buffer, two words, the turn and what is to be said of it. */
+SL_DEVICE sl_u32 await_block(SL_LOCAL struct shared *s, SL_RING_PARAMETERS, SL_GLOBAL sl_u32 *note, sl_u32 is_first, sl_u32 b,
+			     sl_u32 now)
+{
 	(void)result;
 	(void)record;
 	(void)turn;
 	(void)buffers;
 	(void)slot_bytes;
 	if (sl_thread() == 0) {
-		s->outcome = sl_ring_wait(meta + b, enable + b, now, stop, backoff_ns, &head)
-				     ? sl_ring_judge(head, buffer_bytes, now, stop)
-				     : 0;
+		if (is_first) {
+			s->outcome = look_for_block(meta + b, enable + b, buffer_bytes, now, stop, backoff_ns);
+			sl_word_store(note + 1, s->outcome);
+			sl_fence_device();
+			sl_word_store(note, now);
+		} else {
+			while (sl_word_load(note) != now)
+				sl_pause(NOTE_NS);
+			sl_fence_device();
+			s->outcome = sl_word_load(note + 1);
+		}
 		s->kept = 0;
-		sl_fence_system(); /* with the barrier, for all threads: data is as new as the word */
 		if (s->outcome == SL_RING_GOOD)
 			s->frame = *(SL_GLOBAL const struct sl_kernel_frame *)(data + (sl_u64)b * (buffer_bytes / 16));
 	}
@@ -111,9 +131,9 @@ SL_DEVICE int is_last(SL_LOCAL struct shared *s, SL_GLOBAL sl_u32 *passed, sl_u3
 	if (sl_thread() == 0) {
 		/* What the group has written, before it counts; one fence after the barrier does for all its threads, and a
 		 * fence of each would take as long as hundreds of events. */
-		sl_fence_system();
+		sl_fence_device();
 		s->seen = sl_add(passed, 1u | (s->kept ? KEPT : 0));
-		sl_fence_system();
+		sl_fence_device();
 	}
 	sl_barrier();
 	return (s->seen & (KEPT - 1)) == share - 1;
@@ -132,7 +152,8 @@ SL_DEVICE int work(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now)
 {
 	SL_GLOBAL const sl_u8 *block = (SL_GLOBAL const sl_u8 *)(data + (sl_u64)b * (buffer_bytes / 16));
 	SL_GLOBAL sl_u8 *answer;
-	sl_u32 items = rules.modules * rules.events, outcome = await_block(s, SL_RING_PASS, b, now), teams = sl_threads() / SL_TEAM, i;
+	sl_u32 items = rules.modules * rules.events, teams = sl_threads() / SL_TEAM, i;
+	sl_u32 outcome = await_block(s, SL_RING_PASS, passed + buffers + 2 * b, sl_group(0) % slot.share == 0, b, now);
 
 	if (!outcome)
 		return 0;

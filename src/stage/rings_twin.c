@@ -12,13 +12,14 @@
 #include "kernel/kernels.h"
 #include "kernel/rings.h"
 
-enum { TEAM = 32, THREADS = 256 };
+/* POLL_WORDS: of a buffer of a ring: groups that are through, and a note (rings_ring.cl). */
+enum { TEAM = 32, THREADS = 256, POLL_WORDS = 3 };
 enum { LOOK, FIND, LIST, KERNELS };
 
 static const char *const names[KERNELS] = {"rings_look", "rings_find", "rings_list"};
 
 struct lane {
-	struct sl_device_memory look; /* uint32_t [frames] */
+	struct sl_device_memory look; /* uint32_t [frames]; of a ring [POLL_WORDS][buffers] */
 	struct sl_device_memory word; /* uint32_t [frames][items] */
 	struct sl_device_memory ring; /* float [frames][items][rings][SL_KERNEL_RINGS_STORED] */
 };
@@ -88,12 +89,12 @@ static struct sl_kernel_rings rules_of(const struct sl_rings *r, uint32_t module
 	};
 }
 
-static int open_lane(struct twin *t, struct lane *lane, uint32_t frames)
+static int open_lane(struct twin *t, struct lane *lane, uint32_t frames, uint32_t words)
 {
 	const struct sl_platform *p = t->device->platform;
 	uint64_t events = (uint64_t)frames * t->items;
 	uint64_t ring = SL_KERNEL_RINGS_MOST * SL_KERNEL_RINGS_STORED * sizeof(float);
-	int err = p->memory_open(t->device, frames * sizeof(uint32_t), &lane->look);
+	int err = p->memory_open(t->device, words * sizeof(uint32_t), &lane->look);
 
 	if (!err)
 		err = p->memory_open(t->device, events * sizeof(uint32_t), &lane->word);
@@ -123,7 +124,7 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 		err = sl_device_table(t->device, env->queue, s->triplet, sizeof(s->triplet),
 				      &t->triplet);
 	for (unsigned i = 0; i < env->lanes && !err; i++)
-		err = open_lane(t, &t->lane[i], t->batch_frames);
+		err = open_lane(t, &t->lane[i], t->batch_frames, t->batch_frames);
 	return err;
 }
 
@@ -193,7 +194,7 @@ static int poll(void *state, struct sl_twin_poll *poll)
 {
 	struct twin *t = state;
 	struct sl_device_info info;
-	int err = open_lane(t, &t->polled, poll->buffers);
+	int err = open_lane(t, &t->polled, poll->buffers, POLL_WORDS * poll->buffers);
 
 	if (!err)
 		err = t->device->platform->memory_open(
@@ -221,7 +222,7 @@ static int poll(void *state, struct sl_twin_poll *poll)
 	poll->argument[3] = SL_ARG(t->rules);
 	poll->argument[4] = SL_ARG_MEMORY(&t->polled.word);
 	poll->argument[5] = SL_ARG_MEMORY(&t->polled.ring);
-	poll->argument[6] = SL_ARG_MEMORY(&t->polled.look); /* groups that are through */
+	poll->argument[6] = SL_ARG_MEMORY(&t->polled.look); /* groups that are through; notes */
 	poll->argument[7] = SL_ARG_MEMORY(&t->draft);
 	poll->argument[8] = SL_ARG(t->slot);
 	return err;
