@@ -49,10 +49,11 @@ LONG = [("cuda/ingest/*", 60), ("cuda/unit/rings/paced/*", 10)]
 # What was hoped for, at most, of an event at a time.
 LEVELS = ("p50", "p99", "p99.9", "max")
 AT_A_TIME = {"ring-4096/persistent": {"p50": 3, "p99": 5}, "ring-cells/rectangles/persistent": {"p99": 4.5},
-             "ring-cells/hexagons/persistent": {"p99": 4.5}}
+             "ring-cells/hexagons/persistent": {"p99": 4.5}, "ring-cells/rectangles/alone": {"p50": 2},
+             "ring-cells/hexagons/alone": {"p50": 2}}
 # And of the others: GB/s at least; us at most in 99.9 % at the rate.
 INGEST = {"ingest/resident": 50}
-PACED = {"unit/rings/paced/10M": 1000}
+PACED = {f"unit/rings/paced/10M{how}": 1000 for how in ("", "/persistent", "/graph", "/wait")}
 
 
 # Rows that are measured by the sector; what is shown is an event of all of them.
@@ -113,7 +114,7 @@ def yes(is_so):
 
 def at_a_time(rows):
     """Events one at a time through a ring."""
-    for name in dict.fromkeys(name.rsplit("/", 1)[0] for name in rows if name.startswith("ring-")):
+    for name in sorted(dict.fromkeys(name.rsplit("/", 1)[0] for name in rows if name.startswith("ring-")), key=lambda n: n.endswith("/alone")):
         us = {level: rows[f"{name}/{level}"]["value"] for level in LEVELS}
         hoped = (f"{level} <= {most:g}: {yes(us[level] <= most)}" for level, most in AT_A_TIME.get(name, {}).items())
         yield [f"`{name}`", *(number(us[level]) for level in LEVELS), "; ".join(hoped)]

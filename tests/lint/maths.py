@@ -48,6 +48,7 @@ extern "C" __device__ double sqrt(double);
 extern "C" __device__ unsigned __shfl_up_sync(unsigned, unsigned, unsigned);
 extern "C" __device__ void __syncwarp(void);
 extern "C" __device__ void __threadfence_system(void);
+extern "C" __device__ void __threadfence(void);
 extern "C" __device__ void __nanosleep(unsigned);
 extern "C" __device__ unsigned __ballot_sync(unsigned, int);
 extern "C" __device__ unsigned __shfl_up_sync(unsigned, unsigned, unsigned);
