@@ -163,7 +163,7 @@ int sl_gpuring_open(struct sl_gpuring *r, struct sl_device *device,
 	r->slot_bytes = terms->tagged ? chunks_of(terms->result_bytes) * WORDS
 				      : round_up(terms->result_bytes, WORDS);
 	r->threads = terms->threads;
-	r->may_compile = info.compiles_late && terms->trigger == SL_TRIGGER_PERSISTENT;
+	r->may_compile = info.compiles_late;
 	r->flushes = terms->remote && !info.sees_remote_writes;
 	err = r->platform->queue_open(device, &r->run);
 	if (!err)
@@ -332,7 +332,7 @@ static int late(struct sl_gpuring *r)
 		return 0;
 	/* As long as the kernel is there it may still be on its way. */
 	if (r->may_compile && now - r->waits_since_ns <= COMPILING_NS &&
-	    r->platform->reached(r->ended) == 0)
+	    (r->terms.trigger != SL_TRIGGER_PERSISTENT || r->platform->reached(r->ended) == 0))
 		return 0;
 	return -ETIMEDOUT;
 }

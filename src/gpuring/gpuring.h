@@ -97,7 +97,7 @@ struct sl_gpuring {
 	bool running, taken;
 	bool by_lines;	      /* how chunks are written, see tagged.h */
 	bool flushes;	      /* what another device wrote must be made visible */
-	bool may_compile;     /* a kernel that polls, before its first answer */
+	bool may_compile;     /* kernels are compiled late, and none has answered yet */
 	_Atomic bool is_over; /* nothing may be published any more */
 	_Atomic uint64_t published;
 	uint64_t next, queued; /* to take; that kernels are queued for */
