@@ -10,7 +10,8 @@
  *
  * State: `passed`, a word for each buffer: groups that are through; above, those of them that keep something. Behind them notes,
  * two words for each buffer: the turn that is there, and what is to be said of it. Scratch (`word`,
- * `ring`, `draft`) is a buffer's, not a group's: while the last group of a crew is at a block, others of it are at the next.
+ * `ring`, `draft`) is a buffer's, not a group's: while the last group of a crew is at a block, others of it are at the next
+ * (invariant EXCLUSIVE). tests/model/gpucrew.pml is a model of crews, notes and counts.
  *
  * OpenCL has one team in a group, for its barriers are the group's. */
 #include "kernel/ring.clh"
@@ -47,7 +48,8 @@ SL_DEVICE sl_u32 look_for_block(SL_GLOBAL const sl_u32x4 *meta, SL_GLOBAL const 
 }
 
 /* Wait for the block of this turn. The first group of a crew looks across the bus, and tells the others: if all did, their looks
- * would be in the way of the events. note: of the buffer, two words, the turn and what is to be said of it. */
+ * would be in the way of the events. note: of the buffer, two words, the turn and what is to be said of it. Who has found the
+ * turn sees data of that turn (invariant PROVEN). */
 SL_DEVICE sl_u32 await_block(SL_LOCAL struct shared *s, SL_RING_PARAMETERS, SL_GLOBAL sl_u32 *note, sl_u32 is_first, sl_u32 b,
 			     sl_u32 now)
 {
@@ -124,7 +126,7 @@ SL_DEVICE void list_rings(SL_LOCAL struct shared *s, struct sl_kernel_rings rule
 		*rows = base < rules.rows ? base : rules.rows;
 }
 
-/* This group is through; is it the last? Then what all have done is seen by it. */
+/* This group is through; is it the last? Then what all have done is seen by it (invariant WHOLE). */
 SL_DEVICE int is_last(SL_LOCAL struct shared *s, SL_GLOBAL sl_u32 *passed, sl_u32 share)
 {
 	sl_barrier();

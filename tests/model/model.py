@@ -35,6 +35,7 @@ COMPILER = shlex.split(os.environ.get("CC", "cc"))
 MEMORY_MB, DEPTH = 1024, 100000
 SEARCH_TIMEOUT_S = 240  # they take seconds; a busy machine may need more
 END_STATE = "invalid end state"
+CODE = (".c", ".h", ".cl", ".clh")
 INVARIANT = re.compile(r"\binvariants? ([A-Z_]+(?:, [A-Z_]+)*)\b")
 
 
@@ -176,7 +177,7 @@ def check_names(out):
     models = {name for path in HERE.glob("*.pml") for name in Model(path).invariants}
     code = {}
     for folder in ("include", "src"):
-        for path in sorted((ROOT / folder).rglob("*.[ch]")):
+        for path in sorted(each for each in (ROOT / folder).rglob("*") if each.suffix in CODE):
             text = re.sub(r"\n\s*\* ?|\s+", " ", path.read_text())
             for name in ", ".join(INVARIANT.findall(text)).split(", "):
                 code.setdefault(name, path.relative_to(ROOT).as_posix())
