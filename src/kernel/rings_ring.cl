@@ -9,7 +9,8 @@
  * the verdicts and the counts go out, unless somebody looks at it all the same.
  *
  * State: `passed`, a word for each buffer: groups that are through; above, those of them that keep something. Behind them notes,
- * two words for each buffer: the turn that is there, and what is to be said of it. Scratch (`word`,
+ * two words for each buffer: the turn that is there, and what is to be said of it; behind those a word for each crew (there are
+ * no more of them than buffers): its first group has left. Scratch (`word`,
  * `ring`, `draft`) is a buffer's, not a group's: while the last group of a crew is at a block, others of it are at the next
  * (invariant EXCLUSIVE). tests/model/gpucrew.pml is a model of crews, notes and counts.
  *
@@ -49,10 +50,13 @@ SL_DEVICE sl_u32 look_for_block(SL_GLOBAL const sl_u32x4 *meta, SL_GLOBAL const 
 
 /* Wait for the block of this turn. The first group of a crew looks across the bus, and tells the others: if all did, their looks
  * would be in the way of the events. note: of the buffer, two words, the turn and what is to be said of it. Who has found the
- * turn sees data of that turn (invariant PROVEN). */
-SL_DEVICE sl_u32 await_block(SL_LOCAL struct shared *s, SL_RING_PARAMETERS, SL_GLOBAL sl_u32 *note, sl_u32 is_first, sl_u32 b,
-			     sl_u32 now)
+ * turn sees data of that turn (invariant PROVEN). ended: of the crew. The end is not said by a note: when blocks are under way
+ * the first group may be a whole ring ahead of another, which has not read what the note says yet (invariant WOKEN). */
+SL_DEVICE sl_u32 await_block(SL_LOCAL struct shared *s, SL_RING_PARAMETERS, SL_GLOBAL sl_u32 *note, SL_GLOBAL sl_u32 *ended,
+			     sl_u32 is_first, sl_u32 b, sl_u32 now)
 {
+	sl_u32 is_over = 0, is_told;
+
 	(void)result;
 	(void)record;
 	(void)turn;
@@ -61,14 +65,23 @@ SL_DEVICE sl_u32 await_block(SL_LOCAL struct shared *s, SL_RING_PARAMETERS, SL_G
 	if (sl_thread() == 0) {
 		if (is_first) {
 			s->outcome = look_for_block(meta + b, enable + b, buffer_bytes, now, stop, backoff_ns);
-			sl_word_store(note + 1, s->outcome);
-			sl_fence_device();
-			sl_word_store(note, now);
+			if (s->outcome) {
+				sl_word_store(note + 1, s->outcome);
+				sl_fence_device();
+				sl_word_store(note, now);
+			} else {
+				sl_word_store(ended, 1); /* its notes are before the fence in look_for_block */
+			}
 		} else {
-			while (sl_word_load(note) != now)
-				sl_pause(NOTE_NS);
+			while (!(is_told = sl_word_load(note) == now) && !is_over) {
+				is_over = sl_word_load(ended);
+				if (is_over)
+					sl_fence_device(); /* the last look comes after it */
+				else
+					sl_pause(NOTE_NS);
+			}
 			sl_fence_device();
-			s->outcome = sl_word_load(note + 1);
+			s->outcome = is_told ? sl_word_load(note + 1) : 0;
 		}
 		s->kept = 0;
 		if (s->outcome == SL_RING_GOOD)
@@ -155,7 +168,8 @@ SL_DEVICE int work(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now)
 	SL_GLOBAL const sl_u8 *block = (SL_GLOBAL const sl_u8 *)(data + (sl_u64)b * (buffer_bytes / 16));
 	SL_GLOBAL sl_u8 *answer;
 	sl_u32 items = rules.modules * rules.events, teams = sl_threads() / SL_TEAM, i;
-	sl_u32 outcome = await_block(s, SL_RING_PASS, passed + buffers + 2 * b, sl_group(0) % slot.share == 0, b, now);
+	sl_u32 outcome = await_block(s, SL_RING_PASS, passed + buffers + 2 * b, passed + 3 * buffers + sl_group(0) / slot.share,
+				     sl_group(0) % slot.share == 0, b, now);
 
 	if (!outcome)
 		return 0;

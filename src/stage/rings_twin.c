@@ -12,8 +12,9 @@
 #include "kernel/kernels.h"
 #include "kernel/rings.h"
 
-/* POLL_WORDS: of a buffer of a ring: groups that are through, and a note (rings_ring.cl). */
-enum { TEAM = 32, THREADS = 256, POLL_WORDS = 3 };
+/* POLL_WORDS: of a buffer of a ring: groups that are through, a note, and the end of a crew, of
+ * which there are no more than buffers (rings_ring.cl). */
+enum { TEAM = 32, THREADS = 256, POLL_WORDS = 4 };
 enum { LOOK, FIND, LIST, KERNELS };
 
 static const char *const names[KERNELS] = {"rings_look", "rings_find", "rings_list"};

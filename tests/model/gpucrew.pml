@@ -4,8 +4,7 @@
  *
  * Crew c has blocks c, c + CREWS, ...; SHARE groups of it do a part each. Stores of a group reach the
  * others and the host in any order, unless there was a fence. The last block says more bytes than a
- * buffer has. The source vanishes after any block. DRAINED: the host says stop when all is answered;
- * otherwise at any moment, and the ring is larger than what comes.
+ * buffer has. The source vanishes after any block; the host says stop at any moment.
  *
  * invariant PROVEN:    a group works on data of its own turn alone, and the record says what the
  *                      first group of the crew saw
@@ -16,9 +15,9 @@
  * invariant WOKEN:     all groups end after stop, and the host waits for nothing that never comes
  *                      (end state)
  *
- * config: -DDRAINED -DCREWS=1 -DSHARE=3 -DBUFFERS=2 -DBLOCKS=3
- * config: -DDRAINED -DCREWS=2 -DSHARE=2 -DBUFFERS=2 -DBLOCKS=4
- * config: -DCREWS=2 -DSHARE=2 -DBUFFERS=4 -DBLOCKS=2
+ * config: -DCREWS=1 -DSHARE=3 -DBUFFERS=2 -DBLOCKS=3
+ * config: -DCREWS=2 -DSHARE=2 -DBUFFERS=2 -DBLOCKS=4
+ * config: -DCREWS=2 -DSHARE=2 -DBUFFERS=1 -DBLOCKS=4
  * break NO_NOTE: PROVEN              others of a crew do not wait for the note of the first
  * break NO_NOTE_FENCE: PROVEN/ONCE/WOKEN  the note's turn comes before what is to be said of it
  * break OUTCOME_FIRST: PROVEN/ONCE/WOKEN  others read what is to be said before the turn
@@ -31,19 +30,10 @@
  * break RESET_LATE: ONCE/WOKEN       the count is taken back after the record
  * break NO_LAST_LOOK: ONCE           a crew leaves at stop without looking once more
  * break MUTE: WOKEN                  the first group does not tell the others that there is no more
- * break FEW_BUFFERS: WOKEN           fewer buffers than crews: two say the end by one note
- * known END_BEHIND: ONCE/WOKEN       stop while blocks are under way: the first group is a whole ring
- *                                    ahead of another, and writes the end into a note that this one
- *                                    has not read yet */
-#ifdef KNOWN_END_BEHIND
-#undef DRAINED
-#undef BUFFERS
-#define BUFFERS 2
-#endif
-#ifdef BREAK_FEW_BUFFERS
-#undef BUFFERS
-#define BUFFERS 1
-#endif
+ * break NO_OTHER_LOOK: ONCE          others leave when the crew has ended, though there is a note for
+ *                                    them yet
+ * break END_BY_NOTE: ONCE/WOKEN      the end is said by a note: the first group may be a whole ring
+ *                                    ahead of another, and this one has not read what was there */
 #define GROUPS (CREWS * SHARE)
 #define B(k) ((k) % BUFFERS)
 #define TURN(k) ((k) + 1)
@@ -64,9 +54,10 @@ byte enable[BUFFERS], meta[BUFFERS], record[BUFFERS]; /* turns */
 byte outcome[BUFFERS]; /* of the record */
 byte note[BUFFERS], said[BUFFERS]; /* the note's turn, and what is to be said */
 byte passed[BUFFERS];
+bool ended[CREWS];
 byte data[BUFFERS], part[BUFFERS * SHARE], result[BUFFERS]; /* whose, k + 1 */
 byte published, left; /* left: groups that have ended */
-bool stop, gone, over;
+bool stop, over;
 /* Stores under way: what is to be said + 1; parts; results; a count that is taken back. */
 byte said_flies[BUFFERS], part_flies[BUFFERS * SHARE], result_flies[BUFFERS];
 bool reset_flies[BUFFERS];
@@ -122,8 +113,7 @@ proctype source()
 		:: skip
 		:: break /* it vanishes */
 		fi
-	od;
-	gone = true
+	od
 }
 
 /* ---- the device ---- */
@@ -179,6 +169,18 @@ end:	do
 #define LAST_LOOK IS_THERE
 #endif
 
+#ifdef BREAK_MUTE
+#define TELL_END skip
+#else
+#define TELL_END ended[k % CREWS] = true
+#endif
+#define IS_TOLD (note[B(k)] == TURN(k))
+#ifdef BREAK_NO_OTHER_LOOK
+#define OTHER_LOOK false
+#else
+#define OTHER_LOOK IS_TOLD
+#endif
+
 /* look_for_block, and the first group's side of await_block. A look at stop and the last look at the
  * word are one step, as in gpuring.pml. */
 inline look_and_tell()
@@ -187,18 +189,18 @@ inline look_and_tell()
 	:: IS_THERE -> how = SEEN_IN(k)
 	:: stop && !LAST_LOOK -> how = NONE
 	fi;
-#ifdef BREAK_MUTE
 	if
-	:: how == NONE -> goto leave
-	:: else
-	fi;
+#ifndef BREAK_END_BY_NOTE
+	:: how == NONE -> TELL_END
 #endif
-	said_flies[B(k)] = how + 1;
-	NOTE_FENCE;
-	note[B(k)] = TURN(k)
+	:: else ->
+		said_flies[B(k)] = how + 1;
+		NOTE_FENCE;
+		note[B(k)] = TURN(k)
+	fi
 }
 
-/* await_block, the other groups */
+/* await_block, the other groups. Here, too, a look at the crew's end comes before the last look. */
 inline be_told()
 {
 #ifdef BREAK_NO_NOTE
@@ -206,11 +208,15 @@ inline be_told()
 #else
 #ifdef BREAK_OUTCOME_FIRST
 	how = said[B(k)];
-	note[B(k)] == TURN(k);
-#else
-	note[B(k)] == TURN(k);
-	how = said[B(k)];
 #endif
+	if
+#ifdef BREAK_OUTCOME_FIRST
+	:: IS_TOLD
+#else
+	:: IS_TOLD -> how = said[B(k)]
+#endif
+	:: ended[k % CREWS] && !OTHER_LOOK -> how = NONE
+	fi
 #endif
 }
 
@@ -300,17 +306,12 @@ proctype group(byte k, i)
 		fi;
 		d_step { how = NONE; seen = 0; k = k + CREWS }
 	od;
-leave:	left++
+	left++
 }
 
 /* ---- the host ---- */
 
 #define HAS_RECORD (next < BLOCKS && record[B(next)] == TURN(next))
-#ifdef DRAINED
-#define MAY_STOP (gone && next == published)
-#else
-#define MAY_STOP true
-#endif
 
 /* sl_gpuring_take, sl_poll_take */
 inline take()
@@ -328,7 +329,7 @@ proctype host()
 		take();
 		enable[B(next)] = TURN(next + BUFFERS);
 		next++
-	:: MAY_STOP -> break
+	:: true -> break
 	od;
 	/* sl_gpuring_end */
 	due = published;
