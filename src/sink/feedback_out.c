@@ -13,7 +13,7 @@
 
 enum {
 	SEND_S = 1,    /* that a full socket may hold up the sinks, once */
-	REFUSALS = 16, /* in a row, before a packet is given up */
+	REFUSALS = 16, /* in a row, before a message is given up */
 	RUN = 64,      /* packets that kernels cut out of one message, and its bytes */
 	RUN_BYTES = 65000,
 };

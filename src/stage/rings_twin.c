@@ -195,6 +195,7 @@ static int poll(void *state, struct sl_twin_poll *poll)
 {
 	struct twin *t = state;
 	struct sl_device_info info;
+	uint32_t half = poll->groups > 1 ? poll->groups / 2 : 1;
 	int err = open_lane(t, &t->polled, poll->buffers, POLL_WORDS * poll->buffers);
 
 	if (!err)
@@ -211,8 +212,8 @@ static int poll(void *state, struct sl_twin_poll *poll)
 	/* As many groups for a block as it has work for, but two crews at least: while one puts its
 	 * answer together, the other is at work. */
 	t->slot.share = sl_device_groups(t->items, poll->threads / TEAM);
-	if (t->slot.share > (poll->groups + 1) / 2)
-		t->slot.share = (poll->groups + 1) / 2;
+	if (t->slot.share > half)
+		t->slot.share = half;
 	poll->groups -= poll->groups % t->slot.share;
 	poll->kernels = &sl_kernels_rings_ring;
 	poll->kernel = "rings_ring_forever";
