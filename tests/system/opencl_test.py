@@ -5,18 +5,24 @@ Runs on any machine with an OpenCL driver: PoCL is one for CPUs.
 """
 # normal build only
 
+import contextlib
 import os
+import unittest.mock
 
 from harness import (ROOT, Program, acquire, case, check, closes, equal, experiment, main, read_outcomes, read_summary, run,
                      run_fails, skip)
 from same_file import datasets, differences
 
-# Compiling takes longest; as the unit tests have it, and with what they have compiled.
-os.environ.setdefault("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable")
-
 JUNGFRAU = {"kind": "jungfrau", "modules": 2, "rows": None, "columns": None, "frames": 36, "dark_frames": 24,
             "hit_fraction": 0.3}
 CHAIN = [{"correct": {"darks": 16}}, {"veto": {"threshold": 10, "min_pixels": 20}}, {"integrate": {"bins": 100}}, "peaks"]
+
+
+@contextlib.contextmanager
+def compiled_quickly():
+    """PoCL takes longer to optimize kernels of events than to run them as they are; of images it is the other way round."""
+    with unittest.mock.patch.dict(os.environ, POCL_EXTRA_BUILD_FLAGS="-cl-opt-disable"):
+        yield
 
 
 def needs_opencl(folder):
@@ -72,6 +78,7 @@ OTHERS = {
 
 
 @case("rings, tracks, spots, lists and windows, likewise")
+@compiled_quickly()
 def _(folder):
     needs_opencl(folder)
     for name, (detector, stages) in OTHERS.items():
@@ -93,6 +100,7 @@ TRIGGERS = {"wait": ("images", {"batches_not_launched"}), "persistent": ("rings"
 
 
 @case("kernels that wait, or poll, give the file of the CPU")
+@compiled_quickly()
 def _(folder):
     needs_opencl(folder)
     files = {}
@@ -125,6 +133,7 @@ def _(folder):
 
 
 @case("what a sink reads of rejected events is what the CPU has")
+@compiled_quickly()
 def _(folder):
     needs_opencl(folder)
     few = ["--set", "link.kind=shm", "--summary", folder / "summary.json"]
