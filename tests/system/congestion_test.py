@@ -73,7 +73,8 @@ def _(folder):
     equal(switch.dropped, 0, "packets dropped by the switch")
     check(switch.marked > 0, "nothing was marked")
     equal(summary["link"]["marked"], switch.marked, "marked packets that the receiver saw")
-    equal(rig.slowed, [True, True], "front ends that were slowed down")
+    # A front end that a busy machine holds back may never be the one whose packets are marked.
+    check(any(rig.slowed), "no front end was slowed down")
     check(0 < summary["link"]["notified"] <= switch.marked, f"{summary['link']['notified']} notifications")
     check(switch.deepest < LIMIT, f"the queue grew to {switch.deepest} bytes")
     print(f"# {switch.marked} marked, {summary['link']['notified']} notifications, "
@@ -103,8 +104,7 @@ def _(folder):
     equal(switch.dropped, 0, "packets dropped by the switch")
     check(switch.marked > 0, "nothing was marked")
     equal(summary["link"]["turned_away"]["gap"], 0, "packets behind a lost one")
-    # A front end that a busy machine holds back may never be the one whose packets are marked.
-    check(any(rig.slowed), "no front end was slowed down")
+    check(any(rig.slowed), "no front end was slowed down")  # see above
 
 
 main()
