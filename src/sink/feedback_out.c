@@ -67,9 +67,9 @@ static void give_up(struct sl_feedback_out *out, const struct sl_back_packet *pa
 static uint32_t run_of(const struct sl_feedback_out *out, const struct sl_back_packet *packet,
 		       uint32_t n)
 {
-	uint32_t k = 1, most = RUN_BYTES / packet[0].bytes;
+	uint32_t k = 1, most = packet[0].bytes && out->segments ? RUN_BYTES / packet[0].bytes : 1;
 
-	most = !out->segments || !most ? 1 : most < RUN ? most : RUN;
+	most = most < RUN ? most : RUN;
 	while (k < n && k < most && packet[k].bytes <= packet[0].bytes &&
 	       packet[k - 1].bytes == packet[0].bytes)
 		k++;
