@@ -28,11 +28,6 @@ struct alone {
 	uint32_t (*records)[4];
 };
 
-static uint32_t chunks_of(uint32_t bytes)
-{
-	return (bytes + SL_RING_CHUNK - 1) / SL_RING_CHUNK;
-}
-
 static int fill(struct alone *a)
 {
 	const struct sl_bench_alone *t = a->terms;
@@ -71,7 +66,7 @@ static int64_t run(struct alone *a)
 	const struct sl_gpuring_work *work = a->terms->work;
 	const struct sl_device_range range = {{1}, a->terms->threads};
 	const uint32_t backoff_ns = 0;
-	struct sl_device_argument argument[11 + SL_GPURING_ARGUMENTS] = {
+	struct sl_device_argument argument[SL_GPURING_OWN + SL_GPURING_ARGUMENTS] = {
 		SL_ARG_MEMORY(&a->data),   SL_ARG_MEMORY(&a->data),   SL_ARG_MEMORY(&a->result),
 		SL_ARG_MEMORY(&a->record), SL_ARG_MEMORY(&a->enable), SL_ARG_MEMORY(&a->stop),
 		SL_ARG_MEMORY(&a->record), SL_ARG(a->events),	      SL_ARG(a->buffer_bytes),
@@ -80,9 +75,9 @@ static int64_t run(struct alone *a)
 	uint64_t begun = sl_clock_ns();
 	int err;
 
-	memcpy(argument + 11, work->argument, work->arguments * sizeof(argument[0]));
+	memcpy(argument + SL_GPURING_OWN, work->argument, work->arguments * sizeof(argument[0]));
 	err = a->device->platform->launch(a->queue, a->kernel, &range, argument,
-					  11 + work->arguments);
+					  SL_GPURING_OWN + work->arguments);
 	if (!err)
 		err = sl_device_finish(a->device, a->queue);
 	return err ? err : (int64_t)(sl_clock_ns() - begun);
@@ -142,8 +137,8 @@ int sl_bench_gpu_alone(struct sl_device *device, const struct sl_bench_alone *te
 	a.events = most_ns < FEW_NS ? FEW_EVENTS : MOST_EVENTS;
 	while (a.events > terms->events)
 		a.events /= 2;
-	a.buffer_bytes = (WORDS * (1 + chunks_of(terms->bytes)) + 127) / 128 * 128;
-	a.slot_bytes = WORDS * chunks_of(terms->result_bytes);
+	a.buffer_bytes = sl_tagged_buffer_bytes(terms->bytes);
+	a.slot_bytes = WORDS * sl_tagged_chunks(terms->result_bytes);
 	a.records = calloc(a.events, sizeof(*a.records));
 	if (!a.records)
 		return -ENOMEM;

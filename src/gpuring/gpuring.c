@@ -11,8 +11,7 @@
 #include "device/table.h"
 #include "gpuring/tagged.h"
 
-/* Bytes of a meta word, a record, a chunk; of what a device reads at once. */
-enum { WORDS = 16, LINES = 128 };
+enum { WORDS = 16 }; /* bytes of a meta word, a record, a chunk */
 
 #define COMPILING_NS 120000000000ull /* until a kernel that is compiled late answers */
 
@@ -22,11 +21,6 @@ static uint32_t buffer_of(const struct sl_gpuring *r, uint64_t n)
 }
 
 /* ---- opening ---- */
-
-static uint32_t chunks_of(uint32_t bytes)
-{
-	return (bytes + SL_RING_CHUNK - 1) / SL_RING_CHUNK;
-}
 
 /* Another device writes. Queues that wait would have to be let go by somebody who sees its words.
  */
@@ -59,7 +53,7 @@ static int check_terms(const struct sl_gpuring_terms *t, const struct sl_gpuring
 		problem = "buffers are a power of two, at most 2^20";
 	else if (!t->event_bytes || t->event_bytes > 1u << 30)
 		problem = "an event is of 1 byte to 1 GiB";
-	else if (t->tagged && chunks_of(t->event_bytes) + 1 > SL_RING_LOCAL / WORDS)
+	else if (t->tagged && sl_tagged_chunks(t->event_bytes) + 1 > SL_RING_LOCAL / WORDS)
 		problem = "an event of tagged chunks is of at most 12276 bytes";
 	else if (t->tagged && t->on_device)
 		problem = "tagged chunks are in the host's memory";
@@ -154,13 +148,10 @@ int sl_gpuring_open(struct sl_gpuring *r, struct sl_device *device,
 	err = check_terms(terms, work, &info);
 	if (err)
 		return err;
-	/* A tagged buffer begins with its meta word, and no line is of two of them: a device polls
-	 * the lines of one while the source writes another. */
-	r->buffer_bytes = terms->tagged
-				  ? round_up((1 + chunks_of(terms->event_bytes)) * WORDS, LINES)
-				  : round_up(terms->event_bytes, WORDS);
+	r->buffer_bytes = terms->tagged ? sl_tagged_buffer_bytes(terms->event_bytes)
+					: round_up(terms->event_bytes, WORDS);
 	r->by_lines = sl_tagged_has_lines();
-	r->slot_bytes = terms->tagged ? chunks_of(terms->result_bytes) * WORDS
+	r->slot_bytes = terms->tagged ? sl_tagged_chunks(terms->result_bytes) * WORDS
 				      : round_up(terms->result_bytes, WORDS);
 	r->threads = terms->threads;
 	r->may_compile = info.compiles_late;

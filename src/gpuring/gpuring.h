@@ -41,7 +41,10 @@ enum sl_gpuring_trigger {
 	SL_TRIGGERS
 };
 
-enum { SL_GPURING_ARGUMENTS = 12 };
+enum {
+	SL_GPURING_ARGUMENTS = 12,
+	SL_GPURING_OWN = 11 /* that every kernel of a ring has before */
+};
 
 struct sl_gpuring_terms {
 	uint32_t buffers;      /* a power of two */

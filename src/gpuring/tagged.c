@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "kernel/ring.h"
-
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 #define HAS_LINES 1
 #include <immintrin.h>

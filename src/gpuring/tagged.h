@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernel/ring.h"
+
 enum { SL_TAGGED_WORDS = 16, SL_TAGGED_LINE = 64 };
 
 /* At once where a store of 16 bytes is one (x86-64 with AVX says so); elsewhere the turn comes
@@ -34,6 +36,21 @@ static inline void sl_tagged_words(void *at, uint32_t x, uint32_t y, uint32_t z,
 	atomic_store_explicit(&word[2], z, memory_order_relaxed);
 	atomic_store_explicit(&word[3], turn, memory_order_release);
 #endif
+}
+
+/* Chunks that so many bytes take. */
+static inline uint32_t sl_tagged_chunks(uint32_t bytes)
+{
+	return (bytes + SL_RING_CHUNK - 1) / SL_RING_CHUNK;
+}
+
+/* Bytes of a buffer for such an event. It begins with its meta word, and no line that a device
+ * reads at once is of two buffers: it polls one while the source writes another. */
+static inline uint32_t sl_tagged_buffer_bytes(uint32_t event_bytes)
+{
+	const uint32_t lines = 2 * SL_TAGGED_LINE;
+
+	return ((1 + sl_tagged_chunks(event_bytes)) * SL_TAGGED_WORDS + lines - 1) / lines * lines;
 }
 
 /* Has this CPU a store for a whole line? */

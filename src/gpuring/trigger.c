@@ -9,21 +9,21 @@
 #include "device/table.h"
 #include "gpuring/gpuring.h"
 
-enum { RING_ARGUMENTS = 11, WORDS = 16, TURN = 12 }; /* TURN: where it is in a word */
+enum { WORDS = 16, TURN = 12 }; /* TURN: where it is in a word */
 
 /* The kernel for a buffer; for all of them when it never ends. */
 static int launch(struct sl_gpuring *r, uint32_t buffer)
 {
 	const struct sl_gpuring_terms *t = &r->terms;
 	bool forever = t->trigger == SL_TRIGGER_PERSISTENT;
-	struct sl_device_argument argument[RING_ARGUMENTS + SL_GPURING_ARGUMENTS + 1] = {
+	struct sl_device_argument argument[SL_GPURING_OWN + SL_GPURING_ARGUMENTS + 1] = {
 		SL_ARG_MEMORY(&r->data),   SL_ARG_MEMORY(&r->meta),   SL_ARG_MEMORY(&r->result),
 		SL_ARG_MEMORY(&r->record), SL_ARG_MEMORY(&r->enable), SL_ARG_MEMORY(&r->stop),
 		SL_ARG_MEMORY(&r->turn),   SL_ARG(t->buffers),	      SL_ARG(r->buffer_bytes),
 		SL_ARG(r->slot_bytes),	   SL_ARG(t->backoff_ns),
 	};
 	struct sl_device_range range = {{forever ? t->groups : 1}, r->threads};
-	unsigned n = RING_ARGUMENTS;
+	unsigned n = SL_GPURING_OWN;
 
 	for (unsigned i = 0; i < r->work.arguments; i++)
 		argument[n++] = r->work.argument[i];
