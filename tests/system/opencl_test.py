@@ -119,13 +119,13 @@ def _(folder):
             equal(list(differences(files["cpu" if name == "images" else "cpu-rings"], files[trigger])), [], f"differences of {trigger}")
 
 
-@case("examples/gpu-*.yaml run on any machine: on OpenCL, or without a device")
+@case("examples for GPUs run on any machine: on OpenCL, or without a device")
 def _(folder):
     few = ["--set", "detector.frames=8", "--set", "link.kind=shm", "--summary", folder / "summary.json"]
-    for name, unit in (("graph", "opencl"), ("graph", "cuda"), ("wait", "cuda"), ("persistent", "cuda")):
+    for name, unit in (("gpu-graph", "opencl"), ("gpu-graph", "cuda"), ("gpu-wait", "cuda"), ("gpu-persistent", "cuda"), ("na62-10M", "cuda")):
         if unit == "opencl":
             needs_opencl(folder)
-        done = run("run", ROOT / f"examples/gpu-{name}.yaml", *few, "--set", f"unit.kind={unit}", "--set",
+        done = run("run", ROOT / f"examples/{name}.yaml", *few, "--set", f"unit.kind={unit}", "--set",
                    "unit.device=0" if unit == "opencl" else "unit.device=255", folder=folder)
         equal(done.process.returncode, 0, f"{name} on {unit}: {done.err()[-300:]}")
         summary = read_summary(folder)
