@@ -286,7 +286,7 @@ static void test_memory_of_a_gpu_is_shared_as_a_dma_buf(void **arg)
 	struct rig rig;
 
 	if (sl_platform_cuda.unavailable()) {
-		print_message("# SKIP %s\n", sl_platform_cuda.unavailable());
+		print_message("# skip: %s\n", sl_platform_cuda.unavailable());
 		skip();
 	}
 	terms.remote = true;

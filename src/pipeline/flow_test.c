@@ -312,7 +312,7 @@ static void need_a_device(void)
 		why = "drivers of devices do not say what their threads do";
 	if (!why)
 		return;
-	print_message("# SKIP %s\n", why);
+	print_message("# skip: %s\n", why);
 	skip();
 }
 

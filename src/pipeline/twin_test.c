@@ -130,7 +130,7 @@ static void test_results_are_those_of_the_cpu(void **arg)
 	}
 	remove_fields(folder);
 	if (!any) {
-		print_message("# SKIP %s\n", sl_unit_opencl.unavailable());
+		print_message("# skip: %s\n", sl_unit_opencl.unavailable());
 		skip();
 	}
 }

@@ -357,10 +357,10 @@ static inline void count_figures(void *arg, const char *name, uint64_t value, in
 		counted->unlike_image = value;
 }
 
-#define NEEDS_OPENCL()                                                      \
-	if (sl_unit_opencl.unavailable()) {                                 \
-		print_message("# SKIP %s\n", sl_unit_opencl.unavailable()); \
-		skip();                                                     \
+#define NEEDS_OPENCL()                                                       \
+	if (sl_unit_opencl.unavailable()) {                                  \
+		print_message("# skip: %s\n", sl_unit_opencl.unavailable()); \
+		skip();                                                      \
 	}
 
 /* Others have no queues that wait, and no kernels that poll. */
