@@ -39,6 +39,7 @@ struct sl_bench_gpu {
 	/* of rings: */
 	enum sl_gpuring_trigger trigger;
 	uint32_t event_bytes, buffers;	       /* buffers 0: 16 */
+	bool at_once;			       /* each as soon as the one before is through */
 	bool tagged, on_device, cells;	       /* cells: of tracks, nothing else */
 	bool alone;			       /* events are all there: the kernel's own time */
 	const struct sl_bench_trigger *tracks; /* of sectors: cells and bend; NULL: `weigh` */

@@ -3,6 +3,8 @@
  *
  *   PLATFORM/ring-4096/TRIGGER           4 KiB in tagged chunks
  *   PLATFORM/ring-4096/TRIGGER/2         the same in two buffers, which stay in caches
+ *   PLATFORM/ring-4096/TRIGGER/next      the same, each as soon as the one before is through; the
+ *                                        others come at random moments
  *   PLATFORM/ring-4096/TRIGGER/plain     data, then a word, in pinned memory
  *   PLATFORM/ring-4096/TRIGGER/device    the same in the device's memory, where copies bring them
  *   PLATFORM/ring-cells/CELLS/TRIGGER    160 stubs of a sector: cells with enough layers
@@ -29,6 +31,8 @@
 /* CELL_THREADS: what the kernels of cells are made for. */
 enum { CELL_BYTES = 3, RESULT_CHUNKS = 16, CELLS = RESULT_CHUNKS * SL_RING_CHUNK / CELL_BYTES };
 enum { EVENTS = 20000, WARM = 500, FEW = 20, BUFFERS = 16, RESULT_MOST = 1024, CELL_THREADS = 672 };
+enum { STRANGE = 12, STUB_IS_VALID = 1 }; /* a bit of the first byte of a stub */
+enum { LONGEST_PAUSE_NS = 8000 };	  /* some looks */
 #define SHORT_NS 200000000u /* to see that it works, not how fast: few events will do */
 
 /* What is done, and how it is known to be right. */
@@ -41,9 +45,10 @@ struct work {
 			 const void *result);
 	uint32_t *words; /* of `weigh` */
 	const struct sl_bench_scene *scene;
-	struct sl_bench_sector *found; /* of `tracks`: what the scalar program finds */
+	struct sl_bench_sector *found;	     /* of `tracks`: what the scalar program finds */
+	uint8_t (*cells)[CELLS][CELL_BYTES]; /* of `cells`, the same */
 	uint64_t sectors;
-	const struct sl_kernel_tracks *rules;
+	uint8_t strange[STRANGE][SL_STUBS * SL_STUB_BYTES];
 };
 
 static const void *weigh_event(struct work *w, uint64_t n)
@@ -63,21 +68,27 @@ static bool weigh_is_right(const struct work *w, uint64_t n, const struct sl_gpu
 	       memcmp(result, w->words, w->result_bytes) == 0;
 }
 
+/* The first events, which are not timed, are strange ones, then come those of the scene. */
+static uint64_t sector_of(const struct work *w, uint64_t n)
+{
+	return n < STRANGE ? w->sectors + n : n % w->sectors;
+}
+
 static const void *tracks_event(struct work *w, uint64_t n)
 {
-	return sl_bench_item(w->scene, n % w->sectors);
+	return n < STRANGE ? w->strange[n] : sl_bench_item(w->scene, n % w->sectors);
 }
 
 static uint32_t tracks_score(const struct work *w, uint64_t n)
 {
-	const struct sl_bench_sector *found = &w->found[n % w->sectors];
+	const struct sl_bench_sector *found = &w->found[sector_of(w, n)];
 
 	return found->tracks | found->cells << 16;
 }
 
 static uint32_t cells_score(const struct work *w, uint64_t n)
 {
-	return w->found[n % w->sectors].cells;
+	return w->found[sector_of(w, n)].cells;
 }
 
 static bool tracks_are_right(const struct work *w, uint64_t n,
@@ -86,25 +97,13 @@ static bool tracks_are_right(const struct work *w, uint64_t n,
 	return record->score == tracks_score(w, n);
 }
 
-/* How many there are; and those that came are cells, in the order of the CPU, each once. */
 static bool cells_are_right(const struct work *w, uint64_t n,
 			    const struct sl_gpuring_record *record, const void *result)
 {
-	const uint8_t *cell = result;
-	uint32_t came = record->score < CELLS ? record->score : CELLS, before = 0;
+	uint32_t came = record->score < CELLS ? record->score : CELLS;
 
-	if (record->score != cells_score(w, n) || record->bytes != CELL_BYTES * came)
-		return false;
-	for (uint32_t i = 0; i < came; i++, cell += CELL_BYTES) {
-		uint32_t layers = (uint32_t)__builtin_popcount(cell[2]);
-		uint32_t key = 1 + (8 - layers) * 65536 + cell[0] * 256 + cell[1];
-
-		if (cell[0] >= w->rules->columns || cell[1] >= w->rules->rows ||
-		    layers < w->rules->min_layers || key <= before)
-			return false;
-		before = key;
-	}
-	return true;
+	return record->score == cells_score(w, n) && record->bytes == CELL_BYTES * came &&
+	       memcmp(result, w->cells[sector_of(w, n)], record->bytes) == 0;
 }
 
 /* A source has what it is about to write at hand. */
@@ -112,6 +111,18 @@ static void touch(const void *event, uint32_t bytes)
 {
 	for (uint32_t i = 0; i < bytes; i += 64)
 		(void)*((const volatile char *)event + i);
+}
+
+/* Events come when they like. One that came as soon as the one before was through would find the
+ * device at the same point of its looks each time. */
+static void pause_for_a_while(uint64_t *random)
+{
+	uint64_t until;
+
+	*random = *random * 6364136223846793005u + 1442695040888963407u;
+	until = sl_clock_ns() + (*random >> 33) % LONGEST_PAUSE_NS;
+	while (sl_clock_ns() < until)
+		;
 }
 
 /* One event there and back; ns, or -errno. */
@@ -147,14 +158,16 @@ static int64_t round_trip(struct work *w, uint64_t n)
 	return err ? err : (int64_t)start;
 }
 
-static int measure(struct work *w, uint64_t most_ns, struct sl_bench_sample *sample)
+static int measure(struct work *w, uint64_t most_ns, bool at_once, struct sl_bench_sample *sample)
 {
 	uint32_t *ns = calloc(EVENTS, sizeof(*ns));
-	uint64_t begun = sl_clock_ns(), warm = most_ns < SHORT_NS ? FEW : WARM;
+	uint64_t begun = sl_clock_ns(), warm = most_ns < SHORT_NS ? FEW : WARM, random = 1;
 	int64_t took = ns ? 0 : -ENOMEM;
 	size_t kept = 0;
 
 	for (uint64_t n = 0; took >= 0 && kept < EVENTS; n++) {
+		if (!at_once)
+			pause_for_a_while(&random);
 		took = round_trip(w, n);
 		if (n >= warm && took >= 0)
 			ns[kept++] = (uint32_t)took;
@@ -192,7 +205,7 @@ static int run(const struct sl_bench *bench, struct sl_device *device, const str
 
 	w->ring = ring;
 	if (!err)
-		err = measure(w, (uint64_t)(4e9 * bench->o.seconds), sample);
+		err = measure(w, (uint64_t)(4e9 * bench->o.seconds), g->at_once, sample);
 	if (!ring)
 		return err;
 	ended = sl_gpuring_end(ring);
@@ -259,6 +272,31 @@ static int run_alone(const struct sl_bench *bench, struct sl_device *device,
 	return sl_bench_gpu_alone(device, &terms, (uint64_t)(4e9 * bench->o.seconds), sample);
 }
 
+/* What a front end may send: nothing; anything; stubs behind one that is none. */
+static void make_strange(struct work *w)
+{
+	uint64_t random = 1;
+
+	for (uint32_t k = 1; k < STRANGE; k++) {
+		uint8_t *stub = w->strange[k];
+
+		memcpy(stub, sl_bench_item(w->scene, k % w->sectors), sizeof(w->strange[k]));
+		if (k < 4) { /* one stub is none: in the first chunk, in a later one */
+			stub[(k == 1   ? 0
+			      : k == 2 ? 1
+				       : 2 * 70 + 1) *
+			     SL_STUB_BYTES] ^= STUB_IS_VALID;
+			continue;
+		}
+		for (uint32_t i = 0; i < sizeof(w->strange[k]); i++) {
+			random = random * 6364136223846793005u + 1442695040888963407u;
+			stub[i] = (uint8_t)(random >> 56);
+		}
+		for (uint32_t i = 0; k >= 8 && i < SL_STUBS; i++)
+			stub[i * SL_STUB_BYTES] |= STUB_IS_VALID;
+	}
+}
+
 static int run_tracks(const struct sl_bench *bench, const struct sl_bench_row *row,
 		      struct sl_device *device, struct sl_bench_sample *sample)
 {
@@ -274,19 +312,25 @@ static int run_tracks(const struct sl_bench *bench, const struct sl_bench_row *r
 			 .result_bytes = RESULT_CHUNKS * SL_RING_CHUNK,
 			 .event = tracks_event,
 			 .is_right = g->cells ? cells_are_right : tracks_are_right,
-			 .scene = scene,
-			 .rules = &rules};
+			 .scene = scene};
 	int err;
 
 	w.sectors = (uint64_t)scene->frames * scene->geometry.modules * scene->geometry.rows;
-	w.found = calloc(w.sectors, sizeof(*w.found));
-	if (!stage || !plan || !w.found)
+	w.found = calloc(w.sectors + STRANGE, sizeof(*w.found));
+	w.cells = calloc(w.sectors + STRANGE, sizeof(*w.cells));
+	if (!stage || !plan || !w.found || !w.cells)
 		return -ENOMEM;
 	stage->events = stage->sectors = stage->modules = 1;
 	sl_bench_tracks_plan(g->tracks, &stage->plan);
 	sl_tracks_for_kernels(stage, &rules, plan);
-	for (uint64_t i = 0; i < w.sectors; i++)
-		w.found[i] = sl_bench_scalar_sector(&stage->plan, sl_bench_item(scene, i));
+	make_strange(&w);
+	for (uint64_t i = 0; i < w.sectors + STRANGE; i++) {
+		const uint8_t *sector = i < w.sectors ? sl_bench_item(scene, i)
+						      : w.strange[i - w.sectors];
+
+		w.found[i] = sl_bench_scalar_sector(&stage->plan, sector);
+		sl_bench_scalar_cells(&stage->plan, sector, w.cells[i], CELLS);
+	}
 	err = device->platform->queue_open(device, &queue);
 	if (!err)
 		err = sl_device_table(device, queue, plan, sizeof(*plan), &plan_table);

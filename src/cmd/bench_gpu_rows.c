@@ -68,6 +68,12 @@ enum { STACK = SL_BENCH_GPU_STACK, BLOCKS = 8 };
 		.stack = 1, .most_us = us, .trigger = how, .tagged = true, .tracks = kind, \
 		.cells = only_cells                                                        \
 	}
+#define NEXT(row, kind, us)                                                                  \
+	{                                                                                    \
+		.work = {.name = row}, .way = SL_BENCH_GPU_RING, .size = SL_BENCH_SECTORS,   \
+		.stack = 1, .most_us = us, .trigger = SL_TRIGGER_PERSISTENT, .tagged = true, \
+		.tracks = kind, .cells = true, .at_once = true                               \
+	}
 #define TRACKS(row, kind, how, us) SECTOR(row, kind, how, us, false)
 #define CELLS(row, kind, how, us)  SECTOR(row, kind, how, us, true)
 
@@ -131,6 +137,15 @@ static const struct sl_bench_gpu rows[] = {
 	 .event_bytes = 4096,
 	 .buffers = 2,
 	 .tagged = true},
+	{.work = {.name = "ring-4096/persistent/next"},
+	 .way = SL_BENCH_GPU_RING,
+	 .size = SL_BENCH_500K,
+	 .stack = 1,
+	 .trigger = SL_TRIGGER_PERSISTENT,
+	 .event_bytes = 4096,
+	 .most_us = 3,
+	 .at_once = true,
+	 .tagged = true},
 	RING("ring-4096/persistent/plain", 4096, SL_TRIGGER_PERSISTENT, false, false, 0),
 	RING("ring-4096/persistent/device", 4096, SL_TRIGGER_PERSISTENT, false, true, 0),
 	RING("ring-4096/wait", 4096, SL_TRIGGER_WAIT, true, false, 0),
@@ -141,6 +156,8 @@ static const struct sl_bench_gpu rows[] = {
 	CELLS("ring-cells/rectangles/persistent", &rectangles, SL_TRIGGER_PERSISTENT, 4.5),
 	CELLS("ring-cells/hexagons/persistent", &hexagons, SL_TRIGGER_PERSISTENT, 4.5),
 	CELLS("ring-cells/hexagons-bend/persistent", &bent, SL_TRIGGER_PERSISTENT, 0),
+	NEXT("ring-cells/rectangles/persistent/next", &rectangles, 4.5),
+	NEXT("ring-cells/hexagons/persistent/next", &hexagons, 4.5),
 	CELLS("ring-cells/hexagons/wait", &hexagons, SL_TRIGGER_WAIT, 0),
 	CELLS("ring-cells/hexagons/graph", &hexagons, SL_TRIGGER_GRAPH, 0),
 	CELLS("ring-cells/hexagons/launch", &hexagons, SL_TRIGGER_LAUNCH, 0),

@@ -62,6 +62,10 @@ void sl_bench_scalar_rings(const struct sl_rings_settings *set, const uint8_t *p
 			   struct sl_rings_event *found);
 struct sl_bench_sector sl_bench_scalar_sector(const struct sl_tracks_plan *plan,
 					      const uint8_t *row);
+/* Column, row and layers of cells, `most` of them: those with the most layers first, then by
+ * columns. How many. */
+uint32_t sl_bench_scalar_cells(const struct sl_tracks_plan *plan, const uint8_t *row,
+			       uint8_t (*list)[3], uint32_t most);
 
 uint32_t sl_bench_oracle_rings(const struct sl_rings_settings *set, const uint8_t *packed);
 /* tracks is UINT32_MAX where rounding decides about one of them. */

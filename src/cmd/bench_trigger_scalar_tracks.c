@@ -119,13 +119,13 @@ static uint32_t choose(const struct sl_tracks_plan *plan, const struct sl_tracks
 	return n;
 }
 
-struct sl_bench_sector sl_bench_scalar_sector(const struct sl_tracks_plan *plan, const uint8_t *row)
+/* The cells of a sector with enough layers, column after column; layer: of its stubs. */
+static uint32_t find_cells(const struct sl_tracks_plan *plan, const uint8_t *row,
+			   uint8_t layer[SL_STUBS], struct sl_tracks_cell *cell)
 {
-	struct sl_tracks_cell cell[COLUMNS * COLUMNS];
 	struct column column[COLUMNS];
-	struct sl_bench_sector found = {0};
-	uint8_t layer[SL_STUBS];
 	struct sl_stub stub;
+	uint32_t n = 0;
 
 	for (uint32_t c = 0; c < COLUMNS; c++) {
 		column[c].n = 0;
@@ -137,7 +137,34 @@ struct sl_bench_sector sl_bench_scalar_sector(const struct sl_tracks_plan *plan,
 			add(plan, &stub, s, column);
 	}
 	for (uint32_t c = 0; c < plan->set.columns; c++)
-		found.cells += list_cells(plan, &column[c], c, cell + found.cells);
+		n += list_cells(plan, &column[c], c, cell + n);
+	return n;
+}
+
+struct sl_bench_sector sl_bench_scalar_sector(const struct sl_tracks_plan *plan, const uint8_t *row)
+{
+	struct sl_tracks_cell cell[COLUMNS * COLUMNS];
+	uint8_t layer[SL_STUBS];
+	struct sl_bench_sector found = {.cells = find_cells(plan, row, layer, cell)};
+
 	found.tracks = choose(plan, cell, found.cells, layer);
 	return found;
+}
+
+uint32_t sl_bench_scalar_cells(const struct sl_tracks_plan *plan, const uint8_t *row,
+			       uint8_t (*list)[3], uint32_t most)
+{
+	struct sl_tracks_cell cell[COLUMNS * COLUMNS];
+	uint8_t layer[SL_STUBS];
+	uint32_t cells = find_cells(plan, row, layer, cell), n = 0;
+
+	for (uint32_t layers = 7; layers >= plan->set.min_layers; layers--)
+		for (uint32_t i = 0; i < cells && n < most; i++) {
+			if (sl_tracks_ones(cell[i].layers) != layers)
+				continue;
+			list[n][0] = cell[i].column;
+			list[n][1] = cell[i].row;
+			list[n++][2] = cell[i].layers;
+		}
+	return n;
 }
