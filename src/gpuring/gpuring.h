@@ -105,6 +105,7 @@ struct sl_gpuring {
 	_Atomic uint64_t published;
 	uint64_t next, queued; /* to take; that kernels are queued for */
 	uint64_t waits_since_ns;
+	uint32_t looks; /* since then */
 	struct sl_gpuring_ledger ledger;
 };
 

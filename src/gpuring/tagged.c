@@ -68,7 +68,8 @@ static void put_whole_chunks(char *to, const char *event, uint32_t turn)
 #if HAS_LINES
 typedef __m512i line __attribute__((may_alias));
 
-__attribute__((target("avx512f"))) static void
+/* CPUs that do not know CLDEMOTE take it for nothing. */
+__attribute__((target("avx512f,cldemote"))) static void
 put_lines(char *to, uint32_t lines, const char *event, uint32_t bytes, uint32_t turn)
 {
 	const __m512i spread =
@@ -92,6 +93,9 @@ put_lines(char *to, uint32_t lines, const char *event, uint32_t bytes, uint32_t 
 	atomic_signal_fence(memory_order_seq_cst);
 	*(volatile line *)to = _mm512_loadu_si512(word);
 	atomic_signal_fence(memory_order_seq_cst);
+	/* To the cache that devices read: they would have to fetch them out of this CPU's own. */
+	for (i = 0; i < lines; i++)
+		_cldemote(to + (uint64_t)i * SL_TAGGED_LINE);
 }
 #endif
 
