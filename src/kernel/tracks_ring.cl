@@ -118,7 +118,7 @@ SL_KERNEL SL_GROUP(160, 1) void tracks_ring_forever(RING)
 	SL_SHARED struct event event;
 	sl_u32 n;
 
-	for (n = sl_group(0); work(&g, &event, PASS, n % buffers, n + 1); n += sl_groups(0))
+	for (n = sl_group(0); work(&g, &event, PASS, n & (buffers - 1), n + 1); n += sl_groups(0))
 		;
 	sl_end();
 }
@@ -127,11 +127,11 @@ SL_KERNEL SL_GROUP(160, 1) void tracks_ring_forever(RING)
 
 /* Cells with enough layers are all that is wanted. A chunk of the result is four cells in the order in which the CPU looks at
  * them, three bytes each: column, row, layers. The score is how many cells. */
-SL_DEVICE int work_cells(SL_LOCAL struct cells *s, RING, const struct column *mine, sl_u32 b, sl_u32 now, sl_u32 odd,
-			 const sl_u32 narrow)
+SL_DEVICE int work_cells(SL_LOCAL struct cells *s, RING, const struct column *mine, const struct level *level, sl_u32 b, sl_u32 now,
+			 sl_u32 odd, const sl_u32 form)
 {
-	sl_u32 t = sl_thread(), most = slot_bytes / 16 < STUB_CHUNKS ? slot_bytes / 16 : STUB_CHUNKS, outcome, cells = 0, i;
-	sl_u32 levels = (LAYERS - rules.min_layers) * SL_TEAM;
+	sl_u32 t = sl_thread(), most = slot_bytes / 16 < STUB_CHUNKS ? slot_bytes / 16 : STUB_CHUNKS, outcome, cells;
+	struct part part[PARTS];
 	sl_u32x4 arrival;
 
 	(void)meta;
@@ -139,77 +139,87 @@ SL_DEVICE int work_cells(SL_LOCAL struct cells *s, RING, const struct column *mi
 	(void)buffers;
 	(void)plan;
 	(void)track;
-	take_lines(s, odd, data + (sl_u64)b * (buffer_bytes / 16), enable + b, stop, backoff_ns, rules, now);
+	take_lines(s, odd, data + (sl_u64)b * (buffer_bytes / 16), enable + b, stop, backoff_ns, rules, now, form);
 	sl_barrier();
-	fill(s, odd, rules, mine, narrow);
+	fill(s, odd, rules, mine, form);
+	look_over(s, odd, stop, now);
 	sl_barrier();
+	sl_teams_if (level->is_one)
+		take_parts(s, odd, part, form);
 	arrival = s->arrival[odd];
 	outcome = outcome_of(arrival);
-	sl_teams_if (arrival.x < arrival.y)
-		fill_again(s, odd, rules, mine, narrow);
-	sl_teams_if (outcome == SL_RING_GOOD && t < levels)
-		cells = list_level(s, odd, rules, 4 * most, narrow ? 1 : COLUMNS_EACH, narrow ? 1 : MAP_WORDS);
-	if (t == 0)
-		s->found = outcome == SL_RING_GOOD ? cells : 0;
-	if (t >= levels) {
-		clear_map(s, odd ^ 1, levels);
-		clear_arrival(s, odd ^ 1, levels);
+	if (arrival.x) { /* for all threads */
+		fill_again(s, odd, rules, mine, form);
+		take_parts(s, odd, part, form);
 	}
+	sl_teams_if (level->is_one)
+	{
+		cells = count_parts(s, *level, part, form);
+		cells = outcome == SL_RING_GOOD ? cells : 0;
+		if (t == 0) {
+			sl_u32 listed = cells < 4 * most ? cells : 4 * most;
+
+			s->found = listed;
+			if (outcome) /* the host hears of the result while that is made */
+				sl_chunk_store(record + b, sl_u32x4_make(outcome | (cells ? SL_RING_KEEP : 0), CELL_BYTES * listed,
+									 cells, now));
+		}
+		if (level->is_one)
+			list_parts(s, part, 4 * most, form);
+	}
+	if (t >= CLEANERS)
+		clear_arrival(s, odd ^ 1, CLEANERS);
 	sl_barrier();
 	cells = s->found;
-	if (t == SL_TEAM && outcome) /* one team has the record, another the result */
-		sl_chunk_store(record + b, sl_u32x4_make(outcome | (cells ? SL_RING_KEEP : 0),
-							 CELL_BYTES * (cells < 4 * most ? cells : 4 * most), cells, now));
-	for (i = t; t < SL_TEAM && 4 * i < cells && i < most; i += SL_TEAM)
-		sl_chunk_store(result + (sl_u64)b * (slot_bytes / 16) + i, chunk_of_cells(s, i, cells, now));
-	return outcome != 0;
-}
-
-SL_DEVICE void take_columns(SL_GLOBAL const struct sl_kernel_tracks_plan *plan, struct column *mine)
-{
-	sl_u32 h, c;
-
-	SL_UNROLL for (h = 0; h < COLUMNS_EACH; h++)
+	sl_teams_if (t / SL_TEAM * SL_TEAM < 4 * most)
 	{
-		c = h * SL_TEAM + sl_thread() % SL_TEAM;
-		mine[h].slope = plan->slope[c];
-		mine[h].offset = plan->offset[c];
-		mine[h].side = plan->side[c];
+		sl_u32 cell = cell_at(s, odd, t, form); /* sooner done than asked whether there is one */
+		sl_u32x4 four = sl_team_four(s->cell, t < cells ? cell : 0);
+
+		if (t % 4 == 0 && t < cells)
+			sl_chunk_store(result + (sl_u64)b * (slot_bytes / 16) + t / 4, chunk_of_cells(four, now));
 	}
+	if (t >= CLEANERS) /* until the barrier of the next event */
+		clear_map(s, odd ^ 1, CLEANERS, form);
+	return outcome != 0;
 }
 
 SL_KERNEL SL_GROUP(672, 1) void tracks_cells_once(RING, sl_u32 b)
 {
 	SL_SHARED struct cells s;
-	struct column mine[COLUMNS_EACH];
+	struct column mine[COLUMNS_MOST];
+	const struct level level = level_of(rules, WIDE);
 	sl_u32 now = turn[b];
 
-	open_cells(&s, plan);
-	take_columns(plan, mine);
-	work_cells(&s, PASS, mine, b, now, 0, 0);
+	open_cells(&s, rules, plan);
+	take_columns(plan, mine, WIDE);
+	work_cells(&s, PASS, mine, &level, b, now, 0, WIDE);
 	if (sl_thread() == 0)
 		turn[b] = now + buffers;
 	sl_end();
 }
 
-SL_DEVICE int is_narrow(struct sl_kernel_tracks rules)
-{
-	return rules.columns <= SL_TEAM && rules.rows <= 32 && rules.cells != SL_TRACKS_ONE_HEXAGON;
-}
+#define DO_CELLS(FORM)                                                                                                        \
+	do {                                                                                                                  \
+		take_columns(plan, mine, FORM);                                                                               \
+		level = level_of(rules, FORM);                                                                                \
+		for (; work_cells(&s, PASS, mine, &level, n & (buffers - 1), n + 1, odd, FORM); n += sl_groups(0))                   \
+			odd ^= 1;                                                                                             \
+	} while (0)
 
 SL_KERNEL SL_GROUP(672, 1) void tracks_cells_forever(RING)
 {
 	SL_SHARED struct cells s;
-	struct column mine[COLUMNS_EACH];
+	struct column mine[COLUMNS_MOST];
 	sl_u32 n = sl_group(0), odd = 0;
+	struct level level;
 
-	open_cells(&s, plan);
-	take_columns(plan, mine);
-	if (is_narrow(rules))
-		for (; work_cells(&s, PASS, mine, n % buffers, n + 1, odd, 1); n += sl_groups(0))
-			odd ^= 1;
+	open_cells(&s, rules, plan);
+	if (form_of(&s, rules) == NARROW)
+		DO_CELLS(NARROW);
+	else if (form_of(&s, rules) == BENT)
+		DO_CELLS(BENT);
 	else
-		for (; work_cells(&s, PASS, mine, n % buffers, n + 1, odd, 0); n += sl_groups(0))
-			odd ^= 1;
+		DO_CELLS(WIDE);
 	sl_end();
 }

@@ -13,11 +13,12 @@
 #define RING SL_RING_PARAMETERS, sl_u32 threshold
 #define PASS SL_RING_PASS, threshold
 
+enum { IS_LAPPED = 1, IS_LATE = 2 }; /* of a chunk: another event's; it never came */
+
 struct shared {
 	sl_u32x4 head[2][2]; /* in turns, so that the next event need not wait until all threads are through with this one */
 	sl_u32 part[2][64];
 	sl_u32x4 out[2][SL_RING_LOCAL / 16]; /* what goes out if the event is kept */
-	sl_u32 judged[2]; /* of tagged buffers: what is said of the event, by one thread for all */
 	sl_u32 outcome, first;
 };
 
@@ -29,7 +30,7 @@ SL_DEVICE sl_u32 least(sl_u32 a, sl_u32 b)
 /* An event of a plain buffer; 0: there will be none. */
 SL_DEVICE int weigh_plain(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now, sl_u32 odd)
 {
-	sl_u32 sum = 0, none = 0, bytes, out = 0, i;
+	sl_u32 sum = 0, bytes, out = 0, i;
 	sl_u32x4 head = sl_u32x4_make(0, SL_RING_END, 0, 0);
 
 	(void)turn;
@@ -54,7 +55,7 @@ SL_DEVICE int weigh_plain(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now,
 			s->first = v.x;
 		sum += v.x + v.y + v.z + v.w;
 	}
-	sl_group_sums(s->part[odd], &sum, &none);
+	sl_group_sum_and_flags(s->part[odd], &sum, 0);
 	if (s->outcome == SL_RING_GOOD && s->first >= threshold)
 		out = least(slot_bytes, bytes) / 16;
 	result += (sl_u64)b * (slot_bytes / 16);
@@ -79,7 +80,9 @@ SL_DEVICE int weigh_plain(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now,
  * waits for its own chunks, so that data and turn come in one look across the bus; one barrier later all know what to do. */
 SL_DEVICE int weigh_tagged(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now, sl_u32 odd)
 {
-	sl_u32 chunks = buffer_bytes / 16, results = slot_bytes / 16, sum = 0, bad = 0, outcome, out, i;
+	sl_u32 chunks = buffer_bytes / 16, results = slot_bytes / 16, most = (chunks - 1) * SL_RING_CHUNK;
+	sl_u32 sum = 0, bad = 0, outcome, out, first, i;
+	sl_u32x4 head;
 
 	(void)meta;
 	(void)turn;
@@ -88,31 +91,31 @@ SL_DEVICE int weigh_tagged(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now
 	for (i = sl_thread(); i < chunks; i += sl_threads()) {
 		sl_u32x4 v;
 
-		/* A million: it never came. */
 		if (!sl_ring_wait(data + i, i ? 0 : enable + b, now, stop, backoff_ns, &v))
-			bad += 1000000;
-		bad += v.w != now;
+			bad |= IS_LATE;
+		if (v.w != now)
+			bad |= IS_LAPPED;
 		sum += i ? v.x + v.y + v.z : 0;
-		if (i == 0)
-			s->judged[odd] = sl_ring_judge(v, (chunks - 1) * SL_RING_CHUNK, now, stop);
 		if (i < 2)
 			s->head[odd][i] = v;
 		if (i && i <= results)
 			s->out[odd][i - 1] = v;
 	}
-	sl_group_sums(s->part[odd], &sum, &bad);
-	if (bad >= 1000000)
-		return 0;
-	outcome = bad ? (sl_u32)SL_RING_LAPPED : s->judged[odd];
-	if (!outcome)
-		return 0;
-	if (outcome == SL_RING_GOOD && s->head[odd][1].x >= threshold)
-		outcome |= SL_RING_KEEP;
+	bad = sl_group_sum_and_flags(s->part[odd], &sum, bad);
+	head = s->head[odd][0];
+	first = s->head[odd][1].x;
+	/* What is seldom is asked at once: every instruction from here to the record is in the way of the event. */
+	if (bad || head.y & SL_RING_END) {
+		outcome = bad & IS_LATE ? 0 : bad ? (sl_u32)SL_RING_LAPPED : sl_ring_judge(head, most, now, stop);
+		if (!outcome)
+			return 0;
+	} else
+		outcome = head.x > most ? (sl_u32)SL_RING_WRONG : (sl_u32)SL_RING_GOOD | (first >= threshold ? SL_RING_KEEP : 0);
 	/* Chunks of a result have their turns, so that no fence need stand between them and the record. */
-	out = outcome & SL_RING_KEEP ? least(results * SL_RING_CHUNK, s->head[odd][0].x) : 0;
-	for (i = sl_thread(); i * SL_RING_CHUNK < out; i += sl_threads())
+	out = outcome & SL_RING_KEEP ? least(results * SL_RING_CHUNK, head.x) : 0;
+	for (i = sl_threads() - 1 - sl_thread(); i * SL_RING_CHUNK < out; i += sl_threads())
 		sl_chunk_store(result + (sl_u64)b * results + i, s->out[odd][i]);
-	if (sl_thread() == 0)
+	if (sl_thread() == 0) /* which has no result to write, where there are many */
 		sl_chunk_store(record + b, sl_u32x4_make(outcome, out, sum, now));
 	return 1;
 }
@@ -135,7 +138,7 @@ SL_DEVICE int weigh_tagged(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now
 		SL_SHARED struct shared s;                                     \
 		sl_u32 n = sl_group(0), odd = 0;                               \
                                                                                \
-		while (WORK(&s, PASS, n % buffers, n + 1, odd)) {              \
+		while (WORK(&s, PASS, n & (buffers - 1), n + 1, odd)) {        \
 			n += sl_groups(0);                                     \
 			odd ^= 1;                                              \
 		}                                                              \

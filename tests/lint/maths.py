@@ -40,12 +40,11 @@ extern "C" __device__ int __clz(int);
 extern "C" __device__ unsigned atomicAdd(unsigned *, unsigned);
 extern "C" __device__ unsigned atomicOr(unsigned *, unsigned);
 extern "C" __device__ unsigned atomicMin(unsigned *, unsigned);
-extern "C" __device__ unsigned atomicMax(unsigned *, unsigned);
 extern "C" __device__ int __clzll(long long);
 extern "C" __device__ unsigned long long __umul64hi(unsigned long long, unsigned long long);
 extern "C" __device__ long long __double2ll_rn(double);
 extern "C" __device__ double sqrt(double);
-extern "C" __device__ unsigned __shfl_up_sync(unsigned, unsigned, unsigned);
+extern "C" __device__ unsigned __shfl_down_sync(unsigned, unsigned, unsigned);
 extern "C" __device__ void __syncwarp(void);
 extern "C" __device__ void __threadfence_system(void);
 extern "C" __device__ void __threadfence(void);
@@ -53,6 +52,10 @@ extern "C" __device__ void __nanosleep(unsigned);
 extern "C" __device__ unsigned __ballot_sync(unsigned, int);
 extern "C" __device__ unsigned __shfl_up_sync(unsigned, unsigned, unsigned);
 extern "C" __device__ unsigned __reduce_max_sync(unsigned, unsigned);
+extern "C" __device__ unsigned __reduce_or_sync(unsigned, unsigned);
+extern "C" __device__ int __any_sync(unsigned, int);
+extern "C" __device__ int __syncthreads_or(int);
+extern "C" __device__ unsigned __funnelshift_r(unsigned, unsigned, unsigned);
 """
 LANGUAGES = {
     "C11": ("c", ["-std=c11", "-ffreestanding"], ""),
