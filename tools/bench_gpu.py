@@ -48,9 +48,10 @@ LONG = [("cuda/ingest/*", 60), ("cuda/unit/rings/paced/*", 10)]
 
 # What was hoped for, at most, of an event at a time.
 LEVELS = ("p50", "p99", "p99.9", "max")
-AT_A_TIME = {"ring-4096/persistent": {"p50": 3, "p99": 5}, "ring-cells/rectangles/persistent": {"p99": 4.5},
-             "ring-cells/hexagons/persistent": {"p99": 4.5}, "ring-cells/rectangles/alone": {"p50": 2},
-             "ring-cells/hexagons/alone": {"p50": 2}}
+AT_A_TIME = {f"{row}{how}": most for how in ("", "/next") for row, most in (
+    ("ring-4096/persistent", {"p50": 3, "p99": 5}), ("ring-cells/rectangles/persistent", {"p99": 4.5}),
+    ("ring-cells/hexagons/persistent", {"p99": 4.5}))}
+AT_A_TIME |= {f"ring-cells/{cells}/alone": {"p50": 2} for cells in ("rectangles", "hexagons")}
 # And of the others: GB/s at least; us at most in 99.9 % at the rate.
 INGEST = {"ingest/resident": 50}
 PACED = {f"unit/rings/paced/10M{how}": 1000 for how in ("", "/persistent", "/graph", "/wait")}

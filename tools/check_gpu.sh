@@ -1,6 +1,6 @@
 #!/bin/sh
 # check_gpu.sh - what only a host with an NVIDIA GPU can check: every kernel against the CPU, then under compute-sanitizer
-# (memcheck, racecheck), then the demo's experiment on unit `cuda` beside unit `cpu`. 5 minutes.
+# (memcheck, racecheck), those of rings, too, then the demo's experiment on unit `cuda` beside unit `cpu`. 5 minutes.
 #
 #   tools/check_gpu.sh [BUILD [RESULTS]]    BUILD: a folder with sluice and src/pipeline_twin_test; RESULTS: where files go
 #
@@ -43,12 +43,23 @@ for tool in memcheck racecheck; do
 	check $tool results persistent 0/1 polling &
 	check $tool edges launch 0/1 edges &
 done
+# Kernels of rings, which the bench compares with the scalar program; one process for each row, so what it says itself counts.
+check_rings() { # tool
+	compute-sanitizer --tool "$1" --target-processes all "$build/sluice" bench gpu --only 'cuda/ring-*/alone' --rounds 1 \
+		--seconds 0.01 >"$out/$1-rings.txt" 2>&1
+	grep -qE 'left out|SUMMARY: [1-9]' "$out/$1-rings.txt"
+	[ $? -eq 1 ]
+	echo $? >"$out/$1-rings.status"
+}
+for tool in memcheck racecheck; do
+	check_rings $tool &
+done
 wait
 for status in "$out"/*check-*.status; do
 	text=${status%.status}.txt
-	chains=$(grep -c 'cuda: NVIDIA' "$text")
+	chains=$(grep -cE 'cuda: NVIDIA|^cuda/ring-' "$text")
 	[ "$chains" -gt 0 ] || echo 1 >"$status" # nothing was checked
-	say "$(basename "${status%.status}"), $chains chains: $(grep -E 'SUMMARY' "$text" | sed 's/=* //')" "$(cat "$status")" "$text"
+	say "$(basename "${status%.status}"), $chains chains: $(grep -E 'SUMMARY' "$text" | sed 's/=* //' | sort -u)" "$(cat "$status")" "$text"
 done
 for unit in cpu cuda; do
 	"$build/sluice" run "$here/../examples/jungfrau-laptop.yaml" --set unit.kind=$unit --set link.kind=shm \
