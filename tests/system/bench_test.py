@@ -175,8 +175,10 @@ def gpu_rows(folder):
 def ring_rows(folder):
     file = folder / "result.json"
     rows = {f"opencl/{work}/{row}" for work in ("ring-cells", "ring-tracks") for row in
-            ("rectangles/persistent", "rectangles/alone", "hexagons/persistent", "hexagons/launch", "hexagons/alone")}
-    program = run("bench", "gpu", "--rounds", "1", "--seconds", "0.01", "--only", "opencl/ring-[ct]*/*s/[apl]*", "--json", file, folder=folder)
+            (*(f"{cells}/{how}" for cells in ("rectangles", "hexagons", "hexagons-bend") for how in ("persistent", "alone")),
+             "hexagons/graph", "hexagons/launch")}
+    rows |= {f"opencl/ring-cells/{cells}/persistent/next" for cells in ("rectangles", "hexagons")}
+    program = run("bench", "gpu", "--rounds", "1", "--seconds", "0.01", "--only", "opencl/ring-[ct]*", "--json", file, folder=folder)
     result = json.loads(file.read_text())
     if not program.process.returncode and len(result["left_out"]) == len(rows):  # 1: something failed
         skip(next(iter(result["left_out"].values())))
