@@ -84,7 +84,8 @@ struct sl_bench_alone {
 	uint64_t events;		       /* that there are */
 	void *arg;
 	const void *(*event)(void *arg, uint64_t n);
-	uint32_t (*score)(void *arg, uint64_t n); /* that its record must have */
+	bool (*is_right)(void *arg, uint64_t n, const struct sl_gpuring_record *record,
+			 const void *result);
 };
 
 int sl_bench_gpu_alone(struct sl_device *device, const struct sl_bench_alone *terms,

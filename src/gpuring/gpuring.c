@@ -320,8 +320,10 @@ static int late(struct sl_gpuring *r)
 	if (r->waits_since_ns && ++r->looks % LOOKS)
 		return 0;
 	now = sl_clock_ns();
-	if (!r->waits_since_ns)
+	if (!r->waits_since_ns) {
 		r->waits_since_ns = now;
+		r->looks = 0;
+	}
 	if (now - r->waits_since_ns <= r->terms.timeout_ns)
 		return 0;
 	/* As long as the kernel is there it may still be on its way. */

@@ -106,7 +106,12 @@ SL_DEVICE int weigh_tagged(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now
 	first = s->head[odd][1].x;
 	/* What is seldom is asked at once: every instruction from here to the record is in the way of the event. */
 	if (bad || head.y & SL_RING_END) {
-		outcome = bad & IS_LATE ? 0 : bad ? (sl_u32)SL_RING_LAPPED : sl_ring_judge(head, most, now, stop);
+		/* One looks whether it is over, for all: another might see it, and they would part. */
+		if (sl_thread() == 0)
+			s->outcome = bad & IS_LATE ? 0 : bad ? (sl_u32)SL_RING_LAPPED : sl_ring_judge(head, most, now, stop);
+		sl_barrier();
+		outcome = s->outcome;
+		sl_barrier();
 		if (!outcome)
 			return 0;
 	} else
