@@ -276,21 +276,20 @@ static int run_alone(const struct sl_bench *bench, struct sl_device *device,
 /* What a front end may send: nothing; anything; stubs behind one that is none. */
 static void make_strange(struct work *w)
 {
-	uint64_t random = 1;
-
+	/* Of sectors that have one: where words of bits, and chunks, begin and end. */
 	static const uint8_t hole[] = {0, 1, 31, 62, 63, 64, 126, 127, 158, 159};
 	const uint32_t holes = sizeof(hole) / sizeof(hole[0]);
+	uint64_t random = 1;
 
 	for (uint32_t k = 1; k < STRANGE; k++) {
 		uint8_t *stub = w->strange[k];
 
-		memcpy(stub, sl_bench_item(w->scene, k % w->sectors), sizeof(w->strange[k]));
-		if (k <=
-		    holes) { /* one stub is none: where words of bits and chunks begin and end */
+		if (k <= holes) {
+			memcpy(stub, sl_bench_item(w->scene, k % w->sectors), w->bytes);
 			stub[hole[k - 1] * SL_STUB_BYTES] &= (uint8_t)~STUB_IS_VALID;
 			continue;
 		}
-		for (uint32_t i = 0; i < sizeof(w->strange[k]); i++) {
+		for (uint32_t i = 0; i < w->bytes; i++) {
 			random = random * 6364136223846793005u + 1442695040888963407u;
 			stub[i] = (uint8_t)(random >> 56);
 		}

@@ -55,6 +55,13 @@ enum { STACK = SL_BENCH_GPU_STACK, BLOCKS = 8 };
 		.tagged = is_tagged, .on_device = is_on_device                          \
 	}
 
+#define POLLED_4096(row, ...)                                                                      \
+	{                                                                                          \
+		.work = {.name = row}, .way = SL_BENCH_GPU_RING, .size = SL_BENCH_500K,            \
+		.stack = 1, .trigger = SL_TRIGGER_PERSISTENT, .event_bytes = 4096, .tagged = true, \
+		__VA_ARGS__                                                                        \
+	}
+
 #define ALONE(row, kind, only_cells, us)                                                        \
 	{                                                                                       \
 		.work = {.name = row}, .way = SL_BENCH_GPU_RING, .size = SL_BENCH_SECTORS,      \
@@ -129,23 +136,8 @@ static const struct sl_bench_gpu rows[] = {
 	RING("ring-48/persistent", 48, SL_TRIGGER_PERSISTENT, true, false, 0),
 	RING("ring-960/persistent", 960, SL_TRIGGER_PERSISTENT, true, false, 0),
 	RING("ring-4096/persistent", 4096, SL_TRIGGER_PERSISTENT, true, false, 3),
-	{.work = {.name = "ring-4096/persistent/2"},
-	 .way = SL_BENCH_GPU_RING,
-	 .size = SL_BENCH_500K,
-	 .stack = 1,
-	 .trigger = SL_TRIGGER_PERSISTENT,
-	 .event_bytes = 4096,
-	 .buffers = 2,
-	 .tagged = true},
-	{.work = {.name = "ring-4096/persistent/next"},
-	 .way = SL_BENCH_GPU_RING,
-	 .size = SL_BENCH_500K,
-	 .stack = 1,
-	 .trigger = SL_TRIGGER_PERSISTENT,
-	 .event_bytes = 4096,
-	 .most_us = 3,
-	 .at_once = true,
-	 .tagged = true},
+	POLLED_4096("ring-4096/persistent/2", .buffers = 2),
+	POLLED_4096("ring-4096/persistent/next", .at_once = true, .most_us = 3),
 	RING("ring-4096/persistent/plain", 4096, SL_TRIGGER_PERSISTENT, false, false, 0),
 	RING("ring-4096/persistent/device", 4096, SL_TRIGGER_PERSISTENT, false, true, 0),
 	RING("ring-4096/wait", 4096, SL_TRIGGER_WAIT, true, false, 0),

@@ -167,69 +167,110 @@ struct answers {
 	uint32_t (*result)[4]; /* [EVENTS * chunks] */
 };
 
+/* What the kernels are given, in the order of their arguments; and what it is worked out from. */
+struct on_device {
+	struct sl_device_queue *queue;
+	struct sl_device_memory data, result, record, enable, stop, turn, plan, track;
+	struct sl_kernel_tracks rules;
+	struct sl_kernel_tracks_plan table;
+	uint32_t buffers, buffer_bytes, slot_bytes, backoff_ns;
+};
+
+static void put(struct sl_device *device, struct on_device *d, const void *from, uint64_t bytes,
+		struct sl_device_memory *to)
+{
+	assert_int_equal(sl_device_table(device, d->queue, from, bytes, to), 0);
+}
+
+static void zeros(struct sl_device *device, struct on_device *d, uint64_t bytes,
+		  struct sl_device_memory *to)
+{
+	assert_int_equal(device->platform->memory_open(device, bytes, to), 0);
+	assert_int_equal(device->platform->zero(d->queue, to, 0, bytes), 0);
+}
+
+static void open_all(struct sl_device *device, struct on_device *d, const struct map *map,
+		     const struct sl_tracks_plan *p, const struct events *events)
+{
+	static const uint32_t stop[4] = {1};
+	struct sl_tracks *stage = calloc(1, sizeof(*stage));
+
+	assert_non_null(stage);
+	stage->events = stage->sectors = stage->modules = 1;
+	stage->plan = *p;
+	sl_tracks_for_kernels(stage, &d->rules, &d->table);
+	free(stage);
+	d->buffers = EVENTS;
+	d->buffer_bytes = sl_tagged_buffer_bytes(BYTES);
+	d->slot_bytes = map->chunks * 16;
+	assert_int_equal(device->platform->queue_open(device, &d->queue), 0);
+	put(device, d, events->data, (uint64_t)EVENTS * d->buffer_bytes, &d->data);
+	put(device, d, events->enable, sizeof(events->enable), &d->enable);
+	put(device, d, events->enable, sizeof(events->enable), &d->turn);
+	put(device, d, stop, sizeof(stop), &d->stop);
+	put(device, d, &d->table, sizeof(d->table), &d->plan);
+	zeros(device, d, (uint64_t)EVENTS * d->slot_bytes, &d->result);
+	zeros(device, d, sizeof(((struct answers *)0)->record), &d->record);
+	zeros(device, d, sizeof(struct sl_kernel_track), &d->track);
+}
+
+static void close_all(struct sl_device *device, struct on_device *d)
+{
+	struct sl_device_memory *const all[] = {&d->data, &d->result, &d->record, &d->enable,
+						&d->stop, &d->turn,   &d->plan,	  &d->track};
+
+	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		device->platform->memory_close(device, all[i]);
+	device->platform->queue_close(d->queue);
+}
+
+/* The kernel that stays is told to stop before it begins: it does what is there, and ends. */
 static void run(struct sl_device *device, const struct map *map, const struct sl_tracks_plan *p,
 		const struct events *events, struct answers *answers)
 {
 	static const char *const names[] = {"tracks_cells_forever", "tracks_cells_once"};
 	const struct sl_platform *platform = device->platform;
-	uint32_t buffers = EVENTS, buffer_bytes = sl_tagged_buffer_bytes(BYTES);
-	uint32_t slot_bytes = map->chunks * 16, backoff_ns = 0, stop[4] = {1};
-	uint64_t results = (uint64_t)EVENTS * slot_bytes;
-	struct sl_device_memory data, plan, enable, over, turn, result, record, track;
-	struct sl_device_memory *const all[] = {&data, &plan,	&enable, &over,
-						&turn, &result, &record, &track};
+	struct on_device *d = calloc(1, sizeof(*d));
 	struct sl_device_program *program;
 	struct sl_device_kernel *kernel[2];
-	struct sl_device_queue *queue;
-	struct sl_kernel_tracks_plan *table = calloc(1, sizeof(*table));
-	struct sl_tracks *stage = calloc(1, sizeof(*stage));
-	struct sl_kernel_tracks rules;
 
-	assert_non_null(table);
-	assert_non_null(stage);
-	stage->events = stage->sectors = stage->modules = 1;
-	stage->plan = *p;
-	sl_tracks_for_kernels(stage, &rules, table);
-	assert_int_equal(platform->queue_open(device, &queue), 0);
-	assert_int_equal(sl_device_table(device, queue, events->data,
-					 (uint64_t)EVENTS * buffer_bytes, &data),
-			 0);
-	assert_int_equal(sl_device_table(device, queue, table, sizeof(*table), &plan), 0);
-	assert_int_equal(
-		sl_device_table(device, queue, events->enable, sizeof(events->enable), &enable), 0);
-	assert_int_equal(
-		sl_device_table(device, queue, events->enable, sizeof(events->enable), &turn), 0);
-	assert_int_equal(sl_device_table(device, queue, stop, sizeof(stop), &over), 0);
-	assert_int_equal(platform->memory_open(device, results, &result), 0);
-	assert_int_equal(platform->memory_open(device, sizeof(answers->record), &record), 0);
-	assert_int_equal(platform->memory_open(device, sizeof(struct sl_kernel_track), &track), 0);
-	assert_int_equal(platform->zero(queue, &result, 0, results), 0);
-	assert_int_equal(platform->zero(queue, &record, 0, sizeof(answers->record)), 0);
+	assert_non_null(d);
+	open_all(device, d, map, p, events);
 	assert_int_equal(
 		sl_device_kernels(device, &sl_kernels_tracks_ring, names, 2, &program, kernel), 0);
 	for (uint32_t b = 0; b < (map->groups ? 1 : EVENTS); b++) {
 		const struct sl_device_range range = {{map->groups ? map->groups : 1}, THREADS};
-		const struct sl_device_argument argument[] = {
-			SL_ARG_MEMORY(&data),	SL_ARG_MEMORY(&data),	SL_ARG_MEMORY(&result),
-			SL_ARG_MEMORY(&record), SL_ARG_MEMORY(&enable), SL_ARG_MEMORY(&over),
-			SL_ARG_MEMORY(&turn),	SL_ARG(buffers),	SL_ARG(buffer_bytes),
-			SL_ARG(slot_bytes),	SL_ARG(backoff_ns),	SL_ARG(rules),
-			SL_ARG_MEMORY(&plan),	SL_ARG_MEMORY(&track),	SL_ARG(b)};
+		const struct sl_device_argument argument[] = {SL_ARG_MEMORY(&d->data),
+							      SL_ARG_MEMORY(&d->data),
+							      SL_ARG_MEMORY(&d->result),
+							      SL_ARG_MEMORY(&d->record),
+							      SL_ARG_MEMORY(&d->enable),
+							      SL_ARG_MEMORY(&d->stop),
+							      SL_ARG_MEMORY(&d->turn),
+							      SL_ARG(d->buffers),
+							      SL_ARG(d->buffer_bytes),
+							      SL_ARG(d->slot_bytes),
+							      SL_ARG(d->backoff_ns),
+							      SL_ARG(d->rules),
+							      SL_ARG_MEMORY(&d->plan),
+							      SL_ARG_MEMORY(&d->track),
+							      SL_ARG(b)};
+		unsigned n = sizeof(argument) / sizeof(argument[0]);
 
-		assert_int_equal(platform->launch(queue, kernel[!map->groups], &range, argument,
-						  map->groups ? 14 : 15),
+		assert_int_equal(platform->launch(d->queue, kernel[!map->groups], &range, argument,
+						  map->groups ? n - 1 : n),
 				 0);
 	}
 	assert_int_equal(
-		platform->read(queue, answers->record, &record, 0, sizeof(answers->record)), 0);
-	assert_int_equal(platform->read(queue, answers->result, &result, 0, results), 0);
-	assert_int_equal(sl_device_finish(device, queue), 0);
+		platform->read(d->queue, answers->record, &d->record, 0, sizeof(answers->record)),
+		0);
+	assert_int_equal(platform->read(d->queue, answers->result, &d->result, 0,
+					(uint64_t)EVENTS * d->slot_bytes),
+			 0);
+	assert_int_equal(sl_device_finish(device, d->queue), 0);
 	sl_device_kernels_close(device, program, kernel, 2);
-	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		platform->memory_close(device, all[i]);
-	platform->queue_close(queue);
-	free(stage);
-	free(table);
+	close_all(device, d);
+	free(d);
 }
 
 static bool is_right(const struct map *map, const struct sl_tracks_plan *p,
