@@ -4,7 +4,8 @@
   tools/embed_kernels.py SOURCE OUTPUT [NVCC]
 
 The OpenCL form is one text, with the headers of src/maths and src/kernel in it. With NVCC there is a fatbin, too: machine
-code for Ampere and Hopper, and PTX, which drivers make code for younger GPUs of.
+code for Ampere and Hopper, and PTX, which drivers make code for younger GPUs of. A source NAME.cu is for CUDA alone, and may
+call what a device has of the CUDA runtime: that is linked in, so there is machine code of each family, and no PTX.
 """
 
 import pathlib
@@ -20,6 +21,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 TARGETS = ("arch=compute_80,code=[sm_80,sm_90,compute_80]",)
 APART = ("arch=compute_80,code=sm_80", "arch=compute_90,code=[sm_90,compute_90]")
 WORDS_OF_HOPPER = ("sl_max_i16x2",)
+# Those of them that nvcc knows, where there can be no PTX.
+FAMILIES = ("80", "90", "100", "120")
 # Floats are to be those of the CPU (src/maths/language.h).
 EXACT = ("--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
 
@@ -51,14 +54,29 @@ def fatbin(source, nvcc):
         return output.read_bytes()
 
 
+def linked(source, nvcc):
+    """The fatbin of kernels that call the device's part of the CUDA runtime."""
+    known = subprocess.run([nvcc, "--list-gpu-code"], check=True, capture_output=True, text=True).stdout.split()
+    codes = [word for n in FAMILIES if f"sm_{n}" in known for word in ("-gencode", f"arch=compute_{n},code=sm_{n}")]
+    with tempfile.TemporaryDirectory() as folder:
+        compiled, output = (pathlib.Path(folder) / name for name in ("kernels.o", "kernels.fatbin"))
+        subprocess.run([nvcc, "-dc", "-O3", *codes, "-o", compiled, source], check=True)
+        subprocess.run([nvcc, "-dlink", "-fatbin", *codes, "-o", output, compiled, "-lcudadevrt"], check=True)
+        return output.read_bytes()
+
+
 def main():
     source, output = (pathlib.Path(name).resolve() for name in sys.argv[1:3])
     name = source.stem
-    code = fatbin(source, sys.argv[3]) if len(sys.argv) > 3 else None
+    is_cuda = source.suffix == ".cu"
+    code = (linked if is_cuda else fatbin)(source, sys.argv[3]) if len(sys.argv) > 3 else None
+    header = f"{source.parent.name}/{name}.h" if is_cuda else "kernel/kernels.h"
     # C wants the text of a literal to be limited; compilers do not mind.
-    text = f'/* Made of {source.name} by tools/embed_kernels.py. */\n#include "kernel/kernels.h"\n\n'
-    text += f"static const char opencl[] =\n{quoted(flat(source, set()))};\n\n"
-    fields = f'\t.name = "{name}",\n\t.opencl = opencl,\n'
+    text = f'/* Made of {source.name} by tools/embed_kernels.py. */\n#include "{header}"\n\n'
+    fields = f'\t.name = "{name}",\n'
+    if not is_cuda:
+        text += f"static const char opencl[] =\n{quoted(flat(source, set()))};\n\n"
+        fields += "\t.opencl = opencl,\n"
     # Some are functions of the program, too (src/kernel/NAME_functions.c): for platform `threads`.
     if source.with_name(f"{name}_functions.c").exists():
         text += f"extern const struct sl_kernel_function sl_functions_{name}[];\n\n"

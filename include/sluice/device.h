@@ -142,6 +142,12 @@ struct sl_platform {
 	/* What is queued from here on is not done but kept, to be done by one call, often. */
 	int (*record_begin)(struct sl_device_queue *queue);
 	int (*record_end)(struct sl_device_queue *queue, struct sl_device_record **record);
+	/* The same, and who plays it once has it played for ever, by the device alone: whenever it
+	 * is through it looks at the word, and begins again; when that is not 0, for the last time.
+	 * So all that was there before the word was written is met by a whole round. -ENOTSUP: this
+	 * device cannot; the record is lost, as it is on any error. */
+	int (*record_end_looped)(struct sl_device_queue *queue, const struct sl_device_memory *stop,
+				 struct sl_device_record **record);
 	int (*play)(struct sl_device_queue *queue, struct sl_device_record *record);
 	void (*record_close)(struct sl_device_record *record);
 

@@ -3,6 +3,7 @@
  *
  *   PLATFORM/ring-4096/TRIGGER           4 KiB in tagged chunks
  *   PLATFORM/ring-4096/TRIGGER/2         the same in two buffers, which stay in caches
+ *   PLATFORM/ring-4096/loop/256          the same in so many: a loop begins again more seldom
  *   PLATFORM/ring-4096/TRIGGER/next      the same, each as soon as the one before is through; the
  *                                        others come at random moments
  *   PLATFORM/ring-4096/TRIGGER/plain     data, then a word, in pinned memory

@@ -55,11 +55,10 @@ enum { STACK = SL_BENCH_GPU_STACK, BLOCKS = 8 };
 		.tagged = is_tagged, .on_device = is_on_device                          \
 	}
 
-#define POLLED_4096(row, ...)                                                                      \
-	{                                                                                          \
-		.work = {.name = row}, .way = SL_BENCH_GPU_RING, .size = SL_BENCH_500K,            \
-		.stack = 1, .trigger = SL_TRIGGER_PERSISTENT, .event_bytes = 4096, .tagged = true, \
-		__VA_ARGS__                                                                        \
+#define TAGGED_4096(row, how, ...)                                                           \
+	{                                                                                    \
+		.work = {.name = row}, .way = SL_BENCH_GPU_RING, .size = SL_BENCH_500K,      \
+		.stack = 1, .trigger = how, .event_bytes = 4096, .tagged = true, __VA_ARGS__ \
 	}
 
 #define ALONE(row, kind, only_cells, us)                                                        \
@@ -136,12 +135,18 @@ static const struct sl_bench_gpu rows[] = {
 	RING("ring-48/persistent", 48, SL_TRIGGER_PERSISTENT, true, false, 0),
 	RING("ring-960/persistent", 960, SL_TRIGGER_PERSISTENT, true, false, 0),
 	RING("ring-4096/persistent", 4096, SL_TRIGGER_PERSISTENT, true, false, 3),
-	POLLED_4096("ring-4096/persistent/2", .buffers = 2),
-	POLLED_4096("ring-4096/persistent/next", .at_once = true, .most_us = 3),
+	TAGGED_4096("ring-4096/persistent/2", SL_TRIGGER_PERSISTENT, .buffers = 2),
+	TAGGED_4096("ring-4096/persistent/next", SL_TRIGGER_PERSISTENT, .at_once = true,
+		    .most_us = 3),
 	RING("ring-4096/persistent/plain", 4096, SL_TRIGGER_PERSISTENT, false, false, 0),
 	RING("ring-4096/persistent/device", 4096, SL_TRIGGER_PERSISTENT, false, true, 0),
+	RING("ring-4096/loop", 4096, SL_TRIGGER_LOOP, true, false, 0),
+	TAGGED_4096("ring-4096/loop/256", SL_TRIGGER_LOOP, .buffers = 256),
+	TAGGED_4096("ring-4096/loop/next", SL_TRIGGER_LOOP, .at_once = true),
+	RING("ring-4096/loop/device", 4096, SL_TRIGGER_LOOP, false, true, 0),
 	RING("ring-4096/wait", 4096, SL_TRIGGER_WAIT, true, false, 0),
 	RING("ring-4096/wait/device", 4096, SL_TRIGGER_WAIT, false, true, 0),
+	TAGGED_4096("ring-4096/wait/next", SL_TRIGGER_WAIT, .at_once = true),
 	RING("ring-4096/graph", 4096, SL_TRIGGER_GRAPH, true, false, 0),
 	RING("ring-4096/launch", 4096, SL_TRIGGER_LAUNCH, true, false, 0),
 	RING("ring-4096/launch/device", 4096, SL_TRIGGER_LAUNCH, false, true, 0),
@@ -150,6 +155,7 @@ static const struct sl_bench_gpu rows[] = {
 	CELLS("ring-cells/hexagons-bend/persistent", &bent, SL_TRIGGER_PERSISTENT, 0),
 	NEXT("ring-cells/rectangles/persistent/next", &rectangles, 4.5),
 	NEXT("ring-cells/hexagons/persistent/next", &hexagons, 4.5),
+	CELLS("ring-cells/hexagons/loop", &hexagons, SL_TRIGGER_LOOP, 0),
 	CELLS("ring-cells/hexagons/wait", &hexagons, SL_TRIGGER_WAIT, 0),
 	CELLS("ring-cells/hexagons/graph", &hexagons, SL_TRIGGER_GRAPH, 0),
 	CELLS("ring-cells/hexagons/launch", &hexagons, SL_TRIGGER_LAUNCH, 0),
@@ -159,6 +165,7 @@ static const struct sl_bench_gpu rows[] = {
 	TRACKS("ring-tracks/rectangles/persistent", &rectangles, SL_TRIGGER_PERSISTENT, 4.5),
 	TRACKS("ring-tracks/hexagons/persistent", &hexagons, SL_TRIGGER_PERSISTENT, 4.5),
 	TRACKS("ring-tracks/hexagons-bend/persistent", &bent, SL_TRIGGER_PERSISTENT, 0),
+	TRACKS("ring-tracks/hexagons/loop", &hexagons, SL_TRIGGER_LOOP, 0),
 	TRACKS("ring-tracks/hexagons/wait", &hexagons, SL_TRIGGER_WAIT, 0),
 	TRACKS("ring-tracks/hexagons/graph", &hexagons, SL_TRIGGER_GRAPH, 0),
 	TRACKS("ring-tracks/hexagons/launch", &hexagons, SL_TRIGGER_LAUNCH, 0),

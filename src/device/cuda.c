@@ -8,6 +8,7 @@
 #include <sluice/device.h>
 
 #include "base/log.h"
+#include "device/again.h"
 #include "device/cuda_library.h"
 
 struct device {
@@ -26,6 +27,7 @@ struct sl_device_queue {
 struct sl_device_record {
 	struct device *device;
 	CUgraphExec graph;
+	CUmodule again; /* with the kernel that launches it again, and that kernel's words */
 };
 
 struct sl_device_mark {
@@ -485,29 +487,89 @@ static int record_begin(struct sl_device_queue *q)
 							  CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 }
 
+static int end_capture(struct sl_device_queue *q, unsigned long long flags,
+		       struct sl_device_record *r)
+{
+	CUgraph graph = NULL;
+	int err = fail(q->device, "cuStreamEndCapture",
+		       q->device->cu->p_cuStreamEndCapture(q->stream, &graph));
+
+	if (!err && r)
+		err = fail(q->device, "cuGraphInstantiate",
+			   q->device->cu->p_cuGraphInstantiateWithFlags(&r->graph, graph, flags));
+	if (graph)
+		q->device->cu->p_cuGraphDestroy(graph);
+	return err;
+}
+
 static int record_end(struct sl_device_queue *q, struct sl_device_record **record)
 {
 	struct sl_device_record *r = calloc(1, sizeof(*r));
-	CUgraph graph = NULL;
 	int err;
 
 	enter(q->device);
-	err = fail(q->device, "cuStreamEndCapture",
-		   q->device->cu->p_cuStreamEndCapture(q->stream, &graph));
-	if (!r)
+	err = end_capture(q, 0, r);
+	if (!err && !r)
 		err = -ENOMEM;
-	if (!err) {
-		r->device = q->device;
-		err = fail(q->device, "cuGraphInstantiate",
-			   q->device->cu->p_cuGraphInstantiateWithFlags(&r->graph, graph, 0));
-	}
-	if (graph)
-		q->device->cu->p_cuGraphDestroy(graph);
-	if (err)
+	if (err) {
 		free(r);
-	else
-		*record = r;
-	return err;
+		return err;
+	}
+	r->device = q->device;
+	*record = r;
+	return 0;
+}
+
+/* The last kernel of the graph, which launches the graph. It has words of its own, so each record
+ * has a module of its own. */
+static int add_again(struct sl_device_queue *q, const struct sl_device_memory *stop,
+		     struct sl_device_record *r)
+{
+	const struct sl_cuda_library *cu = q->device->cu;
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED; /* loading is forbidden else */
+	CUdeviceptr word = stop->address;
+	void *arguments[] = {&word};
+	CUfunction function;
+	CUresult error;
+
+	if (!sl_kernels_again.fatbin)
+		return -ENOTSUP;
+	/* A GPU that is younger than this program has no code there; all else is made of PTX. */
+	cu->p_cuThreadExchangeStreamCaptureMode(&mode);
+	error = cu->p_cuModuleLoadData(&r->again, sl_kernels_again.fatbin);
+	cu->p_cuThreadExchangeStreamCaptureMode(&mode);
+	if (error != CUDA_SUCCESS) {
+		fail(q->device, "cuModuleLoadData", error);
+		r->again = NULL;
+		return -ENOTSUP;
+	}
+	error = cu->p_cuModuleGetFunction(&function, r->again, "again");
+	if (error == CUDA_SUCCESS)
+		error = cu->p_cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, q->stream, arguments,
+					     NULL);
+	return fail(q->device, "cuLaunchKernel", error);
+}
+
+static int record_end_looped(struct sl_device_queue *q, const struct sl_device_memory *stop,
+			     struct sl_device_record **record)
+{
+	struct sl_device_record *r = calloc(1, sizeof(*r));
+	int err, ended;
+
+	enter(q->device);
+	err = r ? add_again(q, stop, r) : -ENOMEM;
+	ended = end_capture(q, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH, err ? NULL : r);
+	if (ended && !err)
+		err = -ENOTSUP; /* graphs cannot be launched by this device */
+	if (err) {
+		if (r && r->again)
+			q->device->cu->p_cuModuleUnload(r->again);
+		free(r);
+		return err;
+	}
+	r->device = q->device;
+	*record = r;
+	return 0;
 }
 
 static int play(struct sl_device_queue *q, struct sl_device_record *r)
@@ -521,6 +583,8 @@ static void record_close(struct sl_device_record *r)
 {
 	enter(r->device);
 	r->device->cu->p_cuGraphExecDestroy(r->graph);
+	if (r->again)
+		r->device->cu->p_cuModuleUnload(r->again);
 	free(r);
 }
 
@@ -584,6 +648,7 @@ const struct sl_platform sl_platform_cuda = {
 	.wait_value = wait_value,
 	.record_begin = record_begin,
 	.record_end = record_end,
+	.record_end_looped = record_end_looped,
 	.play = play,
 	.record_close = record_close,
 	.flush_remote = flush_remote,

@@ -522,6 +522,7 @@ const struct sl_platform sl_platform_opencl = {
 	.wait_value = sl_opencl_wait_value,
 	.record_begin = sl_opencl_record_begin,
 	.record_end = sl_opencl_record_end,
+	.record_end_looped = sl_opencl_record_end_looped,
 	.play = sl_opencl_play,
 	.record_close = sl_opencl_record_close,
 	.flush_remote = flush_remote,

@@ -63,6 +63,8 @@ void sl_opencl_open_gates(struct sl_opencl_device *device);
 
 int sl_opencl_record_begin(struct sl_device_queue *queue);
 int sl_opencl_record_end(struct sl_device_queue *queue, struct sl_device_record **record);
+int sl_opencl_record_end_looped(struct sl_device_queue *queue, const struct sl_device_memory *stop,
+				struct sl_device_record **record);
 int sl_opencl_play(struct sl_device_queue *queue, struct sl_device_record *record);
 void sl_opencl_record_close(struct sl_device_record *record);
 

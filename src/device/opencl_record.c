@@ -97,6 +97,17 @@ int sl_opencl_record_end(struct sl_device_queue *q, struct sl_device_record **re
 	return err;
 }
 
+/* Kernels of OpenCL 1.2 launch nothing. */
+int sl_opencl_record_end_looped(struct sl_device_queue *q, const struct sl_device_memory *stop,
+				struct sl_device_record **record)
+{
+	struct sl_device_record *lost = NULL;
+
+	if (!sl_opencl_record_end(q, &lost))
+		sl_opencl_record_close(lost);
+	return -ENOTSUP;
+}
+
 void sl_opencl_record_close(struct sl_device_record *r)
 {
 	for (unsigned i = 0; i < r->steps; i++)

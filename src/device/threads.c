@@ -56,6 +56,7 @@ struct task {
 
 struct sl_device_record {
 	struct task *first, **last;
+	const _Atomic uint32_t *stop; /* it is played until then; NULL: once */
 };
 
 struct sl_device_queue {
@@ -131,6 +132,21 @@ static void copy_words(const struct task *t)
 	atomic_store_explicit(&to[3], from[3], memory_order_release);
 }
 
+static void run_task(const struct task *t);
+
+static void run_record(const struct sl_device_record *r)
+{
+	bool is_last = !r->stop;
+
+	for (;;) {
+		for (const struct task *t = r->first; t; t = t->next)
+			run_task(t);
+		if (is_last)
+			return;
+		is_last = atomic_load_explicit(r->stop, memory_order_acquire);
+	}
+}
+
 static void run_task(const struct task *t)
 {
 	switch (t->what) {
@@ -157,8 +173,7 @@ static void run_task(const struct task *t)
 		wait_for((_Atomic uint32_t *)t->to, (uint32_t)t->number);
 		break;
 	case PLAY:
-		for (const struct task *k = t->record->first; k; k = k->next)
-			run_task(k);
+		run_record(t->record);
 		break;
 	case END:
 		break;
@@ -497,6 +512,13 @@ static int record_end(struct sl_device_queue *q, struct sl_device_record **recor
 	return 0;
 }
 
+static int record_end_looped(struct sl_device_queue *q, const struct sl_device_memory *stop,
+			     struct sl_device_record **record)
+{
+	q->recording->stop = (const void *)at(stop, 0);
+	return record_end(q, record);
+}
+
 static int play(struct sl_device_queue *q, struct sl_device_record *record)
 {
 	return put(q, &(struct task){.what = PLAY, .record = record});
@@ -551,6 +573,7 @@ const struct sl_platform sl_platform_threads = {
 	.wait_value = wait_value,
 	.record_begin = record_begin,
 	.record_end = record_end,
+	.record_end_looped = record_end_looped,
 	.play = play,
 	.record_close = record_close,
 	.flush_remote = flush_remote,

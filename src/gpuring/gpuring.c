@@ -32,9 +32,10 @@ static const char *check_remote(const struct sl_gpuring_terms *t, const struct s
 	if (!t->on_device)
 		return "what another device writes is in this device's memory";
 	if (t->trigger == SL_TRIGGER_WAIT)
-		return "for a source that is another device there is trigger persistent; or "
-		       "launch or graph, when somebody hears of its events";
-	if (t->trigger == SL_TRIGGER_PERSISTENT && !info->sees_remote_writes)
+		return "for a source that is another device there are triggers persistent and "
+		       "loop; or launch and graph, when somebody hears of its events";
+	if ((t->trigger == SL_TRIGGER_PERSISTENT || t->trigger == SL_TRIGGER_LOOP) &&
+	    !info->sees_remote_writes)
 		return "kernels that run on this device do not see what others write into its "
 		       "memory in order: use trigger launch or graph";
 	return NULL;
@@ -69,6 +70,8 @@ static int check_terms(const struct sl_gpuring_terms *t, const struct sl_gpuring
 		problem = "each group that polls has a processor, and the device has fewer";
 	else if (work->arguments > SL_GPURING_ARGUMENTS)
 		problem = "a kernel has at most 12 arguments of its own";
+	else if (t->trigger == SL_TRIGGER_LOOP && t->buffers > SL_GPURING_LOOP)
+		problem = "a loop is of at most 4096 buffers";
 	else if (t->trigger >= SL_TRIGGERS)
 		problem = "there is no such trigger";
 	else

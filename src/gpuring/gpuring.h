@@ -34,14 +34,19 @@
 #include "kernel/ring.h"
 
 enum sl_gpuring_trigger {
-	SL_TRIGGER_LAUNCH,     /* publish() launches a kernel for the event */
-	SL_TRIGGER_GRAPH,      /* the same, recorded before */
-	SL_TRIGGER_WAIT,       /* kernels are queued ahead, each behind a wait for its turn */
+	SL_TRIGGER_LAUNCH, /* publish() launches a kernel for the event */
+	SL_TRIGGER_GRAPH,  /* the same, recorded before */
+	SL_TRIGGER_WAIT,   /* kernels are queued ahead, each behind a wait for its turn */
+	/* Kernels of all buffers, one after the other, are recorded before. Each polls until its
+	 * event is there; the device itself begins again when it is through, or the host, where
+	 * devices cannot. */
+	SL_TRIGGER_LOOP,
 	SL_TRIGGER_PERSISTENT, /* one kernel polls until the end */
 	SL_TRIGGERS
 };
 
 enum {
+	SL_GPURING_LOOP = 4096, /* most buffers, where all are in one record */
 	SL_GPURING_ARGUMENTS = 12,
 	SL_GPURING_OWN = 11 /* that every kernel of a ring has before */
 };
@@ -93,7 +98,8 @@ struct sl_gpuring {
 	struct sl_device_queue *in, *run;
 	struct sl_device_program *program;
 	struct sl_device_kernel *kernel;
-	struct sl_device_record **recorded; /* [buffers] */
+	struct sl_device_record **recorded; /* [buffers]; of a loop, one */
+	bool host_plays;		    /* the loop's rounds: the device cannot */
 	struct sl_device_mark *ended;
 	uint32_t buffer_bytes, slot_bytes; /* of data, of results */
 	uint32_t threads;

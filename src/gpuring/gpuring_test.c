@@ -1,6 +1,5 @@
-/* gpuring_test.c - events through a ring that a device polls: by all triggers, in all kinds of
- * buffers; and sources, kernels and hosts that misbehave. On platform `threads` anywhere, on CUDA
- * where there is a GPU. */
+/* gpuring_test.c - a ring that a device polls, with sources, kernels and hosts that misbehave, or
+ * another device that writes. On platform `threads`. That all is well is in trigger_test.c. */
 #include "gpuring/gpuring.h"
 
 #include <errno.h>
@@ -19,193 +18,8 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
-#include "kernel/kernels.h"
 #include "lib/capture.h"
-
-enum { BUFFERS = 8, EVENT = 600, RESULT = 48, EVENTS = 400, THRESHOLD = 1u << 31 };
-
-static const struct sl_platform *const platforms[] = {&sl_platform_threads, &sl_platform_cuda};
-static const uint32_t threshold = THRESHOLD;
-
-enum place { PINNED, ON_DEVICE, TAGGED, PLACES };
-
-static struct sl_gpuring_terms terms_of(enum sl_gpuring_trigger trigger, enum place place)
-{
-	return (struct sl_gpuring_terms){
-		.buffers = BUFFERS,
-		.event_bytes = EVENT,
-		.result_bytes = RESULT,
-		.tagged = place == TAGGED,
-		.on_device = place == ON_DEVICE,
-		.trigger = trigger,
-		.groups = trigger == SL_TRIGGER_PERSISTENT ? 3 : 1,
-		.threads = 64,
-		.timeout_ns = 20000000000u,
-	};
-}
-
-static struct sl_gpuring_work weigh(enum place place)
-{
-	return (struct sl_gpuring_work){
-		.kernels = &sl_kernels_weigh,
-		.once = place == TAGGED ? "weigh_tagged_once" : "weigh_once",
-		.forever = place == TAGGED ? "weigh_tagged_forever" : "weigh_forever",
-		.argument = {SL_ARG(threshold)},
-		.arguments = 1,
-	};
-}
-
-/* ---- events that can be told from each other ---- */
-
-static uint32_t word_of(uint64_t n, uint32_t i)
-{
-	uint64_t x = (n * 1000003 + i + 1) * 0x9e3779b97f4a7c15u;
-
-	return (uint32_t)(x >> 29);
-}
-
-/* Whole words of 16 bytes. */
-static uint32_t bytes_of(uint64_t n)
-{
-	return 16 + word_of(n, 77) % (EVENT / 16) * 16;
-}
-
-static void make_event(uint64_t n, uint32_t *event)
-{
-	for (uint32_t i = 0; i < EVENT / 4; i++)
-		event[i] = i < bytes_of(n) / 4 ? word_of(n, i) : 0;
-}
-
-static uint32_t sum_of(uint64_t n)
-{
-	uint32_t sum = 0;
-
-	for (uint32_t i = 0; i < bytes_of(n) / 4; i++)
-		sum += word_of(n, i);
-	return sum;
-}
-
-struct rig {
-	struct sl_device *device;
-	struct sl_gpuring ring;
-	uint32_t (*event)[EVENT / 4]; /* [EVENTS + BUFFERS] */
-};
-
-static void rig_open(struct rig *rig, const struct sl_platform *platform,
-		     const struct sl_gpuring_terms *terms, const struct sl_gpuring_work *work)
-{
-	assert_int_equal(platform->open(0, &rig->device), 0);
-	assert_int_equal(sl_gpuring_open(&rig->ring, rig->device, terms, work), 0);
-	rig->event = calloc(EVENTS + BUFFERS, sizeof(*rig->event));
-	assert_non_null(rig->event);
-	for (uint64_t n = 0; n < EVENTS + BUFFERS; n++)
-		make_event(n, rig->event[n]);
-}
-
-static void rig_close(struct rig *rig)
-{
-	sl_gpuring_close(&rig->ring);
-	rig->device->platform->close(rig->device);
-	free(rig->event);
-}
-
-static void publish(struct rig *rig, uint64_t n)
-{
-	assert_int_equal(sl_gpuring_publish(&rig->ring, n, rig->event[n], bytes_of(n)), 0);
-}
-
-/* Waits for it. */
-static struct sl_gpuring_record take(struct rig *rig)
-{
-	struct sl_gpuring_record record;
-	int got;
-
-	while (!(got = sl_gpuring_take(&rig->ring, &record)))
-		sched_yield();
-	assert_int_equal(got, 1);
-	return record;
-}
-
-static void check_good(struct rig *rig, const struct sl_gpuring_record *record, uint64_t n)
-{
-	uint32_t result[RESULT / 4];
-
-	assert_int_equal(record->event, n);
-	assert_int_equal(record->outcome, SL_RING_GOOD);
-	assert_int_equal(record->score, sum_of(n));
-	assert_int_equal(record->keep, word_of(n, 0) >= THRESHOLD);
-	if (record->keep) {
-		uint32_t bytes = bytes_of(n) < RESULT ? bytes_of(n) : RESULT;
-
-		assert_int_equal(record->bytes, bytes);
-		assert_int_equal(sl_gpuring_result(&rig->ring, record, result, RESULT), bytes);
-		assert_memory_equal(result, rig->event[n], bytes);
-	} else
-		assert_int_equal(sl_gpuring_result(&rig->ring, record, result, RESULT), -ENODATA);
-}
-
-static void assert_closes(struct rig *rig, uint64_t published)
-{
-	struct sl_gpuring_ledger l = sl_gpuring_ledger(&rig->ring);
-
-	assert_int_equal(l.published, published);
-	assert_int_equal(l.published, l.good + l.lapped + l.wrong + l.unanswered);
-}
-
-/* ---- all is well ---- */
-
-static void *source(void *arg)
-{
-	struct rig *rig = arg;
-
-	for (uint64_t n = 0; n < EVENTS; n++) {
-		while (!sl_gpuring_may_write(&rig->ring, n))
-			sched_yield();
-		publish(rig, n);
-	}
-	return NULL;
-}
-
-static void run_events(const struct sl_platform *platform, enum sl_gpuring_trigger trigger,
-		       enum place place)
-{
-	struct sl_gpuring_terms terms = terms_of(trigger, place);
-	struct sl_gpuring_work work = weigh(place);
-	struct sl_gpuring_ledger l;
-	struct rig rig;
-	pthread_t thread;
-
-	rig_open(&rig, platform, &terms, &work);
-	assert_int_equal(pthread_create(&thread, NULL, source, &rig), 0);
-	for (uint64_t n = 0; n < EVENTS; n++) {
-		struct sl_gpuring_record record = take(&rig);
-
-		check_good(&rig, &record, n);
-		assert_int_equal(sl_gpuring_release(&rig.ring), 0);
-	}
-	pthread_join(thread, NULL);
-	assert_int_equal(sl_gpuring_end(&rig.ring), 0);
-	l = sl_gpuring_ledger(&rig.ring);
-	assert_int_equal(l.good, EVENTS);
-	assert_true(l.kept > EVENTS / 4 && l.kept < EVENTS * 3 / 4);
-	assert_closes(&rig, EVENTS);
-	rig_close(&rig);
-}
-
-static void test_all_triggers_give_the_same_in_all_kinds_of_buffers(void **arg)
-{
-	for (unsigned p = 0; p < 2; p++) {
-		if (platforms[p]->unavailable()) {
-			print_message("skipped: %s: %s\n", platforms[p]->name,
-				      platforms[p]->unavailable());
-			continue;
-		}
-		for (unsigned t = 0; t < SL_TRIGGERS; t++)
-			for (unsigned place = 0; place < PLACES; place++)
-				run_events(platforms[p], t, place);
-	}
-}
+#include "lib/gpuring_rig.h"
 
 /* ---- another device writes ---- */
 
@@ -252,7 +66,7 @@ static void run_remote(enum sl_gpuring_trigger trigger, bool is_seen)
 		struct sl_gpuring_record record;
 
 		write_from_afar(&rig, n, data, meta);
-		if (trigger != SL_TRIGGER_PERSISTENT)
+		if (trigger != SL_TRIGGER_PERSISTENT && trigger != SL_TRIGGER_LOOP)
 			assert_int_equal(sl_gpuring_arrived(&rig.ring, n), 0);
 		record = take(&rig);
 		check_good(&rig, &record, n);
@@ -272,6 +86,7 @@ static void run_remote(enum sl_gpuring_trigger trigger, bool is_seen)
 static void test_another_device_writes_through_the_memory_that_it_was_given(void **arg)
 {
 	run_remote(SL_TRIGGER_PERSISTENT, true);
+	run_remote(SL_TRIGGER_LOOP, true);
 	run_remote(SL_TRIGGER_LAUNCH, true);
 	run_remote(SL_TRIGGER_LAUNCH, false);
 	run_remote(SL_TRIGGER_GRAPH, false);
@@ -366,6 +181,8 @@ static void test_a_lapped_event_is_never_good(void **arg)
 	lap(SL_TRIGGER_PERSISTENT, ON_DEVICE);
 	lap(SL_TRIGGER_PERSISTENT, TAGGED);
 	lap(SL_TRIGGER_WAIT, PINNED);
+	for (unsigned place = 0; place < PLACES; place++)
+		lap(SL_TRIGGER_LOOP, place);
 }
 
 /* The same when the older event was answered, and the host has not taken that yet. */
@@ -455,33 +272,6 @@ static void test_an_event_that_does_not_fit_is_wrong(void **arg)
 	}
 }
 
-static void test_a_source_that_vanishes_leaves_a_closed_ledger(void **arg)
-{
-	for (unsigned t = 0; t < SL_TRIGGERS; t++)
-		for (unsigned place = 0; place < PLACES; place++) {
-			struct sl_gpuring_terms terms = terms_of(t, place);
-			struct sl_gpuring_work work = weigh(place);
-			struct rig rig;
-
-			rig_open(&rig, &sl_platform_threads, &terms, &work);
-			for (uint64_t n = 0; n < 3; n++)
-				publish(&rig, n);
-			/* Half of an event, and no word of it. */
-			if (place == PINNED)
-				memset((char *)rig.ring.data.host + 3 * EVENT, 1, EVENT / 2);
-			assert_int_equal(sl_gpuring_end(&rig.ring), 0);
-			for (uint64_t n = 0; n < 3; n++) {
-				struct sl_gpuring_record record = take(&rig);
-
-				check_good(&rig, &record, n);
-				assert_int_equal(sl_gpuring_release(&rig.ring), 0);
-			}
-			assert_int_equal(sl_gpuring_ledger(&rig.ring).good, 3);
-			assert_closes(&rig, 3);
-			rig_close(&rig);
-		}
-}
-
 /* ---- kernels that do not do their work ---- */
 
 static _Atomic bool let_it_end;
@@ -547,42 +337,6 @@ static void test_memory_of_a_kernel_that_does_not_end_is_left_alone(void **arg)
 
 /* ---- what cannot be ---- */
 
-static struct sl_platform faulty;
-static int launches;
-
-static int launch_some(struct sl_device_queue *queue, struct sl_device_kernel *kernel,
-		       const struct sl_device_range *range,
-		       const struct sl_device_argument *argument, unsigned arguments)
-{
-	return launches-- > 0
-		       ? sl_platform_threads.launch(queue, kernel, range, argument, arguments)
-		       : -EIO;
-}
-
-static void test_a_ring_that_opens_half_is_closed(void **arg)
-{
-	for (unsigned t = SL_TRIGGER_GRAPH; t < SL_TRIGGERS; t++)
-		for (int some = 0; some < 3; some += 2) {
-			struct sl_gpuring_terms terms = terms_of(t, PINNED);
-			struct sl_gpuring_work work = weigh(PINNED);
-			struct sl_device *device;
-			struct sl_gpuring ring;
-
-			if (t == SL_TRIGGER_PERSISTENT && some)
-				continue; /* it launches once */
-			assert_int_equal(sl_platform_threads.open(0, &device), 0);
-			faulty = sl_platform_threads;
-			faulty.launch = launch_some;
-			device->platform = &faulty;
-			launches = some;
-			capture_begin();
-			assert_int_equal(sl_gpuring_open(&ring, device, &terms, &work), -EIO);
-			assert_non_null(strstr(capture_end(), "cannot be opened"));
-			sl_gpuring_close(&ring);
-			sl_platform_threads.close(device);
-		}
-}
-
 static void refused(struct sl_gpuring_terms terms, const char *says)
 {
 	struct sl_gpuring_work work = weigh(PINNED);
@@ -622,21 +376,21 @@ static void test_impossible_terms_are_refused_with_a_reason(void **arg)
 	terms.threads = 32;
 	terms.result_bytes = EVENT + 1;
 	refused(terms, "not larger than an event");
+	terms = terms_of(SL_TRIGGER_LOOP, PINNED);
+	terms.buffers = 8192;
+	refused(terms, "at most 4096 buffers");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_triggers_give_the_same_in_all_kinds_of_buffers),
 		cmocka_unit_test(test_another_device_writes_through_the_memory_that_it_was_given),
 		cmocka_unit_test(test_memory_of_a_gpu_is_shared_as_a_dma_buf),
 		cmocka_unit_test(test_a_slow_host_holds_the_source_and_loses_nothing),
 		cmocka_unit_test(test_a_lapped_event_is_never_good),
 		cmocka_unit_test(test_what_the_host_has_not_taken_is_not_overwritten),
 		cmocka_unit_test(test_a_source_cannot_end_the_device),
-		cmocka_unit_test(test_a_ring_that_opens_half_is_closed),
 		cmocka_unit_test(test_an_event_that_does_not_fit_is_wrong),
-		cmocka_unit_test(test_a_source_that_vanishes_leaves_a_closed_ledger),
 		cmocka_unit_test(test_a_kernel_that_does_not_answer_is_told_and_counted),
 		cmocka_unit_test(test_memory_of_a_kernel_that_does_not_end_is_left_alone),
 		cmocka_unit_test(test_impossible_terms_are_refused_with_a_reason),

@@ -1,4 +1,4 @@
-/* trigger.c - four ways to have the device look at a buffer. */
+/* trigger.c - five ways to have the device look at a buffer. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,9 +59,6 @@ static int record_all(struct sl_gpuring *r)
 {
 	int err = 0;
 
-	r->recorded = calloc(r->terms.buffers, sizeof(*r->recorded));
-	if (!r->recorded)
-		return -ENOMEM;
 	for (uint32_t b = 0; b < r->terms.buffers && !err; b++) {
 		int ended;
 
@@ -75,6 +72,44 @@ static int record_all(struct sl_gpuring *r)
 	return err;
 }
 
+/* Kernels of all buffers in one record. */
+static int record_round(struct sl_gpuring *r)
+{
+	int err = r->platform->record_begin(r->run), ended;
+
+	if (err)
+		return err;
+	for (uint32_t b = 0; b < r->terms.buffers && !err; b++)
+		err = launch(r, b);
+	if (err || r->host_plays)
+		ended = r->platform->record_end(r->run, &r->recorded[0]);
+	else
+		ended = r->platform->record_end_looped(r->run, &r->stop, &r->recorded[0]);
+	return err ? err : ended;
+}
+
+static int play_round(struct sl_gpuring *r)
+{
+	int err = r->platform->play(r->run, r->recorded[0]);
+
+	return err ? err : r->platform->flush(r->run);
+}
+
+static int begin_loop(struct sl_gpuring *r)
+{
+	int err = record_round(r);
+
+	if (err == -ENOTSUP) {
+		r->host_plays = true;
+		err = record_round(r);
+	}
+	if (!err)
+		err = play_round(r);
+	r->running = !err;
+	/* Is it still there? */
+	return err || r->host_plays ? err : r->platform->mark(r->run, r->ended);
+}
+
 int sl_gpuring_trigger_open(struct sl_gpuring *r)
 {
 	const char *name = r->terms.trigger == SL_TRIGGER_PERSISTENT ? r->work.forever
@@ -85,8 +120,12 @@ int sl_gpuring_trigger_open(struct sl_gpuring *r)
 		err = sl_device_finish(r->device, r->run); /* words are as they begin */
 	if (!err)
 		err = r->platform->mark_open(r->device, &r->ended);
-	if (!err && r->terms.trigger == SL_TRIGGER_GRAPH)
-		err = record_all(r);
+	if (!err && (r->terms.trigger == SL_TRIGGER_GRAPH || r->terms.trigger == SL_TRIGGER_LOOP)) {
+		r->recorded = calloc(r->terms.buffers, sizeof(*r->recorded));
+		err = !r->recorded			     ? -ENOMEM
+		      : r->terms.trigger == SL_TRIGGER_GRAPH ? record_all(r)
+							     : begin_loop(r);
+	}
 	for (uint32_t b = 0; b < r->terms.buffers && !err && r->terms.trigger == SL_TRIGGER_WAIT;
 	     b++)
 		err = queue_next(r);
@@ -118,6 +157,8 @@ int sl_gpuring_trigger_event(struct sl_gpuring *r, uint64_t n)
 
 int sl_gpuring_trigger_free(struct sl_gpuring *r)
 {
+	if (r->host_plays && !(r->next & (r->terms.buffers - 1)))
+		return play_round(r); /* all of the one before is answered */
 	return r->terms.trigger == SL_TRIGGER_WAIT ? queue_next(r) : 0;
 }
 
@@ -171,7 +212,9 @@ int sl_gpuring_trigger_end(struct sl_gpuring *r)
 	err = r->terms.on_device ? sl_device_finish(r->device, r->in) : 0;
 	atomic_store_explicit(stop, 1, memory_order_release);
 	if (!err)
-		err = r->terms.trigger == SL_TRIGGER_WAIT ? let_go(r) : 0;
+		err = r->terms.trigger == SL_TRIGGER_WAIT ? let_go(r)
+		      : r->host_plays ? play_round(r) /* the last, as devices do */
+				      : 0;
 	if (!err)
 		err = r->platform->mark(r->run, r->ended);
 	if (!err)

@@ -176,7 +176,7 @@ def ring_rows(folder):
     file = folder / "result.json"
     rows = {f"opencl/{work}/{row}" for work in ("ring-cells", "ring-tracks") for row in
             (*(f"{cells}/{how}" for cells in ("rectangles", "hexagons", "hexagons-bend") for how in ("persistent", "alone")),
-             "hexagons/graph", "hexagons/launch")}
+             "hexagons/loop", "hexagons/graph", "hexagons/launch")}
     rows |= {f"opencl/ring-cells/{cells}/persistent/next" for cells in ("rectangles", "hexagons")}
     program = run("bench", "gpu", "--rounds", "1", "--seconds", "0.01", "--only", "opencl/ring-[ct]*", "--json", file, folder=folder)
     result = json.loads(file.read_text())
