@@ -127,6 +127,7 @@ static const struct sl_bench_gpu rows[] = {
 	PACED("20M", SL_BENCH_RICH_1024, 6, 20),
 	PACED_BY("1M/persistent", SL_BENCH_RICH, 4, 1, "persistent"),
 	PACED_BY("10M/persistent", SL_BENCH_RICH_1024, 4, 10, "persistent"),
+	PACED_BY("10M/loop", SL_BENCH_RICH_1024, 6, 10, "loop"),
 	PACED_BY("10M/graph", SL_BENCH_RICH_1024, 6, 10, "graph"),
 	PACED_BY("10M/wait", SL_BENCH_RICH_1024, 6, 10, "wait"),
 	INGEST("ingest/resident", SL_BENCH_GPU_RESIDENT, SPARSE),
@@ -185,7 +186,8 @@ static bool has(const struct sl_platform *platform, const struct sl_bench_gpu *r
 		return platform == &sl_platform_threads	 ? !row->tracks
 		       : platform == &sl_platform_opencl ? row->trigger != SL_TRIGGER_WAIT
 							 : true;
-	if (row->unit_trigger && !strcmp(row->unit_trigger, "persistent"))
+	if (row->unit_trigger &&
+	    (!strcmp(row->unit_trigger, "persistent") || !strcmp(row->unit_trigger, "loop")))
 		return platform == &sl_platform_cuda;
 	return platform != &sl_platform_threads;
 }

@@ -604,64 +604,17 @@ static void test_order_can_only_be_given_up_by_stages_that_learn_nothing(void **
 
 /* ---- many batches at once ---- */
 
-/* Until all are back, with as many on the device as it takes. */
-static void run_many(struct twin_side *side, const struct sl_unit *unit, struct sl_batch **batch,
-		     unsigned n)
-{
-	unsigned given = 0, back = 0;
-
-	while (back < n) {
-		struct sl_batch *done;
-
-		if (given < n && given - back < 6 &&
-		    !unit->submit(side->experiment->unit_state, batch[given]))
-			given++;
-		unit->work(side->experiment->unit_state, 0);
-		while (unit->reap(side->experiment->unit_state, &done)) {
-			assert_ptr_equal(done, batch[back]); /* in order */
-			assert_int_equal(done->status, 0);
-			back++;
-		}
-	}
-}
-
-static void overlap(const struct twin_case *c, const char *const *set, size_t sets)
-{
-	enum { MANY = 6 };
-	struct sl_batch *batch[2][MANY];
-	struct twin_side side[2];
-	char *memory[2][MANY];
-	unsigned kept = 0;
-
-	assert_int_equal(twin_try_open(&side[0], c, &sl_unit_cpu, NULL, 0), 0);
-	assert_int_equal(twin_try_open(&side[1], c, &sl_unit_opencl, set, sets), 0);
-	for (int s = 0; s < 2; s++) {
-		for (int b = 0; b < MANY; b++)
-			batch[s][b] = one_batch(&side[s], c, &memory[s][b], (uint64_t)b * c->batch);
-		run_many(&side[s], s ? &sl_unit_opencl : &sl_unit_cpu, batch[s], MANY);
-	}
-	for (int b = 0; b < MANY; b++)
-		for (uint32_t f = 0; f < c->batch; f++)
-			kept += twin_compare(c, batch[0][b]->frame[f], batch[1][b]->frame[f]);
-	assert_true(kept > 0);
-	for (int s = 0; s < 2; s++) {
-		for (int b = 0; b < MANY; b++)
-			free_batch(&side[s], batch[s][b], memory[s][b]);
-		twin_close(&side[s], s ? &sl_unit_opencl : &sl_unit_cpu);
-	}
-}
-
 static void test_batches_overlap_and_come_back_in_order(void **arg)
 {
 	const char *const lanes[] = {trigger, "unit.kind=opencl", "unit.lanes=3"};
 	const char *const any[] = {trigger, "unit.kind=opencl", "unit.lanes=4", "unit.order=any"};
 
 	NEEDS_OPENCL();
-	overlap(case_of("photons, eight at a time"), lanes, 3);
-	overlap(case_of("counts of 32 bits"), any, 4);
-	overlap(case_of("lists of 32 bits"), any, 4);
-	overlap(case_of("rings"), any, 4);
-	overlap(case_of("tracks, fits"), any, 4);
+	twin_overlap(case_of("photons, eight at a time"), &sl_unit_opencl, lanes, 3);
+	twin_overlap(case_of("counts of 32 bits"), &sl_unit_opencl, any, 4);
+	twin_overlap(case_of("lists of 32 bits"), &sl_unit_opencl, any, 4);
+	twin_overlap(case_of("rings"), &sl_unit_opencl, any, 4);
+	twin_overlap(case_of("tracks, fits"), &sl_unit_opencl, any, 4);
 }
 
 /* ---- two units at once, each with a thread of its own as in a run ---- */

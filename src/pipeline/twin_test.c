@@ -64,21 +64,30 @@ static bool is_in_share(size_t number)
 	return !share || sscanf(share, "%u/%u", &one, &of) != 2 || !of || number % of == one;
 }
 
-/* Launched, and by one of the others in turns; polled, where that can be. tools/check_gpu.sh asks
- * for one trigger. Sanitizers are slow: no launches there. */
+/* Launched, and recorded or waiting, in turns; polled, where that can be; and by the device itself,
+ * where it is one that does (twin_loop_test.c has the rest). Sanitizers are slow: no launches there.
+ */
+static bool is_due(const struct twin_case *c, const struct sl_unit *unit, size_t t)
+{
+	enum { LAUNCH, GRAPH, WAIT, PERSISTENT, LOOP };
+	bool has_all = unit == &sl_unit_cuda || opencl_is_this_cpu();
+	const char *only = getenv("SLUICE_TRIGGER"); /* tools/check_gpu.sh */
+
+	if ((t == PERSISTENT && !has_kernel_that_polls(c)) || (t >= WAIT && !has_all))
+		return false;
+	if (only)
+		return strstr(triggers[t], only) != NULL;
+	return t == LAUNCH ? !(has_all && getenv("SLUICE_SANITIZER"))
+	       : t == LOOP ? unit == &sl_unit_cuda
+			   : t == PERSISTENT || t == GRAPH + (size_t)(c - cases) % 2;
+}
+
 static void run_triggers(const struct twin_case *c, const struct sl_unit *unit)
 {
-	const char *only = getenv("SLUICE_TRIGGER");
-	bool has_all = unit == &sl_unit_cuda || opencl_is_this_cpu();
-	bool no_launch = has_all && getenv("SLUICE_SANITIZER");
-	size_t other = 1 + (size_t)(c - cases) % 2;
-
 	if (!is_in_share((size_t)(c - cases)))
 		return;
 	for (size_t t = 0; t < sizeof(triggers) / sizeof(triggers[0]); t++)
-		if ((only ? strstr(triggers[t], only) != NULL
-			  : t == 3 || t == other || (t == 0 && !no_launch)) &&
-		    (t < 3 || has_kernel_that_polls(c)) && (t < 2 || has_all))
+		if (is_due(c, unit, t))
 			run_case(c, unit, triggers[t]);
 }
 

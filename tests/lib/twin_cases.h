@@ -333,7 +333,8 @@ struct counted {
 };
 
 static const char *const triggers[] = {"unit.trigger=launch", "unit.trigger=graph",
-				       "unit.trigger=wait", "unit.trigger=persistent"};
+				       "unit.trigger=wait", "unit.trigger=persistent",
+				       "unit.trigger=loop"};
 
 static inline void count_figures(void *arg, const char *name, uint64_t value, int failed)
 {
@@ -399,6 +400,54 @@ static inline void free_batch(struct twin_side *side, struct sl_batch *batch, ch
 	free(batch->frame);
 	free(batch);
 	free(memory);
+}
+
+/* Until all are back, with as many on the device as it takes. */
+static inline void twin_run_many(struct twin_side *side, const struct sl_unit *unit,
+				 struct sl_batch **batch, unsigned n)
+{
+	unsigned given = 0, back = 0;
+
+	while (back < n) {
+		struct sl_batch *done;
+
+		if (given < n && given - back < 6 &&
+		    !unit->submit(side->experiment->unit_state, batch[given]))
+			given++;
+		unit->work(side->experiment->unit_state, 0);
+		while (unit->reap(side->experiment->unit_state, &done)) {
+			assert_ptr_equal(done, batch[back]); /* in order */
+			assert_int_equal(done->status, 0);
+			back++;
+		}
+	}
+}
+
+static inline void twin_overlap(const struct twin_case *c, const struct sl_unit *unit,
+				const char *const *set, size_t sets)
+{
+	enum { MANY = 6 };
+	struct sl_batch *batch[2][MANY];
+	struct twin_side side[2];
+	char *memory[2][MANY];
+	unsigned kept = 0;
+
+	assert_int_equal(twin_try_open(&side[0], c, &sl_unit_cpu, NULL, 0), 0);
+	assert_int_equal(twin_try_open(&side[1], c, unit, set, sets), 0);
+	for (int s = 0; s < 2; s++) {
+		for (int b = 0; b < MANY; b++)
+			batch[s][b] = one_batch(&side[s], c, &memory[s][b], (uint64_t)b * c->batch);
+		twin_run_many(&side[s], s ? unit : &sl_unit_cpu, batch[s], MANY);
+	}
+	for (int b = 0; b < MANY; b++)
+		for (uint32_t f = 0; f < c->batch; f++)
+			kept += twin_compare(c, batch[0][b]->frame[f], batch[1][b]->frame[f]);
+	assert_true(kept > 0);
+	for (int s = 0; s < 2; s++) {
+		for (int b = 0; b < MANY; b++)
+			free_batch(&side[s], batch[s][b], memory[s][b]);
+		twin_close(&side[s], s ? unit : &sl_unit_cpu);
+	}
 }
 
 /* To begin with, and in the end. */

@@ -46,10 +46,11 @@ static const struct sl_option options[] = {
 	SL_CHOICE(struct accelerator, order, kept, "kept|any",
 		  "kept: kernels of one batch after those of another; any: beside each other, for "
 		  "stages that learn nothing from frame to frame"),
-	SL_CHOICE(struct accelerator, trigger, launch, "launch|graph|wait|persistent",
+	SL_CHOICE(struct accelerator, trigger, launch, "launch|graph|wait|loop|persistent",
 		  "how kernels of a batch come to run: each is launched; or all are recorded once, "
-		  "and played; or they are queued ahead, and wait for the batch; or one kernel "
-		  "polls until the run ends (rings)"),
+		  "and played; or they are queued ahead, and wait for the batch; or the device "
+		  "itself plays them again and again; or one kernel polls until the run ends "
+		  "(rings)"),
 	SL_U32(struct accelerator, processors, 32, 1, 1024, "",
 	       "trigger persistent: so many of the device's processors poll, and share a frame"),
 	SL_U32(struct accelerator, backoff_ns, 0, 0, 1000000, "ns",
@@ -353,7 +354,8 @@ static int advance(struct sl_engine *e, uint64_t number, bool may_leave)
 
 	if (returning && !may_leave)
 		return 0;
-	reached = e->lanes.platform->reached(returning ? lane->back : lane->judged);
+	reached = returning ? e->lanes.platform->reached(lane->back)
+			    : sl_device_lane_reached(&e->lanes, index);
 	if (reached == 0 && sl_clock_ns() - lane->since_ns > e->timeout_ns)
 		return -ETIMEDOUT;
 	if (reached != 1)
@@ -425,7 +427,7 @@ static int work(void *state, unsigned worker)
 		sl_engine_give_up(e, err);
 		return 1;
 	}
-	if (!did && !err && e->oldest < e->taken && !e->poll)
+	if (!did && !err && e->oldest < e->taken && !e->poll && e->lanes.trigger != SL_LANES_LOOP)
 		nanosleep(&nap, NULL); /* the device is at it */
 	return did || err || e->oldest < e->taken;
 }

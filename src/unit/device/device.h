@@ -23,7 +23,13 @@
 enum { SL_LANE_RECORDS = 16, SL_LANE_LINE = 64 };
 
 /* How kernels of a batch come to run: triggers.c. */
-enum sl_lanes_trigger { SL_LANES_LAUNCH, SL_LANES_GRAPH, SL_LANES_WAIT, SL_LANES_TRIGGERS };
+enum sl_lanes_trigger {
+	SL_LANES_LAUNCH,
+	SL_LANES_GRAPH,
+	SL_LANES_WAIT,
+	SL_LANES_LOOP,
+	SL_LANES_TRIGGERS
+};
 
 enum sl_device_lane_state { SL_LANE_FREE, SL_LANE_JUDGING, SL_LANE_RETURNING };
 
@@ -47,6 +53,15 @@ struct sl_device_lane {
 	uint64_t armed; /* kernels are queued, as the so-manieth of all; 0: they are not */
 };
 
+struct sl_device_loop {
+	struct sl_device_memory stop, turn, done; /* turn: a word a lane; done: a line */
+	struct sl_device_program *program;
+	struct sl_device_kernel *kernel[2];
+	struct sl_device_record *record[SL_TWIN_LANES]; /* of each queue */
+	struct sl_device_mark *ended[SL_TWIN_LANES];
+	unsigned playing; /* queues */
+};
+
 struct sl_device_lanes {
 	struct sl_device *device;
 	const struct sl_platform *platform;
@@ -64,8 +79,15 @@ struct sl_device_lanes {
 	struct sl_device_lane lane[SL_TWIN_LANES];
 	unsigned n;
 	enum sl_lanes_trigger trigger;
+	struct sl_device_loop loop;
 	uint64_t armed, played; /* lanes, so far; batches that were not launched kernel by kernel */
 };
+
+/* Kernels are queued before their batch is there: they are for a full one. */
+static inline bool sl_device_is_ahead(const struct sl_device_lanes *lanes)
+{
+	return lanes->trigger == SL_LANES_WAIT || lanes->trigger == SL_LANES_LOOP;
+}
 
 /* Its results come back: it is kept, or may still be. */
 static inline bool sl_device_returns(const struct sl_device_lanes *lanes,
@@ -107,6 +129,9 @@ int sl_device_lane_run(struct sl_device_lanes *lanes, unsigned lane, struct sl_d
 /* Queue the kernels of the batch that is in the lane once more: for measurements. */
 int sl_device_lane_again(struct sl_device_lanes *lanes, unsigned lane);
 
+/* Are the verdicts here? 1, 0, or what is wrong. */
+int sl_device_lane_reached(struct sl_device_lanes *lanes, unsigned lane);
+
 /* The verdicts are here: give them to the frames, and queue the way back of what is kept. */
 int sl_device_lane_judged(struct sl_device_lanes *lanes, unsigned lane);
 
@@ -123,6 +148,18 @@ int sl_device_trigger_again(struct sl_device_lanes *lanes, unsigned lane);
 int sl_device_next_lane(const struct sl_device_lanes *lanes);
 /* Kernels that were queued ahead end with nothing. -ETIMEDOUT: they do not. */
 int sl_device_let_go(struct sl_device_lanes *lanes);
+
+/* ---- loop.c ---- */
+
+/* Lanes have their gates. -ENOTSUP: this device launches nothing itself. */
+int sl_device_loop_open(struct sl_device_lanes *lanes);
+void sl_device_loop_close(struct sl_device_lanes *lanes);
+/* Is the lane's batch done? 1, 0, or what is wrong. */
+int sl_device_loop_reached(struct sl_device_lanes *lanes, unsigned lane, uint64_t since_ns);
+/* Waits until no lane has anything to do. */
+int sl_device_loop_rest(struct sl_device_lanes *lanes);
+/* The device stops playing. -ETIMEDOUT: it does not. */
+int sl_device_loop_end(struct sl_device_lanes *lanes);
 
 /* ---- poll.c: instead of lanes ---- */
 

@@ -261,6 +261,7 @@ void sl_device_lanes_close(struct sl_device_lanes *l)
 {
 	if (!l->platform)
 		return;
+	sl_device_loop_close(l);
 	for (unsigned i = 0; i < l->n; i++)
 		close_lane(l, &l->lane[i]);
 	for (unsigned s = 0; s < l->chain->stages; s++)
@@ -281,6 +282,8 @@ static int come_to_rest(struct sl_device_lanes *l)
 {
 	int err = 0;
 
+	if (l->trigger == SL_LANES_LOOP)
+		return sl_device_loop_rest(l);
 	for (unsigned i = 0; i < l->n && !err; i++)
 		if (l->lane[i].state == SL_LANE_JUDGING)
 			err = sl_device_finish(l->device, l->lane[i].out);
@@ -289,7 +292,7 @@ static int come_to_rest(struct sl_device_lanes *l)
 
 int sl_device_lanes_give_back(struct sl_device_lanes *l)
 {
-	bool ahead = l->trigger == SL_LANES_WAIT;
+	bool ahead = sl_device_is_ahead(l);
 	int err = 0;
 
 	for (unsigned s = 0; s < l->chain->stages && !err; s++) {
@@ -349,7 +352,7 @@ int sl_device_lane_describe(struct sl_device_lanes *l, unsigned index, const str
 	for (uint32_t f = 0; f < l->chain->batch_frames; f++)
 		if (f < batch->frames)
 			fill_frame(l, batch->frame[f], f, &up);
-		else if (l->trigger == SL_LANES_WAIT)
+		else if (sl_device_is_ahead(l))
 			fill_nothing(l, f, &up);
 	err = p->write(l->in, &lane->frame, 0, up.frame, frames_bytes(l), 1, 0);
 	if (!err)
@@ -455,6 +458,8 @@ int sl_device_lane_begin(struct sl_device_lanes *l, unsigned index, struct sl_ba
 		err = upload(l, lane);
 	if (!err)
 		err = sl_device_trigger(l, index);
+	if (err || l->trigger == SL_LANES_LOOP)
+		return err; /* which brings them itself */
 	if (!err)
 		err = p->wait(lane->out, lane->worked);
 	if (!err)
@@ -465,6 +470,14 @@ int sl_device_lane_begin(struct sl_device_lanes *l, unsigned index, struct sl_ba
 	if (!err)
 		err = p->mark(lane->out, lane->judged);
 	return err ? err : p->flush(lane->out);
+}
+
+int sl_device_lane_reached(struct sl_device_lanes *l, unsigned index)
+{
+	const struct sl_device_lane *lane = &l->lane[index];
+
+	return l->trigger == SL_LANES_LOOP ? sl_device_loop_reached(l, index, lane->since_ns)
+					   : l->platform->reached(lane->judged);
 }
 
 static void take_verdicts(const struct sl_device_lanes *l, struct sl_device_lane *lane)

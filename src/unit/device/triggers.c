@@ -1,6 +1,6 @@
 /* triggers.c - how the kernels of a batch come to run: they are launched one by one; or recorded
  * once and played by one call; or queued before the batch is there, behind a word that comes after
- * its pixels.
+ * its pixels; or played again and again by the device itself, behind such words (loop.c).
  *
  * Queued ahead, they are for a full batch of any kind. Of one that is not full the rest is frames
  * that are missing and rejected, whose results nobody looks at. */
@@ -106,25 +106,47 @@ static int open_gates(struct sl_device_lanes *l)
 	for (unsigned i = 0; i < l->n && !err; i++) {
 		struct sl_device_lane *lane = &l->lane[i];
 
-		/* Queues write it and wait for it; a CPU's through the host. */
+		/* Queues write it, and they or kernels wait for it; a CPU's through the host. */
 		err = (info.is_host ? l->platform->pinned_open : l->platform->memory_open)(
 			l->device, SL_LANE_LINE, &lane->gate);
 		if (!err)
 			err = l->platform->zero(l->in, &lane->gate, 0, SL_LANE_LINE);
 		/* Before the first one waits: a driver may not load kernels while one does. */
-		if (!err)
+		if (!err && l->trigger == SL_LANES_WAIT) {
 			err = record(l, i, l->work[i % l->works], NULL, &lane->kept[0].record);
-		lane->records = !err;
+			lane->records = !err;
+		}
 	}
 	return err ? err : sl_device_finish(l->device, l->in);
 }
 
+static int open_loop(struct sl_device_lanes *l)
+{
+	int err = open_gates(l);
+
+	if (!err)
+		err = sl_device_loop_open(l);
+	for (unsigned i = 0; i < l->n && !err; i++)
+		l->lane[i].armed = ++l->armed;
+	return err;
+}
+
 int sl_device_triggers_open(struct sl_device_lanes *l)
 {
-	int err = 0;
+	int err = l->trigger == SL_LANES_LOOP ? open_loop(l) : 0;
 
-	if (l->trigger != SL_LANES_WAIT)
-		return 0;
+	if (err == -ENOTSUP) { /* where nothing is played yet */
+		sl_info("%s: unit.trigger: loop: this device launches nothing itself; kernels are "
+			"queued ahead by the host, as for wait",
+			l->platform->name);
+		sl_device_loop_close(l);
+		for (unsigned i = 0; i < l->n; i++)
+			l->platform->memory_close(l->device, &l->lane[i].gate);
+		l->trigger = SL_LANES_WAIT;
+		err = 0;
+	}
+	if (err || l->trigger != SL_LANES_WAIT)
+		return err;
 	err = open_gates(l);
 	for (unsigned i = 0; i < l->n && !err; i++)
 		err = arm(l, i);
@@ -151,7 +173,7 @@ int sl_device_trigger(struct sl_device_lanes *l, unsigned index)
 	const struct sl_platform *p = l->platform;
 	int err;
 
-	if (l->trigger == SL_LANES_WAIT)
+	if (sl_device_is_ahead(l))
 		return open_gate(l, lane);
 	err = p->mark(l->in, lane->filled);
 	if (!err)
@@ -169,6 +191,8 @@ int sl_device_trigger(struct sl_device_lanes *l, unsigned index)
 
 int sl_device_trigger_again(struct sl_device_lanes *l, unsigned index)
 {
+	if (l->trigger == SL_LANES_LOOP)
+		l->lane[index].armed = ++l->armed;
 	return l->trigger == SL_LANES_WAIT ? arm(l, index) : 0;
 }
 
@@ -180,7 +204,7 @@ int sl_device_next_lane(const struct sl_device_lanes *l)
 	for (unsigned i = 0; i < l->n; i++) {
 		const struct sl_device_lane *lane = &l->lane[i];
 
-		if (l->trigger != SL_LANES_WAIT) {
+		if (!sl_device_is_ahead(l)) {
 			if (lane->state == SL_LANE_FREE)
 				return (int)i;
 		} else if (lane->armed && (next < 0 || lane->armed < l->lane[next].armed)) {
@@ -195,6 +219,8 @@ int sl_device_let_go(struct sl_device_lanes *l)
 	static const struct sl_batch nothing;
 	int err = 0;
 
+	if (l->trigger == SL_LANES_LOOP)
+		return sl_device_loop_end(l);
 	if (l->trigger != SL_LANES_WAIT)
 		return 0;
 	for (unsigned i = 0; i < l->n && !err; i++) {

@@ -1,0 +1,196 @@
+/* loop.c - trigger `loop`: kernels of all lanes, one lane after the other, are recorded once, and
+ * the device plays that again itself, for as long as the run lasts. In front of a lane's kernels is
+ * one that waits for the word of its batch, and behind them one that brings verdicts to the host:
+ * so from the last copy of a batch to its verdicts nothing is asked of the driver.
+ *
+ * Where batches may pass each other, each lane is a record in a queue of its own. */
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "device/table.h"
+#include "kernel/kernels.h"
+#include "unit/device/device.h"
+
+enum { WAIT, DONE, KERNELS };
+enum { DONE_THREADS = 256, LINE_WORDS = SL_LANE_LINE / sizeof(uint32_t) };
+#define PATIENCE_NS 1000000ull /* before it is asked whether the device is still at it */
+
+static int around(struct sl_device_lanes *l, unsigned lane, struct sl_device_queue *queue)
+{
+	struct sl_device_loop *loop = &l->loop;
+	struct sl_device_lane *at = &l->lane[lane];
+	const struct sl_device_range one = {.threads = 1}, group = {.threads = DONE_THREADS};
+	uint32_t verdicts = (uint32_t)(at->verdict.bytes / sizeof(uint32_t)),
+		 rows = (uint32_t)(at->rows.bytes / sizeof(uint32_t)), done_at = lane * LINE_WORDS;
+	const struct sl_device_argument wait[] = {SL_ARG_MEMORY(&at->gate),
+						  SL_ARG_MEMORY(&loop->turn), SL_ARG(lane),
+						  SL_ARG_MEMORY(&loop->stop)},
+					done[] = {SL_ARG_MEMORY(&at->verdict),
+						  SL_ARG_MEMORY(&at->rows),
+						  SL_ARG(verdicts),
+						  SL_ARG(rows),
+						  SL_ARG_MEMORY(&at->down),
+						  SL_ARG_MEMORY(&loop->turn),
+						  SL_ARG(lane),
+						  SL_ARG_MEMORY(&loop->done),
+						  SL_ARG(done_at)};
+	int err = l->platform->launch(queue, loop->kernel[WAIT], &one, wait, 4);
+
+	if (!err)
+		err = sl_device_lane_run(l, lane, queue, NULL);
+	return err ? err : l->platform->launch(queue, loop->kernel[DONE], &group, done, 9);
+}
+
+static int begin(struct sl_device_lanes *l, unsigned work)
+{
+	const struct sl_platform *p = l->platform;
+	struct sl_device_loop *loop = &l->loop;
+	struct sl_device_queue *queue = l->work[work];
+	struct sl_device_record *lost;
+	int err = p->mark_open(l->device, &loop->ended[work]);
+
+	if (!err)
+		err = p->record_begin(queue);
+	if (err)
+		return err;
+	for (unsigned i = work; i < l->n && !err; i += l->works)
+		err = around(l, i, queue);
+	if (!err)
+		err = p->record_end_looped(queue, &loop->stop, &loop->record[work]);
+	else if (!p->record_end(queue, &lost))
+		p->record_close(lost);
+	return err;
+}
+
+static int play(struct sl_device_lanes *l, unsigned work)
+{
+	const struct sl_platform *p = l->platform;
+	int err = p->play(l->work[work], l->loop.record[work]);
+
+	if (err)
+		return err;
+	l->loop.playing++;
+	err = p->mark(l->work[work], l->loop.ended[work]);
+	return err ? err : p->flush(l->work[work]);
+}
+
+static int open_words(struct sl_device_lanes *l)
+{
+	const struct sl_platform *p = l->platform;
+	struct sl_device_loop *loop = &l->loop;
+	uint32_t first[SL_TWIN_LANES];
+	int err = p->pinned_open(l->device, SL_LANE_LINE, &loop->stop);
+
+	for (unsigned i = 0; i < SL_TWIN_LANES; i++)
+		first[i] = 1;
+	if (!err)
+		err = p->pinned_open(l->device, (uint64_t)l->n * SL_LANE_LINE, &loop->done);
+	if (!err)
+		err = p->memory_open(l->device, sizeof(first), &loop->turn);
+	if (err)
+		return err;
+	memset(loop->stop.host, 0, loop->stop.bytes);
+	memset(loop->done.host, 0, loop->done.bytes);
+	err = p->write(l->in, &loop->turn, 0, first, sizeof(first), 1, 0);
+	return err ? err : sl_device_finish(l->device, l->in);
+}
+
+int sl_device_loop_open(struct sl_device_lanes *l)
+{
+	static const char *const name[KERNELS] = {"lane_wait", "lane_done"};
+	struct sl_device_loop *loop = &l->loop;
+	int err = sl_device_kernels(l->device, &sl_kernels_lane, name, KERNELS, &loop->program,
+				    loop->kernel);
+
+	if (!err)
+		err = open_words(l);
+	/* All before the first is played: a driver may not load kernels while one polls. */
+	for (unsigned i = 0; i < l->works && !err; i++)
+		err = begin(l, i);
+	for (unsigned i = 0; i < l->works && !err; i++)
+		err = play(l, i);
+	return err;
+}
+
+void sl_device_loop_close(struct sl_device_lanes *l)
+{
+	struct sl_device_loop *loop = &l->loop;
+	struct sl_device_memory *memory[] = {&loop->stop, &loop->turn, &loop->done};
+
+	for (unsigned i = 0; i < l->works; i++) {
+		if (loop->record[i])
+			l->platform->record_close(loop->record[i]);
+		if (loop->ended[i])
+			l->platform->mark_close(loop->ended[i]);
+	}
+	if (loop->program)
+		sl_device_kernels_close(l->device, loop->program, loop->kernel, KERNELS);
+	for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++)
+		l->platform->memory_close(l->device, memory[i]);
+	memset(loop, 0, sizeof(*loop));
+}
+
+/* ---- a batch ---- */
+
+static bool is_done(const struct sl_device_lanes *l, unsigned lane)
+{
+	const _Atomic uint32_t *done = l->loop.done.host;
+
+	return atomic_load_explicit(&done[lane * LINE_WORDS], memory_order_acquire) ==
+	       l->lane[lane].turn;
+}
+
+int sl_device_loop_reached(struct sl_device_lanes *l, unsigned lane, uint64_t since_ns)
+{
+	int ended;
+
+	if (is_done(l, lane))
+		return 1;
+	if (sl_clock_ns() - since_ns < PATIENCE_NS)
+		return 0;
+	ended = l->platform->reached(l->loop.ended[lane % l->works]);
+	if (!ended || is_done(l, lane))
+		return is_done(l, lane);
+	return ended < 0 ? ended : -EIO; /* nobody plays any more */
+}
+
+int sl_device_loop_rest(struct sl_device_lanes *l)
+{
+	uint64_t since = sl_clock_ns();
+
+	for (unsigned i = 0; i < l->n; i++) {
+		int reached;
+
+		while (!(reached = sl_device_loop_reached(l, i, since))) {
+			if (l->device->patience_ns &&
+			    sl_clock_ns() - since > l->device->patience_ns)
+				return -ETIMEDOUT;
+			sched_yield();
+		}
+		if (reached < 0)
+			return reached;
+	}
+	return 0;
+}
+
+int sl_device_loop_end(struct sl_device_lanes *l)
+{
+	static const struct sl_batch nothing;
+	int err = l->loop.playing ? sl_device_loop_rest(l) : 0, ended = 0;
+
+	/* Kernels run once or twice more, whatever is in their lanes. */
+	for (unsigned i = 0; i < l->n && !err && l->loop.playing; i++)
+		err = sl_device_lane_describe(l, i, &nothing);
+	if (!err && l->loop.playing)
+		err = sl_device_finish(l->device, l->in);
+	if (l->loop.stop.host)
+		atomic_store_explicit((_Atomic uint32_t *)l->loop.stop.host, 1,
+				      memory_order_release);
+	for (unsigned i = 0; i < l->loop.playing && !ended; i++)
+		ended = sl_device_finish(l->device, l->work[i]);
+	l->loop.playing = ended == -ETIMEDOUT ? l->loop.playing : 0;
+	return ended ? ended : err;
+}
