@@ -54,7 +54,7 @@ AT_A_TIME = {f"{row}{how}": most for how in ("", "/next") for row, most in (
 AT_A_TIME |= {f"ring-cells/{cells}/alone": {"p50": 2} for cells in ("rectangles", "hexagons")}
 # And of the others: GB/s at least; us at most in 99.9 % at the rate.
 INGEST = {"ingest/resident": 50}
-PACED = {f"unit/rings/paced/10M{how}": 1000 for how in ("", "/persistent", "/graph", "/wait")}
+PACED = {f"unit/rings/paced/10M{how}": 1000 for how in ("", "/persistent", "/loop", "/graph", "/wait")}
 
 
 # Rows that are measured by the sector; what is shown is an event of all of them.

@@ -27,7 +27,7 @@ export SLUICE_UNIT=cuda # OpenCL's kernels on this GPU are not ours to check her
 twins=$?
 say "$(grep -c 'cuda: NVIDIA' "$out/twin.txt") chains of stages on CUDA, results as on the CPU" $twins "$out/twin.txt"
 # Side by side, in shares, for each takes minutes. Kernels are in these two tests, the others are about what fails around them.
-# With one trigger, for kernels are the same, but for those that poll.
+# With one trigger, for kernels are the same, but for those that poll, and those around a loop.
 check() { # tool tests trigger share name
 	SLUICE_TESTS="test_$2*" SLUICE_TRIGGER=$3 SLUICE_SHARE=$4 \
 		compute-sanitizer --tool "$1" --error-exitcode 9 "$test" >"$out/$1-$5.txt" 2>&1
@@ -41,6 +41,7 @@ for share in 0 1; do
 done
 for tool in memcheck racecheck; do
 	check $tool results persistent 0/1 polling &
+	check $tool results loop 0/8 looped &
 	check $tool edges launch 0/1 edges &
 done
 # Kernels of rings that need no host beside them, cells and tracks; the bench compares what they find with the scalar program. Its

@@ -65,8 +65,7 @@ static bool is_in_share(size_t number)
 }
 
 /* Launched, and recorded or waiting, in turns; polled, where that can be; and by the device itself,
- * where it is one that does (twin_loop_test.c has the rest). Sanitizers are slow: no launches there.
- */
+ * where it is one that does (twin_loop_test.c has the rest). Sanitizers are slow: no launches. */
 static bool is_due(const struct twin_case *c, const struct sl_unit *unit, size_t t)
 {
 	enum { LAUNCH, GRAPH, WAIT, PERSISTENT, LOOP };
