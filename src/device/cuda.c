@@ -532,16 +532,20 @@ static int add_again(struct sl_device_queue *q, const struct sl_device_memory *s
 	CUfunction function;
 	CUresult error;
 
-	if (!sl_kernels_again.fatbin)
+	if (!sl_kernels_again.fatbin) {
+		snprintf(q->device->problem, sizeof(q->device->problem),
+			 "this program was built without the kernel for it");
 		return -ENOTSUP;
-	/* A GPU that is younger than this program has no code there; all else is made of PTX. */
+	}
+	/* A GPU that is younger than this program has no code there: it is not made of PTX. */
 	cu->p_cuThreadExchangeStreamCaptureMode(&mode);
 	error = cu->p_cuModuleLoadData(&r->again, sl_kernels_again.fatbin);
 	cu->p_cuThreadExchangeStreamCaptureMode(&mode);
 	if (error != CUDA_SUCCESS) {
-		fail(q->device, "cuModuleLoadData", error);
+		int err = fail(q->device, "cuModuleLoadData", error);
+
 		r->again = NULL;
-		return -ENOTSUP;
+		return error == CUDA_ERROR_NO_BINARY_FOR_GPU ? -ENOTSUP : err;
 	}
 	error = cu->p_cuModuleGetFunction(&function, r->again, "again");
 	if (error == CUDA_SUCCESS)
@@ -559,8 +563,8 @@ static int record_end_looped(struct sl_device_queue *q, const struct sl_device_m
 	enter(q->device);
 	err = r ? add_again(q, stop, r) : -ENOMEM;
 	ended = end_capture(q, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH, err ? NULL : r);
-	if (ended && !err)
-		err = -ENOTSUP; /* graphs cannot be launched by this device */
+	if (!err) /* invalid: it is not one that this device launches */
+		err = ended == -EINVAL ? -ENOTSUP : ended;
 	if (err) {
 		if (r && r->again)
 			q->device->cu->p_cuModuleUnload(r->again);

@@ -2,6 +2,7 @@
  */
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,6 +106,7 @@ int sl_opencl_record_end_looped(struct sl_device_queue *q, const struct sl_devic
 
 	if (!sl_opencl_record_end(q, &lost))
 		sl_opencl_record_close(lost);
+	snprintf(q->device->problem, sizeof(q->device->problem), "OpenCL 1.2 has no such thing");
 	return -ENOTSUP;
 }
 

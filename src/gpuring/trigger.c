@@ -75,17 +75,20 @@ static int record_all(struct sl_gpuring *r)
 /* Kernels of all buffers in one record. */
 static int record_round(struct sl_gpuring *r)
 {
-	int err = r->platform->record_begin(r->run), ended;
+	struct sl_device_record *lost;
+	int err = r->platform->record_begin(r->run);
 
 	if (err)
 		return err;
 	for (uint32_t b = 0; b < r->terms.buffers && !err; b++)
 		err = launch(r, b);
-	if (err || r->host_plays)
-		ended = r->platform->record_end(r->run, &r->recorded[0]);
-	else
-		ended = r->platform->record_end_looped(r->run, &r->stop, &r->recorded[0]);
-	return err ? err : ended;
+	if (!err)
+		return r->host_plays
+			       ? r->platform->record_end(r->run, &r->recorded[0])
+			       : r->platform->record_end_looped(r->run, &r->stop, &r->recorded[0]);
+	if (!r->platform->record_end(r->run, &lost))
+		r->platform->record_close(lost);
+	return err;
 }
 
 static int play_round(struct sl_gpuring *r)
@@ -100,14 +103,15 @@ static int begin_loop(struct sl_gpuring *r)
 	int err = record_round(r);
 
 	if (err == -ENOTSUP) {
+		sl_info("gpu ring: on %s the host plays the loop's rounds: %s", r->platform->name,
+			r->platform->problem(r->device));
 		r->host_plays = true;
 		err = record_round(r);
 	}
 	if (!err)
 		err = play_round(r);
 	r->running = !err;
-	/* Is it still there? */
-	return err || r->host_plays ? err : r->platform->mark(r->run, r->ended);
+	return err;
 }
 
 int sl_gpuring_trigger_open(struct sl_gpuring *r)

@@ -44,6 +44,9 @@ static void run_case(const struct twin_case *c, const struct sl_unit *unit, cons
 	} else {
 		assert_int_equal(counted.not_launched, strcmp(how, triggers[0]) ? BATCHES : 0);
 	}
+	if (!strcmp(how, "unit.trigger=loop"))
+		assert_int_equal(counted.looped, unit == &sl_unit_cuda ? BATCHES : 0);
+	twin_compare_learned(c, side, units);
 	twin_close(&side[0], &sl_unit_cpu);
 	twin_close(&side[1], unit);
 }
@@ -222,11 +225,32 @@ static void test_edges_of_images_are_those_of_the_cpu(void **arg)
 		}
 }
 
+/* Batches beside each other in loops, which others are not (twin_faults_test.c). */
+static void test_batches_overlap_in_a_loop(void **arg)
+{
+	const char *const kept[] = {"unit.kind=cuda", "unit.trigger=loop", "unit.lanes=3"};
+	const char *const many[] = {"unit.kind=cuda", "unit.trigger=loop", "unit.lanes=8"};
+	const char *const any[] = {"unit.kind=cuda", "unit.trigger=loop", "unit.lanes=8",
+				   "unit.order=any"};
+
+	if (!is_asked(&sl_unit_cuda)) {
+		print_message("# skip: %s\n", sl_unit_cuda.unavailable());
+		skip();
+	}
+	for (int again = 0; again < 5; again++) {
+		twin_overlap(case_of("photons, eight at a time"), &sl_unit_cuda, kept, 3);
+		twin_overlap(case_of("photons, eight at a time"), &sl_unit_cuda, many, 3);
+		twin_overlap(case_of("counts of 32 bits"), &sl_unit_cuda, any, 4);
+		twin_overlap(case_of("rings"), &sl_unit_cuda, any, 4);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_results_are_those_of_the_cpu),
 		cmocka_unit_test(test_edges_of_images_are_those_of_the_cpu),
+		cmocka_unit_test(test_batches_overlap_in_a_loop),
 	};
 
 	return twin_main() ? 0 : cmocka_run_group_tests_name("twins", tests, twin_begin, twin_end);

@@ -7,6 +7,7 @@
 
 #include "lib/twin_device.h"
 #include "lib/twin_rig.h"
+#include "stage/correct.h"
 #include "unit/device/device.h"
 
 extern const struct sl_unit sl_unit_cpu, sl_unit_cuda, sl_unit_opencl;
@@ -329,7 +330,7 @@ static inline const struct twin_case *case_of(const char *name)
 }
 
 struct counted {
-	uint64_t checked, unlike, unlike_image, not_launched, published, good, unanswered;
+	uint64_t checked, unlike, unlike_image, not_launched, looped, published, good, unanswered;
 };
 
 static const char *const triggers[] = {"unit.trigger=launch", "unit.trigger=graph",
@@ -350,6 +351,8 @@ static inline void count_figures(void *arg, const char *name, uint64_t value, in
 		counted->good = value;
 	if (!strcmp(name, "batches_not_launched"))
 		counted->not_launched = value;
+	if (!strcmp(name, "batches_looped"))
+		counted->looped = value;
 	if (!strcmp(name, "frames_unlike_the_cpu")) {
 		counted->unlike = value;
 		assert_true(failed);
@@ -400,6 +403,38 @@ static inline void free_batch(struct twin_side *side, struct sl_batch *batch, ch
 	free(batch->frame);
 	free(batch);
 	free(memory);
+}
+
+/* Both units are closed: what `correct` has learned is in its stages, and the same. Samples that were
+ * learned from; 0: there is no such stage. */
+static inline uint64_t twin_compare_learned(const struct twin_case *c, struct twin_side *side,
+					    const struct sl_unit *const *unit)
+{
+	const struct sl_correct *learned[2] = {NULL, NULL};
+	uint64_t samples = 0;
+
+	for (int s = 0; s < 2; s++) {
+		const struct sl_chain *chain = &side[s].build.chain;
+
+		unit[s]->close(side[s].experiment->unit_state);
+		side[s].unit_open = false;
+		for (unsigned i = 0; i < chain->stages; i++)
+			if (!strcmp(chain->stage[i].ops->name, "correct"))
+				learned[s] = chain->stage[i].state;
+	}
+	if (!learned[0])
+		return 0;
+	for (uint64_t i = 0; i < learned[0]->pixels * learned[0]->cells; i++) {
+		if (learned[0]->samples[i] != learned[1]->samples[i] ||
+		    learned[0]->wrong[i] != learned[1]->wrong[i])
+			fail_msg("%s: pixel %llu: %u samples and %u wrong ones, and %u and %u on "
+				 "the device",
+				 c->name, (unsigned long long)i, learned[0]->samples[i],
+				 learned[0]->wrong[i], learned[1]->samples[i],
+				 learned[1]->wrong[i]);
+		samples += learned[0]->samples[i];
+	}
+	return samples;
 }
 
 /* Until all are back, with as many on the device as it takes. */

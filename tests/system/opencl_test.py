@@ -122,7 +122,8 @@ def _(folder):
 @case("examples for GPUs run on any machine: on OpenCL, or without a device")
 def _(folder):
     few = ["--set", "detector.frames=8", "--set", "link.kind=shm", "--summary", folder / "summary.json"]
-    for name, unit in (("gpu-graph", "opencl"), ("gpu-graph", "cuda"), ("gpu-wait", "cuda"), ("gpu-persistent", "cuda"), ("na62-10M", "cuda")):
+    for name, unit in (("gpu-graph", "opencl"), ("gpu-loop", "opencl"), ("gpu-graph", "cuda"), ("gpu-wait", "cuda"), ("gpu-loop", "cuda"),
+                       ("gpu-persistent", "cuda"), ("na62-10M", "cuda")):
         if unit == "opencl":
             needs_opencl(folder)
         done = run("run", ROOT / f"examples/{name}.yaml", *few, "--set", f"unit.kind={unit}", "--set",

@@ -143,8 +143,10 @@ static void close_accelerator(void *state)
 		return;
 	}
 	/* What stages say when they are closed is about what was learned. */
-	if (e->device && !e->dead)
-		sl_device_lanes_give_back(&e->lanes);
+	if (e->device && !e->dead && sl_device_lanes_give_back(&e->lanes))
+		sl_warn("%s: what the device has learned is not in what stages say at their end: "
+			"%s",
+			e->device->platform->name, e->device->platform->problem(e->device));
 	close_device(e);
 	sl_host_close(&e->others);
 	sl_host_close(&e->all);
@@ -204,8 +206,11 @@ static int open_engine(struct sl_engine *e, const struct accelerator *a,
 	err = open_device(e, a, platform);
 	if (err && e->fall_back) {
 		sl_warn("%s: goes on with the CPU (unit.fallback)", platform->name);
-		if (err != -ETIMEDOUT)
+		/* Something may have begun there that must end first. */
+		if (err != -ETIMEDOUT && (!e->device || sl_engine_comes_to_rest(e)))
 			close_device(e);
+		else
+			err = -ETIMEDOUT;
 		e->dead = err;
 		return 0;
 	}
@@ -434,7 +439,8 @@ static int work(void *state, unsigned worker)
 
 static void figures(const void *state, sl_unit_figure *figure, void *arg)
 {
-	const struct sl_engine *e = ((const struct accelerator *)state)->engine;
+	const struct accelerator *a = state;
+	const struct sl_engine *e = a->engine;
 
 	if (!e)
 		return;
@@ -447,6 +453,9 @@ static void figures(const void *state, sl_unit_figure *figure, void *arg)
 		sl_poll_figures(e->poll, figure, arg);
 	if (e->lanes.trigger != SL_LANES_LAUNCH)
 		figure(arg, "batches_not_launched", e->lanes.played, 0);
+	if (a->trigger == SL_LANES_LOOP) /* by the device itself, that is */
+		figure(arg, "batches_looped",
+		       e->lanes.trigger == SL_LANES_LOOP ? e->lanes.played : 0, 0);
 	figure(arg, "frames_fallen_back", e->fallen_back, 0);
 	figure(arg, "frames_with_older_pedestals", e->unlearned, 1);
 	figure(arg, "dark_frames_counted_twice", e->twice, 1);

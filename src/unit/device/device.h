@@ -59,7 +59,9 @@ struct sl_device_loop {
 	struct sl_device_kernel *kernel[2];
 	struct sl_device_record *record[SL_TWIN_LANES]; /* of each queue */
 	struct sl_device_mark *ended[SL_TWIN_LANES];
-	unsigned playing; /* queues */
+	unsigned playing;  /* queues */
+	unsigned next;	   /* lane to be filled */
+	uint64_t asked_ns; /* whether it is still played */
 };
 
 struct sl_device_lanes {
@@ -156,8 +158,10 @@ int sl_device_loop_open(struct sl_device_lanes *lanes);
 void sl_device_loop_close(struct sl_device_lanes *lanes);
 /* Is the lane's batch done? 1, 0, or what is wrong. */
 int sl_device_loop_reached(struct sl_device_lanes *lanes, unsigned lane, uint64_t since_ns);
-/* Waits until no lane has anything to do. */
+/* Waits until no lane has anything to do, or nobody plays any more. */
 int sl_device_loop_rest(struct sl_device_lanes *lanes);
+/* The device is to stop playing, whatever is in its lanes; it is not waited for. */
+void sl_device_loop_stop(struct sl_device_lanes *lanes);
 /* The device stops playing. -ETIMEDOUT: it does not. */
 int sl_device_loop_end(struct sl_device_lanes *lanes);
 

@@ -150,6 +150,7 @@ void sl_engine_give_up(struct sl_engine *e, int err)
 		e->dead = -ETIMEDOUT;
 	if (e->fall_back)
 		take_over(e);
+	sl_device_loop_stop(&e->lanes); /* what it has learned is taken */
 	for (; e->oldest < e->taken; e->oldest++)
 		sl_engine_run_here(e, e->batch[e->oldest % SL_ENGINE_BATCHES]);
 	for (unsigned i = 0; i < e->lanes.n; i++) {

@@ -5,9 +5,9 @@
  *
  * Where batches may pass each other, each lane is a record in a queue of its own. */
 #include <errno.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "device/table.h"
@@ -145,52 +145,78 @@ static bool is_done(const struct sl_device_lanes *l, unsigned lane)
 
 int sl_device_loop_reached(struct sl_device_lanes *l, unsigned lane, uint64_t since_ns)
 {
+	uint64_t now;
 	int ended;
 
 	if (is_done(l, lane))
 		return 1;
-	if (sl_clock_ns() - since_ns < PATIENCE_NS)
+	now = sl_clock_ns();
+	if (now - since_ns < PATIENCE_NS || now - l->loop.asked_ns < PATIENCE_NS)
 		return 0;
+	l->loop.asked_ns = now;
 	ended = l->platform->reached(l->loop.ended[lane % l->works]);
 	if (!ended || is_done(l, lane))
 		return is_done(l, lane);
 	return ended < 0 ? ended : -EIO; /* nobody plays any more */
 }
 
+/* 1: nothing happens there any more, 0, or what is wrong. */
+static int rests(struct sl_device_lanes *l, unsigned lane)
+{
+	return is_done(l, lane) ? 1 : l->platform->reached(l->loop.ended[lane % l->works]);
+}
+
 int sl_device_loop_rest(struct sl_device_lanes *l)
 {
+	const struct timespec nap = {0, 20000};
 	uint64_t since = sl_clock_ns();
 
-	for (unsigned i = 0; i < l->n; i++) {
-		int reached;
+	for (unsigned i = 0; i < l->n && l->loop.playing; i++) {
+		int there;
 
-		while (!(reached = sl_device_loop_reached(l, i, since))) {
+		while (!(there = rests(l, i))) {
 			if (l->device->patience_ns &&
 			    sl_clock_ns() - since > l->device->patience_ns)
 				return -ETIMEDOUT;
-			sched_yield();
+			nanosleep(&nap, NULL);
 		}
-		if (reached < 0)
-			return reached;
+		if (there < 0)
+			return there;
 	}
 	return 0;
 }
 
-int sl_device_loop_end(struct sl_device_lanes *l)
+void sl_device_loop_stop(struct sl_device_lanes *l)
+{
+	_Atomic uint32_t *stop = l->loop.stop.host;
+
+	if (stop)
+		atomic_store_explicit(stop, 1, memory_order_release);
+}
+
+/* Kernels run once or twice more, whatever is in their lanes: that must be nothing. */
+static int empty(struct sl_device_lanes *l)
 {
 	static const struct sl_batch nothing;
-	int err = l->loop.playing ? sl_device_loop_rest(l) : 0, ended = 0;
+	int err = sl_device_loop_rest(l);
 
-	/* Kernels run once or twice more, whatever is in their lanes. */
-	for (unsigned i = 0; i < l->n && !err && l->loop.playing; i++)
+	for (unsigned i = 0; i < l->n && !err; i++)
 		err = sl_device_lane_describe(l, i, &nothing);
-	if (!err && l->loop.playing)
-		err = sl_device_finish(l->device, l->in);
-	if (l->loop.stop.host)
-		atomic_store_explicit((_Atomic uint32_t *)l->loop.stop.host, 1,
-				      memory_order_release);
-	for (unsigned i = 0; i < l->loop.playing && !ended; i++)
-		ended = sl_device_finish(l->device, l->work[i]);
-	l->loop.playing = ended == -ETIMEDOUT ? l->loop.playing : 0;
-	return ended ? ended : err;
+	return err ? err : sl_device_finish(l->device, l->in);
+}
+
+int sl_device_loop_end(struct sl_device_lanes *l)
+{
+	int err = l->loop.playing ? empty(l) : 0;
+
+	sl_device_loop_stop(l);
+	for (unsigned i = 0; i < l->loop.playing; i++) {
+		int ended = sl_device_finish(l->device, l->work[i]);
+
+		if (ended && err != -ETIMEDOUT)
+			err = ended;
+	}
+	if (err != -ETIMEDOUT)
+		l->loop.playing = 0;
+	return err;
 }

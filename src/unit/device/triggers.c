@@ -93,6 +93,7 @@ static int open_gate(struct sl_device_lanes *l, struct sl_device_lane *lane)
 		return err; /* it is still armed: who lets go tries again */
 	lane->turn++;
 	lane->armed = 0;
+	l->loop.next = (l->loop.next + 1) % l->n;
 	l->played++;
 	return l->platform->flush(l->in);
 }
@@ -120,33 +121,33 @@ static int open_gates(struct sl_device_lanes *l)
 	return err ? err : sl_device_finish(l->device, l->in);
 }
 
+/* The device plays; where it cannot, the host does, batch by batch. */
 static int open_loop(struct sl_device_lanes *l)
 {
 	int err = open_gates(l);
 
 	if (!err)
 		err = sl_device_loop_open(l);
-	for (unsigned i = 0; i < l->n && !err; i++)
-		l->lane[i].armed = ++l->armed;
-	return err;
+	if (err != -ENOTSUP || l->loop.playing)
+		return err;
+	sl_warn("%s: unit.trigger: loop: the host plays kernels, as for graph, for this device "
+		"does not launch them itself: %s",
+		l->platform->name, l->platform->problem(l->device));
+	sl_device_loop_close(l);
+	for (unsigned i = 0; i < l->n; i++)
+		l->platform->memory_close(l->device, &l->lane[i].gate);
+	l->trigger = SL_LANES_GRAPH;
+	return 0;
 }
 
 int sl_device_triggers_open(struct sl_device_lanes *l)
 {
-	int err = l->trigger == SL_LANES_LOOP ? open_loop(l) : 0;
+	int err = 0;
 
-	if (err == -ENOTSUP) { /* where nothing is played yet */
-		sl_info("%s: unit.trigger: loop: this device launches nothing itself; kernels are "
-			"queued ahead by the host, as for wait",
-			l->platform->name);
-		sl_device_loop_close(l);
-		for (unsigned i = 0; i < l->n; i++)
-			l->platform->memory_close(l->device, &l->lane[i].gate);
-		l->trigger = SL_LANES_WAIT;
-		err = 0;
-	}
-	if (err || l->trigger != SL_LANES_WAIT)
-		return err;
+	if (l->trigger == SL_LANES_LOOP)
+		return open_loop(l);
+	if (l->trigger != SL_LANES_WAIT)
+		return 0;
 	err = open_gates(l);
 	for (unsigned i = 0; i < l->n && !err; i++)
 		err = arm(l, i);
@@ -191,26 +192,31 @@ int sl_device_trigger(struct sl_device_lanes *l, unsigned index)
 
 int sl_device_trigger_again(struct sl_device_lanes *l, unsigned index)
 {
-	if (l->trigger == SL_LANES_LOOP)
-		l->lane[index].armed = ++l->armed;
 	return l->trigger == SL_LANES_WAIT ? arm(l, index) : 0;
 }
 
 /* Queues have kernels in the order in which lanes were armed: so must they be filled. */
+static int oldest_armed(const struct sl_device_lanes *l)
+{
+	int next = -1;
+
+	for (unsigned i = 0; i < l->n; i++)
+		if (l->lane[i].armed && (next < 0 || l->lane[i].armed < l->lane[next].armed))
+			next = (int)i;
+	return next;
+}
+
 int sl_device_next_lane(const struct sl_device_lanes *l)
 {
 	int next = -1;
 
-	for (unsigned i = 0; i < l->n; i++) {
-		const struct sl_device_lane *lane = &l->lane[i];
-
-		if (!sl_device_is_ahead(l)) {
-			if (lane->state == SL_LANE_FREE)
-				return (int)i;
-		} else if (lane->armed && (next < 0 || lane->armed < l->lane[next].armed)) {
-			next = (int)i;
-		}
-	}
+	if (l->trigger == SL_LANES_WAIT)
+		next = oldest_armed(l);
+	else if (l->trigger == SL_LANES_LOOP && l->works == 1)
+		next = (int)l->loop.next; /* one after the other, whichever is back first */
+	else
+		for (unsigned i = 0; i < l->n && next < 0; i++)
+			next = l->lane[i].state == SL_LANE_FREE ? (int)i : -1;
 	return next >= 0 && l->lane[next].state == SL_LANE_FREE ? next : -1;
 }
 
