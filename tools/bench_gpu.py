@@ -144,11 +144,19 @@ def ingest(rows):
                *(number(row["frame_us_" + level]) for level in ("p50", "p99", "p999", "max")), hoped]
 
 
+def when(rows, begin):
+    """When rows of a name that begins so were measured, and how often; of some that is not known."""
+    found = sorted({(row["measured"]["date"][:16].replace("T", " "), row["measured"]["rounds"])
+                    for name, row in rows.items() if name.startswith(begin)})
+    return "; ".join(f"{date} UTC, {rounds} round{'s' * (rounds != 1)}" for date, rounds in found)
+
+
 def ring_lines(results):
     m = results["machine"]
     rows = {row["name"].removeprefix("cuda/"): row for row in results["rows"] if row["name"].startswith("cuda/")}
     device = next((row["device"] for row in rows.values() if "device" in row), "")
-    yield f"`sluice bench gpu`: {device}; {m['cpu']}, {m['cores']} cores; {m['date'][:10]}. Microseconds, but where it says otherwise."
+    yield (f"`sluice bench gpu`: {device}; {m['cpu']}, {m['cores']} cores. An event at a time: {when(rows, 'ring-')}; at a rate: "
+           f"{when(rows, 'unit/rings/paced/')}; five sources: {when(rows, 'ingest/')}. Microseconds, but where it says otherwise.")
     yield ""
     for head, body in ((["an event at a time, to its result", *LEVELS, "expected"], at_a_time(rows)),
                        (["RICH, at a rate", "events/s", "answered", "never begun", "block", *LEVELS, "expected"], paced(rows)),
@@ -168,6 +176,8 @@ def read(paths):
     results = None
     for path in paths:
         more = json.loads(path.read_text())
+        for row in more["rows"]:
+            row.setdefault("measured", {key: more["machine"][key] for key in ("date", "rounds")})
         rows = {row["name"]: row for row in results["rows"]} if results else {}
         results = results or more
         results["rows"] = list((rows | {row["name"]: row for row in more["rows"]}).values())
