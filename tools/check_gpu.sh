@@ -1,6 +1,6 @@
 #!/bin/sh
 # check_gpu.sh - what only a host with an NVIDIA GPU can check: every kernel against the CPU, then under compute-sanitizer
-# (memcheck, racecheck), those of rings, too, then the demo's experiment on unit `cuda` beside unit `cpu`. 5 minutes.
+# (memcheck, racecheck), those of rings, too, then the demo's experiment on unit `cuda` beside unit `cpu`. 6 minutes.
 #
 #   tools/check_gpu.sh [BUILD [RESULTS]]    BUILD: a folder with sluice and src/pipeline_twin_test; RESULTS: where files go
 #
