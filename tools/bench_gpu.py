@@ -145,7 +145,7 @@ def ingest(rows):
 
 
 def when(rows, begin):
-    """When rows of a name that begins so were measured, and how often; of some that is not known."""
+    """When rows of a name that begins so were measured, and how often."""
     found = sorted({(row["measured"]["date"][:16].replace("T", " "), row["measured"]["rounds"])
                     for name, row in rows.items() if name.startswith(begin)})
     return "; ".join(f"{date} UTC, {rounds} round{'s' * (rounds != 1)}" for date, rounds in found)

@@ -2,7 +2,8 @@
 # check_gpu.sh - what only a host with an NVIDIA GPU can check: every kernel against the CPU, then under compute-sanitizer
 # (memcheck, racecheck), those of rings, too, then the demo's experiment on unit `cuda` beside unit `cpu`. 6 minutes.
 #
-#   tools/check_gpu.sh [BUILD [RESULTS]]    BUILD: a folder with sluice and src/pipeline_twin_test; RESULTS: where files go
+#   tools/check_gpu.sh [BUILD [RESULTS]]    BUILD: a folder with sluice, and src/ with pipeline_twin_test, gpuring_gpuring_test and
+#                                           gpuring_trigger_test; RESULTS: where files go
 #
 # The two files of the demo are compared by tools/same_file.py, which needs h5py.
 set -u

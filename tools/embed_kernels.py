@@ -60,11 +60,10 @@ def linked(source, nvcc):
     codes = [word for n in FAMILIES if f"sm_{n}" in known for word in ("-gencode", f"arch=compute_{n},code=sm_{n}")]
     with tempfile.TemporaryDirectory() as folder:
         compiled, output = (pathlib.Path(folder) / name for name in ("kernels.o", "kernels.fatbin"))
-        subprocess.run([nvcc, "-dc", "-O3", *codes, "-o", compiled, source], check=True)
-        link = subprocess.run([nvcc, "-dlink", "-fatbin", *codes, "-o", output, compiled, "-lcudadevrt"])
-        if link.returncode:  # a toolkit without libcudadevrt: all else works
-            print(f"{source.name} cannot be linked: GPUs will not launch graphs themselves", file=sys.stderr)
-            return None
+        for step in (["-dc", "-O3", "-o", compiled, source], ["-dlink", "-fatbin", "-o", output, compiled, "-lcudadevrt"]):
+            if subprocess.run([nvcc, *codes, *step]).returncode:  # before CUDA 12, or without libcudadevrt: all else works
+                print(f"{source.name} cannot be built: GPUs will not launch graphs themselves", file=sys.stderr)
+                return None
         return output.read_bytes()
 
 

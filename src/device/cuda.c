@@ -1,6 +1,7 @@
 /* cuda.c - the CUDA driver as a platform. Every entry makes the device's context the thread's, for
  * a device may be opened on one thread and used on another. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -487,37 +488,42 @@ static int record_begin(struct sl_device_queue *q)
 							  CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 }
 
-static int end_capture(struct sl_device_queue *q, unsigned long long flags,
-		       struct sl_device_record *r)
-{
-	CUgraph graph = NULL;
-	int err = fail(q->device, "cuStreamEndCapture",
-		       q->device->cu->p_cuStreamEndCapture(q->stream, &graph));
-
-	if (!err && r)
-		err = fail(q->device, "cuGraphInstantiate",
-			   q->device->cu->p_cuGraphInstantiateWithFlags(&r->graph, graph, flags));
-	if (graph)
-		q->device->cu->p_cuGraphDestroy(graph);
-	return err;
-}
-
 static int record_end(struct sl_device_queue *q, struct sl_device_record **record)
 {
 	struct sl_device_record *r = calloc(1, sizeof(*r));
+	CUgraph graph = NULL;
 	int err;
 
 	enter(q->device);
-	err = end_capture(q, 0, r);
-	if (!err && !r)
+	err = fail(q->device, "cuStreamEndCapture",
+		   q->device->cu->p_cuStreamEndCapture(q->stream, &graph));
+	if (!r)
 		err = -ENOMEM;
-	if (err) {
-		free(r);
-		return err;
+	if (!err) {
+		r->device = q->device;
+		err = fail(q->device, "cuGraphInstantiate",
+			   q->device->cu->p_cuGraphInstantiateWithFlags(&r->graph, graph, 0));
 	}
-	r->device = q->device;
-	*record = r;
-	return 0;
+	if (graph)
+		q->device->cu->p_cuGraphDestroy(graph);
+	if (err)
+		free(r);
+	else
+		*record = r;
+	return err;
+}
+
+/* ---- graphs that the device launches ---- */
+
+/* CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH, which headers before CUDA 12 do not have. */
+enum { BY_THE_DEVICE = 4 };
+
+/* Code that is not for this GPU, or that this driver cannot take: the kernel is not made of PTX. */
+static bool is_foreign(CUresult error)
+{
+	return error == CUDA_ERROR_NO_BINARY_FOR_GPU || error == CUDA_ERROR_INVALID_IMAGE ||
+	       error == CUDA_ERROR_NOT_SUPPORTED || error == CUDA_ERROR_NOT_FOUND ||
+	       error == CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND;
 }
 
 /* The last kernel of the graph, which launches the graph. It has words of its own, so each record
@@ -537,7 +543,6 @@ static int add_again(struct sl_device_queue *q, const struct sl_device_memory *s
 			 "this program was built without the kernel for it");
 		return -ENOTSUP;
 	}
-	/* A GPU that is younger than this program has no code there: it is not made of PTX. */
 	cu->p_cuThreadExchangeStreamCaptureMode(&mode);
 	error = cu->p_cuModuleLoadData(&r->again, sl_kernels_again.fatbin);
 	cu->p_cuThreadExchangeStreamCaptureMode(&mode);
@@ -545,7 +550,7 @@ static int add_again(struct sl_device_queue *q, const struct sl_device_memory *s
 		int err = fail(q->device, "cuModuleLoadData", error);
 
 		r->again = NULL;
-		return error == CUDA_ERROR_NO_BINARY_FOR_GPU ? -ENOTSUP : err;
+		return is_foreign(error) ? -ENOTSUP : err;
 	}
 	error = cu->p_cuModuleGetFunction(&function, r->again, "again");
 	if (error == CUDA_SUCCESS)
@@ -554,26 +559,46 @@ static int add_again(struct sl_device_queue *q, const struct sl_device_memory *s
 	return fail(q->device, "cuLaunchKernel", error);
 }
 
+static int make_looped(struct sl_device_queue *q, const struct sl_device_memory *stop,
+		       struct sl_device_record *r)
+{
+	const struct sl_cuda_library *cu = q->device->cu;
+	CUgraph graph = NULL;
+	int err = add_again(q, stop, r);
+	CUresult ended;
+
+	ended = cu->p_cuStreamEndCapture(q->stream, &graph); /* in any case */
+	if (!err)
+		err = fail(q->device, "cuStreamEndCapture", ended);
+	if (!err) {
+		err = fail(q->device, "cuGraphInstantiate",
+			   cu->p_cuGraphInstantiateWithFlags(&r->graph, graph, BY_THE_DEVICE));
+		err = err == -EINVAL ? -ENOTSUP : err; /* not one that this device launches */
+	}
+	if (graph)
+		cu->p_cuGraphDestroy(graph);
+	return err;
+}
+
 static int record_end_looped(struct sl_device_queue *q, const struct sl_device_memory *stop,
 			     struct sl_device_record **record)
 {
-	struct sl_device_record *r = calloc(1, sizeof(*r));
-	int err, ended;
+	struct sl_device_record none = {.device = q->device}, *r = malloc(sizeof(*r));
+	int err;
 
 	enter(q->device);
-	err = r ? add_again(q, stop, r) : -ENOMEM;
-	ended = end_capture(q, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH, err ? NULL : r);
-	if (!err) /* invalid: it is not one that this device launches */
-		err = ended == -EINVAL ? -ENOTSUP : ended;
-	if (err) {
-		if (r && r->again)
-			q->device->cu->p_cuModuleUnload(r->again);
-		free(r);
-		return err;
+	err = make_looped(q, stop, &none);
+	if (!err && r) {
+		*r = none;
+		*record = r;
+		return 0;
 	}
-	r->device = q->device;
-	*record = r;
-	return 0;
+	if (none.graph)
+		q->device->cu->p_cuGraphExecDestroy(none.graph);
+	if (none.again)
+		q->device->cu->p_cuModuleUnload(none.again);
+	free(r);
+	return err ? err : -ENOMEM;
 }
 
 static int play(struct sl_device_queue *q, struct sl_device_record *r)

@@ -95,6 +95,7 @@ static int play_round(struct sl_gpuring *r)
 {
 	int err = r->platform->play(r->run, r->recorded[0]);
 
+	r->running |= !err; /* also when flush() fails: somebody must end it */
 	return err ? err : r->platform->flush(r->run);
 }
 
@@ -108,10 +109,7 @@ static int begin_loop(struct sl_gpuring *r)
 		r->host_plays = true;
 		err = record_round(r);
 	}
-	if (!err)
-		err = play_round(r);
-	r->running = !err;
-	return err;
+	return err ? err : play_round(r);
 }
 
 int sl_gpuring_trigger_open(struct sl_gpuring *r)

@@ -2,6 +2,7 @@
  * what CUDA devices play themselves. That GPUs do is in twin_test.c. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "device/table.h"
@@ -23,8 +24,10 @@ struct loop {
 };
 
 static struct sl_platform looping;
+static const struct sl_platform *beneath;
 static struct loop loops[LOOPS];
 static struct sl_device *at;				    /* the one device */
+static _Atomic bool stuck;				    /* it does not end */
 static pthread_mutex_t kernels = PTHREAD_MUTEX_INITIALIZER; /* have their arguments in them */
 static int rounds;					    /* that are played at most; 0: any */
 
@@ -42,7 +45,7 @@ static int end_looped(struct sl_device_queue *queue, const struct sl_device_memo
 	struct loop *loop = loop_of(NULL);
 
 	assert_non_null(loop);
-	assert_int_equal(twin_platform.record_end(queue, record), 0);
+	assert_int_equal(beneath->record_end(queue, record), 0);
 	*loop = (struct loop){.record = *record, .queue = queue, .stop = stop->host};
 	return 0;
 }
@@ -55,13 +58,15 @@ static void *play_again(void *arg)
 
 	for (int round = 0; !rounds || round < rounds; round++) {
 		pthread_mutex_lock(&kernels);
-		assert_int_equal(twin_platform.play(loop->own, loop->record), 0);
+		assert_int_equal(beneath->play(loop->own, loop->record), 0);
 		pthread_mutex_unlock(&kernels);
 		assert_int_equal(sl_device_finish(at, loop->own), 0);
 		if (is_last)
 			break;
 		is_last = atomic_load(loop->stop);
 	}
+	while (atomic_load(&stuck))
+		sched_yield();
 	atomic_store(&loop->ended, true);
 	return NULL;
 }
@@ -72,7 +77,7 @@ static int play_loop(struct sl_device_queue *queue, struct sl_device_record *rec
 
 	assert_non_null(loop);
 	assert_ptr_equal(queue, loop->queue);
-	assert_int_equal(twin_platform.queue_open(at, &loop->own), 0);
+	assert_int_equal(beneath->queue_open(at, &loop->own), 0);
 	assert_int_equal(pthread_create(&loop->thread, NULL, play_again, loop), 0);
 	loop->begun = true;
 	return 0;
@@ -85,11 +90,11 @@ static void close_loop(struct sl_device_record *record)
 	if (loop && loop->begun) {
 		assert_true(atomic_load(&loop->ended)); /* nobody closes what is played */
 		pthread_join(loop->thread, NULL);
-		twin_platform.queue_close(loop->own);
+		beneath->queue_close(loop->own);
 	}
 	if (loop)
 		loop->record = NULL;
-	twin_platform.record_close(record);
+	beneath->record_close(record);
 }
 
 static int mark_behind(struct sl_device_queue *queue, struct sl_device_mark *mark)
@@ -102,7 +107,7 @@ static int mark_behind(struct sl_device_queue *queue, struct sl_device_mark *mar
 				return 0;
 			}
 		}
-	return twin_platform.mark(queue, mark);
+	return beneath->mark(queue, mark);
 }
 
 static int reached_behind(struct sl_device_mark *mark)
@@ -111,7 +116,7 @@ static int reached_behind(struct sl_device_mark *mark)
 		for (int k = 0; k < MARKS && loops[i].record; k++)
 			if (loops[i].mark[k] == mark)
 				return atomic_load(&loops[i].ended);
-	return twin_platform.reached(mark);
+	return beneath->reached(mark);
 }
 
 static void close_mark(struct sl_device_mark *mark)
@@ -120,12 +125,12 @@ static void close_mark(struct sl_device_mark *mark)
 		for (int k = 0; k < MARKS; k++)
 			if (loops[i].mark[k] == mark)
 				loops[i].mark[k] = NULL;
-	twin_platform.mark_close(mark);
+	beneath->mark_close(mark);
 }
 
 static int open_looping(unsigned index, struct sl_device **device)
 {
-	int err = twin_platform.open(index, device);
+	int err = beneath->open(index, device);
 
 	if (err)
 		return err;
@@ -140,11 +145,13 @@ static int open_unit(void *state, const struct sl_chain *chain, struct sl_bell *
 	return sl_accelerator_open(state, &looping, chain, todo, done, workers);
 }
 
-static struct sl_unit looping_unit(void)
+/* One that is never heard of again keeps what it has: that must be its own. */
+static struct sl_unit looping_unit(const struct sl_platform *platform)
 {
 	struct sl_unit unit = sl_unit_opencl;
 
-	looping = twin_platform;
+	beneath = platform;
+	looping = *platform;
 	looping.open = open_looping;
 	looping.record_end_looped = end_looped;
 	looping.play = play_loop;
@@ -172,7 +179,7 @@ static void test_results_are_those_of_the_cpu(void **arg)
 					   "tracks, fits", "lists by radius"};
 	const char *const set[] = {"unit.trigger=loop", "unit.kind=opencl", "unit.cross_check=3",
 				   "unit.lanes=2"};
-	struct sl_unit unit = looping_unit();
+	struct sl_unit unit = looping_unit(&twin_platform);
 	const struct sl_unit *const units[] = {&sl_unit_cpu, &unit};
 
 	NEEDS_HOST();
@@ -207,7 +214,7 @@ static void test_batches_overlap_and_come_back_in_order(void **arg)
 	const char *const kept[] = {"unit.trigger=loop", "unit.kind=opencl", "unit.lanes=3"};
 	const char *const any[] = {"unit.trigger=loop", "unit.kind=opencl", "unit.lanes=3",
 				   "unit.order=any"};
-	struct sl_unit unit = looping_unit();
+	struct sl_unit unit = looping_unit(&twin_platform);
 
 	NEEDS_HOST();
 	for (int again = 0; again < 5; again++) /* in whichever order they are seen to be back */
@@ -231,7 +238,7 @@ static void test_where_the_device_cannot_the_host_plays(void **arg)
 static void test_a_unit_is_closed_while_batches_are_there(void **arg)
 {
 	const char *const set[] = {"unit.trigger=loop", "unit.kind=opencl"};
-	struct sl_unit unit = looping_unit();
+	struct sl_unit unit = looping_unit(&twin_platform);
 	struct sl_batch *batch[3];
 	struct twin_side side;
 	char *memory[3];
@@ -259,7 +266,7 @@ static void end_too_soon(const char *fallback, int status)
 {
 	const char *const set[] = {"unit.trigger=loop", "unit.kind=opencl", "unit.lanes=1",
 				   fallback};
-	struct sl_unit unit = looping_unit();
+	struct sl_unit unit = looping_unit(&twin_platform);
 	struct twin_side side;
 
 	rounds = 2;
@@ -291,18 +298,18 @@ static int play_one(struct sl_device_queue *queue, struct sl_device_record *reco
 	return plays++ ? -EIO : play_loop(queue, record);
 }
 
-static void open_half(const char *fallback, int err)
+static void open_half(const struct sl_platform *platform, const char *fallback, int err)
 {
-	const char *const set[] = {"unit.trigger=loop", "unit.kind=opencl", "unit.lanes=2",
-				   "unit.order=any", fallback};
-	struct sl_unit unit = looping_unit();
+	const char *const set[] = {"unit.trigger=loop", "unit.kind=opencl",   "unit.lanes=2",
+				   "unit.order=any",	"unit.timeout_ms=50", fallback};
+	struct sl_unit unit = looping_unit(platform);
 	const struct twin_case *c = case_of("counts of 32 bits");
 	struct twin_side side;
 
 	looping.play = play_one;
 	plays = 0;
 	capture_begin();
-	assert_int_equal(twin_try_open(&side, c, &unit, set, 5), err);
+	assert_int_equal(twin_try_open(&side, c, &unit, set, 6), err);
 	assert_non_null(strstr(capture_end(), "kernels that wait"));
 	assert_int_equal(plays, 2);
 	if (!err) {
@@ -318,9 +325,21 @@ static void open_half(const char *fallback, int err)
 
 static void test_a_unit_that_opens_half_is_closed(void **arg)
 {
+	int left = 0;
+
 	NEEDS_HOST();
-	open_half("unit.fallback=none", -EIO);
-	open_half("unit.fallback=cpu", 0);
+	open_half(&twin_platform, "unit.fallback=none", -EIO);
+	open_half(&twin_platform, "unit.fallback=cpu", 0);
+	/* Where the first does not end, it keeps its device, and the CPU goes on. */
+	atomic_store(&stuck, true);
+	open_half(&sl_platform_opencl, "unit.fallback=cpu", 0);
+	atomic_store(&stuck, false);
+	for (int i = 0; i < LOOPS; i++)
+		if (loops[i].record && loops[i].begun) {
+			pthread_join(loops[i].thread, NULL);
+			left++;
+		}
+	assert_int_equal(left, 1);
 }
 
 int main(void)

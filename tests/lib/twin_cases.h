@@ -8,6 +8,7 @@
 #include "lib/twin_device.h"
 #include "lib/twin_rig.h"
 #include "stage/correct.h"
+#include "stage/reduce.h"
 #include "unit/device/device.h"
 
 extern const struct sl_unit sl_unit_cpu, sl_unit_cuda, sl_unit_opencl;
@@ -405,35 +406,56 @@ static inline void free_batch(struct twin_side *side, struct sl_batch *batch, ch
 	free(memory);
 }
 
-/* Both units are closed: what `correct` has learned is in its stages, and the same. Samples that were
- * learned from; 0: there is no such stage. */
+static inline const void *twin_state_of(const struct twin_side *side, const char *stage)
+{
+	const struct sl_chain *chain = &side->build.chain;
+
+	for (unsigned i = 0; i < chain->stages; i++)
+		if (!strcmp(chain->stage[i].ops->name, stage))
+			return chain->stage[i].state;
+	return NULL;
+}
+
+static inline void twin_compare_windows(const struct sl_reduce *a, const struct sl_reduce *b)
+{
+	uint64_t bytes = a->bins * sl_dtype_bytes(a->bin_dtype);
+
+	assert_int_equal(a->window_frames, b->window_frames);
+	if (!a->window_frames || a->bin_dtype == SL_F32 || a->bin_dtype == SL_F64)
+		return; /* floats have a bound, and are compared when a window is full */
+	assert_memory_equal(a->window_sum, b->window_sum, bytes);
+	assert_memory_equal(a->window_most, b->window_most, bytes);
+}
+
+/* Closes both units: what stages have learned is in their states, and the same. Samples that
+ * `correct` has learned from; 0: there is no such stage. */
 static inline uint64_t twin_compare_learned(const struct twin_case *c, struct twin_side *side,
 					    const struct sl_unit *const *unit)
 {
-	const struct sl_correct *learned[2] = {NULL, NULL};
-	uint64_t samples = 0;
+	const struct sl_correct *a = twin_state_of(&side[0], "correct"),
+				*b = twin_state_of(&side[1], "correct");
+	uint64_t samples = 0, pixels;
 
 	for (int s = 0; s < 2; s++) {
-		const struct sl_chain *chain = &side[s].build.chain;
-
 		unit[s]->close(side[s].experiment->unit_state);
 		side[s].unit_open = false;
-		for (unsigned i = 0; i < chain->stages; i++)
-			if (!strcmp(chain->stage[i].ops->name, "correct"))
-				learned[s] = chain->stage[i].state;
 	}
-	if (!learned[0])
+	if (twin_state_of(&side[0], "reduce"))
+		twin_compare_windows(twin_state_of(&side[0], "reduce"),
+				     twin_state_of(&side[1], "reduce"));
+	if (!a)
 		return 0;
-	for (uint64_t i = 0; i < learned[0]->pixels * learned[0]->cells; i++) {
-		if (learned[0]->samples[i] != learned[1]->samples[i] ||
-		    learned[0]->wrong[i] != learned[1]->wrong[i])
+	pixels = a->pixels * a->cells;
+	for (uint64_t i = 0; i < pixels; i++) {
+		if (a->samples[i] != b->samples[i] || a->wrong[i] != b->wrong[i])
 			fail_msg("%s: pixel %llu: %u samples and %u wrong ones, and %u and %u on "
 				 "the device",
-				 c->name, (unsigned long long)i, learned[0]->samples[i],
-				 learned[0]->wrong[i], learned[1]->samples[i],
-				 learned[1]->wrong[i]);
-		samples += learned[0]->samples[i];
+				 c->name, (unsigned long long)i, a->samples[i], a->wrong[i],
+				 b->samples[i], b->wrong[i]);
+		samples += a->samples[i];
 	}
+	assert_memory_equal(a->sum, b->sum, pixels * sizeof(*a->sum));
+	assert_memory_equal(a->pedestal_0, b->pedestal_0, pixels * sizeof(*a->pedestal_0));
 	return samples;
 }
 
@@ -463,6 +485,7 @@ static inline void twin_overlap(const struct twin_case *c, const struct sl_unit 
 {
 	enum { MANY = 6 };
 	struct sl_batch *batch[2][MANY];
+	const struct sl_unit *const units[] = {&sl_unit_cpu, unit};
 	struct twin_side side[2];
 	char *memory[2][MANY];
 	unsigned kept = 0;
@@ -478,6 +501,7 @@ static inline void twin_overlap(const struct twin_case *c, const struct sl_unit 
 		for (uint32_t f = 0; f < c->batch; f++)
 			kept += twin_compare(c, batch[0][b]->frame[f], batch[1][b]->frame[f]);
 	assert_true(kept > 0);
+	twin_compare_learned(c, side, units);
 	for (int s = 0; s < 2; s++) {
 		for (int b = 0; b < MANY; b++)
 			free_batch(&side[s], batch[s][b], memory[s][b]);

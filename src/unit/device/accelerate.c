@@ -185,6 +185,22 @@ static int open_device(struct sl_engine *e, const struct accelerator *a,
 	return err;
 }
 
+/* Something may have begun there that must end first. What the device is given up for: -ETIMEDOUT,
+ * if that does not end. */
+static int close_half_open(struct sl_engine *e, int err)
+{
+	if (!e->device)
+		return err;
+	e->device->patience_ns = e->timeout_ns;
+	if (err != -ETIMEDOUT && sl_engine_comes_to_rest(e)) {
+		close_device(e);
+		return err;
+	}
+	sl_poll_stop(e->poll);
+	sl_device_loop_stop(&e->lanes);
+	return -ETIMEDOUT;
+}
+
 static int open_engine(struct sl_engine *e, const struct accelerator *a,
 		       const struct sl_platform *platform)
 {
@@ -206,12 +222,7 @@ static int open_engine(struct sl_engine *e, const struct accelerator *a,
 	err = open_device(e, a, platform);
 	if (err && e->fall_back) {
 		sl_warn("%s: goes on with the CPU (unit.fallback)", platform->name);
-		/* Something may have begun there that must end first. */
-		if (err != -ETIMEDOUT && (!e->device || sl_engine_comes_to_rest(e)))
-			close_device(e);
-		else
-			err = -ETIMEDOUT;
-		e->dead = err;
+		e->dead = close_half_open(e, err);
 		return 0;
 	}
 	return err;
@@ -256,7 +267,9 @@ static void know(void *state, void *memory, uint64_t bytes)
 
 	while (i < PINNED && e->pinned[i])
 		i++;
-	if (e->device && i < PINNED && !e->device->platform->pin(e->device, memory, bytes))
+	/* A device that was given up is asked for nothing. */
+	if (e->device && !e->dead && i < PINNED &&
+	    !e->device->platform->pin(e->device, memory, bytes))
 		e->pinned[i] = memory;
 }
 

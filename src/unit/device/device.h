@@ -62,6 +62,7 @@ struct sl_device_loop {
 	unsigned playing;  /* queues */
 	unsigned next;	   /* lane to be filled */
 	uint64_t asked_ns; /* whether it is still played */
+	bool is_spoilt;	   /* its last rounds may have learned again from what they had */
 };
 
 struct sl_device_lanes {

@@ -300,7 +300,7 @@ int sl_device_lanes_give_back(struct sl_device_lanes *l)
 
 		if (!twin || !twin->give_back)
 			continue;
-		err = ahead ? come_to_rest(l) : 0;
+		err = l->loop.is_spoilt ? -EIO : ahead ? come_to_rest(l) : 0;
 		if (!err)
 			err = twin->give_back(l->twin[s], ahead ? l->in : l->work[0]);
 	}

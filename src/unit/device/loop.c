@@ -207,14 +207,14 @@ static int empty(struct sl_device_lanes *l)
 
 int sl_device_loop_end(struct sl_device_lanes *l)
 {
-	int err = l->loop.playing ? empty(l) : 0;
+	int err = 0;
 
+	l->loop.is_spoilt |= l->loop.playing && empty(l);
 	sl_device_loop_stop(l);
 	for (unsigned i = 0; i < l->loop.playing; i++) {
 		int ended = sl_device_finish(l->device, l->work[i]);
 
-		if (ended && err != -ETIMEDOUT)
-			err = ended;
+		err = ended && err != -ETIMEDOUT ? ended : err;
 	}
 	if (err != -ETIMEDOUT)
 		l->loop.playing = 0;

@@ -128,7 +128,9 @@ static int open_loop(struct sl_device_lanes *l)
 
 	if (!err)
 		err = sl_device_loop_open(l);
-	if (err != -ENOTSUP || l->loop.playing)
+	if (err == -ENOTSUP && l->loop.playing)
+		return -EIO; /* some do, others do not */
+	if (err != -ENOTSUP)
 		return err;
 	sl_warn("%s: unit.trigger: loop: the host plays kernels, as for graph, for this device "
 		"does not launch them itself: %s",
