@@ -63,14 +63,10 @@ static void run_remote(enum sl_gpuring_trigger trigger, bool is_seen)
 	meta = mmap(NULL, rig.ring.meta.bytes, PROT_WRITE, MAP_SHARED, fd[1], 0);
 	assert_true(data != MAP_FAILED && meta != MAP_FAILED);
 	for (uint64_t n = 0; n < 3 * BUFFERS; n++) {
-		struct sl_gpuring_record record;
-
 		write_from_afar(&rig, n, data, meta);
 		if (trigger != SL_TRIGGER_PERSISTENT && trigger != SL_TRIGGER_LOOP)
 			assert_int_equal(sl_gpuring_arrived(&rig.ring, n), 0);
-		record = take(&rig);
-		check_good(&rig, &record, n);
-		assert_int_equal(sl_gpuring_release(&rig.ring), 0);
+		take_good(&rig, n);
 	}
 	assert_int_equal(sl_gpuring_end(&rig.ring), 0);
 	assert_closes(&rig, 3 * BUFFERS);
@@ -165,9 +161,7 @@ static void lap(enum sl_gpuring_trigger trigger, enum place place)
 	for (uint64_t n = 1; n <= BUFFERS; n++) {
 		if (n < BUFFERS)
 			publish(&rig, n);
-		record = take(&rig);
-		check_good(&rig, &record, n);
-		assert_int_equal(sl_gpuring_release(&rig.ring), 0);
+		take_good(&rig, n);
 	}
 	assert_int_equal(sl_gpuring_end(&rig.ring), 0);
 	assert_int_equal(sl_gpuring_ledger(&rig.ring).lapped, 1);
@@ -190,7 +184,6 @@ static void lap_answered(enum place place)
 {
 	struct sl_gpuring_terms terms = terms_of(SL_TRIGGER_PERSISTENT, place);
 	struct sl_gpuring_work work = weigh(place);
-	struct sl_gpuring_record record;
 	const _Atomic uint32_t *word;
 	struct rig rig;
 
@@ -206,11 +199,8 @@ static void lap_answered(enum place place)
 		while (atomic_load(&word[4 * n + 3]) != n + 1)
 			sched_yield();
 	nanosleep(&(struct timespec){0, 20000000}, NULL); /* nothing holds event 8 but the host */
-	for (uint64_t n = 0; n <= BUFFERS; n++) {
-		record = take(&rig);
-		check_good(&rig, &record, n);
-		assert_int_equal(sl_gpuring_release(&rig.ring), 0);
-	}
+	for (uint64_t n = 0; n <= BUFFERS; n++)
+		take_good(&rig, n);
 	assert_int_equal(sl_gpuring_end(&rig.ring), 0);
 	assert_closes(&rig, BUFFERS + 1);
 	rig_close(&rig);
@@ -239,9 +229,7 @@ static void test_a_source_cannot_end_the_device(void **arg)
 	assert_int_equal(sl_gpuring_release(&rig.ring), 0);
 	for (uint64_t n = 1; n < 9; n++) { /* all groups are still there */
 		publish(&rig, n);
-		record = take(&rig);
-		check_good(&rig, &record, n);
-		assert_int_equal(sl_gpuring_release(&rig.ring), 0);
+		take_good(&rig, n);
 	}
 	assert_int_equal(sl_gpuring_end(&rig.ring), 0);
 	assert_int_equal(sl_gpuring_publish(&rig.ring, 9, rig.event[9], 16), -ESHUTDOWN);

@@ -58,12 +58,8 @@ static void run_events(const struct sl_platform *platform, enum sl_gpuring_trigg
 	rig_open(&rig, platform, &terms, &work);
 	assert_int_equal(rig.ring.host_plays, platform == &loopless);
 	assert_int_equal(pthread_create(&thread, NULL, source, &rig), 0);
-	for (uint64_t n = 0; n < EVENTS; n++) {
-		struct sl_gpuring_record record = take(&rig);
-
-		check_good(&rig, &record, n);
-		assert_int_equal(sl_gpuring_release(&rig.ring), 0);
-	}
+	for (uint64_t n = 0; n < EVENTS; n++)
+		take_good(&rig, n);
 	pthread_join(thread, NULL);
 	assert_int_equal(sl_gpuring_end(&rig.ring), 0);
 	l = sl_gpuring_ledger(&rig.ring);
@@ -108,12 +104,8 @@ static void test_a_source_that_vanishes_leaves_a_closed_ledger(void **arg)
 			if (place == PINNED)
 				memset((char *)rig.ring.data.host + 3 * EVENT, 1, EVENT / 2);
 			assert_int_equal(sl_gpuring_end(&rig.ring), 0);
-			for (uint64_t n = 0; n < 3; n++) {
-				struct sl_gpuring_record record = take(&rig);
-
-				check_good(&rig, &record, n);
-				assert_int_equal(sl_gpuring_release(&rig.ring), 0);
-			}
+			for (uint64_t n = 0; n < 3; n++)
+				take_good(&rig, n);
 			assert_int_equal(sl_gpuring_ledger(&rig.ring).good, 3);
 			assert_closes(&rig, 3);
 			rig_close(&rig);
@@ -131,10 +123,7 @@ static void end_between_rounds(const struct sl_platform *platform, enum place pl
 	for (uint64_t n = 0; n < BUFFERS; n++)
 		publish(&rig, n);
 	for (uint64_t n = 0; n < BUFFERS + 5; n++) {
-		struct sl_gpuring_record record = take(&rig);
-
-		check_good(&rig, &record, n);
-		assert_int_equal(sl_gpuring_release(&rig.ring), 0);
+		take_good(&rig, n);
 		if (n < 5)
 			publish(&rig, BUFFERS + n);
 		if (n == 4)
@@ -172,12 +161,8 @@ static void test_a_full_ring_of_results_ends_with_a_closed_ledger(void **arg)
 			assert_false(sl_gpuring_may_write(&rig.ring, BUFFERS));
 			assert_int_equal(sl_gpuring_end(&rig.ring), 0);
 			assert_int_equal(sl_gpuring_ledger(&rig.ring).unanswered, BUFFERS);
-			for (uint64_t n = 0; n < BUFFERS - 3; n++) {
-				struct sl_gpuring_record record = take(&rig);
-
-				check_good(&rig, &record, n);
-				assert_int_equal(sl_gpuring_release(&rig.ring), 0);
-			}
+			for (uint64_t n = 0; n < BUFFERS - 3; n++)
+				take_good(&rig, n);
 			assert_int_equal(sl_gpuring_ledger(&rig.ring).good, BUFFERS - 3);
 			assert_int_equal(sl_gpuring_ledger(&rig.ring).unanswered, 3);
 			assert_closes(&rig, BUFFERS);

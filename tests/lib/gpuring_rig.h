@@ -133,6 +133,15 @@ static inline void check_good(struct rig *rig, const struct sl_gpuring_record *r
 		assert_int_equal(sl_gpuring_result(&rig->ring, record, result, RESULT), -ENODATA);
 }
 
+/* The next record is that of event n, good, and its buffer may be written again. */
+static inline void take_good(struct rig *rig, uint64_t n)
+{
+	struct sl_gpuring_record record = take(rig);
+
+	check_good(rig, &record, n);
+	assert_int_equal(sl_gpuring_release(&rig->ring), 0);
+}
+
 static inline void assert_closes(struct rig *rig, uint64_t published)
 {
 	struct sl_gpuring_ledger l = sl_gpuring_ledger(&rig->ring);
