@@ -239,25 +239,10 @@ static void test_a_unit_is_closed_while_batches_are_there(void **arg)
 {
 	const char *const set[] = {"unit.trigger=loop", "unit.kind=opencl"};
 	struct sl_unit unit = looping_unit(&twin_platform);
-	struct sl_batch *batch[3];
-	struct twin_side side;
-	char *memory[3];
 
 	NEEDS_HOST();
-	for (int steps = 0; steps < 6; steps++) {
-		assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 2), 0);
-		for (uint64_t b = 0; b < 3; b++) {
-			batch[b] = one_batch(&side, &cases[0], &memory[b], b * cases[0].batch);
-			assert_int_equal(unit.submit(side.experiment->unit_state, batch[b]), 0);
-		}
-		for (int i = 0; i < steps; i++)
-			unit.work(side.experiment->unit_state, 0);
-		unit.close(side.experiment->unit_state);
-		side.unit_open = false;
-		for (int b = 0; b < 3; b++)
-			free_batch(&side, batch[b], memory[b]);
-		twin_close(&side, &unit);
-	}
+	for (int steps = 0; steps < 6; steps++)
+		twin_close_after(&unit, set, 2, steps);
 }
 
 /* A device that plays no more, though nobody told it to stop: every frame is refused, or done by

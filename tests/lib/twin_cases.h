@@ -519,6 +519,29 @@ static inline void twin_overlap(const struct twin_case *c, const struct sl_unit 
 	}
 }
 
+/* The unit has three batches, does so many steps, and is closed. */
+static inline void twin_close_after(const struct sl_unit *unit, const char *const *set, size_t sets,
+				    int steps)
+{
+	enum { MANY = 3 };
+	struct sl_batch *batch[MANY];
+	struct twin_side side;
+	char *memory[MANY];
+
+	assert_int_equal(twin_try_open(&side, &cases[0], unit, set, sets), 0);
+	for (uint64_t b = 0; b < MANY; b++) {
+		batch[b] = one_batch(&side, &cases[0], &memory[b], b * cases[0].batch);
+		assert_int_equal(unit->submit(side.experiment->unit_state, batch[b]), 0);
+	}
+	for (int i = 0; i < steps; i++)
+		unit->work(side.experiment->unit_state, 0);
+	unit->close(side.experiment->unit_state);
+	side.unit_open = false;
+	for (int b = 0; b < MANY; b++)
+		free_batch(&side, batch[b], memory[b]);
+	twin_close(&side, unit);
+}
+
 /* To begin with, and in the end. */
 static inline int twin_begin(void **arg)
 {
