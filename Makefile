@@ -38,7 +38,7 @@ bench:
 	@tools/build.sh build
 	@tools/bench.py
 
-# Stages and triggers against the emulator's truth: tables and plots of docs/curves.md, rings.md and tracks.md; about four minutes.
+# Stages and triggers against the emulator's truth: tables and plots of docs/reference/curves.md, rings.md and tracks.md; about four minutes.
 curves:
 	@tools/deps.sh curves
 	@tools/build.sh build

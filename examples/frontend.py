@@ -5,7 +5,7 @@
     examples/frontend.py                          # in another
 
 It asks the receiver for a plan, sends frames as RoCEv2 packets (UC RDMA WRITE, one message per packet), waits for
-credits, and reports what it sent. docs/connect.md goes through it step by step; docs/wire.md has every byte."""
+credits, and reports what it sent. docs/how-to/connect.md goes through it step by step; docs/reference/wire.md has every byte."""
 
 import argparse
 import socket

@@ -11,8 +11,8 @@
 
 What is measured and what is compared are run in turn, round after round, since one program may vary twofold within a
 minute on a shared machine. The table shows medians over the rounds with the least and the most; a ratio is taken within
-each round first. docs/benchmarks.md says what each row means. Writes bench-out/results.md, bench-out/results.json,
-bench-out/stage.json, bench-out/trigger.json, bench-out/link.json and bench-out/guest.json, and draws docs/bench-*.svg (with --quick or --out,
+each round first. docs/reference/benchmarks.md says what each row means. Writes bench-out/results.md, bench-out/results.json,
+bench-out/stage.json, bench-out/trigger.json, bench-out/link.json and bench-out/guest.json, and draws docs/reference/bench-*.svg (with --quick or --out,
 into the folder of the results).
 """
 
@@ -292,7 +292,7 @@ def latency_table(rounds):
 def report(about, rounds, absent):
     lines = ["# Benchmarks", "", *describe(about), "",
              "Medians with the least and the most of the rounds; ratios are of the same round. What the rows mean: "
-             "docs/benchmarks.md."]
+             "docs/reference/benchmarks.md."]
     for section, rows in TABLE:
         shown = [line for line in (table_row(rounds, row) for row in rows) if line]
         lines += ["", f"### {section}", "", "| | median | min .. max | beside it |", "|---|---|---|---|", *shown]
@@ -363,7 +363,7 @@ def measure_stages(arguments, scratch, what, measure_table):
 def measure_links(arguments, scratch):
     """The table of the links, and whether a row of ours failed or lost something."""
     bench = Bench(arguments.build.resolve(), arguments.quick, scratch)
-    plots = arguments.out if arguments.quick or arguments.out != OUT else ROOT / "docs"
+    plots = arguments.out if arguments.quick or arguments.out != OUT else ROOT / "docs/reference"
     try:
         text, status, drawn = link_table(bench, arguments.out, plots)
         cost = "" if arguments.quick else cost_of(bench, arguments.out)

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""bench_gpu.py - what `sluice bench gpu` measured, as tables of docs/accelerators.md and docs/gpu-rings.md.
+"""bench_gpu.py - what `sluice bench gpu` measured, as tables of docs/explanation/accelerators.md and docs/reference/gpu-rings.md.
 
   tools/bench_gpu.py --measure          on a host with an NVIDIA GPU: bench/results/gpu-DATE.json, 7 minutes; then the tables
   tools/bench_gpu.py                    the tables, from the youngest of bench/results/gpu-*.json
   tools/bench_gpu.py FILE ... --print   shows the tables of that file; rows of a later file take the place of those before
 
 The tables stand between the lines `<!-- figures: written by tools/bench_gpu.py -->` and `<!-- end of figures -->` of
-docs/accelerators.md, and `<!-- figures: ring, written by tools/bench_gpu.py -->` and `<!-- end of ring figures -->` of
-docs/gpu-rings.md.
+docs/explanation/accelerators.md, and `<!-- figures: ring, written by tools/bench_gpu.py -->` and `<!-- end of ring figures -->` of
+docs/reference/gpu-rings.md.
 """
 
 import argparse
@@ -21,8 +21,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Where tables stand: the document, and the words of the lines around.
-STAGES = (ROOT / "docs/accelerators.md", "figures: written by tools/bench_gpu.py", "end of figures")
-RINGS = (ROOT / "docs/gpu-rings.md", "figures: ring, written by tools/bench_gpu.py", "end of ring figures")
+STAGES = (ROOT / "docs/explanation/accelerators.md", "figures: written by tools/bench_gpu.py", "end of figures")
+RINGS = (ROOT / "docs/reference/gpu-rings.md", "figures: ring, written by tools/bench_gpu.py", "end of ring figures")
 RESULTS = ROOT / "bench/results"
 
 # Row, title, and what a thesis had on a Quadro P6000, us (RASHPA, chapter 4.3.3; pyFAI for peaks).

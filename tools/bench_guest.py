@@ -11,7 +11,7 @@ tools/bench.py runs it. A Debian kernel with rdma_rxe boots twice:
                 ends together, the kernel's part included. The same on any machine, however busy
 
 Rows are measured in turn, every other round backwards. Needs root and Debian's packages; exits with 77 and says why where
-it cannot run. What the rows are: tests/interop/rates.py; what they mean: docs/benchmarks.md.
+it cannot run. What the rows are: tests/interop/rates.py; what they mean: docs/reference/benchmarks.md.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 """bench_triggers.py - what `sluice bench trigger` measured, as tables of a document.
 
   tools/bench.py --triggers                             # measures: bench-out/trigger.json
-  tools/bench_triggers.py                               # writes its tables into docs/rings.md and docs/tracks.md
+  tools/bench_triggers.py                               # writes its tables into docs/reference/rings.md and docs/reference/tracks.md
   tools/bench_triggers.py other.json --print            # only shows them
 
 A table stands between the lines `<!-- NAME: written by tools/bench_triggers.py -->` and `<!-- end of NAME -->`.
@@ -246,7 +246,7 @@ def main():
         sys.exit("bench_triggers.py: rows are missing, so nothing is written: " + ", ".join(r.left_out))
     for page, tables in TABLES.items():
         for name, make in tables.items():
-            fill(ROOT / f"docs/{page}.md", name, make(r))
+            fill(ROOT / f"docs/reference/{page}.md", name, make(r))
 
 
 if __name__ == "__main__":

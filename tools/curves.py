@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""curves.py - how well stages do against the emulator's truth: tables and plots of docs/curves.md, drawn again.
+"""curves.py - how well stages do against the emulator's truth: tables and plots of docs/reference/curves.md, drawn again.
 
-  tools/curves.py                  all of them, into docs/; about two minutes
+  tools/curves.py                  all of them, into docs/reference; about two minutes
   tools/curves.py --quick          few frames and few points, about ten seconds: to see that it works
   tools/curves.py --output FOLDER  page and plots into this folder instead; --json FILE: the numbers, too
 
@@ -21,7 +21,7 @@ import numpy as np
 import curves_runs as runs
 from svg import BOTTOM, COLOURS, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Axis, Linear, curve, document, frame
 
-DOCS = runs.ROOT / "docs"
+DOCS = runs.ROOT / "docs/reference"
 PAGE = "curves.md"
 FULL = {
     "veto": {"frames": 301, "thresholds": (4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 48)},
@@ -231,12 +231,12 @@ def fill(page, name, text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--quick", action="store_true", help="few frames and few points")
-    parser.add_argument("--output", type=pathlib.Path, default=DOCS, help="folder of the page and the plots (docs)")
+    parser.add_argument("--output", type=pathlib.Path, default=DOCS, help="folder of the page and the plots (docs/reference)")
     parser.add_argument("--json", type=pathlib.Path, help="write the numbers to this file")
     parser.add_argument("--only", choices=PARTS, action="append", help="this part of the page alone; may be repeated")
     arguments = parser.parse_args()
     if arguments.quick and arguments.output == DOCS:
-        parser.error("--quick is not for docs/: say where to with --output")
+        parser.error("--quick is not for docs/reference: say where to with --output")
     settings = QUICK if arguments.quick else FULL
     page, numbers = (DOCS / PAGE).read_text(), {}
     for name in arguments.only or PARTS:

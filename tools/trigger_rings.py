@@ -1,5 +1,5 @@
 """trigger_rings.py - rings that the stage `rings` finds beside those that the emulator made: efficiency, fakes and resolution by the
-number of rings, by noise and by radius, and what a trigger on pions keeps. run() fills the tables of docs/rings.md and draws its
+number of rings, by noise and by radius, and what a trigger on pions keeps. run() fills the tables of docs/reference/rings.md and draws its
 plots; tools/trigger_curves.py is the command. Everything is drawn from seeds: the same program gives the same page, byte by byte."""
 
 import pathlib
@@ -223,7 +223,7 @@ def fill(page, name, text):
 
 def run(output, quick=False):
     """Page and plots into that folder; the numbers."""
-    settings, page, numbers = QUICK if quick else FULL, (runs.ROOT / "docs" / PAGE).read_text(), {}
+    settings, page, numbers = QUICK if quick else FULL, (runs.ROOT / "docs/reference" / PAGE).read_text(), {}
     with tempfile.TemporaryDirectory(prefix="trigger-") as name:
         folder = pathlib.Path(name)
         print("trigger: rings", flush=True)

@@ -1,5 +1,5 @@
 """trigger_tracks.py - tracks that the stage `tracks` finds beside those that the emulator made: efficiency, fakes and duplicates
-against pile-up and momentum, for each shape of cells. run() fills the tables of docs/tracks.md and draws its plots; tools/trigger_curves.py
+against pile-up and momentum, for each shape of cells. run() fills the tables of docs/reference/tracks.md and draws its plots; tools/trigger_curves.py
 is the command. Everything is drawn from seeds: the same program gives the same page, byte by byte."""
 
 import pathlib
@@ -14,7 +14,7 @@ from svg import BOTTOM, COLOURS, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Axis, Linear, 
 
 PAGE = "tracks.md"
 SHAPES = ("rectangles", "hexagons", "one-hexagon")
-K, R_T = 0.0057128451, 67.24  # as docs/events.md has them
+K, R_T = 0.0057128451, 67.24  # as docs/reference/events.md has them
 EVENT, SECTOR, X, PHI0, PHI_T, LAYERS, STUBS, LISTED, COLUMN, ROW, Z0, COT, CHI2 = range(13)
 CHAINS = {  # what is done with the map's cells; each step is added to those before it
     "cells": {"unique": "keep", "bend": 0},
@@ -276,7 +276,7 @@ def fill(page, name, text):
 
 def run(output, quick=False):
     """Page and plots into that folder; the numbers."""
-    page, numbers = (runs.ROOT / "docs" / PAGE).read_text(), {}
+    page, numbers = (runs.ROOT / "docs/reference" / PAGE).read_text(), {}
     for name, part in PARTS.items():
         print(f"trigger: tracks, {name}", flush=True)
         with tempfile.TemporaryDirectory(prefix="trigger-") as folder:

@@ -1,9 +1,9 @@
 /* back.h - a way back to the front end: packets that a sink writes into its memory, one-sided.
  *
- * Model:     the wire is that of data (docs/wire.md), the other way round: the front end has a
- *            ring and gives out the plan, the sink asks for it over TCP, and each packet is one
- *            block: an RDMA WRITE with immediate, never beyond credit. Who starts first does not
- *            matter; a front end that goes and comes back is found again.
+ * Model:     the wire is that of data (docs/reference/wire.md), the other way round: the front end
+ *            has a ring and gives out the plan, the sink asks for it over TCP, and each packet is
+ *            one block: an RDMA WRITE with immediate, never beyond credit. Who starts first does
+ *            not matter; a front end that goes and comes back is found again.
  *            Nobody is waited for without end: `wait_s` for a front end that has not been seen
  *            yet, a second for credit, and after that not at all until there is progress.
  * Threads:   open, send and close on one thread, which may sleep. There is another behind it that

@@ -4,7 +4,7 @@
  * Model:     a block holds many events (sl_geometry.items), each one row of bytes or more, so that
  *            stages and sinks see an image of uint8. A row of a RICH is one event, its hits; a row
  *            of a tracker is one sector of one event, its stubs. Rows have one length: what is not
- *            used is marked. docs/events.md has the same with pictures and figures.
+ *            used is marked. docs/reference/events.md has the same with pictures and figures.
  * Threads:   pure functions.
  * Ownership: nothing is kept.
  * Cost:      a load, a shift and a mask for each hit or stub. */

@@ -1,5 +1,5 @@
-/* stage.h - one algorithm over frames. Each is one `struct sl_stage`; docs/write-a-stage.md builds
- * one.
+/* stage.h - one algorithm over frames. Each is one `struct sl_stage`;
+ * docs/tutorials/write-a-stage.md builds one.
  *
  * Model:     a stage reads one named array ("raw", or an output of an earlier stage) and may add
  *            some. tile() works on a run of pixels of one module across all frames of a batch, so

@@ -54,9 +54,10 @@ struct sl_twin_batch {
 
 enum { SL_TWIN_ARGUMENTS = 12, SL_TWIN_POLL = 4 /* results of a kernel that polls */ };
 
-/* A kernel that takes frames out of a ring and never ends (docs/gpu-rings.md): for a stage that is
- * the only one on the device. A frame is struct sl_kernel_frame, then the pixels of its modules; an
- * answer is a struct sl_kernel_verdict for each item, rows of ragged results, results. */
+/* A kernel that takes frames out of a ring and never ends (docs/reference/gpu-rings.md): for a
+ * stage that is the only one on the device. A frame is struct sl_kernel_frame, then the pixels of
+ * its modules; an answer is a struct sl_kernel_verdict for each item, rows of ragged results,
+ * results. */
 struct sl_twin_poll {
 	struct sl_device_queue *queue;	  /* given: to send tables by */
 	uint32_t buffers;		  /* given: of the ring */

@@ -5,7 +5,7 @@
  *   sluice/LINK/BYTES            packets of a native detector: BYTES after its header, into
  *                                modules of about 1 MiB
  *   PEER/HOW/BYTES               the same bytes by other means
- *   .../one, .../queues-N, .../no-icrc-check, .../events       variants, see docs/benchmarks.md
+ *   .../one, .../queues-N, .../no-icrc-check, .../events: variants, docs/reference/benchmarks.md
  *   .../cut                      over a veth pair that cuts and merges nothing, else over lo
  *   .../nocsum                   the sender leaves the UDP checksum 0 */
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* list.c - sluice list: what there is, with its options, and what is missing and why; with
- * --markdown all of it as the page docs/options.md. */
+ * --markdown all of it as the page docs/reference/options.md. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,8 @@ struct list_options {
 
 static const struct sl_option options[] = {
 	SL_BOOL(struct list_options, markdown, false,
-		"everything with all options as a Markdown page (docs/options.md is one)"),
+		"everything with all options as a Markdown page (docs/reference/options.md is "
+		"one)"),
 	SL_OPTION_END,
 };
 

@@ -31,14 +31,16 @@ const struct sl_command sl_commands[] = {
 	 "them\n"
 	 "from a file of dark images instead; --gain g1 and g2 measure a detector that is forced "
 	 "into\n"
-	 "that gain, and --base adds the result to what an earlier file has. docs/calibration.md "
+	 "that gain, and --base adds the result to what an earlier file has. "
+	 "docs/how-to/calibration.md "
 	 "tells how.\n\n"
 	 "exit status: as of run."},
 	{"keep", "keep NAME [options]",
 	 "Hold memory and sockets of a receiver, so that another can take its place.", sl_cmd_keep,
 	 "For sources that cannot be planned anew: with control.keeper: NAME, a receiver that ends "
 	 "or is\n"
-	 "killed can be started again, and goes on with the sources as they are. docs/restart.md "
+	 "killed can be started again, and goes on with the sources as they are. "
+	 "docs/how-to/restart.md "
 	 "tells how."},
 	{"list", "list [link|detector|stage|unit|sink|section|NAME] [--markdown]",
 	 "Show what an experiment file can be made of, with all options.", sl_cmd_list, NULL},
@@ -53,7 +55,7 @@ const struct sl_command sl_commands[] = {
 	 "Pixels that\n"
 	 "were picked are as they were; others are the background at their distance from the "
 	 "beam, or 0\n"
-	 "where there is none. docs/sparse.md tells more."},
+	 "where there is none. docs/reference/sparse.md tells more."},
 	{"truth", "truth EXPERIMENT.yaml [options]",
 	 "Write what is known of an experiment's synthetic frames, as HDF5.", sl_cmd_truth,
 	 "Of every frame of the run: whether it is dark, whether it is a hit, and what there is to "
@@ -77,7 +79,7 @@ const struct sl_command sl_commands[] = {
 	 "on "
 	 "one core,\n"
 	 "unless the row ends in /1 (frame by frame), /2cores or /500k (512 x 1024 pixels). "
-	 "docs/benchmarks.md\n"
+	 "docs/reference/benchmarks.md\n"
 	 "explains every row.\n\n"
 	 "exit status: 0 all went well; 1 it did not; 2 a row of ours lost packets."},
 	{"pingpong", "pingpong [PEER] [options]",

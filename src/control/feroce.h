@@ -1,4 +1,5 @@
-/* feroce.h - the messages of the FEROCE connection manager, as bytes (table: docs/feroce.md).
+/* feroce.h - the messages of the FEROCE connection manager, as bytes (table:
+ * docs/reference/feroce.md).
  *
  * Model:     64 bytes in one UDP datagram, big-endian, the same for requests and answers. Each
  *            side describes its own queue pair under `local` and repeats the other's under

@@ -13,7 +13,7 @@
 
 #include <sluice/detector.h>
 
-#ifdef ONLY /* another program's: that of docs/write-a-detector.md */
+#ifdef ONLY /* another program's: that of docs/tutorials/write-a-detector.md */
 extern const struct sl_detector ONLY;
 
 static const struct sl_detector *const detectors[] = {&ONLY};

@@ -1,4 +1,5 @@
-/* wire.h - the messages in which plans are agreed, as bytes (docs/wire.md has the tables).
+/* wire.h - the messages in which plans are agreed, as bytes (docs/reference/wire.md has the
+ * tables).
  *
  * Model:     a header of 12 bytes (magic, version, type, length of the body), then a body of fixed
  *            little-endian fields. A body may be longer than we know, so that fields can be

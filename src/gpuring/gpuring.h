@@ -2,7 +2,7 @@
  * decision, without a launch in between.
  *
  * Model:     event n goes into buffer n % buffers, and its turn is n + 1. Words, in the order of
- *            an event's life (docs/gpu-rings.md has them bit by bit):
+ *            an event's life (docs/reference/gpu-rings.md has them bit by bit):
  *
  *              enable[b]   host to source    the turn that may be written into the buffer
  *              data[b]     source to device  the event

@@ -4,7 +4,8 @@
  * bytes, score, turn of a record; 12 bytes and the turn of a tagged chunk.
  *
  * Event n goes into buffer n % buffers; its turn is n + 1. Turns count up and wrap: a turn is there
- * when the word is it, and the buffer was lapped when the word is beyond. docs/gpu-rings.md. */
+ * when the word is it, and the buffer was lapped when the word is beyond.
+ * docs/reference/gpu-rings.md. */
 #ifndef SL_KERNEL_RING_H
 #define SL_KERNEL_RING_H
 

@@ -1,4 +1,4 @@
-/* rings_ring.cl - rings of light out of a ring of plain buffers (docs/gpu-rings.md): one kernel that polls until the end.
+/* rings_ring.cl - rings of light out of a ring of plain buffers (docs/reference/gpu-rings.md): one kernel that polls until the end.
  *
  * Model: an event of the ring is a block: struct sl_kernel_frame, then the events of its modules, 48 bytes each. Groups are in
  * crews of slot.share, which take blocks in turns; a crew shares the events of its block, each 32 threads have one at a time

@@ -1,4 +1,4 @@
-/* tracks_ring.cl - sectors of the tracker, one at a time, out of a ring of tagged buffers (docs/gpu-rings.md): 160 stubs in, a
+/* tracks_ring.cl - sectors of the tracker, one at a time, out of a ring of tagged buffers (docs/reference/gpu-rings.md): 160 stubs in, a
  * chunk for each candidate out.
  *
  * A chunk has two stubs; thread t waits for chunk t + 1, and the first one for the word of the event, too. The map is cleared

@@ -6,7 +6,7 @@
  * buffer, so that the same launch can be played again and again.
  *
  * Plain buffers: data, and a meta word beside. Tagged buffers: chunks of 12 bytes and a turn; the first is the meta word.
- * docs/gpu-rings.md */
+ * docs/reference/gpu-rings.md */
 #include "kernel/dialect.clh"
 #include "kernel/ring.clh"
 

@@ -196,7 +196,8 @@ int sl_udp_serve(void *state)
 		if (!failed || failed == UINT32_MAX)
 			continue;
 		atomic_store(&udp->queue[i].failed, UINT32_MAX);
-		sl_warn("module %u: its reliable connection failed; cause: %s (docs/connect.md, "
+		sl_warn("module %u: its reliable connection failed; cause: %s "
+			"(docs/how-to/connect.md, "
 			"step 7)",
 			udp->queue[i].plan.module, sl_drop_name((enum sl_drop)(failed - 1)));
 	}

@@ -1,4 +1,4 @@
-/* summary.h - the outcome of a run as JSON; docs/summary.md lists the fields. */
+/* summary.h - the outcome of a run as JSON; docs/reference/summary.md lists the fields. */
 #ifndef SL_MONITOR_SUMMARY_H
 #define SL_MONITOR_SUMMARY_H
 

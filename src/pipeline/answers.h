@@ -1,12 +1,13 @@
 /* answers.h - the front end hears what was decided: exactly one answer for every event it sent.
  *
  * Model:     the sender says which frame it begins, and when (sl_answers_sent). Packets of answers
- *            (docs/feedback.md) tick events off; those of the frame that are left when the end has
- *            come, or when a later frame needs its place, are missing. An answer to an event that
- *            has one is a duplicate, to one that was never sent unknown; but "no data" is a true
- *            word about what was not sent, and where this front end has some of the modules, the
- *            others may have sent it. Where modules have events of their own, those of others'
- *            modules are theirs to hear of. How long after its event each answer came is kept.
+ *            (docs/reference/feedback.md) tick events off; those of the frame that are left when
+ *            the end has come, or when a later frame needs its place, are missing. An answer to an
+ *            event that has one is a duplicate, to one that was never sent unknown; but "no data"
+ *            is a true word about what was not sent, and where this front end has some of the
+ *            modules, the others may have sent it. Where modules have events of their own, those
+ *            of others' modules are theirs to hear of. How long after its event each answer came
+ *            is kept.
  * Threads:   sent() on the sender, a data thread; all else on one other, or when both have ended.
  *            outstanding and heard_ns may be read by anybody.
  * Ownership: owns its tables.

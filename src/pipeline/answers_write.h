@@ -1,10 +1,10 @@
 /* answers_write.h - answers that are written into a front end's memory, one-sided: its ring.
  *
  * Model:     the receiving side of the plan exchange, in small: one module, whose blocks are
- *            packets of answers (docs/feedback.md). A sink comes, offers blocks of some size, gets
- *            a ring and a link for itself, and writes; blocks are taken as they become whole,
- *            whatever was lost before them. When it has said how much it sent, or is gone, and
- *            nothing more comes, ring and link are closed, and another may come.
+ *            packets of answers (docs/reference/feedback.md). A sink comes, offers blocks of some
+ *            size, gets a ring and a link for itself, and writes; blocks are taken as they become
+ *            whole, whatever was lost before them. When it has said how much it sent, or is gone,
+ *            and nothing more comes, ring and link are closed, and another may come.
  * Threads:   one; `connected` may be read by anybody.
  * Ownership: owns server, ring and link.
  * Cost:      a copy of each packet out of the ring, where over shm its source could still change

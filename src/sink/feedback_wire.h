@@ -1,7 +1,7 @@
 /* feedback_wire.h - packets that tell a front end what was decided about its events.
  *
- * Model:     a packet is a header and answers to consecutive events of one frame; docs/feedback.md
- *            has it byte by byte. All little-endian:
+ * Model:     a packet is a header and answers to consecutive events of one frame;
+ *            docs/reference/feedback.md has it byte by byte. All little-endian:
  *
  *              u32 magic @0       u16 version @4     u16 flags @6       u64 packet @8
  *              u64 first @16      u64 timestamp @24  u16 count @32      u16 answer_bytes @34

@@ -13,7 +13,7 @@
 
 enum { COUNT = 2, BYTES = SL_FEEDBACK_HEADER + COUNT * SL_FEEDBACK_ANSWER };
 
-/* As docs/feedback.md has it, written down by hand. */
+/* As docs/reference/feedback.md has it, written down by hand. */
 static const uint8_t wire[BYTES] = {
 	'S',  'L',  'F',  'B',	1,    0,    0x11, 0,	/* magic, version, flags: last, dark */
 	0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01, /* packet */

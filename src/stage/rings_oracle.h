@@ -1,9 +1,9 @@
 /* rings_oracle.h - rings in double precision, by all triplets of hits: what the stage `rings` is
  * compared with by its test, and beside what it is measured by `sluice bench trigger`.
  *
- * Model:     the definition of docs/rings.md written anew, with no thought of speed: every circle
- *            through three hits is tried, and Taubin's circle is an eigenvector rather than a root
- *            by Newton's method.
+ * Model:     the definition of docs/reference/rings.md written anew, with no thought of speed:
+ *            every circle through three hits is tried, and Taubin's circle is an eigenvector
+ *            rather than a root by Newton's method.
  * Threads:   pure functions.
  * Cost:      a hundred microseconds an event. */
 #ifndef SL_STAGE_RINGS_ORACLE_H

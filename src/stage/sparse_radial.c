@@ -1,5 +1,5 @@
 /* sparse_radial.c - pixels that stand out of the background at their distance from the beam, as
- * pyFAI's sparsify finds them (docs/sparse.md has the definition and where it is from).
+ * pyFAI's sparsify finds them (docs/reference/sparse.md has the definition and where it is from).
  *
  * For each bin, over its valid pixels (I: the pixel, N: its norm, V = max(I, 1): its variance):
  *   average = sum I / sum N,  sigma = sqrt(sum V / sum N)

@@ -1,6 +1,6 @@
 /* tracks_oracle.h - a Hough transform in double precision, one stub and one cell at a time, written
- * by the words of docs/tracks.md: what the stage `tracks` is compared with by its test, and beside
- * what it is measured by `sluice bench trigger`.
+ * by the words of docs/reference/tracks.md: what the stage `tracks` is compared with by its test,
+ * and beside what it is measured by `sluice bench trigger`.
  *
  * Where a line comes so near to the edge of a cell that rounding decides, the cell is unsure: how
  * near that is follows from half a unit in the last place of every constant of the stage, which are

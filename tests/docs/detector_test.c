@@ -1,5 +1,5 @@
-/* detector_test.c - the detector that docs/write-a-detector.md builds shows the spot where its
- * truth says it is. Its code is taken from the page. */
+/* detector_test.c - the detector that docs/tutorials/write-a-detector.md builds shows the spot
+ * where its truth says it is. Its code is taken from the page. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """pages_test.py SLUICE SLUICE_WITH_ADD_ONS - what the pages of docs/ show is so: experiment files are accepted, those of
-docs/stages.md run, the stage of docs/write-a-stage.md and the detector of docs/write-a-detector.md are listed and do as
-told there, docs/summary.md names all that a run leaves behind, the tables of docs/wire.md and docs/feedback.md are those of the code.
+docs/reference/stages.md run, the stage of docs/tutorials/write-a-stage.md and the detector of docs/tutorials/write-a-detector.md are listed and do as
+told there, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
 """
 
 import json
@@ -19,8 +19,8 @@ import tap  # noqa: E402  (found through the line above)
 import extract  # noqa: E402
 
 SLUICE, WITH_ADD_ONS = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:])
-TUTORIAL = (ROOT / "docs/write-a-stage.md").read_text()
-DETECTOR = (ROOT / "docs/write-a-detector.md").read_text()
+TUTORIAL = (ROOT / "docs/tutorials/write-a-stage.md").read_text()
+DETECTOR = (ROOT / "docs/tutorials/write-a-detector.md").read_text()
 
 
 def words(text):
@@ -37,7 +37,7 @@ def run(*command, folder=None):
 
 def experiments():
     """(page, number, text) of every block in the pages that is a whole experiment file."""
-    for page in sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")]):
+    for page in sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")]):
         for number, block in enumerate(extract.blocks(page.read_text(), "yaml"), 1):
             if re.search(r"^detector:", block, re.M) and re.search(r"^sinks:", block, re.M):
                 yield page.name, number, block
@@ -61,7 +61,7 @@ def check_experiments(out):
              [] if rejected(SLUICE, found[0][2] + "\nno_such_key: 1\n") else ["it was"])
 
 
-# ---- docs/stages.md ----
+# ---- docs/reference/stages.md ----
 
 def runs(text):
     """What is wrong with a run of an experiment, in small; shm, as other tests may have UDP port 4791 of 127.0.0.1."""
@@ -76,7 +76,7 @@ def runs(text):
 
 
 def check_stages(out):
-    page = (ROOT / "docs/stages.md").read_text()
+    page = (ROOT / "docs/reference/stages.md").read_text()
     listed = re.findall(r"^ *stage +(\w+)", run(SLUICE, "list", "stages").stdout, re.M)
     out.case("stages.md has every stage in its table", [name for name in listed if f"\n| `{name}` |" not in page])
     if "(not in this program" in run(SLUICE, "list", "nexus").stdout:
@@ -151,7 +151,7 @@ def check_run(out):
             check_summary(out, json.loads((path / "s.json").read_text()), path / "blank.nxs")
 
 
-# ---- docs/summary.md ----
+# ---- docs/reference/summary.md ----
 
 def keys(value):
     """Every key of a summary, at any depth."""
@@ -171,7 +171,7 @@ def datasets(path):
 
 
 def check_summary(out, summary, path):
-    page = (ROOT / "docs/summary.md").read_text()
+    page = (ROOT / "docs/reference/summary.md").read_text()
     named = set(re.findall(r"[\w]+", " ".join(re.findall(r"`[^`]+`", page))))
     out.case("summary.md names every field of the summary", sorted(keys(summary) - named))
     try:
@@ -182,7 +182,7 @@ def check_summary(out, summary, path):
     out.case("summary.md names every dataset of its own", sorted(missing))
 
 
-# ---- the tables of docs/wire.md ----
+# ---- the tables of docs/reference/wire.md ----
 
 ROW = re.compile(r"^\| (\d+) \| (\d+) \| `([\w.]+)` \|")
 MESSAGES = {"HELLO": "hello", "OFFER": "offer", "PLAN": "plan", "COUNT and DONE": "count", "ERROR": "error"}
@@ -231,7 +231,7 @@ def table_below(lines, start):
 
 
 def check_wire(out):
-    lines = (ROOT / "docs/wire.md").read_text().splitlines()
+    lines = (ROOT / "docs/reference/wire.md").read_text().splitlines()
     expected, total = laid_out(record_fields())
     rows = table_below(lines, lines.index("## A block: pixels, then a record"))
     out.case("wire.md: the record", [] if rows == expected and total == 64 else [f"{rows}", f"{expected}"])
@@ -244,7 +244,7 @@ def check_wire(out):
         out.case(f"wire.md: {title}", [] if rows == expected else [f"{rows}", f"{expected}"])
 
 
-# ---- the tables of docs/feedback.md ----
+# ---- the tables of docs/reference/feedback.md ----
 
 def feedback_fields():
     """[(field, bytes)] of the header and of an answer, from the comment of src/sink/feedback_wire.h."""
@@ -258,7 +258,7 @@ def feedback_fields():
 
 
 def check_feedback(out):
-    lines = (ROOT / "docs/feedback.md").read_text().splitlines()
+    lines = (ROOT / "docs/reference/feedback.md").read_text().splitlines()
     for title, size, fields in zip(("Header", "Answer"), (40, 24), feedback_fields(), strict=True):
         expected, total = laid_out(fields)
         rows = table_below(lines, lines.index(f"{title}, {size} bytes:"))

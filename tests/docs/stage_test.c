@@ -1,5 +1,5 @@
-/* stage_test.c - the stage that docs/write-a-stage.md builds does what the page says, and keeps the
- * rules that the page gives. Its code is taken from the page. */
+/* stage_test.c - the stage that docs/tutorials/write-a-stage.md builds does what the page says,
+ * and keeps the rules that the page gives. Its code is taken from the page. */
 #include <errno.h>
 
 #include "lib/capture.h"
@@ -304,5 +304,6 @@ int main(void)
 		cmocka_unit_test(test_it_judges_and_makes_nothing),
 	};
 
-	return cmocka_run_group_tests_name("the stage of docs/write-a-stage.md", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("the stage of docs/tutorials/write-a-stage.md", tests,
+					   NULL, NULL);
 }

@@ -82,7 +82,7 @@ static inline void rich_draw_noise(struct rich_draw *d, uint32_t hits)
 			      (2 * rich_draw_uniform(d) - 1) * 306);
 }
 
-/* One to three rings and noise, as docs/events.md describes an event. */
+/* One to three rings and noise, as docs/reference/events.md describes an event. */
 static inline void rich_draw_event(struct rich_draw *d, double noise)
 {
 	double u = rich_draw_uniform(d);

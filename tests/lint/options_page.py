@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""options_page.py - docs/options.md is what `sluice list --markdown` prints.
+"""options_page.py - docs/reference/options.md is what `sluice list --markdown` prints.
 
 The program is the one in the environment variable SLUICE, or build/sluice if it is newer than the sources.
 """
@@ -12,7 +12,7 @@ import sys
 
 import lint
 
-PAGE = "docs/options.md"
+PAGE = "docs/reference/options.md"
 ABSENT = "(not in this program: "
 GIVEN = os.environ.get("SLUICE")
 PROGRAM = pathlib.Path(GIVEN or lint.ROOT / "build/sluice").resolve()

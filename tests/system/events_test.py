@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """events_test.py - detectors that send many small events in a block: the examples in small, every byte compared, and what
-lies in the file decoded by the words of docs/events.md alone."""
+lies in the file decoded by the words of docs/reference/events.md alone."""
 
 import struct
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """fault_kinds_test.py - each fault that a front end can be asked for, with real processes: every outcome is what the fault
-log implies (docs/faults.md), over udp, and over shm where it makes sense there; what cannot be done is refused."""
+log implies (docs/how-to/faults.md), over udp, and over shm where it makes sense there; what cannot be done is refused."""
 # normal build only
 
 import collections

@@ -1,5 +1,5 @@
 """fault_oracle.py - what must become of every module-frame, from the front end's fault log alone; and the comparison
-with what a run says became of it. Written apart from tests/lib/fault_oracle.h: two readings of docs/faults.md."""
+with what a run says became of it. Written apart from tests/lib/fault_oracle.h: two readings of docs/how-to/faults.md."""
 
 import collections
 import math

@@ -14,7 +14,7 @@ NO_SIZE = {"rows": None, "columns": None}  # of the harness's own detector
 RICH = {"kind": "rich", "modules": 2, "events": 40, "frames": 150, "frame_rate_Hz": 300, **NO_SIZE}
 EVENTS = 2 * 40 * 150
 LISTEN = {"address": EAR, "port": PORT, "wait_s": 3}
-HEADER, ANSWER = struct.Struct("<4sHHQQQHHI"), struct.Struct("<QQfHH")  # as docs/feedback.md has them
+HEADER, ANSWER = struct.Struct("<4sHHQQQHHI"), struct.Struct("<QQfHH")  # as docs/reference/feedback.md has them
 REJECT, KEEP, NO_DATA = range(3)
 
 

@@ -22,7 +22,7 @@ NO_SIZE = {"rows": None, "columns": None}  # of the harness's own detector
 RICH = {"kind": "rich", "modules": 2, "events": 40, "frames": 150, "frame_rate_Hz": 300, **NO_SIZE}
 LONG = {**RICH, "frames": 100000, "frame_rate_Hz": 500}
 EVENTS = 2 * 40 * 150
-HEADER = struct.Struct("<4sHHQQQHHI")  # as docs/feedback.md has it
+HEADER = struct.Struct("<4sHHQQQHHI")  # as docs/reference/feedback.md has it
 ANSWERS = re.compile(r"answers to (\d+) of (\d+) events in (\d+) packets: (\d+) keep, (\d+) reject, (\d+) no data")
 WRONG = re.compile(r"not every event has exactly one answer: (\d+) of (\d+) have none, (\d+) answers came again, "
                    r"(\d+) are to events that were not sent, (\d+) packets make no sense, (\d+) were lost")

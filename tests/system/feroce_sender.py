@@ -1,4 +1,4 @@
-"""feroce_sender.py - an FPGA that sends as FEROCE cores do, made from the documented formats alone (docs/feroce.md) and
+"""feroce_sender.py - an FPGA that sends as FEROCE cores do, made from the documented formats alone (docs/reference/feroce.md) and
 independently of the program's own code.
 
 A Device speaks the connection manager on UDP 0x4321 of its address, sends RC packets from a port of its own and hears

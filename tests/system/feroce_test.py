@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""feroce_test.py - FPGAs that connect by the FEROCE connection manager (docs/feroce.md): an emulated device speaks the
+"""feroce_test.py - FPGAs that connect by the FEROCE connection manager (docs/reference/feroce.md): an emulated device speaks the
 documented formats, sends by RC WRITE or SEND, and what it sent is in the file. Lost packets, repeated and foreign
 requests, garbage, devices that stop early, vanish or never rest."""
 # normal build only

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""frontend_test.py - examples/frontend.py, a front end that shares nothing with ours, does what docs/connect.md says."""
+"""frontend_test.py - examples/frontend.py, a front end that shares nothing with ours, does what docs/how-to/connect.md says."""
 
 import subprocess
 import sys

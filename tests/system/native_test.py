@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""native_test.py - detectors that send UDP of their own format (docs/native.md): `sluice emulate` speaks it, and a sender
+"""native_test.py - detectors that send UDP of their own format (docs/how-to/native.md): `sluice emulate` speaks it, and a sender
 written here from the published description does; lost, doubled, overtaken, foreign and wrong packets, frame numbers that
 jump, detectors that fall silent or never stop."""
 # normal build only

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """tracks_test.py - the track trigger through the program: its example in small, tracks beside those that the emulator made,
-lists of stubs decoded by the words of docs/tracks.md alone, decisions, and the tables of that page."""
+lists of stubs decoded by the words of docs/reference/tracks.md alone, decisions, and the tables of that page."""
 # normal build only
 
 import json
