@@ -17,10 +17,10 @@
 #include <sluice/unit.h>
 
 #include "base/bell.h"
+#include "base/thread.h"
 #include "cmd/bench.h"
 #include "pipeline/chain.h"
 #include "pipeline/pool.h"
-#include "pipeline/thread.h"
 
 enum { SL_BENCH_STACK = 16, SL_BENCH_PLANES = 6, SL_BENCH_BINS = 1000 };
 enum sl_bench_size {

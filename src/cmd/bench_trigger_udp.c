@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/config.h"
+#include "base/config/config.h"
 #include "base/log.h"
 #include "cmd/bench_trigger.h"
 

@@ -10,9 +10,9 @@
 #include <sluice/detector.h>
 #include <sluice/option.h>
 
+#include "base/thread.h"
 #include "pipeline/answers.h"
 #include "pipeline/answers_write.h"
-#include "pipeline/thread.h"
 
 enum sl_answers_by { SL_ANSWERS_BY_UDP, SL_ANSWERS_BY_WRITE };
 

@@ -23,10 +23,10 @@
 #include <sluice/back.h>
 #include <sluice/link.h>
 
+#include "base/thread.h"
 #include "exchange/client.h"
 #include "frontend/block.h"
 #include "frontend/transfer.h"
-#include "pipeline/thread.h"
 #include "pipeline/way.h"
 
 enum { SL_BACK_BLOCKS = 256 };

@@ -19,6 +19,7 @@
 #include <sluice/detector.h>
 #include <sluice/link.h>
 
+#include "base/thread.h"
 #include "frontend/block.h"
 #include "frontend/fault.h"
 #include "frontend/transfer.h"
@@ -26,7 +27,6 @@
 #include "pipeline/experiment.h"
 #include "pipeline/pace.h"
 #include "pipeline/placement.h"
-#include "pipeline/thread.h"
 
 enum { SL_EMULATE_DEPTH = 4 }; /* frames of a module that may be on their way */
 

@@ -6,7 +6,7 @@
 
 #include <sluice/registry.h>
 
-#include "base/config_node.h"
+#include "base/config/node.h"
 #include "base/log.h"
 #include "pipeline/experiment_parts.h"
 

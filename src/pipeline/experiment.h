@@ -18,7 +18,7 @@
 #include <sluice/stage.h>
 #include <sluice/unit.h>
 
-#include "base/config.h"
+#include "base/config/config.h"
 #include "detector/cut.h"
 #include "frontend/fault.h"
 #include "pipeline/answers_thread.h"

@@ -6,7 +6,7 @@
 #ifndef SL_PIPELINE_EXPERIMENT_PARTS_H
 #define SL_PIPELINE_EXPERIMENT_PARTS_H
 
-#include "base/config_node.h"
+#include "base/config/node.h"
 #include "pipeline/experiment.h"
 
 /* One table per section; experiment.h has the structs that they fill. */

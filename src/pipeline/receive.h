@@ -27,6 +27,7 @@
 #include "base/bell.h"
 #include "base/histogram.h"
 #include "base/queue.h"
+#include "base/thread.h"
 #include "pipeline/adopt.h"
 #include "pipeline/back.h"
 #include "pipeline/calibration.h"
@@ -34,7 +35,6 @@
 #include "pipeline/experiment.h"
 #include "pipeline/placement.h"
 #include "pipeline/pool.h"
-#include "pipeline/thread.h"
 
 /* Between hops. Wire and total need a clock that source and receiver share. */
 enum sl_latency {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "assemble/align.h"
-#include "base/config_node.h"
+#include "base/config/node.h"
 #include "base/log.h"
 #include "pipeline/ring_run.h"
 

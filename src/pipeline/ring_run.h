@@ -14,7 +14,7 @@
 #include <sluice/ring.h>
 
 #include "assemble/align.h"
-#include "base/config.h"
+#include "base/config/config.h"
 
 enum sl_incomplete { SL_INCOMPLETE_DROP, SL_INCOMPLETE_KEEP };
 enum sl_overrun {

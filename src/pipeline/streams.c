@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/config_node.h"
+#include "base/config/node.h"
 #include "base/log.h"
 #include "pipeline/streams.h"
 

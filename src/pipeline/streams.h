@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#include "base/config.h"
+#include "base/config/config.h"
 
 enum { SL_STREAMS = 64, SL_STREAM_NAME = 32 };
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/config_node.h"
+#include "base/config/node.h"
 #include "lib/capture.h"
 #include "pipeline/streams.h"
 

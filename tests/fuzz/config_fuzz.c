@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/config.h"
+#include "base/config/config.h"
 #include "base/log.h"
 
 int LLVMFuzzerInitialize(int *count, char ***arguments);

@@ -2,7 +2,8 @@
 """include_direction.py - who may include whom.
 
 src/meson.build lists the folders in data-path order: a folder includes only folders above it, siblings never include
-each other, vendor headers stay in their one place, and only the pipeline makes threads.
+each other, vendor headers stay in their one place, and only base/thread.c makes threads. A folder inside another may have
+a place of its own in that order.
 """
 
 import re
@@ -15,7 +16,7 @@ SIBLINGS = {"link", "detector", "frontend", "assemble", "stage", "sink"}
 ROCE_MAY = {"stdint.h", "stddef.h", "stdbool.h", "stdalign.h", "limits.h", "string.h"}
 # header (or its folder): where it may be included. Tests may use jansson to read what we wrote.
 VENDOR = {
-    "yaml.h": ("src/base/config.c",),
+    "yaml.h": ("src/base/config/config.c",),
     "isa-l": ("src/base/crc.c",),
     "isa-l.h": ("src/base/crc.c",),
     "hdf5.h": ("src/hdf5/",),
@@ -46,6 +47,14 @@ def folder_order(root):
     return re.findall(r"^\s*'([^']+)'", block, re.M) + ["cmd"]
 
 
+def folder_of(order, path):
+    """The folder of the order that has this path below src/: the innermost; None: there is none."""
+    parts = path.split("/")[:-1]
+    while parts and "/".join(parts) not in order:
+        parts.pop()
+    return "/".join(parts) or None
+
+
 def is_test(name):
     return name.startswith(("tests/", "examples/")) or name.endswith(("_test.c", "_test.h", "/testing.h"))
 
@@ -63,7 +72,7 @@ def may_see(order, here, there):
     """Whether files of folder `here` may include headers of folder `there`."""
     if here == there:
         return True
-    if here in SIBLINGS and there in SIBLINGS:
+    if here.split("/")[0] in SIBLINGS and there.split("/")[0] in SIBLINGS:
         return False
     return order.index(there) < order.index(here)
 
@@ -75,21 +84,21 @@ def direction(root):
         parts = name.split("/")
         if quote != '"' or parts[0] != "src" or len(parts) < 3:
             continue
-        there = header.split("/")[0]
-        if there not in order:
+        here, there = folder_of(order, name.removeprefix("src/")), folder_of(order, header)
+        if not there:
             if not (is_test(name) and (root / "tests" / header).exists()):
                 problems.append(f'{name}:{number}: "{header}": write internal headers from src/, as "base/log.h"')
-        elif not may_see(order, parts[1], there):
-            problems.append(f'{name}:{number}: {parts[1]} must not include "{header}"')
+        elif here and not may_see(order, here, there):
+            problems.append(f'{name}:{number}: {here} must not include "{header}"')
     return problems
 
 
 def all_listed(root):
     """A folder that src/meson.build does not list has no place in the order."""
     order = folder_order(root)
-    here = {lint.relative(path, root).split("/")[1] for path in lint.files(root / "src", ".c", ".h")
+    here = {lint.relative(path.parent, root / "src") for path in lint.files(root / "src", ".c", ".h")
             if len(path.relative_to(root).parts) > 2}
-    return [f"src/{name}: not in the list of src/meson.build" for name in sorted(here - set(order))]
+    return [f"src/{name}: not in the list of src/meson.build" for name in sorted(here) if not folder_of(order, f"{name}/")]
 
 
 def public(root):
@@ -133,9 +142,9 @@ def threads(root):
     for path in lint.files(root, ".c", ".h"):
         name = lint.relative(path, root)
         # Those of src/device/threads.c are a device, not the data path's.
-        if is_test(name) or name.startswith("src/pipeline/") or name == "src/device/threads.c":
+        if is_test(name) or name in ("src/base/thread.c", "src/device/threads.c"):
             continue
-        problems += [f"{name}:{number}: only src/pipeline makes threads"
+        problems += [f"{name}:{number}: only src/base/thread.c makes threads"
                      for number, line in lint.lines(path) if THREAD.search(line)]
     return problems
 
@@ -151,13 +160,16 @@ def private_paths(root):
             for number, line in lint.lines(path) if PRIVATE.search(line)]
 
 
-BUILD = "folders = [\n  'base', # x\n  'roce',\n  'link',\n  'sink',\n  'pipeline',\n]\n"
+BUILD = "folders = [\n  'base', # x\n  'net/fast',\n  'roce',\n  'net',\n  'link',\n  'sink',\n  'pipeline',\n]\n"
 CHECKS = [
     # name, lint, a bad tree, what it must find there
     ("folders include only folders above them", direction,
      {"src/base/a.c": '#include "link/x.h"\n'}, ["base must not include"]),
     ("internal headers are written from src", direction,
      {"src/base/a.c": '#include "b.h"\n'}, ["write internal headers from src/"]),
+    ("a folder inside another has its own place", direction,
+     {"src/net/fast/a.c": '#include "link/x.h"\n', "src/roce/a.c": '#include "net/a.h"\n'},
+     ["net/fast must not include", "roce must not include"]),
     ("siblings do not include each other", direction,
      {"src/sink/a.c": '#include "link/x.h"\n'}, ["sink must not include"]),
     ("every folder has its place in the order", all_listed,
@@ -172,18 +184,20 @@ CHECKS = [
      {"src/base/a.c": "#include <yaml.h>\n#include <isa-l/crc.h>\n", "src/link/b.c": "#include <hdf5.h>\n",
       "src/link/c.h": "#include <cmocka.h>\n#  include <infiniband/verbs.h>\n"},
      ["a.c:1", "a.c:2", "b.c:1", "c.h:1", "c.h:2"]),
-    ("only src/pipeline makes threads", threads,
+    ("only src/base/thread.c makes threads", threads,
      {"src/link/a.c": "\tpthread_create(&t, NULL, f, NULL);\n"}, ["a.c:1"]),
     ("no paths of one machine", private_paths,
      {"docs/a.md": "see /ho" + "me/me/x\n", "tools/b.sh": "cd /wo" + "rk/x\n"}, ["a.md:1", "b.sh:1"]),
 ]
 GOOD = {
     "src/meson.build": BUILD,
-    "src/base/config.c": '#include <yaml.h>\n#include "base/log.h"\n',
+    "src/base/config/config.c": '#include <yaml.h>\n#include "base/log.h"\n',
     "src/base/a_test.c": "#include <cmocka.h>\n\tpthread_create(&t, NULL, f, NULL);\n",
     "src/roce/a.c": '#include <stdint.h>\n#include "roce/b.h"\n',
     "src/link/a.c": '#include "base/log.h"\n#include "roce/b.h"\n#include "link/c.h"\n',
-    "src/pipeline/a.c": '#include "sink/a.h"\n\tpthread_create(&t, NULL, f, NULL);\n',
+    "src/base/thread.c": "\tpthread_create(&t, NULL, f, NULL);\n",
+    "src/roce/b_test.c": '#include "net/fast/a.h"\n',
+    "src/pipeline/a.c": '#include "sink/a.h"\n',
     "src/cmd/a.c": '#include "pipeline/a.h"\n',
     "include/sluice/a.h": "#include <sluice/b.h>\n",
     "docs/a.md": "/usr/bin/python3, net" + "work/x, /tmp/home/x\n",

@@ -1,6 +1,6 @@
 /* config_test.c - experiment files good and bad: the tree, the structs, and what the user is told.
  */
-#include "base/config.h"
+#include "base/config/config.h"
 
 #include <errno.h>
 #include <fcntl.h>

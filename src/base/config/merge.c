@@ -1,8 +1,8 @@
-/* config_merge.c - one map laid over another. */
+/* merge.c - one map laid over another. */
 #include <errno.h>
 #include <string.h>
 
-#include "base/config_node.h"
+#include "base/config/node.h"
 
 static void unlink_node(struct sl_node *node)
 {

@@ -1,6 +1,6 @@
 /* config.c - from YAML to the tree, with line numbers. libyaml does the syntax; here is what an
  * experiment file may use of it: maps, lists and scalars, one document, no anchors, no tags. */
-#include "base/config.h"
+#include "base/config/config.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <yaml.h>
 
-#include "base/config_node.h"
+#include "base/config/node.h"
 #include "base/log.h"
 
 struct parse {

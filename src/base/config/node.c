@@ -1,5 +1,5 @@
-/* config_node.c - the nodes of a config: memory, paths, look-up. */
-#include "base/config_node.h"
+/* node.c - the nodes of a config: memory, paths, look-up. */
+#include "base/config/node.h"
 
 #include <errno.h>
 #include <stddef.h>

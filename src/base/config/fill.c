@@ -1,12 +1,12 @@
-/* config_fill.c - from a section of the tree to structs, by option tables; and what to say when it
+/* fill.c - from a section of the tree to structs, by option tables; and what to say when it
  * does not fit. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/config.h"
-#include "base/config_node.h"
+#include "base/config/config.h"
+#include "base/config/node.h"
 #include "base/log.h"
 
 /* The names that a section may have. */

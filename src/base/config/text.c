@@ -1,9 +1,9 @@
-/* config_text.c - the tree as YAML again, so that it parses back to the same tree. */
+/* text.c - the tree as YAML again, so that it parses back to the same tree. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/config_node.h"
+#include "base/config/node.h"
 
 static const char alnum[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 

@@ -1,6 +1,6 @@
 /* thread.h - the only place that makes threads. */
-#ifndef SL_PIPELINE_THREAD_H
-#define SL_PIPELINE_THREAD_H
+#ifndef SL_BASE_THREAD_H
+#define SL_BASE_THREAD_H
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-/* config_node.h - how the config_*.c files see the tree that config.h shows.
+/* node.h - how the files of this folder see the tree that config.h shows.
  *
  * Model:     a config sits in a tree, which owns every node and string in blocks that are freed
  *            together; nothing is freed singly, so a replaced text stays valid.
@@ -6,7 +6,7 @@
 #ifndef SL_BASE_CONFIG_NODE_H
 #define SL_BASE_CONFIG_NODE_H
 
-#include "base/config.h"
+#include "base/config/config.h"
 
 enum {
 	SL_CONFIG_DEPTH = 16,	   /* maps and lists within each other, the root included */

@@ -1,10 +1,10 @@
-/* config_override.c - "--set path.to.key=value" edits the tree before anyone reads it. */
+/* override.c - "--set path.to.key=value" edits the tree before anyone reads it. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/config_node.h"
+#include "base/config/node.h"
 #include "base/log.h"
 
 /* One step of a path: a name, or an index in brackets. */

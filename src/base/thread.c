@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "pipeline/thread.h"
+#include "base/thread.h"
 
 static int create(pthread_t *id, const cpu_set_t *cpus, void *(*run)(void *), void *arg)
 {

@@ -10,8 +10,8 @@
  * Threads:   one.
  * Ownership: the config owns all nodes; strings stay valid until sl_config_close().
  * Errors:    logged here, with file and line; callers only pass on the code. */
-#ifndef SL_BASE_CONFIG_H
-#define SL_BASE_CONFIG_H
+#ifndef SL_BASE_CONFIG_CONFIG_H
+#define SL_BASE_CONFIG_CONFIG_H
 
 #include <stdbool.h>
 #include <stddef.h>

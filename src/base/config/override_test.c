@@ -1,5 +1,5 @@
-/* config_override_test.c - trees that are edited, and written as text that reads back the same. */
-#include "base/config.h"
+/* override_test.c - trees that are edited, and written as text that reads back the same. */
+#include "base/config/config.h"
 
 #include <errno.h>
 #include <setjmp.h>
