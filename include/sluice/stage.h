@@ -70,7 +70,7 @@ struct sl_stage {
 	/* Writes to its state after open(): batches must come one at a time, in sequence. Others
 	 * may find themselves at work on several at once. */
 	int ordered;
-	/* How accelerators do the same (twin.h). NULL: they do not. */
+	/* How accelerators do the same (core/gpu.h). NULL: they do not. */
 	const struct sl_twin *twin;
 
 	/* Check the input and say what it will add and need. */

@@ -24,9 +24,9 @@
 #include <stdint.h>
 
 #include <sluice/frame.h>
-#include <sluice/ring.h>
 
 #include "assemble/align.h"
+#include "core/ring.h"
 
 enum { SL_ASSEMBLER_MODULES = SL_ALIGN_MODULES };
 

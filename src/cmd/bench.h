@@ -19,7 +19,8 @@
 #include <sys/types.h>
 
 #include <sluice/detector.h>
-#include <sluice/link.h>
+
+#include "core/link.h"
 
 enum {
 	SL_BENCH_NAME = 80,

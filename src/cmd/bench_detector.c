@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include <sluice/detector.h>
-#include <sluice/registry.h>
 
 #include "base/clock.h"
 #include "cmd/bench.h"
+#include "core/registry.h"
 
 #define RING (UINT64_C(64) << 20)
 

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <sluice/twin.h>
+#include "core/gpu.h"
 
 #include "base/log.h"
 #include "cmd/bench_gpu_ingest.h"

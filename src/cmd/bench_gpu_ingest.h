@@ -22,7 +22,7 @@
 
 #include <stdatomic.h>
 
-#include <sluice/device.h>
+#include "core/device.h"
 
 #include "cmd/bench_gpu.h"
 #include "stage/vectors.h"

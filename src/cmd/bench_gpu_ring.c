@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sluice/device.h>
+#include "core/device.h"
 
 #include "base/clock.h"
 #include "base/log.h"

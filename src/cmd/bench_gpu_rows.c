@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sluice/device.h>
+#include "core/device.h"
 
 #include "cmd/bench_gpu.h"
 #include "maths/tracks.h"

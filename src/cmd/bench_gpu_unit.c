@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <sluice/device.h>
-#include <sluice/registry.h>
+#include "core/device.h"
+#include "core/registry.h"
 
 #include "base/clock.h"
 #include "base/log.h"

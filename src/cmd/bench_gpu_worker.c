@@ -5,7 +5,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include <sluice/registry.h>
+#include "core/registry.h"
 
 #include "base/idle.h"
 #include "base/log.h"

@@ -15,9 +15,9 @@
 #include <string.h>
 
 #include <sluice/record.h>
-#include <sluice/registry.h>
 
 #include "cmd/bench.h"
+#include "core/registry.h"
 
 #define RING   (UINT64_C(512) << 20)
 #define FRAME  (UINT64_C(8) << 20)

@@ -13,12 +13,12 @@
 #define SL_CMD_BENCH_STAGE_H
 
 #include <sluice/detector.h>
-#include <sluice/region.h>
-#include <sluice/unit.h>
 
 #include "base/bell.h"
 #include "base/thread.h"
 #include "cmd/bench.h"
+#include "core/region.h"
+#include "core/unit.h"
 #include "pipeline/chain.h"
 #include "pipeline/pool.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sluice/registry.h>
-#include <sluice/twin.h>
+#include "core/gpu.h"
+#include "core/registry.h"
 
 #include "base/log.h"
 #include "cmd/bench_gpu_ingest.h"

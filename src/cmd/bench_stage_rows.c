@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sluice/registry.h>
+#include "core/registry.h"
 
 #include "cmd/bench_stage.h"
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <sluice/registry.h>
+#include "core/registry.h"
 
 #include "base/log.h"
 #include "cmd/calibrate.h"

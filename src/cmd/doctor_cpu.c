@@ -4,7 +4,7 @@
 
 #include "base/sysfile.h"
 #include "cmd/doctor.h"
-#include "memory/numa.h"
+#include "core/numa.h"
 
 enum { LIST_BYTES = 512, LIKED = 4 /* link, assembler, processing, files */ };
 

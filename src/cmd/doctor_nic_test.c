@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include <sluice/registry.h>
+#include "core/registry.h"
 
 #include "cmd/doctor.h"
 

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include <sluice/detector.h>
-#include <sluice/link.h>
-#include <sluice/registry.h>
 
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "core/link.h"
+#include "core/registry.h"
 #include "pipeline/experiment.h"
 
 struct list_options {

@@ -25,7 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <sluice/plan.h>
+#include "core/plan.h"
 
 #include "control/feroce.h"
 

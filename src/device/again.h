@@ -2,7 +2,7 @@
 #ifndef SL_DEVICE_AGAIN_H
 #define SL_DEVICE_AGAIN_H
 
-#include <sluice/device.h>
+#include "core/device.h"
 
 extern const struct sl_kernels sl_kernels_again;
 

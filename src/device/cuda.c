@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sluice/device.h>
+#include "core/device.h"
 
 #include "base/log.h"
 #include "device/cuda_device.h"

@@ -1,5 +1,5 @@
 /* cuda_absent.c - stands in for cuda.c where the program was built without CUDA's header. */
-#include <sluice/device.h>
+#include "core/device.h"
 
 static const char *unavailable(void)
 {

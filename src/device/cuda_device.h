@@ -2,7 +2,7 @@
 #ifndef SL_DEVICE_CUDA_DEVICE_H
 #define SL_DEVICE_CUDA_DEVICE_H
 
-#include <sluice/device.h>
+#include "core/device.h"
 
 #include "device/cuda_library.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sluice/device.h>
+#include "core/device.h"
 
 #include "base/log.h"
 #include "device/opencl_device.h"

@@ -1,5 +1,5 @@
 /* opencl_absent.c - stands in for opencl.c where the program was built without OpenCL's headers. */
-#include <sluice/device.h>
+#include "core/device.h"
 
 static const char *unavailable(void)
 {

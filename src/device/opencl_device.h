@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include <sluice/device.h>
+#include "core/device.h"
 
 #include "device/opencl_library.h"
 

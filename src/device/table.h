@@ -2,7 +2,7 @@
 #ifndef SL_DEVICE_TABLE_H
 #define SL_DEVICE_TABLE_H
 
-#include <sluice/device.h>
+#include "core/device.h"
 
 /* Memory of the device with a copy of what is here, which must stay until the queue is through. */
 int sl_device_table(struct sl_device *device, struct sl_device_queue *queue, const void *from,

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <sluice/device.h>
+#include "core/device.h"
 
 #include "base/log.h"
 

@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <sluice/plan.h>
+#include "core/plan.h"
 
 enum { SL_WIRE_VERSION = 2, SL_WIRE_HEADER = 12, SL_WIRE_MAX = 1024 };
 

@@ -10,10 +10,10 @@
 
 #include <stdint.h>
 
-#include <sluice/plan.h>
 #include <sluice/record.h>
-#include <sluice/write.h>
 
+#include "core/plan.h"
+#include "core/write.h"
 #include "frontend/transfer.h"
 #include "roce/icrc.h"
 

@@ -14,9 +14,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <sluice/plan.h>
 #include <sluice/record.h>
-#include <sluice/write.h>
+
+#include "core/plan.h"
+#include "core/write.h"
 
 struct sl_descriptors { /* an iterator over one block */
 	const struct sl_plan *plan;

@@ -4,8 +4,8 @@
  *            module, sequence, packet), so the same seed always hurts the same ones, whatever the
  *            link or the timing; a burst goes on over the packets that are sent after its first.
  *            Each fault is logged before it happens; a fault that cannot be logged does not happen.
- *            What happens to packets on their way is done by the link (link.h, enum sl_fate), all
- *            else by who prepares them.
+ *            What happens to packets on their way is done by the link (core/link.h, enum sl_fate),
+ *            all else by who prepares them.
  * Threads:   drain on one thread; all else on the sending data thread.
  * Cost:      one hash per packet, and one per block for each kind that was asked for. */
 #ifndef SL_FRONTEND_FAULT_H
@@ -16,8 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <sluice/link.h>
 #include <sluice/option.h>
+
+#include "core/link.h"
 
 enum { SL_FAULT_LOG = 1 << 16, SL_FAULT_MODULES = 64 };
 

@@ -19,10 +19,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <sluice/plan.h>
 #include <sluice/record.h>
-#include <sluice/write.h>
 
+#include "core/plan.h"
+#include "core/write.h"
 #include "frontend/block.h"
 #include "frontend/descriptor.h"
 #include "frontend/transfer.h"

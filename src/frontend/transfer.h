@@ -20,8 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <sluice/plan.h>
-#include <sluice/write.h>
+#include "core/plan.h"
+#include "core/write.h"
 
 enum sl_part_of { SL_PART_PIXELS = 1 << 0, SL_PART_RECORD = 1 << 1 };
 

@@ -29,7 +29,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <sluice/device.h>
+#include "core/device.h"
 
 #include "kernel/ring.h"
 

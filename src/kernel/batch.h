@@ -1,6 +1,6 @@
 /* batch.h - what kernels know of a batch: its frames, where modules lie, and verdicts.
  *
- * The same layout for the host and for every device; twin.h says who fills it in. */
+ * The same layout for the host and for every device; core/gpu.h says who fills it in. */
 #ifndef SL_KERNEL_BATCH_H
 #define SL_KERNEL_BATCH_H
 

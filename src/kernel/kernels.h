@@ -2,7 +2,7 @@
 #ifndef SL_KERNEL_KERNELS_H
 #define SL_KERNEL_KERNELS_H
 
-#include <sluice/device.h>
+#include "core/device.h"
 
 extern const struct sl_kernels sl_kernels_bench, sl_kernels_checksum, sl_kernels_correct,
 	sl_kernels_integrate, sl_kernels_lane, sl_kernels_peaks, sl_kernels_reduce,

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <sluice/link.h>
+#include "core/link.h"
 
 struct sl_credit {
 	uint64_t window;  /* bytes in flight at most; UINT64_MAX: only the slots count */

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include <sluice/link.h>
+#include "core/link.h"
 
 /* Whether the lines that are offered are those of the ring, as far as they matter. */
 bool sl_lines_fit(const struct sl_link_env *env, const struct sl_offer *offer);

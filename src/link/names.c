@@ -1,7 +1,7 @@
 /* names.c - drops, proofs and guards in words, as they appear in tables, files and JSON. */
 #include <stdio.h>
 
-#include <sluice/link.h>
+#include "core/link.h"
 
 static const char *const drop_name[SL_DROPS] = {
 	[SL_DROP_MALFORMED] = "malformed",

@@ -5,15 +5,15 @@
  *            each carries its part of the module's block, cut into packets of equal length. Every
  *            packet says in its header which frame and which packet of its port it is; so its place
  *            in the ring is known, whatever came before it. Sources know nothing of plans, records
- *            and credits, and nothing goes back to them (link.h, one way): the record is written
- *            here, out of what the headers say.
+ *            and credits, and nothing goes back to them (core/link.h, one way): the record is
+ *            written here, out of what the headers say.
  *            Packets of a port come in order, as a rule: the kernel gets the places of those that
  *            should come next, and its copy is the only one. A guess that was wrong is put right.
  * Files:     native.c opening, closing, offers and plans; native_shape.c which bytes of a block a
  *            packet has; native_number.c which packet it is; native_place.c whether it may go
  *            there, and what is in; native_receive.c packets in; native_send.c packets out;
  *            native_hold.c those that others overtake. A wire format is one file: sls.c, nanet.c.
- * Threads:   as link.h says. All ports of a module belong to one poller.
+ * Threads:   as core/link.h says. All ports of a module belong to one poller.
  * Ownership: a link begins its state with a struct sl_native and sets `format` when it opens. */
 #ifndef SL_LINK_NATIVE_H
 #define SL_LINK_NATIVE_H
@@ -21,7 +21,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include <sluice/link.h>
+#include "core/link.h"
 
 #include "link/native_place.h"
 #include "link/native_shape.h"
@@ -192,7 +192,7 @@ int sl_native_open(struct sl_native *native, const struct sl_native_format *form
 void sl_native_close(void *state);
 enum sl_proof sl_native_proof(uint16_t service, uint16_t message);
 
-/* Either side: offer() for a source, accept() for a receiver (link.h, one way). */
+/* Either side: offer() for a source, accept() for a receiver (core/link.h, one way). */
 int sl_native_offer(void *state, struct sl_offer *offer);
 int sl_native_accept(void *state, const struct sl_offer *offer, struct sl_plan *plan);
 

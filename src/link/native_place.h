@@ -18,7 +18,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include <sluice/link.h>
+#include "core/link.h"
 
 #include "link/native_shape.h"
 

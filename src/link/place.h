@@ -2,10 +2,10 @@
  * whose responder is ours.
  *
  * Model:     one placer per transfer. The PSN says which packet of which sequence this is
- *            (plan.h); address and length must then be exactly that packet's. It is copied into
- *            the ring only while its slot is open and only if those bytes have not been received
- *            before; the last missing packet raises the event. Everything else is counted by
- *            cause. For a source whose blocks are pixels alone (plan.bare) the placer writes the
+ *            (core/plan.h); address and length must then be exactly that packet's. It is copied
+ *            into the ring only while its slot is open and only if those bytes have not been
+ *            received before; the last missing packet raises the event. Everything else is counted
+ *            by cause. For a source whose blocks are pixels alone (plan.bare) the placer writes the
  *            record, before the event.
  * Threads:   the link's poller thread, between sl_ring_enter and sl_ring_leave.
  * Cost:      a division and a bit test per packet besides the copy, three divisions where packets
@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-#include <sluice/link.h>
+#include "core/link.h"
 
 struct sl_place_track { /* of one slot: which packets of which sequence are in */
 	uint64_t sequence_plus_1;

@@ -12,8 +12,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include <sluice/link.h>
-#include <sluice/region.h>
+#include "core/link.h"
+#include "core/region.h"
 
 enum {
 	SL_SHM_TRANSFERS = 64,

@@ -24,7 +24,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include <sluice/link.h>
+#include "core/link.h"
 
 #include "link/credit.h"
 #include "link/place.h"

@@ -17,8 +17,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include <sluice/link.h>
-#include <sluice/region.h>
+#include "core/link.h"
+#include "core/region.h"
 
 #include "link/credit.h"
 #include "verbs/verbs.h"

@@ -3,7 +3,7 @@
  * Model:     an estate is what sources rely on and what must therefore outlive a receiver: the
  *            ring's memory, the link's sockets, and the plans by which sources write; beside them
  *            notes in shared memory, in which the link goes on writing down how far it has come
- *            (link.h). Somebody holds it (control/keeper.h). A receiver that adopts it begins
+ *            (core/link.h). Somebody holds it (control/keeper.h). A receiver that adopts it begins
  *            with the first sequence of which its predecessor took nothing: what was under way is
  *            not of its run, and neither sent nor lost in its ledger. Aligned by sequence, all
  *            modules begin with the same one, the highest.
@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#include <sluice/link.h>
+#include "core/link.h"
 
 enum { SL_ESTATE_MODULES = 64 };
 

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <sluice/link.h>
+#include "core/link.h"
 
 #include "exchange/server.h"
 #include "pipeline/way.h"

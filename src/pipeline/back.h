@@ -21,9 +21,9 @@
 #include <stdint.h>
 
 #include <sluice/back.h>
-#include <sluice/link.h>
 
 #include "base/thread.h"
+#include "core/link.h"
 #include "exchange/client.h"
 #include "frontend/block.h"
 #include "frontend/transfer.h"

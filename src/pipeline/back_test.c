@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <sluice/registry.h>
+#include "core/registry.h"
 
 #include "base/clock.h"
 #include "lib/capture.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sluice/registry.h>
+#include "core/registry.h"
 
 #include "base/log.h"
 #include "pipeline/chain.h"

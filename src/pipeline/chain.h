@@ -2,7 +2,7 @@
 #ifndef SL_PIPELINE_CHAIN_H
 #define SL_PIPELINE_CHAIN_H
 
-#include <sluice/unit.h>
+#include "core/unit.h"
 
 #include "pipeline/experiment.h"
 

@@ -17,9 +17,9 @@
 #include <stdio.h>
 
 #include <sluice/detector.h>
-#include <sluice/link.h>
 
 #include "base/thread.h"
+#include "core/link.h"
 #include "frontend/block.h"
 #include "frontend/fault.h"
 #include "frontend/transfer.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sluice/registry.h>
+#include "core/registry.h"
 
 #include "base/config/node.h"
 #include "base/log.h"

@@ -13,12 +13,12 @@
 #include <stdint.h>
 
 #include <sluice/detector.h>
-#include <sluice/link.h>
 #include <sluice/sink.h>
 #include <sluice/stage.h>
-#include <sluice/unit.h>
 
 #include "base/config/config.h"
+#include "core/link.h"
+#include "core/unit.h"
 #include "detector/cut.h"
 #include "frontend/fault.h"
 #include "pipeline/answers_thread.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sluice/registry.h>
+#include "core/registry.h"
 
 #include "base/cpu.h"
 #include "pipeline/experiment_parts.h"

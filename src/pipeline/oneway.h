@@ -1,7 +1,7 @@
 /* oneway.h - sources that nobody can ask: offers made for them, and when they are over.
  *
  * Model:     a native UDP detector sends when it likes, and says neither that it begins nor that it
- *            ends. So the receiver makes the offers itself, out of the experiment (link.h, one
+ *            ends. So the receiver makes the offers itself, out of the experiment (core/link.h, one
  *            way), opens all its slots, and waits. A module is over
  *              - when its last frame was reached;
  *              - when another module's was, and nothing has come for a second: the detector sent

@@ -9,9 +9,9 @@
 #include <stdbool.h>
 
 #include <sluice/frame.h>
-#include <sluice/region.h>
 
 #include "base/queue.h"
+#include "core/region.h"
 
 struct sl_flow_frame {
 	struct sl_frame frame; /* first: a frame is found from it by a cast */

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "memory/numa.h"
+#include "core/numa.h"
 #include "pipeline/receive.h"
 
 enum {

@@ -11,10 +11,10 @@
 
 #include <sluice/detector.h>
 #include <sluice/option.h>
-#include <sluice/ring.h>
 
 #include "assemble/align.h"
 #include "base/config/config.h"
+#include "core/ring.h"
 
 enum sl_incomplete { SL_INCOMPLETE_DROP, SL_INCOMPLETE_KEEP };
 enum sl_overrun {

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <sluice/link.h>
+#include "core/link.h"
 
 struct sl_way {
 	const struct sl_link *link;

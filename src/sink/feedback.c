@@ -16,12 +16,12 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include <sluice/plan.h>
 #include <sluice/sink.h>
 
 #include "base/clock.h"
 #include "base/histogram.h"
 #include "base/log.h"
+#include "core/plan.h"
 #include "sink/feedback_out.h"
 #include "sink/feedback_wire.h"
 

@@ -9,7 +9,7 @@
 #ifndef SL_STAGE_BLOBS_TWIN_H
 #define SL_STAGE_BLOBS_TWIN_H
 
-#include <sluice/twin.h>
+#include "core/gpu.h"
 
 enum { SL_BLOBS_STEPS = 5, SL_BLOBS_COLUMNS = 8, SL_BLOBS_THREADS = 256 };
 

@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-#include <sluice/region.h>
 #include <sluice/stage.h>
 
+#include "core/region.h"
 #include "stage/vectors.h"
 
 /* The choices of `output`. */

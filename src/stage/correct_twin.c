@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <sluice/twin.h>
+#include "core/gpu.h"
 
 #include "device/table.h"
 #include "kernel/kernels.h"

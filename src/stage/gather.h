@@ -4,7 +4,7 @@
 #ifndef SL_STAGE_GATHER_H
 #define SL_STAGE_GATHER_H
 
-#include <sluice/device.h>
+#include "core/device.h"
 
 struct sl_gather {
 	uint32_t *start; /* [bins + 1]: in `index` */

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include <sluice/twin.h>
+#include "core/gpu.h"
 
 #include "base/log.h"
 #include "device/table.h"

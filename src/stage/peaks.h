@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include <sluice/env.h>
-#include <sluice/region.h>
 
+#include "core/region.h"
 #include "stage/blobs.h"
 
 /* Pixels that are looked at together; chunks that stay in a cache until they are looked at again;

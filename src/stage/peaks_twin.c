@@ -5,7 +5,7 @@
  * of squares of a ring is below 2^53. Sums of floats are in another order, and may differ in the
  * last bits of doubles; what follows from them is rounded to floats, and the same but for rare
  * cases: a limit that differs in its last bit. */
-#include <sluice/twin.h>
+#include "core/gpu.h"
 
 #include "device/table.h"
 #include "kernel/kernels.h"

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include <sluice/env.h>
-#include <sluice/region.h>
 
+#include "core/region.h"
 #include "stage/rays.h"
 
 struct sl_radial_options {

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <sluice/twin.h>
+#include "core/gpu.h"
 
 #include "base/log.h"
 #include "device/table.h"

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-#include <sluice/twin.h>
+#include "core/gpu.h"
 
 #include "device/table.h"
 #include "kernel/batch.h"

@@ -15,7 +15,7 @@
 #ifndef SL_STAGE_SHARES_H
 #define SL_STAGE_SHARES_H
 
-#include <sluice/region.h>
+#include "core/region.h"
 
 #include "stage/rays.h"
 

@@ -2,7 +2,7 @@
 #ifndef SL_STAGE_SPARSE_TWIN_H
 #define SL_STAGE_SPARSE_TWIN_H
 
-#include <sluice/twin.h>
+#include "core/gpu.h"
 
 #include "stage/sparse.h"
 

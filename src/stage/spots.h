@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include <sluice/frame.h>
-#include <sluice/region.h>
 
+#include "core/region.h"
 #include "stage/blobs.h"
 
 struct sl_spots_settings {

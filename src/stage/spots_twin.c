@@ -5,8 +5,8 @@
 #include <math.h>
 
 #include <sluice/stage.h>
-#include <sluice/twin.h>
 
+#include "core/gpu.h"
 #include "device/table.h"
 #include "kernel/kernels.h"
 #include "stage/blobs_twin.h"

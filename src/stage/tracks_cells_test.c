@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sluice/device.h>
 #include <sluice/events.h>
 
+#include "core/device.h"
 #include "device/table.h"
 #include "gpuring/tagged.h"
 #include "kernel/kernels.h"

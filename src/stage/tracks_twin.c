@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <sluice/twin.h>
+#include "core/gpu.h"
 
 #include "device/table.h"
 #include "kernel/kernels.h"

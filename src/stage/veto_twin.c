@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include <sluice/twin.h>
+#include "core/gpu.h"
 
 #include "device/table.h"
 #include "kernel/kernels.h"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include <sluice/unit.h>
+#include "core/unit.h"
 
 #include "base/bell.h"
 

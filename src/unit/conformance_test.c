@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include <sluice/unit.h>
+#include "core/unit.h"
 
 #include "base/bell.h"
 #include "lib/capture.h"

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <sluice/region.h>
+#include "core/region.h"
 
 enum { SL_VERBS_GID_BYTES = 16, SL_VERBS_NAME_BYTES = 64, SL_VERBS_PORT = 4791 };
 

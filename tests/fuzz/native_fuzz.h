@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <sluice/link.h>
+#include "core/link.h"
 
 #include "base/bell.h"
 #include "base/log.h"

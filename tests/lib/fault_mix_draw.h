@@ -8,7 +8,7 @@
 #ifndef TESTS_LIB_FAULT_MIX_DRAW_H
 #define TESTS_LIB_FAULT_MIX_DRAW_H
 
-#include <sluice/registry.h>
+#include "core/registry.h"
 
 #include "lib/fault_mix_align.h"
 

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include <sluice/link.h>
+#include "core/link.h"
 
 #include "base/bell.h"
 #include "base/clock.h"

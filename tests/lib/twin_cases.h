@@ -2,8 +2,8 @@
 #ifndef TESTS_LIB_TWIN_CASES_H
 #define TESTS_LIB_TWIN_CASES_H
 
-#include <sluice/device.h>
-#include <sluice/registry.h>
+#include "core/device.h"
+#include "core/registry.h"
 
 #include "lib/twin_device.h"
 #include "lib/twin_rig.h"

@@ -7,7 +7,7 @@
 #ifndef TESTS_LIB_TWIN_DEVICE_H
 #define TESTS_LIB_TWIN_DEVICE_H
 
-#include <sluice/device.h>
+#include "core/device.h"
 
 #include "lib/twin_rig.h"
 

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include <sluice/twin.h>
+#include "core/gpu.h"
 
 #include "base/bell.h"
 #include "pipeline/calibration.h"

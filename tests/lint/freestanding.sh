@@ -47,5 +47,5 @@ look_at() {
 echo 1..2
 look_at "src/roce is freestanding" "$roce" "$(echo src/roce/*.h)" '"roce/'
 look_at "so is the core of a front end" "$roce $core" "$core_headers" \
-	'"roce/\|"frontend/\|<sluice/darks\.h>\|<sluice/plan\.h>\|<sluice/record\.h>\|<sluice/write\.h>'
+	'"roce/\|"frontend/\|"core/plan\.h"\|"core/write\.h"\|<sluice/darks\.h>\|<sluice/record\.h>'
 exit $failed

@@ -178,7 +178,7 @@ CHECKS = [
      {"include/sluice/a.h": '#include "base/log.h"\n', "include/sluice/b.h": "#include <base/log.h>\n"},
      ["a.h:1", "b.h:1"]),
     ("src/roce stands alone", roce,
-     {"src/roce/a.c": '#include <sluice/plan.h>\n#include <stdlib.h>\n#include "base/log.h"\n'},
+     {"src/roce/a.c": '#include "core/plan.h"\n#include <stdlib.h>\n#include "base/log.h"\n'},
      ["a.c:1", "a.c:2", "a.c:3"]),
     ("vendor headers stay in their place", vendor,
      {"src/base/a.c": "#include <yaml.h>\n#include <isa-l/crc.h>\n", "src/link/b.c": "#include <hdf5.h>\n",

@@ -1,5 +1,5 @@
 /* cause.pml - what is said of a module-frame that did not become whole: turned away, damaged, lost,
- * late (sl_ring_may_place, sl_ring_turn_away and sl_ring_release of src/ring/ring.c, look_at of
+ * late (sl_ring_may_place, sl_ring_turn_away and sl_ring_release of src/core/ring.c, look_at of
  * src/assemble/describe.c).
  *
  * As in ring.pml the source is open-loop, packets are lost, doubled and overtaken, and the

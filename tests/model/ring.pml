@@ -1,6 +1,6 @@
 /* ring.pml - the hand-over of cells (a slot of one module): link threads place and raise, the
  * assembler closes, waits and looks, the unit reads, the dispatcher releases and opens again
- * (include/sluice/ring.h).
+ * (src/core/ring.h).
  *
  * The source is open-loop: it has no credits and laps the ring as it likes. Packets are lost,
  * doubled, overtaken, and predicted wrongly. The assembler may give a head up as soon as anything

@@ -17,7 +17,7 @@
  *   ticket:            (step << ITEM_BITS) + next item of it, a tile or a frame; without order,
  *                      the next batch
  *
- * Threads: as unit.h says. Nobody waits for anybody; work() takes one item or finds none.
+ * Threads: as core/unit.h says. Nobody waits for anybody; work() takes one item or finds none.
  * Cost: per item two atomic operations; per pass one bell; per batch two. */
 #include <assert.h>
 #include <errno.h>
@@ -28,7 +28,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <sluice/unit.h>
+#include "core/unit.h"
 
 #include "base/bell.h"
 #include "base/log.h"

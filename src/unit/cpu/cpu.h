@@ -3,7 +3,7 @@
 #ifndef SL_UNIT_CPU_H
 #define SL_UNIT_CPU_H
 
-#include <sluice/unit.h>
+#include "core/unit.h"
 
 extern const struct sl_unit sl_unit_cpu;
 

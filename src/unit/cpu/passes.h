@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include <sluice/unit.h>
+#include "core/unit.h"
 
 struct sl_cpu_pass {
 	bool frames;	 /* over frames; else over tiles */

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include <sluice/unit.h>
+#include "core/unit.h"
 
 #include "unit/cpu/passes.h"
 

@@ -8,7 +8,7 @@
  *
  *   ring of batches:   reaped <= finished <= begun <= submitted <= reaped + QUEUE
  *
- * Threads: as unit.h says; the device belongs to worker 0. */
+ * Threads: as core/unit.h says; the device belongs to worker 0. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdalign.h>
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <sluice/unit.h>
+#include "core/unit.h"
 
 #include "base/bell.h"
 #include "base/clock.h"

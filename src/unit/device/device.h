@@ -18,7 +18,8 @@
 #include <stdbool.h>
 
 #include <sluice/detector.h>
-#include <sluice/twin.h>
+
+#include "core/gpu.h"
 
 enum { SL_LANE_RECORDS = 16, SL_LANE_LINE = 64 };
 

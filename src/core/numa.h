@@ -6,8 +6,8 @@
  *            nothing is changed.
  * Threads:   the wish belongs to the calling thread.
  * Cost:      a system call. */
-#ifndef SL_MEMORY_NUMA_H
-#define SL_MEMORY_NUMA_H
+#ifndef SL_CORE_NUMA_H
+#define SL_CORE_NUMA_H
 
 /* 0; -EBUSY: there is a policy already; -errno: this process may not (a container's filter), or the
  * kernel knows no nodes. */

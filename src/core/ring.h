@@ -27,8 +27,8 @@
  *            can write.
  * Cost:      wait-free; no allocation or system call after init, except waking a sleeping
  *            assembler. */
-#ifndef SLUICE_RING_H
-#define SLUICE_RING_H
+#ifndef SL_CORE_RING_H
+#define SL_CORE_RING_H
 
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -36,7 +36,8 @@
 #include <stdint.h>
 
 #include <sluice/record.h>
-#include <sluice/region.h>
+
+#include "core/region.h"
 
 struct sl_bell;
 

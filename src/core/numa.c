@@ -1,5 +1,5 @@
 /* numa.c - memory policies of the kernel, without libnuma. */
-#include "memory/numa.h"
+#include "core/numa.h"
 
 #include <errno.h>
 #include <linux/mempolicy.h>

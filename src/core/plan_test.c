@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include <sluice/plan.h>
+#include "core/plan.h"
 
 static const struct sl_plan plan = {
 	.pmtu = 4096,

@@ -1,4 +1,4 @@
-/* twin.h - a stage on an accelerator: the same results by other means.
+/* gpu.h - a stage on an accelerator: the same results by other means.
  *
  * Model:     a stage that has a twin is opened as on the CPU: it checks its options and makes its
  *            tables. The twin then takes these to the device, and queues kernels for each batch.
@@ -13,11 +13,11 @@
  * Exact:     integers are the CPU's to the last bit. Floats are within what the twin states.
  * Threads:   open and close as a stage's; the others on the one worker that has the device.
  * Ownership: state is zeroed memory of state_bytes; close() runs even when open() failed. */
-#ifndef SLUICE_TWIN_H
-#define SLUICE_TWIN_H
+#ifndef SL_CORE_GPU_H
+#define SL_CORE_GPU_H
 
-#include <sluice/device.h>
-#include <sluice/unit.h>
+#include "core/device.h"
+#include "core/unit.h"
 
 enum { SL_TWIN_LANES = 8 }; /* batches on a device at once, at most */
 

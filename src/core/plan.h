@@ -30,8 +30,8 @@
  *            (line_pitch 0: lines follow each other, and the record follows the last.)
  *
  * Ownership: plain data. Plans hold keys: do not log them. */
-#ifndef SLUICE_PLAN_H
-#define SLUICE_PLAN_H
+#ifndef SL_CORE_PLAN_H
+#define SL_CORE_PLAN_H
 
 #include <stdbool.h>
 #include <stdint.h>

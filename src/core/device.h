@@ -12,8 +12,8 @@
  * Errors:    0 or -errno: -ENOMEM no memory there, -ENODEV gone, -EINVAL asked for nonsense, -EIO
  *            else. sl_device_problem() has the driver's own words for the last one.
  * Cost:      drivers allocate and lock: none of this is for the thread that takes data. */
-#ifndef SLUICE_DEVICE_H
-#define SLUICE_DEVICE_H
+#ifndef SL_CORE_DEVICE_H
+#define SL_CORE_DEVICE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,7 +2,8 @@
 #include <string.h>
 
 #include <sluice/record.h>
-#include <sluice/write.h>
+
+#include "core/write.h"
 
 void sl_source_seek(const struct sl_source *source, uint32_t offset,
 		    struct sl_source_cursor *cursor)

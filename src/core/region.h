@@ -6,8 +6,8 @@
  *            by which other devices reach it; who allocated it fills in the region.
  * Threads:   open and close on one thread; the memory itself is everybody's.
  * Cost:      all pages are touched on open, so that the data path never faults. */
-#ifndef SLUICE_REGION_H
-#define SLUICE_REGION_H
+#ifndef SL_CORE_REGION_H
+#define SL_CORE_REGION_H
 
 #include <stddef.h>
 #include <stdint.h>

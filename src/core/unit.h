@@ -7,8 +7,8 @@
  * Threads:   submit and reap on one thread (the dispatcher); work(w) on worker w. None may
  *            allocate, lock or log.
  * Ownership: a batch is the unit's between submit and reap. */
-#ifndef SLUICE_UNIT_H
-#define SLUICE_UNIT_H
+#ifndef SL_CORE_UNIT_H
+#define SL_CORE_UNIT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include <sluice/region.h>
+#include "core/region.h"
 
 static void host_region_is_zeroed_and_writable(void **state)
 {

@@ -7,10 +7,10 @@
 
 #include <cmocka.h>
 
-#include <sluice/region.h>
+#include "core/region.h"
 
 #include "base/cpu.h"
-#include "memory/numa.h"
+#include "core/numa.h"
 
 static struct sl_cpus cpus;
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include <sluice/ring.h>
+#include "core/ring.h"
 
 #include "base/bell.h"
 

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <sluice/region.h>
+#include "core/region.h"
 
 enum {
 	POISON = 0xa5,

@@ -19,17 +19,18 @@
  * Threads:   poll, wait, post and reap are data-path calls: no allocation, lock or log.
  * Errors:    0, a count, or -errno. -EAGAIN is back-pressure. Packets that do not fit are counted
  *            by cause, never logged. */
-#ifndef SLUICE_LINK_H
-#define SLUICE_LINK_H
+#ifndef SL_CORE_LINK_H
+#define SL_CORE_LINK_H
 
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <sluice/option.h>
-#include <sluice/plan.h>
-#include <sluice/ring.h>
-#include <sluice/write.h>
+
+#include "core/plan.h"
+#include "core/ring.h"
+#include "core/write.h"
 
 /* How the link knows that a module-frame is whole, and that nobody writes what is being read
  * (stored with the run). */

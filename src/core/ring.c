@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <sluice/ring.h>
+#include "core/ring.h"
 
 #include "base/bell.h"
 

@@ -1,6 +1,7 @@
 /* plan.c - where a byte of a module-frame goes: the one function that both ends share. */
-#include <sluice/plan.h>
 #include <sluice/record.h>
+
+#include "core/plan.h"
 
 uint64_t sl_plan_pixel_bytes(const struct sl_plan *plan)
 {

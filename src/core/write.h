@@ -6,8 +6,8 @@
  * Ownership: writes point to their source and both into the pixels; all must stay until the link
  *            has reaped them.
  * Cost:      builds freestanding. A cursor goes forward without dividing. */
-#ifndef SLUICE_WRITE_H
-#define SLUICE_WRITE_H
+#ifndef SL_CORE_WRITE_H
+#define SL_CORE_WRITE_H
 
 #include <stdbool.h>
 #include <stdint.h>
