@@ -10,7 +10,7 @@
 #include "base/sysfile.h"
 #include "cmd/doctor.h"
 #include "net/interface.h"
-#include "xdp/xdp.h"
+#include "net/xdp/xdp.h"
 
 enum {
 	WANTED_RMEM = 64 << 20, /* 5 ms at 100 Gb/s */

@@ -3,7 +3,7 @@
 
 #include "cmd/doctor.h"
 #include "net/net.h"
-#include "verbs/verbs.h"
+#include "net/verbs/verbs.h"
 
 static void tell_address(void *arg, const struct sl_verbs_info *info)
 {

@@ -21,7 +21,7 @@
 #include "core/region.h"
 
 #include "link/credit.h"
-#include "verbs/verbs.h"
+#include "net/verbs/verbs.h"
 
 enum {
 	SL_VERBS_DEVICES = 8,

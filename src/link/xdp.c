@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "link/packet.h"
-#include "xdp/xdp.h"
+#include "net/xdp/xdp.h"
 
 enum {
 	ETHERNET = 14,

@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 
 #include "lib/link_conformance.h"
-#include "xdp/xdp.h"
+#include "net/xdp/xdp.h"
 
 extern const struct sl_link sl_link_xdp;
 

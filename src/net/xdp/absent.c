@@ -1,5 +1,5 @@
 /* absent.c - what is left of this folder in a build without libxdp and libbpf. */
-#include "xdp/xdp.h"
+#include "net/xdp/xdp.h"
 
 const char *sl_xdp_unavailable(void)
 {

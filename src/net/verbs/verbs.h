@@ -13,8 +13,8 @@
  *            poll, post and arm do not allocate or log. The vendor's library behind them may take
  *            a spinlock of its own, which nobody else wants.
  * Cost:      posting and polling are as cheap as the vendor's library makes them. */
-#ifndef SL_VERBS_VERBS_H
-#define SL_VERBS_VERBS_H
+#ifndef SL_NET_VERBS_VERBS_H
+#define SL_NET_VERBS_VERBS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* device.c - a device by its address, with its completion queue. */
-#include "verbs/device.h"
+/* nic.c - a device by its address, with its completion queue. */
+#include "net/verbs/nic.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* program.h - the program that chooses packets on the interface. */
-#ifndef SL_XDP_PROGRAM_H
-#define SL_XDP_PROGRAM_H
+#ifndef SL_NET_XDP_PROGRAM_H
+#define SL_NET_XDP_PROGRAM_H
 
 #include <stdint.h>
 

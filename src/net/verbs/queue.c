@@ -1,5 +1,5 @@
 /* queue.c - queue pairs: made, connected by hand, written to. */
-#include "verbs/device.h"
+#include "net/verbs/nic.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
-/* device.h - what the files of src/verbs know of a device. */
-#ifndef SL_VERBS_DEVICE_H
-#define SL_VERBS_DEVICE_H
+/* nic.h - what the files of src/net/verbs know of a device. */
+#ifndef SL_NET_VERBS_NIC_H
+#define SL_NET_VERBS_NIC_H
 
-#include "verbs/library.h"
-#include "verbs/verbs.h"
+#include "net/verbs/library.h"
+#include "net/verbs/verbs.h"
 
 struct sl_verbs_device {
 	const struct sl_verbs_library *lib;

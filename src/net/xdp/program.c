@@ -1,6 +1,6 @@
 /* program.c - which packets go to the sockets, as eBPF instructions: few enough to write down, so
  * that the build needs no compiler for them. */
-#include "xdp/program.h"
+#include "net/xdp/program.h"
 
 #include <arpa/inet.h>
 #include <bpf/bpf.h>

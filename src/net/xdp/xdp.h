@@ -8,8 +8,8 @@
  * Ownership: what sl_xdp_peek() shows is the caller's until sl_xdp_release().
  * Errors:    0 or -errno; sl_xdp_open() logs what is wrong and what to do.
  * Cost:      copy: one copy by the kernel into the chunk. Zero-copy: the NIC writes it. */
-#ifndef SL_XDP_XDP_H
-#define SL_XDP_XDP_H
+#ifndef SL_NET_XDP_XDP_H
+#define SL_NET_XDP_XDP_H
 
 #include <stdbool.h>
 #include <stddef.h>

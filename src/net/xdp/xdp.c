@@ -1,5 +1,5 @@
 /* xdp.c - AF_XDP sockets for all receive queues of an interface, in the best way that it has. */
-#include "xdp/xdp.h"
+#include "net/xdp/xdp.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "xdp/program.h"
-#include "xdp/socket.h"
+#include "net/xdp/program.h"
+#include "net/xdp/socket.h"
 
 enum { POLLERS_MAX = SL_XDP_SOCKETS };
 

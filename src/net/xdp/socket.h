@@ -1,10 +1,10 @@
 /* socket.h - one AF_XDP socket with the memory that it shares with the kernel. */
-#ifndef SL_XDP_SOCKET_H
-#define SL_XDP_SOCKET_H
+#ifndef SL_NET_XDP_SOCKET_H
+#define SL_NET_XDP_SOCKET_H
 
 #include <xdp/xsk.h>
 
-#include "xdp/xdp.h"
+#include "net/xdp/xdp.h"
 
 #ifndef XDP_USE_SG
 #define XDP_USE_SG (1 << 4) /* linux/if_xdp.h, since Linux 6.6 */

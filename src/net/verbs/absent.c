@@ -1,6 +1,6 @@
 /* absent.c - stands in where libibverbs-dev was not there to build against: the doctor can still
  * ask. */
-#include "verbs/verbs.h"
+#include "net/verbs/verbs.h"
 
 const char *sl_verbs_unavailable(void)
 {

@@ -1,5 +1,5 @@
 /* memory.c - memory that a device may reach: registered, and pinned as long as it is. */
-#include "verbs/device.h"
+#include "net/verbs/nic.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,12 +1,12 @@
-/* library.h - libibverbs as a table of functions, loaded once. The files of src/verbs call it
+/* library.h - libibverbs as a table of functions, loaded once. The files of src/net/verbs call it
  * through this table; what the vendor's header offers as inline functions over a context's own
  * operations (post, poll, arm) they call directly.
  *
  * Threads:   any; the first call loads.
  * Ownership: the library stays loaded until the process ends: vendors' libraries do not like to
  *            go. */
-#ifndef SL_VERBS_LIBRARY_H
-#define SL_VERBS_LIBRARY_H
+#ifndef SL_NET_VERBS_LIBRARY_H
+#define SL_NET_VERBS_LIBRARY_H
 
 #include <infiniband/verbs.h>
 

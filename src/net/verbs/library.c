@@ -1,11 +1,11 @@
 /* library.c - finds libibverbs at run time, or the words for why it cannot be used. */
-#include "verbs/library.h"
+#include "net/verbs/library.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 
-#include "verbs/verbs.h"
+#include "net/verbs/verbs.h"
 
 static struct sl_verbs_library library;
 static char problem[256];

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "verbs/device.h"
+#include "net/verbs/nic.h"
 
 static uint16_t bytes_of(enum ibv_mtu mtu)
 {

@@ -1,5 +1,5 @@
 /* verbs_test.c - devices, memory and queues through a libibverbs without hardware. */
-#include "verbs/verbs.h"
+#include "net/verbs/verbs.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

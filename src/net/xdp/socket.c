@@ -1,5 +1,5 @@
 /* socket.c - one AF_XDP socket: its memory, its rings, the frames in them. */
-#include "xdp/socket.h"
+#include "net/xdp/socket.h"
 
 #include <errno.h>
 #include <sys/mman.h>
