@@ -27,9 +27,9 @@ export SLUICE_UNIT=cuda # OpenCL's kernels on this GPU are not ours to check her
 "$test" >"$out/twin.txt" 2>&1
 twins=$?
 say "$(grep -c 'cuda: NVIDIA' "$out/twin.txt") chains of stages on CUDA, results as on the CPU" $twins "$out/twin.txt"
-for name in gpuring trigger; do # rings, and graphs that the device launches itself
-	"$build/src/gpuring_${name}_test" >"$out/$name.txt" 2>&1
-	say "src/gpuring/${name}_test.c" $? "$out/$name.txt"
+for name in ring trigger; do # rings, and graphs that the device launches itself
+	"$build/src/gpu_ring_${name}_test" >"$out/$name.txt" 2>&1
+	say "src/gpu/ring/${name}_test.c" $? "$out/$name.txt"
 done
 # Side by side, in shares, for each takes minutes. Kernels are in these two tests, the others are about what fails around them.
 # With one trigger, for kernels are the same, but for those that poll, and those around a loop.

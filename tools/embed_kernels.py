@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """embed_kernels.py - a source of kernels becomes a C file with all forms that drivers take.
 
-  tools/embed_kernels.py SOURCE OUTPUT [NVCC]
+  tools/embed_kernels.py SOURCE kernel_NAME.c DEPFILE [NVCC]
 
-The OpenCL form is one text, with the headers of src/maths and src/kernel in it. With NVCC there is a fatbin, too: machine
+The OpenCL form is one text, with all its headers in it; DEPFILE lists them for ninja. With NVCC there is a fatbin, too: machine
 code for Ampere and Hopper, and PTX, which drivers make code for younger GPUs of. A source NAME.cu is for CUDA alone, and may
 call what a device has of the CUDA runtime: that is linked in, so there is machine code of each family, and no PTX.
 """
@@ -23,7 +23,7 @@ APART = ("arch=compute_80,code=sm_80", "arch=compute_90,code=[sm_90,compute_90]"
 WORDS_OF_HOPPER = ("sl_max_i16x2",)
 # Those of them that nvcc knows, where there can be no PTX.
 FAMILIES = ("80", "90", "100", "120")
-# Floats are to be those of the CPU (src/maths/language.h).
+# Floats are to be those of the CPU (src/gpu/dialect/language.h).
 EXACT = ("--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
 
 
@@ -69,17 +69,19 @@ def linked(source, nvcc):
 
 def main():
     source, output = (pathlib.Path(name).resolve() for name in sys.argv[1:3])
-    name = source.stem
+    name = output.stem.removeprefix("kernel_")
     is_cuda = source.suffix == ".cu"
-    code = (linked if is_cuda else fatbin)(source, sys.argv[3]) if len(sys.argv) > 3 else None
-    header = f"{source.parent.name}/{name}.h" if is_cuda else "kernel/kernels.h"
+    code = (linked if is_cuda else fatbin)(source, sys.argv[4]) if len(sys.argv) > 4 else None
+    header = source.with_suffix(".h").relative_to(ROOT / "src") if is_cuda else "gpu/dialect/kernels.h"
+    headers = set()
+    opencl = flat(source, headers)
     # C wants the text of a literal to be limited; compilers do not mind.
     text = f'/* Made of {source.name} by tools/embed_kernels.py. */\n#include "{header}"\n\n'
     fields = f'\t.name = "{name}",\n'
     if not is_cuda:
-        text += f"static const char opencl[] =\n{quoted(flat(source, set()))};\n\n"
+        text += f"static const char opencl[] =\n{quoted(opencl)};\n\n"
         fields += "\t.opencl = opencl,\n"
-    # Some are functions of the program, too (src/kernel/NAME_functions.c): for platform `threads`.
+    # Some are functions of the program, too (NAME_functions.c beside them): for platform `threads`.
     if source.with_name(f"{name}_functions.c").exists():
         text += f"extern const struct sl_kernel_function sl_functions_{name}[];\n\n"
         fields += f"\t.function = sl_functions_{name},\n"
@@ -89,6 +91,7 @@ def main():
         text += f"static const _Alignas(16) unsigned char fatbin[] = {{\n{numbers}\n}};\n\n"
         fields += "\t.fatbin = fatbin,\n\t.fatbin_bytes = sizeof(fatbin),\n"
     output.write_text(text + f"const struct sl_kernels sl_kernels_{name} = {{\n{fields}}};\n")
+    pathlib.Path(sys.argv[3]).write_text(f"{sys.argv[2]}: {' '.join(sorted(map(str, {source, *headers})))}\n")
 
 
 if __name__ == "__main__":

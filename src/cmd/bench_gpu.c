@@ -19,8 +19,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cmd/bench_gpu.h"
-#include "device/table.h"
-#include "kernel/kernels.h"
+#include "gpu/dialect/kernels.h"
+#include "gpu/table.h"
 #include "unit/cpu/cpu.h"
 #include "unit/device/device.h"
 

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #include "cmd/bench_trigger.h"
-#include "gpuring/gpuring.h"
+#include "gpu/ring/ring.h"
 
 enum { SL_BENCH_GPU_STACK = 10 }; /* frames of rows that are kernels alone */
 

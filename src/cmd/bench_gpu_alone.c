@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cmd/bench_gpu.h"
-#include "device/table.h"
-#include "gpuring/tagged.h"
+#include "gpu/ring/tagged.h"
+#include "gpu/table.h"
 
 /* FEW: of a run that is only to show that it works. */
 enum { MOST_EVENTS = 4096, FEW_EVENTS = 64, RUNS = 400, WARM = 1, WORDS = 16 };

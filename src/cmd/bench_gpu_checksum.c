@@ -11,8 +11,8 @@
 
 #include "base/log.h"
 #include "cmd/bench_gpu_ingest.h"
-#include "device/table.h"
-#include "kernel/kernels.h"
+#include "gpu/dialect/kernels.h"
+#include "gpu/table.h"
 #include "maths/checksum.h"
 #include "stage/vectors.h"
 

@@ -18,7 +18,7 @@
 #include "base/idle.h"
 #include "base/log.h"
 #include "cmd/bench_gpu_ingest.h"
-#include "kernel/batch.h"
+#include "gpu/dialect/batch.h"
 
 enum {
 	MOST_TIMES = 1 << 22,

@@ -1,5 +1,5 @@
 /* bench.cl - what a device's memory does: a copy, 16 bytes a thread at a time. */
-#include "kernel/dialect.clh"
+#include "gpu/dialect/dialect.clh"
 
 SL_KERNEL void bench_copy(SL_GLOBAL const sl_u32x4 *from, SL_GLOBAL sl_u32x4 *to, sl_u64 n)
 {

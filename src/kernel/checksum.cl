@@ -1,8 +1,8 @@
 /* checksum.cl - of the raw pixels of every module of every frame, as the kernels of a batch see them.
  *
  * Bytes that must move: the pixels, once. Group 0: of words, 1: of modules, 2: of frames. Sums are 0 before. */
-#include "kernel/batch.h"
-#include "kernel/dialect.clh"
+#include "gpu/dialect/batch.h"
+#include "gpu/dialect/dialect.clh"
 #include "maths/checksum.h"
 
 SL_KERNEL void checksum_modules(SL_GLOBAL const sl_u32x4 *raw, SL_GLOBAL const struct sl_kernel_view *view, sl_u32 fours,

@@ -2,8 +2,8 @@
  *
  * A thread has `vector` pixels of one module and goes over all frames of the batch with them, in order: tables are read once,
  * and a bright frame sees the dark ones before it. Tables lie as in src/stage/correct.h. */
-#include "kernel/batch.h"
-#include "kernel/dialect.clh"
+#include "gpu/dialect/batch.h"
+#include "gpu/dialect/dialect.clh"
 #include "maths/correct.h"
 
 struct sl_pixel_tables {

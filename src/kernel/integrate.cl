@@ -2,11 +2,11 @@
  *
  * What must move: each image once, and tables once per eight frames of 16 bits: 2 bytes per entry, 6 where pixels are
  * split. Sums of pieces, 16 bytes per frame or more, are about a thirtieth of the entries of a profile. */
-#include "kernel/batch.h"
-#include "kernel/decide.clh"
-#include "kernel/dialect.clh"
-#include "kernel/double.clh"
-#include "kernel/eight.clh"
+#include "gpu/dialect/batch.h"
+#include "gpu/dialect/decide.clh"
+#include "gpu/dialect/dialect.clh"
+#include "gpu/dialect/double.clh"
+#include "gpu/dialect/eight.clh"
 #include "kernel/integrate.h"
 #include "maths/radial.h"
 

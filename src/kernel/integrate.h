@@ -12,7 +12,7 @@
 #ifndef SL_KERNEL_INTEGRATE_H
 #define SL_KERNEL_INTEGRATE_H
 
-#include "maths/language.h"
+#include "gpu/dialect/language.h"
 
 enum {
 	SL_TILE_ROWS = 32,

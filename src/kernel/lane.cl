@@ -3,8 +3,8 @@
  *
  * A batch is there when its word has the lane's turn; the word comes behind all that is copied there, by the same queue. What the
  * host waits for is written into its memory, and then a word there. */
-#include "kernel/dialect.clh"
-#include "kernel/ring.clh"
+#include "gpu/dialect/dialect.clh"
+#include "gpu/ring/ring.clh"
 
 /* One thread. Where nothing comes any more, kernels behind it find that there is nothing: the host sees to that. */
 SL_KERNEL void lane_wait(SL_GLOBAL const sl_u32 *gate, SL_GLOBAL const sl_u32 *turn, sl_u32 lane, SL_GLOBAL const sl_u32 *stop)

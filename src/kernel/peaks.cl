@@ -8,11 +8,11 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 
-#include "kernel/batch.h"
+#include "gpu/dialect/batch.h"
 #include "kernel/blobs.clh"
-#include "kernel/decide.clh"
-#include "kernel/dialect.clh"
-#include "kernel/pixels.clh"
+#include "gpu/dialect/decide.clh"
+#include "gpu/dialect/dialect.clh"
+#include "gpu/dialect/pixels.clh"
 #include "maths/peaks.h"
 
 enum { SL_KERNEL_PEAKS = 6 }; /* SL_REASON_PEAKS */

@@ -1,11 +1,11 @@
 /* reduce.cl - statistics, binned images and windows of them; twin of src/stage/reduce*.c.
  *
  * What must move: each image once, for statistics and again for bins. */
-#include "kernel/batch.h"
-#include "kernel/decide.clh"
-#include "kernel/dialect.clh"
-#include "kernel/double.clh"
-#include "kernel/eight.clh"
+#include "gpu/dialect/batch.h"
+#include "gpu/dialect/decide.clh"
+#include "gpu/dialect/dialect.clh"
+#include "gpu/dialect/double.clh"
+#include "gpu/dialect/eight.clh"
 #include "kernel/reduce.h"
 #include "maths/radial.h"
 

@@ -6,7 +6,7 @@
 #ifndef SL_KERNEL_REDUCE_H
 #define SL_KERNEL_REDUCE_H
 
-#include "maths/language.h"
+#include "gpu/dialect/language.h"
 
 enum {
 	SL_REDUCE_THREADS = 256,

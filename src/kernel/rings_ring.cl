@@ -15,7 +15,7 @@
  * (invariant EXCLUSIVE). tests/model/gpucrew.pml is a model of crews, notes and counts.
  *
  * OpenCL has one team in a group, for its barriers are the group's. */
-#include "kernel/ring.clh"
+#include "gpu/ring/ring.clh"
 #include "kernel/rings_team.clh"
 
 enum {

@@ -3,10 +3,10 @@
  * By threshold: one kernel reads the image once, in loads of 16 bytes, and leaves a bit per pixel and a count per run; a
  * second one adds up counts and writes the lists, in order, from the bits. What must move is the image, an eighth of a
  * byte per pixel twice, and what is picked. Frames that were rejected cost nothing, unless they may be seen. */
-#include "kernel/batch.h"
-#include "kernel/decide.clh"
-#include "kernel/dialect.clh"
-#include "kernel/picked.clh"
+#include "gpu/dialect/batch.h"
+#include "gpu/dialect/decide.clh"
+#include "gpu/dialect/dialect.clh"
+#include "gpu/dialect/picked.clh"
 
 /* Group 0: of runs, 1: of frames. `wide`: frames begin where eight pixels may be loaded at once. */
 #define COUNT(NAME, TYPE, BYTES, GET, BOUND, PICKED)                                                                        \

@@ -9,10 +9,10 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 
-#include "kernel/batch.h"
-#include "kernel/decide.clh"
-#include "kernel/dialect.clh"
-#include "kernel/picked.clh"
+#include "gpu/dialect/batch.h"
+#include "gpu/dialect/decide.clh"
+#include "gpu/dialect/dialect.clh"
+#include "gpu/dialect/picked.clh"
 #include "maths/radial.h"
 #include "maths/sparse.h"
 

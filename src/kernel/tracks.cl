@@ -1,5 +1,5 @@
 /* tracks.cl - candidates of sectors of the tracker, a group of 160 threads for each: see tracks_sector.clh. */
-#include "kernel/batch.h"
+#include "gpu/dialect/batch.h"
 #include "kernel/tracks_sector.clh"
 
 SL_DEVICE void clear(SL_LOCAL struct group *g, SL_GLOBAL const struct sl_kernel_frame *frame,

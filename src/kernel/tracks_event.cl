@@ -7,11 +7,11 @@
  * duplicate when one of them is kept. tracks_list writes tables, in the order of sectors.
  *
  * Angles of tracks are added in doubles, as the CPU does. */
-#include "kernel/batch.h"
-#include "kernel/decide.clh"
-#include "kernel/dialect.clh"
-#include "kernel/double.clh"
-#include "kernel/team.clh"
+#include "gpu/dialect/batch.h"
+#include "gpu/dialect/decide.clh"
+#include "gpu/dialect/dialect.clh"
+#include "gpu/dialect/double.clh"
+#include "gpu/dialect/team.clh"
 #include "kernel/tracks.h"
 #include "kernel/tracks_set.clh"
 

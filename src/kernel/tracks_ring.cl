@@ -7,7 +7,7 @@
 #if defined(POCL_DEVICE_ADDRESS_BITS)
 #pragma clang optimize off /* PoCL 3.1 takes loops around barriers apart in a way that changes results */
 #endif
-#include "kernel/ring.clh"
+#include "gpu/ring/ring.clh"
 #include "kernel/tracks_cells.clh"
 #include "kernel/tracks_sector.clh"
 

@@ -1,7 +1,7 @@
 /* veto.cl - counts bright pixels of every frame, then decides; twin of src/stage/veto.c. */
-#include "kernel/batch.h"
-#include "kernel/decide.clh"
-#include "kernel/dialect.clh"
+#include "gpu/dialect/batch.h"
+#include "gpu/dialect/decide.clh"
+#include "gpu/dialect/dialect.clh"
 
 enum { SL_KERNEL_BRIGHT_PIXELS = 2 }; /* SL_REASON_BRIGHT_PIXELS */
 

@@ -6,7 +6,7 @@
 #ifndef SL_MATHS_CHECKSUM_H
 #define SL_MATHS_CHECKSUM_H
 
-#include "maths/language.h"
+#include "gpu/dialect/language.h"
 
 SL_FN sl_u32 sl_checksum_word(sl_u32 word, sl_u32 place)
 {

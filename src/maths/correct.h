@@ -7,7 +7,7 @@
 #ifndef SL_MATHS_CORRECT_H
 #define SL_MATHS_CORRECT_H
 
-#include "maths/language.h"
+#include "gpu/dialect/language.h"
 
 enum { SL_RAW_ADU = 0x3fff, SL_RAW_GAIN = 0xc000 };
 enum { SL_RAW_OVERLOAD = 0xc000, SL_RAW_BAD_HIGH = 0xffff, SL_RAW_BAD_LOW = 0x4000 };

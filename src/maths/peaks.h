@@ -8,7 +8,7 @@
 #ifndef SL_MATHS_PEAKS_H
 #define SL_MATHS_PEAKS_H
 
-#include "maths/language.h"
+#include "gpu/dialect/language.h"
 
 enum { SL_PEAKS_ITERATIONS = 5 };
 

@@ -8,7 +8,7 @@
 #ifndef SL_MATHS_RADIAL_H
 #define SL_MATHS_RADIAL_H
 
-#include "maths/language.h"
+#include "gpu/dialect/language.h"
 
 /* Shares of at most 30 bits: their product with a value is one multiplication of 32 bits. */
 enum { SL_SHARE_BITS = 30 };

@@ -11,7 +11,7 @@
 #ifndef SL_MATHS_RINGS_H
 #define SL_MATHS_RINGS_H
 
-#include "maths/language.h"
+#include "gpu/dialect/language.h"
 
 #ifndef SL_LANES
 #define SL_LANES 1

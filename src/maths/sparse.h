@@ -6,7 +6,7 @@
 #ifndef SL_MATHS_SPARSE_H
 #define SL_MATHS_SPARSE_H
 
-#include "maths/language.h"
+#include "gpu/dialect/language.h"
 
 /* part: 0 is all left, 1 all right. */
 SL_FN float sl_sparse_between(float left, float right, float part)

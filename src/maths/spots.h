@@ -12,7 +12,7 @@
 #ifndef SL_MATHS_SPOTS_H
 #define SL_MATHS_SPOTS_H
 
-#include "maths/language.h"
+#include "gpu/dialect/language.h"
 
 /* d, and spread = n Q - S^2. */
 SL_FN int sl_spots_is_strong(float d, float spread, sl_i32 n, float sigmas)

@@ -19,7 +19,7 @@
 #ifndef SL_MATHS_TRACKS_H
 #define SL_MATHS_TRACKS_H
 
-#include "maths/language.h"
+#include "gpu/dialect/language.h"
 
 enum sl_tracks_cells { SL_TRACKS_RECTANGLES, SL_TRACKS_HEXAGONS, SL_TRACKS_ONE_HEXAGON };
 

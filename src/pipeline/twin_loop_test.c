@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "device/table.h"
+#include "gpu/table.h"
 #include "lib/capture.h"
 #include "lib/twin_cases.h"
 

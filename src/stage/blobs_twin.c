@@ -2,9 +2,9 @@
 #include "stage/blobs_twin.h"
 
 #include "base/log.h"
-#include "device/table.h"
+#include "gpu/table.h"
 
-enum { THREADS = SL_BLOBS_THREADS, RUN = 32 * THREADS }; /* as in kernel/picked.clh */
+enum { THREADS = SL_BLOBS_THREADS, RUN = 32 * THREADS }; /* as in gpu/dialect/picked.clh */
 enum { SPREAD = 64 }; /* groups of a frame that go through what is marked */
 enum { COUNT, LIST, JOIN, SIZE, CHOOSE };
 

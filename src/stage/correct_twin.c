@@ -10,8 +10,8 @@
 
 #include "core/gpu.h"
 
-#include "device/table.h"
-#include "kernel/kernels.h"
+#include "gpu/dialect/kernels.h"
+#include "gpu/table.h"
 
 enum { THREADS = 256, VECTOR = 8, COUNT_FRAMES = 64 };
 enum { BRIGHT_THREADS = 64, BRIGHT_FRAMES = 5 }; /* SL_GROUP and SL_AHEAD of the kernel */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "device/table.h"
+#include "gpu/table.h"
 
 /* start[b + 1] counts, then is where the next pixel of bin b goes, and its end when all are there.
  */

@@ -15,8 +15,8 @@
 #include "core/gpu.h"
 
 #include "base/log.h"
-#include "device/table.h"
-#include "kernel/kernels.h"
+#include "gpu/dialect/kernels.h"
+#include "gpu/table.h"
 #include "stage/integrate.h"
 #include "stage/integrate_tiles.h"
 

@@ -13,7 +13,7 @@
  * Cost: 2 bytes of table per pixel and the image, once; about one addition to memory per pixel. */
 #include <string.h>
 
-#include "maths/language.h"
+#include "gpu/dialect/language.h"
 #include "stage/peaks.h"
 #include "stage/pixels.h"
 #include "stage/vectors.h"

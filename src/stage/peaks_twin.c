@@ -7,8 +7,8 @@
  * cases: a limit that differs in its last bit. */
 #include "core/gpu.h"
 
-#include "device/table.h"
-#include "kernel/kernels.h"
+#include "gpu/dialect/kernels.h"
+#include "gpu/table.h"
 #include "maths/peaks.h"
 #include "stage/blobs_twin.h"
 #include "stage/gather.h"

@@ -9,8 +9,8 @@
 #include "core/gpu.h"
 
 #include "base/log.h"
-#include "device/table.h"
-#include "kernel/kernels.h"
+#include "gpu/dialect/kernels.h"
+#include "gpu/table.h"
 #include "kernel/reduce.h"
 #include "stage/reduce.h"
 

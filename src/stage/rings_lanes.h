@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "maths/language.h"
+#include "gpu/dialect/language.h"
 
 #ifndef LANES
 #define LANES 1

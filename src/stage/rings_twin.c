@@ -7,9 +7,9 @@
 
 #include "core/gpu.h"
 
-#include "device/table.h"
-#include "kernel/batch.h"
-#include "kernel/kernels.h"
+#include "gpu/dialect/batch.h"
+#include "gpu/dialect/kernels.h"
+#include "gpu/table.h"
 #include "kernel/rings.h"
 
 /* POLL_WORDS: of a buffer of a ring: groups that are through, a note, and the end of a crew, of

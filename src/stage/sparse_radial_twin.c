@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "device/table.h"
-#include "kernel/kernels.h"
+#include "gpu/dialect/kernels.h"
+#include "gpu/table.h"
 #include "stage/gather.h"
 
 enum { THREADS = SL_SPARSE_RUN_THREADS, RUN = SL_SPARSE_RUN, EIGHT = 8 };

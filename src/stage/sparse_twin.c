@@ -4,8 +4,8 @@
  * Exact: by threshold lists are the CPU's to the last bit. */
 #include "stage/sparse_twin.h"
 
-#include "device/table.h"
-#include "kernel/kernels.h"
+#include "gpu/dialect/kernels.h"
+#include "gpu/table.h"
 
 enum { LOOK_SEEN = 2 }; /* in sparse.cl: at all frames that somebody may see */
 enum { THREADS = SL_SPARSE_RUN_THREADS, RUN = SL_SPARSE_RUN, EIGHT = 8 };

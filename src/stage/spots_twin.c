@@ -7,8 +7,8 @@
 #include <sluice/stage.h>
 
 #include "core/gpu.h"
-#include "device/table.h"
-#include "kernel/kernels.h"
+#include "gpu/dialect/kernels.h"
+#include "gpu/table.h"
 #include "stage/blobs_twin.h"
 #include "stage/spots.h"
 

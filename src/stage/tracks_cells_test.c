@@ -16,9 +16,9 @@
 #include <sluice/events.h>
 
 #include "core/device.h"
-#include "device/table.h"
-#include "gpuring/tagged.h"
-#include "kernel/kernels.h"
+#include "gpu/dialect/kernels.h"
+#include "gpu/ring/tagged.h"
+#include "gpu/table.h"
 #include "kernel/tracks.h"
 #include "stage/tracks_stage.h"
 

@@ -14,8 +14,8 @@
 
 #include "core/gpu.h"
 
-#include "device/table.h"
-#include "kernel/kernels.h"
+#include "gpu/dialect/kernels.h"
+#include "gpu/table.h"
 #include "kernel/tracks.h"
 
 enum { TEAM = 32, THREADS = 256, STATES = 4 };

@@ -5,8 +5,8 @@
 
 #include "core/gpu.h"
 
-#include "device/table.h"
-#include "kernel/kernels.h"
+#include "gpu/dialect/kernels.h"
+#include "gpu/table.h"
 
 enum { THREADS = 256, RUN = 16 }; /* RUN: pixels of a thread, at least */
 enum { I16, F32, U8, U16, U32, DECIDE, KERNELS };

@@ -1,5 +1,5 @@
 /* gpuring_rig.h - a ring on a device, and events for it that can be told from each other. Kernels
- * are those of weigh.cl. Include after cmocka. */
+ * are those of gpu/ring/weigh.cl. Include after cmocka. */
 #ifndef SL_TESTS_GPURING_RIG_H
 #define SL_TESTS_GPURING_RIG_H
 
@@ -7,8 +7,8 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "gpuring/gpuring.h"
-#include "kernel/kernels.h"
+#include "gpu/dialect/kernels.h"
+#include "gpu/ring/ring.h"
 
 enum { BUFFERS = 8, EVENT = 600, RESULT = 48, EVENTS = 400, THRESHOLD = 1u << 31 };
 

@@ -11,7 +11,7 @@ import lint
 VENDOR = ["yaml-0.1", "libisal", "hdf5", "jansson"]
 CUDA = "/usr/local/cuda/include"
 # Headers around what may be missing here, and is then missing in the build, too.
-OPTIONAL = {"src/device/cuda_library.h": "cuda.h", "src/device/opencl_library.h": "CL/cl.h"}
+OPTIONAL = {"src/gpu/cuda/library.h": "cuda.h", "src/gpu/opencl/library.h": "CL/cl.h"}
 
 
 def flags():

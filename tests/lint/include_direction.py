@@ -31,9 +31,9 @@ VENDOR = {
     "xdp/libxdp.h": (),
     "bpf": ("src/net/xdp/",),
     "rdma": ("bench/peer_fabric",),
-    "cuda.h": ("src/device/cuda",),
+    "cuda.h": ("src/gpu/cuda/",),
     "cuda_runtime.h": (),
-    "CL": ("src/device/opencl",),
+    "CL": ("src/gpu/opencl/",),
 }
 TEST_MAY = {"cmocka.h", "jansson.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -141,8 +141,8 @@ def threads(root):
     problems = []
     for path in lint.files(root, ".c", ".h"):
         name = lint.relative(path, root)
-        # Those of src/device/threads.c are a device, not the data path's.
-        if is_test(name) or name in ("src/base/thread.c", "src/device/threads.c"):
+        # Those of src/gpu/threads.c are a device, not the data path's.
+        if is_test(name) or name in ("src/base/thread.c", "src/gpu/threads.c"):
             continue
         problems += [f"{name}:{number}: only src/base/thread.c makes threads"
                      for number, line in lint.lines(path) if THREAD.search(line)]

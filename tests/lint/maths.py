@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""maths.py - headers in src/maths compile as C11, CUDA C and OpenCL C, alone and with all warnings; kernels in src/kernel
+"""maths.py - headers that kernels share with the CPU compile as C11, CUDA C and OpenCL C, alone and with all warnings; kernels
 as the latter two.
 
 clang is the compiler for all three: it needs neither a CUDA toolkit nor an OpenCL driver for that.
 """
 
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -74,13 +75,26 @@ def compile_as(root, header, language):
     return done.returncode == 0, done.stderr.strip().splitlines()[:8]
 
 
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+
+
+def shared_headers(source, kernels):
+    """Every .h that a kernel includes, itself or by another header."""
+    seen, todo = set(), list(kernels)
+    while todo:
+        found = set(INCLUDE.findall((source / todo.pop()).read_text())) - seen
+        seen |= found
+        todo += found
+    return sorted(name for name in seen if name.endswith(".h"))
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
-    headers = sorted(path.relative_to(root / "src").as_posix() for path in (root / "src/maths").glob("*.h"))
     if not shutil.which("clang"):
         print("1..0 # skipped: no clang")
         return 0
-    kernels = sorted(path.relative_to(root / "src").as_posix() for path in (root / "src/kernel").glob("*.cl"))
+    kernels = sorted(path.relative_to(root / "src").as_posix() for path in (root / "src").rglob("*.cl"))
+    headers = shared_headers(root / "src", kernels)
     cases = [(header, language) for header in headers for language in LANGUAGES]
     cases += [(kernel, language) for kernel in kernels for language in LANGUAGES if language != "C11"]
     print(f"1..{len(cases)}")

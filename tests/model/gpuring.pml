@@ -1,5 +1,5 @@
 /* gpuring.pml - a ring of buffers that a device polls: source, copies, two groups of a kernel that
- * never ends, or kernels of a loop, host (src/gpuring, src/kernel/ring.clh, weigh.cl, again.cu).
+ * never ends, or kernels of a loop, host (src/gpu/ring, src/gpu/ring/ring.clh, gpu/ring/weigh.cl, gpu/cuda/again.cu).
  *
  * Events have two words of data. Turns wrap within a search. A group's stores to results reach the
  * host in any order, also after the record, unless there was a fence. The source vanishes anywhere,
@@ -354,7 +354,7 @@ proctype group(byte k)
 #define LAST_ROUND is_last
 #endif
 
-/* record_round(), and between rounds again.cu or play_round(). A kernel that has given up is
+/* record_round(), and between rounds gpu/cuda/again.cu or play_round(). A kernel that has given up is
  * followed by the next, as one that has answered is. */
 proctype loop()
 {

@@ -22,8 +22,8 @@
 #include "base/bell.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "device/table.h"
-#include "kernel/kernels.h"
+#include "gpu/dialect/kernels.h"
+#include "gpu/table.h"
 #include "unit/cpu/cpu.h"
 #include "unit/device/engine.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "device/table.h"
+#include "gpu/table.h"
 #include "unit/cpu/cpu.h"
 #include "unit/device/engine.h"
 

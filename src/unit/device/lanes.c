@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "device/table.h"
-#include "kernel/batch.h"
+#include "gpu/dialect/batch.h"
+#include "gpu/table.h"
 
 /* The parts of `up`, each on a cache line. */
 struct up {

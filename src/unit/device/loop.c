@@ -10,8 +10,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "device/table.h"
-#include "kernel/kernels.h"
+#include "gpu/dialect/kernels.h"
+#include "gpu/table.h"
 #include "unit/device/device.h"
 
 enum { WAIT, DONE, KERNELS };

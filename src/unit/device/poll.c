@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "device/table.h"
-#include "gpuring/gpuring.h"
-#include "kernel/batch.h"
+#include "gpu/dialect/batch.h"
+#include "gpu/ring/ring.h"
+#include "gpu/table.h"
 #include "unit/device/device.h"
 
 enum { LINE = 64 };

@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "base/log.h"
-#include "device/table.h"
+#include "gpu/table.h"
 #include "unit/device/device.h"
 
 static uint32_t kind_of(const struct sl_device_lanes *l, const struct sl_batch *batch)

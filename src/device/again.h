@@ -1,9 +1,0 @@
-/* again.h - the kernel that has a CUDA device launch a graph again: again.cu. */
-#ifndef SL_DEVICE_AGAIN_H
-#define SL_DEVICE_AGAIN_H
-
-#include "core/device.h"
-
-extern const struct sl_kernels sl_kernels_again;
-
-#endif

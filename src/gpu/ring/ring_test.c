@@ -1,0 +1,388 @@
+/* ring_test.c - a ring that a device polls, with sources, kernels and hosts that misbehave, or
+ * another device that writes. On platform `threads`. That all is well is in trigger_test.c. */
+#include "gpu/ring/ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "lib/capture.h"
+#include "lib/gpuring_rig.h"
+
+/* ---- another device writes ---- */
+
+static int flushes;
+
+static int counted_flush(struct sl_device *device)
+{
+	flushes++;
+	return 0;
+}
+
+/* As an RDMA device does: it knows the memory's file and where the enable words are, no more. */
+static void write_from_afar(struct rig *rig, uint64_t n, char *data, char *meta)
+{
+	uint32_t b = (uint32_t)(n % BUFFERS), *word = (uint32_t *)(void *)(meta + 16 * (size_t)b);
+
+	while (!sl_gpuring_may_write(&rig->ring, n))
+		sched_yield();
+	memcpy(data + (size_t)b * rig->ring.buffer_bytes, rig->event[n], bytes_of(n));
+	__atomic_store_n(&word[0], bytes_of(n), __ATOMIC_RELAXED);
+	__atomic_store_n(&word[3], (uint32_t)(n + 1), __ATOMIC_RELEASE);
+}
+
+static void run_remote(enum sl_gpuring_trigger trigger, bool is_seen)
+{
+	struct sl_gpuring_terms terms = terms_of(trigger, ON_DEVICE);
+	struct sl_gpuring_work work = weigh(ON_DEVICE);
+	struct sl_platform platform = sl_platform_threads;
+	char *data, *meta;
+	struct rig rig;
+	int fd[2];
+
+	terms.remote = true;
+	platform.flush_remote = counted_flush;
+	flushes = 0;
+	rig_open(&rig, &sl_platform_threads, &terms, &work);
+	rig.ring.platform = &platform;
+	rig.ring.flushes = !is_seen; /* as on devices that do not see it by themselves */
+	assert_int_equal(sl_gpuring_share(&rig.ring, &fd[0], &fd[1]), 0);
+	data = mmap(NULL, rig.ring.data.bytes, PROT_WRITE, MAP_SHARED, fd[0], 0);
+	meta = mmap(NULL, rig.ring.meta.bytes, PROT_WRITE, MAP_SHARED, fd[1], 0);
+	assert_true(data != MAP_FAILED && meta != MAP_FAILED);
+	for (uint64_t n = 0; n < 3 * BUFFERS; n++) {
+		write_from_afar(&rig, n, data, meta);
+		if (trigger != SL_TRIGGER_PERSISTENT && trigger != SL_TRIGGER_LOOP)
+			assert_int_equal(sl_gpuring_arrived(&rig.ring, n), 0);
+		take_good(&rig, n);
+	}
+	assert_int_equal(sl_gpuring_end(&rig.ring), 0);
+	assert_closes(&rig, 3 * BUFFERS);
+	assert_int_equal(flushes, is_seen ? 0 : 3 * BUFFERS);
+	munmap(data, rig.ring.data.bytes);
+	munmap(meta, rig.ring.meta.bytes);
+	close(fd[0]);
+	close(fd[1]);
+	rig.ring.platform = &sl_platform_threads;
+	rig_close(&rig);
+}
+
+static void test_another_device_writes_through_the_memory_that_it_was_given(void **arg)
+{
+	run_remote(SL_TRIGGER_PERSISTENT, true);
+	run_remote(SL_TRIGGER_LOOP, true);
+	run_remote(SL_TRIGGER_LAUNCH, true);
+	run_remote(SL_TRIGGER_LAUNCH, false);
+	run_remote(SL_TRIGGER_GRAPH, false);
+}
+
+/* Nothing here could write by it: that it is given is all that is shown. */
+static void test_memory_of_a_gpu_is_shared_as_a_dma_buf(void **arg)
+{
+	struct sl_gpuring_terms terms = terms_of(SL_TRIGGER_LAUNCH, ON_DEVICE);
+	struct sl_gpuring_work work = weigh(ON_DEVICE);
+	int fd[2], err;
+	struct rig rig;
+
+	if (sl_platform_cuda.unavailable()) {
+		print_message("# skip: %s\n", sl_platform_cuda.unavailable());
+		skip();
+	}
+	terms.remote = true;
+	rig_open(&rig, &sl_platform_cuda, &terms, &work);
+	err = sl_gpuring_share(&rig.ring, &fd[0], &fd[1]);
+	if (err == -ENOTSUP) {
+		print_message("skipped: %s\n", sl_platform_cuda.problem(rig.device));
+	} else {
+		assert_int_equal(err, 0);
+		assert_true(fcntl(fd[0], F_GETFD) >= 0 && fcntl(fd[1], F_GETFD) >= 0);
+		close(fd[0]);
+		close(fd[1]);
+	}
+	assert_int_equal(sl_gpuring_end(&rig.ring), 0);
+	rig_close(&rig);
+}
+
+/* ---- somebody misbehaves ---- */
+
+static void test_a_slow_host_holds_the_source_and_loses_nothing(void **arg)
+{
+	struct sl_gpuring_terms terms = terms_of(SL_TRIGGER_PERSISTENT, PINNED);
+	struct sl_gpuring_work work = weigh(PINNED);
+	struct rig rig;
+
+	rig_open(&rig, &sl_platform_threads, &terms, &work);
+	for (uint64_t n = 0; n < BUFFERS; n++) {
+		assert_true(sl_gpuring_may_write(&rig.ring, n));
+		publish(&rig, n);
+	}
+	assert_false(sl_gpuring_may_write(&rig.ring, BUFFERS));
+	for (uint64_t n = 0; n < BUFFERS; n++) {
+		struct sl_gpuring_record record = take(&rig);
+
+		assert_false(sl_gpuring_may_write(&rig.ring, BUFFERS + n));
+		check_good(&rig, &record, n);
+		assert_int_equal(sl_gpuring_release(&rig.ring), 0);
+		assert_true(sl_gpuring_may_write(&rig.ring, BUFFERS + n));
+	}
+	assert_int_equal(sl_gpuring_end(&rig.ring), 0);
+	assert_closes(&rig, BUFFERS);
+	rig_close(&rig);
+}
+
+/* A source that does not ask writes event 8 into the buffer of event 0, before that one came. */
+static void lap(enum sl_gpuring_trigger trigger, enum place place)
+{
+	struct sl_gpuring_terms terms = terms_of(trigger, place);
+	struct sl_gpuring_work work = weigh(place);
+	struct sl_gpuring_record record;
+	struct rig rig;
+
+	rig_open(&rig, &sl_platform_threads, &terms, &work);
+	assert_false(sl_gpuring_may_write(&rig.ring, BUFFERS));
+	publish(&rig, BUFFERS);
+	record = take(&rig);
+	assert_int_equal(record.event, 0);
+	assert_int_equal(record.outcome, SL_RING_LAPPED);
+	assert_false(record.keep);
+	assert_int_equal(sl_gpuring_release(&rig.ring), 0);
+	for (uint64_t n = 1; n <= BUFFERS; n++) {
+		if (n < BUFFERS)
+			publish(&rig, n);
+		take_good(&rig, n);
+	}
+	assert_int_equal(sl_gpuring_end(&rig.ring), 0);
+	assert_int_equal(sl_gpuring_ledger(&rig.ring).lapped, 1);
+	assert_closes(&rig, BUFFERS + 1);
+	rig_close(&rig);
+}
+
+static void test_a_lapped_event_is_never_good(void **arg)
+{
+	lap(SL_TRIGGER_PERSISTENT, PINNED);
+	lap(SL_TRIGGER_PERSISTENT, ON_DEVICE);
+	lap(SL_TRIGGER_PERSISTENT, TAGGED);
+	lap(SL_TRIGGER_WAIT, PINNED);
+	for (unsigned place = 0; place < PLACES; place++)
+		lap(SL_TRIGGER_LOOP, place);
+}
+
+/* The same when the older event was answered, and the host has not taken that yet. */
+static void lap_answered(enum place place)
+{
+	struct sl_gpuring_terms terms = terms_of(SL_TRIGGER_PERSISTENT, place);
+	struct sl_gpuring_work work = weigh(place);
+	const _Atomic uint32_t *word;
+	struct rig rig;
+
+	rig_open(&rig, &sl_platform_threads, &terms, &work);
+	publish(&rig, 0);
+	word = rig.ring.record.host;
+	while (atomic_load(&word[3]) != 1)
+		sched_yield();
+	publish(&rig, BUFFERS);
+	for (uint64_t n = 1; n < BUFFERS; n++)
+		publish(&rig, n);
+	for (uint32_t n = 1; n < BUFFERS; n++)
+		while (atomic_load(&word[4 * n + 3]) != n + 1)
+			sched_yield();
+	nanosleep(&(struct timespec){0, 20000000}, NULL); /* nothing holds event 8 but the host */
+	for (uint64_t n = 0; n <= BUFFERS; n++)
+		take_good(&rig, n);
+	assert_int_equal(sl_gpuring_end(&rig.ring), 0);
+	assert_closes(&rig, BUFFERS + 1);
+	rig_close(&rig);
+}
+
+static void test_what_the_host_has_not_taken_is_not_overwritten(void **arg)
+{
+	for (unsigned place = 0; place < PLACES; place++)
+		lap_answered(place);
+}
+
+static void test_a_source_cannot_end_the_device(void **arg)
+{
+	struct sl_gpuring_terms terms = terms_of(SL_TRIGGER_PERSISTENT, PINNED);
+	struct sl_gpuring_work work = weigh(PINNED);
+	struct sl_gpuring_record record;
+	_Atomic uint32_t *word;
+	struct rig rig;
+
+	rig_open(&rig, &sl_platform_threads, &terms, &work);
+	word = rig.ring.meta.host;
+	atomic_store(&word[1], SL_RING_END);
+	atomic_store(&word[3], 1);
+	record = take(&rig);
+	assert_int_equal(record.outcome, SL_RING_WRONG);
+	assert_int_equal(sl_gpuring_release(&rig.ring), 0);
+	for (uint64_t n = 1; n < 9; n++) { /* all groups are still there */
+		publish(&rig, n);
+		take_good(&rig, n);
+	}
+	assert_int_equal(sl_gpuring_end(&rig.ring), 0);
+	assert_int_equal(sl_gpuring_publish(&rig.ring, 9, rig.event[9], 16), -ESHUTDOWN);
+	assert_closes(&rig, 9);
+	rig_close(&rig);
+}
+
+static void test_an_event_that_does_not_fit_is_wrong(void **arg)
+{
+	for (unsigned place = 0; place < PLACES; place++) {
+		struct sl_gpuring_terms terms = terms_of(SL_TRIGGER_PERSISTENT, place);
+		struct sl_gpuring_work work = weigh(place);
+		char *large = calloc(2, EVENT);
+		struct sl_gpuring_record record;
+		struct rig rig;
+
+		assert_non_null(large);
+		rig_open(&rig, &sl_platform_threads, &terms, &work);
+		assert_int_equal(sl_gpuring_publish(&rig.ring, 0, large, 2 * EVENT), 0);
+		record = take(&rig);
+		assert_int_equal(record.outcome, SL_RING_WRONG);
+		assert_int_equal(sl_gpuring_release(&rig.ring), 0);
+		assert_int_equal(sl_gpuring_end(&rig.ring), 0);
+		assert_int_equal(sl_gpuring_ledger(&rig.ring).wrong, 1);
+		assert_closes(&rig, 1);
+		rig_close(&rig);
+		free(large);
+	}
+}
+
+/* ---- kernels that do not do their work ---- */
+
+static _Atomic bool let_it_end;
+
+static void run_deaf(uint32_t group, uint32_t groups, void *const *argument)
+{
+	const _Atomic uint32_t *stop = *(_Atomic uint32_t **)argument[5];
+
+	while (!atomic_load(stop))
+		sched_yield();
+}
+
+static void run_stuck(uint32_t group, uint32_t groups, void *const *argument)
+{
+	while (!atomic_load(&let_it_end))
+		sched_yield();
+}
+
+static const struct sl_kernel_function functions[] = {
+	{"deaf", run_deaf}, {"stuck", run_stuck}, {NULL, NULL}};
+static const struct sl_kernels bad = {.name = "bad", .function = functions};
+
+static void test_a_kernel_that_does_not_answer_is_told_and_counted(void **arg)
+{
+	struct sl_gpuring_terms terms = terms_of(SL_TRIGGER_PERSISTENT, PINNED);
+	struct sl_gpuring_work work = {.kernels = &bad, .forever = "deaf"};
+	struct sl_gpuring_record record;
+	struct rig rig;
+	int got;
+
+	terms.timeout_ns = 200000000;
+	rig_open(&rig, &sl_platform_threads, &terms, &work);
+	publish(&rig, 0);
+	publish(&rig, 1);
+	while (!(got = sl_gpuring_take(&rig.ring, &record)))
+		sched_yield();
+	assert_int_equal(got, -ETIMEDOUT);
+	assert_int_equal(sl_gpuring_end(&rig.ring), 0);
+	assert_int_equal(sl_gpuring_ledger(&rig.ring).unanswered, 2);
+	assert_closes(&rig, 2);
+	rig_close(&rig);
+}
+
+static void test_memory_of_a_kernel_that_does_not_end_is_left_alone(void **arg)
+{
+	struct sl_gpuring_terms terms = terms_of(SL_TRIGGER_PERSISTENT, PINNED);
+	struct sl_gpuring_work work = {.kernels = &bad, .forever = "stuck"};
+	struct rig rig;
+
+	terms.timeout_ns = 100000000;
+	rig_open(&rig, &sl_platform_threads, &terms, &work);
+	publish(&rig, 0);
+	capture_begin();
+	assert_int_equal(sl_gpuring_end(&rig.ring), -ETIMEDOUT);
+	assert_non_null(strstr(capture_end(), "did not end its work"));
+	sl_gpuring_close(&rig.ring);
+	assert_non_null(rig.ring.data.host);
+	atomic_store(&let_it_end, true);
+	assert_int_equal(sl_gpuring_end(&rig.ring), 0);
+	assert_closes(&rig, 1);
+	rig_close(&rig);
+}
+
+/* ---- what cannot be ---- */
+
+static void refused(struct sl_gpuring_terms terms, const char *says)
+{
+	struct sl_gpuring_work work = weigh(PINNED);
+	struct sl_device *device;
+	struct sl_gpuring ring;
+
+	assert_int_equal(sl_platform_threads.open(0, &device), 0);
+	capture_begin();
+	assert_int_equal(sl_gpuring_open(&ring, device, &terms, &work), -EINVAL);
+	assert_non_null(strstr(capture_end(), says));
+	sl_gpuring_close(&ring);
+	sl_platform_threads.close(device);
+}
+
+static void test_impossible_terms_are_refused_with_a_reason(void **arg)
+{
+	struct sl_gpuring_terms terms = terms_of(SL_TRIGGER_PERSISTENT, TAGGED);
+
+	terms.buffers = 12;
+	refused(terms, "power of two");
+	terms.buffers = BUFFERS;
+	terms.event_bytes = 13000;
+	refused(terms, "at most 12276 bytes");
+	terms.event_bytes = EVENT;
+	terms.on_device = true;
+	refused(terms, "in the host's memory");
+	terms.on_device = false;
+	terms.groups = BUFFERS + 1;
+	refused(terms, "as many buffers as groups");
+	terms.buffers = 128;
+	terms.groups = 65;
+	refused(terms, "the device has fewer");
+	terms.buffers = BUFFERS;
+	terms.groups = 1;
+	terms.threads = 33;
+	refused(terms, "multiples of 32");
+	terms.threads = 32;
+	terms.result_bytes = EVENT + 1;
+	refused(terms, "not larger than an event");
+	terms = terms_of(SL_TRIGGER_LOOP, PINNED);
+	terms.buffers = 8192;
+	refused(terms, "at most 4096 buffers");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_another_device_writes_through_the_memory_that_it_was_given),
+		cmocka_unit_test(test_memory_of_a_gpu_is_shared_as_a_dma_buf),
+		cmocka_unit_test(test_a_slow_host_holds_the_source_and_loses_nothing),
+		cmocka_unit_test(test_a_lapped_event_is_never_good),
+		cmocka_unit_test(test_what_the_host_has_not_taken_is_not_overwritten),
+		cmocka_unit_test(test_a_source_cannot_end_the_device),
+		cmocka_unit_test(test_an_event_that_does_not_fit_is_wrong),
+		cmocka_unit_test(test_a_kernel_that_does_not_answer_is_told_and_counted),
+		cmocka_unit_test(test_memory_of_a_kernel_that_does_not_end_is_left_alone),
+		cmocka_unit_test(test_impossible_terms_are_refused_with_a_reason),
+	};
+
+	return cmocka_run_group_tests_name("gpuring", tests, NULL, NULL);
+}
