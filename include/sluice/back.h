@@ -62,7 +62,7 @@ struct sl_backs {
 	/* The run waits for its front ends: nobody is connected to yet, who may be another's. */
 	_Atomic bool idle;
 
-	/* Both sides must agree on these: see wire.h, HELLO. */
+	/* Both sides must agree on these: see control/tcp/wire.h, HELLO. */
 	const char *token;
 	uint64_t experiment;
 };

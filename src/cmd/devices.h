@@ -1,13 +1,13 @@
 /* devices.h - FEROCE devices as sources of a run.
  *
- * Model:     what server.h is for front ends: offers go to the receiver, and how far a device has
- *            come is what the receiver has seen of it.
+ * Model:     what control/tcp/server.h is for front ends: offers go to the receiver, and how far a
+ *            device has come is what the receiver has seen of it.
  * Threads:   the control thread.
  * Ownership: borrows experiment and receiver until the server is closed. */
 #ifndef SL_CMD_DEVICES_H
 #define SL_CMD_DEVICES_H
 
-#include "control/feroce_server.h"
+#include "control/feroce/server.h"
 #include "pipeline/receive.h"
 
 /* Logs and returns -errno. */

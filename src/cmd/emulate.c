@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/signals.h"
-#include "exchange/client.h"
+#include "control/tcp/client.h"
 #include "pipeline/emulate.h"
 
 enum { COUNT_MS = 20, BYE_MS = 30000, REOFFER_NS = 200 * 1000 * 1000 };

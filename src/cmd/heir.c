@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/estate.h"
+#include "control/handover/state.h"
 
 static int adopt(struct sl_heir *heir, struct sl_receive *receive)
 {

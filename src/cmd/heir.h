@@ -3,15 +3,16 @@
  *
  * Model:     without control.keeper every call is what it was before. With it, the run claims the
  *            keeper's estate first. There is none: the run begins as any other, and stores one
- *            before it starts. There is one: sources are adopted and watched (control/adopted.h).
- *            At the end it is forgotten when no source will need it, otherwise it stays.
+ *            before it starts. There is one: sources are adopted and watched
+ *            (control/handover/watch.h). At the end it is forgotten when no source will need it,
+ *            otherwise it stays.
  * Threads:   the control thread.
  * Ownership: borrows experiment and receiver. */
 #ifndef SL_CMD_HEIR_H
 #define SL_CMD_HEIR_H
 
-#include "control/adopted.h"
-#include "control/keeper.h"
+#include "control/handover/keeper.h"
+#include "control/handover/watch.h"
 #include "pipeline/receive.h"
 
 struct sl_heir {

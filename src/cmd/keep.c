@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/signals.h"
-#include "control/keeper.h"
+#include "control/handover/keeper.h"
 
 enum { POLL_MS = 200 };
 

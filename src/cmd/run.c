@@ -15,10 +15,10 @@
 #include "cmd/run_all.h"
 #include "cmd/signals.h"
 #include "cmd/truth.h"
-#include "exchange/server.h"
+#include "control/one_way.h"
+#include "control/tcp/server.h"
 #include "monitor/report.h"
 #include "monitor/summary.h"
-#include "pipeline/oneway.h"
 #include "pipeline/receive.h"
 
 enum { POLL_MS = 10, STOP_GRACE_S = 30 };

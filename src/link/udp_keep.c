@@ -1,12 +1,13 @@
 /* udp_keep.c - a receiver takes the place of another while its sources go on: what is written down
  * for it all the time, and how it goes on from there.
  *
- * Somebody else (control/keeper.h) holds the sockets meanwhile: what arrives waits in them. RC: a
- * source sends again what was not acknowledged, so the note must be true before an acknowledgement
- * leaves. UC: what the receiver before took from its socket is gone, also what it took in the very
- * call in which it ended; so the call is announced, and at worst a few packets too many count as
- * taken. A source with credits cannot be further than it was granted. One without may be anywhere:
- * PSNs come round after 2^24 packets, so the number in the immediate of a block says where. */
+ * Somebody else (control/handover/keeper.h) holds the sockets meanwhile: what arrives waits in
+ * them. RC: a source sends again what was not acknowledged, so the note must be true before an
+ * acknowledgement leaves. UC: what the receiver before took from its socket is gone, also what it
+ * took in the very call in which it ended; so the call is announced, and at worst a few packets
+ * too many count as taken. A source with credits cannot be further than it was granted. One
+ * without may be anywhere: PSNs come round after 2^24 packets, so the number in the immediate of a
+ * block says where. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>

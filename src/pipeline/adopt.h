@@ -3,10 +3,10 @@
  * Model:     an estate is what sources rely on and what must therefore outlive a receiver: the
  *            ring's memory, the link's sockets, and the plans by which sources write; beside them
  *            notes in shared memory, in which the link goes on writing down how far it has come
- *            (core/link.h). Somebody holds it (control/keeper.h). A receiver that adopts it begins
- *            with the first sequence of which its predecessor took nothing: what was under way is
- *            not of its run, and neither sent nor lost in its ledger. Aligned by sequence, all
- *            modules begin with the same one, the highest.
+ *            (core/link.h). Somebody holds it (control/handover/keeper.h). A receiver that adopts
+ *            it begins with the first sequence of which its predecessor took nothing: what was
+ *            under way is not of its run, and neither sent nor lost in its ledger. Aligned by
+ *            sequence, all modules begin with the same one, the highest.
  * Order:     sl_receive_open_kept without an estate, accept, bequeath, start, ...; or with one,
  *            then adopt, start, ...
  * Threads:   the control thread, before start.

@@ -18,7 +18,7 @@
 
 #include "core/link.h"
 
-#include "exchange/server.h"
+#include "control/tcp/server.h"
 #include "pipeline/way.h"
 
 struct sl_answers_write_options {

@@ -23,8 +23,8 @@
 #include <sluice/back.h>
 
 #include "base/thread.h"
+#include "control/tcp/client.h"
 #include "core/link.h"
-#include "exchange/client.h"
 #include "frontend/block.h"
 #include "frontend/transfer.h"
 #include "pipeline/way.h"

@@ -198,9 +198,9 @@ def laid_out(fields):
 
 
 def message_fields(name):
-    """[(field, bytes)] of a message, from the table in src/exchange/wire.c."""
-    code = (ROOT / "src/exchange/wire.c").read_text()
-    headers = (ROOT / "src/exchange/wire.h").read_text() + (ROOT / "src/core/plan.h").read_text()
+    """[(field, bytes)] of a message, from the table in src/control/tcp/wire.c."""
+    code = (ROOT / "src/control/tcp/wire.c").read_text()
+    headers = (ROOT / "src/control/tcp/wire.h").read_text() + (ROOT / "src/core/plan.h").read_text()
     table = re.search(rf"struct field {name}_fields\[\] = {{(.*?)END", code, re.S)[1]
     found = []
     for kind, field in re.findall(r"F\((\w+), struct \w+, ([\w.]+)\)", table):

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "control/feroce_host.h"
+#include "control/feroce/host.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/estate.h"
+#include "control/handover/state.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

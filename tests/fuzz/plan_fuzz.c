@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "exchange/channel.h"
-#include "exchange/wire.h"
+#include "control/tcp/channel.h"
+#include "control/tcp/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,0 +1,41 @@
+/* server.h - where FEROCE devices find the receiver: UDP sockets, and who may ask.
+ *
+ * Model:     host.h behind sockets on one address. Plans hold keys and UDP has no
+ *            connection that a token could be asked for: off this host the addresses of devices
+ *            must be listed, and others are not heard. An address can be forged; the network
+ *            between devices and receiver must be one where it is not.
+ * Threads:   one, the control thread; callbacks run there.
+ * Errors:    0 or -errno; what is wrong with the options is logged. */
+#ifndef SL_CONTROL_FEROCE_SERVER_H
+#define SL_CONTROL_FEROCE_SERVER_H
+
+#include "control/feroce/host.h"
+
+struct sl_feroce_server_options {
+	const char *address; /* one IPv4 address: where data goes, too */
+	uint16_t port;	     /* 0: both that FEROCE knows */
+	/* "10.0.0.0/24, 10.0.1.7": who is heard, besides those in `open`; "": this host. */
+	const char *allow;
+	const char *open;	       /* "10.0.0.5, 10.0.0.6": devices that wait to be asked */
+	struct sl_feroce_options host; /* but for port and devices */
+};
+
+struct sl_feroce_server;
+
+int sl_feroce_server_open(const struct sl_feroce_server_options *options,
+			  const struct sl_feroce_ops *ops, void *arg,
+			  struct sl_feroce_server **server);
+
+/* Also tells who does not know it yet that it is over, and logs what strangers sent. */
+void sl_feroce_server_close(struct sl_feroce_server *server);
+
+/* Handle what there is; does not wait. */
+void sl_feroce_server_poll(struct sl_feroce_server *server);
+
+uint32_t sl_feroce_server_planned(const struct sl_feroce_server *server);
+bool sl_feroce_server_ready(const struct sl_feroce_server *server); /* every module connected */
+void sl_feroce_server_start(struct sl_feroce_server *server);
+void sl_feroce_server_stop(struct sl_feroce_server *server);
+void sl_feroce_server_abandon(struct sl_feroce_server *server);
+
+#endif

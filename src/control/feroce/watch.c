@@ -1,0 +1,172 @@
+/* watch.c - seats for FEROCE devices: who is asked to come, how far each has come, and when
+ * it is over. */
+#include "base/log.h"
+#include "control/feroce/host.h"
+
+#define MS UINT64_C(1000000)
+
+enum {
+	ASK_MS = 1000, /* between OPEN requests: a core gives each a queue pair of its own */
+	CLOSE_MS = 200,
+	CLOSE_TRIES = 3,
+	/* Nothing came for this long, and the link looked this often: nothing will come. */
+	DRAIN_MS = 200,
+	DRAIN_LOOKS = 3,
+	FIRST_MS = 10000, /* without a packet: worth a word, as a trigger may still come */
+};
+
+/* Tell a device that its queue pair is no longer needed. */
+static void let_go(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t now_ns)
+{
+	sl_feroce_host_say(host, seat, SL_FEROCE_CLOSE, SL_FEROCE_ACK_NONE);
+	seat->tries++;
+	seat->asked_ns = now_ns;
+}
+
+static void lose(struct sl_feroce_host *host, struct sl_feroce_seat *seat)
+{
+	seat->phase = SL_FEROCE_SEAT_OVER;
+	host->ops->gone(host->arg, sl_feroce_host_module(host, seat));
+}
+
+static void finish(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t next)
+{
+	char why[160] = "the count is not taken";
+
+	seat->phase = SL_FEROCE_SEAT_OVER;
+	if (host->ops->count(host->arg, sl_feroce_host_module(host, seat), next, why,
+			     sizeof(why))) {
+		sl_warn("%s", why);
+		lose(host, seat);
+	}
+}
+
+/* No block of it is under way. */
+static bool between_blocks(const struct sl_feroce_seat *seat)
+{
+	return !seat->seen.reached || seat->seen.packets == seat->plan.packets;
+}
+
+/* It cannot send: no slot is open for its next block. That is not silence. */
+static bool waits_for_us(const struct sl_feroce_seat *seat)
+{
+	return seat->seen.reached >= seat->seen.opened && between_blocks(seat);
+}
+
+static void look(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t now_ns)
+{
+	struct sl_feroce_seen was = seat->seen;
+
+	host->ops->seen(host->arg, sl_feroce_host_module(host, seat), &seat->seen);
+	if (seat->quiet_ns && seat->seen.reached == was.reached &&
+	    seat->seen.packets == was.packets && !waits_for_us(seat))
+		return;
+	seat->quiet_ns = now_ns;
+	seat->quiet_idle = seat->seen.idle;
+}
+
+/* A device may wait for its trigger for hours, but a stray OPEN looks the same. */
+static void wonder(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t now_ns)
+{
+	if (seat->told || seat->seen.reached || now_ns - seat->quiet_ns <= FIRST_MS * MS)
+		return;
+	seat->told = true;
+	sl_warn("module %u: its device at %u.%u.%u.%u has a plan and has sent nothing for %d s",
+		sl_feroce_host_module(host, seat), seat->ip >> 24, seat->ip >> 16 & 255,
+		seat->ip >> 8 & 255, seat->ip & 255, FIRST_MS / 1000);
+}
+
+static void watch(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t now_ns)
+{
+	const struct sl_feroce_options *o = &host->options;
+
+	look(host, seat, now_ns);
+	wonder(host, seat, now_ns);
+	if (o->frames && seat->seen.reached >= o->frames && between_blocks(seat))
+		finish(host, seat, o->frames);
+	else if (o->silence_ms && seat->seen.reached &&
+		 now_ns - seat->quiet_ns > o->silence_ms * MS)
+		lose(host, seat);
+}
+
+/* Who cannot go on or does not is let go; a block under way may be finished. */
+static void wind_up(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t now_ns)
+{
+	look(host, seat, now_ns);
+	if (!waits_for_us(seat) && (now_ns - seat->quiet_ns <= DRAIN_MS * MS ||
+				    seat->seen.idle - seat->quiet_idle < DRAIN_LOOKS))
+		return;
+	seat->phase = SL_FEROCE_SEAT_OVER;
+	host->ops->end(host->arg, sl_feroce_host_module(host, seat));
+}
+
+static void ask(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t now_ns)
+{
+	char why[160] = "the link does not take it";
+
+	if (seat->asked_ns && now_ns - seat->asked_ns < ASK_MS * MS)
+		return;
+	seat->asked_ns = now_ns;
+	if (!seat->plan.version && sl_feroce_host_plan(host, seat, why, sizeof(why))) {
+		seat->plan.version = 0;
+		sl_feroce_host_turn_away(host, seat->ip, why);
+		return;
+	}
+	sl_feroce_host_say(host, seat, SL_FEROCE_OPEN, SL_FEROCE_ACK_NONE);
+}
+
+void sl_feroce_host_tick(struct sl_feroce_host *host, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < host->options.modules; i++) {
+		struct sl_feroce_seat *seat = &host->seat[i];
+
+		if (seat->phase == SL_FEROCE_SEAT_ASKED)
+			ask(host, seat, now_ns);
+		if (seat->phase == SL_FEROCE_SEAT_RUNNING)
+			watch(host, seat, now_ns);
+		if (seat->phase == SL_FEROCE_SEAT_STOPPING)
+			wind_up(host, seat, now_ns);
+		if (seat->phase == SL_FEROCE_SEAT_OVER && !seat->closed &&
+		    seat->tries < CLOSE_TRIES &&
+		    (!seat->tries || now_ns - seat->asked_ns > CLOSE_MS * MS))
+			let_go(host, seat, now_ns);
+	}
+}
+
+void sl_feroce_host_start(struct sl_feroce_host *host)
+{
+	host->started = true;
+	for (uint32_t i = 0; i < host->options.modules; i++) {
+		struct sl_feroce_seat *seat = &host->seat[i];
+
+		if (seat->phase != SL_FEROCE_SEAT_OPEN)
+			continue;
+		seat->phase = SL_FEROCE_SEAT_RUNNING;
+		if (seat->held)
+			sl_feroce_host_say(host, seat, SL_FEROCE_OPEN, SL_FEROCE_ACK);
+		seat->held = false;
+	}
+}
+
+void sl_feroce_host_stop(struct sl_feroce_host *host)
+{
+	for (uint32_t i = 0; i < host->options.modules; i++)
+		if (host->seat[i].phase == SL_FEROCE_SEAT_RUNNING)
+			host->seat[i].phase = SL_FEROCE_SEAT_STOPPING;
+}
+
+void sl_feroce_host_abandon(struct sl_feroce_host *host)
+{
+	for (uint32_t i = 0; i < host->options.modules; i++)
+		if (host->seat[i].phase == SL_FEROCE_SEAT_RUNNING ||
+		    host->seat[i].phase == SL_FEROCE_SEAT_STOPPING)
+			lose(host, &host->seat[i]);
+}
+
+void sl_feroce_host_bye(struct sl_feroce_host *host)
+{
+	for (uint32_t i = 0; i < host->options.modules; i++)
+		if (host->seat[i].phase >= SL_FEROCE_SEAT_OPEN && !host->seat[i].closed)
+			sl_feroce_host_say(host, &host->seat[i], SL_FEROCE_CLOSE,
+					   SL_FEROCE_ACK_NONE);
+}

@@ -1,0 +1,470 @@
+/* server.c - offers in, plans out, counts in. */
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/tcp/channel.h"
+#include "control/tcp/server.h"
+#include "net/net.h"
+
+enum { CONNECTIONS = 72, MODULES = 64, LISTEN_BACKLOG = 64 };
+
+enum phase { FREE, GREETING, OFFERING, PLANNED, READY, RUNNING, OVER };
+
+struct connection {
+	enum phase phase;
+	struct sl_channel channel;
+	struct sl_wire_hello hello;
+	uint32_t offers; /* so far */
+	bool waiting;	 /* for the answer to this one */
+	struct sl_offer offer;
+	uint64_t heard_ns; /* when it last said something */
+};
+
+struct module {
+	struct connection *owner; /* NULL: nobody offered it yet */
+	uint16_t transfer;
+	bool over;
+};
+
+struct sl_server {
+	struct sl_server_options options;
+	const struct sl_server_ops *ops;
+	void *arg;
+	int listener;
+	uint16_t port;
+	bool started;
+	struct connection connection[CONNECTIONS];
+	struct module module[MODULES];
+};
+
+static const char *peer_of(const struct sl_server *server)
+{
+	return server->options.peer ? server->options.peer : "front end";
+}
+
+static int listen_on(struct sl_server *server)
+{
+	const struct sl_server_options *o = &server->options;
+	const char *section = o->section ? o->section : "control";
+	union sl_net_address at;
+	socklen_t size = sl_net_numeric(o->address, o->port, &at);
+	int one = 1, err;
+
+	if (!size) {
+		sl_error("%s.address: '%s' is not an IPv4 or IPv6 address", section, o->address);
+		return -EINVAL;
+	}
+	if (!o->token[0] && !sl_net_same_host(&at)) {
+		sl_error("%s.address: %s can be reached from other hosts, and plans hold "
+			 "keys: set control.token to the same "
+			 "secret on both sides",
+			 section, o->address);
+		return -EPERM;
+	}
+	server->listener = socket(at.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (server->listener < 0)
+		return -errno;
+	setsockopt(server->listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(server->listener, &at.any, size) < 0 ||
+	    listen(server->listener, LISTEN_BACKLOG) < 0) {
+		err = -errno;
+		if (err == -EADDRINUSE)
+			sl_error("cannot listen for %ss on %s:%u: another %s runs there; "
+				 "stop it or set %s.port",
+				 peer_of(server), o->address, o->port,
+				 o->self ? o->self : "receiver", section);
+		else
+			sl_error("cannot listen for %ss on %s:%u: %s", peer_of(server), o->address,
+				 o->port, strerror(-err));
+		return err;
+	}
+	server->port = sl_net_port(server->listener);
+	return 0;
+}
+
+int sl_server_open(const struct sl_server_options *options, const struct sl_server_ops *ops,
+		   void *arg, struct sl_server **out)
+{
+	struct sl_server *server = calloc(1, sizeof(*server));
+	int err;
+
+	if (!server)
+		return -ENOMEM;
+	server->options = *options;
+	server->ops = ops;
+	server->arg = arg;
+	server->listener = -1;
+	err = listen_on(server);
+	if (err) {
+		sl_server_close(server);
+		return err;
+	}
+	*out = server;
+	return 0;
+}
+
+void sl_server_close(struct sl_server *server)
+{
+	for (unsigned i = 0; i < CONNECTIONS; i++)
+		if (server->connection[i].phase != FREE)
+			sl_channel_close(&server->connection[i].channel);
+	if (server->listener >= 0)
+		close(server->listener);
+	free(server);
+}
+
+uint16_t sl_server_port(const struct sl_server *server)
+{
+	return server->port;
+}
+
+static bool has_modules(const struct sl_server *server, const struct connection *c)
+{
+	for (uint32_t m = 0; m < server->options.modules; m++)
+		if (server->module[m].owner == c)
+			return true;
+	return false;
+}
+
+/* Forget a connection. Modules it had planned but not started are free to be offered again;
+ * running ones are gone. */
+static void hang_up(struct sl_server *server, struct connection *c)
+{
+	if (c->waiting && server->ops->waive)
+		server->ops->waive(server->arg, c->offer.module);
+	c->waiting = false;
+	for (uint32_t m = 0; m < server->options.modules; m++) {
+		struct module *module = &server->module[m];
+
+		if (module->owner != c || module->over)
+			continue;
+		if (server->started) {
+			module->over = true;
+			server->ops->gone(server->arg, m);
+		} else {
+			module->owner = NULL;
+			server->ops->withdraw(server->arg, module->transfer);
+		}
+	}
+	sl_channel_close(&c->channel);
+	/* Modules that it had know it still. */
+	c->phase = c->phase == RUNNING && has_modules(server, c) ? OVER : FREE;
+}
+
+__attribute__((format(printf, 3, 4))) static void
+refuse(struct sl_server *server, struct connection *c, const char *format, ...)
+{
+	char text[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	sl_warn("a %s was turned away: %s", peer_of(server), text);
+	sl_channel_refuse(&c->channel, "%s", text);
+	hang_up(server, c);
+}
+
+/* Same length of work whatever matches: a token is not found out character by character. */
+static bool token_matches(const char *a, const char *b)
+{
+	unsigned char difference = 0;
+
+	for (size_t i = 0; i < sizeof(((struct sl_wire_hello *)0)->token); i++) {
+		difference |= (unsigned char)(*a ^ *b);
+		a += *a != 0;
+		b += *b != 0;
+	}
+	return !difference;
+}
+
+static void greet(struct sl_server *server, struct connection *c, const struct sl_wire_hello *hello)
+{
+	const struct sl_server_options *o = &server->options;
+
+	if (o->token[0] && !token_matches(o->token, hello->token))
+		refuse(server, c, "wrong control.token");
+	else if (server->started && !server->options.rejoin)
+		refuse(server, c, "the run has already started");
+	else if (strcmp(hello->link, o->link) != 0)
+		refuse(server, c,
+		       "its link speaks '%s', here it is '%s': both must use one experiment file",
+		       hello->link, o->link);
+	else if (strcmp(hello->detector, o->detector) != 0 ||
+		 (hello->experiment && hello->experiment != o->experiment))
+		refuse(server, c,
+		       "the detector section differs between front end and receiver: both must use "
+		       "one experiment file");
+	else if (!hello->modules || hello->modules > o->modules)
+		refuse(server, c, "%u modules offered, the experiment has %u", hello->modules,
+		       o->modules);
+	else {
+		c->hello = *hello;
+		c->phase = OFFERING;
+	}
+}
+
+static void answer(struct sl_server *server, struct connection *c, const struct sl_offer *offer)
+{
+	struct sl_wire_message reply = {.type = SL_WIRE_PLAN};
+	struct connection *before;
+	char why[160] = "the link does not take it";
+	int err;
+
+	if (offer->module >= server->options.modules) {
+		refuse(server, c, "module %u offered, the experiment has %u", offer->module,
+		       server->options.modules);
+		return;
+	}
+	if (server->module[offer->module].owner && !server->module[offer->module].over) {
+		refuse(server, c, "module %u is already served by another %s", offer->module,
+		       peer_of(server));
+		return;
+	}
+	err = server->ops->accept(server->arg, &c->hello, offer, &reply.plan, why, sizeof(why));
+	c->waiting = err == -EAGAIN && server->started;
+	if (c->waiting) {
+		c->offer = *offer;
+		return;
+	}
+	if (err) {
+		refuse(server, c, "module %u: %s", offer->module, why);
+		return;
+	}
+	before = server->module[offer->module].owner;
+	server->module[offer->module] =
+		(struct module){.owner = c, .transfer = reply.plan.transfer};
+	if (before && before->phase == OVER && !has_modules(server, before))
+		before->phase = FREE;
+	if (++c->offers == c->hello.modules)
+		c->phase = PLANNED;
+	if (sl_channel_send(&c->channel, &reply))
+		hang_up(server, c);
+}
+
+static void take_count(struct sl_server *server, struct connection *c,
+		       const struct sl_wire_count *count, bool final)
+{
+	char why[160] = "the count is not taken";
+
+	for (uint32_t m = 0; m < server->options.modules; m++) {
+		struct module *module = &server->module[m];
+
+		if (module->owner != c || module->transfer != count->transfer || module->over)
+			continue;
+		if (server->ops->count(server->arg, m, count, final, why, sizeof(why)))
+			refuse(server, c, "%s", why);
+		else
+			module->over = final;
+		return;
+	}
+	refuse(server, c, "a count for transfer %u, which is not yours", count->transfer);
+}
+
+static void tell_one(struct connection *c, enum sl_wire_type type, enum phase to)
+{
+	const struct sl_wire_message message = {.type = type};
+
+	c->phase = to;
+	c->heard_ns = sl_clock_ns();		/* its turn begins now */
+	sl_channel_send(&c->channel, &message); /* who is gone is noticed when listening */
+}
+
+/* Who comes back in a run does not wait for anybody. */
+static void become_ready(struct sl_server *server, struct connection *c)
+{
+	c->phase = READY;
+	if (server->started)
+		tell_one(c, SL_WIRE_START, RUNNING);
+}
+
+static void handle(struct sl_server *server, struct connection *c,
+		   const struct sl_wire_message *message)
+{
+	if (message->type == SL_WIRE_HELLO && c->phase == GREETING)
+		greet(server, c, &message->hello);
+	else if (message->type == SL_WIRE_OFFER && c->phase == OFFERING && !c->waiting)
+		answer(server, c, &message->offer);
+	else if (message->type == SL_WIRE_READY && c->phase == PLANNED)
+		become_ready(server, c);
+	else if (message->type == SL_WIRE_COUNT && c->phase == RUNNING)
+		take_count(server, c, &message->count, false);
+	else if (message->type == SL_WIRE_DONE && c->phase == RUNNING)
+		take_count(server, c, &message->count, true);
+	else if (message->type == SL_WIRE_ERROR) {
+		sl_warn("the %s says: %s", peer_of(server), message->error.text);
+		hang_up(server, c);
+	} else
+		refuse(server, c, "%s was not expected now", sl_wire_name(message->type));
+}
+
+static bool owes_counts(const struct sl_server *server, const struct connection *c)
+{
+	for (uint32_t m = 0; m < server->options.modules; m++)
+		if (server->module[m].owner == c && !server->module[m].over)
+			return true;
+	return false;
+}
+
+/* A front end that hangs, or a stranger that connects and waits. Who has a plan may wait as long
+ * as the others need; who is done has nothing more to say. */
+static void check_silence(struct sl_server *server, struct connection *c)
+{
+	uint64_t limit_ns = server->options.silence_ms * UINT64_C(1000000);
+
+	if (!limit_ns || c->phase == READY || sl_clock_ns() - c->heard_ns < limit_ns)
+		return;
+	if (c->phase == RUNNING && !owes_counts(server, c))
+		return;
+	refuse(server, c, "nothing heard from it for %g s", server->options.silence_ms * 1e-3);
+}
+
+static void listen_to(struct sl_server *server, struct connection *c)
+{
+	struct sl_wire_message message;
+	int got = 1;
+
+	while (c->phase != FREE && c->phase != OVER &&
+	       (got = sl_channel_receive(&c->channel, 0, &message)) > 0) {
+		c->heard_ns = sl_clock_ns();
+		handle(server, c, &message);
+	}
+	if (c->phase == FREE || c->phase == OVER || got > 0)
+		return;
+	if (got == 0) {
+		check_silence(server, c);
+		return;
+	}
+	if (got == -EPROTONOSUPPORT)
+		refuse(server, c, "it speaks another version of the plan protocol; this one is %d",
+		       SL_WIRE_VERSION);
+	else if (got == -EPROTO)
+		refuse(server, c, "what it says is not the plan protocol");
+	else
+		hang_up(server, c);
+}
+
+/* A place for one more. Who has been here longest without a word gives way, so that strangers who
+ * connect and wait shut nobody out. NULL: all have said who they are. */
+static struct connection *free_place(struct sl_server *server)
+{
+	struct connection *end = server->connection + CONNECTIONS, *silent = NULL;
+
+	for (struct connection *c = server->connection; c < end; c++) {
+		if (c->phase == FREE)
+			return c;
+		if (c->phase == GREETING && (!silent || c->heard_ns < silent->heard_ns))
+			silent = c;
+	}
+	if (silent)
+		refuse(server, silent, "it has said nothing, and there is no place for more");
+	return silent;
+}
+
+static void welcome(struct sl_server *server)
+{
+	int fd;
+
+	while ((fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+		struct connection *c = free_place(server);
+
+		if (!c) {
+			close(fd);
+			continue;
+		}
+		memset(c, 0, sizeof(*c));
+		sl_channel_init(&c->channel, fd);
+		c->heard_ns = sl_clock_ns();
+		c->phase = GREETING;
+	}
+}
+
+void sl_server_poll(struct sl_server *server, int timeout_ms)
+{
+	struct pollfd fds[CONNECTIONS + 1];
+	nfds_t n = 0;
+
+	fds[n++] = (struct pollfd){.fd = server->listener, .events = POLLIN};
+	for (unsigned i = 0; i < CONNECTIONS; i++)
+		if (server->connection[i].phase != FREE && server->connection[i].phase != OVER)
+			fds[n++] = (struct pollfd){.fd = server->connection[i].channel.fd,
+						   .events = POLLIN};
+	poll(fds, n, timeout_ms);
+	welcome(server);
+	for (unsigned i = 0; i < CONNECTIONS; i++) {
+		struct connection *c = &server->connection[i];
+
+		listen_to(server, c);
+		if (c->waiting) {
+			const struct sl_offer offer = c->offer;
+
+			answer(server, c, &offer);
+		}
+	}
+}
+
+uint32_t sl_server_planned(const struct sl_server *server)
+{
+	uint32_t n = 0;
+
+	for (uint32_t m = 0; m < server->options.modules; m++)
+		n += server->module[m].owner != NULL;
+	return n;
+}
+
+bool sl_server_ready(const struct sl_server *server)
+{
+	for (uint32_t m = 0; m < server->options.modules; m++) {
+		const struct module *module = &server->module[m];
+
+		if (!module->owner || module->owner->phase != READY)
+			return false;
+	}
+	return true;
+}
+
+static void tell(struct sl_server *server, enum phase from, enum sl_wire_type type, enum phase to)
+{
+	for (unsigned i = 0; i < CONNECTIONS; i++)
+		if (server->connection[i].phase == from)
+			tell_one(&server->connection[i], type, to);
+}
+
+void sl_server_start(struct sl_server *server)
+{
+	server->started = true;
+	tell(server, READY, SL_WIRE_START, RUNNING);
+}
+
+void sl_server_stop(struct sl_server *server)
+{
+	tell(server, RUNNING, SL_WIRE_STOP, RUNNING);
+}
+
+void sl_server_abandon(struct sl_server *server)
+{
+	for (unsigned i = 0; i < CONNECTIONS; i++)
+		if (server->connection[i].phase == RUNNING)
+			hang_up(server, &server->connection[i]);
+}
+
+bool sl_server_finished(const struct sl_server *server)
+{
+	for (uint32_t m = 0; m < server->options.modules; m++)
+		if (!server->module[m].over)
+			return false;
+	return true;
+}
+
+void sl_server_bye(struct sl_server *server)
+{
+	tell(server, RUNNING, SL_WIRE_BYE, RUNNING);
+}
