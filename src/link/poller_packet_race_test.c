@@ -1,7 +1,7 @@
 /* poller_packet_race_test.c - two threads poll the packet link, each with a ring of its own: every
  * packet comes to the thread of its queue, shown one by one or in blocks. */
 #include "lib/link_race.h"
-#include "link/packet.h"
+#include "link/packet/packet.h"
 
 extern const struct sl_link sl_link_packet;
 

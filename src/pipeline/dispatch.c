@@ -44,7 +44,7 @@ static void wake_link(struct sl_receive *r)
 	uint64_t one = 1;
 
 	/* A read-modify-write, so that it is not done before the slots were opened
-	 * (udp.c, sl_udp_wait; invariant WOKEN). */
+	 * (link/udp/udp.c, sl_udp_wait; invariant WOKEN). */
 	for (unsigned i = 0; i < r->pollers; i++)
 		if (atomic_fetch_or(&r->wake[i].asleep, 0) &&
 		    write(r->wake[i].fd, &one, sizeof(one)) < 0)

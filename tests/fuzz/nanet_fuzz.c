@@ -1,7 +1,7 @@
 /* nanet_fuzz.c - any datagrams on the port of a board that sends events. */
 #include "native_fuzz.h"
 
-#include "link/nanet.h"
+#include "link/native/nanet.h"
 
 extern const struct sl_link sl_link_nanet;
 

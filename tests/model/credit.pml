@@ -1,6 +1,6 @@
 /* credit.pml - credits as positions in the stream, over a wire that loses packets and grants
- * (src/link/credit.c, sl_udp_return_all and catch_up of src/link/udp_return.c, take_grant of
- * src/link/udp_answer.c, send_write of src/link/udp_send.c).
+ * (src/link/credit.c, sl_udp_return_all and catch_up of src/link/udp/return.c, take_grant of
+ * src/link/udp/answer.c, send_write of src/link/udp/send.c).
  *
  * Positions count packets here. A packet or a grant is lost at any time, LOSSES of each at most;
  * after that, whoever still stands still stands for ever, and spin says "invalid end state".
