@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "cmd/calibrate.h"
-#include "detector/stack.h"
+#include "detector/replay/stack.h"
 
 /* A text for YAML, which JSON is a part of. */
 static void print_text(FILE *out, const char *key, const char *text)

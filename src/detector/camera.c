@@ -14,9 +14,9 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "detector/frame_cache.h"
+#include "detector/period.h"
 #include "detector/random.h"
-#include "detector/run.h"
-#include "detector/stock.h"
 
 /* Keys of the things that are drawn. */
 enum { KEY_GRAIN = 401, KEY_BRIGHT, KEY_DARK, KEY_PATH, KEY_GAIN, KEY_OFFSET };

@@ -14,10 +14,10 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "detector/frame_cache.h"
+#include "detector/period.h"
 #include "detector/places.h"
-#include "detector/run.h"
-#include "detector/scene.h"
-#include "detector/stock.h"
+#include "detector/scene/scene.h"
 
 enum { ROWS = 512, COLUMNS = 1024, PIXELS = ROWS * COLUMNS };
 

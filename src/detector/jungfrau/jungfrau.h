@@ -1,0 +1,55 @@
+/* jungfrau.h - between the files of the detector: tables, how a pixel answers, the detector. */
+#ifndef SL_DETECTOR_JUNGFRAU_JUNGFRAU_H
+#define SL_DETECTOR_JUNGFRAU_JUNGFRAU_H
+
+#include <stdbool.h>
+
+#include "detector/frame_cache.h"
+#include "detector/scene/scene.h"
+
+enum { SL_JF_ROWS = 512, SL_JF_COLUMNS = 1024, SL_JF_PIXELS = SL_JF_ROWS * SL_JF_COLUMNS };
+enum { SL_JF_GAINS = 3 };
+
+/* What is wrong with a pixel. */
+enum sl_jf_fault {
+	SL_JF_STUCK_HIGH, /* reads 0xffff */
+	SL_JF_STUCK_LOW,  /* reads 0x4000 */
+	SL_JF_DEAD,	  /* answers, but not to light: its gains are 0 */
+	SL_JF_HOT,	  /* leaks: reads far above its pedestal, another value each time */
+	SL_JF_FAULTS,
+};
+
+struct sl_jf_bad {
+	uint32_t pixel;
+	enum sl_jf_fault fault;
+};
+
+struct sl_jungfrau {
+	struct sl_scene_options options; /* first: see scene.h */
+	double noise_ADU;
+	uint32_t bad_pixels, storage_cells;
+
+	uint32_t modules;
+	uint64_t seed, period_ns;
+	struct sl_scene scene;
+	struct sl_stock stock;
+	float *normal;			   /* [SL_NORMAL_ENTRIES] */
+	float *pedestal[SL_JF_GAINS];	   /* [storage_cells][modules][SL_JF_PIXELS] */
+	float *gain[SL_JF_GAINS];	   /* [modules][SL_JF_PIXELS] */
+	struct sl_jf_bad *bad;		   /* [modules][bad_pixels] */
+	uint8_t *mask;			   /* [modules][SL_JF_PIXELS]: the same */
+	float *spot_mean;		   /* [SL_JF_PIXELS], 0 between uses */
+	uint32_t *spot_pixel, spot_pixels; /* those that are not 0 */
+};
+
+/* 0 or -ENOMEM; close works after either. */
+int sl_jf_tables_open(struct sl_jungfrau *j);
+void sl_jf_tables_close(struct sl_jungfrau *j);
+
+/* One block; a sl_stock_make. */
+void sl_jf_make(void *arg, uint32_t entry, uint32_t module, bool dark, void *block);
+
+/* The code of a gain in the upper bits of a raw pixel. */
+extern const uint16_t sl_jf_codes[SL_JF_GAINS];
+
+#endif

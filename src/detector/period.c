@@ -1,0 +1,43 @@
+/* period.c - the options that every detector section has. */
+#include "detector/period.h"
+
+const struct sl_option sl_detector_run_options[] = {
+	SL_U32(struct sl_detector_run, modules, 1, 1, 64, "modules",
+	       "how many modules a frame has"),
+	SL_U64(struct sl_detector_run, frames, 1000, 1, 1e12, "frames",
+	       "frames in the run, after the dark ones"),
+	SL_U64(struct sl_detector_run, dark_frames, 0, 0, 1e9, "frames",
+	       "dark frames sent first: pedestals are measured from them"),
+	SL_U32(struct sl_detector_run, dark_every, 0, 0, 1e6, "frames",
+	       "a chopper: of the frames after those, one in so many is dark too; 0: none, 2: dark "
+	       "and bright in turn"),
+	SL_F64(struct sl_detector_run, frame_rate_Hz, 0, 0, 1e7, "Hz",
+	       "frames per second; 0: as fast as credits allow"),
+	SL_U64(struct sl_detector_run, seed, 1, 0, 9007199254740992., "",
+	       "synthetic frames are a function of it"),
+	SL_OPTION_END};
+
+struct sl_darks sl_detector_darks(const struct sl_detector_run *run)
+{
+	uint32_t every = run->dark_every;
+	struct sl_darks darks = {.first = run->dark_frames, .every = every};
+
+	if (!every)
+		return darks;
+	darks.step = run->chopper_step ? run->chopper_step % every : 1;
+	darks.phase = run->chopper_step ? run->chopper_phase % every
+					: (every - (uint32_t)(run->dark_frames % every)) % every;
+	return darks;
+}
+
+uint64_t sl_detector_period_ns(const struct sl_detector_run *run)
+{
+	double period;
+
+	if (!(run->frame_rate_Hz > 0))
+		return 1000000;
+	period = 1e9 / run->frame_rate_Hz;
+	if (period < 1)
+		return 1;
+	return period < 1e18 ? (uint64_t)(period + 0.5) : (uint64_t)1e18;
+}
