@@ -25,9 +25,9 @@
 #include "cmd/bench_gpu.h"
 #include "gpu/dialect/kernels.h"
 #include "gpu/table.h"
-#include "kernel/tracks.h"
-#include "maths/tracks.h"
-#include "stage/tracks_stage.h"
+#include "stage/tracks/kernel.h"
+#include "stage/tracks/maths.h"
+#include "stage/tracks/stage.h"
 
 /* CELL_THREADS: what the kernels of cells are made for. */
 enum { CELL_BYTES = 3, RESULT_CHUNKS = 16, CELLS = RESULT_CHUNKS * SL_RING_CHUNK / CELL_BYTES };

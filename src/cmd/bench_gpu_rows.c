@@ -7,7 +7,7 @@
 #include "core/device.h"
 
 #include "cmd/bench_gpu.h"
-#include "maths/tracks.h"
+#include "stage/tracks/maths.h"
 
 enum { STACK = SL_BENCH_GPU_STACK, BLOCKS = 8 };
 

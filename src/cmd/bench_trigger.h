@@ -14,8 +14,8 @@
 #define SL_CMD_BENCH_TRIGGER_H
 
 #include "cmd/bench_stage.h"
-#include "stage/rings_find.h"
-#include "stage/tracks.h"
+#include "stage/rings/find.h"
+#include "stage/tracks/tracks.h"
 
 enum sl_bench_way {		   /* how a row is measured */
 		    SL_BENCH_UNIT, /* the stage, in the cpu unit, as fast as it can */

@@ -1,7 +1,7 @@
 /* bench_trigger_oracle.c - the oracles of the tests, as programs to be measured. */
 #include "cmd/bench_trigger.h"
-#include "stage/rings_oracle.h"
-#include "stage/tracks_oracle.h"
+#include "stage/rings/oracle.h"
+#include "stage/tracks/oracle.h"
 
 uint32_t sl_bench_oracle_rings(const struct sl_rings_settings *set, const uint8_t *packed)
 {

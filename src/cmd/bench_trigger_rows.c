@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "cmd/bench_trigger.h"
-#include "maths/tracks.h"
+#include "stage/tracks/maths.h"
 
 /* Every time anew: what was rejected once is looked at again. */
 #define RINGS	     "rings:look=all"

@@ -11,7 +11,7 @@
 /* Plain floats for the mathematics. */
 #define LANES 1
 #define LANES_TARGET
-#include "stage/rings_lanes.h"
+#include "stage/rings/vector.h"
 
 static const float per_mm = 1 / 128.f; /* as the stage's, for the same bits */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cmd/bench_trigger.h"
-#include "maths/tracks.h"
+#include "stage/tracks/maths.h"
 
 enum { COLUMNS = 32 }; /* and rows, at most: what is measured */
 

@@ -12,7 +12,7 @@
 
 enum { CHUNK_BYTES = 64 << 10 };
 
-/* Columns of the result (stage/peaks.c). */
+/* Columns of the result (stage/peaks/peaks.c). */
 enum { MODULE, ROW, COLUMN, INTENSITY, SNR, PEAK = 8 };
 
 static bool is_peaks(const struct sl_shape *shape)

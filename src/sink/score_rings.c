@@ -10,7 +10,7 @@
 #include "sink/score.h"
 
 enum { EVENT, X, Y, RADIUS, HITS };			   /* of the truth */
-enum { FOUND_EVENT, FOUND_X, FOUND_Y, FOUND_R, WIDE = 7 }; /* of the result (stage/rings.c) */
+enum { FOUND_EVENT, FOUND_X, FOUND_Y, FOUND_R, WIDE = 7 }; /* of the result (stage/rings/rings.c) */
 enum { FINDABLE_HITS = 7, MOST = 64 };
 enum { COUNT_RINGS = 0, COUNT_MORE = 5 }; /* of rings_found: all rings; events with four */
 static const double CENTRE_MM = 25, RADIUS_MM = 20;

@@ -12,7 +12,7 @@
 #include "sink/score.h"
 
 enum { EVENT, PT, PHI0, ETA, Z0, CHARGE, SECTORS }; /* of the truth */
-/* Of the result (stage/tracks.c), and of tracks_found. */
+/* Of the result (stage/tracks/tracks.c), and of tracks_found. */
 enum { FOUND_EVENT, SECTOR, FOUND_X, FOUND_PHI0, FOUND_PHI, LISTED = 7, WIDE = 13 };
 enum { COUNT_UNLISTED = 5, COUNTS = 8 };
 enum { ALL, FAST, CLASSES };

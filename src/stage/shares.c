@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "maths/radial.h"
 #include "stage/radial.h"
+#include "stage/radial_maths.h"
 
 /* A pixel in one direction, in bins: where it begins and ends, and which bins it has a share of. */
 struct span {

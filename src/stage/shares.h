@@ -5,7 +5,7 @@
  *            With bounding boxes it counts in every cell that the box of its distances (and angles)
  *            overlaps, by the overlap, as in pyFAI: what lies beyond an angle of 180 degrees counts
  *            in the last sector, and below a distance of 0 in the first bin; what lies beyond low
- *            and high counts nowhere. A share is a number of 1 / 2^bits (maths/radial.h).
+ *            and high counts nowhere. A share is a number of 1 / 2^bits (stage/radial_maths.h).
  *            Norms are rounded to a number of norm_unit, so that taking pixels away from a total
  *            is exact.
  * Ownership: tables in one region, pages there after open; read-only from then on.

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "maths/tracks.h"
-#include "stage/tracks.h"
+#include "stage/tracks/maths.h"
+#include "stage/tracks/tracks.h"
 #include "stage/vectors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -2,7 +2,7 @@
 #ifndef TRACKS_ORACLE_H
 #define TRACKS_ORACLE_H
 
-#include "stage/tracks_oracle.h"
+#include "stage/tracks/oracle.h"
 
 static inline double oracle_random(uint64_t *seed)
 {

@@ -7,8 +7,8 @@
 
 #include "lib/twin_device.h"
 #include "lib/twin_rig.h"
-#include "stage/correct.h"
-#include "stage/reduce.h"
+#include "stage/correct/correct.h"
+#include "stage/reduce/reduce.h"
 #include "unit/device/device.h"
 
 extern const struct sl_unit sl_unit_cpu, sl_unit_cuda, sl_unit_opencl;

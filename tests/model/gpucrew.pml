@@ -1,5 +1,5 @@
 /* gpucrew.pml - what groups of a kernel that never ends do with a block of a ring: crews, notes, the
- * last group (src/kernel/rings_ring.cl). What source, device and host do with the ring itself is in
+ * last group (src/stage/rings/device_ring.cl). What source, device and host do with the ring itself is in
  * gpuring.pml; here the source waits, and data is one word.
  *
  * Crew c has blocks c, c + CREWS, ...; SHARE groups of it do a part each. Stores of a group reach the

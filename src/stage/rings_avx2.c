@@ -1,9 +1,0 @@
-/* rings_avx2.c - the passes of the stage `rings` for 8 events side by side. */
-#include "stage/vectors.h"
-
-#ifdef __x86_64__
-#define LANES	     8
-#define LANES_TARGET SL_TARGET_AVX2
-#define PASSES	     sl_rings_avx2
-#include "stage/rings_passes.h"
-#endif

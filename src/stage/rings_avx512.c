@@ -1,9 +1,0 @@
-/* rings_avx512.c - the passes of the stage `rings` for 16 events side by side. */
-#include "stage/vectors.h"
-
-#ifdef __x86_64__
-#define LANES	     16
-#define LANES_TARGET SL_TARGET_AVX512
-#define PASSES	     sl_rings_avx512
-#include "stage/rings_passes.h"
-#endif

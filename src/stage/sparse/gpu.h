@@ -1,0 +1,35 @@
+/* gpu.h - between the files of `sparse` on an accelerator. */
+#ifndef SL_STAGE_SPARSE_GPU_H
+#define SL_STAGE_SPARSE_GPU_H
+
+#include "core/gpu.h"
+
+#include "stage/sparse/sparse.h"
+
+enum { SL_SPARSE_RUN_THREADS = 256, SL_SPARSE_RUN = 32 * SL_SPARSE_RUN_THREADS };
+
+/* What the radial method has there besides. */
+struct sl_sparse_radial_twin {
+	const struct sl_sparse *stage;
+	struct sl_device *device;
+	struct sl_device_program *program;
+	struct sl_device_kernel *kernel[3];
+	uint32_t items, unit; /* unit: all norms are 1 */
+	struct sl_device_memory start, index, cutoff;
+	struct sl_device_memory sorted; /* norms, in the order of index */
+	struct sl_device_memory bin, norm, radius;
+	struct sl_device_memory above[SL_TWIN_LANES]; /* float [frames][bins] */
+};
+
+int sl_sparse_radial_twin_open(struct sl_sparse_radial_twin *twin, const struct sl_sparse *stage,
+			       const struct sl_twin_env *env);
+void sl_sparse_radial_twin_close(struct sl_sparse_radial_twin *twin);
+
+/* Backgrounds, and a bit for each pixel that is picked; counts of runs. */
+int sl_sparse_radial_twin_pick(struct sl_sparse_radial_twin *twin,
+			       const struct sl_twin_batch *batch,
+			       const struct sl_device_memory *image,
+			       const struct sl_device_memory *mask,
+			       const struct sl_device_memory *counts);
+
+#endif

@@ -1,0 +1,16 @@
+/* veto.h - between the stage and its twin. */
+#ifndef SL_STAGE_VETO_VETO_H
+#define SL_STAGE_VETO_VETO_H
+
+#include <sluice/stage.h>
+
+struct sl_veto {
+	uint32_t threshold, min_pixels;
+
+	enum sl_dtype dtype;
+	float threshold_f32; /* in the image's unit */
+};
+
+extern const struct sl_twin sl_twin_veto;
+
+#endif
