@@ -27,12 +27,12 @@
 
 #include "base/log.h"
 #include "hdf5/file.h"
-#include "sink/account.h"
-#include "sink/cxi_peaks.h"
-#include "sink/mosaic.h"
-#include "sink/nxmx.h"
-#include "sink/results.h"
-#include "sink/sparse_frames.h"
+#include "sink/nexus/account.h"
+#include "sink/nexus/cxi_peaks.h"
+#include "sink/nexus/mosaic.h"
+#include "sink/nexus/nxmx.h"
+#include "sink/nexus/results.h"
+#include "sink/nexus/sparse_frames.h"
 
 #ifndef SL_VERSION
 #define SL_VERSION "unknown"

@@ -5,9 +5,9 @@
 
 #include <sluice/detector.h>
 
-#include "sink/account.h"
-#include "sink/nxmx.h"
-#include "sink/results.h"
+#include "sink/nexus/account.h"
+#include "sink/nexus/nxmx.h"
+#include "sink/nexus/results.h"
 
 enum { SMALL_BYTES = 4096, RAGGED_CHUNK_BYTES = 64 << 10 }; /* rows up to here share a chunk */
 

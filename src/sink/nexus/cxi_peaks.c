@@ -1,5 +1,5 @@
 /* cxi_peaks.c - a table of positions per frame, in the pixels of the stored image. */
-#include "sink/cxi_peaks.h"
+#include "sink/nexus/cxi_peaks.h"
 
 #include <errno.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "sink/account.h"
+#include "sink/nexus/account.h"
 
 enum { CHUNK_BYTES = 64 << 10 };
 

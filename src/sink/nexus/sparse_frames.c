@@ -1,15 +1,15 @@
 /* sparse_frames.c - /entry/sparse_frames. Names and meaning are those of pyFAI 0.21 (pyFAI
  * .io.sparse_frame) and fabio (fabio.sparseimage), but for frame_ptr, which has 64 bits here: a run
  * has more pixels than 32 bits count. Modules lie one below the other. */
-#include "sink/sparse_frames.h"
+#include "sink/nexus/sparse_frames.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "sink/account.h"
-#include "sink/nxmx.h"
+#include "sink/nexus/account.h"
+#include "sink/nexus/nxmx.h"
 
 #define GROUP	"/entry/sparse_frames"
 #define RESULTS "/entry/results"

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "hdf5/testing.h"
-#include "sink/cxi_peaks.h"
+#include "sink/nexus/cxi_peaks.h"
 
 enum { MOST = 6, MODULES = 3, ROWS = 8, COLUMNS = 12, PEAK = 8 };
 

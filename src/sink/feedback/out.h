@@ -1,4 +1,4 @@
-/* feedback_out.h - packets of answers on their way to a front end: by UDP, or by RDMA WRITE.
+/* out.h - packets of answers on their way to a front end: by UDP, or by RDMA WRITE.
  *
  * Model:     UDP: a datagram for each, which the kernel cuts out of a larger one where it can;
  *            nobody says whether it arrives, but a host that answers says so where nobody

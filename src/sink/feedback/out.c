@@ -1,5 +1,5 @@
-/* feedback_out.c - packets of answers, out. */
-#include "sink/feedback_out.h"
+/* out.c - packets of answers, out. */
+#include "sink/feedback/out.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
  * Errors:    stick to the file (hdf5/file.h).
  * Cost:      once four bytes per pixel of the detector for the mask, and as many for norms where
  *            there are any; eight bytes per frame. */
-#ifndef SL_SINK_SPARSE_FRAMES_H
-#define SL_SINK_SPARSE_FRAMES_H
+#ifndef SL_SINK_NEXUS_SPARSE_FRAMES_H
+#define SL_SINK_NEXUS_SPARSE_FRAMES_H
 
 #include <stdbool.h>
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "sink/nxmx.h"
+#include "sink/nexus/nxmx.h"
 
 #define INSTRUMENT   "/entry/instrument"
 #define DETECTOR     INSTRUMENT "/detector"

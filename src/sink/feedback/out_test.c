@@ -1,4 +1,4 @@
-/* feedback_out_test.c - a socket that is full holds up the sinks once, not for every packet;
+/* out_test.c - a socket that is full holds up the sinks once, not for every packet;
  * packets that leave as one message arrive as they were, also where that cannot be. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "net/net.h"
-#include "sink/feedback_out.h"
+#include "sink/feedback/out.h"
 
 enum { PACKETS = 64, HOLD_MS = 200 };
 

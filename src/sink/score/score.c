@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "sink/score.h"
+#include "sink/score/score.h"
 
 static const struct sl_score_kind *const kinds[] = {&sl_score_rings, &sl_score_tracks};
 enum { KINDS = sizeof(kinds) / sizeof(*kinds) };

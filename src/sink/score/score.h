@@ -1,14 +1,14 @@
 /* score.h - what the files of the sink `score` share.
  *
  * Model:     score.c takes frames apart into events: rows of the truth's table, rows of the stage's
- *            result, the event's bytes. A kind (score_rings.c, score_tracks.c) compares what is
+ *            result, the event's bytes. A kind (rings.c, tracks.c) compares what is
  *            known of an event with what was found, adds to the tallies, and says whether the
  *            trigger should have kept it. Which found one is which true one is decided as in
  *            tools/trigger_rings.py and trigger_tracks.py; tests compare the two.
  * Threads:   the sink's.
  * Ownership: an event's pointers are valid during the call. */
-#ifndef SL_SINK_SCORE_H
-#define SL_SINK_SCORE_H
+#ifndef SL_SINK_SCORE_SCORE_H
+#define SL_SINK_SCORE_SCORE_H
 
 #include <stdbool.h>
 #include <stdint.h>

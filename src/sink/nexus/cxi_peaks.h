@@ -7,8 +7,8 @@
  *            What is behind the last peak of a frame is 0.
  * Threads:   those of the file.
  * Ownership: a row's memory is here, until close. */
-#ifndef SL_SINK_CXI_PEAKS_H
-#define SL_SINK_CXI_PEAKS_H
+#ifndef SL_SINK_NEXUS_CXI_PEAKS_H
+#define SL_SINK_NEXUS_CXI_PEAKS_H
 
 #include <stdbool.h>
 

@@ -5,8 +5,8 @@
  *            all frames' rows one after another; NAME_rows [n] says how many each has. Where frames
  *            are blocks of events, event_keep and event_score [n, events] are their verdicts.
  * Threads:   those of the file. */
-#ifndef SL_SINK_RESULTS_H
-#define SL_SINK_RESULTS_H
+#ifndef SL_SINK_NEXUS_RESULTS_H
+#define SL_SINK_NEXUS_RESULTS_H
 
 #include <sluice/sink.h>
 

@@ -1,4 +1,4 @@
-/* nexus_space_test.c - a disk or a size limit that ends before the run does: what was accepted
+/* space_test.c - a disk or a size limit that ends before the run does: what was accepted
  * is in the file, and the file ends well. */
 #include "hdf5/file.h"
 #include "hdf5/testing.h"

@@ -6,8 +6,8 @@
  * Threads:   those of the file.
  *
  * Errors:    stick to the file (hdf5/file.h). */
-#ifndef SL_SINK_NXMX_H
-#define SL_SINK_NXMX_H
+#ifndef SL_SINK_NEXUS_NXMX_H
+#define SL_SINK_NEXUS_NXMX_H
 
 #include <stdbool.h>
 

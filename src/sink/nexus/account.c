@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sink/account.h"
+#include "sink/nexus/account.h"
 
 #define GROUP  "/entry/sluice"
 #define FRAMES GROUP "/frames"

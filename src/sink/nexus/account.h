@@ -10,8 +10,8 @@
  *
  * Cost:      some copies per frame, a write every few hundred; memory does not grow with the
  *            run. */
-#ifndef SL_SINK_ACCOUNT_H
-#define SL_SINK_ACCOUNT_H
+#ifndef SL_SINK_NEXUS_ACCOUNT_H
+#define SL_SINK_NEXUS_ACCOUNT_H
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-/* score_rings.c - rings that the stage `rings` found beside true ones.
+/* rings.c - rings that the stage `rings` found beside true ones.
  *
  * A found ring is a true one when its centre is within 25 mm of it and its radius within 20 mm: of
  * all such pairs the nearest first, each ring once. A true ring can be found when it has 7 hits.
@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "base/log.h"
-#include "sink/score.h"
+#include "sink/score/score.h"
 
 enum { EVENT, X, Y, RADIUS, HITS };			   /* of the truth */
 enum { FOUND_EVENT, FOUND_X, FOUND_Y, FOUND_R, WIDE = 7 }; /* of the result (stage/rings/rings.c) */

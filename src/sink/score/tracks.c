@@ -1,4 +1,4 @@
-/* score_tracks.c - tracks that the stage `tracks` found beside true ones.
+/* tracks.c - tracks that the stage `tracks` found beside true ones.
  *
  * A found track is a true one when its list has stubs of that one in four layers or more; the one
  * with most layers, where there are several. A stub is a true track's when it lies on its helix. A
@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "sink/score.h"
+#include "sink/score/score.h"
 
 enum { EVENT, PT, PHI0, ETA, Z0, CHARGE, SECTORS }; /* of the truth */
 /* Of the result (stage/tracks/tracks.c), and of tracks_found. */

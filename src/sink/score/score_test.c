@@ -4,7 +4,7 @@
 
 #include "lib/capture.h"
 #include "sink/conformance.h"
-#include "sink/score.h"
+#include "sink/score/score.h"
 
 extern const struct sl_sink sl_sink_score;
 
