@@ -22,7 +22,7 @@
 #include "gpu/dialect/kernels.h"
 #include "gpu/table.h"
 #include "unit/cpu/cpu.h"
-#include "unit/device/device.h"
+#include "unit/gpu/gpu.h"
 
 enum { THREADS = 256, COPY_BYTES = 8 << 20, SINGLES = 2000 };
 

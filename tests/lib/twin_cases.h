@@ -9,7 +9,7 @@
 #include "lib/twin_rig.h"
 #include "stage/correct/correct.h"
 #include "stage/reduce/reduce.h"
-#include "unit/device/device.h"
+#include "unit/gpu/gpu.h"
 
 extern const struct sl_unit sl_unit_cpu, sl_unit_cuda, sl_unit_opencl;
 

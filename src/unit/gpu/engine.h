@@ -1,12 +1,12 @@
 /* engine.h - a unit with a device at work: between accelerate.c, which drives it, and give_up.c,
  * which ends it when it fails. */
-#ifndef SL_UNIT_DEVICE_ENGINE_H
-#define SL_UNIT_DEVICE_ENGINE_H
+#ifndef SL_UNIT_GPU_ENGINE_H
+#define SL_UNIT_GPU_ENGINE_H
 
 #include <stdalign.h>
 #include <stdatomic.h>
 
-#include "unit/device/device.h"
+#include "unit/gpu/gpu.h"
 
 enum { SL_ENGINE_BATCHES = 16, SL_ENGINE_PINNED = 4 };
 

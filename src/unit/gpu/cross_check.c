@@ -1,4 +1,5 @@
-/* cross.c - what the device made is made again by the CPU, and compared, for some of the frames.
+/* cross_check.c - what the device made is made again by the CPU, and compared, for some of the
+ * frames.
  *
  * Exact: integers must be the same; floats may differ by what the twin states. A frame that both
  * reject has no results to compare, unless it may still be kept. */
@@ -11,7 +12,7 @@
 
 #include "base/log.h"
 #include "unit/cpu/cpu.h"
-#include "unit/device/device.h"
+#include "unit/gpu/gpu.h"
 
 static uint64_t result_bytes(const struct sl_device_lanes *l)
 {

@@ -1,5 +1,5 @@
-/* lanes.c - the memory of batches on a device, and a batch's way through it. */
-#include "unit/device/device.h"
+/* batch_slots.c - the memory of batches on a device, and a batch's way through it. */
+#include "unit/gpu/gpu.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "gpu/table.h"
 #include "unit/cpu/cpu.h"
-#include "unit/device/engine.h"
+#include "unit/gpu/engine.h"
 
 /* How long a device that is given up may take to come to rest. */
 #define CLOSING_NS 3000000000ull

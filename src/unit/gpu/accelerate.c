@@ -25,7 +25,7 @@
 #include "gpu/dialect/kernels.h"
 #include "gpu/table.h"
 #include "unit/cpu/cpu.h"
-#include "unit/device/engine.h"
+#include "unit/gpu/engine.h"
 
 enum { PINNED = SL_ENGINE_PINNED, QUEUE = SL_ENGINE_BATCHES, NAP_NS = 20000 };
 #define OPENING_NS 60000000000ull	 /* how long tables may take to get there */

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "gpu/table.h"
-#include "unit/device/device.h"
+#include "unit/gpu/gpu.h"
 
 static uint32_t kind_of(const struct sl_device_lanes *l, const struct sl_batch *batch)
 {

@@ -13,7 +13,7 @@
 #include "gpu/dialect/batch.h"
 #include "gpu/ring/ring.h"
 #include "gpu/table.h"
-#include "unit/device/device.h"
+#include "unit/gpu/gpu.h"
 
 enum { LINE = 64 };
 #define MOST_BYTES (1ull << 30) /* of an event of a ring, and of a result */

@@ -1,4 +1,4 @@
-/* device.h - between the files of the units for accelerators.
+/* gpu.h - between the files of the units for accelerators.
  *
  * Model:     a lane has the memory of one batch on the device. A batch goes through it like this:
  *
@@ -12,8 +12,8 @@
  *            another is filled and a third emptied.
  *            A kernel that polls needs none of it: frames go through a ring (poll.c).
  * Threads:   all of it on worker 0, but submit() and reap(). */
-#ifndef SL_UNIT_DEVICE_H
-#define SL_UNIT_DEVICE_H
+#ifndef SL_UNIT_GPU_GPU_H
+#define SL_UNIT_GPU_GPU_H
 
 #include <stdbool.h>
 
@@ -208,7 +208,7 @@ int sl_host_open(struct sl_host *host, const struct sl_chain *chain, enum sl_hos
 void sl_host_close(struct sl_host *host);
 int sl_host_run(struct sl_host *host, struct sl_batch *batch);
 
-/* ---- cross.c: the same by the CPU, and compared ---- */
+/* ---- cross_check.c: the same by the CPU, and compared ---- */
 
 struct sl_cross {
 	struct sl_host host; /* the stages that have twins */

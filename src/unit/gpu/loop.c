@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "gpu/dialect/kernels.h"
 #include "gpu/table.h"
-#include "unit/device/device.h"
+#include "unit/gpu/gpu.h"
 
 enum { WAIT, DONE, KERNELS };
 enum { DONE_THREADS = 256, LINE_WORDS = SL_LANE_LINE / sizeof(uint32_t) };

@@ -4,7 +4,7 @@
 
 #include "base/bell.h"
 #include "unit/cpu/cpu.h"
-#include "unit/device/device.h"
+#include "unit/gpu/gpu.h"
 
 int sl_host_open(struct sl_host *host, const struct sl_chain *chain, enum sl_host_part part)
 {
