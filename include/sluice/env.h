@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <sluice/back.h>
 #include <sluice/detector.h>
+#include <sluice/feedback.h>
 #include <sluice/frame.h>
 #include <sluice/outcome.h>
 

@@ -20,10 +20,10 @@
 
 #include "base/thread.h"
 #include "core/link.h"
+#include "feedback/listener.h"
 #include "frontend/block.h"
 #include "frontend/fault.h"
 #include "frontend/transfer.h"
-#include "pipeline/answers_thread.h"
 #include "pipeline/experiment.h"
 #include "pipeline/pace.h"
 #include "pipeline/placement.h"

@@ -20,8 +20,8 @@
 #include "core/link.h"
 #include "core/unit.h"
 #include "detector/cut.h"
+#include "feedback/listener.h"
 #include "frontend/fault.h"
-#include "pipeline/answers_thread.h"
 #include "pipeline/ring_run.h"
 #include "pipeline/streams.h"
 

@@ -247,8 +247,8 @@ def check_wire(out):
 # ---- the tables of docs/reference/feedback.md ----
 
 def feedback_fields():
-    """[(field, bytes)] of the header and of an answer, from the comment of src/sink/feedback_wire.h."""
-    text = (ROOT / "src/sink/feedback_wire.h").read_text()
+    """[(field, bytes)] of the header and of an answer, from the comment of src/feedback/wire.h."""
+    text = (ROOT / "src/feedback/wire.h").read_text()
     parts = [[]]
     for kind, field, at in re.findall(r"\b([uf]\d+) (\w+) @(\d+)", text):
         if int(at) == 0 and parts[-1]:

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/answers.h"
-#include "sink/feedback_wire.h"
+#include "feedback/account.h"
+#include "feedback/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -22,8 +22,8 @@
 #include "base/histogram.h"
 #include "base/log.h"
 #include "core/plan.h"
+#include "feedback/wire.h"
 #include "sink/feedback/out.h"
-#include "sink/feedback_wire.h"
 
 enum { ANSWERED = 1 << 16 }; /* frames remembered, so that none is answered twice */
 

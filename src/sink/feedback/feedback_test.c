@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "feedback/wire.h"
 #include "lib/capture.h"
-#include "sink/feedback_wire.h"
 
 extern const struct sl_sink sl_sink_feedback;
 

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <sluice/back.h>
+#include <sluice/feedback.h>
 
 enum sl_feedback_by { SL_FEEDBACK_BY_UDP, SL_FEEDBACK_BY_WRITE };
 

@@ -1,4 +1,4 @@
-/* back_test.c - both ends of the way back, over links: what is sent arrives once and as it was;
+/* sender_test.c - both ends of the way back, over links: what is sent arrives once and as it was;
  * what does not is counted; nobody waits without end. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,12 +19,12 @@
 #include "core/registry.h"
 
 #include "base/clock.h"
+#include "feedback/inbox.h"
+#include "feedback/sender.h"
+#include "feedback/wire.h"
 #include "lib/capture.h"
 #include "lib/fake_verbs.h"
 #include "net/net.h"
-#include "pipeline/answers_write.h"
-#include "pipeline/back.h"
-#include "sink/feedback_wire.h"
 
 enum { PAYLOAD = 2000, FULL = (PAYLOAD - SL_FEEDBACK_HEADER) / SL_FEEDBACK_ANSWER };
 enum { PORT = 47920, SLOTS = 32, HEARD = 4096 };

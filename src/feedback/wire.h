@@ -1,4 +1,4 @@
-/* feedback_wire.h - packets that tell a front end what was decided about its events.
+/* wire.h - packets that tell a front end what was decided about its events.
  *
  * Model:     a packet is a header and answers to consecutive events of one frame;
  *            docs/reference/feedback.md has it byte by byte. All little-endian:
@@ -12,8 +12,8 @@
  *            What is read is outside input: a packet is believed as a whole, or not at all.
  * Threads:   pure functions.
  * Ownership: plain data. */
-#ifndef SL_SINK_FEEDBACK_WIRE_H
-#define SL_SINK_FEEDBACK_WIRE_H
+#ifndef SL_FEEDBACK_WIRE_H
+#define SL_FEEDBACK_WIRE_H
 
 #include <stddef.h>
 #include <stdint.h>

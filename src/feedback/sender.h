@@ -1,4 +1,4 @@
-/* back.h - packets back to a front end, by RDMA WRITE (sluice/back.h): the sink's end of the way.
+/* sender.h - packets back to a front end, by RDMA WRITE (sluice/back.h): the sink's end of the way.
  *
  * Model:     packets are copied into blocks, which the link has until it has reaped them. What is
  *            in a block goes out in order, now or when there is credit; what finds none free is
@@ -13,21 +13,21 @@
  *            while it sleeps, but for the sender while it waits for credit.
  * Ownership: owns link, connection and blocks.
  * Cost:      a copy of the packet, and a system call of the link for all packets of a call. */
-#ifndef SL_PIPELINE_BACK_H
-#define SL_PIPELINE_BACK_H
+#ifndef SL_FEEDBACK_SENDER_H
+#define SL_FEEDBACK_SENDER_H
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <sluice/back.h>
+#include <sluice/feedback.h>
 
 #include "base/thread.h"
 #include "control/tcp/client.h"
 #include "core/link.h"
+#include "feedback/link.h"
 #include "frontend/block.h"
 #include "frontend/transfer.h"
-#include "pipeline/way.h"
 
 enum { SL_BACK_BLOCKS = 256 };
 
@@ -94,13 +94,13 @@ uint64_t sl_back_close(struct sl_back *back);
 /* The calls of sluice/back.h, with this token and this digest of the experiment. */
 void sl_backs_init(struct sl_backs *backs, const char *token, uint64_t experiment);
 
-/* ---- back_connect.c; under the lock, but for the thread ---- */
+/* ---- connect.c; under the lock, but for the thread ---- */
 
 void *sl_back_run(void *back); /* the thread */
 void sl_back_disconnect(struct sl_back *back, int why);
 void sl_back_tell_why(struct sl_back *back); /* once */
 
-/* ---- back.c, under the lock ---- */
+/* ---- sender.c, under the lock ---- */
 
 /* Let the link go on: writes that it takes now, blocks that it has no more need of. -errno: the
  * front end is gone, or the connection failed. */

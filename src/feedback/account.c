@@ -1,11 +1,11 @@
-/* answers.c - which events have their answer. */
-#include "pipeline/answers.h"
+/* account.c - which events have their answer. */
+#include "feedback/account.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "sink/feedback_wire.h"
+#include "feedback/wire.h"
 
 /* Not more than a few MB of them. */
 enum { WINDOW_MIN = 1 << 12, WINDOW_MAX = 1 << 16, WINDOW_EVENTS = 1 << 24 };

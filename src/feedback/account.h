@@ -1,4 +1,4 @@
-/* answers.h - the front end hears what was decided: exactly one answer for every event it sent.
+/* account.h - the front end hears what was decided: exactly one answer for every event it sent.
  *
  * Model:     the sender says which frame it begins, and when (sl_answers_sent). Packets of answers
  *            (docs/reference/feedback.md) tick events off; those of the frame that are left when
@@ -12,8 +12,8 @@
  *            outstanding and heard_ns may be read by anybody.
  * Ownership: owns its tables.
  * Cost:      sent() writes 16 bytes; an answer costs a bit and a place in a histogram. */
-#ifndef SL_PIPELINE_ANSWERS_H
-#define SL_PIPELINE_ANSWERS_H
+#ifndef SL_FEEDBACK_ACCOUNT_H
+#define SL_FEEDBACK_ACCOUNT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* answers_thread.c - answers off the network. */
-#include "pipeline/answers_thread.h"
+/* listener.c - answers off the network. */
+#include "feedback/listener.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,8 +11,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "feedback/wire.h"
 #include "net/net.h"
-#include "sink/feedback_wire.h"
 
 enum {
 	MESSAGES = 16,	    /* in one call; each of a packet, or of some that came together */

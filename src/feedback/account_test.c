@@ -1,4 +1,4 @@
-/* answers_test.c - exactly one answer: what is missing, came twice, or was never asked for. */
+/* account_test.c - exactly one answer: what is missing, came twice, or was never asked for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/answers.h"
-#include "sink/feedback_wire.h"
+#include "feedback/account.h"
+#include "feedback/wire.h"
 
 enum { ITEMS = 70, STEP = 3, DEADLINE = 1000 }; /* more events than bits of a word */
 

@@ -1,5 +1,5 @@
-/* way.c - links for answers. */
-#include "pipeline/way.h"
+/* link.c - links for answers. */
+#include "feedback/link.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* feedback_wire_test.c - packets of answers, byte by byte, and what is not believed. */
+/* wire_test.c - packets of answers, byte by byte, and what is not believed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "sink/feedback_wire.h"
+#include "feedback/wire.h"
 
 enum { COUNT = 2, BYTES = SL_FEEDBACK_HEADER + COUNT * SL_FEEDBACK_ANSWER };
 

@@ -1,5 +1,5 @@
-/* feedback_wire.c - decisions as bytes, and back. */
-#include "sink/feedback_wire.h"
+/* wire.c - decisions as bytes, and back. */
+#include "feedback/wire.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,18 +1,18 @@
-/* answers_thread.h - a thread that hears answers for a front end: packets to a UDP socket, or
- * blocks in a ring that the receiver writes (answers_write.h).
+/* listener.h - a thread that hears answers for a front end: packets to a UDP socket, or
+ * blocks in a ring that the receiver writes (inbox.h).
  *
  * Model:     open before anything is sent; finish when all is: it waits for what is still to come,
  *            says what came, and whether each event had its one answer.
  * Threads:   open, finish and close on the control thread; sl_answers_sent() on the sender. */
-#ifndef SL_PIPELINE_ANSWERS_THREAD_H
-#define SL_PIPELINE_ANSWERS_THREAD_H
+#ifndef SL_FEEDBACK_LISTENER_H
+#define SL_FEEDBACK_LISTENER_H
 
 #include <sluice/detector.h>
 #include <sluice/option.h>
 
 #include "base/thread.h"
-#include "pipeline/answers.h"
-#include "pipeline/answers_write.h"
+#include "feedback/account.h"
+#include "feedback/inbox.h"
 
 enum sl_answers_by { SL_ANSWERS_BY_UDP, SL_ANSWERS_BY_WRITE };
 

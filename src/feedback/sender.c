@@ -1,5 +1,5 @@
-/* back.c - packets become blocks, and blocks go out as far as there is credit. */
-#include "pipeline/back.h"
+/* sender.c - packets become blocks, and blocks go out as far as there is credit. */
+#include "feedback/sender.h"
 
 #include <errno.h>
 #include <stdio.h>

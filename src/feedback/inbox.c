@@ -1,5 +1,5 @@
-/* answers_write.c - a ring for answers, a link that fills it, and the exchange that leads to it. */
-#include "pipeline/answers_write.h"
+/* inbox.c - a ring for answers, a link that fills it, and the exchange that leads to it. */
+#include "feedback/inbox.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/crc.h"
 #include "base/log.h"
+#include "feedback/wire.h"
 #include "net/net.h"
-#include "sink/feedback_wire.h"
 
 enum {
 	BUDGET = 256,

@@ -1,4 +1,4 @@
-/* answers_write.h - answers that are written into a front end's memory, one-sided: its ring.
+/* inbox.h - answers that are written into a front end's memory, one-sided: its ring.
  *
  * Model:     the receiving side of the plan exchange, in small: one module, whose blocks are
  *            packets of answers (docs/reference/feedback.md). A sink comes, offers blocks of some
@@ -9,8 +9,8 @@
  * Ownership: owns server, ring and link.
  * Cost:      a copy of each packet out of the ring, where over shm its source could still change
  *            it. */
-#ifndef SL_PIPELINE_ANSWERS_WRITE_H
-#define SL_PIPELINE_ANSWERS_WRITE_H
+#ifndef SL_FEEDBACK_INBOX_H
+#define SL_FEEDBACK_INBOX_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,7 +19,7 @@
 #include "core/link.h"
 
 #include "control/tcp/server.h"
-#include "pipeline/way.h"
+#include "feedback/link.h"
 
 struct sl_answers_write_options {
 	const char *link, *address, *token;

@@ -1,4 +1,4 @@
-/* way.h - a link by its name, for answers: what both ends of the way back to a front end share.
+/* link.h - a link by its name, for answers: what both ends of the way back to a front end share.
  *
  * Model:     a way is a link with its options, most of them their defaults, and the terms that
  *            follow from it: one message as the link does it best, a checksum where nothing else
@@ -6,8 +6,8 @@
  *            the options alone.
  * Threads:   one.
  * Ownership: owns the link's state; open() and close() of the link are the user's. */
-#ifndef SL_PIPELINE_WAY_H
-#define SL_PIPELINE_WAY_H
+#ifndef SL_FEEDBACK_LINK_H
+#define SL_FEEDBACK_LINK_H
 
 #include <stdbool.h>
 #include <stdint.h>

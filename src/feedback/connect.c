@@ -1,4 +1,4 @@
-/* back_connect.c - the thread behind a way back: finds the front end, agrees on a plan, tells how
+/* connect.c - the thread behind a way back: finds the front end, agrees on a plan, tells how
  * much was sent, notices that it is gone. */
 #include <errno.h>
 #include <stdio.h>
@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "feedback/sender.h"
 #include "frontend/descriptor.h"
 #include "net/net.h"
-#include "pipeline/back.h"
 
 enum {
 	ATTEMPT_MS = 500,

@@ -1,4 +1,4 @@
-/* back.h - a way back to the front end: packets that a sink writes into its memory, one-sided.
+/* feedback.h - a way back to the front end: packets that a sink writes into its memory, one-sided.
  *
  * Model:     the wire is that of data (docs/reference/wire.md), the other way round: the front end
  *            has a ring and gives out the plan, the sink asks for it over TCP, and each packet is
@@ -9,8 +9,8 @@
  * Threads:   open, send and close on one thread, which may sleep. There is another behind it that
  *            connects, sends again what was lost (rc), and says how much was sent.
  * Ownership: packets are copied. */
-#ifndef SLUICE_BACK_H
-#define SLUICE_BACK_H
+#ifndef SLUICE_FEEDBACK_H
+#define SLUICE_FEEDBACK_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
