@@ -1,9 +1,9 @@
 /* assemble.c - small events through ring and assembler on one core: blocks are put into their cells
  * as a link does it, frames are taken out as the dispatcher does it, and cells go back. Making the
  * record, which is a front end's work, is part of it; packets are not. */
-#include "assemble/assembler.h"
 #include "base/bell.h"
 #include "bench.h"
+#include "receiver/assemble/assembler.h"
 
 #define USAGE "bench_assemble sequence|frame|timestamp MODULES BYTES EVENTS"
 

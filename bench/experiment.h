@@ -9,8 +9,8 @@
 #include <sluice/env.h>
 
 #include "base/bell.h"
+#include "experiment/experiment.h"
 #include "pipeline/chain.h"
-#include "pipeline/experiment.h"
 #include "pipeline/pool.h"
 
 enum { BENCH_BATCHES = 4 }; /* of frames in the pool: their results are larger than caches */

@@ -2,7 +2,7 @@
 #ifndef SL_CMD_CALIBRATE_H
 #define SL_CMD_CALIBRATE_H
 
-#include "pipeline/experiment.h"
+#include "experiment/experiment.h"
 
 /* An experiment that plays dark images from a file to a receiver of the same shape as this
  * experiment's detector. */

@@ -18,8 +18,8 @@
 #include <stdio.h>
 
 #include "base/cpu.h"
-#include "pipeline/experiment.h"
-#include "pipeline/placement.h"
+#include "experiment/experiment.h"
+#include "experiment/placement.h"
 
 struct sl_doctor {
 	FILE *out;

@@ -11,7 +11,7 @@
 #include "cmd/cmd.h"
 #include "core/link.h"
 #include "core/registry.h"
-#include "pipeline/experiment.h"
+#include "experiment/experiment.h"
 
 struct list_options {
 	bool markdown;

@@ -6,8 +6,8 @@
 #define SL_CMD_RUN_H
 
 #include "cmd/cmd.h"
+#include "experiment/experiment.h"
 #include "monitor/result.h"
-#include "pipeline/experiment.h"
 
 struct sl_run_plan {
 	const struct sl_args *args; /* plain[0] is the file */

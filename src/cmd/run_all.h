@@ -3,7 +3,7 @@
 #define SL_CMD_RUN_ALL_H
 
 #include "cmd/cmd.h"
-#include "pipeline/streams.h"
+#include "experiment/transfers.h"
 
 struct sl_run_all {
 	const struct sl_args *args;

@@ -10,7 +10,7 @@
 #include "cmd/cmd.h"
 #include "cmd/outputs.h"
 #include "cmd/picture.h"
-#include "pipeline/experiment.h"
+#include "experiment/experiment.h"
 
 struct show_options {
 	char frame[32], output[1024], transfer[SL_STREAM_NAME];

@@ -16,8 +16,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "experiment/experiment.h"
 #include "hdf5/file.h"
-#include "pipeline/experiment.h"
 
 enum { ROWS_PER_CHUNK = 4096 };
 

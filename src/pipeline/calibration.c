@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "experiment/experiment.h"
 #include "pipeline/calibration.h"
-#include "pipeline/experiment.h"
 
 /* A table of the whole detector, for the modules, rectangle and stack of a transfer. */
 static void cut(const struct sl_cut *c, const void *from, size_t each, void *to)

@@ -4,7 +4,7 @@
 
 #include "core/unit.h"
 
-#include "pipeline/experiment.h"
+#include "experiment/experiment.h"
 
 struct sl_chain_build {
 	struct sl_chain chain;

@@ -20,13 +20,13 @@
 
 #include "base/thread.h"
 #include "core/link.h"
+#include "experiment/experiment.h"
+#include "experiment/placement.h"
 #include "feedback/listener.h"
 #include "frontend/block.h"
 #include "frontend/fault.h"
 #include "frontend/transfer.h"
-#include "pipeline/experiment.h"
 #include "pipeline/pace.h"
-#include "pipeline/placement.h"
 
 enum { SL_EMULATE_DEPTH = 4 }; /* frames of a module that may be on their way */
 

@@ -23,18 +23,18 @@
 #include <sluice/env.h>
 #include <sluice/outcome.h>
 
-#include "assemble/assembler.h"
 #include "base/bell.h"
 #include "base/histogram.h"
 #include "base/queue.h"
 #include "base/thread.h"
+#include "experiment/experiment.h"
+#include "experiment/placement.h"
 #include "feedback/sender.h"
 #include "pipeline/adopt.h"
 #include "pipeline/calibration.h"
 #include "pipeline/chain.h"
-#include "pipeline/experiment.h"
-#include "pipeline/placement.h"
 #include "pipeline/pool.h"
+#include "receiver/assemble/assembler.h"
 
 /* Between hops. Wire and total need a clock that source and receiver share. */
 enum sl_latency {

@@ -12,8 +12,8 @@
 #include <sluice/sink.h>
 
 #include "base/clock.h"
+#include "experiment/experiment.h"
 #include "lib/fault_mix_align.h"
-#include "pipeline/experiment.h"
 
 static struct pixels {
 	const struct mix *mix;

@@ -11,7 +11,7 @@ import sys
 
 import lint
 
-SIBLINGS = {"link", "detector", "frontend", "assemble", "stage", "sink"}
+SIBLINGS = {"link", "detector", "frontend", "stage", "sink"}
 # What compiles freestanding, plus memcpy and memset.
 ROCE_MAY = {"stdint.h", "stddef.h", "stdbool.h", "stdalign.h", "limits.h", "string.h"}
 # header (or its folder): where it may be included. Tests may use jansson to read what we wrote.

@@ -1,6 +1,6 @@
 /* cause.pml - what is said of a module-frame that did not become whole: turned away, damaged, lost,
  * late (sl_ring_may_place, sl_ring_turn_away and sl_ring_release of src/core/ring.c, look_at of
- * src/assemble/describe.c).
+ * src/receiver/assemble/describe.c).
  *
  * As in ring.pml the source is open-loop, packets are lost, doubled and overtaken, and the
  * assembler gives up when it likes. Bytes and readers are left out; one module.
@@ -133,7 +133,7 @@ active proctype poller()
 	od
 }
 
-/* look_at() of describe.c: three loads. */
+/* look_at() of receiver/assemble/describe.c: three loads. */
 inline judge()
 {
 	if

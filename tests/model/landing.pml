@@ -1,7 +1,7 @@
 /* landing.pml - an open-loop source over verbs: it writes into a landing beside the ring, and laps
  * it as it likes; each block is copied when its completion comes, and the copy's record and
  * checksum decide (make_landing of src/link/verbs/connect.c, fetch and take_event of
- * src/link/verbs/receive.c, record_problem of src/assemble/assembler.c).
+ * src/link/verbs/receive.c, record_problem of src/receiver/assemble/assembler.c).
  *
  * A block is two parts and a record, written and copied one after the other. The checksum is taken
  * for perfect: the record fits the pixels if and only if they are those it was made of.

@@ -172,7 +172,7 @@ active [MODULES] proctype poller()
 #define CLOSE(m) AT(head[m], m).state = CLOSED
 #define GRACE grace[0] = epoch[0]; grace[MODULES - 1] = epoch[MODULES - 1]
 
-/* close_heads() of assembler.c: sl_ring_close for each, then sl_ring_grace */
+/* close_heads() of receiver/assemble/assembler.c: sl_ring_close for each, then sl_ring_grace */
 inline close_heads(first, last, which)
 {
 #ifdef BREAK_EPOCH_FIRST
@@ -198,7 +198,7 @@ inline open(m)
 	opened[m]++
 }
 
-/* describe.c: a head whose event is there is finished without waiting for anybody, and goes to the
+/* receiver/assemble/describe.c: a head whose event is there is finished without waiting for anybody, and goes to the
  * unit, or is discarded for want of a partner. */
 inline give_out(m)
 {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "assemble/testing.h"
+#include "receiver/assemble/testing.h"
 
 enum { TRIGGERS = 20000, PIECE = (PIXEL_BYTES + SL_RECORD_BYTES + PACKETS - 1) / PACKETS };
 

@@ -1,13 +1,13 @@
-/* experiment_parts.h - what the files that read an experiment share.
+/* parts.h - what the files that read an experiment share.
  *
  * Files:     sections.c options of the sections that belong to no add-on, or to all of a kind;
- *            experiment.c from YAML to add-ons and options; experiment_check.c what is wrong only
- *            together; terms.c what follows for a transfer. */
-#ifndef SL_PIPELINE_EXPERIMENT_PARTS_H
-#define SL_PIPELINE_EXPERIMENT_PARTS_H
+ *            experiment.c from YAML to add-ons and options; check.c what is wrong only
+ *            together; digest.c what follows for a transfer. */
+#ifndef SL_EXPERIMENT_PARTS_H
+#define SL_EXPERIMENT_PARTS_H
 
 #include "base/config/node.h"
-#include "pipeline/experiment.h"
+#include "experiment/experiment.h"
 
 /* One table per section; experiment.h has the structs that they fill. */
 extern const struct sl_option sl_link_options[], sl_unit_options[], sl_calibration_options[];

@@ -5,8 +5,8 @@
  *            that keys of a run only grow; they are compared by their difference, as serial numbers
  *            are. Two module-frames are of one trigger when their keys differ by `window` at most.
  * Threads:   pure functions. */
-#ifndef SL_ASSEMBLE_ALIGN_H
-#define SL_ASSEMBLE_ALIGN_H
+#ifndef SL_RECEIVER_ASSEMBLE_ALIGN_H
+#define SL_RECEIVER_ASSEMBLE_ALIGN_H
 
 #include <stdint.h>
 

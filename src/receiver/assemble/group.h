@@ -6,13 +6,13 @@
  *            guess makes a block late, sets the key of a frame, or cuts its window.
  * Threads:   the assembler's.
  * Cost:      a few comparisons per module. */
-#ifndef SL_ASSEMBLE_GROUP_H
-#define SL_ASSEMBLE_GROUP_H
+#ifndef SL_RECEIVER_ASSEMBLE_GROUP_H
+#define SL_RECEIVER_ASSEMBLE_GROUP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "assemble/assembler.h"
+#include "receiver/assemble/assembler.h"
 
 struct sl_group {
 	uint64_t members, key;

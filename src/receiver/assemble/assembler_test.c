@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "assemble/testing.h"
 #include "base/crc.h"
+#include "receiver/assemble/testing.h"
 
 /* ---- what a link does ---- */
 

@@ -1,5 +1,5 @@
 /* align.c - frame numbers and timestamps as keys that only grow. */
-#include "assemble/align.h"
+#include "receiver/assemble/align.h"
 
 uint64_t sl_align_key(const struct sl_align *align, uint32_t module, uint64_t raw,
 		      uint64_t reference)

@@ -8,7 +8,7 @@
 
 #include "base/config/node.h"
 #include "base/log.h"
-#include "pipeline/experiment_parts.h"
+#include "experiment/parts.h"
 
 struct reader { /* collects errors so that a file's mistakes are all told at once */
 	struct sl_experiment *e;

@@ -1,4 +1,4 @@
-/* streams_test.c - one transfer's sections laid over those of the file. */
+/* transfers_test.c - one transfer's sections laid over those of the file. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "base/config/node.h"
+#include "experiment/transfers.h"
 #include "lib/capture.h"
-#include "pipeline/streams.h"
 
 static const char text[] = "link: {kind: udp, listen: 1.1.1.1, pmtu: 1024}\n"
 			   "stages: [one, two]\n"

@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
+#include "experiment/placement.h"
 #include "lib/capture.h"
 #include "lib/fake_host.h"
-#include "pipeline/placement.h"
 
 static struct sl_experiment *e;
 

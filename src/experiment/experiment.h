@@ -6,8 +6,8 @@
  * Ownership: the experiment owns the configuration and the state of every add-on. The state is
  *            zeroed memory with the options filled in; open() and close() of the add-on are the
  *            user's. */
-#ifndef SL_PIPELINE_EXPERIMENT_H
-#define SL_PIPELINE_EXPERIMENT_H
+#ifndef SL_EXPERIMENT_EXPERIMENT_H
+#define SL_EXPERIMENT_EXPERIMENT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,10 +20,10 @@
 #include "core/link.h"
 #include "core/unit.h"
 #include "detector/cut.h"
+#include "experiment/ring_options.h"
+#include "experiment/transfers.h"
 #include "feedback/listener.h"
 #include "frontend/fault.h"
-#include "pipeline/ring_run.h"
-#include "pipeline/streams.h"
 
 enum { SL_EXPERIMENT_STAGES = SL_CHAIN_STAGES - 1, SL_EXPERIMENT_SINKS = 8 };
 

@@ -9,8 +9,8 @@
  *            scheduler knows better who is in need.
  * Threads:   made before they start, and read only.
  * Ownership: plain data. */
-#ifndef SL_PIPELINE_PLACEMENT_H
-#define SL_PIPELINE_PLACEMENT_H
+#ifndef SL_EXPERIMENT_PLACEMENT_H
+#define SL_EXPERIMENT_PLACEMENT_H
 
 #include <net/if.h>
 #include <sched.h>
@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/idle.h"
-#include "pipeline/experiment.h"
+#include "experiment/experiment.h"
 
 enum sl_role {
 	SL_ROLE_LINK,

@@ -1,7 +1,7 @@
 /* testing.h - for tests of the assembler: a ring of two small modules, all slots open and poisoned.
  * Pixels, records and times are functions of sequence and module. */
-#ifndef SL_ASSEMBLE_TESTING_H
-#define SL_ASSEMBLE_TESTING_H
+#ifndef SL_RECEIVER_ASSEMBLE_TESTING_H
+#define SL_RECEIVER_ASSEMBLE_TESTING_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-#include "assemble/assembler.h"
 #include "base/bell.h"
+#include "receiver/assemble/assembler.h"
 
 enum {
 	SLOTS = 8,

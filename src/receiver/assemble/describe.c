@@ -3,8 +3,8 @@
 
 #include <sluice/record.h>
 
-#include "assemble/assembler.h"
 #include "base/crc.h"
+#include "receiver/assemble/assembler.h"
 
 static void decide(struct sl_view *view, enum sl_outcome outcome, enum sl_cause cause)
 {

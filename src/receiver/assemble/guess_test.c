@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "assemble/testing.h"
+#include "receiver/assemble/testing.h"
 
 enum { NONE = -1 };
 

@@ -1,11 +1,11 @@
-/* streams.c - one transfer's file out of the experiment's. */
+/* transfers.c - one transfer's file out of the experiment's. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/config/node.h"
 #include "base/log.h"
-#include "pipeline/streams.h"
+#include "experiment/transfers.h"
 
 /* What a transfer may have for itself. */
 static const char *const sections[] = {"control", "link",    "ring",	 "unit",    "stages",

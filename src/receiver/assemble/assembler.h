@@ -17,16 +17,16 @@
  * Ownership: fills a frame of the caller's; views point into the ring until the cell is
  *            released.
  * Cost:      a few loads per module and frame; a CRC32C over the pixels when records carry one. */
-#ifndef SL_ASSEMBLE_ASSEMBLER_H
-#define SL_ASSEMBLE_ASSEMBLER_H
+#ifndef SL_RECEIVER_ASSEMBLE_ASSEMBLER_H
+#define SL_RECEIVER_ASSEMBLE_ASSEMBLER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <sluice/frame.h>
 
-#include "assemble/align.h"
 #include "core/ring.h"
+#include "receiver/assemble/align.h"
 
 enum { SL_ASSEMBLER_MODULES = SL_ALIGN_MODULES };
 

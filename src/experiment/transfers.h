@@ -1,4 +1,4 @@
-/* streams.h - the transfers of an experiment file, and what one of them changes in it.
+/* transfers.h - the transfers of an experiment file, and what one of them changes in it.
  *
  * Model:     `transfers` names streams that leave the detector side by side: each has a cut of the
  *            detector (detector/cut.h) and a receiver of its own. Its sections (control, link,
@@ -6,8 +6,8 @@
  *            file, key by key. A file without transfers has one, without a name, that carries
  *            everything.
  * Threads:   one. */
-#ifndef SL_PIPELINE_STREAMS_H
-#define SL_PIPELINE_STREAMS_H
+#ifndef SL_EXPERIMENT_TRANSFERS_H
+#define SL_EXPERIMENT_TRANSFERS_H
 
 #include <stddef.h>
 

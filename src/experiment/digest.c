@@ -1,8 +1,9 @@
-/* terms.c - what an experiment asks of each transfer, and the digest by which two sides compare. */
+/* digest.c - what an experiment asks of each transfer, and the digest by which two sides compare.
+ * */
 #include <string.h>
 
 #include "base/crc.h"
-#include "pipeline/experiment.h"
+#include "experiment/experiment.h"
 
 uint16_t sl_experiment_pmtu(const struct sl_experiment *experiment)
 {

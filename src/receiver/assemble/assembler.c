@@ -4,8 +4,8 @@
 
 #include <sluice/record.h>
 
-#include "assemble/assembler.h"
-#include "assemble/group.h"
+#include "receiver/assemble/assembler.h"
+#include "receiver/assemble/group.h"
 
 void sl_assembler_init(struct sl_assembler *assembler, struct sl_ring *ring,
 		       const struct sl_assembler_options *options)

@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "base/idle.h"
+#include "experiment/experiment.h"
 #include "lib/capture.h"
-#include "pipeline/experiment.h"
 
 static char file[64];	 /* the name of the last file */
 static const char *said; /* what was logged about it */

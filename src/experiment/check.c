@@ -1,4 +1,4 @@
-/* experiment_check.c - options that are right by themselves and wrong together. */
+/* check.c - options that are right by themselves and wrong together. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "core/registry.h"
 
 #include "base/cpu.h"
-#include "pipeline/experiment_parts.h"
+#include "experiment/parts.h"
 
 /* What the link does not have is said before anything is opened. */
 int sl_experiment_check_link(const struct sl_experiment *e, const struct sl_node *at)

@@ -1,5 +1,5 @@
 /* placement.c - data threads to cpus. */
-#include "pipeline/placement.h"
+#include "experiment/placement.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "assemble/testing.h"
+#include "receiver/assemble/testing.h"
 
 enum { NOTHING = -1 };
 

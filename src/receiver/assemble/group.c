@@ -4,7 +4,7 @@
 
 #include <sluice/record.h>
 
-#include "assemble/group.h"
+#include "receiver/assemble/group.h"
 
 bool sl_group_key(struct sl_assembler *a, uint32_t module, uint64_t sequence, uint64_t *key)
 {

@@ -1,5 +1,5 @@
 /* sections.c - the options of the sections that belong to no add-on. */
-#include "pipeline/experiment_parts.h"
+#include "experiment/parts.h"
 
 const struct sl_option sl_link_options[] = {
 	SL_CHOICE(struct sl_link_run, pmtu, 4096, "256|512|1024|2048|4096",

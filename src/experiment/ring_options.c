@@ -1,13 +1,13 @@
-/* ring_run.c - the options of the ring and of what becomes of frames there. */
+/* ring_options.c - the options of the ring and of what becomes of frames there. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "assemble/align.h"
 #include "base/config/node.h"
 #include "base/log.h"
-#include "pipeline/ring_run.h"
+#include "experiment/ring_options.h"
+#include "receiver/assemble/align.h"
 
 const struct sl_option sl_ring_options[] = {
 	SL_U32(struct sl_ring_run, slots, 32, 4, 1024, "slots", "frames the ring holds"),

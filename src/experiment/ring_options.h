@@ -1,10 +1,10 @@
-/* ring_run.h - the experiment file's `ring`: its size, how modules are put together, what happens
- * when they cannot be or when there is no room.
+/* ring_options.h - the experiment file's `ring`: its size, how modules are put together, what
+ * happens when they cannot be or when there is no room.
  *
  * Threads:   one.
  * Ownership: plain data. */
-#ifndef SL_PIPELINE_RING_RUN_H
-#define SL_PIPELINE_RING_RUN_H
+#ifndef SL_EXPERIMENT_RING_OPTIONS_H
+#define SL_EXPERIMENT_RING_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,9 +12,9 @@
 #include <sluice/detector.h>
 #include <sluice/option.h>
 
-#include "assemble/align.h"
 #include "base/config/config.h"
 #include "core/ring.h"
+#include "receiver/assemble/align.h"
 
 enum sl_incomplete { SL_INCOMPLETE_DROP, SL_INCOMPLETE_KEEP };
 enum sl_overrun {
