@@ -21,8 +21,8 @@ check:
 SEEDS = 10000
 check-long:
 	@tools/deps.sh check
-	@tools/build.sh build -Dtests=true -- src/pipeline_fault_mix_test
-	@build/src/pipeline_fault_mix_test $(SEED) $(SEEDS)
+	@tools/build.sh build -Dtests=true -- src/receiver_fault_mix_test
+	@build/src/receiver_fault_mix_test $(SEED) $(SEEDS)
 
 # Stages against pyFAI and numpy; a few minutes.
 check-reference:

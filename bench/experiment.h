@@ -10,8 +10,8 @@
 
 #include "base/bell.h"
 #include "experiment/experiment.h"
-#include "pipeline/chain.h"
-#include "pipeline/pool.h"
+#include "receiver/chain.h"
+#include "receiver/pool.h"
 
 enum { BENCH_BATCHES = 4 }; /* of frames in the pool: their results are larger than caches */
 

@@ -30,7 +30,7 @@ PYTHON = "/usr/bin/python3"  # Debian's, which has numpy and h5py; the first on 
 PARTS = ("unit", "system", "lint", "model", "fuzz")
 # What takes a minute or more begins first, so that no core waits for it at the end. Not those of system tests that keep all
 # cores busy: they would be in each other's way.
-LONG = {"pipeline/twin", "system/keeper", "model/gpuring"}
+LONG = {"receiver/gpu", "system/keeper", "model/gpuring"}
 SYSTEM_TIMEOUT_S, LINT_TIMEOUT_S, MODEL_TIMEOUT_S = 300, 300, 600
 NOT_A_LINT = ("core.sh", "lint.py", "options_page.py")  # the last needs the program: it runs as docs/options
 INTERPRETER = {".py": PYTHON, ".sh": "/bin/sh"}
@@ -51,7 +51,7 @@ class Build:
 
     def wants(self, name):
         """Whether a C test runs in this build: TSan looks at what threads share, and at nothing else."""
-        shared = ("core/", "gpu/", "receiver/", "feedback/", "emulator/", "experiment/", "unit/", "pipeline/", "base/bell", "base/queue", "link/poller",
+        shared = ("core/", "gpu/", "receiver/", "feedback/", "emulator/", "experiment/", "unit/", "base/bell", "base/queue", "link/poller",
                   "cmd/bench_gpu_ingest")
         return self.name != "tsan" or name.startswith(shared)
 

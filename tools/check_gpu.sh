@@ -2,7 +2,7 @@
 # check_gpu.sh - what only a host with an NVIDIA GPU can check: every kernel against the CPU, then under compute-sanitizer
 # (memcheck, racecheck), those of rings, too, then the demo's experiment on unit `cuda` beside unit `cpu`. 6 minutes.
 #
-#   tools/check_gpu.sh [BUILD [RESULTS]]    BUILD: a folder with sluice, and src/ with pipeline_twin_test, gpuring_gpuring_test and
+#   tools/check_gpu.sh [BUILD [RESULTS]]    BUILD: a folder with sluice, and src/ with receiver_gpu_test, gpuring_gpuring_test and
 #                                           gpuring_trigger_test; RESULTS: where files go
 #
 # The two files of the demo are compared by tools/same_file.py, which needs h5py.
@@ -22,7 +22,7 @@ say() {
 if grep 'not usable here' "$out/cuda.txt"; then
 	exit 1
 fi
-test="$build/src/pipeline_twin_test"
+test="$build/src/receiver_gpu_test"
 export SLUICE_UNIT=cuda # OpenCL's kernels on this GPU are not ours to check here
 "$test" >"$out/twin.txt" 2>&1
 twins=$?

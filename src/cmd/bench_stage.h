@@ -19,8 +19,8 @@
 #include "cmd/bench.h"
 #include "core/region.h"
 #include "core/unit.h"
-#include "pipeline/chain.h"
-#include "pipeline/pool.h"
+#include "receiver/chain.h"
+#include "receiver/pool.h"
 
 enum { SL_BENCH_STACK = 16, SL_BENCH_PLANES = 6, SL_BENCH_BINS = 1000 };
 enum sl_bench_size {

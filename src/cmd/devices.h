@@ -8,7 +8,7 @@
 #define SL_CMD_DEVICES_H
 
 #include "control/feroce/server.h"
-#include "pipeline/receive.h"
+#include "receiver/receiver.h"
 
 /* Logs and returns -errno. */
 int sl_devices_open(const struct sl_experiment *experiment, struct sl_receive *receive,

@@ -11,7 +11,7 @@
 #include "cmd/cmd.h"
 #include "cmd/signals.h"
 #include "control/tcp/client.h"
-#include "pipeline/emulate.h"
+#include "emulator/emulator.h"
 
 enum { COUNT_MS = 20, BYE_MS = 30000, REOFFER_NS = 200 * 1000 * 1000 };
 

@@ -13,7 +13,7 @@
 
 #include "control/handover/keeper.h"
 #include "control/handover/watch.h"
-#include "pipeline/receive.h"
+#include "receiver/receiver.h"
 
 struct sl_heir {
 	int socket;   /* to the keeper; -1: there is none, or no more */

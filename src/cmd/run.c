@@ -19,7 +19,7 @@
 #include "control/tcp/server.h"
 #include "monitor/report.h"
 #include "monitor/summary.h"
-#include "pipeline/receive.h"
+#include "receiver/receiver.h"
 
 enum { POLL_MS = 10, STOP_GRACE_S = 30 };
 

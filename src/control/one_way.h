@@ -14,7 +14,7 @@
 #ifndef SL_CONTROL_ONE_WAY_H
 #define SL_CONTROL_ONE_WAY_H
 
-#include "pipeline/receive.h"
+#include "receiver/receiver.h"
 
 struct sl_oneway {
 	struct sl_receive *receive;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "monitor/result.h"
-#include "pipeline/receive.h"
+#include "receiver/receiver.h"
 
 struct sl_progress {
 	uint64_t expected; /* frames; 0: unknown */

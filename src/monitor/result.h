@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "pipeline/receive.h"
+#include "receiver/receiver.h"
 
 enum sl_result {
 	SL_RESULT_INTACT = 0, /* ledger closed, nothing lost, damaged or unwritten */

@@ -3,7 +3,7 @@
 #define SL_MONITOR_SUMMARY_H
 
 #include "monitor/result.h"
-#include "pipeline/receive.h"
+#include "receiver/receiver.h"
 
 struct sl_summary_run {
 	const char *file;	/* the experiment */

@@ -16,11 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "emulator/emulator.h"
 #include "lib/fake_verbs.h"
 #include "lib/fault_mix_file.h"
 #include "lib/fault_pixels.h"
-#include "pipeline/emulate.h"
-#include "pipeline/receive.h"
+#include "receiver/receiver.h"
 
 enum { RUN_TURN_NS = 1000000 };
 enum run_state { RUN_OFFERS, RUN_SENDS, RUN_IS_DONE };

@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "pipeline/emulate.h"
-#include "pipeline/receive.h"
+#include "emulator/emulator.h"
+#include "receiver/receiver.h"
 
 enum { FRAMES = 200, DARKS = 10, MODULES = 2 };
 

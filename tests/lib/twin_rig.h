@@ -20,9 +20,9 @@
 #include "core/gpu.h"
 
 #include "base/bell.h"
-#include "pipeline/calibration.h"
-#include "pipeline/chain.h"
-#include "pipeline/pool.h"
+#include "receiver/calibration.h"
+#include "receiver/chain.h"
+#include "receiver/pool.h"
 
 enum { TWIN_POISON = 0x5a, TWIN_MODULES = 4 };
 

@@ -160,7 +160,7 @@ def private_paths(root):
             for number, line in lint.lines(path) if PRIVATE.search(line)]
 
 
-BUILD = "folders = [\n  'base', # x\n  'net/fast',\n  'roce',\n  'net',\n  'link',\n  'sink',\n  'pipeline',\n]\n"
+BUILD = "folders = [\n  'base', # x\n  'net/fast',\n  'roce',\n  'net',\n  'link',\n  'sink',\n  'receiver',\n]\n"
 CHECKS = [
     # name, lint, a bad tree, what it must find there
     ("folders include only folders above them", direction,
@@ -197,8 +197,8 @@ GOOD = {
     "src/link/a.c": '#include "base/log.h"\n#include "roce/b.h"\n#include "link/c.h"\n',
     "src/base/thread.c": "\tpthread_create(&t, NULL, f, NULL);\n",
     "src/roce/b_test.c": '#include "net/fast/a.h"\n',
-    "src/pipeline/a.c": '#include "sink/a.h"\n',
-    "src/cmd/a.c": '#include "pipeline/a.h"\n',
+    "src/receiver/a.c": '#include "sink/a.h"\n',
+    "src/cmd/a.c": '#include "receiver/a.h"\n',
     "include/sluice/a.h": "#include <sluice/b.h>\n",
     "docs/a.md": "/usr/bin/python3, net" + "work/x, /tmp/home/x\n",
 }

@@ -95,7 +95,7 @@ def _(folder):
         equal(list(differences(*files)), [], f"differences of {name}")
 
 
-# Each with each stage: src/pipeline/twin_test.c.
+# Each with each stage: src/receiver/gpu_test.c.
 TRIGGERS = {"wait": ("images", {"batches_not_launched"}), "persistent": ("rings", {"ring_frames_good"})}
 
 

@@ -1,4 +1,4 @@
-/* state.h - an estate (pipeline/adopt.h) as a parcel, and back.
+/* state.h - an estate (receiver/handover.h) as a parcel, and back.
  *
  * Model:     fixed little-endian fields, then per module a few more and the messages OFFER and PLAN
  *            as they travel over TCP (control/tcp/wire.h). Descriptors in order: the ring's
@@ -11,7 +11,7 @@
 #define SL_CONTROL_HANDOVER_STATE_H
 
 #include "control/handover/message.h"
-#include "pipeline/adopt.h"
+#include "receiver/handover.h"
 
 enum { SL_ESTATE_VERSION = 1 };
 

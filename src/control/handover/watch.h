@@ -10,7 +10,7 @@
 #ifndef SL_CONTROL_HANDOVER_WATCH_H
 #define SL_CONTROL_HANDOVER_WATCH_H
 
-#include "pipeline/receive.h"
+#include "receiver/receiver.h"
 
 struct sl_adopted {
 	struct sl_receive *receive;

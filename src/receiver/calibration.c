@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "experiment/experiment.h"
-#include "pipeline/calibration.h"
+#include "receiver/calibration.h"
 
 /* A table of the whole detector, for the modules, rectangle and stack of a transfer. */
 static void cut(const struct sl_cut *c, const void *from, size_t each, void *to)

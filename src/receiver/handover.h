@@ -1,4 +1,5 @@
-/* adopt.h - a receiver takes the place of another while its sources go on: what the first leaves.
+/* handover.h - a receiver takes the place of another while its sources go on: what the first
+ * leaves.
  *
  * Model:     an estate is what sources rely on and what must therefore outlive a receiver: the
  *            ring's memory, the link's sockets, and the plans by which sources write; beside them
@@ -12,8 +13,8 @@
  * Threads:   the control thread, before start.
  * Ownership: descriptors in an estate are the estate's (sl_estate_close); receivers duplicate
  *            them. */
-#ifndef SL_PIPELINE_ADOPT_H
-#define SL_PIPELINE_ADOPT_H
+#ifndef SL_RECEIVER_HANDOVER_H
+#define SL_RECEIVER_HANDOVER_H
 
 #include <stdint.h>
 

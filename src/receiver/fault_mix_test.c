@@ -2,7 +2,7 @@
  * faults drawn from seeds, each run with both sides in one process, each outcome compared with what
  * the front ends' fault logs imply.
  *
- * Usage: pipeline_fault_mix_test [FIRST [COUNT]]. Seeds FIRST.. each run in a process of their own,
+ * Usage: receiver_fault_mix_test [FIRST [COUNT]]. Seeds FIRST.. each run in a process of their own,
  * a few at a time, under a watchdog. A failure names the seed and the command that repeats it; one
  * seed alone runs here, and says what it does. In the end it says what the seeds covered; the
  * standard run fails when something that can be drawn never was. */

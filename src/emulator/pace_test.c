@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "pipeline/pace.h"
+#include "emulator/pace.h"
 
 static void a_late_frame_does_not_shift_the_next(void **state)
 {

@@ -8,7 +8,7 @@
 #include "core/registry.h"
 
 #include "base/log.h"
-#include "pipeline/chain.h"
+#include "receiver/chain.h"
 
 static struct sl_shape raw_shape(const struct sl_geometry *geometry)
 {

@@ -1,10 +1,10 @@
-/* emulate_send.c - the front end's data thread: blocks onto the link, paced by frame rate, credit
+/* send.c - the front end's data thread: blocks onto the link, paced by frame rate, credit
  * and limits. */
 #include <errno.h>
 
 #include "base/clock.h"
 #include "base/datathread.h"
-#include "pipeline/emulate_parts.h"
+#include "emulator/parts.h"
 
 enum {
 	WAIT_US = 1000,

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "pipeline/receive.h"
+#include "receiver/receiver.h"
 
 void sl_rejoin_drop(struct sl_receive *r, uint32_t module)
 {

@@ -1,4 +1,4 @@
-/* adopt.c - estates: left behind by one receiver, taken up by the next. */
+/* handover.c - estates: left behind by one receiver, taken up by the next. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "pipeline/adopt.h"
-#include "pipeline/receive.h"
+#include "receiver/handover.h"
+#include "receiver/receiver.h"
 
 _Static_assert((int)SL_ESTATE_MODULES == (int)SL_ASSEMBLER_MODULES, "one transfer per module");
 

@@ -1,4 +1,5 @@
-/* receive.c - builds the receiving side, owns its threads, and takes it down in the right order. */
+/* receiver.c - builds the receiving side, owns its threads, and takes it down in the right order.
+ * */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/numa.h"
-#include "pipeline/receive.h"
+#include "receiver/receiver.h"
 
 enum {
 	BATCHES_MOST = 64, /* a bit each in dispatch.c */

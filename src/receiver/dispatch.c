@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/datathread.h"
-#include "pipeline/deadline.h"
-#include "pipeline/receive.h"
+#include "receiver/deadline.h"
+#include "receiver/receiver.h"
 
 enum {
 	WAIT_US = 2000,

@@ -1,5 +1,5 @@
 /* pace.c - due times, lateness, and a rate that is not exceeded. */
-#include "pipeline/pace.h"
+#include "emulator/pace.h"
 
 void sl_pace_begin(struct sl_pace *pace, double rate_Hz, uint64_t now_ns)
 {

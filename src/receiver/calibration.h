@@ -6,8 +6,8 @@
  * Threads:   one, before the run.
  * Ownership: the tables that `calibration` points to belong to struct sl_calibrated, or to the
  *            detector. */
-#ifndef SL_PIPELINE_CALIBRATION_H
-#define SL_PIPELINE_CALIBRATION_H
+#ifndef SL_RECEIVER_CALIBRATION_H
+#define SL_RECEIVER_CALIBRATION_H
 
 #include "calibration/tables.h"
 

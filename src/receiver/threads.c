@@ -1,11 +1,11 @@
-/* receive_threads.c - the threads of the receiving side: bodies, places, their end. */
+/* threads.c - the threads of the receiving side: bodies, places, their end. */
 #include <stdio.h>
 #include <sys/prctl.h>
 
 #include "base/clock.h"
 #include "base/datathread.h"
 #include "base/log.h"
-#include "pipeline/receive.h"
+#include "receiver/receiver.h"
 
 enum {
 	POLL_BUDGET = 256,

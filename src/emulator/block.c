@@ -1,4 +1,4 @@
-/* emulate_block.c - whole frames out of a synthetic detector, and the blocks that a transfer makes
+/* block.c - whole frames out of a synthetic detector, and the blocks that a transfer makes
  * of them: by the code of a front end's firmware, which sends a rectangle from where it lies. */
 #include <errno.h>
 #include <stdlib.h>
@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "base/crc.h"
+#include "emulator/parts.h"
 #include "frontend/block.h"
 #include "frontend/descriptor.h"
-#include "pipeline/emulate_parts.h"
 
 enum { NAP_NS = 100 * 1000 };
 

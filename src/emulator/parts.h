@@ -1,10 +1,10 @@
-/* emulate_parts.h - what the files of the emulator share. */
-#ifndef SL_PIPELINE_EMULATE_PARTS_H
-#define SL_PIPELINE_EMULATE_PARTS_H
+/* parts.h - what the files of the emulator share. */
+#ifndef SL_EMULATOR_PARTS_H
+#define SL_EMULATOR_PARTS_H
 
-#include "pipeline/emulate.h"
+#include "emulator/emulator.h"
 
-/* ---- emulate_block.c ---- */
+/* ---- block.c ---- */
 
 /* Which detector renders, and which part of it this front end's transfer sends. */
 void sl_emulate_choose_camera(struct sl_emulate *em);
@@ -23,7 +23,7 @@ int sl_emulate_leave_out(struct sl_emulate *em, uint64_t k);
  * them, and they are answered. */
 int sl_emulate_stay_away(struct sl_emulate *em, uint64_t k);
 
-/* ---- emulate_send.c ---- */
+/* ---- send.c ---- */
 
 void *sl_emulate_send(void *emulate); /* the data thread */
 

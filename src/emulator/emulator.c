@@ -1,11 +1,11 @@
-/* emulate.c - frames out of a synthetic detector, onto a link. */
+/* emulator.c - frames out of a synthetic detector, onto a link. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "emulator/parts.h"
 #include "frontend/descriptor.h"
-#include "pipeline/emulate_parts.h"
 
 enum { THREADS = 1 }; /* that send */
 

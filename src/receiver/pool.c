@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "pipeline/pool.h"
+#include "receiver/pool.h"
 
 enum { ALIGN = 4096 };
 

@@ -1,5 +1,5 @@
-/* twin_loop_test.c - trigger `loop` of the units without a GPU: OpenCL, and a thread that plays
- * what CUDA devices play themselves. That GPUs do is in twin_test.c. */
+/* gpu_loop_test.c - trigger `loop` of the units without a GPU: OpenCL, and a thread that plays
+ * what CUDA devices play themselves. That GPUs do is in gpu_test.c. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

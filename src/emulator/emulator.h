@@ -1,4 +1,4 @@
-/* emulate.h - the detector side of an experiment: renders frames and sends them as the plans
+/* emulator.h - the detector side of an experiment: renders frames and sends them as the plans
  * say.
  *
  * Model:     one data thread sends all modules of this front end, interleaved, paced by frame
@@ -8,8 +8,8 @@
  * Order:     open; then per plan: plan_begin, offer and connect per module, start, (counts),
  *            stop or finished, plan_end; close.
  * Threads:   all calls on the control thread; counts may be read while it sends. */
-#ifndef SL_PIPELINE_EMULATE_H
-#define SL_PIPELINE_EMULATE_H
+#ifndef SL_EMULATOR_EMULATOR_H
+#define SL_EMULATOR_EMULATOR_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -20,13 +20,13 @@
 
 #include "base/thread.h"
 #include "core/link.h"
+#include "emulator/pace.h"
 #include "experiment/experiment.h"
 #include "experiment/placement.h"
 #include "feedback/listener.h"
 #include "frontend/block.h"
 #include "frontend/fault.h"
 #include "frontend/transfer.h"
-#include "pipeline/pace.h"
 
 enum { SL_EMULATE_DEPTH = 4 }; /* frames of a module that may be on their way */
 

@@ -3,8 +3,8 @@
  * Threads:   get on the dispatcher's thread, put on the settling thread.
  * Ownership: results live in one region; frames come back to where they came from.
  * Cost:      no allocation after init. */
-#ifndef SL_PIPELINE_POOL_H
-#define SL_PIPELINE_POOL_H
+#ifndef SL_RECEIVER_POOL_H
+#define SL_RECEIVER_POOL_H
 
 #include <stdbool.h>
 

@@ -6,8 +6,8 @@
  *            time of the next. Who overslept may make up for two milliseconds, and not for more.
  * Threads:   one, the sender's; the histogram may be read meanwhile.
  * Cost:      a clock reading; no division per packet. */
-#ifndef SL_PIPELINE_PACE_H
-#define SL_PIPELINE_PACE_H
+#ifndef SL_EMULATOR_PACE_H
+#define SL_EMULATOR_PACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* twin_faults_test.c - units for accelerators when the device fails, is wrong or is shared: every
+/* gpu_faults_test.c - units for accelerators when the device fails, is wrong or is shared: every
  * frame has its outcome, and it is said. */
 #include <errno.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* chain.h - an experiment's stages, opened and joined output to input. */
-#ifndef SL_PIPELINE_CHAIN_H
-#define SL_PIPELINE_CHAIN_H
+#ifndef SL_RECEIVER_CHAIN_H
+#define SL_RECEIVER_CHAIN_H
 
 #include "core/unit.h"
 

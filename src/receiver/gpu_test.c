@@ -1,6 +1,6 @@
-/* twin_test.c - stages on accelerators against the same ones on the CPU. A new twin is tested by a
+/* gpu_test.c - stages on accelerators against the same ones on the CPU. A new twin is tested by a
  * line in the table of tests/lib/twin_cases.h; what a device that fails does, by
- * twin_faults_test.c. */
+ * gpu_faults_test.c. */
 #include "lib/twin_cases.h"
 
 static const struct sl_unit *const accelerators[] = {&unit_opencl, &sl_unit_cuda};
@@ -68,7 +68,7 @@ static bool is_in_share(size_t number)
 }
 
 /* Launched, and recorded or waiting, in turns; polled, where that can be; and by the device itself,
- * where it is one that does (twin_loop_test.c has the rest). Sanitizers are slow: no launches. */
+ * where it is one that does (gpu_loop_test.c has the rest). Sanitizers are slow: no launches. */
 static bool is_due(const struct twin_case *c, const struct sl_unit *unit, size_t t)
 {
 	enum { LAUNCH, GRAPH, WAIT, PERSISTENT, LOOP };
@@ -225,7 +225,7 @@ static void test_edges_of_images_are_those_of_the_cpu(void **arg)
 		}
 }
 
-/* Batches beside each other in loops, which others are not (twin_faults_test.c). */
+/* Batches beside each other in loops, which others are not (gpu_faults_test.c). */
 static void test_batches_overlap_in_a_loop(void **arg)
 {
 	const char *const kept[] = {"unit.kind=cuda", "unit.trigger=loop", "unit.lanes=3"};

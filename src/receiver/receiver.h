@@ -1,4 +1,4 @@
-/* receive.h - the receiving side of an experiment: ring, link, assembler, unit, sinks, and their
+/* receiver.h - the receiving side of an experiment: ring, link, assembler, unit, sinks, and their
  * threads.
  *
  * Model:     link --cells--> dispatcher --batches--> workers --batches--> dispatcher --> settler
@@ -12,8 +12,8 @@
  *            close.
  * Threads:   all calls on the control thread; counters may be read at any time.
  * Ownership: borrows the experiment. */
-#ifndef SL_PIPELINE_RECEIVE_H
-#define SL_PIPELINE_RECEIVE_H
+#ifndef SL_RECEIVER_RECEIVER_H
+#define SL_RECEIVER_RECEIVER_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -30,11 +30,11 @@
 #include "experiment/experiment.h"
 #include "experiment/placement.h"
 #include "feedback/sender.h"
-#include "pipeline/adopt.h"
-#include "pipeline/calibration.h"
-#include "pipeline/chain.h"
-#include "pipeline/pool.h"
 #include "receiver/assemble/assembler.h"
+#include "receiver/calibration.h"
+#include "receiver/chain.h"
+#include "receiver/handover.h"
+#include "receiver/pool.h"
 
 /* Between hops. Wire and total need a clock that source and receiver share. */
 enum sl_latency {
@@ -225,9 +225,9 @@ bool sl_receive_done(const struct sl_receive *receive); /* every frame has been 
 int sl_receive_finish(struct sl_receive *receive);
 void sl_receive_close(struct sl_receive *receive);
 
-/* receive_threads.c: wait until all have ended. */
+/* threads.c: wait until all have ended. */
 void sl_receive_join(struct sl_receive *receive);
-/* adopt.c: memory for the ring. */
+/* handover.c: memory for the ring. */
 int sl_receive_open_memory(struct sl_receive *receive, uint64_t bytes);
 
 /* dispatch.c and settle.c: thread bodies. */
