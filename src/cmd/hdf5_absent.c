@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "base/log.h"
-#include "cmd/show.h"
+#include "cmd/show/show.h"
 #include "cmd/truth.h"
 
 bool sl_show_is_file(const char *path)

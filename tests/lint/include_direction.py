@@ -23,7 +23,7 @@ VENDOR = {
     "hdf5_hl.h": ("src/hdf5/",),
     "lz4.h": ("src/hdf5/",),
     "jansson.h": ("src/monitor/",),
-    "png.h": ("src/cmd/png.c",),
+    "png.h": ("src/cmd/show/png.c",),
     "cmocka.h": (),
     "zlib.h": (),
     "infiniband": ("src/net/verbs/", "tests/lib/fake_verbs", "tests/interop/", "bench/verbs_end"),

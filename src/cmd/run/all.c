@@ -1,0 +1,295 @@
+/* all.c - a receiver per transfer, the detector side, and one end for all of them. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cmd/run/all.h"
+#include "cmd/run/child.h"
+#include "cmd/signals.h"
+#include "monitor/summary.h"
+
+enum { PATH_BYTES = 256, STEP_NS = 5 * 1000 * 1000, ARGUMENTS = 2 * SL_ARGS_SETS + 32 };
+
+struct receiver {
+	const char *name;
+	pid_t child;
+	int status;
+	char port_file[PATH_BYTES], report[PATH_BYTES], summary[PATH_BYTES], outcomes[1100];
+};
+
+struct all {
+	const struct sl_run_all *run;
+	struct receiver receiver[SL_STREAMS];
+	unsigned receivers;
+	pid_t front_end;
+	int front_end_status;
+	char folder[64]; /* what the children leave for us */
+	bool told;	 /* them to stop */
+};
+
+static void path_in(const struct all *all, const char *name, const char *end, char *path)
+{
+	snprintf(path, PATH_BYTES, "%s/%s%s", all->folder, name, end);
+}
+
+/* The arguments that they all have: the command, the file, --set as we were given. */
+static int common(const struct all *all, const char *command, char **argv)
+{
+	const struct sl_args *args = all->run->args;
+	int n = 0;
+
+	argv[n++] = (char *)"sluice";
+	argv[n++] = (char *)command;
+	argv[n++] = (char *)args->plain[0];
+	for (unsigned i = 0; i < args->sets; i++) {
+		argv[n++] = (char *)"--set";
+		argv[n++] = (char *)args->set[i];
+	}
+	return n;
+}
+
+static int add(char **argv, int n, const char *name, const char *value)
+{
+	argv[n++] = (char *)name;
+	argv[n++] = (char *)value;
+	return n;
+}
+
+static int start_receiver(struct all *all, struct receiver *receiver)
+{
+	char any_port[SL_STREAM_NAME + 40];
+	char *argv[ARGUMENTS];
+	int n = common(all, "run", argv);
+
+	path_in(all, receiver->name, ".port", receiver->port_file);
+	path_in(all, receiver->name, ".report", receiver->report);
+	path_in(all, receiver->name, ".json", receiver->summary);
+	snprintf(any_port, sizeof(any_port), "transfers.%s.control.port=0", receiver->name);
+	n = add(argv, n, "--transfer", receiver->name);
+	n = add(argv, n, "--set", "emulate=none");
+	n = add(argv, n, "--port_file", receiver->port_file);
+	n = add(argv, n, "--summary", receiver->summary);
+	if (all->run->emulate) /* any port will do: the front end is ours, too */
+		n = add(argv, n, "--set", any_port);
+	if (all->run->outcomes[0]) {
+		snprintf(receiver->outcomes, sizeof(receiver->outcomes), "%s.%s",
+			 all->run->outcomes, receiver->name);
+		n = add(argv, n, "--outcomes", receiver->outcomes);
+	}
+	argv[n++] = (char *)(all->run->quiet ? "--quiet" : "--still");
+	argv[n] = NULL;
+	return sl_child_start(argv, receiver->report, &receiver->child);
+}
+
+static unsigned port_of(const struct receiver *receiver)
+{
+	FILE *file = fopen(receiver->port_file, "r");
+	unsigned port = 0;
+	char end = 0;
+
+	/* Whole only with the end of its line. */
+	if (file && (fscanf(file, "%5u%c", &port, &end) != 2 || end != '\n'))
+		port = 0;
+	if (file)
+		fclose(file);
+	return port;
+}
+
+static int start_front_end(struct all *all)
+{
+	static char set[SL_STREAMS][SL_STREAM_NAME + 40];
+	char *argv[ARGUMENTS + 2 * SL_STREAMS];
+	int n = common(all, "emulate", argv);
+
+	for (unsigned i = 0; i < all->receivers; i++) {
+		snprintf(set[i], sizeof(set[i]), "transfers.%s.control.port=%u",
+			 all->receiver[i].name, port_of(&all->receiver[i]));
+		n = add(argv, n, "--set", set[i]);
+	}
+	argv[n++] = (char *)"--once";
+	argv[n++] = (char *)"--quiet";
+	if (!all->run->quiet)
+		argv[n++] = (char *)"--report";
+	argv[n] = NULL;
+	return sl_child_start(argv, NULL, &all->front_end);
+}
+
+/* Ours was asked to stop, or one of them could not begin: pass it on, once. */
+static void tell_all(struct all *all, int signal)
+{
+	if (all->told)
+		return;
+	all->told = true;
+	for (unsigned i = 0; i < all->receivers; i++)
+		if (all->receiver[i].child)
+			kill(all->receiver[i].child, signal);
+}
+
+/* Until each has said where it listens. False: one of them ended instead. */
+static bool wait_for_ports(struct all *all)
+{
+	for (unsigned i = 0; i < all->receivers && !sl_signal;) {
+		struct receiver *receiver = &all->receiver[i];
+
+		if (port_of(receiver)) {
+			i++;
+			continue;
+		}
+		if (!sl_child_alive(&receiver->child, &receiver->status))
+			return false;
+		sl_clock_sleep_until(sl_clock_ns() + STEP_NS);
+	}
+	return !sl_signal;
+}
+
+/* Receivers that it had begun with find out by themselves; others would wait for it. */
+static void tell_of_its_end(const struct all *all)
+{
+	for (unsigned i = 0; i < all->receivers; i++)
+		if (all->receiver[i].child)
+			kill(all->receiver[i].child, SIGUSR1);
+}
+
+/* One that listens stays until it has its answers. */
+static void end_front_end(struct all *all)
+{
+	uint64_t end = sl_clock_ns() + (uint64_t)(all->run->answers_wait_s * 1e9);
+
+	while (all->front_end && !sl_signal && sl_clock_ns() < end &&
+	       sl_child_alive(&all->front_end, &all->front_end_status))
+		sl_clock_sleep_until(sl_clock_ns() + STEP_NS);
+	sl_child_end(&all->front_end, &all->front_end_status);
+}
+
+static void wait_for_all(struct all *all)
+{
+	unsigned alive = 1;
+
+	while (alive) {
+		alive = 0;
+		if (sl_signal)
+			tell_all(all, sl_signal);
+		for (unsigned i = 0; i < all->receivers; i++) {
+			struct receiver *receiver = &all->receiver[i];
+
+			if (receiver->child)
+				alive += sl_child_alive(&receiver->child, &receiver->status);
+		}
+		if (!sl_child_alive(&all->front_end, &all->front_end_status))
+			tell_of_its_end(all);
+		sl_clock_sleep_until(sl_clock_ns() + STEP_NS);
+	}
+	end_front_end(all);
+}
+
+static void print_report(const struct receiver *receiver)
+{
+	FILE *file = fopen(receiver->report, "r");
+	int c;
+
+	printf("\n== transfer %s ==\n", receiver->name);
+	if (receiver->status < 0)
+		printf("\nResult: unclosed: this receiver was killed by signal %d (%s)\n",
+		       -receiver->status, strsignal(-receiver->status));
+	while (file && (c = getc(file)) != EOF)
+		putchar(c);
+	if (file)
+		fclose(file);
+}
+
+static int worst(const struct all *all)
+{
+	int status = 0;
+
+	for (unsigned i = 0; i < all->receivers; i++) {
+		int one = all->receiver[i].status;
+
+		if (one < 0) /* killed: it received, and nobody knows what became of it */
+			one = SL_RESULT_UNCLOSED;
+		else if (one > SL_RESULT_UNCLOSED) /* ended at once by a second signal */
+			one = SL_RESULT_ERROR;
+		/* "Could not run" says less about the data than anything else, and more about
+		 * whether to look further. */
+		if (one == SL_RESULT_ERROR || (one > status && status != SL_RESULT_ERROR))
+			status = one;
+	}
+	return status;
+}
+
+/* As for a run with one receiver. */
+static int with_front_end(const struct all *all, int status)
+{
+	if (all->run->answers_wait_s <= 0 || !all->front_end_status)
+		return status;
+	sl_error("the front end did not hear exactly one answer to each event, or failed");
+	return status == SL_RESULT_INTACT || status == SL_RESULT_EMPTY ? SL_RESULT_ERROR : status;
+}
+
+static int report(struct all *all)
+{
+	const char *name[SL_STREAMS], *file[SL_STREAMS];
+	int status = with_front_end(all, worst(all));
+
+	for (unsigned i = 0; i < all->receivers; i++) {
+		name[i] = all->receiver[i].name;
+		file[i] = all->receiver[i].summary;
+		if (!all->run->quiet)
+			print_report(&all->receiver[i]);
+	}
+	if (all->run->summary[0] &&
+	    sl_summary_join(all->run->summary, name, file, all->receivers, status))
+		status = SL_RESULT_ERROR;
+	return fflush(stdout) == 0 ? status : SL_RESULT_ERROR;
+}
+
+static void remove_folder(struct all *all)
+{
+	for (unsigned i = 0; i < all->receivers; i++) {
+		unlink(all->receiver[i].port_file);
+		unlink(all->receiver[i].report);
+		unlink(all->receiver[i].summary);
+	}
+	rmdir(all->folder);
+}
+
+static int start(struct all *all)
+{
+	for (unsigned i = 0; i < all->run->names->n; i++) {
+		struct receiver *receiver = &all->receiver[all->receivers++];
+
+		receiver->name = all->run->names->name[i];
+		receiver->status = SL_RESULT_ERROR;
+		if (start_receiver(all, receiver))
+			return -ECHILD;
+	}
+	if (!all->run->emulate) {
+		sl_info("waiting for front ends of %u transfers (sluice emulate %s)",
+			all->receivers, all->run->args->plain[0]);
+		return 0;
+	}
+	if (!wait_for_ports(all))
+		return -ECHILD;
+	return start_front_end(all);
+}
+
+int sl_run_all(const struct sl_run_all *run)
+{
+	struct all all = {.run = run, .folder = "/tmp/sluice-XXXXXX"};
+	int status;
+
+	if (!mkdtemp(all.folder)) {
+		sl_error("cannot make a folder in /tmp: %s", strerror(errno));
+		return SL_RESULT_ERROR;
+	}
+	if (start(&all))
+		tell_all(&all, SIGTERM);
+	wait_for_all(&all);
+	status = report(&all);
+	remove_folder(&all);
+	return status;
+}

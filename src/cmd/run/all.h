@@ -1,0 +1,22 @@
+/* all.h - sluice run of a file with several transfers: a receiver for each, as children. */
+#ifndef SL_CMD_RUN_ALL_H
+#define SL_CMD_RUN_ALL_H
+
+#include "cmd/cmd.h"
+#include "experiment/transfers.h"
+
+struct sl_run_all {
+	const struct sl_args *args;
+	const struct sl_stream_names *names;
+	bool emulate; /* start the detector side, too */
+	/* It hears answers: it stays so long for the last of them, and has a say in the result. 0:
+	 * it does not. */
+	double answers_wait_s;
+	bool quiet;
+	const char *summary, *outcomes; /* "" : not wanted; outcomes gets .NAME behind */
+};
+
+/* The worst exit status of all receivers; of the front end, too, where it hears answers. */
+int sl_run_all(const struct sl_run_all *run);
+
+#endif

@@ -1,0 +1,106 @@
+/* front_ends.c - what FEROCE devices ask for is answered by the receiver of a run. */
+#include "cmd/run/front_ends.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "cmd/signals.h"
+
+static int accept_offer(void *arg, const struct sl_offer *offer, struct sl_plan *plan, char *why,
+			size_t why_bytes)
+{
+	return sl_receive_accept(arg, offer, false, plan, why, why_bytes);
+}
+
+static int meet(void *arg, uint16_t transfer, uint32_t qpn)
+{
+	return sl_receive_meet(arg, transfer, qpn);
+}
+
+static void look(void *arg, uint32_t module, struct sl_feroce_seen *seen)
+{
+	struct sl_receive_progress progress;
+
+	sl_receive_progress(arg, module, &progress);
+	*seen = (struct sl_feroce_seen){.reached = progress.reached,
+					.packets = progress.packets,
+					.opened = progress.opened,
+					.idle = progress.idle};
+}
+
+static int count(void *arg, uint32_t module, uint64_t next, char *why, size_t why_bytes)
+{
+	return sl_receive_count(arg, module, next, next, 0, true, why, why_bytes);
+}
+
+static void end(void *arg, uint32_t module)
+{
+	struct sl_receive *receive = arg;
+	uint64_t offered = receive->source[module].offered;
+	struct sl_receive_progress progress;
+
+	sl_receive_progress(receive, module, &progress);
+	if (progress.reached < offered && !sl_signal)
+		sl_warn("module %u ends after %llu of the %llu frames of this run", module,
+			(unsigned long long)progress.reached, (unsigned long long)offered);
+	sl_receive_end(receive, module);
+}
+
+static void withdraw(void *arg, uint16_t transfer)
+{
+	sl_receive_withdraw(arg, transfer);
+}
+
+static void gone(void *arg, uint32_t module)
+{
+	sl_warn("the device of module %u fell silent", module);
+	sl_receive_gone(arg, module);
+}
+
+static const struct sl_feroce_ops ops = {
+	.accept = accept_offer,
+	.meet = meet,
+	.seen = look,
+	.count = count,
+	.end = end,
+	.withdraw = withdraw,
+	.gone = gone,
+};
+
+int sl_devices_open(const struct sl_experiment *e, struct sl_receive *receive,
+		    struct sl_feroce_server **server)
+{
+	const struct sl_option *listen = sl_option_find(e->link->options, "listen");
+	const struct sl_ring *ring = &receive->ring;
+	char address[64] = "";
+	struct sl_feroce_server_options options = {
+		.address = e->feroce.address[0] ? e->feroce.address : address,
+		.port = (uint16_t)e->feroce.port,
+		.allow = e->feroce.allow,
+		.open = e->feroce.open,
+		.host = {.modules = e->run.modules,
+			 .block_bytes = e->feroce.record ? ring->block_bytes : ring->pixel_bytes,
+			 .bare = !e->feroce.record,
+			 .frames = e->run.dark_frames + e->run.frames,
+			 .darks = sl_detector_darks(&e->run),
+			 .silence_ms = (uint32_t)(e->feroce.silence_s * 1000)},
+	};
+
+	if (e->emulate_local) {
+		sl_error("feroce.enable: the emulator is no FEROCE device; run without --emulate");
+		return -EINVAL;
+	}
+	if (listen)
+		sl_option_print(listen, e->link_state, address, sizeof(address));
+	sl_receive_limit(receive, options.host.frames);
+	return sl_feroce_server_open(&options, &ops, receive, server);
+}
+
+void sl_devices_stop(struct sl_receive *receive, struct sl_feroce_server *server)
+{
+	struct sl_receive_progress progress;
+
+	sl_receive_progress(receive, 0, &progress);
+	sl_receive_limit(receive, progress.opened);
+	sl_feroce_server_stop(server);
+}
