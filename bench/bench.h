@@ -1,178 +1,272 @@
-/* bench.h - what the programs of this folder share.
+/* bench.h - what the files of `sluice bench` share.
  *
- * Model:     a program does one thing for as long as it is told, and prints one line of JSON with
- *            what it measured. tools/bench.py and `sluice bench link` run them in turn and make
- *            tables. Peers use nothing of Sluice.
- * Peers:     PROGRAM MODE BYTES SECONDS. The receiver is the program itself, the sender a process
- *            that it forks. From the environment: BENCH_RECEIVER, the address to receive on;
- *            BENCH_SENDER_NETNS, the sender's network namespace; BENCH_RECEIVER_CORE and
- *            BENCH_SENDER_CORE; BENCH_BUFFER, the receive buffer to ask for; BENCH_RING, bytes of
- *            memory to receive into; BENCH_NOCSUM, leave the UDP checksum 0; BENCH_SENDER, the
- *            sender's address where it matters (RDMA devices); else the receiver's. */
-#ifndef BENCH_H
-#define BENCH_H
+ * Model:     a row is one thing that is measured: a link of ours between two processes, or a peer
+ *            program. A measurement runs in a process of its own and gives one sample; rounds
+ *            interleave the rows, so that what disturbs the machine disturbs all of them.
+ * Files:     bench.c the command and its rounds; link/rows.c which rows of links there are;
+ *            measure.c one measurement; link/link.c the receiver of a link; link/source.c its
+ *            source; net.c the veth pair; callgrind.c instructions per byte; report.c the
+ *            table; json.c the same for programs; detector.c detectors, which are
+ *            measured in the same way; stage/ stages, likewise;
+ *            trigger/ triggers; gpu/ accelerators. */
+#ifndef SL_BENCH_BENCH_H
+#define SL_BENCH_BENCH_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <time.h>
-#include <unistd.h>
+#include <sys/types.h>
 
-static inline double bench_now_s(void)
-{
-	struct timespec t;
+#include <sluice/detector.h>
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static inline _Noreturn void bench_fail(const char *what)
-{
-	fprintf(stderr, "%s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static inline _Noreturn void bench_usage(const char *usage)
-{
-	fprintf(stderr, "usage: %s\n", usage);
-	exit(2);
-}
-
-/* A whole number from the command line, at least 1. */
-static inline uint64_t bench_number(const char *text, const char *usage)
-{
-	char *end;
-	uint64_t value;
-
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (errno || *end || !value)
-		bench_usage(usage);
-	return value;
-}
-
-/* Touched, so that nobody pays for page faults, and in huge pages where the host gives them, as the
- * ring of Sluice is. */
-static inline void *bench_memory(size_t bytes, int flags)
-{
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
-
-	if (memory == MAP_FAILED)
-		bench_fail("mmap");
-	madvise(memory, bytes, MADV_HUGEPAGE);
-	memset(memory, 0x5a, bytes);
-	return memory;
-}
-
-/* ---- peers of the links ---- */
-
-#define BENCH_PEER_USAGE(name, modes) name " " modes " BYTES SECONDS"
+#include "core/link.h"
 
 enum {
-	BENCH_SOURCE = 64 << 20, /* what is sent: more than caches hold */
-	BENCH_QUANTILES = 13,
-	BENCH_TIMES = 1 << 20,
+	SL_BENCH_NAME = 80,
+	SL_BENCH_WHY = 200,
+	SL_BENCH_QUEUES = 64,
+	SL_BENCH_OPTIONS = 3,
+	SL_BENCH_QUANTILES = 13,
+	SL_BENCH_SAMPLES = 100,
+	SL_BENCH_CANNOT = 77, /* exit status: this host does not have or allow it */
 };
 
-struct bench_shared {			 /* between the two processes */
-	_Atomic uint64_t received, sent; /* messages */
-	_Atomic uint32_t stop;
+struct sl_bench_options {
+	char json[256], only[SL_BENCH_NAME], address[64];
+	bool compared;
+	uint32_t rounds;
+	double seconds;
+	uint64_t receive_buffer;
+	bool sweep, callgrind, list;
 };
 
-static inline double bench_seconds(const char *text, const char *usage)
-{
-	char *end;
-	double value = strtod(text, &end);
+struct sl_bench_sample {
+	double GB_per_s;
+	double quantile_us[SL_BENCH_QUANTILES]; /* latencies, at sl_bench_levels[] */
+	double instructions_per_B;		/* callgrind; 0: not counted */
+	uint64_t bytes, lost;			/* lost: packets or messages */
+	uint64_t frame_bytes;			/* of a detector, of stages */
+	uint32_t frame_items;
+	double item_parts;	     /* of triggers: hits of an event, stubs of a sector or event */
+	double per_s, share;	     /* of triggers: items that came; time that was lost */
+	uint64_t count, late;	     /* of latencies: how many, and how many beyond the deadline */
+	double fill_us;		     /* of those at a rate: how long it takes to fill a block */
+	double out_GB_per_s, took_s; /* of what goes through rings: back; seconds */
+	uint64_t kept;		     /* frames */
+	uint64_t published, good, wrongs, unanswered; /* what became of it */
+	uint32_t check;		   /* of stages' peers: sl_bench_check() of what they made */
+	uint32_t planted, found;   /* of stages that look for peaks */
+	uint32_t picked;	   /* of those that keep some pixels */
+	bool wrong;		   /* it computed something else than others */
+	bool cannot;		   /* for want of a device or a privilege */
+	char why[SL_BENCH_WHY];	   /* there is no result, and this is why */
+	char device[SL_BENCH_WHY]; /* accelerator and driver */
+};
 
-	if (*end || !(value > 0))
-		bench_usage(usage);
-	return value;
+struct sl_bench_row {
+	char name[SL_BENCH_NAME];
+	bool latency, cut, nocsum;
+	const char *why; /* cannot be measured here at all */
+	/* a link of ours: */
+	const struct sl_link *link;
+	uint16_t service, message, pmtu;
+	uint32_t queues;
+	uint64_t block_bytes, ring_bytes; /* of a queue; of all */
+	const char *option[SL_BENCH_OPTIONS][2];
+	/* or a detector: */
+	const struct sl_detector *detector;
+	bool fresh; /* frames are made, not replayed */
+	/* or stages, or a peer of theirs: */
+	const struct sl_bench_work *work;
+	const char *vectors; /* instructions to use; NULL: the best */
+	uint32_t stack, cores, size;
+	const struct sl_bench_trigger *trigger; /* stages of a trigger, or what is beside them */
+	const struct sl_bench_gpu *gpu;		/* stages on an accelerator, or its memory */
+	const struct sl_platform *platform;
+	/* or a peer: */
+	const char *program, *mode;
+	uint64_t bytes;
+	/* results */
+	struct sl_bench_sample *sample;
+	unsigned samples;
+	bool cannot; /* why, failed: it is not our fault */
+	bool broken; /* failed once, and is left out from then on */
+	char failed[SL_BENCH_WHY];
+};
+
+enum sl_bench_kind {
+	SL_BENCH_LINKS,
+	SL_BENCH_DETECTORS,
+	SL_BENCH_STAGES,
+	SL_BENCH_TRIGGERS,
+	SL_BENCH_GPUS
+};
+
+struct sl_bench_trigger;
+struct sl_bench_gpu;
+struct sl_bench_figure;
+struct sl_platform;
+struct sl_bench_work;
+struct sl_bench_stages;
+
+struct sl_bench {
+	struct sl_bench_options o;
+	struct sl_bench_row *row;
+	unsigned rows, capacity;
+	enum sl_bench_kind kind;
+	struct sl_bench_stages *stages; /* what is measured, where it is stages */
+	pid_t holder[2]; /* of the network namespaces of /cut: receiver, sender; 0: none */
+	char no_cut[SL_BENCH_WHY];
+	int core[2]; /* receiver's and sender's; -1: wherever */
+};
+
+extern const double sl_bench_levels[SL_BENCH_QUANTILES];
+/* Indices into it. */
+enum { SL_BENCH_P50 = 5, SL_BENCH_P99 = 9, SL_BENCH_P999 = 10, SL_BENCH_P9999, SL_BENCH_MOST };
+
+/* The wanted rows; 0 or -ENOMEM. */
+int sl_bench_rows(struct sl_bench *bench);
+
+int sl_bench_detector_rows(struct sl_bench *bench);
+
+int sl_bench_stage_rows(struct sl_bench *bench);
+int sl_bench_stage_prepare(struct sl_bench *bench); /* frames, before all rounds; 0 or -errno */
+void sl_bench_stage_end(struct sl_bench *bench);
+
+int sl_bench_trigger_rows(struct sl_bench *bench);
+
+int sl_bench_gpu_rows(struct sl_bench *bench);
+int sl_bench_gpu_prepare(struct sl_bench *bench);
+int sl_bench_gpu(const struct sl_bench *bench, const struct sl_bench_row *row,
+		 struct sl_bench_sample *sample);
+void sl_bench_print_gpu(const struct sl_bench *bench, FILE *out);
+void sl_bench_put_gpu(const struct sl_bench *bench, const struct sl_bench_row *row,
+		      const struct sl_bench_figure *f, FILE *out);
+
+/* What is known of a latency row of accelerators besides its figures. */
+void sl_bench_put_paced(const struct sl_bench_row *row, FILE *out);
+
+int sl_bench_trigger_prepare(struct sl_bench *bench); /* events, before all rounds; 0 or -errno */
+
+/* Two namespaces with a veth pair between them that cuts and merges nothing, or bench->no_cut. */
+void sl_bench_net_open(struct sl_bench *bench);
+void sl_bench_net_close(struct sl_bench *bench);
+
+/* Enter the namespace of one side and its core: 0 receiver, 1 sender. 0 or -errno. */
+int sl_bench_take_side(const struct sl_bench *bench, const struct sl_bench_row *row, unsigned side);
+const char *sl_bench_address(const struct sl_bench *bench, const struct sl_bench_row *row,
+			     unsigned side, char text[64]);
+
+/* A row of Sluice itself; else it is a peer. */
+static inline bool sl_bench_is_ours(const struct sl_bench_row *row)
+{
+	return row->link || row->detector || (row->work && !row->mode);
 }
 
-static inline uint64_t bench_env(const char *name, uint64_t otherwise)
-{
-	const char *text = getenv(name);
+/* A program beside this one, if it was built. */
+enum { SL_BENCH_PATH = 512 };
+bool sl_bench_find_program(const char *name, char path[SL_BENCH_PATH]);
+/* `sluice` itself: $SLUICE, which `sluice bench` sets, or the one of this build. */
+bool sl_bench_find_sluice(char path[SL_BENCH_PATH]);
+/* The last line that is in a file, which is why something failed; "": there is none. */
+void sl_bench_last_line(int fd, char *text, size_t bytes);
+/* What a program of ours printed: one line of JSON. */
+void sl_bench_parse(const char *said, bool latency, struct sl_bench_sample *sample);
 
-	return text ? strtoull(text, NULL, 10) : otherwise;
-}
+/* One measurement, in a process of its own. */
+void sl_bench_measure(const struct sl_bench *bench, const struct sl_bench_row *row,
+		      struct sl_bench_sample *sample);
 
-static inline const char *bench_receiver(void)
-{
-	const char *text = getenv("BENCH_RECEIVER");
+/* The same under valgrind: sample->instructions_per_B, of both ends together. */
+void sl_bench_count(const struct sl_bench *bench, const struct sl_bench_row *row,
+		    struct sl_bench_sample *sample);
 
-	return text ? text : "127.0.0.1";
-}
+/* In that process: a link of ours. 0 or -errno, and what is known in sample->why. */
+int sl_bench_link(const struct sl_bench *bench, const struct sl_bench_row *row,
+		  struct sl_bench_sample *sample);
+/* The same of a detector. */
+int sl_bench_detector(const struct sl_bench *bench, const struct sl_bench_row *row,
+		      struct sl_bench_sample *sample);
+/* The same of stages. */
+int sl_bench_stage(const struct sl_bench *bench, const struct sl_bench_row *row,
+		   struct sl_bench_sample *sample);
+/* The same of triggers. */
+int sl_bench_trigger(const struct sl_bench *bench, const struct sl_bench_row *row,
+		     struct sl_bench_sample *sample);
+void sl_bench_quantiles(uint32_t *ns, size_t n, double quantile_us[SL_BENCH_QUANTILES]);
 
-static inline void bench_pin(const char *name)
-{
-	uint64_t core = bench_env(name, UINT64_MAX);
-	cpu_set_t set;
+void sl_bench_print(const struct sl_bench *bench, FILE *out);
+void sl_bench_print_detectors(const struct sl_bench *bench, FILE *out);
+void sl_bench_print_stages(const struct sl_bench *bench, FILE *out);
+void sl_bench_print_triggers(const struct sl_bench *bench, FILE *out);
+/* What is known of a row of triggers besides its figures, as members of a JSON object. */
+void sl_bench_put_trigger(const struct sl_bench_row *row, FILE *out);
+int sl_bench_write_json(const struct sl_bench *bench, const char *path);
 
-	CPU_ZERO(&set);
-	if (core >= CPU_SETSIZE)
-		return;
-	CPU_SET(core, &set);
-	sched_setaffinity(0, sizeof(set), &set);
-}
+struct sl_bench_figure { /* of a row over the rounds */
+	double median, min, max;
+};
+typedef double sl_bench_pick(const struct sl_bench_sample *sample, unsigned which);
+bool sl_bench_summarise(const struct sl_bench_row *row, sl_bench_pick *pick, unsigned which,
+			struct sl_bench_figure *figure);
+double sl_bench_pick_rate(const struct sl_bench_sample *sample, unsigned which);
+double sl_bench_pick_quantile(const struct sl_bench_sample *sample, unsigned which);
+double sl_bench_pick_cost(const struct sl_bench_sample *sample, unsigned which);
+uint64_t sl_bench_lost(const struct sl_bench_row *row);
 
-/* In the forked process: where the sender belongs, and no longer than who started it. */
-static inline void bench_be_sender(void)
-{
-	const char *netns = getenv("BENCH_SENDER_NETNS");
-	int fd;
+/* Of a detector's row at that rate. */
+double sl_bench_events_per_s(const struct sl_bench_row *row, const struct sl_bench_figure *figure);
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (!netns)
-		return;
-	fd = open(netns, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || setns(fd, CLONE_NEWNET) < 0)
-		bench_fail(netns);
-	close(fd);
-}
+/* Of a row of stages at that rate. */
+double sl_bench_ms_per_frame(const struct sl_bench_row *row, double GB_per_s);
+double sl_bench_ms_limit(const struct sl_bench_row *row); /* hoped for at most; 0: nothing is */
 
-static inline void bench_print_rate(uint64_t messages, size_t bytes, double seconds, uint64_t lost)
-{
-	printf("{\"GB_per_s\": %.6f, \"packets_per_s\": %.1f, \"seconds\": %.6f, \"lost\": %llu, "
-	       "\"bytes\": %llu}\n",
-	       1e-9 * (double)messages * (double)bytes / seconds, (double)messages / seconds,
-	       seconds, (unsigned long long)lost, (unsigned long long)(messages * bytes));
-}
+/* What is compared, and what is hoped for on two quiet cores. peer may be several, as in "a|b": the
+ * best of them in each round. */
+struct sl_bench_ratio {
+	const char *row, *peer;
+	double expected;
+	struct sl_bench_figure figure; /* of the quotients within each round */
+};
 
-static inline uint64_t bench_now_ns(void)
-{
-	struct timespec t;
+/* The i-th comparison; false after the last. figure.median is 0 where a side is missing. */
+bool sl_bench_compare(const struct sl_bench *bench, unsigned i, struct sl_bench_ratio *ratio);
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
+/* Those of stages; NULL after the last. */
+const struct sl_bench_ratio *sl_bench_stage_comparison(unsigned i);
+/* Those of triggers. */
+const struct sl_bench_ratio *sl_bench_trigger_comparison(unsigned i);
 
-static inline int bench_by_value(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+/* Whether a row of this name is in any of them. */
+bool sl_bench_compared(const char *name);
 
-	return x < y ? -1 : x > y;
-}
+/* ---- between receiver and source of a link of ours ---- */
 
-/* One-way times, at the levels that `sluice bench` has. */
-static inline void bench_print_times(uint32_t *ns, size_t n)
-{
-	static const double level[BENCH_QUANTILES] = {0,   0.01, 0.05, 0.1,   0.25,   0.5, 0.75,
-						      0.9, 0.95, 0.99, 0.999, 0.9999, 1};
+struct sl_bench_shared {       /* anonymous shared memory */
+	_Atomic uint32_t stop; /* no new blocks */
+	_Atomic uint32_t done; /* everything has arrived, or will not: go */
+	_Atomic uint64_t end;  /* 1 + the sequences that were sent; 0: still sending */
+	_Atomic uint64_t position[SL_BENCH_QUEUES];
+	_Alignas(64) _Atomic uint64_t stamp_ns; /* latency: when the message was posted */
+	_Alignas(64) _Atomic uint64_t seen;	/* latency: blocks; one way: packets */
+};
 
-	qsort(ns, n, sizeof(*ns), bench_by_value);
-	printf("{\"quantiles_us\": [");
-	for (unsigned i = 0; i < BENCH_QUANTILES && n; i++)
-		printf("%s%.3f", i ? ", " : "", 1e-3 * ns[(size_t)(level[i] * (double)(n - 1))]);
-	printf("], \"lost\": 0}\n");
-}
+struct sl_bench_source {
+	const struct sl_bench *bench;
+	const struct sl_bench_row *row;
+	struct sl_bench_shared *shared;
+	const uint8_t *memory; /* the pixels of all blocks, around and around */
+	uint64_t memory_bytes;
+	int fd; /* to the receiver: offers out, plans in, a byte when connected */
+};
+
+/* Where the bytes of a block come from. */
+const uint8_t *sl_bench_block(const struct sl_bench_source *source, uint64_t sequence,
+			      uint32_t queue);
+/* The state of a link with the row's options; NULL: it said why. */
+void *sl_bench_state(const struct sl_bench *bench, const struct sl_bench_row *row);
+/* The source's process, until the receiver is done. 0 or -errno. */
+int sl_bench_send(struct sl_bench_source *source);
 
 #endif

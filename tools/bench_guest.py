@@ -38,7 +38,7 @@ ROUNDS, EMULATED_ROUNDS = 7, 5
 COUNTED_ROUNDS, COUNTED_SECONDS = 2, 0.3  # they differ by a per cent
 KVM = pathlib.Path("/dev/kvm")
 KVM_BOOT_TIMEOUT_S = 20  # it takes two or three; a KVM that boots only kernels of its own kind never ends
-PROGRAMS = ("tests/interop/agent", "tests/interop/wire", "bench/peer_verbs")
+PROGRAMS = ("tests/interop/agent", "tests/interop/wire", "bench/peer_verbs", "bench/sluice-bench")
 CLOCK = "tsc=reliable clocksource=tsc"  # the others are devices, which cost an emulator more than a packet does
 # An emulated CPU that says it is good at copying bytes one by one (erms) is asked to, and is not.
 CPU = ("-cpu", "max,-erms")

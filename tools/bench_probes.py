@@ -97,7 +97,7 @@ def sluice(bench, experiment, settings):
     """A run with its front end as another process; what its summary says."""
     summary = bench.scratch / "summary.json"
     sets = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-    run([bench.build / "sluice", "run", ROOT / "bench" / experiment, "--quiet", "--summary", summary, "--set",
+    run([bench.build / "sluice", "run", ROOT / "bench/part" / experiment, "--quiet", "--summary", summary, "--set",
          f"link.listen={bench.address}", *sets])
     return json.loads(summary.read_text())
 
@@ -145,14 +145,14 @@ def end_to_end(kind, frames, rate_hz=0, darks=128):
 
 
 def stages(bench):
-    return json.loads(run([bench.program("bench_stages"), ROOT / "bench/demo.yaml", bench.size(1240, 310)]))
+    return json.loads(run([bench.program("bench_stages"), ROOT / "bench/part/demo.yaml", bench.size(1240, 310)]))
 
 
 def numpy_stages(bench):
     if not bench.dumped:
-        run([bench.program("bench_stages"), ROOT / "bench/demo.yaml", "dump", bench.scratch])
+        run([bench.program("bench_stages"), ROOT / "bench/part/demo.yaml", "dump", bench.scratch])
         bench.dumped = True
-    return json.loads(run([PYTHON, ROOT / "bench/peer_numpy.py", bench.scratch, bench.size(124, 31)]))
+    return json.loads(run([PYTHON, ROOT / "bench/peer/numpy.py", bench.scratch, bench.size(124, 31)]))
 
 
 def zlib_crc(bench):
@@ -203,7 +203,7 @@ def file_probe(write):
 
 def write_nexus(bench):
     path = bench.scratch / "file.nxs"
-    figures = json.loads(run([bench.program("bench_file"), ROOT / "bench/demo.yaml", path, bench.size(256, 64)]))
+    figures = json.loads(run([bench.program("bench_file"), ROOT / "bench/part/demo.yaml", path, bench.size(256, 64)]))
     path.unlink()
     return figures
 

@@ -52,7 +52,7 @@ class Build:
     def wants(self, name):
         """Whether a C test runs in this build: TSan looks at what threads share, and at nothing else."""
         shared = ("core/", "gpu/", "receiver/", "feedback/", "emulator/", "experiment/", "unit/", "base/bell", "base/queue", "link/poller",
-                  "cmd/bench_gpu_ingest")
+                  "bench/gpu/ingest")
         return self.name != "tsan" or name.startswith(shared)
 
 

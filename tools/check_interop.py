@@ -34,7 +34,7 @@ SESSION_TIMEOUT_S = 600
 CACHE = ROOT / "build/interop"
 USER_PROGRAMS = ["tests/interop/peer-user", "sluice"]
 GUEST_PROGRAMS = ["tests/interop/agent", "tests/interop/wire", "tests/interop/peer-verbs", "sluice",
-                  "bench/peer_verbs"]
+                  "bench/peer_verbs", "bench/sluice-bench"]
 PRINTING = threading.Lock()
 
 

@@ -30,7 +30,7 @@ EXACT = ("--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
 def flat(path, seen):
     """The text of a file with its own headers in it, each once."""
     def insert(match):
-        header = ROOT / "src" / match[1]
+        header = ROOT / ("" if match[1].startswith("bench/") else "src") / match[1]
         if header in seen:
             return ""
         seen.add(header)
@@ -49,7 +49,7 @@ def fatbin(source, nvcc):
         output = pathlib.Path(folder) / "kernels.fatbin"
         apart = any(word in source.read_text() for word in WORDS_OF_HOPPER)
         codes = [word for target in (APART if apart else TARGETS) for word in ("-gencode", target)]
-        subprocess.run([nvcc, "-x", "cu", "-fatbin", "-O3", *EXACT, *codes, "-I", ROOT / "src", "-o", output, source],
+        subprocess.run([nvcc, "-x", "cu", "-fatbin", "-O3", *EXACT, *codes, "-I", ROOT / "src", "-I", ROOT, "-o", output, source],
                        check=True)
         return output.read_bytes()
 

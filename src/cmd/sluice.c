@@ -68,20 +68,7 @@ const struct sl_command sl_commands[] = {
 	{"bench", "bench link|detector|stage|trigger|gpu [options]",
 	 "Measure what links, emulated detectors and stages do on this machine, beside what people "
 	 "use today.",
-	 sl_cmd_bench,
-	 "Every row is measured once a round, in turn, links by two processes on two cores; shown "
-	 "are medians and\n"
-	 "ranges over the rounds, and what was lost. Rows that end in /cut go over a veth pair "
-	 "that cuts and\n"
-	 "merges nothing (made and removed here; needs root), all others over lo. In those that "
-	 "end in /nocsum\n"
-	 "the sender leaves the UDP checksum 0. Stages have frames of 4.5 Mpixel in stacks of 16 "
-	 "on "
-	 "one core,\n"
-	 "unless the row ends in /1 (frame by frame), /2cores or /500k (512 x 1024 pixels). "
-	 "docs/reference/benchmarks.md\n"
-	 "explains every row.\n\n"
-	 "exit status: 0 all went well; 1 it did not; 2 a row of ours lost packets."},
+	 sl_cmd_bench, NULL /* sluice-bench has its own help */},
 	{"pingpong", "pingpong [PEER] [options]",
 	 "Be the other end of ibv_rc_pingpong, ibv_uc_pingpong or ibv_ud_pingpong.",
 	 sl_cmd_pingpong,

@@ -4,7 +4,7 @@
  * Model:     a platform ("cuda", "opencl") finds its driver when the program runs, and has devices.
  *            What is queued runs in the order of its queue; marks order queues among each other and
  *            tell the host how far one has come. Kernels are compiled with the program (CUDA) or by
- *            the driver when they are first opened (OpenCL); both come of one source, src/kernel.
+ *            the driver when they are first opened (OpenCL); both come of one source, NAME.cl.
  * Threads:   a device and all that is made with it belong to one thread at a time. Two devices, or
  *            the same one opened twice, share nothing here.
  * Ownership: who opens closes, queues and memory before their device. Host memory that a copy reads
@@ -67,7 +67,7 @@ struct sl_device_range {
 	uint32_t threads;   /* of a group, along the first dimension */
 };
 
-/* The source of some kernels, in the forms that drivers take; made by src/kernel/meson.build. */
+/* The source of some kernels, in the forms that drivers take; made by tools/embed_kernels.py. */
 struct sl_kernels {
 	const char *name;
 	const char *opencl;

@@ -7,10 +7,9 @@
 
 #include <cmocka.h>
 
-#include "core/region.h"
-
 #include "base/cpu.h"
 #include "core/numa.h"
+#include "core/region.h"
 
 static struct sl_cpus cpus;
 

@@ -5,9 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/ring.h"
-
 #include "base/bell.h"
+#include "core/ring.h"
 
 enum { STATE_BITS = 2, PROGRESS_BITS = 24, AWAY_WORDS = SL_RING_AWAY / 64, LINE = 64 };
 

@@ -12,9 +12,8 @@
 
 #include <cmocka.h>
 
-#include "core/ring.h"
-
 #include "base/bell.h"
+#include "core/ring.h"
 
 enum { SLOTS = 4, MODULES = 2, PIXELS = 500 };
 

@@ -1,7 +1,6 @@
 /* reply.c - what an RC queue pair owes its peer: acknowledgements and the data of READs, in order.
  */
 #include "endpoint/state.h"
-
 #include "roce/psn.h"
 
 static struct sl_roce_reply *slot(const struct sl_qp *qp, uint64_t count)

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/registry.h"
-
 #include "base/cpu.h"
+#include "core/registry.h"
 #include "experiment/parts.h"
 
 /* What the link does not have is said before anything is opened. */

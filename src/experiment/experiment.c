@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/registry.h"
-
 #include "base/config/node.h"
 #include "base/log.h"
+#include "core/registry.h"
 #include "experiment/parts.h"
 
 struct reader { /* collects errors so that a file's mistakes are all told at once */

@@ -16,9 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/link.h"
-
 #include "control/tcp/server.h"
+#include "core/link.h"
 #include "feedback/link.h"
 
 struct sl_answers_write_options {

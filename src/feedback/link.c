@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/registry.h"
-
 #include "base/log.h"
+#include "core/registry.h"
 
 static const struct sl_link *find(const char *what, const char *name)
 {

@@ -16,9 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/registry.h"
-
 #include "base/clock.h"
+#include "core/registry.h"
 #include "feedback/inbox.h"
 #include "feedback/sender.h"
 #include "feedback/wire.h"

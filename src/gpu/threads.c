@@ -14,9 +14,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/device.h"
-
 #include "base/log.h"
+#include "core/device.h"
 
 enum { MOST_BYTES = 16 }; /* of an argument that is a value */
 

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/registry.h"
-
 #include "base/log.h"
+#include "core/registry.h"
 #include "receiver/chain.h"
 
 static struct sl_shape raw_shape(const struct sl_geometry *geometry)

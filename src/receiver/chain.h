@@ -3,7 +3,6 @@
 #define SL_RECEIVER_CHAIN_H
 
 #include "core/unit.h"
-
 #include "experiment/experiment.h"
 
 struct sl_chain_build {

@@ -1,6 +1,5 @@
 /* cnp.c - congestion notification packets: when one is due, and what it looks like. */
 #include "roce/cnp.h"
-
 #include "roce/message.h"
 
 #include <string.h>

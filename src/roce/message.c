@@ -1,7 +1,6 @@
 /* message.c - the questions about a packet that do not depend on the transport. The order of the
  * checks is the order of enum sl_roce_drop: whose packet is it, do its lengths add up, may it. */
 #include "roce/message.h"
-
 #include "roce/psn.h"
 
 #include <string.h>

@@ -1,6 +1,5 @@
 /* rc.c - codes of the reliable connection, and replies becoming packets. */
 #include "roce/rc.h"
-
 #include "roce/psn.h"
 
 #include <string.h>

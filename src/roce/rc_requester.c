@@ -1,7 +1,6 @@
 /* rc_requester.c - the send queue: posting, packets, timers, completions. What responses do to it
  * is in rc_response.c. */
 #include "roce/rc_requester.h"
-
 #include "roce/psn.h"
 #include "roce/rc_state.h"
 

@@ -1,6 +1,5 @@
 /* rc_responder.c - RC: execute in order, answer, fail on what cannot be right. */
 #include "roce/rc_responder.h"
-
 #include "roce/message.h"
 #include "roce/psn.h"
 

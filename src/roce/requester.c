@@ -1,6 +1,5 @@
 /* requester.c - the packets of one message, in order. */
 #include "roce/requester.h"
-
 #include "roce/psn.h"
 
 #include <string.h>

@@ -1,6 +1,5 @@
 /* responder.c - UC: judge packets one by one. What it shares with RC is in message.c. */
 #include "roce/responder.h"
-
 #include "roce/message.h"
 #include "roce/psn.h"
 

@@ -1,6 +1,5 @@
 /* ud.c - datagrams. */
 #include "roce/ud.h"
-
 #include "roce/message.h"
 #include "roce/psn.h"
 

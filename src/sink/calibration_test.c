@@ -1,8 +1,7 @@
 /* calibration_test.c - dark frames into a calibration file. */
-#include "sink/conformance.h"
-
 #include "calibration/tables.h"
 #include "hdf5/testing.h"
+#include "sink/conformance.h"
 
 extern const struct sl_sink sl_sink_calibration;
 

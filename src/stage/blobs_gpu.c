@@ -1,6 +1,5 @@
 /* blobs_gpu.c - the steps from marked pixels to candidates, for a device. */
 #include "stage/blobs_gpu.h"
-
 #include "base/log.h"
 #include "gpu/table.h"
 

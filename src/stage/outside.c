@@ -4,7 +4,6 @@
  * plain loop first looks whether there is any, which compilers make vectors of, and hardly ever
  * goes through the block again. */
 #include "stage/outside.h"
-
 #include "stage/vectors.h"
 
 enum { BLOCK = SL_OUTSIDE_BLOCK };

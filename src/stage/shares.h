@@ -16,7 +16,6 @@
 #define SL_STAGE_SHARES_H
 
 #include "core/region.h"
-
 #include "stage/rays.h"
 
 struct sl_shares_options {

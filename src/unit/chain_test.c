@@ -9,9 +9,8 @@
 
 #include <cmocka.h>
 
-#include "core/unit.h"
-
 #include "base/bell.h"
+#include "core/unit.h"
 
 extern const struct sl_detector sl_detector_jungfrau;
 extern const struct sl_stage sl_stage_copy, sl_stage_correct, sl_stage_veto;

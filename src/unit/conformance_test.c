@@ -14,9 +14,8 @@
 
 #include <cmocka.h>
 
-#include "core/unit.h"
-
 #include "base/bell.h"
+#include "core/unit.h"
 #include "lib/capture.h"
 
 extern const struct sl_unit sl_unit_cpu;

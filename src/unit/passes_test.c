@@ -7,9 +7,8 @@
 
 #include <cmocka.h>
 
-#include "unit/cpu/passes.h"
-
 #include "lib/capture.h"
+#include "unit/cpu/passes.h"
 
 static void tile(void *state, void *scratch, const struct sl_batch *batch,
 		 const struct sl_tile *tile)

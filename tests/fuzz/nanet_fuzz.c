@@ -1,7 +1,6 @@
 /* nanet_fuzz.c - any datagrams on the port of a board that sends events. */
-#include "native_fuzz.h"
-
 #include "link/native/nanet.h"
+#include "native_fuzz.h"
 
 extern const struct sl_link sl_link_nanet;
 

@@ -15,10 +15,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/link.h"
-
 #include "base/bell.h"
 #include "base/log.h"
+#include "core/link.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,6 @@
 /* sls_fuzz.c - any datagrams on the ports of a Jungfrau with two interfaces. */
-#include "native_fuzz.h"
-
 #include "link/native/sls.h"
+#include "native_fuzz.h"
 
 extern const struct sl_link sl_link_sls;
 

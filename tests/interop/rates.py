@@ -58,7 +58,7 @@ def last_line(done):
 
 
 class Peer:
-    """Soft-RoCE through libibverbs: bench/peer_verbs.c. `brief`: a short run has it."""
+    """Soft-RoCE through libibverbs: bench/peer/verbs.c. `brief`: a short run has it."""
 
     def __init__(self, name, mode, over, receiver, sender=None, brief=False):
         self.name, self.over, self.latency = f"{name}/guest", over, mode.endswith("latency")
@@ -131,7 +131,8 @@ RATIOS = [
 
 def programs(build, find):
     """What the guest must have for this: {name in /bin: path}. Its shell must not prefer busybox's programs to those."""
-    return {"sluice": build / "sluice", "bench/peer_verbs": build / "bench/peer_verbs", "sh": find("dash"),
+    return {"sluice": build / "sluice", "bench/sluice-bench": build / "bench/sluice-bench",
+            "bench/peer_verbs": build / "bench/peer_verbs", "sh": find("dash"),
             **{name: find(name) for name in PROGRAMS}}
 
 

@@ -9,7 +9,6 @@
 #define TESTS_LIB_FAULT_MIX_DRAW_H
 
 #include "core/registry.h"
-
 #include "lib/fault_mix_align.h"
 
 /* Within what the receiver waits for: the oracle knows no time. Frames that are left out, and leave

@@ -17,10 +17,9 @@
 
 #include <cmocka.h>
 
-#include "core/link.h"
-
 #include "base/bell.h"
 #include "base/clock.h"
+#include "core/link.h"
 
 enum { RIG_SLOTS = 4, RIG_MODULES = 2, RIG_PIXELS = 10000, RIG_PMTU = 1024 };
 

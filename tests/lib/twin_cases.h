@@ -4,7 +4,6 @@
 
 #include "core/device.h"
 #include "core/registry.h"
-
 #include "lib/twin_device.h"
 #include "lib/twin_rig.h"
 #include "stage/correct/correct.h"

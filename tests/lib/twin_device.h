@@ -8,7 +8,6 @@
 #define TESTS_LIB_TWIN_DEVICE_H
 
 #include "core/device.h"
-
 #include "lib/twin_rig.h"
 
 enum { TWIN_PROGRAMS = 32 };

@@ -17,9 +17,8 @@
 
 #include <cmocka.h>
 
-#include "core/gpu.h"
-
 #include "base/bell.h"
+#include "core/gpu.h"
 #include "receiver/calibration.h"
 #include "receiver/chain.h"
 #include "receiver/pool.h"

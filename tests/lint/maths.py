@@ -70,7 +70,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wdouble-promotion", "-Wno-unused-fu
 def compile_as(root, header, language):
     kind, options, before = LANGUAGES[language]
     text = f'{before}#include "{header}"\n'
-    done = subprocess.run(["clang", "-x", kind, *options, *WARNINGS, "-fsyntax-only", "-I", str(root / "src"), "-"],
+    done = subprocess.run(["clang", "-x", kind, *options, *WARNINGS, "-fsyntax-only", "-I", str(root / "src"), "-I", str(root), "-"],
                           input=text, capture_output=True, text=True, check=False)
     return done.returncode == 0, done.stderr.strip().splitlines()[:8]
 
@@ -78,11 +78,13 @@ def compile_as(root, header, language):
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
-def shared_headers(source, kernels):
+def shared_headers(root, kernels):
     """Every .h that a kernel includes, itself or by another header."""
     seen, todo = set(), list(kernels)
     while todo:
-        found = set(INCLUDE.findall((source / todo.pop()).read_text())) - seen
+        name = todo.pop()
+        path = root / name if name.startswith("bench/") else root / "src" / name
+        found = set(INCLUDE.findall(path.read_text())) - seen
         seen |= found
         todo += found
     return sorted(name for name in seen if name.endswith(".h"))
@@ -94,7 +96,8 @@ def main():
         print("1..0 # skipped: no clang")
         return 0
     kernels = sorted(path.relative_to(root / "src").as_posix() for path in (root / "src").rglob("*.cl"))
-    headers = shared_headers(root / "src", kernels)
+    kernels += sorted(path.relative_to(root).as_posix() for path in (root / "bench").rglob("*.cl"))
+    headers = shared_headers(root, kernels)
     cases = [(header, language) for header in headers for language in LANGUAGES]
     cases += [(kernel, language) for kernel in kernels for language in LANGUAGES if language != "C11"]
     print(f"1..{len(cases)}")

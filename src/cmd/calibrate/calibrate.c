@@ -9,13 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/registry.h"
-
 #include "base/log.h"
 #include "cmd/calibrate/calibrate.h"
 #include "cmd/outputs.h"
 #include "cmd/run/run.h"
 #include "cmd/signals.h"
+#include "core/registry.h"
 
 enum { OPTIONS = 48, ALIGN = 64 };
 

@@ -8,9 +8,8 @@
 
 #include <cmocka.h>
 
-#include "core/registry.h"
-
 #include "cmd/doctor/doctor.h"
+#include "core/registry.h"
 
 /* As it should be for a receiver over udp. */
 static const struct sl_nic good_nic = {

@@ -25,9 +25,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/plan.h"
-
 #include "control/feroce/wire.h"
+#include "core/plan.h"
 
 enum { SL_FEROCE_SEATS = 64 };
 

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/device.h"
-
 #include "base/log.h"
+#include "core/device.h"
 #include "gpu/cuda/device.h"
 
 static const char *unavailable(void)

@@ -3,7 +3,6 @@
 #define SL_GPU_CUDA_DEVICE_H
 
 #include "core/device.h"
-
 #include "gpu/cuda/library.h"
 
 struct sl_cuda_device {

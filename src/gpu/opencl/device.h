@@ -10,7 +10,6 @@
 #include <stdbool.h>
 
 #include "core/device.h"
-
 #include "gpu/opencl/library.h"
 
 enum { SL_OPENCL_GATES = 32 };

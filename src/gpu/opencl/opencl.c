@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/device.h"
-
 #include "base/log.h"
+#include "core/device.h"
 #include "gpu/opencl/device.h"
 
 enum { PLATFORMS = 16, DEVICES = 32 };

@@ -30,7 +30,6 @@
 #include <stdint.h>
 
 #include "core/device.h"
-
 #include "gpu/ring/words.h"
 
 enum sl_gpuring_trigger {

@@ -22,7 +22,6 @@
 #include <stdint.h>
 
 #include "core/link.h"
-
 #include "link/native/place.h"
 #include "link/native/shape.h"
 #include "net/net.h"

@@ -19,7 +19,6 @@
 #include <stdint.h>
 
 #include "core/link.h"
-
 #include "link/native/shape.h"
 
 struct sl_native_track { /* of one slot */

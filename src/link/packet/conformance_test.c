@@ -1,6 +1,5 @@
 /* conformance_test.c - what every link must do, over packet sockets on loopback. */
 #include "lib/link_conformance.h"
-
 #include "link/packet/packet.h"
 
 extern const struct sl_link sl_link_packet;

@@ -25,7 +25,6 @@
 #include <stdint.h>
 
 #include "core/link.h"
-
 #include "link/credit.h"
 #include "link/place.h"
 #include "net/net.h"

@@ -1,8 +1,7 @@
 /* guard_test.c - the data path of the verbs link neither allocates nor locks nor logs: each
  * call runs as a data thread's, and the guard ends the program where it does. */
-#include "lib/link_rig_verbs.h"
-
 #include "base/datathread.h"
+#include "lib/link_rig_verbs.h"
 
 extern const struct sl_link sl_link_verbs;
 

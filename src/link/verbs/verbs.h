@@ -19,7 +19,6 @@
 
 #include "core/link.h"
 #include "core/region.h"
-
 #include "link/credit.h"
 #include "net/verbs/verbs.h"
 

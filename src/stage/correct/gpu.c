@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "core/gpu.h"
-
 #include "gpu/dialect/kernels.h"
 #include "gpu/table.h"
 

@@ -12,9 +12,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/gpu.h"
-
 #include "base/log.h"
+#include "core/gpu.h"
 #include "gpu/dialect/kernels.h"
 #include "gpu/table.h"
 #include "stage/integrate/integrate.h"

@@ -6,7 +6,6 @@
  * last bits of doubles; what follows from them is rounded to floats, and the same but for rare
  * cases: a limit that differs in its last bit. */
 #include "core/gpu.h"
-
 #include "gpu/dialect/kernels.h"
 #include "gpu/table.h"
 #include "stage/blobs_gpu.h"

@@ -6,9 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "core/gpu.h"
-
 #include "base/log.h"
+#include "core/gpu.h"
 #include "gpu/dialect/kernels.h"
 #include "gpu/table.h"
 #include "stage/reduce/kernel.h"

@@ -6,7 +6,6 @@
 #include <errno.h>
 
 #include "core/gpu.h"
-
 #include "gpu/dialect/batch.h"
 #include "gpu/dialect/kernels.h"
 #include "gpu/table.h"

@@ -3,7 +3,6 @@
  *
  * Exact: by threshold lists are the CPU's to the last bit. */
 #include "stage/sparse/gpu.h"
-
 #include "gpu/dialect/kernels.h"
 #include "gpu/table.h"
 

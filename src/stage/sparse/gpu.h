@@ -3,7 +3,6 @@
 #define SL_STAGE_SPARSE_GPU_H
 
 #include "core/gpu.h"
-
 #include "stage/sparse/sparse.h"
 
 enum { SL_SPARSE_RUN_THREADS = 256, SL_SPARSE_RUN = 32 * SL_SPARSE_RUN_THREADS };

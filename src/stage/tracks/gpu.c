@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "core/gpu.h"
-
 #include "gpu/dialect/kernels.h"
 #include "gpu/table.h"
 #include "stage/tracks/kernel.h"

@@ -4,7 +4,6 @@
 #include <stdbool.h>
 
 #include "core/gpu.h"
-
 #include "gpu/dialect/kernels.h"
 #include "gpu/table.h"
 

@@ -28,10 +28,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/unit.h"
-
 #include "base/bell.h"
 #include "base/log.h"
+#include "core/unit.h"
 #include "unit/cpu/cpu.h"
 #include "unit/cpu/passes.h"
 #include "unit/cpu/tiles.h"

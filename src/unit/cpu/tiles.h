@@ -13,7 +13,6 @@
 #include <stdbool.h>
 
 #include "core/unit.h"
-
 #include "unit/cpu/passes.h"
 
 /* The choices of `stores`. */

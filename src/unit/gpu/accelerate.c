@@ -17,11 +17,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/unit.h"
-
 #include "base/bell.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/unit.h"
 #include "gpu/dialect/kernels.h"
 #include "gpu/table.h"
 #include "unit/cpu/cpu.h"

@@ -1,0 +1,447 @@
+/* link.c - the receiver of a link that is measured: a ring, the link polled as the pipeline
+ * polls it, whole blocks given back at once. Source and receiver are two processes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/bell.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "bench/bench.h"
+
+enum {
+	BUDGET = 256, /* packets of a queue and poll, as the pipeline has it */
+	SPIN_NS = 100000,
+	WAIT_US = 200,
+	SOURCE_BYTES = 64 << 20, /* more than caches hold */
+	SLOTS_MAX = 65536,
+	SHM_SLOTS_MAX = 1000,  /* its queue of descriptors is not longer */
+	QUIET_NS = 2000000000, /* nothing for so long: what is missing is lost */
+	HEAL_NS = 30000000,    /* nothing for so long: tell the link what was sent */
+	CONNECT_NS = 1000000000,
+	TIMES_MAX = 1 << 20,
+	FIRST = 200, /* latencies that are not counted: caches and branches are cold */
+	CHECKED = 4, /* blocks at the end that are compared with what was sent */
+};
+
+struct receiver {
+	const struct sl_bench *bench;
+	const struct sl_bench_row *row;
+	const struct sl_link *link;
+	void *state;
+	struct sl_region region;
+	struct sl_bell bell;
+	struct sl_ring ring;
+	struct sl_link_counters counters;
+	struct sl_wake wake;
+	struct sl_plan plan[SL_BENCH_QUEUES];
+	struct sl_bench_shared *shared;
+	struct sl_bench_source source;
+	pid_t child;
+	uint64_t next;	  /* sequence that is not whole yet */
+	uint32_t module;  /* of it, that is missing */
+	uint64_t lost;	  /* packets */
+	uint64_t idle_ns; /* since when nothing came; 0: something did */
+	uint64_t heal_ns;
+	uint32_t *time_ns; /* latencies */
+	size_t times;
+};
+
+const double sl_bench_levels[SL_BENCH_QUANTILES] = {0,	 0.01, 0.05, 0.1,   0.25,   0.5, 0.75,
+						    0.9, 0.95, 0.99, 0.999, 0.9999, 1};
+
+/* ---- before and after ---- */
+
+static bool set_option(const struct sl_link *link, void *state, const char *name, const char *text)
+{
+	const struct sl_option *option = sl_option_find(link->options, name);
+	char why[128];
+
+	if (option && sl_option_set(option, state, text, why, sizeof(why)) != 0) {
+		sl_error("link %s: %s: '%s': %s", link->name, name, text, why);
+		return false;
+	}
+	return true;
+}
+
+void *sl_bench_state(const struct sl_bench *bench, const struct sl_bench_row *row)
+{
+	void *state = calloc(1, row->link->state_bytes);
+	char text[64];
+	bool good;
+
+	if (!state)
+		return NULL;
+	sl_options_defaults(row->link->options, state);
+	good = set_option(row->link, state, "listen", sl_bench_address(bench, row, 0, text)) &&
+	       set_option(row->link, state, "source", sl_bench_address(bench, row, 1, text)) &&
+	       set_option(row->link, state, "interface", row->cut ? "veth0" : "lo");
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)bench->o.receive_buffer);
+	good = good && set_option(row->link, state, "receive_buffer", text);
+	for (unsigned i = 0; good && i < SL_BENCH_OPTIONS && row->option[i][0]; i++)
+		good = set_option(row->link, state, row->option[i][0], row->option[i][1]);
+	if (good)
+		return state;
+	free(state);
+	return NULL;
+}
+
+/* Not compressible to a fill, the same in every run. */
+static void scramble(uint8_t *memory, uint64_t bytes)
+{
+	uint64_t word = 1;
+
+	for (uint64_t i = 0; i + sizeof(word) <= bytes; i += sizeof(word)) {
+		word = word * 6364136223846793005u + 1442695040888963407u;
+		memcpy(memory + i, &word, sizeof(word));
+	}
+}
+
+static int make_ring(struct receiver *r)
+{
+	const struct sl_bench_row *row = r->row;
+	bool bare = row->block_bytes <= SL_RECORD_BYTES || row->link->oneway;
+	uint64_t pixels = bare ? row->block_bytes : row->block_bytes - SL_RECORD_BYTES;
+	uint64_t slots = row->ring_bytes / sl_ring_region_bytes(1, row->queues, pixels);
+	uint64_t most = strcmp(row->link->wire, "shm") == 0 ? SHM_SLOTS_MAX : SLOTS_MAX;
+	int err;
+
+	slots = slots > most ? most : slots < 2 ? 2 : slots;
+	err = sl_region_open(row->link->places,
+			     sl_ring_region_bytes((uint32_t)slots, row->queues, pixels),
+			     &r->region);
+	if (err)
+		return err;
+	err = sl_ring_init(&r->ring, &r->region, &r->bell, (uint32_t)slots, row->queues, pixels);
+	if (err)
+		sl_region_close(&r->region);
+	return err;
+}
+
+/* The source's process is there before the ring, so that the ring is nobody else's memory. */
+static int fork_source(struct receiver *r, int *fd)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	r->child = fork();
+	if (r->child < 0)
+		return -errno;
+	if (!r->child) {
+		int err;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(pair[0]);
+		r->source.fd = pair[1];
+		err = sl_bench_send(&r->source);
+		if (err && err != -EPIPE) /* the receiver has said why it left */
+			sl_error("the source: %s", strerror(-err));
+		_exit(err ? 1 : 0);
+	}
+	close(pair[1]);
+	*fd = pair[0];
+	return 0;
+}
+
+/* Offers in, plans out, and the link served until the source is connected. */
+static int meet(struct receiver *r, int fd)
+{
+	uint64_t until;
+	char byte;
+
+	for (uint32_t q = 0; q < r->row->queues; q++) {
+		struct sl_offer offer;
+		int err;
+
+		if (read(fd, &offer, sizeof(offer)) != sizeof(offer))
+			return -EPIPE;
+		err = r->link->accept(r->state, &offer, &r->plan[q]);
+		if (err)
+			return err;
+		if (r->plan[q].pmtu < r->row->pmtu) { /* it would be another row under this name */
+			sl_error("link %s carries %u bytes in a packet at most", r->link->name,
+				 r->plan[q].pmtu);
+			return -EMSGSIZE;
+		}
+		if (write(fd, &r->plan[q], sizeof(r->plan[q])) != sizeof(r->plan[q]))
+			return -EPIPE;
+	}
+	until = sl_clock_ns() + CONNECT_NS;
+	while (sl_clock_ns() < until || !r->link->serve) {
+		ssize_t n = recv(fd, &byte, 1, r->link->serve ? MSG_DONTWAIT : 0);
+
+		if (n >= 0 || errno != EAGAIN)
+			return n == 1 ? 0 : -EPIPE;
+		r->link->serve(r->state);
+	}
+	return -ETIMEDOUT;
+}
+
+/* ---- receiving ---- */
+
+static void hand_back(struct receiver *r)
+{
+	/* This thread polls, too, so it is not inside: nothing to wait for. */
+	for (uint32_t q = 0; q < r->row->queues; q++) {
+		sl_ring_close(&r->ring, r->next, q);
+		sl_ring_release(&r->ring, r->next, q);
+	}
+	r->next++;
+	r->module = 0;
+}
+
+static void notice(struct receiver *r)
+{
+	uint64_t stamp = atomic_load_explicit(&r->shared->stamp_ns, memory_order_acquire);
+	uint64_t took = sl_clock_ns() - stamp;
+
+	if (r->next >= FIRST && r->times < TIMES_MAX)
+		r->time_ns[r->times++] = took < UINT32_MAX ? (uint32_t)took : UINT32_MAX;
+}
+
+static uint32_t missing(const struct receiver *r, uint64_t sequence)
+{
+	uint32_t n = 0;
+
+	for (uint32_t q = 0; q < r->row->queues; q++) {
+		uint32_t came = sl_ring_packets(&r->ring, sequence, q);
+
+		n += came < r->plan[q].packets ? r->plan[q].packets - came : 0;
+	}
+	return n;
+}
+
+/* Blocks that are whole, or never will be, go back to the source. */
+static void consume(struct receiver *r)
+{
+	uint64_t before = r->next, ns;
+
+	for (;;) {
+		if (sl_ring_event(&r->ring, r->next, r->module, &ns)) {
+			if (++r->module < r->row->queues)
+				continue;
+			if (r->row->latency)
+				notice(r);
+		} else if (sl_ring_reached(&r->ring, r->module) > r->next + 2) {
+			r->lost += missing(r, r->next); /* a queue keeps its order */
+		} else {
+			break;
+		}
+		hand_back(r);
+	}
+	if (r->next == before)
+		return;
+	sl_ring_open(&r->ring, UINT64_MAX);
+	if (r->row->latency)
+		atomic_store_explicit(&r->shared->seen, r->next, memory_order_release);
+}
+
+/* Credits that were lost with their packets come again when the link hears how much was sent. RC
+ * heals itself, and there what was taken may still have to be sent. */
+static void heal(struct receiver *r, uint64_t now_ns)
+{
+	if (r->row->service != SL_SERVICE_UC || now_ns - r->heal_ns < HEAL_NS)
+		return;
+	r->heal_ns = now_ns;
+	for (uint32_t q = 0; r->link->reported && q < r->row->queues; q++)
+		r->link->reported(
+			r->state, r->plan[q].transfer,
+			atomic_load_explicit(&r->shared->position[q], memory_order_acquire));
+}
+
+static void step(struct receiver *r, uint64_t now_ns)
+{
+	if (r->link->poll(r->state, 0, BUDGET) > 0) {
+		r->idle_ns = 0;
+		consume(r);
+		if (r->link->oneway)
+			atomic_store_explicit(
+				&r->shared->seen,
+				atomic_load_explicit(&r->counters.packets, memory_order_relaxed),
+				memory_order_release);
+		return;
+	}
+	if (!r->idle_ns)
+		r->idle_ns = r->heal_ns = now_ns;
+	/* On one core the source waits for it. */
+	if (now_ns - r->idle_ns > SPIN_NS || r->bench->core[0] < 0) {
+		heal(r, now_ns);
+		r->link->wait(r->state, 0, WAIT_US);
+	}
+}
+
+static uint64_t placed(const struct receiver *r)
+{
+	return atomic_load_explicit(&r->counters.bytes, memory_order_relaxed);
+}
+
+/* Outlined: what callgrind counts of the receiver. */
+static __attribute__((noinline)) int bench_receive_until(struct receiver *r, uint64_t until_ns,
+							 uint64_t *now_ns)
+{
+	while ((*now_ns = sl_clock_ns()) < until_ns) {
+		step(r, *now_ns);
+		if (r->idle_ns && *now_ns - r->idle_ns > QUIET_NS)
+			return -ETIMEDOUT;
+	}
+	return 0;
+}
+
+static int drain(struct receiver *r)
+{
+	uint64_t end = 0, now_ns;
+
+	atomic_store(&r->shared->stop, 1);
+	while (!end || r->next < end - 1) {
+		now_ns = sl_clock_ns();
+		step(r, now_ns);
+		end = atomic_load(&r->shared->end);
+		if (r->idle_ns && now_ns - r->idle_ns > QUIET_NS)
+			break;
+	}
+	for (; end && r->next < end - 1; r->next++)
+		r->lost += missing(r, r->next);
+	atomic_store(&r->shared->done, 1);
+	if (!end)
+		sl_error("the source did not come to an end");
+	return end ? 0 : -ETIMEDOUT;
+}
+
+/* The last blocks are still where they were placed. */
+static bool as_sent(const struct receiver *r)
+{
+	uint64_t n = r->next < CHECKED ? r->next : CHECKED;
+
+	n = n < r->ring.slots ? n : r->ring.slots - 1;
+	for (uint64_t k = r->next - n; k < r->next && !r->lost; k++)
+		for (uint32_t q = 0; q < r->row->queues; q++)
+			if (memcmp(sl_ring_block(&r->ring, k, q), sl_bench_block(&r->source, k, q),
+				   r->row->block_bytes) != 0)
+				return false;
+	return true;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+void sl_bench_quantiles(uint32_t *ns, size_t n, double quantile_us[SL_BENCH_QUANTILES])
+{
+	qsort(ns, n, sizeof(*ns), by_value);
+	for (unsigned i = 0; i < SL_BENCH_QUANTILES; i++)
+		quantile_us[i] = n ? 1e-3 * ns[(size_t)(sl_bench_levels[i] * (double)(n - 1))] : 0;
+}
+
+static int receive(struct receiver *r, struct sl_bench_sample *sample)
+{
+	uint64_t length_ns = (uint64_t)(r->bench->o.seconds * 1e9), start_ns, now_ns, before;
+	int err;
+
+	sl_ring_open(&r->ring, UINT64_MAX);
+	err = bench_receive_until(r, sl_clock_ns() + length_ns / 4, &start_ns); /* warm */
+	before = placed(r);
+	if (!err)
+		err = bench_receive_until(r, start_ns + length_ns, &now_ns);
+	if (err) {
+		sl_error("nothing arrived for two seconds");
+		return err;
+	}
+	sample->bytes = placed(r) - before;
+	sample->GB_per_s = (double)sample->bytes / (double)(now_ns - start_ns);
+	err = drain(r);
+	if (err)
+		return err;
+	sample->bytes = placed(r);
+	sample->lost = r->lost;
+	if (r->row->latency)
+		sl_bench_quantiles(r->time_ns, r->times, sample->quantile_us);
+	if (!as_sent(r)) {
+		sl_error("what arrived is not what was sent");
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+static int run(struct receiver *r, int fd, struct sl_bench_sample *sample)
+{
+	struct sl_link_env env = {.ring = &r->ring,
+				  .pollers = 1,
+				  .wake = &r->wake,
+				  .counters = &r->counters,
+				  .service = r->row->service,
+				  .operation = SL_OPERATION_WRITE,
+				  .message = r->row->message,
+				  .pmtu = r->row->pmtu};
+	int err = r->link->open(r->state, &env), status;
+
+	if (!err)
+		err = meet(r, fd);
+	if (!err)
+		err = receive(r, sample);
+	atomic_store(&r->shared->stop, 1);
+	atomic_store(&r->shared->done, 1);
+	close(fd);
+	if (waitpid(r->child, &status, 0) == r->child && status && !err)
+		err = -EPIPE;
+	r->link->close(r->state);
+	return err;
+}
+
+static void *memory_of(size_t bytes, int flags)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	madvise(memory, bytes, MADV_HUGEPAGE);
+	return memory;
+}
+
+/* Everything is the process's own, which ends after this: nothing is given back. */
+int sl_bench_link(const struct sl_bench *bench, const struct sl_bench_row *row,
+		  struct sl_bench_sample *sample)
+{
+	struct receiver *r = aligned_alloc(64, (sizeof(*r) + 63) / 64 * 64);
+	uint8_t *memory = memory_of(SOURCE_BYTES, MAP_PRIVATE);
+	int fd = -1, err;
+
+	if (!r || !memory)
+		return -ENOMEM;
+	memset(r, 0, sizeof(*r));
+	scramble(memory, SOURCE_BYTES);
+	r->bench = bench;
+	r->row = row;
+	r->link = row->link;
+	r->shared = memory_of(sizeof(*r->shared), MAP_SHARED);
+	r->time_ns = calloc(TIMES_MAX, sizeof(*r->time_ns));
+	r->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (!r->shared || !r->time_ns)
+		return -ENOMEM;
+	r->source = (struct sl_bench_source){.bench = bench,
+					     .row = row,
+					     .shared = r->shared,
+					     .memory = memory,
+					     .memory_bytes = SOURCE_BYTES};
+	err = fork_source(r, &fd);
+	if (err)
+		return err;
+	err = sl_bench_take_side(bench, row, 0);
+	if (!err)
+		err = make_ring(r);
+	if (err)
+		return err;
+	r->state = sl_bench_state(bench, row);
+	return r->state ? run(r, fd, sample) : -EINVAL;
+}

@@ -1,0 +1,45 @@
+/* memcpy.c - what the memory of this machine gives one core: memcpy from buffers larger than
+ * caches into a ring larger than caches, as the shm link copies a module. No link on one host that
+ * copies once can be faster. */
+#include "bench/peer/peer.h"
+
+#define USAGE BENCH_PEER_USAGE("peer_memcpy", "copy")
+
+static __attribute__((noinline)) void bench_send_all(uint8_t *to, uint64_t ring,
+						     const uint8_t *from, size_t bytes,
+						     uint64_t first, uint64_t blocks)
+{
+	for (uint64_t i = first; i < first + blocks; i++) {
+		memcpy(to + i % (ring / bytes) * bytes, from + i % (BENCH_SOURCE / bytes) * bytes,
+		       bytes);
+		/* Somebody might read it. */
+		__asm__ volatile("" : : "r"(to) : "memory");
+	}
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t ring = bench_env("BENCH_RING", 512 << 20), blocks = 0, batch;
+	double seconds, start, took;
+	uint8_t *from, *to;
+	size_t bytes;
+
+	if (argc != 4 || strcmp(argv[1], "copy") != 0)
+		bench_usage(USAGE);
+	bytes = bench_number(argv[2], USAGE);
+	seconds = bench_seconds(argv[3], USAGE);
+	if (bytes > BENCH_SOURCE || bytes > ring)
+		bench_usage(USAGE);
+	bench_pin("BENCH_RECEIVER_CORE");
+	batch = bytes < 1 << 20 ? (1 << 20) / bytes : 1; /* the clock costs, too */
+	from = bench_memory(BENCH_SOURCE, MAP_PRIVATE);
+	to = bench_memory(ring, MAP_PRIVATE);
+	start = bench_now_s();
+	do {
+		bench_send_all(to, ring, from, bytes, blocks, batch);
+		blocks += batch;
+		took = bench_now_s() - start;
+	} while (took < seconds);
+	bench_print_rate(blocks, bytes, took, 0);
+	return 0;
+}

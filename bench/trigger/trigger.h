@@ -1,0 +1,84 @@
+/* trigger.h - between the files of `sluice bench trigger`.
+ *
+ * Model:     events of the emulators `rich` and `tracker` are made once, before the rounds, as
+ *            scenes like those of `sluice bench stage`, whose chains, unit and measurement serve
+ *            here as well. Beside them run a scalar program and the oracle of the tests on the same
+ *            events, which must find the same.
+ * Files:     rows.c which rows there are; data.c the scenes;
+ *            trigger.c programs that are no stages; bench_trigger_scalar_*.c the scalar ones;
+ *            oracle.c the oracles; check.c whether all found the same;
+ *            latency.c events that come when they are due, through the unit;
+ *            udp.c a run of this program over `udp`; jitter.c what the
+ *            machine does on its own; report.c table and JSON. */
+#ifndef SL_BENCH_TRIGGER_TRIGGER_H
+#define SL_BENCH_TRIGGER_TRIGGER_H
+
+#include "bench/stage/stage.h"
+#include "stage/rings/find.h"
+#include "stage/tracks/tracks.h"
+
+enum sl_bench_way {		   /* how a row is measured */
+		    SL_BENCH_UNIT, /* the stage, in the cpu unit, as fast as it can */
+		    SL_BENCH_SCALAR,
+		    SL_BENCH_ORACLE,
+		    SL_BENCH_OPEN,   /* the stage, in the cpu unit, events at a rate */
+		    SL_BENCH_UDP,    /* a run of this program */
+		    SL_BENCH_JITTER, /* of the machine */
+};
+
+/* A row but for its vectors; work.name and work.chain are as for stages. */
+struct sl_bench_trigger {
+	struct sl_bench_work work;
+	enum sl_bench_way way;
+	enum sl_bench_size size;
+	uint32_t stack;
+	bool vectors;	   /* also with fewer */
+	uint32_t percent;  /* SL_BENCH_OPEN: of the rate that one core can do */
+	double most_us;	   /* hoped for: an item, or the 99th percentile; 0: nothing is */
+	uint32_t triplets; /* rings, if it is told */
+	/* tracks: what the stage is told, for the others */
+	uint32_t cells;
+	double bend;
+	bool between; /* duplicates between sectors, too: `tracks` are not those of each sector */
+};
+
+/* Events of one kind; scene->parts is 0 where there are no emulators. 0 or -errno, logged. */
+int sl_bench_events_make(struct sl_bench_scene *scene, enum sl_bench_size size);
+
+/* Item i of a scene: an event of the RICH, a sector of the tracker; i < frames * items. */
+const uint8_t *sl_bench_item(const struct sl_bench_scene *scene, uint64_t i);
+
+/* ---- programs beside the stages ---- */
+
+/* What the stages have when nobody tells them otherwise. */
+void sl_bench_rings_settings(const struct sl_bench_trigger *trigger, struct sl_rings_settings *set);
+void sl_bench_tracks_plan(const struct sl_bench_trigger *trigger, struct sl_tracks_plan *plan);
+
+struct sl_bench_sector { /* what was found in a sector */
+	uint32_t cells, tracks;
+};
+
+void sl_bench_scalar_rings(const struct sl_rings_settings *set, const uint8_t *packed,
+			   struct sl_rings_event *found);
+struct sl_bench_sector sl_bench_scalar_sector(const struct sl_tracks_plan *plan,
+					      const uint8_t *row);
+/* Column, row and layers of cells, `most` of them: those with the most layers first, then by
+ * columns. How many. */
+uint32_t sl_bench_scalar_cells(const struct sl_tracks_plan *plan, const uint8_t *row,
+			       uint8_t (*list)[3], uint32_t most);
+
+uint32_t sl_bench_oracle_rings(const struct sl_rings_settings *set, const uint8_t *packed);
+/* tracks is UINT32_MAX where rounding decides about one of them. */
+struct sl_bench_sector sl_bench_oracle_sector(const struct sl_bench_trigger *trigger,
+					      const uint8_t *row);
+
+/* ---- one measurement: 0 or -errno ---- */
+
+int sl_bench_open_loop(const struct sl_bench *bench, const struct sl_bench_row *row,
+		       struct sl_bench_sample *sample);
+int sl_bench_udp(const struct sl_bench *bench, const struct sl_bench_row *row,
+		 struct sl_bench_sample *sample);
+int sl_bench_jitter(const struct sl_bench *bench, const struct sl_bench_row *row,
+		    struct sl_bench_sample *sample);
+
+#endif
