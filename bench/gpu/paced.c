@@ -62,7 +62,7 @@ static int find_rings(struct pace *p)
 	for (uint64_t i = 0; i < (uint64_t)scene->frames * p->items; i++) {
 		struct sl_rings_event found;
 
-		sl_bench_scalar_rings(set, sl_bench_item(scene, i), &found);
+		sl_scalar_rings(set, sl_bench_item(scene, i), &found);
 		p->rings[i] = (uint8_t)found.rings;
 		p->rows[i / p->items] += found.rings < SL_RINGS ? found.rings : SL_RINGS;
 	}

@@ -45,7 +45,7 @@ struct work {
 			 const void *result);
 	uint32_t *words; /* of `weigh` */
 	const struct sl_bench_scene *scene;
-	struct sl_bench_sector *found;	     /* of `tracks`: what the scalar program finds */
+	struct sl_scalar_sector *found;	     /* of `tracks`: what the scalar program finds */
 	uint8_t (*cells)[CELLS][CELL_BYTES]; /* of `cells`, the same */
 	uint64_t sectors;
 	uint8_t strange[STRANGE][SL_STUBS * SL_STUB_BYTES];
@@ -82,7 +82,7 @@ static const void *tracks_event(struct work *w, uint64_t n)
 
 static uint32_t tracks_score(const struct work *w, uint64_t n)
 {
-	const struct sl_bench_sector *found = &w->found[sector_of(w, n)];
+	const struct sl_scalar_sector *found = &w->found[sector_of(w, n)];
 
 	return found->tracks | found->cells << 16;
 }
@@ -329,8 +329,8 @@ static int run_tracks(const struct sl_bench *bench, const struct sl_bench_row *r
 		const uint8_t *sector = i < w.sectors ? sl_bench_item(scene, i)
 						      : w.strange[i - w.sectors];
 
-		w.found[i] = sl_bench_scalar_sector(&stage->plan, sector);
-		sl_bench_scalar_cells(&stage->plan, sector, w.cells[i], CELLS);
+		w.found[i] = sl_scalar_sector(&stage->plan, sector);
+		sl_scalar_cells(&stage->plan, sector, w.cells[i], CELLS);
 	}
 	err = device->platform->queue_open(device, &queue);
 	if (!err)

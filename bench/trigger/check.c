@@ -65,7 +65,7 @@ static int check_rings(const struct sl_bench_subject *s, const struct sl_rings_s
 		struct sl_rings_event found;
 		const uint8_t *event = sl_bench_item(s->scene, (uint64_t)f * s->scene->items + i);
 
-		sl_bench_scalar_rings(set, event, &found);
+		sl_scalar_rings(set, event, &found);
 		for (uint32_t k = 0; k < found.rings && k < SL_RINGS; k++, at++)
 			if (at >= table->rows ||
 			    !is_ring((float *)table->host + (size_t)at * RING_COLUMNS, i,
@@ -91,7 +91,7 @@ static int check_tracks(const struct sl_bench_subject *s, const struct sl_tracks
 
 	for (uint32_t i = 0; i < rows; i++) {
 		const uint8_t *row = sl_bench_item(s->scene, (uint64_t)f * rows + i);
-		struct sl_bench_sector sector = sl_bench_scalar_sector(plan, row);
+		struct sl_scalar_sector sector = sl_scalar_sector(plan, row);
 
 		cells += sector.cells;
 		tracks += sector.tracks;

@@ -11,11 +11,11 @@ uint32_t sl_bench_oracle_rings(const struct sl_rings_settings *set, const uint8_
 	return (uint32_t)oracle.rings;
 }
 
-struct sl_bench_sector sl_bench_oracle_sector(const struct sl_bench_trigger *trigger,
-					      const uint8_t *row)
+struct sl_scalar_sector sl_bench_oracle_sector(const struct sl_bench_trigger *trigger,
+					       const uint8_t *row)
 {
 	static struct oracle oracle; /* of this process, which has one thread */
-	struct sl_bench_sector found = {0};
+	struct sl_scalar_sector found = {0};
 	uint8_t kept[ORACLE_CELLS * ORACLE_CELLS][2];
 
 	oracle.kind = trigger->cells;

@@ -27,12 +27,12 @@ static void run_one(struct plain *p, uint64_t i)
 	if (p->rings && p->trigger->way == SL_BENCH_SCALAR) {
 		struct sl_rings_event found;
 
-		sl_bench_scalar_rings(&p->set, item, &found);
+		sl_scalar_rings(&p->set, item, &found);
 		p->sum += found.rings;
 	} else if (p->rings) {
 		p->sum += sl_bench_oracle_rings(&p->set, item);
 	} else if (p->trigger->way == SL_BENCH_SCALAR) {
-		p->sum += sl_bench_scalar_sector(&p->plan, item).tracks;
+		p->sum += sl_scalar_sector(&p->plan, item).tracks;
 	} else {
 		p->sum += sl_bench_oracle_sector(p->trigger, item).tracks;
 	}
@@ -64,7 +64,7 @@ static bool agree_on_rings(const struct plain *p, uint64_t n)
 		struct sl_rings_event found;
 		uint32_t rings = sl_bench_oracle_rings(&p->set, event);
 
-		sl_bench_scalar_rings(&p->set, event, &found);
+		sl_scalar_rings(&p->set, event, &found);
 		same += rings == (found.rings < SL_RINGS ? found.rings : SL_RINGS);
 	}
 	return (double)same >= 0.94 * (double)n;
@@ -77,8 +77,8 @@ static bool agree_on_tracks(const struct plain *p, uint64_t n)
 
 	for (uint64_t i = 0; i < n; i++) {
 		const uint8_t *row = sl_bench_item(p->scene, i);
-		struct sl_bench_sector a = sl_bench_oracle_sector(p->trigger, row);
-		struct sl_bench_sector b = sl_bench_scalar_sector(&p->plan, row);
+		struct sl_scalar_sector a = sl_bench_oracle_sector(p->trigger, row);
+		struct sl_scalar_sector b = sl_scalar_sector(&p->plan, row);
 
 		same &= a.tracks == UINT32_MAX || (a.tracks == b.tracks && a.cells == b.cells);
 	}

@@ -2,10 +2,10 @@
  *
  * Model:     events of the emulators `rich` and `tracker` are made once, before the rounds, as
  *            scenes like those of `sluice bench stage`, whose chains, unit and measurement serve
- *            here as well. Beside them run a scalar program and the oracle of the tests on the same
- *            events, which must find the same.
+ *            here as well. Beside them run the oracles of the tests, one of plain loops and one in
+ *            double precision, on the same events, which must find the same.
  * Files:     rows.c which rows there are; data.c the scenes;
- *            trigger.c programs that are no stages; bench_trigger_scalar_*.c the scalar ones;
+ *            trigger.c programs that are no stages;
  *            oracle.c the oracles; check.c whether all found the same;
  *            latency.c events that come when they are due, through the unit;
  *            udp.c a run of this program over `udp`; jitter.c what the
@@ -14,8 +14,8 @@
 #define SL_BENCH_TRIGGER_TRIGGER_H
 
 #include "bench/stage/stage.h"
-#include "stage/rings/find.h"
-#include "stage/tracks/tracks.h"
+#include "stage/rings/scalar_oracle.h"
+#include "stage/tracks/scalar_oracle.h"
 
 enum sl_bench_way {		   /* how a row is measured */
 		    SL_BENCH_UNIT, /* the stage, in the cpu unit, as fast as it can */
@@ -54,23 +54,10 @@ const uint8_t *sl_bench_item(const struct sl_bench_scene *scene, uint64_t i);
 void sl_bench_rings_settings(const struct sl_bench_trigger *trigger, struct sl_rings_settings *set);
 void sl_bench_tracks_plan(const struct sl_bench_trigger *trigger, struct sl_tracks_plan *plan);
 
-struct sl_bench_sector { /* what was found in a sector */
-	uint32_t cells, tracks;
-};
-
-void sl_bench_scalar_rings(const struct sl_rings_settings *set, const uint8_t *packed,
-			   struct sl_rings_event *found);
-struct sl_bench_sector sl_bench_scalar_sector(const struct sl_tracks_plan *plan,
-					      const uint8_t *row);
-/* Column, row and layers of cells, `most` of them: those with the most layers first, then by
- * columns. How many. */
-uint32_t sl_bench_scalar_cells(const struct sl_tracks_plan *plan, const uint8_t *row,
-			       uint8_t (*list)[3], uint32_t most);
-
 uint32_t sl_bench_oracle_rings(const struct sl_rings_settings *set, const uint8_t *packed);
 /* tracks is UINT32_MAX where rounding decides about one of them. */
-struct sl_bench_sector sl_bench_oracle_sector(const struct sl_bench_trigger *trigger,
-					      const uint8_t *row);
+struct sl_scalar_sector sl_bench_oracle_sector(const struct sl_bench_trigger *trigger,
+					       const uint8_t *row);
 
 /* ---- one measurement: 0 or -errno ---- */
 

@@ -18,6 +18,7 @@
 #include "lib/rich_draw.h"
 #include "stage/rings/find.h"
 #include "stage/rings/oracle.h"
+#include "stage/rings/scalar_oracle.h"
 
 /* Plain C, one event after the other. */
 #define LANES 1
@@ -153,6 +154,25 @@ static void test_all_vectors_give_the_same_bits(void **state)
 	}
 }
 
+static void test_plain_loops_find_the_same_bits(void **state)
+{
+	static struct sl_rings_event found[EVENTS];
+	struct sl_rings_event scalar;
+	int rings = 0;
+
+	(void)state;
+	for (uint64_t seed = 6; seed < 9; seed++) {
+		draw(seed, (double)(seed % 3) * 3);
+		find(sl_rings_passes_of(sl_vectors_choose(0)), found);
+		for (int i = 0; i < EVENTS; i++) {
+			sl_scalar_rings(&settings, packed[i], &scalar);
+			assert_same(&found[i], &scalar);
+			rings += scalar.rings;
+		}
+	}
+	assert_true(rings > EVENTS);
+}
+
 /* Alone, in another order, with others: each event has the same rings. */
 static void test_neighbours_do_not_matter(void **state)
 {
@@ -252,6 +272,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rings_are_those_of_all_triplets),
 		cmocka_unit_test(test_all_vectors_give_the_same_bits),
+		cmocka_unit_test(test_plain_loops_find_the_same_bits),
 		cmocka_unit_test(test_neighbours_do_not_matter),
 		cmocka_unit_test(test_a_line_is_no_circle),
 		cmocka_unit_test(test_hits_and_spread_are_right),

@@ -7,6 +7,7 @@
 #include "lib/frame_rig.h"
 #include "lib/tracks_oracle.h"
 #include "stage/tracks/maths.h"
+#include "stage/tracks/scalar_oracle.h"
 #include "stage/tracks/tracks.h"
 #include "stage/vectors.h"
 
@@ -255,6 +256,39 @@ static void test_candidates_are_those_of_the_plain_program(void **arg)
 				assert_true(most > 32);
 			trial_close(&t);
 		}
+}
+
+static void test_plain_loops_find_the_same(void **arg)
+{
+	uint64_t seed = 9;
+	uint32_t cells = 0;
+
+	for (uint32_t kind = 0; kind < KINDS; kind++)
+		for (uint32_t bent = 0; bent < 2; bent++) {
+			struct trial t;
+
+			trial_open(&t, kind, 32, 32, 3 * bent);
+			t.plan.set.common = 3;
+			t.plan.set.sector_tracks = 32;
+			for (uint32_t i = 0; i < 60; i++) {
+				struct sl_tracks_found found = {0};
+				struct sl_scalar_sector scalar;
+				struct sl_tracks_calls calls = sl_tracks_calls(&t.plan, 1 + i % 3);
+				uint8_t row[SL_TRACKER_ROW_BYTES];
+				struct oracle_track truth[8];
+				uint32_t n;
+
+				oracle_sector(&seed, i % 6, 20 + 2 * i, row, truth);
+				scalar = sl_scalar_sector(&t.plan, row);
+				n = sl_tracks_sector(&t.plan, &calls, row, t.work, t.work->track,
+						     &found);
+				assert_int_equal(found.cells, scalar.cells);
+				assert_int_equal(n, scalar.tracks);
+				cells += scalar.cells;
+			}
+			trial_close(&t);
+		}
+	assert_true(cells > 100);
 }
 
 /* ---- the stage ---- */
@@ -831,6 +865,7 @@ int main(void)
 		cmocka_unit_test(test_garbage_is_in_the_cells_that_its_numbers_say),
 		cmocka_unit_test(test_a_cell_has_all_lines_through_it),
 		cmocka_unit_test(test_candidates_are_those_of_the_plain_program),
+		cmocka_unit_test(test_plain_loops_find_the_same),
 		cmocka_unit_test(test_results_are_the_same_with_all_vectors),
 		cmocka_unit_test(test_a_helix_comes_out_as_it_went_in),
 		cmocka_unit_test(test_bow_and_detour_are_those_of_a_circle),

@@ -1,8 +1,8 @@
-/* scalar_rings.c - rings as one would write it without vectors: one event after the
- * other, early ends wherever there is one, lists of hits rather than weights. Built with -O3 and
- * told to make no vectors. Sums are in the order of the stage's, so that the rings are the same,
- * bit for bit: `sluice bench trigger` checks that. */
-#include "bench/trigger/trigger.h"
+/* scalar_oracle.c - rings by plain loops: one event after the other, an early end wherever there
+ * is one, lists of hits rather than weights. Built with -O3 and without vectors. Sums are added in
+ * the order of the stage's, so that the rings are equal to its rings bit for bit. The tests of the
+ * stage compare the two, and `sluice bench trigger` measures them side by side. */
+#include "stage/rings/scalar_oracle.h"
 
 #ifdef __x86_64__
 #include <xmmintrin.h>
@@ -358,8 +358,8 @@ static void unpack(const uint8_t *packed, struct event *e)
 	}
 }
 
-void sl_bench_scalar_rings(const struct sl_rings_settings *set, const uint8_t *packed,
-			   struct sl_rings_event *found)
+void sl_scalar_rings(const struct sl_rings_settings *set, const uint8_t *packed,
+		     struct sl_rings_event *found)
 {
 	struct sl_rings_circle ring[SL_RINGS_LOOKED_FOR];
 	struct event e;

@@ -1,11 +1,11 @@
-/* scalar_tracks.c - tracks of a sector as one would write it without vectors: a stub
- * and a column at a time, only columns that its bend allows, and the stubs of cells from lists that
- * were kept while the map was filled. Built with -O3 and told to make no vectors. The same integers
- * as the stage's: `sluice bench trigger` checks that it finds the same cells and candidates. */
+/* scalar_oracle.c - tracks of a sector by plain loops: one stub and one column at a time, only
+ * columns that the stub's bend allows, and the stubs of a cell from lists that were kept while the
+ * map was filled. Built with -O3 and without vectors. All integers are those of the stage. The
+ * tests of the stage compare the two, and `sluice bench trigger` measures them side by side. */
 #include <string.h>
 
-#include "bench/trigger/trigger.h"
 #include "stage/tracks/maths.h"
+#include "stage/tracks/scalar_oracle.h"
 
 enum { COLUMNS = 32 }; /* and rows, at most: what is measured */
 
@@ -141,18 +141,18 @@ static uint32_t find_cells(const struct sl_tracks_plan *plan, const uint8_t *row
 	return n;
 }
 
-struct sl_bench_sector sl_bench_scalar_sector(const struct sl_tracks_plan *plan, const uint8_t *row)
+struct sl_scalar_sector sl_scalar_sector(const struct sl_tracks_plan *plan, const uint8_t *row)
 {
 	struct sl_tracks_cell cell[COLUMNS * COLUMNS];
 	uint8_t layer[SL_STUBS];
-	struct sl_bench_sector found = {.cells = find_cells(plan, row, layer, cell)};
+	struct sl_scalar_sector found = {.cells = find_cells(plan, row, layer, cell)};
 
 	found.tracks = choose(plan, cell, found.cells, layer);
 	return found;
 }
 
-uint32_t sl_bench_scalar_cells(const struct sl_tracks_plan *plan, const uint8_t *row,
-			       uint8_t (*list)[3], uint32_t most)
+uint32_t sl_scalar_cells(const struct sl_tracks_plan *plan, const uint8_t *row, uint8_t (*list)[3],
+			 uint32_t most)
 {
 	struct sl_tracks_cell cell[COLUMNS * COLUMNS];
 	uint8_t layer[SL_STUBS];
