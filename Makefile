@@ -10,7 +10,7 @@ all:
 
 demo:
 	@tools/deps.sh demo
-	@tools/build.sh build
+	@tools/build.sh build -- sluice
 	@tools/demo.sh
 
 check:

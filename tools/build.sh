@@ -1,6 +1,8 @@
 #!/bin/sh
-# build.sh FOLDER [-Doption=value ...] [-- TARGET ...] - configure FOLDER with meson when that has not been done, then
-# build it. Says little when all goes well; V=1 shows everything.
+# build.sh FOLDER [-Doption=value ...] [-- TARGET ...] - configure FOLDER with meson where that is needed, then build the targets (all
+# that is built by default, if none is named; nothing for `-- configure`). Shows progress, and what failed; V=1 shows everything.
+#
+# A folder is configured again when it came here with a copied tree, and when packages that the build looks for have come or gone.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -17,36 +19,93 @@ done
 meson=/usr/bin/meson
 [ -x $meson ] || meson=meson
 
+# What failed, rather than all that came before.
+show_failure() {
+	sed '/^\[[0-9]*\/[0-9]*\] /d; /^ninja: Entering/d' "$1" | sed -n '/^FAILED:/,$p' >&2
+	grep -q '^FAILED:' "$1" || tail -n 40 "$1" >&2
+	rm -f "$1"
+	exit 1
+}
+
 quietly() {
 	if [ "${V:-0}" = 1 ]; then
 		"$@"
 		return
 	fi
 	log=$(mktemp)
-	if ! "$@" >"$log" 2>&1; then
-		# What failed, rather than all that came before.
-		sed '/^\[[0-9]*\/[0-9]*\] /d; /^ninja: Entering/d' "$log" | sed -n '/^FAILED:/,$p' >&2
-		grep -q '^FAILED:' "$log" || tail -n 40 "$log" >&2
-		rm -f "$log"
-		exit 1
+	"$@" >"$log" 2>&1 || show_failure "$log"
+	rm -f "$log"
+}
+
+# Each tenth of "[done/all] step" as a line of its own, or the one line that ninja keeps on a terminal.
+with_progress() {
+	if [ "${V:-0}" = 1 ] || [ -t 1 ]; then
+		"$@"
+		return
+	fi
+	log=$(mktemp)
+	{ "$@" 2>&1 || echo "FAILED: see above" >>"$log.failed"; } | tee "$log" | awk '
+		match($0, /^\[[0-9]+\/[0-9]+\]/) {
+			split(substr($0, 2, RLENGTH - 2), n, "/")
+			tenth = int(10 * n[1] / n[2])
+			if (n[2] >= 50 && tenth > shown) {
+				shown = tenth
+				printf "  %d of %d steps\n", n[1], n[2]
+				fflush()
+			}
+		}'
+	if [ -e "$log.failed" ]; then
+		rm -f "$log.failed"
+		show_failure "$log"
 	fi
 	rm -f "$log"
 }
 
+# What the build looks for and can do without, or with: a line for each package, header and program, with its version.
+packages() {
+	for module in cmocka hdf5 jansson libbpf libfabric libibverbs libisal liblz4 libpng libxdp libzmq ucx yaml-0.1; do
+		echo "$module $(pkg-config --modversion "$module" 2>/dev/null || echo none)"
+	done
+	for header in /usr/include/CL/cl.h /usr/include/cuda.h /usr/local/cuda/include/cuda.h /usr/include/infiniband/verbs.h; do
+		[ ! -e "$header" ] || echo "$header"
+	done
+	command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || echo "no nvcc"
+	${CC:-cc} --version | head -n 1
+}
+
+# What must be the same for the folder to be used as it is. No options mean those that it has.
+before=$(cat "$folder/configured-for" 2>/dev/null || true)
+[ -n "$options" ] || options=$(printf '%s\n' "$before" | sed -n 's/^options//p')
+state=$(printf 'tree %s\n%s\noptions%s\n' "$PWD" "$(packages)" "$options")
+part() { # STATE WORD...: lines of a state that begin with one of these words; -v: all others
+	printf '%s\n' "$1" | grep $3 -E "^($2)" || true
+}
+
 echo "building $folder"
+if [ -f "$folder/build.ninja" ] && [ "$(part "$before" tree '')" != "$(part "$state" tree '')" ]; then
+	echo "  this tree was copied or moved: $folder begins anew"
+	rm -rf "$folder"
+fi
+# shellcheck disable=SC2086  # options are a list of words
 if [ ! -f "$folder/build.ninja" ]; then
 	# The unit tests need cmocka, which those who only want the program need not have.
 	case $options in
-	*-Dtests=*) ;;
-	*) pkg-config --exists cmocka || options="$options -Dtests=false" ;;
+	*-Dtests=*) defaults= ;;
+	*) defaults=$(pkg-config --exists cmocka || echo -Dtests=false) ;;
 	esac
-	# shellcheck disable=SC2086  # a list of words
-	quietly $meson setup "$folder" $options
-	echo "$options" >"$folder/configured-with"
-elif [ -n "$options" ] && [ "$options" != "$(cat "$folder/configured-with" 2>/dev/null)" ]; then
-	# An earlier build may have been without tests.
-	# shellcheck disable=SC2086  # a list of words
-	quietly $meson configure "$folder" $options
-	echo "$options" >"$folder/configured-with"
+	quietly $meson setup "$folder" $defaults $options
+elif [ "$before" != "$state" ]; then
+	if [ "$(part "$before" 'tree|options' -v)" != "$(part "$state" 'tree|options' -v)" ]; then
+		echo "  packages have changed: configuring again"
+		quietly $meson configure --clearcache "$folder"
+		case $options in
+		*-Dtests=*) defaults= ;;
+		*) defaults=$(pkg-config --exists cmocka && echo -Dtests=true) ;;
+		esac
+		quietly $meson setup --reconfigure "$folder" $defaults $options
+	else
+		quietly $meson configure "$folder" $options
+	fi
 fi
-quietly ninja -C "$folder" "$@"
+printf '%s\n' "$state" >"$folder/configured-for"
+[ "${1:-}" = configure ] || with_progress ninja -C "$folder" "$@"

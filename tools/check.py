@@ -38,15 +38,18 @@ INTERPRETER = {".py": PYTHON, ".sh": "/bin/sh"}
 QUICK = ("-Doptimization=1", "-Dnvcc=disabled")
 # PoCL, which runs kernels on the CPU: what one test has had compiled the next finds, in any build.
 POCL = {"POCL_CACHE_DIR": str(ROOT / "build/pocl")}
+# What system tests need of a build: the normal one has it all.
+SYSTEM_TARGETS = {"normal": ["all", "tests/dissect/roce_pcap"], "asan": ["sluice"], "tsan": []}
 RUNNING = set()  # programs under way, to be stopped when we are
 
 
 class Build:
-    """A variant: its folder, its meson options, and what runs in it."""
+    """A variant: its folder, its meson options, its compiler, and what runs in it."""
 
-    def __init__(self, name, folder, options, slower=1, env=None):
+    def __init__(self, name, folder, options, slower=1, env=None, compiler=None):
         self.name, self.folder, self.options, self.slower = name, ROOT / folder, options, slower
         self.env = env or {}
+        self.compiler = {"CC": compiler} if compiler else {}
         self.prefix = no_aslr() if slower > 1 else []
 
     def wants(self, name):
@@ -85,18 +88,14 @@ def no_aslr():
 def builds():
     return [
         Build("normal", "build", ["-Dtests=true"]),
-        Build("asan", "build-asan", ["-Dtests=true", *QUICK, "-Db_sanitize=address,undefined", "-Db_lundef=false"], 4,
+        # Of clang, so that the fuzz targets are of the same build.
+        Build("asan", "build-asan", ["-Dtests=true", "-Dfuzz=true", *QUICK, "-Db_sanitize=address,undefined", "-Db_lundef=false",
+                                     "-Dc_args=-fsanitize=fuzzer-no-link"], 4,
               {"SLUICE_SANITIZER": "asan", "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
-               "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}),
+               "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}, "clang"),
         Build("tsan", "build-tsan", ["-Dtests=true", *QUICK, "-Db_sanitize=thread", "-Db_lundef=false"], 8,
               {"SLUICE_SANITIZER": "tsan", "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}),
     ]
-
-
-def fuzz_build():
-    return Build("fuzz", "build-fuzz", ["-Dtests=false", *QUICK, "-Dfuzz=true", "-Db_sanitize=address,undefined",
-                                        "-Db_lundef=false", "-Dc_args=-fsanitize=fuzzer-no-link"],
-                 4, {"ASAN_OPTIONS": "detect_stack_use_after_return=1", "UBSAN_OPTIONS": "halt_on_error=1"})
 
 
 # ---- running one program ----
@@ -152,10 +151,10 @@ def run_fuzz(job):
 
 # ---- what there is to run ----
 
-def build_all(build, targets=(), env=None):
-    """Build a variant; the output when that fails."""
+def build_all(build, targets=()):
+    """Configure a variant if need be, and build these targets, or all that is built by default; the output when that fails."""
     command = [ROOT / "tools/build.sh", build.folder.relative_to(ROOT), *build.options, "--", *targets]
-    run = subprocess.run(command, cwd=ROOT, env={**os.environ, **(env or {})}, stdout=None,
+    run = subprocess.run(command, cwd=ROOT, env={**os.environ, **build.compiler}, stdout=None,
                          stderr=subprocess.PIPE, text=True, errors="replace", check=False)
     sys.stderr.write(run.stderr if run.returncode == 0 else "")
     return None if run.returncode == 0 else run.stderr or "the build failed\n"
@@ -170,6 +169,12 @@ def introspect(build):
 def unit_jobs(build):
     return [Job(build, test["name"], test["cmd"], test["env"], test["timeout"])
             for test in introspect(build) if build.wants(test["name"])]
+
+
+def programs_of(build, jobs):
+    """What ninja must build for these jobs: the programs that they start, or name, and that are in the build's folder."""
+    names = {word for job in jobs for word in [*map(str, job.command), *job.env.values()] if word.startswith(f"{build.folder}/")}
+    return sorted(str(pathlib.Path(name).relative_to(build.folder)) for name in names)
 
 
 def system_jobs(build):
@@ -198,6 +203,12 @@ def model_jobs(build):
     models = sorted((ROOT / "tests/model").glob("*.pml"))
     return [Job(build, "model/names", [PYTHON, script], {}, LINT_TIMEOUT_S)] + [
         Job(build, f"model/{path.stem}", [PYTHON, script, path], {}, MODEL_TIMEOUT_S) for path in models]
+
+
+def fuzz_build():
+    """The fuzz targets, in the folder of the build that has them."""
+    asan = next(build for build in builds() if build.name == "asan")
+    return Build("fuzz", asan.folder, asan.options, asan.slower, asan.env, "clang")
 
 
 def fuzz_jobs(build, seconds):
@@ -280,20 +291,25 @@ def matching(jobs, match):
 
 
 def check_build(tally, build, arguments):
-    """The unit and system tests of one variant."""
-    error = build_all(build)
+    """The unit and system tests of one variant, and the fuzz targets that belong to it."""
+    error = build_all(build, ["configure"])
+    if error:
+        tally.add_failure(build, "(configure)", error)
+        return
+    unit = matching(unit_jobs(build), arguments.match) if "unit" in arguments.only else []
+    system = matching(system_jobs(build), arguments.match) if "system" in arguments.only else []
+    targets = programs_of(build, unit) + (SYSTEM_TARGETS[build.name] if system else [])
+    error = build_all(build, targets) if targets else None
     if error:
         tally.add_failure(build, "(build)", error)
         return
-    if "unit" in arguments.only:
-        tally.run(matching(unit_jobs(build), arguments.match), run_tap, arguments.jobs)
-    if "system" in arguments.only:  # these wait for processes and clocks half of their time
-        tally.run(matching(system_jobs(build), arguments.match), run_tap, 2 * arguments.jobs)
+    tally.run(unit, run_tap, arguments.jobs)
+    tally.run(system, run_tap, 2 * arguments.jobs)  # these wait for processes and clocks half of their time
 
 
 def check_fuzz(tally, arguments):
     build = fuzz_build()
-    error = build_all(build, ["fuzz_programs"], {"CC": "clang"})
+    error = build_all(build, ["fuzz_programs"])
     if error:
         tally.add_failure(build, "(build)", error)
         return

@@ -156,7 +156,7 @@ static void expect_refusals(struct sl_unit *unit, struct twin_side *side, const 
 
 	for (int b = 0; b < 2; b++) {
 		char *memory;
-		struct sl_batch *batch = one_batch(side, &cases[0], &memory, 0);
+		struct sl_batch *batch = one_batch(side, &gpu_cases[0], &memory, 0);
 		int status;
 
 		capture_begin();
@@ -177,7 +177,7 @@ static void test_a_kernel_that_fails_is_named_and_frames_refused(void **arg)
 
 	NEEDS_OPENCL();
 	faulty.launch = faulty_launch;
-	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 1), 0);
+	assert_int_equal(twin_try_open(&side, &gpu_cases[0], &unit, set, 1), 0);
 	fail_at = 2;
 	expect_refusals(&unit, &side, "the device was given up");
 	twin_close(&side, &unit);
@@ -192,12 +192,12 @@ static void refuse_at(int at)
 	struct sl_unit unit = faulty_unit(&twin_platform);
 	struct twin_side side;
 
-	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 2), 0);
+	assert_int_equal(twin_try_open(&side, &gpu_cases[0], &unit, set, 2), 0);
 	faulty.reached = faulty_reached;
 	faulty.problem = faulty_problem;
 	for (int b = 0; b < (at - 1) / 2; b++) {
 		char *memory;
-		struct sl_batch *batch = one_batch(&side, &cases[0], &memory, 0);
+		struct sl_batch *batch = one_batch(&side, &gpu_cases[0], &memory, 0);
 
 		assert_int_equal(twin_batch(&side, &unit, batch), 0);
 		free_batch(&side, batch, memory);
@@ -223,7 +223,7 @@ static void test_a_device_that_does_not_answer_is_given_up(void **arg)
 	struct twin_side side;
 
 	NEEDS_OPENCL();
-	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 3), 0);
+	assert_int_equal(twin_try_open(&side, &gpu_cases[0], &unit, set, 3), 0);
 	faulty.reached = faulty_reached;
 	silent = true;
 	expect_refusals(&unit, &side, "it did not answer in time");
@@ -238,7 +238,7 @@ static void give_up_and_close(bool rests)
 	struct sl_unit unit = faulty_unit(&sl_platform_opencl);
 	struct twin_side side;
 
-	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 3), 0);
+	assert_int_equal(twin_try_open(&side, &gpu_cases[0], &unit, set, 3), 0);
 	faulty.reached = faulty_reached;
 	silent = true;
 	expect_refusals(&unit, &side, "it did not answer in time");
@@ -264,7 +264,7 @@ static void test_no_wait_is_without_an_end(void **arg)
 	struct twin_side side;
 
 	NEEDS_OPENCL();
-	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 4), 0);
+	assert_int_equal(twin_try_open(&side, &gpu_cases[0], &unit, set, 4), 0);
 	faulty.reached = faulty_reached;
 	silent = true;
 	expect_refusals(&unit, &side, "it did not answer in time");
@@ -336,7 +336,7 @@ static void test_only_stages_that_poll_can_be_persistent(void **arg)
 
 	NEEDS_OPENCL();
 	capture_begin();
-	assert_int_equal(twin_try_open(&side, &cases[0], &unit_opencl, set, 2), -EINVAL);
+	assert_int_equal(twin_try_open(&side, &gpu_cases[0], &unit_opencl, set, 2), -EINVAL);
 	assert_non_null(strstr(capture_end(), "has a kernel that polls: rings"));
 	twin_close(&side, &unit_opencl);
 }
@@ -428,13 +428,14 @@ static void fall_back_at(int at)
 	const struct sl_unit *const units[] = {&sl_unit_cpu, &unit};
 	struct twin_side side[2];
 
-	assert_int_equal(twin_try_open(&side[0], &cases[0], &sl_unit_cpu, NULL, 0), 0);
-	assert_int_equal(twin_try_open(&side[1], &cases[0], &unit, set, 2), 0);
+	assert_int_equal(twin_try_open(&side[0], &gpu_cases[0], &sl_unit_cpu, NULL, 0), 0);
+	assert_int_equal(twin_try_open(&side[1], &gpu_cases[0], &unit, set, 2), 0);
 	faulty.launch = faulty_launch;
 	fail_at = at;
 	capture_begin();
 	for (int b = 0; b < 4; b++)
-		twin_both(&cases[0], side, units, (uint64_t)b * cases[0].batch, cases[0].batch);
+		twin_both(&gpu_cases[0], side, units, (uint64_t)b * gpu_cases[0].batch,
+			  gpu_cases[0].batch);
 	assert_non_null(strstr(capture_end(), "the device was given up"));
 	twin_close(&side[0], &sl_unit_cpu);
 	twin_close(&side[1], &unit);
@@ -499,10 +500,10 @@ static void test_what_may_be_learned_twice_is_told(void **arg)
 	char *memory;
 
 	NEEDS_OPENCL();
-	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 3), 0);
+	assert_int_equal(twin_try_open(&side, &gpu_cases[0], &unit, set, 3), 0);
 	faulty.reached = faulty_reached;
 	error_at = 1;
-	batch = one_batch(&side, &cases[0], &memory, 0);
+	batch = one_batch(&side, &gpu_cases[0], &memory, 0);
 	capture_begin();
 	assert_int_equal(twin_batch(&side, &unit, batch), 0);
 	said = capture_end();
@@ -516,7 +517,7 @@ static void test_what_may_be_learned_twice_is_told(void **arg)
 static void test_the_cpu_goes_on_where_only_verdicts_were_awaited(void **arg)
 {
 	NEEDS_OPENCL();
-	stand_in(&cases[0], 0, false, 1);
+	stand_in(&gpu_cases[0], 0, false, 1);
 	stand_in(case_of("lists of 32 bits"), 0, false, 3);
 }
 
@@ -528,7 +529,7 @@ static void refuse_what_may_be_written(int error, int silence)
 	struct sl_unit unit = faulty_unit(&twin_platform);
 	struct twin_side side;
 
-	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 4), 0);
+	assert_int_equal(twin_try_open(&side, &gpu_cases[0], &unit, set, 4), 0);
 	faulty.reached = faulty_reached;
 	error_at = error;
 	silent_at = silence;
@@ -552,12 +553,12 @@ static void test_without_a_device_the_cpu_stands_in_from_the_start(void **arg)
 	struct twin_side side[2];
 	unsigned kept = 0;
 
-	assert_int_equal(twin_try_open(&side[0], &cases[0], &sl_unit_cpu, NULL, 0), 0);
+	assert_int_equal(twin_try_open(&side[0], &gpu_cases[0], &sl_unit_cpu, NULL, 0), 0);
 	capture_begin();
-	assert_int_equal(twin_try_open(&side[1], &cases[0], &sl_unit_opencl, set, 3), 0);
+	assert_int_equal(twin_try_open(&side[1], &gpu_cases[0], &sl_unit_opencl, set, 3), 0);
 	assert_non_null(strstr(capture_end(), "goes on with the CPU"));
 	for (uint64_t b = 0; b < BATCHES; b++)
-		kept += twin_both(&cases[0], side, units, b * 8, 8);
+		kept += twin_both(&gpu_cases[0], side, units, b * 8, 8);
 	assert_true(kept > 0);
 	twin_close(&side[0], &sl_unit_cpu);
 	twin_close(&side[1], &sl_unit_opencl);
@@ -583,7 +584,7 @@ static void test_order_can_only_be_given_up_by_stages_that_learn_nothing(void **
 	struct twin_side side;
 
 	capture_begin();
-	assert_int_equal(twin_try_open(&side, &cases[0], &sl_unit_opencl, set, 2), -EINVAL);
+	assert_int_equal(twin_try_open(&side, &gpu_cases[0], &sl_unit_opencl, set, 2), -EINVAL);
 	assert_non_null(strstr(capture_end(), "learns from frame to frame"));
 	twin_close(&side, &sl_unit_opencl);
 }
@@ -684,13 +685,13 @@ static int begin_waiting(void **arg)
 {
 	if (!opencl_is_this_cpu())
 		return 0; /* the same again */
-	trigger = triggers[2];
+	trigger = gpu_triggers[2];
 	return 0;
 }
 
 static int end_waiting(void **arg)
 {
-	trigger = triggers[0];
+	trigger = gpu_triggers[0];
 	return 0;
 }
 

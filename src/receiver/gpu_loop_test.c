@@ -255,11 +255,12 @@ static void end_too_soon(const char *fallback, int status)
 	struct twin_side side;
 
 	rounds = 2;
-	assert_int_equal(twin_try_open(&side, &cases[0], &unit, set, 4), 0);
+	assert_int_equal(twin_try_open(&side, &gpu_cases[0], &unit, set, 4), 0);
 	capture_begin();
 	for (uint64_t b = 0; b < 4; b++) {
 		char *memory;
-		struct sl_batch *batch = one_batch(&side, &cases[0], &memory, b * cases[0].batch);
+		struct sl_batch *batch =
+			one_batch(&side, &gpu_cases[0], &memory, b * gpu_cases[0].batch);
 
 		assert_int_equal(twin_batch(&side, &unit, batch), b < 2 ? 0 : status);
 		free_batch(&side, batch, memory);

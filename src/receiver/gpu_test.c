@@ -42,7 +42,7 @@ static void run_case(const struct twin_case *c, const struct sl_unit *unit, cons
 		assert_int_equal(counted.published, next);
 		assert_int_equal(counted.good, next);
 	} else {
-		assert_int_equal(counted.not_launched, strcmp(how, triggers[0]) ? BATCHES : 0);
+		assert_int_equal(counted.not_launched, strcmp(how, gpu_triggers[0]) ? BATCHES : 0);
 	}
 	if (!strcmp(how, "unit.trigger=loop"))
 		assert_int_equal(counted.looped, unit == &sl_unit_cuda ? BATCHES : 0);
@@ -78,19 +78,19 @@ static bool is_due(const struct twin_case *c, const struct sl_unit *unit, size_t
 	if ((t == PERSISTENT && !has_kernel_that_polls(c)) || (t >= WAIT && !has_all))
 		return false;
 	if (only)
-		return strstr(triggers[t], only) != NULL;
+		return strstr(gpu_triggers[t], only) != NULL;
 	return t == LAUNCH ? !(has_all && getenv("SLUICE_SANITIZER"))
 	       : t == LOOP ? unit == &sl_unit_cuda
-			   : t == PERSISTENT || t == GRAPH + (size_t)(c - cases) % 2;
+			   : t == PERSISTENT || t == GRAPH + (size_t)(c - gpu_cases) % 2;
 }
 
 static void run_triggers(const struct twin_case *c, const struct sl_unit *unit)
 {
-	if (!is_in_share((size_t)(c - cases)))
+	if (!is_in_share((size_t)(c - gpu_cases)))
 		return;
-	for (size_t t = 0; t < sizeof(triggers) / sizeof(triggers[0]); t++)
+	for (size_t t = 0; t < gpu_trigger_count; t++)
 		if (is_due(c, unit, t))
-			run_case(c, unit, triggers[t]);
+			run_case(c, unit, gpu_triggers[t]);
 }
 
 /* Files that stages read, in a folder of their own, where we are from now on. */
@@ -136,8 +136,8 @@ static void test_results_are_those_of_the_cpu(void **arg)
 		if (!is_asked(accelerators[u]))
 			continue;
 		any = true;
-		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-			run_triggers(&cases[i], accelerators[u]);
+		for (size_t i = 0; i < gpu_case_count; i++)
+			run_triggers(&gpu_cases[i], accelerators[u]);
 	}
 	remove_fields(folder);
 	if (!any) {
@@ -210,7 +210,7 @@ static void run_edges(const struct sl_unit *unit)
 			c.dtype = readers[r].dtype;
 			c.bound = readers[r].bound;
 			c.batch = 6;
-			run_case(&c, unit, triggers[0]);
+			run_case(&c, unit, gpu_triggers[0]);
 		}
 }
 
@@ -220,8 +220,8 @@ static void test_edges_of_images_are_those_of_the_cpu(void **arg)
 	for (size_t u = 0; u < sizeof(accelerators) / sizeof(accelerators[0]); u++)
 		if (is_asked(accelerators[u])) {
 			run_edges(accelerators[u]);
-			run_case(&masked[0], accelerators[u], triggers[0]);
-			run_case(&masked[1], accelerators[u], triggers[0]);
+			run_case(&masked[0], accelerators[u], gpu_triggers[0]);
+			run_case(&masked[1], accelerators[u], gpu_triggers[0]);
 		}
 }
 
