@@ -173,8 +173,8 @@ def unit_jobs(build):
 
 def programs_of(build, jobs):
     """What ninja must build for these jobs: the programs that they start, or name, and that are in the build's folder."""
-    names = {word for job in jobs for word in [*map(str, job.command), *job.env.values()] if word.startswith(f"{build.folder}/")}
-    return sorted(str(pathlib.Path(name).relative_to(build.folder)) for name in names)
+    names = {os.path.normpath(word) for job in jobs for word in [*map(str, job.command), job.env.get("SLUICE", "")]}
+    return sorted(os.path.relpath(name, build.folder) for name in names if name.startswith(f"{build.folder}/"))
 
 
 def system_jobs(build):
