@@ -70,8 +70,8 @@ static int64_t run(struct alone *a)
 	struct sl_device_argument argument[SL_GPURING_OWN + SL_GPURING_ARGUMENTS] = {
 		SL_ARG_MEMORY(&a->data),   SL_ARG_MEMORY(&a->data),   SL_ARG_MEMORY(&a->result),
 		SL_ARG_MEMORY(&a->record), SL_ARG_MEMORY(&a->enable), SL_ARG_MEMORY(&a->stop),
-		SL_ARG_MEMORY(&a->record), SL_ARG(a->events),	      SL_ARG(a->buffer_bytes),
-		SL_ARG(a->slot_bytes),	   SL_ARG(backoff_ns),
+		SL_ARG(a->events),	   SL_ARG(a->buffer_bytes),   SL_ARG(a->slot_bytes),
+		SL_ARG(backoff_ns),
 	};
 	uint64_t begun = sl_clock_ns();
 	int err;
@@ -180,7 +180,7 @@ int sl_bench_gpu_alone(struct sl_device *device, const struct sl_bench_alone *te
 	if (!err)
 		err = fill(&a);
 	if (!err)
-		err = sl_device_kernels(device, terms->work->kernels, &terms->work->forever, 1,
+		err = sl_device_kernels(device, terms->work->kernels, &terms->work->kernel, 1,
 					&program, &a.kernel);
 	if (!err)
 		err = measure(&a, most_ns, sample);

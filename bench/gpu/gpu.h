@@ -39,7 +39,6 @@ struct sl_bench_gpu {
 	double M_per_s;
 	const char *unit_trigger;
 	/* of rings: */
-	enum sl_gpuring_trigger trigger;
 	uint32_t event_bytes, buffers;	       /* buffers 0: 16 */
 	bool at_once;			       /* each as soon as the one before is through */
 	bool tagged, on_device, cells;	       /* cells: of tracks, nothing else */

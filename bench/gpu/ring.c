@@ -1,17 +1,16 @@
 /* ring.c - sluice bench gpu: how long an event takes from the host's memory to the device
- * and its result back, one event at a time, by every trigger.
+ * and its result back, one event at a time, by a kernel that polls.
  *
- *   PLATFORM/ring-4096/TRIGGER           4 KiB in tagged chunks
- *   PLATFORM/ring-4096/TRIGGER/2         the same in two buffers, which stay in caches
- *   PLATFORM/ring-4096/loop/256          the same in so many: a loop begins again more seldom
- *   PLATFORM/ring-4096/TRIGGER/next      the same, each as soon as the one before is through; the
- *                                        others come at random moments
- *   PLATFORM/ring-4096/TRIGGER/plain     data, then a word, in pinned memory
- *   PLATFORM/ring-4096/TRIGGER/device    the same in the device's memory, where copies bring them
- *   PLATFORM/ring-cells/CELLS/TRIGGER    160 stubs of a sector: cells with enough layers
- *   PLATFORM/ring-tracks/CELLS/TRIGGER   the same, and duplicates taken out; compared with the
- *                                        scalar program of `sluice bench trigger`
- *   PLATFORM/ring-cells/CELLS/alone      without a ring: what the kernel takes (alone.c)
+ *   PLATFORM/ring-4096/persistent           4 KiB in tagged chunks
+ *   PLATFORM/ring-4096/persistent/2         the same in two buffers, which stay in caches
+ *   PLATFORM/ring-4096/persistent/next      the same, each as soon as the one before is through;
+ *                                           the others come at random moments
+ *   PLATFORM/ring-4096/persistent/plain     data, then a word, in pinned memory
+ *   PLATFORM/ring-4096/persistent/device    the same in the device's memory, by copies
+ *   PLATFORM/ring-cells/CELLS/persistent    160 stubs of a sector: cells with enough layers
+ *   PLATFORM/ring-tracks/CELLS/persistent   the same, and duplicates taken out; compared with the
+ *                                           scalar program of `sluice bench trigger`
+ *   PLATFORM/ring-cells/CELLS/alone         without a ring: what the kernel takes (alone.c)
  *
  * Everything is the process's own, which ends after this: not all is given back. */
 #include <errno.h>
@@ -198,7 +197,6 @@ static int run(const struct sl_bench *bench, struct sl_device *device, const str
 		.result_bytes = w->result_bytes,
 		.tagged = g->tagged,
 		.on_device = g->on_device,
-		.trigger = g->trigger,
 		.groups = 1,
 		.threads = threads,
 		.timeout_ns = 30000000000u, /* an emulated device on a busy host takes its time */
@@ -223,8 +221,7 @@ static int run_weigh(const struct sl_bench *bench, const struct sl_bench_gpu *g,
 	static const uint32_t threshold = 1;
 	const struct sl_gpuring_work work = {
 		.kernels = &sl_kernels_weigh,
-		.once = g->tagged ? "weigh_tagged_once" : "weigh_once",
-		.forever = g->tagged ? "weigh_tagged_forever" : "weigh_forever",
+		.kernel = g->tagged ? "weigh_tagged_forever" : "weigh_forever",
 		.argument = {SL_ARG(threshold)},
 		.arguments = 1,
 	};
@@ -344,8 +341,7 @@ static int run_tracks(const struct sl_bench *bench, const struct sl_bench_row *r
 		return err;
 	work = (struct sl_gpuring_work){
 		.kernels = &sl_kernels_tracks_ring,
-		.once = g->cells ? "tracks_cells_once" : "tracks_ring_once",
-		.forever = g->cells ? "tracks_cells_forever" : "tracks_ring_forever",
+		.kernel = g->cells ? "tracks_cells_forever" : "tracks_ring_forever",
 		.argument = {SL_ARG(rules), SL_ARG_MEMORY(&plan_table), SL_ARG_MEMORY(&track)},
 		.arguments = 3};
 	return g->alone ? run_alone(bench, device, g, &w, &work, sample)

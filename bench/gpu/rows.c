@@ -47,17 +47,17 @@ enum { STACK = SL_BENCH_GPU_STACK, BLOCKS = 8 };
 	}
 #define PACED(row, events, n, millions) PACED_BY(row, events, n, millions, NULL)
 
-#define RING(row, bytes, how, is_tagged, is_on_device, us)                              \
+#define RING(row, bytes, is_tagged, is_on_device, us)                                   \
 	{                                                                               \
 		.work = {.name = row}, .way = SL_BENCH_GPU_RING, .size = SL_BENCH_500K, \
-		.stack = 1, .most_us = us, .trigger = how, .event_bytes = bytes,        \
-		.tagged = is_tagged, .on_device = is_on_device                          \
+		.stack = 1, .most_us = us, .event_bytes = bytes, .tagged = is_tagged,   \
+		.on_device = is_on_device                                               \
 	}
 
-#define TAGGED_4096(row, how, ...)                                                           \
-	{                                                                                    \
-		.work = {.name = row}, .way = SL_BENCH_GPU_RING, .size = SL_BENCH_500K,      \
-		.stack = 1, .trigger = how, .event_bytes = 4096, .tagged = true, __VA_ARGS__ \
+#define TAGGED_4096(row, ...)                                                           \
+	{                                                                               \
+		.work = {.name = row}, .way = SL_BENCH_GPU_RING, .size = SL_BENCH_500K, \
+		.stack = 1, .event_bytes = 4096, .tagged = true, __VA_ARGS__            \
 	}
 
 #define ALONE(row, kind, only_cells, us)                                                        \
@@ -67,20 +67,19 @@ enum { STACK = SL_BENCH_GPU_STACK, BLOCKS = 8 };
 		.alone = true                                                                   \
 	}
 
-#define SECTOR(row, kind, how, us, only_cells)                                             \
+#define SECTOR(row, kind, us, only_cells)                                                      \
+	{                                                                                      \
+		.work = {.name = row}, .way = SL_BENCH_GPU_RING, .size = SL_BENCH_SECTORS,     \
+		.stack = 1, .most_us = us, .tagged = true, .tracks = kind, .cells = only_cells \
+	}
+#define NEXT(row, kind, us)                                                                \
 	{                                                                                  \
 		.work = {.name = row}, .way = SL_BENCH_GPU_RING, .size = SL_BENCH_SECTORS, \
-		.stack = 1, .most_us = us, .trigger = how, .tagged = true, .tracks = kind, \
-		.cells = only_cells                                                        \
+		.stack = 1, .most_us = us, .tagged = true, .tracks = kind, .cells = true,  \
+		.at_once = true                                                            \
 	}
-#define NEXT(row, kind, us)                                                                  \
-	{                                                                                    \
-		.work = {.name = row}, .way = SL_BENCH_GPU_RING, .size = SL_BENCH_SECTORS,   \
-		.stack = 1, .most_us = us, .trigger = SL_TRIGGER_PERSISTENT, .tagged = true, \
-		.tracks = kind, .cells = true, .at_once = true                               \
-	}
-#define TRACKS(row, kind, how, us) SECTOR(row, kind, how, us, false)
-#define CELLS(row, kind, how, us)  SECTOR(row, kind, how, us, true)
+#define TRACKS(row, kind, us) SECTOR(row, kind, us, false)
+#define CELLS(row, kind, us)  SECTOR(row, kind, us, true)
 
 static const struct sl_bench_trigger rectangles = {.cells = SL_TRACKS_RECTANGLES},
 				     hexagons = {.cells = SL_TRACKS_HEXAGONS},
@@ -132,43 +131,24 @@ static const struct sl_bench_gpu rows[] = {
 	INGEST("ingest/resident", SL_BENCH_GPU_RESIDENT, SPARSE),
 	INGEST("ingest/resident/lists", SL_BENCH_GPU_RESIDENT, SPARSE_LISTS),
 	INGEST("ingest/written", SL_BENCH_GPU_WRITTEN, SPARSE),
-	RING("ring-48/persistent", 48, SL_TRIGGER_PERSISTENT, true, false, 0),
-	RING("ring-960/persistent", 960, SL_TRIGGER_PERSISTENT, true, false, 0),
-	RING("ring-4096/persistent", 4096, SL_TRIGGER_PERSISTENT, true, false, 3),
-	TAGGED_4096("ring-4096/persistent/2", SL_TRIGGER_PERSISTENT, .buffers = 2),
-	TAGGED_4096("ring-4096/persistent/next", SL_TRIGGER_PERSISTENT, .at_once = true,
-		    .most_us = 3),
-	RING("ring-4096/persistent/plain", 4096, SL_TRIGGER_PERSISTENT, false, false, 0),
-	RING("ring-4096/persistent/device", 4096, SL_TRIGGER_PERSISTENT, false, true, 0),
-	RING("ring-4096/loop", 4096, SL_TRIGGER_LOOP, true, false, 0),
-	TAGGED_4096("ring-4096/loop/256", SL_TRIGGER_LOOP, .buffers = 256),
-	TAGGED_4096("ring-4096/loop/next", SL_TRIGGER_LOOP, .at_once = true),
-	RING("ring-4096/loop/device", 4096, SL_TRIGGER_LOOP, false, true, 0),
-	RING("ring-4096/wait", 4096, SL_TRIGGER_WAIT, true, false, 0),
-	RING("ring-4096/wait/device", 4096, SL_TRIGGER_WAIT, false, true, 0),
-	TAGGED_4096("ring-4096/wait/next", SL_TRIGGER_WAIT, .at_once = true),
-	RING("ring-4096/graph", 4096, SL_TRIGGER_GRAPH, true, false, 0),
-	RING("ring-4096/launch", 4096, SL_TRIGGER_LAUNCH, true, false, 0),
-	RING("ring-4096/launch/device", 4096, SL_TRIGGER_LAUNCH, false, true, 0),
-	CELLS("ring-cells/rectangles/persistent", &rectangles, SL_TRIGGER_PERSISTENT, 4.5),
-	CELLS("ring-cells/hexagons/persistent", &hexagons, SL_TRIGGER_PERSISTENT, 4.5),
-	CELLS("ring-cells/hexagons-bend/persistent", &bent, SL_TRIGGER_PERSISTENT, 0),
+	RING("ring-48/persistent", 48, true, false, 0),
+	RING("ring-960/persistent", 960, true, false, 0),
+	RING("ring-4096/persistent", 4096, true, false, 3),
+	TAGGED_4096("ring-4096/persistent/2", .buffers = 2),
+	TAGGED_4096("ring-4096/persistent/next", .at_once = true, .most_us = 3),
+	RING("ring-4096/persistent/plain", 4096, false, false, 0),
+	RING("ring-4096/persistent/device", 4096, false, true, 0),
+	CELLS("ring-cells/rectangles/persistent", &rectangles, 4.5),
+	CELLS("ring-cells/hexagons/persistent", &hexagons, 4.5),
+	CELLS("ring-cells/hexagons-bend/persistent", &bent, 0),
 	NEXT("ring-cells/rectangles/persistent/next", &rectangles, 4.5),
 	NEXT("ring-cells/hexagons/persistent/next", &hexagons, 4.5),
-	CELLS("ring-cells/hexagons/loop", &hexagons, SL_TRIGGER_LOOP, 0),
-	CELLS("ring-cells/hexagons/wait", &hexagons, SL_TRIGGER_WAIT, 0),
-	CELLS("ring-cells/hexagons/graph", &hexagons, SL_TRIGGER_GRAPH, 0),
-	CELLS("ring-cells/hexagons/launch", &hexagons, SL_TRIGGER_LAUNCH, 0),
 	ALONE("ring-cells/rectangles/alone", &rectangles, true, 2),
 	ALONE("ring-cells/hexagons/alone", &hexagons, true, 2),
 	ALONE("ring-cells/hexagons-bend/alone", &bent, true, 2),
-	TRACKS("ring-tracks/rectangles/persistent", &rectangles, SL_TRIGGER_PERSISTENT, 4.5),
-	TRACKS("ring-tracks/hexagons/persistent", &hexagons, SL_TRIGGER_PERSISTENT, 4.5),
-	TRACKS("ring-tracks/hexagons-bend/persistent", &bent, SL_TRIGGER_PERSISTENT, 0),
-	TRACKS("ring-tracks/hexagons/loop", &hexagons, SL_TRIGGER_LOOP, 0),
-	TRACKS("ring-tracks/hexagons/wait", &hexagons, SL_TRIGGER_WAIT, 0),
-	TRACKS("ring-tracks/hexagons/graph", &hexagons, SL_TRIGGER_GRAPH, 0),
-	TRACKS("ring-tracks/hexagons/launch", &hexagons, SL_TRIGGER_LAUNCH, 0),
+	TRACKS("ring-tracks/rectangles/persistent", &rectangles, 4.5),
+	TRACKS("ring-tracks/hexagons/persistent", &hexagons, 4.5),
+	TRACKS("ring-tracks/hexagons-bend/persistent", &bent, 0),
 	ALONE("ring-tracks/rectangles/alone", &rectangles, false, 0),
 	ALONE("ring-tracks/hexagons/alone", &hexagons, false, 0),
 	ALONE("ring-tracks/hexagons-bend/alone", &bent, false, 0),
@@ -177,14 +157,11 @@ static const struct sl_bench_gpu rows[] = {
 static const struct sl_platform *const platforms[] = {&sl_platform_cuda, &sl_platform_opencl,
 						      &sl_platform_threads};
 
-/* Threads stand in for a device where a ring is looked at, for the smallest work. Of OpenCL's
- * queues none waits for a word unless somebody looks after it. */
+/* Threads stand in for a device where a ring is looked at, for the smallest work. */
 static bool has(const struct sl_platform *platform, const struct sl_bench_gpu *row)
 {
 	if (row->way == SL_BENCH_GPU_RING)
-		return platform == &sl_platform_threads	 ? !row->tracks
-		       : platform == &sl_platform_opencl ? row->trigger != SL_TRIGGER_WAIT
-							 : true;
+		return platform != &sl_platform_threads || !row->tracks;
 	if (row->unit_trigger &&
 	    (!strcmp(row->unit_trigger, "persistent") || !strcmp(row->unit_trigger, "loop")))
 		return platform == &sl_platform_cuda;

@@ -16,7 +16,7 @@ static const uint32_t threshold = THRESHOLD;
 
 enum place { PINNED, ON_DEVICE, TAGGED, PLACES };
 
-static inline struct sl_gpuring_terms terms_of(enum sl_gpuring_trigger trigger, enum place place)
+static inline struct sl_gpuring_terms terms_of(enum place place)
 {
 	return (struct sl_gpuring_terms){
 		.buffers = BUFFERS,
@@ -24,8 +24,7 @@ static inline struct sl_gpuring_terms terms_of(enum sl_gpuring_trigger trigger, 
 		.result_bytes = RESULT,
 		.tagged = place == TAGGED,
 		.on_device = place == ON_DEVICE,
-		.trigger = trigger,
-		.groups = trigger == SL_TRIGGER_PERSISTENT ? 3 : 1,
+		.groups = 3,
 		.threads = 64,
 		.timeout_ns = 20000000000u,
 	};
@@ -35,8 +34,7 @@ static inline struct sl_gpuring_work weigh(enum place place)
 {
 	return (struct sl_gpuring_work){
 		.kernels = &sl_kernels_weigh,
-		.once = place == TAGGED ? "weigh_tagged_once" : "weigh_once",
-		.forever = place == TAGGED ? "weigh_tagged_forever" : "weigh_forever",
+		.kernel = place == TAGGED ? "weigh_tagged_forever" : "weigh_forever",
 		.argument = {SL_ARG(threshold)},
 		.arguments = 1,
 	};

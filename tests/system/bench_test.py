@@ -171,12 +171,11 @@ def gpu_rows(folder):
             check(row["out_GB_per_s"] > 0 and row["frame_us_p50"] <= row["frame_us_p99"] <= row["frame_us_max"], "figures")
 
 
-@case("kernels of rings find on an emulated device what the scalar programs find: polled, launched, alone")
+@case("kernels of rings find on an emulated device what the scalar programs find: polled, alone")
 def ring_rows(folder):
     file = folder / "result.json"
-    rows = {f"opencl/{work}/{row}" for work in ("ring-cells", "ring-tracks") for row in
-            (*(f"{cells}/{how}" for cells in ("rectangles", "hexagons", "hexagons-bend") for how in ("persistent", "alone")),
-             "hexagons/loop", "hexagons/graph", "hexagons/launch")}
+    rows = {f"opencl/{work}/{cells}/{how}" for work in ("ring-cells", "ring-tracks")
+            for cells in ("rectangles", "hexagons", "hexagons-bend") for how in ("persistent", "alone")}
     rows |= {f"opencl/ring-cells/{cells}/persistent/next" for cells in ("rectangles", "hexagons")}
     program = run("bench", "gpu", "--rounds", "1", "--seconds", "0.01", "--only", "opencl/ring-[ct]*", "--json", file, folder=folder)
     result = json.loads(file.read_text())

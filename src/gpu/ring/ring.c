@@ -23,21 +23,16 @@ static uint32_t buffer_of(const struct sl_gpuring *r, uint64_t n)
 
 /* ---- opening ---- */
 
-/* Another device writes. Queues that wait would have to be let go by somebody who sees its words.
- */
+/* Another device writes. */
 static const char *check_remote(const struct sl_gpuring_terms *t, const struct sl_device_info *info)
 {
 	if (!t->remote)
 		return NULL;
 	if (!t->on_device)
 		return "what another device writes is in this device's memory";
-	if (t->trigger == SL_TRIGGER_WAIT)
-		return "for a source that is another device there are triggers persistent and "
-		       "loop; or launch and graph, when somebody hears of its events";
-	if ((t->trigger == SL_TRIGGER_PERSISTENT || t->trigger == SL_TRIGGER_LOOP) &&
-	    !info->sees_remote_writes)
+	if (!info->sees_remote_writes)
 		return "kernels that run on this device do not see what others write into its "
-		       "memory in order: use trigger launch or graph";
+		       "memory in order";
 	return NULL;
 }
 
@@ -66,14 +61,10 @@ static int check_terms(const struct sl_gpuring_terms *t, const struct sl_gpuring
 		problem = "a kernel has groups, of threads in multiples of 32 up to 1024";
 	else if (t->groups > t->buffers)
 		problem = "there are at least as many buffers as groups";
-	else if (t->trigger == SL_TRIGGER_PERSISTENT && t->groups > info->processors)
+	else if (t->groups > info->processors)
 		problem = "each group that polls has a processor, and the device has fewer";
 	else if (work->arguments > SL_GPURING_ARGUMENTS)
 		problem = "a kernel has at most 12 arguments of its own";
-	else if (t->trigger == SL_TRIGGER_LOOP && t->buffers > SL_GPURING_LOOP)
-		problem = "a loop is of at most 4096 buffers";
-	else if (t->trigger >= SL_TRIGGERS)
-		problem = "there is no such trigger";
 	else
 		problem = check_remote(t, info);
 	if (problem)
@@ -107,8 +98,6 @@ static int open_memory(struct sl_gpuring *r)
 	if (!err)
 		err = p->pinned_open(r->device, WORDS, &r->stop);
 	if (!err)
-		err = p->memory_open(r->device, t->buffers * sizeof(uint32_t), &r->turn);
-	if (!err)
 		err = p->pinned_open(r->device, t->buffers * sizeof(uint32_t), &r->enable);
 	if (!err)
 		err = p->pinned_open(r->device, 2 * words, &r->staging);
@@ -121,7 +110,6 @@ static int clear(struct sl_gpuring *r)
 	struct sl_device_memory *pinned[] = {&r->result, &r->record, &r->stop, &r->staging};
 	struct sl_device_memory *other[] = {&r->data, &r->meta};
 	_Atomic uint32_t *enable = r->enable.host;
-	uint32_t *turn = r->staging.host;
 	int err = 0;
 
 	for (size_t i = 0; i < sizeof(pinned) / sizeof(pinned[0]); i++)
@@ -131,12 +119,8 @@ static int clear(struct sl_gpuring *r)
 			memset(other[i]->host, 0, other[i]->bytes);
 		else
 			err = r->platform->zero(r->run, other[i], 0, other[i]->bytes);
-	for (uint32_t b = 0; b < r->terms.buffers; b++) {
+	for (uint32_t b = 0; b < r->terms.buffers; b++)
 		atomic_store_explicit(&enable[b], b + 1, memory_order_relaxed);
-		turn[b] = b + 1;
-	}
-	if (!err)
-		err = r->platform->write(r->run, &r->turn, 0, turn, r->turn.bytes, 1, 0);
 	return err;
 }
 
@@ -157,9 +141,7 @@ int sl_gpuring_open(struct sl_gpuring *r, struct sl_device *device,
 	r->by_lines = sl_tagged_has_lines();
 	r->slot_bytes = terms->tagged ? sl_tagged_chunks(terms->result_bytes) * WORDS
 				      : round_up(terms->result_bytes, WORDS);
-	r->threads = terms->threads;
 	r->may_compile = info.compiles_late;
-	r->flushes = terms->remote && !info.sees_remote_writes;
 	err = r->platform->queue_open(device, &r->run);
 	if (!err)
 		err = r->platform->queue_open(device, &r->in);
@@ -168,20 +150,20 @@ int sl_gpuring_open(struct sl_gpuring *r, struct sl_device *device,
 	if (!err)
 		err = clear(r);
 	if (!err)
-		err = sl_gpuring_trigger_open(r);
+		err = sl_gpuring_kernel_open(r);
 	if (err)
 		sl_error("gpu ring: %u buffers of %u bytes cannot be opened on %s: %s",
 			 terms->buffers, r->buffer_bytes, r->platform->name,
 			 r->platform->problem(device));
 	if (err && r->running)
-		sl_gpuring_end(r); /* what was begun ends, so that it can be closed */
+		sl_gpuring_end(r); /* the kernel ends, so that the ring can be closed */
 	return err;
 }
 
 void sl_gpuring_close(struct sl_gpuring *r)
 {
-	struct sl_device_memory *memory[] = {&r->data, &r->meta, &r->result, &r->record,
-					     &r->stop, &r->turn, &r->enable, &r->staging};
+	struct sl_device_memory *memory[] = {&r->data,	 &r->meta, &r->result, &r->record,
+					     &r->enable, &r->stop, &r->staging};
 
 	if (!r->platform || r->running)
 		return; /* it may still write */
@@ -193,7 +175,7 @@ void sl_gpuring_close(struct sl_gpuring *r)
 		r->platform->queue_close(r->in);
 	if (r->run)
 		r->platform->queue_close(r->run);
-	sl_gpuring_trigger_close(r);
+	sl_gpuring_kernel_close(r);
 	for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++)
 		r->platform->memory_close(r->device, memory[i]);
 	*r = (struct sl_gpuring){0};
@@ -247,12 +229,11 @@ static int put_plain(struct sl_gpuring *r, uint64_t n, const void *data, uint32_
 	return err ? err : p->flush(r->in);
 }
 
-static int count_in(struct sl_gpuring *r, uint64_t n)
+static void count_in(struct sl_gpuring *r, uint64_t n)
 {
 	/* A source that writes what it may not need not keep the order either. */
 	if (n + 1 > atomic_load_explicit(&r->published, memory_order_relaxed))
 		atomic_store_explicit(&r->published, n + 1, memory_order_release);
-	return sl_gpuring_trigger_event(r, n);
 }
 
 int sl_gpuring_publish(struct sl_gpuring *r, uint64_t n, const void *data, uint32_t bytes)
@@ -266,7 +247,9 @@ int sl_gpuring_publish(struct sl_gpuring *r, uint64_t n, const void *data, uint3
 			      r->buffer_bytes, data, bytes, (uint32_t)(n + 1), r->by_lines);
 	else
 		err = put_plain(r, n, data, bytes);
-	return err ? err : count_in(r, n);
+	if (!err)
+		count_in(r, n);
+	return err;
 }
 
 int sl_gpuring_commit(struct sl_gpuring *r, uint64_t n, uint32_t bytes)
@@ -275,7 +258,8 @@ int sl_gpuring_commit(struct sl_gpuring *r, uint64_t n, uint32_t bytes)
 		return -ESHUTDOWN;
 	sl_tagged_words((char *)r->meta.host + (uint64_t)buffer_of(r, n) * WORDS, bytes, 0, 0,
 			(uint32_t)(n + 1));
-	return count_in(r, n);
+	count_in(r, n);
+	return 0;
 }
 
 int sl_gpuring_share(struct sl_gpuring *r, int *data, int *meta)
@@ -292,13 +276,10 @@ int sl_gpuring_share(struct sl_gpuring *r, int *data, int *meta)
 
 int sl_gpuring_arrived(struct sl_gpuring *r, uint64_t n)
 {
-	int err = 0;
-
 	if (atomic_load_explicit(&r->is_over, memory_order_acquire))
 		return -ESHUTDOWN;
-	if (r->flushes)
-		err = r->platform->flush_remote(r->device);
-	return err ? err : count_in(r, n);
+	count_in(r, n);
+	return 0;
 }
 
 /* ---- the host ---- */
@@ -331,7 +312,7 @@ static int late(struct sl_gpuring *r)
 		return 0;
 	/* As long as the kernel is there it may still be on its way. */
 	if (r->may_compile && now - r->waits_since_ns <= COMPILING_NS &&
-	    (r->terms.trigger != SL_TRIGGER_PERSISTENT || r->platform->reached(r->ended) == 0))
+	    r->platform->reached(r->ended) == 0)
 		return 0;
 	return -ETIMEDOUT;
 }
@@ -416,7 +397,6 @@ int sl_gpuring_release(struct sl_gpuring *r)
 {
 	_Atomic uint32_t *enable = r->enable.host;
 	uint32_t b = buffer_of(r, r->next);
-	int err = 0;
 
 	if (!r->taken)
 		return -EINVAL;
@@ -424,9 +404,7 @@ int sl_gpuring_release(struct sl_gpuring *r)
 			      memory_order_release);
 	r->next++;
 	r->taken = false;
-	if (!atomic_load_explicit(&r->is_over, memory_order_relaxed))
-		err = sl_gpuring_trigger_free(r);
-	return err;
+	return 0;
 }
 
 void sl_gpuring_stop(struct sl_gpuring *r)
@@ -440,7 +418,7 @@ void sl_gpuring_stop(struct sl_gpuring *r)
 int sl_gpuring_end(struct sl_gpuring *r)
 {
 	atomic_store_explicit(&r->is_over, true, memory_order_release);
-	return sl_gpuring_trigger_end(r);
+	return sl_gpuring_kernel_end(r);
 }
 
 struct sl_gpuring_ledger sl_gpuring_ledger(const struct sl_gpuring *r)

@@ -17,7 +17,7 @@
  *            answer before. (A plain buffer is marked while it is written, for that.)
  *            Tagged buffers are for events of up to 12 KiB: chunks of 12 bytes, each with the turn
  *            behind it, so that data and word cross the bus in one look; so are their results.
- *            A trigger says how the device comes to look: see enum sl_gpuring_trigger.
+ *            One kernel is launched when the ring is opened, and polls until the end (kernel.c).
  * Threads:   one publishes, one takes and releases; open(), end() and close() alone.
  * Ownership: the caller's struct; the device stays the caller's.
  * Cost:      publish() copies the event; take() is a load, and a look at the clock while it waits
@@ -32,22 +32,9 @@
 #include "core/device.h"
 #include "gpu/ring/words.h"
 
-enum sl_gpuring_trigger {
-	SL_TRIGGER_LAUNCH, /* publish() launches a kernel for the event */
-	SL_TRIGGER_GRAPH,  /* the same, recorded before */
-	SL_TRIGGER_WAIT,   /* kernels are queued ahead, each behind a wait for its turn */
-	/* Kernels of all buffers, one after the other, are recorded before. Each polls until its
-	 * event is there; the device itself begins again when it is through, or the host, where
-	 * devices cannot. */
-	SL_TRIGGER_LOOP,
-	SL_TRIGGER_PERSISTENT, /* one kernel polls until the end */
-	SL_TRIGGERS
-};
-
 enum {
-	SL_GPURING_LOOP = 4096, /* most buffers, where all are in one record */
 	SL_GPURING_ARGUMENTS = 12,
-	SL_GPURING_OWN = 11 /* that every kernel of a ring has before */
+	SL_GPURING_OWN = 10 /* that every kernel of a ring has before */
 };
 
 struct sl_gpuring_terms {
@@ -59,17 +46,16 @@ struct sl_gpuring_terms {
 	bool on_device;
 	/* And another device writes them, by the memory's dma-buf; on_device is set, too. */
 	bool remote;
-	enum sl_gpuring_trigger trigger;
-	uint32_t groups, threads; /* groups: of the kernel that polls, a processor each */
+	uint32_t groups, threads; /* of the kernel; a group has a processor */
 	uint32_t backoff_ns;	  /* that it rests between two looks */
 	uint64_t timeout_ns;	  /* for the device to answer */
 };
 
-/* What is done with an event. Kernels take SL_RING_PARAMETERS (src/gpu/ring/ring.clh), then these
- * arguments, then, `once`, the buffer. Values stay where they are until the ring is closed. */
+/* What is done with an event. The kernel takes SL_RING_PARAMETERS (src/gpu/ring/ring.clh), then
+ * these arguments. Values stay where they are until the ring is closed. */
 struct sl_gpuring_work {
 	const struct sl_kernels *kernels;
-	const char *once, *forever;
+	const char *kernel;
 	struct sl_device_argument argument[SL_GPURING_ARGUMENTS];
 	unsigned arguments;
 };
@@ -92,23 +78,19 @@ struct sl_gpuring {
 	struct sl_gpuring_work work;
 	struct sl_device *device;
 	const struct sl_platform *platform;
-	struct sl_device_memory data, meta, result, record, stop, turn; /* as kernels take them */
-	struct sl_device_memory enable, staging; /* staging: words on their way to the device */
+	struct sl_device_memory data, meta, result, record, enable, stop; /* as kernels take them */
+	struct sl_device_memory staging; /* words on their way to the device */
 	struct sl_device_queue *in, *run;
 	struct sl_device_program *program;
 	struct sl_device_kernel *kernel;
-	struct sl_device_record **recorded; /* [buffers]; of a loop, one */
-	bool host_plays;		    /* the loop's rounds: the device cannot */
 	struct sl_device_mark *ended;
 	uint32_t buffer_bytes, slot_bytes; /* of data, of results */
-	uint32_t threads;
 	bool running, taken;
 	bool by_lines;	      /* how chunks are written, see tagged.h */
-	bool flushes;	      /* what another device wrote must be made visible */
-	bool may_compile;     /* kernels are compiled late, and none has answered yet */
+	bool may_compile;     /* the kernel is compiled late, and has not answered yet */
 	_Atomic bool is_over; /* nothing may be published any more */
 	_Atomic uint64_t published;
-	uint64_t next, queued; /* to take; that kernels are queued for */
+	uint64_t next; /* to take */
 	uint64_t waits_since_ns;
 	uint32_t looks; /* since then */
 	struct sl_gpuring_ledger ledger;
@@ -131,9 +113,8 @@ int sl_gpuring_publish(struct sl_gpuring *ring, uint64_t n, const void *data, ui
  * caller. */
 int sl_gpuring_share(struct sl_gpuring *ring, int *data, int *meta);
 
-/* Another device has written event n, and said so (an immediate, a completion). What it wrote is
- * seen by the device, and the trigger is pulled. Kernels that poll need not be told; the ledger
- * knows of the event a little sooner. */
+/* Another device has written event n, and said so (an immediate, a completion). The kernel polls,
+ * and need not be told; the ledger counts the event from now on, and take() its time-out. */
 int sl_gpuring_arrived(struct sl_gpuring *ring, uint64_t n);
 
 /* The same in two steps, of plain buffers in the host's memory: where it is to be written, and that
@@ -170,15 +151,11 @@ struct sl_gpuring_ledger sl_gpuring_ledger(const struct sl_gpuring *ring);
 
 void sl_gpuring_close(struct sl_gpuring *ring);
 
-/* ---- trigger.c ---- */
+/* ---- kernel.c ---- */
 
-int sl_gpuring_trigger_open(struct sl_gpuring *ring);
-/* An event was published. */
-int sl_gpuring_trigger_event(struct sl_gpuring *ring, uint64_t n);
-/* A buffer is free again. */
-int sl_gpuring_trigger_free(struct sl_gpuring *ring);
+int sl_gpuring_kernel_open(struct sl_gpuring *ring);
 /* Nothing comes any more; returns when the device is through. */
-int sl_gpuring_trigger_end(struct sl_gpuring *ring);
-void sl_gpuring_trigger_close(struct sl_gpuring *ring);
+int sl_gpuring_kernel_end(struct sl_gpuring *ring);
+void sl_gpuring_kernel_close(struct sl_gpuring *ring);
 
 #endif

@@ -1,5 +1,5 @@
 /* ring_test.c - a ring that a device polls, with sources, kernels and hosts that misbehave, or
- * another device that writes. On platform `threads`. That all is well is in trigger_test.c. */
+ * another device that writes. On platform `threads`. That all is well is in kernel_test.c. */
 #include "gpu/ring/ring.h"
 
 #include <errno.h>
@@ -23,14 +23,6 @@
 
 /* ---- another device writes ---- */
 
-static int flushes;
-
-static int counted_flush(struct sl_device *device)
-{
-	flushes++;
-	return 0;
-}
-
 /* As an RDMA device does: it knows the memory's file and where the enable words are, no more. */
 static void write_from_afar(struct rig *rig, uint64_t n, char *data, char *meta)
 {
@@ -43,61 +35,68 @@ static void write_from_afar(struct rig *rig, uint64_t n, char *data, char *meta)
 	__atomic_store_n(&word[3], (uint32_t)(n + 1), __ATOMIC_RELEASE);
 }
 
-static void run_remote(enum sl_gpuring_trigger trigger, bool is_seen)
+static void run_remote(bool is_told)
 {
-	struct sl_gpuring_terms terms = terms_of(trigger, ON_DEVICE);
+	struct sl_gpuring_terms terms = terms_of(ON_DEVICE);
 	struct sl_gpuring_work work = weigh(ON_DEVICE);
-	struct sl_platform platform = sl_platform_threads;
 	char *data, *meta;
 	struct rig rig;
 	int fd[2];
 
 	terms.remote = true;
-	platform.flush_remote = counted_flush;
-	flushes = 0;
 	rig_open(&rig, &sl_platform_threads, &terms, &work);
-	rig.ring.platform = &platform;
-	rig.ring.flushes = !is_seen; /* as on devices that do not see it by themselves */
 	assert_int_equal(sl_gpuring_share(&rig.ring, &fd[0], &fd[1]), 0);
 	data = mmap(NULL, rig.ring.data.bytes, PROT_WRITE, MAP_SHARED, fd[0], 0);
 	meta = mmap(NULL, rig.ring.meta.bytes, PROT_WRITE, MAP_SHARED, fd[1], 0);
 	assert_true(data != MAP_FAILED && meta != MAP_FAILED);
 	for (uint64_t n = 0; n < 3 * BUFFERS; n++) {
 		write_from_afar(&rig, n, data, meta);
-		if (trigger != SL_TRIGGER_PERSISTENT && trigger != SL_TRIGGER_LOOP)
+		if (is_told)
 			assert_int_equal(sl_gpuring_arrived(&rig.ring, n), 0);
 		take_good(&rig, n);
 	}
 	assert_int_equal(sl_gpuring_end(&rig.ring), 0);
+	assert_int_equal(sl_gpuring_arrived(&rig.ring, 3 * BUFFERS), -ESHUTDOWN);
 	assert_closes(&rig, 3 * BUFFERS);
-	assert_int_equal(flushes, is_seen ? 0 : 3 * BUFFERS);
 	munmap(data, rig.ring.data.bytes);
 	munmap(meta, rig.ring.meta.bytes);
 	close(fd[0]);
 	close(fd[1]);
-	rig.ring.platform = &sl_platform_threads;
 	rig_close(&rig);
 }
 
 static void test_another_device_writes_through_the_memory_that_it_was_given(void **arg)
 {
-	run_remote(SL_TRIGGER_PERSISTENT, true);
-	run_remote(SL_TRIGGER_LOOP, true);
-	run_remote(SL_TRIGGER_LAUNCH, true);
-	run_remote(SL_TRIGGER_LAUNCH, false);
-	run_remote(SL_TRIGGER_GRAPH, false);
+	run_remote(false);
+	run_remote(true);
+}
+
+/* Why no ring on a GPU of this host can have another device as its source; NULL: one can. */
+static const char *no_remote_writes(void)
+{
+	struct sl_device_info info;
+	struct sl_device *device;
+
+	if (sl_platform_cuda.unavailable())
+		return sl_platform_cuda.unavailable();
+	assert_int_equal(sl_platform_cuda.open(0, &device), 0);
+	sl_platform_cuda.describe(device, &info);
+	sl_platform_cuda.close(device);
+	return info.sees_remote_writes ? NULL
+				       : "kernels of this GPU do not see remote writes in order";
 }
 
 /* Nothing here could write by it: that it is given is all that is shown. */
 static void test_memory_of_a_gpu_is_shared_as_a_dma_buf(void **arg)
 {
-	struct sl_gpuring_terms terms = terms_of(SL_TRIGGER_LAUNCH, ON_DEVICE);
+	struct sl_gpuring_terms terms = terms_of(ON_DEVICE);
 	struct sl_gpuring_work work = weigh(ON_DEVICE);
+	const char *why = no_remote_writes();
 	int fd[2], err;
 	struct rig rig;
 
-	if (sl_platform_cuda.unavailable()) {
-		print_message("# skip: %s\n", sl_platform_cuda.unavailable());
+	if (why) {
+		print_message("# skip: %s\n", why);
 		skip();
 	}
 	terms.remote = true;
@@ -119,7 +118,7 @@ static void test_memory_of_a_gpu_is_shared_as_a_dma_buf(void **arg)
 
 static void test_a_slow_host_holds_the_source_and_loses_nothing(void **arg)
 {
-	struct sl_gpuring_terms terms = terms_of(SL_TRIGGER_PERSISTENT, PINNED);
+	struct sl_gpuring_terms terms = terms_of(PINNED);
 	struct sl_gpuring_work work = weigh(PINNED);
 	struct rig rig;
 
@@ -143,9 +142,9 @@ static void test_a_slow_host_holds_the_source_and_loses_nothing(void **arg)
 }
 
 /* A source that does not ask writes event 8 into the buffer of event 0, before that one came. */
-static void lap(enum sl_gpuring_trigger trigger, enum place place)
+static void lap(enum place place)
 {
-	struct sl_gpuring_terms terms = terms_of(trigger, place);
+	struct sl_gpuring_terms terms = terms_of(place);
 	struct sl_gpuring_work work = weigh(place);
 	struct sl_gpuring_record record;
 	struct rig rig;
@@ -171,18 +170,14 @@ static void lap(enum sl_gpuring_trigger trigger, enum place place)
 
 static void test_a_lapped_event_is_never_good(void **arg)
 {
-	lap(SL_TRIGGER_PERSISTENT, PINNED);
-	lap(SL_TRIGGER_PERSISTENT, ON_DEVICE);
-	lap(SL_TRIGGER_PERSISTENT, TAGGED);
-	lap(SL_TRIGGER_WAIT, PINNED);
 	for (unsigned place = 0; place < PLACES; place++)
-		lap(SL_TRIGGER_LOOP, place);
+		lap(place);
 }
 
 /* The same when the older event was answered, and the host has not taken that yet. */
 static void lap_answered(enum place place)
 {
-	struct sl_gpuring_terms terms = terms_of(SL_TRIGGER_PERSISTENT, place);
+	struct sl_gpuring_terms terms = terms_of(place);
 	struct sl_gpuring_work work = weigh(place);
 	const _Atomic uint32_t *word;
 	struct rig rig;
@@ -214,7 +209,7 @@ static void test_what_the_host_has_not_taken_is_not_overwritten(void **arg)
 
 static void test_a_source_cannot_end_the_device(void **arg)
 {
-	struct sl_gpuring_terms terms = terms_of(SL_TRIGGER_PERSISTENT, PINNED);
+	struct sl_gpuring_terms terms = terms_of(PINNED);
 	struct sl_gpuring_work work = weigh(PINNED);
 	struct sl_gpuring_record record;
 	_Atomic uint32_t *word;
@@ -240,7 +235,7 @@ static void test_a_source_cannot_end_the_device(void **arg)
 static void test_an_event_that_does_not_fit_is_wrong(void **arg)
 {
 	for (unsigned place = 0; place < PLACES; place++) {
-		struct sl_gpuring_terms terms = terms_of(SL_TRIGGER_PERSISTENT, place);
+		struct sl_gpuring_terms terms = terms_of(place);
 		struct sl_gpuring_work work = weigh(place);
 		char *large = calloc(2, EVENT);
 		struct sl_gpuring_record record;
@@ -284,8 +279,8 @@ static const struct sl_kernels bad = {.name = "bad", .function = functions};
 
 static void test_a_kernel_that_does_not_answer_is_told_and_counted(void **arg)
 {
-	struct sl_gpuring_terms terms = terms_of(SL_TRIGGER_PERSISTENT, PINNED);
-	struct sl_gpuring_work work = {.kernels = &bad, .forever = "deaf"};
+	struct sl_gpuring_terms terms = terms_of(PINNED);
+	struct sl_gpuring_work work = {.kernels = &bad, .kernel = "deaf"};
 	struct sl_gpuring_record record;
 	struct rig rig;
 	int got;
@@ -305,8 +300,8 @@ static void test_a_kernel_that_does_not_answer_is_told_and_counted(void **arg)
 
 static void test_memory_of_a_kernel_that_does_not_end_is_left_alone(void **arg)
 {
-	struct sl_gpuring_terms terms = terms_of(SL_TRIGGER_PERSISTENT, PINNED);
-	struct sl_gpuring_work work = {.kernels = &bad, .forever = "stuck"};
+	struct sl_gpuring_terms terms = terms_of(PINNED);
+	struct sl_gpuring_work work = {.kernels = &bad, .kernel = "stuck"};
 	struct rig rig;
 
 	terms.timeout_ns = 100000000;
@@ -325,13 +320,24 @@ static void test_memory_of_a_kernel_that_does_not_end_is_left_alone(void **arg)
 
 /* ---- what cannot be ---- */
 
-static void refused(struct sl_gpuring_terms terms, const char *says)
+/* Threads that are a device whose kernels do not see in order what another device writes. */
+static struct sl_platform blind;
+
+static void describe_blind(struct sl_device *device, struct sl_device_info *info)
+{
+	sl_platform_threads.describe(device, info);
+	info->sees_remote_writes = 0;
+}
+
+static void refused_on(const struct sl_platform *platform, struct sl_gpuring_terms terms,
+		       const char *says)
 {
 	struct sl_gpuring_work work = weigh(PINNED);
 	struct sl_device *device;
 	struct sl_gpuring ring;
 
 	assert_int_equal(sl_platform_threads.open(0, &device), 0);
+	device->platform = platform;
 	capture_begin();
 	assert_int_equal(sl_gpuring_open(&ring, device, &terms, &work), -EINVAL);
 	assert_non_null(strstr(capture_end(), says));
@@ -339,9 +345,14 @@ static void refused(struct sl_gpuring_terms terms, const char *says)
 	sl_platform_threads.close(device);
 }
 
+static void refused(struct sl_gpuring_terms terms, const char *says)
+{
+	refused_on(&sl_platform_threads, terms, says);
+}
+
 static void test_impossible_terms_are_refused_with_a_reason(void **arg)
 {
-	struct sl_gpuring_terms terms = terms_of(SL_TRIGGER_PERSISTENT, TAGGED);
+	struct sl_gpuring_terms terms = terms_of(TAGGED);
 
 	terms.buffers = 12;
 	refused(terms, "power of two");
@@ -364,9 +375,18 @@ static void test_impossible_terms_are_refused_with_a_reason(void **arg)
 	terms.threads = 32;
 	terms.result_bytes = EVENT + 1;
 	refused(terms, "not larger than an event");
-	terms = terms_of(SL_TRIGGER_LOOP, PINNED);
-	terms.buffers = 8192;
-	refused(terms, "at most 4096 buffers");
+}
+
+static void test_another_device_is_refused_where_kernels_would_not_see_its_writes(void **arg)
+{
+	struct sl_gpuring_terms terms = terms_of(PINNED);
+
+	blind = sl_platform_threads;
+	blind.describe = describe_blind;
+	terms.remote = true;
+	refused(terms, "in this device's memory");
+	terms.on_device = true;
+	refused_on(&blind, terms, "do not see what others write");
 }
 
 int main(void)
@@ -382,6 +402,8 @@ int main(void)
 		cmocka_unit_test(test_a_kernel_that_does_not_answer_is_told_and_counted),
 		cmocka_unit_test(test_memory_of_a_kernel_that_does_not_end_is_left_alone),
 		cmocka_unit_test(test_impossible_terms_are_refused_with_a_reason),
+		cmocka_unit_test(
+			test_another_device_is_refused_where_kernels_would_not_see_its_writes),
 	};
 
 	return cmocka_run_group_tests_name("gpuring", tests, NULL, NULL);

@@ -1,9 +1,7 @@
 /* weigh.cl - the smallest work on a ring of buffers: the sum of an event's words; it is kept, and its first bytes go out, when
  * its first word is at least a threshold. What a ring costs is seen with it.
  *
- * Each form is there twice: `once` does the next event of one buffer, and is launched for each; `forever` is launched once, and
- * group g does events g, g + groups, and so on. State that a launch would have to be told is in `turn`, a word for each
- * buffer, so that the same launch can be played again and again.
+ * A kernel is launched once, and polls until the end; group g does events g, g + groups, and so on.
  *
  * Plain buffers: data, and a meta word beside. Tagged buffers: chunks of 12 bytes and a turn; the first is the meta word.
  * docs/reference/gpu-rings.md */
@@ -33,7 +31,6 @@ SL_DEVICE int weigh_plain(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now,
 	sl_u32 sum = 0, bytes, out = 0, i;
 	sl_u32x4 head = sl_u32x4_make(0, SL_RING_END, 0, 0);
 
-	(void)turn;
 	(void)buffers;
 	if (sl_thread() == 0) {
 		s->outcome = sl_ring_wait(meta + b, enable + b, now, stop, backoff_ns, &head)
@@ -85,7 +82,6 @@ SL_DEVICE int weigh_tagged(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now
 	sl_u32x4 head;
 
 	(void)meta;
-	(void)turn;
 	(void)buffers;
 	data += (sl_u64)b * chunks;
 	for (i = sl_thread(); i < chunks; i += sl_threads()) {
@@ -125,18 +121,6 @@ SL_DEVICE int weigh_tagged(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now
 	return 1;
 }
 
-#define ONCE(NAME, WORK)                             \
-	SL_KERNEL void NAME(RING, sl_u32 b)          \
-	{                                            \
-		SL_SHARED struct shared s;           \
-		sl_u32 now = turn[b];                \
-                                                     \
-		sl_barrier();                        \
-		WORK(&s, PASS, b, now, 0);           \
-		if (sl_thread() == 0)                \
-			turn[b] = now + buffers;     \
-	}
-
 #define FOREVER(NAME, WORK)                                                    \
 	SL_KERNEL void NAME(RING)                                              \
 	{                                                                      \
@@ -150,7 +134,5 @@ SL_DEVICE int weigh_tagged(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now
 		sl_end();                                                      \
 	}
 
-ONCE(weigh_once, weigh_plain)
-ONCE(weigh_tagged_once, weigh_tagged)
 FOREVER(weigh_forever, weigh_plain)
 FOREVER(weigh_tagged_forever, weigh_tagged)

@@ -7,7 +7,7 @@
 #define NUMBER(i)	  ARGUMENT(i, sl_u32)
 #define ARGUMENTS                                                                             \
 	WORDS(0), WORDS(1), WORDS(2), WORDS(3), ARGUMENT(4, sl_u32 *), ARGUMENT(5, sl_u32 *), \
-		ARGUMENT(6, sl_u32 *), NUMBER(7), NUMBER(8), NUMBER(9), NUMBER(10), NUMBER(11)
+		NUMBER(6), NUMBER(7), NUMBER(8), NUMBER(9), NUMBER(10)
 
 #define FUNCTION(NAME, ...)                                                     \
 	static void run_##NAME(uint32_t group, uint32_t groups, void *const *a) \
@@ -17,15 +17,11 @@
 		NAME(__VA_ARGS__);                                              \
 	}
 
-FUNCTION(weigh_once, ARGUMENTS, NUMBER(12))
-FUNCTION(weigh_tagged_once, ARGUMENTS, NUMBER(12))
 FUNCTION(weigh_forever, ARGUMENTS)
 FUNCTION(weigh_tagged_forever, ARGUMENTS)
 
 extern const struct sl_kernel_function sl_functions_weigh[];
 const struct sl_kernel_function sl_functions_weigh[] = {
-	{"weigh_once", run_weigh_once},
-	{"weigh_tagged_once", run_weigh_tagged_once},
 	{"weigh_forever", run_weigh_forever},
 	{"weigh_tagged_forever", run_weigh_tagged_forever},
 	{NULL, NULL},

@@ -59,7 +59,6 @@ SL_DEVICE sl_u32 await_block(SL_LOCAL struct shared *s, SL_RING_PARAMETERS, SL_G
 
 	(void)result;
 	(void)record;
-	(void)turn;
 	(void)buffers;
 	(void)slot_bytes;
 	if (sl_thread() == 0) {

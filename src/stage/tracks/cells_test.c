@@ -1,7 +1,7 @@
-/* cells_test.c - kernels tracks_cells_forever and tracks_cells_once beside a program that
- * looks at one cell after another: maps of every kind and size, results of every length, several
- * groups, sectors with holes, events that are lapped or too long. On OpenCL, which PoCL emulates,
- * and on CUDA, where there are such devices. */
+/* cells_test.c - kernel tracks_cells_forever beside a program that looks at one cell after another:
+ * maps of every kind and size, results of every length, several groups, sectors with holes, events
+ * that are lapped or too long. On OpenCL, which PoCL emulates, and on CUDA, where there are such
+ * devices. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@
 enum {
 	EVENTS = 32,
 	BYTES = SL_STUBS * SL_STUB_BYTES,
-	THREADS = 672, /* what the kernels are made for */
+	THREADS = 672, /* what the kernel is made for */
 	CELL = 3,      /* bytes */
 	CELLS = 64 * 64,
 	RANDOM_MAPS = 40,
@@ -51,7 +51,7 @@ static uint32_t number_below(uint32_t most)
 /* ---- what is asked for ---- */
 
 struct map {
-	uint32_t cells, columns, rows, min_layers, bend, chunks, groups; /* groups 0: once */
+	uint32_t cells, columns, rows, min_layers, bend, chunks, groups;
 };
 
 struct events {
@@ -167,10 +167,10 @@ struct answers {
 	uint32_t (*result)[4]; /* [EVENTS * chunks] */
 };
 
-/* What the kernels are given, in the order of their arguments; and what it is worked out from. */
+/* What the kernel is given, in the order of its arguments; and what it is worked out from. */
 struct on_device {
 	struct sl_device_queue *queue;
-	struct sl_device_memory data, result, record, enable, stop, turn, plan, track;
+	struct sl_device_memory data, result, record, enable, stop, plan, track;
 	struct sl_kernel_tracks rules;
 	struct sl_kernel_tracks_plan table;
 	uint32_t buffers, buffer_bytes, slot_bytes, backoff_ns;
@@ -206,7 +206,6 @@ static void open_all(struct sl_device *device, struct on_device *d, const struct
 	assert_int_equal(device->platform->queue_open(device, &d->queue), 0);
 	put(device, d, events->data, (uint64_t)EVENTS * d->buffer_bytes, &d->data);
 	put(device, d, events->enable, sizeof(events->enable), &d->enable);
-	put(device, d, events->enable, sizeof(events->enable), &d->turn);
 	put(device, d, stop, sizeof(stop), &d->stop);
 	put(device, d, &d->table, sizeof(d->table), &d->plan);
 	zeros(device, d, (uint64_t)EVENTS * d->slot_bytes, &d->result);
@@ -217,50 +216,43 @@ static void open_all(struct sl_device *device, struct on_device *d, const struct
 static void close_all(struct sl_device *device, struct on_device *d)
 {
 	struct sl_device_memory *const all[] = {&d->data, &d->result, &d->record, &d->enable,
-						&d->stop, &d->turn,   &d->plan,	  &d->track};
+						&d->stop, &d->plan,   &d->track};
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		device->platform->memory_close(device, all[i]);
 	device->platform->queue_close(d->queue);
 }
 
-/* The kernel that stays is told to stop before it begins: it does what is there, and ends. */
+static int launch(struct sl_device *device, const struct map *map, struct on_device *d,
+		  struct sl_device_kernel *kernel)
+{
+	const struct sl_device_range range = {{map->groups}, THREADS};
+	const struct sl_device_argument argument[] = {
+		SL_ARG_MEMORY(&d->data),   SL_ARG_MEMORY(&d->data),   SL_ARG_MEMORY(&d->result),
+		SL_ARG_MEMORY(&d->record), SL_ARG_MEMORY(&d->enable), SL_ARG_MEMORY(&d->stop),
+		SL_ARG(d->buffers),	   SL_ARG(d->buffer_bytes),   SL_ARG(d->slot_bytes),
+		SL_ARG(d->backoff_ns),	   SL_ARG(d->rules),	      SL_ARG_MEMORY(&d->plan),
+		SL_ARG_MEMORY(&d->track)};
+
+	return device->platform->launch(d->queue, kernel, &range, argument,
+					sizeof(argument) / sizeof(argument[0]));
+}
+
+/* The kernel is told to stop before it begins: it does what is there, and ends. */
 static void run(struct sl_device *device, const struct map *map, const struct sl_tracks_plan *p,
 		const struct events *events, struct answers *answers)
 {
-	static const char *const names[] = {"tracks_cells_forever", "tracks_cells_once"};
+	static const char *const name = "tracks_cells_forever";
 	const struct sl_platform *platform = device->platform;
 	struct on_device *d = calloc(1, sizeof(*d));
 	struct sl_device_program *program;
-	struct sl_device_kernel *kernel[2];
+	struct sl_device_kernel *kernel;
 
 	assert_non_null(d);
 	open_all(device, d, map, p, events);
 	assert_int_equal(
-		sl_device_kernels(device, &sl_kernels_tracks_ring, names, 2, &program, kernel), 0);
-	for (uint32_t b = 0; b < (map->groups ? 1 : EVENTS); b++) {
-		const struct sl_device_range range = {{map->groups ? map->groups : 1}, THREADS};
-		const struct sl_device_argument argument[] = {SL_ARG_MEMORY(&d->data),
-							      SL_ARG_MEMORY(&d->data),
-							      SL_ARG_MEMORY(&d->result),
-							      SL_ARG_MEMORY(&d->record),
-							      SL_ARG_MEMORY(&d->enable),
-							      SL_ARG_MEMORY(&d->stop),
-							      SL_ARG_MEMORY(&d->turn),
-							      SL_ARG(d->buffers),
-							      SL_ARG(d->buffer_bytes),
-							      SL_ARG(d->slot_bytes),
-							      SL_ARG(d->backoff_ns),
-							      SL_ARG(d->rules),
-							      SL_ARG_MEMORY(&d->plan),
-							      SL_ARG_MEMORY(&d->track),
-							      SL_ARG(b)};
-		unsigned n = sizeof(argument) / sizeof(argument[0]);
-
-		assert_int_equal(platform->launch(d->queue, kernel[!map->groups], &range, argument,
-						  map->groups ? n - 1 : n),
-				 0);
-	}
+		sl_device_kernels(device, &sl_kernels_tracks_ring, &name, 1, &program, &kernel), 0);
+	assert_int_equal(launch(device, map, d, kernel), 0);
 	assert_int_equal(
 		platform->read(d->queue, answers->record, &d->record, 0, sizeof(answers->record)),
 		0);
@@ -268,7 +260,7 @@ static void run(struct sl_device *device, const struct map *map, const struct sl
 					(uint64_t)EVENTS * d->slot_bytes),
 			 0);
 	assert_int_equal(sl_device_finish(device, d->queue), 0);
-	sl_device_kernels_close(device, program, kernel, 2);
+	sl_device_kernels_close(device, program, &kernel, 1);
 	close_all(device, d);
 	free(d);
 }
@@ -381,8 +373,8 @@ static void chosen(struct sl_device *device)
 		{SL_TRACKS_RECTANGLES, 64, 64, 1, 0, 100, 1},
 		{SL_TRACKS_HEXAGONS, 64, 64, 1, 3, 80, 1},
 		{SL_TRACKS_ONE_HEXAGON, 64, 64, 3, 0, 80, 1},
-		{SL_TRACKS_ONE_HEXAGON, 32, 32, 4, 0, 16, 0},
-		{SL_TRACKS_HEXAGONS, 8, 64, 7, 0, 3, 0},
+		{SL_TRACKS_ONE_HEXAGON, 32, 32, 4, 0, 16, 1},
+		{SL_TRACKS_HEXAGONS, 8, 64, 7, 0, 3, 1},
 	};
 
 	for (unsigned i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
@@ -400,7 +392,7 @@ static void any(struct sl_device *device)
 				  .min_layers = 1 + number_below(7),
 				  .bend = number_below(2) * number_below(5),
 				  .chunks = chunks[number_below(6)],
-				  .groups = number_below(4)};
+				  .groups = 1 + number_below(3)};
 
 		check_map(device, &map);
 	}

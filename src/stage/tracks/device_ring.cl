@@ -42,7 +42,6 @@ SL_DEVICE sl_u32 take_event(SL_LOCAL struct event *event, SL_RING_PARAMETERS, sl
 	(void)meta;
 	(void)result;
 	(void)record;
-	(void)turn;
 	(void)buffers;
 	(void)slot_bytes;
 	data += (sl_u64)b * (buffer_bytes / 16);
@@ -100,18 +99,6 @@ SL_DEVICE int work(SL_LOCAL struct group *g, SL_LOCAL struct event *event, RING,
 	return 1;
 }
 
-SL_KERNEL SL_GROUP(160, 1) void tracks_ring_once(RING, sl_u32 b)
-{
-	SL_SHARED struct group g;
-	SL_SHARED struct event event;
-	sl_u32 now = turn[b];
-
-	sl_barrier();
-	work(&g, &event, PASS, b, now);
-	if (sl_thread() == 0)
-		turn[b] = now + buffers;
-}
-
 SL_KERNEL SL_GROUP(160, 1) void tracks_ring_forever(RING)
 {
 	SL_SHARED struct group g;
@@ -135,7 +122,6 @@ SL_DEVICE int work_cells(SL_LOCAL struct cells *s, RING, const struct column *mi
 	sl_u32x4 arrival;
 
 	(void)meta;
-	(void)turn;
 	(void)buffers;
 	(void)plan;
 	(void)track;
@@ -182,21 +168,6 @@ SL_DEVICE int work_cells(SL_LOCAL struct cells *s, RING, const struct column *mi
 	if (t >= CLEANERS) /* until the barrier of the next event */
 		clear_map(s, odd ^ 1, CLEANERS, form);
 	return outcome != 0;
-}
-
-SL_KERNEL SL_GROUP(672, 1) void tracks_cells_once(RING, sl_u32 b)
-{
-	SL_SHARED struct cells s;
-	struct column mine[COLUMNS_MOST];
-	const struct level level = level_of(rules, WIDE);
-	sl_u32 now = turn[b];
-
-	open_cells(&s, rules, plan);
-	take_columns(plan, mine, WIDE);
-	work_cells(&s, PASS, mine, &level, b, now, 0, WIDE);
-	if (sl_thread() == 0)
-		turn[b] = now + buffers;
-	sl_end();
 }
 
 #define DO_CELLS(FORM)                                                                                                        \

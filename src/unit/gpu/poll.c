@@ -102,7 +102,6 @@ static int open_ring(struct sl_poll *p, uint64_t result_bytes, const struct sl_p
 		.buffers = p->terms.buffers,
 		.event_bytes = p->event_bytes,
 		.result_bytes = (uint32_t)result_bytes,
-		.trigger = SL_TRIGGER_PERSISTENT,
 		.groups = p->terms.groups,
 		.threads = p->terms.threads,
 		.backoff_ns = o->backoff_ns,
@@ -110,7 +109,7 @@ static int open_ring(struct sl_poll *p, uint64_t result_bytes, const struct sl_p
 	};
 	struct sl_gpuring_work work = {
 		.kernels = p->terms.kernels,
-		.forever = p->terms.kernel,
+		.kernel = p->terms.kernel,
 		.arguments = p->terms.arguments,
 	};
 
