@@ -41,7 +41,7 @@ struct sl_device_info {
 	/* Kernels are compiled when they first run, which may take a minute. */
 	int compiles_late;
 	/* What other devices write into its memory is seen by kernels that run, in the order in
-	 * which it came; 0: by those launched after flush_remote() only. */
+	 * which it came; 0: that is not promised. */
 	int sees_remote_writes;
 };
 
@@ -135,7 +135,8 @@ struct sl_platform {
 		      const struct sl_device_argument *argument, unsigned arguments);
 
 	/* The queue stands still until the word is `value`, or beyond it: words count up, and wrap.
-	 * In pinned memory, or in the device's. -ENOTSUP here and below: the platform cannot. */
+	 * In pinned memory, or in the device's. -ENOTSUP here and below: the platform cannot. This
+	 * and records are for units: NULL on `threads`, which is none. */
 	int (*wait_value)(struct sl_device_queue *queue, const struct sl_device_memory *word,
 			  uint64_t offset, uint32_t value);
 
@@ -151,9 +152,6 @@ struct sl_platform {
 	int (*play)(struct sl_device_queue *queue, struct sl_device_record *record);
 	void (*record_close)(struct sl_device_record *record);
 
-	/* What other devices wrote into this one's memory before is visible to kernels launched
-	 * after. -ENOTSUP: there is no such thing here. */
-	int (*flush_remote)(struct sl_device *device);
 	/* The device's memory for others to write: *fd is a dma-buf, the caller's to close, valid
 	 * as long as the memory is open. Memory in multiples of SL_DEVICE_SHARED bytes. -ENOTSUP:
 	 * this device's cannot be shared. */

@@ -1,7 +1,9 @@
 /* threads.c - a device that is none: each queue is a thread of this process. It has the memory, the
  * queues and the order of a GPU, so that what is written for one is tested on any host, under any
  * sanitizer. Kernels are functions (struct sl_kernel_function); groups of one go one after the
- * other, except where there are as many threads as groups: those of kernels that wait for words. */
+ * other, except where there are as many threads as groups: those of kernels that wait for words.
+ * Device rings use it, and no unit does: so it has no records, and no queue of it waits for a word.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -37,7 +39,7 @@ struct sl_device_mark {
 	_Atomic uint64_t asked, reached;
 };
 
-enum what { COPY, ZERO, LAUNCH, MARK, WAIT, WAIT_VALUE, PLAY, END };
+enum what { COPY, ZERO, LAUNCH, MARK, WAIT, END };
 
 struct task {
 	enum what what;
@@ -45,17 +47,11 @@ struct task {
 	const char *from;
 	uint64_t bytes, rows, pitch, number;
 	struct sl_device_mark *mark;
-	struct sl_device_record *record;
 	const struct sl_device_kernel *kernel;
 	uint32_t groups, arguments;
 	void *argument[SL_DEVICE_ARGUMENTS]; /* memory; NULL: `value` */
 	_Alignas(16) char value[SL_DEVICE_ARGUMENTS][MOST_BYTES];
 	struct task *next;
-};
-
-struct sl_device_record {
-	struct task *first, **last;
-	const _Atomic uint32_t *stop; /* it is played until then; NULL: once */
 };
 
 struct sl_device_queue {
@@ -64,7 +60,6 @@ struct sl_device_queue {
 	pthread_mutex_t lock;
 	pthread_cond_t bell;
 	struct task *first, **last;
-	struct sl_device_record *recording;
 };
 
 /* ---- what the thread of a queue does ---- */
@@ -108,12 +103,6 @@ static void launch_groups(const struct task *t)
 	free(group);
 }
 
-static void wait_for(_Atomic uint32_t *word, uint32_t value)
-{
-	while ((int32_t)(atomic_load_explicit(word, memory_order_acquire) - value) < 0)
-		sched_yield();
-}
-
 static void copy(const struct task *t)
 {
 	for (uint64_t r = 0; r < t->rows; r++)
@@ -129,21 +118,6 @@ static void copy_words(const struct task *t)
 	for (int i = 0; i < 3; i++)
 		atomic_store_explicit(&to[i], from[i], memory_order_relaxed);
 	atomic_store_explicit(&to[3], from[3], memory_order_release);
-}
-
-static void run_task(const struct task *t);
-
-static void run_record(const struct sl_device_record *r)
-{
-	bool is_last = !r->stop;
-
-	for (;;) {
-		for (const struct task *t = r->first; t; t = t->next)
-			run_task(t);
-		if (is_last)
-			return;
-		is_last = atomic_load_explicit(r->stop, memory_order_acquire);
-	}
 }
 
 static void run_task(const struct task *t)
@@ -167,12 +141,6 @@ static void run_task(const struct task *t)
 	case WAIT:
 		while (atomic_load_explicit(&t->mark->reached, memory_order_acquire) < t->number)
 			sched_yield();
-		break;
-	case WAIT_VALUE:
-		wait_for((_Atomic uint32_t *)t->to, (uint32_t)t->number);
-		break;
-	case PLAY:
-		run_record(t->record);
 		break;
 	case END:
 		break;
@@ -210,11 +178,6 @@ static int put(struct sl_device_queue *q, const struct task *task)
 		return -ENOMEM;
 	*t = *task;
 	t->next = NULL;
-	if (q->recording) {
-		*q->recording->last = t;
-		q->recording->last = &t->next;
-		return 0;
-	}
 	pthread_mutex_lock(&q->lock);
 	*q->last = t;
 	q->last = &t->next;
@@ -489,56 +452,6 @@ static int launch(struct sl_device_queue *q, struct sl_device_kernel *k,
 	return put(q, &t);
 }
 
-static int wait_value(struct sl_device_queue *q, const struct sl_device_memory *word,
-		      uint64_t offset, uint32_t value)
-{
-	return put(q, &(struct task){.what = WAIT_VALUE, .to = at(word, offset), .number = value});
-}
-
-static int record_begin(struct sl_device_queue *q)
-{
-	q->recording = calloc(1, sizeof(*q->recording));
-	if (!q->recording)
-		return -ENOMEM;
-	q->recording->last = &q->recording->first;
-	return 0;
-}
-
-static int record_end(struct sl_device_queue *q, struct sl_device_record **record)
-{
-	*record = q->recording;
-	q->recording = NULL;
-	return 0;
-}
-
-static int record_end_looped(struct sl_device_queue *q, const struct sl_device_memory *stop,
-			     struct sl_device_record **record)
-{
-	q->recording->stop = (const void *)at(stop, 0);
-	return record_end(q, record);
-}
-
-static int play(struct sl_device_queue *q, struct sl_device_record *record)
-{
-	return put(q, &(struct task){.what = PLAY, .record = record});
-}
-
-static void record_close(struct sl_device_record *r)
-{
-	struct task *next;
-
-	for (struct task *t = r->first; t; t = next) {
-		next = t->next;
-		free(t);
-	}
-	free(r);
-}
-
-static int flush_remote(struct sl_device *device)
-{
-	return 0;
-}
-
 const struct sl_platform sl_platform_threads = {
 	.name = "threads",
 	.doc = "threads of this process in place of a device, for tests",
@@ -569,12 +482,5 @@ const struct sl_platform sl_platform_threads = {
 	.kernel_open = kernel_open,
 	.kernel_close = kernel_close,
 	.launch = launch,
-	.wait_value = wait_value,
-	.record_begin = record_begin,
-	.record_end = record_end,
-	.record_end_looped = record_end_looped,
-	.play = play,
-	.record_close = record_close,
-	.flush_remote = flush_remote,
 	.share = share,
 };

@@ -437,17 +437,6 @@ static int launch(struct sl_device_queue *q, struct sl_device_kernel *k,
 
 /* ---- what other devices write ---- */
 
-static int flush_remote(struct sl_device *device)
-{
-	struct sl_cuda_device *d = (struct sl_cuda_device *)device;
-
-	sl_cuda_enter(d);
-	return sl_cuda_fail(d, "cuFlushGPUDirectRDMAWrites",
-			    d->cu->p_cuFlushGPUDirectRDMAWrites(
-				    CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
-				    CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
-}
-
 /* A dma-buf, which `verbs` registers; unproven, for no host here has an RDMA device beside its GPU.
  */
 static int share(struct sl_device *device, const struct sl_device_memory *m, int *fd)
@@ -501,6 +490,5 @@ const struct sl_platform sl_platform_cuda = {
 	.record_end_looped = sl_cuda_record_end_looped,
 	.play = sl_cuda_play,
 	.record_close = sl_cuda_record_close,
-	.flush_remote = flush_remote,
 	.share = share,
 };

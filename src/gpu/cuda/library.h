@@ -47,10 +47,10 @@
 	X(cuGraphInstantiateWithFlags)       \
 	X(cuGraphLaunch)                     \
 	X(cuGraphDestroy)                    \
-	X(cuGraphExecDestroy)                \
-	X(cuFlushGPUDirectRDMAWrites)
+	X(cuGraphExecDestroy)
 
-/* What drivers before 515 or 520 do not have, and only rings need: may be NULL. */
+/* What drivers before 515 or 520 do not have, and only the units' trigger `wait` and rings that are
+ * shared need: may be NULL. */
 #define SL_CUDA_CALLS_OF_515(X) X(cuStreamWaitValue32) X(cuMemGetHandleForAddressRange)
 
 struct sl_cuda_library {

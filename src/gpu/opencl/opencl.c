@@ -478,11 +478,6 @@ int sl_opencl_launch(struct sl_device_queue *q, struct sl_device_kernel *k,
 }
 
 /* No other device writes into memory of OpenCL's. */
-static int flush_remote(struct sl_device *device)
-{
-	return -ENOTSUP;
-}
-
 static int share(struct sl_device *device, const struct sl_device_memory *m, int *fd)
 {
 	return -ENOTSUP;
@@ -524,6 +519,5 @@ const struct sl_platform sl_platform_opencl = {
 	.record_end_looped = sl_opencl_record_end_looped,
 	.play = sl_opencl_play,
 	.record_close = sl_opencl_record_close,
-	.flush_remote = flush_remote,
 	.share = share,
 };
