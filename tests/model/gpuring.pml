@@ -1,11 +1,10 @@
 /* gpuring.pml - a ring of buffers that a device polls: source, copies, two groups of a kernel that
- * never ends, or kernels of a loop, host (src/gpu/ring, src/gpu/ring/ring.clh, gpu/ring/weigh.cl, gpu/cuda/again.cu).
+ * never ends, host (src/gpu/ring, src/gpu/ring/ring.clh, src/gpu/ring/weigh.cl).
  *
  * Events have two words of data. Turns wrap within a search. A group's stores to results reach the
  * host in any order, also after the record, unless there was a fence. The source vanishes anywhere,
  * half way through an event, too; the host says stop at any moment.
  *
- * LOOP: not groups, but a kernel for each buffer, one after the other, and again from the first.
  * PLAIN: data, then the word. COPY: the same, by a queue of copies. TAGGED: each word has its turn.
  * ROGUE: a source that does not wait. For it there are two guards: ASK, the device begins with an
  * event when its buffer was enabled for it; BEGIN, the source takes the old word back before it
@@ -23,9 +22,6 @@
  * config: -DPLAIN -DEVENTS=4
  * config: -DPLAIN -DCOPY -DEVENTS=4
  * config: -DTAGGED -DEVENTS=3
- * config: -DPLAIN -DLOOP -DEVENTS=4
- * config: -DPLAIN -DCOPY -DLOOP -DEVENTS=5
- * config: -DTAGGED -DLOOP -DEVENTS=4
  * config: -DPLAIN -DROGUE -DASK -DBEGIN -DEVENTS=3
  * config: -DTAGGED -DROGUE -DASK -DEVENTS=3
  * break NO_CREDIT: GRANTED         the source does not look at the enable word
@@ -38,7 +34,6 @@
  * break UNREAD: EXCLUSIVE          tagged: it is released before all of its result has come
  * break NO_LAST_LOOK: ONCE         a group leaves at stop without looking once more
  * break NO_FINISH: ONCE            end() does not wait for copies that are queued
- * break NO_LAST_ROUND: ONCE        a loop is over with the round in which it sees stop
  * break DEAF: WOKEN                a group that waits does not look at stop
  * break NO_BEGIN: PROVEN           plain: a source that does not wait has written data, and not yet
  *                                  the word that the device looks at again
@@ -59,15 +54,8 @@
 #define BEGIN
 #undef ASK
 #endif
-#ifdef BREAK_NO_LAST_ROUND
-#define LOOP
-#endif
 #define BUFFERS 2
-#ifdef LOOP
-#define GROUPS 1
-#else
 #define GROUPS 2
-#endif
 #define WORDS 2
 #define B(k) ((k) % BUFFERS)
 /* As if 13 events had been before; 16 in place of 2^32. */
@@ -119,11 +107,7 @@ init {
 #ifdef COPY
 		run copies();
 #endif
-#ifdef LOOP
-		run loop();
-#else
 		run group(0); run group(1);
-#endif
 		run source(); run bus(); run host()
 	}
 }
@@ -326,7 +310,6 @@ inline work()
 }
 #endif
 
-#ifndef LOOP
 proctype group(byte k)
 {
 	byte seen, how, read, got[WORDS];
@@ -346,36 +329,6 @@ proctype group(byte k)
 	od;
 	left++
 }
-
-#else
-#ifdef BREAK_NO_LAST_ROUND
-#define LAST_ROUND stop
-#else
-#define LAST_ROUND is_last
-#endif
-
-/* record_round(), and between rounds gpu/cuda/again.cu or play_round(). A kernel that has given up is
- * followed by the next, as one that has answered is. */
-proctype loop()
-{
-	byte k, seen, how, read, got[WORDS];
-	bool gone, is_last;
-
-	do
-	:: k < EVENTS && (k % BUFFERS || !k || !LAST_ROUND) ->
-		is_last = (k && k % BUFFERS == 0 -> stop : is_last);
-		await_event();
-		if
-		:: !gone -> work(); answer()
-		:: else
-		fi;
-		d_step { seen = 0; how = 0; read = 0; got[0] = 0; got[1] = 0; gone = false; k++ }
-	:: k && k % BUFFERS == 0 && k < EVENTS && LAST_ROUND -> break
-	:: k >= EVENTS -> STOP -> break
-	od;
-	left++
-}
-#endif
 
 /* ---- the host ---- */
 
