@@ -2,8 +2,8 @@
 # check_gpu.sh - what only a host with an NVIDIA GPU can check: every kernel against the CPU, then under compute-sanitizer
 # (memcheck, racecheck), those of rings, too, then the demo's experiment on unit `cuda` beside unit `cpu`. 6 minutes.
 #
-#   tools/check_gpu.sh [BUILD [RESULTS]]    BUILD: a folder with sluice, and src/ with receiver_gpu_test, gpuring_gpuring_test and
-#                                           gpuring_trigger_test; RESULTS: where files go
+#   tools/check_gpu.sh [BUILD [RESULTS]]    BUILD: a folder with sluice, and src/ with receiver_gpu_test, gpu_ring_kernel_test
+#                                           and gpu_ring_ring_test; RESULTS: where files go
 #
 # The two files of the demo are compared by tools/same_file.py, which needs h5py.
 set -u
@@ -27,7 +27,7 @@ export SLUICE_UNIT=cuda # OpenCL's kernels on this GPU are not ours to check her
 "$test" >"$out/twin.txt" 2>&1
 twins=$?
 say "$(grep -c 'cuda: NVIDIA' "$out/twin.txt") chains of stages on CUDA, results as on the CPU" $twins "$out/twin.txt"
-for name in ring trigger; do # rings, and graphs that the device launches itself
+for name in kernel ring; do
 	"$build/src/gpu_ring_${name}_test" >"$out/$name.txt" 2>&1
 	say "src/gpu/ring/${name}_test.c" $? "$out/$name.txt"
 done

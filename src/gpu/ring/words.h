@@ -20,7 +20,7 @@ enum sl_ring_outcome {
 
 enum {
 	SL_RING_KEEP = 0x100,  /* in a record: the result is there */
-	SL_RING_END = 1,       /* in the flags of an event, after stop: it is none; go home */
+	SL_RING_END = 1,       /* of an event's flags, no source's: WRONG; after stop, no event */
 	SL_RING_CHUNK = 12,    /* bytes of an event in 16, where each chunk has its turn */
 	SL_RING_LOCAL = 16384, /* most bytes of such an event */
 };
