@@ -44,7 +44,8 @@ struct sl_bell;
 enum {
 	SL_POLLERS = 8,
 	/* So far ahead of its slots a source is remembered, sequence by sequence: which of them
-	 * were turned away. Nobody who is further ahead is believed (receiver.c). */
+	 * were turned away. A source that is further ahead is not believed
+	 * (receiver/sources.c). */
 	SL_RING_AWAY = 1 << 20,
 };
 enum sl_slot_state { SL_SLOT_FREE, SL_SLOT_OPEN, SL_SLOT_CLOSED };

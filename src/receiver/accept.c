@@ -1,0 +1,176 @@
+/* accept.c - the offer of a front end becomes a transfer of the receiver, or is refused with the
+ * reason. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "receiver/receiver.h"
+
+/* What the experiment wants of a transfer and the front end does not offer, with the key that would
+ * change it. */
+static bool offer_lacks(const struct sl_receive *r, const struct sl_offer *offer, char *why,
+			size_t why_bytes)
+{
+	const struct sl_experiment *e = r->experiment;
+	const char *what = NULL;
+
+	if (!(offer->services & sl_experiment_service(e)))
+		what = e->link_run.service ? "service: rc" : "service: uc";
+	else if (!(offer->operations & sl_experiment_operation(e)))
+		what = e->link_run.operation ? "operation: send" : "operation: write";
+	else if (!(offer->messages & sl_experiment_message(e)))
+		what = sl_experiment_message(e) == SL_MESSAGE_MODULE ? "message: module"
+		       : sl_experiment_message(e) == SL_MESSAGE_LINE ? "message: line"
+								     : "message: packet";
+	else if (offer->max_pmtu < 256 && !e->link->oneway)
+		what = "a PMTU of 256 at least";
+	if (what)
+		snprintf(why, why_bytes, "it does not offer what is set here: link {%s}", what);
+	return what != NULL;
+}
+
+/* Where a block is placed line by line, both must mean the same lines. */
+static bool lines_differ(const struct sl_receive *r, const struct sl_offer *offer, char *why,
+			 size_t why_bytes)
+{
+	const struct sl_lines *lines = &r->ring.lines;
+
+	if (!lines->pitch && sl_experiment_message(r->experiment) != SL_MESSAGE_LINE)
+		return false;
+	if (offer->lines &&
+	    (!lines->pitch || (offer->lines == lines->count && offer->line_bytes == lines->bytes)))
+		return false;
+	snprintf(why, why_bytes,
+		 "its blocks have %u lines of %u bytes, here they have %u of %u (ring.line_pitch, "
+		 "link.message: line)",
+		 offer->lines, offer->line_bytes, lines->count, lines->bytes);
+	return true;
+}
+
+/* Shared memory has its credits elsewhere. */
+static bool is_open_loop(const struct sl_receive *r, const struct sl_offer *offer)
+{
+	const struct sl_link *link = r->experiment->link;
+
+	return link->oneway || (!offer->credit_va && !strcmp(link->wire, "roce"));
+}
+
+/* ring.overrun says what to do with a source for which there is no room, and this one would never
+ * be treated so. */
+static bool policy_lacks(const struct sl_receive *r, const struct sl_offer *offer, char *why,
+			 size_t why_bytes)
+{
+	const struct sl_experiment *e = r->experiment;
+	/* Over RC our own responder, or a NIC without a posted receive, tells it to come again. */
+	bool asked = sl_experiment_service(e) == SL_SERVICE_RC &&
+		     ((e->link->guards & SL_GUARD_ENFORCED) ||
+		      sl_experiment_operation(e) == SL_OPERATION_SEND);
+	bool waits = asked || !is_open_loop(r, offer);
+
+	if (e->ring.overrun == SL_OVERRUN_PAUSE && !waits)
+		snprintf(why, why_bytes,
+			 "it takes no credits and cannot be paused; set ring.overrun to stop, "
+			 "drop_newest or drop_oldest");
+	else if (e->ring.overrun == SL_OVERRUN_DROP_NEWEST && waits)
+		snprintf(why, why_bytes,
+			 "it waits until there is room, so that drop_newest would never drop "
+			 "anything; set ring.overrun to pause, stop or drop_oldest");
+	else
+		return false;
+	return true;
+}
+
+/* The plan is known, and the source goes by it. */
+static int adopt_transfer(struct sl_receive *r, const struct sl_offer *offer,
+			  const struct sl_plan *plan)
+{
+	int kept = r->heir_to->transfer[offer->module].fd;
+	int fd = kept < 0 ? -1 : fcntl(kept, F_DUPFD_CLOEXEC, 0);
+	int err = r->experiment->link->adopt(r->experiment->link_state, offer, plan, fd);
+
+	if (err && fd >= 0)
+		close(fd);
+	return err;
+}
+
+int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool same_host,
+		      struct sl_plan *plan, char *why, size_t why_bytes)
+{
+	struct sl_experiment *e = r->experiment;
+	uint64_t block_bytes = offer->bare ? r->ring.pixel_bytes : r->ring.block_bytes;
+	struct sl_source_status *s = &r->source[offer->module];
+	struct sl_offer placed = *offer;
+	int err;
+
+	if (offer->block_bytes != block_bytes) {
+		snprintf(why, why_bytes, "its blocks have %llu bytes, here they have %llu",
+			 (unsigned long long)offer->block_bytes, (unsigned long long)block_bytes);
+		return -EINVAL;
+	}
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		if (e->ring.align == SL_ALIGN_SEQUENCE && r->source[m].accepted &&
+		    r->assembler.options.first_frame != offer->first_frame) {
+			snprintf(why, why_bytes, "it begins with frame %llu, the others with %llu",
+				 (unsigned long long)offer->first_frame,
+				 (unsigned long long)r->assembler.options.first_frame);
+			return -EINVAL;
+		}
+	if (offer_lacks(r, offer, why, why_bytes) || lines_differ(r, offer, why, why_bytes) ||
+	    policy_lacks(r, offer, why, why_bytes))
+		return -EINVAL;
+	if (r->started)
+		err = sl_rejoin_begin(r, offer->module, offer->first_frame, why, why_bytes);
+	else
+		err = 0;
+	if (err)
+		return err;
+	placed.first_sequence = r->source[offer->module].end;
+	err = r->heir_to ? adopt_transfer(r, offer, plan)
+			 : e->link->accept(e->link_state, &placed, plan);
+	if (err) {
+		snprintf(why, why_bytes, "link '%s' does not take the offer (%s)", e->link->name,
+			 strerror(-err));
+		return err;
+	}
+	s->offer = *offer;
+	s->plan = *plan;
+	r->plans++;
+	s->transfer = plan->transfer;
+	s->accepted = true;
+	s->dropped = false;
+	s->first_sequence = s->end;
+	s->offered = offer->frames && offer->frames < UINT64_MAX - s->end ? s->end + offer->frames
+									  : 0;
+	s->open_loop = is_open_loop(r, offer);
+	r->same_clock &= same_host;
+	if (r->started) {
+		sl_rejoin_end(r, offer->module);
+		return 0;
+	}
+	r->assembler.options.first_frame = offer->first_frame;
+	if (s->open_loop && !(e->link->guards & SL_GUARD_ENFORCED))
+		r->assembler.options.unguarded |= UINT64_C(1) << offer->module;
+	sl_assembler_begin(&r->assembler, offer->module, 0, offer->first_frame);
+	return 0;
+}
+
+void sl_receive_withdraw(struct sl_receive *r, uint16_t transfer)
+{
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		if (r->source[m].accepted && r->source[m].transfer == transfer) {
+			sl_rejoin_drop(r, m);
+			r->source[m].accepted = false;
+		}
+}
+
+int sl_receive_meet(struct sl_receive *r, uint16_t transfer, uint32_t qpn)
+{
+	const struct sl_link *link = r->experiment->link;
+
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		if (r->source[m].accepted && r->source[m].transfer == transfer)
+			r->source[m].plan.credit_qpn = qpn;
+	return link->meet ? link->meet(r->experiment->link_state, transfer, qpn) : -ENOTSUP;
+}

@@ -1,0 +1,121 @@
+/* sources.c - what sources of a run say and do: how much they sent, that they have ended or
+ * vanished; and how far the receiver has seen them come. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "receiver/receiver.h"
+
+enum {
+	/* That a source without credits may claim beyond the slots. */
+	OPEN_LOOP_FRAMES = SL_RING_AWAY / 2,
+};
+
+/* Counts are outside input. A source that may send only what it was granted cannot have sent
+ * more than that, so a lie costs at most a ring of frames; one that takes no credits may have lost
+ * more, or any have left out more, but not without bounds. */
+static const char *count_problem(const struct sl_receive *r, uint32_t module, uint64_t next,
+				 uint64_t sent, uint64_t position)
+{
+	const struct sl_source_status *s = &r->source[module];
+	uint64_t granted = sl_ring_opened(&r->ring, module);
+
+	if (s->open_loop)
+		granted += OPEN_LOOP_FRAMES;
+	else if (sent <= next) /* no credit is needed to leave frames out */
+		granted += next - sent < OPEN_LOOP_FRAMES ? next - sent : OPEN_LOOP_FRAMES;
+	if (next < atomic_load_explicit(&s->next, memory_order_relaxed) ||
+	    sent < atomic_load_explicit(&r->ledger.tally[module].sent, memory_order_relaxed))
+		return "it takes back what it said";
+	if (sent > next)
+		return "it sent more than there was";
+	if (s->offered && next > s->offered)
+		return "it sent more than it offered";
+	if ((r->experiment->link->guards & SL_GUARD_CREDITED) &&
+	    (next > granted || s->first_sequence + position / r->ring.block_bytes > granted))
+		return "it sent more than it was granted";
+	return NULL;
+}
+
+int sl_receive_count(struct sl_receive *r, uint32_t module, uint64_t next, uint64_t sent,
+		     uint64_t position, bool final, char *why, size_t why_bytes)
+{
+	struct sl_source_status *s = &r->source[module];
+	const char *problem = count_problem(r, module, next, sent, position);
+
+	if (problem) {
+		snprintf(why, why_bytes, "module %u: a count that cannot be true: %s", module,
+			 problem);
+		return -EPROTO;
+	}
+	sl_ledger_report(&r->ledger, module, sent);
+	sl_ledger_skip(&r->ledger, module, next - sent);
+	atomic_store_explicit(&s->next, next, memory_order_release);
+	r->experiment->link->reported(r->experiment->link_state, s->transfer, position);
+	if (final) {
+		atomic_fetch_sub(&r->ledger.source_alive, 1);
+		atomic_store_explicit(&s->state, SL_SOURCE_DONE, memory_order_release);
+	}
+	sl_bell_ring(&r->events);
+	return 0;
+}
+
+void sl_receive_gone(struct sl_receive *r, uint32_t module)
+{
+	atomic_fetch_sub(&r->ledger.source_alive, 1);
+	atomic_fetch_add(&r->ledger.source_died, 1);
+	atomic_store_explicit(&r->source[module].state, SL_SOURCE_GONE, memory_order_release);
+	sl_bell_ring(&r->events);
+}
+
+void sl_receive_limit(struct sl_receive *r, uint64_t sequence)
+{
+	atomic_store_explicit(&r->limit, sequence, memory_order_relaxed);
+}
+
+void sl_receive_end(struct sl_receive *r, uint32_t module)
+{
+	atomic_fetch_sub(&r->ledger.source_alive, 1);
+	atomic_store_explicit(&r->source[module].state, SL_SOURCE_ENDED, memory_order_release);
+	sl_bell_ring(&r->events);
+}
+
+void sl_receive_cut(struct sl_receive *r, uint32_t module)
+{
+	r->source[module].cut = true;
+	sl_rejoin_drop(r, module);
+	sl_receive_end(r, module);
+}
+
+uint64_t sl_receive_idle(const struct sl_receive *r)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (unsigned i = 0; i < r->pollers; i++) {
+		uint64_t idle = atomic_load_explicit(&r->link_idle[i], memory_order_relaxed);
+
+		least = idle < least ? idle : least;
+	}
+	return least;
+}
+
+void sl_receive_progress(const struct sl_receive *r, uint32_t module,
+			 struct sl_receive_progress *progress)
+{
+	uint64_t reached = sl_ring_reached(&r->ring, module);
+
+	*progress = (struct sl_receive_progress){
+		.reached = reached,
+		.packets = reached ? sl_ring_packets(&r->ring, reached - 1, module) : 0,
+		.opened = sl_ring_opened(&r->ring, module),
+		.idle = sl_receive_idle(r),
+	};
+}
+
+uint64_t sl_receive_turned_away(const struct sl_receive *r)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		sum += atomic_load_explicit(&r->ring.lane[m].turned_away, memory_order_relaxed);
+	return sum;
+}
