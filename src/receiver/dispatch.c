@@ -13,10 +13,6 @@
 
 enum {
 	WAIT_US = 2000,
-	/* A source has ended, nothing came for this long, and the link looked this often: nothing
-	 * will come. */
-	DRAIN_NS = 200 * 1000 * 1000,
-	DRAIN_LOOKS = 3,
 	/* A batch that is not full waits this long for more while the unit is busy. */
 	BATCH_AGE_NS = 1000 * 1000,
 };
@@ -372,147 +368,6 @@ static int assemble(struct dispatch *d)
 	return n;
 }
 
-/* The highest sequence of which the source told us, by a count or by a record that arrived. */
-static uint64_t last_word(struct sl_receive *r, uint32_t module)
-{
-	struct sl_source_status *s = &r->source[module];
-	uint64_t end = atomic_load_explicit(&s->next, memory_order_acquire);
-	uint64_t opened = sl_ring_opened(&r->ring, module);
-	uint64_t ns;
-
-	if (s->proven > end)
-		end = s->proven;
-	/* What was given up has its outcome, too. */
-	if (r->assembler.head[module].sequence > end)
-		end = r->assembler.head[module].sequence;
-	for (uint64_t k = end; k < opened; k++)
-		if (sl_ring_event(&r->ring, k, module, &ns) && k + 1 > end)
-			end = k + 1;
-	return end;
-}
-
-/* A source that vanished may have been in mid-frame: that frame it never reported, so it gets no
- * outcome, but a name. */
-static void note_unfinished(struct sl_receive *r, uint32_t module, uint64_t end)
-{
-	uint64_t opened = sl_ring_opened(&r->ring, module);
-
-	for (uint64_t k = end; k < opened; k++) {
-		uint32_t packets = sl_ring_packets(&r->ring, k, module);
-
-		if (packets) {
-			r->source[module].unfinished_sequence = k;
-			r->source[module].unfinished_packets = packets;
-		}
-	}
-}
-
-static void end_at(struct sl_receive *r, uint32_t module, uint64_t end)
-{
-	struct sl_source_status *s = &r->source[module];
-
-	sl_assembler_end(&r->assembler, module, end);
-	s->end = end;
-	s->quiet_since_ns = 0;
-	/* Release: pairs with rejoin.c; `end` is settled, and who comes next begins there. */
-	atomic_store_explicit(&s->settled, 1, memory_order_release);
-}
-
-/* Its source has ended, and not all that it sent is given out. */
-static bool leaves_something(const struct sl_receive *r, uint32_t module)
-{
-	const struct sl_source_status *s = &r->source[module];
-	uint32_t state = atomic_load_explicit(&s->state, memory_order_relaxed);
-	bool settled = atomic_load_explicit(&s->settled, memory_order_relaxed);
-
-	if (state == SL_SOURCE_RUNNING || (state == SL_SOURCE_RETURNING && !settled))
-		return false;
-	return !settled || r->assembler.head[module].sequence < s->end;
-}
-
-/* By timestamp nobody knows with which frame a source will go on, so all wait for it, and it may
- * itself wait for plans of other modules: those that went with it must have left nothing. Who they
- * are is not known: all that have ended now; and when they follow, that is done. */
-static bool may_wait_for(struct sl_receive *r, uint32_t module)
-{
-	if (r->experiment->ring.align != SL_ALIGN_TIMESTAMP || r->source[module].cleared)
-		return true;
-	for (uint32_t m = 0; m < r->ring.modules; m++)
-		if (leaves_something(r, m))
-			return false;
-	for (uint32_t m = 0; m < r->ring.modules; m++)
-		r->source[m].cleared =
-			atomic_load_explicit(&r->source[m].state, memory_order_relaxed) !=
-			SL_SOURCE_RUNNING;
-	return true;
-}
-
-/* Another source wants to go on where this one ended. It is waited for from now on; but not before
- * all of this one was given out, whose frames are others. */
-static void resume(struct sl_receive *r, uint32_t module)
-{
-	struct sl_source_status *s = &r->source[module];
-
-	if (!atomic_load_explicit(&s->settled, memory_order_relaxed) ||
-	    r->assembler.head[module].sequence < s->end || !may_wait_for(r, module))
-		return;
-	s->cleared = false;
-	sl_assembler_begin(&r->assembler, module, s->end, s->first_frame);
-	/* Release: pairs with rejoin.c; the run does not end without it any more. */
-	atomic_store_explicit(&s->settled, 0, memory_order_release);
-}
-
-/* A module's source has ended: when is everything here that will ever come? At once if it is all
- * given out; otherwise when its lane has been quiet for a while, since packets may be on their
- * way longer than the word that they were sent. */
-static void check_end(struct sl_receive *r, uint32_t module, uint64_t now)
-{
-	struct sl_source_status *s = &r->source[module];
-	uint32_t state = atomic_load_explicit(&s->state, memory_order_acquire);
-	uint64_t reached = sl_ring_reached(&r->ring, module), end, idle;
-	uint64_t given_out = r->assembler.head[module].sequence;
-
-	if (state == SL_SOURCE_RETURNING)
-		resume(r, module);
-	if (state == SL_SOURCE_RUNNING || state == SL_SOURCE_RETURNING ||
-	    r->assembler.end[module] != UINT64_MAX)
-		return;
-	if (state == SL_SOURCE_DONE &&
-	    given_out >= atomic_load_explicit(&s->next, memory_order_acquire)) {
-		end_at(r, module, s->next);
-		return;
-	}
-	idle = sl_receive_idle(r);
-	if (!s->quiet_since_ns || reached != s->reached) {
-		s->reached = reached;
-		s->quiet_since_ns = now;
-		s->quiet_idle = idle;
-		return;
-	}
-	/* Quiet because the link looked and found nothing, not because it had no time to look. */
-	if (now - s->quiet_since_ns < DRAIN_NS || idle - s->quiet_idle < DRAIN_LOOKS)
-		return;
-	end = s->next;
-	if (state == SL_SOURCE_ENDED) /* what was given up before that has its outcome, too */
-		end = reached > given_out ? reached : given_out;
-	if (state == SL_SOURCE_GONE || s->cut) {
-		end = last_word(r, module);
-		note_unfinished(r, module, end);
-	}
-	if (state != SL_SOURCE_DONE)
-		sl_ledger_report(&r->ledger, module, end - r->ledger.tally[module].skipped);
-	end_at(r, module, end);
-}
-
-static void check_ends(struct dispatch *d)
-{
-	uint64_t now = sl_clock_ns();
-
-	/* Who comes back when the last frame was given out is too late: nobody waits for it. */
-	for (uint32_t m = 0; m < d->r->ring.modules && !d->ended; m++)
-		check_end(d->r, m, now);
-}
-
 static void set(struct sl_gauge *gauge, uint64_t now)
 {
 	atomic_store_explicit(&gauge->now, now, memory_order_relaxed);
@@ -556,7 +411,9 @@ void *sl_dispatch_run(void *receive)
 		work += open_slots(&d);
 		work += assemble(&d);
 		work += hand_on(&d);
-		check_ends(&d);
+		/* A source that comes back after the last frame was given out is too late. */
+		if (!d.ended)
+			sl_ends_check(r);
 		measure(&d);
 		if (work)
 			sl_idle_work(&idle);

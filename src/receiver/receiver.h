@@ -233,6 +233,10 @@ int sl_receive_open_memory(struct sl_receive *receive, uint64_t bytes);
 /* dispatch.c and settle.c: thread bodies. */
 void *sl_dispatch_run(void *receive);
 
+/* ends.c, on the dispatcher's thread: look which modules have ended, and which go on with another
+ * source. */
+void sl_ends_check(struct sl_receive *receive);
+
 /* rejoin.c: a module whose source has ended, and another comes: before link->accept(), after it. */
 int sl_rejoin_begin(struct sl_receive *receive, uint32_t module, uint64_t first_frame, char *why,
 		    size_t why_bytes);
