@@ -6,328 +6,34 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "cmd/cmd.h"
 #include "cmd/outputs.h"
 #include "cmd/run/all.h"
 #include "cmd/run/child.h"
-#include "cmd/run/front_ends.h"
-#include "cmd/run/handover.h"
-#include "cmd/run/run.h"
+#include "cmd/run/state.h"
 #include "cmd/signals.h"
 #include "cmd/truth.h"
-#include "control/one_way.h"
-#include "control/tcp/server.h"
-#include "monitor/report.h"
 #include "monitor/summary.h"
-#include "receiver/receiver.h"
-
-enum { POLL_MS = 10, STOP_GRACE_S = 30 };
-
-struct run_options {
-	bool emulate, quiet, still;
-	char summary[1024], outcomes[1024], port_file[1024], truth[1024], transfer[SL_STREAM_NAME];
-};
 
 static const struct sl_option options[] = {
-	SL_BOOL(struct run_options, emulate, false, "start the detector side as a child process"),
-	SL_STRING(struct run_options, summary, "",
+	SL_BOOL(struct sl_run_options, emulate, false,
+		"start the detector side as a child process"),
+	SL_STRING(struct sl_run_options, summary, "",
 		  "write the outcome of the run to this file, as JSON"),
-	SL_STRING(struct run_options, outcomes, "",
+	SL_STRING(struct sl_run_options, outcomes, "",
 		  "write a line per module-frame to this file: sequence module outcome cause"),
-	SL_STRING(struct run_options, port_file, "",
+	SL_STRING(struct sl_run_options, port_file, "",
 		  "write the control port (the link's, where nothing goes back to the detector) to "
 		  "this file once front ends may come"),
-	SL_STRING(struct run_options, truth, "",
+	SL_STRING(struct sl_run_options, truth, "",
 		  "write what is known of the run's synthetic frames to this file, as HDF5"),
-	SL_STRING(struct run_options, transfer, "",
+	SL_STRING(struct sl_run_options, transfer, "",
 		  "receive this one of the file's transfers; otherwise all, a process each"),
-	SL_BOOL(struct run_options, quiet, false, "no progress line and no report"),
-	SL_BOOL(struct run_options, still, false, "no progress line"),
+	SL_BOOL(struct sl_run_options, quiet, false, "no progress line and no report"),
+	SL_BOOL(struct sl_run_options, still, false, "no progress line"),
 	SL_OPTION_END,
 };
 
-struct run {
-	struct run_options options;
-	struct sl_args args;
-	struct sl_experiment *experiment;
-	struct sl_receive *receive;
-	struct sl_server *server;	 /* NULL: nobody asks */
-	struct sl_feroce_server *feroce; /* NULL: modules come over TCP */
-	struct sl_oneway oneway;	 /* where the link goes one way */
-	struct sl_progress progress;
-	uint64_t expected;
-	struct sl_heir heir;
-	pid_t child;				 /* 0: none */
-	int child_status;			 /* once it has ended */
-	char transfer_path[SL_STREAM_NAME + 16]; /* of its sections in the file */
-	bool stopping;
-	const struct sl_run_plan *plan; /* NULL: as the file says */
-};
-
-static int accept_offer(void *arg, const struct sl_wire_hello *hello, const struct sl_offer *offer,
-			struct sl_plan *plan, char *why, size_t why_bytes)
-{
-	struct run *run = arg;
-
-	if (offer->frames > run->expected)
-		run->expected = offer->frames;
-	return sl_receive_accept(run->receive, offer, hello->host == sl_clock_host(), plan, why,
-				 why_bytes);
-}
-
-static int take_count(void *arg, uint32_t module, const struct sl_wire_count *count, bool final,
-		      char *why, size_t why_bytes)
-{
-	struct run *run = arg;
-	uint64_t offered = run->receive->source[module].offered;
-	int err = sl_receive_count(run->receive, module, count->next, count->sent, count->position,
-				   final, why, why_bytes);
-
-	if (!err && final && offered && count->next < offered && !run->stopping)
-		sl_warn("module %u ends after %llu of the %llu frames that it offered", module,
-			(unsigned long long)count->next, (unsigned long long)offered);
-	return err;
-}
-
-static void withdraw(void *arg, uint16_t transfer)
-{
-	struct run *run = arg;
-
-	sl_receive_withdraw(run->receive, transfer);
-}
-
-static void gone(void *arg, uint32_t module)
-{
-	struct run *run = arg;
-
-	sl_warn("the front end of module %u vanished", module);
-	sl_receive_gone(run->receive, module);
-}
-
-static void waive(void *arg, uint32_t module)
-{
-	struct run *run = arg;
-
-	sl_receive_waive(run->receive, module);
-}
-
-static const struct sl_server_ops server_ops = {
-	.accept = accept_offer,
-	.count = take_count,
-	.withdraw = withdraw,
-	.gone = gone,
-	.waive = waive,
-};
-
-static int open_server(struct run *run)
-{
-	const struct sl_experiment *e = run->experiment;
-	struct sl_server_options o = {
-		.address = e->control.address,
-		/* With a child of our own any port will do, and two runs do not get in each
-		 * other's way. */
-		.port = (uint16_t)(e->emulate_local ? 0 : e->control.port),
-		.token = e->control.token,
-		.modules = e->feroce.enable || run->heir.adopted ? 0 : e->run.modules,
-		.experiment = sl_experiment_digest(e),
-		.link = e->link->wire,
-		.detector = e->detector->name,
-		.silence_ms = (uint32_t)(e->control.silence_s * 1000),
-		/* Where frames are put together by sequence, one that comes back has no place. */
-		.rejoin = e->ring.align != SL_ALIGN_SEQUENCE,
-	};
-	int err = 0;
-
-	if (e->link->oneway) {
-		run->expected = e->run.dark_frames + e->run.frames;
-		return sl_oneway_open(&run->oneway, run->receive);
-	}
-	if (run->heir.adopted) {
-		run->expected = run->receive->source[0].offered;
-	} else if (e->feroce.enable) {
-		run->expected = e->run.dark_frames + e->run.frames;
-		err = sl_devices_open(e, run->receive, &run->feroce);
-	}
-	return err ? err : sl_server_open(&o, &server_ops, run, &run->server);
-}
-
-static void poll_front_ends(struct run *run)
-{
-	if (run->feroce)
-		sl_feroce_server_poll(run->feroce);
-	if (run->server) {
-		sl_server_poll(run->server, POLL_MS);
-	} else {
-		sl_clock_sleep_until(sl_clock_ns() + POLL_MS * UINT64_C(1000000));
-		sl_oneway_poll(&run->oneway, sl_clock_ns());
-	}
-	sl_heir_poll(&run->heir);
-	sl_receive_serve(run->receive);
-}
-
-static uint32_t planned(const struct run *run)
-{
-	if (run->heir.adopted)
-		return run->experiment->run.modules;
-	return run->feroce ? sl_feroce_server_planned(run->feroce) : sl_server_planned(run->server);
-}
-
-static unsigned port_of(const struct run *run)
-{
-	return run->server ? sl_server_port(run->server) : run->receive->source[0].plan.dest.port;
-}
-
-static int write_port_file(const struct run *run)
-{
-	FILE *file;
-
-	if (!run->options.port_file[0])
-		return 0;
-	file = fopen(run->options.port_file, "w");
-	if (!file || fprintf(file, "%u\n", port_of(run)) < 0 || fclose(file) != 0) {
-		sl_error("cannot write '%s': %s", run->options.port_file, strerror(errno));
-		return -errno;
-	}
-	return 0;
-}
-
-/* The detector side as a process of its own. */
-static int spawn_child(struct run *run)
-{
-	char port[SL_STREAM_NAME + 40];
-	char *argv[2 * SL_ARGS_SETS + 11];
-	int n = 0;
-
-	snprintf(port, sizeof(port), "%s%s=%u", run->transfer_path,
-		 run->server ? "control.port" : "link.port", port_of(run));
-	argv[n++] = (char *)"sluice";
-	argv[n++] = (char *)"emulate";
-	argv[n++] = (char *)run->args.plain[0];
-	for (unsigned i = 0; i < run->args.sets; i++) {
-		argv[n++] = (char *)"--set";
-		argv[n++] = (char *)run->args.set[i];
-	}
-	argv[n++] = (char *)"--set";
-	argv[n++] = port;
-	if (run->experiment->transfer[0]) {
-		argv[n++] = (char *)"--transfer";
-		argv[n++] = run->experiment->transfer;
-	}
-	argv[n++] = (char *)"--once";
-	argv[n++] = (char *)"--quiet";
-	if (!run->options.quiet)
-		argv[n++] = (char *)"--report";
-	argv[n] = NULL;
-	return sl_child_start(argv, NULL, &run->child);
-}
-
-/* Until every module has a plan and every front end is ready. */
-static int wait_for_front_ends(struct run *run)
-{
-	const struct sl_experiment *e = run->experiment;
-	uint64_t start = sl_clock_ns();
-
-	if (!run->server)
-		return 0; /* nobody will say that he is ready */
-	if (run->feroce)
-		sl_info("waiting for %u FEROCE devices", e->run.modules);
-	else if (!e->emulate_local && !run->options.still)
-		sl_info("waiting for front ends at %s:%u (sluice emulate %s)", e->control.address,
-			sl_server_port(run->server), run->args.plain[0]);
-	while (!sl_server_ready(run->server) || planned(run) < e->run.modules) {
-		poll_front_ends(run);
-		if (sl_signal) {
-			sl_info("stopped before it began");
-			return -EINTR;
-		}
-		if (!sl_child_alive(&run->child, NULL) || sl_front_end_ended) {
-			sl_error("the front end ended before the run began");
-			return -ECHILD;
-		}
-		if ((double)(sl_clock_ns() - start) * 1e-9 > e->control.wait_s) {
-			sl_error("%u of %u modules were offered within %g s (control.wait_s)",
-				 planned(run), e->run.modules, e->control.wait_s);
-			return -ETIMEDOUT;
-		}
-	}
-	return 0;
-}
-
-static void stop(struct run *run)
-{
-	if (run->server)
-		sl_server_stop(run->server);
-	else
-		sl_oneway_stop(&run->oneway);
-	if (run->feroce)
-		sl_devices_stop(run->receive, run->feroce);
-	sl_heir_stop(&run->heir);
-	run->stopping = true;
-}
-
-/* ring.overrun stop: the first module-frame that found no room ends the run. */
-static bool overrun(const struct run *run)
-{
-	return run->experiment->ring.overrun == SL_OVERRUN_STOP &&
-	       sl_receive_turned_away(run->receive) > 0;
-}
-
-/* That it vanished shows on its connection, where there is one. */
-static void reap_child(struct run *run)
-{
-	if (sl_child_alive(&run->child, &run->child_status) || !run->child_status || run->server)
-		return;
-	sl_error("the front end failed: nothing more will come");
-	sl_oneway_hasten(&run->oneway);
-}
-
-static void acquire(struct run *run)
-{
-	uint64_t stop_ns = 0;
-
-	sl_progress_begin(&run->progress, run->expected);
-	if (run->server)
-		sl_server_start(run->server);
-	else
-		sl_oneway_start(&run->oneway, sl_clock_ns());
-	if (run->feroce)
-		sl_feroce_server_start(run->feroce);
-	while (!sl_receive_done(run->receive)) {
-		poll_front_ends(run);
-		reap_child(run);
-		if (!run->options.quiet && !run->options.still)
-			sl_progress_draw(&run->progress, run->receive);
-		if (sl_signal && !run->stopping) {
-			sl_info("%s: stopping the front ends; once more to give up at once",
-				sl_signal_name(sl_signal));
-			stop(run);
-			stop_ns = sl_clock_ns();
-		} else if (!run->stopping && overrun(run)) {
-			sl_error(
-				"a front end was faster than its slots opened, and what came was "
-				"turned away: stopping. Slow it down, give the ring more slots, or "
-				"choose another ring.overrun");
-			run->receive->overrun = true;
-			stop(run);
-			stop_ns = sl_clock_ns();
-		}
-		if (run->stopping &&
-		    sl_clock_ns() - stop_ns > STOP_GRACE_S * UINT64_C(1000000000)) {
-			if (run->server) /* who does not stop is left behind */
-				sl_server_abandon(run->server);
-			if (run->feroce)
-				sl_feroce_server_abandon(run->feroce);
-			sl_heir_abandon(&run->heir);
-			stop_ns = sl_clock_ns();
-		}
-	}
-	if (run->server)
-		sl_server_bye(run->server);
-	if (!run->options.quiet && !run->options.still)
-		sl_progress_end(&run->progress, run->receive);
-}
-
-static enum sl_result conclude(struct run *run, const char *started)
+static enum sl_result conclude(struct sl_run_state *run, const char *started)
 {
 	struct sl_summary_run summary = {
 		.file = run->args.plain[0],
@@ -385,7 +91,7 @@ static int spare_inputs(const struct sl_experiment *e, const char *const *path, 
 }
 
 /* Sinks name theirs in an option called path. */
-static int check_outputs(const struct run *run)
+static int check_outputs(const struct sl_run_state *run)
 {
 	const struct sl_experiment *e = run->experiment;
 	static char sink_path[SL_EXPERIMENT_SINKS][1024];
@@ -412,7 +118,7 @@ static int check_outputs(const struct run *run)
 }
 
 /* A front end that listens for answers stays until it has them, and has a say in the result. */
-static enum sl_result end_child(struct run *run, enum sl_result result)
+static enum sl_result end_child(struct sl_run_state *run, enum sl_result result)
 {
 	const struct sl_answers_options *answers = &run->experiment->answers;
 	bool listens = answers->address[0] && result != SL_RESULT_ERROR;
@@ -420,7 +126,7 @@ static enum sl_result end_child(struct run *run, enum sl_result result)
 
 	while (listens && run->child && sl_child_alive(&run->child, &run->child_status) &&
 	       sl_clock_ns() < end)
-		sl_clock_sleep_until(sl_clock_ns() + POLL_MS * UINT64_C(1000000));
+		sl_clock_sleep_until(sl_clock_ns() + SL_RUN_POLL_MS * UINT64_C(1000000));
 	sl_child_end(&run->child, &run->child_status);
 	if (!listens || !run->experiment->emulate_local || !run->child_status)
 		return result;
@@ -428,7 +134,7 @@ static enum sl_result end_child(struct run *run, enum sl_result result)
 	return result == SL_RESULT_INTACT || result == SL_RESULT_EMPTY ? SL_RESULT_ERROR : result;
 }
 
-static enum sl_result run_experiment(struct run *run)
+static enum sl_result run_experiment(struct sl_run_state *run)
 {
 	enum sl_result result = SL_RESULT_ERROR;
 	char started[64];
@@ -438,19 +144,20 @@ static enum sl_result run_experiment(struct run *run)
 	    sl_heir_open(&run->heir, run->experiment,
 			 run->options.outcomes[0] ? run->options.outcomes : NULL, &run->receive))
 		return SL_RESULT_ERROR;
-	if (open_server(run))
+	if (sl_run_open_server(run))
 		goto undo_receive;
 	/* Who asks nobody begins at once: then everything must be ready before. */
 	if (!run->server && (sl_receive_start(run->receive) || sl_oneway_wait(&run->oneway)))
 		goto undo_receive;
-	if (write_port_file(run) || (run->experiment->emulate_local && spawn_child(run)))
+	if (sl_run_write_port_file(run) ||
+	    (run->experiment->emulate_local && sl_run_spawn_child(run)))
 		goto undo_receive;
-	if (wait_for_front_ends(run) || sl_heir_store(&run->heir, run->receive) ||
+	if (sl_run_wait_for_front_ends(run) || sl_heir_store(&run->heir, run->receive) ||
 	    (run->server && sl_receive_start(run->receive)))
 		goto undo_receive;
 	if (!run->options.quiet && !run->options.still)
 		sl_receive_tell(run->receive);
-	acquire(run);
+	sl_run_acquire(run);
 	sl_heir_end(&run->heir, run->receive);
 	result = conclude(run, started);
 
@@ -465,7 +172,7 @@ undo_receive:
 	return result;
 }
 
-static enum sl_result run_one(struct run *run)
+static enum sl_result run_one(struct sl_run_state *run)
 {
 	enum sl_result result;
 
@@ -490,7 +197,7 @@ static enum sl_result run_one(struct run *run)
 
 enum sl_result sl_run(const struct sl_run_plan *plan)
 {
-	struct run run = {.args = *plan->args, .plan = plan};
+	struct sl_run_state run = {.args = *plan->args, .plan = plan};
 
 	sl_options_defaults(options, &run.options);
 	run.options.quiet = plan->quiet;
@@ -500,7 +207,7 @@ enum sl_result sl_run(const struct sl_run_plan *plan)
 }
 
 /* Every transfer's file is read before any receiver begins: mistakes are told at once. */
-static int run_many(struct run *run, const struct sl_stream_names *names)
+static int run_many(struct sl_run_state *run, const struct sl_stream_names *names)
 {
 	struct sl_run_all all = {
 		.args = &run->args,
@@ -532,7 +239,7 @@ static int run_many(struct run *run, const struct sl_stream_names *names)
 
 int sl_cmd_run(const struct sl_command *command, int argc, char **argv)
 {
-	struct run run = {0};
+	struct sl_run_state run = {0};
 	struct sl_stream_names names;
 	int err = sl_args_read(command, options, &run.options, argc, argv, &run.args);
 

@@ -1,0 +1,83 @@
+/* acquire.c - the loop of a run, from the start of its sources until every frame is settled; a
+ * signal or an overrun stops them. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "cmd/run/child.h"
+#include "cmd/run/state.h"
+#include "cmd/signals.h"
+
+enum { STOP_GRACE_S = 30 };
+
+static void stop(struct sl_run_state *run)
+{
+	if (run->server)
+		sl_server_stop(run->server);
+	else
+		sl_oneway_stop(&run->oneway);
+	if (run->feroce)
+		sl_devices_stop(run->receive, run->feroce);
+	sl_heir_stop(&run->heir);
+	run->stopping = true;
+}
+
+/* ring.overrun stop: the first module-frame that found no room ends the run. */
+static bool overrun(const struct sl_run_state *run)
+{
+	return run->experiment->ring.overrun == SL_OVERRUN_STOP &&
+	       sl_receive_turned_away(run->receive) > 0;
+}
+
+/* That it vanished shows on its connection, where there is one. */
+static void reap_child(struct sl_run_state *run)
+{
+	if (sl_child_alive(&run->child, &run->child_status) || !run->child_status || run->server)
+		return;
+	sl_error("the front end failed: nothing more will come");
+	sl_oneway_hasten(&run->oneway);
+}
+
+void sl_run_acquire(struct sl_run_state *run)
+{
+	uint64_t stop_ns = 0;
+
+	sl_progress_begin(&run->progress, run->expected);
+	if (run->server)
+		sl_server_start(run->server);
+	else
+		sl_oneway_start(&run->oneway, sl_clock_ns());
+	if (run->feroce)
+		sl_feroce_server_start(run->feroce);
+	while (!sl_receive_done(run->receive)) {
+		sl_run_poll_front_ends(run);
+		reap_child(run);
+		if (!run->options.quiet && !run->options.still)
+			sl_progress_draw(&run->progress, run->receive);
+		if (sl_signal && !run->stopping) {
+			sl_info("%s: stopping the front ends; once more to give up at once",
+				sl_signal_name(sl_signal));
+			stop(run);
+			stop_ns = sl_clock_ns();
+		} else if (!run->stopping && overrun(run)) {
+			sl_error(
+				"a front end was faster than its slots opened, and what came was "
+				"turned away: stopping. Slow it down, give the ring more slots, or "
+				"choose another ring.overrun");
+			run->receive->overrun = true;
+			stop(run);
+			stop_ns = sl_clock_ns();
+		}
+		if (run->stopping &&
+		    sl_clock_ns() - stop_ns > STOP_GRACE_S * UINT64_C(1000000000)) {
+			if (run->server) /* who does not stop is left behind */
+				sl_server_abandon(run->server);
+			if (run->feroce)
+				sl_feroce_server_abandon(run->feroce);
+			sl_heir_abandon(&run->heir);
+			stop_ns = sl_clock_ns();
+		}
+	}
+	if (run->server)
+		sl_server_bye(run->server);
+	if (!run->options.quiet && !run->options.still)
+		sl_progress_end(&run->progress, run->receive);
+}

@@ -1,0 +1,61 @@
+/* state.h - between the files of sluice run: a run that is under way, and its steps in their order.
+ *
+ * Threads:   the control thread. */
+#ifndef SL_CMD_RUN_STATE_H
+#define SL_CMD_RUN_STATE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "cmd/cmd.h"
+#include "cmd/run/front_ends.h"
+#include "cmd/run/handover.h"
+#include "cmd/run/run.h"
+#include "control/one_way.h"
+#include "control/tcp/server.h"
+#include "experiment/transfers.h"
+#include "monitor/report.h"
+
+enum { SL_RUN_POLL_MS = 10 };
+
+struct sl_run_options {
+	bool emulate, quiet, still;
+	char summary[1024], outcomes[1024], port_file[1024], truth[1024], transfer[SL_STREAM_NAME];
+};
+
+struct sl_run_state {
+	struct sl_run_options options;
+	struct sl_args args;
+	struct sl_experiment *experiment;
+	struct sl_receive *receive;
+	struct sl_server *server;	 /* NULL: the link goes one way */
+	struct sl_feroce_server *feroce; /* NULL: modules come over TCP */
+	struct sl_oneway oneway;	 /* where the link goes one way */
+	struct sl_progress progress;
+	uint64_t expected;
+	struct sl_heir heir;
+	pid_t child;				 /* 0: none */
+	int child_status;			 /* once it has ended */
+	char transfer_path[SL_STREAM_NAME + 16]; /* of its sections in the file */
+	bool stopping;
+	const struct sl_run_plan *plan; /* NULL: as the file says */
+};
+
+/* ---- sources.c ---- */
+
+/* From now on front ends may come, or are listened to. Logs. */
+int sl_run_open_server(struct sl_run_state *run);
+int sl_run_write_port_file(const struct sl_run_state *run);
+/* The detector side as a process of its own. */
+int sl_run_spawn_child(struct sl_run_state *run);
+/* Until every module has a plan and every front end is ready. Logs. */
+int sl_run_wait_for_front_ends(struct sl_run_state *run);
+/* For SL_RUN_POLL_MS at most. */
+void sl_run_poll_front_ends(struct sl_run_state *run);
+
+/* ---- acquire.c ---- */
+
+/* Until every frame is settled. */
+void sl_run_acquire(struct sl_run_state *run);
+
+#endif
