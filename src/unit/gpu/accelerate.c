@@ -1,65 +1,46 @@
-/* accelerate.c - the units `cuda` and `opencl`: batches go through lanes of a device, and come back
- * in order.
+/* accelerate.c - the units `cuda` and `opencl`: their options, and how they are opened and closed.
  *
- * Model: submit() leaves a batch in a ring of batches; worker 0 takes it into a free lane and
- * queues all of its work, then looks which lanes have come further. A device that fails, or does
- * not answer for `timeout_ms`, is given up: its batches are run on the CPU (`fallback: cpu`) or
- * come back as not processed, and so do all after them. Either way every frame has its outcome.
- *
- *   ring of batches:   reaped <= finished <= begun <= submitted <= reaped + QUEUE
- *
- * Threads: as core/unit.h says; the device belongs to worker 0. */
+ * Model: batches go through lanes of a device, and come back in order (work.c). A device that
+ * fails, or does not answer for `timeout_ms`, is given up: its batches are run on the CPU
+ * (`fallback: cpu`) or come back as not processed, and so do all after them. Either way every frame
+ * has its outcome. */
 #include <errno.h>
-#include <inttypes.h>
-#include <stdalign.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/bell.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "core/unit.h"
 #include "gpu/dialect/kernels.h"
-#include "gpu/table.h"
-#include "unit/cpu/cpu.h"
 #include "unit/gpu/engine.h"
 
-enum { PINNED = SL_ENGINE_PINNED, QUEUE = SL_ENGINE_BATCHES, NAP_NS = 20000 };
+enum { PINNED = SL_ENGINE_PINNED, QUEUE = SL_ENGINE_BATCHES };
 #define OPENING_NS 60000000000ull	 /* how long tables may take to get there */
 enum { KEPT, ANY };			 /* the choices of `order` */
 enum { NONE, FALL_BACK };		 /* of `fallback` */
 enum { PERSISTENT = SL_LANES_TRIGGERS }; /* of `trigger`, after those of lanes */
 
-struct accelerator {
-	uint32_t device, lanes, order, trigger, processors, backoff_ns;
-	uint32_t timeout_ms, fallback, cross_check;
-	struct sl_engine *engine;
-};
-
 static const struct sl_option options[] = {
-	SL_U32(struct accelerator, device, 0, 0, 255, "", "which of the host's devices"),
-	SL_U32(struct accelerator, lanes, 3, 1, SL_TWIN_LANES, "batches",
+	SL_U32(struct sl_accelerator, device, 0, 0, 255, "", "which of the host's devices"),
+	SL_U32(struct sl_accelerator, lanes, 3, 1, SL_TWIN_LANES, "batches",
 	       "batches on the device at once: one is filled, one is worked on, one is emptied"),
-	SL_CHOICE(struct accelerator, order, kept, "kept|any",
+	SL_CHOICE(struct sl_accelerator, order, kept, "kept|any",
 		  "kept: kernels of one batch after those of another; any: beside each other, for "
 		  "stages that learn nothing from frame to frame"),
-	SL_CHOICE(struct accelerator, trigger, launch, "launch|graph|wait|loop|persistent",
+	SL_CHOICE(struct sl_accelerator, trigger, launch, "launch|graph|wait|loop|persistent",
 		  "how kernels of a batch come to run: each is launched; or all are recorded once, "
 		  "and played; or they are queued ahead, and wait for the batch; or the device "
 		  "itself plays them again and again; or one kernel polls until the run ends "
 		  "(rings)"),
-	SL_U32(struct accelerator, processors, 32, 1, 1024, "",
+	SL_U32(struct sl_accelerator, processors, 32, 1, 1024, "",
 	       "trigger persistent: so many of the device's processors poll, and share a frame"),
-	SL_U32(struct accelerator, backoff_ns, 0, 0, 1000000, "ns",
+	SL_U32(struct sl_accelerator, backoff_ns, 0, 0, 1000000, "ns",
 	       "trigger persistent: a processor rests so long between two looks"),
-	SL_U32(struct accelerator, timeout_ms, 30000, 1, 3600000, "ms",
+	SL_U32(struct sl_accelerator, timeout_ms, 30000, 1, 3600000, "ms",
 	       "a device that takes longer for a batch is given up"),
-	SL_CHOICE(struct accelerator, fallback, none, "none|cpu",
+	SL_CHOICE(struct sl_accelerator, fallback, none, "none|cpu",
 		  "when the device is not there, or given up: end, or refuse all frames from then "
 		  "on; or go on with the CPU"),
-	SL_U32(struct accelerator, cross_check, 0, 0, 4294967295., "frames",
+	SL_U32(struct sl_accelerator, cross_check, 0, 0, 4294967295., "frames",
 	       "of so many frames one is also computed by the CPU, with its batch, and compared; "
 	       "0: none"),
 	SL_OPTION_END};
@@ -99,7 +80,7 @@ static int check_chain(const struct sl_platform *platform, const struct sl_chain
 }
 
 static int check_order(const struct sl_platform *platform, const struct sl_chain *chain,
-		       const struct accelerator *a)
+		       const struct sl_accelerator *a)
 {
 	for (unsigned s = 0; a->order == ANY && s < chain->stages; s++)
 		if (chain->stage[s].ops->ordered) {
@@ -129,7 +110,7 @@ static void close_device(struct sl_engine *e)
 
 static void close_accelerator(void *state)
 {
-	struct accelerator *a = state;
+	struct sl_accelerator *a = state;
 	struct sl_engine *e = a->engine;
 
 	if (!e)
@@ -152,7 +133,7 @@ static void close_accelerator(void *state)
 	free(e);
 }
 
-static int open_device(struct sl_engine *e, const struct accelerator *a,
+static int open_device(struct sl_engine *e, const struct sl_accelerator *a,
 		       const struct sl_platform *platform)
 {
 	struct sl_device_info info;
@@ -200,7 +181,7 @@ static int close_half_open(struct sl_engine *e, int err)
 	return -ETIMEDOUT;
 }
 
-static int open_engine(struct sl_engine *e, const struct accelerator *a,
+static int open_engine(struct sl_engine *e, const struct sl_accelerator *a,
 		       const struct sl_platform *platform)
 {
 	int err = check_chain(platform, &e->chain);
@@ -231,7 +212,7 @@ int sl_accelerator_open(void *state, const struct sl_platform *platform,
 			const struct sl_chain *chain, struct sl_bell *todo, struct sl_bell *done,
 			unsigned *workers)
 {
-	struct accelerator *a = state;
+	struct sl_accelerator *a = state;
 	struct sl_engine *e = aligned_alloc(64, (sizeof(*e) + 63) / 64 * 64);
 	int err;
 
@@ -254,14 +235,14 @@ int sl_accelerator_open(void *state, const struct sl_platform *platform,
 
 static unsigned batches(const void *state)
 {
-	const struct accelerator *a = state;
+	const struct sl_accelerator *a = state;
 
 	return a->trigger == PERSISTENT ? QUEUE : a->lanes;
 }
 
 static void know(void *state, void *memory, uint64_t bytes)
 {
-	struct sl_engine *e = ((struct accelerator *)state)->engine;
+	struct sl_engine *e = ((struct sl_accelerator *)state)->engine;
 	unsigned i = 0;
 
 	while (i < PINNED && e->pinned[i])
@@ -272,186 +253,9 @@ static void know(void *state, void *memory, uint64_t bytes)
 		e->pinned[i] = memory;
 }
 
-/* ---- the dispatcher's side ---- */
-
-static int submit(void *state, struct sl_batch *batch)
-{
-	struct sl_engine *e = ((struct accelerator *)state)->engine;
-	uint64_t number = atomic_load_explicit(&e->submitted, memory_order_relaxed);
-
-	if (batch->frames > e->chain.batch_frames)
-		return -EINVAL;
-	if (number - e->reaped == QUEUE)
-		return -EAGAIN;
-	sl_verdicts_reset(batch);
-	e->batch[number % QUEUE] = batch;
-	atomic_store_explicit(&e->submitted, number + 1, memory_order_release); /* work() */
-	sl_bell_ring(e->todo);
-	return 0;
-}
-
-static int reap(void *state, struct sl_batch **batch)
-{
-	struct sl_engine *e = ((struct accelerator *)state)->engine;
-
-	if (e->reaped == atomic_load_explicit(&e->finished, memory_order_acquire)) /* finish() */
-		return 0;
-	*batch = e->ready[e->reaped++ % QUEUE];
-	return 1;
-}
-
-/* ---- worker 0 ---- */
-
-void sl_engine_finish(struct sl_engine *e, struct sl_batch *batch, int status)
-{
-	uint64_t number = atomic_load_explicit(&e->finished, memory_order_relaxed);
-
-	batch->status = status;
-	e->ready[number % QUEUE] = batch;
-	atomic_store_explicit(&e->finished, number + 1, memory_order_release); /* reap() */
-	sl_bell_ring(e->done);
-}
-
-/* The next batch is to be compared with the CPU, if one of its frames is due. */
-static int begin_check(struct sl_engine *e, struct sl_batch *batch)
-{
-	int err = 0;
-
-	if (e->every && (e->seen + e->every - 1) / e->every * e->every < e->seen + batch->frames)
-		e->owed = true;
-	e->seen += batch->frames;
-	e->checked[e->taken % QUEUE] = e->owed && !e->crossing;
-	if (!e->checked[e->taken % QUEUE])
-		return 0;
-	e->owed = false;
-	e->crossing = true;
-	err = sl_device_lanes_give_back(&e->lanes);
-	return err ? err : sl_cross_begin(&e->cross, &e->lanes, batch);
-}
-
-/* A lane, or the ring, takes the next batch, if there is one. 1: it did, 0: not now. */
-static int begin(struct sl_engine *e, uint64_t submitted)
-{
-	struct sl_batch *batch = e->batch[e->taken % QUEUE];
-	int lane = -1, err;
-
-	if (e->taken == submitted)
-		return 0;
-	if (!e->poll)
-		lane = sl_device_next_lane(&e->lanes);
-	if (e->poll ? !sl_poll_has_room(e->poll, batch->frames) : lane < 0)
-		return 0;
-	err = begin_check(e, batch);
-	e->lane_of[e->taken++ % QUEUE] = (unsigned)lane;
-	if (!err)
-		err = e->poll ? sl_poll_begin(e->poll, batch)
-			      : sl_device_lane_begin(&e->lanes, (unsigned)lane, batch);
-	return err ? err : 1;
-}
-
-/* All that the device makes of the batch is here. */
-static void conclude(struct sl_engine *e, uint64_t number)
-{
-	struct sl_batch *batch = e->batch[number % QUEUE];
-
-	if (e->checked[number % QUEUE]) {
-		sl_cross_compare(&e->cross, &e->lanes, batch);
-		e->crossing = false;
-	}
-	sl_engine_finish(e, batch, sl_host_run(&e->others, batch));
-}
-
-/* 1: it came further, 0: not yet, or what is wrong. */
-static int advance(struct sl_engine *e, uint64_t number, bool may_leave)
-{
-	unsigned index = e->lane_of[number % QUEUE];
-	struct sl_device_lane *lane = &e->lanes.lane[index];
-	bool returning = lane->state == SL_LANE_RETURNING;
-	int reached;
-
-	if (returning && !may_leave)
-		return 0;
-	reached = returning ? e->lanes.platform->reached(lane->back)
-			    : sl_device_lane_reached(&e->lanes, index);
-	if (reached == 0 && sl_clock_ns() - lane->since_ns > e->timeout_ns)
-		return -ETIMEDOUT;
-	if (reached != 1)
-		return reached;
-	if (returning) {
-		lane->state = SL_LANE_FREE;
-		lane->batch = NULL;
-		conclude(e, number);
-		return 1;
-	}
-	reached = sl_device_lane_judged(&e->lanes, index);
-	return reached ? reached : 1;
-}
-
-/* Lanes in the order in which they were filled, so that batches leave in order, too. */
-static int advance_all(struct sl_engine *e)
-{
-	bool may_leave = true;
-	int did = 0;
-
-	for (uint64_t number = e->oldest; number < e->taken; number++) {
-		int err = advance(e, number, may_leave);
-
-		if (err < 0)
-			return err;
-		did |= err;
-		if (e->lanes.lane[e->lane_of[number % QUEUE]].state == SL_LANE_FREE &&
-		    number == e->oldest)
-			e->oldest++;
-		else
-			may_leave = false;
-	}
-	return did;
-}
-
-/* Batches whose last answer is in the ring. */
-static int take_all(struct sl_engine *e)
-{
-	int did = 0, err = 1;
-
-	while (e->oldest < e->taken) {
-		err = sl_poll_take(e->poll, e->batch[e->oldest % QUEUE]);
-		if (err != 1)
-			return err < 0 ? err : did;
-		conclude(e, e->oldest++);
-		did = 1;
-	}
-	return did;
-}
-
-static int work(void *state, unsigned worker)
-{
-	struct sl_engine *e = ((struct accelerator *)state)->engine;
-	struct timespec nap = {0, NAP_NS};
-	uint64_t submitted =
-		atomic_load_explicit(&e->submitted, memory_order_acquire); /* submit() */
-	int did, err = 0;
-
-	if (e->dead) {
-		if (e->taken == submitted)
-			return 0;
-		sl_engine_run_here(e, e->batch[e->taken++ % QUEUE]);
-		e->oldest = e->taken;
-		return 1;
-	}
-	did = begin(e, submitted);
-	err = did < 0 ? did : e->poll ? take_all(e) : advance_all(e);
-	if (err < 0) {
-		sl_engine_give_up(e, err);
-		return 1;
-	}
-	if (!did && !err && e->oldest < e->taken && !e->poll && e->lanes.trigger != SL_LANES_LOOP)
-		nanosleep(&nap, NULL); /* the device is at it */
-	return did || err || e->oldest < e->taken;
-}
-
 static void figures(const void *state, sl_unit_figure *figure, void *arg)
 {
-	const struct accelerator *a = state;
+	const struct sl_accelerator *a = state;
 	const struct sl_engine *e = a->engine;
 
 	if (!e)
@@ -499,7 +303,7 @@ static const char *unavailable(const struct sl_platform *platform)
 	const struct sl_unit sl_unit_##NAME = {                                                 \
 		.name = #NAME,                                                                  \
 		.doc = DOC,                                                                     \
-		.state_bytes = sizeof(struct accelerator),                                      \
+		.state_bytes = sizeof(struct sl_accelerator),                                   \
 		.options = options,                                                             \
 		.drives = 1,                                                                    \
 		.unavailable = unavailable_##NAME,                                              \
@@ -507,9 +311,9 @@ static const char *unavailable(const struct sl_platform *platform)
 		.close = close_accelerator,                                                     \
 		.batches = batches,                                                             \
 		.know = know,                                                                   \
-		.submit = submit,                                                               \
-		.reap = reap,                                                                   \
-		.work = work,                                                                   \
+		.submit = sl_accelerator_submit,                                                \
+		.reap = sl_accelerator_reap,                                                    \
+		.work = sl_accelerator_work,                                                    \
 		.figures = figures,                                                             \
 	}
 

@@ -1,5 +1,5 @@
-/* engine.h - a unit with a device at work: between accelerate.c, which drives it, and give_up.c,
- * which ends it when it fails. */
+/* engine.h - a unit with a device at work: between accelerate.c, which opens and closes it, work.c,
+ * which drives it, and give_up.c, which ends it when it fails. */
 #ifndef SL_UNIT_GPU_ENGINE_H
 #define SL_UNIT_GPU_ENGINE_H
 
@@ -38,6 +38,18 @@ struct sl_engine {
 	alignas(64) _Atomic uint64_t
 		finished; /* released by sl_engine_finish(), acquired by reap() */
 };
+
+struct sl_accelerator { /* the state of the unit */
+	uint32_t device, lanes, order, trigger, processors, backoff_ns;
+	uint32_t timeout_ms, fallback, cross_check;
+	struct sl_engine *engine;
+};
+
+/* ---- work.c: of struct sl_unit ---- */
+
+int sl_accelerator_submit(void *state, struct sl_batch *batch);
+int sl_accelerator_reap(void *state, struct sl_batch **batch);
+int sl_accelerator_work(void *state, unsigned worker);
 
 /* The batch is the dispatcher's again. */
 void sl_engine_finish(struct sl_engine *engine, struct sl_batch *batch, int status);
