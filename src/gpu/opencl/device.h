@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "core/device.h"
 #include "gpu/opencl/library.h"
@@ -45,8 +46,30 @@ struct sl_device_kernel {
 };
 
 /* 0, or what the error means; noted as the device's problem. */
-int sl_opencl_fail(struct sl_opencl_device *device, const char *call, cl_int error);
+static inline int sl_opencl_fail(struct sl_opencl_device *device, const char *call, cl_int error)
+{
+	if (error == CL_SUCCESS)
+		return 0;
+	snprintf(device->problem, sizeof(device->problem), "%s: %s (%d)", call,
+		 sl_opencl_error(error), error);
+	return sl_opencl_errno(error);
+}
 
+/* ---- queue.c: of struct sl_platform ---- */
+
+int sl_opencl_queue_open(struct sl_device *device, struct sl_device_queue **queue);
+void sl_opencl_queue_close(struct sl_device_queue *queue);
+int sl_opencl_write(struct sl_device_queue *queue, const struct sl_device_memory *to,
+		    uint64_t offset, const void *from, uint64_t row_bytes, uint64_t rows,
+		    uint64_t pitch);
+int sl_opencl_read(struct sl_device_queue *queue, void *to, const struct sl_device_memory *from,
+		   uint64_t offset, uint64_t bytes);
+int sl_opencl_flush(struct sl_device_queue *queue);
+int sl_opencl_mark_open(struct sl_device *device, struct sl_device_mark **mark);
+void sl_opencl_mark_close(struct sl_device_mark *mark);
+int sl_opencl_mark(struct sl_device_queue *queue, struct sl_device_mark *mark);
+int sl_opencl_wait(struct sl_device_queue *queue, struct sl_device_mark *mark);
+int sl_opencl_reached(struct sl_device_mark *mark);
 int sl_opencl_launch(struct sl_device_queue *queue, struct sl_device_kernel *kernel,
 		     const struct sl_device_range *range, const struct sl_device_argument *argument,
 		     unsigned arguments);
