@@ -1,5 +1,6 @@
-/* cuda.c - the CUDA driver as a platform. Every entry makes the device's context the thread's, for
- * a device may be opened on one thread and used on another. */
+/* cuda.c - the CUDA driver as a platform: devices, their memory, and their programs; queue.c has
+ * their queues. Every entry makes the device's context the thread's, for a device may be opened on
+ * one thread and used on another. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,32 +27,12 @@ static unsigned devices(void)
 	return cu && cu->p_cuDeviceGetCount(&n) == CUDA_SUCCESS && n > 0 ? (unsigned)n : 0;
 }
 
-/* ---- errors ---- */
-
-int sl_cuda_fail(struct sl_cuda_device *d, const char *call, CUresult error)
-{
-	const char *name = NULL, *text = NULL;
-
-	if (error == CUDA_SUCCESS)
-		return 0;
-	d->cu->p_cuGetErrorName(error, &name);
-	d->cu->p_cuGetErrorString(error, &text);
-	snprintf(d->problem, sizeof(d->problem), "%s: %s (%s)", call, name ? name : "?",
-		 text ? text : "?");
-	return sl_cuda_errno(error);
-}
+/* ---- a device ---- */
 
 static const char *problem(const struct sl_device *device)
 {
 	return ((const struct sl_cuda_device *)device)->problem;
 }
-
-void sl_cuda_enter(const struct sl_cuda_device *d)
-{
-	d->cu->p_cuCtxSetCurrent(d->context);
-}
-
-/* ---- a device ---- */
 
 static void close_device(struct sl_device *device)
 {
@@ -222,134 +203,6 @@ static void unpin(struct sl_device *device, void *host)
 	d->cu->p_cuMemHostUnregister(host);
 }
 
-/* ---- queues ---- */
-
-static int queue_open(struct sl_device *device, struct sl_device_queue **queue)
-{
-	struct sl_cuda_device *d = (struct sl_cuda_device *)device;
-	struct sl_device_queue *q = calloc(1, sizeof(*q));
-	int err;
-
-	if (!q)
-		return -ENOMEM;
-	q->device = d;
-	sl_cuda_enter(d);
-	err = sl_cuda_fail(d, "cuStreamCreate",
-			   d->cu->p_cuStreamCreate(&q->stream, CU_STREAM_NON_BLOCKING));
-	if (err)
-		free(q);
-	else
-		*queue = q;
-	return err;
-}
-
-static void queue_close(struct sl_device_queue *q)
-{
-	sl_cuda_enter(q->device);
-	q->device->cu->p_cuStreamDestroy(q->stream);
-	free(q);
-}
-
-static int write_memory(struct sl_device_queue *q, const struct sl_device_memory *to,
-			uint64_t offset, const void *from, uint64_t row_bytes, uint64_t rows,
-			uint64_t pitch)
-{
-	const struct sl_cuda_library *cu = q->device->cu;
-	CUDA_MEMCPY2D copy = {
-		.srcMemoryType = CU_MEMORYTYPE_HOST,
-		.srcHost = from,
-		.srcPitch = pitch,
-		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
-		.dstDevice = to->address + offset,
-		.dstPitch = row_bytes,
-		.WidthInBytes = row_bytes,
-		.Height = rows,
-	};
-
-	sl_cuda_enter(q->device);
-	if (rows == 1 || pitch == row_bytes)
-		return sl_cuda_fail(q->device, "cuMemcpyHtoDAsync",
-				    cu->p_cuMemcpyHtoDAsync(to->address + offset, from,
-							    row_bytes * rows, q->stream));
-	return sl_cuda_fail(q->device, "cuMemcpy2DAsync", cu->p_cuMemcpy2DAsync(&copy, q->stream));
-}
-
-static int read_memory(struct sl_device_queue *q, void *to, const struct sl_device_memory *from,
-		       uint64_t offset, uint64_t bytes)
-{
-	sl_cuda_enter(q->device);
-	return sl_cuda_fail(
-		q->device, "cuMemcpyDtoHAsync",
-		q->device->cu->p_cuMemcpyDtoHAsync(to, from->address + offset, bytes, q->stream));
-}
-
-static int zero(struct sl_device_queue *q, const struct sl_device_memory *to, uint64_t offset,
-		uint64_t bytes)
-{
-	sl_cuda_enter(q->device);
-	return sl_cuda_fail(
-		q->device, "cuMemsetD8Async",
-		q->device->cu->p_cuMemsetD8Async(to->address + offset, 0, bytes, q->stream));
-}
-
-static int flush(struct sl_device_queue *q)
-{
-	return 0; /* CUDA holds nothing back */
-}
-
-/* ---- marks ---- */
-
-static int mark_open(struct sl_device *device, struct sl_device_mark **mark)
-{
-	struct sl_cuda_device *d = (struct sl_cuda_device *)device;
-	struct sl_device_mark *m = calloc(1, sizeof(*m));
-	int err;
-
-	if (!m)
-		return -ENOMEM;
-	m->device = d;
-	sl_cuda_enter(d);
-	err = sl_cuda_fail(d, "cuEventCreate",
-			   d->cu->p_cuEventCreate(&m->event, CU_EVENT_DISABLE_TIMING));
-	if (err)
-		free(m);
-	else
-		*mark = m;
-	return err;
-}
-
-static void mark_close(struct sl_device_mark *m)
-{
-	sl_cuda_enter(m->device);
-	m->device->cu->p_cuEventDestroy(m->event);
-	free(m);
-}
-
-static int mark(struct sl_device_queue *q, struct sl_device_mark *m)
-{
-	sl_cuda_enter(q->device);
-	return sl_cuda_fail(q->device, "cuEventRecord",
-			    q->device->cu->p_cuEventRecord(m->event, q->stream));
-}
-
-static int wait(struct sl_device_queue *q, struct sl_device_mark *m)
-{
-	sl_cuda_enter(q->device);
-	return sl_cuda_fail(q->device, "cuStreamWaitEvent",
-			    q->device->cu->p_cuStreamWaitEvent(q->stream, m->event, 0));
-}
-
-static int reached(struct sl_device_mark *m)
-{
-	CUresult error;
-
-	sl_cuda_enter(m->device);
-	error = m->device->cu->p_cuEventQuery(m->event);
-	if (error == CUDA_ERROR_NOT_READY)
-		return 0;
-	return error == CUDA_SUCCESS ? 1 : sl_cuda_fail(m->device, "on the device", error);
-}
-
 /* ---- kernels ---- */
 
 static int program_open(struct sl_device *device, const struct sl_kernels *kernels,
@@ -414,27 +267,6 @@ static void kernel_close(struct sl_device_kernel *k)
 	free(k);
 }
 
-static int launch(struct sl_device_queue *q, struct sl_device_kernel *k,
-		  const struct sl_device_range *range, const struct sl_device_argument *argument,
-		  unsigned arguments)
-{
-	void *list[SL_DEVICE_ARGUMENTS];
-	unsigned groups[3];
-
-	if (arguments > SL_DEVICE_ARGUMENTS)
-		return -EINVAL;
-	for (unsigned i = 0; i < arguments; i++)
-		list[i] = argument[i].memory ? (void *)&argument[i].memory->address
-					     : (void *)argument[i].value;
-	for (unsigned i = 0; i < 3; i++)
-		groups[i] = range->groups[i] ? range->groups[i] : 1;
-	sl_cuda_enter(q->device);
-	return sl_cuda_fail(q->device, "cuLaunchKernel",
-			    q->device->cu->p_cuLaunchKernel(k->function, groups[0], groups[1],
-							    groups[2], range->threads, 1, 1, 0,
-							    q->stream, list, NULL));
-}
-
 /* ---- what other devices write ---- */
 
 /* A dma-buf, which `verbs` registers; unproven, for no host here has an RDMA device beside its GPU.
@@ -468,22 +300,22 @@ const struct sl_platform sl_platform_cuda = {
 	.memory_close = memory_close,
 	.pin = pin,
 	.unpin = unpin,
-	.queue_open = queue_open,
-	.queue_close = queue_close,
-	.write = write_memory,
-	.read = read_memory,
-	.zero = zero,
-	.flush = flush,
-	.mark_open = mark_open,
-	.mark_close = mark_close,
-	.mark = mark,
-	.wait = wait,
-	.reached = reached,
+	.queue_open = sl_cuda_queue_open,
+	.queue_close = sl_cuda_queue_close,
+	.write = sl_cuda_write,
+	.read = sl_cuda_read,
+	.zero = sl_cuda_zero,
+	.flush = sl_cuda_flush,
+	.mark_open = sl_cuda_mark_open,
+	.mark_close = sl_cuda_mark_close,
+	.mark = sl_cuda_mark,
+	.wait = sl_cuda_wait,
+	.reached = sl_cuda_reached,
 	.program_open = program_open,
 	.program_close = program_close,
 	.kernel_open = kernel_open,
 	.kernel_close = kernel_close,
-	.launch = launch,
+	.launch = sl_cuda_launch,
 	.wait_value = sl_cuda_wait_value,
 	.record_begin = sl_cuda_record_begin,
 	.record_end = sl_cuda_record_end,

@@ -2,6 +2,8 @@
 #ifndef SL_GPU_CUDA_DEVICE_H
 #define SL_GPU_CUDA_DEVICE_H
 
+#include <stdio.h>
+
 #include "core/device.h"
 #include "gpu/cuda/library.h"
 
@@ -34,10 +36,44 @@ struct sl_device_kernel {
 };
 
 /* 0, or what the error means; noted as the device's problem. */
-int sl_cuda_fail(struct sl_cuda_device *device, const char *call, CUresult error);
+static inline int sl_cuda_fail(struct sl_cuda_device *device, const char *call, CUresult error)
+{
+	const char *name = NULL, *text = NULL;
+
+	if (error == CUDA_SUCCESS)
+		return 0;
+	device->cu->p_cuGetErrorName(error, &name);
+	device->cu->p_cuGetErrorString(error, &text);
+	snprintf(device->problem, sizeof(device->problem), "%s: %s (%s)", call, name ? name : "?",
+		 text ? text : "?");
+	return sl_cuda_errno(error);
+}
 
 /* Its context is the thread's. */
-void sl_cuda_enter(const struct sl_cuda_device *device);
+static inline void sl_cuda_enter(const struct sl_cuda_device *device)
+{
+	device->cu->p_cuCtxSetCurrent(device->context);
+}
+
+/* ---- queue.c: of struct sl_platform ---- */
+
+int sl_cuda_queue_open(struct sl_device *device, struct sl_device_queue **queue);
+void sl_cuda_queue_close(struct sl_device_queue *queue);
+int sl_cuda_write(struct sl_device_queue *queue, const struct sl_device_memory *to, uint64_t offset,
+		  const void *from, uint64_t row_bytes, uint64_t rows, uint64_t pitch);
+int sl_cuda_read(struct sl_device_queue *queue, void *to, const struct sl_device_memory *from,
+		 uint64_t offset, uint64_t bytes);
+int sl_cuda_zero(struct sl_device_queue *queue, const struct sl_device_memory *to, uint64_t offset,
+		 uint64_t bytes);
+int sl_cuda_flush(struct sl_device_queue *queue);
+int sl_cuda_mark_open(struct sl_device *device, struct sl_device_mark **mark);
+void sl_cuda_mark_close(struct sl_device_mark *mark);
+int sl_cuda_mark(struct sl_device_queue *queue, struct sl_device_mark *mark);
+int sl_cuda_wait(struct sl_device_queue *queue, struct sl_device_mark *mark);
+int sl_cuda_reached(struct sl_device_mark *mark);
+int sl_cuda_launch(struct sl_device_queue *queue, struct sl_device_kernel *kernel,
+		   const struct sl_device_range *range, const struct sl_device_argument *argument,
+		   unsigned arguments);
 
 /* ---- graph.c ---- */
 

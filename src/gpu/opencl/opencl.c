@@ -62,14 +62,12 @@ static const char *unavailable(void)
 			   "apt install pocl-opencl-icd runs it on the CPU)";
 }
 
-/* ---- errors ---- */
+/* ---- a device ---- */
 
 static const char *problem(const struct sl_device *device)
 {
 	return ((const struct sl_opencl_device *)device)->problem;
 }
-
-/* ---- a device ---- */
 
 static void close_device(struct sl_device *device)
 {
