@@ -11,6 +11,7 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include "core/link.h"
 #include "core/region.h"
@@ -69,5 +70,22 @@ int sl_shm_serve(void *state);
 int sl_shm_connect(void *state, const struct sl_plan *plan);
 int sl_shm_queue_open(struct sl_shm_queue *queue);
 void sl_shm_queue_close(struct sl_shm_queue *queue);
+
+/* receive.c: of struct sl_link. */
+int sl_shm_accept(void *state, const struct sl_offer *offer, struct sl_plan *plan);
+int sl_shm_poll(void *state, unsigned poller, unsigned budget);
+
+/* send.c: of struct sl_link. */
+int sl_shm_offer(void *state, struct sl_offer *offer);
+int sl_shm_post(void *state, uint16_t transfer, const struct sl_write *write, size_t n);
+uint64_t sl_shm_reap(void *state, uint16_t transfer);
+
+static inline void sl_shm_wake(int fd)
+{
+	uint64_t one = 1;
+
+	if (write(fd, &one, sizeof(one)) < 0)
+		return; /* full: it is awake anyway */
+}
 
 #endif
