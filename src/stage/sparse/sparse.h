@@ -25,6 +25,13 @@ struct sl_sparse_list {
 	uint64_t found;
 };
 
+/* Of one frame, by one worker; index and value follow, and are not zeroed. */
+struct sl_sparse_head {
+	uint64_t found;
+	uint32_t count;
+	uint32_t merged; /* by finish() */
+};
+
 /* Bins and norms that the pixels of a block have: what a bound of the block follows from. */
 struct sl_sparse_block {
 	uint16_t first, last; /* bins; first > last: no pixel of it has one */
@@ -58,7 +65,7 @@ struct sl_sparse {
 	struct sl_region memory;
 };
 
-/* ---- sparse.c ---- */
+/* ---- lists.c ---- */
 
 /* What is no measurement: bad pixels; the largest unsigned number. Overloads are measurements of a
  * kind, and picked. */
@@ -67,6 +74,21 @@ bool sl_sparse_is_overload(enum sl_dtype dtype, const void *pixels, uint64_t i);
 
 void sl_sparse_pick(struct sl_sparse_list *list, enum sl_dtype dtype, uint32_t index,
 		    const void *pixels, uint64_t i);
+
+/* What a worker needs for a frame by threshold: a head, and the list behind it. */
+static inline size_t sl_sparse_entry_bytes(const struct sl_sparse *s)
+{
+	size_t bytes = sizeof(struct sl_sparse_head) +
+		       s->room * (sizeof(uint32_t) + sl_dtype_bytes(s->dtype));
+
+	return (bytes + 63) / 64 * 64;
+}
+
+/* Of struct sl_stage: tile and finish by threshold, frame by radius. */
+void sl_sparse_tile(void *state, void *scratch, const struct sl_batch *batch,
+		    const struct sl_tile *tile);
+void sl_sparse_finish(void *state, void *const *scratch, unsigned workers, struct sl_batch *batch);
+void sl_sparse_frame(void *state, void *scratch, const struct sl_batch *batch, uint32_t f);
 
 /* ---- tables.c ---- */
 
