@@ -39,12 +39,12 @@ static const struct sl_option options[] = {
 	SL_OPTION_END,
 };
 
-static int send_counts(struct sl_emulate *em, struct sl_client *client, bool final)
+static int send_counts(struct sl_emulator *em, struct sl_client *client, bool final)
 {
 	int err = 0;
 
 	for (uint32_t m = em->first_module; m < em->end_module && !err; m++) {
-		struct sl_emulate_module *module = &em->module[m];
+		struct sl_emulator_module *module = &em->module[m];
 		/* Position first: it is then never ahead of what the rest says. */
 		uint64_t position = atomic_load_explicit(&module->position, memory_order_acquire);
 		uint64_t sent = atomic_load_explicit(&module->sent, memory_order_acquire);
@@ -59,7 +59,7 @@ static int send_counts(struct sl_emulate *em, struct sl_client *client, bool fin
 	return err;
 }
 
-static int agree(struct sl_emulate *em, struct sl_client *client)
+static int agree(struct sl_emulator *em, struct sl_client *client)
 {
 	const struct sl_experiment *e = em->experiment;
 	struct sl_wire_hello hello = {
@@ -77,11 +77,11 @@ static int agree(struct sl_emulate *em, struct sl_client *client)
 		struct sl_offer offer;
 		struct sl_plan plan;
 
-		err = sl_emulate_offer(em, m, &offer);
+		err = sl_emulator_offer(em, m, &offer);
 		if (!err)
 			err = sl_client_offer(client, &offer, &plan);
 		if (!err)
-			err = sl_emulate_connect(em, &plan);
+			err = sl_emulator_connect(em, &plan);
 	}
 	return err ? err : sl_client_ready(client);
 }
@@ -102,38 +102,38 @@ static int wait_for_start(struct sl_client *client)
 }
 
 /* Nobody is told, and nobody says stop: to the end of what was offered. */
-static int go_on(struct sl_emulate *em)
+static int go_on(struct sl_emulator *em)
 {
 	sl_warn("the receiver is gone; going on by the plan that it gave");
-	while (!sl_emulate_finished(em)) {
+	while (!sl_emulator_finished(em)) {
 		if (sl_signal)
-			sl_emulate_stop(em, true);
+			sl_emulator_stop(em, true);
 		sl_clock_sleep_until(sl_clock_ns() + COUNT_MS * UINT64_C(1000000));
-		sl_emulate_log_faults(em);
+		sl_emulator_log_faults(em);
 	}
 	return atomic_load(&em->error);
 }
 
 /* Send, report, listen. 0: all sent and the receiver said good-bye; -EPIPE: it vanished. */
-static int serve(struct sl_emulate *em, struct sl_client *client, bool fixed)
+static int serve(struct sl_emulator *em, struct sl_client *client, bool fixed)
 {
 	uint64_t end;
-	int err = sl_emulate_start(em), word;
+	int err = sl_emulator_start(em), word;
 
-	while (!err && !sl_emulate_finished(em)) {
+	while (!err && !sl_emulator_finished(em)) {
 		word = sl_client_listen(client, COUNT_MS);
 		if (sl_signal || word == SL_WIRE_STOP)
-			sl_emulate_stop(em, false);
+			sl_emulator_stop(em, false);
 		else if (word < 0 || word == SL_WIRE_BYE || word == SL_WIRE_ERROR)
 			err = -EPIPE;
 		if (!err && send_counts(em, client, false))
 			err = -EPIPE;
-		sl_emulate_log_faults(em);
+		sl_emulator_log_faults(em);
 	}
 	if (err == -EPIPE && fixed)
 		return go_on(em);
 	if (err)
-		sl_emulate_stop(em, true);
+		sl_emulator_stop(em, true);
 	if (!err)
 		err = atomic_load(&em->error);
 	if (!err && send_counts(em, client, true))
@@ -156,7 +156,7 @@ static int serve(struct sl_emulate *em, struct sl_client *client, bool fixed)
 }
 
 /* The receiver can neither ask nor answer: to the end of what there is, at the detector's pace. */
-static int send_blindly(struct sl_emulate *em, const struct emulate_options *o)
+static int send_blindly(struct sl_emulator *em, const struct emulate_options *o)
 {
 	const struct sl_experiment *e = em->experiment;
 	int err, end_err;
@@ -167,27 +167,27 @@ static int send_blindly(struct sl_emulate *em, const struct emulate_options *o)
 			 e->link->name);
 		return -EINVAL;
 	}
-	err = sl_emulate_plan_begin(em);
+	err = sl_emulator_plan_begin(em);
 	for (uint32_t m = em->first_module; m < em->end_module && !err; m++)
-		err = sl_emulate_assume(em, m);
+		err = sl_emulator_assume(em, m);
 	if (!err && !o->quiet)
 		sl_info("sending %s over link %s, frames from number %llu on", e->detector->name,
 			e->link->name,
 			(unsigned long long)(em->number_base +
 					     sl_geometry_frame(&em->geometry, em->first_frame)));
 	if (!err)
-		err = sl_emulate_start(em);
-	while (!err && !sl_emulate_finished(em)) {
+		err = sl_emulator_start(em);
+	while (!err && !sl_emulator_finished(em)) {
 		if (sl_signal)
-			sl_emulate_stop(em, false);
+			sl_emulator_stop(em, false);
 		sl_clock_sleep_until(sl_clock_ns() + COUNT_MS * UINT64_C(1000000));
-		sl_emulate_log_faults(em);
+		sl_emulator_log_faults(em);
 	}
-	end_err = sl_emulate_plan_end(em);
+	end_err = sl_emulator_plan_end(em);
 	return err ? err : end_err;
 }
 
-static int one_plan(struct sl_emulate *em, const struct emulate_options *o)
+static int one_plan(struct sl_emulator *em, const struct emulate_options *o)
 {
 	const struct sl_control_run *control = &em->experiment->control;
 	struct sl_client client;
@@ -197,7 +197,7 @@ static int one_plan(struct sl_emulate *em, const struct emulate_options *o)
 
 	if (err)
 		return err;
-	err = sl_emulate_plan_begin(em);
+	err = sl_emulator_plan_begin(em);
 	if (!err)
 		err = agree(em, &client);
 	if (!err)
@@ -211,7 +211,7 @@ static int one_plan(struct sl_emulate *em, const struct emulate_options *o)
 								      em->first_frame));
 		err = serve(em, &client, o->fixed);
 	}
-	end_err = sl_emulate_plan_end(em);
+	end_err = sl_emulator_plan_end(em);
 	sl_client_close(&client);
 	return end_err && end_err != -EPIPE ? end_err : err;
 }
@@ -221,7 +221,7 @@ static int one_plan(struct sl_emulate *em, const struct emulate_options *o)
 struct stream {
 	const struct emulate_options *options;
 	struct sl_experiment *experiment;
-	struct sl_emulate *emulate;
+	struct sl_emulator *emulator;
 	struct sl_thread thread;
 	int err;
 };
@@ -231,7 +231,7 @@ static double us(uint64_t ns)
 	return (double)ns * 1e-3;
 }
 
-static int check_answers(struct sl_emulate *em, const char *name, const char *colon,
+static int check_answers(struct sl_emulator *em, const char *name, const char *colon,
 			 const struct emulate_options *o)
 {
 	char begin[SL_STREAM_NAME + 2];
@@ -245,7 +245,7 @@ static int check_answers(struct sl_emulate *em, const char *name, const char *co
 static void *run_stream(void *arg)
 {
 	struct stream *stream = arg;
-	struct sl_emulate *em = stream->emulate;
+	struct sl_emulator *em = stream->emulator;
 	const struct emulate_options *o = stream->options;
 	const char *name = stream->experiment->transfer, *colon = name[0] ? ": " : "";
 	int err;
@@ -253,7 +253,7 @@ static void *run_stream(void *arg)
 	for (;;) {
 		err = em->experiment->link->oneway ? send_blindly(em, o) : one_plan(em, o);
 		if (err == -ERESTART && !sl_signal) {
-			err = sl_emulate_rejoin(em);
+			err = sl_emulator_rejoin(em);
 			if (err)
 				break;
 			sl_info("%s%sgone, as asked for; coming back with frame %llu", name, colon,
@@ -313,16 +313,16 @@ static int open_stream(struct stream *stream, const struct sl_args *args, const 
 				     &stream->experiment);
 
 	if (!err)
-		err = sl_emulate_open(stream->experiment, first, last, &stream->emulate);
+		err = sl_emulator_open(stream->experiment, first, last, &stream->emulator);
 	if (!err && first_frame)
-		err = sl_emulate_join(stream->emulate, first_frame);
+		err = sl_emulator_join(stream->emulator, first_frame);
 	return err;
 }
 
 static void close_stream(struct stream *stream)
 {
-	if (stream->emulate)
-		sl_emulate_close(stream->emulate);
+	if (stream->emulator)
+		sl_emulator_close(stream->emulator);
 	if (stream->experiment)
 		sl_experiment_close(stream->experiment);
 }
@@ -347,7 +347,7 @@ static int run_streams(struct stream *stream, unsigned n)
 }
 
 /* All transfers of the file, or the one that was named. */
-static int emulate(const struct emulate_options *o, const struct sl_args *args)
+static int emulator(const struct emulate_options *o, const struct sl_args *args)
 {
 	struct sl_stream_names names;
 	struct stream *stream;
@@ -394,5 +394,5 @@ int sl_cmd_emulate(const struct sl_command *command, int argc, char **argv)
 	if (o.once)
 		prctl(PR_SET_PDEATHSIG, SIGTERM); /* a child of sluice run does not outlive it */
 	sl_signals_catch();
-	return emulate(&o, &args) ? 1 : 0;
+	return emulator(&o, &args) ? 1 : 0;
 }

@@ -16,7 +16,7 @@ enum {
 
 static int plan(struct sl_oneway *o, uint32_t module)
 {
-	struct sl_receive *r = o->receive;
+	struct sl_receiver *r = o->receiver;
 	const struct sl_geometry *g = &r->geometry;
 	struct sl_offer offer = {
 		.module = (uint16_t)module,
@@ -33,33 +33,33 @@ static int plan(struct sl_oneway *o, uint32_t module)
 	int err = r->experiment->link->offer(r->experiment->link_state, &offer);
 
 	if (!err) /* times of records are ours, wherever the detector is */
-		err = sl_receive_accept(r, &offer, true, &made, why, sizeof(why));
+		err = sl_receiver_accept(r, &offer, true, &made, why, sizeof(why));
 	if (err && why[0])
 		sl_error("module %u: %s", module, why);
 	return err;
 }
 
-int sl_oneway_open(struct sl_oneway *oneway, struct sl_receive *receive)
+int sl_oneway_open(struct sl_oneway *oneway, struct sl_receiver *receiver)
 {
-	const struct sl_experiment *e = receive->experiment;
+	const struct sl_experiment *e = receiver->experiment;
 	int err = 0;
 
 	*oneway = (struct sl_oneway){
-		.receive = receive,
+		.receiver = receiver,
 		.frames = e->run.dark_frames + e->run.frames,
 		.first_ns = (uint64_t)(e->control.wait_s * 1e9),
 		.silence_ns = (uint64_t)(e->control.silence_s * 1e9),
 	};
 	/* A source that goes on has nowhere to go on to. */
-	sl_receive_limit(receive, oneway->frames);
-	for (uint32_t m = 0; m < receive->ring.modules && !err; m++)
+	sl_receiver_limit(receiver, oneway->frames);
+	for (uint32_t m = 0; m < receiver->ring.modules && !err; m++)
 		err = plan(oneway, m);
 	return err;
 }
 
 int sl_oneway_wait(const struct sl_oneway *oneway)
 {
-	const struct sl_ring *ring = &oneway->receive->ring;
+	const struct sl_ring *ring = &oneway->receiver->ring;
 	uint64_t end = sl_clock_ns() + OPEN_NS;
 
 	for (uint32_t m = 0; m < ring->modules;) {
@@ -86,9 +86,10 @@ static void finish(struct sl_oneway *o, uint32_t module)
 	char why[160] = "";
 
 	o->over[module] = true;
-	if (sl_receive_count(o->receive, module, o->frames, o->frames, 0, true, why, sizeof(why))) {
+	if (sl_receiver_count(o->receiver, module, o->frames, o->frames, 0, true, why,
+			      sizeof(why))) {
 		sl_warn("%s", why);
-		sl_receive_gone(o->receive, module);
+		sl_receiver_source_lost(o->receiver, module);
 	}
 }
 
@@ -103,15 +104,15 @@ static void lose(struct sl_oneway *o, uint32_t module, uint64_t reached)
 	else
 		sl_warn("module %u: nothing came within %g s (control.wait_s)", module,
 			(double)o->first_ns * 1e-9);
-	sl_receive_gone(o->receive, module);
+	sl_receiver_source_lost(o->receiver, module);
 }
 
 void sl_oneway_poll(struct sl_oneway *oneway, uint64_t now_ns)
 {
 	struct sl_oneway *o = oneway;
-	const struct sl_receive *r = o->receive;
+	const struct sl_receiver *r = o->receiver;
 	uint64_t packets = atomic_load_explicit(&r->counters.packets, memory_order_relaxed);
-	uint64_t idle = sl_receive_idle(r), newest = 0, quiet_ns;
+	uint64_t idle = sl_receiver_idle(r), newest = 0, quiet_ns;
 	bool lag, silent;
 
 	if (packets != o->packets) {
@@ -148,7 +149,7 @@ void sl_oneway_hasten(struct sl_oneway *oneway)
 
 void sl_oneway_stop(struct sl_oneway *oneway)
 {
-	struct sl_receive *r = oneway->receive;
+	struct sl_receiver *r = oneway->receiver;
 
 	for (uint32_t m = 0; m < r->ring.modules; m++) {
 		if (oneway->over[m])
@@ -156,9 +157,9 @@ void sl_oneway_stop(struct sl_oneway *oneway)
 		oneway->over[m] = true;
 		if (r->overrun) { /* what found no room is why it ends: it counts, too */
 			r->experiment->link->drop(r->experiment->link_state, r->source[m].transfer);
-			sl_receive_end(r, m);
+			sl_receiver_end(r, m);
 		} else {
-			sl_receive_cut(r, m);
+			sl_receiver_cut(r, m);
 		}
 	}
 }

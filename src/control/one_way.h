@@ -17,7 +17,7 @@
 #include "receiver/receiver.h"
 
 struct sl_oneway {
-	struct sl_receive *receive;
+	struct sl_receiver *receiver;
 	uint64_t frames;		  /* of the run */
 	uint64_t first_ns, silence_ns;	  /* to wait for the first packet; for any more */
 	uint64_t packets, idle, quiet_ns; /* when something last came */
@@ -25,7 +25,7 @@ struct sl_oneway {
 };
 
 /* Offers for all modules, and plans. Logs. */
-int sl_oneway_open(struct sl_oneway *oneway, struct sl_receive *receive);
+int sl_oneway_open(struct sl_oneway *oneway, struct sl_receiver *receiver);
 
 /* The receiver's threads run: wait until there are slots for what may come. -ETIMEDOUT, logged. */
 int sl_oneway_wait(const struct sl_oneway *oneway);

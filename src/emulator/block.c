@@ -12,11 +12,11 @@
 
 enum { NAP_NS = 100 * 1000 };
 
-void sl_emulate_choose_camera(struct sl_emulate *em)
+void sl_emulator_choose_generator(struct sl_emulator *em)
 {
 	struct sl_experiment *e = em->experiment;
 	const struct sl_cut_options *o = &e->cut.options;
-	struct sl_emulate_camera *c = &em->camera;
+	struct sl_emulator_generator *c = &em->camera;
 	struct sl_transfer *t = &em->transfer;
 	const struct sl_geometry *g = &c->geometry;
 	bool part = e->transfer[0] && o->part == SL_CUT_PIXELS;
@@ -25,18 +25,18 @@ void sl_emulate_choose_camera(struct sl_emulate *em)
 	if (e->link->oneway) /* its packets have headers instead */
 		t->part = SL_PART_PIXELS;
 	if (part) {
-		*c = (struct sl_emulate_camera){.detector = e->cut.source,
-						.state = e->cut.source_state,
-						.geometry = e->cut.source_geometry,
-						.first_module = o->first_module};
+		*c = (struct sl_emulator_generator){.detector = e->cut.source,
+						    .state = e->cut.source_state,
+						    .geometry = e->cut.source_geometry,
+						    .first_module = o->first_module};
 		t->every = o->every;
 		t->phase = o->phase;
 		t->stack = o->stack;
 	} else {
 		/* What is no part of the pixels is made elsewhere, and sent as it is. */
-		*c = (struct sl_emulate_camera){.detector = e->detector,
-						.state = e->detector_state,
-						.geometry = em->geometry};
+		*c = (struct sl_emulator_generator){.detector = e->detector,
+						    .state = e->detector_state,
+						    .geometry = em->geometry};
 	}
 	t->rectangle = sl_rectangle_of(part ? o->y : 0, part ? o->x : 0,
 				       part ? e->cut.height : g->rows,
@@ -44,7 +44,7 @@ void sl_emulate_choose_camera(struct sl_emulate *em)
 				       (uint32_t)(g->module_bytes / sl_geometry_pixels(g)));
 }
 
-int sl_emulate_frame_open(const struct sl_emulate *em, struct sl_emulate_frame *slot)
+int sl_emulator_frame_open(const struct sl_emulator *em, struct sl_emulator_frame *slot)
 {
 	uint32_t stack = em->transfer.stack;
 
@@ -55,7 +55,7 @@ int sl_emulate_frame_open(const struct sl_emulate *em, struct sl_emulate_frame *
 	return slot->buffer && slot->frame && (slot->spoilt || !em->faults) ? 0 : -ENOMEM;
 }
 
-void sl_emulate_frame_close(struct sl_emulate_frame *slot)
+void sl_emulator_frame_close(struct sl_emulator_frame *slot)
 {
 	free(slot->write);
 	free(slot->buffer);
@@ -63,7 +63,7 @@ void sl_emulate_frame_close(struct sl_emulate_frame *slot)
 	free(slot->spoilt);
 }
 
-static bool is_dark(const struct sl_emulate *em, uint64_t k)
+static bool is_dark(const struct sl_emulator *em, uint64_t k)
 {
 	/* They come first: of a plan, or of the detector when it was running before. */
 	return sl_darks_has(&em->darks, em->joined ? em->first_frame + k : k);
@@ -71,7 +71,8 @@ static bool is_dark(const struct sl_emulate *em, uint64_t k)
 
 /* A bit of the block is flipped, after all that vouches for it was computed; in a copy, since the
  * detector may need the pixels again. */
-static void spoil(struct sl_emulate *em, const struct sl_plan *plan, struct sl_emulate_frame *slot)
+static void spoil(struct sl_emulator *em, const struct sl_plan *plan,
+		  struct sl_emulator_frame *slot)
 {
 	uint64_t bytes = slot->block.record.bytes, bit, at = 0;
 	struct sl_source *source = &slot->block.source;
@@ -97,8 +98,8 @@ static void spoil(struct sl_emulate *em, const struct sl_plan *plan, struct sl_e
 	source->pitch = 0;
 }
 
-static void forge_keys(struct sl_emulate *em, struct sl_emulate_module *module,
-		       struct sl_emulate_frame *slot)
+static void forge_keys(struct sl_emulator *em, struct sl_emulator_module *module,
+		       struct sl_emulator_frame *slot)
 {
 	const struct sl_plan *plan = &module->plan;
 
@@ -112,17 +113,17 @@ static void forge_keys(struct sl_emulate *em, struct sl_emulate_module *module,
 }
 
 /* Frame i of the k'th block, by the detector's count. */
-static uint64_t number_of(const struct sl_emulate *em, uint64_t k, uint32_t i)
+static uint64_t number_of(const struct sl_emulator *em, uint64_t k, uint32_t i)
 {
 	return em->number_base +
 	       sl_geometry_frame(&em->camera.geometry,
 				 sl_transfer_frame(&em->transfer, em->first_frame + k, i));
 }
 
-static int render(struct sl_emulate *em, uint32_t m, uint64_t k, uint32_t flags,
-		  struct sl_emulate_frame *slot)
+static int render(struct sl_emulator *em, uint32_t m, uint64_t k, uint32_t flags,
+		  struct sl_emulator_frame *slot)
 {
-	const struct sl_emulate_camera *c = &em->camera;
+	const struct sl_emulator_generator *c = &em->camera;
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < em->transfer.stack; i++)
@@ -133,7 +134,7 @@ static int render(struct sl_emulate *em, uint32_t m, uint64_t k, uint32_t flags,
 }
 
 /* Before anything of it leaves: its answer will find that it was sent. */
-static int note_sent(struct sl_emulate *em, uint64_t number, uint64_t ns)
+static int note_sent(struct sl_emulator *em, uint64_t number, uint64_t ns)
 {
 	while (em->answers && !sl_answers_sent(&em->answers->answers, number, ns)) {
 		if (atomic_load_explicit(&em->stop, memory_order_relaxed) > 1)
@@ -143,24 +144,24 @@ static int note_sent(struct sl_emulate *em, uint64_t number, uint64_t ns)
 	return 0;
 }
 
-int sl_emulate_leave_out(struct sl_emulate *em, uint64_t k)
+int sl_emulator_leave_out(struct sl_emulator *em, uint64_t k)
 {
 	return note_sent(em, number_of(em, k, 0), 0);
 }
 
-int sl_emulate_stay_away(struct sl_emulate *em, uint64_t k)
+int sl_emulator_stay_away(struct sl_emulator *em, uint64_t k)
 {
 	uint64_t away = em->experiment->faults.restart_frames;
 
 	away = away < em->to_send - k ? away : em->to_send - k;
-	return sl_emulate_leave_out(em, k + away - 1); /* and all between */
+	return sl_emulator_leave_out(em, k + away - 1); /* and all between */
 }
 
-int sl_emulate_block(struct sl_emulate *em, uint32_t m, uint64_t k, uint64_t sequence,
-		     struct sl_emulate_frame *slot)
+int sl_emulator_block(struct sl_emulator *em, uint32_t m, uint64_t k, uint64_t sequence,
+		      struct sl_emulator_frame *slot)
 {
-	const struct sl_emulate_camera *c = &em->camera;
-	struct sl_emulate_module *module = &em->module[m];
+	const struct sl_emulator_generator *c = &em->camera;
+	struct sl_emulator_module *module = &em->module[m];
 	uint64_t number = number_of(em, k, 0);
 	uint32_t flags = is_dark(em, k) ? SL_RECORD_DARK : 0;
 	struct sl_frame_stamp stamp = {

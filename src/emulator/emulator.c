@@ -9,7 +9,7 @@
 
 enum { THREADS = 1 }; /* that send */
 
-static int open_fault_log(struct sl_emulate *em)
+static int open_fault_log(struct sl_emulator *em)
 {
 	const struct sl_fault_options *o = &em->experiment->faults;
 	const char *transfer = em->experiment->transfer;
@@ -44,7 +44,7 @@ static int open_fault_log(struct sl_emulate *em)
 	return -errno;
 }
 
-static int open_modules(struct sl_emulate *em)
+static int open_modules(struct sl_emulator *em)
 {
 	int err = 0;
 
@@ -52,16 +52,16 @@ static int open_modules(struct sl_emulate *em)
 	if (!em->module)
 		return -ENOMEM;
 	for (uint32_t m = em->first_module; !err && m < em->end_module; m++)
-		for (unsigned i = 0; !err && i < SL_EMULATE_DEPTH; i++)
-			err = sl_emulate_frame_open(em, &em->module[m].frame[i]);
+		for (unsigned i = 0; !err && i < SL_EMULATOR_DEPTH; i++)
+			err = sl_emulator_frame_open(em, &em->module[m].frame[i]);
 	return err;
 }
 
 /* How many writes a block takes is known when there is a plan. */
-static int make_writes(struct sl_emulate_module *module)
+static int make_writes(struct sl_emulator_module *module)
 {
 	module->writes = sl_descriptor_count(&module->plan);
-	for (unsigned i = 0; i < SL_EMULATE_DEPTH; i++) {
+	for (unsigned i = 0; i < SL_EMULATOR_DEPTH; i++) {
 		free(module->frame[i].write);
 		module->frame[i].write = calloc(module->writes, sizeof(*module->frame[i].write));
 		if (!module->frame[i].write)
@@ -70,7 +70,7 @@ static int make_writes(struct sl_emulate_module *module)
 	return 0;
 }
 
-static int choose_modules(struct sl_emulate *em, uint32_t first, uint32_t last)
+static int choose_modules(struct sl_emulator *em, uint32_t first, uint32_t last)
 {
 	uint32_t modules = em->geometry.modules;
 
@@ -85,7 +85,7 @@ static int choose_modules(struct sl_emulate *em, uint32_t first, uint32_t last)
 	return 0;
 }
 
-static int open_answers(struct sl_emulate *em)
+static int open_answers(struct sl_emulator *em)
 {
 	const struct sl_experiment *e = em->experiment;
 	const struct sl_answers_terms terms = {
@@ -99,11 +99,11 @@ static int open_answers(struct sl_emulate *em)
 	return sl_answers_open(&e->answers, &terms, &em->answers);
 }
 
-int sl_emulate_open(struct sl_experiment *experiment, uint32_t first, uint32_t last,
-		    struct sl_emulate **emulate)
+int sl_emulator_open(struct sl_experiment *experiment, uint32_t first, uint32_t last,
+		     struct sl_emulator **emulator)
 {
 	struct sl_experiment *e = experiment;
-	struct sl_emulate *em = calloc(1, sizeof(*em));
+	struct sl_emulator *em = calloc(1, sizeof(*em));
 	int err;
 
 	if (!em)
@@ -124,7 +124,7 @@ int sl_emulate_open(struct sl_experiment *experiment, uint32_t first, uint32_t l
 			(unsigned long long)sl_cut_left_over(&e->cut.options, &e->cut.source_run),
 			e->cut.options.stack);
 	if (!err) {
-		sl_emulate_choose_camera(em);
+		sl_emulator_choose_generator(em);
 		err = sl_transfer_valid(&em->transfer) ? choose_modules(em, first, last) : -EFBIG;
 		if (err == -EFBIG)
 			sl_error("a block of %.1f GB is too large, at most 2 GiB: lower stack, or "
@@ -145,19 +145,19 @@ int sl_emulate_open(struct sl_experiment *experiment, uint32_t first, uint32_t l
 	if (!err && !em->link_options)
 		err = -ENOMEM;
 	if (err) {
-		sl_emulate_close(em);
+		sl_emulator_close(em);
 		return err;
 	}
 	memcpy(em->link_options, e->link_state, e->link->state_bytes);
-	*emulate = em;
+	*emulator = em;
 	return 0;
 }
 
-void sl_emulate_close(struct sl_emulate *em)
+void sl_emulator_close(struct sl_emulator *em)
 {
 	for (uint32_t m = 0; em->module && m < em->geometry.modules; m++)
-		for (unsigned i = 0; i < SL_EMULATE_DEPTH; i++)
-			sl_emulate_frame_close(&em->module[m].frame[i]);
+		for (unsigned i = 0; i < SL_EMULATOR_DEPTH; i++)
+			sl_emulator_frame_close(&em->module[m].frame[i]);
 	free(em->module);
 	if (em->answers)
 		sl_answers_close(em->answers);
@@ -170,7 +170,7 @@ void sl_emulate_close(struct sl_emulate *em)
 	free(em);
 }
 
-static uint64_t all_frames(const struct sl_emulate *em)
+static uint64_t all_frames(const struct sl_emulator *em)
 {
 	const struct sl_detector_run *run = &em->experiment->run;
 
@@ -178,7 +178,7 @@ static uint64_t all_frames(const struct sl_emulate *em)
 							   : run->frames + run->dark_frames;
 }
 
-int sl_emulate_join(struct sl_emulate *em, uint64_t first_frame)
+int sl_emulator_join(struct sl_emulator *em, uint64_t first_frame)
 {
 	uint64_t dark = em->experiment->run.dark_frames;
 
@@ -194,17 +194,17 @@ int sl_emulate_join(struct sl_emulate *em, uint64_t first_frame)
 	return 0;
 }
 
-int sl_emulate_rejoin(struct sl_emulate *em)
+int sl_emulator_rejoin(struct sl_emulator *em)
 {
 	uint64_t next = em->frame + em->experiment->faults.restart_frames;
 
 	if (next >= all_frames(em))
 		return -ENODATA;
 	em->bright_left = em->experiment->run.frames;
-	return sl_emulate_join(em, next);
+	return sl_emulator_join(em, next);
 }
 
-int sl_emulate_plan_begin(struct sl_emulate *em)
+int sl_emulator_plan_begin(struct sl_emulator *em)
 {
 	struct sl_experiment *e = em->experiment;
 	struct sl_link_env env = {
@@ -228,7 +228,7 @@ int sl_emulate_plan_begin(struct sl_emulate *em)
 	return e->link->open(e->link_state, &env);
 }
 
-int sl_emulate_offer(struct sl_emulate *em, uint32_t module, struct sl_offer *offer)
+int sl_emulator_offer(struct sl_emulator *em, uint32_t module, struct sl_offer *offer)
 {
 	struct sl_experiment *e = em->experiment;
 
@@ -242,32 +242,32 @@ int sl_emulate_offer(struct sl_emulate *em, uint32_t module, struct sl_offer *of
 	return e->link->offer(e->link_state, offer);
 }
 
-int sl_emulate_assume(struct sl_emulate *em, uint32_t module)
+int sl_emulator_assume(struct sl_emulator *em, uint32_t module)
 {
 	struct sl_experiment *e = em->experiment;
 	struct sl_offer offer;
 	struct sl_plan plan;
-	int err = sl_emulate_offer(em, module, &offer);
+	int err = sl_emulator_offer(em, module, &offer);
 
 	if (!err)
 		err = e->link->accept(e->link_state, &offer, &plan);
 	if (err)
 		return err;
 	em->number_base = offer.first_frame - sl_geometry_frame(&em->geometry, em->first_frame);
-	return sl_emulate_connect(em, &plan);
+	return sl_emulator_connect(em, &plan);
 }
 
 /* A plan is outside input: it must fit what was offered before anything is computed from it. */
-static bool plan_fits(const struct sl_emulate *em, const struct sl_plan *plan)
+static bool plan_fits(const struct sl_emulator *em, const struct sl_plan *plan)
 {
 	return plan->module >= em->first_module && plan->module < em->end_module &&
 	       sl_transfer_agrees(&em->transfer, plan);
 }
 
-int sl_emulate_connect(struct sl_emulate *em, const struct sl_plan *plan)
+int sl_emulator_connect(struct sl_emulator *em, const struct sl_plan *plan)
 {
 	struct sl_experiment *e = em->experiment;
-	struct sl_emulate_module *module;
+	struct sl_emulator_module *module;
 	int err;
 
 	if (!e->link->oneway && !plan_fits(em, plan)) {
@@ -285,7 +285,7 @@ int sl_emulate_connect(struct sl_emulate *em, const struct sl_plan *plan)
 	module->begun = module->skipped = module->end = module->delayed_to = 0;
 	module->done = module->writes;
 	module->gaps = e->ring.align == SL_ALIGN_SEQUENCE || e->link->oneway;
-	for (unsigned i = 0; i < SL_EMULATE_DEPTH; i++)
+	for (unsigned i = 0; i < SL_EMULATOR_DEPTH; i++)
 		module->frame[i].position = 0;
 	/* Those before it were sent by who had the module then: nothing is taken back. */
 	atomic_store(&module->next, plan->first_sequence);
@@ -294,7 +294,7 @@ int sl_emulate_connect(struct sl_emulate *em, const struct sl_plan *plan)
 	return e->link->connect(e->link_state, plan);
 }
 
-int sl_emulate_start(struct sl_emulate *em)
+int sl_emulator_start(struct sl_emulator *em)
 {
 	const struct sl_placement *p = &em->placement;
 	char text[512];
@@ -303,25 +303,25 @@ int sl_emulate_start(struct sl_emulate *em)
 
 	if (err)
 		return err;
-	sl_placement_tell(p, text, sizeof(text));
+	sl_placement_describe(p, text, sizeof(text));
 	sl_info("%s", text);
 	sl_placement_idle(p, em->experiment, &em->idle);
 	return sl_thread_start(&em->thread, "front-end",
-			       sl_placement_of(p, SL_ROLE_SOURCE, 0, &set), sl_emulate_send, em);
+			       sl_placement_of(p, SL_ROLE_SOURCE, 0, &set), sl_emulator_send, em);
 }
 
-void sl_emulate_stop(struct sl_emulate *em, bool at_once)
+void sl_emulator_stop(struct sl_emulator *em, bool at_once)
 {
 	if (atomic_load(&em->stop) < (at_once ? 2u : 1u))
 		atomic_store(&em->stop, at_once ? 2 : 1);
 }
 
-bool sl_emulate_finished(const struct sl_emulate *em)
+bool sl_emulator_finished(const struct sl_emulator *em)
 {
 	return atomic_load(&em->finished);
 }
 
-static void say_why(const struct sl_emulate *em, int err)
+static void say_why(const struct sl_emulator *em, int err)
 {
 	switch (err) {
 	case -EMSGSIZE:
@@ -352,14 +352,14 @@ static void say_why(const struct sl_emulate *em, int err)
 	}
 }
 
-int sl_emulate_plan_end(struct sl_emulate *em)
+int sl_emulator_plan_end(struct sl_emulator *em)
 {
 	uint64_t slowed;
 	int err;
 
 	sl_thread_join(&em->thread);
 	em->joined = false; /* the next receiver knows nothing of the frames before */
-	sl_emulate_log_faults(em);
+	sl_emulator_log_faults(em);
 	if (em->link_open)
 		em->experiment->link->close(em->experiment->link_state);
 	em->link_open = false;
@@ -373,7 +373,7 @@ int sl_emulate_plan_end(struct sl_emulate *em)
 	return err;
 }
 
-void sl_emulate_log_faults(struct sl_emulate *em)
+void sl_emulator_log_faults(struct sl_emulator *em)
 {
 	struct sl_fault fault;
 

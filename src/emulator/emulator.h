@@ -28,9 +28,9 @@
 #include "frontend/fault.h"
 #include "frontend/transfer.h"
 
-enum { SL_EMULATE_DEPTH = 4 }; /* frames of a module that may be on their way */
+enum { SL_EMULATOR_DEPTH = 4 }; /* frames of a module that may be on their way */
 
-struct sl_emulate_frame { /* stays as it is until the link has no more need of it */
+struct sl_emulator_frame { /* stays as it is until the link has no more need of it */
 	struct sl_block block;
 	const void **frame;	/* [stack]: where its pixels lie */
 	struct sl_write *write; /* [writes of a block] */
@@ -41,16 +41,16 @@ struct sl_emulate_frame { /* stays as it is until the link has no more need of i
 	uint64_t skipped;  /* sequences before it that were */
 };
 
-struct sl_emulate_camera { /* gives whole frames, of which the transfer takes its part */
+struct sl_emulator_generator { /* gives whole frames, of which the transfer takes its part */
 	const struct sl_detector *detector;
 	void *state;
 	struct sl_geometry geometry;
 	uint32_t first_module; /* is module 0 here */
 };
 
-struct sl_emulate_module {
+struct sl_emulator_module {
 	struct sl_plan plan;
-	struct sl_emulate_frame frame[SL_EMULATE_DEPTH];
+	struct sl_emulator_frame frame[SL_EMULATOR_DEPTH];
 	uint32_t writes, done; /* of the frame being sent */
 	uint64_t begun;	       /* frames of this plan that were prepared or skipped */
 	uint64_t skipped;
@@ -62,10 +62,10 @@ struct sl_emulate_module {
 	_Atomic uint64_t next, sent, position;
 };
 
-struct sl_emulate {
+struct sl_emulator {
 	struct sl_experiment *experiment;
 	struct sl_geometry geometry; /* of what is sent */
-	struct sl_emulate_camera camera;
+	struct sl_emulator_generator camera;
 	struct sl_transfer transfer;
 	struct sl_darks darks;
 	struct sl_faults *faults;
@@ -81,7 +81,7 @@ struct sl_emulate {
 	bool restart;		       /* it is to go away, and has not yet */
 	bool joined; /* the detector was running before: its frame numbers say what is dark */
 
-	struct sl_emulate_module *module;  /* [modules] */
+	struct sl_emulator_module *module; /* [modules] */
 	uint32_t first_module, end_module; /* those that this front end has */
 	_Atomic uint32_t stop;		   /* 1: after this frame, 2: at once */
 	_Atomic uint32_t finished;
@@ -94,33 +94,33 @@ struct sl_emulate {
 };
 
 /* For modules first..last of the experiment; UINT32_MAX: to the end. */
-int sl_emulate_open(struct sl_experiment *experiment, uint32_t first, uint32_t last,
-		    struct sl_emulate **emulate);
-void sl_emulate_close(struct sl_emulate *emulate);
+int sl_emulator_open(struct sl_experiment *experiment, uint32_t first, uint32_t last,
+		     struct sl_emulator **emulator);
+void sl_emulator_close(struct sl_emulator *emulator);
 
 /* The detector runs already: in its first plan this front end takes part from this frame on. */
-int sl_emulate_join(struct sl_emulate *emulate, uint64_t first_frame);
+int sl_emulator_join(struct sl_emulator *emulator, uint64_t first_frame);
 
 /* After a plan that ended with -ERESTART: where it comes back. -ENODATA: no frames are left. */
-int sl_emulate_rejoin(struct sl_emulate *emulate);
+int sl_emulator_rejoin(struct sl_emulator *emulator);
 
 /* Open the link afresh. */
-int sl_emulate_plan_begin(struct sl_emulate *emulate);
-int sl_emulate_offer(struct sl_emulate *emulate, uint32_t module, struct sl_offer *offer);
-int sl_emulate_connect(struct sl_emulate *emulate, const struct sl_plan *plan);
+int sl_emulator_plan_begin(struct sl_emulator *emulator);
+int sl_emulator_offer(struct sl_emulator *emulator, uint32_t module, struct sl_offer *offer);
+int sl_emulator_connect(struct sl_emulator *emulator, const struct sl_plan *plan);
 
 /* Over a link that goes one way: both parts of the above are ours. */
-int sl_emulate_assume(struct sl_emulate *emulate, uint32_t module);
-int sl_emulate_start(struct sl_emulate *emulate);
+int sl_emulator_assume(struct sl_emulator *emulator, uint32_t module);
+int sl_emulator_start(struct sl_emulator *emulator);
 
 /* Ask the sender to end: after the current frame, or at once when nobody is there to receive it. */
-void sl_emulate_stop(struct sl_emulate *emulate, bool at_once);
-bool sl_emulate_finished(const struct sl_emulate *emulate);
+void sl_emulator_stop(struct sl_emulator *emulator, bool at_once);
+bool sl_emulator_finished(const struct sl_emulator *emulator);
 
 /* Join the sender and close the link. -errno when sending failed: logged with what to do. */
-int sl_emulate_plan_end(struct sl_emulate *emulate);
+int sl_emulator_plan_end(struct sl_emulator *emulator);
 
 /* Write down the faults done since the last call. */
-void sl_emulate_log_faults(struct sl_emulate *emulate);
+void sl_emulator_log_faults(struct sl_emulator *emulator);
 
 #endif

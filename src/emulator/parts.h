@@ -7,24 +7,24 @@
 /* ---- block.c ---- */
 
 /* Which detector renders, and which part of it this front end's transfer sends. */
-void sl_emulate_choose_camera(struct sl_emulate *em);
+void sl_emulator_choose_generator(struct sl_emulator *em);
 
-int sl_emulate_frame_open(const struct sl_emulate *em, struct sl_emulate_frame *slot);
-void sl_emulate_frame_close(struct sl_emulate_frame *slot);
+int sl_emulator_frame_open(const struct sl_emulator *em, struct sl_emulator_frame *slot);
+void sl_emulator_frame_close(struct sl_emulator_frame *slot);
 
 /* Render the k'th block of this plan for module m, and lay out its writes. */
-int sl_emulate_block(struct sl_emulate *em, uint32_t m, uint64_t k, uint64_t sequence,
-		     struct sl_emulate_frame *slot);
+int sl_emulator_block(struct sl_emulator *em, uint32_t m, uint64_t k, uint64_t sequence,
+		      struct sl_emulator_frame *slot);
 
 /* The k'th block of this plan is left out. */
-int sl_emulate_leave_out(struct sl_emulate *em, uint64_t k);
+int sl_emulator_leave_out(struct sl_emulator *em, uint64_t k);
 
 /* So are those from the k'th on that it will miss while it is away: other front ends send theirs of
  * them, and they are answered. */
-int sl_emulate_stay_away(struct sl_emulate *em, uint64_t k);
+int sl_emulator_stay_away(struct sl_emulator *em, uint64_t k);
 
 /* ---- send.c ---- */
 
-void *sl_emulate_send(void *emulate); /* the data thread */
+void *sl_emulator_send(void *emulator); /* the data thread */
 
 #endif

@@ -14,21 +14,21 @@ enum {
 
 /* Of the frame that is next. Frames of a plan are counted from 0 here; the receiver may have had
  * others of the module. */
-static uint64_t sequence_of(const struct sl_emulate_module *module)
+static uint64_t sequence_of(const struct sl_emulator_module *module)
 {
 	return module->plan.first_sequence + module->begun - (module->gaps ? 0 : module->skipped);
 }
 
 /* How far the link has come with a module: that much may be reused, and counts as sent. What still
  * waits in a queue does not. */
-static uint64_t note(struct sl_emulate *em, struct sl_emulate_module *module)
+static uint64_t note(struct sl_emulator *em, struct sl_emulator_module *module)
 {
 	uint64_t position =
 		em->experiment->link->reap(em->experiment->link_state, module->plan.transfer);
 	uint64_t next = sequence_of(module), skipped = module->skipped, passed;
 
-	for (unsigned i = 0; i < SL_EMULATE_DEPTH; i++) {
-		const struct sl_emulate_frame *frame = &module->frame[i];
+	for (unsigned i = 0; i < SL_EMULATOR_DEPTH; i++) {
+		const struct sl_emulator_frame *frame = &module->frame[i];
 
 		if (frame->position <= position || frame->sequence >= next)
 			continue;
@@ -46,7 +46,7 @@ static uint64_t note(struct sl_emulate *em, struct sl_emulate_module *module)
 }
 
 /* Wait until the link has no need of what ends at position. -ECANCELED: told to end at once. */
-static int wait_for(struct sl_emulate *em, struct sl_emulate_module *module, uint64_t position)
+static int wait_for(struct sl_emulator *em, struct sl_emulator_module *module, uint64_t position)
 {
 	const struct sl_link *link = em->experiment->link;
 	void *state = em->experiment->link_state;
@@ -68,23 +68,23 @@ static int wait_for(struct sl_emulate *em, struct sl_emulate_module *module, uin
 }
 
 /* The frame's memory, once the frame that had it before is no longer needed. */
-static int take_frame(struct sl_emulate *em, struct sl_emulate_module *module, uint64_t k,
-		      struct sl_emulate_frame **frame)
+static int take_frame(struct sl_emulator *em, struct sl_emulator_module *module, uint64_t k,
+		      struct sl_emulator_frame **frame)
 {
-	*frame = &module->frame[k % SL_EMULATE_DEPTH];
+	*frame = &module->frame[k % SL_EMULATOR_DEPTH];
 	return wait_for(em, module, (*frame)->position);
 }
 
 /* Render the next frame of module m and lay out its writes. */
-static int prepare(struct sl_emulate *em, uint32_t m)
+static int prepare(struct sl_emulator *em, uint32_t m)
 {
-	struct sl_emulate_module *module = &em->module[m];
-	struct sl_emulate_frame *slot;
+	struct sl_emulator_module *module = &em->module[m];
+	struct sl_emulator_frame *slot;
 	uint64_t k = module->begun, sequence = sequence_of(module);
 	int err = take_frame(em, module, k, &slot);
 
 	if (!err)
-		err = sl_emulate_block(em, m, k, sequence, slot);
+		err = sl_emulator_block(em, m, k, sequence, slot);
 	if (err)
 		return err;
 	slot->skipped = module->skipped;
@@ -95,9 +95,9 @@ static int prepare(struct sl_emulate *em, uint32_t m)
 }
 
 /* The next frame of module m, or none, where it was to miss one. */
-static int begin(struct sl_emulate *em, uint32_t m)
+static int begin(struct sl_emulator *em, uint32_t m)
 {
-	struct sl_emulate_module *module = &em->module[m];
+	struct sl_emulator_module *module = &em->module[m];
 
 	if (!em->faults ||
 	    !sl_faults_skip(em->faults, (uint16_t)m, module->begun, sequence_of(module)))
@@ -105,14 +105,14 @@ static int begin(struct sl_emulate *em, uint32_t m)
 	module->begun++;
 	module->skipped++;
 	note(em, module);
-	return sl_emulate_leave_out(em, module->begun - 1);
+	return sl_emulator_leave_out(em, module->begun - 1);
 }
 
 /* A burst of one module, as far as credit and its limit allow. How many writes. */
-static int send_burst(struct sl_emulate *em, struct sl_emulate_module *module)
+static int send_burst(struct sl_emulator *em, struct sl_emulator_module *module)
 {
 	uint64_t k = module->begun - 1;
-	const struct sl_write *write = module->frame[k % SL_EMULATE_DEPTH].write + module->done;
+	const struct sl_write *write = module->frame[k % SL_EMULATOR_DEPTH].write + module->done;
 	uint32_t left = module->writes - module->done;
 	uint64_t now = module->limit.ns_per_byte > 0 ? sl_clock_ns() : 0, bytes = 0;
 	bool allowed = sl_limit_allows(&module->limit, now);
@@ -131,12 +131,12 @@ static int send_burst(struct sl_emulate *em, struct sl_emulate_module *module)
 }
 
 /* When a module that is held back by its limit may go on; UINT64_MAX: none is. */
-static uint64_t next_allowed(const struct sl_emulate *em)
+static uint64_t next_allowed(const struct sl_emulator *em)
 {
 	uint64_t next = UINT64_MAX;
 
 	for (uint32_t m = em->first_module; m < em->end_module; m++) {
-		const struct sl_emulate_module *module = &em->module[m];
+		const struct sl_emulator_module *module = &em->module[m];
 
 		if (module->done < module->writes && module->limit.ns_per_byte > 0 &&
 		    module->limit.next_ns < next)
@@ -146,7 +146,7 @@ static uint64_t next_allowed(const struct sl_emulate *em)
 }
 
 /* Nothing can be sent now. */
-static void rest(struct sl_emulate *em)
+static void rest(struct sl_emulator *em)
 {
 	uint64_t now = sl_clock_ns(), next = next_allowed(em);
 
@@ -162,14 +162,14 @@ static void rest(struct sl_emulate *em)
 
 /* A burst of each module in turn, until all that was prepared is out. -ECANCELED: told to end at
  * once. */
-static int send_frame(struct sl_emulate *em)
+static int send_frame(struct sl_emulator *em)
 {
 	for (bool left = true; left;) {
 		bool progress = false;
 
 		left = false;
 		for (uint32_t m = em->first_module; m < em->end_module; m++) {
-			struct sl_emulate_module *module = &em->module[m];
+			struct sl_emulator_module *module = &em->module[m];
 			int n;
 
 			if (module->done == module->writes)
@@ -193,9 +193,9 @@ static int send_frame(struct sl_emulate *em)
 
 /* Whether module m has a frame to send now that the k'th is due. One that was delayed sends several
  * when it goes on. */
-static bool has_frame(struct sl_emulate *em, uint32_t m, uint64_t k, bool last)
+static bool has_frame(struct sl_emulator *em, uint32_t m, uint64_t k, bool last)
 {
-	struct sl_emulate_module *module = &em->module[m];
+	struct sl_emulator_module *module = &em->module[m];
 
 	if (module->begun > k || last)
 		return module->begun <= k;
@@ -206,7 +206,7 @@ static bool has_frame(struct sl_emulate *em, uint32_t m, uint64_t k, bool last)
 }
 
 /* All modules up to the k'th frame; last: those that were delayed, too. */
-static int send_due(struct sl_emulate *em, uint64_t k, bool last)
+static int send_due(struct sl_emulator *em, uint64_t k, bool last)
 {
 	for (;;) {
 		bool some = false;
@@ -225,14 +225,14 @@ static int send_due(struct sl_emulate *em, uint64_t k, bool last)
 }
 
 /* Whether everything that was sent is out of the link's hands; lets it go on meanwhile. */
-static int settled(struct sl_emulate *em, bool *all)
+static int settled(struct sl_emulator *em, bool *all)
 {
 	const struct sl_link *link = em->experiment->link;
 	int err = 0;
 
 	*all = true;
 	for (uint32_t m = em->first_module; m < em->end_module && err >= 0; m++) {
-		struct sl_emulate_module *module = &em->module[m];
+		struct sl_emulator_module *module = &em->module[m];
 
 		if (note(em, module) >= module->end)
 			continue;
@@ -243,7 +243,7 @@ static int settled(struct sl_emulate *em, bool *all)
 }
 
 /* Until the next frame is due, in bites, so that a slow detector can still be stopped soon. */
-static int wait_until(struct sl_emulate *em, uint64_t due_ns)
+static int wait_until(struct sl_emulator *em, uint64_t due_ns)
 {
 	bool all = false;
 	uint64_t now;
@@ -266,13 +266,13 @@ static int wait_until(struct sl_emulate *em, uint64_t due_ns)
 }
 
 /* All that was posted is with the receiver, or was given up: then the link may be closed. */
-static int drain(struct sl_emulate *em)
+static int drain(struct sl_emulator *em)
 {
 	const struct sl_link *link = em->experiment->link;
 	int err = 0;
 
 	for (uint32_t m = em->first_module; m < em->end_module && !err; m++) {
-		struct sl_emulate_module *module = &em->module[m];
+		struct sl_emulator_module *module = &em->module[m];
 
 		if (link->flush)
 			err = link->flush(em->experiment->link_state, module->plan.transfer);
@@ -284,7 +284,7 @@ static int drain(struct sl_emulate *em)
 
 /* -ERESTART: this front end goes away before the k'th frame, once. Those that were delayed go
  * first, so that the log says behind which sequence it went. */
-static int restarts(struct sl_emulate *em, uint64_t k)
+static int restarts(struct sl_emulator *em, uint64_t k)
 {
 	bool all = true;
 	int err;
@@ -296,13 +296,13 @@ static int restarts(struct sl_emulate *em, uint64_t k)
 	for (uint32_t m = em->first_module; m < em->end_module && !err; m++)
 		all &= sl_faults_restart(em->faults, (uint16_t)m, sequence_of(&em->module[m]));
 	if (!err && all)
-		err = sl_emulate_stay_away(em, k);
+		err = sl_emulator_stay_away(em, k);
 	return err ? err : all ? -ERESTART : 0;
 }
 
-void *sl_emulate_send(void *arg)
+void *sl_emulator_send(void *arg)
 {
-	struct sl_emulate *em = arg;
+	struct sl_emulator *em = arg;
 	uint64_t k;
 	int err = 0;
 

@@ -156,7 +156,7 @@ static void forge(const char *from, uint32_t qpn, bool damaged)
 	bytes += sl_roce_seal(&path, packet, bytes, NULL, 0, sl_crc32, packet + bytes);
 	packet[13] ^= damaged;
 	sl_net_address(gid, 0, &address);
-	sl_receive_datagram(right, &address, SL_ROCE_CNP_DSCP << 2, packet, bytes, rig.now);
+	sl_endpoint_datagram(right, &address, SL_ROCE_CNP_DSCP << 2, packet, bytes, rig.now);
 }
 
 static void test_strangers(void **state)

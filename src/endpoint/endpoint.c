@@ -90,7 +90,7 @@ int sl_endpoint_open(const struct sl_endpoint_options *options, struct sl_endpoi
 	if (!err)
 		err = sl_table_init(&made->numbers, made->options.qps);
 	if (!err)
-		err = sl_receives_init(made);
+		err = sl_receive_queue_init(made);
 	if (!err)
 		err = sl_out_init(made);
 	if (!err)
@@ -115,7 +115,7 @@ void sl_endpoint_close(struct sl_endpoint *endpoint)
 		close(endpoint->fd);
 	sl_fault_fini(endpoint);
 	sl_out_fini(endpoint);
-	sl_receives_fini(endpoint);
+	sl_receive_queue_fini(endpoint);
 	sl_table_fini(&endpoint->numbers);
 	sl_memories_fini(endpoint);
 	free(endpoint);
@@ -188,7 +188,7 @@ int sl_endpoint_poll(struct sl_endpoint *endpoint, uint64_t now, unsigned budget
 
 	endpoint->kicked = false;
 	sl_out_flush(endpoint);
-	received = sl_receive_packets(endpoint, now, budget);
+	received = sl_endpoint_receive_packets(endpoint, now, budget);
 	sent = sl_send_packets(endpoint, now, budget);
 	/* Who waits now without polling again must not sleep on what is ready. */
 	if (sent == budget || sl_fault_holds(endpoint))

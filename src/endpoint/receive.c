@@ -12,7 +12,7 @@ enum {
 	OTHER_IDS = 3, /* in a row, and it is not any more */
 };
 
-int sl_receives_init(struct sl_endpoint *endpoint)
+int sl_receive_queue_init(struct sl_endpoint *endpoint)
 {
 	endpoint->in_bytes = malloc((size_t)SL_RECEIVE_BATCH * SL_PACKET_BYTES);
 	if (!endpoint->in_bytes)
@@ -30,7 +30,7 @@ int sl_receives_init(struct sl_endpoint *endpoint)
 	return 0;
 }
 
-void sl_receives_fini(struct sl_endpoint *endpoint)
+void sl_receive_queue_fini(struct sl_endpoint *endpoint)
 {
 	free(endpoint->in_bytes);
 }
@@ -223,8 +223,8 @@ static unsigned deliver(struct sl_qp *qp, struct sl_roce_path *path,
 	}
 }
 
-void sl_receive_datagram(struct sl_endpoint *endpoint, const union sl_net_address *from,
-			 uint8_t traffic_class, const uint8_t *bytes, size_t count, uint64_t now)
+void sl_endpoint_datagram(struct sl_endpoint *endpoint, const union sl_net_address *from,
+			  uint8_t traffic_class, const uint8_t *bytes, size_t count, uint64_t now)
 {
 	struct sl_roce_path path = {
 		.dest_port = endpoint->port, .dont_fragment = true, .tos = traffic_class};
@@ -263,14 +263,14 @@ static int receive_batch(struct sl_endpoint *endpoint, uint64_t now, unsigned mo
 		const struct msghdr *message = &endpoint->in[i].msg_hdr;
 		bool cut = message->msg_flags & MSG_TRUNC;
 
-		sl_receive_datagram(endpoint, &endpoint->in_from[i], sl_net_class(message),
-				    endpoint->in_piece[i].iov_base,
-				    cut ? 0 : endpoint->in[i].msg_len, now);
+		sl_endpoint_datagram(endpoint, &endpoint->in_from[i], sl_net_class(message),
+				     endpoint->in_piece[i].iov_base,
+				     cut ? 0 : endpoint->in[i].msg_len, now);
 	}
 	return n;
 }
 
-unsigned sl_receive_packets(struct sl_endpoint *endpoint, uint64_t now, unsigned budget)
+unsigned sl_endpoint_receive_packets(struct sl_endpoint *endpoint, uint64_t now, unsigned budget)
 {
 	unsigned received = 0;
 

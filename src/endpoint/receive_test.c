@@ -41,7 +41,7 @@ static void give(const uint8_t *packet, size_t bytes)
 
 	sl_net_address(sl_endpoint_address(rig.side[LEFT].endpoint),
 		       sl_endpoint_port(rig.side[LEFT].endpoint), &from);
-	sl_receive_datagram(rig.side[RIGHT].endpoint, &from, 0, packet, bytes, rig.now);
+	sl_endpoint_datagram(rig.side[RIGHT].endpoint, &from, 0, packet, bytes, rig.now);
 	rig_reap(&rig.side[RIGHT]);
 }
 
@@ -124,8 +124,8 @@ static void test_strangers(void **state)
 	assert_true(dropped(RIGHT, SL_ENDPOINT_DROP_MALFORMED) > 70);
 	rig_receive(1, landing, 100);
 	sl_net_address(gid, 4791, &from);
-	sl_receive_datagram(rig.side[RIGHT].endpoint, &from, 0, packet, forge(packet, PSN, 0),
-			    rig.now);
+	sl_endpoint_datagram(rig.side[RIGHT].endpoint, &from, 0, packet, forge(packet, PSN, 0),
+			     rig.now);
 	assert_int_equal(dropped(RIGHT, SL_ROCE_DROP_PEER), 1);
 	assert_int_equal(rig.side[RIGHT].count, 0);
 	assert_true(arrives(PSN, 0));

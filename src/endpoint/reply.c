@@ -43,7 +43,7 @@ static bool merge_read(const struct sl_qp *qp, const struct sl_roce_reply *again
 
 void sl_reply_put(struct sl_qp *qp, const struct sl_roce_reply *reply)
 {
-	struct sl_reply_ring *ring = &qp->replies;
+	struct sl_reply_queue *ring = &qp->replies;
 
 	if (ring->put > ring->taken && sl_roce_reply_merge(slot(qp, ring->put - 1), reply))
 		return;
@@ -103,7 +103,7 @@ static void count(struct sl_qp_counters *counters, const struct sl_roce_reply *r
 /* Data is paced; a word about it is not. */
 bool sl_reply_send(struct sl_qp *qp, uint64_t now)
 {
-	struct sl_reply_ring *ring = &qp->replies;
+	struct sl_reply_queue *ring = &qp->replies;
 	const struct sl_packet_to to = {&qp->path, &qp->to, qp->to_bytes};
 	struct sl_roce_reply *reply = slot(qp, ring->taken);
 	struct sl_roce_piece piece = {NULL, 0};

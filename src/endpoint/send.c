@@ -23,7 +23,7 @@ static void commit(struct sl_qp *qp, const struct sl_send *send, uint32_t offset
  * overrun the receive buffer. */
 static void rc_begin(struct sl_qp *qp)
 {
-	struct sl_send_ring *ring = &qp->sends;
+	struct sl_send_queue *ring = &qp->sends;
 
 	while (ring->begun < ring->posted) {
 		const struct sl_send *send = &ring->slot[ring->begun % ring->depth];
@@ -111,7 +111,7 @@ static void sent(struct sl_qp *qp)
 static bool uc_send(struct sl_qp *qp, uint64_t now)
 {
 	const struct sl_packet_to to = to_peer(qp);
-	struct sl_send_ring *ring = &qp->sends;
+	struct sl_send_queue *ring = &qp->sends;
 	const struct sl_send *send = &ring->slot[ring->begun % ring->depth];
 	struct sl_roce_fragment fragment;
 
@@ -132,7 +132,7 @@ static bool uc_send(struct sl_qp *qp, uint64_t now)
 
 static bool ud_send(struct sl_qp *qp)
 {
-	struct sl_send_ring *ring = &qp->sends;
+	struct sl_send_queue *ring = &qp->sends;
 	const struct sl_send *send = &ring->slot[ring->begun % ring->depth];
 	const struct sl_work *work = &send->work;
 	const struct sl_roce_ud_message message = {

@@ -35,14 +35,14 @@ struct sl_send { /* posted work */
 	uint8_t status;
 };
 
-struct sl_receive { /* a posted receive and, later, its completion */
+struct sl_receiver { /* a posted receive and, later, its completion */
 	struct sl_piece piece[SL_QP_PIECES];
 	uint32_t bytes;
 	struct sl_completion done;
 };
 
 /* Counts since the start; a slot is a count modulo the depth. */
-struct sl_send_ring {
+struct sl_send_queue {
 	struct sl_send *slot;
 	uint32_t depth;
 	uint64_t posted;    /* taken <= completed <= begun <= posted */
@@ -52,13 +52,13 @@ struct sl_send_ring {
 	uint32_t offset;    /* RC: how much of the READ that is next has been asked for */
 };
 
-struct sl_receive_ring {
-	struct sl_receive *slot;
+struct sl_receive_queue {
+	struct sl_receiver *slot;
 	uint32_t depth;
 	uint64_t posted, completed, taken;
 };
 
-struct sl_reply_ring { /* RC: what waits to be answered, in order */
+struct sl_reply_queue { /* RC: what waits to be answered, in order */
 	struct sl_roce_reply *slot;
 	uint32_t depth;
 	uint64_t put, taken;
@@ -79,9 +79,9 @@ struct sl_qp {
 	uint16_t pkey;
 	uint32_t part; /* RC: bytes of a READ that are asked for at once */
 	struct sl_roce_work *works;
-	struct sl_send_ring sends;
-	struct sl_receive_ring receives;
-	struct sl_reply_ring replies;
+	struct sl_send_queue sends;
+	struct sl_receive_queue receives;
+	struct sl_reply_queue replies;
 	struct sl_roce_path path; /* to the peer */
 	union sl_net_address to;
 	socklen_t to_bytes;
@@ -146,7 +146,7 @@ void sl_works_forget(struct sl_qp *qp);
 void sl_works_offer(struct sl_qp *qp);	 /* tell the state machine about the next receive */
 void sl_works_flush(struct sl_qp *qp);	 /* complete all, as a queue in ERROR does */
 void sl_works_collect(struct sl_qp *qp); /* RC: completions of the state machine */
-struct sl_receive *sl_works_next_receive(struct sl_qp *qp); /* NULL: none */
+struct sl_receiver *sl_works_next_receive(struct sl_qp *qp); /* NULL: none */
 void sl_works_received(struct sl_qp *qp, const struct sl_completion *done);
 unsigned sl_works_reap(struct sl_qp *qp, struct sl_completion *completions, unsigned most);
 void sl_pieces_scatter(const struct sl_piece *pieces, uint32_t offset, const void *from,
@@ -166,11 +166,11 @@ bool sl_congestion_allows(struct sl_qp *qp, uint64_t now);
 void sl_congestion_charge(struct sl_qp *qp, uint64_t now, const struct sl_roce_fragment *fragment);
 
 /* receive.c */
-int sl_receives_init(struct sl_endpoint *endpoint);
-void sl_receives_fini(struct sl_endpoint *endpoint);
-unsigned sl_receive_packets(struct sl_endpoint *endpoint, uint64_t now, unsigned budget);
-void sl_receive_datagram(struct sl_endpoint *endpoint, const union sl_net_address *from,
-			 uint8_t traffic_class, const uint8_t *bytes, size_t count, uint64_t now);
+int sl_receive_queue_init(struct sl_endpoint *endpoint);
+void sl_receive_queue_fini(struct sl_endpoint *endpoint);
+unsigned sl_endpoint_receive_packets(struct sl_endpoint *endpoint, uint64_t now, unsigned budget);
+void sl_endpoint_datagram(struct sl_endpoint *endpoint, const union sl_net_address *from,
+			  uint8_t traffic_class, const uint8_t *bytes, size_t count, uint64_t now);
 
 /* reply.c */
 bool sl_reply_room(const struct sl_qp *qp);

@@ -35,8 +35,8 @@ void sl_works_fini(struct sl_qp *qp)
 
 void sl_works_forget(struct sl_qp *qp)
 {
-	struct sl_send_ring *sends = &qp->sends;
-	struct sl_receive_ring *receives = &qp->receives;
+	struct sl_send_queue *sends = &qp->sends;
+	struct sl_receive_queue *receives = &qp->receives;
 
 	sends->posted = sends->begun = sends->completed = sends->taken = 0;
 	sends->offset = 0;
@@ -108,7 +108,7 @@ static struct sl_send *send_slot(const struct sl_qp *qp, uint64_t count)
 /* Quiet work that went well needs no reaping. */
 static void release_quiet(struct sl_qp *qp)
 {
-	struct sl_send_ring *ring = &qp->sends;
+	struct sl_send_queue *ring = &qp->sends;
 
 	while (ring->taken < ring->completed && send_slot(qp, ring->taken)->work.quiet &&
 	       send_slot(qp, ring->taken)->status == SL_STATUS_SUCCESS)
@@ -136,7 +136,7 @@ static bool sendable(const struct sl_qp *qp, const struct sl_work *work, uint32_
 
 int sl_qp_send(struct sl_qp *qp, const struct sl_work *work)
 {
-	struct sl_send_ring *ring = &qp->sends;
+	struct sl_send_queue *ring = &qp->sends;
 	enum sl_roce_state state = sl_qp_state(qp);
 	struct sl_send *slot = send_slot(qp, ring->posted);
 	uint32_t bytes;
@@ -181,12 +181,12 @@ void sl_works_collect(struct sl_qp *qp)
 
 /* ---- the receive queue ---- */
 
-static struct sl_receive *receive_slot(const struct sl_qp *qp, uint64_t count)
+static struct sl_receiver *receive_slot(const struct sl_qp *qp, uint64_t count)
 {
 	return &qp->receives.slot[count % qp->receives.depth];
 }
 
-struct sl_receive *sl_works_next_receive(struct sl_qp *qp)
+struct sl_receiver *sl_works_next_receive(struct sl_qp *qp)
 {
 	return qp->receives.completed < qp->receives.posted
 		       ? receive_slot(qp, qp->receives.completed)
@@ -195,7 +195,7 @@ struct sl_receive *sl_works_next_receive(struct sl_qp *qp)
 
 void sl_works_offer(struct sl_qp *qp)
 {
-	const struct sl_receive *next = sl_works_next_receive(qp);
+	const struct sl_receiver *next = sl_works_next_receive(qp);
 	uint32_t count = (uint32_t)(qp->receives.posted - qp->receives.completed);
 	uint32_t bytes = next ? next->bytes : 0;
 
@@ -206,8 +206,8 @@ void sl_works_offer(struct sl_qp *qp)
 
 int sl_qp_receive(struct sl_qp *qp, uint64_t id, const struct sl_piece pieces[SL_QP_PIECES])
 {
-	struct sl_receive_ring *ring = &qp->receives;
-	struct sl_receive *slot = receive_slot(qp, ring->posted);
+	struct sl_receive_queue *ring = &qp->receives;
+	struct sl_receiver *slot = receive_slot(qp, ring->posted);
 	enum sl_roce_state state = sl_qp_state(qp);
 	uint32_t bytes;
 
@@ -215,7 +215,7 @@ int sl_qp_receive(struct sl_qp *qp, uint64_t id, const struct sl_piece pieces[SL
 		return -EINVAL;
 	if (ring->posted - ring->taken == ring->depth)
 		return -EAGAIN;
-	*slot = (struct sl_receive){.bytes = bytes};
+	*slot = (struct sl_receiver){.bytes = bytes};
 	memcpy(slot->piece, pieces, sizeof(slot->piece));
 	slot->done.id = id;
 	ring->posted++;
@@ -232,7 +232,7 @@ uint32_t sl_qp_receives(const struct sl_qp *qp)
 
 void sl_works_received(struct sl_qp *qp, const struct sl_completion *done)
 {
-	struct sl_receive *slot = sl_works_next_receive(qp);
+	struct sl_receiver *slot = sl_works_next_receive(qp);
 	uint64_t id = slot->done.id;
 
 	slot->done = *done;
@@ -248,7 +248,7 @@ void sl_works_flush(struct sl_qp *qp)
 {
 	static const struct sl_completion flushed = {.status = SL_STATUS_FLUSHED,
 						     .kind = SL_COMPLETION_RECEIVE};
-	struct sl_send_ring *sends = &qp->sends;
+	struct sl_send_queue *sends = &qp->sends;
 
 	sl_works_collect(qp);
 	for (; sends->completed < sends->posted; sends->completed++) {
@@ -283,8 +283,8 @@ static struct sl_completion describe(struct sl_qp *qp, const struct sl_send *sen
 
 unsigned sl_works_reap(struct sl_qp *qp, struct sl_completion *completions, unsigned most)
 {
-	struct sl_send_ring *sends = &qp->sends;
-	struct sl_receive_ring *receives = &qp->receives;
+	struct sl_send_queue *sends = &qp->sends;
+	struct sl_receive_queue *receives = &qp->receives;
 	unsigned count = 0;
 
 	for (release_quiet(qp); count < most && sends->taken < sends->completed; release_quiet(qp))

@@ -213,7 +213,7 @@ void sl_placement_idle(const struct sl_placement *p, const struct sl_experiment 
 	sl_idle_init(idle, (enum sl_polling)e->threads.polling, limit_ns, p->crowded);
 }
 
-void sl_placement_tell(const struct sl_placement *p, char *text, size_t bytes)
+void sl_placement_describe(const struct sl_placement *p, char *text, size_t bytes)
 {
 	char list[256], near[64] = "";
 

@@ -66,6 +66,6 @@ void sl_placement_idle(const struct sl_placement *placement, const struct sl_exp
 		       struct sl_idle *idle);
 
 /* In words, for the log. */
-void sl_placement_tell(const struct sl_placement *placement, char *text, size_t bytes);
+void sl_placement_describe(const struct sl_placement *placement, char *text, size_t bytes);
 
 #endif

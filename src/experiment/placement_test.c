@@ -146,7 +146,7 @@ static void with_no_cpu_to_spare_nobody_is_pinned(void **state)
 	assert_int_equal(sl_placement_receiver(e, fake_root, &p), 0);
 	assert_true(!p.pinned && !p.shared && p.crowded);
 	assert_int_equal(cpu_of(&p, SL_ROLE_LINK, 0), -1);
-	sl_placement_tell(&p, text, sizeof(text));
+	sl_placement_describe(&p, text, sizeof(text));
 	assert_non_null(strstr(text, "5 data threads"));
 	assert_non_null(strstr(text, "2 cpus"));
 	sl_placement_idle(&p, e, &idle);
@@ -193,7 +193,7 @@ static void near_the_interface_and_so_is_memory(void **state)
 	expect_cpus(&p, "8 9 10 11");
 	assert_int_equal(p.node, 1);
 	assert_string_equal(p.interface, "lo");
-	sl_placement_tell(&p, text, sizeof(text));
+	sl_placement_describe(&p, text, sizeof(text));
 	assert_non_null(strstr(text, "8-11"));
 	assert_non_null(strstr(text, "node 1"));
 	expect_source(0, 3, "12");

@@ -26,7 +26,7 @@ void sl_progress_begin(struct sl_progress *p, uint64_t expected)
 	p->shown_ns = p->start_ns;
 }
 
-static void draw(struct sl_progress *p, const struct sl_receive *r, uint64_t now)
+static void draw(struct sl_progress *p, const struct sl_receiver *r, uint64_t now)
 {
 	uint64_t frames = get(&r->frames), bytes = get(&r->bytes);
 	/* Counters move while they are read: what is newer than `frames` is left out. */
@@ -54,7 +54,7 @@ static void draw(struct sl_progress *p, const struct sl_receive *r, uint64_t now
 	sl_log_progress_shown(p->terminal);
 }
 
-void sl_progress_draw(struct sl_progress *p, const struct sl_receive *r)
+void sl_progress_draw(struct sl_progress *p, const struct sl_receiver *r)
 {
 	uint64_t now = sl_clock_ns();
 
@@ -62,7 +62,7 @@ void sl_progress_draw(struct sl_progress *p, const struct sl_receive *r)
 		draw(p, r, now);
 }
 
-void sl_progress_end(struct sl_progress *p, const struct sl_receive *r)
+void sl_progress_end(struct sl_progress *p, const struct sl_receiver *r)
 {
 	double seconds = (double)(sl_clock_ns() - p->start_ns) * 1e-9;
 
@@ -160,7 +160,7 @@ static void drops(FILE *out, const struct sl_link_counters *counters)
 		fputc('\n', out);
 }
 
-static void backlog(FILE *out, const struct sl_receive *r)
+static void backlog(FILE *out, const struct sl_receiver *r)
 {
 	uint64_t partial = get(&r->partial), prescaled = get(&r->prescaled);
 
@@ -177,7 +177,7 @@ static void backlog(FILE *out, const struct sl_receive *r)
 			(unsigned long long)prescaled);
 }
 
-static void sources(FILE *out, const struct sl_receive *r)
+static void sources(FILE *out, const struct sl_receiver *r)
 {
 	for (uint32_t m = 0; m < r->ledger.modules; m++) {
 		const struct sl_source_status *s = &r->source[m];
@@ -198,7 +198,7 @@ static void sources(FILE *out, const struct sl_receive *r)
 }
 
 /* From the front end's time of the frame to its verdicts. */
-static void deadline(FILE *out, const struct sl_receive *r)
+static void deadline(FILE *out, const struct sl_receiver *r)
 {
 	const struct sl_histogram *h = &r->latency[SL_LATENCY_DECISION];
 
@@ -215,7 +215,7 @@ static void deadline(FILE *out, const struct sl_receive *r)
 	fputc('\n', out);
 }
 
-static void latencies(FILE *out, const struct sl_receive *r)
+static void latencies(FILE *out, const struct sl_receiver *r)
 {
 	fprintf(out, "\nLatency per hop (us)      p50        p99        max\n");
 	for (unsigned l = 0; l < SL_LATENCIES; l++) {
@@ -241,7 +241,7 @@ static void print_figure(void *arg, const char *name, uint64_t value, int failed
 		fprintf(arg, ", %s %llu (!)", name, (unsigned long long)value);
 }
 
-static void sinks(FILE *out, const struct sl_receive *r)
+static void sinks(FILE *out, const struct sl_receiver *r)
 {
 	const struct sl_experiment *e = r->experiment;
 
@@ -266,7 +266,7 @@ static void sinks(FILE *out, const struct sl_receive *r)
 	}
 }
 
-double sl_report_busy(const struct sl_receive *r, double seconds)
+double sl_report_busy(const struct sl_receiver *r, double seconds)
 {
 	double share = r->workers && seconds > 0
 			       ? (double)get(&r->busy_ns) * 1e-9 / seconds / r->workers
@@ -275,7 +275,7 @@ double sl_report_busy(const struct sl_receive *r, double seconds)
 	return share < 1 ? share : 1; /* what is measured begins before the first frame */
 }
 
-static void rates(FILE *out, const struct sl_receive *r)
+static void rates(FILE *out, const struct sl_receiver *r)
 {
 	double seconds = (double)(r->last_ns - r->first_ns) * 1e-9;
 	uint64_t frames = get(&r->frames), whole = frames - at_most(get(&r->broken), frames);
@@ -300,7 +300,7 @@ static void rates(FILE *out, const struct sl_receive *r)
 			r->workers == 1 ? "" : "s", 100 * sl_report_busy(r, seconds));
 }
 
-void sl_report(FILE *out, const struct sl_receive *r, enum sl_result result, const char *early)
+void sl_report(FILE *out, const struct sl_receiver *r, enum sl_result result, const char *early)
 {
 	static const char *const words[] = {
 		[SL_RESULT_INTACT] =

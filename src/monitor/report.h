@@ -19,15 +19,15 @@ struct sl_progress {
 void sl_progress_begin(struct sl_progress *progress, uint64_t expected);
 
 /* Draw the line if it is time to; cheap when it is not. */
-void sl_progress_draw(struct sl_progress *progress, const struct sl_receive *receive);
-void sl_progress_end(struct sl_progress *progress, const struct sl_receive *receive);
+void sl_progress_draw(struct sl_progress *progress, const struct sl_receiver *receiver);
+void sl_progress_end(struct sl_progress *progress, const struct sl_receiver *receiver);
 
 /* The ledger as a table, causes, drops, latency per hop, files, and the result in words; early: why
  * it ended before its time, or NULL. */
-void sl_report(FILE *out, const struct sl_receive *receive, enum sl_result result,
+void sl_report(FILE *out, const struct sl_receiver *receiver, enum sl_result result,
 	       const char *early);
 
 /* The share of that time in which workers worked. */
-double sl_report_busy(const struct sl_receive *receive, double seconds);
+double sl_report_busy(const struct sl_receiver *receiver, double seconds);
 
 #endif

@@ -41,7 +41,7 @@ static const struct sl_sink fancy = {.name = "fancy", .where = where, .figures =
 static const struct sl_sink plain = {.name = "plain"};
 
 struct world {
-	struct sl_receive *r;
+	struct sl_receiver *r;
 	struct sl_experiment experiment;
 	struct fake fake;
 	char folder[64], path[128];
@@ -49,7 +49,7 @@ struct world {
 };
 
 /* `n` module-frames of every module. */
-static void settle(struct sl_receive *r, uint64_t n, enum sl_outcome outcome, enum sl_cause cause)
+static void settle(struct sl_receiver *r, uint64_t n, enum sl_outcome outcome, enum sl_cause cause)
 {
 	for (uint32_t m = 0; m < MODULES; m++)
 		for (uint64_t i = 0; i < n; i++)
@@ -57,7 +57,7 @@ static void settle(struct sl_receive *r, uint64_t n, enum sl_outcome outcome, en
 }
 
 /* What sources report is what has an outcome. */
-static void report_sent(struct sl_receive *r)
+static void report_sent(struct sl_receiver *r)
 {
 	for (uint32_t m = 0; m < MODULES; m++)
 		sl_ledger_report(&r->ledger, m, r->ledger.tally[m].next);

@@ -16,7 +16,7 @@ int sl_result_exit(enum sl_result result)
 }
 
 /* Some sink took no more frames, since its disk is full or for another reason. */
-static const char *sink_trouble(const struct sl_receive *r)
+static const char *sink_trouble(const struct sl_receiver *r)
 {
 	for (unsigned i = 0; i < r->experiment->sinks; i++) {
 		int err = r->experiment->sink[i]->where ? r->sink_error[i] : 0;
@@ -31,7 +31,7 @@ static const char *sink_trouble(const struct sl_receive *r)
 
 /* It ended with the last frame that it had offered. Where modules may miss triggers, it may have
  * sent fewer on the way. */
-static bool came_to_its_end(const struct sl_receive *r, const struct sl_source_status *s)
+static bool came_to_its_end(const struct sl_receiver *r, const struct sl_source_status *s)
 {
 	const struct sl_ring_run *ring = &r->experiment->ring;
 	unsigned unused = ring->align == SL_ALIGN_FRAME ? 64 - ring->wrap_bits : 0;
@@ -42,7 +42,7 @@ static bool came_to_its_end(const struct sl_receive *r, const struct sl_source_s
 	       (s->last_frame - last) << unused == 0;
 }
 
-const char *sl_result_early(const struct sl_receive *r, const char *signal)
+const char *sl_result_early(const struct sl_receiver *r, const char *signal)
 {
 	bool fewer = false;
 
@@ -75,7 +75,7 @@ static void add_failures(void *arg, const char *name, uint64_t value, int failed
 	*failures += failed ? value : 0;
 }
 
-enum sl_result sl_result_of(const struct sl_receive *r)
+enum sl_result sl_result_of(const struct sl_receiver *r)
 {
 	const struct sl_experiment *e = r->experiment;
 	uint64_t trouble = 0;

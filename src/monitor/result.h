@@ -21,10 +21,10 @@ int sl_result_exit(enum sl_result result); /* the exit status */
 
 /* Why a run ended before everything was sent and stored that the front ends offered, in words;
  * NULL: it did not. signal: the name of the one that stopped it, or NULL. */
-const char *sl_result_early(const struct sl_receive *receive, const char *signal);
+const char *sl_result_early(const struct sl_receiver *receiver, const char *signal);
 
-/* After sl_receive_finish(). */
-enum sl_result sl_result_of(const struct sl_receive *receive);
+/* After sl_receiver_finish(). */
+enum sl_result sl_result_of(const struct sl_receiver *receiver);
 
 /* True for the outcomes that a run without trouble has none of. */
 bool sl_outcome_is_trouble(enum sl_outcome outcome);

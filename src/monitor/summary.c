@@ -62,7 +62,7 @@ static void total_of(const struct sl_ledger *ledger, struct sl_tally *total)
 	}
 }
 
-static json_t *module_json(const struct sl_receive *r, uint32_t m)
+static json_t *module_json(const struct sl_receiver *r, uint32_t m)
 {
 	const struct sl_tally *tally = &r->ledger.tally[m];
 	const struct sl_source_status *s = &r->source[m];
@@ -85,7 +85,7 @@ static json_t *module_json(const struct sl_receive *r, uint32_t m)
 	return module;
 }
 
-static json_t *ledger_json(const struct sl_receive *r)
+static json_t *ledger_json(const struct sl_receiver *r)
 {
 	json_t *modules = json_array();
 	struct sl_tally total;
@@ -100,7 +100,7 @@ static json_t *ledger_json(const struct sl_receive *r)
 			 (int)r->ledger.source_died, "misuse", number(&r->ledger.misuse));
 }
 
-static json_t *latency_json(const struct sl_receive *r)
+static json_t *latency_json(const struct sl_receiver *r)
 {
 	json_t *object = json_object();
 
@@ -121,7 +121,7 @@ static json_t *latency_json(const struct sl_receive *r)
 	return object;
 }
 
-static json_t *link_json(const struct sl_receive *r)
+static json_t *link_json(const struct sl_receiver *r)
 {
 	json_t *dropped = json_object();
 
@@ -135,7 +135,7 @@ static json_t *link_json(const struct sl_receive *r)
 			 number(&r->counters.receive_buffer));
 }
 
-static json_t *threads_json(const struct sl_receive *r)
+static json_t *threads_json(const struct sl_receiver *r)
 {
 	static const char *const polling[] = {"adaptive", "latency", "cores"};
 	const struct sl_placement *p = &r->placement;
@@ -153,7 +153,7 @@ static void add_figure(void *arg, const char *name, uint64_t value, int failed)
 	json_object_set_new(arg, name, json_integer((json_int_t)value));
 }
 
-static json_t *sinks_json(const struct sl_receive *r)
+static json_t *sinks_json(const struct sl_receiver *r)
 {
 	const struct sl_experiment *e = r->experiment;
 	json_t *array = json_array();
@@ -173,7 +173,7 @@ static json_t *sinks_json(const struct sl_receive *r)
 	return array;
 }
 
-static json_t *unit_json(const struct sl_receive *r)
+static json_t *unit_json(const struct sl_receiver *r)
 {
 	const struct sl_experiment *e = r->experiment;
 	json_t *figures = json_object();
@@ -188,7 +188,7 @@ static json_t *gauge_json(const struct sl_gauge *gauge)
 	return json_pack("{s:o, s:o}", "now", number(&gauge->now), "most", number(&gauge->most));
 }
 
-static json_t *backlog_json(const struct sl_receive *r)
+static json_t *backlog_json(const struct sl_receiver *r)
 {
 	json_t *slots = gauge_json(&r->slots_used);
 
@@ -197,7 +197,7 @@ static json_t *backlog_json(const struct sl_receive *r)
 			 "sinks", gauge_json(&r->at_sinks));
 }
 
-static json_t *rates_json(const struct sl_receive *r)
+static json_t *rates_json(const struct sl_receiver *r)
 {
 	double seconds = (double)(r->last_ns - r->first_ns) * 1e-9;
 	double per_second = seconds > 0 ? 1 / seconds : 0;
@@ -215,7 +215,7 @@ static json_t *rates_json(const struct sl_receive *r)
 	return rates;
 }
 
-static json_t *summary(const struct sl_receive *r, const struct sl_summary_run *run)
+static json_t *summary(const struct sl_receiver *r, const struct sl_summary_run *run)
 {
 	char now[64];
 
@@ -254,7 +254,8 @@ static int write_whole(const char *path, json_t *json)
 	return err;
 }
 
-int sl_summary_write(const char *path, const struct sl_receive *r, const struct sl_summary_run *run)
+int sl_summary_write(const char *path, const struct sl_receiver *r,
+		     const struct sl_summary_run *run)
 {
 	return write_whole(path, summary(r, run));
 }

@@ -14,7 +14,7 @@ struct sl_summary_run {
 };
 
 /* Written whole or not at all. Logs and returns -errno. */
-int sl_summary_write(const char *path, const struct sl_receive *receive,
+int sl_summary_write(const char *path, const struct sl_receiver *receiver,
 		     const struct sl_summary_run *run);
 
 /* One summary of a run with several receivers, out of theirs: {"result", "exit", "transfers":

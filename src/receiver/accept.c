@@ -10,7 +10,7 @@
 
 /* What the experiment wants of a transfer and the front end does not offer, with the key that would
  * change it. */
-static bool offer_lacks(const struct sl_receive *r, const struct sl_offer *offer, char *why,
+static bool offer_lacks(const struct sl_receiver *r, const struct sl_offer *offer, char *why,
 			size_t why_bytes)
 {
 	const struct sl_experiment *e = r->experiment;
@@ -32,7 +32,7 @@ static bool offer_lacks(const struct sl_receive *r, const struct sl_offer *offer
 }
 
 /* Where a block is placed line by line, both must mean the same lines. */
-static bool lines_differ(const struct sl_receive *r, const struct sl_offer *offer, char *why,
+static bool lines_differ(const struct sl_receiver *r, const struct sl_offer *offer, char *why,
 			 size_t why_bytes)
 {
 	const struct sl_lines *lines = &r->ring.lines;
@@ -50,7 +50,7 @@ static bool lines_differ(const struct sl_receive *r, const struct sl_offer *offe
 }
 
 /* Shared memory has its credits elsewhere. */
-static bool is_open_loop(const struct sl_receive *r, const struct sl_offer *offer)
+static bool is_open_loop(const struct sl_receiver *r, const struct sl_offer *offer)
 {
 	const struct sl_link *link = r->experiment->link;
 
@@ -59,7 +59,7 @@ static bool is_open_loop(const struct sl_receive *r, const struct sl_offer *offe
 
 /* ring.overrun says what to do with a source for which there is no room, and this one would never
  * be treated so. */
-static bool policy_lacks(const struct sl_receive *r, const struct sl_offer *offer, char *why,
+static bool policy_lacks(const struct sl_receiver *r, const struct sl_offer *offer, char *why,
 			 size_t why_bytes)
 {
 	const struct sl_experiment *e = r->experiment;
@@ -83,7 +83,7 @@ static bool policy_lacks(const struct sl_receive *r, const struct sl_offer *offe
 }
 
 /* The plan is known, and the source goes by it. */
-static int adopt_transfer(struct sl_receive *r, const struct sl_offer *offer,
+static int adopt_transfer(struct sl_receiver *r, const struct sl_offer *offer,
 			  const struct sl_plan *plan)
 {
 	int kept = r->heir_to->transfer[offer->module].fd;
@@ -95,8 +95,8 @@ static int adopt_transfer(struct sl_receive *r, const struct sl_offer *offer,
 	return err;
 }
 
-int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool same_host,
-		      struct sl_plan *plan, char *why, size_t why_bytes)
+int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool same_host,
+		       struct sl_plan *plan, char *why, size_t why_bytes)
 {
 	struct sl_experiment *e = r->experiment;
 	uint64_t block_bytes = offer->bare ? r->ring.pixel_bytes : r->ring.block_bytes;
@@ -156,7 +156,7 @@ int sl_receive_accept(struct sl_receive *r, const struct sl_offer *offer, bool s
 	return 0;
 }
 
-void sl_receive_withdraw(struct sl_receive *r, uint16_t transfer)
+void sl_receiver_cancel_plan(struct sl_receiver *r, uint16_t transfer)
 {
 	for (uint32_t m = 0; m < r->ring.modules; m++)
 		if (r->source[m].accepted && r->source[m].transfer == transfer) {
@@ -165,7 +165,7 @@ void sl_receive_withdraw(struct sl_receive *r, uint16_t transfer)
 		}
 }
 
-int sl_receive_meet(struct sl_receive *r, uint16_t transfer, uint32_t qpn)
+int sl_receiver_meet(struct sl_receiver *r, uint16_t transfer, uint32_t qpn)
 {
 	const struct sl_link *link = r->experiment->link;
 

@@ -18,7 +18,7 @@ enum {
 };
 
 struct dispatch {
-	struct sl_receive *r;
+	struct sl_receiver *r;
 	/* Frames on their way, in order: [room], free-running indices. */
 	struct sl_flow_frame **line;
 	uint32_t room, first, last;
@@ -35,7 +35,7 @@ struct dispatch {
 	bool ended;
 };
 
-static void wake_link(struct sl_receive *r)
+static void wake_link(struct sl_receiver *r)
 {
 	uint64_t one = 1;
 
@@ -51,7 +51,7 @@ static void wake_link(struct sl_receive *r)
  * ONCE). */
 static int hand_on(struct dispatch *d)
 {
-	struct sl_receive *r = d->r;
+	struct sl_receiver *r = d->r;
 	int n = 0;
 
 	while (d->first != d->last && d->line[d->first % d->room]->done) {
@@ -85,7 +85,7 @@ static void give_up(struct sl_frame *frame)
 
 /* Links that cannot refuse a write: a source that ignored its credit wrote where this frame was
  * being read, as its announcement of a lap too early shows. Whatever was made of it is no good. */
-static void check_overwritten(const struct sl_receive *r, struct sl_frame *frame)
+static void check_overwritten(const struct sl_receiver *r, struct sl_frame *frame)
 {
 	uint64_t overwritten = 0;
 
@@ -108,7 +108,7 @@ static void check_overwritten(const struct sl_receive *r, struct sl_frame *frame
 	}
 }
 
-static void release(struct sl_receive *r, struct sl_frame *frame)
+static void release(struct sl_receiver *r, struct sl_frame *frame)
 {
 	for (uint32_t v = 0; v < frame->views; v++) {
 		struct sl_view *view = &frame->view[v];
@@ -122,7 +122,7 @@ static void release(struct sl_receive *r, struct sl_frame *frame)
 
 static void take_back(struct dispatch *d, struct sl_batch *batch)
 {
-	struct sl_receive *r = d->r;
+	struct sl_receiver *r = d->r;
 	uint64_t now = sl_clock_ns();
 
 	for (uint32_t i = 0; i < batch->frames; i++) {
@@ -145,7 +145,7 @@ static void take_back(struct dispatch *d, struct sl_batch *batch)
 
 static int reap(struct dispatch *d)
 {
-	struct sl_receive *r = d->r;
+	struct sl_receiver *r = d->r;
 	struct sl_batch *batch;
 	int n = 0;
 
@@ -158,7 +158,7 @@ static int reap(struct dispatch *d)
 
 static int open_slots(struct dispatch *d)
 {
-	struct sl_receive *r = d->r;
+	struct sl_receiver *r = d->r;
 	unsigned n = sl_ring_open(&r->ring, atomic_load_explicit(&r->limit, memory_order_relaxed));
 
 	if (n)
@@ -168,7 +168,7 @@ static int open_slots(struct dispatch *d)
 
 static bool submit(struct dispatch *d)
 {
-	struct sl_receive *r = d->r;
+	struct sl_receiver *r = d->r;
 	struct sl_batch *batch = d->open;
 	int err = r->experiment->unit->submit(r->experiment->unit_state, batch);
 
@@ -191,7 +191,7 @@ static bool submit(struct dispatch *d)
 /* The batch to fill, or NULL when all are in the unit. */
 static struct sl_batch *batch_to_fill(struct dispatch *d)
 {
-	struct sl_receive *r = d->r;
+	struct sl_receiver *r = d->r;
 	unsigned i;
 
 	if (d->open)
@@ -207,7 +207,7 @@ static struct sl_batch *batch_to_fill(struct dispatch *d)
 	return d->open;
 }
 
-static void note_proof(struct sl_receive *r, const struct sl_frame *frame)
+static void note_proof(struct sl_receiver *r, const struct sl_frame *frame)
 {
 	for (uint32_t m = 0; m < frame->views; m++) {
 		const struct sl_view *view = &frame->view[m];
@@ -231,7 +231,7 @@ static bool has_spare(struct sl_flow_frame **spare, struct sl_pool *pool)
 /* The next frame out of the assembler into the line. 1, 0, or -ENODATA. */
 static int assemble_one(struct dispatch *d)
 {
-	struct sl_receive *r = d->r;
+	struct sl_receiver *r = d->r;
 	struct sl_batch *batch = batch_to_fill(d);
 	struct sl_flow_frame *flow;
 	int got;
@@ -257,7 +257,7 @@ static int assemble_one(struct dispatch *d)
 /* ---- ring.overrun drop_oldest ---- */
 
 /* Soon there will be no room for what comes. */
-static bool pressed(const struct sl_receive *r)
+static bool pressed(const struct sl_receiver *r)
 {
 	uint32_t least = r->ring.slots / 4 > 2 ? r->ring.slots / 4 : 2;
 
@@ -268,7 +268,7 @@ static bool pressed(const struct sl_receive *r)
 	return false;
 }
 
-static void drop(struct sl_receive *r, struct sl_frame *frame)
+static void drop(struct sl_receiver *r, struct sl_frame *frame)
 {
 	frame->flags &= ~(uint32_t)(SL_FRAME_COMPLETE | SL_FRAME_PARTIAL);
 	frame->timestamp = 0; /* of a row of them it would not be known either */
@@ -305,7 +305,7 @@ static bool continues(const struct sl_flow_frame *a, const struct sl_frame *b)
  * must not stop this. 1, 0, or -ENODATA. */
 static int drop_one(struct dispatch *d)
 {
-	struct sl_receive *r = d->r;
+	struct sl_receiver *r = d->r;
 	struct sl_flow_frame *flow, *newest = NULL;
 	int got;
 
@@ -332,7 +332,7 @@ static int drop_one(struct dispatch *d)
 
 static bool may_drop(struct dispatch *d)
 {
-	struct sl_receive *r = d->r;
+	struct sl_receiver *r = d->r;
 
 	return r->experiment->ring.overrun == SL_OVERRUN_DROP_OLDEST && !d->ended &&
 	       (!batch_to_fill(d) || !has_spare(&d->spare, &r->pool));
@@ -377,7 +377,7 @@ static void set(struct sl_gauge *gauge, uint64_t now)
 
 static void measure(struct dispatch *d)
 {
-	struct sl_receive *r = d->r;
+	struct sl_receiver *r = d->r;
 	uint64_t settled = atomic_load_explicit(&r->frames, memory_order_relaxed);
 	uint32_t used = 0;
 
@@ -391,9 +391,9 @@ static void measure(struct dispatch *d)
 	set(&r->at_sinks, d->handed > settled ? d->handed - settled : 0);
 }
 
-void *sl_dispatch_run(void *receive)
+void *sl_dispatcher_main(void *receiver)
 {
-	struct sl_receive *r = receive;
+	struct sl_receiver *r = receiver;
 	struct dispatch d = {.r = r,
 			     .room = r->pool.count + r->dropped.count,
 			     .deadline = {.ns = r->experiment->unit_run.deadline_us * 1000ull}};

@@ -11,7 +11,7 @@ enum {
 };
 
 /* The highest sequence of which the source told us, by a count or by a record that arrived. */
-static uint64_t last_word(struct sl_receive *r, uint32_t module)
+static uint64_t last_word(struct sl_receiver *r, uint32_t module)
 {
 	struct sl_source_status *s = &r->source[module];
 	uint64_t end = atomic_load_explicit(&s->next, memory_order_acquire);
@@ -31,7 +31,7 @@ static uint64_t last_word(struct sl_receive *r, uint32_t module)
 
 /* A source that vanished may have been in mid-frame: that frame it never reported, so it gets no
  * outcome, but a name. */
-static void note_unfinished(struct sl_receive *r, uint32_t module, uint64_t end)
+static void note_unfinished(struct sl_receiver *r, uint32_t module, uint64_t end)
 {
 	uint64_t opened = sl_ring_opened(&r->ring, module);
 
@@ -45,7 +45,7 @@ static void note_unfinished(struct sl_receive *r, uint32_t module, uint64_t end)
 	}
 }
 
-static void end_at(struct sl_receive *r, uint32_t module, uint64_t end)
+static void end_at(struct sl_receiver *r, uint32_t module, uint64_t end)
 {
 	struct sl_source_status *s = &r->source[module];
 
@@ -57,7 +57,7 @@ static void end_at(struct sl_receive *r, uint32_t module, uint64_t end)
 }
 
 /* Its source has ended, and not all that it sent is given out. */
-static bool leaves_something(const struct sl_receive *r, uint32_t module)
+static bool leaves_something(const struct sl_receiver *r, uint32_t module)
 {
 	const struct sl_source_status *s = &r->source[module];
 	uint32_t state = atomic_load_explicit(&s->state, memory_order_relaxed);
@@ -71,7 +71,7 @@ static bool leaves_something(const struct sl_receive *r, uint32_t module)
 /* By timestamp nobody knows with which frame a source will go on, so all wait for it, and it may
  * itself wait for plans of other modules: those that went with it must have left nothing. Who they
  * are is not known: all that have ended now; and when they follow, that is done. */
-static bool may_wait_for(struct sl_receive *r, uint32_t module)
+static bool may_wait_for(struct sl_receiver *r, uint32_t module)
 {
 	if (r->experiment->ring.align != SL_ALIGN_TIMESTAMP || r->source[module].cleared)
 		return true;
@@ -87,7 +87,7 @@ static bool may_wait_for(struct sl_receive *r, uint32_t module)
 
 /* Another source wants to go on where this one ended. It is waited for from now on; but not before
  * all of this one was given out, whose frames are others. */
-static void resume(struct sl_receive *r, uint32_t module)
+static void resume(struct sl_receiver *r, uint32_t module)
 {
 	struct sl_source_status *s = &r->source[module];
 
@@ -103,7 +103,7 @@ static void resume(struct sl_receive *r, uint32_t module)
 /* A module's source has ended: when is everything here that will ever come? At once if it is all
  * given out; otherwise when its lane has been quiet for a while, since packets may be on their
  * way longer than the word that they were sent. */
-static void check_end(struct sl_receive *r, uint32_t module, uint64_t now)
+static void check_end(struct sl_receiver *r, uint32_t module, uint64_t now)
 {
 	struct sl_source_status *s = &r->source[module];
 	uint32_t state = atomic_load_explicit(&s->state, memory_order_acquire);
@@ -120,7 +120,7 @@ static void check_end(struct sl_receive *r, uint32_t module, uint64_t now)
 		end_at(r, module, s->next);
 		return;
 	}
-	idle = sl_receive_idle(r);
+	idle = sl_receiver_idle(r);
 	if (!s->quiet_since_ns || reached != s->reached) {
 		s->reached = reached;
 		s->quiet_since_ns = now;
@@ -142,7 +142,7 @@ static void check_end(struct sl_receive *r, uint32_t module, uint64_t now)
 	end_at(r, module, end);
 }
 
-void sl_ends_check(struct sl_receive *r)
+void sl_ends_check(struct sl_receiver *r)
 {
 	uint64_t now = sl_clock_ns();
 

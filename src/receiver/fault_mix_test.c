@@ -70,7 +70,7 @@ static void consult(struct oracle *oracle)
 		wrong("the log of the wire cannot be true");
 	for (uint32_t m = 0; m < mix->modules; m++) {
 		const struct run_front *front = &run.front[mix_front_of(mix, m)];
-		uint64_t next = front->emulate->module[m].next;
+		uint64_t next = front->emulator->module[m].next;
 
 		if (!oracle_end(oracle, m, run.stopped || front->missed ? next : UINT64_MAX))
 			wrong("module %u: the fault log does not fit what was sent", m);
@@ -99,10 +99,10 @@ static uint64_t in_ledger(const struct sl_tally *t, enum verdict_of of)
 /* The front ends' counts, the ledger's and those of the log are one. */
 static void check_counts(const struct oracle *oracle, const struct verdict *verdict)
 {
-	struct sl_ledger *ledger = &run.receive->ledger;
+	struct sl_ledger *ledger = &run.receiver->ledger;
 
 	for (uint32_t m = 0; m < oracle->modules; m++) {
-		const struct sl_emulate *em = run.front[mix_front_of(&run.mix, m)].emulate;
+		const struct sl_emulator *em = run.front[mix_front_of(&run.mix, m)].emulator;
 		const struct oracle_stream *s = &oracle->stream[m];
 		uint64_t sent = em->module[m].sent, all = 0;
 		uint64_t skipped = oracle->gaps ? s->skipped : 0;

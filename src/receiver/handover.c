@@ -37,7 +37,7 @@ void sl_estate_close(struct sl_estate *estate)
 }
 
 /* What of the experiment is not as sources were told; NULL: nothing. */
-static const char *misfit(const struct sl_receive *r, const struct sl_estate *estate)
+static const char *misfit(const struct sl_receiver *r, const struct sl_estate *estate)
 {
 	const struct sl_experiment *e = r->experiment;
 
@@ -64,7 +64,7 @@ static int map(int fd, uint64_t bytes, struct sl_region *region)
 	return err;
 }
 
-int sl_receive_open_memory(struct sl_receive *r, uint64_t bytes)
+int sl_receiver_open_memory(struct sl_receiver *r, uint64_t bytes)
 {
 	const uint64_t notes = (uint64_t)SL_LINK_TRANSFERS * SL_LINK_NOTE_BYTES;
 	const struct sl_link *link = r->experiment->link;
@@ -97,7 +97,7 @@ int sl_receive_open_memory(struct sl_receive *r, uint64_t bytes)
 	return err ? -EINVAL : 0;
 }
 
-void sl_receive_bequeath(const struct sl_receive *r, struct sl_estate *estate)
+void sl_receiver_hand_over(const struct sl_receiver *r, struct sl_estate *estate)
 {
 	const struct sl_experiment *e = r->experiment;
 
@@ -119,7 +119,7 @@ void sl_receive_bequeath(const struct sl_receive *r, struct sl_estate *estate)
 }
 
 /* Each module begins with `first`; by sequence they begin together. */
-static void begin(struct sl_receive *r, const uint64_t *first)
+static void begin(struct sl_receiver *r, const uint64_t *first)
 {
 	bool together = r->experiment->ring.align == SL_ALIGN_SEQUENCE;
 	uint64_t highest = 0, end = 0;
@@ -145,12 +145,12 @@ static void begin(struct sl_receive *r, const uint64_t *first)
 					   (k - since) * r->assembler.options.frame_step);
 		sl_ledger_begin(&r->ledger, m, k);
 	}
-	sl_receive_limit(r, end);
+	sl_receiver_limit(r, end);
 	/* What waits in the sockets comes at once. */
 	sl_ring_open(&r->ring, end);
 }
 
-int sl_receive_adopt(struct sl_receive *r)
+int sl_receiver_take_over(struct sl_receiver *r)
 {
 	uint64_t first[SL_LINK_TRANSFERS] = {0};
 	char why[160] = "";
@@ -160,7 +160,7 @@ int sl_receive_adopt(struct sl_receive *r)
 		struct sl_plan plan = t->plan;
 
 		if (t->offer.module != m ||
-		    sl_receive_accept(r, &t->offer, r->heir_to->host, &plan, why, sizeof(why))) {
+		    sl_receiver_accept(r, &t->offer, r->heir_to->host, &plan, why, sizeof(why))) {
 			sl_error("module %u cannot be adopted%s%s", m, why[0] ? ": " : "", why);
 			return -EINVAL;
 		}

@@ -8,8 +8,8 @@
  *            it begins with the first sequence of which its predecessor took nothing: what was
  *            under way is not of its run, and neither sent nor lost in its ledger. Aligned by
  *            sequence, all modules begin with the same one, the highest.
- * Order:     sl_receive_open_kept without an estate, accept, bequeath, start, ...; or with one,
- *            then adopt, start, ...
+ * Order:     sl_receiver_open_handover without an estate, accept, bequeath, start, ...; or with
+ *            one, then adopt, start, ...
  * Threads:   the control thread, before start.
  * Ownership: descriptors in an estate are the estate's (sl_estate_close); receivers duplicate
  *            them. */
@@ -44,19 +44,19 @@ void sl_estate_init(struct sl_estate *estate);
 void sl_estate_close(struct sl_estate *estate);
 
 struct sl_experiment;
-struct sl_receive;
+struct sl_receiver;
 
-/* As sl_receive_open(), with memory and sockets that may outlive the process. estate: an earlier
+/* As sl_receiver_open(), with memory and sockets that may outlive the process. estate: an earlier
  * receiver's, or NULL. Logs why the experiment does not fit it. */
-int sl_receive_open_kept(struct sl_experiment *experiment, const char *outcomes_path,
-			 const struct sl_estate *estate, struct sl_receive **receive);
+int sl_receiver_open_handover(struct sl_experiment *experiment, const char *outcomes_path,
+			      const struct sl_estate *estate, struct sl_receiver **receiver);
 
 /* After all modules were accepted: what a receiver after this one needs. The descriptors remain
  * the receiver's: close none of them. */
-void sl_receive_bequeath(const struct sl_receive *receive, struct sl_estate *estate);
+void sl_receiver_hand_over(const struct sl_receiver *receiver, struct sl_estate *estate);
 
 /* Accept the transfers of the estate that the receiver was opened with, and begin where they are.
  * Logs. */
-int sl_receive_adopt(struct sl_receive *receive);
+int sl_receiver_take_over(struct sl_receiver *receiver);
 
 #endif

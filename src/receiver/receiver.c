@@ -26,7 +26,7 @@ const char *sl_latency_name(enum sl_latency latency)
 	return name[latency];
 }
 
-static int open_detector(struct sl_receive *r)
+static int open_detector(struct sl_receiver *r)
 {
 	struct sl_experiment *e = r->experiment;
 	int err = e->detector->open(e->detector_state, &e->run, &r->geometry);
@@ -49,7 +49,7 @@ static int open_detector(struct sl_receive *r)
 	return 0;
 }
 
-static int open_ring(struct sl_receive *r)
+static int open_ring(struct sl_receiver *r)
 {
 	struct sl_experiment *e = r->experiment;
 	struct sl_lines lines;
@@ -70,7 +70,7 @@ static int open_ring(struct sl_receive *r)
 	if (err)
 		return err;
 	bytes = sl_ring_lines_bytes(e->ring.slots, r->geometry.modules, &lines);
-	err = sl_receive_open_memory(r, bytes);
+	err = sl_receiver_open_memory(r, bytes);
 	if (err == -EINVAL || err == -ENOTSUP)
 		return err; /* said there */
 	if (err) {
@@ -103,7 +103,7 @@ static int open_ring(struct sl_receive *r)
 	return err;
 }
 
-static int open_pollers(struct sl_receive *r)
+static int open_pollers(struct sl_receiver *r)
 {
 	while (r->pollers < r->experiment->link_run.pollers) {
 		int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -116,7 +116,7 @@ static int open_pollers(struct sl_receive *r)
 }
 
 /* Where the file says that sources take no credits, those guard nothing. */
-static uint32_t guards_of(const struct sl_receive *r)
+static uint32_t guards_of(const struct sl_receiver *r)
 {
 	const struct sl_experiment *e = r->experiment;
 	const struct sl_option *option = sl_option_find(e->link->options, "credits");
@@ -127,7 +127,7 @@ static uint32_t guards_of(const struct sl_receive *r)
 	return credits ? e->link->guards : e->link->guards & ~(uint32_t)SL_GUARD_CREDITED;
 }
 
-static int open_link(struct sl_receive *r)
+static int open_link(struct sl_receiver *r)
 {
 	struct sl_experiment *e = r->experiment;
 	struct sl_link_env env = {
@@ -161,7 +161,7 @@ static int open_link(struct sl_receive *r)
 	return 0;
 }
 
-static int open_unit(struct sl_receive *r)
+static int open_unit(struct sl_receiver *r)
 {
 	struct sl_experiment *e = r->experiment;
 	uint32_t at_a_time = e->unit->batches ? e->unit->batches(e->unit_state) : 1, frames;
@@ -209,7 +209,7 @@ static int open_unit(struct sl_receive *r)
 	return r->batches ? sl_queue_init(&r->to_settle, frames + FRAMES_DROPPED) : -ENOMEM;
 }
 
-static int open_sinks(struct sl_receive *r)
+static int open_sinks(struct sl_receiver *r)
 {
 	struct sl_experiment *e = r->experiment;
 
@@ -232,7 +232,7 @@ static int open_sinks(struct sl_receive *r)
 	return 0;
 }
 
-static int open_outcomes(struct sl_receive *r, const char *path)
+static int open_outcomes(struct sl_receiver *r, const char *path)
 {
 	if (!path)
 		return 0;
@@ -245,7 +245,7 @@ static int open_outcomes(struct sl_receive *r, const char *path)
 
 /* All that holds memory for data. Pages are touched here, so that they come from the node that the
  * calling thread prefers. */
-static int open_memory(struct sl_receive *r)
+static int open_memory(struct sl_receiver *r)
 {
 	int node = r->experiment->threads.numa ? r->placement.node : -1;
 	int preferred = node >= 0 ? sl_numa_prefer(node) : -EINVAL;
@@ -265,9 +265,9 @@ static int open_memory(struct sl_receive *r)
 }
 
 static int open_all(struct sl_experiment *experiment, const char *outcomes_path, bool kept,
-		    const struct sl_estate *estate, struct sl_receive **receive)
+		    const struct sl_estate *estate, struct sl_receiver **receiver)
 {
-	struct sl_receive *r = aligned_alloc(64, (sizeof(*r) + 63) / 64 * 64);
+	struct sl_receiver *r = aligned_alloc(64, (sizeof(*r) + 63) / 64 * 64);
 	int err;
 
 	if (!r)
@@ -291,39 +291,39 @@ static int open_all(struct sl_experiment *experiment, const char *outcomes_path,
 	if (!err)
 		err = open_sinks(r);
 	if (err) {
-		sl_receive_close(r);
+		sl_receiver_close(r);
 		return err;
 	}
 	atomic_store(&r->ledger.source_alive, experiment->run.modules);
-	*receive = r;
+	*receiver = r;
 	return 0;
 }
 
-int sl_receive_open(struct sl_experiment *experiment, const char *outcomes_path,
-		    struct sl_receive **receive)
+int sl_receiver_open(struct sl_experiment *experiment, const char *outcomes_path,
+		     struct sl_receiver **receiver)
 {
-	return open_all(experiment, outcomes_path, false, NULL, receive);
+	return open_all(experiment, outcomes_path, false, NULL, receiver);
 }
 
-int sl_receive_open_kept(struct sl_experiment *experiment, const char *outcomes_path,
-			 const struct sl_estate *estate, struct sl_receive **receive)
+int sl_receiver_open_handover(struct sl_experiment *experiment, const char *outcomes_path,
+			      const struct sl_estate *estate, struct sl_receiver **receiver)
 {
-	return open_all(experiment, outcomes_path, true, estate, receive);
+	return open_all(experiment, outcomes_path, true, estate, receiver);
 }
 
-void sl_receive_serve(struct sl_receive *r)
+void sl_receiver_serve(struct sl_receiver *r)
 {
 	if (r->experiment->link->serve)
 		r->experiment->link->serve(r->experiment->link_state);
 }
 
-bool sl_receive_done(const struct sl_receive *r)
+bool sl_receiver_done(const struct sl_receiver *r)
 {
 	return atomic_load(&r->settled);
 }
 
 /* ledger: NULL when the run never began. */
-static int close_sinks(struct sl_receive *r, const struct sl_ledger *ledger)
+static int close_sinks(struct sl_receiver *r, const struct sl_ledger *ledger)
 {
 	struct sl_experiment *e = r->experiment;
 	int first = 0;
@@ -340,11 +340,11 @@ static int close_sinks(struct sl_receive *r, const struct sl_ledger *ledger)
 	return first;
 }
 
-int sl_receive_finish(struct sl_receive *r)
+int sl_receiver_finish(struct sl_receiver *r)
 {
 	int err;
 
-	sl_receive_join(r);
+	sl_receiver_join(r);
 	err = close_sinks(r, &r->ledger);
 	sl_settle_pending(r, err ? SL_UNWRITTEN : SL_STORED, err ? SL_CAUSE_SINK : SL_CAUSE_NONE);
 	if (r->outcomes && fclose(r->outcomes) != 0) {
@@ -355,13 +355,13 @@ int sl_receive_finish(struct sl_receive *r)
 	return err;
 }
 
-void sl_receive_close(struct sl_receive *r)
+void sl_receiver_close(struct sl_receiver *r)
 {
 	struct sl_experiment *e = r->experiment;
 
 	atomic_store(&r->abandon, 1);
 	sl_bell_ring(&r->events);
-	sl_receive_join(r);
+	sl_receiver_join(r);
 	close_sinks(r, NULL);
 	if (r->outcomes)
 		fclose(r->outcomes);

@@ -96,7 +96,7 @@ struct sl_gauge { /* how full something is: now, and at most so far */
 	_Atomic uint64_t now, most;
 };
 
-struct sl_receive {
+struct sl_receiver {
 	struct sl_experiment *experiment;
 	struct sl_geometry geometry;
 	struct sl_calibration calibration;
@@ -162,87 +162,87 @@ struct sl_receive {
 	struct sl_thread link_thread[SL_POLLERS], dispatch_thread, settle_thread;
 	struct sl_thread worker_thread[64];
 	struct sl_worker_arg {
-		struct sl_receive *receive;
+		struct sl_receiver *receiver;
 		unsigned index;
 	} worker_arg[64], link_arg[SL_POLLERS];
 };
 
-int sl_receive_open(struct sl_experiment *experiment, const char *outcomes_path,
-		    struct sl_receive **receive);
+int sl_receiver_open(struct sl_experiment *experiment, const char *outcomes_path,
+		     struct sl_receiver **receiver);
 
 /* In a run, for a module whose source has ended: -EAGAIN until everything that the one before sent
  * is accounted for. */
-int sl_receive_accept(struct sl_receive *receive, const struct sl_offer *offer, bool same_host,
-		      struct sl_plan *plan, char *why, size_t why_bytes);
-void sl_receive_withdraw(struct sl_receive *receive, uint16_t transfer);
+int sl_receiver_accept(struct sl_receiver *receiver, const struct sl_offer *offer, bool same_host,
+		       struct sl_plan *plan, char *why, size_t why_bytes);
+void sl_receiver_cancel_plan(struct sl_receiver *receiver, uint16_t transfer);
 
 /* Who offered a module in a run has left before it was accepted. */
-void sl_receive_waive(struct sl_receive *receive, uint32_t module);
+void sl_receiver_cancel_offer(struct sl_receiver *receiver, uint32_t module);
 
 /* The queue pair of a source whose offer could not name it. */
-int sl_receive_meet(struct sl_receive *receive, uint16_t transfer, uint32_t qpn);
+int sl_receiver_meet(struct sl_receiver *receiver, uint16_t transfer, uint32_t qpn);
 
 /* Before START is told to the front ends: credits must be on their way. */
-int sl_receive_start(struct sl_receive *receive);
-void sl_receive_tell(const struct sl_receive *receive); /* log where it runs, what it was given */
-void sl_receive_serve(struct sl_receive *receive);	/* now and then: the link's slow things */
+int sl_receiver_start(struct sl_receiver *receiver);
+void sl_receiver_log(const struct sl_receiver *receiver); /* log where it runs, what it was given */
+void sl_receiver_serve(struct sl_receiver *receiver);	  /* now and then: the link's slow things */
 
 /* -EPROTO, with the reason in `why`: a count that cannot be true. Nothing is changed then. */
-int sl_receive_count(struct sl_receive *receive, uint32_t module, uint64_t next, uint64_t sent,
-		     uint64_t position, bool final, char *why, size_t why_bytes);
-void sl_receive_gone(struct sl_receive *receive, uint32_t module);
+int sl_receiver_count(struct sl_receiver *receiver, uint32_t module, uint64_t next, uint64_t sent,
+		      uint64_t position, bool final, char *why, size_t why_bytes);
+void sl_receiver_source_lost(struct sl_receiver *receiver, uint32_t module);
 
 /* For sources that cannot count. No slot is opened from this sequence on, but for those that are
  * open already: a source that is not told so is held back there. */
-void sl_receive_limit(struct sl_receive *receive, uint64_t sequence);
+void sl_receiver_limit(struct sl_receiver *receiver, uint64_t sequence);
 
 /* The source has ended. Once its lane is quiet, what was seen of it is what it sent. */
-void sl_receive_end(struct sl_receive *receive, uint32_t module);
+void sl_receiver_end(struct sl_receiver *receiver, uint32_t module);
 
 /* The same of one that goes on sending and cannot be held back: it is listened to no more, and what
  * came whole is what it sent. */
-void sl_receive_cut(struct sl_receive *receive, uint32_t module);
+void sl_receiver_cut(struct sl_receiver *receiver, uint32_t module);
 
 /* How far a source has come that does not say so itself. */
-struct sl_receive_progress {
+struct sl_receiver_progress {
 	uint64_t reached; /* 1 + the highest sequence of which anything arrived */
 	uint32_t packets; /* of that sequence */
 	uint64_t opened;  /* sequences below it have or had a slot */
 	uint64_t idle;	  /* how often the link looked and found nothing */
 };
-void sl_receive_progress(const struct sl_receive *receive, uint32_t module,
-			 struct sl_receive_progress *progress);
+void sl_receiver_progress(const struct sl_receiver *receiver, uint32_t module,
+			  struct sl_receiver_progress *progress);
 
 /* How often the link looked and found nothing: the poller that did so least. */
-uint64_t sl_receive_idle(const struct sl_receive *receive);
+uint64_t sl_receiver_idle(const struct sl_receiver *receiver);
 
 /* Module-frames that found no room. */
-uint64_t sl_receive_turned_away(const struct sl_receive *receive);
+uint64_t sl_receiver_turned_away(const struct sl_receiver *receiver);
 
-bool sl_receive_done(const struct sl_receive *receive); /* every frame has been settled */
+bool sl_receiver_done(const struct sl_receiver *receiver); /* every frame has been settled */
 
 /* Stop threads, close sinks, resolve what was pending. 0, or the first sink's error. */
-int sl_receive_finish(struct sl_receive *receive);
-void sl_receive_close(struct sl_receive *receive);
+int sl_receiver_finish(struct sl_receiver *receiver);
+void sl_receiver_close(struct sl_receiver *receiver);
 
 /* threads.c: wait until all have ended. */
-void sl_receive_join(struct sl_receive *receive);
+void sl_receiver_join(struct sl_receiver *receiver);
 /* handover.c: memory for the ring. */
-int sl_receive_open_memory(struct sl_receive *receive, uint64_t bytes);
+int sl_receiver_open_memory(struct sl_receiver *receiver, uint64_t bytes);
 
 /* dispatch.c and settle.c: thread bodies. */
-void *sl_dispatch_run(void *receive);
+void *sl_dispatcher_main(void *receiver);
 
 /* ends.c, on the dispatcher's thread: look which modules have ended, and which go on with another
  * source. */
-void sl_ends_check(struct sl_receive *receive);
+void sl_ends_check(struct sl_receiver *receiver);
 
 /* rejoin.c: a module whose source has ended, and another comes: before link->accept(), after it. */
-int sl_rejoin_begin(struct sl_receive *receive, uint32_t module, uint64_t first_frame, char *why,
+int sl_rejoin_begin(struct sl_receiver *receiver, uint32_t module, uint64_t first_frame, char *why,
 		    size_t why_bytes);
-void sl_rejoin_end(struct sl_receive *receive, uint32_t module);
-void sl_rejoin_drop(struct sl_receive *receive, uint32_t module); /* its queue */
-void *sl_settle_run(void *receive);
-void sl_settle_pending(struct sl_receive *receive, enum sl_outcome outcome, enum sl_cause cause);
+void sl_rejoin_end(struct sl_receiver *receiver, uint32_t module);
+void sl_rejoin_drop(struct sl_receiver *receiver, uint32_t module); /* its queue */
+void *sl_settler_main(void *receiver);
+void sl_settle_pending(struct sl_receiver *receiver, enum sl_outcome outcome, enum sl_cause cause);
 
 #endif

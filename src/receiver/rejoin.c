@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "receiver/receiver.h"
 
-void sl_rejoin_drop(struct sl_receive *r, uint32_t module)
+void sl_rejoin_drop(struct sl_receiver *r, uint32_t module)
 {
 	struct sl_source_status *s = &r->source[module];
 
@@ -21,7 +21,7 @@ void sl_rejoin_drop(struct sl_receive *r, uint32_t module)
 }
 
 /* Every poller has begun another poll: it is out of the queue, and has no credit for it in mind. */
-static bool left(const struct sl_receive *r, const struct sl_source_status *s)
+static bool left(const struct sl_receiver *r, const struct sl_source_status *s)
 {
 	for (unsigned i = 0; i < r->pollers; i++) {
 		uint64_t then = s->left.epoch[i];
@@ -33,7 +33,7 @@ static bool left(const struct sl_receive *r, const struct sl_source_status *s)
 	return true;
 }
 
-int sl_rejoin_begin(struct sl_receive *r, uint32_t module, uint64_t first_frame, char *why,
+int sl_rejoin_begin(struct sl_receiver *r, uint32_t module, uint64_t first_frame, char *why,
 		    size_t why_bytes)
 {
 	struct sl_source_status *s = &r->source[module];
@@ -66,7 +66,7 @@ int sl_rejoin_begin(struct sl_receive *r, uint32_t module, uint64_t first_frame,
 	return 0;
 }
 
-void sl_rejoin_end(struct sl_receive *r, uint32_t module)
+void sl_rejoin_end(struct sl_receiver *r, uint32_t module)
 {
 	struct sl_source_status *s = &r->source[module];
 
@@ -79,7 +79,7 @@ void sl_rejoin_end(struct sl_receive *r, uint32_t module)
 		(unsigned long long)s->end, (unsigned long long)s->first_frame);
 }
 
-void sl_receive_waive(struct sl_receive *r, uint32_t module)
+void sl_receiver_cancel_offer(struct sl_receiver *r, uint32_t module)
 {
 	struct sl_source_status *s = &r->source[module];
 	uint32_t returning = SL_SOURCE_RETURNING;

@@ -16,7 +16,7 @@ struct pair { /* a front end for each module */
 	struct flow f;
 	uint32_t modules; /* two, unless a test says otherwise */
 	struct sl_experiment *there[MOST];
-	struct sl_emulate *emulate[MOST];
+	struct sl_emulator *emulator[MOST];
 	struct sl_offer offer[MOST];
 	char log[MOST][64];
 };
@@ -31,7 +31,7 @@ static int take(struct pair *p, uint32_t m, struct sl_plan *plan)
 {
 	char why[160];
 
-	return sl_receive_accept(p->f.receive, &p->offer[m], true, plan, why, sizeof(why));
+	return sl_receiver_accept(p->f.receiver, &p->offer[m], true, plan, why, sizeof(why));
 }
 
 static void nap(void)
@@ -55,7 +55,7 @@ static void open_pair(struct pair *p, const char *const *more, size_t n, const c
 	true_reap = held.reap;
 	held.reap = reap_when_open;
 	p->f.here->unit = &held;
-	assert_int_equal(sl_receive_open(p->f.here, NULL, &p->f.receive), 0);
+	assert_int_equal(sl_receiver_open(p->f.here, NULL, &p->f.receiver), 0);
 	for (uint32_t m = 0; m < p->modules; m++) {
 		struct sl_plan plan;
 
@@ -63,48 +63,48 @@ static void open_pair(struct pair *p, const char *const *more, size_t n, const c
 			 (int)getpid(), m);
 		snprintf(log, sizeof(log), "frontend.fault_log=%s", p->log[m]);
 		p->there[m] = open_experiment(sets, m ? n + n_faults + 1 : n);
-		assert_int_equal(sl_emulate_open(p->there[m], m, m, &p->emulate[m]), 0);
-		assert_int_equal(sl_emulate_plan_begin(p->emulate[m]), 0);
-		assert_int_equal(sl_emulate_offer(p->emulate[m], m, &p->offer[m]), 0);
+		assert_int_equal(sl_emulator_open(p->there[m], m, m, &p->emulator[m]), 0);
+		assert_int_equal(sl_emulator_plan_begin(p->emulator[m]), 0);
+		assert_int_equal(sl_emulator_offer(p->emulator[m], m, &p->offer[m]), 0);
 		assert_int_equal(take(p, m, &plan), 0);
-		assert_int_equal(sl_emulate_connect(p->emulate[m], &plan), 0);
+		assert_int_equal(sl_emulator_connect(p->emulator[m], &plan), 0);
 	}
-	assert_int_equal(sl_receive_start(p->f.receive), 0);
+	assert_int_equal(sl_receiver_start(p->f.receiver), 0);
 }
 
 static void say(struct pair *p, uint32_t m, bool final)
 {
-	const struct sl_emulate_module *module = &p->emulate[m]->module[m];
+	const struct sl_emulator_module *module = &p->emulator[m]->module[m];
 	uint64_t position = atomic_load(&module->position), sent = atomic_load(&module->sent);
 	char why[160];
 
-	assert_int_equal(sl_receive_count(p->f.receive, m, atomic_load(&module->next), sent,
-					  position, final, why, sizeof(why)),
+	assert_int_equal(sl_receiver_count(p->f.receiver, m, atomic_load(&module->next), sent,
+					   position, final, why, sizeof(why)),
 			 0);
 }
 
 /* Until it has sent what it had. */
 static void send_all(struct pair *p, uint32_t m, int how_it_ends)
 {
-	while (!sl_emulate_finished(p->emulate[m])) {
+	while (!sl_emulator_finished(p->emulator[m])) {
 		say(p, m, false);
-		sl_emulate_log_faults(p->emulate[m]);
+		sl_emulator_log_faults(p->emulator[m]);
 		nap();
 	}
 	say(p, m, true);
-	assert_int_equal(sl_emulate_plan_end(p->emulate[m]), how_it_ends);
+	assert_int_equal(sl_emulator_plan_end(p->emulator[m]), how_it_ends);
 }
 
 static void close_pair(struct pair *p)
 {
-	while (!sl_receive_done(p->f.receive))
+	while (!sl_receiver_done(p->f.receiver))
 		nap();
-	assert_int_equal(sl_receive_finish(p->f.receive), 0);
-	assert_true(sl_ledger_closed(&p->f.receive->ledger));
+	assert_int_equal(sl_receiver_finish(p->f.receiver), 0);
+	assert_true(sl_ledger_closed(&p->f.receiver->ledger));
 	assert_int_equal(wrong_pixels(&p->f), 0);
-	sl_receive_close(p->f.receive);
+	sl_receiver_close(p->f.receiver);
 	for (uint32_t m = 0; m < p->modules; m++) {
-		sl_emulate_close(p->emulate[m]);
+		sl_emulator_close(p->emulator[m]);
 		sl_experiment_close(p->there[m]);
 		unlink(p->log[m]);
 	}
@@ -124,35 +124,35 @@ static void who_comes_back_is_taken_when_all_before_it_was_given_out(void **stat
 	int err;
 
 	open_pair(&p, more, 3, faults, 2);
-	assert_int_equal(sl_emulate_start(p.emulate[1]), 0);
+	assert_int_equal(sl_emulator_start(p.emulator[1]), 0);
 	send_all(&p, 1, -ERESTART);
-	while (!atomic_load(&p.f.receive->source[1].settled))
+	while (!atomic_load(&p.f.receiver->source[1].settled))
 		nap();
-	assert_int_equal(sl_emulate_rejoin(p.emulate[1]), 0);
-	assert_int_equal(sl_emulate_plan_begin(p.emulate[1]), 0);
-	assert_int_equal(sl_emulate_offer(p.emulate[1], 1, &p.offer[1]), 0);
+	assert_int_equal(sl_emulator_rejoin(p.emulator[1]), 0);
+	assert_int_equal(sl_emulator_plan_begin(p.emulator[1]), 0);
+	assert_int_equal(sl_emulator_offer(p.emulator[1], 1, &p.offer[1]), 0);
 	for (int i = 0; i < 100; i++, nap())
 		assert_int_equal(take(&p, 1, &plan), -EAGAIN);
 	/* No further than the module that is away has come, so that it finds its place again. */
-	sl_receive_limit(p.f.receive, 12);
-	assert_int_equal(sl_emulate_start(p.emulate[0]), 0);
+	sl_receiver_limit(p.f.receiver, 12);
+	assert_int_equal(sl_emulator_start(p.emulator[0]), 0);
 	while ((err = take(&p, 1, &plan)) == -EAGAIN) {
 		say(&p, 0, false);
 		nap();
 	}
 	assert_int_equal(err, 0);
 	assert_int_equal(plan.first_sequence, 10);
-	assert_int_equal(sl_emulate_connect(p.emulate[1], &plan), 0);
+	assert_int_equal(sl_emulator_connect(p.emulator[1], &plan), 0);
 	say(&p, 1, false); /* before anything was sent: nothing is taken back */
-	assert_int_equal(sl_emulate_start(p.emulate[1]), 0);
-	sl_receive_limit(p.f.receive, UINT64_MAX);
+	assert_int_equal(sl_emulator_start(p.emulator[1]), 0);
+	sl_receiver_limit(p.f.receiver, UINT64_MAX);
 	send_all(&p, 0, 0);
 	send_all(&p, 1, 0);
-	while (!sl_receive_done(p.f.receive))
+	while (!sl_receiver_done(p.f.receiver))
 		nap();
 	/* It missed ten frames, and was late for none. */
-	assert_int_equal(p.f.receive->ledger.tally[1].cause[SL_CAUSE_LATE], 0);
-	assert_int_equal(p.f.receive->ledger.tally[0].cause[SL_CAUSE_PARTNER], 10);
+	assert_int_equal(p.f.receiver->ledger.tally[1].cause[SL_CAUSE_LATE], 0);
+	assert_int_equal(p.f.receiver->ledger.tally[0].cause[SL_CAUSE_PARTNER], 10);
 	close_pair(&p);
 }
 
@@ -170,11 +170,11 @@ static void who_comes_back_waits_for_what_others_left(void **state)
 	atomic_store(&closed, true); /* two frames are in the unit, and there is no third batch */
 	open_pair(&p, more, 4, longer, 1);
 	for (uint32_t m = 0; m < MODULES; m++)
-		assert_int_equal(sl_emulate_start(p.emulate[m]), 0);
+		assert_int_equal(sl_emulator_start(p.emulator[m]), 0);
 	for (uint32_t m = 0; m < MODULES; m++)
 		send_all(&p, m, 0);
 	for (uint32_t m = 0; m < MODULES; m++)
-		while (!atomic_load(&p.f.receive->source[m].settled))
+		while (!atomic_load(&p.f.receiver->source[m].settled))
 			nap();
 	for (int i = 0; i < 100; i++, nap())
 		assert_int_equal(take(&p, 0, &plan), -EAGAIN);
@@ -184,7 +184,7 @@ static void who_comes_back_waits_for_what_others_left(void **state)
 	/* That was the last frame; or it was taken just before, and is gone again. */
 	assert_true(err == 0 || err == -EBUSY);
 	if (!err)
-		sl_receive_gone(p.f.receive, 0);
+		sl_receiver_source_lost(p.f.receiver, 0);
 	close_pair(&p);
 }
 
@@ -192,11 +192,11 @@ static void who_comes_back_waits_for_what_others_left(void **state)
 static void go_and_return(struct pair *p, uint32_t m)
 {
 	send_all(p, m, -ERESTART);
-	while (!atomic_load(&p->f.receive->source[m].settled))
+	while (!atomic_load(&p->f.receiver->source[m].settled))
 		nap();
-	assert_int_equal(sl_emulate_rejoin(p->emulate[m]), 0);
-	assert_int_equal(sl_emulate_plan_begin(p->emulate[m]), 0);
-	assert_int_equal(sl_emulate_offer(p->emulate[m], m, &p->offer[m]), 0);
+	assert_int_equal(sl_emulator_rejoin(p->emulator[m]), 0);
+	assert_int_equal(sl_emulator_plan_begin(p->emulator[m]), 0);
+	assert_int_equal(sl_emulator_offer(p->emulator[m], m, &p->offer[m]), 0);
 }
 
 /* Modules 1 and 2 are as one front end that is back: neither sends before both have plans. What
@@ -211,9 +211,9 @@ static void who_comes_back_does_not_wait_for_who_waits_for_it(void **state)
 	struct sl_plan plan;
 
 	open_pair(&p, more, 4, faults, 2);
-	sl_receive_limit(p.f.receive, 12);
+	sl_receiver_limit(p.f.receiver, 12);
 	for (uint32_t m = 0; m < 3; m++)
-		assert_int_equal(sl_emulate_start(p.emulate[m]), 0);
+		assert_int_equal(sl_emulator_start(p.emulator[m]), 0);
 	for (uint32_t m = 1; m < 3; m++)
 		go_and_return(&p, m);
 	for (uint32_t m = 1; m < 3; m++) {
@@ -222,24 +222,24 @@ static void who_comes_back_does_not_wait_for_who_waits_for_it(void **state)
 		for (int i = 0; i < 5000 && err == -EAGAIN; i++, nap())
 			err = take(&p, m, &plan);
 		assert_int_equal(err, 0);
-		assert_int_equal(sl_emulate_connect(p.emulate[m], &plan), 0);
+		assert_int_equal(sl_emulator_connect(p.emulator[m], &plan), 0);
 		if (m > 1)
 			continue;
-		sl_receive_limit(p.f.receive, UINT64_MAX);
+		sl_receiver_limit(p.f.receiver, UINT64_MAX);
 		send_all(&p, 0, 0);
-		while (!atomic_load(&p.f.receive->source[0].settled))
+		while (!atomic_load(&p.f.receiver->source[0].settled))
 			nap();
 	}
 	for (uint32_t m = 1; m < 3; m++)
-		assert_int_equal(sl_emulate_start(p.emulate[m]), 0);
+		assert_int_equal(sl_emulator_start(p.emulator[m]), 0);
 	for (uint32_t m = 1; m < 3; m++)
 		send_all(&p, m, 0);
-	while (!sl_receive_done(p.f.receive))
+	while (!sl_receiver_done(p.f.receiver))
 		nap();
 	/* They missed ten frames, and were late for none. */
-	assert_int_equal(p.f.receive->ledger.tally[0].cause[SL_CAUSE_PARTNER], 10);
+	assert_int_equal(p.f.receiver->ledger.tally[0].cause[SL_CAUSE_PARTNER], 10);
 	for (uint32_t m = 1; m < 3; m++)
-		assert_int_equal(p.f.receive->ledger.tally[m].cause[SL_CAUSE_LATE], 0);
+		assert_int_equal(p.f.receiver->ledger.tally[m].cause[SL_CAUSE_LATE], 0);
 	close_pair(&p);
 }
 
@@ -256,11 +256,11 @@ static void nobody_is_taken_when_the_last_frame_was_given_out(void **state)
 	atomic_store(&closed, true);
 	open_pair(&p, more, 3, more, 0);
 	for (uint32_t m = 0; m < MODULES; m++)
-		assert_int_equal(sl_emulate_start(p.emulate[m]), 0);
+		assert_int_equal(sl_emulator_start(p.emulator[m]), 0);
 	for (uint32_t m = 0; m < MODULES; m++)
 		send_all(&p, m, 0);
 	for (uint32_t m = 0; m < MODULES; m++)
-		while (!atomic_load(&p.f.receive->source[m].settled))
+		while (!atomic_load(&p.f.receiver->source[m].settled))
 			nap();
 	for (then = atomic_load(&looks); atomic_load(&looks) - then < 3;)
 		nap();
@@ -285,7 +285,7 @@ static void a_restart_is_logged_behind_what_was_delayed(void **state)
 
 	open_pair(&p, more, 2, faults, 4);
 	for (uint32_t m = 0; m < MODULES; m++)
-		assert_int_equal(sl_emulate_start(p.emulate[m]), 0);
+		assert_int_equal(sl_emulator_start(p.emulator[m]), 0);
 	send_all(&p, 1, -ERESTART);
 	file = fopen(p.log[1], "r");
 	assert_non_null(file);
@@ -320,16 +320,16 @@ static void what_would_not_go_on_anyway_keeps_its_cause(void **state)
 	f.here->sink[0] = &slow;
 	atomic_store(&closed, true);
 	open_flow(&f, more, 5);
-	while (!sl_emulate_finished(f.emulate)) {
+	while (!sl_emulator_finished(f.emulator)) {
 		pass_counts(&f, false);
-		sl_emulate_log_faults(f.emulate);
+		sl_emulator_log_faults(f.emulator);
 		nap();
 	}
 	atomic_store(&closed, false);
 	run_flow(&f);
-	assert_true(sl_ledger_closed(&f.receive->ledger));
-	assert_int_equal(f.receive->ledger.tally[0].cause[SL_CAUSE_PARTNER], 500 + DARKS);
-	assert_int_equal(f.receive->ledger.tally[1].cause[SL_CAUSE_NO_ARRIVAL], 500 + DARKS);
+	assert_true(sl_ledger_closed(&f.receiver->ledger));
+	assert_int_equal(f.receiver->ledger.tally[0].cause[SL_CAUSE_PARTNER], 500 + DARKS);
+	assert_int_equal(f.receiver->ledger.tally[1].cause[SL_CAUSE_NO_ARRIVAL], 500 + DARKS);
 	close_flow(&f);
 }
 

@@ -12,7 +12,7 @@
 
 enum { WAIT_US = 10000 };
 
-static void log_outcome(struct sl_receive *r, uint64_t sequence, uint32_t module,
+static void log_outcome(struct sl_receiver *r, uint64_t sequence, uint32_t module,
 			enum sl_outcome outcome, enum sl_cause cause)
 {
 	if (r->outcomes)
@@ -21,7 +21,7 @@ static void log_outcome(struct sl_receive *r, uint64_t sequence, uint32_t module
 }
 
 /* Remember which sequences are pending, so that the log can name them when they are resolved. */
-static void remember_pending(struct sl_receive *r, uint64_t sequence, uint32_t module, bool sample)
+static void remember_pending(struct sl_receiver *r, uint64_t sequence, uint32_t module, bool sample)
 {
 	size_t newest = r->pending_last[module];
 	struct sl_pending_run *last = newest ? &r->pending[newest - 1] : NULL;
@@ -87,7 +87,7 @@ static void decide(struct sl_frame *frame, uint32_t want)
 
 /* True when every sink of this kind (writers have a place, checks have none) that wants it has
  * it. */
-static bool put_to(struct sl_receive *r, struct sl_frame *frame, uint32_t want, bool writers)
+static bool put_to(struct sl_receiver *r, struct sl_frame *frame, uint32_t want, bool writers)
 {
 	const struct sl_experiment *e = r->experiment;
 	bool all = true;
@@ -108,7 +108,7 @@ static bool put_to(struct sl_receive *r, struct sl_frame *frame, uint32_t want, 
 }
 
 /* Checks before writers: what a check refuses is in no file, except as a row that says so. */
-static bool put_all(struct sl_receive *r, struct sl_frame *frame, uint32_t want)
+static bool put_all(struct sl_receiver *r, struct sl_frame *frame, uint32_t want)
 {
 	bool all = put_to(r, frame, want, false);
 
@@ -121,7 +121,8 @@ static bool put_all(struct sl_receive *r, struct sl_frame *frame, uint32_t want)
 	return put_to(r, frame, want, true) && all;
 }
 
-static void settle(struct sl_receive *r, const struct sl_frame *frame, uint32_t want, bool accepted)
+static void settle(struct sl_receiver *r, const struct sl_frame *frame, uint32_t want,
+		   bool accepted)
 {
 	bool sample = sl_frame_is_prescaled(frame);
 
@@ -147,14 +148,14 @@ static void settle(struct sl_receive *r, const struct sl_frame *frame, uint32_t 
 	}
 }
 
-static void add_latency(struct sl_receive *r, enum sl_latency which, const struct sl_frame *frame,
+static void add_latency(struct sl_receiver *r, enum sl_latency which, const struct sl_frame *frame,
 			enum sl_hop from, enum sl_hop to)
 {
 	if (frame->hop_ns[to] >= frame->hop_ns[from])
 		sl_histogram_add(&r->latency[which], frame->hop_ns[to] - frame->hop_ns[from]);
 }
 
-static void measure(struct sl_receive *r, const struct sl_frame *frame)
+static void measure(struct sl_receiver *r, const struct sl_frame *frame)
 {
 	const struct sl_deadline deadline = {.ns = r->experiment->unit_run.deadline_us * 1000ull};
 	bool same_clock = atomic_load_explicit(&r->same_clock, memory_order_relaxed);
@@ -174,7 +175,7 @@ static void measure(struct sl_receive *r, const struct sl_frame *frame)
 	add_latency(r, SL_LATENCY_TOTAL, frame, SL_HOP_EMIT, SL_HOP_SUNK);
 }
 
-static void count_frame(struct sl_receive *r, const struct sl_frame *frame, uint32_t want)
+static void count_frame(struct sl_receiver *r, const struct sl_frame *frame, uint32_t want)
 {
 	uint32_t whole = frame->views - (uint32_t)__builtin_popcountll(frame->missing);
 
@@ -195,7 +196,7 @@ static void count_frame(struct sl_receive *r, const struct sl_frame *frame, uint
 	r->last_ns = frame->hop_ns[SL_HOP_SUNK];
 }
 
-static void settle_frame(struct sl_receive *r, struct sl_frame *frame)
+static void settle_frame(struct sl_receiver *r, struct sl_frame *frame)
 {
 	uint32_t want = want_of(frame);
 
@@ -215,9 +216,9 @@ static void step(struct sl_frame *frame)
 		frame->view[v].sequence++;
 }
 
-void *sl_settle_run(void *receive)
+void *sl_settler_main(void *receiver)
 {
-	struct sl_receive *r = receive;
+	struct sl_receiver *r = receiver;
 	struct sl_idle idle;
 
 	sl_placement_idle(&r->placement, r->experiment, &idle);
@@ -246,7 +247,7 @@ void *sl_settle_run(void *receive)
 	return NULL;
 }
 
-void sl_settle_pending(struct sl_receive *r, enum sl_outcome outcome, enum sl_cause cause)
+void sl_settle_pending(struct sl_receiver *r, enum sl_outcome outcome, enum sl_cause cause)
 {
 	for (uint32_t m = 0; m < r->ledger.modules; m++)
 		sl_ledger_resolve(&r->ledger, m, atomic_load(&r->ledger.tally[m].pending), outcome,

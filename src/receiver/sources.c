@@ -13,7 +13,7 @@ enum {
 /* Counts are outside input. A source that may send only what it was granted cannot have sent
  * more than that, so a lie costs at most a ring of frames; one that takes no credits may have lost
  * more, or any have left out more, but not without bounds. */
-static const char *count_problem(const struct sl_receive *r, uint32_t module, uint64_t next,
+static const char *count_problem(const struct sl_receiver *r, uint32_t module, uint64_t next,
 				 uint64_t sent, uint64_t position)
 {
 	const struct sl_source_status *s = &r->source[module];
@@ -36,8 +36,8 @@ static const char *count_problem(const struct sl_receive *r, uint32_t module, ui
 	return NULL;
 }
 
-int sl_receive_count(struct sl_receive *r, uint32_t module, uint64_t next, uint64_t sent,
-		     uint64_t position, bool final, char *why, size_t why_bytes)
+int sl_receiver_count(struct sl_receiver *r, uint32_t module, uint64_t next, uint64_t sent,
+		      uint64_t position, bool final, char *why, size_t why_bytes)
 {
 	struct sl_source_status *s = &r->source[module];
 	const char *problem = count_problem(r, module, next, sent, position);
@@ -59,7 +59,7 @@ int sl_receive_count(struct sl_receive *r, uint32_t module, uint64_t next, uint6
 	return 0;
 }
 
-void sl_receive_gone(struct sl_receive *r, uint32_t module)
+void sl_receiver_source_lost(struct sl_receiver *r, uint32_t module)
 {
 	atomic_fetch_sub(&r->ledger.source_alive, 1);
 	atomic_fetch_add(&r->ledger.source_died, 1);
@@ -67,26 +67,26 @@ void sl_receive_gone(struct sl_receive *r, uint32_t module)
 	sl_bell_ring(&r->events);
 }
 
-void sl_receive_limit(struct sl_receive *r, uint64_t sequence)
+void sl_receiver_limit(struct sl_receiver *r, uint64_t sequence)
 {
 	atomic_store_explicit(&r->limit, sequence, memory_order_relaxed);
 }
 
-void sl_receive_end(struct sl_receive *r, uint32_t module)
+void sl_receiver_end(struct sl_receiver *r, uint32_t module)
 {
 	atomic_fetch_sub(&r->ledger.source_alive, 1);
 	atomic_store_explicit(&r->source[module].state, SL_SOURCE_ENDED, memory_order_release);
 	sl_bell_ring(&r->events);
 }
 
-void sl_receive_cut(struct sl_receive *r, uint32_t module)
+void sl_receiver_cut(struct sl_receiver *r, uint32_t module)
 {
 	r->source[module].cut = true;
 	sl_rejoin_drop(r, module);
-	sl_receive_end(r, module);
+	sl_receiver_end(r, module);
 }
 
-uint64_t sl_receive_idle(const struct sl_receive *r)
+uint64_t sl_receiver_idle(const struct sl_receiver *r)
 {
 	uint64_t least = UINT64_MAX;
 
@@ -98,20 +98,20 @@ uint64_t sl_receive_idle(const struct sl_receive *r)
 	return least;
 }
 
-void sl_receive_progress(const struct sl_receive *r, uint32_t module,
-			 struct sl_receive_progress *progress)
+void sl_receiver_progress(const struct sl_receiver *r, uint32_t module,
+			  struct sl_receiver_progress *progress)
 {
 	uint64_t reached = sl_ring_reached(&r->ring, module);
 
-	*progress = (struct sl_receive_progress){
+	*progress = (struct sl_receiver_progress){
 		.reached = reached,
 		.packets = reached ? sl_ring_packets(&r->ring, reached - 1, module) : 0,
 		.opened = sl_ring_opened(&r->ring, module),
-		.idle = sl_receive_idle(r),
+		.idle = sl_receiver_idle(r),
 	};
 }
 
-uint64_t sl_receive_turned_away(const struct sl_receive *r)
+uint64_t sl_receiver_turned_away(const struct sl_receiver *r)
 {
 	uint64_t sum = 0;
 

@@ -16,7 +16,7 @@ enum {
 static void *link_run(void *arg)
 {
 	const struct sl_worker_arg *poller = arg;
-	struct sl_receive *r = poller->receive;
+	struct sl_receiver *r = poller->receiver;
 	const struct sl_link *link = r->experiment->link;
 	void *state = r->experiment->link_state;
 	struct sl_idle idle;
@@ -37,7 +37,7 @@ static void *link_run(void *arg)
 }
 
 /* Looks at the clock only when work begins or ends. */
-static void note_busy(struct sl_receive *r, bool did, uint64_t *since)
+static void note_busy(struct sl_receiver *r, bool did, uint64_t *since)
 {
 	uint64_t now = did == (*since != 0) ? 0 : sl_clock_ns();
 
@@ -51,7 +51,7 @@ static void note_busy(struct sl_receive *r, bool did, uint64_t *since)
 static void *worker_run(void *arg)
 {
 	struct sl_worker_arg *worker = arg;
-	struct sl_receive *r = worker->receive;
+	struct sl_receiver *r = worker->receiver;
 	const struct sl_unit *unit = r->experiment->unit;
 	struct sl_idle idle;
 	uint64_t since = 0; /* busy; 0: idle */
@@ -82,7 +82,7 @@ static void *worker_run(void *arg)
 	return NULL;
 }
 
-static int start(struct sl_receive *r, struct sl_thread *thread, enum sl_role role, unsigned index,
+static int start(struct sl_receiver *r, struct sl_thread *thread, enum sl_role role, unsigned index,
 		 void *(*run)(void *), void *arg)
 {
 	static const char *const names[] = {"link-%u", "dispatcher", "worker-%u", "settler"};
@@ -94,7 +94,7 @@ static int start(struct sl_receive *r, struct sl_thread *thread, enum sl_role ro
 			       arg);
 }
 
-int sl_receive_start(struct sl_receive *r)
+int sl_receiver_start(struct sl_receiver *r)
 {
 	int err = 0;
 
@@ -109,9 +109,9 @@ int sl_receive_start(struct sl_receive *r)
 			    &r->worker_arg[i]);
 	}
 	if (!err)
-		err = start(r, &r->settle_thread, SL_ROLE_SETTLER, 0, sl_settle_run, r);
+		err = start(r, &r->settle_thread, SL_ROLE_SETTLER, 0, sl_settler_main, r);
 	if (!err)
-		err = start(r, &r->dispatch_thread, SL_ROLE_DISPATCHER, 0, sl_dispatch_run, r);
+		err = start(r, &r->dispatch_thread, SL_ROLE_DISPATCHER, 0, sl_dispatcher_main, r);
 	for (unsigned i = 0; i < r->pollers && !err; i++) {
 		r->link_arg[i] = (struct sl_worker_arg){r, i};
 		err = start(r, &r->link_thread[i], SL_ROLE_LINK, i, link_run, &r->link_arg[i]);
@@ -119,12 +119,12 @@ int sl_receive_start(struct sl_receive *r)
 	return err;
 }
 
-void sl_receive_tell(const struct sl_receive *r)
+void sl_receiver_log(const struct sl_receiver *r)
 {
 	uint64_t buffer = atomic_load(&r->counters.receive_buffer);
 	char text[512];
 
-	sl_placement_tell(&r->placement, text, sizeof(text));
+	sl_placement_describe(&r->placement, text, sizeof(text));
 	sl_info("%s", text);
 	if (r->ring_node >= 0)
 		sl_info("the ring's memory is on node %d", r->ring_node);
@@ -133,7 +133,7 @@ void sl_receive_tell(const struct sl_receive *r)
 }
 
 /* Who feeds others outlives them. */
-void sl_receive_join(struct sl_receive *r)
+void sl_receiver_join(struct sl_receiver *r)
 {
 	sl_thread_join(&r->dispatch_thread);
 	atomic_store(&r->dispatched, 1); /* also when there was no dispatcher to say so */

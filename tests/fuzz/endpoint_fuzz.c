@@ -239,7 +239,7 @@ static void one_packet(const uint8_t *data, size_t n, unsigned flags, uint64_t n
 	memcpy(exact, data, n);
 	if (flags & 0x8000)
 		aim(exact, n, flags & 0x4000);
-	sl_receive_datagram(endpoint, &peer, flags & 0x2000 ? SL_NET_ECN_CE : 0, exact, n, now);
+	sl_endpoint_datagram(endpoint, &peer, flags & 0x2000 ? SL_NET_ECN_CE : 0, exact, n, now);
 	free(exact);
 }
 

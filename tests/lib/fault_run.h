@@ -27,7 +27,7 @@ enum run_state { RUN_OFFERS, RUN_SENDS, RUN_IS_DONE };
 
 struct run_front {
 	struct sl_experiment *experiment;
-	struct sl_emulate *emulate;
+	struct sl_emulator *emulator;
 	uint32_t first, end; /* modules */
 	uint32_t offered;    /* as far as that */
 	bool waits;	     /* `offer` was made, and not answered yet */
@@ -41,7 +41,7 @@ static struct run {
 	struct mix mix;
 	char folder[64], file[96], outcomes[96], wire_log[96];
 	struct sl_experiment *here;
-	struct sl_receive *receive;
+	struct sl_receiver *receiver;
 	struct run_front front[MIX_MODULES];
 	struct sl_plan plan[MIX_MODULES];
 	struct sl_faults *wire; /* what a NIC's wire loses */
@@ -169,9 +169,9 @@ static inline void run_open_front(unsigned index)
 	snprintf(frames, sizeof(frames), "frontend.restart_frames=%u", mix->restart_frames);
 	snprintf(modules, sizeof(modules), "frontend.fault_modules=%u-%u", first, end - 1);
 	if (sl_experiment_open(run.file, transfer, sets, restarts ? 4 : 1, &front->experiment) ||
-	    sl_emulate_open(front->experiment, first, end - 1, &front->emulate) ||
-	    (mix->first && sl_emulate_join(front->emulate, mix->first)) ||
-	    sl_emulate_plan_begin(front->emulate))
+	    sl_emulator_open(front->experiment, first, end - 1, &front->emulator) ||
+	    (mix->first && sl_emulator_join(front->emulator, mix->first)) ||
+	    sl_emulator_plan_begin(front->emulator))
 		wrong("front end %u cannot be opened", index);
 }
 
@@ -179,7 +179,7 @@ static inline void *run_serve(void *arg)
 {
 	while (!atomic_load(&run.ended)) {
 		pthread_mutex_lock(&run.serving);
-		sl_receive_serve(run.receive);
+		sl_receiver_serve(run.receiver);
 		pthread_mutex_unlock(&run.serving);
 		sl_clock_sleep_until(sl_clock_ns() + 500000);
 	}
@@ -193,13 +193,13 @@ static inline bool run_offer(struct run_front *front)
 	char why[160] = "";
 	int err;
 
-	if (!front->waits && sl_emulate_offer(front->emulate, m, &front->offer))
+	if (!front->waits && sl_emulator_offer(front->emulator, m, &front->offer))
 		wrong("module %u cannot offer", m);
 	front->waits = true;
 	if (run.mix.open_loop)
 		front->offer.credit_va = 0;
 	pthread_mutex_lock(&run.serving);
-	err = sl_receive_accept(run.receive, &front->offer, true, &run.plan[m], why, sizeof(why));
+	err = sl_receiver_accept(run.receiver, &front->offer, true, &run.plan[m], why, sizeof(why));
 	pthread_mutex_unlock(&run.serving);
 	if (err == -EAGAIN && front->back)
 		return false;
@@ -207,7 +207,7 @@ static inline bool run_offer(struct run_front *front)
 		front->missed = true;
 		return false;
 	}
-	if (err || sl_emulate_connect(front->emulate, &run.plan[m]))
+	if (err || sl_emulator_connect(front->emulator, &run.plan[m]))
 		wrong("module %u finds no plan: %s", m, why);
 	if (run.plan[m].packets != run.mix.packets)
 		wrong("%u packets a block, not %u", run.plan[m].packets, run.mix.packets);
@@ -223,7 +223,7 @@ static inline void run_begin(void)
 	if (sl_experiment_open(run.file, mix->stacked ? "part" : NULL, NULL, 0, &run.here))
 		wrong("the receiver's side cannot be opened");
 	pixels_watch(run.here, mix);
-	if (sl_receive_open(run.here, run.outcomes, &run.receive))
+	if (sl_receiver_open(run.here, run.outcomes, &run.receiver))
 		wrong("the receiver cannot be opened");
 	for (unsigned i = 0; i < run.mix.fronts; i++)
 		run_open_front(i);
@@ -234,14 +234,14 @@ static inline void run_begin(void)
 			run_offer(&run.front[i]);
 	run_open_wire();
 	for (uint32_t i = 0; i < mix->trespasses; i++)
-		sl_ring_turn_away(&run.receive->ring, mix->trespass[i], mix->trespass_module[i]);
+		sl_ring_turn_away(&run.receiver->ring, mix->trespass[i], mix->trespass_module[i]);
 	if (mix->restarts)
-		sl_receive_limit(run.receive, mix->limit);
-	if (sl_receive_start(run.receive))
+		sl_receiver_limit(run.receiver, mix->limit);
+	if (sl_receiver_start(run.receiver))
 		wrong("the receiver cannot be started");
 	for (unsigned i = 0; i < run.mix.fronts; i++) {
 		run.front[i].state = RUN_SENDS;
-		if (sl_emulate_start(run.front[i].emulate))
+		if (sl_emulator_start(run.front[i].emulator))
 			wrong("front end %u cannot be started", i);
 	}
 }
@@ -251,12 +251,13 @@ static inline void run_begin(void)
 static inline void run_pass_counts(const struct run_front *front, bool final)
 {
 	for (uint32_t m = front->first; m < front->end; m++) {
-		struct sl_emulate_module *module = &front->emulate->module[m];
+		struct sl_emulator_module *module = &front->emulator->module[m];
 		uint64_t position = atomic_load(&module->position);
 		uint64_t sent = atomic_load(&module->sent), next = atomic_load(&module->next);
 		char why[160];
 
-		if (sl_receive_count(run.receive, m, next, sent, position, final, why, sizeof(why)))
+		if (sl_receiver_count(run.receiver, m, next, sent, position, final, why,
+				      sizeof(why)))
 			wrong("%s", why);
 	}
 }
@@ -267,15 +268,15 @@ static inline bool run_end_plan(struct run_front *front)
 	int err;
 
 	run_pass_counts(front, true);
-	err = sl_emulate_plan_end(front->emulate);
+	err = sl_emulator_plan_end(front->emulator);
 	if (err && err != -ERESTART)
 		wrong("sending failed: %s", strerror(-err));
 	if (!err)
 		return false;
-	err = sl_emulate_rejoin(front->emulate);
+	err = sl_emulator_rejoin(front->emulator);
 	if (err == -ENODATA)
 		return false;
-	if (err || sl_emulate_plan_begin(front->emulate))
+	if (err || sl_emulator_plan_begin(front->emulator))
 		wrong("it cannot come back");
 	front->back = true;
 	front->offered = front->first;
@@ -291,13 +292,13 @@ static inline void run_turn(struct run_front *front)
 				front->state = front->missed ? RUN_IS_DONE : RUN_OFFERS;
 				return;
 			}
-		if (sl_emulate_start(front->emulate))
+		if (sl_emulator_start(front->emulator))
 			wrong("it cannot be started again");
 		front->state = RUN_SENDS;
 		break;
 	case RUN_SENDS:
-		sl_emulate_log_faults(front->emulate);
-		if (!sl_emulate_finished(front->emulate))
+		sl_emulator_log_faults(front->emulator);
+		if (!sl_emulator_finished(front->emulator))
 			run_pass_counts(front, false);
 		else
 			front->state = run_end_plan(front) ? RUN_OFFERS : RUN_IS_DONE;
@@ -320,18 +321,18 @@ static inline void run_lift_limit(void)
 				(front->back && front->state == RUN_SENDS);
 	}
 	if (lift)
-		sl_receive_limit(run.receive, UINT64_MAX);
+		sl_receiver_limit(run.receiver, UINT64_MAX);
 }
 
 /* As sluice run does. */
 static inline void run_check_overrun(void)
 {
 	if (run.mix.overrun != MIX_STOP || run.stopped || run.mix.trespasses ||
-	    !sl_receive_turned_away(run.receive))
+	    !sl_receiver_turned_away(run.receiver))
 		return;
-	run.stopped = run.receive->overrun = true;
+	run.stopped = run.receiver->overrun = true;
 	for (unsigned i = 0; i < run.mix.fronts; i++)
-		sl_emulate_stop(run.front[i].emulate, false);
+		sl_emulator_stop(run.front[i].emulator, false);
 }
 
 static inline void run_finish(void)
@@ -351,9 +352,9 @@ static inline void run_finish(void)
 		if (done < run.mix.fronts)
 			sl_clock_sleep_until(sl_clock_ns() + RUN_TURN_NS);
 	}
-	while (!sl_receive_done(run.receive))
+	while (!sl_receiver_done(run.receiver))
 		sl_clock_sleep_until(sl_clock_ns() + RUN_TURN_NS);
-	err = sl_receive_finish(run.receive);
+	err = sl_receiver_finish(run.receiver);
 	if (pixels.problem[0])
 		wrong("%s", pixels.problem);
 	if (err)
@@ -368,10 +369,10 @@ static inline void run_end(void)
 {
 	for (unsigned i = 0; i < run.mix.fronts; i++) {
 		if (run.front[i].missed)
-			sl_emulate_plan_end(run.front[i].emulate);
-		sl_emulate_close(run.front[i].emulate);
+			sl_emulator_plan_end(run.front[i].emulator);
+		sl_emulator_close(run.front[i].emulator);
 	}
-	sl_receive_close(run.receive);
+	sl_receiver_close(run.receiver);
 	for (unsigned i = 0; i < run.mix.fronts; i++)
 		sl_experiment_close(run.front[i].experiment);
 	sl_experiment_close(run.here);

@@ -20,8 +20,8 @@ enum { FRAMES = 200, DARKS = 10, MODULES = 2 };
 
 struct flow {
 	struct sl_experiment *here, *there;
-	struct sl_receive *receive;
-	struct sl_emulate *emulate;
+	struct sl_receiver *receiver;
+	struct sl_emulator *emulator;
 };
 
 static bool with_nexus;	     /* the next experiment has a file too */
@@ -65,56 +65,56 @@ static inline void open_flow(struct flow *f, const char *const *more, size_t n)
 	if (!f->here)
 		f->here = open_experiment(more, n);
 	f->there = open_experiment(more, n);
-	assert_int_equal(sl_receive_open(f->here, NULL, &f->receive), 0);
-	assert_int_equal(sl_emulate_open(f->there, 0, UINT32_MAX, &f->emulate), 0);
-	assert_int_equal(sl_emulate_plan_begin(f->emulate), 0);
+	assert_int_equal(sl_receiver_open(f->here, NULL, &f->receiver), 0);
+	assert_int_equal(sl_emulator_open(f->there, 0, UINT32_MAX, &f->emulator), 0);
+	assert_int_equal(sl_emulator_plan_begin(f->emulator), 0);
 	for (uint32_t m = 0; m < MODULES; m++) {
 		struct sl_offer offer;
 		struct sl_plan plan;
 
-		assert_int_equal(sl_emulate_offer(f->emulate, m, &offer), 0);
+		assert_int_equal(sl_emulator_offer(f->emulator, m, &offer), 0);
 		assert_int_equal(
-			sl_receive_accept(f->receive, &offer, true, &plan, why, sizeof(why)), 0);
-		assert_int_equal(sl_emulate_connect(f->emulate, &plan), 0);
+			sl_receiver_accept(f->receiver, &offer, true, &plan, why, sizeof(why)), 0);
+		assert_int_equal(sl_emulator_connect(f->emulator, &plan), 0);
 	}
 	if (overwritten)
-		sl_ring_turn_away(&f->receive->ring, overwritten, 0);
-	assert_int_equal(sl_receive_start(f->receive), 0);
-	assert_int_equal(sl_emulate_start(f->emulate), 0);
+		sl_ring_turn_away(&f->receiver->ring, overwritten, 0);
+	assert_int_equal(sl_receiver_start(f->receiver), 0);
+	assert_int_equal(sl_emulator_start(f->emulator), 0);
 }
 
 static inline void pass_counts(struct flow *f, bool final)
 {
 	for (uint32_t m = 0; m < MODULES; m++) {
-		struct sl_emulate_module *module = &f->emulate->module[m];
+		struct sl_emulator_module *module = &f->emulator->module[m];
 		uint64_t position = atomic_load(&module->position);
 		uint64_t next = atomic_load(&module->next);
 		char why[128];
 
-		assert_int_equal(sl_receive_count(f->receive, m, next, next, position, final, why,
-						  sizeof(why)),
+		assert_int_equal(sl_receiver_count(f->receiver, m, next, next, position, final, why,
+						   sizeof(why)),
 				 0);
 	}
 }
 
 static inline void run_flow(struct flow *f)
 {
-	while (!sl_emulate_finished(f->emulate)) {
+	while (!sl_emulator_finished(f->emulator)) {
 		pass_counts(f, false);
-		sl_emulate_log_faults(f->emulate);
+		sl_emulator_log_faults(f->emulator);
 		sl_clock_sleep_until(sl_clock_ns() + 5000000);
 	}
 	pass_counts(f, true);
-	while (!sl_receive_done(f->receive))
+	while (!sl_receiver_done(f->receiver))
 		sl_clock_sleep_until(sl_clock_ns() + 1000000);
-	assert_int_equal(sl_emulate_plan_end(f->emulate), 0);
-	assert_int_equal(sl_receive_finish(f->receive), 0);
+	assert_int_equal(sl_emulator_plan_end(f->emulator), 0);
+	assert_int_equal(sl_receiver_finish(f->receiver), 0);
 }
 
 static inline void close_flow(struct flow *f)
 {
-	sl_emulate_close(f->emulate);
-	sl_receive_close(f->receive);
+	sl_emulator_close(f->emulator);
+	sl_receiver_close(f->receiver);
 	sl_experiment_close(f->here);
 	sl_experiment_close(f->there);
 }

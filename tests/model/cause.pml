@@ -151,7 +151,7 @@ inline judge()
 	}
 }
 
-/* sl_dispatch_run, with sl_assembler_next in it. */
+/* sl_dispatcher_main, with sl_assembler_next in it. */
 active proctype dispatcher()
 {
 	byte next, grace;

@@ -73,7 +73,7 @@ active proctype link()
 #define CURRENT batches[submitted % BATCHES]
 #define BACK batches[reaped % BATCHES]
 
-/* sl_dispatch_run */
+/* sl_dispatcher_main */
 active proctype dispatcher()
 {
 	byte next, first, reaped, done;
@@ -172,7 +172,7 @@ active proctype worker()
 	od
 }
 
-/* sl_settle_run */
+/* sl_settler_main */
 active proctype settler()
 {
 	byte k;

@@ -232,7 +232,7 @@ inline judge(m)
 #define ALL_CAME ((!(closing & 1) || EVENT(0)) && (!(closing & 2) || EVENT(1)))
 #endif
 
-/* sl_dispatch_run, with sl_assembler_next in it. */
+/* sl_dispatcher_main, with sl_assembler_next in it. */
 active proctype dispatcher()
 {
 	byte head[MODULES], grace[MODULES], closing; /* a bit per module */

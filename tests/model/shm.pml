@@ -96,7 +96,7 @@ active proctype source()
 #endif
 		:: skip /* a chunk was lost */
 		fi;
-		reported = k + 1; /* sl_receive_count */
+		reported = k + 1; /* sl_receiver_count */
 		k++
 	od
 }
@@ -154,7 +154,7 @@ inline release(s)
 	}
 }
 
-/* sl_dispatch_run, with sl_assembler_next and the unit in it. */
+/* sl_dispatcher_main, with sl_assembler_next and the unit in it. */
 active proctype dispatcher()
 {
 	byte next, grace;

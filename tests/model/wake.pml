@@ -134,7 +134,7 @@ active proctype poller()
 	od
 }
 
-/* sl_dispatch_run: gives frames out; their slots are opened again. Its own bell is bell.pml's. */
+/* sl_dispatcher_main: gives frames out; their slots are opened again. Its own bell is bell.pml's. */
 active proctype dispatcher()
 {
 	do

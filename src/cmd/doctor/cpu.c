@@ -32,7 +32,7 @@ static void check_room(struct sl_doctor *d)
 					 "works)");
 		return;
 	}
-	sl_placement_tell(p, text, sizeof(text));
+	sl_placement_describe(p, text, sizeof(text));
 	sl_doctor_say(d, !p->crowded, "%d cores: %s", allowed, text);
 	if (!p->crowded)
 		return;

@@ -15,7 +15,7 @@ static void stop(struct sl_run_state *run)
 	else
 		sl_oneway_stop(&run->oneway);
 	if (run->feroce)
-		sl_devices_stop(run->receive, run->feroce);
+		sl_devices_stop(run->receiver, run->feroce);
 	sl_heir_stop(&run->heir);
 	run->stopping = true;
 }
@@ -24,7 +24,7 @@ static void stop(struct sl_run_state *run)
 static bool overrun(const struct sl_run_state *run)
 {
 	return run->experiment->ring.overrun == SL_OVERRUN_STOP &&
-	       sl_receive_turned_away(run->receive) > 0;
+	       sl_receiver_turned_away(run->receiver) > 0;
 }
 
 /* That it vanished shows on its connection, where there is one. */
@@ -47,11 +47,11 @@ void sl_run_acquire(struct sl_run_state *run)
 		sl_oneway_start(&run->oneway, sl_clock_ns());
 	if (run->feroce)
 		sl_feroce_server_start(run->feroce);
-	while (!sl_receive_done(run->receive)) {
+	while (!sl_receiver_done(run->receiver)) {
 		sl_run_poll_front_ends(run);
 		reap_child(run);
 		if (!run->options.quiet && !run->options.still)
-			sl_progress_draw(&run->progress, run->receive);
+			sl_progress_draw(&run->progress, run->receiver);
 		if (sl_signal && !run->stopping) {
 			sl_info("%s: stopping the front ends; once more to give up at once",
 				sl_signal_name(sl_signal));
@@ -62,7 +62,7 @@ void sl_run_acquire(struct sl_run_state *run)
 				"a front end was faster than its slots opened, and what came was "
 				"turned away: stopping. Slow it down, give the ring more slots, or "
 				"choose another ring.overrun");
-			run->receive->overrun = true;
+			run->receiver->overrun = true;
 			stop(run);
 			stop_ns = sl_clock_ns();
 		}
@@ -79,5 +79,5 @@ void sl_run_acquire(struct sl_run_state *run)
 	if (run->server)
 		sl_server_bye(run->server);
 	if (!run->options.quiet && !run->options.still)
-		sl_progress_end(&run->progress, run->receive);
+		sl_progress_end(&run->progress, run->receiver);
 }

@@ -74,7 +74,7 @@ static int start_receiver(struct all *all, struct receiver *receiver)
 	n = add(argv, n, "--set", "emulate=none");
 	n = add(argv, n, "--port_file", receiver->port_file);
 	n = add(argv, n, "--summary", receiver->summary);
-	if (all->run->emulate) /* any port will do: the front end is ours, too */
+	if (all->run->emulator) /* any port will do: the front end is ours, too */
 		n = add(argv, n, "--set", any_port);
 	if (all->run->outcomes[0]) {
 		snprintf(receiver->outcomes, sizeof(receiver->outcomes), "%s.%s",
@@ -267,7 +267,7 @@ static int start(struct all *all)
 		if (start_receiver(all, receiver))
 			return -ECHILD;
 	}
-	if (!all->run->emulate) {
+	if (!all->run->emulator) {
 		sl_info("waiting for front ends of %u transfers (sluice emulate %s)",
 			all->receivers, all->run->args->plain[0]);
 		return 0;

@@ -9,19 +9,19 @@
 static int accept_offer(void *arg, const struct sl_offer *offer, struct sl_plan *plan, char *why,
 			size_t why_bytes)
 {
-	return sl_receive_accept(arg, offer, false, plan, why, why_bytes);
+	return sl_receiver_accept(arg, offer, false, plan, why, why_bytes);
 }
 
 static int meet(void *arg, uint16_t transfer, uint32_t qpn)
 {
-	return sl_receive_meet(arg, transfer, qpn);
+	return sl_receiver_meet(arg, transfer, qpn);
 }
 
 static void look(void *arg, uint32_t module, struct sl_feroce_seen *seen)
 {
-	struct sl_receive_progress progress;
+	struct sl_receiver_progress progress;
 
-	sl_receive_progress(arg, module, &progress);
+	sl_receiver_progress(arg, module, &progress);
 	*seen = (struct sl_feroce_seen){.reached = progress.reached,
 					.packets = progress.packets,
 					.opened = progress.opened,
@@ -30,31 +30,31 @@ static void look(void *arg, uint32_t module, struct sl_feroce_seen *seen)
 
 static int count(void *arg, uint32_t module, uint64_t next, char *why, size_t why_bytes)
 {
-	return sl_receive_count(arg, module, next, next, 0, true, why, why_bytes);
+	return sl_receiver_count(arg, module, next, next, 0, true, why, why_bytes);
 }
 
 static void end(void *arg, uint32_t module)
 {
-	struct sl_receive *receive = arg;
-	uint64_t offered = receive->source[module].offered;
-	struct sl_receive_progress progress;
+	struct sl_receiver *receiver = arg;
+	uint64_t offered = receiver->source[module].offered;
+	struct sl_receiver_progress progress;
 
-	sl_receive_progress(receive, module, &progress);
+	sl_receiver_progress(receiver, module, &progress);
 	if (progress.reached < offered && !sl_signal)
 		sl_warn("module %u ends after %llu of the %llu frames of this run", module,
 			(unsigned long long)progress.reached, (unsigned long long)offered);
-	sl_receive_end(receive, module);
+	sl_receiver_end(receiver, module);
 }
 
 static void withdraw(void *arg, uint16_t transfer)
 {
-	sl_receive_withdraw(arg, transfer);
+	sl_receiver_cancel_plan(arg, transfer);
 }
 
 static void gone(void *arg, uint32_t module)
 {
 	sl_warn("the device of module %u fell silent", module);
-	sl_receive_gone(arg, module);
+	sl_receiver_source_lost(arg, module);
 }
 
 static const struct sl_feroce_ops ops = {
@@ -67,11 +67,11 @@ static const struct sl_feroce_ops ops = {
 	.gone = gone,
 };
 
-int sl_devices_open(const struct sl_experiment *e, struct sl_receive *receive,
+int sl_devices_open(const struct sl_experiment *e, struct sl_receiver *receiver,
 		    struct sl_feroce_server **server)
 {
 	const struct sl_option *listen = sl_option_find(e->link->options, "listen");
-	const struct sl_ring *ring = &receive->ring;
+	const struct sl_ring *ring = &receiver->ring;
 	char address[64] = "";
 	struct sl_feroce_server_options options = {
 		.address = e->feroce.address[0] ? e->feroce.address : address,
@@ -92,15 +92,15 @@ int sl_devices_open(const struct sl_experiment *e, struct sl_receive *receive,
 	}
 	if (listen)
 		sl_option_print(listen, e->link_state, address, sizeof(address));
-	sl_receive_limit(receive, options.host.frames);
-	return sl_feroce_server_open(&options, &ops, receive, server);
+	sl_receiver_limit(receiver, options.host.frames);
+	return sl_feroce_server_open(&options, &ops, receiver, server);
 }
 
-void sl_devices_stop(struct sl_receive *receive, struct sl_feroce_server *server)
+void sl_devices_stop(struct sl_receiver *receiver, struct sl_feroce_server *server)
 {
-	struct sl_receive_progress progress;
+	struct sl_receiver_progress progress;
 
-	sl_receive_progress(receive, 0, &progress);
-	sl_receive_limit(receive, progress.opened);
+	sl_receiver_progress(receiver, 0, &progress);
+	sl_receiver_limit(receiver, progress.opened);
 	sl_feroce_server_stop(server);
 }

@@ -11,10 +11,10 @@
 #include "receiver/receiver.h"
 
 /* Logs and returns -errno. */
-int sl_devices_open(const struct sl_experiment *experiment, struct sl_receive *receive,
+int sl_devices_open(const struct sl_experiment *experiment, struct sl_receiver *receiver,
 		    struct sl_feroce_server **server);
 
 /* Open no more slots, and let go who has filled them or rests. */
-void sl_devices_stop(struct sl_receive *receive, struct sl_feroce_server *server);
+void sl_devices_stop(struct sl_receiver *receiver, struct sl_feroce_server *server);
 
 #endif

@@ -10,20 +10,20 @@
 #include "base/log.h"
 #include "control/handover/state.h"
 
-static int adopt(struct sl_heir *heir, struct sl_receive *receive)
+static int adopt(struct sl_heir *heir, struct sl_receiver *receiver)
 {
-	const struct sl_experiment *e = receive->experiment;
-	int err = sl_receive_adopt(receive);
+	const struct sl_experiment *e = receiver->experiment;
+	int err = sl_receiver_take_over(receiver);
 
 	if (err)
 		return err;
 	heir->adopted = true;
-	heir->stored = receive->plans;
-	sl_adopted_init(&heir->watch, receive,
+	heir->stored = receiver->plans;
+	sl_adopted_init(&heir->watch, receiver,
 			e->feroce.enable ? e->feroce.silence_s : e->control.silence_s);
-	sl_info("adopted %u modules; this run begins with sequence %llu", receive->ring.modules,
-		(unsigned long long)receive->assembler.next);
-	if (e->run.dark_frames && receive->assembler.next >= e->run.dark_frames)
+	sl_info("adopted %u modules; this run begins with sequence %llu", receiver->ring.modules,
+		(unsigned long long)receiver->assembler.next);
+	if (e->run.dark_frames && receiver->assembler.next >= e->run.dark_frames)
 		sl_warn("dark frames were sent before: pedestals of this run are those of the "
 			"calibration, until dark frames come again");
 	return 0;
@@ -31,7 +31,7 @@ static int adopt(struct sl_heir *heir, struct sl_receive *receive)
 
 static int open_with(struct sl_heir *heir, struct sl_experiment *e, const char *outcomes,
 		     struct sl_parcel *parcel, struct sl_estate *estate,
-		     struct sl_receive **receive)
+		     struct sl_receiver **receiver)
 {
 	bool any = parcel->type == SL_PARCEL_ESTATE;
 	int err = any ? sl_estate_decode(parcel, estate) : 0;
@@ -42,18 +42,18 @@ static int open_with(struct sl_heir *heir, struct sl_experiment *e, const char *
 			 e->control.keeper);
 		return err;
 	}
-	err = sl_receive_open_kept(e, outcomes, any ? estate : NULL, receive);
+	err = sl_receiver_open_handover(e, outcomes, any ? estate : NULL, receiver);
 	if (!err && any) {
-		err = adopt(heir, *receive);
+		err = adopt(heir, *receiver);
 		if (err)
-			sl_receive_close(*receive);
+			sl_receiver_close(*receiver);
 	}
 	sl_estate_close(estate);
 	return err;
 }
 
 int sl_heir_open(struct sl_heir *heir, struct sl_experiment *e, const char *outcomes,
-		 struct sl_receive **receive)
+		 struct sl_receiver **receiver)
 {
 	struct sl_parcel *parcel;
 	struct sl_estate *estate;
@@ -61,7 +61,7 @@ int sl_heir_open(struct sl_heir *heir, struct sl_experiment *e, const char *outc
 
 	*heir = (struct sl_heir){.socket = -1};
 	if (!e->control.keeper[0])
-		return sl_receive_open(e, outcomes, receive);
+		return sl_receiver_open(e, outcomes, receiver);
 	if (e->emulate_local) {
 		sl_error("control.keeper: a front end that this run starts ends with it; start it "
 			 "by itself (sluice emulate), without 'emulate: local'");
@@ -73,7 +73,7 @@ int sl_heir_open(struct sl_heir *heir, struct sl_experiment *e, const char *outc
 			       : -ENOMEM;
 	if (!err) {
 		sl_estate_init(estate);
-		err = open_with(heir, e, outcomes, parcel, estate, receive);
+		err = open_with(heir, e, outcomes, parcel, estate, receiver);
 		sl_parcel_close(parcel);
 	}
 	if (err)
@@ -83,23 +83,23 @@ int sl_heir_open(struct sl_heir *heir, struct sl_experiment *e, const char *outc
 	return err;
 }
 
-int sl_heir_store(struct sl_heir *heir, const struct sl_receive *receive)
+int sl_heir_store(struct sl_heir *heir, const struct sl_receiver *receiver)
 {
 	struct sl_parcel *parcel;
 	struct sl_estate *estate;
 	int err = -ENOMEM;
 
-	heir->receive = receive;
-	if (heir->socket < 0 || heir->stored == receive->plans)
+	heir->receiver = receiver;
+	if (heir->socket < 0 || heir->stored == receiver->plans)
 		return 0;
 	parcel = malloc(sizeof(*parcel));
 	estate = malloc(sizeof(*estate));
 	if (parcel && estate) {
-		sl_receive_bequeath(receive, estate);
+		sl_receiver_hand_over(receiver, estate);
 		err = sl_estate_encode(estate, parcel);
 		if (!err)
 			err = sl_keeper_store(heir->socket, parcel);
-		heir->stored = receive->plans;
+		heir->stored = receiver->plans;
 	}
 	if (err)
 		sl_error("the keeper does not take what this run would leave: %s", strerror(-err));
@@ -114,8 +114,8 @@ void sl_heir_poll(struct sl_heir *heir)
 		sl_warn("the keeper is gone: this run goes on, but no other can take its place");
 		sl_heir_close(heir);
 	}
-	if (heir->receive) /* a module that came back has another plan */
-		sl_heir_store(heir, heir->receive);
+	if (heir->receiver) /* a module that came back has another plan */
+		sl_heir_store(heir, heir->receiver);
 	if (heir->adopted)
 		sl_adopted_poll(&heir->watch, sl_clock_ns());
 }
@@ -132,11 +132,11 @@ void sl_heir_abandon(struct sl_heir *heir)
 		sl_adopted_abandon(&heir->watch);
 }
 
-void sl_heir_end(struct sl_heir *heir, const struct sl_receive *receive)
+void sl_heir_end(struct sl_heir *heir, const struct sl_receiver *receiver)
 {
 	if (heir->socket < 0)
 		return;
-	if (sl_adopted_exhausted(receive))
+	if (sl_adopted_exhausted(receiver))
 		sl_keeper_store(heir->socket, NULL);
 	else
 		sl_info("the keeper still holds what the sources rely on: another run can adopt "

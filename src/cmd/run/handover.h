@@ -18,24 +18,24 @@
 struct sl_heir {
 	int socket;   /* to the keeper; -1: there is none, or no more */
 	bool adopted; /* sources have plans already, and come from nobody's offer */
-	const struct sl_receive *receive;
+	const struct sl_receiver *receiver;
 	uint32_t stored; /* plans that the keeper knows of */
 	struct sl_adopted watch;
 };
 
 /* Logs. */
 int sl_heir_open(struct sl_heir *heir, struct sl_experiment *experiment, const char *outcomes,
-		 struct sl_receive **receive);
+		 struct sl_receiver **receiver);
 
 /* All modules have plans; before the start. */
-int sl_heir_store(struct sl_heir *heir, const struct sl_receive *receive);
+int sl_heir_store(struct sl_heir *heir, const struct sl_receiver *receiver);
 
 void sl_heir_poll(struct sl_heir *heir);
 void sl_heir_stop(struct sl_heir *heir);
 void sl_heir_abandon(struct sl_heir *heir);
 
 /* Every frame has its outcome. */
-void sl_heir_end(struct sl_heir *heir, const struct sl_receive *receive);
+void sl_heir_end(struct sl_heir *heir, const struct sl_receiver *receiver);
 void sl_heir_close(struct sl_heir *heir);
 
 #endif

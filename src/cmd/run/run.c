@@ -15,7 +15,7 @@
 #include "monitor/summary.h"
 
 static const struct sl_option options[] = {
-	SL_BOOL(struct sl_run_options, emulate, false,
+	SL_BOOL(struct sl_run_options, emulator, false,
 		"start the detector side as a child process"),
 	SL_STRING(struct sl_run_options, summary, "",
 		  "write the outcome of the run to this file, as JSON"),
@@ -42,20 +42,20 @@ static enum sl_result conclude(struct sl_run_state *run, const char *started)
 	};
 	bool failed = false;
 
-	sl_receive_finish(run->receive);
-	summary.result = sl_result_of(run->receive);
-	summary.early = sl_result_early(run->receive, summary.stopped_by);
+	sl_receiver_finish(run->receiver);
+	summary.result = sl_result_of(run->receiver);
+	summary.early = sl_result_early(run->receiver, summary.stopped_by);
 	if (!run->options.quiet) {
-		sl_report(stdout, run->receive, summary.result, summary.early);
+		sl_report(stdout, run->receiver, summary.result, summary.early);
 		if (ferror(stdout)) {
 			sl_error("the report could not be written: %s", strerror(errno));
 			failed = true;
 		}
 	}
 	if (run->options.summary[0] &&
-	    sl_summary_write(run->options.summary, run->receive, &summary))
+	    sl_summary_write(run->options.summary, run->receiver, &summary))
 		failed = true;
-	failed |= run->receive->outcomes_failed;
+	failed |= run->receiver->outcomes_failed;
 	return failed ? SL_RESULT_ERROR : summary.result;
 }
 
@@ -142,23 +142,23 @@ static enum sl_result run_experiment(struct sl_run_state *run)
 	sl_clock_iso8601(started, sizeof(started));
 	if (check_outputs(run) ||
 	    sl_heir_open(&run->heir, run->experiment,
-			 run->options.outcomes[0] ? run->options.outcomes : NULL, &run->receive))
+			 run->options.outcomes[0] ? run->options.outcomes : NULL, &run->receiver))
 		return SL_RESULT_ERROR;
 	if (sl_run_open_server(run))
 		goto undo_receive;
 	/* Who asks nobody begins at once: then everything must be ready before. */
-	if (!run->server && (sl_receive_start(run->receive) || sl_oneway_wait(&run->oneway)))
+	if (!run->server && (sl_receiver_start(run->receiver) || sl_oneway_wait(&run->oneway)))
 		goto undo_receive;
 	if (sl_run_write_port_file(run) ||
 	    (run->experiment->emulate_local && sl_run_spawn_child(run)))
 		goto undo_receive;
-	if (sl_run_wait_for_front_ends(run) || sl_heir_store(&run->heir, run->receive) ||
-	    (run->server && sl_receive_start(run->receive)))
+	if (sl_run_wait_for_front_ends(run) || sl_heir_store(&run->heir, run->receiver) ||
+	    (run->server && sl_receiver_start(run->receiver)))
 		goto undo_receive;
 	if (!run->options.quiet && !run->options.still)
-		sl_receive_tell(run->receive);
+		sl_receiver_log(run->receiver);
 	sl_run_acquire(run);
-	sl_heir_end(&run->heir, run->receive);
+	sl_heir_end(&run->heir, run->receiver);
 	result = conclude(run, started);
 
 undo_receive:
@@ -167,7 +167,7 @@ undo_receive:
 	if (run->server)
 		sl_server_close(run->server); /* a child notices and ends */
 	result = end_child(run, result);
-	sl_receive_close(run->receive);
+	sl_receiver_close(run->receiver);
 	sl_heir_close(&run->heir);
 	return result;
 }
@@ -183,7 +183,7 @@ static enum sl_result run_one(struct sl_run_state *run)
 		sl_experiment_close(run->experiment);
 		return SL_RESULT_ERROR;
 	}
-	run->experiment->emulate_local |= run->options.emulate;
+	run->experiment->emulate_local |= run->options.emulator;
 	if (run->experiment->transfer[0])
 		snprintf(run->transfer_path, sizeof(run->transfer_path), "transfers.%s.",
 			 run->experiment->transfer);
@@ -212,7 +212,7 @@ static int run_many(struct sl_run_state *run, const struct sl_stream_names *name
 	struct sl_run_all all = {
 		.args = &run->args,
 		.names = names,
-		.emulate = run->options.emulate,
+		.emulator = run->options.emulator,
 		.quiet = run->options.quiet,
 		.summary = run->options.summary,
 		.outcomes = run->options.outcomes,
@@ -229,7 +229,7 @@ static int run_many(struct sl_run_state *run, const struct sl_stream_names *name
 		if (sl_experiment_open(run->args.plain[0], names->name[i], run->args.set,
 				       run->args.sets, &e))
 			return SL_RESULT_ERROR;
-		all.emulate |= e->emulate_local;
+		all.emulator |= e->emulate_local;
 		if (e->answers.address[0] && all.answers_wait_s <= e->answers.wait_s)
 			all.answers_wait_s = e->answers.wait_s + 0.001;
 		sl_experiment_close(e);

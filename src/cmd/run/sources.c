@@ -17,17 +17,17 @@ static int accept_offer(void *arg, const struct sl_wire_hello *hello, const stru
 
 	if (offer->frames > run->expected)
 		run->expected = offer->frames;
-	return sl_receive_accept(run->receive, offer, hello->host == sl_clock_host(), plan, why,
-				 why_bytes);
+	return sl_receiver_accept(run->receiver, offer, hello->host == sl_clock_host(), plan, why,
+				  why_bytes);
 }
 
 static int take_count(void *arg, uint32_t module, const struct sl_wire_count *count, bool final,
 		      char *why, size_t why_bytes)
 {
 	struct sl_run_state *run = arg;
-	uint64_t offered = run->receive->source[module].offered;
-	int err = sl_receive_count(run->receive, module, count->next, count->sent, count->position,
-				   final, why, why_bytes);
+	uint64_t offered = run->receiver->source[module].offered;
+	int err = sl_receiver_count(run->receiver, module, count->next, count->sent,
+				    count->position, final, why, why_bytes);
 
 	if (!err && final && offered && count->next < offered && !run->stopping)
 		sl_warn("module %u ends after %llu of the %llu frames that it offered", module,
@@ -39,7 +39,7 @@ static void withdraw(void *arg, uint16_t transfer)
 {
 	struct sl_run_state *run = arg;
 
-	sl_receive_withdraw(run->receive, transfer);
+	sl_receiver_cancel_plan(run->receiver, transfer);
 }
 
 static void gone(void *arg, uint32_t module)
@@ -47,14 +47,14 @@ static void gone(void *arg, uint32_t module)
 	struct sl_run_state *run = arg;
 
 	sl_warn("the front end of module %u vanished", module);
-	sl_receive_gone(run->receive, module);
+	sl_receiver_source_lost(run->receiver, module);
 }
 
 static void waive(void *arg, uint32_t module)
 {
 	struct sl_run_state *run = arg;
 
-	sl_receive_waive(run->receive, module);
+	sl_receiver_cancel_offer(run->receiver, module);
 }
 
 static const struct sl_server_ops server_ops = {
@@ -86,13 +86,13 @@ int sl_run_open_server(struct sl_run_state *run)
 
 	if (e->link->oneway) {
 		run->expected = e->run.dark_frames + e->run.frames;
-		return sl_oneway_open(&run->oneway, run->receive);
+		return sl_oneway_open(&run->oneway, run->receiver);
 	}
 	if (run->heir.adopted) {
-		run->expected = run->receive->source[0].offered;
+		run->expected = run->receiver->source[0].offered;
 	} else if (e->feroce.enable) {
 		run->expected = e->run.dark_frames + e->run.frames;
-		err = sl_devices_open(e, run->receive, &run->feroce);
+		err = sl_devices_open(e, run->receiver, &run->feroce);
 	}
 	return err ? err : sl_server_open(&o, &server_ops, run, &run->server);
 }
@@ -108,7 +108,7 @@ void sl_run_poll_front_ends(struct sl_run_state *run)
 		sl_oneway_poll(&run->oneway, sl_clock_ns());
 	}
 	sl_heir_poll(&run->heir);
-	sl_receive_serve(run->receive);
+	sl_receiver_serve(run->receiver);
 }
 
 static uint32_t planned(const struct sl_run_state *run)
@@ -120,7 +120,7 @@ static uint32_t planned(const struct sl_run_state *run)
 
 static unsigned port_of(const struct sl_run_state *run)
 {
-	return run->server ? sl_server_port(run->server) : run->receive->source[0].plan.dest.port;
+	return run->server ? sl_server_port(run->server) : run->receiver->source[0].plan.dest.port;
 }
 
 int sl_run_write_port_file(const struct sl_run_state *run)

@@ -19,7 +19,7 @@
 enum { SL_RUN_POLL_MS = 10 };
 
 struct sl_run_options {
-	bool emulate, quiet, still;
+	bool emulator, quiet, still;
 	char summary[1024], outcomes[1024], port_file[1024], truth[1024], transfer[SL_STREAM_NAME];
 };
 
@@ -27,7 +27,7 @@ struct sl_run_state {
 	struct sl_run_options options;
 	struct sl_args args;
 	struct sl_experiment *experiment;
-	struct sl_receive *receive;
+	struct sl_receiver *receiver;
 	struct sl_server *server;	 /* NULL: the link goes one way */
 	struct sl_feroce_server *feroce; /* NULL: modules come over TCP */
 	struct sl_oneway oneway;	 /* where the link goes one way */

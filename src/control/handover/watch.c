@@ -8,10 +8,10 @@ enum {
 	DRAIN_LOOKS = 3,
 };
 
-void sl_adopted_init(struct sl_adopted *adopted, struct sl_receive *receive, double silence_s)
+void sl_adopted_init(struct sl_adopted *adopted, struct sl_receiver *receiver, double silence_s)
 {
-	*adopted =
-		(struct sl_adopted){.receive = receive, .silence_ns = (uint64_t)(silence_s * 1e9)};
+	*adopted = (struct sl_adopted){.receiver = receiver,
+				       .silence_ns = (uint64_t)(silence_s * 1e9)};
 }
 
 /* The sequence after all that it offered. */
@@ -38,11 +38,11 @@ static bool waits_for_us(const struct sl_source_status *s, const struct sl_adopt
 static void look(struct sl_adopted *a, uint32_t module, uint64_t now_ns)
 {
 	struct sl_adopted_module *m = &a->module[module];
-	struct sl_receive_progress was = m->seen;
+	struct sl_receiver_progress was = m->seen;
 
-	sl_receive_progress(a->receive, module, &m->seen);
+	sl_receiver_progress(a->receiver, module, &m->seen);
 	if (m->quiet_ns && m->seen.reached == was.reached && m->seen.packets == was.packets &&
-	    !waits_for_us(&a->receive->source[module], m))
+	    !waits_for_us(&a->receiver->source[module], m))
 		return;
 	m->quiet_ns = now_ns;
 	m->quiet_idle = m->seen.idle;
@@ -51,7 +51,7 @@ static void look(struct sl_adopted *a, uint32_t module, uint64_t now_ns)
 /* It has sent all that it offered, or all that it will. */
 static bool has_ended(const struct sl_adopted *a, uint32_t module, uint64_t now_ns)
 {
-	const struct sl_source_status *s = &a->receive->source[module];
+	const struct sl_source_status *s = &a->receiver->source[module];
 	const struct sl_adopted_module *m = &a->module[module];
 
 	if (m->seen.reached >= last_of(s) && between_blocks(s, m))
@@ -62,7 +62,7 @@ static bool has_ended(const struct sl_adopted *a, uint32_t module, uint64_t now_
 
 void sl_adopted_poll(struct sl_adopted *a, uint64_t now_ns)
 {
-	for (uint32_t i = 0; i < a->receive->ring.modules; i++) {
+	for (uint32_t i = 0; i < a->receiver->ring.modules; i++) {
 		struct sl_adopted_module *m = &a->module[i];
 
 		if (m->over)
@@ -70,25 +70,25 @@ void sl_adopted_poll(struct sl_adopted *a, uint64_t now_ns)
 		look(a, i, now_ns);
 		if (has_ended(a, i, now_ns)) {
 			m->over = true;
-			sl_receive_end(a->receive, i);
+			sl_receiver_end(a->receiver, i);
 		} else if (a->silence_ns && now_ns - m->quiet_ns > a->silence_ns) {
 			m->over = true;
 			sl_warn("the source of module %u fell silent (control.silence_s)", i);
-			sl_receive_gone(a->receive, i);
+			sl_receiver_source_lost(a->receiver, i);
 		}
 	}
 }
 
 void sl_adopted_stop(struct sl_adopted *a)
 {
-	struct sl_receive *r = a->receive;
+	struct sl_receiver *r = a->receiver;
 	uint64_t opened = 0;
 
 	a->stopping = true;
 	for (uint32_t i = 0; i < r->ring.modules; i++) {
-		struct sl_receive_progress progress;
+		struct sl_receiver_progress progress;
 
-		sl_receive_progress(r, i, &progress);
+		sl_receiver_progress(r, i, &progress);
 		if (progress.opened > opened)
 			opened = progress.opened;
 	}
@@ -97,25 +97,25 @@ void sl_adopted_stop(struct sl_adopted *a)
 
 		/* Over RC it is told to come again, and waits. */
 		if (!s->open_loop || s->plan.service == SL_SERVICE_RC) {
-			sl_receive_limit(r, opened);
+			sl_receiver_limit(r, opened);
 		} else if (!a->module[i].over) {
 			a->module[i].over = true;
-			sl_receive_cut(r, i);
+			sl_receiver_cut(r, i);
 		}
 	}
 }
 
 void sl_adopted_abandon(struct sl_adopted *a)
 {
-	for (uint32_t i = 0; i < a->receive->ring.modules; i++) {
+	for (uint32_t i = 0; i < a->receiver->ring.modules; i++) {
 		if (a->module[i].over)
 			continue;
 		a->module[i].over = true;
-		sl_receive_gone(a->receive, i);
+		sl_receiver_source_lost(a->receiver, i);
 	}
 }
 
-bool sl_adopted_exhausted(const struct sl_receive *r)
+bool sl_adopted_exhausted(const struct sl_receiver *r)
 {
 	for (uint32_t i = 0; i < r->ring.modules; i++) {
 		const struct sl_source_status *s = &r->source[i];

@@ -13,22 +13,22 @@
 #include "receiver/receiver.h"
 
 struct sl_adopted {
-	struct sl_receive *receive;
+	struct sl_receiver *receiver;
 	uint64_t silence_ns; /* 0: they may be silent for ever */
 	bool stopping;
 	struct sl_adopted_module {
-		struct sl_receive_progress seen;
+		struct sl_receiver_progress seen;
 		uint64_t quiet_ns, quiet_idle; /* since when nothing came */
 		bool over;
 	} module[SL_ASSEMBLER_MODULES];
 };
 
-void sl_adopted_init(struct sl_adopted *adopted, struct sl_receive *receive, double silence_s);
+void sl_adopted_init(struct sl_adopted *adopted, struct sl_receiver *receiver, double silence_s);
 void sl_adopted_poll(struct sl_adopted *adopted, uint64_t now_ns);
 void sl_adopted_stop(struct sl_adopted *adopted);
 void sl_adopted_abandon(struct sl_adopted *adopted); /* who has not ended is gone */
 
 /* All of them sent what they had offered: nobody will need their plans again. */
-bool sl_adopted_exhausted(const struct sl_receive *receive);
+bool sl_adopted_exhausted(const struct sl_receiver *receiver);
 
 #endif
