@@ -3,7 +3,7 @@
  * is what the source wrote.
  *
  * Adds "checksum", uint32 [modules]. It comes back for all frames, also for those that are
- * rejected: the twin copies it itself. */
+ * rejected: the GPU side copies it itself. */
 #include <errno.h>
 #include <string.h>
 
@@ -75,36 +75,36 @@ static void sum_frame(void *state, void *scratch, const struct sl_batch *batch, 
 		sum[m] = sl_ingest_checksum(frame->view[m].pixels.host, 0, c->words);
 }
 
-/* ---- its twin ---- */
+/* ---- its GPU side ---- */
 
-struct twin {
+struct gpu {
 	const struct checksum *stage;
 	struct sl_device *device;
 	struct sl_device_program *program;
 	struct sl_device_kernel *kernel;
 };
 
-static int open_twin(void *state, const struct sl_twin_env *env, const struct sl_chain_stage *stage)
+static int open_gpu(void *state, const struct sl_gpu_env *env, const struct sl_chain_stage *stage)
 {
 	static const char *const name[] = {"checksum_modules"};
-	struct twin *t = state;
+	struct gpu *t = state;
 
 	t->device = env->device;
 	t->stage = stage->state;
 	return sl_device_kernels(t->device, &sl_kernels_checksum, name, 1, &t->program, &t->kernel);
 }
 
-static void close_twin(void *state)
+static void close_gpu(void *state)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 
 	if (t->device)
 		sl_device_kernels_close(t->device, t->program, &t->kernel, 1);
 }
 
-static int enqueue(void *state, const struct sl_twin_batch *b)
+static int enqueue(void *state, const struct sl_gpu_batch *b)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	const struct checksum *c = t->stage;
 	const struct sl_platform *p = t->device->platform;
 	const struct sl_device_memory *sums = &b->result[c->result];
@@ -130,10 +130,10 @@ static int enqueue(void *state, const struct sl_twin_batch *b)
 	return err;
 }
 
-static const struct sl_twin twin = {
-	.state_bytes = sizeof(struct twin),
-	.open = open_twin,
-	.close = close_twin,
+static const struct sl_gpu gpu = {
+	.state_bytes = sizeof(struct gpu),
+	.open = open_gpu,
+	.close = close_gpu,
 	.enqueue = enqueue,
 };
 
@@ -143,7 +143,7 @@ const struct sl_stage sl_bench_checksum_stage = {
 	.state_bytes = sizeof(struct checksum),
 	.options = no_options,
 	.input = "raw",
-	.twin = &twin,
+	.gpu = &gpu,
 	.open = open_stage,
 	.frame = sum_frame,
 };

@@ -209,7 +209,7 @@ static int measure_kernels(const struct sl_bench *bench, const struct sl_bench_r
 	if (err)
 		return err;
 	for (unsigned i = 0; i < s->build.chain.stages; i++)
-		if (!s->build.chain.stage[i].ops->twin) {
+		if (!s->build.chain.stage[i].ops->gpu) {
 			sl_error("stage '%s' runs on the CPU only",
 				 s->build.chain.stage[i].ops->name);
 			return -ENODEV;

@@ -31,26 +31,26 @@ static void frame_given(void *state, void *scratch, const struct sl_batch *batch
 
 /* Stands for `correct` where the stages after it are measured alone: the result is in the frame
  * before it runs. A stage of frames, not of tiles: nobody moves what it "makes". */
-static int open_given_twin(void *state, const struct sl_twin_env *env,
-			   const struct sl_chain_stage *stage)
+static int open_given_gpu(void *state, const struct sl_gpu_env *env,
+			  const struct sl_chain_stage *stage)
 {
 	return 0;
 }
 
-static void close_given_twin(void *state)
+static void close_given_gpu(void *state)
 {
 }
 
-static int enqueue_given(void *state, const struct sl_twin_batch *batch)
+static int enqueue_given(void *state, const struct sl_gpu_batch *batch)
 {
 	return 0;
 }
 
 /* On an accelerator, too: whoever measures has put it there. */
-static const struct sl_twin given_twin = {.state_bytes = 1,
-					  .open = open_given_twin,
-					  .close = close_given_twin,
-					  .enqueue = enqueue_given};
+static const struct sl_gpu given_gpu = {.state_bytes = 1,
+					.open = open_given_gpu,
+					.close = close_given_gpu,
+					.enqueue = enqueue_given};
 
 static const struct sl_stage given = {
 	.name = "image",
@@ -58,7 +58,7 @@ static const struct sl_stage given = {
 	.state_bytes = 1,
 	.options = no_options,
 	.input = "raw",
-	.twin = &given_twin,
+	.gpu = &given_gpu,
 	.open = open_given,
 	.frame = frame_given,
 };

@@ -60,7 +60,7 @@ struct sl_stage_terms {
 	const struct sl_stage *as;
 };
 
-struct sl_twin;
+struct sl_gpu;
 
 struct sl_stage {
 	const char *name, *doc;
@@ -71,7 +71,7 @@ struct sl_stage {
 	 * may find themselves at work on several at once. */
 	int ordered;
 	/* How accelerators do the same (core/gpu.h). NULL: they do not. */
-	const struct sl_twin *twin;
+	const struct sl_gpu *gpu;
 
 	/* Check the input and say what it will add and need. */
 	int (*open)(void *state, const struct sl_env *env, const struct sl_shape *in,

@@ -1,4 +1,4 @@
-/* table.h - what twins of stages do all the time: tables and kernels for a device. */
+/* table.h - what GPU sides of stages do all the time: tables and kernels for a device. */
 #ifndef SL_GPU_TABLE_H
 #define SL_GPU_TABLE_H
 

@@ -4,7 +4,7 @@
 #include <pthread.h>
 
 #include "lib/capture.h"
-#include "lib/twin_cases.h"
+#include "lib/gpu_cases.h"
 
 #define HUGE_BYTES (1ull << 60)
 
@@ -107,11 +107,11 @@ static struct sl_unit faulty_unit(const struct sl_platform *platform)
 }
 
 /* Each piece of memory that there is, one after the other. */
-static void without_memory(const struct twin_case *c)
+static void without_memory(const struct gpu_case *c)
 {
 	const char *set[] = {"unit.kind=opencl", "unit.lanes=1"};
-	struct sl_unit unit = faulty_unit(&twin_platform);
-	struct twin_side side;
+	struct sl_unit unit = faulty_unit(&gpu_platform);
+	struct gpu_side side;
 	int succeeded = 0;
 	bool of_stages = false, of_lanes = false;
 
@@ -123,7 +123,7 @@ static void without_memory(const struct twin_case *c)
 		calls = 0;
 		fail_at = at;
 		capture_begin();
-		err = twin_try_open(&side, c, &unit, set, 2);
+		err = gpu_try_open(&side, c, &unit, set, 2);
 		said = capture_end();
 		succeeded = calls < at;
 		assert_int_equal(err, succeeded ? 0 : -ENOMEM);
@@ -133,7 +133,7 @@ static void without_memory(const struct twin_case *c)
 			of_stages |= !!strstr(said, "for stage '");
 			of_lanes |= !!strstr(said, "for 1 batches of");
 		}
-		twin_close(&side, &unit);
+		gpu_close(&side, &unit);
 	}
 	assert_true(of_stages && of_lanes);
 }
@@ -150,7 +150,7 @@ static void test_no_memory_is_said_and_nothing_is_left(void **arg)
 }
 
 /* The batch in which it happens, and the next. */
-static void expect_refusals(struct sl_unit *unit, struct twin_side *side, const char *words)
+static void expect_refusals(struct sl_unit *unit, struct gpu_side *side, const char *words)
 {
 	const char *said;
 
@@ -160,7 +160,7 @@ static void expect_refusals(struct sl_unit *unit, struct twin_side *side, const 
 		int status;
 
 		capture_begin();
-		status = twin_batch(side, unit, batch);
+		status = gpu_batch(side, unit, batch);
 		said = capture_end();
 		assert_int_equal(status, -EIO);
 		if (b == 0)
@@ -172,15 +172,15 @@ static void expect_refusals(struct sl_unit *unit, struct twin_side *side, const 
 static void test_a_kernel_that_fails_is_named_and_frames_refused(void **arg)
 {
 	const char *set[] = {"unit.kind=opencl"};
-	struct sl_unit unit = faulty_unit(&twin_platform);
-	struct twin_side side;
+	struct sl_unit unit = faulty_unit(&gpu_platform);
+	struct gpu_side side;
 
 	NEEDS_OPENCL();
 	faulty.launch = faulty_launch;
-	assert_int_equal(twin_try_open(&side, &gpu_cases[0], &unit, set, 1), 0);
+	assert_int_equal(gpu_try_open(&side, &gpu_cases[0], &unit, set, 1), 0);
 	fail_at = 2;
 	expect_refusals(&unit, &side, "the device was given up");
-	twin_close(&side, &unit);
+	gpu_close(&side, &unit);
 }
 
 /* What is wrong with a kernel is known only when it has run: while verdicts are awaited, or
@@ -189,24 +189,24 @@ static void test_a_kernel_that_fails_is_named_and_frames_refused(void **arg)
 static void refuse_at(int at)
 {
 	const char *set[] = {trigger, "unit.kind=opencl"};
-	struct sl_unit unit = faulty_unit(&twin_platform);
-	struct twin_side side;
+	struct sl_unit unit = faulty_unit(&gpu_platform);
+	struct gpu_side side;
 
-	assert_int_equal(twin_try_open(&side, &gpu_cases[0], &unit, set, 2), 0);
+	assert_int_equal(gpu_try_open(&side, &gpu_cases[0], &unit, set, 2), 0);
 	faulty.reached = faulty_reached;
 	faulty.problem = faulty_problem;
 	for (int b = 0; b < (at - 1) / 2; b++) {
 		char *memory;
 		struct sl_batch *batch = one_batch(&side, &gpu_cases[0], &memory, 0);
 
-		assert_int_equal(twin_batch(&side, &unit, batch), 0);
+		assert_int_equal(gpu_batch(&side, &unit, batch), 0);
 		free_batch(&side, batch, memory);
 	}
 	error_at = at;
 	busy = 5;
 	expect_refusals(&unit, &side, "given up: on the device: words of its driver");
 	assert_int_equal(busy, 0);
-	twin_close(&side, &unit);
+	gpu_close(&side, &unit);
 }
 
 static void test_an_error_after_the_launch_is_told_and_frames_refused(void **arg)
@@ -220,15 +220,15 @@ static void test_a_device_that_does_not_answer_is_given_up(void **arg)
 {
 	const char *set[] = {trigger, "unit.kind=opencl", "unit.timeout_ms=20"};
 	struct sl_unit unit = faulty_unit(&sl_platform_opencl);
-	struct twin_side side;
+	struct gpu_side side;
 
 	NEEDS_OPENCL();
-	assert_int_equal(twin_try_open(&side, &gpu_cases[0], &unit, set, 3), 0);
+	assert_int_equal(gpu_try_open(&side, &gpu_cases[0], &unit, set, 3), 0);
 	faulty.reached = faulty_reached;
 	silent = true;
 	expect_refusals(&unit, &side, "it did not answer in time");
 	silent = false;
-	twin_close(&side, &unit);
+	gpu_close(&side, &unit);
 }
 
 /* A device that was given up, and then closed: when it comes to rest after all, and when not. */
@@ -236,14 +236,14 @@ static void give_up_and_close(bool rests)
 {
 	const char *set[] = {trigger, "unit.kind=opencl", "unit.timeout_ms=20"};
 	struct sl_unit unit = faulty_unit(&sl_platform_opencl);
-	struct twin_side side;
+	struct gpu_side side;
 
-	assert_int_equal(twin_try_open(&side, &gpu_cases[0], &unit, set, 3), 0);
+	assert_int_equal(gpu_try_open(&side, &gpu_cases[0], &unit, set, 3), 0);
 	faulty.reached = faulty_reached;
 	silent = true;
 	expect_refusals(&unit, &side, "it did not answer in time");
 	silent = !rests;
-	twin_close(&side, &unit);
+	gpu_close(&side, &unit);
 	assert_int_equal(closed, rests);
 	silent = false;
 }
@@ -261,26 +261,26 @@ static void test_no_wait_is_without_an_end(void **arg)
 	const char *set[] = {trigger, "unit.kind=opencl", "unit.timeout_ms=20",
 			     "unit.cross_check=1"};
 	struct sl_unit unit = faulty_unit(&sl_platform_opencl);
-	struct twin_side side;
+	struct gpu_side side;
 
 	NEEDS_OPENCL();
-	assert_int_equal(twin_try_open(&side, &gpu_cases[0], &unit, set, 4), 0);
+	assert_int_equal(gpu_try_open(&side, &gpu_cases[0], &unit, set, 4), 0);
 	faulty.reached = faulty_reached;
 	silent = true;
 	expect_refusals(&unit, &side, "it did not answer in time");
 	silent = false;
-	twin_close(&side, &unit);
+	gpu_close(&side, &unit);
 }
 
 static void test_a_unit_is_closed_while_batches_are_there(void **arg)
 {
 	const char *set[] = {trigger, "unit.kind=opencl"};
-	struct sl_unit unit = faulty_unit(&twin_platform);
+	struct sl_unit unit = faulty_unit(&gpu_platform);
 
 	NEEDS_OPENCL();
 	for (int steps = 1; steps < 6; steps++) {
 		closed = 0;
-		twin_close_after(&unit, set, 2, steps);
+		gpu_close_after(&unit, set, 2, steps);
 		assert_int_equal(closed, 1);
 	}
 }
@@ -297,24 +297,24 @@ static void test_a_kernel_that_polls_and_does_not_answer_is_given_up(void **arg)
 {
 	const char *set[] = {"unit.kind=opencl", "unit.trigger=persistent", "unit.timeout_ms=20",
 			     "unit.fallback=cpu"};
-	const struct twin_case *c = case_of("rings");
-	struct sl_unit unit = faulty_unit(&twin_platform);
+	const struct gpu_case *c = case_of("rings");
+	struct sl_unit unit = faulty_unit(&gpu_platform);
 
 	NEEDS_OPENCL();
 	faulty.launch = no_launch;
 	for (size_t sets = 3; sets <= 4; sets++) {
 		struct counted counted = {0};
-		struct twin_side side;
+		struct gpu_side side;
 
 		closed = 0;
-		assert_int_equal(twin_try_open(&side, c, &unit, set, sets), 0);
+		assert_int_equal(gpu_try_open(&side, c, &unit, set, sets), 0);
 		for (int b = 0; b < 2; b++) {
 			char *memory;
 			struct sl_batch *batch = one_batch(&side, c, &memory, 0);
 			int status;
 
 			capture_begin();
-			status = twin_batch(&side, &unit, batch);
+			status = gpu_batch(&side, &unit, batch);
 			assert_int_equal(!!strstr(capture_end(), "it did not answer in time"),
 					 b == 0);
 			assert_int_equal(status, sets == 3 ? -EIO : 0);
@@ -324,7 +324,7 @@ static void test_a_kernel_that_polls_and_does_not_answer_is_given_up(void **arg)
 		assert_int_equal(counted.published, c->batch);
 		assert_int_equal(counted.unanswered, c->batch);
 		assert_int_equal(counted.good, 0);
-		twin_close(&side, &unit);
+		gpu_close(&side, &unit);
 		assert_int_equal(closed, 1);
 	}
 }
@@ -332,13 +332,13 @@ static void test_a_kernel_that_polls_and_does_not_answer_is_given_up(void **arg)
 static void test_only_stages_that_poll_can_be_persistent(void **arg)
 {
 	const char *set[] = {"unit.kind=opencl", "unit.trigger=persistent"};
-	struct twin_side side;
+	struct gpu_side side;
 
 	NEEDS_OPENCL();
 	capture_begin();
-	assert_int_equal(twin_try_open(&side, &gpu_cases[0], &unit_opencl, set, 2), -EINVAL);
+	assert_int_equal(gpu_try_open(&side, &gpu_cases[0], &unit_opencl, set, 2), -EINVAL);
 	assert_non_null(strstr(capture_end(), "has a kernel that polls: rings"));
-	twin_close(&side, &unit_opencl);
+	gpu_close(&side, &unit_opencl);
 }
 
 /* ---- a device that is wrong ---- */
@@ -361,25 +361,25 @@ static int spoiling_launch(struct sl_device_queue *queue, struct sl_device_kerne
 
 static void test_what_is_unlike_the_cpu_is_counted_and_named(void **arg)
 {
-	static const struct twin_case wrong = {
-		"wrong",	 "stages: [correct]", NULL, SMALL(2, 7, 33), .batch = 8,
-		.dtype = SL_U16, .no_darks = true};
+	static const struct gpu_case wrong = {"wrong",	       "stages: [correct]", NULL,
+					      SMALL(2, 7, 33), .batch = 8,	    .dtype = SL_U16,
+					      .no_darks = true};
 	const char *set[] = {"unit.kind=opencl", "unit.cross_check=1"}, *said;
-	struct sl_unit unit = faulty_unit(&twin_platform);
+	struct sl_unit unit = faulty_unit(&gpu_platform);
 	struct counted counted = {0};
-	struct twin_side side;
+	struct gpu_side side;
 
 	NEEDS_OPENCL();
 	faulty.launch = spoiling_launch;
 	spoil_bytes = 8 * 2 * 7 * 33 * sizeof(int16_t);	  /* the images of a batch */
 	spoil_at = 3 * 2 * 7 * 33 * sizeof(int16_t) + 11; /* pixel 5 of the fourth */
-	assert_int_equal(twin_try_open(&side, &wrong, &unit, set, 2), 0);
+	assert_int_equal(gpu_try_open(&side, &wrong, &unit, set, 2), 0);
 	capture_begin();
 	for (uint64_t b = 0; b < 2; b++) {
 		char *memory;
 		struct sl_batch *batch = one_batch(&side, &wrong, &memory, b * wrong.batch);
 
-		assert_int_equal(twin_batch(&side, &unit, batch), 0);
+		assert_int_equal(gpu_batch(&side, &unit, batch), 0);
 		free_batch(&side, batch, memory);
 	}
 	said = capture_end();
@@ -389,56 +389,56 @@ static void test_what_is_unlike_the_cpu_is_counted_and_named(void **arg)
 	assert_int_equal(counted.checked, 16);
 	assert_int_equal(counted.unlike, 2);
 	assert_int_equal(counted.unlike_image, 2);
-	twin_close(&side, &unit);
+	gpu_close(&side, &unit);
 }
 
 static void test_rows_that_cannot_be_are_not_copied(void **arg)
 {
-	static const struct twin_case lists = {"lists",
-					       "stages: [sparse: {threshold: 9}]",
-					       NULL,
-					       SMALL(2, 7, 33),
-					       .batch = 8,
-					       .dtype = SL_U8,
-					       .no_darks = true};
+	static const struct gpu_case lists = {"lists",
+					      "stages: [sparse: {threshold: 9}]",
+					      NULL,
+					      SMALL(2, 7, 33),
+					      .batch = 8,
+					      .dtype = SL_U8,
+					      .no_darks = true};
 	const char *set[] = {"unit.kind=opencl"};
-	struct sl_unit unit = faulty_unit(&twin_platform);
+	struct sl_unit unit = faulty_unit(&gpu_platform);
 	struct sl_batch *batch;
-	struct twin_side side;
+	struct gpu_side side;
 	char *memory;
 
 	NEEDS_OPENCL();
 	faulty.launch = spoiling_launch;
 	spoil_bytes = SL_RESULTS * 8 * sizeof(uint32_t); /* numbers of rows */
 	spoil_at = 4 * 2 + 3;				 /* the highest byte, of the third frame */
-	assert_int_equal(twin_try_open(&side, &lists, &unit, set, 1), 0);
+	assert_int_equal(gpu_try_open(&side, &lists, &unit, set, 1), 0);
 	batch = one_batch(&side, &lists, &memory, 0);
 	capture_begin();
-	assert_int_equal(twin_batch(&side, &unit, batch), -EIO);
+	assert_int_equal(gpu_batch(&side, &unit, batch), -EIO);
 	assert_non_null(strstr(capture_end(), "a kernel wrote more rows than there can be"));
 	free_batch(&side, batch, memory);
-	twin_close(&side, &unit);
+	gpu_close(&side, &unit);
 }
 
 /* As a run without a device, whenever it fails: what it has learned goes with it. */
 static void fall_back_at(int at)
 {
 	const char *set[] = {"unit.kind=opencl", "unit.fallback=cpu"};
-	struct sl_unit unit = faulty_unit(&twin_platform);
+	struct sl_unit unit = faulty_unit(&gpu_platform);
 	const struct sl_unit *const units[] = {&sl_unit_cpu, &unit};
-	struct twin_side side[2];
+	struct gpu_side side[2];
 
-	assert_int_equal(twin_try_open(&side[0], &gpu_cases[0], &sl_unit_cpu, NULL, 0), 0);
-	assert_int_equal(twin_try_open(&side[1], &gpu_cases[0], &unit, set, 2), 0);
+	assert_int_equal(gpu_try_open(&side[0], &gpu_cases[0], &sl_unit_cpu, NULL, 0), 0);
+	assert_int_equal(gpu_try_open(&side[1], &gpu_cases[0], &unit, set, 2), 0);
 	faulty.launch = faulty_launch;
 	fail_at = at;
 	capture_begin();
 	for (int b = 0; b < 4; b++)
-		twin_both(&gpu_cases[0], side, units, (uint64_t)b * gpu_cases[0].batch,
-			  gpu_cases[0].batch);
+		gpu_both(&gpu_cases[0], side, units, (uint64_t)b * gpu_cases[0].batch,
+			 gpu_cases[0].batch);
 	assert_non_null(strstr(capture_end(), "the device was given up"));
-	twin_close(&side[0], &sl_unit_cpu);
-	twin_close(&side[1], &unit);
+	gpu_close(&side[0], &sl_unit_cpu);
+	gpu_close(&side[1], &unit);
 }
 
 static void test_the_cpu_goes_on_where_the_device_failed(void **arg)
@@ -450,17 +450,17 @@ static void test_the_cpu_goes_on_where_the_device_failed(void **arg)
 
 /* An error that comes after the launch, or no answer at all. How often the device has said that it
  * is not done yet must not matter: it was asked until it was. */
-static void stand_in(const struct twin_case *c, int error, bool ever, int silence)
+static void stand_in(const struct gpu_case *c, int error, bool ever, int silence)
 {
 	const char *set[] = {trigger, "unit.kind=opencl", "unit.fallback=cpu",
 			     "unit.timeout_ms=50"};
-	struct sl_unit unit = faulty_unit(&twin_platform);
+	struct sl_unit unit = faulty_unit(&gpu_platform);
 	const struct sl_unit *const units[] = {&sl_unit_cpu, &unit};
-	struct twin_side side[2];
+	struct gpu_side side[2];
 	unsigned kept = 0;
 
-	assert_int_equal(twin_try_open(&side[0], c, &sl_unit_cpu, NULL, 0), 0);
-	assert_int_equal(twin_try_open(&side[1], c, &unit, set, silence ? 4 : 3), 0);
+	assert_int_equal(gpu_try_open(&side[0], c, &sl_unit_cpu, NULL, 0), 0);
+	assert_int_equal(gpu_try_open(&side[1], c, &unit, set, silence ? 4 : 3), 0);
 	faulty.reached = faulty_reached;
 	faulty.problem = faulty_problem;
 	error_at = error;
@@ -469,15 +469,15 @@ static void stand_in(const struct twin_case *c, int error, bool ever, int silenc
 	busy = ever ? 0 : 5;
 	capture_begin();
 	for (int b = 0; b < 4; b++)
-		kept += twin_both(c, side, units, (uint64_t)b * c->batch, c->batch);
+		kept += gpu_both(c, side, units, (uint64_t)b * c->batch, c->batch);
 	assert_non_null(strstr(capture_end(), silence ? "given up: it did not answer in time"
 						      : "given up: on the device: words of"));
 	assert_true(kept > 0);
 	assert_int_equal(error ? busy : 0, 0);
 	silent = false;
 	silent_at = 0;
-	twin_close(&side[0], &sl_unit_cpu);
-	twin_close(&side[1], &unit);
+	gpu_close(&side[0], &sl_unit_cpu);
+	gpu_close(&side[1], &unit);
 }
 
 static void test_the_cpu_goes_on_after_an_error_that_comes_late(void **arg)
@@ -494,23 +494,23 @@ static void test_the_cpu_goes_on_after_an_error_that_comes_late(void **arg)
 static void test_what_may_be_learned_twice_is_told(void **arg)
 {
 	const char *set[] = {trigger, "unit.kind=opencl", "unit.fallback=cpu"}, *said;
-	struct sl_unit unit = faulty_unit(&twin_platform);
+	struct sl_unit unit = faulty_unit(&gpu_platform);
 	struct sl_batch *batch;
-	struct twin_side side;
+	struct gpu_side side;
 	char *memory;
 
 	NEEDS_OPENCL();
-	assert_int_equal(twin_try_open(&side, &gpu_cases[0], &unit, set, 3), 0);
+	assert_int_equal(gpu_try_open(&side, &gpu_cases[0], &unit, set, 3), 0);
 	faulty.reached = faulty_reached;
 	error_at = 1;
 	batch = one_batch(&side, &gpu_cases[0], &memory, 0);
 	capture_begin();
-	assert_int_equal(twin_batch(&side, &unit, batch), 0);
+	assert_int_equal(gpu_batch(&side, &unit, batch), 0);
 	said = capture_end();
 	assert_non_null(strstr(said, "dark frames may have been learned from twice"));
 	assert_null(strstr(said, "stage 'veto'"));
 	free_batch(&side, batch, memory);
-	twin_close(&side, &unit);
+	gpu_close(&side, &unit);
 }
 
 /* Verdicts go into memory of the unit's own first. */
@@ -526,17 +526,17 @@ static void refuse_what_may_be_written(int error, int silence)
 {
 	const char *set[] = {trigger, "unit.kind=opencl", "unit.fallback=cpu",
 			     "unit.timeout_ms=20"};
-	struct sl_unit unit = faulty_unit(&twin_platform);
-	struct twin_side side;
+	struct sl_unit unit = faulty_unit(&gpu_platform);
+	struct gpu_side side;
 
-	assert_int_equal(twin_try_open(&side, &gpu_cases[0], &unit, set, 4), 0);
+	assert_int_equal(gpu_try_open(&side, &gpu_cases[0], &unit, set, 4), 0);
 	faulty.reached = faulty_reached;
 	error_at = error;
 	silent_at = silence;
 	expect_refusals(&unit, &side, "it may still write into results: the CPU cannot go on");
 	silent = false;
 	silent_at = 0;
-	twin_close(&side, &unit);
+	gpu_close(&side, &unit);
 }
 
 static void test_the_cpu_does_not_go_on_while_results_may_be_written(void **arg)
@@ -550,43 +550,43 @@ static void test_without_a_device_the_cpu_stands_in_from_the_start(void **arg)
 {
 	const char *set[] = {"unit.kind=opencl", "unit.fallback=cpu", "unit.device=200"};
 	const struct sl_unit *const units[] = {&sl_unit_cpu, &sl_unit_opencl};
-	struct twin_side side[2];
+	struct gpu_side side[2];
 	unsigned kept = 0;
 
-	assert_int_equal(twin_try_open(&side[0], &gpu_cases[0], &sl_unit_cpu, NULL, 0), 0);
+	assert_int_equal(gpu_try_open(&side[0], &gpu_cases[0], &sl_unit_cpu, NULL, 0), 0);
 	capture_begin();
-	assert_int_equal(twin_try_open(&side[1], &gpu_cases[0], &sl_unit_opencl, set, 3), 0);
+	assert_int_equal(gpu_try_open(&side[1], &gpu_cases[0], &sl_unit_opencl, set, 3), 0);
 	assert_non_null(strstr(capture_end(), "goes on with the CPU"));
 	for (uint64_t b = 0; b < BATCHES; b++)
-		kept += twin_both(&gpu_cases[0], side, units, b * 8, 8);
+		kept += gpu_both(&gpu_cases[0], side, units, b * 8, 8);
 	assert_true(kept > 0);
-	twin_close(&side[0], &sl_unit_cpu);
-	twin_close(&side[1], &sl_unit_opencl);
+	gpu_close(&side[0], &sl_unit_cpu);
+	gpu_close(&side[1], &sl_unit_opencl);
 }
 
 static void test_a_stage_of_the_cpu_cannot_come_between(void **arg)
 {
-	static const struct twin_case between = {"between",  "stages: [correct, prescale, veto]",
-						 NULL,	     SMALL(2, 7, 33),
-						 .batch = 8, .dtype = SL_U16};
+	static const struct gpu_case between = {"between",  "stages: [correct, prescale, veto]",
+						NULL,	    SMALL(2, 7, 33),
+						.batch = 8, .dtype = SL_U16};
 	const char *set[] = {"unit.kind=opencl"};
-	struct twin_side side;
+	struct gpu_side side;
 
 	capture_begin();
-	assert_int_equal(twin_try_open(&side, &between, &sl_unit_opencl, set, 1), -EINVAL);
+	assert_int_equal(gpu_try_open(&side, &between, &sl_unit_opencl, set, 1), -EINVAL);
 	assert_non_null(strstr(capture_end(), "stage 'prescale' runs on the CPU only"));
-	twin_close(&side, &sl_unit_opencl);
+	gpu_close(&side, &sl_unit_opencl);
 }
 
 static void test_order_can_only_be_given_up_by_stages_that_learn_nothing(void **arg)
 {
 	const char *set[] = {"unit.kind=opencl", "unit.order=any"};
-	struct twin_side side;
+	struct gpu_side side;
 
 	capture_begin();
-	assert_int_equal(twin_try_open(&side, &gpu_cases[0], &sl_unit_opencl, set, 2), -EINVAL);
+	assert_int_equal(gpu_try_open(&side, &gpu_cases[0], &sl_unit_opencl, set, 2), -EINVAL);
 	assert_non_null(strstr(capture_end(), "learns from frame to frame"));
-	twin_close(&side, &sl_unit_opencl);
+	gpu_close(&side, &sl_unit_opencl);
 }
 
 /* ---- many batches at once ---- */
@@ -597,17 +597,17 @@ static void test_batches_overlap_and_come_back_in_order(void **arg)
 	const char *const any[] = {trigger, "unit.kind=opencl", "unit.lanes=4", "unit.order=any"};
 
 	NEEDS_OPENCL();
-	twin_overlap(case_of("photons, eight at a time"), &sl_unit_opencl, lanes, 3);
-	twin_overlap(case_of("counts of 32 bits"), &sl_unit_opencl, any, 4);
-	twin_overlap(case_of("lists of 32 bits"), &sl_unit_opencl, any, 4);
-	twin_overlap(case_of("rings"), &sl_unit_opencl, any, 4);
-	twin_overlap(case_of("tracks, fits"), &sl_unit_opencl, any, 4);
+	gpu_overlap(case_of("photons, eight at a time"), &sl_unit_opencl, lanes, 3);
+	gpu_overlap(case_of("counts of 32 bits"), &sl_unit_opencl, any, 4);
+	gpu_overlap(case_of("lists of 32 bits"), &sl_unit_opencl, any, 4);
+	gpu_overlap(case_of("rings"), &sl_unit_opencl, any, 4);
+	gpu_overlap(case_of("tracks, fits"), &sl_unit_opencl, any, 4);
 }
 
 /* ---- two units at once, each with a thread of its own as in a run ---- */
 
 struct crew {
-	struct twin_side *side;
+	struct gpu_side *side;
 	_Atomic bool stop;
 };
 
@@ -621,7 +621,7 @@ static void *work_until_stopped(void *arg)
 }
 
 /* Both have as many batches as they take, one after the other from here. */
-static void run_two(struct twin_side *side, struct sl_batch *(*batch)[6], unsigned n)
+static void run_two(struct gpu_side *side, struct sl_batch *(*batch)[6], unsigned n)
 {
 	unsigned given[2] = {0}, back[2] = {0};
 
@@ -643,16 +643,16 @@ static void test_two_units_at_once(void **arg)
 {
 	enum { MANY = 6 };
 	const char *const set[] = {trigger, "unit.kind=opencl", "unit.lanes=2"};
-	const struct twin_case *c[] = {case_of("photons"), case_of("lists by radius")};
+	const struct gpu_case *c[] = {case_of("photons"), case_of("lists by radius")};
 	struct sl_batch *batch[2][MANY], *cpu;
-	struct twin_side side[2], alone;
+	struct gpu_side side[2], alone;
 	char *memory[2][MANY], *own;
 	struct crew crew[2];
 	pthread_t thread[2];
 
 	NEEDS_OPENCL();
 	for (int u = 0; u < 2; u++) {
-		assert_int_equal(twin_try_open(&side[u], c[u], &sl_unit_opencl, set, 3), 0);
+		assert_int_equal(gpu_try_open(&side[u], c[u], &sl_unit_opencl, set, 3), 0);
 		for (int b = 0; b < MANY; b++)
 			batch[u][b] =
 				one_batch(&side[u], c[u], &memory[u][b], (uint64_t)b * c[u]->batch);
@@ -666,18 +666,18 @@ static void test_two_units_at_once(void **arg)
 
 		crew[u].stop = true;
 		pthread_join(thread[u], NULL);
-		assert_int_equal(twin_try_open(&alone, c[u], &sl_unit_cpu, NULL, 0), 0);
+		assert_int_equal(gpu_try_open(&alone, c[u], &sl_unit_cpu, NULL, 0), 0);
 		for (int b = 0; b < MANY; b++) {
 			cpu = one_batch(&alone, c[u], &own, (uint64_t)b * c[u]->batch);
-			assert_int_equal(twin_batch(&alone, &sl_unit_cpu, cpu), 0);
+			assert_int_equal(gpu_batch(&alone, &sl_unit_cpu, cpu), 0);
 			for (uint32_t f = 0; f < c[u]->batch; f++)
-				kept += twin_compare(c[u], cpu->frame[f], batch[u][b]->frame[f]);
+				kept += gpu_compare(c[u], cpu->frame[f], batch[u][b]->frame[f]);
 			free_batch(&alone, cpu, own);
 			free_batch(&side[u], batch[u][b], memory[u][b]);
 		}
 		assert_true(kept > 0);
-		twin_close(&alone, &sl_unit_cpu);
-		twin_close(&side[u], &sl_unit_opencl);
+		gpu_close(&alone, &sl_unit_cpu);
+		gpu_close(&side[u], &sl_unit_opencl);
 	}
 }
 
@@ -735,7 +735,7 @@ int main(void)
 		WAITING(test_two_units_at_once),
 	};
 
-	return twin_main()
+	return gpu_main()
 		       ? 0
-		       : cmocka_run_group_tests_name("twin faults", tests, twin_begin, twin_end);
+		       : cmocka_run_group_tests_name("GPU side faults", tests, gpu_begin, gpu_end);
 }

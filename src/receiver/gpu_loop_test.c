@@ -7,7 +7,7 @@
 
 #include "gpu/table.h"
 #include "lib/capture.h"
-#include "lib/twin_cases.h"
+#include "lib/gpu_cases.h"
 
 enum { LOOPS = 8, MARKS = 4, BATCHES = 5 };
 
@@ -179,23 +179,23 @@ static void test_results_are_those_of_the_cpu(void **arg)
 					   "tracks, fits", "lists by radius"};
 	const char *const set[] = {"unit.trigger=loop", "unit.kind=opencl", "unit.cross_check=3",
 				   "unit.lanes=2"};
-	struct sl_unit unit = looping_unit(&twin_platform);
+	struct sl_unit unit = looping_unit(&gpu_platform);
 	const struct sl_unit *const units[] = {&sl_unit_cpu, &unit};
 
 	NEEDS_HOST();
 	for (size_t i = 0; i < sizeof(name) / sizeof(name[0]); i++) {
-		const struct twin_case *c = case_of(name[i]);
+		const struct gpu_case *c = case_of(name[i]);
 		struct counted counted = {0};
-		struct twin_side side[2];
+		struct gpu_side side[2];
 		unsigned kept = 0;
 		uint64_t next = 0;
 
-		assert_int_equal(twin_try_open(&side[0], c, &sl_unit_cpu, NULL, 0), 0);
-		assert_int_equal(twin_try_open(&side[1], c, &unit, set, 4), 0);
+		assert_int_equal(gpu_try_open(&side[0], c, &sl_unit_cpu, NULL, 0), 0);
+		assert_int_equal(gpu_try_open(&side[1], c, &unit, set, 4), 0);
 		for (int b = 0; b < BATCHES; b++) {
 			uint32_t frames = b % 2 ? c->batch : 1 + c->batch / 3; /* full and not */
 
-			kept += twin_both(c, side, units, next, frames);
+			kept += gpu_both(c, side, units, next, frames);
 			next += frames;
 		}
 		assert_true(kept > 0);
@@ -203,9 +203,9 @@ static void test_results_are_those_of_the_cpu(void **arg)
 		assert_true(counted.checked > 0);
 		assert_int_equal(counted.unlike, 0);
 		assert_int_equal(counted.looped, BATCHES);
-		assert_true((twin_compare_learned(c, side, units) > 0) == (i != 2 && i != 3));
-		twin_close(&side[0], &sl_unit_cpu);
-		twin_close(&side[1], &unit);
+		assert_true((gpu_compare_learned(c, side, units) > 0) == (i != 2 && i != 3));
+		gpu_close(&side[0], &sl_unit_cpu);
+		gpu_close(&side[1], &unit);
 	}
 }
 
@@ -214,13 +214,13 @@ static void test_batches_overlap_and_come_back_in_order(void **arg)
 	const char *const kept[] = {"unit.trigger=loop", "unit.kind=opencl", "unit.lanes=3"};
 	const char *const any[] = {"unit.trigger=loop", "unit.kind=opencl", "unit.lanes=3",
 				   "unit.order=any"};
-	struct sl_unit unit = looping_unit(&twin_platform);
+	struct sl_unit unit = looping_unit(&gpu_platform);
 
 	NEEDS_HOST();
 	for (int again = 0; again < 5; again++) /* in whichever order they are seen to be back */
-		twin_overlap(case_of("photons, eight at a time"), &unit, kept, 3);
-	twin_overlap(case_of("counts of 32 bits"), &unit, any, 4);
-	twin_overlap(case_of("rings"), &unit, any, 4);
+		gpu_overlap(case_of("photons, eight at a time"), &unit, kept, 3);
+	gpu_overlap(case_of("counts of 32 bits"), &unit, any, 4);
+	gpu_overlap(case_of("rings"), &unit, any, 4);
 }
 
 static void test_where_the_device_cannot_the_host_plays(void **arg)
@@ -229,7 +229,7 @@ static void test_where_the_device_cannot_the_host_plays(void **arg)
 
 	NEEDS_HOST();
 	capture_begin();
-	twin_overlap(case_of("photons, eight at a time"), &unit_opencl, set, 3);
+	gpu_overlap(case_of("photons, eight at a time"), &unit_opencl, set, 3);
 	assert_non_null(strstr(capture_end(), "the host plays kernels, as for graph"));
 }
 
@@ -238,11 +238,11 @@ static void test_where_the_device_cannot_the_host_plays(void **arg)
 static void test_a_unit_is_closed_while_batches_are_there(void **arg)
 {
 	const char *const set[] = {"unit.trigger=loop", "unit.kind=opencl"};
-	struct sl_unit unit = looping_unit(&twin_platform);
+	struct sl_unit unit = looping_unit(&gpu_platform);
 
 	NEEDS_HOST();
 	for (int steps = 0; steps < 6; steps++)
-		twin_close_after(&unit, set, 2, steps);
+		gpu_close_after(&unit, set, 2, steps);
 }
 
 /* A device that plays no more, though nobody told it to stop: every frame is refused, or done by
@@ -251,22 +251,22 @@ static void end_too_soon(const char *fallback, int status)
 {
 	const char *const set[] = {"unit.trigger=loop", "unit.kind=opencl", "unit.lanes=1",
 				   fallback};
-	struct sl_unit unit = looping_unit(&twin_platform);
-	struct twin_side side;
+	struct sl_unit unit = looping_unit(&gpu_platform);
+	struct gpu_side side;
 
 	rounds = 2;
-	assert_int_equal(twin_try_open(&side, &gpu_cases[0], &unit, set, 4), 0);
+	assert_int_equal(gpu_try_open(&side, &gpu_cases[0], &unit, set, 4), 0);
 	capture_begin();
 	for (uint64_t b = 0; b < 4; b++) {
 		char *memory;
 		struct sl_batch *batch =
 			one_batch(&side, &gpu_cases[0], &memory, b * gpu_cases[0].batch);
 
-		assert_int_equal(twin_batch(&side, &unit, batch), b < 2 ? 0 : status);
+		assert_int_equal(gpu_batch(&side, &unit, batch), b < 2 ? 0 : status);
 		free_batch(&side, batch, memory);
 	}
 	assert_non_null(strstr(capture_end(), "the device was given up"));
-	twin_close(&side, &unit);
+	gpu_close(&side, &unit);
 }
 
 static void test_a_loop_that_ends_too_soon_is_told(void **arg)
@@ -289,24 +289,24 @@ static void open_half(const struct sl_platform *platform, const char *fallback, 
 	const char *const set[] = {"unit.trigger=loop", "unit.kind=opencl",   "unit.lanes=2",
 				   "unit.order=any",	"unit.timeout_ms=50", fallback};
 	struct sl_unit unit = looping_unit(platform);
-	const struct twin_case *c = case_of("counts of 32 bits");
-	struct twin_side side;
+	const struct gpu_case *c = case_of("counts of 32 bits");
+	struct gpu_side side;
 
 	looping.play = play_one;
 	plays = 0;
 	capture_begin();
-	assert_int_equal(twin_try_open(&side, c, &unit, set, 6), err);
+	assert_int_equal(gpu_try_open(&side, c, &unit, set, 6), err);
 	assert_non_null(strstr(capture_end(), "kernels that wait"));
 	assert_int_equal(plays, 2);
 	if (!err) {
 		char *memory;
 		struct sl_batch *batch = one_batch(&side, c, &memory, 0);
 
-		assert_int_equal(twin_batch(&side, &unit, batch), 0);
+		assert_int_equal(gpu_batch(&side, &unit, batch), 0);
 		free_batch(&side, batch, memory);
 	}
 	side.unit_open = !err;
-	twin_close(&side, &unit);
+	gpu_close(&side, &unit);
 }
 
 static void test_a_unit_that_opens_half_is_closed(void **arg)
@@ -314,8 +314,8 @@ static void test_a_unit_that_opens_half_is_closed(void **arg)
 	int left = 0;
 
 	NEEDS_HOST();
-	open_half(&twin_platform, "unit.fallback=none", -EIO);
-	open_half(&twin_platform, "unit.fallback=cpu", 0);
+	open_half(&gpu_platform, "unit.fallback=none", -EIO);
+	open_half(&gpu_platform, "unit.fallback=cpu", 0);
 	/* Where the first does not end, it keeps its device, and the CPU goes on. */
 	atomic_store(&stuck, true);
 	open_half(&sl_platform_opencl, "unit.fallback=cpu", 0);
@@ -339,6 +339,5 @@ int main(void)
 		cmocka_unit_test(test_a_unit_that_opens_half_is_closed),
 	};
 
-	return twin_main() ? 0
-			   : cmocka_run_group_tests_name("twin_loop", tests, twin_begin, twin_end);
+	return gpu_main() ? 0 : cmocka_run_group_tests_name("gpu_loop", tests, gpu_begin, gpu_end);
 }

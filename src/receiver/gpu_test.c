@@ -1,40 +1,40 @@
-/* gpu_test.c - stages on accelerators against the same ones on the CPU. A new twin is tested by a
- * line in the table of tests/lib/twin_cases.h; what a device that fails does, by
+/* gpu_test.c - stages on accelerators against the same ones on the CPU. A new GPU side is tested
+ * by a line in the table of tests/lib/gpu_cases.h; what a device that fails does, by
  * gpu_faults_test.c. */
-#include "lib/twin_cases.h"
+#include "lib/gpu_cases.h"
 
 static const struct sl_unit *const accelerators[] = {&unit_opencl, &sl_unit_cuda};
 
 enum { BATCHES = 5, FIELD_PIXELS = 2 * 40 * 70 };
 
 /* Alone on the device, of raw events. */
-static bool has_kernel_that_polls(const struct twin_case *c)
+static bool has_kernel_that_polls(const struct gpu_case *c)
 {
 	return !strncmp(c->stages, "stages: [rings", 14) && !c->rejects;
 }
 
-static void run_case(const struct twin_case *c, const struct sl_unit *unit, const char *how)
+static void run_case(const struct gpu_case *c, const struct sl_unit *unit, const char *how)
 {
 	const struct sl_unit *const units[] = {&sl_unit_cpu, unit};
 	const char *set[] = {NULL, "unit.cross_check=3", how};
 	struct counted counted = {0};
-	struct twin_side side[2];
+	struct gpu_side side[2];
 	char kind[64];
 	unsigned kept = 0;
 	uint64_t next = 0;
 
 	snprintf(kind, sizeof(kind), "unit.kind=%s", unit->name);
 	set[0] = kind;
-	assert_int_equal(twin_try_open(&side[0], c, &sl_unit_cpu, NULL, 0), 0);
-	assert_int_equal(twin_try_open(&side[1], c, unit, set, 3), 0);
+	assert_int_equal(gpu_try_open(&side[0], c, &sl_unit_cpu, NULL, 0), 0);
+	assert_int_equal(gpu_try_open(&side[1], c, unit, set, 3), 0);
 	for (int b = 0; b < BATCHES; b++) {
 		uint32_t frames = b % 2 ? c->batch : 1 + c->batch / 3; /* full and not */
 
-		kept += twin_both(c, side, units, next, frames);
+		kept += gpu_both(c, side, units, next, frames);
 		next += frames;
 	}
 	assert_true(kept > 0); /* else nothing was compared */
-	/* By the unit itself, and as well with the bounds that twins state. */
+	/* By the unit itself, and as well with the bounds that GPU sides state. */
 	unit->figures(side[1].experiment->unit_state, count_figures, &counted);
 	assert_true(counted.checked > 0 && counted.checked <= next);
 	assert_int_equal(counted.unlike, 0);
@@ -46,9 +46,9 @@ static void run_case(const struct twin_case *c, const struct sl_unit *unit, cons
 	}
 	if (!strcmp(how, "unit.trigger=loop"))
 		assert_int_equal(counted.looped, unit == &sl_unit_cuda ? BATCHES : 0);
-	twin_compare_learned(c, side, units);
-	twin_close(&side[0], &sl_unit_cpu);
-	twin_close(&side[1], unit);
+	gpu_compare_learned(c, side, units);
+	gpu_close(&side[0], &sl_unit_cpu);
+	gpu_close(&side[1], unit);
 }
 
 /* tools/check_gpu.sh asks for one unit, and for a share of the cases: "2/6" is 2, 8, 14, ... */
@@ -69,7 +69,7 @@ static bool is_in_share(size_t number)
 
 /* Launched, and recorded or waiting, in turns; polled, where that can be; and by the device itself,
  * where it is one that does (gpu_loop_test.c has the rest). Sanitizers are slow: no launches. */
-static bool is_due(const struct twin_case *c, const struct sl_unit *unit, size_t t)
+static bool is_due(const struct gpu_case *c, const struct sl_unit *unit, size_t t)
 {
 	enum { LAUNCH, GRAPH, WAIT, PERSISTENT, LOOP };
 	bool has_all = unit == &sl_unit_cuda || opencl_is_this_cpu();
@@ -84,7 +84,7 @@ static bool is_due(const struct twin_case *c, const struct sl_unit *unit, size_t
 			   : t == PERSISTENT || t == GRAPH + (size_t)(c - gpu_cases) % 2;
 }
 
-static void run_triggers(const struct twin_case *c, const struct sl_unit *unit)
+static void run_triggers(const struct gpu_case *c, const struct sl_unit *unit)
 {
 	if (!is_in_share((size_t)(c - gpu_cases)))
 		return;
@@ -106,7 +106,7 @@ static void write_fields(char *folder)
 
 		assert_non_null(file);
 		for (int k = 0; k < FIELD_PIXELS; k++) {
-			uint32_t bits = twin_random(&seed);
+			uint32_t bits = gpu_random(&seed);
 			float value = i ? 0.8f + (float)(bits % 97) * 0.003f
 					: (float)(bits % 1000) * 0.123f;
 
@@ -176,7 +176,7 @@ static const struct {
 	 SL_F32, 1e-5},
 };
 
-static const struct twin_case edges[] = {
+static const struct gpu_case edges[] = {
 	{.name = "one pixel", SMALL(1, 1, 1)},
 	{.name = "one pixel of each module", SMALL(2, 1, 1), .missing = true},
 	{.name = "one row", SMALL(1, 1, 33), .pitch = true},
@@ -186,7 +186,7 @@ static const struct twin_case edges[] = {
 };
 
 /* For those that do not refuse to begin with it: `integrate`, and `sparse` by radius. */
-static const struct twin_case masked[] = {
+static const struct gpu_case masked[] = {
 	{"all pixels masked",
 	 "stages: [correct, veto: {threshold: 2, min_pixels: 0}, reduce: {bin: 2, window: 2}, "
 	 "spots: {min_spots: 0}, sparse: {threshold: 1, row_pointers: true}]",
@@ -201,7 +201,7 @@ static void run_edges(const struct sl_unit *unit)
 {
 	for (size_t e = 0; e < sizeof(edges) / sizeof(edges[0]); e++)
 		for (size_t r = 0; r < sizeof(readers) / sizeof(readers[0]); r++) {
-			struct twin_case c = edges[e];
+			struct gpu_case c = edges[e];
 			char name[128];
 
 			snprintf(name, sizeof(name), "%s, stages %zu", edges[e].name, r);
@@ -238,10 +238,10 @@ static void test_batches_overlap_in_a_loop(void **arg)
 		skip();
 	}
 	for (int again = 0; again < 5; again++) {
-		twin_overlap(case_of("photons, eight at a time"), &sl_unit_cuda, kept, 3);
-		twin_overlap(case_of("photons, eight at a time"), &sl_unit_cuda, many, 3);
-		twin_overlap(case_of("counts of 32 bits"), &sl_unit_cuda, any, 4);
-		twin_overlap(case_of("rings"), &sl_unit_cuda, any, 4);
+		gpu_overlap(case_of("photons, eight at a time"), &sl_unit_cuda, kept, 3);
+		gpu_overlap(case_of("photons, eight at a time"), &sl_unit_cuda, many, 3);
+		gpu_overlap(case_of("counts of 32 bits"), &sl_unit_cuda, any, 4);
+		gpu_overlap(case_of("rings"), &sl_unit_cuda, any, 4);
 	}
 }
 
@@ -253,5 +253,5 @@ int main(void)
 		cmocka_unit_test(test_batches_overlap_in_a_loop),
 	};
 
-	return twin_main() ? 0 : cmocka_run_group_tests_name("twins", tests, twin_begin, twin_end);
+	return gpu_main() ? 0 : cmocka_run_group_tests_name("twins", tests, gpu_begin, gpu_end);
 }

@@ -10,7 +10,7 @@ enum { COUNT, LIST, JOIN, SIZE, CHOOSE };
 static const char *const names[SL_BLOBS_STEPS] = {"blobs_count", "blobs_list", "blobs_join",
 						  "blobs_size", "blobs_choose"};
 
-static int open_lane(struct sl_blobs_twin *t, struct sl_blobs_lane *l, uint64_t frames)
+static int open_lane(struct sl_blobs_gpu *t, struct sl_blobs_lane *l, uint64_t frames)
 {
 	const uint64_t word = sizeof(uint32_t);
 	const struct {
@@ -41,7 +41,7 @@ static int open_lane(struct sl_blobs_twin *t, struct sl_blobs_lane *l, uint64_t 
 	return err;
 }
 
-static void close_lane(struct sl_blobs_twin *t, struct sl_blobs_lane *l)
+static void close_lane(struct sl_blobs_gpu *t, struct sl_blobs_lane *l)
 {
 	struct sl_device_memory *memory[] = {&l->marked, &l->before, &l->counts, &l->at,
 					     &l->parent, &l->size,   &l->first,	 &l->total,
@@ -51,8 +51,8 @@ static void close_lane(struct sl_blobs_twin *t, struct sl_blobs_lane *l)
 		t->device->platform->memory_close(t->device, memory[i]);
 }
 
-int sl_blobs_twin_open(struct sl_blobs_twin *t, const struct sl_twin_env *env,
-		       struct sl_device_program *program)
+int sl_blobs_gpu_open(struct sl_blobs_gpu *t, const struct sl_gpu_env *env,
+		      struct sl_device_program *program)
 {
 	int err = 0;
 
@@ -66,18 +66,18 @@ int sl_blobs_twin_open(struct sl_blobs_twin *t, const struct sl_twin_env *env,
 	return err;
 }
 
-void sl_blobs_twin_close(struct sl_blobs_twin *t)
+void sl_blobs_gpu_close(struct sl_blobs_gpu *t)
 {
 	if (!t->device)
 		return;
-	for (unsigned i = 0; i < SL_TWIN_LANES; i++)
+	for (unsigned i = 0; i < SL_GPU_BATCH_SLOTS; i++)
 		close_lane(t, &t->lane[i]);
 	for (unsigned i = 0; i < SL_BLOBS_STEPS; i++)
 		if (t->kernel[i])
 			t->device->platform->kernel_close(t->kernel[i]);
 }
 
-int sl_blobs_twin_clear(struct sl_blobs_twin *t, const struct sl_twin_batch *b)
+int sl_blobs_gpu_clear(struct sl_blobs_gpu *t, const struct sl_gpu_batch *b)
 {
 	const struct sl_device_memory *marked = &t->lane[b->lane].marked;
 
@@ -90,7 +90,7 @@ int sl_blobs_twin_clear(struct sl_blobs_twin *t, const struct sl_twin_batch *b)
 				    sizeof(ARGUMENT) / sizeof((ARGUMENT)[0]))
 
 /* Bits become numbers. */
-static int number(struct sl_blobs_twin *t, const struct sl_twin_batch *b)
+static int number(struct sl_blobs_gpu *t, const struct sl_gpu_batch *b)
 {
 	struct sl_blobs_lane *l = &t->lane[b->lane];
 	const struct sl_device_argument count[] = {
@@ -111,7 +111,7 @@ static int number(struct sl_blobs_twin *t, const struct sl_twin_batch *b)
 }
 
 /* Numbers become blobs. */
-static int join(struct sl_blobs_twin *t, const struct sl_twin_batch *b)
+static int join(struct sl_blobs_gpu *t, const struct sl_gpu_batch *b)
 {
 	struct sl_blobs_lane *l = &t->lane[b->lane];
 	const struct sl_device_argument join[] = {
@@ -128,7 +128,7 @@ static int join(struct sl_blobs_twin *t, const struct sl_twin_batch *b)
 	return err ? err : LAUNCH(SIZE, spread, size);
 }
 
-int sl_blobs_twin_choose(struct sl_blobs_twin *t, const struct sl_twin_batch *b)
+int sl_blobs_gpu_choose(struct sl_blobs_gpu *t, const struct sl_gpu_batch *b)
 {
 	struct sl_blobs_lane *l = &t->lane[b->lane];
 	const struct sl_device_argument choose[] = {

@@ -24,7 +24,7 @@ struct sl_blobs_lane {
 	struct sl_device_memory row;			 /* float [frames][room][8] */
 };
 
-struct sl_blobs_twin {
+struct sl_blobs_gpu {
 	/* Given. */
 	struct sl_device *device;
 	uint32_t rows, columns; /* of a module */
@@ -37,15 +37,15 @@ struct sl_blobs_twin {
 
 	uint32_t runs, words, room;
 	struct sl_device_kernel *kernel[SL_BLOBS_STEPS];
-	struct sl_blobs_lane lane[SL_TWIN_LANES];
+	struct sl_blobs_lane lane[SL_GPU_BATCH_SLOTS];
 };
 
-int sl_blobs_twin_open(struct sl_blobs_twin *twin, const struct sl_twin_env *env,
-		       struct sl_device_program *program);
-void sl_blobs_twin_close(struct sl_blobs_twin *twin);
+int sl_blobs_gpu_open(struct sl_blobs_gpu *gpu, const struct sl_gpu_env *env,
+		      struct sl_device_program *program);
+void sl_blobs_gpu_close(struct sl_blobs_gpu *gpu);
 
 /* Nothing is marked; then, when the stage's kernels have, candidates. */
-int sl_blobs_twin_clear(struct sl_blobs_twin *twin, const struct sl_twin_batch *batch);
-int sl_blobs_twin_choose(struct sl_blobs_twin *twin, const struct sl_twin_batch *batch);
+int sl_blobs_gpu_clear(struct sl_blobs_gpu *gpu, const struct sl_gpu_batch *batch);
+int sl_blobs_gpu_choose(struct sl_blobs_gpu *gpu, const struct sl_gpu_batch *batch);
 
 #endif

@@ -111,7 +111,7 @@ static int read_key(struct parse *parse, const yaml_event_t *event, const struct
 {
 	const char *value = (const char *)event->data.scalar.value;
 	size_t bytes = event->data.scalar.length;
-	const struct sl_node *twin;
+	const struct sl_node *gpu;
 
 	refuse_extras(parse, event);
 	*key = NULL;
@@ -126,10 +126,10 @@ static int read_key(struct parse *parse, const yaml_event_t *event, const struct
 	*key = sl_tree_text(parse->tree, value, bytes);
 	if (!*key)
 		return -ENOMEM;
-	twin = sl_node_child(map, *key);
-	if (twin) {
+	gpu = sl_node_child(map, *key);
+	if (gpu) {
 		sl_error("%s:%u: %s: given twice; the first is on line %u",
-			 parse->tree->config.file, line_number(event), twin->path, twin->line);
+			 parse->tree->config.file, line_number(event), gpu->path, gpu->line);
 		parse->errors++;
 	}
 	return 0;

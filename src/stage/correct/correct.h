@@ -64,7 +64,7 @@ struct sl_correct {
 	uint32_t dark_seen;	   /* a bit per cell; all, when others have seen them before */
 };
 
-extern const struct sl_twin sl_twin_correct;
+extern const struct sl_gpu sl_gpu_correct;
 
 sl_correct_learn *sl_correct_choose_learn(enum sl_vectors vectors);
 sl_correct_image *sl_correct_choose_image(uint32_t output, enum sl_vectors vectors);

@@ -24,7 +24,7 @@ static const char *const names[KERNELS] = {"correct_photons_8",
 					   "correct_bright_8_bounded",
 					   "correct_bright_8_bounded_counted"};
 
-struct twin {
+struct gpu {
 	struct sl_correct *stage;
 	struct sl_device *device;
 	struct sl_device_program *program;
@@ -32,18 +32,18 @@ struct twin {
 	unsigned use;
 	int output;
 	uint32_t modules;
-	uint32_t dark_seen;			      /* by batches that were queued */
-	int32_t threshold;			      /* of pixels that are counted */
-	struct sl_device_memory count[SL_TWIN_LANES]; /* of who asked for it */
-	struct sl_device_memory nothing;	      /* where nobody did */
+	uint32_t dark_seen;				   /* by batches that were queued */
+	int32_t threshold;				   /* of pixels that are counted */
+	struct sl_device_memory count[SL_GPU_BATCH_SLOTS]; /* of who asked for it */
+	struct sl_device_memory nothing;		   /* where nobody did */
 	uint32_t batch_frames;
 	bool counts;
 	struct sl_device_memory factor, other, pedestal, sum, spread, samples, wrong;
 };
 
-static void close_twin(void *state)
+static void close_gpu(void *state)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	struct sl_device_memory *table[] = {&t->factor, &t->other,   &t->pedestal, &t->sum,
 					    &t->spread, &t->samples, &t->wrong,	   &t->nothing};
 
@@ -54,7 +54,7 @@ static void close_twin(void *state)
 	sl_device_kernels_close(t->device, t->program, t->kernel, KERNELS);
 }
 
-static int send_tables(struct twin *t, struct sl_device_queue *queue)
+static int send_tables(struct gpu *t, struct sl_device_queue *queue)
 {
 	const struct sl_correct *c = t->stage;
 	uint64_t in_cells = c->pixels * c->cells;
@@ -79,9 +79,9 @@ static int send_tables(struct twin *t, struct sl_device_queue *queue)
 	return err;
 }
 
-static int open_twin(void *state, const struct sl_twin_env *env, const struct sl_chain_stage *stage)
+static int open_gpu(void *state, const struct sl_gpu_env *env, const struct sl_chain_stage *stage)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	int err;
 
 	t->device = env->device;
@@ -104,7 +104,7 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 
 static int count(void *state, uint32_t threshold, const struct sl_device_memory *lane)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 
 	if (t->use != PHOTONS_8 || t->batch_frames > COUNT_FRAMES || t->counts)
 		return -ENOTSUP;
@@ -116,13 +116,13 @@ static int count(void *state, uint32_t threshold, const struct sl_device_memory 
 
 static void prepare(void *state, struct sl_batch *batch)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 
 	sl_correct_judge(t->stage, batch, &t->dark_seen);
 }
 
 /* Nothing to learn, one table for all. */
-static bool is_simple(const struct twin *t, const struct sl_batch *batch)
+static bool is_simple(const struct gpu *t, const struct sl_batch *batch)
 {
 	if (!batch || t->use != PHOTONS_8 || t->stage->cells > 1 ||
 	    (t->counts && batch->frames > COUNT_FRAMES))
@@ -138,7 +138,7 @@ static int kind(void *state, const struct sl_batch *batch)
 	return is_simple(state, batch);
 }
 
-static int enqueue_bright(struct twin *t, const struct sl_twin_batch *b,
+static int enqueue_bright(struct gpu *t, const struct sl_gpu_batch *b,
 			  const struct sl_device_memory *counts)
 {
 	struct sl_correct *c = t->stage;
@@ -160,9 +160,9 @@ static int enqueue_bright(struct twin *t, const struct sl_twin_batch *b,
 					   sizeof(argument) / sizeof(argument[0]));
 }
 
-static int enqueue(void *state, const struct sl_twin_batch *b)
+static int enqueue(void *state, const struct sl_gpu_batch *b)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	struct sl_correct *c = t->stage;
 	uint64_t threads = c->pixels / (t->use == PHOTONS_8 ? VECTOR : 1);
 	const struct sl_device_memory *counts = t->counts ? &t->count[b->lane] : &t->nothing;
@@ -200,7 +200,7 @@ static int enqueue(void *state, const struct sl_twin_batch *b)
 
 static int give_back(void *state, struct sl_device_queue *queue)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	struct sl_correct *c = t->stage;
 	int (*read)(struct sl_device_queue *, void *, const struct sl_device_memory *, uint64_t,
 		    uint64_t) = t->device->platform->read;
@@ -218,10 +218,10 @@ static int give_back(void *state, struct sl_device_queue *queue)
 	return err ? err : sl_device_finish(t->device, queue);
 }
 
-const struct sl_twin sl_twin_correct = {
-	.state_bytes = sizeof(struct twin),
-	.open = open_twin,
-	.close = close_twin,
+const struct sl_gpu sl_gpu_correct = {
+	.state_bytes = sizeof(struct gpu),
+	.open = open_gpu,
+	.close = close_gpu,
 	.prepare = prepare,
 	.enqueue = enqueue,
 	.kind = kind,

@@ -27,7 +27,7 @@ struct work {
 	struct sl_device_memory signal, variance, missing, dark;
 };
 
-struct twin {
+struct gpu {
 	const struct sl_integrate *stage;
 	struct sl_device *device;
 	struct sl_device_program *program;
@@ -38,12 +38,12 @@ struct twin {
 	struct sl_kernel_conclude conclude;
 	struct sl_device_memory tile, piece, rank, place, share, norm, dark, total, dark_total,
 		axis;
-	struct work work[SL_TWIN_LANES];
+	struct work work[SL_GPU_BATCH_SLOTS];
 };
 
-static void close_twin(void *state)
+static void close_gpu(void *state)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	struct sl_device_memory *table[] = {&t->tile,  &t->piece,      &t->rank, &t->place,
 					    &t->share, &t->norm,       &t->dark, &t->total,
 					    &t->axis,  &t->dark_total, NULL};
@@ -52,7 +52,7 @@ static void close_twin(void *state)
 		return;
 	for (size_t i = 0; table[i]; i++)
 		t->device->platform->memory_close(t->device, table[i]);
-	for (unsigned i = 0; i < SL_TWIN_LANES; i++) {
+	for (unsigned i = 0; i < SL_GPU_BATCH_SLOTS; i++) {
 		struct work *w = &t->work[i];
 		struct sl_device_memory *memory[] = {&w->live, &w->signal, &w->variance,
 						     &w->missing, &w->dark};
@@ -65,7 +65,7 @@ static void close_twin(void *state)
 
 /* ---- opening ---- */
 
-static int send_tables(struct twin *t, struct sl_device_queue *queue,
+static int send_tables(struct gpu *t, struct sl_device_queue *queue,
 		       const struct sl_integrate_tiles *tiles, const float *axis, uint32_t axes)
 {
 	const struct sl_shares *s = &t->stage->shares;
@@ -115,7 +115,7 @@ static uint32_t slices_for(const struct sl_integrate_tiles *tiles, uint32_t cell
 	return slices;
 }
 
-static int open_tables(struct twin *t, const struct sl_twin_env *env)
+static int open_tables(struct gpu *t, const struct sl_gpu_env *env)
 {
 	const struct sl_geometry *g = env->geometry;
 	struct sl_integrate_tiles tiles;
@@ -168,7 +168,7 @@ static uint32_t grain_of(uint32_t row_bytes, uint32_t eight_bytes)
 	return grain > 2 ? grain : 0;
 }
 
-static void fill_in(struct twin *t, const struct sl_twin_env *env)
+static void fill_in(struct gpu *t, const struct sl_gpu_env *env)
 {
 	const struct sl_integrate *s = t->stage;
 	const struct sl_geometry *g = env->geometry;
@@ -205,7 +205,7 @@ static void fill_in(struct twin *t, const struct sl_twin_env *env)
 	};
 }
 
-static int open_twin(void *state, const struct sl_twin_env *env, const struct sl_chain_stage *stage)
+static int open_gpu(void *state, const struct sl_gpu_env *env, const struct sl_chain_stage *stage)
 {
 	static const char *const tiles[SL_DTYPES][2] = {
 		[SL_U8] = {"integrate_u8_once", "integrate_u8_split"},
@@ -213,7 +213,7 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 		[SL_U32] = {"integrate_u32_once", "integrate_u32_split"},
 		[SL_I16] = {"integrate_i16_once", "integrate_i16_split"},
 		[SL_F32] = {"integrate_f32_once", "integrate_f32_split"}};
-	struct twin *t = state;
+	struct gpu *t = state;
 	const char *names[KERNELS] = {[BEGIN] = "integrate_begin"};
 	int err;
 
@@ -236,7 +236,7 @@ static uint32_t lanes_of(enum sl_dtype dtype)
 	return 4 / (uint32_t)sl_dtype_bytes(dtype);
 }
 
-static int begin(struct twin *t, const struct sl_twin_batch *b, struct sl_device_memory *result)
+static int begin(struct gpu *t, const struct sl_gpu_batch *b, struct sl_device_memory *result)
 {
 	const struct sl_device_memory *live = &t->work[b->lane].live;
 	bool cake = t->stage->azimuth_bins;
@@ -261,7 +261,7 @@ static int begin(struct twin *t, const struct sl_twin_batch *b, struct sl_device
 					   sizeof(argument) / sizeof(argument[0]));
 }
 
-static int add_up(struct twin *t, const struct sl_twin_batch *b)
+static int add_up(struct gpu *t, const struct sl_gpu_batch *b)
 {
 	struct work *w = &t->work[b->lane];
 	uint32_t words = sl_device_groups(t->about.most, lanes_of(t->stage->dtype));
@@ -289,7 +289,7 @@ static int add_up(struct twin *t, const struct sl_twin_batch *b)
 					   sizeof(argument) / sizeof(argument[0]));
 }
 
-static int conclude(struct twin *t, const struct sl_twin_batch *b, struct sl_device_memory *result)
+static int conclude(struct gpu *t, const struct sl_gpu_batch *b, struct sl_device_memory *result)
 {
 	struct work *w = &t->work[b->lane];
 	uint64_t items = (uint64_t)t->conclude.cells * t->conclude.most;
@@ -316,9 +316,9 @@ static int conclude(struct twin *t, const struct sl_twin_batch *b, struct sl_dev
 					   sizeof(argument) / sizeof(argument[0]));
 }
 
-static int enqueue(void *state, const struct sl_twin_batch *b)
+static int enqueue(void *state, const struct sl_gpu_batch *b)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	struct sl_device_memory *result = &b->result[t->stage->result];
 	int err = begin(t, b, result);
 
@@ -331,10 +331,10 @@ static int enqueue(void *state, const struct sl_twin_batch *b)
 	return err;
 }
 
-const struct sl_twin sl_twin_integrate = {
-	.state_bytes = sizeof(struct twin),
+const struct sl_gpu sl_gpu_integrate = {
+	.state_bytes = sizeof(struct gpu),
 	.float_bound = 1e-6,
-	.open = open_twin,
-	.close = close_twin,
+	.open = open_gpu,
+	.close = close_gpu,
 	.enqueue = enqueue,
 };

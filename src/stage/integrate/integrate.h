@@ -26,7 +26,7 @@ union sl_sum {
 };
 
 struct sl_integrate;
-extern const struct sl_twin sl_twin_integrate;
+extern const struct sl_gpu sl_gpu_integrate;
 
 /* Pixels of `lanes` frames (SL_LANES or 1) become part of a group's sums. */
 struct sl_run {

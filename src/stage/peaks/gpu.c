@@ -20,38 +20,38 @@ enum {
 }; /* as in stage/peaks/peaks.cl; GROUPS: for candidates */
 enum { RINGS, MEASURE, PLACE, KERNELS };
 
-struct twin {
+struct gpu {
 	const struct sl_peaks *stage;
 	struct sl_device *device;
 	struct sl_device_program *program;
 	struct sl_device_kernel *kernel[KERNELS];
 	uint32_t items, batch_frames;
-	struct sl_blobs_twin blobs;
+	struct sl_blobs_gpu blobs;
 	struct sl_device_memory ring;  /* uint16_t [pixels] */
 	struct sl_device_memory start; /* uint32_t [rings + 1]: in `index` */
 	struct sl_device_memory index; /* uint32_t: pixels of one ring after those of another */
-	struct sl_device_memory mean[SL_TWIN_LANES],
-		upper[SL_TWIN_LANES]; /* float [frames][rings] */
+	struct sl_device_memory mean[SL_GPU_BATCH_SLOTS],
+		upper[SL_GPU_BATCH_SLOTS]; /* float [frames][rings] */
 };
 
-static void close_twin(void *state)
+static void close_gpu(void *state)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	struct sl_device_memory *table[] = {&t->ring, &t->start, &t->index};
 
 	if (!t->device)
 		return;
-	sl_blobs_twin_close(&t->blobs);
+	sl_blobs_gpu_close(&t->blobs);
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		t->device->platform->memory_close(t->device, table[i]);
-	for (unsigned i = 0; i < SL_TWIN_LANES; i++) {
+	for (unsigned i = 0; i < SL_GPU_BATCH_SLOTS; i++) {
 		t->device->platform->memory_close(t->device, &t->mean[i]);
 		t->device->platform->memory_close(t->device, &t->upper[i]);
 	}
 	sl_device_kernels_close(t->device, t->program, t->kernel, KERNELS);
 }
 
-static int send_tables(struct twin *t, struct sl_device_queue *queue)
+static int send_tables(struct gpu *t, struct sl_device_queue *queue)
 {
 	const struct sl_peaks_table *table = &t->stage->table;
 	struct sl_gather gather;
@@ -79,7 +79,7 @@ static uint32_t most_strong(const struct sl_peaks *p)
 	return most < (double)p->table.pixels ? (uint32_t)most : (uint32_t)p->table.pixels;
 }
 
-static int open_kernels(struct twin *t)
+static int open_kernels(struct gpu *t)
 {
 	static const char *const rings[SL_DTYPES] = {[SL_U8] = "peaks_rings_u8",
 						     [SL_U16] = "peaks_rings_u16",
@@ -92,9 +92,9 @@ static int open_kernels(struct twin *t)
 				 t->kernel);
 }
 
-static int open_twin(void *state, const struct sl_twin_env *env, const struct sl_chain_stage *stage)
+static int open_gpu(void *state, const struct sl_gpu_env *env, const struct sl_chain_stage *stage)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	const struct sl_peaks *p = stage->state;
 	uint64_t rings = (uint64_t)env->batch_frames * p->table.rings * sizeof(float);
 	int err;
@@ -103,22 +103,22 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 	t->stage = p;
 	t->items = env->items;
 	t->batch_frames = env->batch_frames;
-	t->blobs = (struct sl_blobs_twin){.device = env->device,
-					  .rows = p->table.rows,
-					  .columns = p->table.columns,
-					  .pixels = p->table.pixels,
-					  .items = env->items,
-					  .all = p->look == SL_PEAKS_OF_ALL,
-					  .inside = 1,
-					  .judged = 1,
-					  .least = p->min_pixels,
-					  .largest = p->max_pixels,
-					  .most = most_strong(p)};
+	t->blobs = (struct sl_blobs_gpu){.device = env->device,
+					 .rows = p->table.rows,
+					 .columns = p->table.columns,
+					 .pixels = p->table.pixels,
+					 .items = env->items,
+					 .all = p->look == SL_PEAKS_OF_ALL,
+					 .inside = 1,
+					 .judged = 1,
+					 .least = p->min_pixels,
+					 .largest = p->max_pixels,
+					 .most = most_strong(p)};
 	err = open_kernels(t);
 	if (!err)
 		err = send_tables(t, env->queue);
 	if (!err)
-		err = sl_blobs_twin_open(&t->blobs, env, t->program);
+		err = sl_blobs_gpu_open(&t->blobs, env, t->program);
 	for (unsigned i = 0; i < env->lanes && !err; i++) {
 		err = t->device->platform->memory_open(t->device, rings, &t->mean[i]);
 		if (!err)
@@ -132,12 +132,12 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 				    sizeof(ARGUMENT) / sizeof((ARGUMENT)[0]))
 
 /* Raw pixels are uploaded one frame behind the other, and without gaps. */
-static const struct sl_device_memory *image_of(const struct twin *t, const struct sl_twin_batch *b)
+static const struct sl_device_memory *image_of(const struct gpu *t, const struct sl_gpu_batch *b)
 {
 	return t->stage->input == SL_STAGE_RAW ? b->raw : &b->result[t->stage->input];
 }
 
-static int mark(struct twin *t, const struct sl_twin_batch *b)
+static int mark(struct gpu *t, const struct sl_gpu_batch *b)
 {
 	const struct sl_peaks *p = t->stage;
 	const struct sl_device_argument argument[] = {
@@ -161,7 +161,7 @@ static int mark(struct twin *t, const struct sl_twin_batch *b)
 	return LAUNCH(RINGS, rings, argument);
 }
 
-static int measure(struct twin *t, const struct sl_twin_batch *b)
+static int measure(struct gpu *t, const struct sl_gpu_batch *b)
 {
 	const struct sl_peaks *p = t->stage;
 	const struct sl_blobs_lane *l = &t->blobs.lane[b->lane];
@@ -197,7 +197,7 @@ static int measure(struct twin *t, const struct sl_twin_batch *b)
 	return LAUNCH(MEASURE, groups, argument);
 }
 
-static int place(struct twin *t, const struct sl_twin_batch *b)
+static int place(struct gpu *t, const struct sl_gpu_batch *b)
 {
 	const struct sl_peaks *p = t->stage;
 	const struct sl_blobs_lane *l = &t->blobs.lane[b->lane];
@@ -223,24 +223,24 @@ static int place(struct twin *t, const struct sl_twin_batch *b)
 	return LAUNCH(PLACE, frames, argument);
 }
 
-static int enqueue(void *state, const struct sl_twin_batch *b)
+static int enqueue(void *state, const struct sl_gpu_batch *b)
 {
-	struct twin *t = state;
-	int err = sl_blobs_twin_clear(&t->blobs, b);
+	struct gpu *t = state;
+	int err = sl_blobs_gpu_clear(&t->blobs, b);
 
 	if (!err)
 		err = mark(t, b);
 	if (!err)
-		err = sl_blobs_twin_choose(&t->blobs, b);
+		err = sl_blobs_gpu_choose(&t->blobs, b);
 	if (!err)
 		err = measure(t, b);
 	return err ? err : place(t, b);
 }
 
-const struct sl_twin sl_twin_peaks = {
-	.state_bytes = sizeof(struct twin),
+const struct sl_gpu sl_gpu_peaks = {
+	.state_bytes = sizeof(struct gpu),
 	.float_bound = 1e-5,
-	.open = open_twin,
-	.close = close_twin,
+	.open = open_gpu,
+	.close = close_gpu,
 	.enqueue = enqueue,
 };

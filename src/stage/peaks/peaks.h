@@ -170,6 +170,6 @@ struct sl_peaks {
 	size_t scratch_bytes, work_bytes;
 };
 
-extern const struct sl_twin sl_twin_peaks;
+extern const struct sl_gpu sl_gpu_peaks;
 
 #endif

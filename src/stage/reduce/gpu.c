@@ -15,7 +15,7 @@
 
 enum { STATISTICS, CONCLUDE, BINS, WINDOW, ROWS, KERNELS };
 
-struct twin {
+struct gpu {
 	struct sl_reduce *stage;
 	struct sl_device *device;
 	struct sl_device_program *program;
@@ -25,12 +25,12 @@ struct twin {
 	struct sl_kernel_bins bins;
 	struct sl_device_memory part, list, first;		/* of all regions */
 	struct sl_device_memory window_sum, window_most, count; /* uint32_t [1]: frames in it */
-	struct sl_device_memory sums[SL_TWIN_LANES];
+	struct sl_device_memory sums[SL_GPU_BATCH_SLOTS];
 };
 
-static void close_twin(void *state)
+static void close_gpu(void *state)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	struct sl_device_memory *table[] = {&t->part,	    &t->list,	     &t->first,
 					    &t->window_sum, &t->window_most, &t->count};
 
@@ -38,7 +38,7 @@ static void close_twin(void *state)
 		return;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		t->device->platform->memory_close(t->device, table[i]);
-	for (unsigned i = 0; i < SL_TWIN_LANES; i++)
+	for (unsigned i = 0; i < SL_GPU_BATCH_SLOTS; i++)
 		t->device->platform->memory_close(t->device, &t->sums[i]);
 	sl_device_kernels_close(t->device, t->program, t->kernel, KERNELS);
 }
@@ -110,7 +110,7 @@ static int draft(const struct sl_reduce *r, struct drafts *d)
 
 /* ---- opening ---- */
 
-static int send_tables(struct twin *t, struct sl_device_queue *queue, const struct drafts *d)
+static int send_tables(struct gpu *t, struct sl_device_queue *queue, const struct drafts *d)
 {
 	const struct sl_reduce *r = t->stage;
 	uint64_t window = r->window ? r->bins * 8 : 0;
@@ -133,7 +133,7 @@ static int send_tables(struct twin *t, struct sl_device_queue *queue, const stru
 	return err;
 }
 
-static int open_tables(struct twin *t, const struct sl_twin_env *env)
+static int open_tables(struct gpu *t, const struct sl_gpu_env *env)
 {
 	const struct sl_platform *p = t->device->platform;
 	struct drafts d;
@@ -160,7 +160,7 @@ static int open_tables(struct twin *t, const struct sl_twin_env *env)
 	return err;
 }
 
-static void fill_in(struct twin *t, const struct sl_twin_env *env)
+static void fill_in(struct gpu *t, const struct sl_gpu_env *env)
 {
 	const struct sl_reduce *r = t->stage;
 
@@ -188,7 +188,7 @@ static void fill_in(struct twin *t, const struct sl_twin_env *env)
 	t->is_float = r->dtype == SL_F32;
 }
 
-static int open_twin(void *state, const struct sl_twin_env *env, const struct sl_chain_stage *stage)
+static int open_gpu(void *state, const struct sl_gpu_env *env, const struct sl_chain_stage *stage)
 {
 	static const struct {
 		const char *statistics, *alone, *many;
@@ -198,7 +198,7 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 		[SL_U32] = {"reduce_u32", "reduce_bins_u32_alone", "reduce_bins_u32_many"},
 		[SL_I16] = {"reduce_i16", "reduce_bins_i16_alone", "reduce_bins_i16_many"},
 		[SL_F32] = {"reduce_f32", "reduce_bins_f32_alone", "reduce_bins_f32_many"}};
-	struct twin *t = state;
+	struct gpu *t = state;
 	const char *name[KERNELS];
 	int err;
 
@@ -218,12 +218,12 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 
 /* ---- a batch ---- */
 
-static const struct sl_device_memory *image_of(const struct twin *t, const struct sl_twin_batch *b)
+static const struct sl_device_memory *image_of(const struct gpu *t, const struct sl_gpu_batch *b)
 {
 	return t->about.raw ? b->raw : &b->result[t->stage->input];
 }
 
-static int statistics(struct twin *t, const struct sl_twin_batch *b)
+static int statistics(struct gpu *t, const struct sl_gpu_batch *b)
 {
 	const struct sl_platform *p = t->device->platform;
 	const struct sl_device_argument add[] = {
@@ -253,7 +253,7 @@ static int statistics(struct twin *t, const struct sl_twin_batch *b)
 			       sizeof(conclude) / sizeof(conclude[0]));
 }
 
-static int bins(struct twin *t, const struct sl_twin_batch *b)
+static int bins(struct gpu *t, const struct sl_gpu_batch *b)
 {
 	bool alone = t->bins.bin <= SL_REDUCE_ALONE;
 	const struct sl_device_argument argument[] = {
@@ -275,7 +275,7 @@ static int bins(struct twin *t, const struct sl_twin_batch *b)
 					   sizeof(argument) / sizeof(argument[0]));
 }
 
-static int windows(struct twin *t, const struct sl_twin_batch *b)
+static int windows(struct gpu *t, const struct sl_gpu_batch *b)
 {
 	const struct sl_platform *p = t->device->platform;
 	struct sl_device_memory *result = &b->result[t->stage->result];
@@ -313,9 +313,9 @@ static int windows(struct twin *t, const struct sl_twin_batch *b)
 			       sizeof(rows) / sizeof(rows[0]));
 }
 
-static int enqueue(void *state, const struct sl_twin_batch *b)
+static int enqueue(void *state, const struct sl_gpu_batch *b)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	int err = statistics(t, b);
 
 	if (!err && t->stage->bin)
@@ -327,7 +327,7 @@ static int enqueue(void *state, const struct sl_twin_batch *b)
 
 static int give_back(void *state, struct sl_device_queue *queue)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	struct sl_reduce *r = t->stage;
 	const struct sl_platform *p = t->device->platform;
 	int err;
@@ -342,11 +342,11 @@ static int give_back(void *state, struct sl_device_queue *queue)
 	return err ? err : sl_device_finish(t->device, queue);
 }
 
-const struct sl_twin sl_twin_reduce = {
-	.state_bytes = sizeof(struct twin),
+const struct sl_gpu sl_gpu_reduce = {
+	.state_bytes = sizeof(struct gpu),
 	.float_bound = 1e-6,
-	.open = open_twin,
-	.close = close_twin,
+	.open = open_gpu,
+	.close = close_gpu,
 	.enqueue = enqueue,
 	.give_back = give_back,
 };

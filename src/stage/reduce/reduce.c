@@ -167,7 +167,7 @@ static void finish(void *state, void *const *scratch, unsigned workers, struct s
 	.doc = "sum, mean and maximum of the image and of rectangles; binned images, and windows " \
 	       "of them",                                                                          \
 	.state_bytes = sizeof(struct sl_reduce), .options = options, .input = "image",             \
-	.twin = &sl_twin_reduce, .open = open_reduce, .close = close_reduce, .tile = tile,         \
+	.gpu = &sl_gpu_reduce, .open = open_reduce, .close = close_reduce, .tile = tile,           \
 	.finish = finish
 
 static const struct sl_stage without_bins = {REDUCE};

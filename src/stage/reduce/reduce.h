@@ -33,7 +33,7 @@ struct sl_reduce_region {
 	uint32_t runs;
 };
 
-extern const struct sl_twin sl_twin_reduce;
+extern const struct sl_gpu sl_gpu_reduce;
 
 typedef void sl_reduce_add(const void *pixels, uint32_t count, struct sl_reduce_sum *sum);
 

@@ -24,7 +24,7 @@ struct lane {
 	struct sl_device_memory ring; /* float [frames][items][rings][SL_KERNEL_RINGS_STORED] */
 };
 
-struct twin {
+struct gpu {
 	struct sl_device *device;
 	struct sl_device_program *program;
 	struct sl_device_kernel *kernel[KERNELS];
@@ -32,29 +32,29 @@ struct twin {
 	uint32_t items, batch_frames;
 	int input, result;
 	struct sl_device_memory x, y, triplet;
-	struct lane lane[SL_TWIN_LANES];
+	struct lane lane[SL_GPU_BATCH_SLOTS];
 	struct lane polled;	       /* of a ring, [buffers][items] */
 	struct sl_device_memory draft; /* answers, before they go out; [buffers] */
 	struct sl_kernel_slot slot;
 };
 
-static void close_lane(struct twin *t, struct lane *lane)
+static void close_lane(struct gpu *t, struct lane *lane)
 {
 	t->device->platform->memory_close(t->device, &lane->look);
 	t->device->platform->memory_close(t->device, &lane->word);
 	t->device->platform->memory_close(t->device, &lane->ring);
 }
 
-static void close_twin(void *state)
+static void close_gpu(void *state)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	struct sl_device_memory *table[] = {&t->x, &t->y, &t->triplet, &t->draft};
 
 	if (!t->device)
 		return;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		t->device->platform->memory_close(t->device, table[i]);
-	for (unsigned i = 0; i < SL_TWIN_LANES; i++)
+	for (unsigned i = 0; i < SL_GPU_BATCH_SLOTS; i++)
 		close_lane(t, &t->lane[i]);
 	close_lane(t, &t->polled);
 	sl_device_kernels_close(t->device, t->program, t->kernel, KERNELS);
@@ -89,7 +89,7 @@ static struct sl_kernel_rings rules_of(const struct sl_rings *r, uint32_t module
 	};
 }
 
-static int open_lane(struct twin *t, struct lane *lane, uint32_t frames, uint32_t words)
+static int open_lane(struct gpu *t, struct lane *lane, uint32_t frames, uint32_t words)
 {
 	const struct sl_platform *p = t->device->platform;
 	uint64_t events = (uint64_t)frames * t->items;
@@ -101,9 +101,9 @@ static int open_lane(struct twin *t, struct lane *lane, uint32_t frames, uint32_
 	return err ? err : p->memory_open(t->device, events * ring, &lane->ring);
 }
 
-static int open_twin(void *state, const struct sl_twin_env *env, const struct sl_chain_stage *stage)
+static int open_gpu(void *state, const struct sl_gpu_env *env, const struct sl_chain_stage *stage)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	const struct sl_rings *r = stage->state;
 	const struct sl_rings_settings *s = &r->settings;
 	int err;
@@ -128,7 +128,7 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 	return err;
 }
 
-static int look(struct twin *t, const struct sl_twin_batch *b, const struct lane *lane)
+static int look(struct gpu *t, const struct sl_gpu_batch *b, const struct lane *lane)
 {
 	const struct sl_device_argument argument[] = {
 		SL_ARG_MEMORY(b->frame),       SL_ARG_MEMORY(b->verdict),  SL_ARG(t->items),
@@ -140,7 +140,7 @@ static int look(struct twin *t, const struct sl_twin_batch *b, const struct lane
 					   sizeof(argument) / sizeof(argument[0]));
 }
 
-static int find(struct twin *t, const struct sl_twin_batch *b, const struct lane *lane)
+static int find(struct gpu *t, const struct sl_gpu_batch *b, const struct lane *lane)
 {
 	const struct sl_device_argument argument[] = {
 		SL_ARG_MEMORY(t->input == SL_STAGE_RAW ? b->raw : &b->result[t->input]),
@@ -160,7 +160,7 @@ static int find(struct twin *t, const struct sl_twin_batch *b, const struct lane
 					   sizeof(argument) / sizeof(argument[0]));
 }
 
-static int list(struct twin *t, const struct sl_twin_batch *b, const struct lane *lane)
+static int list(struct gpu *t, const struct sl_gpu_batch *b, const struct lane *lane)
 {
 	uint64_t skip = (uint64_t)t->result * t->batch_frames;
 	const struct sl_device_argument argument[] = {
@@ -179,9 +179,9 @@ static int list(struct twin *t, const struct sl_twin_batch *b, const struct lane
 					   sizeof(argument) / sizeof(argument[0]));
 }
 
-static int enqueue(void *state, const struct sl_twin_batch *b)
+static int enqueue(void *state, const struct sl_gpu_batch *b)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	const struct lane *lane = &t->lane[b->lane];
 	int err = look(t, b, lane);
 
@@ -190,9 +190,9 @@ static int enqueue(void *state, const struct sl_twin_batch *b)
 	return err ? err : list(t, b, lane);
 }
 
-static int poll(void *state, struct sl_twin_poll *poll)
+static int poll(void *state, struct sl_gpu_poll *poll)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	struct sl_device_info info;
 	uint32_t half = poll->groups > 1 ? poll->groups / 2 : 1;
 	int err = open_lane(t, &t->polled, poll->buffers, POLL_WORDS * poll->buffers);
@@ -229,10 +229,10 @@ static int poll(void *state, struct sl_twin_poll *poll)
 	return err;
 }
 
-const struct sl_twin sl_twin_rings = {
-	.state_bytes = sizeof(struct twin),
-	.open = open_twin,
-	.close = close_twin,
+const struct sl_gpu sl_gpu_rings = {
+	.state_bytes = sizeof(struct gpu),
+	.open = open_gpu,
+	.close = close_gpu,
 	.enqueue = enqueue,
 	.poll = poll,
 };

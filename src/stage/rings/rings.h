@@ -1,4 +1,4 @@
-/* rings.h - between the stage and its twin. */
+/* rings.h - between the stage and its GPU side. */
 #ifndef SL_STAGE_RINGS_RINGS_H
 #define SL_STAGE_RINGS_RINGS_H
 
@@ -27,6 +27,6 @@ struct sl_rings {
 	size_t scratch_bytes;
 };
 
-extern const struct sl_twin sl_twin_rings;
+extern const struct sl_gpu sl_gpu_rings;
 
 #endif

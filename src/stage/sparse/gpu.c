@@ -10,33 +10,33 @@ enum { LOOK_SEEN = 2 }; /* in sparse.cl: at all frames that somebody may see */
 enum { THREADS = SL_SPARSE_RUN_THREADS, RUN = SL_SPARSE_RUN, EIGHT = 8 };
 enum { COUNT, WRITE, KERNELS };
 
-struct twin {
+struct gpu {
 	const struct sl_sparse *stage;
 	struct sl_device *device;
 	struct sl_device_program *program;
 	struct sl_device_kernel *kernel[KERNELS];
 	uint64_t pixels;
 	uint32_t runs, items, batch_frames;
-	struct sl_sparse_radial_twin radial;
-	struct sl_device_memory mask[SL_TWIN_LANES];   /* a bit per pixel */
-	struct sl_device_memory counts[SL_TWIN_LANES]; /* uint32_t [frames][runs] */
+	struct sl_sparse_radial_gpu radial;
+	struct sl_device_memory mask[SL_GPU_BATCH_SLOTS];   /* a bit per pixel */
+	struct sl_device_memory counts[SL_GPU_BATCH_SLOTS]; /* uint32_t [frames][runs] */
 };
 
-static void close_twin(void *state)
+static void close_gpu(void *state)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 
 	if (!t->device)
 		return;
-	sl_sparse_radial_twin_close(&t->radial);
-	for (unsigned i = 0; i < SL_TWIN_LANES; i++) {
+	sl_sparse_radial_gpu_close(&t->radial);
+	for (unsigned i = 0; i < SL_GPU_BATCH_SLOTS; i++) {
 		t->device->platform->memory_close(t->device, &t->mask[i]);
 		t->device->platform->memory_close(t->device, &t->counts[i]);
 	}
 	sl_device_kernels_close(t->device, t->program, t->kernel, KERNELS);
 }
 
-static int open_kernels(struct twin *t)
+static int open_kernels(struct gpu *t)
 {
 	static const char *const count[SL_DTYPES] = {[SL_U8] = "sparse_count_u8",
 						     [SL_U16] = "sparse_count_u16",
@@ -52,9 +52,9 @@ static int open_kernels(struct twin *t)
 				 t->kernel);
 }
 
-static int open_twin(void *state, const struct sl_twin_env *env, const struct sl_chain_stage *stage)
+static int open_gpu(void *state, const struct sl_gpu_env *env, const struct sl_chain_stage *stage)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	const struct sl_platform *p = env->device->platform;
 	int err;
 
@@ -66,7 +66,7 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 	t->batch_frames = env->batch_frames;
 	err = open_kernels(t);
 	if (!err && t->stage->method == SL_SPARSE_RADIAL)
-		err = sl_sparse_radial_twin_open(&t->radial, t->stage, env);
+		err = sl_sparse_radial_gpu_open(&t->radial, t->stage, env);
 	for (unsigned i = 0; i < env->lanes && !err; i++) {
 		uint64_t runs = (uint64_t)env->batch_frames * t->runs;
 
@@ -78,12 +78,12 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 }
 
 /* Raw pixels are uploaded one frame behind the other, and without gaps. */
-static const struct sl_device_memory *image_of(const struct twin *t, const struct sl_twin_batch *b)
+static const struct sl_device_memory *image_of(const struct gpu *t, const struct sl_gpu_batch *b)
 {
 	return t->stage->input == SL_STAGE_RAW ? b->raw : &b->result[t->stage->input];
 }
 
-static int count_by_threshold(struct twin *t, const struct sl_twin_batch *b)
+static int count_by_threshold(struct gpu *t, const struct sl_gpu_batch *b)
 {
 	const struct sl_sparse *s = t->stage;
 	const uint32_t wide = t->pixels % EIGHT == 0;
@@ -104,7 +104,7 @@ static int count_by_threshold(struct twin *t, const struct sl_twin_batch *b)
 					   sizeof(argument) / sizeof(argument[0]));
 }
 
-static int write_lists(struct twin *t, const struct sl_twin_batch *b)
+static int write_lists(struct gpu *t, const struct sl_gpu_batch *b)
 {
 	const struct sl_sparse *s = t->stage;
 	const struct sl_device_memory *list = &b->result[s->result];
@@ -136,21 +136,21 @@ static int write_lists(struct twin *t, const struct sl_twin_batch *b)
 					   sizeof(argument) / sizeof(argument[0]));
 }
 
-static int enqueue(void *state, const struct sl_twin_batch *b)
+static int enqueue(void *state, const struct sl_gpu_batch *b)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	int err = t->stage->method == SL_SPARSE_RADIAL
-			  ? sl_sparse_radial_twin_pick(&t->radial, b, image_of(t, b),
-						       &t->mask[b->lane], &t->counts[b->lane])
+			  ? sl_sparse_radial_gpu_pick(&t->radial, b, image_of(t, b),
+						      &t->mask[b->lane], &t->counts[b->lane])
 			  : count_by_threshold(t, b);
 
 	return err ? err : write_lists(t, b);
 }
 
-const struct sl_twin sl_twin_sparse = {
-	.state_bytes = sizeof(struct twin),
+const struct sl_gpu sl_gpu_sparse = {
+	.state_bytes = sizeof(struct gpu),
 	.float_bound = 1e-5, /* of backgrounds */
-	.open = open_twin,
-	.close = close_twin,
+	.open = open_gpu,
+	.close = close_gpu,
 	.enqueue = enqueue,
 };

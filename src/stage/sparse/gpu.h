@@ -8,7 +8,7 @@
 enum { SL_SPARSE_RUN_THREADS = 256, SL_SPARSE_RUN = 32 * SL_SPARSE_RUN_THREADS };
 
 /* What the radial method has there besides. */
-struct sl_sparse_radial_twin {
+struct sl_sparse_radial_gpu {
 	const struct sl_sparse *stage;
 	struct sl_device *device;
 	struct sl_device_program *program;
@@ -17,18 +17,17 @@ struct sl_sparse_radial_twin {
 	struct sl_device_memory start, index, cutoff;
 	struct sl_device_memory sorted; /* norms, in the order of index */
 	struct sl_device_memory bin, norm, radius;
-	struct sl_device_memory above[SL_TWIN_LANES]; /* float [frames][bins] */
+	struct sl_device_memory above[SL_GPU_BATCH_SLOTS]; /* float [frames][bins] */
 };
 
-int sl_sparse_radial_twin_open(struct sl_sparse_radial_twin *twin, const struct sl_sparse *stage,
-			       const struct sl_twin_env *env);
-void sl_sparse_radial_twin_close(struct sl_sparse_radial_twin *twin);
+int sl_sparse_radial_gpu_open(struct sl_sparse_radial_gpu *gpu, const struct sl_sparse *stage,
+			      const struct sl_gpu_env *env);
+void sl_sparse_radial_gpu_close(struct sl_sparse_radial_gpu *gpu);
 
 /* Backgrounds, and a bit for each pixel that is picked; counts of runs. */
-int sl_sparse_radial_twin_pick(struct sl_sparse_radial_twin *twin,
-			       const struct sl_twin_batch *batch,
-			       const struct sl_device_memory *image,
-			       const struct sl_device_memory *mask,
-			       const struct sl_device_memory *counts);
+int sl_sparse_radial_gpu_pick(struct sl_sparse_radial_gpu *gpu, const struct sl_gpu_batch *batch,
+			      const struct sl_device_memory *image,
+			      const struct sl_device_memory *mask,
+			      const struct sl_device_memory *counts);
 
 #endif

@@ -1,4 +1,4 @@
-/* radial.cl - pixels that stand out of the background at their distance from the beam; twin of
+/* radial.cl - pixels that stand out of the background at their distance from the beam; GPU side of
  * src/stage/sparse/radial.c, _sums.c and _scan.c.
  *
  * A group has a bin: it gathers its pixels into the memory of the group and goes through all rounds of clipping there. A

@@ -16,7 +16,7 @@
 enum { THREADS = SL_SPARSE_RUN_THREADS, RUN = SL_SPARSE_RUN, EIGHT = 8 };
 enum { BINS, ABOVE, PICK, KERNELS };
 
-static int open_kernels(struct sl_sparse_radial_twin *t)
+static int open_kernels(struct sl_sparse_radial_gpu *t)
 {
 	static const char *const bins[SL_DTYPES] = {[SL_U8] = "sparse_bins_u8",
 						    [SL_U16] = "sparse_bins_u16",
@@ -37,7 +37,7 @@ static int open_kernels(struct sl_sparse_radial_twin *t)
 
 /* Norms in the order of the gathered pixels, and the cutoff for every number of pixels that a bin
  * may have: its logarithm is the CPU's. */
-static int send_sorted(struct sl_sparse_radial_twin *t, struct sl_device_queue *queue,
+static int send_sorted(struct sl_sparse_radial_gpu *t, struct sl_device_queue *queue,
 		       const struct sl_gather *gather, float *sorted, float *cutoff)
 {
 	const struct sl_radial *r = &t->stage->radial;
@@ -60,7 +60,7 @@ static int send_sorted(struct sl_sparse_radial_twin *t, struct sl_device_queue *
 	return err;
 }
 
-static int send_tables(struct sl_sparse_radial_twin *t, struct sl_device_queue *queue)
+static int send_tables(struct sl_sparse_radial_gpu *t, struct sl_device_queue *queue)
 {
 	const struct sl_radial *r = &t->stage->radial;
 	float *sorted = calloc(r->pixels, sizeof(*sorted));
@@ -81,8 +81,8 @@ static int send_tables(struct sl_sparse_radial_twin *t, struct sl_device_queue *
 	return err ? err : done;
 }
 
-int sl_sparse_radial_twin_open(struct sl_sparse_radial_twin *t, const struct sl_sparse *s,
-			       const struct sl_twin_env *env)
+int sl_sparse_radial_gpu_open(struct sl_sparse_radial_gpu *t, const struct sl_sparse *s,
+			      const struct sl_gpu_env *env)
 {
 	const struct sl_radial *r = &s->radial;
 	int err;
@@ -109,7 +109,7 @@ int sl_sparse_radial_twin_open(struct sl_sparse_radial_twin *t, const struct sl_
 	return err;
 }
 
-void sl_sparse_radial_twin_close(struct sl_sparse_radial_twin *t)
+void sl_sparse_radial_gpu_close(struct sl_sparse_radial_gpu *t)
 {
 	struct sl_device_memory *table[] = {&t->start, &t->index, &t->cutoff, &t->sorted,
 					    &t->bin,   &t->norm,  &t->radius};
@@ -118,7 +118,7 @@ void sl_sparse_radial_twin_close(struct sl_sparse_radial_twin *t)
 		return;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		t->device->platform->memory_close(t->device, table[i]);
-	for (unsigned i = 0; i < SL_TWIN_LANES; i++)
+	for (unsigned i = 0; i < SL_GPU_BATCH_SLOTS; i++)
 		t->device->platform->memory_close(t->device, &t->above[i]);
 	sl_device_kernels_close(t->device, t->program, t->kernel, KERNELS);
 }
@@ -127,7 +127,7 @@ void sl_sparse_radial_twin_close(struct sl_sparse_radial_twin *t)
 	t->device->platform->launch(b->queue, t->kernel[KERNEL], &(RANGE), (ARGUMENT), \
 				    sizeof(ARGUMENT) / sizeof((ARGUMENT)[0]))
 
-static int make_backgrounds(struct sl_sparse_radial_twin *t, const struct sl_twin_batch *b,
+static int make_backgrounds(struct sl_sparse_radial_gpu *t, const struct sl_gpu_batch *b,
 			    const struct sl_device_memory *image, float noise, float cutoff)
 {
 	const struct sl_sparse *s = t->stage;
@@ -166,10 +166,10 @@ static int make_backgrounds(struct sl_sparse_radial_twin *t, const struct sl_twi
 	return err ? err : LAUNCH(ABOVE, some, above);
 }
 
-int sl_sparse_radial_twin_pick(struct sl_sparse_radial_twin *t, const struct sl_twin_batch *b,
-			       const struct sl_device_memory *image,
-			       const struct sl_device_memory *mask,
-			       const struct sl_device_memory *counts)
+int sl_sparse_radial_gpu_pick(struct sl_sparse_radial_gpu *t, const struct sl_gpu_batch *b,
+			      const struct sl_device_memory *image,
+			      const struct sl_device_memory *mask,
+			      const struct sl_device_memory *counts)
 {
 	const struct sl_sparse *s = t->stage;
 	const struct sl_device_memory *background = &b->result[s->result + s->background];

@@ -181,7 +181,7 @@ static void close_sparse(void *state)
 	.doc = "lists the pixels over a threshold, or over the background at their distance " \
 	       "from the beam",                                                               \
 	.state_bytes = sizeof(struct sl_sparse), .options = options, .input = "image",        \
-	.twin = &sl_twin_sparse, .open = open_sparse, .close = close_sparse
+	.gpu = &sl_gpu_sparse, .open = open_sparse, .close = close_sparse
 
 static const struct sl_stage by_threshold = {SPARSE, .tile = sl_sparse_tile,
 					     .finish = sl_sparse_finish};

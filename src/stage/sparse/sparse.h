@@ -105,6 +105,6 @@ uint64_t sl_sparse_radial_scratch(const struct sl_sparse *s);
 void sl_sparse_radial_frame(const struct sl_sparse *s, void *scratch, const struct sl_frame *frame,
 			    struct sl_sparse_list *list, float *average, float *deviation);
 
-extern const struct sl_twin sl_twin_sparse;
+extern const struct sl_gpu sl_gpu_sparse;
 
 #endif

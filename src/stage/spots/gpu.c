@@ -15,28 +15,28 @@
 enum { THREADS = SL_BLOBS_THREADS, TILE = 32, GROUPS = 256, EIGHT = 8 }; /* GROUPS: for spots */
 enum { FIND, MEASURE, DECIDE, KERNELS };
 
-struct twin {
+struct gpu {
 	const struct sl_spots *stage;
 	struct sl_device *device;
 	struct sl_device_program *program;
 	struct sl_device_kernel *kernel[KERNELS];
 	uint32_t items, batch_frames;
-	struct sl_blobs_twin blobs;
+	struct sl_blobs_gpu blobs;
 	struct sl_device_memory mask; /* uint8_t [pixels], or one that nobody reads */
 };
 
-static void close_twin(void *state)
+static void close_gpu(void *state)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 
 	if (!t->device)
 		return;
-	sl_blobs_twin_close(&t->blobs);
+	sl_blobs_gpu_close(&t->blobs);
 	t->device->platform->memory_close(t->device, &t->mask);
 	sl_device_kernels_close(t->device, t->program, t->kernel, KERNELS);
 }
 
-static int open_kernels(struct twin *t)
+static int open_kernels(struct gpu *t)
 {
 	static const char *const find[SL_DTYPES] = {[SL_U8] = "spots_find_u8",
 						    [SL_U16] = "spots_find_u16",
@@ -62,9 +62,9 @@ static uint32_t most_strong(const struct sl_spots_settings *s)
 	return most < pixels ? (uint32_t)most : (uint32_t)pixels;
 }
 
-static int open_twin(void *state, const struct sl_twin_env *env, const struct sl_chain_stage *stage)
+static int open_gpu(void *state, const struct sl_gpu_env *env, const struct sl_chain_stage *stage)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	const struct sl_spots *s = stage->state;
 	const struct sl_spots_settings *settings = &s->settings;
 	uint64_t pixels = (uint64_t)settings->modules * settings->rows * settings->columns;
@@ -75,21 +75,21 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 	t->stage = s;
 	t->items = env->items;
 	t->batch_frames = env->batch_frames;
-	t->blobs = (struct sl_blobs_twin){.device = env->device,
-					  .rows = settings->rows,
-					  .columns = settings->columns,
-					  .pixels = pixels,
-					  .items = env->items,
-					  .all = s->look == SL_SPOTS_OF_ALL,
-					  .least = s->min_pixels,
-					  .largest = s->max_pixels,
-					  .most = most_strong(settings)};
+	t->blobs = (struct sl_blobs_gpu){.device = env->device,
+					 .rows = settings->rows,
+					 .columns = settings->columns,
+					 .pixels = pixels,
+					 .items = env->items,
+					 .all = s->look == SL_SPOTS_OF_ALL,
+					 .least = s->min_pixels,
+					 .largest = s->max_pixels,
+					 .most = most_strong(settings)};
 	err = open_kernels(t);
 	if (!err)
 		err = sl_device_table(t->device, env->queue,
 				      settings->mask ? settings->mask : &none,
 				      settings->mask ? pixels : 1, &t->mask);
-	return err ? err : sl_blobs_twin_open(&t->blobs, env, t->program);
+	return err ? err : sl_blobs_gpu_open(&t->blobs, env, t->program);
 }
 
 #define LAUNCH(KERNEL, RANGE, ARGUMENT)                                                \
@@ -97,12 +97,12 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 				    sizeof(ARGUMENT) / sizeof((ARGUMENT)[0]))
 
 /* Raw pixels are uploaded one frame behind the other, and without gaps. */
-static const struct sl_device_memory *image_of(const struct twin *t, const struct sl_twin_batch *b)
+static const struct sl_device_memory *image_of(const struct gpu *t, const struct sl_gpu_batch *b)
 {
 	return t->stage->input == SL_STAGE_RAW ? b->raw : &b->result[t->stage->input];
 }
 
-static int find(struct twin *t, const struct sl_twin_batch *b)
+static int find(struct gpu *t, const struct sl_gpu_batch *b)
 {
 	const struct sl_spots_settings *s = &t->stage->settings;
 	const uint32_t wide = t->blobs.pixels % EIGHT == 0, masked = s->mask != NULL;
@@ -128,7 +128,7 @@ static int find(struct twin *t, const struct sl_twin_batch *b)
 	return LAUNCH(FIND, runs, argument);
 }
 
-static int measure(struct twin *t, const struct sl_twin_batch *b)
+static int measure(struct gpu *t, const struct sl_gpu_batch *b)
 {
 	const struct sl_spots *s = t->stage;
 	const struct sl_blobs_lane *l = &t->blobs.lane[b->lane];
@@ -161,7 +161,7 @@ static int measure(struct twin *t, const struct sl_twin_batch *b)
 	return LAUNCH(MEASURE, groups, argument);
 }
 
-static int decide(struct twin *t, const struct sl_twin_batch *b)
+static int decide(struct gpu *t, const struct sl_gpu_batch *b)
 {
 	const struct sl_spots *s = t->stage;
 	const uint32_t rows_at = (uint32_t)s->result * t->batch_frames;
@@ -183,21 +183,21 @@ static int decide(struct twin *t, const struct sl_twin_batch *b)
 	return LAUNCH(DECIDE, frames, argument);
 }
 
-static int enqueue(void *state, const struct sl_twin_batch *b)
+static int enqueue(void *state, const struct sl_gpu_batch *b)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	int err = find(t, b);
 
 	if (!err)
-		err = sl_blobs_twin_choose(&t->blobs, b);
+		err = sl_blobs_gpu_choose(&t->blobs, b);
 	if (!err)
 		err = measure(t, b);
 	return err ? err : decide(t, b);
 }
 
-const struct sl_twin sl_twin_spots = {
-	.state_bytes = sizeof(struct twin),
-	.open = open_twin,
-	.close = close_twin,
+const struct sl_gpu sl_gpu_spots = {
+	.state_bytes = sizeof(struct gpu),
+	.open = open_gpu,
+	.close = close_gpu,
 	.enqueue = enqueue,
 };

@@ -70,6 +70,6 @@ struct sl_spots {
 	size_t scratch_bytes, work_bytes;
 };
 
-extern const struct sl_twin sl_twin_spots;
+extern const struct sl_gpu sl_gpu_spots;
 
 #endif

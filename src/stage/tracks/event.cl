@@ -1,4 +1,4 @@
-/* event.cl - candidates of all sectors of an event: duplicates between sectors, the verdict, the tables; twin
+/* event.cl - candidates of all sectors of an event: duplicates between sectors, the verdict, the tables; GPU side
  * of src/stage/tracks/event.c and of the end of tracks.c.
  *
  * Model: tracks_relate has 32 threads for a sector, and finds which candidates in sectors beside it each of its own

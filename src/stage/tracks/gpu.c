@@ -33,7 +33,7 @@ struct lane {
 	struct sl_device_memory event;	/* struct sl_kernel_event [events] */
 };
 
-struct twin {
+struct gpu {
 	struct sl_device *device;
 	struct sl_device_program *sector_program, *event_program;
 	struct sl_device_kernel *sector_kernel[SECTOR_KERNELS], *event_kernel[EVENT_KERNELS];
@@ -42,17 +42,17 @@ struct twin {
 	struct sl_device_memory plan_table;
 	uint32_t batch_frames;
 	int result;
-	struct lane lane[SL_TWIN_LANES];
+	struct lane lane[SL_GPU_BATCH_SLOTS];
 };
 
-static void close_twin(void *state)
+static void close_gpu(void *state)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 
 	if (!t->device)
 		return;
 	t->device->platform->memory_close(t->device, &t->plan_table);
-	for (unsigned i = 0; i < SL_TWIN_LANES; i++) {
+	for (unsigned i = 0; i < SL_GPU_BATCH_SLOTS; i++) {
 		struct lane *lane = &t->lane[i];
 		struct sl_device_memory *memory[] = {&lane->sector, &lane->track, &lane->like,
 						     &lane->state, &lane->event};
@@ -136,7 +136,7 @@ void sl_tracks_for_kernels(const struct sl_tracks *stage, struct sl_kernel_track
 	copy_plan(&stage->plan, plan);
 }
 
-static int open_lane(struct twin *t, struct lane *lane)
+static int open_lane(struct gpu *t, struct lane *lane)
 {
 	const struct sl_kernel_tracks *r = &t->rules;
 	uint64_t events = (uint64_t)t->batch_frames * r->events, sectors = events * r->all;
@@ -159,9 +159,9 @@ static int open_lane(struct twin *t, struct lane *lane)
 	return err;
 }
 
-static int open_twin(void *state, const struct sl_twin_env *env, const struct sl_chain_stage *stage)
+static int open_gpu(void *state, const struct sl_gpu_env *env, const struct sl_chain_stage *stage)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	const struct sl_tracks *s = stage->state;
 	int err;
 
@@ -182,7 +182,7 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 	return err;
 }
 
-static int find(struct twin *t, const struct sl_twin_batch *b, const struct lane *lane)
+static int find(struct gpu *t, const struct sl_gpu_batch *b, const struct lane *lane)
 {
 	const struct sl_kernel_tracks *r = &t->rules;
 	const struct sl_device_argument argument[] = {
@@ -201,7 +201,7 @@ static int find(struct twin *t, const struct sl_twin_batch *b, const struct lane
 					   argument, sizeof(argument) / sizeof(argument[0]));
 }
 
-static int relate(struct twin *t, const struct sl_twin_batch *b, const struct lane *lane)
+static int relate(struct gpu *t, const struct sl_gpu_batch *b, const struct lane *lane)
 {
 	const struct sl_kernel_tracks *r = &t->rules;
 	const struct sl_device_argument argument[] = {
@@ -220,7 +220,7 @@ static int relate(struct twin *t, const struct sl_twin_batch *b, const struct la
 					   sizeof(argument) / sizeof(argument[0]));
 }
 
-static int judge(struct twin *t, const struct sl_twin_batch *b, const struct lane *lane)
+static int judge(struct gpu *t, const struct sl_gpu_batch *b, const struct lane *lane)
 {
 	const struct sl_device_argument argument[] = {
 		SL_ARG_MEMORY(b->frame),
@@ -239,7 +239,7 @@ static int judge(struct twin *t, const struct sl_twin_batch *b, const struct lan
 					   sizeof(argument) / sizeof(argument[0]));
 }
 
-static int list(struct twin *t, const struct sl_twin_batch *b, const struct lane *lane)
+static int list(struct gpu *t, const struct sl_gpu_batch *b, const struct lane *lane)
 {
 	uint64_t rows_at = (uint64_t)t->result * t->batch_frames;
 	uint64_t stubs_at = rows_at + t->batch_frames;
@@ -262,9 +262,9 @@ static int list(struct twin *t, const struct sl_twin_batch *b, const struct lane
 					   sizeof(argument) / sizeof(argument[0]));
 }
 
-static int enqueue(void *state, const struct sl_twin_batch *b)
+static int enqueue(void *state, const struct sl_gpu_batch *b)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	const struct lane *lane = &t->lane[b->lane];
 	int err = find(t, b, lane);
 
@@ -275,9 +275,9 @@ static int enqueue(void *state, const struct sl_twin_batch *b)
 	return err ? err : list(t, b, lane);
 }
 
-const struct sl_twin sl_twin_tracks = {
-	.state_bytes = sizeof(struct twin),
-	.open = open_twin,
-	.close = close_twin,
+const struct sl_gpu sl_gpu_tracks = {
+	.state_bytes = sizeof(struct gpu),
+	.open = open_gpu,
+	.close = close_gpu,
 	.enqueue = enqueue,
 };

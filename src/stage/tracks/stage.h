@@ -1,4 +1,4 @@
-/* stage.h - between the stage `tracks` and its twin. */
+/* stage.h - between the stage `tracks` and its GPU side. */
 #ifndef SL_STAGE_TRACKS_STAGE_H
 #define SL_STAGE_TRACKS_STAGE_H
 
@@ -22,7 +22,7 @@ struct sl_tracks {
 	size_t scratch_bytes;
 };
 
-extern const struct sl_twin sl_twin_tracks;
+extern const struct sl_gpu sl_gpu_tracks;
 
 struct sl_kernel_tracks;
 struct sl_kernel_tracks_plan;

@@ -13,7 +13,7 @@ enum { I16, F32, U8, U16, U32, DECIDE, KERNELS };
 static const char *const names[KERNELS] = {"veto_count_i16", "veto_count_f32", "veto_count_u8",
 					   "veto_count_u16", "veto_count_u32", "veto_decide"};
 
-struct twin {
+struct gpu {
 	const struct sl_veto *stage;
 	struct sl_device *device;
 	struct sl_device_program *program;
@@ -23,16 +23,16 @@ struct twin {
 	int input;
 	uint64_t pixels;
 	uint32_t items;
-	struct sl_device_memory count[SL_TWIN_LANES]; /* uint32_t [frames]; 0 before a batch */
+	struct sl_device_memory count[SL_GPU_BATCH_SLOTS]; /* uint32_t [frames]; 0 before a batch */
 };
 
-static void close_twin(void *state)
+static void close_gpu(void *state)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 
 	if (!t->device)
 		return;
-	for (unsigned i = 0; i < SL_TWIN_LANES; i++)
+	for (unsigned i = 0; i < SL_GPU_BATCH_SLOTS; i++)
 		t->device->platform->memory_close(t->device, &t->count[i]);
 	sl_device_kernels_close(t->device, t->program, t->kernel, KERNELS);
 }
@@ -53,9 +53,9 @@ static unsigned kernel_of(enum sl_dtype dtype)
 	}
 }
 
-static int open_twin(void *state, const struct sl_twin_env *env, const struct sl_chain_stage *stage)
+static int open_gpu(void *state, const struct sl_gpu_env *env, const struct sl_chain_stage *stage)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	int err;
 
 	t->device = env->device;
@@ -78,9 +78,9 @@ static int open_twin(void *state, const struct sl_twin_env *env, const struct sl
 	return err;
 }
 
-static int enqueue(void *state, const struct sl_twin_batch *b)
+static int enqueue(void *state, const struct sl_gpu_batch *b)
 {
-	struct twin *t = state;
+	struct gpu *t = state;
 	const struct sl_platform *p = t->device->platform;
 	const struct sl_veto *v = t->stage;
 	const struct sl_device_memory *counts = &t->count[b->lane];
@@ -107,9 +107,9 @@ static int enqueue(void *state, const struct sl_twin_batch *b)
 	return err ? err : p->launch(b->queue, t->kernel[DECIDE], &frames, decide, 6);
 }
 
-const struct sl_twin sl_twin_veto = {
-	.state_bytes = sizeof(struct twin),
-	.open = open_twin,
-	.close = close_twin,
+const struct sl_gpu sl_gpu_veto = {
+	.state_bytes = sizeof(struct gpu),
+	.open = open_gpu,
+	.close = close_gpu,
 	.enqueue = enqueue,
 };

@@ -1,4 +1,4 @@
-/* veto.cl - counts bright pixels of every frame, then decides; twin of src/stage/veto/veto.c. */
+/* veto.cl - counts bright pixels of every frame, then decides; GPU side of src/stage/veto/veto.c. */
 #include "gpu/dialect/batch.h"
 #include "gpu/dialect/decide.clh"
 #include "gpu/dialect/dialect.clh"

@@ -1,4 +1,4 @@
-/* veto.h - between the stage and its twin. */
+/* veto.h - between the stage and its GPU side. */
 #ifndef SL_STAGE_VETO_VETO_H
 #define SL_STAGE_VETO_VETO_H
 
@@ -11,6 +11,6 @@ struct sl_veto {
 	float threshold_f32; /* in the image's unit */
 };
 
-extern const struct sl_twin sl_twin_veto;
+extern const struct sl_gpu sl_gpu_veto;
 
 #endif

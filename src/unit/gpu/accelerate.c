@@ -21,7 +21,7 @@ enum { PERSISTENT = SL_LANES_TRIGGERS }; /* of `trigger`, after those of lanes *
 
 static const struct sl_option options[] = {
 	SL_U32(struct sl_accelerator, device, 0, 0, 255, "", "which of the host's devices"),
-	SL_U32(struct sl_accelerator, lanes, 3, 1, SL_TWIN_LANES, "batches",
+	SL_U32(struct sl_accelerator, lanes, 3, 1, SL_GPU_BATCH_SLOTS, "batches",
 	       "batches on the device at once: one is filled, one is worked on, one is emptied"),
 	SL_CHOICE(struct sl_accelerator, order, kept, "kept|any",
 		  "kept: kernels of one batch after those of another; any: beside each other, for "
@@ -51,19 +51,19 @@ static const struct sl_option options[] = {
 static int check_chain(const struct sl_platform *platform, const struct sl_chain *chain)
 {
 	const char *by_host[SL_RESULTS] = {NULL}, *judge = NULL, *first;
-	unsigned twins = 0;
+	unsigned gpu_stages = 0;
 
 	for (unsigned s = 0; s < chain->stages; s++) {
 		const struct sl_chain_stage *stage = &chain->stage[s];
 
-		if (!stage->ops->twin) {
+		if (!stage->ops->gpu) {
 			for (uint32_t i = 0; i < stage->terms.outputs; i++)
 				by_host[stage->terms.result + (int)i] = stage->ops->name;
 			if (stage->ops->frame || stage->ops->finish)
 				judge = stage->ops->name;
 			continue;
 		}
-		twins++;
+		gpu_stages++;
 		first = judge || stage->input < 0 ? judge : by_host[stage->input];
 		if (first) {
 			sl_error("%s: stage '%s' runs on the CPU only, and '%s' after it on the "
@@ -72,7 +72,7 @@ static int check_chain(const struct sl_platform *platform, const struct sl_chain
 			return -EINVAL;
 		}
 	}
-	if (!twins && chain->stages)
+	if (!gpu_stages && chain->stages)
 		sl_warn("%s: no stage of this experiment runs there; unit: cpu does the same with "
 			"less",
 			platform->name);

@@ -1,4 +1,4 @@
-/* batch_slots.c - the memory, queues and marks of batches on a device, and the twins of stages:
+/* batch_slots.c - the memory, queues and marks of batches on a device, and the GPU sides of stages:
  * opened and closed. */
 #include "unit/gpu/gpu.h"
 
@@ -23,14 +23,14 @@ static void note_results(struct sl_device_lanes *l)
 			unsigned at = (unsigned)stage->terms.result + i;
 
 			l->shape[at] = stage->terms.output[i];
-			l->made[at] = stage->ops->twin;
+			l->made[at] = stage->ops->gpu;
 			l->wanted[at] = !(stage->unread && (int)at == stage->output);
 			if (at >= l->results)
 				l->results = at + 1;
 		}
-		if (!stage->ops->twin && stage->input >= 0)
+		if (!stage->ops->gpu && stage->input >= 0)
 			l->wanted[stage->input] = true;
-		if (!stage->ops->twin && (stage->ops->frame || stage->ops->finish))
+		if (!stage->ops->gpu && (stage->ops->frame || stage->ops->finish))
 			l->seen = true;
 	}
 }
@@ -107,19 +107,19 @@ static int open_lane(struct sl_device_lanes *l, struct sl_device_lane *lane)
 	return err;
 }
 
-static void find_maker(const struct sl_device_lanes *l, unsigned stage, struct sl_twin_env *env)
+static void find_maker(const struct sl_device_lanes *l, unsigned stage, struct sl_gpu_env *env)
 {
 	env->maker = NULL;
 	for (unsigned s = 0; s < stage && l->chain->stage[stage].input >= 0; s++)
-		if (l->chain->stage[s].output == l->chain->stage[stage].input && l->twin[s]) {
-			env->maker = l->chain->stage[s].ops->twin;
-			env->maker_state = l->twin[s];
+		if (l->chain->stage[s].output == l->chain->stage[stage].input && l->gpu[s]) {
+			env->maker = l->chain->stage[s].ops->gpu;
+			env->maker_state = l->gpu[s];
 		}
 }
 
-static int open_twins(struct sl_device_lanes *l, unsigned lanes)
+static int open_gpu_stages(struct sl_device_lanes *l, unsigned lanes)
 {
-	struct sl_twin_env env = {
+	struct sl_gpu_env env = {
 		.device = l->device,
 		.queue = l->in,
 		.geometry = l->chain->geometry,
@@ -129,14 +129,14 @@ static int open_twins(struct sl_device_lanes *l, unsigned lanes)
 	};
 
 	for (unsigned s = 0; s < l->chain->stages; s++) {
-		const struct sl_twin *twin = l->chain->stage[s].ops->twin;
+		const struct sl_gpu *gpu = l->chain->stage[s].ops->gpu;
 		int err;
 
-		if (!twin)
+		if (!gpu)
 			continue;
 		find_maker(l, s, &env);
-		l->twin[s] = calloc(1, twin->state_bytes);
-		err = l->twin[s] ? twin->open(l->twin[s], &env, &l->chain->stage[s]) : -ENOMEM;
+		l->gpu[s] = calloc(1, gpu->state_bytes);
+		err = l->gpu[s] ? gpu->open(l->gpu[s], &env, &l->chain->stage[s]) : -ENOMEM;
 		if (err) {
 			char whose[64];
 
@@ -175,7 +175,7 @@ int sl_device_lanes_open(struct sl_device_lanes *l, unsigned n, bool any_order)
 	note_results(l);
 	err = open_queues(l, any_order ? n : 1);
 	if (!err)
-		err = open_twins(l, n);
+		err = open_gpu_stages(l, n);
 	if (err)
 		return err;
 	for (; l->n < n && !err; l->n++)
@@ -217,9 +217,9 @@ void sl_device_lanes_close(struct sl_device_lanes *l)
 	for (unsigned i = 0; i < l->n; i++)
 		close_lane(l, &l->lane[i]);
 	for (unsigned s = 0; s < l->chain->stages; s++)
-		if (l->twin[s]) {
-			l->chain->stage[s].ops->twin->close(l->twin[s]);
-			free(l->twin[s]);
+		if (l->gpu[s]) {
+			l->chain->stage[s].ops->gpu->close(l->gpu[s]);
+			free(l->gpu[s]);
 		}
 	for (unsigned i = 0; i < l->works; i++)
 		l->platform->queue_close(l->work[i]);
@@ -248,13 +248,13 @@ int sl_device_lanes_give_back(struct sl_device_lanes *l)
 	int err = 0;
 
 	for (unsigned s = 0; s < l->chain->stages && !err; s++) {
-		const struct sl_twin *twin = l->twin[s] ? l->chain->stage[s].ops->twin : NULL;
+		const struct sl_gpu *gpu = l->gpu[s] ? l->chain->stage[s].ops->gpu : NULL;
 
-		if (!twin || !twin->give_back)
+		if (!gpu || !gpu->give_back)
 			continue;
 		err = l->loop.is_spoilt ? -EIO : ahead ? come_to_rest(l) : 0;
 		if (!err)
-			err = twin->give_back(l->twin[s], ahead ? l->in : l->work[0]);
+			err = gpu->give_back(l->gpu[s], ahead ? l->in : l->work[0]);
 	}
 	return err;
 }

@@ -137,7 +137,7 @@ int sl_device_lane_run(struct sl_device_lanes *l, unsigned lane, struct sl_devic
 		       const struct sl_batch *batch)
 {
 	struct sl_device_lane *at = &l->lane[lane];
-	struct sl_twin_batch on_device = {
+	struct sl_gpu_batch on_device = {
 		.queue = queue,
 		.batch = batch,
 		.frames = batch ? batch->frames : l->chain->batch_frames,
@@ -152,8 +152,8 @@ int sl_device_lane_run(struct sl_device_lanes *l, unsigned lane, struct sl_devic
 	int err = 0;
 
 	for (unsigned s = 0; s < l->chain->stages && !err; s++)
-		if (l->twin[s])
-			err = l->chain->stage[s].ops->twin->enqueue(l->twin[s], &on_device);
+		if (l->gpu[s])
+			err = l->chain->stage[s].ops->gpu->enqueue(l->gpu[s], &on_device);
 	return err;
 }
 
@@ -169,8 +169,8 @@ int sl_device_lane_begin(struct sl_device_lanes *l, unsigned index, struct sl_ba
 	int err;
 
 	for (unsigned s = 0; s < l->chain->stages; s++)
-		if (l->twin[s] && l->chain->stage[s].ops->twin->prepare)
-			l->chain->stage[s].ops->twin->prepare(l->twin[s], batch);
+		if (l->gpu[s] && l->chain->stage[s].ops->gpu->prepare)
+			l->chain->stage[s].ops->gpu->prepare(l->gpu[s], batch);
 	lane->batch = batch;
 	lane->state = SL_LANE_JUDGING;
 	lane->since_ns = sl_clock_ns();

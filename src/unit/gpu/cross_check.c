@@ -1,7 +1,8 @@
 /* cross_check.c - what the device made is made again by the CPU, and compared, for some of the
  * frames.
  *
- * Exact: integers must be the same; floats may differ by what the twin states. A frame that both
+ * Exact: integers must be the same; floats may differ by what the GPU side states. A frame that
+ *        both
  * reject has no results to compare, unless it may still be kept. */
 #include <errno.h>
 #include <inttypes.h>
@@ -39,7 +40,7 @@ static void furnish(struct sl_cross *x, const struct sl_device_lanes *l, uint32_
 int sl_cross_open(struct sl_cross *x, const struct sl_device_lanes *l)
 {
 	uint32_t frames = l->chain->batch_frames;
-	int err = sl_host_open(&x->host, l->chain, SL_HOST_TWINS);
+	int err = sl_host_open(&x->host, l->chain, SL_HOST_GPU_STAGES);
 
 	if (err)
 		return err;
@@ -168,7 +169,7 @@ static void compare_frame(struct sl_cross *x, const struct sl_device_lanes *l,
 			}
 			if (a->shape.ragged)
 				elements = elements / a->shape.dim[0] * a->rows;
-			at = compare(a, b, elements, stage->ops->twin->float_bound);
+			at = compare(a, b, elements, stage->ops->gpu->float_bound);
 			if (at < elements) {
 				tell(x, l, ours, a->shape.name, at, unlike);
 				return;

@@ -17,7 +17,7 @@ struct sl_engine {
 	struct sl_device *device; /* NULL: there is none (any more), and the CPU stands in */
 	struct sl_device_lanes lanes;
 	struct sl_poll *poll;  /* instead of lanes; NULL: lanes */
-	struct sl_host others; /* stages without a twin, behind the device */
+	struct sl_host others; /* stages without a GPU side, behind the device */
 	struct sl_host all;    /* for the fallback */
 	struct sl_cross cross;
 	bool crossing, owed, fall_back; /* owed: a check was due, and another was under way */

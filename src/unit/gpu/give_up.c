@@ -75,7 +75,7 @@ static bool may_still_write(const struct sl_engine *e)
 static bool learns(const struct sl_engine *e)
 {
 	for (unsigned s = 0; s < e->chain.stages; s++)
-		if (e->lanes.twin[s] && e->chain.stage[s].ops->twin->give_back)
+		if (e->lanes.gpu[s] && e->chain.stage[s].ops->gpu->give_back)
 			return true;
 	return false;
 }

@@ -3,10 +3,10 @@
  * Model:     a lane has the memory of one batch on the device. A batch goes through it like this:
  *
  *              uploads    raw pixels, frames, verdicts          queue `in`
- *              kernels    of all twins, in the order of the chain      queue `work`
+ *              kernels    of all GPU sides, in the order of the chain      queue `work`
  *              verdicts   back to the host                      queue `out`, mark `judged`
  *              results    of frames that are kept, or may be    queue `out`, mark `back`
- *              the rest   stages without a twin, on the CPU
+ *              the rest   stages without a GPU side, on the CPU
  *
  *            Marks let a queue wait for another, so that lanes overlap: while kernels of one run,
  *            another is filled and a third emptied.
@@ -58,8 +58,8 @@ struct sl_device_loop {
 	struct sl_device_memory stop, turn, done; /* turn: a word a lane; done: a line */
 	struct sl_device_program *program;
 	struct sl_device_kernel *kernel[2];
-	struct sl_device_record *record[SL_TWIN_LANES]; /* of each queue */
-	struct sl_device_mark *ended[SL_TWIN_LANES];
+	struct sl_device_record *record[SL_GPU_BATCH_SLOTS]; /* of each queue */
+	struct sl_device_mark *ended[SL_GPU_BATCH_SLOTS];
 	unsigned playing;  /* queues */
 	unsigned next;	   /* lane to be filled */
 	uint64_t asked_ns; /* whether it is still played */
@@ -73,14 +73,14 @@ struct sl_device_lanes {
 	uint32_t items, results, modules;
 	uint64_t module_bytes, row_bytes, rows;
 	struct sl_shape shape[SL_RESULTS];
-	bool made[SL_RESULTS], wanted[SL_RESULTS]; /* by a twin; on the host */
+	bool made[SL_RESULTS], wanted[SL_RESULTS]; /* by a GPU side; on the host */
 	/* Somebody looks at what was rejected there: a stage behind the device, a sink. */
 	bool seen;
-	void *twin[SL_CHAIN_STAGES]; /* states; NULL: the stage has none */
+	void *gpu[SL_CHAIN_STAGES]; /* states; NULL: the stage has none */
 	struct sl_device_queue *in;
-	struct sl_device_queue *work[SL_TWIN_LANES]; /* all the same when order is kept */
+	struct sl_device_queue *work[SL_GPU_BATCH_SLOTS]; /* all the same when order is kept */
 	unsigned works;
-	struct sl_device_lane lane[SL_TWIN_LANES];
+	struct sl_device_lane lane[SL_GPU_BATCH_SLOTS];
 	unsigned n;
 	enum sl_lanes_trigger trigger;
 	struct sl_device_loop loop;
@@ -105,7 +105,8 @@ int sl_accelerator_open(void *state, const struct sl_platform *platform,
 			const struct sl_chain *chain, struct sl_bell *todo, struct sl_bell *done,
 			unsigned *workers);
 
-/* Twins and memory for `n` lanes; logged. lanes->chain and device are set. close() in any case. */
+/* GPU sides and memory for `n` lanes; logged. lanes->chain and device are set. close() in any
+ * case. */
 int sl_device_lanes_open(struct sl_device_lanes *lanes, unsigned n, bool any_order);
 void sl_device_lanes_close(struct sl_device_lanes *lanes);
 
@@ -176,7 +177,7 @@ struct sl_poll_options {
 	uint64_t timeout_ns;
 };
 
-/* Twins are open; room for as many batches. close() in any case, after end(). */
+/* GPU sides are open; room for as many batches. close() in any case, after end(). */
 int sl_poll_open(struct sl_poll **poll, const struct sl_device_lanes *lanes, unsigned batches,
 		 const struct sl_poll_options *options);
 /* Can the chain be polled? 0, or -EINVAL, logged: before anything is open. */
@@ -201,7 +202,7 @@ struct sl_host {
 	struct sl_bell *bell;
 };
 
-enum sl_host_part { SL_HOST_ALL, SL_HOST_TWINS, SL_HOST_OTHERS };
+enum sl_host_part { SL_HOST_ALL, SL_HOST_GPU_STAGES, SL_HOST_OTHERS };
 
 /* Those stages of the chain. */
 int sl_host_open(struct sl_host *host, const struct sl_chain *chain, enum sl_host_part part);
@@ -211,7 +212,7 @@ int sl_host_run(struct sl_host *host, struct sl_batch *batch);
 /* ---- cross_check.c: the same by the CPU, and compared ---- */
 
 struct sl_cross {
-	struct sl_host host; /* the stages that have twins */
+	struct sl_host host; /* the stages that have GPU sides */
 	struct sl_batch batch;
 	struct sl_frame *frame; /* [batch_frames]: share pixels with the real ones */
 	struct sl_verdict *verdict;

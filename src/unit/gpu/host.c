@@ -14,7 +14,7 @@ int sl_host_open(struct sl_host *host, const struct sl_chain *chain, enum sl_hos
 	*host = (struct sl_host){.chain = *chain};
 	host->chain.stages = 0;
 	for (unsigned s = 0; s < chain->stages; s++)
-		if (part == SL_HOST_ALL || !chain->stage[s].ops->twin == (part == SL_HOST_OTHERS))
+		if (part == SL_HOST_ALL || !chain->stage[s].ops->gpu == (part == SL_HOST_OTHERS))
 			host->chain.stage[host->chain.stages++] = chain->stage[s];
 	if (!host->chain.stages)
 		return 0;

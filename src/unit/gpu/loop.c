@@ -81,10 +81,10 @@ static int open_words(struct sl_device_lanes *l)
 {
 	const struct sl_platform *p = l->platform;
 	struct sl_device_loop *loop = &l->loop;
-	uint32_t first[SL_TWIN_LANES];
+	uint32_t first[SL_GPU_BATCH_SLOTS];
 	int err = p->pinned_open(l->device, SL_LANE_LINE, &loop->stop);
 
-	for (unsigned i = 0; i < SL_TWIN_LANES; i++)
+	for (unsigned i = 0; i < SL_GPU_BATCH_SLOTS; i++)
 		first[i] = 1;
 	if (!err)
 		err = p->pinned_open(l->device, (uint64_t)l->n * SL_LANE_LINE, &loop->done);

@@ -21,7 +21,7 @@ enum { LINE = 64 };
 struct sl_poll {
 	struct sl_gpuring ring;
 	const struct sl_device_lanes *lanes;
-	struct sl_twin_poll terms;
+	struct sl_gpu_poll terms;
 	unsigned first, outputs; /* results */
 	uint32_t event_bytes;
 	uint64_t published; /* frames */
@@ -35,14 +35,14 @@ static uint64_t up(uint64_t bytes)
 
 /* The only stage that the device has, and how many it has. */
 static const struct sl_chain_stage *polled_stage(const struct sl_chain *chain, unsigned *index,
-						 unsigned *twins)
+						 unsigned *gpu_stages)
 {
 	const struct sl_chain_stage *found = NULL;
 
-	*twins = 0;
+	*gpu_stages = 0;
 	for (unsigned s = 0; s < chain->stages; s++)
-		if (chain->stage[s].ops->twin) {
-			++*twins;
+		if (chain->stage[s].ops->gpu) {
+			++*gpu_stages;
 			*index = s;
 			found = &chain->stage[s];
 		}
@@ -51,11 +51,11 @@ static const struct sl_chain_stage *polled_stage(const struct sl_chain *chain, u
 
 int sl_poll_check(const struct sl_platform *platform, const struct sl_chain *chain)
 {
-	unsigned index, twins;
-	const struct sl_chain_stage *stage = polled_stage(chain, &index, &twins);
+	unsigned index, gpu_stages;
+	const struct sl_chain_stage *stage = polled_stage(chain, &index, &gpu_stages);
 
-	if (twins == 1 && stage->ops->twin->poll && stage->input == SL_CHAIN_RAW &&
-	    stage->terms.outputs <= SL_TWIN_POLL)
+	if (gpu_stages == 1 && stage->ops->gpu->poll && stage->input == SL_CHAIN_RAW &&
+	    stage->terms.outputs <= SL_GPU_POLL)
 		return 0;
 	sl_error("%s: unit.trigger: persistent is for experiments with one stage on the device, "
 		 "which reads raw events and has a kernel that polls: rings",
@@ -71,8 +71,8 @@ static uint64_t lay_out(struct sl_poll *p, const struct sl_chain_stage *stage)
 	p->first = (unsigned)stage->terms.result;
 	p->outputs = stage->terms.outputs;
 	p->terms.rows_at = (uint32_t)at;
-	at += up(SL_TWIN_POLL * sizeof(uint32_t));
-	for (unsigned i = 0; i < p->outputs && i < SL_TWIN_POLL; i++) {
+	at += up(SL_GPU_POLL * sizeof(uint32_t));
+	for (unsigned i = 0; i < p->outputs && i < SL_GPU_POLL; i++) {
 		p->terms.result_at[i] = (uint32_t)at;
 		at += up(sl_shape_bytes(&stage->terms.output[i]));
 	}
@@ -156,18 +156,18 @@ int sl_poll_open(struct sl_poll **poll, const struct sl_device_lanes *l, unsigne
 	struct sl_poll *p = calloc(1, sizeof(*p));
 	const struct sl_chain_stage *stage;
 	uint64_t result_bytes;
-	unsigned s = 0, twins;
+	unsigned s = 0, gpu_stages;
 	int err;
 
 	*poll = p;
 	if (!p)
 		return -ENOMEM;
 	p->lanes = l;
-	stage = polled_stage(l->chain, &s, &twins);
+	stage = polled_stage(l->chain, &s, &gpu_stages);
 	err = choose_terms(p, stage, batches, o, &result_bytes);
 	if (err)
 		return err;
-	err = stage->ops->twin->poll(l->twin[s], &p->terms);
+	err = stage->ops->gpu->poll(l->gpu[s], &p->terms);
 	if (!err)
 		err = sl_device_finish(l->device, l->in); /* before the kernel begins */
 	if (!err)

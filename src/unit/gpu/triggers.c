@@ -15,9 +15,9 @@ static uint32_t kind_of(const struct sl_device_lanes *l, const struct sl_batch *
 	uint32_t kind = 0;
 
 	for (unsigned s = 0; s < l->chain->stages; s++) {
-		const struct sl_twin *twin = l->twin[s] ? l->chain->stage[s].ops->twin : NULL;
+		const struct sl_gpu *gpu = l->gpu[s] ? l->chain->stage[s].ops->gpu : NULL;
 
-		if (twin && twin->kind && twin->kind(l->twin[s], batch))
+		if (gpu && gpu->kind && gpu->kind(l->gpu[s], batch))
 			kind |= 1u << s;
 	}
 	return kind;

@@ -1,9 +1,9 @@
-/* twin_rig.h - the same frames through a chain of stages on two units, and their results compared.
+/* gpu_rig.h - the same frames through a chain of stages on two units, and their results compared.
  *
  * A detector of any size, or one that there is; pixels and events of all kinds; results poisoned
  * before each batch, so that what a unit does not write is seen. */
-#ifndef TESTS_LIB_TWIN_RIG_H
-#define TESTS_LIB_TWIN_RIG_H
+#ifndef TESTS_LIB_GPU_RIG_H
+#define TESTS_LIB_GPU_RIG_H
 
 #include <math.h>
 #include <setjmp.h>
@@ -23,12 +23,12 @@
 #include "receiver/chain.h"
 #include "receiver/pool.h"
 
-enum { TWIN_POISON = 0x5a, TWIN_MODULES = 4 };
+enum { GPU_POISON = 0x5a, GPU_MODULES = 4 };
 
-uint32_t twin_random(uint64_t *state);
+uint32_t gpu_random(uint64_t *state);
 
 /* What both sides get. */
-struct twin_case {
+struct gpu_case {
 	const char *name;
 	const char *stages;   /* the rest of the experiment */
 	const char *detector; /* NULL: one of this size */
@@ -43,7 +43,7 @@ struct twin_case {
 	double bound; /* of floats */
 };
 
-struct twin_side {
+struct gpu_side {
 	struct sl_experiment *experiment;
 	struct sl_geometry geometry;
 	struct sl_calibrated calibrated;
@@ -62,34 +62,33 @@ struct twin_side {
 /* ---- a stage that rejects frames whatever is in them ---- */
 
 /* -errno of the unit's open(). */
-int twin_try_open(struct twin_side *s, const struct twin_case *c, const struct sl_unit *unit,
-		  const char *const *set, size_t sets);
+int gpu_try_open(struct gpu_side *s, const struct gpu_case *c, const struct sl_unit *unit,
+		 const char *const *set, size_t sets);
 
-void twin_close(struct twin_side *s, const struct sl_unit *unit);
+void gpu_close(struct gpu_side *s, const struct sl_unit *unit);
 
 /* ---- pixels ---- */
 
 /* Values where something begins or ends, `which` of them: the first is 0, and the second says that
  * nothing was measured, or that it was too much. */
-enum { TWIN_SPECIAL = 5 };
+enum { GPU_SPECIAL = 5 };
 
 /* The number says all about a frame. */
-void twin_make(const struct twin_side *s, const struct twin_case *c, struct sl_frame *frame,
-	       uint64_t number, char *memory);
+void gpu_make(const struct gpu_side *s, const struct gpu_case *c, struct sl_frame *frame,
+	      uint64_t number, char *memory);
 
 /* ---- running and comparing ---- */
 
-uint64_t twin_frame_bytes(const struct twin_side *s);
+uint64_t gpu_frame_bytes(const struct gpu_side *s);
 
 /* One batch, and it is back. */
-int twin_batch(struct twin_side *s, const struct sl_unit *unit, struct sl_batch *batch);
+int gpu_batch(struct gpu_side *s, const struct sl_unit *unit, struct sl_batch *batch);
 
 /* How many were kept. */
-unsigned twin_compare(const struct twin_case *c, const struct sl_frame *a,
-		      const struct sl_frame *b);
+unsigned gpu_compare(const struct gpu_case *c, const struct sl_frame *a, const struct sl_frame *b);
 
 /* Frames from `first` on, in one batch, through both. */
-unsigned twin_both(const struct twin_case *c, struct twin_side *side,
-		   const struct sl_unit *const *unit, uint64_t first, uint32_t frames);
+unsigned gpu_both(const struct gpu_case *c, struct gpu_side *side,
+		  const struct sl_unit *const *unit, uint64_t first, uint32_t frames);
 
 #endif

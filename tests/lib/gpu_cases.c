@@ -1,15 +1,15 @@
-/* twin_cases.c - see twin_cases.h. */
-#include "lib/twin_cases.h"
+/* gpu_cases.c - see gpu_cases.h. */
+#include "lib/gpu_cases.h"
 
 static int open_kept(void *state, const struct sl_chain *chain, struct sl_bell *todo,
 		     struct sl_bell *done, unsigned *workers)
 {
-	return sl_accelerator_open(state, &twin_platform, chain, todo, done, workers);
+	return sl_accelerator_open(state, &gpu_platform, chain, todo, done, workers);
 }
 
 struct sl_unit unit_opencl;
 
-const struct twin_case gpu_cases[] = {
+const struct gpu_case gpu_cases[] = {
 	{"photons", "stages: [correct: {darks: 5}, veto: {threshold: 9, min_pixels: 40}]", NULL,
 	 SMALL(2, 7, 33), .batch = 8, .dtype = SL_U16},
 	{"photons, eight at a time", "stages: [correct: {darks: 5}, veto: {min_pixels: 40}]", NULL,
@@ -304,7 +304,7 @@ const struct twin_case gpu_cases[] = {
 	 SMALL(2, 7, 33), .batch = 8, .dtype = SL_U16},
 };
 
-const struct twin_case *case_of(const char *name)
+const struct gpu_case *case_of(const char *name)
 {
 	size_t i = 0;
 
@@ -346,30 +346,29 @@ bool opencl_is_this_cpu(void)
 	struct sl_device_info info = {.is_host = 0};
 	struct sl_device *device;
 
-	if (sl_unit_opencl.unavailable() || twin_device_open(0, &device))
+	if (sl_unit_opencl.unavailable() || gpu_device_open(0, &device))
 		return false;
 	sl_platform_opencl.describe(device, &info);
-	twin_device_close(device);
+	gpu_device_close(device);
 	return info.is_host;
 }
 
-struct sl_batch *one_batch(struct twin_side *side, const struct twin_case *c, char **memory,
+struct sl_batch *one_batch(struct gpu_side *side, const struct gpu_case *c, char **memory,
 			   uint64_t first)
 {
 	struct sl_batch *batch = calloc(1, sizeof(*batch));
 
 	batch->frames = batch->capacity = c->batch;
 	batch->frame = calloc(c->batch, sizeof(*batch->frame));
-	*memory = calloc(c->batch, twin_frame_bytes(side));
+	*memory = calloc(c->batch, gpu_frame_bytes(side));
 	for (uint32_t f = 0; f < c->batch; f++) {
 		batch->frame[f] = &sl_pool_get(&side->pool)->frame;
-		twin_make(side, c, batch->frame[f], first + f,
-			  *memory + f * twin_frame_bytes(side));
+		gpu_make(side, c, batch->frame[f], first + f, *memory + f * gpu_frame_bytes(side));
 	}
 	return batch;
 }
 
-void free_batch(struct twin_side *side, struct sl_batch *batch, char *memory)
+void free_batch(struct gpu_side *side, struct sl_batch *batch, char *memory)
 {
 	for (uint32_t f = 0; f < batch->frames; f++)
 		sl_pool_put(&side->pool, (struct sl_flow_frame *)batch->frame[f]);
@@ -378,7 +377,7 @@ void free_batch(struct twin_side *side, struct sl_batch *batch, char *memory)
 	free(memory);
 }
 
-static const void *twin_state_of(const struct twin_side *side, const char *stage)
+static const void *gpu_state_of(const struct gpu_side *side, const char *stage)
 {
 	const struct sl_chain *chain = &side->build.chain;
 
@@ -388,7 +387,7 @@ static const void *twin_state_of(const struct twin_side *side, const char *stage
 	return NULL;
 }
 
-static void twin_compare_windows(const struct sl_reduce *a, const struct sl_reduce *b)
+static void gpu_compare_windows(const struct sl_reduce *a, const struct sl_reduce *b)
 {
 	uint64_t bytes = a->bins * sl_dtype_bytes(a->bin_dtype);
 
@@ -400,8 +399,8 @@ static void twin_compare_windows(const struct sl_reduce *a, const struct sl_redu
 }
 
 /* Bit for bit, but for which NaN it is: devices have one of their own. */
-static void twin_compare_floats(const struct twin_case *c, const char *what, const float *a,
-				const float *b, uint64_t n)
+static void gpu_compare_floats(const struct gpu_case *c, const char *what, const float *a,
+			       const float *b, uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++)
 		if (memcmp(&a[i], &b[i], sizeof(*a)) != 0 && !(isnan(a[i]) && isnan(b[i])))
@@ -409,20 +408,20 @@ static void twin_compare_floats(const struct twin_case *c, const char *what, con
 				 (unsigned long long)i, what, (double)a[i], (double)b[i]);
 }
 
-uint64_t twin_compare_learned(const struct twin_case *c, struct twin_side *side,
-			      const struct sl_unit *const *unit)
+uint64_t gpu_compare_learned(const struct gpu_case *c, struct gpu_side *side,
+			     const struct sl_unit *const *unit)
 {
-	const struct sl_correct *a = twin_state_of(&side[0], "correct"),
-				*b = twin_state_of(&side[1], "correct");
+	const struct sl_correct *a = gpu_state_of(&side[0], "correct"),
+				*b = gpu_state_of(&side[1], "correct");
 	uint64_t samples = 0, pixels;
 
 	for (int s = 0; s < 2; s++) {
 		unit[s]->close(side[s].experiment->unit_state);
 		side[s].unit_open = false;
 	}
-	if (twin_state_of(&side[0], "reduce"))
-		twin_compare_windows(twin_state_of(&side[0], "reduce"),
-				     twin_state_of(&side[1], "reduce"));
+	if (gpu_state_of(&side[0], "reduce"))
+		gpu_compare_windows(gpu_state_of(&side[0], "reduce"),
+				    gpu_state_of(&side[1], "reduce"));
 	if (!a)
 		return 0;
 	pixels = a->pixels * a->cells;
@@ -434,14 +433,14 @@ uint64_t twin_compare_learned(const struct twin_case *c, struct twin_side *side,
 				 b->samples[i], b->wrong[i]);
 		samples += a->samples[i];
 	}
-	twin_compare_floats(c, "sum", a->sum, b->sum, pixels);
-	twin_compare_floats(c, "pedestal", a->pedestal_0, b->pedestal_0, pixels);
+	gpu_compare_floats(c, "sum", a->sum, b->sum, pixels);
+	gpu_compare_floats(c, "pedestal", a->pedestal_0, b->pedestal_0, pixels);
 	return samples;
 }
 
 /* Until all are back, with as many on the device as it takes. */
-static void twin_run_many(struct twin_side *side, const struct sl_unit *unit,
-			  struct sl_batch **batch, unsigned n)
+static void gpu_run_many(struct gpu_side *side, const struct sl_unit *unit, struct sl_batch **batch,
+			 unsigned n)
 {
 	unsigned given = 0, back = 0;
 
@@ -460,43 +459,43 @@ static void twin_run_many(struct twin_side *side, const struct sl_unit *unit,
 	}
 }
 
-void twin_overlap(const struct twin_case *c, const struct sl_unit *unit, const char *const *set,
-		  size_t sets)
+void gpu_overlap(const struct gpu_case *c, const struct sl_unit *unit, const char *const *set,
+		 size_t sets)
 {
 	enum { MANY = 6 };
 	struct sl_batch *batch[2][MANY];
 	const struct sl_unit *const units[] = {&sl_unit_cpu, unit};
-	struct twin_side side[2];
+	struct gpu_side side[2];
 	char *memory[2][MANY];
 	unsigned kept = 0;
 
-	assert_int_equal(twin_try_open(&side[0], c, &sl_unit_cpu, NULL, 0), 0);
-	assert_int_equal(twin_try_open(&side[1], c, unit, set, sets), 0);
+	assert_int_equal(gpu_try_open(&side[0], c, &sl_unit_cpu, NULL, 0), 0);
+	assert_int_equal(gpu_try_open(&side[1], c, unit, set, sets), 0);
 	for (int s = 0; s < 2; s++) {
 		for (int b = 0; b < MANY; b++)
 			batch[s][b] = one_batch(&side[s], c, &memory[s][b], (uint64_t)b * c->batch);
-		twin_run_many(&side[s], s ? unit : &sl_unit_cpu, batch[s], MANY);
+		gpu_run_many(&side[s], s ? unit : &sl_unit_cpu, batch[s], MANY);
 	}
 	for (int b = 0; b < MANY; b++)
 		for (uint32_t f = 0; f < c->batch; f++)
-			kept += twin_compare(c, batch[0][b]->frame[f], batch[1][b]->frame[f]);
+			kept += gpu_compare(c, batch[0][b]->frame[f], batch[1][b]->frame[f]);
 	assert_true(kept > 0);
-	twin_compare_learned(c, side, units);
+	gpu_compare_learned(c, side, units);
 	for (int s = 0; s < 2; s++) {
 		for (int b = 0; b < MANY; b++)
 			free_batch(&side[s], batch[s][b], memory[s][b]);
-		twin_close(&side[s], s ? unit : &sl_unit_cpu);
+		gpu_close(&side[s], s ? unit : &sl_unit_cpu);
 	}
 }
 
-void twin_close_after(const struct sl_unit *unit, const char *const *set, size_t sets, int steps)
+void gpu_close_after(const struct sl_unit *unit, const char *const *set, size_t sets, int steps)
 {
 	enum { MANY = 3 };
 	struct sl_batch *batch[MANY];
-	struct twin_side side;
+	struct gpu_side side;
 	char *memory[MANY];
 
-	assert_int_equal(twin_try_open(&side, &gpu_cases[0], unit, set, sets), 0);
+	assert_int_equal(gpu_try_open(&side, &gpu_cases[0], unit, set, sets), 0);
 	for (uint64_t b = 0; b < MANY; b++) {
 		batch[b] = one_batch(&side, &gpu_cases[0], &memory[b], b * gpu_cases[0].batch);
 		assert_int_equal(unit->submit(side.experiment->unit_state, batch[b]), 0);
@@ -507,21 +506,21 @@ void twin_close_after(const struct sl_unit *unit, const char *const *set, size_t
 	side.unit_open = false;
 	for (int b = 0; b < MANY; b++)
 		free_batch(&side, batch[b], memory[b]);
-	twin_close(&side, unit);
+	gpu_close(&side, unit);
 }
 
-int twin_begin(void **arg)
+int gpu_begin(void **arg)
 {
-	twin_device_init();
+	gpu_device_init();
 	return 0;
 }
 
-int twin_end(void **arg)
+int gpu_end(void **arg)
 {
-	return twin_device_fini();
+	return gpu_device_fini();
 }
 
-int twin_main(void)
+int gpu_main(void)
 {
 	/* Threads of a driver are none that a sanitizer knows of. */
 	if (getenv("SLUICE_SANITIZER") && !strcmp(getenv("SLUICE_SANITIZER"), "tsan")) {

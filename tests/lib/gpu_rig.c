@@ -1,7 +1,7 @@
-/* twin_rig.c - see twin_rig.h. */
-#include "lib/twin_rig.h"
+/* gpu_rig.c - see gpu_rig.h. */
+#include "lib/gpu_rig.h"
 
-uint32_t twin_random(uint64_t *state)
+uint32_t gpu_random(uint64_t *state)
 {
 	*state = *state * 6364136223846793005u + 1442695040888963407u;
 	return (uint32_t)(*state >> 33);
@@ -9,7 +9,7 @@ uint32_t twin_random(uint64_t *state)
 
 /* ---- a stage that rejects frames whatever is in them ---- */
 
-static void twin_reject(void *state, struct sl_batch *batch)
+static void gpu_reject(void *state, struct sl_batch *batch)
 {
 	(void)state;
 	for (uint32_t f = 0; f < batch->frames; f++)
@@ -17,16 +17,16 @@ static void twin_reject(void *state, struct sl_batch *batch)
 			sl_frame_decide(batch->frame[f], 0, 7, SL_REASON_SCORE);
 }
 
-static void twin_reject_finish(void *state, void *const *scratch, unsigned workers,
-			       struct sl_batch *batch)
+static void gpu_reject_finish(void *state, void *const *scratch, unsigned workers,
+			      struct sl_batch *batch)
 {
 	(void)scratch;
 	(void)workers;
-	twin_reject(state, batch);
+	gpu_reject(state, batch);
 }
 
-static int twin_reject_open(void *state, const struct sl_twin_env *env,
-			    const struct sl_chain_stage *stage)
+static int gpu_reject_open(void *state, const struct sl_gpu_env *env,
+			   const struct sl_chain_stage *stage)
 {
 	(void)state;
 	(void)env;
@@ -34,44 +34,44 @@ static int twin_reject_open(void *state, const struct sl_twin_env *env,
 	return 0;
 }
 
-static void twin_reject_close(void *state)
+static void gpu_reject_close(void *state)
 {
 	(void)state;
 }
 
-static int twin_reject_enqueue(void *state, const struct sl_twin_batch *batch)
+static int gpu_reject_enqueue(void *state, const struct sl_gpu_batch *batch)
 {
 	(void)state;
 	(void)batch;
 	return 0;
 }
 
-static const struct sl_twin twin_rejecter_twin = {
+static const struct sl_gpu gpu_rejecter_gpu = {
 	.state_bytes = 1,
-	.open = twin_reject_open,
-	.close = twin_reject_close,
-	.prepare = twin_reject,
-	.enqueue = twin_reject_enqueue,
+	.open = gpu_reject_open,
+	.close = gpu_reject_close,
+	.prepare = gpu_reject,
+	.enqueue = gpu_reject_enqueue,
 };
 
-static const struct sl_stage twin_rejecter = {
+static const struct sl_stage gpu_rejecter = {
 	.name = "rejecter",
 	.input = "raw",
-	.twin = &twin_rejecter_twin,
-	.close = twin_reject_close,
-	.finish = twin_reject_finish,
+	.gpu = &gpu_rejecter_gpu,
+	.close = gpu_reject_close,
+	.finish = gpu_reject_finish,
 };
 
-static void twin_put_rejecter(struct sl_chain *chain)
+static void gpu_put_rejecter(struct sl_chain *chain)
 {
 	assert_true(chain->stages < SL_CHAIN_STAGES);
 	memmove(&chain->stage[1], &chain->stage[0], chain->stages++ * sizeof(chain->stage[0]));
 	chain->stage[0] = (struct sl_chain_stage){
-		.ops = &twin_rejecter, .input = SL_CHAIN_RAW, .output = SL_CHAIN_NONE};
+		.ops = &gpu_rejecter, .input = SL_CHAIN_RAW, .output = SL_CHAIN_NONE};
 }
 
-static struct sl_experiment *twin_experiment(const struct twin_case *c, const char *const *set,
-					     size_t sets)
+static struct sl_experiment *gpu_experiment(const struct gpu_case *c, const char *const *set,
+					    size_t sets)
 {
 	char path[] = "/tmp/sluice-twin-XXXXXX";
 	struct sl_experiment *e = NULL;
@@ -88,7 +88,7 @@ static struct sl_experiment *twin_experiment(const struct twin_case *c, const ch
 }
 
 /* Tables with all that may be wrong with a pixel in some. */
-static void twin_calibrate(struct twin_side *s, bool masked)
+static void gpu_calibrate(struct gpu_side *s, bool masked)
 {
 	static const float pedestal[3] = {2446, 13584, 14100}, gain[3] = {41.0f, -1.439f, -0.1145f};
 	uint32_t cells = s->geometry.cells ? s->geometry.cells : 1;
@@ -97,13 +97,13 @@ static void twin_calibrate(struct twin_side *s, bool masked)
 
 	s->mask = calloc(pixels, 1);
 	for (size_t i = 0; i < pixels; i++)
-		s->mask[i] = masked || twin_random(&seed) % 97 == 0;
+		s->mask[i] = masked || gpu_random(&seed) % 97 == 0;
 	for (int t = 0; t < 6; t++) {
 		size_t n = t < 3 ? pixels * cells : pixels;
 
 		s->table[t] = calloc(n, sizeof(float));
 		for (size_t i = 0; i < n; i++) {
-			uint32_t bits = twin_random(&seed);
+			uint32_t bits = gpu_random(&seed);
 			float *at = &s->table[t][i];
 
 			*at = t < 3 ? pedestal[t] + (float)(bits % 50) * 0.37f
@@ -118,7 +118,7 @@ static void twin_calibrate(struct twin_side *s, bool masked)
 	s->env.calibration = &s->calibration;
 }
 
-static void twin_open_detector(struct twin_side *s, const struct twin_case *c)
+static void gpu_open_detector(struct gpu_side *s, const struct gpu_case *c)
 {
 	struct sl_experiment *e = s->experiment;
 
@@ -143,27 +143,27 @@ static void twin_open_detector(struct twin_side *s, const struct twin_case *c)
 			s->geometry.layout.beam_column = s->geometry.layout.columns + 20.6;
 		}
 		if (strstr(c->stages, "correct"))
-			twin_calibrate(s, c->masked);
+			gpu_calibrate(s, c->masked);
 	}
 	s->env.geometry = &s->geometry;
 	s->env.detector = e->detector;
 	s->env.detector_state = e->detector_state;
 }
 
-int twin_try_open(struct twin_side *s, const struct twin_case *c, const struct sl_unit *unit,
-		  const char *const *set, size_t sets)
+int gpu_try_open(struct gpu_side *s, const struct gpu_case *c, const struct sl_unit *unit,
+		 const char *const *set, size_t sets)
 {
 	int err;
 
-	*s = (struct twin_side){0};
-	s->experiment = twin_experiment(c, set, sets);
-	twin_open_detector(s, c);
+	*s = (struct gpu_side){0};
+	s->experiment = gpu_experiment(c, set, sets);
+	gpu_open_detector(s, c);
 	s->env.batch_frames = c->batch;
 	assert_int_equal(sl_chain_open(s->experiment, &s->env, &s->build), 0);
 	for (unsigned i = 0; i < s->build.chain.stages; i++) /* all is compared */
 		s->build.chain.stage[i].unread = 0;
 	if (c->rejects)
-		twin_put_rejecter(&s->build.chain);
+		gpu_put_rejecter(&s->build.chain);
 	s->unit_open = true;
 	err = unit->open(s->experiment->unit_state, &s->build.chain, &s->todo, &s->done,
 			 &s->workers);
@@ -176,7 +176,7 @@ int twin_try_open(struct twin_side *s, const struct twin_case *c, const struct s
 	return 0;
 }
 
-void twin_close(struct twin_side *s, const struct sl_unit *unit)
+void gpu_close(struct gpu_side *s, const struct sl_unit *unit)
 {
 	if (s->unit_open)
 		unit->close(s->experiment->unit_state);
@@ -194,13 +194,13 @@ void twin_close(struct twin_side *s, const struct sl_unit *unit)
 
 /* ---- pixels ---- */
 
-static void twin_special(enum sl_dtype dtype, void *pixels, size_t i, uint32_t which)
+static void gpu_special(enum sl_dtype dtype, void *pixels, size_t i, uint32_t which)
 {
-	static const uint8_t of_8[TWIN_SPECIAL] = {0, 0xff, 0xfe, 0x80, 0x7f};
-	static const uint16_t of_16[TWIN_SPECIAL] = {0, 0xffff, 0xc000, 0x4000, 0x8123};
-	static const uint32_t of_32[TWIN_SPECIAL] = {0, 0xffffffff, 0xfffffffe, 0x80000000,
-						     0x7fffffff};
-	static const float of_floats[TWIN_SPECIAL] = {0, NAN, INFINITY, -1, 99};
+	static const uint8_t of_8[GPU_SPECIAL] = {0, 0xff, 0xfe, 0x80, 0x7f};
+	static const uint16_t of_16[GPU_SPECIAL] = {0, 0xffff, 0xc000, 0x4000, 0x8123};
+	static const uint32_t of_32[GPU_SPECIAL] = {0, 0xffffffff, 0xfffffffe, 0x80000000,
+						    0x7fffffff};
+	static const float of_floats[GPU_SPECIAL] = {0, NAN, INFINITY, -1, 99};
 
 	if (dtype == SL_U8)
 		((uint8_t *)pixels)[i] = of_8[which];
@@ -214,16 +214,16 @@ static void twin_special(enum sl_dtype dtype, void *pixels, size_t i, uint32_t w
 
 /* Frames of all kinds: plausible ones, any bits, all the same. Rows as short as can be have special
  * values, too. */
-static void twin_fill(enum sl_dtype dtype, void *pixels, size_t n, uint64_t frame)
+static void gpu_fill(enum sl_dtype dtype, void *pixels, size_t n, uint64_t frame)
 {
 	uint64_t seed = frame + 77;
-	uint32_t same = (uint32_t)(frame % 23 == 7) * (1 + twin_random(&seed) % TWIN_SPECIAL);
+	uint32_t same = (uint32_t)(frame % 23 == 7) * (1 + gpu_random(&seed) % GPU_SPECIAL);
 
 	for (size_t i = 0; i < n; i++) {
-		uint32_t bits = twin_random(&seed);
+		uint32_t bits = gpu_random(&seed);
 
 		if (same || bits % 40 == 0)
-			twin_special(dtype, pixels, i, same ? same - 1 : bits / 40 % TWIN_SPECIAL);
+			gpu_special(dtype, pixels, i, same ? same - 1 : bits / 40 % GPU_SPECIAL);
 		else if (dtype == SL_U8)
 			((uint8_t *)pixels)[i] = (uint8_t)(bits % 31 ? bits % 12 : bits);
 		else if (dtype == SL_U16)
@@ -236,7 +236,7 @@ static void twin_fill(enum sl_dtype dtype, void *pixels, size_t n, uint64_t fram
 }
 
 /* A count, or photons as the raw number that is about as many. */
-static void twin_store(enum sl_dtype dtype, void *pixels, size_t i, uint32_t photons)
+static void gpu_store(enum sl_dtype dtype, void *pixels, size_t i, uint32_t photons)
 {
 	if (dtype == SL_U8)
 		((uint8_t *)pixels)[i] = (uint8_t)photons;
@@ -248,35 +248,35 @@ static void twin_store(enum sl_dtype dtype, void *pixels, size_t i, uint32_t pho
 
 /* One row of a module with peaks of several shapes, some of which touch, at edges too; every third
  * frame has a few large ones, and every seventh one that is larger than all that is allowed. */
-static void twin_peaks(enum sl_dtype dtype, void *pixels, uint32_t row, uint32_t columns,
-		       uint64_t frame)
+static void gpu_peaks(enum sl_dtype dtype, void *pixels, uint32_t row, uint32_t columns,
+		      uint64_t frame)
 {
 	uint64_t seed = frame * 64 + row + 1, place = frame * 7 + row / 6;
 
 	for (uint32_t i = 0; i < columns; i++) {
-		uint32_t bits = twin_random(&seed), photons = bits % 3;
+		uint32_t bits = gpu_random(&seed), photons = bits % 3;
 
 		if (bits % 61 == 0)
 			photons = 4 + bits / 61 % 20;
-		twin_store(dtype, pixels, i, photons);
+		gpu_store(dtype, pixels, i, photons);
 		if (bits % 71 == 0)
-			twin_special(dtype, pixels, i, bits / 71 % TWIN_SPECIAL);
+			gpu_special(dtype, pixels, i, bits / 71 % GPU_SPECIAL);
 	}
 	for (int peak = 0; peak < 6; peak++) {
-		uint32_t high = twin_random(&place) % 6, at = twin_random(&place) % columns;
-		uint32_t wide = 1 + twin_random(&place) % (frame % 3 ? 3 : 9);
+		uint32_t high = gpu_random(&place) % 6, at = gpu_random(&place) % columns;
+		uint32_t wide = 1 + gpu_random(&place) % (frame % 3 ? 3 : 9);
 
 		for (uint32_t i = at; row % 6 <= high && i < at + wide && i < columns; i++)
-			twin_store(dtype, pixels, i, 8 + (i * 5 + row * 3) % 17);
+			gpu_store(dtype, pixels, i, 8 + (i * 5 + row * 3) % 17);
 	}
 	for (uint32_t i = columns / 3; frame % 7 == 5 && row % 2 && i < columns; i++)
-		twin_store(dtype, pixels, row % 4 == 1 ? i : columns / 3, 20 + i % 3);
+		gpu_store(dtype, pixels, row % 4 == 1 ? i : columns / 3, 20 + i % 3);
 }
 
 /* A module of a detector of events: what its emulator sends, some of it spoilt, or any bytes, which
  * may all say that they are valid; or, of a sector, a few stubs again and again. */
-static void twin_events(const struct twin_side *s, uint64_t number, uint32_t m, uint32_t flags,
-			char *to, uint64_t pitch)
+static void gpu_events(const struct gpu_side *s, uint64_t number, uint32_t m, uint32_t flags,
+		       char *to, uint64_t pitch)
 {
 	const struct sl_geometry *g = &s->geometry;
 	const void *pixels = NULL;
@@ -293,7 +293,7 @@ static void twin_events(const struct twin_side *s, uint64_t number, uint32_t m, 
 	if (pixels && pixels != buffer)
 		memcpy(buffer, pixels, g->module_bytes);
 	for (uint64_t i = 0; i < g->module_bytes; i++) {
-		uint32_t bits = twin_random(&seed);
+		uint32_t bits = gpu_random(&seed);
 
 		if (kind == 3 ? bits % 50 == 0 : kind == 5 || kind == 6)
 			buffer[i] = (char)(bits >> 8);
@@ -309,8 +309,8 @@ static void twin_events(const struct twin_side *s, uint64_t number, uint32_t m, 
 	free(buffer);
 }
 
-void twin_make(const struct twin_side *s, const struct twin_case *c, struct sl_frame *frame,
-	       uint64_t number, char *memory)
+void gpu_make(const struct gpu_side *s, const struct gpu_case *c, struct sl_frame *frame,
+	      uint64_t number, char *memory)
 {
 	uint64_t row = (uint64_t)s->geometry.columns * sl_dtype_bytes(s->geometry.dtype);
 	uint64_t pitch = c->pitch ? row + 24 : row, module = pitch * s->geometry.rows;
@@ -329,18 +329,17 @@ void twin_make(const struct twin_side *s, const struct twin_case *c, struct sl_f
 		char *at = memory + m * module;
 
 		if (s->geometry.items)
-			twin_events(s, number, m, frame->flags, at, pitch);
+			gpu_events(s, number, m, frame->flags, at, pitch);
 		for (uint32_t r = 0; r < s->geometry.rows && !s->geometry.items; r++)
-			twin_fill(s->geometry.dtype, at + r * pitch, s->geometry.columns,
-				  number * 1000 + m * 300 + r);
+			gpu_fill(s->geometry.dtype, at + r * pitch, s->geometry.columns,
+				 number * 1000 + m * 300 + r);
 		for (uint32_t r = 0; c->peaks && number % 5 && r < s->geometry.rows; r++)
-			twin_peaks(s->geometry.dtype, at + r * pitch, r, s->geometry.columns,
-				   number + m);
+			gpu_peaks(s->geometry.dtype, at + r * pitch, r, s->geometry.columns,
+				  number + m);
 		for (uint32_t r = 0; c->blank && number % 2 && r < s->geometry.rows; r++)
 			for (uint32_t i = 0; i < s->geometry.columns; i++)
-				twin_special(s->geometry.dtype, at + r * pitch, i,
-					     s->geometry.dtype == SL_F32 && number % 4 == 3 ? 2
-											    : 1);
+				gpu_special(s->geometry.dtype, at + r * pitch, i,
+					    s->geometry.dtype == SL_F32 && number % 4 == 3 ? 2 : 1);
 		if (frame->missing >> m & 1)
 			memset(at, SL_FILL_BYTE, module);
 		frame->view[m] =
@@ -350,20 +349,20 @@ void twin_make(const struct twin_side *s, const struct twin_case *c, struct sl_f
 			(uint16_t)(c->cells ? number * 3 % (c->cells + 1) : 0); /* one too many */
 	}
 	for (uint32_t r = 0; r < frame->results; r++) {
-		memset(frame->result[r].host, TWIN_POISON, sl_shape_bytes(&frame->result[r].shape));
+		memset(frame->result[r].host, GPU_POISON, sl_shape_bytes(&frame->result[r].shape));
 		frame->result[r].rows = 0;
 	}
 }
 
 /* ---- running and comparing ---- */
 
-uint64_t twin_frame_bytes(const struct twin_side *s)
+uint64_t gpu_frame_bytes(const struct gpu_side *s)
 {
 	return s->geometry.modules * s->geometry.rows *
 	       ((uint64_t)s->geometry.columns * sl_dtype_bytes(s->geometry.dtype) + 24);
 }
 
-int twin_batch(struct twin_side *s, const struct sl_unit *unit, struct sl_batch *batch)
+int gpu_batch(struct gpu_side *s, const struct sl_unit *unit, struct sl_batch *batch)
 {
 	struct sl_batch *back = NULL;
 
@@ -374,15 +373,15 @@ int twin_batch(struct twin_side *s, const struct sl_unit *unit, struct sl_batch 
 	return batch->status;
 }
 
-static bool twin_near(double a, double b, double bound)
+static bool gpu_near(double a, double b, double bound)
 {
 	if (isnan(a) || isnan(b))
 		return isnan(a) && isnan(b);
 	return a == b || fabs(a - b) <= bound * fmax(fabs(a), fabs(b));
 }
 
-static void twin_compare_result(const struct twin_case *c, const struct sl_frame *a,
-				const struct sl_array *x, const struct sl_array *y)
+static void gpu_compare_result(const struct gpu_case *c, const struct sl_frame *a,
+			       const struct sl_array *x, const struct sl_array *y)
 {
 	uint64_t n = sl_shape_elements(&x->shape);
 	size_t bytes = sl_dtype_bytes(x->shape.dtype);
@@ -399,10 +398,10 @@ static void twin_compare_result(const struct twin_case *c, const struct sl_frame
 		if (!memcmp(p, q, bytes))
 			continue;
 		if (x->shape.dtype == SL_F32 &&
-		    twin_near(*(const float *)p, *(const float *)q, c->bound))
+		    gpu_near(*(const float *)p, *(const float *)q, c->bound))
 			continue;
 		if (x->shape.dtype == SL_F64 &&
-		    twin_near(*(const double *)p, *(const double *)q, c->bound))
+		    gpu_near(*(const double *)p, *(const double *)q, c->bound))
 			continue;
 		fail_msg("%s: frame %llu: %s[%llu] differs: 0x%x, and 0x%x on the device", c->name,
 			 (unsigned long long)a->number, x->shape.name, (unsigned long long)i,
@@ -410,7 +409,7 @@ static void twin_compare_result(const struct twin_case *c, const struct sl_frame
 	}
 }
 
-unsigned twin_compare(const struct twin_case *c, const struct sl_frame *a, const struct sl_frame *b)
+unsigned gpu_compare(const struct gpu_case *c, const struct sl_frame *a, const struct sl_frame *b)
 {
 	for (uint32_t i = 0; i < a->items; i++)
 		if (a->verdict[i].keep != b->verdict[i].keep ||
@@ -425,12 +424,12 @@ unsigned twin_compare(const struct twin_case *c, const struct sl_frame *a, const
 	if (!sl_frame_is_kept(a))
 		return 0;
 	for (uint32_t r = 0; r < a->results; r++)
-		twin_compare_result(c, a, &a->result[r], &b->result[r]);
+		gpu_compare_result(c, a, &a->result[r], &b->result[r]);
 	return 1;
 }
 
-unsigned twin_both(const struct twin_case *c, struct twin_side *side,
-		   const struct sl_unit *const *unit, uint64_t first, uint32_t frames)
+unsigned gpu_both(const struct gpu_case *c, struct gpu_side *side,
+		  const struct sl_unit *const *unit, uint64_t first, uint32_t frames)
 {
 	struct sl_batch batch[2];
 	unsigned kept = 0;
@@ -439,16 +438,16 @@ unsigned twin_both(const struct twin_case *c, struct twin_side *side,
 	for (int s = 0; s < 2; s++) {
 		batch[s] = (struct sl_batch){.frames = frames, .capacity = c->batch};
 		batch[s].frame = calloc(frames, sizeof(*batch[s].frame));
-		memory[s] = calloc(frames, twin_frame_bytes(&side[s]));
+		memory[s] = calloc(frames, gpu_frame_bytes(&side[s]));
 		for (uint32_t f = 0; f < frames; f++) {
 			batch[s].frame[f] = &sl_pool_get(&side[s].pool)->frame;
-			twin_make(&side[s], c, batch[s].frame[f], first + f,
-				  memory[s] + f * twin_frame_bytes(&side[s]));
+			gpu_make(&side[s], c, batch[s].frame[f], first + f,
+				 memory[s] + f * gpu_frame_bytes(&side[s]));
 		}
-		assert_int_equal(twin_batch(&side[s], unit[s], &batch[s]), 0);
+		assert_int_equal(gpu_batch(&side[s], unit[s], &batch[s]), 0);
 	}
 	for (uint32_t f = 0; f < frames; f++)
-		kept += twin_compare(c, batch[0].frame[f], batch[1].frame[f]);
+		kept += gpu_compare(c, batch[0].frame[f], batch[1].frame[f]);
 	for (int s = 0; s < 2; s++) {
 		for (uint32_t f = 0; f < frames; f++)
 			sl_pool_put(&side[s].pool, (struct sl_flow_frame *)batch[s].frame[f]);
