@@ -67,7 +67,7 @@ struct again {
 	int (*once)(struct again *a);
 	struct sl_device_memory from, to;
 	struct sl_device_kernel *kernel;
-	struct sl_device_lanes *lanes;
+	struct sl_batch_slots *slots;
 };
 
 static int copy_once(struct again *a)
@@ -93,7 +93,7 @@ static int down_once(struct again *a)
 
 static int kernels_once(struct again *a)
 {
-	return sl_device_lane_again(a->lanes, 0);
+	return sl_batch_slot_again(a->slots, 0);
 }
 
 /* As often as it takes; *n: how often that was. */
@@ -185,16 +185,16 @@ static int measure_memory(const struct sl_bench *bench, const struct sl_bench_ro
 }
 
 /* Photons that are there already. */
-static int give_images(struct bench_device *d, struct sl_device_lanes *lanes,
+static int give_images(struct bench_device *d, struct sl_batch_slots *slots,
 		       const struct sl_bench_subject *s)
 {
 	uint64_t bytes = s->scene->pixels * sizeof(int16_t);
 	int err = 0;
 
 	for (uint32_t f = 0; f < s->row->stack && !err; f++)
-		err = d->platform->write(lanes->in, &lanes->lane[0].result[0], f * bytes,
+		err = d->platform->write(slots->in, &slots->slot[0].result[0], f * bytes,
 					 s->line[f]->result[0].host, bytes, 1, bytes);
-	return err ? err : finish(d, lanes->in);
+	return err ? err : finish(d, slots->in);
 }
 
 static int measure_kernels(const struct sl_bench *bench, const struct sl_bench_row *row,
@@ -202,9 +202,9 @@ static int measure_kernels(const struct sl_bench *bench, const struct sl_bench_r
 {
 	const struct sl_bench_scene *scene = &bench->stages->scene[row->size];
 	struct sl_bench_subject *s = calloc(1, sizeof(*s));
-	struct sl_device_lanes *lanes = calloc(1, sizeof(*lanes));
-	struct again a = {.device = d, .once = kernels_once, .lanes = lanes};
-	int err = s && lanes ? sl_bench_subject_open(s, row, scene) : -ENOMEM;
+	struct sl_batch_slots *slots = calloc(1, sizeof(*slots));
+	struct again a = {.device = d, .once = kernels_once, .slots = slots};
+	int err = s && slots ? sl_bench_subject_open(s, row, scene) : -ENOMEM;
 
 	if (err)
 		return err;
@@ -214,29 +214,29 @@ static int measure_kernels(const struct sl_bench *bench, const struct sl_bench_r
 				 s->build.chain.stage[i].ops->name);
 			return -ENODEV;
 		}
-	lanes->device = d->device;
-	lanes->chain = &s->build.chain;
-	err = sl_device_lanes_open(lanes, 1, false);
+	slots->device = d->device;
+	slots->chain = &s->build.chain;
+	err = sl_batch_slots_open(slots, 1, false);
 	if (err)
 		return err;
-	a.queue = lanes->work[0];
+	a.queue = slots->work[0];
 	sl_verdicts_reset(&s->batch[0]);
 	s->batch[0].frames = row->stack;
 	if (!strncmp(row->work->chain, "image ", 6))
-		err = give_images(d, lanes, s);
+		err = give_images(d, slots, s);
 	if (!err)
-		err = sl_device_lane_begin(lanes, 0, &s->batch[0]);
+		err = sl_batch_slot_begin(slots, 0, &s->batch[0]);
 	if (!err)
-		err = finish(d, lanes->lane[0].out);
+		err = finish(d, slots->slot[0].out);
 	sample->frame_bytes = scene->geometry.modules * scene->geometry.module_bytes;
 	sample->frame_items = scene->items ? scene->items : 1;
 	sample->item_parts = scene->parts;
 	if (!err)
 		err = measure(bench, &a, row->stack * sample->frame_bytes, sample);
 	if (!err)
-		err = sl_device_lane_judged(lanes, 0);
+		err = sl_batch_slot_judged(slots, 0);
 	if (!err)
-		err = finish(d, lanes->lane[0].out);
+		err = finish(d, slots->slot[0].out);
 	if (err || scene->items)
 		return err;
 	return sl_bench_subject_check(s, row->stack, bench->stages, sample);

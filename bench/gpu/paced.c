@@ -5,10 +5,10 @@
  *   PLATFORM/unit/rings/paced/RATE/TRIGGER   with another trigger of the unit
  *
  * Events fill blocks. A block is due when its last event is; all blocks that are due go to the unit
- * as one batch, `stack` of them at most, as soon as a lane may be free. An event's latency is from
- * when its block was due until its verdict and results are here: waiting in line counts, and a
- * stall of the machine counts for every event that was due meanwhile. Every event's number of rings
- * is compared with that of the scalar program of `sluice bench trigger`.
+ * as one batch, `stack` of them at most, as soon as a batch slot may be free. An event's latency
+ * is from when its block was due until its verdict and results are here: waiting in line counts,
+ * and a stall of the machine counts for every event that was due meanwhile. Every event's number
+ * of rings is compared with that of the scalar program of `sluice bench trigger`.
  *
  * Who cannot keep pace is stopped after a while. Blocks that were due by then and were not begun
  * count with the time that they have waited. */
@@ -22,11 +22,11 @@
 #include "base/log.h"
 #include "bench/gpu/gpu.h"
 
-enum { LANES = 4, MOST_BLOCKS = 1 << 22 };
-#define LANES_TEXT "4"
-#define PROCESSORS "128" /* of a kernel that polls: four crews; an H200 has 132 */
-#define TIMEOUT_NS 20000000000ull
-#define GRACE_NS   2000000000ull
+enum { BATCH_SLOTS = 4, MOST_BLOCKS = 1 << 22 };
+#define BATCH_SLOTS_TEXT "4"
+#define PROCESSORS	 "128" /* of a kernel that polls: four crews; an H200 has 132 */
+#define TIMEOUT_NS	 20000000000ull
+#define GRACE_NS	 2000000000ull
 
 struct pace {
 	struct sl_bench_subject *s;
@@ -41,7 +41,7 @@ struct pace {
 	uint32_t *ns;			       /* [blocks] */
 	uint8_t *rings;			       /* [frames][items]: in each event */
 	uint32_t *rows;			       /* [frames]: of the table */
-	struct sl_batch *batch;		       /* [LANES + 1] */
+	struct sl_batch *batch;		       /* [BATCH_SLOTS + 1] */
 };
 
 /* ---- what must come back ---- */
@@ -103,11 +103,11 @@ static uint64_t due(const struct pace *p, uint64_t there, uint64_t now)
 static int submit(struct pace *p, uint64_t there)
 {
 	uint32_t frames = p->s->scene->frames, first = (uint32_t)(p->submitted % frames);
-	struct sl_batch *batch = &p->batch[p->given % (LANES + 1)];
+	struct sl_batch *batch = &p->batch[p->given % (BATCH_SLOTS + 1)];
 	uint64_t n = there - p->submitted;
 	int err;
 
-	if (!n || p->given - p->done >= LANES)
+	if (!n || p->given - p->done >= BATCH_SLOTS)
 		return 0;
 	n = n < p->s->row->stack ? n : p->s->row->stack;
 	n = n < frames - first ? n : frames - first;
@@ -210,7 +210,7 @@ static int open_pace(struct pace *p, const struct sl_bench_row *row,
 		     const struct sl_bench_scene *scene, uint64_t ns)
 {
 	const char *const option[][2] = {
-		{"lanes", LANES_TEXT},
+		{"lanes", BATCH_SLOTS_TEXT},
 		{row->gpu->unit_trigger ? "trigger" : NULL, row->gpu->unit_trigger},
 		{"processors", PROCESSORS}};
 	int err = sl_bench_subject_open(p->s, row, scene);
@@ -220,7 +220,7 @@ static int open_pace(struct pace *p, const struct sl_bench_row *row,
 	p->blocks = 1 + (uint64_t)((double)ns / p->block_ns);
 	if (p->blocks > MOST_BLOCKS)
 		p->blocks = MOST_BLOCKS;
-	p->batch = calloc(LANES + 1, sizeof(*p->batch));
+	p->batch = calloc(BATCH_SLOTS + 1, sizeof(*p->batch));
 	p->ns = malloc(p->blocks * sizeof(*p->ns));
 	if (!p->batch || !p->ns)
 		return -ENOMEM;

@@ -20,7 +20,7 @@ enum {
 	SKB_BYTES = 1024,
 };
 
-struct lane { /* one queue's stream */
+struct flow { /* one queue's flow */
 	struct sl_plan plan;
 	struct sl_write *write;
 	uint32_t count, at; /* of the block being sent */
@@ -31,7 +31,7 @@ struct sender {
 	struct sl_bench_source *s;
 	const struct sl_link *link;
 	void *state;
-	struct lane lane[SL_BENCH_QUEUES];
+	struct flow flow[SL_BENCH_QUEUES];
 	unsigned idle;
 	uint64_t window; /* one way: packets in flight */
 };
@@ -47,39 +47,39 @@ const uint8_t *sl_bench_block(const struct sl_bench_source *source, uint64_t seq
 
 static void fill(struct sender *x, uint32_t queue)
 {
-	struct lane *lane = &x->lane[queue];
-	const void *block = sl_bench_block(x->s, lane->next, queue);
+	struct flow *flow = &x->flow[queue];
+	const void *block = sl_bench_block(x->s, flow->next, queue);
 	/* Two pieces at most: they are in the writes, and the source may go. */
 	struct sl_source source = {
 		.frame = &block,
 		.frames = 1,
 		.lines = 1,
-		.line_bytes = (uint32_t)sl_plan_pixel_bytes(&lane->plan),
+		.line_bytes = (uint32_t)sl_plan_pixel_bytes(&flow->plan),
 	};
 
-	if (source.line_bytes < lane->plan.block_bytes)
+	if (source.line_bytes < flow->plan.block_bytes)
 		source.record = (const uint8_t *)block + source.line_bytes;
-	sl_descriptor_fill(&lane->plan, lane->next++, &source, lane->write);
-	lane->at = 0;
+	sl_descriptor_fill(&flow->plan, flow->next++, &source, flow->write);
+	flow->at = 0;
 }
 
 /* Sequences below `end` only. Writes that were taken, or -errno. */
 static int push(struct sender *x, uint32_t queue, uint64_t end)
 {
-	struct lane *lane = &x->lane[queue];
+	struct flow *flow = &x->flow[queue];
 	int n;
 
-	if (lane->at == lane->count) {
-		if (lane->next >= end)
+	if (flow->at == flow->count) {
+		if (flow->next >= end)
 			return 0;
 		fill(x, queue);
 	}
-	n = x->link->post(x->state, lane->plan.transfer, lane->write + lane->at,
-			  lane->count - lane->at);
+	n = x->link->post(x->state, flow->plan.transfer, flow->write + flow->at,
+			  flow->count - flow->at);
 	if (n <= 0)
 		return n;
-	lane->at += (uint32_t)n;
-	atomic_store_explicit(&x->s->shared->position[queue], lane->write[lane->at - 1].position,
+	flow->at += (uint32_t)n;
+	atomic_store_explicit(&x->s->shared->position[queue], flow->write[flow->at - 1].position,
 			      memory_order_release);
 	return n;
 }
@@ -123,8 +123,8 @@ static uint64_t safe_packets(const struct sender *x)
 static enum sl_fate wait_for_room(void *arg, uint16_t module, uint64_t sequence, uint32_t packet)
 {
 	const struct sender *x = arg;
-	const struct lane *lane = &x->lane[module];
-	uint64_t number = sequence * lane->plan.packets + packet;
+	const struct flow *flow = &x->flow[module];
+	uint64_t number = sequence * flow->plan.packets + packet;
 	unsigned looks = 0;
 
 	while (number >= atomic_load_explicit(&x->s->shared->seen, memory_order_acquire) +
@@ -147,7 +147,7 @@ static int finish(struct sender *x)
 	bool whole = false;
 
 	for (uint32_t q = 0; q < x->s->row->queues; q++)
-		end = x->lane[q].next > end ? x->lane[q].next : end;
+		end = x->flow[q].next > end ? x->flow[q].next : end;
 	while (!whole && !atomic_load(&x->s->shared->done)) {
 		int n = push_all(x, end);
 
@@ -155,7 +155,7 @@ static int finish(struct sender *x)
 			return n;
 		whole = true;
 		for (uint32_t q = 0; q < x->s->row->queues; q++)
-			whole &= x->lane[q].next == end && x->lane[q].at == x->lane[q].count;
+			whole &= x->flow[q].next == end && x->flow[q].at == x->flow[q].count;
 	}
 	atomic_store(&x->s->shared->end, end + 1);
 	return 0;
@@ -166,7 +166,7 @@ static int linger(struct sender *x)
 {
 	while (!atomic_load(&x->s->shared->done)) {
 		for (uint32_t q = 0; q < x->s->row->queues; q++) {
-			int n = x->link->post(x->state, x->lane[q].plan.transfer, NULL, 0);
+			int n = x->link->post(x->state, x->flow[q].plan.transfer, NULL, 0);
 
 			if (n < 0)
 				return n;
@@ -198,7 +198,7 @@ static void pause_until(uint64_t ns)
 static int send_singly(struct sender *x)
 {
 	struct sl_bench_shared *shared = x->s->shared;
-	struct lane *lane = &x->lane[0];
+	struct flow *flow = &x->flow[0];
 
 	while (!stopped(x)) {
 		int n = 0;
@@ -206,16 +206,16 @@ static int send_singly(struct sender *x)
 		pause_until(sl_clock_ns() + GAP_NS);
 		fill(x, 0);
 		atomic_store_explicit(&shared->stamp_ns, sl_clock_ns(), memory_order_release);
-		while (lane->at < lane->count && n >= 0 && !stopped(x)) {
-			n = x->link->post(x->state, lane->plan.transfer, lane->write + lane->at,
-					  lane->count - lane->at);
-			lane->at += n > 0 ? (uint32_t)n : 0;
+		while (flow->at < flow->count && n >= 0 && !stopped(x)) {
+			n = x->link->post(x->state, flow->plan.transfer, flow->write + flow->at,
+					  flow->count - flow->at);
+			flow->at += n > 0 ? (uint32_t)n : 0;
 		}
 		if (n < 0)
 			return n;
-		while (atomic_load_explicit(&shared->seen, memory_order_acquire) < lane->next &&
+		while (atomic_load_explicit(&shared->seen, memory_order_acquire) < flow->next &&
 		       !stopped(x))
-			if (x->link->post(x->state, lane->plan.transfer, NULL, 0) < 0)
+			if (x->link->post(x->state, flow->plan.transfer, NULL, 0) < 0)
 				return -EPIPE;
 	}
 	return finish(x);
@@ -227,7 +227,7 @@ static int exchange(struct sender *x)
 
 	for (uint32_t q = 0; q < row->queues; q++) {
 		struct sl_offer offer = {.module = (uint16_t)q, .block_bytes = row->block_bytes};
-		struct lane *lane = &x->lane[q];
+		struct flow *flow = &x->flow[q];
 		int err = x->link->offer(x->state, &offer);
 
 		if (err)
@@ -235,18 +235,18 @@ static int exchange(struct sender *x)
 		if (!x->link->oneway)
 			offer.bare = row->block_bytes <= SL_RECORD_BYTES;
 		if (write(x->s->fd, &offer, sizeof(offer)) != sizeof(offer) ||
-		    read(x->s->fd, &lane->plan, sizeof(lane->plan)) != sizeof(lane->plan))
+		    read(x->s->fd, &flow->plan, sizeof(flow->plan)) != sizeof(flow->plan))
 			return -EPIPE;
 	}
 	for (uint32_t q = 0; q < row->queues; q++) {
-		struct lane *lane = &x->lane[q];
-		int err = x->link->connect(x->state, &lane->plan);
+		struct flow *flow = &x->flow[q];
+		int err = x->link->connect(x->state, &flow->plan);
 
 		if (err)
 			return err;
-		lane->count = lane->at = sl_descriptor_count(&lane->plan);
-		lane->write = calloc(lane->count, sizeof(*lane->write));
-		if (!lane->write)
+		flow->count = flow->at = sl_descriptor_count(&flow->plan);
+		flow->write = calloc(flow->count, sizeof(*flow->write));
+		if (!flow->write)
 			return -ENOMEM;
 	}
 	return write(x->s->fd, "", 1) == 1 ? 0 : -EPIPE;
@@ -276,7 +276,7 @@ int sl_bench_send(struct sl_bench_source *source)
 	if (!err)
 		err = linger(&x);
 	for (uint32_t q = 0; q < source->row->queues; q++)
-		free(x.lane[q].write);
+		free(x.flow[q].write);
 	x.link->close(x.state);
 	free(x.state);
 	return err;

@@ -32,7 +32,7 @@ struct sl_gpu_env {
 	/* Who makes the stage's input on the device; NULL: it is raw. */
 	const struct sl_gpu *maker;
 	void *maker_state;
-	unsigned lanes; /* batches that may be on the device at once: what a GPU side needs for the
+	unsigned slots; /* batches that may be on the device at once: what a GPU side needs for the
 			   work on one, it needs as often */
 };
 
@@ -42,7 +42,7 @@ struct sl_gpu_batch {
 	/* On the host; its verdicts are not up to date. NULL: it is not there yet. */
 	const struct sl_batch *batch;
 	uint32_t frames;
-	unsigned lane;
+	unsigned slot;
 	/* Where views say; unless other devices write it, also [frames][modules][pixels]. */
 	struct sl_device_memory *raw;
 	struct sl_device_memory *frame;	  /* struct sl_kernel_frame [frames] */
@@ -97,10 +97,10 @@ struct sl_gpu {
 	int (*poll)(void *state, struct sl_gpu_poll *poll);
 
 	/* While it makes its image, add up the pixels of each frame that have at least as many
-	 * photons (or counts): in uint32_t [frames], of each lane, which whoever asks has zeroed
-	 * and, for every batch, zeroes again. So that it need not read the image. -ENOTSUP: not
-	 * this image, or it counts for somebody else. NULL: it never does. */
-	int (*count)(void *state, uint32_t threshold, const struct sl_device_memory *lane);
+	 * photons (or counts): in uint32_t [frames], of each batch slot, which whoever asks has
+	 * zeroed and, for every batch, zeroes again. So that it need not read the image. -ENOTSUP:
+	 * not this image, or it counts for somebody else. NULL: it never does. */
+	int (*count)(void *state, uint32_t threshold, const struct sl_device_memory *slot);
 
 	/* What the device has learned by now goes into the stage's own state, so that the CPU can
 	 * go on with it; waits for the queue. NULL: it learns nothing. */

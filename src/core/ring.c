@@ -219,7 +219,7 @@ void sl_ring_raise(struct sl_ring *ring, uint64_t sequence, uint32_t module, uin
 		sl_bell_ring(ring->bell);
 }
 
-static unsigned open_lane(struct sl_ring *ring, uint32_t module, uint64_t limit)
+static unsigned open_slot(struct sl_ring *ring, uint32_t module, uint64_t limit)
 {
 	_Atomic uint64_t *opened = &ring->lane[module].opened;
 	uint64_t next = atomic_load_explicit(opened, memory_order_relaxed);
@@ -246,7 +246,7 @@ unsigned sl_ring_open(struct sl_ring *ring, uint64_t limit)
 	unsigned sum = 0, most = 0;
 
 	for (uint32_t m = 0; m < ring->modules; m++) {
-		unsigned n = open_lane(ring, m, limit);
+		unsigned n = open_slot(ring, m, limit);
 
 		sum += n;
 		most = n > most ? n : most;

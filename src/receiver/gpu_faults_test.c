@@ -593,11 +593,11 @@ static void test_order_can_only_be_given_up_by_stages_that_learn_nothing(void **
 
 static void test_batches_overlap_and_come_back_in_order(void **arg)
 {
-	const char *const lanes[] = {trigger, "unit.kind=opencl", "unit.lanes=3"};
+	const char *const slots[] = {trigger, "unit.kind=opencl", "unit.lanes=3"};
 	const char *const any[] = {trigger, "unit.kind=opencl", "unit.lanes=4", "unit.order=any"};
 
 	NEEDS_OPENCL();
-	gpu_overlap(case_of("photons, eight at a time"), &sl_unit_opencl, lanes, 3);
+	gpu_overlap(case_of("photons, eight at a time"), &sl_unit_opencl, slots, 3);
 	gpu_overlap(case_of("counts of 32 bits"), &sl_unit_opencl, any, 4);
 	gpu_overlap(case_of("lists of 32 bits"), &sl_unit_opencl, any, 4);
 	gpu_overlap(case_of("rings"), &sl_unit_opencl, any, 4);

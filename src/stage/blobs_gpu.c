@@ -10,7 +10,7 @@ enum { COUNT, LIST, JOIN, SIZE, CHOOSE };
 static const char *const names[SL_BLOBS_STEPS] = {"blobs_count", "blobs_list", "blobs_join",
 						  "blobs_size", "blobs_choose"};
 
-static int open_lane(struct sl_blobs_gpu *t, struct sl_blobs_lane *l, uint64_t frames)
+static int open_slot(struct sl_blobs_gpu *t, struct sl_blobs_batch_slot *l, uint64_t frames)
 {
 	const uint64_t word = sizeof(uint32_t);
 	const struct {
@@ -41,7 +41,7 @@ static int open_lane(struct sl_blobs_gpu *t, struct sl_blobs_lane *l, uint64_t f
 	return err;
 }
 
-static void close_lane(struct sl_blobs_gpu *t, struct sl_blobs_lane *l)
+static void close_slot(struct sl_blobs_gpu *t, struct sl_blobs_batch_slot *l)
 {
 	struct sl_device_memory *memory[] = {&l->marked, &l->before, &l->counts, &l->at,
 					     &l->parent, &l->size,   &l->first,	 &l->total,
@@ -61,8 +61,8 @@ int sl_blobs_gpu_open(struct sl_blobs_gpu *t, const struct sl_gpu_env *env,
 	t->room = t->most / t->least + 1;
 	for (unsigned i = 0; i < SL_BLOBS_STEPS && !err; i++)
 		err = t->device->platform->kernel_open(program, names[i], &t->kernel[i]);
-	for (unsigned i = 0; i < env->lanes && !err; i++)
-		err = open_lane(t, &t->lane[i], env->batch_frames);
+	for (unsigned i = 0; i < env->slots && !err; i++)
+		err = open_slot(t, &t->slot[i], env->batch_frames);
 	return err;
 }
 
@@ -71,7 +71,7 @@ void sl_blobs_gpu_close(struct sl_blobs_gpu *t)
 	if (!t->device)
 		return;
 	for (unsigned i = 0; i < SL_GPU_BATCH_SLOTS; i++)
-		close_lane(t, &t->lane[i]);
+		close_slot(t, &t->slot[i]);
 	for (unsigned i = 0; i < SL_BLOBS_STEPS; i++)
 		if (t->kernel[i])
 			t->device->platform->kernel_close(t->kernel[i]);
@@ -79,7 +79,7 @@ void sl_blobs_gpu_close(struct sl_blobs_gpu *t)
 
 int sl_blobs_gpu_clear(struct sl_blobs_gpu *t, const struct sl_gpu_batch *b)
 {
-	const struct sl_device_memory *marked = &t->lane[b->lane].marked;
+	const struct sl_device_memory *marked = &t->slot[b->slot].marked;
 
 	return t->device->platform->zero(b->queue, marked, 0,
 					 (uint64_t)b->frames * t->words * sizeof(uint32_t));
@@ -92,7 +92,7 @@ int sl_blobs_gpu_clear(struct sl_blobs_gpu *t, const struct sl_gpu_batch *b)
 /* Bits become numbers. */
 static int number(struct sl_blobs_gpu *t, const struct sl_gpu_batch *b)
 {
-	struct sl_blobs_lane *l = &t->lane[b->lane];
+	struct sl_blobs_batch_slot *l = &t->slot[b->slot];
 	const struct sl_device_argument count[] = {
 		SL_ARG_MEMORY(b->frame), SL_ARG_MEMORY(b->verdict), SL_ARG(t->items),
 		SL_ARG(t->all),		 SL_ARG_MEMORY(&l->marked), SL_ARG_MEMORY(&l->counts)};
@@ -113,7 +113,7 @@ static int number(struct sl_blobs_gpu *t, const struct sl_gpu_batch *b)
 /* Numbers become blobs. */
 static int join(struct sl_blobs_gpu *t, const struct sl_gpu_batch *b)
 {
-	struct sl_blobs_lane *l = &t->lane[b->lane];
+	struct sl_blobs_batch_slot *l = &t->slot[b->slot];
 	const struct sl_device_argument join[] = {
 		SL_ARG_MEMORY(&l->marked), SL_ARG_MEMORY(&l->before), SL_ARG(t->words),
 		SL_ARG(t->rows),	   SL_ARG(t->columns),	      SL_ARG(t->most),
@@ -130,7 +130,7 @@ static int join(struct sl_blobs_gpu *t, const struct sl_gpu_batch *b)
 
 int sl_blobs_gpu_choose(struct sl_blobs_gpu *t, const struct sl_gpu_batch *b)
 {
-	struct sl_blobs_lane *l = &t->lane[b->lane];
+	struct sl_blobs_batch_slot *l = &t->slot[b->slot];
 	const struct sl_device_argument choose[] = {
 		SL_ARG(t->least),	   SL_ARG(t->largest),	    SL_ARG(t->most),
 		SL_ARG_MEMORY(&l->parent), SL_ARG_MEMORY(&l->size), SL_ARG_MEMORY(&l->first),

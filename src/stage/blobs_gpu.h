@@ -5,7 +5,7 @@
  *            candidates of these, blobs of fit size in the CPU's order. The stage's kernels measure
  *            each, and say which are good; the last of them places these in the result. The steps
  *            are those of src/stage/blobs.clh, which is part of the stage's own program.
- * Ownership: memory for every lane. The program is the stage's: it outlives this. */
+ * Ownership: memory for every batch slot. The program is the stage's: it outlives this. */
 #ifndef SL_STAGE_BLOBS_GPU_H
 #define SL_STAGE_BLOBS_GPU_H
 
@@ -13,7 +13,7 @@
 
 enum { SL_BLOBS_STEPS = 5, SL_BLOBS_COLUMNS = 8, SL_BLOBS_THREADS = 256 };
 
-struct sl_blobs_lane {
+struct sl_blobs_batch_slot {
 	struct sl_device_memory marked, before;		 /* uint32_t [frames][words] */
 	struct sl_device_memory counts;			 /* uint32_t [frames][runs] */
 	struct sl_device_memory at, parent, size, first; /* uint32_t [frames][most] */
@@ -37,7 +37,7 @@ struct sl_blobs_gpu {
 
 	uint32_t runs, words, room;
 	struct sl_device_kernel *kernel[SL_BLOBS_STEPS];
-	struct sl_blobs_lane lane[SL_GPU_BATCH_SLOTS];
+	struct sl_blobs_batch_slot slot[SL_GPU_BATCH_SLOTS];
 };
 
 int sl_blobs_gpu_open(struct sl_blobs_gpu *gpu, const struct sl_gpu_env *env,

@@ -102,13 +102,13 @@ static int open_gpu(void *state, const struct sl_gpu_env *env, const struct sl_c
 	return err ? err : send_tables(t, env->queue);
 }
 
-static int count(void *state, uint32_t threshold, const struct sl_device_memory *lane)
+static int count(void *state, uint32_t threshold, const struct sl_device_memory *slot)
 {
 	struct gpu *t = state;
 
 	if (t->use != PHOTONS_8 || t->batch_frames > COUNT_FRAMES || t->counts)
 		return -ENOTSUP;
-	memcpy(t->count, lane, sizeof(t->count));
+	memcpy(t->count, slot, sizeof(t->count));
 	t->threshold = (int32_t)threshold;
 	t->counts = true;
 	return 0;
@@ -165,7 +165,7 @@ static int enqueue(void *state, const struct sl_gpu_batch *b)
 	struct gpu *t = state;
 	struct sl_correct *c = t->stage;
 	uint64_t threads = c->pixels / (t->use == PHOTONS_8 ? VECTOR : 1);
-	const struct sl_device_memory *counts = t->counts ? &t->count[b->lane] : &t->nothing;
+	const struct sl_device_memory *counts = t->counts ? &t->count[b->slot] : &t->nothing;
 	const struct sl_device_argument argument[] = {
 		SL_ARG_MEMORY(b->raw),
 		SL_ARG_MEMORY(b->frame),

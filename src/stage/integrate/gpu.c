@@ -21,7 +21,7 @@
 
 enum { BEGIN, TILES, CONCLUDE, KERNELS };
 
-/* Per lane: what sums of pieces there are. */
+/* Per batch slot: what sums of pieces there are. */
 struct work {
 	struct sl_device_memory live; /* uint32_t [1 + frames] */
 	struct sl_device_memory signal, variance, missing, dark;
@@ -133,7 +133,7 @@ static int open_tables(struct gpu *t, const struct sl_gpu_env *env)
 	t->tiles = tiles.tiles;
 	if (!err)
 		t->conclude.slices = slices_for(&tiles, t->stage->shares.cells);
-	for (unsigned i = 0; i < env->lanes && !err; i++) {
+	for (unsigned i = 0; i < env->slots && !err; i++) {
 		struct work *w = &t->work[i];
 		uint64_t sums = (uint64_t)tiles.pieces * t->about.most * sizeof(int64_t);
 		int (*open)(struct sl_device *, uint64_t, struct sl_device_memory *) =
@@ -238,7 +238,7 @@ static uint32_t lanes_of(enum sl_dtype dtype)
 
 static int begin(struct gpu *t, const struct sl_gpu_batch *b, struct sl_device_memory *result)
 {
-	const struct sl_device_memory *live = &t->work[b->lane].live;
+	const struct sl_device_memory *live = &t->work[b->slot].live;
 	bool cake = t->stage->azimuth_bins;
 	const struct sl_device_argument argument[] = {
 		SL_ARG(t->conclude),
@@ -263,7 +263,7 @@ static int begin(struct gpu *t, const struct sl_gpu_batch *b, struct sl_device_m
 
 static int add_up(struct gpu *t, const struct sl_gpu_batch *b)
 {
-	struct work *w = &t->work[b->lane];
+	struct work *w = &t->work[b->slot];
 	uint32_t words = sl_device_groups(t->about.most, lanes_of(t->stage->dtype));
 	const struct sl_device_argument argument[] = {
 		SL_ARG(t->about),
@@ -291,7 +291,7 @@ static int add_up(struct gpu *t, const struct sl_gpu_batch *b)
 
 static int conclude(struct gpu *t, const struct sl_gpu_batch *b, struct sl_device_memory *result)
 {
-	struct work *w = &t->work[b->lane];
+	struct work *w = &t->work[b->slot];
 	uint64_t items = (uint64_t)t->conclude.cells * t->conclude.most;
 	const struct sl_device_argument argument[] = {
 		SL_ARG(t->conclude),

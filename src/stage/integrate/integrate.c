@@ -172,7 +172,7 @@ static void close_integrate(void *state)
 /* How many frames from f on are worked on together. */
 static uint32_t lanes_at(const struct sl_batch *batch, uint32_t f)
 {
-	return batch->frames - f >= SL_LANES ? SL_LANES : 1;
+	return batch->frames - f >= SL_INTEGRATE_MEMBERS ? SL_INTEGRATE_MEMBERS : 1;
 }
 
 static void tile(void *state, void *scratch, const struct sl_batch *batch,
@@ -183,12 +183,12 @@ static void tile(void *state, void *scratch, const struct sl_batch *batch,
 	struct sl_run run = {.at = tile->module * s->module_pixels + tile->first,
 			     .count = tile->count};
 
-	for (uint32_t f = 0; f < batch->frames; f += run.lanes) {
-		uint32_t bright = SL_LANES;
+	for (uint32_t f = 0; f < batch->frames; f += run.members) {
+		uint32_t bright = SL_INTEGRATE_MEMBERS;
 
-		run.lanes = lanes_at(batch, f);
+		run.members = lanes_at(batch, f);
 		run.group = (char *)scratch + f * bytes;
-		for (uint32_t l = 0; l < run.lanes; l++) {
+		for (uint32_t l = 0; l < run.members; l++) {
 			const struct sl_frame *frame = batch->frame[f + l];
 
 			run.in[l] = tile->in[f + l];
@@ -197,10 +197,10 @@ static void tile(void *state, void *scratch, const struct sl_batch *batch,
 				bright = l;
 		}
 		/* A dark frame has no image: it gets another's, and nobody will look at it. */
-		for (uint32_t l = 0; l < run.lanes && bright < SL_LANES; l++)
+		for (uint32_t l = 0; l < run.members && bright < SL_INTEGRATE_MEMBERS; l++)
 			if (batch->frame[f + l]->flags & SL_FRAME_DARK)
 				run.in[l] = run.in[bright];
-		if (bright < SL_LANES)
+		if (bright < SL_INTEGRATE_MEMBERS)
 			s->add(s, &run);
 	}
 }
@@ -218,11 +218,11 @@ static void fill_axes(const struct sl_integrate *s, struct sl_frame *frame)
 }
 
 static void finish_group(const struct sl_integrate *s, void *const *scratch, unsigned workers,
-			 struct sl_batch *batch, uint32_t f, uint32_t lanes)
+			 struct sl_batch *batch, uint32_t f, uint32_t members)
 {
-	float *intensity[SL_LANES], *sigma[SL_LANES];
+	float *intensity[SL_INTEGRATE_MEMBERS], *sigma[SL_INTEGRATE_MEMBERS];
 
-	for (uint32_t l = 0; l < lanes; l++) {
+	for (uint32_t l = 0; l < members; l++) {
 		struct sl_frame *frame = batch->frame[f + l];
 		float *first = frame->result[s->result].host;
 
@@ -231,9 +231,9 @@ static void finish_group(const struct sl_integrate *s, void *const *scratch, uns
 		sigma[l] = s->azimuth_bins ? frame->result[s->result + 1].host
 					   : first + 2 * (size_t)s->bins;
 	}
-	sl_integrate_conclude(s, scratch, workers, f * sl_integrate_frame_bytes(s), lanes,
+	sl_integrate_conclude(s, scratch, workers, f * sl_integrate_frame_bytes(s), members,
 			      intensity, sigma);
-	for (uint32_t l = 0; l < lanes; l++)
+	for (uint32_t l = 0; l < members; l++)
 		if (batch->frame[f + l]->flags & SL_FRAME_DARK) {
 			memset(intensity[l], 0, s->shares.cells * sizeof(float));
 			memset(sigma[l], 0, s->shares.cells * sizeof(float));
@@ -244,9 +244,9 @@ static void finish(void *state, void *const *scratch, unsigned workers, struct s
 {
 	const struct sl_integrate *s = state;
 
-	for (uint32_t f = 0, lanes; f < batch->frames; f += lanes) {
-		lanes = lanes_at(batch, f);
-		finish_group(s, scratch, workers, batch, f, lanes);
+	for (uint32_t f = 0, members; f < batch->frames; f += members) {
+		members = lanes_at(batch, f);
+		finish_group(s, scratch, workers, batch, f, members);
 	}
 }
 

@@ -118,10 +118,10 @@ SL_DEVICE void fill_tile(SL_LOCAL sl_u32 *pixels, struct sl_kernel_integrate c, 
 			    SL_GLOBAL double *darks)                                                                         \
 	{                                                                                                                    \
 		SL_SHARED sl_u32 pixels[SL_TILE_WORDS * SL_TILE_PIXELS];                                                     \
-		const sl_u32 lanes = 4 / BYTES;                                                                              \
-		sl_u32 frames = frames_of(live[0], c.first, c.most), all = (frames + lanes - 1) / lanes;                     \
+		const sl_u32 members = 4 / BYTES;                                                                              \
+		sl_u32 frames = frames_of(live[0], c.first, c.most), all = (frames + members - 1) / members;                     \
 		sl_u32 passes = (all + SL_TILE_WORDS - 1) / SL_TILE_WORDS;                                                   \
-		sl_u32 words = passes ? (all + passes - 1) / passes : 0, first = sl_group(1) * words * lanes, item;          \
+		sl_u32 words = passes ? (all + passes - 1) / passes : 0, first = sl_group(1) * words * members, item;          \
 		struct sl_kernel_tile tile = tiles[sl_group(0)];                                                             \
                                                                                                                              \
 		if (first >= frames)                                                                                         \
@@ -141,7 +141,7 @@ SL_DEVICE void fill_tile(SL_LOCAL sl_u32 *pixels, struct sl_kernel_integrate c, 
 			sl_u64 from = (sl_u64)piece.first * 8;                                                               \
 			PART signal[4 / BYTES], variance[4 / BYTES];                                                         \
                                                                                                                              \
-			_Pragma("unroll") for (l = 0; l < lanes; l++)                                                        \
+			_Pragma("unroll") for (l = 0; l < members; l++)                                                        \
 				signal[l] = variance[l] = 0;                                                                 \
 			for (i = 0; i < piece.count; i += 8) {                                                               \
 				sl_u32x4 eight = *(SL_GLOBAL const sl_u32x4 *)(places + from + i);                           \
@@ -158,7 +158,7 @@ SL_DEVICE void fill_tile(SL_LOCAL sl_u32 *pixels, struct sl_kernel_integrate c, 
 					sl_u32 square = SPLIT ? sl_share_square(share, c.bits) : 1;                          \
 					sl_u32 word = pixels[sl_tile_word(place, w)];                                        \
                                                                                                                              \
-					_Pragma("unroll") for (l = 0; l < lanes; l++)                                        \
+					_Pragma("unroll") for (l = 0; l < members; l++)                                        \
 					{                                                                                    \
 						WIDE v = VALUE(word, l);                                                     \
 						sl_u32 valid = VALID(v), adds = valid && is;                                 \
@@ -170,9 +170,9 @@ SL_DEVICE void fill_tile(SL_LOCAL sl_u32 *pixels, struct sl_kernel_integrate c, 
 					}                                                                                    \
 				}                                                                                            \
 			}                                                                                                    \
-			_Pragma("unroll") for (l = 0; l < lanes; l++)                                                        \
+			_Pragma("unroll") for (l = 0; l < members; l++)                                                        \
 			{                                                                                                    \
-				sl_u32 f = first + w * lanes + l;                                                            \
+				sl_u32 f = first + w * members + l;                                                            \
 				sl_u64 to = (sl_u64)piece.rank * c.most + f;                                                 \
 				sl_i64 less = 0;                                                                             \
 				double less_dark = 0;                                                                        \

@@ -119,7 +119,7 @@ static int open_gpu(void *state, const struct sl_gpu_env *env, const struct sl_c
 		err = send_tables(t, env->queue);
 	if (!err)
 		err = sl_blobs_gpu_open(&t->blobs, env, t->program);
-	for (unsigned i = 0; i < env->lanes && !err; i++) {
+	for (unsigned i = 0; i < env->slots && !err; i++) {
 		err = t->device->platform->memory_open(t->device, rings, &t->mean[i]);
 		if (!err)
 			err = t->device->platform->memory_open(t->device, rings, &t->upper[i]);
@@ -151,9 +151,9 @@ static int mark(struct gpu *t, const struct sl_gpu_batch *b)
 		SL_ARG_MEMORY(&t->index),
 		SL_ARG(p->settings.snr),
 		SL_ARG(p->settings.threshold),
-		SL_ARG_MEMORY(&t->mean[b->lane]),
-		SL_ARG_MEMORY(&t->upper[b->lane]),
-		SL_ARG_MEMORY(&t->blobs.lane[b->lane].marked),
+		SL_ARG_MEMORY(&t->mean[b->slot]),
+		SL_ARG_MEMORY(&t->upper[b->slot]),
+		SL_ARG_MEMORY(&t->blobs.slot[b->slot].marked),
 		SL_ARG(t->blobs.words),
 	};
 	const struct sl_device_range rings = {{p->table.rings, b->frames}, THREADS};
@@ -164,7 +164,7 @@ static int mark(struct gpu *t, const struct sl_gpu_batch *b)
 static int measure(struct gpu *t, const struct sl_gpu_batch *b)
 {
 	const struct sl_peaks *p = t->stage;
-	const struct sl_blobs_lane *l = &t->blobs.lane[b->lane];
+	const struct sl_blobs_batch_slot *l = &t->blobs.slot[b->slot];
 	const uint64_t frame_bytes = p->table.pixels * sl_dtype_bytes(p->dtype);
 	const uint32_t dtype = p->dtype;
 	const struct sl_device_argument argument[] = {
@@ -172,8 +172,8 @@ static int measure(struct gpu *t, const struct sl_gpu_batch *b)
 		SL_ARG(frame_bytes),
 		SL_ARG(dtype),
 		SL_ARG_MEMORY(&t->ring),
-		SL_ARG_MEMORY(&t->mean[b->lane]),
-		SL_ARG_MEMORY(&t->upper[b->lane]),
+		SL_ARG_MEMORY(&t->mean[b->slot]),
+		SL_ARG_MEMORY(&t->upper[b->slot]),
 		SL_ARG(p->table.rings),
 		SL_ARG(p->table.rows),
 		SL_ARG(p->table.columns),
@@ -200,7 +200,7 @@ static int measure(struct gpu *t, const struct sl_gpu_batch *b)
 static int place(struct gpu *t, const struct sl_gpu_batch *b)
 {
 	const struct sl_peaks *p = t->stage;
-	const struct sl_blobs_lane *l = &t->blobs.lane[b->lane];
+	const struct sl_blobs_batch_slot *l = &t->blobs.slot[b->slot];
 	const uint32_t rows_at = (uint32_t)p->result * t->batch_frames;
 	const struct sl_device_argument argument[] = {
 		SL_ARG_MEMORY(b->frame),

@@ -146,7 +146,7 @@ static int open_tables(struct gpu *t, const struct sl_gpu_env *env)
 		err = send_tables(t, env->queue, &d);
 	done = sl_device_finish(t->device, env->queue); /* they are freed below, in any case */
 	err = err ? err : done;
-	for (unsigned i = 0; i < env->lanes && !err; i++) {
+	for (unsigned i = 0; i < env->slots && !err; i++) {
 		err = p->memory_open(t->device,
 				     (uint64_t)env->batch_frames * d.parts *
 					     sizeof(struct sl_kernel_sum),
@@ -235,12 +235,12 @@ static int statistics(struct gpu *t, const struct sl_gpu_batch *b)
 		SL_ARG(t->items),
 		SL_ARG_MEMORY(&t->part),
 		SL_ARG_MEMORY(&t->list),
-		SL_ARG_MEMORY(&t->sums[b->lane]),
+		SL_ARG_MEMORY(&t->sums[b->slot]),
 	};
 	const struct sl_device_argument conclude[] = {
 		SL_ARG(t->about),	   SL_ARG_MEMORY(b->frame),
 		SL_ARG_MEMORY(b->verdict), SL_ARG(t->items),
-		SL_ARG_MEMORY(&t->first),  SL_ARG_MEMORY(&t->sums[b->lane]),
+		SL_ARG_MEMORY(&t->first),  SL_ARG_MEMORY(&t->sums[b->slot]),
 		SL_ARG(t->is_float),	   SL_ARG_MEMORY(&b->result[t->stage->result]),
 	};
 	struct sl_device_range parts = {{t->about.parts, b->frames}, SL_REDUCE_THREADS};

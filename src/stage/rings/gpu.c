@@ -18,7 +18,7 @@ enum { LOOK, FIND, LIST, KERNELS };
 
 static const char *const names[KERNELS] = {"rings_look", "rings_find", "rings_list"};
 
-struct lane {
+struct batch_slot {
 	struct sl_device_memory look; /* uint32_t [frames]; of a ring [POLL_WORDS][buffers] */
 	struct sl_device_memory word; /* uint32_t [frames][items] */
 	struct sl_device_memory ring; /* float [frames][items][rings][SL_KERNEL_RINGS_STORED] */
@@ -32,17 +32,17 @@ struct gpu {
 	uint32_t items, batch_frames;
 	int input, result;
 	struct sl_device_memory x, y, triplet;
-	struct lane lane[SL_GPU_BATCH_SLOTS];
-	struct lane polled;	       /* of a ring, [buffers][items] */
+	struct batch_slot batch_slot[SL_GPU_BATCH_SLOTS];
+	struct batch_slot polled;      /* of a ring, [buffers][items] */
 	struct sl_device_memory draft; /* answers, before they go out; [buffers] */
 	struct sl_kernel_slot slot;
 };
 
-static void close_lane(struct gpu *t, struct lane *lane)
+static void close_slot(struct gpu *t, struct batch_slot *batch_slot)
 {
-	t->device->platform->memory_close(t->device, &lane->look);
-	t->device->platform->memory_close(t->device, &lane->word);
-	t->device->platform->memory_close(t->device, &lane->ring);
+	t->device->platform->memory_close(t->device, &batch_slot->look);
+	t->device->platform->memory_close(t->device, &batch_slot->word);
+	t->device->platform->memory_close(t->device, &batch_slot->ring);
 }
 
 static void close_gpu(void *state)
@@ -55,8 +55,8 @@ static void close_gpu(void *state)
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		t->device->platform->memory_close(t->device, table[i]);
 	for (unsigned i = 0; i < SL_GPU_BATCH_SLOTS; i++)
-		close_lane(t, &t->lane[i]);
-	close_lane(t, &t->polled);
+		close_slot(t, &t->batch_slot[i]);
+	close_slot(t, &t->polled);
 	sl_device_kernels_close(t->device, t->program, t->kernel, KERNELS);
 }
 
@@ -89,16 +89,16 @@ static struct sl_kernel_rings rules_of(const struct sl_rings *r, uint32_t module
 	};
 }
 
-static int open_lane(struct gpu *t, struct lane *lane, uint32_t frames, uint32_t words)
+static int open_slot(struct gpu *t, struct batch_slot *batch_slot, uint32_t frames, uint32_t words)
 {
 	const struct sl_platform *p = t->device->platform;
 	uint64_t events = (uint64_t)frames * t->items;
 	uint64_t ring = SL_KERNEL_RINGS_MOST * SL_KERNEL_RINGS_STORED * sizeof(float);
-	int err = p->memory_open(t->device, words * sizeof(uint32_t), &lane->look);
+	int err = p->memory_open(t->device, words * sizeof(uint32_t), &batch_slot->look);
 
 	if (!err)
-		err = p->memory_open(t->device, events * sizeof(uint32_t), &lane->word);
-	return err ? err : p->memory_open(t->device, events * ring, &lane->ring);
+		err = p->memory_open(t->device, events * sizeof(uint32_t), &batch_slot->word);
+	return err ? err : p->memory_open(t->device, events * ring, &batch_slot->ring);
 }
 
 static int open_gpu(void *state, const struct sl_gpu_env *env, const struct sl_chain_stage *stage)
@@ -123,16 +123,16 @@ static int open_gpu(void *state, const struct sl_gpu_env *env, const struct sl_c
 	if (!err)
 		err = sl_device_table(t->device, env->queue, s->triplet, sizeof(s->triplet),
 				      &t->triplet);
-	for (unsigned i = 0; i < env->lanes && !err; i++)
-		err = open_lane(t, &t->lane[i], t->batch_frames, t->batch_frames);
+	for (unsigned i = 0; i < env->slots && !err; i++)
+		err = open_slot(t, &t->batch_slot[i], t->batch_frames, t->batch_frames);
 	return err;
 }
 
-static int look(struct gpu *t, const struct sl_gpu_batch *b, const struct lane *lane)
+static int look(struct gpu *t, const struct sl_gpu_batch *b, const struct batch_slot *batch_slot)
 {
 	const struct sl_device_argument argument[] = {
-		SL_ARG_MEMORY(b->frame),       SL_ARG_MEMORY(b->verdict),  SL_ARG(t->items),
-		SL_ARG(t->rules.looks_at_all), SL_ARG_MEMORY(&lane->look),
+		SL_ARG_MEMORY(b->frame),       SL_ARG_MEMORY(b->verdict),	 SL_ARG(t->items),
+		SL_ARG(t->rules.looks_at_all), SL_ARG_MEMORY(&batch_slot->look),
 	};
 	struct sl_device_range range = {{b->frames}, THREADS};
 
@@ -140,19 +140,19 @@ static int look(struct gpu *t, const struct sl_gpu_batch *b, const struct lane *
 					   sizeof(argument) / sizeof(argument[0]));
 }
 
-static int find(struct gpu *t, const struct sl_gpu_batch *b, const struct lane *lane)
+static int find(struct gpu *t, const struct sl_gpu_batch *b, const struct batch_slot *batch_slot)
 {
 	const struct sl_device_argument argument[] = {
 		SL_ARG_MEMORY(t->input == SL_STAGE_RAW ? b->raw : &b->result[t->input]),
 		SL_ARG_MEMORY(b->view),
 		SL_ARG_MEMORY(b->verdict),
-		SL_ARG_MEMORY(&lane->look),
+		SL_ARG_MEMORY(&batch_slot->look),
 		SL_ARG_MEMORY(&t->x),
 		SL_ARG_MEMORY(&t->y),
 		SL_ARG_MEMORY(&t->triplet),
 		SL_ARG(t->rules),
-		SL_ARG_MEMORY(&lane->word),
-		SL_ARG_MEMORY(&lane->ring),
+		SL_ARG_MEMORY(&batch_slot->word),
+		SL_ARG_MEMORY(&batch_slot->ring),
 	};
 	struct sl_device_range range = {{t->items, b->frames}, TEAM};
 
@@ -160,13 +160,13 @@ static int find(struct gpu *t, const struct sl_gpu_batch *b, const struct lane *
 					   sizeof(argument) / sizeof(argument[0]));
 }
 
-static int list(struct gpu *t, const struct sl_gpu_batch *b, const struct lane *lane)
+static int list(struct gpu *t, const struct sl_gpu_batch *b, const struct batch_slot *batch_slot)
 {
 	uint64_t skip = (uint64_t)t->result * t->batch_frames;
 	const struct sl_device_argument argument[] = {
 		SL_ARG(t->rules),
-		SL_ARG_MEMORY(&lane->word),
-		SL_ARG_MEMORY(&lane->ring),
+		SL_ARG_MEMORY(&batch_slot->word),
+		SL_ARG_MEMORY(&batch_slot->ring),
 		SL_ARG_MEMORY(&b->result[t->result]),
 		SL_ARG_MEMORY(&b->result[t->result + 1]),
 		SL_ARG_MEMORY(b->rows),
@@ -182,12 +182,12 @@ static int list(struct gpu *t, const struct sl_gpu_batch *b, const struct lane *
 static int enqueue(void *state, const struct sl_gpu_batch *b)
 {
 	struct gpu *t = state;
-	const struct lane *lane = &t->lane[b->lane];
-	int err = look(t, b, lane);
+	const struct batch_slot *batch_slot = &t->batch_slot[b->slot];
+	int err = look(t, b, batch_slot);
 
 	if (!err)
-		err = find(t, b, lane);
-	return err ? err : list(t, b, lane);
+		err = find(t, b, batch_slot);
+	return err ? err : list(t, b, batch_slot);
 }
 
 static int poll(void *state, struct sl_gpu_poll *poll)
@@ -195,7 +195,7 @@ static int poll(void *state, struct sl_gpu_poll *poll)
 	struct gpu *t = state;
 	struct sl_device_info info;
 	uint32_t half = poll->groups > 1 ? poll->groups / 2 : 1;
-	int err = open_lane(t, &t->polled, poll->buffers, POLL_WORDS * poll->buffers);
+	int err = open_slot(t, &t->polled, poll->buffers, POLL_WORDS * poll->buffers);
 
 	if (!err)
 		err = t->device->platform->memory_open(

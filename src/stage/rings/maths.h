@@ -1,8 +1,9 @@
 /* maths.h - circles through hits: through three of them, or as near to many as can be.
  *
  * Model: sl_lanes is a number of each of several events side by side, or of one (a float), so that
- * one text serves vectors of every width, CUDA and OpenCL. Whoever wants vectors defines SL_LANES,
- * sl_lanes, sl_lanes_mask and the functions below on them before. Lengths are in mm.
+ * one text serves vectors of every width, CUDA and OpenCL. Whoever wants vectors defines
+ * SL_INTEGRATE_MEMBERS, sl_lanes, sl_lanes_mask and the functions below on them before. Lengths
+ * are in mm.
  *
  * A point at distance d from the centre of a circle has the power p = d^2 - r^2 with regard to it.
  * Of four points on one circle p is 0, which is the same as Ptolemy's theorem (of a quadrangle in a
@@ -13,8 +14,8 @@
 
 #include "gpu/dialect/language.h"
 
-#ifndef SL_LANES
-#define SL_LANES 1
+#ifndef SL_INTEGRATE_MEMBERS
+#define SL_INTEGRATE_MEMBERS 1
 typedef float sl_lanes;
 typedef sl_i32 sl_lanes_mask; /* of comparisons; & and | work on it */
 

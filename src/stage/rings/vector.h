@@ -19,7 +19,7 @@
 #define SL_FN static inline __attribute__((always_inline, unused)) LANES_TARGET
 
 #if LANES > 1
-#define SL_LANES LANES
+#define SL_INTEGRATE_MEMBERS LANES
 typedef float sl_lanes __attribute__((vector_size(4 * LANES)));
 typedef int32_t sl_lanes_mask __attribute__((vector_size(4 * LANES)));
 

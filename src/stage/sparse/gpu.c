@@ -67,7 +67,7 @@ static int open_gpu(void *state, const struct sl_gpu_env *env, const struct sl_c
 	err = open_kernels(t);
 	if (!err && t->stage->method == SL_SPARSE_RADIAL)
 		err = sl_sparse_radial_gpu_open(&t->radial, t->stage, env);
-	for (unsigned i = 0; i < env->lanes && !err; i++) {
+	for (unsigned i = 0; i < env->slots && !err; i++) {
 		uint64_t runs = (uint64_t)env->batch_frames * t->runs;
 
 		err = p->memory_open(t->device, runs * RUN / 8, &t->mask[i]);
@@ -95,8 +95,8 @@ static int count_by_threshold(struct gpu *t, const struct sl_gpu_batch *b)
 		SL_ARG(t->pixels),
 		SL_ARG(wide),
 		s->dtype == SL_F32 ? SL_ARG(s->bounds.real_high) : SL_ARG(s->threshold),
-		SL_ARG_MEMORY(&t->mask[b->lane]),
-		SL_ARG_MEMORY(&t->counts[b->lane]),
+		SL_ARG_MEMORY(&t->mask[b->slot]),
+		SL_ARG_MEMORY(&t->counts[b->slot]),
 	};
 	const struct sl_device_range range = {{t->runs, b->frames}, THREADS};
 
@@ -118,8 +118,8 @@ static int write_lists(struct gpu *t, const struct sl_gpu_batch *b)
 		SL_ARG(t->items),
 		SL_ARG(look),
 		SL_ARG(t->pixels),
-		SL_ARG_MEMORY(&t->mask[b->lane]),
-		SL_ARG_MEMORY(&t->counts[b->lane]),
+		SL_ARG_MEMORY(&t->mask[b->slot]),
+		SL_ARG_MEMORY(&t->counts[b->slot]),
 		SL_ARG(s->room),
 		SL_ARG_MEMORY(&list[0]),
 		SL_ARG_MEMORY(&list[1]),
@@ -141,7 +141,7 @@ static int enqueue(void *state, const struct sl_gpu_batch *b)
 	struct gpu *t = state;
 	int err = t->stage->method == SL_SPARSE_RADIAL
 			  ? sl_sparse_radial_gpu_pick(&t->radial, b, image_of(t, b),
-						      &t->mask[b->lane], &t->counts[b->lane])
+						      &t->mask[b->slot], &t->counts[b->slot])
 			  : count_by_threshold(t, b);
 
 	return err ? err : write_lists(t, b);

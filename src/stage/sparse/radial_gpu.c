@@ -102,7 +102,7 @@ int sl_sparse_radial_gpu_open(struct sl_sparse_radial_gpu *t, const struct sl_sp
 	if (!err)
 		err = sl_device_table(t->device, env->queue, s->radius,
 				      r->pixels * sizeof(*s->radius), &t->radius);
-	for (unsigned i = 0; i < env->lanes && !err; i++)
+	for (unsigned i = 0; i < env->slots && !err; i++)
 		err = t->device->platform->memory_open(
 			t->device, (uint64_t)env->batch_frames * r->bins * sizeof(float),
 			&t->above[i]);
@@ -156,7 +156,7 @@ static int make_backgrounds(struct sl_sparse_radial_gpu *t, const struct sl_gpu_
 		SL_ARG(s->radial.bins),
 		SL_ARG(noise),
 		SL_ARG(cutoff),
-		SL_ARG_MEMORY(&t->above[b->lane]),
+		SL_ARG_MEMORY(&t->above[b->slot]),
 	};
 	const struct sl_device_range bins = {{s->radial.bins, b->frames}, THREADS};
 	const struct sl_device_range some = {{sl_device_groups(s->radial.bins, THREADS), b->frames},
@@ -189,7 +189,7 @@ int sl_sparse_radial_gpu_pick(struct sl_sparse_radial_gpu *t, const struct sl_gp
 		SL_ARG_MEMORY(&t->radius),
 		SL_ARG_MEMORY(&background[0]),
 		SL_ARG_MEMORY(&background[1]),
-		SL_ARG_MEMORY(&t->above[b->lane]),
+		SL_ARG_MEMORY(&t->above[b->slot]),
 		SL_ARG(s->radial.bins),
 		SL_ARG(s->middle[0]),
 		SL_ARG(s->step),

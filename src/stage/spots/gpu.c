@@ -121,7 +121,7 @@ static int find(struct gpu *t, const struct sl_gpu_batch *b)
 		SL_ARG(s->box),
 		SL_ARG(s->threshold),
 		SL_ARG(s->sigmas),
-		SL_ARG_MEMORY(&t->blobs.lane[b->lane].marked),
+		SL_ARG_MEMORY(&t->blobs.slot[b->slot].marked),
 	};
 	const struct sl_device_range runs = {{t->blobs.runs, b->frames}, THREADS};
 
@@ -131,7 +131,7 @@ static int find(struct gpu *t, const struct sl_gpu_batch *b)
 static int measure(struct gpu *t, const struct sl_gpu_batch *b)
 {
 	const struct sl_spots *s = t->stage;
-	const struct sl_blobs_lane *l = &t->blobs.lane[b->lane];
+	const struct sl_blobs_batch_slot *l = &t->blobs.slot[b->slot];
 	const uint64_t frame_bytes = t->blobs.pixels * sl_dtype_bytes(s->dtype);
 	const uint32_t dtype = s->dtype, masked = s->settings.mask != NULL;
 	const struct sl_device_argument argument[] = {
@@ -170,7 +170,7 @@ static int decide(struct gpu *t, const struct sl_gpu_batch *b)
 		SL_ARG_MEMORY(b->verdict),
 		SL_ARG(t->items),
 		SL_ARG(t->blobs.all),
-		SL_ARG_MEMORY(&t->blobs.lane[b->lane].blobs),
+		SL_ARG_MEMORY(&t->blobs.slot[b->slot].blobs),
 		SL_ARG(s->max_spots),
 		SL_ARG(s->min_spots),
 		SL_ARG_MEMORY(&b->result[s->result + 1]),

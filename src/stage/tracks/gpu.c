@@ -25,7 +25,7 @@ static const char *const sector_names[SECTOR_KERNELS] = {"tracks_find", "tracks_
 static const char *const event_names[EVENT_KERNELS] = {"tracks_relate", "tracks_judge",
 						       "tracks_list"};
 
-struct lane {
+struct slot {
 	struct sl_device_memory sector; /* struct sl_kernel_sector [events][sectors] */
 	struct sl_device_memory track;	/* struct sl_kernel_track [events][sectors][limit] */
 	struct sl_device_memory like;	/* uint32_t [events][sectors][limit][15][sets] */
@@ -42,7 +42,7 @@ struct gpu {
 	struct sl_device_memory plan_table;
 	uint32_t batch_frames;
 	int result;
-	struct lane lane[SL_GPU_BATCH_SLOTS];
+	struct slot slot[SL_GPU_BATCH_SLOTS];
 };
 
 static void close_gpu(void *state)
@@ -53,9 +53,9 @@ static void close_gpu(void *state)
 		return;
 	t->device->platform->memory_close(t->device, &t->plan_table);
 	for (unsigned i = 0; i < SL_GPU_BATCH_SLOTS; i++) {
-		struct lane *lane = &t->lane[i];
-		struct sl_device_memory *memory[] = {&lane->sector, &lane->track, &lane->like,
-						     &lane->state, &lane->event};
+		struct slot *slot = &t->slot[i];
+		struct sl_device_memory *memory[] = {&slot->sector, &slot->track, &slot->like,
+						     &slot->state, &slot->event};
 
 		for (size_t k = 0; k < sizeof(memory) / sizeof(memory[0]); k++)
 			t->device->platform->memory_close(t->device, memory[k]);
@@ -136,7 +136,7 @@ void sl_tracks_for_kernels(const struct sl_tracks *stage, struct sl_kernel_track
 	copy_plan(&stage->plan, plan);
 }
 
-static int open_lane(struct gpu *t, struct lane *lane)
+static int open_slot(struct gpu *t, struct slot *slot)
 {
 	const struct sl_kernel_tracks *r = &t->rules;
 	uint64_t events = (uint64_t)t->batch_frames * r->events, sectors = events * r->all;
@@ -144,13 +144,13 @@ static int open_lane(struct gpu *t, struct lane *lane)
 		struct sl_device_memory *memory;
 		uint64_t bytes;
 	} want[] = {
-		{&lane->sector, sectors * sizeof(struct sl_kernel_sector)},
-		{&lane->track, sectors * r->limit * sizeof(struct sl_kernel_track)},
-		{&lane->like,
+		{&slot->sector, sectors * sizeof(struct sl_kernel_sector)},
+		{&slot->track, sectors * r->limit * sizeof(struct sl_kernel_track)},
+		{&slot->like,
 		 r->between ? sectors * r->limit * SL_KERNEL_NEIGHBOURS * r->sets * sizeof(uint32_t)
 			    : sizeof(uint32_t)},
-		{&lane->state, sectors * STATES * r->sets * sizeof(uint32_t)},
-		{&lane->event, events * sizeof(struct sl_kernel_event)},
+		{&slot->state, sectors * STATES * r->sets * sizeof(uint32_t)},
+		{&slot->event, events * sizeof(struct sl_kernel_event)},
 	};
 	int err = 0;
 
@@ -177,12 +177,12 @@ static int open_gpu(void *state, const struct sl_gpu_env *env, const struct sl_c
 	if (!err)
 		err = sl_device_table(t->device, env->queue, &t->plan, sizeof(t->plan),
 				      &t->plan_table);
-	for (unsigned i = 0; i < env->lanes && !err; i++)
-		err = open_lane(t, &t->lane[i]);
+	for (unsigned i = 0; i < env->slots && !err; i++)
+		err = open_slot(t, &t->slot[i]);
 	return err;
 }
 
-static int find(struct gpu *t, const struct sl_gpu_batch *b, const struct lane *lane)
+static int find(struct gpu *t, const struct sl_gpu_batch *b, const struct slot *slot)
 {
 	const struct sl_kernel_tracks *r = &t->rules;
 	const struct sl_device_argument argument[] = {
@@ -192,8 +192,8 @@ static int find(struct gpu *t, const struct sl_gpu_batch *b, const struct lane *
 		SL_ARG_MEMORY(b->verdict),
 		SL_ARG(t->rules),
 		SL_ARG_MEMORY(&t->plan_table),
-		SL_ARG_MEMORY(&lane->sector),
-		SL_ARG_MEMORY(&lane->track),
+		SL_ARG_MEMORY(&slot->sector),
+		SL_ARG_MEMORY(&slot->track),
 	};
 	struct sl_device_range range = {{r->all, r->events, b->frames}, SL_STUBS};
 
@@ -201,16 +201,16 @@ static int find(struct gpu *t, const struct sl_gpu_batch *b, const struct lane *
 					   argument, sizeof(argument) / sizeof(argument[0]));
 }
 
-static int relate(struct gpu *t, const struct sl_gpu_batch *b, const struct lane *lane)
+static int relate(struct gpu *t, const struct sl_gpu_batch *b, const struct slot *slot)
 {
 	const struct sl_kernel_tracks *r = &t->rules;
 	const struct sl_device_argument argument[] = {
 		SL_ARG_MEMORY(b->raw),
 		SL_ARG_MEMORY(b->view),
 		SL_ARG(t->rules),
-		SL_ARG_MEMORY(&lane->sector),
-		SL_ARG_MEMORY(&lane->track),
-		SL_ARG_MEMORY(&lane->like),
+		SL_ARG_MEMORY(&slot->sector),
+		SL_ARG_MEMORY(&slot->track),
+		SL_ARG_MEMORY(&slot->like),
 	};
 	struct sl_device_range range = {{r->all, r->events, b->frames}, TEAM};
 
@@ -220,17 +220,17 @@ static int relate(struct gpu *t, const struct sl_gpu_batch *b, const struct lane
 					   sizeof(argument) / sizeof(argument[0]));
 }
 
-static int judge(struct gpu *t, const struct sl_gpu_batch *b, const struct lane *lane)
+static int judge(struct gpu *t, const struct sl_gpu_batch *b, const struct slot *slot)
 {
 	const struct sl_device_argument argument[] = {
 		SL_ARG_MEMORY(b->frame),
 		SL_ARG_MEMORY(b->verdict),
 		SL_ARG(t->rules),
-		SL_ARG_MEMORY(&lane->sector),
-		SL_ARG_MEMORY(&lane->track),
-		SL_ARG_MEMORY(&lane->like),
-		SL_ARG_MEMORY(&lane->state),
-		SL_ARG_MEMORY(&lane->event),
+		SL_ARG_MEMORY(&slot->sector),
+		SL_ARG_MEMORY(&slot->track),
+		SL_ARG_MEMORY(&slot->like),
+		SL_ARG_MEMORY(&slot->state),
+		SL_ARG_MEMORY(&slot->event),
 		SL_ARG_MEMORY(&b->result[t->result + 2]),
 	};
 	struct sl_device_range range = {{t->rules.events, b->frames}, THREADS};
@@ -239,16 +239,16 @@ static int judge(struct gpu *t, const struct sl_gpu_batch *b, const struct lane 
 					   sizeof(argument) / sizeof(argument[0]));
 }
 
-static int list(struct gpu *t, const struct sl_gpu_batch *b, const struct lane *lane)
+static int list(struct gpu *t, const struct sl_gpu_batch *b, const struct slot *slot)
 {
 	uint64_t rows_at = (uint64_t)t->result * t->batch_frames;
 	uint64_t stubs_at = rows_at + t->batch_frames;
 	const struct sl_device_argument argument[] = {
 		SL_ARG(t->rules),
-		SL_ARG_MEMORY(&lane->sector),
-		SL_ARG_MEMORY(&lane->track),
-		SL_ARG_MEMORY(&lane->state),
-		SL_ARG_MEMORY(&lane->event),
+		SL_ARG_MEMORY(&slot->sector),
+		SL_ARG_MEMORY(&slot->track),
+		SL_ARG_MEMORY(&slot->state),
+		SL_ARG_MEMORY(&slot->event),
 		SL_ARG_MEMORY(&b->result[t->result]),
 		SL_ARG_MEMORY(&b->result[t->result + 1]),
 		SL_ARG_MEMORY(&b->result[t->result + 2]),
@@ -265,14 +265,14 @@ static int list(struct gpu *t, const struct sl_gpu_batch *b, const struct lane *
 static int enqueue(void *state, const struct sl_gpu_batch *b)
 {
 	struct gpu *t = state;
-	const struct lane *lane = &t->lane[b->lane];
-	int err = find(t, b, lane);
+	const struct slot *slot = &t->slot[b->slot];
+	int err = find(t, b, slot);
 
 	if (!err)
-		err = relate(t, b, lane);
+		err = relate(t, b, slot);
 	if (!err)
-		err = judge(t, b, lane);
-	return err ? err : list(t, b, lane);
+		err = judge(t, b, slot);
+	return err ? err : list(t, b, slot);
 }
 
 const struct sl_gpu sl_gpu_tracks = {

@@ -66,7 +66,7 @@ static int open_gpu(void *state, const struct sl_gpu_env *env, const struct sl_c
 	t->use = kernel_of(stage->in.dtype);
 	err = sl_device_kernels(t->device, &sl_kernels_veto, names, KERNELS, &t->program,
 				t->kernel);
-	for (unsigned i = 0; i < env->lanes && !err; i++) {
+	for (unsigned i = 0; i < env->slots && !err; i++) {
 		err = t->device->platform->memory_open(
 			t->device, env->batch_frames * sizeof(uint32_t), &t->count[i]);
 		if (!err)
@@ -83,7 +83,7 @@ static int enqueue(void *state, const struct sl_gpu_batch *b)
 	struct gpu *t = state;
 	const struct sl_platform *p = t->device->platform;
 	const struct sl_veto *v = t->stage;
-	const struct sl_device_memory *counts = &t->count[b->lane];
+	const struct sl_device_memory *counts = &t->count[b->slot];
 	/* Raw pixels are uploaded one frame behind the other, and without gaps. */
 	const struct sl_device_memory *image = t->input == SL_STAGE_RAW ? b->raw
 									: &b->result[t->input];

@@ -1,6 +1,6 @@
 /* accelerate.c - the units `cuda` and `opencl`: their options, and how they are opened and closed.
  *
- * Model: batches go through lanes of a device, and come back in order (work.c). A device that
+ * Model: batches go through batch slots of a device, and come back in order (work.c). A device that
  * fails, or does not answer for `timeout_ms`, is given up: its batches are run on the CPU
  * (`fallback: cpu`) or come back as not processed, and so do all after them. Either way every frame
  * has its outcome. */
@@ -14,14 +14,14 @@
 #include "unit/gpu/engine.h"
 
 enum { PINNED = SL_ENGINE_PINNED, QUEUE = SL_ENGINE_BATCHES };
-#define OPENING_NS 60000000000ull	 /* how long tables may take to get there */
-enum { KEPT, ANY };			 /* the choices of `order` */
-enum { NONE, FALL_BACK };		 /* of `fallback` */
-enum { PERSISTENT = SL_LANES_TRIGGERS }; /* of `trigger`, after those of lanes */
+#define OPENING_NS 60000000000ull	       /* how long tables may take to get there */
+enum { KEPT, ANY };			       /* the choices of `order` */
+enum { NONE, FALL_BACK };		       /* of `fallback` */
+enum { PERSISTENT = SL_BATCH_SLOTS_TRIGGERS }; /* of `trigger`, after those of batch slots */
 
 static const struct sl_option options[] = {
 	SL_U32(struct sl_accelerator, device, 0, 0, 255, "", "which of the host's devices"),
-	SL_U32(struct sl_accelerator, lanes, 3, 1, SL_GPU_BATCH_SLOTS, "batches",
+	SL_U32(struct sl_accelerator, slots, 3, 1, SL_GPU_BATCH_SLOTS, "batches",
 	       "batches on the device at once: one is filled, one is worked on, one is emptied"),
 	SL_CHOICE(struct sl_accelerator, order, kept, "kept|any",
 		  "kept: kernels of one batch after those of another; any: beside each other, for "
@@ -102,7 +102,7 @@ static void close_device(struct sl_engine *e)
 	e->crossing = false;
 	sl_poll_close(e->poll);
 	e->poll = NULL;
-	sl_device_lanes_close(&e->lanes);
+	sl_batch_slots_close(&e->slots);
 	if (e->device)
 		e->device->platform->close(e->device);
 	e->device = NULL;
@@ -123,7 +123,7 @@ static void close_accelerator(void *state)
 		return;
 	}
 	/* What stages say when they are closed is about what was learned. */
-	if (e->device && !e->dead && sl_device_lanes_give_back(&e->lanes))
+	if (e->device && !e->dead && sl_batch_slots_give_back(&e->slots))
 		sl_warn("%s: what the device has learned is not in what stages say at their end: "
 			"%s",
 			e->device->platform->name, e->device->platform->problem(e->device));
@@ -146,22 +146,22 @@ static int open_device(struct sl_engine *e, const struct sl_accelerator *a,
 	e->device->patience_ns = OPENING_NS;
 	platform->describe(e->device, &info);
 	sl_info("%s: %s (%s)", platform->name, info.name, info.driver);
-	e->lanes.device = e->device;
-	e->lanes.chain = &e->chain;
-	e->lanes.trigger = a->trigger == PERSISTENT ? SL_LANES_LAUNCH
-						    : (enum sl_lanes_trigger)a->trigger;
-	err = sl_device_lanes_open(&e->lanes, a->trigger == PERSISTENT ? 0 : a->lanes,
-				   a->order == ANY);
+	e->slots.device = e->device;
+	e->slots.chain = &e->chain;
+	e->slots.trigger = a->trigger == PERSISTENT ? SL_BATCH_SLOTS_LAUNCH
+						    : (enum sl_batch_slots_trigger)a->trigger;
+	err = sl_batch_slots_open(&e->slots, a->trigger == PERSISTENT ? 0 : a->slots,
+				  a->order == ANY);
 	if (!err && a->trigger == PERSISTENT)
-		err = sl_poll_open(&e->poll, &e->lanes, QUEUE,
+		err = sl_poll_open(&e->poll, &e->slots, QUEUE,
 				   &(struct sl_poll_options){.groups = a->processors,
 							     .backoff_ns = a->backoff_ns,
 							     .timeout_ns = e->timeout_ns});
 	if (!err)
 		err = sl_host_open(&e->others, &e->chain, SL_HOST_OTHERS);
 	if (!err && e->every)
-		err = sl_cross_open(&e->cross, &e->lanes);
-	e->device->patience_ns = a->lanes * e->timeout_ns; /* all of them may be full */
+		err = sl_cross_open(&e->cross, &e->slots);
+	e->device->patience_ns = a->slots * e->timeout_ns; /* all of them may be full */
 	return err;
 }
 
@@ -177,7 +177,7 @@ static int close_half_open(struct sl_engine *e, int err)
 		return err;
 	}
 	sl_poll_stop(e->poll);
-	sl_device_loop_stop(&e->lanes);
+	sl_device_loop_stop(&e->slots);
 	return -ETIMEDOUT;
 }
 
@@ -237,7 +237,7 @@ static unsigned batches(const void *state)
 {
 	const struct sl_accelerator *a = state;
 
-	return a->trigger == PERSISTENT ? QUEUE : a->lanes;
+	return a->trigger == PERSISTENT ? QUEUE : a->slots;
 }
 
 static void know(void *state, void *memory, uint64_t bytes)
@@ -267,11 +267,11 @@ static void figures(const void *state, sl_unit_figure *figure, void *arg)
 	}
 	if (e->poll)
 		sl_poll_figures(e->poll, figure, arg);
-	if (e->lanes.trigger != SL_LANES_LAUNCH)
-		figure(arg, "batches_not_launched", e->lanes.played, 0);
-	if (a->trigger == SL_LANES_LOOP) /* by the device itself, that is */
+	if (e->slots.trigger != SL_BATCH_SLOTS_LAUNCH)
+		figure(arg, "batches_not_launched", e->slots.played, 0);
+	if (a->trigger == SL_BATCH_SLOTS_LOOP) /* by the device itself, that is */
 		figure(arg, "batches_looped",
-		       e->lanes.trigger == SL_LANES_LOOP ? e->lanes.played : 0, 0);
+		       e->slots.trigger == SL_BATCH_SLOTS_LOOP ? e->slots.played : 0, 0);
 	figure(arg, "frames_fallen_back", e->fallen_back, 0);
 	figure(arg, "frames_with_older_pedestals", e->unlearned, 1);
 	figure(arg, "dark_frames_counted_twice", e->twice, 1);

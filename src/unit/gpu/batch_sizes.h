@@ -8,29 +8,29 @@
 
 static inline uint64_t sl_device_whole_lines(uint64_t bytes)
 {
-	return (bytes + SL_LANE_LINE - 1) / SL_LANE_LINE * SL_LANE_LINE;
+	return (bytes + SL_BATCH_SLOT_LINE - 1) / SL_BATCH_SLOT_LINE * SL_BATCH_SLOT_LINE;
 }
 
-static inline uint64_t sl_device_frames_bytes(const struct sl_device_lanes *lanes)
+static inline uint64_t sl_device_frames_bytes(const struct sl_batch_slots *slots)
 {
-	return sl_device_whole_lines(lanes->chain->batch_frames * sizeof(struct sl_kernel_frame));
+	return sl_device_whole_lines(slots->chain->batch_frames * sizeof(struct sl_kernel_frame));
 }
 
-static inline uint64_t sl_device_views_bytes(const struct sl_device_lanes *lanes)
+static inline uint64_t sl_device_views_bytes(const struct sl_batch_slots *slots)
 {
-	return sl_device_whole_lines((uint64_t)lanes->chain->batch_frames * lanes->modules *
+	return sl_device_whole_lines((uint64_t)slots->chain->batch_frames * slots->modules *
 				     sizeof(struct sl_kernel_view));
 }
 
-static inline uint64_t sl_device_verdicts_bytes(const struct sl_device_lanes *lanes)
+static inline uint64_t sl_device_verdicts_bytes(const struct sl_batch_slots *slots)
 {
-	return sl_device_whole_lines((uint64_t)lanes->chain->batch_frames * lanes->items *
+	return sl_device_whole_lines((uint64_t)slots->chain->batch_frames * slots->items *
 				     sizeof(struct sl_kernel_verdict));
 }
 
-static inline uint64_t sl_device_rows_bytes(const struct sl_device_lanes *lanes)
+static inline uint64_t sl_device_rows_bytes(const struct sl_batch_slots *slots)
 {
-	return (uint64_t)SL_RESULTS * lanes->chain->batch_frames * sizeof(uint32_t);
+	return (uint64_t)SL_RESULTS * slots->chain->batch_frames * sizeof(uint32_t);
 }
 
 #endif

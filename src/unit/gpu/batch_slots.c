@@ -13,7 +13,7 @@
 #include "unit/gpu/batch_sizes.h"
 
 /* What results there are, who makes them, and which the host wants. */
-static void note_results(struct sl_device_lanes *l)
+static void note_results(struct sl_batch_slots *l)
 {
 	l->seen = l->chain->rejected_read;
 	for (unsigned s = 0; s < l->chain->stages; s++) {
@@ -35,8 +35,8 @@ static void note_results(struct sl_device_lanes *l)
 	}
 }
 
-/* All of a lane's memory on the device, so that what is too much is said in one number. */
-static uint64_t lane_bytes(const struct sl_device_lanes *l)
+/* All of a batch slot's memory on the device, so that what is too much is said in one number. */
+static uint64_t lane_bytes(const struct sl_batch_slots *l)
 {
 	uint64_t frames = l->chain->batch_frames, bytes = frames * l->modules * l->module_bytes;
 
@@ -46,7 +46,7 @@ static uint64_t lane_bytes(const struct sl_device_lanes *l)
 	       sl_device_verdicts_bytes(l) + sl_device_rows_bytes(l);
 }
 
-void sl_device_lanes_tell(const struct sl_device_lanes *l, const char *whose, int err)
+void sl_batch_slots_log(const struct sl_batch_slots *l, const char *whose, int err)
 {
 	uint64_t refused = l->device->refused_bytes;
 	const char *problem = l->platform->problem(l->device);
@@ -70,44 +70,44 @@ void sl_device_lanes_tell(const struct sl_device_lanes *l, const char *whose, in
 		 problem);
 }
 
-static int open_lane(struct sl_device_lanes *l, struct sl_device_lane *lane)
+static int open_slot(struct sl_batch_slots *l, struct sl_batch_slot *slot)
 {
 	const struct sl_platform *p = l->platform;
 	uint64_t frames = l->chain->batch_frames;
-	struct sl_device_mark **mark[] = {&lane->filled, &lane->worked, &lane->judged, &lane->back};
+	struct sl_device_mark **mark[] = {&slot->filled, &slot->worked, &slot->judged, &slot->back};
 	const struct {
 		struct sl_device_memory *memory;
 		uint64_t bytes;
 	} want[] = {
-		{&lane->raw, frames * l->modules * l->module_bytes},
-		{&lane->frame, sl_device_frames_bytes(l)},
-		{&lane->view, sl_device_views_bytes(l)},
-		{&lane->verdict, sl_device_verdicts_bytes(l)},
-		{&lane->rows, sl_device_rows_bytes(l)},
+		{&slot->raw, frames * l->modules * l->module_bytes},
+		{&slot->frame, sl_device_frames_bytes(l)},
+		{&slot->view, sl_device_views_bytes(l)},
+		{&slot->verdict, sl_device_verdicts_bytes(l)},
+		{&slot->rows, sl_device_rows_bytes(l)},
 	};
-	int err = p->queue_open(l->device, &lane->out);
+	int err = p->queue_open(l->device, &slot->out);
 
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]) && !err; i++)
 		err = p->memory_open(l->device, want[i].bytes, want[i].memory);
 	for (unsigned i = 0; i < l->results && !err; i++)
 		if (l->made[i])
 			err = p->memory_open(l->device, frames * sl_shape_bytes(&l->shape[i]),
-					     &lane->result[i]);
+					     &slot->result[i]);
 	if (!err)
 		err = p->pinned_open(l->device,
 				     sl_device_frames_bytes(l) + sl_device_views_bytes(l) +
-					     sl_device_verdicts_bytes(l) + SL_LANE_LINE,
-				     &lane->up);
+					     sl_device_verdicts_bytes(l) + SL_BATCH_SLOT_LINE,
+				     &slot->up);
 	if (!err)
 		err = p->pinned_open(l->device,
 				     sl_device_verdicts_bytes(l) + sl_device_rows_bytes(l),
-				     &lane->down);
+				     &slot->down);
 	for (size_t i = 0; i < sizeof(mark) / sizeof(mark[0]) && !err; i++)
 		err = p->mark_open(l->device, mark[i]);
 	return err;
 }
 
-static void find_maker(const struct sl_device_lanes *l, unsigned stage, struct sl_gpu_env *env)
+static void find_maker(const struct sl_batch_slots *l, unsigned stage, struct sl_gpu_env *env)
 {
 	env->maker = NULL;
 	for (unsigned s = 0; s < stage && l->chain->stage[stage].input >= 0; s++)
@@ -117,7 +117,7 @@ static void find_maker(const struct sl_device_lanes *l, unsigned stage, struct s
 		}
 }
 
-static int open_gpu_stages(struct sl_device_lanes *l, unsigned lanes)
+static int open_gpu_stages(struct sl_batch_slots *l, unsigned slots)
 {
 	struct sl_gpu_env env = {
 		.device = l->device,
@@ -125,7 +125,7 @@ static int open_gpu_stages(struct sl_device_lanes *l, unsigned lanes)
 		.geometry = l->chain->geometry,
 		.batch_frames = l->chain->batch_frames,
 		.items = l->items,
-		.lanes = lanes,
+		.slots = slots,
 	};
 
 	for (unsigned s = 0; s < l->chain->stages; s++) {
@@ -141,7 +141,7 @@ static int open_gpu_stages(struct sl_device_lanes *l, unsigned lanes)
 			char whose[64];
 
 			snprintf(whose, sizeof(whose), "stage '%s'", l->chain->stage[s].ops->name);
-			sl_device_lanes_tell(l, whose, err);
+			sl_batch_slots_log(l, whose, err);
 			/* Tables on their way are the stages', and go when these are closed. */
 			sl_device_finish(l->device, l->in);
 			return err;
@@ -151,7 +151,7 @@ static int open_gpu_stages(struct sl_device_lanes *l, unsigned lanes)
 	return sl_device_finish(l->device, l->in);
 }
 
-static int open_queues(struct sl_device_lanes *l, unsigned works)
+static int open_queues(struct sl_batch_slots *l, unsigned works)
 {
 	int err = l->platform->queue_open(l->device, &l->in);
 
@@ -160,7 +160,7 @@ static int open_queues(struct sl_device_lanes *l, unsigned works)
 	return err;
 }
 
-int sl_device_lanes_open(struct sl_device_lanes *l, unsigned n, bool any_order)
+int sl_batch_slots_open(struct sl_batch_slots *l, unsigned n, bool any_order)
 {
 	const struct sl_geometry *geometry = l->chain->geometry;
 	char whose[64];
@@ -179,43 +179,43 @@ int sl_device_lanes_open(struct sl_device_lanes *l, unsigned n, bool any_order)
 	if (err)
 		return err;
 	for (; l->n < n && !err; l->n++)
-		err = open_lane(l, &l->lane[l->n]);
+		err = open_slot(l, &l->slot[l->n]);
 	if (!err) {
 		err = sl_device_triggers_open(l);
 		if (err && err != -ENOTSUP) /* which is said already */
-			sl_device_lanes_tell(l, "kernels that wait", err);
+			sl_batch_slots_log(l, "kernels that wait", err);
 		return err;
 	}
 	snprintf(whose, sizeof(whose), "%u batches of %.3f GB", n, (double)lane_bytes(l) * 1e-9);
-	sl_device_lanes_tell(l, whose, err);
+	sl_batch_slots_log(l, whose, err);
 	return err;
 }
 
-static void close_lane(struct sl_device_lanes *l, struct sl_device_lane *lane)
+static void close_slot(struct sl_batch_slots *l, struct sl_batch_slot *slot)
 {
-	struct sl_device_memory *memory[] = {&lane->raw,  &lane->frame, &lane->view, &lane->verdict,
-					     &lane->rows, &lane->up,	&lane->down};
-	struct sl_device_mark *mark[] = {lane->filled, lane->worked, lane->judged, lane->back};
+	struct sl_device_memory *memory[] = {&slot->raw,  &slot->frame, &slot->view, &slot->verdict,
+					     &slot->rows, &slot->up,	&slot->down};
+	struct sl_device_mark *mark[] = {slot->filled, slot->worked, slot->judged, slot->back};
 
-	sl_device_triggers_close(l, lane);
+	sl_device_triggers_close(l, slot);
 	for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++)
 		l->platform->memory_close(l->device, memory[i]);
 	for (unsigned i = 0; i < l->results; i++)
-		l->platform->memory_close(l->device, &lane->result[i]);
-	if (lane->out)
-		l->platform->queue_close(lane->out);
+		l->platform->memory_close(l->device, &slot->result[i]);
+	if (slot->out)
+		l->platform->queue_close(slot->out);
 	for (size_t i = 0; i < sizeof(mark) / sizeof(mark[0]); i++)
 		if (mark[i])
 			l->platform->mark_close(mark[i]);
 }
 
-void sl_device_lanes_close(struct sl_device_lanes *l)
+void sl_batch_slots_close(struct sl_batch_slots *l)
 {
 	if (!l->platform)
 		return;
 	sl_device_loop_close(l);
 	for (unsigned i = 0; i < l->n; i++)
-		close_lane(l, &l->lane[i]);
+		close_slot(l, &l->slot[i]);
 	for (unsigned s = 0; s < l->chain->stages; s++)
 		if (l->gpu[s]) {
 			l->chain->stage[s].ops->gpu->close(l->gpu[s]);
@@ -225,24 +225,24 @@ void sl_device_lanes_close(struct sl_device_lanes *l)
 		l->platform->queue_close(l->work[i]);
 	if (l->in)
 		l->platform->queue_close(l->in);
-	*l = (struct sl_device_lanes){0};
+	*l = (struct sl_batch_slots){0};
 }
 
 /* Where kernels are queued ahead, their queue ends with those that still wait. What has begun is
  * over when the queues behind it are. */
-static int come_to_rest(struct sl_device_lanes *l)
+static int come_to_rest(struct sl_batch_slots *l)
 {
 	int err = 0;
 
-	if (l->trigger == SL_LANES_LOOP)
+	if (l->trigger == SL_BATCH_SLOTS_LOOP)
 		return sl_device_loop_rest(l);
 	for (unsigned i = 0; i < l->n && !err; i++)
-		if (l->lane[i].state == SL_LANE_JUDGING)
-			err = sl_device_finish(l->device, l->lane[i].out);
+		if (l->slot[i].state == SL_BATCH_SLOT_JUDGING)
+			err = sl_device_finish(l->device, l->slot[i].out);
 	return err;
 }
 
-int sl_device_lanes_give_back(struct sl_device_lanes *l)
+int sl_batch_slots_give_back(struct sl_batch_slots *l)
 {
 	bool ahead = sl_device_is_ahead(l);
 	int err = 0;

@@ -13,9 +13,9 @@ struct up {
 	struct sl_kernel_verdict *verdict;
 };
 
-static struct up parts_of(const struct sl_device_lanes *l, const struct sl_device_lane *lane)
+static struct up parts_of(const struct sl_batch_slots *l, const struct sl_batch_slot *slot)
 {
-	char *base = lane->up.host;
+	char *base = slot->up.host;
 
 	return (struct up){
 		.frame = (void *)base,
@@ -24,12 +24,12 @@ static struct up parts_of(const struct sl_device_lanes *l, const struct sl_devic
 	};
 }
 
-uint32_t *sl_device_lane_word(const struct sl_device_lanes *l, struct sl_device_lane *lane)
+uint32_t *sl_batch_slot_word(const struct sl_batch_slots *l, struct sl_batch_slot *slot)
 {
-	return (void *)((char *)parts_of(l, lane).verdict + sl_device_verdicts_bytes(l));
+	return (void *)((char *)parts_of(l, slot).verdict + sl_device_verdicts_bytes(l));
 }
 
-static void fill_frame(const struct sl_device_lanes *l, const struct sl_frame *frame, uint32_t f,
+static void fill_frame(const struct sl_batch_slots *l, const struct sl_frame *frame, uint32_t f,
 		       const struct up *up)
 {
 	up->frame[f] = (struct sl_kernel_frame){
@@ -52,7 +52,7 @@ static void fill_frame(const struct sl_device_lanes *l, const struct sl_frame *f
 }
 
 /* One that is not there. */
-static void fill_nothing(const struct sl_device_lanes *l, uint32_t f, const struct up *up)
+static void fill_nothing(const struct sl_batch_slots *l, uint32_t f, const struct up *up)
 {
 	up->frame[f] = (struct sl_kernel_frame){.missing = UINT64_MAX};
 	for (uint32_t m = 0; m < l->modules; m++)
@@ -62,11 +62,11 @@ static void fill_nothing(const struct sl_device_lanes *l, uint32_t f, const stru
 		up->verdict[f * l->items + i] = (struct sl_kernel_verdict){0};
 }
 
-int sl_device_lane_describe(struct sl_device_lanes *l, unsigned index, const struct sl_batch *batch)
+int sl_batch_slot_describe(struct sl_batch_slots *l, unsigned index, const struct sl_batch *batch)
 {
 	const struct sl_platform *p = l->platform;
-	struct sl_device_lane *lane = &l->lane[index];
-	struct up up = parts_of(l, lane);
+	struct sl_batch_slot *slot = &l->slot[index];
+	struct up up = parts_of(l, slot);
 	int err;
 
 	for (uint32_t f = 0; f < l->chain->batch_frames; f++)
@@ -74,13 +74,13 @@ int sl_device_lane_describe(struct sl_device_lanes *l, unsigned index, const str
 			fill_frame(l, batch->frame[f], f, &up);
 		else if (sl_device_is_ahead(l))
 			fill_nothing(l, f, &up);
-	err = p->write(l->in, &lane->frame, 0, up.frame, sl_device_frames_bytes(l), 1, 0);
+	err = p->write(l->in, &slot->frame, 0, up.frame, sl_device_frames_bytes(l), 1, 0);
 	if (!err)
-		err = p->write(l->in, &lane->view, 0, up.view, sl_device_views_bytes(l), 1, 0);
+		err = p->write(l->in, &slot->view, 0, up.view, sl_device_views_bytes(l), 1, 0);
 	if (!err)
-		err = p->write(l->in, &lane->verdict, 0, up.verdict, sl_device_verdicts_bytes(l), 1,
+		err = p->write(l->in, &slot->verdict, 0, up.verdict, sl_device_verdicts_bytes(l), 1,
 			       0);
-	return err ? err : p->zero(l->in, &lane->rows, 0, lane->rows.bytes);
+	return err ? err : p->zero(l->in, &slot->rows, 0, slot->rows.bytes);
 }
 
 /* Modules that follow each other in the host's memory, as those of a slot of the ring do, are one
@@ -90,9 +90,9 @@ struct piece {
 	uint64_t at, bytes;
 };
 
-static int send_piece(struct sl_device_lanes *l, struct sl_device_lane *lane, struct piece *piece)
+static int send_piece(struct sl_batch_slots *l, struct sl_batch_slot *slot, struct piece *piece)
 {
-	int err = piece->bytes ? l->platform->write(l->in, &lane->raw, piece->at, piece->host,
+	int err = piece->bytes ? l->platform->write(l->in, &slot->raw, piece->at, piece->host,
 						    piece->bytes, 1, 0)
 			       : 0;
 
@@ -101,47 +101,47 @@ static int send_piece(struct sl_device_lanes *l, struct sl_device_lane *lane, st
 	return err;
 }
 
-static int upload_module(struct sl_device_lanes *l, struct sl_device_lane *lane,
+static int upload_module(struct sl_batch_slots *l, struct sl_batch_slot *slot,
 			 const struct sl_array *pixels, struct piece *piece)
 {
 	bool has_pitch = pixels->pitch && pixels->pitch != l->row_bytes;
 	int err = 0;
 
 	if (has_pitch || piece->host + piece->bytes != pixels->host || !piece->bytes) {
-		err = send_piece(l, lane, piece);
+		err = send_piece(l, slot, piece);
 		piece->host = pixels->host;
 	}
 	if (err || !has_pitch) {
 		piece->bytes += l->module_bytes;
 		return err;
 	}
-	err = l->platform->write(l->in, &lane->raw, piece->at, pixels->host, l->row_bytes, l->rows,
+	err = l->platform->write(l->in, &slot->raw, piece->at, pixels->host, l->row_bytes, l->rows,
 				 pixels->pitch);
 	piece->at += l->module_bytes;
 	return err;
 }
 
-static int upload(struct sl_device_lanes *l, struct sl_device_lane *lane)
+static int upload(struct sl_batch_slots *l, struct sl_batch_slot *slot)
 {
 	struct piece piece = {NULL, 0, 0};
 	int err = 0;
 
-	for (uint32_t f = 0; f < lane->batch->frames; f++)
+	for (uint32_t f = 0; f < slot->batch->frames; f++)
 		for (uint32_t m = 0; m < l->modules && !err; m++)
-			err = upload_module(l, lane, &lane->batch->frame[f]->view[m].pixels,
+			err = upload_module(l, slot, &slot->batch->frame[f]->view[m].pixels,
 					    &piece);
-	return err ? err : send_piece(l, lane, &piece);
+	return err ? err : send_piece(l, slot, &piece);
 }
 
-int sl_device_lane_run(struct sl_device_lanes *l, unsigned lane, struct sl_device_queue *queue,
-		       const struct sl_batch *batch)
+int sl_batch_slot_run(struct sl_batch_slots *l, unsigned slot, struct sl_device_queue *queue,
+		      const struct sl_batch *batch)
 {
-	struct sl_device_lane *at = &l->lane[lane];
+	struct sl_batch_slot *at = &l->slot[slot];
 	struct sl_gpu_batch on_device = {
 		.queue = queue,
 		.batch = batch,
 		.frames = batch ? batch->frames : l->chain->batch_frames,
-		.lane = lane,
+		.slot = slot,
 		.raw = &at->raw,
 		.frame = &at->frame,
 		.view = &at->view,
@@ -157,59 +157,59 @@ int sl_device_lane_run(struct sl_device_lanes *l, unsigned lane, struct sl_devic
 	return err;
 }
 
-int sl_device_lane_again(struct sl_device_lanes *l, unsigned lane)
+int sl_batch_slot_again(struct sl_batch_slots *l, unsigned slot)
 {
-	return sl_device_lane_run(l, lane, l->work[lane % l->works], l->lane[lane].batch);
+	return sl_batch_slot_run(l, slot, l->work[slot % l->works], l->slot[slot].batch);
 }
 
-int sl_device_lane_begin(struct sl_device_lanes *l, unsigned index, struct sl_batch *batch)
+int sl_batch_slot_begin(struct sl_batch_slots *l, unsigned index, struct sl_batch *batch)
 {
-	struct sl_device_lane *lane = &l->lane[index];
+	struct sl_batch_slot *slot = &l->slot[index];
 	const struct sl_platform *p = l->platform;
 	int err;
 
 	for (unsigned s = 0; s < l->chain->stages; s++)
 		if (l->gpu[s] && l->chain->stage[s].ops->gpu->prepare)
 			l->chain->stage[s].ops->gpu->prepare(l->gpu[s], batch);
-	lane->batch = batch;
-	lane->state = SL_LANE_JUDGING;
-	lane->since_ns = sl_clock_ns();
-	err = sl_device_lane_describe(l, index, batch);
+	slot->batch = batch;
+	slot->state = SL_BATCH_SLOT_JUDGING;
+	slot->since_ns = sl_clock_ns();
+	err = sl_batch_slot_describe(l, index, batch);
 	if (!err)
-		err = upload(l, lane);
+		err = upload(l, slot);
 	if (!err)
 		err = sl_device_trigger(l, index);
-	if (err || l->trigger == SL_LANES_LOOP)
+	if (err || l->trigger == SL_BATCH_SLOTS_LOOP)
 		return err; /* which brings them itself */
 	if (!err)
-		err = p->wait(lane->out, lane->worked);
+		err = p->wait(slot->out, slot->worked);
 	if (!err)
-		err = p->read(lane->out, lane->down.host, &lane->verdict, 0,
+		err = p->read(slot->out, slot->down.host, &slot->verdict, 0,
 			      sl_device_verdicts_bytes(l));
 	if (!err)
-		err = p->read(lane->out, (char *)lane->down.host + sl_device_verdicts_bytes(l),
-			      &lane->rows, 0, sl_device_rows_bytes(l));
+		err = p->read(slot->out, (char *)slot->down.host + sl_device_verdicts_bytes(l),
+			      &slot->rows, 0, sl_device_rows_bytes(l));
 	if (!err)
-		err = p->mark(lane->out, lane->judged);
-	return err ? err : p->flush(lane->out);
+		err = p->mark(slot->out, slot->judged);
+	return err ? err : p->flush(slot->out);
 }
 
-int sl_device_lane_reached(struct sl_device_lanes *l, unsigned index)
+int sl_batch_slot_reached(struct sl_batch_slots *l, unsigned index)
 {
-	const struct sl_device_lane *lane = &l->lane[index];
+	const struct sl_batch_slot *slot = &l->slot[index];
 
-	return l->trigger == SL_LANES_LOOP ? sl_device_loop_reached(l, index, lane->since_ns)
-					   : l->platform->reached(lane->judged);
+	return l->trigger == SL_BATCH_SLOTS_LOOP ? sl_device_loop_reached(l, index, slot->since_ns)
+						 : l->platform->reached(slot->judged);
 }
 
-static void take_verdicts(const struct sl_device_lanes *l, struct sl_device_lane *lane)
+static void take_verdicts(const struct sl_batch_slots *l, struct sl_batch_slot *slot)
 {
-	const struct sl_kernel_verdict *verdict = lane->down.host;
+	const struct sl_kernel_verdict *verdict = slot->down.host;
 	const uint32_t *rows =
-		(const void *)((char *)lane->down.host + sl_device_verdicts_bytes(l));
+		(const void *)((char *)slot->down.host + sl_device_verdicts_bytes(l));
 
-	for (uint32_t f = 0; f < lane->batch->frames; f++) {
-		struct sl_frame *frame = lane->batch->frame[f];
+	for (uint32_t f = 0; f < slot->batch->frames; f++) {
+		struct sl_frame *frame = slot->batch->frame[f];
 
 		for (uint32_t i = 0; i < frame->items; i++) {
 			const struct sl_kernel_verdict *v = &verdict[f * l->items + i];
@@ -225,9 +225,9 @@ static void take_verdicts(const struct sl_device_lanes *l, struct sl_device_lane
 }
 
 /* One result of one frame: of a ragged one, the rows that there are. */
-static int fetch(struct sl_device_lanes *l, struct sl_device_lane *lane, unsigned i, uint32_t f)
+static int fetch(struct sl_batch_slots *l, struct sl_batch_slot *slot, unsigned i, uint32_t f)
 {
-	struct sl_array *result = &lane->batch->frame[f]->result[i];
+	struct sl_array *result = &slot->batch->frame[f]->result[i];
 	uint64_t all = sl_shape_bytes(&l->shape[i]), bytes = all;
 
 	if (l->shape[i].ragged) {
@@ -235,18 +235,18 @@ static int fetch(struct sl_device_lanes *l, struct sl_device_lane *lane, unsigne
 			return -EPROTO; /* a kernel that wrote nonsense */
 		bytes = all / l->shape[i].dim[0] * result->rows;
 	}
-	return bytes ? l->platform->read(lane->out, result->host, &lane->result[i], f * all, bytes)
+	return bytes ? l->platform->read(slot->out, result->host, &slot->result[i], f * all, bytes)
 		     : 0;
 }
 
-int sl_device_lane_judged(struct sl_device_lanes *l, unsigned index)
+int sl_batch_slot_judged(struct sl_batch_slots *l, unsigned index)
 {
-	struct sl_device_lane *lane = &l->lane[index];
+	struct sl_batch_slot *slot = &l->slot[index];
 	int err = 0;
 
-	take_verdicts(l, lane);
-	for (uint32_t f = 0; f < lane->batch->frames; f++) {
-		struct sl_frame *frame = lane->batch->frame[f];
+	take_verdicts(l, slot);
+	for (uint32_t f = 0; f < slot->batch->frames; f++) {
+		struct sl_frame *frame = slot->batch->frame[f];
 
 		if (!sl_device_returns(l, frame)) {
 			for (unsigned i = 0; i < l->results; i++)
@@ -255,13 +255,13 @@ int sl_device_lane_judged(struct sl_device_lanes *l, unsigned index)
 		}
 		for (unsigned i = 0; i < l->results && !err; i++)
 			if (l->made[i] && l->wanted[i])
-				err = fetch(l, lane, i, f);
+				err = fetch(l, slot, i, f);
 	}
 	if (!err)
-		err = l->platform->mark(lane->out, lane->back);
+		err = l->platform->mark(slot->out, slot->back);
 	if (!err)
-		err = l->platform->flush(lane->out);
-	lane->state = SL_LANE_RETURNING;
-	lane->since_ns = sl_clock_ns();
+		err = l->platform->flush(slot->out);
+	slot->state = SL_BATCH_SLOT_RETURNING;
+	slot->since_ns = sl_clock_ns();
 	return err ? err : sl_device_trigger_again(l, index);
 }

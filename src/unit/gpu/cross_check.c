@@ -15,7 +15,7 @@
 #include "unit/cpu/cpu.h"
 #include "unit/gpu/gpu.h"
 
-static uint64_t result_bytes(const struct sl_device_lanes *l)
+static uint64_t result_bytes(const struct sl_batch_slots *l)
 {
 	uint64_t bytes = 0;
 
@@ -25,7 +25,7 @@ static uint64_t result_bytes(const struct sl_device_lanes *l)
 }
 
 /* Results of its own, one behind the other. */
-static void furnish(struct sl_cross *x, const struct sl_device_lanes *l, uint32_t f)
+static void furnish(struct sl_cross *x, const struct sl_batch_slots *l, uint32_t f)
 {
 	char *at = (char *)x->results + f * result_bytes(l);
 
@@ -37,7 +37,7 @@ static void furnish(struct sl_cross *x, const struct sl_device_lanes *l, uint32_
 	}
 }
 
-int sl_cross_open(struct sl_cross *x, const struct sl_device_lanes *l)
+int sl_cross_open(struct sl_cross *x, const struct sl_batch_slots *l)
 {
 	uint32_t frames = l->chain->batch_frames;
 	int err = sl_host_open(&x->host, l->chain, SL_HOST_GPU_STAGES);
@@ -70,8 +70,7 @@ void sl_cross_close(struct sl_cross *x)
 }
 
 /* The pixels and what is known of them; results stay the copy's. */
-static void borrow(struct sl_cross *x, const struct sl_device_lanes *l,
-		   const struct sl_batch *batch)
+static void borrow(struct sl_cross *x, const struct sl_batch_slots *l, const struct sl_batch *batch)
 {
 	x->batch.frames = batch->frames;
 	x->batch.deadline_ns = batch->deadline_ns;
@@ -122,7 +121,7 @@ static uint64_t compare(const struct sl_array *a, const struct sl_array *b, uint
 }
 
 /* Each kind is named once. */
-static void tell(struct sl_cross *x, const struct sl_device_lanes *l, const struct sl_frame *frame,
+static void tell(struct sl_cross *x, const struct sl_batch_slots *l, const struct sl_frame *frame,
 		 const char *what, uint64_t at, uint64_t *unlike)
 {
 	x->mismatches++;
@@ -143,7 +142,7 @@ static bool same_verdicts(const struct sl_frame *a, const struct sl_frame *b)
 	return true;
 }
 
-static void compare_frame(struct sl_cross *x, const struct sl_device_lanes *l,
+static void compare_frame(struct sl_cross *x, const struct sl_batch_slots *l,
 			  const struct sl_frame *ours, const struct sl_frame *cpu)
 {
 	x->frames++;
@@ -192,15 +191,14 @@ void sl_cross_figures(const struct sl_cross *x, sl_unit_figure *figure, void *ar
 	}
 }
 
-int sl_cross_begin(struct sl_cross *x, const struct sl_device_lanes *l,
-		   const struct sl_batch *batch)
+int sl_cross_begin(struct sl_cross *x, const struct sl_batch_slots *l, const struct sl_batch *batch)
 {
 	borrow(x, l, batch);
 	sl_verdicts_reset(&x->batch);
 	return sl_host_run(&x->host, &x->batch);
 }
 
-void sl_cross_compare(struct sl_cross *x, const struct sl_device_lanes *l,
+void sl_cross_compare(struct sl_cross *x, const struct sl_batch_slots *l,
 		      const struct sl_batch *batch)
 {
 	for (uint32_t f = 0; f < batch->frames; f++)

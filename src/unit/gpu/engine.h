@@ -15,8 +15,8 @@ struct sl_engine {
 	struct sl_chain chain;
 	struct sl_bell *done, *todo;
 	struct sl_device *device; /* NULL: there is none (any more), and the CPU stands in */
-	struct sl_device_lanes lanes;
-	struct sl_poll *poll;  /* instead of lanes; NULL: lanes */
+	struct sl_batch_slots slots;
+	struct sl_poll *poll;  /* instead of batch slots; NULL: batch slots */
 	struct sl_host others; /* stages without a GPU side, behind the device */
 	struct sl_host all;    /* for the fallback */
 	struct sl_cross cross;
@@ -24,8 +24,9 @@ struct sl_engine {
 	bool forgot;			/* what stages had learned on the device */
 	int dead;			/* why the device was given up; 0: it was not */
 	uint64_t timeout_ns;
-	uint64_t every, seen;	/* one of `every` frames is checked */
-	uint64_t taken, oldest; /* batches that went into lanes; the first that is still there */
+	uint64_t every, seen; /* one of `every` frames is checked */
+	uint64_t taken,
+		oldest; /* batches that went into batch slots; the first that is still there */
 	unsigned lane_of[SL_ENGINE_BATCHES];
 	bool checked[SL_ENGINE_BATCHES]; /* to be compared with the CPU */
 	uint64_t fallen_back, unlearned; /* frames; of these, without what had been learned */
@@ -40,7 +41,7 @@ struct sl_engine {
 };
 
 struct sl_accelerator { /* the state of the unit */
-	uint32_t device, lanes, order, trigger, processors, backoff_ns;
+	uint32_t device, slots, order, trigger, processors, backoff_ns;
 	uint32_t timeout_ms, fallback, cross_check;
 	struct sl_engine *engine;
 };

@@ -27,11 +27,11 @@ void sl_engine_abandon(struct sl_engine *e)
 
 int sl_engine_settle(struct sl_engine *e)
 {
-	int err = e->lanes.in ? sl_device_finish(e->device, e->lanes.in) : 0;
+	int err = e->slots.in ? sl_device_finish(e->device, e->slots.in) : 0;
 
-	for (unsigned i = 0; i < e->lanes.n && err != -ETIMEDOUT; i++)
-		if (e->lanes.lane[i].out)
-			err = sl_device_finish(e->device, e->lanes.lane[i].out);
+	for (unsigned i = 0; i < e->slots.n && err != -ETIMEDOUT; i++)
+		if (e->slots.slot[i].out)
+			err = sl_device_finish(e->device, e->slots.slot[i].out);
 	return err;
 }
 
@@ -45,7 +45,7 @@ bool sl_engine_comes_to_rest(struct sl_engine *e)
 		e->device->patience_ns = CLOSING_NS;
 	if (sl_poll_end(e->poll, CLOSING_NS) == -ETIMEDOUT)
 		return false;
-	if (e->lanes.platform && sl_device_let_go(&e->lanes) == -ETIMEDOUT)
+	if (e->slots.platform && sl_device_let_go(&e->slots) == -ETIMEDOUT)
 		return false;
 	return is_idle || sl_engine_settle(e) != -ETIMEDOUT;
 }
@@ -66,8 +66,8 @@ void sl_engine_run_here(struct sl_engine *e, struct sl_batch *batch)
 
 static bool may_still_write(const struct sl_engine *e)
 {
-	for (unsigned i = 0; i < e->lanes.n; i++)
-		if (e->lanes.lane[i].state == SL_LANE_RETURNING)
+	for (unsigned i = 0; i < e->slots.n; i++)
+		if (e->slots.slot[i].state == SL_BATCH_SLOT_RETURNING)
 			return true;
 	return false;
 }
@@ -75,7 +75,7 @@ static bool may_still_write(const struct sl_engine *e)
 static bool learns(const struct sl_engine *e)
 {
 	for (unsigned s = 0; s < e->chain.stages; s++)
-		if (e->lanes.gpu[s] && e->chain.stage[s].ops->gpu->give_back)
+		if (e->slots.gpu[s] && e->chain.stage[s].ops->gpu->give_back)
 			return true;
 	return false;
 }
@@ -107,7 +107,7 @@ static void take_over(struct sl_engine *e)
 
 	/* What is copied must not come when the CPU has begun. */
 	if (err != -ETIMEDOUT) {
-		err = sl_device_lanes_give_back(&e->lanes);
+		err = sl_batch_slots_give_back(&e->slots);
 		e->fall_back = err != -ETIMEDOUT;
 	} else {
 		e->fall_back = !may_still_write(e);
@@ -150,11 +150,11 @@ void sl_engine_give_up(struct sl_engine *e, int err)
 		e->dead = -ETIMEDOUT;
 	if (e->fall_back)
 		take_over(e);
-	sl_device_loop_stop(&e->lanes); /* what it has learned is taken */
+	sl_device_loop_stop(&e->slots); /* what it has learned is taken */
 	for (; e->oldest < e->taken; e->oldest++)
 		sl_engine_run_here(e, e->batch[e->oldest % SL_ENGINE_BATCHES]);
-	for (unsigned i = 0; i < e->lanes.n; i++) {
-		e->lanes.lane[i].batch = NULL;
-		e->lanes.lane[i].state = SL_LANE_FREE;
+	for (unsigned i = 0; i < e->slots.n; i++) {
+		e->slots.slot[i].batch = NULL;
+		e->slots.slot[i].state = SL_BATCH_SLOT_FREE;
 	}
 }

@@ -1,6 +1,7 @@
 /* gpu.h - between the files of the units for accelerators.
  *
- * Model:     a lane has the memory of one batch on the device. A batch goes through it like this:
+ * Model:     a batch slot has the memory of one batch on the device. A batch goes through it like
+ *            this:
  *
  *              uploads    raw pixels, frames, verdicts          queue `in`
  *              kernels    of all GPU sides, in the order of the chain      queue `work`
@@ -8,8 +9,8 @@
  *              results    of frames that are kept, or may be    queue `out`, mark `back`
  *              the rest   stages without a GPU side, on the CPU
  *
- *            Marks let a queue wait for another, so that lanes overlap: while kernels of one run,
- *            another is filled and a third emptied.
+ *            Marks let a queue wait for another, so that batch slots overlap: while kernels of one
+ *            run, another is filled and a third emptied.
  *            A kernel that polls needs none of it: frames go through a ring (poll.c).
  * Threads:   all of it on worker 0, but submit() and reap(). */
 #ifndef SL_UNIT_GPU_GPU_H
@@ -21,33 +22,33 @@
 
 #include "core/gpu.h"
 
-enum { SL_LANE_RECORDS = 16, SL_LANE_LINE = 64 };
+enum { SL_BATCH_SLOT_GRAPHS = 16, SL_BATCH_SLOT_LINE = 64 };
 
 /* How kernels of a batch come to run: triggers.c. */
-enum sl_lanes_trigger {
-	SL_LANES_LAUNCH,
-	SL_LANES_GRAPH,
-	SL_LANES_WAIT,
-	SL_LANES_LOOP,
-	SL_LANES_TRIGGERS
+enum sl_batch_slots_trigger {
+	SL_BATCH_SLOTS_LAUNCH,
+	SL_BATCH_SLOTS_GRAPH,
+	SL_BATCH_SLOTS_WAIT,
+	SL_BATCH_SLOTS_LOOP,
+	SL_BATCH_SLOTS_TRIGGERS
 };
 
-enum sl_device_lane_state { SL_LANE_FREE, SL_LANE_JUDGING, SL_LANE_RETURNING };
+enum sl_batch_slot_state { SL_BATCH_SLOT_FREE, SL_BATCH_SLOT_JUDGING, SL_BATCH_SLOT_RETURNING };
 
-struct sl_device_lane {
-	enum sl_device_lane_state state;
+struct sl_batch_slot {
+	enum sl_batch_slot_state state;
 	struct sl_batch *batch;
 	uint64_t since_ns; /* queued, or judged: for the watchdog */
 	struct sl_device_memory raw, frame, view, verdict, rows, result[SL_RESULTS];
 	struct sl_device_memory up,
 		down; /* pinned: frames, views and verdicts; verdicts and rows */
 	struct sl_device_mark *filled, *worked, *judged, *back;
-	struct sl_device_queue *out; /* a lane must not wait for another's kernels */
+	struct sl_device_queue *out; /* a batch slot must not wait for another's kernels */
 	/* triggers.c */
 	struct {
 		uint32_t frames, kind;
 		struct sl_device_record *record;
-	} kept[SL_LANE_RECORDS];
+	} kept[SL_BATCH_SLOT_GRAPHS];
 	unsigned records;
 	struct sl_device_memory gate; /* a word that kernels wait for */
 	uint32_t turn;		      /* that it has */
@@ -55,18 +56,18 @@ struct sl_device_lane {
 };
 
 struct sl_device_loop {
-	struct sl_device_memory stop, turn, done; /* turn: a word a lane; done: a line */
+	struct sl_device_memory stop, turn, done; /* turn: a word a batch slot; done: a line */
 	struct sl_device_program *program;
 	struct sl_device_kernel *kernel[2];
 	struct sl_device_record *record[SL_GPU_BATCH_SLOTS]; /* of each queue */
 	struct sl_device_mark *ended[SL_GPU_BATCH_SLOTS];
 	unsigned playing;  /* queues */
-	unsigned next;	   /* lane to be filled */
+	unsigned next;	   /* batch slot to be filled */
 	uint64_t asked_ns; /* whether it is still played */
 	bool is_spoilt;	   /* its last rounds may have learned again from what they had */
 };
 
-struct sl_device_lanes {
+struct sl_batch_slots {
 	struct sl_device *device;
 	const struct sl_platform *platform;
 	const struct sl_chain *chain;
@@ -80,24 +81,25 @@ struct sl_device_lanes {
 	struct sl_device_queue *in;
 	struct sl_device_queue *work[SL_GPU_BATCH_SLOTS]; /* all the same when order is kept */
 	unsigned works;
-	struct sl_device_lane lane[SL_GPU_BATCH_SLOTS];
+	struct sl_batch_slot slot[SL_GPU_BATCH_SLOTS];
 	unsigned n;
-	enum sl_lanes_trigger trigger;
+	enum sl_batch_slots_trigger trigger;
 	struct sl_device_loop loop;
-	uint64_t armed, played; /* lanes, so far; batches that were not launched kernel by kernel */
+	uint64_t armed,
+		played; /* batch slots, so far; batches that were not launched kernel by kernel */
 };
 
 /* Kernels are queued before their batch is there: they are for a full one. */
-static inline bool sl_device_is_ahead(const struct sl_device_lanes *lanes)
+static inline bool sl_device_is_ahead(const struct sl_batch_slots *slots)
 {
-	return lanes->trigger == SL_LANES_WAIT || lanes->trigger == SL_LANES_LOOP;
+	return slots->trigger == SL_BATCH_SLOTS_WAIT || slots->trigger == SL_BATCH_SLOTS_LOOP;
 }
 
 /* Its results come back: it is kept, or may still be. */
-static inline bool sl_device_returns(const struct sl_device_lanes *lanes,
+static inline bool sl_device_returns(const struct sl_batch_slots *slots,
 				     const struct sl_frame *frame)
 {
-	return (lanes->seen && !(frame->flags & SL_FRAME_DARK)) || sl_frame_is_kept(frame);
+	return (slots->seen && !(frame->flags & SL_FRAME_DARK)) || sl_frame_is_kept(frame);
 }
 
 /* What open() of a unit does with its platform. */
@@ -105,70 +107,71 @@ int sl_accelerator_open(void *state, const struct sl_platform *platform,
 			const struct sl_chain *chain, struct sl_bell *todo, struct sl_bell *done,
 			unsigned *workers);
 
-/* GPU sides and memory for `n` lanes; logged. lanes->chain and device are set. close() in any
- * case. */
-int sl_device_lanes_open(struct sl_device_lanes *lanes, unsigned n, bool any_order);
-void sl_device_lanes_close(struct sl_device_lanes *lanes);
+/* GPU sides and memory for `n` batch slots; logged. batch slots->chain and device are set. close()
+ * in any case. */
+int sl_batch_slots_open(struct sl_batch_slots *slots, unsigned n, bool any_order);
+void sl_batch_slots_close(struct sl_batch_slots *slots);
 
 /* What the device has learned goes into the stages' own state. */
-int sl_device_lanes_give_back(struct sl_device_lanes *lanes);
+int sl_batch_slots_give_back(struct sl_batch_slots *slots);
 
 /* Queue all of a batch up to its verdicts. */
-int sl_device_lane_begin(struct sl_device_lanes *lanes, unsigned lane, struct sl_batch *batch);
+int sl_batch_slot_begin(struct sl_batch_slots *slots, unsigned slot, struct sl_batch *batch);
 
 /* Frames, views and verdicts of a batch on their way; all frames that it could have but has not are
  * missing and rejected. */
-int sl_device_lane_describe(struct sl_device_lanes *lanes, unsigned lane,
-			    const struct sl_batch *batch);
+int sl_batch_slot_describe(struct sl_batch_slots *slots, unsigned slot,
+			   const struct sl_batch *batch);
 
 /* Pinned, for the word that opens the gate. */
-uint32_t *sl_device_lane_word(const struct sl_device_lanes *lanes, struct sl_device_lane *lane);
+uint32_t *sl_batch_slot_word(const struct sl_batch_slots *slots, struct sl_batch_slot *slot);
 
-/* Why something could not be opened: memory, most of the time. `whose`: lanes, or a stage. */
-void sl_device_lanes_tell(const struct sl_device_lanes *lanes, const char *whose, int err);
+/* Why something could not be opened: memory, most of the time. `whose`: batch slots, or a stage. */
+void sl_batch_slots_log(const struct sl_batch_slots *slots, const char *whose, int err);
 
 /* Queue the kernels for the batch; NULL: for whatever will come. */
-int sl_device_lane_run(struct sl_device_lanes *lanes, unsigned lane, struct sl_device_queue *queue,
-		       const struct sl_batch *batch);
+int sl_batch_slot_run(struct sl_batch_slots *slots, unsigned slot, struct sl_device_queue *queue,
+		      const struct sl_batch *batch);
 
-/* Queue the kernels of the batch that is in the lane once more: for measurements. */
-int sl_device_lane_again(struct sl_device_lanes *lanes, unsigned lane);
+/* Queue the kernels of the batch that is in the batch slot once more: for measurements. */
+int sl_batch_slot_again(struct sl_batch_slots *slots, unsigned slot);
 
 /* Are the verdicts here? 1, 0, or what is wrong. */
-int sl_device_lane_reached(struct sl_device_lanes *lanes, unsigned lane);
+int sl_batch_slot_reached(struct sl_batch_slots *slots, unsigned slot);
 
 /* The verdicts are here: give them to the frames, and queue the way back of what is kept. */
-int sl_device_lane_judged(struct sl_device_lanes *lanes, unsigned lane);
+int sl_batch_slot_judged(struct sl_batch_slots *slots, unsigned slot);
 
 /* ---- triggers.c ---- */
 
-int sl_device_triggers_open(struct sl_device_lanes *lanes);
-void sl_device_triggers_close(struct sl_device_lanes *lanes, struct sl_device_lane *lane);
+int sl_device_triggers_open(struct sl_batch_slots *slots);
+void sl_device_triggers_close(struct sl_batch_slots *slots, struct sl_batch_slot *slot);
 
-/* Uploads of the lane's batch are queued: have its kernels run, and the lane's `worked` marked. */
-int sl_device_trigger(struct sl_device_lanes *lanes, unsigned lane);
-/* The kernels of the lane are through. */
-int sl_device_trigger_again(struct sl_device_lanes *lanes, unsigned lane);
-/* The lane that the next batch goes into; -1: not now. */
-int sl_device_next_lane(const struct sl_device_lanes *lanes);
+/* Uploads of the batch slot's batch are queued: have its kernels run, and the batch slot's
+ * `worked` marked. */
+int sl_device_trigger(struct sl_batch_slots *slots, unsigned slot);
+/* The kernels of the batch slot are through. */
+int sl_device_trigger_again(struct sl_batch_slots *slots, unsigned slot);
+/* The batch slot that the next batch goes into; -1: not now. */
+int sl_batch_slots_next(const struct sl_batch_slots *slots);
 /* Kernels that were queued ahead end with nothing. -ETIMEDOUT: they do not. */
-int sl_device_let_go(struct sl_device_lanes *lanes);
+int sl_device_let_go(struct sl_batch_slots *slots);
 
 /* ---- loop.c ---- */
 
-/* Lanes have their gates. -ENOTSUP: this device launches nothing itself. */
-int sl_device_loop_open(struct sl_device_lanes *lanes);
-void sl_device_loop_close(struct sl_device_lanes *lanes);
-/* Is the lane's batch done? 1, 0, or what is wrong. */
-int sl_device_loop_reached(struct sl_device_lanes *lanes, unsigned lane, uint64_t since_ns);
-/* Waits until no lane has anything to do, or nobody plays any more. */
-int sl_device_loop_rest(struct sl_device_lanes *lanes);
-/* The device is to stop playing, whatever is in its lanes; it is not waited for. */
-void sl_device_loop_stop(struct sl_device_lanes *lanes);
+/* Batch slots have their gates. -ENOTSUP: this device launches nothing itself. */
+int sl_device_loop_open(struct sl_batch_slots *slots);
+void sl_device_loop_close(struct sl_batch_slots *slots);
+/* Is the batch slot's batch done? 1, 0, or what is wrong. */
+int sl_device_loop_reached(struct sl_batch_slots *slots, unsigned slot, uint64_t since_ns);
+/* Waits until no batch slot has anything to do, or nobody plays any more. */
+int sl_device_loop_rest(struct sl_batch_slots *slots);
+/* The device is to stop playing, whatever is in its batch slots; it is not waited for. */
+void sl_device_loop_stop(struct sl_batch_slots *slots);
 /* The device stops playing. -ETIMEDOUT: it does not. */
-int sl_device_loop_end(struct sl_device_lanes *lanes);
+int sl_device_loop_end(struct sl_batch_slots *slots);
 
-/* ---- poll.c: instead of lanes ---- */
+/* ---- poll.c: instead of batch slots ---- */
 
 struct sl_poll;
 
@@ -178,7 +181,7 @@ struct sl_poll_options {
 };
 
 /* GPU sides are open; room for as many batches. close() in any case, after end(). */
-int sl_poll_open(struct sl_poll **poll, const struct sl_device_lanes *lanes, unsigned batches,
+int sl_poll_open(struct sl_poll **poll, const struct sl_batch_slots *slots, unsigned batches,
 		 const struct sl_poll_options *options);
 /* Can the chain be polled? 0, or -EINVAL, logged: before anything is open. */
 int sl_poll_check(const struct sl_platform *platform, const struct sl_chain *chain);
@@ -222,7 +225,7 @@ struct sl_cross {
 	uint64_t unlike[SL_RESULTS], unlike_verdicts;
 };
 
-int sl_cross_open(struct sl_cross *cross, const struct sl_device_lanes *lanes);
+int sl_cross_open(struct sl_cross *cross, const struct sl_batch_slots *slots);
 void sl_cross_close(struct sl_cross *cross);
 
 /* How many frames differed in what; those that never did are left out. */
@@ -230,11 +233,11 @@ void sl_cross_figures(const struct sl_cross *cross, sl_unit_figure *figure, void
 
 /* The batch as the CPU has it, which goes on from what stages know now: before the device gets it.
  */
-int sl_cross_begin(struct sl_cross *cross, const struct sl_device_lanes *lanes,
+int sl_cross_begin(struct sl_cross *cross, const struct sl_batch_slots *slots,
 		   const struct sl_batch *batch);
 
 /* That batch is back from the device, and no other stage has seen it. */
-void sl_cross_compare(struct sl_cross *cross, const struct sl_device_lanes *lanes,
+void sl_cross_compare(struct sl_cross *cross, const struct sl_batch_slots *slots,
 		      const struct sl_batch *batch);
 
 #endif

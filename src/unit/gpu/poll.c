@@ -1,4 +1,5 @@
-/* poll.c - trigger `persistent`: frames go through a ring that one kernel polls, not through lanes.
+/* poll.c - trigger `persistent`: frames go through a ring that one kernel polls, not through batch
+ * slots.
  *
  * Model: a frame is an event of the ring, written where the device reads it; its answer is copied
  * out of the ring when its record is there. No call of the driver is between the two. The ring has
@@ -20,7 +21,7 @@ enum { LINE = 64 };
 
 struct sl_poll {
 	struct sl_gpuring ring;
-	const struct sl_device_lanes *lanes;
+	const struct sl_batch_slots *slots;
 	struct sl_gpu_poll terms;
 	unsigned first, outputs; /* results */
 	uint32_t event_bytes;
@@ -66,7 +67,7 @@ int sl_poll_check(const struct sl_platform *platform, const struct sl_chain *cha
 /* Verdicts, rows, results, each on a cache line. */
 static uint64_t lay_out(struct sl_poll *p, const struct sl_chain_stage *stage)
 {
-	uint64_t at = up(p->lanes->items * sizeof(struct sl_kernel_verdict));
+	uint64_t at = up(p->slots->items * sizeof(struct sl_kernel_verdict));
 
 	p->first = (unsigned)stage->terms.result;
 	p->outputs = stage->terms.outputs;
@@ -89,7 +90,7 @@ static uint32_t power_of_two(uint64_t least)
 }
 
 /* All batches that may be under way; and no fewer than groups, as rings have it. */
-static uint32_t buffers_for(const struct sl_device_lanes *l, unsigned batches, uint32_t groups)
+static uint32_t buffers_for(const struct sl_batch_slots *l, unsigned batches, uint32_t groups)
 {
 	uint64_t frames = (uint64_t)batches * l->chain->batch_frames;
 
@@ -114,14 +115,14 @@ static int open_ring(struct sl_poll *p, uint64_t result_bytes, const struct sl_p
 	};
 
 	memcpy(work.argument, p->terms.argument, sizeof(p->terms.argument));
-	return sl_gpuring_open(&p->ring, p->lanes->device, &terms, &work);
+	return sl_gpuring_open(&p->ring, p->slots->device, &terms, &work);
 }
 
 /* How large everything is, and how many groups there are. */
 static int choose_terms(struct sl_poll *p, const struct sl_chain_stage *stage, unsigned batches,
 			const struct sl_poll_options *o, uint64_t *result_bytes)
 {
-	const struct sl_device_lanes *l = p->lanes;
+	const struct sl_batch_slots *l = p->slots;
 	uint64_t event_bytes = sizeof(struct sl_kernel_frame) + l->modules * l->module_bytes;
 	struct sl_device_info info;
 	unsigned processors;
@@ -150,7 +151,7 @@ static int choose_terms(struct sl_poll *p, const struct sl_chain_stage *stage, u
 	return 0;
 }
 
-int sl_poll_open(struct sl_poll **poll, const struct sl_device_lanes *l, unsigned batches,
+int sl_poll_open(struct sl_poll **poll, const struct sl_batch_slots *l, unsigned batches,
 		 const struct sl_poll_options *o)
 {
 	struct sl_poll *p = calloc(1, sizeof(*p));
@@ -162,7 +163,7 @@ int sl_poll_open(struct sl_poll **poll, const struct sl_device_lanes *l, unsigne
 	*poll = p;
 	if (!p)
 		return -ENOMEM;
-	p->lanes = l;
+	p->slots = l;
 	stage = polled_stage(l->chain, &s, &gpu_stages);
 	err = choose_terms(p, stage, batches, o, &result_bytes);
 	if (err)
@@ -173,7 +174,7 @@ int sl_poll_open(struct sl_poll **poll, const struct sl_device_lanes *l, unsigne
 	if (!err)
 		err = open_ring(p, result_bytes, o);
 	if (err)
-		sl_device_lanes_tell(l, "a ring of frames", err);
+		sl_batch_slots_log(l, "a ring of frames", err);
 	else
 		sl_info("%s: %u groups of %u threads poll", l->platform->name, p->terms.groups,
 			p->terms.threads);
@@ -209,7 +210,7 @@ bool sl_poll_has_room(const struct sl_poll *p, uint32_t frames)
 	return sl_gpuring_may_write(&p->ring, p->published + frames - 1);
 }
 
-static void copy_module(const struct sl_device_lanes *l, const struct sl_array *pixels, char *to)
+static void copy_module(const struct sl_batch_slots *l, const struct sl_array *pixels, char *to)
 {
 	uint64_t pitch = pixels->pitch ? pixels->pitch : l->row_bytes;
 
@@ -224,7 +225,7 @@ static void copy_module(const struct sl_device_lanes *l, const struct sl_array *
 
 int sl_poll_begin(struct sl_poll *p, const struct sl_batch *batch)
 {
-	const struct sl_device_lanes *l = p->lanes;
+	const struct sl_batch_slots *l = p->slots;
 	int err = 0;
 
 	for (uint32_t f = 0; f < batch->frames && !err; f++) {
@@ -261,7 +262,7 @@ static int take_answer(const struct sl_poll *p, struct sl_frame *frame)
 		struct sl_array *result = &frame->result[p->first + i];
 		uint64_t bytes = sl_shape_bytes(&result->shape);
 
-		if (!sl_device_returns(p->lanes, frame)) {
+		if (!sl_device_returns(p->slots, frame)) {
 			result->rows = 0;
 			continue;
 		}

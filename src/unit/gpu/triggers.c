@@ -10,7 +10,7 @@
 #include "gpu/table.h"
 #include "unit/gpu/gpu.h"
 
-static uint32_t kind_of(const struct sl_device_lanes *l, const struct sl_batch *batch)
+static uint32_t kind_of(const struct sl_batch_slots *l, const struct sl_batch *batch)
 {
 	uint32_t kind = 0;
 
@@ -23,14 +23,14 @@ static uint32_t kind_of(const struct sl_device_lanes *l, const struct sl_batch *
 	return kind;
 }
 
-static int record(struct sl_device_lanes *l, unsigned lane, struct sl_device_queue *queue,
+static int record(struct sl_batch_slots *l, unsigned slot, struct sl_device_queue *queue,
 		  const struct sl_batch *batch, struct sl_device_record **made)
 {
 	int err = l->platform->record_begin(queue), ended;
 
 	if (err)
 		return err;
-	err = sl_device_lane_run(l, lane, queue, batch);
+	err = sl_batch_slot_run(l, slot, queue, batch);
 	ended = l->platform->record_end(queue, made); /* in any case */
 	if (err && !ended)
 		l->platform->record_close(*made);
@@ -39,90 +39,90 @@ static int record(struct sl_device_lanes *l, unsigned lane, struct sl_device_que
 
 /* What was recorded for batches like this one; recorded now, if it is the first. Where there are
  * too many sizes of batches, the rest of them is launched. */
-static int play(struct sl_device_lanes *l, unsigned index, struct sl_device_queue *queue,
+static int play(struct sl_batch_slots *l, unsigned index, struct sl_device_queue *queue,
 		const struct sl_batch *batch)
 {
-	struct sl_device_lane *lane = &l->lane[index];
+	struct sl_batch_slot *slot = &l->slot[index];
 	uint32_t kind = kind_of(l, batch);
 	unsigned i = 0;
 	int err = 0;
 
-	while (i < lane->records &&
-	       (lane->kept[i].frames != batch->frames || lane->kept[i].kind != kind))
+	while (i < slot->records &&
+	       (slot->kept[i].frames != batch->frames || slot->kept[i].kind != kind))
 		i++;
-	if (i == SL_LANE_RECORDS)
-		return sl_device_lane_run(l, index, queue, batch);
-	if (i == lane->records) {
-		err = record(l, index, queue, batch, &lane->kept[i].record);
+	if (i == SL_BATCH_SLOT_GRAPHS)
+		return sl_batch_slot_run(l, index, queue, batch);
+	if (i == slot->records) {
+		err = record(l, index, queue, batch, &slot->kept[i].record);
 		if (err)
 			return err;
-		lane->kept[i].frames = batch->frames;
-		lane->kept[i].kind = kind;
-		lane->records++;
+		slot->kept[i].frames = batch->frames;
+		slot->kept[i].kind = kind;
+		slot->records++;
 	}
 	l->played++;
-	return l->platform->play(queue, lane->kept[i].record);
+	return l->platform->play(queue, slot->kept[i].record);
 }
 
 /* ---- ahead ---- */
 
-static int arm(struct sl_device_lanes *l, unsigned index)
+static int arm(struct sl_batch_slots *l, unsigned index)
 {
-	struct sl_device_lane *lane = &l->lane[index];
+	struct sl_batch_slot *slot = &l->slot[index];
 	struct sl_device_queue *queue = l->work[index % l->works];
-	int err = l->platform->wait_value(queue, &lane->gate, 0, lane->turn + 1);
+	int err = l->platform->wait_value(queue, &slot->gate, 0, slot->turn + 1);
 
 	if (err)
 		return err;
-	lane->armed = ++l->armed; /* whatever fails now, somebody must open the gate */
-	err = l->platform->play(queue, lane->kept[0].record);
+	slot->armed = ++l->armed; /* whatever fails now, somebody must open the gate */
+	err = l->platform->play(queue, slot->kept[0].record);
 	if (!err)
-		err = l->platform->mark(queue, lane->worked);
+		err = l->platform->mark(queue, slot->worked);
 	return err ? err : l->platform->flush(queue);
 }
 
 /* The word follows what is on its way in the same queue. */
-static int open_gate(struct sl_device_lanes *l, struct sl_device_lane *lane)
+static int open_gate(struct sl_batch_slots *l, struct sl_batch_slot *slot)
 {
-	uint32_t *word = sl_device_lane_word(l, lane);
+	uint32_t *word = sl_batch_slot_word(l, slot);
 	int err;
 
-	*word = lane->turn + 1;
-	err = l->platform->write(l->in, &lane->gate, 0, word, sizeof(*word), 1, 0);
+	*word = slot->turn + 1;
+	err = l->platform->write(l->in, &slot->gate, 0, word, sizeof(*word), 1, 0);
 	if (err)
 		return err; /* it is still armed: who lets go tries again */
-	lane->turn++;
-	lane->armed = 0;
+	slot->turn++;
+	slot->armed = 0;
 	l->loop.next = (l->loop.next + 1) % l->n;
 	l->played++;
 	return l->platform->flush(l->in);
 }
 
-static int open_gates(struct sl_device_lanes *l)
+static int open_gates(struct sl_batch_slots *l)
 {
 	struct sl_device_info info;
 	int err = 0;
 
 	l->platform->describe(l->device, &info);
 	for (unsigned i = 0; i < l->n && !err; i++) {
-		struct sl_device_lane *lane = &l->lane[i];
+		struct sl_batch_slot *slot = &l->slot[i];
 
 		/* Queues write it, and they or kernels wait for it; a CPU's through the host. */
 		err = (info.is_host ? l->platform->pinned_open : l->platform->memory_open)(
-			l->device, SL_LANE_LINE, &lane->gate);
+			l->device, SL_BATCH_SLOT_LINE, &slot->gate);
 		if (!err)
-			err = l->platform->zero(l->in, &lane->gate, 0, SL_LANE_LINE);
+			err = l->platform->zero(l->in, &slot->gate, 0, SL_BATCH_SLOT_LINE);
 		/* Before the first one waits: a driver may not load kernels while one does. */
-		if (!err && l->trigger == SL_LANES_WAIT) {
-			err = record(l, i, l->work[i % l->works], NULL, &lane->kept[0].record);
-			lane->records = !err;
+		if (!err && l->trigger == SL_BATCH_SLOTS_WAIT) {
+			err = record(l, i, l->work[i % l->works], NULL, &slot->kept[0].record);
+			slot->records = !err;
 		}
 	}
 	return err ? err : sl_device_finish(l->device, l->in);
 }
 
 /* The device plays; where it cannot, the host does, batch by batch. */
-static int open_loop(struct sl_device_lanes *l)
+static int open_loop(struct sl_batch_slots *l)
 {
 	int err = open_gates(l);
 
@@ -137,18 +137,18 @@ static int open_loop(struct sl_device_lanes *l)
 		l->platform->name, l->platform->problem(l->device));
 	sl_device_loop_close(l);
 	for (unsigned i = 0; i < l->n; i++)
-		l->platform->memory_close(l->device, &l->lane[i].gate);
-	l->trigger = SL_LANES_GRAPH;
+		l->platform->memory_close(l->device, &l->slot[i].gate);
+	l->trigger = SL_BATCH_SLOTS_GRAPH;
 	return 0;
 }
 
-int sl_device_triggers_open(struct sl_device_lanes *l)
+int sl_device_triggers_open(struct sl_batch_slots *l)
 {
 	int err = 0;
 
-	if (l->trigger == SL_LANES_LOOP)
+	if (l->trigger == SL_BATCH_SLOTS_LOOP)
 		return open_loop(l);
-	if (l->trigger != SL_LANES_WAIT)
+	if (l->trigger != SL_BATCH_SLOTS_WAIT)
 		return 0;
 	err = open_gates(l);
 	for (unsigned i = 0; i < l->n && !err; i++)
@@ -159,84 +159,84 @@ int sl_device_triggers_open(struct sl_device_lanes *l)
 	return err;
 }
 
-void sl_device_triggers_close(struct sl_device_lanes *l, struct sl_device_lane *lane)
+void sl_device_triggers_close(struct sl_batch_slots *l, struct sl_batch_slot *slot)
 {
-	for (unsigned i = 0; i < lane->records; i++)
-		l->platform->record_close(lane->kept[i].record);
-	lane->records = 0;
-	l->platform->memory_close(l->device, &lane->gate);
+	for (unsigned i = 0; i < slot->records; i++)
+		l->platform->record_close(slot->kept[i].record);
+	slot->records = 0;
+	l->platform->memory_close(l->device, &slot->gate);
 }
 
 /* ---- a batch ---- */
 
-int sl_device_trigger(struct sl_device_lanes *l, unsigned index)
+int sl_device_trigger(struct sl_batch_slots *l, unsigned index)
 {
-	struct sl_device_lane *lane = &l->lane[index];
+	struct sl_batch_slot *slot = &l->slot[index];
 	struct sl_device_queue *work = l->work[index % l->works];
 	const struct sl_platform *p = l->platform;
 	int err;
 
 	if (sl_device_is_ahead(l))
-		return open_gate(l, lane);
-	err = p->mark(l->in, lane->filled);
+		return open_gate(l, slot);
+	err = p->mark(l->in, slot->filled);
 	if (!err)
 		err = p->flush(l->in);
 	if (!err)
-		err = p->wait(work, lane->filled);
+		err = p->wait(work, slot->filled);
 	if (!err)
-		err = l->trigger == SL_LANES_GRAPH
-			      ? play(l, index, work, lane->batch)
-			      : sl_device_lane_run(l, index, work, lane->batch);
+		err = l->trigger == SL_BATCH_SLOTS_GRAPH
+			      ? play(l, index, work, slot->batch)
+			      : sl_batch_slot_run(l, index, work, slot->batch);
 	if (!err)
-		err = p->mark(work, lane->worked);
+		err = p->mark(work, slot->worked);
 	return err ? err : p->flush(work);
 }
 
-int sl_device_trigger_again(struct sl_device_lanes *l, unsigned index)
+int sl_device_trigger_again(struct sl_batch_slots *l, unsigned index)
 {
-	return l->trigger == SL_LANES_WAIT ? arm(l, index) : 0;
+	return l->trigger == SL_BATCH_SLOTS_WAIT ? arm(l, index) : 0;
 }
 
-/* Queues have kernels in the order in which lanes were armed: so must they be filled. */
-static int oldest_armed(const struct sl_device_lanes *l)
+/* Queues have kernels in the order in which batch slots were armed: so must they be filled. */
+static int oldest_armed(const struct sl_batch_slots *l)
 {
 	int next = -1;
 
 	for (unsigned i = 0; i < l->n; i++)
-		if (l->lane[i].armed && (next < 0 || l->lane[i].armed < l->lane[next].armed))
+		if (l->slot[i].armed && (next < 0 || l->slot[i].armed < l->slot[next].armed))
 			next = (int)i;
 	return next;
 }
 
-int sl_device_next_lane(const struct sl_device_lanes *l)
+int sl_batch_slots_next(const struct sl_batch_slots *l)
 {
 	int next = -1;
 
-	if (l->trigger == SL_LANES_WAIT)
+	if (l->trigger == SL_BATCH_SLOTS_WAIT)
 		next = oldest_armed(l);
-	else if (l->trigger == SL_LANES_LOOP && l->works == 1)
+	else if (l->trigger == SL_BATCH_SLOTS_LOOP && l->works == 1)
 		next = (int)l->loop.next; /* one after the other, whichever is back first */
 	else
 		for (unsigned i = 0; i < l->n && next < 0; i++)
-			next = l->lane[i].state == SL_LANE_FREE ? (int)i : -1;
-	return next >= 0 && l->lane[next].state == SL_LANE_FREE ? next : -1;
+			next = l->slot[i].state == SL_BATCH_SLOT_FREE ? (int)i : -1;
+	return next >= 0 && l->slot[next].state == SL_BATCH_SLOT_FREE ? next : -1;
 }
 
-int sl_device_let_go(struct sl_device_lanes *l)
+int sl_device_let_go(struct sl_batch_slots *l)
 {
 	static const struct sl_batch nothing;
 	int err = 0;
 
-	if (l->trigger == SL_LANES_LOOP)
+	if (l->trigger == SL_BATCH_SLOTS_LOOP)
 		return sl_device_loop_end(l);
-	if (l->trigger != SL_LANES_WAIT)
+	if (l->trigger != SL_BATCH_SLOTS_WAIT)
 		return 0;
 	for (unsigned i = 0; i < l->n && !err; i++) {
-		if (!l->lane[i].armed)
+		if (!l->slot[i].armed)
 			continue;
-		err = sl_device_lane_describe(l, i, &nothing);
+		err = sl_batch_slot_describe(l, i, &nothing);
 		if (!err)
-			err = open_gate(l, &l->lane[i]);
+			err = open_gate(l, &l->slot[i]);
 	}
 	if (err)
 		return -ETIMEDOUT; /* they wait for ever */

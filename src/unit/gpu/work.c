@@ -1,8 +1,8 @@
 /* work.c - what the units for accelerators do with batches: the dispatcher leaves them and takes
  * them back, worker 0 has them go through the device.
  *
- * Model: submit() leaves a batch in a ring of batches; worker 0 takes it into a free lane and
- * queues all of its work, then looks which lanes have come further.
+ * Model: submit() leaves a batch in a ring of batches; worker 0 takes it into a free batch slot and
+ * queues all of its work, then looks which batch slots have come further.
  *
  *   ring of batches:   reaped <= finished <= begun <= submitted <= reaped + QUEUE
  *
@@ -72,27 +72,27 @@ static int begin_check(struct sl_engine *e, struct sl_batch *batch)
 		return 0;
 	e->owed = false;
 	e->crossing = true;
-	err = sl_device_lanes_give_back(&e->lanes);
-	return err ? err : sl_cross_begin(&e->cross, &e->lanes, batch);
+	err = sl_batch_slots_give_back(&e->slots);
+	return err ? err : sl_cross_begin(&e->cross, &e->slots, batch);
 }
 
-/* A lane, or the ring, takes the next batch, if there is one. 1: it did, 0: not now. */
+/* A batch slot, or the ring, takes the next batch, if there is one. 1: it did, 0: not now. */
 static int begin(struct sl_engine *e, uint64_t submitted)
 {
 	struct sl_batch *batch = e->batch[e->taken % QUEUE];
-	int lane = -1, err;
+	int slot = -1, err;
 
 	if (e->taken == submitted)
 		return 0;
 	if (!e->poll)
-		lane = sl_device_next_lane(&e->lanes);
-	if (e->poll ? !sl_poll_has_room(e->poll, batch->frames) : lane < 0)
+		slot = sl_batch_slots_next(&e->slots);
+	if (e->poll ? !sl_poll_has_room(e->poll, batch->frames) : slot < 0)
 		return 0;
 	err = begin_check(e, batch);
-	e->lane_of[e->taken++ % QUEUE] = (unsigned)lane;
+	e->lane_of[e->taken++ % QUEUE] = (unsigned)slot;
 	if (!err)
 		err = e->poll ? sl_poll_begin(e->poll, batch)
-			      : sl_device_lane_begin(&e->lanes, (unsigned)lane, batch);
+			      : sl_batch_slot_begin(&e->slots, (unsigned)slot, batch);
 	return err ? err : 1;
 }
 
@@ -102,7 +102,7 @@ static void conclude(struct sl_engine *e, uint64_t number)
 	struct sl_batch *batch = e->batch[number % QUEUE];
 
 	if (e->checked[number % QUEUE]) {
-		sl_cross_compare(&e->cross, &e->lanes, batch);
+		sl_cross_compare(&e->cross, &e->slots, batch);
 		e->crossing = false;
 	}
 	sl_engine_finish(e, batch, sl_host_run(&e->others, batch));
@@ -112,29 +112,29 @@ static void conclude(struct sl_engine *e, uint64_t number)
 static int advance(struct sl_engine *e, uint64_t number, bool may_leave)
 {
 	unsigned index = e->lane_of[number % QUEUE];
-	struct sl_device_lane *lane = &e->lanes.lane[index];
-	bool returning = lane->state == SL_LANE_RETURNING;
+	struct sl_batch_slot *slot = &e->slots.slot[index];
+	bool returning = slot->state == SL_BATCH_SLOT_RETURNING;
 	int reached;
 
 	if (returning && !may_leave)
 		return 0;
-	reached = returning ? e->lanes.platform->reached(lane->back)
-			    : sl_device_lane_reached(&e->lanes, index);
-	if (reached == 0 && sl_clock_ns() - lane->since_ns > e->timeout_ns)
+	reached = returning ? e->slots.platform->reached(slot->back)
+			    : sl_batch_slot_reached(&e->slots, index);
+	if (reached == 0 && sl_clock_ns() - slot->since_ns > e->timeout_ns)
 		return -ETIMEDOUT;
 	if (reached != 1)
 		return reached;
 	if (returning) {
-		lane->state = SL_LANE_FREE;
-		lane->batch = NULL;
+		slot->state = SL_BATCH_SLOT_FREE;
+		slot->batch = NULL;
 		conclude(e, number);
 		return 1;
 	}
-	reached = sl_device_lane_judged(&e->lanes, index);
+	reached = sl_batch_slot_judged(&e->slots, index);
 	return reached ? reached : 1;
 }
 
-/* Lanes in the order in which they were filled, so that batches leave in order, too. */
+/* Batch slots in the order in which they were filled, so that batches leave in order, too. */
 static int advance_all(struct sl_engine *e)
 {
 	bool may_leave = true;
@@ -146,7 +146,7 @@ static int advance_all(struct sl_engine *e)
 		if (err < 0)
 			return err;
 		did |= err;
-		if (e->lanes.lane[e->lane_of[number % QUEUE]].state == SL_LANE_FREE &&
+		if (e->slots.slot[e->lane_of[number % QUEUE]].state == SL_BATCH_SLOT_FREE &&
 		    number == e->oldest)
 			e->oldest++;
 		else
@@ -191,7 +191,8 @@ int sl_accelerator_work(void *state, unsigned worker)
 		sl_engine_give_up(e, err);
 		return 1;
 	}
-	if (!did && !err && e->oldest < e->taken && !e->poll && e->lanes.trigger != SL_LANES_LOOP)
+	if (!did && !err && e->oldest < e->taken && !e->poll &&
+	    e->slots.trigger != SL_BATCH_SLOTS_LOOP)
 		nanosleep(&nap, NULL); /* the device is at it */
 	return did || err || e->oldest < e->taken;
 }
