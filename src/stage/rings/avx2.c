@@ -2,8 +2,8 @@
 #include "stage/vectors.h"
 
 #ifdef __x86_64__
-#define LANES	     8
-#define LANES_TARGET SL_TARGET_AVX2
-#define PASSES	     sl_rings_avx2
+#define VECTOR_WIDTH  8
+#define VECTOR_TARGET SL_TARGET_AVX2
+#define PASSES	      sl_rings_avx2
 #include "stage/rings/passes.h"
 #endif

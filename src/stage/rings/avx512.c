@@ -2,8 +2,8 @@
 #include "stage/vectors.h"
 
 #ifdef __x86_64__
-#define LANES	     16
-#define LANES_TARGET SL_TARGET_AVX512
-#define PASSES	     sl_rings_avx512
+#define VECTOR_WIDTH  16
+#define VECTOR_TARGET SL_TARGET_AVX512
+#define PASSES	      sl_rings_avx512
 #include "stage/rings/passes.h"
 #endif

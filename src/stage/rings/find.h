@@ -1,11 +1,11 @@
 /* find.h - what the files of the stage `rings` share.
  *
- * Model:     events are unpacked into records, some hundred at a time. Passes work on LANES events
- *            side by side, of about as many hits: `single` tries whether one ring explains an
- *            event; for others `search` looks for the best circle among what hits are left, again
- *            and again; `share` gives hits that several rings claim to the nearest. Between them
- *            queues are sorted by the number of hits. What is found in an event depends on its own
- *            hits alone, not on its neighbours, and not on LANES.
+ * Model:     events are unpacked into records, some hundred at a time. Passes work on VECTOR_WIDTH
+ *            events side by side, of about as many hits: `single` tries whether one ring explains
+ *            an event; for others `search` looks for the best circle among what hits are left,
+ *            again and again; `share` gives hits that several rings claim to the nearest. Between
+ *            them queues are sorted by the number of hits. What is found in an event depends on
+ *            its own hits alone, not on its neighbours, and not on VECTOR_WIDTH.
  * Threads:   settings are read-only; a workspace is one worker's. */
 #ifndef SL_STAGE_RINGS_FIND_H
 #define SL_STAGE_RINGS_FIND_H

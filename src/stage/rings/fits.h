@@ -1,32 +1,32 @@
-/* fits.h - LANES events side by side as a group: their hits in, their rings out, and fits of a
- * circle to hits. Part of passes.h, and like it compiled once for each kind of vectors. */
+/* fits.h - VECTOR_WIDTH events side by side as a group: their hits in, their rings out, and fits
+ * of a circle to hits. Part of passes.h, and like it compiled once for each kind of vectors. */
 #ifndef SL_STAGE_RINGS_FITS_H
 #define SL_STAGE_RINGS_FITS_H
 
 #include "stage/rings/find.h"
 #include "stage/rings/vector.h"
 
-#define PASS_FN static inline __attribute__((always_inline)) LANES_TARGET
+#define PASS_FN static inline __attribute__((always_inline)) VECTOR_TARGET
 
 static const float far_away = 1e6f;    /* mm: where hits are that are not */
 static const float per_mm = 1 / 128.f; /* makes moments about 1 */
 
-union lanes { /* a vector, number by number */
-	sl_lanes all;
-	sl_lanes_mask mask;
-	float one[LANES];
-	int32_t whole[LANES];
+union vector { /* a vector, number by number */
+	sl_vector all;
+	sl_vector_mask mask;
+	float one[VECTOR_WIDTH];
+	int32_t whole[VECTOR_WIDTH];
 };
 
 struct group {
 	uint32_t events, hits; /* hits: of the longest */
-	union lanes n;
-	union lanes x[SL_RICH_HITS], y[SL_RICH_HITS];
-	union lanes member[SL_RICH_HITS]; /* 1 or 0 */
+	union vector n;
+	union vector x[SL_RICH_HITS], y[SL_RICH_HITS];
+	union vector member[SL_RICH_HITS]; /* 1 or 0 */
 };
 
 struct members {
-	sl_lanes hits, spread;
+	sl_vector hits, spread;
 };
 
 /* ---- in and out ---- */
@@ -37,14 +37,14 @@ PASS_FN void load(const struct sl_rings_settings *s, const struct sl_rings_work 
 {
 	g->events = events;
 	g->hits = 0;
-	for (uint32_t l = 0; l < LANES; l++) {
+	for (uint32_t l = 0; l < VECTOR_WIDTH; l++) {
 		const struct sl_rings_event *e = &work->event[queue[l < events ? l : 0]];
 		uint32_t n = all ? e->hits : e->left;
 
 		g->n.one[l] = (float)n;
 		g->hits = n > g->hits ? n : g->hits;
 	}
-	for (uint32_t l = 0; l < LANES; l++) {
+	for (uint32_t l = 0; l < VECTOR_WIDTH; l++) {
 		const struct sl_rings_event *e = &work->event[queue[l < events ? l : 0]];
 		uint32_t n = all ? e->hits : e->left;
 
@@ -65,8 +65,8 @@ PASS_FN struct sl_rings_limits limits_of(const struct sl_rings_settings *s)
 					.window = s->window * s->window};
 }
 
-PASS_FN void keep_ring(struct sl_rings_ring *ring, const union lanes *circle,
-		       const union lanes *members, uint32_t l)
+PASS_FN void keep_ring(struct sl_rings_ring *ring, const union vector *circle,
+		       const union vector *members, uint32_t l)
 {
 	*ring = (struct sl_rings_ring){.x = circle[0].one[l],
 				       .y = circle[1].one[l],
@@ -80,25 +80,26 @@ PASS_FN void keep_ring(struct sl_rings_ring *ring, const union lanes *circle,
 /* Those within a window of the circle. */
 PASS_FN void mark_near(struct group *g, struct sl_rings_circle c, float window)
 {
-	sl_lanes bound = sl_rings_bound(c, window), one = sl_lanes_all(1), none = sl_lanes_all(0);
+	sl_vector bound = sl_rings_bound(c, window), one = sl_vector_all(1),
+		  none = sl_vector_all(0);
 
 	for (uint32_t h = 0; h < g->hits; h++) {
-		sl_lanes power = sl_rings_power(c, g->x[h].all, g->y[h].all);
+		sl_vector power = sl_rings_power(c, g->x[h].all, g->y[h].all);
 
-		g->member[h].all = sl_lanes_pick(power * power < bound, one, none);
+		g->member[h].all = sl_vector_pick(power * power < bound, one, none);
 	}
 }
 
 PASS_FN void mark_all(struct group *g)
 {
 	for (uint32_t h = 0; h < g->hits; h++)
-		g->member[h].all = sl_lanes_pick(g->n.all > sl_lanes_all((float)h), sl_lanes_all(1),
-						 sl_lanes_all(0));
+		g->member[h].all = sl_vector_pick(g->n.all > sl_vector_all((float)h),
+						  sl_vector_all(1), sl_vector_all(0));
 }
 
 PASS_FN struct sl_rings_circle fit(const struct group *g)
 {
-	sl_lanes n = sl_lanes_all(0), x = n, y = n, per;
+	sl_vector n = sl_vector_all(0), x = n, y = n, per;
 	struct sl_rings_moments m = {n, n, n, n, n, n};
 	struct sl_rings_circle c;
 
@@ -111,9 +112,9 @@ PASS_FN struct sl_rings_circle fit(const struct group *g)
 	x *= per;
 	y *= per;
 	for (uint32_t h = 0; h < g->hits; h++) {
-		sl_lanes u = (g->x[h].all - x) * per_mm * g->member[h].all;
-		sl_lanes v = (g->y[h].all - y) * per_mm * g->member[h].all;
-		sl_lanes uu = u * u, vv = v * v, z = uu + vv;
+		sl_vector u = (g->x[h].all - x) * per_mm * g->member[h].all;
+		sl_vector v = (g->y[h].all - y) * per_mm * g->member[h].all;
+		sl_vector uu = u * u, vv = v * v, z = uu + vv;
 
 		m.xx += uu;
 		m.yy += vv;
@@ -135,9 +136,9 @@ PASS_FN struct sl_rings_circle fit(const struct group *g)
 	return c;
 }
 
-PASS_FN sl_lanes count(const struct group *g)
+PASS_FN sl_vector count(const struct group *g)
 {
-	sl_lanes n = sl_lanes_all(0);
+	sl_vector n = sl_vector_all(0);
 
 	for (uint32_t h = 0; h < g->hits; h++)
 		n += g->member[h].all;
@@ -146,14 +147,14 @@ PASS_FN sl_lanes count(const struct group *g)
 
 PASS_FN struct members measure(const struct group *g, struct sl_rings_circle c)
 {
-	sl_lanes n = sl_lanes_all(0), sum = n;
+	sl_vector n = sl_vector_all(0), sum = n;
 
 	for (uint32_t h = 0; h < g->hits; h++) {
-		sl_lanes power = sl_rings_power(c, g->x[h].all, g->y[h].all);
+		sl_vector power = sl_rings_power(c, g->x[h].all, g->y[h].all);
 
 		n += g->member[h].all;
 		/* What is far away is no member, and its power may be no number. */
-		sum += sl_lanes_pick(g->member[h].all > 0, power * power, sl_lanes_all(0));
+		sum += sl_vector_pick(g->member[h].all > 0, power * power, sl_vector_all(0));
 	}
 	return (struct members){n, sum / (4 * c.square * n)};
 }

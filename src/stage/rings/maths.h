@@ -1,8 +1,8 @@
 /* maths.h - circles through hits: through three of them, or as near to many as can be.
  *
- * Model: sl_lanes is a number of each of several events side by side, or of one (a float), so that
+ * Model: sl_vector is a number of each of several events side by side, or of one (a float), so that
  * one text serves vectors of every width, CUDA and OpenCL. Whoever wants vectors defines
- * SL_INTEGRATE_MEMBERS, sl_lanes, sl_lanes_mask and the functions below on them before. Lengths
+ * SL_INTEGRATE_MEMBERS, sl_vector, sl_vector_mask and the functions below on them before. Lengths
  * are in mm.
  *
  * A point at distance d from the centre of a circle has the power p = d^2 - r^2 with regard to it.
@@ -16,28 +16,28 @@
 
 #ifndef SL_INTEGRATE_MEMBERS
 #define SL_INTEGRATE_MEMBERS 1
-typedef float sl_lanes;
-typedef sl_i32 sl_lanes_mask; /* of comparisons; & and | work on it */
+typedef float sl_vector;
+typedef sl_i32 sl_vector_mask; /* of comparisons; & and | work on it */
 
-SL_FN sl_lanes sl_lanes_all(float value)
+SL_FN sl_vector sl_vector_all(float value)
 {
 	return value;
 }
 
-SL_FN sl_lanes sl_lanes_pick(sl_lanes_mask yes, sl_lanes a, sl_lanes b)
+SL_FN sl_vector sl_vector_pick(sl_vector_mask yes, sl_vector a, sl_vector b)
 {
 	return yes ? a : b;
 }
 
 /* Where it is a number. */
-SL_FN sl_lanes sl_lanes_above_zero(sl_lanes a)
+SL_FN sl_vector sl_vector_above_zero(sl_vector a)
 {
 	return a > 0 ? a : 0;
 }
 #endif
 
 struct sl_rings_circle {
-	sl_lanes x, y, square; /* of the radius */
+	sl_vector x, y, square; /* of the radius */
 };
 
 /* Of a circle that is accepted. */
@@ -49,13 +49,13 @@ struct sl_rings_limits {
 
 /* Through three points. What lies on a line makes no number of it, or one that is beyond all
  * limits. */
-SL_FN struct sl_rings_circle sl_rings_through(sl_lanes x0, sl_lanes y0, sl_lanes x1, sl_lanes y1,
-					      sl_lanes x2, sl_lanes y2)
+SL_FN struct sl_rings_circle sl_rings_through(sl_vector x0, sl_vector y0, sl_vector x1,
+					      sl_vector y1, sl_vector x2, sl_vector y2)
 {
-	sl_lanes u1 = x1 - x0, v1 = y1 - y0, u2 = x2 - x0, v2 = y2 - y0;
-	sl_lanes n1 = u1 * u1 + v1 * v1, n2 = u2 * u2 + v2 * v2;
-	sl_lanes scale = 0.5f / (u1 * v2 - u2 * v1);
-	sl_lanes x = (v2 * n1 - v1 * n2) * scale, y = (u1 * n2 - u2 * n1) * scale;
+	sl_vector u1 = x1 - x0, v1 = y1 - y0, u2 = x2 - x0, v2 = y2 - y0;
+	sl_vector n1 = u1 * u1 + v1 * v1, n2 = u2 * u2 + v2 * v2;
+	sl_vector scale = 0.5f / (u1 * v2 - u2 * v1);
+	sl_vector x = (v2 * n1 - v1 * n2) * scale, y = (u1 * n2 - u2 * n1) * scale;
 	struct sl_rings_circle circle;
 
 	circle.x = x0 + x;
@@ -64,37 +64,37 @@ SL_FN struct sl_rings_circle sl_rings_through(sl_lanes x0, sl_lanes y0, sl_lanes
 	return circle;
 }
 
-SL_FN sl_lanes_mask sl_rings_is_within(struct sl_rings_circle c, struct sl_rings_limits limits)
+SL_FN sl_vector_mask sl_rings_is_within(struct sl_rings_circle c, struct sl_rings_limits limits)
 {
 	return (c.square >= limits.least) & (c.square <= limits.most) &
 	       (c.x * c.x + c.y * c.y <= limits.reach);
 }
 
-SL_FN sl_lanes sl_rings_power(struct sl_rings_circle c, sl_lanes x, sl_lanes y)
+SL_FN sl_vector sl_rings_power(struct sl_rings_circle c, sl_vector x, sl_vector y)
 {
-	sl_lanes dx = x - c.x, dy = y - c.y;
+	sl_vector dx = x - c.x, dy = y - c.y;
 
 	return dx * dx + dy * dy - c.square;
 }
 
 /* The most that the square of a member's power may be. */
-SL_FN sl_lanes sl_rings_bound(struct sl_rings_circle c, float window)
+SL_FN sl_vector sl_rings_bound(struct sl_rings_circle c, float window)
 {
 	return c.square * (4 * window);
 }
 
 /* What a hit says for a circle: most when it is on it, nothing from the window's edge on. */
-SL_FN sl_lanes sl_rings_credit(struct sl_rings_circle c, sl_lanes bound, sl_lanes x, sl_lanes y)
+SL_FN sl_vector sl_rings_credit(struct sl_rings_circle c, sl_vector bound, sl_vector x, sl_vector y)
 {
-	sl_lanes power = sl_rings_power(c, x, y);
+	sl_vector power = sl_rings_power(c, x, y);
 
-	return sl_lanes_above_zero(bound - power * power);
+	return sl_vector_above_zero(bound - power * power);
 }
 
 /* Means over points whose centroid is the origin, in a unit that makes them about 1;
  * z = x^2 + y^2. */
 struct sl_rings_moments {
-	sl_lanes xx, yy, xy, xz, yz, zz;
+	sl_vector xx, yy, xy, xz, yz, zz;
 };
 
 /* Taubin's fit (1991): of all circles the one with the least sum of squares of powers over the mean
@@ -104,12 +104,12 @@ struct sl_rings_moments {
  * limits. */
 SL_FN struct sl_rings_circle sl_rings_taubin(struct sl_rings_moments m)
 {
-	sl_lanes mean = m.xx + m.yy, spread = m.zz - mean * mean, area = m.xx * m.yy - m.xy * m.xy;
-	sl_lanes a3 = 4 * mean, a2 = -3 * mean * mean - m.zz;
-	sl_lanes a1 = spread * mean + 4 * area * mean - m.xz * m.xz - m.yz * m.yz;
-	sl_lanes a0 = m.xz * (m.xz * m.yy - m.yz * m.xy) + m.yz * (m.yz * m.xx - m.xz * m.xy) -
-		      spread * area;
-	sl_lanes root = sl_lanes_all(0), scale;
+	sl_vector mean = m.xx + m.yy, spread = m.zz - mean * mean, area = m.xx * m.yy - m.xy * m.xy;
+	sl_vector a3 = 4 * mean, a2 = -3 * mean * mean - m.zz;
+	sl_vector a1 = spread * mean + 4 * area * mean - m.xz * m.xz - m.yz * m.yz;
+	sl_vector a0 = m.xz * (m.xz * m.yy - m.yz * m.xy) + m.yz * (m.yz * m.xx - m.xz * m.xy) -
+		       spread * area;
+	sl_vector root = sl_vector_all(0), scale;
 	struct sl_rings_circle circle;
 
 	for (int i = 0; i < 5; i++)
@@ -118,9 +118,9 @@ SL_FN struct sl_rings_circle sl_rings_taubin(struct sl_rings_moments m)
 	scale = 0.5f / (root * root - root * mean + area);
 	circle.x = (m.xz * (m.yy - root) - m.yz * m.xy) * scale;
 	circle.y = (m.yz * (m.xx - root) - m.xz * m.xy) * scale;
-	circle.square = sl_lanes_pick(area > 1e-4f * mean * mean,
-				      circle.x * circle.x + circle.y * circle.y + mean,
-				      sl_lanes_all(-1));
+	circle.square = sl_vector_pick(area > 1e-4f * mean * mean,
+				       circle.x * circle.x + circle.y * circle.y + mean,
+				       sl_vector_all(-1));
 	return circle;
 }
 

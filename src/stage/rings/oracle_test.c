@@ -21,8 +21,8 @@
 #include "stage/rings/scalar_oracle.h"
 
 /* Plain C, one event after the other. */
-#define LANES 1
-#define LANES_TARGET
+#define VECTOR_WIDTH 1
+#define VECTOR_TARGET
 #define PASSES rings_plain
 #include "stage/rings/passes.h"
 

@@ -1,5 +1,6 @@
-/* passes.h - the passes over events, LANES of them side by side. Included by one file for
- * each kind of vectors, which defines LANES, LANES_TARGET and PASSES, the name of what it gives.
+/* passes.h - the passes over events, VECTOR_WIDTH of them side by side. Included by one file for
+ * each kind of vectors, which defines VECTOR_WIDTH, VECTOR_TARGET and PASSES, the name of what it
+ * gives.
  *
  * Cost: `single` four fits; `search` a circle and its credit over all hits for every triplet, then
  * three fits; `share` three fits for each ring. Work is done for as many hits as the longest event
@@ -21,7 +22,7 @@ PASS_FN void single(const struct sl_rings_settings *s, struct sl_rings_work *wor
 	float min_hits = (float)s->min_hits, min_own = (float)s->min_own;
 	struct sl_rings_circle c;
 	struct members m;
-	union lanes good, circle[3], members[2];
+	union vector good, circle[3], members[2];
 	struct group g;
 
 	load(s, work, queue, events, 1, &g);
@@ -57,36 +58,36 @@ PASS_FN void single(const struct sl_rings_settings *s, struct sl_rings_work *wor
 
 /* Batcher's network for 32: of each pair the larger goes behind. What is behind the last hit is
  * large already and stays there. */
-PASS_FN void sort(union lanes *key, uint32_t hits)
+PASS_FN void sort(union vector *key, uint32_t hits)
 {
 	for (uint32_t p = 1; p < SL_RICH_HITS; p *= 2)
 		for (uint32_t k = p; k >= 1; k /= 2)
 			for (uint32_t j = k % p; j + k < SL_RICH_HITS; j += 2 * k)
 				for (uint32_t i = j; i < j + k && i + k < hits; i++) {
-					sl_lanes_mask a = key[i].mask, b = key[i + k].mask, swap;
+					sl_vector_mask a = key[i].mask, b = key[i + k].mask, swap;
 
 					if (i / (2 * p) != (i + k) / (2 * p))
 						continue;
 					swap = a > b;
-					key[i].mask = sl_lanes_choose(swap, b, a);
-					key[i + k].mask = sl_lanes_choose(swap, a, b);
+					key[i].mask = sl_vector_choose(swap, b, a);
+					key[i + k].mask = sl_vector_choose(swap, a, b);
 				}
 }
 
 /* From 0 to 4 around a circle that is a square; 2^18 steps to the unit, above bits for a cell. */
-PASS_FN sl_lanes_mask angle_key(sl_lanes x, sl_lanes y)
+PASS_FN sl_vector_mask angle_key(sl_vector x, sl_vector y)
 {
-	sl_lanes u = sl_lanes_pick(x < 0, -x, x), v = sl_lanes_pick(y < 0, -y, y);
-	sl_lanes t = x / (u + v + 1e-3f), angle = sl_lanes_pick(y < 0, 3 + t, 1 - t);
+	sl_vector u = sl_vector_pick(x < 0, -x, x), v = sl_vector_pick(y < 0, -y, y);
+	sl_vector t = x / (u + v + 1e-3f), angle = sl_vector_pick(y < 0, 3 + t, 1 - t);
 
-	return sl_lanes_whole(angle * 262143.f) << 11;
+	return sl_vector_whole(angle * 262143.f) << 11;
 }
 
 PASS_FN void order(const struct sl_rings_settings *s, struct sl_rings_work *work,
 		   const uint16_t *queue, uint32_t events)
 {
-	sl_lanes x = sl_lanes_all(0), y = x;
-	union lanes key[SL_RICH_HITS];
+	sl_vector x = sl_vector_all(0), y = x;
+	union vector key[SL_RICH_HITS];
 	struct group g;
 
 	load(s, work, queue, events, 1, &g);
@@ -101,8 +102,8 @@ PASS_FN void order(const struct sl_rings_settings *s, struct sl_rings_work *work
 		key[h].mask = angle_key(g.x[h].all - x, g.y[h].all - y);
 		for (uint32_t l = 0; l < events; l++)
 			key[h].whole[l] |= work->event[queue[l]].cell[h] & 0x7ff;
-		key[h].mask = sl_lanes_choose(g.member[h].all > 0, key[h].mask,
-					      sl_lanes_all_whole(INT32_MAX));
+		key[h].mask = sl_vector_choose(g.member[h].all > 0, key[h].mask,
+					       sl_vector_all_whole(INT32_MAX));
 	}
 	sort(key, g.hits);
 	for (uint32_t l = 0; l < events; l++) {
@@ -116,12 +117,12 @@ PASS_FN void order(const struct sl_rings_settings *s, struct sl_rings_work *work
 /* ---- the best ring among what is left ---- */
 
 struct places {
-	union lanes x[SL_RINGS_PLACES], y[SL_RINGS_PLACES];
+	union vector x[SL_RINGS_PLACES], y[SL_RINGS_PLACES];
 };
 
 PASS_FN void spread_out(const struct group *g, struct places *places)
 {
-	for (uint32_t l = 0; l < LANES; l++) {
+	for (uint32_t l = 0; l < VECTOR_WIDTH; l++) {
 		uint32_t n = (uint32_t)g->n.one[l];
 
 		for (uint32_t p = 0; p < SL_RINGS_PLACES; p++) {
@@ -141,18 +142,18 @@ PASS_FN struct sl_rings_circle circle_at(const struct places *at, const uint8_t 
 
 struct best {
 	struct sl_rings_circle circle;
-	sl_lanes credit;
+	sl_vector credit;
 };
 
-PASS_FN void prefer(struct best *best, struct sl_rings_circle c, sl_lanes credit,
+PASS_FN void prefer(struct best *best, struct sl_rings_circle c, sl_vector credit,
 		    struct sl_rings_limits limits)
 {
-	sl_lanes_mask better = sl_rings_is_within(c, limits) & (credit > best->credit);
+	sl_vector_mask better = sl_rings_is_within(c, limits) & (credit > best->credit);
 
-	best->credit = sl_lanes_pick(better, credit, best->credit);
-	best->circle.x = sl_lanes_pick(better, c.x, best->circle.x);
-	best->circle.y = sl_lanes_pick(better, c.y, best->circle.y);
-	best->circle.square = sl_lanes_pick(better, c.square, best->circle.square);
+	best->credit = sl_vector_pick(better, credit, best->credit);
+	best->circle.x = sl_vector_pick(better, c.x, best->circle.x);
+	best->circle.y = sl_vector_pick(better, c.y, best->circle.y);
+	best->circle.square = sl_vector_pick(better, c.square, best->circle.square);
 }
 
 /* Two at a time, which read hits once. */
@@ -160,17 +161,17 @@ PASS_FN struct sl_rings_circle try_triplets(const struct sl_rings_settings *s,
 					    const struct group *g, const struct places *at,
 					    struct sl_rings_limits limits)
 {
-	sl_lanes none = sl_lanes_all(0);
+	sl_vector none = sl_vector_all(0);
 	struct best best = {{none, none, none}, none};
 
 	for (uint32_t t = 0; t < s->triplets; t += 2) {
 		struct sl_rings_circle a = circle_at(at, s->triplet[t]);
 		struct sl_rings_circle b = circle_at(at, s->triplet[t + 1]);
-		sl_lanes bound_a = sl_rings_bound(a, limits.window), credit_a = none;
-		sl_lanes bound_b = sl_rings_bound(b, limits.window), credit_b = none;
+		sl_vector bound_a = sl_rings_bound(a, limits.window), credit_a = none;
+		sl_vector bound_b = sl_rings_bound(b, limits.window), credit_b = none;
 
 		for (uint32_t h = 0; h < g->hits; h++) {
-			sl_lanes x = g->x[h].all, y = g->y[h].all;
+			sl_vector x = g->x[h].all, y = g->y[h].all;
 
 			credit_a += sl_rings_credit(a, bound_a, x, y);
 			credit_b += sl_rings_credit(b, bound_b, x, y);
@@ -202,7 +203,7 @@ PASS_FN void search(const struct sl_rings_settings *s, struct sl_rings_work *wor
 	struct sl_rings_limits limits = limits_of(s);
 	struct sl_rings_circle c;
 	struct places places;
-	union lanes good, circle[3], members[2];
+	union vector good, circle[3], members[2];
 	struct members m;
 	struct group g;
 
@@ -239,13 +240,13 @@ PASS_FN void search(const struct sl_rings_settings *s, struct sl_rings_work *wor
 
 /* ---- all groups of a queue ---- */
 
-#define PASS_OVER(name)                                                                        \
-	LANES_TARGET static void name##_all(const struct sl_rings_settings *s,                 \
-					    struct sl_rings_work *work, const uint16_t *queue, \
-					    uint32_t n)                                        \
-	{                                                                                      \
-		for (uint32_t i = 0; i < n; i += LANES)                                        \
-			name(s, work, queue + i, n - i < LANES ? n - i : LANES);               \
+#define PASS_OVER(name)                                                                         \
+	VECTOR_TARGET static void name##_all(const struct sl_rings_settings *s,                 \
+					     struct sl_rings_work *work, const uint16_t *queue, \
+					     uint32_t n)                                        \
+	{                                                                                       \
+		for (uint32_t i = 0; i < n; i += VECTOR_WIDTH)                                  \
+			name(s, work, queue + i, n - i < VECTOR_WIDTH ? n - i : VECTOR_WIDTH);  \
 	}
 
 PASS_OVER(single)

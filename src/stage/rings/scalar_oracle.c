@@ -9,8 +9,8 @@
 #endif
 
 /* Plain floats for the mathematics. */
-#define LANES 1
-#define LANES_TARGET
+#define VECTOR_WIDTH 1
+#define VECTOR_TARGET
 #include "stage/rings/vector.h"
 
 static const float per_mm = 1 / 128.f; /* as the stage's, for the same bits */

@@ -8,8 +8,8 @@
 struct rings {
 	uint32_t most; /* of an event of the group */
 	struct sl_rings_circle circle[SL_RINGS];
-	union lanes live[SL_RINGS]; /* 1 or 0 */
-	union lanes nearest[SL_RICH_HITS];
+	union vector live[SL_RINGS]; /* 1 or 0 */
+	union vector nearest[SL_RICH_HITS];
 };
 
 PASS_FN void load_rings(const struct sl_rings_work *work, const uint16_t *queue, uint32_t events,
@@ -21,9 +21,9 @@ PASS_FN void load_rings(const struct sl_rings_work *work, const uint16_t *queue,
 			r->most = work->event[queue[l]].rings;
 	r->most = r->most < SL_RINGS ? r->most : SL_RINGS;
 	for (uint32_t i = 0; i < r->most; i++) {
-		union lanes x, y, square;
+		union vector x, y, square;
 
-		for (uint32_t l = 0; l < LANES; l++) {
+		for (uint32_t l = 0; l < VECTOR_WIDTH; l++) {
 			const struct sl_rings_event *e = &work->event[queue[l < events ? l : 0]];
 			int is_there = i < e->rings;
 
@@ -39,20 +39,20 @@ PASS_FN void load_rings(const struct sl_rings_work *work, const uint16_t *queue,
 /* The nearest ring of each hit, when it is within the window; otherwise -1. */
 PASS_FN void find_nearest(const struct group *g, float window, struct rings *r)
 {
-	sl_lanes scale[SL_RINGS];
+	sl_vector scale[SL_RINGS];
 
 	for (uint32_t i = 0; i < r->most; i++)
 		scale[i] = 0.25f / r->circle[i].square;
 	for (uint32_t h = 0; h < g->hits; h++) {
-		sl_lanes least = sl_lanes_all(window), which = sl_lanes_all(-1);
+		sl_vector least = sl_vector_all(window), which = sl_vector_all(-1);
 
 		for (uint32_t i = 0; i < r->most; i++) {
-			sl_lanes power = sl_rings_power(r->circle[i], g->x[h].all, g->y[h].all);
-			sl_lanes d = power * power * scale[i];
-			sl_lanes_mask nearer = (r->live[i].all > 0) & (d < least);
+			sl_vector power = sl_rings_power(r->circle[i], g->x[h].all, g->y[h].all);
+			sl_vector d = power * power * scale[i];
+			sl_vector_mask nearer = (r->live[i].all > 0) & (d < least);
 
-			least = sl_lanes_pick(nearer, d, least);
-			which = sl_lanes_pick(nearer, sl_lanes_all((float)i), which);
+			least = sl_vector_pick(nearer, d, least);
+			which = sl_vector_pick(nearer, sl_vector_all((float)i), which);
 		}
 		r->nearest[h].all = which;
 	}
@@ -61,8 +61,8 @@ PASS_FN void find_nearest(const struct group *g, float window, struct rings *r)
 PASS_FN void mark_nearest(struct group *g, const struct rings *r, uint32_t i)
 {
 	for (uint32_t h = 0; h < g->hits; h++)
-		g->member[h].all = sl_lanes_pick(r->nearest[h].all == sl_lanes_all((float)i),
-						 sl_lanes_all(1), sl_lanes_all(0));
+		g->member[h].all = sl_vector_pick(r->nearest[h].all == sl_vector_all((float)i),
+						  sl_vector_all(1), sl_vector_all(0));
 }
 
 /* Rings anew, each of the hits that are nearest to it; those with too few are none. */
@@ -72,18 +72,18 @@ PASS_FN void fit_rings(const struct sl_rings_settings *s, struct sl_rings_limits
 	find_nearest(g, limits.window, r);
 	for (uint32_t i = 0; i < r->most; i++) {
 		struct sl_rings_circle *old = &r->circle[i], c;
-		sl_lanes_mask good;
-		sl_lanes n;
+		sl_vector_mask good;
+		sl_vector n;
 
 		mark_nearest(g, r, i);
 		c = fit(g);
 		n = count(g);
 		r->live[i].all =
-			sl_lanes_pick(n >= (float)s->min_own, r->live[i].all, sl_lanes_all(0));
+			sl_vector_pick(n >= (float)s->min_own, r->live[i].all, sl_vector_all(0));
 		good = sl_rings_is_within(c, limits);
-		old->x = sl_lanes_pick(good, c.x, old->x);
-		old->y = sl_lanes_pick(good, c.y, old->y);
-		old->square = sl_lanes_pick(good, c.square, old->square);
+		old->x = sl_vector_pick(good, c.x, old->x);
+		old->y = sl_vector_pick(good, c.y, old->y);
+		old->square = sl_vector_pick(good, c.square, old->square);
 	}
 }
 
@@ -91,7 +91,7 @@ PASS_FN void share(const struct sl_rings_settings *s, struct sl_rings_work *work
 		   const uint16_t *queue, uint32_t events)
 {
 	struct sl_rings_limits limits = limits_of(s);
-	uint32_t more[LANES];
+	uint32_t more[VECTOR_WIDTH];
 	struct group g;
 	struct rings r;
 
@@ -107,7 +107,7 @@ PASS_FN void share(const struct sl_rings_settings *s, struct sl_rings_work *work
 		e->rings = 0;
 	}
 	for (uint32_t i = 0; i < r.most; i++) {
-		union lanes circle[3], members[2], good;
+		union vector circle[3], members[2], good;
 		struct members m;
 
 		mark_nearest(&g, &r, i);

@@ -38,7 +38,7 @@ SL_FORCE_INLINE void fill_lanes(const struct sl_tracks_stubs *stubs, uint32_t s,
 	int32_t turned = stubs->turned[s], r = stubs->r[s], reach = stubs->reach[s];
 	uint32_t after = stubs->after[s];
 
-	for (int32_t i = 0; i < SL_TRACKS_LANES; i++) {
+	for (int32_t i = 0; i < SL_TRACKS_VECTOR; i++) {
 		int32_t line = sl_tracks_line(turned, r, slope[i]);
 		uint32_t rows = rows_of(cells, line, reach, offset[i], side[i], most, base);
 
@@ -52,8 +52,8 @@ SL_FORCE_INLINE void fill_stub(const struct sl_tracks_plan *plan,
 {
 	uint32_t first = stubs->first[s], last = first + stubs->after[s];
 
-	for (uint32_t c = first / SL_TRACKS_LANES * SL_TRACKS_LANES; c <= last;
-	     c += SL_TRACKS_LANES)
+	for (uint32_t c = first / SL_TRACKS_VECTOR * SL_TRACKS_VECTOR; c <= last;
+	     c += SL_TRACKS_VECTOR)
 		fill_lanes(stubs, s, (int32_t)(c - first), cells, (int32_t)plan->set.rows - 1, base,
 			   plan->slope + c, plan->offset + c, plan->side + c, to + c);
 }
@@ -88,9 +88,9 @@ SL_FORCE_INLINE void column_word(const struct sl_tracks_plan *plan,
 				 uint32_t cells, int32_t base, uint32_t *restrict to)
 {
 	int32_t slope = plan->slope[c], offset = plan->offset[c], side = plan->side[c];
-	int32_t most = (int32_t)plan->set.rows - 1, lanes = (int32_t)stubs->lanes;
+	int32_t most = (int32_t)plan->set.rows - 1, padded = (int32_t)stubs->padded;
 
-	for (int32_t s = 0; s < lanes; s++) {
+	for (int32_t s = 0; s < padded; s++) {
 		int32_t line = sl_tracks_line(stubs->turned[s], stubs->r[s], slope);
 		uint32_t rows = rows_of(cells, line, stubs->reach[s], offset, side, most, base);
 
@@ -151,7 +151,7 @@ SL_FORCE_INLINE void column_plainly(const struct sl_tracks_stubs *stubs, uint32_
 				    struct sl_tracks_map *map, uint32_t words)
 {
 	for (uint32_t w = 0; w < words; w++) {
-		memset(map->column[w], 0, stubs->lanes * sizeof(map->column[w][0]));
+		memset(map->column[w], 0, stubs->padded * sizeof(map->column[w][0]));
 		for (uint32_t i = 0; i < map->kept[w][c]; i++)
 			map->column[w][map->kept_stub[w][c][i]] = map->kept_rows[w][c][i];
 	}
@@ -169,13 +169,13 @@ static inline uint64_t eight(const uint8_t *flag)
 }
 
 /* A flag for each stub, which compilers make vectors of, then their bits. */
-SL_FORCE_INLINE void within(const struct sl_tracks_map *map, uint64_t rows, uint32_t lanes,
+SL_FORCE_INLINE void within(const struct sl_tracks_map *map, uint64_t rows, uint32_t padded,
 			    sl_tracks_set set, uint32_t words)
 {
 	uint32_t low = (uint32_t)rows, high = (uint32_t)(rows >> 32);
 	uint8_t flag[SL_TRACKS_SET * 64] = {0};
 
-	for (uint32_t s = 0; s < lanes; s++) {
+	for (uint32_t s = 0; s < padded; s++) {
 		uint32_t both = map->column[0][s] & low;
 
 		if (words > 1)
@@ -237,20 +237,20 @@ KIND(one_hexagon_1, SL_TRACKS_ONE_HEXAGON, 1)
 KIND(one_hexagon_2, SL_TRACKS_ONE_HEXAGON, 2)
 
 #define WITHIN_PARAMETERS \
-	(const struct sl_tracks_map *map, uint64_t rows, uint32_t lanes, sl_tracks_set set)
+	(const struct sl_tracks_map *map, uint64_t rows, uint32_t padded, sl_tracks_set set)
 
 SL_FORCE_INLINE void within_1 WITHIN_PARAMETERS
 {
-	within(map, rows, lanes, set, 1);
+	within(map, rows, padded, set, 1);
 }
 
 SL_FORCE_INLINE void within_2 WITHIN_PARAMETERS
 {
-	within(map, rows, lanes, set, 2);
+	within(map, rows, padded, set, 2);
 }
 
-SL_VECTORS(within_1, WITHIN_PARAMETERS, (map, rows, lanes, set))
-SL_VECTORS(within_2, WITHIN_PARAMETERS, (map, rows, lanes, set))
+SL_VECTORS(within_1, WITHIN_PARAMETERS, (map, rows, padded, set))
+SL_VECTORS(within_2, WITHIN_PARAMETERS, (map, rows, padded, set))
 
 #define PICK(name, words)                                                  \
 	(struct sl_tracks_calls)                                           \

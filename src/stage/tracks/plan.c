@@ -48,7 +48,7 @@ void sl_tracks_plan(struct sl_tracks_plan *p, const struct sl_tracks_settings *s
 	memset(p, 0, sizeof(*p));
 	p->set = *set;
 	p->words = (set->rows + 31) / 32;
-	p->lanes = (set->columns + SL_TRACKS_LANES - 1) / SL_TRACKS_LANES * SL_TRACKS_LANES;
+	p->padded = (set->columns + SL_TRACKS_VECTOR - 1) / SL_TRACKS_VECTOR * SL_TRACKS_VECTOR;
 	p->turn = fixed(SL_STUB_PHI_RAD / dy);
 	p->reach = fixed(turn * half);
 	p->reach_at = fixed(turn * half * r_at);

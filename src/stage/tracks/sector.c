@@ -44,10 +44,10 @@ void sl_tracks_unpack(const struct sl_tracks_plan *plan, const uint8_t *row,
 		stubs->used[k] = used;
 	}
 	stubs->n = s;
-	stubs->lanes = (s + SL_TRACKS_LANES - 1) / SL_TRACKS_LANES * SL_TRACKS_LANES;
+	stubs->padded = (s + SL_TRACKS_VECTOR - 1) / SL_TRACKS_VECTOR * SL_TRACKS_VECTOR;
 	found->strange += strange;
 	found->full += s == SL_STUBS;
-	for (; s < stubs->lanes; s++) {
+	for (; s < stubs->padded; s++) {
 		stubs->turned[s] = stubs->r[s] = stubs->reach[s] = 0;
 		stubs->first[s] = stubs->after[s] = 0;
 	}
@@ -82,7 +82,7 @@ static uint32_t list_column(const struct sl_tracks_plan *plan, const struct sl_t
 		cell[n] = (struct sl_tracks_cell){.column = (uint8_t)c, .row = (uint8_t)row};
 	}
 	calls->column(plan, &work->stubs, c, &work->map);
-	calls->within(&work->map, rows, work->stubs.lanes, set);
+	calls->within(&work->map, rows, work->stubs.padded, set);
 	for (uint32_t k = 0; k < SL_TRACKS_SET; k++)
 		for (uint64_t bits = set[k] & work->stubs.used[k]; bits; bits &= bits - 1) {
 			uint32_t s = k * 64 + (uint32_t)__builtin_ctzll(bits);

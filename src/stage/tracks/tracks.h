@@ -18,7 +18,7 @@
 enum {
 	SL_TRACKS_CELLS = 64,  /* most rows and most columns */
 	SL_TRACKS_WORDS = 2,   /* of 32 rows */
-	SL_TRACKS_LANES = 16,  /* columns and stubs that are worked on together */
+	SL_TRACKS_VECTOR = 16, /* columns and stubs that are worked on together */
 	SL_TRACKS_LAYERS = 8,  /* numbers of layers; 0 is none */
 	SL_TRACKS_SET = 3,     /* words of 64 stubs */
 	SL_TRACKS_BEND_R = 64, /* steps in r of the table of bends */
@@ -41,7 +41,7 @@ struct sl_tracks_settings {
 
 struct sl_tracks_plan {
 	struct sl_tracks_settings set;
-	uint32_t words, lanes;		/* words of rows; columns up to whole vectors */
+	uint32_t words, padded;		/* words of rows; columns up to whole vectors */
 	int32_t turn;			/* rows per unit of phi */
 	int32_t reach, reach_at;	/* |r * reach - reach_at| */
 	int32_t slope[SL_TRACKS_CELLS]; /* rows per unit of r */
@@ -73,8 +73,8 @@ static inline uint32_t sl_tracks_ones(uint64_t bits)
 
 typedef uint64_t sl_tracks_set[SL_TRACKS_SET]; /* a bit per stub of a sector */
 
-struct sl_tracks_stubs {   /* of one sector */
-	uint32_t n, lanes; /* lanes: up to whole vectors; zeros after the last */
+struct sl_tracks_stubs {    /* of one sector */
+	uint32_t n, padded; /* padded: up to whole vectors; zeros after the last */
 	_Alignas(64) int32_t turned[SL_STUBS];
 	_Alignas(64) int32_t r[SL_STUBS];
 	_Alignas(64) int32_t reach[SL_STUBS];
@@ -102,7 +102,7 @@ struct sl_tracks_calls {
 	void (*column)(const struct sl_tracks_plan *plan, const struct sl_tracks_stubs *stubs,
 		       uint32_t column, struct sl_tracks_map *map);
 	/* The stubs that are in any of these rows of that column. */
-	void (*within)(const struct sl_tracks_map *map, uint64_t rows, uint32_t lanes,
+	void (*within)(const struct sl_tracks_map *map, uint64_t rows, uint32_t padded,
 		       sl_tracks_set set);
 };
 struct sl_tracks_calls sl_tracks_calls(const struct sl_tracks_plan *plan, uint32_t vectors);

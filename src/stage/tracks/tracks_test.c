@@ -76,7 +76,7 @@ static void check_cell(struct trial *t, const struct sl_tracks_calls *calls, uin
 	assert_int_equal(layers & ~perhaps, 0);
 	assert_int_equal(map->found[row / 32][c] >> row % 32 & 1, __builtin_popcount(layers) >= 5);
 	t->cells += __builtin_popcount(layers) >= 5;
-	calls->within(map, 1ull << row, t->work->stubs.lanes, set);
+	calls->within(map, 1ull << row, t->work->stubs.padded, set);
 	for (uint32_t k = 0; k < SL_TRACKS_SET; k++) {
 		set[k] &= t->work->stubs.used[k];
 		assert_int_equal(set[k] & o->stubs[c][row][k], o->stubs[c][row][k]);
