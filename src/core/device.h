@@ -23,7 +23,7 @@ struct sl_device_queue;
 struct sl_device_mark;
 struct sl_device_program;
 struct sl_device_kernel;
-struct sl_device_record;
+struct sl_device_graph;
 
 enum { SL_DEVICE_TEXT = 256, SL_DEVICE_ARGUMENTS = 24 };
 enum { SL_DEVICE_SHARED = 2 << 20 };
@@ -136,21 +136,21 @@ struct sl_platform {
 
 	/* The queue stands still until the word is `value`, or beyond it: words count up, and wrap.
 	 * In pinned memory, or in the device's. -ENOTSUP here and below: the platform cannot. This
-	 * and records are for units: NULL on `threads`, which is none. */
+	 * and graphs are for units: NULL on `threads`, which is none. */
 	int (*wait_value)(struct sl_device_queue *queue, const struct sl_device_memory *word,
 			  uint64_t offset, uint32_t value);
 
 	/* What is queued from here on is not done but kept, to be done by one call, often. */
-	int (*record_begin)(struct sl_device_queue *queue);
-	int (*record_end)(struct sl_device_queue *queue, struct sl_device_record **record);
+	int (*graph_begin)(struct sl_device_queue *queue);
+	int (*graph_end)(struct sl_device_queue *queue, struct sl_device_graph **graph);
 	/* The same, and who plays it once has it played for ever, by the device alone: whenever it
 	 * is through it looks at the word, and begins again; when that is not 0, for the last time.
 	 * So all that was there before the word was written is met by a whole round. -ENOTSUP: this
-	 * device cannot; the record is lost, as it is on any error. */
-	int (*record_end_looped)(struct sl_device_queue *queue, const struct sl_device_memory *stop,
-				 struct sl_device_record **record);
-	int (*play)(struct sl_device_queue *queue, struct sl_device_record *record);
-	void (*record_close)(struct sl_device_record *record);
+	 * device cannot; the graph is lost, as it is on any error. */
+	int (*graph_end_looped)(struct sl_device_queue *queue, const struct sl_device_memory *stop,
+				struct sl_device_graph **graph);
+	int (*play)(struct sl_device_queue *queue, struct sl_device_graph *graph);
+	void (*graph_close)(struct sl_device_graph *graph);
 
 	/* The device's memory for others to write: *fd is a dma-buf, the caller's to close, valid
 	 * as long as the memory is open. Memory in multiples of SL_DEVICE_SHARED bytes. -ENOTSUP:

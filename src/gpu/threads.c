@@ -2,7 +2,7 @@
  * queues and the order of a GPU, so that what is written for one is tested on any host, under any
  * sanitizer. Kernels are functions (struct sl_kernel_function); groups of one go one after the
  * other, except where there are as many threads as groups: those of kernels that wait for words.
- * Device rings use it, and no unit does: so it has no records, and no queue of it waits for a word.
+ * Device rings use it, and no unit does: so it has no graphs, and no queue of it waits for a word.
  */
 #include <errno.h>
 #include <fcntl.h>

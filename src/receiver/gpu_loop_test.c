@@ -11,10 +11,10 @@
 
 enum { LOOPS = 8, MARKS = 4, BATCHES = 5 };
 
-/* ---- a platform whose records are played again ---- */
+/* ---- a platform whose graphs are played again ---- */
 
 struct loop {
-	struct sl_device_record *record; /* NULL: this one is free */
+	struct sl_device_graph *graph; /* NULL: this one is free */
 	struct sl_device_queue *queue, *own;
 	const _Atomic uint32_t *stop;
 	struct sl_device_mark *mark[MARKS]; /* behind it */
@@ -31,26 +31,26 @@ static _Atomic bool stuck;				    /* it does not end */
 static pthread_mutex_t kernels = PTHREAD_MUTEX_INITIALIZER; /* have their arguments in them */
 static int rounds;					    /* that are played at most; 0: any */
 
-static struct loop *loop_of(const struct sl_device_record *record)
+static struct loop *loop_of(const struct sl_device_graph *graph)
 {
 	for (int i = 0; i < LOOPS; i++)
-		if (loops[i].record == record)
+		if (loops[i].graph == graph)
 			return &loops[i];
 	return NULL;
 }
 
 static int end_looped(struct sl_device_queue *queue, const struct sl_device_memory *stop,
-		      struct sl_device_record **record)
+		      struct sl_device_graph **graph)
 {
 	struct loop *loop = loop_of(NULL);
 
 	assert_non_null(loop);
-	assert_int_equal(beneath->record_end(queue, record), 0);
-	*loop = (struct loop){.record = *record, .queue = queue, .stop = stop->host};
+	assert_int_equal(beneath->graph_end(queue, graph), 0);
+	*loop = (struct loop){.graph = *graph, .queue = queue, .stop = stop->host};
 	return 0;
 }
 
-/* In a queue of its own: that of the record stands still meanwhile. */
+/* In a queue of its own: that of the graph stands still meanwhile. */
 static void *play_again(void *arg)
 {
 	struct loop *loop = arg;
@@ -58,7 +58,7 @@ static void *play_again(void *arg)
 
 	for (int round = 0; !rounds || round < rounds; round++) {
 		pthread_mutex_lock(&kernels);
-		assert_int_equal(beneath->play(loop->own, loop->record), 0);
+		assert_int_equal(beneath->play(loop->own, loop->graph), 0);
 		pthread_mutex_unlock(&kernels);
 		assert_int_equal(sl_device_finish(at, loop->own), 0);
 		if (is_last)
@@ -71,9 +71,9 @@ static void *play_again(void *arg)
 	return NULL;
 }
 
-static int play_loop(struct sl_device_queue *queue, struct sl_device_record *record)
+static int play_loop(struct sl_device_queue *queue, struct sl_device_graph *graph)
 {
-	struct loop *loop = loop_of(record);
+	struct loop *loop = loop_of(graph);
 
 	assert_non_null(loop);
 	assert_ptr_equal(queue, loop->queue);
@@ -83,9 +83,9 @@ static int play_loop(struct sl_device_queue *queue, struct sl_device_record *rec
 	return 0;
 }
 
-static void close_loop(struct sl_device_record *record)
+static void close_loop(struct sl_device_graph *graph)
 {
-	struct loop *loop = loop_of(record);
+	struct loop *loop = loop_of(graph);
 
 	if (loop && loop->begun) {
 		assert_true(atomic_load(&loop->ended)); /* nobody closes what is played */
@@ -93,14 +93,14 @@ static void close_loop(struct sl_device_record *record)
 		beneath->queue_close(loop->own);
 	}
 	if (loop)
-		loop->record = NULL;
-	beneath->record_close(record);
+		loop->graph = NULL;
+	beneath->graph_close(graph);
 }
 
 static int mark_behind(struct sl_device_queue *queue, struct sl_device_mark *mark)
 {
 	for (int i = 0; i < LOOPS; i++)
-		for (int k = 0; loops[i].begun && loops[i].record && loops[i].queue == queue; k++) {
+		for (int k = 0; loops[i].begun && loops[i].graph && loops[i].queue == queue; k++) {
 			assert_true(k < MARKS);
 			if (!loops[i].mark[k]) {
 				loops[i].mark[k] = mark;
@@ -113,7 +113,7 @@ static int mark_behind(struct sl_device_queue *queue, struct sl_device_mark *mar
 static int reached_behind(struct sl_device_mark *mark)
 {
 	for (int i = 0; i < LOOPS; i++)
-		for (int k = 0; k < MARKS && loops[i].record; k++)
+		for (int k = 0; k < MARKS && loops[i].graph; k++)
 			if (loops[i].mark[k] == mark)
 				return atomic_load(&loops[i].ended);
 	return beneath->reached(mark);
@@ -153,9 +153,9 @@ static struct sl_unit looping_unit(const struct sl_platform *platform)
 	beneath = platform;
 	looping = *platform;
 	looping.open = open_looping;
-	looping.record_end_looped = end_looped;
+	looping.graph_end_looped = end_looped;
 	looping.play = play_loop;
-	looping.record_close = close_loop;
+	looping.graph_close = close_loop;
 	looping.mark = mark_behind;
 	looping.reached = reached_behind;
 	looping.mark_close = close_mark;
@@ -279,9 +279,9 @@ static void test_a_loop_that_ends_too_soon_is_told(void **arg)
 /* One of two queues begins, the other does not: the first is stopped before anything is closed. */
 static int plays;
 
-static int play_one(struct sl_device_queue *queue, struct sl_device_record *record)
+static int play_one(struct sl_device_queue *queue, struct sl_device_graph *graph)
 {
-	return plays++ ? -EIO : play_loop(queue, record);
+	return plays++ ? -EIO : play_loop(queue, graph);
 }
 
 static void open_half(const struct sl_platform *platform, const char *fallback, int err)
@@ -321,7 +321,7 @@ static void test_a_unit_that_opens_half_is_closed(void **arg)
 	open_half(&sl_platform_opencl, "unit.fallback=cpu", 0);
 	atomic_store(&stuck, false);
 	for (int i = 0; i < LOOPS; i++)
-		if (loops[i].record && loops[i].begun) {
+		if (loops[i].graph && loops[i].begun) {
 			pthread_join(loops[i].thread, NULL);
 			left++;
 		}

@@ -80,11 +80,11 @@ int sl_cuda_launch(struct sl_device_queue *queue, struct sl_device_kernel *kerne
 int sl_cuda_wait_value(struct sl_device_queue *queue, const struct sl_device_memory *word,
 		       uint64_t offset, uint32_t value);
 
-int sl_cuda_record_begin(struct sl_device_queue *queue);
-int sl_cuda_record_end(struct sl_device_queue *queue, struct sl_device_record **record);
-int sl_cuda_record_end_looped(struct sl_device_queue *queue, const struct sl_device_memory *stop,
-			      struct sl_device_record **record);
-int sl_cuda_play(struct sl_device_queue *queue, struct sl_device_record *record);
-void sl_cuda_record_close(struct sl_device_record *record);
+int sl_cuda_graph_begin(struct sl_device_queue *queue);
+int sl_cuda_graph_end(struct sl_device_queue *queue, struct sl_device_graph **graph);
+int sl_cuda_graph_end_looped(struct sl_device_queue *queue, const struct sl_device_memory *stop,
+			     struct sl_device_graph **graph);
+int sl_cuda_play(struct sl_device_queue *queue, struct sl_device_graph *graph);
+void sl_cuda_graph_close(struct sl_device_graph *graph);
 
 #endif

@@ -8,7 +8,7 @@
 #include "gpu/cuda/again.h"
 #include "gpu/cuda/device.h"
 
-struct sl_device_record {
+struct sl_device_graph {
 	struct sl_cuda_device *device;
 	CUgraphExec graph;
 	CUmodule again; /* with the kernel that launches it again, and that kernel's words */
@@ -25,7 +25,7 @@ int sl_cuda_wait_value(struct sl_device_queue *q, const struct sl_device_memory 
 								 value, CU_STREAM_WAIT_VALUE_GEQ));
 }
 
-int sl_cuda_record_begin(struct sl_device_queue *q)
+int sl_cuda_graph_begin(struct sl_device_queue *q)
 {
 	sl_cuda_enter(q->device);
 	return sl_cuda_fail(q->device, "cuStreamBeginCapture",
@@ -33,9 +33,9 @@ int sl_cuda_record_begin(struct sl_device_queue *q)
 				    q->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 }
 
-int sl_cuda_record_end(struct sl_device_queue *q, struct sl_device_record **record)
+int sl_cuda_graph_end(struct sl_device_queue *q, struct sl_device_graph **made)
 {
-	struct sl_device_record *r = calloc(1, sizeof(*r));
+	struct sl_device_graph *r = calloc(1, sizeof(*r));
 	CUgraph graph = NULL;
 	int err;
 
@@ -55,7 +55,7 @@ int sl_cuda_record_end(struct sl_device_queue *q, struct sl_device_record **reco
 	if (err)
 		free(r);
 	else
-		*record = r;
+		*made = r;
 	return err;
 }
 
@@ -72,10 +72,10 @@ static bool is_foreign(CUresult error)
 	       error == CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND;
 }
 
-/* The last kernel of the graph, which launches the graph. It has words of its own, so each record
+/* The last kernel of the graph, which launches the graph. It has words of its own, so each graph
  * has a module of its own. */
 static int add_again(struct sl_device_queue *q, const struct sl_device_memory *stop,
-		     struct sl_device_record *r)
+		     struct sl_device_graph *r)
 {
 	const struct sl_cuda_library *cu = q->device->cu;
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED; /* loading is forbidden else */
@@ -106,7 +106,7 @@ static int add_again(struct sl_device_queue *q, const struct sl_device_memory *s
 }
 
 static int make_looped(struct sl_device_queue *q, const struct sl_device_memory *stop,
-		       struct sl_device_record *r)
+		       struct sl_device_graph *r)
 {
 	const struct sl_cuda_library *cu = q->device->cu;
 	CUgraph graph = NULL;
@@ -127,17 +127,17 @@ static int make_looped(struct sl_device_queue *q, const struct sl_device_memory 
 	return err;
 }
 
-int sl_cuda_record_end_looped(struct sl_device_queue *q, const struct sl_device_memory *stop,
-			      struct sl_device_record **record)
+int sl_cuda_graph_end_looped(struct sl_device_queue *q, const struct sl_device_memory *stop,
+			     struct sl_device_graph **made)
 {
-	struct sl_device_record none = {.device = q->device}, *r = malloc(sizeof(*r));
+	struct sl_device_graph none = {.device = q->device}, *r = malloc(sizeof(*r));
 	int err;
 
 	sl_cuda_enter(q->device);
 	err = make_looped(q, stop, &none);
 	if (!err && r) {
 		*r = none;
-		*record = r;
+		*made = r;
 		return 0;
 	}
 	if (none.graph)
@@ -148,14 +148,14 @@ int sl_cuda_record_end_looped(struct sl_device_queue *q, const struct sl_device_
 	return err ? err : -ENOMEM;
 }
 
-int sl_cuda_play(struct sl_device_queue *q, struct sl_device_record *r)
+int sl_cuda_play(struct sl_device_queue *q, struct sl_device_graph *r)
 {
 	sl_cuda_enter(q->device);
 	return sl_cuda_fail(q->device, "cuGraphLaunch",
 			    q->device->cu->p_cuGraphLaunch(r->graph, q->stream));
 }
 
-void sl_cuda_record_close(struct sl_device_record *r)
+void sl_cuda_graph_close(struct sl_device_graph *r)
 {
 	sl_cuda_enter(r->device);
 	r->device->cu->p_cuGraphExecDestroy(r->graph);

@@ -37,7 +37,7 @@ struct sl_opencl_device {
 struct sl_device_queue {
 	struct sl_opencl_device *device;
 	cl_command_queue queue;
-	struct sl_device_record *recording; /* NULL: what is queued is done */
+	struct sl_device_graph *capturing; /* NULL: what is queued is done */
 };
 
 struct sl_device_kernel {
@@ -83,17 +83,17 @@ int sl_opencl_wait_value(struct sl_device_queue *queue, const struct sl_device_m
 /* Gates whose word has come open. */
 void sl_opencl_open_gates(struct sl_opencl_device *device);
 
-int sl_opencl_record_begin(struct sl_device_queue *queue);
-int sl_opencl_record_end(struct sl_device_queue *queue, struct sl_device_record **record);
-int sl_opencl_record_end_looped(struct sl_device_queue *queue, const struct sl_device_memory *stop,
-				struct sl_device_record **record);
-int sl_opencl_play(struct sl_device_queue *queue, struct sl_device_record *record);
-void sl_opencl_record_close(struct sl_device_record *record);
+int sl_opencl_graph_begin(struct sl_device_queue *queue);
+int sl_opencl_graph_end(struct sl_device_queue *queue, struct sl_device_graph **graph);
+int sl_opencl_graph_end_looped(struct sl_device_queue *queue, const struct sl_device_memory *stop,
+			       struct sl_device_graph **graph);
+int sl_opencl_play(struct sl_device_queue *queue, struct sl_device_graph *graph);
+void sl_opencl_graph_close(struct sl_device_graph *graph);
 
-int sl_opencl_record_launch(struct sl_device_record *record, struct sl_device_kernel *kernel,
-			    const struct sl_device_range *range,
-			    const struct sl_device_argument *argument, unsigned arguments);
-int sl_opencl_record_zero(struct sl_device_record *record, const struct sl_device_memory *to,
-			  uint64_t offset, uint64_t bytes);
+int sl_opencl_graph_launch(struct sl_device_graph *graph, struct sl_device_kernel *kernel,
+			   const struct sl_device_range *range,
+			   const struct sl_device_argument *argument, unsigned arguments);
+int sl_opencl_graph_zero(struct sl_device_graph *graph, const struct sl_device_memory *to,
+			 uint64_t offset, uint64_t bytes);
 
 #endif

@@ -71,46 +71,46 @@ struct step {
 	uint64_t offset, bytes;
 };
 
-struct sl_device_record {
+struct sl_device_graph {
 	struct step *step;
 	unsigned steps;
 	int err; /* the first that went wrong */
 };
 
-int sl_opencl_record_begin(struct sl_device_queue *q)
+int sl_opencl_graph_begin(struct sl_device_queue *q)
 {
-	if (q->recording)
+	if (q->capturing)
 		return -EBUSY;
-	q->recording = calloc(1, sizeof(*q->recording));
-	return q->recording ? 0 : -ENOMEM;
+	q->capturing = calloc(1, sizeof(*q->capturing));
+	return q->capturing ? 0 : -ENOMEM;
 }
 
-int sl_opencl_record_end(struct sl_device_queue *q, struct sl_device_record **record)
+int sl_opencl_graph_end(struct sl_device_queue *q, struct sl_device_graph **graph)
 {
-	struct sl_device_record *r = q->recording;
+	struct sl_device_graph *r = q->capturing;
 	int err = r ? r->err : -EINVAL;
 
-	q->recording = NULL;
+	q->capturing = NULL;
 	if (err && r)
-		sl_opencl_record_close(r);
+		sl_opencl_graph_close(r);
 	else if (!err)
-		*record = r;
+		*graph = r;
 	return err;
 }
 
 /* Kernels of OpenCL 1.2 launch nothing. */
-int sl_opencl_record_end_looped(struct sl_device_queue *q, const struct sl_device_memory *stop,
-				struct sl_device_record **record)
+int sl_opencl_graph_end_looped(struct sl_device_queue *q, const struct sl_device_memory *stop,
+			       struct sl_device_graph **graph)
 {
-	struct sl_device_record *lost = NULL;
+	struct sl_device_graph *lost = NULL;
 
-	if (!sl_opencl_record_end(q, &lost))
-		sl_opencl_record_close(lost);
+	if (!sl_opencl_graph_end(q, &lost))
+		sl_opencl_graph_close(lost);
 	snprintf(q->device->problem, sizeof(q->device->problem), "OpenCL 1.2 has no such thing");
 	return -ENOTSUP;
 }
 
-void sl_opencl_record_close(struct sl_device_record *r)
+void sl_opencl_graph_close(struct sl_device_graph *r)
 {
 	for (unsigned i = 0; i < r->steps; i++)
 		for (unsigned k = 0; k < r->step[i].arguments; k++)
@@ -119,7 +119,7 @@ void sl_opencl_record_close(struct sl_device_record *r)
 	free(r);
 }
 
-static struct step *next_step(struct sl_device_record *r)
+static struct step *next_step(struct sl_device_graph *r)
 {
 	struct step *more = realloc(r->step, (r->steps + 1) * sizeof(*more));
 
@@ -133,9 +133,9 @@ static struct step *next_step(struct sl_device_record *r)
 	return more;
 }
 
-int sl_opencl_record_launch(struct sl_device_record *r, struct sl_device_kernel *kernel,
-			    const struct sl_device_range *range,
-			    const struct sl_device_argument *argument, unsigned arguments)
+int sl_opencl_graph_launch(struct sl_device_graph *r, struct sl_device_kernel *kernel,
+			   const struct sl_device_range *range,
+			   const struct sl_device_argument *argument, unsigned arguments)
 {
 	struct step *s = arguments <= SL_DEVICE_ARGUMENTS ? next_step(r) : NULL;
 
@@ -159,8 +159,8 @@ int sl_opencl_record_launch(struct sl_device_record *r, struct sl_device_kernel 
 	return r->err;
 }
 
-int sl_opencl_record_zero(struct sl_device_record *r, const struct sl_device_memory *to,
-			  uint64_t offset, uint64_t bytes)
+int sl_opencl_graph_zero(struct sl_device_graph *r, const struct sl_device_memory *to,
+			 uint64_t offset, uint64_t bytes)
 {
 	struct step *s = next_step(r);
 
@@ -172,7 +172,7 @@ int sl_opencl_record_zero(struct sl_device_record *r, const struct sl_device_mem
 	return 0;
 }
 
-int sl_opencl_play(struct sl_device_queue *q, struct sl_device_record *r)
+int sl_opencl_play(struct sl_device_queue *q, struct sl_device_graph *r)
 {
 	int err = 0;
 

@@ -66,8 +66,8 @@ int sl_opencl_zero(struct sl_device_queue *q, const struct sl_device_memory *to,
 {
 	cl_uchar pattern = 0;
 
-	if (q->recording)
-		return sl_opencl_record_zero(q->recording, to, offset, bytes);
+	if (q->capturing)
+		return sl_opencl_graph_zero(q->capturing, to, offset, bytes);
 	return sl_opencl_fail(q->device, "clEnqueueFillBuffer",
 			      q->device->cl->clEnqueueFillBuffer(q->queue, to->handle, &pattern, 1,
 								 offset, bytes, 0, NULL, NULL));
@@ -148,8 +148,8 @@ int sl_opencl_launch(struct sl_device_queue *q, struct sl_device_kernel *k,
 	size_t local[3] = {range->threads, 1, 1}, global[3];
 	cl_int error = CL_SUCCESS;
 
-	if (q->recording)
-		return sl_opencl_record_launch(q->recording, k, range, argument, arguments);
+	if (q->capturing)
+		return sl_opencl_graph_launch(q->capturing, k, range, argument, arguments);
 	for (unsigned i = 0; i < 3; i++)
 		global[i] = local[i] * (range->groups[i] ? range->groups[i] : 1);
 	for (unsigned i = 0; i < arguments && error == CL_SUCCESS; i++) {

@@ -27,7 +27,7 @@ static const struct sl_option options[] = {
 		  "kept: kernels of one batch after those of another; any: beside each other, for "
 		  "stages that learn nothing from frame to frame"),
 	SL_CHOICE(struct sl_accelerator, trigger, launch, "launch|graph|wait|loop|persistent",
-		  "how kernels of a batch come to run: each is launched; or all are recorded once, "
+		  "how kernels of a batch come to run: each is launched; or all are captured once, "
 		  "and played; or they are queued ahead, and wait for the batch; or the device "
 		  "itself plays them again and again; or one kernel polls until the run ends "
 		  "(rings)"),

@@ -1,4 +1,4 @@
-/* batch_slot.cl - trigger `loop` of the units: the kernels around those of a batch, where a record of all of them is played again and
+/* batch_slot.cl - trigger `loop` of the units: the kernels around those of a batch, where a graph of all of them is played again and
  * again with nobody on the host to say when.
  *
  * A batch is there when its word has the batch slot's turn; the word comes behind all that is copied there, by the same queue. What the

@@ -47,19 +47,19 @@ struct sl_batch_slot {
 	/* triggers.c */
 	struct {
 		uint32_t frames, kind;
-		struct sl_device_record *record;
-	} kept[SL_BATCH_SLOT_GRAPHS];
-	unsigned records;
+		struct sl_device_graph *graph;
+	} cached[SL_BATCH_SLOT_GRAPHS];
+	unsigned graphs;
 	struct sl_device_memory gate; /* a word that kernels wait for */
 	uint32_t turn;		      /* that it has */
-	uint64_t armed; /* kernels are queued, as the so-manieth of all; 0: they are not */
+	uint64_t armed;		      /* Arming order; 0: not armed. */
 };
 
 struct sl_device_loop {
 	struct sl_device_memory stop, turn, done; /* turn: a word a batch slot; done: a line */
 	struct sl_device_program *program;
 	struct sl_device_kernel *kernel[2];
-	struct sl_device_record *record[SL_GPU_BATCH_SLOTS]; /* of each queue */
+	struct sl_device_graph *graph[SL_GPU_BATCH_SLOTS]; /* of each queue */
 	struct sl_device_mark *ended[SL_GPU_BATCH_SLOTS];
 	unsigned playing;  /* queues */
 	unsigned next;	   /* batch slot to be filled */

@@ -1,10 +1,10 @@
 /* loop.c - trigger `loop`: kernels of all batch slots, one batch slot after the other, are
- * recorded once, and the device plays that again itself, for as long as the run lasts. In front of
+ * captured once, and the device plays that again itself, for as long as the run lasts. In front of
  * a batch slot's kernels is one that waits for the word of its batch, and behind them one that
  * brings verdicts to the host: so from the last copy of a batch to its verdicts nothing is asked
  * of the driver.
  *
- * Where batches may pass each other, each batch slot is a record in a queue of its own. */
+ * Where batches may pass each other, each batch slot is a graph in a queue of its own. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -50,26 +50,26 @@ static int begin(struct sl_batch_slots *l, unsigned work)
 	const struct sl_platform *p = l->platform;
 	struct sl_device_loop *loop = &l->loop;
 	struct sl_device_queue *queue = l->work[work];
-	struct sl_device_record *lost;
+	struct sl_device_graph *lost;
 	int err = p->mark_open(l->device, &loop->ended[work]);
 
 	if (!err)
-		err = p->record_begin(queue);
+		err = p->graph_begin(queue);
 	if (err)
 		return err;
 	for (unsigned i = work; i < l->n && !err; i += l->works)
 		err = around(l, i, queue);
 	if (!err)
-		err = p->record_end_looped(queue, &loop->stop, &loop->record[work]);
-	else if (!p->record_end(queue, &lost))
-		p->record_close(lost);
+		err = p->graph_end_looped(queue, &loop->stop, &loop->graph[work]);
+	else if (!p->graph_end(queue, &lost))
+		p->graph_close(lost);
 	return err;
 }
 
 static int play(struct sl_batch_slots *l, unsigned work)
 {
 	const struct sl_platform *p = l->platform;
-	int err = p->play(l->work[work], l->loop.record[work]);
+	int err = p->play(l->work[work], l->loop.graph[work]);
 
 	if (err)
 		return err;
@@ -122,8 +122,8 @@ void sl_device_loop_close(struct sl_batch_slots *l)
 	struct sl_device_memory *memory[] = {&loop->stop, &loop->turn, &loop->done};
 
 	for (unsigned i = 0; i < l->works; i++) {
-		if (loop->record[i])
-			l->platform->record_close(loop->record[i]);
+		if (loop->graph[i])
+			l->platform->graph_close(loop->graph[i]);
 		if (loop->ended[i])
 			l->platform->mark_close(loop->ended[i]);
 	}

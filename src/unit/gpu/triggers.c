@@ -1,4 +1,4 @@
-/* triggers.c - how the kernels of a batch come to run: they are launched one by one; or recorded
+/* triggers.c - how the kernels of a batch come to run: they are launched one by one; or captured
  * once and played by one call; or queued before the batch is there, behind a word that comes after
  * its pixels; or played again and again by the device itself, behind such words (loop.c).
  *
@@ -23,21 +23,21 @@ static uint32_t kind_of(const struct sl_batch_slots *l, const struct sl_batch *b
 	return kind;
 }
 
-static int record(struct sl_batch_slots *l, unsigned slot, struct sl_device_queue *queue,
-		  const struct sl_batch *batch, struct sl_device_record **made)
+static int capture(struct sl_batch_slots *l, unsigned slot, struct sl_device_queue *queue,
+		   const struct sl_batch *batch, struct sl_device_graph **made)
 {
-	int err = l->platform->record_begin(queue), ended;
+	int err = l->platform->graph_begin(queue), ended;
 
 	if (err)
 		return err;
 	err = sl_batch_slot_run(l, slot, queue, batch);
-	ended = l->platform->record_end(queue, made); /* in any case */
+	ended = l->platform->graph_end(queue, made); /* in any case */
 	if (err && !ended)
-		l->platform->record_close(*made);
+		l->platform->graph_close(*made);
 	return err ? err : ended;
 }
 
-/* What was recorded for batches like this one; recorded now, if it is the first. Where there are
+/* What was captured for batches like this one; captured now, if it is the first. Where there are
  * too many sizes of batches, the rest of them is launched. */
 static int play(struct sl_batch_slots *l, unsigned index, struct sl_device_queue *queue,
 		const struct sl_batch *batch)
@@ -47,21 +47,21 @@ static int play(struct sl_batch_slots *l, unsigned index, struct sl_device_queue
 	unsigned i = 0;
 	int err = 0;
 
-	while (i < slot->records &&
-	       (slot->kept[i].frames != batch->frames || slot->kept[i].kind != kind))
+	while (i < slot->graphs &&
+	       (slot->cached[i].frames != batch->frames || slot->cached[i].kind != kind))
 		i++;
 	if (i == SL_BATCH_SLOT_GRAPHS)
 		return sl_batch_slot_run(l, index, queue, batch);
-	if (i == slot->records) {
-		err = record(l, index, queue, batch, &slot->kept[i].record);
+	if (i == slot->graphs) {
+		err = capture(l, index, queue, batch, &slot->cached[i].graph);
 		if (err)
 			return err;
-		slot->kept[i].frames = batch->frames;
-		slot->kept[i].kind = kind;
-		slot->records++;
+		slot->cached[i].frames = batch->frames;
+		slot->cached[i].kind = kind;
+		slot->graphs++;
 	}
 	l->played++;
-	return l->platform->play(queue, slot->kept[i].record);
+	return l->platform->play(queue, slot->cached[i].graph);
 }
 
 /* ---- ahead ---- */
@@ -75,7 +75,7 @@ static int arm(struct sl_batch_slots *l, unsigned index)
 	if (err)
 		return err;
 	slot->armed = ++l->armed; /* whatever fails now, somebody must open the gate */
-	err = l->platform->play(queue, slot->kept[0].record);
+	err = l->platform->play(queue, slot->cached[0].graph);
 	if (!err)
 		err = l->platform->mark(queue, slot->worked);
 	return err ? err : l->platform->flush(queue);
@@ -114,8 +114,8 @@ static int open_gates(struct sl_batch_slots *l)
 			err = l->platform->zero(l->in, &slot->gate, 0, SL_BATCH_SLOT_LINE);
 		/* Before the first one waits: a driver may not load kernels while one does. */
 		if (!err && l->trigger == SL_BATCH_SLOTS_WAIT) {
-			err = record(l, i, l->work[i % l->works], NULL, &slot->kept[0].record);
-			slot->records = !err;
+			err = capture(l, i, l->work[i % l->works], NULL, &slot->cached[0].graph);
+			slot->graphs = !err;
 		}
 	}
 	return err ? err : sl_device_finish(l->device, l->in);
@@ -161,9 +161,9 @@ int sl_device_triggers_open(struct sl_batch_slots *l)
 
 void sl_device_triggers_close(struct sl_batch_slots *l, struct sl_batch_slot *slot)
 {
-	for (unsigned i = 0; i < slot->records; i++)
-		l->platform->record_close(slot->kept[i].record);
-	slot->records = 0;
+	for (unsigned i = 0; i < slot->graphs; i++)
+		l->platform->graph_close(slot->cached[i].graph);
+	slot->graphs = 0;
 	l->platform->memory_close(l->device, &slot->gate);
 }
 
