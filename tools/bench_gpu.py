@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""bench_gpu.py - what `sluice bench gpu` measured, as tables of docs/explanation/accelerators.md and docs/reference/gpu-rings.md.
+"""bench_gpu.py - what `sluice bench gpu` measured, as tables of docs/explanation/accelerators.md and docs/reference/device-rings.md.
 
   tools/bench_gpu.py --measure          on a host with an NVIDIA GPU: bench/results/gpu-DATE.json, 7 minutes; then the tables
   tools/bench_gpu.py                    the tables, from the youngest of bench/results/gpu-*.json
@@ -7,7 +7,7 @@
 
 The tables stand between the lines `<!-- figures: written by tools/bench_gpu.py -->` and `<!-- end of figures -->` of
 docs/explanation/accelerators.md, and `<!-- figures: ring, written by tools/bench_gpu.py -->` and `<!-- end of ring figures -->` of
-docs/reference/gpu-rings.md.
+docs/reference/device-rings.md.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Where tables stand: the document, and the words of the lines around.
 STAGES = (ROOT / "docs/explanation/accelerators.md", "figures: written by tools/bench_gpu.py", "end of figures")
-RINGS = (ROOT / "docs/reference/gpu-rings.md", "figures: ring, written by tools/bench_gpu.py", "end of ring figures")
+RINGS = (ROOT / "docs/reference/device-rings.md", "figures: ring, written by tools/bench_gpu.py", "end of ring figures")
 RESULTS = ROOT / "bench/results"
 
 # Row, title, and what a thesis had on a Quadro P6000, us (RASHPA, chapter 4.3.3; pyFAI for peaks).

@@ -30,7 +30,7 @@ PYTHON = "/usr/bin/python3"  # Debian's, which has numpy and h5py; the first on 
 PARTS = ("unit", "system", "lint", "model", "fuzz")
 # What takes a minute or more begins first, so that no core waits for it at the end. Not those of system tests that keep all
 # cores busy: they would be in each other's way.
-LONG = {"receiver/gpu", "system/keeper", "model/gpuring"}
+LONG = {"receiver/gpu", "system/keeper", "model/device_ring"}
 SYSTEM_TIMEOUT_S, LINT_TIMEOUT_S, MODEL_TIMEOUT_S = 300, 300, 600
 NOT_A_LINT = ("core.sh", "lint.py", "options_page.py")  # the last needs the program: it runs as docs/options
 INTERPRETER = {".py": PYTHON, ".sh": "/bin/sh"}

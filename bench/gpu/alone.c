@@ -1,5 +1,5 @@
 /* alone.c - what a kernel of a ring takes for an event when nothing has to be waited for:
- * events, words and records are in the device's memory, and one group does one after another.
+ * events, words and completions are in the device's memory, and one group does one after another.
  *
  * The kernel is the one that polls. It is told to stop before it begins, so it ends when it has
  * done what is there; that takes it some 100 looks, beside thousands of events.
@@ -23,9 +23,9 @@ struct alone {
 	struct sl_device *device;
 	struct sl_device_queue *queue;
 	struct sl_device_kernel *kernel;
-	struct sl_device_memory data, result, record, enable, stop;
+	struct sl_device_memory data, result, completion, enable, stop;
 	uint32_t events, buffer_bytes, slot_bytes;
-	uint32_t (*records)[4];
+	uint32_t (*completions)[4];
 	char *results;
 };
 
@@ -53,7 +53,7 @@ static int fill(struct alone *a)
 	if (!err)
 		err = p->memory_open(a->device, (uint64_t)a->events * a->slot_bytes, &a->result);
 	if (!err)
-		err = p->memory_open(a->device, (uint64_t)a->events * WORDS, &a->record);
+		err = p->memory_open(a->device, (uint64_t)a->events * WORDS, &a->completion);
 	if (!err)
 		err = sl_device_finish(a->device, a->queue);
 	free(data);
@@ -64,21 +64,23 @@ static int fill(struct alone *a)
 /* All of them once; ns, or -errno. */
 static int64_t run(struct alone *a)
 {
-	const struct sl_gpuring_work *work = a->terms->work;
+	const struct sl_device_ring_work *work = a->terms->work;
 	const struct sl_device_range range = {{1}, a->terms->threads};
 	const uint32_t backoff_ns = 0;
-	struct sl_device_argument argument[SL_GPURING_OWN + SL_GPURING_ARGUMENTS] = {
-		SL_ARG_MEMORY(&a->data),   SL_ARG_MEMORY(&a->data),   SL_ARG_MEMORY(&a->result),
-		SL_ARG_MEMORY(&a->record), SL_ARG_MEMORY(&a->enable), SL_ARG_MEMORY(&a->stop),
-		SL_ARG(a->events),	   SL_ARG(a->buffer_bytes),   SL_ARG(a->slot_bytes),
-		SL_ARG(backoff_ns),
+	struct sl_device_argument argument[SL_DEVICE_RING_OWN + SL_DEVICE_RING_ARGUMENTS] = {
+		SL_ARG_MEMORY(&a->data),   SL_ARG_MEMORY(&a->data),
+		SL_ARG_MEMORY(&a->result), SL_ARG_MEMORY(&a->completion),
+		SL_ARG_MEMORY(&a->enable), SL_ARG_MEMORY(&a->stop),
+		SL_ARG(a->events),	   SL_ARG(a->buffer_bytes),
+		SL_ARG(a->slot_bytes),	   SL_ARG(backoff_ns),
 	};
 	uint64_t begun = sl_clock_ns();
 	int err;
 
-	memcpy(argument + SL_GPURING_OWN, work->argument, work->arguments * sizeof(argument[0]));
+	memcpy(argument + SL_DEVICE_RING_OWN, work->argument,
+	       work->arguments * sizeof(argument[0]));
 	err = a->device->platform->launch(a->queue, a->kernel, &range, argument,
-					  SL_GPURING_OWN + work->arguments);
+					  SL_DEVICE_RING_OWN + work->arguments);
 	if (!err)
 		err = sl_device_finish(a->device, a->queue);
 	return err ? err : (int64_t)(sl_clock_ns() - begun);
@@ -87,43 +89,44 @@ static int64_t run(struct alone *a)
 /* What came of event n, as the host would take it out of a ring. */
 static bool is_right(const struct alone *a, uint32_t n, char *result)
 {
-	const uint32_t *word = a->records[n];
-	const struct sl_gpuring_record record = {
+	const uint32_t *word = a->completions[n];
+	const struct sl_device_ring_completion completion = {
 		.event = n,
-		.outcome = (enum sl_ring_outcome)(word[0] & 0xff),
-		.keep = word[0] & SL_RING_KEEP,
+		.outcome = (enum sl_device_ring_outcome)(word[0] & 0xff),
+		.keep = word[0] & SL_DEVICE_RING_KEEP,
 		.bytes = word[1],
 		.score = word[2],
 	};
 	const char *slot = a->results + (uint64_t)n * a->slot_bytes;
 	uint32_t turn;
 
-	if (word[3] != n + 1 || record.outcome != SL_RING_GOOD ||
-	    record.bytes > a->terms->result_bytes)
+	if (word[3] != n + 1 || completion.outcome != SL_DEVICE_RING_GOOD ||
+	    completion.bytes > a->terms->result_bytes)
 		return false;
-	for (uint32_t i = 0; i * SL_RING_CHUNK < record.bytes; i++, slot += WORDS) {
-		memcpy(&turn, slot + SL_RING_CHUNK, sizeof(turn));
+	for (uint32_t i = 0; i * SL_DEVICE_RING_CHUNK < completion.bytes; i++, slot += WORDS) {
+		memcpy(&turn, slot + SL_DEVICE_RING_CHUNK, sizeof(turn));
 		if (turn != n + 1)
 			return false;
-		memcpy(result + i * SL_RING_CHUNK, slot, SL_RING_CHUNK);
+		memcpy(result + i * SL_DEVICE_RING_CHUNK, slot, SL_DEVICE_RING_CHUNK);
 	}
-	return a->terms->is_right(a->terms->arg, n, &record, result);
+	return a->terms->is_right(a->terms->arg, n, &completion, result);
 }
 
-/* Once more, for records and results that are not those of a run before. */
+/* Once more, for completions and results that are not those of a run before. */
 static int compare(struct alone *a)
 {
 	const struct sl_platform *p = a->device->platform;
-	uint64_t records = (uint64_t)a->events * WORDS;
+	uint64_t completions = (uint64_t)a->events * WORDS;
 	uint64_t results = (uint64_t)a->events * a->slot_bytes;
 	char *result = calloc(1, a->slot_bytes);
-	int err = result ? p->zero(a->queue, &a->record, 0, records) : -ENOMEM;
+	int err = result ? p->zero(a->queue, &a->completion, 0, completions) : -ENOMEM;
 	int64_t took;
 
 	if (!err)
 		err = p->zero(a->queue, &a->result, 0, results);
 	took = err ? err : run(a);
-	err = took < 0 ? (int)took : p->read(a->queue, a->records, &a->record, 0, records);
+	err = took < 0 ? (int)took
+		       : p->read(a->queue, a->completions, &a->completion, 0, completions);
 	if (!err)
 		err = p->read(a->queue, a->results, &a->result, 0, results);
 	if (!err)
@@ -131,7 +134,7 @@ static int compare(struct alone *a)
 	for (uint32_t n = 0; n < a->events && !err; n++)
 		if (!is_right(a, n, result)) {
 			sl_error("event %u came back as something else: outcome %#x, score %u", n,
-				 a->records[n][0], a->records[n][2]);
+				 a->completions[n][0], a->completions[n][2]);
 			err = -EBADMSG;
 		}
 	free(result);
@@ -172,9 +175,9 @@ int sl_bench_gpu_alone(struct sl_device *device, const struct sl_bench_alone *te
 		a.events /= 2;
 	a.buffer_bytes = sl_tagged_buffer_bytes(terms->bytes);
 	a.slot_bytes = WORDS * sl_tagged_chunks(terms->result_bytes);
-	a.records = calloc(a.events, sizeof(*a.records));
+	a.completions = calloc(a.events, sizeof(*a.completions));
 	a.results = calloc(a.events, a.slot_bytes);
-	err = a.records && a.results ? 0 : -ENOMEM;
+	err = a.completions && a.results ? 0 : -ENOMEM;
 	if (!err)
 		err = device->platform->queue_open(device, &a.queue);
 	if (!err)
@@ -186,7 +189,7 @@ int sl_bench_gpu_alone(struct sl_device *device, const struct sl_bench_alone *te
 		err = measure(&a, most_ns, sample);
 	if (!err)
 		err = compare(&a);
-	free(a.records);
+	free(a.completions);
 	free(a.results);
 	return err;
 }

@@ -80,12 +80,12 @@ int sl_bench_gpu_ring(const struct sl_bench *bench, const struct sl_bench_row *r
 /* Events that are all in the device's memory, one after another by one group: the kernel alone. The
  * quantiles are over runs of all of them. */
 struct sl_bench_alone {
-	const struct sl_gpuring_work *work;
+	const struct sl_device_ring_work *work;
 	uint32_t threads, bytes, result_bytes; /* bytes: of an event */
 	uint64_t events;		       /* that there are */
 	void *arg;
 	const void *(*event)(void *arg, uint64_t n);
-	bool (*is_right)(void *arg, uint64_t n, const struct sl_gpuring_record *record,
+	bool (*is_right)(void *arg, uint64_t n, const struct sl_device_ring_completion *record,
 			 const void *result);
 };
 

@@ -1,14 +1,14 @@
 /* ingest.h - between the files of the rows ingest/... of `sluice bench gpu`.
  *
  * Model:     five sources, each a thread with a ring of its own, are the five modules of a frame.
- *            A ring has the words of docs/reference/gpu-rings.md: an enable word per buffer, which
- *            says whose turn it is to be written, and a meta word, which the source writes when
- *            the event is there: bytes, flags, a checksum of the pixels, the turn. One thread, the
- *            driver, waits for all five meta words of an event, makes a frame of the five buffers
- *            where they lie, gives batches of frames to a unit, takes them back, compares the
- *            checksums that the unit made of what it worked on with those of the sources, and only
- *            then enables the buffers again. So nothing is ever overrun: a slow unit holds the
- *            sources.
+ *            A ring has the words of docs/reference/device-rings.md: an enable word per buffer,
+ *            which says whose turn it is to be written, and a meta word, which the source writes
+ *            when the event is there: bytes, flags, a checksum of the pixels, the turn. One
+ *            thread, the driver, waits for all five meta words of an event, makes a frame of the
+ *            five buffers where they lie, gives batches of frames to a unit, takes them back,
+ *            compares the checksums that the unit made of what it worked on with those of the
+ *            sources, and only then enables the buffers again. So nothing is ever overrun: a slow
+ *            unit holds the sources.
  * Ledger:    of events of sources, five to a frame: each is good (it came back, and its checksum is
  *            the source's), wrong (it came back, and is not) or unanswered. Published are those
  *            that the sources counted; the sum of the others is counted by the driver.

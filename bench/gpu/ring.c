@@ -28,7 +28,11 @@
 #include "stage/tracks/stage.h"
 
 /* CELL_THREADS: what the kernels of cells are made for. */
-enum { CELL_BYTES = 3, RESULT_CHUNKS = 16, CELLS = RESULT_CHUNKS * SL_RING_CHUNK / CELL_BYTES };
+enum {
+	CELL_BYTES = 3,
+	RESULT_CHUNKS = 16,
+	CELLS = RESULT_CHUNKS * SL_DEVICE_RING_CHUNK / CELL_BYTES
+};
 enum { EVENTS = 20000, WARM = 500, FEW = 20, BUFFERS = 16, RESULT_MOST = 1024, CELL_THREADS = 672 };
 enum { STRANGE = 18, STUB_IS_VALID = 1 }; /* a bit of the first byte of a stub */
 enum { LONGEST_PAUSE_NS = 8000 };	  /* some looks */
@@ -36,12 +40,12 @@ enum { LONGEST_PAUSE_NS = 8000 };	  /* some looks */
 
 /* What is done, and how it is known to be right. */
 struct work {
-	struct sl_gpuring *ring;
+	struct sl_device_ring *ring;
 	uint32_t bytes, result_bytes;
 	/* The event for turn n; what must come back. */
 	const void *(*event)(struct work *w, uint64_t n);
-	bool (*is_right)(const struct work *w, uint64_t n, const struct sl_gpuring_record *record,
-			 const void *result);
+	bool (*is_right)(const struct work *w, uint64_t n,
+			 const struct sl_device_ring_completion *completion, const void *result);
 	uint32_t *words; /* of `weigh` */
 	const struct sl_bench_scene *scene;
 	struct sl_scalar_sector *found;	     /* of `tracks`: what the scalar program finds */
@@ -56,14 +60,14 @@ static const void *weigh_event(struct work *w, uint64_t n)
 	return w->words;
 }
 
-static bool weigh_is_right(const struct work *w, uint64_t n, const struct sl_gpuring_record *record,
-			   const void *result)
+static bool weigh_is_right(const struct work *w, uint64_t n,
+			   const struct sl_device_ring_completion *completion, const void *result)
 {
 	uint32_t sum = 0;
 
 	for (uint32_t i = 0; i < w->bytes / 4; i++)
 		sum += w->words[i];
-	return record->keep && record->score == sum &&
+	return completion->keep && completion->score == sum &&
 	       memcmp(result, w->words, w->result_bytes) == 0;
 }
 
@@ -92,18 +96,18 @@ static uint32_t cells_score(const struct work *w, uint64_t n)
 }
 
 static bool tracks_are_right(const struct work *w, uint64_t n,
-			     const struct sl_gpuring_record *record, const void *result)
+			     const struct sl_device_ring_completion *completion, const void *result)
 {
-	return record->score == tracks_score(w, n);
+	return completion->score == tracks_score(w, n);
 }
 
 static bool cells_are_right(const struct work *w, uint64_t n,
-			    const struct sl_gpuring_record *record, const void *result)
+			    const struct sl_device_ring_completion *completion, const void *result)
 {
-	uint32_t came = record->score < CELLS ? record->score : CELLS;
+	uint32_t came = completion->score < CELLS ? completion->score : CELLS;
 
-	return record->score == cells_score(w, n) && record->bytes == CELL_BYTES * came &&
-	       memcmp(result, w->cells[sector_of(w, n)], record->bytes) == 0;
+	return completion->score == cells_score(w, n) && completion->bytes == CELL_BYTES * came &&
+	       memcmp(result, w->cells[sector_of(w, n)], completion->bytes) == 0;
 }
 
 /* A source has what it is about to write at hand. */
@@ -128,7 +132,7 @@ static void pause_for_a_while(uint64_t *random)
 /* One event there and back; ns, or -errno. */
 static int64_t round_trip(struct work *w, uint64_t n)
 {
-	struct sl_gpuring_record record;
+	struct sl_device_ring_completion completion;
 	const void *event = w->event(w, n);
 	char result[RESULT_MOST];
 	uint64_t start;
@@ -136,25 +140,26 @@ static int64_t round_trip(struct work *w, uint64_t n)
 
 	touch(event, w->bytes);
 	start = sl_clock_ns();
-	err = sl_gpuring_publish(w->ring, n, event, w->bytes);
+	err = sl_device_ring_publish(w->ring, n, event, w->bytes);
 	if (err)
 		return err;
-	while (!(got = sl_gpuring_take(w->ring, &record)))
+	while (!(got = sl_device_ring_take(w->ring, &completion)))
 		;
 	if (got < 0)
 		return got;
-	if (record.keep) {
-		got = sl_gpuring_result(w->ring, &record, result, sizeof(result));
+	if (completion.keep) {
+		got = sl_device_ring_result(w->ring, &completion, result, sizeof(result));
 		if (got < 0)
 			return got;
 	}
 	start = sl_clock_ns() - start;
-	if (record.outcome != SL_RING_GOOD || !w->is_right(w, n, &record, result)) {
+	if (completion.outcome != SL_DEVICE_RING_GOOD || !w->is_right(w, n, &completion, result)) {
 		sl_error("event %llu came back as something else: outcome %d, %u bytes, score %u",
-			 (unsigned long long)n, record.outcome, record.bytes, record.score);
+			 (unsigned long long)n, completion.outcome, completion.bytes,
+			 completion.score);
 		return -EBADMSG;
 	}
-	err = sl_gpuring_release(w->ring);
+	err = sl_device_ring_release(w->ring);
 	return err ? err : (int64_t)start;
 }
 
@@ -188,10 +193,10 @@ static int measure(struct work *w, uint64_t most_ns, bool at_once, struct sl_ben
 }
 
 static int run(const struct sl_bench *bench, struct sl_device *device, const struct sl_bench_gpu *g,
-	       struct work *w, const struct sl_gpuring_work *work, uint32_t threads,
+	       struct work *w, const struct sl_device_ring_work *work, uint32_t threads,
 	       struct sl_bench_sample *sample)
 {
-	const struct sl_gpuring_terms terms = {
+	const struct sl_device_ring_terms terms = {
 		.buffers = g->buffers ? g->buffers : BUFFERS,
 		.event_bytes = w->bytes,
 		.result_bytes = w->result_bytes,
@@ -201,16 +206,16 @@ static int run(const struct sl_bench *bench, struct sl_device *device, const str
 		.threads = threads,
 		.timeout_ns = 30000000000u, /* an emulated device on a busy host takes its time */
 	};
-	struct sl_gpuring *ring = calloc(1, sizeof(*ring));
-	int err = ring ? sl_gpuring_open(ring, device, &terms, work) : -ENOMEM, ended;
+	struct sl_device_ring *ring = calloc(1, sizeof(*ring));
+	int err = ring ? sl_device_ring_open(ring, device, &terms, work) : -ENOMEM, ended;
 
 	w->ring = ring;
 	if (!err)
 		err = measure(w, (uint64_t)(4e9 * bench->o.seconds), g->at_once, sample);
 	if (!ring)
 		return err;
-	ended = sl_gpuring_end(ring);
-	sl_gpuring_close(ring);
+	ended = sl_device_ring_end(ring);
+	sl_device_ring_close(ring);
 	free(ring);
 	return err ? err : ended;
 }
@@ -219,7 +224,7 @@ static int run_weigh(const struct sl_bench *bench, const struct sl_bench_gpu *g,
 		     struct sl_device *device, struct sl_bench_sample *sample)
 {
 	static const uint32_t threshold = 1;
-	const struct sl_gpuring_work work = {
+	const struct sl_device_ring_work work = {
 		.kernels = &sl_kernels_weigh,
 		.kernel = g->tagged ? "weigh_tagged_forever" : "weigh_forever",
 		.argument = {SL_ARG(threshold)},
@@ -236,7 +241,8 @@ static int run_weigh(const struct sl_bench *bench, const struct sl_bench_gpu *g,
 	for (uint32_t i = 0; i < w.bytes / 4; i++)
 		w.words[i] = i * 2654435761u;
 	/* A thread has a chunk. */
-	return run(bench, device, g, &w, &work, (w.bytes / SL_RING_CHUNK + 33) / 32 * 32, sample);
+	return run(bench, device, g, &w, &work, (w.bytes / SL_DEVICE_RING_CHUNK + 33) / 32 * 32,
+		   sample);
 }
 
 static const void *alone_event(void *arg, uint64_t n)
@@ -244,17 +250,17 @@ static const void *alone_event(void *arg, uint64_t n)
 	return tracks_event(arg, n);
 }
 
-static bool alone_is_right(void *arg, uint64_t n, const struct sl_gpuring_record *record,
-			   const void *result)
+static bool alone_is_right(void *arg, uint64_t n,
+			   const struct sl_device_ring_completion *completion, const void *result)
 {
 	const struct work *w = arg;
 
-	return w->is_right(w, n, record, result);
+	return w->is_right(w, n, completion, result);
 }
 
 static int run_alone(const struct sl_bench *bench, struct sl_device *device,
 		     const struct sl_bench_gpu *g, struct work *w,
-		     const struct sl_gpuring_work *work, struct sl_bench_sample *sample)
+		     const struct sl_device_ring_work *work, struct sl_bench_sample *sample)
 {
 	const struct sl_bench_alone terms = {
 		.work = work,
@@ -300,14 +306,14 @@ static int run_tracks(const struct sl_bench *bench, const struct sl_bench_row *r
 {
 	const struct sl_bench_scene *scene = &bench->stages->scene[row->size];
 	const struct sl_bench_gpu *g = row->gpu;
-	struct sl_gpuring_work work;
+	struct sl_device_ring_work work;
 	struct sl_tracks *stage = calloc(1, sizeof(*stage));
 	struct sl_kernel_tracks_plan *plan = calloc(1, sizeof(*plan));
 	struct sl_kernel_tracks rules;
 	struct sl_device_memory plan_table, track;
 	struct sl_device_queue *queue;
 	struct work w = {.bytes = SL_STUBS * SL_STUB_BYTES,
-			 .result_bytes = RESULT_CHUNKS * SL_RING_CHUNK,
+			 .result_bytes = RESULT_CHUNKS * SL_DEVICE_RING_CHUNK,
 			 .event = tracks_event,
 			 .is_right = g->cells ? cells_are_right : tracks_are_right,
 			 .scene = scene};
@@ -339,7 +345,7 @@ static int run_tracks(const struct sl_bench *bench, const struct sl_bench_row *r
 		err = sl_device_finish(device, queue);
 	if (err)
 		return err;
-	work = (struct sl_gpuring_work){
+	work = (struct sl_device_ring_work){
 		.kernels = &sl_kernels_tracks_ring,
 		.kernel = g->cells ? "tracks_cells_forever" : "tracks_ring_forever",
 		.argument = {SL_ARG(rules), SL_ARG_MEMORY(&plan_table), SL_ARG_MEMORY(&track)},

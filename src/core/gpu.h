@@ -54,7 +54,7 @@ struct sl_gpu_batch {
 
 enum { SL_GPU_ARGUMENTS = 12, SL_GPU_POLL = 4 /* results of a kernel that polls */ };
 
-/* A kernel that takes frames out of a ring and never ends (docs/reference/gpu-rings.md): for a
+/* A kernel that takes frames out of a ring and never ends (docs/reference/device-rings.md): for a
  * stage that is the only one on the device. A frame is struct sl_kernel_frame, then the pixels of
  * its modules; an answer is a struct sl_kernel_verdict for each item, rows of ragged results,
  * results. */

@@ -8,24 +8,25 @@
 #include "gpu/ring/ring.h"
 #include "gpu/table.h"
 
-static int launch(struct sl_gpuring *r)
+static int launch(struct sl_device_ring *r)
 {
-	const struct sl_gpuring_terms *t = &r->terms;
-	struct sl_device_argument argument[SL_GPURING_OWN + SL_GPURING_ARGUMENTS] = {
-		SL_ARG_MEMORY(&r->data),   SL_ARG_MEMORY(&r->meta),   SL_ARG_MEMORY(&r->result),
-		SL_ARG_MEMORY(&r->record), SL_ARG_MEMORY(&r->enable), SL_ARG_MEMORY(&r->stop),
-		SL_ARG(t->buffers),	   SL_ARG(r->buffer_bytes),   SL_ARG(r->slot_bytes),
-		SL_ARG(t->backoff_ns),
+	const struct sl_device_ring_terms *t = &r->terms;
+	struct sl_device_argument argument[SL_DEVICE_RING_OWN + SL_DEVICE_RING_ARGUMENTS] = {
+		SL_ARG_MEMORY(&r->data),   SL_ARG_MEMORY(&r->meta),
+		SL_ARG_MEMORY(&r->result), SL_ARG_MEMORY(&r->completion),
+		SL_ARG_MEMORY(&r->enable), SL_ARG_MEMORY(&r->stop),
+		SL_ARG(t->buffers),	   SL_ARG(r->buffer_bytes),
+		SL_ARG(r->slot_bytes),	   SL_ARG(t->backoff_ns),
 	};
 	const struct sl_device_range range = {{t->groups}, t->threads};
-	unsigned n = SL_GPURING_OWN;
+	unsigned n = SL_DEVICE_RING_OWN;
 
 	for (unsigned i = 0; i < r->work.arguments; i++)
 		argument[n++] = r->work.argument[i];
 	return r->platform->launch(r->run, r->kernel, &range, argument, n);
 }
 
-int sl_gpuring_kernel_open(struct sl_gpuring *r)
+int sl_device_ring_kernel_open(struct sl_device_ring *r)
 {
 	int err = sl_device_kernels(r->device, r->work.kernels, &r->work.kernel, 1, &r->program,
 				    &r->kernel);
@@ -43,7 +44,7 @@ int sl_gpuring_kernel_open(struct sl_gpuring *r)
 	return err ? err : r->platform->flush(r->run);
 }
 
-int sl_gpuring_kernel_end(struct sl_gpuring *r)
+int sl_device_ring_kernel_end(struct sl_device_ring *r)
 {
 	_Atomic uint32_t *stop = r->stop.host;
 	struct timespec nap = {0, 20000};
@@ -75,7 +76,7 @@ int sl_gpuring_kernel_end(struct sl_gpuring *r)
 	return err;
 }
 
-void sl_gpuring_kernel_close(struct sl_gpuring *r)
+void sl_device_ring_kernel_close(struct sl_device_ring *r)
 {
 	if (r->ended)
 		r->platform->mark_close(r->ended);

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/capture.h"
-#include "lib/gpuring_rig.h"
+#include "lib/device_ring_rig.h"
 
 static void on_all(void (*test)(const struct sl_platform *platform, enum place place))
 {
@@ -35,7 +35,7 @@ static void *source(void *arg)
 	struct rig *rig = arg;
 
 	for (uint64_t n = 0; n < EVENTS; n++) {
-		while (!sl_gpuring_may_write(&rig->ring, n))
+		while (!sl_device_ring_may_write(&rig->ring, n))
 			sched_yield();
 		publish(rig, n);
 	}
@@ -44,9 +44,9 @@ static void *source(void *arg)
 
 static void run_events(const struct sl_platform *platform, enum place place)
 {
-	struct sl_gpuring_terms terms = terms_of(place);
-	struct sl_gpuring_work work = weigh(place);
-	struct sl_gpuring_ledger l;
+	struct sl_device_ring_terms terms = terms_of(place);
+	struct sl_device_ring_work work = weigh(place);
+	struct sl_device_ring_ledger l;
 	struct rig rig;
 	pthread_t thread;
 
@@ -55,8 +55,8 @@ static void run_events(const struct sl_platform *platform, enum place place)
 	for (uint64_t n = 0; n < EVENTS; n++)
 		take_good(&rig, n);
 	pthread_join(thread, NULL);
-	assert_int_equal(sl_gpuring_end(&rig.ring), 0);
-	l = sl_gpuring_ledger(&rig.ring);
+	assert_int_equal(sl_device_ring_end(&rig.ring), 0);
+	l = sl_device_ring_ledger(&rig.ring);
 	assert_int_equal(l.good, EVENTS);
 	assert_true(l.kept > EVENTS / 4 && l.kept < EVENTS * 3 / 4);
 	assert_closes(&rig, EVENTS);
@@ -73,8 +73,8 @@ static void test_all_kinds_of_buffers_give_the_same(void **arg)
 static void test_a_source_that_vanishes_leaves_a_closed_ledger(void **arg)
 {
 	for (unsigned place = 0; place < PLACES; place++) {
-		struct sl_gpuring_terms terms = terms_of(place);
-		struct sl_gpuring_work work = weigh(place);
+		struct sl_device_ring_terms terms = terms_of(place);
+		struct sl_device_ring_work work = weigh(place);
 		struct rig rig;
 
 		rig_open(&rig, &sl_platform_threads, &terms, &work);
@@ -83,10 +83,10 @@ static void test_a_source_that_vanishes_leaves_a_closed_ledger(void **arg)
 		/* Half of an event, and no word of it. */
 		if (place == PINNED)
 			memset((char *)rig.ring.data.host + 3 * EVENT, 1, EVENT / 2);
-		assert_int_equal(sl_gpuring_end(&rig.ring), 0);
+		assert_int_equal(sl_device_ring_end(&rig.ring), 0);
 		for (uint64_t n = 0; n < 3; n++)
 			take_good(&rig, n);
-		assert_int_equal(sl_gpuring_ledger(&rig.ring).good, 3);
+		assert_int_equal(sl_device_ring_ledger(&rig.ring).good, 3);
 		assert_closes(&rig, 3);
 		rig_close(&rig);
 	}
@@ -95,8 +95,8 @@ static void test_a_source_that_vanishes_leaves_a_closed_ledger(void **arg)
 /* Events of the second round through the buffers are there when the host says stop. */
 static void end_in_the_second_round(const struct sl_platform *platform, enum place place)
 {
-	struct sl_gpuring_terms terms = terms_of(place);
-	struct sl_gpuring_work work = weigh(place);
+	struct sl_device_ring_terms terms = terms_of(place);
+	struct sl_device_ring_work work = weigh(place);
 	struct rig rig;
 
 	rig_open(&rig, platform, &terms, &work);
@@ -107,9 +107,9 @@ static void end_in_the_second_round(const struct sl_platform *platform, enum pla
 		if (n < 5)
 			publish(&rig, BUFFERS + n);
 		if (n == 4)
-			assert_int_equal(sl_gpuring_end(&rig.ring), 0);
+			assert_int_equal(sl_device_ring_end(&rig.ring), 0);
 	}
-	assert_int_equal(sl_gpuring_ledger(&rig.ring).good, BUFFERS + 5);
+	assert_int_equal(sl_device_ring_ledger(&rig.ring).good, BUFFERS + 5);
 	assert_closes(&rig, BUFFERS + 5);
 	rig_close(&rig);
 }
@@ -119,26 +119,26 @@ static void test_all_that_was_there_when_the_kernel_was_stopped_is_answered(void
 	on_all(end_in_the_second_round);
 }
 
-/* The host takes no record, until all buffers are full; and some only after the end. */
+/* The host takes no completion, until all buffers are full; and some only after the end. */
 static void test_a_full_ring_of_results_ends_with_a_closed_ledger(void **arg)
 {
 	for (unsigned place = 0; place < PLACES; place++) {
-		struct sl_gpuring_terms terms = terms_of(place);
-		struct sl_gpuring_work work = weigh(place);
+		struct sl_device_ring_terms terms = terms_of(place);
+		struct sl_device_ring_work work = weigh(place);
 		struct rig rig;
 
 		rig_open(&rig, &sl_platform_threads, &terms, &work);
 		for (uint64_t n = 0; n < BUFFERS; n++) {
-			assert_true(sl_gpuring_may_write(&rig.ring, n));
+			assert_true(sl_device_ring_may_write(&rig.ring, n));
 			publish(&rig, n);
 		}
-		assert_false(sl_gpuring_may_write(&rig.ring, BUFFERS));
-		assert_int_equal(sl_gpuring_end(&rig.ring), 0);
-		assert_int_equal(sl_gpuring_ledger(&rig.ring).unanswered, BUFFERS);
+		assert_false(sl_device_ring_may_write(&rig.ring, BUFFERS));
+		assert_int_equal(sl_device_ring_end(&rig.ring), 0);
+		assert_int_equal(sl_device_ring_ledger(&rig.ring).unanswered, BUFFERS);
 		for (uint64_t n = 0; n < BUFFERS - 3; n++)
 			take_good(&rig, n);
-		assert_int_equal(sl_gpuring_ledger(&rig.ring).good, BUFFERS - 3);
-		assert_int_equal(sl_gpuring_ledger(&rig.ring).unanswered, 3);
+		assert_int_equal(sl_device_ring_ledger(&rig.ring).good, BUFFERS - 3);
+		assert_int_equal(sl_device_ring_ledger(&rig.ring).unanswered, 3);
 		assert_closes(&rig, BUFFERS);
 		rig_close(&rig);
 	}
@@ -175,18 +175,18 @@ static int flush_but_the_launch(struct sl_device_queue *queue)
 
 static void open_half(void)
 {
-	struct sl_gpuring_terms terms = terms_of(PINNED);
-	struct sl_gpuring_work work = weigh(PINNED);
+	struct sl_device_ring_terms terms = terms_of(PINNED);
+	struct sl_device_ring_work work = weigh(PINNED);
 	struct sl_device *device;
-	struct sl_gpuring ring;
+	struct sl_device_ring ring;
 
 	assert_int_equal(sl_platform_threads.open(0, &device), 0);
 	device->platform = &faulty;
 	capture_begin();
-	assert_int_equal(sl_gpuring_open(&ring, device, &terms, &work), -EIO);
+	assert_int_equal(sl_device_ring_open(&ring, device, &terms, &work), -EIO);
 	assert_non_null(strstr(capture_end(), "cannot be opened"));
 	assert_false(ring.running);
-	sl_gpuring_close(&ring);
+	sl_device_ring_close(&ring);
 	assert_null(ring.data.host);
 	sl_platform_threads.close(device);
 }
@@ -211,5 +211,5 @@ int main(void)
 		cmocka_unit_test(test_a_ring_that_opens_half_is_closed),
 	};
 
-	return cmocka_run_group_tests_name("gpuring_kernel", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("device_ring_kernel", tests, NULL, NULL);
 }

@@ -11,12 +11,12 @@
 #include "gpu/ring/tagged.h"
 #include "gpu/table.h"
 
-enum { WORDS = 16 }; /* bytes of a meta word, a record, a chunk */
-enum { LOOKS = 16 }; /* at a record, for one at the clock */
+enum { WORDS = 16 }; /* bytes of a meta word, a completion, a chunk */
+enum { LOOKS = 16 }; /* at a completion, for one at the clock */
 
 #define COMPILING_NS 120000000000ull /* until a kernel that is compiled late answers */
 
-static uint32_t buffer_of(const struct sl_gpuring *r, uint64_t n)
+static uint32_t buffer_of(const struct sl_device_ring *r, uint64_t n)
 {
 	return (uint32_t)n & (r->terms.buffers - 1);
 }
@@ -24,7 +24,8 @@ static uint32_t buffer_of(const struct sl_gpuring *r, uint64_t n)
 /* ---- opening ---- */
 
 /* Another device writes. */
-static const char *check_remote(const struct sl_gpuring_terms *t, const struct sl_device_info *info)
+static const char *check_remote(const struct sl_device_ring_terms *t,
+				const struct sl_device_info *info)
 {
 	if (!t->remote)
 		return NULL;
@@ -41,7 +42,7 @@ static uint32_t round_up(uint32_t bytes, uint32_t to)
 	return (bytes + to - 1) / to * to;
 }
 
-static int check_terms(const struct sl_gpuring_terms *t, const struct sl_gpuring_work *work,
+static int check_terms(const struct sl_device_ring_terms *t, const struct sl_device_ring_work *work,
 		       const struct sl_device_info *info)
 {
 	const char *problem = NULL;
@@ -50,7 +51,7 @@ static int check_terms(const struct sl_gpuring_terms *t, const struct sl_gpuring
 		problem = "buffers are a power of two, at most 2^20";
 	else if (!t->event_bytes || t->event_bytes > 1u << 30)
 		problem = "an event is of 1 byte to 1 GiB";
-	else if (t->tagged && sl_tagged_chunks(t->event_bytes) + 1 > SL_RING_LOCAL / WORDS)
+	else if (t->tagged && sl_tagged_chunks(t->event_bytes) + 1 > SL_DEVICE_RING_LOCAL / WORDS)
 		problem = "an event of tagged chunks is of at most 12276 bytes";
 	else if (t->tagged && t->on_device)
 		problem = "tagged chunks are in the host's memory";
@@ -63,7 +64,7 @@ static int check_terms(const struct sl_gpuring_terms *t, const struct sl_gpuring
 		problem = "there are at least as many buffers as groups";
 	else if (t->groups > info->processors)
 		problem = "each group that polls has a processor, and the device has fewer";
-	else if (work->arguments > SL_GPURING_ARGUMENTS)
+	else if (work->arguments > SL_DEVICE_RING_ARGUMENTS)
 		problem = "a kernel has at most 12 arguments of its own";
 	else
 		problem = check_remote(t, info);
@@ -73,17 +74,17 @@ static int check_terms(const struct sl_gpuring_terms *t, const struct sl_gpuring
 }
 
 /* Memory that others are given is theirs to its end: nothing else may be in its last page. */
-static uint64_t shared(const struct sl_gpuring *r, uint64_t bytes)
+static uint64_t shared(const struct sl_device_ring *r, uint64_t bytes)
 {
 	const uint64_t unit = SL_DEVICE_SHARED;
 
 	return r->terms.remote ? (bytes + unit - 1) / unit * unit : bytes;
 }
 
-static int open_memory(struct sl_gpuring *r)
+static int open_memory(struct sl_device_ring *r)
 {
 	const struct sl_platform *p = r->platform;
-	const struct sl_gpuring_terms *t = &r->terms;
+	const struct sl_device_ring_terms *t = &r->terms;
 	uint64_t words = (uint64_t)t->buffers * WORDS;
 	int (*where)(struct sl_device *, uint64_t, struct sl_device_memory *) =
 		t->on_device ? p->memory_open : p->pinned_open;
@@ -94,7 +95,7 @@ static int open_memory(struct sl_gpuring *r)
 	if (!err)
 		err = p->pinned_open(r->device, (uint64_t)t->buffers * r->slot_bytes, &r->result);
 	if (!err)
-		err = p->pinned_open(r->device, words, &r->record);
+		err = p->pinned_open(r->device, words, &r->completion);
 	if (!err)
 		err = p->pinned_open(r->device, WORDS, &r->stop);
 	if (!err)
@@ -105,9 +106,9 @@ static int open_memory(struct sl_gpuring *r)
 }
 
 /* Nothing was ever there; buffer b waits for turn b + 1. */
-static int clear(struct sl_gpuring *r)
+static int clear(struct sl_device_ring *r)
 {
-	struct sl_device_memory *pinned[] = {&r->result, &r->record, &r->stop, &r->staging};
+	struct sl_device_memory *pinned[] = {&r->result, &r->completion, &r->stop, &r->staging};
 	struct sl_device_memory *other[] = {&r->data, &r->meta};
 	_Atomic uint32_t *enable = r->enable.host;
 	int err = 0;
@@ -124,13 +125,14 @@ static int clear(struct sl_gpuring *r)
 	return err;
 }
 
-int sl_gpuring_open(struct sl_gpuring *r, struct sl_device *device,
-		    const struct sl_gpuring_terms *terms, const struct sl_gpuring_work *work)
+int sl_device_ring_open(struct sl_device_ring *r, struct sl_device *device,
+			const struct sl_device_ring_terms *terms,
+			const struct sl_device_ring_work *work)
 {
 	struct sl_device_info info;
 	int err;
 
-	*r = (struct sl_gpuring){.terms = *terms, .work = *work, .device = device};
+	*r = (struct sl_device_ring){.terms = *terms, .work = *work, .device = device};
 	r->platform = device->platform;
 	r->platform->describe(device, &info);
 	err = check_terms(terms, work, &info);
@@ -150,19 +152,19 @@ int sl_gpuring_open(struct sl_gpuring *r, struct sl_device *device,
 	if (!err)
 		err = clear(r);
 	if (!err)
-		err = sl_gpuring_kernel_open(r);
+		err = sl_device_ring_kernel_open(r);
 	if (err)
 		sl_error("gpu ring: %u buffers of %u bytes cannot be opened on %s: %s",
 			 terms->buffers, r->buffer_bytes, r->platform->name,
 			 r->platform->problem(device));
 	if (err && r->running)
-		sl_gpuring_end(r); /* the kernel ends, so that the ring can be closed */
+		sl_device_ring_end(r); /* the kernel ends, so that the ring can be closed */
 	return err;
 }
 
-void sl_gpuring_close(struct sl_gpuring *r)
+void sl_device_ring_close(struct sl_device_ring *r)
 {
-	struct sl_device_memory *memory[] = {&r->data,	 &r->meta, &r->result, &r->record,
+	struct sl_device_memory *memory[] = {&r->data,	 &r->meta, &r->result, &r->completion,
 					     &r->enable, &r->stop, &r->staging};
 
 	if (!r->platform || r->running)
@@ -175,15 +177,15 @@ void sl_gpuring_close(struct sl_gpuring *r)
 		r->platform->queue_close(r->in);
 	if (r->run)
 		r->platform->queue_close(r->run);
-	sl_gpuring_kernel_close(r);
+	sl_device_ring_kernel_close(r);
 	for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++)
 		r->platform->memory_close(r->device, memory[i]);
-	*r = (struct sl_gpuring){0};
+	*r = (struct sl_device_ring){0};
 }
 
 /* ---- the source ---- */
 
-bool sl_gpuring_may_write(const struct sl_gpuring *r, uint64_t n)
+bool sl_device_ring_may_write(const struct sl_device_ring *r, uint64_t n)
 {
 	const _Atomic uint32_t *enable = r->enable.host;
 
@@ -191,12 +193,12 @@ bool sl_gpuring_may_write(const struct sl_gpuring *r, uint64_t n)
 	       (uint32_t)(n + 1);
 }
 
-void *sl_gpuring_begin(struct sl_gpuring *r, uint64_t n)
+void *sl_device_ring_begin(struct sl_device_ring *r, uint64_t n)
 {
 	uint64_t b = buffer_of(r, n);
 
 	sl_tagged_words((char *)r->meta.host + b * WORDS, 0, 0, 0,
-			(uint32_t)(n + 1) + SL_RING_WRITING);
+			(uint32_t)(n + 1) + SL_DEVICE_RING_WRITING);
 #if !defined(__SANITIZE_THREAD__)		   /* which knows no fences */
 	atomic_thread_fence(memory_order_release); /* the mark is there before data changes */
 #endif
@@ -204,7 +206,7 @@ void *sl_gpuring_begin(struct sl_gpuring *r, uint64_t n)
 }
 
 /* First it is marked as being written: a kernel that still works on the event before sees that. */
-static int put_plain(struct sl_gpuring *r, uint64_t n, const void *data, uint32_t bytes)
+static int put_plain(struct sl_device_ring *r, uint64_t n, const void *data, uint32_t bytes)
 {
 	uint64_t b = buffer_of(r, n), most = bytes < r->buffer_bytes ? bytes : r->buffer_bytes;
 	uint32_t turn = (uint32_t)(n + 1);
@@ -213,13 +215,13 @@ static int put_plain(struct sl_gpuring *r, uint64_t n, const void *data, uint32_
 	int err;
 
 	if (r->data.host) {
-		memcpy(sl_gpuring_begin(r, n), data, most);
+		memcpy(sl_device_ring_begin(r, n), data, most);
 		sl_tagged_words((char *)r->meta.host + b * WORDS, bytes, 0, 0, turn);
 		return 0;
 	}
 	/* Copies of a queue arrive in order. */
 	words = (char *)r->staging.host + 2 * b * WORDS;
-	sl_tagged_words(words, 0, 0, 0, turn + SL_RING_WRITING);
+	sl_tagged_words(words, 0, 0, 0, turn + SL_DEVICE_RING_WRITING);
 	sl_tagged_words(words + WORDS, bytes, 0, 0, turn);
 	err = p->write(r->in, &r->meta, b * WORDS, words, WORDS, 1, 0);
 	if (!err)
@@ -229,14 +231,14 @@ static int put_plain(struct sl_gpuring *r, uint64_t n, const void *data, uint32_
 	return err ? err : p->flush(r->in);
 }
 
-static void count_in(struct sl_gpuring *r, uint64_t n)
+static void count_in(struct sl_device_ring *r, uint64_t n)
 {
 	/* A source that writes what it may not need not keep the order either. */
 	if (n + 1 > atomic_load_explicit(&r->published, memory_order_relaxed))
 		atomic_store_explicit(&r->published, n + 1, memory_order_release);
 }
 
-int sl_gpuring_publish(struct sl_gpuring *r, uint64_t n, const void *data, uint32_t bytes)
+int sl_device_ring_publish(struct sl_device_ring *r, uint64_t n, const void *data, uint32_t bytes)
 {
 	int err = 0;
 
@@ -252,7 +254,7 @@ int sl_gpuring_publish(struct sl_gpuring *r, uint64_t n, const void *data, uint3
 	return err;
 }
 
-int sl_gpuring_commit(struct sl_gpuring *r, uint64_t n, uint32_t bytes)
+int sl_device_ring_commit(struct sl_device_ring *r, uint64_t n, uint32_t bytes)
 {
 	if (atomic_load_explicit(&r->is_over, memory_order_acquire))
 		return -ESHUTDOWN;
@@ -262,7 +264,7 @@ int sl_gpuring_commit(struct sl_gpuring *r, uint64_t n, uint32_t bytes)
 	return 0;
 }
 
-int sl_gpuring_share(struct sl_gpuring *r, int *data, int *meta)
+int sl_device_ring_share(struct sl_device_ring *r, int *data, int *meta)
 {
 	int err = r->terms.remote ? r->platform->share(r->device, &r->data, data) : -EINVAL;
 
@@ -274,7 +276,7 @@ int sl_gpuring_share(struct sl_gpuring *r, int *data, int *meta)
 	return err;
 }
 
-int sl_gpuring_arrived(struct sl_gpuring *r, uint64_t n)
+int sl_device_ring_arrived(struct sl_device_ring *r, uint64_t n)
 {
 	if (atomic_load_explicit(&r->is_over, memory_order_acquire))
 		return -ESHUTDOWN;
@@ -284,16 +286,17 @@ int sl_gpuring_arrived(struct sl_gpuring *r, uint64_t n)
 
 /* ---- the host ---- */
 
-static void count(struct sl_gpuring_ledger *l, const struct sl_gpuring_record *record)
+static void count(struct sl_device_ring_ledger *l,
+		  const struct sl_device_ring_completion *completion)
 {
-	l->good += record->outcome == SL_RING_GOOD;
-	l->lapped += record->outcome == SL_RING_LAPPED;
-	l->wrong += record->outcome == SL_RING_WRONG;
-	l->kept += record->keep;
+	l->good += completion->outcome == SL_DEVICE_RING_GOOD;
+	l->lapped += completion->outcome == SL_DEVICE_RING_LAPPED;
+	l->wrong += completion->outcome == SL_DEVICE_RING_WRONG;
+	l->kept += completion->keep;
 }
 
 /* An event that is there has an answer in time, or never. */
-static int late(struct sl_gpuring *r)
+static int late(struct sl_device_ring *r)
 {
 	uint64_t now;
 
@@ -317,10 +320,10 @@ static int late(struct sl_gpuring *r)
 	return -ETIMEDOUT;
 }
 
-int sl_gpuring_take(struct sl_gpuring *r, struct sl_gpuring_record *record)
+int sl_device_ring_take(struct sl_device_ring *r, struct sl_device_ring_completion *completion)
 {
 	uint64_t b = buffer_of(r, r->next);
-	const _Atomic uint32_t *word = (void *)((char *)r->record.host + b * WORDS);
+	const _Atomic uint32_t *word = (void *)((char *)r->completion.host + b * WORDS);
 	uint32_t turn, outcome;
 
 	if (r->taken)
@@ -329,22 +332,22 @@ int sl_gpuring_take(struct sl_gpuring *r, struct sl_gpuring_record *record)
 	if (turn != (uint32_t)(r->next + 1))
 		return late(r);
 	outcome = atomic_load_explicit(&word[0], memory_order_relaxed);
-	*record = (struct sl_gpuring_record){
+	*completion = (struct sl_device_ring_completion){
 		.event = r->next,
-		.outcome = (enum sl_ring_outcome)(outcome & 0xff),
-		.keep = outcome & SL_RING_KEEP,
+		.outcome = (enum sl_device_ring_outcome)(outcome & 0xff),
+		.keep = outcome & SL_DEVICE_RING_KEEP,
 		.bytes = atomic_load_explicit(&word[1], memory_order_relaxed),
 		.score = atomic_load_explicit(&word[2], memory_order_relaxed),
 	};
-	count(&r->ledger, record);
+	count(&r->ledger, completion);
 	r->waits_since_ns = 0;
 	r->may_compile = false;
 	r->taken = true;
 	return 1;
 }
 
-/* A chunk of a result, which may come after the record. */
-static int await_chunk(const struct sl_gpuring *r, const _Atomic uint32_t *word, uint32_t turn,
+/* A chunk of a result, which may come after the completion. */
+static int await_chunk(const struct sl_device_ring *r, const _Atomic uint32_t *word, uint32_t turn,
 		       uint32_t have[3])
 {
 	uint64_t since = 0;
@@ -361,24 +364,28 @@ static int await_chunk(const struct sl_gpuring *r, const _Atomic uint32_t *word,
 	return 0;
 }
 
-int sl_gpuring_result(const struct sl_gpuring *r, const struct sl_gpuring_record *record, void *to,
-		      uint32_t room)
+int sl_device_ring_result(const struct sl_device_ring *r,
+			  const struct sl_device_ring_completion *completion, void *to,
+			  uint32_t room)
 {
 	const char *slot = (char *)r->result.host +
-			   (uint64_t)buffer_of(r, record->event) * r->slot_bytes;
-	uint32_t most = r->terms.tagged ? r->slot_bytes / WORDS * SL_RING_CHUNK : r->slot_bytes;
-	uint32_t bytes = record->bytes < most ? record->bytes : most, have[3];
+			   (uint64_t)buffer_of(r, completion->event) * r->slot_bytes;
+	uint32_t most = r->terms.tagged ? r->slot_bytes / WORDS * SL_DEVICE_RING_CHUNK
+					: r->slot_bytes;
+	uint32_t bytes = completion->bytes < most ? completion->bytes : most, have[3];
 	char *out = to;
 
-	if (!record->keep)
+	if (!completion->keep)
 		return -ENODATA;
 	if (!r->terms.tagged) {
 		memcpy(to, slot, bytes < room ? bytes : room);
 		return (int)(bytes < room ? bytes : room);
 	}
-	for (uint32_t at = 0; at < bytes; at += SL_RING_CHUNK, slot += WORDS) {
-		uint32_t left = bytes - at < SL_RING_CHUNK ? bytes - at : SL_RING_CHUNK;
-		int err = await_chunk(r, (const void *)slot, (uint32_t)(record->event + 1), have);
+	for (uint32_t at = 0; at < bytes; at += SL_DEVICE_RING_CHUNK, slot += WORDS) {
+		uint32_t left = bytes - at < SL_DEVICE_RING_CHUNK ? bytes - at
+								  : SL_DEVICE_RING_CHUNK;
+		int err =
+			await_chunk(r, (const void *)slot, (uint32_t)(completion->event + 1), have);
 
 		if (err)
 			return err;
@@ -388,12 +395,12 @@ int sl_gpuring_result(const struct sl_gpuring *r, const struct sl_gpuring_record
 	return (int)(bytes < room ? bytes : room);
 }
 
-const void *sl_gpuring_slot(const struct sl_gpuring *r)
+const void *sl_device_ring_slot(const struct sl_device_ring *r)
 {
 	return (char *)r->result.host + (uint64_t)buffer_of(r, r->next) * r->slot_bytes;
 }
 
-int sl_gpuring_release(struct sl_gpuring *r)
+int sl_device_ring_release(struct sl_device_ring *r)
 {
 	_Atomic uint32_t *enable = r->enable.host;
 	uint32_t b = buffer_of(r, r->next);
@@ -407,7 +414,7 @@ int sl_gpuring_release(struct sl_gpuring *r)
 	return 0;
 }
 
-void sl_gpuring_stop(struct sl_gpuring *r)
+void sl_device_ring_stop(struct sl_device_ring *r)
 {
 	_Atomic uint32_t *stop = r->stop.host;
 
@@ -415,21 +422,22 @@ void sl_gpuring_stop(struct sl_gpuring *r)
 	atomic_store_explicit(stop, 1, memory_order_release);
 }
 
-int sl_gpuring_end(struct sl_gpuring *r)
+int sl_device_ring_end(struct sl_device_ring *r)
 {
 	atomic_store_explicit(&r->is_over, true, memory_order_release);
-	return sl_gpuring_kernel_end(r);
+	return sl_device_ring_kernel_end(r);
 }
 
-struct sl_gpuring_ledger sl_gpuring_ledger(const struct sl_gpuring *r)
+struct sl_device_ring_ledger sl_device_ring_ledger(const struct sl_device_ring *r)
 {
-	struct sl_gpuring_ledger l = r->ledger;
+	struct sl_device_ring_ledger l = r->ledger;
 
 	uint64_t answered = l.good + l.lapped + l.wrong;
 
 	l.published = atomic_load_explicit(&r->published, memory_order_acquire);
 	if (l.published < answered)
-		l.published = answered; /* a record can be quicker than its source's own count */
+		l.published =
+			answered; /* a completion can be quicker than its source's own count */
 	l.unanswered = l.published - answered;
 	return l;
 }

@@ -2,18 +2,18 @@
  * decision, without a launch in between.
  *
  * Model:     event n goes into buffer n % buffers, and its turn is n + 1. Words, in the order of
- *            an event's life (docs/reference/gpu-rings.md has them bit by bit):
+ *            an event's life (docs/reference/device-rings.md has them bit by bit):
  *
  *              enable[b]   host to source    the turn that may be written into the buffer
  *              data[b]     source to device  the event
  *              meta[b]     source to device  bytes, flags, check, turn: the event is there
  *              result[b]   device to host    of an event that is kept
- *              record[b]   device to host    outcome, bytes, score, turn: the device is through
+ *              completion[b]   device to host    outcome, bytes, score, turn: the device is through
  *
  *            The source writes a buffer only while it is enabled; the host enables it again when
- *            it has taken the record, and with it the result: so neither can be overrun, and a host
- *            that is slow holds the source. A source that writes all the same laps an event: the
- *            device sees that, never calls it good, and answers nothing before the host has the
+ *            it has taken the completion, and with it the result: so neither can be overrun, and a
+ *            host that is slow holds the source. A source that writes all the same laps an event:
+ *            the device sees that, never calls it good, and answers nothing before the host has the
  *            answer before. (A plain buffer is marked while it is written, for that.)
  *            Tagged buffers are for events of up to 12 KiB: chunks of 12 bytes, each with the turn
  *            behind it, so that data and word cross the bus in one look; so are their results.
@@ -33,11 +33,11 @@
 #include "gpu/ring/words.h"
 
 enum {
-	SL_GPURING_ARGUMENTS = 12,
-	SL_GPURING_OWN = 10 /* that every kernel of a ring has before */
+	SL_DEVICE_RING_ARGUMENTS = 12,
+	SL_DEVICE_RING_OWN = 10 /* that every kernel of a ring has before */
 };
 
-struct sl_gpuring_terms {
+struct sl_device_ring_terms {
 	uint32_t buffers;      /* a power of two */
 	uint32_t event_bytes;  /* most of an event */
 	uint32_t result_bytes; /* of one that is kept, at most */
@@ -51,34 +51,35 @@ struct sl_gpuring_terms {
 	uint64_t timeout_ns;	  /* for the device to answer */
 };
 
-/* What is done with an event. The kernel takes SL_RING_PARAMETERS (src/gpu/ring/ring.clh), then
- * these arguments. Values stay where they are until the ring is closed. */
-struct sl_gpuring_work {
+/* What is done with an event. The kernel takes SL_DEVICE_RING_PARAMETERS (src/gpu/ring/ring.clh),
+ * then these arguments. Values stay where they are until the ring is closed. */
+struct sl_device_ring_work {
 	const struct sl_kernels *kernels;
 	const char *kernel;
-	struct sl_device_argument argument[SL_GPURING_ARGUMENTS];
+	struct sl_device_argument argument[SL_DEVICE_RING_ARGUMENTS];
 	unsigned arguments;
 };
 
-struct sl_gpuring_record {
+struct sl_device_ring_completion {
 	uint64_t event;
-	enum sl_ring_outcome outcome;
+	enum sl_device_ring_outcome outcome;
 	bool keep;
 	uint32_t bytes, score;
 };
 
 /* What became of events; each is in one of them. */
-struct sl_gpuring_ledger {
+struct sl_device_ring_ledger {
 	uint64_t published, good, lapped, wrong, unanswered;
 	uint64_t kept; /* of the good ones */
 };
 
-struct sl_gpuring {
-	struct sl_gpuring_terms terms;
-	struct sl_gpuring_work work;
+struct sl_device_ring {
+	struct sl_device_ring_terms terms;
+	struct sl_device_ring_work work;
 	struct sl_device *device;
 	const struct sl_platform *platform;
-	struct sl_device_memory data, meta, result, record, enable, stop; /* as kernels take them */
+	struct sl_device_memory data, meta, result, completion, enable,
+		stop;			 /* as kernels take them */
 	struct sl_device_memory staging; /* words on their way to the device */
 	struct sl_device_queue *in, *run;
 	struct sl_device_program *program;
@@ -93,69 +94,72 @@ struct sl_gpuring {
 	uint64_t next; /* to take */
 	uint64_t waits_since_ns;
 	uint32_t looks; /* since then */
-	struct sl_gpuring_ledger ledger;
+	struct sl_device_ring_ledger ledger;
 };
 
 /* 0 or -errno, said in the log. */
-int sl_gpuring_open(struct sl_gpuring *ring, struct sl_device *device,
-		    const struct sl_gpuring_terms *terms, const struct sl_gpuring_work *work);
+int sl_device_ring_open(struct sl_device_ring *ring, struct sl_device *device,
+			const struct sl_device_ring_terms *terms,
+			const struct sl_device_ring_work *work);
 
 /* ---- the source ---- */
 
 /* May event n be written? */
-bool sl_gpuring_may_write(const struct sl_gpuring *ring, uint64_t n);
+bool sl_device_ring_may_write(const struct sl_device_ring *ring, uint64_t n);
 
-/* Write it, and say that it is there. `data` stays as it is until the event's record is taken,
+/* Write it, and say that it is there. `data` stays as it is until the event's completion is taken,
  * where buffers are on the device. Does not ask whether it may. -ESHUTDOWN: after end(). */
-int sl_gpuring_publish(struct sl_gpuring *ring, uint64_t n, const void *data, uint32_t bytes);
+int sl_device_ring_publish(struct sl_device_ring *ring, uint64_t n, const void *data,
+			   uint32_t bytes);
 
 /* Of a remote ring: data and meta words for the device that writes them, to be closed by the
  * caller. */
-int sl_gpuring_share(struct sl_gpuring *ring, int *data, int *meta);
+int sl_device_ring_share(struct sl_device_ring *ring, int *data, int *meta);
 
 /* Another device has written event n, and said so (an immediate, a completion). The kernel polls,
  * and need not be told; the ledger counts the event from now on, and take() its time-out. */
-int sl_gpuring_arrived(struct sl_gpuring *ring, uint64_t n);
+int sl_device_ring_arrived(struct sl_device_ring *ring, uint64_t n);
 
 /* The same in two steps, of plain buffers in the host's memory: where it is to be written, and that
  * it is. */
-void *sl_gpuring_begin(struct sl_gpuring *ring, uint64_t n);
-int sl_gpuring_commit(struct sl_gpuring *ring, uint64_t n, uint32_t bytes);
+void *sl_device_ring_begin(struct sl_device_ring *ring, uint64_t n);
+int sl_device_ring_commit(struct sl_device_ring *ring, uint64_t n, uint32_t bytes);
 
 /* ---- the host ---- */
 
-/* The next record, in order. 1: here it is; 0: not yet; -ETIMEDOUT: the event is there, but no
+/* The next completion, in order. 1: here it is; 0: not yet; -ETIMEDOUT: the event is there, but no
  * answer came in time: the clock is looked at every 16th time. */
-int sl_gpuring_take(struct sl_gpuring *ring, struct sl_gpuring_record *record);
+int sl_device_ring_take(struct sl_device_ring *ring, struct sl_device_ring_completion *completion);
 
-/* The result of the record that was taken, record->bytes of it, before it is released: all of it.
- * How many bytes, or -ENODATA (it was not kept) or -ETIMEDOUT (some never came). */
-int sl_gpuring_result(const struct sl_gpuring *ring, const struct sl_gpuring_record *record,
-		      void *to, uint32_t room);
+/* The result of the completion that was taken, completion->bytes of it, before it is released: all
+ * of it. How many bytes, or -ENODATA (it was not kept) or -ETIMEDOUT (some never came). */
+int sl_device_ring_result(const struct sl_device_ring *ring,
+			  const struct sl_device_ring_completion *completion, void *to,
+			  uint32_t room);
 
 /* The same where it lies, of plain buffers, between take() and release(). */
-const void *sl_gpuring_slot(const struct sl_gpuring *ring);
+const void *sl_device_ring_slot(const struct sl_device_ring *ring);
 
-/* The buffer of the record that was taken may be written again. */
-int sl_gpuring_release(struct sl_gpuring *ring);
+/* The buffer of the completion that was taken may be written again. */
+int sl_device_ring_release(struct sl_device_ring *ring);
 
 /* Nothing more is published, by nobody, and the device is told to end; it is not waited for. */
-void sl_gpuring_stop(struct sl_gpuring *ring);
+void sl_device_ring_stop(struct sl_device_ring *ring);
 
 /* Nothing more is published, by nobody: the device ends, what it has answered can be taken, and
  * what it never will is counted. -ETIMEDOUT: it does not end; its memory is left alone. */
-int sl_gpuring_end(struct sl_gpuring *ring);
+int sl_device_ring_end(struct sl_device_ring *ring);
 
 /* As it is now, and, after end(), closed: published is the sum of the others. */
-struct sl_gpuring_ledger sl_gpuring_ledger(const struct sl_gpuring *ring);
+struct sl_device_ring_ledger sl_device_ring_ledger(const struct sl_device_ring *ring);
 
-void sl_gpuring_close(struct sl_gpuring *ring);
+void sl_device_ring_close(struct sl_device_ring *ring);
 
 /* ---- kernel.c ---- */
 
-int sl_gpuring_kernel_open(struct sl_gpuring *ring);
+int sl_device_ring_kernel_open(struct sl_device_ring *ring);
 /* Nothing comes any more; returns when the device is through. */
-int sl_gpuring_kernel_end(struct sl_gpuring *ring);
-void sl_gpuring_kernel_close(struct sl_gpuring *ring);
+int sl_device_ring_kernel_end(struct sl_device_ring *ring);
+void sl_device_ring_kernel_close(struct sl_device_ring *ring);
 
 #endif

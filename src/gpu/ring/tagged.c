@@ -12,7 +12,7 @@
 
 enum {
 	CHUNKS = SL_TAGGED_LINE / SL_TAGGED_WORDS, /* of a line */
-	EVENT = CHUNKS * SL_RING_CHUNK,		   /* bytes of an event in one */
+	EVENT = CHUNKS * SL_DEVICE_RING_CHUNK,	   /* bytes of an event in one */
 };
 
 bool sl_tagged_has_lines(void)
@@ -27,7 +27,7 @@ bool sl_tagged_has_lines(void)
 /* Where the event's bytes of a line begin. The first line has a chunk less. */
 static uint32_t begin_of(uint32_t line)
 {
-	return line ? line * EVENT - SL_RING_CHUNK : 0;
+	return line ? line * EVENT - SL_DEVICE_RING_CHUNK : 0;
 }
 
 /* Any line of the buffer: with the head, with the end of the event, behind it. */
@@ -39,10 +39,11 @@ static void make_line(uint32_t word[CHUNKS * 4], uint32_t line, const char *even
 	memset(word, 0, SL_TAGGED_LINE);
 	if (!line)
 		word[0] = bytes;
-	for (uint32_t c = line ? 0 : 1; c < CHUNKS; c++, at += SL_RING_CHUNK)
+	for (uint32_t c = line ? 0 : 1; c < CHUNKS; c++, at += SL_DEVICE_RING_CHUNK)
 		if (at < bytes)
 			memcpy(&word[4 * c], event + at,
-			       bytes - at < SL_RING_CHUNK ? bytes - at : SL_RING_CHUNK);
+			       bytes - at < SL_DEVICE_RING_CHUNK ? bytes - at
+								 : SL_DEVICE_RING_CHUNK);
 	for (uint32_t c = 0; c < CHUNKS; c++)
 		word[4 * c + 3] = turn;
 }
@@ -60,7 +61,7 @@ static void put_whole_chunks(char *to, const char *event, uint32_t turn)
 	uint32_t word[3];
 
 	for (uint32_t c = 0; c < CHUNKS; c++) {
-		memcpy(word, event + c * SL_RING_CHUNK, sizeof(word));
+		memcpy(word, event + c * SL_DEVICE_RING_CHUNK, sizeof(word));
 		sl_tagged_words(to + c * SL_TAGGED_WORDS, word[0], word[1], word[2], turn);
 	}
 }

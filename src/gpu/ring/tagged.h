@@ -43,7 +43,7 @@ static inline void sl_tagged_words(void *at, uint32_t x, uint32_t y, uint32_t z,
 /* Chunks that so many bytes take. */
 static inline uint32_t sl_tagged_chunks(uint32_t bytes)
 {
-	return (bytes + SL_RING_CHUNK - 1) / SL_RING_CHUNK;
+	return (bytes + SL_DEVICE_RING_CHUNK - 1) / SL_DEVICE_RING_CHUNK;
 }
 
 /* Bytes of a buffer for such an event. It begins with its meta word, and no line that a device

@@ -22,7 +22,7 @@ struct sl_packet {
 	/* state */
 	bool opened;
 	int claim, guard;
-	struct sl_packet_ring ring[SL_POLLERS];
+	struct sl_packet_blocks ring[SL_POLLERS];
 };
 
 enum { DELIVER_PACKETS, DELIVER_BLOCKS };
@@ -94,16 +94,16 @@ static int open_rings(struct sl_packet *packet, const struct sl_packet_filter *f
 	sl_net_address(packet->udp.local, 0, &at);
 	v4 = at.any.sa_family == AF_INET;
 	for (unsigned i = 0; i < pollers && !err; i++) {
-		err = sl_packet_ring_open(&packet->ring[i], packet->ring_bytes,
-					  packet->delivery == DELIVER_BLOCKS, v4);
+		err = sl_packet_blocks_open(&packet->ring[i], packet->ring_bytes,
+					    packet->delivery == DELIVER_BLOCKS, v4);
 		packet->udp.in_fd[i] = packet->ring[i].fd;
 	}
 	if (!err && pollers > 1) {
 		sl_packet_filter_spread(&spread, v4, packet->udp.qpn_base, pollers);
-		err = sl_packet_ring_group(packet->ring, pollers, &spread);
+		err = sl_packet_blocks_group(packet->ring, pollers, &spread);
 	}
 	for (unsigned i = 0; i < pollers && !err; i++)
-		err = sl_packet_ring_listen(&packet->ring[i], filter);
+		err = sl_packet_blocks_listen(&packet->ring[i], filter);
 	return err;
 }
 
@@ -133,7 +133,7 @@ static uint64_t safe_window(const struct sl_udp *udp, const struct sl_plan *plan
 	uint32_t modules = udp->env.ring->modules;
 	uint32_t of_one_ring = (modules + udp->env.pollers - 1) / udp->env.pollers;
 
-	return sl_packet_ring_frames(&packet->ring[0]) / 2 * (plan->block_bytes / plan->packets) *
+	return sl_packet_blocks_frames(&packet->ring[0]) / 2 * (plan->block_bytes / plan->packets) *
 	       modules / of_one_ring;
 }
 
@@ -145,7 +145,7 @@ static int packet_open(void *state, const struct sl_link_env *env)
 
 	packet->claim = packet->guard = -1;
 	for (unsigned i = 0; i < SL_POLLERS; i++)
-		packet->ring[i] = (struct sl_packet_ring){.fd = -1};
+		packet->ring[i] = (struct sl_packet_blocks){.fd = -1};
 	packet->opened = true;
 	packet->udp.way = &way;
 	err = sl_udp_open(state, env);
@@ -159,8 +159,8 @@ static void packet_close(void *state)
 
 	if (packet->opened) {
 		for (unsigned i = 0; i < SL_POLLERS; i++) {
-			lost += packet->ring[i].map ? sl_packet_ring_lost(&packet->ring[i]) : 0;
-			sl_packet_ring_close(&packet->ring[i]);
+			lost += packet->ring[i].map ? sl_packet_blocks_lost(&packet->ring[i]) : 0;
+			sl_packet_blocks_close(&packet->ring[i]);
 		}
 		if (lost)
 			sl_warn("link packet: %u packets found no room in the ring; make "
@@ -180,7 +180,7 @@ static void packet_close(void *state)
 static int packet_poll(void *state, unsigned poller, unsigned budget)
 {
 	struct sl_packet *packet = state;
-	struct sl_packet_ring *ring = &packet->ring[poller];
+	struct sl_packet_blocks *ring = &packet->ring[poller];
 	struct sl_udp *udp = &packet->udp;
 	uint64_t now_ns = sl_clock_ns();
 	struct sl_packet_frame frame;
@@ -188,9 +188,9 @@ static int packet_poll(void *state, unsigned poller, unsigned budget)
 	unsigned n = 0;
 
 	sl_ring_enter(udp->env.ring, poller);
-	while (n < budget && sl_packet_ring_next(ring, &frame, &piece)) {
+	while (n < budget && sl_packet_blocks_next(ring, &frame, &piece)) {
 		n += sl_packet_receive(udp, poller, &frame, now_ns);
-		sl_packet_ring_release(ring);
+		sl_packet_blocks_release(ring);
 	}
 	sl_ring_leave(udp->env.ring, poller);
 	sl_udp_return_all(udp, poller, n == 0, now_ns);

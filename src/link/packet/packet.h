@@ -51,7 +51,7 @@ void sl_packet_filter_spread(struct sl_packet_filter *filter, bool v4, uint32_t 
 /* ---- the ring ---- */
 
 /* The kernel gives frames one by one (TPACKET_V2) or in blocks (TPACKET_V3). */
-struct sl_packet_ring {
+struct sl_packet_blocks {
 	int fd;
 	bool blocks;
 	uint8_t *map;
@@ -71,25 +71,25 @@ struct sl_packet_frame {
 };
 
 /* Logs what is wrong. Nothing comes before it listens. */
-int sl_packet_ring_open(struct sl_packet_ring *ring, uint64_t bytes, bool blocks, bool v4);
+int sl_packet_blocks_open(struct sl_packet_blocks *ring, uint64_t bytes, bool blocks, bool v4);
 
 /* Several rings share what comes: the i-th gets that for which the program says i. Logs, too. */
-int sl_packet_ring_group(struct sl_packet_ring *ring, unsigned rings,
-			 const struct sl_packet_filter *spread);
+int sl_packet_blocks_group(struct sl_packet_blocks *ring, unsigned rings,
+			   const struct sl_packet_filter *spread);
 
-int sl_packet_ring_listen(struct sl_packet_ring *ring, const struct sl_packet_filter *filter);
-void sl_packet_ring_close(struct sl_packet_ring *ring);
+int sl_packet_blocks_listen(struct sl_packet_blocks *ring, const struct sl_packet_filter *filter);
+void sl_packet_blocks_close(struct sl_packet_blocks *ring);
 
 /* Frames that are sure to find room when none is taken out, however slowly they come. */
-unsigned sl_packet_ring_frames(const struct sl_packet_ring *ring);
+unsigned sl_packet_blocks_frames(const struct sl_packet_blocks *ring);
 
 /* The next frame, in one piece, which stays until it is released; false: there is none now. */
-bool sl_packet_ring_next(struct sl_packet_ring *ring, struct sl_packet_frame *frame,
-			 struct sl_roce_piece *piece);
-void sl_packet_ring_release(struct sl_packet_ring *ring);
+bool sl_packet_blocks_next(struct sl_packet_blocks *ring, struct sl_packet_frame *frame,
+			   struct sl_roce_piece *piece);
+void sl_packet_blocks_release(struct sl_packet_blocks *ring);
 
 /* Frames that found no room since the last call. */
-unsigned sl_packet_ring_lost(struct sl_packet_ring *ring);
+unsigned sl_packet_blocks_lost(struct sl_packet_blocks *ring);
 
 /* ---- the host ---- */
 

@@ -1,4 +1,4 @@
-/* device_ring.cl - rings of light out of a ring of plain buffers (docs/reference/gpu-rings.md): one kernel that polls until the end.
+/* device_ring.cl - rings of light out of a ring of plain buffers (docs/reference/device-rings.md): one kernel that polls until the end.
  *
  * Model: an event of the ring is a block: struct sl_kernel_frame, then the events of its modules, 48 bytes each. Groups are in
  * crews of slot.share, which take blocks in turns; a crew shares the events of its block, each 32 threads have one at a time
@@ -12,7 +12,7 @@
  * two words for each buffer: the turn that is there, and what is to be said of it; behind those a word for each crew (there are
  * no more of them than buffers): its first group has left. Scratch (`word`,
  * `ring`, `draft`) is a buffer's, not a group's: while the last group of a crew is at a block, others of it are at the next
- * (invariant EXCLUSIVE). tests/model/gpucrew.pml is a model of crews, notes and counts.
+ * (invariant EXCLUSIVE). tests/model/device_crew.pml is a model of crews, notes and counts.
  *
  * OpenCL has one team in a group, for its barriers are the group's. */
 #include "gpu/ring/ring.clh"
@@ -32,17 +32,17 @@ struct shared {
 };
 
 #define RING                                                                                                                  \
-	SL_RING_PARAMETERS, SL_GLOBAL const float *x, SL_GLOBAL const float *y, SL_GLOBAL const sl_u8 *triplet,               \
+	SL_DEVICE_RING_PARAMETERS, SL_GLOBAL const float *x, SL_GLOBAL const float *y, SL_GLOBAL const sl_u8 *triplet,               \
 		struct sl_kernel_rings rules, SL_GLOBAL sl_u32 *word, SL_GLOBAL float *ring, SL_GLOBAL sl_u32 *passed,   \
 		SL_GLOBAL sl_u32x4 *draft, struct sl_kernel_slot slot
-#define PASS SL_RING_PASS, x, y, triplet, rules, word, ring, passed, draft, slot
+#define PASS SL_DEVICE_RING_PASS, x, y, triplet, rules, word, ring, passed, draft, slot
 
 /* By the first thread of a crew: what is to be said of the block of this turn, when it is there; 0: there will be none. */
 SL_DEVICE sl_u32 look_for_block(SL_GLOBAL const sl_u32x4 *meta, SL_GLOBAL const sl_u32 *enable, sl_u32 buffer_bytes, sl_u32 now,
 				SL_GLOBAL const sl_u32 *stop, sl_u32 backoff_ns)
 {
 	sl_u32x4 head;
-	sl_u32 outcome = sl_ring_wait(meta, enable, now, stop, backoff_ns, &head) ? sl_ring_judge(head, buffer_bytes, now, stop) : 0;
+	sl_u32 outcome = sl_device_ring_wait(meta, enable, now, stop, backoff_ns, &head) ? sl_device_ring_judge(head, buffer_bytes, now, stop) : 0;
 
 	sl_fence_system(); /* data is as new as the word */
 	return outcome;
@@ -52,13 +52,13 @@ SL_DEVICE sl_u32 look_for_block(SL_GLOBAL const sl_u32x4 *meta, SL_GLOBAL const 
  * would be in the way of the events. note: of the buffer, two words, the turn and what is to be said of it. Who has found the
  * turn sees data of that turn (invariant PROVEN). ended: of the crew. The end is not said by a note: when blocks are under way
  * the first group may be a whole ring ahead of another, which has not read what the note says yet (invariant WOKEN). */
-SL_DEVICE sl_u32 await_block(SL_LOCAL struct shared *s, SL_RING_PARAMETERS, SL_GLOBAL sl_u32 *note, SL_GLOBAL sl_u32 *ended,
+SL_DEVICE sl_u32 await_block(SL_LOCAL struct shared *s, SL_DEVICE_RING_PARAMETERS, SL_GLOBAL sl_u32 *note, SL_GLOBAL sl_u32 *ended,
 			     sl_u32 is_first, sl_u32 b, sl_u32 now)
 {
 	sl_u32 is_over = 0, is_told;
 
 	(void)result;
-	(void)record;
+	(void)completion;
 	(void)buffers;
 	(void)slot_bytes;
 	if (sl_thread() == 0) {
@@ -83,7 +83,7 @@ SL_DEVICE sl_u32 await_block(SL_LOCAL struct shared *s, SL_RING_PARAMETERS, SL_G
 			s->outcome = is_told ? sl_word_load(note + 1) : 0;
 		}
 		s->kept = 0;
-		if (s->outcome == SL_RING_GOOD)
+		if (s->outcome == SL_DEVICE_RING_GOOD)
 			s->frame = *(SL_GLOBAL const struct sl_kernel_frame *)(data + (sl_u64)b * (buffer_bytes / 16));
 	}
 	sl_barrier();
@@ -167,7 +167,7 @@ SL_DEVICE int work(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now)
 	SL_GLOBAL const sl_u8 *block = (SL_GLOBAL const sl_u8 *)(data + (sl_u64)b * (buffer_bytes / 16));
 	SL_GLOBAL sl_u8 *answer;
 	sl_u32 items = rules.modules * rules.events, teams = sl_threads() / SL_TEAM, i;
-	sl_u32 outcome = await_block(s, SL_RING_PASS, passed + buffers + 2 * b, passed + 3 * buffers + sl_group(0) / slot.share,
+	sl_u32 outcome = await_block(s, SL_DEVICE_RING_PASS, passed + buffers + 2 * b, passed + 3 * buffers + sl_group(0) / slot.share,
 				     sl_group(0) % slot.share == 0, b, now);
 
 	if (!outcome)
@@ -177,13 +177,13 @@ SL_DEVICE int work(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now)
 	answer = (SL_GLOBAL sl_u8 *)draft;
 	word += (sl_u64)b * items;
 	ring += (sl_u64)b * items * SL_KERNEL_RINGS_MOST * SL_KERNEL_RINGS_STORED;
-	if (outcome == SL_RING_GOOD)
+	if (outcome == SL_DEVICE_RING_GOOD)
 		for (i = sl_group(0) % slot.share + sl_thread() / SL_TEAM * slot.share; i < items; i += teams * slot.share)
 			do_event(s, block + HEAD, x, y, triplet, rules, i, word, ring,
 				 (SL_GLOBAL struct sl_kernel_verdict *)answer);
 	if (!is_last(s, passed + b, slot.share))
 		return 1;
-	if (outcome == SL_RING_GOOD) {
+	if (outcome == SL_DEVICE_RING_GOOD) {
 		sl_u32 is_listed = s->seen >= KEPT || s->kept || s->frame.flags & SL_KERNEL_SEEN;
 
 		if (is_listed)
@@ -202,12 +202,12 @@ SL_DEVICE int work(SL_LOCAL struct shared *s, RING, sl_u32 b, sl_u32 now)
 	sl_barrier_all();
 	if (sl_thread() == 0) {
 		passed[b] = 0;
-		sl_fence_system(); /* data before the second look; all before the record */
-		if (outcome == SL_RING_GOOD && sl_chunk_load(meta + b).w != now)
-			outcome = SL_RING_LAPPED;
-		if (outcome == SL_RING_GOOD)
-			outcome |= SL_RING_KEEP;
-		sl_chunk_store(record + b, sl_u32x4_make(outcome, outcome & SL_RING_KEEP ? slot_bytes : 0, s->seen >= KEPT || s->kept, now));
+		sl_fence_system(); /* data before the second look; all before the completion */
+		if (outcome == SL_DEVICE_RING_GOOD && sl_chunk_load(meta + b).w != now)
+			outcome = SL_DEVICE_RING_LAPPED;
+		if (outcome == SL_DEVICE_RING_GOOD)
+			outcome |= SL_DEVICE_RING_KEEP;
+		sl_chunk_store(completion + b, sl_u32x4_make(outcome, outcome & SL_DEVICE_RING_KEEP ? slot_bytes : 0, s->seen >= KEPT || s->kept, now));
 	}
 	sl_barrier();
 	return 1;

@@ -94,15 +94,15 @@ static void make_events(struct events *events)
 
 		make_stubs(events->stubs[e], e);
 		sl_tagged_put(at, bytes, events->stubs[e], BYTES, turn, false);
-		events->outcome[e] = SL_RING_GOOD;
+		events->outcome[e] = SL_DEVICE_RING_GOOD;
 		if (e % 9 == 5) {
-			events->outcome[e] = SL_RING_WRONG;
+			events->outcome[e] = SL_DEVICE_RING_WRONG;
 			sl_tagged_words(at, BYTES + 1, 0, 0, turn);
 		}
 		if (e % 11 == 7) { /* a chunk of a later event */
 			uint32_t later = turn + EVENTS;
 
-			events->outcome[e] = SL_RING_LAPPED;
+			events->outcome[e] = SL_DEVICE_RING_LAPPED;
 			memcpy(at + number_below(BYTES / 12 + 1) * 16 + 12, &later, sizeof(later));
 		}
 		events->enable[e] = turn;
@@ -163,14 +163,14 @@ static uint32_t list(const struct sl_tracks_plan *p, const uint8_t *stubs, uint8
 /* ---- what came ---- */
 
 struct answers {
-	uint32_t record[EVENTS][4];
+	uint32_t completion[EVENTS][4];
 	uint32_t (*result)[4]; /* [EVENTS * chunks] */
 };
 
 /* What the kernel is given, in the order of its arguments; and what it is worked out from. */
 struct on_device {
 	struct sl_device_queue *queue;
-	struct sl_device_memory data, result, record, enable, stop, plan, track;
+	struct sl_device_memory data, result, completion, enable, stop, plan, track;
 	struct sl_kernel_tracks rules;
 	struct sl_kernel_tracks_plan table;
 	uint32_t buffers, buffer_bytes, slot_bytes, backoff_ns;
@@ -209,13 +209,13 @@ static void open_all(struct sl_device *device, struct on_device *d, const struct
 	put(device, d, stop, sizeof(stop), &d->stop);
 	put(device, d, &d->table, sizeof(d->table), &d->plan);
 	zeros(device, d, (uint64_t)EVENTS * d->slot_bytes, &d->result);
-	zeros(device, d, sizeof(((struct answers *)0)->record), &d->record);
+	zeros(device, d, sizeof(((struct answers *)0)->completion), &d->completion);
 	zeros(device, d, sizeof(struct sl_kernel_track), &d->track);
 }
 
 static void close_all(struct sl_device *device, struct on_device *d)
 {
-	struct sl_device_memory *const all[] = {&d->data, &d->result, &d->record, &d->enable,
+	struct sl_device_memory *const all[] = {&d->data, &d->result, &d->completion, &d->enable,
 						&d->stop, &d->plan,   &d->track};
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
@@ -228,10 +228,12 @@ static int launch(struct sl_device *device, const struct map *map, struct on_dev
 {
 	const struct sl_device_range range = {{map->groups}, THREADS};
 	const struct sl_device_argument argument[] = {
-		SL_ARG_MEMORY(&d->data),   SL_ARG_MEMORY(&d->data),   SL_ARG_MEMORY(&d->result),
-		SL_ARG_MEMORY(&d->record), SL_ARG_MEMORY(&d->enable), SL_ARG_MEMORY(&d->stop),
-		SL_ARG(d->buffers),	   SL_ARG(d->buffer_bytes),   SL_ARG(d->slot_bytes),
-		SL_ARG(d->backoff_ns),	   SL_ARG(d->rules),	      SL_ARG_MEMORY(&d->plan),
+		SL_ARG_MEMORY(&d->data),   SL_ARG_MEMORY(&d->data),
+		SL_ARG_MEMORY(&d->result), SL_ARG_MEMORY(&d->completion),
+		SL_ARG_MEMORY(&d->enable), SL_ARG_MEMORY(&d->stop),
+		SL_ARG(d->buffers),	   SL_ARG(d->buffer_bytes),
+		SL_ARG(d->slot_bytes),	   SL_ARG(d->backoff_ns),
+		SL_ARG(d->rules),	   SL_ARG_MEMORY(&d->plan),
 		SL_ARG_MEMORY(&d->track)};
 
 	return device->platform->launch(d->queue, kernel, &range, argument,
@@ -253,9 +255,9 @@ static void run(struct sl_device *device, const struct map *map, const struct sl
 	assert_int_equal(
 		sl_device_kernels(device, &sl_kernels_tracks_ring, &name, 1, &program, &kernel), 0);
 	assert_int_equal(launch(device, map, d, kernel), 0);
-	assert_int_equal(
-		platform->read(d->queue, answers->record, &d->record, 0, sizeof(answers->record)),
-		0);
+	assert_int_equal(platform->read(d->queue, answers->completion, &d->completion, 0,
+					sizeof(answers->completion)),
+			 0);
 	assert_int_equal(platform->read(d->queue, answers->result, &d->result, 0,
 					(uint64_t)EVENTS * d->slot_bytes),
 			 0);
@@ -269,14 +271,14 @@ static bool is_right(const struct map *map, const struct sl_tracks_plan *p,
 		     const struct events *events, const struct answers *answers, uint32_t e)
 {
 	static uint8_t cell[CELLS][CELL];
-	bool good = events->outcome[e] == SL_RING_GOOD;
+	bool good = events->outcome[e] == SL_DEVICE_RING_GOOD;
 	uint32_t cells = good ? list(p, events->stubs[e], cell) : 0, most = 4 * map->chunks, i;
-	const uint32_t *record = answers->record[e];
+	const uint32_t *completion = answers->completion[e];
 
 	most = most < 4 * BYTES / 12 ? most : 4 * BYTES / 12;
 	most = cells < most ? cells : most;
-	if (record[0] != (events->outcome[e] | (cells ? SL_RING_KEEP : 0)) ||
-	    record[1] != CELL * most || record[2] != cells || record[3] != e + 1)
+	if (completion[0] != (events->outcome[e] | (cells ? SL_DEVICE_RING_KEEP : 0)) ||
+	    completion[1] != CELL * most || completion[2] != cells || completion[3] != e + 1)
 		return false;
 	for (i = 0; i < map->chunks; i++) {
 		const uint32_t *chunk = answers->result[(size_t)e * map->chunks + i];
@@ -315,8 +317,8 @@ static void check_map(struct sl_device *device, const struct map *map)
 				 "event %u: outcome %#x, %u bytes, %u cells, turn %u",
 				 device->platform->name, map->cells, map->columns, map->rows,
 				 map->min_layers, map->bend, map->chunks, map->groups, e,
-				 answers.record[e][0], answers.record[e][1], answers.record[e][2],
-				 answers.record[e][3]);
+				 answers.completion[e][0], answers.completion[e][1],
+				 answers.completion[e][2], answers.completion[e][3]);
 	free(events->data);
 	free(events);
 	free(answers.result);

@@ -1,9 +1,9 @@
-/* device_ring.cl - sectors of the tracker, one at a time, out of a ring of tagged buffers (docs/reference/gpu-rings.md): 160 stubs in, a
+/* device_ring.cl - sectors of the tracker, one at a time, out of a ring of tagged buffers (docs/reference/device-rings.md): 160 stubs in, a
  * chunk for each candidate out.
  *
  * A chunk has two stubs; thread t waits for chunk t + 1, and the first one for the word of the event, too. The map is cleared
  * before anything is there. A candidate's chunk: column, row, layers and stubs, a byte each; q/pT; phi. The score of the
- * record is candidates | cells << 16. */
+ * completion is candidates | cells << 16. */
 #if defined(POCL_DEVICE_ADDRESS_BITS)
 #pragma clang optimize off /* PoCL 3.1 takes loops around barriers apart in a way that changes results */
 #endif
@@ -17,9 +17,9 @@ struct event {
 	sl_u32 judged; /* what its first chunk says of it, by one thread for all */
 };
 
-#define RING SL_RING_PARAMETERS, struct sl_kernel_tracks rules, SL_GLOBAL const struct sl_kernel_tracks_plan *plan, \
+#define RING SL_DEVICE_RING_PARAMETERS, struct sl_kernel_tracks rules, SL_GLOBAL const struct sl_kernel_tracks_plan *plan, \
 	     SL_GLOBAL struct sl_kernel_track *track
-#define PASS SL_RING_PASS, rules, plan, track
+#define PASS SL_DEVICE_RING_PASS, rules, plan, track
 
 /* A chunk, when it is there; of the first one, when the buffer was enabled, too. */
 SL_DEVICE sl_u32x4 await(SL_LOCAL struct event *event, SL_GLOBAL const sl_u32x4 *at, SL_GLOBAL const sl_u32 *enable,
@@ -27,7 +27,7 @@ SL_DEVICE sl_u32x4 await(SL_LOCAL struct event *event, SL_GLOBAL const sl_u32x4 
 {
 	sl_u32x4 v;
 
-	if (!sl_ring_wait(at, enable, now, stop, backoff_ns, &v))
+	if (!sl_device_ring_wait(at, enable, now, stop, backoff_ns, &v))
 		event->late = 1;
 	else if (v.w != now)
 		event->lapped = 1;
@@ -35,13 +35,13 @@ SL_DEVICE sl_u32x4 await(SL_LOCAL struct event *event, SL_GLOBAL const sl_u32x4 
 }
 
 /* Into the memory of the group; 0: nothing comes any more. Otherwise what is to be said of it. */
-SL_DEVICE sl_u32 take_event(SL_LOCAL struct event *event, SL_RING_PARAMETERS, sl_u32 b, sl_u32 now)
+SL_DEVICE sl_u32 take_event(SL_LOCAL struct event *event, SL_DEVICE_RING_PARAMETERS, sl_u32 b, sl_u32 now)
 {
 	sl_u32 t = sl_thread();
 
 	(void)meta;
 	(void)result;
-	(void)record;
+	(void)completion;
 	(void)buffers;
 	(void)slot_bytes;
 	data += (sl_u64)b * (buffer_bytes / 16);
@@ -52,12 +52,12 @@ SL_DEVICE sl_u32 take_event(SL_LOCAL struct event *event, SL_RING_PARAMETERS, sl
 		event->stub[3 * t + 1] = v.y;
 		event->stub[3 * t + 2] = v.z;
 	} else if (t == STUB_CHUNKS)
-		event->judged = sl_ring_judge(await(event, data, enable + b, stop, backoff_ns, now),
-					      STUB_CHUNKS * SL_RING_CHUNK, now, stop);
+		event->judged = sl_device_ring_judge(await(event, data, enable + b, stop, backoff_ns, now),
+					      STUB_CHUNKS * SL_DEVICE_RING_CHUNK, now, stop);
 	sl_barrier();
 	if (event->late)
 		return 0;
-	return event->lapped ? (sl_u32)SL_RING_LAPPED : event->judged;
+	return event->lapped ? (sl_u32)SL_DEVICE_RING_LAPPED : event->judged;
 }
 
 /* The i-th of its stubs. */
@@ -78,13 +78,13 @@ SL_DEVICE int work(SL_LOCAL struct group *g, SL_LOCAL struct event *event, RING,
 	if (t == 0)
 		event->lapped = event->late = 0;
 	sl_barrier();
-	outcome = take_event(event, SL_RING_PASS, b, now);
+	outcome = take_event(event, SL_DEVICE_RING_PASS, b, now);
 	if (!outcome)
 		return 0;
 	track += (sl_u64)sl_group(0) * rules.limit;
-	find_candidates(g, 0, stub_of(event, t), outcome == SL_RING_GOOD, 0, rules, plan, track, &found);
-	if (found.candidates && outcome == SL_RING_GOOD)
-		outcome |= SL_RING_KEEP;
+	find_candidates(g, 0, stub_of(event, t), outcome == SL_DEVICE_RING_GOOD, 0, rules, plan, track, &found);
+	if (found.candidates && outcome == SL_DEVICE_RING_GOOD)
+		outcome |= SL_DEVICE_RING_KEEP;
 	for (k = t; k < found.candidates && k < most; k += SL_KERNEL_STUBS) {
 		sl_u32 cell = track[k].column | track[k].row << 8 | track[k].layers << 16 | track[k].stubs << 24;
 
@@ -92,8 +92,8 @@ SL_DEVICE int work(SL_LOCAL struct group *g, SL_LOCAL struct event *event, RING,
 									    (sl_u32)sl_float_bits(track[k].phi), now));
 	}
 	if (t == 0)
-		sl_chunk_store(record + b,
-			       sl_u32x4_make(outcome, SL_RING_CHUNK * (found.candidates < most ? found.candidates : most),
+		sl_chunk_store(completion + b,
+			       sl_u32x4_make(outcome, SL_DEVICE_RING_CHUNK * (found.candidates < most ? found.candidates : most),
 					     found.candidates | found.cells << 16, now));
 	sl_barrier();
 	return 1;
@@ -141,13 +141,13 @@ SL_DEVICE int work_cells(SL_LOCAL struct cells *s, RING, const struct column *mi
 	sl_teams_if (level->is_one)
 	{
 		cells = count_parts(s, *level, part, form);
-		cells = outcome == SL_RING_GOOD ? cells : 0;
+		cells = outcome == SL_DEVICE_RING_GOOD ? cells : 0;
 		if (t == 0) {
 			sl_u32 listed = cells < 4 * most ? cells : 4 * most;
 
 			s->found = listed;
 			if (outcome) /* the host hears of the result while that is made */
-				sl_chunk_store(record + b, sl_u32x4_make(outcome | (cells ? SL_RING_KEEP : 0), CELL_BYTES * listed,
+				sl_chunk_store(completion + b, sl_u32x4_make(outcome | (cells ? SL_DEVICE_RING_KEEP : 0), CELL_BYTES * listed,
 									 cells, now));
 		}
 		if (level->is_one)

@@ -11,8 +11,8 @@ SL_KERNEL void batch_slot_wait(SL_GLOBAL const sl_u32 *gate, SL_GLOBAL const sl_
 {
 	sl_u32 looks = 0, now = turn[slot];
 
-	while (!sl_ring_is_due(sl_word_load(gate), now)) {
-		if (++looks % SL_RING_LOOKS == 0 && sl_word_load(stop))
+	while (!sl_device_ring_is_due(sl_word_load(gate), now)) {
+		if (++looks % SL_DEVICE_RING_LOOKS == 0 && sl_word_load(stop))
 			break;
 		sl_pause(0);
 	}

@@ -20,7 +20,7 @@ enum { LINE = 64 };
 #define MOST_BYTES (1ull << 30) /* of an event of a ring, and of a result */
 
 struct sl_poll {
-	struct sl_gpuring ring;
+	struct sl_device_ring ring;
 	const struct sl_batch_slots *slots;
 	struct sl_gpu_poll terms;
 	unsigned first, outputs; /* results */
@@ -99,7 +99,7 @@ static uint32_t buffers_for(const struct sl_batch_slots *l, unsigned batches, ui
 
 static int open_ring(struct sl_poll *p, uint64_t result_bytes, const struct sl_poll_options *o)
 {
-	struct sl_gpuring_terms terms = {
+	struct sl_device_ring_terms terms = {
 		.buffers = p->terms.buffers,
 		.event_bytes = p->event_bytes,
 		.result_bytes = (uint32_t)result_bytes,
@@ -108,14 +108,14 @@ static int open_ring(struct sl_poll *p, uint64_t result_bytes, const struct sl_p
 		.backoff_ns = o->backoff_ns,
 		.timeout_ns = o->timeout_ns,
 	};
-	struct sl_gpuring_work work = {
+	struct sl_device_ring_work work = {
 		.kernels = p->terms.kernels,
 		.kernel = p->terms.kernel,
 		.arguments = p->terms.arguments,
 	};
 
 	memcpy(work.argument, p->terms.argument, sizeof(p->terms.argument));
-	return sl_gpuring_open(&p->ring, p->slots->device, &terms, &work);
+	return sl_device_ring_open(&p->ring, p->slots->device, &terms, &work);
 }
 
 /* How large everything is, and how many groups there are. */
@@ -184,7 +184,7 @@ int sl_poll_open(struct sl_poll **poll, const struct sl_batch_slots *l, unsigned
 void sl_poll_stop(struct sl_poll *p)
 {
 	if (p && p->ring.stop.host)
-		sl_gpuring_stop(&p->ring);
+		sl_device_ring_stop(&p->ring);
 }
 
 int sl_poll_end(struct sl_poll *p, uint64_t timeout_ns)
@@ -192,13 +192,13 @@ int sl_poll_end(struct sl_poll *p, uint64_t timeout_ns)
 	if (!p || !p->ring.platform)
 		return 0;
 	p->ring.terms.timeout_ns = timeout_ns;
-	return sl_gpuring_end(&p->ring);
+	return sl_device_ring_end(&p->ring);
 }
 
 void sl_poll_close(struct sl_poll *p)
 {
 	if (p)
-		sl_gpuring_close(&p->ring);
+		sl_device_ring_close(&p->ring);
 	free(p);
 }
 
@@ -207,7 +207,7 @@ void sl_poll_close(struct sl_poll *p)
 bool sl_poll_has_room(const struct sl_poll *p, uint32_t frames)
 {
 	/* They are released in order: when the last one is free, all before are. */
-	return sl_gpuring_may_write(&p->ring, p->published + frames - 1);
+	return sl_device_ring_may_write(&p->ring, p->published + frames - 1);
 }
 
 static void copy_module(const struct sl_batch_slots *l, const struct sl_array *pixels, char *to)
@@ -230,7 +230,7 @@ int sl_poll_begin(struct sl_poll *p, const struct sl_batch *batch)
 
 	for (uint32_t f = 0; f < batch->frames && !err; f++) {
 		const struct sl_frame *frame = batch->frame[f];
-		char *at = sl_gpuring_begin(&p->ring, p->published);
+		char *at = sl_device_ring_begin(&p->ring, p->published);
 
 		*(struct sl_kernel_frame *)(void *)at = (struct sl_kernel_frame){
 			.missing = frame->missing,
@@ -241,7 +241,7 @@ int sl_poll_begin(struct sl_poll *p, const struct sl_batch *batch)
 		for (uint32_t m = 0; m < l->modules; m++, at += l->module_bytes)
 			if (!sl_frame_misses(frame, m))
 				copy_module(l, &frame->view[m].pixels, at);
-		err = sl_gpuring_commit(&p->ring, p->published, p->event_bytes);
+		err = sl_device_ring_commit(&p->ring, p->published, p->event_bytes);
 		p->published += !err;
 	}
 	return err;
@@ -249,7 +249,7 @@ int sl_poll_begin(struct sl_poll *p, const struct sl_batch *batch)
 
 static int take_answer(const struct sl_poll *p, struct sl_frame *frame)
 {
-	const char *slot = sl_gpuring_slot(&p->ring);
+	const char *slot = sl_device_ring_slot(&p->ring);
 	const struct sl_kernel_verdict *verdict = (const void *)slot;
 	const uint32_t *rows = (const void *)(slot + p->terms.rows_at);
 
@@ -280,14 +280,15 @@ static int take_answer(const struct sl_poll *p, struct sl_frame *frame)
 int sl_poll_take(struct sl_poll *p, struct sl_batch *batch)
 {
 	while (p->done < batch->frames) {
-		struct sl_gpuring_record record;
-		int got = sl_gpuring_take(&p->ring, &record), err;
+		struct sl_device_ring_completion completion;
+		int got = sl_device_ring_take(&p->ring, &completion), err;
 
 		if (got != 1)
 			return got;
-		err = record.outcome == SL_RING_GOOD ? take_answer(p, batch->frame[p->done])
-						     : -EPROTO;
-		sl_gpuring_release(&p->ring);
+		err = completion.outcome == SL_DEVICE_RING_GOOD
+			      ? take_answer(p, batch->frame[p->done])
+			      : -EPROTO;
+		sl_device_ring_release(&p->ring);
 		if (err)
 			return err;
 		p->done++;
@@ -298,7 +299,7 @@ int sl_poll_take(struct sl_poll *p, struct sl_batch *batch)
 
 void sl_poll_figures(const struct sl_poll *p, sl_unit_figure *figure, void *arg)
 {
-	struct sl_gpuring_ledger ledger = sl_gpuring_ledger(&p->ring);
+	struct sl_device_ring_ledger ledger = sl_device_ring_ledger(&p->ring);
 
 	figure(arg, "ring_frames_published", ledger.published, 0);
 	figure(arg, "ring_frames_good", ledger.good, 0);

@@ -1,4 +1,4 @@
-/* block.c - a packet socket and the memory that it shares with the kernel. */
+/* blocks.c - a packet socket and the memory that it shares with the kernel. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_ether.h>
@@ -53,96 +53,96 @@ static int set(int fd, int name, const void *value, socklen_t bytes)
 }
 
 /* As many whole blocks as fit. */
-static void choose_shape(struct sl_packet_ring *ring, uint64_t bytes)
+static void choose_shape(struct sl_packet_blocks *area, uint64_t bytes)
 {
-	uint32_t block = ring->blocks ? BLOCK_BYTES : FRAME_BLOCK_BYTES;
+	uint32_t block = area->blocks ? BLOCK_BYTES : FRAME_BLOCK_BYTES;
 
-	ring->shape = (struct tpacket_req3){
+	area->shape = (struct tpacket_req3){
 		.tp_block_size = block,
 		.tp_block_nr = (unsigned)(bytes / block),
-		.tp_frame_size = ring->blocks ? BLOCK_BYTES : FRAME_BYTES,
-		.tp_retire_blk_tov = ring->blocks ? BLOCK_MS : 0,
+		.tp_frame_size = area->blocks ? BLOCK_BYTES : FRAME_BYTES,
+		.tp_retire_blk_tov = area->blocks ? BLOCK_MS : 0,
 	};
-	ring->shape.tp_frame_nr = block / ring->shape.tp_frame_size * ring->shape.tp_block_nr;
-	ring->map_bytes = (size_t)block * ring->shape.tp_block_nr;
+	area->shape.tp_frame_nr = block / area->shape.tp_frame_size * area->shape.tp_block_nr;
+	area->map_bytes = (size_t)block * area->shape.tp_block_nr;
 }
 
-int sl_packet_ring_listen(struct sl_packet_ring *ring, const struct sl_packet_filter *filter)
+int sl_packet_blocks_listen(struct sl_packet_blocks *area, const struct sl_packet_filter *filter)
 {
 	struct sock_fprog program = {(unsigned short)filter->n, (struct sock_filter *)filter->code};
 
-	return setsockopt(ring->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0
+	return setsockopt(area->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0
 		       ? -errno
 		       : 0;
 }
 
 /* Bound, and deaf. */
-static int set_up(struct sl_packet_ring *ring, bool v4)
+static int set_up(struct sl_packet_blocks *area, bool v4)
 {
 	static const struct sl_packet_filter nothing = {{{BPF_RET | BPF_K, 0, 0, 0}}, 1};
 	struct sockaddr_ll at = {.sll_family = AF_PACKET,
 				 .sll_protocol = htons(v4 ? ETH_P_IP : ETH_P_IPV6)};
-	int version = ring->blocks ? TPACKET_V3 : TPACKET_V2, one = 1;
-	int err = sl_packet_ring_listen(ring, &nothing);
+	int version = area->blocks ? TPACKET_V3 : TPACKET_V2, one = 1;
+	int err = sl_packet_blocks_listen(area, &nothing);
 
 	if (!err)
-		err = set(ring->fd, PACKET_VERSION, &version, sizeof(version));
+		err = set(area->fd, PACKET_VERSION, &version, sizeof(version));
 	/* With it comes how a frame of several datagrams is to be cut. */
 	if (!err)
-		err = set(ring->fd, PACKET_VNET_HDR, &one, sizeof(one));
+		err = set(area->fd, PACKET_VNET_HDR, &one, sizeof(one));
 	if (!err)
-		err = set(ring->fd, PACKET_RX_RING, &ring->shape,
-			  ring->blocks ? sizeof(struct tpacket_req3) : sizeof(struct tpacket_req));
+		err = set(area->fd, PACKET_RX_RING, &area->shape,
+			  area->blocks ? sizeof(struct tpacket_req3) : sizeof(struct tpacket_req));
 	if (err)
 		return err;
-	ring->map = mmap(NULL, ring->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
-	if (ring->map == MAP_FAILED) {
-		ring->map = NULL;
+	area->map = mmap(NULL, area->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, area->fd, 0);
+	if (area->map == MAP_FAILED) {
+		area->map = NULL;
 		return -errno;
 	}
-	return bind(ring->fd, (struct sockaddr *)&at, sizeof(at)) < 0 ? -errno : 0;
+	return bind(area->fd, (struct sockaddr *)&at, sizeof(at)) < 0 ? -errno : 0;
 }
 
-int sl_packet_ring_open(struct sl_packet_ring *ring, uint64_t bytes, bool blocks, bool v4)
+int sl_packet_blocks_open(struct sl_packet_blocks *area, uint64_t bytes, bool blocks, bool v4)
 {
 	const char *why = sl_packet_unavailable();
 	int err;
 
-	*ring = (struct sl_packet_ring){.fd = -1, .blocks = blocks};
+	*area = (struct sl_packet_blocks){.fd = -1, .blocks = blocks};
 	if (why) {
 		sl_error("link packet cannot be used: %s", why);
 		return -EPERM;
 	}
 	/* No protocol yet: nothing is to come before the filter is there. */
-	ring->fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (ring->fd < 0)
+	area->fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (area->fd < 0)
 		return -errno;
-	choose_shape(ring, bytes);
-	err = set_up(ring, v4);
+	choose_shape(area, bytes);
+	err = set_up(area, v4);
 	if (err) {
-		sl_error("link packet: no ring of %zu bytes: %s%s", ring->map_bytes, strerror(-err),
+		sl_error("link packet: no area of %zu bytes: %s%s", area->map_bytes, strerror(-err),
 			 err == -ENOMEM ? "; make link.ring_bytes smaller" : "");
-		sl_packet_ring_close(ring);
+		sl_packet_blocks_close(area);
 	}
 	return err;
 }
 
 /* The kernel numbers the rings of a group as they join, and so a program that gives the number of
- * a poller gives packets to its ring. */
-int sl_packet_ring_group(struct sl_packet_ring *ring, unsigned rings,
-			 const struct sl_packet_filter *spread)
+ * a poller gives packets to its area. */
+int sl_packet_blocks_group(struct sl_packet_blocks *area, unsigned rings,
+			   const struct sl_packet_filter *spread)
 {
 	struct sock_fprog program = {(unsigned short)spread->n, (struct sock_filter *)spread->code};
 	uint32_t group = (PACKET_FANOUT_CBPF | PACKET_FANOUT_FLAG_UNIQUEID) << 16;
 	socklen_t bytes = sizeof(group);
-	int err = set(ring[0].fd, PACKET_FANOUT, &group, sizeof(group));
+	int err = set(area[0].fd, PACKET_FANOUT, &group, sizeof(group));
 
 	if (!err)
-		err = set(ring[0].fd, PACKET_FANOUT_DATA, &program, sizeof(program));
-	if (!err && getsockopt(ring[0].fd, SOL_PACKET, PACKET_FANOUT, &group, &bytes) < 0)
+		err = set(area[0].fd, PACKET_FANOUT_DATA, &program, sizeof(program));
+	if (!err && getsockopt(area[0].fd, SOL_PACKET, PACKET_FANOUT, &group, &bytes) < 0)
 		err = -errno;
 	for (unsigned i = 1; i < rings && !err; i++)
-		err = set(ring[i].fd, PACKET_FANOUT, &group, sizeof(group));
+		err = set(area[i].fd, PACKET_FANOUT, &group, sizeof(group));
 	if (err)
 		sl_error("link packet: packets cannot be spread over %u threads: %s; set "
 			 "link.pollers: 1",
@@ -150,19 +150,19 @@ int sl_packet_ring_group(struct sl_packet_ring *ring, unsigned rings,
 	return err;
 }
 
-void sl_packet_ring_close(struct sl_packet_ring *ring)
+void sl_packet_blocks_close(struct sl_packet_blocks *area)
 {
-	if (ring->map)
-		munmap(ring->map, ring->map_bytes);
-	if (ring->fd >= 0)
-		close(ring->fd);
-	*ring = (struct sl_packet_ring){.fd = -1};
+	if (area->map)
+		munmap(area->map, area->map_bytes);
+	if (area->fd >= 0)
+		close(area->fd);
+	*area = (struct sl_packet_blocks){.fd = -1};
 }
 
 /* A block is given up by the clock when frames come slowly, and then may hold only one. */
-unsigned sl_packet_ring_frames(const struct sl_packet_ring *ring)
+unsigned sl_packet_blocks_frames(const struct sl_packet_blocks *area)
 {
-	return ring->blocks ? ring->shape.tp_block_nr - 2 : ring->shape.tp_frame_nr - 2;
+	return area->blocks ? area->shape.tp_block_nr - 2 : area->shape.tp_frame_nr - 2;
 }
 
 static void describe(const uint8_t *header, uint32_t mac, uint32_t net, uint32_t here,
@@ -183,23 +183,23 @@ static void describe(const uint8_t *header, uint32_t mac, uint32_t net, uint32_t
 	};
 }
 
-static uint8_t *frame_at(const struct sl_packet_ring *ring, unsigned number)
+static uint8_t *frame_at(const struct sl_packet_blocks *area, unsigned number)
 {
-	unsigned per_block = ring->shape.tp_block_size / ring->shape.tp_frame_size;
+	unsigned per_block = area->shape.tp_block_size / area->shape.tp_frame_size;
 
-	return ring->map + (size_t)(number / per_block) * ring->shape.tp_block_size +
-	       (size_t)(number % per_block) * ring->shape.tp_frame_size;
+	return area->map + (size_t)(number / per_block) * area->shape.tp_block_size +
+	       (size_t)(number % per_block) * area->shape.tp_frame_size;
 }
 
-static struct tpacket_block_desc *block_at(const struct sl_packet_ring *ring, unsigned number)
+static struct tpacket_block_desc *block_at(const struct sl_packet_blocks *area, unsigned number)
 {
-	return (void *)(ring->map + (size_t)number * ring->shape.tp_block_size);
+	return (void *)(area->map + (size_t)number * area->shape.tp_block_size);
 }
 
-static bool next_frame(struct sl_packet_ring *ring, struct sl_packet_frame *frame,
+static bool next_frame(struct sl_packet_blocks *area, struct sl_packet_frame *frame,
 		       struct sl_roce_piece *piece)
 {
-	const struct tpacket2_hdr *h = (void *)frame_at(ring, ring->at);
+	const struct tpacket2_hdr *h = (void *)frame_at(area, area->at);
 
 	/* Acquire: pairs with the kernel's barrier before it hands a frame over. */
 	if (!(__atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER))
@@ -208,67 +208,67 @@ static bool next_frame(struct sl_packet_ring *ring, struct sl_packet_frame *fram
 	return true;
 }
 
-static bool next_in_block(struct sl_packet_ring *ring, struct sl_packet_frame *frame,
+static bool next_in_block(struct sl_packet_blocks *area, struct sl_packet_frame *frame,
 			  struct sl_roce_piece *piece)
 {
-	struct tpacket_block_desc *block = block_at(ring, ring->at);
+	struct tpacket_block_desc *block = block_at(area, area->at);
 	const struct tpacket3_hdr *h;
 
-	if (!ring->next) {
+	if (!area->next) {
 		/* Acquire: as above, for a block. */
 		if (!(__atomic_load_n(&block->hdr.bh1.block_status, __ATOMIC_ACQUIRE) &
 		      TP_STATUS_USER))
 			return false;
-		ring->left = block->hdr.bh1.num_pkts;
-		ring->next = (uint8_t *)block + block->hdr.bh1.offset_to_first_pkt;
+		area->left = block->hdr.bh1.num_pkts;
+		area->next = (uint8_t *)block + block->hdr.bh1.offset_to_first_pkt;
 	}
-	h = (void *)ring->next;
-	describe(ring->next, h->tp_mac, h->tp_net, h->tp_snaplen, h->tp_len, frame, piece);
+	h = (void *)area->next;
+	describe(area->next, h->tp_mac, h->tp_net, h->tp_snaplen, h->tp_len, frame, piece);
 	return true;
 }
 
-bool sl_packet_ring_next(struct sl_packet_ring *ring, struct sl_packet_frame *frame,
-			 struct sl_roce_piece *piece)
+bool sl_packet_blocks_next(struct sl_packet_blocks *area, struct sl_packet_frame *frame,
+			   struct sl_roce_piece *piece)
 {
-	return ring->blocks ? next_in_block(ring, frame, piece) : next_frame(ring, frame, piece);
+	return area->blocks ? next_in_block(area, frame, piece) : next_frame(area, frame, piece);
 }
 
-static void release_frame(struct sl_packet_ring *ring)
+static void release_frame(struct sl_packet_blocks *area)
 {
-	struct tpacket2_hdr *h = (void *)frame_at(ring, ring->at);
+	struct tpacket2_hdr *h = (void *)frame_at(area, area->at);
 
 	/* Release: what was read of it was read before the kernel writes it again. */
 	__atomic_store_n(&h->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
-	ring->at = (ring->at + 1) % ring->shape.tp_frame_nr;
+	area->at = (area->at + 1) % area->shape.tp_frame_nr;
 }
 
-static void release_in_block(struct sl_packet_ring *ring)
+static void release_in_block(struct sl_packet_blocks *area)
 {
-	struct tpacket_block_desc *block = block_at(ring, ring->at);
+	struct tpacket_block_desc *block = block_at(area, area->at);
 
-	ring->next += ((struct tpacket3_hdr *)(void *)ring->next)->tp_next_offset;
-	if (--ring->left)
+	area->next += ((struct tpacket3_hdr *)(void *)area->next)->tp_next_offset;
+	if (--area->left)
 		return;
 	__atomic_store_n(&block->hdr.bh1.block_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
-	ring->next = NULL;
-	ring->at = (ring->at + 1) % ring->shape.tp_block_nr;
+	area->next = NULL;
+	area->at = (area->at + 1) % area->shape.tp_block_nr;
 }
 
-void sl_packet_ring_release(struct sl_packet_ring *ring)
+void sl_packet_blocks_release(struct sl_packet_blocks *area)
 {
-	if (ring->blocks)
-		release_in_block(ring);
+	if (area->blocks)
+		release_in_block(area);
 	else
-		release_frame(ring);
+		release_frame(area);
 }
 
-unsigned sl_packet_ring_lost(struct sl_packet_ring *ring)
+unsigned sl_packet_blocks_lost(struct sl_packet_blocks *area)
 {
 	struct tpacket_stats_v3 stats = {0};
-	socklen_t bytes = ring->blocks ? sizeof(struct tpacket_stats_v3)
+	socklen_t bytes = area->blocks ? sizeof(struct tpacket_stats_v3)
 				       : sizeof(struct tpacket_stats);
 
-	if (getsockopt(ring->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &bytes) < 0)
+	if (getsockopt(area->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &bytes) < 0)
 		return 0;
 	return stats.tp_drops;
 }

@@ -1,6 +1,6 @@
-/* gpucrew.pml - what groups of a kernel that never ends do with a block of a ring: crews, notes, the
+/* device_crew.pml - what groups of a kernel that never ends do with a block of a ring: crews, notes, the
  * last group (src/stage/rings/device_ring.cl). What source, device and host do with the ring itself is in
- * gpuring.pml; here the source waits, and data is one word.
+ * device_ring.pml; here the source waits, and data is one word.
  *
  * Crew c has blocks c, c + CREWS, ...; SHARE groups of it do a part each. Stores of a group reach the
  * others and the host in any order, unless there was a fence. The last block says more bytes than a
@@ -46,7 +46,7 @@
 #define NONE 0
 #define GOOD 1
 #define WRONG 2
-#define SEEN_IN(k) ((k) == BLOCKS - 1 -> WRONG : GOOD) /* sl_ring_judge */
+#define SEEN_IN(k) ((k) == BLOCKS - 1 -> WRONG : GOOD) /* sl_device_ring_judge */
 
 bool PROVEN = true, WHOLE = true, EXCLUSIVE = true, ONCE = true; /* errors name them */
 
@@ -182,7 +182,7 @@ end:	do
 #endif
 
 /* look_for_block, and the first group's side of await_block. A look at stop and the last look at the
- * word are one step, as in gpuring.pml. */
+ * word are one step, as in device_ring.pml. */
 inline look_and_tell()
 {
 	if
@@ -313,7 +313,7 @@ proctype group(byte k, i)
 
 #define HAS_RECORD (next < BLOCKS && record[B(next)] == TURN(next))
 
-/* sl_gpuring_take, sl_poll_take */
+/* sl_device_ring_take, sl_poll_take */
 inline take()
 {
 	assert(!WHOLE || outcome[B(next)] != GOOD || result[B(next)] == next + 1);
@@ -331,7 +331,7 @@ proctype host()
 		next++
 	:: true -> break
 	od;
-	/* sl_gpuring_end */
+	/* sl_device_ring_end */
 	due = published;
 	stop = true;
 	left == GROUPS;

@@ -1,7 +1,7 @@
-/* gpuring_rig.h - a ring on a device, and events for it that can be told from each other. Kernels
- * are those of gpu/ring/weigh.cl. Include after cmocka. */
-#ifndef SL_TESTS_GPURING_RIG_H
-#define SL_TESTS_GPURING_RIG_H
+/* device_ring_rig.h - a ring on a device, and events for it that can be told from each other.
+ * Kernels are those of gpu/ring/weigh.cl. Include after cmocka. */
+#ifndef SL_TESTS_DEVICE_RING_RIG_H
+#define SL_TESTS_DEVICE_RING_RIG_H
 
 #include <errno.h>
 #include <sched.h>
@@ -16,9 +16,9 @@ static const uint32_t threshold = THRESHOLD;
 
 enum place { PINNED, ON_DEVICE, TAGGED, PLACES };
 
-static inline struct sl_gpuring_terms terms_of(enum place place)
+static inline struct sl_device_ring_terms terms_of(enum place place)
 {
-	return (struct sl_gpuring_terms){
+	return (struct sl_device_ring_terms){
 		.buffers = BUFFERS,
 		.event_bytes = EVENT,
 		.result_bytes = RESULT,
@@ -30,9 +30,9 @@ static inline struct sl_gpuring_terms terms_of(enum place place)
 	};
 }
 
-static inline struct sl_gpuring_work weigh(enum place place)
+static inline struct sl_device_ring_work weigh(enum place place)
 {
-	return (struct sl_gpuring_work){
+	return (struct sl_device_ring_work){
 		.kernels = &sl_kernels_weigh,
 		.kernel = place == TAGGED ? "weigh_tagged_forever" : "weigh_forever",
 		.argument = {SL_ARG(threshold)},
@@ -72,17 +72,17 @@ static inline uint32_t sum_of(uint64_t n)
 
 struct rig {
 	struct sl_device *device;
-	struct sl_gpuring ring;
+	struct sl_device_ring ring;
 	uint32_t (*event)[EVENT / 4]; /* [EVENTS + BUFFERS] */
 };
 
 static inline void rig_open(struct rig *rig, const struct sl_platform *platform,
-			    const struct sl_gpuring_terms *terms,
-			    const struct sl_gpuring_work *work)
+			    const struct sl_device_ring_terms *terms,
+			    const struct sl_device_ring_work *work)
 {
 	assert_int_equal(platform->open(0, &rig->device), 0);
 	rig->device->platform = platform; /* it may be one that is made of another */
-	assert_int_equal(sl_gpuring_open(&rig->ring, rig->device, terms, work), 0);
+	assert_int_equal(sl_device_ring_open(&rig->ring, rig->device, terms, work), 0);
 	rig->event = calloc(EVENTS + BUFFERS, sizeof(*rig->event));
 	assert_non_null(rig->event);
 	for (uint64_t n = 0; n < EVENTS + BUFFERS; n++)
@@ -91,58 +91,61 @@ static inline void rig_open(struct rig *rig, const struct sl_platform *platform,
 
 static inline void rig_close(struct rig *rig)
 {
-	sl_gpuring_close(&rig->ring);
+	sl_device_ring_close(&rig->ring);
 	rig->device->platform->close(rig->device);
 	free(rig->event);
 }
 
 static inline void publish(struct rig *rig, uint64_t n)
 {
-	assert_int_equal(sl_gpuring_publish(&rig->ring, n, rig->event[n], bytes_of(n)), 0);
+	assert_int_equal(sl_device_ring_publish(&rig->ring, n, rig->event[n], bytes_of(n)), 0);
 }
 
 /* Waits for it. */
-static inline struct sl_gpuring_record take(struct rig *rig)
+static inline struct sl_device_ring_completion take(struct rig *rig)
 {
-	struct sl_gpuring_record record;
+	struct sl_device_ring_completion completion;
 	int got;
 
-	while (!(got = sl_gpuring_take(&rig->ring, &record)))
+	while (!(got = sl_device_ring_take(&rig->ring, &completion)))
 		sched_yield();
 	assert_int_equal(got, 1);
-	return record;
+	return completion;
 }
 
-static inline void check_good(struct rig *rig, const struct sl_gpuring_record *record, uint64_t n)
+static inline void check_good(struct rig *rig, const struct sl_device_ring_completion *completion,
+			      uint64_t n)
 {
 	uint32_t result[RESULT / 4];
 
-	assert_int_equal(record->event, n);
-	assert_int_equal(record->outcome, SL_RING_GOOD);
-	assert_int_equal(record->score, sum_of(n));
-	assert_int_equal(record->keep, word_of(n, 0) >= THRESHOLD);
-	if (record->keep) {
+	assert_int_equal(completion->event, n);
+	assert_int_equal(completion->outcome, SL_DEVICE_RING_GOOD);
+	assert_int_equal(completion->score, sum_of(n));
+	assert_int_equal(completion->keep, word_of(n, 0) >= THRESHOLD);
+	if (completion->keep) {
 		uint32_t bytes = bytes_of(n) < RESULT ? bytes_of(n) : RESULT;
 
-		assert_int_equal(record->bytes, bytes);
-		assert_int_equal(sl_gpuring_result(&rig->ring, record, result, RESULT), bytes);
+		assert_int_equal(completion->bytes, bytes);
+		assert_int_equal(sl_device_ring_result(&rig->ring, completion, result, RESULT),
+				 bytes);
 		assert_memory_equal(result, rig->event[n], bytes);
 	} else
-		assert_int_equal(sl_gpuring_result(&rig->ring, record, result, RESULT), -ENODATA);
+		assert_int_equal(sl_device_ring_result(&rig->ring, completion, result, RESULT),
+				 -ENODATA);
 }
 
-/* The next record is that of event n, good, and its buffer may be written again. */
+/* The next completion is that of event n, good, and its buffer may be written again. */
 static inline void take_good(struct rig *rig, uint64_t n)
 {
-	struct sl_gpuring_record record = take(rig);
+	struct sl_device_ring_completion completion = take(rig);
 
-	check_good(rig, &record, n);
-	assert_int_equal(sl_gpuring_release(&rig->ring), 0);
+	check_good(rig, &completion, n);
+	assert_int_equal(sl_device_ring_release(&rig->ring), 0);
 }
 
 static inline void assert_closes(struct rig *rig, uint64_t published)
 {
-	struct sl_gpuring_ledger l = sl_gpuring_ledger(&rig->ring);
+	struct sl_device_ring_ledger l = sl_device_ring_ledger(&rig->ring);
 
 	assert_int_equal(l.published, published);
 	assert_int_equal(l.published, l.good + l.lapped + l.wrong + l.unanswered);

@@ -1,4 +1,4 @@
-/* gpuring.pml - a ring of buffers that a device polls: source, copies, two groups of a kernel that
+/* device_ring.pml - a ring of buffers that a device polls: source, copies, two groups of a kernel that
  * never ends, host (src/gpu/ring, src/gpu/ring/ring.clh, src/gpu/ring/weigh.cl).
  *
  * Events have two words of data. Turns wrap within a search. A group's stores to results reach the
@@ -87,7 +87,7 @@ chan queue = [BUFFERS] of { byte };
 byte holds[BUFFERS]; /* k + 1 of a record that the host is not through with */
 byte records[EVENTS];
 
-/* sl_gpuring_open: clear() */
+/* sl_device_ring_open: clear() */
 init {
 	d_step {
 		byte b = 0;
@@ -117,7 +117,7 @@ init {
 #ifdef ROGUE
 #define MAY_WRITE true
 #else
-#define MAY_WRITE (enable[B(k)] == TURN(k)) /* sl_gpuring_may_write */
+#define MAY_WRITE (enable[B(k)] == TURN(k)) /* sl_device_ring_may_write */
 #endif
 
 #define VANISH if :: skip :: goto gone fi
@@ -162,7 +162,7 @@ proctype source()
 #else
 		write_event();
 #endif
-		published = k + 1; /* sl_gpuring_publish */
+		published = k + 1; /* sl_device_ring_publish */
 		k++;
 		VANISH
 	od;
@@ -256,7 +256,7 @@ inline answer()
 }
 
 #ifdef PLAIN
-/* sl_ring_wait by the first thread, then weigh_plain. A look at stop comes before the last look at
+/* sl_device_ring_wait by the first thread, then weigh_plain. A look at stop comes before the last look at
  * the word: together that is one step here. */
 inline await_event()
 {
@@ -339,7 +339,7 @@ proctype group(byte k)
 #define RESULT_IS_THERE(i) true
 #endif
 
-/* sl_gpuring_take, sl_gpuring_result */
+/* sl_device_ring_take, sl_device_ring_result */
 inline read_result(i)
 {
 	d_step { RESULT_IS_THERE(i) -> assert(!PROVEN || result[AT(next, i)] == next + 1) }
@@ -380,7 +380,7 @@ proctype host()
 		next++
 	:: true -> break
 	od;
-	/* sl_gpuring_end */
+	/* sl_device_ring_end */
 	due = published;
 #if defined(COPY) && !defined(BREAK_NO_FINISH)
 	copied >= due;
