@@ -21,7 +21,7 @@ extern const struct sl_command sl_commands[]; /* ends with a NULL name */
 int sl_cmd_run(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_emulate(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_calibrate(const struct sl_command *command, int argc, char **argv);
-int sl_cmd_keep(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_keeper(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_list(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_show(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_densify(const struct sl_command *command, int argc, char **argv);

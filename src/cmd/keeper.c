@@ -11,38 +11,38 @@
 
 enum { POLL_MS = 200 };
 
-struct keep_options {
+struct keeper_options {
 	bool forget, quiet;
 };
 
 static const struct sl_option options[] = {
-	SL_BOOL(struct keep_options, forget, false,
+	SL_BOOL(struct keeper_options, forget, false,
 		"tell the keeper of that name to let go of what it holds, and end"),
-	SL_BOOL(struct keep_options, quiet, false, "say nothing but errors"),
+	SL_BOOL(struct keeper_options, quiet, false, "say nothing but errors"),
 	SL_OPTION_END,
 };
 
 static int forget(const char *name)
 {
-	struct sl_parcel *estate = malloc(sizeof(*estate));
+	struct sl_handover_message *handover = malloc(sizeof(*handover));
 	int socket, err;
 
-	if (!estate)
+	if (!handover)
 		return 1;
-	err = sl_keeper_claim(name, &socket, estate);
+	err = sl_keeper_claim(name, &socket, handover);
 	if (!err) {
-		sl_parcel_close(estate);
+		sl_handover_message_close(handover);
 		err = sl_keeper_store(socket, NULL);
 		close(socket);
 	}
-	free(estate);
+	free(handover);
 	return err ? 1 : 0;
 }
 
-int sl_cmd_keep(const struct sl_command *command, int argc, char **argv)
+int sl_cmd_keeper(const struct sl_command *command, int argc, char **argv)
 {
 	struct sl_keeper *keeper;
-	struct keep_options o;
+	struct keeper_options o;
 	struct sl_args args;
 	int err = sl_args_read(command, options, &o, argc, argv, &args);
 

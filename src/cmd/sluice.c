@@ -36,7 +36,8 @@ const struct sl_command sl_commands[] = {
 	 "tells how.\n\n"
 	 "exit status: as of run."},
 	{"keep", "keep NAME [options]",
-	 "Hold memory and sockets of a receiver, so that another can take its place.", sl_cmd_keep,
+	 "Hold memory and sockets of a receiver, so that another can take its place.",
+	 sl_cmd_keeper,
 	 "For sources that cannot be planned anew: with control.keeper: NAME, a receiver that ends "
 	 "or is\n"
 	 "killed can be started again, and goes on with the sources as they are. "

@@ -9,7 +9,7 @@
  *            socket buffer, and a lost packet leaks nothing.
  * Order:     receiving: open, accept per transfer, then poll/wait on the link's thread until close;
  *            serve, accept, reported and drop may run on the control thread meanwhile.
- *            In place of another receiver: open with what that one kept, adopt per transfer,
+ *            In place of another receiver: open with what that one kept, take over per transfer,
  *            resume, then as above.
  *            sending: open, offer per transfer, connect per transfer, then post/reap/wait on one
  *            thread, close.
@@ -108,7 +108,7 @@ struct sl_link_env {
 	void *notes; /* [SL_LINK_TRANSFERS][SL_LINK_NOTE_BYTES] */
 	/* The link's own descriptor from an earlier receiver, which it then owns; NULL: there was
 	 * none. */
-	const int *kept_fd;
+	const int *handover_fd;
 	/* sending side: may be NULL */
 	enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence, uint32_t packet);
 	void *fate_arg;
@@ -166,7 +166,7 @@ struct sl_link {
 	/* ---- receivers that are replaced while their sources go on ---- */
 
 	/* Why that cannot be with this link; NULL: it can, and has the three calls. */
-	const char *unkept;
+	const char *no_handover;
 
 	/* The descriptor that must outlive this process, of a transfer, or of the link itself for
 	 * SL_LINK_TRANSFERS; -1: it has none. It stays the link's. */
@@ -174,10 +174,11 @@ struct sl_link {
 
 	/* Instead of accept, with what the receiver before answered; fd as it was kept. The link
 	 * owns it when this succeeds. -EINVAL, logged: the plan does not fit this link any more. */
-	int (*adopt)(void *state, const struct sl_offer *offer, const struct sl_plan *plan, int fd);
+	int (*handover_accept)(void *state, const struct sl_offer *offer,
+			       const struct sl_plan *plan, int fd);
 
-	/* After the last adopt: per transfer the first sequence of which nothing was taken before.
-	 * May take a second, to see where a source is that nothing holds back. */
+	/* After the last take over: per transfer the first sequence of which nothing was taken
+	 * before. May take a second, to see where a source is that nothing holds back. */
 	void (*resume)(void *state, uint64_t *first);
 
 	/* Bind what must be bound, and say where packets will come from. Fills source, credit_* and

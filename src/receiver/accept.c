@@ -83,12 +83,12 @@ static bool policy_lacks(const struct sl_receiver *r, const struct sl_offer *off
 }
 
 /* The plan is known, and the source goes by it. */
-static int adopt_transfer(struct sl_receiver *r, const struct sl_offer *offer,
-			  const struct sl_plan *plan)
+static int take_over_transfer(struct sl_receiver *r, const struct sl_offer *offer,
+			      const struct sl_plan *plan)
 {
-	int kept = r->heir_to->transfer[offer->module].fd;
+	int kept = r->handover_from->transfer[offer->module].fd;
 	int fd = kept < 0 ? -1 : fcntl(kept, F_DUPFD_CLOEXEC, 0);
-	int err = r->experiment->link->adopt(r->experiment->link_state, offer, plan, fd);
+	int err = r->experiment->link->handover_accept(r->experiment->link_state, offer, plan, fd);
 
 	if (err && fd >= 0)
 		close(fd);
@@ -127,8 +127,8 @@ int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool
 	if (err)
 		return err;
 	placed.first_sequence = r->source[offer->module].end;
-	err = r->heir_to ? adopt_transfer(r, offer, plan)
-			 : e->link->accept(e->link_state, &placed, plan);
+	err = r->handover_from ? take_over_transfer(r, offer, plan)
+			       : e->link->accept(e->link_state, &placed, plan);
 	if (err) {
 		snprintf(why, why_bytes, "link '%s' does not take the offer (%s)", e->link->name,
 			 strerror(-err));

@@ -1,4 +1,4 @@
-/* handover.c - estates: left behind by one receiver, taken up by the next. */
+/* handover.c - handover states: left behind by one receiver, taken up by the next. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,14 +10,14 @@
 #include "receiver/handover.h"
 #include "receiver/receiver.h"
 
-_Static_assert((int)SL_ESTATE_MODULES == (int)SL_ASSEMBLER_MODULES, "one transfer per module");
+_Static_assert((int)SL_HANDOVER_MODULES == (int)SL_ASSEMBLER_MODULES, "one transfer per module");
 
-void sl_estate_init(struct sl_estate *estate)
+void sl_handover_init(struct sl_handover *handover)
 {
-	memset(estate, 0, sizeof(*estate));
-	estate->region = estate->notes = estate->link_fd = -1;
-	for (unsigned i = 0; i < SL_ESTATE_MODULES; i++)
-		estate->transfer[i].fd = -1;
+	memset(handover, 0, sizeof(*handover));
+	handover->region = handover->notes = handover->link_fd = -1;
+	for (unsigned i = 0; i < SL_HANDOVER_MODULES; i++)
+		handover->transfer[i].fd = -1;
 }
 
 static void close_fd(int *fd)
@@ -27,25 +27,26 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-void sl_estate_close(struct sl_estate *estate)
+void sl_handover_close(struct sl_handover *handover)
 {
-	close_fd(&estate->region);
-	close_fd(&estate->notes);
-	close_fd(&estate->link_fd);
-	for (unsigned i = 0; i < SL_ESTATE_MODULES; i++)
-		close_fd(&estate->transfer[i].fd);
+	close_fd(&handover->region);
+	close_fd(&handover->notes);
+	close_fd(&handover->link_fd);
+	for (unsigned i = 0; i < SL_HANDOVER_MODULES; i++)
+		close_fd(&handover->transfer[i].fd);
 }
 
 /* What of the experiment is not as sources were told; NULL: nothing. */
-static const char *misfit(const struct sl_receiver *r, const struct sl_estate *estate)
+static const char *misfit(const struct sl_receiver *r, const struct sl_handover *handover)
 {
 	const struct sl_experiment *e = r->experiment;
 
-	if (strcmp(estate->link, e->link->name) != 0)
+	if (strcmp(handover->link, e->link->name) != 0)
 		return "link.kind";
-	if (estate->experiment != sl_experiment_digest(e) || estate->modules != r->geometry.modules)
+	if (handover->experiment != sl_experiment_digest(e) ||
+	    handover->modules != r->geometry.modules)
 		return "the detector section";
-	if (estate->slots != e->ring.slots)
+	if (handover->slots != e->ring.slots)
 		return "ring.slots";
 	return NULL;
 }
@@ -73,48 +74,48 @@ int sl_receiver_open_memory(struct sl_receiver *r, uint64_t bytes)
 
 	if (!r->outlives)
 		return sl_region_open(link->places, bytes, &r->region);
-	if (link->unkept) {
+	if (link->no_handover) {
 		sl_error("control.keeper: link '%s' cannot outlive the receiver: %s", link->name,
-			 link->unkept);
+			 link->no_handover);
 		return -ENOTSUP;
 	}
-	if (!r->heir_to) {
+	if (!r->handover_from) {
 		err = sl_region_open(SL_REGION_SHARED, bytes, &r->region);
 		return err ? err : sl_region_open(SL_REGION_SHARED, notes, &r->notes);
 	}
-	what = misfit(r, r->heir_to);
+	what = misfit(r, r->handover_from);
 	if (what) {
 		sl_error("%s is not what the sources were told that the keeper holds; set it back, "
 			 "or begin anew (sluice keep NAME --forget, then restart the sources)",
 			 what);
 		return -EINVAL;
 	}
-	err = map(r->heir_to->region, bytes, &r->region);
+	err = map(r->handover_from->region, bytes, &r->region);
 	if (!err)
-		err = map(r->heir_to->notes, notes, &r->notes);
+		err = map(r->handover_from->notes, notes, &r->notes);
 	if (err)
 		sl_error("the memory that the keeper holds cannot be used: %s", strerror(-err));
 	return err ? -EINVAL : 0;
 }
 
-void sl_receiver_hand_over(const struct sl_receiver *r, struct sl_estate *estate)
+void sl_receiver_hand_over(const struct sl_receiver *r, struct sl_handover *handover)
 {
 	const struct sl_experiment *e = r->experiment;
 
-	sl_estate_init(estate);
-	snprintf(estate->link, sizeof(estate->link), "%s", e->link->name);
-	estate->experiment = sl_experiment_digest(e);
-	estate->slots = r->ring.slots;
-	estate->modules = r->ring.modules;
-	estate->region_bytes = r->region.bytes;
-	estate->host = r->same_clock;
-	estate->region = r->region.fd;
-	estate->notes = r->notes.fd;
-	estate->link_fd = e->link->keep(e->link_state, SL_LINK_TRANSFERS);
+	sl_handover_init(handover);
+	snprintf(handover->link, sizeof(handover->link), "%s", e->link->name);
+	handover->experiment = sl_experiment_digest(e);
+	handover->slots = r->ring.slots;
+	handover->modules = r->ring.modules;
+	handover->region_bytes = r->region.bytes;
+	handover->host = r->same_clock;
+	handover->region = r->region.fd;
+	handover->notes = r->notes.fd;
+	handover->link_fd = e->link->keep(e->link_state, SL_LINK_TRANSFERS);
 	for (uint32_t m = 0; m < r->ring.modules; m++) {
-		estate->transfer[m].offer = r->source[m].offer;
-		estate->transfer[m].plan = r->source[m].plan;
-		estate->transfer[m].fd = e->link->keep(e->link_state, r->source[m].transfer);
+		handover->transfer[m].offer = r->source[m].offer;
+		handover->transfer[m].plan = r->source[m].plan;
+		handover->transfer[m].fd = e->link->keep(e->link_state, r->source[m].transfer);
 	}
 }
 
@@ -155,19 +156,19 @@ int sl_receiver_take_over(struct sl_receiver *r)
 	uint64_t first[SL_LINK_TRANSFERS] = {0};
 	char why[160] = "";
 
-	for (uint32_t m = 0; m < r->heir_to->modules; m++) {
-		const struct sl_estate_transfer *t = &r->heir_to->transfer[m];
+	for (uint32_t m = 0; m < r->handover_from->modules; m++) {
+		const struct sl_handover_transfer *t = &r->handover_from->transfer[m];
 		struct sl_plan plan = t->plan;
 
-		if (t->offer.module != m ||
-		    sl_receiver_accept(r, &t->offer, r->heir_to->host, &plan, why, sizeof(why))) {
-			sl_error("module %u cannot be adopted%s%s", m, why[0] ? ": " : "", why);
+		if (t->offer.module != m || sl_receiver_accept(r, &t->offer, r->handover_from->host,
+							       &plan, why, sizeof(why))) {
+			sl_error("module %u cannot be taken over%s%s", m, why[0] ? ": " : "", why);
 			return -EINVAL;
 		}
 	}
 	r->experiment->link->resume(r->experiment->link_state, first);
 	begin(r, first);
-	r->heir_to = NULL;
-	r->adopted = true;
+	r->handover_from = NULL;
+	r->taken_over = true;
 	return 0;
 }

@@ -144,9 +144,9 @@ static int open_link(struct sl_receiver *r)
 	};
 	int err, fd;
 
-	if (r->heir_to) {
-		fd = fcntl(r->heir_to->link_fd, F_DUPFD_CLOEXEC, 0);
-		env.kept_fd = &fd;
+	if (r->handover_from) {
+		fd = fcntl(r->handover_from->link_fd, F_DUPFD_CLOEXEC, 0);
+		env.handover_fd = &fd;
 	}
 	r->link_open = true;
 	err = e->link->open(e->link_state, &env);
@@ -265,7 +265,7 @@ static int open_memory(struct sl_receiver *r)
 }
 
 static int open_all(struct sl_experiment *experiment, const char *outcomes_path, bool kept,
-		    const struct sl_estate *estate, struct sl_receiver **receiver)
+		    const struct sl_handover *handover, struct sl_receiver **receiver)
 {
 	struct sl_receiver *r = aligned_alloc(64, (sizeof(*r) + 63) / 64 * 64);
 	int err;
@@ -277,7 +277,7 @@ static int open_all(struct sl_experiment *experiment, const char *outcomes_path,
 	r->same_clock = true; /* until an offer comes from elsewhere */
 	atomic_store(&r->limit, UINT64_MAX);
 	r->outlives = kept;
-	r->heir_to = estate;
+	r->handover_from = handover;
 	r->region.fd = r->notes.fd = -1;
 	r->pool.results.fd = r->dropped.results.fd = -1;
 	err = sl_ledger_init(&r->ledger, experiment->run.modules);
@@ -306,9 +306,9 @@ int sl_receiver_open(struct sl_experiment *experiment, const char *outcomes_path
 }
 
 int sl_receiver_open_handover(struct sl_experiment *experiment, const char *outcomes_path,
-			      const struct sl_estate *estate, struct sl_receiver **receiver)
+			      const struct sl_handover *handover, struct sl_receiver **receiver)
 {
-	return open_all(experiment, outcomes_path, true, estate, receiver);
+	return open_all(experiment, outcomes_path, true, handover, receiver);
 }
 
 void sl_receiver_serve(struct sl_receiver *r)

@@ -110,13 +110,13 @@ struct sl_receiver {
 	unsigned sinks_open;
 
 	struct sl_placement placement;
-	int ring_node; /* where its memory lies; -1: there is one node, or it cannot be told */
-	bool outlives; /* memory and sockets may outlive the process */
-	bool adopted;  /* and another process had them before */
-	const struct sl_estate *heir_to; /* while it begins; NULL: of nobody */
-	struct sl_region notes;		 /* for who comes after */
+	int ring_node;	 /* where its memory lies; -1: there is one node, or it cannot be told */
+	bool outlives;	 /* memory and sockets may outlive the process */
+	bool taken_over; /* and another process had them before */
+	const struct sl_handover *handover_from; /* while it begins; NULL: of nobody */
+	struct sl_region notes;			 /* for who comes after */
 
-	uint32_t plans; /* that were made or adopted so far */
+	uint32_t plans; /* that were made or taken over so far */
 	struct sl_region region;
 	struct sl_ring ring;
 	struct sl_assembler assembler;

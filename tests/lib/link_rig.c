@@ -65,7 +65,7 @@ int rig_open_receiver(struct rig *rig)
 								  : rig->link->message,
 				  .crc = rig->crc,
 				  .notes = rig->notes,
-				  .kept_fd = rig->kept_fd,
+				  .handover_fd = rig->handover_fd,
 				  .pmtu = RIG_PMTU};
 
 	rig->receiver = rig_state(rig);

@@ -54,7 +54,7 @@ struct rig {
 	uint16_t service, operation, message; /* 0: UC, WRITE, as the link does it best */
 	uint16_t crc;
 	void *notes; /* NULL: no receiver will come after this one */
-	const int *kept_fd;
+	const int *handover_fd;
 	enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence, uint32_t packet);
 	uint32_t hold;
 };

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """keeper_test.py - a receiver is replaced under live traffic, and its sources, whose plans are fixed, go on: killed in
-mid-run, adopted by the next, twice in a row; with credits and without; what fits and what does not."""
+mid-run, taken over by the next, twice in a row; with credits and without; what fits and what does not."""
 # normal build only
 
 import os
@@ -51,7 +51,7 @@ def next_receiver(folder, path, after):
     """Another receiver; returns when it has written images, with its first sequence."""
     (folder / "run.nxs.part").unlink(missing_ok=True)
     started = receiver(folder, path, program=GUARDED)
-    check("adopted 2 modules" in started.err(), "it does not say that it adopts")
+    check("taken over 2 modules" in started.err(), "it does not say that it takes over")
     first = int(started.err().split("begins with sequence ")[1].split()[0])
     check(first > after, f"it begins with {first}, the one before with {after}")
     return started, first
@@ -185,7 +185,7 @@ def _(folder):
     summary = read_summary(folder)
     closes(summary)
     equal(summary["result"], "intact", "result")
-    check("keeper still holds" in started.err(), "it does not say that its sources can be adopted")
+    check("keeper still holds" in started.err(), "it does not say that its sources can be taken over")
     settled = summary["frames"]["settled"]
     (folder / "run.nxs").rename(folder / "first.nxs")
     started, second = next_receiver(folder, path, first)
@@ -216,7 +216,7 @@ def _(folder):
     source.wait()
 
 
-@case("a source that is gone: the run that adopted it ends with 3, and the keeper can be told to forget")
+@case("a source that is gone: the run that taken over it ends with 3, and the keeper can be told to forget")
 def _(folder):
     path = experiment(folder, detector=SLOWLY, link=link(), emulate="none",
                       control={"keeper": NAME, "silence_s": 1})

@@ -16,7 +16,7 @@ static void stop(struct sl_run_state *run)
 		sl_oneway_stop(&run->oneway);
 	if (run->feroce)
 		sl_devices_stop(run->receiver, run->feroce);
-	sl_heir_stop(&run->heir);
+	sl_run_handover_stop(&run->handover);
 	run->stopping = true;
 }
 
@@ -72,7 +72,7 @@ void sl_run_acquire(struct sl_run_state *run)
 				sl_server_abandon(run->server);
 			if (run->feroce)
 				sl_feroce_server_abandon(run->feroce);
-			sl_heir_abandon(&run->heir);
+			sl_run_handover_abandon(&run->handover);
 			stop_ns = sl_clock_ns();
 		}
 	}

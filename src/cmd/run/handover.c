@@ -1,4 +1,4 @@
-/* handover.c - the keeper's estate at both ends of a run. */
+/* handover.c - the state that the keeper holds at both ends of a run. */
 #include "cmd/run/handover.h"
 
 #include <errno.h>
@@ -10,18 +10,18 @@
 #include "base/log.h"
 #include "control/handover/state.h"
 
-static int adopt(struct sl_heir *heir, struct sl_receiver *receiver)
+static int take_over(struct sl_run_handover *handover, struct sl_receiver *receiver)
 {
 	const struct sl_experiment *e = receiver->experiment;
 	int err = sl_receiver_take_over(receiver);
 
 	if (err)
 		return err;
-	heir->adopted = true;
-	heir->stored = receiver->plans;
-	sl_adopted_init(&heir->watch, receiver,
-			e->feroce.enable ? e->feroce.silence_s : e->control.silence_s);
-	sl_info("adopted %u modules; this run begins with sequence %llu", receiver->ring.modules,
+	handover->taken_over = true;
+	handover->stored = receiver->plans;
+	sl_handover_watch_init(&handover->watch, receiver,
+			       e->feroce.enable ? e->feroce.silence_s : e->control.silence_s);
+	sl_info("taken over %u modules; this run begins with sequence %llu", receiver->ring.modules,
 		(unsigned long long)receiver->assembler.next);
 	if (e->run.dark_frames && receiver->assembler.next >= e->run.dark_frames)
 		sl_warn("dark frames were sent before: pedestals of this run are those of the "
@@ -29,12 +29,12 @@ static int adopt(struct sl_heir *heir, struct sl_receiver *receiver)
 	return 0;
 }
 
-static int open_with(struct sl_heir *heir, struct sl_experiment *e, const char *outcomes,
-		     struct sl_parcel *parcel, struct sl_estate *estate,
-		     struct sl_receiver **receiver)
+static int open_with(struct sl_run_handover *handover, struct sl_experiment *e,
+		     const char *outcomes, struct sl_handover_message *message,
+		     struct sl_handover *state, struct sl_receiver **receiver)
 {
-	bool any = parcel->type == SL_PARCEL_ESTATE;
-	int err = any ? sl_estate_decode(parcel, estate) : 0;
+	bool any = message->type == SL_HANDOVER_MESSAGE_STATE;
+	int err = any ? sl_handover_decode(message, state) : 0;
 
 	if (err) {
 		sl_error("what the keeper holds is of another version of this program; begin anew "
@@ -42,24 +42,24 @@ static int open_with(struct sl_heir *heir, struct sl_experiment *e, const char *
 			 e->control.keeper);
 		return err;
 	}
-	err = sl_receiver_open_handover(e, outcomes, any ? estate : NULL, receiver);
+	err = sl_receiver_open_handover(e, outcomes, any ? state : NULL, receiver);
 	if (!err && any) {
-		err = adopt(heir, *receiver);
+		err = take_over(handover, *receiver);
 		if (err)
 			sl_receiver_close(*receiver);
 	}
-	sl_estate_close(estate);
+	sl_handover_close(state);
 	return err;
 }
 
-int sl_heir_open(struct sl_heir *heir, struct sl_experiment *e, const char *outcomes,
-		 struct sl_receiver **receiver)
+int sl_run_handover_open(struct sl_run_handover *handover, struct sl_experiment *e,
+			 const char *outcomes, struct sl_receiver **receiver)
 {
-	struct sl_parcel *parcel;
-	struct sl_estate *estate;
+	struct sl_handover_message *message;
+	struct sl_handover *state;
 	int err;
 
-	*heir = (struct sl_heir){.socket = -1};
+	*handover = (struct sl_run_handover){.socket = -1};
 	if (!e->control.keeper[0])
 		return sl_receiver_open(e, outcomes, receiver);
 	if (e->emulate_local) {
@@ -67,85 +67,86 @@ int sl_heir_open(struct sl_heir *heir, struct sl_experiment *e, const char *outc
 			 "by itself (sluice emulate), without 'emulate: local'");
 		return -EINVAL;
 	}
-	parcel = malloc(sizeof(*parcel));
-	estate = malloc(sizeof(*estate));
-	err = parcel && estate ? sl_keeper_claim(e->control.keeper, &heir->socket, parcel)
+	message = malloc(sizeof(*message));
+	state = malloc(sizeof(*state));
+	err = message && state ? sl_keeper_claim(e->control.keeper, &handover->socket, message)
 			       : -ENOMEM;
 	if (!err) {
-		sl_estate_init(estate);
-		err = open_with(heir, e, outcomes, parcel, estate, receiver);
-		sl_parcel_close(parcel);
+		sl_handover_init(state);
+		err = open_with(handover, e, outcomes, message, state, receiver);
+		sl_handover_message_close(message);
 	}
 	if (err)
-		sl_heir_close(heir);
-	free(parcel);
-	free(estate);
+		sl_run_handover_close(handover);
+	free(message);
+	free(state);
 	return err;
 }
 
-int sl_heir_store(struct sl_heir *heir, const struct sl_receiver *receiver)
+int sl_run_handover_store(struct sl_run_handover *handover, const struct sl_receiver *receiver)
 {
-	struct sl_parcel *parcel;
-	struct sl_estate *estate;
+	struct sl_handover_message *message;
+	struct sl_handover *state;
 	int err = -ENOMEM;
 
-	heir->receiver = receiver;
-	if (heir->socket < 0 || heir->stored == receiver->plans)
+	handover->receiver = receiver;
+	if (handover->socket < 0 || handover->stored == receiver->plans)
 		return 0;
-	parcel = malloc(sizeof(*parcel));
-	estate = malloc(sizeof(*estate));
-	if (parcel && estate) {
-		sl_receiver_hand_over(receiver, estate);
-		err = sl_estate_encode(estate, parcel);
+	message = malloc(sizeof(*message));
+	state = malloc(sizeof(*state));
+	if (message && state) {
+		sl_receiver_hand_over(receiver, state);
+		err = sl_handover_encode(state, message);
 		if (!err)
-			err = sl_keeper_store(heir->socket, parcel);
-		heir->stored = receiver->plans;
+			err = sl_keeper_store(handover->socket, message);
+		handover->stored = receiver->plans;
 	}
 	if (err)
 		sl_error("the keeper does not take what this run would leave: %s", strerror(-err));
-	free(parcel);
-	free(estate);
+	free(message);
+	free(state);
 	return err;
 }
 
-void sl_heir_poll(struct sl_heir *heir)
+void sl_run_handover_poll(struct sl_run_handover *handover)
 {
-	if (heir->socket >= 0 && sl_keeper_lost(heir->socket)) {
+	if (handover->socket >= 0 && sl_keeper_lost(handover->socket)) {
 		sl_warn("the keeper is gone: this run goes on, but no other can take its place");
-		sl_heir_close(heir);
+		sl_run_handover_close(handover);
 	}
-	if (heir->receiver) /* a module that came back has another plan */
-		sl_heir_store(heir, heir->receiver);
-	if (heir->adopted)
-		sl_adopted_poll(&heir->watch, sl_clock_ns());
+	if (handover->receiver) /* a module that came back has another plan */
+		sl_run_handover_store(handover, handover->receiver);
+	if (handover->taken_over)
+		sl_handover_watch_poll(&handover->watch, sl_clock_ns());
 }
 
-void sl_heir_stop(struct sl_heir *heir)
+void sl_run_handover_stop(struct sl_run_handover *handover)
 {
-	if (heir->adopted)
-		sl_adopted_stop(&heir->watch);
+	if (handover->taken_over)
+		sl_handover_watch_stop(&handover->watch);
 }
 
-void sl_heir_abandon(struct sl_heir *heir)
+void sl_run_handover_abandon(struct sl_run_handover *handover)
 {
-	if (heir->adopted)
-		sl_adopted_abandon(&heir->watch);
+	if (handover->taken_over)
+		sl_handover_watch_abandon(&handover->watch);
 }
 
-void sl_heir_end(struct sl_heir *heir, const struct sl_receiver *receiver)
+void sl_run_handover_end(struct sl_run_handover *handover, const struct sl_receiver *receiver)
 {
-	if (heir->socket < 0)
+	if (handover->socket < 0)
 		return;
-	if (sl_adopted_exhausted(receiver))
-		sl_keeper_store(heir->socket, NULL);
+	if (sl_handover_watch_exhausted(receiver))
+		sl_keeper_store(handover->socket, NULL);
 	else
-		sl_info("the keeper still holds what the sources rely on: another run can adopt "
+		sl_info("the keeper still holds what the sources rely on: another run can take "
+			"over "
 			"them");
 }
 
-void sl_heir_close(struct sl_heir *heir)
+void sl_run_handover_close(struct sl_run_handover *handover)
 {
-	if (heir->socket >= 0)
-		close(heir->socket);
-	heir->socket = -1;
+	if (handover->socket >= 0)
+		close(handover->socket);
+	handover->socket = -1;
 }

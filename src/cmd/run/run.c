@@ -141,8 +141,9 @@ static enum sl_result run_experiment(struct sl_run_state *run)
 
 	sl_clock_iso8601(started, sizeof(started));
 	if (check_outputs(run) ||
-	    sl_heir_open(&run->heir, run->experiment,
-			 run->options.outcomes[0] ? run->options.outcomes : NULL, &run->receiver))
+	    sl_run_handover_open(&run->handover, run->experiment,
+				 run->options.outcomes[0] ? run->options.outcomes : NULL,
+				 &run->receiver))
 		return SL_RESULT_ERROR;
 	if (sl_run_open_server(run))
 		goto undo_receive;
@@ -152,13 +153,14 @@ static enum sl_result run_experiment(struct sl_run_state *run)
 	if (sl_run_write_port_file(run) ||
 	    (run->experiment->emulate_local && sl_run_spawn_child(run)))
 		goto undo_receive;
-	if (sl_run_wait_for_front_ends(run) || sl_heir_store(&run->heir, run->receiver) ||
+	if (sl_run_wait_for_front_ends(run) ||
+	    sl_run_handover_store(&run->handover, run->receiver) ||
 	    (run->server && sl_receiver_start(run->receiver)))
 		goto undo_receive;
 	if (!run->options.quiet && !run->options.still)
 		sl_receiver_log(run->receiver);
 	sl_run_acquire(run);
-	sl_heir_end(&run->heir, run->receiver);
+	sl_run_handover_end(&run->handover, run->receiver);
 	result = conclude(run, started);
 
 undo_receive:
@@ -168,7 +170,7 @@ undo_receive:
 		sl_server_close(run->server); /* a child notices and ends */
 	result = end_child(run, result);
 	sl_receiver_close(run->receiver);
-	sl_heir_close(&run->heir);
+	sl_run_handover_close(&run->handover);
 	return result;
 }
 

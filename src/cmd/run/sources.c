@@ -74,7 +74,7 @@ int sl_run_open_server(struct sl_run_state *run)
 		 * other's way. */
 		.port = (uint16_t)(e->emulate_local ? 0 : e->control.port),
 		.token = e->control.token,
-		.modules = e->feroce.enable || run->heir.adopted ? 0 : e->run.modules,
+		.modules = e->feroce.enable || run->handover.taken_over ? 0 : e->run.modules,
 		.experiment = sl_experiment_digest(e),
 		.link = e->link->wire,
 		.detector = e->detector->name,
@@ -88,7 +88,7 @@ int sl_run_open_server(struct sl_run_state *run)
 		run->expected = e->run.dark_frames + e->run.frames;
 		return sl_oneway_open(&run->oneway, run->receiver);
 	}
-	if (run->heir.adopted) {
+	if (run->handover.taken_over) {
 		run->expected = run->receiver->source[0].offered;
 	} else if (e->feroce.enable) {
 		run->expected = e->run.dark_frames + e->run.frames;
@@ -107,13 +107,13 @@ void sl_run_poll_front_ends(struct sl_run_state *run)
 		sl_clock_sleep_until(sl_clock_ns() + SL_RUN_POLL_MS * UINT64_C(1000000));
 		sl_oneway_poll(&run->oneway, sl_clock_ns());
 	}
-	sl_heir_poll(&run->heir);
+	sl_run_handover_poll(&run->handover);
 	sl_receiver_serve(run->receiver);
 }
 
 static uint32_t planned(const struct sl_run_state *run)
 {
-	if (run->heir.adopted)
+	if (run->handover.taken_over)
 		return run->experiment->run.modules;
 	return run->feroce ? sl_feroce_server_planned(run->feroce) : sl_server_planned(run->server);
 }

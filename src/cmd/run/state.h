@@ -33,7 +33,7 @@ struct sl_run_state {
 	struct sl_oneway oneway;	 /* where the link goes one way */
 	struct sl_progress progress;
 	uint64_t expected;
-	struct sl_heir heir;
+	struct sl_run_handover handover;
 	pid_t child;				 /* 0: none */
 	int child_status;			 /* once it has ended */
 	char transfer_path[SL_STREAM_NAME + 16]; /* of its sections in the file */

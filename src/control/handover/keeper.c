@@ -1,4 +1,4 @@
-/* keeper.c - the keeper: one estate, one receiver at a time. */
+/* keeper.c - the keeper: one handover state, one receiver at a time. */
 #include <errno.h>
 #include <poll.h>
 #include <stddef.h>
@@ -24,9 +24,9 @@ struct sl_keeper {
 	int listener;
 	char name[SL_KEEPER_NAME];
 	struct connection connection[CONNECTIONS];
-	struct connection *receiver; /* who holds the estate now; NULL: nobody */
+	struct connection *receiver; /* who holds the handover state now; NULL: nobody */
 	bool holds;
-	struct sl_parcel estate, message;
+	struct sl_handover_message handover, message;
 };
 
 bool sl_keeper_name_valid(const char *name)
@@ -122,17 +122,17 @@ static void hang_up(struct sl_keeper *keeper, struct connection *c)
 	c->fd = -1;
 }
 
-static void answer(struct sl_keeper *keeper, struct connection *c, enum sl_parcel_type type,
-		   const char *why)
+static void answer(struct sl_keeper *keeper, struct connection *c,
+		   enum sl_handover_message_type type, const char *why)
 {
-	struct sl_parcel *m = &keeper->message;
+	struct sl_handover_message *m = &keeper->message;
 
 	m->type = type;
 	m->fds = 0;
 	m->bytes = why ? strlen(why) : 0;
 	if (why)
 		memcpy(m->body, why, m->bytes);
-	if (sl_parcel_send(c->fd, m))
+	if (sl_handover_message_send(c->fd, m))
 		hang_up(keeper, c);
 }
 
@@ -143,62 +143,62 @@ static void claim(struct sl_keeper *keeper, struct connection *c)
 	if (keeper->receiver && keeper->receiver != c) {
 		snprintf(why, sizeof(why), "process %d is the receiver now",
 			 (int)keeper->receiver->pid);
-		answer(keeper, c, SL_PARCEL_REFUSED, why);
+		answer(keeper, c, SL_HANDOVER_MESSAGE_REFUSED, why);
 		return;
 	}
 	keeper->receiver = c;
 	sl_info("process %d is the receiver now%s", (int)c->pid,
 		keeper->holds ? ", and gets what the last one left" : "");
 	if (!keeper->holds)
-		answer(keeper, c, SL_PARCEL_NOTHING, NULL);
-	else if (sl_parcel_send(c->fd, &keeper->estate))
+		answer(keeper, c, SL_HANDOVER_MESSAGE_NOTHING, NULL);
+	else if (sl_handover_message_send(c->fd, &keeper->handover))
 		hang_up(keeper, c);
 }
 
 static void forget(struct sl_keeper *keeper)
 {
-	sl_parcel_close(&keeper->estate);
+	sl_handover_message_close(&keeper->handover);
 	keeper->holds = false;
 }
 
 static void store(struct sl_keeper *keeper, struct connection *c)
 {
 	forget(keeper);
-	keeper->estate = keeper->message;
-	keeper->estate.type = SL_PARCEL_ESTATE;
+	keeper->handover = keeper->message;
+	keeper->handover.type = SL_HANDOVER_MESSAGE_STATE;
 	keeper->holds = true;
-	sl_info("holding %u descriptors for process %d", keeper->estate.fds, (int)c->pid);
-	answer(keeper, c, SL_PARCEL_DONE, NULL);
+	sl_info("holding %u descriptors for process %d", keeper->handover.fds, (int)c->pid);
+	answer(keeper, c, SL_HANDOVER_MESSAGE_DONE, NULL);
 }
 
 static void handle(struct sl_keeper *keeper, struct connection *c)
 {
-	enum sl_parcel_type type = keeper->message.type;
+	enum sl_handover_message_type type = keeper->message.type;
 
-	if (type == SL_PARCEL_STORE && keeper->receiver == c) {
+	if (type == SL_HANDOVER_MESSAGE_STORE && keeper->receiver == c) {
 		store(keeper, c);
 		return;
 	}
-	sl_parcel_close(&keeper->message);
-	if (type == SL_PARCEL_CLAIM) {
+	sl_handover_message_close(&keeper->message);
+	if (type == SL_HANDOVER_MESSAGE_CLAIM) {
 		claim(keeper, c);
 	} else if (keeper->receiver != c) {
-		answer(keeper, c, SL_PARCEL_REFUSED, "claim first");
-	} else if (type == SL_PARCEL_FORGET) {
+		answer(keeper, c, SL_HANDOVER_MESSAGE_REFUSED, "claim first");
+	} else if (type == SL_HANDOVER_MESSAGE_FORGET) {
 		forget(keeper);
 		sl_info("nothing is held any more");
-		answer(keeper, c, SL_PARCEL_DONE, NULL);
+		answer(keeper, c, SL_HANDOVER_MESSAGE_DONE, NULL);
 	} else {
-		answer(keeper, c, SL_PARCEL_REFUSED, "that was not expected");
+		answer(keeper, c, SL_HANDOVER_MESSAGE_REFUSED, "that was not expected");
 	}
 }
 
 static void listen_to(struct sl_keeper *keeper, struct connection *c)
 {
-	int got = c->fd < 0 ? 0 : sl_parcel_receive(c->fd, 0, &keeper->message);
+	int got = c->fd < 0 ? 0 : sl_handover_message_receive(c->fd, 0, &keeper->message);
 
 	if (got == -EPROTONOSUPPORT)
-		answer(keeper, c, SL_PARCEL_REFUSED, "the keeper is of another version");
+		answer(keeper, c, SL_HANDOVER_MESSAGE_REFUSED, "the keeper is of another version");
 	if (got > 0)
 		handle(keeper, c);
 	else if (got < 0 && c->fd >= 0)
@@ -259,27 +259,28 @@ void sl_keeper_close(struct sl_keeper *keeper)
 /* ---- receivers ---- */
 
 /* Its answer, of one of two types; anything else is told. */
-static int ask(int fd, const struct sl_parcel *question, enum sl_parcel_type good,
-	       enum sl_parcel_type also, struct sl_parcel *reply)
+static int ask(int fd, const struct sl_handover_message *question,
+	       enum sl_handover_message_type good, enum sl_handover_message_type also,
+	       struct sl_handover_message *reply)
 {
-	int err = sl_parcel_send(fd, question), got;
+	int err = sl_handover_message_send(fd, question), got;
 
 	if (err)
 		return err;
-	got = sl_parcel_receive(fd, ANSWER_MS, reply);
+	got = sl_handover_message_receive(fd, ANSWER_MS, reply);
 	if (got <= 0)
 		return got ? got : -ETIMEDOUT;
 	if (reply->type == good || reply->type == also)
 		return 0;
-	sl_parcel_close(reply);
-	if (reply->type != SL_PARCEL_REFUSED)
+	sl_handover_message_close(reply);
+	if (reply->type != SL_HANDOVER_MESSAGE_REFUSED)
 		return -EPROTO;
 	sl_error("the keeper says no: %.*s", (int)(reply->bytes < 200 ? reply->bytes : 200),
 		 (const char *)reply->body);
 	return -EBUSY;
 }
 
-int sl_keeper_claim(const char *name, int *out, struct sl_parcel *estate)
+int sl_keeper_claim(const char *name, int *out, struct sl_handover_message *handover)
 {
 	struct sockaddr_un at;
 	socklen_t bytes;
@@ -300,9 +301,9 @@ int sl_keeper_claim(const char *name, int *out, struct sl_parcel *estate)
 		close(fd);
 		return -EPERM;
 	}
-	estate->type = SL_PARCEL_CLAIM;
-	estate->bytes = estate->fds = 0;
-	err = ask(fd, estate, SL_PARCEL_ESTATE, SL_PARCEL_NOTHING, estate);
+	handover->type = SL_HANDOVER_MESSAGE_CLAIM;
+	handover->bytes = handover->fds = 0;
+	err = ask(fd, handover, SL_HANDOVER_MESSAGE_STATE, SL_HANDOVER_MESSAGE_NOTHING, handover);
 	if (err) {
 		if (err != -EBUSY)
 			sl_error("the keeper '%s' does not answer as one: %s", name,
@@ -314,18 +315,19 @@ int sl_keeper_claim(const char *name, int *out, struct sl_parcel *estate)
 	return 0;
 }
 
-int sl_keeper_store(int socket, struct sl_parcel *estate)
+int sl_keeper_store(int socket, struct sl_handover_message *handover)
 {
-	static struct sl_parcel nothing;
-	struct sl_parcel *reply = malloc(sizeof(*reply));
+	static struct sl_handover_message nothing;
+	struct sl_handover_message *reply = malloc(sizeof(*reply));
 	int err;
 
 	if (!reply)
 		return -ENOMEM;
-	nothing.type = SL_PARCEL_FORGET;
-	if (estate)
-		estate->type = SL_PARCEL_STORE;
-	err = ask(socket, estate ? estate : &nothing, SL_PARCEL_DONE, SL_PARCEL_DONE, reply);
+	nothing.type = SL_HANDOVER_MESSAGE_FORGET;
+	if (handover)
+		handover->type = SL_HANDOVER_MESSAGE_STORE;
+	err = ask(socket, handover ? handover : &nothing, SL_HANDOVER_MESSAGE_DONE,
+		  SL_HANDOVER_MESSAGE_DONE, reply);
 	free(reply);
 	return err;
 }

@@ -1,5 +1,5 @@
 /* keeper_test.c - a keeper in a thread, receivers that come, leave and get in each other's way; and
- * bytes that are no parcels. */
+ * bytes that are no messages. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -27,7 +27,7 @@ struct world {
 	struct sl_keeper *keeper;
 	pthread_t thread;
 	_Atomic int stop;
-	struct sl_parcel parcel; /* large, so not on the stack */
+	struct sl_handover_message message; /* large, so not on the stack */
 };
 
 static struct world world;
@@ -70,112 +70,112 @@ static int teardown(void **state)
 }
 
 /* A receiver that finds so much. */
-static int claim(struct world *w, enum sl_parcel_type found)
+static int claim(struct world *w, enum sl_handover_message_type found)
 {
 	int fd = -1;
 
-	assert_int_equal(sl_keeper_claim(w->name, &fd, &w->parcel), 0);
-	assert_int_equal(w->parcel.type, found);
+	assert_int_equal(sl_keeper_claim(w->name, &fd, &w->message), 0);
+	assert_int_equal(w->message.type, found);
 	return fd;
 }
 
 static void store(struct world *w, int fd, const char *text, unsigned fds)
 {
-	w->parcel.bytes = strlen(text);
-	memcpy(w->parcel.body, text, w->parcel.bytes);
-	w->parcel.fds = fds;
+	w->message.bytes = strlen(text);
+	memcpy(w->message.body, text, w->message.bytes);
+	w->message.fds = fds;
 	for (unsigned i = 0; i < fds; i++) {
-		w->parcel.fd[i] = memfd_create("test", MFD_CLOEXEC);
-		assert_int_equal(ftruncate(w->parcel.fd[i], 100 + i), 0);
+		w->message.fd[i] = memfd_create("test", MFD_CLOEXEC);
+		assert_int_equal(ftruncate(w->message.fd[i], 100 + i), 0);
 	}
-	assert_int_equal(sl_keeper_store(fd, &w->parcel), 0);
-	sl_parcel_close(&w->parcel);
+	assert_int_equal(sl_keeper_store(fd, &w->message), 0);
+	sl_handover_message_close(&w->message);
 }
 
-static void expect_estate(struct world *w, const char *text, unsigned fds)
+static void expect_state(struct world *w, const char *text, unsigned fds)
 {
 	struct stat st;
 
-	assert_int_equal(w->parcel.bytes, strlen(text));
-	assert_memory_equal(w->parcel.body, text, strlen(text));
-	assert_int_equal(w->parcel.fds, fds);
+	assert_int_equal(w->message.bytes, strlen(text));
+	assert_memory_equal(w->message.body, text, strlen(text));
+	assert_int_equal(w->message.fds, fds);
 	for (unsigned i = 0; i < fds; i++) {
-		assert_int_equal(fstat(w->parcel.fd[i], &st), 0);
+		assert_int_equal(fstat(w->message.fd[i], &st), 0);
 		assert_int_equal(st.st_size, 100 + i);
-		assert_true(fcntl(w->parcel.fd[i], F_GETFD) & FD_CLOEXEC);
+		assert_true(fcntl(w->message.fd[i], F_GETFD) & FD_CLOEXEC);
 	}
-	sl_parcel_close(&w->parcel);
+	sl_handover_message_close(&w->message);
 }
 
 static void at_first_there_is_nothing(void **state)
 {
-	close(claim(*state, SL_PARCEL_NOTHING));
-	close(claim(*state, SL_PARCEL_NOTHING));
+	close(claim(*state, SL_HANDOVER_MESSAGE_NOTHING));
+	close(claim(*state, SL_HANDOVER_MESSAGE_NOTHING));
 }
 
 static void what_one_leaves_the_next_finds_and_the_one_after(void **state)
 {
 	struct world *w = *state;
-	int fd = claim(w, SL_PARCEL_NOTHING);
+	int fd = claim(w, SL_HANDOVER_MESSAGE_NOTHING);
 
-	store(w, fd, "an estate", SL_PARCEL_FDS);
+	store(w, fd, "a handover state", SL_HANDOVER_MESSAGE_FDS);
 	close(fd);
 	for (int i = 0; i < 3; i++) {
-		fd = claim(w, SL_PARCEL_ESTATE);
-		expect_estate(w, "an estate", SL_PARCEL_FDS);
+		fd = claim(w, SL_HANDOVER_MESSAGE_STATE);
+		expect_state(w, "a handover state", SL_HANDOVER_MESSAGE_FDS);
 		close(fd);
 	}
 	assert_true(sl_keeper_holds(w->keeper));
 }
 
-static void a_later_estate_replaces_the_one_before(void **state)
+static void a_later_state_replaces_the_one_before(void **state)
 {
 	struct world *w = *state;
-	int fd = claim(w, SL_PARCEL_NOTHING);
+	int fd = claim(w, SL_HANDOVER_MESSAGE_NOTHING);
 
 	store(w, fd, "first", 5);
 	store(w, fd, "second one", 2);
 	close(fd);
-	fd = claim(w, SL_PARCEL_ESTATE);
-	expect_estate(w, "second one", 2);
+	fd = claim(w, SL_HANDOVER_MESSAGE_STATE);
+	expect_state(w, "second one", 2);
 	close(fd);
 }
 
 static void what_is_forgotten_is_gone(void **state)
 {
 	struct world *w = *state;
-	int fd = claim(w, SL_PARCEL_NOTHING);
+	int fd = claim(w, SL_HANDOVER_MESSAGE_NOTHING);
 
 	store(w, fd, "first", 5);
 	assert_int_equal(sl_keeper_store(fd, NULL), 0);
 	close(fd);
-	close(claim(w, SL_PARCEL_NOTHING));
+	close(claim(w, SL_HANDOVER_MESSAGE_NOTHING));
 }
 
 static void one_receiver_at_a_time(void **state)
 {
 	struct world *w = *state;
-	int fd = claim(w, SL_PARCEL_NOTHING), other;
+	int fd = claim(w, SL_HANDOVER_MESSAGE_NOTHING), other;
 
-	assert_int_equal(sl_keeper_claim(w->name, &other, &w->parcel), -EBUSY);
+	assert_int_equal(sl_keeper_claim(w->name, &other, &w->message), -EBUSY);
 	store(w, fd, "mine", 1);
-	assert_int_equal(sl_keeper_claim(w->name, &other, &w->parcel), -EBUSY);
+	assert_int_equal(sl_keeper_claim(w->name, &other, &w->message), -EBUSY);
 	close(fd);
-	close(claim(w, SL_PARCEL_ESTATE));
-	sl_parcel_close(&w->parcel);
+	close(claim(w, SL_HANDOVER_MESSAGE_STATE));
+	sl_handover_message_close(&w->message);
 }
 
 static void a_keeper_that_ends_is_noticed(void **state)
 {
 	struct world *w = *state;
-	int fd = claim(w, SL_PARCEL_NOTHING);
+	int fd = claim(w, SL_HANDOVER_MESSAGE_NOTHING);
 
 	assert_false(sl_keeper_lost(fd));
 	end_keeper(w);
 	assert_true(sl_keeper_lost(fd));
 	assert_int_equal(sl_keeper_store(fd, NULL), -EPIPE);
 	close(fd);
-	assert_int_equal(sl_keeper_claim(w->name, &fd, &w->parcel), -ECONNREFUSED);
+	assert_int_equal(sl_keeper_claim(w->name, &fd, &w->message), -ECONNREFUSED);
 }
 
 static void names_are_checked_and_taken_once(void **state)
@@ -214,39 +214,41 @@ static int dial(const struct world *w)
 	return fd;
 }
 
-static enum sl_parcel_type answer(struct world *w, int fd)
+static enum sl_handover_message_type answer(struct world *w, int fd)
 {
-	int got = sl_parcel_receive(fd, 5000, &w->parcel);
+	int got = sl_handover_message_receive(fd, 5000, &w->message);
 
-	return got > 0 ? w->parcel.type : 0;
+	return got > 0 ? w->message.type : 0;
 }
 
 static void who_has_not_claimed_may_not_store_nor_forget(void **state)
 {
-	static const enum sl_parcel_type types[] = {SL_PARCEL_STORE,  SL_PARCEL_FORGET,
-						    SL_PARCEL_ESTATE, SL_PARCEL_NOTHING,
-						    SL_PARCEL_DONE,   SL_PARCEL_REFUSED};
+	static const enum sl_handover_message_type types[] = {
+		SL_HANDOVER_MESSAGE_STORE, SL_HANDOVER_MESSAGE_FORGET,
+		SL_HANDOVER_MESSAGE_STATE, SL_HANDOVER_MESSAGE_NOTHING,
+		SL_HANDOVER_MESSAGE_DONE,  SL_HANDOVER_MESSAGE_REFUSED};
 	struct world *w = *state;
-	int fd = claim(w, SL_PARCEL_NOTHING), stranger = dial(w);
+	int fd = claim(w, SL_HANDOVER_MESSAGE_NOTHING), stranger = dial(w);
 
 	store(w, fd, "mine", 1);
 	for (unsigned i = 0; i < 6; i++) {
-		w->parcel = (struct sl_parcel){.type = types[i], .bytes = 3, .fds = 1, .fd = {0}};
-		assert_int_equal(sl_parcel_send(stranger, &w->parcel), 0);
-		assert_int_equal(answer(w, stranger), SL_PARCEL_REFUSED);
+		w->message = (struct sl_handover_message){
+			.type = types[i], .bytes = 3, .fds = 1, .fd = {0}};
+		assert_int_equal(sl_handover_message_send(stranger, &w->message), 0);
+		assert_int_equal(answer(w, stranger), SL_HANDOVER_MESSAGE_REFUSED);
 	}
 	close(stranger);
 	close(fd);
-	fd = claim(w, SL_PARCEL_ESTATE);
-	expect_estate(w, "mine", 1);
+	fd = claim(w, SL_HANDOVER_MESSAGE_STATE);
+	expect_state(w, "mine", 1);
 	close(fd);
 }
 
 static void garbage_ends_the_connection_and_nothing_else(void **state)
 {
 	struct world *w = *state;
-	int fd = claim(w, SL_PARCEL_NOTHING), stranger;
-	char bytes[SL_PARCEL_HEADER + 1] = "garbage";
+	int fd = claim(w, SL_HANDOVER_MESSAGE_NOTHING), stranger;
+	char bytes[SL_HANDOVER_MESSAGE_HEADER + 1] = "garbage";
 
 	store(w, fd, "mine", 3);
 	for (size_t n = 1; n <= sizeof(bytes); n++) {
@@ -256,16 +258,17 @@ static void garbage_ends_the_connection_and_nothing_else(void **state)
 		close(stranger);
 	}
 	/* Of another version: it is told so. */
-	w->parcel = (struct sl_parcel){.type = SL_PARCEL_CLAIM};
-	sl_parcel_header(&w->parcel, (uint8_t *)bytes);
+	w->message = (struct sl_handover_message){.type = SL_HANDOVER_MESSAGE_CLAIM};
+	sl_handover_message_header(&w->message, (uint8_t *)bytes);
 	bytes[4]++;
 	stranger = dial(w);
-	assert_int_equal(send(stranger, bytes, SL_PARCEL_HEADER, 0), SL_PARCEL_HEADER);
-	assert_int_equal(answer(w, stranger), SL_PARCEL_REFUSED);
+	assert_int_equal(send(stranger, bytes, SL_HANDOVER_MESSAGE_HEADER, 0),
+			 SL_HANDOVER_MESSAGE_HEADER);
+	assert_int_equal(answer(w, stranger), SL_HANDOVER_MESSAGE_REFUSED);
 	close(stranger);
 	close(fd);
-	fd = claim(w, SL_PARCEL_ESTATE);
-	expect_estate(w, "mine", 3);
+	fd = claim(w, SL_HANDOVER_MESSAGE_STATE);
+	expect_state(w, "mine", 3);
 	close(fd);
 }
 
@@ -276,39 +279,40 @@ static void descriptors_of_what_is_refused_are_closed(void **state)
 	int stranger = dial(w);
 
 	for (int i = 0; i < 100; i++) {
-		w->parcel = (struct sl_parcel){.type = SL_PARCEL_STORE, .fds = SL_PARCEL_FDS};
-		for (unsigned k = 0; k < SL_PARCEL_FDS; k++)
-			w->parcel.fd[k] = stranger;
-		assert_int_equal(sl_parcel_send(stranger, &w->parcel), 0);
-		assert_int_equal(answer(w, stranger), SL_PARCEL_REFUSED);
+		w->message = (struct sl_handover_message){.type = SL_HANDOVER_MESSAGE_STORE,
+							  .fds = SL_HANDOVER_MESSAGE_FDS};
+		for (unsigned k = 0; k < SL_HANDOVER_MESSAGE_FDS; k++)
+			w->message.fd[k] = stranger;
+		assert_int_equal(sl_handover_message_send(stranger, &w->message), 0);
+		assert_int_equal(answer(w, stranger), SL_HANDOVER_MESSAGE_REFUSED);
 	}
 	close(stranger);
-	close(claim(w, SL_PARCEL_NOTHING));
+	close(claim(w, SL_HANDOVER_MESSAGE_NOTHING));
 }
 
-static void a_parcel_must_be_what_its_header_says(void **state)
+static void a_message_must_be_what_its_header_says(void **state)
 {
 	struct world *w = *state;
-	struct sl_parcel *p = &w->parcel;
-	uint8_t bytes[SL_PARCEL_HEADER + 8] = {0};
+	struct sl_handover_message *p = &w->message;
+	uint8_t bytes[SL_HANDOVER_MESSAGE_HEADER + 8] = {0};
 
-	*p = (struct sl_parcel){.type = SL_PARCEL_STORE, .bytes = 8, .fds = 2};
-	sl_parcel_header(p, bytes);
+	*p = (struct sl_handover_message){.type = SL_HANDOVER_MESSAGE_STORE, .bytes = 8, .fds = 2};
+	sl_handover_message_header(p, bytes);
 	memset(p, 0, sizeof(*p));
-	assert_int_equal(sl_parcel_parse(bytes, sizeof(bytes), 2, p), 0);
-	assert_true(p->type == SL_PARCEL_STORE && p->bytes == 8 && p->fds == 2);
+	assert_int_equal(sl_handover_message_parse(bytes, sizeof(bytes), 2, p), 0);
+	assert_true(p->type == SL_HANDOVER_MESSAGE_STORE && p->bytes == 8 && p->fds == 2);
 	for (size_t n = 0; n < sizeof(bytes); n++)
-		assert_int_equal(sl_parcel_parse(bytes, n, 2, p), -EPROTO);
-	assert_int_equal(sl_parcel_parse(bytes, sizeof(bytes), 1, p), -EPROTO);
-	assert_int_equal(sl_parcel_parse(bytes, sizeof(bytes), 3, p), -EPROTO);
+		assert_int_equal(sl_handover_message_parse(bytes, n, 2, p), -EPROTO);
+	assert_int_equal(sl_handover_message_parse(bytes, sizeof(bytes), 1, p), -EPROTO);
+	assert_int_equal(sl_handover_message_parse(bytes, sizeof(bytes), 3, p), -EPROTO);
 	for (unsigned type = 0; type < 256; type++) {
 		bytes[6] = (uint8_t)type;
-		assert_int_equal(sl_parcel_parse(bytes, sizeof(bytes), 2, p),
-				 type && type < SL_PARCEL_TYPES ? 0 : -EPROTO);
+		assert_int_equal(sl_handover_message_parse(bytes, sizeof(bytes), 2, p),
+				 type && type < SL_HANDOVER_MESSAGE_TYPES ? 0 : -EPROTO);
 	}
-	bytes[6] = SL_PARCEL_STORE;
-	bytes[4] = SL_PARCEL_VERSION + 1;
-	assert_int_equal(sl_parcel_parse(bytes, sizeof(bytes), 2, p), -EPROTONOSUPPORT);
+	bytes[6] = SL_HANDOVER_MESSAGE_STORE;
+	bytes[4] = SL_HANDOVER_MESSAGE_VERSION + 1;
+	assert_int_equal(sl_handover_message_parse(bytes, sizeof(bytes), 2, p), -EPROTONOSUPPORT);
 }
 
 int main(void)
@@ -317,7 +321,7 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		CASE(at_first_there_is_nothing),
 		CASE(what_one_leaves_the_next_finds_and_the_one_after),
-		CASE(a_later_estate_replaces_the_one_before),
+		CASE(a_later_state_replaces_the_one_before),
 		CASE(what_is_forgotten_is_gone),
 		CASE(one_receiver_at_a_time),
 		CASE(a_keeper_that_ends_is_noticed),
@@ -325,7 +329,7 @@ int main(void)
 		CASE(who_has_not_claimed_may_not_store_nor_forget),
 		CASE(garbage_ends_the_connection_and_nothing_else),
 		CASE(descriptors_of_what_is_refused_are_closed),
-		CASE(a_parcel_must_be_what_its_header_says),
+		CASE(a_message_must_be_what_its_header_says),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,53 +24,56 @@ static uint32_t get32(const uint8_t *from)
 	return value;
 }
 
-void sl_parcel_header(const struct sl_parcel *parcel, uint8_t header[SL_PARCEL_HEADER])
+void sl_handover_message_header(const struct sl_handover_message *message,
+				uint8_t header[SL_HANDOVER_MESSAGE_HEADER])
 {
 	memcpy(header, magic, sizeof(magic));
-	put32(header + 4, SL_PARCEL_VERSION | (uint32_t)parcel->type << 16);
-	put32(header + 8, (uint32_t)parcel->bytes);
-	put32(header + 12, parcel->fds);
+	put32(header + 4, SL_HANDOVER_MESSAGE_VERSION | (uint32_t)message->type << 16);
+	put32(header + 8, (uint32_t)message->bytes);
+	put32(header + 12, message->fds);
 }
 
-int sl_parcel_parse(const uint8_t *data, size_t n, unsigned fds, struct sl_parcel *parcel)
+int sl_handover_message_parse(const uint8_t *data, size_t n, unsigned fds,
+			      struct sl_handover_message *message)
 {
 	uint32_t kind, bytes;
 
-	if (n < SL_PARCEL_HEADER || memcmp(data, magic, sizeof(magic)) != 0)
+	if (n < SL_HANDOVER_MESSAGE_HEADER || memcmp(data, magic, sizeof(magic)) != 0)
 		return -EPROTO;
 	kind = get32(data + 4);
 	bytes = get32(data + 8);
-	if ((kind & 0xffff) != SL_PARCEL_VERSION)
+	if ((kind & 0xffff) != SL_HANDOVER_MESSAGE_VERSION)
 		return -EPROTONOSUPPORT;
-	if (kind >> 16 == 0 || kind >> 16 >= SL_PARCEL_TYPES || bytes > SL_PARCEL_BODY ||
-	    bytes != n - SL_PARCEL_HEADER || get32(data + 12) != fds || fds > SL_PARCEL_FDS)
+	if (kind >> 16 == 0 || kind >> 16 >= SL_HANDOVER_MESSAGE_TYPES ||
+	    bytes > SL_HANDOVER_MESSAGE_BODY || bytes != n - SL_HANDOVER_MESSAGE_HEADER ||
+	    get32(data + 12) != fds || fds > SL_HANDOVER_MESSAGE_FDS)
 		return -EPROTO;
-	parcel->type = (enum sl_parcel_type)(kind >> 16);
-	parcel->bytes = bytes;
-	parcel->fds = fds;
+	message->type = (enum sl_handover_message_type)(kind >> 16);
+	message->bytes = bytes;
+	message->fds = fds;
 	return 0;
 }
 
-int sl_parcel_send(int socket, const struct sl_parcel *parcel)
+int sl_handover_message_send(int socket, const struct sl_handover_message *message)
 {
-	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(parcel->fd))] = {0};
-	uint8_t header[SL_PARCEL_HEADER];
-	struct iovec iov[] = {{header, sizeof(header)}, {(void *)parcel->body, parcel->bytes}};
-	struct msghdr message = {.msg_iov = iov, .msg_iovlen = 2};
+	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(message->fd))] = {0};
+	uint8_t header[SL_HANDOVER_MESSAGE_HEADER];
+	struct iovec iov[] = {{header, sizeof(header)}, {(void *)message->body, message->bytes}};
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
 
-	sl_parcel_header(parcel, header);
-	if (parcel->fds) {
+	sl_handover_message_header(message, header);
+	if (message->fds) {
 		struct cmsghdr *c;
 
-		message.msg_control = control;
-		message.msg_controllen = CMSG_SPACE(parcel->fds * sizeof(int));
-		c = CMSG_FIRSTHDR(&message);
+		msg.msg_control = control;
+		msg.msg_controllen = CMSG_SPACE(message->fds * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(parcel->fds * sizeof(int));
-		memcpy(CMSG_DATA(c), parcel->fd, parcel->fds * sizeof(int));
+		c->cmsg_len = CMSG_LEN(message->fds * sizeof(int));
+		memcpy(CMSG_DATA(c), message->fd, message->fds * sizeof(int));
 	}
-	while (sendmsg(socket, &message, MSG_NOSIGNAL) < 0) {
+	while (sendmsg(socket, &msg, MSG_NOSIGNAL) < 0) {
 		if (errno == EINTR)
 			continue;
 		return errno == EAGAIN ? -ETIMEDOUT : errno == EMSGSIZE ? -EMSGSIZE : -EPIPE;
@@ -79,11 +82,11 @@ int sl_parcel_send(int socket, const struct sl_parcel *parcel)
 }
 
 /* All descriptors that came, also those of a message that is not believed. */
-static unsigned take_fds(struct msghdr *message, int fd[SL_PARCEL_FDS])
+static unsigned take_fds(struct msghdr *msg, int fd[SL_HANDOVER_MESSAGE_FDS])
 {
 	unsigned n = 0;
 
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
 		size_t bytes;
 
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
@@ -93,7 +96,7 @@ static unsigned take_fds(struct msghdr *message, int fd[SL_PARCEL_FDS])
 			int one;
 
 			memcpy(&one, CMSG_DATA(c) + at, sizeof(one));
-			if (n < SL_PARCEL_FDS)
+			if (n < SL_HANDOVER_MESSAGE_FDS)
 				fd[n++] = one;
 			else
 				close(one);
@@ -102,42 +105,42 @@ static unsigned take_fds(struct msghdr *message, int fd[SL_PARCEL_FDS])
 	return n;
 }
 
-int sl_parcel_receive(int socket, int timeout_ms, struct sl_parcel *parcel)
+int sl_handover_message_receive(int socket, int timeout_ms, struct sl_handover_message *message)
 {
-	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(parcel->fd))];
-	uint8_t header[SL_PARCEL_HEADER];
-	struct iovec iov[] = {{header, sizeof(header)}, {parcel->body, sizeof(parcel->body)}};
-	struct msghdr message = {.msg_iov = iov,
-				 .msg_iovlen = 2,
-				 .msg_control = control,
-				 .msg_controllen = sizeof(control)};
+	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(message->fd))];
+	uint8_t header[SL_HANDOVER_MESSAGE_HEADER];
+	struct iovec iov[] = {{header, sizeof(header)}, {message->body, sizeof(message->body)}};
+	struct msghdr msg = {.msg_iov = iov,
+			     .msg_iovlen = 2,
+			     .msg_control = control,
+			     .msg_controllen = sizeof(control)};
 	struct pollfd fd = {.fd = socket, .events = POLLIN};
 	unsigned fds;
 	ssize_t n;
 	int err;
 
-	parcel->fds = 0;
+	message->fds = 0;
 	if (poll(&fd, 1, timeout_ms) <= 0)
 		return 0;
-	n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	n = recvmsg(socket, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n <= 0)
 		return -EPIPE;
-	fds = take_fds(&message, parcel->fd);
-	err = message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)
+	fds = take_fds(&msg, message->fd);
+	err = msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)
 		      ? -EPROTO
-		      : sl_parcel_parse(header, (size_t)n, fds, parcel);
+		      : sl_handover_message_parse(header, (size_t)n, fds, message);
 	if (!err)
 		return 1;
-	parcel->fds = fds;
-	sl_parcel_close(parcel);
+	message->fds = fds;
+	sl_handover_message_close(message);
 	return err;
 }
 
-void sl_parcel_close(struct sl_parcel *parcel)
+void sl_handover_message_close(struct sl_handover_message *message)
 {
-	for (unsigned i = 0; i < parcel->fds; i++)
-		close(parcel->fd[i]);
-	parcel->fds = 0;
+	for (unsigned i = 0; i < message->fds; i++)
+		close(message->fd[i]);
+	message->fds = 0;
 }

@@ -8,10 +8,11 @@ enum {
 	DRAIN_LOOKS = 3,
 };
 
-void sl_adopted_init(struct sl_adopted *adopted, struct sl_receiver *receiver, double silence_s)
+void sl_handover_watch_init(struct sl_handover_watch *taken_over, struct sl_receiver *receiver,
+			    double silence_s)
 {
-	*adopted = (struct sl_adopted){.receiver = receiver,
-				       .silence_ns = (uint64_t)(silence_s * 1e9)};
+	*taken_over = (struct sl_handover_watch){.receiver = receiver,
+						 .silence_ns = (uint64_t)(silence_s * 1e9)};
 }
 
 /* The sequence after all that it offered. */
@@ -24,20 +25,21 @@ static uint64_t last_of(const struct sl_source_status *s)
 }
 
 /* No block of it is under way. */
-static bool between_blocks(const struct sl_source_status *s, const struct sl_adopted_module *m)
+static bool between_blocks(const struct sl_source_status *s,
+			   const struct sl_handover_watch_module *m)
 {
 	return m->seen.reached <= s->first || m->seen.packets == s->plan.packets;
 }
 
 /* It cannot send: no slot is open for its next block. That is not silence. */
-static bool waits_for_us(const struct sl_source_status *s, const struct sl_adopted_module *m)
+static bool waits_for_us(const struct sl_source_status *s, const struct sl_handover_watch_module *m)
 {
 	return m->seen.reached >= m->seen.opened && between_blocks(s, m);
 }
 
-static void look(struct sl_adopted *a, uint32_t module, uint64_t now_ns)
+static void look(struct sl_handover_watch *a, uint32_t module, uint64_t now_ns)
 {
-	struct sl_adopted_module *m = &a->module[module];
+	struct sl_handover_watch_module *m = &a->module[module];
 	struct sl_receiver_progress was = m->seen;
 
 	sl_receiver_progress(a->receiver, module, &m->seen);
@@ -49,10 +51,10 @@ static void look(struct sl_adopted *a, uint32_t module, uint64_t now_ns)
 }
 
 /* It has sent all that it offered, or all that it will. */
-static bool has_ended(const struct sl_adopted *a, uint32_t module, uint64_t now_ns)
+static bool has_ended(const struct sl_handover_watch *a, uint32_t module, uint64_t now_ns)
 {
 	const struct sl_source_status *s = &a->receiver->source[module];
-	const struct sl_adopted_module *m = &a->module[module];
+	const struct sl_handover_watch_module *m = &a->module[module];
 
 	if (m->seen.reached >= last_of(s) && between_blocks(s, m))
 		return true;
@@ -60,10 +62,10 @@ static bool has_ended(const struct sl_adopted *a, uint32_t module, uint64_t now_
 						      m->seen.idle - m->quiet_idle >= DRAIN_LOOKS));
 }
 
-void sl_adopted_poll(struct sl_adopted *a, uint64_t now_ns)
+void sl_handover_watch_poll(struct sl_handover_watch *a, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < a->receiver->ring.modules; i++) {
-		struct sl_adopted_module *m = &a->module[i];
+		struct sl_handover_watch_module *m = &a->module[i];
 
 		if (m->over)
 			continue;
@@ -79,7 +81,7 @@ void sl_adopted_poll(struct sl_adopted *a, uint64_t now_ns)
 	}
 }
 
-void sl_adopted_stop(struct sl_adopted *a)
+void sl_handover_watch_stop(struct sl_handover_watch *a)
 {
 	struct sl_receiver *r = a->receiver;
 	uint64_t opened = 0;
@@ -105,7 +107,7 @@ void sl_adopted_stop(struct sl_adopted *a)
 	}
 }
 
-void sl_adopted_abandon(struct sl_adopted *a)
+void sl_handover_watch_abandon(struct sl_handover_watch *a)
 {
 	for (uint32_t i = 0; i < a->receiver->ring.modules; i++) {
 		if (a->module[i].over)
@@ -115,7 +117,7 @@ void sl_adopted_abandon(struct sl_adopted *a)
 	}
 }
 
-bool sl_adopted_exhausted(const struct sl_receiver *r)
+bool sl_handover_watch_exhausted(const struct sl_receiver *r)
 {
 	for (uint32_t i = 0; i < r->ring.modules; i++) {
 		const struct sl_source_status *s = &r->source[i];

@@ -1,4 +1,4 @@
-/* watch.h - sources that were adopted and do not speak: when are they done, or gone?
+/* watch.h - sources that were taken over and do not speak: when are they done, or gone?
  *
  * Model:     what control/tcp/server.h and control/feroce/watch.c are for others. A source has
  *            ended when it was seen to send all that it offered to its first receiver; it is gone
@@ -12,23 +12,25 @@
 
 #include "receiver/receiver.h"
 
-struct sl_adopted {
+struct sl_handover_watch {
 	struct sl_receiver *receiver;
 	uint64_t silence_ns; /* 0: they may be silent for ever */
 	bool stopping;
-	struct sl_adopted_module {
+	struct sl_handover_watch_module {
 		struct sl_receiver_progress seen;
 		uint64_t quiet_ns, quiet_idle; /* since when nothing came */
 		bool over;
 	} module[SL_ASSEMBLER_MODULES];
 };
 
-void sl_adopted_init(struct sl_adopted *adopted, struct sl_receiver *receiver, double silence_s);
-void sl_adopted_poll(struct sl_adopted *adopted, uint64_t now_ns);
-void sl_adopted_stop(struct sl_adopted *adopted);
-void sl_adopted_abandon(struct sl_adopted *adopted); /* who has not ended is gone */
+void sl_handover_watch_init(struct sl_handover_watch *taken_over, struct sl_receiver *receiver,
+			    double silence_s);
+void sl_handover_watch_poll(struct sl_handover_watch *taken_over, uint64_t now_ns);
+void sl_handover_watch_stop(struct sl_handover_watch *taken_over);
+void sl_handover_watch_abandon(
+	struct sl_handover_watch *taken_over); /* who has not ended is gone */
 
 /* All of them sent what they had offered: nobody will need their plans again. */
-bool sl_adopted_exhausted(const struct sl_receiver *receiver);
+bool sl_handover_watch_exhausted(const struct sl_receiver *receiver);
 
 #endif

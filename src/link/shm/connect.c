@@ -188,8 +188,8 @@ static int receive_fds(int connection, int fds[SL_SHM_FDS], uint64_t *ring_bytes
 	return 0;
 }
 
-static int adopt(struct sl_shm *shm, struct sl_shm_queue *queue, const int fds[SL_SHM_FDS],
-		 uint64_t ring_bytes)
+static int handover_accept(struct sl_shm *shm, struct sl_shm_queue *queue,
+			   const int fds[SL_SHM_FDS], uint64_t ring_bytes)
 {
 	int err;
 
@@ -238,7 +238,7 @@ int sl_shm_connect(void *state, const struct sl_plan *plan)
 			 plan->transfer);
 		return err;
 	}
-	err = adopt(shm, queue, fds, ring_bytes);
+	err = handover_accept(shm, queue, fds, ring_bytes);
 	if (err)
 		return err;
 	atomic_store_explicit(&queue->active, 1, memory_order_release);

@@ -208,9 +208,9 @@ static int open_rc(const struct sl_udp *udp, struct sl_udp_queue *queue)
 }
 
 /* A source that sends from one port gets a socket of its own; one that says no port (an RDMA NIC
- * chooses for itself), or the kernel says no, sends to the shared one. kept_fd: it is already
+ * chooses for itself), or the kernel says no, sends to the shared one. handover_fd: it is already
  * decided. */
-static void open_flow(struct sl_udp *udp, struct sl_udp_queue *queue, const int *kept_fd)
+static void open_flow(struct sl_udp *udp, struct sl_udp_queue *queue, const int *handover_fd)
 {
 	const struct sl_plan *plan = &queue->plan;
 	struct sl_udp_path in;
@@ -223,8 +223,8 @@ static void open_flow(struct sl_udp *udp, struct sl_udp_queue *queue, const int 
 	queue->batch = SL_UDP_BATCH;
 	sl_udp_path_set(&in, plan->source.ip, plan->source.port, udp->local, (uint16_t)udp->port);
 	queue->in = in.path;
-	if (kept_fd)
-		queue->fd = *kept_fd;
+	if (handover_fd)
+		queue->fd = *handover_fd;
 	else if (plan->source.port && !udp->way)
 		queue->fd = sl_net_open_flow(udp->fd, udp->local, (uint16_t)udp->port,
 					     plan->source.ip, plan->source.port);
@@ -237,7 +237,7 @@ static void open_flow(struct sl_udp *udp, struct sl_udp_queue *queue, const int 
 	}
 	/* The buffer is shared, too: so is what may be under way. */
 	udp->shared = true;
-	if (kept_fd)
+	if (handover_fd)
 		return;
 	set_window(udp, &queue->plan, false);
 	queue->credit.window = plan->window_bytes;
@@ -269,7 +269,7 @@ static int open_queue(struct sl_udp *udp, struct sl_udp_queue *queue)
 }
 
 /* The plan of the queue is made. */
-static int install(struct sl_udp *udp, uint32_t index, const int *kept_fd)
+static int install(struct sl_udp *udp, uint32_t index, const int *handover_fd)
 {
 	struct sl_udp_queue *queue = &udp->queue[index];
 	int err = open_queue(udp, queue);
@@ -280,7 +280,7 @@ static int install(struct sl_udp *udp, uint32_t index, const int *kept_fd)
 	err = sl_placer_init(&queue->placer, udp->env.ring, udp->env.counters, &queue->plan);
 	if (err)
 		return err;
-	open_flow(udp, queue, kept_fd);
+	open_flow(udp, queue, handover_fd);
 	if (index >= udp->queues)
 		udp->queues = index + 1;
 	return 0;
@@ -328,7 +328,8 @@ static const char *differs(const struct sl_plan *now, const struct sl_plan *kept
 	return kept->version == SL_PLAN_VERSION ? NULL : "the version of the program";
 }
 
-int sl_udp_adopt(void *state, const struct sl_offer *offer, const struct sl_plan *plan, int fd)
+int sl_udp_handover_accept(void *state, const struct sl_offer *offer, const struct sl_plan *plan,
+			   int fd)
 {
 	struct sl_udp *udp = state;
 	uint32_t index = plan->transfer;

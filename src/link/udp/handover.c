@@ -259,7 +259,7 @@ static void find_free_sources(struct sl_udp *udp)
 
 /* ---- the link's calls ---- */
 
-int sl_udp_keep(void *state, uint16_t transfer)
+int sl_udp_handover_fd(void *state, uint16_t transfer)
 {
 	struct sl_udp *udp = state;
 

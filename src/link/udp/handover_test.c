@@ -40,7 +40,7 @@ static struct rig *rig_with(uint16_t service, uint16_t message, const char *cred
 	return rig;
 }
 
-static struct rig *rig_kept(uint16_t service, uint16_t message, const char *credits)
+static struct rig *rig_handover(uint16_t service, uint16_t message, const char *credits)
 {
 	return rig_with(service, message, credits, "timeout", "8"); /* a millisecond */
 }
@@ -71,10 +71,10 @@ static struct left leave(struct rig *rig)
 	return left;
 }
 
-static int adopt(struct rig *rig, unsigned module, int fd)
+static int handover_accept(struct rig *rig, unsigned module, int fd)
 {
-	return rig->link->adopt(rig->receiver, &udp(rig->source)->send[module].offer,
-				&rig->plan[module], fd);
+	return rig->link->handover_accept(rig->receiver, &udp(rig->source)->send[module].offer,
+					  &rig->plan[module], fd);
 }
 
 /* Another receiver in its place; first[] of each module. */
@@ -82,10 +82,10 @@ static void take_over(struct rig *rig, const struct left *left, uint64_t *first)
 {
 	uint64_t highest = 0;
 
-	rig->kept_fd = &left->link;
+	rig->handover_fd = &left->link;
 	assert_int_equal(rig_open_receiver(rig), 0);
 	for (unsigned m = 0; m < RIG_MODULES; m++)
-		assert_int_equal(adopt(rig, m, left->flow[m]), 0);
+		assert_int_equal(handover_accept(rig, m, left->flow[m]), 0);
 	rig->link->resume(rig->receiver, first);
 	for (unsigned m = 0; m < RIG_MODULES; m++)
 		highest = first[m] > highest ? first[m] : highest;
@@ -133,7 +133,7 @@ static void pump(struct rig *rig, uint64_t position, unsigned module)
 
 static void what_waits_in_the_sockets_is_found(void **state)
 {
-	struct rig *rig = rig_kept(SL_SERVICE_UC, 0, "true");
+	struct rig *rig = rig_handover(SL_SERVICE_UC, 0, "true");
 	uint64_t first[SL_LINK_TRANSFERS];
 
 	for (unsigned m = 0; m < RIG_MODULES; m++)
@@ -152,7 +152,7 @@ static void what_waits_in_the_sockets_is_found(void **state)
 
 static void a_block_that_was_begun_is_not_expected(void **state)
 {
-	struct rig *rig = rig_kept(SL_SERVICE_UC, 0, "true");
+	struct rig *rig = rig_handover(SL_SERVICE_UC, 0, "true");
 	uint64_t first[SL_LINK_TRANSFERS];
 
 	for (unsigned m = 0; m < RIG_MODULES; m++)
@@ -175,7 +175,7 @@ static void a_block_that_was_begun_is_not_expected(void **state)
 /* A process that is killed returns from its last system call to nowhere. */
 static void what_was_taken_in_the_last_call_counts_as_taken(void **state)
 {
-	struct rig *rig = rig_kept(SL_SERVICE_UC, 0, "true");
+	struct rig *rig = rig_handover(SL_SERVICE_UC, 0, "true");
 	uint64_t first[SL_LINK_TRANSFERS];
 	struct left left;
 	char byte;
@@ -194,7 +194,7 @@ static void what_was_taken_in_the_last_call_counts_as_taken(void **state)
 
 static void no_more_than_was_granted_can_have_been_taken(void **state)
 {
-	struct rig *rig = rig_kept(SL_SERVICE_UC, 0, "true");
+	struct rig *rig = rig_handover(SL_SERVICE_UC, 0, "true");
 	uint64_t first[SL_LINK_TRANSFERS];
 
 	sl_udp_note_reading(&udp(rig->receiver)->queue[0], 1000000);
@@ -235,7 +235,7 @@ static void credits_go_on_when_all_that_was_under_way_is_lost(void **state)
 /* It gives up a block after this many packets of it were taken, acknowledged or not. */
 static void rc_goes_on(uint16_t message, unsigned taken)
 {
-	struct rig *rig = rig_kept(SL_SERVICE_RC, message, "true");
+	struct rig *rig = rig_handover(SL_SERVICE_RC, message, "true");
 	uint64_t first[SL_LINK_TRANSFERS], position;
 	struct left left;
 	char byte;
@@ -288,7 +288,7 @@ static void rc_credits_go_on_under_their_numbers(void **state)
 	const struct sl_roce_rc_requester *grants;
 
 	for (int arrived = 0; arrived < 2; arrived++) {
-		struct rig *rig = rig_kept(SL_SERVICE_RC, SL_MESSAGE_PACKET, "true");
+		struct rig *rig = rig_handover(SL_SERVICE_RC, SL_MESSAGE_PACKET, "true");
 		uint64_t first[SL_LINK_TRANSFERS];
 		struct left left;
 		char byte;
@@ -357,7 +357,7 @@ static void *run(void *arg)
 /* More than 2^24 packets later a PSN alone says nothing. */
 static void a_source_that_nothing_holds_back_is_found_by_its_immediate(void **state)
 {
-	struct rig *rig = rig_kept(SL_SERVICE_UC, 0, "false");
+	struct rig *rig = rig_handover(SL_SERVICE_UC, 0, "false");
 	struct runner r = {.rig = rig, .next = (UINT64_C(1) << 25) / PACKETS + 12345};
 	uint64_t first[SL_LINK_TRANSFERS], begin = r.next;
 	struct left left;
@@ -382,7 +382,7 @@ static void a_source_that_nothing_holds_back_is_found_by_its_immediate(void **st
 
 static void one_that_is_silent_is_believed_to_be_where_it_was(void **state)
 {
-	struct rig *rig = rig_kept(SL_SERVICE_UC, 0, "false");
+	struct rig *rig = rig_handover(SL_SERVICE_UC, 0, "false");
 	uint64_t first[SL_LINK_TRANSFERS];
 
 	expect_arrives(rig, 0, 0);
@@ -397,20 +397,20 @@ static void one_that_is_silent_is_believed_to_be_where_it_was(void **state)
 
 static void a_plan_that_no_longer_fits_is_refused(void **state)
 {
-	struct rig *rig = rig_kept(SL_SERVICE_UC, 0, "true");
+	struct rig *rig = rig_handover(SL_SERVICE_UC, 0, "true");
 	struct left left = leave(rig);
 	struct sl_plan plan = rig->plan[0];
 
-	rig->kept_fd = &left.link;
+	rig->handover_fd = &left.link;
 	rig->crc = 1;
 	assert_int_equal(rig_open_receiver(rig), 0);
-	assert_int_equal(adopt(rig, 0, left.flow[0]), -EINVAL);
+	assert_int_equal(handover_accept(rig, 0, left.flow[0]), -EINVAL);
 	udp(rig->receiver)->env.crc = 0;
-#define REFUSED(field, value)                                           \
-	do {                                                            \
-		rig->plan[0].field = value;                             \
-		assert_int_equal(adopt(rig, 0, left.flow[0]), -EINVAL); \
-		rig->plan[0] = plan;                                    \
+#define REFUSED(field, value)                                                     \
+	do {                                                                      \
+		rig->plan[0].field = value;                                       \
+		assert_int_equal(handover_accept(rig, 0, left.flow[0]), -EINVAL); \
+		rig->plan[0] = plan;                                              \
 	} while (0)
 	REFUSED(pmtu, 512);
 	REFUSED(packets, plan.packets + 1);
@@ -425,10 +425,10 @@ static void a_plan_that_no_longer_fits_is_refused(void **state)
 	REFUSED(version, SL_PLAN_VERSION + 1);
 	REFUSED(module, 1);
 	REFUSED(transfer, SL_LINK_TRANSFERS);
-	assert_int_equal(adopt(rig, 0, left.flow[0]), 0);
-	assert_int_equal(adopt(rig, 0, left.flow[0]), -EINVAL); /* it is taken */
+	assert_int_equal(handover_accept(rig, 0, left.flow[0]), 0);
+	assert_int_equal(handover_accept(rig, 0, left.flow[0]), -EINVAL); /* it is taken */
 	rig->plan[1].qpn++;
-	assert_int_equal(adopt(rig, 1, left.flow[1]), -EINVAL);
+	assert_int_equal(handover_accept(rig, 1, left.flow[1]), -EINVAL);
 	close(left.flow[1]);
 	rig_free(rig);
 }

@@ -103,8 +103,9 @@ static int open_receiver(struct sl_udp *udp)
 	for (unsigned i = 0; i < SL_UDP_TRANSFERS; i++)
 		udp->queue[i].fd = -1;
 	/* Where packets come another way, this one is for what is sent back. */
-	udp->fd = udp->env.kept_fd ? *udp->env.kept_fd
-				   : sl_net_open(udp->local, udp->way ? 0 : (uint16_t)udp->port);
+	udp->fd = udp->env.handover_fd
+			  ? *udp->env.handover_fd
+			  : sl_net_open(udp->local, udp->way ? 0 : (uint16_t)udp->port);
 	if (udp->fd < 0)
 		return udp->fd;
 	udp->in_fd[0] = udp->fd;
@@ -304,8 +305,8 @@ const struct sl_link sl_link_udp = {
 	.serve = sl_udp_serve,
 	.reported = sl_udp_reported,
 	.drop = sl_udp_drop,
-	.keep = sl_udp_keep,
-	.adopt = sl_udp_adopt,
+	.keep = sl_udp_handover_fd,
+	.handover_accept = sl_udp_handover_accept,
 	.resume = sl_udp_resume,
 	.offer = sl_udp_offer,
 	.connect = sl_udp_connect,

@@ -369,8 +369,9 @@ void sl_udp_note(struct sl_udp_queue *queue);
 /* The queue goes on where the note says. */
 void sl_udp_note_restore(struct sl_udp_queue *queue);
 
-int sl_udp_keep(void *state, uint16_t transfer);
-int sl_udp_adopt(void *state, const struct sl_offer *offer, const struct sl_plan *plan, int fd);
+int sl_udp_handover_fd(void *state, uint16_t transfer);
+int sl_udp_handover_accept(void *state, const struct sl_offer *offer, const struct sl_plan *plan,
+			   int fd);
 void sl_udp_resume(void *state, uint64_t *first);
 
 /* ---- sending ---- */
