@@ -38,7 +38,8 @@ struct sl_env {
 	/* The hop EMIT is of this host's clock, too. May change when a front end comes; NULL: it is
 	 * not. */
 	const _Atomic bool *same_clock;
-	const struct sl_backs *backs; /* ways back to the front end; NULL: there are none */
+	const struct sl_feedback_senders
+		*feedback; /* ways back to the front end; NULL: there are none */
 };
 
 #endif

@@ -16,18 +16,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct sl_back; /* one that is open */
+struct sl_feedback_sender; /* one that is open */
 
 /* A device with RDMA memory that knows nothing of plans, or credits: these are its numbers. Block k
  * goes to `memory` + (k mod slots) * stride, whether or not what was there has been read. */
-struct sl_back_device {
+struct sl_feedback_target {
 	uint32_t qpn; /* 0: it is no device; a plan is asked for */
 	uint32_t rkey, psn, slots;
 	uint64_t memory, stride; /* stride 0: blocks follow each other */
 	uint16_t pmtu;
 };
 
-struct sl_back_options {
+struct sl_feedback_sender_options {
 	const char *link;    /* its name */
 	const char *address; /* where the front end gives out plans, or has its memory: numeric */
 	const char *source;  /* of the packets; empty: that by which it is reached */
@@ -35,10 +35,10 @@ struct sl_back_options {
 	uint16_t service; /* enum sl_service */
 	uint32_t bytes;	  /* of a packet, at most */
 	double wait_s;
-	struct sl_back_device device;
+	struct sl_feedback_target device;
 };
 
-struct sl_back_packet {
+struct sl_feedback_packet {
 	const void *data;
 	uint32_t bytes;
 	uint32_t items; /* answers in it */
@@ -46,18 +46,20 @@ struct sl_back_packet {
 };
 
 /* What the pipeline hands to sinks. */
-struct sl_backs {
+struct sl_feedback_senders {
 	/* The options' texts need not stay. -EINVAL, logged. Connecting goes on in the
 	 * background. */
-	int (*open)(const struct sl_backs *backs, const struct sl_back_options *options,
-		    struct sl_back **back);
+	int (*open)(const struct sl_feedback_senders *feedback,
+		    const struct sl_feedback_sender_options *options,
+		    struct sl_feedback_sender **back);
 
 	/* How many were taken, in order; the others are not sent. */
-	uint32_t (*send)(struct sl_back *back, const struct sl_back_packet *packet, uint32_t n);
+	uint32_t (*send)(struct sl_feedback_sender *back, const struct sl_feedback_packet *packet,
+			 uint32_t n);
 
 	/* Waits a moment for what is under way. Items of packets that were taken, and of which it
 	 * is known that they have not arrived. */
-	uint64_t (*close)(struct sl_back *back);
+	uint64_t (*close)(struct sl_feedback_sender *back);
 
 	/* The run waits for its front ends: nobody is connected to yet, who may be another's. */
 	_Atomic bool idle;

@@ -239,7 +239,7 @@ static int check_answers(struct sl_emulator *em, const char *name, const char *c
 	snprintf(begin, sizeof(begin), "%s%s", name, colon);
 	if (o->report)
 		sl_log_level(SL_LOG_INFO);
-	return sl_answers_finish(em->answers, begin, o->quiet && !o->report);
+	return sl_feedback_listener_finish(em->feedback, begin, o->quiet && !o->report);
 }
 
 static void *run_stream(void *arg)
@@ -276,7 +276,7 @@ static void *run_stream(void *arg)
 			us(sl_histogram_max(&em->pace.late)));
 	if (err == -EPIPE)
 		sl_error("%s%sthe receiver is gone", name, colon);
-	if (em->answers) {
+	if (em->feedback) {
 		int heard = check_answers(em, name, colon, o);
 
 		err = err ? err : heard;

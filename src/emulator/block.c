@@ -136,7 +136,7 @@ static int render(struct sl_emulator *em, uint32_t m, uint64_t k, uint32_t flags
 /* Before anything of it leaves: its answer will find that it was sent. */
 static int note_sent(struct sl_emulator *em, uint64_t number, uint64_t ns)
 {
-	while (em->answers && !sl_answers_sent(&em->answers->answers, number, ns)) {
+	while (em->feedback && !sl_feedback_account_sent(&em->feedback->account, number, ns)) {
 		if (atomic_load_explicit(&em->stop, memory_order_relaxed) > 1)
 			return -ECANCELED;
 		sl_clock_sleep_until(sl_clock_ns() + NAP_NS);

@@ -88,7 +88,7 @@ static int choose_modules(struct sl_emulator *em, uint32_t first, uint32_t last)
 static int open_answers(struct sl_emulator *em)
 {
 	const struct sl_experiment *e = em->experiment;
-	const struct sl_answers_terms terms = {
+	const struct sl_feedback_account_terms terms = {
 		.geometry = &em->geometry,
 		.first_module = em->first_module,
 		.end_module = em->end_module,
@@ -96,7 +96,7 @@ static int open_answers(struct sl_emulator *em)
 		.experiment = sl_experiment_digest(e),
 	};
 
-	return sl_answers_open(&e->answers, &terms, &em->answers);
+	return sl_feedback_listener_open(&e->feedback, &terms, &em->feedback);
 }
 
 int sl_emulator_open(struct sl_experiment *experiment, uint32_t first, uint32_t last,
@@ -138,7 +138,7 @@ int sl_emulator_open(struct sl_experiment *experiment, uint32_t first, uint32_t 
 		err = open_fault_log(em);
 	if (!err)
 		err = open_modules(em);
-	if (!err && e->answers.address[0])
+	if (!err && e->feedback.address[0])
 		err = open_answers(em);
 	/* The link is opened once per plan, each time from its options alone. */
 	em->link_options = malloc(e->link->state_bytes);
@@ -159,8 +159,8 @@ void sl_emulator_close(struct sl_emulator *em)
 		for (unsigned i = 0; i < SL_EMULATOR_DEPTH; i++)
 			sl_emulator_frame_close(&em->module[m].frame[i]);
 	free(em->module);
-	if (em->answers)
-		sl_answers_close(em->answers);
+	if (em->feedback)
+		sl_feedback_listener_close(em->feedback);
 	if (em->fault_log)
 		fclose(em->fault_log);
 	free(em->faults);
@@ -299,7 +299,7 @@ int sl_emulator_start(struct sl_emulator *em)
 	const struct sl_placement *p = &em->placement;
 	char text[512];
 	cpu_set_t set;
-	int err = em->answers ? sl_answers_wait(em->answers) : 0;
+	int err = em->feedback ? sl_feedback_listener_wait(em->feedback) : 0;
 
 	if (err)
 		return err;

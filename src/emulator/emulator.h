@@ -70,7 +70,7 @@ struct sl_emulator {
 	struct sl_darks darks;
 	struct sl_faults *faults;
 	FILE *fault_log;
-	struct sl_answers_thread *answers; /* NULL: nobody listens for them */
+	struct sl_feedback_listener *feedback; /* NULL: nobody listens for them */
 	bool detector_open, link_open;
 	void *link_options; /* the link's state as configured: each plan starts from it */
 

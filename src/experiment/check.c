@@ -194,14 +194,14 @@ static const char *contradiction(const struct sl_experiment *e, unsigned sink)
 	const struct sl_link *there, *here;
 	char a[WORD], b[WORD];
 
-	for (unsigned i = 0; i < (e->answers.by ? 3 : 2); i++)
+	for (unsigned i = 0; i < (e->feedback.by ? 3 : 2); i++)
 		if (strcmp(word(options, e->sink_state[sink], shared[i], a),
-			   word(sl_answers_options, &e->answers, shared[i], b)) != 0)
+			   word(sl_feedback_options, &e->feedback, shared[i], b)) != 0)
 			return shared[i];
-	if (!e->answers.by)
+	if (!e->feedback.by)
 		return NULL;
 	there = sl_link_find(word(options, e->sink_state[sink], "link", a));
-	here = sl_link_find(e->answers.link);
+	here = sl_link_find(e->feedback.link);
 	/* Those that are not there, or go one way, have words of their own. */
 	if (!there || !here || there->oneway || here->oneway)
 		return NULL;
@@ -215,7 +215,7 @@ static int check_answers(const struct sl_experiment *e)
 	const char *wrong = NULL;
 	unsigned sinks = 0;
 
-	if (!e->emulate_local || !e->answers.address[0])
+	if (!e->emulate_local || !e->feedback.address[0])
 		return 0;
 	for (unsigned i = 0; i < e->sinks; i++) {
 		if (strcmp(e->sink[i]->name, "feedback") != 0)
@@ -244,7 +244,7 @@ static int check_datagrams(const struct sl_experiment *e)
 	char text[WORD];
 	int err = 0;
 
-	if (e->answers.address[0] && !e->answers.by && e->answers.service) {
+	if (e->feedback.address[0] && !e->feedback.by && e->feedback.service) {
 		sl_config_error(e->config, sl_node_get(root, "answers"),
 				"service rc is for by: write; UDP packets have no service");
 		err = -EINVAL;

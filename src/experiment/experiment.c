@@ -397,7 +397,7 @@ int sl_experiment_open(const char *path, const char *transfer, const char *const
 	read_stages(&r);
 	read_sinks(&r);
 	read_plain(&r, "frontend", sl_fault_options, &r.e->faults);
-	read_plain(&r, "answers", sl_answers_options, &r.e->answers);
+	read_plain(&r, "answers", sl_feedback_options, &r.e->feedback);
 	read_plain(&r, "calibration", sl_calibration_options, &r.e->calibration);
 	read_plain(&r, "threads", sl_threads_options, &r.e->threads);
 	read_plain(&r, "control", sl_control_options, &r.e->control);

@@ -104,7 +104,7 @@ struct sl_experiment {
 
 	struct sl_calibration_run calibration;
 	struct sl_fault_options faults;
-	struct sl_answers_options answers;
+	struct sl_feedback_options feedback;
 	struct sl_control_run control;
 	struct sl_feroce_run feroce;
 	bool emulate_local; /* run starts the front end itself */

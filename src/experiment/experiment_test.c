@@ -213,7 +213,7 @@ static void every_default_is_the_tables(void **state)
 	expect_defaults("unit", &e->unit_run, sizeof(e->unit_run));
 	expect_defaults("control", &e->control, sizeof(e->control));
 	expect_defaults("frontend", &e->faults, sizeof(e->faults));
-	expect_defaults("answers", &e->answers, sizeof(e->answers));
+	expect_defaults("answers", &e->feedback, sizeof(e->feedback));
 	sl_experiment_close(e);
 }
 

@@ -101,6 +101,6 @@ const struct sl_section sl_sections[] = {
 	 sl_cut_options},
 	{"feroce", "FPGAs that connect by the FEROCE connection manager", sl_feroce_options},
 	{"frontend", "faults on demand, for tests and rehearsals", sl_fault_options},
-	{"answers", "front end: decisions that come back, checked", sl_answers_options},
+	{"answers", "front end: decisions that come back, checked", sl_feedback_options},
 	{NULL, NULL, NULL},
 };

@@ -17,10 +17,10 @@ static uint32_t window_for(uint32_t items)
 	return window > WINDOW_MAX ? WINDOW_MAX : window < WINDOW_MIN ? WINDOW_MIN : window;
 }
 
-int sl_answers_init(struct sl_answers *answers, uint32_t items, uint64_t step, uint32_t window,
-		    bool part, uint64_t deadline_ns)
+int sl_feedback_account_init(struct sl_feedback_account *account, uint32_t items, uint64_t step,
+			     uint32_t window, bool part, uint64_t deadline_ns)
 {
-	struct sl_answers *a = answers;
+	struct sl_feedback_account *a = account;
 
 	memset(a, 0, sizeof(*a));
 	a->items = items;
@@ -35,13 +35,13 @@ int sl_answers_init(struct sl_answers *answers, uint32_t items, uint64_t step, u
 	return a->frame && a->bits ? 0 : -ENOMEM;
 }
 
-void sl_answers_own(struct sl_answers *a, uint32_t first, uint32_t n)
+void sl_feedback_account_own(struct sl_feedback_account *a, uint32_t first, uint32_t n)
 {
 	a->own_first = first;
 	a->own = n;
 }
 
-void sl_answers_fini(struct sl_answers *a)
+void sl_feedback_account_fini(struct sl_feedback_account *a)
 {
 	free(a->frame);
 	free(a->bits);
@@ -51,23 +51,24 @@ void sl_answers_fini(struct sl_answers *a)
 
 /* ---- what was sent ---- */
 
-bool sl_answers_sent(struct sl_answers *a, uint64_t number, uint64_t ns)
+bool sl_feedback_account_sent(struct sl_feedback_account *a, uint64_t number, uint64_t ns)
 {
 	uint64_t head = atomic_load_explicit(&a->head, memory_order_relaxed);
 
-	if (head - atomic_load_explicit(&a->tail, memory_order_acquire) == SL_ANSWERS_NOTES)
+	if (head - atomic_load_explicit(&a->tail, memory_order_acquire) ==
+	    SL_FEEDBACK_ACCOUNT_NOTES)
 		return false;
-	a->note[head % SL_ANSWERS_NOTES] = (struct sl_answers_note){number, ns};
+	a->note[head % SL_FEEDBACK_ACCOUNT_NOTES] = (struct sl_feedback_account_note){number, ns};
 	atomic_store_explicit(&a->head, head + 1, memory_order_release);
 	return true;
 }
 
-static uint64_t slot_of(const struct sl_answers *a, uint64_t number)
+static uint64_t slot_of(const struct sl_feedback_account *a, uint64_t number)
 {
 	return number / a->step % a->window;
 }
 
-static void retire(struct sl_answers *a, struct sl_answers_frame *frame)
+static void retire(struct sl_feedback_account *a, struct sl_feedback_account_frame *frame)
 {
 	if (!frame->used)
 		return;
@@ -76,7 +77,7 @@ static void retire(struct sl_answers *a, struct sl_answers_frame *frame)
 	frame->used = false;
 }
 
-static void widen(struct sl_answers *a, uint64_t number)
+static void widen(struct sl_feedback_account *a, uint64_t number)
 {
 	if (!a->begun || number < a->first)
 		a->first = number;
@@ -85,10 +86,10 @@ static void widen(struct sl_answers *a, uint64_t number)
 	a->begun = true;
 }
 
-static void watch(struct sl_answers *a, const struct sl_answers_note *note)
+static void watch(struct sl_feedback_account *a, const struct sl_feedback_account_note *note)
 {
 	uint64_t slot = slot_of(a, note->number);
-	struct sl_answers_frame *frame = &a->frame[slot];
+	struct sl_feedback_account_frame *frame = &a->frame[slot];
 
 	widen(a, note->number);
 	if (!note->ns)
@@ -100,26 +101,26 @@ static void watch(struct sl_answers *a, const struct sl_answers_note *note)
 		return;
 	}
 	retire(a, frame);
-	*frame = (struct sl_answers_frame){note->number, note->ns, a->own, true};
+	*frame = (struct sl_feedback_account_frame){note->number, note->ns, a->own, true};
 	memset(&a->bits[slot * a->words], 0, a->words * sizeof(*a->bits));
 	a->count.frames++;
 	a->count.events += a->own;
 	atomic_fetch_add_explicit(&a->outstanding, a->own, memory_order_relaxed);
 }
 
-void sl_answers_absorb(struct sl_answers *a)
+void sl_feedback_account_absorb(struct sl_feedback_account *a)
 {
 	uint64_t head = atomic_load_explicit(&a->head, memory_order_acquire);
 	uint64_t tail = atomic_load_explicit(&a->tail, memory_order_relaxed);
 
 	for (; tail < head; tail++)
-		watch(a, &a->note[tail % SL_ANSWERS_NOTES]);
+		watch(a, &a->note[tail % SL_FEEDBACK_ACCOUNT_NOTES]);
 	atomic_store_explicit(&a->tail, tail, memory_order_release);
 }
 
 /* ---- what came ---- */
 
-static void count_decision(struct sl_answers *a, uint16_t decision)
+static void count_decision(struct sl_feedback_account *a, uint16_t decision)
 {
 	switch (decision) {
 	case SL_FEEDBACK_KEEP:
@@ -134,8 +135,8 @@ static void count_decision(struct sl_answers *a, uint16_t decision)
 }
 
 /* An event of a frame that was sent. */
-static void tick_off(struct sl_answers *a, struct sl_answers_frame *frame, uint32_t item,
-		     uint16_t decision, uint64_t now_ns)
+static void tick_off(struct sl_feedback_account *a, struct sl_feedback_account_frame *frame,
+		     uint32_t item, uint16_t decision, uint64_t now_ns)
 {
 	uint64_t *word = &a->bits[slot_of(a, frame->number) * a->words + item / 64];
 	uint64_t bit = UINT64_C(1) << item % 64;
@@ -155,13 +156,13 @@ static void tick_off(struct sl_answers *a, struct sl_answers_frame *frame, uint3
 }
 
 /* A frame that this front end left out, or that came and went while it was away. */
-static bool was_skipped(const struct sl_answers *a, uint64_t number)
+static bool was_skipped(const struct sl_feedback_account *a, uint64_t number)
 {
 	return a->begun && number >= a->first && number <= a->newest &&
 	       a->newest - number < a->window * a->step;
 }
 
-static void look_at_packets(struct sl_answers *a, uint64_t packet)
+static void look_at_packets(struct sl_feedback_account *a, uint64_t packet)
 {
 	if (packet > a->next_packet)
 		a->count.packets_lost += packet - a->next_packet;
@@ -171,10 +172,11 @@ static void look_at_packets(struct sl_answers *a, uint64_t packet)
 	a->count.packets++;
 }
 
-void sl_answers_packet(struct sl_answers *a, const uint8_t *packet, size_t bytes, uint64_t now_ns)
+void sl_feedback_account_packet(struct sl_feedback_account *a, const uint8_t *packet, size_t bytes,
+				uint64_t now_ns)
 {
 	struct sl_feedback_header header;
-	struct sl_answers_frame *frame;
+	struct sl_feedback_account_frame *frame;
 	uint64_t number;
 
 	if (sl_feedback_read(packet, bytes, &header) || header.items != a->items) {
@@ -203,14 +205,14 @@ void sl_answers_packet(struct sl_answers *a, const uint8_t *packet, size_t bytes
 	atomic_store_explicit(&a->heard_ns, now_ns, memory_order_relaxed);
 }
 
-void sl_answers_end(struct sl_answers *a)
+void sl_feedback_account_end(struct sl_feedback_account *a)
 {
-	sl_answers_absorb(a);
+	sl_feedback_account_absorb(a);
 	for (uint32_t i = 0; i < a->window; i++)
 		retire(a, &a->frame[i]);
 }
 
-bool sl_answers_agree(const struct sl_answers *a)
+bool sl_feedback_account_agree(const struct sl_feedback_account *a)
 {
 	return !a->count.missing && !a->count.duplicate && !a->count.unknown && !a->count.malformed;
 }

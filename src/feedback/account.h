@@ -1,13 +1,13 @@
 /* account.h - the front end hears what was decided: exactly one answer for every event it sent.
  *
- * Model:     the sender says which frame it begins, and when (sl_answers_sent). Packets of answers
- *            (docs/reference/feedback.md) tick events off; those of the frame that are left when
- *            the end has come, or when a later frame needs its place, are missing. An answer to an
- *            event that has one is a duplicate, to one that was never sent unknown; but "no data"
- *            is a true word about what was not sent, and where this front end has some of the
- *            modules, the others may have sent it. Where modules have events of their own, those
- *            of others' modules are theirs to hear of. How long after its event each answer came
- *            is kept.
+ * Model:     the sender says which frame it begins, and when (sl_feedback_account_sent). Packets
+ *            of answers (docs/reference/feedback.md) tick events off; those of the frame that are
+ *            left when the end has come, or when a later frame needs its place, are missing. An
+ *            answer to an event that has one is a duplicate, to one that was never sent unknown;
+ *            but "no data" is a true word about what was not sent, and where this front end has
+ *            some of the modules, the others may have sent it. Where modules have events of their
+ *            own, those of others' modules are theirs to hear of. How long after its event each
+ *            answer came is kept.
  * Threads:   sent() on the sender, a data thread; all else on one other, or when both have ended.
  *            outstanding and heard_ns may be read by anybody.
  * Ownership: owns its tables.
@@ -22,9 +22,9 @@
 
 #include "base/histogram.h"
 
-enum { SL_ANSWERS_NOTES = 1 << 14 };
+enum { SL_FEEDBACK_ACCOUNT_NOTES = 1 << 14 };
 
-struct sl_answers_count {
+struct sl_feedback_account_count {
 	uint64_t frames, events; /* sent */
 	uint64_t kept, rejected, no_data;
 	uint64_t missing, duplicate, unknown;
@@ -33,17 +33,17 @@ struct sl_answers_count {
 	uint64_t packets, packets_lost, malformed;
 };
 
-struct sl_answers_frame {
+struct sl_feedback_account_frame {
 	uint64_t number, event_ns;
 	uint32_t left; /* events without an answer */
 	bool used;
 };
 
-struct sl_answers_note {
+struct sl_feedback_account_note {
 	uint64_t number, ns; /* ns 0: it is left out */
 };
 
-struct sl_answers {
+struct sl_feedback_account {
 	uint32_t items;		 /* events of a frame */
 	uint64_t step;		 /* between frame numbers */
 	bool part;		 /* of the modules are elsewhere */
@@ -51,42 +51,42 @@ struct sl_answers {
 				  * events of their own; else all */
 	uint64_t deadline_ns;
 
-	uint32_t window, words;		/* frames that are watched; of bits, for each */
-	struct sl_answers_frame *frame; /* [window], by number */
-	uint64_t *bits;			/* [window][words]: events that have their answer */
-	bool begun;			/* there are: */
-	uint64_t first, newest;		/* frame numbers, of those left out, too */
+	uint32_t window, words;			 /* frames that are watched; of bits, for each */
+	struct sl_feedback_account_frame *frame; /* [window], by number */
+	uint64_t *bits;		/* [window][words]: events that have their answer */
+	bool begun;		/* there are: */
+	uint64_t first, newest; /* frame numbers, of those left out, too */
 	uint64_t next_packet;
-	struct sl_answers_count count;
+	struct sl_feedback_account_count count;
 	struct sl_histogram delay; /* ns from event to answer */
 	_Atomic uint64_t outstanding, heard_ns;
 
 	_Atomic uint64_t head, tail; /* of notes */
-	struct sl_answers_note note[SL_ANSWERS_NOTES];
+	struct sl_feedback_account_note note[SL_FEEDBACK_ACCOUNT_NOTES];
 };
 
 /* window 0: as many frames as can be under way, and then some. */
-int sl_answers_init(struct sl_answers *answers, uint32_t items, uint64_t step, uint32_t window,
-		    bool part, uint64_t deadline_ns);
+int sl_feedback_account_init(struct sl_feedback_account *account, uint32_t items, uint64_t step,
+			     uint32_t window, bool part, uint64_t deadline_ns);
 /* Of the events of a frame, only these are sent from here. Before anything is. */
-void sl_answers_own(struct sl_answers *answers, uint32_t first, uint32_t n);
-void sl_answers_fini(struct sl_answers *answers);
+void sl_feedback_account_own(struct sl_feedback_account *account, uint32_t first, uint32_t n);
+void sl_feedback_account_fini(struct sl_feedback_account *account);
 
 /* A module of this frame begins to leave now; ns 0: it never will. False: there is no room, the
  * other thread is behind. */
-bool sl_answers_sent(struct sl_answers *answers, uint64_t number, uint64_t ns);
+bool sl_feedback_account_sent(struct sl_feedback_account *account, uint64_t number, uint64_t ns);
 
 /* Take the sender's notes: after a packet was received, before it is looked at. */
-void sl_answers_absorb(struct sl_answers *answers);
+void sl_feedback_account_absorb(struct sl_feedback_account *account);
 
 /* What came at this time: any bytes. */
-void sl_answers_packet(struct sl_answers *answers, const uint8_t *packet, size_t bytes,
-		       uint64_t now_ns);
+void sl_feedback_account_packet(struct sl_feedback_account *account, const uint8_t *packet,
+				size_t bytes, uint64_t now_ns);
 
 /* Nothing more comes: what has no answer by now has none. */
-void sl_answers_end(struct sl_answers *answers);
+void sl_feedback_account_end(struct sl_feedback_account *account);
 
 /* Each event has its one answer, and nothing else came. */
-bool sl_answers_agree(const struct sl_answers *answers);
+bool sl_feedback_account_agree(const struct sl_feedback_account *account);
 
 #endif

@@ -14,30 +14,30 @@
 
 enum { ITEMS = 70, STEP = 3, DEADLINE = 1000 }; /* more events than bits of a word */
 
-static struct sl_answers *new_window(uint32_t window, bool part)
+static struct sl_feedback_account *new_window(uint32_t window, bool part)
 {
-	struct sl_answers *a = malloc(sizeof(*a));
+	struct sl_feedback_account *a = malloc(sizeof(*a));
 
 	assert_non_null(a);
-	assert_int_equal(sl_answers_init(a, ITEMS, STEP, window, part, DEADLINE), 0);
+	assert_int_equal(sl_feedback_account_init(a, ITEMS, STEP, window, part, DEADLINE), 0);
 	return a;
 }
 
-static struct sl_answers *new_answers(bool part)
+static struct sl_feedback_account *new_answers(bool part)
 {
 	return new_window(0, part);
 }
 
-static void delete (struct sl_answers *a)
+static void delete (struct sl_feedback_account *a)
 {
-	sl_answers_fini(a);
+	sl_feedback_account_fini(a);
 	free(a);
 }
 
 static uint64_t packets; /* sent in this case */
 
 /* Answers to items first.. of a frame. */
-static void hear(struct sl_answers *a, uint64_t number, uint32_t first, uint32_t count,
+static void hear(struct sl_feedback_account *a, uint64_t number, uint32_t first, uint32_t count,
 		 enum sl_feedback_decision decision, uint64_t now)
 {
 	uint8_t bytes[SL_FEEDBACK_HEADER + ITEMS * SL_FEEDBACK_ANSWER];
@@ -54,14 +54,14 @@ static void hear(struct sl_answers *a, uint64_t number, uint32_t first, uint32_t
 		sl_feedback_write_answer(&answer,
 					 bytes + SL_FEEDBACK_HEADER + i * SL_FEEDBACK_ANSWER);
 	}
-	sl_answers_absorb(a);
-	sl_answers_packet(a, bytes, SL_FEEDBACK_HEADER + count * SL_FEEDBACK_ANSWER, now);
+	sl_feedback_account_absorb(a);
+	sl_feedback_account_packet(a, bytes, SL_FEEDBACK_HEADER + count * SL_FEEDBACK_ANSWER, now);
 }
 
-static void send_frames(struct sl_answers *a, uint64_t first, uint64_t n)
+static void send_frames(struct sl_feedback_account *a, uint64_t first, uint64_t n)
 {
 	for (uint64_t k = 0; k < n; k++)
-		assert_true(sl_answers_sent(a, first + k * STEP, 100 * k + 1));
+		assert_true(sl_feedback_account_sent(a, first + k * STEP, 100 * k + 1));
 }
 
 static int prepare(void **state)
@@ -73,7 +73,7 @@ static int prepare(void **state)
 
 static void one_answer_each_agrees_in_any_order(void **state)
 {
-	struct sl_answers *a = new_answers(false);
+	struct sl_feedback_account *a = new_answers(false);
 
 	(void)state;
 	send_frames(a, 6, 4);
@@ -84,8 +84,8 @@ static void one_answer_each_agrees_in_any_order(void **state)
 	assert_int_equal(atomic_load(&a->outstanding), ITEMS);
 	hear(a, 12, 0, ITEMS, SL_FEEDBACK_KEEP, 500);
 	assert_int_equal(atomic_load(&a->outstanding), 0);
-	sl_answers_end(a);
-	assert_true(sl_answers_agree(a));
+	sl_feedback_account_end(a);
+	assert_true(sl_feedback_account_agree(a));
 	assert_int_equal(a->count.events, 4 * ITEMS);
 	assert_int_equal(a->count.kept, 2 * ITEMS);
 	assert_int_equal(a->count.rejected, ITEMS);
@@ -97,15 +97,15 @@ static void one_answer_each_agrees_in_any_order(void **state)
 
 static void what_has_no_answer_is_missing(void **state)
 {
-	struct sl_answers *a = new_answers(false);
+	struct sl_feedback_account *a = new_answers(false);
 
 	(void)state;
 	send_frames(a, 0, 3);
 	hear(a, 0, 0, ITEMS, SL_FEEDBACK_KEEP, 1);
 	packets++; /* one is lost */
 	hear(a, 3, 0, 57, SL_FEEDBACK_KEEP, 1);
-	sl_answers_end(a);
-	assert_false(sl_answers_agree(a));
+	sl_feedback_account_end(a);
+	assert_false(sl_feedback_account_agree(a));
 	assert_int_equal(a->count.missing, 13 + ITEMS);
 	assert_int_equal(a->count.packets_lost, 1);
 	assert_int_equal(atomic_load(&a->outstanding), 0);
@@ -114,14 +114,14 @@ static void what_has_no_answer_is_missing(void **state)
 
 static void a_second_answer_is_a_duplicate_whatever_it_says(void **state)
 {
-	struct sl_answers *a = new_answers(false);
+	struct sl_feedback_account *a = new_answers(false);
 
 	(void)state;
 	send_frames(a, 0, 1);
 	hear(a, 0, 0, ITEMS, SL_FEEDBACK_KEEP, 1);
 	hear(a, 0, 64, 5, SL_FEEDBACK_REJECT, 1);
-	sl_answers_end(a);
-	assert_false(sl_answers_agree(a));
+	sl_feedback_account_end(a);
+	assert_false(sl_feedback_account_agree(a));
 	assert_int_equal(a->count.duplicate, 5);
 	assert_int_equal(a->count.missing, 0);
 	assert_int_equal(a->count.kept, ITEMS);
@@ -130,7 +130,7 @@ static void a_second_answer_is_a_duplicate_whatever_it_says(void **state)
 
 static void what_was_never_sent_is_unknown(void **state)
 {
-	struct sl_answers *a = new_answers(false);
+	struct sl_feedback_account *a = new_answers(false);
 
 	(void)state;
 	hear(a, 0, 0, 1, SL_FEEDBACK_NO_DATA, 1); /* before anything was */
@@ -141,10 +141,10 @@ static void what_was_never_sent_is_unknown(void **state)
 	hear(a, 0, 0, 1, SL_FEEDBACK_NO_DATA, 1);
 	hear(a, 4, 0, 1, SL_FEEDBACK_KEEP, 1);
 	hear(a, (uint64_t)1 << 57, 0, 1, SL_FEEDBACK_KEEP, 1);
-	sl_answers_end(a);
+	sl_feedback_account_end(a);
 	assert_int_equal(a->count.unknown, 5);
 	assert_int_equal(a->count.missing + a->count.duplicate, 0);
-	assert_false(sl_answers_agree(a));
+	assert_false(sl_feedback_account_agree(a));
 	delete (a);
 }
 
@@ -152,7 +152,7 @@ static void a_frame_that_was_left_out_may_be_answered(void **state)
 {
 	(void)state;
 	for (int part = 0; part < 2; part++) {
-		struct sl_answers *a = new_answers(part);
+		struct sl_feedback_account *a = new_answers(part);
 
 		send_frames(a, 0, 1);
 		send_frames(a, 6, 1);
@@ -160,24 +160,24 @@ static void a_frame_that_was_left_out_may_be_answered(void **state)
 		hear(a, 6, 0, ITEMS, SL_FEEDBACK_KEEP, 1);
 		hear(a, 3, 0, ITEMS, SL_FEEDBACK_NO_DATA, 1);
 		/* Also after the last that was sent, when it was left out. */
-		assert_true(sl_answers_sent(a, 9, 0));
+		assert_true(sl_feedback_account_sent(a, 9, 0));
 		hear(a, 9, 0, ITEMS, SL_FEEDBACK_NO_DATA, 1);
-		assert_true(sl_answers_agree(a));
+		assert_true(sl_feedback_account_agree(a));
 		assert_int_equal(a->count.not_sent, 2 * ITEMS);
 		assert_int_equal(a->count.frames, 2);
 		/* Judged it can only be when another front end sent some of it. */
 		hear(a, 3, 0, 1, SL_FEEDBACK_KEEP, 1);
-		assert_int_equal(sl_answers_agree(a), part);
+		assert_int_equal(sl_feedback_account_agree(a), part);
 		delete (a);
 	}
 }
 
 static void events_of_others_modules_are_theirs(void **state)
 {
-	struct sl_answers *a = new_answers(true);
+	struct sl_feedback_account *a = new_answers(true);
 
 	(void)state;
-	sl_answers_own(a, 20, 30);
+	sl_feedback_account_own(a, 20, 30);
 	send_frames(a, 0, 2);
 	hear(a, 0, 0, ITEMS, SL_FEEDBACK_KEEP, 1);
 	assert_int_equal(atomic_load(&a->outstanding), 30);
@@ -185,7 +185,7 @@ static void events_of_others_modules_are_theirs(void **state)
 	assert_int_equal(a->count.not_sent, ITEMS - 30);
 	hear(a, 3, 0, 49, SL_FEEDBACK_KEEP, 1);
 	assert_int_equal(atomic_load(&a->outstanding), 1);
-	sl_answers_end(a);
+	sl_feedback_account_end(a);
 	assert_int_equal(a->count.missing, 1);
 	assert_int_equal(a->count.kept, 59);
 	delete (a);
@@ -193,7 +193,7 @@ static void events_of_others_modules_are_theirs(void **state)
 
 static void garbage_changes_nothing_and_is_told(void **state)
 {
-	struct sl_answers *a = new_answers(false);
+	struct sl_feedback_account *a = new_answers(false);
 	uint8_t bytes[SL_FEEDBACK_HEADER + SL_FEEDBACK_ANSWER] = {0};
 	struct sl_feedback_header header = {.items = ITEMS + 1, .count = 1};
 	const struct sl_feedback_answer answer = {.number = 0};
@@ -201,26 +201,26 @@ static void garbage_changes_nothing_and_is_told(void **state)
 	(void)state;
 	send_frames(a, 0, 1);
 	hear(a, 0, 0, ITEMS, SL_FEEDBACK_KEEP, 1);
-	sl_answers_packet(a, bytes, 0, 1);
-	sl_answers_packet(a, bytes, sizeof(bytes), 1);
+	sl_feedback_account_packet(a, bytes, 0, 1);
+	sl_feedback_account_packet(a, bytes, sizeof(bytes), 1);
 	sl_feedback_write_header(&header, bytes); /* of a run with other frames */
 	sl_feedback_write_answer(&answer, bytes + SL_FEEDBACK_HEADER);
-	sl_answers_packet(a, bytes, sizeof(bytes), 1);
-	sl_answers_end(a);
+	sl_feedback_account_packet(a, bytes, sizeof(bytes), 1);
+	sl_feedback_account_end(a);
 	assert_int_equal(a->count.malformed, 3);
 	assert_int_equal(a->count.missing + a->count.duplicate + a->count.unknown, 0);
-	assert_false(sl_answers_agree(a));
+	assert_false(sl_feedback_account_agree(a));
 	delete (a);
 }
 
 static void time_runs_from_the_earliest_module(void **state)
 {
-	struct sl_answers *a = new_answers(false);
+	struct sl_feedback_account *a = new_answers(false);
 
 	(void)state;
-	assert_true(sl_answers_sent(a, 0, 5000));
-	assert_true(sl_answers_sent(a, 0, 4000));
-	assert_true(sl_answers_sent(a, 0, 4500));
+	assert_true(sl_feedback_account_sent(a, 0, 5000));
+	assert_true(sl_feedback_account_sent(a, 0, 4000));
+	assert_true(sl_feedback_account_sent(a, 0, 4500));
 	hear(a, 0, 0, 10, SL_FEEDBACK_KEEP, 5000);
 	assert_int_equal(a->count.late, 0);
 	hear(a, 0, 10, 60, SL_FEEDBACK_KEEP, 5001);
@@ -234,18 +234,18 @@ static void time_runs_from_the_earliest_module(void **state)
 /* Longer than the tables: frames are judged when others need their place. */
 static void runs_have_no_end(void **state)
 {
-	struct sl_answers *a = new_window(50, false);
+	struct sl_feedback_account *a = new_window(50, false);
 	uint64_t frames = 3ull * a->window;
 
 	(void)state;
 	for (uint64_t k = 0; k < frames; k++) {
-		assert_true(sl_answers_sent(a, k * STEP, k + 1));
+		assert_true(sl_feedback_account_sent(a, k * STEP, k + 1));
 		if (k != 7)
 			hear(a, k * STEP, 0, ITEMS, SL_FEEDBACK_KEEP, k);
 	}
 	assert_int_equal(a->count.missing, ITEMS);
 	hear(a, 7 * STEP, 0, 1, SL_FEEDBACK_KEEP, 1); /* too late by far */
-	sl_answers_end(a);
+	sl_feedback_account_end(a);
 	assert_int_equal(a->count.missing, ITEMS);
 	assert_int_equal(a->count.unknown, 1);
 	assert_int_equal(a->count.kept, (frames - 1) * ITEMS);
@@ -254,15 +254,15 @@ static void runs_have_no_end(void **state)
 
 static void notes_wait_when_nobody_takes_them(void **state)
 {
-	struct sl_answers *a = new_answers(false);
+	struct sl_feedback_account *a = new_answers(false);
 
 	(void)state;
-	send_frames(a, 0, SL_ANSWERS_NOTES);
-	assert_false(sl_answers_sent(a, SL_ANSWERS_NOTES * STEP, 1));
-	sl_answers_absorb(a);
-	assert_true(sl_answers_sent(a, SL_ANSWERS_NOTES * STEP, 1));
-	sl_answers_end(a);
-	assert_int_equal(a->count.missing, (SL_ANSWERS_NOTES + 1) * ITEMS);
+	send_frames(a, 0, SL_FEEDBACK_ACCOUNT_NOTES);
+	assert_false(sl_feedback_account_sent(a, SL_FEEDBACK_ACCOUNT_NOTES * STEP, 1));
+	sl_feedback_account_absorb(a);
+	assert_true(sl_feedback_account_sent(a, SL_FEEDBACK_ACCOUNT_NOTES * STEP, 1));
+	sl_feedback_account_end(a);
+	assert_int_equal(a->count.missing, (SL_FEEDBACK_ACCOUNT_NOTES + 1) * ITEMS);
 	delete (a);
 }
 

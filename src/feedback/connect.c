@@ -28,7 +28,7 @@ enum {
 /* ---- the plan ---- */
 
 /* The address of this host from which the front end is reached. */
-static int find_source(const struct sl_back *b, char text[SL_NET_TEXT_BYTES])
+static int find_source(const struct sl_feedback_sender *b, char text[SL_NET_TEXT_BYTES])
 {
 	uint8_t gid[SL_NET_GID_BYTES];
 	union sl_net_address at;
@@ -55,24 +55,24 @@ static int find_source(const struct sl_back *b, char text[SL_NET_TEXT_BYTES])
 
 /* Where the user names none, packets leave from there; unless the link finds an address by itself
  * (an RDMA device). */
-static int set_source(struct sl_back *b)
+static int set_source(struct sl_feedback_sender *b)
 {
-	const struct sl_option *option = sl_option_find(b->way.link->options, "source");
+	const struct sl_option *option = sl_option_find(b->over.link->options, "source");
 	char text[SL_NET_TEXT_BYTES];
 	int err;
 
 	if (b->source[0])
-		return sl_way_set(&b->way, "feedback", "source", b->source);
+		return sl_feedback_link_set(&b->over, "feedback", "source", b->source);
 	if (!option || !option->def[0])
 		return 0;
 	err = find_source(b, text);
-	return err ? err : sl_way_set(&b->way, "feedback", "source", text);
+	return err ? err : sl_feedback_link_set(&b->over, "feedback", "source", text);
 }
 
-static int open_link(struct sl_back *b)
+static int open_link(struct sl_feedback_sender *b)
 {
 	const struct sl_link_env env = {
-		.service = b->way.service,
+		.service = b->over.service,
 		.fate = b->fate,
 		.fate_arg = b->fate_arg,
 	};
@@ -81,19 +81,19 @@ static int open_link(struct sl_back *b)
 	if (err)
 		return err;
 	b->link_open = true; /* close() is due even when open() failed */
-	return sl_way_open(&b->way, &env);
+	return sl_feedback_link_open(&b->over, &env);
 }
 
 /* A plan is outside input. */
-static int check_plan(const struct sl_back *b, const struct sl_plan *plan)
+static int check_plan(const struct sl_feedback_sender *b, const struct sl_plan *plan)
 {
-	bool rc = b->way.service == SL_SERVICE_RC;
+	bool rc = b->over.service == SL_SERVICE_RC;
 
 	if (!sl_transfer_agrees(&b->transfer, plan) || plan->module || plan->first_sequence) {
 		sl_error("feedback: the front end's plan does not fit what was offered");
 		return -EPROTO;
 	}
-	if (plan->service == b->way.service)
+	if (plan->service == b->over.service)
 		return 0;
 	sl_error("feedback.service is %s, answers.service of the front end is %s: set both to the "
 		 "same",
@@ -101,29 +101,29 @@ static int check_plan(const struct sl_back *b, const struct sl_plan *plan)
 	return -EINVAL;
 }
 
-static int make_writes(struct sl_back *b)
+static int make_writes(struct sl_feedback_sender *b)
 {
 	b->writes = sl_descriptor_count(&b->plan);
 	free(b->write);
-	b->write = calloc((size_t)SL_BACK_BLOCKS * b->writes, sizeof(*b->write));
+	b->write = calloc((size_t)SL_FEEDBACK_SENDER_BLOCKS * b->writes, sizeof(*b->write));
 	return b->write ? 0 : -ENOMEM;
 }
 
-static int agree(struct sl_back *b)
+static int agree(struct sl_feedback_sender *b)
 {
 	struct sl_wire_hello hello = {
 		.modules = 1,
 		.host = sl_clock_host(),
-		.experiment = b->backs->experiment,
+		.experiment = b->feedback->experiment,
 		.detector = "answers",
 	};
 	struct sl_offer offer = {.module = 0};
 	int err;
 
-	snprintf(hello.link, sizeof(hello.link), "%s", b->way.link->wire);
-	snprintf(hello.token, sizeof(hello.token), "%s", b->backs->token);
+	snprintf(hello.link, sizeof(hello.link), "%s", b->over.link->wire);
+	snprintf(hello.token, sizeof(hello.token), "%s", b->feedback->token);
 	sl_transfer_describe(&b->transfer, &offer);
-	err = b->way.link->offer(b->way.state, &offer);
+	err = b->over.link->offer(b->over.state, &offer);
 	if (!err)
 		err = sl_client_hello(&b->client, &hello);
 	if (!err)
@@ -133,22 +133,22 @@ static int agree(struct sl_back *b)
 	if (!err)
 		err = make_writes(b);
 	if (!err)
-		err = b->way.link->connect(b->way.state, &b->plan);
+		err = b->over.link->connect(b->over.state, &b->plan);
 	return err ? err : sl_client_ready(&b->client);
 }
 
 /* What a front end would have answered. */
-static void plan_for_device(const struct sl_back *b, const struct sl_offer *offer,
+static void plan_for_device(const struct sl_feedback_sender *b, const struct sl_offer *offer,
 			    struct sl_plan *plan)
 {
-	const struct sl_back_device *d = &b->device;
+	const struct sl_feedback_target *d = &b->device;
 	union sl_net_address at;
 
 	*plan = (struct sl_plan){
 		.version = SL_PLAN_VERSION,
-		.service = b->way.service,
+		.service = b->over.service,
 		.operation = SL_OPERATION_WRITE,
-		.message = b->way.message,
+		.message = b->over.message,
 		.pmtu = d->pmtu,
 		.ip_id = offer->ip_id,
 		.qpn = d->qpn,
@@ -168,14 +168,14 @@ static void plan_for_device(const struct sl_back *b, const struct sl_offer *offe
 	plan->dest.port = sl_net_gid(&at, plan->dest.ip);
 }
 
-static int assume(struct sl_back *b)
+static int assume(struct sl_feedback_sender *b)
 {
 	struct sl_offer offer = {.module = 0};
 	const struct sl_plan *plan = &b->plan;
 	int err;
 
 	sl_transfer_describe(&b->transfer, &offer);
-	err = b->way.link->offer(b->way.state, &offer);
+	err = b->over.link->offer(b->over.state, &offer);
 	if (err)
 		return err;
 	plan_for_device(b, &offer, &b->plan);
@@ -188,7 +188,7 @@ static int assume(struct sl_back *b)
 	if (!err)
 		err = make_writes(b);
 	if (!err)
-		err = b->way.link->connect(b->way.state, plan);
+		err = b->over.link->connect(b->over.state, plan);
 	if (err)
 		return err;
 	sl_info("feedback: block k is written to 0x%llx + (k mod %u) * %llu: %llu bytes in %u "
@@ -198,7 +198,7 @@ static int assume(struct sl_back *b)
 	return 0;
 }
 
-static int wait_for_start(struct sl_back *b)
+static int wait_for_start(struct sl_feedback_sender *b)
 {
 	uint64_t end = sl_clock_ns() + ANSWER_MS * UINT64_C(1000000);
 	int word = 0;
@@ -212,10 +212,10 @@ static int wait_for_start(struct sl_back *b)
 	return word < 0 ? word : word ? -EPROTO : -ETIMEDOUT;
 }
 
-static void hang_up(struct sl_back *b)
+static void hang_up(struct sl_feedback_sender *b)
 {
 	if (b->link_open)
-		b->way.link->close(b->way.state);
+		b->over.link->close(b->over.state);
 	b->link_open = false;
 	if (b->online)
 		sl_client_close(&b->client);
@@ -224,7 +224,7 @@ static void hang_up(struct sl_back *b)
 
 /* Not under the lock: until it is connected nobody else looks at what this touches. -EAGAIN: nobody
  * is there yet. */
-static int attempt(struct sl_back *b)
+static int attempt(struct sl_feedback_sender *b)
 {
 	int err = 0;
 
@@ -248,19 +248,19 @@ static int attempt(struct sl_back *b)
 
 /* ---- under the lock ---- */
 
-static void enter(struct sl_back *b, enum sl_back_state state)
+static void enter(struct sl_feedback_sender *b, enum sl_feedback_sender_state state)
 {
 	b->state = state;
 	pthread_cond_broadcast(&b->changed);
 }
 
-static void count_missing(struct sl_back *b)
+static void count_missing(struct sl_feedback_sender *b)
 {
 	for (; b->reaped < b->begun; b->reaped++)
-		b->missing += b->block[b->reaped % SL_BACK_BLOCKS].items;
+		b->missing += b->block[b->reaped % SL_FEEDBACK_SENDER_BLOCKS].items;
 }
 
-void sl_back_tell_why(struct sl_back *b)
+void sl_feedback_sender_log_why(struct sl_feedback_sender *b)
 {
 	if (b->why)
 		sl_error("feedback: the front end at %s, port %u is gone, and answers with it: %s",
@@ -270,18 +270,18 @@ void sl_back_tell_why(struct sl_back *b)
 
 /* A front end that has all its answers may go: nobody needs to hear of it, unless there are
  * more. */
-void sl_back_disconnect(struct sl_back *b, int why)
+void sl_feedback_sender_disconnect(struct sl_feedback_sender *b, int why)
 {
 	b->why = why;
 	if (b->reaped < b->begun)
-		sl_back_tell_why(b);
+		sl_feedback_sender_log_why(b);
 	count_missing(b);
 	hang_up(b);
 	/* A device does not say where it would go on. */
-	enter(b, b->device.qpn ? SL_BACK_FAILED : SL_BACK_LOOKING);
+	enter(b, b->device.qpn ? SL_FEEDBACK_SENDER_FAILED : SL_FEEDBACK_SENDER_LOOKING);
 }
 
-static void begin(struct sl_back *b)
+static void begin(struct sl_feedback_sender *b)
 {
 	b->begun = b->posted = b->reaped = 0;
 	b->stuck = b->given_up = b->cut_short = false;
@@ -289,11 +289,11 @@ static void begin(struct sl_back *b)
 	b->why = 0;
 	b->counted_ns = 0;
 	b->connections++;
-	enter(b, SL_BACK_CONNECTED);
+	enter(b, SL_FEEDBACK_SENDER_CONNECTED);
 }
 
 /* For so long, or until somebody has something to do. */
-static void nap(struct sl_back *b, uint64_t ns)
+static void nap(struct sl_feedback_sender *b, uint64_t ns)
 {
 	uint64_t end = sl_clock_ns() + ns;
 	struct timespec until = {(time_t)(end / 1000000000), (long)(end % 1000000000)};
@@ -303,7 +303,7 @@ static void nap(struct sl_back *b, uint64_t ns)
 }
 
 /* Answers wait no longer. */
-static void give_up(struct sl_back *b)
+static void give_up(struct sl_feedback_sender *b)
 {
 	b->given_up = true;
 	if (b->refusal[0] || b->cut_short)
@@ -318,7 +318,7 @@ static void give_up(struct sl_back *b)
 }
 
 /* Each reason once, however often it is heard. */
-static void tell_refusal(struct sl_back *b)
+static void tell_refusal(struct sl_feedback_sender *b)
 {
 	if (strcmp(b->refusal, b->client.refusal) == 0)
 		return;
@@ -327,7 +327,7 @@ static void tell_refusal(struct sl_back *b)
 		b->port, b->refusal);
 }
 
-static void tell_cut_short(struct sl_back *b, int err)
+static void tell_cut_short(struct sl_feedback_sender *b, int err)
 {
 	if (!b->cut_short)
 		sl_warn("feedback: the front end at %s, port %u gives out no plan: %s; asking "
@@ -337,7 +337,7 @@ static void tell_cut_short(struct sl_back *b, int err)
 }
 
 /* One attempt, and a rest before the next. */
-static void look(struct sl_back *b, unsigned *failures)
+static void look(struct sl_feedback_sender *b, unsigned *failures)
 {
 	uint64_t times = b->given_up ? SLOW : 1;
 	int err;
@@ -360,22 +360,22 @@ static void look(struct sl_back *b, unsigned *failures)
 	} else {
 		sl_error("feedback: no plan for answers to %s, port %u: %s", b->address, b->port,
 			 strerror(-err));
-		enter(b, SL_BACK_FAILED);
+		enter(b, SL_FEEDBACK_SENDER_FAILED);
 	}
 }
 
-static void look_if_time(struct sl_back *b, unsigned *failures)
+static void look_if_time(struct sl_feedback_sender *b, unsigned *failures)
 {
 	if (b->give_up_ns && !b->connections && !b->given_up && sl_clock_ns() > b->give_up_ns)
 		give_up(b);
-	if (atomic_load_explicit(&b->backs->idle, memory_order_relaxed))
+	if (atomic_load_explicit(&b->feedback->idle, memory_order_relaxed))
 		nap(b, LOOK_NS);
 	else
 		look(b, failures);
 }
 
 /* What is with the link and acknowledged, where it asks for that, was sent. */
-static int tell_count(struct sl_back *b, bool final)
+static int tell_count(struct sl_feedback_sender *b, bool final)
 {
 	const struct sl_wire_count count = {
 		.transfer = b->plan.transfer,
@@ -388,9 +388,9 @@ static int tell_count(struct sl_back *b, bool final)
 	return sl_client_count(&b->client, &count, final);
 }
 
-static void tend(struct sl_back *b)
+static void tend(struct sl_feedback_sender *b)
 {
-	int err = b->reaped < b->begun ? sl_back_pump(b) : 0, word = 0;
+	int err = b->reaped < b->begun ? sl_feedback_sender_pump(b) : 0, word = 0;
 
 	if (!err && b->online && sl_clock_ns() - b->counted_ns >= COUNT_NS) {
 		err = tell_count(b, false);
@@ -401,11 +401,11 @@ static void tend(struct sl_back *b)
 	else if (!err && word > 0)
 		err = -EPIPE; /* whatever it says, there is nothing that it should */
 	if (err)
-		sl_back_disconnect(b, err);
+		sl_feedback_sender_disconnect(b, err);
 }
 
 /* All that could be was sent. */
-static void leave(struct sl_back *b)
+static void leave(struct sl_feedback_sender *b)
 {
 	uint64_t end = sl_clock_ns() + BYE_NS;
 	int word = b->online ? tell_count(b, true) : SL_WIRE_BYE;
@@ -419,22 +419,22 @@ static void leave(struct sl_back *b)
 	hang_up(b);
 }
 
-void *sl_back_run(void *arg)
+void *sl_feedback_sender_run(void *arg)
 {
-	struct sl_back *b = arg;
+	struct sl_feedback_sender *b = arg;
 	unsigned failures = 0;
 
 	pthread_mutex_lock(&b->lock);
 	while (!b->stop) {
-		if (b->state == SL_BACK_LOOKING) {
+		if (b->state == SL_FEEDBACK_SENDER_LOOKING) {
 			look_if_time(b, &failures);
 		} else {
-			if (b->state == SL_BACK_CONNECTED)
+			if (b->state == SL_FEEDBACK_SENDER_CONNECTED)
 				tend(b);
 			nap(b, b->reaped < b->begun ? BUSY_NS : COUNT_NS);
 		}
 	}
-	if (b->state == SL_BACK_CONNECTED)
+	if (b->state == SL_FEEDBACK_SENDER_CONNECTED)
 		leave(b);
 	pthread_mutex_unlock(&b->lock);
 	return NULL;

@@ -26,9 +26,9 @@ enum {
 
 /* ---- ring and link ---- */
 
-static void take_down(struct sl_answers_write *w)
+static void take_down(struct sl_feedback_inbox *w)
 {
-	w->way.link->close(w->way.state);
+	w->over.link->close(w->over.state);
 	sl_ring_fini(&w->ring);
 	sl_region_close(&w->region);
 	free(w->copy);
@@ -40,20 +40,20 @@ static void take_down(struct sl_answers_write *w)
 }
 
 /* For packets of so many bytes. */
-static int set_up(struct sl_answers_write *w, uint64_t bytes)
+static int set_up(struct sl_feedback_inbox *w, uint64_t bytes)
 {
 	const struct sl_link_env env = {
 		.ring = &w->ring,
 		.pollers = 1,
 		.wake = &w->wake,
 		.counters = &w->counters,
-		.service = w->way.service,
+		.service = w->over.service,
 		.operation = SL_OPERATION_WRITE,
-		.message = w->way.message,
+		.message = w->over.message,
 		.pmtu = w->pmtu,
-		.crc = w->way.crc,
+		.crc = w->over.crc,
 	};
-	int err = sl_region_open(w->way.link->places, sl_ring_region_bytes(w->slots, 1, bytes),
+	int err = sl_region_open(w->over.link->places, sl_ring_region_bytes(w->slots, 1, bytes),
 				 &w->region);
 
 	if (err)
@@ -68,7 +68,7 @@ static int set_up(struct sl_answers_write *w, uint64_t bytes)
 	w->head = w->end = w->last = 0;
 	w->copy = malloc(bytes);
 	w->taken = calloc(w->slots, sizeof(*w->taken));
-	err = sl_way_open(&w->way, &env);
+	err = sl_feedback_link_open(&w->over, &env);
 	if (!err && (!w->copy || !w->taken))
 		err = -ENOMEM;
 	if (err)
@@ -81,7 +81,7 @@ static int set_up(struct sl_answers_write *w, uint64_t bytes)
 static int accept_offer(void *arg, const struct sl_wire_hello *hello, const struct sl_offer *offer,
 			struct sl_plan *plan, char *why, size_t why_bytes)
 {
-	struct sl_answers_write *w = arg;
+	struct sl_feedback_inbox *w = arg;
 	uint64_t bytes = offer->block_bytes - SL_RECORD_BYTES;
 	int err;
 
@@ -95,14 +95,14 @@ static int accept_offer(void *arg, const struct sl_wire_hello *hello, const stru
 			 (unsigned long long)offer->block_bytes);
 		return -EINVAL;
 	}
-	if (!(offer->services & w->way.service)) {
+	if (!(offer->services & w->over.service)) {
 		snprintf(why, why_bytes, "answers.service is %s here",
-			 w->way.service == SL_SERVICE_RC ? "rc" : "uc");
+			 w->over.service == SL_SERVICE_RC ? "rc" : "uc");
 		return -EINVAL;
 	}
 	err = set_up(w, bytes);
 	if (!err)
-		err = w->way.link->accept(w->way.state, offer, plan);
+		err = w->over.link->accept(w->over.state, offer, plan);
 	if (err) {
 		if (w->up)
 			take_down(w);
@@ -118,7 +118,7 @@ static int accept_offer(void *arg, const struct sl_wire_hello *hello, const stru
 static int take_count(void *arg, uint32_t module, const struct sl_wire_count *count, bool final,
 		      char *why, size_t why_bytes)
 {
-	struct sl_answers_write *w = arg;
+	struct sl_feedback_inbox *w = arg;
 	uint64_t opened = w->up ? sl_ring_opened(&w->ring, 0) : 0;
 
 	(void)module;
@@ -131,8 +131,8 @@ static int take_count(void *arg, uint32_t module, const struct sl_wire_count *co
 	w->end = count->next;
 	w->ended = w->said = final;
 	w->active_ns = final ? sl_clock_ns() : w->active_ns;
-	if (w->way.link->reported)
-		w->way.link->reported(w->way.state, w->plan.transfer, count->position);
+	if (w->over.link->reported)
+		w->over.link->reported(w->over.state, w->plan.transfer, count->position);
 	return 0;
 }
 
@@ -143,7 +143,7 @@ static void withdraw(void *arg, uint16_t transfer)
 
 static void gone(void *arg, uint32_t module)
 {
-	struct sl_answers_write *w = arg;
+	struct sl_feedback_inbox *w = arg;
 
 	(void)module;
 	if (!w->up || w->ended)
@@ -163,7 +163,7 @@ static const struct sl_server_ops server_ops = {
 /* ---- blocks ---- */
 
 /* As the assembler would: the record is the sink's word about this block and no other. */
-static bool is_sound(const struct sl_answers_write *w, uint64_t sequence)
+static bool is_sound(const struct sl_feedback_inbox *w, uint64_t sequence)
 {
 	struct sl_record record;
 
@@ -174,7 +174,7 @@ static bool is_sound(const struct sl_answers_write *w, uint64_t sequence)
 				 record.crc32c == sl_crc32c(0, w->copy, w->ring.pixel_bytes)));
 }
 
-static void take_block(struct sl_answers_write *w, uint64_t sequence)
+static void take_block(struct sl_feedback_inbox *w, uint64_t sequence)
 {
 	size_t bytes;
 
@@ -188,7 +188,7 @@ static void take_block(struct sl_answers_write *w, uint64_t sequence)
 		w->last = sequence + 1;
 }
 
-static bool was_taken(const struct sl_answers_write *w, uint64_t sequence)
+static bool was_taken(const struct sl_feedback_inbox *w, uint64_t sequence)
 {
 	return w->taken[sequence % w->slots] == sequence + 1;
 }
@@ -196,7 +196,7 @@ static bool was_taken(const struct sl_answers_write *w, uint64_t sequence)
 /* Behind the last that was taken or given up. What is missing is given up when half a ring came
  * after it, or nothing more will come. This thread polls, so it is not inside: there is nobody to
  * wait for. */
-static void advance(struct sl_answers_write *w, uint64_t reached, bool all)
+static void advance(struct sl_feedback_inbox *w, uint64_t reached, bool all)
 {
 	while (w->head < reached &&
 	       (was_taken(w, w->head) || all || w->head + w->slots / 2 < reached)) {
@@ -209,7 +209,7 @@ static void advance(struct sl_answers_write *w, uint64_t reached, bool all)
 	sl_ring_open(&w->ring, UINT64_MAX);
 }
 
-static int take_blocks(struct sl_answers_write *w)
+static int take_blocks(struct sl_feedback_inbox *w)
 {
 	uint64_t opened = sl_ring_opened(&w->ring, 0), reached = sl_ring_reached(&w->ring, 0), ns;
 	int n = 0;
@@ -227,7 +227,7 @@ static int take_blocks(struct sl_answers_write *w)
 }
 
 /* All of it was taken, or what is missing will not come. */
-static void conclude(struct sl_answers_write *w)
+static void conclude(struct sl_feedback_inbox *w)
 {
 	uint64_t opened = sl_ring_opened(&w->ring, 0), reached = sl_ring_reached(&w->ring, 0);
 	uint64_t now = sl_clock_ns();
@@ -244,7 +244,7 @@ static void conclude(struct sl_answers_write *w)
 	sl_server_bye(w->server);
 }
 
-int sl_answers_write_poll(struct sl_answers_write *w)
+int sl_feedback_inbox_poll(struct sl_feedback_inbox *w)
 {
 	uint64_t now = sl_clock_ns();
 	bool talking = !atomic_load_explicit(&w->connected, memory_order_relaxed) || w->ended;
@@ -252,39 +252,39 @@ int sl_answers_write_poll(struct sl_answers_write *w)
 
 	if (talking || now - w->served_ns >= SERVE_NS) {
 		sl_server_poll(w->server, w->up ? 0 : IDLE_MS);
-		if (w->up && w->way.link->serve)
-			w->way.link->serve(w->way.state);
+		if (w->up && w->over.link->serve)
+			w->over.link->serve(w->over.state);
 		w->served_ns = now;
 	}
 	if (!w->up)
 		return 0;
-	if (w->way.link->poll(w->way.state, 0, BUDGET) > 0)
+	if (w->over.link->poll(w->over.state, 0, BUDGET) > 0)
 		w->active_ns = sl_clock_ns();
 	n = take_blocks(w);
 	conclude(w);
 	if (!n && w->up)
-		w->way.link->wait(w->way.state, 0, WAIT_US);
+		w->over.link->wait(w->over.state, 0, WAIT_US);
 	return n;
 }
 
 /* ---- from beginning to end ---- */
 
-static int configure(struct sl_answers_write *w, const struct sl_answers_write_options *o)
+static int configure(struct sl_feedback_inbox *w, const struct sl_feedback_inbox_options *o)
 {
 	uint8_t gid[SL_NET_GID_BYTES];
 	char port[8];
 	int err = sl_net_parse("answers.address", o->address, gid);
 
 	if (!err)
-		err = sl_way_init(&w->way, "answers", o->link, o->service);
+		err = sl_feedback_link_init(&w->over, "answers", o->link, o->service);
 	if (err)
 		return err;
 	snprintf(port, sizeof(port), "%u", o->roce_port ? o->roce_port : o->port);
-	err = sl_way_set(&w->way, "answers", "listen", o->address);
-	return err ? err : sl_way_set(&w->way, "answers", "port", port);
+	err = sl_feedback_link_set(&w->over, "answers", "listen", o->address);
+	return err ? err : sl_feedback_link_set(&w->over, "answers", "port", port);
 }
 
-int sl_answers_write_open(struct sl_answers_write *w, const struct sl_answers_write_options *o)
+int sl_feedback_inbox_open(struct sl_feedback_inbox *w, const struct sl_feedback_inbox_options *o)
 {
 	struct sl_server_options server = {
 		.address = o->address,
@@ -310,7 +310,7 @@ int sl_answers_write_open(struct sl_answers_write *w, const struct sl_answers_wr
 	w->wake.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (w->wake.fd < 0)
 		return -errno;
-	server.link = w->way.link->wire;
+	server.link = w->over.link->wire;
 	err = sl_server_open(&server, &server_ops, w, &w->server);
 	/* What is in the way of a ring is found now, and not when somebody comes. */
 	if (!err)
@@ -322,7 +322,7 @@ int sl_answers_write_open(struct sl_answers_write *w, const struct sl_answers_wr
 	return 0;
 }
 
-void sl_answers_write_close(struct sl_answers_write *w)
+void sl_feedback_inbox_close(struct sl_feedback_inbox *w)
 {
 	if (w->up)
 		take_down(w);
@@ -332,5 +332,5 @@ void sl_answers_write_close(struct sl_answers_write *w)
 	if (w->wake.fd >= 0)
 		close(w->wake.fd);
 	w->wake.fd = -1;
-	sl_way_fini(&w->way);
+	sl_feedback_link_fini(&w->over);
 }

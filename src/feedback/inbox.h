@@ -20,7 +20,7 @@
 #include "core/link.h"
 #include "feedback/link.h"
 
-struct sl_answers_write_options {
+struct sl_feedback_inbox_options {
 	const char *link, *address, *token;
 	uint16_t port, roce_port; /* of the exchange (TCP), of packets (UDP) */
 	uint16_t service;	  /* enum sl_service */
@@ -29,7 +29,7 @@ struct sl_answers_write_options {
 	uint64_t experiment; /* digest that the sink must have, too */
 };
 
-struct sl_answers_write {
+struct sl_feedback_inbox {
 	uint16_t pmtu;
 	uint32_t slots;
 	/* Each packet, and NULL for a block that cannot be believed; then those that never came,
@@ -38,7 +38,7 @@ struct sl_answers_write {
 	void (*lost)(void *arg, uint64_t packets);
 	void *arg;
 
-	struct sl_way way;
+	struct sl_feedback_link over;
 	struct sl_server *server;
 	struct sl_wake wake;
 	struct sl_link_counters counters;
@@ -59,11 +59,11 @@ struct sl_answers_write {
 };
 
 /* Logs what is wrong. */
-int sl_answers_write_open(struct sl_answers_write *write,
-			  const struct sl_answers_write_options *options);
-void sl_answers_write_close(struct sl_answers_write *write);
+int sl_feedback_inbox_open(struct sl_feedback_inbox *write,
+			   const struct sl_feedback_inbox_options *options);
+void sl_feedback_inbox_close(struct sl_feedback_inbox *write);
 
 /* Take what there is, and wait a moment for more where there is nothing. How many packets. */
-int sl_answers_write_poll(struct sl_answers_write *write);
+int sl_feedback_inbox_poll(struct sl_feedback_inbox *write);
 
 #endif

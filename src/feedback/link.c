@@ -26,12 +26,13 @@ static const struct sl_link *find(const char *what, const char *name)
 	return NULL;
 }
 
-int sl_way_init(struct sl_way *way, const char *what, const char *name, uint16_t service)
+int sl_feedback_link_init(struct sl_feedback_link *over, const char *what, const char *name,
+			  uint16_t service)
 {
 	const struct sl_link *link = find(what, name);
 	const char *why = link && link->unavailable ? link->unavailable() : NULL;
 
-	memset(way, 0, sizeof(*way));
+	memset(over, 0, sizeof(*over));
 	if (!link)
 		return -EINVAL;
 	if (why) {
@@ -43,40 +44,41 @@ int sl_way_init(struct sl_way *way, const char *what, const char *name, uint16_t
 			 service == SL_SERVICE_RC ? "rc" : "uc");
 		return -EINVAL;
 	}
-	way->link = link;
-	way->service = service;
-	way->message = link->message;
-	way->crc = link->proof(service, link->message) == SL_PROOF_CHECKSUM;
-	way->state = calloc(1, link->state_bytes);
-	way->options = calloc(1, link->state_bytes);
-	if (!way->state || !way->options) {
-		sl_way_fini(way);
+	over->link = link;
+	over->service = service;
+	over->message = link->message;
+	over->crc = link->proof(service, link->message) == SL_PROOF_CHECKSUM;
+	over->state = calloc(1, link->state_bytes);
+	over->options = calloc(1, link->state_bytes);
+	if (!over->state || !over->options) {
+		sl_feedback_link_fini(over);
 		return -ENOMEM;
 	}
-	sl_options_defaults(link->options, way->options);
+	sl_options_defaults(link->options, over->options);
 	return 0;
 }
 
-void sl_way_fini(struct sl_way *way)
+void sl_feedback_link_fini(struct sl_feedback_link *over)
 {
-	free(way->state);
-	free(way->options);
-	way->state = way->options = NULL;
+	free(over->state);
+	free(over->options);
+	over->state = over->options = NULL;
 }
 
-int sl_way_set(struct sl_way *way, const char *what, const char *name, const char *value)
+int sl_feedback_link_set(struct sl_feedback_link *over, const char *what, const char *name,
+			 const char *value)
 {
-	const struct sl_option *option = sl_option_find(way->link->options, name);
+	const struct sl_option *option = sl_option_find(over->link->options, name);
 	char why[128];
 
-	if (!option || !sl_option_set(option, way->options, value, why, sizeof(why)))
+	if (!option || !sl_option_set(option, over->options, value, why, sizeof(why)))
 		return 0;
-	sl_error("%s: link %s, %s: '%s': %s", what, way->link->name, name, value, why);
+	sl_error("%s: link %s, %s: '%s': %s", what, over->link->name, name, value, why);
 	return -EINVAL;
 }
 
-int sl_way_open(struct sl_way *way, const struct sl_link_env *env)
+int sl_feedback_link_open(struct sl_feedback_link *over, const struct sl_link_env *env)
 {
-	memcpy(way->state, way->options, way->link->state_bytes);
-	return way->link->open(way->state, env);
+	memcpy(over->state, over->options, over->link->state_bytes);
+	return over->link->open(over->state, env);
 }

@@ -14,7 +14,7 @@
 
 #include "core/link.h"
 
-struct sl_way {
+struct sl_feedback_link {
 	const struct sl_link *link;
 	void *state;   /* the link's */
 	void *options; /* as it is before it is opened */
@@ -24,13 +24,15 @@ struct sl_way {
 
 /* `what` begins messages: "answers", "feedback". service: enum sl_service. -EINVAL, logged: there
  * is no such link, it cannot be used here, it knows no way back or not that service. */
-int sl_way_init(struct sl_way *way, const char *what, const char *link, uint16_t service);
-void sl_way_fini(struct sl_way *way);
+int sl_feedback_link_init(struct sl_feedback_link *over, const char *what, const char *link,
+			  uint16_t service);
+void sl_feedback_link_fini(struct sl_feedback_link *over);
 
 /* Nothing happens where the link has no such option. -EINVAL, logged: it does not take that. */
-int sl_way_set(struct sl_way *way, const char *what, const char *option, const char *value);
+int sl_feedback_link_set(struct sl_feedback_link *over, const char *what, const char *option,
+			 const char *value);
 
 /* As a link's open(): afresh. */
-int sl_way_open(struct sl_way *way, const struct sl_link_env *env);
+int sl_feedback_link_open(struct sl_feedback_link *over, const struct sl_link_env *env);
 
 #endif

@@ -23,35 +23,35 @@ enum {
 	LOOK_NS = 2 * 1000 * 1000,
 };
 
-const struct sl_option sl_answers_options[] = {
-	SL_STRING(struct sl_answers_options, address, "",
+const struct sl_option sl_feedback_options[] = {
+	SL_STRING(struct sl_feedback_options, address, "",
 		  "where it hears the answers of a feedback sink: numeric; empty: it does not"),
-	SL_CHOICE(struct sl_answers_options, by, udp, "udp|write",
+	SL_CHOICE(struct sl_feedback_options, by, udp, "udp|write",
 		  "how they come: UDP packets, or RDMA WRITE into a ring here; as the sink has it"),
-	SL_U32(struct sl_answers_options, port, 47920, 1, 65535, "",
+	SL_U32(struct sl_feedback_options, port, 47920, 1, 65535, "",
 	       "UDP port for it; write: the TCP port where the sink asks for a plan"),
-	SL_U32(struct sl_answers_options, deadline_us, 0, 0, 3600000000., "us",
+	SL_U32(struct sl_feedback_options, deadline_us, 0, 0, 3600000000., "us",
 	       "answers that come later than this after their event are counted; 0: none is late"),
-	SL_F64(struct sl_answers_options, wait_s, 2, 0, 1000, "s",
+	SL_F64(struct sl_feedback_options, wait_s, 2, 0, 1000, "s",
 	       "at the end: how long after the last one more answers are waited for; write: at the "
 	       "beginning, for the sink"),
-	SL_STRING(struct sl_answers_options, link, "udp",
+	SL_STRING(struct sl_feedback_options, link, "udp",
 		  "write: the link that takes them (udp, shm, verbs)"),
-	SL_CHOICE(struct sl_answers_options, service, uc, "uc|rc",
+	SL_CHOICE(struct sl_feedback_options, service, uc, "uc|rc",
 		  "write: unreliable or reliable connection; as the sink has it"),
-	SL_CHOICE(struct sl_answers_options, pmtu, 1024, "256|512|1024|2048|4096",
+	SL_CHOICE(struct sl_feedback_options, pmtu, 1024, "256|512|1024|2048|4096",
 		  "write: bytes of payload per packet"),
-	SL_U32(struct sl_answers_options, slots, 512, 16, 1000, "slots",
+	SL_U32(struct sl_feedback_options, slots, 512, 16, 1000, "slots",
 	       "write: packets of answers that the ring holds"),
-	SL_U32(struct sl_answers_options, roce_port, 0, 0, 65535, "",
+	SL_U32(struct sl_feedback_options, roce_port, 0, 0, 65535, "",
 	       "write, link udp: UDP port that packets come to; 0: the number of `port`. RDMA NICs "
 	       "send to 4791"),
 	SL_OPTION_END,
 };
 
-static int open_socket(struct sl_answers_thread *t)
+static int open_socket(struct sl_feedback_listener *t)
 {
-	const struct sl_answers_options *o = &t->options;
+	const struct sl_feedback_options *o = &t->options;
 	union sl_net_address at;
 	socklen_t bytes = sl_net_numeric(o->address, (uint16_t)o->port, &at);
 	int size = BUFFER, err;
@@ -76,19 +76,19 @@ static int open_socket(struct sl_answers_thread *t)
 typedef uint8_t message_bytes[MOST_BYTES];
 
 /* Packets of a length that the kernel has left together, but for the last; or one. */
-static void note_message(struct sl_answers_thread *t, const struct mmsghdr *m, const uint8_t *bytes,
-			 uint64_t now)
+static void note_message(struct sl_feedback_listener *t, const struct mmsghdr *m,
+			 const uint8_t *bytes, uint64_t now)
 {
 	uint32_t each = sl_net_segment_bytes(&m->msg_hdr), left;
 
 	each = each ? each : m->msg_len;
 	for (left = m->msg_len; left > each; left -= each, bytes += each)
-		sl_answers_packet(&t->answers, bytes, each, now);
-	sl_answers_packet(&t->answers, bytes, left, now);
+		sl_feedback_account_packet(&t->account, bytes, each, now);
+	sl_feedback_account_packet(&t->account, bytes, left, now);
 }
 
 /* How many messages there were. */
-static int take(struct sl_answers_thread *t, message_bytes *buffer)
+static int take(struct sl_feedback_listener *t, message_bytes *buffer)
 {
 	_Alignas(struct cmsghdr) uint8_t control[MESSAGES][SL_NET_CONTROL_BYTES];
 	struct mmsghdr message[MESSAGES];
@@ -106,7 +106,7 @@ static int take(struct sl_answers_thread *t, message_bytes *buffer)
 	}
 	n = recvmmsg(t->fd, message, MESSAGES, MSG_DONTWAIT, NULL);
 	now = sl_clock_ns();
-	sl_answers_absorb(&t->answers);
+	sl_feedback_account_absorb(&t->account);
 	for (int i = 0; i < n; i++)
 		note_message(t, &message[i], buffer[i], now);
 	return n;
@@ -114,7 +114,7 @@ static int take(struct sl_answers_thread *t, message_bytes *buffer)
 
 static void *hear_udp(void *arg)
 {
-	struct sl_answers_thread *t = arg;
+	struct sl_feedback_listener *t = arg;
 	message_bytes *buffer = malloc(MESSAGES * sizeof(*buffer));
 
 	/* Stopped, it still takes what has come. */
@@ -133,56 +133,57 @@ static void *hear_udp(void *arg)
 
 static void note_packet(void *arg, const uint8_t *bytes, size_t n)
 {
-	struct sl_answers_thread *t = arg;
+	struct sl_feedback_listener *t = arg;
 
-	sl_answers_absorb(&t->answers);
-	sl_answers_packet(&t->answers, bytes, n, sl_clock_ns());
+	sl_feedback_account_absorb(&t->account);
+	sl_feedback_account_packet(&t->account, bytes, n, sl_clock_ns());
 }
 
 static void note_lost(void *arg, uint64_t packets)
 {
-	struct sl_answers_thread *t = arg;
+	struct sl_feedback_listener *t = arg;
 
-	t->answers.count.packets_lost += packets;
+	t->account.count.packets_lost += packets;
 }
 
 static void *hear_writes(void *arg)
 {
-	struct sl_answers_thread *t = arg;
+	struct sl_feedback_listener *t = arg;
 
 	for (int n = 0; n > 0 || !atomic_load(&t->stop);) {
-		n = sl_answers_write_poll(&t->write);
-		sl_answers_absorb(&t->answers);
+		n = sl_feedback_inbox_poll(&t->write);
+		sl_feedback_account_absorb(&t->account);
 	}
 	return NULL;
 }
 
-static int open_ring(struct sl_answers_thread *t, const struct sl_answers_terms *terms)
+static int open_ring(struct sl_feedback_listener *t, const struct sl_feedback_account_terms *terms)
 {
-	const struct sl_answers_options *o = &t->options;
+	const struct sl_feedback_options *o = &t->options;
 
 	t->write.packet = note_packet;
 	t->write.lost = note_lost;
 	t->write.arg = t;
-	return sl_answers_write_open(&t->write,
-				     &(struct sl_answers_write_options){
-					     .link = o->link,
-					     .address = o->address,
-					     .token = terms->token,
-					     .port = (uint16_t)o->port,
-					     .roce_port = (uint16_t)o->roce_port,
-					     .service = o->service ? SL_SERVICE_RC : SL_SERVICE_UC,
-					     .pmtu = (uint16_t)(256u << o->pmtu),
-					     .slots = o->slots,
-					     .experiment = terms->experiment,
-				     });
+	return sl_feedback_inbox_open(&t->write,
+				      &(struct sl_feedback_inbox_options){
+					      .link = o->link,
+					      .address = o->address,
+					      .token = terms->token,
+					      .port = (uint16_t)o->port,
+					      .roce_port = (uint16_t)o->roce_port,
+					      .service = o->service ? SL_SERVICE_RC : SL_SERVICE_UC,
+					      .pmtu = (uint16_t)(256u << o->pmtu),
+					      .slots = o->slots,
+					      .experiment = terms->experiment,
+				      });
 }
 
-int sl_answers_wait(struct sl_answers_thread *t)
+int sl_feedback_listener_wait(struct sl_feedback_listener *t)
 {
 	uint64_t end = sl_clock_ns() + (uint64_t)(t->options.wait_s * 1e9);
 
-	while (t->options.by == SL_ANSWERS_BY_WRITE && !atomic_load(&t->write.connected)) {
+	while (t->options.by == SL_FEEDBACK_LISTENER_BY_WRITE &&
+	       !atomic_load(&t->write.connected)) {
 		if (sl_clock_ns() > end) {
 			sl_error("nobody came to %s, port %u, to write answers within %g s "
 				 "(answers.wait_s): the receiver needs a sink feedback: {by: "
@@ -197,24 +198,28 @@ int sl_answers_wait(struct sl_answers_thread *t)
 
 /* ---- both ---- */
 
-static int open_answers(struct sl_answers_thread *t, const struct sl_answers_terms *terms)
+static int open_answers(struct sl_feedback_listener *t,
+			const struct sl_feedback_account_terms *terms)
 {
 	const struct sl_geometry *g = terms->geometry;
 	uint32_t modules = terms->end_module - terms->first_module;
-	int err = sl_answers_init(&t->answers, sl_geometry_frame_items(g), g->frame_step, 0,
-				  modules < g->modules, t->options.deadline_us * UINT64_C(1000));
+	int err = sl_feedback_account_init(&t->account, sl_geometry_frame_items(g), g->frame_step,
+					   0, modules < g->modules,
+					   t->options.deadline_us * UINT64_C(1000));
 
 	/* Else each event is in all modules. */
 	if (!err && g->items && !g->items_shared)
-		sl_answers_own(&t->answers, terms->first_module * g->items, modules * g->items);
+		sl_feedback_account_own(&t->account, terms->first_module * g->items,
+					modules * g->items);
 	return err;
 }
 
-int sl_answers_open(const struct sl_answers_options *options, const struct sl_answers_terms *terms,
-		    struct sl_answers_thread **thread)
+int sl_feedback_listener_open(const struct sl_feedback_options *options,
+			      const struct sl_feedback_account_terms *terms,
+			      struct sl_feedback_listener **thread)
 {
-	bool write = options->by == SL_ANSWERS_BY_WRITE;
-	struct sl_answers_thread *t = calloc(1, sizeof(*t));
+	bool write = options->by == SL_FEEDBACK_LISTENER_BY_WRITE;
+	struct sl_feedback_listener *t = calloc(1, sizeof(*t));
 	int err;
 
 	if (!t)
@@ -228,39 +233,39 @@ int sl_answers_open(const struct sl_answers_options *options, const struct sl_an
 		err = sl_thread_start(&t->thread, "answers", NULL, write ? hear_writes : hear_udp,
 				      t);
 	if (err) {
-		sl_answers_close(t);
+		sl_feedback_listener_close(t);
 		return err;
 	}
 	*thread = t;
 	return 0;
 }
 
-static void stop(struct sl_answers_thread *t)
+static void stop(struct sl_feedback_listener *t)
 {
 	atomic_store(&t->stop, 1);
 	sl_thread_join(&t->thread);
 }
 
-void sl_answers_close(struct sl_answers_thread *t)
+void sl_feedback_listener_close(struct sl_feedback_listener *t)
 {
 	stop(t);
 	if (t->fd >= 0)
 		close(t->fd);
-	sl_answers_write_close(&t->write);
-	sl_answers_fini(&t->answers);
+	sl_feedback_inbox_close(&t->write);
+	sl_feedback_account_fini(&t->account);
 	free(t);
 }
 
 /* Until all have come and a while has passed, or none has come for too long. */
-static void wait_for_the_rest(struct sl_answers_thread *t)
+static void wait_for_the_rest(struct sl_feedback_listener *t)
 {
 	uint64_t start = sl_clock_ns(), patience = (uint64_t)(t->options.wait_s * 1e9);
 
 	for (;;) {
-		uint64_t heard = atomic_load(&t->answers.heard_ns), now = sl_clock_ns();
+		uint64_t heard = atomic_load(&t->account.heard_ns), now = sl_clock_ns();
 		uint64_t quiet = now - (heard > start ? heard : start);
-		bool all = !atomic_load(&t->answers.outstanding) &&
-			   atomic_load(&t->answers.tail) == atomic_load(&t->answers.head);
+		bool all = !atomic_load(&t->account.outstanding) &&
+			   atomic_load(&t->account.tail) == atomic_load(&t->account.head);
 
 		if (heard > now)
 			quiet = 0;
@@ -275,10 +280,10 @@ static double us(uint64_t ns)
 	return (double)ns * 1e-3;
 }
 
-static void tell(const struct sl_answers_thread *t, const char *name)
+static void tell(const struct sl_feedback_listener *t, const char *name)
 {
-	const struct sl_answers_count *c = &t->answers.count;
-	const struct sl_histogram *delay = &t->answers.delay;
+	const struct sl_feedback_account_count *c = &t->account.count;
+	const struct sl_histogram *delay = &t->account.delay;
 
 	sl_info("%sanswers to %" PRIu64 " of %" PRIu64 " events in %" PRIu64 " packets: %" PRIu64
 		" keep, %" PRIu64 " reject, %" PRIu64 " no data",
@@ -298,16 +303,16 @@ static void tell(const struct sl_answers_thread *t, const char *name)
 			t->options.deadline_us, c->late);
 }
 
-int sl_answers_finish(struct sl_answers_thread *t, const char *name, bool quiet)
+int sl_feedback_listener_finish(struct sl_feedback_listener *t, const char *name, bool quiet)
 {
-	const struct sl_answers_count *c = &t->answers.count;
+	const struct sl_feedback_account_count *c = &t->account.count;
 
 	wait_for_the_rest(t);
 	stop(t);
-	sl_answers_end(&t->answers);
+	sl_feedback_account_end(&t->account);
 	if (!quiet)
 		tell(t, name);
-	if (sl_answers_agree(&t->answers))
+	if (sl_feedback_account_agree(&t->account))
 		return 0;
 	sl_error("%snot every event has exactly one answer: %" PRIu64 " of %" PRIu64
 		 " have none, %" PRIu64 " answers came again, %" PRIu64

@@ -20,14 +20,14 @@ enum {
 
 /* ---- blocks ---- */
 
-static struct sl_back_block *block_of(struct sl_back *b, uint64_t sequence)
+static struct sl_feedback_block *block_of(struct sl_feedback_sender *b, uint64_t sequence)
 {
-	return &b->block[sequence % SL_BACK_BLOCKS];
+	return &b->block[sequence % SL_FEEDBACK_SENDER_BLOCKS];
 }
 
-static void fill(struct sl_back *b, const struct sl_back_packet *packet)
+static void fill(struct sl_feedback_sender *b, const struct sl_feedback_packet *packet)
 {
-	struct sl_back_block *block = block_of(b, b->begun);
+	struct sl_feedback_block *block = block_of(b, b->begun);
 	const struct sl_frame_stamp stamp = {
 		.number = packet->number,
 		.timestamp = packet->timestamp,
@@ -43,34 +43,34 @@ static void fill(struct sl_back *b, const struct sl_back_packet *packet)
 	sl_block_make(&block->block, &b->transfer, &b->plan, b->begun, &stamp, &block->frame,
 		      &block->frame, sl_crc32c);
 	sl_descriptor_fill(&b->plan, b->begun, &block->block.source,
-			   b->write + b->begun % SL_BACK_BLOCKS * b->writes);
+			   b->write + b->begun % SL_FEEDBACK_SENDER_BLOCKS * b->writes);
 	b->begun++;
 }
 
-static void reap(struct sl_back *b)
+static void reap(struct sl_feedback_sender *b)
 {
-	uint64_t position = b->way.link->reap(b->way.state, b->plan.transfer);
+	uint64_t position = b->over.link->reap(b->over.state, b->plan.transfer);
 
 	while (b->reaped < b->posted / b->writes && block_of(b, b->reaped)->position <= position)
 		b->reaped++;
 }
 
-int sl_back_pump(struct sl_back *b)
+int sl_feedback_sender_pump(struct sl_feedback_sender *b)
 {
-	uint64_t end = b->begun * b->writes, ring = (uint64_t)SL_BACK_BLOCKS * b->writes;
+	uint64_t end = b->begun * b->writes, ring = (uint64_t)SL_FEEDBACK_SENDER_BLOCKS * b->writes;
 	int n = 1;
 
 	while (b->posted < end && n > 0) {
 		uint64_t left = end - b->posted, at = b->posted % ring;
 
-		n = b->way.link->post(b->way.state, b->plan.transfer, b->write + at,
-				      left < ring - at ? left : ring - at);
+		n = b->over.link->post(b->over.state, b->plan.transfer, b->write + at,
+				       left < ring - at ? left : ring - at);
 		if (n < 0)
 			return n;
 		b->posted += (uint64_t)n;
 	}
 	if (b->posted == end && b->reaped < b->begun) {
-		n = b->way.link->post(b->way.state, b->plan.transfer, NULL, 0);
+		n = b->over.link->post(b->over.state, b->plan.transfer, NULL, 0);
 		if (n < 0)
 			return n;
 	}
@@ -81,26 +81,27 @@ int sl_back_pump(struct sl_back *b)
 /* ---- sending ---- */
 
 /* Until the thread has found a front end, or has given up. */
-static bool wait_for_connection(struct sl_back *b)
+static bool wait_for_connection(struct sl_feedback_sender *b)
 {
 	if (!b->give_up_ns)
 		b->give_up_ns = sl_clock_ns() + b->wait_ns;
 	/* One that was there and is gone is not waited for. */
-	while (b->state == SL_BACK_LOOKING && !b->connections && !b->given_up)
+	while (b->state == SL_FEEDBACK_SENDER_LOOKING && !b->connections && !b->given_up)
 		pthread_cond_wait(&b->changed, &b->lock);
-	if (b->state != SL_BACK_CONNECTED)
-		sl_back_tell_why(b);
-	return b->state == SL_BACK_CONNECTED;
+	if (b->state != SL_FEEDBACK_SENDER_CONNECTED)
+		sl_feedback_sender_log_why(b);
+	return b->state == SL_FEEDBACK_SENDER_CONNECTED;
 }
 
 /* Whether what all packets wait for has come: everything posted, or a block free. */
-static bool satisfied(const struct sl_back *b, bool room)
+static bool satisfied(const struct sl_feedback_sender *b, bool room)
 {
-	return room ? b->begun - b->reaped < SL_BACK_BLOCKS : b->posted == b->begun * b->writes;
+	return room ? b->begun - b->reaped < SL_FEEDBACK_SENDER_BLOCKS
+		    : b->posted == b->begun * b->writes;
 }
 
 /* Pump until it is so, at most for a while without progress. False: it is not. */
-static bool wait_for(struct sl_back *b, bool room)
+static bool wait_for(struct sl_feedback_sender *b, bool room)
 {
 	uint64_t since = sl_clock_ns(), before = b->posted + b->reaped;
 	int err;
@@ -108,9 +109,9 @@ static bool wait_for(struct sl_back *b, bool room)
 	for (;;) {
 		uint64_t now;
 
-		err = sl_back_pump(b);
+		err = sl_feedback_sender_pump(b);
 		if (err) {
-			sl_back_disconnect(b, err);
+			sl_feedback_sender_disconnect(b, err);
 			return false;
 		}
 		now = sl_clock_ns();
@@ -129,19 +130,21 @@ static bool wait_for(struct sl_back *b, bool room)
 			b->stuck = true;
 			return false;
 		}
-		b->way.link->wait(b->way.state, 0, WAIT_US);
+		b->over.link->wait(b->over.state, 0, WAIT_US);
 	}
 }
 
-uint32_t sl_back_send(struct sl_back *b, const struct sl_back_packet *packet, uint32_t n)
+uint32_t sl_feedback_sender_send(struct sl_feedback_sender *b,
+				 const struct sl_feedback_packet *packet, uint32_t n)
 {
 	uint32_t taken = 0;
 
 	pthread_mutex_lock(&b->lock);
 	if (wait_for_connection(b)) {
-		while (taken < n && (b->begun - b->reaped < SL_BACK_BLOCKS || wait_for(b, true)))
+		while (taken < n &&
+		       (b->begun - b->reaped < SL_FEEDBACK_SENDER_BLOCKS || wait_for(b, true)))
 			fill(b, &packet[taken++]);
-		if (b->state == SL_BACK_CONNECTED)
+		if (b->state == SL_FEEDBACK_SENDER_CONNECTED)
 			wait_for(b, false);
 		if (b->reaped < b->begun)
 			pthread_cond_signal(&b->changed); /* the thread takes care of them */
@@ -152,9 +155,9 @@ uint32_t sl_back_send(struct sl_back *b, const struct sl_back_packet *packet, ui
 
 /* ---- from beginning to end ---- */
 
-static int open_blocks(struct sl_back *b)
+static int open_blocks(struct sl_feedback_sender *b)
 {
-	for (unsigned i = 0; i < SL_BACK_BLOCKS; i++) {
+	for (unsigned i = 0; i < SL_FEEDBACK_SENDER_BLOCKS; i++) {
 		b->block[i].bytes = malloc(b->bytes);
 		if (!b->block[i].bytes)
 			return -ENOMEM;
@@ -162,18 +165,18 @@ static int open_blocks(struct sl_back *b)
 	return 0;
 }
 
-static void dispose(struct sl_back *b)
+static void dispose(struct sl_feedback_sender *b)
 {
-	for (unsigned i = 0; i < SL_BACK_BLOCKS; i++)
+	for (unsigned i = 0; i < SL_FEEDBACK_SENDER_BLOCKS; i++)
 		free(b->block[i].bytes);
 	free(b->write);
-	sl_way_fini(&b->way);
+	sl_feedback_link_fini(&b->over);
 	pthread_cond_destroy(&b->changed);
 	pthread_mutex_destroy(&b->lock);
 	free(b);
 }
 
-static void init_lock(struct sl_back *b)
+static void init_lock(struct sl_feedback_sender *b)
 {
 	pthread_condattr_t attributes;
 
@@ -184,18 +187,19 @@ static void init_lock(struct sl_back *b)
 	pthread_mutex_init(&b->lock, NULL);
 }
 
-int sl_back_open(const struct sl_backs *backs, const struct sl_back_options *o,
-		 enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence,
-				      uint32_t packet),
-		 void *fate_arg, struct sl_back **back)
+int sl_feedback_sender_open(const struct sl_feedback_senders *feedback,
+			    const struct sl_feedback_sender_options *o,
+			    enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence,
+						 uint32_t packet),
+			    void *fate_arg, struct sl_feedback_sender **back)
 {
-	struct sl_back *b = calloc(1, sizeof(*b));
+	struct sl_feedback_sender *b = calloc(1, sizeof(*b));
 	int err;
 
 	if (!b)
 		return -ENOMEM;
 	init_lock(b);
-	b->backs = backs;
+	b->feedback = feedback;
 	b->fate = fate;
 	b->fate_arg = fate_arg;
 	b->port = o->port;
@@ -208,11 +212,11 @@ int sl_back_open(const struct sl_backs *backs, const struct sl_back_options *o,
 					   .rectangle = {.lines = 1, .line_bytes = o->bytes}};
 	snprintf(b->address, sizeof(b->address), "%s", o->address);
 	snprintf(b->source, sizeof(b->source), "%s", o->source);
-	err = sl_way_init(&b->way, "feedback", o->link, o->service);
+	err = sl_feedback_link_init(&b->over, "feedback", o->link, o->service);
 	if (!err)
 		err = open_blocks(b);
 	if (!err)
-		err = sl_thread_start(&b->thread, "feedback", NULL, sl_back_run, b);
+		err = sl_thread_start(&b->thread, "feedback", NULL, sl_feedback_sender_run, b);
 	if (err) {
 		dispose(b);
 		return err;
@@ -223,29 +227,29 @@ int sl_back_open(const struct sl_backs *backs, const struct sl_back_options *o,
 
 /* What was taken is out, and acknowledged where that can be known; or nothing went on for a
  * while. */
-static void drain(struct sl_back *b)
+static void drain(struct sl_feedback_sender *b)
 {
 	uint64_t since = sl_clock_ns(), before = b->posted + b->reaped;
 
-	while (b->state == SL_BACK_CONNECTED && b->reaped < b->begun &&
+	while (b->state == SL_FEEDBACK_SENDER_CONNECTED && b->reaped < b->begun &&
 	       sl_clock_ns() - since < LEAVE_NS) {
-		int err = sl_back_pump(b);
+		int err = sl_feedback_sender_pump(b);
 
 		if (b->posted + b->reaped != before)
 			since = sl_clock_ns();
 		before = b->posted + b->reaped;
 		if (err) {
-			sl_back_disconnect(b, err);
+			sl_feedback_sender_disconnect(b, err);
 			return;
 		}
 		if (b->reaped < b->begun)
-			b->way.link->wait(b->way.state, 0, WAIT_US);
+			b->over.link->wait(b->over.state, 0, WAIT_US);
 	}
-	if (b->state == SL_BACK_CONNECTED && b->way.link->flush)
-		b->way.link->flush(b->way.state, b->plan.transfer);
+	if (b->state == SL_FEEDBACK_SENDER_CONNECTED && b->over.link->flush)
+		b->over.link->flush(b->over.state, b->plan.transfer);
 }
 
-uint64_t sl_back_close(struct sl_back *b)
+uint64_t sl_feedback_sender_close(struct sl_feedback_sender *b)
 {
 	uint64_t missing;
 
@@ -262,18 +266,20 @@ uint64_t sl_back_close(struct sl_back *b)
 
 /* ---- for sinks ---- */
 
-static int open_plainly(const struct sl_backs *backs, const struct sl_back_options *options,
-			struct sl_back **back)
+static int open_plainly(const struct sl_feedback_senders *feedback,
+			const struct sl_feedback_sender_options *options,
+			struct sl_feedback_sender **back)
 {
-	return sl_back_open(backs, options, NULL, NULL, back);
+	return sl_feedback_sender_open(feedback, options, NULL, NULL, back);
 }
 
-void sl_backs_init(struct sl_backs *backs, const char *token, uint64_t experiment)
+void sl_feedback_senders_init(struct sl_feedback_senders *feedback, const char *token,
+			      uint64_t experiment)
 {
-	*backs = (struct sl_backs){
+	*feedback = (struct sl_feedback_senders){
 		.open = open_plainly,
-		.send = sl_back_send,
-		.close = sl_back_close,
+		.send = sl_feedback_sender_send,
+		.close = sl_feedback_sender_close,
 		.token = token,
 		.experiment = experiment,
 	};

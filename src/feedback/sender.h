@@ -29,15 +29,15 @@
 #include "frontend/block.h"
 #include "frontend/transfer.h"
 
-enum { SL_BACK_BLOCKS = 256 };
+enum { SL_FEEDBACK_SENDER_BLOCKS = 256 };
 
-enum sl_back_state {
-	SL_BACK_LOOKING,   /* for a front end */
-	SL_BACK_CONNECTED, /* to one */
-	SL_BACK_FAILED, /* its plan is none for us, or a device failed: not looked for any more */
+enum sl_feedback_sender_state {
+	SL_FEEDBACK_SENDER_LOOKING,   /* for a front end */
+	SL_FEEDBACK_SENDER_CONNECTED, /* to one */
+	SL_FEEDBACK_SENDER_FAILED, /* its plan does not fit, or a device failed: do not look for it again */
 };
 
-struct sl_back_block {
+struct sl_feedback_block {
 	uint8_t *bytes; /* of the packet, filled up with zeros */
 	struct sl_block block;
 	const void *frame; /* bytes, as the block wants to have it */
@@ -45,24 +45,24 @@ struct sl_back_block {
 	uint32_t items;
 };
 
-struct sl_back {
-	const struct sl_backs *backs;
+struct sl_feedback_sender {
+	const struct sl_feedback_senders *feedback;
 	char address[64], source[64];
 	uint16_t port;
 	uint32_t bytes;
-	struct sl_back_device device;
+	struct sl_feedback_target device;
 	uint64_t wait_ns;
 	enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence, uint32_t packet);
 	void *fate_arg;
 
-	struct sl_way way;
+	struct sl_feedback_link over;
 	struct sl_transfer transfer; /* one packet */
 	struct sl_thread thread;
 
 	/* All that follows is under the lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	enum sl_back_state state;
+	enum sl_feedback_sender_state state;
 	bool stop, link_open, online;
 	bool stuck;	     /* waited in vain: not again before there is progress */
 	uint64_t give_up_ns; /* waiting for the first front end ends; 0: nothing was sent yet */
@@ -75,35 +75,39 @@ struct sl_back {
 	struct sl_client client;
 	struct sl_plan plan;
 	uint64_t counted_ns; /* when how much was sent was told */
-	struct sl_back_block block[SL_BACK_BLOCKS];
-	uint32_t writes;	/* of a block */
-	struct sl_write *write; /* [SL_BACK_BLOCKS][writes]: so that one post takes many blocks */
+	struct sl_feedback_block block[SL_FEEDBACK_SENDER_BLOCKS];
+	uint32_t writes; /* of a block */
+	struct sl_write *
+		write; /* [SL_FEEDBACK_SENDER_BLOCKS][writes]: so that one post takes many blocks */
 	uint64_t begun, reaped; /* blocks of this connection */
 	uint64_t posted;	/* writes of it */
 	uint64_t missing;	/* items of blocks that are known not to have arrived */
 };
 
 /* fate: as a link's, or NULL. */
-int sl_back_open(const struct sl_backs *backs, const struct sl_back_options *options,
-		 enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence,
-				      uint32_t packet),
-		 void *fate_arg, struct sl_back **back);
-uint32_t sl_back_send(struct sl_back *back, const struct sl_back_packet *packet, uint32_t n);
-uint64_t sl_back_close(struct sl_back *back);
+int sl_feedback_sender_open(const struct sl_feedback_senders *feedback,
+			    const struct sl_feedback_sender_options *options,
+			    enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence,
+						 uint32_t packet),
+			    void *fate_arg, struct sl_feedback_sender **back);
+uint32_t sl_feedback_sender_send(struct sl_feedback_sender *back,
+				 const struct sl_feedback_packet *packet, uint32_t n);
+uint64_t sl_feedback_sender_close(struct sl_feedback_sender *back);
 
 /* The calls of sluice/back.h, with this token and this digest of the experiment. */
-void sl_backs_init(struct sl_backs *backs, const char *token, uint64_t experiment);
+void sl_feedback_senders_init(struct sl_feedback_senders *feedback, const char *token,
+			      uint64_t experiment);
 
 /* ---- connect.c; under the lock, but for the thread ---- */
 
-void *sl_back_run(void *back); /* the thread */
-void sl_back_disconnect(struct sl_back *back, int why);
-void sl_back_tell_why(struct sl_back *back); /* once */
+void *sl_feedback_sender_run(void *back); /* the thread */
+void sl_feedback_sender_disconnect(struct sl_feedback_sender *back, int why);
+void sl_feedback_sender_log_why(struct sl_feedback_sender *back); /* once */
 
 /* ---- sender.c, under the lock ---- */
 
 /* Let the link go on: writes that it takes now, blocks that it has no more need of. -errno: the
  * front end is gone, or the connection failed. */
-int sl_back_pump(struct sl_back *back);
+int sl_feedback_sender_pump(struct sl_feedback_sender *back);
 
 #endif

@@ -30,7 +30,7 @@ enum { PORT = 47920, SLOTS = 32, HEARD = 4096 };
 
 static char address[32]; /* of this process alone */
 
-static const struct sl_backs backs = {.token = "", .experiment = 77};
+static const struct sl_feedback_senders feedback = {.token = "", .experiment = 77};
 
 /* What was logged since capture_begin() has this in it. */
 static void said(const char *words, const char *or_these)
@@ -44,7 +44,7 @@ static void said(const char *words, const char *or_these)
 /* ---- the front end ---- */
 
 struct ear {
-	struct sl_answers_write write;
+	struct sl_feedback_inbox write;
 	pthread_t thread;
 	_Atomic bool stop, deaf; /* deaf: it lives, and takes nothing */
 	_Atomic uint32_t heard, bad;
@@ -81,13 +81,13 @@ static void *listen_on(void *arg)
 		if (atomic_load(&ear->deaf))
 			usleep(1000);
 		else
-			sl_answers_write_poll(&ear->write);
+			sl_feedback_inbox_poll(&ear->write);
 	return NULL;
 }
 
 static struct ear *open_ear(const char *link, uint16_t service)
 {
-	const struct sl_answers_write_options options = {
+	const struct sl_feedback_inbox_options options = {
 		.link = link,
 		.address = address,
 		.token = "",
@@ -104,7 +104,7 @@ static struct ear *open_ear(const char *link, uint16_t service)
 	ear->write.packet = hear;
 	ear->write.lost = miss;
 	ear->write.arg = ear;
-	assert_int_equal(sl_answers_write_open(&ear->write, &options), 0);
+	assert_int_equal(sl_feedback_inbox_open(&ear->write, &options), 0);
 	assert_int_equal(pthread_create(&ear->thread, NULL, listen_on, ear), 0);
 	return ear;
 }
@@ -113,7 +113,7 @@ static void close_ear(struct ear *ear)
 {
 	atomic_store(&ear->stop, true);
 	pthread_join(ear->thread, NULL);
-	sl_answers_write_close(&ear->write);
+	sl_feedback_inbox_close(&ear->write);
 	free(ear);
 }
 
@@ -128,33 +128,33 @@ static bool soon(const _Atomic uint32_t *what, uint32_t value)
 
 /* ---- the sink ---- */
 
-static struct sl_back_options to(const char *link, uint16_t service)
+static struct sl_feedback_sender_options to(const char *link, uint16_t service)
 {
-	return (struct sl_back_options){.link = link,
-					.address = address,
-					.source = "",
-					.port = PORT,
-					.service = service,
-					.bytes = PAYLOAD,
-					.wait_s = 20};
+	return (struct sl_feedback_sender_options){.link = link,
+						   .address = address,
+						   .source = "",
+						   .port = PORT,
+						   .service = service,
+						   .bytes = PAYLOAD,
+						   .wait_s = 20};
 }
 
-static struct sl_back *open_back(const struct sl_back_options *options)
+static struct sl_feedback_sender *open_sender(const struct sl_feedback_sender_options *options)
 {
-	struct sl_back *back;
+	struct sl_feedback_sender *back;
 
-	assert_int_equal(sl_back_open(&backs, options, NULL, NULL, &back), 0);
+	assert_int_equal(sl_feedback_sender_open(&feedback, options, NULL, NULL, &back), 0);
 	return back;
 }
 
 /* Packet `number`, with as many answers as it takes to tell it from others. */
-static uint32_t send_one(struct sl_back *back, uint64_t number)
+static uint32_t send_one(struct sl_feedback_sender *back, uint64_t number)
 {
 	uint16_t count = (uint16_t)(1 + number % FULL);
 	uint8_t bytes[PAYLOAD];
 	const struct sl_feedback_header header = {
 		.packet = number, .first = number * FULL, .items = FULL, .count = count};
-	const struct sl_back_packet packet = {
+	const struct sl_feedback_packet packet = {
 		.data = bytes,
 		.bytes = SL_FEEDBACK_HEADER + count * (uint32_t)SL_FEEDBACK_ANSWER,
 		.items = 1,
@@ -167,7 +167,7 @@ static uint32_t send_one(struct sl_back *back, uint64_t number)
 								      .decision = SL_FEEDBACK_KEEP},
 					 bytes + SL_FEEDBACK_HEADER +
 						 i * (size_t)SL_FEEDBACK_ANSWER);
-	return sl_back_send(back, &packet, 1);
+	return sl_feedback_sender_send(back, &packet, 1);
 }
 
 static const struct {
@@ -188,18 +188,18 @@ static void all_arrive_in_order_and_as_they_were(void **state)
 {
 	(void)state;
 	for (unsigned w = 0; w < WAYS; w++) {
-		const struct sl_back_options options = to(ways[w].link, ways[w].service);
-		struct sl_back *back;
+		const struct sl_feedback_sender_options options = to(ways[w].link, ways[w].service);
+		struct sl_feedback_sender *back;
 		struct ear *ear;
 
 		if (!sl_link_find(ways[w].link))
 			continue; /* verbs, where it was not built */
 		ear = open_ear(ways[w].link, ways[w].service);
-		back = open_back(&options);
+		back = open_sender(&options);
 
 		for (uint64_t n = 0; n < 1000; n++)
 			assert_int_equal(send_one(back, n), 1);
-		assert_int_equal(sl_back_close(back), 0);
+		assert_int_equal(sl_feedback_sender_close(back), 0);
 		assert_true(soon(&ear->heard, 1000));
 		for (uint32_t n = 0; n < 1000; n++)
 			assert_int_equal(ear->number[n], n);
@@ -211,12 +211,12 @@ static void all_arrive_in_order_and_as_they_were(void **state)
 
 static void more_packets_at_once_than_there_are_blocks(void **state)
 {
-	enum { MANY = 2 * SL_BACK_BLOCKS + 5 };
+	enum { MANY = 2 * SL_FEEDBACK_SENDER_BLOCKS + 5 };
 	static uint8_t bytes[MANY][SL_FEEDBACK_HEADER + SL_FEEDBACK_ANSWER];
-	static struct sl_back_packet packet[MANY];
-	const struct sl_back_options options = to("udp", SL_SERVICE_RC);
+	static struct sl_feedback_packet packet[MANY];
+	const struct sl_feedback_sender_options options = to("udp", SL_SERVICE_RC);
 	struct ear *ear = open_ear("udp", SL_SERVICE_RC);
-	struct sl_back *back = open_back(&options);
+	struct sl_feedback_sender *back = open_sender(&options);
 
 	(void)state;
 	for (uint64_t n = 0; n < MANY; n++) {
@@ -226,19 +226,19 @@ static void more_packets_at_once_than_there_are_blocks(void **state)
 			bytes[n]);
 		sl_feedback_write_answer(&(struct sl_feedback_answer){.number = n},
 					 bytes[n] + SL_FEEDBACK_HEADER);
-		packet[n] = (struct sl_back_packet){
+		packet[n] = (struct sl_feedback_packet){
 			.data = bytes[n], .bytes = sizeof(bytes[n]), .items = 1, .number = n};
 	}
-	assert_int_equal(sl_back_send(back, packet, MANY), MANY);
-	assert_int_equal(sl_back_close(back), 0);
+	assert_int_equal(sl_feedback_sender_send(back, packet, MANY), MANY);
+	assert_int_equal(sl_feedback_sender_close(back), 0);
 	assert_true(soon(&ear->heard, MANY));
 	close_ear(ear);
 }
 
 static void the_front_end_may_come_later_and_go_and_come_back(void **state)
 {
-	const struct sl_back_options options = to("udp", SL_SERVICE_UC);
-	struct sl_back *back = open_back(&options);
+	const struct sl_feedback_sender_options options = to("udp", SL_SERVICE_UC);
+	struct sl_feedback_sender *back = open_sender(&options);
 	struct ear *ear;
 	uint64_t n = 0, end;
 
@@ -255,20 +255,20 @@ static void the_front_end_may_come_later_and_go_and_come_back(void **state)
 		assert_true(ear->heard > 0);
 		close_ear(ear);
 	}
-	sl_back_close(back);
+	sl_feedback_sender_close(back);
 }
 
 static void one_sink_after_the_other_may_write(void **state)
 {
-	const struct sl_back_options options = to("shm", SL_SERVICE_UC);
+	const struct sl_feedback_sender_options options = to("shm", SL_SERVICE_UC);
 	struct ear *ear = open_ear("shm", SL_SERVICE_UC);
 
 	(void)state;
 	for (uint32_t times = 0; times < 5; times++) {
-		struct sl_back *back = open_back(&options);
+		struct sl_feedback_sender *back = open_sender(&options);
 
 		assert_int_equal(send_one(back, 0), 1);
-		assert_int_equal(sl_back_close(back), 0);
+		assert_int_equal(sl_feedback_sender_close(back), 0);
 		assert_int_equal(ear->heard, times + 1); /* it said good-bye: all was taken */
 	}
 	assert_int_equal(ear->lost, 0);
@@ -285,14 +285,14 @@ static enum sl_fate lose_some(void *arg, uint16_t module, uint64_t sequence, uin
 
 static void send_lossy(const char *link, uint16_t service, struct ear *ear)
 {
-	const struct sl_back_options options = to(link, service);
-	struct sl_back *back;
+	const struct sl_feedback_sender_options options = to(link, service);
+	struct sl_feedback_sender *back;
 
 	(void)ear;
-	assert_int_equal(sl_back_open(&backs, &options, lose_some, NULL, &back), 0);
+	assert_int_equal(sl_feedback_sender_open(&feedback, &options, lose_some, NULL, &back), 0);
 	for (uint64_t n = 0; n < 200; n++)
 		assert_int_equal(send_one(back, n), 1);
-	assert_int_equal(sl_back_close(back), 0);
+	assert_int_equal(sl_feedback_sender_close(back), 0);
 }
 
 static void over_uc_what_is_lost_stays_lost_and_nothing_else(void **state)
@@ -331,9 +331,9 @@ static void over_rc_what_is_lost_comes_again(void **state)
 
 static void without_credit_it_does_not_wait_for_ever(void **state)
 {
-	const struct sl_back_options options = to("udp", SL_SERVICE_UC);
+	const struct sl_feedback_sender_options options = to("udp", SL_SERVICE_UC);
 	struct ear *ear = open_ear("udp", SL_SERVICE_UC);
-	struct sl_back *back = open_back(&options);
+	struct sl_feedback_sender *back = open_sender(&options);
 	uint64_t n = 0, start, taken = 0;
 
 	(void)state;
@@ -343,23 +343,24 @@ static void without_credit_it_does_not_wait_for_ever(void **state)
 	atomic_store(&ear->deaf, true);
 	start = sl_clock_ns();
 	/* A ring, its own blocks, and then no more. */
-	while (n < 2 * (SLOTS + SL_BACK_BLOCKS))
+	while (n < 2 * (SLOTS + SL_FEEDBACK_SENDER_BLOCKS))
 		taken += send_one(back, n++);
 	assert_true(sl_clock_ns() - start < UINT64_C(15000000000));
-	assert_true(taken >= SL_BACK_BLOCKS && taken <= SLOTS + SL_BACK_BLOCKS);
+	assert_true(taken >= SL_FEEDBACK_SENDER_BLOCKS &&
+		    taken <= SLOTS + SL_FEEDBACK_SENDER_BLOCKS);
 	atomic_store(&ear->deaf, false);
 	assert_true(soon(&ear->heard, (uint32_t)taken + 1)); /* those that were taken come */
 	assert_int_equal(send_one(back, n), 1);
-	assert_int_equal(sl_back_close(back), 0);
+	assert_int_equal(sl_feedback_sender_close(back), 0);
 	said("takes no more answers", NULL);
 	close_ear(ear);
 }
 
 static void a_front_end_that_is_gone_is_told_and_its_packets_counted(void **state)
 {
-	const struct sl_back_options options = to("udp", SL_SERVICE_RC);
+	const struct sl_feedback_sender_options options = to("udp", SL_SERVICE_RC);
 	struct ear *ear = open_ear("udp", SL_SERVICE_RC);
-	struct sl_back *back = open_back(&options);
+	struct sl_feedback_sender *back = open_sender(&options);
 	uint64_t taken = 0, n = 0, refused = 0;
 
 	(void)state;
@@ -375,15 +376,15 @@ static void a_front_end_that_is_gone_is_told_and_its_packets_counted(void **stat
 		usleep(1000);
 	}
 	assert_int_equal(refused, 1);
-	assert_true(sl_back_close(back) <= taken);
+	assert_true(sl_feedback_sender_close(back) <= taken);
 	said("is gone, and answers with it", NULL);
 }
 
 static void who_has_all_answers_may_go_unnoticed(void **state)
 {
-	const struct sl_back_options options = to("udp", SL_SERVICE_RC);
+	const struct sl_feedback_sender_options options = to("udp", SL_SERVICE_RC);
 	struct ear *ear = open_ear("udp", SL_SERVICE_RC);
-	struct sl_back *back = open_back(&options);
+	struct sl_feedback_sender *back = open_sender(&options);
 	const char *text;
 	bool gone = false;
 
@@ -399,7 +400,7 @@ static void who_has_all_answers_may_go_unnoticed(void **state)
 	}
 	close_ear(ear);
 	usleep(100000);
-	assert_int_equal(sl_back_close(back), 0);
+	assert_int_equal(sl_feedback_sender_close(back), 0);
 	text = capture_end();
 	if (strstr(text, "gone"))
 		fail_msg("it was said:\n%s", text);
@@ -407,82 +408,83 @@ static void who_has_all_answers_may_go_unnoticed(void **state)
 
 static void nobody_is_waited_for_in_vain(void **state)
 {
-	struct sl_back_options options = to("udp", SL_SERVICE_UC);
-	struct sl_back *back;
+	struct sl_feedback_sender_options options = to("udp", SL_SERVICE_UC);
+	struct sl_feedback_sender *back;
 
 	(void)state;
 	options.wait_s = 0.05;
 	capture_begin();
-	back = open_back(&options);
+	back = open_sender(&options);
 	for (uint64_t n = 0; n < 10; n++)
 		assert_int_equal(send_one(back, n), 0);
-	assert_int_equal(sl_back_close(back), 0);
+	assert_int_equal(sl_feedback_sender_close(back), 0);
 	said("nobody takes answers at", NULL);
 }
 
-static void refused(struct sl_back_options options, const struct sl_backs *by, const char *why)
+static void refused(struct sl_feedback_sender_options options, const struct sl_feedback_senders *by,
+		    const char *why)
 {
-	struct sl_back *back;
+	struct sl_feedback_sender *back;
 
 	options.wait_s = 0.5;
 	capture_begin();
-	assert_int_equal(sl_back_open(by, &options, NULL, NULL, &back), 0);
+	assert_int_equal(sl_feedback_sender_open(by, &options, NULL, NULL, &back), 0);
 	assert_int_equal(send_one(back, 0), 0);
-	assert_int_equal(sl_back_close(back), 0);
+	assert_int_equal(sl_feedback_sender_close(back), 0);
 	said(why, NULL);
 }
 
 /* Another may have it now, and not for ever. */
 static void who_is_refused_asks_again(void **state)
 {
-	struct sl_back_options options = to("udp", SL_SERVICE_UC);
+	struct sl_feedback_sender_options options = to("udp", SL_SERVICE_UC);
 	struct ear *ear = open_ear("udp", SL_SERVICE_UC);
-	struct sl_back *first = open_back(&options), *second;
+	struct sl_feedback_sender *first = open_sender(&options), *second;
 	uint64_t n = 0, end;
 
 	(void)state;
 	assert_int_equal(send_one(first, 0), 1);
 	options.wait_s = 0.5; /* until it is told, also on a busy machine */
 	capture_begin();
-	second = open_back(&options);
+	second = open_sender(&options);
 	assert_int_equal(send_one(second, n++), 0);
 	said("already served by another feedback sink", NULL);
-	assert_int_equal(sl_back_close(first), 0);
+	assert_int_equal(sl_feedback_sender_close(first), 0);
 	end = sl_clock_ns() + UINT64_C(20000000000);
 	while (!send_one(second, n++) && sl_clock_ns() < end)
 		usleep(1000);
-	assert_int_equal(sl_back_close(second), 0);
+	assert_int_equal(sl_feedback_sender_close(second), 0);
 	assert_int_equal(ear->heard, 2);
 	close_ear(ear);
 }
 
 static void nobody_is_connected_to_before_the_run_begins(void **state)
 {
-	struct sl_backs waiting = {.token = "", .experiment = 77, .idle = true};
-	const struct sl_back_options options = to("udp", SL_SERVICE_UC);
+	struct sl_feedback_senders waiting = {.token = "", .experiment = 77, .idle = true};
+	const struct sl_feedback_sender_options options = to("udp", SL_SERVICE_UC);
 	struct ear *ear = open_ear("udp", SL_SERVICE_UC);
-	struct sl_back *idle, *busy;
+	struct sl_feedback_sender *idle, *busy;
 
 	(void)state;
-	assert_int_equal(sl_back_open(&waiting, &options, NULL, NULL, &idle), 0);
+	assert_int_equal(sl_feedback_sender_open(&waiting, &options, NULL, NULL, &idle), 0);
 	usleep(50000);
-	busy = open_back(&options);
+	busy = open_sender(&options);
 	assert_int_equal(send_one(busy, 0), 1);
-	assert_int_equal(sl_back_close(busy), 0);
+	assert_int_equal(sl_feedback_sender_close(busy), 0);
 	atomic_store(&waiting.idle, false);
 	assert_int_equal(send_one(idle, 1), 1);
-	assert_int_equal(sl_back_close(idle), 0);
+	assert_int_equal(sl_feedback_sender_close(idle), 0);
 	assert_int_equal(ear->heard, 2);
 	close_ear(ear);
 }
 
 static void strangers_that_connect_and_wait_shut_nobody_out(void **state)
 {
-	const struct sl_back_options options = to("udp", SL_SERVICE_UC);
+	const struct sl_feedback_sender_options options = to("udp", SL_SERVICE_UC);
 	struct ear *ear = open_ear("udp", SL_SERVICE_UC);
 	union sl_net_address at;
 	socklen_t bytes = sl_net_numeric(address, PORT, &at);
-	struct sl_back *back;
+	struct sl_feedback_sender *back;
 	int stranger[80];
 
 	(void)state;
@@ -490,9 +492,9 @@ static void strangers_that_connect_and_wait_shut_nobody_out(void **state)
 		stranger[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		assert_int_equal(connect(stranger[i], &at.any, bytes), 0);
 	}
-	back = open_back(&options);
+	back = open_sender(&options);
 	assert_int_equal(send_one(back, 0), 1);
-	assert_int_equal(sl_back_close(back), 0);
+	assert_int_equal(sl_feedback_sender_close(back), 0);
 	assert_int_equal(ear->heard, 1);
 	for (unsigned i = 0; i < 80; i++)
 		close(stranger[i]);
@@ -501,17 +503,17 @@ static void strangers_that_connect_and_wait_shut_nobody_out(void **state)
 
 static void who_does_not_belong_here_is_refused_and_told_why(void **state)
 {
-	const struct sl_backs other = {.token = "", .experiment = 78};
-	struct sl_back_options small = to("udp", SL_SERVICE_UC);
+	const struct sl_feedback_senders other = {.token = "", .experiment = 78};
+	struct sl_feedback_sender_options small = to("udp", SL_SERVICE_UC);
 	struct ear *ear = open_ear("udp", SL_SERVICE_UC);
 
 	(void)state;
 	refused(to("udp", SL_SERVICE_UC), &other, "the detector section differs");
-	refused(to("shm", SL_SERVICE_UC), &backs, "its link speaks 'shm', here it is 'roce'");
+	refused(to("shm", SL_SERVICE_UC), &feedback, "its link speaks 'shm', here it is 'roce'");
 	small.bytes = SL_FEEDBACK_HEADER;
-	refused(small, &backs, "are no packets of answers");
+	refused(small, &feedback, "are no packets of answers");
 	/* The link of this front end could do it; its file says otherwise. */
-	refused(to("udp", SL_SERVICE_RC), &backs,
+	refused(to("udp", SL_SERVICE_RC), &feedback,
 		"feedback.service is rc, answers.service of the front end is uc");
 	close_ear(ear);
 }
@@ -520,19 +522,20 @@ static void who_does_not_belong_here_is_refused_and_told_why(void **state)
 
 static void blocks_that_are_no_packets_of_answers_are_counted_as_such(void **state)
 {
-	const struct sl_back_options options = to("shm", SL_SERVICE_UC);
+	const struct sl_feedback_sender_options options = to("shm", SL_SERVICE_UC);
 	struct ear *ear = open_ear("shm", SL_SERVICE_UC);
-	struct sl_back *back = open_back(&options);
+	struct sl_feedback_sender *back = open_sender(&options);
 	uint8_t noise[PAYLOAD];
 
 	(void)state;
 	assert_int_equal(send_one(back, 0), 1);
 	memset(noise, 0xa5, sizeof(noise));
-	assert_int_equal(sl_back_send(back,
-				      &(struct sl_back_packet){
-					      .data = noise, .bytes = sizeof(noise), .items = 1},
-				      1),
-			 1);
+	assert_int_equal(
+		sl_feedback_sender_send(back,
+					&(struct sl_feedback_packet){
+						.data = noise, .bytes = sizeof(noise), .items = 1},
+					1),
+		1);
 	pthread_mutex_lock(&back->lock);
 	back->plan.module = 1; /* its records are those of another transfer from now on */
 	pthread_mutex_unlock(&back->lock);
@@ -541,7 +544,7 @@ static void blocks_that_are_no_packets_of_answers_are_counted_as_such(void **sta
 	back->plan.module = 0;
 	pthread_mutex_unlock(&back->lock);
 	assert_int_equal(send_one(back, 3), 1);
-	assert_int_equal(sl_back_close(back), 0);
+	assert_int_equal(sl_feedback_sender_close(back), 0);
 	assert_int_equal(ear->heard, 2);
 	assert_int_equal(ear->number[1], 3);
 	assert_int_equal(ear->bad, 2);
@@ -551,9 +554,9 @@ static void blocks_that_are_no_packets_of_answers_are_counted_as_such(void **sta
 
 static void a_count_that_cannot_be_true_is_not_believed(void **state)
 {
-	const struct sl_back_options options = to("udp", SL_SERVICE_UC);
+	const struct sl_feedback_sender_options options = to("udp", SL_SERVICE_UC);
 	struct ear *ear = open_ear("udp", SL_SERVICE_UC);
-	struct sl_back *back = open_back(&options);
+	struct sl_feedback_sender *back = open_sender(&options);
 	uint64_t end = sl_clock_ns() + UINT64_C(20000000000);
 	unsigned connections = 1;
 
@@ -571,7 +574,7 @@ static void a_count_that_cannot_be_true_is_not_believed(void **state)
 		pthread_mutex_unlock(&back->lock);
 	}
 	assert_int_equal(send_one(back, 1), 1);
-	assert_int_equal(sl_back_close(back), 0);
+	assert_int_equal(sl_feedback_sender_close(back), 0);
 	said("a count that cannot be true", NULL);
 	assert_int_equal(ear->heard, 2);
 	close_ear(ear);
@@ -579,14 +582,14 @@ static void a_count_that_cannot_be_true_is_not_believed(void **state)
 
 static void a_link_that_cannot_do_it_is_refused_at_once(void **state)
 {
-	struct sl_back_options options = to("sls", SL_SERVICE_UC);
-	struct sl_back *back;
+	struct sl_feedback_sender_options options = to("sls", SL_SERVICE_UC);
+	struct sl_feedback_sender *back;
 
 	(void)state;
 	capture_begin();
-	assert_int_equal(sl_back_open(&backs, &options, NULL, NULL, &back), -EINVAL);
+	assert_int_equal(sl_feedback_sender_open(&feedback, &options, NULL, NULL, &back), -EINVAL);
 	options.link = "pigeon";
-	assert_int_equal(sl_back_open(&backs, &options, NULL, NULL, &back), -EINVAL);
+	assert_int_equal(sl_feedback_sender_open(&feedback, &options, NULL, NULL, &back), -EINVAL);
 	said("no link that goes both ways is called 'pigeon'", NULL);
 }
 

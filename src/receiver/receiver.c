@@ -214,9 +214,9 @@ static int open_sinks(struct sl_receiver *r)
 	struct sl_experiment *e = r->experiment;
 
 	r->env.experiment = e->text;
-	sl_backs_init(&r->backs, e->control.token, sl_experiment_digest(e));
-	atomic_store(&r->backs.idle, true);
-	r->env.backs = &r->backs;
+	sl_feedback_senders_init(&r->feedback, e->control.token, sl_experiment_digest(e));
+	atomic_store(&r->feedback.idle, true);
+	r->env.feedback = &r->feedback;
 	for (unsigned i = 0; i < e->sinks; i++) {
 		int err;
 

@@ -102,7 +102,7 @@ struct sl_receiver {
 	struct sl_calibration calibration;
 	struct sl_calibrated calibrated;
 	struct sl_env env;
-	struct sl_backs backs;
+	struct sl_feedback_senders feedback;
 	char guard[64];
 	bool detector_open, link_open, unit_open, started;
 	bool outcomes_failed;

@@ -99,7 +99,7 @@ int sl_receiver_start(struct sl_receiver *r)
 	int err = 0;
 
 	r->started = true;
-	atomic_store(&r->backs.idle, false);
+	atomic_store(&r->feedback.idle, false);
 	if (r->placement.crowded && r->experiment->threads.polling == SL_POLLING_LATENCY)
 		sl_warn("threads.polling: latency wants a cpu for each data thread: here they "
 			"take turns, and adaptive is faster");

@@ -60,7 +60,7 @@ static size_t make_packet(const uint8_t script[3], uint8_t *packet)
 	return SL_FEEDBACK_HEADER + (size_t)header.count * SL_FEEDBACK_ANSWER;
 }
 
-static void hear(struct sl_answers *a, const uint8_t *packet, size_t bytes)
+static void hear(struct sl_feedback_account *a, const uint8_t *packet, size_t bytes)
 {
 	uint8_t *copy = malloc(bytes ? bytes : 1); /* so that reading on is seen */
 
@@ -70,16 +70,16 @@ static void hear(struct sl_answers *a, const uint8_t *packet, size_t bytes)
 	/* As it would be taken out of a block. */
 	require(sl_feedback_bytes(copy, bytes) <= bytes);
 	read_and_write_again(copy, sl_feedback_bytes(copy, bytes));
-	sl_answers_absorb(a);
-	sl_answers_packet(a, copy, bytes, 1000);
+	sl_feedback_account_absorb(a);
+	sl_feedback_account_packet(a, copy, bytes, 1000);
 	free(copy);
 }
 
-static void check(struct sl_answers *a)
+static void check(struct sl_feedback_account *a)
 {
-	const struct sl_answers_count *c = &a->count;
+	const struct sl_feedback_account_count *c = &a->count;
 
-	sl_answers_end(a);
+	sl_feedback_account_end(a);
 	require(c->events == c->frames * ITEMS);
 	require(c->kept + c->rejected + c->no_data + c->missing == c->events);
 	require(sl_histogram_count(&a->delay) == c->events - c->missing);
@@ -88,16 +88,16 @@ static void check(struct sl_answers *a)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct sl_answers a;
+	static struct sl_feedback_account a;
 	uint8_t packet[BYTES];
 
-	require(sl_answers_init(&a, ITEMS, 1, WINDOW, size & 1, 10) == 0);
+	require(sl_feedback_account_init(&a, ITEMS, 1, WINDOW, size & 1, 10) == 0);
 	while (size >= 4) {
 		uint8_t operation = data[0];
 		size_t left = size - 4, bytes = 0;
 
 		if (operation < 80) {
-			sl_answers_sent(&a, data[1], data[2]);
+			sl_feedback_account_sent(&a, data[1], data[2]);
 		} else if (operation < 160) {
 			hear(&a, packet, make_packet(data + 1, packet));
 		} else if (operation < 220) { /* with one byte of it wrong */
@@ -113,6 +113,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		size -= 4 + bytes;
 	}
 	check(&a);
-	sl_answers_fini(&a);
+	sl_feedback_account_fini(&a);
 	return 0;
 }

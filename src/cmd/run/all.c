@@ -158,7 +158,7 @@ static void tell_of_its_end(const struct all *all)
 /* One that listens stays until it has its answers. */
 static void end_front_end(struct all *all)
 {
-	uint64_t end = sl_clock_ns() + (uint64_t)(all->run->answers_wait_s * 1e9);
+	uint64_t end = sl_clock_ns() + (uint64_t)(all->run->feedback_wait_s * 1e9);
 
 	while (all->front_end && !sl_signal && sl_clock_ns() < end &&
 	       sl_child_alive(&all->front_end, &all->front_end_status))
@@ -224,7 +224,7 @@ static int worst(const struct all *all)
 /* As for a run with one receiver. */
 static int with_front_end(const struct all *all, int status)
 {
-	if (all->run->answers_wait_s <= 0 || !all->front_end_status)
+	if (all->run->feedback_wait_s <= 0 || !all->front_end_status)
 		return status;
 	sl_error("the front end did not hear exactly one answer to each event, or failed");
 	return status == SL_RESULT_INTACT || status == SL_RESULT_EMPTY ? SL_RESULT_ERROR : status;

@@ -11,7 +11,7 @@ struct sl_run_all {
 	bool emulator; /* start the detector side, too */
 	/* It hears answers: it stays so long for the last of them, and has a say in the result. 0:
 	 * it does not. */
-	double answers_wait_s;
+	double feedback_wait_s;
 	bool quiet;
 	const char *summary, *outcomes; /* "" : not wanted; outcomes gets .NAME behind */
 };

@@ -120,9 +120,9 @@ static int check_outputs(const struct sl_run_state *run)
 /* A front end that listens for answers stays until it has them, and has a say in the result. */
 static enum sl_result end_child(struct sl_run_state *run, enum sl_result result)
 {
-	const struct sl_answers_options *answers = &run->experiment->answers;
-	bool listens = answers->address[0] && result != SL_RESULT_ERROR;
-	uint64_t end = sl_clock_ns() + (uint64_t)(answers->wait_s * 1e9);
+	const struct sl_feedback_options *feedback = &run->experiment->feedback;
+	bool listens = feedback->address[0] && result != SL_RESULT_ERROR;
+	uint64_t end = sl_clock_ns() + (uint64_t)(feedback->wait_s * 1e9);
 
 	while (listens && run->child && sl_child_alive(&run->child, &run->child_status) &&
 	       sl_clock_ns() < end)
@@ -232,8 +232,8 @@ static int run_many(struct sl_run_state *run, const struct sl_stream_names *name
 				       run->args.sets, &e))
 			return SL_RESULT_ERROR;
 		all.emulator |= e->emulate_local;
-		if (e->answers.address[0] && all.answers_wait_s <= e->answers.wait_s)
-			all.answers_wait_s = e->answers.wait_s + 0.001;
+		if (e->feedback.address[0] && all.feedback_wait_s <= e->feedback.wait_s)
+			all.feedback_wait_s = e->feedback.wait_s + 0.001;
 		sl_experiment_close(e);
 	}
 	return sl_run_all(&all);

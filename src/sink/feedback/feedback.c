@@ -37,10 +37,10 @@ struct feedback {
 	const struct sl_env *env;
 	struct sl_feedback_out out;
 	bool opened, impatient;
-	uint32_t per_packet, packets;  /* answers in one; most packets of a frame */
-	uint8_t *bytes;		       /* [packets][payload] */
-	struct sl_back_packet *packet; /* [packets] */
-	uint64_t *answered;	       /* [ANSWERED]: 1 + number of the frame; 0: none */
+	uint32_t per_packet, packets;	   /* answers in one; most packets of a frame */
+	uint8_t *bytes;			   /* [packets][payload] */
+	struct sl_feedback_packet *packet; /* [packets] */
+	uint64_t *answered;		   /* [ANSWERED]: 1 + number of the frame; 0: none */
 
 	uint64_t next_packet;
 	uint64_t frames, decision[SL_FEEDBACK_DECISIONS];
@@ -91,7 +91,7 @@ static int reads(const void *state, const char *image)
 static int open_out(struct feedback *f, uint32_t items)
 {
 	uint64_t whole = SL_FEEDBACK_HEADER + (uint64_t)items * SL_FEEDBACK_ANSWER;
-	const struct sl_back_options to = {
+	const struct sl_feedback_sender_options to = {
 		.link = f->link,
 		.address = f->address,
 		.source = f->source,
@@ -108,7 +108,7 @@ static int open_out(struct feedback *f, uint32_t items)
 			   .pmtu = (uint16_t)(256u << f->pmtu)},
 	};
 
-	return sl_feedback_out_open(&f->out, f->by, &to, f->env->backs, f->packets);
+	return sl_feedback_out_open(&f->out, f->by, &to, f->env->feedback, f->packets);
 }
 
 /* Frames wait in the pool until their answers are due. */
@@ -206,7 +206,7 @@ static uint32_t write_packets(struct feedback *f, const struct sl_frame *frame, 
 					  (left == header.count ? SL_FEEDBACK_LAST : 0));
 		sl_feedback_write_header(&header, bytes);
 		write_answers(f, frame, first, header.count, bytes + SL_FEEDBACK_HEADER);
-		f->packet[n] = (struct sl_back_packet){
+		f->packet[n] = (struct sl_feedback_packet){
 			.data = bytes,
 			.bytes = SL_FEEDBACK_HEADER + (uint32_t)header.count * SL_FEEDBACK_ANSWER,
 			.items = header.count,

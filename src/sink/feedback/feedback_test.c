@@ -346,7 +346,7 @@ static void what_cannot_be_sent_fails_the_run_and_not_the_frame(void **state)
 /* ---- by write: a way back that does as it is told ---- */
 
 static struct {
-	struct sl_back_options options;
+	struct sl_feedback_sender_options options;
 	char link[16];
 	uint32_t takes;	  /* packets, and no more */
 	unsigned hold_us; /* that a call takes */
@@ -355,18 +355,20 @@ static struct {
 	struct sl_feedback_header header[64];
 } way;
 
-static int way_open(const struct sl_backs *backs, const struct sl_back_options *options,
-		    struct sl_back **back)
+static int way_open(const struct sl_feedback_senders *feedback,
+		    const struct sl_feedback_sender_options *options,
+		    struct sl_feedback_sender **back)
 {
-	(void)backs;
+	(void)feedback;
 	way.options = *options;
 	snprintf(way.link, sizeof(way.link), "%s", options->link);
 	way.open++;
-	*back = (struct sl_back *)&way;
+	*back = (struct sl_feedback_sender *)&way;
 	return 0;
 }
 
-static uint32_t way_send(struct sl_back *back, const struct sl_back_packet *packet, uint32_t n)
+static uint32_t way_send(struct sl_feedback_sender *back, const struct sl_feedback_packet *packet,
+			 uint32_t n)
 {
 	uint32_t taken = 0;
 
@@ -385,14 +387,14 @@ static uint32_t way_send(struct sl_back *back, const struct sl_back_packet *pack
 	return taken;
 }
 
-static uint64_t way_close(struct sl_back *back)
+static uint64_t way_close(struct sl_feedback_sender *back)
 {
 	assert_ptr_equal(back, &way);
 	way.open--;
 	return way.missing;
 }
 
-static const struct sl_backs way_backs = {
+static const struct sl_feedback_senders way_backs = {
 	.open = way_open, .send = way_send, .close = way_close, .token = ""};
 
 static void init_write(struct bench *bench, uint32_t takes)
@@ -400,7 +402,7 @@ static void init_write(struct bench *bench, uint32_t takes)
 	memset(&way, 0, sizeof(way));
 	way.takes = takes;
 	init(bench);
-	bench->env.backs = &way_backs;
+	bench->env.feedback = &way_backs;
 	bench->geometry.items = EVENTS;
 	bench_set(bench, "by", "write");
 	bench_set(bench, "link", "shm");
@@ -514,7 +516,7 @@ static void without_a_way_back_it_does_not_open(void **state)
 
 	(void)state;
 	init_write(&bench, 0);
-	bench.env.backs = NULL;
+	bench.env.feedback = NULL;
 	assert_int_equal(bench_open(&bench), -ENOTSUP);
 	assert_int_equal(bench_close(&bench), 0);
 	bench_fini(&bench);

@@ -19,7 +19,7 @@ enum {
 };
 
 /* Packets that are one message. */
-struct sl_feedback_run {
+struct sl_feedback_burst {
 	uint32_t first, packets;
 	union {
 		struct cmsghdr header;
@@ -53,8 +53,8 @@ static int open_socket(struct sl_feedback_out *out, const union sl_net_address *
 	return err;
 }
 
-static void give_up(struct sl_feedback_out *out, const struct sl_back_packet *packet, uint32_t n,
-		    int err)
+static void give_up(struct sl_feedback_out *out, const struct sl_feedback_packet *packet,
+		    uint32_t n, int err)
 {
 	if (!out->unsent)
 		sl_error("feedback: answers cannot be sent to %s, port %u: %s", out->to.address,
@@ -64,7 +64,7 @@ static void give_up(struct sl_feedback_out *out, const struct sl_back_packet *pa
 }
 
 /* How many of these packets one message can have: all of a size, the last may have less. */
-static uint32_t run_of(const struct sl_feedback_out *out, const struct sl_back_packet *packet,
+static uint32_t run_of(const struct sl_feedback_out *out, const struct sl_feedback_packet *packet,
 		       uint32_t n)
 {
 	uint32_t k = 1, most = packet[0].bytes && out->segments ? RUN_BYTES / packet[0].bytes : 1;
@@ -77,13 +77,13 @@ static uint32_t run_of(const struct sl_feedback_out *out, const struct sl_back_p
 }
 
 /* Packets from `from` on, in as few messages as can be. */
-static uint32_t make_messages(struct sl_feedback_out *out, const struct sl_back_packet *packet,
+static uint32_t make_messages(struct sl_feedback_out *out, const struct sl_feedback_packet *packet,
 			      uint32_t from, uint32_t n)
 {
 	uint32_t messages = 0;
 
 	for (uint32_t i = from; i < n; messages++) {
-		struct sl_feedback_run *run = &out->run[messages];
+		struct sl_feedback_burst *run = &out->run[messages];
 		struct msghdr *m = &out->message[messages].msg_hdr;
 
 		run->first = i;
@@ -98,19 +98,19 @@ static uint32_t make_messages(struct sl_feedback_out *out, const struct sl_back_
 }
 
 /* A way whose packets must be smaller than these, or whose device cannot: one by one, then. */
-static bool cannot_cut(const struct sl_feedback_run *run, int err)
+static bool cannot_cut(const struct sl_feedback_burst *run, int err)
 {
 	return run->packets > 1 && (err == EINVAL || err == EIO || err == EMSGSIZE);
 }
 
-static void send_datagrams(struct sl_feedback_out *out, const struct sl_back_packet *packet,
+static void send_datagrams(struct sl_feedback_out *out, const struct sl_feedback_packet *packet,
 			   uint32_t n)
 {
 	uint32_t messages = make_messages(out, packet, 0, n), sent = 0;
 	unsigned refusals = 0;
 
 	while (sent < messages) {
-		const struct sl_feedback_run *run = &out->run[sent];
+		const struct sl_feedback_burst *run = &out->run[sent];
 		int r = sendmmsg(out->fd, out->message + sent, messages - sent,
 				 out->stuck ? MSG_DONTWAIT : 0);
 
@@ -135,27 +135,27 @@ static void send_datagrams(struct sl_feedback_out *out, const struct sl_back_pac
 /* ---- both ---- */
 
 int sl_feedback_out_open(struct sl_feedback_out *out, enum sl_feedback_by by,
-			 const struct sl_back_options *to, const struct sl_backs *backs,
-			 uint32_t packets)
+			 const struct sl_feedback_sender_options *to,
+			 const struct sl_feedback_senders *feedback, uint32_t packets)
 {
 	union sl_net_address at;
 	socklen_t bytes = sl_net_numeric(to->address, to->port, &at);
 
 	*out = (struct sl_feedback_out){
-		.by = by, .to = *to, .packets = packets, .fd = -1, .backs = backs};
+		.by = by, .to = *to, .packets = packets, .fd = -1, .feedback = feedback};
 	if (!bytes) {
 		sl_error("feedback: address '%s' is no numeric IPv4 or IPv6 address", to->address);
 		return -EINVAL;
 	}
 	if (by == SL_FEEDBACK_BY_UDP)
 		return open_socket(out, &at, bytes);
-	if (backs)
-		return backs->open(backs, to, &out->back);
+	if (feedback)
+		return feedback->open(feedback, to, &out->back);
 	sl_error("feedback: by write: there is no way back here");
 	return -ENOTSUP;
 }
 
-void sl_feedback_out_send(struct sl_feedback_out *out, const struct sl_back_packet *packet,
+void sl_feedback_out_send(struct sl_feedback_out *out, const struct sl_feedback_packet *packet,
 			  uint32_t n)
 {
 	uint32_t taken;
@@ -164,7 +164,7 @@ void sl_feedback_out_send(struct sl_feedback_out *out, const struct sl_back_pack
 		send_datagrams(out, packet, n);
 		return;
 	}
-	taken = out->backs->send(out->back, packet, n);
+	taken = out->feedback->send(out->back, packet, n);
 	for (uint32_t i = taken; i < n; i++)
 		out->unsent += packet[i].items;
 }
@@ -172,7 +172,7 @@ void sl_feedback_out_send(struct sl_feedback_out *out, const struct sl_back_pack
 void sl_feedback_out_close(struct sl_feedback_out *out)
 {
 	if (out->back)
-		out->unsent += out->backs->close(out->back);
+		out->unsent += out->feedback->close(out->back);
 	out->back = NULL;
 	if (out->fd >= 0)
 		close(out->fd);

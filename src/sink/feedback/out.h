@@ -19,29 +19,29 @@ enum sl_feedback_by { SL_FEEDBACK_BY_UDP, SL_FEEDBACK_BY_WRITE };
 
 struct mmsghdr;
 struct iovec;
-struct sl_feedback_run;
+struct sl_feedback_burst;
 
 struct sl_feedback_out {
 	enum sl_feedback_by by;
-	struct sl_back_options to;   /* of UDP, address and port alone */
-	uint32_t packets;	     /* most in a call */
-	int fd;			     /* UDP; -1: none */
-	bool segments;		     /* UDP: packets of a size can go out as one message */
-	struct mmsghdr *message;     /* [packets]: of one packet, or a run of them */
-	struct sl_feedback_run *run; /* [packets]: what message is of */
-	struct iovec *iov;	     /* [packets] */
-	const struct sl_backs *backs;
-	struct sl_back *back; /* WRITE; NULL: none */
-	bool stuck;	      /* UDP: waited in vain: not again before something goes */
-	uint64_t unsent;      /* answers */
-	uint64_t refused;     /* packets */
+	struct sl_feedback_sender_options to; /* of UDP, address and port alone */
+	uint32_t packets;		      /* most in a call */
+	int fd;				      /* UDP; -1: none */
+	bool segments;			      /* UDP: packets of a size can go out as one message */
+	struct mmsghdr *message;	      /* [packets]: of one packet, or a run of them */
+	struct sl_feedback_burst *run;	      /* [packets]: what message is of */
+	struct iovec *iov;		      /* [packets] */
+	const struct sl_feedback_senders *feedback;
+	struct sl_feedback_sender *back; /* WRITE; NULL: none */
+	bool stuck;			 /* UDP: waited in vain: not again before something goes */
+	uint64_t unsent;		 /* answers */
+	uint64_t refused;		 /* packets */
 };
 
 /* The texts in `to` must stay. backs may be NULL. Logs what is wrong. */
 int sl_feedback_out_open(struct sl_feedback_out *out, enum sl_feedback_by by,
-			 const struct sl_back_options *to, const struct sl_backs *backs,
-			 uint32_t packets);
-void sl_feedback_out_send(struct sl_feedback_out *out, const struct sl_back_packet *packet,
+			 const struct sl_feedback_sender_options *to,
+			 const struct sl_feedback_senders *feedback, uint32_t packets);
+void sl_feedback_out_send(struct sl_feedback_out *out, const struct sl_feedback_packet *packet,
 			  uint32_t n);
 
 /* `unsent` is final afterwards. Also after an open that failed. */

@@ -33,9 +33,9 @@ static void replace_socket(struct sl_feedback_out *out, int pair[2])
 
 static void a_full_socket_is_waited_for_once(void **state)
 {
-	const struct sl_back_options to = {.address = "127.0.0.1", .port = 9};
+	const struct sl_feedback_sender_options to = {.address = "127.0.0.1", .port = 9};
 	static const uint8_t byte = 1;
-	struct sl_back_packet packet[PACKETS];
+	struct sl_feedback_packet packet[PACKETS];
 	struct sl_feedback_out out;
 	uint64_t start, sent;
 	char got;
@@ -43,7 +43,7 @@ static void a_full_socket_is_waited_for_once(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < PACKETS; i++)
-		packet[i] = (struct sl_back_packet){.data = &byte, .bytes = 1, .items = 1};
+		packet[i] = (struct sl_feedback_packet){.data = &byte, .bytes = 1, .items = 1};
 	assert_int_equal(sl_feedback_out_open(&out, SL_FEEDBACK_BY_UDP, &to, NULL, PACKETS), 0);
 	replace_socket(&out, pair);
 	start = sl_clock_ns();
@@ -70,8 +70,8 @@ static void send_and_compare(bool cuts)
 	static const uint32_t length[] = {700, 700, 700, 120, 120, 700, 120, 64, 700};
 	enum { N = sizeof(length) / sizeof(length[0]) };
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	struct sl_back_options to = {.address = "127.0.0.1"};
-	struct sl_back_packet packet[N];
+	struct sl_feedback_sender_options to = {.address = "127.0.0.1"};
+	struct sl_feedback_packet packet[N];
 	socklen_t bytes = sizeof(at);
 	uint8_t sent[N][700], got[800];
 	struct sl_feedback_out out;
@@ -85,8 +85,8 @@ static void send_and_compare(bool cuts)
 		assert_int_equal(sl_net_leave_checksum(out.fd), 0);
 	for (unsigned i = 0; i < N; i++) {
 		memset(sent[i], (int)i + 1, sizeof(sent[i]));
-		packet[i] =
-			(struct sl_back_packet){.data = sent[i], .bytes = length[i], .items = 1};
+		packet[i] = (struct sl_feedback_packet){
+			.data = sent[i], .bytes = length[i], .items = 1};
 	}
 	for (unsigned round = 0; round < 2; round++) {
 		sl_feedback_out_send(&out, packet, N);
