@@ -37,9 +37,9 @@ static void close_subject(struct subject *s)
 /* What cannot be opened as it is (a replay of no file) said why, and is not measured here. */
 static int open_subject(const struct sl_detector *detector, uint64_t seed, struct subject *s)
 {
-	struct sl_detector_run run;
+	struct sl_detector_options run;
 
-	sl_options_defaults(sl_detector_run_options, &run);
+	sl_options_defaults(sl_detector_options, &run);
 	run.seed = seed;
 	*s = (struct subject){.detector = detector, .state = calloc(1, detector->state_bytes)};
 	if (!s->state)

@@ -55,7 +55,7 @@ int bench_experiment_open(struct bench_experiment *b, const char *path,
 	err = sl_experiment_open(path, NULL, overrides, n, &b->e);
 	if (err)
 		return err;
-	b->batch = b->e->unit_run.batch;
+	b->batch = b->e->unit_options.batch;
 	b->line = calloc(b->batch, sizeof(*b->line));
 	err = b->line ? open_detector(b) : -ENOMEM;
 	if (!err)

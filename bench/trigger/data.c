@@ -67,7 +67,7 @@ static int source_set(struct source *s, const char *name, const char *text)
 
 static int source_open(struct source *s, const struct recipe *recipe)
 {
-	struct sl_detector_run run;
+	struct sl_detector_options run;
 	int err = 0;
 
 	*s = (struct source){.detector = sl_detector_find(recipe->detector)};
@@ -75,7 +75,7 @@ static int source_open(struct source *s, const struct recipe *recipe)
 		sl_error("no detector '%s' in this program", recipe->detector);
 		return -ENODEV;
 	}
-	sl_options_defaults(sl_detector_run_options, &run);
+	sl_options_defaults(sl_detector_options, &run);
 	run.modules = recipe->modules;
 	s->state = calloc(1, s->detector->state_bytes);
 	if (!s->state)

@@ -69,7 +69,7 @@ static inline uint32_t sl_geometry_frame_items(const struct sl_geometry *geometr
 }
 
 /* What every detector section has besides the kind's own options. */
-struct sl_detector_run {
+struct sl_detector_options {
 	uint32_t modules;
 	uint64_t frames, dark_frames, seed;
 	uint32_t dark_every;
@@ -77,10 +77,10 @@ struct sl_detector_run {
 	/* Of a stream that is a part of the detector's frames: the chopper's count of them. */
 	uint32_t chopper_phase, chopper_step; /* step 0: it has them all */
 };
-extern const struct sl_option sl_detector_run_options[];
+extern const struct sl_option sl_detector_options[];
 
 /* Which frames of the run are dark. */
-struct sl_darks sl_detector_darks(const struct sl_detector_run *run);
+struct sl_darks sl_detector_darks(const struct sl_detector_options *run);
 
 /* Adaptive-gain calibration. Pedestals are [cell][module][pixel], in ADU; gains [module][pixel], in
  * ADU per keV. Pedestals of G1 and G2 are constant, that of G0 is a starting value at best: it is
@@ -117,7 +117,8 @@ struct sl_detector {
 	double rate_Hz; /* frames, or blocks, per second of the real one; 0: there is none */
 	const struct sl_truth_column *truth_columns; /* ends with an empty one; NULL: no table */
 
-	int (*open)(void *state, const struct sl_detector_run *run, struct sl_geometry *geometry);
+	int (*open)(void *state, const struct sl_detector_options *run,
+		    struct sl_geometry *geometry);
 	void (*close)(void *state);
 
 	/* flags: SL_RECORD_DARK. May be slow the first time a frame is asked for; prepare() does

@@ -161,7 +161,7 @@ static int send_blindly(struct sl_emulator *em, const struct emulate_options *o)
 	const struct sl_experiment *e = em->experiment;
 	int err, end_err;
 
-	if (!(e->run.frame_rate_Hz > 0) && !(e->link_run.rate_limit > 0)) {
+	if (!(e->run.frame_rate_Hz > 0) && !(e->link_options.rate_limit > 0)) {
 		sl_error("link '%s' has no way back, and nothing would pace the front end: set "
 			 "detector.frame_rate_Hz or link.rate_limit",
 			 e->link->name);
@@ -189,7 +189,7 @@ static int send_blindly(struct sl_emulator *em, const struct emulate_options *o)
 
 static int one_plan(struct sl_emulator *em, const struct emulate_options *o)
 {
-	const struct sl_control_run *control = &em->experiment->control;
+	const struct sl_control_options *control = &em->experiment->control;
 	struct sl_client client;
 	int err = sl_client_connect(&client, control->address, (uint16_t)control->port,
 				    control->wait_s, &sl_signal);

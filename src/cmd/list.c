@@ -50,7 +50,7 @@ static void for_each(const char *kind, visit_fn *visit, void *arg)
 static void describe_rate(const char *kind, const char *name, char *text, size_t bytes)
 {
 	const struct sl_detector *d = strcmp(kind, "detector") == 0 ? sl_detector_find(name) : NULL;
-	struct sl_detector_run run;
+	struct sl_detector_options run;
 	struct sl_geometry g;
 	void *state;
 
@@ -60,7 +60,7 @@ static void describe_rate(const char *kind, const char *name, char *text, size_t
 	state = calloc(1, d->state_bytes);
 	if (!state)
 		return;
-	sl_options_defaults(sl_detector_run_options, &run);
+	sl_options_defaults(sl_detector_options, &run);
 	sl_options_defaults(d->options, state);
 	if (d->open(state, &run, &g) == 0)
 		snprintf(text, bytes,

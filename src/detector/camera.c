@@ -127,7 +127,8 @@ static void fill_tables(struct camera *c)
 	}
 }
 
-static int open_camera(void *state, const struct sl_detector_run *run, struct sl_geometry *geometry)
+static int open_camera(void *state, const struct sl_detector_options *run,
+		       struct sl_geometry *geometry)
 {
 	struct camera *c = state;
 	uint64_t pixels = (uint64_t)c->width * c->height;

@@ -47,7 +47,7 @@ static void options(struct writer *w, const struct sl_option *option, const void
 }
 
 void sl_detector_configuration(const struct sl_detector *detector, const void *state,
-			       const struct sl_detector_run *run,
+			       const struct sl_detector_options *run,
 			       const struct sl_geometry *geometry,
 			       char text[SL_CONFIGURATION_BYTES])
 {
@@ -55,7 +55,7 @@ void sl_detector_configuration(const struct sl_detector *detector, const void *s
 
 	memset(text, 0, SL_CONFIGURATION_BYTES);
 	line(&w, "kind: %s\n", detector->name);
-	options(&w, sl_detector_run_options, run);
+	options(&w, sl_detector_options, run);
 	options(&w, detector->options, state);
 	line(&w, "# a module: %u rows of %u pixels, %s, %llu bytes\n", geometry->rows,
 	     geometry->columns, sl_dtype_name(geometry->dtype),

@@ -12,7 +12,7 @@ enum { SL_CONFIGURATION_BYTES = 4096 };
  * then the geometry as comments. Padded with zeros; what does not fit is left out, line by line,
  * and the last line says so. */
 void sl_detector_configuration(const struct sl_detector *detector, const void *state,
-			       const struct sl_detector_run *run,
+			       const struct sl_detector_options *run,
 			       const struct sl_geometry *geometry,
 			       char text[SL_CONFIGURATION_BYTES]);
 

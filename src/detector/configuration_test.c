@@ -20,20 +20,20 @@ static void every_option_is_a_line(void **arg)
 
 	(void)arg;
 	for (const struct sl_detector *const *d = detectors; *d; d++) {
-		struct sl_detector_run run = {0};
+		struct sl_detector_options run = {0};
 		struct sl_geometry geometry = {.rows = 3, .columns = 5, .module_bytes = 30};
 		void *state = calloc(1, (*d)->state_bytes);
 		char *line, *rest = text, kind[64];
 		unsigned n = 0, expected = 1; /* kind */
 
 		assert_non_null(state);
-		sl_options_defaults(sl_detector_run_options, &run);
+		sl_options_defaults(sl_detector_options, &run);
 		if ((*d)->options)
 			sl_options_defaults((*d)->options, state);
 		sl_detector_configuration(*d, state, &run, &geometry, text);
 		snprintf(kind, sizeof(kind), "kind: %s\n", (*d)->name);
 		assert_memory_equal(text, kind, strlen(kind));
-		for (const struct sl_option *o = sl_detector_run_options; o->name; o++)
+		for (const struct sl_option *o = sl_detector_options; o->name; o++)
 			expected++;
 		for (const struct sl_option *o = (*d)->options; o && o->name; o++)
 			expected++;
@@ -57,7 +57,7 @@ static void what_does_not_fit_is_said(void **arg)
 	static const struct sl_detector detector = {.name = "wide", .options = options};
 	static char text[SL_CONFIGURATION_BYTES];
 	struct sl_geometry geometry = {.rows = 1, .columns = 1, .module_bytes = 1};
-	struct sl_detector_run run = {0};
+	struct sl_detector_options run = {0};
 	static struct wide wide;
 
 	(void)arg;

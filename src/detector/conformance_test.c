@@ -55,7 +55,7 @@ static void set_options(const struct sl_option *options, void *base, int extreme
 static struct subject subject_open(const struct sl_detector *ops, uint64_t seed, uint32_t modules,
 				   double rate, int extreme)
 {
-	struct sl_detector_run run = {
+	struct sl_detector_options run = {
 		.modules = modules, .frames = 100, .seed = seed, .frame_rate_Hz = rate};
 	struct subject s = {.ops = ops, .state = calloc(1, ops->state_bytes)};
 
@@ -117,9 +117,9 @@ static void test_names_and_docs(void **arg)
 
 static void test_run_options_have_documented_defaults(void **arg)
 {
-	struct sl_detector_run run;
+	struct sl_detector_options run;
 
-	sl_options_defaults(sl_detector_run_options, &run);
+	sl_options_defaults(sl_detector_options, &run);
 	assert_int_equal(run.modules, 1);
 	assert_int_equal(run.frames, 1000);
 	assert_int_equal(run.dark_frames, 0);

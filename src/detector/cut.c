@@ -36,8 +36,8 @@ static uint64_t chosen_below(const struct sl_cut_options *o, uint64_t end)
 	return end <= o->phase ? 0 : (end - o->phase - 1) / o->every + 1;
 }
 
-int sl_cut_run(const struct sl_cut_options *o, const struct sl_detector_run *source,
-	       struct sl_detector_run *run, char *why, size_t why_bytes)
+int sl_cut_apply(const struct sl_cut_options *o, const struct sl_detector_options *source,
+		 struct sl_detector_options *run, char *why, size_t why_bytes)
 {
 	uint64_t darks = chosen_below(o, source->dark_frames);
 	uint64_t all = chosen_below(o, source->dark_frames + source->frames);
@@ -83,7 +83,7 @@ int sl_cut_run(const struct sl_cut_options *o, const struct sl_detector_run *sou
 	return 0;
 }
 
-uint64_t sl_cut_left_over(const struct sl_cut_options *o, const struct sl_detector_run *source)
+uint64_t sl_cut_left_over(const struct sl_cut_options *o, const struct sl_detector_options *source)
 {
 	return chosen_below(o, source->dark_frames + source->frames) % o->stack;
 }
@@ -170,12 +170,14 @@ static void shape(struct sl_cut *cut)
 	g->module_bytes = sl_geometry_pixels(g) * pixel_bytes(&cut->source_geometry);
 }
 
-static int open_cut(void *state, const struct sl_detector_run *run, struct sl_geometry *geometry)
+static int open_cut(void *state, const struct sl_detector_options *run,
+		    struct sl_geometry *geometry)
 {
 	struct sl_cut *cut = state;
-	int err = cut->source->open(cut->source_state, &cut->source_run, &cut->source_geometry);
+	int err = cut->source->open(cut->source_state, &cut->generator_options,
+				    &cut->source_geometry);
 
-	(void)run; /* derived from source_run */
+	(void)run; /* derived from generator_options */
 	if (!err)
 		err = fit_rectangle(cut);
 	if (err)
@@ -185,7 +187,7 @@ static int open_cut(void *state, const struct sl_detector_run *run, struct sl_ge
 	cut->text = malloc(SL_CONFIGURATION_BYTES);
 	if (!cut->buffer || !cut->text)
 		return -ENOMEM;
-	sl_detector_configuration(cut->source, cut->source_state, &cut->source_run,
+	sl_detector_configuration(cut->source, cut->source_state, &cut->generator_options,
 				  &cut->source_geometry, cut->text);
 	*geometry = cut->geometry;
 	return 0;

@@ -33,7 +33,7 @@ struct sl_cut {
 	struct sl_cut_options options;
 	const struct sl_detector *source;
 	void *source_state;
-	struct sl_detector_run source_run;
+	struct sl_detector_options generator_options;
 	struct sl_geometry source_geometry, geometry;
 	uint32_t width, height; /* of the rectangle */
 	bool whole;		/* frames are sent as they are */
@@ -44,15 +44,15 @@ struct sl_cut {
 
 /* The run as this cut sees it: how many modules and frames, how often. -EINVAL, with a reason,
  * when it would be senseless. */
-int sl_cut_run(const struct sl_cut_options *options, const struct sl_detector_run *source,
-	       struct sl_detector_run *run, char *why, size_t why_bytes);
+int sl_cut_apply(const struct sl_cut_options *options, const struct sl_detector_options *source,
+		 struct sl_detector_options *run, char *why, size_t why_bytes);
 
 /* Frames at the end of the run that would belong to it, but fill no stack: they are not sent. */
 uint64_t sl_cut_left_over(const struct sl_cut_options *options,
-			  const struct sl_detector_run *source);
+			  const struct sl_detector_options *source);
 
-/* A detector whose state is a struct sl_cut with options, source, source_state and source_run
- * set. It goes by the name of its source. */
+/* A detector whose state is a struct sl_cut with options, source, source_state and
+ * generator_options set. It goes by the name of its source. */
 void sl_cut_detector(const struct sl_cut *cut, struct sl_detector *detector);
 
 #endif

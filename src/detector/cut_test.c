@@ -20,7 +20,7 @@ extern const struct sl_detector sl_detector_jungfrau, sl_detector_pattern, sl_de
 struct rig {
 	struct sl_cut cut;
 	struct sl_detector detector;
-	struct sl_detector_run run;
+	struct sl_detector_options run;
 	struct sl_geometry geometry;
 	/* The source a second time, uncut. */
 	void *whole_state;
@@ -48,7 +48,7 @@ static void set_cells(void *state, const char *cells)
 
 static int rig_open(struct rig *rig, const struct sl_detector *source, struct sl_cut_options o)
 {
-	struct sl_detector_run run = {.modules = 4, .frames = 60, .dark_frames = 12, .seed = 7};
+	struct sl_detector_options run = {.modules = 4, .frames = 60, .dark_frames = 12, .seed = 7};
 	char why[200];
 
 	o.every = o.every ? o.every : 1;
@@ -56,13 +56,13 @@ static int rig_open(struct rig *rig, const struct sl_detector *source, struct sl
 	*rig = (struct rig){.cut = {.options = o,
 				    .source = source,
 				    .source_state = new_source(source),
-				    .source_run = run},
+				    .generator_options = run},
 			    .whole_state = new_source(source)};
 	if (source == &sl_detector_jungfrau) {
 		set_cells(rig->cut.source_state, "3");
 		set_cells(rig->whole_state, "3");
 	}
-	assert_int_equal(sl_cut_run(&o, &run, &rig->run, why, sizeof(why)), 0);
+	assert_int_equal(sl_cut_apply(&o, &run, &rig->run, why, sizeof(why)), 0);
 	sl_cut_detector(&rig->cut, &rig->detector);
 	assert_int_equal(source->open(rig->whole_state, &run, &rig->whole), 0);
 	rig->whole_buffer = calloc(1, rig->whole.module_bytes);
@@ -135,7 +135,7 @@ static void every_pixel_is_the_source_s(void **state)
 /* Dark and bright frames, counted one by one. */
 static void the_run_is_as_long_as_frames_are_chosen(void **state)
 {
-	struct sl_detector_run whole = {
+	struct sl_detector_options whole = {
 		.modules = 4, .frames = 61, .dark_frames = 12, .frame_rate_Hz = 600};
 
 	(void)state;
@@ -144,10 +144,10 @@ static void the_run_is_as_long_as_frames_are_chosen(void **state)
 			for (uint32_t stack = 1; stack < 4; stack++) {
 				struct sl_cut_options o = {
 					.every = every, .phase = phase, .stack = stack};
-				struct sl_detector_run run;
+				struct sl_detector_options run;
 				uint64_t darks = 0, all = 0;
 				char why[200];
-				int err = sl_cut_run(&o, &whole, &run, why, sizeof(why));
+				int err = sl_cut_apply(&o, &whole, &run, why, sizeof(why));
 
 				for (uint64_t f = 0; f < 73; f++) {
 					all += f % every == phase;
@@ -174,14 +174,15 @@ static void a_choppers_frames_stay_dark(void **state)
 		uint32_t every = n % 7 + 1, phase = n / 7 % 7 % every, chop = n / 49 % 7;
 		struct sl_cut_options o = {
 			.every = every, .phase = phase, .stack = n / 343 % 3 + 1};
-		struct sl_detector_run run, whole = {.modules = 1,
-						     .frames = 90,
-						     .dark_frames = n / 1029 % 4 * o.stack * every,
-						     .dark_every = chop};
+		struct sl_detector_options run,
+			whole = {.modules = 1,
+				 .frames = 90,
+				 .dark_frames = n / 1029 % 4 * o.stack * every,
+				 .dark_every = chop};
 		struct sl_darks all = sl_detector_darks(&whole), part;
 		char why[200];
 
-		if (sl_cut_run(&o, &whole, &run, why, sizeof(why))) {
+		if (sl_cut_apply(&o, &whole, &run, why, sizeof(why))) {
 			assert_true(o.stack > 1 && chop && every % chop);
 			assert_non_null(strstr(why, "detector.dark_every"));
 			continue;
@@ -215,13 +216,13 @@ static void what_makes_no_sense_is_refused(void **state)
 		{{.every = 1, .stack = 1, .part = SL_CUT_CONFIGURATION, .width = 5},
 		 "choose pixels"},
 	};
-	struct sl_detector_run whole = {.modules = 4, .frames = 60}, run;
+	struct sl_detector_options whole = {.modules = 4, .frames = 60}, run;
 	struct rig rig;
 	char why[200];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-		assert_int_equal(sl_cut_run(&bad[i].o, &whole, &run, why, sizeof(why)), -EINVAL);
+		assert_int_equal(sl_cut_apply(&bad[i].o, &whole, &run, why, sizeof(why)), -EINVAL);
 		assert_non_null(strstr(why, bad[i].words));
 	}
 	assert_int_equal(

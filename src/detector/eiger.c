@@ -78,7 +78,8 @@ static int allocate(struct eiger *e)
 			     e->geometry.module_bytes);
 }
 
-static int open_eiger(void *state, const struct sl_detector_run *run, struct sl_geometry *geometry)
+static int open_eiger(void *state, const struct sl_detector_options *run,
+		      struct sl_geometry *geometry)
 {
 	struct eiger *e = state;
 	int err;

@@ -23,7 +23,7 @@ struct subject {
 /* settings: name, value, ..., NULL */
 static struct subject subject_open(uint32_t modules, const char *const *settings)
 {
-	struct sl_detector_run run = {.modules = modules, .frames = 100, .seed = 2};
+	struct sl_detector_options run = {.modules = modules, .frames = 100, .seed = 2};
 	struct subject s = {.state = calloc(1, ops->state_bytes)};
 	char why[128];
 

@@ -27,7 +27,7 @@ static const struct {
 	uint32_t bits;
 } formats[] = {{SL_U8, 8}, {SL_U16, 16}, {SL_U32, 32}};
 
-static int open_pattern(void *state, const struct sl_detector_run *run,
+static int open_pattern(void *state, const struct sl_detector_options *run,
 			struct sl_geometry *geometry)
 {
 	struct pattern *p = state;

@@ -1,23 +1,23 @@
 /* period.c - the options that every detector section has. */
 #include "detector/period.h"
 
-const struct sl_option sl_detector_run_options[] = {
-	SL_U32(struct sl_detector_run, modules, 1, 1, 64, "modules",
+const struct sl_option sl_detector_options[] = {
+	SL_U32(struct sl_detector_options, modules, 1, 1, 64, "modules",
 	       "how many modules a frame has"),
-	SL_U64(struct sl_detector_run, frames, 1000, 1, 1e12, "frames",
+	SL_U64(struct sl_detector_options, frames, 1000, 1, 1e12, "frames",
 	       "frames in the run, after the dark ones"),
-	SL_U64(struct sl_detector_run, dark_frames, 0, 0, 1e9, "frames",
+	SL_U64(struct sl_detector_options, dark_frames, 0, 0, 1e9, "frames",
 	       "dark frames sent first: pedestals are measured from them"),
-	SL_U32(struct sl_detector_run, dark_every, 0, 0, 1e6, "frames",
+	SL_U32(struct sl_detector_options, dark_every, 0, 0, 1e6, "frames",
 	       "a chopper: of the frames after those, one in so many is dark too; 0: none, 2: dark "
 	       "and bright in turn"),
-	SL_F64(struct sl_detector_run, frame_rate_Hz, 0, 0, 1e7, "Hz",
+	SL_F64(struct sl_detector_options, frame_rate_Hz, 0, 0, 1e7, "Hz",
 	       "frames per second; 0: as fast as credits allow"),
-	SL_U64(struct sl_detector_run, seed, 1, 0, 9007199254740992., "",
+	SL_U64(struct sl_detector_options, seed, 1, 0, 9007199254740992., "",
 	       "synthetic frames are a function of it"),
 	SL_OPTION_END};
 
-struct sl_darks sl_detector_darks(const struct sl_detector_run *run)
+struct sl_darks sl_detector_darks(const struct sl_detector_options *run)
 {
 	uint32_t every = run->dark_every;
 	struct sl_darks darks = {.first = run->dark_frames, .every = every};
@@ -30,7 +30,7 @@ struct sl_darks sl_detector_darks(const struct sl_detector_run *run)
 	return darks;
 }
 
-uint64_t sl_detector_period_ns(const struct sl_detector_run *run)
+uint64_t sl_detector_period_ns(const struct sl_detector_options *run)
 {
 	double period;
 

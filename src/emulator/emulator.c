@@ -117,11 +117,12 @@ int sl_emulator_open(struct sl_experiment *experiment, uint32_t first, uint32_t 
 		err = e->detector->prepare(e->detector_state);
 	if (err)
 		sl_error("detector '%s' cannot be opened: %s", e->detector->name, strerror(-err));
-	if (!err && e->transfer[0] && sl_cut_left_over(&e->cut.options, &e->cut.source_run))
+	if (!err && e->transfer[0] && sl_cut_left_over(&e->cut.options, &e->cut.generator_options))
 		sl_warn("transfer %s: the last %llu of its frames fill no stack of %u and are not "
 			"sent",
 			e->transfer,
-			(unsigned long long)sl_cut_left_over(&e->cut.options, &e->cut.source_run),
+			(unsigned long long)sl_cut_left_over(&e->cut.options,
+							     &e->cut.generator_options),
 			e->cut.options.stack);
 	if (!err) {
 		sl_emulator_choose_generator(em);
@@ -172,7 +173,7 @@ void sl_emulator_close(struct sl_emulator *em)
 
 static uint64_t all_frames(const struct sl_emulator *em)
 {
-	const struct sl_detector_run *run = &em->experiment->run;
+	const struct sl_detector_options *run = &em->experiment->run;
 
 	return run->frames > UINT64_MAX - run->dark_frames ? UINT64_MAX
 							   : run->frames + run->dark_frames;
@@ -281,7 +282,7 @@ int sl_emulator_connect(struct sl_emulator *em, const struct sl_plan *plan)
 	if (err)
 		return err;
 	module->limit = (struct sl_limit){
-		.ns_per_byte = e->link_run.rate_limit > 0 ? 8 / e->link_run.rate_limit : 0};
+		.ns_per_byte = e->link_options.rate_limit > 0 ? 8 / e->link_options.rate_limit : 0};
 	module->begun = module->skipped = module->end = module->delayed_to = 0;
 	module->done = module->writes;
 	module->gaps = e->ring.align == SL_ALIGN_SEQUENCE || e->link->oneway;

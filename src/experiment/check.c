@@ -14,16 +14,17 @@ int sl_experiment_check_link(const struct sl_experiment *e, const struct sl_node
 	int err = 0;
 
 	if (!(e->link->services & sl_experiment_service(e)))
-		lacks = e->link_run.service ? "service rc" : "service uc";
+		lacks = e->link_options.service ? "service rc" : "service uc";
 	else if (!(e->link->operations & sl_experiment_operation(e)))
-		lacks = e->link_run.operation ? "operation send" : "operation write";
-	if (e->link_run.pollers > (e->link->pollers ? e->link->pollers : 1)) {
+		lacks = e->link_options.operation ? "operation send" : "operation write";
+	if (e->link_options.pollers > (e->link->pollers ? e->link->pollers : 1)) {
 		sl_config_error(e->config, at, "link '%s' has work for %u thread%s at most",
 				e->link->name, e->link->pollers ? e->link->pollers : 1,
 				e->link->pollers > 1 ? "s" : "");
 		err = -EINVAL;
 	}
-	if ((e->link_run.message == 1 || e->link_run.message == 3) && e->link_run.operation) {
+	if ((e->link_options.message == 1 || e->link_options.message == 3) &&
+	    e->link_options.operation) {
 		sl_config_error(e->config, at,
 				"operation send takes one message per module: a posted receive "
 				"is one block");
@@ -119,9 +120,9 @@ static int check_oneway(const struct sl_experiment *e)
 
 	if (!e->link || !e->link->oneway)
 		return 0;
-	if (e->link_run.crc)
+	if (e->link_options.crc)
 		problem = "its detectors send no checksum of the pixels: crc must be false";
-	else if (e->link_run.message > 0 && e->link_run.message != 2)
+	else if (e->link_options.message > 0 && e->link_options.message != 2)
 		problem = "its detectors know no messages: message must be auto";
 	else if (e->cut.options.stack > 1)
 		problem = "its packets are numbered by frame: no transfer may have a stack";

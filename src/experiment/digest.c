@@ -7,17 +7,17 @@
 
 uint16_t sl_experiment_pmtu(const struct sl_experiment *experiment)
 {
-	return (uint16_t)(256u << experiment->link_run.pmtu); /* the choices in their order */
+	return (uint16_t)(256u << experiment->link_options.pmtu); /* the choices in their order */
 }
 
 uint16_t sl_experiment_service(const struct sl_experiment *experiment)
 {
-	return experiment->link_run.service ? SL_SERVICE_RC : SL_SERVICE_UC;
+	return experiment->link_options.service ? SL_SERVICE_RC : SL_SERVICE_UC;
 }
 
 uint16_t sl_experiment_operation(const struct sl_experiment *experiment)
 {
-	return experiment->link_run.operation ? SL_OPERATION_SEND : SL_OPERATION_WRITE;
+	return experiment->link_options.operation ? SL_OPERATION_SEND : SL_OPERATION_WRITE;
 }
 
 uint16_t sl_experiment_message(const struct sl_experiment *experiment)
@@ -27,17 +27,17 @@ uint16_t sl_experiment_message(const struct sl_experiment *experiment)
 	if (sl_experiment_operation(experiment) == SL_OPERATION_SEND)
 		return SL_MESSAGE_MODULE; /* a posted receive is one block */
 	/* A message is one piece of memory: with a pitch a module is many. */
-	if (experiment->link_run.message == 0)
+	if (experiment->link_options.message == 0)
 		return experiment->ring.line_pitch && !experiment->link->oneway &&
 				       experiment->link->message == SL_MESSAGE_MODULE
 			       ? SL_MESSAGE_LINE
 			       : experiment->link->message;
-	return choice[experiment->link_run.message];
+	return choice[experiment->link_options.message];
 }
 
 bool sl_experiment_crc(const struct sl_experiment *experiment)
 {
-	return experiment->link_run.crc ||
+	return experiment->link_options.crc ||
 	       experiment->link->proof(sl_experiment_service(experiment),
 				       sl_experiment_message(experiment)) == SL_PROOF_CHECKSUM;
 }
@@ -56,7 +56,7 @@ static uint32_t digest_options(uint32_t crc, const struct sl_option *options, co
 
 uint64_t sl_experiment_digest(const struct sl_experiment *e)
 {
-	uint32_t low = digest_options(0, sl_detector_run_options, &e->cut.source_run);
+	uint32_t low = digest_options(0, sl_detector_options, &e->cut.generator_options);
 	uint32_t high = digest_options(low, e->source->options, e->source_state);
 
 	high = digest_options(high, sl_cut_options, &e->cut.options);

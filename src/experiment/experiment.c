@@ -135,7 +135,7 @@ static void read_detector(struct reader *r)
 	}
 	e->source_state = state_of(r, e->source->state_bytes);
 	if (e->source_state)
-		fill(r, node, sl_detector_run_options, &e->cut.source_run, e->source->options,
+		fill(r, node, sl_detector_options, &e->cut.generator_options, e->source->options,
 		     e->source_state);
 }
 
@@ -147,13 +147,13 @@ static void read_cut(struct reader *r, struct sl_node *transfer)
 
 	e->detector = e->source;
 	e->detector_state = e->source_state;
-	e->run = e->cut.source_run;
+	e->run = e->cut.generator_options;
 	fill(r, transfer && !sl_node_is_null(transfer) ? transfer : NULL, NULL, NULL,
 	     sl_cut_options, &e->cut.options);
 	if (!transfer || r->err)
 		return;
 	snprintf(e->transfer, sizeof(e->transfer), "%s", transfer->key);
-	if (sl_cut_run(&e->cut.options, &e->cut.source_run, &e->run, why, sizeof(why))) {
+	if (sl_cut_apply(&e->cut.options, &e->cut.generator_options, &e->run, why, sizeof(why))) {
 		sl_config_error(e->config, transfer, "%s", why);
 		r->err = -EINVAL;
 	}
@@ -189,7 +189,7 @@ static void read_link(struct reader *r)
 	for (size_t i = 0; sl_links[i]; i++)
 		let_pass(node, sl_links[i]->options);
 	if (e->link_state)
-		fill(r, node, sl_link_options, &e->link_run, e->link->options, e->link_state);
+		fill(r, node, sl_link_options, &e->link_options, e->link->options, e->link_state);
 	if (sl_experiment_check_link(e, at))
 		r->err = -EINVAL;
 }
@@ -211,7 +211,7 @@ static void read_unit(struct reader *r)
 	for (size_t i = 0; sl_units[i]; i++)
 		let_pass(node, sl_units[i]->options);
 	if (e->unit_state)
-		fill(r, node, sl_unit_options, &e->unit_run, e->unit->options, e->unit_state);
+		fill(r, node, sl_unit_options, &e->unit_options, e->unit->options, e->unit_state);
 }
 
 /* A list item is a name, or a map of one name to its options. */

@@ -27,26 +27,26 @@
 
 enum { SL_EXPERIMENT_STAGES = SL_CHAIN_STAGES - 1, SL_EXPERIMENT_SINKS = 8 };
 
-struct sl_link_run {   /* what every link section has besides the kind's own options */
-	uint32_t pmtu; /* index into the choices */
+struct sl_link_options { /* what every link section has besides the kind's own options */
+	uint32_t pmtu;	 /* index into the choices */
 	uint32_t service, operation, message; /* likewise */
 	uint32_t pollers;
 	double rate_limit;
 	bool crc;
 };
 
-struct sl_unit_run {
+struct sl_unit_options {
 	uint32_t batch, deadline_us;
 };
 
-struct sl_threads_run { /* where threads run, and how they wait */
+struct sl_threads_options { /* where threads run, and how they wait */
 	bool pin, numa;
 	char cpus[256], source_cpus[256]; /* lists; empty: chosen by the program */
 	uint32_t polling;		  /* enum sl_polling */
 	uint32_t spin_us;
 };
 
-struct sl_control_run {
+struct sl_control_options {
 	char address[64];
 	uint32_t port;
 	char token[64];
@@ -54,7 +54,7 @@ struct sl_control_run {
 	char keeper[64];
 };
 
-struct sl_feroce_run { /* devices that connect as FEROCE's do */
+struct sl_feroce_section { /* devices that connect as FEROCE's do */
 	bool enable;
 	char address[64];
 	uint32_t port;
@@ -63,7 +63,7 @@ struct sl_feroce_run { /* devices that connect as FEROCE's do */
 	double silence_s;
 };
 
-struct sl_calibration_run { /* files in the place of the detector's own calibration */
+struct sl_calibration_options { /* files in the place of the detector's own calibration */
 	char file[384], gains[384];
 };
 
@@ -77,7 +77,7 @@ struct sl_experiment {
 	/* As its transfer shows it. */
 	const struct sl_detector *detector;
 	void *detector_state;
-	struct sl_detector_run run;
+	struct sl_detector_options run;
 	/* As the file describes it. */
 	const struct sl_detector *source;
 	void *source_state;
@@ -86,15 +86,15 @@ struct sl_experiment {
 
 	const struct sl_link *link;
 	void *link_state;
-	struct sl_link_run link_run;
+	struct sl_link_options link_options;
 
-	struct sl_ring_run ring;
+	struct sl_ring_options ring;
 
 	const struct sl_unit *unit;
 	void *unit_state;
-	struct sl_unit_run unit_run;
+	struct sl_unit_options unit_options;
 
-	struct sl_threads_run threads;
+	struct sl_threads_options threads;
 
 	unsigned stages, sinks;
 	const struct sl_stage *stage[SL_EXPERIMENT_STAGES];
@@ -102,11 +102,11 @@ struct sl_experiment {
 	const struct sl_sink *sink[SL_EXPERIMENT_SINKS];
 	void *sink_state[SL_EXPERIMENT_SINKS];
 
-	struct sl_calibration_run calibration;
+	struct sl_calibration_options calibration;
 	struct sl_fault_options faults;
 	struct sl_feedback_options feedback;
-	struct sl_control_run control;
-	struct sl_feroce_run feroce;
+	struct sl_control_options control;
+	struct sl_feroce_section feroce;
 	bool emulate_local; /* run starts the front end itself */
 };
 

@@ -119,13 +119,13 @@ static void everything_in_a_file_arrives(void **state)
 	assert_string_equal(e->link->name, "shm");
 	assert_int_equal(sl_experiment_pmtu(e), 1024);
 	assert_int_equal(sl_experiment_message(e), SL_MESSAGE_MODULE);
-	assert_true(e->link_run.crc);
+	assert_true(e->link_options.crc);
 	assert_int_equal(e->ring.slots, 64);
 	assert_int_equal(e->ring.late_frames, 9);
 	assert_int_equal(e->ring.late_timeout_ms, 50);
 	assert_true(e->ring.poison);
 	assert_string_equal(e->unit->name, "cpu");
-	assert_int_equal(e->unit_run.batch, 16);
+	assert_int_equal(e->unit_options.batch, 16);
 	assert_true(e->faults.drop == 0.25);
 	assert_int_equal(e->faults.fault_seed, 3);
 	assert_string_equal(e->faults.fault_log, "faults.txt");
@@ -176,11 +176,11 @@ static void the_rest_has_defaults(void **state)
 	assert_string_equal(printed(e->link->options, e->link_state, "port"), "4791");
 	assert_int_equal(sl_experiment_pmtu(e), 4096);
 	assert_int_equal(sl_experiment_message(e), SL_MESSAGE_PACKET);
-	assert_false(e->link_run.crc);
+	assert_false(e->link_options.crc);
 	assert_int_equal(e->ring.slots, 32);
 	assert_int_equal(e->ring.late_frames, 8);
 	assert_string_equal(e->unit->name, "cpu");
-	assert_int_equal(e->unit_run.batch, 8);
+	assert_int_equal(e->unit_options.batch, 8);
 	assert_int_equal(e->stages, 0);
 	assert_true(e->faults.drop == 0);
 	assert_string_equal(e->control.address, "127.0.0.1");
@@ -208,9 +208,9 @@ static void every_default_is_the_tables(void **state)
 	struct sl_experiment *e = good(minimal);
 
 	expect_defaults("detector", &e->run, sizeof(e->run));
-	expect_defaults("link", &e->link_run, sizeof(e->link_run));
+	expect_defaults("link", &e->link_options, sizeof(e->link_options));
 	expect_defaults("ring", &e->ring, sizeof(e->ring));
-	expect_defaults("unit", &e->unit_run, sizeof(e->unit_run));
+	expect_defaults("unit", &e->unit_options, sizeof(e->unit_options));
 	expect_defaults("control", &e->control, sizeof(e->control));
 	expect_defaults("frontend", &e->faults, sizeof(e->faults));
 	expect_defaults("answers", &e->feedback, sizeof(e->feedback));
@@ -245,7 +245,7 @@ static void a_section_without_a_value_has_defaults(void **state)
 
 	assert_string_equal(e->link->name, "udp");
 	assert_int_equal(e->ring.slots, 32);
-	assert_int_equal(e->unit_run.batch, 8);
+	assert_int_equal(e->unit_options.batch, 8);
 	assert_int_equal(e->control.port, 47910);
 	assert_int_equal(e->stages, 0);
 	assert_int_equal(e->sinks, 2);
@@ -479,7 +479,7 @@ static void overrides_make_sections_that_are_not_there(void **state)
 	struct sl_experiment *e;
 
 	assert_int_equal(open_set(minimal, set, 1, &e), 0);
-	assert_int_equal(e->unit_run.batch, 3);
+	assert_int_equal(e->unit_options.batch, 3);
 	sl_experiment_close(e);
 }
 

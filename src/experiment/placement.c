@@ -137,7 +137,7 @@ static int place(const struct sl_experiment *e, const char *root, const char *op
 
 static void line_up(const struct sl_experiment *e, struct sl_placement *p)
 {
-	p->pollers = e->link_run.pollers;
+	p->pollers = e->link_options.pollers;
 	p->workers = workers_of(e);
 }
 

@@ -10,38 +10,39 @@
 #include "receiver/assemble/align.h"
 
 const struct sl_option sl_ring_options[] = {
-	SL_U32(struct sl_ring_run, slots, 32, 4, 1024, "slots", "frames the ring holds"),
-	SL_U32(struct sl_ring_run, late_frames, 8, 1, 1000, "frames",
+	SL_U32(struct sl_ring_options, slots, 32, 4, 1024, "slots", "frames the ring holds"),
+	SL_U32(struct sl_ring_options, late_frames, 8, 1, 1000, "frames",
 	       "give up on a module when its own data is this many frames further on"),
-	SL_U32(struct sl_ring_run, late_timeout_ms, 5000, 1, 3600000, "ms",
+	SL_U32(struct sl_ring_options, late_timeout_ms, 5000, 1, 3600000, "ms",
 	       "give up on a module after this long at the latest"),
-	SL_U32(struct sl_ring_run, late_timeout_us, 0, 0, 3600000000., "us",
+	SL_U32(struct sl_ring_options, late_timeout_us, 0, 0, 3600000000., "us",
 	       "the same where milliseconds are too long, for triggers that must answer; 0: "
 	       "late_timeout_ms counts"),
-	SL_CHOICE(struct sl_ring_run, align, sequence, "sequence|frame|timestamp",
+	SL_CHOICE(struct sl_ring_options, align, sequence, "sequence|frame|timestamp",
 		  "what makes module data one frame: its place in each module's stream, the "
 		  "detector's frame number, or its timestamp"),
-	SL_U64(struct sl_ring_run, window_ns, 1000, 0, 1e15, "ns",
+	SL_U64(struct sl_ring_options, window_ns, 1000, 0, 1e15, "ns",
 	       "align timestamp: how far apart the timestamps of one frame may be"),
-	SL_U32(struct sl_ring_run, wrap_bits, 64, 8, 64, "bits",
+	SL_U32(struct sl_ring_options, wrap_bits, 64, 8, 64, "bits",
 	       "align frame and timestamp: the counter begins again after so many bits"),
 	SL_STRING(
-		struct sl_ring_run, offsets, "",
+		struct sl_ring_options, offsets, "",
 		"align frame and timestamp: how far modules are ahead, as in 3: 120, 5: -40; also "
 		"a map of modules, or a list, first module first"),
 	SL_CHOICE(
-		struct sl_ring_run, incomplete, drop, "drop|keep",
+		struct sl_ring_options, incomplete, drop, "drop|keep",
 		"frames with missing modules: drop them, or go on with a mask of what is missing"),
-	SL_CHOICE(struct sl_ring_run, overrun, stop, "stop|drop_newest|drop_oldest|pause",
+	SL_CHOICE(struct sl_ring_options, overrun, stop, "stop|drop_newest|drop_oldest|pause",
 		  "when there is no room for new data: end the run, lose the new data, give back "
 		  "the oldest frames unprocessed, or let sources wait (and take none that cannot)"),
-	SL_U32(struct sl_ring_run, line_pitch, 0, 0, 1073741824, "bytes",
+	SL_U32(struct sl_ring_options, line_pitch, 0, 0, 1073741824, "bytes",
 	       "from one line of pixels to the next, a multiple of 64; 0: lines follow each "
 	       "other"),
-	SL_U32(struct sl_ring_run, x, 0, 0, 65535, "pixels",
+	SL_U32(struct sl_ring_options, x, 0, 0, 65535, "pixels",
 	       "with a line_pitch: where in its block the rectangle that a source sends begins"),
-	SL_U32(struct sl_ring_run, y, 0, 0, 65535, "lines", "likewise: its first line"),
-	SL_BOOL(struct sl_ring_run, poison, false, "fill the ring with a marker first (for tests)"),
+	SL_U32(struct sl_ring_options, y, 0, 0, 65535, "lines", "likewise: its first line"),
+	SL_BOOL(struct sl_ring_options, poison, false,
+		"fill the ring with a marker first (for tests)"),
 	SL_OPTION_END,
 };
 
@@ -49,7 +50,7 @@ const struct sl_option sl_ring_options[] = {
 int sl_ring_run_flatten(struct sl_config *config, struct sl_node *ring)
 {
 	struct sl_node *node = ring ? sl_node_child(ring, "offsets") : NULL;
-	char text[sizeof(((struct sl_ring_run *)0)->offsets)];
+	char text[sizeof(((struct sl_ring_options *)0)->offsets)];
 	size_t used = 0, index = 0;
 
 	if (!node || node->kind == SL_NODE_SCALAR)
@@ -104,7 +105,7 @@ static const char *read_offsets(const char *text, uint32_t modules, int64_t *off
 	return NULL;
 }
 
-int sl_ring_run_lines(const struct sl_ring_run *run, const struct sl_geometry *geometry,
+int sl_ring_run_lines(const struct sl_ring_options *run, const struct sl_geometry *geometry,
 		      struct sl_lines *lines)
 {
 	uint64_t pixel = geometry->module_bytes / sl_geometry_pixels(geometry);
@@ -122,7 +123,7 @@ int sl_ring_run_lines(const struct sl_ring_run *run, const struct sl_geometry *g
 	return -EINVAL;
 }
 
-int sl_ring_run_align(const struct sl_ring_run *run, uint32_t modules, struct sl_align *align)
+int sl_ring_run_align(const struct sl_ring_options *run, uint32_t modules, struct sl_align *align)
 {
 	*align = (struct sl_align){
 		.by = (enum sl_align_by)run->align,
@@ -132,7 +133,7 @@ int sl_ring_run_align(const struct sl_ring_run *run, uint32_t modules, struct sl
 	return read_offsets(run->offsets, modules, align->offset) ? -EINVAL : 0;
 }
 
-const char *sl_ring_run_problem(const struct sl_ring_run *run, uint32_t modules)
+const char *sl_ring_run_problem(const struct sl_ring_options *run, uint32_t modules)
 {
 	int64_t offset[SL_ALIGN_MODULES];
 	const char *problem;

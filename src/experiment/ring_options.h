@@ -24,7 +24,7 @@ enum sl_overrun {
 	SL_OVERRUN_PAUSE,
 };
 
-struct sl_ring_run {
+struct sl_ring_options {
 	uint32_t slots, late_frames, late_timeout_ms, late_timeout_us;
 	uint32_t line_pitch; /* bytes; 0: none */
 	uint32_t x, y;	     /* of the rectangle in its block */
@@ -42,12 +42,12 @@ extern const struct sl_option sl_ring_options[];
 int sl_ring_run_flatten(struct sl_config *config, struct sl_node *ring);
 
 /* What is wrong with the options together, or NULL. */
-const char *sl_ring_run_problem(const struct sl_ring_run *run, uint32_t modules);
+const char *sl_ring_run_problem(const struct sl_ring_options *run, uint32_t modules);
 
 /* How blocks of this detector lie in the ring. -EINVAL, logged: they do not fit the options. */
-int sl_ring_run_lines(const struct sl_ring_run *run, const struct sl_geometry *geometry,
+int sl_ring_run_lines(const struct sl_ring_options *run, const struct sl_geometry *geometry,
 		      struct sl_lines *lines);
 
-int sl_ring_run_align(const struct sl_ring_run *run, uint32_t modules, struct sl_align *align);
+int sl_ring_run_align(const struct sl_ring_options *run, uint32_t modules, struct sl_align *align);
 
 #endif

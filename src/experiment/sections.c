@@ -2,27 +2,28 @@
 #include "experiment/parts.h"
 
 const struct sl_option sl_link_options[] = {
-	SL_CHOICE(struct sl_link_run, pmtu, 4096, "256|512|1024|2048|4096",
+	SL_CHOICE(struct sl_link_options, pmtu, 4096, "256|512|1024|2048|4096",
 		  "bytes of payload per packet"),
-	SL_CHOICE(struct sl_link_run, service, uc, "uc|rc",
+	SL_CHOICE(struct sl_link_options, service, uc, "uc|rc",
 		  "unreliable or reliable connection; rc sends again what was lost"),
-	SL_CHOICE(struct sl_link_run, operation, write, "write|send",
+	SL_CHOICE(struct sl_link_options, operation, write, "write|send",
 		  "who places a block: the front end (write), or the receiver (send)"),
-	SL_CHOICE(struct sl_link_run, message, auto, "auto|packet|module|line",
+	SL_CHOICE(struct sl_link_options, message, auto, "auto|packet|module|line",
 		  "one RDMA message per packet, per module and frame, or per line of pixels; auto: "
 		  "as the link does it best"),
-	SL_U32(struct sl_link_run, pollers, 1, 1, 8, "threads",
+	SL_U32(struct sl_link_options, pollers, 1, 1, 8, "threads",
 	       "receiver: threads that take data; modules are shared out among them"),
-	SL_F64(struct sl_link_run, rate_limit, 0, 0, 1e4, "Gbit/s",
+	SL_F64(struct sl_link_options, rate_limit, 0, 0, 1e4, "Gbit/s",
 	       "front end: most that the queue of a module sends; 0: as credits allow"),
-	SL_BOOL(struct sl_link_run, crc, false,
+	SL_BOOL(struct sl_link_options, crc, false,
 		"front ends add a CRC32C of the pixels, checked here"),
 	SL_OPTION_END,
 };
 
 const struct sl_option sl_unit_options[] = {
-	SL_U32(struct sl_unit_run, batch, 8, 1, 256, "frames", "most frames processed together"),
-	SL_U32(struct sl_unit_run, deadline_us, 0, 0, 3600000000., "us",
+	SL_U32(struct sl_unit_options, batch, 8, 1, 256, "frames",
+	       "most frames processed together"),
+	SL_U32(struct sl_unit_options, deadline_us, 0, 0, 3600000000., "us",
 	       "verdicts are due so long after a frame began to be sent: batches are closed in "
 	       "time, "
 	       "and late frames counted; 0: whenever"),
@@ -30,67 +31,67 @@ const struct sl_option sl_unit_options[] = {
 };
 
 const struct sl_option sl_calibration_options[] = {
-	SL_STRING(struct sl_calibration_run, file, "",
+	SL_STRING(struct sl_calibration_options, file, "",
 		  "calibration file (sluice calibrate makes them); empty: the detector's own"),
-	SL_STRING(struct sl_calibration_run, gains, "",
+	SL_STRING(struct sl_calibration_options, gains, "",
 		  "gains from such a file, or raw as PSI gives them out, one file per module: "
 		  "gainMaps_M049.bin,gainMaps_M050.bin"),
 	SL_OPTION_END,
 };
 
 const struct sl_option sl_threads_options[] = {
-	SL_CHOICE(struct sl_threads_run, polling, adaptive, "adaptive|latency|cores",
+	SL_CHOICE(struct sl_threads_options, polling, adaptive, "adaptive|latency|cores",
 		  "what data threads do without data: look again for a while and then sleep, never "
 		  "sleep, or sleep at once"),
-	SL_U32(struct sl_threads_run, spin_us, 100, 0, 1000000, "us",
+	SL_U32(struct sl_threads_options, spin_us, 100, 0, 1000000, "us",
 	       "adaptive: how long they look again, at most"),
-	SL_BOOL(struct sl_threads_run, pin, true,
+	SL_BOOL(struct sl_threads_options, pin, true,
 		"a cpu for each data thread, near the network interface; where there are enough"),
-	SL_STRING(struct sl_threads_run, cpus, "",
+	SL_STRING(struct sl_threads_options, cpus, "",
 		  "receiver: these, in this order, as in 2-5 8; too few are shared by all"),
-	SL_STRING(struct sl_threads_run, source_cpus, "", "front end: likewise"),
-	SL_BOOL(struct sl_threads_run, numa, true,
+	SL_STRING(struct sl_threads_options, source_cpus, "", "front end: likewise"),
+	SL_BOOL(struct sl_threads_options, numa, true,
 		"receiver: memory of the ring on the network interface's NUMA node"),
 	SL_OPTION_END,
 };
 
 const struct sl_option sl_control_options[] = {
-	SL_STRING(struct sl_control_run, address, "127.0.0.1",
+	SL_STRING(struct sl_control_options, address, "127.0.0.1",
 		  "where the receiver answers front ends"),
-	SL_U32(struct sl_control_run, port, 47910, 0, 65535, "",
+	SL_U32(struct sl_control_options, port, 47910, 0, 65535, "",
 	       "TCP port for it; 0: any free one (run prints it)"),
-	SL_STRING(struct sl_control_run, token, "",
+	SL_STRING(struct sl_control_options, token, "",
 		  "secret that front ends must know; required off this host"),
-	SL_F64(struct sl_control_run, wait_s, 60, 0, 1e9, "s",
+	SL_F64(struct sl_control_options, wait_s, 60, 0, 1e9, "s",
 	       "how long either side waits for the other"),
-	SL_F64(struct sl_control_run, silence_s, 10, 1, 1e6, "s",
+	SL_F64(struct sl_control_options, silence_s, 10, 1, 1e6, "s",
 	       "a front end that reports nothing for so long counts as gone"),
 	SL_STRING(
-		struct sl_control_run, keeper, "",
+		struct sl_control_options, keeper, "",
 		"name of a keeper (sluice keep) that lets another receiver take this one's place"),
 	SL_OPTION_END,
 };
 
 const struct sl_option sl_feroce_options[] = {
-	SL_BOOL(struct sl_feroce_run, enable, false,
+	SL_BOOL(struct sl_feroce_section, enable, false,
 		"all modules come from FEROCE devices, over service rc"),
-	SL_STRING(struct sl_feroce_run, address, "",
+	SL_STRING(struct sl_feroce_section, address, "",
 		  "IPv4 address where devices ask to connect; empty: where the link listens"),
-	SL_U32(struct sl_feroce_run, port, 0, 0, 65535, "",
+	SL_U32(struct sl_feroce_section, port, 0, 0, 65535, "",
 	       "UDP port for it; 0: both that devices use, 17185 (0x4321) and 17186 (0x4322)"),
-	SL_STRING(struct sl_feroce_run, allow, "",
+	SL_STRING(struct sl_feroce_section, allow, "",
 		  "addresses and prefixes of devices that may connect; required off this host"),
-	SL_STRING(struct sl_feroce_run, open, "",
+	SL_STRING(struct sl_feroce_section, open, "",
 		  "addresses of devices that wait to be asked, first module first"),
-	SL_BOOL(struct sl_feroce_run, record, false,
+	SL_BOOL(struct sl_feroce_section, record, false,
 		"devices send the record after the pixels; otherwise the receiver writes it"),
-	SL_F64(struct sl_feroce_run, silence_s, 60, 0, 1e6, "s",
+	SL_F64(struct sl_feroce_section, silence_s, 60, 0, 1e6, "s",
 	       "a device that has begun and sends nothing for so long is gone; 0: never"),
 	SL_OPTION_END,
 };
 
 const struct sl_section sl_sections[] = {
-	{"detector", "what every detector section takes", sl_detector_run_options},
+	{"detector", "what every detector section takes", sl_detector_options},
 	{"calibration", "pedestals, gains and bad pixels from files", sl_calibration_options},
 	{"link", "what every link section takes", sl_link_options},
 	{"ring", "where frames are put together", sl_ring_options},

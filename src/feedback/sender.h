@@ -34,7 +34,7 @@ enum { SL_FEEDBACK_SENDER_BLOCKS = 256 };
 enum sl_feedback_sender_state {
 	SL_FEEDBACK_SENDER_LOOKING,   /* for a front end */
 	SL_FEEDBACK_SENDER_CONNECTED, /* to one */
-	SL_FEEDBACK_SENDER_FAILED, /* its plan does not fit, or a device failed: do not look for it again */
+	SL_FEEDBACK_SENDER_FAILED,    /* for good: its plan does not fit, or a device failed */
 };
 
 struct sl_feedback_block {

@@ -202,10 +202,10 @@ static void deadline(FILE *out, const struct sl_receiver *r)
 {
 	const struct sl_histogram *h = &r->latency[SL_LATENCY_DECISION];
 
-	if (!r->experiment->unit_run.deadline_us)
+	if (!r->experiment->unit_options.deadline_us)
 		return;
 	fprintf(out, "  verdicts due after %u us: %llu of %llu frames were late",
-		r->experiment->unit_run.deadline_us, (unsigned long long)get(&r->late),
+		r->experiment->unit_options.deadline_us, (unsigned long long)get(&r->late),
 		(unsigned long long)get(&r->frames));
 	if (sl_histogram_count(h))
 		fprintf(out, "; they came after (us): p50 %.1f, p99 %.1f, p99.9 %.1f",

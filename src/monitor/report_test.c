@@ -420,10 +420,10 @@ static void the_line_is_not_drawn_all_the_time(void **state)
 
 static json_t *summary(struct world *w, const char *file)
 {
-	const struct sl_summary_run run = {.file = file,
-					   .started = "2024-01-31T12:34:56.789Z",
-					   .stopped_by = NULL,
-					   .result = sl_result_of(w->r)};
+	const struct sl_summary_facts run = {.file = file,
+					     .started = "2024-01-31T12:34:56.789Z",
+					     .stopped_by = NULL,
+					     .result = sl_result_of(w->r)};
 	json_error_t error;
 	json_t *json;
 
@@ -638,7 +638,7 @@ static bool exists(const char *path)
 static void a_summary_is_written_whole_or_not_at_all(void **state)
 {
 	struct world *w = *state;
-	const struct sl_summary_run run = {.file = "demo.yaml", .started = ""};
+	const struct sl_summary_facts run = {.file = "demo.yaml", .started = ""};
 	char part[160];
 	const char *said;
 	int err;
@@ -662,7 +662,7 @@ static void a_summary_is_written_whole_or_not_at_all(void **state)
 static void a_place_that_cannot_be_written_is_an_error(void **state)
 {
 	struct world *w = *state;
-	const struct sl_summary_run run = {.file = "demo.yaml", .started = ""};
+	const struct sl_summary_facts run = {.file = "demo.yaml", .started = ""};
 	const char *said;
 
 	capture_begin();
@@ -675,7 +675,7 @@ static void a_place_that_cannot_be_written_is_an_error(void **state)
 static void a_full_disk_is_an_error(void **state)
 {
 	struct world *w = *state;
-	const struct sl_summary_run run = {.file = "demo.yaml", .started = ""};
+	const struct sl_summary_facts run = {.file = "demo.yaml", .started = ""};
 	char part[160];
 	int err;
 

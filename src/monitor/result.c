@@ -33,7 +33,7 @@ static const char *sink_trouble(const struct sl_receiver *r)
  * sent fewer on the way. */
 static bool came_to_its_end(const struct sl_receiver *r, const struct sl_source_status *s)
 {
-	const struct sl_ring_run *ring = &r->experiment->ring;
+	const struct sl_ring_options *ring = &r->experiment->ring;
 	unsigned unused = ring->align == SL_ALIGN_FRAME ? 64 - ring->wrap_bits : 0;
 	uint64_t step = r->assembler.options.frame_step;
 	uint64_t last = s->offer.first_frame + (s->offer.frames - 1) * step;

@@ -215,7 +215,7 @@ static json_t *rates_json(const struct sl_receiver *r)
 	return rates;
 }
 
-static json_t *summary(const struct sl_receiver *r, const struct sl_summary_run *run)
+static json_t *summary(const struct sl_receiver *r, const struct sl_summary_facts *run)
 {
 	char now[64];
 
@@ -255,7 +255,7 @@ static int write_whole(const char *path, json_t *json)
 }
 
 int sl_summary_write(const char *path, const struct sl_receiver *r,
-		     const struct sl_summary_run *run)
+		     const struct sl_summary_facts *run)
 {
 	return write_whole(path, summary(r, run));
 }

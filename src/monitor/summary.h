@@ -5,7 +5,7 @@
 #include "monitor/result.h"
 #include "receiver/receiver.h"
 
-struct sl_summary_run {
+struct sl_summary_facts {
 	const char *file;	/* the experiment */
 	const char *started;	/* ISO 8601 */
 	const char *stopped_by; /* name of the signal; NULL: it ended by itself */
@@ -15,7 +15,7 @@ struct sl_summary_run {
 
 /* Written whole or not at all. Logs and returns -errno. */
 int sl_summary_write(const char *path, const struct sl_receiver *receiver,
-		     const struct sl_summary_run *run);
+		     const struct sl_summary_facts *run);
 
 /* One summary of a run with several receivers, out of theirs: {"result", "exit", "transfers":
  * {name: summary or null}}. */

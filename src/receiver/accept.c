@@ -17,9 +17,9 @@ static bool offer_lacks(const struct sl_receiver *r, const struct sl_offer *offe
 	const char *what = NULL;
 
 	if (!(offer->services & sl_experiment_service(e)))
-		what = e->link_run.service ? "service: rc" : "service: uc";
+		what = e->link_options.service ? "service: rc" : "service: uc";
 	else if (!(offer->operations & sl_experiment_operation(e)))
-		what = e->link_run.operation ? "operation: send" : "operation: write";
+		what = e->link_options.operation ? "operation: send" : "operation: write";
 	else if (!(offer->messages & sl_experiment_message(e)))
 		what = sl_experiment_message(e) == SL_MESSAGE_MODULE ? "message: module"
 		       : sl_experiment_message(e) == SL_MESSAGE_LINE ? "message: line"

@@ -396,7 +396,7 @@ void *sl_dispatcher_main(void *receiver)
 	struct sl_receiver *r = receiver;
 	struct dispatch d = {.r = r,
 			     .room = r->pool.count + r->dropped.count,
-			     .deadline = {.ns = r->experiment->unit_run.deadline_us * 1000ull}};
+			     .deadline = {.ns = r->experiment->unit_options.deadline_us * 1000ull}};
 	struct sl_idle idle;
 
 	d.line = calloc(d.room, sizeof(*d.line));

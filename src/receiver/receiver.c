@@ -105,7 +105,7 @@ static int open_ring(struct sl_receiver *r)
 
 static int open_pollers(struct sl_receiver *r)
 {
-	while (r->pollers < r->experiment->link_run.pollers) {
+	while (r->pollers < r->experiment->link_options.pollers) {
 		int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
 		if (fd < 0)
@@ -169,8 +169,8 @@ static int open_unit(struct sl_receiver *r)
 
 	/* One more is being filled. */
 	r->n_batches = at_a_time < BATCHES_MOST ? at_a_time + 1 : BATCHES_MOST;
-	frames = r->n_batches * e->unit_run.batch + FRAMES_BEYOND_BATCHES;
-	r->env.batch_frames = e->unit_run.batch;
+	frames = r->n_batches * e->unit_options.batch + FRAMES_BEYOND_BATCHES;
+	r->env.batch_frames = e->unit_options.batch;
 	r->env.pool_frames = frames;
 	err = sl_chain_open(e, &r->env, &r->build);
 	if (err)
@@ -201,8 +201,8 @@ static int open_unit(struct sl_receiver *r)
 		e->unit->know(e->unit_state, r->region.base, r->region.bytes);
 	r->batches = calloc(r->n_batches, sizeof(*r->batches));
 	for (unsigned i = 0; r->batches && i < r->n_batches; i++) {
-		r->batches[i].capacity = e->unit_run.batch;
-		r->batches[i].frame = calloc(e->unit_run.batch, sizeof(*r->batches[i].frame));
+		r->batches[i].capacity = e->unit_options.batch;
+		r->batches[i].frame = calloc(e->unit_options.batch, sizeof(*r->batches[i].frame));
 		if (!r->batches[i].frame)
 			return -ENOMEM;
 	}

@@ -86,7 +86,7 @@ struct sl_source_status {
 	uint64_t unfinished_sequence, unfinished_packets;
 };
 
-struct sl_pending_run { /* accepted by all sinks, not yet safe: consecutive sequences, of a kind */
+struct sl_pending_span { /* accepted by all sinks, not yet safe: consecutive sequences, of a kind */
 	uint64_t first, count;
 	uint32_t module;
 	bool sample; /* of the rejected */
@@ -154,8 +154,8 @@ struct sl_receiver {
 	uint64_t first_ns, last_ns; /* settler's: of the first and last frame */
 
 	FILE *outcomes; /* a line per module-frame, where asked for */
-	struct sl_pending_run *pending;
-	size_t pending_runs, pending_room;
+	struct sl_pending_span *pending;
+	size_t pending_spans, pending_room;
 	size_t pending_last[SL_ASSEMBLER_MODULES]; /* 1 + the module's newest run; 0: none */
 	int sink_error[SL_EXPERIMENT_SINKS];
 

@@ -24,7 +24,7 @@ static void log_outcome(struct sl_receiver *r, uint64_t sequence, uint32_t modul
 static void remember_pending(struct sl_receiver *r, uint64_t sequence, uint32_t module, bool sample)
 {
 	size_t newest = r->pending_last[module];
-	struct sl_pending_run *last = newest ? &r->pending[newest - 1] : NULL;
+	struct sl_pending_span *last = newest ? &r->pending[newest - 1] : NULL;
 
 	if (!r->outcomes)
 		return;
@@ -32,9 +32,9 @@ static void remember_pending(struct sl_receiver *r, uint64_t sequence, uint32_t 
 		last->count++;
 		return;
 	}
-	if (r->pending_runs == r->pending_room) {
+	if (r->pending_spans == r->pending_room) {
 		size_t room = r->pending_room ? r->pending_room * 2 : 256;
-		struct sl_pending_run *more = realloc(r->pending, room * sizeof(*more));
+		struct sl_pending_span *more = realloc(r->pending, room * sizeof(*more));
 
 		if (!more) {
 			sl_warn("out of memory for the outcome log; it ends here");
@@ -46,8 +46,8 @@ static void remember_pending(struct sl_receiver *r, uint64_t sequence, uint32_t 
 		r->pending = more;
 		r->pending_room = room;
 	}
-	r->pending[r->pending_runs++] = (struct sl_pending_run){sequence, 1, module, sample};
-	r->pending_last[module] = r->pending_runs;
+	r->pending[r->pending_spans++] = (struct sl_pending_span){sequence, 1, module, sample};
+	r->pending_last[module] = r->pending_spans;
 }
 
 static uint32_t want_of(const struct sl_frame *frame)
@@ -157,7 +157,8 @@ static void add_latency(struct sl_receiver *r, enum sl_latency which, const stru
 
 static void measure(struct sl_receiver *r, const struct sl_frame *frame)
 {
-	const struct sl_deadline deadline = {.ns = r->experiment->unit_run.deadline_us * 1000ull};
+	const struct sl_deadline deadline = {.ns = r->experiment->unit_options.deadline_us *
+						   1000ull};
 	bool same_clock = atomic_load_explicit(&r->same_clock, memory_order_relaxed);
 
 	if (!(frame->flags & SL_FRAME_COMPLETE))
@@ -252,14 +253,14 @@ void sl_settle_pending(struct sl_receiver *r, enum sl_outcome outcome, enum sl_c
 	for (uint32_t m = 0; m < r->ledger.modules; m++)
 		sl_ledger_resolve(&r->ledger, m, atomic_load(&r->ledger.tally[m].pending), outcome,
 				  cause);
-	for (size_t i = 0; i < r->pending_runs; i++) {
-		const struct sl_pending_run *run = &r->pending[i];
+	for (size_t i = 0; i < r->pending_spans; i++) {
+		const struct sl_pending_span *run = &r->pending[i];
 
 		for (uint64_t k = 0; k < run->count; k++)
 			log_outcome(r, run->first + k, run->module,
 				    run->sample && outcome == SL_STORED ? SL_PRESCALED : outcome,
 				    cause);
 	}
-	r->pending_runs = 0;
+	r->pending_spans = 0;
 	memset(r->pending_last, 0, sizeof(r->pending_last));
 }

@@ -13,7 +13,7 @@ enum {
 	WORKER_WAIT_US = 2000,
 };
 
-static void *link_run(void *arg)
+static void *link_options(void *arg)
 {
 	const struct sl_worker_arg *poller = arg;
 	struct sl_receiver *r = poller->receiver;
@@ -114,7 +114,7 @@ int sl_receiver_start(struct sl_receiver *r)
 		err = start(r, &r->dispatch_thread, SL_ROLE_DISPATCHER, 0, sl_dispatcher_main, r);
 	for (unsigned i = 0; i < r->pollers && !err; i++) {
 		r->link_arg[i] = (struct sl_worker_arg){r, i};
-		err = start(r, &r->link_thread[i], SL_ROLE_LINK, i, link_run, &r->link_arg[i]);
+		err = start(r, &r->link_thread[i], SL_ROLE_LINK, i, link_options, &r->link_arg[i]);
 	}
 	return err;
 }

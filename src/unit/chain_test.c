@@ -74,7 +74,7 @@ static void make_frames(struct chain_rig *r)
 
 static void rig_open(struct chain_rig *r)
 {
-	struct sl_detector_run run = {.modules = 1, .frames = BRIGHTS, .seed = 1};
+	struct sl_detector_options run = {.modules = 1, .frames = BRIGHTS, .seed = 1};
 	const struct sl_detector *d = &sl_detector_jungfrau;
 	unsigned workers;
 

@@ -19,7 +19,7 @@ enum { MODULES = 2, ROWS = 128, COLUMNS = 128, FRAMES = 40 };
 
 static void *open_spot(struct sl_geometry *geometry)
 {
-	struct sl_detector_run run = {.modules = MODULES, .frames = FRAMES, .seed = 4};
+	struct sl_detector_options run = {.modules = MODULES, .frames = FRAMES, .seed = 4};
 	void *state = calloc(1, spot->state_bytes);
 
 	sl_options_defaults(spot->options, state);

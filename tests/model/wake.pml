@@ -97,7 +97,7 @@ inline poll()
 	fi
 }
 
-/* link_run */
+/* link_options */
 active proctype poller()
 {
 	byte seen, tail, room;

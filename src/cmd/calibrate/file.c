@@ -106,7 +106,7 @@ int sl_dark_file_open(const struct sl_experiment *e, struct sl_dark_file *dark)
 	struct sl_geometry g;
 	const char *base = getenv("TMPDIR");
 	uint64_t images = 0;
-	int fd, err = e->source->open(e->source_state, &e->cut.source_run, &g);
+	int fd, err = e->source->open(e->source_state, &e->cut.generator_options, &g);
 
 	e->source->close(e->source_state);
 	if (err) {

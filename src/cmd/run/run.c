@@ -35,7 +35,7 @@ static const struct sl_option options[] = {
 
 static enum sl_result conclude(struct sl_run_state *run, const char *started)
 {
-	struct sl_summary_run summary = {
+	struct sl_summary_facts summary = {
 		.file = run->args.plain[0],
 		.started = started,
 		.stopped_by = sl_signal_name(sl_signal),
@@ -197,7 +197,7 @@ static enum sl_result run_one(struct sl_run_state *run)
 	return result;
 }
 
-enum sl_result sl_run(const struct sl_run_plan *plan)
+enum sl_result sl_integrate_span(const struct sl_run_plan *plan)
 {
 	struct sl_run_state run = {.args = *plan->args, .plan = plan};
 

@@ -63,7 +63,7 @@ static uint32_t pool_entries(const struct sl_jungfrau *j)
 	return j->options.pool / a * j->storage_cells;
 }
 
-static int open_jungfrau(void *state, const struct sl_detector_run *run,
+static int open_jungfrau(void *state, const struct sl_detector_options *run,
 			 struct sl_geometry *geometry)
 {
 	struct sl_jungfrau *j = state;

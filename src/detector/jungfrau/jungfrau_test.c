@@ -24,7 +24,7 @@ struct subject {
 /* settings: name, value, ..., NULL */
 static struct subject subject_open(uint64_t seed, uint32_t modules, const char *const *settings)
 {
-	struct sl_detector_run run = {.modules = modules, .frames = 100, .seed = seed};
+	struct sl_detector_options run = {.modules = modules, .frames = 100, .seed = seed};
 	struct subject s = {.state = calloc(1, ops->state_bytes)};
 	char why[128];
 

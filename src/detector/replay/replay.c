@@ -33,7 +33,7 @@ struct replay {
 	double photon_energy_keV, distance_m, beam_x, beam_y, pixel_size_m, sensor_thickness_m;
 	char sensor_material[8];
 
-	struct sl_detector_run run;
+	struct sl_detector_options run;
 	struct sl_reel reel[KINDS];
 	bool separate; /* dark frames have files of their own */
 	uint64_t module_bytes, period_ns;
@@ -225,7 +225,8 @@ static void describe(struct replay *r, const struct sl_stack_shape *shape,
 	}
 }
 
-static int open_replay(void *state, const struct sl_detector_run *run, struct sl_geometry *geometry)
+static int open_replay(void *state, const struct sl_detector_options *run,
+		       struct sl_geometry *geometry)
 {
 	struct replay *r = state;
 	const struct sl_stack_shape *shape;

@@ -89,7 +89,7 @@ static void set(void *state, const char *name, const char *value)
 }
 
 /* Names and values, NULL at the end. */
-static int play(struct player *p, const char *file, const struct sl_detector_run *run,
+static int play(struct player *p, const char *file, const struct sl_detector_options *run,
 		const char *const *settings)
 {
 	int err;
@@ -138,7 +138,7 @@ static int shown(struct player *p, uint64_t frame, uint32_t flags)
 
 static void test_once_from_any_image_on(void **state)
 {
-	struct sl_detector_run run = {.modules = 1, .frames = 10};
+	struct sl_detector_options run = {.modules = 1, .frames = 10};
 	const char *first[] = {"first", "4", NULL};
 	struct player p;
 
@@ -160,7 +160,7 @@ static void test_once_from_any_image_on(void **state)
 
 static void test_more_frames_than_images_need_a_loop(void **state)
 {
-	struct sl_detector_run run = {.modules = 1, .frames = 11};
+	struct sl_detector_options run = {.modules = 1, .frames = 11};
 	const char *loop[] = {"loop", "true", "first", "7", NULL}, *late[] = {"first", "10", NULL};
 	struct player p;
 
@@ -181,7 +181,8 @@ static void test_more_frames_than_images_need_a_loop(void **state)
 /* Frames 0 and 1 are dark, and of those that follow every third. */
 static void test_dark_frames_lie_in_the_file_or_in_their_own(void **state)
 {
-	struct sl_detector_run run = {.modules = 1, .frames = 8, .dark_frames = 2, .dark_every = 3};
+	struct sl_detector_options run = {
+		.modules = 1, .frames = 8, .dark_frames = 2, .dark_every = 3};
 	struct sl_darks darks = sl_detector_darks(&run);
 	const char *own[] = {"darks", dark, NULL};
 	struct player p;
@@ -204,7 +205,7 @@ static void test_dark_frames_lie_in_the_file_or_in_their_own(void **state)
 
 static void test_memory_scratch_and_file_give_the_same(void **state)
 {
-	struct sl_detector_run run = {.modules = 2, .frames = 9};
+	struct sl_detector_options run = {.modules = 2, .frames = 9};
 	const char *const ways[][5] = {{"cache", "1", NULL},
 				       {"cache", "0", "scratch", scratch, NULL}};
 	const char *const files[] = {bright, h5};
@@ -228,7 +229,7 @@ static void test_memory_scratch_and_file_give_the_same(void **state)
 
 static void test_modules_must_fit(void **state)
 {
-	struct sl_detector_run run = {.modules = 3, .frames = 9};
+	struct sl_detector_options run = {.modules = 3, .frames = 9};
 	struct player p;
 
 	assert_int_equal(play(&p, h5, &run, NULL), -EINVAL); /* has an axis of 2 */
@@ -244,7 +245,7 @@ static void test_modules_must_fit(void **state)
 
 static void test_what_cannot_be_played_is_refused(void **state)
 {
-	struct sl_detector_run run = {.modules = 1, .frames = 2};
+	struct sl_detector_options run = {.modules = 1, .frames = 2};
 	const char *columns[] = {"columns", "9", NULL}, *rows[] = {"rows", "7", NULL};
 	const char *other[] = {"darks", h5, NULL}, *set_hdf5[] = {"format", "hdf5", NULL};
 	struct player p;
@@ -264,7 +265,7 @@ static void test_what_cannot_be_played_is_refused(void **state)
 /* In memory a file may do what it likes; where it is read as it goes, it is refused. */
 static void test_a_file_that_shrinks(void **state)
 {
-	struct sl_detector_run run = {.modules = 1, .frames = 10};
+	struct sl_detector_options run = {.modules = 1, .frames = 10};
 	const char *none[] = {"cache", "0", NULL};
 	struct player memory, direct;
 
@@ -283,7 +284,7 @@ static void test_a_file_that_shrinks(void **state)
 
 static void test_no_room_to_unpack_is_said(void **state)
 {
-	struct sl_detector_run run = {.modules = 2, .frames = 10};
+	struct sl_detector_options run = {.modules = 2, .frames = 10};
 	const char *nowhere[] = {"cache", "0", "scratch", "/nothing/there", NULL};
 	struct player p;
 

@@ -75,7 +75,8 @@ static int allocate(struct rich *r)
 	return -ENOMEM;
 }
 
-static int open_rich(void *state, const struct sl_detector_run *run, struct sl_geometry *geometry)
+static int open_rich(void *state, const struct sl_detector_options *run,
+		     struct sl_geometry *geometry)
 {
 	struct rich *r = state;
 	int err;

@@ -27,7 +27,7 @@ enum { EVENT, X, Y, RADIUS, MOMENTUM, PARTICLE, HITS };
 static void *open_rich(uint64_t seed, uint32_t modules, const char *const (*set)[2],
 		       struct sl_geometry *geometry)
 {
-	struct sl_detector_run run = {.modules = modules, .frames = 10, .seed = seed};
+	struct sl_detector_options run = {.modules = modules, .frames = 10, .seed = seed};
 	void *state = calloc(1, rich->state_bytes);
 	char why[128];
 

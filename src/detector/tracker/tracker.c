@@ -81,7 +81,7 @@ static int allocate(struct tracker *t)
 	return -ENOMEM;
 }
 
-static int open_tracker(void *state, const struct sl_detector_run *run,
+static int open_tracker(void *state, const struct sl_detector_options *run,
 			struct sl_geometry *geometry)
 {
 	struct tracker *t = state;

@@ -29,7 +29,7 @@ enum { EVENT, PT, PHI0, ETA, Z0, CHARGE, SECTOR, SECTORS, STUBS };
 static void *open_tracker(uint32_t modules, const char *const *set, struct sl_geometry *geometry,
 			  int expected)
 {
-	struct sl_detector_run run = {.modules = modules, .frames = 10, .seed = 3};
+	struct sl_detector_options run = {.modules = modules, .frames = 10, .seed = 3};
 	void *state = calloc(1, tracker->state_bytes);
 	char why[128];
 

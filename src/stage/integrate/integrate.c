@@ -180,8 +180,8 @@ static void tile(void *state, void *scratch, const struct sl_batch *batch,
 {
 	const struct sl_integrate *s = state;
 	size_t bytes = sl_integrate_frame_bytes(s);
-	struct sl_run run = {.at = tile->module * s->module_pixels + tile->first,
-			     .count = tile->count};
+	struct sl_integrate_span run = {.at = tile->module * s->module_pixels + tile->first,
+					.count = tile->count};
 
 	for (uint32_t f = 0; f < batch->frames; f += run.members) {
 		uint32_t bright = SL_INTEGRATE_MEMBERS;

@@ -29,7 +29,7 @@ struct sl_integrate;
 extern const struct sl_gpu sl_gpu_integrate;
 
 /* Pixels of `members` frames (SL_INTEGRATE_MEMBERS or 1) become part of a group's sums. */
-struct sl_run {
+struct sl_integrate_span {
 	uint64_t at; /* its first pixel, of all modules */
 	uint32_t count, members;
 	const void *in[SL_INTEGRATE_MEMBERS];
@@ -37,7 +37,7 @@ struct sl_run {
 		[SL_INTEGRATE_MEMBERS]; /* all pixels of this frame are bad, whatever they say */
 	void *group;
 };
-typedef void sl_integrate_add(const struct sl_integrate *s, const struct sl_run *run);
+typedef void sl_integrate_add(const struct sl_integrate *s, const struct sl_integrate_span *run);
 
 struct sl_integrate {
 	uint32_t bins, azimuth_bins, unit, split, variance, vectors;

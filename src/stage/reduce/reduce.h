@@ -23,13 +23,13 @@ struct sl_reduce_sum {
 	double most; /* of those that are valid */
 };
 
-struct sl_reduce_run {
+struct sl_reduce_span {
 	uint64_t first;
 	uint32_t count;
 };
 
 struct sl_reduce_region {
-	struct sl_reduce_run *run; /* [runs] */
+	struct sl_reduce_span *run; /* [runs] */
 	uint32_t runs;
 };
 

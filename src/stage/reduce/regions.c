@@ -56,7 +56,7 @@ static bool is_in(const struct rectangle *r, long row, long column)
 /* A pixel more of the region: its last run becomes longer, or there is a new one. */
 static int extend(struct sl_reduce_region *region, uint64_t pixel, uint32_t *room)
 {
-	struct sl_reduce_run *last = region->runs ? &region->run[region->runs - 1] : NULL, *more;
+	struct sl_reduce_span *last = region->runs ? &region->run[region->runs - 1] : NULL, *more;
 
 	if (last && last->first + last->count == pixel) {
 		last->count++;
@@ -69,7 +69,7 @@ static int extend(struct sl_reduce_region *region, uint64_t pixel, uint32_t *roo
 			return -ENOMEM;
 		region->run = more;
 	}
-	region->run[region->runs++] = (struct sl_reduce_run){pixel, 1};
+	region->run[region->runs++] = (struct sl_reduce_span){pixel, 1};
 	return 0;
 }
 
@@ -148,7 +148,7 @@ void sl_reduce_region_add(const struct sl_reduce *r, uint32_t number, const void
 
 	for (uint32_t i = find(region, first); i < region->runs && region->run[i].first < end;
 	     i++) {
-		const struct sl_reduce_run *run = &region->run[i];
+		const struct sl_reduce_span *run = &region->run[i];
 		uint64_t from = run->first > first ? run->first : first;
 		uint64_t to = run->first + run->count < end ? run->first + run->count : end;
 

@@ -144,7 +144,7 @@ static void visit_part(struct sl_sparse_work *w, const void *pixels, uint32_t i,
 	visit(w, block, sl_outside_part(w->s->dtype, first, count, &bounds), pixels, i, at);
 }
 
-static void visit_run(struct sl_sparse_work *w, const void *pixels, uint64_t first, uint32_t count)
+static void visit_span(struct sl_sparse_work *w, const void *pixels, uint64_t first, uint32_t count)
 {
 	const struct sl_sparse *s = w->s;
 	uint64_t module = first / s->module_pixels, in_module = first % s->module_pixels;
@@ -231,7 +231,7 @@ static void make_list(struct sl_sparse_work *w)
 	w->candidates = 0;
 	w->visitor = note;
 	group(w, w->list_low, w->list_high);
-	sl_sparse_runs(w, visit_run);
+	sl_sparse_spans(w, visit_span);
 }
 
 void sl_sparse_visit_outside(struct sl_sparse_work *w, sl_sparse_visitor *visitor)
@@ -245,5 +245,5 @@ void sl_sparse_visit_outside(struct sl_sparse_work *w, sl_sparse_visitor *visito
 	}
 	w->visitor = visitor;
 	group(w, w->low, w->high);
-	sl_sparse_runs(w, visit_run);
+	sl_sparse_spans(w, visit_span);
 }

@@ -27,7 +27,7 @@ double sl_sparse_value(enum sl_dtype dtype, const void *pixels, uint64_t i)
 	}
 }
 
-void sl_sparse_runs(struct sl_sparse_work *w, sl_sparse_on_run *work)
+void sl_sparse_spans(struct sl_sparse_work *w, sl_sparse_on_span *work)
 {
 	const struct sl_sparse *s = w->s;
 	size_t bytes = sl_dtype_bytes(s->dtype);
@@ -155,11 +155,11 @@ static void unpack_pairs(struct sl_sparse_work *w)
 
 void sl_sparse_add_up(struct sl_sparse_work *w)
 {
-	static sl_sparse_on_run *const add[SL_DTYPES] = {[SL_U8] = add_u8,
-							 [SL_U16] = add_u16,
-							 [SL_U32] = add_u32,
-							 [SL_I16] = add_i16,
-							 [SL_F32] = add_f32};
+	static sl_sparse_on_span *const add[SL_DTYPES] = {[SL_U8] = add_u8,
+							  [SL_U16] = add_u16,
+							  [SL_U32] = add_u32,
+							  [SL_I16] = add_i16,
+							  [SL_F32] = add_f32};
 	const struct sl_sparse *s = w->s;
 	uint32_t bins = s->radial.bins;
 
@@ -169,7 +169,7 @@ void sl_sparse_add_up(struct sl_sparse_work *w)
 						   .n = b < bins ? s->pixels_of[b] : 0};
 	memset(w->ways, 0, WAYS * 2 * (bins + 1) * sizeof(*w->ways));
 	w->packed = 0;
-	sl_sparse_runs(w, add[s->dtype]);
+	sl_sparse_spans(w, add[s->dtype]);
 	if (sl_dtype_bytes(s->dtype) <= 2)
 		unpack(w);
 	else

@@ -71,9 +71,9 @@ double sl_sparse_value(enum sl_dtype dtype, const void *pixels, uint64_t i);
 void sl_sparse_add_up(struct sl_sparse_work *w);
 
 /* Pixels first to first + count of the image lie in one piece at `pixels`. */
-typedef void sl_sparse_on_run(struct sl_sparse_work *w, const void *pixels, uint64_t first,
-			      uint32_t count);
-void sl_sparse_runs(struct sl_sparse_work *w, sl_sparse_on_run *work);
+typedef void sl_sparse_on_span(struct sl_sparse_work *w, const void *pixels, uint64_t first,
+			       uint32_t count);
+void sl_sparse_spans(struct sl_sparse_work *w, sl_sparse_on_span *work);
 
 /* ---- scan.c ---- */
 
