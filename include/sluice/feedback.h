@@ -61,7 +61,8 @@ struct sl_feedback_senders {
 	 * is known that they have not arrived. */
 	uint64_t (*close)(struct sl_feedback_sender *back);
 
-	/* The run waits for its front ends: nobody is connected to yet, who may be another's. */
+	/* The run waits for its front ends: do not connect yet: the listener may belong to another
+	 * run. */
 	_Atomic bool idle;
 
 	/* Both sides must agree on these: see control/tcp/wire.h, HELLO. */

@@ -2,7 +2,7 @@
  * docs/tutorials/write-a-stage.md builds one.
  *
  * Model:     a stage reads one named array ("raw", or an output of an earlier stage) and may add
- *            some. tile() works on a run of pixels of one module across all frames of a batch, so
+ *            some. tile() works on a span of pixels of one module across all frames of a batch, so
  *            that per-pixel tables are read once per batch and consecutive stages find the tile in
  *            cache. frame() works on one frame, for what must see pixels and their neighbours; it
  *            runs when all tiles of the batch are done. finish() sees each batch once, when the

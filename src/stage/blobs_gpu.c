@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "gpu/table.h"
 
-enum { THREADS = SL_BLOBS_THREADS, RUN = 32 * THREADS }; /* as in gpu/dialect/picked.clh */
+enum { THREADS = SL_BLOBS_THREADS, SPAN = 32 * THREADS }; /* as in gpu/dialect/picked.clh */
 enum { SPREAD = 64 }; /* groups of a frame that go through what is marked */
 enum { COUNT, LIST, JOIN, SIZE, CHOOSE };
 
@@ -19,7 +19,7 @@ static int open_slot(struct sl_blobs_gpu *t, struct sl_blobs_batch_slot *l, uint
 	} want[] = {
 		{&l->marked, t->words},
 		{&l->before, t->words},
-		{&l->counts, t->runs},
+		{&l->counts, t->spans},
 		{&l->at, t->most},
 		{&l->parent, t->most},
 		{&l->size, t->most},
@@ -56,8 +56,8 @@ int sl_blobs_gpu_open(struct sl_blobs_gpu *t, const struct sl_gpu_env *env,
 {
 	int err = 0;
 
-	t->runs = sl_device_groups(t->pixels, RUN);
-	t->words = t->runs * THREADS;
+	t->spans = sl_device_groups(t->pixels, SPAN);
+	t->words = t->spans * THREADS;
 	t->room = t->most / t->least + 1;
 	for (unsigned i = 0; i < SL_BLOBS_STEPS && !err; i++)
 		err = t->device->platform->kernel_open(program, names[i], &t->kernel[i]);
@@ -104,10 +104,10 @@ static int number(struct sl_blobs_gpu *t, const struct sl_gpu_batch *b)
 		SL_ARG_MEMORY(&l->at),	   SL_ARG_MEMORY(&l->parent),
 		SL_ARG_MEMORY(&l->size),   SL_ARG_MEMORY(&l->first),
 		SL_ARG_MEMORY(&l->total)};
-	const struct sl_device_range runs = {{t->runs, b->frames}, THREADS};
-	int err = LAUNCH(COUNT, runs, count);
+	const struct sl_device_range spans = {{t->spans, b->frames}, THREADS};
+	int err = LAUNCH(COUNT, spans, count);
 
-	return err ? err : LAUNCH(LIST, runs, list);
+	return err ? err : LAUNCH(LIST, spans, list);
 }
 
 /* Numbers become blobs. */

@@ -15,7 +15,7 @@ enum { SL_BLOBS_STEPS = 5, SL_BLOBS_COLUMNS = 8, SL_BLOBS_THREADS = 256 };
 
 struct sl_blobs_batch_slot {
 	struct sl_device_memory marked, before;		 /* uint32_t [frames][words] */
-	struct sl_device_memory counts;			 /* uint32_t [frames][runs] */
+	struct sl_device_memory counts;			 /* uint32_t [frames][spans] */
 	struct sl_device_memory at, parent, size, first; /* uint32_t [frames][most] */
 	struct sl_device_memory total;			 /* uint32_t [frames] */
 	struct sl_device_memory blob;			 /* uint32_t [frames][room][3] */
@@ -35,7 +35,7 @@ struct sl_blobs_gpu {
 	uint32_t least, largest;
 	uint32_t most; /* marked pixels that there can be in a frame */
 
-	uint32_t runs, words, room;
+	uint32_t spans, words, room;
 	struct sl_device_kernel *kernel[SL_BLOBS_STEPS];
 	struct sl_blobs_batch_slot slot[SL_GPU_BATCH_SLOTS];
 };

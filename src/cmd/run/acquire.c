@@ -15,7 +15,7 @@ static void stop(struct sl_run_state *run)
 	else
 		sl_oneway_stop(&run->oneway);
 	if (run->feroce)
-		sl_devices_stop(run->receiver, run->feroce);
+		sl_front_ends_stop(run->receiver, run->feroce);
 	sl_run_handover_stop(&run->handover);
 	run->stopping = true;
 }

@@ -1,4 +1,4 @@
-/* front_ends.c - what FEROCE devices ask for is answered by the receiver of a run. */
+/* front_ends.c - what FEROCE front ends ask for is answered by the receiver of a run. */
 #include "cmd/run/front_ends.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ static void withdraw(void *arg, uint16_t transfer)
 
 static void gone(void *arg, uint32_t module)
 {
-	sl_warn("the device of module %u fell silent", module);
+	sl_warn("the front end of module %u fell silent", module);
 	sl_receiver_source_lost(arg, module);
 }
 
@@ -67,8 +67,8 @@ static const struct sl_feroce_ops ops = {
 	.gone = gone,
 };
 
-int sl_devices_open(const struct sl_experiment *e, struct sl_receiver *receiver,
-		    struct sl_feroce_server **server)
+int sl_front_ends_open(const struct sl_experiment *e, struct sl_receiver *receiver,
+		       struct sl_feroce_server **server)
 {
 	const struct sl_option *listen = sl_option_find(e->link->options, "listen");
 	const struct sl_ring *ring = &receiver->ring;
@@ -87,7 +87,8 @@ int sl_devices_open(const struct sl_experiment *e, struct sl_receiver *receiver,
 	};
 
 	if (e->emulate_local) {
-		sl_error("feroce.enable: the emulator is no FEROCE device; run without --emulate");
+		sl_error("feroce.enable: the emulator is no FEROCE front end; run without "
+			 "--emulate");
 		return -EINVAL;
 	}
 	if (listen)
@@ -96,7 +97,7 @@ int sl_devices_open(const struct sl_experiment *e, struct sl_receiver *receiver,
 	return sl_feroce_server_open(&options, &ops, receiver, server);
 }
 
-void sl_devices_stop(struct sl_receiver *receiver, struct sl_feroce_server *server)
+void sl_front_ends_stop(struct sl_receiver *receiver, struct sl_feroce_server *server)
 {
 	struct sl_receiver_progress progress;
 

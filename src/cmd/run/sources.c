@@ -92,7 +92,7 @@ int sl_run_open_server(struct sl_run_state *run)
 		run->expected = run->receiver->source[0].offered;
 	} else if (e->feroce.enable) {
 		run->expected = e->run.dark_frames + e->run.frames;
-		err = sl_devices_open(e, run->receiver, &run->feroce);
+		err = sl_front_ends_open(e, run->receiver, &run->feroce);
 	}
 	return err ? err : sl_server_open(&o, &server_ops, run, &run->server);
 }
@@ -176,7 +176,7 @@ int sl_run_wait_for_front_ends(struct sl_run_state *run)
 	if (!run->server)
 		return 0; /* nobody will say that he is ready */
 	if (run->feroce)
-		sl_info("waiting for %u FEROCE devices", e->run.modules);
+		sl_info("waiting for %u FEROCE front ends", e->run.modules);
 	else if (!e->emulate_local && !run->options.still)
 		sl_info("waiting for front ends at %s:%u (sluice emulate %s)", e->control.address,
 			sl_server_port(run->server), run->args.plain[0]);

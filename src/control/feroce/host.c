@@ -1,4 +1,4 @@
-/* host.c - seats for FEROCE devices: what they ask, and what they answer. */
+/* host.c - seats for FEROCE front ends: what they ask, and what they answer. */
 #include "control/feroce/host.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "base/log.h"
 
 enum {
-	ROCE_PORT = 4791, /* where a device hears acknowledgements */
+	ROCE_PORT = 4791, /* where a front end hears acknowledgements */
 	PMTU_MAX = 4096,
 	TOLD_MAX = 8,
 };
@@ -44,7 +44,7 @@ uint32_t sl_feroce_host_module(const struct sl_feroce_host *host, const struct s
 	return (uint32_t)(seat - host->seat);
 }
 
-/* What a device must know of its plan. Who is told where by the receiver needs no key. */
+/* What a front end must know of its plan. Who is told where by the receiver needs no key. */
 static struct sl_feroce_queue ours(const struct sl_plan *plan)
 {
 	const uint8_t *ip = plan->dest.ip + 12;
@@ -94,7 +94,7 @@ static void turn_round(struct sl_feroce_host *host, uint32_t ip, const struct sl
 	host->send(host->send_arg, ip, m->port, &answer);
 }
 
-/* A plan for the device of this seat. */
+/* A plan for the front end of this seat. */
 int sl_feroce_host_plan(struct sl_feroce_host *host, struct sl_feroce_seat *seat, char *why,
 			size_t why_bytes)
 {
@@ -137,7 +137,7 @@ static void connected(struct sl_feroce_seat *seat)
 	const struct sl_plan *plan = &seat->plan;
 
 	seat->phase = SL_FEROCE_SEAT_OPEN;
-	sl_info("module %u: FEROCE device %s, its queue pair %u", plan->module,
+	sl_info("module %u: FEROCE front end %s, its queue pair %u", plan->module,
 		name_of(seat->ip).text, seat->queue.qpn);
 	/* The protocol has no field for it, so the firmware must know. */
 	if (plan->operation != SL_OPERATION_SEND)
@@ -182,7 +182,7 @@ void sl_feroce_host_turn_away(struct sl_feroce_host *host, uint32_t ip, const ch
 {
 	host->misplaced++;
 	if (host->told++ < TOLD_MAX) /* it will ask again, and again */
-		sl_warn("the FEROCE device at %s cannot be served: %s", name_of(ip).text, why);
+		sl_warn("the FEROCE front end at %s cannot be served: %s", name_of(ip).text, why);
 }
 
 static void open_again(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint16_t port)
@@ -212,7 +212,7 @@ static void open_new(struct sl_feroce_host *host, uint32_t ip, const struct sl_f
 		seat++;
 	if (seat == end) {
 		sl_feroce_host_turn_away(host, ip,
-					 "every module (detector.modules) has its device");
+					 "every module (detector.modules) has its front end");
 		return;
 	}
 	*seat = (struct sl_feroce_seat){.ip = ip, .port = m->port, .queue = m->local};
@@ -229,7 +229,7 @@ static void open_new(struct sl_feroce_host *host, uint32_t ip, const struct sl_f
 		sl_feroce_host_say(host, seat, SL_FEROCE_OPEN, SL_FEROCE_ACK);
 }
 
-/* A device leaves before the start. Who waited for the start with it gets its answer now. */
+/* A front end leaves before the start. Who waited for the start with it gets its answer now. */
 static void leave(struct sl_feroce_host *host, struct sl_feroce_seat *seat)
 {
 	host->ops->withdraw(host->arg, seat->plan.transfer);
@@ -278,7 +278,7 @@ static void hear_close(struct sl_feroce_host *host, uint32_t ip, const struct sl
 	seat->port = m->port;
 	sl_feroce_host_say(host, seat, SL_FEROCE_CLOSE, SL_FEROCE_ACK);
 	if (seat->phase == SL_FEROCE_SEAT_OPEN) {
-		sl_info("module %u: FEROCE device %s closed before the start",
+		sl_info("module %u: FEROCE front end %s closed before the start",
 			sl_feroce_host_module(host, seat), name_of(ip).text);
 		leave(host, seat);
 	} else if (seat->phase != SL_FEROCE_SEAT_FREE && seat->phase != SL_FEROCE_SEAT_OVER) {

@@ -1,18 +1,18 @@
 /* host.h - the receiver's end of FEROCE connections: requests in, answers out, no sockets.
  *
- * Model:     each module that comes from a FEROCE device has a seat. A device that asks (OPEN) gets
- *            the next free one; devices that wait to be asked are named in `device` and asked in
- *            that order. Either becomes an offer, and the plan's queue, PSN, key and address are
- *            what the device is told:
+ * Model:     each module that comes from a FEROCE front end has a seat. A front end that asks
+ *            (OPEN) gets the next free one; front ends that wait to be asked are named in `front
+ *            end` and asked in that order. Either becomes an offer, and the plan's queue, PSN, key
+ *            and address are what the front end is told:
  *
  *              FREE --OPEN/answer--> OPEN --start--> RUNNING (--stop--> STOPPING) --> OVER
  *
- *            A device says nothing while it sends, so how far it has come is what was seen of it.
- *            It is over when all frames of the run are there, when it closes, or, after a stop,
- *            when it has filled the slots that were open or rests. A device that has begun and
+ *            A front end says nothing while it sends, so how far it has come is what was seen of
+ *            it. It is over when all frames of the run are there, when it closes, or, after a stop,
+ *            when it has filled the slots that were open or rests. A front end that has begun and
  *            then is silent for silence_ms is gone.
  *            Answers can be lost, so requests come again and get the same answer; but after its
- *            first data an OPEN is not answered: it would be a device that starts over at the
+ *            first data an OPEN is not answered: it would be a front end that starts over at the
  *            first PSN, and what it then sent would look like packets that had been received. An
  *            OPEN that cannot be served is not answered either: the published core takes NO_QP
  *            for a yes and loses a queue number over the other refusals, and asks again anyhow.
@@ -44,7 +44,7 @@ struct sl_feroce_options {
 	bool bare; /* blocks come without a record */
 	uint64_t frames;
 	struct sl_darks darks;
-	uint32_t silence_ms; /* 0: a device may be silent for ever */
+	uint32_t silence_ms; /* 0: a front end may be silent for ever */
 	uint32_t devices;
 	uint32_t device[SL_FEROCE_SEATS]; /* to be asked: IPv4, host order */
 };
@@ -53,17 +53,17 @@ struct sl_feroce_ops {
 	/* Answer an offer; on error say why in `why`. */
 	int (*accept)(void *arg, const struct sl_offer *offer, struct sl_plan *plan, char *why,
 		      size_t why_bytes);
-	/* The queue pair of a device that was asked: known only now. */
+	/* The queue pair of a front end that was asked: known only now. */
 	int (*meet)(void *arg, uint16_t transfer, uint32_t qpn);
 	void (*seen)(void *arg, uint32_t module, struct sl_feroce_seen *seen);
 	/* All `next` frames of it are there. */
 	int (*count)(void *arg, uint32_t module, uint64_t next, char *why, size_t why_bytes);
 	void (*end)(void *arg, uint32_t module);	/* it ended: what was seen of it counts */
-	void (*withdraw)(void *arg, uint16_t transfer); /* the device left before the start */
+	void (*withdraw)(void *arg, uint16_t transfer); /* the front end left before the start */
 	void (*gone)(void *arg, uint32_t module);	/* it vanished */
 };
 
-/* What goes to a device at that address and port. */
+/* What goes to a front end at that address and port. */
 typedef void sl_feroce_send(void *arg, uint32_t ip, uint16_t port,
 			    const struct sl_feroce_message *message);
 
@@ -78,15 +78,15 @@ enum sl_feroce_phase {
 
 struct sl_feroce_seat {
 	enum sl_feroce_phase phase;
-	bool asked;	   /* we opened it, not the device */
+	bool asked;	   /* we opened it, not the front end */
 	bool held;	   /* its answer waits for the start */
-	bool closed;	   /* the device knows that it is over */
+	bool closed;	   /* the front end knows that it is over */
 	bool told;	   /* that nothing comes of it */
 	unsigned tries;	   /* CLOSE requests sent */
 	uint64_t asked_ns; /* when we last sent a request */
 	uint32_t ip;
-	uint16_t port;		      /* where the device hears */
-	struct sl_feroce_queue queue; /* the device's */
+	uint16_t port;		      /* where the front end hears */
+	struct sl_feroce_queue queue; /* the front end's */
 	struct sl_plan plan;
 	struct sl_feroce_seen seen;
 	uint64_t quiet_ns, quiet_idle; /* since when nothing came */

@@ -1,4 +1,4 @@
-/* host_test.c - seats for FEROCE devices, against devices that ask, send, stop and lie as
+/* host_test.c - seats for FEROCE front ends, against front ends that ask, send, stop and lie as
  * they like. Time and network are this program's. */
 #include <errno.h>
 #include <setjmp.h>
@@ -172,7 +172,7 @@ static struct world *world_of(uint32_t modules)
 	return world_with(&options);
 }
 
-/* ---- devices ---- */
+/* ---- front ends ---- */
 
 static void tell(struct world *w, uint32_t ip, const struct sl_feroce_message *message)
 {
@@ -246,7 +246,7 @@ static void arrive(struct world *w, uint32_t module, uint64_t reached, uint32_t 
 	w->seen[module].opened = reached + 4;
 }
 
-/* One device, connected and started. */
+/* One front end, connected and started. */
 static struct world *one_runs(void)
 {
 	struct world *w = world_of(1);
@@ -725,7 +725,7 @@ static void a_close_of_ours_is_not_repeated_for_ever(void **state)
 	assert_int_equal(w->sent_n - w->heard_n, 4);
 }
 
-/* ---- devices that wait to be asked ---- */
+/* ---- front ends that wait to be asked ---- */
 
 static struct world *asking(void)
 {

@@ -133,7 +133,7 @@ static int open_socket(struct sl_feroce_server *server, uint32_t ip, uint16_t po
 		return 0;
 	}
 	err = -errno;
-	sl_error("cannot listen for FEROCE devices on UDP port %u: %s", port,
+	sl_error("cannot listen for FEROCE front ends on UDP port %u: %s", port,
 		 err == -EADDRINUSE ? "another receiver runs there; stop it or set feroce.port"
 				    : strerror(-err));
 	if (fd >= 0)
@@ -155,7 +155,7 @@ static int open_sockets(struct sl_feroce_server *server,
 	}
 	if (!server->prefixes && !devices && ip >> 24 != 127) {
 		sl_error("feroce.address: %s can be reached from other hosts, and plans hold "
-			 "keys: list the addresses of the devices in feroce.allow",
+			 "keys: list the addresses of the front ends in feroce.allow",
 			 options->address);
 		return -EPERM;
 	}

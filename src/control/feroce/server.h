@@ -1,9 +1,9 @@
-/* server.h - where FEROCE devices find the receiver: UDP sockets, and who may ask.
+/* server.h - where FEROCE front ends find the receiver: UDP sockets, and who may ask.
  *
  * Model:     host.h behind sockets on one address. Plans hold keys and UDP has no
- *            connection that a token could be asked for: off this host the addresses of devices
+ *            connection that a token could be asked for: off this host the addresses of front ends
  *            must be listed, and others are not heard. An address can be forged; the network
- *            between devices and receiver must be one where it is not.
+ *            between front ends and receiver must be one where it is not.
  * Threads:   one, the control thread; callbacks run there.
  * Errors:    0 or -errno; what is wrong with the options is logged. */
 #ifndef SL_CONTROL_FEROCE_SERVER_H
@@ -16,8 +16,8 @@ struct sl_feroce_server_options {
 	uint16_t port;	     /* 0: both that FEROCE knows */
 	/* "10.0.0.0/24, 10.0.1.7": who is heard, besides those in `open`; "": this host. */
 	const char *allow;
-	const char *open;	       /* "10.0.0.5, 10.0.0.6": devices that wait to be asked */
-	struct sl_feroce_options host; /* but for port and devices */
+	const char *open;	       /* "10.0.0.5, 10.0.0.6": front ends that wait to be asked */
+	struct sl_feroce_options host; /* but for port and front ends */
 };
 
 struct sl_feroce_server;

@@ -124,7 +124,7 @@ static void ask_open(int fd, uint16_t port, uint16_t to_port)
 	say(fd, to_port, bytes, sizeof(bytes));
 }
 
-/* What the server sends to this device, while it works; false: nothing for a while. */
+/* What the server sends to this front end, while it works; false: nothing for a while. */
 static bool hear(struct sl_feroce_server *server, int fd, int patience_ms,
 		 struct sl_feroce_message *m)
 {
@@ -248,7 +248,7 @@ static void devices_to_be_asked_are_asked_and_heard(void **state)
 	say(fd, m.port, bytes, sizeof(bytes));
 	assert_false(hear(server, fd, 50, &m));
 	assert_int_equal(sl_feroce_server_planned(server), 1);
-	sl_feroce_server_close(server); /* it never began: the device may have its queue back */
+	sl_feroce_server_close(server); /* it never began: the front end may have its queue back */
 	assert_int_equal(recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT), SL_FEROCE_BYTES);
 	assert_int_equal(bytes[0], 0x09);
 	close(fd);

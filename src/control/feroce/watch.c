@@ -1,4 +1,4 @@
-/* watch.c - seats for FEROCE devices: who is asked to come, how far each has come, and when
+/* watch.c - seats for FEROCE front ends: who is asked to come, how far each has come, and when
  * it is over. */
 #include "base/log.h"
 #include "control/feroce/host.h"
@@ -15,7 +15,7 @@ enum {
 	FIRST_MS = 10000, /* without a packet: worth a word, as a trigger may still come */
 };
 
-/* Tell a device that its queue pair is no longer needed. */
+/* Tell a front end that its queue pair is no longer needed. */
 static void let_go(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t now_ns)
 {
 	sl_feroce_host_say(host, seat, SL_FEROCE_CLOSE, SL_FEROCE_ACK_NONE);
@@ -65,13 +65,13 @@ static void look(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint6
 	seat->quiet_idle = seat->seen.idle;
 }
 
-/* A device may wait for its trigger for hours, but a stray OPEN looks the same. */
+/* A front end may wait for its trigger for hours, but a stray OPEN looks the same. */
 static void wonder(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t now_ns)
 {
 	if (seat->told || seat->seen.reached || now_ns - seat->quiet_ns <= FIRST_MS * MS)
 		return;
 	seat->told = true;
-	sl_warn("module %u: its device at %u.%u.%u.%u has a plan and has sent nothing for %d s",
+	sl_warn("module %u: its front end at %u.%u.%u.%u has a plan and has sent nothing for %d s",
 		sl_feroce_host_module(host, seat), seat->ip >> 24, seat->ip >> 16 & 255,
 		seat->ip >> 8 & 255, seat->ip & 255, FIRST_MS / 1000);
 }

@@ -20,9 +20,9 @@ static bool is_v4(const uint8_t *gid)
 	return memcmp(gid, mapped, sizeof(mapped)) == 0;
 }
 
-static const uint8_t *gid_of(const struct sl_verbs_link *link, unsigned device)
+static const uint8_t *gid_of(const struct sl_verbs_link *link, unsigned nic)
 {
-	return sl_verbs_info(link->device[device])->gid;
+	return sl_verbs_info(link->nic[nic])->gid;
 }
 
 /* The mask of the local network that this address is of, as a GID; false: it is of none here. */
@@ -64,35 +64,35 @@ static bool same_network(const struct ifaddrs *all, const uint8_t *here, const u
 	return true;
 }
 
-/* The device whose network the front end is in, else one of its kind of address in turn. */
-static int choose_device(struct sl_verbs_link *link, const uint8_t *peer, unsigned *device)
+/* The NIC whose network the front end is in, else one of its kind of address in turn. */
+static int choose_device(struct sl_verbs_link *link, const uint8_t *peer, unsigned *nic)
 {
 	struct ifaddrs *all = NULL;
-	unsigned found = link->devices;
+	unsigned found = link->nics;
 
 	if (getifaddrs(&all) != 0)
 		all = NULL;
-	for (unsigned i = 0; i < link->devices && found == link->devices; i++) {
-		unsigned d = (link->turn + i) % link->devices;
+	for (unsigned i = 0; i < link->nics && found == link->nics; i++) {
+		unsigned d = (link->turn + i) % link->nics;
 
 		if (same_network(all, gid_of(link, d), peer))
 			found = d;
 	}
-	for (unsigned i = 0; i < link->devices && found == link->devices; i++) {
-		unsigned d = (link->turn + i) % link->devices;
+	for (unsigned i = 0; i < link->nics && found == link->nics; i++) {
+		unsigned d = (link->turn + i) % link->nics;
 
 		if (is_v4(gid_of(link, d)) == is_v4(peer))
 			found = d;
 	}
 	if (all)
 		freeifaddrs(all);
-	if (found == link->devices) {
+	if (found == link->nics) {
 		sl_error("link verbs: the front end has an IPv%d address, link.listen has none",
 			 is_v4(peer) ? 4 : 6);
 		return -EAFNOSUPPORT;
 	}
 	link->turn = found + 1;
-	*device = found;
+	*nic = found;
 	return 0;
 }
 
@@ -155,7 +155,7 @@ static void describe(const struct sl_verbs_link *link, const struct sl_offer *of
 		     struct sl_verbs_in *in)
 {
 	const struct sl_ring *ring = link->env.ring;
-	const struct sl_verbs_info *info = sl_verbs_info(link->device[in->device]);
+	const struct sl_verbs_info *info = sl_verbs_info(link->nic[in->nic]);
 	uint16_t pmtu = pmtu_for(link->env.pmtu, info->pmtu, offer->max_pmtu);
 
 	in->plan = (struct sl_plan){
@@ -169,11 +169,11 @@ static void describe(const struct sl_verbs_link *link, const struct sl_offer *of
 		.ip_id = offer->ip_id,
 		.crc = link->env.crc,
 		.qpn = sl_verbs_queue_number(in->queue),
-		.rkey = link->ring[in->device].rkey,
+		.rkey = link->ring[in->nic].rkey,
 		.first_psn = (offer->psn_plus_1 ? offer->psn_plus_1 - 1 : sl_secret_u32()) &
 			     0xffffff,
 		.slots = ring->slots,
-		.base = link->ring[in->device].at,
+		.base = link->ring[in->nic].at,
 		.stride = ring->slot_stride,
 		.block_at = sl_ring_block_at(ring, 0, offer->module),
 		.block_bytes = ring->block_bytes,
@@ -203,7 +203,7 @@ static int make_landing(struct sl_verbs_link *link, struct sl_verbs_in *in)
 	int err = sl_region_open(SL_REGION_HOST, bytes, &in->landing);
 
 	if (!err)
-		err = sl_verbs_register(link->device[in->device], &in->landing, 0, bytes, at,
+		err = sl_verbs_register(link->nic[in->nic], &in->landing, 0, bytes, at,
 					SL_VERBS_REMOTE_WRITE, &in->landing_memory);
 	if (err)
 		return err;
@@ -256,19 +256,19 @@ static uint32_t free_in(const struct sl_verbs_link *link)
 static int open_in(struct sl_verbs_link *link, const struct sl_offer *offer, uint32_t index)
 {
 	struct sl_verbs_in *in = &link->in[index];
-	int err = choose_device(link, offer->source.ip, &in->device);
+	int err = choose_device(link, offer->source.ip, &in->nic);
 
 	if (err)
 		return err;
 	if (link->env.message == SL_MESSAGE_MODULE &&
-	    offer->block_bytes > sl_verbs_info(link->device[in->device])->max_message_bytes) {
+	    offer->block_bytes > sl_verbs_info(link->nic[in->nic])->max_message_bytes) {
 		sl_error("link verbs: a block of %llu bytes is more than one message of %s can "
 			 "have; set link.message: packet",
 			 (unsigned long long)offer->block_bytes,
-			 sl_verbs_info(link->device[in->device])->name);
+			 sl_verbs_info(link->nic[in->nic])->name);
 		return -EMSGSIZE;
 	}
-	err = sl_verbs_queue_open(link->device[in->device], link->env.service == SL_SERVICE_RC,
+	err = sl_verbs_queue_open(link->nic[in->nic], link->env.service == SL_SERVICE_RC,
 				  SL_VERBS_GRANTS, link->env.ring->slots + SL_VERBS_MARGIN,
 				  &in->queue);
 	if (err)
@@ -330,7 +330,7 @@ void sl_verbs_in_close(struct sl_verbs_in *in)
 
 static int open_memory(struct sl_verbs_link *link, struct sl_verbs_out *out, uint64_t block_bytes)
 {
-	struct sl_verbs_device *device = link->device[out->device];
+	struct sl_verbs_nic *nic = link->nic[out->nic];
 	uint64_t page = (uint64_t)getpagesize();
 	uint64_t at = (uint64_t)(1 + (sl_secret_u32() & 0x7fff)) << 32;
 	int err;
@@ -342,10 +342,10 @@ static int open_memory(struct sl_verbs_link *link, struct sl_verbs_out *out, uin
 	out->credit = out->memory.base;
 	out->stage = (uint8_t *)out->memory.base + page;
 	/* The key that the receiver gets opens this one word. */
-	err = sl_verbs_register(device, &out->memory, 0, sizeof(*out->credit), at,
+	err = sl_verbs_register(nic, &out->memory, 0, sizeof(*out->credit), at,
 				SL_VERBS_REMOTE_WRITE, &out->word);
 	if (!err)
-		err = sl_verbs_register(device, &out->memory, page, out->stage_bytes,
+		err = sl_verbs_register(nic, &out->memory, page, out->stage_bytes,
 					(uintptr_t)out->stage, SL_VERBS_LOCAL, &out->staging);
 	return err;
 }
@@ -359,9 +359,9 @@ int sl_verbs_link_offer(void *state, struct sl_offer *offer)
 
 	if (link->outs == SL_VERBS_TRANSFERS)
 		return -ENOSPC;
-	*out = (struct sl_verbs_out){.device = offer->module % link->devices, .memory = {.fd = -1}};
-	info = sl_verbs_info(link->device[out->device]);
-	err = sl_verbs_queue_open(link->device[out->device], link->env.service == SL_SERVICE_RC,
+	*out = (struct sl_verbs_out){.nic = offer->module % link->nics, .memory = {.fd = -1}};
+	info = sl_verbs_info(link->nic[out->nic]);
+	err = sl_verbs_queue_open(link->nic[out->nic], link->env.service == SL_SERVICE_RC,
 				  SL_VERBS_SENDS, 1, &out->queue);
 	if (!err)
 		err = open_memory(link, out, offer->block_bytes);

@@ -126,8 +126,8 @@ static void take(struct sl_verbs_link *link, const struct sl_verbs_completion *c
 		sl_verbs_post_receive(in->queue, c->id, 0, 0, 0);
 }
 
-static int take_completions(struct sl_verbs_link *link, struct sl_verbs_device *device,
-			    unsigned budget, uint64_t now_ns)
+static int take_completions(struct sl_verbs_link *link, struct sl_verbs_nic *nic, unsigned budget,
+			    uint64_t now_ns)
 {
 	struct sl_verbs_completion completion[SL_VERBS_BATCH];
 	int taken = 0, n;
@@ -135,7 +135,7 @@ static int take_completions(struct sl_verbs_link *link, struct sl_verbs_device *
 	while (budget) {
 		unsigned room = budget < SL_VERBS_BATCH ? budget : SL_VERBS_BATCH;
 
-		n = sl_verbs_poll(device, completion, room);
+		n = sl_verbs_poll(nic, completion, room);
 		for (int i = 0; i < n; i++) {
 			taken += sl_verbs_id_work(completion[i].id) == SL_VERBS_WORK_RECEIVE;
 			take(link, &completion[i], now_ns);
@@ -190,7 +190,7 @@ static void grant(struct sl_verbs_link *link, struct sl_verbs_in *in, uint32_t i
 static void post_blocks(struct sl_verbs_link *link, struct sl_verbs_in *in, uint32_t index)
 {
 	const struct sl_ring *ring = link->env.ring;
-	const struct sl_verbs_memory *memory = &link->ring[in->device];
+	const struct sl_verbs_memory *memory = &link->ring[in->nic];
 	uint64_t id = sl_verbs_id(SL_VERBS_WORK_RECEIVE, index, in->generation);
 
 	while (!in->failed && in->posted < sl_ring_opened(ring, in->plan.module) &&
@@ -227,8 +227,8 @@ int sl_verbs_link_poll(void *state, unsigned poller, unsigned budget)
 	int n = 0;
 
 	sl_ring_enter(link->env.ring, poller);
-	for (unsigned d = 0; d < link->devices; d++)
-		n += take_completions(link, link->device[d], budget, now_ns);
+	for (unsigned d = 0; d < link->nics; d++)
+		n += take_completions(link, link->nic[d], budget, now_ns);
 	sl_ring_leave(link->env.ring, poller);
 	give_room(link, n == 0, now_ns);
 	return n;
@@ -243,9 +243,9 @@ int sl_verbs_wait_receive(struct sl_verbs_link *link, uint32_t timeout_us)
 
 	if (link->poll == SL_VERBS_SPIN)
 		return 1;
-	for (unsigned d = 0; d < link->devices; d++) {
-		fds[n++] = (struct pollfd){.fd = sl_verbs_fd(link->device[d]), .events = POLLIN};
-		sl_verbs_arm(link->device[d]);
+	for (unsigned d = 0; d < link->nics; d++) {
+		fds[n++] = (struct pollfd){.fd = sl_verbs_fd(link->nic[d]), .events = POLLIN};
+		sl_verbs_arm(link->nic[d]);
 	}
 	fds[n++] = (struct pollfd){.fd = link->env.wake[0].fd, .events = POLLIN};
 	/* What came before it was armed wakes nobody. */
@@ -257,9 +257,9 @@ int sl_verbs_wait_receive(struct sl_verbs_link *link, uint32_t timeout_us)
 	if (atomic_load(&link->env.ring->opened) == link->opened_seen)
 		ppoll(fds, n, &timeout, NULL);
 	atomic_store(&link->env.wake[0].asleep, 0);
-	for (unsigned d = 0; d < link->devices; d++)
+	for (unsigned d = 0; d < link->nics; d++)
 		if (fds[d].revents)
-			sl_verbs_drain(link->device[d]);
+			sl_verbs_drain(link->nic[d]);
 	if (fds[n - 1].revents && read(link->env.wake[0].fd, &drained, sizeof(drained)) < 0)
 		return 0; /* another reader was faster */
 	return 1;

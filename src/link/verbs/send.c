@@ -52,8 +52,8 @@ static int take_completions(struct sl_verbs_link *link)
 	struct sl_verbs_completion completion[SL_VERBS_BATCH];
 	int all = 0, n;
 
-	for (unsigned d = 0; d < link->devices; d++)
-		while ((n = sl_verbs_poll(link->device[d], completion, SL_VERBS_BATCH)) > 0) {
+	for (unsigned d = 0; d < link->nics; d++)
+		while ((n = sl_verbs_poll(link->nic[d], completion, SL_VERBS_BATCH)) > 0) {
 			for (int i = 0; i < n; i++)
 				if (sl_verbs_id_index(completion[i].id) < link->outs)
 					complete(&link->out[sl_verbs_id_index(completion[i].id)],
@@ -184,19 +184,19 @@ int sl_verbs_wait_send(struct sl_verbs_link *link, uint32_t timeout_us)
 
 	if (link->poll == SL_VERBS_SPIN)
 		return 1;
-	for (unsigned d = 0; d < link->devices; d++) {
-		fds[d] = (struct pollfd){.fd = sl_verbs_fd(link->device[d]), .events = POLLIN};
-		sl_verbs_arm(link->device[d]);
+	for (unsigned d = 0; d < link->nics; d++) {
+		fds[d] = (struct pollfd){.fd = sl_verbs_fd(link->nic[d]), .events = POLLIN};
+		sl_verbs_arm(link->nic[d]);
 	}
 	while (!anything(link) && (now = sl_clock_ns()) < end) {
 		uint64_t nap = end - now < LOOK_NS ? end - now : LOOK_NS;
 		struct timespec timeout = {0, (long)nap};
 
-		if (ppoll(fds, link->devices, &timeout, NULL) <= 0)
+		if (ppoll(fds, link->nics, &timeout, NULL) <= 0)
 			continue;
-		for (unsigned d = 0; d < link->devices; d++)
+		for (unsigned d = 0; d < link->nics; d++)
 			if (fds[d].revents)
-				sl_verbs_drain(link->device[d]);
+				sl_verbs_drain(link->nic[d]);
 		break;
 	}
 	return 1;

@@ -13,9 +13,8 @@
 
 #define DEVICE_OPTION                                                                             \
 	{                                                                                         \
-		"device", SL_OPTION_STRING, SL_OPTION_FIELD(struct sl_verbs_link, device_names),  \
-			"", 0, 0, "", "look for the addresses on these devices only (rdma link)", \
-			NULL                                                                      \
+		"device", SL_OPTION_STRING, SL_OPTION_FIELD(struct sl_verbs_link, nic_names), "", \
+			0, 0, "", "look for the addresses on these NICs only (rdma link)", NULL   \
 	}
 
 static const struct sl_option options[] = {
@@ -43,19 +42,19 @@ static const struct sl_option options[] = {
 	SL_OPTION_END,
 };
 
-/* ---- devices ---- */
+/* ---- NICs ---- */
 
 static int open_device(struct sl_verbs_link *link, const uint8_t *gid, uint32_t completions)
 {
 	int err;
 
-	if (link->devices == SL_VERBS_DEVICES) {
+	if (link->nics == SL_VERBS_DEVICES) {
 		sl_error("link.verbs: more than %d addresses", SL_VERBS_DEVICES);
 		return -EINVAL;
 	}
-	err = sl_verbs_open(link->device_names, gid, completions, &link->device[link->devices]);
+	err = sl_verbs_open(link->nic_names, gid, completions, &link->nic[link->nics]);
 	if (!err)
-		link->devices++;
+		link->nics++;
 	return err;
 }
 
@@ -107,9 +106,9 @@ static int open_receiver(struct sl_verbs_link *link)
 	if (!link->in)
 		return -ENOMEM;
 	err = open_devices(link, "link.verbs: listen", link->listen, (uint32_t)completions);
-	for (unsigned d = 0; d < link->devices && !err; d++)
-		err = sl_verbs_register(link->device[d], region, 0, region->bytes,
-					address_for(region), SL_VERBS_REMOTE_WRITE, &link->ring[d]);
+	for (unsigned d = 0; d < link->nics && !err; d++)
+		err = sl_verbs_register(link->nic[d], region, 0, region->bytes, address_for(region),
+					SL_VERBS_REMOTE_WRITE, &link->ring[d]);
 	return err;
 }
 
@@ -149,15 +148,15 @@ static void verbs_close(void *state)
 		sl_verbs_in_close(&link->in[i]);
 	for (uint32_t i = 0; i < link->outs; i++)
 		sl_verbs_out_close(&link->out[i]);
-	for (unsigned d = 0; d < link->devices; d++) {
+	for (unsigned d = 0; d < link->nics; d++) {
 		sl_verbs_unregister(&link->ring[d]);
-		sl_verbs_close(link->device[d]);
+		sl_verbs_close(link->nic[d]);
 	}
 	free(link->in);
 	free(link->out);
 	link->in = NULL;
 	link->out = NULL;
-	link->ins = link->outs = link->devices = 0;
+	link->ins = link->outs = link->nics = 0;
 }
 
 /* ---- control thread ---- */
@@ -167,8 +166,8 @@ static int verbs_serve(void *state)
 	struct sl_verbs_link *link = state;
 	unsigned refused = 0;
 
-	for (unsigned d = 0; d < link->devices; d++)
-		refused += sl_verbs_serve(link->device[d]);
+	for (unsigned d = 0; d < link->nics; d++)
+		refused += sl_verbs_serve(link->nic[d]);
 	if (refused && link->env.counters)
 		atomic_fetch_add_explicit(&link->env.counters->dropped[SL_DROP_KEY], refused,
 					  memory_order_relaxed);
@@ -231,7 +230,7 @@ const struct sl_link sl_link_verbs = {
 	.serve = verbs_serve,
 	.reported = verbs_reported,
 	.drop = verbs_drop,
-	.no_handover = "a queue pair of an RDMA device ends with the process that made it",
+	.no_handover = "a queue pair of an RDMA NIC ends with the process that made it",
 	.offer = sl_verbs_link_offer,
 	.connect = sl_verbs_link_connect,
 	.post = sl_verbs_link_post,

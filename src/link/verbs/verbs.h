@@ -1,7 +1,7 @@
 /* verbs.h - what the files of the verbs link share.
  *
  * Model:     the NIC does what src/roce does for udp. Receiving: the ring is registered with every
- *            device that was asked for; each transfer is one queue pair; the NIC places, and the
+ *            NIC that was asked for; each transfer is one queue pair; the NIC places, and the
  *            completion that brings an immediate is the event. Sending: a queue pair per transfer,
  *            blocks copied into registered memory so that sources may be reused, credits written
  *            by the receiver into a registered word. Both ends connect by hand from the plan.
@@ -56,7 +56,7 @@ static inline uint32_t sl_verbs_id_index(uint64_t id)
 struct sl_verbs_in {		 /* a transfer, receiving */
 	_Atomic uint32_t active; /* the first: all behind it is cleared between transfers */
 	struct sl_verbs_queue *queue;
-	unsigned device;
+	unsigned nic;
 	uint32_t generation;
 	struct sl_plan plan;
 	uint32_t event_bytes; /* of the message that brings the immediate */
@@ -78,7 +78,7 @@ struct sl_verbs_staged { /* a work request: what its completion gives back */
 
 struct sl_verbs_out { /* a transfer, sending */
 	struct sl_verbs_queue *queue;
-	unsigned device;
+	unsigned nic;
 	struct sl_offer offer;
 	struct sl_plan plan;
 	struct sl_region memory; /* a page with the credit word, then the staged blocks */
@@ -96,13 +96,13 @@ struct sl_verbs_out { /* a transfer, sending */
 
 struct sl_verbs_link {
 	/* options */
-	char listen[256], source[256], device_names[128];
+	char listen[256], source[256], nic_names[128];
 	uint32_t poll, traffic_class, timeout, retry, rnr_retry, min_rnr_timer;
 	/* state */
 	struct sl_link_env env;
-	struct sl_verbs_device *device[SL_VERBS_DEVICES];
+	struct sl_verbs_nic *nic[SL_VERBS_DEVICES];
 	struct sl_verbs_memory ring[SL_VERBS_DEVICES]; /* receiving: the ring, as each calls it */
-	unsigned devices, turn;
+	unsigned nics, turn;
 	uint64_t opened_seen; /* slots when credits were last looked at */
 	uint32_t ins, outs;
 	struct sl_verbs_in *in;	  /* [SL_VERBS_TRANSFERS] */

@@ -1,5 +1,5 @@
 /* verbs_test.c - what only an RDMA link does: queue pairs from plans, posted receives, several
- * devices, services and operations, failures. Over a libibverbs without hardware. */
+ * NICs, services and operations, failures. Over a libibverbs without hardware. */
 #include "link/verbs/verbs.h"
 
 #include <errno.h>
@@ -554,7 +554,7 @@ static void proofs_are_what_a_nic_can_give(void **state)
 	assert_int_equal(link->message, SL_MESSAGE_MODULE);
 }
 
-/* ---- several devices ---- */
+/* ---- several NICs ---- */
 
 static void *state_with(struct rig *rig, const char *listen, const char *source)
 {

@@ -1,4 +1,4 @@
-/* find.c - which devices there are and which RoCE v2 addresses they have. */
+/* find.c - which NICs there are and which RoCE v2 addresses they have. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +39,7 @@ struct walk {
 	const struct sl_verbs_library *lib;
 	sl_verbs_visit_fn *visit;
 	void *arg;
-	struct sl_verbs_info info; /* of the device being looked at */
+	struct sl_verbs_info info; /* of the NIC being looked at */
 	unsigned found;
 	bool stop;
 };
@@ -71,14 +71,14 @@ static void walk_port(struct walk *w, struct ibv_context *context, uint8_t port)
 	}
 }
 
-static void walk_device(struct walk *w, struct ibv_device *device)
+static void walk_device(struct walk *w, struct ibv_device *nic)
 {
-	struct ibv_context *context = w->lib->ibv_open_device(device);
+	struct ibv_context *context = w->lib->ibv_open_device(nic);
 	struct ibv_device_attr attr = {0};
 	unsigned before = w->found;
 
 	w->info = (struct sl_verbs_info){0};
-	snprintf(w->info.name, sizeof(w->info.name), "%s", w->lib->ibv_get_device_name(device));
+	snprintf(w->info.name, sizeof(w->info.name), "%s", w->lib->ibv_get_device_name(nic));
 	if (context && w->lib->ibv_query_device(context, &attr) == 0) {
 		w->info.max_work = (uint32_t)attr.max_qp_wr;
 		w->info.max_completions = (uint32_t)attr.max_cqe;

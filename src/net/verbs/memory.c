@@ -1,4 +1,4 @@
-/* memory.c - memory that a device may reach: registered, and pinned as long as it is. */
+/* memory.c - memory that a NIC may reach: registered, and pinned as long as it is. */
 #include "net/verbs/nic.h"
 
 #include <errno.h>
@@ -12,13 +12,13 @@ static int flags_of(enum sl_verbs_access access)
 					       : IBV_ACCESS_LOCAL_WRITE;
 }
 
-static int refused(const struct sl_verbs_device *d, const struct sl_region *region, uint64_t bytes,
+static int refused(const struct sl_verbs_nic *d, const struct sl_region *region, uint64_t bytes,
 		   int err)
 {
 	double megabytes = (double)bytes * 1e-6;
 
 	if (region->kind == SL_REGION_DEVICE)
-		sl_error("%s does not take %.1f MB of device memory (dma-buf): %s; the device's "
+		sl_error("%s does not take %.1f MB of NIC memory (dma-buf): %s; the NIC's "
 			 "driver and the kernel (5.12 or newer) must both support it",
 			 d->info.name, megabytes, strerror(-err));
 	else if (err == -ENOMEM || err == -EAGAIN || err == -EPERM)
@@ -32,7 +32,7 @@ static int refused(const struct sl_verbs_device *d, const struct sl_region *regi
 	return err;
 }
 
-int sl_verbs_register(struct sl_verbs_device *d, const struct sl_region *region, uint64_t offset,
+int sl_verbs_register(struct sl_verbs_nic *d, const struct sl_region *region, uint64_t offset,
 		      uint64_t bytes, uint64_t at, enum sl_verbs_access access,
 		      struct sl_verbs_memory *memory)
 {
@@ -49,7 +49,7 @@ int sl_verbs_register(struct sl_verbs_device *d, const struct sl_region *region,
 	} else if (d->lib->ibv_reg_dmabuf_mr) {
 		mr = d->lib->ibv_reg_dmabuf_mr(d->pd, offset, bytes, at, region->fd, flags);
 	} else {
-		sl_error("libibverbs.so.1 cannot register device memory (dma-buf): rdma-core 34 or "
+		sl_error("libibverbs.so.1 cannot register NIC memory (dma-buf): rdma-core 34 or "
 			 "newer can");
 		return -EOPNOTSUPP;
 	}

@@ -1,4 +1,4 @@
-/* nic.c - a device by its address, with its completion queue. */
+/* nic.c - a NIC by its address, with its completion queue. */
 #include "net/verbs/nic.h"
 
 #include <arpa/inet.h>
@@ -36,7 +36,7 @@ static bool has_address(const struct sl_verbs_info *info)
 struct search {
 	const uint8_t *gid; /* NULL: any */
 	bool v4_only;
-	struct sl_verbs_device *device;
+	struct sl_verbs_nic *nic;
 	char seen[512]; /* for the message when it is not there */
 };
 
@@ -65,35 +65,35 @@ static bool look(void *arg, struct ibv_context *context, const struct sl_verbs_i
 		note(s, info);
 		return false;
 	}
-	s->device->context = context;
-	s->device->info = *info;
+	s->nic->context = context;
+	s->nic->info = *info;
 	return true;
 }
 
-static int find(struct sl_verbs_device *device, const char *names, const uint8_t *gid)
+static int find(struct sl_verbs_nic *nic, const char *names, const uint8_t *gid)
 {
-	struct search s = {.gid = gid, .v4_only = true, .device = device};
+	struct search s = {.gid = gid, .v4_only = true, .nic = nic};
 	char text[INET6_ADDRSTRLEN] = "an address";
 
-	sl_verbs_visit(device->lib, names, look, &s);
-	if (!device->context && !gid) {
+	sl_verbs_visit(nic->lib, names, look, &s);
+	if (!nic->context && !gid) {
 		s.v4_only = false;
 		s.seen[0] = 0;
-		sl_verbs_visit(device->lib, names, look, &s);
+		sl_verbs_visit(nic->lib, names, look, &s);
 	}
 	if (gid)
 		format(gid, text);
-	if (!device->context) {
-		sl_error("no RDMA device%s%s has %s as a RoCE v2 address; here: %s (rdma link; "
+	if (!nic->context) {
+		sl_error("no RDMA NIC%s%s has %s as a RoCE v2 address; here: %s (rdma link; "
 			 "ibv_devinfo -v)",
 			 names[0] ? " called " : "", names, text,
-			 s.seen[0] ? s.seen : "no RDMA device at all");
+			 s.seen[0] ? s.seen : "no RDMA NIC at all");
 		return -ENODEV;
 	}
-	if (!device->info.active) {
+	if (!nic->info.active) {
 		sl_error("port %u of %s, which has %s, is down: is the cable in, and the "
 			 "interface up?",
-			 device->info.port, device->info.name, text);
+			 nic->info.port, nic->info.name, text);
 		return -ENETDOWN;
 	}
 	return 0;
@@ -106,7 +106,7 @@ static int set_nonblocking(int fd)
 	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-static int make_queue(struct sl_verbs_device *d, uint32_t completions)
+static int make_queue(struct sl_verbs_nic *d, uint32_t completions)
 {
 	int err;
 
@@ -132,9 +132,9 @@ static int make_queue(struct sl_verbs_device *d, uint32_t completions)
 }
 
 int sl_verbs_open(const char *names, const uint8_t *gid, uint32_t completions,
-		  struct sl_verbs_device **device)
+		  struct sl_verbs_nic **nic)
 {
-	struct sl_verbs_device *d;
+	struct sl_verbs_nic *d;
 	int err;
 
 	if (!sl_verbs_library()) {
@@ -152,11 +152,11 @@ int sl_verbs_open(const char *names, const uint8_t *gid, uint32_t completions,
 		sl_verbs_close(d);
 		return err;
 	}
-	*device = d;
+	*nic = d;
 	return 0;
 }
 
-void sl_verbs_close(struct sl_verbs_device *d)
+void sl_verbs_close(struct sl_verbs_nic *d)
 {
 	if (d->events)
 		d->lib->ibv_ack_cq_events(d->cq, d->events);
@@ -171,12 +171,12 @@ void sl_verbs_close(struct sl_verbs_device *d)
 	free(d);
 }
 
-const struct sl_verbs_info *sl_verbs_info(const struct sl_verbs_device *device)
+const struct sl_verbs_info *sl_verbs_info(const struct sl_verbs_nic *nic)
 {
-	return &device->info;
+	return &nic->info;
 }
 
-unsigned sl_verbs_serve(struct sl_verbs_device *d)
+unsigned sl_verbs_serve(struct sl_verbs_nic *d)
 {
 	struct ibv_async_event event;
 	unsigned refused = 0;
@@ -195,8 +195,7 @@ unsigned sl_verbs_serve(struct sl_verbs_device *d)
 			break;
 		case IBV_EVENT_CQ_ERR:
 		case IBV_EVENT_DEVICE_FATAL:
-			sl_error("%s: the device failed; this run cannot go on over it",
-				 d->info.name);
+			sl_error("%s: the NIC failed; this run cannot go on over it", d->info.name);
 			break;
 		default:
 			break;
@@ -239,7 +238,7 @@ static int error_of(enum ibv_wc_status status)
 
 enum { BATCH = 32 };
 
-int sl_verbs_poll(struct sl_verbs_device *d, struct sl_verbs_completion *completion, unsigned room)
+int sl_verbs_poll(struct sl_verbs_nic *d, struct sl_verbs_completion *completion, unsigned room)
 {
 	struct ibv_wc wc[BATCH];
 	int n = ibv_poll_cq(d->cq, (int)(room < BATCH ? room : BATCH), wc);
@@ -256,17 +255,17 @@ int sl_verbs_poll(struct sl_verbs_device *d, struct sl_verbs_completion *complet
 	return n < 0 ? -EIO : n;
 }
 
-int sl_verbs_arm(struct sl_verbs_device *d)
+int sl_verbs_arm(struct sl_verbs_nic *d)
 {
 	return -ibv_req_notify_cq(d->cq, 0);
 }
 
-int sl_verbs_fd(const struct sl_verbs_device *d)
+int sl_verbs_fd(const struct sl_verbs_nic *d)
 {
 	return d->channel->fd;
 }
 
-void sl_verbs_drain(struct sl_verbs_device *d)
+void sl_verbs_drain(struct sl_verbs_nic *d)
 {
 	struct ibv_cq *cq;
 	void *arg;

@@ -1,11 +1,11 @@
-/* nic.h - what the files of src/net/verbs know of a device. */
+/* nic.h - what the files of src/net/verbs know of a NIC. */
 #ifndef SL_NET_VERBS_NIC_H
 #define SL_NET_VERBS_NIC_H
 
 #include "net/verbs/library.h"
 #include "net/verbs/verbs.h"
 
-struct sl_verbs_device {
+struct sl_verbs_nic {
 	const struct sl_verbs_library *lib;
 	struct ibv_context *context;
 	struct ibv_pd *pd;

@@ -14,14 +14,14 @@ enum {
 };
 
 struct sl_verbs_queue {
-	struct sl_verbs_device *device;
+	struct sl_verbs_nic *nic;
 	struct ibv_qp *qp;
 	bool reliable;
 };
 
 static int modify(struct sl_verbs_queue *q, struct ibv_qp_attr *attr, int mask)
 {
-	return -q->device->lib->ibv_modify_qp(q->qp, attr, mask);
+	return -q->nic->lib->ibv_modify_qp(q->qp, attr, mask);
 }
 
 /* Which attributes a transition must and may name is fixed by the kernel, by type of queue. */
@@ -29,7 +29,7 @@ static int to_init(struct sl_verbs_queue *q)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
-		.port_num = q->device->info.port,
+		.port_num = q->nic->info.port,
 		.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 	};
 
@@ -56,8 +56,8 @@ static int to_receive(struct sl_verbs_queue *q, const struct sl_verbs_path *path
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = path->min_rnr_timer,
 		.ah_attr = {.is_global = 1,
-			    .port_num = q->device->info.port,
-			    .grh = {.sgid_index = (uint8_t)q->device->info.gid_index,
+			    .port_num = q->nic->info.port,
+			    .grh = {.sgid_index = (uint8_t)q->nic->info.gid_index,
 				    .hop_limit = HOP_LIMIT,
 				    .traffic_class = path->traffic_class}},
 	};
@@ -87,12 +87,12 @@ static int to_send(struct sl_verbs_queue *q, const struct sl_verbs_path *path)
 	return modify(q, &attr, mask);
 }
 
-int sl_verbs_queue_open(struct sl_verbs_device *device, bool reliable, uint32_t sends,
-			uint32_t receives, struct sl_verbs_queue **queue)
+int sl_verbs_queue_open(struct sl_verbs_nic *nic, bool reliable, uint32_t sends, uint32_t receives,
+			struct sl_verbs_queue **queue)
 {
 	struct ibv_qp_init_attr attr = {
-		.send_cq = device->cq,
-		.recv_cq = device->cq,
+		.send_cq = nic->cq,
+		.recv_cq = nic->cq,
 		.qp_type = reliable ? IBV_QPT_RC : IBV_QPT_UC,
 		.cap = {.max_send_wr = sends,
 			.max_recv_wr = receives,
@@ -105,15 +105,14 @@ int sl_verbs_queue_open(struct sl_verbs_device *device, bool reliable, uint32_t 
 
 	if (!q)
 		return -ENOMEM;
-	q->device = device;
+	q->nic = nic;
 	q->reliable = reliable;
 	errno = 0;
-	q->qp = device->lib->ibv_create_qp(device->pd, &attr);
+	q->qp = nic->lib->ibv_create_qp(nic->pd, &attr);
 	err = q->qp ? to_init(q) : errno ? -errno : -EIO;
 	if (err) {
-		sl_error("%s: no %s queue pair with %u receives (at most %u): %s",
-			 device->info.name, reliable ? "RC" : "UC", receives, device->info.max_work,
-			 strerror(-err));
+		sl_error("%s: no %s queue pair with %u receives (at most %u): %s", nic->info.name,
+			 reliable ? "RC" : "UC", receives, nic->info.max_work, strerror(-err));
 		sl_verbs_queue_close(q);
 		return err;
 	}
@@ -134,7 +133,7 @@ int sl_verbs_queue_connect(struct sl_verbs_queue *q, const struct sl_verbs_path 
 	sl_error("%s: no connection to %s with path MTU %u: %s; the peer must answer ARP or "
 		 "neighbour solicitations, or have an entry (ip neigh add ADDRESS lladdr MAC dev "
 		 "INTERFACE)",
-		 q->device->info.name, peer, path->pmtu, strerror(-err));
+		 q->nic->info.name, peer, path->pmtu, strerror(-err));
 	return err;
 }
 
@@ -149,13 +148,13 @@ void sl_verbs_queue_reset(struct sl_verbs_queue *q)
 
 	if (modify(q, &attr, IBV_QP_STATE))
 		sl_warn("%s: a queue pair does not reset; it is closed with the link",
-			q->device->info.name);
+			q->nic->info.name);
 }
 
 void sl_verbs_queue_close(struct sl_verbs_queue *q)
 {
 	if (q->qp)
-		q->device->lib->ibv_destroy_qp(q->qp);
+		q->nic->lib->ibv_destroy_qp(q->qp);
 	free(q);
 }
 

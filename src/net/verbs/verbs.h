@@ -1,14 +1,14 @@
-/* verbs.h - what the project needs of libibverbs, in its own words: one device by address, memory
+/* verbs.h - what the project needs of libibverbs, in its own words: one NIC by address, memory
  * it may touch, queue pairs connected by hand, and their completions.
  *
  * Model:     the library is loaded at run time, so that one program runs with and without
- *            rdma-core. A device here is one RoCE v2 address (GID) of one port, with a protection
- *            domain and a completion queue of its own; two addresses are two devices, even when
+ *            rdma-core. A NIC here is one RoCE v2 address (GID) of one port, with a protection
+ *            domain and a completion queue of its own; two addresses are two NICs, even when
  *            they share a card. Queue pairs go RESET - INIT - RTR - RTS by hand from what both
  *            ends were told; there is no rdma_cm.
- * Threads:   poll, post and arm on one thread per device; the rest on the control thread. Reset
+ * Threads:   poll, post and arm on one thread per NIC; the rest on the control thread. Reset
  *            may run while another thread polls.
- * Ownership: what was opened is closed by who opened it: queues and memory before their device.
+ * Ownership: what was opened is closed by who opened it: queues and memory before their NIC.
  * Errors:    0, a count, or -errno. Calls of the control thread log what is wrong and what to do;
  *            poll, post and arm do not allocate or log. The vendor's library behind them may take
  *            a spinlock of its own, which nobody else wants.
@@ -27,7 +27,7 @@ enum { SL_VERBS_GID_BYTES = 16, SL_VERBS_NAME_BYTES = 64, SL_VERBS_PORT = 4791 }
 /* Why there are no verbs on this host and what to install; NULL: there are. */
 const char *sl_verbs_unavailable(void);
 
-/* ---- devices ---- */
+/* ---- NICs ---- */
 
 struct sl_verbs_info { /* one address of one port */
 	char name[SL_VERBS_NAME_BYTES];
@@ -40,21 +40,21 @@ struct sl_verbs_info { /* one address of one port */
 	uint32_t max_message_bytes, max_work, max_completions;
 };
 
-/* Every RoCE v2 address of every device, and devices without any. How many were told. */
+/* Every RoCE v2 address of every NIC, and NICs without any. How many were told. */
 int sl_verbs_survey(void (*found)(void *arg, const struct sl_verbs_info *info), void *arg);
 
-struct sl_verbs_device;
+struct sl_verbs_nic;
 
-/* The device that has this address; gid NULL: the first address there is, IPv4 before IPv6. names:
- * only of these devices, separated by commas; "": of any. Room for that many completions. */
+/* The NIC that has this address; gid NULL: the first address there is, IPv4 before IPv6. names:
+ * only of these NICs, separated by commas; "": of any. Room for that many completions. */
 int sl_verbs_open(const char *names, const uint8_t *gid, uint32_t completions,
-		  struct sl_verbs_device **device);
-void sl_verbs_close(struct sl_verbs_device *device);
-const struct sl_verbs_info *sl_verbs_info(const struct sl_verbs_device *device);
+		  struct sl_verbs_nic **nic);
+void sl_verbs_close(struct sl_verbs_nic *nic);
+const struct sl_verbs_info *sl_verbs_info(const struct sl_verbs_nic *nic);
 
-/* Control thread: what the device says besides completions. It logs a port that goes down or
+/* Control thread: what the NIC says besides completions. It logs a port that goes down or
  * comes back; the count is that of requests that a queue refused for their key or range. */
-unsigned sl_verbs_serve(struct sl_verbs_device *device);
+unsigned sl_verbs_serve(struct sl_verbs_nic *nic);
 
 /* ---- memory ---- */
 
@@ -66,11 +66,11 @@ struct sl_verbs_memory {
 	uint32_t lkey, rkey;
 };
 
-/* Let the device reach the first `bytes` of a region: host memory of any page size, shared
- * (memfd), or a device's, by its dma-buf. It will be called `at`, which must lie as the region
+/* Let the NIC reach the first `bytes` of a region: host memory of any page size, shared
+ * (memfd), or a NIC's, by its dma-buf. It will be called `at`, which must lie as the region
  * does within its page. */
-int sl_verbs_register(struct sl_verbs_device *device, const struct sl_region *region,
-		      uint64_t offset, uint64_t bytes, uint64_t at, enum sl_verbs_access access,
+int sl_verbs_register(struct sl_verbs_nic *nic, const struct sl_region *region, uint64_t offset,
+		      uint64_t bytes, uint64_t at, enum sl_verbs_access access,
 		      struct sl_verbs_memory *memory);
 void sl_verbs_unregister(struct sl_verbs_memory *memory);
 
@@ -87,8 +87,8 @@ struct sl_verbs_path { /* where a queue leads, and how patient it is; the last f
 };
 
 /* A reliable (RC) or unreliable (UC) queue in INIT: it has a number and takes receives. */
-int sl_verbs_queue_open(struct sl_verbs_device *device, bool reliable, uint32_t sends,
-			uint32_t receives, struct sl_verbs_queue **queue);
+int sl_verbs_queue_open(struct sl_verbs_nic *nic, bool reliable, uint32_t sends, uint32_t receives,
+			struct sl_verbs_queue **queue);
 int sl_verbs_queue_connect(struct sl_verbs_queue *queue, const struct sl_verbs_path *path);
 uint32_t sl_verbs_queue_number(const struct sl_verbs_queue *queue);
 
@@ -128,13 +128,12 @@ struct sl_verbs_completion {
 };
 
 /* Everything that a completion tells of has been written when this returns. */
-int sl_verbs_poll(struct sl_verbs_device *device, struct sl_verbs_completion *completion,
-		  unsigned room);
+int sl_verbs_poll(struct sl_verbs_nic *nic, struct sl_verbs_completion *completion, unsigned room);
 
 /* Make sl_verbs_fd() readable at the next completion. Those already there do not count: poll once
  * more after arming. */
-int sl_verbs_arm(struct sl_verbs_device *device);
-int sl_verbs_fd(const struct sl_verbs_device *device);
-void sl_verbs_drain(struct sl_verbs_device *device); /* what made it readable */
+int sl_verbs_arm(struct sl_verbs_nic *nic);
+int sl_verbs_fd(const struct sl_verbs_nic *nic);
+void sl_verbs_drain(struct sl_verbs_nic *nic); /* what made it readable */
 
 #endif

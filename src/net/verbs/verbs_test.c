@@ -1,4 +1,4 @@
-/* verbs_test.c - devices, memory and queues through a libibverbs without hardware. */
+/* verbs_test.c - NICs, memory and queues through a libibverbs without hardware. */
 #include "net/verbs/verbs.h"
 
 #include <arpa/inet.h>
@@ -31,12 +31,12 @@ static const uint8_t *gid(const char *text)
 	return g;
 }
 
-static struct sl_verbs_device *open_at(const char *address)
+static struct sl_verbs_nic *open_at(const char *address)
 {
-	struct sl_verbs_device *device;
+	struct sl_verbs_nic *nic;
 
-	assert_int_equal(sl_verbs_open("", address ? gid(address) : NULL, ROOM, &device), 0);
-	return device;
+	assert_int_equal(sl_verbs_open("", address ? gid(address) : NULL, ROOM, &nic), 0);
+	return nic;
 }
 
 static int with_devices(void **state)
@@ -66,90 +66,90 @@ static void a_device_is_found_by_its_address(void **state)
 
 	assert_null(sl_verbs_unavailable());
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct sl_verbs_device *device = open_at(cases[i].address);
-		const struct sl_verbs_info *info = sl_verbs_info(device);
+		struct sl_verbs_nic *nic = open_at(cases[i].address);
+		const struct sl_verbs_info *info = sl_verbs_info(nic);
 
 		assert_string_equal(info->name, cases[i].name);
 		assert_int_equal(info->gid_index, cases[i].index);
 		assert_memory_equal(info->gid, gid(cases[i].address), SL_VERBS_GID_BYTES);
 		assert_true(info->active);
 		assert_int_equal(info->pmtu, 4096);
-		sl_verbs_close(device);
+		sl_verbs_close(nic);
 	}
 }
 
 static void without_an_address_the_first_is_taken_ipv4_before_ipv6(void **state)
 {
-	struct sl_verbs_device *device = open_at(NULL);
+	struct sl_verbs_nic *nic = open_at(NULL);
 
-	assert_memory_equal(sl_verbs_info(device)->gid, gid("192.0.2.1"), SL_VERBS_GID_BYTES);
-	sl_verbs_close(device);
+	assert_memory_equal(sl_verbs_info(nic)->gid, gid("192.0.2.1"), SL_VERBS_GID_BYTES);
+	sl_verbs_close(nic);
 	fake_verbs_forget();
 	fake_verbs_add("fake0", "fe80::1");
 	fake_verbs_add("fake0", "fd77::2");
-	device = open_at(NULL);
-	assert_memory_equal(sl_verbs_info(device)->gid, gid("fd77::2"), SL_VERBS_GID_BYTES);
-	sl_verbs_close(device);
+	nic = open_at(NULL);
+	assert_memory_equal(sl_verbs_info(nic)->gid, gid("fd77::2"), SL_VERBS_GID_BYTES);
+	sl_verbs_close(nic);
 }
 
 static void what_is_not_there_is_said_with_what_is(void **state)
 {
-	struct sl_verbs_device *device = NULL;
+	struct sl_verbs_nic *nic = NULL;
 	const char *text;
 
 	capture_begin();
-	assert_int_equal(sl_verbs_open("", gid("203.0.113.9"), ROOM, &device), -ENODEV);
-	assert_int_equal(sl_verbs_open("fake1", gid("192.0.2.1"), ROOM, &device), -ENODEV);
-	assert_int_equal(sl_verbs_open("", gid("fe80::1"), ROOM, &device), -ENODEV);
+	assert_int_equal(sl_verbs_open("", gid("203.0.113.9"), ROOM, &nic), -ENODEV);
+	assert_int_equal(sl_verbs_open("fake1", gid("192.0.2.1"), ROOM, &nic), -ENODEV);
+	assert_int_equal(sl_verbs_open("", gid("fe80::1"), ROOM, &nic), -ENODEV);
 	text = capture_end();
 	assert_non_null(strstr(text, "203.0.113.9"));
 	assert_non_null(strstr(text, "fake0 192.0.2.1"));
 	assert_non_null(strstr(text, "called fake1"));
-	assert_null(device);
-	assert_int_equal(sl_verbs_open("fake1,fake0", gid("192.0.2.1"), ROOM, &device), 0);
-	sl_verbs_close(device);
+	assert_null(nic);
+	assert_int_equal(sl_verbs_open("fake1,fake0", gid("192.0.2.1"), ROOM, &nic), 0);
+	sl_verbs_close(nic);
 	capture_begin();
 	fake_verbs_fail("ibv_open_device", EACCES);
-	assert_int_equal(sl_verbs_open("fake1", gid("198.51.100.1"), ROOM, &device), -ENODEV);
+	assert_int_equal(sl_verbs_open("fake1", gid("198.51.100.1"), ROOM, &nic), -ENODEV);
 	text = capture_end();
 	assert_non_null(strstr(text, "fake1 which cannot be opened"));
 	fake_verbs_forget();
 	capture_begin();
-	assert_int_equal(sl_verbs_open("", NULL, ROOM, &device), -ENODEV);
+	assert_int_equal(sl_verbs_open("", NULL, ROOM, &nic), -ENODEV);
 	text = capture_end();
-	assert_non_null(strstr(text, "no RDMA device at all"));
+	assert_non_null(strstr(text, "no RDMA NIC at all"));
 }
 
 static void a_port_that_is_down_is_said_to_be(void **state)
 {
-	struct sl_verbs_device *device = NULL;
+	struct sl_verbs_nic *nic = NULL;
 	const char *text;
 
 	fake_verbs_set_active("fake0", false);
 	capture_begin();
-	assert_int_equal(sl_verbs_open("", gid("192.0.2.1"), ROOM, &device), -ENETDOWN);
+	assert_int_equal(sl_verbs_open("", gid("192.0.2.1"), ROOM, &nic), -ENETDOWN);
 	text = capture_end();
 	assert_non_null(strstr(text, "is down"));
-	assert_int_equal(sl_verbs_open("", NULL, ROOM, &device), 0); /* the one that is up */
-	assert_string_equal(sl_verbs_info(device)->name, "fake1");
-	sl_verbs_close(device);
+	assert_int_equal(sl_verbs_open("", NULL, ROOM, &nic), 0); /* the one that is up */
+	assert_string_equal(sl_verbs_info(nic)->name, "fake1");
+	sl_verbs_close(nic);
 }
 
 static void opening_that_fails_leaves_nothing_open(void **state)
 {
 	static const char *const calls[] = {"ibv_alloc_pd", "ibv_create_comp_channel",
 					    "ibv_create_cq", "ibv_get_device_list"};
-	struct sl_verbs_device *device = NULL;
+	struct sl_verbs_nic *nic = NULL;
 
 	capture_begin();
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
 		fake_verbs_fail(calls[i], ENOMEM);
-		assert_int_not_equal(sl_verbs_open("", gid("198.51.100.1"), ROOM, &device), 0);
+		assert_int_not_equal(sl_verbs_open("", gid("198.51.100.1"), ROOM, &nic), 0);
 		assert_int_equal(fake_verbs_objects(), 0);
 	}
-	assert_int_equal(sl_verbs_open("", NULL, 1u << 20, &device), -ENOSPC);
+	assert_int_equal(sl_verbs_open("", NULL, 1u << 20, &nic), -ENOSPC);
 	capture_end();
-	assert_null(device);
+	assert_null(nic);
 }
 
 static void count_address(void *arg, const struct sl_verbs_info *info)
@@ -172,25 +172,25 @@ static void a_survey_tells_of_addresses_and_of_devices_without(void **state)
 
 static void ports_that_come_and_go_are_told_of(void **state)
 {
-	struct sl_verbs_device *device = open_at("192.0.2.1");
+	struct sl_verbs_nic *nic = open_at("192.0.2.1");
 	const char *text;
 
-	assert_int_equal(sl_verbs_serve(device), 0);
+	assert_int_equal(sl_verbs_serve(nic), 0);
 	fake_verbs_set_active("fake0", false);
 	fake_verbs_set_active("fake0", true);
 	capture_begin();
-	assert_int_equal(sl_verbs_serve(device), 0);
+	assert_int_equal(sl_verbs_serve(nic), 0);
 	text = capture_end();
 	assert_non_null(strstr(text, "went down"));
 	assert_non_null(strstr(text, "up again"));
-	sl_verbs_close(device);
+	sl_verbs_close(nic);
 }
 
 /* ---- memory ---- */
 
 static void memory_of_any_kind_is_registered(void **state)
 {
-	struct sl_verbs_device *device = open_at("192.0.2.1");
+	struct sl_verbs_nic *nic = open_at("192.0.2.1");
 	const uint64_t at = UINT64_C(0x12345) << 24;
 	struct sl_verbs_memory memory[3] = {0};
 	struct sl_region region[3];
@@ -201,7 +201,7 @@ static void memory_of_any_kind_is_registered(void **state)
 		.kind = SL_REGION_DEVICE, .bytes = 1 << 20, .fd = memfd_create("device", 0)};
 	assert_int_equal(ftruncate(region[2].fd, 1 << 20), 0);
 	for (unsigned i = 0; i < 3; i++) {
-		assert_int_equal(sl_verbs_register(device, &region[i], 0, region[i].bytes, at,
+		assert_int_equal(sl_verbs_register(nic, &region[i], 0, region[i].bytes, at,
 						   SL_VERBS_REMOTE_WRITE, &memory[i]),
 				 0);
 		assert_int_equal(memory[i].at, at);
@@ -212,12 +212,12 @@ static void memory_of_any_kind_is_registered(void **state)
 		sl_verbs_unregister(&memory[i]); /* once is enough, twice does no harm */
 		sl_region_close(&region[i]);
 	}
-	sl_verbs_close(device);
+	sl_verbs_close(nic);
 }
 
 static void memory_that_is_refused_says_why(void **state)
 {
-	struct sl_verbs_device *device = open_at("192.0.2.1");
+	struct sl_verbs_nic *nic = open_at("192.0.2.1");
 	struct sl_region region, gone = {.kind = SL_REGION_DEVICE, .bytes = 1 << 20, .fd = -1};
 	struct sl_verbs_memory memory = {0};
 	const char *text;
@@ -226,26 +226,26 @@ static void memory_that_is_refused_says_why(void **state)
 	capture_begin();
 	fake_verbs_fail("ibv_reg_mr_iova", ENOMEM);
 	assert_int_equal(
-		sl_verbs_register(device, &region, 0, 1 << 20, 1 << 20, SL_VERBS_LOCAL, &memory),
+		sl_verbs_register(nic, &region, 0, 1 << 20, 1 << 20, SL_VERBS_LOCAL, &memory),
 		-ENOMEM);
 	assert_int_equal(
-		sl_verbs_register(device, &gone, 0, 1 << 20, 1 << 20, SL_VERBS_LOCAL, &memory),
+		sl_verbs_register(nic, &gone, 0, 1 << 20, 1 << 20, SL_VERBS_LOCAL, &memory),
 		-EBADF);
 	text = capture_end();
 	assert_non_null(strstr(text, "memlock unlimited"));
 	assert_non_null(strstr(text, "dma-buf"));
 	assert_int_equal(
-		sl_verbs_register(device, &region, 4096, 1 << 20, 1 << 20, SL_VERBS_LOCAL, &memory),
+		sl_verbs_register(nic, &region, 4096, 1 << 20, 1 << 20, SL_VERBS_LOCAL, &memory),
 		-EINVAL); /* beyond its end */
 	assert_null(memory.handle);
 	sl_region_close(&region);
-	sl_verbs_close(device);
+	sl_verbs_close(nic);
 }
 
 /* ---- queues ---- */
 
-struct pair { /* two devices with a queue each, connected, and a region that both may use */
-	struct sl_verbs_device *device[2];
+struct pair { /* two NICs with a queue each, connected, and a region that both may use */
+	struct sl_verbs_nic *nic[2];
 	struct sl_verbs_queue *queue[2];
 	struct sl_verbs_memory memory[2];
 	struct sl_region region[2];
@@ -264,7 +264,7 @@ static struct sl_verbs_path path_to(const struct pair *p, unsigned other, uint8_
 		.min_rnr_timer = 12,
 	};
 
-	memcpy(path.peer, sl_verbs_info(p->device[other])->gid, sizeof(path.peer));
+	memcpy(path.peer, sl_verbs_info(p->nic[other])->gid, sizeof(path.peer));
 	return path;
 }
 
@@ -274,11 +274,10 @@ static struct pair *pair_open(bool reliable, uint8_t rnr_retry)
 	struct pair *p = calloc(1, sizeof(*p));
 
 	for (unsigned i = 0; i < 2; i++) {
-		p->device[i] = open_at(address[i]);
-		assert_int_equal(sl_verbs_queue_open(p->device[i], reliable, 8, 8, &p->queue[i]),
-				 0);
+		p->nic[i] = open_at(address[i]);
+		assert_int_equal(sl_verbs_queue_open(p->nic[i], reliable, 8, 8, &p->queue[i]), 0);
 		assert_int_equal(sl_region_open(SL_REGION_HOST, 2 * BYTES, &p->region[i]), 0);
-		assert_int_equal(sl_verbs_register(p->device[i], &p->region[i], 0, 2 * BYTES,
+		assert_int_equal(sl_verbs_register(p->nic[i], &p->region[i], 0, 2 * BYTES,
 						   (uintptr_t)p->region[i].base,
 						   SL_VERBS_REMOTE_WRITE, &p->memory[i]),
 				 0);
@@ -299,7 +298,7 @@ static void pair_close(struct pair *p)
 		sl_verbs_queue_close(p->queue[i]);
 		sl_verbs_unregister(&p->memory[i]);
 		sl_region_close(&p->region[i]);
-		sl_verbs_close(p->device[i]);
+		sl_verbs_close(p->nic[i]);
 	}
 	free(p);
 }
@@ -322,7 +321,7 @@ static struct sl_verbs_send message(const struct pair *p, uint32_t flags)
 static int status_at(struct pair *p, unsigned end, struct sl_verbs_completion *c)
 {
 	for (int tries = 0; tries < 10; tries++)
-		if (sl_verbs_poll(p->device[end], c, 1) == 1)
+		if (sl_verbs_poll(p->nic[end], c, 1) == 1)
 			return c->status;
 	return 1;
 }
@@ -392,7 +391,7 @@ static void failures_have_names(void **state)
 	send.rkey ^= 1;
 	assert_int_equal(sl_verbs_post_send(p->queue[0], &send), 0);
 	assert_int_equal(status_at(p, 0, &c), -EACCES);
-	assert_int_equal(sl_verbs_serve(p->device[1]), 1); /* the other end says so, too */
+	assert_int_equal(sl_verbs_serve(p->nic[1]), 1); /* the other end says so, too */
 	pair_close(p);
 
 	p = pair_open(true, 7);
@@ -428,9 +427,9 @@ static void a_full_queue_says_so(void **state)
 	pair_close(p);
 }
 
-static bool readable(const struct sl_verbs_device *device)
+static bool readable(const struct sl_verbs_nic *nic)
 {
-	struct pollfd fd = {.fd = sl_verbs_fd(device), .events = POLLIN};
+	struct pollfd fd = {.fd = sl_verbs_fd(nic), .events = POLLIN};
 
 	return poll(&fd, 1, 0) == 1;
 }
@@ -443,14 +442,14 @@ static void the_channel_wakes_once_per_arming(void **state)
 	for (int i = 0; i < 4; i++)
 		sl_verbs_post_receive(p->queue[1], 0, 0, 0, 0);
 	assert_int_equal(sl_verbs_post_send(p->queue[0], &send), 0);
-	assert_false(readable(p->device[1])); /* nobody asked */
+	assert_false(readable(p->nic[1])); /* nobody asked */
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(sl_verbs_arm(p->device[1]), 0);
-		assert_false(readable(p->device[1])); /* what was there before does not count */
+		assert_int_equal(sl_verbs_arm(p->nic[1]), 0);
+		assert_false(readable(p->nic[1])); /* what was there before does not count */
 		assert_int_equal(sl_verbs_post_send(p->queue[0], &send), 0);
-		assert_true(readable(p->device[1]));
-		sl_verbs_drain(p->device[1]);
-		assert_false(readable(p->device[1]));
+		assert_true(readable(p->nic[1]));
+		sl_verbs_drain(p->nic[1]);
+		assert_false(readable(p->nic[1]));
 	}
 	pair_close(p); /* and closing does not wait for acknowledgements */
 }
@@ -462,7 +461,7 @@ static void connections_that_cannot_be_say_what_to_do(void **state)
 	struct sl_verbs_queue *queue;
 	const char *text;
 
-	assert_int_equal(sl_verbs_queue_open(p->device[0], true, 8, 8, &queue), 0);
+	assert_int_equal(sl_verbs_queue_open(p->nic[0], true, 8, 8, &queue), 0);
 	capture_begin();
 	fake_verbs_fail("ibv_modify_qp", ETIMEDOUT);
 	assert_int_equal(sl_verbs_queue_connect(queue, &path), -ETIMEDOUT);
@@ -471,9 +470,9 @@ static void connections_that_cannot_be_say_what_to_do(void **state)
 	sl_verbs_queue_close(queue);
 	capture_begin();
 	queue = NULL;
-	assert_int_equal(sl_verbs_queue_open(p->device[0], true, 8, 100000, &queue), -ENOMEM);
+	assert_int_equal(sl_verbs_queue_open(p->nic[0], true, 8, 100000, &queue), -ENOMEM);
 	fake_verbs_fail("ibv_modify_qp", EINVAL);
-	assert_int_equal(sl_verbs_queue_open(p->device[0], true, 8, 8, &queue), -EINVAL);
+	assert_int_equal(sl_verbs_queue_open(p->nic[0], true, 8, 8, &queue), -EINVAL);
 	text = capture_end();
 	assert_non_null(strstr(text, "100000 receives"));
 	assert_null(queue);

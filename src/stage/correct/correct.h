@@ -14,7 +14,7 @@ enum { SL_CORRECT_PHOTONS_I16, SL_CORRECT_KEV_F32, SL_CORRECT_PHOTONS_F32 };
 
 struct sl_correct;
 
-/* A run of pixels: where it begins in the tables, [modules][pixels] and with the cell. */
+/* A span of pixels: where it begins in the tables, [modules][pixels] and with the cell. */
 struct sl_correct_place {
 	uint64_t at, in_cell;
 	uint32_t cell;

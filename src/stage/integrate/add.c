@@ -51,127 +51,128 @@ void sl_integrate_miss(const struct sl_integrate *s, void *group, uint64_t pixel
 
 /* For pixels of TYPE, of which sl_is_valid_VALID() tells, values and shares that are multiplied as
  * WIDE and PART, and sums of SUM: */
-#define KIND(NAME, TYPE, VALID, WIDE, PART, SUM)                                                   \
-	/* A frame's pixels, with 0 for those that are no measurement. */                          \
-	static __attribute__((noinline)) void mend_##NAME(                                         \
-		const struct sl_integrate *s, const struct sl_integrate_span *run, uint32_t first, \
-		uint32_t count, uint32_t member, TYPE *mended)                                     \
-	{                                                                                          \
-		const TYPE *in = (const TYPE *)run->in[member] + first;                            \
-                                                                                                   \
-		for (uint32_t i = 0; i < count; i++) {                                             \
-			bool valid = !run->is_missing[member] && sl_is_valid_##VALID(in[i]);       \
-                                                                                                   \
-			mended[i] = valid ? in[i] : 0;                                             \
-			if (!valid)                                                                \
-				sl_integrate_miss(s, run->group, run->at + first + i, member,      \
-						  run->members);                                   \
-		}                                                                                  \
-	}                                                                                          \
-                                                                                                   \
-	SL_FORCE_INLINE const TYPE *look_##NAME(                                                   \
-		const struct sl_integrate *s, const struct sl_integrate_span *run, uint32_t first, \
-		uint32_t count, uint32_t member, TYPE *mended)                                     \
-	{                                                                                          \
-		const TYPE *in = (const TYPE *)run->in[member] + first;                            \
-		int valid = 1;                                                                     \
-                                                                                                   \
-		for (uint32_t i = 0; i < count; i++)                                               \
-			valid &= sl_is_valid_##VALID(in[i]);                                       \
-		if (valid && !run->is_missing[member])                                             \
-			return in;                                                                 \
-		mend_##NAME(s, run, first, count, member, mended);                                 \
-		return mended;                                                                     \
-	}                                                                                          \
-                                                                                                   \
-	/* Part of one pixel of all members. */                                                    \
-	SL_FORCE_INLINE void put_##NAME(const WIDE *restrict value, SUM *restrict to, WIDE least,  \
-					PART share, PART square, const bool split,                 \
-					const uint32_t members)                                    \
-	{                                                                                          \
-		for (uint32_t l = 0; l < members; l++) {                                           \
-			WIDE v = value[l] > least ? value[l] : least;                              \
-                                                                                                   \
-			to[l] += split ? (SUM)value[l] * (SUM)share : (SUM)value[l];               \
-			to[members + l] += split ? (SUM)v * (SUM)square : (SUM)v;                  \
-		}                                                                                  \
-	}                                                                                          \
-                                                                                                   \
-	SL_FORCE_INLINE void once_##NAME(const struct sl_integrate *s, uint64_t at,                \
-					 uint32_t count, const WIDE *value, SUM *sum,              \
-					 const uint32_t members)                                   \
-	{                                                                                          \
-		const uint32_t *cell = s->shares.cell + at;                                        \
-		const WIDE least = (WIDE)s->least;                                                 \
-                                                                                                   \
-		for (uint32_t i = 0; i < count; i++)                                               \
-			put_##NAME(value + i * members, sum + (size_t)cell[i] * 2 * members,       \
-				   least, 1, 1, false, members);                                   \
-	}                                                                                          \
-                                                                                                   \
-	SL_FORCE_INLINE void split_##NAME(const struct sl_integrate *s, uint64_t at,               \
-					  uint32_t count, const WIDE *value, SUM *sum,             \
-					  const uint32_t members)                                  \
-	{                                                                                          \
-		const struct sl_share *share = s->shares.share + s->shares.first[at];              \
-		const struct sl_share *end = s->shares.share + s->shares.first[at + count];        \
-		const WIDE least = (WIDE)s->least;                                                 \
-		const int bits = s->shares.bits;                                                   \
-                                                                                                   \
-		for (; share < end; share++) {                                                     \
-			uint32_t part = sl_share_part(*share);                                     \
-                                                                                                   \
-			put_##NAME(value, sum + (size_t)share->cell * 2 * members, least,          \
-				   (PART)part, (PART)sl_share_square(part, bits), true, members);  \
-			value += (share->share >> 31) * members;                                   \
-		}                                                                                  \
-	}                                                                                          \
-                                                                                                   \
-	SL_FORCE_INLINE void chunk_##NAME(                                                         \
-		const struct sl_integrate *s, const struct sl_integrate_span *run, uint32_t first, \
-		const uint32_t count, const bool split, const uint32_t members)                    \
-	{                                                                                          \
-		TYPE mended[SL_INTEGRATE_MEMBERS][CHUNK], turned[CHUNK * SL_INTEGRATE_MEMBERS];    \
-		WIDE wide[CHUNK * SL_INTEGRATE_MEMBERS];                                           \
-		const TYPE *from[SL_INTEGRATE_MEMBERS];                                            \
-                                                                                                   \
-		for (uint32_t l = 0; l < members; l++)                                             \
-			from[l] = look_##NAME(s, run, first, count, l, mended[l]);                 \
-		for (uint32_t i = 0; members > 1 && i < count; i++)                                \
-			for (uint32_t l = 0; l < members; l++)                                     \
-				turned[i * members + l] = from[l][i];                              \
-		for (uint32_t i = 0; i < count * members; i++)                                     \
-			wide[i] = members > 1 ? turned[i] : from[0][i];                            \
-		if (split)                                                                         \
-			split_##NAME(s, run->at + first, count, wide, run->group, members);        \
-		else                                                                               \
-			once_##NAME(s, run->at + first, count, wide, run->group, members);         \
-	}                                                                                          \
-                                                                                                   \
-	SL_FORCE_INLINE void all_##NAME(const struct sl_integrate *s,                              \
-					const struct sl_integrate_span *run, const bool split,     \
-					const uint32_t members)                                    \
-	{                                                                                          \
-		uint32_t whole = run->count / CHUNK * CHUNK;                                       \
-                                                                                                   \
-		for (uint32_t first = 0; first < whole; first += CHUNK)                            \
-			chunk_##NAME(s, run, first, CHUNK, split, members);                        \
-		if (whole < run->count)                                                            \
-			chunk_##NAME(s, run, whole, run->count - whole, split, members);           \
+#define KIND(NAME, TYPE, VALID, WIDE, PART, SUM)                                                  \
+	/* A frame's pixels, with 0 for those that are no measurement. */                         \
+	static __attribute__((noinline)) void mend_##NAME(                                        \
+		const struct sl_integrate *s, const struct sl_integrate_span *span,               \
+		uint32_t first, uint32_t count, uint32_t member, TYPE *mended)                    \
+	{                                                                                         \
+		const TYPE *in = (const TYPE *)span->in[member] + first;                          \
+                                                                                                  \
+		for (uint32_t i = 0; i < count; i++) {                                            \
+			bool valid = !span->is_missing[member] && sl_is_valid_##VALID(in[i]);     \
+                                                                                                  \
+			mended[i] = valid ? in[i] : 0;                                            \
+			if (!valid)                                                               \
+				sl_integrate_miss(s, span->group, span->at + first + i, member,   \
+						  span->members);                                 \
+		}                                                                                 \
+	}                                                                                         \
+                                                                                                  \
+	SL_FORCE_INLINE const TYPE *look_##NAME(                                                  \
+		const struct sl_integrate *s, const struct sl_integrate_span *span,               \
+		uint32_t first, uint32_t count, uint32_t member, TYPE *mended)                    \
+	{                                                                                         \
+		const TYPE *in = (const TYPE *)span->in[member] + first;                          \
+		int valid = 1;                                                                    \
+                                                                                                  \
+		for (uint32_t i = 0; i < count; i++)                                              \
+			valid &= sl_is_valid_##VALID(in[i]);                                      \
+		if (valid && !span->is_missing[member])                                           \
+			return in;                                                                \
+		mend_##NAME(s, span, first, count, member, mended);                               \
+		return mended;                                                                    \
+	}                                                                                         \
+                                                                                                  \
+	/* Part of one pixel of all members. */                                                   \
+	SL_FORCE_INLINE void put_##NAME(const WIDE *restrict value, SUM *restrict to, WIDE least, \
+					PART share, PART square, const bool split,                \
+					const uint32_t members)                                   \
+	{                                                                                         \
+		for (uint32_t l = 0; l < members; l++) {                                          \
+			WIDE v = value[l] > least ? value[l] : least;                             \
+                                                                                                  \
+			to[l] += split ? (SUM)value[l] * (SUM)share : (SUM)value[l];              \
+			to[members + l] += split ? (SUM)v * (SUM)square : (SUM)v;                 \
+		}                                                                                 \
+	}                                                                                         \
+                                                                                                  \
+	SL_FORCE_INLINE void once_##NAME(const struct sl_integrate *s, uint64_t at,               \
+					 uint32_t count, const WIDE *value, SUM *sum,             \
+					 const uint32_t members)                                  \
+	{                                                                                         \
+		const uint32_t *cell = s->shares.cell + at;                                       \
+		const WIDE least = (WIDE)s->least;                                                \
+                                                                                                  \
+		for (uint32_t i = 0; i < count; i++)                                              \
+			put_##NAME(value + i * members, sum + (size_t)cell[i] * 2 * members,      \
+				   least, 1, 1, false, members);                                  \
+	}                                                                                         \
+                                                                                                  \
+	SL_FORCE_INLINE void split_##NAME(const struct sl_integrate *s, uint64_t at,              \
+					  uint32_t count, const WIDE *value, SUM *sum,            \
+					  const uint32_t members)                                 \
+	{                                                                                         \
+		const struct sl_share *share = s->shares.share + s->shares.first[at];             \
+		const struct sl_share *end = s->shares.share + s->shares.first[at + count];       \
+		const WIDE least = (WIDE)s->least;                                                \
+		const int bits = s->shares.bits;                                                  \
+                                                                                                  \
+		for (; share < end; share++) {                                                    \
+			uint32_t part = sl_share_part(*share);                                    \
+                                                                                                  \
+			put_##NAME(value, sum + (size_t)share->cell * 2 * members, least,         \
+				   (PART)part, (PART)sl_share_square(part, bits), true, members); \
+			value += (share->share >> 31) * members;                                  \
+		}                                                                                 \
+	}                                                                                         \
+                                                                                                  \
+	SL_FORCE_INLINE void chunk_##NAME(                                                        \
+		const struct sl_integrate *s, const struct sl_integrate_span *span,               \
+		uint32_t first, const uint32_t count, const bool split, const uint32_t members)   \
+	{                                                                                         \
+		TYPE mended[SL_INTEGRATE_MEMBERS][CHUNK], turned[CHUNK * SL_INTEGRATE_MEMBERS];   \
+		WIDE wide[CHUNK * SL_INTEGRATE_MEMBERS];                                          \
+		const TYPE *from[SL_INTEGRATE_MEMBERS];                                           \
+                                                                                                  \
+		for (uint32_t l = 0; l < members; l++)                                            \
+			from[l] = look_##NAME(s, span, first, count, l, mended[l]);               \
+		for (uint32_t i = 0; members > 1 && i < count; i++)                               \
+			for (uint32_t l = 0; l < members; l++)                                    \
+				turned[i * members + l] = from[l][i];                             \
+		for (uint32_t i = 0; i < count * members; i++)                                    \
+			wide[i] = members > 1 ? turned[i] : from[0][i];                           \
+		if (split)                                                                        \
+			split_##NAME(s, span->at + first, count, wide, span->group, members);     \
+		else                                                                              \
+			once_##NAME(s, span->at + first, count, wide, span->group, members);      \
+	}                                                                                         \
+                                                                                                  \
+	SL_FORCE_INLINE void all_##NAME(const struct sl_integrate *s,                             \
+					const struct sl_integrate_span *span, const bool split,   \
+					const uint32_t members)                                   \
+	{                                                                                         \
+		uint32_t whole = span->count / CHUNK * CHUNK;                                     \
+                                                                                                  \
+		for (uint32_t first = 0; first < whole; first += CHUNK)                           \
+			chunk_##NAME(s, span, first, CHUNK, split, members);                      \
+		if (whole < span->count)                                                          \
+			chunk_##NAME(s, span, whole, span->count - whole, split, members);        \
 	}
 
 /* add_PIXELS_once() and add_PIXELS_split(), for every instruction set. */
-#define ADDS(NAME, SPLIT, PIXELS, WAY)                                                 \
-	SL_FORCE_INLINE void add_##PIXELS##_##WAY(const struct sl_integrate *s,        \
-						  const struct sl_integrate_span *run) \
-	{                                                                              \
-		if (run->members == SL_INTEGRATE_MEMBERS)                              \
-			all_##NAME(s, run, SPLIT, SL_INTEGRATE_MEMBERS);               \
-		else                                                                   \
-			all_##NAME(s, run, SPLIT, 1);                                  \
-	}                                                                              \
-	SL_VECTORS(add_##PIXELS##_##WAY,                                               \
-		   (const struct sl_integrate *s, const struct sl_integrate_span *run), (s, run))
+#define ADDS(NAME, SPLIT, PIXELS, WAY)                                                   \
+	SL_FORCE_INLINE void add_##PIXELS##_##WAY(const struct sl_integrate *s,          \
+						  const struct sl_integrate_span *span)  \
+	{                                                                                \
+		if (span->members == SL_INTEGRATE_MEMBERS)                               \
+			all_##NAME(s, span, SPLIT, SL_INTEGRATE_MEMBERS);                \
+		else                                                                     \
+			all_##NAME(s, span, SPLIT, 1);                                   \
+	}                                                                                \
+	SL_VECTORS(add_##PIXELS##_##WAY,                                                 \
+		   (const struct sl_integrate *s, const struct sl_integrate_span *span), \
+		   (s, span))
 
 KIND(u8, uint8_t, u8, int32_t, int32_t, int64_t)
 KIND(u16, uint16_t, u16, int32_t, int32_t, int64_t)

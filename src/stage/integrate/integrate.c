@@ -12,7 +12,7 @@
  * cell without a valid pixel is NaN. Counts are added as integers, so that the result does not
  * depend on tiles, workers or vectors; keV, and split counts of 32 bits, as doubles.
  *
- * Dark and norm are the same in every frame: their sums over a cell are known before the run, and
+ * Dark and norm are the same in every frame: their sums over a cell are known before the span, and
  * only those of bad pixels are taken away from them. So they cost nothing, and round nothing.
  *
  * Adds "profile", float32 [3][bins]: the middle of each bin, intensity, sigma. With azimuth_bins
@@ -170,7 +170,7 @@ static void close_integrate(void *state)
 }
 
 /* How many frames from f on are worked on together. */
-static uint32_t lanes_at(const struct sl_batch *batch, uint32_t f)
+static uint32_t members_at(const struct sl_batch *batch, uint32_t f)
 {
 	return batch->frames - f >= SL_INTEGRATE_MEMBERS ? SL_INTEGRATE_MEMBERS : 1;
 }
@@ -180,28 +180,28 @@ static void tile(void *state, void *scratch, const struct sl_batch *batch,
 {
 	const struct sl_integrate *s = state;
 	size_t bytes = sl_integrate_frame_bytes(s);
-	struct sl_integrate_span run = {.at = tile->module * s->module_pixels + tile->first,
-					.count = tile->count};
+	struct sl_integrate_span span = {.at = tile->module * s->module_pixels + tile->first,
+					 .count = tile->count};
 
-	for (uint32_t f = 0; f < batch->frames; f += run.members) {
+	for (uint32_t f = 0; f < batch->frames; f += span.members) {
 		uint32_t bright = SL_INTEGRATE_MEMBERS;
 
-		run.members = lanes_at(batch, f);
-		run.group = (char *)scratch + f * bytes;
-		for (uint32_t l = 0; l < run.members; l++) {
+		span.members = members_at(batch, f);
+		span.group = (char *)scratch + f * bytes;
+		for (uint32_t l = 0; l < span.members; l++) {
 			const struct sl_frame *frame = batch->frame[f + l];
 
-			run.in[l] = tile->in[f + l];
-			run.is_missing[l] = sl_frame_misses(frame, tile->module);
+			span.in[l] = tile->in[f + l];
+			span.is_missing[l] = sl_frame_misses(frame, tile->module);
 			if (!(frame->flags & SL_FRAME_DARK))
 				bright = l;
 		}
 		/* A dark frame has no image: it gets another's, and nobody will look at it. */
-		for (uint32_t l = 0; l < run.members && bright < SL_INTEGRATE_MEMBERS; l++)
+		for (uint32_t l = 0; l < span.members && bright < SL_INTEGRATE_MEMBERS; l++)
 			if (batch->frame[f + l]->flags & SL_FRAME_DARK)
-				run.in[l] = run.in[bright];
+				span.in[l] = span.in[bright];
 		if (bright < SL_INTEGRATE_MEMBERS)
-			s->add(s, &run);
+			s->add(s, &span);
 	}
 }
 
@@ -245,7 +245,7 @@ static void finish(void *state, void *const *scratch, unsigned workers, struct s
 	const struct sl_integrate *s = state;
 
 	for (uint32_t f = 0, members; f < batch->frames; f += members) {
-		members = lanes_at(batch, f);
+		members = members_at(batch, f);
 		finish_group(s, scratch, workers, batch, f, members);
 	}
 }

@@ -37,7 +37,7 @@ struct sl_integrate_span {
 		[SL_INTEGRATE_MEMBERS]; /* all pixels of this frame are bad, whatever they say */
 	void *group;
 };
-typedef void sl_integrate_add(const struct sl_integrate *s, const struct sl_integrate_span *run);
+typedef void sl_integrate_add(const struct sl_integrate *s, const struct sl_integrate_span *span);
 
 struct sl_integrate {
 	uint32_t bins, azimuth_bins, unit, split, variance, vectors;

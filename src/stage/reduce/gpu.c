@@ -58,9 +58,9 @@ static uint64_t list_region(const struct sl_reduce_region *region, struct sl_ker
 {
 	uint64_t n = 0;
 
-	for (uint32_t r = 0; r < region->runs; r++)
-		for (uint64_t i = 0; i < region->run[r].count; i++) {
-			uint64_t pixel = region->run[r].first + i;
+	for (uint32_t r = 0; r < region->spans; r++)
+		for (uint64_t i = 0; i < region->span[r].count; i++) {
+			uint64_t pixel = region->span[r].first + i;
 			uint32_t number = (uint32_t)(pixel / 8), bit = 1u << pixel % 8;
 
 			if (n && list[n - 1].number == number)
@@ -76,8 +76,8 @@ static uint64_t most_eights(const struct sl_reduce *r)
 	uint64_t n = 0;
 
 	for (uint32_t k = 1; k < r->regions; k++)
-		for (uint32_t i = 0; i < r->region[k].runs; i++)
-			n += r->region[k].run[i].count / 8 + 2;
+		for (uint32_t i = 0; i < r->region[k].spans; i++)
+			n += r->region[k].span[i].count / 8 + 2;
 	return n;
 }
 

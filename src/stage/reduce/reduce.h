@@ -1,6 +1,6 @@
 /* reduce.h - what the files of the stage `reduce` share.
  *
- * Model:     a region is the whole image or a rectangle of it: runs of pixels, by rising number in
+ * Model:     a region is the whole image or a rectangle of it: spans of pixels, by rising number in
  *            [modules][rows][columns]. A sum adds pixels up without regard to their order: whole
  *            numbers, and of floats the whole part and the rest, in 2^-32.
  * Threads:   a sum belongs to one worker; the state is read-only once open, but for the window,
@@ -29,8 +29,8 @@ struct sl_reduce_span {
 };
 
 struct sl_reduce_region {
-	struct sl_reduce_span *run; /* [runs] */
-	uint32_t runs;
+	struct sl_reduce_span *span; /* [spans] */
+	uint32_t spans;
 };
 
 extern const struct sl_gpu sl_gpu_reduce;
@@ -44,7 +44,7 @@ struct sl_reduce {
 	enum sl_dtype dtype, bin_dtype;
 	uint32_t modules, rows, columns, regions;
 	uint64_t module_pixels;
-	struct sl_reduce_region region[SL_REDUCE_REGIONS]; /* [0] is the image: it has no runs */
+	struct sl_reduce_region region[SL_REDUCE_REGIONS]; /* [0] is the image: it has no spans */
 	sl_reduce_add *add;
 	int input, result;
 

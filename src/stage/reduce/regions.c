@@ -1,4 +1,4 @@
-/* regions.c - rectangles of the image as runs of raw pixels. */
+/* regions.c - rectangles of the image as spans of raw pixels. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -53,23 +53,24 @@ static bool is_in(const struct rectangle *r, long row, long column)
 	       column < r->column + r->columns;
 }
 
-/* A pixel more of the region: its last run becomes longer, or there is a new one. */
+/* A pixel more of the region: its last span becomes longer, or there is a new one. */
 static int extend(struct sl_reduce_region *region, uint64_t pixel, uint32_t *room)
 {
-	struct sl_reduce_span *last = region->runs ? &region->run[region->runs - 1] : NULL, *more;
+	struct sl_reduce_span *last = region->spans ? &region->span[region->spans - 1] : NULL,
+			      *more;
 
 	if (last && last->first + last->count == pixel) {
 		last->count++;
 		return 0;
 	}
-	if (region->runs == *room) {
+	if (region->spans == *room) {
 		*room = *room ? 2 * *room : 64;
-		more = realloc(region->run, *room * sizeof(*more));
+		more = realloc(region->span, *room * sizeof(*more));
 		if (!more)
 			return -ENOMEM;
-		region->run = more;
+		region->span = more;
 	}
-	region->run[region->runs++] = (struct sl_reduce_span){pixel, 1};
+	region->span[region->spans++] = (struct sl_reduce_span){pixel, 1};
 	return 0;
 }
 
@@ -108,7 +109,7 @@ int sl_reduce_regions_open(struct sl_reduce *r, const struct sl_env *env)
 	if (err)
 		sl_error("reduce: no memory for regions");
 	for (uint32_t k = 1; k < r->regions && !err; k++)
-		if (!r->region[k].runs) {
+		if (!r->region[k].spans) {
 			sl_error("reduce: no pixel of the detector lies in rectangle %u of roi", k);
 			err = -EINVAL;
 		}
@@ -118,20 +119,20 @@ int sl_reduce_regions_open(struct sl_reduce *r, const struct sl_env *env)
 void sl_reduce_regions_close(struct sl_reduce *r)
 {
 	for (uint32_t k = 0; k < SL_REDUCE_REGIONS; k++) {
-		free(r->region[k].run);
-		r->region[k].run = NULL;
+		free(r->region[k].span);
+		r->region[k].span = NULL;
 	}
 }
 
-/* The first run that ends behind this pixel. */
+/* The first span that ends behind this pixel. */
 static uint32_t find(const struct sl_reduce_region *region, uint64_t pixel)
 {
-	uint32_t low = 0, high = region->runs;
+	uint32_t low = 0, high = region->spans;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (region->run[middle].first + region->run[middle].count <= pixel)
+		if (region->span[middle].first + region->span[middle].count <= pixel)
 			low = middle + 1;
 		else
 			high = middle;
@@ -146,11 +147,11 @@ void sl_reduce_region_add(const struct sl_reduce *r, uint32_t number, const void
 	size_t bytes = sl_dtype_bytes(r->dtype);
 	uint64_t end = first + count;
 
-	for (uint32_t i = find(region, first); i < region->runs && region->run[i].first < end;
+	for (uint32_t i = find(region, first); i < region->spans && region->span[i].first < end;
 	     i++) {
-		const struct sl_reduce_span *run = &region->run[i];
-		uint64_t from = run->first > first ? run->first : first;
-		uint64_t to = run->first + run->count < end ? run->first + run->count : end;
+		const struct sl_reduce_span *span = &region->span[i];
+		uint64_t from = span->first > first ? span->first : first;
+		uint64_t to = span->first + span->count < end ? span->first + span->count : end;
 
 		r->add((const char *)pixels + (from - first) * bytes, (uint32_t)(to - from), sum);
 	}

@@ -1,4 +1,4 @@
-/* sums.c - sum, maximum and number of the pixels of a run.
+/* sums.c - sum, maximum and number of the pixels of a span.
  *
  * What is no measurement is left out: bad pixels, the largest number of an unsigned image, and
  * overloads, which are counted apart (INT16_MAX, infinity).

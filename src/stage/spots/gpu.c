@@ -123,7 +123,7 @@ static int find(struct gpu *t, const struct sl_gpu_batch *b)
 		SL_ARG(s->sigmas),
 		SL_ARG_MEMORY(&t->blobs.slot[b->slot].marked),
 	};
-	const struct sl_device_range runs = {{t->blobs.runs, b->frames}, THREADS};
+	const struct sl_device_range runs = {{t->blobs.spans, b->frames}, THREADS};
 
 	return LAUNCH(FIND, runs, argument);
 }

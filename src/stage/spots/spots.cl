@@ -1,6 +1,6 @@
 /* spots.cl - spots of pixels that stand out from the box around them; the GPU side of the stage.
  *
- * A group has a run of pixels: it lists those that reach the threshold in its own memory, and its threads then share these,
+ * A group has a span of pixels: it lists those that reach the threshold in its own memory, and its threads then share these,
  * each adding up boxes, whose pixels are in the cache. What must move is the image, once. Sums of counts are whole numbers;
  * those of floats are added in the CPU's order, down each column and then over columns. Strong pixels become blobs
  * (stage/blobs.clh), all of which are spots. */

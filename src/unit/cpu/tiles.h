@@ -1,6 +1,6 @@
 /* tiles.h - a batch in tiles: which pixels a worker takes at a time, and where stages find them.
  *
- * Model:     a tile is a run of pixels of one module, across all frames of a batch, small enough
+ * Model:     a tile is a span of pixels of one module, across all frames of a batch, small enough
  *            that what all stages of a pass read and write of it stays in a core's cache. What a
  *            stage makes of a tile may go to the frame's results at once; or into the worker's own
  *            buffer, where the next stages of the pass find it, and from there around the cache
