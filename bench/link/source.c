@@ -120,7 +120,8 @@ static uint64_t safe_packets(const struct sender *x)
 
 /* A detector without a way back does not wait. Here it does, before each packet, so that what is
  * measured is the receiver and not what it loses. */
-static enum sl_fate wait_for_room(void *arg, uint16_t module, uint64_t sequence, uint32_t packet)
+static enum sl_packet_fault wait_for_room(void *arg, uint16_t module, uint64_t sequence,
+					  uint32_t packet)
 {
 	const struct sender *x = arg;
 	const struct flow *flow = &x->flow[module];
@@ -132,7 +133,7 @@ static enum sl_fate wait_for_room(void *arg, uint16_t module, uint64_t sequence,
 	       !atomic_load_explicit(&x->s->shared->done, memory_order_acquire))
 		if (++looks > YIELDS || x->s->bench->core[1] < 0)
 			sched_yield();
-	return SL_FATE_SEND;
+	return SL_PACKET_FAULT_NONE;
 }
 
 static bool stopped(const struct sender *x)
@@ -262,8 +263,8 @@ int sl_bench_send(struct sl_bench_source *source)
 		return err;
 	if (x.link->oneway) {
 		x.window = safe_packets(&x);
-		env.fate = wait_for_room;
-		env.fate_arg = &x;
+		env.fault = wait_for_room;
+		env.fault_arg = &x;
 	}
 	x.state = sl_bench_state(source->bench, source->row);
 	if (!x.state)

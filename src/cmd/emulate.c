@@ -18,7 +18,7 @@ enum { COUNT_MS = 20, BYE_MS = 30000, REOFFER_NS = 200 * 1000 * 1000 };
 struct emulate_options {
 	bool once, fixed, quiet, report;
 	uint64_t first_frame;
-	char modules[16], transfer[SL_STREAM_NAME];
+	char modules[16], transfer[SL_TRANSFER_NAME];
 };
 
 static const struct sl_option options[] = {
@@ -234,7 +234,7 @@ static double us(uint64_t ns)
 static int check_answers(struct sl_emulator *em, const char *name, const char *colon,
 			 const struct emulate_options *o)
 {
-	char begin[SL_STREAM_NAME + 2];
+	char begin[SL_TRANSFER_NAME + 2];
 
 	snprintf(begin, sizeof(begin), "%s%s", name, colon);
 	if (o->report)
@@ -242,7 +242,7 @@ static int check_answers(struct sl_emulator *em, const char *name, const char *c
 	return sl_feedback_listener_finish(em->feedback, begin, o->quiet && !o->report);
 }
 
-static void *run_stream(void *arg)
+static void *run_transfer(void *arg)
 {
 	struct stream *stream = arg;
 	struct sl_emulator *em = stream->emulator;
@@ -327,13 +327,13 @@ static void close_stream(struct stream *stream)
 		sl_experiment_close(stream->experiment);
 }
 
-static int run_streams(struct stream *stream, unsigned n)
+static int run_transfers(struct stream *stream, unsigned n)
 {
 	unsigned running = 0;
 	int err = 0;
 
 	while (running < n && !err) {
-		err = sl_thread_start(&stream[running].thread, "stream", NULL, run_stream,
+		err = sl_thread_start(&stream[running].thread, "stream", NULL, run_transfer,
 				      &stream[running]);
 		running += !err;
 	}
@@ -349,14 +349,14 @@ static int run_streams(struct stream *stream, unsigned n)
 /* All transfers of the file, or the one that was named. */
 static int emulator(const struct emulate_options *o, const struct sl_args *args)
 {
-	struct sl_stream_names names;
+	struct sl_transfer_names names;
 	struct stream *stream;
 	uint32_t first, last;
 	unsigned n;
 	int err = read_modules(o->modules, &first, &last);
 
 	if (!err)
-		err = sl_experiment_streams(args->plain[0], args->set, args->sets, &names);
+		err = sl_experiment_transfers(args->plain[0], args->set, args->sets, &names);
 	if (err)
 		return err;
 	n = o->transfer[0] || !names.n ? 1 : names.n;
@@ -370,7 +370,7 @@ static int emulator(const struct emulate_options *o, const struct sl_args *args)
 				  last, o->first_frame);
 	}
 	if (!err)
-		err = run_streams(stream, n);
+		err = run_transfers(stream, n);
 	for (unsigned i = 0; i < n; i++)
 		close_stream(&stream[i]);
 	free(stream);

@@ -22,7 +22,7 @@
 enum { ROWS_PER_CHUNK = 4096 };
 
 struct truth_options {
-	char output[1024], transfer[SL_STREAM_NAME];
+	char output[1024], transfer[SL_TRANSFER_NAME];
 	uint64_t frames;
 };
 

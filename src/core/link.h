@@ -74,14 +74,15 @@ struct sl_link_counters {
 	_Atomic uint64_t receive_buffer;
 };
 
-/* What a front end does to a packet on purpose (fault injection); SL_FATE_SEND is the honest one.
+/* What a front end does to a packet on purpose (fault injection); SL_PACKET_FAULT_NONE is the
+ * honest one.
  */
-enum sl_fate {
-	SL_FATE_SEND,
-	SL_FATE_DROP,
-	SL_FATE_DUPLICATE,
-	SL_FATE_CORRUPT, /* sent with a wrong ICRC */
-	SL_FATE_HOLD,	 /* sent after `hold` packets more of its transfer */
+enum sl_packet_fault {
+	SL_PACKET_FAULT_NONE,
+	SL_PACKET_FAULT_DROP,
+	SL_PACKET_FAULT_DUPLICATE,
+	SL_PACKET_FAULT_CORRUPT, /* sent with a wrong ICRC */
+	SL_PACKET_FAULT_REORDER, /* sent after `hold` packets more of its transfer */
 };
 
 /* How a thread that sleeps in wait() is woken when slots were opened. */
@@ -110,9 +111,10 @@ struct sl_link_env {
 	 * none. */
 	const int *handover_fd;
 	/* sending side: may be NULL */
-	enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence, uint32_t packet);
-	void *fate_arg;
-	uint32_t hold; /* 0: fate holds nothing back */
+	enum sl_packet_fault (*fault)(void *arg, uint16_t module, uint64_t sequence,
+				      uint32_t packet);
+	void *fault_arg;
+	uint32_t hold; /* 0: fault holds nothing back */
 };
 
 struct sl_link {
@@ -127,8 +129,8 @@ struct sl_link {
 	unsigned pollers;	    /* most threads that may poll it; 0: one */
 	enum sl_region_kind places; /* the kind of region its ring must live in */
 	bool oneway;		    /* there is no way back to its sources, see Order */
-	bool bare;	/* knows the number of a block without its record and immediate (plan.h) */
-	uint32_t fates; /* a bit for each enum sl_fate that it can do; others are not asked for */
+	bool bare; /* knows the number of a block without its record and immediate (plan.h) */
+	uint32_t packet_faults; /* a bit for each enum sl_packet_fault that it can do */
 
 	/* Why it cannot be used on this host and what to do about it; NULL: it can. May itself be
 	 * NULL: it always can. */

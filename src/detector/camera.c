@@ -30,7 +30,7 @@ struct camera {
 
 	uint32_t modules;
 	uint64_t seed, period_ns;
-	struct sl_stock stock;
+	struct sl_frame_cache cache;
 	float *normal; /* [SL_NORMAL_ENTRIES] */
 	/* [modules][height][width], shares of the full scale: light that falls there without
 	 * droplets, times the pixel's gain; its offset. */
@@ -151,7 +151,7 @@ static int open_camera(void *state, const struct sl_detector_options *run,
 	c->dark = calloc(c->modules * pixels, sizeof(*c->dark));
 	c->image = calloc(pixels, sizeof(*c->image));
 	if (!c->normal || !c->light || !c->dark || !c->image ||
-	    sl_stock_open(&c->stock, c->pool, c->modules, geometry->module_bytes)) {
+	    sl_frame_cache_open(&c->cache, c->pool, c->modules, geometry->module_bytes)) {
 		sl_error("camera: no memory for %u images of %u x %u pixels", c->modules, c->width,
 			 c->height);
 		return -ENOMEM;
@@ -164,7 +164,7 @@ static void close_camera(void *state)
 {
 	struct camera *c = state;
 
-	sl_stock_close(&c->stock);
+	sl_frame_cache_close(&c->cache);
 	free(c->normal);
 	free(c->light);
 	free(c->dark);
@@ -281,14 +281,15 @@ static int render(void *state, uint64_t frame, uint32_t module, uint32_t flags, 
 {
 	struct camera *c = state;
 
-	return sl_stock_get(&c->stock, frame, module, flags & SL_RECORD_DARK, make, c, pixels);
+	return sl_frame_cache_get(&c->cache, frame, module, flags & SL_RECORD_DARK, make, c,
+				  pixels);
 }
 
 static int prepare(void *state)
 {
 	struct camera *c = state;
 
-	return sl_stock_fill(&c->stock, make, c, "camera");
+	return sl_frame_cache_fill(&c->cache, make, c, "camera");
 }
 
 static uint32_t truth_rows(void *state, uint64_t frame, uint32_t flags, double *table,

@@ -36,7 +36,7 @@ struct eiger {
 	uint64_t seed, period_ns;
 	struct sl_geometry geometry;
 	struct sl_scene scene;
-	struct sl_stock stock;
+	struct sl_frame_cache cache;
 	float *normal;			   /* [SL_NORMAL_ENTRIES] */
 	uint32_t *counts;		   /* [PIXELS], between uses free */
 	float *spot_mean;		   /* [PIXELS], 0 between uses */
@@ -74,8 +74,8 @@ static int allocate(struct eiger *e)
 	e->spot_pixel = calloc(PIXELS, sizeof(*e->spot_pixel));
 	if (!e->normal || !e->counts || !e->spot_mean || !e->spot_pixel)
 		return -ENOMEM;
-	return sl_stock_open(&e->stock, e->options.pool, e->geometry.modules,
-			     e->geometry.module_bytes);
+	return sl_frame_cache_open(&e->cache, e->options.pool, e->geometry.modules,
+				   e->geometry.module_bytes);
 }
 
 static int open_eiger(void *state, const struct sl_detector_options *run,
@@ -104,7 +104,7 @@ static void close_eiger(void *state)
 	struct eiger *e = state;
 
 	sl_scene_close(&e->scene);
-	sl_stock_close(&e->stock);
+	sl_frame_cache_close(&e->cache);
 	free(e->normal);
 	free(e->counts);
 	free(e->spot_mean);
@@ -193,14 +193,15 @@ static int render(void *state, uint64_t frame, uint32_t module, uint32_t flags, 
 {
 	struct eiger *e = state;
 
-	return sl_stock_get(&e->stock, frame, module, flags & SL_RECORD_DARK, make, e, pixels);
+	return sl_frame_cache_get(&e->cache, frame, module, flags & SL_RECORD_DARK, make, e,
+				  pixels);
 }
 
 static int prepare(void *state)
 {
 	struct eiger *e = state;
 
-	return sl_stock_fill(&e->stock, make, e, "eiger");
+	return sl_frame_cache_fill(&e->cache, make, e, "eiger");
 }
 
 static void truth(void *state, uint64_t frame, uint32_t flags, struct sl_truth *truth)

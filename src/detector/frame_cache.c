@@ -6,37 +6,38 @@
 
 #include "base/log.h"
 
-static size_t blocks(const struct sl_stock *stock)
+static size_t blocks(const struct sl_frame_cache *cache)
 {
-	return 2 * (size_t)stock->entries * stock->modules;
+	return 2 * (size_t)cache->entries * cache->modules;
 }
 
-int sl_stock_open(struct sl_stock *stock, uint32_t entries, uint32_t modules, size_t bytes)
+int sl_frame_cache_open(struct sl_frame_cache *cache, uint32_t entries, uint32_t modules,
+			size_t bytes)
 {
-	*stock = (struct sl_stock){.entries = entries, .modules = modules, .bytes = bytes};
-	stock->block = calloc(blocks(stock), sizeof(*stock->block));
-	return stock->block ? 0 : -ENOMEM;
+	*cache = (struct sl_frame_cache){.entries = entries, .modules = modules, .bytes = bytes};
+	cache->block = calloc(blocks(cache), sizeof(*cache->block));
+	return cache->block ? 0 : -ENOMEM;
 }
 
-void sl_stock_close(struct sl_stock *stock)
+void sl_frame_cache_close(struct sl_frame_cache *cache)
 {
-	for (size_t i = 0; stock->block && i < blocks(stock); i++)
-		free(stock->block[i]);
-	free(stock->block);
-	*stock = (struct sl_stock){.entries = 0};
+	for (size_t i = 0; cache->block && i < blocks(cache); i++)
+		free(cache->block[i]);
+	free(cache->block);
+	*cache = (struct sl_frame_cache){.entries = 0};
 }
 
-int sl_stock_get(struct sl_stock *stock, uint64_t frame, uint32_t module, bool dark,
-		 sl_stock_make *make, void *arg, const void **block)
+int sl_frame_cache_get(struct sl_frame_cache *cache, uint64_t frame, uint32_t module, bool dark,
+		       sl_frame_cache_make *make, void *arg, const void **block)
 {
-	uint32_t entry = (uint32_t)(frame % stock->entries);
+	uint32_t entry = (uint32_t)(frame % cache->entries);
 	void **at;
 
-	if (module >= stock->modules)
+	if (module >= cache->modules)
 		return -EINVAL;
-	at = &stock->block[((size_t)dark * stock->entries + entry) * stock->modules + module];
+	at = &cache->block[((size_t)dark * cache->entries + entry) * cache->modules + module];
 	if (!*at) {
-		void *fresh = malloc(stock->bytes);
+		void *fresh = malloc(cache->bytes);
 
 		if (!fresh)
 			return -ENOMEM;
@@ -47,17 +48,18 @@ int sl_stock_get(struct sl_stock *stock, uint64_t frame, uint32_t module, bool d
 	return 0;
 }
 
-int sl_stock_fill(struct sl_stock *stock, sl_stock_make *make, void *arg, const char *detector)
+int sl_frame_cache_fill(struct sl_frame_cache *cache, sl_frame_cache_make *make, void *arg,
+			const char *detector)
 {
 	const void *block;
 	int err = 0;
 
-	for (uint32_t entry = 0; entry < stock->entries && !err; entry++)
-		for (uint32_t i = 0; i < 2 * stock->modules && !err; i++)
-			err = sl_stock_get(stock, entry, i / 2, !(i % 2), make, arg, &block);
+	for (uint32_t entry = 0; entry < cache->entries && !err; entry++)
+		for (uint32_t i = 0; i < 2 * cache->modules && !err; i++)
+			err = sl_frame_cache_get(cache, entry, i / 2, !(i % 2), make, arg, &block);
 	if (err)
 		sl_error("%s: no memory for a pool of %u frames of %u modules; set pool or modules "
 			 "lower",
-			 detector, stock->entries, stock->modules);
+			 detector, cache->entries, cache->modules);
 	return err;
 }

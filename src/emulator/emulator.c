@@ -13,7 +13,7 @@ static int open_fault_log(struct sl_emulator *em)
 {
 	const struct sl_fault_options *o = &em->experiment->faults;
 	const char *transfer = em->experiment->transfer;
-	char path[sizeof(o->fault_log) + SL_STREAM_NAME + 1];
+	char path[sizeof(o->fault_log) + SL_TRANSFER_NAME + 1];
 
 	if (sl_fault_options_any(o)) {
 		em->faults = calloc(1, sizeof(*em->faults));
@@ -211,8 +211,8 @@ int sl_emulator_plan_begin(struct sl_emulator *em)
 	struct sl_link_env env = {
 		.service = sl_experiment_service(e),
 		.counters = &em->counters,
-		.fate = sl_fault_options_of_packets(&e->faults) ? sl_faults_fate : NULL,
-		.fate_arg = em->faults,
+		.fault = sl_fault_options_of_packets(&e->faults) ? sl_faults_of_packet : NULL,
+		.fault_arg = em->faults,
 		.hold = em->faults && e->faults.reorder > 0 ? e->faults.reorder_packets : 0,
 	};
 

@@ -83,13 +83,14 @@ static void damage(struct sl_holder *holder, const struct iovec *linear)
 	((uint8_t *)linear->iov_base)[at] ^= (uint8_t)(1u << (bit & 7));
 }
 
-static enum sl_endpoint_fate decide(const struct sl_endpoint *endpoint, const struct iovec *linear)
+static enum sl_endpoint_fault_kind decide(const struct sl_endpoint *endpoint,
+					  const struct iovec *linear)
 {
 	const struct sl_endpoint_fault *fault = &endpoint->options.fault;
 	struct sl_roce_packet packet;
 
 	if (sl_roce_parse(linear->iov_base, linear->iov_len, &packet))
-		return SL_ENDPOINT_FATE_SEND;
+		return SL_ENDPOINT_FAULT_NONE;
 	return fault->decide(fault->arg, &packet);
 }
 
@@ -101,22 +102,22 @@ void sl_fault_apply(struct sl_endpoint *endpoint)
 
 	sl_out_linear(endpoint, index);
 	switch (decide(endpoint, linear)) {
-	case SL_ENDPOINT_FATE_LOSE:
+	case SL_ENDPOINT_FAULT_LOSE:
 		return;
-	case SL_ENDPOINT_FATE_HOLD:
+	case SL_ENDPOINT_FAULT_HOLD:
 		if (hold(endpoint, linear))
 			return;
 		break;
-	case SL_ENDPOINT_FATE_CORRUPT:
+	case SL_ENDPOINT_FAULT_CORRUPT:
 		damage(endpoint->holder, linear);
 		break;
-	case SL_ENDPOINT_FATE_REPEAT:
+	case SL_ENDPOINT_FAULT_REPEAT:
 		endpoint->out_count++;
 		sl_out_add(endpoint, linear->iov_base, linear->iov_len, &packet->to,
 			   endpoint->out[index].msg_hdr.msg_namelen);
 		pass(endpoint);
 		return;
-	case SL_ENDPOINT_FATE_SEND:
+	case SL_ENDPOINT_FAULT_NONE:
 		break;
 	}
 	endpoint->out_count++;

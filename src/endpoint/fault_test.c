@@ -18,24 +18,24 @@ static uint32_t draw(struct network *n)
 	return (uint32_t)(n->random >> 33) % 1000;
 }
 
-static enum sl_endpoint_fate decide(void *arg, const struct sl_roce_packet *packet)
+static enum sl_endpoint_fault_kind decide(void *arg, const struct sl_roce_packet *packet)
 {
 	struct network *n = arg;
 	uint32_t at = draw(n);
 
 	if (n->after && n->after--)
-		return SL_ENDPOINT_FATE_SEND;
+		return SL_ENDPOINT_FAULT_NONE;
 	n->happened += at < n->lose + n->repeat + n->damage + n->hold;
 	if (at < n->lose)
-		return SL_ENDPOINT_FATE_LOSE;
+		return SL_ENDPOINT_FAULT_LOSE;
 	at -= n->lose;
 	if (at < n->repeat)
-		return SL_ENDPOINT_FATE_REPEAT;
+		return SL_ENDPOINT_FAULT_REPEAT;
 	at -= n->repeat;
 	if (at < n->damage)
-		return SL_ENDPOINT_FATE_CORRUPT;
+		return SL_ENDPOINT_FAULT_CORRUPT;
 	at -= n->damage;
-	return at < n->hold ? SL_ENDPOINT_FATE_HOLD : SL_ENDPOINT_FATE_SEND;
+	return at < n->hold ? SL_ENDPOINT_FAULT_HOLD : SL_ENDPOINT_FAULT_NONE;
 }
 
 static int set_up(void **state, bool v6)
@@ -180,15 +180,15 @@ enum { UC_PACKETS = 5, UC_PMTU = 256, UC_BYTES = UC_PACKETS * UC_PMTU - 7, UC_ME
 static bool harmed[UC_MESSAGES];
 
 /* Loses and damages, and remembers which messages that hit. */
-static enum sl_endpoint_fate harm(void *arg, const struct sl_roce_packet *packet)
+static enum sl_endpoint_fault_kind harm(void *arg, const struct sl_roce_packet *packet)
 {
 	uint32_t first = rig.attributes[LEFT].send_psn;
 	int32_t index = sl_roce_psn_diff(packet->psn, first) / UC_PACKETS;
-	enum sl_endpoint_fate fate = decide(arg, packet);
+	enum sl_endpoint_fault_kind fault = decide(arg, packet);
 
-	if (fate != SL_ENDPOINT_FATE_SEND && index >= 0 && index < UC_MESSAGES)
+	if (fault != SL_ENDPOINT_FAULT_NONE && index >= 0 && index < UC_MESSAGES)
 		harmed[index] = true;
-	return fate;
+	return fault;
 }
 
 static int set_up_uc(void **state)

@@ -361,14 +361,14 @@ static int open_config(const char *path, const char *const *overrides, size_t n,
 	return err;
 }
 
-int sl_experiment_streams(const char *path, const char *const *overrides, size_t n,
-			  struct sl_stream_names *names)
+int sl_experiment_transfers(const char *path, const char *const *overrides, size_t n,
+			    struct sl_transfer_names *names)
 {
 	struct sl_config *config = NULL;
 	int err = open_config(path, overrides, n, &config);
 
 	if (!err)
-		err = sl_stream_names(config, names);
+		err = sl_transfer_names(config, names);
 	if (config)
 		sl_config_close(config);
 	return err;
@@ -378,13 +378,13 @@ int sl_experiment_open(const char *path, const char *transfer, const char *const
 		       size_t n, struct sl_experiment **experiment)
 {
 	struct reader r = {.e = calloc(1, sizeof(*r.e))};
-	struct sl_stream_choice choice;
+	struct sl_transfer_choice choice;
 
 	if (!r.e)
 		return -ENOMEM;
 	r.err = open_config(path, overrides, n, &r.e->config);
 	if (!r.err)
-		r.err = sl_stream_choose(r.e->config, transfer, &choice);
+		r.err = sl_transfer_choose(r.e->config, transfer, &choice);
 	if (r.err)
 		goto undo;
 	r.e->transfers = choice.transfers;

@@ -71,8 +71,8 @@ struct sl_experiment {
 	struct sl_config *config;
 	char *text; /* with overrides */
 
-	char transfer[SL_STREAM_NAME]; /* its name; empty: the file has no transfers */
-	unsigned transfers;	       /* that the file has, this one too; 0: none has a name */
+	char transfer[SL_TRANSFER_NAME]; /* its name; empty: the file has no transfers */
+	unsigned transfers;		 /* that the file has, this one too; 0: none has a name */
 
 	/* As its transfer shows it. */
 	const struct sl_detector *detector;
@@ -123,8 +123,8 @@ int sl_experiment_open(const char *path, const char *transfer, const char *const
 		       size_t n, struct sl_experiment **experiment);
 
 /* What there is to choose from. */
-int sl_experiment_streams(const char *path, const char *const *overrides, size_t n,
-			  struct sl_stream_names *names);
+int sl_experiment_transfers(const char *path, const char *const *overrides, size_t n,
+			    struct sl_transfer_names *names);
 void sl_experiment_close(struct sl_experiment *experiment);
 
 uint16_t sl_experiment_pmtu(const struct sl_experiment *experiment);

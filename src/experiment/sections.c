@@ -98,7 +98,7 @@ const struct sl_section sl_sections[] = {
 	{"unit", "what every unit section takes", sl_unit_options},
 	{"threads", "where threads run, and how they wait", sl_threads_options},
 	{"control", "how front ends find the receiver", sl_control_options},
-	{"transfers.NAME", "what one stream carries, each to a receiver of its own",
+	{"transfers.NAME", "what one transfer carries, each to a receiver of its own",
 	 sl_cut_options},
 	{"feroce", "FPGAs that connect by the FEROCE connection manager", sl_feroce_options},
 	{"frontend", "faults on demand, for tests and rehearsals", sl_fault_options},

@@ -13,12 +13,12 @@ static const char *const sections[] = {"control", "link",    "ring",	 "unit",   
 
 static bool good_name(const char *name)
 {
-	return name[0] && strlen(name) < SL_STREAM_NAME &&
+	return name[0] && strlen(name) < SL_TRANSFER_NAME &&
 	       !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				  "0123456789-_")];
 }
 
-static int refuse(const struct sl_config *config, const struct sl_stream_names *names,
+static int refuse(const struct sl_config *config, const struct sl_transfer_names *names,
 		  const char *name)
 {
 	char known[512] = "";
@@ -39,7 +39,7 @@ static int refuse(const struct sl_config *config, const struct sl_stream_names *
 	return -EINVAL;
 }
 
-int sl_stream_names(const struct sl_config *config, struct sl_stream_names *names)
+int sl_transfer_names(const struct sl_config *config, struct sl_transfer_names *names)
 {
 	struct sl_node *list = sl_node_get(config->root, "transfers");
 
@@ -55,7 +55,7 @@ int sl_stream_names(const struct sl_config *config, struct sl_stream_names *name
 			sl_config_error(config, node,
 					"a transfer's name has 1 to %d letters, digits, - and _, "
 					"and there are at most %d transfers",
-					SL_STREAM_NAME - 1, SL_STREAMS);
+					SL_TRANSFER_NAME - 1, SL_STREAMS);
 			return -EINVAL;
 		}
 		if (node->kind != SL_NODE_MAP && !sl_node_is_null(node)) {
@@ -65,7 +65,7 @@ int sl_stream_names(const struct sl_config *config, struct sl_stream_names *name
 		/* Beside transfers of the file, --set makes no new one: its name is misspelt. */
 		if (list->line && !node->line)
 			return refuse(config, names, node->key);
-		snprintf(names->name[names->n++], SL_STREAM_NAME, "%s", node->key);
+		snprintf(names->name[names->n++], SL_TRANSFER_NAME, "%s", node->key);
 	}
 	return 0;
 }
@@ -108,13 +108,14 @@ static unsigned port_offset(const struct sl_node *transfer)
 	return offset;
 }
 
-int sl_stream_choose(struct sl_config *config, const char *name, struct sl_stream_choice *choice)
+int sl_transfer_choose(struct sl_config *config, const char *name,
+		       struct sl_transfer_choice *choice)
 {
-	struct sl_stream_names names;
+	struct sl_transfer_names names;
 	struct sl_node *node = NULL;
-	int err = sl_stream_names(config, &names);
+	int err = sl_transfer_names(config, &names);
 
-	*choice = (struct sl_stream_choice){NULL, 0, 0};
+	*choice = (struct sl_transfer_choice){NULL, 0, 0};
 	if (err)
 		return err;
 	if (!name || !name[0]) {

@@ -41,10 +41,10 @@ static const char *value(struct sl_config *config, const char *section, const ch
 static void names_come_in_the_order_of_the_file(void **state)
 {
 	struct sl_config *config = parse(text);
-	struct sl_stream_names names;
+	struct sl_transfer_names names;
 
 	(void)state;
-	assert_int_equal(sl_stream_names(config, &names), 0);
+	assert_int_equal(sl_transfer_names(config, &names), 0);
 	assert_int_equal(names.n, 3);
 	assert_string_equal(names.name[0], "a");
 	assert_string_equal(names.name[2], "c");
@@ -54,11 +54,11 @@ static void names_come_in_the_order_of_the_file(void **state)
 static void its_keys_go_before_those_of_the_file(void **state)
 {
 	struct sl_config *config = parse(text);
-	struct sl_stream_choice choice;
+	struct sl_transfer_choice choice;
 	struct sl_node *stages;
 
 	(void)state;
-	assert_int_equal(sl_stream_choose(config, "b", &choice), 0);
+	assert_int_equal(sl_transfer_choose(config, "b", &choice), 0);
 	assert_string_equal(value(config, "link", "kind"), "udp");
 	assert_string_equal(value(config, "link", "listen"), "2.2.2.2");
 	assert_string_equal(value(config, "link", "pmtu"), "1024");
@@ -79,15 +79,15 @@ static void its_keys_go_before_those_of_the_file(void **state)
 static void others_leave_the_file_as_it_is(void **state)
 {
 	struct sl_config *config = parse(text);
-	struct sl_stream_choice choice;
+	struct sl_transfer_choice choice;
 
 	(void)state;
-	assert_int_equal(sl_stream_choose(config, "a", &choice), 0);
+	assert_int_equal(sl_transfer_choose(config, "a", &choice), 0);
 	assert_string_equal(value(config, "link", "listen"), "1.1.1.1");
 	assert_int_equal(choice.port_offset, 0);
 	sl_config_close(config);
 	config = parse(text);
-	assert_int_equal(sl_stream_choose(config, "c", &choice), 0);
+	assert_int_equal(sl_transfer_choose(config, "c", &choice), 0);
 	assert_string_equal(value(config, "control", "port"), "9");
 	assert_int_equal(choice.port_offset, 0); /* it has named its own */
 	sl_config_close(config);
@@ -96,14 +96,14 @@ static void others_leave_the_file_as_it_is(void **state)
 static void without_a_choice_none_need_be_named(void **state)
 {
 	struct sl_config *config = parse("link: {}\n");
-	struct sl_stream_choice choice;
+	struct sl_transfer_choice choice;
 
 	(void)state;
-	assert_int_equal(sl_stream_choose(config, NULL, &choice), 0);
+	assert_int_equal(sl_transfer_choose(config, NULL, &choice), 0);
 	assert_null(choice.options);
 	sl_config_close(config);
 	config = parse("transfers: {only: {every: 2}}\n");
-	assert_int_equal(sl_stream_choose(config, "", &choice), 0);
+	assert_int_equal(sl_transfer_choose(config, "", &choice), 0);
 	assert_string_equal(choice.options->key, "only");
 	sl_config_close(config);
 }
@@ -124,10 +124,10 @@ static void a_wrong_name_is_told_the_right_ones(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		struct sl_config *config = parse(bad[i].yaml);
-		struct sl_stream_choice choice;
+		struct sl_transfer_choice choice;
 
 		capture_begin();
-		assert_int_equal(sl_stream_choose(config, bad[i].name, &choice), -EINVAL);
+		assert_int_equal(sl_transfer_choose(config, bad[i].name, &choice), -EINVAL);
 		assert_non_null(strstr(capture_end(), bad[i].words));
 		sl_config_close(config);
 	}
@@ -137,19 +137,19 @@ static void a_wrong_name_is_told_the_right_ones(void **state)
 static void set_makes_no_new_transfer_beside_those_of_the_file(void **state)
 {
 	struct sl_config *config = parse(text);
-	struct sl_stream_names names;
+	struct sl_transfer_names names;
 
 	(void)state;
 	assert_int_equal(sl_config_override(config, "transfers.b.every=3"), 0);
-	assert_int_equal(sl_stream_names(config, &names), 0);
+	assert_int_equal(sl_transfer_names(config, &names), 0);
 	assert_int_equal(sl_config_override(config, "transfers.typo.every=3"), 0);
 	capture_begin();
-	assert_int_equal(sl_stream_names(config, &names), -EINVAL);
+	assert_int_equal(sl_transfer_names(config, &names), -EINVAL);
 	assert_non_null(strstr(capture_end(), "no transfer is called 'typo'; there are: a, b, c"));
 	sl_config_close(config);
 	config = parse("link: {}\n");
 	assert_int_equal(sl_config_override(config, "transfers.a.every=3"), 0);
-	assert_int_equal(sl_stream_names(config, &names), 0);
+	assert_int_equal(sl_transfer_names(config, &names), 0);
 	assert_int_equal(names.n, 1);
 	sl_config_close(config);
 }

@@ -73,8 +73,8 @@ static int open_link(struct sl_feedback_sender *b)
 {
 	const struct sl_link_env env = {
 		.service = b->over.service,
-		.fate = b->fate,
-		.fate_arg = b->fate_arg,
+		.fault = b->fault,
+		.fault_arg = b->fault_arg,
 	};
 	int err = set_source(b);
 

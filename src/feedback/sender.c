@@ -189,9 +189,9 @@ static void init_lock(struct sl_feedback_sender *b)
 
 int sl_feedback_sender_open(const struct sl_feedback_senders *feedback,
 			    const struct sl_feedback_sender_options *o,
-			    enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence,
-						 uint32_t packet),
-			    void *fate_arg, struct sl_feedback_sender **back)
+			    enum sl_packet_fault (*fault)(void *arg, uint16_t module,
+							  uint64_t sequence, uint32_t packet),
+			    void *fault_arg, struct sl_feedback_sender **back)
 {
 	struct sl_feedback_sender *b = calloc(1, sizeof(*b));
 	int err;
@@ -200,8 +200,8 @@ int sl_feedback_sender_open(const struct sl_feedback_senders *feedback,
 		return -ENOMEM;
 	init_lock(b);
 	b->feedback = feedback;
-	b->fate = fate;
-	b->fate_arg = fate_arg;
+	b->fault = fault;
+	b->fault_arg = fault_arg;
 	b->port = o->port;
 	b->bytes = o->bytes;
 	b->device = o->device;

@@ -52,8 +52,9 @@ struct sl_feedback_sender {
 	uint32_t bytes;
 	struct sl_feedback_target device;
 	uint64_t wait_ns;
-	enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence, uint32_t packet);
-	void *fate_arg;
+	enum sl_packet_fault (*fault)(void *arg, uint16_t module, uint64_t sequence,
+				      uint32_t packet);
+	void *fault_arg;
 
 	struct sl_feedback_link over;
 	struct sl_transfer transfer; /* one packet */
@@ -84,12 +85,12 @@ struct sl_feedback_sender {
 	uint64_t missing;	/* items of blocks that are known not to have arrived */
 };
 
-/* fate: as a link's, or NULL. */
+/* fault: as a link's, or NULL. */
 int sl_feedback_sender_open(const struct sl_feedback_senders *feedback,
 			    const struct sl_feedback_sender_options *options,
-			    enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence,
-						 uint32_t packet),
-			    void *fate_arg, struct sl_feedback_sender **back);
+			    enum sl_packet_fault (*fault)(void *arg, uint16_t module,
+							  uint64_t sequence, uint32_t packet),
+			    void *fault_arg, struct sl_feedback_sender **back);
 uint32_t sl_feedback_sender_send(struct sl_feedback_sender *back,
 				 const struct sl_feedback_packet *packet, uint32_t n);
 uint64_t sl_feedback_sender_close(struct sl_feedback_sender *back);

@@ -277,10 +277,12 @@ static void one_sink_after_the_other_may_write(void **state)
 
 /* ---- what is lost ---- */
 
-static enum sl_fate lose_some(void *arg, uint16_t module, uint64_t sequence, uint32_t packet)
+static enum sl_packet_fault lose_some(void *arg, uint16_t module, uint64_t sequence,
+				      uint32_t packet)
 {
 	(void)arg, (void)module;
-	return packet == 0 && (sequence % 10 == 3 || sequence >= 198) ? SL_FATE_DROP : SL_FATE_SEND;
+	return packet == 0 && (sequence % 10 == 3 || sequence >= 198) ? SL_PACKET_FAULT_DROP
+								      : SL_PACKET_FAULT_NONE;
 }
 
 static void send_lossy(const char *link, uint16_t service, struct ear *ear)

@@ -110,17 +110,17 @@ static const char *beyond_link(const struct sl_fault_options *o, const struct sl
 	const struct {
 		const char *name;
 		double share;
-		enum sl_fate fate;
+		enum sl_packet_fault fault;
 	} asked[] = {
-		{"drop", o->drop, SL_FATE_DROP},
-		{"duplicate", o->duplicate, SL_FATE_DUPLICATE},
-		{"corrupt", o->corrupt, SL_FATE_CORRUPT},
-		{"reorder", o->reorder, SL_FATE_HOLD},
-		{"burst", o->burst, SL_FATE_DROP},
+		{"drop", o->drop, SL_PACKET_FAULT_DROP},
+		{"duplicate", o->duplicate, SL_PACKET_FAULT_DUPLICATE},
+		{"corrupt", o->corrupt, SL_PACKET_FAULT_CORRUPT},
+		{"reorder", o->reorder, SL_PACKET_FAULT_REORDER},
+		{"burst", o->burst, SL_PACKET_FAULT_DROP},
 	};
 
 	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
-		if (asked[i].share > 0 && !(link->fates >> asked[i].fate & 1))
+		if (asked[i].share > 0 && !(link->packet_faults >> asked[i].fault & 1))
 			return asked[i].name;
 	return NULL;
 }
@@ -262,23 +262,24 @@ static enum sl_fault_kind of_packet(const struct sl_fault_options *o, double x)
 	return x - o->burst < 0 ? SL_FAULT_BURST : SL_FAULT_NONE;
 }
 
-enum sl_fate sl_faults_fate(void *arg, uint16_t module, uint64_t sequence, uint32_t packet)
+enum sl_packet_fault sl_faults_of_packet(void *arg, uint16_t module, uint64_t sequence,
+					 uint32_t packet)
 {
 	struct sl_faults *faults = arg;
 	uint32_t *left = &faults->burst_left[module % SL_FAULT_MODULES];
 	enum sl_fault_kind kind;
 
 	if (!concerns(faults, module))
-		return SL_FATE_SEND;
+		return SL_PACKET_FAULT_NONE;
 	kind = *left ? SL_FAULT_BURST
 		     : of_packet(&faults->options,
 				 draw(faults, SL_FAULT_NONE, module, sequence, packet));
 	if (kind == SL_FAULT_NONE || !note(faults, kind, module, sequence, packet))
-		return SL_FATE_SEND;
+		return SL_PACKET_FAULT_NONE;
 	if (kind != SL_FAULT_BURST)
-		return (enum sl_fate)kind;
+		return (enum sl_packet_fault)kind;
 	*left = (*left ? *left : faults->options.burst_packets) - 1;
-	return SL_FATE_DROP;
+	return SL_PACKET_FAULT_DROP;
 }
 
 /* ---- writes and blocks ---- */

@@ -4,8 +4,8 @@
  *            module, sequence, packet), so the same seed always hurts the same ones, whatever the
  *            link or the timing; a burst goes on over the packets that are sent after its first.
  *            Each fault is logged before it happens; a fault that cannot be logged does not happen.
- *            What happens to packets on their way is done by the link (core/link.h, enum sl_fate),
- *            all else by who prepares them.
+ *            What happens to packets on their way is done by the link (core/link.h, enum
+ *            sl_packet_fault), all else by who prepares them.
  * Threads:   drain on one thread; all else on the sending data thread.
  * Cost:      one hash per packet, and one per block for each kind that was asked for. */
 #ifndef SL_FRONTEND_FAULT_H
@@ -38,11 +38,11 @@ extern const struct sl_option sl_fault_options[];
 
 /* What was done. Those that a link does to packets have its word for it. */
 enum sl_fault_kind {
-	SL_FAULT_NONE = SL_FATE_SEND,
-	SL_FAULT_DROP = SL_FATE_DROP,
-	SL_FAULT_DUPLICATE = SL_FATE_DUPLICATE,
-	SL_FAULT_CORRUPT = SL_FATE_CORRUPT,
-	SL_FAULT_REORDER = SL_FATE_HOLD,
+	SL_FAULT_NONE = SL_PACKET_FAULT_NONE,
+	SL_FAULT_DROP = SL_PACKET_FAULT_DROP,
+	SL_FAULT_DUPLICATE = SL_PACKET_FAULT_DUPLICATE,
+	SL_FAULT_CORRUPT = SL_PACKET_FAULT_CORRUPT,
+	SL_FAULT_REORDER = SL_PACKET_FAULT_REORDER,
 	SL_FAULT_BURST,
 	SL_FAULT_WRONG_KEY,
 	SL_FAULT_SPOIL,	       /* a bit of a pixel */
@@ -92,8 +92,9 @@ bool sl_fault_options_wrong(const struct sl_fault_options *options,
 /* Options must have been looked at. */
 void sl_faults_init(struct sl_faults *faults, const struct sl_fault_options *options);
 
-/* An sl_link_env.fate: arg is a struct sl_faults. */
-enum sl_fate sl_faults_fate(void *arg, uint16_t module, uint64_t sequence, uint32_t packet);
+/* An sl_link_env.fault: arg is a struct sl_faults. */
+enum sl_packet_fault sl_faults_of_packet(void *arg, uint16_t module, uint64_t sequence,
+					 uint32_t packet);
 
 /* True: it was logged, and is to be done. */
 bool sl_faults_wrong_key(struct sl_faults *faults, uint16_t module, uint64_t sequence,

@@ -36,10 +36,10 @@ static void set(struct sl_faults *faults, double drop, double duplicate, double 
 	sl_faults_init(faults, &options);
 }
 
-/* The fate of packet i of a run of modules, frames and packets. */
-static enum sl_fate fate_of(struct sl_faults *faults, uint32_t i)
+/* The fault of packet i of a run of modules, frames and packets. */
+static enum sl_packet_fault fault_of(struct sl_faults *faults, uint32_t i)
 {
-	return sl_faults_fate(faults, (uint16_t)(i % 3), i / 3 / 16, i / 3 % 16);
+	return sl_faults_of_packet(faults, (uint16_t)(i % 3), i / 3 / 16, i / 3 % 16);
 }
 
 static void nothing_asked_for_nothing_done(void **state)
@@ -48,7 +48,7 @@ static void nothing_asked_for_nothing_done(void **state)
 
 	set(*state, 0, 0, 0, 1);
 	for (uint32_t i = 0; i < 10000; i++)
-		assert_int_equal(fate_of(*state, i), SL_FATE_SEND);
+		assert_int_equal(fault_of(*state, i), SL_PACKET_FAULT_NONE);
 	assert_int_equal(sl_faults_drain(*state, &fault), 0);
 }
 
@@ -71,12 +71,13 @@ static void what_is_done_to_blocks_asks_nothing_of_the_link(void **state)
 
 static void a_rate_of_one_spares_nobody(void **state)
 {
-	static const enum sl_fate fates[] = {SL_FATE_DROP, SL_FATE_DUPLICATE, SL_FATE_CORRUPT};
+	static const enum sl_packet_fault packet_faults[] = {
+		SL_PACKET_FAULT_DROP, SL_PACKET_FAULT_DUPLICATE, SL_PACKET_FAULT_CORRUPT};
 
 	for (unsigned f = 0; f < 3; f++) {
 		set(*state, f == 0, f == 1, f == 2, 1);
 		for (uint32_t i = 0; i < 10000; i++)
-			assert_int_equal(fate_of(*state, i), fates[f]);
+			assert_int_equal(fault_of(*state, i), packet_faults[f]);
 	}
 }
 
@@ -88,10 +89,10 @@ static void the_same_seed_hurts_the_same_packets(void **state)
 
 	set(faults, 0.1, 0.1, 0.1, 7);
 	for (uint32_t i = 0; i < N; i++)
-		first[i] = (uint8_t)fate_of(faults, i);
+		first[i] = (uint8_t)fault_of(faults, i);
 	set(faults, 0.1, 0.1, 0.1, 7);
 	for (uint32_t i = N; i-- > 0;) /* in any order */
-		assert_int_equal(fate_of(faults, i), first[i]);
+		assert_int_equal(fault_of(faults, i), first[i]);
 }
 
 static void another_seed_hurts_others(void **state)
@@ -102,7 +103,8 @@ static void another_seed_hurts_others(void **state)
 	set(*state, 0.1, 0, 0, 1);
 	set(other, 0.1, 0, 0, 2);
 	for (uint32_t i = 0; i < 20000; i++) {
-		bool a = fate_of(*state, i) == SL_FATE_DROP, b = fate_of(other, i) == SL_FATE_DROP;
+		bool a = fault_of(*state, i) == SL_PACKET_FAULT_DROP,
+		     b = fault_of(other, i) == SL_PACKET_FAULT_DROP;
 
 		hurt += a;
 		both += a && b;
@@ -120,14 +122,14 @@ static void rates_are_about_what_was_asked_for(void **state)
 	for (uint32_t i = 0; i < N; i++) {
 		struct sl_fault fault;
 
-		count[fate_of(*state, i)]++;
+		count[fault_of(*state, i)]++;
 		while (sl_faults_drain(*state, &fault))
 			;
 	}
 	/* More than six standard deviations to each side. */
-	assert_in_range(count[SL_FATE_DROP], 0.045 * N, 0.055 * N);
-	assert_in_range(count[SL_FATE_DUPLICATE], 0.017 * N, 0.023 * N);
-	assert_in_range(count[SL_FATE_CORRUPT], 0.094 * N, 0.106 * N);
+	assert_in_range(count[SL_PACKET_FAULT_DROP], 0.045 * N, 0.055 * N);
+	assert_in_range(count[SL_PACKET_FAULT_DUPLICATE], 0.017 * N, 0.023 * N);
+	assert_in_range(count[SL_PACKET_FAULT_CORRUPT], 0.094 * N, 0.106 * N);
 }
 
 /* How often a fault hits when only one of module, sequence and packet changes. */
@@ -136,7 +138,8 @@ static unsigned drops_along(struct sl_faults *faults, unsigned m, unsigned s, un
 	unsigned drops = 0;
 
 	for (unsigned i = 0; i < 10000; i++)
-		drops += sl_faults_fate(faults, (uint16_t)(m * i), s * i, p * i) == SL_FATE_DROP;
+		drops += sl_faults_of_packet(faults, (uint16_t)(m * i), s * i, p * i) ==
+			 SL_PACKET_FAULT_DROP;
 	return drops;
 }
 
@@ -151,19 +154,19 @@ static void module_sequence_and_packet_each_decide(void **state)
 static void the_log_is_what_was_done(void **state)
 {
 	struct sl_faults *faults = *state;
-	struct sl_fault fault;
+	struct sl_fault logged;
 
 	set(faults, 0.1, 0.1, 0.1, 5);
 	for (uint32_t i = 0; i < 50000; i++) {
-		enum sl_fate fate = fate_of(faults, i);
+		enum sl_packet_fault fault = fault_of(faults, i);
 
-		assert_int_equal(sl_faults_drain(faults, &fault), fate != SL_FATE_SEND);
-		if (fate == SL_FATE_SEND)
+		assert_int_equal(sl_faults_drain(faults, &logged), fault != SL_PACKET_FAULT_NONE);
+		if (fault == SL_PACKET_FAULT_NONE)
 			continue;
-		assert_int_equal(fault.kind, fate);
-		assert_int_equal(fault.module, i % 3);
-		assert_int_equal(fault.sequence, i / 3 / 16);
-		assert_int_equal(fault.packet, i / 3 % 16);
+		assert_int_equal(logged.kind, fault);
+		assert_int_equal(logged.module, i % 3);
+		assert_int_equal(logged.sequence, i / 3 / 16);
+		assert_int_equal(logged.packet, i / 3 % 16);
 	}
 }
 
@@ -175,11 +178,11 @@ static void a_full_log_injects_nothing_more(void **state)
 
 	set(faults, 1, 0, 0, 1);
 	for (uint32_t i = 0; i < SL_FAULT_LOG; i++)
-		assert_int_equal(fate_of(faults, i), SL_FATE_DROP);
-	assert_int_equal(fate_of(faults, SL_FAULT_LOG), SL_FATE_SEND);
+		assert_int_equal(fault_of(faults, i), SL_PACKET_FAULT_DROP);
+	assert_int_equal(fault_of(faults, SL_FAULT_LOG), SL_PACKET_FAULT_NONE);
 	assert_int_equal(sl_faults_drain(faults, &fault), 1); /* room for one */
-	assert_int_equal(fate_of(faults, SL_FAULT_LOG), SL_FATE_DROP);
-	assert_int_equal(fate_of(faults, SL_FAULT_LOG + 1), SL_FATE_SEND);
+	assert_int_equal(fault_of(faults, SL_FAULT_LOG), SL_PACKET_FAULT_DROP);
+	assert_int_equal(fault_of(faults, SL_FAULT_LOG + 1), SL_PACKET_FAULT_NONE);
 	while (sl_faults_drain(faults, &fault))
 		drained++;
 	assert_int_equal(drained, SL_FAULT_LOG);
@@ -212,9 +215,9 @@ static void the_log_may_be_drained_by_another_thread(void **state)
 	set(faults, 1, 0, 0, 1);
 	assert_int_equal(pthread_create(&thread, NULL, drain_thread, faults), 0);
 	for (uint32_t i = 0; i < 3 * SL_FAULT_LOG; i++)
-		if (fate_of(faults, i) == SL_FATE_DROP)
+		if (fault_of(faults, i) == SL_PACKET_FAULT_DROP)
 			sum += i / 3 / 16 * 16 + i / 3 % 16 + i % 3;
-	while (sl_faults_fate(faults, UINT16_MAX, 0, 0) != SL_FATE_DROP)
+	while (sl_faults_of_packet(faults, UINT16_MAX, 0, 0) != SL_PACKET_FAULT_DROP)
 		sched_yield();
 	pthread_join(thread, &seen);
 	assert_int_equal((uintptr_t)seen, sum);
@@ -267,7 +270,8 @@ static void only_chosen_modules_are_hurt(void **state)
 		snprintf(o.fault_modules, sizeof(o.fault_modules), "%s", cases[i].text);
 		begin(*state, &o);
 		for (uint16_t m = 0; m < 64; m++)
-			assert_int_equal(sl_faults_fate(*state, m, 0, 0) == SL_FATE_DROP,
+			assert_int_equal(sl_faults_of_packet(*state, m, 0, 0) ==
+						 SL_PACKET_FAULT_DROP,
 					 cases[i].modules >> m & 1);
 	}
 }
@@ -280,7 +284,8 @@ static void a_burst_goes_on_over_the_end_of_a_block_in_its_own_module(void **sta
 
 	begin(*state, &o);
 	for (uint32_t i = 0; i < 20000; i++) {
-		bool dropped = sl_faults_fate(*state, 1, i / 16, i % 16) == SL_FATE_DROP;
+		bool dropped = sl_faults_of_packet(*state, 1, i / 16, i % 16) ==
+			       SL_PACKET_FAULT_DROP;
 
 		bursts += dropped && !left;
 		left = dropped ? (left ? left : 40) - 1 : left;
@@ -291,9 +296,9 @@ static void a_burst_goes_on_over_the_end_of_a_block_in_its_own_module(void **sta
 		assert_int_equal(fault.kind, SL_FAULT_BURST);
 	}
 	assert_in_range(bursts, 90, 190); /* one per 100 packets outside of bursts */
-	while (sl_faults_fate(*state, 1, 5000, 0) != SL_FATE_DROP)
+	while (sl_faults_of_packet(*state, 1, 5000, 0) != SL_PACKET_FAULT_DROP)
 		;
-	assert_int_equal(sl_faults_fate(*state, 0, 5001, 0), SL_FATE_SEND);
+	assert_int_equal(sl_faults_of_packet(*state, 0, 5001, 0), SL_PACKET_FAULT_NONE);
 }
 
 static void kinds_strike_independently(void **state)
@@ -374,7 +379,7 @@ static void a_front_end_restarts_as_a_whole_and_not_alone(void **state)
 static void what_cannot_be_done_is_refused_with_its_name(void **state)
 {
 	const struct sl_link nic = {.name = "nic"};
-	const struct sl_link wire = {.name = "wire", .fates = ~0u};
+	const struct sl_link wire = {.name = "wire", .packet_faults = ~0u};
 	const struct {
 		struct sl_fault_options options;
 		const struct sl_link *link;

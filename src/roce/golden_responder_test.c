@@ -100,7 +100,7 @@ static int guest_receive(struct guest *guest, const struct golden_frame *frame)
  * PSN too. It had another where packets in between were not recorded, and where it was wedged. */
 static const struct expectation {
 	const char *name;
-	int fate[4];
+	int fault[4];
 	uint32_t psn;
 	bool as_seen;
 } expectations[] = {
@@ -148,7 +148,7 @@ static void run_case(struct guest *guest, const struct golden_case *one)
 
 	guest->completions = 0;
 	for (unsigned i = 0; i < one->frames; i++)
-		assert_int_equal(guest_receive(guest, &one->frame[i]), expected->fate[i]);
+		assert_int_equal(guest_receive(guest, &one->frame[i]), expected->fault[i]);
 }
 
 /* What the memory must hold after a case, from the decoder's fields and not from our responder. */
@@ -160,7 +160,7 @@ static void model_memory(const struct golden_case *one, uint8_t *memory)
 	for (unsigned i = 0; i < one->frames; i++) {
 		const struct golden_frame *frame = &one->frame[i];
 
-		if (expected->fate[i] || strstr(golden_text(frame->fields, "name"), "SEND"))
+		if (expected->fault[i] || strstr(golden_text(frame->fields, "name"), "SEND"))
 			continue;
 		if (golden_has(frame, "va"))
 			at = golden_number(frame, "va") - one->qp.addr;

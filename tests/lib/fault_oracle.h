@@ -19,7 +19,7 @@
 /* MEMORY: shared; NIC: it shows events, and no packets. */
 enum oracle_way { ORACLE_UC, ORACLE_RC, ORACLE_MEMORY, ORACLE_NIC };
 
-enum oracle_fate { SENT, GONE, TWICE, BAD_ICRC, HELD, BAD_KEY = 1 << 4 };
+enum oracle_fault { SENT, GONE, TWICE, BAD_ICRC, HELD, BAD_KEY = 1 << 4 };
 enum oracle_block { SPOILT = 1 << 0, SPOILT_RECORD = 1 << 1, SKIPPED = 1 << 2 };
 
 struct oracle_stream {	    /* a module's */
@@ -42,7 +42,7 @@ struct oracle {
 	/* A front end goes away after so many frames, and comes back so many later. */
 	uint64_t restart_after, restart_frames;
 
-	uint8_t *fate;	 /* [modules][frames][packets], enum oracle_fate */
+	uint8_t *fault;	 /* [modules][frames][packets], enum oracle_fault */
 	uint8_t *block;	 /* [modules][frames], set of enum oracle_block */
 	uint32_t *here;	 /* [modules][frames]: different packets that were placed */
 	uint64_t *frame; /* [modules][frames]: which frame a sequence is of */
@@ -53,17 +53,17 @@ static inline void oracle_init(struct oracle *o)
 {
 	size_t blocks = (size_t)o->modules * o->frames;
 
-	o->fate = calloc(blocks * o->packets, 1);
+	o->fault = calloc(blocks * o->packets, 1);
 	o->block = calloc(blocks, 1);
 	o->here = calloc(blocks, sizeof(*o->here));
 	o->frame = calloc(blocks, sizeof(*o->frame));
-	if (!o->fate || !o->block || !o->here || !o->frame)
+	if (!o->fault || !o->block || !o->here || !o->frame)
 		abort();
 }
 
 static inline void oracle_fini(struct oracle *o)
 {
-	free(o->fate);
+	free(o->fault);
 	free(o->block);
 	free(o->here);
 	free(o->frame);
@@ -124,7 +124,7 @@ static inline bool oracle_fault(struct oracle *o, uint32_t module, uint64_t sequ
 {
 	static const struct {
 		const char *kind;
-		uint8_t fate, block;
+		uint8_t fault, block;
 	} known[] = {
 		{"drop", GONE, 0},	 {"burst", GONE, 0},
 		{"duplicate", TWICE, 0}, {"corrupt", BAD_ICRC, 0},
@@ -132,7 +132,7 @@ static inline bool oracle_fault(struct oracle *o, uint32_t module, uint64_t sequ
 		{"spoil", 0, SPOILT},	 {"spoil_record", 0, SPOILT_RECORD},
 		{"delay", 0, 0}, /* it comes later, and that is all */
 	};
-	uint8_t *fate;
+	uint8_t *fault;
 
 	if (module >= o->modules || sequence > o->frames || packet >= o->packets)
 		return false;
@@ -145,14 +145,14 @@ static inline bool oracle_fault(struct oracle *o, uint32_t module, uint64_t sequ
 		return true; /* from here on; which is from the beginning */
 	if (sequence == o->frames)
 		return !strcmp(kind, "delay"); /* of one that was skipped then */
-	fate = &o->fate[oracle_at(o, module, sequence) * o->packets + packet];
+	fault = &o->fault[oracle_at(o, module, sequence) * o->packets + packet];
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		if (strcmp(known[i].kind, kind) != 0)
 			continue;
-		/* A packet goes onto the wire once: two fates contradict each other. */
-		if (known[i].fate && known[i].fate != BAD_KEY && (*fate & ~BAD_KEY))
+		/* A packet goes onto the wire once: two packet_faults contradict each other. */
+		if (known[i].fault && known[i].fault != BAD_KEY && (*fault & ~BAD_KEY))
 			return false;
-		*fate |= known[i].fate;
+		*fault |= known[i].fault;
 		o->block[oracle_at(o, module, sequence)] |= known[i].block;
 		return true;
 	}
@@ -199,17 +199,17 @@ static inline void oracle_place(struct oracle_wire *w, uint64_t frame, uint32_t 
 static inline void oracle_arrive(struct oracle_wire *w, uint64_t frame, uint32_t packet)
 {
 	const struct oracle *o = w->o;
-	uint8_t fate = o->fate[oracle_at(o, w->module, frame) * o->packets + packet];
+	uint8_t fault = o->fault[oracle_at(o, w->module, frame) * o->packets + packet];
 	bool first = packet % o->message == 0;
 
-	if ((fate & ~BAD_KEY) == BAD_ICRC)
+	if ((fault & ~BAD_KEY) == BAD_ICRC)
 		return;
 	if (!first && !(w->open && frame == w->frame_next && packet == w->packet_next)) {
 		w->open = false;
 		return;
 	}
 	/* The key is in the first packet of a message. */
-	if (first && (fate & BAD_KEY)) {
+	if (first && (fault & BAD_KEY)) {
 		w->open = false;
 		return;
 	}
@@ -242,12 +242,12 @@ static inline void oracle_plan(struct oracle_wire *w, uint64_t first_sequence, u
 	for (uint64_t k = first_sequence; k < end; k++)
 		for (uint32_t p = 0; p < o->packets; p++) {
 			size_t at = oracle_at(o, w->module, k);
-			uint8_t fate = o->fate[at * o->packets + p] & (uint8_t)~BAD_KEY;
-			int copies = fate == TWICE ? 2 : fate == GONE || fate == HELD ? 0 : 1;
+			uint8_t fault = o->fault[at * o->packets + p] & (uint8_t)~BAD_KEY;
+			int copies = fault == TWICE ? 2 : fault == GONE || fault == HELD ? 0 : 1;
 
 			if (o->block[at] & SKIPPED)
 				continue;
-			if (fate == HELD) {
+			if (fault == HELD) {
 				turn_of[last] = turns;
 				held[last++] = k * o->packets + p;
 			}
@@ -283,7 +283,7 @@ static inline void oracle_memory(struct oracle *o, uint32_t module)
 		bool whole = !(o->block[at] & SKIPPED);
 
 		for (uint32_t p = 0; p < o->packets; p++)
-			whole &= o->fate[at * o->packets + p] == SENT;
+			whole &= o->fault[at * o->packets + p] == SENT;
 		o->here[at] = whole ? o->packets : 0;
 	}
 }
@@ -299,7 +299,7 @@ static inline void oracle_nic(struct oracle *o, uint32_t module)
 		bool event = !(o->block[at] & SKIPPED);
 
 		for (uint32_t p = 0; p < o->packets; p++) {
-			bool lost = o->fate[at * o->packets + p] != SENT;
+			bool lost = o->fault[at * o->packets + p] != SENT;
 
 			event &= p < last || !lost;
 			if (lost && p < last)

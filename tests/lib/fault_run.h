@@ -115,9 +115,9 @@ static inline bool run_wire_loses(void *arg, uint32_t qpn, uint32_t psn)
 		uint32_t packet = (psn - plan->first_psn) & 0xffffff;
 
 		if (plan->version && plan->qpn == qpn)
-			return sl_faults_fate(arg, (uint16_t)m,
-					      plan->first_sequence + packet / plan->packets,
-					      packet % plan->packets) == SL_FATE_DROP;
+			return sl_faults_of_packet(arg, (uint16_t)m,
+						   plan->first_sequence + packet / plan->packets,
+						   packet % plan->packets) == SL_PACKET_FAULT_DROP;
 	}
 	return false;
 }

@@ -208,10 +208,10 @@ static void what_comes_after_its_slot_was_given_up_is_late(void **state)
 	rig_free(rig);
 }
 
-static enum sl_fate drop_first_packet_of_frame_1(void *arg, uint16_t module, uint64_t sequence,
-						 uint32_t packet)
+static enum sl_packet_fault drop_first_packet_of_frame_1(void *arg, uint16_t module,
+							 uint64_t sequence, uint32_t packet)
 {
-	return sequence == 1 && packet == 0 ? SL_FATE_DROP : SL_FATE_SEND;
+	return sequence == 1 && packet == 0 ? SL_PACKET_FAULT_DROP : SL_PACKET_FAULT_NONE;
 }
 
 static void a_lost_packet_costs_its_frame_and_no_other(void **state)
@@ -219,7 +219,7 @@ static void a_lost_packet_costs_its_frame_and_no_other(void **state)
 	struct rig *rig = rig_new(*state);
 	uint64_t ns;
 
-	rig->fate = drop_first_packet_of_frame_1;
+	rig->fault = drop_first_packet_of_frame_1;
 	assert_int_equal(rig_open_receiver(rig), 0);
 	rig_open_source(rig);
 	sl_ring_open(&rig->ring, UINT64_MAX);
@@ -234,9 +234,10 @@ static void a_lost_packet_costs_its_frame_and_no_other(void **state)
 	rig_free(rig);
 }
 
-static enum sl_fate drop_everything(void *arg, uint16_t module, uint64_t sequence, uint32_t packet)
+static enum sl_packet_fault drop_everything(void *arg, uint16_t module, uint64_t sequence,
+					    uint32_t packet)
 {
-	return SL_FATE_DROP;
+	return SL_PACKET_FAULT_DROP;
 }
 
 /* All of a window lost: only the source's own count can tell the receiver that it was sent. */
@@ -244,7 +245,7 @@ static void credit_comes_back_after_everything_was_lost(void **state)
 {
 	struct rig *rig = rig_new(*state);
 
-	rig->fate = drop_everything;
+	rig->fault = drop_everything;
 	assert_int_equal(rig_open_receiver(rig), 0);
 	rig_open_source(rig);
 	sl_ring_open(&rig->ring, UINT64_MAX);

@@ -97,12 +97,12 @@ int rig_offer(struct rig *rig, void *source, uint16_t module, struct sl_offer *o
 void rig_open_source(struct rig *rig)
 {
 	struct sl_link_env env = {
-		.service = rig->service, .fate = rig->fate, .fate_arg = rig, .hold = rig->hold};
+		.service = rig->service, .fault = rig->fault, .fault_arg = rig, .hold = rig->hold};
 	pthread_t thread;
 	void *err = NULL;
 
 	if (rig_lose) {
-		env.fate = NULL;
+		env.fault = NULL;
 		rig_lose(rig);
 	}
 	rig->source = rig_state(rig);

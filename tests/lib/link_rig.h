@@ -55,7 +55,8 @@ struct rig {
 	uint16_t crc;
 	void *notes; /* NULL: no receiver will come after this one */
 	const int *handover_fd;
-	enum sl_fate (*fate)(void *arg, uint16_t module, uint64_t sequence, uint32_t packet);
+	enum sl_packet_fault (*fault)(void *arg, uint16_t module, uint64_t sequence,
+				      uint32_t packet);
 	uint32_t hold;
 };
 

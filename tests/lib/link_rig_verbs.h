@@ -15,15 +15,15 @@ static inline bool rig_verbs_lost(void *arg, uint32_t qpn, uint32_t psn)
 		uint32_t packet = (psn - plan->first_psn) & 0xffffff;
 
 		if (plan->qpn == qpn)
-			return rig->fate(rig, m, packet / plan->packets, packet % plan->packets) ==
-			       SL_FATE_DROP;
+			return rig->fault(rig, m, packet / plan->packets, packet % plan->packets) ==
+			       SL_PACKET_FAULT_DROP;
 	}
 	return false;
 }
 
 static inline void rig_verbs_lose(struct rig *rig)
 {
-	fake_verbs_lose(rig->fate ? rig_verbs_lost : NULL, rig);
+	fake_verbs_lose(rig->fault ? rig_verbs_lost : NULL, rig);
 }
 
 /* One device has both of the rig's addresses. */

@@ -128,7 +128,7 @@ bool rig_is_image(const struct sl_shape *shape)
 	return *shape->name && !shape->ragged && sl_shape_elements(shape) == RIG_PIXELS;
 }
 
-void rig_furnish(struct rig *rig, struct rig_frame *f)
+void rig_init_views(struct rig *rig, struct rig_frame *f)
 {
 	size_t canary = RIG_CANARY * 4;
 	size_t module = RIG_MODULE_PIXELS * sl_dtype_bytes(rig->in.dtype);
@@ -205,7 +205,7 @@ void rig_batch(struct rig *rig, struct rig_frame *frames, uint32_t n, uint32_t t
 
 	for (uint32_t f = 0; f < n; f++) {
 		pointer[f] = &frames[f].frame;
-		rig_furnish(rig, &frames[f]);
+		rig_init_views(rig, &frames[f]);
 	}
 	for (unsigned w = 0; w < workers; w++)
 		for (uint32_t f = 0; f < n; f++) {

@@ -77,7 +77,7 @@ void rig_frame_fini(struct rig_frame *f);
 bool rig_is_image(const struct sl_shape *shape);
 
 /* Memory for every output, and for frame() the input's address. */
-void rig_furnish(struct rig *rig, struct rig_frame *f);
+void rig_init_views(struct rig *rig, struct rig_frame *f);
 
 /* Every byte of the result's memory outside the array is as it was. */
 void rig_check_canaries(const struct rig *rig, const struct rig_frame *f);

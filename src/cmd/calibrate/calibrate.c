@@ -19,7 +19,7 @@
 enum { OPTIONS = 48, ALIGN = 64 };
 
 struct calibrate_options {
-	char output[256], file[384], dataset[128], summary[1024], transfer[SL_STREAM_NAME];
+	char output[256], file[384], dataset[128], summary[1024], transfer[SL_TRANSFER_NAME];
 	uint64_t frames;
 	bool quiet;
 };
@@ -165,10 +165,10 @@ static enum sl_result run(struct calibrate *c)
 
 static enum sl_result run_live(struct calibrate *c)
 {
-	struct sl_stream_names names;
+	struct sl_transfer_names names;
 
 	if (set_frames(c) ||
-	    sl_experiment_streams(c->args.plain[0], c->args.set, c->args.sets, &names))
+	    sl_experiment_transfers(c->args.plain[0], c->args.set, c->args.sets, &names))
 		return SL_RESULT_ERROR;
 	if (names.n > 1 && !c->options->transfer[0]) {
 		sl_error("%s has %u transfers: choose one with --transfer", c->args.plain[0],

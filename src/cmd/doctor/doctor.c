@@ -9,7 +9,7 @@
 #include "net/interface.h"
 
 struct doctor_options {
-	char root[512], transfer[SL_STREAM_NAME];
+	char root[512], transfer[SL_TRANSFER_NAME];
 };
 
 static const struct sl_option options[] = {
@@ -125,14 +125,14 @@ static int doctor(const struct doctor_options *o, const struct sl_args *args, co
 
 int sl_cmd_doctor(const struct sl_command *command, int argc, char **argv)
 {
-	struct sl_stream_names names = {.n = 0};
+	struct sl_transfer_names names = {.n = 0};
 	struct doctor_options o;
 	struct sl_args args;
 	int err = sl_args_read(command, options, &o, argc, argv, &args);
 
 	if (err)
 		return err > 0 ? 0 : 1;
-	if (args.plains && sl_experiment_streams(args.plain[0], args.set, args.sets, &names))
+	if (args.plains && sl_experiment_transfers(args.plain[0], args.set, args.sets, &names))
 		return 1;
 	if (names.n < 2 || o.transfer[0])
 		return doctor(&o, &args, o.transfer) ? 1 : 0;

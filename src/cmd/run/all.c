@@ -62,7 +62,7 @@ static int add(char **argv, int n, const char *name, const char *value)
 
 static int start_receiver(struct all *all, struct receiver *receiver)
 {
-	char any_port[SL_STREAM_NAME + 40];
+	char any_port[SL_TRANSFER_NAME + 40];
 	char *argv[ARGUMENTS];
 	int n = common(all, "run", argv);
 
@@ -102,7 +102,7 @@ static unsigned port_of(const struct receiver *receiver)
 
 static int start_front_end(struct all *all)
 {
-	static char set[SL_STREAMS][SL_STREAM_NAME + 40];
+	static char set[SL_STREAMS][SL_TRANSFER_NAME + 40];
 	char *argv[ARGUMENTS + 2 * SL_STREAMS];
 	int n = common(all, "emulate", argv);
 

@@ -7,7 +7,7 @@
 
 struct sl_run_all {
 	const struct sl_args *args;
-	const struct sl_stream_names *names;
+	const struct sl_transfer_names *names;
 	bool emulator; /* start the detector side, too */
 	/* It hears answers: it stays so long for the last of them, and has a say in the result. 0:
 	 * it does not. */

@@ -209,7 +209,7 @@ enum sl_result sl_integrate_span(const struct sl_run_plan *plan)
 }
 
 /* Every transfer's file is read before any receiver begins: mistakes are told at once. */
-static int run_many(struct sl_run_state *run, const struct sl_stream_names *names)
+static int run_many(struct sl_run_state *run, const struct sl_transfer_names *names)
 {
 	struct sl_run_all all = {
 		.args = &run->args,
@@ -242,7 +242,7 @@ static int run_many(struct sl_run_state *run, const struct sl_stream_names *name
 int sl_cmd_run(const struct sl_command *command, int argc, char **argv)
 {
 	struct sl_run_state run = {0};
-	struct sl_stream_names names;
+	struct sl_transfer_names names;
 	int err = sl_args_read(command, options, &run.options, argc, argv, &run.args);
 
 	if (err)
@@ -252,7 +252,7 @@ int sl_cmd_run(const struct sl_command *command, int argc, char **argv)
 		return SL_RESULT_ERROR;
 	}
 	sl_signals_catch();
-	if (sl_experiment_streams(run.args.plain[0], run.args.set, run.args.sets, &names))
+	if (sl_experiment_transfers(run.args.plain[0], run.args.set, run.args.sets, &names))
 		return SL_RESULT_ERROR;
 	return names.n > 1 && !run.options.transfer[0] ? run_many(&run, &names)
 						       : sl_result_exit(run_one(&run));

@@ -140,7 +140,7 @@ int sl_run_write_port_file(const struct sl_run_state *run)
 /* The detector side as a process of its own. */
 int sl_run_spawn_child(struct sl_run_state *run)
 {
-	char port[SL_STREAM_NAME + 40];
+	char port[SL_TRANSFER_NAME + 40];
 	char *argv[2 * SL_ARGS_SETS + 11];
 	int n = 0;
 

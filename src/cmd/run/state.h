@@ -20,7 +20,8 @@ enum { SL_RUN_POLL_MS = 10 };
 
 struct sl_run_options {
 	bool emulator, quiet, still;
-	char summary[1024], outcomes[1024], port_file[1024], truth[1024], transfer[SL_STREAM_NAME];
+	char summary[1024], outcomes[1024], port_file[1024], truth[1024],
+		transfer[SL_TRANSFER_NAME];
 };
 
 struct sl_run_state {
@@ -34,9 +35,9 @@ struct sl_run_state {
 	struct sl_progress progress;
 	uint64_t expected;
 	struct sl_run_handover handover;
-	pid_t child;				 /* 0: none */
-	int child_status;			 /* once it has ended */
-	char transfer_path[SL_STREAM_NAME + 16]; /* of its sections in the file */
+	pid_t child;				   /* 0: none */
+	int child_status;			   /* once it has ended */
+	char transfer_path[SL_TRANSFER_NAME + 16]; /* of its sections in the file */
 	bool stopping;
 	const struct sl_run_plan *plan; /* NULL: as the file says */
 };

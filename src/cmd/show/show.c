@@ -13,7 +13,7 @@
 #include "experiment/experiment.h"
 
 struct show_options {
-	char frame[32], output[1024], transfer[SL_STREAM_NAME];
+	char frame[32], output[1024], transfer[SL_TRANSFER_NAME];
 	bool dark, modules;
 	uint32_t scale, colours, bin, event, height;
 	double low, high;

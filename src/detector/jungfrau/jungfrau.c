@@ -75,7 +75,8 @@ static int open_jungfrau(void *state, const struct sl_detector_options *run,
 	describe(j, geometry);
 	err = sl_jf_tables_open(j);
 	if (!err)
-		err = sl_stock_open(&j->stock, pool_entries(j), j->modules, geometry->module_bytes);
+		err = sl_frame_cache_open(&j->cache, pool_entries(j), j->modules,
+					  geometry->module_bytes);
 	if (!err)
 		err = sl_scene_open(&j->options, j->seed, geometry, &j->scene);
 	if (err == -ENOMEM)
@@ -88,7 +89,7 @@ static void close_jungfrau(void *state)
 	struct sl_jungfrau *j = state;
 
 	sl_jf_tables_close(j);
-	sl_stock_close(&j->stock);
+	sl_frame_cache_close(&j->cache);
 	sl_scene_close(&j->scene);
 }
 
@@ -97,15 +98,15 @@ static int render(void *state, uint64_t frame, uint32_t module, uint32_t flags, 
 {
 	struct sl_jungfrau *j = state;
 
-	return sl_stock_get(&j->stock, frame, module, flags & SL_RECORD_DARK, sl_jf_make, j,
-			    pixels);
+	return sl_frame_cache_get(&j->cache, frame, module, flags & SL_RECORD_DARK, sl_jf_make, j,
+				  pixels);
 }
 
 static int prepare(void *state)
 {
 	struct sl_jungfrau *j = state;
 
-	return sl_stock_fill(&j->stock, sl_jf_make, j, "jungfrau");
+	return sl_frame_cache_fill(&j->cache, sl_jf_make, j, "jungfrau");
 }
 
 static void truth(void *state, uint64_t frame, uint32_t flags, struct sl_truth *truth)

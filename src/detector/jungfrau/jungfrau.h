@@ -32,7 +32,7 @@ struct sl_jungfrau {
 	uint32_t modules;
 	uint64_t seed, period_ns;
 	struct sl_scene scene;
-	struct sl_stock stock;
+	struct sl_frame_cache cache;
 	float *normal;			   /* [SL_NORMAL_ENTRIES] */
 	float *pedestal[SL_JF_GAINS];	   /* [storage_cells][modules][SL_JF_PIXELS] */
 	float *gain[SL_JF_GAINS];	   /* [modules][SL_JF_PIXELS] */
@@ -46,7 +46,7 @@ struct sl_jungfrau {
 int sl_jf_tables_open(struct sl_jungfrau *j);
 void sl_jf_tables_close(struct sl_jungfrau *j);
 
-/* One block; a sl_stock_make. */
+/* One block; a sl_frame_cache_make. */
 void sl_jf_make(void *arg, uint32_t entry, uint32_t module, bool dark, void *block);
 
 /* The code of a gain in the upper bits of a raw pixel. */

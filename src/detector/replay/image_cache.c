@@ -13,72 +13,72 @@
 /* That the kernel is asked to read ahead of what is wanted. */
 enum { AHEAD_IMAGES = 4 };
 
-int sl_reel_open(const struct sl_stack_options *options, struct sl_reel *reel)
+int sl_image_cache_open(const struct sl_stack_options *options, struct sl_image_cache *cache)
 {
 	int err;
 
-	*reel = (struct sl_reel){.scratch = -1, .last_image = UINT64_MAX};
-	err = sl_stack_open(options, &reel->stack);
+	*cache = (struct sl_image_cache){.scratch = -1, .last_image = UINT64_MAX};
+	err = sl_stack_open(options, &cache->stack);
 	if (err)
 		return err;
-	reel->image_bytes = sl_stack_shape(reel->stack)->image_bytes;
+	cache->image_bytes = sl_stack_shape(cache->stack)->image_bytes;
 	return 0;
 }
 
-static void say_failed(const struct sl_reel *reel)
+static void say_failed(const struct sl_image_cache *cache)
 {
-	unsigned long long image = reel->failed_image;
-	const char *path = sl_stack_where(reel->stack, reel->failed_image);
+	unsigned long long image = cache->failed_image;
+	const char *path = sl_stack_where(cache->stack, cache->failed_image);
 
-	if (reel->failed == -ESTALE)
+	if (cache->failed == -ESTALE)
 		sl_error("replay: '%s' is not what it was when it was opened: image %llu could not "
 			 "be sent",
 			 path, image);
-	else if (reel->failed)
+	else if (cache->failed)
 		sl_error("replay: image %llu of '%s' could not be sent: %s", image, path,
-			 strerror(-reel->failed));
+			 strerror(-cache->failed));
 }
 
-void sl_reel_close(struct sl_reel *reel)
+void sl_image_cache_close(struct sl_image_cache *cache)
 {
-	if (!reel->stack)
+	if (!cache->stack)
 		return;
-	say_failed(reel);
-	if (reel->memory)
-		munmap(reel->memory, reel->ready * reel->image_bytes);
-	if (reel->scratch >= 0)
-		close(reel->scratch);
-	free(reel->last);
-	sl_stack_close(reel->stack);
-	*reel = (struct sl_reel){.scratch = -1};
+	say_failed(cache);
+	if (cache->memory)
+		munmap(cache->memory, cache->ready * cache->image_bytes);
+	if (cache->scratch >= 0)
+		close(cache->scratch);
+	free(cache->last);
+	sl_stack_close(cache->stack);
+	*cache = (struct sl_image_cache){.scratch = -1};
 }
 
 /* The image that is i-th from `first` on. */
-static uint64_t image_at(const struct sl_reel *reel, uint64_t first, uint64_t i)
+static uint64_t image_at(const struct sl_image_cache *cache, uint64_t first, uint64_t i)
 {
-	return (first + i) % sl_stack_images(reel->stack);
+	return (first + i) % sl_stack_images(cache->stack);
 }
 
-static int load(struct sl_reel *reel, uint64_t first, uint64_t images)
+static int load(struct sl_image_cache *cache, uint64_t first, uint64_t images)
 {
-	uint8_t *memory = mmap(NULL, images * reel->image_bytes, PROT_READ | PROT_WRITE,
+	uint8_t *memory = mmap(NULL, images * cache->image_bytes, PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int err = 0;
 
 	if (memory == MAP_FAILED) {
 		sl_error("replay: no memory for %llu images (%.1f MB); set cache lower",
 			 (unsigned long long)images,
-			 (double)images * (double)reel->image_bytes * 1e-6);
+			 (double)images * (double)cache->image_bytes * 1e-6);
 		return -ENOMEM;
 	}
 	for (uint64_t i = 0; i < images && !err; i++)
-		err = sl_stack_read(reel->stack, image_at(reel, first, i),
-				    memory + i * reel->image_bytes);
+		err = sl_stack_read(cache->stack, image_at(cache, first, i),
+				    memory + i * cache->image_bytes);
 	if (err) {
-		munmap(memory, images * reel->image_bytes);
+		munmap(memory, images * cache->image_bytes);
 		return err;
 	}
-	reel->memory = memory;
+	cache->memory = memory;
 	return 0;
 }
 
@@ -121,52 +121,52 @@ static int open_scratch(const char *folder, uint64_t bytes)
 	return -err;
 }
 
-static int unpack(struct sl_reel *reel, uint64_t first, uint64_t images, const char *folder)
+static int unpack(struct sl_image_cache *cache, uint64_t first, uint64_t images, const char *folder)
 {
-	uint8_t *image = malloc(reel->image_bytes);
-	int fd = image ? open_scratch(folder, images * reel->image_bytes) : -ENOMEM;
+	uint8_t *image = malloc(cache->image_bytes);
+	int fd = image ? open_scratch(folder, images * cache->image_bytes) : -ENOMEM;
 	int err = fd < 0 ? fd : 0;
 
 	if (!err)
 		sl_info("replay: unpacking %llu images, %.1f MB, which is more than `cache`",
 			(unsigned long long)images,
-			(double)images * (double)reel->image_bytes * 1e-6);
+			(double)images * (double)cache->image_bytes * 1e-6);
 	for (uint64_t i = 0; i < images && !err; i++) {
-		err = sl_stack_read(reel->stack, image_at(reel, first, i), image);
+		err = sl_stack_read(cache->stack, image_at(cache, first, i), image);
 		if (!err)
-			err = write_all(fd, image, reel->image_bytes, i * reel->image_bytes);
+			err = write_all(fd, image, cache->image_bytes, i * cache->image_bytes);
 	}
 	free(image);
 	if (err && fd >= 0)
 		close(fd);
 	if (!err)
-		reel->scratch = fd;
+		cache->scratch = fd;
 	return err;
 }
 
-int sl_reel_prepare(struct sl_reel *reel, uint64_t first, uint64_t images, uint64_t most,
-		    const char *folder)
+int sl_image_cache_prepare(struct sl_image_cache *cache, uint64_t first, uint64_t images,
+			   uint64_t most, const char *folder)
 {
 	int err = 0;
 
-	reel->first = first;
-	if (images > UINT64_MAX / reel->image_bytes)
+	cache->first = first;
+	if (images > UINT64_MAX / cache->image_bytes)
 		return -EFBIG;
-	if (images * reel->image_bytes <= most)
-		err = load(reel, first, images);
-	else if (sl_stack_is_raw(reel->stack)) {
-		reel->direct = true;
-		images = sl_stack_images(reel->stack); /* all are as near as these */
+	if (images * cache->image_bytes <= most)
+		err = load(cache, first, images);
+	else if (sl_stack_is_raw(cache->stack)) {
+		cache->direct = true;
+		images = sl_stack_images(cache->stack); /* all are as near as these */
 	} else
-		err = unpack(reel, first, images, folder);
-	reel->ready = err ? 0 : images;
+		err = unpack(cache, first, images, folder);
+	cache->ready = err ? 0 : images;
 	return err;
 }
 
-static int read_scratch(struct sl_reel *reel, uint64_t at, uint64_t bytes, uint8_t *buffer)
+static int read_scratch(struct sl_image_cache *cache, uint64_t at, uint64_t bytes, uint8_t *buffer)
 {
 	for (uint64_t done = 0; done < bytes;) {
-		ssize_t n = pread(reel->scratch, buffer + done, bytes - done, (off_t)(at + done));
+		ssize_t n = pread(cache->scratch, buffer + done, bytes - done, (off_t)(at + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -174,63 +174,63 @@ static int read_scratch(struct sl_reel *reel, uint64_t at, uint64_t bytes, uint8
 			return n < 0 ? -errno : -EIO;
 		done += (uint64_t)n;
 	}
-	posix_fadvise(reel->scratch, (off_t)(at + bytes), (off_t)(AHEAD_IMAGES * reel->image_bytes),
-		      POSIX_FADV_WILLNEED);
+	posix_fadvise(cache->scratch, (off_t)(at + bytes),
+		      (off_t)(AHEAD_IMAGES * cache->image_bytes), POSIX_FADV_WILLNEED);
 	return 0;
 }
 
 /* Nobody prepared it: whoever asks waits. Modules of one image are asked for one after another. */
-static int read_now(struct sl_reel *reel, uint64_t image)
+static int read_now(struct sl_image_cache *cache, uint64_t image)
 {
 	int err;
 
-	if (reel->last_image == image)
+	if (cache->last_image == image)
 		return 0;
-	if (!reel->last)
-		reel->last = malloc(reel->image_bytes);
-	if (!reel->last)
+	if (!cache->last)
+		cache->last = malloc(cache->image_bytes);
+	if (!cache->last)
 		return -ENOMEM;
-	reel->last_image = UINT64_MAX;
-	err = sl_stack_read(reel->stack, image, reel->last);
+	cache->last_image = UINT64_MAX;
+	err = sl_stack_read(cache->stack, image, cache->last);
 	if (!err)
-		reel->last_image = image;
+		cache->last_image = image;
 	return err;
 }
 
-static int get_ready(struct sl_reel *reel, uint64_t image, uint64_t offset, uint64_t bytes,
+static int get_ready(struct sl_image_cache *cache, uint64_t image, uint64_t offset, uint64_t bytes,
 		     void *buffer, const void **pixels)
 {
-	uint64_t images = sl_stack_images(reel->stack);
-	uint64_t i = (image + images - reel->first) % images;
+	uint64_t images = sl_stack_images(cache->stack);
+	uint64_t i = (image + images - cache->first) % images;
 	int err = 0;
 
-	if (i >= reel->ready)
+	if (i >= cache->ready)
 		return -ENODATA;
 	*pixels = buffer;
-	if (reel->memory)
-		*pixels = reel->memory + i * reel->image_bytes + offset;
-	else if (reel->direct)
-		err = sl_stack_read_part(reel->stack, image, offset, bytes, buffer);
+	if (cache->memory)
+		*pixels = cache->memory + i * cache->image_bytes + offset;
+	else if (cache->direct)
+		err = sl_stack_read_part(cache->stack, image, offset, bytes, buffer);
 	else
-		err = read_scratch(reel, i * reel->image_bytes + offset, bytes, buffer);
-	if (err && !reel->failed) {
-		reel->failed = err;
-		reel->failed_image = image;
+		err = read_scratch(cache, i * cache->image_bytes + offset, bytes, buffer);
+	if (err && !cache->failed) {
+		cache->failed = err;
+		cache->failed_image = image;
 	}
 	return err;
 }
 
-int sl_reel_get(struct sl_reel *reel, uint64_t image, uint64_t offset, uint64_t bytes, void *buffer,
-		const void **pixels)
+int sl_image_cache_get(struct sl_image_cache *cache, uint64_t image, uint64_t offset,
+		       uint64_t bytes, void *buffer, const void **pixels)
 {
 	int err;
 
-	if (reel->ready)
-		return get_ready(reel, image, offset, bytes, buffer, pixels);
-	err = read_now(reel, image);
+	if (cache->ready)
+		return get_ready(cache, image, offset, bytes, buffer, pixels);
+	err = read_now(cache, image);
 	if (err)
 		return err;
-	memcpy(buffer, reel->last + offset, bytes);
+	memcpy(buffer, cache->last + offset, bytes);
 	*pixels = buffer;
 	return 0;
 }

@@ -4,8 +4,9 @@
  *            Otherwise raw files are read as images are wanted, and what must be unpacked first is
  *            unpacked into a scratch file without a name; the kernel reads ahead in both. Without
  *            prepare() an image is read by whoever asks, and may be slow.
- * Threads:   one at a time. After prepare(), sl_reel_get() neither allocates, locks nor logs.
- * Ownership: the stack is the reel's. */
+ * Threads:   one at a time. After prepare(), sl_image_cache_get() neither allocates, locks nor
+ *            logs.
+ * Ownership: the stack is the cache's. */
 #ifndef SL_DETECTOR_REPLAY_IMAGE_CACHE_H
 #define SL_DETECTOR_REPLAY_IMAGE_CACHE_H
 
@@ -13,7 +14,7 @@
 
 #include "detector/replay/stack.h"
 
-struct sl_reel {
+struct sl_image_cache {
 	struct sl_stack *stack;
 	uint64_t image_bytes;
 	/* The images that wait: `first` of the stack and those that follow, round its end. */
@@ -28,16 +29,16 @@ struct sl_reel {
 };
 
 /* Logs why not. */
-int sl_reel_open(const struct sl_stack_options *options, struct sl_reel *reel);
-void sl_reel_close(struct sl_reel *reel);
+int sl_image_cache_open(const struct sl_stack_options *options, struct sl_image_cache *cache);
+void sl_image_cache_close(struct sl_image_cache *cache);
 
 /* Have `images` from `first` on ready: in `most` bytes of memory, or in a file in `folder`. */
-int sl_reel_prepare(struct sl_reel *reel, uint64_t first, uint64_t images, uint64_t most,
-		    const char *folder);
+int sl_image_cache_prepare(struct sl_image_cache *cache, uint64_t first, uint64_t images,
+			   uint64_t most, const char *folder);
 
 /* `bytes` of an image from `offset` on: in buffer, or where *pixels says. -ENODATA: it was not
  * prepared. */
-int sl_reel_get(struct sl_reel *reel, uint64_t image, uint64_t offset, uint64_t bytes, void *buffer,
-		const void **pixels);
+int sl_image_cache_get(struct sl_image_cache *cache, uint64_t image, uint64_t offset,
+		       uint64_t bytes, void *buffer, const void **pixels);
 
 #endif

@@ -34,7 +34,7 @@ struct replay {
 	char sensor_material[8];
 
 	struct sl_detector_options run;
-	struct sl_reel reel[KINDS];
+	struct sl_image_cache images[KINDS];
 	bool separate; /* dark frames have files of their own */
 	uint64_t module_bytes, period_ns;
 };
@@ -105,14 +105,14 @@ static int open_files(struct replay *r)
 	}
 	r->files.bits = bits[r->bits];
 	r->files.big_endian = r->byte_order;
-	err = sl_reel_open(&r->files, &r->reel[BRIGHT]);
+	err = sl_image_cache_open(&r->files, &r->images[BRIGHT]);
 	if (err || !r->darks[0])
 		return err;
 	darks = r->files;
 	snprintf(darks.file, sizeof(darks.file), "%s", r->darks);
 	snprintf(darks.dataset, sizeof(darks.dataset), "%s", r->darks_dataset);
 	r->separate = true;
-	return sl_reel_open(&darks, &r->reel[DARK]);
+	return sl_image_cache_open(&darks, &r->images[DARK]);
 }
 
 static int check_darks(const struct replay *r)
@@ -121,8 +121,8 @@ static int check_darks(const struct replay *r)
 
 	if (!r->separate)
 		return 0;
-	a = sl_stack_shape(r->reel[BRIGHT].stack);
-	b = sl_stack_shape(r->reel[DARK].stack);
+	a = sl_stack_shape(r->images[BRIGHT].stack);
+	b = sl_stack_shape(r->images[DARK].stack);
 	if (a->dtype == b->dtype && a->rows == b->rows && a->columns == b->columns &&
 	    a->modules == b->modules)
 		return 0;
@@ -175,7 +175,7 @@ static uint64_t wanted(const struct replay *r)
 
 static int check_frames(const struct replay *r)
 {
-	uint64_t images = sl_stack_images(r->reel[BRIGHT].stack);
+	uint64_t images = sl_stack_images(r->images[BRIGHT].stack);
 	const char *what = r->separate ? "detector.frames" : "detector.dark_frames and frames";
 
 	if (r->first >= images) {
@@ -237,7 +237,7 @@ static int open_replay(void *state, const struct sl_detector_options *run,
 	err = open_files(r);
 	if (err)
 		return err;
-	shape = sl_stack_shape(r->reel[BRIGHT].stack);
+	shape = sl_stack_shape(r->images[BRIGHT].stack);
 	err = check_darks(r);
 	if (!err)
 		err = check_modules(r, shape);
@@ -253,32 +253,33 @@ static void close_replay(void *state)
 	struct replay *r = state;
 
 	for (int kind = 0; kind < KINDS; kind++)
-		sl_reel_close(&r->reel[kind]);
+		sl_image_cache_close(&r->images[kind]);
 }
 
 static int prepare(void *state)
 {
 	struct replay *r = state;
-	uint64_t images = sl_stack_images(r->reel[BRIGHT].stack), most = r->cache << 20, darks;
+	uint64_t images = sl_stack_images(r->images[BRIGHT].stack), most = r->cache << 20, darks;
 	int err;
 
 	images = wanted(r) < images ? wanted(r) : images;
-	err = sl_reel_prepare(&r->reel[BRIGHT], r->first, images, most, r->scratch);
+	err = sl_image_cache_prepare(&r->images[BRIGHT], r->first, images, most, r->scratch);
 	if (err || !r->separate)
 		return err;
-	if (r->reel[BRIGHT].memory)
-		most -= images * r->reel[BRIGHT].image_bytes;
-	darks = sl_stack_images(r->reel[DARK].stack);
-	return sl_reel_prepare(&r->reel[DARK], 0, darks, most, r->scratch);
+	if (r->images[BRIGHT].memory)
+		most -= images * r->images[BRIGHT].image_bytes;
+	darks = sl_stack_images(r->images[DARK].stack);
+	return sl_image_cache_prepare(&r->images[DARK], 0, darks, most, r->scratch);
 }
 
 /* Which image of which file a frame is. -ENODATA: the images have ended. */
-static int find(struct replay *r, uint64_t frame, bool dark, struct sl_reel **reel, uint64_t *image)
+static int find(struct replay *r, uint64_t frame, bool dark, struct sl_image_cache **cache,
+		uint64_t *image)
 {
 	uint64_t images, k;
 
-	*reel = &r->reel[dark && r->separate ? DARK : BRIGHT];
-	images = sl_stack_images((*reel)->stack);
+	*cache = &r->images[dark && r->separate ? DARK : BRIGHT];
+	images = sl_stack_images((*cache)->stack);
 	if (dark && r->separate) {
 		*image = frame % images;
 		return 0;
@@ -294,16 +295,17 @@ static int render(void *state, uint64_t frame, uint32_t module, uint32_t flags, 
 		  const void **pixels)
 {
 	struct replay *r = state;
-	struct sl_reel *reel;
+	struct sl_image_cache *cache;
 	uint64_t image;
 	int err;
 
 	if (module >= r->run.modules)
 		return -EINVAL;
-	err = find(r, frame, flags & SL_RECORD_DARK, &reel, &image);
+	err = find(r, frame, flags & SL_RECORD_DARK, &cache, &image);
 	if (err)
 		return err;
-	return sl_reel_get(reel, image, module * r->module_bytes, r->module_bytes, buffer, pixels);
+	return sl_image_cache_get(cache, image, module * r->module_bytes, r->module_bytes, buffer,
+				  pixels);
 }
 
 /* Nobody knows what was recorded. */

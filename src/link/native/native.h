@@ -106,7 +106,7 @@ struct sl_native_buffers { /* one batch. What is never needed is never touched, 
 	uint8_t linear[SL_NATIVE_BATCH][SL_NATIVE_DATAGRAM];
 };
 
-struct sl_native_held; /* a packet that is held back: reorder.c */
+struct sl_native_reordered; /* a packet that is held back: reorder.c */
 
 struct sl_native_source { /* sending: a module */
 	struct sl_plan plan;
@@ -118,7 +118,7 @@ struct sl_native_source { /* sending: a module */
 	uint64_t sent; /* position */
 	/* Held back on purpose: a queue of env.hold + 1; how many entered and left it, and the
 	 * packets that were to be sent. */
-	struct sl_native_held *held;
+	struct sl_native_reordered *held;
 	uint64_t holds, released, passed;
 };
 
@@ -184,7 +184,9 @@ struct sl_native {
 			"send packet by packet")
 
 /* What it can do to a packet on purpose: there is no checksum that could be wrong. */
-#define SL_NATIVE_FATES (1u << SL_FATE_DROP | 1u << SL_FATE_DUPLICATE | 1u << SL_FATE_HOLD)
+#define SL_NATIVE_PACKET_FAULTS                                         \
+	(1u << SL_PACKET_FAULT_DROP | 1u << SL_PACKET_FAULT_DUPLICATE | \
+	 1u << SL_PACKET_FAULT_REORDER)
 
 int sl_native_open(struct sl_native *native, const struct sl_native_format *format,
 		   const struct sl_link_env *env);
@@ -211,9 +213,9 @@ int sl_native_append(struct sl_native_batch *batch, const uint8_t *header,
 		     const struct sl_part *part, unsigned parts);
 int sl_native_send(struct sl_native_batch *batch);
 
-int sl_native_hold_open(const struct sl_native *native, struct sl_native_source *source);
-void sl_native_hold(struct sl_native_batch *batch, const uint8_t *header,
-		    const struct sl_part *part, unsigned parts);
+int sl_native_reorder_open(const struct sl_native *native, struct sl_native_source *source);
+void sl_native_reorder(struct sl_native_batch *batch, const uint8_t *header,
+		       const struct sl_part *part, unsigned parts);
 int sl_native_pass(struct sl_native_batch *batch); /* one more was to be sent */
 int sl_native_release_all(struct sl_native *native, struct sl_native_source *source);
 
@@ -222,7 +224,7 @@ int sl_native_release_all(struct sl_native *native, struct sl_native_source *sou
 	.services = SL_SERVICE_UC, .operations = SL_OPERATION_WRITE,                           \
 	.messages = SL_MESSAGE_MODULE, .message = SL_MESSAGE_MODULE, .proof = sl_native_proof, \
 	.guards = SL_GUARD_ENFORCED, .pollers = SL_POLLERS, .places = SL_REGION_HOST,          \
-	.oneway = true, .fates = SL_NATIVE_FATES, .close = sl_native_close,                    \
+	.oneway = true, .packet_faults = SL_NATIVE_PACKET_FAULTS, .close = sl_native_close,    \
 	.accept = sl_native_accept, .poll = sl_native_poll, .wait = sl_native_wait,            \
 	.serve = sl_native_serve, .reported = sl_native_reported, .drop = sl_native_drop,      \
 	.offer = sl_native_offer, .connect = sl_native_connect, .post = sl_native_post,        \

@@ -10,14 +10,14 @@
 
 #include "link/native/native.h"
 
-struct sl_native_held {
+struct sl_native_reordered {
 	uint64_t number; /* of the packet, as sources count them */
 	uint32_t port;
 	uint8_t header[SL_NATIVE_HEADER];
 	uint8_t payload[SL_NATIVE_PAYLOAD];
 };
 
-int sl_native_hold_open(const struct sl_native *native, struct sl_native_source *source)
+int sl_native_reorder_open(const struct sl_native *native, struct sl_native_source *source)
 {
 	/* At most one for each of the packets that may overtake the first. */
 	if (native->env.hold && !source->held)
@@ -25,11 +25,11 @@ int sl_native_hold_open(const struct sl_native *native, struct sl_native_source 
 	return native->env.hold && !source->held ? -ENOMEM : 0;
 }
 
-void sl_native_hold(struct sl_native_batch *batch, const uint8_t *header,
-		    const struct sl_part *part, unsigned parts)
+void sl_native_reorder(struct sl_native_batch *batch, const uint8_t *header,
+		       const struct sl_part *part, unsigned parts)
 {
 	struct sl_native_source *source = batch->source;
-	struct sl_native_held *held =
+	struct sl_native_reordered *held =
 		&source->held[source->holds++ % (batch->native->env.hold + 1)];
 	uint8_t *to = held->payload;
 
@@ -44,7 +44,7 @@ void sl_native_hold(struct sl_native_batch *batch, const uint8_t *header,
 
 /* One that has waited long enough, in its place among what is being sent: at once, since its memory
  * is needed again. */
-static int send_held(struct sl_native_batch *batch, const struct sl_native_held *held)
+static int send_held(struct sl_native_batch *batch, const struct sl_native_reordered *held)
 {
 	const struct sl_part part = {held->payload, batch->source->shape.payload};
 	uint32_t port = batch->port;
@@ -66,7 +66,8 @@ static int release(struct sl_native_batch *batch, bool all)
 	int err = 0;
 
 	while (!err && source->released != source->holds) {
-		const struct sl_native_held *held = &source->held[source->released % (hold + 1)];
+		const struct sl_native_reordered *held =
+			&source->held[source->released % (hold + 1)];
 
 		if (!all && held->number + hold >= source->passed)
 			break;

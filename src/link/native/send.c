@@ -60,7 +60,7 @@ int sl_native_connect(void *state, const struct sl_plan *plan)
 	}
 	for (uint32_t i = 0; i < shape.ports && !err; i++)
 		err = open_port(native, source, i);
-	return err ? err : sl_native_hold_open(native, source);
+	return err ? err : sl_native_reorder_open(native, source);
 }
 
 /* ---- batches ---- */
@@ -196,20 +196,20 @@ static int send_packet(struct sl_native_batch *batch, const struct sl_write *wri
 	const struct sl_link_env *env = &batch->native->env;
 	const struct sl_native_source *source = batch->source;
 	uint32_t index = batch->port * source->shape.packets + packet;
-	enum sl_fate fate =
-		env->fate ? env->fate(env->fate_arg, source->plan.module, write->sequence, index)
-			  : SL_FATE_SEND;
+	enum sl_packet_fault fault =
+		env->fault ? env->fault(env->fault_arg, source->plan.module, write->sequence, index)
+			   : SL_PACKET_FAULT_NONE;
 	struct sl_part part[SL_NATIVE_PIECES];
 	unsigned parts = gather(batch, write, packet, part);
 	uint8_t header[SL_NATIVE_HEADER];
 	int err = 0;
 
 	write_header(batch, write, packet, header);
-	if (fate == SL_FATE_HOLD)
-		sl_native_hold(batch, header, part, parts);
-	else if (fate == SL_FATE_SEND || fate == SL_FATE_DUPLICATE)
+	if (fault == SL_PACKET_FAULT_REORDER)
+		sl_native_reorder(batch, header, part, parts);
+	else if (fault == SL_PACKET_FAULT_NONE || fault == SL_PACKET_FAULT_DUPLICATE)
 		err = sl_native_append(batch, header, part, parts);
-	if (!err && fate == SL_FATE_DUPLICATE) {
+	if (!err && fault == SL_PACKET_FAULT_DUPLICATE) {
 		err = sl_native_send(batch); /* what was put together may be needed twice */
 		parts = gather(batch, write, packet, part);
 		if (!err)

@@ -50,16 +50,16 @@ static bool copy(struct sl_shm *shm, struct sl_shm_queue *queue, const struct sl
 	uint32_t first = sl_plan_packet_of(plan, start), at = 0;
 	bool whole = true;
 
-	if (!shm->env.fate) {
+	if (!shm->env.fault) {
 		copy_all(write, dest);
 		return true;
 	}
 	for (uint32_t packet = first; at < write->bytes; packet++) {
 		uint32_t left = write->bytes - at, n = left < plan->pmtu ? left : plan->pmtu;
-		enum sl_fate fate =
-			shm->env.fate(shm->env.fate_arg, plan->module, write->sequence, packet);
+		enum sl_packet_fault fault =
+			shm->env.fault(shm->env.fault_arg, plan->module, write->sequence, packet);
 
-		if (fate == SL_FATE_DROP || fate == SL_FATE_CORRUPT)
+		if (fault == SL_PACKET_FAULT_DROP || fault == SL_PACKET_FAULT_CORRUPT)
 			whole = false;
 		else
 			sl_write_copy(write, at, n, dest + at);

@@ -153,7 +153,8 @@ const struct sl_link sl_link_shm = {
 	.proof = shm_proof,
 	.guards = SL_GUARD_CREDITED,
 	.places = SL_REGION_SHARED,
-	.fates = 1u << SL_FATE_DROP | 1u << SL_FATE_CORRUPT, /* either way there is no event */
+	.packet_faults = 1u << SL_PACKET_FAULT_DROP |
+			 1u << SL_PACKET_FAULT_CORRUPT, /* either way there is no event */
 	.open = shm_open_link,
 	.close = shm_close,
 	.accept = sl_shm_accept,

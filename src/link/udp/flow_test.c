@@ -185,9 +185,10 @@ static void a_slot_that_is_being_read_is_not_written(void **state)
 	}
 }
 
-static enum sl_fate spoil_packet_3(void *arg, uint16_t module, uint64_t sequence, uint32_t packet)
+static enum sl_packet_fault spoil_packet_3(void *arg, uint16_t module, uint64_t sequence,
+					   uint32_t packet)
 {
-	return packet == 3 ? SL_FATE_CORRUPT : SL_FATE_SEND;
+	return packet == 3 ? SL_PACKET_FAULT_CORRUPT : SL_PACKET_FAULT_NONE;
 }
 
 /* Received in place, and still not believed. */
@@ -197,7 +198,7 @@ static void a_wrong_checksum_is_found_where_it_was_expected(void **state)
 		struct rig *rig = rig_new(&sl_link_udp);
 		uint64_t ns;
 
-		rig->fate = spoil_packet_3;
+		rig->fault = spoil_packet_3;
 		rig->option[0][0] = "segment";
 		rig->option[0][1] = segment ? "true" : "false";
 		rig_make_ready(rig);

@@ -153,7 +153,7 @@ int sl_udp_connect(void *state, const struct sl_plan *plan)
 					   .access = SL_ROCE_REMOTE_WRITE,
 					   .base = source->offer.credit_va,
 					   .bytes = sizeof(source->granted)};
-	if (sl_udp_hold_open(udp, source))
+	if (sl_udp_reorder_open(udp, source))
 		return -ENOMEM;
 	if (plan->service == SL_SERVICE_RC)
 		return open_rc(udp, source);

@@ -9,14 +9,14 @@
 
 #include "link/udp/udp.h"
 
-struct sl_udp_held {
+struct sl_udp_reordered {
 	uint64_t number; /* of the packet, as sources count them */
 	struct sl_roce_fragment fragment;
 	uint8_t header[SL_ROCE_HEADERS_MAX];
 	uint8_t payload[SL_ROCE_PMTU_MAX];
 };
 
-int sl_udp_hold_open(const struct sl_udp *udp, struct sl_udp_source *source)
+int sl_udp_reorder_open(const struct sl_udp *udp, struct sl_udp_source *source)
 {
 	/* At most one for each of the packets that may overtake the first. */
 	if (udp->env.hold && !source->held)
@@ -24,11 +24,11 @@ int sl_udp_hold_open(const struct sl_udp *udp, struct sl_udp_source *source)
 	return udp->env.hold && !source->held ? -ENOMEM : 0;
 }
 
-void sl_udp_hold(struct sl_udp_batch *batch, const struct sl_write *write,
-		 const struct sl_roce_fragment *fragment, const uint8_t *header)
+void sl_udp_reorder(struct sl_udp_batch *batch, const struct sl_write *write,
+		    const struct sl_roce_fragment *fragment, const uint8_t *header)
 {
 	struct sl_udp_source *source = batch->source;
-	struct sl_udp_held *held = &source->held[source->holds++ % (batch->udp->env.hold + 1)];
+	struct sl_udp_reordered *held = &source->held[source->holds++ % (batch->udp->env.hold + 1)];
 
 	held->number = source->passed;
 	held->fragment = *fragment;
@@ -45,7 +45,7 @@ static int release(struct sl_udp_batch *batch, bool all)
 	int err = 0;
 
 	while (!err && source->released != source->holds) {
-		struct sl_udp_held *held = &source->held[source->released % (hold + 1)];
+		struct sl_udp_reordered *held = &source->held[source->released % (hold + 1)];
 		const struct sl_write write = {
 			.bytes = held->fragment.bytes,
 			.part = {{held->payload, held->fragment.bytes}},

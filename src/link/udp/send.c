@@ -130,18 +130,18 @@ int sl_udp_append(struct sl_udp_batch *batch, const struct sl_write *write,
 	const struct sl_plan *plan = &batch->source->plan;
 	uint32_t packet = sl_roce_psn_add(
 		fragment->psn, SL_ROCE_PSN_MASK + 1 - sl_plan_psn(plan, write->sequence, 0));
-	enum sl_fate fate = env->fate && !again ? env->fate(env->fate_arg, plan->module,
-							    write->sequence, packet)
-						: SL_FATE_SEND;
-	int copies = fate == SL_FATE_DROP || fate == SL_FATE_HOLD ? 0
-		     : fate == SL_FATE_DUPLICATE		  ? 2
-								  : 1;
+	enum sl_packet_fault fault = env->fault && !again ? env->fault(env->fault_arg, plan->module,
+								       write->sequence, packet)
+							  : SL_PACKET_FAULT_NONE;
+	int copies = fault == SL_PACKET_FAULT_DROP || fault == SL_PACKET_FAULT_REORDER ? 0
+		     : fault == SL_PACKET_FAULT_DUPLICATE			       ? 2
+										       : 1;
 	int err = 0;
 
-	if (fate == SL_FATE_HOLD)
-		sl_udp_hold(batch, write, fragment, header);
+	if (fault == SL_PACKET_FAULT_REORDER)
+		sl_udp_reorder(batch, write, fragment, header);
 	for (; copies > 0 && !err; copies--)
-		err = sl_udp_put(batch, write, fragment, header, fate == SL_FATE_CORRUPT);
+		err = sl_udp_put(batch, write, fragment, header, fault == SL_PACKET_FAULT_CORRUPT);
 	return err || again || !env->hold ? err : sl_udp_pass(batch);
 }
 

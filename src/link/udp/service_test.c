@@ -111,22 +111,22 @@ static void the_source_waits_for_open_slots(void **state)
 }
 
 /* Every seventh packet lost, every eleventh twice, every thirteenth spoilt. */
-static enum sl_fate mishaps(void *arg, uint16_t module, uint64_t sequence, uint32_t packet)
+static enum sl_packet_fault mishaps(void *arg, uint16_t module, uint64_t sequence, uint32_t packet)
 {
 	uint64_t n = sequence * 10 + packet + module;
 
 	(void)arg;
-	return n % 7 == 3    ? SL_FATE_DROP
-	       : n % 11 == 5 ? SL_FATE_DUPLICATE
-	       : n % 13 == 8 ? SL_FATE_CORRUPT
-			     : SL_FATE_SEND;
+	return n % 7 == 3    ? SL_PACKET_FAULT_DROP
+	       : n % 11 == 5 ? SL_PACKET_FAULT_DUPLICATE
+	       : n % 13 == 8 ? SL_PACKET_FAULT_CORRUPT
+			     : SL_PACKET_FAULT_NONE;
 }
 
 static void reliable_means_all_of_it_whatever_gets_lost(void **state)
 {
 	struct rig *rig = rig_of(*state);
 
-	rig->fate = mishaps;
+	rig->fault = mishaps;
 	rig_make_ready(rig);
 	if (rig->service == SL_SERVICE_UC) {
 		uint64_t ns;

@@ -119,7 +119,7 @@ struct sl_udp_queue { /* receiving */
 	unsigned replies;
 };
 
-struct sl_udp_held; /* a packet that is held back: reorder.c */
+struct sl_udp_reordered; /* a packet that is held back: reorder.c */
 
 struct sl_udp_source { /* sending */
 	int fd;
@@ -135,7 +135,7 @@ struct sl_udp_source { /* sending */
 
 	/* Held back on purpose: a queue of env.hold + 1; how many entered and left it, and the
 	 * packets that were to be sent. */
-	struct sl_udp_held *held;
+	struct sl_udp_reordered *held;
 	uint64_t holds, released, passed;
 
 	/* UC: the write that was begun and not finished, for want of credit or room in the socket;
@@ -260,8 +260,9 @@ struct sl_udp {
 			  "what checking costs, for nothing else")
 
 /* And all that it can do to a packet on purpose. */
-#define SL_UDP_FATES \
-	(1u << SL_FATE_DROP | 1u << SL_FATE_DUPLICATE | 1u << SL_FATE_CORRUPT | 1u << SL_FATE_HOLD)
+#define SL_UDP_PACKET_FAULTS                                            \
+	(1u << SL_PACKET_FAULT_DROP | 1u << SL_PACKET_FAULT_DUPLICATE | \
+	 1u << SL_PACKET_FAULT_CORRUPT | 1u << SL_PACKET_FAULT_REORDER)
 
 #define SL_UDP_OPTIONS_FLOW                                                                      \
 	SL_U64(struct sl_udp, window, 0, 0, 4294967296.0, "bytes",                               \
@@ -401,9 +402,9 @@ struct sl_udp_source *sl_udp_source_of(struct sl_udp *udp, uint16_t transfer);
 
 /* Room for what will be held back; keep a packet instead of sending it; a packet has had its turn,
  * so others may be due; all of them are. */
-int sl_udp_hold_open(const struct sl_udp *udp, struct sl_udp_source *source);
-void sl_udp_hold(struct sl_udp_batch *batch, const struct sl_write *write,
-		 const struct sl_roce_fragment *fragment, const uint8_t *header);
+int sl_udp_reorder_open(const struct sl_udp *udp, struct sl_udp_source *source);
+void sl_udp_reorder(struct sl_udp_batch *batch, const struct sl_write *write,
+		    const struct sl_roce_fragment *fragment, const uint8_t *header);
 int sl_udp_pass(struct sl_udp_batch *batch);
 int sl_udp_release_all(void *state, uint16_t transfer);
 

@@ -219,10 +219,10 @@ static void a_module_in_one_message_arrives_too(void **state)
 	rig_free(rig);
 }
 
-static enum sl_fate drop_packet_3_of_frame_0(void *arg, uint16_t module, uint64_t sequence,
-					     uint32_t packet)
+static enum sl_packet_fault drop_packet_3_of_frame_0(void *arg, uint16_t module, uint64_t sequence,
+						     uint32_t packet)
 {
-	return sequence == 0 && packet == 3 ? SL_FATE_DROP : SL_FATE_SEND;
+	return sequence == 0 && packet == 3 ? SL_PACKET_FAULT_DROP : SL_PACKET_FAULT_NONE;
 }
 
 static void a_message_broken_in_the_middle_ends_there_and_the_next_is_whole(void **state)
@@ -231,7 +231,7 @@ static void a_message_broken_in_the_middle_ends_there_and_the_next_is_whole(void
 	uint64_t ns;
 
 	rig->message = SL_MESSAGE_MODULE;
-	rig->fate = drop_packet_3_of_frame_0;
+	rig->fault = drop_packet_3_of_frame_0;
 	assert_int_equal(rig_open_receiver(rig), 0);
 	rig_open_source(rig);
 	sl_ring_open(&rig->ring, UINT64_MAX);
@@ -246,9 +246,11 @@ static void a_message_broken_in_the_middle_ends_there_and_the_next_is_whole(void
 	rig_free(rig);
 }
 
-static enum sl_fate hold_some(void *arg, uint16_t module, uint64_t sequence, uint32_t packet)
+static enum sl_packet_fault hold_some(void *arg, uint16_t module, uint64_t sequence,
+				      uint32_t packet)
 {
-	return packet == 3 || packet == 4 || packet == 9 ? SL_FATE_HOLD : SL_FATE_SEND;
+	return packet == 3 || packet == 4 || packet == 9 ? SL_PACKET_FAULT_REORDER
+							 : SL_PACKET_FAULT_NONE;
 }
 
 static struct rig *holding(uint16_t message, uint32_t hold)
@@ -256,7 +258,7 @@ static struct rig *holding(uint16_t message, uint32_t hold)
 	struct rig *rig = rig_new(&sl_link_udp);
 
 	rig->message = message;
-	rig->fate = hold_some;
+	rig->fault = hold_some;
 	rig->hold = hold;
 	rig_make_ready(rig);
 	assert_int_equal(rig->plan[0].packets, 10);
@@ -410,12 +412,13 @@ static void an_address_that_is_none_is_refused(void **state)
 	rig_free(rig);
 }
 
-static enum sl_fate corrupt_packet_3(void *arg, uint16_t module, uint64_t sequence, uint32_t packet)
+static enum sl_packet_fault corrupt_packet_3(void *arg, uint16_t module, uint64_t sequence,
+					     uint32_t packet)
 {
 	(void)arg;
 	(void)module;
 	(void)sequence;
-	return packet == 3 ? SL_FATE_CORRUPT : SL_FATE_SEND;
+	return packet == 3 ? SL_PACKET_FAULT_CORRUPT : SL_PACKET_FAULT_NONE;
 }
 
 /* Whether a block of which one packet has a wrong ICRC arrives, with this word for the option. */
@@ -424,7 +427,7 @@ static int arrives_corrupt(const char *icrc)
 	struct rig *rig = rig_new(&sl_link_udp);
 	int arrived;
 
-	rig->fate = corrupt_packet_3;
+	rig->fault = corrupt_packet_3;
 	rig->option[0][0] = "icrc";
 	rig->option[0][1] = icrc;
 	rig_make_ready(rig);

@@ -114,7 +114,7 @@ static int open_receiver(struct sl_verbs_link *link)
 
 static int open_source(struct sl_verbs_link *link)
 {
-	if (link->env.fate) {
+	if (link->env.fault) {
 		sl_error("link verbs: a NIC cannot be told to lose, repeat or damage packets; "
 			 "faults on demand (frontend.drop, duplicate, corrupt) need link udp or "
 			 "shm");

@@ -532,7 +532,7 @@ static void the_path_mtu_is_the_smallest_of_all(void **state)
 static void faults_on_demand_are_not_for_nics(void **state)
 {
 	struct rig *rig = new_rig(&variants[0]);
-	struct sl_link_env env = {.fate = (void *)1};
+	struct sl_link_env env = {.fault = (void *)1};
 	const char *text;
 
 	rig->source = rig_state(rig);

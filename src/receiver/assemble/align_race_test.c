@@ -12,12 +12,12 @@
 
 enum { TRIGGERS = 20000, PIECE = (PIXEL_BYTES + SL_RECORD_BYTES + PACKETS - 1) / PACKETS };
 
-enum fate { WHOLE, HURT, GONE, TARDY };
+enum fault { WHOLE, HURT, GONE, TARDY };
 
 struct lane { /* what a module sent: sequence by sequence */
 	uint64_t sent;
 	uint32_t trigger[TRIGGERS];
-	uint8_t fate[TRIGGERS];
+	uint8_t fault[TRIGGERS];
 	uint64_t held; /* 1 + the sequence whose last packet is held back; 0: none */
 };
 
@@ -73,9 +73,9 @@ static void release_held(struct race *race, uint64_t k, uint32_t module)
 	lane->held = 0;
 	if (place(race, held, module, PACKETS - 1, PACKETS) == SL_PLACE_OK) {
 		sl_ring_raise(&race->f->ring, held, module, 1);
-		lane->fate[held] = WHOLE; /* whoever gave up must have waited for it */
+		lane->fault[held] = WHOLE; /* whoever gave up must have waited for it */
 	} else {
-		lane->fate[held] = HURT;
+		lane->fault[held] = HURT;
 	}
 }
 
@@ -84,23 +84,23 @@ static bool send_one(struct race *race, uint64_t trigger, uint32_t module)
 {
 	struct lane *lane = &race->lane[module];
 	uint32_t x = random_of(trigger, module) % 20;
-	enum fate fate = x < 1 ? GONE : x < 3 ? HURT : x < 6 ? TARDY : WHOLE;
-	uint32_t packets = fate == WHOLE ? PACKETS : fate == GONE ? 0 : PACKETS - 1;
+	enum fault fault = x < 1 ? GONE : x < 3 ? HURT : x < 6 ? TARDY : WHOLE;
+	uint32_t packets = fault == WHOLE ? PACKETS : fault == GONE ? 0 : PACKETS - 1;
 	enum sl_ring_place where = SL_PLACE_OK;
 	uint64_t k = lane->sent;
 
-	if (fate == TARDY && (lane->held || trigger + 100 > TRIGGERS))
-		fate = HURT;
+	if (fault == TARDY && (lane->held || trigger + 100 > TRIGGERS))
+		fault = HURT;
 	lane->trigger[k] = (uint32_t)trigger;
 	sl_ring_enter(&race->f->ring, 0);
 	if (packets)
 		where = place(race, k, module, 0, packets);
 	if (where != SL_PLACE_AHEAD) {
-		if (fate == WHOLE)
+		if (fault == WHOLE)
 			sl_ring_raise(&race->f->ring, k, module, 1);
-		if (fate == TARDY)
+		if (fault == TARDY)
 			lane->held = k + 1;
-		lane->fate[k] = (uint8_t)fate;
+		lane->fault[k] = (uint8_t)fault;
 		release_held(race, k, module);
 		lane->sent++;
 	}
@@ -166,13 +166,13 @@ static void take(struct fixture *f, struct seen *s)
 	}
 }
 
-static bool fits(enum fate fate, enum sl_outcome outcome, enum sl_cause cause)
+static bool fits(enum fault fault, enum sl_outcome outcome, enum sl_cause cause)
 {
-	if (fate == WHOLE)
+	if (fault == WHOLE)
 		return outcome == SL_NO_OUTCOME || cause == SL_CAUSE_PARTNER;
-	if (fate == HURT)
+	if (fault == HURT)
 		return outcome == SL_INCOMPLETE && cause == SL_CAUSE_DAMAGED;
-	return fate == GONE && outcome == SL_LOST;
+	return fault == GONE && outcome == SL_LOST;
 }
 
 static void every_module_frame_comes_out_once_and_no_complete_frame_is_wrong(void **state)
@@ -205,9 +205,9 @@ static void every_module_frame_comes_out_once_and_no_complete_frame_is_wrong(voi
 	for (uint32_t m = 0; m < MODULES; m++) {
 		assert_int_equal(seen.next[m], race.lane[m].sent);
 		for (uint64_t k = 0; k < race.lane[m].sent; k++)
-			if (!fits(race.lane[m].fate[k], seen.outcome[m][k], seen.cause[m][k]))
-				fail_msg("sequence %llu module %u: fate %d but %s, %s",
-					 (unsigned long long)k, m, race.lane[m].fate[k],
+			if (!fits(race.lane[m].fault[k], seen.outcome[m][k], seen.cause[m][k]))
+				fail_msg("sequence %llu module %u: fault %d but %s, %s",
+					 (unsigned long long)k, m, race.lane[m].fault[k],
 					 sl_outcome_name(seen.outcome[m][k]),
 					 sl_cause_name(seen.cause[m][k]));
 	}

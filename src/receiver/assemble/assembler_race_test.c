@@ -12,7 +12,7 @@
 
 enum { FRAMES = 20000, PIECE = (PIXEL_BYTES + SL_RECORD_BYTES + PACKETS - 1) / PACKETS };
 
-enum fate {
+enum fault {
 	WHOLE,	/* all packets in time */
 	HURT,	/* some packets never come */
 	GONE,	/* no packet comes */
@@ -23,7 +23,7 @@ enum fate {
 struct race {
 	struct fixture *f;
 	uint64_t held[MODULES]; /* 1 + the sequence whose last packet is held back; 0: none */
-	uint8_t fate[FRAMES][MODULES];
+	uint8_t fault[FRAMES][MODULES];
 	_Atomic int over;
 };
 
@@ -35,7 +35,7 @@ static uint32_t random_of(uint64_t k, uint32_t module)
 	return (uint32_t)(x >> 33);
 }
 
-static enum fate fate_of(uint64_t k, uint32_t module)
+static enum fault fault_of(uint64_t k, uint32_t module)
 {
 	uint32_t x = random_of(k, module) % 20;
 
@@ -82,9 +82,9 @@ static void release_held(struct race *race, uint64_t k, uint32_t module)
 	}
 	if (place(race->f, held, module, PACKETS - 1) == SL_PLACE_OK) {
 		sl_ring_raise(&race->f->ring, held, module, 1);
-		race->fate[held][module] = WHOLE; /* whoever gave up must have waited for it */
+		race->fault[held][module] = WHOLE; /* whoever gave up must have waited for it */
 	} else {
-		race->fate[held][module] = HURT;
+		race->fault[held][module] = HURT;
 	}
 }
 
@@ -92,27 +92,27 @@ static void release_held(struct race *race, uint64_t k, uint32_t module)
 static bool send_one(struct race *race, uint64_t k, uint32_t module)
 {
 	struct sl_ring *ring = &race->f->ring;
-	enum fate fate = fate_of(k, module);
-	uint32_t packets = fate == WHOLE ? PACKETS : fate == GONE ? 0 : PACKETS - 1;
+	enum fault fault = fault_of(k, module);
+	uint32_t packets = fault == WHOLE ? PACKETS : fault == GONE ? 0 : PACKETS - 1;
 	enum sl_ring_place where = SL_PLACE_OK;
 
-	if (fate == TARDY && (race->held[module] || k + LATE >= FRAMES))
-		fate = HURT;
+	if (fault == TARDY && (race->held[module] || k + LATE >= FRAMES))
+		fault = HURT;
 	sl_ring_enter(ring, 0);
 	for (uint32_t i = 0; i < packets && where != SL_PLACE_AHEAD; i++)
 		where = place(race->f, k, module, i);
 	if (where == SL_PLACE_AHEAD && random_of(k, module) % 64 == 0) {
-		fate = TURNED;
+		fault = TURNED;
 		sl_ring_turn_away(ring, k, module);
 		sl_ring_reach(ring, k, module);
 		where = SL_PLACE_OK;
 	}
 	if (where != SL_PLACE_AHEAD) {
-		if (fate == WHOLE)
+		if (fault == WHOLE)
 			sl_ring_raise(ring, k, module, 1);
-		if (fate == TARDY)
+		if (fault == TARDY)
 			race->held[module] = k + 1;
-		race->fate[k][module] = (uint8_t)fate;
+		race->fault[k][module] = (uint8_t)fault;
 		release_held(race, k, module);
 	}
 	sl_ring_leave(ring, 0);
@@ -166,13 +166,13 @@ static void take(struct fixture *f, struct verdict *verdict)
 	release(f, f->frame.sequence);
 }
 
-static bool fits(enum fate fate, enum sl_outcome outcome, enum sl_cause cause)
+static bool fits(enum fault fault, enum sl_outcome outcome, enum sl_cause cause)
 {
 	bool whole = outcome == SL_NO_OUTCOME ||
 		     (outcome == SL_INCOMPLETE && cause == SL_CAUSE_PARTNER);
 	bool damaged = outcome == SL_INCOMPLETE && cause == SL_CAUSE_DAMAGED;
 
-	switch (fate) {
+	switch (fault) {
 	case WHOLE:
 		return whole;
 	case HURT:
@@ -217,9 +217,9 @@ static void every_sequence_comes_out_once_and_no_complete_one_is_wrong(void **st
 		if (verdict[k].wrong)
 			fail_msg("frame %llu has a wrong byte", (unsigned long long)k);
 		for (uint32_t m = 0; m < MODULES; m++)
-			if (!fits(race.fate[k][m], verdict[k].outcome[m], verdict[k].cause[m]))
-				fail_msg("frame %llu module %u: fate %d but %s, %s",
-					 (unsigned long long)k, m, race.fate[k][m],
+			if (!fits(race.fault[k][m], verdict[k].outcome[m], verdict[k].cause[m]))
+				fail_msg("frame %llu module %u: fault %d but %s, %s",
+					 (unsigned long long)k, m, race.fault[k][m],
 					 sl_outcome_name(verdict[k].outcome[m]),
 					 sl_cause_name(verdict[k].cause[m]));
 		complete += verdict[k].complete;

@@ -120,7 +120,7 @@ static void init_tracks(struct stage *s)
 	memset(bytes, 0, sizeof(bytes));
 }
 
-static void know_ring(uint32_t event, double x, double y, double radius, double hits)
+static void expect_ring(uint32_t event, double x, double y, double radius, double hits)
 {
 	const double row[TRUTH_WIDE] = {event, x, hits, y, radius};
 
@@ -181,16 +181,16 @@ static void rings_are_paired_the_nearest_first(void **state)
 	init_rings(&s);
 	assert_int_equal(bench_open(&s.bench), 0);
 	/* Of the first event one ring is exact, one too far in radius, one is not to be found. */
-	know_ring(0, 0, 0, 100, 12);
-	know_ring(0, 50, 0, 150, 9);
-	know_ring(0, -50, 10, 120, 6);
+	expect_ring(0, 0, 0, 100, 12);
+	expect_ring(0, 50, 0, 150, 9);
+	expect_ring(0, -50, 10, 120, 6);
 	find_ring(&s, 0, 0, 0, 100);
 	find_ring(&s, 0, 50, 0, 170.5);
 	find_ring(&s, 0, -50, 10, 121);
 	/* In the second, the one found is near to both, but nearer to the second, which alone can
 	 * be found; and something far off. */
-	know_ring(1, 0, 0, 150, 6);
-	know_ring(1, 10, 0, 150, 20);
+	expect_ring(1, 0, 0, 150, 6);
+	expect_ring(1, 10, 0, 150, 20);
 	find_ring(&s, 1, 6, 0, 150);
 	find_ring(&s, 1, 6, 26, 150);
 	put(&s);
@@ -219,7 +219,7 @@ static void a_ring_is_found_once(void **state)
 	(void)state;
 	init_rings(&s);
 	assert_int_equal(bench_open(&s.bench), 0);
-	know_ring(0, 0, 0, 150, 12);
+	expect_ring(0, 0, 0, 150, 12);
 	find_ring(&s, 0, 1, 0, 150);
 	find_ring(&s, 0, 0, 0, 152);
 	s.count[0] = 4; /* one more than there is room for, and one beyond three */
@@ -268,7 +268,7 @@ static void the_condition_is_applied_to_the_truth(void **state)
 		s.bench.geometry.items_shared = true; /* one event */
 		s.rings = cases[i].wanted;
 		assert_int_equal(bench_open(&s.bench), 0);
-		know_ring(0, 0, 0, cases[i].radius, cases[i].hits);
+		expect_ring(0, 0, 0, cases[i].radius, cases[i].hits);
 		s.verdict[0].keep = 1;
 		put(&s);
 		s.verdict[0].keep = 0;
@@ -299,8 +299,8 @@ static void events_of_a_missing_module_are_left_out(void **state)
 	(void)state;
 	init_rings(&s);
 	assert_int_equal(bench_open(&s.bench), 0);
-	know_ring(0, 0, 0, 150, 9);
-	know_ring(1, 0, 0, 150, 9);
+	expect_ring(0, 0, 0, 150, 9);
+	expect_ring(1, 0, 0, 150, 9);
 	find_ring(&s, 0, 0, 0, 150);
 	put(&s);
 	expect(&s, "rings1_events", 2);
@@ -332,7 +332,7 @@ static void put_stub(struct stage *s, uint32_t sector, uint32_t index, uint32_t 
 	memcpy(s->raw, bytes, sizeof(bytes));
 }
 
-static void know_track(double pt, uint32_t sector, double sectors)
+static void expect_track(double pt, uint32_t sector, double sectors)
 {
 	const double row[TRUTH_WIDE] = {0,	 pt, sl_tracker_sector_phi(sector), 0, 0, 1, sector,
 					sectors, 5};
@@ -363,9 +363,9 @@ static void make_tracks(struct stage *s)
 		put_stub(s, 0, 5 + i, i + 1, 25. + 20 * i, 1 / 4.);
 		put_stub(s, 1, i, i + 1, 25. + 20 * i, 1 / 4.); /* one of 4, in both sectors */
 	}
-	know_track(20, 0, 1);
-	know_track(4, 0, 2);
-	know_track(30, 1, 0); /* of which there are too few stubs */
+	expect_track(20, 0, 1);
+	expect_track(4, 0, 2);
+	expect_track(30, 1, 0); /* of which there are too few stubs */
 }
 
 static void tracks_are_known_by_their_stubs(void **state)
@@ -470,7 +470,7 @@ static void what_the_emulator_did_not_send_has_no_truth(void **state)
 	(void)state;
 	init_rings(&s);
 	assert_int_equal(bench_open(&s.bench), 0);
-	know_ring(0, 0, 0, 150, 9);
+	expect_ring(0, 0, 0, 150, 9);
 	s.raw[1][17] ^= 1;
 	capture_begin();
 	put(&s);

@@ -159,7 +159,7 @@ static void test_large_sums_are_exact(void **arg)
 		rig_init(&rig, &sl_stage_reduce, n ? SL_I16 : SL_U16);
 		rig_open(&rig);
 		rig_frame_init(&f, false);
-		rig_furnish(&rig, &f);
+		rig_init_views(&rig, &f);
 		pointer = &f.frame;
 		rig.ops->tile(rig.state, rig.scratch[0], &batch, &tile);
 		rig.ops->finish(rig.state, rig.scratch, 1, &batch);

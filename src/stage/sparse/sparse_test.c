@@ -544,7 +544,7 @@ static void test_an_image_of_one_pixel(void **arg)
 		rig_frame_init(&f, false);
 		((int16_t *)f.in)[0] = 5000;
 		in = f.in;
-		rig_furnish(&rig, &f);
+		rig_init_views(&rig, &f);
 		if (m == 0) {
 			rig.ops->tile(rig.state, rig.scratch[0], &batch, &tile);
 			rig.ops->finish(rig.state, rig.scratch, 1, &batch);

@@ -98,7 +98,7 @@ static void close_device(struct sl_engine *e)
 		if (e->pinned[i])
 			e->device->platform->unpin(e->device, e->pinned[i]);
 	memset(e->pinned, 0, sizeof(e->pinned));
-	sl_cross_close(&e->cross);
+	sl_cross_check_close(&e->check);
 	e->crossing = false;
 	sl_poll_close(e->poll);
 	e->poll = NULL;
@@ -160,7 +160,7 @@ static int open_device(struct sl_engine *e, const struct sl_accelerator *a,
 	if (!err)
 		err = sl_host_open(&e->others, &e->chain, SL_HOST_OTHERS);
 	if (!err && e->every)
-		err = sl_cross_open(&e->cross, &e->slots);
+		err = sl_cross_check_open(&e->check, &e->slots);
 	e->device->patience_ns = a->slots * e->timeout_ns; /* all of them may be full */
 	return err;
 }
@@ -261,9 +261,9 @@ static void figures(const void *state, sl_unit_figure *figure, void *arg)
 	if (!e)
 		return;
 	if (e->every) {
-		figure(arg, "frames_cross_checked", e->cross.frames, 0);
-		figure(arg, "frames_unlike_the_cpu", e->cross.mismatches, 1);
-		sl_cross_figures(&e->cross, figure, arg);
+		figure(arg, "frames_cross_checked", e->check.frames, 0);
+		figure(arg, "frames_unlike_the_cpu", e->check.mismatches, 1);
+		sl_cross_check_figures(&e->check, figure, arg);
 	}
 	if (e->poll)
 		sl_poll_figures(e->poll, figure, arg);

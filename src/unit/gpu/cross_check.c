@@ -25,7 +25,7 @@ static uint64_t result_bytes(const struct sl_batch_slots *l)
 }
 
 /* Results of its own, one behind the other. */
-static void furnish(struct sl_cross *x, const struct sl_batch_slots *l, uint32_t f)
+static void init_view(struct sl_cross_check *x, const struct sl_batch_slots *l, uint32_t f)
 {
 	char *at = (char *)x->results + f * result_bytes(l);
 
@@ -37,7 +37,7 @@ static void furnish(struct sl_cross *x, const struct sl_batch_slots *l, uint32_t
 	}
 }
 
-int sl_cross_open(struct sl_cross *x, const struct sl_batch_slots *l)
+int sl_cross_check_open(struct sl_cross_check *x, const struct sl_batch_slots *l)
 {
 	uint32_t frames = l->chain->batch_frames;
 	int err = sl_host_open(&x->host, l->chain, SL_HOST_GPU_STAGES);
@@ -55,22 +55,23 @@ int sl_cross_open(struct sl_cross *x, const struct sl_batch_slots *l)
 	}
 	x->batch.capacity = frames;
 	for (uint32_t f = 0; f < frames; f++)
-		furnish(x, l, f);
+		init_view(x, l, f);
 	return 0;
 }
 
-void sl_cross_close(struct sl_cross *x)
+void sl_cross_check_close(struct sl_cross_check *x)
 {
 	sl_host_close(&x->host);
 	free(x->frame);
 	free(x->batch.frame);
 	free(x->verdict);
 	free(x->results);
-	*x = (struct sl_cross){0};
+	*x = (struct sl_cross_check){0};
 }
 
 /* The pixels and what is known of them; results stay the copy's. */
-static void borrow(struct sl_cross *x, const struct sl_batch_slots *l, const struct sl_batch *batch)
+static void borrow(struct sl_cross_check *x, const struct sl_batch_slots *l,
+		   const struct sl_batch *batch)
 {
 	x->batch.frames = batch->frames;
 	x->batch.deadline_ns = batch->deadline_ns;
@@ -121,8 +122,8 @@ static uint64_t compare(const struct sl_array *a, const struct sl_array *b, uint
 }
 
 /* Each kind is named once. */
-static void tell(struct sl_cross *x, const struct sl_batch_slots *l, const struct sl_frame *frame,
-		 const char *what, uint64_t at, uint64_t *unlike)
+static void tell(struct sl_cross_check *x, const struct sl_batch_slots *l,
+		 const struct sl_frame *frame, const char *what, uint64_t at, uint64_t *unlike)
 {
 	x->mismatches++;
 	if ((*unlike)++)
@@ -142,7 +143,7 @@ static bool same_verdicts(const struct sl_frame *a, const struct sl_frame *b)
 	return true;
 }
 
-static void compare_frame(struct sl_cross *x, const struct sl_batch_slots *l,
+static void compare_frame(struct sl_cross_check *x, const struct sl_batch_slots *l,
 			  const struct sl_frame *ours, const struct sl_frame *cpu)
 {
 	x->frames++;
@@ -177,7 +178,7 @@ static void compare_frame(struct sl_cross *x, const struct sl_batch_slots *l,
 	}
 }
 
-void sl_cross_figures(const struct sl_cross *x, sl_unit_figure *figure, void *arg)
+void sl_cross_check_figures(const struct sl_cross_check *x, sl_unit_figure *figure, void *arg)
 {
 	char name[SL_NAME_BYTES + 32];
 
@@ -191,15 +192,16 @@ void sl_cross_figures(const struct sl_cross *x, sl_unit_figure *figure, void *ar
 	}
 }
 
-int sl_cross_begin(struct sl_cross *x, const struct sl_batch_slots *l, const struct sl_batch *batch)
+int sl_cross_check_begin(struct sl_cross_check *x, const struct sl_batch_slots *l,
+			 const struct sl_batch *batch)
 {
 	borrow(x, l, batch);
 	sl_verdicts_reset(&x->batch);
 	return sl_host_run(&x->host, &x->batch);
 }
 
-void sl_cross_compare(struct sl_cross *x, const struct sl_batch_slots *l,
-		      const struct sl_batch *batch)
+void sl_cross_check_compare(struct sl_cross_check *x, const struct sl_batch_slots *l,
+			    const struct sl_batch *batch)
 {
 	for (uint32_t f = 0; f < batch->frames; f++)
 		compare_frame(x, l, batch->frame[f], &x->frame[f]);

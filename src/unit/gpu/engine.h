@@ -19,7 +19,7 @@ struct sl_engine {
 	struct sl_poll *poll;  /* instead of batch slots; NULL: batch slots */
 	struct sl_host others; /* stages without a GPU side, behind the device */
 	struct sl_host all;    /* for the fallback */
-	struct sl_cross cross;
+	struct sl_cross_check check;
 	bool crossing, owed, fall_back; /* owed: a check was due, and another was under way */
 	bool forgot;			/* what stages had learned on the device */
 	int dead;			/* why the device was given up; 0: it was not */

@@ -214,7 +214,7 @@ int sl_host_run(struct sl_host *host, struct sl_batch *batch);
 
 /* ---- cross_check.c: the same by the CPU, and compared ---- */
 
-struct sl_cross {
+struct sl_cross_check {
 	struct sl_host host; /* the stages that have GPU sides */
 	struct sl_batch batch;
 	struct sl_frame *frame; /* [batch_frames]: share pixels with the real ones */
@@ -225,19 +225,19 @@ struct sl_cross {
 	uint64_t unlike[SL_RESULTS], unlike_verdicts;
 };
 
-int sl_cross_open(struct sl_cross *cross, const struct sl_batch_slots *slots);
-void sl_cross_close(struct sl_cross *cross);
+int sl_cross_check_open(struct sl_cross_check *check, const struct sl_batch_slots *slots);
+void sl_cross_check_close(struct sl_cross_check *check);
 
 /* How many frames differed in what; those that never did are left out. */
-void sl_cross_figures(const struct sl_cross *cross, sl_unit_figure *figure, void *arg);
+void sl_cross_check_figures(const struct sl_cross_check *check, sl_unit_figure *figure, void *arg);
 
 /* The batch as the CPU has it, which goes on from what stages know now: before the device gets it.
  */
-int sl_cross_begin(struct sl_cross *cross, const struct sl_batch_slots *slots,
-		   const struct sl_batch *batch);
+int sl_cross_check_begin(struct sl_cross_check *check, const struct sl_batch_slots *slots,
+			 const struct sl_batch *batch);
 
 /* That batch is back from the device, and no other stage has seen it. */
-void sl_cross_compare(struct sl_cross *cross, const struct sl_batch_slots *slots,
-		      const struct sl_batch *batch);
+void sl_cross_check_compare(struct sl_cross_check *check, const struct sl_batch_slots *slots,
+			    const struct sl_batch *batch);
 
 #endif

@@ -73,7 +73,7 @@ static int begin_check(struct sl_engine *e, struct sl_batch *batch)
 	e->owed = false;
 	e->crossing = true;
 	err = sl_batch_slots_give_back(&e->slots);
-	return err ? err : sl_cross_begin(&e->cross, &e->slots, batch);
+	return err ? err : sl_cross_check_begin(&e->check, &e->slots, batch);
 }
 
 /* A batch slot, or the ring, takes the next batch, if there is one. 1: it did, 0: not now. */
@@ -102,7 +102,7 @@ static void conclude(struct sl_engine *e, uint64_t number)
 	struct sl_batch *batch = e->batch[number % QUEUE];
 
 	if (e->checked[number % QUEUE]) {
-		sl_cross_compare(&e->cross, &e->slots, batch);
+		sl_cross_check_compare(&e->check, &e->slots, batch);
 		e->crossing = false;
 	}
 	sl_engine_finish(e, batch, sl_host_run(&e->others, batch));
