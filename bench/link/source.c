@@ -50,7 +50,7 @@ static void fill(struct sender *x, uint32_t queue)
 	struct flow *flow = &x->flow[queue];
 	const void *block = sl_bench_block(x->s, flow->next, queue);
 	/* Two pieces at most: they are in the writes, and the source may go. */
-	struct sl_source source = {
+	struct sl_from source = {
 		.frame = &block,
 		.frames = 1,
 		.lines = 1,

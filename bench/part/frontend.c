@@ -76,7 +76,7 @@ __attribute__((noinline)) void bench_describe(const struct sl_plan *plan,
 
 	for (uint64_t k = 0; k < blocks; k++) {
 		const void *frame = pixels;
-		struct sl_source source;
+		struct sl_from source;
 
 		sl_transfer_source(transfer, &frame, &frame, &record, &source);
 		sl_descriptor_fill(plan, k, &source, writes);

@@ -174,8 +174,8 @@ static int open_cut(void *state, const struct sl_detector_options *run,
 		    struct sl_geometry *geometry)
 {
 	struct sl_cut *cut = state;
-	int err = cut->source->open(cut->source_state, &cut->generator_options,
-				    &cut->source_geometry);
+	int err = cut->generator->open(cut->generator_state, &cut->generator_options,
+				       &cut->source_geometry);
 
 	(void)run; /* derived from generator_options */
 	if (!err)
@@ -187,7 +187,7 @@ static int open_cut(void *state, const struct sl_detector_options *run,
 	cut->text = malloc(SL_CONFIGURATION_BYTES);
 	if (!cut->buffer || !cut->text)
 		return -ENOMEM;
-	sl_detector_configuration(cut->source, cut->source_state, &cut->generator_options,
+	sl_detector_configuration(cut->generator, cut->generator_state, &cut->generator_options,
 				  &cut->source_geometry, cut->text);
 	*geometry = cut->geometry;
 	return 0;
@@ -203,14 +203,14 @@ static void close_cut(void *state)
 	cut->text = NULL;
 	cut->buffer = NULL;
 	cut->table = NULL;
-	cut->source->close(cut->source_state);
+	cut->generator->close(cut->generator_state);
 }
 
 static int prepare_cut(void *state)
 {
 	struct sl_cut *cut = state;
 
-	return cut->source->prepare(cut->source_state);
+	return cut->generator->prepare(cut->generator_state);
 }
 
 static void cut_pixels(const struct sl_cut *cut, const uint8_t *from, uint8_t *to)
@@ -233,7 +233,7 @@ static void cut_record(struct sl_cut *cut, uint64_t frame, uint32_t module, uint
 	*record = (struct sl_record){
 		.sequence = frame,
 		.frame = frame,
-		.timestamp = cut->source->timestamp(cut->source_state, frame),
+		.timestamp = cut->generator->timestamp(cut->generator_state, frame),
 		.bytes = (uint32_t)bytes,
 		.crc32c = sl_crc32c(0, pixels, bytes),
 		.items = sl_geometry_items(&cut->source_geometry),
@@ -256,7 +256,8 @@ static int render_cut(void *state, uint64_t frame, uint32_t module, uint32_t fla
 		return -EINVAL;
 	module += o->first_module;
 	if (cut->whole) /* nothing to copy */
-		return cut->source->render(cut->source_state, frame, module, flags, buffer, pixels);
+		return cut->generator->render(cut->generator_state, frame, module, flags, buffer,
+					      pixels);
 	*pixels = buffer;
 	for (uint32_t i = 0; i < o->stack; i++) {
 		uint8_t *to = (uint8_t *)buffer + i * each;
@@ -267,8 +268,8 @@ static int render_cut(void *state, uint64_t frame, uint32_t module, uint32_t fla
 			memcpy(to, cut->text, SL_CONFIGURATION_BYTES);
 			continue;
 		}
-		err = cut->source->render(cut->source_state, frame + i * step, module, flags,
-					  cut->buffer, &whole);
+		err = cut->generator->render(cut->generator_state, frame + i * step, module, flags,
+					     cut->buffer, &whole);
 
 		if (err)
 			return err;
@@ -291,7 +292,7 @@ static void truth_cut(void *state, uint64_t frame, uint32_t flags, struct sl_tru
 	for (uint32_t i = 0; i < cut->options.stack; i++) {
 		struct sl_truth one;
 
-		cut->source->truth(cut->source_state, frame + i * step, flags, &one);
+		cut->generator->truth(cut->generator_state, frame + i * step, flags, &one);
 		truth->hit |= one.hit;
 		truth->spots += one.spots;
 	}
@@ -305,13 +306,14 @@ static uint32_t truth_rows_cut(void *state, uint64_t frame, uint32_t flags, doub
 	uint64_t step = cut->geometry.frame_step / cut->options.stack;
 	uint32_t rows = 0, columns = 0;
 
-	while (cut->source->truth_columns[columns].name)
+	while (cut->generator->truth_columns[columns].name)
 		columns++;
 	for (uint32_t i = 0; i < cut->options.stack; i++) {
 		uint32_t room = most > rows ? most - rows : 0;
 
-		rows += cut->source->truth_rows(cut->source_state, frame + i * step, flags,
-						room ? table + (size_t)rows * columns : NULL, room);
+		rows += cut->generator->truth_rows(cut->generator_state, frame + i * step, flags,
+						   room ? table + (size_t)rows * columns : NULL,
+						   room);
 	}
 	return rows;
 }
@@ -320,7 +322,7 @@ static uint64_t timestamp_cut(void *state, uint64_t frame)
 {
 	struct sl_cut *cut = state;
 
-	return cut->source->timestamp(cut->source_state, frame);
+	return cut->generator->timestamp(cut->generator_state, frame);
 }
 
 /* One table of the source, [module][pixel], for one frame's place in the stack, [module][stack]
@@ -364,7 +366,7 @@ static int calibration_cut(void *state, struct sl_calibration *calibration)
 	struct sl_cut *cut = state;
 	uint64_t pixels = cut->geometry.modules * sl_geometry_pixels(&cut->geometry);
 	struct sl_calibration whole = {.cells = 0};
-	int err = cut->source->calibration(cut->source_state, &whole);
+	int err = cut->generator->calibration(cut->generator_state, &whole);
 	uint32_t cells = whole.cells ? whole.cells : 1, stack = cut->options.stack;
 	uint64_t each = pixels * (cells + 1); /* floats of one gain stage */
 	uint8_t *mask;
@@ -394,7 +396,7 @@ static int calibration_cut(void *state, struct sl_calibration *calibration)
 
 void sl_cut_detector(const struct sl_cut *cut, struct sl_detector *detector)
 {
-	const struct sl_detector *s = cut->source;
+	const struct sl_detector *s = cut->generator;
 
 	*detector = (struct sl_detector){
 		.name = s->name,

@@ -54,12 +54,12 @@ static int rig_open(struct rig *rig, const struct sl_detector *source, struct sl
 	o.every = o.every ? o.every : 1;
 	o.stack = o.stack ? o.stack : 1;
 	*rig = (struct rig){.cut = {.options = o,
-				    .source = source,
-				    .source_state = new_source(source),
+				    .generator = source,
+				    .generator_state = new_source(source),
 				    .generator_options = run},
 			    .whole_state = new_source(source)};
 	if (source == &sl_detector_jungfrau) {
-		set_cells(rig->cut.source_state, "3");
+		set_cells(rig->cut.generator_state, "3");
 		set_cells(rig->whole_state, "3");
 	}
 	assert_int_equal(sl_cut_apply(&o, &run, &rig->run, why, sizeof(why)), 0);
@@ -75,8 +75,8 @@ static int rig_open(struct rig *rig, const struct sl_detector *source, struct sl
 static void rig_close(struct rig *rig)
 {
 	rig->detector.close(&rig->cut);
-	rig->cut.source->close(rig->whole_state);
-	free(rig->cut.source_state);
+	rig->cut.generator->close(rig->whole_state);
+	free(rig->cut.generator_state);
 	free(rig->whole_state);
 	free(rig->buffer);
 	free(rig->whole_buffer);
@@ -87,8 +87,8 @@ static uint16_t source_pixel(struct rig *rig, uint64_t frame, uint32_t module, u
 {
 	const void *pixels;
 
-	assert_int_equal(rig->cut.source->render(rig->whole_state, frame, module, flags,
-						 rig->whole_buffer, &pixels),
+	assert_int_equal(rig->cut.generator->render(rig->whole_state, frame, module, flags,
+						    rig->whole_buffer, &pixels),
 			 0);
 	return ((const uint16_t *)pixels)[y * rig->whole.columns + x];
 }
@@ -127,7 +127,7 @@ static void every_pixel_is_the_source_s(void **state)
 						 source_pixel(&rig, frame + i / 10 * 3, 1 + m,
 							      flags, 3 + i % 5, 1 + i / 5 % 2));
 			assert_int_equal(rig.detector.timestamp(&rig.cut, frame),
-					 rig.cut.source->timestamp(rig.whole_state, frame));
+					 rig.cut.generator->timestamp(rig.whole_state, frame));
 		}
 	rig_close(&rig);
 }
@@ -247,7 +247,7 @@ static void calibration_goes_with_its_pixels(void **state)
 	(void)state;
 	assert_int_equal(rig_open(&rig, &sl_detector_jungfrau, o), 0);
 	assert_int_equal(rig.detector.calibration(&rig.cut, &cut), 0);
-	assert_int_equal(rig.cut.source->calibration(rig.whole_state, &whole), 0);
+	assert_int_equal(rig.cut.generator->calibration(rig.whole_state, &whole), 0);
 	assert_int_equal(cut.cells, 3);
 	for (uint32_t i = 0; i < 2 * 6 * 9; i++) {
 		uint64_t pixels = sl_geometry_pixels(&rig.whole);
@@ -280,7 +280,7 @@ static void a_mask_goes_with_its_pixels(void **state)
 				  (struct sl_cut_options){.x = 24, .width = 1000, .y = 12}),
 			 0);
 	assert_int_equal(rig.detector.calibration(&rig.cut, &cut), 0);
-	assert_int_equal(rig.cut.source->calibration(rig.whole_state, &whole), 0);
+	assert_int_equal(rig.cut.generator->calibration(rig.whole_state, &whole), 0);
 	for (uint32_t m = 0; m < 4; m++)
 		for (uint32_t i = 0; i < 500 * 1000; i++) {
 			uint8_t is = cut.mask[m * 500 * 1000 + i];
@@ -353,7 +353,7 @@ static void truth_goes_with_its_frames(void **state)
 
 		rows = rig.detector.truth_rows(&rig.cut, frame, 0, cut[0], 300);
 		for (uint64_t f = frame; f < frame + 12; f++, first += count) {
-			count = rig.cut.source->truth_rows(rig.whole_state, f, 0, whole[0], 300);
+			count = rig.cut.generator->truth_rows(rig.whole_state, f, 0, whole[0], 300);
 			assert_memory_equal(cut[first], whole[0], count * sizeof(whole[0]));
 			hits += count > 0;
 		}

@@ -25,8 +25,8 @@ void sl_emulator_choose_generator(struct sl_emulator *em)
 	if (e->link->oneway) /* its packets have headers instead */
 		t->part = SL_PART_PIXELS;
 	if (part) {
-		*c = (struct sl_emulator_generator){.detector = e->cut.source,
-						    .state = e->cut.source_state,
+		*c = (struct sl_emulator_generator){.detector = e->cut.generator,
+						    .state = e->cut.generator_state,
 						    .geometry = e->cut.source_geometry,
 						    .first_module = o->first_module};
 		t->every = o->every;
@@ -75,8 +75,8 @@ static void spoil(struct sl_emulator *em, const struct sl_plan *plan,
 		  struct sl_emulator_frame *slot)
 {
 	uint64_t bytes = slot->block.record.bytes, bit, at = 0;
-	struct sl_source *source = &slot->block.source;
-	struct sl_source_cursor cursor;
+	struct sl_from *source = &slot->block.source;
+	struct sl_from_cursor cursor;
 
 	if (!sl_faults_spoil(em->faults, plan, slot->sequence, &bit))
 		return;
@@ -84,9 +84,9 @@ static void spoil(struct sl_emulator *em, const struct sl_plan *plan,
 		((uint8_t *)&slot->block.record)[bit / 8 - bytes] ^= (uint8_t)(1 << bit % 8);
 		return;
 	}
-	sl_source_seek(source, 0, &cursor);
+	sl_from_seek(source, 0, &cursor);
 	while (at < bytes) {
-		struct sl_part part = sl_source_next(&cursor, (uint32_t)(bytes - at));
+		struct sl_part part = sl_from_next(&cursor, (uint32_t)(bytes - at));
 
 		memcpy(slot->spoilt + at, part.data, part.bytes);
 		at += part.bytes;

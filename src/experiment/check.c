@@ -51,12 +51,12 @@ static uint32_t common_factor(uint32_t a, uint32_t b)
  * again and again: pixels left over from a lap before would look right. */
 static int check_pool(const struct sl_experiment *e)
 {
-	const struct sl_option *option = sl_option_find(e->source->options, "pool");
+	const struct sl_option *option = sl_option_find(e->generator->options, "pool");
 	uint32_t pool, seen, factor;
 
 	if (!option || option->type != SL_OPTION_U32)
 		return 0;
-	memcpy(&pool, (const char *)e->source_state + option->offset, sizeof(pool));
+	memcpy(&pool, (const char *)e->generator_state + option->offset, sizeof(pool));
 	/* Of the pool a transfer that leaves frames out may see only a part. */
 	seen = pool / common_factor(pool, e->cut.options.every * e->cut.options.stack % pool);
 	factor = common_factor(seen, e->ring.slots);
@@ -108,10 +108,10 @@ static bool other_headers(const struct sl_experiment *e)
 	char set[SL_NAME_BYTES] = "";
 
 	if (!option || option->type != SL_OPTION_CHOICE ||
-	    !strstr(option->choices, e->source->name))
+	    !strstr(option->choices, e->generator->name))
 		return false;
 	sl_option_print(option, e->link_state, set, sizeof(set));
-	return strcmp(set, e->source->name) != 0;
+	return strcmp(set, e->generator->name) != 0;
 }
 
 static int check_oneway(const struct sl_experiment *e)

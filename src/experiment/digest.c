@@ -57,7 +57,7 @@ static uint32_t digest_options(uint32_t crc, const struct sl_option *options, co
 uint64_t sl_experiment_digest(const struct sl_experiment *e)
 {
 	uint32_t low = digest_options(0, sl_detector_options, &e->cut.generator_options);
-	uint32_t high = digest_options(low, e->source->options, e->source_state);
+	uint32_t high = digest_options(low, e->generator->options, e->generator_state);
 
 	high = digest_options(high, sl_cut_options, &e->cut.options);
 

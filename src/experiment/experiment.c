@@ -128,15 +128,15 @@ static void read_detector(struct reader *r)
 
 	if (!kind)
 		return;
-	e->source = sl_detector_find(kind);
-	if (!e->source) {
+	e->generator = sl_detector_find(kind);
+	if (!e->generator) {
 		unknown(r, at, "detector", kind);
 		return;
 	}
-	e->source_state = state_of(r, e->source->state_bytes);
-	if (e->source_state)
-		fill(r, node, sl_detector_options, &e->cut.generator_options, e->source->options,
-		     e->source_state);
+	e->generator_state = state_of(r, e->generator->state_bytes);
+	if (e->generator_state)
+		fill(r, node, sl_detector_options, &e->cut.generator_options, e->generator->options,
+		     e->generator_state);
 }
 
 /* What the transfer carries of the detector. */
@@ -145,8 +145,8 @@ static void read_cut(struct reader *r, struct sl_node *transfer)
 	struct sl_experiment *e = r->e;
 	char why[256];
 
-	e->detector = e->source;
-	e->detector_state = e->source_state;
+	e->detector = e->generator;
+	e->detector_state = e->generator_state;
 	e->run = e->cut.generator_options;
 	fill(r, transfer && !sl_node_is_null(transfer) ? transfer : NULL, NULL, NULL,
 	     sl_cut_options, &e->cut.options);
@@ -157,8 +157,8 @@ static void read_cut(struct reader *r, struct sl_node *transfer)
 		sl_config_error(e->config, transfer, "%s", why);
 		r->err = -EINVAL;
 	}
-	e->cut.source = e->source;
-	e->cut.source_state = e->source_state;
+	e->cut.generator = e->generator;
+	e->cut.generator_state = e->generator_state;
 	sl_cut_detector(&e->cut, &e->cut_detector);
 	e->detector = &e->cut_detector;
 	e->detector_state = &e->cut;
@@ -389,7 +389,7 @@ int sl_experiment_open(const char *path, const char *transfer, const char *const
 		goto undo;
 	r.e->transfers = choice.transfers;
 	read_detector(&r);
-	if (r.e->source_state)
+	if (r.e->generator_state)
 		read_cut(&r, choice.options);
 	read_link(&r);
 	read_ring(&r);
@@ -429,7 +429,7 @@ void sl_experiment_close(struct sl_experiment *e)
 		free(e->stage_state[i]);
 	for (unsigned i = 0; i < SL_EXPERIMENT_SINKS; i++)
 		free(e->sink_state[i]);
-	free(e->source_state);
+	free(e->generator_state);
 	free(e->link_state);
 	free(e->unit_state);
 	free(e->text);

@@ -79,8 +79,8 @@ struct sl_experiment {
 	void *detector_state;
 	struct sl_detector_options run;
 	/* As the file describes it. */
-	const struct sl_detector *source;
-	void *source_state;
+	const struct sl_detector *generator;
+	void *generator_state;
 	struct sl_cut cut; /* between the two; all of it where there are no transfers */
 	struct sl_detector cut_detector;
 

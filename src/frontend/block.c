@@ -3,14 +3,14 @@
 
 #include <stddef.h>
 
-static uint32_t pixels_crc(const struct sl_source *source, uint32_t left, sl_roce_crc32 *crc32c)
+static uint32_t pixels_crc(const struct sl_from *source, uint32_t left, sl_roce_crc32 *crc32c)
 {
-	struct sl_source_cursor cursor;
+	struct sl_from_cursor cursor;
 	uint32_t crc = 0;
 
-	sl_source_seek(source, 0, &cursor);
+	sl_from_seek(source, 0, &cursor);
 	while (left) {
-		struct sl_part part = sl_source_next(&cursor, left);
+		struct sl_part part = sl_from_next(&cursor, left);
 
 		crc = crc32c(crc, part.data, part.bytes);
 		left -= part.bytes;

@@ -27,7 +27,7 @@ struct sl_frame_stamp {	    /* what the detector knows of a frame besides its pi
 };
 
 struct sl_block {
-	struct sl_source source;
+	struct sl_from source;
 	struct sl_record record; /* sealed; not sent where the transfer leaves it out */
 };
 

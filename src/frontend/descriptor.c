@@ -13,7 +13,7 @@ uint32_t sl_descriptor_count(const struct sl_plan *plan)
 }
 
 void sl_descriptors_begin(struct sl_descriptors *descriptors, const struct sl_plan *plan,
-			  uint64_t sequence, const struct sl_source *source)
+			  uint64_t sequence, const struct sl_from *source)
 {
 	*descriptors = (struct sl_descriptors){
 		.plan = plan,
@@ -28,26 +28,26 @@ void sl_descriptors_begin(struct sl_descriptors *descriptors, const struct sl_pl
 	descriptors->left = descriptors->cuts ? plan->line_bytes : (uint32_t)plan->block_bytes;
 	if (plan->message == SL_MESSAGE_LINE)
 		descriptors->line_packets = (plan->line_bytes + plan->pmtu - 1) / plan->pmtu;
-	sl_source_seek(source, 0, &descriptors->cursor);
+	sl_from_seek(source, 0, &descriptors->cursor);
 }
 
 /* Bytes of the source from here on, in the write itself when two pieces are enough. */
 static void take(struct sl_descriptors *d, struct sl_write *write)
 {
-	struct sl_source_cursor start = d->cursor;
+	struct sl_from_cursor start = d->cursor;
 	uint32_t rest = write->bytes;
 
-	write->source = NULL;
+	write->from = NULL;
 	write->at = d->offset;
-	write->part[0] = sl_source_next(&d->cursor, rest);
+	write->part[0] = sl_from_next(&d->cursor, rest);
 	rest -= write->part[0].bytes;
-	write->part[1] = rest ? sl_source_next(&d->cursor, rest) : (struct sl_part){NULL, 0};
+	write->part[1] = rest ? sl_from_next(&d->cursor, rest) : (struct sl_part){NULL, 0};
 	rest -= write->part[1].bytes;
 	if (!rest)
 		return;
-	write->source = start.source;
+	write->from = start.from;
 	while (rest) {
-		struct sl_part part = sl_source_next(&d->cursor, rest);
+		struct sl_part part = sl_from_next(&d->cursor, rest);
 
 		if (!part.bytes)
 			return;
@@ -100,8 +100,8 @@ bool sl_descriptors_next(struct sl_descriptors *descriptors, struct sl_write *wr
 	return true;
 }
 
-void sl_descriptor_fill(const struct sl_plan *plan, uint64_t sequence,
-			const struct sl_source *source, struct sl_write *write)
+void sl_descriptor_fill(const struct sl_plan *plan, uint64_t sequence, const struct sl_from *source,
+			struct sl_write *write)
 {
 	struct sl_descriptors descriptors;
 

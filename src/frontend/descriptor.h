@@ -21,7 +21,7 @@
 
 struct sl_descriptors { /* an iterator over one block */
 	const struct sl_plan *plan;
-	struct sl_source_cursor cursor;
+	struct sl_from_cursor cursor;
 	uint64_t sequence, block, position; /* address and position of the block */
 	uint64_t place;			    /* of the next message, in the block */
 	uint32_t offset;		    /* of it, as it travels */
@@ -36,13 +36,13 @@ uint32_t sl_descriptor_count(const struct sl_plan *plan);
 
 /* source: as many bytes as a block of the plan has. */
 void sl_descriptors_begin(struct sl_descriptors *descriptors, const struct sl_plan *plan,
-			  uint64_t sequence, const struct sl_source *source);
+			  uint64_t sequence, const struct sl_from *source);
 
 /* The next one; false when there was no more. The last one carries the immediate. */
 bool sl_descriptors_next(struct sl_descriptors *descriptors, struct sl_write *write);
 
 /* All of them into `write` (sl_descriptor_count() entries). */
-void sl_descriptor_fill(const struct sl_plan *plan, uint64_t sequence,
-			const struct sl_source *source, struct sl_write *write);
+void sl_descriptor_fill(const struct sl_plan *plan, uint64_t sequence, const struct sl_from *source,
+			struct sl_write *write);
 
 #endif

@@ -21,7 +21,7 @@ enum { STACK_MAX = 3, SLOTS = 5, FRAME_MAX = 1 << 18, SLOT_MAX = 1 << 20 };
 struct block {
 	struct sl_transfer transfer;
 	struct sl_plan plan;
-	struct sl_source source;
+	struct sl_from source;
 	struct sl_record record;
 	uint8_t *memory[STACK_MAX];
 	const void *frame[STACK_MAX];
@@ -280,7 +280,7 @@ static void a_module_message_is_one_write_with_two_parts(void **state)
 
 	make(&b, &plain, SL_MESSAGE_MODULE, 1024, 0, 3);
 	assert_int_equal(b.writes, 1);
-	assert_null(b.write->source);
+	assert_null(b.write->from);
 	assert_ptr_equal(b.write->part[0].data, b.memory[0]);
 	assert_int_equal(b.write->part[0].bytes, 500);
 	assert_ptr_equal(b.write->part[1].data, &b.record);
@@ -297,16 +297,16 @@ static void only_what_is_in_many_pieces_needs_its_source(void **state)
 	roi.rectangle.pitch = 80;
 	make(&b, &roi, SL_MESSAGE_LINE, 256, 0, 0);
 	for (uint32_t i = 0; i < b.writes; i++)
-		assert_null(b.write[i].source);
+		assert_null(b.write[i].from);
 	drop(&b);
 	make(&b, &roi, SL_MESSAGE_PACKET, 256, 128, 0);
 	for (uint32_t i = 0; i < b.writes; i++)
-		assert_null(b.write[i].source);
+		assert_null(b.write[i].from);
 	drop(&b);
 	make(&b, &roi, SL_MESSAGE_PACKET, 256, 0, 0);
-	assert_ptr_equal(b.write[0].source, &b.source); /* 5 lines and a bit */
-	assert_ptr_equal(b.write[1].source, &b.source);
-	assert_null(b.write[2].source); /* the end of the record */
+	assert_ptr_equal(b.write[0].from, &b.source); /* 5 lines and a bit */
+	assert_ptr_equal(b.write[1].from, &b.source);
+	assert_null(b.write[2].from); /* the end of the record */
 	drop(&b);
 }
 

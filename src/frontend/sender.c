@@ -132,7 +132,7 @@ static bool next_message(struct sl_sender *s)
 		.pmtu = s->plan.pmtu,
 		.qpn = s->plan.qpn,
 	};
-	struct sl_source_cursor at = s->descriptors.cursor;
+	struct sl_from_cursor at = s->descriptors.cursor;
 
 	if (!sl_descriptors_next(&s->descriptors, &s->write))
 		return false;
@@ -152,7 +152,7 @@ static void gather(struct sl_sender *s, uint32_t bytes, struct sl_sender_packet 
 {
 	packet->pieces = 0;
 	while (bytes && packet->pieces < SL_SENDER_PIECES) {
-		struct sl_part part = sl_source_next(&s->cursor, bytes);
+		struct sl_part part = sl_from_next(&s->cursor, bytes);
 
 		packet->piece[packet->pieces++] = (struct sl_roce_piece){part.data, part.bytes};
 		bytes -= part.bytes;

@@ -62,7 +62,7 @@ struct sl_sender {
 	struct sl_block block;
 	struct sl_descriptors descriptors;
 	struct sl_write write;
-	struct sl_source_cursor cursor; /* in the message under way */
+	struct sl_from_cursor cursor; /* in the message under way */
 	struct sl_roce_requester message;
 	bool busy;
 	/* credits */

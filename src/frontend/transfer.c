@@ -127,12 +127,12 @@ bool sl_transfer_agrees(const struct sl_transfer *transfer, const struct sl_plan
 }
 
 void sl_transfer_source(const struct sl_transfer *transfer, const void *const *frame,
-			const void **line, const void *record, struct sl_source *source)
+			const void **line, const void *record, struct sl_from *source)
 {
 	const struct sl_rectangle *r = &transfer->rectangle;
 	bool pixels = transfer->part & SL_PART_PIXELS;
 
-	*source = (struct sl_source){
+	*source = (struct sl_from){
 		.record = transfer->part & SL_PART_RECORD ? record : NULL,
 	};
 	if (!pixels)

@@ -77,6 +77,6 @@ bool sl_transfer_agrees(const struct sl_transfer *transfer, const struct sl_plan
 /* The bytes of a block: line[i] becomes the rectangle's first byte in frame i, whose first byte is
  * frame[i] (both [stack]; may be the same memory). Not for records alone: pass NULL twice. */
 void sl_transfer_source(const struct sl_transfer *transfer, const void *const *frame,
-			const void **line, const void *record, struct sl_source *source);
+			const void **line, const void *record, struct sl_from *source);
 
 #endif

@@ -215,12 +215,12 @@ size_t rig_writes(struct rig *rig, uint64_t sequence, uint32_t module, struct sl
 	size_t n = 0;
 
 	rig->wide_at = rig->wide;
-	rig->rectangle = (struct sl_source){.frame = &rig->wide_at,
-					    .pitch = RIG_SOURCE_PITCH,
-					    .frames = 1,
-					    .lines = RIG_LINES,
-					    .line_bytes = RIG_LINE,
-					    .record = rig->block + RIG_PIXELS};
+	rig->rectangle = (struct sl_from){.frame = &rig->wide_at,
+					  .pitch = RIG_SOURCE_PITCH,
+					  .frames = 1,
+					  .lines = RIG_LINES,
+					  .line_bytes = RIG_LINE,
+					  .record = rig->block + RIG_PIXELS};
 	for (uint64_t offset = 0; offset < plan->block_bytes; offset += bytes, n++) {
 		bytes = (uint32_t)rig_step(plan, offset);
 
@@ -235,7 +235,7 @@ size_t rig_writes(struct rig *rig, uint64_t sequence, uint32_t module, struct sl
 			.flags = (offset + bytes == plan->block_bytes ? SL_WRITE_IMM : 0) |
 				 (plan->operation == SL_OPERATION_SEND ? SL_WRITE_SEND : 0),
 			.at = (uint32_t)offset,
-			.source = rig_layout.source_pitch ? &rig->rectangle : NULL,
+			.from = rig_layout.source_pitch ? &rig->rectangle : NULL,
 			.part = {{rig->block + offset, bytes}},
 		};
 	}

@@ -47,7 +47,7 @@ struct rig {
 	uint8_t block[RIG_PIXELS + SL_RECORD_BYTES];
 	uint8_t wide[RIG_LINES * RIG_SOURCE_PITCH]; /* the same pixels, in a larger frame */
 	const void *wide_at;
-	struct sl_source rectangle;
+	struct sl_from rectangle;
 	uint64_t receive_buffer;
 	const char *listen_at, *send_from;    /* NULL: addresses of this process's own */
 	const char *option[4][2];	      /* name and text of more options */

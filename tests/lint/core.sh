@@ -1,6 +1,6 @@
 # core.sh - what firmware compiles of this project; read by the scripts beside it, from the root of the source.
 roce=$(ls src/roce/*.c | grep -v '_test\.c$')
-core="src/core/plan.c src/core/source.c src/frontend/transfer.c src/frontend/block.c src/frontend/descriptor.c
+core="src/core/plan.c src/core/from.c src/frontend/transfer.c src/frontend/block.c src/frontend/descriptor.c
 	src/frontend/crc32c.c src/frontend/sender.c"
 core_headers="include/sluice/darks.h src/core/plan.h include/sluice/record.h src/core/write.h
 	src/frontend/transfer.h src/frontend/block.h src/frontend/descriptor.h src/frontend/crc32c.h src/frontend/sender.h"

@@ -195,7 +195,7 @@ static enum sl_result run_file(struct calibrate *c)
 	err = sl_dark_file_open(e, &dark);
 	/* The file does not tell whether its pixels have gains; the detector does. */
 	sl_option_print(sink_option(c, "gain"), c->sink_state, gain, sizeof(gain));
-	if (!err && !strcmp(gain, "auto") && e->source->calibration)
+	if (!err && !strcmp(gain, "auto") && e->generator->calibration)
 		err = set_sink(c, "gain", "g0");
 	if (!err)
 		err = set_sink(c, "all", "true");

@@ -106,11 +106,11 @@ int sl_dark_file_open(const struct sl_experiment *e, struct sl_dark_file *dark)
 	struct sl_geometry g;
 	const char *base = getenv("TMPDIR");
 	uint64_t images = 0;
-	int fd, err = e->source->open(e->source_state, &e->cut.generator_options, &g);
+	int fd, err = e->generator->open(e->generator_state, &e->cut.generator_options, &g);
 
-	e->source->close(e->source_state);
+	e->generator->close(e->generator_state);
 	if (err) {
-		sl_error("detector '%s' cannot be opened: %s", e->source->name, strerror(-err));
+		sl_error("detector '%s' cannot be opened: %s", e->generator->name, strerror(-err));
 		return err;
 	}
 	describe(&g, dark, &o);

@@ -83,7 +83,8 @@ static int spare_inputs(const struct sl_experiment *e, const char *const *path, 
 	int err = 0;
 
 	for (unsigned i = 0; i < 2 && !err; i++)
-		err = spare_input(e->source->options, e->source_state, of_detector[i], path, n);
+		err = spare_input(e->generator->options, e->generator_state, of_detector[i], path,
+				  n);
 	for (unsigned i = 0; i < 2 * e->stages && !err; i++)
 		err = spare_input(e->stage[i / 2]->options, e->stage_state[i / 2], of_stage[i % 2],
 				  path, n);

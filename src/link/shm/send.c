@@ -19,17 +19,17 @@ int sl_shm_offer(void *state, struct sl_offer *offer)
 /* As few and large copies as the source allows. */
 static void copy_all(const struct sl_write *write, uint8_t *dest)
 {
-	struct sl_source_cursor cursor;
+	struct sl_from_cursor cursor;
 
-	if (!write->source) {
+	if (!write->from) {
 		for (unsigned i = 0; i < 2; dest += write->part[i++].bytes)
 			if (write->part[i].bytes)
 				sl_copy_away(dest, write->part[i].data, write->part[i].bytes);
 		return;
 	}
-	sl_source_seek(write->source, write->at, &cursor);
+	sl_from_seek(write->from, write->at, &cursor);
 	for (uint32_t left = write->bytes; left;) {
-		struct sl_part part = sl_source_next(&cursor, left);
+		struct sl_part part = sl_from_next(&cursor, left);
 
 		if (!part.bytes)
 			return;

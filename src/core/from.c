@@ -1,31 +1,30 @@
-/* source.c - the bytes of a block, piece by piece, from where they lie at the source. */
+/* from.c - the bytes of a block, piece by piece, from where they lie at the source. */
 #include <string.h>
 
 #include <sluice/record.h>
 
 #include "core/write.h"
 
-void sl_source_seek(const struct sl_source *source, uint32_t offset,
-		    struct sl_source_cursor *cursor)
+void sl_from_seek(const struct sl_from *from, uint32_t offset, struct sl_from_cursor *cursor)
 {
-	uint32_t frame_bytes = source->lines * source->line_bytes;
+	uint32_t frame_bytes = from->lines * from->line_bytes;
 
-	*cursor = (struct sl_source_cursor){.source = source, .byte = offset};
+	*cursor = (struct sl_from_cursor){.from = from, .byte = offset};
 	if (!offset)
 		return;
 	cursor->frame = frame_bytes ? offset / frame_bytes : 0;
-	if (cursor->frame > source->frames)
-		cursor->frame = source->frames;
+	if (cursor->frame > from->frames)
+		cursor->frame = from->frames;
 	cursor->byte -= cursor->frame * frame_bytes;
-	if (cursor->frame < source->frames && source->line_bytes) {
-		cursor->line = cursor->byte / source->line_bytes;
-		cursor->byte -= cursor->line * source->line_bytes;
+	if (cursor->frame < from->frames && from->line_bytes) {
+		cursor->line = cursor->byte / from->line_bytes;
+		cursor->byte -= cursor->line * from->line_bytes;
 	}
 }
 
-static struct sl_part record_part(struct sl_source_cursor *cursor, uint32_t most)
+static struct sl_part record_part(struct sl_from_cursor *cursor, uint32_t most)
 {
-	const struct sl_source *s = cursor->source;
+	const struct sl_from *s = cursor->from;
 	struct sl_part part = {(const uint8_t *)s->record + cursor->byte, 0};
 
 	if (s->record && cursor->byte < SL_RECORD_BYTES)
@@ -36,9 +35,9 @@ static struct sl_part record_part(struct sl_source_cursor *cursor, uint32_t most
 	return part;
 }
 
-struct sl_part sl_source_next(struct sl_source_cursor *cursor, uint32_t most)
+struct sl_part sl_from_next(struct sl_from_cursor *cursor, uint32_t most)
 {
-	const struct sl_source *s = cursor->source;
+	const struct sl_from *s = cursor->from;
 	uint64_t pitch = s->pitch ? s->pitch : s->line_bytes;
 	bool together = pitch == s->line_bytes; /* then a frame is one piece */
 	uint32_t lines = together ? s->lines - cursor->line : 1;
@@ -89,14 +88,14 @@ static unsigned gather_parts(const struct sl_write *write, uint32_t offset, uint
 unsigned sl_write_gather(const struct sl_write *write, uint32_t offset, uint32_t bytes,
 			 struct sl_part *part, unsigned most)
 {
-	struct sl_source_cursor cursor;
+	struct sl_from_cursor cursor;
 	unsigned n = 0;
 
-	if (!write->source)
+	if (!write->from)
 		return gather_parts(write, offset, bytes, part, most);
-	sl_source_seek(write->source, write->at + offset, &cursor);
+	sl_from_seek(write->from, write->at + offset, &cursor);
 	while (bytes) {
-		struct sl_part next = sl_source_next(&cursor, bytes);
+		struct sl_part next = sl_from_next(&cursor, bytes);
 
 		if (n == most)
 			return most + 1;
@@ -110,20 +109,20 @@ unsigned sl_write_gather(const struct sl_write *write, uint32_t offset, uint32_t
 
 void sl_write_copy(const struct sl_write *write, uint32_t offset, uint32_t bytes, void *to)
 {
-	struct sl_source_cursor cursor;
+	struct sl_from_cursor cursor;
 	struct sl_part part[2], next;
 	uint8_t *at = to;
 
-	if (!write->source) {
+	if (!write->from) {
 		unsigned n = gather_parts(write, offset, bytes, part, 2);
 
 		for (unsigned i = 0; i < n; at += part[i++].bytes)
 			memcpy(at, part[i].data, part[i].bytes);
 		return;
 	}
-	sl_source_seek(write->source, write->at + offset, &cursor);
+	sl_from_seek(write->from, write->at + offset, &cursor);
 	for (; bytes; bytes -= next.bytes, at += next.bytes) {
-		next = sl_source_next(&cursor, bytes);
+		next = sl_from_next(&cursor, bytes);
 		if (!next.bytes)
 			return;
 		memcpy(at, next.data, next.bytes);
