@@ -210,7 +210,7 @@ static int open_pace(struct pace *p, const struct sl_bench_row *row,
 		     const struct sl_bench_scene *scene, uint64_t ns)
 {
 	const char *const option[][2] = {
-		{"lanes", BATCH_SLOTS_TEXT},
+		{"batch_slots", BATCH_SLOTS_TEXT},
 		{row->gpu->unit_trigger ? "trigger" : NULL, row->gpu->unit_trigger},
 		{"processors", PROCESSORS}};
 	int err = sl_bench_subject_open(p->s, row, scene);

@@ -31,38 +31,39 @@ struct sl_option {
 	const char *unit; /* "" when it has none */
 	const char *doc;  /* one line */
 	const char *choices; /* "a|b|c", choices only */
+	const char *was;     /* its former name, which still works and warns; NULL: it has none */
 };
 
 #define SL_OPTION_FIELD(S, f) offsetof(S, f), sizeof(((S *)0)->f)
 
-#define SL_U32(S, f, def, min, max, unit, doc)                                            \
-	{                                                                                 \
-#f, SL_OPTION_U32, SL_OPTION_FIELD(S, f), #def, min, max, unit, doc, NULL \
+#define SL_U32(S, f, def, min, max, unit, doc)                                                  \
+	{                                                                                       \
+#f, SL_OPTION_U32, SL_OPTION_FIELD(S, f), #def, min, max, unit, doc, NULL, NULL \
 	}
-#define SL_U64(S, f, def, min, max, unit, doc)                                            \
-	{                                                                                 \
-#f, SL_OPTION_U64, SL_OPTION_FIELD(S, f), #def, min, max, unit, doc, NULL \
+#define SL_U64(S, f, def, min, max, unit, doc)                                                  \
+	{                                                                                       \
+#f, SL_OPTION_U64, SL_OPTION_FIELD(S, f), #def, min, max, unit, doc, NULL, NULL \
 	}
-#define SL_F64(S, f, def, min, max, unit, doc)                                            \
-	{                                                                                 \
-#f, SL_OPTION_F64, SL_OPTION_FIELD(S, f), #def, min, max, unit, doc, NULL \
+#define SL_F64(S, f, def, min, max, unit, doc)                                                  \
+	{                                                                                       \
+#f, SL_OPTION_F64, SL_OPTION_FIELD(S, f), #def, min, max, unit, doc, NULL, NULL \
 	}
-#define SL_BOOL(S, f, def, doc)                                                      \
-	{                                                                            \
-#f, SL_OPTION_BOOL, SL_OPTION_FIELD(S, f), #def, 0, 1, "", doc, NULL \
+#define SL_BOOL(S, f, def, doc)                                                            \
+	{                                                                                  \
+#f, SL_OPTION_BOOL, SL_OPTION_FIELD(S, f), #def, 0, 1, "", doc, NULL, NULL \
 	}
 /* def is a string literal here; in SL_CHOICE it is the bare word of the choice. */
-#define SL_STRING(S, f, def, doc)                                                     \
-	{                                                                             \
-#f, SL_OPTION_STRING, SL_OPTION_FIELD(S, f), def, 0, 0, "", doc, NULL \
+#define SL_STRING(S, f, def, doc)                                                           \
+	{                                                                                   \
+#f, SL_OPTION_STRING, SL_OPTION_FIELD(S, f), def, 0, 0, "", doc, NULL, NULL \
 	}
-#define SL_CHOICE(S, f, def, choices, doc)                                                \
-	{                                                                                 \
-#f, SL_OPTION_CHOICE, SL_OPTION_FIELD(S, f), #def, 0, 0, "", doc, choices \
+#define SL_CHOICE(S, f, def, choices, doc)                                                      \
+	{                                                                                       \
+#f, SL_OPTION_CHOICE, SL_OPTION_FIELD(S, f), #def, 0, 0, "", doc, choices, NULL \
 	}
-#define SL_OPTION_END                                                    \
-	{                                                                \
-		NULL, SL_OPTION_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL \
+#define SL_OPTION_END                                                          \
+	{                                                                      \
+		NULL, SL_OPTION_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL, NULL \
 	}
 
 /* A table together with the struct that it fills. Sections often have two: what all kinds share,
@@ -84,6 +85,9 @@ int sl_option_set(const struct sl_option *option, void *base, const char *text, 
 
 /* The row of that name, or NULL. */
 const struct sl_option *sl_option_find(const struct sl_option *options, const char *name);
+
+/* The row that had that name before it was renamed, or NULL. */
+const struct sl_option *sl_option_find_former(const struct sl_option *options, const char *name);
 
 /* The value as one would write it in the file. */
 void sl_option_print(const struct sl_option *option, const void *base, char *text, size_t bytes);

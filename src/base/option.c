@@ -238,6 +238,14 @@ const struct sl_option *sl_option_find(const struct sl_option *options, const ch
 	return NULL;
 }
 
+const struct sl_option *sl_option_find_former(const struct sl_option *options, const char *name)
+{
+	for (; options->name; options++)
+		if (options->was && !strcmp(options->was, name))
+			return options;
+	return NULL;
+}
+
 /* With as few digits as bring the same number back. */
 static void print_real(double value, char *text, size_t bytes)
 {

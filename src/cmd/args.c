@@ -48,11 +48,22 @@ static int set_one(const struct sl_option *option, void *base, const char *value
 	return -EINVAL;
 }
 
+/* --summary-version is --summary_version, too. */
+static bool is_called(const struct sl_option *option, const char *name, size_t length)
+{
+	if (strlen(option->name) != length)
+		return false;
+	for (size_t i = 0; i < length; i++)
+		if (option->name[i] != (name[i] == '-' ? '_' : name[i]))
+			return false;
+	return true;
+}
+
 static const struct sl_option *find(const struct sl_option *options, const char *name,
 				    size_t length)
 {
 	for (; options && options->name; options++)
-		if (strlen(options->name) == length && !strncmp(options->name, name, length))
+		if (is_called(options, name, length))
 			return options;
 	return NULL;
 }

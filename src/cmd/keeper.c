@@ -1,4 +1,4 @@
-/* keeper.c - sluice keep: holds memory and sockets of a receiver, so that another can take its
+/* keeper.c - sluice keeper: holds memory and sockets of a receiver, so that another can take its
  * place. */
 #include <stdio.h>
 #include <stdlib.h>

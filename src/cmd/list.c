@@ -209,7 +209,7 @@ static void print_page(void)
 	} parts[] = {
 		{"detector", "detector"}, {"calibration", ""}, {"link", "link"},  {"ring", ""},
 		{"unit", "unit"},	  {"stages", "stage"}, {"sinks", "sink"}, {"threads", ""},
-		{"control", ""},	  {"feroce", ""},      {"frontend", ""},  {"answers", ""}};
+		{"control", ""},	  {"feroce", ""},      {"frontend", ""},  {"feedback", ""}};
 
 	puts("# Options\n\n"
 	     "Written by `sluice list --markdown`: do not edit. What the sections are for is in "

@@ -35,7 +35,7 @@ const struct sl_command sl_commands[] = {
 	 "docs/how-to/calibration.md "
 	 "tells how.\n\n"
 	 "exit status: as of run."},
-	{"keep", "keep NAME [options]",
+	{"keeper", "keeper NAME [options]",
 	 "Hold memory and sockets of a receiver, so that another can take its place.",
 	 sl_cmd_keeper,
 	 "For sources that cannot be planned anew: with control.keeper: NAME, a receiver that ends "
@@ -113,6 +113,10 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "--version")) {
 		printf("sluice %s\n", SL_VERSION);
 		return 0;
+	}
+	if (!strcmp(argv[1], "keep")) {
+		sl_warn("'sluice keep' is called 'sluice keeper' now; the former name still works");
+		argv[1] = (char *)"keeper";
 	}
 	for (const struct sl_command *c = sl_commands; c->name; c++)
 		if (!strcmp(argv[1], c->name))

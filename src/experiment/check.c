@@ -209,10 +209,17 @@ static const char *contradiction(const struct sl_experiment *e, unsigned sink)
 	return strcmp(there->wire, here->wire) != 0 ? "link" : NULL;
 }
 
-/* Both ends are in this file: that nothing would come is known now. */
-static int check_answers(const struct sl_experiment *e)
+static struct sl_node *feedback_section(const struct sl_experiment *e)
 {
-	struct sl_node *at = sl_node_get(e->config->root, "answers");
+	struct sl_node *node = sl_node_get(e->config->root, "feedback");
+
+	return node ? node : sl_node_get(e->config->root, "answers"); /* its former name */
+}
+
+/* Both ends are in this file: that nothing would come is known now. */
+static int check_feedback(const struct sl_experiment *e)
+{
+	struct sl_node *at = feedback_section(e);
 	const char *wrong = NULL;
 	unsigned sinks = 0;
 
@@ -232,8 +239,8 @@ static int check_answers(const struct sl_experiment *e)
 				"that gives them");
 	else
 		sl_config_error(e->config, at,
-				"answers.%s and feedback.%s differ: the front end would hear "
-				"nothing; set both to the same",
+				"feedback.%s and %s of the sink feedback differ: the front end "
+				"would hear nothing; set both to the same",
 				wrong, wrong);
 	return -EINVAL;
 }
@@ -241,12 +248,11 @@ static int check_answers(const struct sl_experiment *e)
 /* What only RDMA WRITE has. */
 static int check_datagrams(const struct sl_experiment *e)
 {
-	struct sl_node *root = e->config->root;
 	char text[WORD];
 	int err = 0;
 
 	if (e->feedback.address[0] && !e->feedback.by && e->feedback.service) {
-		sl_config_error(e->config, sl_node_get(root, "answers"),
+		sl_config_error(e->config, feedback_section(e),
 				"service rc is for by: write; UDP packets have no service");
 		err = -EINVAL;
 	}
@@ -259,7 +265,7 @@ static int check_datagrams(const struct sl_experiment *e)
 		    (strcmp(word(options, state, "service", text), "rc") != 0 &&
 		     strtoul(word(options, state, "qpn", text), NULL, 0) == 0))
 			continue;
-		sl_config_error(e->config, sl_node_get(root, "sinks"),
+		sl_config_error(e->config, sl_node_get(e->config->root, "sinks"),
 				"feedback: service rc and qpn are for by: write; UDP packets have "
 				"neither");
 		err = -EINVAL;
@@ -305,7 +311,7 @@ int sl_experiment_check(const struct sl_experiment *e)
 		err = -EINVAL;
 	if (!err && check_faults(e))
 		err = -EINVAL;
-	if (check_answers(e))
+	if (check_feedback(e))
 		err = -EINVAL;
 	if (check_datagrams(e))
 		err = -EINVAL;

@@ -315,6 +315,23 @@ static void read_plain(struct reader *r, const char *name, const struct sl_optio
 	fill(r, section_of(r, name), NULL, NULL, options, base);
 }
 
+/* A section by its name, or by the one that it had before. */
+static void read_renamed(struct reader *r, const char *name, const char *was,
+			 const struct sl_option *options, void *base)
+{
+	struct sl_node *node = section_of(r, name), *former = section_of(r, was);
+
+	if (node && former) {
+		sl_config_error(r->e->config, former,
+				"is the former name of '%s', which is there, too", name);
+		r->err = -EINVAL;
+	} else if (former) {
+		sl_config_warn(r->e->config, former,
+			       "is called '%s' now; the former name still works", name);
+	}
+	fill(r, node ? node : former, NULL, NULL, options, base);
+}
+
 static void read_ring(struct reader *r)
 {
 	struct sl_node *node = section_of(r, "ring");
@@ -342,10 +359,10 @@ static void read_emulate(struct reader *r)
 /* Whatever no reader asked for. */
 static void check_top(struct reader *r)
 {
-	static const char *const known[] = {"detector",	   "link",    "ring",	 "unit",
-					    "stages",	   "sinks",   "threads", "frontend",
-					    "control",	   "feroce",  "emulate", "transfers",
-					    "calibration", "answers", NULL};
+	static const char *const known[] = {"detector",	   "link",     "ring",	  "unit",
+					    "stages",	   "sinks",    "threads", "frontend",
+					    "control",	   "feroce",   "emulate", "transfers",
+					    "calibration", "feedback", NULL};
 
 	if (sl_config_fill(r->e->config, r->e->config->root, NULL, 0, known))
 		r->err = -EINVAL;
@@ -397,7 +414,7 @@ int sl_experiment_open(const char *path, const char *transfer, const char *const
 	read_stages(&r);
 	read_sinks(&r);
 	read_plain(&r, "frontend", sl_fault_options, &r.e->faults);
-	read_plain(&r, "answers", sl_feedback_options, &r.e->feedback);
+	read_renamed(&r, "feedback", "answers", sl_feedback_options, &r.e->feedback);
 	read_plain(&r, "calibration", sl_calibration_options, &r.e->calibration);
 	read_plain(&r, "threads", sl_threads_options, &r.e->threads);
 	read_plain(&r, "control", sl_control_options, &r.e->control);

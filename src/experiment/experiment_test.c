@@ -213,7 +213,7 @@ static void every_default_is_the_tables(void **state)
 	expect_defaults("unit", &e->unit_options, sizeof(e->unit_options));
 	expect_defaults("control", &e->control, sizeof(e->control));
 	expect_defaults("frontend", &e->faults, sizeof(e->faults));
-	expect_defaults("answers", &e->feedback, sizeof(e->feedback));
+	expect_defaults("feedback", &e->feedback, sizeof(e->feedback));
 	sl_experiment_close(e);
 }
 
@@ -599,19 +599,22 @@ static void threads_are_placed_and_wait_as_told(void **state)
 
 #define BACK(sink, ear, emulate)                                       \
 	"detector: {kind: pattern}\nsinks: [{feedback: {" sink "}}]\n" \
-	"answers: {address: 127.0.0.1, " ear "}\nemulate: " emulate "\n"
+	"feedback: {address: 127.0.0.1, " ear "}\nemulate: " emulate "\n"
 
 static void answers_that_would_never_come_are_refused(void **state)
 {
 	static const struct {
 		const char *text, *words;
 	} cases[] = {
-		{BACK("by: write", "by: udp", "local"), "answers.by and feedback.by differ"},
-		{BACK("by: udp", "by: write", "local"), "answers.by and feedback.by differ"},
-		{BACK("port: 5", "port: 6", "local"), "answers.port and feedback.port differ"},
-		{BACK("by: write, service: rc", "by: write", "local"), "answers.service and"},
-		{BACK("by: write, link: shm", "by: write", "local"), "answers.link and"},
-		{"detector: {kind: pattern}\nsinks: ['null']\nanswers: {address: 127.0.0.1}\n"
+		{BACK("by: write", "by: udp", "local"),
+		 "feedback.by and by of the sink feedback differ"},
+		{BACK("by: udp", "by: write", "local"),
+		 "feedback.by and by of the sink feedback differ"},
+		{BACK("port: 5", "port: 6", "local"),
+		 "feedback.port and port of the sink feedback differ"},
+		{BACK("by: write, service: rc", "by: write", "local"), "feedback.service and"},
+		{BACK("by: write, link: shm", "by: write", "local"), "feedback.link and"},
+		{"detector: {kind: pattern}\nsinks: ['null']\nfeedback: {address: 127.0.0.1}\n"
 		 "emulate: local\n",
 		 "there is no sink feedback"},
 		{BACK("by: udp", "service: rc", "none"), "service rc is for by: write"},
@@ -629,7 +632,30 @@ static void answers_that_would_never_come_are_refused(void **state)
 	/* One of several is enough. */
 	sl_experiment_close(good("detector: {kind: pattern}\n"
 				 "sinks: [{feedback: {port: 5}}, {feedback: {port: 6}}]\n"
-				 "answers: {address: 127.0.0.1, port: 6}\nemulate: local\n"));
+				 "feedback: {address: 127.0.0.1, port: 6}\nemulate: local\n"));
+}
+
+/* What was renamed is taken by its former name, with a warning. */
+static void former_names_still_work(void **state)
+{
+	struct sl_experiment *e = NULL;
+
+	(void)state;
+	assert_int_equal(open_set("detector: {kind: pattern}\nsinks: ['null']\n"
+				  "answers: {address: 127.0.0.1, port: 6}\n"
+				  "unit: {kind: opencl, lanes: 2}\n",
+				  NULL, 0, &e),
+			 0);
+	assert_int_equal(e->feedback.port, 6);
+	assert_non_null(strstr(said, ":3: answers: is called 'feedback' now"));
+	assert_non_null(strstr(said, ":4: unit.lanes: is called 'batch_slots' now"));
+	sl_experiment_close(e);
+	bad("detector: {kind: pattern}\nsinks: ['null']\n"
+	    "answers: {port: 6}\nfeedback: {port: 7}\n",
+	    3, "is the former name of 'feedback', which is there, too");
+	bad("detector: {kind: pattern}\nsinks: ['null']\n"
+	    "unit: {kind: opencl, lanes: 2, batch_slots: 3}\n",
+	    3, "is the former name of 'batch_slots', which is set, too");
 }
 
 static void devices_of_feroce_are_off_unless_asked_for(void **state)
@@ -705,6 +731,7 @@ int main(void)
 		cmocka_unit_test(the_sections_have_tables_for_help),
 		cmocka_unit_test(threads_are_placed_and_wait_as_told),
 		cmocka_unit_test(answers_that_would_never_come_are_refused),
+		cmocka_unit_test(former_names_still_work),
 		cmocka_unit_test(devices_of_feroce_are_off_unless_asked_for),
 		cmocka_unit_test(what_devices_of_feroce_cannot_do_is_refused),
 	};

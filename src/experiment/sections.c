@@ -66,9 +66,9 @@ const struct sl_option sl_control_options[] = {
 	       "how long either side waits for the other"),
 	SL_F64(struct sl_control_options, silence_s, 10, 1, 1e6, "s",
 	       "a front end that reports nothing for so long counts as gone"),
-	SL_STRING(
-		struct sl_control_options, keeper, "",
-		"name of a keeper (sluice keep) that lets another receiver take this one's place"),
+	SL_STRING(struct sl_control_options, keeper, "",
+		  "name of a keeper (sluice keeper) that lets another receiver take this one's "
+		  "place"),
 	SL_OPTION_END,
 };
 
@@ -102,6 +102,6 @@ const struct sl_section sl_sections[] = {
 	 sl_cut_options},
 	{"feroce", "FPGAs that connect by the FEROCE connection manager", sl_feroce_options},
 	{"frontend", "faults on demand, for tests and rehearsals", sl_fault_options},
-	{"answers", "front end: decisions that come back, checked", sl_feedback_options},
+	{"feedback", "front end: decisions that come back, checked", sl_feedback_options},
 	{NULL, NULL, NULL},
 };

@@ -8,8 +8,9 @@
 #include "experiment/transfers.h"
 
 /* What a transfer may have for itself. */
-static const char *const sections[] = {"control", "link",    "ring",	 "unit",    "stages",
-				       "sinks",	  "threads", "frontend", "answers", NULL};
+static const char *const sections[] = {"control",  "link",    "ring",	 "unit",
+				       "stages",   "sinks",   "threads", "frontend",
+				       "feedback", "answers", NULL};
 
 static bool good_name(const char *name)
 {

@@ -95,9 +95,10 @@ static int check_plan(const struct sl_feedback_sender *b, const struct sl_plan *
 	}
 	if (plan->service == b->over.service)
 		return 0;
-	sl_error("feedback.service is %s, answers.service of the front end is %s: set both to the "
-		 "same",
-		 rc ? "rc" : "uc", rc ? "uc" : "rc");
+	sl_error(
+		"feedback: service of the sink is %s, feedback.service of the front end is %s: set "
+		"both to the same",
+		rc ? "rc" : "uc", rc ? "uc" : "rc");
 	return -EINVAL;
 }
 
@@ -308,11 +309,11 @@ static void give_up(struct sl_feedback_sender *b)
 	b->given_up = true;
 	if (b->refusal[0] || b->cut_short)
 		sl_error("feedback: no plan for answers to %s, port %u within %g s "
-			 "(feedback.wait_s): none is sent before there is one",
+			 "(wait_s of the sink): none is sent before there is one",
 			 b->address, b->port, (double)b->wait_ns * 1e-9);
 	else
 		sl_error("feedback: nobody takes answers at %s, port %u: a front end with "
-			 "answers: {by: write} must listen there (feedback.wait_s)",
+			 "feedback: {by: write} must listen there (wait_s of the sink)",
 			 b->address, b->port);
 	pthread_cond_broadcast(&b->changed);
 }

@@ -96,7 +96,7 @@ static int accept_offer(void *arg, const struct sl_wire_hello *hello, const stru
 		return -EINVAL;
 	}
 	if (!(offer->services & w->over.service)) {
-		snprintf(why, why_bytes, "answers.service is %s here",
+		snprintf(why, why_bytes, "feedback.service is %s here",
 			 w->over.service == SL_SERVICE_RC ? "rc" : "uc");
 		return -EINVAL;
 	}
@@ -148,7 +148,7 @@ static void gone(void *arg, uint32_t module)
 	(void)module;
 	if (!w->up || w->ended)
 		return;
-	sl_warn("answers: the sink that wrote them vanished");
+	sl_warn("feedback: the sink that wrote them vanished");
 	w->ended = true;
 	w->active_ns = sl_clock_ns();
 }
@@ -273,15 +273,15 @@ static int configure(struct sl_feedback_inbox *w, const struct sl_feedback_inbox
 {
 	uint8_t gid[SL_NET_GID_BYTES];
 	char port[8];
-	int err = sl_net_parse("answers.address", o->address, gid);
+	int err = sl_net_parse("feedback.address", o->address, gid);
 
 	if (!err)
-		err = sl_feedback_link_init(&w->over, "answers", o->link, o->service);
+		err = sl_feedback_link_init(&w->over, "feedback", o->link, o->service);
 	if (err)
 		return err;
 	snprintf(port, sizeof(port), "%u", o->roce_port ? o->roce_port : o->port);
-	err = sl_feedback_link_set(&w->over, "answers", "listen", o->address);
-	return err ? err : sl_feedback_link_set(&w->over, "answers", "port", port);
+	err = sl_feedback_link_set(&w->over, "feedback", "listen", o->address);
+	return err ? err : sl_feedback_link_set(&w->over, "feedback", "port", port);
 }
 
 int sl_feedback_inbox_open(struct sl_feedback_inbox *w, const struct sl_feedback_inbox_options *o)
@@ -297,7 +297,7 @@ int sl_feedback_inbox_open(struct sl_feedback_inbox *w, const struct sl_feedback
 		.rejoin = true,
 		.peer = "feedback sink",
 		.self = "front end",
-		.section = "answers",
+		.section = "feedback",
 	};
 	int err;
 

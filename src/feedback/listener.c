@@ -57,7 +57,7 @@ static int open_socket(struct sl_feedback_listener *t)
 	int size = BUFFER, err;
 
 	if (!bytes) {
-		sl_error("answers.address: '%s' is no numeric IPv4 or IPv6 address", o->address);
+		sl_error("feedback.address: '%s' is no numeric IPv4 or IPv6 address", o->address);
 		return -EINVAL;
 	}
 	t->fd = socket(at.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -68,7 +68,7 @@ static int open_socket(struct sl_feedback_listener *t)
 		return 0;
 	}
 	err = -errno;
-	sl_error("cannot listen for answers at %s, port %u (answers.address, answers.port): %s",
+	sl_error("cannot listen for answers at %s, port %u (feedback.address, feedback.port): %s",
 		 o->address, o->port, strerror(-err));
 	return err;
 }
@@ -186,7 +186,7 @@ int sl_feedback_listener_wait(struct sl_feedback_listener *t)
 	       !atomic_load(&t->write.connected)) {
 		if (sl_clock_ns() > end) {
 			sl_error("nobody came to %s, port %u, to write answers within %g s "
-				 "(answers.wait_s): the receiver needs a sink feedback: {by: "
+				 "(feedback.wait_s): the receiver needs a sink feedback: {by: "
 				 "write} with this address and port",
 				 t->options.address, t->options.port, t->options.wait_s);
 			return -ETIMEDOUT;
@@ -230,8 +230,8 @@ int sl_feedback_listener_open(const struct sl_feedback_options *options,
 	if (!err)
 		err = write ? open_ring(t, terms) : open_socket(t);
 	if (!err)
-		err = sl_thread_start(&t->thread, "answers", NULL, write ? hear_writes : hear_udp,
-				      t);
+		err = sl_thread_start(&t->thread, "feedback-in", NULL,
+				      write ? hear_writes : hear_udp, t);
 	if (err) {
 		sl_feedback_listener_close(t);
 		return err;

@@ -70,6 +70,7 @@ static void unit_figures(const void *state, sl_unit_figure *figure, void *arg)
 
 	figure(arg, "frames_cross_checked", 12, 0);
 	figure(arg, "frames_unlike_the_cpu", fake->unlike, 1);
+	figure(arg, "device_ring_frames_good", 3, 0);
 }
 
 static const struct sl_unit unit = {.name = "gadget", .figures = unit_figures};
@@ -352,10 +353,10 @@ static void the_unit_is_told_with_its_figures(void **state)
 {
 	struct world *w = *state;
 
-	expect_text(report(w, SL_RESULT_INTACT), "gadget, frames_cross_checked 12\n");
+	expect_text(report(w, SL_RESULT_INTACT), "gadget, frames_cross_checked 12, device_ring_frames_good 3\n");
 	w->fake.unlike = 2;
 	expect_text(report(w, SL_RESULT_DAMAGED),
-		    "gadget, frames_cross_checked 12, frames_unlike_the_cpu 2 (!)\n");
+		    "gadget, frames_cross_checked 12, frames_unlike_the_cpu 2 (!), device_ring_frames_good 3\n");
 }
 
 /* ---- the live line ---- */
@@ -418,12 +419,13 @@ static void the_line_is_not_drawn_all_the_time(void **state)
 
 /* ---- the summary ---- */
 
-static json_t *summary(struct world *w, const char *file)
+static json_t *summary_of_version(struct world *w, const char *file, uint32_t version)
 {
 	const struct sl_summary_facts run = {.file = file,
 					     .started = "2024-01-31T12:34:56.789Z",
 					     .stopped_by = NULL,
-					     .result = sl_result_of(w->r)};
+					     .result = sl_result_of(w->r),
+					     .version = version};
 	json_error_t error;
 	json_t *json;
 
@@ -432,6 +434,11 @@ static json_t *summary(struct world *w, const char *file)
 	if (!json)
 		fail_msg("%s:%d: %s", w->path, error.line, error.text);
 	return json;
+}
+
+static json_t *summary(struct world *w, const char *file)
+{
+	return summary_of_version(w, file, SL_SUMMARY_VERSION);
 }
 
 /* "a.b.2.c": keys and indices on the way down. */
@@ -638,7 +645,8 @@ static bool exists(const char *path)
 static void a_summary_is_written_whole_or_not_at_all(void **state)
 {
 	struct world *w = *state;
-	const struct sl_summary_facts run = {.file = "demo.yaml", .started = ""};
+	const struct sl_summary_facts run = {
+		.file = "demo.yaml", .started = "", .version = SL_SUMMARY_VERSION};
 	char part[160];
 	const char *said;
 	int err;
@@ -662,7 +670,8 @@ static void a_summary_is_written_whole_or_not_at_all(void **state)
 static void a_place_that_cannot_be_written_is_an_error(void **state)
 {
 	struct world *w = *state;
-	const struct sl_summary_facts run = {.file = "demo.yaml", .started = ""};
+	const struct sl_summary_facts run = {
+		.file = "demo.yaml", .started = "", .version = SL_SUMMARY_VERSION};
 	const char *said;
 
 	capture_begin();
@@ -675,7 +684,8 @@ static void a_place_that_cannot_be_written_is_an_error(void **state)
 static void a_full_disk_is_an_error(void **state)
 {
 	struct world *w = *state;
-	const struct sl_summary_facts run = {.file = "demo.yaml", .started = ""};
+	const struct sl_summary_facts run = {
+		.file = "demo.yaml", .started = "", .version = SL_SUMMARY_VERSION};
 	char part[160];
 	int err;
 
@@ -690,11 +700,28 @@ static void a_full_disk_is_an_error(void **state)
 	assert_false(exists(part));
 }
 
+static void version_1_has_the_former_words(void **state)
+{
+	struct world *w = *state;
+	json_t *now = summary(w, "demo.yaml");
+	json_t *former = summary_of_version(w, "demo.yaml", 1);
+
+	assert_int_equal(integer(now, "schema"), 2);
+	assert_null(json_object_get(former, "schema"));
+	assert_int_equal(integer(now, "unit.figures.device_ring_frames_good"), 3);
+	assert_int_equal(integer(former, "unit.figures.ring_frames_good"), 3);
+	assert_null(json_object_get(find(former, "unit.figures"), "device_ring_frames_good"));
+	assert_int_equal(json_object_size(now), json_object_size(former) + 1);
+	json_decref(now);
+	json_decref(former);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		cmocka_unit_test(results_have_names_and_exit_codes),
+		CASE(version_1_has_the_former_words),
 		cmocka_unit_test(stored_prescaled_and_vetoed_are_no_trouble),
 		CASE(a_run_without_trouble_is_intact),
 		CASE(one_troubled_module_frame_makes_it_damaged),

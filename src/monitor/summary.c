@@ -148,39 +148,67 @@ static json_t *threads_json(const struct sl_receiver *r)
 			 r->ring_node < 0 ? json_null() : json_integer(r->ring_node));
 }
 
-static void add_figure(void *arg, const char *name, uint64_t value, int failed)
+/* Words that version 2 has changed. */
+static const struct {
+	const char *now, *was;
+} former_words[] = {
+	{"device_ring_frames_good", "ring_frames_good"},
+	{"device_ring_frames_lapped", "ring_frames_lapped"},
+	{"device_ring_frames_published", "ring_frames_published"},
+	{"device_ring_frames_unanswered", "ring_frames_unanswered"},
+	{"device_ring_frames_wrong", "ring_frames_wrong"},
+	{"feedback_unsent", "answers_unsent"},
+};
+
+static const char *former_word(const char *word)
 {
-	json_object_set_new(arg, name, json_integer((json_int_t)value));
+	for (size_t i = 0; i < sizeof(former_words) / sizeof(former_words[0]); i++)
+		if (!strcmp(word, former_words[i].now))
+			return former_words[i].was;
+	return word;
 }
 
-static json_t *sinks_json(const struct sl_receiver *r)
+struct figures {
+	json_t *object;
+	uint32_t version;
+};
+
+static void add_figure(void *arg, const char *name, uint64_t value, int failed)
+{
+	struct figures *figures = arg;
+
+	json_object_set_new(figures->object, figures->version < 2 ? former_word(name) : name,
+			    json_integer((json_int_t)value));
+}
+
+static json_t *sinks_json(const struct sl_receiver *r, uint32_t version)
 {
 	const struct sl_experiment *e = r->experiment;
 	json_t *array = json_array();
 
 	for (unsigned i = 0; i < e->sinks; i++) {
-		json_t *figures = json_object();
+		struct figures figures = {json_object(), version};
 		const char *where = e->sink[i]->where ? e->sink[i]->where(e->sink_state[i]) : NULL;
 
 		if (e->sink[i]->figures)
-			e->sink[i]->figures(e->sink_state[i], add_figure, figures);
+			e->sink[i]->figures(e->sink_state[i], add_figure, &figures);
 		json_array_append_new(
 			array,
 			json_pack("{s:s, s:o, s:o, s:s?}", "name", e->sink[i]->name, "where",
-				  where ? text(where) : json_null(), "figures", figures, "error",
-				  r->sink_error[i] ? strerror(-r->sink_error[i]) : NULL));
+				  where ? text(where) : json_null(), "figures", figures.object,
+				  "error", r->sink_error[i] ? strerror(-r->sink_error[i]) : NULL));
 	}
 	return array;
 }
 
-static json_t *unit_json(const struct sl_receiver *r)
+static json_t *unit_json(const struct sl_receiver *r, uint32_t version)
 {
 	const struct sl_experiment *e = r->experiment;
-	json_t *figures = json_object();
+	struct figures figures = {json_object(), version};
 
 	if (e->unit->figures)
-		e->unit->figures(e->unit_state, add_figure, figures);
-	return json_pack("{s:s, s:o}", "name", e->unit->name, "figures", figures);
+		e->unit->figures(e->unit_state, add_figure, &figures);
+	return json_pack("{s:s, s:o}", "name", e->unit->name, "figures", figures.object);
 }
 
 static json_t *gauge_json(const struct sl_gauge *gauge)
@@ -215,6 +243,14 @@ static json_t *rates_json(const struct sl_receiver *r)
 	return rates;
 }
 
+/* Version 1 did not say which it is. */
+static json_t *with_schema(json_t *json, uint32_t version)
+{
+	if (json && version >= 2)
+		json_object_set_new(json, "schema", json_integer(version));
+	return json;
+}
+
 static json_t *summary(const struct sl_receiver *r, const struct sl_summary_facts *run)
 {
 	char now[64];
@@ -230,8 +266,9 @@ static json_t *summary(const struct sl_receiver *r, const struct sl_summary_fact
 		"kept", number(&r->kept), "broken", number(&r->broken), "partial",
 		number(&r->partial), "prescaled", number(&r->prescaled), "late", number(&r->late),
 		"backlog", backlog_json(r), "ledger", ledger_json(r), "link", link_json(r),
-		"latency_us", latency_json(r), "rates", rates_json(r), "sinks", sinks_json(r),
-		"threads", threads_json(r), "unit", unit_json(r));
+		"latency_us", latency_json(r), "rates", rates_json(r), "sinks",
+		sinks_json(r, run->version), "threads", threads_json(r), "unit",
+		unit_json(r, run->version));
 }
 
 static int write_whole(const char *path, json_t *json)
@@ -257,11 +294,11 @@ static int write_whole(const char *path, json_t *json)
 int sl_summary_write(const char *path, const struct sl_receiver *r,
 		     const struct sl_summary_facts *run)
 {
-	return write_whole(path, summary(r, run));
+	return write_whole(path, with_schema(summary(r, run), run->version));
 }
 
 int sl_summary_join(const char *path, const char *const *name, const char *const *file, size_t n,
-		    int status)
+		    int status, uint32_t version)
 {
 	json_t *transfers = json_object();
 
@@ -270,7 +307,9 @@ int sl_summary_join(const char *path, const char *const *name, const char *const
 
 		json_object_set_new(transfers, name[i], one ? one : json_null());
 	}
-	return write_whole(path, json_pack("{s:s, s:s, s:i, s:o}", "sluice", SL_VERSION, "result",
-					   sl_result_name((enum sl_result)status), "exit", status,
-					   "transfers", transfers));
+	return write_whole(path,
+			   with_schema(json_pack("{s:s, s:s, s:i, s:o}", "sluice", SL_VERSION,
+						 "result", sl_result_name((enum sl_result)status),
+						 "exit", status, "transfers", transfers),
+				       version));
 }

@@ -109,7 +109,7 @@ static struct sl_unit faulty_unit(const struct sl_platform *platform)
 /* Each piece of memory that there is, one after the other. */
 static void without_memory(const struct gpu_case *c)
 {
-	const char *set[] = {"unit.kind=opencl", "unit.lanes=1"};
+	const char *set[] = {"unit.kind=opencl", "unit.batch_slots=1"};
 	struct sl_unit unit = faulty_unit(&gpu_platform);
 	struct gpu_side side;
 	int succeeded = 0;
@@ -593,8 +593,9 @@ static void test_order_can_only_be_given_up_by_stages_that_learn_nothing(void **
 
 static void test_batches_overlap_and_come_back_in_order(void **arg)
 {
-	const char *const slots[] = {trigger, "unit.kind=opencl", "unit.lanes=3"};
-	const char *const any[] = {trigger, "unit.kind=opencl", "unit.lanes=4", "unit.order=any"};
+	const char *const slots[] = {trigger, "unit.kind=opencl", "unit.batch_slots=3"};
+	const char *const any[] = {trigger, "unit.kind=opencl", "unit.batch_slots=4",
+				   "unit.order=any"};
 
 	NEEDS_OPENCL();
 	gpu_overlap(case_of("photons, eight at a time"), &sl_unit_opencl, slots, 3);
@@ -642,7 +643,7 @@ static void run_two(struct gpu_side *side, struct sl_batch *(*batch)[6], unsigne
 static void test_two_units_at_once(void **arg)
 {
 	enum { MANY = 6 };
-	const char *const set[] = {trigger, "unit.kind=opencl", "unit.lanes=2"};
+	const char *const set[] = {trigger, "unit.kind=opencl", "unit.batch_slots=2"};
 	const struct gpu_case *c[] = {case_of("photons"), case_of("lists by radius")};
 	struct sl_batch *batch[2][MANY], *cpu;
 	struct gpu_side side[2], alone;

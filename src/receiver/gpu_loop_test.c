@@ -178,7 +178,7 @@ static void test_results_are_those_of_the_cpu(void **arg)
 	static const char *const name[] = {"photons", "photons, eight at a time", "rings",
 					   "tracks, fits", "lists by radius"};
 	const char *const set[] = {"unit.trigger=loop", "unit.kind=opencl", "unit.cross_check=3",
-				   "unit.lanes=2"};
+				   "unit.batch_slots=2"};
 	struct sl_unit unit = looping_unit(&gpu_platform);
 	const struct sl_unit *const units[] = {&sl_unit_cpu, &unit};
 
@@ -211,8 +211,8 @@ static void test_results_are_those_of_the_cpu(void **arg)
 
 static void test_batches_overlap_and_come_back_in_order(void **arg)
 {
-	const char *const kept[] = {"unit.trigger=loop", "unit.kind=opencl", "unit.lanes=3"};
-	const char *const any[] = {"unit.trigger=loop", "unit.kind=opencl", "unit.lanes=3",
+	const char *const kept[] = {"unit.trigger=loop", "unit.kind=opencl", "unit.batch_slots=3"};
+	const char *const any[] = {"unit.trigger=loop", "unit.kind=opencl", "unit.batch_slots=3",
 				   "unit.order=any"};
 	struct sl_unit unit = looping_unit(&gpu_platform);
 
@@ -225,7 +225,7 @@ static void test_batches_overlap_and_come_back_in_order(void **arg)
 
 static void test_where_the_device_cannot_the_host_plays(void **arg)
 {
-	const char *const set[] = {"unit.trigger=loop", "unit.kind=opencl", "unit.lanes=3"};
+	const char *const set[] = {"unit.trigger=loop", "unit.kind=opencl", "unit.batch_slots=3"};
 
 	NEEDS_HOST();
 	capture_begin();
@@ -249,7 +249,7 @@ static void test_a_unit_is_closed_while_batches_are_there(void **arg)
  * the CPU, and it is said. */
 static void end_too_soon(const char *fallback, int status)
 {
-	const char *const set[] = {"unit.trigger=loop", "unit.kind=opencl", "unit.lanes=1",
+	const char *const set[] = {"unit.trigger=loop", "unit.kind=opencl", "unit.batch_slots=1",
 				   fallback};
 	struct sl_unit unit = looping_unit(&gpu_platform);
 	struct gpu_side side;
@@ -286,7 +286,7 @@ static int play_one(struct sl_device_queue *queue, struct sl_device_graph *graph
 
 static void open_half(const struct sl_platform *platform, const char *fallback, int err)
 {
-	const char *const set[] = {"unit.trigger=loop", "unit.kind=opencl",   "unit.lanes=2",
+	const char *const set[] = {"unit.trigger=loop", "unit.kind=opencl",   "unit.batch_slots=2",
 				   "unit.order=any",	"unit.timeout_ms=50", fallback};
 	struct sl_unit unit = looping_unit(platform);
 	const struct gpu_case *c = case_of("counts of 32 bits");

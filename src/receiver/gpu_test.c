@@ -228,9 +228,9 @@ static void test_edges_of_images_are_those_of_the_cpu(void **arg)
 /* Batches beside each other in loops, which others are not (gpu_faults_test.c). */
 static void test_batches_overlap_in_a_loop(void **arg)
 {
-	const char *const kept[] = {"unit.kind=cuda", "unit.trigger=loop", "unit.lanes=3"};
-	const char *const many[] = {"unit.kind=cuda", "unit.trigger=loop", "unit.lanes=8"};
-	const char *const any[] = {"unit.kind=cuda", "unit.trigger=loop", "unit.lanes=8",
+	const char *const kept[] = {"unit.kind=cuda", "unit.trigger=loop", "unit.batch_slots=3"};
+	const char *const many[] = {"unit.kind=cuda", "unit.trigger=loop", "unit.batch_slots=8"};
+	const char *const any[] = {"unit.kind=cuda", "unit.trigger=loop", "unit.batch_slots=8",
 				   "unit.order=any"};
 
 	if (!is_asked(&sl_unit_cuda)) {

@@ -323,11 +323,11 @@ void count_figures(void *arg, const char *name, uint64_t value, int failed)
 
 	if (!strcmp(name, "frames_cross_checked"))
 		counted->checked = value;
-	if (!strcmp(name, "ring_frames_published"))
+	if (!strcmp(name, "device_ring_frames_published"))
 		counted->published = value;
-	if (!strcmp(name, "ring_frames_unanswered"))
+	if (!strcmp(name, "device_ring_frames_unanswered"))
 		counted->unanswered = value;
-	if (!strcmp(name, "ring_frames_good"))
+	if (!strcmp(name, "device_ring_frames_good"))
 		counted->good = value;
 	if (!strcmp(name, "batches_not_launched"))
 		counted->not_launched = value;

@@ -151,7 +151,7 @@ NUMBERS = {
     "tracks": ("columns", "rows", "min_pt_GeV", "min_layers", "bend", "fit_deviations", "common", "min_tracks", "trigger_pt_GeV",
                "max_tracks", "max_stubs", "sector_tracks"),
     "feedback": ("port", "payload", "latency_us", "spin_us"),
-    "answers": ("port", "deadline_us", "wait_s"),
+    "feedback section": ("port", "deadline_us", "wait_s"),
 }
 
 
@@ -161,8 +161,8 @@ def _(folder):
         for value in (".nan", "nan", ".inf", "-.inf", "-1", "1e400", "1e300"):
             lines = [f"detector: {{kind: {detector}, frames: 2}}", f"link: {{kind: udp, listen: {RECEIVER}}}", "unit:",
                      f"  deadline_us: {value}", "stages:", f"  - {stage}:", *(f"      {name}: {value}" for name in NUMBERS[stage]),
-                     "sinks:", "  - feedback:", *(f"      {name}: {value}" for name in NUMBERS["feedback"]), "answers:",
-                     *(f"  {name}: {value}" for name in NUMBERS["answers"]), "emulate: local", ""]
+                     "sinks:", "  - feedback:", *(f"      {name}: {value}" for name in NUMBERS["feedback"]), "feedback:",
+                     *(f"  {name}: {value}" for name in NUMBERS["feedback section"]), "emulate: local", ""]
             says = [f"bad.yaml:{n}: " for n, line in enumerate(lines, 1) if line.endswith(value)]
             equal(len(says), 1 + len(NUMBERS[stage]) + 7, "numbers in the file")
             refused(folder, "\n".join(lines), *says, *NUMBERS[stage], *NUMBERS["feedback"], "unit.deadline_us",

@@ -69,7 +69,7 @@ class Listener(threading.Thread):
 @case("every event has its answer, over udp and shm, sent by a front end of its own")
 def _(folder):
     for kind in ("udp", "shm"):
-        path = experiment(folder, detector=RICH, link={"kind": kind}, sinks=[back(), "verify"], answers=LISTEN, emulate="none")
+        path = experiment(folder, detector=RICH, link={"kind": kind}, sinks=[back(), "verify"], feedback=LISTEN, emulate="none")
         receiver = Program("run", path, "--summary", folder / "summary.json", folder=folder)
         front_end = Program("emulate", path, "--once", folder=folder)
         receiver.ends(0)
@@ -77,13 +77,13 @@ def _(folder):
         answered(front_end, EVENTS, keep=EVENTS)
         check("answers came after their event by (us)" in front_end.err(), "it does not say when they came")
         got = figures(read_summary(folder))
-        equal((got["frames"], got["events_kept"], got["answers_unsent"]), (150, EVENTS, 0), f"what the sink counts over {kind}")
+        equal((got["frames"], got["events_kept"], got["feedback_unsent"]), (150, EVENTS, 0), f"what the sink counts over {kind}")
 
 
 @case("the front end of a run tells its answers, at a fixed latency, too; those after the deadline are counted")
 def _(folder):
     for deadline, late in ((1, EVENTS), (600_000_000, 0)):
-        program, summary = acquire(folder, detector=RICH, sinks=[back(latency_us=4000), "verify"], answers={**LISTEN, "deadline_us": deadline})
+        program, summary = acquire(folder, detector=RICH, sinks=[back(latency_us=4000), "verify"], feedback={**LISTEN, "deadline_us": deadline})
         equal(program.process.returncode, 0, "exit status: late is not lost")
         answered(program, EVENTS, keep=EVENTS)
         check(f"answers due after {deadline} us: {late} came late" in program.err(), "late ones are not told")
@@ -100,7 +100,7 @@ def _(folder):
     program, summary = acquire(
         folder, detector={"kind": "jungfrau", "modules": 1, "frames": 60, "dark_frames": 20, "frame_rate_Hz": 200, **NO_SIZE},
         stages=[{"correct": {"output": "photons_i16"}}, {"veto": {"threshold": 8, "min_pixels": 10}}], sinks=[back()],
-        answers=LISTEN, frontend={"drop": 0.001})
+        feedback=LISTEN, frontend={"drop": 0.001})
     frames = summary["frames"]
     broken = frames["settled"] - summary["ledger"]["total"]["outcomes"]["stored"] - summary["ledger"]["total"]["outcomes"]["vetoed"]
     check(frames["kept"] and broken and frames["settled"] - frames["kept"] > 20, f"not of every kind: {frames}")
@@ -130,7 +130,7 @@ def _(folder):
 def relayed(folder, change):
     """Answers go through a relay that does something to them: the front end, which must find it."""
     relay = Listener(RELAY, change, EAR)
-    path = experiment(folder, detector=RICH, sinks=[back(RELAY), "verify"], answers=LISTEN, emulate="none")
+    path = experiment(folder, detector=RICH, sinks=[back(RELAY), "verify"], feedback=LISTEN, emulate="none")
     try:
         receiver = Program("run", path, "--summary", folder / "summary.json", folder=folder)
         front_end = Program("emulate", path, "--once", folder=folder)
@@ -177,7 +177,7 @@ def _(folder):
 def _(folder):
     relay = Listener(RELAY)
     try:
-        program, summary = acquire(folder, detector={**RICH, "frames": 20}, sinks=[back(RELAY), "verify"], answers={**LISTEN, "wait_s": 0.2})
+        program, summary = acquire(folder, detector={**RICH, "frames": 20}, sinks=[back(RELAY), "verify"], feedback={**LISTEN, "wait_s": 0.2})
     finally:
         relay.stop()
     equal(program.process.returncode, 1, "exit status")
@@ -197,7 +197,7 @@ def _(folder):
 
 @case("with several transfers the front end has its say, too")
 def _(folder):
-    streams = {name: {"link": {"port": 4791 + i}, "sinks": [back(to, port=PORT + i)], "answers": {**LISTEN, "port": PORT + i, "wait_s": 0.2}}
+    streams = {name: {"link": {"port": 4791 + i}, "sinks": [back(to, port=PORT + i)], "feedback": {**LISTEN, "port": PORT + i, "wait_s": 0.2}}
                for i, (name, to) in enumerate((("mute", RELAY), ("whole", EAR)))}
     path = experiment(folder, detector={**RICH, "frames": 20}, transfers=streams)
     relay = Listener(RELAY)
@@ -216,7 +216,7 @@ def _(folder):
     program = run("run", path, folder=folder)
     equal(program.process.returncode, 1, "exit status")
     check("feedback: address 'nowhere'" in program.err(), "the sink's address is not named")
-    path = experiment(folder, detector=RICH, sinks=[back()], answers={"address": "192.0.2.1"})
+    path = experiment(folder, detector=RICH, sinks=[back()], feedback={"address": "192.0.2.1"})
     program = run("emulate", path, "--once", folder=folder)
     equal(program.process.returncode, 1, "exit status")
     check("cannot listen for answers at 192.0.2.1, port 47920" in program.err(), "the front end's address is not named")

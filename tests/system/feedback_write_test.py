@@ -46,7 +46,7 @@ def answered(program, events, packets):
 def _(folder):
     for n, (link, service) in enumerate((("udp", "uc"), ("udp", "rc"), ("shm", "uc"), ("shm", "rc"))):
         path = experiment(folder, detector=RICH, sinks=[back(link=link, service=service), "verify"],
-                          answers=listen(link=link, service=service), emulate="none")
+                          feedback=listen(link=link, service=service), emulate="none")
         both = [lambda: Program("run", path, "--summary", folder / "summary.json", folder=folder),
                 lambda: Program("emulate", path, "--once", folder=folder)]
         if n % 2:
@@ -57,14 +57,14 @@ def _(folder):
         front_end.ends(0)
         answered(front_end, EVENTS, 300)
         got = sink(read_summary(folder), "feedback")
-        equal((got["frames"], got["events_kept"], got["packets"], got["answers_unsent"]), (150, EVENTS, 300, 0), f"{link} {service}")
+        equal((got["frames"], got["events_kept"], got["packets"], got["feedback_unsent"]), (150, EVENTS, 300, 0), f"{link} {service}")
 
 
 @case("the front end of a run has its answers at a fixed latency, too; those after the deadline are counted")
 def _(folder):
     for link, deadline, late in (("udp", 1, EVENTS), ("shm", 600_000_000, 0)):
         program, summary = acquire(folder, detector=RICH, sinks=[back(link=link, latency_us=4000), "verify"],
-                                   answers=listen(link=link, deadline_us=deadline))
+                                   feedback=listen(link=link, deadline_us=deadline))
         equal(program.process.returncode, 0, "exit status: late is not lost")
         answered(program, EVENTS, 300)
         check(f"answers due after {deadline} us: {late} came late" in program.err(), "late ones are not told")
@@ -75,7 +75,7 @@ def _(folder):
 
 @case("a detector that asks for no plan waits for who will answer it")
 def _(folder):
-    program, _ = acquire(folder, detector={**RICH, "frames": 60}, link={"kind": "nanet"}, sinks=[back(), "verify"], answers=listen())
+    program, _ = acquire(folder, detector={**RICH, "frames": 60}, link={"kind": "nanet"}, sinks=[back(), "verify"], feedback=listen())
     equal(program.process.returncode, 0, "exit status")
     answered(program, 2 * 40 * 60, 120)
 
@@ -84,7 +84,7 @@ def _(folder):
 
 @case("a front end that nobody writes to says so, and sends nothing")
 def _(folder):
-    program, _ = acquire(folder, detector=RICH, sinks=[back(address=address(4)), "verify"], answers=listen(wait_s=0.3))
+    program, _ = acquire(folder, detector=RICH, sinks=[back(address=address(4)), "verify"], feedback=listen(wait_s=0.3))
     check(program.process.returncode != 0, "exit status")
     check(f"nobody came to {EAR}, port {PORT}, to write answers" in program.err(), "it is not said")
 
@@ -94,14 +94,14 @@ def _(folder):
     program, summary = acquire(folder, detector=RICH, sinks=[back(wait_s=0.2), "verify"])
     equal(program.process.returncode, 2, "exit status: damaged")
     check(f"nobody takes answers at {EAR}, port {PORT}" in program.err(), "it is not said")
-    equal(sink(summary, "feedback")["answers_unsent"], EVENTS, "answers that were not sent")
+    equal(sink(summary, "feedback")["feedback_unsent"], EVENTS, "answers that were not sent")
     equal(summary["ledger"]["total"]["outcomes"]["stored"], 300, "module-frames that were stored")
 
 
 @case("a receiver comes to its end when the front end that it answers is killed")
 def _(folder):
     for link in ("udp", "shm"):
-        path = experiment(folder, detector=LONG, sinks=[back(link=link), "verify"], answers=listen(link=link), emulate="none")
+        path = experiment(folder, detector=LONG, sinks=[back(link=link), "verify"], feedback=listen(link=link), emulate="none")
         receiver = Program("run", path, "--summary", folder / "summary.json", folder=folder)
         front_end = Program("emulate", path, "--once", folder=folder)
         wait_for("the run", lambda: "sending rich" in front_end.err())
@@ -116,7 +116,7 @@ def _(folder):
 @case("a front end hears from the next receiver when one is killed, and misses what that one owed")
 def _(folder):
     path = experiment(folder, detector={**LONG, "frames": 2000, "frame_rate_Hz": 1000}, sinks=[back(), "verify"],
-                      answers=listen(wait_s=1.5), emulate="none")
+                      feedback=listen(wait_s=1.5), emulate="none")
     front_end = Program("emulate", path, folder=folder)
     first = Program("run", path, folder=folder)
     wait_for("the first run", lambda: "sending rich" in front_end.err())
@@ -133,11 +133,11 @@ def _(folder):
 @case("a front end with some of the modules may go away and come back: others' events, and those of that time, are not its own")
 def _(folder):
     path = experiment(folder, detector={**LONG, "frames": 900}, ring={"align": "frame", "incomplete": "keep"}, sinks=[back(), "verify"],
-                      answers=listen(), emulate="none")
+                      feedback=listen(), emulate="none")
     receiver = Program("run", path, "--summary", folder / "summary.json", folder=folder)
     front_end = Program("emulate", path, "--once", "--modules", "0", "--set", "frontend.restart_after=200",
                         "--set", "frontend.restart_frames=400", folder=folder)
-    other = Program("emulate", path, "--once", "--modules", "1", "--set", "answers.address=", folder=folder)
+    other = Program("emulate", path, "--once", "--modules", "1", "--set", "feedback.address=", folder=folder)
     receiver.ends(3)
     front_end.ends(0)
     other.ends(0)
@@ -150,7 +150,7 @@ def _(folder):
 @case("a front end that takes nothing holds up the receiver for a moment only")
 def _(folder):
     path = experiment(folder, detector={**RICH, "frames": 1500, "frame_rate_Hz": 1000}, sinks=[back(), "verify"],
-                      answers=listen(slots=16), link={"kind": "shm"}, emulate="none")
+                      feedback=listen(slots=16), link={"kind": "shm"}, emulate="none")
     receiver = Program("run", path, "--summary", folder / "summary.json", folder=folder)
     front_end = Program("emulate", path, "--once", folder=folder)
     wait_for("the run", lambda: "sending rich" in front_end.err())
@@ -164,25 +164,25 @@ def _(folder):
 
 @case("sides that do not agree are told why")
 def _(folder):
-    for sink_has, says in (({"service": "rc"}, "feedback.service is rc, answers.service of the front end is uc"),
+    for sink_has, says in (({"service": "rc"}, "feedback.service is rc, feedback.service of the front end is uc"),
                            ({"link": "shm"}, "its link speaks 'shm', here it is 'roce'")):
-        path = experiment(folder, detector={**RICH, "frames": 5}, sinks=[back(**sink_has), "verify"], answers=listen(wait_s=0.5), emulate="none")
+        path = experiment(folder, detector={**RICH, "frames": 5}, sinks=[back(**sink_has), "verify"], feedback=listen(wait_s=0.5), emulate="none")
         receiver = Program("run", path, folder=folder)
         front_end = Program("emulate", path, "--once", folder=folder)
         check(front_end.wait() != 0, f"exit status of the front end with {sink_has}")
         receiver.wait()
         check(says in receiver.err(), f"'{says}' is not said")
-    for sink_has, ear_has, says in (({"service": "rc"}, {}, "answers.service and feedback.service differ"),  # in one file: at once
+    for sink_has, ear_has, says in (({"service": "rc"}, {}, "feedback.service and feedback.service differ"),  # in one file: at once
                                     ({"link": "pigeon"}, {}, "no link that goes both ways is called 'pigeon'"),
                                     ({}, {"link": "sls"}, "no link that goes both ways is called 'sls'"),
                                     ({}, {"address": "192.0.2.1"}, "192.0.2.1")):
-        program, _ = acquire(folder, detector={**RICH, "frames": 5}, sinks=[back(**sink_has), "verify"], answers=listen(wait_s=0.3, **ear_has))
+        program, _ = acquire(folder, detector={**RICH, "frames": 5}, sinks=[back(**sink_has), "verify"], feedback=listen(wait_s=0.3, **ear_has))
         check(program.process.returncode != 0, f"exit status with {sink_has} and {ear_has}")
         check(says in program.err(), f"'{says}' is not said")
-    path = experiment(folder, detector=RICH, sinks=[back()], answers=listen(address="0.0.0.0"))
+    path = experiment(folder, detector=RICH, sinks=[back()], feedback=listen(address="0.0.0.0"))
     program = run("emulate", path, "--once", folder=folder)
     equal(program.process.returncode, 1, "exit status")
-    check("answers.address" in program.err(), "a wildcard is not refused by its name")
+    check("feedback.address" in program.err(), "a wildcard is not refused by its name")
 
 
 # ---- what is lost on the way ----
@@ -222,7 +222,7 @@ def through(folder, service):
         path = experiment(folder, detector=RICH, link={"listen": receiver.address, "source": front.address},
                           control={"address": receiver.address, "token": "between us"}, emulate="none",
                           sinks=[back(address=front.address, service=service), "verify"],
-                          answers=listen(address=front.address, service=service, pmtu=4096, wait_s=1.5))
+                          feedback=listen(address=front.address, service=service, pmtu=4096, wait_s=1.5))
         run_ = Program("run", path, "--summary", folder / "summary.json", folder=folder, wrapper=receiver.wrapper())
         front_end = Program("emulate", path, "--once", folder=folder, wrapper=front.wrapper())
         run_.wait()

@@ -20,7 +20,7 @@ SECTIONS = {"emulate": "none", "control": {"keeper": NAME}}
 
 
 def keeper(folder):
-    started = Program("keep", NAME, folder=folder)
+    started = Program("keeper", NAME, folder=folder)
     wait_for("the keeper", lambda: "keeping for receivers" in started.err())
     return started
 
@@ -229,7 +229,7 @@ def _(folder):
     started = receiver(folder, path)
     started.ends(3)
     check("fell silent" in started.err(), "it does not say why it ends")
-    run("keep", NAME, "--forget", folder=folder)
+    run("keeper", NAME, "--forget", folder=folder)
     check("nothing is held any more" in kept.err(), "the keeper has not forgotten")
     # From the beginning, with a new source.
     started = receiver(folder, path)
@@ -274,14 +274,14 @@ def _(folder):
 @case("one receiver at a time, one keeper of a name, names that are none")
 def _(folder):
     path = experiment(folder, detector=SLOWLY, link=link(), **SECTIONS)
-    run_fails("run", path, folder=folder, says=[f"no keeper is called '{NAME}'", f"sluice keep {NAME}"])
+    run_fails("run", path, folder=folder, says=[f"no keeper is called '{NAME}'", f"sluice keeper {NAME}"])
     keeper(folder)
-    run_fails("keep", NAME, folder=folder, says=["another keeper has that name"])
-    run_fails("keep", "a/b", folder=folder, says=["is no name for a keeper"])
-    run_fails("keep", folder=folder, says=["which name?"])
+    run_fails("keeper", NAME, folder=folder, says=["another keeper has that name"])
+    run_fails("keeper", "a/b", folder=folder, says=["is no name for a keeper"])
+    run_fails("keeper", folder=folder, says=["which name?"])
     started = receiver(folder, path)
     run_fails("run", path, folder=folder, says=[f"process {started.pid} is the receiver now"])
-    run_fails("keep", NAME, "--forget", folder=folder, says=[f"process {started.pid} is the receiver now"])
+    run_fails("keeper", NAME, "--forget", folder=folder, says=[f"process {started.pid} is the receiver now"])
     run_fails("run", path, "--emulate", folder=folder, says=["control.keeper", "ends with it"])
     started.send(signal.SIGINT)
     started.wait()

@@ -96,7 +96,7 @@ def _(folder):
 
 
 # Each with each stage: src/receiver/gpu_test.c.
-TRIGGERS = {"wait": ("images", {"batches_not_launched"}), "persistent": ("rings", {"ring_frames_good"})}
+TRIGGERS = {"wait": ("images", {"batches_not_launched"}), "persistent": ("rings", {"device_ring_frames_good"})}
 
 
 @case("kernels that wait, or poll, give the file of the CPU")

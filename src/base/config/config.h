@@ -60,6 +60,8 @@ int sl_config_fill(const struct sl_config *config, struct sl_node *section,
 /* An error at a node: "file:line: path: message". */
 void sl_config_error(const struct sl_config *config, const struct sl_node *node, const char *format,
 		     ...) __attribute__((format(printf, 3, 4)));
+void sl_config_warn(const struct sl_config *config, const struct sl_node *node, const char *format,
+		    ...) __attribute__((format(printf, 3, 4)));
 
 /* The tree as YAML text again, overrides applied (malloc'ed): stored with the run. */
 char *sl_config_text(const struct sl_config *config);

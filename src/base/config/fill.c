@@ -16,23 +16,45 @@ struct names {
 	const char *const *also;
 };
 
+/* "exp.yaml:12: unit.slots: ", or "--set unit.slots: ": where something is said of a node. */
+static void describe_place(const struct sl_config *config, const struct sl_node *node, char *text,
+			   size_t bytes)
+{
+	const char *path = node && node->path ? node->path : "";
+
+	if (!node)
+		snprintf(text, bytes, "%s: ", config->file);
+	else if (!node->line)
+		snprintf(text, bytes, "--set %s: ", path);
+	else
+		snprintf(text, bytes, "%s:%u: %s%s", config->file, node->line, path,
+			 *path ? ": " : "");
+}
+
 void sl_config_error(const struct sl_config *config, const struct sl_node *node, const char *format,
 		     ...)
 {
-	char message[3072];
-	const char *path = node && node->path ? node->path : "";
+	char message[3072], place[1024];
 	va_list arguments;
 
 	va_start(arguments, format);
 	vsnprintf(message, sizeof(message), format, arguments);
 	va_end(arguments);
-	if (!node)
-		sl_error("%s: %s", config->file, message);
-	else if (!node->line)
-		sl_error("--set %s: %s", path, message);
-	else
-		sl_error("%s:%u: %s%s%s", config->file, node->line, path, *path ? ": " : "",
-			 message);
+	describe_place(config, node, place, sizeof(place));
+	sl_error("%s%s", place, message);
+}
+
+void sl_config_warn(const struct sl_config *config, const struct sl_node *node, const char *format,
+		    ...)
+{
+	char message[512], place[1024];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
+	describe_place(config, node, place, sizeof(place));
+	sl_warn("%s%s", place, message);
 }
 
 /* Every name that is known here, in the order of the tables, one per call. NULL: no more. */
@@ -177,7 +199,23 @@ static int fill_one(const struct sl_config *config, const struct sl_node *node,
 	return -EINVAL;
 }
 
-static int fill_key(const struct sl_config *config, struct sl_node *node, const struct names *names)
+/* A key by its former name: taken with a warning, unless the new one is there, too. */
+static int fill_former(const struct sl_config *config, struct sl_node *section,
+		       struct sl_node *node, const struct sl_option *option, void *base)
+{
+	node->read = true;
+	if (sl_node_get(section, option->name)) {
+		sl_config_error(config, node, "is the former name of '%s', which is set, too",
+				option->name);
+		return -EINVAL;
+	}
+	sl_config_warn(config, node, "is called '%s' now; the former name still works",
+		       option->name);
+	return fill_one(config, node, option, base);
+}
+
+static int fill_key(const struct sl_config *config, struct sl_node *section, struct sl_node *node,
+		    const struct names *names)
 {
 	const struct sl_option *option;
 
@@ -187,6 +225,11 @@ static int fill_key(const struct sl_config *config, struct sl_node *node, const 
 			continue;
 		node->read = true;
 		return fill_one(config, node, option, names->sets[s].base);
+	}
+	for (size_t s = 0; s < names->n_sets; s++) {
+		option = sl_option_find_former(names->sets[s].options, node->key);
+		if (option)
+			return fill_former(config, section, node, option, names->sets[s].base);
 	}
 	if (is_also(names->also, node->key) || node->read) {
 		node->read = true;
@@ -215,7 +258,7 @@ int sl_config_fill(const struct sl_config *config, struct sl_node *section,
 		return -EINVAL;
 	}
 	for (struct sl_node *node = section->child; node; node = node->next)
-		if (fill_key(config, node, &names))
+		if (fill_key(config, section, node, &names))
 			err = -EINVAL;
 	return err;
 }

@@ -160,7 +160,7 @@ static enum sl_result run(struct calibrate *c)
 		.arg = c,
 	};
 
-	return sl_integrate_span(&plan);
+	return sl_run(&plan);
 }
 
 static enum sl_result run_live(struct calibrate *c)

@@ -74,7 +74,8 @@ static int start_receiver(struct all *all, struct receiver *receiver)
 	n = add(argv, n, "--set", "emulate=none");
 	n = add(argv, n, "--port_file", receiver->port_file);
 	n = add(argv, n, "--summary", receiver->summary);
-	if (all->run->emulator) /* any port will do: the front end is ours, too */
+	n = add(argv, n, "--summary_version", all->run->summary_version == 1 ? "1" : "2");
+	if (all->run->emulate) /* any port will do: the front end is ours, too */
 		n = add(argv, n, "--set", any_port);
 	if (all->run->outcomes[0]) {
 		snprintf(receiver->outcomes, sizeof(receiver->outcomes), "%s.%s",
@@ -241,8 +242,8 @@ static int report(struct all *all)
 		if (!all->run->quiet)
 			print_report(&all->receiver[i]);
 	}
-	if (all->run->summary[0] &&
-	    sl_summary_join(all->run->summary, name, file, all->receivers, status))
+	if (all->run->summary[0] && sl_summary_join(all->run->summary, name, file, all->receivers,
+						    status, all->run->summary_version))
 		status = SL_RESULT_ERROR;
 	return fflush(stdout) == 0 ? status : SL_RESULT_ERROR;
 }
@@ -267,7 +268,7 @@ static int start(struct all *all)
 		if (start_receiver(all, receiver))
 			return -ECHILD;
 	}
-	if (!all->run->emulator) {
+	if (!all->run->emulate) {
 		sl_info("waiting for front ends of %u transfers (sluice emulate %s)",
 			all->receivers, all->run->args->plain[0]);
 		return 0;

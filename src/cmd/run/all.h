@@ -8,11 +8,12 @@
 struct sl_run_all {
 	const struct sl_args *args;
 	const struct sl_transfer_names *names;
-	bool emulator; /* start the detector side, too */
+	bool emulate; /* start the detector side, too */
 	/* It hears answers: it stays so long for the last of them, and has a say in the result. 0:
 	 * it does not. */
 	double feedback_wait_s;
 	bool quiet;
+	uint32_t summary_version;
 	const char *summary, *outcomes; /* "" : not wanted; outcomes gets .NAME behind */
 };
 

@@ -38,7 +38,7 @@ static int open_with(struct sl_run_handover *handover, struct sl_experiment *e,
 
 	if (err) {
 		sl_error("what the keeper holds is of another version of this program; begin anew "
-			 "(sluice keep %s --forget, then restart the sources)",
+			 "(sluice keeper %s --forget, then restart the sources)",
 			 e->control.keeper);
 		return err;
 	}

@@ -15,10 +15,12 @@
 #include "monitor/summary.h"
 
 static const struct sl_option options[] = {
-	SL_BOOL(struct sl_run_options, emulator, false,
+	SL_BOOL(struct sl_run_options, emulate, false,
 		"start the detector side as a child process"),
 	SL_STRING(struct sl_run_options, summary, "",
 		  "write the outcome of the run to this file, as JSON"),
+	SL_U32(struct sl_run_options, summary_version, 2, 1, SL_SUMMARY_VERSION, "",
+	       "words of the summary: 2, or 1 as before"),
 	SL_STRING(struct sl_run_options, outcomes, "",
 		  "write a line per module-frame to this file: sequence module outcome cause"),
 	SL_STRING(struct sl_run_options, port_file, "",
@@ -39,6 +41,7 @@ static enum sl_result conclude(struct sl_run_state *run, const char *started)
 		.file = run->args.plain[0],
 		.started = started,
 		.stopped_by = sl_signal_name(sl_signal),
+		.version = run->options.summary_version,
 	};
 	bool failed = false;
 
@@ -186,7 +189,7 @@ static enum sl_result run_one(struct sl_run_state *run)
 		sl_experiment_close(run->experiment);
 		return SL_RESULT_ERROR;
 	}
-	run->experiment->emulate_local |= run->options.emulator;
+	run->experiment->emulate_local |= run->options.emulate;
 	if (run->experiment->transfer[0])
 		snprintf(run->transfer_path, sizeof(run->transfer_path), "transfers.%s.",
 			 run->experiment->transfer);
@@ -198,7 +201,7 @@ static enum sl_result run_one(struct sl_run_state *run)
 	return result;
 }
 
-enum sl_result sl_integrate_span(const struct sl_run_plan *plan)
+enum sl_result sl_run(const struct sl_run_plan *plan)
 {
 	struct sl_run_state run = {.args = *plan->args, .plan = plan};
 
@@ -215,9 +218,10 @@ static int run_many(struct sl_run_state *run, const struct sl_transfer_names *na
 	struct sl_run_all all = {
 		.args = &run->args,
 		.names = names,
-		.emulator = run->options.emulator,
+		.emulate = run->options.emulate,
 		.quiet = run->options.quiet,
 		.summary = run->options.summary,
+		.summary_version = run->options.summary_version,
 		.outcomes = run->options.outcomes,
 	};
 
@@ -232,7 +236,7 @@ static int run_many(struct sl_run_state *run, const struct sl_transfer_names *na
 		if (sl_experiment_open(run->args.plain[0], names->name[i], run->args.set,
 				       run->args.sets, &e))
 			return SL_RESULT_ERROR;
-		all.emulator |= e->emulate_local;
+		all.emulate |= e->emulate_local;
 		if (e->feedback.address[0] && all.feedback_wait_s <= e->feedback.wait_s)
 			all.feedback_wait_s = e->feedback.wait_s + 0.001;
 		sl_experiment_close(e);

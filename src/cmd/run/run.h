@@ -19,6 +19,6 @@ struct sl_run_plan {
 	void *arg;
 };
 
-enum sl_result sl_integrate_span(const struct sl_run_plan *plan);
+enum sl_result sl_run(const struct sl_run_plan *plan);
 
 #endif

@@ -19,7 +19,8 @@
 enum { SL_RUN_POLL_MS = 10 };
 
 struct sl_run_options {
-	bool emulator, quiet, still;
+	bool emulate, quiet, still;
+	uint32_t summary_version;
 	char summary[1024], outcomes[1024], port_file[1024], truth[1024],
 		transfer[SL_TRANSFER_NAME];
 };

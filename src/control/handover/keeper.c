@@ -291,7 +291,7 @@ int sl_keeper_claim(const char *name, int *out, struct sl_handover_message *hand
 		return fd;
 	if (connect(fd, (struct sockaddr *)&at, bytes) < 0) {
 		err = -errno;
-		sl_error("no keeper is called '%s' here (%s): sluice keep %s", name,
+		sl_error("no keeper is called '%s' here (%s): sluice keeper %s", name,
 			 strerror(errno), name);
 		close(fd);
 		return err;

@@ -13,8 +13,9 @@
 
 #define DEVICE_OPTION                                                                             \
 	{                                                                                         \
-		"device", SL_OPTION_STRING, SL_OPTION_FIELD(struct sl_verbs_link, nic_names), "", \
-			0, 0, "", "look for the addresses on these NICs only (rdma link)", NULL   \
+		"nic", SL_OPTION_STRING, SL_OPTION_FIELD(struct sl_verbs_link, nic_names), "", 0, \
+			0, "", "look for the addresses on these NICs only (rdma link)", NULL,     \
+			"device"                                                                  \
 	}
 
 static const struct sl_option options[] = {

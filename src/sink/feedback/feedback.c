@@ -340,7 +340,7 @@ static void figures(const void *state, sl_sink_figure *figure, void *arg)
 		figure(arg, "off_p99_ns", sl_histogram_percentile(&f->off, 0.99), 0);
 		figure(arg, "off_max_ns", sl_histogram_max(&f->off), 0);
 	}
-	figure(arg, "answers_unsent", f->out.unsent, 1);
+	figure(arg, "feedback_unsent", f->out.unsent, 1);
 }
 
 const struct sl_sink sl_sink_feedback = {

@@ -302,7 +302,7 @@ static void data_is_kept_when_nobody_listens(void **state)
 		assert_int_equal(bench_feed(&bench, k, KEPT), 0);
 	assert_int_equal(bench_close(&bench), 0);
 	assert_true(bench_figure(&bench, "packets_refused") > 0);
-	assert_int_equal(bench_figure(&bench, "answers_unsent"), 0);
+	assert_int_equal(bench_figure(&bench, "feedback_unsent"), 0);
 	bench_fini(&bench);
 }
 
@@ -325,7 +325,7 @@ static void break_socket(void)
 
 static void what_cannot_be_sent_fails_the_run_and_not_the_frame(void **state)
 {
-	struct wanted_figure wanted = {.name = "answers_unsent"};
+	struct wanted_figure wanted = {.name = "feedback_unsent"};
 	struct sl_verdict verdict[ITEMS];
 	struct bench bench;
 
@@ -433,7 +433,7 @@ static void by_write_the_same_packets_go_another_way(void **state)
 	assert_int_equal(bench_close(&bench), 0);
 	assert_int_equal(way.open, 0);
 	assert_int_equal(bench_figure(&bench, "packets"), 4);
-	assert_int_equal(bench_figure(&bench, "answers_unsent"), 0);
+	assert_int_equal(bench_figure(&bench, "feedback_unsent"), 0);
 	bench_fini(&bench);
 }
 
@@ -493,7 +493,7 @@ static void a_block_is_no_longer_than_a_frame_needs(void **state)
 /* Packets of 3, 3, 3 and 1 answers. */
 static void what_the_way_does_not_take_or_loses_fails_the_run(void **state)
 {
-	struct wanted_figure wanted = {.name = "answers_unsent"};
+	struct wanted_figure wanted = {.name = "feedback_unsent"};
 	struct sl_verdict verdict[ITEMS];
 	struct bench bench;
 
@@ -502,7 +502,7 @@ static void what_the_way_does_not_take_or_loses_fails_the_run(void **state)
 	way.missing = 3;
 	assert_int_equal(bench_open(&bench), 0);
 	feed_events(&bench, verdict, 0);
-	assert_int_equal(bench_figure(&bench, "answers_unsent"), 4);
+	assert_int_equal(bench_figure(&bench, "feedback_unsent"), 4);
 	assert_int_equal(bench_close(&bench), 0);
 	sl_sink_feedback.figures(bench.state, find_figure, &wanted);
 	assert_int_equal(wanted.value, 4 + 3);

@@ -21,8 +21,10 @@ enum { PERSISTENT = SL_BATCH_SLOTS_TRIGGERS }; /* of `trigger`, after those of b
 
 static const struct sl_option options[] = {
 	SL_U32(struct sl_accelerator, device, 0, 0, 255, "", "which of the host's devices"),
-	SL_U32(struct sl_accelerator, slots, 3, 1, SL_GPU_BATCH_SLOTS, "batches",
-	       "batches on the device at once: one is filled, one is worked on, one is emptied"),
+	{"batch_slots", SL_OPTION_U32, SL_OPTION_FIELD(struct sl_accelerator, slots), "3", 1,
+	 SL_GPU_BATCH_SLOTS, "batches",
+	 "batches on the device at once: one is filled, one is worked on, one is emptied", NULL,
+	 "lanes"},
 	SL_CHOICE(struct sl_accelerator, order, kept, "kept|any",
 		  "kept: kernels of one batch after those of another; any: beside each other, for "
 		  "stages that learn nothing from frame to frame"),

@@ -301,10 +301,10 @@ void sl_poll_figures(const struct sl_poll *p, sl_unit_figure *figure, void *arg)
 {
 	struct sl_device_ring_ledger ledger = sl_device_ring_ledger(&p->ring);
 
-	figure(arg, "ring_frames_published", ledger.published, 0);
-	figure(arg, "ring_frames_good", ledger.good, 0);
-	figure(arg, "ring_frames_lapped", ledger.lapped, 1);
-	figure(arg, "ring_frames_wrong", ledger.wrong, 1);
+	figure(arg, "device_ring_frames_published", ledger.published, 0);
+	figure(arg, "device_ring_frames_good", ledger.good, 0);
+	figure(arg, "device_ring_frames_lapped", ledger.lapped, 1);
+	figure(arg, "device_ring_frames_wrong", ledger.wrong, 1);
 	/* Whoever did them instead, or did not, is in the ledger of the run. */
-	figure(arg, "ring_frames_unanswered", ledger.unanswered, 0);
+	figure(arg, "device_ring_frames_unanswered", ledger.unanswered, 0);
 }
