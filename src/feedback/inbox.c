@@ -136,12 +136,12 @@ static int take_count(void *arg, uint32_t module, const struct sl_wire_count *co
 	return 0;
 }
 
-static void withdraw(void *arg, uint16_t transfer)
+static void cancel_plan(void *arg, uint16_t transfer)
 {
 	(void)arg, (void)transfer; /* before the start: there is no such time */
 }
 
-static void gone(void *arg, uint32_t module)
+static void source_lost(void *arg, uint32_t module)
 {
 	struct sl_feedback_inbox *w = arg;
 
@@ -156,8 +156,8 @@ static void gone(void *arg, uint32_t module)
 static const struct sl_server_ops server_ops = {
 	.accept = accept_offer,
 	.count = take_count,
-	.withdraw = withdraw,
-	.gone = gone,
+	.cancel_plan = cancel_plan,
+	.source_lost = source_lost,
 };
 
 /* ---- blocks ---- */

@@ -353,10 +353,12 @@ static void the_unit_is_told_with_its_figures(void **state)
 {
 	struct world *w = *state;
 
-	expect_text(report(w, SL_RESULT_INTACT), "gadget, frames_cross_checked 12, device_ring_frames_good 3\n");
+	expect_text(report(w, SL_RESULT_INTACT), "gadget, frames_cross_checked 12, "
+						 "device_ring_frames_good 3\n");
 	w->fake.unlike = 2;
 	expect_text(report(w, SL_RESULT_DAMAGED),
-		    "gadget, frames_cross_checked 12, frames_unlike_the_cpu 2 (!), device_ring_frames_good 3\n");
+		    "gadget, frames_cross_checked 12, frames_unlike_the_cpu 2 (!), "
+		    "device_ring_frames_good 3\n");
 }
 
 /* ---- the live line ---- */

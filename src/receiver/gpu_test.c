@@ -128,7 +128,7 @@ static void remove_fields(const char *folder)
 
 static void test_results_are_those_of_the_cpu(void **arg)
 {
-	char folder[] = "/tmp/sluice-twin-XXXXXX";
+	char folder[] = "/tmp/sluice-gpu-XXXXXX";
 	bool any = false;
 
 	write_fields(folder);
@@ -253,5 +253,5 @@ int main(void)
 		cmocka_unit_test(test_batches_overlap_in_a_loop),
 	};
 
-	return gpu_main() ? 0 : cmocka_run_group_tests_name("twins", tests, gpu_begin, gpu_end);
+	return gpu_main() ? 0 : cmocka_run_group_tests_name("gpu", tests, gpu_begin, gpu_end);
 }

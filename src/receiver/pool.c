@@ -16,8 +16,8 @@ static uint64_t aligned(uint64_t bytes)
 	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-static void furnish(struct sl_pool *pool, uint32_t i, uint32_t modules, uint32_t items,
-		    const struct sl_shape *result, uint32_t results, uint64_t at)
+static void init_view(struct sl_pool *pool, uint32_t i, uint32_t modules, uint32_t items,
+		      const struct sl_shape *result, uint32_t results, uint64_t at)
 {
 	struct sl_frame *frame = &pool->frames[i].frame;
 
@@ -62,7 +62,7 @@ int sl_pool_init(struct sl_pool *pool, uint32_t count, uint32_t modules, uint32_
 		return err;
 	}
 	for (uint32_t i = 0; i < count; i++) {
-		furnish(pool, i, modules, items, result, results, per_frame * i);
+		init_view(pool, i, modules, items, result, results, per_frame * i);
 		sl_queue_push(&pool->free, &pool->frames[i]);
 	}
 	return 0;

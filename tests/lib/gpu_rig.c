@@ -73,7 +73,7 @@ static void gpu_put_rejecter(struct sl_chain *chain)
 static struct sl_experiment *gpu_experiment(const struct gpu_case *c, const char *const *set,
 					    size_t sets)
 {
-	char path[] = "/tmp/sluice-twin-XXXXXX";
+	char path[] = "/tmp/sluice-gpu-XXXXXX";
 	struct sl_experiment *e = NULL;
 	int fd = mkstemp(path);
 	FILE *file = fdopen(fd, "w");

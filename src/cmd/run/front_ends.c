@@ -46,12 +46,12 @@ static void end(void *arg, uint32_t module)
 	sl_receiver_end(receiver, module);
 }
 
-static void withdraw(void *arg, uint16_t transfer)
+static void cancel_plan(void *arg, uint16_t transfer)
 {
 	sl_receiver_cancel_plan(arg, transfer);
 }
 
-static void gone(void *arg, uint32_t module)
+static void source_lost(void *arg, uint32_t module)
 {
 	sl_warn("the front end of module %u fell silent", module);
 	sl_receiver_source_lost(arg, module);
@@ -63,8 +63,8 @@ static const struct sl_feroce_ops ops = {
 	.seen = look,
 	.count = count,
 	.end = end,
-	.withdraw = withdraw,
-	.gone = gone,
+	.cancel_plan = cancel_plan,
+	.source_lost = source_lost,
 };
 
 int sl_front_ends_open(const struct sl_experiment *e, struct sl_receiver *receiver,

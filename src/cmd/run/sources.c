@@ -35,14 +35,14 @@ static int take_count(void *arg, uint32_t module, const struct sl_wire_count *co
 	return err;
 }
 
-static void withdraw(void *arg, uint16_t transfer)
+static void cancel_plan(void *arg, uint16_t transfer)
 {
 	struct sl_run_state *run = arg;
 
 	sl_receiver_cancel_plan(run->receiver, transfer);
 }
 
-static void gone(void *arg, uint32_t module)
+static void source_lost(void *arg, uint32_t module)
 {
 	struct sl_run_state *run = arg;
 
@@ -50,7 +50,7 @@ static void gone(void *arg, uint32_t module)
 	sl_receiver_source_lost(run->receiver, module);
 }
 
-static void waive(void *arg, uint32_t module)
+static void cancel_offer(void *arg, uint32_t module)
 {
 	struct sl_run_state *run = arg;
 
@@ -60,9 +60,9 @@ static void waive(void *arg, uint32_t module)
 static const struct sl_server_ops server_ops = {
 	.accept = accept_offer,
 	.count = take_count,
-	.withdraw = withdraw,
-	.gone = gone,
-	.waive = waive,
+	.cancel_plan = cancel_plan,
+	.source_lost = source_lost,
+	.cancel_offer = cancel_offer,
 };
 
 int sl_run_open_server(struct sl_run_state *run)

@@ -232,7 +232,7 @@ static void open_new(struct sl_feroce_host *host, uint32_t ip, const struct sl_f
 /* A front end leaves before the start. Who waited for the start with it gets its answer now. */
 static void leave(struct sl_feroce_host *host, struct sl_feroce_seat *seat)
 {
-	host->ops->withdraw(host->arg, seat->plan.transfer);
+	host->ops->cancel_plan(host->arg, seat->plan.transfer);
 	seat->phase = seat->asked ? SL_FEROCE_SEAT_ASKED : SL_FEROCE_SEAT_FREE;
 	seat->held = false;
 	if (seat->asked)

@@ -58,9 +58,9 @@ struct sl_feroce_ops {
 	void (*seen)(void *arg, uint32_t module, struct sl_feroce_seen *seen);
 	/* All `next` frames of it are there. */
 	int (*count)(void *arg, uint32_t module, uint64_t next, char *why, size_t why_bytes);
-	void (*end)(void *arg, uint32_t module);	/* it ended: what was seen of it counts */
-	void (*withdraw)(void *arg, uint16_t transfer); /* the front end left before the start */
-	void (*gone)(void *arg, uint32_t module);	/* it vanished */
+	void (*end)(void *arg, uint32_t module); /* it ended: what was seen of it counts */
+	void (*cancel_plan)(void *arg, uint16_t transfer); /* the front end left before the start */
+	void (*source_lost)(void *arg, uint32_t module);   /* it vanished */
 };
 
 /* What goes to a front end at that address and port. */

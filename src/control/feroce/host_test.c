@@ -128,12 +128,12 @@ static void end(void *arg, uint32_t module)
 	w->last_module = module;
 }
 
-static void withdraw(void *arg, uint16_t transfer)
+static void cancel_plan(void *arg, uint16_t transfer)
 {
 	((struct world *)arg)->withdrawn++;
 }
 
-static void gone(void *arg, uint32_t module)
+static void source_lost(void *arg, uint32_t module)
 {
 	struct world *w = arg;
 
@@ -141,7 +141,8 @@ static void gone(void *arg, uint32_t module)
 	w->last_module = module;
 }
 
-static const struct sl_feroce_ops ops = {accept_offer, meet, look, count, end, withdraw, gone};
+static const struct sl_feroce_ops ops = {accept_offer, meet,	    look,	count,
+					 end,	       cancel_plan, source_lost};
 
 static const struct sl_feroce_options plain = {
 	.modules = MODULES,

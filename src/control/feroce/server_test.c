@@ -55,15 +55,16 @@ static void end(void *arg, uint32_t module)
 {
 }
 
-static void withdraw(void *arg, uint16_t transfer)
+static void cancel_plan(void *arg, uint16_t transfer)
 {
 }
 
-static void gone(void *arg, uint32_t module)
+static void source_lost(void *arg, uint32_t module)
 {
 }
 
-static const struct sl_feroce_ops ops = {accept_offer, meet, look, count, end, withdraw, gone};
+static const struct sl_feroce_ops ops = {accept_offer, meet,	    look,	count,
+					 end,	       cancel_plan, source_lost};
 
 /* This process's own, so that test programs can run side by side on one port. */
 static const char *address(void)

@@ -26,7 +26,7 @@ static void let_go(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uin
 static void lose(struct sl_feroce_host *host, struct sl_feroce_seat *seat)
 {
 	seat->phase = SL_FEROCE_SEAT_OVER;
-	host->ops->gone(host->arg, sl_feroce_host_module(host, seat));
+	host->ops->source_lost(host->arg, sl_feroce_host_module(host, seat));
 }
 
 static void finish(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t next)

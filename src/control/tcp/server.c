@@ -138,8 +138,8 @@ static bool has_modules(const struct sl_server *server, const struct connection 
  * running ones are gone. */
 static void hang_up(struct sl_server *server, struct connection *c)
 {
-	if (c->waiting && server->ops->waive)
-		server->ops->waive(server->arg, c->offer.module);
+	if (c->waiting && server->ops->cancel_offer)
+		server->ops->cancel_offer(server->arg, c->offer.module);
 	c->waiting = false;
 	for (uint32_t m = 0; m < server->options.modules; m++) {
 		struct module *module = &server->module[m];
@@ -148,10 +148,10 @@ static void hang_up(struct sl_server *server, struct connection *c)
 			continue;
 		if (server->started) {
 			module->over = true;
-			server->ops->gone(server->arg, m);
+			server->ops->source_lost(server->arg, m);
 		} else {
 			module->owner = NULL;
-			server->ops->withdraw(server->arg, module->transfer);
+			server->ops->cancel_plan(server->arg, module->transfer);
 		}
 	}
 	sl_channel_close(&c->channel);

@@ -35,10 +35,10 @@ struct sl_server_ops {
 	/* On error say why: a count that cannot be true ends the connection. */
 	int (*count)(void *arg, uint32_t module, const struct sl_wire_count *count, bool final,
 		     char *why, size_t why_bytes);
-	void (*withdraw)(void *arg, uint16_t transfer); /* its front end left before the start */
-	void (*gone)(void *arg, uint32_t module);	/* its source vanished without a DONE */
+	void (*cancel_plan)(void *arg, uint16_t transfer); /* its front end left before the start */
+	void (*source_lost)(void *arg, uint32_t module);   /* its source vanished without a DONE */
 	/* Who offered it in a run left before there was an answer. NULL: no matter. */
-	void (*waive)(void *arg, uint32_t module);
+	void (*cancel_offer)(void *arg, uint32_t module);
 };
 
 struct sl_server;

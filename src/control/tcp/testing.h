@@ -76,7 +76,7 @@ static inline int take_count(void *arg, uint32_t module, const struct sl_wire_co
 	return 0;
 }
 
-static inline void withdraw(void *arg, uint16_t transfer)
+static inline void cancel_plan(void *arg, uint16_t transfer)
 {
 	struct world *w = arg;
 
@@ -92,7 +92,7 @@ static inline void gone(void *arg, uint32_t module)
 	w->last_gone = module;
 }
 
-static const struct sl_server_ops ops = {accept_offer, take_count, withdraw, gone};
+static const struct sl_server_ops ops = {accept_offer, take_count, cancel_plan, gone};
 
 static inline struct sl_server_options options_with(const char *token)
 {

@@ -247,7 +247,8 @@ int sl_udp_wait(void *state, unsigned poller, uint32_t timeout_us)
 	struct sl_udp *udp = state;
 	struct timespec timeout = {timeout_us / 1000000, timeout_us % 1000000 * 1000};
 	struct pollfd fds[2 + SL_UDP_TRANSFERS];
-	struct sl_wake *wake = &udp->env.wake[poller];
+	/* A source has none. */
+	struct sl_wake *wake = udp->env.wake ? &udp->env.wake[poller] : NULL;
 	nfds_t n = 0;
 
 	if (!udp->env.ring)

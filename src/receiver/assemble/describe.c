@@ -54,7 +54,7 @@ static void decide_problem(const struct sl_assembler *a, struct sl_view *view,
 }
 
 /* What of a view does not depend on the frame is set once. */
-static void furnish(const struct sl_assembler *a, uint32_t module, struct sl_view *view)
+static void init_view(const struct sl_assembler *a, uint32_t module, struct sl_view *view)
 {
 	if (view->pixels.region != a->ring->region)
 		view->pixels = (struct sl_array){
@@ -188,7 +188,7 @@ void sl_assembler_describe(struct sl_assembler *assembler, uint64_t members, uin
 		struct sl_view *view = &frame->view[m];
 		uint64_t ns = 0;
 
-		furnish(a, m, view);
+		init_view(a, m, view);
 		frame->missing |= UINT64_C(1) << m;
 		if (!(members >> m & 1)) {
 			memset(&view->record, 0, sizeof(view->record));

@@ -209,7 +209,8 @@ static void take_event(const struct score *s, struct cursor *at, struct sl_score
 	while (n < at->knowns && at->known[n * s->score.columns + s->score.at[0]] <= event->number)
 		n++;
 	event->knowns = n;
-	at->known += n * s->score.columns;
+	if (n) /* where nothing is known there is no table either */
+		at->known += n * s->score.columns;
 	at->knowns -= n;
 	event->found = at->found;
 	event->stub = at->stub;

@@ -113,14 +113,14 @@ static uint32_t select_rings(const struct sl_rings_work *work, const uint16_t *f
 }
 
 void sl_rings_find(const struct sl_rings_settings *s, const struct sl_rings_passes *passes,
-		   const uint8_t *packed, size_t pitch, uint32_t n, struct sl_rings_work *work)
+		   const uint8_t *packed, ptrdiff_t pitch, uint32_t n, struct sl_rings_work *work)
 {
 	uint16_t *queue = work->queue[0], *other = work->queue[1];
 	uint32_t many, left;
 
 	memset(work->seen, 0, sizeof(work->seen));
 	for (uint32_t i = 0; i < n; i++) {
-		unpack(packed + i * pitch, i, work);
+		unpack(packed + (ptrdiff_t)i * pitch, i, work);
 		other[i] = (uint16_t)i;
 	}
 	n = line_up(work, other, n, s->min_hits, queue);

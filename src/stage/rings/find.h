@@ -75,6 +75,6 @@ void sl_rings_settings_init(struct sl_rings_settings *settings);
 
 /* Rings of n <= SL_RINGS_CHUNK events, `pitch` bytes apart, into work->event. */
 void sl_rings_find(const struct sl_rings_settings *settings, const struct sl_rings_passes *passes,
-		   const uint8_t *packed, size_t pitch, uint32_t n, struct sl_rings_work *work);
+		   const uint8_t *packed, ptrdiff_t pitch, uint32_t n, struct sl_rings_work *work);
 
 #endif

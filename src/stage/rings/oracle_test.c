@@ -188,7 +188,7 @@ static void test_neighbours_do_not_matter(void **state)
 		if (i < n - 1)
 			continue;
 		/* Backwards, n of them. */
-		sl_rings_find(&settings, passes, packed[i], (size_t)-SL_RICH_EVENT_BYTES, n, &work);
+		sl_rings_find(&settings, passes, packed[i], -SL_RICH_EVENT_BYTES, n, &work);
 		assert_same(&found[i - (n - 1)], &work.event[n - 1]);
 	}
 }

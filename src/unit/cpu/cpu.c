@@ -261,11 +261,11 @@ static void run_frame(struct engine *e, unsigned worker, const struct sl_cpu_pas
 		return; /* the batch is not full */
 	for (unsigned i = 0; i < pass->stages; i++) {
 		const struct sl_chain_stage *stage = &e->chain.stage[pass->stage[i]];
+		char *scratch = e->scratch[pass->stage[i]][worker]; /* NULL: it needs none */
 
 		stage->ops->frame(stage->state,
-				  (char *)e->scratch[pass->stage[i]][worker] +
-					  f * stage->terms.scratch_bytes,
-				  batch, f);
+				  scratch ? scratch + f * stage->terms.scratch_bytes : NULL, batch,
+				  f);
 	}
 }
 

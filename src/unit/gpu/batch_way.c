@@ -107,7 +107,7 @@ static int upload_module(struct sl_batch_slots *l, struct sl_batch_slot *slot,
 	bool has_pitch = pixels->pitch && pixels->pitch != l->row_bytes;
 	int err = 0;
 
-	if (has_pitch || piece->host + piece->bytes != pixels->host || !piece->bytes) {
+	if (has_pitch || !piece->bytes || piece->host + piece->bytes != pixels->host) {
 		err = send_piece(l, slot, piece);
 		piece->host = pixels->host;
 	}
