@@ -516,7 +516,7 @@ static void who_does_not_belong_here_is_refused_and_told_why(void **state)
 	refused(small, &feedback, "are no packets of answers");
 	/* The link of this front end could do it; its file says otherwise. */
 	refused(to("udp", SL_SERVICE_RC), &feedback,
-		"feedback.service is rc, answers.service of the front end is uc");
+		"service of the sink is rc, feedback.service of the front end is uc");
 	close_ear(ear);
 }
 

@@ -14,7 +14,7 @@ COMMANDS = {
 ADD_ONS = {
     "detector": {"jungfrau": ["hit_fraction", "photon_energy_keV", "pool"], "pattern": ["rows", "columns", "bits"]},
     "link": {"udp": ["listen", "source", "receive_buffer", "window"], "shm": ["name"],
-             "verbs": ["listen", "source", "device", "poll", "retry"]},
+             "verbs": ["listen", "source", "nic", "poll", "retry"]},
     "unit": {"cpu": ["workers"]},
     "stage": {"correct": ["output", "photons_i16", "kev_f32"], "veto": ["threshold", "min_pixels"], "copy": []},
     "sink": {"nexus": ["path", "dataset"], "verify": ["max_reports"], "null": []},

@@ -16,7 +16,7 @@ EAR = address(3)
 
 def acquire(folder, example, *sets):
     words = [word for value in (f"link.listen={RECEIVER}", f"link.source={SOURCE}", f"sinks.feedback.address={EAR}",
-                                f"answers.address={EAR}", *sets) for word in ("--set", value)]
+                                f"feedback.address={EAR}", *sets) for word in ("--set", value)]
     program = run("run", ROOT / f"examples/{example}.yaml", *words, "--summary", folder / "summary.json", "--truth",
                   folder / "truth.h5", folder=folder)
     summary = read_summary(folder)

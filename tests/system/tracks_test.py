@@ -19,7 +19,7 @@ FRAMES, EVENTS = 6, 4
 
 def acquire(folder, *sets, link="shm"):
     places = ("link.kind=shm",) if link == "shm" else (f"link.listen={RECEIVER}", f"link.source={SOURCE}")
-    ears = f"sinks.feedback.address={address(3)}", f"answers.address={address(3)}"
+    ears = f"sinks.feedback.address={address(3)}", f"feedback.address={address(3)}"
     words = [word for value in (f"detector.frames={FRAMES}", "detector.pool=7", *places, *ears, *sets) for word in ("--set", value)]
     program = run("run", ROOT / "examples/cms-tracks.yaml", *words, "--summary", folder / "summary.json", "--truth",
                   folder / "truth.h5", folder=folder)
