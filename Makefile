@@ -1,7 +1,7 @@
 # A front for meson and the scripts in tools/: make, make demo, make check. With V=1 you see everything they do.
 
 .NOTPARALLEL:
-.PHONY: all demo check check-long check-reference check-interop bench curves fuzz fuzz-long format install-deps clean
+.PHONY: all demo check check-long check-reference check-interop check-interop-short bench curves fuzz fuzz-long format install-deps clean
 export V
 
 all:
@@ -17,21 +17,28 @@ check:
 	@tools/deps.sh check
 	@tools/check.py
 
-# Fault mixes drawn at random, each outcome compared with the fault log; about ten minutes. SEED=n begins with that one.
+# All of check with its long campaigns, fault mixes drawn at random (each outcome compared with the fault log), and Soft-RoCE of all
+# kernels, also with sanitizers on our side. About an hour. SEED=n begins with that mix.
 SEEDS = 10000
 check-long:
 	@tools/deps.sh check
+	@tools/check.py --long
 	@tools/build.sh build -Dtests=true -- src/receiver_fault_mix_test
-	@build/src/receiver_fault_mix_test $(SEED) $(SEEDS)
+	@build/src/receiver_fault_mix_test $(or $(SEED),1) $(SEEDS)
+	@tools/check_interop.py
+	@tools/check_interop.py --asan
 
 # Stages against pyFAI and numpy; a few minutes.
 check-reference:
 	@tools/deps.sh reference
 	@tools/check_reference.py
 
-# Against Linux Soft-RoCE in a virtual machine; needs root.
+# Against Linux Soft-RoCE in virtual machines; needs root. The short one boots the newest kernel alone.
 check-interop:
 	@tools/check_interop.py
+
+check-interop-short:
+	@tools/check_interop.py --kernel 6.12
 
 bench:
 	@tools/deps.sh bench

@@ -4,6 +4,7 @@
   tools/check.py                                        everything
   tools/check.py --only unit,lint --build normal        a part
   tools/check.py --match ring                           what has "ring" in its name
+  tools/check.py --long                                 with the long campaigns: make check-long
 
 Parts: unit (the C tests), system (tests/system/*_test.py), lint (tests/lint), model (tests/model, by spin), fuzz
 (libFuzzer, a short run each).
@@ -30,8 +31,8 @@ PYTHON = "/usr/bin/python3"  # Debian's, which has numpy and h5py; the first on 
 PARTS = ("unit", "system", "lint", "model", "fuzz")
 # What takes a minute or more begins first, so that no core waits for it at the end. Not those of system tests that keep all
 # cores busy: they would be in each other's way.
-LONG = {"receiver/gpu", "system/keeper", "model/device_ring"}
-SYSTEM_TIMEOUT_S, LINT_TIMEOUT_S, MODEL_TIMEOUT_S = 300, 300, 600
+LONG = {"receiver/gpu", "system/keeper", "system/opencl", "model/device_ring"}
+SYSTEM_TIMEOUT_S, LINT_TIMEOUT_S, MODEL_TIMEOUT_S = 300, 300, 900
 NOT_A_LINT = ("core.sh", "lint.py", "options_page.py")  # the last needs the program: it runs as docs/options
 INTERPRETER = {".py": PYTHON, ".sh": "/bin/sh"}
 # Of sanitized builds: compiled in a third of the time, and hardly slower; no GPU will see them.
@@ -324,6 +325,7 @@ def parse_arguments():
     parser.add_argument("--match", default="", help="run only what has this in its name")
     parser.add_argument("--jobs", type=int, default=2, help="programs at a time; twice as many of the system tests")
     parser.add_argument("--fuzz-seconds", type=int, default=6, help="how long each fuzz target runs")
+    parser.add_argument("--long", action="store_true", help="long campaigns, too: more faults and packets, every trigger")
     parser.add_argument("-v", "--verbose", action="store_true", help="name every case")
     arguments = parser.parse_args()
     arguments.only = arguments.only.split(",")
@@ -338,6 +340,8 @@ def parse_arguments():
 def main():
     arguments = parse_arguments()
     tally = Tally(arguments.verbose)
+    if arguments.long:
+        os.environ["SLUICE_LONG"] = "1"  # tests look for it
     variants = builds()
     pathlib.Path(POCL["POCL_CACHE_DIR"]).mkdir(parents=True, exist_ok=True)
     source = Build("source", ".", [])

@@ -32,7 +32,7 @@ enum { SANITIZED = 1 };
 enum { SANITIZED = 0 };
 #endif
 
-enum { AT_A_TIME = 6, WATCHDOG_S = SANITIZED ? 240 : 60, STANDARD = SANITIZED ? 60 : 500 };
+enum { AT_A_TIME = 6, WATCHDOG_S = SANITIZED ? 240 : 60, STANDARD = SANITIZED ? 40 : 150 };
 
 static uint64_t first_seed = 1, seeds = STANDARD;
 static bool verbose;
@@ -269,6 +269,8 @@ int main(int argc, char **argv)
 		return 1;
 	program = argv[0];
 	verbose = argc > 1;
+	if (getenv("SLUICE_LONG")) /* tools/check.py --long */
+		seeds = SANITIZED ? 60 : 500;
 	if (argc > 1)
 		first_seed = strtoull(argv[1], NULL, 0);
 	if (argc > 2)

@@ -67,8 +67,9 @@ static bool is_in_share(size_t number)
 	return !share || sscanf(share, "%u/%u", &one, &of) != 2 || !of || number % of == one;
 }
 
-/* Launched, and captured or waiting, in turns; polled, where that can be; and by the device itself,
- * where it is one that does (gpu_loop_test.c has the rest). Sanitizers are slow: no launches. */
+/* Launched, captured or waiting, in turns; on a GPU, and with tools/check.py --long, each is launched
+ * and one of the others. Polled, where that can be; and by the device itself, where it is one that
+ * does (gpu_loop_test.c has the rest). Sanitizers are slow: no launches. */
 static bool is_due(const struct gpu_case *c, const struct sl_unit *unit, size_t t)
 {
 	enum { LAUNCH, GRAPH, WAIT, PERSISTENT, LOOP };
@@ -79,9 +80,15 @@ static bool is_due(const struct gpu_case *c, const struct sl_unit *unit, size_t 
 		return false;
 	if (only)
 		return strstr(gpu_triggers[t], only) != NULL;
-	return t == LAUNCH ? !(has_all && getenv("SLUICE_SANITIZER"))
-	       : t == LOOP ? unit == &sl_unit_cuda
-			   : t == PERSISTENT || t == GRAPH + (size_t)(c - gpu_cases) % 2;
+	if (t == LOOP)
+		return unit == &sl_unit_cuda;
+	if (t == PERSISTENT)
+		return true;
+	if (has_all && getenv("SLUICE_SANITIZER"))
+		return t == GRAPH + (size_t)(c - gpu_cases) % 2;
+	if (unit == &sl_unit_cuda || !has_all || getenv("SLUICE_LONG"))
+		return t == LAUNCH || t == GRAPH + (size_t)(c - gpu_cases) % 2;
+	return t == LAUNCH + (size_t)(c - gpu_cases) % 3;
 }
 
 static void run_triggers(const struct gpu_case *c, const struct sl_unit *unit)
