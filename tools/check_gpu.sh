@@ -2,8 +2,8 @@
 # check_gpu.sh - what only a host with an NVIDIA GPU can check: every kernel against the CPU, then under compute-sanitizer
 # (memcheck, racecheck), those of rings, too, then the demo's experiment on unit `cuda` beside unit `cpu`. 6 minutes.
 #
-#   tools/check_gpu.sh [BUILD [RESULTS]]    BUILD: a folder with sluice, and src/ with receiver_gpu_test, gpu_ring_kernel_test
-#                                           and gpu_ring_ring_test; RESULTS: where files go
+#   tools/check_gpu.sh [BUILD [RESULTS]]    BUILD: a folder with sluice, bench/sluice-bench, src/receiver_test and src/gpu_test;
+#                                           RESULTS: where files go
 #
 # The two files of the demo are compared by tools/same_file.py, which needs h5py.
 set -u
@@ -22,20 +22,20 @@ say() {
 if grep 'not usable here' "$out/cuda.txt"; then
 	exit 1
 fi
-test="$build/src/receiver_gpu_test"
+test="$build/src/receiver_test gpu"
 export SLUICE_UNIT=cuda # OpenCL's kernels on this GPU are not ours to check here
-"$test" >"$out/twin.txt" 2>&1
-twins=$?
-say "$(grep -c 'cuda: NVIDIA' "$out/twin.txt") chains of stages on CUDA, results as on the CPU" $twins "$out/twin.txt"
+$test >"$out/chains.txt" 2>&1
+status=$?
+say "$(grep -c 'cuda: NVIDIA' "$out/chains.txt") chains of stages on CUDA, results as on the CPU" $status "$out/chains.txt"
 for name in kernel ring; do
-	"$build/src/gpu_ring_${name}_test" >"$out/$name.txt" 2>&1
+	"$build/src/gpu_test" ring/$name >"$out/$name.txt" 2>&1
 	say "src/gpu/ring/${name}_test.c" $? "$out/$name.txt"
 done
 # Side by side, in shares, for each takes minutes. Kernels are in these two tests, the others are about what fails around them.
 # With one trigger, for kernels are the same, but for those that poll, and those around a loop.
 check() { # tool tests trigger share name
 	SLUICE_TESTS="test_$2*" SLUICE_TRIGGER=$3 SLUICE_SHARE=$4 \
-		compute-sanitizer --tool "$1" --error-exitcode 9 "$test" >"$out/$1-$5.txt" 2>&1
+		compute-sanitizer --tool "$1" --error-exitcode 9 $test >"$out/$1-$5.txt" 2>&1
 	echo $? >"$out/$1-$5.status"
 }
 for share in 0 1 2 3 4 5; do
