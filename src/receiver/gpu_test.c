@@ -67,9 +67,9 @@ static bool is_in_share(size_t number)
 	return !share || sscanf(share, "%u/%u", &one, &of) != 2 || !of || number % of == one;
 }
 
-/* Launched, captured or waiting, in turns; on a GPU, and with tools/check.py --long, each is launched
- * and one of the others. Polled, where that can be; and by the device itself, where it is one that
- * does (gpu_loop_test.c has the rest). Sanitizers are slow: no launches. */
+/* Launched, captured or waiting, in turns; on a GPU, and with tools/check.py --long, each is
+ * launched and one of the others. Polled, where that can be; and by the device itself, where it is
+ * one that does (gpu_loop_test.c has the rest). Sanitizers are slow: no launches. */
 static bool is_due(const struct gpu_case *c, const struct sl_unit *unit, size_t t)
 {
 	enum { LAUNCH, GRAPH, WAIT, PERSISTENT, LOOP };

@@ -46,7 +46,7 @@ void sl_handover_close(struct sl_handover *handover);
 struct sl_experiment;
 struct sl_receiver;
 
-/* As sl_receiver_open(), with memory and sockets that may outlive the process. handover state: an
+/* As sl_receiver_open(), with memory and sockets that may outlive the process. handover: an
  * earlier receiver's, or NULL. Logs why the experiment does not fit it. */
 int sl_receiver_open_handover(struct sl_experiment *experiment, const char *outcomes_path,
 			      const struct sl_handover *handover, struct sl_receiver **receiver);

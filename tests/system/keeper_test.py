@@ -51,7 +51,7 @@ def next_receiver(folder, path, after):
     """Another receiver; returns when it has written images, with its first sequence."""
     (folder / "run.nxs.part").unlink(missing_ok=True)
     started = receiver(folder, path, program=GUARDED)
-    check("taken over 2 modules" in started.err(), "it does not say that it takes over")
+    check("took over 2 modules" in started.err(), "it does not say that it takes over")
     first = int(started.err().split("begins with sequence ")[1].split()[0])
     check(first > after, f"it begins with {first}, the one before with {after}")
     return started, first
@@ -216,7 +216,7 @@ def _(folder):
     source.wait()
 
 
-@case("a source that is gone: the run that taken over it ends with 3, and the keeper can be told to forget")
+@case("a source that is gone: the run that took it over ends with 3, and the keeper can be told to forget")
 def _(folder):
     path = experiment(folder, detector=SLOWLY, link=link(), emulate="none",
                       control={"keeper": NAME, "silence_s": 1})

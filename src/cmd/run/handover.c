@@ -21,7 +21,7 @@ static int take_over(struct sl_run_handover *handover, struct sl_receiver *recei
 	handover->stored = receiver->plans;
 	sl_handover_watch_init(&handover->watch, receiver,
 			       e->feroce.enable ? e->feroce.silence_s : e->control.silence_s);
-	sl_info("taken over %u modules; this run begins with sequence %llu", receiver->ring.modules,
+	sl_info("took over %u modules; this run begins with sequence %llu", receiver->ring.modules,
 		(unsigned long long)receiver->assembler.next);
 	if (e->run.dark_frames && receiver->assembler.next >= e->run.dark_frames)
 		sl_warn("dark frames were sent before: pedestals of this run are those of the "

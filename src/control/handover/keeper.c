@@ -24,7 +24,7 @@ struct sl_keeper {
 	int listener;
 	char name[SL_KEEPER_NAME];
 	struct connection connection[CONNECTIONS];
-	struct connection *receiver; /* who holds the handover state now; NULL: nobody */
+	struct connection *receiver; /* the receiver that holds the state now; NULL: none */
 	bool holds;
 	struct sl_handover_message handover, message;
 };

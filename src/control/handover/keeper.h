@@ -32,7 +32,7 @@ void sl_keeper_close(struct sl_keeper *keeper);
 
 /* ---- receivers ---- */
 
-/* Be the receiver: *socket stays open for as long. *handover state is what there is; type
+/* Be the receiver: *socket stays open for as long. *handover is what the keeper holds; type
  * SL_HANDOVER_MESSAGE_NOTHING: nothing. -EBUSY: another receiver runs. */
 int sl_keeper_claim(const char *name, int *socket, struct sl_handover_message *handover);
 
