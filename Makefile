@@ -24,7 +24,7 @@ check-long:
 	@tools/deps.sh check
 	@tools/check.py --long
 	@tools/build.sh build -Dtests=true -- src/receiver_fault_mix_test
-	@build/src/receiver_fault_mix_test $(or $(SEED),1) $(SEEDS)
+	@build/src/receiver_fault_mix_test $(SEED) $(SEEDS)
 	@tools/check_interop.py
 	@tools/check_interop.py --asan
 
