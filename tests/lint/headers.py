@@ -32,18 +32,18 @@ def has(header, options):
 
 def problems_of(root, path, options):
     """What the compiler says to a file that includes only this header, twice."""
-    base = root / ("include" if path.is_relative_to(root / "include") else "src")
-    name = path.relative_to(base).as_posix()
-    include = f"<{name}>" if base.name == "include" else f'"{name}"'
+    folder = path.relative_to(root).parts[0]
+    name = path.relative_to(root if folder == "bench" else root / folder).as_posix()
+    include = f"<{name}>" if folder == "include" else f'"{name}"'
     source = f"#include {include}\n#include {include}\nextern int not_empty;\n"
-    where = [f"-I{root}/include", f"-I{root}/src"]
+    where = [f"-I{root}/include", f"-I{root}/src", f"-I{root}"]
     run = subprocess.run([*shlex.split(os.environ.get("CC", "cc")), *options, *where, "-xc", "-"], input=source,
                          capture_output=True, text=True, check=False)
     return run.stderr.splitlines()[:8] or ["the compiler failed"] if run.returncode else []
 
 
 def headers(root):
-    return [path for path in lint.files(root, ".h") if path.relative_to(root).parts[0] in ("include", "src")]
+    return [path for path in lint.files(root, ".h") if path.relative_to(root).parts[0] in ("include", "src", "bench")]
 
 
 def tree(root):
