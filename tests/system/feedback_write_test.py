@@ -164,7 +164,7 @@ def _(folder):
 
 @case("sides that do not agree are told why")
 def _(folder):
-    for sink_has, says in (({"service": "rc"}, "feedback.service is rc, feedback.service of the front end is uc"),
+    for sink_has, says in (({"service": "rc"}, "service of the sink is rc, feedback.service of the front end is uc"),
                            ({"link": "shm"}, "its link speaks 'shm', here it is 'roce'")):
         path = experiment(folder, detector={**RICH, "frames": 5}, sinks=[back(**sink_has), "verify"], feedback=listen(wait_s=0.5), emulate="none")
         receiver = Program("run", path, folder=folder)
@@ -172,7 +172,7 @@ def _(folder):
         check(front_end.wait() != 0, f"exit status of the front end with {sink_has}")
         receiver.wait()
         check(says in receiver.err(), f"'{says}' is not said")
-    for sink_has, ear_has, says in (({"service": "rc"}, {}, "feedback.service and feedback.service differ"),  # in one file: at once
+    for sink_has, ear_has, says in (({"service": "rc"}, {}, "feedback.service and service of the sink feedback differ"),  # in one file: at once
                                     ({"link": "pigeon"}, {}, "no link that goes both ways is called 'pigeon'"),
                                     ({}, {"link": "sls"}, "no link that goes both ways is called 'sls'"),
                                     ({}, {"address": "192.0.2.1"}, "192.0.2.1")):

@@ -125,7 +125,7 @@ def device_case(name, kind, operation, **options):
         summary = intact(folder, started, 100)
         equal(summary["ledger"]["modules"][0]["source"], "done", "how the source ended")
         equal(summary["link"]["packets"], 600, "packets placed")
-        check(f"module 0: FEROCE device {SOURCE}, its queue pair 256" in started.err(), "who came is not told")
+        check(f"module 0: FEROCE front end {SOURCE}, its queue pair 256" in started.err(), "who came is not told")
         where = f"+ (k mod {SLOTS}) * {stride(1)}; {BLOCK} bytes, 6 packets"
         equal(where in started.err(), operation == "write", "where blocks go is told")
 
@@ -279,7 +279,7 @@ def _(folder):
     module = summary["ledger"]["modules"][0]
     equal((module["source"], module["sent"]), ("vanished", 20), "its source")
     equal(module["unfinished"], {"sequence": 20, "packets": 3}, "the block under way")
-    check("the device of module 0 fell silent" in started.err(), "that it vanished is not told")
+    check("the front end of module 0 fell silent" in started.err(), "that it vanished is not told")
     stored(folder, 20, 2)
 
 

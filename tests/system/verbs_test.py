@@ -69,7 +69,7 @@ def _(folder):
         run_fails("run", path, "--set", "link.kind=verbs", "--set", "link.listen=192.0.2.9", folder=folder,
                   says=["192.0.2.9", "mlx5_0 192.0.2.1", "mlx5_1 fd77::3"])
     with library(DOUBLE):
-        run_fails("run", path, "--set", "link.kind=verbs", folder=folder, says=["no RDMA device at all"])
+        run_fails("run", path, "--set", "link.kind=verbs", folder=folder, says=["no RDMA NIC at all"])
 
 
 @case("doctor names devices and their addresses, and what they lack")
