@@ -324,7 +324,7 @@ def parse_arguments():
     parser.add_argument("--build", default="normal,asan,tsan", help="builds, comma-separated")
     parser.add_argument("--match", default="", help="run only what has this in its name")
     parser.add_argument("--jobs", type=int, default=2, help="programs at a time; twice as many of the system tests")
-    parser.add_argument("--fuzz-seconds", type=int, default=6, help="how long each fuzz target runs")
+    parser.add_argument("--fuzz-seconds", type=int, default=5, help="how long each fuzz target runs")
     parser.add_argument("--long", action="store_true", help="long campaigns, too: more faults and packets, every trigger")
     parser.add_argument("-v", "--verbose", action="store_true", help="name every case")
     arguments = parser.parse_args()

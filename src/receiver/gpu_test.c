@@ -85,7 +85,8 @@ static bool is_due(const struct gpu_case *c, const struct sl_unit *unit, size_t 
 	if (t == PERSISTENT)
 		return true;
 	if (has_all && getenv("SLUICE_SANITIZER"))
-		return t == GRAPH + (size_t)(c - gpu_cases) % 2;
+		return t == GRAPH + (size_t)(c - gpu_cases) % 2 &&
+		       (getenv("SLUICE_LONG") || (size_t)(c - gpu_cases) / 2 % 2 == 0);
 	if (unit == &sl_unit_cuda || !has_all || getenv("SLUICE_LONG"))
 		return t == LAUNCH || t == GRAPH + (size_t)(c - gpu_cases) % 2;
 	return t == LAUNCH + (size_t)(c - gpu_cases) % 3;

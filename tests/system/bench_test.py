@@ -171,7 +171,7 @@ def gpu_rows(folder):
             check(row["out_GB_per_s"] > 0 and row["frame_us_p50"] <= row["frame_us_p99"] <= row["frame_us_max"], "figures")
 
 
-@case("kernels of rings find on an emulated device what the scalar programs find: polled, alone")
+@case("kernels of rings find on an emulated device what the scalar programs find: polled, alone", long=True)
 def ring_rows(folder):
     file = folder / "result.json"
     rows = {f"opencl/{work}/{cells}/{how}" for work in ("ring-cells", "ring-tracks")

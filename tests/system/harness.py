@@ -80,12 +80,16 @@ def skip(why):
 CASES = []
 
 
-def case(name):
-    """Register a case: a function of the folder that it may use."""
+def case(name, long=False):
+    """Register a case: a function of the folder that it may use. A long one is for `make check-long`."""
     def register(function):
-        CASES.append((name, function))
+        CASES.append((name, in_check_long if long and "SLUICE_LONG" not in os.environ and len(sys.argv) < 2 else function))
         return function
     return register
+
+
+def in_check_long(_):
+    skip("takes long: make check-long runs it")
 
 
 def main():

@@ -122,7 +122,7 @@ def _(folder):
     replaced_twice(folder, service="rc")
 
 
-@case("rc with credits, one message per module: a message is continued in its middle")
+@case("rc with credits, one message per module: a message is continued in its middle", long=True)
 def _(folder):
     replaced_twice(folder, service="rc", message="module")
 
@@ -132,7 +132,7 @@ def _(folder):
     replaced_twice(folder, held_back=False, credits=False)
 
 
-@case("rc without credits: receiver killed twice, each time the next goes on with the same sources")
+@case("rc without credits: receiver killed twice, each time the next goes on with the same sources", long=True)
 def _(folder):
     replaced_twice(folder, service="rc", credits=False)
 

@@ -62,7 +62,7 @@ def _(folder):
     check(summary["frames"]["prescaled"] > 0, "frames were kept that the device had rejected")
 
 
-@case("floats and storage cells, likewise")
+@case("floats and storage cells, likewise", long=True)
 def _(folder):
     needs_opencl(folder)
     both(folder, detector={**JUNGFRAU, "storage_cells": 3}, stages=[{"correct": {"output": "kev_f32", "darks": 4}}, "veto"])
@@ -77,7 +77,7 @@ OTHERS = {
 }
 
 
-@case("rings, tracks, spots, lists and windows, likewise")
+@case("rings, tracks, spots, lists and windows, likewise", long=True)
 @compiled_quickly()
 def _(folder):
     needs_opencl(folder)
