@@ -14,7 +14,7 @@ enum {
 	LOOKS = 3,		     /* that the link took in vain meanwhile */
 };
 
-static int plan(struct sl_oneway *o, uint32_t module)
+static int plan(struct sl_one_way *o, uint32_t module)
 {
 	struct sl_receiver *r = o->receiver;
 	const struct sl_geometry *g = &r->geometry;
@@ -39,12 +39,12 @@ static int plan(struct sl_oneway *o, uint32_t module)
 	return err;
 }
 
-int sl_oneway_open(struct sl_oneway *oneway, struct sl_receiver *receiver)
+int sl_one_way_open(struct sl_one_way *oneway, struct sl_receiver *receiver)
 {
 	const struct sl_experiment *e = receiver->experiment;
 	int err = 0;
 
-	*oneway = (struct sl_oneway){
+	*oneway = (struct sl_one_way){
 		.receiver = receiver,
 		.frames = e->run.dark_frames + e->run.frames,
 		.first_ns = (uint64_t)(e->control.wait_s * 1e9),
@@ -57,7 +57,7 @@ int sl_oneway_open(struct sl_oneway *oneway, struct sl_receiver *receiver)
 	return err;
 }
 
-int sl_oneway_wait(const struct sl_oneway *oneway)
+int sl_one_way_wait(const struct sl_one_way *oneway)
 {
 	const struct sl_ring *ring = &oneway->receiver->ring;
 	uint64_t end = sl_clock_ns() + OPEN_NS;
@@ -75,13 +75,13 @@ int sl_oneway_wait(const struct sl_oneway *oneway)
 	return 0;
 }
 
-void sl_oneway_start(struct sl_oneway *oneway, uint64_t now_ns)
+void sl_one_way_start(struct sl_one_way *oneway, uint64_t now_ns)
 {
 	oneway->quiet_ns = now_ns;
 }
 
 /* All that will come of it has come, or will within a moment: the dispatcher waits for that. */
-static void finish(struct sl_oneway *o, uint32_t module)
+static void finish(struct sl_one_way *o, uint32_t module)
 {
 	char why[160] = "";
 
@@ -93,7 +93,7 @@ static void finish(struct sl_oneway *o, uint32_t module)
 	}
 }
 
-static void lose(struct sl_oneway *o, uint32_t module, uint64_t reached)
+static void lose(struct sl_one_way *o, uint32_t module, uint64_t reached)
 {
 	o->over[module] = true;
 	if (o->packets)
@@ -107,9 +107,9 @@ static void lose(struct sl_oneway *o, uint32_t module, uint64_t reached)
 	sl_receiver_source_lost(o->receiver, module);
 }
 
-void sl_oneway_poll(struct sl_oneway *oneway, uint64_t now_ns)
+void sl_one_way_poll(struct sl_one_way *oneway, uint64_t now_ns)
 {
-	struct sl_oneway *o = oneway;
+	struct sl_one_way *o = oneway;
 	const struct sl_receiver *r = o->receiver;
 	uint64_t packets = atomic_load_explicit(&r->counters.packets, memory_order_relaxed);
 	uint64_t idle = sl_receiver_idle(r), newest = 0, quiet_ns;
@@ -139,7 +139,7 @@ void sl_oneway_poll(struct sl_oneway *oneway, uint64_t now_ns)
 	}
 }
 
-void sl_oneway_hasten(struct sl_oneway *oneway)
+void sl_one_way_hasten(struct sl_one_way *oneway)
 {
 	if (oneway->first_ns > LAG_NS)
 		oneway->first_ns = LAG_NS;
@@ -147,7 +147,7 @@ void sl_oneway_hasten(struct sl_oneway *oneway)
 		oneway->silence_ns = LAG_NS;
 }
 
-void sl_oneway_stop(struct sl_oneway *oneway)
+void sl_one_way_stop(struct sl_one_way *oneway)
 {
 	struct sl_receiver *r = oneway->receiver;
 

@@ -16,7 +16,7 @@
 
 #include "receiver/receiver.h"
 
-struct sl_oneway {
+struct sl_one_way {
 	struct sl_receiver *receiver;
 	uint64_t frames;		  /* of the run */
 	uint64_t first_ns, silence_ns;	  /* to wait for the first packet; for any more */
@@ -25,15 +25,15 @@ struct sl_oneway {
 };
 
 /* Offers for all modules, and plans. Logs. */
-int sl_oneway_open(struct sl_oneway *oneway, struct sl_receiver *receiver);
+int sl_one_way_open(struct sl_one_way *oneway, struct sl_receiver *receiver);
 
 /* The receiver's threads run: wait until there are slots for what may come. -ETIMEDOUT, logged. */
-int sl_oneway_wait(const struct sl_oneway *oneway);
+int sl_one_way_wait(const struct sl_one_way *oneway);
 
-void sl_oneway_start(struct sl_oneway *oneway, uint64_t now_ns); /* from now on silence counts */
-void sl_oneway_poll(struct sl_oneway *oneway, uint64_t now_ns);
+void sl_one_way_start(struct sl_one_way *oneway, uint64_t now_ns); /* from now on silence counts */
+void sl_one_way_poll(struct sl_one_way *oneway, uint64_t now_ns);
 /* Whoever sends has failed, as we happen to know: a second without packets is silence enough. */
-void sl_oneway_hasten(struct sl_oneway *oneway);
-void sl_oneway_stop(struct sl_oneway *oneway);
+void sl_one_way_hasten(struct sl_one_way *oneway);
+void sl_one_way_stop(struct sl_one_way *oneway);
 
 #endif

@@ -287,7 +287,7 @@ static int check_cpus(const struct sl_experiment *e, const char *name, const cha
 
 int sl_experiment_check(const struct sl_experiment *e)
 {
-	const char *problem = sl_ring_run_problem(&e->ring, e->run.modules);
+	const char *problem = sl_ring_options_problem(&e->ring, e->run.modules);
 	int err = 0;
 
 	if (problem) {

@@ -336,7 +336,7 @@ static void read_ring(struct reader *r)
 {
 	struct sl_node *node = section_of(r, "ring");
 
-	if (node && node->kind == SL_NODE_MAP && sl_ring_run_flatten(r->e->config, node))
+	if (node && node->kind == SL_NODE_MAP && sl_ring_options_flatten(r->e->config, node))
 		r->err = -EINVAL;
 	fill(r, node, NULL, NULL, sl_ring_options, &r->e->ring);
 }

@@ -47,7 +47,7 @@ const struct sl_option sl_ring_options[] = {
 };
 
 /* A map or list in the file becomes the text that the command line would have. */
-int sl_ring_run_flatten(struct sl_config *config, struct sl_node *ring)
+int sl_ring_options_flatten(struct sl_config *config, struct sl_node *ring)
 {
 	struct sl_node *node = ring ? sl_node_child(ring, "offsets") : NULL;
 	char text[sizeof(((struct sl_ring_options *)0)->offsets)];
@@ -105,8 +105,8 @@ static const char *read_offsets(const char *text, uint32_t modules, int64_t *off
 	return NULL;
 }
 
-int sl_ring_run_lines(const struct sl_ring_options *run, const struct sl_geometry *geometry,
-		      struct sl_lines *lines)
+int sl_ring_options_lines(const struct sl_ring_options *run, const struct sl_geometry *geometry,
+			  struct sl_lines *lines)
 {
 	uint64_t pixel = geometry->module_bytes / sl_geometry_pixels(geometry);
 
@@ -123,7 +123,8 @@ int sl_ring_run_lines(const struct sl_ring_options *run, const struct sl_geometr
 	return -EINVAL;
 }
 
-int sl_ring_run_align(const struct sl_ring_options *run, uint32_t modules, struct sl_align *align)
+int sl_ring_options_align(const struct sl_ring_options *run, uint32_t modules,
+			  struct sl_align *align)
 {
 	*align = (struct sl_align){
 		.by = (enum sl_align_by)run->align,
@@ -133,7 +134,7 @@ int sl_ring_run_align(const struct sl_ring_options *run, uint32_t modules, struc
 	return read_offsets(run->offsets, modules, align->offset) ? -EINVAL : 0;
 }
 
-const char *sl_ring_run_problem(const struct sl_ring_options *run, uint32_t modules)
+const char *sl_ring_options_problem(const struct sl_ring_options *run, uint32_t modules)
 {
 	int64_t offset[SL_ALIGN_MODULES];
 	const char *problem;

@@ -39,15 +39,16 @@ struct sl_ring_options {
 extern const struct sl_option sl_ring_options[];
 
 /* Before the section is read: offsets may be a map or a list. */
-int sl_ring_run_flatten(struct sl_config *config, struct sl_node *ring);
+int sl_ring_options_flatten(struct sl_config *config, struct sl_node *ring);
 
 /* What is wrong with the options together, or NULL. */
-const char *sl_ring_run_problem(const struct sl_ring_options *run, uint32_t modules);
+const char *sl_ring_options_problem(const struct sl_ring_options *run, uint32_t modules);
 
 /* How blocks of this detector lie in the ring. -EINVAL, logged: they do not fit the options. */
-int sl_ring_run_lines(const struct sl_ring_options *run, const struct sl_geometry *geometry,
-		      struct sl_lines *lines);
+int sl_ring_options_lines(const struct sl_ring_options *run, const struct sl_geometry *geometry,
+			  struct sl_lines *lines);
 
-int sl_ring_run_align(const struct sl_ring_options *run, uint32_t modules, struct sl_align *align);
+int sl_ring_options_align(const struct sl_ring_options *run, uint32_t modules,
+			  struct sl_align *align);
 
 #endif

@@ -52,11 +52,11 @@ int sl_transfer_names(const struct sl_config *config, struct sl_transfer_names *
 		return -EINVAL;
 	}
 	for (struct sl_node *node = list->child; node; node = node->next) {
-		if (!good_name(node->key) || names->n == SL_STREAMS) {
+		if (!good_name(node->key) || names->n == SL_TRANSFERS) {
 			sl_config_error(config, node,
 					"a transfer's name has 1 to %d letters, digits, - and _, "
 					"and there are at most %d transfers",
-					SL_TRANSFER_NAME - 1, SL_STREAMS);
+					SL_TRANSFER_NAME - 1, SL_TRANSFERS);
 			return -EINVAL;
 		}
 		if (node->kind != SL_NODE_MAP && !sl_node_is_null(node)) {

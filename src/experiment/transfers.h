@@ -13,11 +13,11 @@
 
 #include "base/config/config.h"
 
-enum { SL_STREAMS = 64, SL_TRANSFER_NAME = 32 };
+enum { SL_TRANSFERS = 64, SL_TRANSFER_NAME = 32 };
 
 struct sl_transfer_names {
 	unsigned n;
-	char name[SL_STREAMS][SL_TRANSFER_NAME];
+	char name[SL_TRANSFERS][SL_TRANSFER_NAME];
 };
 
 /* In the order of the file; n is 0 when there is no such section. Logged: names that are not

@@ -85,9 +85,11 @@ int sl_receiver_open_memory(struct sl_receiver *r, uint64_t bytes)
 	}
 	what = misfit(r, r->handover_from);
 	if (what) {
-		sl_error("%s is not what the sources were told that the keeper holds; set it back, "
-			 "or begin anew (sluice keeper NAME --forget, then restart the sources)",
-			 what);
+		sl_error(
+			"%s differs from the configuration that the kept sources are using; set it "
+			"back, or begin anew (sluice keeper NAME --forget, then restart the "
+			"sources)",
+			what);
 		return -EINVAL;
 	}
 	err = map(r->handover_from->region, bytes, &r->region);

@@ -65,7 +65,7 @@ static int open_ring(struct sl_receiver *r)
 		.rows = r->geometry.rows,
 		.columns = r->geometry.columns,
 	};
-	int err = sl_ring_run_lines(&e->ring, &r->geometry, &lines);
+	int err = sl_ring_options_lines(&e->ring, &r->geometry, &lines);
 
 	if (err)
 		return err;
@@ -97,7 +97,7 @@ static int open_ring(struct sl_receiver *r)
 		options.fill = r->fill;
 	}
 	if (!err)
-		err = sl_ring_run_align(&e->ring, r->geometry.modules, &options.align);
+		err = sl_ring_options_align(&e->ring, r->geometry.modules, &options.align);
 	if (!err)
 		sl_assembler_init(&r->assembler, &r->ring, &options);
 	return err;

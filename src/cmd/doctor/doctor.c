@@ -74,7 +74,7 @@ static int consider(struct sl_doctor *d)
 	if (e->detector->open(e->detector_state, &e->run, &geometry) == 0) {
 		struct sl_lines lines;
 
-		if (!sl_ring_run_lines(&e->ring, &geometry, &lines))
+		if (!sl_ring_options_lines(&e->ring, &geometry, &lines))
 			d->ring_bytes =
 				sl_ring_lines_bytes(e->ring.slots, geometry.modules, &lines);
 	}

@@ -13,7 +13,7 @@ static void stop(struct sl_run_state *run)
 	if (run->server)
 		sl_server_stop(run->server);
 	else
-		sl_oneway_stop(&run->oneway);
+		sl_one_way_stop(&run->oneway);
 	if (run->feroce)
 		sl_front_ends_stop(run->receiver, run->feroce);
 	sl_run_handover_stop(&run->handover);
@@ -33,7 +33,7 @@ static void reap_child(struct sl_run_state *run)
 	if (sl_child_alive(&run->child, &run->child_status) || !run->child_status || run->server)
 		return;
 	sl_error("the front end failed: nothing more will come");
-	sl_oneway_hasten(&run->oneway);
+	sl_one_way_hasten(&run->oneway);
 }
 
 void sl_run_acquire(struct sl_run_state *run)
@@ -44,7 +44,7 @@ void sl_run_acquire(struct sl_run_state *run)
 	if (run->server)
 		sl_server_start(run->server);
 	else
-		sl_oneway_start(&run->oneway, sl_clock_ns());
+		sl_one_way_start(&run->oneway, sl_clock_ns());
 	if (run->feroce)
 		sl_feroce_server_start(run->feroce);
 	while (!sl_receiver_done(run->receiver)) {

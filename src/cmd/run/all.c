@@ -24,7 +24,7 @@ struct receiver {
 
 struct all {
 	const struct sl_run_all *run;
-	struct receiver receiver[SL_STREAMS];
+	struct receiver receiver[SL_TRANSFERS];
 	unsigned receivers;
 	pid_t front_end;
 	int front_end_status;
@@ -103,8 +103,8 @@ static unsigned port_of(const struct receiver *receiver)
 
 static int start_front_end(struct all *all)
 {
-	static char set[SL_STREAMS][SL_TRANSFER_NAME + 40];
-	char *argv[ARGUMENTS + 2 * SL_STREAMS];
+	static char set[SL_TRANSFERS][SL_TRANSFER_NAME + 40];
+	char *argv[ARGUMENTS + 2 * SL_TRANSFERS];
 	int n = common(all, "emulate", argv);
 
 	for (unsigned i = 0; i < all->receivers; i++) {
@@ -233,7 +233,7 @@ static int with_front_end(const struct all *all, int status)
 
 static int report(struct all *all)
 {
-	const char *name[SL_STREAMS], *file[SL_STREAMS];
+	const char *name[SL_TRANSFERS], *file[SL_TRANSFERS];
 	int status = with_front_end(all, worst(all));
 
 	for (unsigned i = 0; i < all->receivers; i++) {

@@ -140,8 +140,7 @@ void sl_run_handover_end(struct sl_run_handover *handover, const struct sl_recei
 		sl_keeper_store(handover->socket, NULL);
 	else
 		sl_info("the keeper still holds what the sources rely on: another run can take "
-			"over "
-			"them");
+			"them over");
 }
 
 void sl_run_handover_close(struct sl_run_handover *handover)

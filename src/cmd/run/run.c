@@ -152,7 +152,7 @@ static enum sl_result run_experiment(struct sl_run_state *run)
 	if (sl_run_open_server(run))
 		goto undo_receive;
 	/* Who asks nobody begins at once: then everything must be ready before. */
-	if (!run->server && (sl_receiver_start(run->receiver) || sl_oneway_wait(&run->oneway)))
+	if (!run->server && (sl_receiver_start(run->receiver) || sl_one_way_wait(&run->oneway)))
 		goto undo_receive;
 	if (sl_run_write_port_file(run) ||
 	    (run->experiment->emulate_local && sl_run_spawn_child(run)))

@@ -86,7 +86,7 @@ int sl_run_open_server(struct sl_run_state *run)
 
 	if (e->link->oneway) {
 		run->expected = e->run.dark_frames + e->run.frames;
-		return sl_oneway_open(&run->oneway, run->receiver);
+		return sl_one_way_open(&run->oneway, run->receiver);
 	}
 	if (run->handover.taken_over) {
 		run->expected = run->receiver->source[0].offered;
@@ -105,7 +105,7 @@ void sl_run_poll_front_ends(struct sl_run_state *run)
 		sl_server_poll(run->server, SL_RUN_POLL_MS);
 	} else {
 		sl_clock_sleep_until(sl_clock_ns() + SL_RUN_POLL_MS * UINT64_C(1000000));
-		sl_oneway_poll(&run->oneway, sl_clock_ns());
+		sl_one_way_poll(&run->oneway, sl_clock_ns());
 	}
 	sl_run_handover_poll(&run->handover);
 	sl_receiver_serve(run->receiver);

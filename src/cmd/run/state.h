@@ -32,7 +32,7 @@ struct sl_run_state {
 	struct sl_receiver *receiver;
 	struct sl_server *server;	 /* NULL: the link goes one way */
 	struct sl_feroce_server *feroce; /* NULL: modules come over TCP */
-	struct sl_oneway oneway;	 /* where the link goes one way */
+	struct sl_one_way oneway;	 /* where the link goes one way */
 	struct sl_progress progress;
 	uint64_t expected;
 	struct sl_run_handover handover;

@@ -120,8 +120,8 @@ int sl_packet_blocks_open(struct sl_packet_blocks *area, uint64_t bytes, bool bl
 	choose_shape(area, bytes);
 	err = set_up(area, v4);
 	if (err) {
-		sl_error("link packet: no area of %zu bytes: %s%s", area->map_bytes, strerror(-err),
-			 err == -ENOMEM ? "; make link.ring_bytes smaller" : "");
+		sl_error("link packet: no %zu bytes of packet blocks: %s%s", area->map_bytes,
+			 strerror(-err), err == -ENOMEM ? "; make link.ring_bytes smaller" : "");
 		sl_packet_blocks_close(area);
 	}
 	return err;

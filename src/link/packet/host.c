@@ -114,7 +114,7 @@ unsigned sl_packet_receive(struct sl_udp *udp, unsigned poller, const struct sl_
 	}
 	cursor.at = (size_t)(data - (const uint8_t *)frame->piece[0].data);
 	here -= cursor.at;
-	if (udp->way->follow && !sl_udp_claim(udp, poller, data, here, &path))
+	if (udp->backend->follow && !sl_udp_claim(udp, poller, data, here, &path))
 		return 0;
 	marked = (path.tos & SL_NET_ECN_MASK) == SL_NET_ECN_CE;
 	segment = segment_of(udp, poller, frame, data, here, bytes);

@@ -139,7 +139,7 @@ static uint64_t safe_window(const struct sl_udp *udp, const struct sl_plan *plan
 
 static int packet_open(void *state, const struct sl_link_env *env)
 {
-	static const struct sl_udp_way way = {.window = safe_window};
+	static const struct sl_udp_backend backend = {.window = safe_window};
 	struct sl_packet *packet = state;
 	int err;
 
@@ -147,7 +147,7 @@ static int packet_open(void *state, const struct sl_link_env *env)
 	for (unsigned i = 0; i < SL_POLLERS; i++)
 		packet->ring[i] = (struct sl_packet_blocks){.fd = -1};
 	packet->opened = true;
-	packet->udp.way = &way;
+	packet->udp.backend = &backend;
 	err = sl_udp_open(state, env);
 	return err || !env->ring ? err : open_receiver(packet);
 }

@@ -56,8 +56,8 @@ static uint64_t window_of(const struct sl_udp *udp, const struct sl_plan *plan, 
 {
 	uint32_t modules = udp->env.ring->modules;
 	double share = own_socket ? 0.9 : 0.5 / modules;
-	uint64_t window = udp->way ? udp->way->window(udp, plan) / modules
-				   : safe_window(share * (double)udp->buffer_bytes, plan);
+	uint64_t window = udp->backend ? udp->backend->window(udp, plan) / modules
+				       : safe_window(share * (double)udp->buffer_bytes, plan);
 
 	if (udp->window)
 		return udp->window / modules;
@@ -77,7 +77,7 @@ static void set_window(const struct sl_udp *udp, struct sl_plan *plan, bool own_
 	if (plan->window_bytes >= least || plan->window_bytes >= plan->block_bytes)
 		return;
 	plan->window_bytes = least;
-	if (plan->module == 0 && !udp->window && !udp->way)
+	if (plan->module == 0 && !udp->window && !udp->backend)
 		sl_warn("a receive buffer of %llu bytes is small for %u modules; if packets get "
 			"lost: sudo sysctl -w net.core.rmem_max=%d",
 			(unsigned long long)udp->buffer_bytes, udp->env.ring->modules, 64 << 20);
@@ -130,7 +130,7 @@ static void describe_plan(const struct sl_udp *udp, const struct sl_offer *offer
 		.credit_port = offer->credit_port,
 	};
 	sl_lines_plan(ring, offer, plan);
-	set_window(udp, plan, offer->source.port && !udp->way);
+	set_window(udp, plan, offer->source.port && !udp->backend);
 	memcpy(plan->dest.ip, udp->local, sizeof(plan->dest.ip));
 	plan->dest.port = (uint16_t)udp->port;
 }
@@ -225,11 +225,11 @@ static void open_flow(struct sl_udp *udp, struct sl_udp_queue *queue, const int 
 	queue->in = in.path;
 	if (handover_fd)
 		queue->fd = *handover_fd;
-	else if (plan->source.port && !udp->way)
+	else if (plan->source.port && !udp->backend)
 		queue->fd = sl_net_open_flow(udp->fd, udp->local, (uint16_t)udp->port,
 					     plan->source.ip, plan->source.port);
 	/* Who has no socket of its own shares one, and with it the thread that reads it. */
-	queue->poller = queue->fd >= 0 || udp->way ? plan->transfer % udp->env.pollers : 0;
+	queue->poller = queue->fd >= 0 || udp->backend ? plan->transfer % udp->env.pollers : 0;
 	queue->wanted = 0;
 	if (queue->fd >= 0) {
 		sl_udp_enlarge_buffer(udp, queue->fd);

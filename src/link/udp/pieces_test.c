@@ -23,9 +23,9 @@ static uint64_t window(const struct sl_udp *udp, const struct sl_plan *plan)
 
 static int open_whole(void *state, const struct sl_link_env *env)
 {
-	static const struct sl_udp_way way = {.window = window, .follow = true};
+	static const struct sl_udp_backend backend = {.window = window, .follow = true};
 
-	((struct sl_udp *)state)->way = &way;
+	((struct sl_udp *)state)->backend = &backend;
 	return sl_udp_open(state, env);
 }
 

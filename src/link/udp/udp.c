@@ -86,7 +86,7 @@ uint64_t sl_udp_enlarge_buffer(const struct sl_udp *udp, int fd)
 	if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &size) < 0)
 		return 0;
 	least = counters ? atomic_load(&counters->receive_buffer) : 0;
-	if (counters && !udp->way && (!least || (uint64_t)bytes < least))
+	if (counters && !udp->backend && (!least || (uint64_t)bytes < least))
 		atomic_store(&counters->receive_buffer, (uint64_t)bytes);
 	return (uint64_t)bytes;
 }
@@ -105,7 +105,7 @@ static int open_receiver(struct sl_udp *udp)
 	/* Where packets come another way, this one is for what is sent back. */
 	udp->fd = udp->env.handover_fd
 			  ? *udp->env.handover_fd
-			  : sl_net_open(udp->local, udp->way ? 0 : (uint16_t)udp->port);
+			  : sl_net_open(udp->local, udp->backend ? 0 : (uint16_t)udp->port);
 	if (udp->fd < 0)
 		return udp->fd;
 	udp->in_fd[0] = udp->fd;

@@ -196,7 +196,7 @@ struct sl_udp_batch { /* packets of one source on their way to one system call *
 };
 
 /* How packets come in, where they do not come through sockets, and so with all their headers. */
-struct sl_udp_way {
+struct sl_udp_backend {
 	/* Bytes of blocks that may be under way without any being lost for want of room. */
 	uint64_t (*window)(const struct sl_udp *udp, const struct sl_plan *plan);
 	/* A queue's packets come to the thread that the interface chose: the queue follows them.
@@ -214,7 +214,7 @@ struct sl_udp {
 	uint32_t congestion_us;
 	uint32_t timeout, retry, rnr_retry, min_rnr_timer;
 	/* state */
-	const struct sl_udp_way *way; /* NULL: sockets */
+	const struct sl_udp_backend *backend; /* NULL: sockets */
 	struct sl_link_env env;
 	struct sl_udp_buffers *buffers; /* [pollers] */
 	uint8_t local[SL_ROCE_GID_BYTES];

@@ -115,14 +115,14 @@ static uint64_t safe_window(const struct sl_udp *udp, const struct sl_plan *plan
 
 static int xdp_open(void *state, const struct sl_link_env *env)
 {
-	static const struct sl_udp_way way = {.window = safe_window, .follow = true};
+	static const struct sl_udp_backend backend = {.window = safe_window, .follow = true};
 	struct sl_xdp_link *link = state;
 	int err;
 
 	link->guard = -1;
 	link->xdp = NULL;
 	link->opened = true;
-	link->udp.way = &way;
+	link->udp.backend = &backend;
 	/* What is not cut before it gets to the interface has to come in several buffers: on lo,
 	 * or where generic mode is used on a virtual interface; both have this kernel. */
 	if (sl_xdp_kernel_limit(NULL))

@@ -18,7 +18,7 @@ static int refused(const struct sl_verbs_nic *d, const struct sl_region *region,
 	double megabytes = (double)bytes * 1e-6;
 
 	if (region->kind == SL_REGION_DEVICE)
-		sl_error("%s does not take %.1f MB of NIC memory (dma-buf): %s; the NIC's "
+		sl_error("%s does not take %.1f MB of device memory (dma-buf): %s; the NIC's "
 			 "driver and the kernel (5.12 or newer) must both support it",
 			 d->info.name, megabytes, strerror(-err));
 	else if (err == -ENOMEM || err == -EAGAIN || err == -EPERM)
@@ -49,7 +49,7 @@ int sl_verbs_register(struct sl_verbs_nic *d, const struct sl_region *region, ui
 	} else if (d->lib->ibv_reg_dmabuf_mr) {
 		mr = d->lib->ibv_reg_dmabuf_mr(d->pd, offset, bytes, at, region->fd, flags);
 	} else {
-		sl_error("libibverbs.so.1 cannot register NIC memory (dma-buf): rdma-core 34 or "
+		sl_error("libibverbs.so.1 cannot register device memory (dma-buf): rdma-core 34 or "
 			 "newer can");
 		return -EOPNOTSUPP;
 	}

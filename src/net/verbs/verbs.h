@@ -67,7 +67,7 @@ struct sl_verbs_memory {
 };
 
 /* Let the NIC reach the first `bytes` of a region: host memory of any page size, shared
- * (memfd), or a NIC's, by its dma-buf. It will be called `at`, which must lie as the region
+ * (memfd), or a device's, by its dma-buf. It will be called `at`, which must lie as the region
  * does within its page. */
 int sl_verbs_register(struct sl_verbs_nic *nic, const struct sl_region *region, uint64_t offset,
 		      uint64_t bytes, uint64_t at, enum sl_verbs_access access,
