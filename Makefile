@@ -6,7 +6,7 @@ export V
 
 all:
 	@tools/deps.sh build
-	@tools/build.sh build
+	@tools/build.sh build -- product
 
 demo:
 	@tools/deps.sh demo
@@ -42,13 +42,13 @@ check-interop-short:
 
 bench:
 	@tools/deps.sh bench
-	@tools/build.sh build
+	@tools/build.sh build -- product
 	@tools/bench.py
 
 # Stages and triggers against the emulator's truth: tables and plots of docs/reference/curves.md, rings.md and tracks.md; about four minutes.
 curves:
 	@tools/deps.sh curves
-	@tools/build.sh build
+	@tools/build.sh build -- sluice
 	@tools/curves.py
 	@tools/trigger_curves.py
 

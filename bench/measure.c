@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -84,10 +85,13 @@ bool sl_bench_find_sluice(char path[SL_BENCH_PATH])
 {
 	const char *given = getenv("SLUICE");
 
-	if (!given)
-		return sl_bench_find_program("../sluice", path);
-	snprintf(path, SL_BENCH_PATH, "%s", given);
-	return access(path, X_OK) == 0;
+	struct stat file;
+
+	if (given)
+		snprintf(path, SL_BENCH_PATH, "%s", given);
+	else if (!sl_bench_find_program("../sluice", path))
+		return false;
+	return access(path, X_OK) == 0 && stat(path, &file) == 0 && S_ISREG(file.st_mode);
 }
 
 static void set_env(const char *name, unsigned long long value)

@@ -81,8 +81,13 @@ part() { # STATE WORD...: lines of a state that begin with one of these words; -
 	printf '%s\n' "$1" | grep $3 -E "^($2)" || true
 }
 
+# The tree that a folder was configured for, as meson has it.
+tree_of() {
+	sed -n 's/.*"source": "\([^"]*\)".*/\1/p' "$folder/meson-info/meson-info.json" 2>/dev/null
+}
+
 echo "building $folder"
-if [ -f "$folder/build.ninja" ] && [ "$(part "$before" tree '')" != "$(part "$state" tree '')" ]; then
+if [ -f "$folder/build.ninja" ] && [ "$(tree_of)" != "$PWD" ]; then
 	echo "  this tree was copied or moved: $folder begins anew"
 	rm -rf "$folder"
 fi
@@ -91,16 +96,16 @@ if [ ! -f "$folder/build.ninja" ]; then
 	# The unit tests need cmocka, which those who only want the program need not have.
 	case $options in
 	*-Dtests=*) defaults= ;;
-	*) defaults=$(pkg-config --exists cmocka || echo -Dtests=false) ;;
+	*) defaults=$(if ! pkg-config --exists cmocka; then echo -Dtests=false; fi) ;;
 	esac
 	quietly $meson setup "$folder" $defaults $options
-elif [ "$before" != "$state" ]; then
+elif [ -n "$before" ] && [ "$before" != "$state" ]; then
 	if [ "$(part "$before" 'tree|options' -v)" != "$(part "$state" 'tree|options' -v)" ]; then
 		echo "  packages have changed: configuring again"
 		quietly $meson configure --clearcache "$folder"
 		case $options in
 		*-Dtests=*) defaults= ;;
-		*) defaults=$(pkg-config --exists cmocka && echo -Dtests=true) ;;
+		*) defaults=$(if pkg-config --exists cmocka; then echo -Dtests=true; fi) ;;
 		esac
 		quietly $meson setup --reconfigure "$folder" $defaults $options
 	else

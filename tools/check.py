@@ -292,7 +292,7 @@ def matching(jobs, match):
 
 
 def check_build(tally, build, arguments):
-    """The unit and system tests of one variant, and the fuzz targets that belong to it."""
+    """The unit and system tests of one variant."""
     error = build_all(build, ["configure"])
     if error:
         tally.add_failure(build, "(configure)", error)

@@ -218,7 +218,7 @@ static int one_plan(struct sl_emulator *em, const struct emulate_options *o)
 
 /* One stream to its receiver. Each has a thread, a link and a detector of its own: a receiver that
  * is slow holds up nobody else. */
-struct stream {
+struct sent_transfer {
 	const struct emulate_options *options;
 	struct sl_experiment *experiment;
 	struct sl_emulator *emulator;
@@ -244,7 +244,7 @@ static int check_answers(struct sl_emulator *em, const char *name, const char *c
 
 static void *run_transfer(void *arg)
 {
-	struct stream *stream = arg;
+	struct sent_transfer *stream = arg;
 	struct sl_emulator *em = stream->emulator;
 	const struct emulate_options *o = stream->options;
 	const char *name = stream->experiment->transfer, *colon = name[0] ? ": " : "";
@@ -306,8 +306,8 @@ static int read_modules(const char *text, uint32_t *first, uint32_t *last)
 	return -EINVAL;
 }
 
-static int open_stream(struct stream *stream, const struct sl_args *args, const char *transfer,
-		       uint32_t first, uint32_t last, uint64_t first_frame)
+static int open_sent(struct sent_transfer *stream, const struct sl_args *args, const char *transfer,
+		     uint32_t first, uint32_t last, uint64_t first_frame)
 {
 	int err = sl_experiment_open(args->plain[0], transfer, args->set, args->sets,
 				     &stream->experiment);
@@ -319,7 +319,7 @@ static int open_stream(struct stream *stream, const struct sl_args *args, const 
 	return err;
 }
 
-static void close_stream(struct stream *stream)
+static void close_sent(struct sent_transfer *stream)
 {
 	if (stream->emulator)
 		sl_emulator_close(stream->emulator);
@@ -327,7 +327,7 @@ static void close_stream(struct stream *stream)
 		sl_experiment_close(stream->experiment);
 }
 
-static int run_transfers(struct stream *stream, unsigned n)
+static int run_transfers(struct sent_transfer *stream, unsigned n)
 {
 	unsigned running = 0;
 	int err = 0;
@@ -350,7 +350,7 @@ static int run_transfers(struct stream *stream, unsigned n)
 static int emulator(const struct emulate_options *o, const struct sl_args *args)
 {
 	struct sl_transfer_names names;
-	struct stream *stream;
+	struct sent_transfer *stream;
 	uint32_t first, last;
 	unsigned n;
 	int err = read_modules(o->modules, &first, &last);
@@ -365,14 +365,14 @@ static int emulator(const struct emulate_options *o, const struct sl_args *args)
 		return -ENOMEM;
 	for (unsigned i = 0; i < n && !err; i++) {
 		stream[i].options = o;
-		err = open_stream(&stream[i], args,
-				  o->transfer[0] || !names.n ? o->transfer : names.name[i], first,
-				  last, o->first_frame);
+		err = open_sent(&stream[i], args,
+				o->transfer[0] || !names.n ? o->transfer : names.name[i], first,
+				last, o->first_frame);
 	}
 	if (!err)
 		err = run_transfers(stream, n);
 	for (unsigned i = 0; i < n; i++)
-		close_stream(&stream[i]);
+		close_sent(&stream[i]);
 	free(stream);
 	return err;
 }

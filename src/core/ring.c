@@ -125,7 +125,7 @@ void sl_ring_fini(struct sl_ring *ring)
 
 void sl_ring_begin(struct sl_ring *ring, uint32_t module, uint64_t sequence)
 {
-	struct sl_vector_lane *lane = &ring->lane[module];
+	struct sl_lane *lane = &ring->lane[module];
 
 	/* Release: a poller that sees it knows what is late. */
 	atomic_store_explicit(&lane->opened, sequence, memory_order_release);
@@ -193,7 +193,7 @@ static _Atomic uint64_t *away_word(const struct sl_ring *ring, uint64_t sequence
 
 void sl_ring_turn_away(struct sl_ring *ring, uint64_t sequence, uint32_t module)
 {
-	struct sl_vector_lane *lane = &ring->lane[module];
+	struct sl_lane *lane = &ring->lane[module];
 	uint64_t bit = UINT64_C(1) << sequence % 64, before;
 
 	/* Everything older than a ring before `opened` was released and its bit cleared, so within
@@ -304,7 +304,7 @@ bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_grace *grace)
 
 void sl_ring_release(struct sl_ring *ring, uint64_t sequence, uint32_t module)
 {
-	struct sl_vector_lane *lane = &ring->lane[module];
+	struct sl_lane *lane = &ring->lane[module];
 
 	if (atomic_load_explicit(&lane->turned_away, memory_order_relaxed))
 		atomic_fetch_and_explicit(away_word(ring, sequence, module),

@@ -58,7 +58,7 @@ struct sl_cell {		/* one per slot and module */
 	_Atomic uint64_t progress; /* (sequence + 1) << 24 | packets placed so far */
 };
 
-struct sl_vector_lane { /* one per module */
+struct sl_lane { /* one per module */
 	/* The poller's: 1 + the highest sequence of which anything arrived; how many module-frames
 	 * were turned away, and which (a bit per sequence, modulo SL_RING_AWAY). */
 	alignas(64) _Atomic uint64_t reached;
@@ -94,8 +94,8 @@ struct sl_ring {
 	uint64_t slot_stride;  /* never a power of two: slots must not fall onto the same cache sets
 				*/
 	struct sl_cell *cell;  /* [slots][modules] */
-	struct sl_vector_lane *lane; /* [modules] */
-	_Atomic uint64_t *away;	     /* of all lanes */
+	struct sl_lane *lane;  /* [modules] */
+	_Atomic uint64_t *away; /* of all lanes */
 	struct sl_poller poller[SL_POLLERS];
 	_Atomic uint64_t opened; /* cells that were ever opened: when it moves, there is new room */
 };

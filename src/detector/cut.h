@@ -2,15 +2,15 @@
  *
  * Model:     a transfer takes some modules, a rectangle of each, one frame in N, and several
  *            frames at a time; or, instead of pixels, the records alone, or the configuration.
- *            Who receives it sees a detector of that shape: geometry, calibration, synthetic
- *            frames and their truth are those of the generator, cut. Frames keep the source's
- *            numbers and timestamps: one stream's are first_frame, first_frame + frame_step, ...
+ *            The receiver sees a detector of that shape: geometry, calibration, synthetic
+ *            frames and their truth are those of the generator, cut. Frames keep the generator's
+ *            numbers and timestamps: one transfer's are first_frame, first_frame + frame_step, ...
  *            A stack of K frames is one image of K times the rows, with the number and time of
  *            its first. Whole modules keep their places in the image; all else lies one below
  *            the other.
  * Threads:   as sluice/detector.h.
- * Ownership: the generator's state stays the caller's; open() and close() of the source are called
- *            from those of the cut. */
+ * Ownership: the generator's state stays the caller's; open() and close() of the generator are
+ *            called from those of the cut. */
 #ifndef SL_DETECTOR_CUT_H
 #define SL_DETECTOR_CUT_H
 
@@ -51,8 +51,8 @@ int sl_cut_apply(const struct sl_cut_options *options, const struct sl_detector_
 uint64_t sl_cut_left_over(const struct sl_cut_options *options,
 			  const struct sl_detector_options *source);
 
-/* A detector whose state is a struct sl_cut with options, source, generator_state and
- * generator_options set. It goes by the name of its source. */
+/* A detector whose state is a struct sl_cut with options, generator, generator_state and
+ * generator_options set. It goes by the name of its generator. */
 void sl_cut_detector(const struct sl_cut *cut, struct sl_detector *detector);
 
 #endif

@@ -85,7 +85,7 @@ static int choose_modules(struct sl_emulator *em, uint32_t first, uint32_t last)
 	return 0;
 }
 
-static int open_answers(struct sl_emulator *em)
+static int open_feedback(struct sl_emulator *em)
 {
 	const struct sl_experiment *e = em->experiment;
 	const struct sl_feedback_account_terms terms = {
@@ -140,7 +140,7 @@ int sl_emulator_open(struct sl_experiment *experiment, uint32_t first, uint32_t 
 	if (!err)
 		err = open_modules(em);
 	if (!err && e->feedback.address[0])
-		err = open_answers(em);
+		err = open_feedback(em);
 	/* The link is opened once per plan, each time from its options alone. */
 	em->link_options = malloc(e->link->state_bytes);
 	if (!err && !em->link_options)

@@ -35,7 +35,7 @@ struct sl_send { /* posted work */
 	uint8_t status;
 };
 
-struct sl_receiver { /* a posted receive and, later, its completion */
+struct sl_posted_receive { /* a posted receive and, later, its completion */
 	struct sl_piece piece[SL_QP_PIECES];
 	uint32_t bytes;
 	struct sl_completion done;
@@ -53,7 +53,7 @@ struct sl_send_queue {
 };
 
 struct sl_receive_queue {
-	struct sl_receiver *slot;
+	struct sl_posted_receive *slot;
 	uint32_t depth;
 	uint64_t posted, completed, taken;
 };
@@ -146,7 +146,7 @@ void sl_works_forget(struct sl_qp *qp);
 void sl_works_offer(struct sl_qp *qp);	 /* tell the state machine about the next receive */
 void sl_works_flush(struct sl_qp *qp);	 /* complete all, as a queue in ERROR does */
 void sl_works_collect(struct sl_qp *qp); /* RC: completions of the state machine */
-struct sl_receiver *sl_works_next_receive(struct sl_qp *qp); /* NULL: none */
+struct sl_posted_receive *sl_works_next_receive(struct sl_qp *qp); /* NULL: none */
 void sl_works_received(struct sl_qp *qp, const struct sl_completion *done);
 unsigned sl_works_reap(struct sl_qp *qp, struct sl_completion *completions, unsigned most);
 void sl_pieces_scatter(const struct sl_piece *pieces, uint32_t offset, const void *from,

@@ -181,12 +181,12 @@ void sl_works_collect(struct sl_qp *qp)
 
 /* ---- the receive queue ---- */
 
-static struct sl_receiver *receive_slot(const struct sl_qp *qp, uint64_t count)
+static struct sl_posted_receive *receive_slot(const struct sl_qp *qp, uint64_t count)
 {
 	return &qp->receives.slot[count % qp->receives.depth];
 }
 
-struct sl_receiver *sl_works_next_receive(struct sl_qp *qp)
+struct sl_posted_receive *sl_works_next_receive(struct sl_qp *qp)
 {
 	return qp->receives.completed < qp->receives.posted
 		       ? receive_slot(qp, qp->receives.completed)
@@ -195,7 +195,7 @@ struct sl_receiver *sl_works_next_receive(struct sl_qp *qp)
 
 void sl_works_offer(struct sl_qp *qp)
 {
-	const struct sl_receiver *next = sl_works_next_receive(qp);
+	const struct sl_posted_receive *next = sl_works_next_receive(qp);
 	uint32_t count = (uint32_t)(qp->receives.posted - qp->receives.completed);
 	uint32_t bytes = next ? next->bytes : 0;
 
@@ -207,7 +207,7 @@ void sl_works_offer(struct sl_qp *qp)
 int sl_qp_receive(struct sl_qp *qp, uint64_t id, const struct sl_piece pieces[SL_QP_PIECES])
 {
 	struct sl_receive_queue *ring = &qp->receives;
-	struct sl_receiver *slot = receive_slot(qp, ring->posted);
+	struct sl_posted_receive *slot = receive_slot(qp, ring->posted);
 	enum sl_roce_state state = sl_qp_state(qp);
 	uint32_t bytes;
 
@@ -215,7 +215,7 @@ int sl_qp_receive(struct sl_qp *qp, uint64_t id, const struct sl_piece pieces[SL
 		return -EINVAL;
 	if (ring->posted - ring->taken == ring->depth)
 		return -EAGAIN;
-	*slot = (struct sl_receiver){.bytes = bytes};
+	*slot = (struct sl_posted_receive){.bytes = bytes};
 	memcpy(slot->piece, pieces, sizeof(slot->piece));
 	slot->done.id = id;
 	ring->posted++;
@@ -232,7 +232,7 @@ uint32_t sl_qp_receives(const struct sl_qp *qp)
 
 void sl_works_received(struct sl_qp *qp, const struct sl_completion *done)
 {
-	struct sl_receiver *slot = sl_works_next_receive(qp);
+	struct sl_posted_receive *slot = sl_works_next_receive(qp);
 	uint64_t id = slot->done.id;
 
 	slot->done = *done;

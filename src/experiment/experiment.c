@@ -321,13 +321,18 @@ static void read_renamed(struct reader *r, const char *name, const char *was,
 {
 	struct sl_node *node = section_of(r, name), *former = section_of(r, was);
 
-	if (node && former) {
+	if (former)
+		sl_config_warn(r->e->config, former,
+			       "is called '%s' now; the former name still works", name);
+	if (node && former && node->line && former->line) {
 		sl_config_error(r->e->config, former,
 				"is the former name of '%s', which is there, too", name);
 		r->err = -EINVAL;
-	} else if (former) {
-		sl_config_warn(r->e->config, former,
-			       "is called '%s' now; the former name still works", name);
+	} else if (node && former && former->line) { /* what --set says wins, by either name */
+		sl_node_fold(former, node);
+		node = NULL;
+	} else if (node && former) {
+		sl_node_fold(node, former);
 	}
 	fill(r, node ? node : former, NULL, NULL, options, base);
 }

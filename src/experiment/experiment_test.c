@@ -635,6 +635,15 @@ static void answers_that_would_never_come_are_refused(void **state)
 				 "feedback: {address: 127.0.0.1, port: 6}\nemulate: local\n"));
 }
 
+static void expect_option(const struct sl_option *options, const void *state, const char *name,
+			  const char *value)
+{
+	char text[64];
+
+	sl_option_print(sl_option_find(options, name), state, text, sizeof(text));
+	assert_string_equal(text, value);
+}
+
 /* What was renamed is taken by its former name, with a warning. */
 static void former_names_still_work(void **state)
 {
@@ -650,6 +659,23 @@ static void former_names_still_work(void **state)
 	assert_non_null(strstr(said, ":3: answers: is called 'feedback' now"));
 	assert_non_null(strstr(said, ":4: unit.lanes: is called 'batch_slots' now"));
 	sl_experiment_close(e);
+	/* What --set says wins, by either name. */
+	for (unsigned i = 0; i < 2; i++) {
+		static const char *const section[] = {"feedback: {port: 6, wait_s: 3}\n",
+						      "answers: {port: 6, wait_s: 3}\n"};
+		static const char *const set[][2] = {{"answers.port=7", "unit.lanes=2"},
+						     {"feedback.port=7", "unit.batch_slots=2"}};
+		char text[256];
+
+		snprintf(text, sizeof(text),
+			 "detector: {kind: pattern}\nsinks: ['null']\n%sunit: {kind: opencl, %s}\n",
+			 section[i], i ? "lanes: 4" : "batch_slots: 4");
+		assert_int_equal(open_set(text, set[i], 2, &e), 0);
+		assert_int_equal(e->feedback.port, 7);
+		assert_true(e->feedback.wait_s == 3);
+		expect_option(e->unit->options, e->unit_state, "batch_slots", "2");
+		sl_experiment_close(e);
+	}
 	bad("detector: {kind: pattern}\nsinks: ['null']\n"
 	    "answers: {port: 6}\nfeedback: {port: 7}\n",
 	    3, "is the former name of 'feedback', which is there, too");

@@ -148,7 +148,7 @@ static void source_lost(void *arg, uint32_t module)
 	(void)module;
 	if (!w->up || w->ended)
 		return;
-	sl_warn("feedback: the sink that wrote them vanished");
+	sl_warn("feedback: the sink that wrote the answers vanished");
 	w->ended = true;
 	w->active_ns = sl_clock_ns();
 }

@@ -198,8 +198,8 @@ int sl_feedback_listener_wait(struct sl_feedback_listener *t)
 
 /* ---- both ---- */
 
-static int open_answers(struct sl_feedback_listener *t,
-			const struct sl_feedback_account_terms *terms)
+static int open_feedback(struct sl_feedback_listener *t,
+			 const struct sl_feedback_account_terms *terms)
 {
 	const struct sl_geometry *g = terms->geometry;
 	uint32_t modules = terms->end_module - terms->first_module;
@@ -226,7 +226,7 @@ int sl_feedback_listener_open(const struct sl_feedback_options *options,
 		return -ENOMEM;
 	t->options = *options;
 	t->fd = t->write.wake.fd = -1;
-	err = open_answers(t, terms);
+	err = open_feedback(t, terms);
 	if (!err)
 		err = write ? open_ring(t, terms) : open_socket(t);
 	if (!err)

@@ -1,4 +1,5 @@
-/* sender.h - packets back to a front end, by RDMA WRITE (sluice/back.h): the sink's end of the way.
+/* sender.h - packets back to a front end, by RDMA WRITE (sluice/feedback.h): the sink's end of the
+ * way.
  *
  * Model:     packets are copied into blocks, which the link has until it has reaped them. What is
  *            in a block goes out in order, now or when there is credit; what finds none free is
@@ -95,7 +96,7 @@ uint32_t sl_feedback_sender_send(struct sl_feedback_sender *back,
 				 const struct sl_feedback_packet *packet, uint32_t n);
 uint64_t sl_feedback_sender_close(struct sl_feedback_sender *back);
 
-/* The calls of sluice/back.h, with this token and this digest of the experiment. */
+/* The calls of sluice/feedback.h, with this token and this digest of the experiment. */
 void sl_feedback_senders_init(struct sl_feedback_senders *feedback, const char *token,
 			      uint64_t experiment);
 

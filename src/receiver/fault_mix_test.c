@@ -4,8 +4,8 @@
  *
  * Usage: receiver_fault_mix_test [FIRST [COUNT]]. Seeds FIRST.. each run in a process of their own,
  * a few at a time, under a watchdog. A failure names the seed and the command that repeats it; one
- * seed alone runs here, and says what it does. In the end it says what the seeds covered; the
- * standard run fails when something that can be drawn never was. */
+ * seed alone runs here, and says what it does. In the end it says what the seeds covered; 500
+ * or more (tools/check.py --long) fail when something that can be drawn never was. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -25,12 +25,7 @@
 #include "lib/fault_run.h"
 #include "lib/fault_tally.h"
 #include "lib/fault_verdict.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
+#include "lib/sanitized.h"
 
 enum { AT_A_TIME = 6, WATCHDOG_S = SANITIZED ? 240 : 60, STANDARD = SANITIZED ? 40 : 150 };
 

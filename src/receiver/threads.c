@@ -13,7 +13,7 @@ enum {
 	WORKER_WAIT_US = 2000,
 };
 
-static void *link_options(void *arg)
+static void *link_main(void *arg)
 {
 	const struct sl_worker_arg *poller = arg;
 	struct sl_receiver *r = poller->receiver;
@@ -48,7 +48,7 @@ static void note_busy(struct sl_receiver *r, bool did, uint64_t *since)
 	*since = did ? now : 0;
 }
 
-static void *worker_run(void *arg)
+static void *worker_main(void *arg)
 {
 	struct sl_worker_arg *worker = arg;
 	struct sl_receiver *r = worker->receiver;
@@ -105,7 +105,7 @@ int sl_receiver_start(struct sl_receiver *r)
 			"take turns, and adaptive is faster");
 	for (unsigned i = 0; i < r->workers && !err; i++) {
 		r->worker_arg[i] = (struct sl_worker_arg){r, i};
-		err = start(r, &r->worker_thread[i], SL_ROLE_WORKER, i, worker_run,
+		err = start(r, &r->worker_thread[i], SL_ROLE_WORKER, i, worker_main,
 			    &r->worker_arg[i]);
 	}
 	if (!err)
@@ -114,7 +114,7 @@ int sl_receiver_start(struct sl_receiver *r)
 		err = start(r, &r->dispatch_thread, SL_ROLE_DISPATCHER, 0, sl_dispatcher_main, r);
 	for (unsigned i = 0; i < r->pollers && !err; i++) {
 		r->link_arg[i] = (struct sl_worker_arg){r, i};
-		err = start(r, &r->link_thread[i], SL_ROLE_LINK, i, link_options, &r->link_arg[i]);
+		err = start(r, &r->link_thread[i], SL_ROLE_LINK, i, link_main, &r->link_arg[i]);
 	}
 	return err;
 }

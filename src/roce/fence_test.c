@@ -13,15 +13,10 @@
 
 #include "lib/roce_fence.h"
 #include "lib/roce_fence_rc.h"
+#include "lib/sanitized.h"
 #include "roce/ud.h"
 
 #include <time.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
 
 enum { QKEY = 0x1111, CHECK_EVERY = 1 << 16, PROVE_EVERY = 1 << 10, PARSE_ERRORS = 8 };
 #define BIT(drop) (1u << SL_ROCE_DROP_##drop)

@@ -49,6 +49,9 @@ def main():
         out.case("when packages have changed", wrong)
         text, fourth = configure(tree)
         out.case("once", [] if third and fourth == third else [text])
+        state.unlink()
+        text, made_by_hand = configure(tree)
+        out.case("not a folder that was made with meson alone", [] if fourth and made_by_hand == fourth else [text])
         shutil.copytree(tree, moved)
         text, fifth = configure(moved)
         wrong = [] if "copied or moved" in text and fifth else [text]

@@ -13,11 +13,11 @@ import lint
 GIVEN_UP = {
     "twin": "GPU side (of a stage)", "twins": "GPU sides", "gpuring": "device ring", "estate": "handover state", "parcel": "message",
     "heir": "successor", "bequeath": "hand over", "fate": "fault", "fates": "faults", "furnish": "init_view", "reel": "image cache",
-    "stock": "frame cache", "waive": "cancel", "manieth": "the n-th", "sl_receive": "sl_receiver", "sl_emulate": "sl_emulator",
+    "stock": "frame cache", "waive": "cancel", "withdraw": "cancel", "adopt": "take over", "adopts": "takes over", "adopted": "taken over", "manieth": "the n-th", "sl_receive": "sl_receiver", "sl_emulate": "sl_emulator",
 }
-WORD = re.compile(r"(?<![A-Za-z0-9])(?:" + "|".join(sorted(GIVEN_UP, key=len, reverse=True)) + r")(?![A-Za-z0-9])")
+WORD = re.compile(r"(?<![A-Za-z0-9])(?:" + "|".join(sorted(GIVEN_UP, key=len, reverse=True)) + r")(?![A-Za-z0-9])", re.I)
 # In these it belongs to somebody else: sl_receive_queue is a queue of receives, of the endpoint.
-OTHERS = re.compile(r"sl_receive_queue|sl_emulate_child")
+OTHERS = re.compile(r"sl_receive_queue|SL_RECEIVE_\w+")
 
 
 def given_up(root):
@@ -28,7 +28,7 @@ def given_up(root):
             continue
         for number, line in lint.lines(path):
             for match in WORD.finditer(OTHERS.sub("", line)):
-                problems.append(f"{name}:{number}: '{match[0]}' was given up; say {GIVEN_UP[match[0]]}")
+                problems.append(f"{name}:{number}: '{match[0]}' was given up; say {GIVEN_UP[match[0].lower()]}")
     return problems
 
 

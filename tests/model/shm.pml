@@ -1,4 +1,4 @@
-/* shm.pml - a credited source that writes the ring itself (src/link/shm/shm.c; over verbs the NIC does
+/* shm.pml - a credited source that writes the ring itself (src/link/shm; over verbs the NIC does
  * it).
  *
  * The source copies a block outside of any poll, so that no grace period covers it: credits alone

@@ -1,6 +1,6 @@
 /* wake.pml - how a credited source, the link's thread and the dispatcher wake each other: asleep,
  * then look once more; the other side publishes, then looks at asleep (shm_wait, announce and grant
- * of src/link/shm/shm.c; sl_udp_wait, which packet and xdp share; sl_verbs_wait_receive; wake_link of
+ * of src/link/shm; sl_udp_wait, which packet and xdp share; sl_verbs_wait_receive; wake_link of
  * src/receiver/dispatch.c).
  *
  * Nobody has a time-out: whoever is not woken sleeps for ever, and spin says "invalid end state".

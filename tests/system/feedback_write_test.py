@@ -125,7 +125,7 @@ def _(folder):
     first.wait()
     Program("run", path, folder=folder).ends(0)
     check(front_end.wait() in (0, 1), "exit status")
-    check("the sink that wrote them vanished" in front_end.err(), "it does not say that the sink is gone")
+    check("the sink that wrote the answers vanished" in front_end.err(), "it does not say that the sink is gone")
     told = ANSWERS.search(front_end.err())
     check(told and int(told[1]) > 0, "no answers were heard")
 

@@ -199,12 +199,17 @@ static int fill_one(const struct sl_config *config, const struct sl_node *node,
 	return -EINVAL;
 }
 
-/* A key by its former name: taken with a warning, unless the new one is there, too. */
+/* A key by its former name: taken with a warning, unless the file has the new one, too. What --set
+ * says wins by either name. */
 static int fill_former(const struct sl_config *config, struct sl_node *section,
 		       struct sl_node *node, const struct sl_option *option, void *base)
 {
+	const struct sl_node *now = sl_node_get(section, option->name);
+
 	node->read = true;
-	if (sl_node_get(section, option->name)) {
+	if (now && !now->line && node->line)
+		return 0; /* --set says otherwise, by the new name */
+	if (now && node->line) {
 		sl_config_error(config, node, "is the former name of '%s', which is set, too",
 				option->name);
 		return -EINVAL;

@@ -40,3 +40,9 @@ void sl_node_lay_over(struct sl_node *under, struct sl_node *over)
 		append(under, node);
 	}
 }
+
+void sl_node_fold(struct sl_node *under, struct sl_node *over)
+{
+	sl_node_lay_over(under, over);
+	unlink_node(over);
+}

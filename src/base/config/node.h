@@ -43,6 +43,8 @@ struct sl_node *sl_node_child(const struct sl_node *map, const char *key);
 /* What `over` has, `under` gets: maps key by key, anything else in place of what was there. Moved,
  * not copied: nodes keep their lines and paths, so that errors name where the user wrote them. */
 void sl_node_lay_over(struct sl_node *under, struct sl_node *over);
+/* The same, and `over` leaves the tree. */
+void sl_node_fold(struct sl_node *under, struct sl_node *over);
 
 /* "~", "null" or nothing, unquoted, are no value. They keep their spelling in `text`, and are told
  * from the same text in quotes by address: sl_null_text() gives that address, or NULL when the text

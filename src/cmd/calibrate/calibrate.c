@@ -15,10 +15,12 @@
 #include "cmd/run/run.h"
 #include "cmd/signals.h"
 #include "core/registry.h"
+#include "monitor/summary.h"
 
 enum { OPTIONS = 48, ALIGN = 64 };
 
 struct calibrate_options {
+	uint32_t summary_version;
 	char output[256], file[384], dataset[128], summary[1024], transfer[SL_TRANSFER_NAME];
 	uint64_t frames;
 	bool quiet;
@@ -31,6 +33,8 @@ static const struct sl_option own[] = {
 	SL_STRING(struct calibrate_options, file, "",
 		  "take them from this file, HDF5 or raw binary, rather than from the detector"),
 	SL_STRING(struct calibrate_options, dataset, "", "where in it; empty: found"),
+	SL_U32(struct calibrate_options, summary_version, 2, 1, SL_SUMMARY_VERSION, "",
+	       "words of the summary: 2, or 1 as before"),
 	SL_STRING(struct calibrate_options, summary, "",
 		  "write the outcome of the run to this file, as JSON"),
 	SL_STRING(struct calibrate_options, transfer, "",
@@ -155,6 +159,7 @@ static enum sl_result run(struct calibrate *c)
 		.args = &c->args,
 		.transfer = c->options->transfer,
 		.summary = c->options->summary,
+		.summary_version = c->options->summary_version,
 		.quiet = c->options->quiet,
 		.change = change,
 		.arg = c,

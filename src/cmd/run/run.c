@@ -209,6 +209,7 @@ enum sl_result sl_run(const struct sl_run_plan *plan)
 	run.options.quiet = plan->quiet;
 	snprintf(run.options.transfer, sizeof(run.options.transfer), "%s", plan->transfer);
 	snprintf(run.options.summary, sizeof(run.options.summary), "%s", plan->summary);
+	run.options.summary_version = plan->summary_version;
 	return run_one(&run);
 }
 

@@ -13,6 +13,7 @@ struct sl_run_plan {
 	const struct sl_args *args; /* plain[0] is the file */
 	const char *transfer;	    /* "": the only one */
 	const char *summary;	    /* "": none is written */
+	uint32_t summary_version;
 	bool quiet;
 	/* -errno: do not run; logged there. */
 	int (*change)(void *arg, struct sl_experiment *experiment);

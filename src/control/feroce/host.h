@@ -1,9 +1,9 @@
 /* host.h - the receiver's end of FEROCE connections: requests in, answers out, no sockets.
  *
  * Model:     each module that comes from a FEROCE front end has a seat. A front end that asks
- *            (OPEN) gets the next free one; front ends that wait to be asked are named in `front
- *            end` and asked in that order. Either becomes an offer, and the plan's queue, PSN, key
- *            and address are what the front end is told:
+ *            (OPEN) gets the next free one; front ends that wait to be asked are named in
+ *            `device` and asked in that order. Either becomes an offer, and the plan's queue, PSN,
+ *            key and address are what the front end is told:
  *
  *              FREE --OPEN/answer--> OPEN --start--> RUNNING (--stop--> STOPPING) --> OVER
  *

@@ -5,8 +5,8 @@
  *            descriptors beside it.
  *
  *              receiver                            keeper
- *              CLAIM                        ->     ESTATE, NOTHING, or REFUSED
- *              STORE (handover state)               ->     DONE, or REFUSED
+ *              CLAIM                        ->     STATE, NOTHING, or REFUSED
+ *              STORE (handover state)       ->     DONE, or REFUSED
  *              FORGET                       ->     DONE
  *
  * Threads:   one per socket.

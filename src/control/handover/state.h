@@ -2,7 +2,7 @@
  *
  * Model:     fixed little-endian fields, then per module a few more and the messages OFFER and PLAN
  *            as they travel over TCP (control/tcp/wire.h). Descriptors in order: the ring's
- *            memory, the notes, the link's own, then those of modules that have one. An handover
+ *            memory, the notes, the link's own, then those of modules that have one. A handover
  *            state is read by the program that wrote it or by a later one: another layout has
  *            another version.
  * Ownership: encoding borrows the handover state's descriptors. Decoding moves the message's into

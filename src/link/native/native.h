@@ -10,7 +10,7 @@
  *            Packets of a port come in order, as a rule: the kernel gets the places of those that
  *            should come next, and its copy is the only one. A guess that was wrong is put right.
  * Files:     native.c opening, closing, offers and plans; shape.c which bytes of a block a
- *            packet has; native_number.c which packet it is; place.c whether it may go
+ *            packet has; shape.c which packet it is; place.c whether it may go
  *            there, and what is in; receive.c packets in; send.c packets out;
  *            reorder.c those that others overtake. A wire format is one file: sls.c, nanet.c.
  * Threads:   as core/link.h says. All ports of a module belong to one poller.

@@ -3,8 +3,8 @@
  * Model:     UDP: a datagram for each, which the kernel cuts out of a larger one where it can;
  *            nobody says whether it arrives, but a host that answers says so where nobody
  *            listens (`refused`). WRITE: a block of the front end's ring for each,
- *            through a way back of the pipeline's (sluice/back.h). Either way what cannot be sent
- *            within a bound is counted (`unsent`) and not waited for again.
+ *            through a way back of the pipeline's (sluice/feedback.h). Either way what cannot be
+ *            sent within a bound is counted (`unsent`) and not waited for again.
  * Threads:   one, which may sleep.
  * Ownership: owns its socket or way; packets are the caller's. */
 #ifndef SL_SINK_FEEDBACK_OUT_H

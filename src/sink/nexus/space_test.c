@@ -178,7 +178,7 @@ static int tmpfs_check(const char *folder)
 		close(fd);
 	}
 	if (wrong)
-		fprintf(stderr, "nexus_space_test.c:%d: wrong\n", wrong);
+		fprintf(stderr, "nexus/space_test.c:%d: wrong\n", wrong);
 	return wrong;
 }
 

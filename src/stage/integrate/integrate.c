@@ -12,7 +12,7 @@
  * cell without a valid pixel is NaN. Counts are added as integers, so that the result does not
  * depend on tiles, workers or vectors; keV, and split counts of 32 bits, as doubles.
  *
- * Dark and norm are the same in every frame: their sums over a cell are known before the span, and
+ * Dark and norm are the same in every frame: their sums over a cell are known before the run, and
  * only those of bad pixels are taken away from them. So they cost nothing, and round nothing.
  *
  * Adds "profile", float32 [3][bins]: the middle of each bin, intensity, sigma. With azimuth_bins

@@ -101,7 +101,7 @@ SL_DEVICE void do_event(SL_LOCAL struct shared *s, SL_GLOBAL const sl_u8 *events
 	sl_u32 all, hits = load_hits(team, events + (sl_u64)item * EVENT_BYTES, x, y, &all), rings, matched;
 
 	rings = find(team, rules, is_there ? hits : 0, triplet, &alone);
-	if (sl_vector_lane() == 0) {
+	if (sl_team_thread() == 0) {
 		struct sl_kernel_verdict v = {0, 1, 0};
 
 		matched = store(team, rules, rings, ring + (sl_u64)item * SL_KERNEL_RINGS_MOST * SL_KERNEL_RINGS_STORED);

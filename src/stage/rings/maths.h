@@ -2,7 +2,7 @@
  *
  * Model: sl_vector is a number of each of several events side by side, or of one (a float), so that
  * one text serves vectors of every width, CUDA and OpenCL. Whoever wants vectors defines
- * SL_INTEGRATE_MEMBERS, sl_vector, sl_vector_mask and the functions below on them before. Lengths
+ * SL_RINGS_VECTOR, sl_vector, sl_vector_mask and the functions below on them before. Lengths
  * are in mm.
  *
  * A point at distance d from the centre of a circle has the power p = d^2 - r^2 with regard to it.
@@ -14,8 +14,8 @@
 
 #include "gpu/dialect/language.h"
 
-#ifndef SL_INTEGRATE_MEMBERS
-#define SL_INTEGRATE_MEMBERS 1
+#ifndef SL_RINGS_VECTOR
+#define SL_RINGS_VECTOR 1
 typedef float sl_vector;
 typedef sl_i32 sl_vector_mask; /* of comparisons; & and | work on it */
 

@@ -19,7 +19,7 @@
 #define SL_FN static inline __attribute__((always_inline, unused)) VECTOR_TARGET
 
 #if VECTOR_WIDTH > 1
-#define SL_INTEGRATE_MEMBERS VECTOR_WIDTH
+#define SL_RINGS_VECTOR VECTOR_WIDTH
 typedef float sl_vector __attribute__((vector_size(4 * VECTOR_WIDTH)));
 typedef int32_t sl_vector_mask __attribute__((vector_size(4 * VECTOR_WIDTH)));
 

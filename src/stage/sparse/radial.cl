@@ -1,5 +1,5 @@
 /* radial.cl - pixels that stand out of the background at their distance from the beam; GPU side of
- * src/stage/sparse/radial.c, _sums.c and _scan.c.
+ * src/stage/sparse/radial.c, sums.c and scan.c.
  *
  * A group has a bin: it gathers its pixels into the memory of the group and goes through all rounds of clipping there. A
  * second kernel then reads the image once more, with the bins, and leaves bits and counts as the one by threshold does, of

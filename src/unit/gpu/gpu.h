@@ -107,7 +107,7 @@ int sl_accelerator_open(void *state, const struct sl_platform *platform,
 			const struct sl_chain *chain, struct sl_bell *todo, struct sl_bell *done,
 			unsigned *workers);
 
-/* GPU sides and memory for `n` batch slots; logged. batch slots->chain and device are set. close()
+/* GPU sides and memory for `n` batch slots; logged. slots->chain and device are set. close()
  * in any case. */
 int sl_batch_slots_open(struct sl_batch_slots *slots, unsigned n, bool any_order);
 void sl_batch_slots_close(struct sl_batch_slots *slots);

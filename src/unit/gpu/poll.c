@@ -2,9 +2,9 @@
  * slots.
  *
  * Model: a frame is an event of the ring, written where the device reads it; its answer is copied
- * out of the ring when its graph is there. No call of the driver is between the two. The ring has
- * room for all batches that may be under way, so none waits for another, and nothing is overrun:
- * a buffer is written when the graph before was taken.
+ * out of the ring when its completion is there. No call of the driver is between the two. The ring
+ * has room for all batches that may be under way, so none waits for another, and nothing is
+ * overrun: a buffer is written when the completion before was taken.
  * A kernel that does not answer writes into the ring alone, never into frames. */
 #include <errno.h>
 #include <stdlib.h>
