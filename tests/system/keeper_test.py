@@ -264,7 +264,7 @@ def _(folder):
     for change, what in (("ring.slots=16", "ring.slots"), ("detector.rows=128", "the detector section"),
                          ("link.service=rc", "link.service"), ("link.pmtu=1024", "link.pmtu"),
                          ("link.crc=true", "link.crc"), ("link.listen=127.0.0.1", "link.listen")):
-        run_fails("run", path, "--set", change, folder=folder, says=[what, "differs from the configuration"])
+        run_fails("run", path, "--set", change, folder=folder, says=[what, "differs from"])
     started, first = next_receiver(folder, path, 0)
     started.ends(0)
     source.ends(0)

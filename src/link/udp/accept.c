@@ -344,7 +344,7 @@ int sl_udp_handover_accept(void *state, const struct sl_offer *offer, const stru
 	describe_plan(udp, offer, index, &now);
 	what = differs(&now, plan);
 	if (what) {
-		sl_error("module %u: %s is not what its source was told", plan->module, what);
+		sl_error("module %u: %s differs from what its source was told", plan->module, what);
 		return -EINVAL;
 	}
 	udp->qpn_base = plan->qpn - index;
