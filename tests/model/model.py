@@ -141,7 +141,7 @@ def find(model, option):
     """Search one variant in the model's sizes, until one shows an error."""
     search = None
     for config in model.configs:
-        search = Search(model, [*config, f"-D{option}"], "-O1")
+        search = Search(model, [*config, f"-D{option}"], "-O0")
         if search.problems or search.error():
             break
     return search
