@@ -328,11 +328,13 @@ static void read_renamed(struct reader *r, const char *name, const char *was,
 		sl_config_error(r->e->config, former,
 				"is the former name of '%s', which is there, too", name);
 		r->err = -EINVAL;
-	} else if (node && former && former->line) { /* what --set says wins, by either name */
-		sl_node_fold(former, node);
-		node = NULL;
-	} else if (node && former) {
-		sl_node_fold(node, former);
+	} else if (node && former) { /* what --set says wins, by either name */
+		struct sl_node *set = former->line ? node : former,
+			       *file = former->line ? former : node;
+
+		if (set->kind == SL_NODE_MAP)
+			sl_node_fold(file, set);
+		node = set->kind == SL_NODE_MAP ? file : set; /* no map: fill() says so */
 	}
 	fill(r, node ? node : former, NULL, NULL, options, base);
 }

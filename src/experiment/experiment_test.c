@@ -676,6 +676,11 @@ static void former_names_still_work(void **state)
 		expect_option(e->unit->options, e->unit_state, "batch_slots", "2");
 		sl_experiment_close(e);
 	}
+	assert_int_not_equal(open_set("detector: {kind: pattern}\nsinks: ['null']\n"
+				      "feedback: {port: 6}\n",
+				      (const char *const[]){"answers=5"}, 1, &e),
+			     0);
+	assert_non_null(strstr(said, "takes a map of options"));
 	bad("detector: {kind: pattern}\nsinks: ['null']\n"
 	    "answers: {port: 6}\nfeedback: {port: 7}\n",
 	    3, "is the former name of 'feedback', which is there, too");
