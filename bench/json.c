@@ -50,7 +50,7 @@ static void put_machine(const struct sl_bench *bench, FILE *out)
 	struct utsname host = {0};
 
 	uname(&host);
-	sl_clock_iso8601(date, sizeof(date));
+	sl_clock_iso8601(sl_clock_unix_ns(), date, sizeof(date));
 	first_line("/proc/cpuinfo", "model name", text, sizeof(text));
 	fprintf(out, "{\n  \"machine\": {\"cpu\": ");
 	put_string(out, text);

@@ -4,6 +4,7 @@
 
 #include "bench/part/experiment.h"
 #include "bench/peer/peer.h"
+#include "core/ledger.h"
 
 #define USAGE "bench_file EXPERIMENT PATH IMAGES"
 
@@ -49,6 +50,7 @@ int main(int argc, char **argv)
 	char path[4096];
 	const char *override = path;
 	struct bench_experiment b;
+	static struct sl_status status;
 	struct sl_ledger ledger;
 	uint64_t images, bytes;
 	double start, seconds;
@@ -69,8 +71,9 @@ int main(int argc, char **argv)
 	bytes = images * sl_shape_bytes(&b.build.result[0]);
 	start = bench_now_s();
 	err = put_all(&b, images, &ledger);
+	sl_ledger_status(&ledger, &status);
 	if (!err)
-		err = b.e->sink[0]->close(b.e->sink_state[0], &ledger);
+		err = b.e->sink[0]->close(b.e->sink_state[0], &status);
 	seconds = bench_now_s() - start;
 	if (err)
 		give_up("the sink failed", err);

@@ -17,6 +17,7 @@
 #include <sluice/frame.h>
 #include <sluice/option.h>
 #include <sluice/outcome.h>
+#include <sluice/status.h>
 
 enum sl_wants {
 	SL_WANT_KEPT = 1 << 0,
@@ -43,9 +44,10 @@ struct sl_sink {
 	int (*open)(void *state, const struct sl_env *env);
 	int (*put)(void *state, struct sl_frame *frame);
 
-	/* 0: everything accepted is safe. `ledger` counts it as pending still; NULL when the run
-	 * never began: then nothing is left behind. Called even when open() failed. */
-	int (*close)(void *state, const struct sl_ledger *ledger);
+	/* 0: everything accepted is safe. `status` is that of the run's end, with all outcomes;
+	 * what sinks accepted is pending there still. NULL: the run never began, and nothing may
+	 * be left behind. Called even when open() failed. */
+	int (*close)(void *state, const struct sl_status *status);
 
 	/* Where the result is, for the user. A sink without this is a check: it is asked before
 	 * those that write, so that what it refuses is in no file. */

@@ -24,16 +24,23 @@ void sl_clock_sleep_until(uint64_t ns)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 }
 
-void sl_clock_iso8601(char *text, size_t bytes)
+uint64_t sl_clock_unix_ns(void)
 {
 	struct timespec now;
-	struct tm utc;
-	char seconds[32];
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &utc);
-	strftime(seconds, sizeof(seconds), "%Y-%m-%dT%H:%M:%S", &utc);
-	snprintf(text, bytes, "%s.%03ldZ", seconds, now.tv_nsec / 1000000);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+void sl_clock_iso8601(uint64_t unix_ns, char *text, size_t bytes)
+{
+	time_t seconds = (time_t)(unix_ns / 1000000000);
+	char day_and_time[32];
+	struct tm utc;
+
+	gmtime_r(&seconds, &utc);
+	strftime(day_and_time, sizeof(day_and_time), "%Y-%m-%dT%H:%M:%S", &utc);
+	snprintf(text, bytes, "%s.%03uZ", day_and_time, (unsigned)(unix_ns / 1000000 % 1000));
 }
 
 static uint64_t fnv1a(uint64_t hash, const void *data, size_t bytes)

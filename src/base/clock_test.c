@@ -47,7 +47,7 @@ static void iso8601_is_now_in_utc(void **state)
 	int ms;
 	time_t then;
 
-	sl_clock_iso8601(text, sizeof(text));
+	sl_clock_iso8601(sl_clock_unix_ns(), text, sizeof(text));
 	assert_int_equal(strlen(text), strlen("2024-01-31T12:34:56.789Z"));
 	assert_int_equal(sscanf(text, "%d-%d-%dT%d:%d:%d.%d%c", &tm.tm_year, &tm.tm_mon,
 				&tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &ms, &zone),
@@ -63,7 +63,7 @@ static void iso8601_does_not_overflow(void **state)
 {
 	char text[16] = "0123456789abcde";
 
-	sl_clock_iso8601(text, 8);
+	sl_clock_iso8601(sl_clock_unix_ns(), text, 8);
 	assert_int_equal(strlen(text), 7);
 	assert_int_equal(text[8], '8');
 }

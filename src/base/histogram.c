@@ -7,6 +7,7 @@
 #include "base/histogram.h"
 
 #include <stddef.h>
+#include <string.h>
 
 enum { FINE_BITS = 4, FINE = 1 << FINE_BITS };
 
@@ -94,4 +95,35 @@ uint64_t sl_histogram_min(const struct sl_histogram *histogram)
 uint64_t sl_histogram_count(const struct sl_histogram *histogram)
 {
 	return load(&histogram->count);
+}
+
+void sl_histogram_copy(const struct sl_histogram *from, struct sl_histogram *to)
+{
+	uint64_t max = load(&from->max), min_plus_1 = load(&from->min_plus_1), count = 0;
+
+	memset((void *)to, 0, sizeof(*to));
+	/* What is added meanwhile below or above is left for the next copy. */
+	for (size_t i = bucket_of(min_plus_1 ? min_plus_1 - 1 : 0); i <= bucket_of(max); i++) {
+		uint64_t here = load(&from->bucket[i]);
+
+		store(&to->bucket[i], here);
+		count += here;
+	}
+	store(&to->count, count);
+	store(&to->sum, load(&from->sum));
+	store(&to->max, max);
+	store(&to->min_plus_1, min_plus_1);
+}
+
+void sl_histogram_octaves(const struct sl_histogram *histogram, uint64_t *octave, unsigned octaves)
+{
+	for (unsigned i = 0; i < octaves; i++)
+		octave[i] = 0;
+	for (size_t i = 0; i < SL_HISTOGRAM_BUCKETS; i++) {
+		/* How many bits its values have. */
+		unsigned bits = i < FINE ? (i ? 32u - (unsigned)__builtin_clz((unsigned)i) : 0)
+					 : (unsigned)(i / FINE) + FINE_BITS;
+
+		octave[bits < octaves ? bits : octaves - 1] += load(&histogram->bucket[i]);
+	}
 }

@@ -27,4 +27,12 @@ uint64_t sl_histogram_max(const struct sl_histogram *histogram);
 uint64_t sl_histogram_min(const struct sl_histogram *histogram);
 uint64_t sl_histogram_count(const struct sl_histogram *histogram);
 
+/* A copy that agrees with itself, whatever the writer does meanwhile: its count is the sum of its
+ * buckets. */
+void sl_histogram_copy(const struct sl_histogram *from, struct sl_histogram *to);
+
+/* By powers of two: octave[i] counts values below 2^i that octave[i - 1] does not; the last one, all
+ * others. */
+void sl_histogram_octaves(const struct sl_histogram *histogram, uint64_t *octave, unsigned octaves);
+
 #endif

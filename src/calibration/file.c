@@ -39,7 +39,7 @@ static void write_about(struct sl_h5 *file, const struct sl_tables *t)
 {
 	char now[64];
 
-	sl_clock_iso8601(now, sizeof(now));
+	sl_clock_iso8601(sl_clock_unix_ns(), now, sizeof(now));
 	sl_h5_attribute_text(file, "/", "format", FORMAT);
 	attribute_u32(file, "version", VERSION);
 	sl_h5_attribute_text(file, "/", "program", "sluice " SL_VERSION);

@@ -1,4 +1,5 @@
 /* one_way.c - the receiver's word for sources that have none. */
+#include "receiver/private.h"
 #include "control/one_way.h"
 
 #include <errno.h>
@@ -155,11 +156,6 @@ void sl_one_way_stop(struct sl_one_way *oneway)
 		if (oneway->over[m])
 			continue;
 		oneway->over[m] = true;
-		if (r->overrun) { /* what found no room is why it ends: it counts, too */
-			r->experiment->link->drop(r->experiment->link_state, r->source[m].transfer);
-			sl_receiver_end(r, m);
-		} else {
-			sl_receiver_cut(r, m);
-		}
+		sl_receiver_cut(r, m);
 	}
 }

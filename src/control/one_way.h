@@ -14,7 +14,7 @@
 #ifndef SL_CONTROL_ONE_WAY_H
 #define SL_CONTROL_ONE_WAY_H
 
-#include "receiver/receiver.h"
+#include "receiver/private.h"
 
 struct sl_one_way {
 	struct sl_receiver *receiver;

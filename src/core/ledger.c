@@ -2,15 +2,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <sluice/outcome.h>
+#include "base/sequence.h"
+#include "core/ledger.h"
 
-/* One writer: a load and a store are enough, and readers of totals need no order between them. */
-static void add(_Atomic uint64_t *counter, uint64_t n)
-{
-	uint64_t now = atomic_load_explicit(counter, memory_order_relaxed);
-
-	atomic_store_explicit(counter, now + n, memory_order_relaxed);
-}
+_Static_assert((int)SL_OUTCOMES <= (int)SL_STATUS_OUTCOMES, "a status has room for every outcome");
+_Static_assert((int)SL_CAUSES <= (int)SL_STATUS_CAUSES, "and for every cause");
 
 static uint64_t get(const _Atomic uint64_t *counter)
 {
@@ -36,16 +32,18 @@ void sl_ledger_begin(struct sl_ledger *ledger, uint32_t module, uint64_t sequenc
 	atomic_store_explicit(&ledger->tally[module].next, sequence, memory_order_relaxed);
 }
 
+/* The module's tally, with its sequence odd; NULL: it was not this sequence's turn. */
 static struct sl_tally *take_turn(struct sl_ledger *ledger, uint32_t module, uint64_t sequence)
 {
 	struct sl_tally *tally;
 
 	if (module >= ledger->modules || get(&ledger->tally[module].next) != sequence) {
-		add(&ledger->misuse, 1);
+		sl_sequence_add(&ledger->misuse, 1);
 		return NULL;
 	}
 	tally = &ledger->tally[module];
-	add(&tally->next, 1);
+	sl_sequence_begin(&tally->sequence);
+	sl_sequence_add(&tally->next, 1);
 	return tally;
 }
 
@@ -56,8 +54,9 @@ void sl_ledger_settle(struct sl_ledger *ledger, uint32_t module, uint64_t sequen
 
 	if (!tally)
 		return;
-	add(&tally->outcome[outcome], 1);
-	add(&tally->cause[cause], 1);
+	sl_sequence_add(&tally->outcome[outcome], 1);
+	sl_sequence_add(&tally->cause[cause], 1);
+	sl_sequence_end(&tally->sequence);
 }
 
 void sl_ledger_settle_pending(struct sl_ledger *ledger, uint32_t module, uint64_t sequence,
@@ -67,8 +66,9 @@ void sl_ledger_settle_pending(struct sl_ledger *ledger, uint32_t module, uint64_
 
 	if (!tally)
 		return;
-	add(&tally->pending, 1);
-	add(&tally->samples, sample);
+	sl_sequence_add(&tally->pending, 1);
+	sl_sequence_add(&tally->samples, sample);
+	sl_sequence_end(&tally->sequence);
 }
 
 void sl_ledger_resolve(struct sl_ledger *ledger, uint32_t module, uint64_t count,
@@ -78,15 +78,17 @@ void sl_ledger_resolve(struct sl_ledger *ledger, uint32_t module, uint64_t count
 	uint64_t samples = get(&tally->samples);
 
 	if (count > get(&tally->pending)) {
-		add(&ledger->misuse, 1);
+		sl_sequence_add(&ledger->misuse, 1);
 		return;
 	}
 	samples = samples < count ? samples : count;
-	add(&tally->pending, -count);
-	add(&tally->samples, -samples);
-	add(&tally->outcome[outcome == SL_STORED ? SL_PRESCALED : outcome], samples);
-	add(&tally->outcome[outcome], count - samples);
-	add(&tally->cause[cause], count);
+	sl_sequence_begin(&tally->sequence);
+	sl_sequence_add(&tally->pending, -count);
+	sl_sequence_add(&tally->samples, -samples);
+	sl_sequence_add(&tally->outcome[outcome == SL_STORED ? SL_PRESCALED : outcome], samples);
+	sl_sequence_add(&tally->outcome[outcome], count - samples);
+	sl_sequence_add(&tally->cause[cause], count);
+	sl_sequence_end(&tally->sequence);
 }
 
 void sl_ledger_report(struct sl_ledger *ledger, uint32_t module, uint64_t sent)
@@ -102,40 +104,30 @@ void sl_ledger_skip(struct sl_ledger *ledger, uint32_t module, uint64_t skipped)
 	atomic_store_explicit(&ledger->tally[module].skipped, skipped, memory_order_relaxed);
 }
 
-uint64_t sl_ledger_total(const struct sl_ledger *ledger, enum sl_outcome outcome)
+static void column_of(const struct sl_tally *tally, struct sl_status_column *column)
 {
-	uint64_t total = 0;
+	uint32_t before;
 
-	for (uint32_t m = 0; m < ledger->modules; m++)
-		total += get(&ledger->tally[m].outcome[outcome]);
-	return total;
+	do {
+		before = sl_sequence_look(&tally->sequence);
+		column->settled = sl_sequence_load(&tally->next) - tally->first;
+		column->pending = sl_sequence_load(&tally->pending);
+		column->samples = sl_sequence_load(&tally->samples);
+		for (unsigned i = 0; i < SL_OUTCOMES; i++)
+			column->outcome[i] = sl_sequence_load(&tally->outcome[i]);
+		for (unsigned i = 0; i < SL_CAUSES; i++)
+			column->cause[i] = sl_sequence_load(&tally->cause[i]);
+	} while (!sl_sequence_same(&tally->sequence, before));
+	column->sent = get(&tally->sent);
+	column->skipped = get(&tally->skipped);
 }
 
-uint64_t sl_ledger_sent(const struct sl_ledger *ledger)
+void sl_ledger_status(const struct sl_ledger *ledger, struct sl_status *status)
 {
-	uint64_t total = 0;
-
-	for (uint32_t m = 0; m < ledger->modules; m++)
-		total += get(&ledger->tally[m].sent);
-	return total;
-}
-
-static bool module_closed(const struct sl_tally *tally)
-{
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < SL_OUTCOMES; i++)
-		sum += get(&tally->outcome[i]);
-	return sum == get(&tally->sent) + get(&tally->skipped) && !get(&tally->pending) &&
-	       !get(&tally->outcome[SL_NO_OUTCOME]);
-}
-
-bool sl_ledger_closed(const struct sl_ledger *ledger)
-{
-	if (get(&ledger->misuse) || atomic_load(&ledger->source_alive))
-		return false;
-	for (uint32_t m = 0; m < ledger->modules; m++)
-		if (!module_closed(&ledger->tally[m]))
-			return false;
-	return true;
+	status->modules = ledger->modules;
+	for (uint32_t m = 0; m < ledger->modules && m < SL_STATUS_MODULES; m++)
+		column_of(&ledger->tally[m], &status->column[m]);
+	status->sources_alive = atomic_load(&ledger->source_alive);
+	status->sources_gone = atomic_load(&ledger->source_died);
+	status->misuse = get(&ledger->misuse);
 }

@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-#include <sluice/outcome.h>
+#include "core/ledger.h"
+#include "lib/ledger_sums.h"
 
 enum { MODULES = 3 };
 
@@ -38,8 +39,8 @@ static void store(struct sl_ledger *ledger, uint64_t frames)
 
 static void an_empty_ledger_is_closed(void **state)
 {
-	assert_true(sl_ledger_closed(*state));
-	assert_int_equal(sl_ledger_sent(*state), 0);
+	assert_true(ledger_closed(*state));
+	assert_int_equal(ledger_sent(*state), 0);
 }
 
 static void what_came_before_this_run_is_neither_sent_nor_settled(void **state)
@@ -50,17 +51,17 @@ static void what_came_before_this_run_is_neither_sent_nor_settled(void **state)
 		sl_ledger_begin(ledger, m, 100 + m);
 	sl_ledger_report(ledger, 0, 50); /* all of it before */
 	assert_int_equal(ledger->tally[0].sent, 0);
-	assert_true(sl_ledger_closed(ledger));
+	assert_true(ledger_closed(ledger));
 	for (uint32_t m = 0; m < MODULES; m++) {
 		sl_ledger_report(ledger, m, 102 + m);
 		assert_int_equal(ledger->tally[m].sent, 2);
-		assert_false(sl_ledger_closed(ledger));
+		assert_false(ledger_closed(ledger));
 		sl_ledger_settle(ledger, m, 100 + m, SL_STORED, SL_CAUSE_NONE);
 		sl_ledger_settle(ledger, m, 101 + m, SL_LOST, SL_CAUSE_NO_ARRIVAL);
 		sl_ledger_report(ledger, m, 101 + m); /* it never goes back */
 	}
-	assert_int_equal(sl_ledger_sent(ledger), 2 * MODULES);
-	assert_true(sl_ledger_closed(ledger));
+	assert_int_equal(ledger_sent(ledger), 2 * MODULES);
+	assert_true(ledger_closed(ledger));
 	sl_ledger_settle(ledger, 1, 100, SL_STORED, SL_CAUSE_NONE);
 	assert_int_equal(ledger->misuse, 1);
 }
@@ -89,11 +90,11 @@ static void totals_are_over_all_modules(void **state)
 	store(ledger, 5);
 	sl_ledger_settle(ledger, 1, 5, SL_LOST, SL_CAUSE_NO_ARRIVAL);
 	sl_ledger_report(ledger, 1, 6);
-	assert_int_equal(sl_ledger_total(ledger, SL_STORED), 5 * MODULES);
-	assert_int_equal(sl_ledger_total(ledger, SL_LOST), 1);
-	assert_int_equal(sl_ledger_total(ledger, SL_VETOED), 0);
-	assert_int_equal(sl_ledger_sent(ledger), 5 * MODULES + 1);
-	assert_true(sl_ledger_closed(ledger));
+	assert_int_equal(ledger_total(ledger, SL_STORED), 5 * MODULES);
+	assert_int_equal(ledger_total(ledger, SL_LOST), 1);
+	assert_int_equal(ledger_total(ledger, SL_VETOED), 0);
+	assert_int_equal(ledger_sent(ledger), 5 * MODULES + 1);
+	assert_true(ledger_closed(ledger));
 }
 
 static void every_kind_of_outcome_closes_it(void **state)
@@ -103,7 +104,7 @@ static void every_kind_of_outcome_closes_it(void **state)
 	for (unsigned o = SL_STORED; o < SL_OUTCOMES; o++)
 		sl_ledger_settle(ledger, 0, o - SL_STORED, o, SL_CAUSE_NONE);
 	sl_ledger_report(ledger, 0, SL_OUTCOMES - SL_STORED);
-	assert_true(sl_ledger_closed(ledger));
+	assert_true(ledger_closed(ledger));
 }
 
 static void it_stays_open_while_one_module_frame_has_no_outcome(void **state)
@@ -112,9 +113,9 @@ static void it_stays_open_while_one_module_frame_has_no_outcome(void **state)
 
 	store(ledger, 4);
 	sl_ledger_report(ledger, 2, 5);
-	assert_false(sl_ledger_closed(ledger));
+	assert_false(ledger_closed(ledger));
 	sl_ledger_settle(ledger, 2, 4, SL_LOST, SL_CAUSE_NO_ARRIVAL);
-	assert_true(sl_ledger_closed(ledger));
+	assert_true(ledger_closed(ledger));
 }
 
 static void more_outcomes_than_were_sent_keep_it_open(void **state)
@@ -123,7 +124,7 @@ static void more_outcomes_than_were_sent_keep_it_open(void **state)
 
 	store(ledger, 4);
 	sl_ledger_settle(ledger, 0, 4, SL_STORED, SL_CAUSE_NONE);
-	assert_false(sl_ledger_closed(ledger));
+	assert_false(ledger_closed(ledger));
 }
 
 static void one_module_does_not_make_up_for_another(void **state)
@@ -132,8 +133,8 @@ static void one_module_does_not_make_up_for_another(void **state)
 
 	sl_ledger_settle(ledger, 0, 0, SL_STORED, SL_CAUSE_NONE);
 	sl_ledger_report(ledger, 1, 1);
-	assert_int_equal(sl_ledger_total(ledger, SL_STORED), sl_ledger_sent(ledger));
-	assert_false(sl_ledger_closed(ledger));
+	assert_int_equal(ledger_total(ledger, SL_STORED), ledger_sent(ledger));
+	assert_false(ledger_closed(ledger));
 }
 
 static void no_outcome_is_no_outcome(void **state)
@@ -142,7 +143,7 @@ static void no_outcome_is_no_outcome(void **state)
 
 	sl_ledger_settle(ledger, 0, 0, SL_NO_OUTCOME, SL_CAUSE_NONE);
 	sl_ledger_report(ledger, 0, 1);
-	assert_false(sl_ledger_closed(ledger));
+	assert_false(ledger_closed(ledger));
 }
 
 static void it_stays_open_while_a_source_is_alive(void **state)
@@ -151,9 +152,9 @@ static void it_stays_open_while_a_source_is_alive(void **state)
 
 	atomic_store(&ledger->source_alive, 1);
 	store(ledger, 2);
-	assert_false(sl_ledger_closed(ledger));
+	assert_false(ledger_closed(ledger));
 	atomic_store(&ledger->source_alive, 0);
-	assert_true(sl_ledger_closed(ledger));
+	assert_true(ledger_closed(ledger));
 }
 
 static void an_outcome_is_written_once(void **state)
@@ -163,9 +164,9 @@ static void an_outcome_is_written_once(void **state)
 	store(ledger, 2);
 	sl_ledger_settle(ledger, 0, 1, SL_LOST, SL_CAUSE_NO_ARRIVAL);
 	assert_int_equal(ledger->misuse, 1);
-	assert_int_equal(sl_ledger_total(ledger, SL_LOST), 0);
-	assert_int_equal(sl_ledger_total(ledger, SL_STORED), 2 * MODULES);
-	assert_false(sl_ledger_closed(ledger));
+	assert_int_equal(ledger_total(ledger, SL_LOST), 0);
+	assert_int_equal(ledger_total(ledger, SL_STORED), 2 * MODULES);
+	assert_false(ledger_closed(ledger));
 }
 
 static void sequences_come_in_order(void **state)
@@ -190,8 +191,8 @@ static void a_module_that_does_not_exist_is_misuse(void **state)
 	sl_ledger_settle(ledger, MODULES, 0, SL_STORED, SL_CAUSE_NONE);
 	sl_ledger_settle_pending(ledger, UINT32_MAX, 0, false);
 	assert_int_equal(ledger->misuse, 2);
-	assert_int_equal(sl_ledger_total(ledger, SL_STORED), 0);
-	assert_false(sl_ledger_closed(ledger));
+	assert_int_equal(ledger_total(ledger, SL_STORED), 0);
+	assert_false(ledger_closed(ledger));
 }
 
 static void what_is_pending_keeps_it_open_until_resolved(void **state)
@@ -201,14 +202,14 @@ static void what_is_pending_keeps_it_open_until_resolved(void **state)
 	for (uint64_t k = 0; k < 3; k++)
 		sl_ledger_settle_pending(ledger, 0, k, false);
 	sl_ledger_report(ledger, 0, 3);
-	assert_false(sl_ledger_closed(ledger));
+	assert_false(ledger_closed(ledger));
 	sl_ledger_resolve(ledger, 0, 2, SL_STORED, SL_CAUSE_NONE);
 	assert_int_equal(ledger->tally[0].pending, 1);
-	assert_false(sl_ledger_closed(ledger));
+	assert_false(ledger_closed(ledger));
 	sl_ledger_resolve(ledger, 0, 1, SL_UNWRITTEN, SL_CAUSE_SINK);
-	assert_true(sl_ledger_closed(ledger));
-	assert_int_equal(sl_ledger_total(ledger, SL_STORED), 2);
-	assert_int_equal(sl_ledger_total(ledger, SL_UNWRITTEN), 1);
+	assert_true(ledger_closed(ledger));
+	assert_int_equal(ledger_total(ledger, SL_STORED), 2);
+	assert_int_equal(ledger_total(ledger, SL_UNWRITTEN), 1);
 	assert_int_equal(ledger->tally[0].cause[SL_CAUSE_SINK], 1);
 }
 
@@ -220,15 +221,15 @@ static void samples_of_the_rejected_become_prescaled(void **state)
 		sl_ledger_settle_pending(ledger, 0, k, k % 2);
 	sl_ledger_report(ledger, 0, 5);
 	sl_ledger_resolve(ledger, 0, 5, SL_STORED, SL_CAUSE_NONE);
-	assert_true(sl_ledger_closed(ledger));
-	assert_int_equal(sl_ledger_total(ledger, SL_STORED), 3);
-	assert_int_equal(sl_ledger_total(ledger, SL_PRESCALED), 2);
+	assert_true(ledger_closed(ledger));
+	assert_int_equal(ledger_total(ledger, SL_STORED), 3);
+	assert_int_equal(ledger_total(ledger, SL_PRESCALED), 2);
 	assert_int_equal(ledger->tally[0].cause[SL_CAUSE_NONE], 5);
 	/* Where the file was lost they are, too. */
 	sl_ledger_settle_pending(ledger, 0, 5, true);
 	sl_ledger_resolve(ledger, 0, 1, SL_UNWRITTEN, SL_CAUSE_SINK);
-	assert_int_equal(sl_ledger_total(ledger, SL_PRESCALED), 2);
-	assert_int_equal(sl_ledger_total(ledger, SL_UNWRITTEN), 1);
+	assert_int_equal(ledger_total(ledger, SL_PRESCALED), 2);
+	assert_int_equal(ledger_total(ledger, SL_UNWRITTEN), 1);
 }
 
 static void what_is_pending_counts_even_if_the_source_denies_it(void **state)
@@ -237,7 +238,7 @@ static void what_is_pending_counts_even_if_the_source_denies_it(void **state)
 
 	store(ledger, 2);
 	sl_ledger_settle_pending(ledger, 0, 2, false);
-	assert_false(sl_ledger_closed(ledger));
+	assert_false(ledger_closed(ledger));
 }
 
 static void pending_and_settled_share_one_order(void **state)
@@ -260,7 +261,7 @@ static void more_than_is_pending_cannot_be_resolved(void **state)
 	sl_ledger_resolve(ledger, 1, 2, SL_STORED, SL_CAUSE_NONE);
 	assert_int_equal(ledger->misuse, 1);
 	assert_int_equal(ledger->tally[1].pending, 1);
-	assert_int_equal(sl_ledger_total(ledger, SL_STORED), 0);
+	assert_int_equal(ledger_total(ledger, SL_STORED), 0);
 }
 
 static void a_report_never_goes_back(void **state)
@@ -281,12 +282,12 @@ static void what_the_source_left_out_is_not_sent_and_has_an_outcome(void **state
 
 	store(ledger, 3);
 	sl_ledger_settle(ledger, 1, 3, SL_LOST, SL_CAUSE_NO_ARRIVAL);
-	assert_false(sl_ledger_closed(ledger));
+	assert_false(ledger_closed(ledger));
 	sl_ledger_skip(ledger, 1, 1);
-	assert_true(sl_ledger_closed(ledger));
+	assert_true(ledger_closed(ledger));
 	assert_int_equal(ledger->tally[1].sent, 3);
 	sl_ledger_skip(ledger, 1, 2);
-	assert_false(sl_ledger_closed(ledger));
+	assert_false(ledger_closed(ledger));
 }
 
 static void outcomes_and_causes_have_names_of_their_own(void **state)

@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include <sluice/option.h>
+#include <sluice/status.h>
 
 #include "core/plan.h"
 #include "core/ring.h"
@@ -42,24 +43,6 @@ enum sl_proof {
 };
 enum sl_guard { SL_GUARD_ENFORCED = 1 << 0, SL_GUARD_CREDITED = 1 << 1, SL_GUARD_BOUNDED = 1 << 2 };
 
-/* What can be wrong with something that arrives; each is a counter. */
-enum sl_drop {
-	SL_DROP_MALFORMED, /* too short, bad opcode, bad lengths or padding */
-	SL_DROP_ICRC,
-	SL_DROP_QUEUE, /* no such queue pair, or not of that service */
-	SL_DROP_PEER,  /* from an address the queue is not connected to */
-	SL_DROP_KEY,
-	SL_DROP_RANGE,	   /* outside the transfer's blocks, or not where the PSN says */
-	SL_DROP_BROKEN,	   /* middle of a message whose beginning or middle was lost */
-	SL_DROP_GAP,	   /* RC: something before it is missing; both come again */
-	SL_DROP_LATE,	   /* its slot was given up or is complete and closed */
-	SL_DROP_AHEAD,	   /* its slot is not open yet */
-	SL_DROP_DUPLICATE, /* bytes already received */
-	SL_DROP_FULL,	   /* the kernel had no room for it: the socket's buffer was full */
-	SL_DROPS,
-};
-
-const char *sl_drop_name(enum sl_drop drop);
 const char *sl_proof_name(enum sl_proof proof);
 void sl_guard_name(uint32_t guards, char *text, size_t bytes); /* "enforced, credited" */
 

@@ -1,22 +1,7 @@
-/* names.c - drops, proofs and guards in words, as they appear in tables, files and JSON. */
+/* names.c - proofs and guards in words, as they appear in tables, files and JSON. */
 #include <stdio.h>
 
 #include "core/link.h"
-
-static const char *const drop_name[SL_DROPS] = {
-	[SL_DROP_MALFORMED] = "malformed",
-	[SL_DROP_ICRC] = "icrc",
-	[SL_DROP_QUEUE] = "queue",
-	[SL_DROP_PEER] = "peer",
-	[SL_DROP_KEY] = "key",
-	[SL_DROP_RANGE] = "range",
-	[SL_DROP_BROKEN] = "broken",
-	[SL_DROP_GAP] = "gap",
-	[SL_DROP_LATE] = "late",
-	[SL_DROP_AHEAD] = "ahead",
-	[SL_DROP_DUPLICATE] = "duplicate",
-	[SL_DROP_FULL] = "full",
-};
 
 static const char *const proof_name[] = {
 	[SL_PROOF_PACKET_COUNT] = "packet count",
@@ -24,11 +9,6 @@ static const char *const proof_name[] = {
 	[SL_PROOF_RELIABLE] = "reliable connection",
 	[SL_PROOF_CHECKSUM] = "record checksum",
 };
-
-const char *sl_drop_name(enum sl_drop drop)
-{
-	return drop < SL_DROPS ? drop_name[drop] : "?";
-}
 
 const char *sl_proof_name(enum sl_proof proof)
 {

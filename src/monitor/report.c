@@ -9,121 +9,104 @@
 
 enum { TERMINAL_NS = 200 * 1000 * 1000, PLAIN_NS = 2000 * 1000 * 1000 };
 
-static uint64_t get(const _Atomic uint64_t *counter)
-{
-	return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
 static uint64_t at_most(uint64_t value, uint64_t limit)
 {
 	return value < limit ? value : limit;
 }
 
-void sl_progress_begin(struct sl_progress *p, uint64_t expected)
+void sl_progress_begin(struct sl_progress *p)
 {
-	*p = (struct sl_progress){
-		.expected = expected, .start_ns = sl_clock_ns(), .terminal = isatty(STDERR_FILENO)};
+	*p = (struct sl_progress){.start_ns = sl_clock_ns(), .terminal = isatty(STDERR_FILENO)};
 	p->shown_ns = p->start_ns;
 }
 
-static void draw(struct sl_progress *p, const struct sl_receiver *r, uint64_t now)
+bool sl_progress_is_due(const struct sl_progress *p)
 {
-	uint64_t frames = get(&r->frames), bytes = get(&r->bytes);
-	/* Counters move while they are read: what is newer than `frames` is left out. */
-	uint64_t broken = at_most(get(&r->broken), frames), intact = frames - broken;
+	return sl_clock_ns() - p->shown_ns >= (p->terminal ? TERMINAL_NS : PLAIN_NS);
+}
+
+void sl_progress_draw(struct sl_progress *p, const struct sl_status *s)
+{
+	uint64_t now = sl_clock_ns(), intact = s->frames - at_most(s->broken, s->frames);
 	double seconds = (double)(now - p->shown_ns) * 1e-9;
-	double kept = intact ? 100.0 * (double)at_most(get(&r->kept), intact) / (double)intact : 0;
-	double rate = seconds > 0 ? (double)(bytes - p->shown_bytes) * 1e-9 / seconds : 0;
+	double kept = intact ? 100.0 * (double)s->kept / (double)intact : 0;
+	double rate = seconds > 0 ? (double)(s->pixel_bytes - p->shown_bytes) * 1e-9 / seconds : 0;
 	char of[32] = "";
 
 	/* Modules that are not of one trigger make more frames than were triggered. */
-	if (p->expected && frames <= p->expected)
-		snprintf(of, sizeof(of), " / %llu", (unsigned long long)p->expected);
+	if (s->expected && s->frames <= s->expected)
+		snprintf(of, sizeof(of), " / %llu", (unsigned long long)s->expected);
 	fprintf(stderr,
-		"%s%llu%s frames   %.2f GB/s   %.1f %% kept   %llu lost or damaged   ring %llu/%u  "
-		" "
-		"waiting %llu + %llu%s",
-		p->terminal ? "\r\033[K" : "", (unsigned long long)frames, of, rate, kept,
-		(unsigned long long)broken, (unsigned long long)get(&r->slots_used.now),
-		r->ring.slots, (unsigned long long)get(&r->at_unit.now),
-		(unsigned long long)get(&r->at_sinks.now), p->terminal ? "" : "\n");
+		"%s%llu%s frames   %.2f GB/s   %.1f %% kept   %llu lost or damaged   ring %llu/%llu "
+		"  waiting %llu + %llu%s",
+		p->terminal ? "\r\033[K" : "", (unsigned long long)s->frames, of, rate, kept,
+		(unsigned long long)s->broken, (unsigned long long)s->slots.now,
+		(unsigned long long)s->slots.of, (unsigned long long)s->at_unit.now,
+		(unsigned long long)s->at_sinks.now, p->terminal ? "" : "\n");
 	fflush(stderr);
 	p->shown_ns = now;
-	p->shown_bytes = bytes;
-	p->drawn = 1;
+	p->shown_bytes = s->pixel_bytes;
+	p->drawn = true;
 	sl_log_progress_shown(p->terminal);
 }
 
-void sl_progress_draw(struct sl_progress *p, const struct sl_receiver *r)
+void sl_progress_end(struct sl_progress *p, const struct sl_status *status)
 {
-	uint64_t now = sl_clock_ns();
-
-	if (now - p->shown_ns >= (p->terminal ? TERMINAL_NS : PLAIN_NS))
-		draw(p, r, now);
-}
-
-void sl_progress_end(struct sl_progress *p, const struct sl_receiver *r)
-{
-	double seconds = (double)(sl_clock_ns() - p->start_ns) * 1e-9;
-
 	/* The last line speaks of the whole run. */
 	p->shown_ns = p->start_ns;
 	p->shown_bytes = 0;
-	if (seconds > 0)
-		draw(p, r, sl_clock_ns());
-	if (p->terminal && p->drawn)
+	sl_progress_draw(p, status);
+	if (p->terminal)
 		fputc('\n', stderr);
 	sl_log_progress_shown(0);
 }
 
 /* What front ends say they left out; most never do. */
-static void skipped(FILE *out, const struct sl_ledger *ledger)
+static void skipped(FILE *out, const struct sl_status *s)
 {
 	uint64_t total = 0;
 
-	for (uint32_t m = 0; m < ledger->modules; m++)
-		total += get(&ledger->tally[m].skipped);
+	for (uint32_t m = 0; m < s->modules; m++)
+		total += s->column[m].skipped;
 	if (!total)
 		return;
 	fprintf(out, "  %-12s", "skipped");
-	for (uint32_t m = 0; m < ledger->modules; m++)
-		fprintf(out, "  %10llu", (unsigned long long)get(&ledger->tally[m].skipped));
+	for (uint32_t m = 0; m < s->modules; m++)
+		fprintf(out, "  %10llu", (unsigned long long)s->column[m].skipped);
 	fprintf(out, "  %10llu\n", (unsigned long long)total);
 }
 
-static void ledger_table(FILE *out, const struct sl_ledger *ledger)
+static void ledger_table(FILE *out, const struct sl_status *s)
 {
 	fprintf(out, "\nLedger (module-frames)\n  %-12s", "");
-	for (uint32_t m = 0; m < ledger->modules; m++)
+	for (uint32_t m = 0; m < s->modules; m++)
 		fprintf(out, "  %*smodule %u", m < 10 ? 2 : 1, "", m);
 	fprintf(out, "  %10s\n  %-12s", "total", "sent");
-	for (uint32_t m = 0; m < ledger->modules; m++)
-		fprintf(out, "  %10llu", (unsigned long long)get(&ledger->tally[m].sent));
-	fprintf(out, "  %10llu\n", (unsigned long long)sl_ledger_sent(ledger));
-	skipped(out, ledger);
+	for (uint32_t m = 0; m < s->modules; m++)
+		fprintf(out, "  %10llu", (unsigned long long)s->column[m].sent);
+	fprintf(out, "  %10llu\n", (unsigned long long)sl_status_sent(s));
+	skipped(out, s);
 	for (unsigned o = SL_STORED; o < SL_OUTCOMES; o++) {
 		fprintf(out, "  %-12s", sl_outcome_name(o));
-		for (uint32_t m = 0; m < ledger->modules; m++)
-			fprintf(out, "  %10llu",
-				(unsigned long long)get(&ledger->tally[m].outcome[o]));
-		fprintf(out, "  %10llu\n", (unsigned long long)sl_ledger_total(ledger, o));
+		for (uint32_t m = 0; m < s->modules; m++)
+			fprintf(out, "  %10llu", (unsigned long long)s->column[m].outcome[o]);
+		fprintf(out, "  %10llu\n", (unsigned long long)sl_status_total(s, o));
 	}
 	fprintf(out, "  the ledger %s\n",
-		!sl_ledger_closed(ledger)	    ? "DOES NOT CLOSE"
-		: atomic_load(&ledger->source_died) ? "closes only as far as a front end reported "
-						      "before it vanished"
-						    : "closes");
+		!sl_status_closed(s) ? "DOES NOT CLOSE"
+		: s->sources_gone    ? "closes only as far as a front end reported before it vanished"
+				     : "closes");
 }
 
-static void causes(FILE *out, const struct sl_ledger *ledger)
+static void causes(FILE *out, const struct sl_status *s)
 {
 	const char *lead = "  causes: ";
 
 	for (unsigned c = SL_CAUSE_NONE + 1; c < SL_CAUSES; c++) {
 		uint64_t total = 0;
 
-		for (uint32_t m = 0; m < ledger->modules; m++)
-			total += get(&ledger->tally[m].cause[c]);
+		for (uint32_t m = 0; m < s->modules; m++)
+			total += s->column[m].cause[c];
 		if (!total)
 			continue;
 		fprintf(out, "%s%s %llu", lead, sl_cause_name(c), (unsigned long long)total);
@@ -133,59 +116,52 @@ static void causes(FILE *out, const struct sl_ledger *ledger)
 		fputc('\n', out);
 }
 
-static void congestion(FILE *out, const struct sl_link_counters *counters)
+static void congestion(FILE *out, const struct sl_status *s)
 {
-	uint64_t marked = get(&counters->marked);
-
-	if (marked)
+	if (s->marked)
 		fprintf(out,
 			"  congestion on the way: %llu packets were marked, front ends were asked "
 			"%llu times to slow down\n",
-			(unsigned long long)marked, (unsigned long long)get(&counters->notified));
+			(unsigned long long)s->marked, (unsigned long long)s->notified);
 }
 
-static void drops(FILE *out, const struct sl_link_counters *counters)
+static void drops(FILE *out, const struct sl_status *s)
 {
 	const char *lead = "  packets turned away: ";
 
 	for (unsigned d = 0; d < SL_DROPS; d++) {
-		uint64_t n = get(&counters->dropped[d]);
-
-		if (!n)
+		if (!s->dropped[d])
 			continue;
-		fprintf(out, "%s%s %llu", lead, sl_drop_name(d), (unsigned long long)n);
+		fprintf(out, "%s%s %llu", lead, sl_drop_name(d), (unsigned long long)s->dropped[d]);
 		lead = ", ";
 	}
 	if (lead[0] == ',')
 		fputc('\n', out);
 }
 
-static void backlog(FILE *out, const struct sl_receiver *r)
+static void backlog(FILE *out, const struct sl_status *s)
 {
-	uint64_t partial = get(&r->partial), prescaled = get(&r->prescaled);
-
 	fprintf(out,
-		"  at most %llu of %u slots in use, %llu frames before and %llu after the unit\n",
-		(unsigned long long)get(&r->slots_used.most), r->ring.slots,
-		(unsigned long long)get(&r->at_unit.most),
-		(unsigned long long)get(&r->at_sinks.most));
-	if (partial)
+		"  at most %llu of %llu slots in use, %llu frames before and %llu after the unit\n",
+		(unsigned long long)s->slots.most, (unsigned long long)s->slots.of,
+		(unsigned long long)s->at_unit.most, (unsigned long long)s->at_sinks.most);
+	if (s->partial)
 		fprintf(out, "  %llu frames went on with missing modules (ring.incomplete: keep)\n",
-			(unsigned long long)partial);
-	if (prescaled)
+			(unsigned long long)s->partial);
+	if (s->prescaled)
 		fprintf(out, "  %llu frames were kept as a sample of the rejected (prescale)\n",
-			(unsigned long long)prescaled);
+			(unsigned long long)s->prescaled);
 }
 
-static void sources(FILE *out, const struct sl_receiver *r)
+static void sources(FILE *out, const struct sl_status *status)
 {
-	for (uint32_t m = 0; m < r->ledger.modules; m++) {
-		const struct sl_source_status *s = &r->source[m];
+	for (uint32_t m = 0; m < status->modules; m++) {
+		const struct sl_status_source *s = &status->source[m];
 
 		if (s->returns)
-			fprintf(out, "  module %u: another front end took over, %u time%s\n", m,
-				s->returns, s->returns == 1 ? "" : "s");
-		if (atomic_load(&s->state) != SL_SOURCE_GONE)
+			fprintf(out, "  module %u: another front end took over, %llu time%s\n", m,
+				(unsigned long long)s->returns, s->returns == 1 ? "" : "s");
+		if (s->state != SL_SOURCE_GONE)
 			continue;
 		fprintf(out, "  module %u: its front end vanished; counted as far as it reported",
 			m);
@@ -198,109 +174,102 @@ static void sources(FILE *out, const struct sl_receiver *r)
 }
 
 /* From the front end's time of the frame to its verdicts. */
-static void deadline(FILE *out, const struct sl_receiver *r)
+static void deadline(FILE *out, const struct sl_status *s)
 {
-	const struct sl_histogram *h = &r->latency[SL_LATENCY_DECISION];
+	const struct sl_status_latency *l = &s->latency[SL_LATENCY_DECISION];
 
-	if (!r->experiment->unit_options.deadline_us)
+	if (!s->deadline_us)
 		return;
-	fprintf(out, "  verdicts due after %u us: %llu of %llu frames were late",
-		r->experiment->unit_options.deadline_us, (unsigned long long)get(&r->late),
-		(unsigned long long)get(&r->frames));
-	if (sl_histogram_count(h))
+	fprintf(out, "  verdicts due after %u us: %llu of %llu frames were late", s->deadline_us,
+		(unsigned long long)s->late, (unsigned long long)s->frames);
+	if (l->count)
 		fprintf(out, "; they came after (us): p50 %.1f, p99 %.1f, p99.9 %.1f",
-			(double)sl_histogram_percentile(h, 0.50) * 1e-3,
-			(double)sl_histogram_percentile(h, 0.99) * 1e-3,
-			(double)sl_histogram_percentile(h, 0.999) * 1e-3);
+			(double)l->p50_ns * 1e-3, (double)l->p99_ns * 1e-3,
+			(double)l->p999_ns * 1e-3);
 	fputc('\n', out);
 }
 
-static void latencies(FILE *out, const struct sl_receiver *r)
+static void latencies(FILE *out, const struct sl_status *s)
 {
 	fprintf(out, "\nLatency per hop (us)      p50        p99        max\n");
-	for (unsigned l = 0; l < SL_LATENCIES; l++) {
-		const struct sl_histogram *h = &r->latency[l];
+	for (unsigned i = 0; i < s->latencies; i++) {
+		const struct sl_status_latency *l = &s->latency[i];
 
-		if (!sl_histogram_count(h))
-			continue;
-		fprintf(out, "  %-16s %10.1f %10.1f %10.1f\n", sl_latency_name(l),
-			(double)sl_histogram_percentile(h, 0.50) * 1e-3,
-			(double)sl_histogram_percentile(h, 0.99) * 1e-3,
-			(double)sl_histogram_max(h) * 1e-3);
+		if (l->count)
+			fprintf(out, "  %-16s %10.1f %10.1f %10.1f\n", sl_latency_name(i),
+				(double)l->p50_ns * 1e-3, (double)l->p99_ns * 1e-3,
+				(double)l->max_ns * 1e-3);
 	}
-	deadline(out, r);
-	if (!r->same_clock)
+	deadline(out, s);
+	if (!s->same_clock)
 		fprintf(out, "  (wire and total are left out: the front end has another clock)\n");
 }
 
-static void print_figure(void *arg, const char *name, uint64_t value, int failed)
+static void figures(FILE *out, const struct sl_status *s, const struct sl_status_addon *addon)
 {
-	if (!failed)
-		fprintf(arg, ", %s %llu", name, (unsigned long long)value);
-	else if (value) /* troubles are named when there are any */
-		fprintf(arg, ", %s %llu (!)", name, (unsigned long long)value);
+	const struct sl_status_figure *f = &s->figure[addon->first_figure];
+
+	for (uint32_t i = 0; i < addon->figures; i++, f++) {
+		if (!f->failed)
+			fprintf(out, ", %s %llu", f->name, (unsigned long long)f->value);
+		else if (f->value) /* troubles are named when there are any */
+			fprintf(out, ", %s %llu (!)", f->name, (unsigned long long)f->value);
+	}
 }
 
-static void sinks(FILE *out, const struct sl_receiver *r)
+/* The unit has a line where it counts something. */
+static void addons(FILE *out, const struct sl_status *s)
 {
-	const struct sl_experiment *e = r->experiment;
-
 	fputc('\n', out);
-	if (e->unit->figures) {
-		fprintf(out, "  %s", e->unit->name);
-		e->unit->figures(e->unit_state, print_figure, out);
-		fputc('\n', out);
-	}
-	for (unsigned i = 0; i < e->sinks; i++) {
-		const struct sl_sink *sink = e->sink[i];
-		const char *where = sink->where ? sink->where(e->sink_state[i]) : NULL;
+	for (uint32_t i = 0; i < s->addons; i++) {
+		const struct sl_status_addon *a = &s->addon[i];
 
-		fprintf(out, "  %s: %s", sink->name, r->sink_error[i] ? "FAILED" : "ok");
-		if (where && where[0])
-			fprintf(out, ", %s", where);
-		if (sink->figures)
-			sink->figures(e->sink_state[i], print_figure, out);
-		if (r->sink_error[i])
-			fprintf(out, " (%s)", strerror(-r->sink_error[i]));
+		if (!a->is_sink && !a->figures)
+			continue;
+		fprintf(out, "  %s%s", a->name, !a->is_sink ? "" : a->error ? ": FAILED" : ": ok");
+		if (a->where[0])
+			fprintf(out, ", %s", a->where);
+		figures(out, s, a);
+		if (a->error)
+			fprintf(out, " (%s)", strerror(-a->error));
 		fputc('\n', out);
 	}
 }
 
-double sl_report_busy(const struct sl_receiver *r, double seconds)
+double sl_report_busy(const struct sl_status *s, double seconds)
 {
-	double share = r->workers && seconds > 0
-			       ? (double)get(&r->busy_ns) * 1e-9 / seconds / r->workers
+	double share = s->threads.workers && seconds > 0
+			       ? (double)s->threads.busy_ns * 1e-9 / seconds / s->threads.workers
 			       : 0;
 
 	return share < 1 ? share : 1; /* what is measured begins before the first frame */
 }
 
-static void rates(FILE *out, const struct sl_receiver *r)
+static void rates(FILE *out, const struct sl_status *s)
 {
-	double seconds = (double)(r->last_ns - r->first_ns) * 1e-9;
-	uint64_t frames = get(&r->frames), whole = frames - at_most(get(&r->broken), frames);
-	uint32_t items = sl_geometry_frame_items(&r->geometry);
+	double seconds = (double)(s->last_ns - s->first_ns) * 1e-9;
+	uint64_t whole = s->frames - at_most(s->broken, s->frames);
 	char events[48] = "";
 	double rate;
 
 	if (!(seconds > 0))
 		return;
-	rate = (double)whole * items / seconds;
-	if (items > 1)
+	rate = (double)whole * s->items / seconds;
+	if (s->items > 1)
 		snprintf(events, sizeof(events),
 			 rate < 1e6 ? " (%.0f events/s)" : " (%.4g M events/s)",
 			 rate < 1e6 ? rate : rate * 1e-6);
 	fprintf(out,
 		"\n%llu frames in %.2f s: %.1f frames/s%s, %.2f GB/s of pixels; link %s, guard %s, "
 		"proof %s\n",
-		(unsigned long long)frames, seconds, (double)frames / seconds, events,
-		(double)get(&r->bytes) * 1e-9 / seconds, r->env.link, r->env.guard, r->env.proof);
-	if (r->workers)
-		fprintf(out, "%u worker%s, busy %.0f %% of that time\n", r->workers,
-			r->workers == 1 ? "" : "s", 100 * sl_report_busy(r, seconds));
+		(unsigned long long)s->frames, seconds, (double)s->frames / seconds, events,
+		(double)s->pixel_bytes * 1e-9 / seconds, s->link, s->guard, s->proof);
+	if (s->threads.workers)
+		fprintf(out, "%u worker%s, busy %.0f %% of that time\n", s->threads.workers,
+			s->threads.workers == 1 ? "" : "s", 100 * sl_report_busy(s, seconds));
 }
 
-void sl_report(FILE *out, const struct sl_receiver *r, enum sl_result result, const char *early)
+void sl_report(FILE *out, const struct sl_status *s)
 {
 	static const char *const words[] = {
 		[SL_RESULT_INTACT] =
@@ -312,18 +281,18 @@ void sl_report(FILE *out, const struct sl_receiver *r, enum sl_result result, co
 		[SL_RESULT_EMPTY] = "empty: nothing was sent",
 	};
 
-	ledger_table(out, &r->ledger);
-	causes(out, &r->ledger);
-	drops(out, &r->counters);
-	congestion(out, &r->counters);
-	backlog(out, r);
-	sources(out, r);
-	latencies(out, r);
-	rates(out, r);
-	sinks(out, r);
+	ledger_table(out, s);
+	causes(out, s);
+	drops(out, s);
+	congestion(out, s);
+	backlog(out, s);
+	sources(out, s);
+	latencies(out, s);
+	rates(out, s);
+	addons(out, s);
 	fputc('\n', out);
-	if (early)
-		fprintf(out, "Ended early: %s\n", early);
-	fprintf(out, "Result: %s\n", words[result]);
+	if (s->early[0])
+		fprintf(out, "Ended early: %s\n", s->early);
+	fprintf(out, "Result: %s\n", s->result < 0 ? "not known yet" : words[s->result]);
 	fflush(out);
 }

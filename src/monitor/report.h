@@ -1,33 +1,34 @@
 /* report.h - what the user sees of a run: one live line, then the ledger, latencies, and where
- * things are. */
+ * things are. All of it out of a status (sluice/status.h), and nothing else. */
 #ifndef SL_MONITOR_REPORT_H
 #define SL_MONITOR_REPORT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
+#include <sluice/status.h>
+
 #include "monitor/result.h"
-#include "receiver/receiver.h"
 
 struct sl_progress {
-	uint64_t expected; /* frames; 0: unknown */
 	uint64_t start_ns, shown_ns, shown_bytes;
-	int terminal; /* stderr is one: the line is redrawn in place */
-	int drawn;
+	bool terminal; /* stderr is one: the line is redrawn in place */
+	bool drawn;
 };
 
-void sl_progress_begin(struct sl_progress *progress, uint64_t expected);
+void sl_progress_begin(struct sl_progress *progress);
 
-/* Draw the line if it is time to; cheap when it is not. */
-void sl_progress_draw(struct sl_progress *progress, const struct sl_receiver *receiver);
-void sl_progress_end(struct sl_progress *progress, const struct sl_receiver *receiver);
+/* It is time to draw the line again. */
+bool sl_progress_is_due(const struct sl_progress *progress);
+void sl_progress_draw(struct sl_progress *progress, const struct sl_status *status);
+void sl_progress_end(struct sl_progress *progress, const struct sl_status *status);
 
-/* The ledger as a table, causes, drops, latency per hop, files, and the result in words; early: why
- * it ended before its time, or NULL. */
-void sl_report(FILE *out, const struct sl_receiver *receiver, enum sl_result result,
-	       const char *early);
+/* The ledger as a table, causes, drops, latency per hop, files, why it ended early, and the result
+ * in words. */
+void sl_report(FILE *out, const struct sl_status *status);
 
 /* The share of that time in which workers worked. */
-double sl_report_busy(const struct sl_receiver *receiver, double seconds);
+double sl_report_busy(const struct sl_status *status, double seconds);
 
 #endif

@@ -1,5 +1,6 @@
 /* result.c - the verdict on a run. */
 #include <errno.h>
+#include <stddef.h>
 
 #include "monitor/result.h"
 
@@ -16,10 +17,10 @@ int sl_result_exit(enum sl_result result)
 }
 
 /* Some sink took no more frames, since its disk is full or for another reason. */
-static const char *sink_trouble(const struct sl_receiver *r)
+static const char *sink_trouble(const struct sl_status *status)
 {
-	for (unsigned i = 0; i < r->experiment->sinks; i++) {
-		int err = r->experiment->sink[i]->where ? r->sink_error[i] : 0;
+	for (uint32_t i = 0; i < status->addons; i++) {
+		int err = status->addon[i].has_place ? status->addon[i].error : 0;
 
 		if (err == -ENOSPC || err == -EDQUOT || err == -EFBIG)
 			return "disk full: later frames were not stored";
@@ -29,38 +30,21 @@ static const char *sink_trouble(const struct sl_receiver *r)
 	return NULL;
 }
 
-/* It ended with the last frame that it had offered. Where modules may miss triggers, it may have
- * sent fewer on the way. */
-static bool came_to_its_end(const struct sl_receiver *r, const struct sl_source_status *s)
-{
-	const struct sl_ring_options *ring = &r->experiment->ring;
-	unsigned unused = ring->align == SL_ALIGN_FRAME ? 64 - ring->wrap_bits : 0;
-	uint64_t step = r->assembler.options.frame_step;
-	uint64_t last = s->offer.first_frame + (s->offer.frames - 1) * step;
-
-	return ring->align != SL_ALIGN_SEQUENCE && s->proven &&
-	       (s->last_frame - last) << unused == 0;
-}
-
-const char *sl_result_early(const struct sl_receiver *r, const char *signal)
+const char *sl_result_early(const struct sl_status *status)
 {
 	bool fewer = false;
 
-	if (r->overrun)
+	if (status->overrun)
 		return "overrun: a front end was faster than this receiver (ring.overrun: stop)";
-	if (signal)
+	if (status->stopped_by[0])
 		return "interrupted";
-	for (uint32_t m = 0; m < r->ledger.modules; m++) {
-		const struct sl_source_status *s = &r->source[m];
-
-		if (atomic_load(&s->state) == SL_SOURCE_GONE)
-			return r->experiment->link->oneway
-				       ? "nothing came any more (control.silence_s, wait_s)"
-				       : "a front end vanished";
-		/* Frames that it left out are among those that it dealt with. */
-		fewer |= s->offered && atomic_load(&s->next) < s->offered && !came_to_its_end(r, s);
+	for (uint32_t m = 0; m < status->modules; m++) {
+		if (status->source[m].state == SL_SOURCE_GONE)
+			return status->one_way ? "nothing came any more (control.silence_s, wait_s)"
+					       : "a front end vanished";
+		fewer |= status->source[m].fell_short;
 	}
-	return fewer ? "a front end sent less than it had offered" : sink_trouble(r);
+	return fewer ? "a front end sent less than it had offered" : sink_trouble(status);
 }
 
 bool sl_outcome_is_trouble(enum sl_outcome outcome)
@@ -68,32 +52,20 @@ bool sl_outcome_is_trouble(enum sl_outcome outcome)
 	return outcome != SL_STORED && outcome != SL_PRESCALED && outcome != SL_VETOED;
 }
 
-static void add_failures(void *arg, const char *name, uint64_t value, int failed)
+enum sl_result sl_result_of(const struct sl_status *status)
 {
-	uint64_t *failures = arg;
+	uint64_t trouble = status->partial + status->broken;
 
-	*failures += failed ? value : 0;
-}
-
-enum sl_result sl_result_of(const struct sl_receiver *r)
-{
-	const struct sl_experiment *e = r->experiment;
-	uint64_t trouble = 0;
-
-	if (!sl_ledger_closed(&r->ledger) || atomic_load(&r->ledger.source_died))
+	if (!sl_status_closed(status) || status->sources_gone)
 		return SL_RESULT_UNCLOSED;
 	for (unsigned o = 0; o < SL_OUTCOMES; o++)
 		if (sl_outcome_is_trouble(o))
-			trouble += sl_ledger_total(&r->ledger, o);
-	for (unsigned i = 0; i < e->sinks; i++) {
-		trouble += r->sink_error[i] != 0;
-		if (e->sink[i]->figures)
-			e->sink[i]->figures(e->sink_state[i], add_failures, &trouble);
-	}
-	if (e->unit->figures)
-		e->unit->figures(e->unit_state, add_failures, &trouble);
-	trouble += atomic_load(&r->partial) + atomic_load(&r->broken);
+			trouble += sl_status_total(status, o);
+	for (uint32_t i = 0; i < status->addons; i++)
+		trouble += status->addon[i].error != 0;
+	for (uint32_t i = 0; i < status->figures; i++)
+		trouble += status->figure[i].failed ? status->figure[i].value : 0;
 	if (trouble)
 		return SL_RESULT_DAMAGED;
-	return sl_ledger_sent(&r->ledger) ? SL_RESULT_INTACT : SL_RESULT_EMPTY;
+	return sl_status_sent(status) ? SL_RESULT_INTACT : SL_RESULT_EMPTY;
 }

@@ -10,9 +10,9 @@
 #include "monitor/report.h"
 #include "monitor/summary.h"
 
-static json_t *number(const _Atomic uint64_t *counter)
+static json_t *number(uint64_t value)
 {
-	return json_integer((json_int_t)atomic_load_explicit(counter, memory_order_relaxed));
+	return json_integer((json_int_t)value);
 }
 
 /* Names of files may hold any bytes; JSON is UTF-8. */
@@ -30,122 +30,117 @@ static json_t *text(const char *bytes)
 	return json_string(plain);
 }
 
-static json_t *outcomes_of(const struct sl_tally *tally)
+static json_t *outcomes_of(const struct sl_status_column *column)
 {
 	json_t *object = json_object();
 
 	for (unsigned o = SL_STORED; o < SL_OUTCOMES; o++)
-		json_object_set_new(object, sl_outcome_name(o), number(&tally->outcome[o]));
+		json_object_set_new(object, sl_outcome_name(o), number(column->outcome[o]));
 	return object;
 }
 
-static json_t *causes_of(const struct sl_tally *tally)
+static json_t *causes_of(const struct sl_status_column *column)
 {
 	json_t *object = json_object();
 
 	for (unsigned c = SL_CAUSE_NONE + 1; c < SL_CAUSES; c++)
-		json_object_set_new(object, sl_cause_name(c), number(&tally->cause[c]));
+		json_object_set_new(object, sl_cause_name(c), number(column->cause[c]));
 	return object;
 }
 
 /* The same histogram over all modules. */
-static void total_of(const struct sl_ledger *ledger, struct sl_tally *total)
+static struct sl_status_column total_of(const struct sl_status *s)
 {
-	memset(total, 0, sizeof(*total));
-	for (uint32_t m = 0; m < ledger->modules; m++) {
-		total->sent += ledger->tally[m].sent;
-		total->skipped += ledger->tally[m].skipped;
+	struct sl_status_column total = {.sent = 0};
+
+	for (uint32_t m = 0; m < s->modules; m++) {
+		total.sent += s->column[m].sent;
+		total.skipped += s->column[m].skipped;
 		for (unsigned o = 0; o < SL_OUTCOMES; o++)
-			total->outcome[o] += ledger->tally[m].outcome[o];
+			total.outcome[o] += s->column[m].outcome[o];
 		for (unsigned c = 0; c < SL_CAUSES; c++)
-			total->cause[c] += ledger->tally[m].cause[c];
+			total.cause[c] += s->column[m].cause[c];
 	}
+	return total;
 }
 
-static json_t *module_json(const struct sl_receiver *r, uint32_t m)
+static json_t *module_json(const struct sl_status *status, uint32_t m)
 {
-	const struct sl_tally *tally = &r->ledger.tally[m];
-	const struct sl_source_status *s = &r->source[m];
+	const struct sl_status_column *column = &status->column[m];
+	const struct sl_status_source *s = &status->source[m];
 	json_t *module = json_pack("{s:i, s:o, s:o, s:o, s:o, s:s}", "module", (int)m, "sent",
-				   number(&tally->sent), "skipped", number(&tally->skipped),
-				   "outcomes", outcomes_of(tally), "causes", causes_of(tally),
+				   number(column->sent), "skipped", number(column->skipped),
+				   "outcomes", outcomes_of(column), "causes", causes_of(column),
 				   "source", s->state == SL_SOURCE_GONE ? "vanished" : "done");
 
 	if (s->offered)
-		json_object_set_new(module, "offered", json_integer((json_int_t)s->offered));
+		json_object_set_new(module, "offered", number(s->offered));
 	if (s->returns)
-		json_object_set_new(module, "returns", json_integer(s->returns));
+		json_object_set_new(module, "returns", number(s->returns));
 	if (s->first)
-		json_object_set_new(module, "first", json_integer((json_int_t)s->first));
+		json_object_set_new(module, "first", number(s->first));
 	if (s->unfinished_packets)
 		json_object_set_new(module, "unfinished",
-				    json_pack("{s:I, s:I}", "sequence",
-					      (json_int_t)s->unfinished_sequence, "packets",
-					      (json_int_t)s->unfinished_packets));
+				    json_pack("{s:o, s:o}", "sequence",
+					      number(s->unfinished_sequence), "packets",
+					      number(s->unfinished_packets)));
 	return module;
 }
 
-static json_t *ledger_json(const struct sl_receiver *r)
+static json_t *ledger_json(const struct sl_status *s)
 {
+	struct sl_status_column total = total_of(s);
 	json_t *modules = json_array();
-	struct sl_tally total;
 
-	total_of(&r->ledger, &total);
-	for (uint32_t m = 0; m < r->ledger.modules; m++)
-		json_array_append_new(modules, module_json(r, m));
+	for (uint32_t m = 0; m < s->modules; m++)
+		json_array_append_new(modules, module_json(s, m));
 	return json_pack("{s:b, s:{s:o, s:o, s:o, s:o}, s:o, s:i, s:o}", "closed",
-			 sl_ledger_closed(&r->ledger), "total", "sent", number(&total.sent),
-			 "skipped", number(&total.skipped), "outcomes", outcomes_of(&total),
-			 "causes", causes_of(&total), "modules", modules, "sources_vanished",
-			 (int)r->ledger.source_died, "misuse", number(&r->ledger.misuse));
+			 sl_status_closed(s), "total", "sent", number(total.sent), "skipped",
+			 number(total.skipped), "outcomes", outcomes_of(&total), "causes",
+			 causes_of(&total), "modules", modules, "sources_vanished",
+			 (int)s->sources_gone, "misuse", number(s->misuse));
 }
 
-static json_t *latency_json(const struct sl_receiver *r)
+static json_t *latency_json(const struct sl_status *s)
 {
 	json_t *object = json_object();
 
-	for (unsigned l = 0; l < SL_LATENCIES; l++) {
-		const struct sl_histogram *h = &r->latency[l];
+	for (unsigned i = 0; i < s->latencies; i++) {
+		const struct sl_status_latency *l = &s->latency[i];
 
-		if (!sl_histogram_count(h))
-			continue;
-		json_object_set_new(object, sl_latency_name(l),
-				    json_pack("{s:f, s:f, s:f, s:f, s:I}", "p50",
-					      (double)sl_histogram_percentile(h, 0.5) * 1e-3, "p99",
-					      (double)sl_histogram_percentile(h, 0.99) * 1e-3,
-					      "p999",
-					      (double)sl_histogram_percentile(h, 0.999) * 1e-3,
-					      "max", (double)sl_histogram_max(h) * 1e-3, "count",
-					      (json_int_t)sl_histogram_count(h)));
+		if (l->count)
+			json_object_set_new(
+				object, sl_latency_name(i),
+				json_pack("{s:f, s:f, s:f, s:f, s:o}", "p50",
+					  (double)l->p50_ns * 1e-3, "p99", (double)l->p99_ns * 1e-3,
+					  "p999", (double)l->p999_ns * 1e-3, "max",
+					  (double)l->max_ns * 1e-3, "count", number(l->count)));
 	}
 	return object;
 }
 
-static json_t *link_json(const struct sl_receiver *r)
+static json_t *link_json(const struct sl_status *s)
 {
 	json_t *dropped = json_object();
 
 	for (unsigned d = 0; d < SL_DROPS; d++)
-		json_object_set_new(dropped, sl_drop_name(d), number(&r->counters.dropped[d]));
-	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "kind", r->env.link,
-			 "guard", r->env.guard, "proof", r->env.proof, "packets",
-			 number(&r->counters.packets), "bytes", number(&r->counters.bytes),
-			 "turned_away", dropped, "marked", number(&r->counters.marked), "notified",
-			 number(&r->counters.notified), "receive_buffer",
-			 number(&r->counters.receive_buffer));
+		json_object_set_new(dropped, sl_drop_name(d), number(s->dropped[d]));
+	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "kind", s->link, "guard",
+			 s->guard, "proof", s->proof, "packets", number(s->packets), "bytes",
+			 number(s->packet_bytes), "turned_away", dropped, "marked",
+			 number(s->marked), "notified", number(s->notified), "receive_buffer",
+			 number(s->receive_buffer));
 }
 
-static json_t *threads_json(const struct sl_receiver *r)
+static json_t *threads_json(const struct sl_status_threads *t)
 {
-	static const char *const polling[] = {"adaptive", "latency", "cores"};
-	const struct sl_placement *p = &r->placement;
 	json_t *cpus = json_array();
 
-	for (unsigned i = 0; p->pinned && i < p->threads; i++)
-		json_array_append_new(cpus, json_integer(p->cpu[i]));
-	return json_pack("{s:s, s:b, s:o, s:o}", "polling", polling[r->experiment->threads.polling],
-			 "crowded", p->crowded, "cpus", cpus, "ring_node",
-			 r->ring_node < 0 ? json_null() : json_integer(r->ring_node));
+	for (unsigned i = 0; i < t->cpus; i++)
+		json_array_append_new(cpus, json_integer(t->cpu[i]));
+	return json_pack("{s:s, s:b, s:o, s:o}", "polling", t->polling, "crowded", (int)t->crowded,
+			 "cpus", cpus, "ring_node",
+			 t->ring_node < 0 ? json_null() : json_integer(t->ring_node));
 }
 
 /* Words that version 2 has changed. */
@@ -168,78 +163,73 @@ static const char *former_word(const char *word)
 	return word;
 }
 
-struct figures {
-	json_t *object;
-	uint32_t version;
-};
-
-static void add_figure(void *arg, const char *name, uint64_t value, int failed)
+static json_t *figures_json(const struct sl_status *s, const struct sl_status_addon *addon,
+			    uint32_t version)
 {
-	struct figures *figures = arg;
+	const struct sl_status_figure *f = &s->figure[addon->first_figure];
+	json_t *object = json_object();
 
-	json_object_set_new(figures->object, figures->version < 2 ? former_word(name) : name,
-			    json_integer((json_int_t)value));
+	for (uint32_t i = 0; i < addon->figures; i++, f++)
+		json_object_set_new(object, version < 2 ? former_word(f->name) : f->name,
+				    number(f->value));
+	return object;
 }
 
-static json_t *sinks_json(const struct sl_receiver *r, uint32_t version)
+static json_t *sinks_json(const struct sl_status *s, uint32_t version)
 {
-	const struct sl_experiment *e = r->experiment;
 	json_t *array = json_array();
 
-	for (unsigned i = 0; i < e->sinks; i++) {
-		struct figures figures = {json_object(), version};
-		const char *where = e->sink[i]->where ? e->sink[i]->where(e->sink_state[i]) : NULL;
+	for (uint32_t i = 0; i < s->addons; i++) {
+		const struct sl_status_addon *a = &s->addon[i];
 
-		if (e->sink[i]->figures)
-			e->sink[i]->figures(e->sink_state[i], add_figure, &figures);
+		if (!a->is_sink)
+			continue;
 		json_array_append_new(
-			array,
-			json_pack("{s:s, s:o, s:o, s:s?}", "name", e->sink[i]->name, "where",
-				  where ? text(where) : json_null(), "figures", figures.object,
-				  "error", r->sink_error[i] ? strerror(-r->sink_error[i]) : NULL));
+			array, json_pack("{s:s, s:o, s:o, s:s?}", "name", a->name, "where",
+					 a->has_place ? text(a->where) : json_null(), "figures",
+					 figures_json(s, a, version), "error",
+					 a->error ? strerror(-a->error) : NULL));
 	}
 	return array;
 }
 
-static json_t *unit_json(const struct sl_receiver *r, uint32_t version)
+static json_t *unit_json(const struct sl_status *s, uint32_t version)
 {
-	const struct sl_experiment *e = r->experiment;
-	struct figures figures = {json_object(), version};
-
-	if (e->unit->figures)
-		e->unit->figures(e->unit_state, add_figure, &figures);
-	return json_pack("{s:s, s:o}", "name", e->unit->name, "figures", figures.object);
+	for (uint32_t i = 0; i < s->addons; i++)
+		if (!s->addon[i].is_sink)
+			return json_pack("{s:s, s:o}", "name", s->addon[i].name, "figures",
+					 figures_json(s, &s->addon[i], version));
+	return json_null();
 }
 
-static json_t *gauge_json(const struct sl_gauge *gauge)
+static json_t *gauge_json(const struct sl_status_gauge *gauge)
 {
-	return json_pack("{s:o, s:o}", "now", number(&gauge->now), "most", number(&gauge->most));
+	return json_pack("{s:o, s:o}", "now", number(gauge->now), "most", number(gauge->most));
 }
 
-static json_t *backlog_json(const struct sl_receiver *r)
+static json_t *backlog_json(const struct sl_status *s)
 {
-	json_t *slots = gauge_json(&r->slots_used);
+	json_t *slots = gauge_json(&s->slots);
 
-	json_object_set_new(slots, "of", json_integer(r->ring.slots));
-	return json_pack("{s:o, s:o, s:o}", "slots", slots, "unit", gauge_json(&r->at_unit),
-			 "sinks", gauge_json(&r->at_sinks));
+	json_object_set_new(slots, "of", number(s->slots.of));
+	return json_pack("{s:o, s:o, s:o}", "slots", slots, "unit", gauge_json(&s->at_unit),
+			 "sinks", gauge_json(&s->at_sinks));
 }
 
-static json_t *rates_json(const struct sl_receiver *r)
+static json_t *rates_json(const struct sl_status *s)
 {
-	double seconds = (double)(r->last_ns - r->first_ns) * 1e-9;
+	double seconds = (double)(s->last_ns - s->first_ns) * 1e-9;
 	double per_second = seconds > 0 ? 1 / seconds : 0;
-	uint32_t items = sl_geometry_frame_items(&r->geometry);
 	json_t *rates = json_pack("{s:f, s:f, s:f, s:f}", "seconds", seconds, "frames_per_s",
-				  (double)r->frames * per_second, "GB_per_s",
-				  (double)r->bytes * 1e-9 * per_second, "unit_busy",
-				  sl_report_busy(r, seconds));
+				  (double)s->frames * per_second, "GB_per_s",
+				  (double)s->pixel_bytes * 1e-9 * per_second, "unit_busy",
+				  sl_report_busy(s, seconds));
 
 	/* An image is its own event. */
-	if (rates && items > 1)
+	if (rates && s->items > 1)
 		json_object_set_new(
 			rates, "events_per_s",
-			json_real((double)(r->frames - r->broken) * items * per_second));
+			json_real((double)(s->frames - s->broken) * s->items * per_second));
 	return rates;
 }
 
@@ -251,24 +241,26 @@ static json_t *with_schema(json_t *json, uint32_t version)
 	return json;
 }
 
-static json_t *summary(const struct sl_receiver *r, const struct sl_summary_facts *run)
+static json_t *summary(const struct sl_status *s, uint32_t version)
 {
-	char now[64];
+	enum sl_result result = s->result < 0 ? SL_RESULT_ERROR : (enum sl_result)s->result;
+	char started[64], ended[64];
 
-	sl_clock_iso8601(now, sizeof(now));
+	sl_clock_iso8601(s->started_unix_ns, started, sizeof(started));
+	sl_clock_iso8601(s->ended_unix_ns, ended, sizeof(ended));
 	return json_pack(
 		"{s:s, s:o, s:s, s:s, s:s, s:s?, s:s?, s:s, s:i, s:{s:o, s:o, s:o, s:o, s:o, s:o}, "
 		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-		"sluice", SL_VERSION, "experiment", text(run->file), "transfer",
-		r->experiment->transfer, "started", run->started, "ended", now, "stopped_by",
-		run->stopped_by, "ended_early", run->early, "result", sl_result_name(run->result),
-		"exit", sl_result_exit(run->result), "frames", "settled", number(&r->frames),
-		"kept", number(&r->kept), "broken", number(&r->broken), "partial",
-		number(&r->partial), "prescaled", number(&r->prescaled), "late", number(&r->late),
-		"backlog", backlog_json(r), "ledger", ledger_json(r), "link", link_json(r),
-		"latency_us", latency_json(r), "rates", rates_json(r), "sinks",
-		sinks_json(r, run->version), "threads", threads_json(r), "unit",
-		unit_json(r, run->version));
+		"sluice", SL_VERSION, "experiment", text(s->experiment), "transfer", s->transfer,
+		"started", started, "ended", ended, "stopped_by",
+		s->stopped_by[0] ? s->stopped_by : NULL, "ended_early",
+		s->early[0] ? s->early : NULL, "result", sl_result_name(result), "exit",
+		sl_result_exit(result), "frames", "settled", number(s->frames), "kept",
+		number(s->kept), "broken", number(s->broken), "partial", number(s->partial),
+		"prescaled", number(s->prescaled), "late", number(s->late), "backlog",
+		backlog_json(s), "ledger", ledger_json(s), "link", link_json(s), "latency_us",
+		latency_json(s), "rates", rates_json(s), "sinks", sinks_json(s, version), "threads",
+		threads_json(&s->threads), "unit", unit_json(s, version));
 }
 
 static int write_whole(const char *path, json_t *json)
@@ -291,10 +283,9 @@ static int write_whole(const char *path, json_t *json)
 	return err;
 }
 
-int sl_summary_write(const char *path, const struct sl_receiver *r,
-		     const struct sl_summary_facts *run)
+int sl_summary_write(const char *path, const struct sl_status *status, uint32_t version)
 {
-	return write_whole(path, with_schema(summary(r, run), run->version));
+	return write_whole(path, with_schema(summary(status, version), version));
 }
 
 int sl_summary_join(const char *path, const char *const *name, const char *const *file, size_t n,

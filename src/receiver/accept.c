@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "receiver/receiver.h"
+#include "receiver/private.h"
 
 /* What the experiment wants of a transfer and the front end does not offer, with the key that would
  * change it. */
@@ -100,7 +100,7 @@ int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool
 {
 	struct sl_experiment *e = r->experiment;
 	uint64_t block_bytes = offer->bare ? r->ring.pixel_bytes : r->ring.block_bytes;
-	struct sl_source_status *s = &r->source[offer->module];
+	struct sl_source *s = &r->source[offer->module];
 	struct sl_offer placed = *offer;
 	int err;
 
@@ -141,6 +141,9 @@ int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool
 	s->accepted = true;
 	s->dropped = false;
 	s->first_sequence = s->end;
+	s->final_frame = offer->first_frame + (offer->frames - 1) * r->assembler.options.frame_step;
+	if (offer->frames > r->expected)
+		r->expected = offer->frames;
 	s->offered = offer->frames && offer->frames < UINT64_MAX - s->end ? s->end + offer->frames
 									  : 0;
 	s->open_loop = is_open_loop(r, offer);

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/datathread.h"
 #include "receiver/deadline.h"
-#include "receiver/receiver.h"
+#include "receiver/private.h"
 
 enum {
 	WAIT_US = 2000,
@@ -215,8 +215,10 @@ static void note_proof(struct sl_receiver *r, const struct sl_frame *frame)
 			     view->cause == SL_CAUSE_LATE;
 
 		if (whole && view->record.version) {
-			r->source[m].proven = view->sequence + 1;
-			r->source[m].last_frame = view->record.frame;
+			atomic_store_explicit(&r->source[m].proven, view->sequence + 1,
+					      memory_order_relaxed);
+			atomic_store_explicit(&r->source[m].last_frame, view->record.frame,
+					      memory_order_relaxed);
 		}
 	}
 }
@@ -378,7 +380,7 @@ static void set(struct sl_gauge *gauge, uint64_t now)
 static void measure(struct dispatch *d)
 {
 	struct sl_receiver *r = d->r;
-	uint64_t settled = atomic_load_explicit(&r->frames, memory_order_relaxed);
+	uint64_t settled = atomic_load_explicit(&r->totals.frames, memory_order_relaxed);
 	uint32_t used = 0;
 
 	for (uint32_t m = 0; m < r->ring.modules; m++) {

@@ -1,7 +1,7 @@
 /* ends.c - where the frames of a module end: its source has ended, and everything that will ever
  * come of it is here; or another source goes on in its place. Part of the dispatcher's thread. */
 #include "base/clock.h"
-#include "receiver/receiver.h"
+#include "receiver/private.h"
 
 enum {
 	/* A source has ended, nothing came for this long, and the link looked this often: nothing
@@ -13,7 +13,7 @@ enum {
 /* The highest sequence of which the source told us, by a count or by a record that arrived. */
 static uint64_t last_word(struct sl_receiver *r, uint32_t module)
 {
-	struct sl_source_status *s = &r->source[module];
+	struct sl_source *s = &r->source[module];
 	uint64_t end = atomic_load_explicit(&s->next, memory_order_acquire);
 	uint64_t opened = sl_ring_opened(&r->ring, module);
 	uint64_t ns;
@@ -47,7 +47,7 @@ static void note_unfinished(struct sl_receiver *r, uint32_t module, uint64_t end
 
 static void end_at(struct sl_receiver *r, uint32_t module, uint64_t end)
 {
-	struct sl_source_status *s = &r->source[module];
+	struct sl_source *s = &r->source[module];
 
 	sl_assembler_end(&r->assembler, module, end);
 	s->end = end;
@@ -59,7 +59,7 @@ static void end_at(struct sl_receiver *r, uint32_t module, uint64_t end)
 /* Its source has ended, and not all that it sent is given out. */
 static bool leaves_something(const struct sl_receiver *r, uint32_t module)
 {
-	const struct sl_source_status *s = &r->source[module];
+	const struct sl_source *s = &r->source[module];
 	uint32_t state = atomic_load_explicit(&s->state, memory_order_relaxed);
 	bool settled = atomic_load_explicit(&s->settled, memory_order_relaxed);
 
@@ -89,7 +89,7 @@ static bool may_wait_for(struct sl_receiver *r, uint32_t module)
  * all of this one was given out, whose frames are others. */
 static void resume(struct sl_receiver *r, uint32_t module)
 {
-	struct sl_source_status *s = &r->source[module];
+	struct sl_source *s = &r->source[module];
 
 	if (!atomic_load_explicit(&s->settled, memory_order_relaxed) ||
 	    r->assembler.head[module].sequence < s->end || !may_wait_for(r, module))
@@ -105,7 +105,7 @@ static void resume(struct sl_receiver *r, uint32_t module)
  * way longer than the word that they were sent. */
 static void check_end(struct sl_receiver *r, uint32_t module, uint64_t now)
 {
-	struct sl_source_status *s = &r->source[module];
+	struct sl_source *s = &r->source[module];
 	uint32_t state = atomic_load_explicit(&s->state, memory_order_acquire);
 	uint64_t reached = sl_ring_reached(&r->ring, module), end, idle;
 	uint64_t given_out = r->assembler.head[module].sequence;

@@ -25,6 +25,7 @@
 #include "lib/fault_run.h"
 #include "lib/fault_tally.h"
 #include "lib/fault_verdict.h"
+#include "lib/ledger_sums.h"
 #include "lib/sanitized.h"
 
 enum { AT_A_TIME = 6, WATCHDOG_S = SANITIZED ? 240 : 60, STANDARD = SANITIZED ? 40 : 150 };
@@ -117,7 +118,7 @@ static void check_counts(const struct oracle *oracle, const struct verdict *verd
 				wrong("module %u: the ledger and the log of outcomes differ in %s",
 				      m, verdict_name[i]);
 	}
-	if (!sl_ledger_closed(ledger))
+	if (!ledger_closed(ledger))
 		wrong("the ledger does not close");
 }
 

@@ -20,10 +20,10 @@ static void everything_sent_is_stored_or_dark(void **state)
 
 	open_flow(&f, NULL, 0);
 	run_flow(&f);
-	assert_true(sl_ledger_closed(&f.receiver->ledger));
-	assert_int_equal(sl_ledger_sent(&f.receiver->ledger), MODULES * (FRAMES + DARKS));
-	assert_int_equal(sl_ledger_total(&f.receiver->ledger, SL_STORED), MODULES * FRAMES);
-	assert_int_equal(sl_ledger_total(&f.receiver->ledger, SL_VETOED), MODULES * DARKS);
+	assert_true(ledger_closed(&f.receiver->ledger));
+	assert_int_equal(ledger_sent(&f.receiver->ledger), MODULES * (FRAMES + DARKS));
+	assert_int_equal(ledger_total(&f.receiver->ledger, SL_STORED), MODULES * FRAMES);
+	assert_int_equal(ledger_total(&f.receiver->ledger, SL_VETOED), MODULES * DARKS);
 	assert_int_equal(f.receiver->ledger.tally[0].cause[SL_CAUSE_DARK], DARKS);
 	assert_int_equal(wrong_pixels(&f), 0);
 	close_flow(&f);
@@ -36,8 +36,8 @@ static void two_workers_and_small_batches_do_the_same(void **state)
 
 	open_flow(&f, more, 2);
 	run_flow(&f);
-	assert_true(sl_ledger_closed(&f.receiver->ledger));
-	assert_int_equal(sl_ledger_total(&f.receiver->ledger, SL_STORED), MODULES * FRAMES);
+	assert_true(ledger_closed(&f.receiver->ledger));
+	assert_int_equal(ledger_total(&f.receiver->ledger, SL_STORED), MODULES * FRAMES);
 	assert_int_equal(wrong_pixels(&f), 0);
 	close_flow(&f);
 }
@@ -51,11 +51,11 @@ static void loss_is_accounted_for_and_spoils_nothing(void **state)
 
 	open_flow(&f, more, 3);
 	run_flow(&f);
-	hurt = sl_ledger_total(&f.receiver->ledger, SL_INCOMPLETE) +
-	       sl_ledger_total(&f.receiver->ledger, SL_LOST);
-	assert_true(sl_ledger_closed(&f.receiver->ledger));
+	hurt = ledger_total(&f.receiver->ledger, SL_INCOMPLETE) +
+	       ledger_total(&f.receiver->ledger, SL_LOST);
+	assert_true(ledger_closed(&f.receiver->ledger));
 	assert_true(hurt > 20);
-	assert_true(sl_ledger_total(&f.receiver->ledger, SL_STORED) > 20);
+	assert_true(ledger_total(&f.receiver->ledger, SL_STORED) > 20);
 	assert_int_equal(wrong_pixels(&f), 0);
 	close_flow(&f);
 }
@@ -66,14 +66,14 @@ static void stopping_after_the_current_frame_loses_nothing(void **state)
 	struct flow f = {0};
 
 	open_flow(&f, more, 1);
-	while (!atomic_load(&f.receiver->frames))
+	while (!atomic_load(&f.receiver->totals.frames))
 		sl_clock_sleep_until(sl_clock_ns() + 1000000);
 	sl_emulator_stop(f.emulator, false);
 	run_flow(&f);
-	assert_true(sl_ledger_closed(&f.receiver->ledger));
-	assert_true(sl_ledger_sent(&f.receiver->ledger) > 0);
-	assert_int_equal(sl_ledger_total(&f.receiver->ledger, SL_LOST), 0);
-	assert_int_equal(sl_ledger_total(&f.receiver->ledger, SL_INCOMPLETE), 0);
+	assert_true(ledger_closed(&f.receiver->ledger));
+	assert_true(ledger_sent(&f.receiver->ledger) > 0);
+	assert_int_equal(ledger_total(&f.receiver->ledger, SL_LOST), 0);
+	assert_int_equal(ledger_total(&f.receiver->ledger, SL_INCOMPLETE), 0);
 	close_flow(&f);
 }
 
@@ -84,7 +84,7 @@ static void a_source_that_vanishes_is_counted_as_far_as_it_reported(void **state
 	uint64_t outcomes = 0;
 
 	open_flow(&f, more, 1);
-	while (atomic_load(&f.receiver->frames) < 20)
+	while (atomic_load(&f.receiver->totals.frames) < 20)
 		sl_clock_sleep_until(sl_clock_ns() + 1000000);
 	sl_emulator_stop(f.emulator, true); /* in mid-frame, without a last word */
 	while (!sl_emulator_finished(f.emulator))
@@ -96,9 +96,9 @@ static void a_source_that_vanishes_is_counted_as_far_as_it_reported(void **state
 	sl_emulator_plan_end(f.emulator);
 	assert_int_equal(sl_receiver_finish(f.receiver), 0);
 	for (unsigned o = SL_STORED; o < SL_OUTCOMES; o++)
-		outcomes += sl_ledger_total(&f.receiver->ledger, o);
-	assert_true(sl_ledger_closed(&f.receiver->ledger));
-	assert_int_equal(outcomes, sl_ledger_sent(&f.receiver->ledger));
+		outcomes += ledger_total(&f.receiver->ledger, o);
+	assert_true(ledger_closed(&f.receiver->ledger));
+	assert_int_equal(outcomes, ledger_sent(&f.receiver->ledger));
 	assert_int_equal(atomic_load(&f.receiver->ledger.source_died), MODULES);
 	assert_int_equal(wrong_pixels(&f), 0);
 	close_flow(&f);
@@ -139,11 +139,11 @@ static void what_the_unit_cannot_process_is_refused_and_named(void **state)
 	f.here->unit = &troubled;
 	open_flow(&f, more, 1);
 	run_flow(&f);
-	refused = sl_ledger_total(&f.receiver->ledger, SL_REFUSED);
-	stored = sl_ledger_total(&f.receiver->ledger, SL_STORED);
-	assert_true(sl_ledger_closed(&f.receiver->ledger));
+	refused = ledger_total(&f.receiver->ledger, SL_REFUSED);
+	stored = ledger_total(&f.receiver->ledger, SL_STORED);
+	assert_true(ledger_closed(&f.receiver->ledger));
 	assert_true(refused > 0 && stored > 0);
-	assert_int_equal(refused + stored + sl_ledger_total(&f.receiver->ledger, SL_VETOED),
+	assert_int_equal(refused + stored + ledger_total(&f.receiver->ledger, SL_VETOED),
 			 MODULES * (FRAMES + DARKS));
 	assert_int_equal(f.receiver->ledger.tally[0].cause[SL_CAUSE_UNIT], refused / MODULES);
 	assert_int_equal(wrong_pixels(&f), 0);
@@ -176,8 +176,8 @@ static void what_verify_refuses_is_in_no_file(void **state)
 	assert_string_equal(f.here->sink[0]->name, "nexus");
 	f.here->sink[0]->figures(f.here->sink_state[0], stored_by_nexus, &stored);
 	assert_int_equal(stored, 0);
-	assert_true(sl_ledger_closed(&f.receiver->ledger));
-	assert_int_equal(sl_ledger_total(&f.receiver->ledger, SL_UNWRITTEN), MODULES * FRAMES);
+	assert_true(ledger_closed(&f.receiver->ledger));
+	assert_int_equal(ledger_total(&f.receiver->ledger, SL_UNWRITTEN), MODULES * FRAMES);
 	close_flow(&f);
 	unlink(path);
 	rmdir(folder);
@@ -191,7 +191,7 @@ static void counts_that_cannot_be_true_are_refused(void **state)
 	char why[128] = "";
 
 	open_flow(&f, more, 1);
-	while (atomic_load(&f.receiver->frames) < 20)
+	while (atomic_load(&f.receiver->totals.frames) < 20)
 		sl_clock_sleep_until(sl_clock_ns() + 1000000);
 	sl_emulator_stop(f.emulator, false);
 	while (!sl_emulator_finished(f.emulator))
@@ -215,8 +215,8 @@ static void counts_that_cannot_be_true_are_refused(void **state)
 #undef LIE
 	assert_int_equal(atomic_load(&f.receiver->source[0].state), SL_SOURCE_RUNNING);
 	run_flow(&f);
-	assert_true(sl_ledger_closed(&f.receiver->ledger));
-	assert_int_equal(sl_ledger_total(&f.receiver->ledger, SL_LOST), 0);
+	assert_true(ledger_closed(&f.receiver->ledger));
+	assert_int_equal(ledger_total(&f.receiver->ledger, SL_LOST), 0);
 	close_flow(&f);
 }
 
@@ -280,15 +280,15 @@ static void drop_oldest(const char *unit)
 	}
 	atomic_store(&gate, 1);
 	run_flow(&f);
-	assert_true(sl_ledger_closed(&f.receiver->ledger));
+	assert_true(ledger_closed(&f.receiver->ledger));
 	for (uint32_t m = 0; m < MODULES; m++)
 		dropped += f.receiver->ledger.tally[m].cause[SL_CAUSE_OLDEST];
-	assert_int_equal(sl_ledger_sent(&f.receiver->ledger), MODULES * (2000 + DARKS));
-	assert_int_equal(dropped, sl_ledger_total(&f.receiver->ledger, SL_OVERRUN));
+	assert_int_equal(ledger_sent(&f.receiver->ledger), MODULES * (2000 + DARKS));
+	assert_int_equal(dropped, ledger_total(&f.receiver->ledger, SL_OVERRUN));
 	assert_in_range(dropped, MODULES * 1900, MODULES * 2000);
-	assert_int_equal(dropped + sl_ledger_total(&f.receiver->ledger, SL_STORED) +
-				 sl_ledger_total(&f.receiver->ledger, SL_VETOED),
-			 sl_ledger_sent(&f.receiver->ledger));
+	assert_int_equal(dropped + ledger_total(&f.receiver->ledger, SL_STORED) +
+				 ledger_total(&f.receiver->ledger, SL_VETOED),
+			 ledger_sent(&f.receiver->ledger));
 	assert_int_equal(f.receiver->slots_used.now, 0);
 	assert_in_range(f.receiver->slots_used.most, 2, 12);
 	assert_true(f.receiver->at_sinks.most >= 2);
@@ -330,8 +330,8 @@ static void a_last_batch_that_is_not_full_leaves_a_device(void **state)
 	need_a_device();
 	open_flow(&f, more, 2);
 	run_flow(&f);
-	assert_true(sl_ledger_closed(&f.receiver->ledger));
-	assert_int_equal(sl_ledger_total(&f.receiver->ledger, SL_STORED), MODULES * FRAMES);
+	assert_true(ledger_closed(&f.receiver->ledger));
+	assert_int_equal(ledger_total(&f.receiver->ledger, SL_STORED), MODULES * FRAMES);
 	assert_int_equal(wrong_pixels(&f), 0);
 	close_flow(&f);
 }
@@ -349,11 +349,11 @@ static void a_frame_that_was_overwritten_while_it_was_read_is_not_good(void **st
 	open_flow(&f, NULL, 0);
 	overwritten = 0;
 	run_flow(&f);
-	assert_true(sl_ledger_closed(&f.receiver->ledger));
+	assert_true(ledger_closed(&f.receiver->ledger));
 	assert_int_equal(f.receiver->ledger.tally[0].cause[SL_CAUSE_OVERWRITTEN], 1);
 	assert_int_equal(f.receiver->ledger.tally[1].cause[SL_CAUSE_PARTNER], 1);
-	assert_int_equal(sl_ledger_total(&f.receiver->ledger, SL_OVERRUN), 1);
-	assert_int_equal(sl_ledger_total(&f.receiver->ledger, SL_STORED), MODULES * (FRAMES - 1));
+	assert_int_equal(ledger_total(&f.receiver->ledger, SL_OVERRUN), 1);
+	assert_int_equal(ledger_total(&f.receiver->ledger, SL_STORED), MODULES * (FRAMES - 1));
 	close_flow(&f);
 }
 
@@ -363,7 +363,7 @@ static void give_up_a_run(const char *unit)
 	struct flow f = {0};
 
 	open_flow(&f, more, 2);
-	while (atomic_load(&f.receiver->frames) < 20)
+	while (atomic_load(&f.receiver->totals.frames) < 20)
 		sl_clock_sleep_until(sl_clock_ns() + 1000000);
 	sl_emulator_stop(f.emulator, true);
 	sl_emulator_plan_end(f.emulator);

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "receiver/handover.h"
-#include "receiver/receiver.h"
+#include "receiver/private.h"
 
 _Static_assert((int)SL_HANDOVER_MODULES == (int)SL_ASSEMBLER_MODULES, "one transfer per module");
 
@@ -131,7 +131,7 @@ static void begin(struct sl_receiver *r, const uint64_t *first)
 		if (first[r->source[m].transfer] > highest)
 			highest = first[r->source[m].transfer];
 	for (uint32_t m = 0; m < r->ring.modules; m++) {
-		struct sl_source_status *s = &r->source[m];
+		struct sl_source *s = &r->source[m];
 		uint64_t k = together ? highest : first[s->transfer], since;
 
 		since = s->plan.first_sequence;
@@ -148,6 +148,7 @@ static void begin(struct sl_receiver *r, const uint64_t *first)
 					   (k - since) * r->assembler.options.frame_step);
 		sl_ledger_begin(&r->ledger, m, k);
 	}
+	r->expected = r->source[0].offered;
 	sl_receiver_limit(r, end);
 	/* What waits in the sockets comes at once. */
 	sl_ring_open(&r->ring, end);

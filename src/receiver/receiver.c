@@ -10,21 +10,13 @@
 
 #include "base/log.h"
 #include "core/numa.h"
-#include "receiver/receiver.h"
+#include "receiver/private.h"
 
 enum {
 	BATCHES_MOST = 64, /* a bit each in dispatch.c */
 	FRAMES_BEYOND_BATCHES = 16,
 	FRAMES_DROPPED = 64, /* drop_oldest: runs of frames on their way to the settler */
 };
-
-const char *sl_latency_name(enum sl_latency latency)
-{
-	static const char *const name[SL_LATENCIES] = {"wire", "assemble", "process",
-						       "sink", "total",	   "decision"};
-
-	return name[latency];
-}
 
 static int open_detector(struct sl_receiver *r)
 {
@@ -295,6 +287,9 @@ static int open_all(struct sl_experiment *experiment, const char *outcomes_path,
 		return err;
 	}
 	atomic_store(&r->ledger.source_alive, experiment->run.modules);
+	sl_figures_take_unit(r);
+	sl_figures_take_sinks(r);
+	atomic_store(&r->state, SL_CONFIGURED);
 	*receiver = r;
 	return 0;
 }
@@ -322,14 +317,14 @@ bool sl_receiver_done(const struct sl_receiver *r)
 	return atomic_load(&r->settled);
 }
 
-/* ledger: NULL when the run never began. */
-static int close_sinks(struct sl_receiver *r, const struct sl_ledger *ledger)
+/* status: NULL when the run never began. */
+static int close_sinks(struct sl_receiver *r, const struct sl_status *status)
 {
 	struct sl_experiment *e = r->experiment;
 	int first = 0;
 
 	for (unsigned i = 0; i < r->sinks_open; i++) {
-		int err = e->sink[i]->close(e->sink_state[i], ledger);
+		int err = e->sink[i]->close(e->sink_state[i], status);
 
 		if (err && !r->sink_error[i])
 			r->sink_error[i] = err;
@@ -345,13 +340,17 @@ int sl_receiver_finish(struct sl_receiver *r)
 	int err;
 
 	sl_receiver_join(r);
-	err = close_sinks(r, &r->ledger);
+	sl_receiver_status(r, &r->at_end);
+	err = close_sinks(r, &r->at_end);
 	sl_settle_pending(r, err ? SL_UNWRITTEN : SL_STORED, err ? SL_CAUSE_SINK : SL_CAUSE_NONE);
 	if (r->outcomes && fclose(r->outcomes) != 0) {
 		sl_error("the outcome log could not be written whole: %s", strerror(errno));
 		r->outcomes_failed = true;
 	}
 	r->outcomes = NULL;
+	sl_figures_take_unit(r);
+	sl_figures_take_sinks(r);
+	atomic_store(&r->state, SL_ENDED);
 	return err;
 }
 

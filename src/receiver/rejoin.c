@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "receiver/receiver.h"
+#include "receiver/private.h"
 
 void sl_rejoin_drop(struct sl_receiver *r, uint32_t module)
 {
-	struct sl_source_status *s = &r->source[module];
+	struct sl_source *s = &r->source[module];
 
 	r->experiment->link->drop(r->experiment->link_state, s->transfer);
 	sl_ring_grace(&r->ring, &s->left);
@@ -21,7 +21,7 @@ void sl_rejoin_drop(struct sl_receiver *r, uint32_t module)
 }
 
 /* Every poller has begun another poll: it is out of the queue, and has no credit for it in mind. */
-static bool left(const struct sl_receiver *r, const struct sl_source_status *s)
+static bool left(const struct sl_receiver *r, const struct sl_source *s)
 {
 	for (unsigned i = 0; i < r->pollers; i++) {
 		uint64_t then = s->left.epoch[i];
@@ -36,7 +36,7 @@ static bool left(const struct sl_receiver *r, const struct sl_source_status *s)
 int sl_rejoin_begin(struct sl_receiver *r, uint32_t module, uint64_t first_frame, char *why,
 		    size_t why_bytes)
 {
-	struct sl_source_status *s = &r->source[module];
+	struct sl_source *s = &r->source[module];
 	uint32_t state = atomic_load_explicit(&s->state, memory_order_acquire);
 	bool settled = atomic_load_explicit(&s->settled, memory_order_acquire);
 
@@ -68,7 +68,7 @@ int sl_rejoin_begin(struct sl_receiver *r, uint32_t module, uint64_t first_frame
 
 void sl_rejoin_end(struct sl_receiver *r, uint32_t module)
 {
-	struct sl_source_status *s = &r->source[module];
+	struct sl_source *s = &r->source[module];
 
 	s->returns++;
 	s->unfinished_packets = 0;
@@ -81,7 +81,7 @@ void sl_rejoin_end(struct sl_receiver *r, uint32_t module)
 
 void sl_receiver_cancel_offer(struct sl_receiver *r, uint32_t module)
 {
-	struct sl_source_status *s = &r->source[module];
+	struct sl_source *s = &r->source[module];
 	uint32_t returning = SL_SOURCE_RETURNING;
 
 	/* It is gone as before, and the dispatcher will settle that once more. */

@@ -100,7 +100,7 @@ static void close_pair(struct pair *p)
 	while (!sl_receiver_done(p->f.receiver))
 		nap();
 	assert_int_equal(sl_receiver_finish(p->f.receiver), 0);
-	assert_true(sl_ledger_closed(&p->f.receiver->ledger));
+	assert_true(ledger_closed(&p->f.receiver->ledger));
 	assert_int_equal(wrong_pixels(&p->f), 0);
 	sl_receiver_close(p->f.receiver);
 	for (uint32_t m = 0; m < p->modules; m++) {
@@ -327,7 +327,7 @@ static void what_would_not_go_on_anyway_keeps_its_cause(void **state)
 	}
 	atomic_store(&closed, false);
 	run_flow(&f);
-	assert_true(sl_ledger_closed(&f.receiver->ledger));
+	assert_true(ledger_closed(&f.receiver->ledger));
 	assert_int_equal(f.receiver->ledger.tally[0].cause[SL_CAUSE_PARTNER], 500 + DARKS);
 	assert_int_equal(f.receiver->ledger.tally[1].cause[SL_CAUSE_NO_ARRIVAL], 500 + DARKS);
 	close_flow(&f);

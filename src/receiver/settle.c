@@ -7,8 +7,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/sequence.h"
 #include "receiver/deadline.h"
-#include "receiver/receiver.h"
+#include "receiver/private.h"
 
 enum { WAIT_US = 10000 };
 
@@ -100,8 +101,8 @@ static bool put_to(struct sl_receiver *r, struct sl_frame *frame, uint32_t want,
 		err = e->sink[i]->put(e->sink_state[i], frame);
 		if (!err)
 			continue;
-		if (!r->sink_error[i])
-			r->sink_error[i] = err;
+		if (!atomic_load_explicit(&r->sink_error[i], memory_order_relaxed))
+			atomic_store_explicit(&r->sink_error[i], err, memory_order_relaxed);
 		all = false;
 	}
 	return all;
@@ -155,46 +156,51 @@ static void add_latency(struct sl_receiver *r, enum sl_latency which, const stru
 		sl_histogram_add(&r->latency[which], frame->hop_ns[to] - frame->hop_ns[from]);
 }
 
-static void measure(struct sl_receiver *r, const struct sl_frame *frame)
+/* True: its verdict came after the deadline. */
+static bool measure(struct sl_receiver *r, const struct sl_frame *frame)
 {
 	const struct sl_deadline deadline = {.ns = r->experiment->unit_options.deadline_us *
 						   1000ull};
 	bool same_clock = atomic_load_explicit(&r->same_clock, memory_order_relaxed);
 
 	if (!(frame->flags & SL_FRAME_COMPLETE))
-		return;
-	if (sl_deadline_missed(&deadline, frame, same_clock))
-		atomic_fetch_add_explicit(&r->late, 1, memory_order_relaxed);
+		return false;
 	add_latency(r, SL_LATENCY_ASSEMBLE, frame, SL_HOP_EVENT, SL_HOP_ASSEMBLED);
 	add_latency(r, SL_LATENCY_PROCESS, frame, SL_HOP_ASSEMBLED, SL_HOP_PROCESSED);
 	add_latency(r, SL_LATENCY_SINK, frame, SL_HOP_PROCESSED, SL_HOP_SUNK);
-	if (!same_clock)
-		return;
-	add_latency(r, SL_LATENCY_WIRE, frame, SL_HOP_EMIT, SL_HOP_EVENT);
-	if (deadline.ns)
-		add_latency(r, SL_LATENCY_DECISION, frame, SL_HOP_EMIT, SL_HOP_PROCESSED);
-	add_latency(r, SL_LATENCY_TOTAL, frame, SL_HOP_EMIT, SL_HOP_SUNK);
+	if (same_clock) {
+		add_latency(r, SL_LATENCY_WIRE, frame, SL_HOP_EMIT, SL_HOP_EVENT);
+		if (deadline.ns)
+			add_latency(r, SL_LATENCY_DECISION, frame, SL_HOP_EMIT, SL_HOP_PROCESSED);
+		add_latency(r, SL_LATENCY_TOTAL, frame, SL_HOP_EMIT, SL_HOP_SUNK);
+	}
+	return sl_deadline_missed(&deadline, frame, same_clock);
 }
 
-static void count_frame(struct sl_receiver *r, const struct sl_frame *frame, uint32_t want)
+static void count_frame(struct sl_receiver *r, const struct sl_frame *frame, uint32_t want,
+			bool late)
 {
 	uint32_t whole = frame->views - (uint32_t)__builtin_popcountll(frame->missing);
+	struct sl_totals *t = &r->totals;
 
-	atomic_fetch_add_explicit(&r->frames, 1, memory_order_relaxed);
+	sl_sequence_begin(&t->sequence);
+	sl_sequence_add(&t->frames, 1);
 	if (want == SL_WANT_BROKEN)
-		atomic_fetch_add_explicit(&r->broken, 1, memory_order_relaxed);
+		sl_sequence_add(&t->broken, 1);
 	else
-		atomic_fetch_add_explicit(&r->bytes, whole * r->geometry.module_bytes,
-					  memory_order_relaxed);
+		sl_sequence_add(&t->bytes, whole * r->geometry.module_bytes);
 	if (frame->flags & SL_FRAME_PARTIAL)
-		atomic_fetch_add_explicit(&r->partial, 1, memory_order_relaxed);
+		sl_sequence_add(&t->partial, 1);
 	if (want == SL_WANT_KEPT)
-		atomic_fetch_add_explicit(&r->kept, 1, memory_order_relaxed);
+		sl_sequence_add(&t->kept, 1);
 	if (want == SL_WANT_KEPT && sl_frame_is_prescaled(frame))
-		atomic_fetch_add_explicit(&r->prescaled, 1, memory_order_relaxed);
-	if (!r->first_ns)
-		r->first_ns = frame->hop_ns[SL_HOP_ASSEMBLED];
-	r->last_ns = frame->hop_ns[SL_HOP_SUNK];
+		sl_sequence_add(&t->prescaled, 1);
+	if (late)
+		sl_sequence_add(&t->late, 1);
+	if (!atomic_load_explicit(&t->first_ns, memory_order_relaxed))
+		sl_sequence_store(&t->first_ns, frame->hop_ns[SL_HOP_ASSEMBLED]);
+	sl_sequence_store(&t->last_ns, frame->hop_ns[SL_HOP_SUNK]);
+	sl_sequence_end(&t->sequence);
 }
 
 static void settle_frame(struct sl_receiver *r, struct sl_frame *frame)
@@ -204,8 +210,7 @@ static void settle_frame(struct sl_receiver *r, struct sl_frame *frame)
 	decide(frame, want);
 	settle(r, frame, want, put_all(r, frame, want));
 	frame->hop_ns[SL_HOP_SUNK] = sl_clock_ns();
-	measure(r, frame);
-	count_frame(r, frame, want);
+	count_frame(r, frame, want, measure(r, frame));
 }
 
 /* The next of a row of frames that were dropped. */
@@ -231,8 +236,10 @@ void *sl_settler_main(void *receiver)
 		if (!flow && last)
 			break;
 		if (!flow) {
-			if (sl_idle_sleep(&idle))
+			if (sl_idle_sleep(&idle)) {
+				sl_figures_renew_sinks(r, sl_clock_ns());
 				sl_bell_wait(&r->settling, seen, WAIT_US);
+			}
 			continue;
 		}
 		sl_idle_work(&idle);
@@ -241,6 +248,7 @@ void *sl_settler_main(void *receiver)
 			step(&flow->frame);
 			settle_frame(r, &flow->frame);
 		}
+		sl_figures_renew_sinks(r, flow->frame.hop_ns[SL_HOP_SUNK]);
 		sl_pool_put(flow->home, flow);
 		sl_bell_ring(&r->events);
 	}

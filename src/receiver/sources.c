@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "receiver/receiver.h"
+#include "receiver/private.h"
 
 enum {
 	/* That a source without credits may claim beyond the slots. */
@@ -16,7 +16,7 @@ enum {
 static const char *count_problem(const struct sl_receiver *r, uint32_t module, uint64_t next,
 				 uint64_t sent, uint64_t position)
 {
-	const struct sl_source_status *s = &r->source[module];
+	const struct sl_source *s = &r->source[module];
 	uint64_t granted = sl_ring_opened(&r->ring, module);
 
 	if (s->open_loop)
@@ -39,7 +39,7 @@ static const char *count_problem(const struct sl_receiver *r, uint32_t module, u
 int sl_receiver_count(struct sl_receiver *r, uint32_t module, uint64_t next, uint64_t sent,
 		      uint64_t position, bool final, char *why, size_t why_bytes)
 {
-	struct sl_source_status *s = &r->source[module];
+	struct sl_source *s = &r->source[module];
 	const char *problem = count_problem(r, module, next, sent, position);
 
 	if (problem) {
@@ -81,7 +81,8 @@ void sl_receiver_end(struct sl_receiver *r, uint32_t module)
 
 void sl_receiver_cut(struct sl_receiver *r, uint32_t module)
 {
-	r->source[module].cut = true;
+	/* What found no room is why an overrun ends the run: then it counts, too. */
+	r->source[module].cut = !atomic_load(&r->overrun);
 	sl_rejoin_drop(r, module);
 	sl_receiver_end(r, module);
 }
@@ -111,11 +112,11 @@ void sl_receiver_progress(const struct sl_receiver *r, uint32_t module,
 	};
 }
 
-uint64_t sl_receiver_turned_away(const struct sl_receiver *r)
+bool sl_receiver_overrun(struct sl_receiver *r)
 {
-	uint64_t sum = 0;
-
-	for (uint32_t m = 0; m < r->ring.modules; m++)
-		sum += atomic_load_explicit(&r->ring.lane[m].turned_away, memory_order_relaxed);
-	return sum;
+	for (uint32_t m = 0; r->experiment->ring.overrun == SL_OVERRUN_STOP && m < r->ring.modules;
+	     m++)
+		if (atomic_load_explicit(&r->ring.lane[m].turned_away, memory_order_relaxed))
+			atomic_store(&r->overrun, true);
+	return atomic_load(&r->overrun);
 }

@@ -5,12 +5,13 @@
 #include "base/clock.h"
 #include "base/datathread.h"
 #include "base/log.h"
-#include "receiver/receiver.h"
+#include "receiver/private.h"
 
 enum {
 	POLL_BUDGET = 256,
 	LINK_WAIT_US = 2000,
 	WORKER_WAIT_US = 2000,
+	FIGURES_TURNS = 64, /* of a worker, between two looks at the clock: 128 ms at most */
 };
 
 static void *link_main(void *arg)
@@ -54,7 +55,9 @@ static void *worker_main(void *arg)
 	struct sl_receiver *r = worker->receiver;
 	const struct sl_unit *unit = r->experiment->unit;
 	struct sl_idle idle;
+	bool copies = unit->figures && worker->index == 0;
 	uint64_t since = 0; /* busy; 0: idle */
+	unsigned turns = 0;
 
 	sl_placement_idle(&r->placement, r->experiment, &idle);
 	if (!unit->drives)
@@ -71,6 +74,8 @@ static void *worker_main(void *arg)
 			break;
 		did = unit->work(r->experiment->unit_state, worker->index);
 		note_busy(r, did, &since);
+		if (copies && turns++ % FIGURES_TURNS == 0)
+			sl_figures_renew_unit(r, sl_clock_ns());
 		if (did)
 			sl_idle_work(&idle);
 		else if (sl_idle_sleep(&idle))
@@ -99,6 +104,7 @@ int sl_receiver_start(struct sl_receiver *r)
 	int err = 0;
 
 	r->started = true;
+	atomic_store(&r->state, SL_RUNNING);
 	atomic_store(&r->feedback.idle, false);
 	if (r->placement.crowded && r->experiment->threads.polling == SL_POLLING_LATENCY)
 		sl_warn("threads.polling: latency wants a cpu for each data thread: here they "

@@ -171,17 +171,17 @@ static int write(struct calibration *c)
 	return err ? err : sl_calibration_write(c->path, &c->tables);
 }
 
-static int close_calibration(void *state, const struct sl_ledger *ledger)
+static int close_calibration(void *state, const struct sl_status *status)
 {
 	struct calibration *c = state;
 	int err = 0;
 
-	if (c->open && ledger && !c->frames) {
+	if (c->open && status && !c->frames) {
 		sl_warn("calibration: no dark frame came, so '%s' is not written; set "
 			"detector.dark_frames, or all: true where frames are dark without saying "
 			"so",
 			c->path);
-	} else if (c->open && ledger) {
+	} else if (c->open && status) {
 		err = write(c);
 	}
 	c->open = false;

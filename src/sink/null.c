@@ -29,7 +29,7 @@ static int put(void *state, struct sl_frame *frame)
 	return 0;
 }
 
-static int close_null(void *state, const struct sl_ledger *ledger)
+static int close_null(void *state, const struct sl_status *status)
 {
 	return 0;
 }

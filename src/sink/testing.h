@@ -24,6 +24,7 @@
 #include <sluice/sink.h>
 
 #include "base/log.h"
+#include "core/ledger.h"
 
 enum { MODULES = 2, ROWS = 4, COLUMNS = 6, MODULE_PIXELS = ROWS * COLUMNS };
 enum { PIXELS = MODULES * MODULE_PIXELS, MODULE_BYTES = MODULE_PIXELS * 2 };
@@ -246,7 +247,11 @@ static inline int bench_feed(struct bench *bench, uint64_t sequence, enum kind k
 
 static inline int bench_close(struct bench *bench)
 {
-	return bench->sink->close(bench->state, &bench->ledger);
+	static struct sl_status status;
+
+	status = (struct sl_status){.result = -1};
+	sl_ledger_status(&bench->ledger, &status);
+	return bench->sink->close(bench->state, &status);
 }
 
 static inline void bench_fini(struct bench *bench)

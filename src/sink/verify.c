@@ -187,7 +187,7 @@ static int put(void *state, struct sl_frame *frame)
 	return wrong || !right ? -EBADMSG : 0;
 }
 
-static int close_verify(void *state, const struct sl_ledger *ledger)
+static int close_verify(void *state, const struct sl_status *status)
 {
 	struct verify *verify = state;
 

@@ -20,7 +20,7 @@
 #include "lib/fake_verbs.h"
 #include "lib/fault_mix_file.h"
 #include "lib/fault_pixels.h"
-#include "receiver/receiver.h"
+#include "receiver/private.h"
 
 enum { RUN_TURN_NS = 1000000 };
 enum run_state { RUN_OFFERS, RUN_SENDS, RUN_IS_DONE };
@@ -328,9 +328,9 @@ static inline void run_lift_limit(void)
 static inline void run_check_overrun(void)
 {
 	if (run.mix.overrun != MIX_STOP || run.stopped || run.mix.trespasses ||
-	    !sl_receiver_turned_away(run.receiver))
+	    !sl_receiver_overrun(run.receiver))
 		return;
-	run.stopped = run.receiver->overrun = true;
+	run.stopped = true;
 	for (unsigned i = 0; i < run.mix.fronts; i++)
 		sl_emulator_stop(run.front[i].emulator, false);
 }

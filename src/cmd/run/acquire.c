@@ -20,13 +20,6 @@ static void stop(struct sl_run_state *run)
 	run->stopping = true;
 }
 
-/* ring.overrun stop: the first module-frame that found no room ends the run. */
-static bool overrun(const struct sl_run_state *run)
-{
-	return run->experiment->ring.overrun == SL_OVERRUN_STOP &&
-	       sl_receiver_turned_away(run->receiver) > 0;
-}
-
 /* That it vanished shows on its connection, where there is one. */
 static void reap_child(struct sl_run_state *run)
 {
@@ -40,7 +33,7 @@ void sl_run_acquire(struct sl_run_state *run)
 {
 	uint64_t stop_ns = 0;
 
-	sl_progress_begin(&run->progress, run->expected);
+	sl_progress_begin(&run->progress);
 	if (run->server)
 		sl_server_start(run->server);
 	else
@@ -50,19 +43,21 @@ void sl_run_acquire(struct sl_run_state *run)
 	while (!sl_receiver_done(run->receiver)) {
 		sl_run_poll_front_ends(run);
 		reap_child(run);
-		if (!run->options.quiet && !run->options.still)
-			sl_progress_draw(&run->progress, run->receiver);
+		if (!run->options.quiet && !run->options.still &&
+		    sl_progress_is_due(&run->progress)) {
+			sl_receiver_status(run->receiver, &run->status);
+			sl_progress_draw(&run->progress, &run->status);
+		}
 		if (sl_signal && !run->stopping) {
 			sl_info("%s: stopping the front ends; once more to give up at once",
 				sl_signal_name(sl_signal));
 			stop(run);
 			stop_ns = sl_clock_ns();
-		} else if (!run->stopping && overrun(run)) {
+		} else if (!run->stopping && sl_receiver_overrun(run->receiver)) {
 			sl_error(
 				"a front end was faster than its slots opened, and what came was "
 				"turned away: stopping. Slow it down, give the ring more slots, or "
 				"choose another ring.overrun");
-			run->receiver->overrun = true;
 			stop(run);
 			stop_ns = sl_clock_ns();
 		}
@@ -78,6 +73,8 @@ void sl_run_acquire(struct sl_run_state *run)
 	}
 	if (run->server)
 		sl_server_bye(run->server);
-	if (!run->options.quiet && !run->options.still)
-		sl_progress_end(&run->progress, run->receiver);
+	if (!run->options.quiet && !run->options.still) {
+		sl_receiver_status(run->receiver, &run->status);
+		sl_progress_end(&run->progress, &run->status);
+	}
 }

@@ -1,4 +1,5 @@
 /* front_ends.c - what FEROCE front ends ask for is answered by the receiver of a run. */
+#include "receiver/private.h"
 #include "cmd/run/front_ends.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* handover.c - the state that the keeper holds at both ends of a run. */
+#include "receiver/private.h"
 #include "cmd/run/handover.h"
 
 #include <errno.h>

@@ -35,31 +35,33 @@ static const struct sl_option options[] = {
 	SL_OPTION_END,
 };
 
-static enum sl_result conclude(struct sl_run_state *run, const char *started)
+static enum sl_result conclude(struct sl_run_state *run)
 {
-	struct sl_summary_facts summary = {
-		.file = run->args.plain[0],
-		.started = started,
-		.stopped_by = sl_signal_name(sl_signal),
-		.version = run->options.summary_version,
-	};
+	struct sl_status *status = &run->status;
+	const char *signal = sl_signal_name(sl_signal), *early;
 	bool failed = false;
 
 	sl_receiver_finish(run->receiver);
-	summary.result = sl_result_of(run->receiver);
-	summary.early = sl_result_early(run->receiver, summary.stopped_by);
+	sl_receiver_status(run->receiver, status);
+	status->started_unix_ns = run->started_unix_ns;
+	status->ended_unix_ns = sl_clock_unix_ns();
+	snprintf(status->experiment, sizeof(status->experiment), "%s", run->args.plain[0]);
+	snprintf(status->stopped_by, sizeof(status->stopped_by), "%s", signal ? signal : "");
+	early = sl_result_early(status);
+	snprintf(status->early, sizeof(status->early), "%s", early ? early : "");
+	status->result = sl_result_of(status);
 	if (!run->options.quiet) {
-		sl_report(stdout, run->receiver, summary.result, summary.early);
+		sl_report(stdout, status);
 		if (ferror(stdout)) {
 			sl_error("the report could not be written: %s", strerror(errno));
 			failed = true;
 		}
 	}
 	if (run->options.summary[0] &&
-	    sl_summary_write(run->options.summary, run->receiver, &summary))
+	    sl_summary_write(run->options.summary, status, run->options.summary_version))
 		failed = true;
-	failed |= run->receiver->outcomes_failed;
-	return failed ? SL_RESULT_ERROR : summary.result;
+	failed |= status->unsaved;
+	return failed ? SL_RESULT_ERROR : (enum sl_result)status->result;
 }
 
 /* A file that an add-on reads, if it has an option of that name; FILE:/DATASET is FILE. */
@@ -141,9 +143,8 @@ static enum sl_result end_child(struct sl_run_state *run, enum sl_result result)
 static enum sl_result run_experiment(struct sl_run_state *run)
 {
 	enum sl_result result = SL_RESULT_ERROR;
-	char started[64];
 
-	sl_clock_iso8601(started, sizeof(started));
+	run->started_unix_ns = sl_clock_unix_ns();
 	if (check_outputs(run) ||
 	    sl_run_handover_open(&run->handover, run->experiment,
 				 run->options.outcomes[0] ? run->options.outcomes : NULL,
@@ -165,7 +166,7 @@ static enum sl_result run_experiment(struct sl_run_state *run)
 		sl_receiver_log(run->receiver);
 	sl_run_acquire(run);
 	sl_run_handover_end(&run->handover, run->receiver);
-	result = conclude(run, started);
+	result = conclude(run);
 
 undo_receive:
 	if (run->feroce)

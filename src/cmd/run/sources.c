@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "receiver/private.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "cmd/run/child.h"
@@ -15,8 +16,6 @@ static int accept_offer(void *arg, const struct sl_wire_hello *hello, const stru
 {
 	struct sl_run_state *run = arg;
 
-	if (offer->frames > run->expected)
-		run->expected = offer->frames;
 	return sl_receiver_accept(run->receiver, offer, hello->host == sl_clock_host(), plan, why,
 				  why_bytes);
 }
@@ -84,16 +83,10 @@ int sl_run_open_server(struct sl_run_state *run)
 	};
 	int err = 0;
 
-	if (e->link->oneway) {
-		run->expected = e->run.dark_frames + e->run.frames;
+	if (e->link->oneway)
 		return sl_one_way_open(&run->oneway, run->receiver);
-	}
-	if (run->handover.taken_over) {
-		run->expected = run->receiver->source[0].offered;
-	} else if (e->feroce.enable) {
-		run->expected = e->run.dark_frames + e->run.frames;
+	if (e->feroce.enable && !run->handover.taken_over)
 		err = sl_front_ends_open(e, run->receiver, &run->feroce);
-	}
 	return err ? err : sl_server_open(&o, &server_ops, run, &run->server);
 }
 

@@ -34,7 +34,8 @@ struct sl_run_state {
 	struct sl_feroce_server *feroce; /* NULL: modules come over TCP */
 	struct sl_one_way oneway;	 /* where the link goes one way */
 	struct sl_progress progress;
-	uint64_t expected;
+	struct sl_status status; /* when last taken */
+	uint64_t started_unix_ns;
 	struct sl_run_handover handover;
 	pid_t child;				   /* 0: none */
 	int child_status;			   /* once it has ended */

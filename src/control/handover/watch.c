@@ -1,4 +1,5 @@
 /* watch.c - watching sources that cannot count. */
+#include "receiver/private.h"
 #include "control/handover/watch.h"
 #include "base/log.h"
 
@@ -16,7 +17,7 @@ void sl_handover_watch_init(struct sl_handover_watch *taken_over, struct sl_rece
 }
 
 /* The sequence after all that it offered. */
-static uint64_t last_of(const struct sl_source_status *s)
+static uint64_t last_of(const struct sl_source *s)
 {
 	uint64_t first = s->plan.first_sequence;
 
@@ -25,14 +26,14 @@ static uint64_t last_of(const struct sl_source_status *s)
 }
 
 /* No block of it is under way. */
-static bool between_blocks(const struct sl_source_status *s,
+static bool between_blocks(const struct sl_source *s,
 			   const struct sl_handover_watch_module *m)
 {
 	return m->seen.reached <= s->first || m->seen.packets == s->plan.packets;
 }
 
 /* It cannot send: no slot is open for its next block. That is not silence. */
-static bool waits_for_us(const struct sl_source_status *s, const struct sl_handover_watch_module *m)
+static bool waits_for_us(const struct sl_source *s, const struct sl_handover_watch_module *m)
 {
 	return m->seen.reached >= m->seen.opened && between_blocks(s, m);
 }
@@ -53,7 +54,7 @@ static void look(struct sl_handover_watch *a, uint32_t module, uint64_t now_ns)
 /* It has sent all that it offered, or all that it will. */
 static bool has_ended(const struct sl_handover_watch *a, uint32_t module, uint64_t now_ns)
 {
-	const struct sl_source_status *s = &a->receiver->source[module];
+	const struct sl_source *s = &a->receiver->source[module];
 	const struct sl_handover_watch_module *m = &a->module[module];
 
 	if (m->seen.reached >= last_of(s) && between_blocks(s, m))
@@ -95,7 +96,7 @@ void sl_handover_watch_stop(struct sl_handover_watch *a)
 			opened = progress.opened;
 	}
 	for (uint32_t i = 0; i < r->ring.modules; i++) {
-		const struct sl_source_status *s = &r->source[i];
+		const struct sl_source *s = &r->source[i];
 
 		/* Over RC it is told to come again, and waits. */
 		if (!s->open_loop || s->plan.service == SL_SERVICE_RC) {
@@ -120,7 +121,7 @@ void sl_handover_watch_abandon(struct sl_handover_watch *a)
 bool sl_handover_watch_exhausted(const struct sl_receiver *r)
 {
 	for (uint32_t i = 0; i < r->ring.modules; i++) {
-		const struct sl_source_status *s = &r->source[i];
+		const struct sl_source *s = &r->source[i];
 		uint32_t state = atomic_load(&s->state);
 
 		if (state == SL_SOURCE_DONE)

@@ -10,7 +10,7 @@
 #ifndef SL_CONTROL_HANDOVER_WATCH_H
 #define SL_CONTROL_HANDOVER_WATCH_H
 
-#include "receiver/receiver.h"
+#include "receiver/private.h"
 
 struct sl_handover_watch {
 	struct sl_receiver *receiver;

@@ -297,13 +297,13 @@ static double us(uint64_t ns)
 	return (double)ns * 1e-3;
 }
 
-static int close_feedback(void *state, const struct sl_ledger *ledger)
+static int close_feedback(void *state, const struct sl_status *status)
 {
 	struct feedback *f = state;
 
 	if (f->opened)
 		sl_feedback_out_close(&f->out);
-	if (ledger && sl_histogram_count(&f->off))
+	if (status && sl_histogram_count(&f->off))
 		sl_info("feedback: answers left after they were due by (us): p50 %.1f, p99 %.1f, "
 			"max %.1f; %" PRIu64 " of %" PRIu64 " frames were late already",
 			us(sl_histogram_percentile(&f->off, 0.5)),

@@ -87,9 +87,8 @@ static int allocate(struct sl_account *account)
 {
 	account->outcome = calloc(account->modules, 2);
 	account->counts = calloc(account->modules, COUNTS_MOST * sizeof(*account->counts));
-	if (!account->outcome || !account->counts)
-		return -ENOMEM;
-	return sl_ledger_init(&account->end, account->modules);
+	account->end = calloc(1, sizeof(*account->end));
+	return account->outcome && account->counts && account->end ? 0 : -ENOMEM;
 }
 
 int sl_account_open(struct sl_account *account, struct sl_h5 *file, const struct sl_env *env)
@@ -190,27 +189,17 @@ int sl_account_add(struct sl_account *account, const struct sl_frame *frame, int
 	return sl_h5_status(account->file);
 }
 
-/* The ledger as it will be when this file is safe; sl_ledger_closed() can judge it. */
-static void project_ledger(struct sl_ledger *to, const struct sl_ledger *from)
+/* The ledger as it will be when this file is safe. */
+static void project_ledger(struct sl_status *status)
 {
-	for (uint32_t m = 0; m < to->modules && m < from->modules; m++) {
-		const struct sl_tally *was = &from->tally[m];
-		struct sl_tally *will_be = &to->tally[m];
+	for (uint32_t m = 0; m < status->modules; m++) {
+		struct sl_status_column *c = &status->column[m];
 
-		will_be->sent = was->sent;
-		will_be->skipped = was->skipped;
-		will_be->next = was->next;
-		for (int i = 0; i < SL_OUTCOMES; i++)
-			will_be->outcome[i] = was->outcome[i];
-		for (int i = 0; i < SL_CAUSES; i++)
-			will_be->cause[i] = was->cause[i];
-		will_be->outcome[SL_STORED] += was->pending - was->samples;
-		will_be->outcome[SL_PRESCALED] += was->samples;
-		will_be->cause[SL_CAUSE_NONE] += was->pending;
+		c->outcome[SL_STORED] += c->pending - c->samples;
+		c->outcome[SL_PRESCALED] += c->samples;
+		c->cause[SL_CAUSE_NONE] += c->pending;
+		c->pending = c->samples = 0;
 	}
-	to->source_alive = from->source_alive;
-	to->source_died = from->source_died;
-	to->misuse = from->misuse;
 }
 
 /* One table of the ledger: [modules, count], or [modules] for count 0. */
@@ -221,8 +210,8 @@ static void write_counts(struct sl_account *account, const char *path, uint32_t 
 	uint64_t *table = account->counts;
 
 	for (uint32_t m = 0; m < account->modules; m++) {
-		const uint8_t *tally = (const uint8_t *)&account->end.tally[m];
-		const _Atomic uint64_t *counter = (const void *)(tally + offset);
+		const uint8_t *column = (const uint8_t *)&account->end->column[m];
+		const uint64_t *counter = (const void *)(column + offset);
 
 		for (uint32_t i = 0; i < (count ? count : 1); i++)
 			*table++ = counter[i];
@@ -233,30 +222,32 @@ static void write_counts(struct sl_account *account, const char *path, uint32_t 
 static void write_ledger(struct sl_account *account)
 {
 	struct sl_h5 *file = account->file;
-	uint8_t closed = sl_ledger_closed(&account->end);
+	uint8_t closed = sl_status_closed(account->end);
 
 	sl_h5_group(file, LEDGER, "NXcollection");
 	sl_h5_write(file, LEDGER "/closed", &(struct sl_h5_shape){.type = SL_H5_U8}, &closed);
-	sl_h5_write_u64(file, LEDGER "/source_died", account->end.source_died);
-	write_counts(account, LEDGER "/sent", 0, offsetof(struct sl_tally, sent));
-	write_counts(account, LEDGER "/outcomes", SL_OUTCOMES, offsetof(struct sl_tally, outcome));
-	write_counts(account, LEDGER "/causes", SL_CAUSES, offsetof(struct sl_tally, cause));
+	sl_h5_write_u64(file, LEDGER "/source_died", account->end->sources_gone);
+	write_counts(account, LEDGER "/sent", 0, offsetof(struct sl_status_column, sent));
+	write_counts(account, LEDGER "/outcomes", SL_OUTCOMES, offsetof(struct sl_status_column, outcome));
+	write_counts(account, LEDGER "/causes", SL_CAUSES, offsetof(struct sl_status_column, cause));
 	write_names(file, LEDGER "/outcome_names", outcome_name, SL_OUTCOMES);
 	write_names(file, LEDGER "/cause_names", cause_name, SL_CAUSES);
 }
 
-int sl_account_end(struct sl_account *account, const struct sl_ledger *ledger, uint64_t refused)
+int sl_account_end(struct sl_account *account, const struct sl_status *status, uint64_t refused)
 {
 	sl_h5_write_u64(account->file, GROUP "/frames_refused", refused);
-	project_ledger(&account->end, ledger);
+	*account->end = *status;
+	project_ledger(account->end);
 	write_ledger(account);
 	return sl_h5_status(account->file);
 }
 
 void sl_account_close(struct sl_account *account)
 {
-	sl_ledger_fini(&account->end);
+	free(account->end);
 	free(account->counts);
+	account->end = NULL;
 	free(account->outcome);
 	account->counts = NULL;
 	account->outcome = account->cause = NULL;

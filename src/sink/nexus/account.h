@@ -18,6 +18,7 @@
 #include <sluice/env.h>
 #include <sluice/frame.h>
 #include <sluice/outcome.h>
+#include <sluice/status.h>
 
 #include "hdf5/file.h"
 
@@ -41,7 +42,7 @@ struct sl_account {
 	struct sl_h5_series *column[SL_ACCOUNT_COLUMNS];
 	uint32_t modules;
 	uint8_t *outcome, *cause; /* [modules]: of the frame at hand */
-	struct sl_ledger end;	  /* the ledger as it will be */
+	struct sl_status *end;	  /* its ledger as it will be */
 	uint64_t *counts;	  /* one table of it, on its way to the file */
 };
 
@@ -58,7 +59,7 @@ int sl_account_open(struct sl_account *account, struct sl_h5 *file, const struct
 int sl_account_add(struct sl_account *account, const struct sl_frame *frame, int64_t image);
 
 /* refused: frames that came after the sink could take no more. */
-int sl_account_end(struct sl_account *account, const struct sl_ledger *ledger, uint64_t refused);
+int sl_account_end(struct sl_account *account, const struct sl_status *status, uint64_t refused);
 void sl_account_close(struct sl_account *account);
 
 #endif

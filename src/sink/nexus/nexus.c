@@ -299,20 +299,20 @@ static int put(void *state, struct sl_frame *frame)
 	return 0;
 }
 
-static int close_nexus(void *state, const struct sl_ledger *ledger)
+static int close_nexus(void *state, const struct sl_status *status)
 {
 	struct nexus *nexus = state;
 	int r = 0, finished;
 
 	/* The run never began: what an earlier one left under this name is better. */
-	if (nexus->file && !ledger) {
+	if (nexus->file && !status) {
 		sl_h5_abandon(nexus->file);
 		nexus->file = NULL;
 	}
 	/* Without a file nothing was accepted, so nothing is unsafe. */
 	if (nexus->file) {
 		sl_nxmx_end(nexus->file);
-		r = sl_account_end(&nexus->account, ledger, nexus->refused);
+		r = sl_account_end(&nexus->account, status, nexus->refused);
 		finished = sl_h5_finish(nexus->file);
 		r = r ? r : finished;
 		nexus->file = NULL;

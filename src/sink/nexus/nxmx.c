@@ -44,7 +44,7 @@ static void write_time(struct sl_h5 *file, const char *path)
 {
 	char text[64];
 
-	sl_clock_iso8601(text, sizeof(text));
+	sl_clock_iso8601(sl_clock_unix_ns(), text, sizeof(text));
 	sl_h5_write_text(file, path, text);
 }
 

@@ -337,11 +337,11 @@ static void tell(const struct score *s)
 			s->unlisted, s->kind->result);
 }
 
-static int close_score(void *state, const struct sl_ledger *ledger)
+static int close_score(void *state, const struct sl_status *status)
 {
 	struct score *s = state;
 
-	if (ledger && s->kind && s->frames)
+	if (status && s->kind && s->frames)
 		tell(s);
 	free(s->bytes);
 	free(s->truth);

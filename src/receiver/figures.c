@@ -1,0 +1,109 @@
+/* figures.c - what sinks and the unit count by themselves, copied by their own threads for a status
+ * that any thread may take. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/sequence.h"
+#include "receiver/private.h"
+
+_Static_assert((int)SL_EXPERIMENT_SINKS + 1 <= (int)SL_STATUS_ADDONS, "a status has all of them");
+
+static void add(void *arg, const char *name, uint64_t value, int failed)
+{
+	struct sl_figures *f = arg;
+	struct sl_status_figure *figure = &f->figure[f->figures];
+
+	if (f->figures == sizeof(f->figure) / sizeof(f->figure[0])) {
+		f->left_out++;
+		return;
+	}
+	f->figures++;
+	snprintf(figure->name, sizeof(figure->name), "%s", name);
+	figure->value = value;
+	figure->failed = failed != 0;
+}
+
+static void publish(struct sl_figures_board *board, struct sl_figures *figures)
+{
+	uint64_t words[SL_FIGURES_WORDS];
+
+	figures->taken_ns = board->taken_ns = sl_clock_ns();
+	memcpy(words, figures, sizeof(*figures));
+	sl_sequence_write(&board->sequence, board->word, words, SL_FIGURES_WORDS);
+}
+
+void sl_figures_take_unit(struct sl_receiver *r)
+{
+	const struct sl_experiment *e = r->experiment;
+	struct sl_figures figures = {.figures = 0};
+
+	if (e->unit->figures)
+		e->unit->figures(e->unit_state, add, &figures);
+	publish(&r->unit_figures, &figures);
+}
+
+void sl_figures_take_sinks(struct sl_receiver *r)
+{
+	const struct sl_experiment *e = r->experiment;
+
+	for (unsigned i = 0; i < e->sinks; i++) {
+		const char *where = e->sink[i]->where ? e->sink[i]->where(e->sink_state[i]) : NULL;
+		struct sl_figures figures = {.figures = 0};
+
+		snprintf(figures.where, sizeof(figures.where), "%s", where ? where : "");
+		if (e->sink[i]->figures)
+			e->sink[i]->figures(e->sink_state[i], add, &figures);
+		publish(&r->sink_figures[i], &figures);
+	}
+}
+
+void sl_figures_renew_unit(struct sl_receiver *r, uint64_t now_ns)
+{
+	if (now_ns - r->unit_figures.taken_ns > SL_FIGURES_NS)
+		sl_figures_take_unit(r);
+}
+
+void sl_figures_renew_sinks(struct sl_receiver *r, uint64_t now_ns)
+{
+	if (now_ns - r->sink_figures[0].taken_ns > SL_FIGURES_NS)
+		sl_figures_take_sinks(r);
+}
+
+/* ---- any thread ---- */
+
+static void addon_status(struct sl_status *status, const char *name,
+			 const struct sl_figures_board *board)
+{
+	struct sl_status_addon *addon = &status->addon[status->addons++];
+	uint32_t room = SL_STATUS_FIGURES - status->figures;
+	uint64_t words[SL_FIGURES_WORDS];
+	struct sl_figures figures;
+
+	sl_sequence_read(&board->sequence, board->word, words, SL_FIGURES_WORDS);
+	memcpy(&figures, words, sizeof(figures));
+	snprintf(addon->name, sizeof(addon->name), "%s", name);
+	snprintf(addon->where, sizeof(addon->where), "%s", figures.where);
+	addon->taken_ns = figures.taken_ns;
+	addon->first_figure = status->figures;
+	addon->figures = figures.figures < room ? figures.figures : room;
+	memcpy(&status->figure[status->figures], figures.figure,
+	       addon->figures * sizeof(figures.figure[0]));
+	status->figures += addon->figures;
+	status->figures_left_out += figures.left_out + (figures.figures - addon->figures);
+}
+
+void sl_figures_status(const struct sl_receiver *r, struct sl_status *status)
+{
+	const struct sl_experiment *e = r->experiment;
+
+	addon_status(status, e->unit->name, &r->unit_figures);
+	for (unsigned i = 0; i < e->sinks; i++) {
+		struct sl_status_addon *addon = &status->addon[status->addons];
+
+		addon_status(status, e->sink[i]->name, &r->sink_figures[i]);
+		addon->is_sink = 1;
+		addon->has_place = e->sink[i]->where != NULL;
+		addon->error = atomic_load_explicit(&r->sink_error[i], memory_order_relaxed);
+	}
+}

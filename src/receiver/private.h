@@ -1,0 +1,198 @@
+/* private.h - the receiver inside, for the files of this folder and its tests.
+ *
+ * Threads:   each member's owner is named with it: the control thread, the dispatcher, the settler,
+ *            link and worker threads. What any thread may read for a status is atomic. */
+#ifndef SL_RECEIVER_PRIVATE_H
+#define SL_RECEIVER_PRIVATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <sluice/env.h>
+#include <sluice/outcome.h>
+#include <sluice/status.h>
+
+#include "base/bell.h"
+#include "base/histogram.h"
+#include "base/queue.h"
+#include "base/thread.h"
+#include "core/ledger.h"
+#include "experiment/experiment.h"
+#include "experiment/placement.h"
+#include "feedback/sender.h"
+#include "receiver/assemble/assembler.h"
+#include "receiver/calibration.h"
+#include "receiver/chain.h"
+#include "receiver/handover.h"
+#include "receiver/pool.h"
+#include "receiver/receiver.h"
+
+/* One module's source: what it last said, and how far it was seen to come. */
+struct sl_source {
+	_Atomic uint64_t next;
+	_Atomic uint32_t state; /* enum sl_source_state; released after next */
+	/* The dispatcher knows where it ended: `end`, and has not heard of another. */
+	_Atomic uint32_t settled;
+	uint64_t end;
+	uint64_t first_frame; /* of who returns */
+	_Atomic uint64_t returns; /* how often another one took over */
+	bool dropped;	      /* its queue takes nothing more; pollers then: */
+	struct sl_grace left;
+	uint64_t first_sequence;
+	uint16_t transfer;
+	bool accepted;
+	bool open_loop;	  /* it takes no credits */
+	bool cut;	  /* it goes on, and nobody listens: what was whole by then counts */
+	_Atomic uint64_t offered; /* the sequence after the last that it offered; 0: unknown */
+	_Atomic uint64_t final_frame; /* the number of that last frame */
+	_Atomic uint64_t first;	  /* sequence with which this run begins */
+	struct sl_offer offer;
+	struct sl_plan plan;
+	/* The dispatcher's. Proven: 1 + the highest sequence whose record arrived. */
+	_Atomic uint64_t proven;
+	_Atomic uint64_t last_frame; /* that one's number */
+	uint64_t reached;    /* when last looked at */
+	uint64_t quiet_since_ns, quiet_idle;
+	bool cleared; /* nothing was left of it when one that went with it was taken again */
+	/* Under way when the source vanished; 0 packets: none. */
+	_Atomic uint64_t unfinished_sequence, unfinished_packets;
+};
+
+struct sl_pending_span { /* accepted by all sinks, not yet safe: consecutive sequences, of a kind */
+	uint64_t first, count;
+	uint32_t module;
+	bool sample; /* of the rejected */
+};
+
+struct sl_gauge { /* how full something is: now, and at most so far */
+	_Atomic uint64_t now, most;
+};
+
+struct sl_totals { /* of all frames; the settler's (base/sequence.h) */
+	_Atomic uint32_t sequence;
+	/* Settled so far; partial: kept by policy although modules are missing; prescaled: of the
+	 * kept, as a sample of the rejected; late: their verdict came after unit.deadline_us; bytes
+	 * of whole modules in frames that went on; times of the first and the last. */
+	_Atomic uint64_t frames, kept, broken, partial, prescaled, late, bytes, first_ns, last_ns;
+};
+
+/* What an add-on counts, as its own thread last copied it: figures() must not run beside put() or
+ * work(). */
+struct sl_figures {
+	char where[SL_STATUS_PATH];
+	uint64_t taken_ns;
+	uint32_t figures, left_out;
+	struct sl_status_figure figure[32];
+};
+enum { SL_FIGURES_WORDS = sizeof(struct sl_figures) / 8, SL_FIGURES_NS = 250 * 1000 * 1000 };
+_Static_assert(sizeof(struct sl_figures) % 8 == 0, "it is copied word by word");
+
+struct sl_figures_board {
+	_Atomic uint32_t sequence;
+	_Atomic uint64_t word[SL_FIGURES_WORDS];
+	uint64_t taken_ns; /* its own thread's */
+};
+
+struct sl_receiver {
+	struct sl_experiment *experiment;
+	struct sl_geometry geometry;
+	struct sl_calibration calibration;
+	struct sl_calibrated calibrated;
+	struct sl_env env;
+	struct sl_feedback_senders feedback;
+	char guard[64];
+	bool detector_open, link_open, unit_open, started;
+	_Atomic bool outcomes_failed;
+	_Atomic uint32_t state; /* enum sl_state */
+	_Atomic bool same_clock; /* source and receiver share a host */
+	unsigned sinks_open;
+
+	struct sl_placement placement;
+	int ring_node;	 /* where its memory lies; -1: there is one node, or it cannot be told */
+	bool outlives;	 /* memory and sockets may outlive the process */
+	bool taken_over; /* and another process had them before */
+	const struct sl_handover *handover_from; /* while it begins; NULL: of nobody */
+	struct sl_region notes;			 /* for who comes after */
+
+	uint32_t plans; /* that were made or taken over so far */
+	struct sl_region region;
+	struct sl_ring ring;
+	struct sl_assembler assembler;
+	struct sl_link_counters counters;
+	unsigned pollers; /* threads of the link */
+	struct sl_wake wake[SL_POLLERS];
+	_Atomic uint64_t link_idle[SL_POLLERS]; /* how often it found nothing to take */
+	_Atomic uint64_t limit;			/* no slot is opened from this sequence on */
+	_Atomic uint32_t stop_link, stop_workers, dispatched, settled;
+	_Atomic uint32_t abandon; /* a start that failed half-way: end without an account */
+
+	struct sl_chain_build build;
+	struct sl_pool pool;
+	struct sl_pool dropped; /* ring.overrun drop_oldest: frames that carry outcomes only */
+	void *fill;		/* ring.incomplete keep: the pixels of a missing module */
+	/* Slots of the fullest module; frames from the assembler to the settler; from there on. */
+	struct sl_gauge slots_used, at_unit, at_sinks;
+	unsigned workers;
+	struct sl_batch *batches; /* [n_batches] */
+	uint32_t n_batches;
+	struct sl_queue to_settle;
+	struct sl_bell events;	 /* dispatcher: cells, finished batches, frames that came back */
+	struct sl_bell todo;	 /* workers */
+	struct sl_bell settling; /* settler */
+
+	struct sl_ledger ledger;
+	_Atomic bool overrun; /* the run ends because a source found no room (ring.overrun stop) */
+	_Atomic uint64_t expected; /* frames */
+	struct sl_source source[SL_ASSEMBLER_MODULES];
+	struct sl_histogram latency[SL_LATENCIES];
+	struct sl_totals totals;
+	_Atomic uint64_t busy_ns; /* of all workers together */
+	struct sl_figures_board unit_figures, sink_figures[SL_EXPERIMENT_SINKS];
+
+	struct sl_status at_end; /* for sinks, when they close */
+	FILE *outcomes; /* a line per module-frame, where asked for */
+	struct sl_pending_span *pending;
+	size_t pending_spans, pending_room;
+	size_t pending_last[SL_ASSEMBLER_MODULES]; /* 1 + the module's newest run; 0: none */
+	_Atomic int sink_error[SL_EXPERIMENT_SINKS]; /* the first of each */
+
+	struct sl_thread link_thread[SL_POLLERS], dispatch_thread, settle_thread;
+	struct sl_thread worker_thread[64];
+	struct sl_worker_arg {
+		struct sl_receiver *receiver;
+		unsigned index;
+	} worker_arg[64], link_arg[SL_POLLERS];
+};
+
+/* threads.c: wait until all have ended. */
+void sl_receiver_join(struct sl_receiver *receiver);
+/* handover.c: memory for the ring. */
+int sl_receiver_open_memory(struct sl_receiver *receiver, uint64_t bytes);
+
+/* dispatch.c and settle.c: thread bodies. */
+void *sl_dispatcher_main(void *receiver);
+
+/* ends.c, on the dispatcher's thread: look which modules have ended, and which go on with another
+ * source. */
+void sl_ends_check(struct sl_receiver *receiver);
+
+/* rejoin.c: a module whose source has ended, and another comes: before link->accept(), after it. */
+int sl_rejoin_begin(struct sl_receiver *receiver, uint32_t module, uint64_t first_frame, char *why,
+		    size_t why_bytes);
+void sl_rejoin_end(struct sl_receiver *receiver, uint32_t module);
+void sl_rejoin_drop(struct sl_receiver *receiver, uint32_t module); /* its queue */
+void *sl_settler_main(void *receiver);
+void sl_settle_pending(struct sl_receiver *receiver, enum sl_outcome outcome, enum sl_cause cause);
+
+/* figures.c: copy what an add-on counts, on its own thread or while it has none. The calls with a
+ * time do so if the last copy is old. */
+void sl_figures_take_unit(struct sl_receiver *receiver);
+void sl_figures_take_sinks(struct sl_receiver *receiver);
+void sl_figures_renew_unit(struct sl_receiver *receiver, uint64_t now_ns);
+void sl_figures_renew_sinks(struct sl_receiver *receiver, uint64_t now_ns);
+/* The add-ons of a status. Any thread. */
+void sl_figures_status(const struct sl_receiver *receiver, struct sl_status *status);
+
+#endif
