@@ -61,9 +61,9 @@ enum sl_result {
 
 enum sl_source_state {
 	SL_SOURCE_RUNNING,
-	SL_SOURCE_DONE,	 /* and said how much it sent */
-	SL_SOURCE_ENDED, /* and did not say: what was seen of it counts */
-	SL_SOURCE_GONE,	 /* vanished */
+	SL_SOURCE_DONE,	     /* and said how much it sent */
+	SL_SOURCE_ENDED,     /* and did not say: what was seen of it counts */
+	SL_SOURCE_GONE,	     /* vanished */
 	SL_SOURCE_RETURNING, /* another source wants to go on in its place */
 };
 
@@ -147,23 +147,23 @@ struct sl_status_figure { /* what an add-on counts by itself */
 
 struct sl_status_threads {
 	char polling[16];
-	uint32_t crowded;   /* fewer cpus than threads */
-	int32_t ring_node;  /* where the ring's memory lies; -1: one node, or not known */
-	uint32_t cpus;	    /* in use below; 0: threads are not pinned */
-	uint32_t workers;   /* of the unit */
-	uint64_t busy_ns;   /* of all workers together */
+	uint32_t crowded;  /* fewer cpus than threads */
+	int32_t ring_node; /* where the ring's memory lies; -1: one node, or not known */
+	uint32_t cpus;	   /* in use below; 0: threads are not pinned */
+	uint32_t workers;  /* of the unit */
+	uint64_t busy_ns;  /* of all workers together */
 	int32_t cpu[SL_STATUS_CPUS];
 };
 
 struct sl_status {
-	uint32_t bytes;	 /* of this structure, as the program that filled it knows it */
-	uint32_t state;	 /* enum sl_state */
-	int32_t result;	 /* enum sl_result; -1: not known before SL_ENDED */
+	uint32_t bytes; /* of this structure, as the program that filled it knows it */
+	uint32_t state; /* enum sl_state */
+	int32_t result; /* enum sl_result; -1: not known before SL_ENDED */
 	uint32_t modules, latencies, addons, figures; /* in use below */
-	uint32_t figures_left_out; /* that had no room */
+	uint32_t figures_left_out;		      /* that had no room */
 	uint64_t taken_ns, first_ns, last_ns; /* CLOCK_MONOTONIC: now; of the first, last frame */
 	uint64_t started_unix_ns, ended_unix_ns; /* wall clock; 0: not yet */
-	uint64_t expected; /* frames; 0: endless or not known */
+	uint64_t expected;			 /* frames; 0: endless or not known */
 
 	/* Frames settled; of these: kept, broken, kept although modules are missing, kept as a
 	 * sample of the rejected, verdict after the deadline; bytes of their pixels. */

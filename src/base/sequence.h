@@ -55,7 +55,9 @@ static inline uint64_t sl_sequence_load(const _Atomic uint64_t *counter)
 /* The reader's first look: waits for an even sequence. */
 static inline uint32_t sl_sequence_look(const _Atomic uint32_t *sequence)
 {
-	enum { SPINS = 64 }; /* a writer that runs is through by then; one that does not needs a cpu */
+	enum {
+		SPINS = 64
+	}; /* a writer that runs is through by then; one that does not needs a cpu */
 	uint32_t now;
 
 	for (unsigned i = 0; (now = atomic_load_explicit(sequence, memory_order_acquire)) & 1; i++)

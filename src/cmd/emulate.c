@@ -13,7 +13,9 @@
 #include "control/tcp/client.h"
 #include "emulator/emulator.h"
 
-enum { COUNT_MS = 20, BYE_MS = 30000, REOFFER_NS = 200 * 1000 * 1000 };
+#define BYE_WARN_NS UINT64_C(30000000000)
+
+enum { COUNT_MS = 20, REOFFER_NS = 200 * 1000 * 1000 };
 
 struct emulate_options {
 	bool once, fixed, quiet, report;
@@ -114,10 +116,29 @@ static int go_on(struct sl_emulator *em)
 	return atomic_load(&em->error);
 }
 
+/* Stay until everything has arrived and is stored: sockets closed too early would throw away what is
+ * in flight. Files may take long to close: a receiver that holds the connection is waited for. */
+static int wait_for_bye(struct sl_client *client)
+{
+	uint64_t warn_ns = sl_clock_ns() + BYE_WARN_NS;
+
+	for (;;) {
+		int word = sl_client_listen(client, 100);
+
+		if (word == SL_WIRE_BYE)
+			return 0;
+		if (word < 0)
+			return -EPIPE;
+		if (sl_clock_ns() < warn_ns)
+			continue;
+		sl_warn("the receiver has not said for 30 s that everything is stored; waiting on");
+		warn_ns += BYE_WARN_NS;
+	}
+}
+
 /* Send, report, listen. 0: all sent and the receiver said good-bye; -EPIPE: it vanished. */
 static int serve(struct sl_emulator *em, struct sl_client *client, bool fixed)
 {
-	uint64_t end;
 	int err = sl_emulator_start(em), word;
 
 	while (!err && !sl_emulator_finished(em)) {
@@ -138,21 +159,7 @@ static int serve(struct sl_emulator *em, struct sl_client *client, bool fixed)
 		err = atomic_load(&em->error);
 	if (!err && send_counts(em, client, true))
 		err = -EPIPE;
-	/* Stay until everything has arrived: sockets closed too early would throw away what is in
-	 * flight. */
-	for (end = sl_clock_ns() + BYE_MS * UINT64_C(1000000); !err && sl_clock_ns() < end;) {
-		word = sl_client_listen(client, 100);
-		if (word == SL_WIRE_BYE)
-			return 0;
-		if (word < 0)
-			err = -EPIPE;
-	}
-	if (!err) {
-		sl_error("the receiver did not say within %d s that everything arrived",
-			 BYE_MS / 1000);
-		err = -ETIMEDOUT;
-	}
-	return err;
+	return err ? err : wait_for_bye(client);
 }
 
 /* The receiver can neither ask nor answer: to the end of what there is, at the detector's pace. */

@@ -20,8 +20,9 @@
 #include <sluice/outcome.h>
 #include <sluice/status.h>
 
-struct sl_tally {		  /* one module's column of the ledger */
-	_Atomic uint32_t sequence; /* odd while the settling thread changes what follows `skipped` */
+struct sl_tally { /* one module's column of the ledger */
+	_Atomic uint32_t
+		sequence;	  /* odd while the settling thread changes what follows `skipped` */
 	_Atomic uint64_t sent;	  /* as the source reported */
 	_Atomic uint64_t skipped; /* sequences that it says it left out: they are among the lost */
 	_Atomic uint64_t pending; /* accepted by sinks whose files are still open */

@@ -318,7 +318,7 @@ int sl_feedback_inbox_open(struct sl_feedback_inbox *w, const struct sl_feedback
 	if (err)
 		return err;
 	take_down(w);
-	sl_server_start(w->server); /* who comes, begins */
+	sl_server_start(w->server, sl_clock_ns()); /* who comes, begins */
 	return 0;
 }
 

@@ -14,18 +14,19 @@ static uint64_t at_most(uint64_t value, uint64_t limit)
 	return value < limit ? value : limit;
 }
 
-void sl_progress_begin(struct sl_progress *p)
+void sl_progress_line_begin(struct sl_progress_line *p)
 {
-	*p = (struct sl_progress){.start_ns = sl_clock_ns(), .terminal = isatty(STDERR_FILENO)};
+	*p = (struct sl_progress_line){.start_ns = sl_clock_ns(),
+				       .terminal = isatty(STDERR_FILENO)};
 	p->shown_ns = p->start_ns;
 }
 
-bool sl_progress_is_due(const struct sl_progress *p)
+bool sl_progress_line_is_due(const struct sl_progress_line *p)
 {
 	return sl_clock_ns() - p->shown_ns >= (p->terminal ? TERMINAL_NS : PLAIN_NS);
 }
 
-void sl_progress_draw(struct sl_progress *p, const struct sl_status *s)
+void sl_progress_line_draw(struct sl_progress_line *p, const struct sl_status *s)
 {
 	uint64_t now = sl_clock_ns(), intact = s->frames - at_most(s->broken, s->frames);
 	double seconds = (double)(now - p->shown_ns) * 1e-9;
@@ -37,7 +38,8 @@ void sl_progress_draw(struct sl_progress *p, const struct sl_status *s)
 	if (s->expected && s->frames <= s->expected)
 		snprintf(of, sizeof(of), " / %llu", (unsigned long long)s->expected);
 	fprintf(stderr,
-		"%s%llu%s frames   %.2f GB/s   %.1f %% kept   %llu lost or damaged   ring %llu/%llu "
+		"%s%llu%s frames   %.2f GB/s   %.1f %% kept   %llu lost or damaged   ring "
+		"%llu/%llu "
 		"  waiting %llu + %llu%s",
 		p->terminal ? "\r\033[K" : "", (unsigned long long)s->frames, of, rate, kept,
 		(unsigned long long)s->broken, (unsigned long long)s->slots.now,
@@ -50,12 +52,12 @@ void sl_progress_draw(struct sl_progress *p, const struct sl_status *s)
 	sl_log_progress_shown(p->terminal);
 }
 
-void sl_progress_end(struct sl_progress *p, const struct sl_status *status)
+void sl_progress_line_end(struct sl_progress_line *p, const struct sl_status *status)
 {
 	/* The last line speaks of the whole run. */
 	p->shown_ns = p->start_ns;
 	p->shown_bytes = 0;
-	sl_progress_draw(p, status);
+	sl_progress_line_draw(p, status);
 	if (p->terminal)
 		fputc('\n', stderr);
 	sl_log_progress_shown(0);
@@ -94,8 +96,8 @@ static void ledger_table(FILE *out, const struct sl_status *s)
 	}
 	fprintf(out, "  the ledger %s\n",
 		!sl_status_closed(s) ? "DOES NOT CLOSE"
-		: s->sources_gone    ? "closes only as far as a front end reported before it vanished"
-				     : "closes");
+		: s->sources_gone ? "closes only as far as a front end reported before it vanished"
+				  : "closes");
 }
 
 static void causes(FILE *out, const struct sl_status *s)

@@ -11,18 +11,18 @@
 
 #include "monitor/result.h"
 
-struct sl_progress {
+struct sl_progress_line {
 	uint64_t start_ns, shown_ns, shown_bytes;
 	bool terminal; /* stderr is one: the line is redrawn in place */
 	bool drawn;
 };
 
-void sl_progress_begin(struct sl_progress *progress);
+void sl_progress_line_begin(struct sl_progress_line *progress);
 
 /* It is time to draw the line again. */
-bool sl_progress_is_due(const struct sl_progress *progress);
-void sl_progress_draw(struct sl_progress *progress, const struct sl_status *status);
-void sl_progress_end(struct sl_progress *progress, const struct sl_status *status);
+bool sl_progress_line_is_due(const struct sl_progress_line *progress);
+void sl_progress_line_draw(struct sl_progress_line *progress, const struct sl_status *status);
+void sl_progress_line_end(struct sl_progress_line *progress, const struct sl_status *status);
 
 /* The ledger as a table, causes, drops, latency per hop, files, why it ended early, and the result
  * in words. */

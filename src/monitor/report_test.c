@@ -377,13 +377,13 @@ static void the_unit_is_told_with_its_figures(void **state)
 /* The line that is drawn at the end, as somebody who reads a log sees it. */
 static const char *last_line(struct world *w, uint64_t expected)
 {
-	struct sl_progress progress;
+	struct sl_progress_line progress;
 
 	w->s.expected = expected;
 	capture_begin();
-	sl_progress_begin(&progress);
+	sl_progress_line_begin(&progress);
 	progress.start_ns -= 1000000000;
-	sl_progress_end(&progress, &w->s);
+	sl_progress_line_end(&progress, &w->s);
 	return capture_end();
 }
 
@@ -407,16 +407,16 @@ static void the_line_counts_frames_and_kept(void **state)
 static void the_line_is_not_drawn_all_the_time(void **state)
 {
 	struct world *w = *state;
-	struct sl_progress progress;
+	struct sl_progress_line progress;
 
-	sl_progress_begin(&progress);
-	assert_false(sl_progress_is_due(&progress));
+	sl_progress_line_begin(&progress);
+	assert_false(sl_progress_line_is_due(&progress));
 	progress.shown_ns -= 3000000000;
-	assert_true(sl_progress_is_due(&progress));
+	assert_true(sl_progress_line_is_due(&progress));
 	capture_begin();
-	sl_progress_draw(&progress, &w->s);
+	sl_progress_line_draw(&progress, &w->s);
 	expect_text(capture_end(), "100 / 200 frames");
-	assert_false(sl_progress_is_due(&progress));
+	assert_false(sl_progress_line_is_due(&progress));
 	assert_int_equal(progress.shown_bytes, 4000000000);
 }
 
@@ -669,7 +669,8 @@ static void a_place_that_cannot_be_written_is_an_error(void **state)
 	const char *said;
 
 	capture_begin();
-	assert_int_equal(sl_summary_write("/nowhere/at/all.json", &w->s, SL_SUMMARY_VERSION), -ENOENT);
+	assert_int_equal(sl_summary_write("/nowhere/at/all.json", &w->s, SL_SUMMARY_VERSION),
+			 -ENOENT);
 	said = capture_end();
 	expect_text(said, "cannot write the summary '/nowhere/at/all.json'");
 	assert_false(exists("/nowhere/at/all.json.part"));

@@ -184,11 +184,11 @@ static json_t *sinks_json(const struct sl_status *s, uint32_t version)
 
 		if (!a->is_sink)
 			continue;
-		json_array_append_new(
-			array, json_pack("{s:s, s:o, s:o, s:s?}", "name", a->name, "where",
-					 a->has_place ? text(a->where) : json_null(), "figures",
-					 figures_json(s, a, version), "error",
-					 a->error ? strerror(-a->error) : NULL));
+		json_array_append_new(array,
+				      json_pack("{s:s, s:o, s:o, s:s?}", "name", a->name, "where",
+						a->has_place ? text(a->where) : json_null(),
+						"figures", figures_json(s, a, version), "error",
+						a->error ? strerror(-a->error) : NULL));
 	}
 	return array;
 }

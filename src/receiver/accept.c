@@ -168,7 +168,7 @@ void sl_receiver_cancel_plan(struct sl_receiver *r, uint16_t transfer)
 		}
 }
 
-int sl_receiver_meet(struct sl_receiver *r, uint16_t transfer, uint32_t qpn)
+int sl_receiver_set_queue(struct sl_receiver *r, uint16_t transfer, uint32_t qpn)
 {
 	const struct sl_link *link = r->experiment->link;
 

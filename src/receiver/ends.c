@@ -3,13 +3,6 @@
 #include "base/clock.h"
 #include "receiver/private.h"
 
-enum {
-	/* A source has ended, nothing came for this long, and the link looked this often: nothing
-	 * will come. */
-	DRAIN_NS = 200 * 1000 * 1000,
-	DRAIN_LOOKS = 3,
-};
-
 /* The highest sequence of which the source told us, by a count or by a record that arrived. */
 static uint64_t last_word(struct sl_receiver *r, uint32_t module)
 {
@@ -51,7 +44,7 @@ static void end_at(struct sl_receiver *r, uint32_t module, uint64_t end)
 
 	sl_assembler_end(&r->assembler, module, end);
 	s->end = end;
-	s->quiet_since_ns = 0;
+	s->drain = (struct sl_watch){.quiet_since_ns = 0};
 	/* Release: pairs with rejoin.c; `end` is settled, and who comes next begins there. */
 	atomic_store_explicit(&s->settled, 1, memory_order_release);
 }
@@ -100,6 +93,17 @@ static void resume(struct sl_receiver *r, uint32_t module)
 	atomic_store_explicit(&s->settled, 0, memory_order_release);
 }
 
+static bool is_drained(struct sl_receiver *r, uint32_t module, uint64_t reached, uint64_t now_ns)
+{
+	const struct sl_sight sight = {
+		.arrived = reached,
+		.packets = reached ? sl_ring_packets(&r->ring, reached - 1, module) : 0,
+		.idle = sl_receiver_idle(r),
+	};
+
+	return sl_watch_look(&r->source[module].drain, NULL, &sight, now_ns) == SL_WATCH_DRAINED;
+}
+
 /* A module's source has ended: when is everything here that will ever come? At once if it is all
  * given out; otherwise when its lane has been quiet for a while, since packets may be on their
  * way longer than the word that they were sent. */
@@ -107,7 +111,7 @@ static void check_end(struct sl_receiver *r, uint32_t module, uint64_t now)
 {
 	struct sl_source *s = &r->source[module];
 	uint32_t state = atomic_load_explicit(&s->state, memory_order_acquire);
-	uint64_t reached = sl_ring_reached(&r->ring, module), end, idle;
+	uint64_t reached = sl_ring_reached(&r->ring, module), end;
 	uint64_t given_out = r->assembler.head[module].sequence;
 
 	if (state == SL_SOURCE_RETURNING)
@@ -120,15 +124,7 @@ static void check_end(struct sl_receiver *r, uint32_t module, uint64_t now)
 		end_at(r, module, s->next);
 		return;
 	}
-	idle = sl_receiver_idle(r);
-	if (!s->quiet_since_ns || reached != s->reached) {
-		s->reached = reached;
-		s->quiet_since_ns = now;
-		s->quiet_idle = idle;
-		return;
-	}
-	/* Quiet because the link looked and found nothing, not because it had no time to look. */
-	if (now - s->quiet_since_ns < DRAIN_NS || idle - s->quiet_idle < DRAIN_LOOKS)
+	if (!is_drained(r, module, reached, now))
 		return;
 	end = s->next;
 	if (state == SL_SOURCE_ENDED) /* what was given up before that has its outcome, too */

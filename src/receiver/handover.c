@@ -173,5 +173,15 @@ int sl_receiver_take_over(struct sl_receiver *r)
 	begin(r, first);
 	r->handover_from = NULL;
 	r->taken_over = true;
+	sl_info("took over %u modules; this run begins with sequence %llu", r->ring.modules,
+		(unsigned long long)r->assembler.next);
+	if (r->experiment->run.dark_frames && r->assembler.next >= r->experiment->run.dark_frames)
+		sl_warn("dark frames were sent before: pedestals of this run are those of the "
+			"calibration, until dark frames come again");
 	return 0;
+}
+
+uint32_t sl_receiver_plans(const struct sl_receiver *r)
+{
+	return r->plans;
 }

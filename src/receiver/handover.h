@@ -59,4 +59,7 @@ void sl_receiver_hand_over(const struct sl_receiver *receiver, struct sl_handove
  * they are. Logs. */
 int sl_receiver_take_over(struct sl_receiver *receiver);
 
+/* Plans that were made or taken over so far: when it has changed, hand over anew. */
+uint32_t sl_receiver_plans(const struct sl_receiver *receiver);
+
 #endif

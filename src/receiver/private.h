@@ -19,6 +19,7 @@
 #include "base/queue.h"
 #include "base/thread.h"
 #include "core/ledger.h"
+#include "core/watch.h"
 #include "experiment/experiment.h"
 #include "experiment/placement.h"
 #include "feedback/sender.h"
@@ -36,25 +37,24 @@ struct sl_source {
 	/* The dispatcher knows where it ended: `end`, and has not heard of another. */
 	_Atomic uint32_t settled;
 	uint64_t end;
-	uint64_t first_frame; /* of who returns */
+	uint64_t first_frame;	  /* of who returns */
 	_Atomic uint64_t returns; /* how often another one took over */
-	bool dropped;	      /* its queue takes nothing more; pollers then: */
+	bool dropped;		  /* its queue takes nothing more; pollers then: */
 	struct sl_grace left;
 	uint64_t first_sequence;
 	uint16_t transfer;
 	bool accepted;
-	bool open_loop;	  /* it takes no credits */
-	bool cut;	  /* it goes on, and nobody listens: what was whole by then counts */
-	_Atomic uint64_t offered; /* the sequence after the last that it offered; 0: unknown */
+	bool open_loop; /* it takes no credits */
+	bool cut;	/* it goes on, and nobody listens: what was whole by then counts */
+	_Atomic uint64_t offered;     /* the sequence after the last that it offered; 0: unknown */
 	_Atomic uint64_t final_frame; /* the number of that last frame */
-	_Atomic uint64_t first;	  /* sequence with which this run begins */
+	_Atomic uint64_t first;	      /* sequence with which this run begins */
 	struct sl_offer offer;
 	struct sl_plan plan;
 	/* The dispatcher's. Proven: 1 + the highest sequence whose record arrived. */
 	_Atomic uint64_t proven;
 	_Atomic uint64_t last_frame; /* that one's number */
-	uint64_t reached;    /* when last looked at */
-	uint64_t quiet_since_ns, quiet_idle;
+	struct sl_watch drain;	     /* once it has ended */
 	bool cleared; /* nothing was left of it when one that went with it was taken again */
 	/* Under way when the source vanished; 0 packets: none. */
 	_Atomic uint64_t unfinished_sequence, unfinished_packets;
@@ -105,7 +105,7 @@ struct sl_receiver {
 	char guard[64];
 	bool detector_open, link_open, unit_open, started;
 	_Atomic bool outcomes_failed;
-	_Atomic uint32_t state; /* enum sl_state */
+	_Atomic uint32_t state;	 /* enum sl_state */
 	_Atomic bool same_clock; /* source and receiver share a host */
 	unsigned sinks_open;
 
@@ -152,10 +152,10 @@ struct sl_receiver {
 	struct sl_figures_board unit_figures, sink_figures[SL_EXPERIMENT_SINKS];
 
 	struct sl_status at_end; /* for sinks, when they close */
-	FILE *outcomes; /* a line per module-frame, where asked for */
+	FILE *outcomes;		 /* a line per module-frame, where asked for */
 	struct sl_pending_span *pending;
 	size_t pending_spans, pending_room;
-	size_t pending_last[SL_ASSEMBLER_MODULES]; /* 1 + the module's newest run; 0: none */
+	size_t pending_last[SL_ASSEMBLER_MODULES];   /* 1 + the module's newest run; 0: none */
 	_Atomic int sink_error[SL_EXPERIMENT_SINKS]; /* the first of each */
 
 	struct sl_thread link_thread[SL_POLLERS], dispatch_thread, settle_thread;
@@ -165,6 +165,9 @@ struct sl_receiver {
 		unsigned index;
 	} worker_arg[64], link_arg[SL_POLLERS];
 };
+
+/* sources.c: how often the link looked and found nothing: the poller that did so least. */
+uint64_t sl_receiver_idle(const struct sl_receiver *receiver);
 
 /* threads.c: wait until all have ended. */
 void sl_receiver_join(struct sl_receiver *receiver);

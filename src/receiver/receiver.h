@@ -22,9 +22,12 @@
 
 #include <sluice/status.h>
 
+struct sl_control_env;
+struct sl_control_ops;
 struct sl_experiment;
 struct sl_offer;
 struct sl_plan;
+struct sl_progress;
 struct sl_receiver;
 
 int sl_receiver_open(struct sl_experiment *experiment, const char *outcomes_path,
@@ -36,11 +39,11 @@ int sl_receiver_accept(struct sl_receiver *receiver, const struct sl_offer *offe
 		       struct sl_plan *plan, char *why, size_t why_bytes);
 void sl_receiver_cancel_plan(struct sl_receiver *receiver, uint16_t transfer);
 
-/* Who offered a module in a run has left before it was accepted. */
+/* The source that offered a module during the run has left before it was accepted. */
 void sl_receiver_cancel_offer(struct sl_receiver *receiver, uint32_t module);
 
 /* The queue pair of a source whose offer could not name it. */
-int sl_receiver_meet(struct sl_receiver *receiver, uint16_t transfer, uint32_t qpn);
+int sl_receiver_set_queue(struct sl_receiver *receiver, uint16_t transfer, uint32_t qpn);
 
 /* Before START is told to the front ends: credits must be on their way. */
 int sl_receiver_start(struct sl_receiver *receiver);
@@ -63,18 +66,18 @@ void sl_receiver_end(struct sl_receiver *receiver, uint32_t module);
  * came whole is what it sent. */
 void sl_receiver_cut(struct sl_receiver *receiver, uint32_t module);
 
-/* How far a source has come that does not say so itself. */
-struct sl_receiver_progress {
-	uint64_t reached; /* 1 + the highest sequence of which anything arrived */
-	uint32_t packets; /* of that sequence */
-	uint64_t opened;  /* sequences below it have or had a slot */
-	uint64_t idle;	  /* how often the link looked and found nothing */
-};
+/* How far a source has come, as seen from here. */
 void sl_receiver_progress(const struct sl_receiver *receiver, uint32_t module,
-			  struct sl_receiver_progress *progress);
+			  struct sl_progress *progress);
 
-/* How often the link looked and found nothing: the poller that did so least. */
-uint64_t sl_receiver_idle(const struct sl_receiver *receiver);
+/* The calls above as a control driver makes them; its `arg` is the receiver. */
+extern const struct sl_control_ops sl_receiver_control_ops;
+
+/* All of env but for its file and modules. */
+void sl_receiver_control_env(struct sl_receiver *receiver, struct sl_control_env *env);
+
+/* After start: until every module has slots for what may come. -ETIMEDOUT, logged. */
+int sl_receiver_wait_open(const struct sl_receiver *receiver);
 
 /* ring.overrun: stop, and a module-frame found no room: the run has to end. */
 bool sl_receiver_overrun(struct sl_receiver *receiver);
@@ -84,6 +87,9 @@ bool sl_receiver_overrun(struct sl_receiver *receiver);
 void sl_receiver_status(const struct sl_receiver *receiver, struct sl_status *status);
 
 bool sl_receiver_done(const struct sl_receiver *receiver); /* every frame has been settled */
+
+/* All sources sent what they had offered: no receiver will need their plans again. */
+bool sl_receiver_is_exhausted(const struct sl_receiver *receiver);
 
 /* Stop threads, close sinks, resolve what was pending. 0, or the first sink's error. */
 int sl_receiver_finish(struct sl_receiver *receiver);

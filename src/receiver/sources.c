@@ -99,17 +99,47 @@ uint64_t sl_receiver_idle(const struct sl_receiver *r)
 	return least;
 }
 
-void sl_receiver_progress(const struct sl_receiver *r, uint32_t module,
-			  struct sl_receiver_progress *progress)
+/* The sequence after all that it offered. */
+static uint64_t last_of(const struct sl_source *s)
 {
+	uint64_t first = s->plan.first_sequence;
+
+	return s->offer.frames && s->offer.frames < UINT64_MAX - first ? first + s->offer.frames
+								       : UINT64_MAX;
+}
+
+void sl_receiver_progress(const struct sl_receiver *r, uint32_t module,
+			  struct sl_progress *progress)
+{
+	const struct sl_source *s = &r->source[module];
 	uint64_t reached = sl_ring_reached(&r->ring, module);
 
-	*progress = (struct sl_receiver_progress){
+	*progress = (struct sl_progress){
+		.first = atomic_load_explicit(&s->first, memory_order_relaxed),
+		.end = last_of(s),
 		.reached = reached,
-		.packets = reached ? sl_ring_packets(&r->ring, reached - 1, module) : 0,
 		.opened = sl_ring_opened(&r->ring, module),
+		.packets = reached ? sl_ring_packets(&r->ring, reached - 1, module) : 0,
+		.packets_whole = s->plan.packets,
 		.idle = sl_receiver_idle(r),
+		.arrived = atomic_load_explicit(&r->counters.packets, memory_order_relaxed),
+		/* Over RC a source without credits is told to come again. */
+		.waits = !s->open_loop || s->plan.service == SL_SERVICE_RC,
 	};
+}
+
+bool sl_receiver_is_exhausted(const struct sl_receiver *r)
+{
+	for (uint32_t i = 0; i < r->ring.modules; i++) {
+		const struct sl_source *s = &r->source[i];
+		uint32_t state = atomic_load(&s->state);
+
+		if (state == SL_SOURCE_DONE)
+			continue;
+		if (state != SL_SOURCE_ENDED || sl_ring_reached(&r->ring, i) < last_of(s))
+			return false;
+	}
+	return true;
 }
 
 bool sl_receiver_overrun(struct sl_receiver *r)

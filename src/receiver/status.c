@@ -37,7 +37,8 @@ static void totals_status(const struct sl_totals *totals, struct sl_status *stat
 
 static struct sl_status_gauge gauge_status(const struct sl_gauge *gauge, uint64_t of)
 {
-	struct sl_status_gauge copy = {.now = get(&gauge->now), .most = get(&gauge->most), .of = of};
+	struct sl_status_gauge copy = {
+		.now = get(&gauge->now), .most = get(&gauge->most), .of = of};
 
 	/* The dispatcher stores `now` first. */
 	if (copy.most < copy.now)

@@ -28,7 +28,8 @@ static uint64_t sum(const uint64_t *value, unsigned n)
 
 /* ---- promises: what is broken, or NULL ---- */
 
-static const char *column_problem(const struct sl_status_column *c, const struct sl_status_column *b)
+static const char *column_problem(const struct sl_status_column *c,
+				  const struct sl_status_column *b)
 {
 	uint64_t outcomes = sum(c->outcome, SL_STATUS_OUTCOMES);
 
@@ -167,8 +168,8 @@ static void every_snapshot_keeps_its_promises(void **state)
 					    "frontend.duplicate=0.02", "frontend.corrupt=0.01",
 					    "frontend.reorder=0.01"};
 	static const char *const gappy[] = {"detector.frames=2000", "frontend.skip=0.05",
-					    "frontend.burst=0.001", "unit.workers=2", "unit.batch=3",
-					    "unit.deadline_us=1"};
+					    "frontend.burst=0.001", "unit.workers=2",
+					    "unit.batch=3",	    "unit.deadline_us=1"};
 	uint64_t taken = 0, moved = 0;
 
 	for (unsigned i = 0; taken < SNAPSHOTS; i++) {

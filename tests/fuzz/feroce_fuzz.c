@@ -16,7 +16,7 @@ enum { MODULES = 2, PACKETS = 3, FRAMES = 5, IP = 0x0a000000 };
 
 struct world {
 	struct sl_feroce_host host;
-	struct sl_feroce_seen seen[MODULES];
+	struct sl_progress seen[MODULES];
 	unsigned plans, ends[MODULES];
 	uint16_t transfers;
 	bool open[65536]; /* by transfer */
@@ -39,8 +39,8 @@ static void note(void *arg, uint32_t ip, uint16_t port, const struct sl_feroce_m
 	require((ip & ~3u) == IP);
 }
 
-static int accept_offer(void *arg, const struct sl_offer *offer, struct sl_plan *plan, char *why,
-			size_t why_bytes)
+static int accept_offer(void *arg, const struct sl_offer *offer, bool same_host,
+			struct sl_plan *plan, char *why, size_t why_bytes)
 {
 	struct world *w = arg;
 
@@ -68,9 +68,10 @@ static int meet(void *arg, uint16_t transfer, uint32_t qpn)
 	return 0;
 }
 
-static void look(void *arg, uint32_t module, struct sl_feroce_seen *seen)
+static void look(void *arg, uint32_t module, struct sl_progress *seen)
 {
 	*seen = ((struct world *)arg)->seen[module];
+	seen->packets_whole = PACKETS;
 }
 
 static void over(struct world *w, uint32_t module)
@@ -79,7 +80,8 @@ static void over(struct world *w, uint32_t module)
 	require(!w->ends[module]++);
 }
 
-static int count(void *arg, uint32_t module, uint64_t next, char *why, size_t why_bytes)
+static int count(void *arg, uint32_t module, uint64_t next, uint64_t sent, uint64_t position,
+		 bool final, char *why, size_t why_bytes)
 {
 	require(next == FRAMES);
 	over(arg, module);
@@ -100,8 +102,20 @@ static void end_or_gone(void *arg, uint32_t module)
 	over(arg, module);
 }
 
-static const struct sl_feroce_ops ops = {accept_offer, meet,	 look,	     count,
-					 end_or_gone,  withdraw, end_or_gone};
+static void limit(void *arg, uint64_t sequence)
+{
+}
+
+static const struct sl_control_ops ops = {
+	.accept = accept_offer,
+	.set_queue = meet,
+	.cancel_plan = withdraw,
+	.count = count,
+	.end = end_or_gone,
+	.source_lost = end_or_gone,
+	.limit = limit,
+	.progress = look,
+};
 
 static void check_codec(const uint8_t *data, size_t size)
 {

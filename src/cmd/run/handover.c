@@ -1,5 +1,4 @@
 /* handover.c - the state that the keeper holds at both ends of a run. */
-#include "receiver/private.h"
 #include "cmd/run/handover.h"
 
 #include <errno.h>
@@ -7,26 +6,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "control/handover/state.h"
+#include "experiment/experiment.h"
 
 static int take_over(struct sl_run_handover *handover, struct sl_receiver *receiver)
 {
-	const struct sl_experiment *e = receiver->experiment;
 	int err = sl_receiver_take_over(receiver);
 
 	if (err)
 		return err;
 	handover->taken_over = true;
-	handover->stored = receiver->plans;
-	sl_handover_watch_init(&handover->watch, receiver,
-			       e->feroce.enable ? e->feroce.silence_s : e->control.silence_s);
-	sl_info("took over %u modules; this run begins with sequence %llu", receiver->ring.modules,
-		(unsigned long long)receiver->assembler.next);
-	if (e->run.dark_frames && receiver->assembler.next >= e->run.dark_frames)
-		sl_warn("dark frames were sent before: pedestals of this run are those of the "
-			"calibration, until dark frames come again");
+	handover->stored = sl_receiver_plans(receiver);
 	return 0;
 }
 
@@ -91,7 +82,7 @@ int sl_run_handover_store(struct sl_run_handover *handover, const struct sl_rece
 	int err = -ENOMEM;
 
 	handover->receiver = receiver;
-	if (handover->socket < 0 || handover->stored == receiver->plans)
+	if (handover->socket < 0 || handover->stored == sl_receiver_plans(receiver))
 		return 0;
 	message = malloc(sizeof(*message));
 	state = malloc(sizeof(*state));
@@ -100,7 +91,7 @@ int sl_run_handover_store(struct sl_run_handover *handover, const struct sl_rece
 		err = sl_handover_encode(state, message);
 		if (!err)
 			err = sl_keeper_store(handover->socket, message);
-		handover->stored = receiver->plans;
+		handover->stored = sl_receiver_plans(receiver);
 	}
 	if (err)
 		sl_error("the keeper does not take what this run would leave: %s", strerror(-err));
@@ -117,27 +108,13 @@ void sl_run_handover_poll(struct sl_run_handover *handover)
 	}
 	if (handover->receiver) /* a module that came back has another plan */
 		sl_run_handover_store(handover, handover->receiver);
-	if (handover->taken_over)
-		sl_handover_watch_poll(&handover->watch, sl_clock_ns());
-}
-
-void sl_run_handover_stop(struct sl_run_handover *handover)
-{
-	if (handover->taken_over)
-		sl_handover_watch_stop(&handover->watch);
-}
-
-void sl_run_handover_abandon(struct sl_run_handover *handover)
-{
-	if (handover->taken_over)
-		sl_handover_watch_abandon(&handover->watch);
 }
 
 void sl_run_handover_end(struct sl_run_handover *handover, const struct sl_receiver *receiver)
 {
 	if (handover->socket < 0)
 		return;
-	if (sl_handover_watch_exhausted(receiver))
+	if (sl_receiver_is_exhausted(receiver))
 		sl_keeper_store(handover->socket, NULL);
 	else
 		sl_info("the keeper still holds what the sources rely on: another run can take "

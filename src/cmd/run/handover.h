@@ -3,16 +3,15 @@
  *
  * Model:     without control.keeper every call is what it was before. With it, the run claims the
  *            keeper's handover state first. There is none: the run begins as any other, and stores
- *            one before it starts. There is one: sources are taken over and watched
- *            (control/handover/watch.h). At the end it is forgotten when no source will need it,
- *            otherwise it stays.
+ *            one before it starts. There is one: sources are taken over (control driver
+ *            `resumed`). At the end, when the sinks have closed, it is forgotten if no source needs
+ *            it any more; otherwise it stays.
  * Threads:   the control thread.
  * Ownership: borrows experiment and receiver. */
 #ifndef SL_CMD_RUN_HANDOVER_H
 #define SL_CMD_RUN_HANDOVER_H
 
 #include "control/handover/keeper.h"
-#include "control/handover/watch.h"
 #include "receiver/receiver.h"
 
 struct sl_run_handover {
@@ -20,7 +19,6 @@ struct sl_run_handover {
 	bool taken_over; /* sources have plans already, and come from nobody's offer */
 	const struct sl_receiver *receiver;
 	uint32_t stored; /* plans that the keeper knows of */
-	struct sl_handover_watch watch;
 };
 
 /* Logs. */
@@ -31,10 +29,8 @@ int sl_run_handover_open(struct sl_run_handover *handover, struct sl_experiment 
 int sl_run_handover_store(struct sl_run_handover *handover, const struct sl_receiver *receiver);
 
 void sl_run_handover_poll(struct sl_run_handover *handover);
-void sl_run_handover_stop(struct sl_run_handover *handover);
-void sl_run_handover_abandon(struct sl_run_handover *handover);
 
-/* Every frame has its outcome. */
+/* Every frame has its outcome, and what was stored is safe. */
 void sl_run_handover_end(struct sl_run_handover *handover, const struct sl_receiver *receiver);
 void sl_run_handover_close(struct sl_run_handover *handover);
 

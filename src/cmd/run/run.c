@@ -41,7 +41,6 @@ static enum sl_result conclude(struct sl_run_state *run)
 	const char *signal = sl_signal_name(sl_signal), *early;
 	bool failed = false;
 
-	sl_receiver_finish(run->receiver);
 	sl_receiver_status(run->receiver, status);
 	status->started_unix_ns = run->started_unix_ns;
 	status->ended_unix_ns = sl_clock_unix_ns();
@@ -140,6 +139,27 @@ static enum sl_result end_child(struct sl_run_state *run, enum sl_result result)
 	return result == SL_RESULT_INTACT || result == SL_RESULT_EMPTY ? SL_RESULT_ERROR : result;
 }
 
+/* Sources that begin by themselves need slots before they are told anything. */
+static int start_early(struct sl_run_state *run)
+{
+	int err;
+
+	if (!sl_controls_start_alone(&run->controls))
+		return 0;
+	err = sl_receiver_start(run->receiver);
+	run->started = !err;
+	return err ? err : sl_receiver_wait_open(run->receiver);
+}
+
+static int start(struct sl_run_state *run)
+{
+	int err = run->started ? 0 : sl_receiver_start(run->receiver);
+
+	if (!err && !run->options.quiet && !run->options.still)
+		sl_receiver_log(run->receiver);
+	return err;
+}
+
 static enum sl_result run_experiment(struct sl_run_state *run)
 {
 	enum sl_result result = SL_RESULT_ERROR;
@@ -150,29 +170,20 @@ static enum sl_result run_experiment(struct sl_run_state *run)
 				 run->options.outcomes[0] ? run->options.outcomes : NULL,
 				 &run->receiver))
 		return SL_RESULT_ERROR;
-	if (sl_run_open_server(run))
-		goto undo_receive;
-	/* Who asks nobody begins at once: then everything must be ready before. */
-	if (!run->server && (sl_receiver_start(run->receiver) || sl_one_way_wait(&run->oneway)))
-		goto undo_receive;
-	if (sl_run_write_port_file(run) ||
-	    (run->experiment->emulate_local && sl_run_spawn_child(run)))
-		goto undo_receive;
-	if (sl_run_wait_for_front_ends(run) ||
-	    sl_run_handover_store(&run->handover, run->receiver) ||
-	    (run->server && sl_receiver_start(run->receiver)))
-		goto undo_receive;
-	if (!run->options.quiet && !run->options.still)
-		sl_receiver_log(run->receiver);
+	if (sl_run_open_controls(run) || start_early(run) || sl_run_write_port_file(run) ||
+	    (run->experiment->emulate_local && sl_run_spawn_child(run)) ||
+	    sl_run_wait_for_sources(run) || sl_run_handover_store(&run->handover, run->receiver) ||
+	    start(run))
+		goto undo_receiver;
 	sl_run_acquire(run);
+	/* In this order: what a source sent is safe before it is told that it may forget it. */
+	sl_receiver_finish(run->receiver);
 	sl_run_handover_end(&run->handover, run->receiver);
+	sl_controls_bye(&run->controls);
 	result = conclude(run);
 
-undo_receive:
-	if (run->feroce)
-		sl_feroce_server_close(run->feroce);
-	if (run->server)
-		sl_server_close(run->server); /* a child notices and ends */
+undo_receiver:
+	sl_controls_close(&run->controls); /* a child notices and ends */
 	result = end_child(run, result);
 	sl_receiver_close(run->receiver);
 	sl_run_handover_close(&run->handover);

@@ -8,11 +8,9 @@
 #include <sys/types.h>
 
 #include "cmd/cmd.h"
-#include "cmd/run/front_ends.h"
 #include "cmd/run/handover.h"
 #include "cmd/run/run.h"
-#include "control/one_way.h"
-#include "control/tcp/server.h"
+#include "control/controls.h"
 #include "experiment/transfers.h"
 #include "monitor/report.h"
 
@@ -30,31 +28,30 @@ struct sl_run_state {
 	struct sl_args args;
 	struct sl_experiment *experiment;
 	struct sl_receiver *receiver;
-	struct sl_server *server;	 /* NULL: the link goes one way */
-	struct sl_feroce_server *feroce; /* NULL: modules come over TCP */
-	struct sl_one_way oneway;	 /* where the link goes one way */
-	struct sl_progress progress;
+	struct sl_controls controls;
+	bool started; /* the receiver's threads run */
+	struct sl_progress_line progress;
 	struct sl_status status; /* when last taken */
 	uint64_t started_unix_ns;
 	struct sl_run_handover handover;
 	pid_t child;				   /* 0: none */
 	int child_status;			   /* once it has ended */
 	char transfer_path[SL_TRANSFER_NAME + 16]; /* of its sections in the file */
-	bool stopping;
+	uint64_t stopping_ns;		/* since when sources are asked to end; 0: they are not */
 	const struct sl_run_plan *plan; /* NULL: as the file says */
 };
 
 /* ---- sources.c ---- */
 
 /* From now on front ends may come, or are listened to. Logs. */
-int sl_run_open_server(struct sl_run_state *run);
+int sl_run_open_controls(struct sl_run_state *run);
 int sl_run_write_port_file(const struct sl_run_state *run);
 /* The detector side as a process of its own. */
 int sl_run_spawn_child(struct sl_run_state *run);
-/* Until every module has a plan and every front end is ready. Logs. */
-int sl_run_wait_for_front_ends(struct sl_run_state *run);
+/* Until every module has a plan and every source is ready. Logs. */
+int sl_run_wait_for_sources(struct sl_run_state *run);
 /* For SL_RUN_POLL_MS at most. */
-void sl_run_poll_front_ends(struct sl_run_state *run);
+void sl_run_poll_sources(struct sl_run_state *run);
 
 /* ---- acquire.c ---- */
 

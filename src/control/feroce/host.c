@@ -26,7 +26,7 @@ static struct name name_of(uint32_t ip)
 }
 
 void sl_feroce_host_init(struct sl_feroce_host *host, const struct sl_feroce_options *options,
-			 const struct sl_feroce_ops *ops, void *arg, sl_feroce_send *send,
+			 const struct sl_control_ops *ops, void *arg, sl_feroce_send *send,
 			 void *send_arg)
 {
 	*host = (struct sl_feroce_host){
@@ -120,7 +120,7 @@ int sl_feroce_host_plan(struct sl_feroce_host *host, struct sl_feroce_seat *seat
 	offer.source.ip[10] = offer.source.ip[11] = 0xff;
 	for (unsigned i = 0; i < 4; i++)
 		offer.source.ip[12 + i] = (uint8_t)(seat->ip >> (24 - 8 * i));
-	return host->ops->accept(host->arg, &offer, &seat->plan, why, why_bytes);
+	return host->ops->accept(host->arg, &offer, false, &seat->plan, why, why_bytes);
 }
 
 uint32_t sl_feroce_host_planned(const struct sl_feroce_host *host)
@@ -191,7 +191,7 @@ static void open_again(struct sl_feroce_host *host, struct sl_feroce_seat *seat,
 
 	seat->port = port;
 	if (seat->phase == SL_FEROCE_SEAT_RUNNING) {
-		host->ops->seen(host->arg, sl_feroce_host_module(host, seat), &seat->seen);
+		host->ops->progress(host->arg, sl_feroce_host_module(host, seat), &seat->seen);
 		fresh = !seat->seen.reached;
 	}
 	if (fresh && !seat->held)
@@ -282,8 +282,7 @@ static void hear_close(struct sl_feroce_host *host, uint32_t ip, const struct sl
 			sl_feroce_host_module(host, seat), name_of(ip).text);
 		leave(host, seat);
 	} else if (seat->phase != SL_FEROCE_SEAT_FREE && seat->phase != SL_FEROCE_SEAT_OVER) {
-		seat->phase = SL_FEROCE_SEAT_OVER;
-		host->ops->end(host->arg, sl_feroce_host_module(host, seat));
+		sl_feroce_host_end(host, seat);
 	}
 }
 
@@ -318,7 +317,7 @@ static void hear_of_open(struct sl_feroce_host *host, struct sl_feroce_seat *sea
 					 "it refuses; has it queue pairs left from before?");
 		return;
 	}
-	if (host->ops->meet(host->arg, seat->plan.transfer, m->local.qpn)) {
+	if (host->ops->set_queue(host->arg, seat->plan.transfer, m->local.qpn)) {
 		sl_feroce_host_turn_away(host, seat->ip,
 					 "the link must know its queue pair before");
 		return;

@@ -26,16 +26,9 @@
 #include <stdint.h>
 
 #include "control/feroce/wire.h"
-#include "core/plan.h"
+#include "core/control.h"
 
 enum { SL_FEROCE_SEATS = 64 };
-
-struct sl_feroce_seen {	  /* of one module */
-	uint64_t reached; /* 1 + the highest sequence of which anything arrived */
-	uint32_t packets; /* of that sequence */
-	uint64_t opened;  /* sequences below it have or had a slot to go to */
-	uint64_t idle;	  /* how often the link looked and found nothing */
-};
 
 struct sl_feroce_options {
 	uint32_t modules;
@@ -47,20 +40,6 @@ struct sl_feroce_options {
 	uint32_t silence_ms; /* 0: a front end may be silent for ever */
 	uint32_t devices;
 	uint32_t device[SL_FEROCE_SEATS]; /* to be asked: IPv4, host order */
-};
-
-struct sl_feroce_ops {
-	/* Answer an offer; on error say why in `why`. */
-	int (*accept)(void *arg, const struct sl_offer *offer, struct sl_plan *plan, char *why,
-		      size_t why_bytes);
-	/* The queue pair of a front end that was asked: known only now. */
-	int (*meet)(void *arg, uint16_t transfer, uint32_t qpn);
-	void (*seen)(void *arg, uint32_t module, struct sl_feroce_seen *seen);
-	/* All `next` frames of it are there. */
-	int (*count)(void *arg, uint32_t module, uint64_t next, char *why, size_t why_bytes);
-	void (*end)(void *arg, uint32_t module); /* it ended: what was seen of it counts */
-	void (*cancel_plan)(void *arg, uint16_t transfer); /* the front end left before the start */
-	void (*source_lost)(void *arg, uint32_t module);   /* it vanished */
 };
 
 /* What goes to a front end at that address and port. */
@@ -88,24 +67,25 @@ struct sl_feroce_seat {
 	uint16_t port;		      /* where the front end hears */
 	struct sl_feroce_queue queue; /* the front end's */
 	struct sl_plan plan;
-	struct sl_feroce_seen seen;
-	uint64_t quiet_ns, quiet_idle; /* since when nothing came */
+	struct sl_progress seen;
+	struct sl_watch watch;
 };
 
 struct sl_feroce_host {
 	struct sl_feroce_options options;
-	const struct sl_feroce_ops *ops;
+	const struct sl_control_ops *ops;
 	void *arg;
 	sl_feroce_send *send;
 	void *send_arg;
-	bool started;
+	bool started, stopping;
+	bool safe;		       /* what front ends sent is safe: they may be let go */
 	unsigned told;		       /* how often that somebody cannot be served */
 	uint64_t malformed, misplaced; /* messages: not understood; not expected, or not ours */
 	struct sl_feroce_seat seat[SL_FEROCE_SEATS];
 };
 
 void sl_feroce_host_init(struct sl_feroce_host *host, const struct sl_feroce_options *options,
-			 const struct sl_feroce_ops *ops, void *arg, sl_feroce_send *send,
+			 const struct sl_control_ops *ops, void *arg, sl_feroce_send *send,
 			 void *send_arg);
 
 /* A datagram from that address. */
@@ -120,7 +100,11 @@ void sl_feroce_host_start(struct sl_feroce_host *host);
 /* No slots will be opened from now on: who fills them or rests is let go. */
 void sl_feroce_host_stop(struct sl_feroce_host *host);
 void sl_feroce_host_abandon(struct sl_feroce_host *host); /* who still runs is gone */
-void sl_feroce_host_bye(struct sl_feroce_host *host);	  /* once more, to who may not know */
+/* What front ends sent is safe: those that have ended are told so with CLOSE, up to three times. */
+void sl_feroce_host_bye(struct sl_feroce_host *host);
+bool sl_feroce_host_leaving(const struct sl_feroce_host *host); /* a CLOSE has no answer yet */
+/* The last CLOSE, to every front end that has not answered one. */
+void sl_feroce_host_dismiss(struct sl_feroce_host *host);
 
 /* host.c, for watch.c. */
 uint32_t sl_feroce_host_module(const struct sl_feroce_host *host,
@@ -129,6 +113,7 @@ void sl_feroce_host_say(struct sl_feroce_host *host, const struct sl_feroce_seat
 			enum sl_feroce_request request, enum sl_feroce_answer ack);
 int sl_feroce_host_plan(struct sl_feroce_host *host, struct sl_feroce_seat *seat, char *why,
 			size_t why_bytes);
+void sl_feroce_host_end(struct sl_feroce_host *host, struct sl_feroce_seat *seat);
 void sl_feroce_host_turn_away(struct sl_feroce_host *host, uint32_t ip, const char *why);
 
 #endif

@@ -49,10 +49,10 @@ struct world {
 	struct sl_offer offer[MODULES + 1];
 	unsigned accepted, withdrawn, met, counted, ended, gone;
 	uint32_t met_qpn, last_module;
-	uint64_t next[MODULES];
+	uint64_t next[MODULES], limit;
 	bool refuse_offers, refuse_counts, use_send;
 	/* what the receiver has seen */
-	struct sl_feroce_seen seen[MODULES];
+	struct sl_progress seen[MODULES];
 };
 
 static void note(void *arg, uint32_t ip, uint16_t port, const struct sl_feroce_message *message)
@@ -63,8 +63,8 @@ static void note(void *arg, uint32_t ip, uint16_t port, const struct sl_feroce_m
 	w->sent[w->sent_n++] = (struct sent){ip, port, *message};
 }
 
-static int accept_offer(void *arg, const struct sl_offer *offer, struct sl_plan *plan, char *why,
-			size_t why_bytes)
+static int accept_offer(void *arg, const struct sl_offer *offer, bool same_host,
+			struct sl_plan *plan, char *why, size_t why_bytes)
 {
 	struct world *w = arg;
 
@@ -102,14 +102,15 @@ static int meet(void *arg, uint16_t transfer, uint32_t qpn)
 	return 0;
 }
 
-static void look(void *arg, uint32_t module, struct sl_feroce_seen *seen)
+static void look(void *arg, uint32_t module, struct sl_progress *seen)
 {
 	struct world *w = arg;
 
 	*seen = w->seen[module];
 }
 
-static int count(void *arg, uint32_t module, uint64_t next, char *why, size_t why_bytes)
+static int count(void *arg, uint32_t module, uint64_t next, uint64_t sent, uint64_t position,
+		 bool final, char *why, size_t why_bytes)
 {
 	struct world *w = arg;
 
@@ -141,8 +142,21 @@ static void source_lost(void *arg, uint32_t module)
 	w->last_module = module;
 }
 
-static const struct sl_feroce_ops ops = {accept_offer, meet,	    look,	count,
-					 end,	       cancel_plan, source_lost};
+static void limit(void *arg, uint64_t sequence)
+{
+	((struct world *)arg)->limit = sequence;
+}
+
+static const struct sl_control_ops ops = {
+	.accept = accept_offer,
+	.set_queue = meet,
+	.cancel_plan = cancel_plan,
+	.count = count,
+	.end = end,
+	.source_lost = source_lost,
+	.limit = limit,
+	.progress = look,
+};
 
 static const struct sl_feroce_options plain = {
 	.modules = MODULES,
@@ -160,7 +174,8 @@ static struct world *world_with(const struct sl_feroce_options *options)
 
 	world = (struct world){.now = 1000 * MS};
 	for (unsigned m = 0; m < MODULES; m++)
-		world.seen[m].opened = 4;
+		world.seen[m] = (struct sl_progress){
+			.opened = 4, .packets_whole = PACKETS, .end = UINT64_MAX};
 	sl_feroce_host_init(&world.host, options, &ops, &world, note, &world);
 	return &world;
 }
@@ -511,6 +526,11 @@ static void the_run_ends_with_its_last_frame(void **state)
 	pass(w, 10);
 	assert_int_equal(w->counted, 1);
 	assert_int_equal(w->next[0], FRAMES);
+	pass(w, 1000);
+	silence(w); /* not before what it sent is safe */
+	sl_feroce_host_bye(&w->host);
+	assert_true(sl_feroce_host_leaving(&w->host));
+	pass(w, 10);
 	expect(w, SL_FEROCE_CLOSE, SL_FEROCE_ACK_NONE);
 	assert_int_equal(w->gone, 0);
 }
@@ -545,6 +565,9 @@ static void a_stop_waits_for_the_block_under_way(void **state)
 	w->seen[0].opened = 8;
 	pass(w, 10);
 	assert_int_equal(w->ended, 1);
+	assert_int_equal(w->limit, 8);
+	sl_feroce_host_bye(&w->host);
+	pass(w, 10);
 	expect(w, SL_FEROCE_CLOSE, SL_FEROCE_ACK_NONE);
 }
 
@@ -636,6 +659,8 @@ static void silence_after_the_first_data_is_an_end(void **state)
 	pass(w, 200);
 	assert_int_equal(w->gone, 1);
 	assert_int_equal(w->counted, 0);
+	sl_feroce_host_bye(&w->host);
+	pass(w, 10);
 	expect(w, SL_FEROCE_CLOSE, SL_FEROCE_ACK_NONE);
 }
 
@@ -703,6 +728,8 @@ static void a_close_of_ours_is_repeated_until_answered(void **state)
 
 	arrive(w, 0, FRAMES, PACKETS);
 	pass(w, 10);
+	sl_feroce_host_bye(&w->host);
+	pass(w, 10);
 	heard(w);
 	pass(w, 300);
 	heard(w);
@@ -710,8 +737,9 @@ static void a_close_of_ours_is_repeated_until_answered(void **state)
 	m.ack = SL_FEROCE_NO_QP;
 	m.remote.qpn = FIRST_QUEUE;
 	tell(w, DEVICE, &m);
+	assert_false(sl_feroce_host_leaving(&w->host));
 	pass(w, 3000);
-	sl_feroce_host_bye(&w->host);
+	sl_feroce_host_dismiss(&w->host);
 	silence(w);
 }
 
@@ -720,9 +748,12 @@ static void a_close_of_ours_is_not_repeated_for_ever(void **state)
 	struct world *w = one_runs();
 
 	arrive(w, 0, FRAMES, PACKETS);
+	pass(w, 10);
+	sl_feroce_host_bye(&w->host);
 	pass(w, 10000);
 	assert_int_equal(w->sent_n - w->heard_n, 3);
-	sl_feroce_host_bye(&w->host);
+	assert_false(sl_feroce_host_leaving(&w->host));
+	sl_feroce_host_dismiss(&w->host);
 	assert_int_equal(w->sent_n - w->heard_n, 4);
 }
 

@@ -3,13 +3,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 
 enum {
@@ -181,7 +181,8 @@ static void send_message(void *arg, uint32_t ip, uint16_t port,
 }
 
 int sl_feroce_server_open(const struct sl_feroce_server_options *options,
-			  const struct sl_feroce_ops *ops, void *arg, struct sl_feroce_server **out)
+			  const struct sl_control_ops *ops, void *arg,
+			  struct sl_feroce_server **out)
 {
 	struct sl_feroce_server *server = calloc(1, sizeof(*server));
 	struct sl_feroce_options host = options->host;
@@ -209,7 +210,7 @@ void sl_feroce_server_close(struct sl_feroce_server *server)
 	const struct sl_feroce_host *host = &server->host;
 
 	if (server->sockets)
-		sl_feroce_host_bye(&server->host);
+		sl_feroce_host_dismiss(&server->host);
 	if (server->foreign || host->malformed || host->misplaced)
 		sl_info("FEROCE: %llu datagrams from addresses that are not allowed, %llu that are "
 			"no messages, %llu messages that did not fit were ignored",
@@ -253,11 +254,21 @@ static void listen_to(struct sl_feroce_server *server, int fd)
 	}
 }
 
-void sl_feroce_server_poll(struct sl_feroce_server *server)
+unsigned sl_feroce_server_fds(const struct sl_feroce_server *server, struct pollfd *fds,
+			      unsigned most)
+{
+	unsigned n = 0;
+
+	for (; n < server->sockets && n < most; n++)
+		fds[n] = (struct pollfd){.fd = server->fd[n], .events = POLLIN};
+	return n;
+}
+
+void sl_feroce_server_poll(struct sl_feroce_server *server, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < server->sockets; i++)
 		listen_to(server, server->fd[i]);
-	sl_feroce_host_tick(&server->host, sl_clock_ns());
+	sl_feroce_host_tick(&server->host, now_ns);
 }
 
 uint32_t sl_feroce_server_planned(const struct sl_feroce_server *server)
@@ -283,4 +294,14 @@ void sl_feroce_server_stop(struct sl_feroce_server *server)
 void sl_feroce_server_abandon(struct sl_feroce_server *server)
 {
 	sl_feroce_host_abandon(&server->host);
+}
+
+void sl_feroce_server_bye(struct sl_feroce_server *server)
+{
+	sl_feroce_host_bye(&server->host);
+}
+
+bool sl_feroce_server_leaving(const struct sl_feroce_server *server)
+{
+	return sl_feroce_host_leaving(&server->host);
 }

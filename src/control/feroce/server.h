@@ -11,6 +11,8 @@
 
 #include "control/feroce/host.h"
 
+struct pollfd;
+
 struct sl_feroce_server_options {
 	const char *address; /* one IPv4 address: where data goes, too */
 	uint16_t port;	     /* 0: both that FEROCE knows */
@@ -23,19 +25,23 @@ struct sl_feroce_server_options {
 struct sl_feroce_server;
 
 int sl_feroce_server_open(const struct sl_feroce_server_options *options,
-			  const struct sl_feroce_ops *ops, void *arg,
+			  const struct sl_control_ops *ops, void *arg,
 			  struct sl_feroce_server **server);
 
 /* Also tells who does not know it yet that it is over, and logs what strangers sent. */
 void sl_feroce_server_close(struct sl_feroce_server *server);
 
+unsigned sl_feroce_server_fds(const struct sl_feroce_server *server, struct pollfd *fds,
+			      unsigned most);
 /* Handle what there is; does not wait. */
-void sl_feroce_server_poll(struct sl_feroce_server *server);
+void sl_feroce_server_poll(struct sl_feroce_server *server, uint64_t now_ns);
 
 uint32_t sl_feroce_server_planned(const struct sl_feroce_server *server);
 bool sl_feroce_server_ready(const struct sl_feroce_server *server); /* every module connected */
 void sl_feroce_server_start(struct sl_feroce_server *server);
 void sl_feroce_server_stop(struct sl_feroce_server *server);
 void sl_feroce_server_abandon(struct sl_feroce_server *server);
+void sl_feroce_server_bye(struct sl_feroce_server *server);
+bool sl_feroce_server_leaving(const struct sl_feroce_server *server);
 
 #endif

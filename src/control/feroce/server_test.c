@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "control/feroce/server.h"
 #include "lib/capture.h"
 
@@ -23,8 +24,8 @@ enum { PORT = 17187, PATIENCE_MS = 5000, QPN = 256 };
 
 static unsigned accepted;
 
-static int accept_offer(void *arg, const struct sl_offer *offer, struct sl_plan *plan, char *why,
-			size_t why_bytes)
+static int accept_offer(void *arg, const struct sl_offer *offer, bool same_host,
+			struct sl_plan *plan, char *why, size_t why_bytes)
 {
 	*plan = (struct sl_plan){.version = SL_PLAN_VERSION,
 				 .module = offer->module,
@@ -41,12 +42,13 @@ static int meet(void *arg, uint16_t transfer, uint32_t qpn)
 	return 0;
 }
 
-static void look(void *arg, uint32_t module, struct sl_feroce_seen *seen)
+static void look(void *arg, uint32_t module, struct sl_progress *seen)
 {
-	*seen = (struct sl_feroce_seen){.opened = 4};
+	*seen = (struct sl_progress){.opened = 4, .packets_whole = 5};
 }
 
-static int count(void *arg, uint32_t module, uint64_t next, char *why, size_t why_bytes)
+static int count(void *arg, uint32_t module, uint64_t next, uint64_t sent, uint64_t position,
+		 bool final, char *why, size_t why_bytes)
 {
 	return 0;
 }
@@ -63,8 +65,20 @@ static void source_lost(void *arg, uint32_t module)
 {
 }
 
-static const struct sl_feroce_ops ops = {accept_offer, meet,	    look,	count,
-					 end,	       cancel_plan, source_lost};
+static void limit(void *arg, uint64_t sequence)
+{
+}
+
+static const struct sl_control_ops ops = {
+	.accept = accept_offer,
+	.set_queue = meet,
+	.cancel_plan = cancel_plan,
+	.count = count,
+	.end = end,
+	.source_lost = source_lost,
+	.limit = limit,
+	.progress = look,
+};
 
 /* This process's own, so that test programs can run side by side on one port. */
 static const char *address(void)
@@ -133,7 +147,7 @@ static bool hear(struct sl_feroce_server *server, int fd, int patience_ms,
 	uint8_t bytes[SL_FEROCE_BYTES + 1];
 
 	for (int ms = 0; ms < patience_ms; ms++) {
-		sl_feroce_server_poll(server);
+		sl_feroce_server_poll(server, sl_clock_ns());
 		if (poll(&poll_fd, 1, 1) == 1) {
 			ssize_t n = recv(fd, bytes, sizeof(bytes), 0);
 

@@ -9,9 +9,6 @@ enum {
 	ASK_MS = 1000, /* between OPEN requests: a core gives each a queue pair of its own */
 	CLOSE_MS = 200,
 	CLOSE_TRIES = 3,
-	/* Nothing came for this long, and the link looked this often: nothing will come. */
-	DRAIN_MS = 200,
-	DRAIN_LOOKS = 3,
 	FIRST_MS = 10000, /* without a packet: worth a word, as a trigger may still come */
 };
 
@@ -23,10 +20,29 @@ static void let_go(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uin
 	seat->asked_ns = now_ns;
 }
 
+static bool awaits_close(const struct sl_feroce_seat *seat)
+{
+	return seat->phase == SL_FEROCE_SEAT_OVER && !seat->closed && seat->tries < CLOSE_TRIES;
+}
+
 static void lose(struct sl_feroce_host *host, struct sl_feroce_seat *seat)
 {
 	seat->phase = SL_FEROCE_SEAT_OVER;
+	sl_warn("the front end of module %u fell silent", sl_feroce_host_module(host, seat));
 	host->ops->source_lost(host->arg, sl_feroce_host_module(host, seat));
+}
+
+void sl_feroce_host_end(struct sl_feroce_host *host, struct sl_feroce_seat *seat)
+{
+	uint32_t module = sl_feroce_host_module(host, seat);
+
+	seat->phase = SL_FEROCE_SEAT_OVER;
+	host->ops->progress(host->arg, module, &seat->seen);
+	if (seat->seen.reached < host->options.frames && !host->stopping)
+		sl_warn("module %u ends after %llu of the %llu frames of this run", module,
+			(unsigned long long)seat->seen.reached,
+			(unsigned long long)host->options.frames);
+	host->ops->end(host->arg, module);
 }
 
 static void finish(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t next)
@@ -34,41 +50,28 @@ static void finish(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uin
 	char why[160] = "the count is not taken";
 
 	seat->phase = SL_FEROCE_SEAT_OVER;
-	if (host->ops->count(host->arg, sl_feroce_host_module(host, seat), next, why,
+	if (host->ops->count(host->arg, sl_feroce_host_module(host, seat), next, next, 0, true, why,
 			     sizeof(why))) {
 		sl_warn("%s", why);
 		lose(host, seat);
 	}
 }
 
-/* No block of it is under way. */
-static bool between_blocks(const struct sl_feroce_seat *seat)
+/* A front end may wait for its trigger for as long as it likes: only what has begun can fall silent. */
+static enum sl_watch_says look(struct sl_feroce_host *host, struct sl_feroce_seat *seat,
+			       uint64_t now_ns)
 {
-	return !seat->seen.reached || seat->seen.packets == seat->plan.packets;
-}
+	const struct sl_watch_limits limits = {.silence_ns = host->options.silence_ms * MS};
 
-/* It cannot send: no slot is open for its next block. That is not silence. */
-static bool waits_for_us(const struct sl_feroce_seat *seat)
-{
-	return seat->seen.reached >= seat->seen.opened && between_blocks(seat);
-}
-
-static void look(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t now_ns)
-{
-	struct sl_feroce_seen was = seat->seen;
-
-	host->ops->seen(host->arg, sl_feroce_host_module(host, seat), &seat->seen);
-	if (seat->quiet_ns && seat->seen.reached == was.reached &&
-	    seat->seen.packets == was.packets && !waits_for_us(seat))
-		return;
-	seat->quiet_ns = now_ns;
-	seat->quiet_idle = seat->seen.idle;
+	host->ops->progress(host->arg, sl_feroce_host_module(host, seat), &seat->seen);
+	return sl_watch_module(&seat->watch, &limits, &seat->seen, now_ns);
 }
 
 /* A front end may wait for its trigger for hours, but a stray OPEN looks the same. */
 static void wonder(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t now_ns)
 {
-	if (seat->told || seat->seen.reached || now_ns - seat->quiet_ns <= FIRST_MS * MS)
+	if (seat->told || seat->seen.reached ||
+	    now_ns - seat->watch.quiet_since_ns <= FIRST_MS * MS)
 		return;
 	seat->told = true;
 	sl_warn("module %u: its front end at %u.%u.%u.%u has a plan and has sent nothing for %d s",
@@ -79,25 +82,20 @@ static void wonder(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uin
 static void watch(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t now_ns)
 {
 	const struct sl_feroce_options *o = &host->options;
+	enum sl_watch_says says = look(host, seat, now_ns);
 
-	look(host, seat, now_ns);
 	wonder(host, seat, now_ns);
-	if (o->frames && seat->seen.reached >= o->frames && between_blocks(seat))
+	if (o->frames && seat->seen.reached >= o->frames && sl_progress_between_blocks(&seat->seen))
 		finish(host, seat, o->frames);
-	else if (o->silence_ms && seat->seen.reached &&
-		 now_ns - seat->quiet_ns > o->silence_ms * MS)
+	else if (says == SL_WATCH_SILENT)
 		lose(host, seat);
 }
 
-/* Who cannot go on or does not is let go; a block under way may be finished. */
+/* A front end that cannot go on, or does not, is let go; a block under way may be finished. */
 static void wind_up(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t now_ns)
 {
-	look(host, seat, now_ns);
-	if (!waits_for_us(seat) && (now_ns - seat->quiet_ns <= DRAIN_MS * MS ||
-				    seat->seen.idle - seat->quiet_idle < DRAIN_LOOKS))
-		return;
-	seat->phase = SL_FEROCE_SEAT_OVER;
-	host->ops->end(host->arg, sl_feroce_host_module(host, seat));
+	if (look(host, seat, now_ns) != SL_WATCH_ALIVE)
+		sl_feroce_host_end(host, seat);
 }
 
 static void ask(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t now_ns)
@@ -126,8 +124,7 @@ void sl_feroce_host_tick(struct sl_feroce_host *host, uint64_t now_ns)
 			watch(host, seat, now_ns);
 		if (seat->phase == SL_FEROCE_SEAT_STOPPING)
 			wind_up(host, seat, now_ns);
-		if (seat->phase == SL_FEROCE_SEAT_OVER && !seat->closed &&
-		    seat->tries < CLOSE_TRIES &&
+		if (host->safe && awaits_close(seat) &&
 		    (!seat->tries || now_ns - seat->asked_ns > CLOSE_MS * MS))
 			let_go(host, seat, now_ns);
 	}
@@ -150,6 +147,13 @@ void sl_feroce_host_start(struct sl_feroce_host *host)
 
 void sl_feroce_host_stop(struct sl_feroce_host *host)
 {
+	struct sl_progress progress;
+
+	if (host->stopping)
+		return;
+	host->stopping = true;
+	host->ops->progress(host->arg, 0, &progress);
+	host->ops->limit(host->arg, progress.opened);
 	for (uint32_t i = 0; i < host->options.modules; i++)
 		if (host->seat[i].phase == SL_FEROCE_SEAT_RUNNING)
 			host->seat[i].phase = SL_FEROCE_SEAT_STOPPING;
@@ -164,6 +168,19 @@ void sl_feroce_host_abandon(struct sl_feroce_host *host)
 }
 
 void sl_feroce_host_bye(struct sl_feroce_host *host)
+{
+	host->safe = true;
+}
+
+bool sl_feroce_host_leaving(const struct sl_feroce_host *host)
+{
+	for (uint32_t i = 0; i < host->options.modules; i++)
+		if (awaits_close(&host->seat[i]))
+			return true;
+	return false;
+}
+
+void sl_feroce_host_dismiss(struct sl_feroce_host *host)
 {
 	for (uint32_t i = 0; i < host->options.modules; i++)
 		if (host->seat[i].phase >= SL_FEROCE_SEAT_OPEN && !host->seat[i].closed)

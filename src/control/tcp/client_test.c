@@ -259,7 +259,7 @@ static void *run_server(void *arg)
 	while (!atomic_load(&r->stop)) {
 		sl_server_poll(r->w->server, 2);
 		if (!started && sl_server_ready(r->w->server)) {
-			sl_server_start(r->w->server);
+			sl_server_start(r->w->server, sl_clock_ns());
 			started = true;
 		}
 		if (!over && sl_server_finished(r->w->server)) {

@@ -14,7 +14,7 @@
 #include "control/tcp/server.h"
 #include "net/net.h"
 
-enum { CONNECTIONS = 72, MODULES = 64, LISTEN_BACKLOG = 64 };
+enum { CONNECTIONS = SL_SERVER_FDS - 1, MODULES = 64, LISTEN_BACKLOG = 64 };
 
 enum phase { FREE, GREETING, OFFERING, PLANNED, READY, RUNNING, OVER };
 
@@ -26,6 +26,7 @@ struct connection {
 	bool waiting;	 /* for the answer to this one */
 	struct sl_offer offer;
 	uint64_t heard_ns; /* when it last said something */
+	struct sl_watch watch;
 };
 
 struct module {
@@ -41,6 +42,7 @@ struct sl_server {
 	int listener;
 	uint16_t port;
 	bool started;
+	uint64_t now_ns; /* as the caller says */
 	struct connection connection[CONNECTIONS];
 	struct module module[MODULES];
 };
@@ -274,16 +276,21 @@ static void tell_one(struct connection *c, enum sl_wire_type type, enum phase to
 	const struct sl_wire_message message = {.type = type};
 
 	c->phase = to;
-	c->heard_ns = sl_clock_ns();		/* its turn begins now */
-	sl_channel_send(&c->channel, &message); /* who is gone is noticed when listening */
+	sl_channel_send(&c->channel, &message); /* that it is gone is noticed when listening */
 }
 
-/* Who comes back in a run does not wait for anybody. */
+static void start_one(struct sl_server *server, struct connection *c)
+{
+	c->heard_ns = server->now_ns; /* its turn begins now */
+	tell_one(c, SL_WIRE_START, RUNNING);
+}
+
+/* A front end that comes back in a run does not wait for the others. */
 static void become_ready(struct sl_server *server, struct connection *c)
 {
 	c->phase = READY;
 	if (server->started)
-		tell_one(c, SL_WIRE_START, RUNNING);
+		start_one(server, c);
 }
 
 static void handle(struct sl_server *server, struct connection *c,
@@ -314,17 +321,37 @@ static bool owes_counts(const struct sl_server *server, const struct connection 
 	return false;
 }
 
-/* A front end that hangs, or a stranger that connects and waits. Who has a plan may wait as long
- * as the others need; who is done has nothing more to say. */
+/* What was seen of the data of its modules. */
+static struct sl_sight sight_of(const struct sl_server *server, const struct connection *c)
+{
+	struct sl_sight sight = {.word_ns = c->heard_ns};
+
+	for (uint32_t m = 0; server->ops->progress && m < server->options.modules; m++) {
+		struct sl_progress progress;
+
+		if (c->phase != RUNNING || server->module[m].owner != c)
+			continue;
+		server->ops->progress(server->arg, m, &progress);
+		sight.arrived += progress.reached;
+		sight.packets += progress.packets;
+	}
+	return sight;
+}
+
+/* A front end that hangs, or a stranger that connects and waits. A front end that has a plan may wait
+ * as long as the others need; one that is done has nothing more to say. */
 static void check_silence(struct sl_server *server, struct connection *c)
 {
 	uint64_t limit_ns = server->options.silence_ms * UINT64_C(1000000);
+	const struct sl_watch_limits limits = {.first_ns = limit_ns, .silence_ns = limit_ns};
+	struct sl_sight sight;
 
-	if (!limit_ns || c->phase == READY || sl_clock_ns() - c->heard_ns < limit_ns)
+	if (c->phase == READY || (c->phase == RUNNING && !owes_counts(server, c)))
 		return;
-	if (c->phase == RUNNING && !owes_counts(server, c))
-		return;
-	refuse(server, c, "nothing heard from it for %g s", server->options.silence_ms * 1e-3);
+	sight = sight_of(server, c);
+	if (sl_watch_look(&c->watch, &limits, &sight, server->now_ns) == SL_WATCH_SILENT)
+		refuse(server, c, "nothing heard from it for %g s",
+		       server->options.silence_ms * 1e-3);
 }
 
 static void listen_to(struct sl_server *server, struct connection *c)
@@ -334,7 +361,7 @@ static void listen_to(struct sl_server *server, struct connection *c)
 
 	while (c->phase != FREE && c->phase != OVER &&
 	       (got = sl_channel_receive(&c->channel, 0, &message)) > 0) {
-		c->heard_ns = sl_clock_ns();
+		c->heard_ns = server->now_ns;
 		handle(server, c, &message);
 	}
 	if (c->phase == FREE || c->phase == OVER || got > 0)
@@ -382,22 +409,27 @@ static void welcome(struct sl_server *server)
 		}
 		memset(c, 0, sizeof(*c));
 		sl_channel_init(&c->channel, fd);
-		c->heard_ns = sl_clock_ns();
+		c->heard_ns = server->now_ns;
 		c->phase = GREETING;
 	}
 }
 
-void sl_server_poll(struct sl_server *server, int timeout_ms)
+unsigned sl_server_fds(const struct sl_server *server, struct pollfd *fds, unsigned most)
 {
-	struct pollfd fds[CONNECTIONS + 1];
-	nfds_t n = 0;
+	unsigned n = 0;
 
-	fds[n++] = (struct pollfd){.fd = server->listener, .events = POLLIN};
-	for (unsigned i = 0; i < CONNECTIONS; i++)
+	if (most)
+		fds[n++] = (struct pollfd){.fd = server->listener, .events = POLLIN};
+	for (unsigned i = 0; i < CONNECTIONS && n < most; i++)
 		if (server->connection[i].phase != FREE && server->connection[i].phase != OVER)
 			fds[n++] = (struct pollfd){.fd = server->connection[i].channel.fd,
 						   .events = POLLIN};
-	poll(fds, n, timeout_ms);
+	return n;
+}
+
+void sl_server_handle(struct sl_server *server, uint64_t now_ns)
+{
+	server->now_ns = now_ns;
 	welcome(server);
 	for (unsigned i = 0; i < CONNECTIONS; i++) {
 		struct connection *c = &server->connection[i];
@@ -409,6 +441,14 @@ void sl_server_poll(struct sl_server *server, int timeout_ms)
 			answer(server, c, &offer);
 		}
 	}
+}
+
+void sl_server_poll(struct sl_server *server, int timeout_ms)
+{
+	struct pollfd fds[SL_SERVER_FDS];
+
+	poll(fds, sl_server_fds(server, fds, SL_SERVER_FDS), timeout_ms);
+	sl_server_handle(server, sl_clock_ns());
 }
 
 uint32_t sl_server_planned(const struct sl_server *server)
@@ -431,22 +471,25 @@ bool sl_server_ready(const struct sl_server *server)
 	return true;
 }
 
-static void tell(struct sl_server *server, enum phase from, enum sl_wire_type type, enum phase to)
+static void tell_running(struct sl_server *server, enum sl_wire_type type)
 {
 	for (unsigned i = 0; i < CONNECTIONS; i++)
-		if (server->connection[i].phase == from)
-			tell_one(&server->connection[i], type, to);
+		if (server->connection[i].phase == RUNNING)
+			tell_one(&server->connection[i], type, RUNNING);
 }
 
-void sl_server_start(struct sl_server *server)
+void sl_server_start(struct sl_server *server, uint64_t now_ns)
 {
 	server->started = true;
-	tell(server, READY, SL_WIRE_START, RUNNING);
+	server->now_ns = now_ns;
+	for (unsigned i = 0; i < CONNECTIONS; i++)
+		if (server->connection[i].phase == READY)
+			start_one(server, &server->connection[i]);
 }
 
 void sl_server_stop(struct sl_server *server)
 {
-	tell(server, RUNNING, SL_WIRE_STOP, RUNNING);
+	tell_running(server, SL_WIRE_STOP);
 }
 
 void sl_server_abandon(struct sl_server *server)
@@ -466,5 +509,5 @@ bool sl_server_finished(const struct sl_server *server)
 
 void sl_server_bye(struct sl_server *server)
 {
-	tell(server, RUNNING, SL_WIRE_BYE, RUNNING);
+	tell_running(server, SL_WIRE_BYE);
 }

@@ -12,6 +12,11 @@
 #include <stdint.h>
 
 #include "control/tcp/wire.h"
+#include "core/watch.h"
+
+struct pollfd;
+
+enum { SL_SERVER_FDS = 73 }; /* its listener and all connections */
 
 struct sl_server_options {
 	const char *address;
@@ -20,7 +25,8 @@ struct sl_server_options {
 	uint32_t modules;
 	uint64_t experiment; /* digest that front ends must have too */
 	const char *link, *detector;
-	uint32_t silence_ms; /* a front end that says nothing for so long is gone; 0: never */
+	/* A front end that says nothing and of which no data come for this time is gone; 0: never. */
+	uint32_t silence_ms;
 	/* Modules whose front end is done or gone may be offered again while the run goes on. */
 	bool rejoin;
 	/* For messages: who comes, who listens here, and the section whose address and port these
@@ -39,6 +45,8 @@ struct sl_server_ops {
 	void (*source_lost)(void *arg, uint32_t module);   /* its source vanished without a DONE */
 	/* Who offered it in a run left before there was an answer. NULL: no matter. */
 	void (*cancel_offer)(void *arg, uint32_t module);
+	/* What was seen of a module's data. NULL: words alone are a sign of life. */
+	void (*progress)(void *arg, uint32_t module, struct sl_progress *progress);
 };
 
 struct sl_server;
@@ -50,13 +58,17 @@ void sl_server_close(struct sl_server *server);
 
 uint16_t sl_server_port(const struct sl_server *server);
 
-/* Handle what there is, waiting at most timeout_ms for something. */
+/* The descriptors to wait for, at most SL_SERVER_FDS; then handle what there is, without waiting. */
+unsigned sl_server_fds(const struct sl_server *server, struct pollfd *fds, unsigned most);
+void sl_server_handle(struct sl_server *server, uint64_t now_ns);
+
+/* Both, waiting at most timeout_ms for something. */
 void sl_server_poll(struct sl_server *server, int timeout_ms);
 
 uint32_t sl_server_planned(const struct sl_server *server); /* modules with a plan */
 bool sl_server_ready(
 	const struct sl_server *server); /* all modules planned, all front ends ready */
-void sl_server_start(struct sl_server *server);
+void sl_server_start(struct sl_server *server, uint64_t now_ns);
 void sl_server_stop(
 	struct sl_server *server); /* ask every front end to end after the current frame */
 /* Hang up on every front end that still runs: it is gone, as if it had vanished. */

@@ -96,7 +96,7 @@ static void start(struct world *w, struct sl_channel *peer[MODULES], uint16_t tr
 	for (uint16_t m = 0; m < MODULES; m++)
 		peer[m] = ready_peer(w, m, &transfer[m]);
 	until(w, sl_server_ready(w->server));
-	sl_server_start(w->server);
+	sl_server_start(w->server, sl_clock_ns());
 	for (uint16_t m = 0; m < MODULES; m++)
 		expect_word(w, peer[m], SL_WIRE_START);
 }
@@ -119,7 +119,7 @@ static void one_front_end_may_serve_every_module(void **state)
 	assert_false(sl_server_ready(w->server));
 	say(peer, word(SL_WIRE_READY));
 	until(w, sl_server_ready(w->server));
-	sl_server_start(w->server);
+	sl_server_start(w->server, sl_clock_ns());
 	expect_word(w, peer, SL_WIRE_START);
 
 	say(peer, count(SL_WIRE_COUNT, transfer[1], 7));
@@ -155,7 +155,7 @@ static void several_front_ends_start_together(void **state)
 	peer[1] = ready_peer(w, 1, &transfer[1]);
 	until(w, sl_server_ready(w->server));
 	assert_int_not_equal(transfer[0], transfer[1]);
-	sl_server_start(w->server);
+	sl_server_start(w->server, sl_clock_ns());
 	expect_word(w, peer[0], SL_WIRE_START);
 	expect_word(w, peer[1], SL_WIRE_START);
 }
@@ -537,7 +537,7 @@ static void who_is_ready_may_wait_for_the_others(void **state)
 	assert_int_equal(w->withdrawn, 0);
 	ready_peer(w, 1, &transfer);
 	until(w, sl_server_ready(w->server));
-	sl_server_start(w->server);
+	sl_server_start(w->server, sl_clock_ns());
 	expect_word(w, peer, SL_WIRE_START);
 }
 
@@ -569,7 +569,7 @@ static void a_front_end_that_goes_on_counting_stays(void **state)
 		transfer[m] = plan_for(w, peer, m);
 	say(peer, word(SL_WIRE_READY));
 	until(w, sl_server_ready(w->server));
-	sl_server_start(w->server);
+	sl_server_start(w->server, sl_clock_ns());
 	for (end = sl_clock_ns() + 2 * IMPATIENT_MS * UINT64_C(1000000); sl_clock_ns() < end;) {
 		say(peer, count(SL_WIRE_COUNT, transfer[0], 1));
 		sl_server_poll(w->server, 1);

@@ -147,7 +147,7 @@ static inline int setup_rejoin(void **state)
 	*state = w;
 	if (sl_server_open(&options, &ops, w, &w->server))
 		return -1;
-	sl_server_start(w->server);
+	sl_server_start(w->server, sl_clock_ns());
 	return 0;
 }
 

@@ -228,8 +228,10 @@ static void write_ledger(struct sl_account *account)
 	sl_h5_write(file, LEDGER "/closed", &(struct sl_h5_shape){.type = SL_H5_U8}, &closed);
 	sl_h5_write_u64(file, LEDGER "/source_died", account->end->sources_gone);
 	write_counts(account, LEDGER "/sent", 0, offsetof(struct sl_status_column, sent));
-	write_counts(account, LEDGER "/outcomes", SL_OUTCOMES, offsetof(struct sl_status_column, outcome));
-	write_counts(account, LEDGER "/causes", SL_CAUSES, offsetof(struct sl_status_column, cause));
+	write_counts(account, LEDGER "/outcomes", SL_OUTCOMES,
+		     offsetof(struct sl_status_column, outcome));
+	write_counts(account, LEDGER "/causes", SL_CAUSES,
+		     offsetof(struct sl_status_column, cause));
 	write_names(file, LEDGER "/outcome_names", outcome_name, SL_OUTCOMES);
 	write_names(file, LEDGER "/cause_names", cause_name, SL_CAUSES);
 }
