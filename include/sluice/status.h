@@ -8,9 +8,9 @@
  *            consistent among themselves: kept + broken <= frames, prescaled <= kept. A latency's
  *            `count` is the sum of its buckets. A gauge's `now` is at most its `most`. An add-on's
  *            figures are of one moment, not later than the frame counts. Counts never go back from
- *            one snapshot to the next, but for `pending`, and `skipped`, which a source may correct.
- *            `sent` is the source's own count: until the source has ended it may be below or above
- *            `settled`.
+ *            one snapshot to the next, but for `pending`, and `skipped`, which a source may
+ *            correct. `sent` is the source's own count: until the source has ended it may be below
+ *            or above `settled`.
  * Threads:   plain memory of the caller. The functions that fill it say which thread may call them.
  * Ownership: the caller's. There are no pointers inside: it can be copied, stored and sent.
  * Growth:    members are only added, at the end; arrays are longer than today's enums need, so that

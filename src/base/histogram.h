@@ -31,8 +31,8 @@ uint64_t sl_histogram_count(const struct sl_histogram *histogram);
  * buckets. */
 void sl_histogram_copy(const struct sl_histogram *from, struct sl_histogram *to);
 
-/* By powers of two: octave[i] counts values below 2^i that octave[i - 1] does not; the last one, all
- * others. */
+/* By powers of two: octave[i] counts values below 2^i that octave[i - 1] does not; the last one,
+ * all others. */
 void sl_histogram_octaves(const struct sl_histogram *histogram, uint64_t *octave, unsigned octaves);
 
 #endif

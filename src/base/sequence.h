@@ -1,10 +1,10 @@
 /* sequence.h - counters that one thread changes together, and any thread reads together.
  *
- * Model:     a sequence lock. The writer makes the sequence odd, changes the counters, makes it even
- *            again. A reader copies the counters between two looks at the sequence; if it has moved,
- *            the reader copies once more. Every counter is atomic, stored with release by the writer
- *            (sl_sequence_store) and loaded with acquire by readers (sl_sequence_load): that orders
- *            them after the first look and before the second without a fence, which
+ * Model:     a sequence lock. The writer makes the sequence odd, changes the counters, makes it
+ *            even again. A reader copies the counters between two looks at the sequence; if it has
+ *            moved, the reader copies once more. Every counter is atomic, stored with release by
+ *            the writer (sl_sequence_store) and loaded with acquire by readers (sl_sequence_load):
+ *            that orders them after the first look and before the second without a fence, which
  *            ThreadSanitizer would not understand.
  * Threads:   one writer, any number of readers. The writer never waits. A reader waits while the
  *            writer is between begin and end, however long the scheduler keeps the writer there.

@@ -116,8 +116,9 @@ static int go_on(struct sl_emulator *em)
 	return atomic_load(&em->error);
 }
 
-/* Stay until everything has arrived and is stored: sockets closed too early would throw away what is
- * in flight. Files may take long to close: a receiver that holds the connection is waited for. */
+/* Stay until everything has arrived and is stored: sockets closed too early would throw away what
+ * is in flight. Files may take long to close: a receiver that holds the connection is waited
+ * for. */
 static int wait_for_bye(struct sl_client *client)
 {
 	uint64_t warn_ns = sl_clock_ns() + BYE_WARN_NS;

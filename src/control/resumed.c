@@ -1,5 +1,5 @@
-/* resumed.c - control driver `resumed`: sources that were taken over from an earlier receiver, and do
- * not speak to this one.
+/* resumed.c - control driver `resumed`: sources that were taken over from an earlier receiver, and
+ * do not speak to this one.
  *
  * Model:     a source has ended when it was seen to send all that it offered to its first receiver;
  *            it is gone when nothing came for silence_s, unless it waits for slots. Stopping means

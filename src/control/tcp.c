@@ -102,7 +102,8 @@ static int open(void *state, const struct sl_control_env *env)
 		.link = e->link->wire,
 		.detector = e->detector->name,
 		.silence_ms = (uint32_t)(e->control.silence_s * 1000),
-		/* Frames that are put together by sequence have no place for a source that returns. */
+		/* Frames that are put together by sequence have no place for a source that
+		 * returns. */
 		.rejoin = e->ring.align != SL_ALIGN_SEQUENCE,
 	};
 

@@ -1,17 +1,19 @@
 /* control.h - how sources get their plans and report what they sent. Each way is one driver.
  *
- * Model:     a run has a list of drivers (control/controls.h); every module belongs to exactly one of
- *            them. The run waits in one poll(2) for the descriptors of all drivers, then calls
+ * Model:     a run has a list of drivers (control/controls.h); every module belongs to exactly one
+ *            of them. The run waits in one poll(2) for the descriptors of all drivers, then calls
  *            poll() of each. A driver speaks to the receiver through struct sl_control_ops alone,
  *            so that a conformance suite can run each of them against a receiver that only records
  *            the calls (tests/lib/control_conformance.h).
- *              tcp      front ends connect, offer, count       one_way  nothing goes back to sources
- *              feroce   FEROCE's connection manager            resumed  plans of an earlier receiver
+ *              tcp      front ends connect, offer, count what they send
+ *              feroce   FEROCE's connection manager
+ *              one_way  nothing goes back to the sources
+ *              resumed  the plans of an earlier receiver go on
  *            Storing plans for the next receiver (control/handover/keeper.h) is no driver: it works
  *            beside any.
- * Order:     open; poll until planned() of all drivers together is the number of modules and all are
- *            ready(); start; poll; stop, then perhaps abandon; poll until the receiver is done; the
- *            sinks close; bye; poll while leaving(); close.
+ * Order:     open; poll until planned() of all drivers together is the number of modules and all
+ *            are ready(); start; poll; stop, then perhaps abandon; poll until the receiver is done;
+ *            the sinks close; bye; poll while leaving(); close.
  *            A driver that `starts_alone` has sources that begin by themselves: the receiver's
  *            threads run, and slots are open, before ready().
  * Threads:   the run's control thread; ops are called on it, too.
@@ -71,9 +73,9 @@ struct sl_control {
 	/* The option by which a front end that this run starts learns the port; NULL: none does. */
 	const char *port_option;
 
-	/* How many of the modules are this driver's; 0: it only answers those that come to the wrong
-	 * receiver; -1: it has no part in this run. resumed: the sources have plans of an earlier
-	 * receiver. */
+	/* How many of the modules are this driver's; 0: it only answers those that come to the
+	 * wrong receiver; -1: it has no part in this run. resumed: the sources have plans of an
+	 * earlier receiver. */
 	int (*modules)(const struct sl_experiment *experiment, bool resumed);
 
 	int (*open)(void *state, const struct sl_control_env *env);

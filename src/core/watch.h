@@ -1,12 +1,12 @@
-/* watch.h - is a source silent, and has everything come that it sent? The one answer for every driver
- * and for the dispatcher.
+/* watch.h - is a source silent, and has everything come that it sent? The one answer for every
+ * driver and for the dispatcher.
  *
  * Model:     a source is quiet from the moment at which data last came, or a word of it was heard.
  *            It is drained when it has been quiet for SL_WATCH_DRAIN_NS and the link has looked
  *            SL_WATCH_LOOKS times meanwhile and found nothing: packets may be on their way longer
  *            than the word that they were sent, and a link thread without a cpu sees nothing. It is
- *            silent when it has been quiet for its limit. A source that cannot send, because no slot
- *            is open for its next block, is held: that is not silence.
+ *            silent when it has been quiet for its limit. A source that cannot send, because no
+ *            slot is open for its next block, is held: that is not silence.
  * Threads:   pure functions of what is passed in, times included. The watch is the caller's. */
 #ifndef SL_CORE_WATCH_H
 #define SL_CORE_WATCH_H

@@ -1,5 +1,5 @@
-/* summary.h - the outcome of a run as JSON; docs/reference/summary.md lists the fields. A function of a
- * status. */
+/* summary.h - the outcome of a run as JSON; docs/reference/summary.md lists the fields. A function
+ * of a status. */
 #ifndef SL_MONITOR_SUMMARY_H
 #define SL_MONITOR_SUMMARY_H
 

@@ -1,5 +1,5 @@
-/* status.c - a snapshot of the receiver, for any thread. Only atomics, and what has not changed since
- * sl_receiver_open(), is read here. */
+/* status.c - a snapshot of the receiver, for any thread. Only atomics, and what has not changed
+ * since sl_receiver_open(), is read here. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* status_test.c - snapshots of a receiver, taken by other threads while sources misbehave: each keeps
- * every promise of sluice/status.h. Under ThreadSanitizer (tools/check.py) nothing in them is a
- * race. */
+/* status_test.c - snapshots of a receiver, taken by other threads while sources misbehave: each
+ * keeps every promise of sluice/status.h. Under ThreadSanitizer (tools/check.py) nothing in them is
+ * a race. */
 #include <pthread.h>
 #include <string.h>
 

@@ -57,7 +57,8 @@ static void finish(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uin
 	}
 }
 
-/* A front end may wait for its trigger for as long as it likes: only what has begun can fall silent. */
+/* A front end may wait for its trigger for as long as it likes: only what has begun can fall
+ * silent. */
 static enum sl_watch_says look(struct sl_feroce_host *host, struct sl_feroce_seat *seat,
 			       uint64_t now_ns)
 {

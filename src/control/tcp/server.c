@@ -11,10 +11,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/tcp/channel.h"
+#include "control/tcp/listen.h"
 #include "control/tcp/server.h"
 #include "net/net.h"
 
-enum { CONNECTIONS = SL_SERVER_FDS - 1, MODULES = 64, LISTEN_BACKLOG = 64 };
+enum { CONNECTIONS = SL_SERVER_FDS - 1, MODULES = 64 };
 
 enum phase { FREE, GREETING, OFFERING, PLANNED, READY, RUNNING, OVER };
 
@@ -49,47 +50,7 @@ struct sl_server {
 
 static const char *peer_of(const struct sl_server *server)
 {
-	return server->options.peer ? server->options.peer : "front end";
-}
-
-static int listen_on(struct sl_server *server)
-{
-	const struct sl_server_options *o = &server->options;
-	const char *section = o->section ? o->section : "control";
-	union sl_net_address at;
-	socklen_t size = sl_net_numeric(o->address, o->port, &at);
-	int one = 1, err;
-
-	if (!size) {
-		sl_error("%s.address: '%s' is not an IPv4 or IPv6 address", section, o->address);
-		return -EINVAL;
-	}
-	if (!o->token[0] && !sl_net_same_host(&at)) {
-		sl_error("%s.address: %s can be reached from other hosts, and plans hold "
-			 "keys: set control.token to the same "
-			 "secret on both sides",
-			 section, o->address);
-		return -EPERM;
-	}
-	server->listener = socket(at.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (server->listener < 0)
-		return -errno;
-	setsockopt(server->listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(server->listener, &at.any, size) < 0 ||
-	    listen(server->listener, LISTEN_BACKLOG) < 0) {
-		err = -errno;
-		if (err == -EADDRINUSE)
-			sl_error("cannot listen for %ss on %s:%u: another %s runs there; "
-				 "stop it or set %s.port",
-				 peer_of(server), o->address, o->port,
-				 o->self ? o->self : "receiver", section);
-		else
-			sl_error("cannot listen for %ss on %s:%u: %s", peer_of(server), o->address,
-				 o->port, strerror(-err));
-		return err;
-	}
-	server->port = sl_net_port(server->listener);
-	return 0;
+	return sl_server_peer(&server->options);
 }
 
 int sl_server_open(const struct sl_server_options *options, const struct sl_server_ops *ops,
@@ -104,7 +65,9 @@ int sl_server_open(const struct sl_server_options *options, const struct sl_serv
 	server->ops = ops;
 	server->arg = arg;
 	server->listener = -1;
-	err = listen_on(server);
+	err = sl_server_listen(options, &server->listener);
+	if (!err)
+		server->port = sl_net_port(server->listener);
 	if (err) {
 		sl_server_close(server);
 		return err;
@@ -338,8 +301,8 @@ static struct sl_sight sight_of(const struct sl_server *server, const struct con
 	return sight;
 }
 
-/* A front end that hangs, or a stranger that connects and waits. A front end that has a plan may wait
- * as long as the others need; one that is done has nothing more to say. */
+/* A front end that hangs, or a stranger that connects and waits. A front end that has a plan may
+ * wait as long as the others need; one that is done has nothing more to say. */
 static void check_silence(struct sl_server *server, struct connection *c)
 {
 	uint64_t limit_ns = server->options.silence_ms * UINT64_C(1000000);

@@ -25,7 +25,8 @@ struct sl_server_options {
 	uint32_t modules;
 	uint64_t experiment; /* digest that front ends must have too */
 	const char *link, *detector;
-	/* A front end that says nothing and of which no data come for this time is gone; 0: never. */
+	/* A front end that says nothing and of which no data come for this time is gone; 0:
+	 * never. */
 	uint32_t silence_ms;
 	/* Modules whose front end is done or gone may be offered again while the run goes on. */
 	bool rejoin;
@@ -58,7 +59,8 @@ void sl_server_close(struct sl_server *server);
 
 uint16_t sl_server_port(const struct sl_server *server);
 
-/* The descriptors to wait for, at most SL_SERVER_FDS; then handle what there is, without waiting. */
+/* The descriptors to wait for, at most SL_SERVER_FDS; then handle what there is, without
+ * waiting. */
 unsigned sl_server_fds(const struct sl_server *server, struct pollfd *fds, unsigned most);
 void sl_server_handle(struct sl_server *server, uint64_t now_ns);
 

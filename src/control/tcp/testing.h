@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "control/tcp/channel.h"
 #include "control/tcp/server.h"
 
