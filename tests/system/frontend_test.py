@@ -1,8 +1,13 @@
 #!/usr/bin/python3
 """frontend_test.py - examples/frontend.py, a front end that shares nothing with ours, does what docs/how-to/connect.md says."""
 
+import argparse
+import contextlib
+import importlib.util
+import io
 import subprocess
 import sys
+import time
 
 import h5py
 import numpy as np
@@ -18,9 +23,18 @@ def front_end(*arguments):
                           capture_output=True, text=True, check=False)
 
 
-def receiver(folder, **link):
+def in_process():
+    """The example front end inside this program, so that what is seen after a message is seen at once."""
+    spec = importlib.util.spec_from_file_location("frontend", ROOT / "examples/frontend.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module, module.FrontEnd(argparse.Namespace(receiver=RECEIVER, port=47910, token="", source=SOURCE, module=0,
+                                                      rows=32, columns=100, frames=20))
+
+
+def receiver(folder, control=None, **link):
     sinks = [{"nexus": {"path": str(folder / "run.nxs"), "dataset": "raw"}}]
-    path = experiment(folder, detector=DETECTOR, link=link, stages=["copy"], sinks=sinks, emulate="none")
+    path = experiment(folder, detector=DETECTOR, link=link, stages=["copy"], sinks=sinks, emulate="none", control=control or {})
     program = Program("run", path, "--summary", folder / "summary.json", folder=folder)
     while "waiting for front ends" not in program.err():
         check(program.running(), "the receiver ended")
@@ -49,6 +63,43 @@ def _(folder):
     check(sent.returncode != 0 and "blocks have" in sent.stderr, f"it heard: {sent.stderr}")
     equal(front_end().returncode, 0, "exit status of the right one")
     program.ends(0)
+
+
+@case("BYE comes after the file is closed and has its name")
+def _(folder):
+    program = receiver(folder)
+    _, source = in_process()
+    with contextlib.redirect_stdout(io.StringIO()):
+        source.run()  # until BYE
+    there, part = (folder / "run.nxs").exists(), (folder / "run.nxs.part").exists()
+    program.ends(0)
+    check(there and not part, f"at BYE: run.nxs {there}, run.nxs.part {part}")
+
+
+@case("a front end that sends data and says nothing is alive")
+def _(folder):
+    program = receiver(folder, control={"silence_s": 1})
+    module, source = in_process()
+    source.agree()
+    for k in range(20):
+        source.send_frame(k)
+        time.sleep(0.15)
+    source.report(module.DONE, 20)
+    source.control.receive({module.BYE})
+    program.ends(0)
+    closes(read_summary(folder), 20)
+
+
+@case("a front end whose data stop and that says nothing is gone after control.silence_s")
+def _(folder):
+    program = receiver(folder, control={"silence_s": 1})
+    _, source = in_process()
+    source.agree()
+    for k in range(5):
+        source.send_frame(k)
+    program.ends(3)
+    check("nothing heard from it for 1 s" in program.err(), program.err())
+    equal(read_summary(folder)["ledger"]["modules"][0]["sent"], 5, "frames that were seen")
 
 
 main()
