@@ -309,6 +309,8 @@ static const struct control_rig rigs[] = {
 		"link: {kind: udp, service: rc}\n"
 		"feroce: {enable: true, address: %s, port: 17190, silence_s: 3}\n",
 		.bad_override = "feroce.address=nowhere",
+		.limits = true,
+		.holds = true,
 		.source_bytes = RECORDER_MODULES * sizeof(struct core),
 		.come = open_core,
 		.ask = open_core,
@@ -323,11 +325,14 @@ static const struct control_rig rigs[] = {
 			      "link: {kind: sls, listen: %s}\n"
 			      "control: {silence_s: 3, wait_s: 5}\nring: {overrun: drop_newest}\n",
 		.offers_itself = true,
+		.limits = true,
+		.looks = true,
 	},
 	{
 		.driver = &sl_control_resumed,
 		.experiment = COMMON "link: {kind: udp, listen: %s}\ncontrol: {silence_s: 3}\n",
 		.resumed = true,
+		.holds = true,
 	},
 };
 

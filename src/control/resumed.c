@@ -96,6 +96,8 @@ static void stop(void *state)
 	struct sl_progress progress[MODULES];
 	uint64_t opened = 0;
 
+	if (r->stopping)
+		return;
 	r->stopping = true;
 	for (uint32_t i = 0; i < r->env.modules; i++) {
 		r->env.ops->progress(r->env.arg, i, &progress[i]);

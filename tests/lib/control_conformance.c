@@ -119,7 +119,7 @@ void control_pass(struct control_world *w, uint64_t ms)
 		unsigned n = d->fds ? d->fds(w->state, fds, 128) : 0;
 
 		w->now_ns += STEP_MS * MS;
-		for (uint32_t m = 0; m < RECORDER_MODULES; m++)
+		for (uint32_t m = 0; m < RECORDER_MODULES && !w->blind; m++)
 			w->recorder.module[m].progress.idle++;
 		if (n)
 			poll(fds, n, 0);
@@ -211,8 +211,21 @@ static void plans_every_module_once(const struct control_rig *rig)
 	assert_true(rig->driver->ready(w->state));
 	for (uint32_t m = 0; m < RECORDER_MODULES; m++)
 		assert_int_equal(w->recorder.module[m].accepts, !rig->resumed);
-	control_pass(w, 20000); /* sources that are ready may wait for the start */
+	assert_int_equal(w->recorder.limit, rig->limits ? RECORDER_FRAMES : UINT64_MAX);
+	close_world(w);
+}
+
+static void sources_may_wait_for_the_start(const struct control_rig *rig)
+{
+	struct control_world *w = all_planned(rig);
+
+	control_pass(w, 20 * CONTROL_SILENCE_S * 1000);
 	assert_int_equal(rig->driver->planned(w->state), RECORDER_MODULES);
+	assert_true(rig->driver->ready(w->state));
+	w->recorder.running = true;
+	rig->driver->start(w->state, w->now_ns);
+	control_pass(w, CONTROL_SILENCE_S * 1000 - 200); /* silence counts from now on */
+	assert_int_equal(overs(w), 0);
 	close_world(w);
 }
 
@@ -314,6 +327,40 @@ static void a_stop_ends_every_source_once(const struct control_rig *rig)
 	close_world(w);
 }
 
+/* Sources that cannot be told find no slot beyond those that are open at the first stop. */
+static void a_stop_opens_no_more_slots(const struct control_rig *rig)
+{
+	struct control_world *w;
+
+	if (!rig->holds)
+		skip(); /* its sources are told, or not listened to */
+	w = running(rig);
+	rig->driver->stop(w->state);
+	assert_int_equal(w->recorder.limit, PART + RECORDER_SLOTS);
+	for (uint32_t m = 0; m < RECORDER_MODULES; m++) { /* they are filled */
+		recorder_arrive(&w->recorder, m, PART + RECORDER_SLOTS);
+		w->recorder.module[m].progress.opened = PART + RECORDER_SLOTS;
+	}
+	control_pass(w, 2 * STEP_MS); /* at once, not after 200 ms */
+	assert_int_equal(overs(w), RECORDER_MODULES);
+	assert_int_equal(losses(w), 0);
+	close_world(w);
+}
+
+static void a_second_stop_changes_nothing(const struct control_rig *rig)
+{
+	struct control_world *w = running(rig);
+	uint64_t limit;
+
+	rig->driver->stop(w->state);
+	limit = w->recorder.limit;
+	for (uint32_t m = 0; m < RECORDER_MODULES; m++)
+		w->recorder.module[m].progress.opened += 5;
+	rig->driver->stop(w->state);
+	assert_int_equal(w->recorder.limit, limit);
+	close_world(w);
+}
+
 static void abandon_loses_what_still_runs(const struct control_rig *rig)
 {
 	struct control_world *w = running(rig);
@@ -337,6 +384,22 @@ static void silence_is_noticed_once(const struct control_rig *rig)
 	assert_int_equal(losses(w), RECORDER_MODULES);
 	control_pass(w, 20000);
 	assert_int_equal(overs(w), RECORDER_MODULES);
+	close_world(w);
+}
+
+static void a_link_that_did_not_look_proves_no_silence(const struct control_rig *rig)
+{
+	struct control_world *w;
+
+	if (!rig->looks)
+		skip(); /* its modules are watched one by one: core/watch.h */
+	w = running(rig);
+	w->blind = true;
+	control_pass(w, 10 * CONTROL_SILENCE_S * 1000);
+	assert_int_equal(overs(w), 0);
+	w->blind = false;
+	control_pass(w, 100);
+	assert_int_equal(losses(w), RECORDER_MODULES);
 	close_world(w);
 }
 
@@ -483,13 +546,17 @@ static const struct {
 	CASE(opens_and_closes_without_a_source),
 	CASE(closes_after_an_open_that_failed),
 	CASE(plans_every_module_once),
+	CASE(sources_may_wait_for_the_start),
 	CASE(a_refused_offer_is_no_plan),
 	CASE(a_source_may_leave_before_the_start),
 	CASE(the_last_frame_is_the_end),
 	CASE(bye_comes_when_it_is_said),
 	CASE(a_stop_ends_every_source_once),
+	CASE(a_stop_opens_no_more_slots),
+	CASE(a_second_stop_changes_nothing),
 	CASE(abandon_loses_what_still_runs),
 	CASE(silence_is_noticed_once),
+	CASE(a_link_that_did_not_look_proves_no_silence),
 	CASE(data_are_a_sign_of_life),
 	CASE(a_source_that_waits_for_a_slot_is_not_silent),
 	CASE(strangers_change_nothing),

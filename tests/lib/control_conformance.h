@@ -18,6 +18,7 @@ struct control_world {
 	struct sl_geometry geometry;
 	void *state; /* the driver's */
 	uint64_t now_ns;
+	bool blind;	  /* the link does not look */
 	char address[32]; /* this process's own on loopback */
 	void *sources;	  /* the rig's, [RECORDER_MODULES] and more */
 };
@@ -32,6 +33,9 @@ struct control_rig {
 	bool emulated;	    /* the run starts its front end: any port will do */
 	bool resumed;	    /* sources have plans before open() */
 	bool offers_itself; /* plans are made in open() */
+	bool limits;	    /* slots are opened for the frames of the run, and no more */
+	bool holds;	    /* its sources cannot be told to stop: slots are closed to them */
+	bool looks;	    /* silence counts only if the link has looked */
 	size_t source_bytes;
 	void (*come)(struct control_world *world, uint32_t module);   /* offer it; plan and ready */
 	void (*ask)(struct control_world *world, uint32_t module);    /* offer it, and no more */
