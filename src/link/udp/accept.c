@@ -219,8 +219,8 @@ static void open_flow(struct sl_udp *udp, struct sl_udp_queue *queue, const int 
 		close(queue->fd); /* of who had the queue before */
 	queue->opened = true;
 	queue->fd = -1;
-	queue->guessed = queue->repaired = queue->eighths = queue->next_id = 0;
-	queue->batch = SL_UDP_BATCH;
+	queue->next_id = 0;
+	queue->stream = (struct sl_predict_stream){.batch = SL_PREDICT_BATCH};
 	sl_udp_path_set(&in, plan->source.ip, plan->source.port, udp->local, (uint16_t)udp->port);
 	queue->in = in.path;
 	if (handover_fd)
@@ -303,7 +303,7 @@ int sl_udp_accept(void *state, const struct sl_offer *offer, struct sl_plan *pla
 		return err;
 	*plan = queue->plan;
 	sl_udp_note_begin(udp, queue);
-	/* Release: pairs with the acquire in receive.c; the poller may already be running. */
+	/* Release: pairs with the acquire in receive.c and judge.c; the poller may already be running. */
 	atomic_store_explicit(&queue->active, 1, memory_order_release);
 	return 0;
 }

@@ -200,7 +200,7 @@ static bool receive(struct sl_udp *udp, struct sl_udp_queue *queue)
 {
 	struct sl_udp_buffers *b = udp->buffers;
 	int fd = queue->fd >= 0 ? queue->fd : udp->fd;
-	struct iovec iov = {b->overflow[0], sizeof(b->overflow[0])};
+	struct iovec iov = {b->predict.overflow[0], sizeof(b->predict.overflow[0])};
 	struct sl_roce_path path = queue->in;
 	struct msghdr message = {.msg_name = &b->peer[0],
 				 .msg_namelen = sizeof(b->peer[0]),
@@ -216,7 +216,8 @@ static bool receive(struct sl_udp *udp, struct sl_udp_queue *queue)
 	if (queue->fd < 0) /* whoever may have sent it */
 		path.source_port = sl_net_gid(&b->peer[0], path.source);
 	segment = sl_net_segment_bytes(&message);
-	return look_at(udp, queue, &path, b->overflow[0], (size_t)n, segment ? segment : (size_t)n);
+	return look_at(udp, queue, &path, b->predict.overflow[0], (size_t)n,
+		       segment ? segment : (size_t)n);
 }
 
 /* What waits there is of long ago, and behind it comes a gap of unknown length. */

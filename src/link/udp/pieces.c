@@ -3,7 +3,7 @@
  *
  * The checksum runs over the pieces where they lie. Then the payload is put together where its
  * PSN says that it belongs, if nothing may be overwritten there, and judged: the copy that puts it
- * together is the one that places it. As with guesses (flow.c), what is then refused leaves
+ * together is the one that places it. As with guesses (link/predict.h), what is then refused leaves
  * its traces only in bytes that nobody has been promised. */
 #include <string.h>
 #include <unistd.h>
@@ -123,9 +123,9 @@ static bool parse(struct sl_udp *udp, unsigned poller, struct sl_roce_piece *who
 	if (!*count)
 		return false;
 	if (*count > PIECES_MAX || (*count > 1 && (*piece)->bytes < SL_ROCE_HEADERS_MAX)) {
-		uint8_t *linear = udp->buffers[poller].linear[0];
+		uint8_t *linear = udp->buffers[poller].predict.linear[0];
 
-		if (bytes > SL_UDP_DATAGRAM_MAX)
+		if (bytes > SL_PREDICT_DATAGRAM)
 			return false;
 		collect(*piece, *count, 0, bytes, linear);
 		*whole = (struct sl_roce_piece){linear, bytes};

@@ -1,163 +1,163 @@
-/* receive.c - packets from the socket: check, judge, place. */
+/* receive.c - packets from the sockets of a link thread: those of a source that has a socket of its
+ * own are received where they belong (link/predict.h), all others into a buffer. Each is then
+ * judged (judge.c).
+ *
+ * A source's packets come in the order of its plan. For each that is expected next there is a list
+ * of [headers, final place, padding and ICRC]. A packet is taken as the expected one only if its
+ * headers and its ICRC say so. */
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/crc.h"
+#include "link/predict.h"
 #include "link/udp/udp.h"
+#include "roce/icrc.h"
 
-enum { SHARED_EVERY = 16 };
+enum {
+	SHARED_EVERY = 16,
+	ID_MAX = 64, /* a segmented send has no more packets: see sl_udp_append */
+};
 
-void sl_udp_count(struct sl_udp *udp, enum sl_drop why)
-{
-	atomic_fetch_add_explicit(&udp->env.counters->dropped[why], 1, memory_order_relaxed);
-}
-
-/* What the protocol calls it, and what the user is told. */
-static enum sl_drop cause_of(enum sl_roce_drop drop)
-{
-	switch (drop) {
-	case SL_ROCE_DROP_QUEUE:
-	case SL_ROCE_DROP_TRANSPORT:
-	case SL_ROCE_DROP_PKEY:
-	case SL_ROCE_DROP_STATE:
-		return SL_DROP_QUEUE;
-	case SL_ROCE_DROP_PEER:
-		return SL_DROP_PEER;
-	case SL_ROCE_DROP_BROKEN:
-		return SL_DROP_BROKEN;
-	case SL_ROCE_DROP_AHEAD:
-		return SL_DROP_GAP;
-	case SL_ROCE_DROP_KEY:
-	case SL_ROCE_DROP_ACCESS:
-		return SL_DROP_KEY;
-	case SL_ROCE_DROP_RANGE:
-		return SL_DROP_RANGE;
-	case SL_ROCE_DROP_DUPLICATE:
-		return SL_DROP_DUPLICATE;
-	default:
-		return SL_DROP_MALFORMED;
-	}
-}
-
-struct sl_udp_queue *sl_udp_queue_of(struct sl_udp *udp, uint32_t qpn)
-{
-	uint32_t index = qpn - udp->qpn_base;
+struct flow { /* one poll of a source's socket */
+	struct sl_udp *udp;
 	struct sl_udp_queue *queue;
+	struct sl_udp_buffers *b;
+	uint64_t now_ns;
+};
 
-	if (index >= SL_UDP_TRANSFERS)
-		return NULL;
-	queue = &udp->queue[index];
-	/* Acquire: pairs with the release in accept. */
-	return atomic_load_explicit(&queue->active, memory_order_acquire) ? queue : NULL;
+/* ---- a source with a socket of its own ---- */
+
+SL_PREDICT_FN uint64_t next_packet(void *flow, unsigned most)
+{
+	struct flow *f = flow;
+
+	sl_udp_note_reading(f->queue, most);
+	return sl_placer_expected(&f->queue->placer);
 }
 
-/* False when the plan has no such packet; it is counted. */
-static bool place(struct sl_udp *udp, struct sl_udp_queue *queue,
-		  const struct sl_roce_packet *packet, const struct sl_roce_action *action,
-		  uint64_t now_ns)
+/* The headers that the next packet has, by its place in the block. */
+static uint32_t header_bytes(const struct sl_plan *plan, const struct sl_place *place)
 {
-	if (action->place == SL_ROCE_PLACE_MEMORY)
-		return sl_placer_put(&queue->placer, packet->psn, action->va, packet->payload,
-				     action->bytes, now_ns);
-	if (action->place == SL_ROCE_PLACE_RECEIVE)
-		return sl_placer_put_next(&queue->placer, packet->psn, packet->payload,
-					  action->bytes, now_ns);
-	sl_udp_count(udp, SL_DROP_RANGE); /* a message of nothing */
-	return false;
+	bool reth = plan->operation == SL_OPERATION_WRITE && place->first;
+
+	return SL_ROCE_BTH_BYTES + (reth ? 16 : 0) + (place->last ? 4 : 0);
 }
 
-static void receive_uc(struct sl_udp *udp, struct sl_udp_queue *queue,
-		       const struct sl_roce_path *path, const struct sl_roce_packet *packet,
-		       uint64_t now_ns)
+SL_PREDICT_FN unsigned lay_out(void *flow, unsigned number, uint64_t n, struct iovec *iov)
 {
-	struct sl_roce_action action;
-	enum sl_roce_drop drop = sl_roce_responder_receive(&queue->uc, path, packet, sl_udp_key_of,
-							   &queue->key, &action);
+	struct flow *f = flow;
+	struct sl_udp_guess *guess = &f->b->guess[number];
 
-	if (drop != SL_ROCE_ACCEPTED)
-		sl_udp_count(udp, cause_of(drop));
-	else
-		place(udp, queue, packet, &action, now_ns);
+	sl_placer_predict(&f->queue->placer, n, &guess->place);
+	guess->data = guess->place.to ? guess->place.to : f->b->scratch[number];
+	guess->header_bytes = header_bytes(&f->queue->plan, &guess->place);
+	guess->trailer_bytes = (uint32_t)(-guess->place.bytes & 3) + SL_ROCE_ICRC_BYTES;
+	iov[0] = (struct iovec){guess->header, guess->header_bytes};
+	iov[1] = (struct iovec){guess->data, guess->place.bytes};
+	iov[2] = (struct iovec){guess->trailer, guess->trailer_bytes};
+	return 3;
 }
 
-/* A source without credits may be faster than its slots open: it is asked to come again. */
-static bool defer(struct sl_udp *udp, struct sl_udp_queue *queue, const struct sl_roce_path *path,
-		  const struct sl_roce_packet *packet)
+static bool is_marked(const struct msghdr *header)
 {
-	struct sl_roce_reply reply;
+	return (sl_net_class(header) & SL_NET_ECN_MASK) == SL_NET_ECN_CE;
+}
 
-	if (queue->rc.state < SL_ROCE_RTR || queue->rc.state > SL_ROCE_RTS ||
-	    sl_placer_may_put(&queue->placer, packet->psn) != SL_PLACE_AHEAD ||
-	    !sl_roce_rc_responder_defer(&queue->rc.responder, path, packet, &reply))
-		return false;
-	sl_udp_reply(udp, queue, &reply);
-	sl_udp_count(udp, SL_DROP_AHEAD);
+SL_PREDICT_FN void arrived(void *flow, struct sl_predict_datagram *datagram,
+			   const struct msghdr *header)
+{
+	(void)flow;
+	datagram->marked = is_marked(header);
+}
+
+/* Is the ICRC that of the packet, under an identification that its source may have sent? */
+static bool icrc_good(struct sl_udp_queue *queue, const struct sl_udp_guess *guess, size_t bytes,
+		      const struct sl_roce_packet *packet)
+{
+	struct sl_roce_piece piece = {guess->data, guess->place.bytes};
+	struct sl_roce_path path = queue->in;
+	uint32_t icrc;
+	uint16_t id;
+
+	path.ip_id = queue->next_id;
+	icrc = sl_roce_icrc(&path, guess->header, guess->header_bytes, &piece, 1, packet->pad,
+			    sl_crc32);
+	if (icrc != packet->icrc) {
+		/* Perhaps with another identification, where the source counts them. */
+		path.ip_id = 0;
+		if (queue->plan.ip_id == SL_IP_ID_ZERO ||
+		    !sl_roce_icrc_recover_id(sl_roce_icrc(&path, guess->header, guess->header_bytes,
+							  &piece, 1, packet->pad, sl_crc32) ^
+						     packet->icrc,
+					     bytes, &id) ||
+		    (queue->plan.ip_id == SL_IP_ID_COUNTS && id >= ID_MAX))
+			return false;
+		queue->next_id = id;
+	}
+	queue->next_id = queue->plan.ip_id == SL_IP_ID_ZERO ? 0 : (uint16_t)(queue->next_id + 1);
 	return true;
 }
 
-static void receive_rc(struct sl_udp *udp, struct sl_udp_queue *queue,
-		       const struct sl_roce_path *path, const struct sl_roce_packet *packet,
-		       uint64_t now_ns)
+/* Is it the packet that was expected there, and intact? Then *packet is it, payload in place. */
+static bool as_guessed(const struct sl_udp *udp, struct sl_udp_queue *queue,
+		       const struct sl_udp_guess *guess, struct sl_roce_packet *packet)
 {
-	struct sl_roce_outcome outcome;
-	enum sl_roce_drop drop;
+	size_t bytes = (size_t)guess->header_bytes + guess->place.bytes + guess->trailer_bytes;
 
-	if (defer(udp, queue, path, packet))
-		return;
-	drop = sl_roce_rc_queue_receive(&queue->rc, path, packet, now_ns, sl_udp_key_of,
-					&queue->key, &outcome);
-	if (drop != SL_ROCE_ACCEPTED) {
-		sl_udp_count(udp, cause_of(drop));
-	} else if (outcome.request && !place(udp, queue, packet, &outcome.action, now_ns)) {
-		sl_roce_rc_responder_refuse(&queue->rc.responder, packet, &outcome.reply);
-		sl_roce_rc_queue_modify(&queue->rc, SL_ROCE_ERROR);
-	}
-	if (queue->rc.state == SL_ROCE_ERROR)
-		sl_udp_failed(queue, drop ? cause_of(drop) : SL_DROP_RANGE);
-	/* After the payload is in place, or was dropped for being late: its frame has an
-	 * outcome. */
-	if (outcome.reply.pending)
-		sl_udp_reply(udp, queue, &outcome.reply);
+	if (sl_roce_parse_headers(guess->header, guess->header_bytes, bytes, packet) ||
+	    packet->header_bytes != guess->header_bytes || packet->psn != guess->place.psn ||
+	    packet->payload_bytes != guess->place.bytes)
+		return false;
+	packet->icrc = sl_roce_icrc_get(guess->trailer + guess->trailer_bytes - SL_ROCE_ICRC_BYTES);
+	packet->payload = guess->data;
+	return udp->icrc == SL_UDP_ICRC_IGNORE || icrc_good(queue, guess, bytes, packet);
 }
 
-void sl_udp_judge(struct sl_udp *udp, struct sl_udp_queue *queue, const struct sl_roce_path *path,
-		  const struct sl_roce_packet *packet, uint64_t now_ns)
+SL_PREDICT_FN bool take_guessed(void *flow, const struct sl_predict_datagram *datagram,
+				unsigned number)
 {
-	if (queue->plan.service == SL_SERVICE_RC)
-		receive_rc(udp, queue, path, packet, now_ns);
-	else
-		receive_uc(udp, queue, path, packet, now_ns);
-}
-
-void sl_udp_receive(struct sl_udp *udp, unsigned poller, const uint8_t *data, size_t bytes,
-		    const struct sl_roce_path *path, bool marked, uint64_t now_ns)
-{
+	struct flow *f = flow;
 	struct sl_roce_packet packet;
-	struct sl_udp_queue *queue;
 
-	if (sl_roce_parse(data, bytes, &packet)) {
-		sl_udp_count(udp, SL_DROP_MALFORMED);
-		return;
-	}
-	queue = sl_udp_queue_of(udp, packet.qpn);
-	if (udp->icrc == SL_UDP_ICRC_CHECK &&
-	    !sl_udp_icrc_good(path, data, bytes, queue ? queue->plan.ip_id : SL_IP_ID_ANY)) {
-		sl_udp_count(udp, SL_DROP_ICRC);
-		return;
-	}
-	if (!queue) {
-		sl_udp_count(udp, SL_DROP_QUEUE);
-		return;
-	}
-	/* A queue is one thread's. What comes to another's socket comes from somebody else, or from
-	 * another port than its source offered. */
-	if (queue->poller != poller) {
-		sl_udp_count(udp, SL_DROP_PEER);
-		return;
-	}
-	if (marked && !memcmp(path->source, queue->plan.source.ip, sizeof(path->source)))
-		sl_udp_notify(udp, queue, now_ns);
-	sl_udp_judge(udp, queue, path, &packet, now_ns);
+	if (number == datagram->first && f->queue->plan.ip_id == SL_IP_ID_COUNTS &&
+	    datagram->bytes > datagram->segment)
+		f->queue->next_id = 0; /* most likely one send of the source */
+	if (!as_guessed(f->udp, f->queue, &f->b->guess[number], &packet))
+		return false;
+	if (datagram->marked)
+		sl_udp_notify(f->udp, f->queue, f->now_ns);
+	sl_udp_judge(f->udp, f->queue, &f->queue->in, &packet, f->now_ns);
+	return true;
 }
+
+SL_PREDICT_FN void take_other(void *flow, const struct sl_predict_datagram *datagram,
+			      const uint8_t *data, size_t bytes)
+{
+	struct flow *f = flow;
+
+	if (bytes) /* an empty datagram is no packet of RoCEv2: it is not counted */
+		sl_udp_receive(f->udp, f->queue->poller, data, bytes, &f->queue->in,
+			       datagram->marked, f->now_ns);
+}
+
+static const struct sl_predict_ops predict_ops = {
+	.next = next_packet,
+	.lay_out = lay_out,
+	.arrived = arrived,
+	.take_guessed = take_guessed,
+	.take_other = take_other,
+};
+
+static unsigned poll_flow(struct sl_udp *udp, struct sl_udp_queue *queue, unsigned budget,
+			  uint64_t now_ns)
+{
+	struct sl_udp_buffers *b = &udp->buffers[queue->poller];
+	struct flow flow = {udp, queue, b, now_ns};
+
+	return sl_predict_poll(&predict_ops, &flow, queue->fd, &queue->stream, &b->predict, budget);
+}
+
+/* ---- all other sources ---- */
 
 /* The socket that everybody may send to: sources whose port nobody knows, and strangers. */
 static int poll_shared(struct sl_udp *udp, unsigned budget, uint64_t now_ns)
@@ -182,7 +182,6 @@ static int poll_shared(struct sl_udp *udp, unsigned budget, uint64_t now_ns)
 	n = recvmmsg(udp->fd, b->message, batch, MSG_DONTWAIT, NULL);
 	for (int i = 0; i < n; i++) {
 		const struct msghdr *message = &b->message[i].msg_hdr;
-		bool marked = (sl_net_class(message) & SL_NET_ECN_MASK) == SL_NET_ECN_CE;
 		struct sl_roce_path path = {.dest_port = (uint16_t)udp->port,
 					    .dont_fragment = true};
 
@@ -191,8 +190,8 @@ static int poll_shared(struct sl_udp *udp, unsigned budget, uint64_t now_ns)
 		if (message->msg_flags & MSG_TRUNC)
 			sl_udp_count(udp, SL_DROP_MALFORMED);
 		else
-			sl_udp_receive(udp, 0, b->packet[i], b->message[i].msg_len, &path, marked,
-				       now_ns);
+			sl_udp_receive(udp, 0, b->packet[i], b->message[i].msg_len, &path,
+				       is_marked(message), now_ns);
 	}
 	/* Empty, or an ICMP error of a credit packet: nothing to receive either way. */
 	return n < 0 ? 0 : n;
@@ -211,7 +210,7 @@ int sl_udp_poll(void *state, unsigned poller, unsigned budget)
 		/* Acquire: pairs with the release in accept. */
 		if (atomic_load_explicit(&queue->active, memory_order_acquire) && queue->fd >= 0 &&
 		    queue->poller == poller)
-			n += sl_udp_flow_poll(udp, queue, budget, now_ns);
+			n += poll_flow(udp, queue, budget, now_ns);
 	}
 	/* Where every source has its own socket, only strangers come to the other one. */
 	if (poller == 0 && (udp->shared || n == 0 || udp->polls++ % SHARED_EVERY == 0))

@@ -9,13 +9,12 @@
  *            nothing is sent again. RC: a queue pair at each end; data one way, credits the other,
  *            each acknowledged.
  * Files:     udp.c options, open, close; accept.c queues of the receiver; receive.c packets
- *            in; flow.c those of a source with its own socket; return.c what the receiver
- *            sends back; handover.c receivers that take each other's place; offer.c transfers
- *            of a source; send.c and send_rc.c packets out; reorder.c those that others
- *            overtake; answer.c what comes back to a source; pieces.c packets that come
- *            with all their headers.
+ *            from sockets; pieces.c packets that come with all their headers; judge.c whether a
+ *            packet is accepted; return.c what the receiver sends back; handover.c receivers that
+ *            take each other's place; offer.c transfers of a source; send.c and send_rc.c packets
+ *            out; reorder.c those that others overtake; answer.c what comes back to a source.
  * Others:    a link that takes its packets from elsewhere than from sockets (link/packet/packet.c,
- *            xdp.c) begins its state with a struct sl_udp, sets `way` before sl_udp_open(), and
+ *            xdp.c) begins its state with a struct sl_udp, sets `backend` before sl_udp_open(), and
  *            hands each packet to sl_udp_receive_pieces(). All else is this link's, and what is
  *            sent leaves from sockets. */
 #ifndef SL_LINK_UDP_UDP_H
@@ -27,6 +26,7 @@
 #include "core/link.h"
 #include "link/credit.h"
 #include "link/place.h"
+#include "link/predict.h"
 #include "net/net.h"
 #include "roce/cnp.h"
 #include "roce/icrc.h"
@@ -44,8 +44,7 @@ enum {
 	SL_UDP_REPLIES = 4,	  /* RC: acknowledgements that wait for the end of a batch */
 	SL_UDP_RC_WINDOW = 1024,  /* PSNs not yet acknowledged */
 	SL_UDP_ACK_EVERY = 32,
-	SL_UDP_SEGMENTS = 64,	       /* packets in one send or one datagram, at most */
-	SL_UDP_DATAGRAM_MAX = 1 << 16, /* however many packets it holds */
+	SL_UDP_SEGMENTS = 64, /* packets in one send or one datagram, at most */
 	/* Of a payload that is sent; with headers and trailers of all segments within IOV_MAX. */
 	SL_UDP_PIECES = 8,
 	SL_UDP_SEND_MAX = 65000, /* bytes of one segmented send; the headers fit beside it */
@@ -84,16 +83,13 @@ struct sl_udp_queue { /* receiving */
 	_Atomic uint32_t active;
 	struct sl_udp_note *note; /* NULL: nobody will come after us */
 	struct sl_plan plan;
-	/* Where the source sends from one port: a socket of its own (flow.c). */
+	/* Where the source sends from one port: a socket of its own. */
 	int fd; /* -1: none, its packets come to the shared one */
 	bool opened;
 	struct sl_roce_path in;
-	uint64_t expected;	    /* packet of the stream, as of this poll */
-	uint64_t guessed, repaired; /* packets */
-	uint32_t eighths;	    /* of packets that a datagram brings, lately */
-	uint32_t batch;		    /* datagrams to make room for in one call */
-	uint16_t next_id;
-	/* Whose it is. Where packets choose their thread themselves (way->follow), the owner hands
+	struct sl_predict_stream stream;
+	uint16_t next_id; /* IPv4 identification that the next packet should have */
+	/* Whose it is. Where packets choose their thread themselves (backend->follow), the owner hands
 	 * it to who asked for it; all that the pollers know of a queue goes with it. */
 	_Atomic unsigned poller;
 	_Atomic unsigned wanted; /* 1 + who asks for it; 0: nobody */
@@ -159,15 +155,6 @@ struct sl_udp_guess { /* a packet that is expected */
 	uint8_t trailer[SL_ROCE_TRAILER_MAX + 1];
 };
 
-struct sl_udp_message {		 /* a datagram that is received */
-	unsigned first, guesses; /* which packets are expected in it */
-	unsigned iovs;
-	struct iovec iov[3 * SL_UDP_SEGMENTS + 1];
-	size_t bytes;	  /* that came */
-	uint32_t segment; /* of each packet in it */
-	bool marked;
-};
-
 struct sl_udp_buffers { /* one batch of packets */
 	uint8_t packet[SL_UDP_BATCH][SL_UDP_PACKET_MAX];
 	union sl_net_address peer[SL_UDP_BATCH];
@@ -177,11 +164,9 @@ struct sl_udp_buffers { /* one batch of packets */
 	struct iovec iov[SL_UDP_BATCH * (2 + SL_UDP_PIECES)];
 	struct mmsghdr message[SL_UDP_BATCH];
 	/* Receiving flows. What is never needed is never touched, and costs no memory. */
-	struct sl_udp_guess guess[SL_UDP_BATCH];
-	struct sl_udp_message laid[SL_UDP_BATCH];
-	uint8_t scratch[SL_UDP_BATCH][SL_ROCE_PMTU_MAX];
-	uint8_t overflow[SL_UDP_BATCH][SL_UDP_DATAGRAM_MAX];
-	uint8_t linear[SL_UDP_BATCH][SL_UDP_DATAGRAM_MAX];
+	struct sl_udp_guess guess[SL_PREDICT_BATCH];
+	uint8_t scratch[SL_PREDICT_BATCH][SL_ROCE_PMTU_MAX];
+	struct sl_predict_batch predict;
 };
 
 struct sl_udp_batch { /* packets of one source on their way to one system call */
@@ -308,10 +293,6 @@ int sl_udp_poll(void *state, unsigned poller, unsigned budget);
 void sl_udp_reported(void *state, uint16_t transfer, uint64_t position);
 void sl_udp_drop(void *state, uint16_t transfer);
 int sl_udp_serve(void *state);
-
-/* Packets of the source that has a socket of its own. How many. */
-unsigned sl_udp_flow_poll(struct sl_udp *udp, struct sl_udp_queue *queue, unsigned budget,
-			  uint64_t now_ns);
 
 /* A whole packet: check, find its queue, judge. */
 void sl_udp_receive(struct sl_udp *udp, unsigned poller, const uint8_t *data, size_t bytes,

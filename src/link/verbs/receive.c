@@ -147,7 +147,7 @@ static int take_completions(struct sl_verbs_link *link, struct sl_verbs_nic *nic
 	return taken;
 }
 
-/* As in link/udp/receive.c: the source's word on what it sent may overtake it, so it has to grow
+/* As in link/udp/return.c: the source's word on what it sent may overtake it, so it has to grow
  * old. */
 static void catch_up(struct sl_verbs_link *link, struct sl_verbs_in *in, uint64_t now_ns)
 {

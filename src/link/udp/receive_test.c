@@ -1,4 +1,4 @@
-/* flow_test.c - payloads are received at the place where they are expected: whatever is lost,
+/* receive_test.c - payloads are received at the place where they are expected: whatever is lost,
  * doubled, overtaken or made up around it, nothing lands where it does not belong, and nothing that
  * was received or is being read changes. */
 #include "base/crc.h"
@@ -60,10 +60,10 @@ static void packets_in_order_are_all_received_in_place(void **state)
 		for (uint32_t m = 0; m < RIG_MODULES; m++) {
 			const struct sl_udp_queue *q = queue_of(rig, m);
 
-			assert_int_equal(q->guessed + q->repaired,
+			assert_int_equal(q->stream.guessed + q->stream.repaired,
 					 10 * RIG_SLOTS * rig->plan[m].packets);
 			/* It takes a few to learn how many come together. */
-			assert_in_range(q->repaired, 0, 2 * rig->plan[m].packets);
+			assert_in_range(q->stream.repaired, 0, 2 * rig->plan[m].packets);
 		}
 		rig_free(rig);
 	}
