@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "link/native/native.h"
+#include "link/native/receive.h"
 
 enum { TICK_NS = 25, EVENT_BITS = 24 };
 
@@ -105,6 +106,11 @@ static int open_nanet(void *state, const struct sl_link_env *env)
 	return sl_native_open(state, &format, env);
 }
 
+static int poll_nanet(void *state, unsigned poller, unsigned budget)
+{
+	return sl_native_receive(&format, state, poller, budget);
+}
+
 const struct sl_link sl_link_nanet = {
 	.name = "nanet",
 	.doc = "events of NA62's RICH as NaNet takes them: many to a UDP packet, nothing goes back",
@@ -112,5 +118,6 @@ const struct sl_link sl_link_nanet = {
 	.state_bytes = sizeof(struct sl_nanet),
 	.options = options,
 	.open = open_nanet,
+	.poll = poll_nanet,
 	SL_NATIVE_LINK,
 };

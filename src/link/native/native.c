@@ -295,7 +295,11 @@ static int open_ports(struct sl_native *native, struct sl_native_queue *queue, u
 			return fd;
 		enlarge_buffer(native, fd);
 		sl_net_merge(fd);
-		queue->port[i] = (struct sl_native_port){.fd = fd, .index = i};
+		queue->port[i] = (struct sl_native_port){
+			.fd = fd,
+			.index = i,
+			.stream = {.batch = SL_PREDICT_BATCH_MIN, .peers = native->n_senders > 0},
+		};
 		queue->ports++;
 	}
 	return 0;

@@ -10,9 +10,9 @@
  *            Packets of a port come in order, as a rule: the kernel gets the places of those that
  *            should come next, and its copy is the only one. A guess that was wrong is put right.
  * Files:     native.c opening, closing, offers and plans; shape.c which bytes of a block a
- *            packet has; shape.c which packet it is; place.c whether it may go
- *            there, and what is in; receive.c packets in; send.c packets out;
- *            reorder.c those that others overtake. A wire format is one file: sls.c, nanet.c.
+ *            packet has; place.c which packet it is, whether it may go there, and what is in;
+ *            receive.h packets in; send.c packets out; reorder.c those that others overtake. A
+ *            wire format is one file: sls.c, nanet.c.
  * Threads:   as core/link.h says. All ports of a module belong to one poller.
  * Ownership: a link begins its state with a struct sl_native and sets `format` when it opens. */
 #ifndef SL_LINK_NATIVE_NATIVE_H
@@ -24,14 +24,13 @@
 #include "core/link.h"
 #include "link/native/place.h"
 #include "link/native/shape.h"
+#include "link/predict.h"
 #include "net/net.h"
 
 enum {
 	SL_NATIVE_MODULES = 64,
-	SL_NATIVE_HEADER = 48,	 /* longest */
-	SL_NATIVE_BATCH = 64,	 /* datagrams per system call */
-	SL_NATIVE_SEGMENTS = 64, /* packets in one send or one datagram, at most */
-	SL_NATIVE_DATAGRAM = 1 << 16,
+	SL_NATIVE_HEADER = 48,	    /* longest */
+	SL_NATIVE_SEGMENTS = 64,    /* packets in one send or one datagram, at most */
 	SL_NATIVE_IOVS = 1000,	    /* within IOV_MAX */
 	SL_NATIVE_SEND_MAX = 65000, /* bytes of one segmented send; the headers fit beside it */
 	SL_NATIVE_SENDERS = 64,
@@ -66,9 +65,9 @@ struct sl_native_format {
 
 struct sl_native_port { /* receiving */
 	int fd;
-	uint32_t index;		   /* of its module's */
-	uint64_t next;		   /* packet of its stream that should come next */
-	uint32_t eighths, batch;   /* packets in a datagram, lately; datagrams to make room for */
+	uint32_t index; /* of its module's */
+	uint64_t next;	/* packet of its stream that should come next */
+	struct sl_predict_stream stream;
 	union sl_net_address peer; /* the last sender that was known */
 	uint64_t full;		   /* packets that the kernel had no room for */
 };
@@ -87,23 +86,10 @@ struct sl_native_guess { /* a packet that is expected */
 	uint8_t header[SL_NATIVE_HEADER];
 };
 
-struct sl_native_message {	 /* a datagram that is received */
-	unsigned first, guesses; /* which packets are expected in it */
-	unsigned iovs;
-	struct iovec iov[SL_NATIVE_IOVS + 1];
-	union sl_net_address peer;
-	size_t bytes;	  /* that came */
-	uint32_t segment; /* of each packet in it */
-};
-
-struct sl_native_buffers { /* one batch. What is never needed is never touched, and costs nothing */
-	struct mmsghdr header[SL_NATIVE_BATCH];
-	struct sl_native_message message[SL_NATIVE_BATCH];
-	struct sl_native_guess guess[SL_NATIVE_BATCH];
-	_Alignas(8) uint8_t control[SL_NATIVE_BATCH][SL_NET_CONTROL_BYTES];
-	uint8_t scratch[SL_NATIVE_BATCH][SL_NATIVE_PAYLOAD];
-	uint8_t overflow[SL_NATIVE_BATCH][SL_NATIVE_DATAGRAM];
-	uint8_t linear[SL_NATIVE_BATCH][SL_NATIVE_DATAGRAM];
+struct sl_native_buffers { /* of one poller */
+	struct sl_native_guess guess[SL_PREDICT_BATCH];
+	uint8_t scratch[SL_PREDICT_BATCH][SL_NATIVE_PAYLOAD];
+	struct sl_predict_batch predict;
 };
 
 struct sl_native_reordered; /* a packet that is held back: reorder.c */
@@ -197,7 +183,6 @@ enum sl_proof sl_native_proof(uint16_t service, uint16_t message);
 int sl_native_offer(void *state, struct sl_offer *offer);
 int sl_native_accept(void *state, const struct sl_offer *offer, struct sl_plan *plan);
 
-int sl_native_poll(void *state, unsigned poller, unsigned budget);
 int sl_native_wait(void *state, unsigned poller, uint32_t timeout_us);
 int sl_native_serve(void *state);
 void sl_native_reported(void *state, uint16_t transfer, uint64_t position);
@@ -219,15 +204,16 @@ void sl_native_reorder(struct sl_native_batch *batch, const uint8_t *header,
 int sl_native_pass(struct sl_native_batch *batch); /* one more was to be sent */
 int sl_native_release_all(struct sl_native *native, struct sl_native_source *source);
 
-/* What the links of this family have in common. */
+/* What the links of this family have in common; poll() is sl_native_receive() with the format of
+ * each (receive.h). */
 #define SL_NATIVE_LINK                                                                         \
 	.services = SL_SERVICE_UC, .operations = SL_OPERATION_WRITE,                           \
 	.messages = SL_MESSAGE_MODULE, .message = SL_MESSAGE_MODULE, .proof = sl_native_proof, \
 	.guards = SL_GUARD_ENFORCED, .pollers = SL_POLLERS, .places = SL_REGION_HOST,          \
 	.oneway = true, .packet_faults = SL_NATIVE_PACKET_FAULTS, .close = sl_native_close,    \
-	.accept = sl_native_accept, .poll = sl_native_poll, .wait = sl_native_wait,            \
-	.serve = sl_native_serve, .reported = sl_native_reported, .drop = sl_native_drop,      \
-	.offer = sl_native_offer, .connect = sl_native_connect, .post = sl_native_post,        \
-	.reap = sl_native_reap, .flush = sl_native_flush
+	.accept = sl_native_accept, .wait = sl_native_wait, .serve = sl_native_serve,          \
+	.reported = sl_native_reported, .drop = sl_native_drop, .offer = sl_native_offer,      \
+	.connect = sl_native_connect, .post = sl_native_post, .reap = sl_native_reap,          \
+	.flush = sl_native_flush
 
 #endif

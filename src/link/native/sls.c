@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "link/native/native.h"
+#include "link/native/receive.h"
 
 enum { TICK_NS = 100, CELL_SHIFT = 8, CELL_MASK = 15 };
 
@@ -135,6 +136,11 @@ static int open_sls(void *state, const struct sl_link_env *env)
 	return sl_native_open(state, &format, env);
 }
 
+static int poll_sls(void *state, unsigned poller, unsigned budget)
+{
+	return sl_native_receive(&format, state, poller, budget);
+}
+
 const struct sl_link sl_link_sls = {
 	.name = "sls",
 	.doc = "PSI's detectors as they send (Jungfrau, Eiger): native UDP, nothing goes back",
@@ -142,5 +148,6 @@ const struct sl_link sl_link_sls = {
 	.state_bytes = sizeof(struct sl_sls),
 	.options = options,
 	.open = open_sls,
+	.poll = poll_sls,
 	SL_NATIVE_LINK,
 };
