@@ -36,6 +36,7 @@ struct receiver {
 	const struct sl_bench *bench;
 	const struct sl_bench_row *row;
 	const struct sl_link *link;
+	const struct sl_link_receiving *receiving;
 	void *state;
 	struct sl_region region;
 	struct sl_bell bell;
@@ -164,7 +165,7 @@ static int meet(struct receiver *r, int fd)
 
 		if (read(fd, &offer, sizeof(offer)) != sizeof(offer))
 			return -EPIPE;
-		err = r->link->accept(r->state, &offer, &r->plan[q]);
+		err = r->receiving->accept(r->state, &offer, &r->plan[q]);
 		if (err)
 			return err;
 		if (r->plan[q].pmtu < r->row->pmtu) { /* it would be another row under this name */
@@ -176,12 +177,12 @@ static int meet(struct receiver *r, int fd)
 			return -EPIPE;
 	}
 	until = sl_clock_ns() + CONNECT_NS;
-	while (sl_clock_ns() < until || !r->link->serve) {
-		ssize_t n = recv(fd, &byte, 1, r->link->serve ? MSG_DONTWAIT : 0);
+	while (sl_clock_ns() < until || !r->receiving->serve) {
+		ssize_t n = recv(fd, &byte, 1, r->receiving->serve ? MSG_DONTWAIT : 0);
 
 		if (n >= 0 || errno != EAGAIN)
 			return n == 1 ? 0 : -EPIPE;
-		r->link->serve(r->state);
+		r->receiving->serve(r->state);
 	}
 	return -ETIMEDOUT;
 }
@@ -252,15 +253,15 @@ static void heal(struct receiver *r, uint64_t now_ns)
 	if (r->row->service != SL_SERVICE_UC || now_ns - r->heal_ns < HEAL_NS)
 		return;
 	r->heal_ns = now_ns;
-	for (uint32_t q = 0; r->link->reported && q < r->row->queues; q++)
-		r->link->reported(
+	for (uint32_t q = 0; r->receiving->reported && q < r->row->queues; q++)
+		r->receiving->reported(
 			r->state, r->plan[q].transfer,
 			atomic_load_explicit(&r->shared->position[q], memory_order_acquire));
 }
 
 static void step(struct receiver *r, uint64_t now_ns)
 {
-	if (r->link->poll(r->state, 0, BUDGET) > 0) {
+	if (r->receiving->poll(r->state, 0, BUDGET) > 0) {
 		r->idle_ns = 0;
 		consume(r);
 		if (r->link->oneway)
@@ -275,7 +276,7 @@ static void step(struct receiver *r, uint64_t now_ns)
 	/* On one core the source waits for it. */
 	if (now_ns - r->idle_ns > SPIN_NS || r->bench->core[0] < 0) {
 		heal(r, now_ns);
-		r->link->wait(r->state, 0, WAIT_US);
+		r->receiving->wait(r->state, 0, WAIT_US);
 	}
 }
 
@@ -424,6 +425,7 @@ int sl_bench_link(const struct sl_bench *bench, const struct sl_bench_row *row,
 	r->bench = bench;
 	r->row = row;
 	r->link = row->link;
+	r->receiving = row->link->receiving;
 	r->shared = memory_of(sizeof(*r->shared), MAP_SHARED);
 	r->time_ns = calloc(TIMES_MAX, sizeof(*r->time_ns));
 	r->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

@@ -30,6 +30,7 @@ struct flow { /* one queue's flow */
 struct sender {
 	struct sl_bench_source *s;
 	const struct sl_link *link;
+	const struct sl_link_sending *sending;
 	void *state;
 	struct flow flow[SL_BENCH_QUEUES];
 	unsigned idle;
@@ -74,8 +75,8 @@ static int push(struct sender *x, uint32_t queue, uint64_t end)
 			return 0;
 		fill(x, queue);
 	}
-	n = x->link->post(x->state, flow->plan.transfer, flow->write + flow->at,
-			  flow->count - flow->at);
+	n = x->sending->post(x->state, flow->plan.transfer, flow->write + flow->at,
+			     flow->count - flow->at);
 	if (n <= 0)
 		return n;
 	flow->at += (uint32_t)n;
@@ -87,7 +88,7 @@ static int push(struct sender *x, uint32_t queue, uint64_t end)
 static void rest(struct sender *x)
 {
 	if (++x->idle > SPINS || x->s->bench->core[1] < 0) /* on one core the receiver waits */
-		x->link->wait(x->state, 0, WAIT_US);
+		x->sending->wait(x->state, WAIT_US);
 }
 
 static int push_all(struct sender *x, uint64_t end)
@@ -167,12 +168,12 @@ static int linger(struct sender *x)
 {
 	while (!atomic_load(&x->s->shared->done)) {
 		for (uint32_t q = 0; q < x->s->row->queues; q++) {
-			int n = x->link->post(x->state, x->flow[q].plan.transfer, NULL, 0);
+			int n = x->sending->post(x->state, x->flow[q].plan.transfer, NULL, 0);
 
 			if (n < 0)
 				return n;
 		}
-		x->link->wait(x->state, 0, WAIT_US);
+		x->sending->wait(x->state, WAIT_US);
 	}
 	return 0;
 }
@@ -208,15 +209,15 @@ static int send_singly(struct sender *x)
 		fill(x, 0);
 		atomic_store_explicit(&shared->stamp_ns, sl_clock_ns(), memory_order_release);
 		while (flow->at < flow->count && n >= 0 && !stopped(x)) {
-			n = x->link->post(x->state, flow->plan.transfer, flow->write + flow->at,
-					  flow->count - flow->at);
+			n = x->sending->post(x->state, flow->plan.transfer, flow->write + flow->at,
+					     flow->count - flow->at);
 			flow->at += n > 0 ? (uint32_t)n : 0;
 		}
 		if (n < 0)
 			return n;
 		while (atomic_load_explicit(&shared->seen, memory_order_acquire) < flow->next &&
 		       !stopped(x))
-			if (x->link->post(x->state, flow->plan.transfer, NULL, 0) < 0)
+			if (x->sending->post(x->state, flow->plan.transfer, NULL, 0) < 0)
 				return -EPIPE;
 	}
 	return finish(x);
@@ -229,7 +230,7 @@ static int exchange(struct sender *x)
 	for (uint32_t q = 0; q < row->queues; q++) {
 		struct sl_offer offer = {.module = (uint16_t)q, .block_bytes = row->block_bytes};
 		struct flow *flow = &x->flow[q];
-		int err = x->link->offer(x->state, &offer);
+		int err = x->sending->offer(x->state, &offer);
 
 		if (err)
 			return err;
@@ -241,7 +242,7 @@ static int exchange(struct sender *x)
 	}
 	for (uint32_t q = 0; q < row->queues; q++) {
 		struct flow *flow = &x->flow[q];
-		int err = x->link->connect(x->state, &flow->plan);
+		int err = x->sending->connect(x->state, &flow->plan);
 
 		if (err)
 			return err;
@@ -256,7 +257,8 @@ static int exchange(struct sender *x)
 int sl_bench_send(struct sl_bench_source *source)
 {
 	struct sl_link_env env = {.service = source->row->service};
-	struct sender x = {.s = source, .link = source->row->link};
+	struct sender x = {
+		.s = source, .link = source->row->link, .sending = source->row->link->sending};
 	int err = sl_bench_take_side(source->bench, source->row, 1);
 
 	if (err)

@@ -150,6 +150,7 @@ int sl_emulator_open(struct sl_experiment *experiment, uint32_t first, uint32_t 
 		return err;
 	}
 	memcpy(em->link_options, e->link_state, e->link->state_bytes);
+	em->sending = e->link->sending;
 	*emulator = em;
 	return 0;
 }
@@ -240,7 +241,7 @@ int sl_emulator_offer(struct sl_emulator *em, uint32_t module, struct sl_offer *
 		.frames = em->to_send,
 	};
 	sl_transfer_describe(&em->transfer, offer);
-	return e->link->offer(e->link_state, offer);
+	return em->sending->offer(e->link_state, offer);
 }
 
 int sl_emulator_assume(struct sl_emulator *em, uint32_t module)
@@ -251,7 +252,7 @@ int sl_emulator_assume(struct sl_emulator *em, uint32_t module)
 	int err = sl_emulator_offer(em, module, &offer);
 
 	if (!err)
-		err = e->link->accept(e->link_state, &offer, &plan);
+		err = em->sending->accept(e->link_state, &offer, &plan);
 	if (err)
 		return err;
 	em->number_base = offer.first_frame - sl_geometry_frame(&em->geometry, em->first_frame);
@@ -292,7 +293,7 @@ int sl_emulator_connect(struct sl_emulator *em, const struct sl_plan *plan)
 	atomic_store(&module->next, plan->first_sequence);
 	atomic_store(&module->sent, plan->first_sequence);
 	atomic_store(&module->position, 0);
-	return e->link->connect(e->link_state, plan);
+	return em->sending->connect(e->link_state, plan);
 }
 
 int sl_emulator_start(struct sl_emulator *em)

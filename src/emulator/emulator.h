@@ -72,6 +72,7 @@ struct sl_emulator {
 	FILE *fault_log;
 	struct sl_feedback_listener *feedback; /* NULL: nobody listens for them */
 	bool detector_open, link_open;
+	const struct sl_link_sending *sending; /* of the experiment's link */
 	void *link_options; /* the link's state as configured: each plan starts from it */
 
 	uint64_t frame;	      /* begun so far, over all plans */

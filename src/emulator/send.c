@@ -23,8 +23,7 @@ static uint64_t sequence_of(const struct sl_emulator_module *module)
  * waits in a queue does not. */
 static uint64_t note(struct sl_emulator *em, struct sl_emulator_module *module)
 {
-	uint64_t position =
-		em->experiment->link->reap(em->experiment->link_state, module->plan.transfer);
+	uint64_t position = em->sending->reap(em->experiment->link_state, module->plan.transfer);
 	uint64_t next = sequence_of(module), skipped = module->skipped, passed;
 
 	for (unsigned i = 0; i < SL_EMULATOR_DEPTH; i++) {
@@ -48,7 +47,7 @@ static uint64_t note(struct sl_emulator *em, struct sl_emulator_module *module)
 /* Wait until the link has no need of what ends at position. -ECANCELED: told to end at once. */
 static int wait_for(struct sl_emulator *em, struct sl_emulator_module *module, uint64_t position)
 {
-	const struct sl_link *link = em->experiment->link;
+	const struct sl_link_sending *link = em->sending;
 	void *state = em->experiment->link_state;
 
 	while (note(em, module) < position) {
@@ -61,7 +60,7 @@ static int wait_for(struct sl_emulator *em, struct sl_emulator_module *module, u
 		if (atomic_load_explicit(&em->stop, memory_order_relaxed) > 1)
 			return -ECANCELED;
 		if (sl_idle_sleep(&em->idle))
-			link->wait(state, 0, WAIT_US);
+			link->wait(state, WAIT_US);
 	}
 	sl_idle_work(&em->idle);
 	return 0;
@@ -116,10 +115,10 @@ static int send_burst(struct sl_emulator *em, struct sl_emulator_module *module)
 	uint32_t left = module->writes - module->done;
 	uint64_t now = module->limit.ns_per_byte > 0 ? sl_clock_ns() : 0, bytes = 0;
 	bool allowed = sl_limit_allows(&module->limit, now);
-	int n = em->experiment->link->post(em->experiment->link_state, module->plan.transfer, write,
-					   !allowed	  ? 0
-					   : left < BURST ? left
-							  : BURST);
+	int n = em->sending->post(em->experiment->link_state, module->plan.transfer, write,
+				  !allowed	 ? 0
+				  : left < BURST ? left
+						 : BURST);
 
 	for (int i = 0; i < n; i++)
 		bytes += write[i].bytes;
@@ -153,7 +152,7 @@ static void rest(struct sl_emulator *em)
 	if (!sl_idle_sleep(&em->idle))
 		return;
 	if (next == UINT64_MAX || next <= now)
-		em->experiment->link->wait(em->experiment->link_state, 0, WAIT_US);
+		em->sending->wait(em->experiment->link_state, WAIT_US);
 	else
 		sl_clock_sleep_until(next - now < WAIT_US * UINT64_C(1000)
 					     ? next
@@ -227,7 +226,7 @@ static int send_due(struct sl_emulator *em, uint64_t k, bool last)
 /* Whether everything that was sent is out of the link's hands; lets it go on meanwhile. */
 static int settled(struct sl_emulator *em, bool *all)
 {
-	const struct sl_link *link = em->experiment->link;
+	const struct sl_link_sending *link = em->sending;
 	int err = 0;
 
 	*all = true;
@@ -258,7 +257,7 @@ static int wait_until(struct sl_emulator *em, uint64_t due_ns)
 		else if (all)
 			sl_clock_sleep_until(due_ns - now < NAP_NS ? due_ns : now + NAP_NS);
 		else if (due_ns - now > WAIT_US * UINT64_C(1000))
-			em->experiment->link->wait(em->experiment->link_state, 0, WAIT_US);
+			em->sending->wait(em->experiment->link_state, WAIT_US);
 		else
 			sl_clock_sleep_until(due_ns);
 	}
@@ -268,7 +267,7 @@ static int wait_until(struct sl_emulator *em, uint64_t due_ns)
 /* All that was posted is with the receiver, or was given up: then the link may be closed. */
 static int drain(struct sl_emulator *em)
 {
-	const struct sl_link *link = em->experiment->link;
+	const struct sl_link_sending *link = em->sending;
 	int err = 0;
 
 	for (uint32_t m = em->first_module; m < em->end_module && !err; m++) {

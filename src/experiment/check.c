@@ -92,7 +92,7 @@ static int check_feroce(const struct sl_experiment *e)
 	else if (sl_experiment_crc(e) && !e->feroce.record)
 		problem = "without records there is no checksum of the pixels: link.crc must be "
 			  "false, and so must be what needs it";
-	else if (e->feroce.open[0] && !e->link->meet)
+	else if (e->feroce.open[0] && !e->link->receiving->set_queue)
 		problem = "this link cannot ask devices: feroce.open must be empty";
 	if (!problem)
 		return 0;

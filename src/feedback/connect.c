@@ -124,7 +124,7 @@ static int agree(struct sl_feedback_sender *b)
 	snprintf(hello.link, sizeof(hello.link), "%s", b->over.link->wire);
 	snprintf(hello.token, sizeof(hello.token), "%s", b->feedback->token);
 	sl_transfer_describe(&b->transfer, &offer);
-	err = b->over.link->offer(b->over.state, &offer);
+	err = b->over.link->sending->offer(b->over.state, &offer);
 	if (!err)
 		err = sl_client_hello(&b->client, &hello);
 	if (!err)
@@ -134,7 +134,7 @@ static int agree(struct sl_feedback_sender *b)
 	if (!err)
 		err = make_writes(b);
 	if (!err)
-		err = b->over.link->connect(b->over.state, &b->plan);
+		err = b->over.link->sending->connect(b->over.state, &b->plan);
 	return err ? err : sl_client_ready(&b->client);
 }
 
@@ -176,7 +176,7 @@ static int assume(struct sl_feedback_sender *b)
 	int err;
 
 	sl_transfer_describe(&b->transfer, &offer);
-	err = b->over.link->offer(b->over.state, &offer);
+	err = b->over.link->sending->offer(b->over.state, &offer);
 	if (err)
 		return err;
 	plan_for_device(b, &offer, &b->plan);
@@ -189,7 +189,7 @@ static int assume(struct sl_feedback_sender *b)
 	if (!err)
 		err = make_writes(b);
 	if (!err)
-		err = b->over.link->connect(b->over.state, plan);
+		err = b->over.link->sending->connect(b->over.state, plan);
 	if (err)
 		return err;
 	sl_info("feedback: block k is written to 0x%llx + (k mod %u) * %llu: %llu bytes in %u "

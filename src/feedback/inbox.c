@@ -102,7 +102,7 @@ static int accept_offer(void *arg, const struct sl_wire_hello *hello, const stru
 	}
 	err = set_up(w, bytes);
 	if (!err)
-		err = w->over.link->accept(w->over.state, offer, plan);
+		err = w->over.link->receiving->accept(w->over.state, offer, plan);
 	if (err) {
 		if (w->up)
 			take_down(w);
@@ -131,8 +131,8 @@ static int take_count(void *arg, uint32_t module, const struct sl_wire_count *co
 	w->end = count->next;
 	w->ended = w->said = final;
 	w->active_ns = final ? sl_clock_ns() : w->active_ns;
-	if (w->over.link->reported)
-		w->over.link->reported(w->over.state, w->plan.transfer, count->position);
+	if (w->over.link->receiving->reported)
+		w->over.link->receiving->reported(w->over.state, w->plan.transfer, count->position);
 	return 0;
 }
 
@@ -252,18 +252,18 @@ int sl_feedback_inbox_poll(struct sl_feedback_inbox *w)
 
 	if (talking || now - w->served_ns >= SERVE_NS) {
 		sl_server_poll(w->server, w->up ? 0 : IDLE_MS);
-		if (w->up && w->over.link->serve)
-			w->over.link->serve(w->over.state);
+		if (w->up && w->over.link->receiving->serve)
+			w->over.link->receiving->serve(w->over.state);
 		w->served_ns = now;
 	}
 	if (!w->up)
 		return 0;
-	if (w->over.link->poll(w->over.state, 0, BUDGET) > 0)
+	if (w->over.link->receiving->poll(w->over.state, 0, BUDGET) > 0)
 		w->active_ns = sl_clock_ns();
 	n = take_blocks(w);
 	conclude(w);
 	if (!n && w->up)
-		w->over.link->wait(w->over.state, 0, WAIT_US);
+		w->over.link->receiving->wait(w->over.state, 0, WAIT_US);
 	return n;
 }
 

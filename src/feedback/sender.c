@@ -49,7 +49,7 @@ static void fill(struct sl_feedback_sender *b, const struct sl_feedback_packet *
 
 static void reap(struct sl_feedback_sender *b)
 {
-	uint64_t position = b->over.link->reap(b->over.state, b->plan.transfer);
+	uint64_t position = b->over.link->sending->reap(b->over.state, b->plan.transfer);
 
 	while (b->reaped < b->posted / b->writes && block_of(b, b->reaped)->position <= position)
 		b->reaped++;
@@ -57,20 +57,21 @@ static void reap(struct sl_feedback_sender *b)
 
 int sl_feedback_sender_pump(struct sl_feedback_sender *b)
 {
+	const struct sl_link_sending *link = b->over.link->sending;
 	uint64_t end = b->begun * b->writes, ring = (uint64_t)SL_FEEDBACK_SENDER_BLOCKS * b->writes;
 	int n = 1;
 
 	while (b->posted < end && n > 0) {
 		uint64_t left = end - b->posted, at = b->posted % ring;
 
-		n = b->over.link->post(b->over.state, b->plan.transfer, b->write + at,
-				       left < ring - at ? left : ring - at);
+		n = link->post(b->over.state, b->plan.transfer, b->write + at,
+			       left < ring - at ? left : ring - at);
 		if (n < 0)
 			return n;
 		b->posted += (uint64_t)n;
 	}
 	if (b->posted == end && b->reaped < b->begun) {
-		n = b->over.link->post(b->over.state, b->plan.transfer, NULL, 0);
+		n = link->post(b->over.state, b->plan.transfer, NULL, 0);
 		if (n < 0)
 			return n;
 	}
@@ -130,7 +131,7 @@ static bool wait_for(struct sl_feedback_sender *b, bool room)
 			b->stuck = true;
 			return false;
 		}
-		b->over.link->wait(b->over.state, 0, WAIT_US);
+		b->over.link->sending->wait(b->over.state, WAIT_US);
 	}
 }
 
@@ -243,10 +244,10 @@ static void drain(struct sl_feedback_sender *b)
 			return;
 		}
 		if (b->reaped < b->begun)
-			b->over.link->wait(b->over.state, 0, WAIT_US);
+			b->over.link->sending->wait(b->over.state, WAIT_US);
 	}
-	if (b->state == SL_FEEDBACK_SENDER_CONNECTED && b->over.link->flush)
-		b->over.link->flush(b->over.state, b->plan.transfer);
+	if (b->state == SL_FEEDBACK_SENDER_CONNECTED && b->over.link->sending->flush)
+		b->over.link->sending->flush(b->over.state, b->plan.transfer);
 }
 
 uint64_t sl_feedback_sender_close(struct sl_feedback_sender *b)

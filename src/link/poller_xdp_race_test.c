@@ -65,18 +65,20 @@ static int offer_there(void *state, struct sl_offer *offer)
 	int err;
 
 	enter(far_fd);
-	err = sl_link_xdp.offer(state, offer);
+	err = sl_link_xdp.sending->offer(state, offer);
 	enter(near_fd);
 	return err;
 }
 
 static void race(bool wire, uint16_t service)
 {
+	struct sl_link_sending sending = *sl_link_xdp.sending;
 	struct sl_link there = sl_link_xdp;
 	struct rig *rig;
 
 	there.open = open_there;
-	there.offer = offer_there;
+	sending.offer = offer_there;
+	there.sending = &sending;
 	rig = rig_new(wire ? &there : &sl_link_xdp);
 	rig->service = service;
 	if (wire) {

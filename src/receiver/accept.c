@@ -88,7 +88,7 @@ static int take_over_transfer(struct sl_receiver *r, const struct sl_offer *offe
 {
 	int kept = r->handover_from->transfer[offer->module].fd;
 	int fd = kept < 0 ? -1 : fcntl(kept, F_DUPFD_CLOEXEC, 0);
-	int err = r->experiment->link->handover_accept(r->experiment->link_state, offer, plan, fd);
+	int err = r->experiment->link->handover->accept(r->experiment->link_state, offer, plan, fd);
 
 	if (err && fd >= 0)
 		close(fd);
@@ -128,7 +128,7 @@ int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool
 		return err;
 	placed.first_sequence = r->source[offer->module].end;
 	err = r->handover_from ? take_over_transfer(r, offer, plan)
-			       : e->link->accept(e->link_state, &placed, plan);
+			       : e->link->receiving->accept(e->link_state, &placed, plan);
 	if (err) {
 		snprintf(why, why_bytes, "link '%s' does not take the offer (%s)", e->link->name,
 			 strerror(-err));
@@ -170,10 +170,11 @@ void sl_receiver_cancel_plan(struct sl_receiver *r, uint16_t transfer)
 
 int sl_receiver_set_queue(struct sl_receiver *r, uint16_t transfer, uint32_t qpn)
 {
-	const struct sl_link *link = r->experiment->link;
+	const struct sl_link_receiving *link = r->experiment->link->receiving;
 
 	for (uint32_t m = 0; m < r->ring.modules; m++)
 		if (r->source[m].accepted && r->source[m].transfer == transfer)
 			r->source[m].plan.credit_qpn = qpn;
-	return link->meet ? link->meet(r->experiment->link_state, transfer, qpn) : -ENOTSUP;
+	return link->set_queue ? link->set_queue(r->experiment->link_state, transfer, qpn)
+			       : -ENOTSUP;
 }

@@ -15,7 +15,7 @@ static int offer(void *arg, struct sl_offer *offer)
 {
 	const struct sl_experiment *e = ((struct sl_receiver *)arg)->experiment;
 
-	return e->link->offer(e->link_state, offer);
+	return e->link->receiving->offer(e->link_state, offer);
 }
 
 static int accept_offer(void *arg, const struct sl_offer *offer, bool same_host,

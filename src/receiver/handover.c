@@ -113,11 +113,12 @@ void sl_receiver_hand_over(const struct sl_receiver *r, struct sl_handover *hand
 	handover->host = r->same_clock;
 	handover->region = r->region.fd;
 	handover->notes = r->notes.fd;
-	handover->link_fd = e->link->keep(e->link_state, SL_LINK_TRANSFERS);
+	handover->link_fd = e->link->handover->keep(e->link_state, SL_LINK_TRANSFERS);
 	for (uint32_t m = 0; m < r->ring.modules; m++) {
 		handover->transfer[m].offer = r->source[m].offer;
 		handover->transfer[m].plan = r->source[m].plan;
-		handover->transfer[m].fd = e->link->keep(e->link_state, r->source[m].transfer);
+		handover->transfer[m].fd =
+			e->link->handover->keep(e->link_state, r->source[m].transfer);
 	}
 }
 
@@ -169,7 +170,7 @@ int sl_receiver_take_over(struct sl_receiver *r)
 			return -EINVAL;
 		}
 	}
-	r->experiment->link->resume(r->experiment->link_state, first);
+	r->experiment->link->handover->resume(r->experiment->link_state, first);
 	begin(r, first);
 	r->handover_from = NULL;
 	r->taken_over = true;

@@ -308,8 +308,8 @@ int sl_receiver_open_handover(struct sl_experiment *experiment, const char *outc
 
 void sl_receiver_serve(struct sl_receiver *r)
 {
-	if (r->experiment->link->serve)
-		r->experiment->link->serve(r->experiment->link_state);
+	if (r->experiment->link->receiving->serve)
+		r->experiment->link->receiving->serve(r->experiment->link_state);
 }
 
 bool sl_receiver_done(const struct sl_receiver *r)

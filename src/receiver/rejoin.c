@@ -15,7 +15,7 @@ void sl_rejoin_drop(struct sl_receiver *r, uint32_t module)
 {
 	struct sl_source *s = &r->source[module];
 
-	r->experiment->link->drop(r->experiment->link_state, s->transfer);
+	r->experiment->link->receiving->drop(r->experiment->link_state, s->transfer);
 	sl_ring_grace(&r->ring, &s->left);
 	s->dropped = true;
 }

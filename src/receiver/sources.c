@@ -50,7 +50,7 @@ int sl_receiver_count(struct sl_receiver *r, uint32_t module, uint64_t next, uin
 	sl_ledger_report(&r->ledger, module, sent);
 	sl_ledger_skip(&r->ledger, module, next - sent);
 	atomic_store_explicit(&s->next, next, memory_order_release);
-	r->experiment->link->reported(r->experiment->link_state, s->transfer, position);
+	r->experiment->link->receiving->reported(r->experiment->link_state, s->transfer, position);
 	if (final) {
 		atomic_fetch_sub(&r->ledger.source_alive, 1);
 		atomic_store_explicit(&s->state, SL_SOURCE_DONE, memory_order_release);

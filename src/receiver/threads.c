@@ -18,7 +18,7 @@ static void *link_main(void *arg)
 {
 	const struct sl_worker_arg *poller = arg;
 	struct sl_receiver *r = poller->receiver;
-	const struct sl_link *link = r->experiment->link;
+	const struct sl_link_receiving *link = r->experiment->link->receiving;
 	void *state = r->experiment->link_state;
 	struct sl_idle idle;
 

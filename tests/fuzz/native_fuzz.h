@@ -98,8 +98,8 @@ static void begin(struct fuzz *f)
 	struct sl_plan plan;
 
 	require(sl_ring_init_lines(&f->ring, &f->region, &f->bell, SLOTS, 1, &lines) == 0);
-	require(f->format->link->offer(f->state, &offer) == 0);
-	require(f->format->link->accept(f->state, &offer, &plan) == 0);
+	require(f->format->link->receiving->offer(f->state, &offer) == 0);
+	require(f->format->link->receiving->accept(f->state, &offer, &plan) == 0);
 	sl_ring_open(&f->ring, UINT64_MAX);
 	f->oldest = 0;
 	f->closed = false;
@@ -109,7 +109,7 @@ static void look(struct fuzz *f)
 {
 	uint64_t ns;
 
-	while (f->format->link->poll(f->state, 0, 64) > 0)
+	while (f->format->link->receiving->poll(f->state, 0, 64) > 0)
 		continue;
 	if (f->closed)
 		require(!memcmp(f->kept, sl_ring_block(&f->ring, f->oldest, 0), sizeof(f->kept)));
@@ -191,7 +191,7 @@ static int run_script(const struct fuzz_format *format, const uint8_t *data, siz
 	for (size_t at = 0; at < size;)
 		at += step(f, data + at, size - at);
 	look(f);
-	format->link->drop(f->state, 0);
+	format->link->receiving->drop(f->state, 0);
 	sl_ring_fini(&f->ring);
 	return 0;
 }

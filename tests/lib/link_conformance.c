@@ -37,8 +37,9 @@ static void no_event_before_the_last_byte(void **state)
 	n = rig_writes(rig, 0, 0, write);
 	for (size_t i = 0; i < n; i++) {
 		assert_false(sl_ring_event(&rig->ring, 0, 0, &ns));
-		assert_int_equal(rig->link->post(rig->source, rig->plan[0].transfer, write + i, 1),
-				 1);
+		assert_int_equal(
+			rig->link->sending->post(rig->source, rig->plan[0].transfer, write + i, 1),
+			1);
 		rig_poll(rig);
 	}
 	assert_true(rig_arrived(rig, 0, 0));
@@ -106,7 +107,7 @@ static void a_wrong_key_is_counted_and_changes_nothing(void **state)
 	n = rig_writes(rig, 0, 0, write);
 	for (size_t i = 0; i < n; i++)
 		write[i].rkey ^= 1;
-	assert_int_equal(rig->link->post(rig->source, rig->plan[0].transfer, write, n), n);
+	assert_int_equal(rig->link->sending->post(rig->source, rig->plan[0].transfer, write, n), n);
 	rig_poll(rig);
 	/* A NIC refuses by itself, without a word. */
 	assert_int_equal(rig_dropped(rig, SL_DROP_KEY), rig_is_nic(rig->link) ? 0 : n);
@@ -131,7 +132,7 @@ static void another_modules_key_does_not_open_this_ones_blocks(void **state)
 	n = rig_writes(rig, 0, 0, write);
 	for (size_t i = 0; i < n; i++)
 		write[i].rkey = rig->plan[1].rkey;
-	rig->link->post(rig->source, rig->plan[0].transfer, write, n);
+	rig->link->sending->post(rig->source, rig->plan[0].transfer, write, n);
 	rig_poll(rig);
 	assert_int_equal(rig_dropped(rig, SL_DROP_KEY), n);
 	assert_true(rig_untouched(rig, 0, 1) && rig_untouched(rig, 1, 0));
@@ -161,7 +162,8 @@ static void out_of_range_is_counted_and_raises_no_event(void **state)
 		rig_fill(rig, 0, 0);
 		n = rig_writes(rig, 0, 0, write);
 		write[n - 1].va = va[i];
-		assert_int_equal(rig->link->post(rig->source, plan->transfer, &write[n - 1], 1), 1);
+		assert_int_equal(
+			rig->link->sending->post(rig->source, plan->transfer, &write[n - 1], 1), 1);
 		rig_poll(rig);
 		assert_int_equal(rig_dropped(rig, SL_DROP_RANGE), before + 1);
 		assert_false(sl_ring_event(&rig->ring, 0, 0, &ns));
@@ -181,13 +183,13 @@ static void a_frame_sent_twice_is_taken_once(void **state)
 	memset(rig->block, 0xee, sizeof(rig->block)); /* the second time with other bytes */
 	n = rig_writes(rig, 0, 0, write);
 	if (rig->link->guards & SL_GUARD_ENFORCED) {
-		rig->link->post(rig->source, rig->plan[0].transfer, write, n);
+		rig->link->sending->post(rig->source, rig->plan[0].transfer, write, n);
 		rig_poll(rig);
 		assert_true(rig_intact(rig, 0,
 				       0)); /* enforced: bytes received are never written again */
 	} else {
 		rig_fill(rig, 0, 0);
-		rig->link->post(rig->source, rig->plan[0].transfer, write, n);
+		rig->link->sending->post(rig->source, rig->plan[0].transfer, write, n);
 		rig_poll(rig);
 	}
 	assert_int_equal(rig_dropped(rig, SL_DROP_DUPLICATE), visible(rig, n));
@@ -202,7 +204,7 @@ static void what_comes_after_its_slot_was_given_up_is_late(void **state)
 
 	n = rig_writes(rig, 0, 0, write);
 	sl_ring_close(&rig->ring, 0, 0);
-	assert_int_equal(rig->link->post(rig->source, rig->plan[0].transfer, write, n), n);
+	assert_int_equal(rig->link->sending->post(rig->source, rig->plan[0].transfer, write, n), n);
 	rig_poll(rig);
 	assert_int_equal(rig_dropped(rig, SL_DROP_LATE), visible(rig, n));
 	rig_free(rig);
@@ -252,8 +254,9 @@ static void credit_comes_back_after_everything_was_lost(void **state)
 	rig_poll(rig);
 	for (uint64_t k = 0; k < RIG_SLOTS; k++)
 		rig_send(rig, k, 0);
-	rig->link->reported(rig->receiver, rig->plan[0].transfer,
-			    rig->link->reap(rig->source, rig->plan[0].transfer));
+	rig->link->receiving->reported(
+		rig->receiver, rig->plan[0].transfer,
+		rig->link->sending->reap(rig->source, rig->plan[0].transfer));
 	/* The word must grow old, since it may have overtaken packets. */
 	for (int tries = 0; tries < 5000 && !sl_ring_reached(&rig->ring, 0); tries++) {
 		rig_poll(rig);
@@ -279,13 +282,13 @@ static void a_source_that_closes_in_mid_frame_raises_nothing(void **state)
 	rig_fill(rig, 0, 0);
 	n = rig_writes(rig, 0, 0, write);
 	if (n > 1)
-		rig->link->post(rig->source, rig->plan[0].transfer, write, n / 2);
+		rig->link->sending->post(rig->source, rig->plan[0].transfer, write, n / 2);
 	rig_close_source(rig);
 	rig_poll(rig);
 	assert_false(sl_ring_event(&rig->ring, 0, 0, &ns));
 	assert_int_equal(sl_ring_packets(&rig->ring, 0, 0),
 			 n > 1 && !rig_is_nic(rig->link) ? n / 2 : 0);
-	rig->link->drop(rig->receiver, rig->plan[0].transfer);
+	rig->link->receiving->drop(rig->receiver, rig->plan[0].transfer);
 	rig_poll(rig); /* nothing left over to trip on */
 	rig_free(rig);
 }
@@ -298,10 +301,10 @@ static void a_receiver_that_closes_does_not_hurt_the_source(void **state)
 
 	rig_close_receiver(rig);
 	for (int i = 0; i < 20; i++) {
-		int sent = rig->link->post(rig->source, rig->plan[0].transfer, write, n);
+		int sent = rig->link->sending->post(rig->source, rig->plan[0].transfer, write, n);
 
 		assert_true(sent >= 0 || sent == -EPIPE);
-		rig->link->wait(rig->source, 0, 100);
+		rig->link->sending->wait(rig->source, 100);
 	}
 	rig_free(rig);
 }
@@ -311,7 +314,7 @@ static void a_dropped_transfer_takes_nothing_more(void **state)
 	struct rig *rig = rig_ready(*state);
 	uint64_t ns;
 
-	rig->link->drop(rig->receiver, rig->plan[0].transfer);
+	rig->link->receiving->drop(rig->receiver, rig->plan[0].transfer);
 	rig_send(rig, 0, 0);
 	rig_poll(rig);
 	assert_false(sl_ring_event(&rig->ring, 0, 0, &ns));
@@ -331,13 +334,13 @@ static void offers_that_do_not_fit_are_refused(void **state)
 	assert_int_equal(rig_open_receiver(rig), 0);
 	assert_int_equal(rig->link->open(source, &env), 0);
 	assert_int_equal(rig_offer(rig, source, RIG_MODULES, &offer), 0);
-	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EINVAL);
+	assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &plan), -EINVAL);
 	assert_int_equal(rig_offer(rig, source, 0, &offer), 0);
 	offer.block_bytes--;
-	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EINVAL);
+	assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &plan), -EINVAL);
 	offer.block_bytes++;
 	offer.messages = 0;
-	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EINVAL);
+	assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &plan), -EINVAL);
 	assert_int_equal(plan.version, 77); /* outputs are set only on success */
 	rig->link->close(source);
 	free(source);
@@ -362,7 +365,7 @@ static void a_dropped_transfer_makes_room_for_another(void **state)
 		if (i == 99)
 			break;
 		for (unsigned m = 0; m < RIG_MODULES; m++)
-			rig->link->drop(rig->receiver, rig->plan[m].transfer);
+			rig->link->receiving->drop(rig->receiver, rig->plan[m].transfer);
 		rig_close_source(rig);
 	}
 	sl_ring_open(&rig->ring, UINT64_MAX);
@@ -397,7 +400,7 @@ static void waiting_ends_when_slots_were_opened(void **state)
 	rig_poll(rig);
 	assert_int_equal(write(rig->wake[0].fd, &one, sizeof(one)), sizeof(one));
 	start = sl_clock_ns();
-	rig->link->wait(rig->receiver, 0, 30 * 1000 * 1000);
+	rig->link->receiving->wait(rig->receiver, 0, 30 * 1000 * 1000);
 	assert_true(sl_clock_ns() - start < UINT64_C(20) * 1000 * 1000 * 1000);
 	assert_int_equal(atomic_load(&rig->wake[0].asleep), 0);
 	assert_int_equal(read(rig->wake[0].fd, &one, sizeof(one)), -1); /* and it was drained */
@@ -487,7 +490,8 @@ static void offers_of_other_lines_are_refused(void **state)
 	for (size_t i = rig_layout.pitch ? 0 : 1; i < 4; i++) {
 		offer.lines = other[i][0];
 		offer.line_bytes = other[i][1];
-		assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EINVAL);
+		assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &plan),
+				 -EINVAL);
 	}
 	assert_int_equal(plan.version, 77);
 	rig->link->close(source);

@@ -19,8 +19,8 @@ static inline void *race_poll_run(void *arg)
 	const struct sl_link *link = race->rig->link;
 
 	while (!atomic_load(race->stop))
-		if (link->poll(race->rig->receiver, race->poller, 64) == 0)
-			link->wait(race->rig->receiver, race->poller, 1000);
+		if (link->receiving->poll(race->rig->receiver, race->poller, 64) == 0)
+			link->receiving->wait(race->rig->receiver, race->poller, 1000);
 	return NULL;
 }
 
@@ -28,8 +28,8 @@ static inline void *race_poll_run(void *arg)
 static inline void race_rest(struct rig *rig)
 {
 	for (uint32_t m = 0; m < RIG_MODULES; m++)
-		rig->link->post(rig->source, rig->plan[m].transfer, NULL, 0);
-	rig->link->wait(rig->source, 0, 1000);
+		rig->link->sending->post(rig->source, rig->plan[m].transfer, NULL, 0);
+	rig->link->sending->wait(rig->source, 1000);
 }
 
 static inline void race_send_block(struct race *race, uint64_t k, uint32_t m, uint8_t *block)
@@ -41,7 +41,7 @@ static inline void race_send_block(struct race *race, uint64_t k, uint32_t m, ui
 
 	/* rc: the block before it is there until it is acknowledged. */
 	while (!atomic_load(race->stop) &&
-	       rig->link->reap(rig->source, transfer) < k * rig->plan[m].block_bytes)
+	       rig->link->sending->reap(rig->source, transfer) < k * rig->plan[m].block_bytes)
 		race_rest(rig);
 	rig_fill(rig, k, m);
 	memcpy(block, rig->block, sizeof(rig->block));
@@ -50,7 +50,7 @@ static inline void race_send_block(struct race *race, uint64_t k, uint32_t m, ui
 		write[i].part[0].data = block +
 					((const uint8_t *)write[i].part[0].data - rig->block);
 	while (done < n && !atomic_load(race->stop)) {
-		int sent = rig->link->post(rig->source, transfer, write + done, n - done);
+		int sent = rig->link->sending->post(rig->source, transfer, write + done, n - done);
 
 		done += sent > 0 ? (size_t)sent : 0;
 		if (sent == 0)

@@ -78,7 +78,7 @@ static void *rig_connect_thread(void *arg)
 	intptr_t err = 0;
 
 	for (unsigned m = 0; m < RIG_MODULES && !err; m++)
-		err = rig->link->connect(rig->source, &rig->plan[m]);
+		err = rig->link->sending->connect(rig->source, &rig->plan[m]);
 	return (void *)err;
 }
 
@@ -91,7 +91,7 @@ int rig_offer(struct rig *rig, void *source, uint16_t module, struct sl_offer *o
 		offer->lines = RIG_LINES;
 		offer->line_bytes = RIG_LINE;
 	}
-	return rig->link->offer(source, offer);
+	return rig->link->sending->offer(source, offer);
 }
 
 void rig_open_source(struct rig *rig)
@@ -111,12 +111,13 @@ void rig_open_source(struct rig *rig)
 		struct sl_offer offer;
 
 		assert_int_equal(rig_offer(rig, rig->source, m, &offer), 0);
-		assert_int_equal(rig->link->accept(rig->receiver, &offer, &rig->plan[m]), 0);
+		assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &rig->plan[m]),
+				 0);
 	}
 	assert_int_equal(pthread_create(&thread, NULL, rig_connect_thread, rig), 0);
 	while (pthread_tryjoin_np(thread, &err) != 0)
-		if (rig->link->serve)
-			rig->link->serve(rig->receiver);
+		if (rig->link->receiving->serve)
+			rig->link->receiving->serve(rig->receiver);
 	assert_null(err);
 }
 
@@ -166,7 +167,7 @@ void rig_make_ready(struct rig *rig)
 	rig_open_source(rig);
 	sl_ring_open(&rig->ring, UINT64_MAX);
 	for (unsigned i = 0; i < (rig->pollers ? rig->pollers : 1); i++)
-		rig->link->poll(rig->receiver, i, 64);
+		rig->link->receiving->poll(rig->receiver, i, 64);
 }
 
 struct rig *rig_ready(const struct sl_link *link)
@@ -245,7 +246,7 @@ size_t rig_writes(struct rig *rig, uint64_t sequence, uint32_t module, struct sl
 void rig_poll(struct rig *rig)
 {
 	for (int idle = 0; idle < 3; idle++)
-		if (rig->link->poll(rig->receiver, 0, 64) > 0)
+		if (rig->link->receiving->poll(rig->receiver, 0, 64) > 0)
 			idle = 0;
 }
 
@@ -257,8 +258,8 @@ size_t rig_send(struct rig *rig, uint64_t sequence, uint32_t module)
 	rig_fill(rig, sequence, module);
 	n = rig_writes(rig, sequence, module, write);
 	for (int tries = 0; tries < 300 && done < n; tries++) {
-		int sent = rig->link->post(rig->source, rig->plan[module].transfer, write + done,
-					   n - done);
+		int sent = rig->link->sending->post(rig->source, rig->plan[module].transfer,
+						    write + done, n - done);
 
 		assert_true(sent >= 0);
 		done += (size_t)sent;

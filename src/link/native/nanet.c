@@ -111,6 +111,8 @@ static int poll_nanet(void *state, unsigned poller, unsigned budget)
 	return sl_native_receive(&format, state, poller, budget);
 }
 
+static const struct sl_link_receiving receiving = {SL_NATIVE_RECEIVING, .poll = poll_nanet};
+
 const struct sl_link sl_link_nanet = {
 	.name = "nanet",
 	.doc = "events of NA62's RICH as NaNet takes them: many to a UDP packet, nothing goes back",
@@ -118,6 +120,6 @@ const struct sl_link sl_link_nanet = {
 	.state_bytes = sizeof(struct sl_nanet),
 	.options = options,
 	.open = open_nanet,
-	.poll = poll_nanet,
+	.receiving = &receiving,
 	SL_NATIVE_LINK,
 };

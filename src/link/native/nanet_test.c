@@ -59,8 +59,9 @@ static struct wire *wire_new(const char *first)
 		struct sl_offer offer;
 
 		assert_int_equal(rig_offer(w->rig, w->rig->receiver, m, &offer), 0);
-		assert_int_equal(w->rig->link->accept(w->rig->receiver, &offer, &w->rig->plan[m]),
-				 0);
+		assert_int_equal(
+			w->rig->link->receiving->accept(w->rig->receiver, &offer, &w->rig->plan[m]),
+			0);
 	}
 	sl_ring_open(&w->rig->ring, UINT64_MAX);
 	w->fd = socket(AF_INET, SOCK_DGRAM, 0);

@@ -414,21 +414,16 @@ int sl_native_serve(void *state)
 	return 0;
 }
 
-/* Receiving: data, or somebody who opened slots. Sending: nothing ever comes back. */
+/* Until data come, or slots were opened. */
 int sl_native_wait(void *state, unsigned poller, uint32_t timeout_us)
 {
 	struct sl_native *native = state;
 	struct timespec timeout = {timeout_us / 1000000, timeout_us % 1000000 * 1000};
 	struct pollfd fds[1 + SL_NATIVE_MODULES * SL_NATIVE_PORTS];
-	struct sl_wake *wake;
+	struct sl_wake *wake = &native->env.wake[poller];
 	uint64_t drained;
 	nfds_t n = 0;
 
-	if (!native->env.ring) {
-		nanosleep(&timeout, NULL);
-		return 0;
-	}
-	wake = &native->env.wake[poller];
 	fds[n++] = (struct pollfd){.fd = wake->fd, .events = POLLIN};
 	for (uint32_t m = 0; m < native->queues; m++) {
 		const struct sl_native_queue *queue = &native->queue[m];
@@ -446,3 +441,23 @@ int sl_native_wait(void *state, unsigned poller, uint32_t timeout_us)
 		return 0; /* another reader was faster */
 	return 1;
 }
+
+/* Nothing ever comes back to a source. */
+int sl_native_rest(void *state, uint32_t timeout_us)
+{
+	struct timespec timeout = {timeout_us / 1000000, timeout_us % 1000000 * 1000};
+
+	(void)state;
+	nanosleep(&timeout, NULL);
+	return 0;
+}
+
+const struct sl_link_sending sl_native_sending = {
+	.offer = sl_native_offer,
+	.accept = sl_native_accept,
+	.connect = sl_native_connect,
+	.post = sl_native_post,
+	.reap = sl_native_reap,
+	.flush = sl_native_flush,
+	.wait = sl_native_rest,
+};

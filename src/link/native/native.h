@@ -192,6 +192,7 @@ int sl_native_connect(void *state, const struct sl_plan *plan);
 int sl_native_post(void *state, uint16_t transfer, const struct sl_write *write, size_t n);
 uint64_t sl_native_reap(void *state, uint16_t transfer);
 int sl_native_flush(void *state, uint16_t transfer);
+int sl_native_rest(void *state, uint32_t timeout_us);
 
 /* Packets out, for reorder.c. append: `payload` in pieces that stay until the batch is sent. */
 int sl_native_append(struct sl_native_batch *batch, const uint8_t *header,
@@ -204,16 +205,20 @@ void sl_native_reorder(struct sl_native_batch *batch, const uint8_t *header,
 int sl_native_pass(struct sl_native_batch *batch); /* one more was to be sent */
 int sl_native_release_all(struct sl_native *native, struct sl_native_source *source);
 
-/* What the links of this family have in common; poll() is sl_native_receive() with the format of
- * each (receive.h). */
+extern const struct sl_link_sending sl_native_sending;
+
+/* What the links of this family have in common. In a table of receiving operations, poll() is the
+ * link's own: sl_native_receive() with its format (receive.h). */
+#define SL_NATIVE_RECEIVING                                                           \
+	.offer = sl_native_offer, .accept = sl_native_accept, .wait = sl_native_wait, \
+	.serve = sl_native_serve, .reported = sl_native_reported, .drop = sl_native_drop
+
 #define SL_NATIVE_LINK                                                                         \
 	.services = SL_SERVICE_UC, .operations = SL_OPERATION_WRITE,                           \
 	.messages = SL_MESSAGE_MODULE, .message = SL_MESSAGE_MODULE, .proof = sl_native_proof, \
 	.guards = SL_GUARD_ENFORCED, .pollers = SL_POLLERS, .places = SL_REGION_HOST,          \
 	.oneway = true, .packet_faults = SL_NATIVE_PACKET_FAULTS, .close = sl_native_close,    \
-	.accept = sl_native_accept, .wait = sl_native_wait, .serve = sl_native_serve,          \
-	.reported = sl_native_reported, .drop = sl_native_drop, .offer = sl_native_offer,      \
-	.connect = sl_native_connect, .post = sl_native_post, .reap = sl_native_reap,          \
-	.flush = sl_native_flush
+	.sending = &sl_native_sending,                                                         \
+	.no_handover = "nothing binds its sources to a receiver: start another one"
 
 #endif

@@ -124,7 +124,7 @@ int sl_native_send(struct sl_native_batch *batch)
 			return -EMSGSIZE; /* the same, said of a packet that is to be cut */
 		else if ((errno == EAGAIN || errno == ENOBUFS || errno == EINTR) &&
 			 tries++ < TRIES_MAX)
-			sl_native_wait(native, 0, TRY_US);
+			sl_native_rest(native, TRY_US);
 		else if (errno != ECONNREFUSED) /* nobody listens: a detector would not know */
 			return -errno;
 	}

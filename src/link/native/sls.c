@@ -141,6 +141,8 @@ static int poll_sls(void *state, unsigned poller, unsigned budget)
 	return sl_native_receive(&format, state, poller, budget);
 }
 
+static const struct sl_link_receiving receiving = {SL_NATIVE_RECEIVING, .poll = poll_sls};
+
 const struct sl_link sl_link_sls = {
 	.name = "sls",
 	.doc = "PSI's detectors as they send (Jungfrau, Eiger): native UDP, nothing goes back",
@@ -148,6 +150,6 @@ const struct sl_link sl_link_sls = {
 	.state_bytes = sizeof(struct sl_sls),
 	.options = options,
 	.open = open_sls,
-	.poll = poll_sls,
+	.receiving = &receiving,
 	SL_NATIVE_LINK,
 };

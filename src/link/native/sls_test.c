@@ -80,7 +80,8 @@ static void open_alone(struct rig *rig)
 		struct sl_offer offer;
 
 		assert_int_equal(rig_offer(rig, rig->receiver, m, &offer), 0);
-		assert_int_equal(rig->link->accept(rig->receiver, &offer, &rig->plan[m]), 0);
+		assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &rig->plan[m]),
+				 0);
 	}
 	sl_ring_open(&rig->ring, UINT64_MAX);
 }
@@ -381,12 +382,12 @@ static void the_front_end_speaks_as_a_detector(void **state)
 	assert_int_equal(rig->link->open(rig->source, &env), 0);
 	assert_int_equal(rig_offer(rig, rig->source, 0, &offer), 0);
 	assert_int_equal(offer.first_frame, 1);
-	assert_int_equal(rig->link->accept(rig->source, &offer, &rig->plan[0]), 0);
-	assert_int_equal(rig->link->connect(rig->source, &rig->plan[0]), 0);
+	assert_int_equal(rig->link->sending->accept(rig->source, &offer, &rig->plan[0]), 0);
+	assert_int_equal(rig->link->sending->connect(rig->source, &rig->plan[0]), 0);
 	rig_fill(rig, 6, 0);
 	assert_int_equal(rig_writes(rig, 6, 0, &write), 1);
 	write.record = &record;
-	assert_int_equal(rig->link->post(rig->source, 0, &write, 1), 1);
+	assert_int_equal(rig->link->sending->post(rig->source, 0, &write, 1), 1);
 	for (uint32_t p = 0; p < PACKETS; p++) {
 		assert_int_equal(recv(fd, packet, sizeof(packet), 0), PACKET);
 		assert_int_equal(at(packet, 8), 7); /* sequence 6 is frame 7 */
@@ -397,7 +398,7 @@ static void the_front_end_speaks_as_a_detector(void **state)
 		assert_int_equal(packet[47], 2);
 		assert_memory_equal(packet + SL_SLS_HEADER, rig->block + p * PAYLOAD, PAYLOAD);
 	}
-	assert_int_equal(rig->link->reap(rig->source, 0), write.position);
+	assert_int_equal(rig->link->sending->reap(rig->source, 0), write.position);
 	close(fd);
 	rig_free(rig);
 }
@@ -413,7 +414,8 @@ static void a_port_belongs_to_one_receiver(void **state)
 
 	assert_int_equal(rig_open_receiver(second), 0);
 	assert_int_equal(rig_offer(second, second->receiver, 0, &offer), 0);
-	assert_int_equal(second->link->accept(second->receiver, &offer, &plan), -EADDRINUSE);
+	assert_int_equal(second->link->receiving->accept(second->receiver, &offer, &plan),
+			 -EADDRINUSE);
 	assert_int_equal(plan.version, 77);
 	rig_free(second);
 	wire_free(w);
@@ -432,8 +434,8 @@ static void what_found_no_room_in_the_buffer_is_counted(void **state)
 		for (uint32_t p = 0; p < PACKETS; p++)
 			say(w, f, 0, p);
 	rig_poll(rig);
-	rig->link->serve(rig->receiver);
-	rig->link->serve(rig->receiver); /* once */
+	rig->link->receiving->serve(rig->receiver);
+	rig->link->receiving->serve(rig->receiver); /* once */
 	placed = atomic_load(&rig->counters.packets);
 	assert_true(placed > 0 && placed < RIG_SLOTS * PACKETS);
 	assert_int_equal(rig_dropped(rig, SL_DROP_FULL), RIG_SLOTS * PACKETS - placed);

@@ -197,6 +197,16 @@ static int packet_poll(void *state, unsigned poller, unsigned budget)
 	return (int)n;
 }
 
+static const struct sl_link_receiving receiving = {
+	.accept = sl_udp_accept,
+	.set_queue = sl_udp_set_queue,
+	.poll = packet_poll,
+	.wait = sl_udp_wait,
+	.serve = sl_udp_serve,
+	.reported = sl_udp_reported,
+	.drop = sl_udp_drop,
+};
+
 const struct sl_link sl_link_packet = {
 	.name = "packet",
 	.doc = "RoCEv2 (UC, RC) in user space, received through a packet socket: works beside who "
@@ -217,17 +227,7 @@ const struct sl_link sl_link_packet = {
 	.close = packet_close,
 	.bare = true,
 	.packet_faults = SL_UDP_PACKET_FAULTS,
-	.accept = sl_udp_accept,
-	.meet = sl_udp_meet,
-	.poll = packet_poll,
-	.wait = sl_udp_wait,
-	.serve = sl_udp_serve,
-	.reported = sl_udp_reported,
-	.drop = sl_udp_drop,
+	.receiving = &receiving,
+	.sending = &sl_udp_sending,
 	.no_handover = "packets wait in a ring of this process; use link udp",
-	.offer = sl_udp_offer,
-	.connect = sl_udp_connect,
-	.post = sl_udp_post,
-	.reap = sl_udp_reap,
-	.flush = sl_udp_release_all,
 };

@@ -257,25 +257,28 @@ static void a_ring_that_overflows_recovers(void **state)
 /* A block is ours when it is full or old: polling has to wait for it. */
 static int patient_poll(void *state, unsigned poller, unsigned budget)
 {
-	int n = sl_link_packet.poll(state, poller, budget);
+	int n = sl_link_packet.receiving->poll(state, poller, budget);
 
 	if (n)
 		return n;
 	usleep(6000);
-	return sl_link_packet.poll(state, poller, budget);
+	return sl_link_packet.receiving->poll(state, poller, budget);
 }
 
 static uint64_t reaped(const struct rig *rig)
 {
-	return rig->link->reap(rig->source, rig->plan[0].transfer) / rig->plan[0].block_bytes;
+	return rig->link->sending->reap(rig->source, rig->plan[0].transfer) /
+	       rig->plan[0].block_bytes;
 }
 
 static void blocks(const struct sl_link *packet, uint16_t service)
 {
+	struct sl_link_receiving receiving = *packet->receiving;
 	struct sl_link patient = *packet;
 	struct rig *rig;
 
-	patient.poll = patient_poll;
+	receiving.poll = patient_poll;
+	patient.receiving = &receiving;
 	rig = rig_new(&patient);
 	rig->service = service;
 	rig->option[0][0] = "delivery";
@@ -287,7 +290,7 @@ static void blocks(const struct sl_link *packet, uint16_t service)
 		rig_release(rig, k);
 		/* rc: the one block of the rig is free when it was acknowledged */
 		for (int tries = 0; tries < 100 && reaped(rig) <= k; tries++) {
-			rig->link->post(rig->source, rig->plan[0].transfer, NULL, 0);
+			rig->link->sending->post(rig->source, rig->plan[0].transfer, NULL, 0);
 			rig_poll(rig);
 		}
 		assert_true(reaped(rig) > k);

@@ -87,9 +87,9 @@ static bool no_credit(struct sl_shm *shm)
 	return true;
 }
 
-static int shm_wait(void *state, unsigned poller, uint32_t timeout_us)
+/* Of either side. */
+static int sleep_for(struct sl_shm *shm, uint32_t timeout_us)
 {
-	struct sl_shm *shm = state;
 	struct pollfd fds[SL_SHM_TRANSFERS + 1];
 	struct timespec timeout = {timeout_us / 1000000, timeout_us % 1000000 * 1000};
 	nfds_t n = 0;
@@ -116,6 +116,17 @@ static int shm_wait(void *state, unsigned poller, uint32_t timeout_us)
 	return 1;
 }
 
+static int wait_for_data(void *state, unsigned poller, uint32_t timeout_us)
+{
+	(void)poller; /* there is one */
+	return sleep_for(state, timeout_us);
+}
+
+static int wait_for_credit(void *state, uint32_t timeout_us)
+{
+	return sleep_for(state, timeout_us);
+}
+
 static void shm_reported(void *state, uint16_t transfer, uint64_t position)
 {
 	struct sl_shm *shm = state;
@@ -140,6 +151,23 @@ static enum sl_proof shm_proof(uint16_t service, uint16_t message)
 	return SL_PROOF_MESSAGE;
 }
 
+static const struct sl_link_receiving receiving = {
+	.accept = sl_shm_accept,
+	.poll = sl_shm_poll,
+	.wait = wait_for_data,
+	.serve = sl_shm_serve,
+	.reported = shm_reported,
+	.drop = shm_drop,
+};
+
+static const struct sl_link_sending sending = {
+	.offer = sl_shm_offer,
+	.connect = sl_shm_connect,
+	.post = sl_shm_post,
+	.reap = sl_shm_reap,
+	.wait = wait_for_credit,
+};
+
 const struct sl_link sl_link_shm = {
 	.name = "shm",
 	.doc = "shared memory: source and receiver on one host, one copy by the source",
@@ -157,15 +185,7 @@ const struct sl_link sl_link_shm = {
 			 1u << SL_PACKET_FAULT_CORRUPT, /* either way there is no event */
 	.open = shm_open_link,
 	.close = shm_close,
-	.accept = sl_shm_accept,
-	.poll = sl_shm_poll,
-	.wait = shm_wait,
-	.serve = sl_shm_serve,
-	.reported = shm_reported,
-	.drop = shm_drop,
+	.receiving = &receiving,
+	.sending = &sending,
 	.no_handover = "its queue lives in the source's connection to this process",
-	.offer = sl_shm_offer,
-	.connect = sl_shm_connect,
-	.post = sl_shm_post,
-	.reap = sl_shm_reap,
 };

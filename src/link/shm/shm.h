@@ -71,11 +71,11 @@ int sl_shm_connect(void *state, const struct sl_plan *plan);
 int sl_shm_queue_open(struct sl_shm_queue *queue);
 void sl_shm_queue_close(struct sl_shm_queue *queue);
 
-/* receive.c: of struct sl_link. */
+/* receive.c: of struct sl_link_receiving. */
 int sl_shm_accept(void *state, const struct sl_offer *offer, struct sl_plan *plan);
 int sl_shm_poll(void *state, unsigned poller, unsigned budget);
 
-/* send.c: of struct sl_link. */
+/* send.c: of struct sl_link_sending. */
 int sl_shm_offer(void *state, struct sl_offer *offer);
 int sl_shm_post(void *state, uint16_t transfer, const struct sl_write *write, size_t n);
 uint64_t sl_shm_reap(void *state, uint16_t transfer);

@@ -94,7 +94,7 @@ static void a_flood_of_descriptors_is_worked_off_in_bites(void **state)
 	for (unsigned i = 0; i < SL_SHM_ENTRIES; i++)
 		lane->entry[i] = honest(rig, 1000);
 	atomic_store(&lane->head, SL_SHM_ENTRIES);
-	assert_int_equal(rig->link->poll(rig->receiver, 0, 10), 10);
+	assert_int_equal(rig->link->receiving->poll(rig->receiver, 0, 10), 10);
 	rig_poll(rig);
 	assert_int_equal(rig_dropped(rig, SL_DROP_AHEAD), SL_SHM_ENTRIES);
 	rig_free(rig);
@@ -116,7 +116,7 @@ static int knock(struct rig *rig, const void *hello, size_t bytes)
 		0);
 	if (bytes)
 		assert_int_equal(send(fd, hello, bytes, 0), bytes);
-	rig->link->serve(rig->receiver);
+	rig->link->receiving->serve(rig->receiver);
 	n = recv(fd, answer, sizeof(answer), MSG_DONTWAIT);
 	close(fd);
 	return (int)n; /* 0: hung up on us */
@@ -146,9 +146,9 @@ static void the_source_notices_that_the_receiver_is_gone(void **state)
 	struct sl_write write[64];
 	size_t n = rig_writes(rig, RIG_SLOTS, 0, write); /* no credit for it */
 
-	assert_int_equal(rig->link->post(rig->source, 0, write, n), 0);
+	assert_int_equal(rig->link->sending->post(rig->source, 0, write, n), 0);
 	rig_close_receiver(rig);
-	assert_int_equal(rig->link->post(rig->source, 0, write, n), -EPIPE);
+	assert_int_equal(rig->link->sending->post(rig->source, 0, write, n), -EPIPE);
 	rig_free(rig);
 }
 
@@ -166,12 +166,12 @@ static void a_block_with_a_refused_line_raises_no_event(void **state)
 	n = rig_writes(rig, 0, 0, write);
 	assert_true(n > 2);
 	write[1].rkey ^= 1;
-	assert_int_equal(rig->link->post(rig->source, 0, write, n), n);
+	assert_int_equal(rig->link->sending->post(rig->source, 0, write, n), n);
 	rig_poll(rig);
 	assert_false(sl_ring_event(&rig->ring, 0, 0, &ns));
 	n = rig_writes(rig, 1, 0, write);
 	write[n - 1].rkey ^= 1; /* the last one is announced: somebody must count it */
-	assert_int_equal(rig->link->post(rig->source, 0, write, n), n);
+	assert_int_equal(rig->link->sending->post(rig->source, 0, write, n), n);
 	rig_poll(rig);
 	assert_false(sl_ring_event(&rig->ring, 1, 0, &ns));
 	assert_int_equal(rig_dropped(rig, SL_DROP_KEY), 1);

@@ -358,7 +358,7 @@ int sl_udp_handover_accept(void *state, const struct sl_offer *offer, const stru
 	return 0;
 }
 
-int sl_udp_meet(void *state, uint16_t transfer, uint32_t qpn)
+int sl_udp_set_queue(void *state, uint16_t transfer, uint32_t qpn)
 {
 	struct sl_udp *udp = state;
 	struct sl_udp_queue *queue;

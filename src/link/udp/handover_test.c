@@ -58,10 +58,10 @@ static int hold(int fd)
 static struct left leave(struct rig *rig)
 {
 	const struct sl_link *link = rig->link;
-	struct left left = {.link = hold(link->keep(rig->receiver, SL_LINK_TRANSFERS))};
+	struct left left = {.link = hold(link->handover->keep(rig->receiver, SL_LINK_TRANSFERS))};
 
 	for (unsigned m = 0; m < RIG_MODULES; m++)
-		left.flow[m] = hold(link->keep(rig->receiver, rig->plan[m].transfer));
+		left.flow[m] = hold(link->handover->keep(rig->receiver, rig->plan[m].transfer));
 	rig_close_receiver(rig);
 	sl_ring_fini(&rig->ring);
 	sl_region_poison(&rig->region);
@@ -73,8 +73,8 @@ static struct left leave(struct rig *rig)
 
 static int handover_accept(struct rig *rig, unsigned module, int fd)
 {
-	return rig->link->handover_accept(rig->receiver, &udp(rig->source)->send[module].offer,
-					  &rig->plan[module], fd);
+	return rig->link->handover->accept(rig->receiver, &udp(rig->source)->send[module].offer,
+					   &rig->plan[module], fd);
 }
 
 /* Another receiver in its place; first[] of each module. */
@@ -86,7 +86,7 @@ static void take_over(struct rig *rig, const struct left *left, uint64_t *first)
 	assert_int_equal(rig_open_receiver(rig), 0);
 	for (unsigned m = 0; m < RIG_MODULES; m++)
 		assert_int_equal(handover_accept(rig, m, left->flow[m]), 0);
-	rig->link->resume(rig->receiver, first);
+	rig->link->handover->resume(rig->receiver, first);
 	for (unsigned m = 0; m < RIG_MODULES; m++)
 		highest = first[m] > highest ? first[m] : highest;
 	for (unsigned m = 0; m < RIG_MODULES; m++)
@@ -111,7 +111,8 @@ static void expect_arrives(struct rig *rig, uint64_t sequence, unsigned module)
 		if (sl_ring_event(&rig->ring, sequence, module, &ns))
 			break;
 		/* RC: it may have to send something again. */
-		assert_true(rig->link->post(rig->source, rig->plan[module].transfer, NULL, 0) >= 0);
+		assert_true(rig->link->sending->post(rig->source, rig->plan[module].transfer, NULL,
+						     0) >= 0);
 		usleep(100);
 	}
 	assert_true(sl_ring_event(&rig->ring, sequence, module, &ns));
@@ -122,9 +123,10 @@ static void expect_arrives(struct rig *rig, uint64_t sequence, unsigned module)
 static void pump(struct rig *rig, uint64_t position, unsigned module)
 {
 	for (int i = 0; i < 2000; i++) {
-		assert_true(rig->link->post(rig->source, rig->plan[module].transfer, NULL, 0) >= 0);
+		assert_true(rig->link->sending->post(rig->source, rig->plan[module].transfer, NULL,
+						     0) >= 0);
 		rig_poll(rig);
-		if (rig->link->reap(rig->source, rig->plan[module].transfer) >= position)
+		if (rig->link->sending->reap(rig->source, rig->plan[module].transfer) >= position)
 			return;
 		usleep(100);
 	}
@@ -158,7 +160,7 @@ static void a_block_that_was_begun_is_not_expected(void **state)
 	for (unsigned m = 0; m < RIG_MODULES; m++)
 		expect_arrives(rig, 0, m);
 	assert_int_equal(rig_send(rig, 1, 0), 0);
-	rig->link->poll(rig->receiver, 0, PACKETS / 2);
+	rig->link->receiving->poll(rig->receiver, 0, PACKETS / 2);
 	replace(rig, first);
 	assert_int_equal(first[0], 2);
 	assert_int_equal(first[1], 1);
@@ -216,7 +218,7 @@ static void credits_go_on_when_all_that_was_under_way_is_lost(void **state)
 
 	rig_fill(rig, 0, 0);
 	n = rig_writes(rig, 0, 0, write);
-	done = (size_t)rig->link->post(rig->source, rig->plan[0].transfer, write, n);
+	done = (size_t)rig->link->sending->post(rig->source, rig->plan[0].transfer, write, n);
 	assert_true(done > 0 && done < n);
 	left = leave(rig);
 	while (recv(left.flow[0], &byte, 1, MSG_DONTWAIT) > 0)
@@ -224,8 +226,8 @@ static void credits_go_on_when_all_that_was_under_way_is_lost(void **state)
 	take_over(rig, &left, first);
 	for (int i = 0; i < 1000 && done < n; i++) {
 		rig_poll(rig);
-		done += (size_t)rig->link->post(rig->source, rig->plan[0].transfer, write + done,
-						n - done);
+		done += (size_t)rig->link->sending->post(rig->source, rig->plan[0].transfer,
+							 write + done, n - done);
 	}
 	assert_int_equal(done, n);
 	expect_arrives(rig, 1, 0);
@@ -245,7 +247,7 @@ static void rc_goes_on(uint16_t message, unsigned taken)
 		pump(rig, sl_plan_position(&rig->plan[0], k + 1, 0), 0);
 	}
 	assert_int_equal(rig_send(rig, 2, 0), 0);
-	rig->link->poll(rig->receiver, 0, taken);
+	rig->link->receiving->poll(rig->receiver, 0, taken);
 	left = leave(rig);
 	/* Some more were taken and not noted, so not acknowledged. */
 	for (int i = 0; i < 2; i++)
@@ -298,10 +300,10 @@ static void rc_credits_go_on_under_their_numbers(void **state)
 			pump(rig, sl_plan_position(&rig->plan[0], k + 1, 0), 0);
 			rig_release(rig, k); /* and is granted the slot */
 		}
-		rig->link->poll(rig->receiver, 0, 64);
+		rig->link->receiving->poll(rig->receiver, 0, 64);
 		left = leave(rig);
 		if (arrived)
-			rig->link->post(rig->source, rig->plan[0].transfer, NULL, 0);
+			rig->link->sending->post(rig->source, rig->plan[0].transfer, NULL, 0);
 		else
 			while (recv(udp(rig->source)->send[0].fd, &byte, 1, MSG_DONTWAIT) > 0)
 				continue;
@@ -341,9 +343,9 @@ static void *run(void *arg)
 			rig_fill(r->rig, r->next, m);
 			n = rig_writes(r->rig, r->next, m, write);
 			while (done < n) {
-				int sent = r->rig->link->post(r->rig->source,
-							      r->rig->plan[m].transfer,
-							      write + done, n - done);
+				int sent = r->rig->link->sending->post(r->rig->source,
+								       r->rig->plan[m].transfer,
+								       write + done, n - done);
 
 				assert_true(sent >= 0);
 				done += (size_t)sent;

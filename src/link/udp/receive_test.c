@@ -34,7 +34,8 @@ static uint32_t draw(uint32_t *seed, uint32_t below)
 static void post(struct rig *rig, uint32_t module, const struct sl_write *write, size_t n)
 {
 	while (n) {
-		int sent = rig->link->post(rig->source, rig->plan[module].transfer, write, n);
+		int sent =
+			rig->link->sending->post(rig->source, rig->plan[module].transfer, write, n);
 
 		assert_true(sent >= 0);
 		write += sent;

@@ -46,7 +46,7 @@ static struct rig *rig_of(const struct variant *v)
 
 static int progress(struct rig *rig, uint32_t module)
 {
-	int sent = rig->link->post(rig->source, rig->plan[module].transfer, NULL, 0);
+	int sent = rig->link->sending->post(rig->source, rig->plan[module].transfer, NULL, 0);
 
 	rig_poll(rig);
 	return sent;
@@ -57,11 +57,11 @@ static void settle(struct rig *rig, uint64_t sequence, uint32_t module)
 {
 	uint64_t end = sl_plan_position(&rig->plan[module], sequence + 1, 0);
 
-	for (int tries = 0; rig->link->reap(rig->source, rig->plan[module].transfer) < end;
+	for (int tries = 0; rig->link->sending->reap(rig->source, rig->plan[module].transfer) < end;
 	     tries++) {
 		assert_true(tries < 2000);
 		assert_true(progress(rig, module) >= 0);
-		rig->link->wait(rig->source, 0, 1000);
+		rig->link->sending->wait(rig->source, 1000);
 	}
 }
 
@@ -104,7 +104,7 @@ static void the_source_waits_for_open_slots(void **state)
 	for (int i = 0; i < 20; i++)
 		progress(rig, 0);
 	assert_int_equal(rig_dropped_all(rig), 0);
-	assert_int_equal(rig->link->reap(rig->source, rig->plan[0].transfer),
+	assert_int_equal(rig->link->sending->reap(rig->source, rig->plan[0].transfer),
 			 sl_plan_position(&rig->plan[0], RIG_SLOTS, 0));
 	assert_true(rig_intact(rig, 0, 0)); /* nothing over what is being read */
 	rig_free(rig);
@@ -155,8 +155,8 @@ static void a_reliable_source_without_credits_is_asked_to_come_again(void **stat
 	assert_int_equal(rig->link->open(rig->source, &env), 0);
 	assert_int_equal(rig_offer(rig, rig->source, 0, &offer), 0);
 	offer.credit_va = 0;
-	assert_int_equal(rig->link->accept(rig->receiver, &offer, &rig->plan[0]), 0);
-	assert_int_equal(rig->link->connect(rig->source, &rig->plan[0]), 0);
+	assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &rig->plan[0]), 0);
+	assert_int_equal(rig->link->sending->connect(rig->source, &rig->plan[0]), 0);
 	assert_int_equal(rig_send(rig, 0, 0), 0); /* no slot is open yet */
 	for (int i = 0; i < 10; i++)
 		assert_true(progress(rig, 0) >= 0);
@@ -187,7 +187,8 @@ static void a_wrong_key_fails_a_reliable_connection_and_says_so(void **state)
 	rig_writes(rig, 0, 0, write);
 	write[0].rkey ^= 1;
 	for (int i = 0; i < 200 && err >= 0; i++) {
-		err = rig->link->post(rig->source, rig->plan[0].transfer, write, i ? 0 : 1);
+		err = rig->link->sending->post(rig->source, rig->plan[0].transfer, write,
+					       i ? 0 : 1);
 		rig_poll(rig);
 	}
 	assert_int_equal(err, -EACCES);
@@ -216,7 +217,8 @@ static void a_misplaced_write_fails_a_reliable_connection(void **state)
 	rig_writes(rig, 0, 0, write);
 	write[0].va = sl_plan_address(&rig->plan[0], 1, 0);
 	for (int i = 0; i < 200 && err >= 0; i++) {
-		err = rig->link->post(rig->source, rig->plan[0].transfer, write, i ? 0 : 1);
+		err = rig->link->sending->post(rig->source, rig->plan[0].transfer, write,
+					       i ? 0 : 1);
 		rig_poll(rig);
 	}
 	assert_int_equal(err, -EACCES);
@@ -273,8 +275,9 @@ static void a_receiver_that_is_gone_ends_a_reliable_connection(void **state)
 	rig_close_receiver(rig);
 	rig_writes(rig, 0, 0, write);
 	for (int i = 0; i < 5000 && err >= 0; i++) {
-		err = rig->link->post(rig->source, rig->plan[0].transfer, write, i ? 0 : 1);
-		rig->link->wait(rig->source, 0, 1000);
+		err = rig->link->sending->post(rig->source, rig->plan[0].transfer, write,
+					       i ? 0 : 1);
+		rig->link->sending->wait(rig->source, 1000);
 	}
 	assert_int_equal(err, -ETIMEDOUT);
 	rig_free(rig);

@@ -215,8 +215,9 @@ void sl_udp_drop(void *state, uint16_t transfer)
 
 /* Takes what came, also for transfers that nobody posts to now: their answers would end every
  * later wait at once. */
-static int wait_for_answers(struct sl_udp *udp, uint32_t timeout_us)
+static int wait_for_answers(void *state, uint32_t timeout_us)
 {
+	struct sl_udp *udp = state;
 	struct pollfd fds[SL_UDP_TRANSFERS + 1];
 	uint64_t ns = timeout_us * UINT64_C(1000), now_ns = sl_clock_ns();
 	struct timespec timeout;
@@ -241,18 +242,15 @@ static int wait_for_answers(struct sl_udp *udp, uint32_t timeout_us)
 	return 1;
 }
 
-/* Receiving: data, or somebody who opened slots. Sending: what comes back. */
+/* Until data come, or slots were opened. */
 int sl_udp_wait(void *state, unsigned poller, uint32_t timeout_us)
 {
 	struct sl_udp *udp = state;
 	struct timespec timeout = {timeout_us / 1000000, timeout_us % 1000000 * 1000};
 	struct pollfd fds[2 + SL_UDP_TRANSFERS];
-	/* A source has none. */
-	struct sl_wake *wake = udp->env.wake ? &udp->env.wake[poller] : NULL;
+	struct sl_wake *wake = &udp->env.wake[poller];
 	nfds_t n = 0;
 
-	if (!udp->env.ring)
-		return wait_for_answers(udp, timeout_us);
 	fds[n++] = (struct pollfd){.fd = wake->fd, .events = POLLIN};
 	fds[n++] = (struct pollfd){.fd = udp->in_fd[poller], .events = POLLIN};
 	for (uint32_t i = 0; i < udp->queues; i++)
@@ -281,6 +279,31 @@ enum sl_proof sl_udp_proof(uint16_t service, uint16_t message)
 	return service == SL_SERVICE_RC ? SL_PROOF_RELIABLE : SL_PROOF_PACKET_COUNT;
 }
 
+static const struct sl_link_receiving receiving = {
+	.accept = sl_udp_accept,
+	.set_queue = sl_udp_set_queue,
+	.poll = sl_udp_poll,
+	.wait = sl_udp_wait,
+	.serve = sl_udp_serve,
+	.reported = sl_udp_reported,
+	.drop = sl_udp_drop,
+};
+
+const struct sl_link_sending sl_udp_sending = {
+	.offer = sl_udp_offer,
+	.connect = sl_udp_connect,
+	.post = sl_udp_post,
+	.reap = sl_udp_reap,
+	.flush = sl_udp_release_all,
+	.wait = wait_for_answers,
+};
+
+static const struct sl_link_handover handover = {
+	.keep = sl_udp_handover_fd,
+	.accept = sl_udp_handover_accept,
+	.resume = sl_udp_resume,
+};
+
 const struct sl_link sl_link_udp = {
 	.name = "udp",
 	.doc = "RoCEv2 (UC, RC) in user space over ordinary UDP sockets; any NIC, no privilege",
@@ -299,19 +322,7 @@ const struct sl_link sl_link_udp = {
 	.close = sl_udp_close,
 	.bare = true,
 	.packet_faults = SL_UDP_PACKET_FAULTS,
-	.accept = sl_udp_accept,
-	.meet = sl_udp_meet,
-	.poll = sl_udp_poll,
-	.wait = sl_udp_wait,
-	.serve = sl_udp_serve,
-	.reported = sl_udp_reported,
-	.drop = sl_udp_drop,
-	.keep = sl_udp_handover_fd,
-	.handover_accept = sl_udp_handover_accept,
-	.resume = sl_udp_resume,
-	.offer = sl_udp_offer,
-	.connect = sl_udp_connect,
-	.post = sl_udp_post,
-	.reap = sl_udp_reap,
-	.flush = sl_udp_release_all,
+	.receiving = &receiving,
+	.sending = &sl_udp_sending,
+	.handover = &handover,
 };

@@ -288,11 +288,12 @@ enum sl_proof sl_udp_proof(uint16_t service, uint16_t message);
 /* As large as asked for, as far as the host allows; what we got decides the window. */
 uint64_t sl_udp_enlarge_buffer(const struct sl_udp *udp, int fd);
 int sl_udp_accept(void *state, const struct sl_offer *offer, struct sl_plan *plan);
-int sl_udp_meet(void *state, uint16_t transfer, uint32_t qpn);
+int sl_udp_set_queue(void *state, uint16_t transfer, uint32_t qpn);
 int sl_udp_poll(void *state, unsigned poller, unsigned budget);
 void sl_udp_reported(void *state, uint16_t transfer, uint64_t position);
 void sl_udp_drop(void *state, uint16_t transfer);
 int sl_udp_serve(void *state);
+int sl_udp_wait(void *state, unsigned poller, uint32_t timeout_us);
 
 /* A whole packet: check, find its queue, judge. */
 void sl_udp_receive(struct sl_udp *udp, unsigned poller, const uint8_t *data, size_t bytes,
@@ -357,6 +358,8 @@ int sl_udp_handover_accept(void *state, const struct sl_offer *offer, const stru
 void sl_udp_resume(void *state, uint64_t *first);
 
 /* ---- sending ---- */
+extern const struct sl_link_sending sl_udp_sending;
+
 int sl_udp_offer(void *state, struct sl_offer *offer);
 int sl_udp_connect(void *state, const struct sl_plan *plan);
 void sl_udp_source_close(struct sl_udp_source *source);
@@ -390,7 +393,5 @@ int sl_udp_pass(struct sl_udp_batch *batch);
 int sl_udp_release_all(void *state, uint16_t transfer);
 
 int sl_udp_post_rc(struct sl_udp_batch *batch, const struct sl_write *write, size_t n);
-
-int sl_udp_wait(void *state, unsigned poller, uint32_t timeout_us);
 
 #endif

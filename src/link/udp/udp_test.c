@@ -279,7 +279,7 @@ static void what_is_held_back_comes_behind_others_as_it_was(void **state)
 		if (k)
 			assert_true(rig_arrived(rig, k - 1, 0) && rig_intact(rig, k - 1, 0));
 	}
-	assert_int_equal(rig->link->flush(rig->source, 0), 0);
+	assert_int_equal(rig->link->sending->flush(rig->source, 0), 0);
 	assert_true(rig_arrived(rig, RIG_SLOTS - 1, 0) && rig_intact(rig, RIG_SLOTS - 1, 0));
 	assert_int_equal(rig_dropped_all(rig), 0);
 	rig_free(rig);
@@ -291,7 +291,7 @@ static void a_message_that_is_overtaken_ends_there(void **state)
 	uint64_t ns;
 
 	assert_int_equal(rig_send(rig, 0, 0), 0);
-	assert_int_equal(rig->link->flush(rig->source, 0), 0);
+	assert_int_equal(rig->link->sending->flush(rig->source, 0), 0);
 	rig_poll(rig);
 	assert_false(sl_ring_event(&rig->ring, 0, 0, &ns));
 	assert_int_equal(sl_ring_packets(&rig->ring, 0, 0), 3);
@@ -315,11 +315,11 @@ static void the_path_mtu_is_one_that_exists_and_both_can_do(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		assert_int_equal(rig_offer(rig, source, 0, &offer), 0);
 		offer.max_pmtu = cases[i].most;
-		assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), 0);
+		assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &plan), 0);
 		assert_int_equal(plan.pmtu, cases[i].got);
 	}
 	offer.max_pmtu = 255;
-	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EINVAL);
+	assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &plan), -EINVAL);
 	rig->link->close(source);
 	free(source);
 	rig_free(rig);
@@ -349,18 +349,18 @@ static void a_device_may_send_pixels_alone_from_a_psn_of_its_own(void **state)
 
 	rig->service = SL_SERVICE_RC;
 	assert_int_equal(rig_open_receiver(rig), 0);
-	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), 0);
+	assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &plan), 0);
 	assert_int_equal(plan.block_bytes, RIG_PIXELS);
 	assert_int_equal(plan.packets, (RIG_PIXELS + RIG_PMTU - 1) / RIG_PMTU);
 	assert_int_equal(plan.first_psn, 0xffffff);
 	assert_int_equal(plan.bare, 1);
 	assert_int_equal(plan.darks.first, 3);
 	offer.block_bytes = RIG_PIXELS + SL_RECORD_BYTES;
-	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EINVAL);
+	assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &plan), -EINVAL);
 	offer.bare = 0;
-	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), 0);
+	assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &plan), 0);
 	offer.block_bytes = RIG_PIXELS;
-	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EINVAL);
+	assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &plan), -EINVAL);
 	rig_free(rig);
 }
 
@@ -373,7 +373,7 @@ static void without_a_record_there_is_no_checksum(void **state)
 	rig->service = SL_SERVICE_RC;
 	assert_int_equal(rig_open_receiver(rig), 0);
 	((struct sl_udp *)rig->receiver)->env.crc = 1;
-	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EINVAL);
+	assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &plan), -EINVAL);
 	rig_free(rig);
 }
 
@@ -386,10 +386,12 @@ static void the_queue_pair_of_a_device_may_be_learnt_later(void **state)
 
 	rig->service = SL_SERVICE_RC;
 	assert_int_equal(rig_open_receiver(rig), 0);
-	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), 0);
-	assert_int_equal(rig->link->meet(rig->receiver, plan.transfer, 0x1000000), -EINVAL);
-	assert_int_equal(rig->link->meet(rig->receiver, plan.transfer + 1, 256), -EINVAL);
-	assert_int_equal(rig->link->meet(rig->receiver, plan.transfer, 256), 0);
+	assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &plan), 0);
+	assert_int_equal(rig->link->receiving->set_queue(rig->receiver, plan.transfer, 0x1000000),
+			 -EINVAL);
+	assert_int_equal(rig->link->receiving->set_queue(rig->receiver, plan.transfer + 1, 256),
+			 -EINVAL);
+	assert_int_equal(rig->link->receiving->set_queue(rig->receiver, plan.transfer, 256), 0);
 	queue = &((struct sl_udp *)rig->receiver)->queue[plan.transfer];
 	assert_int_equal(queue->rc.responder.peer_qpn, 256);
 	rig_free(rig);

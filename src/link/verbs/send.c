@@ -177,8 +177,9 @@ static bool anything(struct sl_verbs_link *link)
 	return some;
 }
 
-int sl_verbs_wait_send(struct sl_verbs_link *link, uint32_t timeout_us)
+int sl_verbs_wait_send(void *state, uint32_t timeout_us)
 {
+	struct sl_verbs_link *link = state;
 	uint64_t end = sl_clock_ns() + timeout_us * UINT64_C(1000), now;
 	struct pollfd fds[SL_VERBS_DEVICES];
 

@@ -192,12 +192,10 @@ static void verbs_drop(void *state, uint16_t transfer)
 	sl_verbs_queue_reset(link->in[transfer].queue);
 }
 
-static int verbs_wait(void *state, unsigned poller, uint32_t timeout_us)
+static int wait_for_events(void *state, unsigned poller, uint32_t timeout_us)
 {
-	struct sl_verbs_link *link = state;
-
-	return link->env.ring ? sl_verbs_wait_receive(link, timeout_us)
-			      : sl_verbs_wait_send(link, timeout_us);
+	(void)poller; /* there is one */
+	return sl_verbs_wait_receive(state, timeout_us);
 }
 
 /* A NIC shows events, not packets: where a block is several messages, and none is sent
@@ -208,6 +206,23 @@ static enum sl_proof verbs_proof(uint16_t service, uint16_t message)
 		return SL_PROOF_RELIABLE;
 	return message == SL_MESSAGE_MODULE ? SL_PROOF_MESSAGE : SL_PROOF_CHECKSUM;
 }
+
+static const struct sl_link_receiving receiving = {
+	.accept = sl_verbs_link_accept,
+	.poll = sl_verbs_link_poll,
+	.wait = wait_for_events,
+	.serve = verbs_serve,
+	.reported = verbs_reported,
+	.drop = verbs_drop,
+};
+
+static const struct sl_link_sending sending = {
+	.offer = sl_verbs_link_offer,
+	.connect = sl_verbs_link_connect,
+	.post = sl_verbs_link_post,
+	.reap = sl_verbs_link_reap,
+	.wait = sl_verbs_wait_send,
+};
 
 const struct sl_link sl_link_verbs = {
 	.name = "verbs",
@@ -225,15 +240,7 @@ const struct sl_link sl_link_verbs = {
 	.unavailable = sl_verbs_unavailable,
 	.open = verbs_open,
 	.close = verbs_close,
-	.accept = sl_verbs_link_accept,
-	.poll = sl_verbs_link_poll,
-	.wait = verbs_wait,
-	.serve = verbs_serve,
-	.reported = verbs_reported,
-	.drop = verbs_drop,
+	.receiving = &receiving,
+	.sending = &sending,
 	.no_handover = "a queue pair of an RDMA NIC ends with the process that made it",
-	.offer = sl_verbs_link_offer,
-	.connect = sl_verbs_link_connect,
-	.post = sl_verbs_link_post,
-	.reap = sl_verbs_link_reap,
 };

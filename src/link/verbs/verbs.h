@@ -123,6 +123,6 @@ int sl_verbs_wait_receive(struct sl_verbs_link *link, uint32_t timeout_us);
 /* send.c */
 int sl_verbs_link_post(void *state, uint16_t transfer, const struct sl_write *write, size_t n);
 uint64_t sl_verbs_link_reap(void *state, uint16_t transfer);
-int sl_verbs_wait_send(struct sl_verbs_link *link, uint32_t timeout_us);
+int sl_verbs_wait_send(void *state, uint32_t timeout_us);
 
 #endif

@@ -175,7 +175,7 @@ static int post_one(struct rig *rig, uint32_t bytes, uint32_t imm, uint32_t flag
 	write[0].bytes = write[0].part[0].bytes = bytes;
 	write[0].imm = imm;
 	write[0].flags = flags;
-	return rig->link->post(rig->source, rig->plan[0].transfer, write, 1);
+	return rig->link->sending->post(rig->source, rig->plan[0].transfer, write, 1);
 }
 
 static void events_that_make_no_sense_raise_nothing(void **state)
@@ -230,7 +230,7 @@ static void a_dropped_queue_places_nothing(void **state)
 {
 	struct rig *rig = ready_uc();
 
-	rig->link->drop(rig->receiver, rig->plan[0].transfer);
+	rig->link->receiving->drop(rig->receiver, rig->plan[0].transfer);
 	assert_int_equal(rig_send(rig, 0, 0), 0); /* it had its credit */
 	assert_true(rig_untouched(rig, 0, 0));
 	rig_free(rig);
@@ -248,7 +248,8 @@ static void uc_drops_what_the_key_does_not_cover(void **state)
 	for (size_t i = 0; i < sizeof(va) / sizeof(*va); i++) {
 		rig_writes(rig, 0, 0, write);
 		write[0].va = va[i];
-		assert_int_equal(rig->link->post(rig->source, plan->transfer, write, 1), 1);
+		assert_int_equal(rig->link->sending->post(rig->source, plan->transfer, write, 1),
+				 1);
 		rig_poll(rig);
 		assert_false(sl_ring_event(&rig->ring, 0, 0, &ns));
 	}
@@ -268,10 +269,11 @@ static void rc_says_why_it_failed(void **state)
 	rig_writes(rig, 0, 0, write);
 	write[0].rkey ^= 1;
 	for (int tries = 0; tries < 20 && err >= 0; tries++)
-		err = rig->link->post(rig->source, rig->plan[0].transfer, write, tries == 0);
+		err = rig->link->sending->post(rig->source, rig->plan[0].transfer, write,
+					       tries == 0);
 	assert_int_equal(err, -EACCES);
 	rig_poll(rig);
-	rig->link->serve(rig->receiver);
+	rig->link->receiving->serve(rig->receiver);
 	assert_int_equal(rig_dropped(rig, SL_DROP_KEY), 1);
 	assert_int_equal(rig_dropped_all(rig), 1); /* what came back is not a loss */
 	assert_true(rig_send(rig, 0, 1) == 0 && rig_arrived(rig, 0, 1)); /* the other one goes on */
@@ -305,7 +307,8 @@ static void rc_notices_that_nobody_is_there(void **state)
 	rig_writes(rig, 0, 0, write);
 	rig_close_receiver(rig);
 	for (int tries = 0; tries < 20 && err >= 0; tries++)
-		err = rig->link->post(rig->source, rig->plan[0].transfer, write, tries == 0);
+		err = rig->link->sending->post(rig->source, rig->plan[0].transfer, write,
+					       tries == 0);
 	assert_int_equal(err, -ETIMEDOUT);
 	rig_free(rig);
 }
@@ -324,8 +327,9 @@ static void offer_without_credit(struct rig *rig)
 
 		assert_int_equal(rig_offer(rig, rig->source, m, &offer), 0);
 		offer.credit_va = 0;
-		assert_int_equal(rig->link->accept(rig->receiver, &offer, &rig->plan[m]), 0);
-		assert_int_equal(rig->link->connect(rig->source, &rig->plan[m]), 0);
+		assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &rig->plan[m]),
+				 0);
+		assert_int_equal(rig->link->sending->connect(rig->source, &rig->plan[m]), 0);
 	}
 }
 
@@ -339,11 +343,11 @@ static void receiver_not_ready_is_back_pressure(void **state)
 	transfer = rig->plan[0].transfer;
 	assert_int_equal(rig_send(rig, 0, 0), 0); /* the NIC has it, and it waits */
 	rig_poll(rig);
-	assert_int_equal(rig->link->reap(rig->source, transfer), 0);
+	assert_int_equal(rig->link->sending->reap(rig->source, transfer), 0);
 	sl_ring_open(&rig->ring, UINT64_MAX);
 	rig_poll(rig);
 	assert_true(rig_arrived(rig, 0, 0) && rig_intact(rig, 0, 0));
-	assert_int_equal(rig->link->reap(rig->source, transfer),
+	assert_int_equal(rig->link->sending->reap(rig->source, transfer),
 			 sl_plan_position(&rig->plan[0], 1, 0));
 	for (uint64_t k = 1; k < 3 * RIG_SLOTS; k++) {
 		rig_release(rig, k - 1);
@@ -396,7 +400,7 @@ static void without_credits_there_must_be_a_checksum(void **state)
 	assert_int_equal(rig_offer(rig, rig->source, 0, &offer), 0);
 	offer.credit_va = 0;
 	capture_begin();
-	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EPERM);
+	assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &plan), -EPERM);
 	text = capture_end();
 	assert_non_null(strstr(text, "link.crc: true"));
 	rig_free(rig);
@@ -444,9 +448,9 @@ static void answers_to_another_port_are_refused_with_a_hint(void **state)
 	assert_int_equal(offer.ip_id, SL_IP_ID_ANY);
 	offer.credit_port = 50000;
 	capture_begin();
-	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EDESTADDRREQ);
+	assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &plan), -EDESTADDRREQ);
 	plan.dest.port = 4800;
-	assert_int_equal(rig->link->connect(rig->source, &plan), -EDESTADDRREQ);
+	assert_int_equal(rig->link->sending->connect(rig->source, &plan), -EDESTADDRREQ);
 	text = capture_end();
 	assert_non_null(strstr(text, "link.reply_port: 4791"));
 	assert_non_null(strstr(text, "link.port: 4791"));
@@ -462,7 +466,7 @@ static void a_window_smaller_than_a_message_is_refused(void **state)
 
 	plan.window_bytes = plan.block_bytes - 1;
 	capture_begin();
-	assert_int_equal(rig->link->connect(rig->source, &plan), -EMSGSIZE);
+	assert_int_equal(rig->link->sending->connect(rig->source, &plan), -EMSGSIZE);
 	text = capture_end();
 	assert_non_null(strstr(text, "link.window"));
 	rig_free(rig);
@@ -476,12 +480,12 @@ static void a_device_may_begin_with_a_psn_of_its_own(void **state)
 
 	assert_int_equal(rig_offer(rig, rig->source, 0, &offer), 0);
 	offer.psn_plus_1 = 0xffffff + 1;
-	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), 0);
+	assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &plan), 0);
 	assert_int_equal(plan.first_psn, 0xffffff);
 	/* Pixels alone bring no event that a NIC would tell of. */
 	offer.bare = 1;
 	offer.block_bytes = RIG_PIXELS;
-	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EINVAL);
+	assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &plan), -EINVAL);
 	rig_free(rig);
 }
 
@@ -496,11 +500,11 @@ static void services_must_agree(void **state)
 	assert_int_equal(offer.services, SL_SERVICE_RC); /* a queue pair is of one kind */
 	offer.services = SL_SERVICE_UC;
 	capture_begin();
-	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EINVAL);
+	assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &plan), -EINVAL);
 	text = capture_end();
 	assert_non_null(strstr(text, "link.service"));
 	plan.service = SL_SERVICE_UC;
-	assert_int_equal(rig->link->connect(rig->source, &plan), -EINVAL);
+	assert_int_equal(rig->link->sending->connect(rig->source, &plan), -EINVAL);
 	rig_free(rig);
 }
 
@@ -585,8 +589,9 @@ static void connect_all(struct rig *rig)
 		struct sl_offer offer;
 
 		assert_int_equal(rig_offer(rig, rig->source, m, &offer), 0);
-		assert_int_equal(rig->link->accept(rig->receiver, &offer, &rig->plan[m]), 0);
-		assert_int_equal(rig->link->connect(rig->source, &rig->plan[m]), 0);
+		assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &rig->plan[m]),
+				 0);
+		assert_int_equal(rig->link->sending->connect(rig->source, &rig->plan[m]), 0);
 	}
 	sl_ring_open(&rig->ring, UINT64_MAX);
 	rig_poll(rig);
@@ -650,7 +655,7 @@ static void ipv6_works_and_does_not_mix_with_ipv4(void **state)
 	assert_true(rig_send(rig, 0, 0) == 0 && rig_arrived(rig, 0, 0) && rig_intact(rig, 0, 0));
 	assert_int_equal(rig_offer(rig, v4, 0, &offer), 0);
 	capture_begin();
-	assert_int_equal(rig->link->accept(rig->receiver, &offer, &plan), -EAFNOSUPPORT);
+	assert_int_equal(rig->link->receiving->accept(rig->receiver, &offer, &plan), -EAFNOSUPPORT);
 	text = capture_end();
 	assert_non_null(strstr(text, "IPv4"));
 	rig->link->close(v4);
@@ -683,8 +688,8 @@ static void completions_end_a_wait(void **state)
 	uint64_t start = sl_clock_ns();
 
 	assert_int_equal(rig_send(rig, 0, 0), 0);
-	assert_int_equal(rig->link->wait(rig->receiver, 0, 30 * 1000 * 1000), 1);
-	assert_int_equal(rig->link->wait(rig->source, 0, 30 * 1000 * 1000), 1);
+	assert_int_equal(rig->link->receiving->wait(rig->receiver, 0, 30 * 1000 * 1000), 1);
+	assert_int_equal(rig->link->sending->wait(rig->source, 30 * 1000 * 1000), 1);
 	assert_true(sl_clock_ns() - start < UINT64_C(20) * 1000 * 1000 * 1000);
 	assert_true(rig_arrived(rig, 0, 0));
 	rig_free(rig);
@@ -697,12 +702,12 @@ static void a_credit_ends_a_wait_of_the_source(void **state)
 
 	assert_int_equal(rig_open_receiver(rig), 0);
 	rig_open_source(rig);
-	assert_int_equal(rig->link->wait(rig->source, 0, 1000),
+	assert_int_equal(rig->link->sending->wait(rig->source, 1000),
 			 1); /* nothing there: its time ends */
 	sl_ring_open(&rig->ring, UINT64_MAX);
 	rig_poll(rig);
 	start = sl_clock_ns();
-	assert_int_equal(rig->link->wait(rig->source, 0, 30 * 1000 * 1000), 1);
+	assert_int_equal(rig->link->sending->wait(rig->source, 30 * 1000 * 1000), 1);
 	assert_true(sl_clock_ns() - start < UINT64_C(20) * 1000 * 1000 * 1000);
 	assert_int_equal(out_of(rig, 0)->granted, rig->plan[0].slots * rig->plan[0].block_bytes);
 	rig_free(rig);
@@ -721,8 +726,8 @@ static void spinning_does_not_sleep(void **state)
 	open_with(rig, rig->receiver, true);
 	open_with(rig, rig->source, false);
 	connect_all(rig);
-	assert_int_equal(rig->link->wait(rig->receiver, 0, UINT32_MAX), 1);
-	assert_int_equal(rig->link->wait(rig->source, 0, UINT32_MAX), 1);
+	assert_int_equal(rig->link->receiving->wait(rig->receiver, 0, UINT32_MAX), 1);
+	assert_int_equal(rig->link->sending->wait(rig->source, UINT32_MAX), 1);
 	assert_true(rig_send(rig, 0, 0) == 0 && rig_arrived(rig, 0, 0));
 	rig_free(rig);
 }
