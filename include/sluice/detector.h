@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include <sluice/darks.h>
+#include <sluice/file.h>
 #include <sluice/frame.h>
 #include <sluice/layout.h>
 #include <sluice/option.h>
@@ -141,6 +142,12 @@ struct sl_detector {
 	int (*picture)(void *state, uint64_t frame, uint32_t flags, uint32_t item, uint8_t *rgb,
 		       uint32_t rows, uint32_t columns);
 	double picture_aspect; /* its width over its height; 0 means 1 */
+
+	/* By its options, before open(): after how many bright frames their pixels repeat; 0: they
+	 * never do. NULL: never. */
+	uint32_t (*repeats_after)(const void *state);
+	/* The files of its options. NULL: none. */
+	void (*files)(const void *state, sl_file_each *each, void *arg);
 };
 
 #endif

@@ -18,6 +18,9 @@
 
 struct sl_feedback_sender; /* one that is open */
 
+/* How packets reach the front end. */
+enum sl_feedback_by { SL_FEEDBACK_BY_UDP, SL_FEEDBACK_BY_WRITE };
+
 /* A device with RDMA memory that knows nothing of plans, or credits: these are its numbers. Block k
  * goes to `memory` + (k mod slots) * stride, whether or not what was there has been read. */
 struct sl_feedback_target {

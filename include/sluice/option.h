@@ -83,7 +83,13 @@ void sl_options_defaults(const struct sl_option *options, void *base);
 int sl_option_set(const struct sl_option *option, void *base, const char *text, char *why,
 		  size_t why_bytes);
 
-/* The row of that name, or NULL. */
+/* Set the option of that name from text, as the file and --set do. -ENOENT: the table has no option
+ * of that name; otherwise as sl_option_set(). */
+int sl_options_set(const struct sl_option *options, void *base, const char *name, const char *text,
+		   char *why, size_t why_bytes);
+
+/* The row of that name, or NULL. For the machinery of options: what the pipeline must know of an
+ * add-on is a member of its descriptor. */
 const struct sl_option *sl_option_find(const struct sl_option *options, const char *name);
 
 /* The row that had that name before it was renamed, or NULL. */

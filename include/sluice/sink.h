@@ -14,6 +14,8 @@
 #include <stdint.h>
 
 #include <sluice/env.h>
+#include <sluice/feedback.h>
+#include <sluice/file.h>
 #include <sluice/frame.h>
 #include <sluice/option.h>
 #include <sluice/outcome.h>
@@ -38,6 +40,8 @@ struct sl_sink {
 	const struct sl_option *options;
 	uint32_t wants;
 
+	/* What it wants by its options, in addition. NULL: nothing. Asked before open(). */
+	uint32_t (*wants_more)(const void *state);
 	/* Whether it reads the image of this name (a result of one element per pixel). NULL: it may
 	 * read any. What nobody reads need not be written. Asked before open(). */
 	int (*reads)(const void *state, const char *image);
@@ -53,6 +57,19 @@ struct sl_sink {
 	 * those that write, so that what it refuses is in no file. */
 	const char *(*where)(const void *state);
 	void (*figures)(const void *state, sl_sink_figure *figure, void *arg);
+
+	/* The files of its options; before open(). NULL: none. */
+	void (*files)(const void *state, sl_file_each *each, void *arg);
+
+	/* How it answers the front end, by its options; before open(), so that a run is refused
+	 * whose front end listens otherwise. Fills link, address, source, port, service and device;
+	 * the texts are the sink's. NULL: it answers nothing. */
+	enum sl_feedback_by (*feedback)(const void *state, struct sl_feedback_sender_options *to);
 };
+
+static inline uint32_t sl_sink_wants(const struct sl_sink *sink, const void *state)
+{
+	return sink->wants | (sink->wants_more ? sink->wants_more(state) : 0);
+}
 
 #endif

@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include <sluice/env.h>
+#include <sluice/file.h>
 #include <sluice/frame.h>
 #include <sluice/option.h>
 
@@ -91,6 +92,9 @@ struct sl_stage {
 	/* scratch[w] is worker w's: [batch->frames] entries of scratch_bytes. NULL: nothing to
 	 * conclude. */
 	void (*finish)(void *state, void *const *scratch, unsigned workers, struct sl_batch *batch);
+
+	/* The files of its options; before open(). NULL: none. */
+	void (*files)(const void *state, sl_file_each *each, void *arg);
 };
 
 #endif

@@ -230,6 +230,14 @@ void sl_options_defaults(const struct sl_option *options, void *base)
 	}
 }
 
+int sl_options_set(const struct sl_option *options, void *base, const char *name, const char *text,
+		   char *why, size_t why_bytes)
+{
+	const struct sl_option *option = sl_option_find(options, name);
+
+	return option ? sl_option_set(option, base, text, why, why_bytes) : -ENOENT;
+}
+
 const struct sl_option *sl_option_find(const struct sl_option *options, const char *name)
 {
 	for (; options->name; options++)

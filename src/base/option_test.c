@@ -72,6 +72,18 @@ static void defaults_are_written(void **state)
 	assert_int_equal(sample.fence, 0xa5a5a5a5);
 }
 
+static void set_by_name(void **state)
+{
+	struct sample before;
+
+	assert_int_equal(sl_options_set(options, &sample, "slots", "16", why, sizeof(why)), 0);
+	assert_int_equal(sample.slots, 16);
+	before = sample;
+	assert_int_equal(sl_options_set(options, &sample, "slots", "0", why, sizeof(why)), -ERANGE);
+	assert_int_equal(sl_options_set(options, &sample, "slot", "16", why, sizeof(why)), -ENOENT);
+	assert_memory_equal(&sample, &before, sizeof(sample));
+}
+
 static void find_by_name(void **state)
 {
 	assert_ptr_equal(sl_option_find(options, "bytes"), &options[2]);
@@ -292,6 +304,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(defaults_are_written),
 		CASE(find_by_name),
+		CASE(set_by_name),
 		CASE(whole_numbers),
 		CASE(suffixes),
 		CASE(not_whole_numbers),

@@ -93,6 +93,11 @@ static const char *split(const char *text, char *path, size_t bytes)
 	return text + (colon + 1 - path);
 }
 
+void sl_field_path(const char *text, char *path, size_t bytes)
+{
+	split(text, path, bytes);
+}
+
 int sl_field_read(const char *text, const char *what, const struct sl_geometry *geometry,
 		  float **field)
 {

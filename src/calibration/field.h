@@ -10,12 +10,17 @@
 #ifndef SL_CALIBRATION_FIELD_H
 #define SL_CALIBRATION_FIELD_H
 
+#include <stddef.h>
+
 #include <sluice/detector.h>
 
 /* [module][pixel], NaN as it may be; -EINVAL: of another shape, or not one number is finite. `what`
  * it is for begins the message. */
 int sl_field_read(const char *text, const char *what, const struct sl_geometry *geometry,
 		  float **field);
+
+/* The file that such a text names: FILE of FILE:/DATASET. */
+void sl_field_path(const char *text, char *path, size_t bytes);
 
 /* ---- between the files ---- */
 

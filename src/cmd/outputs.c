@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "cmd/outputs.h"
+#include "experiment/experiment.h"
 
 /* Results get their name by a rename, which would put them in the place of a device or a folder. */
 static int check_one(const char *path)
@@ -103,5 +104,62 @@ int sl_outputs_spare(const char *input, const char *const *path, size_t n)
 				err = -EEXIST;
 			}
 	sl_paths_free(&in);
+	return err;
+}
+
+/* ---- of a run ---- */
+
+struct list {
+	enum sl_file_use use;
+	char **path;
+	size_t n;
+	int err;
+};
+
+static void add(void *arg, enum sl_file_use use, const char *path)
+{
+	struct list *list = arg;
+	char **more;
+
+	if (use != list->use || list->err)
+		return;
+	more = realloc(list->path, (list->n + 1) * sizeof(*more));
+	if (more) {
+		list->path = more;
+		more[list->n] = strdup(path);
+	}
+	if (more && more[list->n])
+		list->n++;
+	else
+		list->err = -ENOMEM;
+}
+
+static void forget(struct list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		free(list->path[i]);
+	free(list->path);
+}
+
+int sl_outputs_check_run(const struct sl_experiment *e, const char *file, const char *const *ours,
+			 size_t n)
+{
+	struct list out = {.use = SL_FILE_WRITE}, in = {.use = SL_FILE_READ};
+	int err;
+
+	for (size_t i = 0; i < n; i++)
+		add(&out, SL_FILE_WRITE, ours[i]);
+	sl_experiment_files(e, add, &out);
+	sl_experiment_files(e, add, &in);
+	err = out.err ? out.err : in.err;
+	/* The sinks' own must not collide; whether they can be written is theirs to find out. */
+	if (!err)
+		err = sl_outputs_check((const char *const *)out.path, out.n, n);
+	if (!err)
+		err = sl_outputs_spare(file, (const char *const *)out.path, out.n);
+	for (size_t i = 0; i < in.n && !err; i++)
+		err = sl_outputs_spare(in.path[i], (const char *const *)out.path, out.n);
+	forget(&out);
+	forget(&in);
 	return err;
 }

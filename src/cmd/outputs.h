@@ -5,11 +5,18 @@
 
 #include <stddef.h>
 
+struct sl_experiment;
+
 /* No two of the n paths (NULL and "" are skipped) may be the same place. The first `ours` must
  * also be writable, and ordinary files if they are there. Logs and returns -errno. */
 int sl_outputs_check(const char *const *path, size_t n, size_t ours);
 
 /* Nor may one of them be a file that is read: `input` as base/paths.h has it, or "". */
 int sl_outputs_spare(const char *input, const char *const *path, size_t n);
+
+/* All that a run of this experiment file reads and writes, before anything is opened: its own n
+ * outputs, and the files of its detector, stages and sinks. */
+int sl_outputs_check_run(const struct sl_experiment *experiment, const char *file,
+			 const char *const *ours, size_t n);
 
 #endif

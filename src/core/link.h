@@ -49,6 +49,21 @@ enum sl_guard { SL_GUARD_ENFORCED = 1 << 0, SL_GUARD_CREDITED = 1 << 1, SL_GUARD
 const char *sl_proof_name(enum sl_proof proof);
 void sl_guard_name(uint32_t guards, char *text, size_t bytes); /* "enforced, credited" */
 
+/* What the pipeline must know of a link as it is configured. */
+struct sl_link_facts {
+	/* Numeric addresses of the receiver and of the front end, with commas between them. "": the
+	 * link has none, or finds one. */
+	const char *listen, *source;
+	bool credits; /* sources wait for credits, as far as these options say */
+	/* Data come through socket buffers, of this size each; 0: as much as the host allows. */
+	bool sockets;
+	uint64_t receive_buffer;
+	/* One way: bytes of pixels in a packet; the detector whose headers are expected, and those
+	 * whose headers the link knows, "a|b". NULL: headers do not tell. */
+	uint32_t payload;
+	const char *detector, *detectors;
+};
+
 struct sl_link_receiving {
 	/* One way: what a source would offer. NULL: sources offer for themselves. */
 	int (*offer)(void *state, struct sl_offer *offer);
@@ -142,6 +157,10 @@ struct sl_link {
 	 * member may itself be NULL: it always can. */
 	const char *(*unavailable)(void);
 
+	/* By its options, whether it is open or not; the texts are the link's. NULL: as
+	 * sl_link_facts() begins. */
+	void (*facts)(const void *state, struct sl_link_facts *facts);
+
 	int (*open)(void *state, const struct sl_link_env *env);
 	void (*close)(void *state);
 
@@ -150,5 +169,8 @@ struct sl_link {
 	const struct sl_link_handover *handover; /* NULL: no_handover says why */
 	const char *no_handover;
 };
+
+/* No addresses, credits, no sockets, no payload; then what the link says. */
+void sl_link_facts(const struct sl_link *link, const void *state, struct sl_link_facts *facts);
 
 #endif

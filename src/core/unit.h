@@ -56,6 +56,8 @@ struct sl_unit {
 	int (*open)(void *state, const struct sl_chain *chain, struct sl_bell *todo,
 		    struct sl_bell *done, unsigned *workers);
 	void (*close)(void *state);
+	/* How many threads open() will ask for, by its options. NULL: one. Asked before open(). */
+	unsigned (*workers)(const void *state);
 	/* How many batches it works on at a time. NULL: one. Asked before open(). */
 	unsigned (*batches)(const void *state);
 	/* Memory that pixels and results of frames will lie in: copies to and from it may be made

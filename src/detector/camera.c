@@ -325,6 +325,11 @@ static uint64_t timestamp(void *state, uint64_t frame)
 	return frame * ((struct camera *)state)->period_ns;
 }
 
+static uint32_t repeats_after(const void *state)
+{
+	return ((const struct camera *)state)->pool;
+}
+
 const struct sl_detector sl_detector_camera = {
 	.name = "camera",
 	.doc = "an image of any size in 8 to 16 bits: droplets that fly through a beam of light",
@@ -339,4 +344,5 @@ const struct sl_detector sl_detector_camera = {
 	.truth = truth,
 	.truth_rows = truth_rows,
 	.timestamp = timestamp,
+	.repeats_after = repeats_after,
 };

@@ -229,6 +229,11 @@ static uint64_t timestamp(void *state, uint64_t frame)
 	return frame * ((struct eiger *)state)->period_ns;
 }
 
+static uint32_t repeats_after(const void *state)
+{
+	return ((const struct eiger *)state)->options.pool;
+}
+
 const struct sl_detector sl_detector_eiger = {
 	.name = "eiger",
 	.doc = "512 x 1024 pixel modules that count photons in 8, 16 or 32 bits, up to 16M and "
@@ -244,4 +249,5 @@ const struct sl_detector sl_detector_eiger = {
 	.truth = truth,
 	.truth_rows = truth_rows,
 	.timestamp = timestamp,
+	.repeats_after = repeats_after,
 };

@@ -51,12 +51,12 @@ static uint32_t common_factor(uint32_t a, uint32_t b)
  * again and again: pixels left over from a lap before would look right. */
 static int check_pool(const struct sl_experiment *e)
 {
-	const struct sl_option *option = sl_option_find(e->generator->options, "pool");
+	const struct sl_detector *generator = e->generator;
 	uint32_t pool, seen, factor;
 
-	if (!option || option->type != SL_OPTION_U32)
+	pool = generator->repeats_after ? generator->repeats_after(e->generator_state) : 0;
+	if (!pool)
 		return 0;
-	memcpy(&pool, (const char *)e->generator_state + option->offset, sizeof(pool));
 	/* Of the pool a transfer that leaves frames out may see only a part. */
 	seen = pool / common_factor(pool, e->cut.options.every * e->cut.options.stack % pool);
 	factor = common_factor(seen, e->ring.slots);
@@ -100,20 +100,17 @@ static int check_feroce(const struct sl_experiment *e)
 	return -EINVAL;
 }
 
-/* Where nothing goes back to the source, and it sends no records. */
 /* A link that knows headers of several detectors, ours among them, and is set to another. */
 static bool other_headers(const struct sl_experiment *e)
 {
-	const struct sl_option *option = sl_option_find(e->link->options, "detector");
-	char set[SL_NAME_BYTES] = "";
+	struct sl_link_facts facts;
 
-	if (!option || option->type != SL_OPTION_CHOICE ||
-	    !strstr(option->choices, e->generator->name))
-		return false;
-	sl_option_print(option, e->link_state, set, sizeof(set));
-	return strcmp(set, e->generator->name) != 0;
+	sl_link_facts(e->link, e->link_state, &facts);
+	return facts.detector && strstr(facts.detectors, e->generator->name) &&
+	       strcmp(facts.detector, e->generator->name) != 0;
 }
 
+/* Where nothing goes back to the source, and it sends no records. */
 static int check_oneway(const struct sl_experiment *e)
 {
 	const char *problem = NULL;
@@ -177,31 +174,27 @@ static int check_faults(const struct sl_experiment *e)
 
 /* ---- answers, and who gives them ---- */
 
-enum { WORD = 64 };
-
-static const char *word(const struct sl_option *options, const void *state, const char *name,
-			char text[WORD])
+static uint16_t feedback_service(const struct sl_experiment *e)
 {
-	sl_option_print(sl_option_find(options, name), state, text, WORD);
-	return text;
+	return e->feedback.service ? SL_SERVICE_RC : SL_SERVICE_UC;
 }
 
-/* What a sink has in common with section `answers` of the same file, and sets otherwise. NULL:
+/* What a sink has in common with section `feedback` of the same file, and sets otherwise. NULL:
  * nothing. Addresses may differ: there are wildcards, and relays. */
 static const char *contradiction(const struct sl_experiment *e, unsigned sink)
 {
-	static const char *const shared[] = {"by", "port", "service"};
-	const struct sl_option *options = e->sink[sink]->options;
+	struct sl_feedback_sender_options to;
 	const struct sl_link *there, *here;
-	char a[WORD], b[WORD];
 
-	for (unsigned i = 0; i < (e->feedback.by ? 3 : 2); i++)
-		if (strcmp(word(options, e->sink_state[sink], shared[i], a),
-			   word(sl_feedback_options, &e->feedback, shared[i], b)) != 0)
-			return shared[i];
+	if (e->sink[sink]->feedback(e->sink_state[sink], &to) != e->feedback.by)
+		return "by";
+	if (to.port != e->feedback.port)
+		return "port";
 	if (!e->feedback.by)
 		return NULL;
-	there = sl_link_find(word(options, e->sink_state[sink], "link", a));
+	if (to.service != feedback_service(e))
+		return "service";
+	there = sl_link_find(to.link);
 	here = sl_link_find(e->feedback.link);
 	/* Those that are not there, or go one way, have words of their own. */
 	if (!there || !here || there->oneway || here->oneway)
@@ -226,7 +219,7 @@ static int check_feedback(const struct sl_experiment *e)
 	if (!e->emulate_local || !e->feedback.address[0])
 		return 0;
 	for (unsigned i = 0; i < e->sinks; i++) {
-		if (strcmp(e->sink[i]->name, "feedback") != 0)
+		if (!e->sink[i]->feedback)
 			continue;
 		sinks++;
 		wrong = contradiction(e, i);
@@ -248,7 +241,6 @@ static int check_feedback(const struct sl_experiment *e)
 /* What only RDMA WRITE has. */
 static int check_datagrams(const struct sl_experiment *e)
 {
-	char text[WORD];
 	int err = 0;
 
 	if (e->feedback.address[0] && !e->feedback.by && e->feedback.service) {
@@ -257,13 +249,11 @@ static int check_datagrams(const struct sl_experiment *e)
 		err = -EINVAL;
 	}
 	for (unsigned i = 0; i < e->sinks; i++) {
-		const struct sl_option *options = e->sink[i]->options;
-		const void *state = e->sink_state[i];
+		struct sl_feedback_sender_options to;
 
-		if (strcmp(e->sink[i]->name, "feedback") != 0 ||
-		    strcmp(word(options, state, "by", text), "udp") != 0 ||
-		    (strcmp(word(options, state, "service", text), "rc") != 0 &&
-		     strtoul(word(options, state, "qpn", text), NULL, 0) == 0))
+		if (!e->sink[i]->feedback ||
+		    e->sink[i]->feedback(e->sink_state[i], &to) != SL_FEEDBACK_BY_UDP ||
+		    (to.service != SL_SERVICE_RC && to.device.qpn == 0))
 			continue;
 		sl_config_error(e->config, sl_node_get(e->config->root, "sinks"),
 				"feedback: service rc and qpn are for by: write; UDP packets have "

@@ -135,6 +135,9 @@ uint16_t sl_experiment_message(const struct sl_experiment *experiment);	  /* enu
 /* The record must carry a CRC: asked for, or the only proof that this link has. */
 bool sl_experiment_crc(const struct sl_experiment *experiment);
 
+/* The files that the detector, the stages and the sinks read and write, by their options. */
+void sl_experiment_files(const struct sl_experiment *experiment, sl_file_each *each, void *arg);
+
 /* A digest of the detector section as understood: front end and receiver compare it, so that two
  * different files do not quietly disagree about what a pixel is. */
 uint64_t sl_experiment_digest(const struct sl_experiment *experiment);

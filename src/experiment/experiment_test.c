@@ -594,6 +594,33 @@ static void threads_are_placed_and_wait_as_told(void **state)
 	    "adaptive, latency or cores");
 }
 
+struct named {
+	char text[512];
+};
+
+static void name_file(void *arg, enum sl_file_use use, const char *path)
+{
+	struct named *named = arg;
+	size_t used = strlen(named->text);
+
+	snprintf(named->text + used, sizeof(named->text) - used, "%s%s ",
+		 use == SL_FILE_WRITE ? ">" : "", path);
+}
+
+static void files_of_add_ons_are_named(void **state)
+{
+	struct sl_experiment *e =
+		good("detector: {kind: replay, file: 'a.raw,b.raw', darks: c.raw,\n"
+		     "           rows: 4, columns: 4, frames: 1}\n"
+		     "stages: [{integrate: {flat: 'f.h5:/entry/flat'}}]\n"
+		     "sinks: [{nexus: {path: x.nxs}}, 'null']\n");
+	struct named named = {""};
+
+	sl_experiment_files(e, name_file, &named);
+	assert_string_equal(named.text, "a.raw b.raw c.raw  f.h5 >x.nxs ");
+	sl_experiment_close(e);
+}
+
 #define RC	 "detector: {kind: pattern}\nsinks: ['null']\nlink: {service: rc}\n"
 #define WITH_CRC "detector: {kind: pattern}\nsinks: ['null']\nlink: {service: rc, crc: true}\n"
 
@@ -761,6 +788,7 @@ int main(void)
 		cmocka_unit_test(the_digest_does_not_depend_on_the_order_in_the_file),
 		cmocka_unit_test(the_sections_have_tables_for_help),
 		cmocka_unit_test(threads_are_placed_and_wait_as_told),
+		cmocka_unit_test(files_of_add_ons_are_named),
 		cmocka_unit_test(answers_that_would_never_come_are_refused),
 		cmocka_unit_test(former_names_still_work),
 		cmocka_unit_test(devices_of_feroce_are_off_unless_asked_for),

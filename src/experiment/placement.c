@@ -15,23 +15,7 @@ enum { SPARE = 1 }; /* cpus for the control thread, interrupts and the rest of t
 /* How many workers the unit will have: both sides must know, and only one opens it. */
 static unsigned workers_of(const struct sl_experiment *e)
 {
-	const struct sl_option *option = sl_option_find(e->unit->options, "workers");
-	uint32_t workers = 1;
-
-	if (option && option->type == SL_OPTION_U32)
-		memcpy(&workers, (const char *)e->unit_state + option->offset, sizeof(workers));
-	return workers;
-}
-
-/* The first address in an option of the link; empty: it has none. */
-static void address_of(const struct sl_experiment *e, const char *name, char *text, size_t bytes)
-{
-	const struct sl_option *option = sl_option_find(e->link->options, name);
-
-	text[0] = 0;
-	if (option)
-		sl_option_print(option, e->link_state, text, bytes);
-	text[strcspn(text, ", ")] = 0;
+	return e->unit->workers ? e->unit->workers(e->unit_state) : 1;
 }
 
 static bool is_loopback(const char *address)
@@ -57,12 +41,17 @@ static bool receiver_is_here(const struct sl_experiment *e)
 	return sl_net_interface(e->control.address, name);
 }
 
-static void find_interface(const struct sl_experiment *e, const char *root, const char *option,
+/* That of the receiver's data, or of the front end's. */
+static void find_interface(const struct sl_experiment *e, const char *root, bool receiver,
 			   struct sl_placement *p)
 {
-	char address[256];
+	struct sl_link_facts facts;
+	const char *list;
+	char address[256]; /* the first */
 
-	address_of(e, option, address, sizeof(address));
+	sl_link_facts(e->link, e->link_state, &facts);
+	list = receiver ? facts.listen : facts.source;
+	snprintf(address, sizeof(address), "%.*s", (int)strcspn(list, ", "), list);
 	p->interface_node = -1;
 	if (address[0] && sl_net_interface(address, p->interface))
 		p->interface_node = sl_net_interface_node(root, p->interface);
@@ -156,7 +145,7 @@ int sl_placement_receiver(const struct sl_experiment *e, const char *root, struc
 	p->sources = here ? 1 : 0;
 	p->threads = receivers(p);
 	p->line = p->threads + p->sources;
-	find_interface(e, root, "listen", p);
+	find_interface(e, root, true, p);
 	return place(e, root, "cpus", e->threads.cpus, p);
 }
 
@@ -171,9 +160,9 @@ int sl_placement_source(const struct sl_experiment *e, const char *root, uint32_
 	if (receiver_is_here(e)) {
 		line_up(e, p);
 		p->first = receivers(p);
-		find_interface(e, root, "listen", p);
+		find_interface(e, root, true, p);
 	} else
-		find_interface(e, root, "source", p);
+		find_interface(e, root, false, p);
 	p->line = p->first + (all ? threads : e->run.modules * threads);
 	p->first += all ? 0 : first_module * threads;
 	return place(e, root, "source_cpus", e->threads.source_cpus, p);

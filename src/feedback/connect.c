@@ -57,13 +57,14 @@ static int find_source(const struct sl_feedback_sender *b, char text[SL_NET_TEXT
  * (an RDMA device). */
 static int set_source(struct sl_feedback_sender *b)
 {
-	const struct sl_option *option = sl_option_find(b->over.link->options, "source");
+	struct sl_link_facts facts;
 	char text[SL_NET_TEXT_BYTES];
 	int err;
 
 	if (b->source[0])
 		return sl_feedback_link_set(&b->over, "feedback", "source", b->source);
-	if (!option || !option->def[0])
+	sl_link_facts(b->over.link, b->over.options, &facts);
+	if (!facts.source[0])
 		return 0;
 	err = find_source(b, text);
 	return err ? err : sl_feedback_link_set(&b->over, "feedback", "source", text);

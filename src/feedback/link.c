@@ -68,10 +68,10 @@ void sl_feedback_link_fini(struct sl_feedback_link *over)
 int sl_feedback_link_set(struct sl_feedback_link *over, const char *what, const char *name,
 			 const char *value)
 {
-	const struct sl_option *option = sl_option_find(over->link->options, name);
 	char why[128];
+	int err = sl_options_set(over->link->options, over->options, name, value, why, sizeof(why));
 
-	if (!option || !sl_option_set(option, over->options, value, why, sizeof(why)))
+	if (!err || err == -ENOENT)
 		return 0;
 	sl_error("%s: link %s, %s: '%s': %s", what, over->link->name, name, value, why);
 	return -EINVAL;

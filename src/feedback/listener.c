@@ -182,8 +182,7 @@ int sl_feedback_listener_wait(struct sl_feedback_listener *t)
 {
 	uint64_t end = sl_clock_ns() + (uint64_t)(t->options.wait_s * 1e9);
 
-	while (t->options.by == SL_FEEDBACK_LISTENER_BY_WRITE &&
-	       !atomic_load(&t->write.connected)) {
+	while (t->options.by == SL_FEEDBACK_BY_WRITE && !atomic_load(&t->write.connected)) {
 		if (sl_clock_ns() > end) {
 			sl_error("nobody came to %s, port %u, to write answers within %g s "
 				 "(feedback.wait_s): the receiver needs a sink feedback: {by: "
@@ -218,7 +217,7 @@ int sl_feedback_listener_open(const struct sl_feedback_options *options,
 			      const struct sl_feedback_account_terms *terms,
 			      struct sl_feedback_listener **thread)
 {
-	bool write = options->by == SL_FEEDBACK_LISTENER_BY_WRITE;
+	bool write = options->by == SL_FEEDBACK_BY_WRITE;
 	struct sl_feedback_listener *t = calloc(1, sizeof(*t));
 	int err;
 

@@ -9,17 +9,16 @@
 #define SL_FEEDBACK_LISTENER_H
 
 #include <sluice/detector.h>
+#include <sluice/feedback.h>
 #include <sluice/option.h>
 
 #include "base/thread.h"
 #include "feedback/account.h"
 #include "feedback/inbox.h"
 
-enum sl_feedback_listener_by { SL_FEEDBACK_LISTENER_BY_UDP, SL_FEEDBACK_LISTENER_BY_WRITE };
-
 struct sl_feedback_options {
 	char address[64]; /* empty: nobody listens */
-	uint32_t by;	  /* enum sl_feedback_listener_by */
+	uint32_t by;	  /* enum sl_feedback_by */
 	uint32_t port, deadline_us;
 	double wait_s;
 	/* by write */

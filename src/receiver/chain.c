@@ -98,18 +98,6 @@ static int add(struct sl_chain_build *build, const struct sl_stage *ops, void *s
 	return add_outputs(build, stage);
 }
 
-/* Sinks name what they store in an option called dataset. */
-static bool stores_raw(const struct sl_sink *sink, const void *state)
-{
-	const struct sl_option *option = sink->options ? sl_option_find(sink->options, "dataset")
-						       : NULL;
-	char name[SL_NAME_BYTES] = "";
-
-	if (option)
-		sl_option_print(option, state, name, sizeof(name));
-	return !strcmp(name, "raw");
-}
-
 /* A sink asks for raw pixels, and no stage of the experiment makes them a result already. */
 static bool wants_raw(const struct sl_experiment *e)
 {
@@ -117,7 +105,7 @@ static bool wants_raw(const struct sl_experiment *e)
 		if (!strcmp(e->stage[i]->name, "copy"))
 			return false;
 	for (unsigned i = 0; i < e->sinks; i++)
-		if (e->sink[i]->wants & SL_WANT_RAW || stores_raw(e->sink[i], e->sink_state[i]))
+		if (sl_sink_wants(e->sink[i], e->sink_state[i]) & SL_WANT_RAW)
 			return true;
 	return false;
 }
@@ -141,7 +129,7 @@ static void mark_unread(const struct sl_experiment *e, struct sl_chain_build *bu
 				!is_read(e, build->result[stage->output].name);
 	}
 	for (unsigned i = 0; i < e->sinks; i++)
-		if (e->sink[i]->wants & SL_WANT_REJECTED_RESULTS)
+		if (sl_sink_wants(e->sink[i], e->sink_state[i]) & SL_WANT_REJECTED_RESULTS)
 			build->chain.rejected_read = 1;
 }
 

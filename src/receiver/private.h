@@ -156,6 +156,7 @@ struct sl_receiver {
 	struct sl_pending_span *pending;
 	size_t pending_spans, pending_room;
 	size_t pending_last[SL_ASSEMBLER_MODULES];   /* 1 + the module's newest run; 0: none */
+	uint32_t sink_wants[SL_EXPERIMENT_SINKS];    /* enum sl_wants */
 	_Atomic int sink_error[SL_EXPERIMENT_SINKS]; /* the first of each */
 
 	struct sl_thread link_thread[SL_POLLERS], dispatch_thread, settle_thread;

@@ -111,12 +111,10 @@ static int open_pollers(struct sl_receiver *r)
 static uint32_t guards_of(const struct sl_receiver *r)
 {
 	const struct sl_experiment *e = r->experiment;
-	const struct sl_option *option = sl_option_find(e->link->options, "credits");
-	bool credits = true;
+	struct sl_link_facts facts;
 
-	if (option && option->type == SL_OPTION_BOOL)
-		memcpy(&credits, (const char *)e->link_state + option->offset, sizeof(credits));
-	return credits ? e->link->guards : e->link->guards & ~(uint32_t)SL_GUARD_CREDITED;
+	sl_link_facts(e->link, e->link_state, &facts);
+	return facts.credits ? e->link->guards : e->link->guards & ~(uint32_t)SL_GUARD_CREDITED;
 }
 
 static int open_link(struct sl_receiver *r)
@@ -212,6 +210,7 @@ static int open_sinks(struct sl_receiver *r)
 	for (unsigned i = 0; i < e->sinks; i++) {
 		int err;
 
+		r->sink_wants[i] = sl_sink_wants(e->sink[i], e->sink_state[i]);
 		r->sinks_open++; /* close() is due even when open() failed */
 		err = e->sink[i]->open(e->sink_state[i], &r->env);
 		if (err) {

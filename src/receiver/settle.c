@@ -96,7 +96,7 @@ static bool put_to(struct sl_receiver *r, struct sl_frame *frame, uint32_t want,
 	for (unsigned i = 0; i < e->sinks; i++) {
 		int err;
 
-		if (!(e->sink[i]->wants & want) || (e->sink[i]->where != NULL) != writers)
+		if (!(r->sink_wants[i] & want) || (e->sink[i]->where != NULL) != writers)
 			continue;
 		err = e->sink[i]->put(e->sink_state[i], frame);
 		if (!err)

@@ -15,15 +15,10 @@
 
 #include "base/log.h"
 #include "calibration/sums.h"
-
-enum { PATH_BYTES = 256, GAIN_PLAIN = 4 };
+#include "sink/calibration.h"
 
 struct calibration {
-	char path[PATH_BYTES], base[PATH_BYTES];
-	uint32_t gain; /* index into the choices */
-	bool all, stuck;
-	double pedestal_min, pedestal_max, rms_min, rms_max, spreads, wrong_share;
-	uint64_t frames_max;
+	struct sl_calibration_sink o; /* first: options, see calibration.h */
 
 	const struct sl_env *env;
 	struct sl_sums sums;
@@ -34,39 +29,42 @@ struct calibration {
 };
 
 static const struct sl_option options[] = {
-	SL_STRING(struct calibration, path, "calibration.h5",
+	SL_STRING(struct sl_calibration_sink, path, "calibration.h5",
 		  "the file; missing folders are created"),
 	SL_CHOICE(
-		struct calibration, gain, auto, "auto|g0|g1|g2|plain",
+		struct sl_calibration_sink, gain, auto, "auto|g0|g1|g2|plain",
 		"gain that is measured; auto: g0 where the detector has gains, else plain: pixels "
 		"are numbers without gain bits"),
-	SL_STRING(struct calibration, base, "",
+	SL_STRING(struct sl_calibration_sink, base, "",
 		  "calibration file that has what is not measured here"),
-	SL_BOOL(struct calibration, all, false,
+	SL_BOOL(struct sl_calibration_sink, all, false,
 		"take all frames for dark ones, marked or not: there is no beam"),
-	SL_U64(struct calibration, frames_max, 0, 0, 4e9, "frames",
+	SL_U64(struct sl_calibration_sink, frames_max, 0, 0, 4e9, "frames",
 	       "take no more than so many; 0: all"),
-	SL_F64(struct calibration, pedestal_min, 0, -1e9, 1e9, "ADU",
+	SL_F64(struct sl_calibration_sink, pedestal_min, 0, -1e9, 1e9, "ADU",
 	       "a pixel with less is bad; 0: no such bound"),
-	SL_F64(struct calibration, pedestal_max, 0, -1e9, 1e9, "ADU", "and one with more"),
-	SL_F64(struct calibration, rms_min, 0, 0, 1e9, "ADU", "a pixel with less noise is bad"),
-	SL_F64(struct calibration, rms_max, 0, 0, 1e9, "ADU", "and one with more"),
-	SL_F64(struct calibration, spreads, 10, 0, 1e6, "",
+	SL_F64(struct sl_calibration_sink, pedestal_max, 0, -1e9, 1e9, "ADU", "and one with more"),
+	SL_F64(struct sl_calibration_sink, rms_min, 0, 0, 1e9, "ADU",
+	       "a pixel with less noise is bad"),
+	SL_F64(struct sl_calibration_sink, rms_max, 0, 0, 1e9, "ADU", "and one with more"),
+	SL_F64(struct sl_calibration_sink, spreads, 10, 0, 1e6, "",
 	       "pedestal or noise further than so many spreads from the module's median is bad; 0: "
 	       "no such bound"),
-	SL_F64(struct calibration, wrong_share, 0.01, 0, 1, "",
+	SL_F64(struct sl_calibration_sink, wrong_share, 0.01, 0, 1, "",
 	       "a pixel with a larger share of its samples in another gain is bad; 0: no such "
 	       "bound"),
-	SL_BOOL(struct calibration, stuck, true, "a pixel that always reads the same is bad"),
+	SL_BOOL(struct sl_calibration_sink, stuck, true,
+		"a pixel that always reads the same is bad"),
 	SL_OPTION_END};
 
 static int gain_of(const struct calibration *c, const struct sl_env *env)
 {
 	static const int gains[] = {0, 0, 1, 2, -1};
 
-	if (c->gain == 0 && (!env->calibration || env->geometry->dtype != SL_U16))
+	if (c->o.gain == SL_CALIBRATION_AUTO &&
+	    (!env->calibration || env->geometry->dtype != SL_U16))
 		return -1;
-	return gains[c->gain];
+	return gains[c->o.gain];
 }
 
 /* What the run works with is stored beside what is measured: one file is all that `correct`
@@ -113,8 +111,8 @@ static int open_calibration(void *state, const struct sl_env *env)
 	c->env = env;
 	sl_tables_init(&c->tables, env->geometry);
 	err = sl_sums_open(&c->sums, env->geometry, gain_of(c, env));
-	if (!err && c->base[0])
-		err = sl_calibration_read(c->base, &c->tables);
+	if (!err && c->o.base[0])
+		err = sl_calibration_read(c->o.base, &c->tables);
 	if (!err && c->sums.gain >= 0)
 		err = take_others(c, env->calibration);
 	c->open = !err;
@@ -131,8 +129,8 @@ static int put(void *state, struct sl_frame *frame)
 		return 0;
 	if (!raw || !raw->host)
 		return -EINVAL;
-	if ((!c->all && !(frame->flags & SL_FRAME_DARK)) ||
-	    (c->frames_max && c->frames >= c->frames_max)) {
+	if ((!c->o.all && !(frame->flags & SL_FRAME_DARK)) ||
+	    (c->o.frames_max && c->frames >= c->o.frames_max)) {
 		c->left_out++;
 		return 0;
 	}
@@ -156,19 +154,19 @@ static int put(void *state, struct sl_frame *frame)
 static int write(struct calibration *c)
 {
 	const struct sl_bounds bounds = {
-		.pedestal_min = c->pedestal_min,
-		.pedestal_max = c->pedestal_max,
-		.rms_min = c->rms_min,
-		.rms_max = c->rms_max,
-		.spreads = c->spreads,
-		.wrong_share = c->wrong_share,
-		.stuck = c->stuck,
+		.pedestal_min = c->o.pedestal_min,
+		.pedestal_max = c->o.pedestal_max,
+		.rms_min = c->o.rms_min,
+		.rms_max = c->o.rms_max,
+		.spreads = c->o.spreads,
+		.wrong_share = c->o.wrong_share,
+		.stuck = c->o.stuck,
 	};
 	int err = sl_sums_tables(&c->sums, &c->tables);
 
 	if (!err)
 		err = sl_sums_mask(&c->sums, &bounds, &c->tables, &c->bad);
-	return err ? err : sl_calibration_write(c->path, &c->tables);
+	return err ? err : sl_calibration_write(c->o.path, &c->tables);
 }
 
 static int close_calibration(void *state, const struct sl_status *status)
@@ -180,7 +178,7 @@ static int close_calibration(void *state, const struct sl_status *status)
 		sl_warn("calibration: no dark frame came, so '%s' is not written; set "
 			"detector.dark_frames, or all: true where frames are dark without saying "
 			"so",
-			c->path);
+			c->o.path);
 	} else if (c->open && status) {
 		err = write(c);
 	}
@@ -192,7 +190,7 @@ static int close_calibration(void *state, const struct sl_status *status)
 
 static const char *where(const void *state)
 {
-	return ((const struct calibration *)state)->path;
+	return ((const struct calibration *)state)->o.path;
 }
 
 static void figures(const void *state, sl_sink_figure *figure, void *arg)
@@ -209,6 +207,12 @@ static void figures(const void *state, sl_sink_figure *figure, void *arg)
 	figure(arg, "pixels_rms", c->bad.rms, 0);
 }
 
+/* Not `base`: open() reads all of it, and the file that is written may replace it. */
+static void files(const void *state, sl_file_each *each, void *arg)
+{
+	each(arg, SL_FILE_WRITE, ((const struct calibration *)state)->o.path);
+}
+
 const struct sl_sink sl_sink_calibration = {
 	.name = "calibration",
 	.doc = "pedestal, noise and bad pixels from dark frames, written to a calibration file "
@@ -222,4 +226,5 @@ const struct sl_sink sl_sink_calibration = {
 	.close = close_calibration,
 	.where = where,
 	.figures = figures,
+	.files = files,
 };

@@ -285,6 +285,7 @@ static void subject_open(struct subject *s)
 {
 	assert_int_equal(s->ops->open(s->state, &s->chain, &s->todo, &s->done, &s->workers), 0);
 	assert_true(s->workers >= 1 && s->workers <= WORKERS);
+	assert_int_equal(s->ops->workers ? s->ops->workers(s->state) : 1, s->workers);
 }
 
 static void *run_worker(void *arg)

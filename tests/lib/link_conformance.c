@@ -441,6 +441,52 @@ static void closing_a_link_that_never_opened_is_harmless(void **state)
 	free(never);
 }
 
+static void the_descriptor_is_whole(void **state)
+{
+	const struct sl_link *link = *state;
+
+	assert_non_null(link->receiving);
+	assert_non_null(link->sending);
+	assert_true((link->handover == NULL) == (link->no_handover != NULL));
+	assert_true(link->oneway == (link->receiving->offer != NULL));
+	assert_true(link->oneway == (link->sending->accept != NULL));
+}
+
+static bool set_text(const struct sl_link *link, void *options, const char *name, const char *text)
+{
+	char why[128];
+
+	return sl_options_set(link->options, options, name, text, why, sizeof(why)) == 0;
+}
+
+static void facts_are_as_options_say(void **state)
+{
+	const struct sl_link *link = *state;
+	void *options = calloc(1, link->state_bytes);
+	struct sl_link_facts facts;
+
+	sl_options_defaults(link->options, options);
+	sl_link_facts(link, options, &facts);
+	assert_true(facts.credits);
+	assert_true(link->oneway == (facts.payload != 0));
+	if (set_text(link, options, "listen", "10.1.2.3"))
+		assert_string_equal(facts.listen, "10.1.2.3");
+	else
+		assert_string_equal(facts.listen, "");
+	if (set_text(link, options, "source", "10.1.2.4"))
+		assert_string_equal(facts.source, "10.1.2.4");
+	else
+		assert_string_equal(facts.source, "");
+	if (set_text(link, options, "credits", "false")) {
+		sl_link_facts(link, options, &facts);
+		assert_false(facts.credits);
+	}
+	assert_true(facts.sockets == set_text(link, options, "receive_buffer", "123456"));
+	sl_link_facts(link, options, &facts);
+	assert_int_equal(facts.receive_buffer, facts.sockets ? 123456 : 0);
+	free(options);
+}
+
 static void two_receivers_do_not_share_an_address(void **state)
 {
 	struct rig *a = rig_new(*state), *b = rig_new(*state);
@@ -555,6 +601,8 @@ static const struct {
 	CASE(waiting_ends_when_slots_were_opened, ANY, PLAIN),
 	CASE(nothing_is_lost_with_default_buffers_and_a_lazy_receiver, BOTH_WAYS, LAID),
 	CASE(closing_a_link_that_never_opened_is_harmless, ANY, PLAIN),
+	CASE(the_descriptor_is_whole, ANY, PLAIN),
+	CASE(facts_are_as_options_say, ANY, PLAIN),
 	CASE(two_receivers_do_not_share_an_address, BOTH_WAYS_NOT_NIC, PLAIN),
 	CASE(offers_of_other_lines_are_refused, ANY, LAID_ONLY),
 	CASE(options_are_documented, ANY, PLAIN),

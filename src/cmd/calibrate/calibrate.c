@@ -16,6 +16,7 @@
 #include "cmd/signals.h"
 #include "core/registry.h"
 #include "monitor/summary.h"
+#include "sink/calibration.h"
 
 enum { OPTIONS = 48, ALIGN = 64 };
 
@@ -47,21 +48,16 @@ static const struct sl_option own[] = {
 struct calibrate {
 	const struct sl_sink *sink;
 	struct calibrate_options *options;
-	void *sink_state; /* with its options */
+	struct sl_calibration_sink *sink_options; /* the sink's state before it is opened */
 	struct sl_option table[OPTIONS];
 	struct sl_args args;
 	char set[2][64];
 };
 
-static struct sl_option *sink_option(struct calibrate *c, const char *name)
-{
-	return (struct sl_option *)sl_option_find(c->sink->options, name);
-}
-
 static int set_sink(struct calibrate *c, const char *name, const char *value)
 {
 	char why[200];
-	int err = sl_option_set(sink_option(c, name), c->sink_state, value, why, sizeof(why));
+	int err = sl_options_set(c->sink->options, c->sink_options, name, value, why, sizeof(why));
 
 	if (err)
 		sl_error("%s '%s': %s", name, value, why);
@@ -78,26 +74,19 @@ static int make_table(struct calibrate *c)
 	if (!memory)
 		return -ENOMEM;
 	c->options = (void *)memory;
-	c->sink_state = memory + before;
+	c->sink_options = (void *)(memory + before);
 	for (const struct sl_option *o = own; o->name; o++)
 		c->table[n++] = *o;
 	for (const struct sl_option *o = c->sink->options; o->name && n < OPTIONS - 1; o++) {
-		if (!strcmp(o->name, "path") || !strcmp(o->name, "frames_max"))
+		if (o->offset == offsetof(struct sl_calibration_sink, path) ||
+		    o->offset == offsetof(struct sl_calibration_sink, frames_max))
 			continue;
 		c->table[n] = *o;
 		c->table[n++].offset += before;
 	}
 	c->table[n] = (struct sl_option)SL_OPTION_END;
-	sl_options_defaults(c->sink->options, c->sink_state);
+	sl_options_defaults(c->sink->options, c->sink_options);
 	return 0;
-}
-
-static bool takes_all(struct calibrate *c)
-{
-	bool all;
-
-	memcpy(&all, (char *)c->sink_state + sink_option(c, "all")->offset, sizeof(all));
-	return all;
 }
 
 /* Stages and sinks make room for the one sink. */
@@ -108,7 +97,7 @@ static int change(void *arg, struct sl_experiment *e)
 
 	if (!state)
 		return -ENOMEM;
-	if (!takes_all(c) && !e->run.dark_frames && !e->run.dark_every) {
+	if (!c->sink_options->all && !e->run.dark_frames && !e->run.dark_every) {
 		sl_error(
 			"%s has no dark frames (detector.dark_frames): say how many with --frames, "
 			"or --all where all are dark",
@@ -124,7 +113,7 @@ static int change(void *arg, struct sl_experiment *e)
 		free(e->sink_state[i]);
 		e->sink_state[i] = NULL;
 	}
-	memcpy(state, c->sink_state, c->sink->state_bytes);
+	memcpy(state, c->sink_options, c->sink->state_bytes);
 	e->stages = 0;
 	e->sinks = 1;
 	e->sink[0] = c->sink;
@@ -136,7 +125,7 @@ static int change(void *arg, struct sl_experiment *e)
 static int set_frames(struct calibrate *c)
 {
 	unsigned long long frames = c->options->frames;
-	bool all = takes_all(c);
+	bool all = c->sink_options->all;
 	char text[32];
 
 	if (!frames)
@@ -191,7 +180,6 @@ static enum sl_result run_file(struct calibrate *c)
 				    .frames = c->options->frames};
 	struct sl_experiment *e;
 	enum sl_result result = SL_RESULT_ERROR;
-	char gain[16];
 	int err = sl_experiment_open(c->args.plain[0], c->options->transfer, c->args.set,
 				     c->args.sets, &e);
 
@@ -199,8 +187,7 @@ static enum sl_result run_file(struct calibrate *c)
 		return SL_RESULT_ERROR;
 	err = sl_dark_file_open(e, &dark);
 	/* The file does not tell whether its pixels have gains; the detector does. */
-	sl_option_print(sink_option(c, "gain"), c->sink_state, gain, sizeof(gain));
-	if (!err && !strcmp(gain, "auto") && e->generator->calibration)
+	if (!err && c->sink_options->gain == SL_CALIBRATION_AUTO && e->generator->calibration)
 		err = set_sink(c, "gain", "g0");
 	if (!err)
 		err = set_sink(c, "all", "true");

@@ -19,15 +19,6 @@ static const struct sl_option options[] = {
 	SL_OPTION_END,
 };
 
-static void addresses_of(const struct sl_experiment *e, const char *name, char *text, size_t bytes)
-{
-	const struct sl_option *option = sl_option_find(e->link->options, name);
-
-	text[0] = 0;
-	if (option)
-		sl_option_print(option, e->link_state, text, bytes);
-}
-
 /* Several, where the link takes several; none: the link finds them itself. */
 static void check_addresses(struct sl_doctor *d, char *addresses, const char *option)
 {
@@ -41,14 +32,15 @@ static void check_addresses(struct sl_doctor *d, char *addresses, const char *op
 
 static void check_network(struct sl_doctor *d)
 {
+	struct sl_link_facts facts;
 	char addresses[256];
 
 	if (!d->experiment) {
 		sl_doctor_interface(d, "127.0.0.1", "loopback");
 		return;
 	}
-	addresses_of(d->experiment, d->front_end ? "source" : "listen", addresses,
-		     sizeof(addresses));
+	sl_link_facts(d->experiment->link, d->experiment->link_state, &facts);
+	snprintf(addresses, sizeof(addresses), "%s", d->front_end ? facts.source : facts.listen);
 	check_addresses(d, addresses, d->front_end ? "link.source" : "link.listen");
 }
 
@@ -56,11 +48,11 @@ static void check_network(struct sl_doctor *d)
 static bool is_front_end(const struct sl_experiment *e)
 {
 	char listen[256], source[256], name[IF_NAMESIZE];
+	struct sl_link_facts facts;
 
-	addresses_of(e, "listen", listen, sizeof(listen));
-	addresses_of(e, "source", source, sizeof(source));
-	listen[strcspn(listen, ", ")] = 0;
-	source[strcspn(source, ", ")] = 0;
+	sl_link_facts(e->link, e->link_state, &facts);
+	snprintf(listen, sizeof(listen), "%.*s", (int)strcspn(facts.listen, ", "), facts.listen);
+	snprintf(source, sizeof(source), "%.*s", (int)strcspn(facts.source, ", "), facts.source);
 	return listen[0] && !sl_net_interface(listen, name) && source[0] &&
 	       sl_net_interface(source, name) && strcmp(name, "lo") != 0;
 }

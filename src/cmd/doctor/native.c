@@ -1,22 +1,7 @@
 /* native.c - sluice doctor: native UDP detectors, which nothing slows down. */
-#include <string.h>
-
 #include "cmd/doctor/doctor.h"
 
-enum {
-	EIGER = 1,	/* of link sls, option detector */
-	ENOUGH_MS = 10, /* that a thread may be kept from its work */
-};
-
-static uint32_t number_of(const struct sl_experiment *e, const char *name)
-{
-	const struct sl_option *option = sl_option_find(e->link->options, name);
-	uint32_t value = 0;
-
-	if (option && option->size == sizeof(value))
-		memcpy(&value, (const char *)e->link_state + option->offset, sizeof(value));
-	return value;
-}
+enum { ENOUGH_MS = 10 }; /* that a thread may be kept from its work */
 
 bool sl_doctor_is_native(const struct sl_doctor *d)
 {
@@ -25,14 +10,10 @@ bool sl_doctor_is_native(const struct sl_doctor *d)
 
 unsigned sl_doctor_native_payload(const struct sl_doctor *d)
 {
-	const struct sl_experiment *e = d->experiment;
-	uint32_t payload = number_of(e, "payload");
+	struct sl_link_facts facts;
 
-	if (sl_option_find(e->link->options, "packet_events"))
-		payload = number_of(e, "packet_events") * number_of(e, "event_bytes");
-	else if (!payload)
-		payload = number_of(e, "detector") == EIGER ? 4096 : 8192;
-	return payload;
+	sl_link_facts(d->experiment->link, d->experiment->link_state, &facts);
+	return facts.payload;
 }
 
 void sl_doctor_native_buffer(struct sl_doctor *d, uint64_t bytes)

@@ -26,19 +26,16 @@ enum {
 static void check_receive_buffer(struct sl_doctor *d)
 {
 	uint64_t wanted = WANTED_RMEM;
-	const struct sl_option *option;
+	struct sl_link_facts facts = {.sockets = true};
 	long long most;
 	bool good;
 
 	if (!sl_sysfile_number(d->root, &most, "/proc/sys/net/core/rmem_max"))
 		return;
-	option = d->experiment ? sl_option_find(d->experiment->link->options, "receive_buffer")
-			       : NULL;
-	if (option)
-		memcpy(&wanted, (const char *)d->experiment->link_state + option->offset,
-		       sizeof(wanted));
-	if (!wanted)
-		wanted = WANTED_RMEM;
+	if (d->experiment)
+		sl_link_facts(d->experiment->link, d->experiment->link_state, &facts);
+	if (facts.sockets && facts.receive_buffer)
+		wanted = facts.receive_buffer;
 	if (sl_doctor_may(d, CAP_NET_ADMIN)) {
 		sl_doctor_say(d, true,
 			      "net.core.rmem_max is %lld bytes; this process may have "
@@ -48,8 +45,7 @@ static void check_receive_buffer(struct sl_doctor *d)
 			sl_doctor_native_buffer(d, wanted);
 		return;
 	}
-	/* Links without the option receive through other memory. */
-	good = (uint64_t)most >= wanted || (d->experiment && !option) || d->front_end;
+	good = (uint64_t)most >= wanted || !facts.sockets || d->front_end;
 	sl_doctor_say(d, good,
 		      "net.core.rmem_max is %lld bytes: the largest receive buffer a user may have",
 		      most);

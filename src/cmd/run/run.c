@@ -63,63 +63,12 @@ static enum sl_result conclude(struct sl_run_state *run)
 	return failed ? SL_RESULT_ERROR : (enum sl_result)status->result;
 }
 
-/* A file that an add-on reads, if it has an option of that name; FILE:/DATASET is FILE. */
-static int spare_input(const struct sl_option *table, const void *state, const char *name,
-		       const char *const *path, size_t n)
-{
-	const struct sl_option *option = table ? sl_option_find(table, name) : NULL;
-	char input[1024], *dataset;
-
-	if (!option || option->type != SL_OPTION_STRING)
-		return 0;
-	sl_option_print(option, state, input, sizeof(input));
-	dataset = access(input, F_OK) ? strstr(input, ":/") : NULL;
-	if (dataset)
-		*dataset = '\0';
-	return sl_outputs_spare(input, path, n);
-}
-
-/* Detectors that play files, and stages that read some, name them in these options. */
-static int spare_inputs(const struct sl_experiment *e, const char *const *path, size_t n)
-{
-	static const char *const of_detector[] = {"file", "darks"}, *const of_stage[] = {"dark",
-											 "flat"};
-	int err = 0;
-
-	for (unsigned i = 0; i < 2 && !err; i++)
-		err = spare_input(e->generator->options, e->generator_state, of_detector[i], path,
-				  n);
-	for (unsigned i = 0; i < 2 * e->stages && !err; i++)
-		err = spare_input(e->stage[i / 2]->options, e->stage_state[i / 2], of_stage[i % 2],
-				  path, n);
-	return err;
-}
-
-/* Sinks name theirs in an option called path. */
 static int check_outputs(const struct sl_run_state *run)
 {
-	const struct sl_experiment *e = run->experiment;
-	static char sink_path[SL_EXPERIMENT_SINKS][1024];
-	const char *path[4 + SL_EXPERIMENT_SINKS] = {run->options.summary, run->options.outcomes,
-						     run->options.port_file, run->options.truth};
-	size_t n = 4;
-	int err;
+	const char *const ours[] = {run->options.summary, run->options.outcomes,
+				    run->options.port_file, run->options.truth};
 
-	for (unsigned i = 0; i < e->sinks; i++) {
-		const struct sl_option *options_of = e->sink[i]->options;
-		const struct sl_option *option = options_of ? sl_option_find(options_of, "path")
-							    : NULL;
-
-		if (!option)
-			continue;
-		sl_option_print(option, e->sink_state[i], sink_path[i], sizeof(sink_path[i]));
-		path[n++] = sink_path[i];
-	}
-	/* The sinks' own must not collide; whether they can be written is theirs to find out. */
-	err = sl_outputs_check(path, n, 4);
-	if (!err)
-		err = sl_outputs_spare(run->args.plain[0], path, n);
-	return err ? err : spare_inputs(e, path, n);
+	return sl_outputs_check_run(run->experiment, run->args.plain[0], ours, 4);
 }
 
 /* A front end that listens for answers stays until it has them, and has a say in the result. */

@@ -21,10 +21,9 @@ static int open(void *state, const struct sl_control_env *env)
 {
 	struct feroce *feroce = state;
 	const struct sl_experiment *e = env->experiment;
-	const struct sl_option *listen = sl_option_find(e->link->options, "listen");
-	char address[64] = "";
-	const struct sl_feroce_server_options options = {
-		.address = e->feroce.address[0] ? e->feroce.address : address,
+	struct sl_link_facts facts;
+	struct sl_feroce_server_options options = {
+		.address = e->feroce.address,
 		.port = (uint16_t)e->feroce.port,
 		.allow = e->feroce.allow,
 		.open = e->feroce.open,
@@ -41,8 +40,9 @@ static int open(void *state, const struct sl_control_env *env)
 			 "--emulate");
 		return -EINVAL;
 	}
-	if (listen)
-		sl_option_print(listen, e->link_state, address, sizeof(address));
+	sl_link_facts(e->link, e->link_state, &facts);
+	if (!e->feroce.address[0])
+		options.address = facts.listen;
 	feroce->modules = env->modules;
 	env->ops->limit(env->arg, options.host.frames);
 	return sl_feroce_server_open(&options, env->ops, env->arg, &feroce->server);

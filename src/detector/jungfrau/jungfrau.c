@@ -146,6 +146,11 @@ static int calibration(void *state, struct sl_calibration *calibration)
 	return 0;
 }
 
+static uint32_t repeats_after(const void *state)
+{
+	return ((const struct sl_jungfrau *)state)->options.pool;
+}
+
 const struct sl_detector sl_detector_jungfrau = {
 	.name = "jungfrau",
 	.doc = "512 x 1024 pixel modules with adaptive gain, up to 16M and more: pedestals, noise, "
@@ -162,4 +167,5 @@ const struct sl_detector sl_detector_jungfrau = {
 	.truth_rows = truth_rows,
 	.timestamp = timestamp,
 	.calibration = calibration,
+	.repeats_after = repeats_after,
 };

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/paths.h"
 #include "detector/period.h"
 #include "detector/replay/image_cache.h"
 
@@ -319,6 +320,27 @@ static uint64_t timestamp(void *state, uint64_t frame)
 	return frame * ((struct replay *)state)->period_ns;
 }
 
+static void each_file(const char *text, sl_file_each *each, void *arg)
+{
+	struct sl_paths paths;
+	char why[600];
+
+	/* Files that cannot be found are reported by open(). */
+	if (!text[0] || sl_paths_expand(text, &paths, why, sizeof(why)))
+		return;
+	for (size_t i = 0; i < paths.n; i++)
+		each(arg, SL_FILE_READ, paths.path[i]);
+	sl_paths_free(&paths);
+}
+
+static void files(const void *state, sl_file_each *each, void *arg)
+{
+	const struct replay *r = state;
+
+	each_file(r->files.file, each, arg);
+	each_file(r->darks, each, arg);
+}
+
 const struct sl_detector sl_detector_replay = {
 	.name = "replay",
 	.doc = "plays raw binary files and HDF5 datasets, once or in a loop, at any rate",
@@ -330,4 +352,5 @@ const struct sl_detector sl_detector_replay = {
 	.prepare = prepare,
 	.truth = truth,
 	.timestamp = timestamp,
+	.files = files,
 };

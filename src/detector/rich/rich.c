@@ -336,6 +336,11 @@ static uint64_t timestamp(void *state, uint64_t frame)
 	return frame * ((struct rich *)state)->period_ns;
 }
 
+static uint32_t repeats_after(const void *state)
+{
+	return ((const struct rich *)state)->pool;
+}
+
 const struct sl_detector sl_detector_rich = {
 	.name = "rich",
 	.doc = "NA62 RICH: blocks of events of up to 32 hits, rings of pions, muons and electrons",
@@ -352,4 +357,5 @@ const struct sl_detector sl_detector_rich = {
 	.timestamp = timestamp,
 	.picture = picture,
 	.picture_aspect = 2,
+	.repeats_after = repeats_after,
 };

@@ -329,6 +329,11 @@ static int picture(void *state, uint64_t frame, uint32_t flags, uint32_t item, u
 	return 0;
 }
 
+static uint32_t repeats_after(const void *state)
+{
+	return ((const struct tracker *)state)->pool;
+}
+
 const struct sl_detector sl_detector_tracker = {
 	.name = "tracker",
 	.doc = "CMS track trigger: 288 overlapping sectors with up to 160 stubs, pile-up, tracks",
@@ -344,4 +349,5 @@ const struct sl_detector sl_detector_tracker = {
 	.truth_rows = truth_rows,
 	.timestamp = timestamp,
 	.picture = picture,
+	.repeats_after = repeats_after,
 };

@@ -101,6 +101,14 @@ static const struct sl_native_format format = {
 	.write = write_header,
 };
 
+static void facts_of(const void *state, struct sl_link_facts *facts)
+{
+	const struct sl_nanet *nanet = state;
+
+	sl_native_facts(&nanet->native, facts);
+	facts->payload = payload_of(nanet);
+}
+
 static int open_nanet(void *state, const struct sl_link_env *env)
 {
 	return sl_native_open(state, &format, env);
@@ -119,6 +127,7 @@ const struct sl_link sl_link_nanet = {
 	.wire = "nanet",
 	.state_bytes = sizeof(struct sl_nanet),
 	.options = options,
+	.facts = facts_of,
 	.open = open_nanet,
 	.receiving = &receiving,
 	SL_NATIVE_LINK,

@@ -158,6 +158,14 @@ enum sl_proof sl_native_proof(uint16_t service, uint16_t message)
 	return SL_PROOF_PACKET_COUNT;
 }
 
+void sl_native_facts(const struct sl_native *native, struct sl_link_facts *facts)
+{
+	facts->listen = native->listen;
+	facts->source = native->source;
+	facts->sockets = true;
+	facts->receive_buffer = native->receive_buffer;
+}
+
 /* ---- what a source offers, and what it is answered ---- */
 
 int sl_native_offer(void *state, struct sl_offer *offer)

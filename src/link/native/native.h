@@ -179,6 +179,9 @@ int sl_native_open(struct sl_native *native, const struct sl_native_format *form
 void sl_native_close(void *state);
 enum sl_proof sl_native_proof(uint16_t service, uint16_t message);
 
+/* Addresses and buffers; credits as in sl_link_facts(). */
+void sl_native_facts(const struct sl_native *native, struct sl_link_facts *facts);
+
 /* Either side: offer() for a source, accept() for a receiver (core/link.h, one way). */
 int sl_native_offer(void *state, struct sl_offer *offer);
 int sl_native_accept(void *state, const struct sl_offer *offer, struct sl_plan *plan);

@@ -25,17 +25,20 @@ struct sl_sls {
 };
 
 /* As the choices of the option: what each kind does, where the options do not say. */
+#define KINDS "jungfrau|eiger"
+
 static const struct {
+	const char *name;
 	enum sl_sls_type type;
 	uint32_t ports, payload;
 } kinds[] = {
-	{SL_SLS_JUNGFRAU, 1, 8192},
-	{SL_SLS_EIGER, 2, 4096},
+	{"jungfrau", SL_SLS_JUNGFRAU, 1, 8192},
+	{"eiger", SL_SLS_EIGER, 2, 4096},
 };
 
 static const struct sl_option options[] = {
 	SL_NATIVE_OPTIONS(50001, "1"),
-	SL_CHOICE(struct sl_sls, detector, jungfrau, "jungfrau|eiger",
+	SL_CHOICE(struct sl_sls, detector, jungfrau, KINDS,
 		  "whose headers they are; others are refused"),
 	SL_U32(struct sl_sls, ports, 0, 0, 4, "ports",
 	       "of a module: jungfrau 1 or 2 (interfaces), eiger 2 (left and right of a "
@@ -51,6 +54,11 @@ static uint32_t ports_of(const struct sl_sls *sls)
 	return sls->ports ? sls->ports : kinds[sls->detector].ports;
 }
 
+static uint32_t payload_of(const struct sl_sls *sls)
+{
+	return sls->payload ? sls->payload : kinds[sls->detector].payload;
+}
+
 static int shape(const struct sl_native *native, uint32_t lines, uint32_t line_bytes,
 		 struct sl_native_shape *it)
 {
@@ -62,7 +70,7 @@ static int shape(const struct sl_native *native, uint32_t lines, uint32_t line_b
 	*it = (struct sl_native_shape){
 		.across = eiger ? 2 : 1,
 		.down = eiger ? ports / 2 : ports,
-		.payload = sls->payload ? sls->payload : kinds[sls->detector].payload,
+		.payload = payload_of(sls),
 		.items = 1,
 		.block_numbers = 1,
 	};
@@ -131,6 +139,16 @@ static const struct sl_native_format format = {
 	.write = write_header,
 };
 
+static void facts_of(const void *state, struct sl_link_facts *facts)
+{
+	const struct sl_sls *sls = state;
+
+	sl_native_facts(&sls->native, facts);
+	facts->payload = payload_of(sls);
+	facts->detector = kinds[sls->detector].name;
+	facts->detectors = KINDS;
+}
+
 static int open_sls(void *state, const struct sl_link_env *env)
 {
 	return sl_native_open(state, &format, env);
@@ -149,6 +167,7 @@ const struct sl_link sl_link_sls = {
 	.wire = "sls",
 	.state_bytes = sizeof(struct sl_sls),
 	.options = options,
+	.facts = facts_of,
 	.open = open_sls,
 	.receiving = &receiving,
 	SL_NATIVE_LINK,

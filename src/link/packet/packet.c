@@ -223,6 +223,7 @@ const struct sl_link sl_link_packet = {
 	.pollers = SL_POLLERS,
 	.places = SL_REGION_HOST,
 	.unavailable = sl_packet_unavailable,
+	.facts = sl_udp_facts,
 	.open = packet_open,
 	.close = packet_close,
 	.bare = true,

@@ -279,6 +279,22 @@ enum sl_proof sl_udp_proof(uint16_t service, uint16_t message)
 	return service == SL_SERVICE_RC ? SL_PROOF_RELIABLE : SL_PROOF_PACKET_COUNT;
 }
 
+void sl_udp_facts(const void *state, struct sl_link_facts *facts)
+{
+	const struct sl_udp *udp = state;
+
+	facts->listen = udp->listen;
+	facts->source = udp->source;
+	facts->credits = udp->credits;
+}
+
+static void facts_of(const void *state, struct sl_link_facts *facts)
+{
+	sl_udp_facts(state, facts);
+	facts->sockets = true;
+	facts->receive_buffer = ((const struct sl_udp *)state)->receive_buffer;
+}
+
 static const struct sl_link_receiving receiving = {
 	.accept = sl_udp_accept,
 	.set_queue = sl_udp_set_queue,
@@ -318,6 +334,7 @@ const struct sl_link sl_link_udp = {
 	.guards = SL_GUARD_ENFORCED | SL_GUARD_CREDITED,
 	.pollers = SL_POLLERS,
 	.places = SL_REGION_HOST,
+	.facts = facts_of,
 	.open = sl_udp_open,
 	.close = sl_udp_close,
 	.bare = true,

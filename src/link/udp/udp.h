@@ -283,6 +283,9 @@ int sl_udp_open(void *state, const struct sl_link_env *env);
 void sl_udp_close(void *state);
 enum sl_proof sl_udp_proof(uint16_t service, uint16_t message);
 
+/* Addresses and credits. */
+void sl_udp_facts(const void *state, struct sl_link_facts *facts);
+
 /* ---- receiving ---- */
 
 /* As large as asked for, as far as the host allows; what we got decides the window. */

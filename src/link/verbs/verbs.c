@@ -207,6 +207,14 @@ static enum sl_proof verbs_proof(uint16_t service, uint16_t message)
 	return message == SL_MESSAGE_MODULE ? SL_PROOF_MESSAGE : SL_PROOF_CHECKSUM;
 }
 
+static void facts_of(const void *state, struct sl_link_facts *facts)
+{
+	const struct sl_verbs_link *link = state;
+
+	facts->listen = link->listen;
+	facts->source = link->source;
+}
+
 static const struct sl_link_receiving receiving = {
 	.accept = sl_verbs_link_accept,
 	.poll = sl_verbs_link_poll,
@@ -238,6 +246,7 @@ const struct sl_link sl_link_verbs = {
 	.guards = SL_GUARD_CREDITED,
 	.places = SL_REGION_HOST,
 	.unavailable = sl_verbs_unavailable,
+	.facts = facts_of,
 	.open = verbs_open,
 	.close = verbs_close,
 	.receiving = &receiving,

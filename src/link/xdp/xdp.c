@@ -245,6 +245,7 @@ const struct sl_link sl_link_xdp = {
 	.pollers = SL_POLLERS,
 	.places = SL_REGION_HOST,
 	.unavailable = sl_xdp_unavailable,
+	.facts = sl_udp_facts,
 	.open = xdp_open,
 	.close = xdp_close,
 	.bare = true,

@@ -88,16 +88,17 @@ static int reads(const void *state, const char *image)
 	return 0;
 }
 
-static int open_out(struct feedback *f, uint32_t items)
+static enum sl_feedback_by feedback_of(const void *state, struct sl_feedback_sender_options *to)
 {
-	uint64_t whole = SL_FEEDBACK_HEADER + (uint64_t)items * SL_FEEDBACK_ANSWER;
-	const struct sl_feedback_sender_options to = {
+	const struct feedback *f = state;
+
+	*to = (struct sl_feedback_sender_options){
 		.link = f->link,
 		.address = f->address,
 		.source = f->source,
 		.port = (uint16_t)f->port,
 		.service = f->service ? SL_SERVICE_RC : SL_SERVICE_UC,
-		.bytes = whole < f->payload ? (uint32_t)whole : f->payload,
+		.bytes = f->payload,
 		.wait_s = f->wait_s,
 		.device = {.qpn = f->qpn,
 			   .rkey = f->rkey,
@@ -107,7 +108,17 @@ static int open_out(struct feedback *f, uint32_t items)
 			   .stride = f->stride,
 			   .pmtu = (uint16_t)(256u << f->pmtu)},
 	};
+	return (enum sl_feedback_by)f->by;
+}
 
+static int open_out(struct feedback *f, uint32_t items)
+{
+	uint64_t whole = SL_FEEDBACK_HEADER + (uint64_t)items * SL_FEEDBACK_ANSWER;
+	struct sl_feedback_sender_options to;
+
+	feedback_of(f, &to);
+	if (whole < to.bytes)
+		to.bytes = (uint32_t)whole;
 	return sl_feedback_out_open(&f->out, f->by, &to, f->env->feedback, f->packets);
 }
 
@@ -354,4 +365,5 @@ const struct sl_sink sl_sink_feedback = {
 	.put = put,
 	.close = close_feedback,
 	.figures = figures,
+	.feedback = feedback_of,
 };

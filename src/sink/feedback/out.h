@@ -15,8 +15,6 @@
 
 #include <sluice/feedback.h>
 
-enum sl_feedback_by { SL_FEEDBACK_BY_UDP, SL_FEEDBACK_BY_WRITE };
-
 struct mmsghdr;
 struct iovec;
 struct sl_feedback_burst;

@@ -340,16 +340,28 @@ static void figures(const void *state, sl_sink_figure *figure, void *arg)
 	figure(arg, "frames_refused", nexus->refused, 1);
 }
 
+static uint32_t wants_more(const void *state)
+{
+	return strcmp(((const struct nexus *)state)->dataset, "raw") == 0 ? SL_WANT_RAW : 0;
+}
+
+static void files(const void *state, sl_file_each *each, void *arg)
+{
+	each(arg, SL_FILE_WRITE, ((const struct nexus *)state)->path);
+}
+
 const struct sl_sink sl_sink_nexus = {
 	.name = "nexus",
 	.doc = "writes kept images and a row about every frame to a NeXus file (HDF5, NXmx)",
 	.state_bytes = sizeof(struct nexus),
 	.options = options,
 	.wants = SL_WANT_KEPT | SL_WANT_REJECTED | SL_WANT_BROKEN,
+	.wants_more = wants_more,
 	.reads = reads,
 	.open = open_nexus,
 	.put = put,
 	.close = close_nexus,
 	.where = where,
 	.figures = figures,
+	.files = files,
 };

@@ -250,6 +250,19 @@ static void finish(void *state, void *const *scratch, unsigned workers, struct s
 	}
 }
 
+static void files(const void *state, sl_file_each *each, void *arg)
+{
+	const struct sl_integrate *s = state;
+	const char *const text[] = {s->dark, s->flat};
+
+	for (unsigned i = 0; i < 2; i++) {
+		char path[SL_INTEGRATE_PATH];
+
+		sl_field_path(text[i], path, sizeof(path));
+		each(arg, SL_FILE_READ, path);
+	}
+}
+
 const struct sl_stage sl_stage_integrate = {
 	.name = "integrate",
 	.doc = "azimuthal integration: a profile of intensity over q, angle or distance, or a cake "
@@ -262,4 +275,5 @@ const struct sl_stage sl_stage_integrate = {
 	.close = close_integrate,
 	.tile = tile,
 	.finish = finish,
+	.files = files,
 };

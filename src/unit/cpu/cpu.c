@@ -419,6 +419,11 @@ int sl_cpu_run(void *state, struct sl_batch *batch)
 	return err ? err : batch->status;
 }
 
+static unsigned workers_of(const void *state)
+{
+	return ((const struct cpu *)state)->workers;
+}
+
 const struct sl_unit sl_unit_cpu = {
 	.name = "cpu",
 	.doc = "worker threads that run all stages over one tile after the other",
@@ -426,6 +431,7 @@ const struct sl_unit sl_unit_cpu = {
 	.options = options,
 	.open = open_cpu,
 	.close = close_cpu,
+	.workers = workers_of,
 	.batches = batches,
 	.submit = submit,
 	.reap = reap,
