@@ -81,8 +81,8 @@ struct sl_predict_ops {
 	void (*arrived)(void *flow, struct sl_predict_datagram *datagram,
 			const struct msghdr *header);
 
-	/* A packet of the expected length came as guess `number`. False if it is another packet than
-	 * the expected one; true: it was taken. */
+	/* A packet of the expected length came as guess `number`. False if it is another packet
+	 * than the expected one; true: it was taken. */
 	bool (*take_guessed)(void *flow, const struct sl_predict_datagram *datagram,
 			     unsigned number);
 

@@ -303,7 +303,8 @@ int sl_udp_accept(void *state, const struct sl_offer *offer, struct sl_plan *pla
 		return err;
 	*plan = queue->plan;
 	sl_udp_note_begin(udp, queue);
-	/* Release: pairs with the acquire in receive.c and judge.c; the poller may already be running. */
+	/* Release: pairs with the acquire in receive.c and judge.c; the poller may already be
+	 * running. */
 	atomic_store_explicit(&queue->active, 1, memory_order_release);
 	return 0;
 }

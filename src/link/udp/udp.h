@@ -89,8 +89,8 @@ struct sl_udp_queue { /* receiving */
 	struct sl_roce_path in;
 	struct sl_predict_stream stream;
 	uint16_t next_id; /* IPv4 identification that the next packet should have */
-	/* Whose it is. Where packets choose their thread themselves (backend->follow), the owner hands
-	 * it to who asked for it; all that the pollers know of a queue goes with it. */
+	/* Whose it is. Where packets choose their thread themselves (backend->follow), the owner
+	 * hands it to who asked for it; all that the pollers know of a queue goes with it. */
 	_Atomic unsigned poller;
 	_Atomic unsigned wanted; /* 1 + who asks for it; 0: nobody */
 	struct sl_udp_path back;
