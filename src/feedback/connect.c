@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/answer.h"
 #include "feedback/sender.h"
 #include "frontend/descriptor.h"
 #include "net/net.h"
@@ -139,35 +140,35 @@ static int agree(struct sl_feedback_sender *b)
 	return err ? err : sl_client_ready(&b->client);
 }
 
-/* What a front end would have answered. */
-static void plan_for_device(const struct sl_feedback_sender *b, const struct sl_offer *offer,
-			    struct sl_plan *plan)
+/* What a front end would have answered. A device grants nothing and knows of no lines. */
+static int plan_for_device(const struct sl_feedback_sender *b, const struct sl_offer *offer,
+			   struct sl_plan *plan)
 {
 	const struct sl_feedback_target *d = &b->device;
-	union sl_net_address at;
-
-	*plan = (struct sl_plan){
-		.version = SL_PLAN_VERSION,
+	struct sl_offer open_loop = *offer;
+	struct sl_plan_terms terms = {
 		.service = b->over.service,
 		.operation = SL_OPERATION_WRITE,
 		.message = b->over.message,
 		.pmtu = d->pmtu,
-		.ip_id = offer->ip_id,
+		.fixed_pmtu = true,
 		.qpn = d->qpn,
 		.rkey = d->rkey,
-		.first_psn = d->psn,
+		.psn = d->psn,
+		.modules = 1,
 		.slots = d->slots,
 		.base = d->memory,
 		.stride = d->stride ? d->stride : offer->block_bytes,
 		.block_bytes = offer->block_bytes,
 		.window_bytes = d->slots * offer->block_bytes,
-		.source = offer->source,
-		.credit_qpn = offer->credit_qpn,
-		.credit_port = offer->credit_port,
 	};
-	plan->packets = sl_plan_packets(plan);
+	union sl_net_address at;
+
+	open_loop.lines = open_loop.credit_rkey = 0;
+	open_loop.credit_va = 0;
 	sl_net_numeric(b->address, b->port, &at);
-	plan->dest.port = sl_net_gid(&at, plan->dest.ip);
+	terms.dest.port = sl_net_gid(&at, terms.dest.ip);
+	return sl_plan_answer(&open_loop, &terms, plan);
 }
 
 static int assume(struct sl_feedback_sender *b)
@@ -178,9 +179,10 @@ static int assume(struct sl_feedback_sender *b)
 
 	sl_transfer_describe(&b->transfer, &offer);
 	err = b->over.link->sending->offer(b->over.state, &offer);
+	if (!err)
+		err = plan_for_device(b, &offer, &b->plan);
 	if (err)
 		return err;
-	plan_for_device(b, &offer, &b->plan);
 	if (plan->stride < plan->block_bytes) {
 		sl_error("feedback.stride: a block has %llu bytes, with its record",
 			 (unsigned long long)plan->block_bytes);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "core/answer.h"
 
 #ifndef SO_MEMINFO
 #define SO_MEMINFO 55
@@ -217,50 +218,55 @@ static int shape_for(const struct sl_native *native, const struct sl_offer *offe
 	return -EINVAL;
 }
 
-static bool offer_fits(const struct sl_native *native, const struct sl_offer *offer)
+/* All but payload and address. Packets say themselves where they belong: the pitch of the ring is
+ * the placer's. */
+static void make_terms(const struct sl_native *native, const struct sl_offer *offer,
+		       struct sl_plan_terms *terms)
 {
 	const struct sl_ring *ring = native->env.ring;
 
-	if (!offer->bare || !(offer->services & SL_SERVICE_UC) ||
-	    !(offer->operations & SL_OPERATION_WRITE) || !(offer->messages & SL_MESSAGE_MODULE) ||
-	    offer->module >= SL_NATIVE_MODULES || offer->block_bytes >= UINT32_MAX ||
-	    (offer->lines && (uint64_t)offer->lines * offer->line_bytes != offer->block_bytes))
-		return false;
-	if (!ring)
-		return true;
-	if (native->env.crc) /* nobody could vouch for the pixels */
-		return false;
-	return offer->module < ring->modules && offer->block_bytes == ring->pixel_bytes &&
-	       (!ring->lines.pitch ||
-		(offer->lines == ring->lines.count && offer->line_bytes == ring->lines.bytes));
-}
-
-static void make_plan(const struct sl_native *native, const struct sl_offer *offer,
-		      const struct sl_native_shape *shape, struct sl_plan *plan)
-{
-	const struct sl_ring *ring = native->env.ring;
-
-	*plan = (struct sl_plan){
-		.version = SL_PLAN_VERSION,
+	*terms = (struct sl_plan_terms){
 		.transfer = offer->module,
-		.module = offer->module,
 		.service = SL_SERVICE_UC,
 		.operation = SL_OPERATION_WRITE,
 		.message = SL_MESSAGE_MODULE,
-		.pmtu = (uint16_t)shape->payload,
-		.ip_id = SL_IP_ID_ANY,
+		.pmtu = 1,
+		.fixed_pmtu = true,
+		.crc = ring ? native->env.crc : 0,
+		.bare = true,
+		.modules = ring ? ring->modules : SL_NATIVE_MODULES,
 		.slots = ring ? ring->slots : 1,
-		.packets = shape->ports * shape->packets,
 		.stride = ring ? ring->slot_stride : offer->block_bytes,
 		.block_at = ring ? offer->module * ring->block_stride : 0,
-		.block_bytes = offer->block_bytes,
-		.bare = 1,
-		.darks = offer->darks,
-		.lines = offer->lines,
-		.line_bytes = offer->line_bytes,
+		.pixel_bytes = ring ? ring->pixel_bytes : offer->block_bytes,
 	};
-	memcpy(plan->dest.ip, native->local[0], sizeof(plan->dest.ip));
-	plan->dest.port = port_of(native, shape, offer->module, 0);
+}
+
+static bool offer_fits(const struct sl_native *native, const struct sl_offer *offer,
+		       const struct sl_plan_terms *terms)
+{
+	const struct sl_ring *ring = native->env.ring;
+
+	if (!offer->bare || offer->module >= SL_NATIVE_MODULES ||
+	    offer->block_bytes >= UINT32_MAX || !sl_plan_accepts(offer, terms))
+		return false;
+	return !ring || !ring->lines.pitch ||
+	       (offer->lines == ring->lines.count && offer->line_bytes == ring->lines.bytes);
+}
+
+static int make_plan(const struct sl_native *native, const struct sl_offer *offer,
+		     const struct sl_native_shape *shape, struct sl_plan_terms *terms,
+		     struct sl_plan *plan)
+{
+	int err;
+
+	terms->pmtu = (uint16_t)shape->payload;
+	memcpy(terms->dest.ip, native->local[0], sizeof(terms->dest.ip));
+	terms->dest.port = port_of(native, shape, offer->module, 0);
+	err = sl_plan_answer(offer, terms, plan);
+	if (!err)
+		plan->packets = shape->ports * shape->packets;
+	return err;
 }
 
 /* Sequence 0 has this number on the wire. */
@@ -355,16 +361,18 @@ int sl_native_accept(void *state, const struct sl_offer *offer, struct sl_plan *
 {
 	struct sl_native *native = state;
 	struct sl_native_shape shape;
+	struct sl_plan_terms terms;
 	struct sl_plan made;
 	int err;
 
-	if (!offer_fits(native, offer))
+	make_terms(native, offer, &terms);
+	if (!offer_fits(native, offer, &terms))
 		return -EINVAL;
 	err = shape_for(native, offer, &shape);
 	if (err)
 		return err;
-	make_plan(native, offer, &shape, &made);
-	if (native->env.ring)
+	err = make_plan(native, offer, &shape, &terms, &made);
+	if (!err && native->env.ring)
 		err = open_queue(native, offer, &shape, &made);
 	if (err)
 		return err;

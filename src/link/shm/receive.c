@@ -5,8 +5,8 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
-#include "link/lines.h"
 #include "link/shm/shm.h"
+#include "link/terms.h"
 
 /* One that was dropped, or a new one. Front ends come and go only before the start, when no poller
  * runs. */
@@ -20,53 +20,48 @@ static uint32_t free_queue(const struct sl_shm *shm)
 	return index;
 }
 
+static int describe_plan(const struct sl_shm *shm, const struct sl_offer *offer, uint32_t index,
+			 struct sl_plan *plan)
+{
+	const struct sl_ring *ring = shm->env.ring;
+	struct sl_plan_terms terms;
+	int err;
+
+	sl_terms_init(&terms, &shm->env, offer->module);
+	terms.transfer = (uint16_t)index;
+	/* Nothing is cut into packets here. */
+	terms.operation = SL_OPERATION_WRITE;
+	if (terms.message != SL_MESSAGE_LINE)
+		terms.message = SL_MESSAGE_MODULE;
+	terms.fixed_pmtu = true;
+	terms.window_bytes = ring->slots * ring->block_bytes;
+	err = sl_plan_answer(offer, &terms, plan);
+	if (err)
+		return err;
+	memcpy(plan->location, shm->location, sizeof(plan->location));
+	return getrandom(&plan->rkey, sizeof(plan->rkey), 0) == sizeof(plan->rkey) ? 0 : -EIO;
+}
+
 int sl_shm_accept(void *state, const struct sl_offer *offer, struct sl_plan *plan)
 {
 	struct sl_shm *shm = state;
-	const struct sl_ring *ring = shm->env.ring;
 	uint32_t index = free_queue(shm);
 	struct sl_shm_queue *queue = &shm->queue[index];
-	/* Nothing is cut into packets here. */
-	uint16_t message = shm->env.message == SL_MESSAGE_LINE ? SL_MESSAGE_LINE
-							       : SL_MESSAGE_MODULE;
-	uint32_t key;
+	struct sl_plan made;
 	int err;
 
-	if (index == SL_SHM_TRANSFERS || ring->slots > SL_SHM_ENTRIES)
+	if (index == SL_SHM_TRANSFERS || shm->env.ring->slots > SL_SHM_ENTRIES)
 		return -ENOSPC;
-	if (offer->module >= ring->modules || offer->block_bytes != ring->block_bytes ||
-	    !(offer->messages & message) || !(offer->operations & SL_OPERATION_WRITE) ||
-	    !sl_lines_fit(&shm->env, offer))
-		return -EINVAL;
-	if (getrandom(&key, sizeof(key), 0) != sizeof(key))
-		return -EIO;
+	err = describe_plan(shm, offer, index, &made);
+	if (err)
+		return err;
 	sl_shm_queue_close(queue); /* of who had the queue before */
 	queue->tail = 0;
 	atomic_store(&queue->reported, 0);
 	err = sl_shm_queue_open(queue);
 	if (err)
 		return err;
-	queue->plan = (struct sl_plan){
-		.version = SL_PLAN_VERSION,
-		.transfer = (uint16_t)index,
-		.module = offer->module,
-		.service = shm->env.service,
-		.operation = SL_OPERATION_WRITE,
-		.message = message,
-		.pmtu = shm->env.pmtu,
-		.crc = shm->env.crc,
-		.rkey = key,
-		.slots = ring->slots,
-		.stride = ring->slot_stride,
-		.block_at = sl_ring_block_at(ring, 0, offer->module),
-		.block_bytes = ring->block_bytes,
-		.first_sequence = offer->first_sequence,
-		.window_bytes = ring->slots * ring->block_bytes,
-		.source = offer->source,
-	};
-	sl_lines_plan(ring, offer, &queue->plan);
-	memcpy(queue->plan.location, shm->location, sizeof(queue->plan.location));
-	*plan = queue->plan;
+	*plan = queue->plan = made;
 	if (index == shm->queues)
 		shm->queues++;
 	/* Release: pairs with the acquire in poll, which may already be running. */

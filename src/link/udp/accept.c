@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "base/secret.h"
-#include "link/lines.h"
+#include "link/terms.h"
 #include "link/udp/udp.h"
 
 enum {
@@ -83,56 +83,29 @@ static void set_window(const struct sl_udp *udp, struct sl_plan *plan, bool own_
 			(unsigned long long)udp->buffer_bytes, udp->env.ring->modules, 64 << 20);
 }
 
-/* The largest path MTU there is that is no larger than either; 0: none. */
-static uint16_t pmtu_for(uint16_t wanted, uint16_t most)
+/* -EINVAL: the offer does not fit. */
+static int describe_plan(const struct sl_udp *udp, const struct sl_offer *offer, uint32_t index,
+			 struct sl_plan *plan)
 {
-	uint16_t pmtu = SL_ROCE_PMTU_MAX;
+	struct sl_plan_terms terms;
+	int err;
 
-	while (pmtu >= 256 && (pmtu > wanted || pmtu > most))
-		pmtu /= 2;
-	return pmtu >= 256 ? pmtu : 0;
-}
-
-static void describe_plan(const struct sl_udp *udp, const struct sl_offer *offer, uint32_t index,
-			  struct sl_plan *plan)
-{
-	const struct sl_ring *ring = udp->env.ring;
-
-	*plan = (struct sl_plan){
-		.version = SL_PLAN_VERSION,
-		.transfer = (uint16_t)index,
-		.module = offer->module,
-		.service = udp->env.service,
-		.operation = udp->env.operation,
-		.message = udp->env.message,
-		.pmtu = pmtu_for(udp->env.pmtu, offer->max_pmtu),
-		.ip_id = offer->ip_id,
-		.crc = udp->env.crc,
-		.qpn = udp->qpn_base + index,
-		.rkey = sl_secret_u32(),
-		.first_psn = (offer->psn_plus_1 ? offer->psn_plus_1 - 1 : sl_secret_u32()) &
-			     SL_ROCE_PSN_MASK,
-		.slots = ring->slots,
-		/* Addresses on the wire are offsets from a random base: a peer learns nothing of
-		 * our layout. */
-		.base = (uint64_t)(sl_secret_u32() & 0x7fff) << 32,
-		.stride = ring->slot_stride,
-		.block_at = sl_ring_block_at(ring, 0, offer->module),
-		.block_bytes = offer->block_bytes,
-		.first_sequence = offer->first_sequence,
-		.bare = offer->bare,
-		.darks = offer->darks,
-		.source = offer->source,
-		.credit_qpn = offer->credit_qpn,
-		.credit_rkey = offer->credit_rkey,
-		.credit_psn = sl_secret_u32() & SL_ROCE_PSN_MASK,
-		.credit_va = offer->credit_va,
-		.credit_port = offer->credit_port,
-	};
-	sl_lines_plan(ring, offer, plan);
-	set_window(udp, plan, offer->source.port && !udp->backend);
-	memcpy(plan->dest.ip, udp->local, sizeof(plan->dest.ip));
-	plan->dest.port = (uint16_t)udp->port;
+	sl_terms_init(&terms, &udp->env, offer->module);
+	terms.transfer = (uint16_t)index;
+	terms.bare = true;
+	terms.qpn = udp->qpn_base + index;
+	terms.rkey = sl_secret_u32();
+	terms.psn = sl_secret_u32();
+	terms.credit_psn = sl_secret_u32();
+	/* Addresses on the wire are offsets from a random base: a peer learns nothing of our
+	 * layout. */
+	terms.base = (uint64_t)(sl_secret_u32() & 0x7fff) << 32;
+	memcpy(terms.dest.ip, udp->local, sizeof(terms.dest.ip));
+	terms.dest.port = (uint16_t)udp->port;
+	err = sl_plan_answer(offer, &terms, plan);
+	if (!err)
+		set_window(udp, plan, offer->source.port && !udp->backend);
+	return err;
 }
 
 /* One that was dropped, or a new one. Front ends come and go only before the start: a poller that
@@ -145,21 +118,6 @@ static uint32_t free_queue(const struct sl_udp *udp)
 	       atomic_load_explicit(&udp->queue[index].active, memory_order_relaxed))
 		index++;
 	return index;
-}
-
-static bool offer_fits(const struct sl_udp *udp, const struct sl_offer *offer)
-{
-	const struct sl_ring *ring = udp->env.ring;
-
-	if (offer->block_bytes != (offer->bare ? ring->pixel_bytes : ring->block_bytes))
-		return false;
-	if (!sl_lines_fit(&udp->env, offer))
-		return false;
-	if (offer->bare && udp->env.crc) /* nobody could vouch for the pixels */
-		return false;
-	return offer->module < ring->modules && offer->max_pmtu >= 256 &&
-	       (offer->services & udp->env.service) && (offer->operations & udp->env.operation) &&
-	       (offer->messages & udp->env.message) && offer->credit_qpn <= SL_ROCE_QPN_MASK;
 }
 
 static void describe_responder(const struct sl_udp *udp, const struct sl_plan *plan,
@@ -291,13 +249,15 @@ int sl_udp_accept(void *state, const struct sl_offer *offer, struct sl_plan *pla
 	struct sl_udp *udp = state;
 	uint32_t index = free_queue(udp);
 	struct sl_udp_queue *queue = &udp->queue[index];
+	struct sl_plan made;
 	int err;
 
 	if (index == SL_UDP_TRANSFERS)
 		return -ENOSPC;
-	if (!offer_fits(udp, offer))
-		return -EINVAL;
-	describe_plan(udp, offer, index, &queue->plan);
+	err = describe_plan(udp, offer, index, &made);
+	if (err)
+		return err;
+	queue->plan = made;
 	err = install(udp, index, NULL);
 	if (err)
 		return err;
@@ -338,11 +298,11 @@ int sl_udp_handover_accept(void *state, const struct sl_offer *offer, const stru
 	const char *what;
 	int err;
 
-	if (index >= SL_UDP_TRANSFERS || udp->queue[index].active || !offer_fits(udp, offer) ||
+	if (index >= SL_UDP_TRANSFERS || udp->queue[index].active ||
 	    plan->module != offer->module || !udp->env.notes ||
-	    (udp->queues && plan->qpn != udp->qpn_base + index))
+	    (udp->queues && plan->qpn != udp->qpn_base + index) ||
+	    describe_plan(udp, offer, index, &now))
 		return -EINVAL;
-	describe_plan(udp, offer, index, &now);
 	what = differs(&now, plan);
 	if (what) {
 		sl_error("module %u: %s differs from what its source was told", plan->module, what);

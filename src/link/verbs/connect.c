@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "base/secret.h"
-#include "link/lines.h"
+#include "link/terms.h"
 #include "link/verbs/verbs.h"
 #include "net/net.h"
 
@@ -98,16 +98,6 @@ static int choose_device(struct sl_verbs_link *link, const uint8_t *peer, unsign
 
 /* ---- receiving ---- */
 
-static bool fits(const struct sl_verbs_link *link, const struct sl_offer *offer)
-{
-	const struct sl_link_env *env = &link->env;
-
-	return offer->module < env->ring->modules && offer->block_bytes == env->ring->block_bytes &&
-	       (offer->services & env->service) && (offer->operations & env->operation) &&
-	       (offer->messages & env->message) && offer->max_pmtu >= 256 &&
-	       sl_lines_fit(env, offer);
-}
-
 /* Without credits nothing stops the source from writing what is being read. Sends go where the
  * receiver says, so they need none. */
 static bool is_open_loop(const struct sl_verbs_link *link, const struct sl_offer *offer)
@@ -117,7 +107,10 @@ static bool is_open_loop(const struct sl_verbs_link *link, const struct sl_offer
 
 static int check_offer(const struct sl_verbs_link *link, const struct sl_offer *offer)
 {
-	if (!fits(link, offer)) {
+	struct sl_plan_terms terms;
+
+	sl_terms_init(&terms, &link->env, offer->module);
+	if (!sl_plan_accepts(offer, &terms)) {
 		if (!(offer->services & link->env.service))
 			sl_error("module %u: the front end's queue pair is not %s; both ends must "
 				 "have the same link.service",
@@ -141,56 +134,32 @@ static int check_offer(const struct sl_verbs_link *link, const struct sl_offer *
 	return 0;
 }
 
-/* The largest path MTU there is that is no larger than any of them. */
-static uint16_t pmtu_for(uint16_t wanted, uint16_t here, uint16_t there)
-{
-	uint16_t pmtu = 4096;
-
-	while (pmtu > 256 && (pmtu > wanted || pmtu > here || pmtu > there))
-		pmtu /= 2;
-	return pmtu;
-}
-
-static void describe(const struct sl_verbs_link *link, const struct sl_offer *offer, uint32_t index,
-		     struct sl_verbs_in *in)
+static int describe(const struct sl_verbs_link *link, const struct sl_offer *offer, uint32_t index,
+		    struct sl_verbs_in *in)
 {
 	const struct sl_ring *ring = link->env.ring;
 	const struct sl_verbs_info *info = sl_verbs_info(link->nic[in->nic]);
-	uint16_t pmtu = pmtu_for(link->env.pmtu, info->pmtu, offer->max_pmtu);
+	struct sl_plan_terms terms;
+	int err;
 
-	in->plan = (struct sl_plan){
-		.version = SL_PLAN_VERSION,
-		.transfer = (uint16_t)index,
-		.module = offer->module,
-		.service = link->env.service,
-		.operation = link->env.operation,
-		.message = link->env.message,
-		.pmtu = pmtu,
-		.ip_id = offer->ip_id,
-		.crc = link->env.crc,
-		.qpn = sl_verbs_queue_number(in->queue),
-		.rkey = link->ring[in->nic].rkey,
-		.first_psn = (offer->psn_plus_1 ? offer->psn_plus_1 - 1 : sl_secret_u32()) &
-			     0xffffff,
-		.slots = ring->slots,
-		.base = link->ring[in->nic].at,
-		.stride = ring->slot_stride,
-		.block_at = sl_ring_block_at(ring, 0, offer->module),
-		.block_bytes = ring->block_bytes,
-		.first_sequence = offer->first_sequence,
-		.window_bytes = ring->slots * ring->block_bytes,
-		.source = offer->source,
-		.dest = {.port = SL_VERBS_PORT},
-		.credit_qpn = offer->credit_qpn,
-		.credit_rkey = offer->credit_rkey,
-		.credit_psn = sl_secret_u32() & 0xffffff,
-		.credit_va = offer->credit_va,
-		.credit_port = offer->credit_port,
-	};
-	memcpy(in->plan.dest.ip, info->gid, sizeof(in->plan.dest.ip));
-	sl_lines_plan(ring, offer, &in->plan);
+	sl_terms_init(&terms, &link->env, offer->module);
+	terms.transfer = (uint16_t)index;
+	if (info->pmtu < terms.pmtu)
+		terms.pmtu = info->pmtu;
+	terms.qpn = sl_verbs_queue_number(in->queue);
+	terms.rkey = link->ring[in->nic].rkey;
+	terms.psn = sl_secret_u32();
+	terms.credit_psn = sl_secret_u32();
+	terms.base = link->ring[in->nic].at;
+	terms.window_bytes = ring->slots * ring->block_bytes;
+	memcpy(terms.dest.ip, info->gid, sizeof(terms.dest.ip));
+	terms.dest.port = SL_VERBS_PORT;
+	err = sl_plan_answer(offer, &terms, &in->plan);
+	if (err)
+		return err;
 	in->event_bytes = (uint32_t)sl_plan_event_bytes(&in->plan);
 	in->credit = (struct sl_credit){.window = in->plan.window_bytes};
+	return 0;
 }
 
 /* A ring of blocks beside the ring: what arrives there is copied when its event comes, and the
@@ -273,8 +242,8 @@ static int open_in(struct sl_verbs_link *link, const struct sl_offer *offer, uin
 				  &in->queue);
 	if (err)
 		return err;
-	describe(link, offer, index, in);
-	if (is_open_loop(link, offer))
+	err = describe(link, offer, index, in);
+	if (!err && is_open_loop(link, offer))
 		err = make_landing(link, in);
 	return err ? err : connect_in(link, in, index);
 }
