@@ -5,6 +5,10 @@
 #ifndef SLUICE_OUTCOME_H
 #define SLUICE_OUTCOME_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum sl_outcome {
 	SL_NO_OUTCOME,
 	SL_STORED,     /* all sinks that wanted it have it, and it is safe */
@@ -39,5 +43,9 @@ enum sl_cause {
 
 const char *sl_outcome_name(enum sl_outcome outcome); /* "stored", ... */
 const char *sl_cause_name(enum sl_cause cause);	      /* "damaged", ... */
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

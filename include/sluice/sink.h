@@ -48,9 +48,10 @@ struct sl_sink {
 	int (*open)(void *state, const struct sl_env *env);
 	int (*put)(void *state, struct sl_frame *frame);
 
-	/* 0: everything accepted is safe. `status` is that of the run's end, with all outcomes;
-	 * what sinks accepted is pending there still. NULL: the run never began, and nothing may
-	 * be left behind. Called even when open() failed. */
+	/* 0: everything accepted is safe. `status` has the counts, outcomes and figures of the
+	 * whole run; what sinks accepted is pending there still, and its result is not known yet.
+	 * NULL: the run never began, and nothing may be left behind. Called even when open()
+	 * failed. */
 	int (*close)(void *state, const struct sl_status *status);
 
 	/* Where the result is, for the user. A sink without this is a check: it is asked before

@@ -7,14 +7,15 @@
  *            and `pending`. Columns of two modules may be one frame apart. The frame counts are
  *            consistent among themselves: kept + broken <= frames, prescaled <= kept. A latency's
  *            `count` is the sum of its buckets. A gauge's `now` is at most its `most`. An add-on's
- *            figures are of one moment, not later than the frame counts. Counts never go back from
- *            one snapshot to the next, but for `pending`, and `skipped`, which a source may
- *            correct. `sent` is the source's own count: until the source has ended it may be below
- *            or above `settled`.
+ *            figures are of one moment, a sink's not later than the frame counts. Outcomes, causes,
+ *            `settled`, `sent`, frame and packet counts and the counts of latencies never go back
+ *            from one snapshot of a run to the next. `sent` is the source's own count: until the
+ *            source has ended it may be below or above `settled`.
  * Threads:   plain memory of the caller. The functions that fill it say which thread may call them.
  * Ownership: the caller's. There are no pointers inside: it can be copied, stored and sent.
- * Growth:    members are only added, at the end; arrays are longer than today's enums need, so that
- *            a new cause moves nothing.
+ * Growth:    members of struct sl_status are only added, at its end; arrays are longer than
+ *            today's enums need, and structures inside have reserved words, so that nothing moves.
+ *            What the library does not know is 0.
  * Cost:      about 70 KiB. */
 #ifndef SLUICE_STATUS_H
 #define SLUICE_STATUS_H
@@ -23,6 +24,10 @@
 #include <stdint.h>
 
 #include <sluice/outcome.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 enum {
 	SL_STATUS_MODULES = 64,
@@ -39,14 +44,14 @@ enum {
 };
 
 enum sl_state {
-	SL_IDLE,
-	SL_CONFIGURED, /* the experiment is read; sources are being planned */
-	SL_ARMED,      /* every source has a plan, memory and outputs are there */
-	SL_RUNNING,
-	SL_PAUSED,
-	SL_STOPPING, /* sources were asked to end; what they sent is still processed */
-	SL_ENDED,    /* files are closed, the ledger is final */
-	SL_FAULT,
+	SL_STATE_IDLE,
+	SL_STATE_CONFIGURED, /* the experiment is read; sources are being planned */
+	SL_STATE_ARMED,	     /* every source has a plan, memory and outputs are there */
+	SL_STATE_RUNNING,
+	SL_STATE_PAUSED,
+	SL_STATE_STOPPING, /* sources were asked to end; what they sent is still processed */
+	SL_STATE_ENDED,	   /* files are closed, the ledger is final */
+	SL_STATE_FAULT,
 	SL_STATES,
 };
 const char *sl_state_name(enum sl_state state); /* "idle", ... */
@@ -60,6 +65,8 @@ enum sl_result {
 };
 
 enum sl_source_state {
+	SL_SOURCE_ABSENT, /* no source has offered this module yet */
+	SL_SOURCE_PLANNED,
 	SL_SOURCE_RUNNING,
 	SL_SOURCE_DONE,	     /* and said how much it sent */
 	SL_SOURCE_ENDED,     /* and did not say: what was seen of it counts */
@@ -105,6 +112,7 @@ struct sl_status_column {	   /* one module's column of the ledger */
 	uint64_t pending, samples; /* in files that are not safe yet; samples of the rejected among
 				      them */
 	uint64_t outcome[SL_STATUS_OUTCOMES], cause[SL_STATUS_CAUSES];
+	uint64_t reserved[4];
 };
 
 struct sl_status_source {
@@ -117,15 +125,17 @@ struct sl_status_source {
 	uint64_t returns;     /* how often another source took over */
 	/* The frame that was under way when it vanished; 0 packets: there was none. */
 	uint64_t unfinished_sequence, unfinished_packets;
+	uint64_t reserved[6];
 };
 
 struct sl_status_latency {
 	uint64_t count, sum_ns, p50_ns, p99_ns, p999_ns, max_ns;
 	uint64_t bucket[SL_STATUS_BUCKETS];
+	uint64_t reserved[2];
 };
 
 struct sl_status_gauge {
-	uint64_t now, most, of; /* of: its limit; 0: it has none */
+	uint64_t now, most, of; /* of: the room that there is; 0: it has no limit */
 };
 
 struct sl_status_addon { /* the unit, or a sink */
@@ -136,6 +146,7 @@ struct sl_status_addon { /* the unit, or a sink */
 	uint32_t first_figure, figures;
 	uint32_t unused;
 	uint64_t taken_ns; /* when its own thread copied its figures; 0: not yet */
+	uint64_t reserved[4];
 };
 
 struct sl_status_figure { /* what an add-on counts by itself */
@@ -153,32 +164,37 @@ struct sl_status_threads {
 	uint32_t workers;  /* of the unit */
 	uint64_t busy_ns;  /* of all workers together */
 	int32_t cpu[SL_STATUS_CPUS];
+	uint64_t reserved[8];
 };
 
 struct sl_status {
 	uint32_t bytes; /* of this structure, as the program that filled it knows it */
 	uint32_t state; /* enum sl_state */
-	int32_t result; /* enum sl_result; -1: not known before SL_ENDED */
+	int32_t result; /* enum sl_result; -1: not known before SL_STATE_ENDED */
 	uint32_t modules, latencies, addons, figures; /* in use below */
-	uint32_t figures_left_out;		      /* that had no room */
+	/* Figures that had no room; of these, such as make the run fail. */
+	uint32_t figures_left_out, failures_left_out;
 	uint64_t taken_ns, first_ns, last_ns; /* CLOCK_MONOTONIC: now; of the first, last frame */
 	uint64_t started_unix_ns, ended_unix_ns; /* wall clock; 0: not yet */
-	uint64_t expected;			 /* frames; 0: endless or not known */
+	uint64_t expected_frames;		 /* 0: endless or not known */
 
-	/* Frames settled; of these: kept, broken, kept although modules are missing, kept as a
-	 * sample of the rejected, verdict after the deadline; bytes of their pixels. */
+	/* Frames settled; of these: kept; broken; gone on although modules are missing; kept as a
+	 * sample of the rejected; verdict after the deadline; bytes of their pixels. */
 	uint64_t frames, kept, broken, partial, prescaled, late, pixel_bytes;
 	uint32_t items;	      /* events in a frame; 1: an image */
 	uint32_t deadline_us; /* 0: none */
 	uint32_t same_clock;  /* source and receiver share a clock */
 	uint32_t one_way;     /* nothing goes back to the sources: that they are gone shows by
 				 silence alone */
+	uint32_t drained;     /* paused, and everything that was sent is settled */
 	uint32_t overrun;     /* the run ends because a source found no room */
 	uint32_t sources_alive, sources_gone, unsaved; /* unsaved: the outcome log is not whole */
 	uint64_t misuse; /* outcomes written twice or out of order: a bug, keeps the ledger open */
 
 	struct sl_status_gauge slots, at_unit, at_sinks;
-	uint64_t packets, packet_bytes, marked, notified, receive_buffer;
+	/* Placed; those that a switch had marked for congestion; notifications of that to sources;
+	 * the smallest of the socket buffers. */
+	uint64_t packets, packet_bytes, marked, notified, receive_buffer_bytes;
 	uint64_t dropped[SL_STATUS_DROPS];
 	struct sl_status_threads threads;
 	struct sl_status_column column[SL_STATUS_MODULES];
@@ -200,5 +216,9 @@ uint64_t sl_status_sent(const struct sl_status *status);
 /* The ledger is closed: for every module the outcomes add up to what its source sent or left out,
  * nothing is pending, no source is still running, and there was no misuse. */
 bool sl_status_closed(const struct sl_status *status);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

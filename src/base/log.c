@@ -14,6 +14,17 @@
 /* Settings, not signals: nothing else is read on the strength of them, hence relaxed throughout. */
 static _Atomic int most = SL_LOG_INFO;
 static _Atomic int progress_shown;
+static _Thread_local const struct sl_log_target *target;
+
+void sl_log_set_target(const struct sl_log_target *to)
+{
+	target = to;
+}
+
+const struct sl_log_target *sl_log_target(void)
+{
+	return target;
+}
 
 void sl_log_level(enum sl_log_level level)
 {
@@ -65,6 +76,7 @@ static void write_all(const char *text, size_t bytes)
 void sl_log(enum sl_log_level level, const char *format, ...)
 {
 	static const char erase[] = "\r\033[K", cut[] = " ...";
+	const struct sl_log_target *to = target && target->line ? target : NULL;
 	int saved = errno;
 	char line[4096];
 	size_t length = 0, start;
@@ -74,11 +86,14 @@ void sl_log(enum sl_log_level level, const char *format, ...)
 	sl_data_thread_check("sl_log");
 	if ((int)level > atomic_load_explicit(&most, memory_order_relaxed))
 		return;
-	if (atomic_load_explicit(&progress_shown, memory_order_relaxed) && isatty(STDERR_FILENO))
+	if (!to && atomic_load_explicit(&progress_shown, memory_order_relaxed) &&
+	    isatty(STDERR_FILENO))
 		length = sizeof(erase) - 1;
 	memcpy(line, erase, length);
 	start = length;
-	length += (size_t)snprintf(line + length, sizeof(line) - length, "%s", prefix(level));
+	if (!to)
+		length +=
+			(size_t)snprintf(line + length, sizeof(line) - length, "%s", prefix(level));
 	errno = saved; /* for %m */
 	va_start(arguments, format);
 	n = vsnprintf(line + length, sizeof(line) - length - 1, format, arguments);
@@ -90,7 +105,11 @@ void sl_log(enum sl_log_level level, const char *format, ...)
 	}
 	line[length] = 0;
 	disarm(line + start);
-	line[length++] = '\n';
-	write_all(line, length);
+	if (to) {
+		to->line(to->arg, level, line + start);
+	} else {
+		line[length++] = '\n';
+		write_all(line, length);
+	}
 	errno = saved;
 }

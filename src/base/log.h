@@ -1,13 +1,25 @@
-/* log.h - lines for the user on stderr.
+/* log.h - lines for the user, on stderr or through a function of the program that uses the library.
  *
- * Model:     who first decides that something is an error logs it, once, with what to do about it.
+ * Model:     the function that first decides that something is an error logs it, once, with what to
+ *            do about it. Where lines go is a property of the thread: a thread that
+ *            sl_thread_start() makes has the target of the thread that made it, so that two
+ *            sessions of one process have two logs.
  * Threads:   any thread but data threads; a line is written whole. */
 #ifndef SL_BASE_LOG_H
 #define SL_BASE_LOG_H
 
 #include <stdarg.h>
 
-enum sl_log_level { SL_LOG_ERROR, SL_LOG_WARN, SL_LOG_INFO, SL_LOG_DEBUG };
+#include <sluice/log.h>
+
+struct sl_log_target {
+	sl_log_fn *line; /* NULL: stderr */
+	void *arg;
+};
+
+/* Of the calling thread; NULL: stderr. The target must outlive the thread, or be replaced. */
+void sl_log_set_target(const struct sl_log_target *target);
+const struct sl_log_target *sl_log_target(void);
 
 /* Lines above this level are not written. Default SL_LOG_INFO. */
 void sl_log_level(enum sl_log_level level);

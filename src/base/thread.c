@@ -21,19 +21,31 @@ static int create(pthread_t *id, const cpu_set_t *cpus, void *(*run)(void *), vo
 	return err;
 }
 
+/* The thread logs where the one that made it does. */
+static void *begin(void *arg)
+{
+	struct sl_thread *thread = arg;
+
+	sl_log_set_target(thread->log);
+	return thread->run(thread->arg);
+}
+
 int sl_thread_start(struct sl_thread *thread, const char *name, const cpu_set_t *cpus,
 		    void *(*run)(void *), void *arg)
 {
 	sigset_t all, old;
 	int err;
 
+	thread->run = run;
+	thread->arg = arg;
+	thread->log = sl_log_target();
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = create(&thread->id, cpus, run, arg);
+	err = create(&thread->id, cpus, begin, thread);
 	if (err == EINVAL && cpus) { /* taken away since we looked */
 		sl_warn("thread '%s' cannot have the cpu that it should have, and runs anywhere",
 			name);
-		err = create(&thread->id, NULL, run, arg);
+		err = create(&thread->id, NULL, begin, thread);
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err) {

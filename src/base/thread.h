@@ -5,9 +5,14 @@
 #include <pthread.h>
 #include <sched.h>
 
-struct sl_thread {
+struct sl_log_target;
+
+struct sl_thread { /* stays where it is while the thread runs */
 	pthread_t id;
 	int running;
+	void *(*run)(void *);
+	void *arg;
+	const struct sl_log_target *log;
 };
 
 /* `name` (at most 15 characters) shows in top and gdb. Signals stay with the main thread. cpus:

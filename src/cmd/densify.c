@@ -6,8 +6,8 @@
 
 #include "base/log.h"
 #include "cmd/cmd.h"
-#include "cmd/outputs.h"
 #include "hdf5/sparse.h"
+#include "session/outputs.h"
 
 struct densify_options {
 	bool without_background, quiet;

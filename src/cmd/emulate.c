@@ -13,7 +13,8 @@
 #include "control/tcp/client.h"
 #include "emulator/emulator.h"
 
-#define BYE_WARN_NS UINT64_C(30000000000)
+#define BYE_WARN_NS	    UINT64_C(30000000000)
+#define BYE_AFTER_SIGNAL_NS UINT64_C(5000000000)
 
 enum { COUNT_MS = 20, REOFFER_NS = 200 * 1000 * 1000 };
 
@@ -122,6 +123,7 @@ static int go_on(struct sl_emulator *em)
 static int wait_for_bye(struct sl_client *client)
 {
 	uint64_t warn_ns = sl_clock_ns() + BYE_WARN_NS;
+	uint64_t signal_ns = sl_clock_ns() + BYE_AFTER_SIGNAL_NS;
 
 	for (;;) {
 		int word = sl_client_listen(client, 100);
@@ -130,6 +132,12 @@ static int wait_for_bye(struct sl_client *client)
 			return 0;
 		if (word < 0)
 			return -EPIPE;
+		if (sl_signal && sl_clock_ns() > signal_ns) {
+			sl_warn("the receiver has not said that everything is stored; given up");
+			return -EINTR;
+		}
+		if (!sl_signal)
+			signal_ns = sl_clock_ns() + BYE_AFTER_SIGNAL_NS;
 		if (sl_clock_ns() < warn_ns)
 			continue;
 		sl_warn("the receiver has not said for 30 s that everything is stored; waiting on");

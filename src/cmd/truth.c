@@ -8,7 +8,7 @@
  *
  * Detectors without a table have counts only. */
 #include "cmd/truth.h"
-#include "cmd/outputs.h"
+#include "session/outputs.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -72,7 +72,8 @@ static int open(void *state, const struct sl_control_env *env)
 	o->env = *env;
 	o->frames = e->run.dark_frames + e->run.frames;
 	o->limits = (struct sl_watch_limits){
-		.first_ns = (uint64_t)(e->control.wait_s * 1e9),
+		/* wait_s 0: do not wait; a limit of 0 would be no limit. */
+		.first_ns = 1 + (uint64_t)(e->control.wait_s * 1e9),
 		.silence_ns = (uint64_t)(e->control.silence_s * 1e9),
 		.looks = SL_WATCH_LOOKS,
 	};
@@ -172,7 +173,7 @@ static void hurry(void *state)
 
 	if (limits->first_ns > LAG_NS)
 		limits->first_ns = LAG_NS;
-	if (limits->silence_ns > LAG_NS)
+	if (!limits->silence_ns || limits->silence_ns > LAG_NS)
 		limits->silence_ns = LAG_NS;
 }
 

@@ -92,11 +92,13 @@ struct sl_control {
 	void (*waits_for)(const void *state, char *text, size_t bytes);
 
 	void (*start)(void *state, uint64_t now_ns);
-	void (*stop)(void *state);    /* end soon, after what is under way */
-	void (*hurry)(void *state);   /* who sends has failed: a second of silence is enough. NULL:
+	void (*stop)(void *state); /* end soon, after what is under way */
+	void (*hurry)(
+		void *state); /* the program that sends has failed: a second of silence is enough. NULL:
 					 shows on its connection */
 	void (*abandon)(void *state); /* sources that still run are lost */
-	/* What they sent is safe: sources may forget it. NULL: nothing goes back. */
+	/* The account is final and the sinks have closed, whether they could store everything or
+	 * not: sources may forget what they sent. NULL: nothing goes back. */
 	void (*bye)(void *state);
 	bool (*leaving)(const void *state); /* after bye: poll on, it is not heard yet. NULL: no */
 };

@@ -28,8 +28,12 @@ void sl_ledger_fini(struct sl_ledger *ledger)
 
 void sl_ledger_begin(struct sl_ledger *ledger, uint32_t module, uint64_t sequence)
 {
-	ledger->tally[module].first = sequence;
-	atomic_store_explicit(&ledger->tally[module].next, sequence, memory_order_relaxed);
+	struct sl_tally *tally = &ledger->tally[module];
+
+	sl_sequence_begin(&tally->sequence);
+	sl_sequence_store(&tally->first, sequence);
+	sl_sequence_store(&tally->next, sequence);
+	sl_sequence_end(&tally->sequence);
 }
 
 /* The module's tally, with its sequence odd; NULL: it was not this sequence's turn. */
@@ -95,8 +99,10 @@ void sl_ledger_report(struct sl_ledger *ledger, uint32_t module, uint64_t sent)
 {
 	struct sl_tally *tally = &ledger->tally[module];
 
-	if (sent > tally->first + get(&tally->sent))
-		atomic_store_explicit(&tally->sent, sent - tally->first, memory_order_relaxed);
+	uint64_t first = get(&tally->first);
+
+	if (sent > first + get(&tally->sent))
+		atomic_store_explicit(&tally->sent, sent - first, memory_order_relaxed);
 }
 
 void sl_ledger_skip(struct sl_ledger *ledger, uint32_t module, uint64_t skipped)
@@ -110,7 +116,7 @@ static void column_of(const struct sl_tally *tally, struct sl_status_column *col
 
 	do {
 		before = sl_sequence_look(&tally->sequence);
-		column->settled = sl_sequence_load(&tally->next) - tally->first;
+		column->settled = sl_sequence_load(&tally->next) - sl_sequence_load(&tally->first);
 		column->pending = sl_sequence_load(&tally->pending);
 		column->samples = sl_sequence_load(&tally->samples);
 		for (unsigned i = 0; i < SL_OUTCOMES; i++)

@@ -29,8 +29,8 @@ struct sl_tally { /* one module's column of the ledger */
 	_Atomic uint64_t samples; /* of these: samples of the rejected, to become prescaled */
 	_Atomic uint64_t outcome[SL_OUTCOMES];
 	_Atomic uint64_t cause[SL_CAUSES];
-	_Atomic uint64_t next; /* sequences below it have an outcome or are pending */
-	uint64_t first;	       /* sequences below it are not of this run */
+	_Atomic uint64_t next;	/* sequences below it have an outcome or are pending */
+	_Atomic uint64_t first; /* sequences below it are not of this run */
 };
 
 struct sl_ledger {

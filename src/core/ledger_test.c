@@ -1,5 +1,6 @@
 /* ledger_test.c - outcomes add up, each is written once, and the ledger closes only when nothing is
  * left to say. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -304,6 +305,64 @@ static void outcomes_and_causes_have_names_of_their_own(void **state)
 	assert_string_equal(sl_cause_name(SL_CAUSES), "?");
 }
 
+/* ---- read while it is written ---- */
+
+enum { READINGS = 20000 };
+
+struct writer {
+	struct sl_ledger *ledger;
+	_Atomic bool stop;
+};
+
+/* Settles without a pause: every third is pending, and resolved a little later. */
+static void *write_outcomes(void *arg)
+{
+	struct writer *w = arg;
+
+	for (uint64_t k = 7; !atomic_load_explicit(&w->stop, memory_order_relaxed); k++) {
+		if (k % 3)
+			sl_ledger_settle(w->ledger, 0, k, k % 2 ? SL_VETOED : SL_LOST,
+					 k % 2 ? SL_CAUSE_STAGE : SL_CAUSE_NO_ARRIVAL);
+		else
+			sl_ledger_settle_pending(w->ledger, 0, k, k % 2);
+		if (k % 9 == 8)
+			sl_ledger_resolve(w->ledger, 0, 2, SL_STORED, SL_CAUSE_NONE);
+	}
+	return NULL;
+}
+
+static uint64_t sum_of(const uint64_t *value, unsigned n)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		sum += value[i];
+	return sum;
+}
+
+static void a_column_is_of_one_moment_while_it_is_written(void **state)
+{
+	struct writer writer = {.ledger = *state};
+	uint64_t before = 0, moved = 0;
+	pthread_t thread;
+
+	sl_ledger_begin(*state, 0, 7);
+	assert_int_equal(pthread_create(&thread, NULL, write_outcomes, &writer), 0);
+	for (unsigned i = 0; i < READINGS; i++) {
+		const struct sl_status_column *c = &ledger_status(*state)->column[0];
+		uint64_t outcomes = sum_of(c->outcome, SL_STATUS_OUTCOMES);
+
+		assert_int_equal(c->settled, outcomes + c->pending);
+		assert_int_equal(sum_of(c->cause, SL_STATUS_CAUSES), outcomes);
+		assert_true(c->samples <= c->pending && c->settled >= before);
+		moved += c->settled != before;
+		before = c->settled;
+	}
+	atomic_store(&writer.stop, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(moved > READINGS / 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +388,7 @@ int main(void)
 		CASE(a_report_never_goes_back),
 		CASE(what_the_source_left_out_is_not_sent_and_has_an_outcome),
 		CASE(outcomes_and_causes_have_names_of_their_own),
+		CASE(a_column_is_of_one_moment_while_it_is_written),
 	};
 
 	return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);

@@ -65,7 +65,8 @@ const struct sl_option sl_control_options[] = {
 	SL_F64(struct sl_control_options, wait_s, 60, 0, 1e9, "s",
 	       "how long either side waits for the other"),
 	SL_F64(struct sl_control_options, silence_s, 10, 1, 1e6, "s",
-	       "a front end that reports nothing for so long counts as gone"),
+	       "a front end that reports nothing, and of which no data come, for this time counts "
+	       "as gone"),
 	SL_STRING(struct sl_control_options, keeper, "",
 		  "name of a keeper (sluice keeper) that lets another receiver take this one's "
 		  "place"),

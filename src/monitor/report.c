@@ -35,8 +35,8 @@ void sl_progress_line_draw(struct sl_progress_line *p, const struct sl_status *s
 	char of[32] = "";
 
 	/* Modules that are not of one trigger make more frames than were triggered. */
-	if (s->expected && s->frames <= s->expected)
-		snprintf(of, sizeof(of), " / %llu", (unsigned long long)s->expected);
+	if (s->expected_frames && s->frames <= s->expected_frames)
+		snprintf(of, sizeof(of), " / %llu", (unsigned long long)s->expected_frames);
 	fprintf(stderr,
 		"%s%llu%s frames   %.2f GB/s   %.1f %% kept   %llu lost or damaged   ring "
 		"%llu/%llu "

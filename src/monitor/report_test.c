@@ -110,7 +110,7 @@ static int setup(void **state)
 		.last_ns = 3000000000,
 		.items = 1,
 		.same_clock = 1,
-		.expected = 200,
+		.expected_frames = 200,
 		.threads = {.polling = "adaptive", .ring_node = -1},
 		.experiment = "demo.yaml",
 		.link = "udp",
@@ -379,7 +379,7 @@ static const char *last_line(struct world *w, uint64_t expected)
 {
 	struct sl_progress_line progress;
 
-	w->s.expected = expected;
+	w->s.expected_frames = expected;
 	capture_begin();
 	sl_progress_line_begin(&progress);
 	progress.start_ns -= 1000000000;

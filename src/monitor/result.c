@@ -54,7 +54,7 @@ bool sl_outcome_is_trouble(enum sl_outcome outcome)
 
 enum sl_result sl_result_of(const struct sl_status *status)
 {
-	uint64_t trouble = status->partial + status->broken;
+	uint64_t trouble = status->partial + status->broken + status->failures_left_out;
 
 	if (!sl_status_closed(status) || status->sources_gone)
 		return SL_RESULT_UNCLOSED;

@@ -129,7 +129,7 @@ static json_t *link_json(const struct sl_status *s)
 			 s->guard, "proof", s->proof, "packets", number(s->packets), "bytes",
 			 number(s->packet_bytes), "turned_away", dropped, "marked",
 			 number(s->marked), "notified", number(s->notified), "receive_buffer",
-			 number(s->receive_buffer));
+			 number(s->receive_buffer_bytes));
 }
 
 static json_t *threads_json(const struct sl_status_threads *t)

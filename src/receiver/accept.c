@@ -147,6 +147,8 @@ int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool
 	s->offered = offer->frames && offer->frames < UINT64_MAX - s->end ? s->end + offer->frames
 									  : 0;
 	s->open_loop = is_open_loop(r, offer);
+	/* Over RC a source without credits is told to come again. */
+	s->can_wait = !s->open_loop || plan->service == SL_SERVICE_RC;
 	r->same_clock &= same_host;
 	if (r->started) {
 		sl_rejoin_end(r, offer->module);

@@ -159,7 +159,9 @@ static int reap(struct dispatch *d)
 static int open_slots(struct dispatch *d)
 {
 	struct sl_receiver *r = d->r;
-	unsigned n = sl_ring_open(&r->ring, atomic_load_explicit(&r->limit, memory_order_relaxed));
+	uint64_t limit = atomic_load_explicit(&r->limit, memory_order_relaxed);
+	uint64_t paused = atomic_load_explicit(&r->pause_limit, memory_order_relaxed);
+	unsigned n = sl_ring_open(&r->ring, limit < paused ? limit : paused);
 
 	if (n)
 		wake_link(r);

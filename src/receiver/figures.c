@@ -16,6 +16,7 @@ static void add(void *arg, const char *name, uint64_t value, int failed)
 
 	if (f->figures == sizeof(f->figure) / sizeof(f->figure[0])) {
 		f->left_out++;
+		f->failures_left_out += failed && value;
 		return;
 	}
 	f->figures++;
@@ -91,6 +92,9 @@ static void addon_status(struct sl_status *status, const char *name,
 	       addon->figures * sizeof(figures.figure[0]));
 	status->figures += addon->figures;
 	status->figures_left_out += figures.left_out + (figures.figures - addon->figures);
+	status->failures_left_out += figures.failures_left_out;
+	for (uint32_t i = addon->figures; i < figures.figures; i++)
+		status->failures_left_out += figures.figure[i].failed && figures.figure[i].value;
 }
 
 void sl_figures_status(const struct sl_receiver *r, struct sl_status *status)

@@ -37,15 +37,16 @@ struct sl_source {
 	/* The dispatcher knows where it ended: `end`, and has not heard of another. */
 	_Atomic uint32_t settled;
 	uint64_t end;
-	uint64_t first_frame;	  /* of who returns */
+	uint64_t first_frame;	  /* of a source that returns */
 	_Atomic uint64_t returns; /* how often another one took over */
 	bool dropped;		  /* its queue takes nothing more; pollers then: */
 	struct sl_grace left;
 	uint64_t first_sequence;
 	uint16_t transfer;
-	bool accepted;
-	bool open_loop; /* it takes no credits */
-	bool cut;	/* it goes on, and nobody listens: what was whole by then counts */
+	_Atomic bool accepted;
+	bool open_loop;	       /* it takes no credits */
+	_Atomic bool can_wait; /* it takes credits, or is told to come again */
+	bool cut; /* it goes on and is not listened to: what was whole by then counts */
 	_Atomic uint64_t offered;     /* the sequence after the last that it offered; 0: unknown */
 	_Atomic uint64_t final_frame; /* the number of that last frame */
 	_Atomic uint64_t first;	      /* sequence with which this run begins */
@@ -83,7 +84,7 @@ struct sl_totals { /* of all frames; the settler's (base/sequence.h) */
 struct sl_figures {
 	char where[SL_STATUS_PATH];
 	uint64_t taken_ns;
-	uint32_t figures, left_out;
+	uint32_t figures, left_out, failures_left_out, unused;
 	struct sl_status_figure figure[32];
 };
 enum { SL_FIGURES_WORDS = sizeof(struct sl_figures) / 8, SL_FIGURES_NS = 250 * 1000 * 1000 };
@@ -113,8 +114,9 @@ struct sl_receiver {
 	int ring_node;	 /* where its memory lies; -1: there is one node, or it cannot be told */
 	bool outlives;	 /* memory and sockets may outlive the process */
 	bool taken_over; /* and another process had them before */
-	const struct sl_handover *handover_from; /* while it begins; NULL: of nobody */
-	struct sl_region notes;			 /* for who comes after */
+	const struct sl_handover
+		*handover_from; /* while it begins; NULL: there was no receiver before */
+	struct sl_region notes; /* for the receiver after this one */
 
 	uint32_t plans; /* that were made or taken over so far */
 	struct sl_region region;
@@ -125,6 +127,7 @@ struct sl_receiver {
 	struct sl_wake wake[SL_POLLERS];
 	_Atomic uint64_t link_idle[SL_POLLERS]; /* how often it found nothing to take */
 	_Atomic uint64_t limit;			/* no slot is opened from this sequence on */
+	_Atomic uint64_t pause_limit;		/* the same, while the run is paused */
 	_Atomic uint32_t stop_link, stop_workers, dispatched, settled;
 	_Atomic uint32_t abandon; /* a start that failed half-way: end without an account */
 
@@ -170,8 +173,10 @@ struct sl_receiver {
 /* sources.c: how often the link looked and found nothing: the poller that did so least. */
 uint64_t sl_receiver_idle(const struct sl_receiver *receiver);
 
-/* threads.c: wait until all have ended. */
+/* threads.c: wait until all but the link threads have ended; then for those. Link threads answer
+ * sources that repeat what was acknowledged, until the receiver closes. */
 void sl_receiver_join(struct sl_receiver *receiver);
+void sl_receiver_join_link(struct sl_receiver *receiver);
 /* handover.c: memory for the ring. */
 int sl_receiver_open_memory(struct sl_receiver *receiver, uint64_t bytes);
 

@@ -267,6 +267,7 @@ static int open_all(struct sl_experiment *experiment, const char *outcomes_path,
 	r->experiment = experiment;
 	r->same_clock = true; /* until an offer comes from elsewhere */
 	atomic_store(&r->limit, UINT64_MAX);
+	atomic_store(&r->pause_limit, UINT64_MAX);
 	r->outlives = kept;
 	r->handover_from = handover;
 	r->region.fd = r->notes.fd = -1;
@@ -285,10 +286,12 @@ static int open_all(struct sl_experiment *experiment, const char *outcomes_path,
 		sl_receiver_close(r);
 		return err;
 	}
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		atomic_store(&r->source[m].state, SL_SOURCE_RUNNING);
 	atomic_store(&r->ledger.source_alive, experiment->run.modules);
 	sl_figures_take_unit(r);
 	sl_figures_take_sinks(r);
-	atomic_store(&r->state, SL_CONFIGURED);
+	atomic_store(&r->state, SL_STATE_CONFIGURED);
 	*receiver = r;
 	return 0;
 }
@@ -339,6 +342,8 @@ int sl_receiver_finish(struct sl_receiver *r)
 	int err;
 
 	sl_receiver_join(r);
+	sl_figures_take_unit(r);
+	sl_figures_take_sinks(r);
 	sl_receiver_status(r, &r->at_end);
 	err = close_sinks(r, &r->at_end);
 	sl_settle_pending(r, err ? SL_UNWRITTEN : SL_STORED, err ? SL_CAUSE_SINK : SL_CAUSE_NONE);
@@ -349,7 +354,7 @@ int sl_receiver_finish(struct sl_receiver *r)
 	r->outcomes = NULL;
 	sl_figures_take_unit(r);
 	sl_figures_take_sinks(r);
-	atomic_store(&r->state, SL_ENDED);
+	atomic_store(&r->state, SL_STATE_ENDED);
 	return err;
 }
 
@@ -360,6 +365,7 @@ void sl_receiver_close(struct sl_receiver *r)
 	atomic_store(&r->abandon, 1);
 	sl_bell_ring(&r->events);
 	sl_receiver_join(r);
+	sl_receiver_join_link(r);
 	close_sinks(r, NULL);
 	if (r->outcomes)
 		fclose(r->outcomes);

@@ -59,6 +59,14 @@ void sl_receiver_source_lost(struct sl_receiver *receiver, uint32_t module);
  * open already: a source that is not told so is held back there. */
 void sl_receiver_limit(struct sl_receiver *receiver, uint64_t sequence);
 
+/* Open no slot from the next frame on, until it is called again with false: sources that wait for
+ * slots are held, and status.drained says when all that was sent is settled. */
+void sl_receiver_pause(struct sl_receiver *receiver, bool pause);
+
+/* The first module whose source takes no credits and is not told to come again; -1: there is none.
+ * Any thread. */
+int sl_receiver_cannot_wait(const struct sl_receiver *receiver);
+
 /* The source has ended. Once its lane is quiet, what was seen of it is what it sent. */
 void sl_receiver_end(struct sl_receiver *receiver, uint32_t module);
 

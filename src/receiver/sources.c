@@ -123,9 +123,28 @@ void sl_receiver_progress(const struct sl_receiver *r, uint32_t module,
 		.packets_whole = s->plan.packets,
 		.idle = sl_receiver_idle(r),
 		.arrived = atomic_load_explicit(&r->counters.packets, memory_order_relaxed),
-		/* Over RC a source without credits is told to come again. */
-		.waits = !s->open_loop || s->plan.service == SL_SERVICE_RC,
+		.waits = atomic_load_explicit(&s->can_wait, memory_order_relaxed),
 	};
+}
+
+/* All modules up to the same frame: that of the module which is ahead. */
+void sl_receiver_pause(struct sl_receiver *r, bool pause)
+{
+	uint64_t opened = 0;
+
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		if (sl_ring_opened(&r->ring, m) > opened)
+			opened = sl_ring_opened(&r->ring, m);
+	atomic_store_explicit(&r->pause_limit, pause ? opened : UINT64_MAX, memory_order_relaxed);
+	sl_bell_ring(&r->events);
+}
+
+int sl_receiver_cannot_wait(const struct sl_receiver *r)
+{
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		if (!atomic_load_explicit(&r->source[m].can_wait, memory_order_relaxed))
+			return (int)m;
+	return -1;
 }
 
 bool sl_receiver_is_exhausted(const struct sl_receiver *r)

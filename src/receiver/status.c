@@ -63,6 +63,10 @@ static void source_status(const struct sl_receiver *r, uint32_t module,
 	const struct sl_source *s = &r->source[module];
 
 	copy->state = atomic_load_explicit(&s->state, memory_order_acquire);
+	if (copy->state == SL_SOURCE_RUNNING && !atomic_load(&s->accepted))
+		copy->state = SL_SOURCE_ABSENT;
+	else if (copy->state == SL_SOURCE_RUNNING && atomic_load(&r->state) < SL_STATE_RUNNING)
+		copy->state = SL_SOURCE_PLANNED;
 	copy->first = get(&s->first);
 	copy->offered = get(&s->offered);
 	copy->reached = sl_ring_reached(&r->ring, module);
@@ -96,7 +100,7 @@ static void link_status(const struct sl_receiver *r, struct sl_status *status)
 	status->packet_bytes = get(&c->bytes);
 	status->marked = get(&c->marked);
 	status->notified = get(&c->notified);
-	status->receive_buffer = get(&c->receive_buffer);
+	status->receive_buffer_bytes = get(&c->receive_buffer);
 	for (unsigned i = 0; i < SL_DROPS; i++)
 		status->dropped[i] = get(&c->dropped[i]);
 	status->one_way = r->experiment->link->oneway;
@@ -121,13 +125,24 @@ static void threads_status(const struct sl_receiver *r, struct sl_status_threads
 	threads->busy_ns = get(&r->busy_ns);
 }
 
+/* Every slot that is open was filled, and what was in them has its outcome. */
+static bool is_drained(const struct sl_receiver *r, const struct sl_status *status)
+{
+	uint64_t limit = get(&r->pause_limit);
+
+	for (uint32_t m = 0; m < status->modules && limit != UINT64_MAX; m++)
+		if (status->column[m].settled + status->source[m].first < limit)
+			return false;
+	return limit != UINT64_MAX;
+}
+
 void sl_receiver_status(const struct sl_receiver *r, struct sl_status *status)
 {
 	memset(status, 0, sizeof(*status));
 	status->bytes = sizeof(*status);
 	status->result = -1;
 	status->state = atomic_load(&r->state);
-	status->expected = get(&r->expected);
+	status->expected_frames = get(&r->expected);
 	status->items = sl_geometry_frame_items(&r->geometry);
 	status->deadline_us = r->experiment->unit_options.deadline_us;
 	status->same_clock = atomic_load(&r->same_clock);
@@ -143,6 +158,7 @@ void sl_receiver_status(const struct sl_receiver *r, struct sl_status *status)
 	sl_ledger_status(&r->ledger, status);
 	for (uint32_t m = 0; m < status->modules; m++)
 		source_status(r, m, &status->source[m]);
+	status->drained = is_drained(r, status);
 	status->latencies = SL_LATENCIES;
 	for (unsigned l = 0; l < SL_LATENCIES; l++)
 		latency_status(&r->latency[l], &status->latency[l]);

@@ -6,7 +6,8 @@
 
 #include "lib/flow_rig.h"
 
-enum { SNAPSHOTS = 100000, OBSERVERS = 2 };
+/* The stage `copy`, which `verify` asks for, makes one result of all pixels. */
+enum { SNAPSHOTS = 100000, OBSERVERS = 2, FRAME_BYTES = MODULES * 32 * 64 * 2 };
 
 struct observer {
 	pthread_t thread;
@@ -85,6 +86,8 @@ static const char *addon_problem(const struct sl_status *s)
 		return "add-ons and figures are not those of the experiment";
 	if (f[0].value > s->frames)
 		return "a sink counts frames that are not settled";
+	if (f[1].value != f[0].value * FRAME_BYTES)
+		return "a sink's figures are not of one moment";
 	return s->addon[1].error || s->figures_left_out ? "a sink failed" : NULL;
 }
 
@@ -156,7 +159,7 @@ static void observe_run(const char *const *more, size_t n, uint64_t *taken, uint
 	sl_receiver_status(f.receiver, end);
 	assert_null(problem(end, &observer[1].before));
 	assert_true(sl_status_closed(end));
-	assert_int_equal(end->state, SL_ENDED);
+	assert_int_equal(end->state, SL_STATE_ENDED);
 	assert_int_equal(end->frames, end->column[0].settled);
 	assert_int_equal(end->figure[end->addon[1].first_figure].value, end->frames);
 	close_flow(&f);
@@ -190,7 +193,7 @@ static void before_the_start_nothing_is_counted(void **state)
 	assert_int_equal(sl_receiver_open(f.here, NULL, &f.receiver), 0);
 	sl_receiver_status(f.receiver, &status);
 	assert_int_equal(status.bytes, sizeof(status));
-	assert_int_equal(status.state, SL_CONFIGURED);
+	assert_int_equal(status.state, SL_STATE_CONFIGURED);
 	assert_int_equal(status.result, -1);
 	assert_int_equal(status.modules, MODULES);
 	assert_int_equal(status.frames, 0);

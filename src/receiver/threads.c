@@ -104,7 +104,7 @@ int sl_receiver_start(struct sl_receiver *r)
 	int err = 0;
 
 	r->started = true;
-	atomic_store(&r->state, SL_RUNNING);
+	atomic_store(&r->state, SL_STATE_RUNNING);
 	atomic_store(&r->feedback.idle, false);
 	if (r->placement.crowded && r->experiment->threads.polling == SL_POLLING_LATENCY)
 		sl_warn("threads.polling: latency wants a cpu for each data thread: here they "
@@ -138,18 +138,22 @@ void sl_receiver_log(const struct sl_receiver *r)
 		sl_info("receive buffers of %.1f MB each", (double)buffer * 1e-6);
 }
 
-/* Who feeds others outlives them. */
+/* A thread ends after those that it gives work to: dispatcher, settler, workers. */
 void sl_receiver_join(struct sl_receiver *r)
 {
 	sl_thread_join(&r->dispatch_thread);
 	atomic_store(&r->dispatched, 1); /* also when there was no dispatcher to say so */
 	sl_bell_ring(&r->settling);
 	sl_thread_join(&r->settle_thread);
-	atomic_store(&r->stop_link, 1);
 	atomic_store(&r->stop_workers, 1);
 	sl_bell_ring(&r->todo);
-	for (unsigned i = 0; i < r->pollers; i++)
-		sl_thread_join(&r->link_thread[i]);
 	for (unsigned i = 0; i < r->workers; i++)
 		sl_thread_join(&r->worker_thread[i]);
+}
+
+void sl_receiver_join_link(struct sl_receiver *r)
+{
+	atomic_store(&r->stop_link, 1);
+	for (unsigned i = 0; i < r->pollers; i++)
+		sl_thread_join(&r->link_thread[i]);
 }

@@ -432,6 +432,21 @@ static void a_source_that_waits_for_a_slot_is_not_silent(const struct control_ri
 	close_world(w);
 }
 
+static void a_front_end_that_failed_is_not_waited_for(const struct control_rig *rig)
+{
+	struct control_world *w;
+
+	if (!rig->driver->hurry)
+		skip(); /* it shows on the connection */
+	w = running(rig);
+	rig->driver->hurry(w->state);
+	control_pass(w, 900);
+	assert_int_equal(overs(w), 0);
+	control_pass(w, 200);
+	assert_int_equal(losses(w), RECORDER_MODULES);
+	close_world(w);
+}
+
 static void strangers_change_nothing(const struct control_rig *rig)
 {
 	struct control_world *w;
@@ -559,6 +574,7 @@ static const struct {
 	CASE(a_link_that_did_not_look_proves_no_silence),
 	CASE(data_are_a_sign_of_life),
 	CASE(a_source_that_waits_for_a_slot_is_not_silent),
+	CASE(a_front_end_that_failed_is_not_waited_for),
 	CASE(strangers_change_nothing),
 	CASE(a_source_that_hangs_up_is_over_once),
 	CASE(another_source_takes_its_place),

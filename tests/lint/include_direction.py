@@ -93,6 +93,18 @@ def direction(root):
     return problems
 
 
+def own_private(root):
+    """A header called private.h is its folder's and its tests'."""
+    problems = []
+    for name, number, quote, header in includes(root):
+        folder = header.rpartition("/")[0]
+        if quote != '"' or not header.endswith("/private.h") or name.startswith("tests/lib/"):
+            continue
+        if not name.startswith(f"src/{folder}/"):
+            problems.append(f'{name}:{number}: "{header}" is for src/{folder} alone')
+    return problems
+
+
 def all_listed(root):
     """A folder that src/meson.build does not list has no place in the order."""
     order = folder_order(root)
@@ -172,6 +184,8 @@ CHECKS = [
      ["net/fast must not include", "roce must not include"]),
     ("siblings do not include each other", direction,
      {"src/sink/a.c": '#include "link/x.h"\n'}, ["sink must not include"]),
+    ("what is private stays in its folder", own_private,
+     {"src/sink/a.c": '#include "receiver/private.h"\n'}, ["is for src/receiver alone"]),
     ("every folder has its place in the order", all_listed,
      {"src/attic/a.c": "\n"}, ["src/attic: not in the list"]),
     ("public headers include nothing of src", public,

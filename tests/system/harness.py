@@ -168,7 +168,9 @@ class Program:
         self.process.send_signal(number)
 
     def children(self):
-        return [int(pid) for pid in pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
+        """Of any of its threads."""
+        tasks = pathlib.Path(f"/proc/{self.pid}/task").glob("*/children")
+        return [int(pid) for task in tasks for pid in task.read_text().split()]
 
     def wait(self, timeout_s=TIMEOUT_S):
         """Its exit status, negative for a signal. Sanitizers are listened to here."""

@@ -11,11 +11,11 @@
 
 #include "base/log.h"
 #include "cmd/calibrate/calibrate.h"
-#include "cmd/outputs.h"
 #include "cmd/run/run.h"
 #include "cmd/signals.h"
 #include "core/registry.h"
 #include "monitor/summary.h"
+#include "session/outputs.h"
 #include "sink/calibration.h"
 
 enum { OPTIONS = 48, ALIGN = 64 };

@@ -9,9 +9,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cmd/run/all.h"
-#include "cmd/run/child.h"
 #include "cmd/signals.h"
 #include "monitor/summary.h"
+#include "session/child.h"
 
 enum { PATH_BYTES = 256, STEP_NS = 5 * 1000 * 1000, ARGUMENTS = 2 * SL_ARGS_SETS + 32 };
 
@@ -60,6 +60,14 @@ static int add(char **argv, int n, const char *name, const char *value)
 	return n;
 }
 
+static int start_child(char *const *argv, const char *output, pid_t *child)
+{
+	const struct sl_child_options options = {
+		.program = sl_child_self(), .output = output, .keep_fd = -1};
+
+	return sl_child_start(&options, argv, child);
+}
+
 static int start_receiver(struct all *all, struct receiver *receiver)
 {
 	char any_port[SL_TRANSFER_NAME + 40];
@@ -84,7 +92,7 @@ static int start_receiver(struct all *all, struct receiver *receiver)
 	}
 	argv[n++] = (char *)(all->run->quiet ? "--quiet" : "--still");
 	argv[n] = NULL;
-	return sl_child_start(argv, receiver->report, &receiver->child);
+	return start_child(argv, receiver->report, &receiver->child);
 }
 
 static unsigned port_of(const struct receiver *receiver)
@@ -117,7 +125,7 @@ static int start_front_end(struct all *all)
 	if (!all->run->quiet)
 		argv[n++] = (char *)"--report";
 	argv[n] = NULL;
-	return sl_child_start(argv, NULL, &all->front_end);
+	return start_child(argv, NULL, &all->front_end);
 }
 
 /* Ours was asked to stop, or one of them could not begin: pass it on, once. */

@@ -1,18 +1,36 @@
-/* run.c - sluice run: the receiving side from file to ledger. */
+/* run.c - sluice run: a session with one run, its progress line, and its report. */
+#include "cmd/run/run.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "base/log.h"
-#include "cmd/outputs.h"
 #include "cmd/run/all.h"
-#include "cmd/run/child.h"
-#include "cmd/run/state.h"
 #include "cmd/signals.h"
 #include "cmd/truth.h"
+#include "monitor/report.h"
 #include "monitor/summary.h"
+#include "session/child.h"
+#include "session/session.h"
+
+enum { LOOK_MS = 20 };
+
+struct sl_run_options {
+	bool emulate, quiet, still;
+	uint32_t summary_version;
+	char summary[1024], outcomes[1024], port_file[1024], truth[1024],
+		transfer[SL_TRANSFER_NAME];
+};
+
+struct run {
+	struct sl_run_options options;
+	struct sl_args args;
+	const struct sl_run_plan *plan; /* NULL: as the file says */
+	struct sl_session *session;
+	struct sl_status status;
+	bool stopped; /* the signal was passed on */
+};
 
 static const struct sl_option options[] = {
 	SL_BOOL(struct sl_run_options, emulate, false,
@@ -35,127 +53,101 @@ static const struct sl_option options[] = {
 	SL_OPTION_END,
 };
 
-static enum sl_result conclude(struct sl_run_state *run)
+static const char *or_null(const char *text)
 {
-	struct sl_status *status = &run->status;
-	const char *signal = sl_signal_name(sl_signal), *early;
-	bool failed = false;
+	return text[0] ? text : NULL;
+}
 
-	sl_receiver_status(run->receiver, status);
-	status->started_unix_ns = run->started_unix_ns;
-	status->ended_unix_ns = sl_clock_unix_ns();
-	snprintf(status->experiment, sizeof(status->experiment), "%s", run->args.plain[0]);
-	snprintf(status->stopped_by, sizeof(status->stopped_by), "%s", signal ? signal : "");
-	early = sl_result_early(status);
-	snprintf(status->early, sizeof(status->early), "%s", early ? early : "");
-	status->result = sl_result_of(status);
-	if (!run->options.quiet) {
-		sl_report(stdout, status);
-		if (ferror(stdout)) {
-			sl_error("the report could not be written: %s", strerror(errno));
-			failed = true;
-		}
+static int open_session(struct run *run)
+{
+	const struct sl_run_options *o = &run->options;
+	const struct sl_session_hooks hooks = {
+		.change = run->plan ? run->plan->change : NULL,
+		.arg = run->plan ? run->plan->arg : NULL,
+		.truth = o->truth,
+		.quiet = o->quiet,
+		.still = o->still,
+	};
+	const struct sl_session_options options = {
+		.bytes = sizeof(options),
+		.path = run->args.plain[0],
+		.transfer = or_null(o->transfer),
+		.set = run->args.set,
+		.sets = run->args.sets,
+		.emulate = o->emulate,
+		.summary = or_null(o->summary),
+		.outcomes = or_null(o->outcomes),
+		.port_file = or_null(o->port_file),
+		.summary_version = o->summary_version,
+		.program = sl_child_self(),
+	};
+
+	return sl_session_open_with(&options, &hooks, &run->session, NULL);
+}
+
+static void pass_signals_on(struct run *run)
+{
+	if (sl_signal && !run->stopped) {
+		if (sl_session_wait(run->session, 1 << SL_STATE_RUNNING, 0) >= 0)
+			sl_info("%s: stopping the front ends; once more to give up at once",
+				sl_signal_name(sl_signal));
+		sl_session_stop(run->session, sl_signal_name(sl_signal));
+		run->stopped = true;
 	}
-	if (run->options.summary[0] &&
-	    sl_summary_write(run->options.summary, status, run->options.summary_version))
-		failed = true;
-	failed |= status->unsaved;
-	return failed ? SL_RESULT_ERROR : (enum sl_result)status->result;
+	if (sl_front_end_ended)
+		sl_session_no_front_end(run->session);
 }
 
-static int check_outputs(const struct sl_run_state *run)
+/* Until the run has ended, or failed. */
+static void watch(struct run *run)
 {
-	const char *const ours[] = {run->options.summary, run->options.outcomes,
-				    run->options.port_file, run->options.truth};
+	const uint32_t over = 1 << SL_STATE_ENDED | 1 << SL_STATE_FAULT;
+	const uint32_t begun = over | 1 << SL_STATE_RUNNING | 1 << SL_STATE_STOPPING;
+	bool draws = !run->options.quiet && !run->options.still;
+	struct sl_progress_line line;
 
-	return sl_outputs_check_run(run->experiment, run->args.plain[0], ours, 4);
+	while (sl_session_wait(run->session, begun, LOOK_MS) < 0)
+		pass_signals_on(run);
+	sl_progress_line_begin(&line);
+	while (sl_session_wait(run->session, over, LOOK_MS) < 0) {
+		pass_signals_on(run);
+		if (!draws || !sl_progress_line_is_due(&line))
+			continue;
+		sl_session_status(run->session, &run->status, sizeof(run->status));
+		sl_progress_line_draw(&line, &run->status);
+	}
+	sl_session_status(run->session, &run->status, sizeof(run->status));
+	if (draws && run->status.ended_unix_ns)
+		sl_progress_line_end(&line, &run->status);
 }
 
-/* A front end that listens for answers stays until it has them, and has a say in the result. */
-static enum sl_result end_child(struct sl_run_state *run, enum sl_result result)
+static enum sl_result report(struct run *run)
 {
-	const struct sl_feedback_options *feedback = &run->experiment->feedback;
-	bool listens = feedback->address[0] && result != SL_RESULT_ERROR;
-	uint64_t end = sl_clock_ns() + (uint64_t)(feedback->wait_s * 1e9);
+	enum sl_result result = run->status.result < 0 ? SL_RESULT_ERROR
+						       : (enum sl_result)run->status.result;
 
-	while (listens && run->child && sl_child_alive(&run->child, &run->child_status) &&
-	       sl_clock_ns() < end)
-		sl_clock_sleep_until(sl_clock_ns() + SL_RUN_POLL_MS * UINT64_C(1000000));
-	sl_child_end(&run->child, &run->child_status);
-	if (!listens || !run->experiment->emulate_local || !run->child_status)
+	if (!run->status.ended_unix_ns || run->options.quiet)
+		return result; /* it never began */
+	sl_report(stdout, &run->status);
+	if (!ferror(stdout))
 		return result;
-	sl_error("the front end did not hear exactly one answer to each event, or failed");
-	return result == SL_RESULT_INTACT || result == SL_RESULT_EMPTY ? SL_RESULT_ERROR : result;
+	sl_error("the report could not be written: %s", strerror(errno));
+	return SL_RESULT_ERROR;
 }
 
-/* Sources that begin by themselves need slots before they are told anything. */
-static int start_early(struct sl_run_state *run)
-{
-	int err;
-
-	if (!sl_controls_start_alone(&run->controls))
-		return 0;
-	err = sl_receiver_start(run->receiver);
-	run->started = !err;
-	return err ? err : sl_receiver_wait_open(run->receiver);
-}
-
-static int start(struct sl_run_state *run)
-{
-	int err = run->started ? 0 : sl_receiver_start(run->receiver);
-
-	if (!err && !run->options.quiet && !run->options.still)
-		sl_receiver_log(run->receiver);
-	return err;
-}
-
-static enum sl_result run_experiment(struct sl_run_state *run)
-{
-	enum sl_result result = SL_RESULT_ERROR;
-
-	run->started_unix_ns = sl_clock_unix_ns();
-	if (check_outputs(run) ||
-	    sl_run_handover_open(&run->handover, run->experiment,
-				 run->options.outcomes[0] ? run->options.outcomes : NULL,
-				 &run->receiver))
-		return SL_RESULT_ERROR;
-	if (sl_run_open_controls(run) || start_early(run) || sl_run_write_port_file(run) ||
-	    (run->experiment->emulate_local && sl_run_spawn_child(run)) ||
-	    sl_run_wait_for_sources(run) || sl_run_handover_store(&run->handover, run->receiver) ||
-	    start(run))
-		goto undo_receiver;
-	sl_run_acquire(run);
-	/* In this order: what a source sent is safe before it is told that it may forget it. */
-	sl_receiver_finish(run->receiver);
-	sl_run_handover_end(&run->handover, run->receiver);
-	sl_controls_bye(&run->controls);
-	result = conclude(run);
-
-undo_receiver:
-	sl_controls_close(&run->controls); /* a child notices and ends */
-	result = end_child(run, result);
-	sl_receiver_close(run->receiver);
-	sl_run_handover_close(&run->handover);
-	return result;
-}
-
-static enum sl_result run_one(struct sl_run_state *run)
+static enum sl_result run_one(struct run *run)
 {
 	enum sl_result result;
 
-	if (sl_experiment_open(run->args.plain[0], run->options.transfer, run->args.set,
-			       run->args.sets, &run->experiment))
+	if (open_session(run))
 		return SL_RESULT_ERROR;
-	if (run->plan && run->plan->change(run->plan->arg, run->experiment)) {
-		sl_experiment_close(run->experiment);
+	if (sl_session_start(run->session)) {
+		sl_session_close(run->session);
 		return SL_RESULT_ERROR;
 	}
-	run->experiment->emulate_local |= run->options.emulate;
-	if (run->experiment->transfer[0])
-		snprintf(run->transfer_path, sizeof(run->transfer_path), "transfers.%s.",
-			 run->experiment->transfer);
-	result = run_experiment(run);
-	sl_experiment_close(run->experiment);
+	watch(run);
+	result = report(run);
+	sl_session_close(run->session);
 	if (run->options.truth[0] && result != SL_RESULT_ERROR &&
 	    sl_truth_write(&run->args, run->options.transfer, run->options.truth, 0))
 		result = SL_RESULT_ERROR;
@@ -164,7 +156,7 @@ static enum sl_result run_one(struct sl_run_state *run)
 
 enum sl_result sl_run(const struct sl_run_plan *plan)
 {
-	struct sl_run_state run = {.args = *plan->args, .plan = plan};
+	struct run run = {.args = *plan->args, .plan = plan};
 
 	sl_options_defaults(options, &run.options);
 	run.options.quiet = plan->quiet;
@@ -175,7 +167,7 @@ enum sl_result sl_run(const struct sl_run_plan *plan)
 }
 
 /* Every transfer's file is read before any receiver begins: mistakes are told at once. */
-static int run_many(struct sl_run_state *run, const struct sl_transfer_names *names)
+static int run_many(struct run *run, const struct sl_transfer_names *names)
 {
 	struct sl_run_all all = {
 		.args = &run->args,
@@ -208,7 +200,7 @@ static int run_many(struct sl_run_state *run, const struct sl_transfer_names *na
 
 int sl_cmd_run(const struct sl_command *command, int argc, char **argv)
 {
-	struct sl_run_state run = {0};
+	struct run run = {0};
 	struct sl_transfer_names names;
 	int err = sl_args_read(command, options, &run.options, argc, argv, &run.args);
 

@@ -8,9 +8,9 @@
 
 #include "base/log.h"
 #include "cmd/cmd.h"
-#include "cmd/outputs.h"
 #include "cmd/show/picture.h"
 #include "experiment/experiment.h"
+#include "session/outputs.h"
 
 struct show_options {
 	char frame[32], output[1024], transfer[SL_TRANSFER_NAME];

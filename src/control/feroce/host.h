@@ -97,9 +97,9 @@ void sl_feroce_host_tick(struct sl_feroce_host *host, uint64_t now_ns);
 uint32_t sl_feroce_host_planned(const struct sl_feroce_host *host); /* modules that are connected */
 
 void sl_feroce_host_start(struct sl_feroce_host *host);
-/* No slots will be opened from now on: who fills them or rests is let go. */
+/* Open no more slots: a front end that has filled those that are open, or rests, is let go. */
 void sl_feroce_host_stop(struct sl_feroce_host *host);
-void sl_feroce_host_abandon(struct sl_feroce_host *host); /* who still runs is gone */
+void sl_feroce_host_abandon(struct sl_feroce_host *host); /* front ends that still run are lost */
 /* What front ends sent is safe: those that have ended are told so with CLOSE, up to three times. */
 void sl_feroce_host_bye(struct sl_feroce_host *host);
 bool sl_feroce_host_leaving(const struct sl_feroce_host *host); /* a CLOSE has no answer yet */

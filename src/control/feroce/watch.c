@@ -1,5 +1,5 @@
-/* watch.c - seats for FEROCE front ends: who is asked to come, how far each has come, and when
- * it is over. */
+/* watch.c - seats for FEROCE front ends: asking those that wait to be asked, how far each has come,
+ * and when it is over. */
 #include "base/log.h"
 #include "control/feroce/host.h"
 

@@ -4,7 +4,7 @@
 
 #include "control/tcp/server.h"
 
-/* Who comes, for messages: "front end", unless the options say otherwise. */
+/* The peers' name in messages: "front end", unless the options say otherwise. */
 const char *sl_server_peer(const struct sl_server_options *options);
 
 /* The socket is the caller's. Logs what is wrong with address, port or token. */

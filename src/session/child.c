@@ -10,47 +10,42 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "cmd/run/child.h"
+#include "session/child.h"
 
 enum { GRACE_S = 5 };
 
 extern char **environ;
 
 /* By its own name, so that it has one in ps and top. */
-static void find_program(char program[PATH_MAX])
+const char *sl_child_self(void)
 {
-	char link[PATH_MAX];
-	ssize_t length;
+	static char program[PATH_MAX];
+	ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
 
-	strcpy(program, "/proc/self/exe");
-	length = readlink(program, link, sizeof(link) - 1);
-	if (length <= 0)
-		return;
-	link[length] = 0;
-	if (access(link, X_OK) == 0)
-		memcpy(program, link, (size_t)length + 1);
+	program[length > 0 ? length : 0] = 0;
+	return length > 0 && access(program, X_OK) == 0 ? program : "/proc/self/exe";
 }
 
-int sl_child_start(char *const *argv, const char *output, pid_t *child)
+int sl_child_start(const struct sl_child_options *options, char *const *argv, pid_t *child)
 {
-	char program[PATH_MAX];
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	int err;
 
-	find_program(program);
 	posix_spawn_file_actions_init(&actions);
-	if (output)
-		posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output,
+	if (options->output)
+		posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, options->output,
 						 O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	if (options->keep_fd >= 0) /* onto itself: it is not closed on exec then */
+		posix_spawn_file_actions_adddup2(&actions, options->keep_fd, options->keep_fd);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
 	posix_spawnattr_setpgroup(&attributes, 0);
-	err = posix_spawn(child, program, &actions, &attributes, argv, environ);
+	err = posix_spawnp(child, options->program, &actions, &attributes, argv, environ);
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	if (err) {
-		sl_error("cannot start '%s %s': %s", argv[0], argv[1], strerror(err));
+		sl_error("cannot start '%s %s': %s", options->program, argv[1], strerror(err));
 		*child = 0;
 	}
 	return -err;

@@ -1,7 +1,7 @@
 /* outputs.h - the files that a run was told to write: checked before it begins, so that none takes
  * another's place and none fails only at the end. */
-#ifndef SL_CMD_OUTPUTS_H
-#define SL_CMD_OUTPUTS_H
+#ifndef SL_SESSION_OUTPUTS_H
+#define SL_SESSION_OUTPUTS_H
 
 #include <stddef.h>
 

@@ -11,8 +11,8 @@
 
 #include "base/log.h"
 #include "base/paths.h"
-#include "cmd/outputs.h"
 #include "experiment/experiment.h"
+#include "session/outputs.h"
 
 /* Results get their name by a rename, which would put them in the place of a device or a folder. */
 static int check_one(const char *path)

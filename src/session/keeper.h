@@ -1,4 +1,4 @@
-/* handover.h - a run with a keeper: takes over what an earlier receiver left, and leaves the same
+/* keeper.h - a run with a keeper: takes over what an earlier receiver left, and leaves the same
  * to the next.
  *
  * Model:     without control.keeper every call is what it was before. With it, the run claims the
@@ -8,13 +8,13 @@
  *            it any more; otherwise it stays.
  * Threads:   the control thread.
  * Ownership: borrows experiment and receiver. */
-#ifndef SL_CMD_RUN_HANDOVER_H
-#define SL_CMD_RUN_HANDOVER_H
+#ifndef SL_SESSION_KEEPER_H
+#define SL_SESSION_KEEPER_H
 
 #include "control/handover/keeper.h"
 #include "receiver/receiver.h"
 
-struct sl_run_handover {
+struct sl_session_keeper {
 	int socket;	 /* to the keeper; -1: there is none, or no more */
 	bool taken_over; /* sources have plans already, and come from nobody's offer */
 	const struct sl_receiver *receiver;
@@ -22,16 +22,16 @@ struct sl_run_handover {
 };
 
 /* Logs. */
-int sl_run_handover_open(struct sl_run_handover *handover, struct sl_experiment *experiment,
-			 const char *outcomes, struct sl_receiver **receiver);
+int sl_session_keeper_open(struct sl_session_keeper *handover, struct sl_experiment *experiment,
+			   const char *outcomes, struct sl_receiver **receiver);
 
 /* All modules have plans; before the start. */
-int sl_run_handover_store(struct sl_run_handover *handover, const struct sl_receiver *receiver);
+int sl_session_keeper_store(struct sl_session_keeper *handover, const struct sl_receiver *receiver);
 
-void sl_run_handover_poll(struct sl_run_handover *handover);
+void sl_session_keeper_poll(struct sl_session_keeper *handover);
 
 /* Every frame has its outcome, and what was stored is safe. */
-void sl_run_handover_end(struct sl_run_handover *handover, const struct sl_receiver *receiver);
-void sl_run_handover_close(struct sl_run_handover *handover);
+void sl_session_keeper_end(struct sl_session_keeper *handover, const struct sl_receiver *receiver);
+void sl_session_keeper_close(struct sl_session_keeper *handover);
 
 #endif

@@ -1,5 +1,5 @@
-/* handover.c - the state that the keeper holds at both ends of a run. */
-#include "cmd/run/handover.h"
+/* keeper.c - the state that a keeper holds, at both ends of a run. */
+#include "session/keeper.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "control/handover/state.h"
 #include "experiment/experiment.h"
 
-static int take_over(struct sl_run_handover *handover, struct sl_receiver *receiver)
+static int take_over(struct sl_session_keeper *handover, struct sl_receiver *receiver)
 {
 	int err = sl_receiver_take_over(receiver);
 
@@ -21,7 +21,7 @@ static int take_over(struct sl_run_handover *handover, struct sl_receiver *recei
 	return 0;
 }
 
-static int open_with(struct sl_run_handover *handover, struct sl_experiment *e,
+static int open_with(struct sl_session_keeper *handover, struct sl_experiment *e,
 		     const char *outcomes, struct sl_handover_message *message,
 		     struct sl_handover *state, struct sl_receiver **receiver)
 {
@@ -44,14 +44,14 @@ static int open_with(struct sl_run_handover *handover, struct sl_experiment *e,
 	return err;
 }
 
-int sl_run_handover_open(struct sl_run_handover *handover, struct sl_experiment *e,
-			 const char *outcomes, struct sl_receiver **receiver)
+int sl_session_keeper_open(struct sl_session_keeper *handover, struct sl_experiment *e,
+			   const char *outcomes, struct sl_receiver **receiver)
 {
 	struct sl_handover_message *message;
 	struct sl_handover *state;
 	int err;
 
-	*handover = (struct sl_run_handover){.socket = -1};
+	*handover = (struct sl_session_keeper){.socket = -1};
 	if (!e->control.keeper[0])
 		return sl_receiver_open(e, outcomes, receiver);
 	if (e->emulate_local) {
@@ -69,13 +69,13 @@ int sl_run_handover_open(struct sl_run_handover *handover, struct sl_experiment 
 		sl_handover_message_close(message);
 	}
 	if (err)
-		sl_run_handover_close(handover);
+		sl_session_keeper_close(handover);
 	free(message);
 	free(state);
 	return err;
 }
 
-int sl_run_handover_store(struct sl_run_handover *handover, const struct sl_receiver *receiver)
+int sl_session_keeper_store(struct sl_session_keeper *handover, const struct sl_receiver *receiver)
 {
 	struct sl_handover_message *message;
 	struct sl_handover *state;
@@ -100,17 +100,17 @@ int sl_run_handover_store(struct sl_run_handover *handover, const struct sl_rece
 	return err;
 }
 
-void sl_run_handover_poll(struct sl_run_handover *handover)
+void sl_session_keeper_poll(struct sl_session_keeper *handover)
 {
 	if (handover->socket >= 0 && sl_keeper_lost(handover->socket)) {
 		sl_warn("the keeper is gone: this run goes on, but no other can take its place");
-		sl_run_handover_close(handover);
+		sl_session_keeper_close(handover);
 	}
 	if (handover->receiver) /* a module that came back has another plan */
-		sl_run_handover_store(handover, handover->receiver);
+		sl_session_keeper_store(handover, handover->receiver);
 }
 
-void sl_run_handover_end(struct sl_run_handover *handover, const struct sl_receiver *receiver)
+void sl_session_keeper_end(struct sl_session_keeper *handover, const struct sl_receiver *receiver)
 {
 	if (handover->socket < 0)
 		return;
@@ -121,7 +121,7 @@ void sl_run_handover_end(struct sl_run_handover *handover, const struct sl_recei
 			"them over");
 }
 
-void sl_run_handover_close(struct sl_run_handover *handover)
+void sl_session_keeper_close(struct sl_session_keeper *handover)
 {
 	if (handover->socket >= 0)
 		close(handover->socket);

@@ -1,0 +1,96 @@
+/* sluice.h - run experiments from a program of your own.
+ *
+ * Model:     a session holds one experiment and takes runs one after another. open reads and checks
+ *            the experiment and touches nothing else: no socket, ring or file. arm opens outputs,
+ *            memory and link, and plans the sources. start lets them send. stop asks them to end;
+ *            what they sent is processed and stored. A run has ended when its files are closed and
+ *            its ledger is final; then the session can be armed again.
+ *
+ *              open -> CONFIGURED -arm-> ARMED -start-> RUNNING <-pause,resume-> PAUSED
+ *                         |  ^                             `-stop-> STOPPING -> ENDED -arm-> ...
+ *                         v  '-configure- FAULT or ENDED
+ *                       FAULT (from any state: the error is in sl_session_error())
+ *
+ *            start in CONFIGURED or ENDED arms first. arm, start, pause, resume and stop return at
+ *            once; the state follows (sl_session_wait). docs/reference/states.md has the table.
+ * Threads:   each session has a control thread of its own, and calls may come from any thread.
+ *            sl_session_stop() may be called in a signal handler.
+ * Process:   the library installs no signal handler, changes no limit, umask, locale or working
+ *            directory, does not exit, and writes to stderr only while no log function is set.
+ *            Several sessions may be open at once; each has its own ring, ports and files.
+ * Ownership: texts in options are copied. close ends what runs (as stop), waits for it, and may be
+ *            called in any state.
+ * Errors:    0 or -errno; -EPROTO: not in this state. The reason is in sl_session_error(), and goes
+ *            to the log function, once. */
+#ifndef SLUICE_SLUICE_H
+#define SLUICE_SLUICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sluice/error.h>
+#include <sluice/log.h>
+#include <sluice/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sl_session_options {
+	size_t bytes;	      /* sizeof(struct sl_session_options): members are only added */
+	const char *path;     /* the experiment file; NULL: `text` */
+	const char *text;     /* its content; relative paths in it begin at the working directory */
+	const char *transfer; /* NULL: the file has one, or none has a name */
+	const char *const *set; /* [sets]: "path=value", as --set */
+	size_t sets;
+	int emulate; /* 1: start the detector side as a child process, whatever the file says */
+	/* Files to write; NULL: none. summary: the outcome as JSON; outcomes: a line for each
+	 * module-frame; port_file: the control port, once front ends may come. */
+	const char *summary, *outcomes, *port_file;
+	uint32_t summary_version; /* 0: the newest */
+	/* The program that is started as `emulate`; NULL: sluice, where PATH has it. */
+	const char *program;
+	sl_log_fn *log; /* NULL: stderr */
+	void *log_arg;
+};
+
+struct sl_session;
+
+/* error: NULL, or filled when open fails. */
+int sl_session_open(const struct sl_session_options *options, struct sl_session **session,
+		    struct sl_error *error);
+void sl_session_close(struct sl_session *session); /* NULL is fine */
+
+/* Read the experiment again, with these overrides behind those of the options. */
+int sl_session_configure(struct sl_session *session, const char *const *set, size_t sets);
+int sl_session_arm(struct sl_session *session);
+int sl_session_start(struct sl_session *session);
+
+/* Sources get no more credits from the next frame on. status.drained says when all that was on its
+ * way is stored. -ENOTSUP: a source cannot wait; the error names its module. */
+int sl_session_pause(struct sl_session *session);
+int sl_session_resume(struct sl_session *session);
+
+/* by: the reason, for the summary ("SIGINT"); a constant; NULL: "request". */
+void sl_session_stop(struct sl_session *session, const char *by);
+/* As stop, without waiting for sources: those that still run are counted as lost. */
+void sl_session_abort(struct sl_session *session, const char *by);
+
+/* Wait until the state is one of `states` (bits: 1 << SL_STATE_ENDED ...). The state, or -ETIMEDOUT.
+ * timeout_ms -1: no limit. */
+int sl_session_wait(struct sl_session *session, uint32_t states, int timeout_ms);
+
+/* The state, counts and ledger now; after the end, those of the last run. bytes: sizeof(*status) of
+ * the caller; what the library does not know is 0. */
+int sl_session_status(struct sl_session *session, struct sl_status *status, size_t bytes);
+void sl_session_error(struct sl_session *session,
+		      struct sl_error *error); /* the first of the run */
+
+const char *sl_version(void);
+int sl_result_exit(enum sl_result result); /* exit status: 0 intact or empty, 1, 2 or 3 */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

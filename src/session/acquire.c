@@ -1,0 +1,67 @@
+/* acquire.c - the loop of a run, from the start of its sources until every frame is settled; a wish
+ * or an overrun stops them, and a wish pauses them. */
+#include "base/clock.h"
+#include "session/child.h"
+#include "session/private.h"
+
+#define STOP_GRACE_NS UINT64_C(30000000000)
+
+static void stop(struct sl_session *s)
+{
+	sl_receiver_pause(s->receiver, false);
+	s->paused = false;
+	sl_controls_stop(&s->controls);
+	s->stopping_ns = sl_clock_ns();
+	sl_session_set_state(s, SL_STATE_STOPPING);
+}
+
+static void reap_child(struct sl_session *s)
+{
+	if (sl_child_alive(&s->child, &s->child_status) || !s->child_status)
+		return;
+	if (sl_controls_hurry(&s->controls))
+		sl_error("the front end failed: nothing more will come");
+}
+
+static void check_stop(struct sl_session *s)
+{
+	if (!s->stopping_ns && sl_session_wants(s, SL_WISH_STOP | SL_WISH_ABORT | SL_WISH_CLOSE)) {
+		stop(s);
+	} else if (!s->stopping_ns && sl_receiver_overrun(s->receiver)) {
+		sl_error(
+			"a front end was faster than its slots opened, and what came was turned "
+			"away: stopping. Slow it down, give the ring more slots, or choose another "
+			"ring.overrun");
+		stop(s);
+	}
+	if (s->stopping_ns && (sl_session_wishes(s, SL_WISH_ABORT) ||
+			       sl_clock_ns() - s->stopping_ns > STOP_GRACE_NS)) {
+		sl_controls_abandon(&s->controls); /* sources that did not stop are left behind */
+		s->stopping_ns = sl_clock_ns();
+	}
+}
+
+static void check_pause(struct sl_session *s)
+{
+	bool wanted = sl_session_wants(s, SL_WISH_PAUSE);
+
+	if (s->stopping_ns || wanted == s->paused)
+		return;
+	s->paused = wanted;
+	sl_receiver_pause(s->receiver, wanted);
+	sl_session_set_state(s, wanted ? SL_STATE_PAUSED : SL_STATE_RUNNING);
+}
+
+void sl_session_acquire(struct sl_session *s)
+{
+	s->stopping_ns = 0;
+	s->paused = false;
+	sl_controls_start(&s->controls);
+	sl_session_set_state(s, SL_STATE_RUNNING);
+	while (!sl_receiver_done(s->receiver)) {
+		sl_session_poll_sources(s);
+		reap_child(s);
+		check_stop(s);
+		check_pause(s);
+	}
+}

@@ -1,0 +1,100 @@
+/* private.h - a session inside, between the files of this folder.
+ *
+ * Threads:   the control thread does all the work and owns every member, except: `wish`, `by` and
+ *            `state` are atomic, any thread; `lock` guards `receiver` (status from any thread must
+ *            not see it go), `last`, `error`, and what configure() changes. */
+#ifndef SL_SESSION_PRIVATE_H
+#define SL_SESSION_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <sluice/sluice.h>
+
+#include "base/log.h"
+#include "base/thread.h"
+#include "control/controls.h"
+#include "experiment/experiment.h"
+#include "receiver/receiver.h"
+#include "session/keeper.h"
+#include "session/session.h"
+
+enum { SL_SESSION_POLL_MS = 10, SL_SESSION_SETS = 128 };
+
+enum sl_wish { /* what other threads want of the control thread */
+	       SL_WISH_ARM = 1 << 0,
+	       SL_WISH_START = 1 << 1,
+	       SL_WISH_STOP = 1 << 2,
+	       SL_WISH_ABORT = 1 << 3,
+	       SL_WISH_CLOSE = 1 << 4,
+	       SL_WISH_NO_FRONT_END = 1 << 5,
+	       SL_WISH_PAUSE = 1 << 6,
+};
+
+struct sl_session {
+	char *path, *transfer, *summary, *outcomes, *port_file, *program; /* "": none */
+	char *set[SL_SESSION_SETS];
+	unsigned sets, option_sets; /* in use; those of the options */
+	uint32_t summary_version;
+	bool emulate;
+	int text_fd; /* holds the experiment's text; -1: it is a file */
+	struct sl_session_hooks hooks;
+
+	struct sl_log_target log; /* notes the first error, then the program's */
+	sl_log_fn *log_line;
+	void *log_arg;
+	bool note_errors; /* of the control thread, or of open */
+
+	struct sl_thread thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	_Atomic uint32_t state; /* enum sl_state */
+	_Atomic uint32_t wish;	/* enum sl_wish */
+	const char *_Atomic by; /* who stopped it; NULL: not stopped */
+	int wake;		/* eventfd: there is a new wish */
+
+	struct sl_experiment *experiment;
+	struct sl_receiver *receiver; /* NULL: not open */
+	struct sl_controls controls;
+	struct sl_session_keeper keeper;
+	bool started; /* the receiver's threads run */
+	pid_t child;  /* 0: none */
+	int child_status;
+	char transfer_path[SL_TRANSFER_NAME + 16]; /* of its sections in the file */
+	uint64_t stopping_ns;			   /* 0: sources are not asked to end */
+	uint64_t started_unix_ns;
+	bool paused;
+
+	struct sl_status last; /* of the run that ended, or its beginning */
+	struct sl_error error; /* the first of the run */
+};
+
+/* ---- session.c ---- */
+void sl_session_set_state(struct sl_session *session, enum sl_state state);
+/* Keep the first: code, and where no error line was logged, this message. -err. */
+int sl_session_fail(struct sl_session *session, enum sl_error_code code, int err,
+		    const char *message);
+uint32_t sl_session_wishes(struct sl_session *session, uint32_t which); /* take them */
+bool sl_session_wants(const struct sl_session *session, uint32_t which);
+
+/* ---- sources.c ---- */
+int sl_session_open_controls(struct sl_session *session);
+int sl_session_write_port_file(struct sl_session *session);
+int sl_session_spawn_child(struct sl_session *session); /* the detector side */
+/* Until every module has a plan and every source is ready. */
+int sl_session_wait_for_sources(struct sl_session *session);
+void sl_session_poll_sources(struct sl_session *session); /* SL_SESSION_POLL_MS at most */
+/* A front end that listens for answers stays until it has them, and has a say in the result. */
+enum sl_result sl_session_end_child(struct sl_session *session, enum sl_result result);
+
+/* ---- acquire.c ---- */
+/* Until every frame is settled. */
+void sl_session_acquire(struct sl_session *session);
+
+/* ---- run.c ---- */
+/* From arm to the end, on the control thread. */
+void sl_session_run(struct sl_session *session);
+
+#endif

@@ -1,0 +1,184 @@
+/* run.c - one run of a session, from armed to ended. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "monitor/result.h"
+#include "monitor/summary.h"
+#include "session/outputs.h"
+#include "session/private.h"
+
+/* The code of what an earlier function has logged. */
+static enum sl_error_code code_of(int err, enum sl_error_code otherwise)
+{
+	switch (-err) {
+	case EADDRINUSE:
+	case EADDRNOTAVAIL:
+		return SL_ERROR_ADDRESS;
+	case ENOMEM:
+		return SL_ERROR_MEMORY;
+	case ENOSPC:
+	case EROFS:
+	case EDQUOT:
+		return SL_ERROR_OUTPUT;
+	default:
+		return otherwise;
+	}
+}
+
+static int checked(struct sl_session *s, enum sl_error_code otherwise, int err)
+{
+	return err ? sl_session_fail(s, code_of(err, otherwise), err, strerror(-err)) : 0;
+}
+
+static int check_outputs(const struct sl_session *s)
+{
+	const char *const ours[] = {s->summary, s->outcomes, s->port_file,
+				    s->hooks.truth ? s->hooks.truth : ""};
+
+	return sl_outputs_check_run(s->experiment, s->path, ours, 4);
+}
+
+/* Status from any thread sees the receiver from now on. */
+static int open_receiver(struct sl_session *s)
+{
+	struct sl_receiver *receiver = NULL;
+	int err = sl_session_keeper_open(&s->keeper, s->experiment,
+					 s->outcomes[0] ? s->outcomes : NULL, &receiver);
+
+	if (err)
+		return checked(s,
+			       s->experiment->control.keeper[0] ? SL_ERROR_KEEPER : SL_ERROR_SYSTEM,
+			       err);
+	pthread_mutex_lock(&s->lock);
+	s->receiver = receiver;
+	pthread_mutex_unlock(&s->lock);
+	return 0;
+}
+
+/* Sources that begin by themselves need slots before they are told anything. */
+static int start_early(struct sl_session *s)
+{
+	int err;
+
+	if (!sl_controls_start_alone(&s->controls))
+		return 0;
+	err = sl_receiver_start(s->receiver);
+	s->started = !err;
+	return err ? err : sl_receiver_wait_open(s->receiver);
+}
+
+static int arm(struct sl_session *s)
+{
+	int err = checked(s, SL_ERROR_OUTPUT, check_outputs(s));
+
+	if (!err)
+		err = open_receiver(s);
+	if (!err)
+		err = checked(s, SL_ERROR_SYSTEM, sl_session_open_controls(s));
+	if (!err)
+		err = checked(s, SL_ERROR_SYSTEM, start_early(s));
+	if (!err)
+		err = checked(s, SL_ERROR_OUTPUT, sl_session_write_port_file(s));
+	if (!err && s->experiment->emulate_local)
+		err = checked(s, SL_ERROR_FRONT_END, sl_session_spawn_child(s));
+	if (!err)
+		err = sl_session_wait_for_sources(s);
+	if (!err)
+		err = checked(s, SL_ERROR_KEEPER, sl_session_keeper_store(&s->keeper, s->receiver));
+	return err;
+}
+
+/* Armed: sources wait, and are listened to. */
+static int wait_for_start(struct sl_session *s)
+{
+	while (!sl_session_wishes(s, SL_WISH_START)) {
+		sl_session_poll_sources(s);
+		if (sl_session_wants(s, SL_WISH_STOP | SL_WISH_ABORT | SL_WISH_CLOSE)) {
+			sl_info("stopped before it began");
+			return sl_session_fail(s, SL_ERROR_STOPPED, -EINTR,
+					       "stopped before it began");
+		}
+	}
+	return 0;
+}
+
+static int start(struct sl_session *s)
+{
+	int err = s->started ? 0 : sl_receiver_start(s->receiver);
+
+	if (!err && !s->hooks.quiet && !s->hooks.still)
+		sl_receiver_log(s->receiver);
+	return checked(s, SL_ERROR_SYSTEM, err);
+}
+
+/* The status of the end, and the files that are made of it. */
+static enum sl_result conclude(struct sl_session *s)
+{
+	struct sl_status *status = &s->last;
+	const char *by = atomic_load(&s->by), *early;
+
+	pthread_mutex_lock(&s->lock);
+	sl_receiver_status(s->receiver, status);
+	status->started_unix_ns = s->started_unix_ns;
+	status->ended_unix_ns = sl_clock_unix_ns();
+	snprintf(status->experiment, sizeof(status->experiment), "%s", s->path);
+	snprintf(status->stopped_by, sizeof(status->stopped_by), "%s", by ? by : "");
+	early = sl_result_early(status);
+	snprintf(status->early, sizeof(status->early), "%s", early ? early : "");
+	status->result = sl_result_of(status);
+	pthread_mutex_unlock(&s->lock);
+	if (s->summary[0] && sl_summary_write(s->summary, status, s->summary_version)) {
+		sl_session_fail(s, SL_ERROR_OUTPUT, -EIO, "the summary was not written");
+		return SL_RESULT_ERROR;
+	}
+	if (status->unsaved) {
+		sl_session_fail(s, SL_ERROR_OUTPUT, -EIO, "the outcome log is not whole");
+		return SL_RESULT_ERROR;
+	}
+	return (enum sl_result)status->result;
+}
+
+static void close_all(struct sl_session *s, enum sl_result result)
+{
+	struct sl_receiver *receiver = s->receiver;
+
+	sl_controls_close(&s->controls); /* a child notices and ends */
+	result = sl_session_end_child(s, result);
+	pthread_mutex_lock(&s->lock);
+	s->receiver = NULL;
+	s->last.result = (int32_t)result;
+	pthread_mutex_unlock(&s->lock);
+	if (receiver) {
+		sl_receiver_close(receiver);
+		sl_session_keeper_close(&s->keeper);
+	}
+}
+
+void sl_session_run(struct sl_session *s)
+{
+	enum sl_result result = SL_RESULT_ERROR;
+	int err;
+
+	s->started = false;
+	s->child_status = 0;
+	s->started_unix_ns = sl_clock_unix_ns();
+	err = arm(s);
+	if (!err) {
+		sl_session_set_state(s, SL_STATE_ARMED);
+		err = wait_for_start(s);
+	}
+	if (!err)
+		err = start(s);
+	if (!err) {
+		sl_session_acquire(s);
+		/* In this order: what a source sent is safe before it may forget it. */
+		sl_receiver_finish(s->receiver);
+		sl_session_keeper_end(&s->keeper, s->receiver);
+		sl_controls_bye(&s->controls);
+		result = conclude(s);
+	}
+	close_all(s, result);
+	sl_session_set_state(s, !err || err == -EINTR ? SL_STATE_ENDED : SL_STATE_FAULT);
+}

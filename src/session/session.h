@@ -1,0 +1,26 @@
+/* session.h - what the program sluice needs of a session beyond sluice/sluice.h. */
+#ifndef SL_SESSION_SESSION_H
+#define SL_SESSION_SESSION_H
+
+#include <sluice/sluice.h>
+
+struct sl_experiment;
+
+struct sl_session_hooks {
+	/* Change the experiment once it is read; -errno, logged: do not run. NULL: as it is. */
+	int (*change)(void *arg, struct sl_experiment *experiment);
+	void *arg;
+	const char *truth; /* one more file that the program will write: it must not collide */
+	bool quiet;	   /* the front end that is started prints no report */
+	bool still;	   /* log neither what is waited for nor where threads run */
+};
+
+/* As sl_session_open(). hooks: NULL: none. */
+int sl_session_open_with(const struct sl_session_options *options,
+			 const struct sl_session_hooks *hooks, struct sl_session **session,
+			 struct sl_error *error);
+
+/* The program that started this one says that no front end will come. In a signal handler, too. */
+void sl_session_no_front_end(struct sl_session *session);
+
+#endif

@@ -1,0 +1,126 @@
+/* sources.c - the sources of a run: the drivers that plan them; a child process that emulates them
+ * where that is asked for; the session waits until all are ready. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "session/child.h"
+#include "session/private.h"
+
+int sl_session_open_controls(struct sl_session *s)
+{
+	struct sl_control_env env = {.file = s->path};
+
+	sl_receiver_control_env(s->receiver, &env);
+	return sl_controls_open(&s->controls, &env, s->keeper.taken_over);
+}
+
+void sl_session_poll_sources(struct sl_session *s)
+{
+	sl_controls_poll(&s->controls, SL_SESSION_POLL_MS);
+	sl_session_keeper_poll(&s->keeper);
+	sl_receiver_serve(s->receiver);
+}
+
+int sl_session_write_port_file(struct sl_session *s)
+{
+	const char *option;
+	FILE *file;
+
+	if (!s->port_file[0])
+		return 0;
+	file = fopen(s->port_file, "w");
+	if (!file || fprintf(file, "%u\n", sl_controls_port(&s->controls, &option)) < 0 ||
+	    fclose(file) != 0) {
+		sl_error("cannot write '%s': %s", s->port_file, strerror(errno));
+		return -errno;
+	}
+	return 0;
+}
+
+int sl_session_spawn_child(struct sl_session *s)
+{
+	const struct sl_child_options options = {.program = s->program[0] ? s->program : "sluice",
+						 .keep_fd = s->text_fd};
+	const char *option;
+	unsigned at = sl_controls_port(&s->controls, &option);
+	char port[SL_TRANSFER_NAME + 40];
+	char *argv[2 * SL_SESSION_SETS + 11];
+	int n = 0;
+
+	snprintf(port, sizeof(port), "%s%s=%u", s->transfer_path, option, at);
+	argv[n++] = (char *)"sluice";
+	argv[n++] = (char *)"emulate";
+	argv[n++] = s->path;
+	for (unsigned i = 0; i < s->sets; i++) {
+		argv[n++] = (char *)"--set";
+		argv[n++] = s->set[i];
+	}
+	argv[n++] = (char *)"--set";
+	argv[n++] = port;
+	if (s->experiment->transfer[0]) {
+		argv[n++] = (char *)"--transfer";
+		argv[n++] = s->experiment->transfer;
+	}
+	argv[n++] = (char *)"--once";
+	argv[n++] = (char *)"--quiet";
+	if (!s->hooks.quiet)
+		argv[n++] = (char *)"--report";
+	argv[n] = NULL;
+	return sl_child_start(&options, argv, &s->child);
+}
+
+static int problem(struct sl_session *s, uint64_t start_ns)
+{
+	const struct sl_experiment *e = s->experiment;
+
+	if (sl_session_wants(s, SL_WISH_STOP | SL_WISH_ABORT | SL_WISH_CLOSE)) {
+		sl_info("stopped before it began");
+		return sl_session_fail(s, SL_ERROR_STOPPED, -EINTR, "stopped before it began");
+	}
+	if (!sl_child_alive(&s->child, NULL) || sl_session_wants(s, SL_WISH_NO_FRONT_END)) {
+		sl_error("the front end ended before the run began");
+		return sl_session_fail(s, SL_ERROR_FRONT_END, -ECHILD, "");
+	}
+	if ((double)(sl_clock_ns() - start_ns) * 1e-9 > e->control.wait_s) {
+		sl_error("%u of %u modules were offered within %g s (control.wait_s)",
+			 sl_controls_planned(&s->controls), e->run.modules, e->control.wait_s);
+		return sl_session_fail(s, SL_ERROR_SOURCES, -ETIMEDOUT, "");
+	}
+	return 0;
+}
+
+int sl_session_wait_for_sources(struct sl_session *s)
+{
+	const struct sl_experiment *e = s->experiment;
+	uint64_t start_ns = sl_clock_ns();
+	char what[1200];
+	int err = 0;
+
+	if (!e->emulate_local && !s->hooks.still &&
+	    sl_controls_wait_for(&s->controls, what, sizeof(what)))
+		sl_info("waiting for %s", what);
+	while (!err && (!sl_controls_ready(&s->controls) ||
+			sl_controls_planned(&s->controls) < e->run.modules)) {
+		sl_session_poll_sources(s);
+		err = problem(s, start_ns);
+	}
+	return err;
+}
+
+enum sl_result sl_session_end_child(struct sl_session *s, enum sl_result result)
+{
+	const struct sl_feedback_options *feedback = &s->experiment->feedback;
+	bool listens = feedback->address[0] && result != SL_RESULT_ERROR;
+	uint64_t end = sl_clock_ns() + (uint64_t)(feedback->wait_s * 1e9);
+
+	while (listens && s->child && sl_child_alive(&s->child, &s->child_status) &&
+	       sl_clock_ns() < end)
+		sl_clock_sleep_until(sl_clock_ns() + SL_SESSION_POLL_MS * UINT64_C(1000000));
+	sl_child_end(&s->child, &s->child_status);
+	if (!listens || !s->experiment->emulate_local || !s->child_status)
+		return result;
+	sl_error("the front end did not hear exactly one answer to each event, or failed");
+	return result == SL_RESULT_INTACT || result == SL_RESULT_EMPTY ? SL_RESULT_ERROR : result;
+}
