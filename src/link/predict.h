@@ -74,8 +74,9 @@ struct sl_predict_ops {
 	uint64_t (*next)(void *flow, unsigned most);
 
 	/* Expect the n'th packet of the stream, as guess `number` of this call: the memory for its
-	 * header, payload and trailer. Returns the number of entries in iov. */
-	unsigned (*lay_out)(void *flow, unsigned number, uint64_t n, struct iovec *iov);
+	 * header, payload and trailer, in `*iovs` entries. Returns the bytes of the packet. */
+	uint32_t (*lay_out)(void *flow, unsigned number, uint64_t n, struct iovec *iov,
+			    unsigned *iovs);
 
 	/* A datagram came with this message header: set `marked` and `foreign`; both are false. */
 	void (*arrived)(void *flow, struct sl_predict_datagram *datagram,
@@ -105,22 +106,18 @@ SL_PREDICT_FN void sl_predict_lay_out(const struct sl_predict_ops *ops, void *fl
 {
 	struct sl_predict_datagram *datagram = &b->datagram[d];
 	uint32_t *bytes = &b->packet_bytes[number];
-	unsigned n = 0, iovs = 0;
+	unsigned n = 0, iovs = 0, pieces;
 	size_t all = 0;
 
-	for (; n < most && iovs + SL_PREDICT_PIECES < SL_PREDICT_IOVS; n++) {
-		unsigned pieces =
-			ops->lay_out(flow, number + n, next + number + n, datagram->iov + iovs);
-
-		bytes[n] = 0;
-		for (unsigned i = 0; i < pieces; i++)
-			bytes[n] += (uint32_t)datagram->iov[iovs + i].iov_len;
-		all += bytes[n];
+	for (; n < most && all < SL_PREDICT_DATAGRAM && iovs + SL_PREDICT_PIECES < SL_PREDICT_IOVS;
+	     n++) {
+		bytes[n] = ops->lay_out(flow, number + n, next + number + n, datagram->iov + iovs,
+					&pieces);
 		/* The kernel puts packets of one length together; only the last may be shorter. */
-		if (n &&
-		    (bytes[n] > bytes[0] || bytes[n - 1] < bytes[0] || all > SL_PREDICT_DATAGRAM))
+		if (n && (bytes[n] > bytes[0] || bytes[n - 1] < bytes[0]))
 			break;
 		iovs += pieces;
+		all += bytes[n];
 	}
 	datagram->first = number;
 	datagram->guesses = n;

@@ -83,7 +83,7 @@ static uint64_t next_packet(void *flow, unsigned most)
 	return ((struct rig *)flow)->next;
 }
 
-static unsigned lay_out(void *flow, unsigned number, uint64_t n, struct iovec *iov)
+static uint32_t lay_out(void *flow, unsigned number, uint64_t n, struct iovec *iov, unsigned *iovs)
 {
 	struct rig *rig = flow;
 	struct guess *guess = &rig->guess[number];
@@ -94,7 +94,8 @@ static unsigned lay_out(void *flow, unsigned number, uint64_t n, struct iovec *i
 	iov[1] = (struct iovec){guess->placed ? rig->memory[n] : rig->scratch[number],
 				payload_of(n)};
 	iov[2] = (struct iovec){guess->trailer, TRAILER};
-	return 3;
+	*iovs = 3;
+	return HEADER + payload_of(n) + TRAILER;
 }
 
 static void arrived(void *flow, struct sl_predict_datagram *datagram, const struct msghdr *header)

@@ -46,7 +46,13 @@ SL_PREDICT_FN void sl_native_advance(struct sl_native_port *port, uint64_t n)
 		port->next = n + 1;
 }
 
-SL_PREDICT_FN unsigned sl_native_lay_out(void *flow, unsigned number, uint64_t n, struct iovec *iov)
+SL_PREDICT_FN uint32_t sl_native_packet_bytes(const struct sl_native_flow *f)
+{
+	return f->format->header_bytes + f->queue->placer.shape.payload;
+}
+
+SL_PREDICT_FN uint32_t sl_native_lay_out(void *flow, unsigned number, uint64_t n, struct iovec *iov,
+					 unsigned *iovs)
 {
 	struct sl_native_flow *f = flow;
 	struct sl_native_guess *guess = &f->b->guess[number];
@@ -59,10 +65,10 @@ SL_PREDICT_FN unsigned sl_native_lay_out(void *flow, unsigned number, uint64_t n
 	iov[0] = (struct iovec){guess->header, f->format->header_bytes};
 	for (unsigned i = 0; i < pieces; i++)
 		iov[1 + i] = (struct iovec){block + piece[i].at, piece[i].bytes};
-	if (pieces)
-		return 1 + pieces;
-	iov[1] = (struct iovec){f->b->scratch[number], f->queue->placer.shape.payload};
-	return 2;
+	if (!pieces)
+		iov[1] = (struct iovec){f->b->scratch[number], f->queue->placer.shape.payload};
+	*iovs = 1 + (pieces ? pieces : 1);
+	return sl_native_packet_bytes(f);
 }
 
 /* Whether packets of this sender are believed. */
@@ -128,7 +134,7 @@ SL_PREDICT_FN void sl_native_take_other(void *flow, const struct sl_predict_data
 
 	if (datagram->foreign && bytes) {
 		sl_native_count(f->native, SL_DROP_PEER);
-	} else if (bytes != f->format->header_bytes + placer->shape.payload ||
+	} else if (bytes != sl_native_packet_bytes(f) ||
 		   !f->format->read(f->native, data, &header)) {
 		sl_native_count(f->native, SL_DROP_MALFORMED);
 	} else if (!sl_native_belongs(f, &header)) {

@@ -43,7 +43,13 @@ static uint32_t header_bytes(const struct sl_plan *plan, const struct sl_place *
 	return SL_ROCE_BTH_BYTES + (reth ? 16 : 0) + (place->last ? 4 : 0);
 }
 
-SL_PREDICT_FN unsigned lay_out(void *flow, unsigned number, uint64_t n, struct iovec *iov)
+static uint32_t packet_bytes(const struct sl_udp_guess *guess)
+{
+	return guess->header_bytes + guess->place.bytes + guess->trailer_bytes;
+}
+
+SL_PREDICT_FN uint32_t lay_out(void *flow, unsigned number, uint64_t n, struct iovec *iov,
+			       unsigned *iovs)
 {
 	struct flow *f = flow;
 	struct sl_udp_guess *guess = &f->b->guess[number];
@@ -55,7 +61,8 @@ SL_PREDICT_FN unsigned lay_out(void *flow, unsigned number, uint64_t n, struct i
 	iov[0] = (struct iovec){guess->header, guess->header_bytes};
 	iov[1] = (struct iovec){guess->data, guess->place.bytes};
 	iov[2] = (struct iovec){guess->trailer, guess->trailer_bytes};
-	return 3;
+	*iovs = 3;
+	return packet_bytes(guess);
 }
 
 static bool is_marked(const struct msghdr *header)
@@ -102,7 +109,7 @@ static bool icrc_good(struct sl_udp_queue *queue, const struct sl_udp_guess *gue
 static bool as_guessed(const struct sl_udp *udp, struct sl_udp_queue *queue,
 		       const struct sl_udp_guess *guess, struct sl_roce_packet *packet)
 {
-	size_t bytes = (size_t)guess->header_bytes + guess->place.bytes + guess->trailer_bytes;
+	size_t bytes = packet_bytes(guess);
 
 	if (sl_roce_parse_headers(guess->header, guess->header_bytes, bytes, packet) ||
 	    packet->header_bytes != guess->header_bytes || packet->psn != guess->place.psn ||
