@@ -283,12 +283,23 @@ static int read_stream(struct parse *parse)
 	return parse->errors ? -EINVAL : 0;
 }
 
+static int too_large(const char *file)
+{
+	sl_error("%s: larger than %d MiB: this is no experiment file", file,
+		 SL_CONFIG_FILE_BYTES >> 20);
+	return -EFBIG;
+}
+
 int sl_config_parse(const char *file, const char *text, size_t bytes, struct sl_config **config)
 {
 	struct parse parse = {.tree = calloc(1, sizeof(struct sl_tree))};
 	struct sl_config *made;
 	int err = -ENOMEM;
 
+	if (bytes > SL_CONFIG_FILE_BYTES) {
+		free(parse.tree);
+		return too_large(file);
+	}
 	if (!parse.tree)
 		return err;
 	made = &parse.tree->config;
@@ -347,11 +358,26 @@ static int read_file(int fd, char **text, size_t *bytes)
 	return -EFBIG;
 }
 
+int sl_config_read(int fd, const char *file, struct sl_config **config)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	int err = read_file(fd, &text, &bytes);
+
+	if (err == -EFBIG)
+		return too_large(file);
+	if (err) {
+		sl_error("%s: cannot read: %s", file, strerror(-err));
+		return err;
+	}
+	err = sl_config_parse(file, text, bytes, config);
+	free(text);
+	return err;
+}
+
 int sl_config_open(const char *path, struct sl_config **config)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char *text = NULL;
-	size_t bytes = 0;
 	int err;
 
 	if (fd < 0) {
@@ -359,15 +385,7 @@ int sl_config_open(const char *path, struct sl_config **config)
 		sl_error("%s: cannot open: %s", path, strerror(-err));
 		return err;
 	}
-	err = read_file(fd, &text, &bytes);
+	err = sl_config_read(fd, path, config);
 	close(fd);
-	if (err == -EFBIG)
-		sl_error("%s: larger than 1 MiB: this is no experiment file", path);
-	else if (err)
-		sl_error("%s: cannot read: %s", path, strerror(-err));
-	if (err)
-		return err;
-	err = sl_config_parse(path, text, bytes, config);
-	free(text);
 	return err;
 }

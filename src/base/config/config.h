@@ -20,14 +20,28 @@
 
 enum sl_node_kind { SL_NODE_SCALAR, SL_NODE_MAP, SL_NODE_LIST };
 
+/* Where a value comes from; the weakest first. */
+enum sl_origin {
+	SL_ORIGIN_DEFAULT, /* an option table; only in trees that are made to be shown */
+	SL_ORIGIN_SITE,	   /* defaults that were laid under the file (layers.h) */
+	SL_ORIGIN_FILE,	   /* the file that was opened */
+	SL_ORIGIN_SET,	   /* --set */
+	SL_ORIGIN_LOCKED,  /* a locked key (layers.h) */
+	SL_ORIGIN_PROGRAM, /* set by the program itself, for a child process */
+};
+
 struct sl_node {
 	enum sl_node_kind kind;
 	const char *key;  /* in a map; NULL otherwise */
 	const char *text; /* scalar */
 	char *path;
-	unsigned line; /* 0: from the command line */
+	const char *file; /* that has the line; NULL: from the command line */
+	unsigned line;	  /* 0: from the command line */
 	struct sl_node *child, *next, *parent;
-	bool read; /* somebody asked for it: what nobody asked for is an unknown key */
+	enum sl_origin origin;
+	const char *only_kind; /* a default for sections of this `kind`; NULL: of any */
+	bool read;   /* a reader asked for the node; a node without a reader is an unknown key */
+	bool secret; /* written as "(not stored)" */
 };
 
 struct sl_config {
@@ -38,13 +52,15 @@ struct sl_config {
 
 /* Parse a file, or text (file is then only a name for messages). -ENOENT, -EINVAL (malformed:
  * logged with line and column; also duplicate keys, anchors/aliases, more than one document, a root
- * that is not a map, and nesting deeper than 16). */
+ * that is not a map, and nesting deeper than 16), -EFBIG (larger than SL_CONFIG_FILE_BYTES). */
 int sl_config_open(const char *path, struct sl_config **config);
+int sl_config_read(int fd, const char *file, struct sl_config **config); /* fd stays open */
 int sl_config_parse(const char *file, const char *text, size_t bytes, struct sl_config **config);
 void sl_config_close(struct sl_config *config);
 
 /* "path.to.key=value"; creates missing maps on the way; list items as stages[0].x or by the name of
- * a one-key item: stages.veto.x. */
+ * a one-key item: stages.veto.x. A leading "!" marks an assignment of the program itself, for a
+ * child process: locked keys (layers.h) give way to it. */
 int sl_config_override(struct sl_config *config, const char *assignment);
 
 /* The child of a map, or NULL. Marks it as read. */
@@ -63,7 +79,13 @@ void sl_config_error(const struct sl_config *config, const struct sl_node *node,
 void sl_config_warn(const struct sl_config *config, const struct sl_node *node, const char *format,
 		    ...) __attribute__((format(printf, 3, 4)));
 
+/* The node that decides an option: its own, or the one with its former name where that is
+ * stronger. NULL: the section has neither. */
+struct sl_node *sl_config_option(const struct sl_node *section, const struct sl_option *option);
+
 /* The tree as YAML text again, overrides applied (malloc'ed): stored with the run. */
 char *sl_config_text(const struct sl_config *config);
+/* The same with a comment behind each value: "port: 4791  # site.yaml:7". */
+char *sl_config_text_with_origins(const struct sl_config *config);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/config/config.h"
+#include "base/config/layers.h"
 #include "base/config/node.h"
 #include "base/log.h"
 
@@ -27,8 +28,8 @@ static void describe_place(const struct sl_config *config, const struct sl_node 
 	else if (!node->line)
 		snprintf(text, bytes, "--set %s: ", path);
 	else
-		snprintf(text, bytes, "%s:%u: %s%s", config->file, node->line, path,
-			 *path ? ": " : "");
+		snprintf(text, bytes, "%s:%u: %s%s", node->file ? node->file : config->file,
+			 node->line, path, *path ? ": " : "");
 }
 
 void sl_config_error(const struct sl_config *config, const struct sl_node *node, const char *format,
@@ -156,8 +157,7 @@ static const char *verdict(const struct sl_option *option, int err)
 	}
 }
 
-/* A text for a message: on one line, and of a long one the beginning. */
-static void excerpt(const char *text, char *out, size_t bytes)
+void sl_config_excerpt(const char *text, char *out, size_t bytes)
 {
 	static const char more[] = "...";
 	size_t length = strlen(text), room = bytes - sizeof(more);
@@ -191,7 +191,7 @@ static int fill_one(const struct sl_config *config, const struct sl_node *node,
 	err = sl_option_set(option, base, node->text, why, sizeof(why));
 	if (!err)
 		return 0;
-	excerpt(node->text, text, sizeof(text));
+	sl_config_excerpt(node->text, text, sizeof(text));
 	if (err == -ERANGE && option->type != SL_OPTION_STRING)
 		sl_config_error(config, node, "%s %s; %s", text, verdict(option, err), why);
 	else
@@ -199,17 +199,34 @@ static int fill_one(const struct sl_config *config, const struct sl_node *node,
 	return -EINVAL;
 }
 
-/* A key by its former name: taken with a warning, unless the file has the new one, too. What --set
- * says wins by either name. */
+struct sl_node *sl_config_option(const struct sl_node *section, const struct sl_option *option)
+{
+	struct sl_node *now = section ? sl_node_child(section, option->name) : NULL;
+	struct sl_node *former = section && option->was ? sl_node_child(section, option->was)
+							: NULL;
+
+	if (!now || !former)
+		return now ? now : former;
+	/* Of two --set, the one by the former name is taken. */
+	return former->origin > now->origin ||
+			       (former->origin == now->origin && now->origin >= SL_ORIGIN_SET)
+		       ? former
+		       : now;
+}
+
+/* A key by its former name: taken with a warning, unless the same file has the new one, too. The
+ * stronger origin wins by either name. */
 static int fill_former(const struct sl_config *config, struct sl_node *section,
 		       struct sl_node *node, const struct sl_option *option, void *base)
 {
 	const struct sl_node *now = sl_node_get(section, option->name);
 
 	node->read = true;
-	if (now && !now->line && node->line)
+	if (now && now->origin == SL_ORIGIN_LOCKED && node->origin < SL_ORIGIN_LOCKED)
+		return sl_config_same(node, now) ? 0 : sl_config_refuse_locked(config, node, now);
+	if (now && now->origin > node->origin)
 		return 0; /* --set says otherwise, by the new name */
-	if (now && node->line) {
+	if (now && now->origin == node->origin && node->line) {
 		sl_config_error(config, node, "is the former name of '%s', which is set, too",
 				option->name);
 		return -EINVAL;
@@ -229,6 +246,8 @@ static int fill_key(const struct sl_config *config, struct sl_node *section, str
 		if (!option)
 			continue;
 		node->read = true;
+		if (sl_config_option(section, option) != node)
+			return 0; /* the former name is stronger: fill_former() */
 		return fill_one(config, node, option, names->sets[s].base);
 	}
 	for (size_t s = 0; s < names->n_sets; s++) {

@@ -4,7 +4,7 @@
 
 #include "base/config/node.h"
 
-static void unlink_node(struct sl_node *node)
+void sl_node_unlink(struct sl_node *node)
 {
 	struct sl_node **at = &node->parent->child;
 
@@ -34,9 +34,9 @@ void sl_node_lay_over(struct sl_node *under, struct sl_node *over)
 			sl_node_lay_over(old, node);
 			continue;
 		}
-		unlink_node(node);
+		sl_node_unlink(node);
 		if (old)
-			unlink_node(old);
+			sl_node_unlink(old);
 		append(under, node);
 	}
 }
@@ -44,5 +44,5 @@ void sl_node_lay_over(struct sl_node *under, struct sl_node *over)
 void sl_node_fold(struct sl_node *under, struct sl_node *over)
 {
 	sl_node_lay_over(under, over);
-	unlink_node(over);
+	sl_node_unlink(over);
 }

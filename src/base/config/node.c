@@ -76,6 +76,8 @@ int sl_node_add(struct sl_tree *tree, struct sl_node *parent, const char *key,
 	for (; end && *end; end = &(*end)->next)
 		index++;
 	*made = (struct sl_node){.kind = kind, .key = key, .line = line, .parent = parent};
+	made->origin = line ? SL_ORIGIN_FILE : SL_ORIGIN_SET;
+	made->file = line ? tree->config.file : NULL;
 	made->text = kind == SL_NODE_SCALAR ? "" : NULL;
 	made->path = make_path(tree, parent, key, index);
 	if (!made->path)
@@ -85,6 +87,67 @@ int sl_node_add(struct sl_tree *tree, struct sl_node *parent, const char *key,
 	tree->nodes++;
 	*node = made;
 	return 0;
+}
+
+/* The tree's own copy of a file's name. */
+static const char *layer_name(struct sl_tree *tree, const char *file)
+{
+	for (unsigned i = 0; file && i < SL_CONFIG_LAYERS; i++) {
+		if (!tree->layer[i])
+			tree->layer[i] = sl_tree_text(tree, file, strlen(file));
+		if (tree->layer[i] && !strcmp(tree->layer[i], file))
+			return tree->layer[i];
+	}
+	return NULL;
+}
+
+static const char *copy_text(struct sl_tree *tree, const struct sl_node *from)
+{
+	/* "No value" is known by its address. */
+	return sl_node_is_null(from) ? from->text
+				     : sl_tree_text(tree, from->text, strlen(from->text));
+}
+
+const struct sl_node *sl_node_kind_of(const struct sl_node *map)
+{
+	const struct sl_node *kind = sl_node_child(map, "kind");
+
+	return kind && kind->kind == SL_NODE_SCALAR && !sl_node_is_null(kind) ? kind : NULL;
+}
+
+static int mark_kind(struct sl_tree *tree, const struct sl_node *from, struct sl_node *node)
+{
+	const struct sl_node *kind = sl_node_kind_of(from->parent);
+
+	if (!kind || kind == from)
+		return 0;
+	node->only_kind = sl_tree_text(tree, kind->text, strlen(kind->text));
+	return node->only_kind ? 0 : -ENOMEM;
+}
+
+int sl_node_copy(struct sl_tree *tree, struct sl_node *parent, const struct sl_node *from,
+		 enum sl_origin origin, struct sl_node **made)
+{
+	const char *key = from->key ? sl_tree_text(tree, from->key, strlen(from->key)) : NULL;
+	struct sl_node *node;
+	int err = from->key && !key ? -ENOMEM : 0;
+
+	if (!err)
+		err = sl_node_add(tree, parent, key, from->kind, from->line, &node);
+	if (err)
+		return err;
+	node->origin = origin;
+	node->file = layer_name(tree, from->file);
+	node->secret = from->secret;
+	if (from->kind == SL_NODE_SCALAR && !(node->text = copy_text(tree, from)))
+		return -ENOMEM;
+	if (origin == SL_ORIGIN_SITE)
+		err = mark_kind(tree, from, node);
+	for (const struct sl_node *child = from->child; child && !err; child = child->next)
+		err = sl_node_copy(tree, node, child, origin, NULL);
+	if (!err && made)
+		*made = node;
+	return err;
 }
 
 struct sl_node *sl_node_child(const struct sl_node *map, const char *key)

@@ -12,7 +12,8 @@ enum {
 	SL_CONFIG_DEPTH = 16,	   /* maps and lists within each other, the root included */
 	SL_CONFIG_NODES = 10000,   /* in one file: keeps paths and look-ups small */
 	SL_CONFIG_KEY_BYTES = 128, /* libyaml wants a key and its colon within 1024 characters */
-	SL_CONFIG_FILE_BYTES = 1 << 20 /* an experiment file that is larger is something else */
+	SL_CONFIG_FILE_BYTES = 1 << 20, /* a larger experiment file is some other kind of file */
+	SL_CONFIG_LAYERS = 4		/* files that the nodes of one tree come from */
 };
 
 struct sl_block;
@@ -21,6 +22,7 @@ struct sl_tree {
 	struct sl_config config;
 	struct sl_block *blocks;
 	unsigned nodes;
+	char *layer[SL_CONFIG_LAYERS]; /* names of files that were laid under the tree's own */
 };
 
 /* The tree that a config sits in. */
@@ -36,6 +38,20 @@ char *sl_tree_text(struct sl_tree *tree, const char *text, size_t bytes);
 /* A new node at the end of `parent` (NULL: the root), with its path. `key` NULL: a list item. */
 int sl_node_add(struct sl_tree *tree, struct sl_node *parent, const char *key,
 		enum sl_node_kind kind, unsigned line, struct sl_node **node);
+
+/* The `kind` of a section; NULL: it names none. */
+const struct sl_node *sl_node_kind_of(const struct sl_node *map);
+
+/* A copy of `from`, which may be of another tree, at the end of `parent`. Defaults of a section
+ * with a kind are marked with it (only_kind). */
+int sl_node_copy(struct sl_tree *tree, struct sl_node *parent, const struct sl_node *from,
+		 enum sl_origin origin, struct sl_node **made);
+
+/* Take a node out of its parent. Its memory stays the tree's. */
+void sl_node_unlink(struct sl_node *node);
+
+/* A text for a message: on one line, and of a long one the beginning. */
+void sl_config_excerpt(const char *text, char *out, size_t bytes);
 
 /* The child of that key without marking it as read. */
 struct sl_node *sl_node_child(const struct sl_node *map, const char *key);

@@ -171,9 +171,10 @@ static int check_form(const struct override *override, const char *value)
 
 int sl_config_override(struct sl_config *config, const char *assignment)
 {
-	const struct override override = {sl_tree_of(config), assignment};
-	const char *value = strchr(assignment, '=');
-	const char *at = assignment;
+	bool ours = assignment[0] == '!';
+	const struct override override = {sl_tree_of(config), assignment + ours};
+	const char *value = strchr(override.assignment, '=');
+	const char *at = override.assignment;
 	struct sl_node *node = config->root;
 	struct step step;
 	char *text;
@@ -196,5 +197,8 @@ int sl_config_override(struct sl_config *config, const char *assignment)
 	node->kind = SL_NODE_SCALAR;
 	node->text = text;
 	node->line = 0;
+	node->file = NULL;
+	node->only_kind = NULL;
+	node->origin = ours ? SL_ORIGIN_PROGRAM : SL_ORIGIN_SET;
 	return 0;
 }

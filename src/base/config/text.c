@@ -80,6 +80,52 @@ static void put_quoted(FILE *out, const char *text)
 	putc('"', out);
 }
 
+enum { ORIGIN_COLUMN = 40 }; /* values are rarely longer, and a line stays within 100 columns */
+
+struct writer {
+	FILE *out;
+	bool origins;
+	off_t line; /* where the line began */
+};
+
+/* A name in a comment: one that would end the comment, or is not UTF-8, is made harmless. */
+static void put_comment(FILE *out, const char *text)
+{
+	unsigned code;
+	size_t n;
+
+	for (; *text; text += n) {
+		n = sl_utf8_decode(text, &code);
+		if (n && is_literal(code))
+			fwrite(text, 1, n, out);
+		else
+			putc('?', out);
+		n = n ? n : 1;
+	}
+}
+
+/* What ends the line of a value. */
+static void put_end(struct writer *w, const struct sl_node *node)
+{
+	off_t used = ftello(w->out) - w->line;
+
+	if (w->origins) {
+		fprintf(w->out, "%*s # ", used < ORIGIN_COLUMN ? (int)(ORIGIN_COLUMN - used) : 1,
+			"");
+		if (node->origin == SL_ORIGIN_DEFAULT)
+			fputs("default", w->out);
+		else if (node->line)
+			put_comment(w->out, node->file ? node->file : "?");
+		else
+			fputs(node->origin == SL_ORIGIN_PROGRAM ? "this program" : "--set", w->out);
+		if (node->line && node->origin != SL_ORIGIN_DEFAULT)
+			fprintf(w->out, ":%u%s", node->line,
+				node->origin == SL_ORIGIN_LOCKED ? " (locked)" : "");
+	}
+	putc('\n', w->out);
+	w->line = ftello(w->out);
+}
+
 static void put_text(FILE *out, const char *text)
 {
 	if (is_plain(text))
@@ -88,63 +134,87 @@ static void put_text(FILE *out, const char *text)
 		put_quoted(out, text);
 }
 
-static void put_children(FILE *out, const struct sl_node *node, int indent, bool inline_first);
+static void put_children(struct writer *w, const struct sl_node *node, int indent,
+			 bool inline_first);
+
+static void put_scalar(FILE *out, const struct sl_node *node)
+{
+	if (sl_node_is_null(node)) {
+		fprintf(out, "%s%s", *node->text ? " " : "", node->text);
+		return;
+	}
+	putc(' ', out);
+	if (node->secret)
+		put_quoted(out, "(not stored)");
+	/* Unquoted, these would be no value. */
+	else if (sl_null_text(node->text, strlen(node->text)))
+		put_quoted(out, node->text);
+	else
+		put_text(out, node->text);
+}
 
 /* What follows "key:" or "-". */
-static void put_value(FILE *out, const struct sl_node *node, int indent)
+static void put_value(struct writer *w, const struct sl_node *node, int indent)
 {
 	bool in_list = node->parent && node->parent->kind == SL_NODE_LIST;
 
-	if (sl_node_is_null(node)) {
-		fprintf(out, "%s%s\n", *node->text ? " " : "", node->text);
-	} else if (node->kind == SL_NODE_SCALAR) {
-		putc(' ', out);
-		/* Unquoted, these would be no value. */
-		if (sl_null_text(node->text, strlen(node->text)))
-			put_quoted(out, node->text);
-		else
-			put_text(out, node->text);
-		putc('\n', out);
+	if (node->kind == SL_NODE_SCALAR) {
+		put_scalar(w->out, node);
+		put_end(w, node);
 	} else if (!node->child) {
-		fputs(node->kind == SL_NODE_MAP ? " {}\n" : " []\n", out);
+		fputs(node->kind == SL_NODE_MAP ? " {}" : " []", w->out);
+		put_end(w, node);
 	} else {
-		putc(in_list ? ' ' : '\n', out);
-		put_children(out, node, indent + 2, in_list);
+		putc(in_list ? ' ' : '\n', w->out);
+		if (!in_list)
+			w->line = ftello(w->out);
+		put_children(w, node, indent + 2, in_list);
 	}
 }
 
 /* `inline_first`: the first child goes behind the dash of the item that it is in. */
-static void put_children(FILE *out, const struct sl_node *node, int indent, bool inline_first)
+static void put_children(struct writer *w, const struct sl_node *node, int indent,
+			 bool inline_first)
 {
 	for (const struct sl_node *child = node->child; child; child = child->next) {
-		fprintf(out, "%*s", inline_first && child == node->child ? 0 : indent, "");
+		fprintf(w->out, "%*s", inline_first && child == node->child ? 0 : indent, "");
 		if (node->kind == SL_NODE_LIST) {
-			putc('-', out);
+			putc('-', w->out);
 		} else {
-			put_text(out, child->key);
-			putc(':', out);
+			put_text(w->out, child->key);
+			putc(':', w->out);
 		}
-		put_value(out, child, indent);
+		put_value(w, child, indent);
 	}
 }
 
-char *sl_config_text(const struct sl_config *config)
+static char *write_text(const struct sl_config *config, bool origins)
 {
 	char *text = NULL;
 	size_t bytes;
-	FILE *out = open_memstream(&text, &bytes);
+	struct writer w = {.out = open_memstream(&text, &bytes), .origins = origins};
 	bool failed;
 
-	if (!out)
+	if (!w.out)
 		return NULL;
 	if (config->root->child)
-		put_children(out, config->root, 0, false);
+		put_children(&w, config->root, 0, false);
 	else
-		fputs("{}\n", out);
-	failed = ferror(out);
-	if (fclose(out) || failed) {
+		fputs("{}\n", w.out);
+	failed = ferror(w.out);
+	if (fclose(w.out) || failed) {
 		free(text);
 		return NULL;
 	}
 	return text;
+}
+
+char *sl_config_text(const struct sl_config *config)
+{
+	return write_text(config, false);
+}
+
+char *sl_config_text_with_origins(const struct sl_config *config)
+{
+	return write_text(config, true);
 }
