@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,6 +36,34 @@ void sl_log_level(enum sl_log_level level)
 void sl_log_progress_shown(int shown)
 {
 	atomic_store_explicit(&progress_shown, shown, memory_order_relaxed);
+}
+
+/* What sl_log_once() has seen: hashes of lines. When the table is full, lines may come again. */
+static struct {
+	bool on;
+	unsigned n;
+	uint64_t hash[1024];
+} once;
+
+void sl_log_once(void)
+{
+	once.on = true;
+}
+
+static bool seen(const char *line)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+
+	if (!once.on)
+		return false;
+	for (; *line; line++)
+		hash = (hash ^ (unsigned char)*line) * UINT64_C(0x100000001b3);
+	for (unsigned i = 0; i < once.n; i++)
+		if (once.hash[i] == hash)
+			return true;
+	if (once.n < sizeof(once.hash) / sizeof(once.hash[0]))
+		once.hash[once.n++] = hash;
+	return false;
 }
 
 static const char *prefix(enum sl_log_level level)
@@ -107,7 +137,7 @@ void sl_log(enum sl_log_level level, const char *format, ...)
 	disarm(line + start);
 	if (to) {
 		to->line(to->arg, level, line + start);
-	} else {
+	} else if (!seen(line + start)) {
 		line[length++] = '\n';
 		write_all(line, length);
 	}

@@ -27,6 +27,10 @@ void sl_log_level(enum sl_log_level level);
 /* Erase a live progress line before the next log line; the caller draws it again. */
 void sl_log_progress_shown(int shown);
 
+/* From now on a line that was written already is not written again: for a program that reads the
+ * same file several times. Call this before any other thread logs. */
+void sl_log_once(void);
+
 void sl_log(enum sl_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define sl_error(...) sl_log(SL_LOG_ERROR, __VA_ARGS__)

@@ -1,6 +1,7 @@
 /* args.c - command lines, driven by the same option tables as experiment files. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -33,8 +34,9 @@ static void print_help(const struct sl_command *command, const struct sl_option 
 		snprintf(name, sizeof(name), "--%s%s", o->name, flag ? "" : " VALUE");
 		printf("  %-22s %s\n", name, o->doc);
 	}
-	printf("  %-22s %s\n  %-22s %s\n", "--set KEY=VALUE",
-	       "override a key of the experiment file, as in --set link.kind=shm", "--help",
+	printf("  %-22s %s\n  %-22s %s\n  %-22s %s\n", "--set KEY=VALUE",
+	       "override a key of the experiment file, as in --set link.kind=shm", "--site FILE",
+	       "site file in the place of the host's and the user's; none: no site file", "--help",
 	       "this text");
 }
 
@@ -68,6 +70,22 @@ static const struct sl_option *find(const struct sl_option *options, const char 
 	return NULL;
 }
 
+static int add_set(struct sl_args *args, const char *value)
+{
+	if (args->sets == SL_ARGS_SETS) {
+		sl_error("more than %d times --set", SL_ARGS_SETS);
+		return -EINVAL;
+	}
+	args->set[args->sets++] = value;
+	return 0;
+}
+
+/* In the environment, so that child processes read the same file. */
+static int use_site(const char *value)
+{
+	return setenv("SLUICE_SITE", value, 1) ? -ENOMEM : 0;
+}
+
 /* One --option at argv[*i]; takes its value from the next argument if need be. */
 static int read_option(const struct sl_command *command, const struct sl_option *options,
 		       void *base, int argc, char **argv, int *i, struct sl_args *args)
@@ -75,14 +93,15 @@ static int read_option(const struct sl_command *command, const struct sl_option 
 	const char *name = argv[*i] + 2, *equals = strchr(name, '=');
 	size_t length = equals ? (size_t)(equals - name) : strlen(name);
 	bool is_set = length == 3 && !strncmp(name, "set", 3);
+	bool is_site = length == 4 && !strncmp(name, "site", 4);
 	const struct sl_option *option = find(options, name, length);
 	const char *value = equals ? equals + 1 : NULL;
 
-	if (!option && !is_set) {
+	if (!option && !is_set && !is_site) {
 		sl_error("unknown option '%s'; see sluice %s --help", argv[*i], command->name);
 		return -EINVAL;
 	}
-	if (!value && !is_set && option->type == SL_OPTION_BOOL)
+	if (!value && option && option->type == SL_OPTION_BOOL)
 		value = "true";
 	if (!value && *i + 1 < argc)
 		value = argv[++*i];
@@ -90,14 +109,9 @@ static int read_option(const struct sl_command *command, const struct sl_option 
 		sl_error("'%s' needs a value; see sluice %s --help", argv[*i], command->name);
 		return -EINVAL;
 	}
-	if (!is_set)
+	if (option)
 		return set_one(option, base, value);
-	if (args->sets == SL_ARGS_SETS) {
-		sl_error("more than %d times --set", SL_ARGS_SETS);
-		return -EINVAL;
-	}
-	args->set[args->sets++] = value;
-	return 0;
+	return is_set ? add_set(args, value) : use_site(value);
 }
 
 int sl_args_read(const struct sl_command *command, const struct sl_option *options, void *base,

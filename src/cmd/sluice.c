@@ -23,6 +23,15 @@ const struct sl_command sl_commands[] = {
 	 "what the\n"
 	 "detector section describes. If the receiver goes away it offers itself again and goes "
 	 "on."},
+	{"check", "check EXPERIMENT.yaml [options]",
+	 "Check an experiment, and show what every option is and where its value comes from.",
+	 sl_cmd_check,
+	 "Prints the resolved experiment as YAML, each value with its origin: the experiment file, "
+	 "a site\n"
+	 "file, --set, or default. Reports every mistake. Opens no sockets, no files for data and "
+	 "no memory\n"
+	 "for a ring, so that it can run beside an acquisition. docs/how-to/site.md tells more.\n\n"
+	 "exit status: 0 no mistake; 1 mistakes, or the file cannot be read."},
 	{"calibrate", "calibrate EXPERIMENT.yaml --output FILE.h5 [options]",
 	 "Measure pedestals, noise and bad pixels from dark frames.", sl_cmd_calibrate,
 	 "Runs the experiment with its stages and sinks replaced: dark frames are summed up, and "

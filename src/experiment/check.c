@@ -1,4 +1,5 @@
-/* check.c - options that are right by themselves and wrong together. */
+/* check.c - options that are right by themselves and wrong together. Every problem is reported that
+ * does not follow from another one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,16 +8,42 @@
 #include "core/registry.h"
 #include "experiment/parts.h"
 
+/* The problems of one section. */
+struct problems {
+	const struct sl_experiment *e;
+	const struct sl_node *at;
+	int err;
+};
+
+static struct problems in_section(const struct sl_experiment *e, const char *name)
+{
+	return (struct problems){.e = e, .at = sl_node_get(e->config->root, name)};
+}
+
+static void report_if(struct problems *p, bool wrong, const char *problem)
+{
+	if (!wrong)
+		return;
+	sl_config_error(p->e->config, p->at, "%s", problem);
+	p->err = -EINVAL;
+}
+
+static int lacks(const struct sl_experiment *e, const struct sl_node *at, const char *what)
+{
+	sl_config_error(e->config, at, "link '%s' has no %s", e->link->name, what);
+	return -EINVAL;
+}
+
 /* What the link does not have is said before anything is opened. */
 int sl_experiment_check_link(const struct sl_experiment *e, const struct sl_node *at)
 {
-	const char *lacks = NULL;
 	int err = 0;
 
 	if (!(e->link->services & sl_experiment_service(e)))
-		lacks = e->link_options.service ? "service rc" : "service uc";
-	else if (!(e->link->operations & sl_experiment_operation(e)))
-		lacks = e->link_options.operation ? "operation send" : "operation write";
+		err = lacks(e, at, e->link_options.service ? "service rc" : "service uc");
+	if (!(e->link->operations & sl_experiment_operation(e)))
+		err = lacks(e, at,
+			    e->link_options.operation ? "operation send" : "operation write");
 	if (e->link_options.pollers > (e->link->pollers ? e->link->pollers : 1)) {
 		sl_config_error(e->config, at, "link '%s' has work for %u thread%s at most",
 				e->link->name, e->link->pollers ? e->link->pollers : 1,
@@ -30,10 +57,7 @@ int sl_experiment_check_link(const struct sl_experiment *e, const struct sl_node
 				"is one block");
 		err = -EINVAL;
 	}
-	if (!lacks)
-		return err;
-	sl_config_error(e->config, at, "link '%s' has no %s", e->link->name, lacks);
-	return -EINVAL;
+	return err;
 }
 
 static uint32_t common_factor(uint32_t a, uint32_t b)
@@ -79,25 +103,20 @@ static int check_pool(const struct sl_experiment *e)
 
 static int check_feroce(const struct sl_experiment *e)
 {
-	const char *problem = NULL;
+	struct problems p = in_section(e, "feroce");
+	bool rc = sl_experiment_service(e) == SL_SERVICE_RC;
 
 	if (!e->feroce.enable)
 		return 0;
-	if (!e->link->bare)
-		problem = "this link does not take its devices: set link.kind: udp";
-	else if (sl_experiment_service(e) != SL_SERVICE_RC)
-		problem = "its devices speak RC only: set link.service: rc";
-	else if (e->emulate_local)
-		problem = "the emulator is no FEROCE device: set emulate: none";
-	else if (sl_experiment_crc(e) && !e->feroce.record)
-		problem = "without records there is no checksum of the pixels: link.crc must be "
-			  "false, and so must be what needs it";
-	else if (e->feroce.open[0] && !e->link->receiving->set_queue)
-		problem = "this link cannot ask devices: feroce.open must be empty";
-	if (!problem)
-		return 0;
-	sl_config_error(e->config, sl_node_get(e->config->root, "feroce"), "%s", problem);
-	return -EINVAL;
+	report_if(&p, !e->link->bare, "this link does not take its devices: set link.kind: udp");
+	report_if(&p, !rc, "its devices speak RC only: set link.service: rc");
+	report_if(&p, e->emulate_local, "the emulator is no FEROCE device: set emulate: none");
+	report_if(&p, e->link->bare && rc && sl_experiment_crc(e) && !e->feroce.record,
+		  "without records there is no checksum of the pixels: link.crc must be false, "
+		  "and so must be what needs it");
+	report_if(&p, e->link->bare && e->feroce.open[0] && !e->link->receiving->set_queue,
+		  "this link cannot ask devices: feroce.open must be empty");
+	return p.err;
 }
 
 /* A link that knows headers of several detectors, ours among them, and is set to another. */
@@ -113,45 +132,46 @@ static bool other_headers(const struct sl_experiment *e)
 /* Where nothing goes back to the source, and it sends no records. */
 static int check_oneway(const struct sl_experiment *e)
 {
-	const char *problem = NULL;
+	const struct {
+		bool wrong;
+		const char *problem;
+	} rule[] = {
+		{e->link_options.crc,
+		 "its detectors send no checksum of the pixels: crc must be false"},
+		{e->link_options.message > 0 && e->link_options.message != 2,
+		 "its detectors know no messages: message must be auto"},
+		{e->cut.options.stack > 1,
+		 "its packets are numbered by frame: no transfer may have a stack"},
+		{e->link->oneway && other_headers(e),
+		 "its headers are those of another detector than detector.kind: set "
+		 "link.detector to that"},
+		{e->control.keeper[0],
+		 "a detector that nothing binds to a receiver needs no keeper: control.keeper must "
+		 "be empty"},
+	};
+	int err = 0;
 
-	if (!e->link || !e->link->oneway)
-		return 0;
-	if (e->link_options.crc)
-		problem = "its detectors send no checksum of the pixels: crc must be false";
-	else if (e->link_options.message > 0 && e->link_options.message != 2)
-		problem = "its detectors know no messages: message must be auto";
-	else if (e->cut.options.stack > 1)
-		problem = "its packets are numbered by frame: no transfer may have a stack";
-	else if (other_headers(e))
-		problem = "its headers are those of another detector than detector.kind: set "
-			  "link.detector to that";
-	else if (e->control.keeper[0])
-		problem = "a detector that nothing binds to a receiver needs no keeper: "
-			  "control.keeper must be empty";
-	if (!problem)
-		return 0;
-	sl_config_error(e->config, sl_node_get(e->config->root, "link"), "link '%s': %s",
-			e->link->name, problem);
-	return -EINVAL;
+	for (size_t i = 0; e->link->oneway && i < sizeof(rule) / sizeof(rule[0]); i++) {
+		if (!rule[i].wrong)
+			continue;
+		sl_config_error(e->config, sl_node_get(e->config->root, "link"), "link '%s': %s",
+				e->link->name, rule[i].problem);
+		err = -EINVAL;
+	}
+	return err;
 }
 
 static int check_pitch(const struct sl_experiment *e)
 {
-	const char *problem = NULL;
+	struct problems p = in_section(e, "ring");
 
 	if (!e->ring.line_pitch)
 		return 0;
-	if (e->ring.line_pitch % 64)
-		problem = "line_pitch must be a multiple of 64";
-	else if (e->link && !e->link->oneway && sl_experiment_message(e) == SL_MESSAGE_MODULE)
-		problem =
-			"with a line_pitch a module is not one piece of memory: link.message must "
-			"be packet or line, link.operation write";
-	if (!problem)
-		return 0;
-	sl_config_error(e->config, sl_node_get(e->config->root, "ring"), "%s", problem);
-	return -EINVAL;
+	report_if(&p, e->ring.line_pitch % 64, "line_pitch must be a multiple of 64");
+	report_if(&p, !e->link->oneway && sl_experiment_message(e) == SL_MESSAGE_MODULE,
+		  "with a line_pitch a module is not one piece of memory: link.message must be "
+		  "packet or line, link.operation write");
+	return p.err;
 }
 
 static int check_faults(const struct sl_experiment *e)
@@ -164,12 +184,12 @@ static int check_faults(const struct sl_experiment *e)
 		.modules = e->run.modules,
 		.slack = e->ring.slots - 2 - e->ring.late_frames,
 	};
+	struct problems p = in_section(e, "frontend");
 	char why[256];
 
-	if (!sl_fault_options_wrong(&e->faults, &setting, why, sizeof(why)))
-		return 0;
-	sl_config_error(e->config, sl_node_get(e->config->root, "frontend"), "%s", why);
-	return -EINVAL;
+	for (unsigned i = 0; i < SL_FAULT_RULES; i++)
+		report_if(&p, sl_fault_rule_broken(&e->faults, &setting, i, why, sizeof(why)), why);
+	return p.err;
 }
 
 /* ---- answers, and who gives them ---- */
@@ -263,7 +283,7 @@ static int check_datagrams(const struct sl_experiment *e)
 	return err;
 }
 
-static int check_cpus(const struct sl_experiment *e, const char *name, const char *list)
+static int check_cpu_list(const struct sl_experiment *e, const char *name, const char *list)
 {
 	struct sl_node *threads = sl_node_get(e->config->root, "threads");
 	cpu_set_t set;
@@ -275,45 +295,67 @@ static int check_cpus(const struct sl_experiment *e, const char *name, const cha
 	return -EINVAL;
 }
 
-int sl_experiment_check(const struct sl_experiment *e)
+static int check_cpus(const struct sl_experiment *e)
 {
-	const char *problem = sl_ring_options_problem(&e->ring, e->run.modules);
-	int err = 0;
+	int err = check_cpu_list(e, "cpus", e->threads.cpus);
 
-	if (problem) {
-		sl_config_error(e->config, sl_node_get(e->config->root, "ring"), "%s", problem);
-		err = -EINVAL;
+	return check_cpu_list(e, "source_cpus", e->threads.source_cpus) ? -EINVAL : err;
+}
+
+static int check_ring(const struct sl_experiment *e)
+{
+	struct problems p = in_section(e, "ring");
+	const char *problem;
+
+	for (unsigned i = 0; i < SL_RING_RULES; i++) {
+		problem = sl_ring_rule_broken(&e->ring, e->run.modules, i);
+		report_if(&p, problem, problem);
 	}
 	if (e->ring.late_frames > e->ring.slots - 2) {
-		sl_config_error(e->config, sl_node_get(e->config->root, "ring"),
+		sl_config_error(e->config, p.at,
 				"late_frames (%u) must be at most slots - 2 (%u), else a late "
 				"module would stop the ring",
 				e->ring.late_frames, e->ring.slots - 2);
-		err = -EINVAL;
+		p.err = -EINVAL;
 	}
-	if (check_pitch(e))
+	return p.err;
+}
+
+static int check_sinks(const struct sl_experiment *e)
+{
+	if (e->sinks)
+		return 0;
+	sl_config_error(e->config, e->config->root,
+			"no sinks: frames would go nowhere; add  sinks: ['null']  to throw them "
+			"away");
+	return -EINVAL;
+}
+
+int sl_experiment_check(const struct sl_experiment *e, unsigned bad)
+{
+	static const struct {
+		int (*check)(const struct sl_experiment *e);
+		unsigned needs, spoils; /* enum sl_section_bit; what is no base for other checks */
+	} table[] = {
+		{check_ring, SL_SECTION_RING | SL_SECTION_DETECTOR, SL_SECTION_RING},
+		{check_pitch, SL_SECTION_RING | SL_SECTION_LINK, 0},
+		{check_pool, SL_SECTION_DETECTOR | SL_SECTION_RING, 0},
+		{check_feroce, SL_SECTION_FEROCE | SL_SECTION_LINK | SL_SECTION_EMULATE, 0},
+		{check_oneway, SL_SECTION_LINK | SL_SECTION_DETECTOR | SL_SECTION_CONTROL, 0},
+		{check_faults,
+		 SL_SECTION_FRONTEND | SL_SECTION_LINK | SL_SECTION_RING | SL_SECTION_DETECTOR, 0},
+		{check_feedback, SL_SECTION_FEEDBACK | SL_SECTION_SINKS | SL_SECTION_EMULATE, 0},
+		{check_datagrams, SL_SECTION_FEEDBACK | SL_SECTION_SINKS, 0},
+		{check_cpus, SL_SECTION_THREADS, 0},
+		{check_sinks, SL_SECTION_SINKS, 0},
+	};
+	int err = 0;
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		if (table[i].needs & bad || !table[i].check(e))
+			continue;
 		err = -EINVAL;
-	if (check_pool(e))
-		err = -EINVAL;
-	if (check_feroce(e))
-		err = -EINVAL;
-	if (check_oneway(e))
-		err = -EINVAL;
-	if (!err && check_faults(e))
-		err = -EINVAL;
-	if (check_feedback(e))
-		err = -EINVAL;
-	if (check_datagrams(e))
-		err = -EINVAL;
-	if (check_cpus(e, "cpus", e->threads.cpus))
-		err = -EINVAL;
-	if (check_cpus(e, "source_cpus", e->threads.source_cpus))
-		err = -EINVAL;
-	if (!e->sinks) {
-		sl_config_error(e->config, e->config->root,
-				"no sinks: frames would go nowhere; add  sinks: ['null']  to "
-				"throw them away");
-		err = -EINVAL;
+		bad |= table[i].spoils;
 	}
 	return err;
 }

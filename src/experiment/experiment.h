@@ -2,6 +2,8 @@
  *
  * Model:     everything that can be wrong with the file is found here, before anything is
  *            opened: unknown keys, wrong types, values out of range, add-ons that do not exist.
+ *            Built-in defaults < site defaults < file < --set; keys that the site file locks
+ *            stand over all.
  * Threads:   one.
  * Ownership: the experiment owns the configuration and the state of every add-on. The state is
  *            zeroed memory with the options filled in; open() and close() of the add-on are the
@@ -73,6 +75,7 @@ struct sl_experiment {
 
 	char transfer[SL_TRANSFER_NAME]; /* its name; empty: the file has no transfers */
 	unsigned transfers;		 /* that the file has, this one too; 0: none has a name */
+	unsigned port_offset;		 /* of this transfer, in control.port */
 
 	/* As its transfer shows it. */
 	const struct sl_detector *detector;
@@ -117,15 +120,21 @@ struct sl_section {
 };
 extern const struct sl_section sl_sections[]; /* ends with a NULL name */
 
-/* Errors are logged with file and line. `overrides` are "path=value" strings; `transfer` may be
- * NULL when there is no choice. */
+/* Reads the site files (site.h), the file and the overrides, which are "path=value" strings. Every
+ * mistake is logged with file and line. `transfer` may be NULL when there is no choice. */
 int sl_experiment_open(const char *path, const char *transfer, const char *const *overrides,
 		       size_t n, struct sl_experiment **experiment);
 
-/* What there is to choose from. */
+/* What there is to choose from. names->n is 0 after an error. */
 int sl_experiment_transfers(const char *path, const char *const *overrides, size_t n,
 			    struct sl_transfer_names *names);
 void sl_experiment_close(struct sl_experiment *experiment);
+
+/* The whole experiment as YAML (malloc'ed): every option of every section and add-on that is used,
+ * set or not, as it was understood; with origins, each with a comment that says where its value
+ * comes from ("# site.yaml:7", "# --set", "# default"). As a file it is the same experiment, but
+ * for the token, which is left out. */
+char *sl_experiment_resolved(const struct sl_experiment *experiment, bool origins);
 
 uint16_t sl_experiment_pmtu(const struct sl_experiment *experiment);
 uint16_t sl_experiment_service(const struct sl_experiment *experiment);	  /* enum sl_service */

@@ -1,8 +1,9 @@
 /* parts.h - what the files that read an experiment share.
  *
  * Files:     sections.c options of the sections that belong to no add-on, or to all of a kind;
- *            experiment.c from YAML to add-ons and options; check.c what is wrong only
- *            together; digest.c what follows for a transfer. */
+ *            site.c what a site file adds; read.c from YAML to add-ons and options; check.c what
+ *            is wrong only together; resolved.c the result as text; digest.c what follows for a
+ *            transfer. */
 #ifndef SL_EXPERIMENT_PARTS_H
 #define SL_EXPERIMENT_PARTS_H
 
@@ -13,8 +14,51 @@
 extern const struct sl_option sl_link_options[], sl_unit_options[], sl_calibration_options[];
 extern const struct sl_option sl_threads_options[], sl_control_options[], sl_feroce_options[];
 
+/* A section with mistakes keeps the checks that need it from being made. */
+enum sl_section_bit {
+	SL_SECTION_DETECTOR = 1 << 0, /* with what the transfer takes of it */
+	SL_SECTION_LINK = 1 << 1,
+	SL_SECTION_UNIT = 1 << 2,
+	SL_SECTION_STAGES = 1 << 3,
+	SL_SECTION_SINKS = 1 << 4,
+	SL_SECTION_EMULATE = 1 << 5,
+	SL_SECTION_RING = 1 << 6,
+	SL_SECTION_FRONTEND = 1 << 7,
+	SL_SECTION_FEEDBACK = 1 << 8,
+	SL_SECTION_CALIBRATION = 1 << 9,
+	SL_SECTION_THREADS = 1 << 10,
+	SL_SECTION_CONTROL = 1 << 11,
+	SL_SECTION_FEROCE = 1 << 12,
+};
+
+/* Sections that fill one struct of the experiment, in the order in which they are read. */
+struct sl_plain_section {
+	enum sl_section_bit part;
+	const char *name, *was; /* its former name; NULL: it has none */
+	const struct sl_option *options;
+	size_t offset; /* in struct sl_experiment */
+};
+extern const struct sl_plain_section sl_plain_sections[]; /* ends with a NULL name */
+
+/* Collects errors, so that all mistakes of a file are reported at once. */
+struct sl_reader {
+	struct sl_experiment *e;
+	struct sl_node *transfer; /* the options of the transfer; NULL: the file has none */
+	bool site; /* a part of a site file: a section without a kind is meant for every kind */
+	int err;
+	unsigned bad; /* enum sl_section_bit: sections with mistakes */
+};
+
+/* Every section of reader->e->config. */
+void sl_experiment_read(struct sl_reader *reader);
+
+/* A map of names to options, as a site file may have in the place of a list: `list` is "stages" or
+ * "sinks". */
+void sl_experiment_read_items(struct sl_reader *reader, const char *list, struct sl_node *map);
+
 /* 0, or -EINVAL when something was wrong and logged. `at`: where the link is named. */
 int sl_experiment_check_link(const struct sl_experiment *experiment, const struct sl_node *at);
-int sl_experiment_check(const struct sl_experiment *experiment);
+/* All checks that need none of the parts in `bad`. */
+int sl_experiment_check(const struct sl_experiment *experiment, unsigned bad);
 
 #endif

@@ -134,20 +134,28 @@ int sl_ring_options_align(const struct sl_ring_options *run, uint32_t modules,
 	return read_offsets(run->offsets, modules, align->offset) ? -EINVAL : 0;
 }
 
-const char *sl_ring_options_problem(const struct sl_ring_options *run, uint32_t modules)
+const char *sl_ring_rule_broken(const struct sl_ring_options *run, uint32_t modules, unsigned rule)
 {
+	bool by_sequence = run->align == SL_ALIGN_SEQUENCE;
 	int64_t offset[SL_ALIGN_MODULES];
-	const char *problem;
 
-	if (run->align == SL_ALIGN_SEQUENCE && (run->offsets[0] || run->wrap_bits != 64))
-		return "offsets and wrap_bits mean nothing with align: sequence; set align to "
-		       "frame or timestamp";
-	if ((run->x || run->y) && !run->line_pitch)
-		return "x and y place a rectangle in a larger one: line_pitch must say how wide "
-		       "that is";
-	if (run->wrap_bits < 64 && run->align == SL_ALIGN_TIMESTAMP &&
-	    run->window_ns >= UINT64_C(1) << (run->wrap_bits - 1))
-		return "window_ns is longer than half of what wrap_bits can count";
-	problem = read_offsets(run->offsets, modules, offset);
-	return problem;
+	switch (rule) {
+	case 0:
+		return by_sequence && (run->offsets[0] || run->wrap_bits != 64)
+			       ? "offsets and wrap_bits mean nothing with align: sequence; set "
+				 "align to frame or timestamp"
+			       : NULL;
+	case 1:
+		return (run->x || run->y) && !run->line_pitch
+			       ? "x and y place a rectangle in a larger one: line_pitch must say "
+				 "how wide that is"
+			       : NULL;
+	case 2:
+		return run->wrap_bits < 64 && run->align == SL_ALIGN_TIMESTAMP &&
+				       run->window_ns >= UINT64_C(1) << (run->wrap_bits - 1)
+			       ? "window_ns is longer than half of what wrap_bits can count"
+			       : NULL;
+	default:
+		return by_sequence ? NULL : read_offsets(run->offsets, modules, offset);
+	}
 }

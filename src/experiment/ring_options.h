@@ -41,8 +41,9 @@ extern const struct sl_option sl_ring_options[];
 /* Before the section is read: offsets may be a map or a list. */
 int sl_ring_options_flatten(struct sl_config *config, struct sl_node *ring);
 
-/* What is wrong with the options together, or NULL. */
-const char *sl_ring_options_problem(const struct sl_ring_options *run, uint32_t modules);
+/* Rules 0..SL_RING_RULES-1 of the options together: what breaks one, or NULL. */
+enum { SL_RING_RULES = 4 };
+const char *sl_ring_rule_broken(const struct sl_ring_options *run, uint32_t modules, unsigned rule);
 
 /* How blocks of this detector lie in the ring. -EINVAL, logged: they do not fit the options. */
 int sl_ring_options_lines(const struct sl_ring_options *run, const struct sl_geometry *geometry,

@@ -1,4 +1,6 @@
 /* sections.c - the options of the sections that belong to no add-on. */
+#include <stddef.h>
+
 #include "experiment/parts.h"
 
 const struct sl_option sl_link_options[] = {
@@ -105,4 +107,20 @@ const struct sl_section sl_sections[] = {
 	{"frontend", "faults on demand, for tests and rehearsals", sl_fault_options},
 	{"feedback", "front end: decisions that come back, checked", sl_feedback_options},
 	{NULL, NULL, NULL},
+};
+
+#define PLAIN(part, name, was, options, field)                                  \
+	{                                                                       \
+		part, name, was, options, offsetof(struct sl_experiment, field) \
+	}
+
+const struct sl_plain_section sl_plain_sections[] = {
+	PLAIN(SL_SECTION_RING, "ring", NULL, sl_ring_options, ring),
+	PLAIN(SL_SECTION_FRONTEND, "frontend", NULL, sl_fault_options, faults),
+	PLAIN(SL_SECTION_FEEDBACK, "feedback", "answers", sl_feedback_options, feedback),
+	PLAIN(SL_SECTION_CALIBRATION, "calibration", NULL, sl_calibration_options, calibration),
+	PLAIN(SL_SECTION_THREADS, "threads", NULL, sl_threads_options, threads),
+	PLAIN(SL_SECTION_CONTROL, "control", NULL, sl_control_options, control),
+	PLAIN(SL_SECTION_FEROCE, "feroce", NULL, sl_feroce_options, feroce),
+	{0, NULL, NULL, NULL, 0},
 };

@@ -43,6 +43,7 @@ static int refuse(const struct sl_config *config, const struct sl_transfer_names
 int sl_transfer_names(const struct sl_config *config, struct sl_transfer_names *names)
 {
 	struct sl_node *list = sl_node_get(config->root, "transfers");
+	int err = 0;
 
 	names->n = 0;
 	if (!list || sl_node_is_null(list))
@@ -57,18 +58,22 @@ int sl_transfer_names(const struct sl_config *config, struct sl_transfer_names *
 					"a transfer's name has 1 to %d letters, digits, - and _, "
 					"and there are at most %d transfers",
 					SL_TRANSFER_NAME - 1, SL_TRANSFERS);
-			return -EINVAL;
+			err = -EINVAL;
+			continue;
 		}
 		if (node->kind != SL_NODE_MAP && !sl_node_is_null(node)) {
 			sl_config_error(config, node, "takes a map of options");
-			return -EINVAL;
+			err = -EINVAL;
+			continue;
 		}
 		/* Beside transfers of the file, --set makes no new one: its name is misspelt. */
-		if (list->line && !node->line)
-			return refuse(config, names, node->key);
+		if (list->line && !node->line) {
+			err = refuse(config, names, node->key);
+			continue;
+		}
 		snprintf(names->name[names->n++], SL_TRANSFER_NAME, "%s", node->key);
 	}
-	return 0;
+	return err;
 }
 
 static void lay_over(struct sl_config *config, struct sl_node *transfer)

@@ -125,46 +125,104 @@ static const char *beyond_link(const struct sl_fault_options *o, const struct sl
 	return NULL;
 }
 
-bool sl_fault_options_wrong(const struct sl_fault_options *o,
-			    const struct sl_fault_setting *setting, char *why, size_t why_bytes)
+static bool modules_wrong(const struct sl_fault_options *o, const struct sl_fault_setting *setting,
+			  char *why, size_t bytes)
 {
-	const char *beyond = beyond_link(o, setting->link);
+	uint64_t modules = modules_of(o->fault_modules);
 
-	if (!modules_of(o->fault_modules))
-		snprintf(why, why_bytes, "fault_modules: '%s': takes one module, or first-last",
+	if (!modules)
+		snprintf(why, bytes, "fault_modules: '%s': takes one module, or first-last",
 			 o->fault_modules);
-	else if (o->fault_modules[0] && modules_of(o->fault_modules) >> (setting->modules - 1) > 1)
-		snprintf(why, why_bytes, "fault_modules: '%s': there are modules 0 to %u",
+	else if (o->fault_modules[0] && modules >> (setting->modules - 1) > 1)
+		snprintf(why, bytes, "fault_modules: '%s': there are modules 0 to %u",
 			 o->fault_modules, setting->modules - 1);
-	else if (of_packets(o) > 1)
-		snprintf(why, why_bytes,
-			 "drop, duplicate, corrupt, reorder and burst are more than all packets");
-	else if (beyond)
-		snprintf(why, why_bytes, "%s: link '%s' cannot do that to a packet", beyond,
-			 setting->link->name);
-	else if (o->wrong_key > 0 && setting->operation == SL_OPERATION_SEND)
-		snprintf(why, why_bytes, "wrong_key: operation send has no keys");
-	else if (o->wrong_key > 0 && setting->link->oneway)
-		snprintf(why, why_bytes, "wrong_key: link '%s' has no keys", setting->link->name);
-	else if (o->restart_after && setting->link->oneway)
-		snprintf(why, why_bytes, "restart_after: nothing makes a new plan over link '%s'",
-			 setting->link->name);
-	else if (o->skip > 0 && setting->by_sequence && setting->service == SL_SERVICE_RC)
-		snprintf(why, why_bytes,
-			 "skip: a reliable connection has no gaps: set link.service: uc, or "
-			 "ring.align: frame");
-	else if (o->restart_after && setting->by_sequence)
-		snprintf(why, why_bytes,
-			 "restart_after: who comes back counts anew: set ring.align: frame");
-	else if (o->delay > 0 && o->delay_frames > setting->slack)
-		snprintf(
-			why, why_bytes,
-			"delay_frames (%u) must be at most ring.slots - ring.late_frames - 2 (%u): "
-			"the other modules would have to wait for the delayed one",
-			o->delay_frames, setting->slack);
 	else
 		return false;
 	return true;
+}
+
+static bool key_wrong(const struct sl_fault_options *o, const struct sl_fault_setting *setting,
+		      char *why, size_t bytes)
+{
+	if (o->wrong_key > 0 && setting->operation == SL_OPERATION_SEND)
+		snprintf(why, bytes, "wrong_key: operation send has no keys");
+	else if (o->wrong_key > 0 && setting->link->oneway)
+		snprintf(why, bytes, "wrong_key: link '%s' has no keys", setting->link->name);
+	else
+		return false;
+	return true;
+}
+
+static bool restart_wrong(const struct sl_fault_options *o, const struct sl_fault_setting *setting,
+			  char *why, size_t bytes)
+{
+	if (o->restart_after && setting->link->oneway)
+		snprintf(why, bytes, "restart_after: nothing makes a new plan over link '%s'",
+			 setting->link->name);
+	else if (o->restart_after && setting->by_sequence)
+		snprintf(why, bytes,
+			 "restart_after: who comes back counts anew: set ring.align: frame");
+	else
+		return false;
+	return true;
+}
+
+static bool delay_wrong(const struct sl_fault_options *o, const struct sl_fault_setting *setting,
+			char *why, size_t bytes)
+{
+	if (!(o->delay > 0) || o->delay_frames <= setting->slack)
+		return false;
+	snprintf(why, bytes,
+		 "delay_frames (%u) must be at most ring.slots - ring.late_frames - 2 (%u): the "
+		 "other modules would have to wait for the delayed one",
+		 o->delay_frames, setting->slack);
+	return true;
+}
+
+static bool packets_wrong(const struct sl_fault_options *o, const struct sl_fault_setting *setting,
+			  char *why, size_t bytes)
+{
+	if (!(of_packets(o) > 1))
+		return false;
+	snprintf(why, bytes,
+		 "drop, duplicate, corrupt, reorder and burst are more than all packets");
+	return true;
+}
+
+static bool link_wrong(const struct sl_fault_options *o, const struct sl_fault_setting *setting,
+		       char *why, size_t bytes)
+{
+	const char *beyond = beyond_link(o, setting->link);
+
+	if (!beyond)
+		return false;
+	snprintf(why, bytes, "%s: link '%s' cannot do that to a packet", beyond,
+		 setting->link->name);
+	return true;
+}
+
+static bool skip_wrong(const struct sl_fault_options *o, const struct sl_fault_setting *setting,
+		       char *why, size_t bytes)
+{
+	if (!(o->skip > 0) || !setting->by_sequence || setting->service != SL_SERVICE_RC)
+		return false;
+	snprintf(why, bytes,
+		 "skip: a reliable connection has no gaps: set link.service: uc, or "
+		 "ring.align: frame");
+	return true;
+}
+
+bool sl_fault_rule_broken(const struct sl_fault_options *o, const struct sl_fault_setting *setting,
+			  unsigned rule, char *why, size_t why_bytes)
+{
+	static bool (*const rules[SL_FAULT_RULES])(const struct sl_fault_options *,
+						   const struct sl_fault_setting *, char *,
+						   size_t) = {
+		modules_wrong, packets_wrong, link_wrong,  key_wrong,
+		restart_wrong, skip_wrong,    delay_wrong,
+	};
+
+	return rules[rule](o, setting, why, why_bytes);
 }
 
 int sl_faults_restart_of(const struct sl_fault_options *o, uint32_t first, uint32_t end,

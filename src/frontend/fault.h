@@ -77,8 +77,9 @@ bool sl_fault_options_any(const struct sl_fault_options *options);
 /* Whether a packet is to be hurt on its way: then the link must be told. */
 bool sl_fault_options_of_packets(const struct sl_fault_options *options);
 
-/* Why this cannot be done, by option: shares of more than all packets, what the link cannot do to
- * a packet, what the connection would not survive. False: it can. */
+/* Whether the options break rule 0..SL_FAULT_RULES-1, and how: shares of more than all packets, what
+ * the link cannot do to a packet, what the connection would not survive. */
+enum { SL_FAULT_RULES = 7 };
 struct sl_fault_setting {
 	const struct sl_link *link;
 	uint16_t service, operation;
@@ -86,8 +87,9 @@ struct sl_fault_setting {
 	bool by_sequence; /* frames are put together by it, so that who misses one leaves a gap */
 	uint32_t slack;	  /* frames that a module may be behind the others */
 };
-bool sl_fault_options_wrong(const struct sl_fault_options *options,
-			    const struct sl_fault_setting *setting, char *why, size_t why_bytes);
+bool sl_fault_rule_broken(const struct sl_fault_options *options,
+			  const struct sl_fault_setting *setting, unsigned rule, char *why,
+			  size_t why_bytes);
 
 /* Options must have been looked at. */
 void sl_faults_init(struct sl_faults *faults, const struct sl_fault_options *options);

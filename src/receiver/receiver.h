@@ -33,6 +33,10 @@ struct sl_receiver;
 int sl_receiver_open(struct sl_experiment *experiment, const char *outcomes_path,
 		     struct sl_receiver **receiver);
 
+/* Whether detector, ring and stages fit together, without sockets, files or memory for a ring: what
+ * reads files is not looked at. -EINVAL, logged. */
+int sl_receiver_check(struct sl_experiment *experiment);
+
 /* In a run, for a module whose source has ended: -EAGAIN until everything that the one before sent
  * is accounted for. */
 int sl_receiver_accept(struct sl_receiver *receiver, const struct sl_offer *offer, bool same_host,

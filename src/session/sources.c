@@ -39,6 +39,7 @@ int sl_session_write_port_file(struct sl_session *s)
 	return 0;
 }
 
+/* "!": a site file does not lock the port. */
 int sl_session_spawn_child(struct sl_session *s)
 {
 	const struct sl_child_options options = {.program = s->program[0] ? s->program : "sluice",
@@ -49,7 +50,7 @@ int sl_session_spawn_child(struct sl_session *s)
 	char *argv[2 * SL_SESSION_SETS + 11];
 	int n = 0;
 
-	snprintf(port, sizeof(port), "%s%s=%u", s->transfer_path, option, at);
+	snprintf(port, sizeof(port), "!%s%s=%u", s->transfer_path, option, at);
 	argv[n++] = (char *)"sluice";
 	argv[n++] = (char *)"emulate";
 	argv[n++] = s->path;

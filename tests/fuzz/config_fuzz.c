@@ -1,5 +1,6 @@
 /* config_fuzz.c - any bytes as an experiment file: what parses must survive being written, read
- * again, overridden and filled into structs. */
+ * again, overridden and filled into structs. With a line "#site" in them, what is before it is a
+ * site file: its defaults are laid under the rest, and its locks over it. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -7,6 +8,8 @@
 #include <unistd.h>
 
 #include "base/config/config.h"
+#include "base/config/layers.h"
+#include "base/config/node.h"
 #include "base/log.h"
 
 int LLVMFuzzerInitialize(int *count, char ***arguments);
@@ -69,13 +72,71 @@ static void use(struct sl_config *config)
 		abort(); /* defaults always fit */
 }
 
+/* Comments behind values change nothing. */
+static void check_origins(struct sl_config *config)
+{
+	char *text = sl_config_text_with_origins(config);
+	struct sl_config *again;
+
+	/* Comments make a text longer: it may have grown beyond what is read. */
+	if (!text)
+		abort();
+	if (strlen(text) <= SL_CONFIG_FILE_BYTES) {
+		if (sl_config_parse("again.yaml", text, strlen(text), &again) ||
+		    !same(config->root, again->root))
+			abort();
+		sl_config_close(again);
+	}
+	free(text);
+}
+
+static void lay(struct sl_config *config, const struct sl_config *site)
+{
+	const struct sl_node *defaults = sl_node_child(site->root, "defaults");
+	const struct sl_node *locked = sl_node_child(site->root, "locked");
+
+	if (defaults && defaults->kind == SL_NODE_MAP && sl_config_defaults(config, defaults))
+		abort(); /* there is no contradiction in defaults */
+	for (struct sl_node *list = config->root->child; list; list = list->next) {
+		const struct sl_node *options = sl_node_child(defaults, list->key);
+
+		if (options && options->kind == SL_NODE_MAP)
+			sl_config_item_defaults(config, list, options);
+		options = sl_node_child(locked, list->key);
+		if (options && options->kind == SL_NODE_MAP)
+			sl_config_item_lock(config, list, options);
+	}
+	/* What is wrong is told once, and replaced. */
+	if (locked && locked->kind == SL_NODE_MAP) {
+		sl_config_lock(config, locked);
+		if (sl_config_lock(config, locked))
+			abort();
+	}
+	sl_config_settle(config);
+}
+
 static void check(const uint8_t *data, size_t bytes)
 {
-	struct sl_config *config, *again;
+	static const char mark[] = "\n#site\n";
+	const uint8_t *end = memmem(data, bytes, mark, sizeof(mark) - 1);
+	struct sl_config *config, *again, *site = NULL;
 	char *text;
 
-	if (sl_config_parse("fuzz.yaml", (const char *)data, bytes, &config))
+	if (end && sl_config_parse("site.yaml", (const char *)data, (size_t)(end - data), &site))
 		return;
+	if (end) {
+		end += sizeof(mark) - 1;
+		bytes -= (size_t)(end - data);
+		data = end;
+	}
+	if (sl_config_parse("fuzz.yaml", (const char *)data, bytes, &config)) {
+		sl_config_close(site);
+		return;
+	}
+	if (site)
+		lay(config, site);
+	sl_config_close(site);
+	check_origins(config);
 	for (int round = 0; round < 2; round++) {
 		text = sl_config_text(config);
 		if (!text || sl_config_parse("again.yaml", text, strlen(text), &again))

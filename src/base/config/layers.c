@@ -93,6 +93,27 @@ void sl_config_settle(struct sl_config *config)
 	}
 }
 
+bool sl_config_is_site(const struct sl_node *node)
+{
+	return node->origin == SL_ORIGIN_SITE || node->origin == SL_ORIGIN_LOCKED;
+}
+
+static bool has_option(const struct sl_option *options, const char *key)
+{
+	return options && (sl_option_find(options, key) || sl_option_find_former(options, key));
+}
+
+void sl_config_drop_unused(struct sl_node *section, const struct sl_option *common,
+			   const struct sl_option *own)
+{
+	for (struct sl_node *node = section ? section->child : NULL, *next; node; node = next) {
+		next = node->next;
+		if (node->read && sl_config_is_site(node) && strcmp(node->key, "kind") != 0 &&
+		    !has_option(common, node->key) && !has_option(own, node->key))
+			sl_node_unlink(node);
+	}
+}
+
 /* ---- locked keys ---- */
 
 int sl_config_refuse_locked(const struct sl_config *config, const struct sl_node *node,

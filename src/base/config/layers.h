@@ -32,6 +32,14 @@ int sl_config_item_lock(struct sl_config *config, struct sl_node *list,
 /* Drop the defaults of kinds that are not used. Call this when every `kind` is final. */
 void sl_config_settle(struct sl_config *config);
 
+/* Whether a layer has put the node there. */
+bool sl_config_is_site(const struct sl_node *node);
+
+/* A key of a layer is used where the section's kind has it: drop what a layer has put there, what
+ * was marked as read because another kind has it, and what neither table has. */
+void sl_config_drop_unused(struct sl_node *section, const struct sl_option *common,
+			   const struct sl_option *own);
+
 /* Equal trees; scalars that are equal as numbers or as true and false are the same, too. */
 bool sl_config_same(const struct sl_node *a, const struct sl_node *b);
 

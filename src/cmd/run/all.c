@@ -37,7 +37,8 @@ static void path_in(const struct all *all, const char *name, const char *end, ch
 	snprintf(path, PATH_BYTES, "%s/%s%s", all->folder, name, end);
 }
 
-/* The arguments that they all have: the command, the file, --set as we were given. */
+/* The arguments that they all have: the command, the file, --set as we were given. What is set for
+ * them beside that begins with "!": a site file does not lock it. */
 static int common(const struct all *all, const char *command, char **argv)
 {
 	const struct sl_args *args = all->run->args;
@@ -77,9 +78,9 @@ static int start_receiver(struct all *all, struct receiver *receiver)
 	path_in(all, receiver->name, ".port", receiver->port_file);
 	path_in(all, receiver->name, ".report", receiver->report);
 	path_in(all, receiver->name, ".json", receiver->summary);
-	snprintf(any_port, sizeof(any_port), "transfers.%s.control.port=0", receiver->name);
+	snprintf(any_port, sizeof(any_port), "!transfers.%s.control.port=0", receiver->name);
 	n = add(argv, n, "--transfer", receiver->name);
-	n = add(argv, n, "--set", "emulate=none");
+	n = add(argv, n, "--set", "!emulate=none");
 	n = add(argv, n, "--port_file", receiver->port_file);
 	n = add(argv, n, "--summary", receiver->summary);
 	n = add(argv, n, "--summary_version", all->run->summary_version == 1 ? "1" : "2");
@@ -116,7 +117,7 @@ static int start_front_end(struct all *all)
 	int n = common(all, "emulate", argv);
 
 	for (unsigned i = 0; i < all->receivers; i++) {
-		snprintf(set[i], sizeof(set[i]), "transfers.%s.control.port=%u",
+		snprintf(set[i], sizeof(set[i]), "!transfers.%s.control.port=%u",
 			 all->receiver[i].name, port_of(&all->receiver[i]));
 		n = add(argv, n, "--set", set[i]);
 	}

@@ -1,0 +1,168 @@
+/* resolved.c - the whole experiment as text: every option of the sections and add-ons that are used,
+ * found through their tables, with where its value comes from. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiment/parts.h"
+
+enum { TEXT_BYTES = 1024 }; /* longer than the longest string option */
+
+/* The tree that is made to be written; errors are collected. */
+struct maker {
+	const struct sl_experiment *e;
+	struct sl_config *config;
+	int err;
+};
+
+static struct sl_node *add(struct maker *m, struct sl_node *parent, const char *key,
+			   enum sl_node_kind kind)
+{
+	struct sl_node *node = NULL;
+
+	if (!m->err && parent)
+		m->err = sl_node_add(sl_tree_of(m->config), parent, key, kind, 1, &node);
+	return node;
+}
+
+/* `from`: the node that has set the value; NULL: none has. */
+static void add_value(struct maker *m, struct sl_node *parent, const char *key, const char *text,
+		      const struct sl_node *from)
+{
+	struct sl_node *node = add(m, parent, key, SL_NODE_SCALAR);
+
+	if (!node)
+		return;
+	node->text = sl_tree_text(sl_tree_of(m->config), text, strlen(text));
+	if (!node->text)
+		m->err = -ENOMEM;
+	node->origin = from ? from->origin : SL_ORIGIN_DEFAULT;
+	node->file = from ? from->file : NULL;
+	node->line = from ? from->line : 0;
+	node->secret = from && from->secret;
+}
+
+static void add_options(struct maker *m, struct sl_node *parent, const struct sl_node *section,
+			const struct sl_option *options, const void *base)
+{
+	char text[TEXT_BYTES];
+
+	for (; options && options->name; options++) {
+		sl_option_print(options, base, text, sizeof(text));
+		add_value(m, parent, options->name, text, sl_config_option(section, options));
+	}
+}
+
+static struct sl_node *section_of(const struct sl_experiment *e, const char *name, const char *was)
+{
+	struct sl_node *node = sl_node_child(e->config->root, name);
+
+	return node || !was ? node : sl_node_child(e->config->root, was);
+}
+
+/* A section with a kind: what all kinds have, then the kind's own. */
+static void add_kind(struct maker *m, const char *name, const char *kind,
+		     const struct sl_option *common, const void *common_base,
+		     const struct sl_option *own, const void *own_base)
+{
+	const struct sl_node *section = section_of(m->e, name, NULL);
+	struct sl_node *node = add(m, m->config->root, name, SL_NODE_MAP);
+
+	add_value(m, node, "kind", kind, sl_node_child(section, "kind"));
+	add_options(m, node, section, common, common_base);
+	add_options(m, node, section, own, own_base);
+}
+
+static void add_plain(struct maker *m, const struct sl_plain_section *s)
+{
+	struct sl_node *node = add(m, m->config->root, s->name, SL_NODE_MAP);
+
+	add_options(m, node, section_of(m->e, s->name, s->was), s->options,
+		    (const char *)m->e + s->offset);
+}
+
+/* An item of stages or sinks; `from` is what the experiment has for it. */
+static void add_item(struct maker *m, struct sl_node *list, const struct sl_node *from,
+		     const char *name, const struct sl_option *options, const void *state)
+{
+	struct sl_node *item;
+
+	if (!options || !options->name) {
+		add_value(m, list, NULL, name, from);
+		return;
+	}
+	item = add(m, list, NULL, SL_NODE_MAP);
+	add_options(m, add(m, item, name, SL_NODE_MAP),
+		    from->kind == SL_NODE_MAP ? from->child : NULL, options, state);
+}
+
+static void add_stages(struct maker *m)
+{
+	const struct sl_node *section = section_of(m->e, "stages", NULL);
+	const struct sl_node *from = section ? section->child : NULL;
+	struct sl_node *list = add(m, m->config->root, "stages", SL_NODE_LIST);
+
+	for (unsigned i = 0; i < m->e->stages && from; i++, from = from->next)
+		add_item(m, list, from, m->e->stage[i]->name, m->e->stage[i]->options,
+			 m->e->stage_state[i]);
+	if (list && !list->child)
+		list->origin = SL_ORIGIN_DEFAULT;
+}
+
+static void add_sinks(struct maker *m)
+{
+	const struct sl_node *section = section_of(m->e, "sinks", NULL);
+	const struct sl_node *from = section ? section->child : NULL;
+	struct sl_node *list = add(m, m->config->root, "sinks", SL_NODE_LIST);
+
+	for (unsigned i = 0; i < m->e->sinks && from; i++, from = from->next)
+		add_item(m, list, from, m->e->sink[i]->name, m->e->sink[i]->options,
+			 m->e->sink_state[i]);
+}
+
+static void add_transfer(struct maker *m)
+{
+	const struct sl_experiment *e = m->e;
+	struct sl_node *node;
+
+	if (!e->transfer[0])
+		return;
+	node = add(m, m->config->root, "transfers", SL_NODE_MAP);
+	add_options(m, add(m, node, e->transfer, SL_NODE_MAP),
+		    sl_node_child(section_of(e, "transfers", NULL), e->transfer), sl_cut_options,
+		    &e->cut.options);
+}
+
+static void add_all(struct maker *m)
+{
+	const struct sl_experiment *e = m->e;
+
+	add_kind(m, "detector", e->generator->name, sl_detector_options, &e->cut.generator_options,
+		 e->generator->options, e->generator_state);
+	add_transfer(m);
+	add_kind(m, "link", e->link->name, sl_link_options, &e->link_options, e->link->options,
+		 e->link_state);
+	add_kind(m, "unit", e->unit->name, sl_unit_options, &e->unit_options, e->unit->options,
+		 e->unit_state);
+	add_stages(m);
+	add_sinks(m);
+	for (const struct sl_plain_section *s = sl_plain_sections; s->name; s++)
+		add_plain(m, s);
+	add_value(m, m->config->root, "emulate", e->emulate_local ? "local" : "none",
+		  section_of(e, "emulate", NULL));
+}
+
+char *sl_experiment_resolved(const struct sl_experiment *e, bool origins)
+{
+	struct maker m = {.e = e};
+	char *text = NULL;
+
+	m.err = sl_config_parse("resolved", "{}", 2, &m.config);
+	if (m.err)
+		return NULL;
+	add_all(&m);
+	if (!m.err)
+		text = origins ? sl_config_text_with_origins(m.config) : sl_config_text(m.config);
+	sl_config_close(m.config);
+	return text;
+}

@@ -1,0 +1,69 @@
+/* check.c - what a receiver would refuse when it is opened, without opening it. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "experiment/experiment.h"
+#include "receiver/calibration.h"
+#include "receiver/chain.h"
+#include "receiver/receiver.h"
+
+static void note_reading(void *arg, enum sl_file_use use, const char *path)
+{
+	bool *reads = arg;
+
+	*reads |= use == SL_FILE_READ;
+}
+
+static bool reads_files(const struct sl_experiment *e)
+{
+	bool reads = e->calibration.file[0] || e->calibration.gains[0];
+
+	sl_experiment_files(e, note_reading, &reads);
+	return reads;
+}
+
+static int check_stages(struct sl_experiment *e, const struct sl_geometry *geometry)
+{
+	struct sl_env env = {
+		.geometry = geometry,
+		.detector = e->detector,
+		.detector_state = e->detector_state,
+		.frame_rate_Hz = e->run.frame_rate_Hz,
+		.batch_frames = e->unit_options.batch,
+	};
+	struct sl_calibrated calibrated = {0};
+	struct sl_calibration calibration;
+	struct sl_chain_build build;
+	int err = sl_calibrate(e, geometry, &calibrated, &calibration);
+
+	if (err > 0)
+		env.calibration = &calibration;
+	if (err >= 0) {
+		err = sl_chain_open(e, &env, &build);
+		if (!err)
+			sl_chain_close(&build);
+	}
+	sl_calibrated_free(&calibrated);
+	return err;
+}
+
+int sl_receiver_check(struct sl_experiment *e)
+{
+	struct sl_geometry geometry;
+	struct sl_lines lines;
+	int err, stages;
+
+	if (reads_files(e))
+		return 0;
+	err = e->detector->open(e->detector_state, &e->run, &geometry);
+	if (err) {
+		sl_error("detector '%s' cannot be opened: %s", e->detector->name, strerror(-err));
+	} else {
+		err = sl_ring_options_lines(&e->ring, &geometry, &lines);
+		stages = check_stages(e, &geometry);
+		err = err ? err : stages;
+	}
+	e->detector->close(e->detector_state); /* due even when open() failed */
+	return err;
+}
