@@ -30,10 +30,12 @@ int sl_experiment_transfers(const char *path, const char *const *overrides, size
 		err = sl_config_open(path, &config);
 	if (!err)
 		err = sl_site_defaults(&site, config);
-	if (!err)
-		err = set_all(config, overrides, n);
-	if (!err)
+	if (!err) {
+		int set = set_all(config, overrides, n);
+
 		err = sl_transfer_names(config, names);
+		err = err ? err : set;
+	}
 	sl_config_close(config);
 	sl_site_close(&site);
 	return err;

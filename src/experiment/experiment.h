@@ -125,7 +125,7 @@ extern const struct sl_section sl_sections[]; /* ends with a NULL name */
 int sl_experiment_open(const char *path, const char *transfer, const char *const *overrides,
 		       size_t n, struct sl_experiment **experiment);
 
-/* What there is to choose from. names->n is 0 after an error. */
+/* What there is to choose from; after an error, as far as it is known. */
 int sl_experiment_transfers(const char *path, const char *const *overrides, size_t n,
 			    struct sl_transfer_names *names);
 void sl_experiment_close(struct sl_experiment *experiment);

@@ -274,7 +274,7 @@ int sl_site_finish(const struct sl_site *site, struct sl_config *config)
 			if (site->file[i].defaults.item[list] &&
 			    sl_config_item_defaults(config, node,
 						    site->file[i].defaults.item[list]))
-				err = -ENOMEM;
+				err = -EINVAL;
 		for (unsigned i = 0; node && i < site->files; i++)
 			if (site->file[i].locked.item[list] &&
 			    sl_config_item_lock(config, node, site->file[i].locked.item[list]))

@@ -40,7 +40,7 @@ def untouched(folder, program, before):
     check("in use" not in program.err() and "bind" not in program.err(), "it tried to open a port")
 
 
-def refused(folder, text, *says, name="bad.yaml", commands=("run", "emulate", "doctor")):
+def refused(folder, text, *says, name="bad.yaml", commands=("run", "emulate", "doctor", "check")):
     """Every command that reads the file refuses it, with these words and the file's name."""
     (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     before = files(folder)

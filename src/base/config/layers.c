@@ -40,6 +40,12 @@ bool sl_config_same(const struct sl_node *a, const struct sl_node *b)
 	return !a && !b;
 }
 
+/* Errors after which no more is tried; those of locks are collected. */
+static bool is_final(int err)
+{
+	return err == -ENOMEM || err == -E2BIG;
+}
+
 /* ---- defaults ---- */
 
 static int lay_under(struct sl_tree *tree, struct sl_node *over, const struct sl_node *under);
@@ -170,7 +176,7 @@ static int lock_map(struct sl_config *config, struct sl_node *map, const struct 
 {
 	int err = 0;
 
-	for (const struct sl_node *lock = locked->child; lock && err != -ENOMEM;
+	for (const struct sl_node *lock = locked->child; lock && !is_final(err);
 	     lock = lock->next) {
 		struct sl_node *there = sl_node_child(map, lock->key);
 		int one = 0;
@@ -235,7 +241,7 @@ static int for_items(struct sl_config *config, struct sl_node *list, const struc
 	if (list->kind != SL_NODE_LIST)
 		return 0;
 	for (const struct sl_node *from = layer->child; from; from = from->next)
-		for (struct sl_node *item = list->child; item && err != -ENOMEM;
+		for (struct sl_node *item = list->child; item && !is_final(err);
 		     item = item->next) {
 			struct sl_node *options;
 			int one;

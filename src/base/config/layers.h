@@ -15,7 +15,7 @@
 #include "base/config/config.h"
 
 /* What the config does not say, `defaults` (a map) says. A section without a value ("ring:") says
- * nothing. -ENOMEM. */
+ * nothing. -ENOMEM; -E2BIG, logged: too many values in all. */
 int sl_config_defaults(struct sl_config *config, const struct sl_node *defaults);
 
 /* The same for the items of a list that are add-ons ("- name", or "- name: {...}"): `options` is a

@@ -290,6 +290,28 @@ static void every_value_says_where_it_is_from(void **state)
 	sl_config_close(config);
 }
 
+/* Options for every item of a long list would be more than a file may have. */
+static void layers_cannot_blow_up_a_file(void **state)
+{
+	char list[8192] = "l: [", options[16384] = "a: {";
+	struct sl_config *config, *layer;
+
+	for (size_t i = 0, at = 4; i < 1000; i++, at += 2)
+		strcpy(list + at, "a,");
+	strcat(list, "]\n");
+	for (size_t i = 0, at = 4; i < 1000; i++)
+		at += (size_t)sprintf(options + at, "%03zu: 1,", i);
+	strcat(options, "}\n");
+	config = parse("exp.yaml", list);
+	layer = parse("site.yaml", options);
+	capture_begin();
+	assert_int_equal(sl_config_item_defaults(config, config->root->child, layer->root), -E2BIG);
+	assert_string_equal(capture_end(), "sluice: error: exp.yaml: more than 10000 values, with "
+					   "those that site.yaml adds\n");
+	sl_config_close(layer);
+	sl_config_close(config);
+}
+
 static void a_huge_text_is_refused_at_once(void **state)
 {
 	size_t bytes = 100u << 20;
@@ -319,6 +341,7 @@ int main(void)
 		cmocka_unit_test(of_two_locks_the_first_holds),
 		cmocka_unit_test(former_names_have_their_strength),
 		cmocka_unit_test(every_value_says_where_it_is_from),
+		cmocka_unit_test(layers_cannot_blow_up_a_file),
 		cmocka_unit_test(a_huge_text_is_refused_at_once),
 	};
 

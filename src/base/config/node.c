@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
+
 struct sl_block {
 	struct sl_block *next;
 	max_align_t data[];
@@ -132,6 +134,11 @@ int sl_node_copy(struct sl_tree *tree, struct sl_node *parent, const struct sl_n
 	struct sl_node *node;
 	int err = from->key && !key ? -ENOMEM : 0;
 
+	if (!err && tree->nodes >= SL_CONFIG_NODES) {
+		sl_error("%s: more than %d values, with those that %s adds", tree->config.file,
+			 SL_CONFIG_NODES, from->file);
+		return -E2BIG;
+	}
 	if (!err)
 		err = sl_node_add(tree, parent, key, from->kind, from->line, &node);
 	if (err)

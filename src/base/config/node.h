@@ -43,7 +43,8 @@ int sl_node_add(struct sl_tree *tree, struct sl_node *parent, const char *key,
 const struct sl_node *sl_node_kind_of(const struct sl_node *map);
 
 /* A copy of `from`, which may be of another tree, at the end of `parent`. Defaults of a section
- * with a kind are marked with it (only_kind). */
+ * with a kind are marked with it (only_kind). -E2BIG, logged: the tree would have more than
+ * SL_CONFIG_NODES. */
 int sl_node_copy(struct sl_tree *tree, struct sl_node *parent, const struct sl_node *from,
 		 enum sl_origin origin, struct sl_node **made);
 
