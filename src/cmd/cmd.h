@@ -38,8 +38,8 @@ struct sl_args {
 	unsigned sets;
 };
 
-/* Read argv[1..] with a table: --name value, --name=value, --flag. --site becomes SLUICE_SITE in the
- * environment (experiment/site.h). 0; 1: --help was asked for and printed; -EINVAL: logged. */
+/* Read argv[1..] with a table: --name value, --name=value, --flag. --site becomes SLUICE_SITE in
+ * the environment (experiment/site.h). 0; 1: --help was asked for and printed; -EINVAL: logged. */
 int sl_args_read(const struct sl_command *command, const struct sl_option *options, void *base,
 		 int argc, char **argv, struct sl_args *args);
 

@@ -1,5 +1,5 @@
-/* resolved.c - the whole experiment as text: every option of the sections and add-ons that are used,
- * found through their tables, with where its value comes from. */
+/* resolved.c - the whole experiment as text: every option of the sections and add-ons that are
+ * used, found through their tables, and where its value comes from. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

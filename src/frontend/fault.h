@@ -77,8 +77,8 @@ bool sl_fault_options_any(const struct sl_fault_options *options);
 /* Whether a packet is to be hurt on its way: then the link must be told. */
 bool sl_fault_options_of_packets(const struct sl_fault_options *options);
 
-/* Whether the options break rule 0..SL_FAULT_RULES-1, and how: shares of more than all packets, what
- * the link cannot do to a packet, what the connection would not survive. */
+/* Whether the options break rule 0..SL_FAULT_RULES-1, and how: shares of more than all packets,
+ * what the link cannot do to a packet, what the connection would not survive. */
 enum { SL_FAULT_RULES = 7 };
 struct sl_fault_setting {
 	const struct sl_link *link;
