@@ -6,11 +6,12 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include <sluice/random.h>
+
 #include "base/copy.h"
 #include "base/idle.h"
 #include "bench/gpu/checksum_maths.h"
 #include "bench/gpu/ingest.h"
-#include "detector/random.h"
 
 enum { LINE = 64, SPIN_NS = 200000, NAP_NS = 20000 };
 enum { CHUNK = 1024, PERIOD = 16 }; /* words */

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sluice/random.h>
+
 #include "bench/stage/stage.h"
-#include "detector/random.h"
 
 enum { LEVELS = 64, REACH = 5, BORDER = 12 };
 enum { G0_PHOTONS = 24, G1_PHOTONS = 700 }; /* more than that is seen in the next gain */

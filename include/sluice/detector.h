@@ -83,6 +83,10 @@ extern const struct sl_option sl_detector_options[];
 /* Which frames of the run are dark. */
 struct sl_darks sl_detector_darks(const struct sl_detector_options *run);
 
+/* Time between two frames by the detector's own clock; a run "as fast as credits allow" counts as
+ * 1 kHz, so that timestamps never depend on how fast it went. At least 1 ns. */
+uint64_t sl_detector_period_ns(const struct sl_detector_options *run);
+
 /* Adaptive-gain calibration. Pedestals are [cell][module][pixel], in ADU; gains [module][pixel], in
  * ADU per keV. Pedestals of G1 and G2 are constant, that of G0 is a starting value at best: it is
  * measured from dark frames. */

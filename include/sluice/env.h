@@ -6,7 +6,6 @@
 #ifndef SLUICE_ENV_H
 #define SLUICE_ENV_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -35,11 +34,16 @@ struct sl_env {
 	const char *link, *guard, *proof;
 	const char *experiment; /* the file as it was read, with overrides: stored with the run */
 	double frame_rate_Hz;
-	/* The hop EMIT is of this host's clock, too. May change when a front end comes; NULL: it is
-	 * not. */
-	const _Atomic bool *same_clock;
+	/* The hop EMIT is of this host's clock, too. May change when a front end comes: ask
+	 * sl_env_same_clock(). NULL: it is not. */
+	const bool *same_clock;
 	const struct sl_feedback_senders
 		*feedback; /* ways back to the front end; NULL: there are none */
 };
+
+static inline bool sl_env_same_clock(const struct sl_env *env)
+{
+	return env->same_clock && __atomic_load_n(env->same_clock, __ATOMIC_RELAXED);
+}
 
 #endif

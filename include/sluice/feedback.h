@@ -12,7 +12,6 @@
 #ifndef SLUICE_FEEDBACK_H
 #define SLUICE_FEEDBACK_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -64,9 +63,10 @@ struct sl_feedback_senders {
 	 * is known that they have not arrived. */
 	uint64_t (*close)(struct sl_feedback_sender *back);
 
-	/* The run waits for its front ends: do not connect yet: the listener may belong to another
-	 * run. */
-	_Atomic bool idle;
+	/* The run waits for its front ends. Do not connect yet: the listener may belong to another
+	 * run. The receiver's control thread sets it, the sender's thread reads it, by __atomic_*:
+	 * C++ cannot read _Atomic. */
+	bool idle;
 
 	/* Both sides must agree on these: see control/tcp/wire.h, HELLO. */
 	const char *token;

@@ -41,7 +41,9 @@ struct sl_record {
 	uint32_t self_crc;
 };
 
+#ifndef __cplusplus
 _Static_assert(sizeof(struct sl_record) == SL_RECORD_BYTES, "a record is 64 bytes on the wire");
+#endif
 
 /* Fill version and self_crc; call last. */
 void sl_record_seal(struct sl_record *record);

@@ -1,14 +1,11 @@
-/* log.h - lines for the user, on stderr or through a function of the program that uses the library.
+/* log.h - what the program sets about its log; <sluice/log.h> writes to it.
  *
- * Model:     the function that first decides that something is an error logs it, once, with what to
- *            do about it. Where lines go is a property of the thread: a thread that
- *            sl_thread_start() makes has the target of the thread that made it, so that two
- *            sessions of one process have two logs.
- * Threads:   any thread but data threads; a line is written whole. */
+ * Model:     where lines go is a property of the thread: a thread that sl_thread_start() makes has
+ *            the target of the thread that made it, so that two sessions of one process have two
+ *            logs.
+ * Threads:   any thread but data threads. */
 #ifndef SL_BASE_LOG_H
 #define SL_BASE_LOG_H
-
-#include <stdarg.h>
 
 #include <sluice/log.h>
 
@@ -30,12 +27,5 @@ void sl_log_progress_shown(int shown);
 /* From now on a line that was written already is not written again: for a program that reads the
  * same file several times. Call this before any other thread logs. */
 void sl_log_once(void);
-
-void sl_log(enum sl_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#define sl_error(...) sl_log(SL_LOG_ERROR, __VA_ARGS__)
-#define sl_warn(...)  sl_log(SL_LOG_WARN, __VA_ARGS__)
-#define sl_info(...)  sl_log(SL_LOG_INFO, __VA_ARGS__)
-#define sl_debug(...) sl_log(SL_LOG_DEBUG, __VA_ARGS__)
 
 #endif

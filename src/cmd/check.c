@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "cmd/cmd.h"
-#include "cmd/outputs.h"
+#include "session/outputs.h"
 #include "experiment/experiment.h"
 #include "receiver/receiver.h"
 

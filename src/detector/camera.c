@@ -13,10 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sluice/detector.h>
+#include <sluice/random.h>
+
 #include "base/log.h"
 #include "detector/frame_cache.h"
-#include "detector/period.h"
-#include "detector/random.h"
 
 /* Keys of the things that are drawn. */
 enum { KEY_GRAIN = 401, KEY_BRIGHT, KEY_DARK, KEY_PATH, KEY_GAIN, KEY_OFFSET };

@@ -13,9 +13,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <sluice/detector.h>
+
 #include "base/log.h"
 #include "detector/frame_cache.h"
-#include "detector/period.h"
 #include "detector/places.h"
 #include "detector/scene/scene.h"
 

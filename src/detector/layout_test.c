@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include <sluice/detector.h>
+#include <sluice/random.h>
 
 #include "detector/places.h"
-#include "detector/random.h"
 
 enum { NOTHING = -1 };
 

@@ -7,8 +7,8 @@
  * Cost: about a nanosecond a pixel, nothing kept. */
 #include <errno.h>
 
-#include "detector/period.h"
-#include "detector/random.h"
+#include <sluice/detector.h>
+#include <sluice/random.h>
 
 struct pattern {
 	uint32_t rows, columns, bits; /* bits: index into the choices */

@@ -1,5 +1,5 @@
 /* period.c - the options that every detector section has. */
-#include "detector/period.h"
+#include <sluice/detector.h>
 
 const struct sl_option sl_detector_options[] = {
 	SL_U32(struct sl_detector_options, modules, 1, 1, 64, "modules",

@@ -1,5 +1,5 @@
 /* random.c - tables of distributions, from + - * / and square roots alone. */
-#include "detector/random.h"
+#include <sluice/random.h>
 
 double sl_exp(double x)
 {

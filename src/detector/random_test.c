@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "detector/random.h"
+#include <sluice/random.h>
 
 static void test_exponential_agrees_with_the_library(void **arg)
 {

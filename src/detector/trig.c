@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "detector/random.h"
+#include <sluice/random.h>
 
 static const double TAU = 6.283185307179586476925;
 

@@ -372,7 +372,7 @@ static void look_if_time(struct sl_feedback_sender *b, unsigned *failures)
 {
 	if (b->give_up_ns && !b->connections && !b->given_up && sl_clock_ns() > b->give_up_ns)
 		give_up(b);
-	if (atomic_load_explicit(&b->feedback->idle, memory_order_relaxed))
+	if (__atomic_load_n(&b->feedback->idle, __ATOMIC_RELAXED))
 		nap(b, LOOK_NS);
 	else
 		look(b, failures);

@@ -473,7 +473,7 @@ static void nobody_is_connected_to_before_the_run_begins(void **state)
 	busy = open_sender(&options);
 	assert_int_equal(send_one(busy, 0), 1);
 	assert_int_equal(sl_feedback_sender_close(busy), 0);
-	atomic_store(&waiting.idle, false);
+	__atomic_store_n(&waiting.idle, false, __ATOMIC_SEQ_CST);
 	assert_int_equal(send_one(idle, 1), 1);
 	assert_int_equal(sl_feedback_sender_close(idle), 0);
 	assert_int_equal(ear->heard, 2);

@@ -37,7 +37,7 @@ static int open_detector(struct sl_receiver *r)
 	r->env.detector = e->detector;
 	r->env.detector_state = e->detector_state;
 	r->env.frame_rate_Hz = e->run.frame_rate_Hz;
-	r->env.same_clock = &r->same_clock;
+	r->env.same_clock = (const bool *)&r->same_clock; /* as public headers have it */
 	return 0;
 }
 
@@ -205,7 +205,7 @@ static int open_sinks(struct sl_receiver *r)
 
 	r->env.experiment = e->text;
 	sl_feedback_senders_init(&r->feedback, e->control.token, sl_experiment_digest(e));
-	atomic_store(&r->feedback.idle, true);
+	__atomic_store_n(&r->feedback.idle, true, __ATOMIC_SEQ_CST);
 	r->env.feedback = &r->feedback;
 	for (unsigned i = 0; i < e->sinks; i++) {
 		int err;

@@ -105,7 +105,7 @@ int sl_receiver_start(struct sl_receiver *r)
 
 	r->started = true;
 	atomic_store(&r->state, SL_STATE_RUNNING);
-	atomic_store(&r->feedback.idle, false);
+	__atomic_store_n(&r->feedback.idle, false, __ATOMIC_SEQ_CST);
 	if (r->placement.crowded && r->experiment->threads.polling == SL_POLLING_LATENCY)
 		sl_warn("threads.polling: latency wants a cpu for each data thread: here they "
 			"take turns, and adaptive is faster");

@@ -1,6 +1,7 @@
 /* fill.c - from a section of the tree to structs, by option tables; and what to say when it
  * does not fit. */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

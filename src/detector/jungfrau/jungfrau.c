@@ -17,9 +17,10 @@
  * pixel, and 12 for every storage cell but the first. */
 #include <errno.h>
 
+#include <sluice/detector.h>
+
 #include "base/log.h"
 #include "detector/jungfrau/jungfrau.h"
-#include "detector/period.h"
 #include "detector/places.h"
 
 static const struct sl_option options[] = {

@@ -16,9 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sluice/detector.h>
+
 #include "base/log.h"
 #include "base/paths.h"
-#include "detector/period.h"
 #include "detector/replay/image_cache.h"
 
 enum { BRIGHT, DARK, KINDS };

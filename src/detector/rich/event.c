@@ -4,7 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "detector/random.h"
+#include <sluice/random.h>
+
 #include "detector/trig.h"
 
 enum { KEY_RINGS = 1, KEY_RING, KEY_PHOTON, KEY_NOISE, KEY_ORDER };

@@ -13,10 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sluice/detector.h>
+#include <sluice/random.h>
+
 #include "base/log.h"
 #include "detector/canvas.h"
-#include "detector/period.h"
-#include "detector/random.h"
 #include "detector/rich/event.h"
 
 enum { KEY_BRIGHT = 1, KEY_DARK };

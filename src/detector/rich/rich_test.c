@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-#include "detector/random.h"
 #include "detector/rich/event.h"
 
 #include <sluice/detector.h>
+#include <sluice/random.h>
 
 extern const struct sl_detector sl_detector_rich;
 static const struct sl_detector *const rich = &sl_detector_rich;

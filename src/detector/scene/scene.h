@@ -18,8 +18,7 @@
 #define SL_DETECTOR_SCENE_SCENE_H
 
 #include <sluice/detector.h>
-
-#include "detector/random.h"
+#include <sluice/random.h>
 
 /* What a detector section says of it. It is the first member of a detector's state, so that the
  * rows below can stand in the detector's own table. */

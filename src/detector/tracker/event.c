@@ -4,7 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "detector/random.h"
+#include <sluice/random.h>
+
 #include "detector/trig.h"
 
 enum { KEY_COLLISIONS = 1, KEY_JET, KEY_PILE_UP, KEY_SCATTER, KEY_BACKGROUND };

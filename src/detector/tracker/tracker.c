@@ -12,9 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sluice/detector.h>
+#include <sluice/random.h>
+
 #include "base/log.h"
-#include "detector/period.h"
-#include "detector/random.h"
 #include "detector/tracker/event.h"
 #include "detector/tracker/picture.h"
 

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include <sluice/detector.h>
+#include <sluice/random.h>
 
-#include "detector/random.h"
 #include "detector/tracker/event.h"
 #include "lib/capture.h"
 

@@ -234,9 +234,7 @@ static uint32_t write_packets(struct feedback *f, const struct sl_frame *frame, 
 /* 0: at once. */
 static uint64_t due_of(const struct feedback *f, const struct sl_frame *frame, uint64_t now)
 {
-	const _Atomic bool *same = f->env->same_clock;
-	bool shared = same && atomic_load_explicit(same, memory_order_relaxed);
-	uint64_t emitted = shared ? frame->hop_ns[SL_HOP_EMIT] : 0;
+	uint64_t emitted = sl_env_same_clock(f->env) ? frame->hop_ns[SL_HOP_EMIT] : 0;
 	uint64_t from = emitted ? emitted : frame->hop_ns[SL_HOP_EVENT];
 
 	if (!f->latency_us || !from)

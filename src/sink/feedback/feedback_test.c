@@ -213,7 +213,7 @@ static void none_is_answered_twice_and_nothing_that_was_not_sent(void **state)
 /* By the emitter's clock when that is ours, otherwise by the last event. */
 static void answers_leave_no_sooner_than_they_are_due(void **state)
 {
-	static _Atomic bool same_clock;
+	static bool same_clock;
 
 	(void)state;
 	for (int same = 0; same < 2; same++) {
@@ -222,7 +222,7 @@ static void answers_leave_no_sooner_than_they_are_due(void **state)
 		struct heard heard;
 
 		init(&bench);
-		atomic_store(&same_clock, same);
+		same_clock = same;
 		bench.env.same_clock = &same_clock;
 		bench_set(&bench, "latency_us", "20000");
 		assert_int_equal(bench_open(&bench), 0);
@@ -272,7 +272,7 @@ static void what_is_late_leaves_at_once_and_is_counted(void **state)
 /* A front end's word for the time holds nobody up for longer than the latency. */
 static void no_event_is_in_the_future(void **state)
 {
-	static _Atomic bool same_clock = true;
+	static bool same_clock = true;
 	struct bench bench;
 	struct heard heard;
 

@@ -5,8 +5,8 @@
  *            Only + - * / and square roots are used, which IEEE 754 defines to the last bit: two
  *            hosts with different mathematical libraries draw the same frames.
  * Threads:   tables are read-only once filled. */
-#ifndef SL_DETECTOR_RANDOM_H
-#define SL_DETECTOR_RANDOM_H
+#ifndef SLUICE_RANDOM_H
+#define SLUICE_RANDOM_H
 
 #include <stdint.h>
 
