@@ -76,8 +76,8 @@ void sl_session_stop(struct sl_session *session, const char *by);
 /* As stop, without waiting for sources: those that still run are counted as lost. */
 void sl_session_abort(struct sl_session *session, const char *by);
 
-/* Wait until the state is one of `states` (bits: 1 << SL_STATE_ENDED ...). The state, or -ETIMEDOUT.
- * timeout_ms -1: no limit. */
+/* Wait until the state is one of `states` (bits: 1 << SL_STATE_ENDED ...). The state, or
+ * -ETIMEDOUT. timeout_ms -1: no limit. */
 int sl_session_wait(struct sl_session *session, uint32_t states, int timeout_ms);
 
 /* The state, counts and ledger now; after the end, those of the last run. bytes: sizeof(*status) of

@@ -6,9 +6,9 @@
 
 #include "base/log.h"
 #include "cmd/cmd.h"
-#include "session/outputs.h"
 #include "experiment/experiment.h"
 #include "receiver/receiver.h"
+#include "session/outputs.h"
 
 struct check_options {
 	char transfer[SL_TRANSFER_NAME];

@@ -1,4 +1,5 @@
-/* controls_test.c - the drivers of a run together: which have a part in it, and calls to all of them. */
+/* controls_test.c - the drivers of a run together: which have a part in it, and calls to all of
+ * them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* answer.h - an offer becomes a plan: what every link answers alike.
  *
  * Model:     the source offers what it can do, the receiver has its terms. One function compares
- *            them and fills in the plan: service, operation, message, PMTU, packets, PSNs, where the
- *            blocks lie and how. What is a link's own (addresses, keys, queue numbers) is part of
- *            the terms, or added to the plan afterwards.
+ *            them and fills in the plan: service, operation, message, PMTU, packets, PSNs, where
+ *            the blocks lie and how. What is a link's own (addresses, keys, queue numbers) is part
+ *            of the terms, or added to the plan afterwards.
  * Threads:   any; functions of their arguments.
  * Ownership: plain data. */
 #ifndef SL_CORE_ANSWER_H

@@ -342,8 +342,9 @@ static void listen_to(struct sl_server *server, struct connection *c)
 		hang_up(server, c);
 }
 
-/* A place for one more. The connection that has been silent longest since it came gives way, so that
- * strangers that connect and wait keep no front end out. NULL: every peer has said what it is. */
+/* A place for one more. The connection that has been silent longest since it came gives way, so
+ * that strangers that connect and wait keep no front end out. NULL: every peer has said what it
+ * is. */
 static struct connection *free_place(struct sl_server *server)
 {
 	struct connection *end = server->connection + CONNECTIONS, *silent = NULL;
