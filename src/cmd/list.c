@@ -12,6 +12,8 @@
 #include "core/link.h"
 #include "core/registry.h"
 #include "experiment/experiment.h"
+#include "monitor/result.h"
+#include "session/states.h"
 
 struct list_options {
 	bool markdown;
@@ -227,6 +229,71 @@ static void print_page(void)
 	}
 }
 
+/* ---- states and errors ---- */
+
+static const char *states_of(uint32_t states, char *text, size_t bytes)
+{
+	size_t used = 0;
+
+	if (states == (1u << SL_STATES) - 1)
+		return "any";
+	text[0] = 0;
+	for (unsigned i = 0; i < SL_STATES && used < bytes; i++)
+		if (states >> i & 1)
+			used += (size_t)snprintf(text + used, bytes - used, "%s`%s`",
+						 used ? ", " : "", sl_state_name(i));
+	return text;
+}
+
+static void print_states(void)
+{
+	char from[128];
+
+	puts("# States of a session\n\nWritten by `sluice list states`: do not edit. Calls are "
+	     "those of "
+	     "`<sluice/sluice.h>`.\n\n| state | meaning |\n|---|---|");
+	for (unsigned i = 0; i < SL_STATES; i++)
+		printf("| `%s` | %s |\n", sl_state_name(i), sl_state_doc(i));
+	puts("\n| call | in state | leads to | what it does |\n|---|---|---|---|");
+	for (unsigned i = 0; i < SL_CALLS; i++) {
+		const struct sl_session_rule *rule = &sl_session_rules[i];
+
+		printf("| %s | %s | `%s` | %s |\n", rule->name,
+		       states_of(rule->from, from, sizeof(from)), sl_state_name(rule->to),
+		       rule->doc);
+	}
+	puts("\nEvery call but `stop` and `abort` returns -EPROTO in another state, with the error "
+	     "`state`. A run that cannot begin leads to\n`fault`, which `configure` leaves; a stop "
+	     "before the start leads to `ended` with the error `stopped`.");
+}
+
+static void print_errors(void)
+{
+	static const struct {
+		enum sl_result result;
+		const char *doc;
+	} results[] = {
+		{SL_RESULT_INTACT, "the ledger closes, nothing was lost, damaged or unwritten"},
+		{SL_RESULT_EMPTY, "the ledger closes, and nothing was sent"},
+		{SL_RESULT_ERROR, "it could not run, or an output could not be written"},
+		{SL_RESULT_DAMAGED, "the ledger closes, but not everything arrived and was stored"},
+		{SL_RESULT_UNCLOSED, "a source vanished, or the ledger does not close"},
+	};
+
+	puts("# Results, errors and exit status\n\nWritten by `sluice list errors`: do not "
+	     "edit.\n\n"
+	     "| result | exit status | meaning |\n|---|---|---|");
+	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++)
+		printf("| `%s` | %d | %s |\n", sl_result_name(results[i].result),
+		       sl_result_exit(results[i].result), results[i].doc);
+	puts("| | 130 | a second signal ended the program at once |\n\nA run that could not begin "
+	     "has "
+	     "an error: a word, the message that was logged, `where` (FILE:LINE) and a `hint`, "
+	     "where there is one.\n\n| error | exit status | meaning |\n|---|---|---|");
+	for (unsigned i = SL_ERROR_NONE + 1; i < SL_ERRORS; i++)
+		printf("| `%s` | %d | %s |\n", sl_error_name(i), sl_error_exit(i), sl_error_doc(i));
+}
+
 int sl_cmd_list(const struct sl_command *command, int argc, char **argv)
 {
 	struct list_options o;
@@ -241,6 +308,14 @@ int sl_cmd_list(const struct sl_command *command, int argc, char **argv)
 		return 0;
 	}
 	l.word = args.plains ? args.plain[0] : NULL;
+	if (l.word && !strcmp(l.word, "states")) {
+		print_states();
+		return 0;
+	}
+	if (l.word && !strcmp(l.word, "errors")) {
+		print_errors();
+		return 0;
+	}
 	l.full = l.word != NULL;
 	for (size_t i = 0; i < KINDS; i++)
 		for_each(kinds[i], show, &l);

@@ -93,9 +93,9 @@ struct sl_control {
 
 	void (*start)(void *state, uint64_t now_ns);
 	void (*stop)(void *state); /* end soon, after what is under way */
-	void (*hurry)(
-		void *state); /* the program that sends has failed: a second of silence is enough. NULL:
-					 shows on its connection */
+	/* The program that sends has failed: a second of silence is enough. NULL: that shows on its
+	 * connection. */
+	void (*hurry)(void *state);
 	void (*abandon)(void *state); /* sources that still run are lost */
 	/* The account is final and the sinks have closed, whether they could store everything or
 	 * not: sources may forget what they sent. NULL: nothing goes back. */

@@ -2,7 +2,8 @@
  *
  * Threads:   the control thread does all the work and owns every member, except: `wish`, `by` and
  *            `state` are atomic, any thread; `lock` guards `receiver` (status from any thread must
- *            not see it go), `last`, `error`, and what configure() changes. */
+ *            not see it go), `busy`, `last` and `error`. While it is not busy the control thread
+ *            rests, and configure() has the experiment. */
 #ifndef SL_SESSION_PRIVATE_H
 #define SL_SESSION_PRIVATE_H
 
@@ -45,8 +46,6 @@ struct sl_session {
 	struct sl_log_target log; /* notes the first error, then the program's */
 	sl_log_fn *log_line;
 	void *log_arg;
-	bool note_errors; /* of the control thread, or of open */
-
 	struct sl_thread thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -67,6 +66,7 @@ struct sl_session {
 	uint64_t started_unix_ns;
 	bool paused;
 
+	bool busy;	       /* from arm() or start() until the run has ended */
 	struct sl_status last; /* of the run that ended, or its beginning */
 	struct sl_error error; /* the first of the run */
 };

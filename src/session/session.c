@@ -15,6 +15,7 @@
 #include "monitor/summary.h"
 #include "session/errors.h"
 #include "session/private.h"
+#include "session/states.h"
 
 #ifndef SL_VERSION
 #define SL_VERSION "unknown"
@@ -31,6 +32,8 @@ void sl_session_set_state(struct sl_session *s, enum sl_state state)
 {
 	pthread_mutex_lock(&s->lock);
 	atomic_store(&s->state, state);
+	if (state == SL_STATE_ENDED || state == SL_STATE_FAULT)
+		s->busy = false;
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -121,10 +124,15 @@ void sl_session_error(struct sl_session *s, struct sl_error *error)
 }
 
 /* A call that the state does not allow. */
-static int refuse(struct sl_session *s, const char *call)
+static int refuse(struct sl_session *s, enum sl_session_call call)
 {
-	sl_error("%s: not in state '%s'", call, sl_state_name(atomic_load(&s->state)));
-	return -EPROTO;
+	const struct sl_log_target *before = sl_log_target();
+
+	sl_log_set_target(&s->log);
+	sl_error("%s: not in state '%s'; docs/reference/states.md has the table",
+		 sl_session_rules[call].name, sl_state_name(atomic_load(&s->state)));
+	sl_log_set_target(before);
+	return sl_session_fail(s, SL_ERROR_STATE, -EPROTO, "");
 }
 
 /* ---- opening ---- */
@@ -327,74 +335,77 @@ static bool in(const struct sl_session *s, uint32_t states)
 	return 1u << atomic_load(&s->state) & states;
 }
 
-enum {
-	RESTING = 1 << SL_STATE_CONFIGURED | 1 << SL_STATE_ENDED,
-	ACTIVE = 1 << SL_STATE_RUNNING | 1 << SL_STATE_PAUSED,
-};
+static bool allows(const struct sl_session *s, enum sl_session_call call)
+{
+	return sl_session_allows(call, atomic_load(&s->state));
+}
 
 /* Between two runs, while the control thread rests. */
 int sl_session_configure(struct sl_session *s, const char *const *set, size_t sets)
 {
 	const struct sl_log_target *before = sl_log_target();
-	int err = 0;
+	bool possible;
+	int err;
 
-	sl_log_set_target(&s->log);
-	if (!in(s, RESTING | 1 << SL_STATE_FAULT))
-		err = refuse(s, "configure");
-	if (!err) {
-		pthread_mutex_lock(&s->lock);
+	pthread_mutex_lock(&s->lock);
+	possible = !s->busy && allows(s, SL_CALL_CONFIGURE);
+	if (possible)
 		s->error = (struct sl_error){.code = SL_ERROR_NONE};
-		pthread_mutex_unlock(&s->lock);
-		while (s->sets > s->option_sets)
-			free(s->set[--s->sets]);
-		err = add_sets(s, set, sets);
-		if (!err)
-			err = configure(s);
-		if (err)
-			sl_session_fail(s, SL_ERROR_EXPERIMENT, err, strerror(-err));
-		sl_session_set_state(s, err ? SL_STATE_FAULT : SL_STATE_CONFIGURED);
-	}
+	pthread_mutex_unlock(&s->lock);
+	if (!possible)
+		return refuse(s, SL_CALL_CONFIGURE);
+	sl_log_set_target(&s->log);
+	while (s->sets > s->option_sets)
+		free(s->set[--s->sets]);
+	err = add_sets(s, set, sets);
+	if (!err)
+		err = configure(s);
+	if (err)
+		sl_session_fail(s, SL_ERROR_EXPERIMENT, err, strerror(-err));
 	sl_log_set_target(before);
+	sl_session_set_state(s, err ? SL_STATE_FAULT : SL_STATE_CONFIGURED);
 	return err;
 }
 
 /* The next run begins: what was said of the one before no longer holds. */
-static int begin(struct sl_session *s, const char *call, uint32_t wishes)
+static int begin(struct sl_session *s, enum sl_session_call call, uint32_t wishes)
 {
-	const struct sl_log_target *before = sl_log_target();
-	int err = 0;
+	bool possible;
 
-	sl_log_set_target(&s->log);
 	pthread_mutex_lock(&s->lock);
-	if (!in(s, RESTING) || sl_session_wants(s, SL_WISH_ARM)) {
-		pthread_mutex_unlock(&s->lock);
-		err = refuse(s, call);
-	} else {
+	possible = !s->busy && allows(s, call);
+	if (possible) {
+		s->busy = true;
 		s->error = (struct sl_error){.code = SL_ERROR_NONE};
 		memset(&s->last, 0, sizeof(s->last));
 		s->last.result = -1;
 		atomic_store(&s->by, NULL);
 		atomic_store(&s->wish, 0);
 		atomic_store(&s->state, SL_STATE_CONFIGURED);
-		pthread_mutex_unlock(&s->lock);
-		wish(s, wishes);
 	}
-	sl_log_set_target(before);
-	return err;
+	pthread_mutex_unlock(&s->lock);
+	if (!possible)
+		return refuse(s, call);
+	wish(s, wishes);
+	return 0;
 }
 
 int sl_session_arm(struct sl_session *s)
 {
-	return begin(s, "arm", SL_WISH_ARM);
+	return begin(s, SL_CALL_ARM, SL_WISH_ARM);
 }
 
 int sl_session_start(struct sl_session *s)
 {
-	if (in(s, 1 << SL_STATE_ARMED) || sl_session_wants(s, SL_WISH_ARM)) {
-		wish(s, SL_WISH_START);
-		return 0;
-	}
-	return begin(s, "start", SL_WISH_ARM | SL_WISH_START);
+	bool arms;
+
+	pthread_mutex_lock(&s->lock);
+	arms = s->busy && in(s, 1 << SL_STATE_CONFIGURED | 1 << SL_STATE_ARMED);
+	pthread_mutex_unlock(&s->lock);
+	if (!arms)
+		return begin(s, SL_CALL_START, SL_WISH_ARM | SL_WISH_START);
+	wish(s, SL_WISH_START);
+	return 0;
 }
 
 static int cannot_pause(struct sl_session *s, uint32_t module)
@@ -413,7 +424,7 @@ int sl_session_pause(struct sl_session *s)
 	int err = 0, module;
 
 	pthread_mutex_lock(&s->lock);
-	if (!s->receiver || !in(s, ACTIVE)) {
+	if (!s->receiver || !allows(s, SL_CALL_PAUSE)) {
 		err = -EPROTO;
 	} else {
 		module = sl_receiver_cannot_wait(s->receiver);
@@ -421,7 +432,7 @@ int sl_session_pause(struct sl_session *s)
 	}
 	pthread_mutex_unlock(&s->lock);
 	if (err == -EPROTO)
-		return refuse(s, "pause");
+		return refuse(s, SL_CALL_PAUSE);
 	if (!err)
 		wish(s, SL_WISH_PAUSE);
 	return err;
@@ -429,8 +440,8 @@ int sl_session_pause(struct sl_session *s)
 
 int sl_session_resume(struct sl_session *s)
 {
-	if (!in(s, ACTIVE))
-		return refuse(s, "resume");
+	if (!allows(s, SL_CALL_RESUME))
+		return refuse(s, SL_CALL_RESUME);
 	sl_session_wishes(s, SL_WISH_PAUSE);
 	return 0;
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""options_page.py - docs/reference/options.md is what `sluice list --markdown` prints.
+"""options_page.py - docs/reference/options.md is what `sluice list --markdown` prints; states.md and errors.md are what
+`sluice list states` and `sluice list errors` print.
 
 The program is the one in the environment variable SLUICE, or build/sluice if it is newer than the sources.
 """
@@ -13,6 +14,7 @@ import sys
 import lint
 
 PAGE = "docs/reference/options.md"
+OTHERS = {"docs/reference/states.md": "states", "docs/reference/errors.md": "errors"}
 ABSENT = "(not in this program: "
 GIVEN = os.environ.get("SLUICE")
 PROGRAM = pathlib.Path(GIVEN or lint.ROOT / "build/sluice").resolve()
@@ -36,6 +38,16 @@ def reference():
     return subprocess.run([PROGRAM, "list", "--markdown"], capture_output=True, text=True, check=True).stdout
 
 
+def others(root):
+    """Pages that differ from what the program lists."""
+    problems = []
+    for page, word in OTHERS.items():
+        listed = subprocess.run([PROGRAM, "list", word], capture_output=True, text=True, check=True).stdout
+        if not (root / page).exists() or (root / page).read_text() != listed:
+            problems.append(f"{page}: out of date; sluice list {word} > {page}")
+    return problems
+
+
 def outdated(root):
     page = root / PAGE
     if not page.exists():
@@ -53,6 +65,8 @@ def main():
         return out.done()
     page = reference()
     out.case("the page is what the program prints", outdated(lint.ROOT))
+    out.case("states and errors are what the program lists", others(lint.ROOT))
+    out.case("finds a page of states that is not", lint.finds(others, {"docs/reference/states.md": "\n"}, "states.md: out of date"))
     out.case("finds a changed page", lint.finds(outdated, {PAGE: page.replace("4791", "4792")}, "out of date", "+| `port`"))
     out.case("finds a missing page", lint.finds(outdated, {"docs/README.md": "\n"}, "missing"))
     out.case("passes a good page", lint.finds(outdated, {PAGE: page}))
