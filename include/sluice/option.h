@@ -77,6 +77,10 @@ struct sl_option_set {
  * and aborts. */
 void sl_options_defaults(const struct sl_option *options, void *base);
 
+/* Whether the table fits a struct of `bytes` bytes, and every default parses. -EINVAL: it does not;
+ * the first row that is wrong is in `why`. */
+int sl_options_check(const struct sl_option *options, size_t bytes, char *why, size_t why_bytes);
+
 /* Set one option from text. On error returns -EINVAL (not that type), -ERANGE (outside min..max, or
  * a string that is too long) and leaves in `why` what would have been right, e.g. "takes 1..64
  * slots". */

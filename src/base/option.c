@@ -197,8 +197,8 @@ int sl_option_set(const struct sl_option *option, void *base, const char *text, 
 	return err;
 }
 
-/* A row whose field does not have the row's type would write past it. */
-static void check_size(const struct sl_option *option)
+/* 0: any. */
+static size_t size_of(enum sl_option_type type)
 {
 	static const size_t sizes[] = {
 		[SL_OPTION_U32] = sizeof(uint32_t),
@@ -209,11 +209,52 @@ static void check_size(const struct sl_option *option)
 		[SL_OPTION_CHOICE] = sizeof(uint32_t),
 	};
 
-	if (sizes[option->type] && sizes[option->type] != option->size) {
+	return sizes[type];
+}
+
+/* A row whose field does not have the row's type would write past it. */
+static void check_size(const struct sl_option *option)
+{
+	size_t size = size_of(option->type);
+
+	if (size && size != option->size) {
 		fprintf(stderr, "option '%s': the field has %zu bytes, its type needs %zu\n",
-			option->name, option->size, sizes[option->type]);
+			option->name, option->size, size);
 		abort();
 	}
+}
+
+static int check_row(const struct sl_option *o, void *base, size_t bytes, char *why,
+		     size_t why_bytes)
+{
+	char reason[256];
+
+	if ((unsigned)o->type > SL_OPTION_CHOICE || !o->def || !o->doc || !o->unit ||
+	    (o->type == SL_OPTION_CHOICE) != (o->choices != NULL))
+		snprintf(why, why_bytes, "type, default, unit, doc or choices are not right");
+	else if (o->offset > bytes || o->size > bytes - o->offset || !o->size ||
+		 (size_of(o->type) && size_of(o->type) != o->size))
+		snprintf(why, why_bytes, "its field does not have the row's type");
+	else if (sl_option_set(o, base, o->def, reason, sizeof(reason)))
+		snprintf(why, why_bytes, "default '%s': it %s", o->def, reason);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+int sl_options_check(const struct sl_option *options, size_t bytes, char *why, size_t why_bytes)
+{
+	void *base = calloc(1, bytes ? bytes : 1);
+	char reason[300];
+	int err = base ? 0 : -ENOMEM;
+
+	for (; !err && options->name; options++) {
+		err = check_row(options, base, bytes, reason, sizeof(reason));
+		if (err)
+			snprintf(why, why_bytes, "option '%s': %s", options->name, reason);
+	}
+	free(base);
+	return err;
 }
 
 void sl_options_defaults(const struct sl_option *options, void *base)

@@ -34,10 +34,13 @@ static void print_help(const struct sl_command *command, const struct sl_option 
 		snprintf(name, sizeof(name), "--%s%s", o->name, flag ? "" : " VALUE");
 		printf("  %-22s %s\n", name, o->doc);
 	}
-	printf("  %-22s %s\n  %-22s %s\n  %-22s %s\n", "--set KEY=VALUE",
+	printf("  %-22s %s\n  %-22s %s\n", "--set KEY=VALUE",
 	       "override a key of the experiment file, as in --set link.kind=shm", "--site FILE",
-	       "site file in the place of the host's and the user's; none: no site file", "--help",
-	       "this text");
+	       "site file in the place of the host's and the user's; none: no site file");
+	if (command->plugins)
+		printf("  %-22s %s\n", "--plugins DIR",
+		       "load all plug-ins (*.so) of this folder, too; may be repeated");
+	printf("  %-22s %s\n", "--help", "this text");
 }
 
 static int set_one(const struct sl_option *option, void *base, const char *value)

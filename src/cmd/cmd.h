@@ -14,6 +14,7 @@ struct sl_command {
 	const char *name, *usage, *doc;
 	int (*run)(const struct sl_command *command, int argc, char **argv);
 	const char *details; /* for --help; may be NULL */
+	bool plugins;	     /* it uses add-ons: takes --plugins */
 };
 
 extern const struct sl_command sl_commands[]; /* ends with a NULL name */
@@ -30,6 +31,11 @@ int sl_cmd_truth(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_doctor(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_bench(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_pingpong(const struct sl_command *command, int argc, char **argv);
+
+/* Take every --plugins DIR out of a command line, and load what is in these folders and in those of
+ * SLUICE_PLUGINS. Children load the same: it sets SLUICE_PLUGINS. The number of arguments left, or
+ * -errno, logged. */
+int sl_cmd_plugins(int argc, char **argv);
 
 struct sl_args {
 	const char *plain[SL_ARGS_PLAIN]; /* arguments without dashes */

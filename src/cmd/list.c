@@ -13,6 +13,7 @@
 #include "core/registry.h"
 #include "experiment/experiment.h"
 #include "monitor/result.h"
+#include "plugin/plugin.h"
 #include "session/states.h"
 
 struct list_options {
@@ -29,14 +30,15 @@ static const struct sl_option options[] = {
 static const char *const kinds[] = {"detector", "link", "unit", "stage", "sink", "section"};
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-typedef void visit_fn(void *arg, const char *kind, const char *name, const char *doc,
-		      const struct sl_option *options);
+/* add_on: the descriptor of a detector, link, unit, stage or sink. */
+typedef void visit_fn(void *arg, const char *kind, const void *add_on, const char *name,
+		      const char *doc, const struct sl_option *options);
 
 static void for_each(const char *kind, visit_fn *visit, void *arg)
 {
 #define VISIT(name_of_kind, table)                                         \
 	for (size_t i = 0; !strcmp(kind, name_of_kind) && (table)[i]; i++) \
-	visit(arg, kind, (table)[i]->name, (table)[i]->doc, (table)[i]->options)
+	visit(arg, kind, (table)[i], (table)[i]->name, (table)[i]->doc, (table)[i]->options)
 	VISIT("detector", sl_detectors);
 	VISIT("link", sl_links);
 	VISIT("unit", sl_units);
@@ -44,7 +46,7 @@ static void for_each(const char *kind, visit_fn *visit, void *arg)
 	VISIT("sink", sl_sinks);
 #undef VISIT
 	for (const struct sl_section *s = sl_sections; !strcmp(kind, "section") && s->name; s++)
-		visit(arg, kind, s->name, s->doc, s->options);
+		visit(arg, kind, NULL, s->name, s->doc, s->options);
 }
 
 /* What a module of the real detector sends, with the options as they are by default; empty where
@@ -102,7 +104,18 @@ static void show_unavailable(const char *kind, const char *name)
 		printf("  %-10s %-10s (not usable here: %s)\n", "", "", why);
 }
 
-static void show(void *arg, const char *kind, const char *name, const char *doc,
+/* Where it came from, unless it is built in. */
+static void show_origin(const void *add_on)
+{
+	const char *path;
+	const struct sl_plugin *plugin = sl_plugin_of(add_on, &path);
+
+	if (plugin)
+		printf("  %-10s %-10s (plug-in %s%s%s: %s)\n", "", "", plugin->name,
+		       plugin->version ? " " : "", plugin->version ? plugin->version : "", path);
+}
+
+static void show(void *arg, const char *kind, const void *add_on, const char *name, const char *doc,
 		 const struct sl_option *table)
 {
 	struct lister *l = arg;
@@ -112,6 +125,7 @@ static void show(void *arg, const char *kind, const char *name, const char *doc,
 		return;
 	l->shown++;
 	printf("  %-10s %-10s %s\n", kind, name, doc);
+	show_origin(add_on);
 	show_unavailable(kind, name);
 	if (!l->full)
 		return;
@@ -180,8 +194,8 @@ static void print_doc(const char *doc)
 	printf("\n%c%s.\n", toupper((unsigned char)doc[0]), doc + 1);
 }
 
-static void print_add_on(void *arg, const char *kind, const char *name, const char *doc,
-			 const struct sl_option *table)
+static void print_add_on(void *arg, const char *kind, const void *add_on, const char *name,
+			 const char *doc, const struct sl_option *table)
 {
 	char rate[160];
 
@@ -194,8 +208,8 @@ static void print_add_on(void *arg, const char *kind, const char *name, const ch
 }
 
 /* The section that all of a kind share, or one of its own. */
-static void print_section(void *arg, const char *kind, const char *name, const char *doc,
-			  const struct sl_option *table)
+static void print_section(void *arg, const char *kind, const void *add_on, const char *name,
+			  const char *doc, const struct sl_option *table)
 {
 	if (strcmp(arg, name) != 0)
 		return;

@@ -16,13 +16,15 @@ const struct sl_command sl_commands[] = {
 	 "after their current frame, everything sent is processed, files are closed.\n\n"
 	 "exit status: 0 intact; 1 could not run; 2 ledger closed but something lost, damaged or "
 	 "unwritten;\n"
-	 "3 a front end vanished or the ledger does not close."},
+	 "3 a front end vanished or the ledger does not close.",
+	 true},
 	{"emulate", "emulate EXPERIMENT.yaml [options]",
 	 "Be the detector side of an experiment, on this or another host.", sl_cmd_emulate,
 	 "Looks for the receiver at control.address and control.port, offers all modules, sends "
 	 "what the\n"
 	 "detector section describes. If the receiver goes away it offers itself again and goes "
-	 "on."},
+	 "on.",
+	 true},
 	{"check", "check EXPERIMENT.yaml [options]",
 	 "Check an experiment, and show what every option is and where its value comes from.",
 	 sl_cmd_check,
@@ -31,7 +33,8 @@ const struct sl_command sl_commands[] = {
 	 "file, --set, or default. Reports every mistake. Opens no sockets, no files for data and "
 	 "no memory\n"
 	 "for a ring, so that it can run beside an acquisition. docs/how-to/site.md tells more.\n\n"
-	 "exit status: 0 no mistake; 1 mistakes, or the file cannot be read."},
+	 "exit status: 0 no mistake; 1 mistakes, or the file cannot be read.",
+	 true},
 	{"calibrate", "calibrate EXPERIMENT.yaml --output FILE.h5 [options]",
 	 "Measure pedestals, noise and bad pixels from dark frames.", sl_cmd_calibrate,
 	 "Runs the experiment with its stages and sinks replaced: dark frames are summed up, and "
@@ -43,7 +46,8 @@ const struct sl_command sl_commands[] = {
 	 "that gain, and --base adds the result to what an earlier file has. "
 	 "docs/how-to/calibration.md "
 	 "tells how.\n\n"
-	 "exit status: as of run."},
+	 "exit status: as of run.",
+	 true},
 	{"keeper", "keeper NAME [options]",
 	 "Hold memory and sockets of a receiver, so that another can take its place.",
 	 sl_cmd_keeper,
@@ -53,12 +57,13 @@ const struct sl_command sl_commands[] = {
 	 "docs/how-to/restart.md "
 	 "tells how."},
 	{"list", "list [link|detector|stage|unit|sink|section|states|errors|NAME] [--markdown]",
-	 "Show what an experiment file can be made of, with all options.", sl_cmd_list, NULL},
+	 "Show what an experiment file can be made of, with all options.", sl_cmd_list, NULL, true},
 	{"show", "show EXPERIMENT.yaml|RUN.nxs [options]",
 	 "Draw a frame of an experiment's detector, or of a run's file, as PNG.", sl_cmd_show,
 	 "Images are assembled by the detector's layout, with gaps; raw pixels that have a "
 	 "calibration are\n"
-	 "shown in photons. Detectors of events draw what they mean."},
+	 "shown in photons. Detectors of events draw what they mean.",
+	 true},
 	{"densify", "densify SPARSE.nxs IMAGES.h5 [options]",
 	 "Make images again out of lists of pixels and their background.", sl_cmd_densify,
 	 "Reads what the stage 'sparse' left in a run's file, or what sparsify of pyFAI wrote. "
@@ -71,10 +76,11 @@ const struct sl_command sl_commands[] = {
 	 "Of every frame of the run: whether it is dark, whether it is a hit, and what there is to "
 	 "be "
 	 "found,\n"
-	 "as a table. sluice run --truth writes the same beside a run."},
+	 "as a table. sluice run --truth writes the same beside a run.",
+	 true},
 	{"doctor", "doctor [EXPERIMENT.yaml] [options]",
 	 "Check what this host lacks for line rate, and print the command that mends it.",
-	 sl_cmd_doctor, NULL},
+	 sl_cmd_doctor, NULL, true},
 	{"bench", "bench link|detector|stage|trigger|gpu [options]",
 	 "Measure what links, emulated detectors and stages do on this machine, beside what people "
 	 "use today.",
@@ -104,6 +110,13 @@ static void print_usage(FILE *out)
 	fprintf(out, "\n  sluice COMMAND --help tells more; sluice --version.\n");
 }
 
+static int run(const struct sl_command *command, int argc, char **argv)
+{
+	if (command->plugins)
+		argc = sl_cmd_plugins(argc, argv);
+	return argc < 0 ? 1 : command->run(command, argc, argv);
+}
+
 int main(int argc, char **argv)
 {
 	/* A closed socket and a full file are errors where they happen, not the end of the
@@ -129,7 +142,7 @@ int main(int argc, char **argv)
 	}
 	for (const struct sl_command *c = sl_commands; c->name; c++)
 		if (!strcmp(argv[1], c->name))
-			return c->run(c, argc - 1, argv + 1);
+			return run(c, argc - 1, argv + 1);
 	sl_error("no command is called '%s'; sluice --help lists them", argv[1]);
 	return 1;
 }

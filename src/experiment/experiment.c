@@ -85,7 +85,9 @@ static int resolve(struct sl_reader *r, const struct sl_site *site, const char *
 		rename_sections(config);
 		note(r, sl_site_lock(site, config));
 	}
-	err = sl_transfer_choose(config, transfer, &choice);
+	err = sl_experiment_plugins(config);
+	if (!err)
+		err = sl_transfer_choose(config, transfer, &choice);
 	if (err)
 		return err;
 	if (site->files) {

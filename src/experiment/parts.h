@@ -3,7 +3,7 @@
  * Files:     sections.c options of the sections that belong to no add-on, or to all of a kind;
  *            site.c what a site file adds; read.c from YAML to add-ons and options; check.c what
  *            is wrong only together; resolved.c the result as text; digest.c what follows for a
- *            transfer. */
+ *            transfer; plugins.c the plug-ins that it names. */
 #ifndef SL_EXPERIMENT_PARTS_H
 #define SL_EXPERIMENT_PARTS_H
 
@@ -13,6 +13,9 @@
 /* One table per section; experiment.h has the structs that they fill. */
 extern const struct sl_option sl_link_options[], sl_unit_options[], sl_calibration_options[];
 extern const struct sl_option sl_threads_options[], sl_control_options[], sl_feroce_options[];
+
+/* Load what `plugins` names: before add-ons are looked for. Logged with file and line. */
+int sl_experiment_plugins(struct sl_config *config);
 
 /* A section with mistakes keeps the checks that need it from being made. */
 enum sl_section_bit {

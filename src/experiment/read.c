@@ -386,7 +386,7 @@ static void check_top(struct sl_reader *r)
 	static const char *const known[] = {"detector",	   "link",     "ring",	  "unit",
 					    "stages",	   "sinks",    "threads", "frontend",
 					    "control",	   "feroce",   "emulate", "transfers",
-					    "calibration", "feedback", NULL};
+					    "calibration", "feedback", "plugins", NULL};
 
 	if (sl_config_fill(r->e->config, r->e->config->root, NULL, 0, known))
 		r->err = -EINVAL;
