@@ -13,10 +13,15 @@
 
 #include <sluice/detector.h>
 
-#ifdef ONLY /* another program's: that of docs/tutorials/write-a-detector.md */
-extern const struct sl_detector ONLY;
+#ifdef OF_PLUGIN /* that of docs/tutorials/write-a-detector.md */
+#include <sluice/plugin.h>
 
-static const struct sl_detector *const detectors[] = {&ONLY};
+static const struct sl_detector *detectors[1];
+
+__attribute__((constructor)) static void take_detector(void)
+{
+	detectors[0] = sl_plugin.detectors[0];
+}
 #else
 extern const struct sl_detector sl_detector_camera, sl_detector_eiger, sl_detector_jungfrau,
 	sl_detector_pattern, sl_detector_rich, sl_detector_tracker;

@@ -10,10 +10,9 @@
 
 #include <cmocka.h>
 
-#include <sluice/detector.h>
+#include <sluice/plugin.h>
 
-extern const struct sl_detector sl_detector_spot;
-static const struct sl_detector *const spot = &sl_detector_spot;
+#define spot (sl_plugin.detectors[0])
 
 enum { MODULES = 2, ROWS = 128, COLUMNS = 128, FRAMES = 40 };
 

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""pages_test.py SLUICE SLUICE_WITH_ADD_ONS - what the pages of docs/ show is so: experiment files are accepted, those of
-docs/reference/stages.md run, the stage of docs/tutorials/write-a-stage.md and the detector of docs/tutorials/write-a-detector.md are listed and do as
-told there, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
+"""pages_test.py SLUICE - what the pages of docs/ show is so: experiment files are accepted, those of docs/reference/stages.md run, the
+stage of docs/tutorials/write-a-stage.md and the detector of docs/tutorials/write-a-detector.md are built with the commands of the pages, against
+an installed tree, and do as told there, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
 """
 
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -18,7 +19,9 @@ import tap  # noqa: E402  (found through the line above)
 
 import extract  # noqa: E402
 
-SLUICE, WITH_ADD_ONS = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:])
+SLUICE = str(pathlib.Path(sys.argv[1]).resolve())
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable  # Debian's has h5py
+PLUGINS = ("blank", "spot")
 TUTORIAL = (ROOT / "docs/tutorials/write-a-stage.md").read_text()
 DETECTOR = (ROOT / "docs/tutorials/write-a-detector.md").read_text()
 
@@ -28,9 +31,47 @@ def words(text):
     return " ".join(text.split())
 
 
-def run(*command, folder=None):
-    return subprocess.run([str(part) for part in command], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True,
+def run(*command, folder=None, env=None):
+    return subprocess.run([str(part) for part in command], cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, timeout=200, check=False)
+
+
+# ---- an installed tree ----
+
+class Installed:
+    """What `meson install` makes of the build folder, and the plug-ins of the tutorials, built in a folder of their own."""
+
+    def __init__(self, place):
+        self.folder, self.problems = pathlib.Path(place).resolve() / "mine", []
+        root = pathlib.Path(place) / "root"
+        meson = "/usr/bin/meson" if os.path.exists("/usr/bin/meson") else "meson"
+        done = run(meson, "install", "-C", pathlib.Path(SLUICE).parent, "--no-rebuild", "--tags", "runtime,devel", "--destdir", root)
+        if done.returncode:
+            self.problems = [done.stdout + done.stderr]
+        self.program = next(iter(root.rglob("bin/sluice")), None)
+        description = next(iter(root.rglob("sluice.pc")), None)
+        if not self.program or not description:
+            self.problems += ["no bin/sluice and sluice.pc were installed"]
+            return
+        self.env = {**os.environ, "PATH": f"{self.program.parent}:{os.environ['PATH']}", "PKG_CONFIG_PATH": str(description.parent)}
+        self.env.pop("SLUICE_PLUGINS", None)
+        if not re.search(r"^prefix=\$", description.read_text(), re.M):  # a build folder that was configured before it could be moved
+            self.env["PKG_CONFIG_SYSROOT_DIR"] = str(root)
+        self.folder.mkdir(0o755)
+        for name, page in zip(PLUGINS, (TUTORIAL, DETECTOR), strict=True):
+            (self.folder / f"{name}.c").write_text("\n".join(extract.blocks(page, "c")))
+            (self.folder / f"{name}.yaml").write_text(extract.blocks(page, "yaml")[0])
+
+    def shell(self, commands):
+        """Commands of a page; runs use shm, as other tests may have UDP port 4791 of 127.0.0.1."""
+        commands = re.sub(r"^(sluice run .*)$", r"\1 --quiet --summary summary.json --set link.kind=shm", commands, flags=re.M)
+        return run("/bin/sh", "-e", "-c", commands, folder=self.folder, env=self.env)
+
+    def python(self, code):
+        return run(PYTHON, "-c", code, folder=self.folder, env=self.env)
+
+    def summary(self):
+        return json.loads((self.folder / "summary.json").read_text())
 
 
 # ---- experiment files ----
@@ -43,22 +84,21 @@ def experiments():
                 yield page.name, number, block
 
 
-def rejected(program, text):
-    """What the program has against an experiment file."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "experiment.yaml"
-        path.write_text(text)
-        result = run(program, "doctor", path, folder=folder)
+def rejected(installed, text):
+    """What the program has against an experiment file. The plug-ins of the tutorials lie beside it."""
+    path = installed.folder / "experiment.yaml"
+    path.write_text(text)
+    result = run(SLUICE, "doctor", path, folder=installed.folder)
     return [] if result.returncode == 0 else [result.stderr]
 
 
-def check_experiments(out):
+def check_experiments(out, installed):
     found = list(experiments())
     for page, number, text in found:
-        out.case(f"{page}: experiment {number} is accepted", rejected(WITH_ADD_ONS, text))
+        out.case(f"{page}: experiment {number} is accepted", rejected(installed, text))
     out.case("there are experiments to check", [] if len(found) >= 3 else [f"only {len(found)}"])
     out.case("an experiment with a wrong key is not accepted",
-             [] if rejected(SLUICE, found[0][2] + "\nno_such_key: 1\n") else ["it was"])
+             [] if rejected(installed, found[0][2] + "\nno_such_key: 1\n") else ["it was"])
 
 
 # ---- docs/reference/stages.md ----
@@ -88,10 +128,12 @@ def check_stages(out):
 
 # ---- the tutorials ----
 
-def check_add_on(out, page, name):
-    shown = extract.blocks(page, "text")[0]
-    listed = run(WITH_ADD_ONS, "list", name).stdout
-    out.case(f"sluice list shows {name} as the page does", [] if listed == shown else [listed, "is not", shown])
+def check_add_on(out, installed, page, name):
+    """The first commands of the page build the plug-in and list it."""
+    built = installed.shell(extract.blocks(page, "sh")[0])
+    out.case(f"{name} is built as the page says, without a warning", [built.stderr] if built.returncode or built.stderr else [])
+    shown = extract.blocks(page, "text")[0].replace("FOLDER", str(installed.folder))
+    out.case(f"sluice list shows {name} as the page does", [] if built.stdout == shown else [built.stdout, "is not", shown])
     listed = run(SLUICE, "list", name)
     out.case(f"sluice itself does not have {name}", [] if listed.returncode == 1 else [listed.stdout])
     case = f"the code of {name} is as clang-format writes it"
@@ -105,7 +147,7 @@ def check_add_on(out, page, name):
     out.case(case, [] if formatted == code else [formatted])
 
 
-def told(summary):
+def told_of_blank(summary):
     """A summary in the words of the page."""
     stored = summary["ledger"]["total"]["outcomes"]["stored"]
     causes = summary["ledger"]["total"]["causes"]
@@ -113,42 +155,38 @@ def told(summary):
             f"are vetoed with the cause `stage` and {causes['dark']} with the cause `dark`")
 
 
-def check_detector(out):
-    name = "the experiment of spot ends as the page says"
-    if "(not in this program" in run(WITH_ADD_ONS, "list", "nexus").stdout:
-        out.skip(name, "this program has no nexus sink")
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        (pathlib.Path(folder) / "spot.yaml").write_text(extract.blocks(DETECTOR, "yaml")[0])
-        result = run(WITH_ADD_ONS, "run", "spot.yaml", "--quiet", "--summary", "s.json", "--set", "link.kind=shm",
-                     folder=folder)
-        if result.returncode:
-            out.case(name, [result.stderr])
-            return
-        summary = json.loads((pathlib.Path(folder) / "s.json").read_text())
-        compared = next(s for s in summary["sinks"] if s["name"] == "verify")["figures"]["frames_compared"]
-        says = (f"stores {summary['ledger']['total']['outcomes']['stored']} module-frames and compares {compared} frames, "
-                "byte by byte")
-        out.case(name, [] if says in words(DETECTOR) else ["the page does not say: " + says])
+def told_of_spot(summary):
+    compared = next(s for s in summary["sinks"] if s["name"] == "verify")["figures"]["frames_compared"]
+    return f"stores {summary['ledger']['total']['outcomes']['stored']} module-frames and compares {compared} frames, byte by byte"
 
 
-def check_run(out):
-    name = "the experiment of blank ends as the page says"
-    if "(not in this program" in run(WITH_ADD_ONS, "list", "nexus").stdout:
-        out.skip(name, "this program has no nexus sink")
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder)
-        (path / "blank.yaml").write_text(extract.blocks(TUTORIAL, "yaml")[0])
-        # shm: other tests may have UDP port 4791 of 127.0.0.1 at this moment.
-        result = run(WITH_ADD_ONS, "run", "blank.yaml", "--quiet", "--summary", "s.json", "--set", "link.kind=shm",
-                     folder=folder)
-        problems = [result.stderr] if result.returncode else []
-        if not problems and told(json.loads((path / "s.json").read_text())) not in words(TUTORIAL):
-            problems = ["the page does not say: " + told(json.loads((path / "s.json").read_text()))]
-        out.case(name, problems)
-        if not problems:
-            check_summary(out, json.loads((path / "s.json").read_text()), path / "blank.nxs")
+def check_run(out, installed, page, name, told):
+    """The other commands of the page run the experiment; its Python reads the file. True: both went well."""
+    case = f"the experiment of {name} ends as the page says"
+    if "(not in this program" in run(SLUICE, "list", "nexus").stdout:
+        out.skip(case, "this program has no nexus sink")
+        return False
+    done = installed.shell(extract.blocks(page, "sh")[1])
+    if done.returncode:
+        out.case(case, [done.stderr])
+        return False
+    says = told(installed.summary())
+    out.case(case, [] if says in words(page) else ["the page does not say: " + says])
+    case = f"h5py finds in the file of {name} what the page says"
+    if installed.python("import h5py").returncode:
+        out.skip(case, "python3-h5py is not installed")
+        return True
+    read, shown = installed.python(extract.blocks(page, "python")[0]), extract.blocks(page, "text")[1]
+    out.case(case, [] if read.stdout == shown else [read.stdout + read.stderr, "is not", shown])
+    return True
+
+
+def check_tutorials(out, installed):
+    check_add_on(out, installed, TUTORIAL, "blank")
+    check_add_on(out, installed, DETECTOR, "spot")
+    check_run(out, installed, DETECTOR, "spot", told_of_spot)
+    if check_run(out, installed, TUTORIAL, "blank", told_of_blank):
+        check_summary(out, installed.summary(), installed.folder / "blank.nxs")
 
 
 # ---- docs/reference/summary.md ----
@@ -267,12 +305,13 @@ def check_feedback(out):
 
 def main():
     out = tap.Writer()
-    check_experiments(out)
+    with tempfile.TemporaryDirectory() as place:
+        installed = Installed(place)
+        out.case("the tree is installed", installed.problems)
+        if not installed.problems:
+            check_tutorials(out, installed)
+            check_experiments(out, installed)
     check_stages(out)
-    check_add_on(out, TUTORIAL, "blank")
-    check_add_on(out, DETECTOR, "spot")
-    check_detector(out)
-    check_run(out)
     check_wire(out)
     check_feedback(out)
     return out.done()

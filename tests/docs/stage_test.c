@@ -2,16 +2,18 @@
  * and keeps the rules that the page gives. Its code is taken from the page. */
 #include <errno.h>
 
+#include <sluice/plugin.h>
+
 #include "lib/capture.h"
 #include "lib/stage_rig.h"
 
-extern const struct sl_stage sl_stage_blank;
+#define blank (sl_plugin.stages[0])
 
 enum { FRAMES = 24 };
 
 static void open_rig(struct rig *rig, const char *min_photons)
 {
-	rig_init(rig, &sl_stage_blank, SL_I16);
+	rig_init(rig, blank, SL_I16);
 	rig_set(rig, "min_photons", min_photons);
 	rig_open(rig);
 }
@@ -150,6 +152,7 @@ static void test_a_large_bright_tile_is_counted_in_full(void **arg)
 		pixel[i] = 32767;
 	open_rig(&rig, "6553400000");
 	rig_frame_init(&frame, false);
+	rig_init_views(&rig, &frame);
 	rig.ops->tile(rig.state, rig.scratch[0], &batch, &tile);
 	rig.ops->finish(rig.state, rig.scratch, 1, &batch);
 	assert_true(frame.verdict.score == 6553400000.f);
@@ -222,6 +225,9 @@ static void test_results_do_not_depend_on_tiles_batches_or_workers(void **arg)
 		for (int f = 0; f < FRAMES; f++) {
 			assert_memory_equal(&want[f].verdict, &have[f].verdict,
 					    sizeof(want[f].verdict));
+			assert_memory_equal(want[f].frame.result[0].host,
+					    have[f].frame.result[0].host,
+					    RIG_MODULES * sizeof(int64_t));
 			assert_memory_equal(want[f].in_memory, have[f].in_memory,
 					    (RIG_PIXELS + 2 * RIG_CANARY) * 4);
 			rig_frame_fini(&have[f]);
@@ -266,7 +272,7 @@ static void test_other_types_are_refused_by_name(void **arg)
 
 		if (dtype == SL_I16)
 			continue;
-		rig_init(&rig, &sl_stage_blank, (enum sl_dtype)dtype);
+		rig_init(&rig, blank, (enum sl_dtype)dtype);
 		capture_begin();
 		err = rig_try_open(&rig);
 		said = capture_end();
@@ -277,12 +283,24 @@ static void test_other_types_are_refused_by_name(void **arg)
 	}
 }
 
-static void test_it_judges_and_makes_nothing(void **arg)
+static void test_the_sum_of_each_module_is_a_result(void **arg)
 {
+	struct rig_frame frame;
+	const int64_t *sum;
 	struct rig rig;
 
-	open_rig(&rig, "1");
-	assert_string_equal(rig.out.name, "");
+	open_rig(&rig, "1000");
+	assert_int_equal(rig.terms.outputs, 1);
+	assert_string_equal(rig.out.name, "module_photons");
+	assert_int_equal(rig.out.dtype, SL_I64);
+	assert_true(rig.out.rank == 1 && rig.out.dim[0] == RIG_MODULES);
+	make(&frame, (const int16_t[]){5, 70}, 2); /* the first pixel and the last */
+	rig_batch(&rig, &frame, 1, 64, 3);
+	sum = frame.frame.result[rig.terms.result].host;
+	assert_int_equal(sum[0], 5); /* also of a frame that is rejected */
+	assert_int_equal(sum[1], 70);
+	rig_check_canaries(&rig, &frame);
+	rig_frame_fini(&frame);
 	rig_close(&rig);
 }
 
@@ -301,7 +319,7 @@ int main(void)
 		cmocka_unit_test(test_input_is_left_alone),
 		cmocka_unit_test(test_an_empty_batch_is_harmless),
 		cmocka_unit_test(test_other_types_are_refused_by_name),
-		cmocka_unit_test(test_it_judges_and_makes_nothing),
+		cmocka_unit_test(test_the_sum_of_each_module_is_a_result),
 	};
 
 	return cmocka_run_group_tests_name("the stage of docs/tutorials/write-a-stage.md", tests,
