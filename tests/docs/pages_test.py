@@ -126,6 +126,32 @@ def check_stages(out):
         out.case(f"stages.md: experiment {number} runs, and keeps something", runs(text))
 
 
+# ---- docs/how-to/library.md ----
+
+def check_library(out, installed):
+    """The program of the page is built as it says, runs an experiment by the installed library, and prints its ledger."""
+    case = "embed.c is built as library.md says, and prints the ledger of a run"
+    shutil.copy(ROOT / "examples/embed.c", installed.folder)
+    (installed.folder / "experiment.yaml").write_text(
+        "detector: {kind: pattern, modules: 2, rows: 32, columns: 64, frames: 50}\nlink: {kind: shm}\n"
+        "sinks: ['null', verify]\nemulate: local\n")
+    build, start = extract.blocks((ROOT / "docs/how-to/library.md").read_text(), "sh")[0].splitlines()
+    # A sanitized library must be the first one that is loaded: such a program cannot use it.
+    if os.environ.get("SLUICE_SANITIZER"):
+        out.skip(case, "the library of this build needs a sanitized program")
+        return
+    # The loader does not know this prefix, as the page says.
+    library = next(iter(installed.program.parents[1].rglob("libsluice.so.0"))).parent
+    start = f"LD_LIBRARY_PATH={library} {start}"
+    done = installed.shell(f"{build} -Wall -Wextra\n{start}")
+    ledger = [line for line in done.stdout.splitlines() if line.startswith("module")]
+    out.case(case, [] if done.returncode == 0 and ledger == ["module 0: 50 stored", "module 1: 50 stored"]
+             else [f"exit status {done.returncode}", done.stdout, done.stderr])
+    done = installed.shell(f"{start} ring.slots=many")
+    out.case("embed.c ends with 1 when the experiment is wrong",
+             [] if done.returncode == 1 and "ring.slots" in done.stderr else [f"exit status {done.returncode}", done.stderr])
+
+
 # ---- the tutorials ----
 
 def check_add_on(out, installed, page, name):
@@ -311,6 +337,7 @@ def main():
         if not installed.problems:
             check_tutorials(out, installed)
             check_experiments(out, installed)
+            check_library(out, installed)
     check_stages(out)
     check_wire(out)
     check_feedback(out)
