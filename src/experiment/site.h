@@ -11,8 +11,8 @@
  *            for each add-on of that name.
  * Threads:   one.
  * Ownership: the caller owns the struct; what is laid into a config is copied.
- * Errors:    logged with file and line. Locks keep users from mistakes, not from evil: whoever may
- *            run the program may also run it with --site none. */
+ * Errors:    logged with file and line. Locks prevent mistakes; they are no access control, since
+ *            any user may run the program with --site none. */
 #ifndef SL_EXPERIMENT_SITE_H
 #define SL_EXPERIMENT_SITE_H
 

@@ -247,8 +247,11 @@ static int fill_key(const struct sl_config *config, struct sl_node *section, str
 		if (!option)
 			continue;
 		node->read = true;
-		if (sl_config_option(section, option) != node)
-			return 0; /* the former name is stronger: fill_former() */
+		if (sl_config_option(section, option) != node) {
+			if (node->origin == SL_ORIGIN_SITE)
+				sl_node_unlink(node); /* two names in one text could not be read */
+			return 0; /* the former one is stronger: fill_former() */
+		}
 		return fill_one(config, node, option, names->sets[s].base);
 	}
 	for (size_t s = 0; s < names->n_sets; s++) {
@@ -282,8 +285,10 @@ int sl_config_fill(const struct sl_config *config, struct sl_node *section,
 				section->kind == SL_NODE_LIST ? "list" : "single value");
 		return -EINVAL;
 	}
-	for (struct sl_node *node = section->child; node; node = node->next)
+	for (struct sl_node *node = section->child, *next; node; node = next) {
+		next = node->next;
 		if (fill_key(config, section, node, &names))
 			err = -EINVAL;
+	}
 	return err;
 }

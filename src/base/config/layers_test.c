@@ -249,6 +249,8 @@ static void former_names_have_their_strength(void **state)
 				 locked ? -EINVAL : 0);
 		said = capture_end();
 		assert_int_equal(filled.now, locked ? 5 : 7);
+		/* Two names in one text could not be read again. */
+		assert_true(locked || !sl_node_child(config->root, "now"));
 		assert_non_null(strstr(said, locked ? "before: is locked to '5' by site.yaml:1"
 						    : "is called 'now' now"));
 		sl_config_close(config);
