@@ -32,9 +32,7 @@ const struct sl_command sl_commands[] = {
 	 "a site\n"
 	 "file, --set, or default. Reports every mistake. Opens no sockets, no files for data and "
 	 "no memory\n"
-	 "for a ring. docs/how-to/site.md tells more.
-
-"
+	 "for a ring. docs/how-to/site.md tells more.\n\n"
 	 "exit status: 0 no mistake; 1 mistakes, or the file cannot be read.",
 	 true},
 	{"calibrate", "calibrate EXPERIMENT.yaml --output FILE.h5 [options]",

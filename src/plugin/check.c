@@ -1,5 +1,5 @@
-/* check.c - whether a plug-in is of this ABI, and whether its descriptors are complete: what is wrong
- * is said when it is loaded, not by a crash in the middle of a run. */
+/* check.c - whether a plug-in is of this ABI and its descriptors are complete: a mistake is told
+ * when the plug-in is loaded, not by a crash in the middle of a run. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -71,7 +71,15 @@ struct sl_session {
 	struct sl_error error; /* the first of the run */
 };
 
+/* ---- open.c ---- */
+int sl_session_add_sets(struct sl_session *session, const char *const *set, size_t sets);
+/* Read and check; the former experiment goes only if that succeeds. */
+int sl_session_read(struct sl_session *session);
+
 /* ---- session.c ---- */
+void *sl_session_main(void *session); /* the control thread */
+/* In a signal handler, too. */
+void sl_session_wish(struct sl_session *session, uint32_t what);
 void sl_session_set_state(struct sl_session *session, enum sl_state state);
 /* Keep the first: code, and where no error line was logged, this message. -err. */
 int sl_session_fail(struct sl_session *session, enum sl_error_code code, int err,

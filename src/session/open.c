@@ -1,0 +1,223 @@
+/* open.c - a session is made: options are copied, the experiment is read; and unmade. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "monitor/summary.h"
+#include "session/errors.h"
+#include "session/private.h"
+
+/* Every line of this session's threads. The first error is kept, for sl_session_error(). */
+static void take_line(void *arg, enum sl_log_level level, const char *line)
+{
+	struct sl_session *s = arg;
+
+	if (level == SL_LOG_ERROR) {
+		pthread_mutex_lock(&s->lock);
+		if (!s->error.message[0])
+			sl_error_from_line(line, &s->error);
+		pthread_mutex_unlock(&s->lock);
+	}
+	if (s->log_line) {
+		s->log_line(s->log_arg, level, line);
+	} else {
+		sl_log_set_target(NULL);
+		sl_log(level, "%s", line);
+		sl_log_set_target(&s->log);
+	}
+}
+
+static char *copy_of(const char *text, int *err)
+{
+	char *copy = strdup(text ? text : "");
+
+	if (!copy)
+		*err = -ENOMEM;
+	return copy;
+}
+
+/* A text is read as a file: the child that emulates gets the same descriptor. */
+static int hold_text(struct sl_session *s, const char *text)
+{
+	size_t bytes = strlen(text);
+	char path[32];
+	int err = 0;
+
+	s->text_fd = memfd_create("experiment", MFD_CLOEXEC);
+	if (s->text_fd < 0)
+		return -errno;
+	while (bytes) {
+		ssize_t n = write(s->text_fd, text, bytes);
+
+		if (n < 0)
+			return -errno;
+		text += n;
+		bytes -= (size_t)n;
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", s->text_fd);
+	s->path = copy_of(path, &err);
+	return err;
+}
+
+int sl_session_add_sets(struct sl_session *s, const char *const *set, size_t sets)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < sets && !err; i++) {
+		if (s->sets == SL_SESSION_SETS) {
+			sl_error("more than %d overrides", SL_SESSION_SETS);
+			return -E2BIG;
+		}
+		s->set[s->sets] = copy_of(set[i], &err);
+		s->sets += !err;
+	}
+	return err;
+}
+
+static int copy_options(struct sl_session *s, const struct sl_session_options *o)
+{
+	int err = 0;
+
+	s->text_fd = -1;
+	if (!o->path == !o->text) {
+		sl_error("a session needs either the path of an experiment or its text");
+		return -EINVAL;
+	}
+	if (o->path)
+		s->path = copy_of(o->path, &err);
+	else
+		err = hold_text(s, o->text);
+	s->transfer = copy_of(o->transfer, &err);
+	s->summary = copy_of(o->summary, &err);
+	s->outcomes = copy_of(o->outcomes, &err);
+	s->port_file = copy_of(o->port_file, &err);
+	s->program = copy_of(o->program, &err);
+	s->emulate = o->emulate;
+	s->summary_version = o->summary_version ? o->summary_version : SL_SUMMARY_VERSION;
+	if (!err)
+		err = sl_session_add_sets(s, o->set, o->sets);
+	s->option_sets = s->sets;
+	return err;
+}
+
+/* Read and check; the former experiment goes only if that succeeds. */
+int sl_session_read(struct sl_session *s)
+{
+	struct sl_experiment *e;
+	int err = sl_experiment_open(s->path, s->transfer[0] ? s->transfer : NULL,
+				     (const char *const *)s->set, s->sets, &e);
+
+	if (err)
+		return err;
+	err = s->hooks.change ? s->hooks.change(s->hooks.arg, e) : 0;
+	if (err) {
+		sl_experiment_close(e);
+		return err;
+	}
+	e->emulate_local |= s->emulate;
+	s->transfer_path[0] = '\0';
+	if (e->transfer[0])
+		snprintf(s->transfer_path, sizeof(s->transfer_path), "transfers.%s.", e->transfer);
+	if (s->experiment)
+		sl_experiment_close(s->experiment);
+	s->experiment = e;
+	return 0;
+}
+
+static void free_session(struct sl_session *s)
+{
+	if (s->experiment)
+		sl_experiment_close(s->experiment);
+	for (unsigned i = 0; i < s->sets; i++)
+		free(s->set[i]);
+	free(s->path);
+	free(s->transfer);
+	free(s->summary);
+	free(s->outcomes);
+	free(s->port_file);
+	free(s->program);
+	if (s->text_fd >= 0)
+		close(s->text_fd);
+	if (s->wake >= 0)
+		close(s->wake);
+	pthread_cond_destroy(&s->changed);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+static struct sl_session *make(void)
+{
+	struct sl_session *s = calloc(1, sizeof(*s));
+	pthread_condattr_t attributes;
+
+	if (!s)
+		return NULL;
+	s->text_fd = s->wake = -1;
+	s->keeper.socket = -1;
+	s->last.result = -1;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	return s;
+}
+
+int sl_session_open_with(const struct sl_session_options *options,
+			 const struct sl_session_hooks *hooks, struct sl_session **session,
+			 struct sl_error *error)
+{
+	const struct sl_log_target *before = sl_log_target();
+	struct sl_session_options known = {0};
+	struct sl_session *s = make();
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	/* A program that was built with an older header knows fewer members. */
+	memcpy(&known, options, options->bytes < sizeof(known) ? options->bytes : sizeof(known));
+	s->log_line = known.log;
+	s->log_arg = known.log_arg;
+	s->log = (struct sl_log_target){take_line, s};
+	if (hooks)
+		s->hooks = *hooks;
+	sl_log_set_target(&s->log);
+	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = s->wake < 0 ? -errno : copy_options(s, &known);
+	if (!err)
+		err = sl_session_read(s);
+	if (!err) {
+		atomic_store(&s->state, SL_STATE_CONFIGURED);
+		err = sl_thread_start(&s->thread, "control", NULL, sl_session_main, s);
+	}
+	sl_log_set_target(before);
+	if (err) {
+		sl_session_fail(s, err == -ENOMEM ? SL_ERROR_MEMORY : SL_ERROR_EXPERIMENT, err,
+				strerror(-err));
+		if (error)
+			*error = s->error;
+		free_session(s);
+		return err;
+	}
+	*session = s;
+	return 0;
+}
+
+int sl_session_open(const struct sl_session_options *options, struct sl_session **session,
+		    struct sl_error *error)
+{
+	return sl_session_open_with(options, NULL, session, error);
+}
+
+void sl_session_close(struct sl_session *s)
+{
+	if (!s)
+		return;
+	sl_session_wish(s, SL_WISH_CLOSE);
+	sl_thread_join(&s->thread);
+	free_session(s);
+}
