@@ -30,6 +30,7 @@ int sl_child_start(const struct sl_child_options *options, char *const *argv, pi
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
+	sigset_t none;
 	int err;
 
 	posix_spawn_file_actions_init(&actions);
@@ -39,8 +40,11 @@ int sl_child_start(const struct sl_child_options *options, char *const *argv, pi
 	if (options->keep_fd >= 0) /* onto itself: it is not closed on exec then */
 		posix_spawn_file_actions_adddup2(&actions, options->keep_fd, options->keep_fd);
 	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
 	posix_spawnattr_setpgroup(&attributes, 0);
+	/* The control thread takes no signals; its child does. */
+	sigemptyset(&none);
+	posix_spawnattr_setsigmask(&attributes, &none);
 	err = posix_spawnp(child, options->program, &actions, &attributes, argv, environ);
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);

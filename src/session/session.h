@@ -11,8 +11,9 @@ struct sl_session_hooks {
 	int (*change)(void *arg, struct sl_experiment *experiment);
 	void *arg;
 	const char *truth; /* one more file that the program will write: it must not collide */
-	bool quiet;	   /* the front end that is started prints no report */
-	bool still;	   /* log neither what is waited for nor where threads run */
+	bool report;	   /* the front end that is started prints one, too */
+	bool still;	   /* do not log what is waited for */
+	bool quiet;	   /* do not log where threads run */
 };
 
 /* As sl_session_open(). hooks: NULL: none. */

@@ -42,8 +42,11 @@ int sl_session_write_port_file(struct sl_session *s)
 /* "!": a site file does not lock the port. */
 int sl_session_spawn_child(struct sl_session *s)
 {
-	const struct sl_child_options options = {.program = s->program[0] ? s->program : "sluice",
-						 .keep_fd = s->text_fd};
+	const struct sl_child_options options = {
+		.program = s->program[0] ? s->program : "sluice",
+		.output = s->hooks.report ? NULL : "/dev/null",
+		.keep_fd = s->text_fd,
+	};
 	const char *option;
 	unsigned at = sl_controls_port(&s->controls, &option);
 	char port[SL_TRANSFER_NAME + 40];
@@ -66,7 +69,7 @@ int sl_session_spawn_child(struct sl_session *s)
 	}
 	argv[n++] = (char *)"--once";
 	argv[n++] = (char *)"--quiet";
-	if (!s->hooks.quiet)
+	if (s->hooks.report)
 		argv[n++] = (char *)"--report";
 	argv[n] = NULL;
 	return sl_child_start(&options, argv, &s->child);

@@ -65,8 +65,9 @@ static int open_session(struct run *run)
 		.change = run->plan ? run->plan->change : NULL,
 		.arg = run->plan ? run->plan->arg : NULL,
 		.truth = o->truth,
-		.quiet = o->quiet,
+		.report = !o->quiet,
 		.still = o->still,
+		.quiet = o->quiet,
 	};
 	const struct sl_session_options options = {
 		.bytes = sizeof(options),
