@@ -37,6 +37,8 @@ int sl_child_start(const struct sl_child_options *options, char *const *argv, pi
 	if (options->output)
 		posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, options->output,
 						 O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	if (options->errors_fd >= 0)
+		posix_spawn_file_actions_adddup2(&actions, options->errors_fd, STDERR_FILENO);
 	if (options->keep_fd >= 0) /* onto itself: it is not closed on exec then */
 		posix_spawn_file_actions_adddup2(&actions, options->keep_fd, options->keep_fd);
 	posix_spawnattr_init(&attributes);

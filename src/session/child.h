@@ -8,6 +8,7 @@
 struct sl_child_options {
 	const char *program; /* a path, or a name to look for in PATH */
 	const char *output;  /* the file of its standard output; NULL: where ours goes */
+	int errors_fd;	     /* its stderr; -1: where ours goes */
 	int keep_fd;	     /* a descriptor that it gets, too; -1: none */
 };
 

@@ -158,6 +158,7 @@ static struct sl_session *make(void)
 		return NULL;
 	s->text_fd = s->wake = -1;
 	s->keeper.socket = -1;
+	s->child_log = (struct sl_child_log){.fd = -1, .child = -1};
 	s->last.result = -1;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_condattr_init(&attributes);

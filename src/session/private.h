@@ -19,6 +19,7 @@
 #include "control/controls.h"
 #include "experiment/experiment.h"
 #include "receiver/receiver.h"
+#include "session/child_log.h"
 #include "session/keeper.h"
 #include "session/session.h"
 
@@ -61,6 +62,7 @@ struct sl_session {
 	bool started; /* the receiver's threads run */
 	pid_t child;  /* 0: none */
 	int child_status;
+	struct sl_child_log child_log;
 	char transfer_path[SL_TRANSFER_NAME + 16]; /* of its sections in the file */
 	uint64_t stopping_ns;			   /* 0: sources are not asked to end */
 	uint64_t started_unix_ns;

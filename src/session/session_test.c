@@ -26,7 +26,7 @@ enum { PATIENCE_MS = 60000, OVER = 1 << SL_STATE_ENDED | 1 << SL_STATE_FAULT };
 	"dark_frames: 0}\nring: {slots: 12, late_timeout_ms: 60000}\nsinks: ['null', verify]\n"
 
 struct lines {
-	unsigned n, errors;
+	unsigned n, errors, from_front_end;
 	char last_error[512];
 };
 
@@ -35,6 +35,7 @@ static void note_line(void *arg, enum sl_log_level level, const char *line)
 	struct lines *lines = arg;
 
 	lines->n++;
+	lines->from_front_end += !strncmp(line, "front end: ", 11);
 	if (level != SL_LOG_ERROR)
 		return;
 	lines->errors++;
@@ -311,6 +312,18 @@ static void two_sessions_run_at_once(void **state)
 	sl_session_close(two);
 }
 
+static void lines_of_the_front_end_are_in_the_log(void **state)
+{
+	struct lines lines = {0};
+	struct sl_session *session = emulated(&lines, "link.source=192.0.2.1");
+
+	assert_int_equal(sl_session_start(session), 0);
+	assert_int_equal(sl_session_wait(session, OVER, PATIENCE_MS), SL_STATE_FAULT);
+	assert_int_equal(error_of(session).code, SL_ERROR_FRONT_END);
+	assert_true(lines.from_front_end > 0);
+	sl_session_close(session);
+}
+
 static void a_stop_ends_a_run_with_what_was_sent(void **state)
 {
 	const char *const slow[] = {"detector.frame_rate_Hz=20"};
@@ -383,6 +396,7 @@ int main(void)
 		cmocka_unit_test(runs_follow_each_other),
 		cmocka_unit_test(an_armed_session_waits_for_the_start),
 		cmocka_unit_test(two_sessions_run_at_once),
+		cmocka_unit_test(lines_of_the_front_end_are_in_the_log),
 		cmocka_unit_test(a_stop_ends_a_run_with_what_was_sent),
 		cmocka_unit_test(a_pause_stops_frames_until_it_is_resumed),
 		cmocka_unit_test(close_ends_what_runs),

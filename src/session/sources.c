@@ -20,6 +20,7 @@ void sl_session_poll_sources(struct sl_session *s)
 {
 	sl_controls_poll(&s->controls, SL_SESSION_POLL_MS);
 	sl_session_keeper_poll(&s->keeper);
+	sl_child_log_poll(&s->child_log);
 	sl_receiver_serve(s->receiver);
 }
 
@@ -40,18 +41,19 @@ int sl_session_write_port_file(struct sl_session *s)
 }
 
 /* "!": a site file does not lock the port. */
-int sl_session_spawn_child(struct sl_session *s)
+static int spawn(struct sl_session *s)
 {
 	const struct sl_child_options options = {
 		.program = s->program[0] ? s->program : "sluice",
 		.output = s->hooks.report ? NULL : "/dev/null",
+		.errors_fd = s->child_log.child,
 		.keep_fd = s->text_fd,
 	};
 	const char *option;
 	unsigned at = sl_controls_port(&s->controls, &option);
 	char port[SL_TRANSFER_NAME + 40];
 	char *argv[2 * SL_SESSION_SETS + 11];
-	int n = 0;
+	int n = 0, err;
 
 	snprintf(port, sizeof(port), "!%s%s=%u", s->transfer_path, option, at);
 	argv[n++] = (char *)"sluice";
@@ -72,7 +74,17 @@ int sl_session_spawn_child(struct sl_session *s)
 	if (s->hooks.report)
 		argv[n++] = (char *)"--report";
 	argv[n] = NULL;
-	return sl_child_start(&options, argv, &s->child);
+	err = sl_child_start(&options, argv, &s->child);
+	sl_child_log_started(&s->child_log);
+	return err;
+}
+
+int sl_session_spawn_child(struct sl_session *s)
+{
+	/* The lines of a front end belong into the log of the program that uses the library. */
+	int err = s->log_line ? sl_child_log_open(&s->child_log) : 0;
+
+	return err ? err : spawn(s);
 }
 
 static int problem(struct sl_session *s, uint64_t start_ns)
@@ -120,9 +132,12 @@ enum sl_result sl_session_end_child(struct sl_session *s, enum sl_result result)
 	uint64_t end = sl_clock_ns() + (uint64_t)(feedback->wait_s * 1e9);
 
 	while (listens && s->child && sl_child_alive(&s->child, &s->child_status) &&
-	       sl_clock_ns() < end)
+	       sl_clock_ns() < end) {
+		sl_child_log_poll(&s->child_log);
 		sl_clock_sleep_until(sl_clock_ns() + SL_SESSION_POLL_MS * UINT64_C(1000000));
+	}
 	sl_child_end(&s->child, &s->child_status);
+	sl_child_log_close(&s->child_log);
 	if (!listens || !s->experiment->emulate_local || !s->child_status)
 		return result;
 	sl_error("the front end did not hear exactly one answer to each event, or failed");

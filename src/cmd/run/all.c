@@ -64,7 +64,7 @@ static int add(char **argv, int n, const char *name, const char *value)
 static int start_child(char *const *argv, const char *output, pid_t *child)
 {
 	const struct sl_child_options options = {
-		.program = sl_child_self(), .output = output, .keep_fd = -1};
+		.program = sl_child_self(), .output = output, .errors_fd = -1, .keep_fd = -1};
 
 	return sl_child_start(&options, argv, child);
 }
