@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,9 +37,17 @@ __attribute__((format(printf, 3, 4))) static int refuse(struct walk *w, int err,
 	return err;
 }
 
+/* A program that got capabilities from its file (setcap) takes code of root's alone: code of its
+ * user would get the capabilities, too. */
 static bool is_ours(const struct stat *st)
 {
-	return st->st_uid == 0 || st->st_uid == geteuid();
+	return st->st_uid == 0 || (st->st_uid == geteuid() && !getauxval(AT_SECURE));
+}
+
+static const char *owners(void)
+{
+	return getauxval(AT_SECURE) ? "root: this program has capabilities (setcap)"
+				    : "root or to the user of the run";
 }
 
 /* With an access control list the group bits are its mask: they cover everybody named in it. */
@@ -59,8 +68,8 @@ static int check_folder(struct walk *w, int folder)
 	if (!is_ours(&st))
 		return refuse(w, -EACCES,
 			      "the folder %s belongs to user %u, who could exchange the file; keep "
-			      "plug-ins in folders of root or of your own",
-			      name, (unsigned)st.st_uid);
+			      "plug-ins in folders that belong to %s",
+			      name, (unsigned)st.st_uid, owners());
 	w->writable = others_write(&st);
 	if (w->writable && !(st.st_mode & S_ISVTX))
 		return refuse(w, -EACCES,
@@ -75,10 +84,8 @@ static int check_file(struct walk *w, const struct stat *st)
 	if (!S_ISREG(st->st_mode))
 		return refuse(w, -EACCES, "it is no regular file");
 	if (!is_ours(st))
-		return refuse(w, -EACCES,
-			      "it belongs to user %u; plug-ins must belong to root or to you: "
-			      "build or copy it as the user of the run",
-			      (unsigned)st->st_uid);
+		return refuse(w, -EACCES, "it belongs to user %u; plug-ins must belong to %s",
+			      (unsigned)st->st_uid, owners());
 	if (others_write(st))
 		return refuse(w, -EACCES, "other users can write it (mode %04o): chmod go-w %s",
 			      (unsigned)st->st_mode & 07777, w->path);

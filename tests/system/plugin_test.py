@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 from harness import ROOT, SLOW, SLUICE, acquire, case, check, closes, equal, experiment, main, run, run_fails, sink, skip
 
@@ -137,6 +138,30 @@ def writable(folder):
     refused(folder, plugin, "lies in a folder that other users can write")
     plugin.parent.chmod(0o755)
     equal(run("run", experiment(folder, plugins=[str(plugin)]), folder=folder).process.returncode, 0, "exit status once it is ours alone")
+
+
+@case("a program with capabilities finds its library, and takes plug-ins of root alone")
+def capabilities(folder):
+    nobody = 65534
+    if os.geteuid() or not shutil.which("setcap") or not shutil.which("setpriv"):
+        skip("needs root, setcap and setpriv")
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        place = pathlib.Path(place)
+        place.chmod(0o755)
+        program = place / "sluice"
+        shutil.copy2(SLUICE, program)
+        if subprocess.run(["setcap", "cap_net_raw+ep", program], capture_output=True, check=False).returncode:
+            skip("files have no capabilities here")
+        user = ("setpriv", f"--reuid={nobody}", f"--regid={nobody}", "--clear-groups", "--")
+        if subprocess.run([*user, "test", "-r", pathlib.Path(SLUICE).parent / "libsluice.so.0"], check=False).returncode:
+            skip("the build folder is closed to other users")
+        plugin = build(place / "plugins/good.so", GOOD)
+        command = ("list", "fixture", "--plugins", plugin.parent)
+        equal(run(*command, folder=folder, program=program, wrapper=user).process.returncode, 0, "exit status with root's plug-in")
+        os.chown(plugin, nobody, nobody)
+        run_fails(*command, folder=folder, program=program, wrapper=user, says=["belong to root: this program has capabilities"])
+        shutil.copy2(SLUICE, place / "plain")
+        equal(run(*command, folder=folder, program=place / "plain", wrapper=user).process.returncode, 0, "exit status without capabilities")
 
 
 @case("the library shows only versioned symbols, and calls its own functions directly")
