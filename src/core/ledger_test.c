@@ -348,7 +348,8 @@ static void a_column_is_of_one_moment_while_it_is_written(void **state)
 
 	sl_ledger_begin(*state, 0, 7);
 	assert_int_equal(pthread_create(&thread, NULL, write_outcomes, &writer), 0);
-	for (unsigned i = 0; i < READINGS; i++) {
+	/* The writer may begin late; it never ends by itself. */
+	for (unsigned i = 0; i < READINGS || moved < READINGS / 100; i++) {
 		const struct sl_status_column *c = &ledger_status(*state)->column[0];
 		uint64_t outcomes = sum_of(c->outcome, SL_STATUS_OUTCOMES);
 
@@ -360,7 +361,6 @@ static void a_column_is_of_one_moment_while_it_is_written(void **state)
 	}
 	atomic_store(&writer.stop, true);
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_true(moved > READINGS / 100);
 }
 
 int main(void)

@@ -40,8 +40,13 @@ static herr_t listen(unsigned n, const H5E_error2_t *entry, void *arg)
 
 static herr_t note(hid_t stack, void *arg)
 {
+	herr_t status;
+
 	last = (struct story){.error = 0};
-	return H5Ewalk2(stack, H5E_WALK_UPWARD, listen, &last);
+	status = H5Ewalk2(stack, H5E_WALK_UPWARD, listen, &last);
+	/* A thread that ends would leave what its stack holds. */
+	H5Eclear2(stack);
+	return status;
 }
 
 void sl_h5_prepare(void)
