@@ -5,7 +5,7 @@
 #include <sluice/sluice.h>
 #include <stdio.h>
 
-static struct sl_status status; /* 90 kB: not on the stack */
+static struct sl_status status; /* 70 kB: not on the stack */
 
 int main(int argc, char **argv)
 {
@@ -18,6 +18,7 @@ int main(int argc, char **argv)
 	const uint32_t over = 1u << SL_STATE_ENDED | 1u << SL_STATE_FAULT;
 	struct sl_session *session;
 	struct sl_error error;
+	int result;
 
 	if (sl_session_open(&options, &session, &error))
 		return sl_error_exit(error.code);
@@ -34,6 +35,7 @@ int main(int argc, char **argv)
 				printf("module %u: %llu %s\n", m,
 				       (unsigned long long)status.column[m].outcome[o],
 				       sl_outcome_name((enum sl_outcome)o));
+	result = sl_session_exit(session);
 	sl_session_close(session);
-	return sl_result_exit((enum sl_result)status.result);
+	return result;
 }

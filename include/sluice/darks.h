@@ -9,6 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct sl_darks {
 	uint64_t first;
 	uint32_t every; /* 0: no chopper */
@@ -22,5 +26,9 @@ static inline bool sl_darks_has(const struct sl_darks *darks, uint64_t k)
 	return darks->every &&
 	       (darks->phase + k % darks->every * darks->step) % darks->every == darks->every - 1;
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

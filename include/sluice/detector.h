@@ -20,6 +20,10 @@
 #include <sluice/layout.h>
 #include <sluice/option.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct sl_geometry {
 	char detector[SL_NAME_BYTES];
 	uint32_t modules, rows, columns; /* of one module */
@@ -153,5 +157,9 @@ struct sl_detector {
 	/* The files of its options. NULL: none. */
 	void (*files)(const void *state, sl_file_each *each, void *arg);
 };
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -14,6 +14,10 @@
 #include <sluice/frame.h>
 #include <sluice/outcome.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What a stage knows once for all frames: positions of bins, masks. */
 struct sl_constant {
 	struct sl_shape shape;
@@ -45,5 +49,9 @@ static inline bool sl_env_same_clock(const struct sl_env *env)
 {
 	return env->same_clock && __atomic_load_n(env->same_clock, __ATOMIC_RELAXED);
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -14,6 +14,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- RICH: an event is 48 bytes ----
  *
  * 32 hits of 12 bits, as one little-endian number: hit i is bits 12 i to 12 i + 11. A hit is the
@@ -176,5 +180,9 @@ static inline double sl_tracker_sector_phi(uint32_t sector)
 
 	return (2. * phi + 1) * SL_PI / SL_TRACKER_PHI_SECTORS - SL_PI;
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -15,6 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct sl_feedback_sender; /* one that is open */
 
 /* How packets reach the front end. */
@@ -72,5 +76,9 @@ struct sl_feedback_senders {
 	const char *token;
 	uint64_t experiment;
 };
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -8,6 +8,10 @@
 #ifndef SLUICE_FILE_H
 #define SLUICE_FILE_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum sl_file_use {
 	SL_FILE_READ,  /* must not be replaced by an output of the run */
 	SL_FILE_WRITE, /* an output: created, or replaced */
@@ -15,5 +19,9 @@ enum sl_file_use {
 
 /* "" is ignored: options that name no file need not be left out. */
 typedef void sl_file_each(void *arg, enum sl_file_use use, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -20,6 +20,10 @@
 #include <sluice/outcome.h>
 #include <sluice/record.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct sl_region;
 
 /* Of pixels, SL_DTYPES of them; and two more that results may have. */
@@ -183,5 +187,9 @@ static inline void sl_frame_decide(struct sl_frame *frame, int keep, float score
 
 /* The result of that name, or NULL. */
 struct sl_array *sl_frame_result(struct sl_frame *frame, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

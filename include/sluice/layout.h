@@ -15,6 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { SL_LAYOUT_MODULES = 64 };
 
 struct sl_layout_module {
@@ -85,5 +89,9 @@ void sl_layout_beam_in_stack(const struct sl_geometry *geometry, double *row, do
  * modules that are missing (a bit each) get `fill`. bytes: of a pixel, 1, 2 or 4. */
 void sl_layout_assemble(const struct sl_geometry *geometry, uint32_t bytes, const void *modules,
 			uint64_t missing, const void *fill, void *image);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

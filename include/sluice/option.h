@@ -13,6 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum sl_option_type {
 	SL_OPTION_U32,
 	SL_OPTION_U64,
@@ -104,5 +108,9 @@ void sl_option_print(const struct sl_option *option, const void *base, char *tex
 
 /* "1..64 slots", "true or false", "udp or shm": what the option takes, for errors and help. */
 void sl_option_takes(const struct sl_option *option, char *text, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -39,6 +39,10 @@
 #include <sluice/sink.h>
 #include <sluice/stage.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #ifndef SL_PUBLIC
 #define SL_PUBLIC __attribute__((visibility("default")))
 #endif
@@ -83,5 +87,9 @@ extern SL_PUBLIC const struct sl_plugin sl_plugin;
 SL_PUBLIC int sl_plugin_load(const char *path);
 /* All *.so in it, in the order of their names, up to the first that is refused. */
 SL_PUBLIC int sl_plugin_load_folder(const char *path);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

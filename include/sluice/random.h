@@ -10,6 +10,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The finaliser of splitmix64: every input bit reaches every output bit. */
 static inline uint64_t sl_mix(uint64_t x)
 {
@@ -66,5 +70,9 @@ static inline unsigned sl_poisson_draw(const struct sl_poisson *poisson, uint32_
 /* Poisson for any mean, slowly: exact below SL_POISSON_MEAN_MAX, above it the normal distribution
  * of that mean and variance (`normal`: the table above). */
 double sl_poisson_any(double mean, uint64_t bits, const float *normal);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -11,6 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { SL_RECORD_BYTES = 64, SL_RECORD_VERSION = 1 };
 
 enum sl_record_flags {
@@ -50,5 +54,9 @@ void sl_record_seal(struct sl_record *record);
 
 /* True when version and self_crc are right. */
 bool sl_record_valid(const struct sl_record *record);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

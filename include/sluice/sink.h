@@ -21,6 +21,10 @@
 #include <sluice/outcome.h>
 #include <sluice/status.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum sl_wants {
 	SL_WANT_KEPT = 1 << 0,
 	SL_WANT_REJECTED = 1 << 1, /* vetoed and dark frames */
@@ -72,5 +76,9 @@ static inline uint32_t sl_sink_wants(const struct sl_sink *sink, const void *sta
 {
 	return sink->wants | (sink->wants_more ? sink->wants_more(state) : 0);
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

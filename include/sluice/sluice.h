@@ -13,15 +13,19 @@
  *
  *            start in CONFIGURED or ENDED arms first. arm, start, pause, resume and stop return at
  *            once; the state follows (sl_session_wait). docs/reference/states.md has the table.
+ *            Sources that hear nothing (native UDP) may send from arm on.
  * Threads:   each session has a control thread of its own, and calls may come from any thread.
  *            sl_session_stop() may be called in a signal handler.
  * Process:   the library installs no signal handler, changes no limit, umask, locale or working
- *            directory, does not exit, and writes to stderr only while no log function is set.
+ *            directory, and writes to stderr only while no log function is set. It waits for its
+ *            own child alone, and tells HDF5 not to print errors.
  *            Several sessions may be open at once; each has its own ring, ports and files.
  * Ownership: texts in options are copied. close ends what runs (as stop), waits for it, and may be
- *            called in any state.
- * Errors:    0 or -errno; -EPROTO: not in this state. The reason is in sl_session_error(), and goes
- *            to the log function, once. */
+ *            called in any state, but neither in the log function nor while another call on the
+ *            session is under way.
+ * Errors:    0 or -errno; -EPROTO: not in this state. Why a run could not begin, or what of its
+ *            outputs failed, is in sl_session_error(). Every reason goes to the log function,
+ *            once. */
 #ifndef SLUICE_SLUICE_H
 #define SLUICE_SLUICE_H
 
@@ -67,17 +71,18 @@ int sl_session_arm(struct sl_session *session);
 int sl_session_start(struct sl_session *session);
 
 /* Sources get no more credits from the next frame on. status.drained says when all that was on its
- * way is stored. -ENOTSUP: a source cannot wait; the error names its module. */
+ * way has its outcome. -ENOTSUP: a source cannot wait; the log names its module. */
 int sl_session_pause(struct sl_session *session);
 int sl_session_resume(struct sl_session *session);
 
-/* by: the reason, for the summary ("SIGINT"); a constant; NULL: "request". */
-void sl_session_stop(struct sl_session *session, const char *by);
+/* reason: for the summary, at most 15 characters ("SIGINT"); copied; NULL: "request". No effect
+ * when no run is under way. */
+void sl_session_stop(struct sl_session *session, const char *reason);
 /* As stop, without waiting for sources: those that still run are counted as lost. */
-void sl_session_abort(struct sl_session *session, const char *by);
+void sl_session_abort(struct sl_session *session, const char *reason);
 
-/* Wait until the state is one of `states` (bits: 1 << SL_STATE_ENDED ...). The state, or
- * -ETIMEDOUT. timeout_ms -1: no limit. */
+/* Wait until the state is one of `states` (bits: 1 << SL_STATE_RUNNING ...), or the run has ended.
+ * The state, or -ETIMEDOUT. timeout_ms -1: no limit. */
 int sl_session_wait(struct sl_session *session, uint32_t states, int timeout_ms);
 
 /* The state, counts and ledger now; after the end, those of the last run. bytes: sizeof(*status) of
@@ -87,7 +92,10 @@ void sl_session_error(struct sl_session *session,
 		      struct sl_error *error); /* the first of the run */
 
 const char *sl_version(void);
-int sl_result_exit(enum sl_result result); /* exit status: 0 intact or empty, 1, 2 or 3 */
+int sl_result_exit(enum sl_result result); /* 0 intact or empty, 1, 2 or 3 */
+
+/* The exit status that `sluice run` has: of the error, if there is one, else of the result. */
+int sl_session_exit(struct sl_session *session);
 
 #ifdef __cplusplus
 }

@@ -29,6 +29,10 @@
 #include <sluice/frame.h>
 #include <sluice/option.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct sl_tile {
 	uint32_t module;
 	uint32_t first, count; /* pixels of that module */
@@ -96,5 +100,9 @@ struct sl_stage {
 	/* The files of its options; before open(). NULL: none. */
 	void (*files)(const void *state, sl_file_each *each, void *arg);
 };
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

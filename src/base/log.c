@@ -98,7 +98,7 @@ static void write_all(const char *text, size_t bytes)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return; /* stderr is gone; there is nobody to tell */
+			return; /* stderr is gone */
 		text += n;
 		bytes -= (size_t)n;
 	}

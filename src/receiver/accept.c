@@ -57,17 +57,25 @@ static bool is_open_loop(const struct sl_receiver *r, const struct sl_offer *off
 	return link->oneway || (!offer->credit_va && !strcmp(link->wire, "roce"));
 }
 
+/* It takes credits; or over RC our own responder, or a NIC without a posted receive, tells it to
+ * come again. */
+static bool can_wait(const struct sl_receiver *r, const struct sl_offer *offer)
+{
+	const struct sl_experiment *e = r->experiment;
+	bool asked = sl_experiment_service(e) == SL_SERVICE_RC &&
+		     ((e->link->guards & SL_GUARD_ENFORCED) ||
+		      sl_experiment_operation(e) == SL_OPERATION_SEND);
+
+	return asked || !is_open_loop(r, offer);
+}
+
 /* ring.overrun says what to do with a source for which there is no room, and this one would never
  * be treated so. */
 static bool policy_lacks(const struct sl_receiver *r, const struct sl_offer *offer, char *why,
 			 size_t why_bytes)
 {
 	const struct sl_experiment *e = r->experiment;
-	/* Over RC our own responder, or a NIC without a posted receive, tells it to come again. */
-	bool asked = sl_experiment_service(e) == SL_SERVICE_RC &&
-		     ((e->link->guards & SL_GUARD_ENFORCED) ||
-		      sl_experiment_operation(e) == SL_OPERATION_SEND);
-	bool waits = asked || !is_open_loop(r, offer);
+	bool waits = can_wait(r, offer);
 
 	if (e->ring.overrun == SL_OVERRUN_PAUSE && !waits)
 		snprintf(why, why_bytes,
@@ -147,8 +155,7 @@ int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool
 	s->offered = offer->frames && offer->frames < UINT64_MAX - s->end ? s->end + offer->frames
 									  : 0;
 	s->open_loop = is_open_loop(r, offer);
-	/* Over RC a source without credits is told to come again. */
-	s->can_wait = !s->open_loop || plan->service == SL_SERVICE_RC;
+	s->can_wait = can_wait(r, offer);
 	r->same_clock &= same_host;
 	if (r->started) {
 		sl_rejoin_end(r, offer->module);

@@ -156,11 +156,27 @@ static int reap(struct dispatch *d)
 	return n;
 }
 
+/* A pause lets all modules come to the same frame: that of the module which is ahead. */
+static uint64_t pause_limit(struct sl_receiver *r)
+{
+	bool pause = atomic_load_explicit(&r->pause, memory_order_relaxed);
+	uint64_t limit = atomic_load_explicit(&r->pause_limit, memory_order_relaxed);
+
+	if (pause == (limit != UINT64_MAX))
+		return limit;
+	limit = pause ? 0 : UINT64_MAX;
+	for (uint32_t m = 0; pause && m < r->ring.modules; m++)
+		if (sl_ring_opened(&r->ring, m) > limit)
+			limit = sl_ring_opened(&r->ring, m);
+	atomic_store_explicit(&r->pause_limit, limit, memory_order_relaxed);
+	return limit;
+}
+
 static int open_slots(struct dispatch *d)
 {
 	struct sl_receiver *r = d->r;
 	uint64_t limit = atomic_load_explicit(&r->limit, memory_order_relaxed);
-	uint64_t paused = atomic_load_explicit(&r->pause_limit, memory_order_relaxed);
+	uint64_t paused = pause_limit(r);
 	unsigned n = sl_ring_open(&r->ring, limit < paused ? limit : paused);
 
 	if (n)

@@ -127,6 +127,7 @@ struct sl_receiver {
 	struct sl_wake wake[SL_POLLERS];
 	_Atomic uint64_t link_idle[SL_POLLERS]; /* how often it found nothing to take */
 	_Atomic uint64_t limit;			/* no slot is opened from this sequence on */
+	_Atomic bool pause;			/* wanted; then the dispatcher sets: */
 	_Atomic uint64_t pause_limit;		/* the same, while the run is paused */
 	_Atomic uint32_t stop_link, stop_workers, dispatched, settled;
 	_Atomic uint32_t abandon; /* a start that failed half-way: end without an account */

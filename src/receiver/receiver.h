@@ -58,6 +58,8 @@ void sl_receiver_serve(struct sl_receiver *receiver);	  /* now and then: the lin
 int sl_receiver_count(struct sl_receiver *receiver, uint32_t module, uint64_t next, uint64_t sent,
 		      uint64_t position, bool final, char *why, size_t why_bytes);
 void sl_receiver_source_lost(struct sl_receiver *receiver, uint32_t module);
+/* Every source that has not ended is lost. */
+void sl_receiver_abandon(struct sl_receiver *receiver);
 
 /* For sources that cannot count. No slot is opened from this sequence on, but for those that are
  * open already: a source that is not told so is held back there. */

@@ -127,16 +127,18 @@ void sl_receiver_progress(const struct sl_receiver *r, uint32_t module,
 	};
 }
 
-/* All modules up to the same frame: that of the module which is ahead. */
+/* The dispatcher, which opens slots, decides where it stops (dispatch.c). */
 void sl_receiver_pause(struct sl_receiver *r, bool pause)
 {
-	uint64_t opened = 0;
-
-	for (uint32_t m = 0; m < r->ring.modules; m++)
-		if (sl_ring_opened(&r->ring, m) > opened)
-			opened = sl_ring_opened(&r->ring, m);
-	atomic_store_explicit(&r->pause_limit, pause ? opened : UINT64_MAX, memory_order_relaxed);
+	atomic_store_explicit(&r->pause, pause, memory_order_relaxed);
 	sl_bell_ring(&r->events);
+}
+
+void sl_receiver_abandon(struct sl_receiver *r)
+{
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		if (atomic_load(&r->source[m].state) == SL_SOURCE_RUNNING)
+			sl_receiver_source_lost(r, m);
 }
 
 int sl_receiver_cannot_wait(const struct sl_receiver *r)

@@ -131,7 +131,8 @@ static bool is_drained(const struct sl_receiver *r, const struct sl_status *stat
 	uint64_t limit = get(&r->pause_limit);
 
 	for (uint32_t m = 0; m < status->modules && limit != UINT64_MAX; m++)
-		if (status->column[m].settled + status->source[m].first < limit)
+		if (status->source[m].state == SL_SOURCE_RUNNING &&
+		    status->column[m].settled + status->source[m].first < limit)
 			return false;
 	return limit != UINT64_MAX;
 }

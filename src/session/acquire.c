@@ -4,7 +4,8 @@
 #include "session/child.h"
 #include "session/private.h"
 
-#define STOP_GRACE_NS UINT64_C(30000000000)
+#define STOP_GRACE_NS	 UINT64_C(30000000000)
+#define ABANDON_GRACE_NS UINT64_C(5000000000)
 
 static void stop(struct sl_session *s)
 {
@@ -37,8 +38,11 @@ static void check_stop(struct sl_session *s)
 	if (s->stopping_ns && (sl_session_wishes(s, SL_WISH_ABORT) ||
 			       sl_clock_ns() - s->stopping_ns > STOP_GRACE_NS)) {
 		sl_controls_abandon(&s->controls); /* sources that did not stop are left behind */
-		s->stopping_ns = sl_clock_ns();
+		s->abandoned_ns = s->stopping_ns = sl_clock_ns();
 	}
+	/* The last bound: no driver can keep a run from its end. */
+	if (s->abandoned_ns && sl_clock_ns() - s->abandoned_ns > ABANDON_GRACE_NS)
+		sl_receiver_abandon(s->receiver);
 }
 
 static void check_pause(struct sl_session *s)
@@ -54,7 +58,7 @@ static void check_pause(struct sl_session *s)
 
 void sl_session_acquire(struct sl_session *s)
 {
-	s->stopping_ns = 0;
+	s->stopping_ns = s->abandoned_ns = 0;
 	s->paused = false;
 	sl_controls_start(&s->controls);
 	sl_session_set_state(s, SL_STATE_RUNNING);

@@ -61,8 +61,16 @@ bool sl_child_alive(pid_t *child, int *status)
 {
 	int word;
 
-	if (!*child || waitpid(*child, &word, WNOHANG) != *child)
+	pid_t ended;
+
+	if (!*child)
 		return true;
+	ended = waitpid(*child, &word, WNOHANG);
+	/* ECHILD: the program that uses the library has taken the status; it is not known here. */
+	if (ended != *child && !(ended < 0 && errno == ECHILD))
+		return true;
+	if (ended < 0)
+		word = 0;
 	*child = 0;
 	if (status)
 		*status = WIFEXITED(word) ? WEXITSTATUS(word) : -WTERMSIG(word);

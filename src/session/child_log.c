@@ -24,11 +24,11 @@ static void log_line(const char *line)
 		size_t length = strlen(kinds[i].prefix);
 
 		if (!strncmp(line, kinds[i].prefix, length)) {
-			sl_log(kinds[i].level, "front end: %s", line + length);
+			sl_log(kinds[i].level, SL_CHILD_LOG_PREFIX "%s", line + length);
 			return;
 		}
 	}
-	sl_warn("front end: %s", line);
+	sl_warn(SL_CHILD_LOG_PREFIX "%s", line);
 }
 
 int sl_child_log_open(struct sl_child_log *log)

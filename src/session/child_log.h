@@ -1,13 +1,15 @@
 /* child_log.h - what a child writes to stderr becomes lines of the session's log.
  *
- * Model:     a pipe. Lines of sluice keep their level; others are warnings. The child never waits
- *            for a full pipe longer than the control thread takes for one turn of its loop.
+ * Model:     a pipe. Lines of sluice keep their level; others are warnings. A child that fills the
+ *            pipe (64 KiB) waits until the control thread reads it.
  * Threads:   the control thread. */
 #ifndef SL_SESSION_CHILD_LOG_H
 #define SL_SESSION_CHILD_LOG_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#define SL_CHILD_LOG_PREFIX "front end: "
 
 struct sl_child_log {
 	int fd;	   /* to read; -1: the child has our stderr */

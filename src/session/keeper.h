@@ -16,7 +16,7 @@
 
 struct sl_session_keeper {
 	int socket;	 /* to the keeper; -1: there is none, or no more */
-	bool taken_over; /* sources have plans already, and come from nobody's offer */
+	bool taken_over; /* sources have plans already: there are no offers */
 	const struct sl_receiver *receiver;
 	uint32_t stored; /* plans that the keeper knows of */
 };

@@ -1,5 +1,7 @@
 /* open.c - a session is made: options are copied, the experiment is read; and unmade. */
 #include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,15 +13,17 @@
 #include "session/errors.h"
 #include "session/private.h"
 
-/* Every line of this session's threads. The first error is kept, for sl_session_error(). */
+/* Every line of this session's threads. The first error of a step is kept: it explains why the step
+ * failed. */
 static void take_line(void *arg, enum sl_log_level level, const char *line)
 {
 	struct sl_session *s = arg;
 
-	if (level == SL_LOG_ERROR) {
+	if (level == SL_LOG_ERROR &&
+	    strncmp(line, SL_CHILD_LOG_PREFIX, strlen(SL_CHILD_LOG_PREFIX))) {
 		pthread_mutex_lock(&s->lock);
-		if (!s->error.message[0])
-			sl_error_from_line(line, &s->error);
+		if (!s->line[0])
+			snprintf(s->line, sizeof(s->line), "%s", line);
 		pthread_mutex_unlock(&s->lock);
 	}
 	if (s->log_line) {
@@ -46,8 +50,13 @@ static int hold_text(struct sl_session *s, const char *text)
 	size_t bytes = strlen(text);
 	char path[32];
 	int err = 0;
+	int fd = memfd_create("experiment", MFD_CLOEXEC);
 
-	s->text_fd = memfd_create("experiment", MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	/* Above those of stdin, stdout and stderr, which a program may have closed. */
+	s->text_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	close(fd);
 	if (s->text_fd < 0)
 		return -errno;
 	while (bytes) {
@@ -83,6 +92,10 @@ static int copy_options(struct sl_session *s, const struct sl_session_options *o
 	int err = 0;
 
 	s->text_fd = -1;
+	if (o->bytes < offsetof(struct sl_session_options, transfer)) {
+		sl_error("struct sl_session_options: set its member bytes to its size");
+		return -EINVAL;
+	}
 	if (!o->path == !o->text) {
 		sl_error("a session needs either the path of an experiment or its text");
 		return -EINVAL;
@@ -91,6 +104,7 @@ static int copy_options(struct sl_session *s, const struct sl_session_options *o
 		s->path = copy_of(o->path, &err);
 	else
 		err = hold_text(s, o->text);
+	s->name = o->path ? s->path : "text";
 	s->transfer = copy_of(o->transfer, &err);
 	s->summary = copy_of(o->summary, &err);
 	s->outcomes = copy_of(o->outcomes, &err);
@@ -168,6 +182,14 @@ static struct sl_session *make(void)
 	return s;
 }
 
+static enum sl_error_code open_code(int err)
+{
+	if (err == -ENOMEM)
+		return SL_ERROR_MEMORY;
+	return err == -EMFILE || err == -ENFILE || err == -EAGAIN ? SL_ERROR_SYSTEM
+								  : SL_ERROR_EXPERIMENT;
+}
+
 int sl_session_open_with(const struct sl_session_options *options,
 			 const struct sl_session_hooks *hooks, struct sl_session **session,
 			 struct sl_error *error)
@@ -177,6 +199,8 @@ int sl_session_open_with(const struct sl_session_options *options,
 	struct sl_session *s = make();
 	int err;
 
+	if (!s && error)
+		*error = (struct sl_error){.code = SL_ERROR_MEMORY, .err = -ENOMEM};
 	if (!s)
 		return -ENOMEM;
 	/* A program that was built with an older header knows fewer members. */
@@ -197,8 +221,7 @@ int sl_session_open_with(const struct sl_session_options *options,
 	}
 	sl_log_set_target(before);
 	if (err) {
-		sl_session_fail(s, err == -ENOMEM ? SL_ERROR_MEMORY : SL_ERROR_EXPERIMENT, err,
-				strerror(-err));
+		sl_session_fail(s, open_code(err), err, strerror(-err));
 		if (error)
 			*error = s->error;
 		free_session(s);
@@ -218,6 +241,7 @@ void sl_session_close(struct sl_session *s)
 {
 	if (!s)
 		return;
+	sl_session_stop(s, "close");
 	sl_session_wish(s, SL_WISH_CLOSE);
 	sl_thread_join(&s->thread);
 	free_session(s);

@@ -92,7 +92,7 @@ int sl_outputs_spare(const char *input, const char *const *path, size_t n)
 	char why[600];
 	int err = 0;
 
-	/* What cannot be read is found out, and said, by who reads it. */
+	/* A file that cannot be read is reported by the add-on that reads it. */
 	if (!input[0] || sl_paths_expand(input, &in, why, sizeof(why)))
 		return 0;
 	for (size_t i = 0; i < in.n && !err; i++)

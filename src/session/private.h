@@ -1,9 +1,9 @@
 /* private.h - a session inside, between the files of this folder.
  *
- * Threads:   the control thread does all the work and owns every member, except: `wish`, `by` and
- *            `state` are atomic, any thread; `lock` guards `receiver` (status from any thread must
- *            not see it go), `busy`, `last` and `error`. While it is not busy the control thread
- *            rests, and configure() has the experiment. */
+ * Threads:   the control thread does all the work and owns every member, except: `wish`, `reason`
+ *            and `state` are atomic, any thread; `lock` guards `receiver` (status from any thread
+ *            must not see it go), `busy`, `last` and `error`. While it is not busy the control
+ *            thread rests, and configure() has the experiment. */
 #ifndef SL_SESSION_PRIVATE_H
 #define SL_SESSION_PRIVATE_H
 
@@ -36,6 +36,7 @@ enum sl_wish { /* what other threads want of the control thread */
 };
 
 struct sl_session {
+	const char *name; /* of the experiment, for messages: its path, or "text" */
 	char *path, *transfer, *summary, *outcomes, *port_file, *program; /* "": none */
 	char *set[SL_SESSION_SETS];
 	unsigned sets, option_sets; /* in use; those of the options */
@@ -50,10 +51,11 @@ struct sl_session {
 	struct sl_thread thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	_Atomic uint32_t state; /* enum sl_state */
-	_Atomic uint32_t wish;	/* enum sl_wish */
-	const char *_Atomic by; /* who stopped it; NULL: not stopped */
-	int wake;		/* eventfd: there is a new wish */
+	_Atomic uint32_t state;	       /* enum sl_state */
+	_Atomic uint32_t wish;	       /* enum sl_wish */
+	_Atomic uint32_t reason_state; /* 0: not stopped; 1: being written; 2: `reason` is there */
+	char reason[16];	       /* why it was stopped */
+	int wake;		       /* eventfd: there is a new wish */
 
 	struct sl_experiment *experiment;
 	struct sl_receiver *receiver; /* NULL: not open */
@@ -65,12 +67,15 @@ struct sl_session {
 	struct sl_child_log child_log;
 	char transfer_path[SL_TRANSFER_NAME + 16]; /* of its sections in the file */
 	uint64_t stopping_ns;			   /* 0: sources are not asked to end */
+	uint64_t abandoned_ns;			   /* 0: they were not given up */
 	uint64_t started_unix_ns;
 	bool paused;
 
-	bool busy;	       /* from arm() or start() until the run has ended */
+	bool busy;	       /* from arm() or start() until the run has ended; in configure() */
+	bool arming;	       /* the former */
 	struct sl_status last; /* of the run that ended, or its beginning */
 	struct sl_error error; /* the first of the run */
+	char line[512];	       /* the first error line of this step; empty: there was none */
 };
 
 /* ---- open.c ---- */
@@ -83,9 +88,11 @@ void *sl_session_main(void *session); /* the control thread */
 /* In a signal handler, too. */
 void sl_session_wish(struct sl_session *session, uint32_t what);
 void sl_session_set_state(struct sl_session *session, enum sl_state state);
-/* Keep the first: code, and where no error line was logged, this message. -err. */
+/* Keep the first: code, and where this step has logged no error, this message. Returns err. */
 int sl_session_fail(struct sl_session *session, enum sl_error_code code, int err,
 		    const char *message);
+void sl_session_forget_line(struct sl_session *session);
+void sl_session_copy_reason(const struct sl_session *session, char *text, size_t bytes);
 uint32_t sl_session_wishes(struct sl_session *session, uint32_t which); /* take them */
 bool sl_session_wants(const struct sl_session *session, uint32_t which);
 
@@ -93,11 +100,12 @@ bool sl_session_wants(const struct sl_session *session, uint32_t which);
 int sl_session_open_controls(struct sl_session *session);
 int sl_session_write_port_file(struct sl_session *session);
 int sl_session_spawn_child(struct sl_session *session); /* the detector side */
-/* Until every module has a plan and every source is ready. */
+/* Every module has a plan and every source is ready; wait for that. */
+bool sl_session_sources_are_ready(const struct sl_session *session);
 int sl_session_wait_for_sources(struct sl_session *session);
 void sl_session_poll_sources(struct sl_session *session); /* SL_SESSION_POLL_MS at most */
-/* A front end that listens for answers stays until it has them, and has a say in the result. */
-enum sl_result sl_session_end_child(struct sl_session *session, enum sl_result result);
+/* A front end that listens for answers stays until it has them; that it failed is an error then. */
+void sl_session_end_child(struct sl_session *session);
 
 /* ---- acquire.c ---- */
 /* Until every frame is settled. */

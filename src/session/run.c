@@ -27,9 +27,13 @@ static enum sl_error_code code_of(int err, enum sl_error_code otherwise)
 	}
 }
 
+/* A step of a run: the first error line that it logged is the message. */
 static int checked(struct sl_session *s, enum sl_error_code otherwise, int err)
 {
-	return err ? sl_session_fail(s, code_of(err, otherwise), err, strerror(-err)) : 0;
+	if (err)
+		return sl_session_fail(s, code_of(err, otherwise), err, strerror(-err));
+	sl_session_forget_line(s);
+	return 0;
 }
 
 static int check_outputs(const struct sl_session *s)
@@ -90,18 +94,33 @@ static int arm(struct sl_session *s)
 	return err;
 }
 
-/* Armed: sources wait, and are listened to. */
+/* Armed: sources wait, and are listened to. No source is polled between the last look at them and
+ * the start, so that none can leave unnoticed. */
 static int wait_for_start(struct sl_session *s)
 {
-	while (!sl_session_wishes(s, SL_WISH_START)) {
-		sl_session_poll_sources(s);
+	int err;
+
+	for (;;) {
+		if (!sl_session_sources_are_ready(s)) {
+			sl_warn("a source has left before the start; waiting for another");
+			sl_session_set_state(s, SL_STATE_CONFIGURED);
+			err = sl_session_wait_for_sources(s);
+			if (!err)
+				err = checked(s, SL_ERROR_KEEPER,
+					      sl_session_keeper_store(&s->keeper, s->receiver));
+			if (err)
+				return err;
+			sl_session_set_state(s, SL_STATE_ARMED);
+		}
 		if (sl_session_wants(s, SL_WISH_STOP | SL_WISH_ABORT | SL_WISH_CLOSE)) {
 			sl_info("stopped before it began");
 			return sl_session_fail(s, SL_ERROR_STOPPED, -EINTR,
 					       "stopped before it began");
 		}
+		if (sl_session_wishes(s, SL_WISH_START))
+			return 0;
+		sl_session_poll_sources(s);
 	}
-	return 0;
 }
 
 static int start(struct sl_session *s)
@@ -113,42 +132,38 @@ static int start(struct sl_session *s)
 	return checked(s, SL_ERROR_SYSTEM, err);
 }
 
-/* The status of the end, and the files that are made of it. */
-static enum sl_result conclude(struct sl_session *s)
+/* The status of the end, and the files that are made of it. What the data deserve is the result; an
+ * output that failed is an error beside it. */
+static void conclude(struct sl_session *s)
 {
 	struct sl_status *status = &s->last;
-	const char *by = atomic_load(&s->by), *early;
+	const char *early;
 
 	pthread_mutex_lock(&s->lock);
 	sl_receiver_status(s->receiver, status);
 	status->started_unix_ns = s->started_unix_ns;
 	status->ended_unix_ns = sl_clock_unix_ns();
-	snprintf(status->experiment, sizeof(status->experiment), "%s", s->path);
-	snprintf(status->stopped_by, sizeof(status->stopped_by), "%s", by ? by : "");
+	snprintf(status->experiment, sizeof(status->experiment), "%s", s->name);
+	sl_session_copy_reason(s, status->stopped_by, sizeof(status->stopped_by));
 	early = sl_result_early(status);
 	snprintf(status->early, sizeof(status->early), "%s", early ? early : "");
 	status->result = sl_result_of(status);
 	pthread_mutex_unlock(&s->lock);
-	if (s->summary[0] && sl_summary_write(s->summary, status, s->summary_version)) {
+	sl_session_forget_line(s);
+	if (s->summary[0] && sl_summary_write(s->summary, status, s->summary_version))
 		sl_session_fail(s, SL_ERROR_OUTPUT, -EIO, "the summary was not written");
-		return SL_RESULT_ERROR;
-	}
-	if (status->unsaved) {
+	if (status->unsaved)
 		sl_session_fail(s, SL_ERROR_OUTPUT, -EIO, "the outcome log is not whole");
-		return SL_RESULT_ERROR;
-	}
-	return (enum sl_result)status->result;
 }
 
-static void close_all(struct sl_session *s, enum sl_result result)
+static void close_all(struct sl_session *s)
 {
 	struct sl_receiver *receiver = s->receiver;
 
 	sl_controls_close(&s->controls); /* a child notices and ends */
-	result = sl_session_end_child(s, result);
+	sl_session_end_child(s);
 	pthread_mutex_lock(&s->lock);
 	s->receiver = NULL;
-	s->last.result = (int32_t)result;
 	pthread_mutex_unlock(&s->lock);
 	if (receiver) {
 		sl_receiver_close(receiver);
@@ -156,9 +171,18 @@ static void close_all(struct sl_session *s, enum sl_result result)
 	}
 }
 
+/* It never began. */
+static void note_failure(struct sl_session *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->last.result = SL_RESULT_ERROR;
+	s->last.started_unix_ns = s->started_unix_ns;
+	snprintf(s->last.experiment, sizeof(s->last.experiment), "%s", s->name);
+	pthread_mutex_unlock(&s->lock);
+}
+
 void sl_session_run(struct sl_session *s)
 {
-	enum sl_result result = SL_RESULT_ERROR;
 	int err;
 
 	s->started = false;
@@ -173,12 +197,15 @@ void sl_session_run(struct sl_session *s)
 		err = start(s);
 	if (!err) {
 		sl_session_acquire(s);
+		sl_session_set_state(s, SL_STATE_STOPPING);
 		/* In this order: what a source sent is safe before it may forget it. */
 		sl_receiver_finish(s->receiver);
 		sl_session_keeper_end(&s->keeper, s->receiver);
 		sl_controls_bye(&s->controls);
-		result = conclude(s);
+		conclude(s);
+	} else {
+		note_failure(s);
 	}
-	close_all(s, result);
+	close_all(s);
 	sl_session_set_state(s, !err || err == -EINTR ? SL_STATE_ENDED : SL_STATE_FAULT);
 }

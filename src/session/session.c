@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "monitor/result.h"
+#include "session/errors.h"
 #include "session/private.h"
 #include "session/states.h"
 
@@ -29,7 +31,7 @@ void sl_session_set_state(struct sl_session *s, enum sl_state state)
 	pthread_mutex_lock(&s->lock);
 	atomic_store(&s->state, state);
 	if (state == SL_STATE_ENDED || state == SL_STATE_FAULT)
-		s->busy = false;
+		s->busy = s->arming = false;
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -79,40 +81,6 @@ void *sl_session_main(void *arg)
 
 /* ---- errors ---- */
 
-int sl_session_fail(struct sl_session *s, enum sl_error_code code, int err, const char *message)
-{
-	pthread_mutex_lock(&s->lock);
-	if (!s->error.code) {
-		s->error.code = code;
-		s->error.err = err;
-		if (!s->error.message[0])
-			snprintf(s->error.message, sizeof(s->error.message), "%s", message);
-	}
-	pthread_mutex_unlock(&s->lock);
-	return err;
-}
-
-void sl_session_error(struct sl_session *s, struct sl_error *error)
-{
-	pthread_mutex_lock(&s->lock);
-	*error = s->error;
-	pthread_mutex_unlock(&s->lock);
-}
-
-/* A call that the state does not allow. */
-static int refuse(struct sl_session *s, enum sl_session_call call)
-{
-	const struct sl_log_target *before = sl_log_target();
-
-	sl_log_set_target(&s->log);
-	sl_error("%s: not in state '%s'; docs/reference/states.md has the table",
-		 sl_session_rules[call].name, sl_state_name(atomic_load(&s->state)));
-	sl_log_set_target(before);
-	return sl_session_fail(s, SL_ERROR_STATE, -EPROTO, "");
-}
-
-/* ---- calls ---- */
-
 static bool in(const struct sl_session *s, uint32_t states)
 {
 	return 1u << atomic_load(&s->state) & states;
@@ -123,6 +91,45 @@ static bool allows(const struct sl_session *s, enum sl_session_call call)
 	return sl_session_allows(call, atomic_load(&s->state));
 }
 
+int sl_session_fail(struct sl_session *s, enum sl_error_code code, int err, const char *message)
+{
+	pthread_mutex_lock(&s->lock);
+	if (!s->error.code) {
+		s->error = (struct sl_error){.code = code, .err = err};
+		sl_error_from_line(s->line[0] ? s->line : message, &s->error);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return err;
+}
+
+void sl_session_forget_line(struct sl_session *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->line[0] = '\0';
+	pthread_mutex_unlock(&s->lock);
+}
+
+void sl_session_error(struct sl_session *s, struct sl_error *error)
+{
+	pthread_mutex_lock(&s->lock);
+	*error = s->error;
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* A call that the state does not allow. The run's own error, if it has one, stays. */
+static int refuse(struct sl_session *s, enum sl_session_call call)
+{
+	const struct sl_log_target *before = sl_log_target();
+
+	sl_log_set_target(&s->log);
+	sl_warn("%s: not possible while the session is %s", sl_session_rules[call].name,
+		allows(s, call) ? "at work" : sl_state_name(atomic_load(&s->state)));
+	sl_log_set_target(before);
+	return -EPROTO;
+}
+
+/* ---- calls ---- */
+
 /* Between two runs, while the control thread rests. */
 int sl_session_configure(struct sl_session *s, const char *const *set, size_t sets)
 {
@@ -132,8 +139,11 @@ int sl_session_configure(struct sl_session *s, const char *const *set, size_t se
 
 	pthread_mutex_lock(&s->lock);
 	possible = !s->busy && allows(s, SL_CALL_CONFIGURE);
-	if (possible)
+	if (possible) {
+		s->busy = true; /* no other call comes between */
 		s->error = (struct sl_error){.code = SL_ERROR_NONE};
+		s->line[0] = '\0';
+	}
 	pthread_mutex_unlock(&s->lock);
 	if (!possible)
 		return refuse(s, SL_CALL_CONFIGURE);
@@ -146,6 +156,9 @@ int sl_session_configure(struct sl_session *s, const char *const *set, size_t se
 	if (err)
 		sl_session_fail(s, SL_ERROR_EXPERIMENT, err, strerror(-err));
 	sl_log_set_target(before);
+	pthread_mutex_lock(&s->lock);
+	s->busy = false;
+	pthread_mutex_unlock(&s->lock);
 	sl_session_set_state(s, err ? SL_STATE_FAULT : SL_STATE_CONFIGURED);
 	return err;
 }
@@ -158,19 +171,18 @@ static int begin(struct sl_session *s, enum sl_session_call call, uint32_t wishe
 	pthread_mutex_lock(&s->lock);
 	possible = !s->busy && allows(s, call);
 	if (possible) {
-		s->busy = true;
+		s->busy = s->arming = true;
 		s->error = (struct sl_error){.code = SL_ERROR_NONE};
+		s->line[0] = '\0';
 		memset(&s->last, 0, sizeof(s->last));
 		s->last.result = -1;
-		atomic_store(&s->by, NULL);
+		atomic_store(&s->reason_state, 0);
 		atomic_store(&s->wish, 0);
 		atomic_store(&s->state, SL_STATE_CONFIGURED);
+		sl_session_wish(s, wishes);
 	}
 	pthread_mutex_unlock(&s->lock);
-	if (!possible)
-		return refuse(s, call);
-	sl_session_wish(s, wishes);
-	return 0;
+	return possible ? 0 : refuse(s, call);
 }
 
 int sl_session_arm(struct sl_session *s)
@@ -183,42 +195,39 @@ int sl_session_start(struct sl_session *s)
 	bool arms;
 
 	pthread_mutex_lock(&s->lock);
-	arms = s->busy && in(s, 1 << SL_STATE_CONFIGURED | 1 << SL_STATE_ARMED);
+	arms = s->arming && in(s, 1 << SL_STATE_CONFIGURED | 1 << SL_STATE_ARMED);
+	if (arms) /* with the lock held: the wish is for this run and no later one */
+		sl_session_wish(s, SL_WISH_START);
 	pthread_mutex_unlock(&s->lock);
-	if (!arms)
-		return begin(s, SL_CALL_START, SL_WISH_ARM | SL_WISH_START);
-	sl_session_wish(s, SL_WISH_START);
-	return 0;
+	return arms ? 0 : begin(s, SL_CALL_START, SL_WISH_ARM | SL_WISH_START);
 }
 
-static int cannot_pause(struct sl_session *s, uint32_t module)
+static int cannot_pause(struct sl_session *s, int module)
 {
-	struct sl_error error = {.code = SL_ERROR_PAUSE, .err = -ENOTSUP};
+	const struct sl_log_target *before = sl_log_target();
 
-	snprintf(error.message, sizeof(error.message),
-		 "the source of module %u takes no credits and cannot wait", module);
-	snprintf(error.hint, sizeof(error.hint), "stop the run instead");
-	s->error = error;
+	sl_log_set_target(&s->log);
+	sl_warn("the source of module %d takes no credits and cannot wait; stop the run instead",
+		module);
+	sl_log_set_target(before);
 	return -ENOTSUP;
 }
 
 int sl_session_pause(struct sl_session *s)
 {
-	int err = 0, module;
+	int module = -1;
+	bool possible;
 
 	pthread_mutex_lock(&s->lock);
-	if (!s->receiver || !allows(s, SL_CALL_PAUSE)) {
-		err = -EPROTO;
-	} else {
+	possible = s->receiver && allows(s, SL_CALL_PAUSE);
+	if (possible)
 		module = sl_receiver_cannot_wait(s->receiver);
-		err = module >= 0 ? cannot_pause(s, (uint32_t)module) : 0;
-	}
-	pthread_mutex_unlock(&s->lock);
-	if (err == -EPROTO)
-		return refuse(s, SL_CALL_PAUSE);
-	if (!err)
+	if (possible && module < 0)
 		sl_session_wish(s, SL_WISH_PAUSE);
-	return err;
+	pthread_mutex_unlock(&s->lock);
+	if (!possible)
+		return refuse(s, SL_CALL_PAUSE);
+	return module < 0 ? 0 : cannot_pause(s, module);
 }
 
 int sl_session_resume(struct sl_session *s)
@@ -229,27 +238,46 @@ int sl_session_resume(struct sl_session *s)
 	return 0;
 }
 
-static void end(struct sl_session *s, const char *by, uint32_t what)
+/* In a signal handler, too. The first reason stays. */
+static void end(struct sl_session *s, const char *reason, uint32_t what)
 {
-	const char *nobody = NULL;
+	uint32_t none = 0;
 
-	atomic_compare_exchange_strong(&s->by, &nobody, by ? by : "request");
+	if (atomic_compare_exchange_strong(&s->reason_state, &none, 1)) {
+		size_t n = 0;
+
+		for (reason = reason ? reason : "request"; reason[n] && n < sizeof(s->reason) - 1;
+		     n++)
+			s->reason[n] = reason[n];
+		s->reason[n] = '\0';
+		atomic_store(&s->reason_state, 2);
+	}
 	sl_session_wish(s, what);
 }
 
-void sl_session_stop(struct sl_session *s, const char *by)
+void sl_session_copy_reason(const struct sl_session *s, char *text, size_t bytes)
 {
-	end(s, by, SL_WISH_STOP);
+	snprintf(text, bytes, "%s", atomic_load(&s->reason_state) == 2 ? s->reason : "");
 }
 
-void sl_session_abort(struct sl_session *s, const char *by)
+void sl_session_stop(struct sl_session *s, const char *reason)
 {
-	end(s, by, SL_WISH_STOP | SL_WISH_ABORT);
+	end(s, reason, SL_WISH_STOP);
+}
+
+void sl_session_abort(struct sl_session *s, const char *reason)
+{
+	end(s, reason, SL_WISH_STOP | SL_WISH_ABORT);
 }
 
 void sl_session_no_front_end(struct sl_session *s)
 {
 	sl_session_wish(s, SL_WISH_NO_FRONT_END);
+}
+
+static bool has_ended(const struct sl_session *s)
+{
+	return in(s, 1 << SL_STATE_ENDED | 1 << SL_STATE_FAULT);
 }
 
 int sl_session_wait(struct sl_session *s, uint32_t states, int timeout_ms)
@@ -260,10 +288,10 @@ int sl_session_wait(struct sl_session *s, uint32_t states, int timeout_ms)
 	int err = 0, state;
 
 	pthread_mutex_lock(&s->lock);
-	while (!in(s, states) && !err)
+	while (!in(s, states) && !has_ended(s) && !err)
 		err = timeout_ms < 0 ? pthread_cond_wait(&s->changed, &s->lock)
 				     : pthread_cond_timedwait(&s->changed, &s->lock, &until);
-	state = in(s, states) ? (int)atomic_load(&s->state) : -ETIMEDOUT;
+	state = in(s, states) || has_ended(s) ? (int)atomic_load(&s->state) : -ETIMEDOUT;
 	pthread_mutex_unlock(&s->lock);
 	return state;
 }
@@ -278,16 +306,30 @@ int sl_session_status(struct sl_session *s, struct sl_status *status, size_t byt
 	if (s->receiver && s->last.result < 0) {
 		sl_receiver_status(s->receiver, now);
 		now->started_unix_ns = s->started_unix_ns;
-		snprintf(now->experiment, sizeof(now->experiment), "%s", s->path);
+		snprintf(now->experiment, sizeof(now->experiment), "%s", s->name);
 	} else {
 		*now = s->last;
 		now->bytes = sizeof(*now);
 		now->taken_ns = sl_clock_ns();
 	}
 	now->state = atomic_load(&s->state);
+	if (!has_ended(s))
+		now->result = -1; /* a front end may still have a say */
 	pthread_mutex_unlock(&s->lock);
 	memset(status, 0, bytes);
 	memcpy(status, now, bytes < sizeof(*now) ? bytes : sizeof(*now));
 	free(now);
 	return 0;
+}
+
+int sl_session_exit(struct sl_session *s)
+{
+	int status;
+
+	pthread_mutex_lock(&s->lock);
+	status = s->error.code || s->last.result < 0
+			 ? SL_RESULT_ERROR
+			 : sl_result_exit((enum sl_result)s->last.result);
+	pthread_mutex_unlock(&s->lock);
+	return status;
 }

@@ -3,8 +3,12 @@
 #include <errno.h>
 #include <limits.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -110,6 +114,32 @@ static struct sl_status *status_of(struct sl_session *session)
 	return &status;
 }
 
+/* From any thread. */
+static void status_size(struct sl_session *session)
+{
+	struct sl_status *status = malloc(sizeof(*status));
+
+	assert_non_null(status);
+	assert_int_equal(sl_session_status(session, status, sizeof(*status)), 0);
+	assert_int_equal(status->bytes, sizeof(*status));
+	free(status);
+}
+
+static bool is_emulator(int pid)
+{
+	char path[64], name[32] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	if (!fgets(name, sizeof(name), file))
+		name[0] = 0;
+	fclose(file);
+	return !strncmp(name, "sluice", 6);
+}
+
 static struct sl_error error_of(struct sl_session *session)
 {
 	struct sl_error error;
@@ -142,7 +172,7 @@ static void a_wrong_experiment_says_what_and_where(void **state)
 			      &session, &error) < 0);
 	assert_int_equal(error.code, SL_ERROR_EXPERIMENT);
 	assert_non_null(strstr(error.message, "no detector is called 'nothing'"));
-	assert_non_null(strstr(error.where, ":1"));
+	assert_string_equal(error.where, "text:1");
 	assert_non_null(strstr(error.hint, "pattern"));
 	assert_true(lines.errors > 0);
 }
@@ -177,7 +207,7 @@ static void calls_that_the_state_forbids_are_refused(void **state)
 
 	assert_int_equal(sl_session_pause(session), -EPROTO);
 	assert_int_equal(sl_session_resume(session), -EPROTO);
-	assert_int_equal(error_of(session).code, SL_ERROR_STATE);
+	assert_int_equal(error_of(session).code, SL_ERROR_NONE);
 	assert_int_equal(sl_session_arm(session), 0);
 	for (unsigned i = 0; i < 50; i++) { /* also while it is being armed */
 		assert_int_equal(sl_session_arm(session), -EPROTO);
@@ -367,6 +397,74 @@ static void a_pause_stops_frames_until_it_is_resumed(void **state)
 	sl_session_close(session);
 }
 
+/* A source that leaves an armed session is waited for again, and the run ends. */
+static void a_source_that_leaves_an_armed_session_is_noticed(void **state)
+{
+	struct lines lines = {0};
+	struct sl_session *session = emulated(&lines, NULL);
+	char children[64], command[128];
+	FILE *list;
+
+	assert_int_equal(sl_session_arm(session), 0);
+	assert_int_equal(sl_session_wait(session, 1 << SL_STATE_ARMED, PATIENCE_MS),
+			 SL_STATE_ARMED);
+	snprintf(command, sizeof(command), "cat /proc/%d/task/*/children", getpid());
+	list = popen(command, "r");
+	assert_non_null(list);
+	while (fscanf(list, "%63s", children) == 1)
+		if (atoi(children) > 0 && is_emulator(atoi(children)))
+			kill(atoi(children), SIGKILL);
+	pclose(list);
+	sl_session_start(session);
+	assert_int_equal(sl_session_wait(session, OVER, PATIENCE_MS), SL_STATE_FAULT);
+	assert_int_equal(error_of(session).code, SL_ERROR_FRONT_END);
+	assert_int_equal(sl_session_exit(session), 1);
+	sl_session_close(session);
+}
+
+struct racer {
+	pthread_t thread;
+	struct sl_session *session;
+	_Atomic bool *stop;
+	unsigned what;
+};
+
+static void *race(void *arg)
+{
+	struct racer *r = arg;
+
+	while (!atomic_load(r->stop)) {
+		const char *const set[] = {r->what % 2 ? "ring.slots=16" : "ring.slots=20"};
+
+		if (r->what < 2)
+			sl_session_configure(r->session, set, 1);
+		else if (r->what == 2)
+			sl_session_arm(r->session);
+		else
+			sl_session_abort(r->session, "race");
+		status_size(r->session);
+	}
+	return NULL;
+}
+
+static void calls_of_many_threads_do_no_harm(void **state)
+{
+	struct lines lines = {0};
+	struct sl_session *session = opened(0, &lines, "control.port=0");
+	_Atomic bool stop = false;
+	struct racer racer[4];
+
+	for (unsigned i = 0; i < 4; i++) {
+		racer[i] = (struct racer){.session = session, .stop = &stop, .what = i};
+		assert_int_equal(pthread_create(&racer[i].thread, NULL, race, &racer[i]), 0);
+	}
+	sl_clock_sleep_until(sl_clock_ns() + 500000000);
+	atomic_store(&stop, true);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(pthread_join(racer[i].thread, NULL), 0);
+	sl_session_close(session);
+}
+
 static void close_ends_what_runs(void **state)
 {
 	const char *const slow[] = {"detector.frame_rate_Hz=20"};
@@ -399,6 +497,8 @@ int main(void)
 		cmocka_unit_test(lines_of_the_front_end_are_in_the_log),
 		cmocka_unit_test(a_stop_ends_a_run_with_what_was_sent),
 		cmocka_unit_test(a_pause_stops_frames_until_it_is_resumed),
+		cmocka_unit_test(a_source_that_leaves_an_armed_session_is_noticed),
+		cmocka_unit_test(calls_of_many_threads_do_no_harm),
 		cmocka_unit_test(close_ends_what_runs),
 	};
 

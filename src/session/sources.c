@@ -1,6 +1,7 @@
 /* sources.c - the sources of a run: the drivers that plan them; a child process that emulates them
  * where that is asked for; the session waits until all are ready. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,9 +9,11 @@
 #include "session/child.h"
 #include "session/private.h"
 
+#define CHILD_GRACE_NS UINT64_C(5000000000)
+
 int sl_session_open_controls(struct sl_session *s)
 {
-	struct sl_control_env env = {.file = s->path};
+	struct sl_control_env env = {.file = s->name};
 
 	sl_receiver_control_env(s->receiver, &env);
 	return sl_controls_open(&s->controls, &env, s->keeper.taken_over);
@@ -28,16 +31,21 @@ int sl_session_write_port_file(struct sl_session *s)
 {
 	const char *option;
 	FILE *file;
+	int err;
 
 	if (!s->port_file[0])
 		return 0;
 	file = fopen(s->port_file, "w");
-	if (!file || fprintf(file, "%u\n", sl_controls_port(&s->controls, &option)) < 0 ||
-	    fclose(file) != 0) {
-		sl_error("cannot write '%s': %s", s->port_file, strerror(errno));
-		return -errno;
+	if (file && fprintf(file, "%u\n", sl_controls_port(&s->controls, &option)) >= 0 &&
+	    fflush(file) == 0) {
+		fclose(file);
+		return 0;
 	}
-	return 0;
+	err = -errno;
+	sl_error("cannot write '%s': %s", s->port_file, strerror(-err));
+	if (file)
+		fclose(file);
+	return err;
 }
 
 /* "!": a site file does not lock the port. */
@@ -107,6 +115,12 @@ static int problem(struct sl_session *s, uint64_t start_ns)
 	return 0;
 }
 
+bool sl_session_sources_are_ready(const struct sl_session *s)
+{
+	return sl_controls_ready(&s->controls) &&
+	       sl_controls_planned(&s->controls) == s->experiment->run.modules;
+}
+
 int sl_session_wait_for_sources(struct sl_session *s)
 {
 	const struct sl_experiment *e = s->experiment;
@@ -117,29 +131,40 @@ int sl_session_wait_for_sources(struct sl_session *s)
 	if (!e->emulate_local && !s->hooks.still &&
 	    sl_controls_wait_for(&s->controls, what, sizeof(what)))
 		sl_info("waiting for %s", what);
-	while (!err && (!sl_controls_ready(&s->controls) ||
-			sl_controls_planned(&s->controls) < e->run.modules)) {
+	while (!err && !sl_session_sources_are_ready(s)) {
 		sl_session_poll_sources(s);
 		err = problem(s, start_ns);
 	}
 	return err;
 }
 
-enum sl_result sl_session_end_child(struct sl_session *s, enum sl_result result)
+/* Until it has ended by itself, for this long at most. */
+static void await_child(struct sl_session *s, uint64_t most_ns)
+{
+	uint64_t end = sl_clock_ns() + most_ns;
+
+	while (s->child && sl_child_alive(&s->child, &s->child_status) && sl_clock_ns() < end) {
+		sl_child_log_poll(&s->child_log);
+		sl_clock_sleep_until(sl_clock_ns() + 1000000);
+	}
+}
+
+void sl_session_end_child(struct sl_session *s)
 {
 	const struct sl_feedback_options *feedback = &s->experiment->feedback;
-	bool listens = feedback->address[0] && result != SL_RESULT_ERROR;
-	uint64_t end = sl_clock_ns() + (uint64_t)(feedback->wait_s * 1e9);
+	bool began = s->last.result != SL_RESULT_ERROR;
+	bool listens = feedback->address[0] && began;
 
-	while (listens && s->child && sl_child_alive(&s->child, &s->child_status) &&
-	       sl_clock_ns() < end) {
-		sl_child_log_poll(&s->child_log);
-		sl_clock_sleep_until(sl_clock_ns() + SL_SESSION_POLL_MS * UINT64_C(1000000));
-	}
+	if (listens)
+		await_child(s, (uint64_t)(feedback->wait_s * 1e9));
+	if (s->child && !began)
+		kill(s->child, SIGTERM);
+	await_child(s, CHILD_GRACE_NS);
 	sl_child_end(&s->child, &s->child_status);
 	sl_child_log_close(&s->child_log);
 	if (!listens || !s->experiment->emulate_local || !s->child_status)
-		return result;
+		return;
+	sl_session_forget_line(s);
 	sl_error("the front end did not hear exactly one answer to each event, or failed");
-	return result == SL_RESULT_INTACT || result == SL_RESULT_EMPTY ? SL_RESULT_ERROR : result;
+	sl_session_fail(s, SL_ERROR_FRONT_END, -ECHILD, "");
 }

@@ -17,8 +17,11 @@ const struct sl_session_rule sl_session_rules[SL_CALLS] = {
 	[SL_CALL_RESUME] = {"resume", "give credits again", IN(RUNNING) | IN(PAUSED),
 			    SL_STATE_RUNNING},
 	/* A stop that comes too late or too early is no mistake. */
-	[SL_CALL_STOP] = {"stop", "ask the sources to end; what they sent is processed and stored",
-			  ANY, SL_STATE_ENDED},
+	[SL_CALL_STOP] =
+		{"stop",
+		 "ask the sources to end; what they sent is processed and stored. No effect "
+		 "when no run is under way",
+		 ANY, SL_STATE_ENDED},
 	[SL_CALL_ABORT] = {"abort", "as stop, without waiting for the sources", ANY,
 			   SL_STATE_ENDED},
 };
@@ -32,8 +35,9 @@ const char *sl_state_doc(enum sl_state state)
 {
 	static const char *const doc[SL_STATES] = {
 		[SL_STATE_IDLE] = "there is no experiment",
-		[SL_STATE_CONFIGURED] = "the experiment is read and checked; while it is armed, "
-					"sources are being planned",
+		[SL_STATE_CONFIGURED] =
+			"the experiment is read and checked; while it is being armed, "
+			"sources are planned",
 		[SL_STATE_ARMED] = "outputs and memory are there, every source has a plan",
 		[SL_STATE_RUNNING] = "sources send",
 		[SL_STATE_PAUSED] = "sources get no credits; `drained` says when all that was sent "

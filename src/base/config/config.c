@@ -385,7 +385,8 @@ int sl_config_open(const char *path, struct sl_config **config)
 		sl_error("%s: cannot open: %s", path, strerror(-err));
 		return err;
 	}
-	err = sl_config_read(fd, path, config);
+	/* A descriptor of this process holds a text that came without a file. */
+	err = sl_config_read(fd, strncmp(path, "/proc/self/fd/", 14) ? path : "text", config);
 	close(fd);
 	return err;
 }

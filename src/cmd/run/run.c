@@ -89,7 +89,7 @@ static int open_session(struct run *run)
 static void pass_signals_on(struct run *run)
 {
 	if (sl_signal && !run->stopped) {
-		if (sl_session_wait(run->session, 1 << SL_STATE_RUNNING, 0) >= 0)
+		if (sl_session_wait(run->session, 1 << SL_STATE_RUNNING, 0) == SL_STATE_RUNNING)
 			sl_info("%s: stopping the front ends; once more to give up at once",
 				sl_signal_name(sl_signal));
 		sl_session_stop(run->session, sl_signal_name(sl_signal));
@@ -124,8 +124,10 @@ static void watch(struct run *run)
 
 static enum sl_result report(struct run *run)
 {
-	enum sl_result result = run->status.result < 0 ? SL_RESULT_ERROR
-						       : (enum sl_result)run->status.result;
+	/* The report tells what became of the data; an output that failed is an error beside it. */
+	enum sl_result result = sl_session_exit(run->session) == SL_RESULT_ERROR
+					? SL_RESULT_ERROR
+					: (enum sl_result)run->status.result;
 
 	if (!run->status.ended_unix_ns || run->options.quiet)
 		return result; /* it never began */
