@@ -8,10 +8,13 @@
 #include "control/tcp/server.h"
 #include "experiment/experiment.h"
 
+#define LEAVING_NS UINT64_C(200000000)
+
 struct tcp {
 	struct sl_control_env env;
 	struct sl_server *server; /* NULL: not open */
 	bool stopping;
+	uint64_t now_ns, bye_ns; /* 0: BYE was not said */
 };
 
 static int accept_offer(void *arg, const struct sl_wire_hello *hello, const struct sl_offer *offer,
@@ -127,7 +130,10 @@ static unsigned fds(void *state, struct pollfd *fds, unsigned most)
 
 static void poll_server(void *state, uint64_t now_ns)
 {
-	sl_server_handle(((struct tcp *)state)->server, now_ns);
+	struct tcp *tcp = state;
+
+	tcp->now_ns = now_ns;
+	sl_server_handle(tcp->server, now_ns);
 }
 
 static uint32_t planned(const void *state)
@@ -174,7 +180,19 @@ static void abandon(void *state)
 
 static void bye(void *state)
 {
-	sl_server_bye(((struct tcp *)state)->server);
+	struct tcp *tcp = state;
+
+	tcp->bye_ns = tcp->now_ns;
+	sl_server_bye(tcp->server);
+}
+
+/* A front end that hangs up first has heard BYE, and leaves no port of ours in TIME_WAIT. */
+static bool leaving(const void *state)
+{
+	const struct tcp *tcp = state;
+
+	return tcp->bye_ns && tcp->now_ns - tcp->bye_ns < LEAVING_NS &&
+	       sl_server_connected(tcp->server);
 }
 
 const struct sl_control sl_control_tcp = {
@@ -195,4 +213,5 @@ const struct sl_control sl_control_tcp = {
 	.stop = stop,
 	.abandon = abandon,
 	.bye = bye,
+	.leaving = leaving,
 };

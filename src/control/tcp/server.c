@@ -475,3 +475,11 @@ void sl_server_bye(struct sl_server *server)
 {
 	tell_running(server, SL_WIRE_BYE);
 }
+
+bool sl_server_connected(const struct sl_server *server)
+{
+	for (unsigned i = 0; i < CONNECTIONS; i++)
+		if (server->connection[i].phase == RUNNING)
+			return true;
+	return false;
+}

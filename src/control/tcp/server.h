@@ -78,5 +78,6 @@ void sl_server_abandon(struct sl_server *server);
 
 bool sl_server_finished(const struct sl_server *server); /* every module is done or gone */
 void sl_server_bye(struct sl_server *server); /* tell front ends that everything arrived */
+bool sl_server_connected(const struct sl_server *server); /* a front end has not hung up yet */
 
 #endif
