@@ -49,7 +49,7 @@ static void expect_said(unsigned line, const char *words)
 {
 	char place[80];
 
-	snprintf(place, sizeof(place), "%s:%u: ", file, line);
+	snprintf(place, sizeof(place), "text:%u: ", line); /* it came without a file */
 	for (const char *at = said; (at = strstr(at, place)); at++) {
 		const char *hit = strstr(at, words);
 
