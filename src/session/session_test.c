@@ -34,16 +34,30 @@ struct lines {
 	char last_error[512];
 };
 
+/* Any thread of a session may log. */
+static pthread_mutex_t lines_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static void note_line(void *arg, enum sl_log_level level, const char *line)
 {
 	struct lines *lines = arg;
 
+	pthread_mutex_lock(&lines_lock);
 	lines->n++;
 	lines->from_front_end += !strncmp(line, "front end: ", 11);
-	if (level != SL_LOG_ERROR)
-		return;
-	lines->errors++;
-	snprintf(lines->last_error, sizeof(lines->last_error), "%s", line);
+	lines->errors += level == SL_LOG_ERROR;
+	if (level == SL_LOG_ERROR)
+		snprintf(lines->last_error, sizeof(lines->last_error), "%s", line);
+	pthread_mutex_unlock(&lines_lock);
+}
+
+static unsigned count_of(const struct lines *lines)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&lines_lock);
+	n = lines->n;
+	pthread_mutex_unlock(&lines_lock);
+	return n;
 }
 
 static char own_listen[64], own_source[64], own_control[64];
@@ -254,7 +268,7 @@ static void a_port_in_use_has_its_code(void **state)
 	struct sl_session *first = opened(0, &lines, NULL), *second = opened(0, &lines, NULL);
 
 	assert_int_equal(sl_session_arm(first), 0);
-	while (!lines.n) /* "waiting for front ends" */
+	while (!count_of(&lines)) /* "waiting for front ends" */
 		sl_clock_sleep_until(sl_clock_ns() + 1000000);
 	assert_int_equal(sl_session_arm(second), 0);
 	assert_int_equal(sl_session_wait(second, OVER, PATIENCE_MS), SL_STATE_FAULT);
