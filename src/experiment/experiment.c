@@ -100,7 +100,7 @@ static int resolve(struct sl_reader *r, const struct sl_site *site, const char *
 	return 0;
 }
 
-/* The text is stored with the run: whoever may read the file must not learn the secret. */
+/* The text is stored with the run: a reader of the file must not learn the secret. */
 static void hide_tokens(struct sl_config *config)
 {
 	struct sl_node *transfers = sl_node_child(config->root, "transfers");

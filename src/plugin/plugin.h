@@ -14,11 +14,11 @@
 
 enum { SL_PLUGIN_WHY = 1024 };
 
-/* A file that nobody but root and this user can change or replace, as a descriptor (O_PATH); or
+/* A file that only root and this user can change or replace, as a descriptor (O_PATH); or
  * -errno. Every folder on the way, also on that of symbolic links, belongs to root or this user and
  * no other user can write it. A sticky folder that others can write, as /tmp, passes only on the
- * way to a folder of root's or this user's: nobody else can rename that one. In a program with
- * capabilities (setcap) this user does not count: nobody but root. */
+ * way to a folder of root's or this user's: no other user can rename that one. In a program with
+ * capabilities (setcap) this user does not count: only root does. */
 int sl_trust_open(const char *path, char *why, size_t bytes);
 
 /* The plug-in is of this ABI and every descriptor in it has what its kind requires. */

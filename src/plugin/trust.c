@@ -1,5 +1,5 @@
 /* trust.c - a path is walked name by name, and each folder is looked at before a name is looked up
- * in it: whoever can write a folder decides what its names mean. */
+ * in it: a user that can write a folder decides what its names mean. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

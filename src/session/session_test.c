@@ -238,7 +238,7 @@ static void a_stop_before_the_start_ends_the_run(void **state)
 
 	assert_int_equal(sl_session_wait(session, OVER, 10), -ETIMEDOUT);
 	assert_int_equal(sl_session_start(session), 0);
-	assert_int_equal(sl_session_wait(session, OVER, 50), -ETIMEDOUT); /* nobody comes */
+	assert_int_equal(sl_session_wait(session, OVER, 50), -ETIMEDOUT); /* no source comes */
 	sl_session_stop(session, "test");
 	assert_int_equal(sl_session_wait(session, OVER, PATIENCE_MS), SL_STATE_ENDED);
 	assert_int_equal(error_of(session).code, SL_ERROR_STOPPED);
