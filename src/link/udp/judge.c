@@ -147,8 +147,8 @@ void sl_udp_receive(struct sl_udp *udp, unsigned poller, const uint8_t *data, si
 		sl_udp_count(udp, SL_DROP_QUEUE);
 		return;
 	}
-	/* A queue is one thread's. What comes to another's socket comes from another source, or from
-	 * another port than its source offered. */
+	/* A queue is one thread's. What comes to another's socket comes from another source, or
+	 * from another port than its source offered. */
 	if (queue->poller != poller) {
 		sl_udp_count(udp, SL_DROP_PEER);
 		return;
