@@ -23,8 +23,6 @@ enum sl_error_code {
 	SL_ERROR_FRONT_END, /* the front end that the run started failed */
 	SL_ERROR_KEEPER,    /* what a keeper holds cannot be taken over, or not be stored */
 	SL_ERROR_STOPPED,   /* a stop came before the start */
-	SL_ERROR_STATE,	    /* a call is not possible in this state: -EPROTO */
-	SL_ERROR_PAUSE,	    /* a source cannot wait: -ENOTSUP */
 	SL_ERROR_SYSTEM,    /* something else; the message says what */
 	SL_ERRORS,
 };

@@ -276,9 +276,11 @@ static void print_states(void)
 		       states_of(rule->from, from, sizeof(from)), sl_state_name(rule->to),
 		       rule->doc);
 	}
-	puts("\nEvery call but `stop` and `abort` returns -EPROTO in another state, with the error "
-	     "`state`. A run that cannot begin leads to\n`fault`, which `configure` leaves; a stop "
-	     "before the start leads to `ended` with the error `stopped`.");
+	puts("\nEvery call but `stop` and `abort` returns -EPROTO in another state, and logs why; "
+	     "the run "
+	     "that is under way does not notice.\nA run that cannot begin leads to `fault`, which "
+	     "`configure` leaves; a stop before the start leads to `ended` with the error "
+	     "`stopped`.");
 }
 
 static void print_errors(void)

@@ -18,8 +18,6 @@ static const struct {
 	[SL_ERROR_KEEPER] = {"keeper",
 			     "what a keeper holds cannot be taken over, or it takes nothing"},
 	[SL_ERROR_STOPPED] = {"stopped", "a stop came before the run had begun"},
-	[SL_ERROR_STATE] = {"state", "the call is not possible in the session's state"},
-	[SL_ERROR_PAUSE] = {"pause", "a source takes no credits and cannot wait"},
 	[SL_ERROR_SYSTEM] = {"system", "something else failed; the message says what"},
 };
 

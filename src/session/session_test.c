@@ -296,8 +296,10 @@ static void a_wrong_configuration_is_a_fault_that_another_leaves(void **state)
 
 static struct sl_session *emulated(struct lines *lines, const char *more)
 {
-	if (!program())
-		skip(); /* this build has no program sluice */
+	if (!program()) {
+		print_message("# skip: this build has no program sluice\n");
+		skip();
+	}
 	return opened(1, lines, more);
 }
 

@@ -170,6 +170,13 @@ static unsigned losses(const struct control_world *w)
 
 /* ---- cases ---- */
 
+/* cmocka's skip() takes no reason: it is a line before it. */
+#define skip_case(why)                              \
+	do {                                        \
+		print_message("# skip: %s\n", why); \
+		skip();                             \
+	} while (0)
+
 static void opens_and_closes_without_a_source(const struct control_rig *rig)
 {
 	unsigned before = open_descriptors();
@@ -189,7 +196,7 @@ static void closes_after_an_open_that_failed(const struct control_rig *rig)
 	struct control_world *w;
 
 	if (!rig->bad_override && !rig->offers_itself)
-		skip(); /* nothing can fail */
+		skip_case("nothing can fail");
 	w = make(rig, rig->bad_override);
 	w->recorder.accept_error = rig->offers_itself ? -EINVAL : 0;
 	assert_true(open_driver(w) < 0);
@@ -234,7 +241,7 @@ static void a_refused_offer_is_no_plan(const struct control_rig *rig)
 	struct control_world *w;
 
 	if (!rig->ask)
-		skip(); /* its sources do not ask */
+		skip_case("its sources do not ask");
 	w = opened(rig);
 	w->recorder.accept_error = -EINVAL;
 	rig->ask(w, 0);
@@ -251,7 +258,7 @@ static void a_source_may_leave_before_the_start(const struct control_rig *rig)
 	struct control_world *w;
 
 	if (!rig->leave)
-		skip(); /* its sources cannot say so */
+		skip_case("its sources cannot say so");
 	w = all_planned(rig);
 	rig->leave(w, 0);
 	control_pass(w, 100);
@@ -289,7 +296,7 @@ static void bye_comes_when_it_is_said(const struct control_rig *rig)
 	struct control_world *w;
 
 	if (!rig->heard_bye)
-		skip(); /* nothing goes back to its sources */
+		skip_case("nothing goes back to its sources");
 	w = running(rig);
 	for (uint32_t m = 0; m < RECORDER_MODULES; m++) {
 		recorder_arrive(&w->recorder, m, RECORDER_FRAMES);
@@ -333,7 +340,7 @@ static void a_stop_opens_no_more_slots(const struct control_rig *rig)
 	struct control_world *w;
 
 	if (!rig->holds)
-		skip(); /* its sources are told, or not listened to */
+		skip_case("its sources are told, or not listened to");
 	w = running(rig);
 	rig->driver->stop(w->state);
 	assert_int_equal(w->recorder.limit, PART + RECORDER_SLOTS);
@@ -392,7 +399,7 @@ static void a_link_that_did_not_look_proves_no_silence(const struct control_rig 
 	struct control_world *w;
 
 	if (!rig->looks)
-		skip(); /* its modules are watched one by one: core/watch.h */
+		skip_case("its modules are watched one by one: core/watch.h");
 	w = running(rig);
 	w->blind = true;
 	control_pass(w, 10 * CONTROL_SILENCE_S * 1000);
@@ -421,9 +428,9 @@ static void a_source_that_waits_for_a_slot_is_not_silent(const struct control_ri
 	struct control_world *w;
 
 	if (!rig->resumed && rig->finish)
-		skip(); /* its sources speak while they wait */
+		skip_case("its sources speak while they wait");
 	if (rig->driver->starts_alone)
-		skip(); /* its sources do not wait */
+		skip_case("its sources do not wait");
 	w = running(rig);
 	for (uint32_t m = 0; m < RECORDER_MODULES; m++)
 		w->recorder.module[m].progress.opened = PART;
@@ -437,7 +444,7 @@ static void a_front_end_that_failed_is_not_waited_for(const struct control_rig *
 	struct control_world *w;
 
 	if (!rig->driver->hurry)
-		skip(); /* it shows on the connection */
+		skip_case("it shows on the connection");
 	w = running(rig);
 	rig->driver->hurry(w->state);
 	control_pass(w, 900);
@@ -453,7 +460,7 @@ static void strangers_change_nothing(const struct control_rig *rig)
 	unsigned calls;
 
 	if (!rig->stranger)
-		skip(); /* it listens to nothing */
+		skip_case("it listens to nothing");
 	w = opened(rig);
 	calls = w->recorder.calls;
 	rig->stranger(w);
@@ -474,7 +481,7 @@ static void a_source_that_hangs_up_is_over_once(const struct control_rig *rig)
 	struct control_world *w;
 
 	if (!rig->leave)
-		skip(); /* its sources cannot say so */
+		skip_case("its sources cannot say so");
 	w = running(rig);
 	rig->leave(w, 1);
 	control_pass(w, 100);
@@ -493,7 +500,7 @@ static void another_source_takes_its_place(const struct control_rig *rig)
 	struct control_world *w;
 
 	if (!rig->leave)
-		skip();
+		skip_case("its sources cannot say that they leave");
 	w = running(rig);
 	rig->leave(w, 1);
 	control_pass(w, 100);
@@ -524,7 +531,7 @@ static void a_count_that_is_not_believed_loses_the_source(const struct control_r
 	struct control_world *w;
 
 	if (rig->resumed)
-		skip(); /* it never counts */
+		skip_case("it never counts");
 	w = running(rig);
 	w->recorder.count_error = -EPROTO;
 	for (uint32_t m = 0; m < RECORDER_MODULES; m++) {
