@@ -56,6 +56,11 @@ struct sl_session_options {
 	const char *program;
 	sl_log_fn *log; /* NULL: stderr */
 	void *log_arg;
+	/* Each run gets a folder ROOT/NNNNNN of its own; relative paths of sinks, summary and
+	 * outcomes begin there. NULL: no folder, files lie where the experiment says. */
+	const char *root;
+	/* The status socket's name, for `sluice ps` and `sluice ctl`; NULL: no socket. */
+	const char *name;
 };
 
 struct sl_session;

@@ -41,6 +41,7 @@ enum {
 	SL_STATUS_CPUS = 256,
 	SL_STATUS_NAME = 64,
 	SL_STATUS_PATH = 1024,
+	SL_STATUS_PROGRESS = 96,
 };
 
 enum sl_state {
@@ -167,6 +168,13 @@ struct sl_status_threads {
 	uint64_t reserved[8];
 };
 
+/* When a thread of the run last did something for the data. A thread without work is as old as its
+ * last work: compare with the others. */
+struct sl_status_progress {
+	char name[16];
+	uint64_t at_ns; /* CLOCK_MONOTONIC; 0: not yet */
+};
+
 struct sl_status {
 	uint32_t bytes; /* of this structure, as the program that filled it knows it */
 	uint32_t state; /* enum sl_state */
@@ -207,6 +215,13 @@ struct sl_status {
 	char link[16], guard[SL_STATUS_NAME], proof[SL_STATUS_NAME];
 	char stopped_by[16]; /* a signal's name; empty: it ended by itself */
 	char early[128];     /* why it ended before its time; empty: it did not */
+
+	char session[SL_STATUS_NAME]; /* its name; empty: it has none */
+	char folder[SL_STATUS_PATH];  /* of this run; empty: it has none */
+	uint64_t run;		      /* its number, from 1: in its root, else in its session */
+	uint32_t progress_threads;    /* in use below */
+	uint32_t unused;
+	struct sl_status_progress progress[SL_STATUS_PROGRESS];
 };
 
 /* Module-frames over all modules. */
