@@ -99,6 +99,10 @@ struct sl_stage {
 
 	/* The files of its options; before open(). NULL: none. */
 	void (*files)(const void *state, sl_file_each *each, void *arg);
+
+	/* Of an ordered stage: forget what was learned, so that all is as after open(), for another
+	 * run. NULL, or an error: it is closed and opened. Other stages are not asked. */
+	int (*again)(void *state);
 };
 
 #ifdef __cplusplus

@@ -168,8 +168,9 @@ struct sl_status_threads {
 	uint64_t reserved[8];
 };
 
-/* When a thread of the run last did something for the data. A thread without work is as old as its
- * last work: compare with the others. */
+/* When a thread of the run last came round its loop, to the next ten milliseconds. A thread that
+ * waits comes round every 2 ms, too: an older time means that it is at work on one thing since, as
+ * a settler is whose sink writes to a slow disk. */
 struct sl_status_progress {
 	char name[16];
 	uint64_t at_ns; /* CLOCK_MONOTONIC; 0: not yet */

@@ -17,6 +17,14 @@ uint64_t sl_clock_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+uint64_t sl_clock_coarse_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 void sl_clock_sleep_until(uint64_t ns)
 {
 	const struct timespec until = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};

@@ -40,6 +40,13 @@ static inline void sl_queue_fini(struct sl_queue *queue)
 	queue->item = NULL;
 }
 
+/* While neither thread uses it. */
+static inline void sl_queue_clear(struct sl_queue *queue)
+{
+	atomic_store_explicit(&queue->head, 0, memory_order_relaxed);
+	atomic_store_explicit(&queue->tail, 0, memory_order_relaxed);
+}
+
 static inline bool sl_queue_push(struct sl_queue *queue, void *item)
 {
 	uint32_t head = atomic_load_explicit(&queue->head, memory_order_relaxed);

@@ -89,15 +89,15 @@ static int agree(struct sl_emulator *em, struct sl_client *client)
 	return err ? err : sl_client_ready(client);
 }
 
-/* The receiver may wait for other front ends: no time-out here, it is its own that counts. */
-static int wait_for_start(struct sl_client *client)
+/* The receiver may wait for other front ends, or for the next run: it decides how long. */
+static int wait_for_word(struct sl_client *client, enum sl_wire_type type)
 {
 	for (;;) {
 		int word = sl_client_listen(client, 100);
 
 		if (sl_signal)
 			return -EINTR;
-		if (word == SL_WIRE_START)
+		if (word == (int)type)
 			return 0;
 		if (word != 0)
 			return word < 0 ? word : -EPROTO;
@@ -203,21 +203,16 @@ static int send_blindly(struct sl_emulator *em, const struct emulate_options *o)
 	return err ? err : end_err;
 }
 
-static int one_plan(struct sl_emulator *em, const struct emulate_options *o)
+/* One run: agree on plans, send, and wait until the receiver has stored it. */
+static int one_run(struct sl_emulator *em, struct sl_client *client,
+		   const struct emulate_options *o)
 {
-	const struct sl_control_options *control = &em->experiment->control;
-	struct sl_client client;
-	int err = sl_client_connect(&client, control->address, (uint16_t)control->port,
-				    control->wait_s, &sl_signal);
-	int end_err;
+	int err = sl_emulator_plan_begin(em), end_err;
 
-	if (err)
-		return err;
-	err = sl_emulator_plan_begin(em);
 	if (!err)
-		err = agree(em, &client);
+		err = agree(em, client);
 	if (!err)
-		err = wait_for_start(&client);
+		err = wait_for_word(client, SL_WIRE_START);
 	if (!err) {
 		if (!o->quiet)
 			sl_info("sending %s%s%s from frame %llu on", em->experiment->detector->name,
@@ -225,11 +220,39 @@ static int one_plan(struct sl_emulator *em, const struct emulate_options *o)
 				em->experiment->transfer,
 				(unsigned long long)sl_geometry_frame(&em->geometry,
 								      em->first_frame));
-		err = serve(em, &client, o->fixed);
+		err = serve(em, client, o->fixed);
 	}
 	end_err = sl_emulator_plan_end(em);
-	sl_client_close(&client);
 	return end_err && end_err != -EPIPE ? end_err : err;
+}
+
+/* The receiver is a session that takes more runs: stay, and begin again when it says so. A front
+ * end that counts answers has its account of one run: it ends. */
+static bool stays(const struct sl_emulator *em, const struct sl_client *client,
+		  const struct emulate_options *o)
+{
+	return client->more && !em->feedback && !o->fixed && !sl_signal;
+}
+
+static int all_runs(struct sl_emulator *em, const struct emulate_options *o)
+{
+	const struct sl_control_options *control = &em->experiment->control;
+	struct sl_client client;
+	int err = sl_client_connect(&client, control->address, (uint16_t)control->port,
+				    control->wait_s, &sl_signal);
+
+	if (err)
+		return err;
+	err = one_run(em, &client, o);
+	while (!err && stays(em, &client, o)) {
+		/* A session that ends between two runs hangs up: that is no error. */
+		if (wait_for_word(&client, SL_WIRE_AGAIN))
+			break;
+		sl_emulator_again(em);
+		err = one_run(em, &client, o);
+	}
+	sl_client_close(&client);
+	return err;
 }
 
 /* One stream to its receiver. Each has a thread, a link and a detector of its own: a receiver that
@@ -267,7 +290,7 @@ static void *run_transfer(void *arg)
 	int err;
 
 	for (;;) {
-		err = em->experiment->link->oneway ? send_blindly(em, o) : one_plan(em, o);
+		err = em->experiment->link->oneway ? send_blindly(em, o) : all_runs(em, o);
 		if (err == -ERESTART && !sl_signal) {
 			err = sl_emulator_rejoin(em);
 			if (err)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 
@@ -45,6 +46,26 @@ void sl_controls_close(struct sl_controls *c)
 		c->driver[c->drivers]->close(c->state[c->drivers]);
 		free(c->state[c->drivers]);
 	}
+}
+
+int sl_controls_again(struct sl_controls *c, const struct sl_control_env *env)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < c->drivers && !err; i++) {
+		const struct sl_control *d = c->driver[i];
+		struct sl_control_env own = *env;
+
+		own.modules = (uint32_t)d->modules(env->experiment, false);
+		if (d->again) {
+			err = d->again(c->state[i], &own);
+			continue;
+		}
+		d->close(c->state[i]);
+		memset(c->state[i], 0, d->state_bytes);
+		err = d->open(c->state[i], &own);
+	}
+	return err;
 }
 
 void sl_controls_poll(struct sl_controls *c, int timeout_ms)
@@ -143,13 +164,13 @@ static bool leaving(const struct sl_controls *c)
 	return false;
 }
 
-void sl_controls_bye(struct sl_controls *c)
+void sl_controls_bye(struct sl_controls *c, bool more)
 {
 	uint64_t end = sl_clock_ns() + LEAVING_NS;
 
 	for (unsigned i = 0; i < c->drivers; i++)
 		if (c->driver[i]->bye)
-			c->driver[i]->bye(c->state[i]);
+			c->driver[i]->bye(c->state[i], more);
 	while (leaving(c) && sl_clock_ns() < end)
 		sl_controls_poll(c, LEAVING_MS);
 }

@@ -26,6 +26,8 @@ struct sl_controls {
 /* env->modules is set here, for each driver its own. Logs. After an error: close. */
 int sl_controls_open(struct sl_controls *controls, const struct sl_control_env *env, bool resumed);
 void sl_controls_close(struct sl_controls *controls);
+/* Another run: the same drivers. After an error: close. */
+int sl_controls_again(struct sl_controls *controls, const struct sl_control_env *env);
 
 /* Wait at most timeout_ms until a source has something to say, and handle what there is. */
 void sl_controls_poll(struct sl_controls *controls, int timeout_ms);
@@ -44,6 +46,6 @@ void sl_controls_stop(struct sl_controls *controls);
 bool sl_controls_hurry(struct sl_controls *controls); /* false: no driver needs that */
 void sl_controls_abandon(struct sl_controls *controls);
 /* Tell sources that what they sent is safe, and wait a moment until they have heard it. */
-void sl_controls_bye(struct sl_controls *controls);
+void sl_controls_bye(struct sl_controls *controls, bool more);
 
 #endif

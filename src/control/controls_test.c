@@ -101,7 +101,7 @@ static void two_drivers_share_a_run(void **state)
 	assert_false(sl_controls_hurry(&controls));
 	sl_controls_stop(&controls);
 	sl_controls_abandon(&controls);
-	sl_controls_bye(&controls);
+	sl_controls_bye(&controls, false);
 	assert_int_equal(recorder_over(&recorder, 0) + recorder_over(&recorder, 1), 2);
 	sl_controls_close(&controls);
 	sl_experiment_close(e);

@@ -13,7 +13,7 @@
 struct tcp {
 	struct sl_control_env env;
 	struct sl_server *server; /* NULL: not open */
-	bool stopping;
+	bool stopping, more;
 	uint64_t now_ns, bye_ns; /* 0: BYE was not said */
 };
 
@@ -178,12 +178,25 @@ static void abandon(void *state)
 	sl_server_abandon(((struct tcp *)state)->server);
 }
 
-static void bye(void *state)
+static void bye(void *state, bool more)
 {
 	struct tcp *tcp = state;
 
 	tcp->bye_ns = tcp->now_ns;
-	sl_server_bye(tcp->server);
+	tcp->more = more;
+	sl_server_bye(tcp->server, more);
+}
+
+static int again(void *state, const struct sl_control_env *env)
+{
+	struct tcp *tcp = state;
+
+	tcp->env = *env;
+	tcp->stopping = tcp->more = false;
+	tcp->bye_ns = 0;
+	tcp->now_ns = sl_clock_ns();
+	sl_server_again(tcp->server, tcp->now_ns);
+	return 0;
 }
 
 /* A front end that hangs up first has heard BYE, and leaves no port of ours in TIME_WAIT. */
@@ -191,7 +204,7 @@ static bool leaving(const void *state)
 {
 	const struct tcp *tcp = state;
 
-	return tcp->bye_ns && tcp->now_ns - tcp->bye_ns < LEAVING_NS &&
+	return tcp->bye_ns && !tcp->more && tcp->now_ns - tcp->bye_ns < LEAVING_NS &&
 	       sl_server_connected(tcp->server);
 }
 
@@ -214,4 +227,5 @@ const struct sl_control sl_control_tcp = {
 	.abandon = abandon,
 	.bye = bye,
 	.leaving = leaving,
+	.again = again,
 };

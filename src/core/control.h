@@ -13,7 +13,7 @@
  *            beside any.
  * Order:     open; poll until planned() of all drivers together is the number of modules and all
  *            are ready(); start; poll; stop, then perhaps abandon; poll until the receiver is done;
- *            the sinks close; bye; poll while leaving(); close.
+ *            the sinks close; bye; poll while leaving(); then again for the next run, or close.
  *            A driver that `starts_alone` has sources that begin by themselves: the receiver's
  *            threads run, and slots are open, before ready().
  * Threads:   the run's control thread; ops are called on it, too.
@@ -99,8 +99,12 @@ struct sl_control {
 	void (*abandon)(void *state); /* sources that still run are lost */
 	/* The account is final and the sinks have closed, whether they could store everything or
 	 * not: sources may forget what they sent. NULL: nothing goes back. */
-	void (*bye)(void *state);
-	bool (*leaving)(const void *state); /* after bye: poll on, it is not heard yet. NULL: no */
+	void (*bye)(void *state, bool more); /* more: another run may follow */
+	bool (*leaving)(const void *state);  /* after bye: poll on, it is not heard yet. NULL: no */
+
+	/* After bye with `more`: another run of the same experiment; sources that stayed are asked
+	 * for new offers. NULL: the driver is closed and opened. */
+	int (*again)(void *state, const struct sl_control_env *env);
 };
 
 #endif

@@ -68,6 +68,9 @@ struct sl_unit {
 	int (*submit)(void *state, struct sl_batch *batch);
 	int (*reap)(void *state, struct sl_batch **batch); /* 1 or 0 */
 	int (*work)(void *state, unsigned worker);	   /* 1: did something, 0: idle */
+	/* Another run begins, with the same chain; no worker is at work. -errno, or NULL: it must
+	 * be closed and opened. */
+	int (*again)(void *state);
 	/* What it has to say when all is over, before close(). NULL: nothing. */
 	void (*figures)(const void *state, sl_unit_figure *figure, void *arg);
 };

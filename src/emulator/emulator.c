@@ -206,6 +206,20 @@ int sl_emulator_rejoin(struct sl_emulator *em)
 	return sl_emulator_join(em, next);
 }
 
+void sl_emulator_again(struct sl_emulator *em)
+{
+	const struct sl_fault_options *o = &em->experiment->faults;
+
+	em->frame = 0;
+	em->bright_left = em->experiment->run.frames;
+	em->joined = false;
+	if (!em->faults)
+		return;
+	sl_faults_init(em->faults, o);
+	em->restart =
+		sl_faults_restart_of(o, em->first_module, em->end_module, em->geometry.modules) > 0;
+}
+
 int sl_emulator_plan_begin(struct sl_emulator *em)
 {
 	struct sl_experiment *e = em->experiment;

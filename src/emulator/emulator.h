@@ -105,6 +105,9 @@ int sl_emulator_join(struct sl_emulator *emulator, uint64_t first_frame);
 /* After a plan that ended with -ERESTART: where it comes back. -ENODATA: no frames are left. */
 int sl_emulator_rejoin(struct sl_emulator *emulator);
 
+/* Another run of the same session: frames, darks and faults begin as at first. */
+void sl_emulator_again(struct sl_emulator *emulator);
+
 /* Open the link afresh. */
 int sl_emulator_plan_begin(struct sl_emulator *emulator);
 int sl_emulator_offer(struct sl_emulator *emulator, uint32_t module, struct sl_offer *offer);

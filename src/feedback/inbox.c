@@ -241,7 +241,7 @@ static void conclude(struct sl_feedback_inbox *w)
 	if (reached > w->last)
 		w->lost(w->arg, reached - w->last);
 	take_down(w);
-	sl_server_bye(w->server);
+	sl_server_bye(w->server, false);
 }
 
 int sl_feedback_inbox_poll(struct sl_feedback_inbox *w)

@@ -428,6 +428,7 @@ void *sl_dispatcher_main(void *receiver)
 		uint32_t seen = sl_bell_read(&r->events);
 		int work = reap(&d);
 
+		sl_turn_note(&r->turn[SL_TURN_DISPATCHER]);
 		work += open_slots(&d);
 		work += assemble(&d);
 		work += hand_on(&d);

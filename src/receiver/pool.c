@@ -68,6 +68,13 @@ int sl_pool_init(struct sl_pool *pool, uint32_t count, uint32_t modules, uint32_
 	return 0;
 }
 
+void sl_pool_reset(struct sl_pool *pool)
+{
+	sl_queue_clear(&pool->free);
+	for (uint32_t i = 0; i < pool->count; i++)
+		sl_queue_push(&pool->free, &pool->frames[i]);
+}
+
 void sl_pool_fini(struct sl_pool *pool)
 {
 	sl_queue_fini(&pool->free);

@@ -34,6 +34,9 @@ int sl_pool_init(struct sl_pool *pool, uint32_t count, uint32_t modules, uint32_
 		 const struct sl_shape *result, uint32_t results);
 void sl_pool_fini(struct sl_pool *pool);
 
+/* All frames are back, wherever they were; no thread uses the pool. */
+void sl_pool_reset(struct sl_pool *pool);
+
 struct sl_flow_frame *sl_pool_get(struct sl_pool *pool); /* NULL: all are travelling */
 void sl_pool_put(struct sl_pool *pool, struct sl_flow_frame *frame);
 

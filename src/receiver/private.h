@@ -15,6 +15,7 @@
 #include <sluice/status.h>
 
 #include "base/bell.h"
+#include "base/clock.h"
 #include "base/histogram.h"
 #include "base/queue.h"
 #include "base/thread.h"
@@ -90,25 +91,44 @@ struct sl_figures {
 enum { SL_FIGURES_WORDS = sizeof(struct sl_figures) / 8, SL_FIGURES_NS = 250 * 1000 * 1000 };
 _Static_assert(sizeof(struct sl_figures) % 8 == 0, "it is copied word by word");
 
+/* When a thread last came round its loop (sl_status_progress); alone on its cache line. */
+struct sl_turn {
+	_Alignas(64) _Atomic uint64_t at_ns;
+};
+enum {
+	SL_TURN_DISPATCHER = SL_POLLERS,
+	SL_TURN_SETTLER,
+	SL_TURN_WORKERS,
+	SL_TURNS = SL_TURN_WORKERS + 64
+};
+_Static_assert((int)SL_TURNS <= (int)SL_STATUS_PROGRESS, "status has a place for each thread");
+
+/* Written once in a tick of the kernel, so that it costs next to nothing. */
+static inline void sl_turn_note(struct sl_turn *turn)
+{
+	uint64_t now = sl_clock_coarse_ns();
+
+	if (atomic_load_explicit(&turn->at_ns, memory_order_relaxed) != now)
+		atomic_store_explicit(&turn->at_ns, now, memory_order_relaxed);
+}
+
 struct sl_figures_board {
 	_Atomic uint32_t sequence;
 	_Atomic uint64_t word[SL_FIGURES_WORDS];
 	uint64_t taken_ns; /* its own thread's */
 };
 
+/* Two parts. The first stays from run to run of a session (again.c): what is slow to make and the
+ * same for every run. The second begins with zeros for each run. */
 struct sl_receiver {
 	struct sl_experiment *experiment;
 	struct sl_geometry geometry;
 	struct sl_calibration calibration;
 	struct sl_calibrated calibrated;
-	struct sl_env env;
-	struct sl_feedback_senders feedback;
-	char guard[64];
-	bool detector_open, link_open, unit_open, started;
-	_Atomic bool outcomes_failed;
-	_Atomic uint32_t state;	 /* enum sl_state */
-	_Atomic bool same_clock; /* source and receiver share a host */
-	unsigned sinks_open;
+	struct sl_env env; /* stages and the unit keep its address */
+	bool detector_open, unit_open;
+	bool resting;	    /* between two runs: there is no second part */
+	void *link_options; /* the link's state before its first open: each run starts from it */
 
 	struct sl_placement placement;
 	int ring_node;	 /* where its memory lies; -1: there is one node, or it cannot be told */
@@ -118,26 +138,14 @@ struct sl_receiver {
 		*handover_from; /* while it begins; NULL: there was no receiver before */
 	struct sl_region notes; /* for the receiver after this one */
 
-	uint32_t plans; /* that were made or taken over so far */
 	struct sl_region region;
-	struct sl_ring ring;
-	struct sl_assembler assembler;
-	struct sl_link_counters counters;
 	unsigned pollers; /* threads of the link */
 	struct sl_wake wake[SL_POLLERS];
-	_Atomic uint64_t link_idle[SL_POLLERS]; /* how often it found nothing to take */
-	_Atomic uint64_t limit;			/* no slot is opened from this sequence on */
-	_Atomic bool pause;			/* wanted; then the dispatcher sets: */
-	_Atomic uint64_t pause_limit;		/* the same, while the run is paused */
-	_Atomic uint32_t stop_link, stop_workers, dispatched, settled;
-	_Atomic uint32_t abandon; /* a start that failed half-way: end without an account */
 
 	struct sl_chain_build build;
 	struct sl_pool pool;
 	struct sl_pool dropped; /* ring.overrun drop_oldest: frames that carry outcomes only */
 	void *fill;		/* ring.incomplete keep: the pixels of a missing module */
-	/* Slots of the fullest module; frames from the assembler to the settler; from there on. */
-	struct sl_gauge slots_used, at_unit, at_sinks;
 	unsigned workers;
 	struct sl_batch *batches; /* [n_batches] */
 	uint32_t n_batches;
@@ -145,6 +153,28 @@ struct sl_receiver {
 	struct sl_bell events;	 /* dispatcher: cells, finished batches, frames that came back */
 	struct sl_bell todo;	 /* workers */
 	struct sl_bell settling; /* settler */
+	struct sl_feedback_senders feedback; /* at the address that env names */
+	_Atomic bool same_clock;	     /* source and receiver share a host; likewise */
+
+	/* ---- of one run: zeros at its beginning; `guard` is the first member ---- */
+	char guard[64];
+	bool link_open, started;
+	_Atomic bool outcomes_failed;
+	_Atomic uint32_t state; /* enum sl_state */
+	unsigned sinks_open;
+	uint32_t plans; /* that were made or taken over so far */
+	struct sl_ring ring;
+	struct sl_assembler assembler;
+	struct sl_link_counters counters;
+	_Atomic uint64_t link_idle[SL_POLLERS]; /* how often it found nothing to take */
+	_Atomic uint64_t limit;			/* no slot is opened from this sequence on */
+	_Atomic bool pause;			/* wanted; then the dispatcher sets: */
+	_Atomic uint64_t pause_limit;		/* the same, while the run is paused */
+	_Atomic uint32_t stop_link, stop_workers, dispatched, settled;
+	_Atomic uint32_t abandon; /* a start that failed half-way: end without an account */
+
+	/* Slots of the fullest module; frames from the assembler to the settler; from there on. */
+	struct sl_gauge slots_used, at_unit, at_sinks;
 
 	struct sl_ledger ledger;
 	_Atomic bool overrun; /* the run ends because a source found no room (ring.overrun stop) */
@@ -163,6 +193,7 @@ struct sl_receiver {
 	uint32_t sink_wants[SL_EXPERIMENT_SINKS];    /* enum sl_wants */
 	_Atomic int sink_error[SL_EXPERIMENT_SINKS]; /* the first of each */
 
+	struct sl_turn turn[SL_TURNS]; /* link threads, SL_TURN_DISPATCHER, ... */
 	struct sl_thread link_thread[SL_POLLERS], dispatch_thread, settle_thread;
 	struct sl_thread worker_thread[64];
 	struct sl_worker_arg {
@@ -170,6 +201,16 @@ struct sl_receiver {
 		unsigned index;
 	} worker_arg[64], link_arg[SL_POLLERS];
 };
+
+/* receiver.c: the steps of an opening that each run takes, in this order. */
+int sl_receiver_open_ring(struct sl_receiver *receiver);
+int sl_receiver_open_link(struct sl_receiver *receiver);
+int sl_receiver_open_unit(struct sl_receiver *receiver);
+int sl_receiver_open_outputs(struct sl_receiver *receiver, const char *outcomes_path);
+void sl_receiver_close_unit(struct sl_receiver *receiver);
+void sl_receiver_close_run(struct sl_receiver *receiver); /* the second part, and its threads */
+void sl_receiver_begin_run(
+	struct sl_receiver *receiver); /* second part: zeros, and what is not 0 */
 
 /* sources.c: how often the link looked and found nothing: the poller that did so least. */
 uint64_t sl_receiver_idle(const struct sl_receiver *receiver);

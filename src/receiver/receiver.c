@@ -41,11 +41,44 @@ static int open_detector(struct sl_receiver *r)
 	return 0;
 }
 
-static int open_ring(struct sl_receiver *r)
+/* The ring's memory stays from run to run. */
+static int open_region(struct sl_receiver *r, const struct sl_lines *lines)
+{
+	const struct sl_experiment *e = r->experiment;
+	uint64_t bytes = sl_ring_lines_bytes(e->ring.slots, r->geometry.modules, lines);
+	int err = sl_receiver_open_memory(r, bytes);
+
+	if (err == -EINVAL || err == -ENOTSUP)
+		return err; /* said there */
+	if (err) {
+		sl_error("no memory for a ring of %u slots (%.1f GB): %s; lower ring.slots, or "
+			 "raise the "
+			 "limit that is in the way (ulimit -v, -f for shm)",
+			 e->ring.slots, (double)bytes * 1e-9, strerror(-err));
+		return err;
+	}
+	r->ring_node = r->placement.nodes > 1 ? sl_numa_of(r->region.base) : -1;
+	return 0;
+}
+
+static int open_fill(struct sl_receiver *r)
+{
+	if (r->fill)
+		return 0;
+	r->fill = malloc(r->ring.record_at);
+	if (!r->fill)
+		return -ENOMEM;
+	memset(r->fill, SL_FILL_BYTE, r->ring.record_at);
+	/* -1 would be a measurement. */
+	for (uint64_t i = 0; r->geometry.dtype == SL_I16 && i < r->ring.record_at / 2; i++)
+		((int16_t *)r->fill)[i] = INT16_MIN;
+	return 0;
+}
+
+int sl_receiver_open_ring(struct sl_receiver *r)
 {
 	struct sl_experiment *e = r->experiment;
 	struct sl_lines lines;
-	uint64_t bytes;
 	struct sl_assembler_options options = {
 		.late_frames = e->ring.late_frames,
 		.late_timeout_ns = e->ring.late_timeout_us
@@ -59,35 +92,17 @@ static int open_ring(struct sl_receiver *r)
 	};
 	int err = sl_ring_options_lines(&e->ring, &r->geometry, &lines);
 
+	if (!err && !r->region.base)
+		err = open_region(r, &lines);
 	if (err)
 		return err;
-	bytes = sl_ring_lines_bytes(e->ring.slots, r->geometry.modules, &lines);
-	err = sl_receiver_open_memory(r, bytes);
-	if (err == -EINVAL || err == -ENOTSUP)
-		return err; /* said there */
-	if (err) {
-		sl_error("no memory for a ring of %u slots (%.1f GB): %s; lower ring.slots, or "
-			 "raise the "
-			 "limit that is in the way (ulimit -v, -f for shm)",
-			 e->ring.slots, (double)bytes * 1e-9, strerror(-err));
-		return err;
-	}
 	if (e->ring.poison)
 		sl_region_poison(&r->region);
-	r->ring_node = r->placement.nodes > 1 ? sl_numa_of(r->region.base) : -1;
 	err = sl_ring_init_lines(&r->ring, &r->region, &r->events, e->ring.slots,
 				 r->geometry.modules, &lines);
-	if (!err && e->ring.incomplete == SL_INCOMPLETE_KEEP) {
-		r->fill = malloc(r->ring.record_at);
-		err = r->fill ? 0 : -ENOMEM;
-	}
-	if (r->fill) {
-		memset(r->fill, SL_FILL_BYTE, r->ring.record_at);
-		/* -1 would be a measurement. */
-		for (uint64_t i = 0; r->geometry.dtype == SL_I16 && i < r->ring.record_at / 2; i++)
-			((int16_t *)r->fill)[i] = INT16_MIN;
-		options.fill = r->fill;
-	}
+	if (!err && e->ring.incomplete == SL_INCOMPLETE_KEEP)
+		err = open_fill(r);
+	options.fill = r->fill;
 	if (!err)
 		err = sl_ring_options_align(&e->ring, r->geometry.modules, &options.align);
 	if (!err)
@@ -117,7 +132,7 @@ static uint32_t guards_of(const struct sl_receiver *r)
 	return facts.credits ? e->link->guards : e->link->guards & ~(uint32_t)SL_GUARD_CREDITED;
 }
 
-static int open_link(struct sl_receiver *r)
+int sl_receiver_open_link(struct sl_receiver *r)
 {
 	struct sl_experiment *e = r->experiment;
 	struct sl_link_env env = {
@@ -138,6 +153,7 @@ static int open_link(struct sl_receiver *r)
 		fd = fcntl(r->handover_from->link_fd, F_DUPFD_CLOEXEC, 0);
 		env.handover_fd = &fd;
 	}
+	memcpy(e->link_state, r->link_options, e->link->state_bytes);
 	r->link_open = true;
 	err = e->link->open(e->link_state, &env);
 	if (err)
@@ -151,7 +167,7 @@ static int open_link(struct sl_receiver *r)
 	return 0;
 }
 
-static int open_unit(struct sl_receiver *r)
+int sl_receiver_open_unit(struct sl_receiver *r)
 {
 	struct sl_experiment *e = r->experiment;
 	uint32_t at_a_time = e->unit->batches ? e->unit->batches(e->unit_state) : 1, frames;
@@ -245,14 +261,53 @@ static int open_memory(struct sl_receiver *r)
 	if (!err)
 		err = open_detector(r);
 	if (!err)
-		err = open_ring(r);
+		err = sl_receiver_open_ring(r);
 	if (!err)
-		err = open_link(r);
+		err = sl_receiver_open_link(r);
 	if (!err)
-		err = open_unit(r);
+		err = sl_receiver_open_unit(r);
 	if (!preferred)
 		sl_numa_forget();
 	return err;
+}
+
+void sl_receiver_begin_run(struct sl_receiver *r)
+{
+	memset((char *)r + offsetof(struct sl_receiver, guard), 0,
+	       sizeof(*r) - offsetof(struct sl_receiver, guard));
+	atomic_store(&r->same_clock, true); /* until an offer comes from elsewhere */
+	atomic_store(&r->limit, UINT64_MAX);
+	atomic_store(&r->pause_limit, UINT64_MAX);
+	r->resting = false;
+}
+
+/* Files last: a run that could not begin leaves none behind. */
+int sl_receiver_open_outputs(struct sl_receiver *r, const char *outcomes_path)
+{
+	int err = open_outcomes(r, outcomes_path);
+
+	if (!err)
+		err = open_sinks(r);
+	if (err)
+		return err;
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		atomic_store(&r->source[m].state, SL_SOURCE_RUNNING);
+	atomic_store(&r->ledger.source_alive, r->experiment->run.modules);
+	sl_figures_take_unit(r);
+	sl_figures_take_sinks(r);
+	atomic_store(&r->state, SL_STATE_CONFIGURED);
+	return 0;
+}
+
+static int keep_link_options(struct sl_receiver *r)
+{
+	const struct sl_experiment *e = r->experiment;
+
+	r->link_options = malloc(e->link->state_bytes ? e->link->state_bytes : 1);
+	if (!r->link_options)
+		return -ENOMEM;
+	memcpy(r->link_options, e->link_state, e->link->state_bytes);
+	return 0;
 }
 
 static int open_all(struct sl_experiment *experiment, const char *outcomes_path, bool kept,
@@ -265,33 +320,24 @@ static int open_all(struct sl_experiment *experiment, const char *outcomes_path,
 		return -ENOMEM;
 	memset(r, 0, sizeof(*r));
 	r->experiment = experiment;
-	r->same_clock = true; /* until an offer comes from elsewhere */
-	atomic_store(&r->limit, UINT64_MAX);
-	atomic_store(&r->pause_limit, UINT64_MAX);
 	r->outlives = kept;
 	r->handover_from = handover;
 	r->region.fd = r->notes.fd = -1;
 	r->pool.results.fd = r->dropped.results.fd = -1;
-	err = sl_ledger_init(&r->ledger, experiment->run.modules);
+	sl_receiver_begin_run(r);
+	err = keep_link_options(r);
+	if (!err)
+		err = sl_ledger_init(&r->ledger, experiment->run.modules);
 	if (!err)
 		err = sl_placement_receiver(experiment, "", &r->placement);
 	if (!err)
 		err = open_memory(r);
 	if (!err)
-		err = open_outcomes(r, outcomes_path);
-	/* Files last: nothing is left behind by a run that could not begin. */
-	if (!err)
-		err = open_sinks(r);
+		err = sl_receiver_open_outputs(r, outcomes_path);
 	if (err) {
 		sl_receiver_close(r);
 		return err;
 	}
-	for (uint32_t m = 0; m < r->ring.modules; m++)
-		atomic_store(&r->source[m].state, SL_SOURCE_RUNNING);
-	atomic_store(&r->ledger.source_alive, experiment->run.modules);
-	sl_figures_take_unit(r);
-	sl_figures_take_sinks(r);
-	atomic_store(&r->state, SL_STATE_CONFIGURED);
 	*receiver = r;
 	return 0;
 }
@@ -358,7 +404,7 @@ int sl_receiver_finish(struct sl_receiver *r)
 	return err;
 }
 
-void sl_receiver_close(struct sl_receiver *r)
+void sl_receiver_close_run(struct sl_receiver *r)
 {
 	struct sl_experiment *e = r->experiment;
 
@@ -369,20 +415,42 @@ void sl_receiver_close(struct sl_receiver *r)
 	close_sinks(r, NULL);
 	if (r->outcomes)
 		fclose(r->outcomes);
+	r->outcomes = NULL;
 	free(r->pending);
+	r->pending = NULL;
+	if (r->link_open)
+		e->link->close(e->link_state);
+	r->link_open = false;
+	sl_ring_fini(&r->ring);
+	sl_ledger_fini(&r->ledger);
+}
+
+/* Before the memory goes that the unit knows of. */
+void sl_receiver_close_unit(struct sl_receiver *r)
+{
+	struct sl_experiment *e = r->experiment;
+
 	sl_queue_fini(&r->to_settle);
 	for (unsigned i = 0; r->batches && i < r->n_batches; i++)
 		free(r->batches[i].frame);
 	free(r->batches);
-	if (r->unit_open) /* before the memory goes that it knows of */
+	r->batches = NULL;
+	if (r->unit_open)
 		e->unit->close(e->unit_state);
+	r->unit_open = false;
 	sl_pool_fini(&r->pool);
 	sl_pool_fini(&r->dropped);
-	free(r->fill);
 	sl_chain_close(&r->build);
-	if (r->link_open)
-		e->link->close(e->link_state);
-	sl_ring_fini(&r->ring);
+}
+
+void sl_receiver_close(struct sl_receiver *r)
+{
+	struct sl_experiment *e = r->experiment;
+
+	if (!r->resting)
+		sl_receiver_close_run(r);
+	sl_receiver_close_unit(r);
+	free(r->fill);
 	if (r->region.base)
 		sl_region_close(&r->region);
 	if (r->notes.base)
@@ -392,6 +460,6 @@ void sl_receiver_close(struct sl_receiver *r)
 		e->detector->close(e->detector_state);
 	for (unsigned i = 0; i < r->pollers; i++)
 		close(r->wake[i].fd);
-	sl_ledger_fini(&r->ledger);
+	free(r->link_options);
 	free(r);
 }

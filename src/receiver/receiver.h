@@ -9,7 +9,7 @@
  *            pool runs dry, slots stay closed, credits stop, and the source waits. Nothing is
  *            dropped for want of room.
  * Order:     open, accept per module, start, count/gone as the source reports, until done; finish;
- *            close.
+ *            then rest and again for the next run, or close.
  * Threads:   all calls on the control thread, but for sl_receiver_status(): any thread, between
  *            open and close.
  * Ownership: borrows the experiment. */
@@ -107,6 +107,12 @@ bool sl_receiver_is_exhausted(const struct sl_receiver *receiver);
 
 /* Stop threads, close sinks, resolve what was pending. 0, or the first sink's error. */
 int sl_receiver_finish(struct sl_receiver *receiver);
+
+/* Between two runs of the same experiment. rest(), after finish(): close the link and what belongs
+ * to one run; memory, detector, stages and unit stay. again(): as a receiver that was just opened.
+ * After an error: close. Not for a receiver of a keeper. */
+void sl_receiver_rest(struct sl_receiver *receiver);
+int sl_receiver_again(struct sl_receiver *receiver, const char *outcomes_path);
 void sl_receiver_close(struct sl_receiver *receiver);
 
 #endif

@@ -233,6 +233,7 @@ void *sl_settler_main(void *receiver)
 		uint32_t last = atomic_load(&r->dispatched);
 		struct sl_flow_frame *flow = sl_queue_pop(&r->to_settle);
 
+		sl_turn_note(&r->turn[SL_TURN_SETTLER]);
 		if (!flow && last)
 			break;
 		if (!flow) {

@@ -125,6 +125,28 @@ static void threads_status(const struct sl_receiver *r, struct sl_status_threads
 	threads->busy_ns = get(&r->busy_ns);
 }
 
+static void add_progress(const struct sl_receiver *r, struct sl_status *status, unsigned turn,
+			 const char *name, unsigned index)
+{
+	struct sl_status_progress *p = &status->progress[status->progress_threads++];
+
+	if (index == UINT32_MAX)
+		snprintf(p->name, sizeof(p->name), "%s", name);
+	else
+		snprintf(p->name, sizeof(p->name), "%s-%u", name, index);
+	p->at_ns = get(&r->turn[turn].at_ns);
+}
+
+static void progress_status(const struct sl_receiver *r, struct sl_status *status)
+{
+	for (unsigned i = 0; i < r->pollers; i++)
+		add_progress(r, status, i, "link", i);
+	add_progress(r, status, SL_TURN_DISPATCHER, "dispatcher", UINT32_MAX);
+	add_progress(r, status, SL_TURN_SETTLER, "settler", UINT32_MAX);
+	for (unsigned i = 0; i < r->workers; i++)
+		add_progress(r, status, SL_TURN_WORKERS + i, "worker", i);
+}
+
 /* Every slot that is open was filled, and what was in them has its outcome. */
 static bool is_drained(const struct sl_receiver *r, const struct sl_status *status)
 {
@@ -165,5 +187,6 @@ void sl_receiver_status(const struct sl_receiver *r, struct sl_status *status)
 		latency_status(&r->latency[l], &status->latency[l]);
 	link_status(r, status);
 	threads_status(r, &status->threads);
+	progress_status(r, status);
 	status->taken_ns = sl_clock_ns();
 }

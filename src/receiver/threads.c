@@ -25,6 +25,7 @@ static void *link_main(void *arg)
 	sl_placement_idle(&r->placement, r->experiment, &idle);
 	sl_data_thread_begin("link");
 	while (!atomic_load_explicit(&r->stop_link, memory_order_relaxed)) {
+		sl_turn_note(&r->turn[poller->index]);
 		if (link->poll(state, poller->index, POLL_BUDGET) > 0) {
 			sl_idle_work(&idle);
 			continue;
@@ -72,6 +73,7 @@ static void *worker_main(void *arg)
 		 * WOKEN). */
 		if (atomic_load_explicit(&r->stop_workers, memory_order_relaxed))
 			break;
+		sl_turn_note(&r->turn[SL_TURN_WORKERS + worker->index]);
 		did = unit->work(r->experiment->unit_state, worker->index);
 		note_busy(r, did, &since);
 		if (copies && turns++ % FIGURES_TURNS == 0)

@@ -239,10 +239,16 @@ int sl_session_open(const struct sl_session_options *options, struct sl_session 
 
 void sl_session_close(struct sl_session *s)
 {
+	const struct sl_log_target *before;
+
 	if (!s)
 		return;
 	sl_session_stop(s, "close");
 	sl_session_wish(s, SL_WISH_CLOSE);
 	sl_thread_join(&s->thread);
+	before = sl_log_target();
+	sl_log_set_target(&s->log);
+	sl_session_release(s);
+	sl_log_set_target(before);
 	free_session(s);
 }

@@ -58,12 +58,14 @@ struct sl_session {
 	int wake;		       /* eventfd: there is a new wish */
 
 	struct sl_experiment *experiment;
-	struct sl_receiver *receiver; /* NULL: not open */
+	struct sl_receiver *receiver; /* of a run; NULL: there is none */
+	struct sl_receiver *kept;     /* between two runs: memory and stages; NULL: none */
 	struct sl_controls controls;
 	struct sl_session_keeper keeper;
 	bool started; /* the receiver's threads run */
 	pid_t child;  /* 0: none */
 	int child_status;
+	bool child_stayed; /* from an earlier run */
 	struct sl_child_log child_log;
 	char transfer_path[SL_TRANSFER_NAME + 16]; /* of its sections in the file */
 	uint64_t stopping_ns;			   /* 0: sources are not asked to end */
@@ -100,6 +102,7 @@ bool sl_session_wants(const struct sl_session *session, uint32_t which);
 int sl_session_open_controls(struct sl_session *session);
 int sl_session_write_port_file(struct sl_session *session);
 int sl_session_spawn_child(struct sl_session *session); /* the detector side */
+bool sl_session_has_child(struct sl_session *session);	/* of an earlier run, and it lives */
 /* Every module has a plan and every source is ready; wait for that. */
 bool sl_session_sources_are_ready(const struct sl_session *session);
 int sl_session_wait_for_sources(struct sl_session *session);
@@ -114,5 +117,7 @@ void sl_session_acquire(struct sl_session *session);
 /* ---- run.c ---- */
 /* From arm to the end, on the control thread. */
 void sl_session_run(struct sl_session *session);
+/* Give up what was kept for the next run. No run is under way. */
+void sl_session_release(struct sl_session *session);
 
 #endif

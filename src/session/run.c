@@ -47,10 +47,18 @@ static int check_outputs(const struct sl_session *s)
 /* Status from any thread sees the receiver from now on. */
 static int open_receiver(struct sl_session *s)
 {
-	struct sl_receiver *receiver = NULL;
-	int err = sl_session_keeper_open(&s->keeper, s->experiment,
-					 s->outcomes[0] ? s->outcomes : NULL, &receiver);
+	const char *outcomes = s->outcomes[0] ? s->outcomes : NULL;
+	struct sl_receiver *receiver = s->kept;
+	int err;
 
+	s->kept = NULL;
+	if (receiver) {
+		err = sl_receiver_again(receiver, outcomes);
+		if (err)
+			sl_receiver_close(receiver);
+	} else {
+		err = sl_session_keeper_open(&s->keeper, s->experiment, outcomes, &receiver);
+	}
 	if (err)
 		return checked(s,
 			       s->experiment->control.keeper[0] ? SL_ERROR_KEEPER : SL_ERROR_SYSTEM,
@@ -85,7 +93,7 @@ static int arm(struct sl_session *s)
 		err = checked(s, SL_ERROR_SYSTEM, start_early(s));
 	if (!err)
 		err = checked(s, SL_ERROR_OUTPUT, sl_session_write_port_file(s));
-	if (!err && s->experiment->emulate_local)
+	if (!err && s->experiment->emulate_local && !sl_session_has_child(s))
 		err = checked(s, SL_ERROR_FRONT_END, sl_session_spawn_child(s));
 	if (!err)
 		err = sl_session_wait_for_sources(s);
@@ -156,6 +164,25 @@ static void conclude(struct sl_session *s)
 		sl_session_fail(s, SL_ERROR_OUTPUT, -EIO, "the outcome log is not whole");
 }
 
+/* The next run finds memory, stages and front ends as this one leaves them. What a keeper holds
+ * belongs to the run that a keeper takes over. */
+static bool keeps(const struct sl_session *s)
+{
+	return !s->hooks.single && !s->experiment->control.keeper[0] && !s->abandoned_ns &&
+	       !sl_session_wants(s, SL_WISH_CLOSE);
+}
+
+static void rest(struct sl_session *s)
+{
+	if (s->experiment->feedback.address[0]) /* its account of answers is that of one run */
+		sl_session_end_child(s);
+	pthread_mutex_lock(&s->lock);
+	s->kept = s->receiver;
+	s->receiver = NULL;
+	pthread_mutex_unlock(&s->lock);
+	sl_receiver_rest(s->kept);
+}
+
 static void close_all(struct sl_session *s)
 {
 	struct sl_receiver *receiver = s->receiver;
@@ -169,6 +196,15 @@ static void close_all(struct sl_session *s)
 		sl_receiver_close(receiver);
 		sl_session_keeper_close(&s->keeper);
 	}
+	if (s->kept)
+		sl_receiver_close(s->kept);
+	s->kept = NULL;
+}
+
+void sl_session_release(struct sl_session *s)
+{
+	if (s->kept)
+		close_all(s);
 }
 
 /* It never began. */
@@ -183,6 +219,7 @@ static void note_failure(struct sl_session *s)
 
 void sl_session_run(struct sl_session *s)
 {
+	bool more = false;
 	int err;
 
 	s->started = false;
@@ -201,11 +238,15 @@ void sl_session_run(struct sl_session *s)
 		/* In this order: what a source sent is safe before it may forget it. */
 		sl_receiver_finish(s->receiver);
 		sl_session_keeper_end(&s->keeper, s->receiver);
-		sl_controls_bye(&s->controls);
+		more = keeps(s);
+		sl_controls_bye(&s->controls, more);
 		conclude(s);
 	} else {
 		note_failure(s);
 	}
-	close_all(s);
+	if (more)
+		rest(s);
+	else
+		close_all(s);
 	sl_session_set_state(s, !err || err == -EINTR ? SL_STATE_ENDED : SL_STATE_FAULT);
 }

@@ -14,6 +14,7 @@ struct sl_session_hooks {
 	bool report;	   /* the front end that is started prints one, too */
 	bool still;	   /* do not log what is waited for */
 	bool quiet;	   /* do not log where threads run */
+	bool single;	   /* one run: front ends are not asked to stay for another */
 };
 
 /* As sl_session_open(). hooks: NULL: none. */

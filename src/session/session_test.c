@@ -1,5 +1,6 @@
 /* session_test.c - sessions: states, wrong calls, errors, logs; runs with the emulator as a child,
  * where this build has the program. */
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <netinet/in.h>
@@ -329,6 +330,156 @@ static void runs_follow_each_other(void **state)
 	sl_session_close(session);
 }
 
+/* The process of the detector side; 0: there is none. */
+static int emulator_pid(void)
+{
+	char command[64];
+	int pid, found = 0;
+	FILE *list;
+
+	snprintf(command, sizeof(command), "cat /proc/%d/task/*/children", getpid());
+	list = popen(command, "r");
+	assert_non_null(list);
+	while (fscanf(list, "%d", &pid) == 1)
+		if (is_emulator(pid))
+			found = pid;
+	pclose(list);
+	return found;
+}
+
+static unsigned open_files(void)
+{
+	unsigned n = 0;
+	DIR *folder = opendir("/proc/self/fd");
+
+	assert_non_null(folder);
+	while (readdir(folder))
+		n++;
+	closedir(folder);
+	return n;
+}
+
+static void runs_keep_memory_and_front_end(struct sl_session *session, unsigned runs)
+{
+	unsigned files = 0;
+	int pid = 0;
+
+	for (unsigned i = 0; i < runs; i++) {
+		assert_int_equal(sl_session_start(session), 0);
+		ends_intact(session);
+		if (i == 1) {
+			files = open_files();
+			pid = emulator_pid();
+			assert_true(pid > 0);
+		}
+	}
+	assert_int_equal(emulator_pid(), pid);
+	assert_int_equal(open_files(), files);
+}
+
+static void many_runs_have_one_front_end_and_leak_nothing(void **state)
+{
+	struct lines lines = {0};
+	struct sl_session *session = emulated(&lines, NULL);
+
+	runs_keep_memory_and_front_end(session, 12);
+	assert_int_equal(lines.errors, 0);
+	sl_session_close(session);
+	assert_int_equal(emulator_pid(), 0);
+}
+
+static void every_link_takes_run_after_run(void **state)
+{
+	static const char *const links[] = {"link.kind=shm", "link.service=rc",
+					    "link.operation=send", "link.crc=true"};
+
+	for (unsigned i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+		struct lines lines = {0};
+		struct sl_session *session = emulated(&lines, links[i]);
+
+		runs_keep_memory_and_front_end(session, 3);
+		assert_int_equal(lines.errors, 0);
+		sl_session_close(session);
+	}
+}
+
+/* Modules end at different frames; the next run begins with all of them at 0. */
+static void a_run_after_one_that_was_stopped_is_whole(void **state)
+{
+	const char *const slow[] = {"detector.frame_rate_Hz=200"};
+	struct lines lines = {0};
+	struct sl_session *session = emulated(&lines, NULL);
+
+	assert_int_equal(sl_session_configure(session, slow, 1), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(sl_session_start(session), 0);
+		while (status_of(session)->frames < 5)
+			sl_clock_sleep_until(sl_clock_ns() + 1000000);
+		sl_session_stop(session, "test");
+		assert_int_equal(sl_session_wait(session, OVER, PATIENCE_MS), SL_STATE_ENDED);
+		assert_int_equal(status_of(session)->result, SL_RESULT_INTACT);
+		assert_in_range(status_of(session)->frames, 5, 59);
+	}
+	assert_int_equal(sl_session_start(session), 0);
+	ends_intact(session);
+	assert_string_equal(status_of(session)->stopped_by, "");
+	sl_session_close(session);
+}
+
+static void a_front_end_that_dies_between_runs_is_replaced(void **state)
+{
+	struct lines lines = {0};
+	struct sl_session *session = emulated(&lines, NULL);
+
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(sl_session_start(session), 0);
+		ends_intact(session);
+		assert_int_equal(kill(emulator_pid(), SIGKILL), 0);
+	}
+	sl_session_close(session);
+}
+
+/* What was kept is of another experiment then. */
+static void another_configuration_between_runs_is_taken(void **state)
+{
+	const char *const more[] = {"detector.modules=3", "ring.slots=20"};
+	struct lines lines = {0};
+	struct sl_session *session = emulated(&lines, NULL);
+
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(sl_session_configure(session, more, i % 2 ? 2 : 0), 0);
+		assert_int_equal(sl_session_start(session), 0);
+		ends_intact(session);
+		assert_int_equal(status_of(session)->modules, i % 2 ? 3 : 2);
+		assert_int_equal(status_of(session)->slots.of, i % 2 ? 20 : 12);
+	}
+	sl_session_close(session);
+}
+
+/* The port of the link is taken by another session between two runs. */
+static void a_run_that_cannot_begin_leaves_the_next_one_whole(void **state)
+{
+	struct lines lines = {0};
+	struct sl_session *session = emulated(&lines, NULL);
+	struct lines other_lines = {0};
+	struct sl_session *other;
+
+	assert_int_equal(sl_session_start(session), 0);
+	ends_intact(session);
+	other = opened(0, &other_lines, "control.port=0"); /* takes the link's port */
+	assert_int_equal(sl_session_arm(other), 0);
+	while (!count_of(&other_lines))
+		sl_clock_sleep_until(sl_clock_ns() + 1000000);
+	assert_int_equal(sl_session_start(session), 0);
+	assert_int_equal(sl_session_wait(session, OVER, PATIENCE_MS), SL_STATE_FAULT);
+	assert_int_equal(error_of(session).code, SL_ERROR_ADDRESS);
+	sl_session_close(other);
+	assert_int_equal(sl_session_configure(session, NULL, 0), 0);
+	assert_int_equal(sl_session_start(session), 0);
+	ends_intact(session);
+	sl_session_close(session);
+}
+
 static void an_armed_session_waits_for_the_start(void **state)
 {
 	struct lines lines = {0};
@@ -388,6 +539,24 @@ static void a_stop_ends_a_run_with_what_was_sent(void **state)
 	sl_session_close(session);
 }
 
+static void threads_come_round(struct sl_session *session)
+{
+	uint64_t since = sl_clock_ns(), end = since + UINT64_C(1000000) * PATIENCE_MS;
+	bool all = false;
+
+	while (!all && sl_clock_ns() < end) {
+		const struct sl_status *status = status_of(session);
+
+		all = status->progress_threads >= 4;
+		for (uint32_t i = 0; i < status->progress_threads; i++) {
+			assert_true(status->progress[i].name[0]);
+			assert_true(status->progress[i].at_ns <= status->taken_ns);
+			all &= status->progress[i].at_ns > since;
+		}
+	}
+	assert_true(all);
+}
+
 static void a_pause_stops_frames_until_it_is_resumed(void **state)
 {
 	const char *const slow[] = {"detector.frame_rate_Hz=50"};
@@ -404,6 +573,7 @@ static void a_pause_stops_frames_until_it_is_resumed(void **state)
 			 SL_STATE_PAUSED);
 	while (!status_of(session)->drained)
 		sl_clock_sleep_until(sl_clock_ns() + 1000000);
+	threads_come_round(session); /* also those that have nothing to do */
 	frames = status_of(session)->frames;
 	assert_in_range(frames, 3, 59);
 	sl_clock_sleep_until(sl_clock_ns() + 300000000);
@@ -508,6 +678,12 @@ int main(void)
 		cmocka_unit_test(a_port_in_use_has_its_code),
 		cmocka_unit_test(a_wrong_configuration_is_a_fault_that_another_leaves),
 		cmocka_unit_test(runs_follow_each_other),
+		cmocka_unit_test(many_runs_have_one_front_end_and_leak_nothing),
+		cmocka_unit_test(every_link_takes_run_after_run),
+		cmocka_unit_test(a_run_after_one_that_was_stopped_is_whole),
+		cmocka_unit_test(a_front_end_that_dies_between_runs_is_replaced),
+		cmocka_unit_test(another_configuration_between_runs_is_taken),
+		cmocka_unit_test(a_run_that_cannot_begin_leaves_the_next_one_whole),
 		cmocka_unit_test(an_armed_session_waits_for_the_start),
 		cmocka_unit_test(two_sessions_run_at_once),
 		cmocka_unit_test(lines_of_the_front_end_are_in_the_log),

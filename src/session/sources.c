@@ -16,6 +16,8 @@ int sl_session_open_controls(struct sl_session *s)
 	struct sl_control_env env = {.file = s->name};
 
 	sl_receiver_control_env(s->receiver, &env);
+	if (s->controls.drivers) /* of the run before */
+		return sl_controls_again(&s->controls, &env);
 	return sl_controls_open(&s->controls, &env, s->keeper.taken_over);
 }
 
@@ -95,6 +97,30 @@ int sl_session_spawn_child(struct sl_session *s)
 	return err ? err : spawn(s);
 }
 
+bool sl_session_has_child(struct sl_session *s)
+{
+	s->child_stayed = s->child && sl_child_alive(&s->child, NULL);
+	if (!s->child_stayed)
+		sl_child_log_close(&s->child_log);
+	return s->child_stayed;
+}
+
+/* One that stayed from an earlier run and has died since is replaced; one that was just started
+ * would die again. */
+static int check_child(struct sl_session *s)
+{
+	if (sl_child_alive(&s->child, NULL))
+		return 0;
+	if (s->child_stayed) {
+		s->child_stayed = false;
+		sl_warn("the front end of the earlier runs has ended; starting another");
+		sl_child_log_close(&s->child_log);
+		return sl_session_spawn_child(s);
+	}
+	sl_error("the front end ended before the run began");
+	return -ECHILD;
+}
+
 static int problem(struct sl_session *s, uint64_t start_ns)
 {
 	const struct sl_experiment *e = s->experiment;
@@ -103,10 +129,12 @@ static int problem(struct sl_session *s, uint64_t start_ns)
 		sl_info("stopped before it began");
 		return sl_session_fail(s, SL_ERROR_STOPPED, -EINTR, "stopped before it began");
 	}
-	if (!sl_child_alive(&s->child, NULL) || sl_session_wants(s, SL_WISH_NO_FRONT_END)) {
+	if (sl_session_wants(s, SL_WISH_NO_FRONT_END)) {
 		sl_error("the front end ended before the run began");
 		return sl_session_fail(s, SL_ERROR_FRONT_END, -ECHILD, "");
 	}
+	if (check_child(s))
+		return sl_session_fail(s, SL_ERROR_FRONT_END, -ECHILD, "");
 	if ((double)(sl_clock_ns() - start_ns) * 1e-9 > e->control.wait_s) {
 		sl_error("%u of %u modules were offered within %g s (control.wait_s)",
 			 sl_controls_planned(&s->controls), e->run.modules, e->control.wait_s);

@@ -24,10 +24,16 @@ enum { FRAMES = 24 };
 
 enum { RICH_EVENTS = 25 };
 
+static bool windows; /* of binned images: reduce is ordered with them */
+
 /* On a detector that the stage is for. */
 static void init(struct rig *rig, const struct sl_stage *ops, enum sl_dtype dtype)
 {
 	rig_init(rig, ops, dtype);
+	if (ops == &sl_stage_reduce && windows) {
+		rig_set(rig, "bin", "2");
+		rig_set(rig, "window", "5");
+	}
 	if (ops == &sl_stage_rings)
 		rig_set_events(rig, RICH_EVENTS, SL_RICH_EVENT_BYTES, false);
 	if (ops == &sl_stage_tracks)
@@ -256,6 +262,54 @@ static void check_same_results(const struct sl_stage *ops, enum sl_dtype dtype, 
 	free_frames(have);
 }
 
+/* A session keeps stages from run to run: an ordered one forgets when it is told to, and the others
+ * have learned nothing. */
+static void check_second_run(const struct sl_stage *ops, enum sl_dtype dtype)
+{
+	struct rig_frame want[FRAMES], have[FRAMES];
+	const struct sl_stage *as;
+	struct rig rig;
+	void *before;
+
+	run(ops, dtype, want, 4, 100, 2);
+	init(&rig, ops, dtype);
+	rig_open(&rig);
+	as = rig.terms.as ? rig.terms.as : ops;
+	before = malloc(ops->state_bytes);
+	memcpy(before, rig.state, ops->state_bytes);
+	make_frames(ops, have, dtype);
+	rig_run(&rig, have, FRAMES, 4, 100, 2);
+	free_frames(have);
+	if (as->ordered) {
+		assert_non_null(as->again); /* all of ours can */
+		assert_int_equal(as->again(rig.state), 0);
+	}
+	assert_memory_equal(before, rig.state, ops->state_bytes);
+	free(before);
+	make_frames(ops, have, dtype);
+	rig_run(&rig, have, FRAMES, 4, 100, 2);
+	rig_close(&rig);
+	for (int f = 0; f < FRAMES; f++) {
+		assert_memory_equal(want[f].out_memory, have[f].out_memory,
+				    (RIG_PIXELS + 2 * RIG_CANARY) * 4);
+		check_same_outputs(&want[f].frame, &have[f].frame);
+		check_same_verdicts(&want[f].frame, &have[f].frame);
+	}
+	free_frames(want);
+	free_frames(have);
+}
+
+static void test_a_second_run_is_as_the_first(void **arg)
+{
+	FOR_EACH(ops)
+	for (int dtype = 0; dtype < SL_DTYPES; dtype++)
+		if (accepts(ops, (enum sl_dtype)dtype))
+			check_second_run(ops, (enum sl_dtype)dtype);
+	windows = true;
+	check_second_run(&sl_stage_reduce, SL_I16);
+	windows = false;
+}
+
 static void test_results_do_not_depend_on_tiles_batches_or_workers(void **arg)
 {
 	static const struct {
@@ -367,6 +421,7 @@ int main(void)
 		cmocka_unit_test(test_reads_some_type_and_refuses_others_properly),
 		cmocka_unit_test(test_output_is_described),
 		cmocka_unit_test(test_results_do_not_depend_on_tiles_batches_or_workers),
+		cmocka_unit_test(test_a_second_run_is_as_the_first),
 		cmocka_unit_test(test_triggers_have_something_to_find),
 		cmocka_unit_test(test_input_is_left_alone),
 		cmocka_unit_test(test_a_tile_writes_only_its_own_pixels),

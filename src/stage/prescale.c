@@ -55,6 +55,14 @@ static void close_prescale(void *state)
 {
 }
 
+static int again(void *state)
+{
+	struct prescale *p = state;
+
+	memset(p->rejected, 0, sizeof(p->rejected));
+	return 0;
+}
+
 static void sample(struct prescale *p, struct sl_verdict *verdict, uint16_t *from)
 {
 	uint32_t class = p->count == BY_REASON && verdict->reason < SL_REASONS ? verdict->reason
@@ -93,4 +101,5 @@ const struct sl_stage sl_stage_prescale = {
 	.open = open_prescale,
 	.close = close_prescale,
 	.finish = finish,
+	.again = again,
 };

@@ -74,9 +74,9 @@ static struct control_world *make(const struct control_rig *rig, const char *mor
 	return w;
 }
 
-static int open_driver(struct control_world *w)
+static struct sl_control_env env_of(struct control_world *w)
 {
-	const struct sl_control_env env = {
+	return (struct sl_control_env){
 		.experiment = w->experiment,
 		.file = "conformance.yaml",
 		.modules = RECORDER_MODULES,
@@ -86,6 +86,11 @@ static int open_driver(struct control_world *w)
 		.ops = &recorder_ops,
 		.arg = &w->recorder,
 	};
+}
+
+static int open_driver(struct control_world *w)
+{
+	const struct sl_control_env env = env_of(w);
 
 	assert_int_equal(w->rig->driver->modules(w->experiment, w->rig->resumed), RECORDER_MODULES);
 	return w->rig->driver->open(w->state, &env);
@@ -306,13 +311,55 @@ static void bye_comes_when_it_is_said(const struct control_rig *rig)
 	control_pass(w, 1000);
 	for (uint32_t m = 0; m < RECORDER_MODULES; m++)
 		assert_false(rig->heard_bye(w, m));
-	rig->driver->bye(w->state);
+	rig->driver->bye(w->state, false);
 	control_pass(w, 100);
 	for (uint32_t m = 0; m < RECORDER_MODULES; m++)
 		assert_true(rig->heard_bye(w, m));
-	rig->driver->bye(w->state); /* twice is no harm */
+	rig->driver->bye(w->state, false); /* twice is no harm */
 	control_pass(w, 2000);
 	assert_false(rig->driver->leaving && rig->driver->leaving(w->state));
+	close_world(w);
+}
+
+static void finish_all(struct control_world *w)
+{
+	for (uint32_t m = 0; m < RECORDER_MODULES; m++) {
+		recorder_arrive(&w->recorder, m, RECORDER_FRAMES);
+		if (w->rig->finish)
+			w->rig->finish(w, m);
+	}
+	control_pass(w, 1000);
+}
+
+/* Plans of the run before are no longer known; sources get new ones, and end once. */
+static void another_run_begins_with_new_plans(const struct control_rig *rig)
+{
+	struct control_world *w;
+	struct sl_control_env env;
+
+	if (!rig->driver->again)
+		skip_case("it is closed and opened");
+	w = running(rig);
+	finish_all(w);
+	rig->driver->bye(w->state, true);
+	control_pass(w, 100);
+	assert_false(rig->driver->leaving && rig->driver->leaving(w->state));
+	recorder_init(&w->recorder);
+	env = env_of(w);
+	assert_int_equal(rig->driver->again(w->state, &env), 0);
+	assert_int_equal(rig->driver->planned(w->state), 0);
+	assert_false(rig->driver->ready(w->state));
+	for (uint32_t m = 0; m < RECORDER_MODULES; m++)
+		rig->come(w, m);
+	control_pass(w, STEP_MS);
+	assert_true(rig->driver->ready(w->state));
+	w->recorder.running = true;
+	rig->driver->start(w->state, w->now_ns);
+	control_pass(w, STEP_MS);
+	finish_all(w);
+	for (uint32_t m = 0; m < RECORDER_MODULES; m++)
+		assert_int_equal(recorder_over(&w->recorder, m), 1);
+	assert_int_equal(losses(w), 0);
 	close_world(w);
 }
 
@@ -573,6 +620,7 @@ static const struct {
 	CASE(a_source_may_leave_before_the_start),
 	CASE(the_last_frame_is_the_end),
 	CASE(bye_comes_when_it_is_said),
+	CASE(another_run_begins_with_new_plans),
 	CASE(a_stop_ends_every_source_once),
 	CASE(a_stop_opens_no_more_slots),
 	CASE(a_second_stop_changes_nothing),

@@ -68,6 +68,7 @@ static int open_session(struct run *run)
 		.report = !o->quiet,
 		.still = o->still,
 		.quiet = o->quiet,
+		.single = true,
 	};
 	const struct sl_session_options options = {
 		.bytes = sizeof(options),

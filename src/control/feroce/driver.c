@@ -97,7 +97,7 @@ static void abandon(void *state)
 	sl_feroce_server_abandon(((struct feroce *)state)->server);
 }
 
-static void bye(void *state)
+static void bye(void *state, bool more)
 {
 	sl_feroce_server_bye(((struct feroce *)state)->server);
 }

@@ -60,7 +60,7 @@ static void begin(struct sl_client *client, int fd, const char *peer)
 	sl_channel_init(&client->channel, fd);
 	client->answer_ms = ANSWER_MS;
 	client->peer = peer;
-	client->quiet = false;
+	client->quiet = client->more = false;
 	client->refusal[0] = 0;
 }
 
@@ -202,5 +202,7 @@ int sl_client_listen(struct sl_client *client, int timeout_ms)
 		return got;
 	if (message.type == SL_WIRE_ERROR)
 		sl_error("%s says: %s", client->peer, message.error.text);
+	if (message.type == SL_WIRE_BYE)
+		client->more = message.bye.more;
 	return (int)message.type;
 }

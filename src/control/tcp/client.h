@@ -17,6 +17,7 @@ struct sl_client {
 	const char *peer; /* for messages: "the receiver", or who else plays its part */
 	/* Whoever asks again and again: what asking again may mend is not logged. */
 	bool quiet;
+	bool more;	   /* BYE said that another run may follow */
 	char refusal[256]; /* what it said when it last said no; or empty */
 };
 

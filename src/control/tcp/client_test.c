@@ -263,7 +263,7 @@ static void *run_server(void *arg)
 			started = true;
 		}
 		if (!over && sl_server_finished(r->w->server)) {
-			sl_server_bye(r->w->server);
+			sl_server_bye(r->w->server, false);
 			over = true;
 		}
 	}

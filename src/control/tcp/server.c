@@ -138,24 +138,11 @@ refuse(struct sl_server *server, struct connection *c, const char *format, ...)
 	hang_up(server, c);
 }
 
-/* Same length of work whatever matches: a token is not found out character by character. */
-static bool token_matches(const char *a, const char *b)
-{
-	unsigned char difference = 0;
-
-	for (size_t i = 0; i < sizeof(((struct sl_wire_hello *)0)->token); i++) {
-		difference |= (unsigned char)(*a ^ *b);
-		a += *a != 0;
-		b += *b != 0;
-	}
-	return !difference;
-}
-
 static void greet(struct sl_server *server, struct connection *c, const struct sl_wire_hello *hello)
 {
 	const struct sl_server_options *o = &server->options;
 
-	if (o->token[0] && !token_matches(o->token, hello->token))
+	if (o->token[0] && !sl_wire_same_token(o->token, hello->token))
 		refuse(server, c, "wrong control.token");
 	else if (server->started && !server->options.rejoin)
 		refuse(server, c, "the run has already started");
@@ -471,9 +458,35 @@ bool sl_server_finished(const struct sl_server *server)
 	return true;
 }
 
-void sl_server_bye(struct sl_server *server)
+void sl_server_bye(struct sl_server *server, bool more)
 {
-	tell_running(server, SL_WIRE_BYE);
+	const struct sl_wire_message bye = {.type = SL_WIRE_BYE, .bye = {.more = more}};
+
+	for (unsigned i = 0; i < CONNECTIONS; i++)
+		if (server->connection[i].phase == RUNNING)
+			sl_channel_send(&server->connection[i].channel, &bye);
+}
+
+/* Connections that never came as far as a run are strangers, or front ends that have yet to
+ * offer: they go on as they were. */
+void sl_server_again(struct sl_server *server, uint64_t now_ns)
+{
+	server->started = false;
+	server->now_ns = now_ns;
+	memset(server->module, 0, sizeof(server->module));
+	for (unsigned i = 0; i < CONNECTIONS; i++) {
+		struct connection *c = &server->connection[i];
+
+		if (c->phase == OVER)
+			c->phase = FREE;
+		if (c->phase == FREE)
+			continue;
+		c->heard_ns = now_ns;
+		c->watch = (struct sl_watch){0};
+		c->offers = 0;
+		if (c->phase == RUNNING)
+			tell_one(c, SL_WIRE_AGAIN, GREETING);
+	}
 }
 
 bool sl_server_connected(const struct sl_server *server)

@@ -77,7 +77,11 @@ void sl_server_stop(
 void sl_server_abandon(struct sl_server *server);
 
 bool sl_server_finished(const struct sl_server *server); /* every module is done or gone */
-void sl_server_bye(struct sl_server *server); /* tell front ends that everything arrived */
+/* Tell front ends that everything arrived; more: another run may follow. */
+void sl_server_bye(struct sl_server *server, bool more);
+/* After bye: another run of the same experiment. No module has a plan; front ends that stayed
+ * connected are told to offer again. */
+void sl_server_again(struct sl_server *server, uint64_t now_ns);
 bool sl_server_connected(const struct sl_server *server); /* a front end has not hung up yet */
 
 #endif

@@ -135,8 +135,59 @@ static void one_front_end_may_serve_every_module(void **state)
 	assert_false(sl_server_finished(w->server));
 	say(peer, count(SL_WIRE_DONE, transfer[1], 9));
 	until(w, sl_server_finished(w->server));
-	sl_server_bye(w->server);
+	sl_server_bye(w->server, false);
 	expect_word(w, peer, SL_WIRE_BYE);
+	assert_int_equal(w->gone + w->withdrawn, 0);
+}
+
+/* From HELLO to DONE, over a connection that may have seen a run before. */
+static void one_whole_run(struct world *w, struct sl_channel *peer, bool more)
+{
+	uint16_t transfer[MODULES];
+	unsigned finals = w->finals;
+
+	say(peer, hello(MODULES));
+	for (uint16_t m = 0; m < MODULES; m++)
+		transfer[m] = plan_for(w, peer, m);
+	say(peer, word(SL_WIRE_READY));
+	until(w, sl_server_ready(w->server));
+	sl_server_start(w->server, sl_clock_ns());
+	expect_word(w, peer, SL_WIRE_START);
+	for (uint16_t m = 0; m < MODULES; m++)
+		say(peer, count(SL_WIRE_DONE, transfer[m], 9));
+	until(w, w->finals == finals + MODULES);
+	sl_server_bye(w->server, more);
+	expect_word(w, peer, SL_WIRE_BYE);
+}
+
+static void a_front_end_that_stays_is_asked_again(void **state)
+{
+	struct world *w = *state;
+	struct sl_channel *peer = arrive(w);
+
+	for (unsigned run = 0; run < 3; run++) {
+		one_whole_run(w, peer, run < 2);
+		if (run == 2)
+			break;
+		sl_server_again(w->server, sl_clock_ns());
+		assert_int_equal(sl_server_planned(w->server), 0);
+		assert_false(sl_server_ready(w->server));
+		expect_word(w, peer, SL_WIRE_AGAIN);
+	}
+	assert_int_equal(w->accepted, 3 * MODULES);
+	assert_int_equal(w->gone + w->withdrawn, 0);
+}
+
+/* One that hangs up at BYE, or between two runs, is replaced by any other. */
+static void a_front_end_that_does_not_stay_comes_anew(void **state)
+{
+	struct world *w = *state;
+	struct sl_channel *peer = arrive(w);
+
+	one_whole_run(w, peer, true);
+	sl_channel_close(peer);
+	sl_server_again(w->server, sl_clock_ns());
+	one_whole_run(w, arrive(w), false);
 	assert_int_equal(w->gone + w->withdrawn, 0);
 }
 
@@ -204,7 +255,7 @@ static void a_front_end_that_vanishes_after_the_start_is_gone(void **state)
 	assert_false(sl_server_finished(w->server)); /* the other goes on */
 	say(peer[0], count(SL_WIRE_DONE, transfer[0], 9));
 	until(w, sl_server_finished(w->server));
-	sl_server_bye(w->server);
+	sl_server_bye(w->server, false);
 	expect_word(w, peer[0], SL_WIRE_BYE);
 }
 
@@ -553,7 +604,7 @@ static void a_front_end_that_stops_counting_is_gone(void **state)
 	assert_int_equal(w->gone, 1);
 	assert_int_equal(w->last_gone, 1);
 	assert_true(sl_server_finished(w->server));
-	sl_server_bye(w->server);
+	sl_server_bye(w->server, false);
 	expect_word(w, peer[0], SL_WIRE_BYE);
 }
 
@@ -684,6 +735,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		CASE(one_front_end_may_serve_every_module),
+		CASE(a_front_end_that_stays_is_asked_again),
+		CASE(a_front_end_that_does_not_stay_comes_anew),
 		CASE(several_front_ends_start_together),
 		CASE(stop_reaches_every_front_end),
 		CASE(a_front_end_that_leaves_before_the_start_makes_room),

@@ -11,6 +11,7 @@
  *              READY                        ->     START
  *              COUNT per module, often      ->     STOP, at any time
  *              DONE per module, at the end  ->     BYE
+ *              (stays, if BYE says `more`)  <-     AGAIN: begin with HELLO for the next run
  *              either side: ERROR with a reason, then close
  *
  * Ownership: plain data in the caller's memory.
@@ -18,6 +19,7 @@
 #ifndef SL_CONTROL_TCP_WIRE_H
 #define SL_CONTROL_TCP_WIRE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +38,7 @@ enum sl_wire_type {
 	SL_WIRE_STOP,
 	SL_WIRE_BYE,
 	SL_WIRE_ERROR,
+	SL_WIRE_AGAIN,
 	SL_WIRE_TYPES,
 };
 
@@ -53,6 +56,12 @@ struct sl_wire_count {
 	uint64_t position; /* everything below it is on the wire */
 };
 
+struct sl_wire_bye {
+	/* 1: the session takes more runs. A front end that stays connected hears AGAIN when the
+	 * next one begins. */
+	uint16_t more;
+};
+
 struct sl_wire_error {
 	char text[256];
 };
@@ -64,6 +73,7 @@ struct sl_wire_message {
 		struct sl_offer offer;
 		struct sl_plan plan;
 		struct sl_wire_count count; /* COUNT and DONE */
+		struct sl_wire_bye bye;
 		struct sl_wire_error error;
 	};
 };
@@ -74,6 +84,9 @@ int sl_wire_encode(const struct sl_wire_message *message, void *out, size_t byte
 /* Bytes used; 0: not all there yet; -EPROTO: not this protocol; -EPROTONOSUPPORT: another
  * version. */
 int sl_wire_decode(const void *in, size_t bytes, struct sl_wire_message *message);
+
+/* Same length of work whatever matches: a token is not found out character by character. */
+bool sl_wire_same_token(const char *a, const char *b);
 
 const char *sl_wire_name(enum sl_wire_type type);
 

@@ -126,6 +126,8 @@ static void any_message(enum sl_wire_type type, struct sl_wire_message *m)
 		any_plan(&m->plan);
 	else if (type == SL_WIRE_COUNT || type == SL_WIRE_DONE)
 		m->count = (struct sl_wire_count){(uint16_t)any(), any(), any(), any()};
+	else if (type == SL_WIRE_BYE)
+		m->bye.more = (uint16_t)any();
 	else if (type == SL_WIRE_ERROR)
 		any_text(m->error.text, sizeof(m->error.text));
 }
@@ -190,6 +192,7 @@ static void messages_have_the_size_that_is_documented(void **state)
 	static const int body[SL_WIRE_TYPES] = {
 		[SL_WIRE_HELLO] = 130, [SL_WIRE_OFFER] = 82, [SL_WIRE_PLAN] = 278,
 		[SL_WIRE_COUNT] = 26,  [SL_WIRE_DONE] = 26,  [SL_WIRE_ERROR] = 256,
+		[SL_WIRE_BYE] = 2,
 	};
 
 	for (unsigned type = SL_WIRE_HELLO; type < SL_WIRE_TYPES; type++) {
@@ -265,7 +268,7 @@ static void a_longer_body_is_of_a_later_version_and_good(void **state)
 /* What was appended to a message and may be missing. */
 static int later_bytes(unsigned type)
 {
-	return type == SL_WIRE_OFFER ? 10 : type == SL_WIRE_PLAN ? 26 : 0;
+	return type == SL_WIRE_OFFER ? 10 : type == SL_WIRE_PLAN ? 26 : type == SL_WIRE_BYE ? 2 : 0;
 }
 
 static void a_shorter_body_is_refused(void **state)

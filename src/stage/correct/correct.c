@@ -156,13 +156,11 @@ static int open_correct(void *state, const struct sl_env *env, const struct sl_s
 	return 0;
 }
 
-static void close_correct(void *state)
+/* What the dark frames of a run showed. */
+static void log_darks(const struct sl_correct *c)
 {
-	struct sl_correct *c = state;
 	uint64_t pixels = 0, samples = 0, noisy = 0;
 
-	if (!c->memory.base)
-		return;
 	for (uint64_t i = 0; i < c->pixels * c->cells; i++) {
 		pixels += c->wrong[i] > 0;
 		samples += c->wrong[i];
@@ -174,7 +172,25 @@ static void close_correct(void *state)
 	if (noisy)
 		sl_info("correct: %llu pixels were bad at the end, with more noise than %g ADU",
 			(unsigned long long)noisy, c->noise_max);
+}
+
+static void close_correct(void *state)
+{
+	struct sl_correct *c = state;
+
+	if (!c->memory.base)
+		return;
+	log_darks(c);
 	sl_region_close(&c->memory);
+}
+
+static int again(void *state)
+{
+	struct sl_correct *c = state;
+
+	log_darks(c);
+	sl_correct_forget(c);
+	return 0;
 }
 
 const struct sl_stage sl_stage_correct = {
@@ -189,4 +205,5 @@ const struct sl_stage sl_stage_correct = {
 	.close = close_correct,
 	.tile = tile,
 	.finish = finish,
+	.again = again,
 };

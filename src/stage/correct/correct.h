@@ -61,7 +61,8 @@ struct sl_correct {
 	float *pedestal_0;	   /* NaN: bad */
 	float *sum, *spread;	   /* of the samples; of their squares around the mean */
 	uint16_t *samples, *wrong; /* in G0; in another gain */
-	uint32_t dark_seen;	   /* a bit per cell; all, when others have seen them before */
+	const struct sl_calibration *calibration;
+	uint32_t dark_seen; /* a bit per cell; all, when others have seen them before */
 };
 
 extern const struct sl_gpu sl_gpu_correct;
@@ -78,5 +79,8 @@ bool sl_correct_is_noisy(const struct sl_correct *c, uint64_t pixel);
 /* Check what is given, and make tables of it; pages are there before the first frame is. 0 or
  * -errno, logged. */
 int sl_correct_open(struct sl_correct *c, const struct sl_env *env, const struct sl_shape *in);
+
+/* Pedestals of G0 as the calibration has them, and no samples. */
+void sl_correct_forget(struct sl_correct *c);
 
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/log.h"
 
@@ -56,6 +57,23 @@ static void fill_other(struct sl_correct *c, const struct sl_calibration *calibr
 	}
 }
 
+void sl_correct_forget(struct sl_correct *c)
+{
+	const float *start = c->calibration->pedestal[0];
+	uint64_t all = c->pixels * c->cells;
+
+	/* A start that is no pedestal makes the pixel bad only until it is measured. */
+	for (uint32_t cell = 0; cell < c->cells; cell++)
+		for (uint64_t i = 0; i < c->pixels; i++)
+			c->pedestal_0[cell * c->pixels + i] =
+				pedestal_of(start[cell * c->other_pixels + i]);
+	memset(c->sum, 0, all * sizeof(*c->sum));
+	memset(c->spread, 0, all * sizeof(*c->spread));
+	memset(c->samples, 0, all * sizeof(*c->samples));
+	memset(c->wrong, 0, all * sizeof(*c->wrong));
+	c->dark_seen = c->calibration->measured ? UINT32_MAX : 0;
+}
+
 static void fill_tables(struct sl_correct *c, const struct sl_calibration *calibration,
 			uint32_t cells, double scale)
 {
@@ -65,11 +83,7 @@ static void fill_tables(struct sl_correct *c, const struct sl_calibration *calib
 				       : factor_of(calibration->gain[0][i], scale);
 	for (uint32_t cell = 0; cell < cells; cell++)
 		fill_other(c, calibration, cell, scale);
-	/* A start that is no pedestal makes the pixel bad only until it is measured. */
-	for (uint32_t cell = 0; cell < c->cells; cell++)
-		for (uint64_t i = 0; i < c->pixels; i++)
-			c->pedestal_0[cell * c->pixels + i] =
-				pedestal_of(calibration->pedestal[0][cell * c->other_pixels + i]);
+	sl_correct_forget(c);
 }
 
 /* One region for all tables: its pages are there before the first frame is. */
@@ -145,7 +159,7 @@ int sl_correct_open(struct sl_correct *c, const struct sl_env *env, const struct
 	if (err)
 		return err;
 	c->module_pixels = sl_geometry_pixels(env->geometry);
-	c->dark_seen = env->calibration->measured ? UINT32_MAX : 0;
+	c->calibration = env->calibration;
 	c->other_pixels = cells > 1 ? c->pixels : 0;
 	c->noise_squared = c->noise_max > 0 ? (float)(c->noise_max * c->noise_max) : FLT_MAX;
 	c->noise_samples = c->darks < NOISE_SAMPLES ? c->darks : NOISE_SAMPLES;

@@ -133,7 +133,7 @@ void sl_reduce_bins_frame(const struct sl_reduce *r, const struct sl_frame *fram
 
 /* ---- windows ---- */
 
-static void begin_window(struct sl_reduce *r)
+void sl_reduce_window_begin(struct sl_reduce *r)
 {
 	r->window_frames = 0;
 	memset(r->window_sum, 0, r->bins * 8);
@@ -201,7 +201,7 @@ void sl_reduce_bins_window(struct sl_reduce *r, struct sl_frame *frame)
 	memcpy(sum->host, r->window_sum, r->bins * 8);
 	memcpy(most->host, r->window_most, r->bins * 8);
 	sum->rows = most->rows = 1;
-	begin_window(r);
+	sl_reduce_window_begin(r);
 }
 
 /* ---- open ---- */
@@ -252,7 +252,7 @@ int sl_reduce_bins_open(struct sl_reduce *r, struct sl_stage_terms *terms)
 		sl_error("reduce: no memory for windows");
 		return -ENOMEM;
 	}
-	begin_window(r);
+	sl_reduce_window_begin(r);
 	return 0;
 }
 

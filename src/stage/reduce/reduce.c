@@ -88,6 +88,12 @@ static void close_reduce(void *state)
 	sl_reduce_bins_close(state);
 }
 
+static int again(void *state)
+{
+	sl_reduce_window_begin(state);
+	return 0;
+}
+
 static void tile(void *state, void *scratch, const struct sl_batch *batch,
 		 const struct sl_tile *tile)
 {
@@ -174,4 +180,4 @@ static const struct sl_stage without_bins = {REDUCE};
 static const struct sl_stage without_windows = {REDUCE, .frame = frame};
 
 /* With bins it looks at whole frames, and with windows at one after the other. */
-const struct sl_stage sl_stage_reduce = {REDUCE, .frame = frame, .ordered = 1};
+const struct sl_stage sl_stage_reduce = {REDUCE, .frame = frame, .ordered = 1, .again = again};

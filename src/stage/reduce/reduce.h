@@ -74,6 +74,7 @@ void sl_reduce_bins_close(struct sl_reduce *r);
 
 /* The binned image of a frame; and, in the order of frames, the windows. */
 void sl_reduce_bins_frame(const struct sl_reduce *r, const struct sl_frame *frame);
+void sl_reduce_window_begin(struct sl_reduce *r);
 void sl_reduce_bins_window(struct sl_reduce *r, struct sl_frame *frame);
 /* Note whether the frame counts for windows, when stages before have judged it and those behind
  * have not; before the call above. */

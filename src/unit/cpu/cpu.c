@@ -184,6 +184,16 @@ static int open_cpu(void *state, const struct sl_chain *chain, struct sl_bell *t
 	return 0;
 }
 
+static int again(void *state)
+{
+	const struct engine *e = ((struct cpu *)state)->engine;
+	bool held = false;
+
+	for (unsigned i = 0; i < QUEUE; i++)
+		held |= e->held[i];
+	return held ? -EBUSY : 0; /* a run that was abandoned leaves batches behind */
+}
+
 static unsigned batches(const void *state)
 {
 	const struct cpu *cpu = state;
@@ -436,4 +446,5 @@ const struct sl_unit sl_unit_cpu = {
 	.submit = submit,
 	.reap = reap,
 	.work = work,
+	.again = again,
 };
