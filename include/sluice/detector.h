@@ -42,6 +42,7 @@ struct sl_geometry {
 	/* Which of its frames a stream has: first_frame, first_frame + frame_step, ...; step 0
 	 * means 1. */
 	uint64_t first_frame, frame_step;
+	uint64_t frames; /* that it has, the dark ones too; 0: without end */
 };
 
 static inline uint64_t sl_geometry_pixels(const struct sl_geometry *geometry)
@@ -76,13 +77,18 @@ static inline uint32_t sl_geometry_frame_items(const struct sl_geometry *geometr
 /* What every detector section has besides the kind's own options. */
 struct sl_detector_options {
 	uint32_t modules;
-	uint64_t frames, dark_frames, seed;
+	uint64_t frames; /* after the dark ones; 0: endless, or all that the detector has */
+	uint64_t dark_frames, seed;
 	uint32_t dark_every;
 	double frame_rate_Hz;
 	/* Of a stream that is a part of the detector's frames: the chopper's count of them. */
 	uint32_t chopper_phase, chopper_step; /* step 0: it has them all */
 };
 extern const struct sl_option sl_detector_options[];
+
+/* All frames of a run, the dark ones too; UINT64_MAX: it is endless. */
+uint64_t sl_detector_frames(const struct sl_detector_options *run,
+			    const struct sl_geometry *geometry);
 
 /* Which frames of the run are dark. */
 struct sl_darks sl_detector_darks(const struct sl_detector_options *run);
@@ -156,6 +162,9 @@ struct sl_detector {
 	uint32_t (*repeats_after)(const void *state);
 	/* The files of its options. NULL: none. */
 	void (*files)(const void *state, sl_file_each *each, void *arg);
+	/* By its options: 1: it has an end of its own, and without detector.frames all of it is
+	 * played. NULL: it has none. */
+	int (*finite)(const void *state);
 };
 
 #ifdef __cplusplus

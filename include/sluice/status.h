@@ -169,7 +169,7 @@ struct sl_status_threads {
 };
 
 /* When a thread of the run last came round its loop, to the next ten milliseconds. A thread that
- * waits comes round every 2 ms, too: an older time means that it is at work on one thing since, as
+ * waits comes round every 10 ms, too: an older time means that it is at work on one thing since, as
  * a settler is whose sink writes to a slow disk. */
 struct sl_status_progress {
 	char name[16];

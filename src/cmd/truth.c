@@ -121,9 +121,13 @@ static int write_frames(struct writer *w, const struct sl_experiment *e,
 			const struct sl_geometry *geometry, uint64_t most)
 {
 	struct sl_darks darks = sl_detector_darks(&e->run);
-	uint64_t frames = e->run.dark_frames + e->run.frames;
+	uint64_t frames = sl_detector_frames(&e->run, geometry);
 	int err = sl_h5_status(w->file);
 
+	if (frames == UINT64_MAX && !most) {
+		sl_error("the truth of an endless run has no end: set detector.frames");
+		return -EINVAL;
+	}
 	if (most && frames > most)
 		frames = most;
 	for (uint64_t k = 0; k < frames && !err; k++)

@@ -6,7 +6,8 @@
  *              - when its last frame was reached;
  *              - when another module's was, and nothing has come for a second: the detector sent
  *                that frame, and this module's part of it was lost;
- *              - when nothing has come of any module for silence_s: it is gone;
+ *              - when nothing has come of any module for silence_s: it is gone (an endless run
+ *                waits on: a detector without triggers is no trouble there);
  *              - when the run is stopped: it may go on sending, and is listened to no more.
  *            What it sent is what was seen of it. */
 #include "base/log.h"
@@ -19,7 +20,7 @@ enum { MODULES = 64 };
 
 struct one_way {
 	struct sl_control_env env;
-	uint64_t frames; /* of the run */
+	uint64_t frames; /* of the run; UINT64_MAX: it is endless */
 	uint32_t planned;
 	uint16_t port; /* of the first module */
 	bool started, over[MODULES];
@@ -44,7 +45,7 @@ static int plan(struct one_way *o, uint32_t module)
 		.line_bytes = (uint32_t)(g->module_bytes / g->rows),
 		.first_frame = g->first_frame,
 		.frame_step = g->frame_step,
-		.frames = o->frames,
+		.frames = o->frames == UINT64_MAX ? 0 : o->frames,
 		.darks = sl_detector_darks(&env->experiment->run),
 	};
 	char why[160] = "";
@@ -70,7 +71,7 @@ static int open(void *state, const struct sl_control_env *env)
 	int err = 0;
 
 	o->env = *env;
-	o->frames = e->run.dark_frames + e->run.frames;
+	o->frames = sl_detector_frames(&e->run, env->geometry);
 	o->limits = (struct sl_watch_limits){
 		/* wait_s 0: do not wait; a limit of 0 would be no limit. */
 		.first_ns = 1 + (uint64_t)(e->control.wait_s * 1e9),
@@ -141,7 +142,7 @@ static void poll_sources(void *state, uint64_t now_ns)
 			continue;
 		if (progress[m].reached >= o->frames || lags)
 			finish(o, m);
-		else if (silent)
+		else if (silent && o->frames != UINT64_MAX)
 			lose(o, m, progress[m].reached);
 	}
 }

@@ -40,7 +40,8 @@ int sl_cut_apply(const struct sl_cut_options *o, const struct sl_detector_option
 		 struct sl_detector_options *run, char *why, size_t why_bytes)
 {
 	uint64_t darks = chosen_below(o, source->dark_frames);
-	uint64_t all = chosen_below(o, source->dark_frames + source->frames);
+	uint64_t all =
+		chosen_below(o, source->frames ? source->dark_frames + source->frames : UINT64_MAX);
 	uint32_t modules = o->modules ? o->modules : source->modules - o->first_module;
 
 	why[0] = 0;
@@ -69,7 +70,7 @@ int sl_cut_apply(const struct sl_cut_options *o, const struct sl_detector_option
 	*run = *source;
 	run->modules = modules;
 	run->dark_frames = darks / o->stack;
-	run->frames = all / o->stack - run->dark_frames;
+	run->frames = source->frames ? all / o->stack - run->dark_frames : 0;
 	run->frame_rate_Hz = source->frame_rate_Hz / o->every / o->stack;
 	if (source->dark_every) {
 		struct sl_darks chopper = sl_detector_darks(source);
@@ -85,7 +86,8 @@ int sl_cut_apply(const struct sl_cut_options *o, const struct sl_detector_option
 
 uint64_t sl_cut_left_over(const struct sl_cut_options *o, const struct sl_detector_options *source)
 {
-	return chosen_below(o, source->dark_frames + source->frames) % o->stack;
+	return source->frames ? chosen_below(o, source->dark_frames + source->frames) % o->stack
+			      : 0;
 }
 
 static uint32_t pixel_bytes(const struct sl_geometry *g)
@@ -153,6 +155,7 @@ static void shape(struct sl_cut *cut)
 	lay_out(cut, &g->layout);
 	g->first_frame += o->phase * step;
 	g->frame_step = step * o->every * o->stack;
+	g->frames = chosen_below(o, g->frames) / o->stack;
 	if (o->part != SL_CUT_PIXELS) {
 		g->rows = o->stack;
 		g->columns = o->part == SL_CUT_RECORDS ? (uint32_t)SL_RECORD_BYTES

@@ -4,8 +4,9 @@
 const struct sl_option sl_detector_options[] = {
 	SL_U32(struct sl_detector_options, modules, 1, 1, 64, "modules",
 	       "how many modules a frame has"),
-	SL_U64(struct sl_detector_options, frames, 1000, 1, 1e12, "frames",
-	       "frames in the run, after the dark ones"),
+	SL_U64(struct sl_detector_options, frames, 1000, 0, 1e12, "frames",
+	       "frames in the run, after the dark ones; 0: until it is stopped, or all that a "
+	       "recording has"),
 	SL_U64(struct sl_detector_options, dark_frames, 0, 0, 1e9, "frames",
 	       "dark frames sent first: pedestals are measured from them"),
 	SL_U32(struct sl_detector_options, dark_every, 0, 0, 1e6, "frames",
@@ -16,6 +17,14 @@ const struct sl_option sl_detector_options[] = {
 	SL_U64(struct sl_detector_options, seed, 1, 0, 9007199254740992., "",
 	       "synthetic frames are a function of it"),
 	SL_OPTION_END};
+
+uint64_t sl_detector_frames(const struct sl_detector_options *run,
+			    const struct sl_geometry *geometry)
+{
+	if (run->frames)
+		return run->dark_frames + run->frames;
+	return geometry->frames ? geometry->frames : UINT64_MAX;
+}
 
 struct sl_darks sl_detector_darks(const struct sl_detector_options *run)
 {

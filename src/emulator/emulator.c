@@ -99,6 +99,18 @@ static int open_feedback(struct sl_emulator *em)
 	return sl_feedback_listener_open(&e->feedback, &terms, &em->feedback);
 }
 
+static uint64_t all_frames(const struct sl_emulator *em)
+{
+	return sl_detector_frames(&em->experiment->run, &em->geometry);
+}
+
+static uint64_t bright_frames(const struct sl_emulator *em)
+{
+	uint64_t all = all_frames(em);
+
+	return all == UINT64_MAX ? all : all - em->experiment->run.dark_frames;
+}
+
 int sl_emulator_open(struct sl_experiment *experiment, uint32_t first, uint32_t last,
 		     struct sl_emulator **emulator)
 {
@@ -109,7 +121,6 @@ int sl_emulator_open(struct sl_experiment *experiment, uint32_t first, uint32_t 
 	if (!em)
 		return -ENOMEM;
 	em->experiment = e;
-	em->bright_left = e->run.frames;
 	em->darks = sl_detector_darks(&e->run);
 	em->detector_open = true;
 	err = e->detector->open(e->detector_state, &e->run, &em->geometry);
@@ -125,6 +136,7 @@ int sl_emulator_open(struct sl_experiment *experiment, uint32_t first, uint32_t 
 							     &e->cut.generator_options),
 			e->cut.options.stack);
 	if (!err) {
+		em->bright_left = bright_frames(em);
 		sl_emulator_choose_generator(em);
 		err = sl_transfer_valid(&em->transfer) ? choose_modules(em, first, last) : -EFBIG;
 		if (err == -EFBIG)
@@ -172,14 +184,6 @@ void sl_emulator_close(struct sl_emulator *em)
 	free(em);
 }
 
-static uint64_t all_frames(const struct sl_emulator *em)
-{
-	const struct sl_detector_options *run = &em->experiment->run;
-
-	return run->frames > UINT64_MAX - run->dark_frames ? UINT64_MAX
-							   : run->frames + run->dark_frames;
-}
-
 int sl_emulator_join(struct sl_emulator *em, uint64_t first_frame)
 {
 	uint64_t dark = em->experiment->run.dark_frames;
@@ -202,7 +206,7 @@ int sl_emulator_rejoin(struct sl_emulator *em)
 
 	if (next >= all_frames(em))
 		return -ENODATA;
-	em->bright_left = em->experiment->run.frames;
+	em->bright_left = bright_frames(em);
 	return sl_emulator_join(em, next);
 }
 
@@ -211,7 +215,7 @@ void sl_emulator_again(struct sl_emulator *em)
 	const struct sl_fault_options *o = &em->experiment->faults;
 
 	em->frame = 0;
-	em->bright_left = em->experiment->run.frames;
+	em->bright_left = bright_frames(em);
 	em->joined = false;
 	if (!em->faults)
 		return;
@@ -234,7 +238,8 @@ int sl_emulator_plan_begin(struct sl_emulator *em)
 	memcpy(e->link_state, em->link_options, e->link->state_bytes);
 	em->link_open = true;
 	em->first_frame = em->frame;
-	em->to_send = em->joined ? all_frames(em) - em->first_frame
+	em->to_send = all_frames(em) == UINT64_MAX ? UINT64_MAX
+		      : em->joined		   ? all_frames(em) - em->first_frame
 		      : em->bright_left > UINT64_MAX - e->run.dark_frames
 			      ? UINT64_MAX
 			      : em->bright_left + e->run.dark_frames;
@@ -252,7 +257,7 @@ int sl_emulator_offer(struct sl_emulator *em, uint32_t module, struct sl_offer *
 		.module = (uint16_t)module,
 		.first_frame = sl_geometry_frame(&em->geometry, em->first_frame),
 		.frame_step = em->geometry.frame_step,
-		.frames = em->to_send,
+		.frames = em->to_send == UINT64_MAX ? 0 : em->to_send,
 	};
 	sl_transfer_describe(&em->transfer, offer);
 	return em->sending->offer(e->link_state, offer);

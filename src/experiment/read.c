@@ -156,6 +156,9 @@ static void read_detector(struct sl_reader *r)
 	if (e->generator_state)
 		fill(r, node, sl_detector_options, &e->cut.generator_options, e->generator->options,
 		     e->generator_state);
+	if (e->generator_state && e->generator->finite &&
+	    e->generator->finite(e->generator_state) && !sl_node_child(node, "frames"))
+		e->cut.generator_options.frames = 0;
 }
 
 /* What the transfer carries of the detector. */

@@ -36,7 +36,8 @@ const char *sl_result_early(const struct sl_status *status)
 
 	if (status->overrun)
 		return "overrun: a front end was faster than this receiver (ring.overrun: stop)";
-	if (status->stopped_by[0])
+	/* An endless run ends that way. */
+	if (status->stopped_by[0] && status->expected_frames)
 		return "interrupted";
 	for (uint32_t m = 0; m < status->modules; m++) {
 		if (status->source[m].state == SL_SOURCE_GONE)

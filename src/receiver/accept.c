@@ -8,6 +8,9 @@
 
 #include "receiver/private.h"
 
+/* An offer of more is one without end. */
+#define ENDLESS (UINT64_C(1) << 62)
+
 /* What the experiment wants of a transfer and the front end does not offer, with the key that would
  * change it. */
 static bool offer_lacks(const struct sl_receiver *r, const struct sl_offer *offer, char *why,
@@ -110,6 +113,7 @@ int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool
 	uint64_t block_bytes = offer->bare ? r->ring.pixel_bytes : r->ring.block_bytes;
 	struct sl_source *s = &r->source[offer->module];
 	struct sl_offer placed = *offer;
+	uint64_t frames;
 	int err;
 
 	if (offer->block_bytes != block_bytes) {
@@ -149,11 +153,11 @@ int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool
 	s->accepted = true;
 	s->dropped = false;
 	s->first_sequence = s->end;
-	s->final_frame = offer->first_frame + (offer->frames - 1) * r->assembler.options.frame_step;
-	if (offer->frames > r->expected)
-		r->expected = offer->frames;
-	s->offered = offer->frames && offer->frames < UINT64_MAX - s->end ? s->end + offer->frames
-									  : 0;
+	frames = offer->frames < ENDLESS - s->end ? offer->frames : 0;
+	s->final_frame = offer->first_frame + (frames - 1) * r->assembler.options.frame_step;
+	if (frames > r->expected)
+		r->expected = frames;
+	s->offered = frames ? s->end + frames : 0;
 	s->open_loop = is_open_loop(r, offer);
 	s->can_wait = can_wait(r, offer);
 	r->same_clock &= same_host;

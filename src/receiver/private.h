@@ -187,6 +187,7 @@ struct sl_receiver {
 
 	struct sl_status at_end; /* for sinks, when they close */
 	FILE *outcomes;		 /* a line per module-frame, where asked for */
+	FILE *spilled; /* spans that memory has no room for, struct sl_pending_span each */
 	struct sl_pending_span *pending;
 	size_t pending_spans, pending_room;
 	size_t pending_last[SL_ASSEMBLER_MODULES];   /* 1 + the module's newest run; 0: none */
@@ -235,7 +236,16 @@ int sl_rejoin_begin(struct sl_receiver *receiver, uint32_t module, uint64_t firs
 void sl_rejoin_end(struct sl_receiver *receiver, uint32_t module);
 void sl_rejoin_drop(struct sl_receiver *receiver, uint32_t module); /* its queue */
 void *sl_settler_main(void *receiver);
+
+/* outcomes.c: the outcome log, where one was asked for. The settler's. */
+void sl_outcomes_log(struct sl_receiver *receiver, uint64_t sequence, uint32_t module,
+		     enum sl_outcome outcome, enum sl_cause cause);
+/* Accepted by sinks, and not yet safe. */
+void sl_outcomes_pend(struct sl_receiver *receiver, uint64_t sequence, uint32_t module,
+		      bool sample);
+/* What was pending has this outcome, in the ledger and in the log. */
 void sl_settle_pending(struct sl_receiver *receiver, enum sl_outcome outcome, enum sl_cause cause);
+void sl_outcomes_close(struct sl_receiver *receiver);
 
 /* figures.c: copy what an add-on counts, on its own thread or while it has none. The calls with a
  * time do so if the last copy is old. */

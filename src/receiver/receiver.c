@@ -413,11 +413,7 @@ void sl_receiver_close_run(struct sl_receiver *r)
 	sl_receiver_join(r);
 	sl_receiver_join_link(r);
 	close_sinks(r, NULL);
-	if (r->outcomes)
-		fclose(r->outcomes);
-	r->outcomes = NULL;
-	free(r->pending);
-	r->pending = NULL;
+	sl_outcomes_close(r);
 	if (r->link_open)
 		e->link->close(e->link_state);
 	r->link_open = false;

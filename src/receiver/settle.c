@@ -13,44 +13,6 @@
 
 enum { WAIT_US = 10000 };
 
-static void log_outcome(struct sl_receiver *r, uint64_t sequence, uint32_t module,
-			enum sl_outcome outcome, enum sl_cause cause)
-{
-	if (r->outcomes)
-		fprintf(r->outcomes, "%llu %u %s %s\n", (unsigned long long)sequence, module,
-			sl_outcome_name(outcome), sl_cause_name(cause));
-}
-
-/* Remember which sequences are pending, so that the log can name them when they are resolved. */
-static void remember_pending(struct sl_receiver *r, uint64_t sequence, uint32_t module, bool sample)
-{
-	size_t newest = r->pending_last[module];
-	struct sl_pending_span *last = newest ? &r->pending[newest - 1] : NULL;
-
-	if (!r->outcomes)
-		return;
-	if (last && last->first + last->count == sequence && last->sample == sample) {
-		last->count++;
-		return;
-	}
-	if (r->pending_spans == r->pending_room) {
-		size_t room = r->pending_room ? r->pending_room * 2 : 256;
-		struct sl_pending_span *more = realloc(r->pending, room * sizeof(*more));
-
-		if (!more) {
-			sl_warn("out of memory for the outcome log; it ends here");
-			fclose(r->outcomes);
-			r->outcomes = NULL;
-			r->outcomes_failed = true;
-			return;
-		}
-		r->pending = more;
-		r->pending_room = room;
-	}
-	r->pending[r->pending_spans++] = (struct sl_pending_span){sequence, 1, module, sample};
-	r->pending_last[module] = r->pending_spans;
-}
-
 static uint32_t want_of(const struct sl_frame *frame)
 {
 	if (!sl_frame_goes_on(frame))
@@ -137,7 +99,7 @@ static void settle(struct sl_receiver *r, const struct sl_frame *frame, uint32_t
 			continue; /* never sent */
 		if (kept && accepted) {
 			sl_ledger_settle_pending(&r->ledger, view->module, view->sequence, sample);
-			remember_pending(r, view->sequence, view->module, sample);
+			sl_outcomes_pend(r, view->sequence, view->module, sample);
 			continue;
 		}
 		if (kept) {
@@ -145,7 +107,7 @@ static void settle(struct sl_receiver *r, const struct sl_frame *frame, uint32_t
 			cause = SL_CAUSE_SINK;
 		}
 		sl_ledger_settle(&r->ledger, view->module, view->sequence, outcome, cause);
-		log_outcome(r, view->sequence, view->module, outcome, cause);
+		sl_outcomes_log(r, view->sequence, view->module, outcome, cause);
 	}
 }
 
@@ -255,21 +217,4 @@ void *sl_settler_main(void *receiver)
 	}
 	atomic_store(&r->settled, 1);
 	return NULL;
-}
-
-void sl_settle_pending(struct sl_receiver *r, enum sl_outcome outcome, enum sl_cause cause)
-{
-	for (uint32_t m = 0; m < r->ledger.modules; m++)
-		sl_ledger_resolve(&r->ledger, m, atomic_load(&r->ledger.tally[m].pending), outcome,
-				  cause);
-	for (size_t i = 0; i < r->pending_spans; i++) {
-		const struct sl_pending_span *run = &r->pending[i];
-
-		for (uint64_t k = 0; k < run->count; k++)
-			log_outcome(r, run->first + k, run->module,
-				    run->sample && outcome == SL_STORED ? SL_PRESCALED : outcome,
-				    cause);
-	}
-	r->pending_spans = 0;
-	memset(r->pending_last, 0, sizeof(r->pending_last));
 }

@@ -104,8 +104,9 @@ static uint64_t last_of(const struct sl_source *s)
 {
 	uint64_t first = s->plan.first_sequence;
 
-	return s->offer.frames && s->offer.frames < UINT64_MAX - first ? first + s->offer.frames
-								       : UINT64_MAX;
+	uint64_t offered = atomic_load_explicit(&s->offered, memory_order_relaxed);
+
+	return offered ? first + s->offer.frames : UINT64_MAX;
 }
 
 void sl_receiver_progress(const struct sl_receiver *r, uint32_t module,

@@ -63,6 +63,17 @@ def refused(folder, *says, **detector):
     check(not (folder / "run.nxs").exists(), "a file was left behind")
 
 
+@case("without detector.frames all of the file is played")
+def _(folder):
+    data = images()
+    path = str(write(folder / "a.h5", data))
+    played(folder, data, file=path, frames=None)
+    played(folder, data[5:], file=path, frames=None, first=5)
+    darks = str(write(folder / "darks.h5", images(seed=2)[:3]))
+    played(folder, data, file=path, frames=None, darks=darks, dark_frames=7)
+    refused(folder, "only dark frames", file=path, frames=None, dark_frames=IMAGES)
+
+
 @case("every type that a pixel can have, and either byte order")
 def _(folder):
     for dtype in ("<u1", "<u2", "<u4", "<i2", "<i4", "<f4", ">u2", ">f4"):

@@ -139,6 +139,17 @@ static enum sl_result report(struct run *run)
 	return SL_RESULT_ERROR;
 }
 
+/* What was sent; 0: as many frames as the experiment says. */
+static uint64_t frames_of_endless(const struct sl_status *status)
+{
+	uint64_t most = 1;
+
+	for (uint32_t m = 0; m < status->modules; m++)
+		if (status->column[m].settled > most)
+			most = status->column[m].settled;
+	return status->expected_frames ? 0 : most;
+}
+
 static enum sl_result run_one(struct run *run)
 {
 	enum sl_result result;
@@ -153,7 +164,8 @@ static enum sl_result run_one(struct run *run)
 	result = report(run);
 	sl_session_close(run->session);
 	if (run->options.truth[0] && result != SL_RESULT_ERROR &&
-	    sl_truth_write(&run->args, run->options.transfer, run->options.truth, 0))
+	    sl_truth_write(&run->args, run->options.transfer, run->options.truth,
+			   frames_of_endless(&run->status)))
 		result = SL_RESULT_ERROR;
 	return result;
 }

@@ -21,6 +21,7 @@ static int open(void *state, const struct sl_control_env *env)
 {
 	struct feroce *feroce = state;
 	const struct sl_experiment *e = env->experiment;
+	uint64_t all = sl_detector_frames(&e->run, env->geometry);
 	struct sl_link_facts facts;
 	struct sl_feroce_server_options options = {
 		.address = e->feroce.address,
@@ -30,7 +31,7 @@ static int open(void *state, const struct sl_control_env *env)
 		.host = {.modules = env->modules,
 			 .block_bytes = e->feroce.record ? env->block_bytes : env->pixel_bytes,
 			 .bare = !e->feroce.record,
-			 .frames = e->run.dark_frames + e->run.frames,
+			 .frames = all == UINT64_MAX ? 0 : all,
 			 .darks = sl_detector_darks(&e->run),
 			 .silence_ms = (uint32_t)(e->feroce.silence_s * 1000)},
 	};
@@ -44,7 +45,7 @@ static int open(void *state, const struct sl_control_env *env)
 	if (!e->feroce.address[0])
 		options.address = facts.listen;
 	feroce->modules = env->modules;
-	env->ops->limit(env->arg, options.host.frames);
+	env->ops->limit(env->arg, all);
 	return sl_feroce_server_open(&options, env->ops, env->arg, &feroce->server);
 }
 

@@ -167,11 +167,27 @@ static uint64_t darks_below(const struct replay *r, uint64_t frame)
 	return begun + (r->run.dark_every ? (frame - begun) / r->run.dark_every : 0);
 }
 
+/* Frames that have images of their own; 0: they are played in a loop. */
+static uint64_t frames_there(const struct replay *r)
+{
+	uint64_t images = sl_stack_images(r->images[BRIGHT].stack) - r->first;
+	uint32_t every = r->run.dark_every;
+
+	if (r->loop)
+		return 0;
+	if (!r->separate)
+		return images;
+	/* After the first dark ones, one in `every` is dark and takes no image of this file. */
+	return r->run.dark_frames + images + (every > 1 ? (images - 1) / (every - 1) : 0);
+}
+
 /* Images of `file` that the run plays. */
 static uint64_t wanted(const struct replay *r)
 {
 	uint64_t all = r->run.dark_frames + r->run.frames;
 
+	if (!r->run.frames)
+		return sl_stack_images(r->images[BRIGHT].stack) - r->first;
 	return r->separate ? all - darks_below(r, all) : all;
 }
 
@@ -183,6 +199,14 @@ static int check_frames(const struct replay *r)
 	if (r->first >= images) {
 		sl_error("replay: '%s' has %llu images; the first to be played cannot be %llu",
 			 r->files.file, (unsigned long long)images, (unsigned long long)r->first);
+		return -EINVAL;
+	}
+	if (!r->run.frames && frames_there(r) == r->run.dark_frames && !r->loop) {
+		sl_error("replay: '%s' has only dark frames: detector.dark_frames is %llu, and it "
+			 "has %llu images%s",
+			 r->files.file, (unsigned long long)r->run.dark_frames,
+			 (unsigned long long)(images - r->first),
+			 r->first ? " from `first` on" : "");
 		return -EINVAL;
 	}
 	if (r->loop || wanted(r) <= images - r->first)
@@ -213,6 +237,7 @@ static void describe(struct replay *r, const struct sl_stack_shape *shape,
 		.distance_m = r->distance_m,
 		.photon_energy_keV = r->photon_energy_keV,
 		.cells = r->storage_cells,
+		.frames = frames_there(r),
 	};
 	snprintf(geometry->detector, sizeof(geometry->detector), "%s",
 		 r->origin[0] ? r->origin : "replay");
@@ -342,6 +367,13 @@ static void files(const void *state, sl_file_each *each, void *arg)
 	each_file(r->darks, each, arg);
 }
 
+static int finite(const void *state)
+{
+	const struct replay *r = state;
+
+	return !r->loop;
+}
+
 const struct sl_detector sl_detector_replay = {
 	.name = "replay",
 	.doc = "plays raw binary files and HDF5 datasets, once or in a loop, at any rate",
@@ -354,4 +386,5 @@ const struct sl_detector sl_detector_replay = {
 	.truth = truth,
 	.timestamp = timestamp,
 	.files = files,
+	.finite = finite,
 };
