@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
+#include "base/part_file.h"
 #include "emulator/parts.h"
 #include "frontend/descriptor.h"
 
@@ -14,6 +16,7 @@ static int open_fault_log(struct sl_emulator *em)
 	const struct sl_fault_options *o = &em->experiment->faults;
 	const char *transfer = em->experiment->transfer;
 	char path[sizeof(o->fault_log) + SL_TRANSFER_NAME + 1];
+	int fd;
 
 	if (sl_fault_options_any(o)) {
 		em->faults = calloc(1, sizeof(*em->faults));
@@ -37,11 +40,14 @@ static int open_fault_log(struct sl_emulator *em)
 		return 0;
 	/* Transfers of one file have one front end, and a log each. */
 	snprintf(path, sizeof(path), "%s%s%s", o->fault_log, transfer[0] ? "." : "", transfer);
-	em->fault_log = fopen(path, "w");
+	fd = sl_output_open(path);
+	if (fd < 0)
+		return fd;
+	em->fault_log = fdopen(fd, "w");
 	if (em->fault_log)
 		return 0;
-	sl_error("cannot write frontend.fault_log '%s': %s", path, strerror(errno));
-	return -errno;
+	close(fd);
+	return -ENOMEM;
 }
 
 static int open_modules(struct sl_emulator *em)

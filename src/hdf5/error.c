@@ -60,12 +60,12 @@ void sl_h5_prepare(void)
 /* The name that the file has at the moment. */
 static const char *name_of(const struct sl_h5 *file)
 {
-	return file->part ? file->part : file->path;
+	return file->disk.part ? file->disk.part : file->path;
 }
 
 static int stick(struct sl_h5 *file, int status)
 {
-	if (file->part && !file->status)
+	if (file->disk.part && !file->status)
 		file->status = status;
 	return status;
 }

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,81 +20,18 @@
 /* Chunks start on pages, so that no write shares one with its neighbour. */
 enum { ALIGN_FROM_BYTES = 64 << 10, ALIGN_BYTES = 4096 };
 
-static int refused(const char *path, const char *verb, int error)
-{
-	sl_error("%s: cannot %s: %s", path, verb, strerror(error));
-	return -error;
-}
-
-/* mkdir -p of the folders that lead to path. */
-static int make_folders(const char *path)
-{
-	char *copy = strdup(path), *slash;
-	int r = 0;
-
-	if (!copy)
-		return -ENOMEM;
-	for (slash = strchr(copy + 1, '/'); slash && !r; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(copy, 0777) && errno != EEXIST)
-			r = refused(copy, "create this folder", errno);
-		*slash = '/';
-	}
-	free(copy);
-	return r;
-}
-
-static int sync_folder(const char *path)
-{
-	char *copy = strdup(path), *slash;
-	int fd, r = 0;
-
-	if (!copy)
-		return -ENOMEM;
-	slash = strrchr(copy, '/');
-	if (slash)
-		slash[slash == copy] = '\0';
-	fd = open(slash ? copy : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	free(copy);
-	if (fd < 0)
-		return -errno;
-	/* EINVAL: this kind of file system has nothing to sync there. */
-	if (fsync(fd) && errno != EINVAL)
-		r = -errno;
-	close(fd);
-	return r;
-}
-
-/* Our own descriptor of the part file, once it is clear that nobody else is at work on it: HDF5
- * holds flock() on a file that it writes, but empties it before it looks. */
-static int open_part(struct sl_h5 *file)
-{
-	struct stat st;
-
-	/* The file gets its name by a rename, which would put it in the place of a device. */
-	if (!stat(file->path, &st) && !S_ISREG(st.st_mode))
-		return refused(file->path, "write", S_ISDIR(st.st_mode) ? EISDIR : EEXIST);
-	file->fd = open(file->part, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-	if (file->fd < 0)
-		return refused(file->part, "create", errno);
-	if (flock(file->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
-		sl_error("%s: is being written by another run; choose another path", file->part);
-		close(file->fd);
-		file->fd = -1;
-		return -EBUSY;
-	}
-	flock(file->fd, LOCK_UN);
-	return 0;
-}
-
+/* The file by its descriptor: HDF5 opens this inode whatever its name is by now. The lock is held
+ * by that descriptor (base/part_file.h), and HDF5's own would only meet it. */
 static int begin(struct sl_h5 *file)
 {
+	char self[32];
 	hid_t access = H5Pcreate(H5P_FILE_ACCESS);
 	int r;
 
 	if (access < 0 || H5Pset_fapl_sec2(access) < 0 ||
 	    H5Pset_fclose_degree(access, H5F_CLOSE_STRONG) < 0 ||
-	    H5Pset_alignment(access, ALIGN_FROM_BYTES, ALIGN_BYTES) < 0) {
+	    H5Pset_alignment(access, ALIGN_FROM_BYTES, ALIGN_BYTES) < 0 ||
+	    H5Pset_file_locking(access, false, true) < 0) {
 		r = sl_h5_failed(file, "prepare", "HDF5");
 		goto undo_access;
 	}
@@ -103,7 +39,8 @@ static int begin(struct sl_h5 *file)
 	r = sl_h5_reserve(file, 0);
 	if (!r) {
 		file->reserved = 0;
-		file->id = H5Fcreate(file->part, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+		sl_h5_self(file, self);
+		file->id = H5Fcreate(self, H5F_ACC_TRUNC, H5P_DEFAULT, access);
 		if (file->id < 0) {
 			r = sl_h5_failed(file, "create", "the file");
 			goto undo_access;
@@ -120,9 +57,8 @@ undo_access:
 
 static void forget(struct sl_h5 *file)
 {
-	if (file->fd >= 0)
-		close(file->fd);
-	free(file->part);
+	sl_h5_samples_free(file);
+	sl_part_file_leave(&file->disk);
 	free(file->path);
 	free(file);
 }
@@ -134,7 +70,7 @@ static struct sl_h5 *allocate(const char *path)
 	if (!file)
 		return NULL;
 	file->id = H5I_INVALID_HID;
-	file->fd = -1;
+	file->disk.fd = -1;
 	file->headroom = HEADROOM_BYTES;
 	file->step = STEP_BYTES;
 	file->path = strdup(path);
@@ -153,16 +89,11 @@ int sl_h5_create(const char *path, struct sl_h5 **created)
 	sl_h5_prepare();
 	if (!file)
 		return -ENOMEM;
-	if (asprintf(&file->part, "%s.part", path) < 0) {
-		file->part = NULL;
-		r = -ENOMEM;
-		goto undo_file;
+	r = sl_part_file_open(path, &file->disk);
+	if (r) {
+		forget(file);
+		return r;
 	}
-	r = make_folders(path);
-	if (!r)
-		r = open_part(file);
-	if (r)
-		goto undo_file;
 	r = begin(file);
 	if (r) {
 		sl_h5_abandon(file);
@@ -170,23 +101,26 @@ int sl_h5_create(const char *path, struct sl_h5 **created)
 	}
 	*created = file;
 	return 0;
-undo_file:
-	forget(file);
-	return r;
 }
 
-/* HDF5 is done with the file: give back what it did not use, and make the rest durable. */
+/* HDF5 is done with the file: give back what it did not use, look whether what was written is
+ * there, and publish it. */
 static int settle(struct sl_h5 *file)
 {
 	struct stat st;
 	int r;
 
-	if (fstat(file->fd, &st) || ftruncate(file->fd, st.st_size) || fsync(file->fd))
-		return sl_h5_stop(file, -errno, "sync", "the file");
-	if (rename(file->part, file->path))
-		return sl_h5_stop(file, -errno, "rename to", file->path);
-	r = sync_folder(file->path);
-	return r ? sl_h5_stop(file, r, "sync", "its folder") : 0;
+	file->status = sl_part_file_check(&file->disk);
+	if (file->status) {
+		sl_part_file_leave(&file->disk);
+		return file->status;
+	}
+	if (fstat(file->disk.fd, &st) || ftruncate(file->disk.fd, st.st_size))
+		return sl_h5_stop(file, -errno, "trim", "the file");
+	r = sl_h5_read_back(file);
+	if (!r)
+		r = file->status = sl_part_file_publish(&file->disk);
+	return r;
 }
 
 static void close_id(struct sl_h5 *file)
@@ -207,9 +141,9 @@ int sl_h5_finish(struct sl_h5 *file)
 	if (!file->status)
 		settle(file);
 	status = file->status;
-	if (status)
-		sl_warn("%s: is not whole; it keeps this name, and %s is as it was", file->part,
-			file->path);
+	if (status && file->disk.fd >= 0)
+		sl_warn("%s: is not whole; it keeps this name, and %s is as it was",
+			file->disk.part, file->path);
 	forget(file);
 	return status;
 }
@@ -218,7 +152,7 @@ void sl_h5_abandon(struct sl_h5 *file)
 {
 	sl_h5_series_end(file, false);
 	close_id(file);
-	unlink(file->part);
+	sl_part_file_discard(&file->disk);
 	forget(file);
 }
 
@@ -233,8 +167,11 @@ int sl_h5_open(const char *path, struct sl_h5 **opened)
 	int r;
 
 	sl_h5_prepare();
-	if (access(path, R_OK))
-		return refused(path, "read", errno);
+	if (access(path, R_OK)) {
+		r = -errno;
+		sl_error("%s: cannot read: %s", path, strerror(-r));
+		return r;
+	}
 	file = allocate(path);
 	if (!file)
 		return -ENOMEM;

@@ -342,6 +342,84 @@ static void two_writers_of_one_path_are_told(void **state)
 	sl_h5_close(file);
 }
 
+/* 100 images of a kilobyte; `spoil` is called after the 60th. */
+static int spoilt(void (*spoil)(void))
+{
+	const struct sl_h5_shape row = {.type = SL_H5_U16, .rank = 2, .dim = {16, 32}};
+	struct sl_h5_series *images, *numbers;
+	uint16_t image[16 * 32];
+	struct sl_h5 *file = begin();
+
+	assert_int_equal(sl_h5_series_open(file, "/images", &row, 1, &images), 0);
+	assert_int_equal(sl_h5_series_open(file, "/numbers",
+					   &(struct sl_h5_shape){.type = SL_H5_U64}, 32, &numbers),
+			 0);
+	for (uint64_t i = 0; i < 100; i++) {
+		for (unsigned k = 0; k < 16 * 32; k++)
+			image[k] = (uint16_t)(i * 7 + k + 1);
+		assert_int_equal(sl_h5_series_append(images, image), 0);
+		assert_int_equal(sl_h5_series_append(numbers, &i), 0);
+		if (i == 60)
+			spoil();
+	}
+	return sl_h5_finish(file);
+}
+
+static void empty_it(void)
+{
+	assert_int_equal(truncate(part, 0), 0);
+}
+
+static void cut_it(void)
+{
+	struct stat st;
+
+	assert_int_equal(stat(part, &st), 0);
+	assert_int_equal(truncate(part, st.st_size / 2), 0);
+}
+
+static void overwrite_it(void)
+{
+	static const uint8_t zeros[8192];
+	int fd = open(part, O_WRONLY);
+	struct stat st;
+
+	assert_true(fd >= 0 && !fstat(fd, &st));
+	assert_int_equal(pwrite(fd, zeros, sizeof(zeros), st.st_size / 2), sizeof(zeros));
+	close(fd);
+}
+
+static void remove_it(void)
+{
+	assert_int_equal(unlink(part), 0);
+}
+
+static void plant_another(void)
+{
+	FILE *file;
+
+	assert_int_equal(unlink(part), 0);
+	file = fopen(part, "w");
+	fputs("planted", file);
+	fclose(file);
+}
+
+static void leave_it(void)
+{
+}
+
+static void what_other_programs_do_to_a_file_is_noticed(void **state)
+{
+	static void (*const spoil[])(void) = {empty_it, cut_it, overwrite_it, remove_it,
+					      plant_another};
+	for (unsigned i = 0; i < sizeof(spoil) / sizeof(spoil[0]); i++) {
+		assert_true(spoilt(spoil[i]) < 0);
+		assert_int_not_equal(access(path, F_OK), 0);
+	}
+	assert_int_equal(spoilt(leave_it), 0);
+	assert_int_equal(access(path, F_OK), 0);
+}
+
 static void missing_folders_are_made(void **state)
 {
 	struct sl_h5 *file = NULL;
@@ -481,6 +559,7 @@ int main(void)
 		CASE(an_abandoned_file_leaves_nothing),
 		CASE(a_stale_part_is_overwritten),
 		CASE(two_writers_of_one_path_are_told),
+		CASE(what_other_programs_do_to_a_file_is_noticed),
 		CASE(missing_folders_are_made),
 		CASE(a_path_without_a_folder_works),
 		CASE(paths_that_cannot_be_written_fail_at_create),

@@ -8,21 +8,23 @@
 #include <hdf5.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
+#include "base/part_file.h"
 #include "hdf5/file.h"
 
 struct sl_h5 {
 	hid_t id;
-	char *path;  /* its name in the end */
-	char *part;  /* its name while it is written; NULL when reading */
-	int fd;	     /* our own, for reservations and fsync; -1 when reading */
-	int status;  /* the error that sticks */
-	bool broken; /* HDF5 failed to write: it must not touch this file again */
+	char *path;		  /* its name in the end */
+	struct sl_part_file disk; /* while it is written; fd -1 when reading */
+	int status;		  /* the error that sticks */
+	bool broken;		  /* HDF5 failed to write: it must not touch this file again */
 	bool no_fallocate;
 	uint64_t reserved; /* blocks below this offset are ours */
 	uint64_t headroom; /* what finishing may need */
 	uint64_t step;	   /* how much to reserve ahead */
 	struct sl_h5_series *series;
+	struct sl_h5_samples *samples; /* of series that have ended */
 };
 
 /* Room that one call may need besides its data: object headers, heaps and index nodes are a few KiB
@@ -43,6 +45,36 @@ int sl_h5_room(struct sl_h5 *file, uint64_t bytes, const char *path);
 
 /* Write what the series hold and let them go; `flush` false only lets them go. */
 void sl_h5_series_end(struct sl_h5 *file, bool flush);
+
+/* A file that is being written, by its descriptor: "/proc/self/fd/N". */
+static inline void sl_h5_self(const struct sl_h5 *file, char path[32])
+{
+	snprintf(path, 32, "/proc/self/fd/%d", file->disk.fd);
+}
+
+/* ---- samples.c: what was written is there in the end ---- */
+
+/* Some chunks of a series, evenly over all of them: their rows and checksums. */
+enum { SL_H5_SAMPLES = 32 };
+struct sl_h5_samples {
+	struct sl_h5_samples *next;
+	char *path;
+	uint64_t rows;	/* of the series, at its end */
+	uint64_t every; /* one chunk in so many */
+	uint32_t rank, n;
+	struct {
+		uint64_t chunk, row;
+		uint32_t crc;
+	} sample[SL_H5_SAMPLES];
+};
+
+void sl_h5_sample(struct sl_h5_samples *samples, uint64_t chunk, uint64_t row, const void *data,
+		  size_t bytes);
+
+/* The file is closed by HDF5: open it again by its descriptor and compare. The error sticks: bytes
+ * are missing or others, as when another program has cut the file short. */
+int sl_h5_read_back(struct sl_h5 *file);
+void sl_h5_samples_free(struct sl_h5 *file);
 
 /* Register our own filters; before a dataset is read that others wrote. */
 void sl_h5_filters(void);

@@ -19,6 +19,8 @@ struct sl_h5_series {
 	uint32_t per_chunk, buffered;
 	uint64_t rows;	 /* appended */
 	uint8_t *buffer; /* [per_chunk * row_bytes]; NULL when rows go straight to the file */
+	uint64_t chunks; /* written */
+	struct sl_h5_samples *samples;
 };
 
 /* A chunk's size is 32 bits in the file format. */
@@ -82,6 +84,7 @@ static int make_dataset(struct sl_h5_series *series, enum sl_h5_type type)
 
 static void forget(struct sl_h5_series *series)
 {
+	free(series->samples);
 	free(series->buffer);
 	free(series->path);
 	free(series);
@@ -101,11 +104,12 @@ int sl_h5_series_open(struct sl_h5 *file, const char *path, const struct sl_h5_s
 	*series = (struct sl_h5_series){.file = file,
 					.path = strdup(path),
 					.id = H5I_INVALID_HID,
-					.per_chunk = rows_per_chunk};
+					.per_chunk = rows_per_chunk,
+					.samples = calloc(1, sizeof(*series->samples))};
 	r = measure(series, row);
 	if (!r && rows_per_chunk > 1)
 		series->buffer = malloc(rows_per_chunk * series->row_bytes);
-	if (!r && (!series->path || (rows_per_chunk > 1 && !series->buffer)))
+	if (!r && (!series->path || !series->samples || (rows_per_chunk > 1 && !series->buffer)))
 		r = -ENOMEM;
 	r = r ? sl_h5_stop(file, r, "create", path) : make_dataset(series, row->type);
 	if (r) {
@@ -136,6 +140,7 @@ static int write_chunk(struct sl_h5_series *series, const void *chunk, uint32_t 
 	if (H5Dset_extent(series->id, extent) < 0 ||
 	    H5Dwrite_chunk(series->id, H5P_DEFAULT, 0, offset, bytes, chunk) < 0)
 		return sl_h5_failed(series->file, "write", series->path);
+	sl_h5_sample(series->samples, series->chunks++, offset[0], chunk, bytes);
 	return 0;
 }
 
@@ -186,6 +191,20 @@ uint64_t sl_h5_series_rows(const struct sl_h5_series *series)
 	return series->rows;
 }
 
+/* They are compared when the file is closed. */
+static void hand_samples(struct sl_h5_series *series)
+{
+	struct sl_h5_samples *samples = series->samples;
+
+	samples->path = series->path;
+	samples->rows = series->rows;
+	samples->rank = series->rank;
+	samples->next = series->file->samples;
+	series->file->samples = samples;
+	series->path = NULL;
+	series->samples = NULL;
+}
+
 void sl_h5_series_end(struct sl_h5 *file, bool with_flush)
 {
 	struct sl_h5_series *series;
@@ -196,6 +215,7 @@ void sl_h5_series_end(struct sl_h5 *file, bool with_flush)
 			flush(series);
 		if (!file->broken && H5Dclose(series->id) < 0)
 			sl_h5_failed(file, "close", series->path);
+		hand_samples(series);
 		forget(series);
 	}
 }

@@ -30,7 +30,7 @@ static int look(const struct sl_h5 *file, uint64_t end)
 	struct stat st;
 	uint64_t have;
 
-	if (fstatvfs(file->fd, &vfs) || fstat(file->fd, &st))
+	if (fstatvfs(file->disk.fd, &vfs) || fstat(file->disk.fd, &st))
 		return -errno;
 	have = (uint64_t)st.st_blocks * 512 + (uint64_t)vfs.f_bavail * vfs.f_frsize;
 	return have < end ? -ENOSPC : 0;
@@ -41,7 +41,7 @@ static int take(struct sl_h5 *file, uint64_t end)
 	int r;
 
 	do {
-		r = fallocate(file->fd, FALLOC_FL_KEEP_SIZE, (off_t)file->reserved,
+		r = fallocate(file->disk.fd, FALLOC_FL_KEEP_SIZE, (off_t)file->reserved,
 			      (off_t)(end - file->reserved));
 	} while (r && errno == EINTR);
 	if (r)

@@ -3,10 +3,10 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/part_file.h"
 #include "monitor/report.h"
 #include "monitor/summary.h"
 
@@ -265,21 +265,20 @@ static json_t *summary(const struct sl_status *s, uint32_t version)
 
 static int write_whole(const char *path, json_t *json)
 {
-	char part[4096];
-	int err = 0;
+	struct sl_part_file file;
+	int err;
 
 	if (!json)
 		return -ENOMEM;
-	snprintf(part, sizeof(part), "%s.part", path);
-	if (json_dump_file(json, part, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) != 0)
+	err = sl_part_file_open(path, &file);
+	if (!err && json_dumpfd(json, file.fd, JSON_INDENT(2) | JSON_REAL_PRECISION(6))) {
 		err = errno ? -errno : -EIO;
-	else if (rename(part, path) != 0)
-		err = -errno;
-	json_decref(json);
-	if (err) {
 		sl_error("cannot write the summary '%s': %s", path, strerror(-err));
-		unlink(part);
+		sl_part_file_discard(&file);
+	} else if (!err) {
+		err = sl_part_file_publish(&file);
 	}
+	json_decref(json);
 	return err;
 }
 

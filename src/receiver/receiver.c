@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/part_file.h"
 #include "core/numa.h"
 #include "receiver/private.h"
 
@@ -241,13 +242,18 @@ static int open_sinks(struct sl_receiver *r)
 
 static int open_outcomes(struct sl_receiver *r, const char *path)
 {
+	int fd;
+
 	if (!path)
 		return 0;
-	r->outcomes = fopen(path, "w");
+	fd = sl_output_open(path);
+	if (fd < 0)
+		return fd;
+	r->outcomes = fdopen(fd, "w");
 	if (r->outcomes)
 		return 0;
-	sl_error("cannot write the outcome log '%s': %s", path, strerror(errno));
-	return -errno;
+	close(fd);
+	return -ENOMEM;
 }
 
 /* All that holds memory for data. Pages are touched here, so that they come from the node that the

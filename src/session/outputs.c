@@ -14,27 +14,76 @@
 #include "experiment/experiment.h"
 #include "session/outputs.h"
 
-/* Results get their name by a rename, which would put them in the place of a device or a folder. */
-static int check_one(const char *path)
+static int refused(const char *path, int error)
 {
-	bool was_there;
-	struct stat st;
-	int fd;
+	sl_error("cannot write '%s': %s", path, strerror(error));
+	return -error;
+}
 
-	was_there = stat(path, &st) == 0;
-	if (was_there && !S_ISREG(st.st_mode)) {
+/* A file can be made in the folder of path. made: folders that are missing will be made. */
+static int check_folder(const char *path, bool made)
+{
+	size_t bytes = strlen(path);
+	char folder[PATH_MAX];
+
+	if (bytes >= sizeof(folder))
+		return refused(path, ENAMETOOLONG);
+	strcpy(folder, path);
+	do {
+		char *slash = strrchr(folder, '/');
+
+		if (!slash)
+			strcpy(folder, ".");
+		else if (slash == folder)
+			folder[1] = '\0';
+		else
+			*slash = '\0';
+		if (!faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))
+			return 0;
+	} while (made && errno == ENOENT && strcmp(folder, ".") && folder[1]);
+	return refused(path, errno);
+}
+
+/* Results get their name by a rename, which would put them in the place of a device or a folder. A
+ * link would lead them elsewhere. Nothing is made or changed here: another run may be at work. */
+static int check_name(const char *path, bool made)
+{
+	struct stat st;
+
+	if (lstat(path, &st))
+		return errno == ENOENT ? check_folder(path, made) : refused(path, errno);
+	if (S_ISLNK(st.st_mode)) {
+		sl_error("'%s' is a symbolic link; remove it, or choose another path", path);
+		return -ELOOP;
+	}
+	if (!S_ISREG(st.st_mode)) {
 		sl_error("'%s' is there and is no ordinary file; choose another path", path);
 		return -EEXIST;
 	}
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-	if (fd < 0) {
-		sl_error("cannot write '%s': %s", path, strerror(errno));
-		return -errno;
-	}
-	close(fd);
-	if (!was_there)
-		unlink(path);
-	return 0;
+	if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS))
+		return refused(path, errno);
+	return check_folder(path, false);
+}
+
+/* Both of its names, while it is written (base/part_file.h) and in the end. */
+static int check_one(const char *path, bool made)
+{
+	char part[PATH_MAX];
+	int err;
+
+	if (strlen(path) + sizeof(".part") > sizeof(part))
+		return refused(path, ENAMETOOLONG);
+	snprintf(part, sizeof(part), "%s.part", path);
+	err = check_name(path, made);
+	return err ? err : check_name(part, made);
+}
+
+int sl_outputs_forget(const char *path)
+{
+	if (!path[0] || !unlink(path) || errno == ENOENT)
+		return 0;
+	sl_error("cannot remove '%s', which is of an earlier run: %s", path, strerror(errno));
+	return -errno;
 }
 
 /* The same place, by whatever name: its folder resolved, then its last part. */
@@ -71,8 +120,7 @@ int sl_outputs_check(const char *const *path, size_t n, size_t ours)
 					 path[i], path[j], path[i]);
 				return -EINVAL;
 			}
-		if (i < ours)
-			err = check_one(path[i]);
+		err = check_one(path[i], i >= ours);
 		if (err)
 			return err;
 	}
@@ -152,7 +200,11 @@ int sl_outputs_check_run(const struct sl_experiment *e, const char *file, const 
 	sl_experiment_files(e, add, &out);
 	sl_experiment_files(e, add, &in);
 	err = out.err ? out.err : in.err;
-	/* The sinks' own must not collide; whether they can be written is theirs to find out. */
+	for (size_t i = n; i < out.n && !err; i++)
+		if (!out.path[i][0]) {
+			sl_error("a sink's path is empty: name the file that it is to write");
+			err = -EINVAL;
+		}
 	if (!err)
 		err = sl_outputs_check((const char *const *)out.path, out.n, n);
 	if (!err)

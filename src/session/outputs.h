@@ -7,9 +7,14 @@
 
 struct sl_experiment;
 
-/* No two of the n paths (NULL and "" are skipped) may be the same place. The first `ours` must
- * also be writable, and ordinary files if they are there. Logs and returns -errno. */
+/* No two of the n paths (NULL and "" are skipped) may be the same place. All must be writable, and
+ * ordinary files if they are there; folders that are missing will be made for all but the first
+ * `ours`. Logs and returns -errno. */
 int sl_outputs_check(const char *const *path, size_t n, size_t ours);
+
+/* Remove what an earlier run left there, after the check: if this run is killed, its result must
+ * not be mistaken for this one's. Logs and returns -errno. */
+int sl_outputs_forget(const char *path);
 
 /* Nor may one of them be a file that is read: `input` as base/paths.h has it, or "". */
 int sl_outputs_spare(const char *input, const char *const *path, size_t n);

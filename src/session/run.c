@@ -41,7 +41,9 @@ static int check_outputs(const struct sl_session *s)
 	const char *const ours[] = {s->summary, s->outcomes, s->port_file,
 				    s->hooks.truth ? s->hooks.truth : ""};
 
-	return sl_outputs_check_run(s->experiment, s->path, ours, 4);
+	int err = sl_outputs_check_run(s->experiment, s->path, ours, 4);
+
+	return err ? err : sl_outputs_forget(s->summary);
 }
 
 /* Status from any thread sees the receiver from now on. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/part_file.h"
 #include "session/child.h"
 #include "session/private.h"
 
@@ -31,22 +32,20 @@ void sl_session_poll_sources(struct sl_session *s)
 
 int sl_session_write_port_file(struct sl_session *s)
 {
+	struct sl_part_file file;
 	const char *option;
-	FILE *file;
 	int err;
 
 	if (!s->port_file[0])
 		return 0;
-	file = fopen(s->port_file, "w");
-	if (file && fprintf(file, "%u\n", sl_controls_port(&s->controls, &option)) >= 0 &&
-	    fflush(file) == 0) {
-		fclose(file);
-		return 0;
-	}
+	err = sl_part_file_open(s->port_file, &file);
+	if (err)
+		return err;
+	if (dprintf(file.fd, "%u\n", sl_controls_port(&s->controls, &option)) > 0)
+		return sl_part_file_publish(&file);
 	err = -errno;
 	sl_error("cannot write '%s': %s", s->port_file, strerror(-err));
-	if (file)
-		fclose(file);
+	sl_part_file_discard(&file);
 	return err;
 }
 

@@ -3,8 +3,12 @@
 only when the run is over, and a result that could not be told is not called a success."""
 
 import os
+import signal
 
-from harness import SLUICE, acquire, case, check, equal, experiment, main, run, run_fails, skip
+import h5py
+
+from harness import (LONG, SLUICE, Program, acquire, case, check, equal, experiment, images_on_disk, main, read_summary,
+                     receiver, run, run_fails, skip, wait_for)
 
 
 def nothing_ran(folder):
@@ -65,6 +69,86 @@ def _(folder):
     (folder / "summary.json").write_text("old")
     program, summary = acquire(folder)
     equal((program.process.returncode, summary["result"]), (0, "intact"), "exit and result")
+
+
+@case("a killed run does not leave the summary of the run before as its own")
+def _(folder):
+    acquire(folder)
+    started = receiver(folder, experiment(folder, detector=LONG))
+    wait_for("frames", lambda: images_on_disk(folder) > 3)
+    started.send(signal.SIGKILL)
+    started.wait()
+    check(not (folder / "summary.json").exists(), "the summary of the run before is still there")
+
+
+@case("links at the names of results are not followed")
+def _(folder):
+    victim = folder / "victim"
+    victim.write_text("precious")
+    for name, options in (("run.nxs.part", ()), ("run.nxs", ()), ("s.json", ("--summary", "s.json")),
+                          ("s.json.part", ("--summary", "s.json")), ("o.txt", ("--outcomes", "o.txt")),
+                          ("p.txt", ("--port_file", "p.txt"))):
+        (folder / name).symlink_to(victim)
+        run_fails("run", experiment(folder), *options, folder=folder, says=["symbolic link"])
+        (folder / name).unlink()
+        equal(victim.read_text(), "precious", name)
+    nothing_ran(folder)
+
+
+def spoilt(name, spoil, says):
+    @case(f"a file that was {name} during the run is not called intact")
+    def _(folder):
+        started = receiver(folder, experiment(folder, detector=LONG))
+        wait_for("frames", lambda: images_on_disk(folder) > 3)
+        spoil(folder / "run.nxs.part")
+        wait_for("more frames", lambda: started.err().count("\n") > 0)
+        started.send(signal.SIGINT)
+        started.ends(2)
+        summary = read_summary(folder)
+        equal(summary["result"], "damaged", "result")
+        outcomes = summary["ledger"]["total"]["outcomes"]
+        check(outcomes["stored"] == 0 and outcomes["unwritten"] > 0, f"outcomes: {outcomes}")
+        check(says in started.err(), "it does not say what happened")
+        check(not (folder / "run.nxs").exists(), "a file was published")
+
+
+def plant(part):
+    part.unlink()
+    part.write_text("planted")
+
+
+spoilt("removed", lambda part: part.unlink(), "was removed")
+spoilt("replaced", plant, "another file was put in its place")
+spoilt("emptied", lambda part: os.truncate(part, 0), "is not what was written")
+
+
+@case("of several runs with one file that start together one wins, and its file is whole")
+def _(folder):
+    path = experiment(folder, detector={"frames": 200, "frame_rate_Hz": 1000})
+    for attempt in range(3):
+        started = [Program("run", path, "--quiet", "--set", f"link.port={4800 + i}",
+                           folder=folder) for i in range(4)]
+        statuses = [program.wait() for program in started]
+        check(statuses.count(0) >= 1 and set(statuses) <= {0, 1, 2}, f"exit statuses: {statuses}")
+        won = [program for program, status in zip(started, statuses) if not status]
+        for program, status in zip(started, statuses):
+            if status:
+                check("being written by another run" in program.err() or "appeared while" in program.err(), program.err())
+        with h5py.File(folder / "run.nxs", "r") as file:
+            equal(len(file["entry/data/data"]), 200, "images")
+        check(won and not (folder / "run.nxs.part").exists() or 2 in statuses, "a part was left behind")
+        for left in folder.glob("run.nxs*"):
+            left.unlink()
+
+
+@case("sinks whose path is empty or cannot be written are found out before anything begins")
+def _(folder):
+    run_fails("run", experiment(folder, sinks=[{"nexus": {"path": "", "dataset": "raw"}}]), folder=folder,
+              says=["path is empty"])
+    (folder / "plain").write_text("no folder")
+    dark = {"rows": 64, "columns": 64, "dark_frames": 3, "frames": 1}
+    run_fails("run", experiment(folder, detector=dark, sinks=[{"calibration": {"path": str(folder / "plain/c.h5")}}]),
+              folder=folder, says=["plain/c.h5"])
 
 
 @case("a report that nobody can read is no success")

@@ -12,6 +12,7 @@
 #include "cmd/signals.h"
 #include "monitor/summary.h"
 #include "session/child.h"
+#include "session/outputs.h"
 
 enum { PATH_BYTES = 256, STEP_NS = 5 * 1000 * 1000, ARGUMENTS = 2 * SL_ARGS_SETS + 32 };
 
@@ -292,6 +293,9 @@ int sl_run_all(const struct sl_run_all *run)
 	struct all all = {.run = run, .folder = "/tmp/sluice-XXXXXX"};
 	int status;
 
+	if (run->summary[0] &&
+	    (sl_outputs_check(&run->summary, 1, 1) || sl_outputs_forget(run->summary)))
+		return SL_RESULT_ERROR;
 	if (!mkdtemp(all.folder)) {
 		sl_error("cannot make a folder in /tmp: %s", strerror(errno));
 		return SL_RESULT_ERROR;

@@ -1,0 +1,309 @@
+/* part_file.c - one inode from the first byte to the published name. */
+#include "base/part_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+enum { ATTEMPTS = 16 }; /* to open a name that others take and leave meanwhile */
+
+static int refused(const char *path, const char *verb, int error)
+{
+	sl_error("%s: cannot %s: %s", path, verb, strerror(error));
+	return -error;
+}
+
+/* mkdir -p of the folders that lead to path. */
+static int make_folders(const char *path)
+{
+	char *copy = strdup(path), *slash;
+	int r = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	for (slash = path[0] ? strchr(copy + 1, '/') : NULL; slash && !r;
+	     slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(copy, 0777) && errno != EEXIST)
+			r = refused(copy, "create this folder", errno);
+		*slash = '/';
+	}
+	free(copy);
+	return r;
+}
+
+static int sync_folder(const char *path)
+{
+	char *copy = strdup(path), *slash;
+	int fd, r = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	slash = strrchr(copy, '/');
+	if (slash)
+		slash[slash == copy] = '\0';
+	fd = open(slash ? copy : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	free(copy);
+	if (fd < 0)
+		return -errno;
+	/* EINVAL: this kind of file system has nothing to sync there. */
+	if (fsync(fd) && errno != EINVAL)
+		r = -errno;
+	close(fd);
+	return r;
+}
+
+static bool is_named(int fd, const char *path)
+{
+	struct stat held, there;
+
+	return !fstat(fd, &held) && !lstat(path, &there) && held.st_dev == there.st_dev &&
+	       held.st_ino == there.st_ino;
+}
+
+/* What a killed run left, and nothing else. */
+static int check_leftover(int fd, const char *path)
+{
+	const char *why = NULL;
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return refused(path, "look at", errno);
+	if (!S_ISREG(st.st_mode))
+		why = "is no ordinary file";
+	else if (st.st_uid != geteuid())
+		why = "belongs to another user";
+	else if (st.st_nlink > 1)
+		why = "has another name, too";
+	if (!why)
+		return 0;
+	sl_error("%s: is there and %s; remove it, or choose another path", path, why);
+	return -EEXIST;
+}
+
+/* 0, with the descriptor in file->fd; -EAGAIN: the name went to another file meanwhile. */
+static int open_once(struct sl_part_file *file)
+{
+	int fd = open(file->part, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	bool found = fd < 0 && errno == EEXIST;
+	int r = 0;
+
+	/* O_NONBLOCK: a pipe would wait for a reader. */
+	if (found)
+		fd = open(file->part, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 && found && errno == ENOENT)
+		return -EAGAIN;
+	if (fd < 0 && errno == ELOOP) {
+		sl_error("%s: is a symbolic link; remove it, or choose another path", file->part);
+		return -ELOOP;
+	}
+	if (fd < 0)
+		return refused(file->part, "create", errno);
+	/* A file system without locks has none to refuse. */
+	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+		sl_error("%s: is being written by another run; choose another path", file->part);
+		r = -EBUSY;
+	}
+	if (!r && found)
+		r = check_leftover(fd, file->part);
+	if (!r && !is_named(fd, file->part))
+		r = -EAGAIN;
+	if (!r && found && ftruncate(fd, 0))
+		r = refused(file->part, "empty", errno);
+	if (r)
+		close(fd);
+	else
+		file->fd = fd;
+	return r;
+}
+
+/* The file gets its name by a rename, which would put it in the place of a device. */
+static int look_at_path(struct sl_part_file *file)
+{
+	struct stat st;
+
+	if (!file->path[0]) {
+		sl_error("a file to write has an empty path");
+		return -EINVAL;
+	}
+	if (lstat(file->path, &st))
+		return errno == ENOENT || errno == ENOTDIR ? 0
+							   : refused(file->path, "look at", errno);
+	if (S_ISLNK(st.st_mode)) {
+		sl_error("%s: is a symbolic link; remove it, or choose another path", file->path);
+		return -ELOOP;
+	}
+	if (!S_ISREG(st.st_mode))
+		return refused(file->path, "write", S_ISDIR(st.st_mode) ? EISDIR : EEXIST);
+	file->replaces = true;
+	file->old_device = st.st_dev;
+	file->old_inode = st.st_ino;
+	return 0;
+}
+
+int sl_part_file_open(const char *path, struct sl_part_file *file)
+{
+	int r;
+
+	*file = (struct sl_part_file){.fd = -1, .path = strdup(path)};
+	if (!file->path || asprintf(&file->part, "%s.part", path) < 0) {
+		file->part = NULL;
+		r = -ENOMEM;
+		goto undo_file;
+	}
+	r = look_at_path(file);
+	if (!r)
+		r = make_folders(path);
+	if (!r) {
+		r = -EAGAIN;
+		for (unsigned i = 0; i < ATTEMPTS && r == -EAGAIN; i++)
+			r = open_once(file);
+	}
+	if (!r)
+		return 0;
+	if (r == -EAGAIN)
+		sl_error("%s: is made and removed by other programs all the time; choose another "
+			 "path",
+			 file->part);
+undo_file:
+	sl_part_file_leave(file);
+	return r;
+}
+
+void sl_part_file_leave(struct sl_part_file *file)
+{
+	if (file->fd >= 0)
+		close(file->fd);
+	free(file->part);
+	free(file->path);
+	*file = (struct sl_part_file){.fd = -1};
+}
+
+void sl_part_file_discard(struct sl_part_file *file)
+{
+	if (file->fd >= 0 && is_named(file->fd, file->part))
+		unlink(file->part);
+	sl_part_file_leave(file);
+}
+
+static int appeared(const struct sl_part_file *file)
+{
+	sl_error("%s: appeared while this run was writing; it stays, and this run's data are in %s",
+		 file->path, file->part);
+	return -EEXIST;
+}
+
+/* For file systems that cannot rename without replacing. */
+static int link_new(const struct sl_part_file *file)
+{
+	if (link(file->part, file->path))
+		return errno == EEXIST ? appeared(file)
+				       : refused(file->part, "rename to its final name", errno);
+	if (unlink(file->part))
+		return refused(file->part, "remove", errno);
+	return 0;
+}
+
+static int name_new(const struct sl_part_file *file)
+{
+	if (!renameat2(AT_FDCWD, file->part, AT_FDCWD, file->path, RENAME_NOREPLACE))
+		return 0;
+	if (errno == EINVAL || errno == ENOSYS)
+		return link_new(file);
+	return errno == EEXIST ? appeared(file)
+			       : refused(file->part, "rename to its final name", errno);
+}
+
+static bool is_old(const struct sl_part_file *file, const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && st.st_dev == file->old_device && st.st_ino == file->old_inode;
+}
+
+/* In the place of the file that was there in the beginning, and of no other. */
+static int replace_old(const struct sl_part_file *file)
+{
+	if (!is_old(file, file->path))
+		return access(file->path, F_OK) && errno == ENOENT ? name_new(file)
+								   : appeared(file);
+	if (renameat2(AT_FDCWD, file->part, AT_FDCWD, file->path, RENAME_EXCHANGE)) {
+		if (errno != EINVAL && errno != ENOSYS)
+			return refused(file->part, "rename to its final name", errno);
+		return rename(file->part, file->path)
+			       ? refused(file->part, "rename to its final name", errno)
+			       : 0;
+	}
+	if (!is_old(file, file->part)) { /* put it back */
+		renameat2(AT_FDCWD, file->part, AT_FDCWD, file->path, RENAME_EXCHANGE);
+		return appeared(file);
+	}
+	return unlink(file->part) ? refused(file->part, "remove", errno) : 0;
+}
+
+static int stolen(const struct sl_part_file *file)
+{
+	sl_error("%s: was removed, or another file was put in its place, while this run was "
+		 "writing it: what was written is lost",
+		 file->part);
+	return -ESTALE;
+}
+
+int sl_part_file_check(const struct sl_part_file *file)
+{
+	return is_named(file->fd, file->part) ? 0 : stolen(file);
+}
+
+static int give_name(const struct sl_part_file *file)
+{
+	int r;
+
+	if (fsync(file->fd))
+		return refused(file->part, "sync", errno);
+	r = sl_part_file_check(file);
+	if (r)
+		return r;
+	r = file->replaces ? replace_old(file) : name_new(file);
+	if (r)
+		return r;
+	if (!is_named(file->fd, file->path)) /* between the look and the rename */
+		return stolen(file);
+	r = sync_folder(file->path);
+	return r ? refused(file->path, "sync the folder of", -r) : 0;
+}
+
+int sl_part_file_publish(struct sl_part_file *file)
+{
+	int r = give_name(file);
+
+	sl_part_file_leave(file);
+	return r;
+}
+
+int sl_output_open(const char *path)
+{
+	/* O_NONBLOCK: a pipe would wait for a reader. It is emptied once it is known to be a
+	 * file. */
+	int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+	struct stat st;
+
+	if (fd < 0 && errno == ELOOP) {
+		sl_error("%s: is a symbolic link; remove it, or choose another path", path);
+		return -ELOOP;
+	}
+	if (fd < 0)
+		return refused(path, "write", errno);
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || ftruncate(fd, 0)) {
+		sl_error("%s: is there and is no ordinary file; choose another path", path);
+		close(fd);
+		return -EEXIST;
+	}
+	return fd;
+}

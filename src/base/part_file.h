@@ -1,0 +1,44 @@
+/* part_file.h - a result file: written as PATH.part, and PATH once it is whole and on disk.
+ *
+ * Model:     the file that was opened is the file that is published: it is held by its descriptor,
+ *            locked from beginning to end, and before PATH is given to it the name PATH.part must
+ *            still be its own. Neither name is ever followed if it is a symbolic link. What lies
+ *            under PATH when writing begins is replaced; a file that appears there later is not.
+ *            A PATH.part that a killed run left is taken over, if it is an ordinary file of this
+ *            user with no other name.
+ * Threads:   one at a time.
+ * Ownership: the caller's memory; open, then publish, discard or leave.
+ * Errors:    -errno, logged with the path and what to do. */
+#ifndef SL_BASE_PART_FILE_H
+#define SL_BASE_PART_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct sl_part_file {
+	char *path, *part;
+	int fd;	       /* locked; -1: not open */
+	bool replaces; /* a file was at path in the beginning: */
+	dev_t old_device;
+	ino_t old_inode;
+};
+
+/* Missing folders are made. -EBUSY: another process is writing it. */
+int sl_part_file_open(const char *path, struct sl_part_file *file);
+
+/* -ESTALE: PATH.part is no longer the name of this file. */
+int sl_part_file_check(const struct sl_part_file *file);
+
+/* Sync, and give it its name. After an error PATH is as it was, and the data are still under
+ * PATH.part if that is ours. The file is closed in any case. */
+int sl_part_file_publish(struct sl_part_file *file);
+
+void sl_part_file_discard(struct sl_part_file *file); /* PATH.part goes, if it is still ours */
+void sl_part_file_leave(struct sl_part_file *file);   /* PATH.part stays as it is */
+
+/* A file that others may read while it grows, under its own name from the beginning: emptied if it
+ * is there, never through a symbolic link. The descriptor, or -errno, logged. */
+int sl_output_open(const char *path);
+
+#endif
