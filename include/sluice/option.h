@@ -24,6 +24,9 @@ enum sl_option_type {
 	SL_OPTION_BOOL,
 	SL_OPTION_STRING, /* char[] */
 	SL_OPTION_CHOICE, /* uint32_t, index into choices */
+	/* char[]: the path of a file that the add-on writes. Where each run has a folder of its
+	 * own, a relative path begins there: it is set anew before each open(). */
+	SL_OPTION_OUTPUT,
 };
 
 struct sl_option {
@@ -60,6 +63,10 @@ struct sl_option {
 #define SL_STRING(S, f, def, doc)                                                           \
 	{                                                                                   \
 #f, SL_OPTION_STRING, SL_OPTION_FIELD(S, f), def, 0, 0, "", doc, NULL, NULL \
+	}
+#define SL_OUTPUT(S, f, def, doc)                                                           \
+	{                                                                                   \
+#f, SL_OPTION_OUTPUT, SL_OPTION_FIELD(S, f), def, 0, 0, "", doc, NULL, NULL \
 	}
 #define SL_CHOICE(S, f, def, choices, doc)                                                      \
 	{                                                                                       \

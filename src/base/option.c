@@ -169,6 +169,7 @@ static int set(const struct sl_option *option, void *field, const char *text)
 	case SL_OPTION_F64:
 		return set_real(option, field, text);
 	case SL_OPTION_STRING:
+	case SL_OPTION_OUTPUT:
 		return set_string(option, field, text);
 	case SL_OPTION_BOOL:
 		err = parse_bool(text, &truth);
@@ -207,6 +208,7 @@ static size_t size_of(enum sl_option_type type)
 		[SL_OPTION_BOOL] = sizeof(bool),
 		[SL_OPTION_STRING] = 0,
 		[SL_OPTION_CHOICE] = sizeof(uint32_t),
+		[SL_OPTION_OUTPUT] = 0,
 	};
 
 	return sizes[type];
@@ -229,7 +231,7 @@ static int check_row(const struct sl_option *o, void *base, size_t bytes, char *
 {
 	char reason[256];
 
-	if ((unsigned)o->type > SL_OPTION_CHOICE || !o->def || !o->doc || !o->unit ||
+	if ((unsigned)o->type > SL_OPTION_OUTPUT || !o->def || !o->doc || !o->unit ||
 	    (o->type == SL_OPTION_CHOICE) != (o->choices != NULL))
 		snprintf(why, why_bytes, "type, default, unit, doc or choices are not right");
 	else if (o->offset > bytes || o->size > bytes - o->offset || !o->size ||
@@ -347,6 +349,7 @@ void sl_option_print(const struct sl_option *option, const void *base, char *tex
 		snprintf(text, bytes, "%s", truth ? "true" : "false");
 		break;
 	case SL_OPTION_STRING:
+	case SL_OPTION_OUTPUT:
 		snprintf(text, bytes, "%.*s", (int)option->size, field);
 		break;
 	case SL_OPTION_CHOICE:
@@ -398,6 +401,9 @@ void sl_option_takes(const struct sl_option *option, char *text, size_t bytes)
 		break;
 	case SL_OPTION_STRING:
 		snprintf(text, bytes, "text of at most %zu bytes", option->size - 1);
+		break;
+	case SL_OPTION_OUTPUT:
+		snprintf(text, bytes, "path of at most %zu bytes", option->size - 1);
 		break;
 	case SL_OPTION_CHOICE:
 		list_choices(option->choices, text, bytes);

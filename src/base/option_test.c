@@ -222,6 +222,25 @@ static void a_shorter_string_leaves_nothing_behind(void **state)
 	assert_memory_equal(sample.path, empty, sizeof(empty));
 }
 
+static void outputs_are_texts_of_their_own_type(void **state)
+{
+	struct files {
+		char path[8];
+	} s;
+	const struct sl_option table[] = {SL_OUTPUT(struct files, path, "a.nxs", "a file"),
+					  SL_OPTION_END};
+	char text[64], why[64];
+
+	sl_options_defaults(table, &s);
+	assert_string_equal(s.path, "a.nxs");
+	assert_int_equal(sl_options_check(table, sizeof(s), why, sizeof(why)), 0);
+	assert_int_equal(sl_options_set(table, &s, "path", "b/c.nxs", NULL, 0), 0);
+	sl_option_print(table, &s, text, sizeof(text));
+	assert_string_equal(text, "b/c.nxs");
+	assert_int_equal(sl_options_set(table, &s, "path", "12345678", why, sizeof(why)), -ERANGE);
+	assert_string_equal(why, "takes path of at most 7 bytes");
+}
+
 static void choices(void **state)
 {
 	assert_int_equal(set("mode", "slow"), 0);
@@ -315,6 +334,7 @@ int main(void)
 		CASE(truths),
 		CASE(strings),
 		CASE(a_shorter_string_leaves_nothing_behind),
+		CASE(outputs_are_texts_of_their_own_type),
 		CASE(choices),
 		CASE(values_print_as_one_would_write_them),
 		CASE(print_respects_the_buffer),

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/idle.h"
+#include "base/log.h"
 #include "experiment/experiment.h"
 #include "lib/capture.h"
 
@@ -621,6 +623,67 @@ static void files_of_add_ons_are_named(void **state)
 	sl_experiment_close(e);
 }
 
+static void outputs_begin_in_the_folder_of_a_run(void **state)
+{
+	struct sl_experiment *e = good("detector: {kind: pattern, dark_frames: 9}\nstages: [copy]\n"
+				       "sinks: [{nexus: {path: a/x.nxs, dataset: raw}},\n"
+				       "        {nexus: {path: /abs.nxs, dataset: raw}}, 'null',\n"
+				       "        {calibration: {path: c.h5, base: b.h5}}]\n");
+	struct named named = {""};
+	char *text, deep[1100];
+
+	for (unsigned i = 0; i < 2; i++) {
+		named.text[0] = 0;
+		assert_int_equal(sl_experiment_place(e, i ? "/r/2" : "/r/1"), 0);
+		sl_experiment_files(e, name_file, &named);
+		assert_string_equal(named.text, i ? ">/r/2/a/x.nxs >/abs.nxs >/r/2/c.h5 "
+						  : ">/r/1/a/x.nxs >/abs.nxs >/r/1/c.h5 ");
+	}
+	memset(deep, 'd', sizeof(deep) - 1);
+	deep[sizeof(deep) - 1] = 0;
+	assert_int_equal(sl_experiment_place(e, deep), -ENAMETOOLONG);
+	assert_int_equal(sl_experiment_place(e, NULL), 0);
+	text = sl_experiment_resolved(e, false);
+	assert_non_null(strstr(text, "path: a/x.nxs\n"));
+	assert_non_null(strstr(text, "base: b.h5\n"));
+	free(text);
+	sl_experiment_close(e);
+}
+
+static unsigned warnings;
+
+static void count_warnings(void *arg, enum sl_log_level level, const char *line)
+{
+	warnings += level == SL_LOG_WARN && strstr(line, "is in no run folder");
+}
+
+static void outputs_outside_of_run_folders_are_told(void **state)
+{
+	static const struct sl_log_target target = {count_warnings, NULL};
+	static const struct {
+		const char *path;
+		unsigned warnings;
+	} cases[] = {{"x.nxs", 0},    {"a/b/x.nxs", 0}, {"..x/y..", 0}, {"/x.nxs", 1},
+		     {"../x.nxs", 1}, {"a/../x", 1},	{"a//..", 1},	{"a/...", 0}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[200];
+		struct sl_experiment *e;
+
+		snprintf(text, sizeof(text),
+			 "detector: {kind: pattern}\nstages: [copy]\n"
+			 "sinks: [{nexus: {path: %s, dataset: raw}}]\n",
+			 cases[i].path);
+		e = good(text);
+		warnings = 0;
+		sl_log_set_target(&target);
+		sl_experiment_warn_of_shared_outputs(e);
+		sl_log_set_target(NULL);
+		assert_int_equal(warnings, cases[i].warnings);
+		sl_experiment_close(e);
+	}
+}
+
 #define RC	 "detector: {kind: pattern}\nsinks: ['null']\nlink: {service: rc}\n"
 #define WITH_CRC "detector: {kind: pattern}\nsinks: ['null']\nlink: {service: rc, crc: true}\n"
 
@@ -789,6 +852,8 @@ int main(void)
 		cmocka_unit_test(the_sections_have_tables_for_help),
 		cmocka_unit_test(threads_are_placed_and_wait_as_told),
 		cmocka_unit_test(files_of_add_ons_are_named),
+		cmocka_unit_test(outputs_begin_in_the_folder_of_a_run),
+		cmocka_unit_test(outputs_outside_of_run_folders_are_told),
 		cmocka_unit_test(answers_that_would_never_come_are_refused),
 		cmocka_unit_test(former_names_still_work),
 		cmocka_unit_test(devices_of_feroce_are_off_unless_asked_for),

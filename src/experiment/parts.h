@@ -3,7 +3,7 @@
  * Files:     sections.c options of the sections that belong to no add-on, or to all of a kind;
  *            site.c what a site file adds; read.c from YAML to add-ons and options; check.c what
  *            is wrong only together; resolved.c the result as text; digest.c what follows for a
- *            transfer; plugins.c the plug-ins that it names. */
+ *            transfer; plugins.c the plug-ins that it names; outputs.c where a run's files go. */
 #ifndef SL_EXPERIMENT_PARTS_H
 #define SL_EXPERIMENT_PARTS_H
 
@@ -58,6 +58,8 @@ void sl_experiment_read(struct sl_reader *reader);
 /* A map of names to options, as a site file may have in the place of a list: `list` is "stages" or
  * "sinks". */
 void sl_experiment_read_items(struct sl_reader *reader, const char *list, struct sl_node *map);
+
+void sl_experiment_forget_outputs(struct sl_experiment *experiment);
 
 /* 0, or -EINVAL when something was wrong and logged. `at`: where the link is named. */
 int sl_experiment_check_link(const struct sl_experiment *experiment, const struct sl_node *at);

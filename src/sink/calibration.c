@@ -29,7 +29,7 @@ struct calibration {
 };
 
 static const struct sl_option options[] = {
-	SL_STRING(struct sl_calibration_sink, path, "calibration.h5",
+	SL_OUTPUT(struct sl_calibration_sink, path, "calibration.h5",
 		  "the file; missing folders are created"),
 	SL_CHOICE(
 		struct sl_calibration_sink, gain, auto, "auto|g0|g1|g2|plain",

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SL_CALIBRATION_PATH_BYTES = 256 };
+enum { SL_CALIBRATION_PATH_BYTES = 1024 };
 
 /* As the choices of `gain`. */
 enum sl_calibration_gain {

@@ -38,7 +38,7 @@
 #define SL_VERSION "unknown"
 #endif
 
-enum { PATH_BYTES = 256 };
+enum { PATH_BYTES = 1024 };
 enum { MODULES, ASSEMBLED, NONE }; /* the choices of `image` */
 
 struct nexus {
@@ -59,7 +59,7 @@ struct nexus {
 };
 
 static const struct sl_option options[] = {
-	SL_STRING(struct nexus, path, "run.nxs", "the file; missing folders are created"),
+	SL_OUTPUT(struct nexus, path, "run.nxs", "the file; missing folders are created"),
 	SL_STRING(struct nexus, dataset, "image", "the stage's result that is stored"),
 	SL_CHOICE(struct nexus, image, modules, "modules|assembled|none",
 		  "modules one below the other as they were read; one image with the detector's "
