@@ -16,6 +16,13 @@ int sl_result_exit(enum sl_result result)
 	return result == SL_RESULT_EMPTY ? 0 : (int)result;
 }
 
+int sl_result_worse(int a, int b)
+{
+	if (a == SL_RESULT_ERROR || b == SL_RESULT_ERROR)
+		return SL_RESULT_ERROR;
+	return a > b ? a : b;
+}
+
 /* Some sink took no more frames, since its disk is full or for another reason. */
 static const char *sink_trouble(const struct sl_status *status)
 {

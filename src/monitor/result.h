@@ -10,6 +10,10 @@ const char *sl_result_name(enum sl_result result); /* "intact", ... */
 
 int sl_result_exit(enum sl_result result); /* the exit status */
 
+/* The worse of two exit statuses. "Could not run" says less about the data than any other, and more
+ * about whether to look further: it is the worst. */
+int sl_result_worse(int a, int b);
+
 /* Why a run ended before everything was sent and stored that the front ends offered, in words;
  * NULL: it did not. */
 const char *sl_result_early(const struct sl_status *status);

@@ -1,6 +1,7 @@
 /* summary.c - a run's result for programs. The one place with <jansson.h>. */
 #include <errno.h>
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -302,4 +303,79 @@ int sl_summary_join(const char *path, const char *const *name, const char *const
 						 "result", sl_result_name((enum sl_result)status),
 						 "exit", status, "transfers", transfers),
 				       version));
+}
+
+/* ---- of a run folder ---- */
+
+static json_t *text_or_null(const char *bytes)
+{
+	return bytes && bytes[0] ? text(bytes) : json_null();
+}
+
+static json_t *error_json(const struct sl_summary_run *run)
+{
+	if (!run->code)
+		return json_null();
+	return json_pack("{s:s, s:o, s:o, s:o}", "code", run->code, "message",
+			 text_or_null(run->message), "where", text_or_null(run->where), "hint",
+			 text_or_null(run->hint));
+}
+
+/* They stand over those of the same name in the summary. */
+static json_t *run_json(const struct sl_summary_run *run)
+{
+	char started[64], ended[64];
+
+	sl_clock_iso8601(run->started_unix_ns, started, sizeof(started));
+	sl_clock_iso8601(run->ended_unix_ns, ended, sizeof(ended));
+	return json_pack("{s:i, s:s, s:o, s:o, s:s, s:i, s:s, s:s, s:o, s:{s:o, s:o}, s:o}",
+			 "schema", SL_SUMMARY_VERSION, "sluice", SL_VERSION, "run",
+			 number(run->number), "folder", text_or_null(run->folder), "state",
+			 run->state, "exit", run->exit, "started", started, "ended", ended, "error",
+			 error_json(run), "origin", "file", text_or_null(run->file),
+			 "working_directory", text_or_null(run->working_directory),
+			 "log_lines_lost", number(run->log_lines_lost));
+}
+
+static char *text_of(json_t *json)
+{
+	char *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : NULL;
+
+	json_decref(json);
+	return text;
+}
+
+char *sl_summary_result(const struct sl_status *s, const struct sl_summary_run *run)
+{
+	bool began = s->result >= 0 && s->result != SL_RESULT_ERROR;
+	json_t *json = began ? summary(s, SL_SUMMARY_VERSION)
+			     : json_pack("{s:o, s:s, s:s}", "experiment", text(s->experiment),
+					 "transfer", s->transfer, "result",
+					 sl_result_name(SL_RESULT_ERROR));
+	json_t *more = run_json(run);
+
+	if (!json || !more || json_object_update(json, more)) {
+		json_decref(json);
+		json = NULL;
+	}
+	json_decref(more);
+	return text_of(json);
+}
+
+char *sl_summary_join_result(const char *const *name, const char *const *file, size_t n,
+			     const struct sl_summary_run *run)
+{
+	json_t *json = run_json(run), *transfers = json_object();
+
+	for (size_t i = 0; i < n; i++) {
+		json_t *one = json_load_file(file[i], 0, NULL);
+		const char *state = json_string_value(json_object_get(one, "state"));
+
+		if (state && !strcmp(state, "fault"))
+			json_object_set_new(json, "state", json_string("fault"));
+		json_object_set_new(transfers, name[i], one ? one : json_null());
+	}
+	json_object_set_new(json, "result", json_string(sl_result_name((enum sl_result)run->exit)));
+	json_object_set_new(json, "transfers", transfers);
+	return text_of(json);
 }

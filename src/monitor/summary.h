@@ -19,4 +19,24 @@ int sl_summary_write(const char *path, const struct sl_status *status, uint32_t 
 int sl_summary_join(const char *path, const char *const *name, const char *const *file, size_t n,
 		    int status, uint32_t version);
 
+/* What a run folder's result says beside the summary. Texts may be NULL. */
+struct sl_summary_run {
+	uint64_t number;
+	const char *folder, *state; /* state: "ended" or "fault" */
+	int exit;
+	const char *file, *working_directory;	   /* where the experiment came from */
+	const char *code, *message, *where, *hint; /* of the error; code NULL: there was none */
+	uint64_t log_lines_lost;		   /* lines that run.log does not have */
+	uint64_t started_unix_ns, ended_unix_ns;
+};
+
+/* result.json as text, malloc'ed; NULL: there is no memory. It is the summary with the run's own
+ * members. A run that never began (its result is SL_RESULT_ERROR) has no ledger. */
+char *sl_summary_result(const struct sl_status *status, const struct sl_summary_run *run);
+
+/* The same of a run with several receivers, out of their result files. One of them in state "fault"
+ * makes the state of the run "fault". */
+char *sl_summary_join_result(const char *const *name, const char *const *file, size_t n,
+			     const struct sl_summary_run *run);
+
 #endif

@@ -26,6 +26,7 @@ static void take_line(void *arg, enum sl_log_level level, const char *line)
 			snprintf(s->line, sizeof(s->line), "%s", line);
 		pthread_mutex_unlock(&s->lock);
 	}
+	sl_run_log_line(&s->folder.log, level, line);
 	if (s->log_line) {
 		s->log_line(s->log_arg, level, line);
 	} else {
@@ -87,6 +88,20 @@ int sl_session_add_sets(struct sl_session *s, const char *const *set, size_t set
 	return err;
 }
 
+/* Absolute: the program may change its working directory between two runs. */
+static char *absolute(const char *path, int *err)
+{
+	char *here, *whole = NULL;
+
+	if (!path || !path[0] || path[0] == '/')
+		return copy_of(path, err);
+	here = getcwd(NULL, 0);
+	if (!here || asprintf(&whole, "%s/%s", here, path) < 0)
+		*err = here ? -ENOMEM : -errno;
+	free(here);
+	return whole;
+}
+
 static int copy_options(struct sl_session *s, const struct sl_session_options *o)
 {
 	int err = 0;
@@ -107,7 +122,10 @@ static int copy_options(struct sl_session *s, const struct sl_session_options *o
 	s->name = o->path ? s->path : "text";
 	s->transfer = copy_of(o->transfer, &err);
 	s->summary = copy_of(o->summary, &err);
+	s->summary_option = copy_of(o->summary, &err);
 	s->outcomes = copy_of(o->outcomes, &err);
+	s->outcomes_option = copy_of(o->outcomes, &err);
+	s->root = absolute(o->root, &err);
 	s->port_file = copy_of(o->port_file, &err);
 	s->program = copy_of(o->program, &err);
 	s->emulate = o->emulate;
@@ -139,6 +157,8 @@ int sl_session_read(struct sl_session *s)
 	if (s->experiment)
 		sl_experiment_close(s->experiment);
 	s->experiment = e;
+	if (s->root[0] || s->hooks.folder)
+		sl_experiment_warn_of_shared_outputs(e);
 	return 0;
 }
 
@@ -152,6 +172,10 @@ static void free_session(struct sl_session *s)
 	free(s->transfer);
 	free(s->summary);
 	free(s->outcomes);
+	free(s->summary_option);
+	free(s->outcomes_option);
+	free(s->root);
+	sl_run_folder_fini(&s->folder);
 	free(s->port_file);
 	free(s->program);
 	if (s->text_fd >= 0)
@@ -172,6 +196,7 @@ static struct sl_session *make(void)
 		return NULL;
 	s->text_fd = s->wake = -1;
 	s->keeper.socket = -1;
+	sl_run_folder_init(&s->folder);
 	s->child_log = (struct sl_child_log){.fd = -1, .child = -1};
 	s->last.result = -1;
 	pthread_mutex_init(&s->lock, NULL);
@@ -215,6 +240,8 @@ int sl_session_open_with(const struct sl_session_options *options,
 	err = s->wake < 0 ? -errno : copy_options(s, &known);
 	if (!err)
 		err = sl_session_read(s);
+	if (!err && s->root[0])
+		sl_run_folder_warn_of_crashes(s->root);
 	if (!err) {
 		atomic_store(&s->state, SL_STATE_CONFIGURED);
 		err = sl_thread_start(&s->thread, "control", NULL, sl_session_main, s);

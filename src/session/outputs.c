@@ -215,3 +215,21 @@ int sl_outputs_check_run(const struct sl_experiment *e, const char *file, const 
 	forget(&in);
 	return err;
 }
+
+int sl_outputs_spare_paths(const struct sl_experiment *e, const char *const *ours, size_t n,
+			   const char *const *path, size_t paths)
+{
+	struct list all = {.use = SL_FILE_WRITE};
+	int err;
+
+	for (size_t i = 0; i < paths; i++)
+		add(&all, SL_FILE_WRITE, path[i]);
+	for (size_t i = 0; i < n; i++)
+		add(&all, SL_FILE_WRITE, ours[i]);
+	sl_experiment_files(e, add, &all);
+	err = all.err;
+	if (!err)
+		err = sl_outputs_check((const char *const *)all.path, all.n, 0);
+	forget(&all);
+	return err;
+}

@@ -24,4 +24,8 @@ int sl_outputs_spare(const char *input, const char *const *path, size_t n);
 int sl_outputs_check_run(const struct sl_experiment *experiment, const char *file,
 			 const char *const *ours, size_t n);
 
+/* None of the run's outputs may be one of these paths. */
+int sl_outputs_spare_paths(const struct sl_experiment *experiment, const char *const *ours,
+			   size_t n, const char *const *path, size_t paths);
+
 #endif

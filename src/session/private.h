@@ -2,7 +2,8 @@
  *
  * Threads:   the control thread does all the work and owns every member, except: `wish`, `reason`
  *            and `state` are atomic, any thread; `lock` guards `receiver` (status from any thread
- *            must not see it go), `busy`, `last` and `error`. While it is not busy the control
+ *            must not see it go), `busy`, `last`, `error`, `run` and `run_folder`; `folder.log`
+ *            takes lines of any thread. While it is not busy the control
  *            thread rests, and configure() has the experiment. */
 #ifndef SL_SESSION_PRIVATE_H
 #define SL_SESSION_PRIVATE_H
@@ -20,6 +21,7 @@
 #include "experiment/experiment.h"
 #include "receiver/receiver.h"
 #include "session/child_log.h"
+#include "session/folder.h"
 #include "session/keeper.h"
 #include "session/session.h"
 
@@ -38,6 +40,8 @@ enum sl_wish { /* what other threads want of the control thread */
 struct sl_session {
 	const char *name; /* of the experiment, for messages: its path, or "text" */
 	char *path, *transfer, *summary, *outcomes, *port_file, *program; /* "": none */
+	/* The root of run folders, absolute; summary and outcomes as the options have them. */
+	char *root, *summary_option, *outcomes_option;
 	char *set[SL_SESSION_SETS];
 	unsigned sets, option_sets; /* in use; those of the options */
 	uint32_t summary_version;
@@ -72,6 +76,11 @@ struct sl_session {
 	uint64_t abandoned_ns;			   /* 0: they were not given up */
 	uint64_t started_unix_ns;
 	bool paused;
+
+	struct sl_run_folder folder;	 /* of the run under way */
+	uint64_t run;			 /* its number; 0: it has none yet. With `lock` held */
+	uint64_t runs;			 /* that this session has begun */
+	char run_folder[SL_STATUS_PATH]; /* its path; empty: none. With `lock` held */
 
 	bool busy;	       /* from arm() or start() until the run has ended; in configure() */
 	bool arming;	       /* the former */
@@ -109,6 +118,12 @@ int sl_session_wait_for_sources(struct sl_session *session);
 void sl_session_poll_sources(struct sl_session *session); /* SL_SESSION_POLL_MS at most */
 /* A front end that listens for answers stays until it has them; that it failed is an error then. */
 void sl_session_end_child(struct sl_session *session);
+
+/* ---- session_folder.c ---- */
+/* The run gets its number and, with a root, its folder: outputs begin there, log lines go there. */
+int sl_session_begin_folder(struct sl_session *session);
+/* The result is written, and the folder closed. `state` is the one in which the run ends. */
+void sl_session_end_folder(struct sl_session *session, enum sl_state state);
 
 /* ---- acquire.c ---- */
 /* Until every frame is settled. */

@@ -85,8 +85,10 @@ static int start_early(struct sl_session *s)
 
 static int arm(struct sl_session *s)
 {
-	int err = checked(s, SL_ERROR_OUTPUT, check_outputs(s));
+	int err = checked(s, SL_ERROR_OUTPUT, sl_session_begin_folder(s));
 
+	if (!err)
+		err = checked(s, SL_ERROR_OUTPUT, check_outputs(s));
 	if (!err)
 		err = open_receiver(s);
 	if (!err)
@@ -222,6 +224,7 @@ static void note_failure(struct sl_session *s)
 void sl_session_run(struct sl_session *s)
 {
 	bool more = false;
+	enum sl_state state;
 	int err;
 
 	s->started = false;
@@ -250,5 +253,7 @@ void sl_session_run(struct sl_session *s)
 		rest(s);
 	else
 		close_all(s);
-	sl_session_set_state(s, !err || err == -EINTR ? SL_STATE_ENDED : SL_STATE_FAULT);
+	state = !err || err == -EINTR ? SL_STATE_ENDED : SL_STATE_FAULT;
+	sl_session_end_folder(s, state);
+	sl_session_set_state(s, state);
 }

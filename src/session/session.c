@@ -177,6 +177,8 @@ static int begin(struct sl_session *s, enum sl_session_call call, uint32_t wishe
 		s->line[0] = '\0';
 		memset(&s->last, 0, sizeof(s->last));
 		s->last.result = -1;
+		s->run = 0;
+		s->run_folder[0] = '\0';
 		atomic_store(&s->reason_state, 0);
 		atomic_store(&s->wish, 0);
 		atomic_store(&s->state, SL_STATE_CONFIGURED);
@@ -314,6 +316,8 @@ int sl_session_status(struct sl_session *s, struct sl_status *status, size_t byt
 		now->taken_ns = sl_clock_ns();
 	}
 	now->state = atomic_load(&s->state);
+	now->run = s->run;
+	snprintf(now->folder, sizeof(now->folder), "%s", s->run_folder);
 	if (!has_ended(s))
 		now->result = -1; /* a front end may still have a say */
 	pthread_mutex_unlock(&s->lock);

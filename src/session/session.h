@@ -11,10 +11,15 @@ struct sl_session_hooks {
 	int (*change)(void *arg, struct sl_experiment *experiment);
 	void *arg;
 	const char *truth; /* one more file that the program will write: it must not collide */
-	bool report;	   /* the front end that is started prints one, too */
-	bool still;	   /* do not log what is waited for */
-	bool quiet;	   /* do not log where threads run */
-	bool single;	   /* one run: front ends are not asked to stay for another */
+	/* On the control thread, when a run has ended or could not begin. NULL: not wanted. */
+	void (*ended)(void *arg, const struct sl_status *status, const struct sl_error *error);
+	/* The run folder that the program which started this one has made, as
+	 * sl_run_folder_give() writes it. NULL: the options' root has a new one. */
+	const char *folder;
+	bool report; /* the front end that is started prints one, too */
+	bool still;  /* do not log what is waited for */
+	bool quiet;  /* do not log where threads run */
+	bool single; /* one run: front ends are not asked to stay for another */
 };
 
 /* As sl_session_open(). hooks: NULL: none. */

@@ -90,8 +90,9 @@ static int spawn(struct sl_session *s)
 
 int sl_session_spawn_child(struct sl_session *s)
 {
-	/* The lines of a front end belong into the log of the program that uses the library. */
-	int err = s->log_line ? sl_child_log_open(&s->child_log) : 0;
+	/* The lines of a front end belong into the log of the program that uses the library, and
+	 * into that of the run. */
+	int err = s->log_line || s->run_folder[0] ? sl_child_log_open(&s->child_log) : 0;
 
 	return err ? err : spawn(s);
 }
