@@ -8,9 +8,10 @@
 
 enum { TOGETHER_MS = 300 };
 
-volatile int sl_signal, sl_front_end_ended;
+volatile int sl_signal, sl_signal_again, sl_front_end_ended;
 
-static struct timespec first;
+static volatile int takes_two; /* before the end */
+static struct timespec last;
 
 /* timeout(1) sends its signal to the process and again to its group: twice at once is one wish. */
 static int just_now(void)
@@ -18,17 +19,23 @@ static int just_now(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now); /* safe in a handler */
-	return (now.tv_sec - first.tv_sec) * 1000 + (now.tv_nsec - first.tv_nsec) / 1000000 <
+	return (now.tv_sec - last.tv_sec) * 1000 + (now.tv_nsec - last.tv_nsec) / 1000000 <
 	       TOGETHER_MS;
 }
 
 static void handle(int number)
 {
 	if (!sl_signal) {
-		clock_gettime(CLOCK_MONOTONIC, &first);
+		clock_gettime(CLOCK_MONOTONIC, &last);
 		sl_signal = number;
-	} else if (!just_now())
+	} else if (just_now()) {
+		return;
+	} else if (takes_two && !sl_signal_again) {
+		clock_gettime(CLOCK_MONOTONIC, &last);
+		sl_signal_again = number;
+	} else {
 		_exit(130);
+	}
 }
 
 static void note_end(int number)
@@ -45,6 +52,12 @@ void sl_signals_catch(void)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGUSR1, &end, NULL);
+}
+
+void sl_signals_catch_twice(void)
+{
+	takes_two = 1;
+	sl_signals_catch();
 }
 
 const char *sl_signal_name(int number)

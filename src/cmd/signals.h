@@ -9,8 +9,13 @@ extern volatile int sl_signal;
 /* Not 0: the program that started this receiver says that the front end has ended. */
 extern volatile int sl_front_end_ended;
 
+/* Not 0: a second SIGINT or SIGTERM came, later than the first. */
+extern volatile int sl_signal_again;
+
 /* The second signal ends the process at once with status 130. */
 void sl_signals_catch(void);
+/* The second signal sets sl_signal_again, the third one ends the process. */
+void sl_signals_catch_twice(void);
 const char *sl_signal_name(int signal);
 
 #endif

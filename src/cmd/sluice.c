@@ -18,6 +18,20 @@ const struct sl_command sl_commands[] = {
 	 "unwritten;\n"
 	 "3 a front end vanished or the ledger does not close.",
 	 true},
+	{"session", "session EXPERIMENT.yaml --root DIR [options]",
+	 "Take run after run of one experiment, each in a folder of its own.", sl_cmd_session,
+	 "Every run has a number and a folder DIR/NNNNNN with its data, run.log, the experiment "
+	 "and result.json.\n"
+	 "With --runs N it takes N runs and ends; otherwise it waits for requests. One line on "
+	 "stdout for each\n"
+	 "run: number, result, frames, module-frames lost, folder. Ctrl-C ends the run properly "
+	 "and "
+	 "then the\n"
+	 "session; a second Ctrl-C does not wait for the front ends.\n"
+	 "docs/how-to/many-short-runs.md tells how, docs/reference/run-folders.md what is in a "
+	 "folder.\n\n"
+	 "exit status: the worst of its runs, as of run; 0 where there was none.",
+	 true},
 	{"emulate", "emulate EXPERIMENT.yaml [options]",
 	 "Be the detector side of an experiment, on this or another host.", sl_cmd_emulate,
 	 "Looks for the receiver at control.address and control.port, offers all modules, sends "

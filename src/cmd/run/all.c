@@ -1,19 +1,24 @@
 /* all.c - a receiver per transfer, the detector side, and one end for all of them. */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "cmd/run/all.h"
 #include "cmd/signals.h"
+#include "monitor/result.h"
 #include "monitor/summary.h"
 #include "session/child.h"
+#include "session/folder.h"
 #include "session/outputs.h"
 
+enum { RESULT_BYTES = 256 << 10 }; /* of all receivers together */
 enum { PATH_BYTES = 256, STEP_NS = 5 * 1000 * 1000, ARGUMENTS = 2 * SL_ARGS_SETS + 32 };
 
 struct receiver {
@@ -31,11 +36,23 @@ struct all {
 	int front_end_status;
 	char folder[64]; /* what the children leave for us */
 	bool told;	 /* them to stop */
+
+	struct sl_run_folder run_folder; /* with a root */
+	char given[SL_STATUS_PATH + 16]; /* the same, for the receivers */
+	struct sl_log_target log;
+	uint64_t started_unix_ns;
 };
 
 static void path_in(const struct all *all, const char *name, const char *end, char *path)
 {
 	snprintf(path, PATH_BYTES, "%s/%s%s", all->folder, name, end);
+}
+
+static int add(char **argv, int n, const char *name, const char *value)
+{
+	argv[n++] = (char *)name;
+	argv[n++] = (char *)value;
+	return n;
 }
 
 /* The arguments that they all have: the command, the file, --set as we were given. What is set for
@@ -47,6 +64,8 @@ static int common(const struct all *all, const char *command, char **argv)
 
 	argv[n++] = (char *)"sluice";
 	argv[n++] = (char *)command;
+	if (all->given[0] && !strcmp(command, "run"))
+		n = add(argv, n, SL_RUN_IN_FOLDER, all->given);
 	argv[n++] = (char *)args->plain[0];
 	for (unsigned i = 0; i < args->sets; i++) {
 		argv[n++] = (char *)"--set";
@@ -55,17 +74,10 @@ static int common(const struct all *all, const char *command, char **argv)
 	return n;
 }
 
-static int add(char **argv, int n, const char *name, const char *value)
-{
-	argv[n++] = (char *)name;
-	argv[n++] = (char *)value;
-	return n;
-}
-
-static int start_child(char *const *argv, const char *output, pid_t *child)
+static int start_child(char *const *argv, const char *output, int keep_fd, pid_t *child)
 {
 	const struct sl_child_options options = {
-		.program = sl_child_self(), .output = output, .errors_fd = -1, .keep_fd = -1};
+		.program = sl_child_self(), .output = output, .errors_fd = -1, .keep_fd = keep_fd};
 
 	return sl_child_start(&options, argv, child);
 }
@@ -94,7 +106,8 @@ static int start_receiver(struct all *all, struct receiver *receiver)
 	}
 	argv[n++] = (char *)(all->run->quiet ? "--quiet" : "--still");
 	argv[n] = NULL;
-	return start_child(argv, receiver->report, &receiver->child);
+	/* With the lock of the run folder: it is held until the last of them has ended. */
+	return start_child(argv, receiver->report, all->run_folder.lock, &receiver->child);
 }
 
 static unsigned port_of(const struct receiver *receiver)
@@ -127,7 +140,7 @@ static int start_front_end(struct all *all)
 	if (!all->run->quiet)
 		argv[n++] = (char *)"--report";
 	argv[n] = NULL;
-	return start_child(argv, NULL, &all->front_end);
+	return start_child(argv, NULL, -1, &all->front_end);
 }
 
 /* Ours was asked to stop, or one of them could not begin: pass it on, once. */
@@ -224,10 +237,7 @@ static int worst(const struct all *all)
 			one = SL_RESULT_UNCLOSED;
 		else if (one > SL_RESULT_UNCLOSED) /* ended at once by a second signal */
 			one = SL_RESULT_ERROR;
-		/* "Could not run" says less about the data than anything else, and more about
-		 * whether to look further. */
-		if (one == SL_RESULT_ERROR || (one > status && status != SL_RESULT_ERROR))
-			status = one;
+		status = sl_result_worse(status, one);
 	}
 	return status;
 }
@@ -241,6 +251,48 @@ static int with_front_end(const struct all *all, int status)
 	return status == SL_RESULT_INTACT || status == SL_RESULT_EMPTY ? SL_RESULT_ERROR : status;
 }
 
+static int join_summary(const struct all *all, const char *const *name, const char *const *file,
+			int status)
+{
+	char path[2 * SL_STATUS_PATH];
+	bool in_folder = all->given[0] && all->run->summary[0] != '/';
+
+	snprintf(path, sizeof(path), "%s%s%s", in_folder ? all->run_folder.path : "",
+		 in_folder ? "/" : "", all->run->summary);
+	return sl_summary_join(path, name, file, all->receivers, status, all->run->summary_version);
+}
+
+static int write_result(struct all *all, const char *const *name, int status)
+{
+	char path[SL_TRANSFERS][SL_STATUS_PATH + 160],
+		*whole = realpath(all->run->args->plain[0], NULL);
+	char *here = getcwd(NULL, 0), *text;
+	const char *file[SL_TRANSFERS];
+	const struct sl_summary_run run = {
+		.number = all->run_folder.number,
+		.folder = all->run_folder.path,
+		.state = "ended",
+		.exit = status,
+		.file = whole,
+		.working_directory = here,
+		.started_unix_ns = all->started_unix_ns,
+		.ended_unix_ns = sl_clock_unix_ns(),
+	};
+	int err;
+
+	for (unsigned i = 0; i < all->receivers; i++) {
+		snprintf(path[i], sizeof(path[i]), "%s/result.%s.json", all->run_folder.path,
+			 name[i]);
+		file[i] = path[i];
+	}
+	text = sl_summary_join_result(name, file, all->receivers, &run);
+	err = text ? sl_run_folder_write_result(&all->run_folder, text) : -ENOMEM;
+	free(text);
+	free(whole);
+	free(here);
+	return err;
+}
+
 static int report(struct all *all)
 {
 	const char *name[SL_TRANSFERS], *file[SL_TRANSFERS];
@@ -252,8 +304,9 @@ static int report(struct all *all)
 		if (!all->run->quiet)
 			print_report(&all->receiver[i]);
 	}
-	if (all->run->summary[0] && sl_summary_join(all->run->summary, name, file, all->receivers,
-						    status, all->run->summary_version))
+	if (all->run->summary[0] && join_summary(all, name, file, status))
+		status = SL_RESULT_ERROR;
+	if (all->given[0] && write_result(all, name, status))
 		status = SL_RESULT_ERROR;
 	return fflush(stdout) == 0 ? status : SL_RESULT_ERROR;
 }
@@ -288,9 +341,63 @@ static int start(struct all *all)
 	return start_front_end(all);
 }
 
+/* Lines of this program go to run.log, too; those of the receivers are in run.NAME.log. */
+static void take_line(void *arg, enum sl_log_level level, const char *line)
+{
+	struct all *all = arg;
+
+	sl_run_log_line(&all->run_folder.log, level, line);
+	sl_log_set_target(NULL);
+	sl_log(level, "%s", line);
+	sl_log_set_target(&all->log);
+}
+
+static int make_run_folder(struct all *all)
+{
+	const char *root = all->run->root;
+	char *whole, line[1200];
+	int err;
+
+	if (!root[0])
+		return 0;
+	sl_run_folder_warn_of_crashes(root);
+	if (mkdir(root, 0777) && errno != EEXIST)
+		whole = NULL;
+	else
+		whole = realpath(root, NULL);
+	if (!whole) {
+		sl_error("cannot make the root of the runs '%s': %s", root, strerror(errno));
+		return -errno;
+	}
+	err = sl_run_folder_make(&all->run_folder, whole, RESULT_BYTES);
+	free(whole);
+	if (err)
+		return err;
+	sl_run_folder_give(&all->run_folder, all->given, sizeof(all->given));
+	snprintf(line, sizeof(line), "run %" PRIu64 " of %.1000s, %u transfers, sluice %s",
+		 all->run_folder.number, all->run->args->plain[0], all->run->names->n, SL_VERSION);
+	sl_run_log_line(&all->run_folder.log, SL_LOG_INFO, line);
+	all->log = (struct sl_log_target){take_line, all};
+	sl_log_set_target(&all->log);
+	return 0;
+}
+
+static int run_in(struct all *all)
+{
+	int status;
+
+	if (start(all))
+		tell_all(all, SIGTERM);
+	wait_for_all(all);
+	status = report(all);
+	remove_folder(all);
+	return status;
+}
+
 int sl_run_all(const struct sl_run_all *run)
 {
-	struct all all = {.run = run, .folder = "/tmp/sluice-XXXXXX"};
+	struct all all = {
+		.run = run, .folder = "/tmp/sluice-XXXXXX", .started_unix_ns = sl_clock_unix_ns()};
 	int status;
 
 	if (run->summary[0] &&
@@ -300,10 +407,14 @@ int sl_run_all(const struct sl_run_all *run)
 		sl_error("cannot make a folder in /tmp: %s", strerror(errno));
 		return SL_RESULT_ERROR;
 	}
-	if (start(&all))
-		tell_all(&all, SIGTERM);
-	wait_for_all(&all);
-	status = report(&all);
-	remove_folder(&all);
+	sl_run_folder_init(&all.run_folder);
+	if (make_run_folder(&all)) {
+		rmdir(all.folder);
+		status = SL_RESULT_ERROR;
+	} else {
+		status = run_in(&all);
+	}
+	sl_log_set_target(NULL);
+	sl_run_folder_fini(&all.run_folder);
 	return status;
 }

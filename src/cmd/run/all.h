@@ -5,6 +5,9 @@
 #include "cmd/cmd.h"
 #include "experiment/transfers.h"
 
+/* Tells a receiver the folder of the run; the first argument, if there is one. */
+#define SL_RUN_IN_FOLDER "--in-folder"
+
 struct sl_run_all {
 	const struct sl_args *args;
 	const struct sl_transfer_names *names;
@@ -15,6 +18,7 @@ struct sl_run_all {
 	bool quiet;
 	uint32_t summary_version;
 	const char *summary, *outcomes; /* "" : not wanted; outcomes gets .NAME behind */
+	const char *root;		/* of run folders; "": none */
 };
 
 /* The worst exit status of all receivers; of the front end, too, where it hears answers. */

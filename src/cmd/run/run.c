@@ -19,7 +19,7 @@ enum { LOOK_MS = 20 };
 struct sl_run_options {
 	bool emulate, quiet, still;
 	uint32_t summary_version;
-	char summary[1024], outcomes[1024], port_file[1024], truth[1024],
+	char summary[1024], outcomes[1024], port_file[1024], truth[1024], root[1024],
 		transfer[SL_TRANSFER_NAME];
 };
 
@@ -27,6 +27,7 @@ struct run {
 	struct sl_run_options options;
 	struct sl_args args;
 	const struct sl_run_plan *plan; /* NULL: as the file says */
+	const char *folder;		/* of the program that started this one; NULL: none */
 	struct sl_session *session;
 	struct sl_status status;
 	bool stopped; /* the signal was passed on */
@@ -35,6 +36,10 @@ struct run {
 static const struct sl_option options[] = {
 	SL_BOOL(struct sl_run_options, emulate, false,
 		"start the detector side as a child process"),
+	SL_STRING(
+		struct sl_run_options, root, "",
+		"make a folder for this run in that one, with a number; relative paths of outputs "
+		"begin there"),
 	SL_STRING(struct sl_run_options, summary, "",
 		  "write the outcome of the run to this file, as JSON"),
 	SL_U32(struct sl_run_options, summary_version, 2, 1, SL_SUMMARY_VERSION, "",
@@ -65,6 +70,7 @@ static int open_session(struct run *run)
 		.change = run->plan ? run->plan->change : NULL,
 		.arg = run->plan ? run->plan->arg : NULL,
 		.truth = o->truth,
+		.folder = run->folder,
 		.report = !o->quiet,
 		.still = o->still,
 		.quiet = o->quiet,
@@ -82,6 +88,7 @@ static int open_session(struct run *run)
 		.port_file = or_null(o->port_file),
 		.summary_version = o->summary_version,
 		.program = sl_child_self(),
+		.root = or_null(o->root),
 	};
 
 	return sl_session_open_with(&options, &hooks, &run->session, NULL);
@@ -193,6 +200,7 @@ static int run_many(struct run *run, const struct sl_transfer_names *names)
 		.summary = run->options.summary,
 		.summary_version = run->options.summary_version,
 		.outcomes = run->options.outcomes,
+		.root = run->options.root,
 	};
 
 	if (run->options.port_file[0] || run->options.truth[0]) {
@@ -214,9 +222,22 @@ static int run_many(struct run *run, const struct sl_transfer_names *names)
 	return sl_run_all(&all);
 }
 
+/* A receiver of several, started by run_many(): its first argument is the folder of the run. No
+ * option: it is not for users. */
+static const char *take_folder(int *argc, char ***argv)
+{
+	const char *folder = *argc > 2 && !strcmp((*argv)[1], SL_RUN_IN_FOLDER) ? (*argv)[2] : NULL;
+
+	if (folder) {
+		*argc -= 2;
+		*argv += 2;
+	}
+	return folder;
+}
+
 int sl_cmd_run(const struct sl_command *command, int argc, char **argv)
 {
-	struct run run = {0};
+	struct run run = {.folder = take_folder(&argc, &argv)};
 	struct sl_transfer_names names;
 	int err = sl_args_read(command, options, &run.options, argc, argv, &run.args);
 
