@@ -76,7 +76,7 @@ static void print_run(void *arg, const struct sl_status *status, const struct sl
 
 	printf("run %" PRIu64 ": %s, %" PRIu64 " frames, %" PRIu64 " lost, %s", status->run,
 	       sl_result_name(result), status->frames, sl_status_total(status, SL_LOST),
-	       status->folder[0] ? status->folder : "no folder");
+	       status->folder[0] ? status->folder : "-");
 	if (error->code)
 		printf(" (%s: %s)", sl_error_name(error->code), error->message);
 	putchar('\n');

@@ -211,7 +211,8 @@ int sl_run_folder_join(struct sl_run_folder *f, const char *given, const char *t
 	f->dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	f->lock = (int)lock;
 	if (f->dir < 0 || !is_of_lock(f)) {
-		sl_error("'%s' is not the folder of this run any more", path);
+		sl_error("'%s' is not the folder of this run", path);
+		f->lock = -1; /* not a lock of ours */
 		sl_run_folder_close(f);
 		return -ESTALE;
 	}
