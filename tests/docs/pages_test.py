@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """pages_test.py SLUICE - what the pages of docs/ show is so: experiment files are accepted, those of docs/reference/stages.md run, the
 stage of docs/tutorials/write-a-stage.md and the detector of docs/tutorials/write-a-detector.md are built with the commands of the pages, against
-an installed tree, and do as told there, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
+an installed tree, and do as told there, docs/how-to/many-short-runs.md prints what it shows, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
 """
 
 import json
@@ -150,6 +150,41 @@ def check_library(out, installed):
     done = installed.shell(f"{start} ring.slots=many")
     out.case("embed.c ends with 1 when the experiment is wrong",
              [] if done.returncode == 1 and "ring.slots" in done.stderr else [f"exit status {done.returncode}", done.stderr])
+
+
+# ---- docs/how-to/many-short-runs.md, docs/reference/run-folders.md ----
+
+def check_many_runs(out, installed):
+    """The commands of the page print what it shows, and result.json has what run-folders.md and summary.md name."""
+    page = (ROOT / "docs/how-to/many-short-runs.md").read_text()
+    if "(not in this program" in run(SLUICE, "list", "nexus").stdout:
+        out.skip("many-short-runs.md", "this program has no nexus sink")
+        return
+    (installed.folder / "scan.yaml").write_text(extract.blocks(page, "yaml")[0])
+    commands, shown = extract.blocks(page, "sh"), extract.blocks(page, "text")
+    for number in range(2):
+        done, text = installed.shell(commands[number]), shown[number].replace("FOLDER", str(installed.folder))
+        out.case(f"many-short-runs.md: commands {number + 1} print what the page shows",
+                 [] if done.returncode == 0 and done.stdout == text else [done.stdout + done.stderr, "is not", text])
+    if installed.python("import h5py").returncode:
+        out.skip("many-short-runs.md: h5py finds what the page shows", "python3-h5py is not installed")
+    else:
+        read = installed.python(extract.blocks(page, "python")[0])
+        out.case("many-short-runs.md: h5py finds what the page shows",
+                 [] if read.stdout == shown[2] else [read.stdout + read.stderr, "is not", shown[2]])
+    done = installed.shell(commands[2])
+    result = installed.folder / "data/000005/result.json"
+    out.case("many-short-runs.md: one run in a folder", [] if done.returncode == 0 and result.exists() else [done.stderr])
+    check_result(out, json.loads(result.read_text()) if result.exists() else {}, result.parent)
+
+
+def check_result(out, result, folder):
+    page = (ROOT / "docs/reference/run-folders.md").read_text()
+    both = page + (ROOT / "docs/reference/summary.md").read_text()
+    named = set(re.findall(r"[\w]+", " ".join(re.findall(r"`[^`]+`", both))))
+    out.case("run-folders.md and summary.md name every field of result.json", sorted(keys(result) - named))
+    files = [path.name for path in folder.iterdir() if path.suffix != ".nxs"] if folder.exists() else ["no folder"]
+    out.case("run-folders.md names every file of a run folder", [name for name in files if f"| `{name}` |" not in page and name != "summary.json"])
 
 
 # ---- the tutorials ----
@@ -338,6 +373,7 @@ def main():
             check_tutorials(out, installed)
             check_experiments(out, installed)
             check_library(out, installed)
+            check_many_runs(out, installed)
     check_stages(out)
     check_wire(out)
     check_feedback(out)
