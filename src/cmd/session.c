@@ -88,7 +88,7 @@ static void print_run(void *arg, const struct sl_status *status, const struct sl
 static int open_session(struct session *s)
 {
 	const struct session_options *o = &s->options;
-	const struct sl_session_hooks hooks = {.ended = print_run, .arg = s};
+	const struct sl_session_hooks hooks = {.ended = print_run, .arg = s, .probe = true};
 	const struct sl_session_options all = {
 		.bytes = sizeof(all),
 		.path = s->args.plain[0],

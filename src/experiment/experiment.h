@@ -150,8 +150,8 @@ bool sl_experiment_crc(const struct sl_experiment *experiment);
 /* The files that the detector, the stages and the sinks read and write, by their options. */
 void sl_experiment_files(const struct sl_experiment *experiment, sl_file_each *each, void *arg);
 
-/* Let relative paths of outputs (SL_OUTPUT) of stages and sinks begin in `folder`. NULL: they are as
- * the file has them. -ENAMETOOLONG: an option has no room for its path; logged. */
+/* Let relative paths of outputs (SL_OUTPUT) of stages and sinks begin in `folder`. NULL: they are
+ * as the file has them. -ENAMETOOLONG: an option has no room for its path; logged. */
 int sl_experiment_place(struct sl_experiment *experiment, const char *folder);
 /* Log a warning for each output that is in no run folder: every run replaces it. */
 void sl_experiment_warn_of_shared_outputs(const struct sl_experiment *experiment);

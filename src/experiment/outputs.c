@@ -1,5 +1,5 @@
-/* outputs.c - the paths of files that stages and sinks write: as the file has them, or in the folder
- * of a run. */
+/* outputs.c - the paths of files that stages and sinks write: as the file has them, or in the
+ * folder of a run. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

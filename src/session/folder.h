@@ -1,10 +1,10 @@
 /* folder.h - the folder of one run: ROOT/NNNNNN, with its lock, its log and its result.
  *
  * Model:     the number is one more than the highest in the root, made by mkdir: two sessions never
- *            have the same. `lock` is held by flock() while the run lives. Every file here is opened
- *            relative to the folder's descriptor, never follows a symbolic link and never replaces
- *            one that is there. result.json.part holds room for the result from the beginning, so
- *            that it can be written on a full disk; it gets its name when it is whole.
+ *            have the same. `lock` is held by flock() while the run lives. Every file is opened
+ *            relative to the folder's descriptor, never through a symbolic link, and replaces no
+ *            file that is there. result.json.part holds room for the result from the beginning,
+ *            so that it can be written on a full disk; it gets its name when it is whole.
  *            docs/reference/run-folders.md is the page for users.
  * Receivers: the receivers of one run with several transfers share the folder: the program that
  *            starts them makes it and hands each the lock (sl_run_folder_join). The names of their

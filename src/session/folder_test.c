@@ -1,5 +1,5 @@
-/* folder_test.c - run folders: numbers, locks, results, races, symbolic links, full disks; runs that
- * have crashed. */
+/* folder_test.c - run folders: numbers, locks, results, races, symbolic links, full disks; runs
+ * that have crashed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -157,6 +157,7 @@ int sl_session_read(struct sl_session *s)
 	if (s->experiment)
 		sl_experiment_close(s->experiment);
 	s->experiment = e;
+	s->probed = false;
 	if (s->root[0] || s->hooks.folder)
 		sl_experiment_warn_of_shared_outputs(e);
 	return 0;

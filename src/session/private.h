@@ -82,6 +82,8 @@ struct sl_session {
 	uint64_t runs;			 /* that this session has begun */
 	char run_folder[SL_STATUS_PATH]; /* its path; empty: none. With `lock` held */
 
+	bool probed; /* the plug-ins of this configuration survive open() */
+
 	bool busy;	       /* from arm() or start() until the run has ended; in configure() */
 	bool arming;	       /* the former */
 	struct sl_status last; /* of the run that ended, or its beginning */

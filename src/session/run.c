@@ -8,6 +8,7 @@
 #include "monitor/summary.h"
 #include "session/outputs.h"
 #include "session/private.h"
+#include "session/probe.h"
 
 /* The code of what an earlier function has logged. */
 static enum sl_error_code code_of(int err, enum sl_error_code otherwise)
@@ -89,6 +90,8 @@ static int arm(struct sl_session *s)
 
 	if (!err)
 		err = checked(s, SL_ERROR_OUTPUT, check_outputs(s));
+	if (!err)
+		err = checked(s, SL_ERROR_SYSTEM, sl_session_probe(s));
 	if (!err)
 		err = open_receiver(s);
 	if (!err)

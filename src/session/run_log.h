@@ -1,7 +1,7 @@
 /* run_log.h - the lines of a run's log, in a file of its folder.
  *
- * Model:     "2024-01-31T12:34:56.789Z warning text", one write() each. A line that cannot be written,
- *            since the disk is full for instance, is counted and does not fail the run.
+ * Model:     "2024-01-31T12:34:56.789Z warning text", one write() each. A line that cannot be
+ *            written, since the disk is full for instance, is counted and does not fail the run.
  * Threads:   any thread writes lines, open and close on one.
  * Cost:      a lock and a write() for each line. */
 #ifndef SL_SESSION_RUN_LOG_H

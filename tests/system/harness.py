@@ -246,6 +246,27 @@ def without_privilege():
     return wrapper
 
 
+# ---- plug-ins ----
+
+def compiler():
+    found = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
+    if not found:
+        skip("no C compiler is installed")
+    return found
+
+
+def build_plugin(path, code):
+    """Compile a plug-in. It is not linked with the library: `sluice` has it already."""
+    source = path.with_suffix(".c")
+    path.parent.mkdir(0o755, exist_ok=True)
+    source.write_text(code)
+    done = subprocess.run([*compiler().split(), "-D_GNU_SOURCE", "-shared", "-fPIC", "-fvisibility=hidden", f"-I{ROOT}/include", source,
+                           "-o", path], capture_output=True, text=True, check=False)
+    equal(done.returncode, 0, f"cc: {done.stderr}")
+    path.chmod(0o755)
+    return path
+
+
 # ---- experiments ----
 
 def merge(base, changes):

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from harness import ROOT, SLOW, SLUICE, acquire, case, check, closes, equal, experiment, main, run, run_fails, sink, skip
+from harness import ROOT, SLOW, SLUICE, acquire, build_plugin as build, case, check, closes, equal, experiment, main, run, run_fails, sink, skip
 
 sys.path.insert(0, str(ROOT / "tests/docs"))
 import extract  # noqa: E402  (found through the line above)
@@ -19,25 +19,6 @@ import extract  # noqa: E402  (found through the line above)
 GOOD = (ROOT / "tests/lib/plugin_good.c").read_text()
 SPOT = "\n".join(extract.blocks((ROOT / "docs/tutorials/write-a-detector.md").read_text(), "c"))
 SPOT_DETECTOR = {"kind": "spot", "modules": 2, "frames": 50, "rows": None, "columns": None}
-
-
-def compiler():
-    found = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
-    if not found:
-        skip("no C compiler is installed")
-    return found
-
-
-def build(path, code):
-    """Compile a plug-in. It is not linked with the library: `sluice` has it already."""
-    source = path.with_suffix(".c")
-    path.parent.mkdir(0o755, exist_ok=True)
-    source.write_text(code)
-    done = subprocess.run([*compiler().split(), "-D_GNU_SOURCE", "-shared", "-fPIC", "-fvisibility=hidden", f"-I{ROOT}/include", source,
-                           "-o", path], capture_output=True, text=True, check=False)
-    equal(done.returncode, 0, f"cc: {done.stderr}")
-    path.chmod(0o755)
-    return path
 
 
 def changed(*pairs):

@@ -11,7 +11,7 @@ import time
 
 import h5py
 
-from harness import (LONG, Program, case, check, closes, equal, experiment, fewer, main, run, run_fails, skip, wait_for,
+from harness import (LONG, ROOT, Program, build_plugin, case, check, closes, equal, experiment, fewer, main, run, run_fails, skip, wait_for,
                      without_privilege)
 
 LINE = re.compile(r"run (\d+): (\w+), (\d+) frames, (\d+) lost, (\S+)(?: \((.*)\))?")
@@ -291,6 +291,46 @@ def _(folder):
     program.wait()
     result = result_of(folder / "data/000001")
     equal((result["result"], result["transfers"]), ("unclosed", {"one": None, "two": None}), "result")
+
+
+GOOD = (ROOT / "tests/lib/plugin_good.c").read_text()
+WRITES = """static int open_sink(void *state, const struct sl_env *env)
+{
+	FILE *file = fopen(((const struct nothing *)state)->path, "w");
+
+	if (access("crash", F_OK) == 0)
+		*(volatile int *)8 = 1;
+	return file ? fclose(file) : -1;
+}
+"""
+
+
+def writing_plugin(folder):
+    """The good plug-in with a sink that makes an empty file; with a file "crash" in the working directory it crashes in open()."""
+    code = GOOD.replace("uint32_t depth;", "uint32_t depth;\n\tchar path[1024];")
+    code = code.replace("\tSL_OPTION_END", '\tSL_OUTPUT(struct nothing, path, "plain.txt", "a file"),\n\tSL_OPTION_END', 1)
+    before, _, rest = code.partition("static int open_sink")
+    return build_plugin(folder / "plugins/writes.so", "#include <stdio.h>\n#include <unistd.h>\n" + before + WRITES + rest.partition("}\n")[2])
+
+
+@case("a plug-in that crashes in open: the run fails with its name, the session lives and takes the next run")
+def _(folder):
+    plugin = writing_plugin(folder)
+    path = file_of(folder, sinks=["verify", "fixture"])
+    (folder / "crash").write_text("")
+    program = Program("session", path, "--root", "data", "--runs", 1000, "--plugins", "plugins", folder=folder)
+    wait_for("a run that failed", lambda: "error" in program.out() or not program.running())
+    (folder / "crash").unlink()
+    wait_for("a run that is intact", lambda: ": intact" in program.out() or not program.running())
+    program.send(signal.SIGTERM)
+    program.ends(1)
+    first = lines_of(program)[0]
+    equal(first.group(1, 2, 6), ("1", "error", f"system: plug-in fixture ({plugin.resolve()}) crashes in open: SIGSEGV"), "the first run")
+    result = result_of(folder / "data/000001")
+    equal((result["state"], result["error"]["code"]), ("fault", "system"), "result")
+    check("crashes in open: SIGSEGV" in (folder / "data/000001/run.log").read_text(), "the log does not say it")
+    good = next(line for line in lines_of(program) if line[2] == "intact")
+    check((folder / f"data/{int(good[1]):06}/plain.txt").exists(), "the output of the plug-in is not in the run folder")
 
 
 @case("wrong command lines")

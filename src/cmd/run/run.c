@@ -12,6 +12,7 @@
 #include "monitor/report.h"
 #include "monitor/summary.h"
 #include "session/child.h"
+#include "session/probe.h"
 #include "session/session.h"
 
 enum { LOOK_MS = 20 };
@@ -222,22 +223,37 @@ static int run_many(struct run *run, const struct sl_transfer_names *names)
 	return sl_run_all(&all);
 }
 
-/* A receiver of several, started by run_many(): its first argument is the folder of the run. No
- * option: it is not for users. */
-static const char *take_folder(int *argc, char ***argv)
+/* What another sluice tells the one that it starts, in its first arguments. These are no options:
+ * they are not for users. */
+static const char *take_first(const char *name, int *argc, char ***argv)
 {
-	const char *folder = *argc > 2 && !strcmp((*argv)[1], SL_RUN_IN_FOLDER) ? (*argv)[2] : NULL;
+	const char *value = *argc > 2 && !strcmp((*argv)[1], name) ? (*argv)[2] : NULL;
 
-	if (folder) {
+	if (value) {
 		*argc -= 2;
 		*argv += 2;
 	}
-	return folder;
+	return value;
+}
+
+/* For a session that wants to know whether plug-ins crash. */
+static int probe(const struct run *run, const char *folder)
+{
+	struct sl_experiment *e;
+	int err = sl_experiment_open(run->args.plain[0], or_null(run->options.transfer),
+				     run->args.set, run->args.sets, &e);
+
+	if (err)
+		return SL_RESULT_ERROR;
+	err = sl_probe_run(e, folder);
+	sl_experiment_close(e);
+	return err;
 }
 
 int sl_cmd_run(const struct sl_command *command, int argc, char **argv)
 {
-	struct run run = {.folder = take_folder(&argc, &argv)};
+	const char *probed = take_first(SL_PROBE_ARGUMENT, &argc, &argv);
+	struct run run = {.folder = take_first(SL_RUN_IN_FOLDER, &argc, &argv)};
 	struct sl_transfer_names names;
 	int err = sl_args_read(command, options, &run.options, argc, argv, &run.args);
 
@@ -247,6 +263,8 @@ int sl_cmd_run(const struct sl_command *command, int argc, char **argv)
 		sl_error("which experiment? usage: sluice %s", command->usage);
 		return SL_RESULT_ERROR;
 	}
+	if (probed)
+		return probe(&run, probed);
 	sl_signals_catch();
 	if (sl_experiment_transfers(run.args.plain[0], run.args.set, run.args.sets, &names))
 		return SL_RESULT_ERROR;
