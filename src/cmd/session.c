@@ -27,9 +27,10 @@ struct session {
 	struct session_options options;
 	struct sl_args args;
 	struct sl_session *session;
-	int exit;     /* the worst of all runs */
+	int exit;     /* the worst of all runs; the control thread's until the session is closed */
 	bool stopped; /* the first signal was passed on */
 	bool aborted; /* and the second */
+	bool failed;  /* a run was refused */
 };
 
 static const struct sl_option options[] = {
@@ -71,9 +72,11 @@ static void log_line(void *arg, enum sl_log_level level, const char *line)
 /* One line for each run, flushed: a program may read it from a pipe. */
 static void print_run(void *arg, const struct sl_status *status, const struct sl_error *error)
 {
+	struct session *s = arg;
 	enum sl_result result = status->result < 0 ? SL_RESULT_ERROR
 						   : (enum sl_result)status->result;
 
+	s->exit = sl_result_worse(s->exit, error->code ? SL_RESULT_ERROR : sl_result_exit(result));
 	printf("run %" PRIu64 ": %s, %" PRIu64 " frames, %" PRIu64 " lost, %s", status->run,
 	       sl_result_name(result), status->frames, sl_status_total(status, SL_LOST),
 	       status->folder[0] ? status->folder : "-");
@@ -138,7 +141,6 @@ static int take_run(struct session *s)
 		return err;
 	while (sl_session_wait(s->session, OVER, LOOK_MS) < 0)
 		pass_signals_on(s);
-	s->exit = sl_result_worse(s->exit, sl_session_exit(s->session));
 	return 0;
 }
 
@@ -146,7 +148,7 @@ static void take_runs(struct session *s)
 {
 	for (uint32_t i = 0; i < s->options.runs && !sl_signal; i++)
 		if (take_run(s)) {
-			s->exit = SL_RESULT_ERROR;
+			s->failed = true;
 			return;
 		}
 }
@@ -172,7 +174,7 @@ static int serve(struct session *s)
 		wait_for_signal(s);
 	sl_session_close(s->session);
 	if (!ferror(stdout))
-		return s->exit;
+		return s->failed ? SL_RESULT_ERROR : s->exit;
 	sl_error("the results could not be written: %s", strerror(errno));
 	return SL_RESULT_ERROR;
 }

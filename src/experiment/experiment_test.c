@@ -623,6 +623,13 @@ static void files_of_add_ons_are_named(void **state)
 	sl_experiment_close(e);
 }
 
+static unsigned warnings;
+
+static void count_warnings(void *arg, enum sl_log_level level, const char *line)
+{
+	warnings += level == SL_LOG_WARN && strstr(line, "is in no run folder");
+}
+
 static void outputs_begin_in_the_folder_of_a_run(void **state)
 {
 	struct sl_experiment *e = good("detector: {kind: pattern, dark_frames: 9}\nstages: [copy]\n"
@@ -641,20 +648,15 @@ static void outputs_begin_in_the_folder_of_a_run(void **state)
 	}
 	memset(deep, 'd', sizeof(deep) - 1);
 	deep[sizeof(deep) - 1] = 0;
+	sl_log_set_target(&(struct sl_log_target){count_warnings, NULL});
 	assert_int_equal(sl_experiment_place(e, deep), -ENAMETOOLONG);
+	sl_log_set_target(NULL);
 	assert_int_equal(sl_experiment_place(e, NULL), 0);
 	text = sl_experiment_resolved(e, false);
 	assert_non_null(strstr(text, "path: a/x.nxs\n"));
 	assert_non_null(strstr(text, "base: b.h5\n"));
 	free(text);
 	sl_experiment_close(e);
-}
-
-static unsigned warnings;
-
-static void count_warnings(void *arg, enum sl_log_level level, const char *line)
-{
-	warnings += level == SL_LOG_WARN && strstr(line, "is in no run folder");
 }
 
 static void outputs_outside_of_run_folders_are_told(void **state)

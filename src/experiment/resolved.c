@@ -133,10 +133,24 @@ static void add_transfer(struct maker *m)
 		    &e->cut.options);
 }
 
+static void add_plugins(struct maker *m)
+{
+	const struct sl_node *section = section_of(m->e, "plugins", NULL);
+	const struct sl_node *from = section ? section->child : NULL;
+	struct sl_node *list;
+
+	if (!from)
+		return;
+	list = add(m, m->config->root, "plugins", SL_NODE_LIST);
+	for (; from; from = from->next)
+		add_value(m, list, NULL, from->text, from);
+}
+
 static void add_all(struct maker *m)
 {
 	const struct sl_experiment *e = m->e;
 
+	add_plugins(m);
 	add_kind(m, "detector", e->generator->name, sl_detector_options, &e->cut.generator_options,
 		 e->generator->options, e->generator_state);
 	add_transfer(m);

@@ -148,9 +148,15 @@ static int begin_files(struct sl_run_folder *f, size_t result_bytes)
 
 int sl_run_folder_make(struct sl_run_folder *f, const char *root, size_t result_bytes)
 {
-	int length = (int)strlen(root), err, at = open_root(root);
+	int length = (int)strlen(root), err, at;
 	char name[32];
 
+	if (strlen(root) + sizeof(name) > sizeof(f->path)) {
+		sl_error("the root of the runs has more than %zu characters; choose a shorter path",
+			 sizeof(f->path) - sizeof(name));
+		return -ENAMETOOLONG;
+	}
+	at = open_root(root);
 	if (at < 0)
 		return at;
 	f->transfer[0] = '\0';

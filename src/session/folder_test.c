@@ -165,6 +165,19 @@ static void a_missing_root_is_made(void **state)
 	sl_run_folder_fini(&f);
 }
 
+static void a_long_root_is_refused(void **state)
+{
+	struct sl_run_folder f;
+	char deep[SL_STATUS_PATH];
+
+	memset(deep, '/', sizeof(deep) - 1);
+	deep[sizeof(deep) - 1] = 0;
+	sl_run_folder_init(&f);
+	assert_int_equal(sl_run_folder_make(&f, deep, ROOM), -ENAMETOOLONG);
+	assert_int_equal(lines.errors, 1);
+	sl_run_folder_fini(&f);
+}
+
 static void states_of_a_run(void **state)
 {
 	struct sl_run_folder f;
@@ -457,6 +470,7 @@ int main(void)
 		CASE(a_number_is_not_used_twice_in_a_session),
 		CASE(a_file_with_the_next_number_is_passed_over),
 		CASE(a_missing_root_is_made),
+		CASE(a_long_root_is_refused),
 		CASE(states_of_a_run),
 		CASE(the_result_is_whole_and_replaces_nothing),
 		CASE(links_are_not_followed),

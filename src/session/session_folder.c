@@ -117,6 +117,8 @@ int sl_session_begin_folder(struct sl_session *s)
 	snprintf(line, sizeof(line), "run %" PRIu64 " of %.1000s, sluice %s", s->folder.number,
 		 s->name, sl_version());
 	sl_run_log_line(&s->folder.log, SL_LOG_INFO, line);
+	if (!s->hooks.quiet && !s->hooks.folder)
+		sl_info("run %" PRIu64 ": %s", s->folder.number, s->folder.path);
 	return fill(s);
 }
 

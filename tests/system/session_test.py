@@ -175,6 +175,15 @@ def _(folder):
     equal(names_in(folder / "data"), [], "what is left")
 
 
+@case("a file system that is mounted read-only")
+def _(folder):
+    disk = shlex.quote(str(folder / "disk"))
+    wrapper = small_disk(folder, 1, f"mount -o remount,ro {disk} || exit 77")
+    program = run_fails("session", file_of(folder), "--root", "disk", "--runs", 1, folder=folder, wrapper=wrapper,
+                        says=["cannot make a run folder", "Read-only file system"])
+    check(lines_of(program)[0][6].startswith("output: "), "the error is another")
+
+
 @case("a root whose parent is missing, or that is a file")
 def _(folder):
     (folder / "file").write_text("")
@@ -316,9 +325,9 @@ def writing_plugin(folder):
 @case("a plug-in that crashes in open: the run fails with its name, the session lives and takes the next run")
 def _(folder):
     plugin = writing_plugin(folder)
-    path = file_of(folder, sinks=["verify", "fixture"])
+    path = file_of(folder, sinks=["verify", "fixture"], plugins=[str(plugin)])
     (folder / "crash").write_text("")
-    program = Program("session", path, "--root", "data", "--runs", 1000, "--plugins", "plugins", folder=folder)
+    program = Program("session", path, "--root", "data", "--runs", 1000, folder=folder)
     wait_for("a run that failed", lambda: "error" in program.out() or not program.running())
     (folder / "crash").unlink()
     wait_for("a run that is intact", lambda: ": intact" in program.out() or not program.running())
@@ -330,7 +339,9 @@ def _(folder):
     equal((result["state"], result["error"]["code"]), ("fault", "system"), "result")
     check("crashes in open: SIGSEGV" in (folder / "data/000001/run.log").read_text(), "the log does not say it")
     good = next(line for line in lines_of(program) if line[2] == "intact")
-    check((folder / f"data/{int(good[1]):06}/plain.txt").exists(), "the output of the plug-in is not in the run folder")
+    place = folder / f"data/{int(good[1]):06}"
+    check((place / "plain.txt").exists(), "the output of the plug-in is not in the run folder")
+    equal(run("check", place / "experiment.yaml", folder=folder).process.returncode, 0, "the experiment in the folder names the plug-in")
 
 
 @case("wrong command lines")

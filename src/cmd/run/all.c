@@ -379,6 +379,8 @@ static int make_run_folder(struct all *all)
 	sl_run_log_line(&all->run_folder.log, SL_LOG_INFO, line);
 	all->log = (struct sl_log_target){take_line, all};
 	sl_log_set_target(&all->log);
+	if (!all->run->quiet)
+		sl_info("run %" PRIu64 ": %s", all->run_folder.number, all->run_folder.path);
 	return 0;
 }
 
