@@ -57,7 +57,8 @@ struct sl_session_options {
 	sl_log_fn *log; /* NULL: stderr */
 	void *log_arg;
 	/* Each run gets a folder ROOT/NNNNNN of its own; relative paths of sinks, summary and
-	 * outcomes begin there. NULL: no folder, files lie where the experiment says. */
+	 * outcomes begin there. open warns of runs in ROOT that have crashed. NULL: no folder,
+	 * files lie where the experiment says. docs/reference/run-folders.md */
 	const char *root;
 	/* The status socket's name, for `sluice ps` and `sluice ctl`; NULL: no socket. */
 	const char *name;

@@ -103,7 +103,8 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 
 static int is_shown(const struct dirent *entry)
 {
-	return entry->d_name[0] != '.' && strcmp(entry->d_name, "lock") != 0;
+	return entry->d_name[0] != '.' && strcmp(entry->d_name, "lock") != 0 &&
+	       strcmp(entry->d_name, "result.json.part") != 0;
 }
 
 /* "run.log (312 bytes), run.nxs.part (4194304 bytes)" */
