@@ -402,7 +402,7 @@ int sl_run_all(const struct sl_run_all *run)
 		.run = run, .folder = "/tmp/sluice-XXXXXX", .started_unix_ns = sl_clock_unix_ns()};
 	int status;
 
-	if (run->summary[0] &&
+	if (run->summary[0] && (!run->root[0] || run->summary[0] == '/') &&
 	    (sl_outputs_check(&run->summary, 1, 1) || sl_outputs_forget(run->summary)))
 		return SL_RESULT_ERROR;
 	if (!mkdtemp(all.folder)) {
