@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -430,8 +429,6 @@ int sl_cmd_emulate(const struct sl_command *command, int argc, char **argv)
 	}
 	if (o.quiet)
 		sl_log_level(SL_LOG_WARN);
-	if (o.once)
-		prctl(PR_SET_PDEATHSIG, SIGTERM); /* a child of sluice run does not outlive it */
 	sl_signals_catch();
 	return emulator(&o, &args) ? 1 : 0;
 }

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "session/child.h"
 
 const struct sl_command sl_commands[] = {
 	{"run", "run EXPERIMENT.yaml [options]", "Acquire and process as the experiment file says.",
@@ -133,6 +134,7 @@ static int run(const struct sl_command *command, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	sl_child_bind();
 	/* A closed socket and a full file are errors where they happen, not the end of the
 	 * program. */
 	signal(SIGPIPE, SIG_IGN);

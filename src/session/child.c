@@ -4,7 +4,10 @@
 #include <limits.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,13 +29,47 @@ const char *sl_child_self(void)
 	return length > 0 && access(program, X_OK) == 0 ? program : "/proc/self/exe";
 }
 
+#define PARENT "SLUICE_PARENT"
+
+void sl_child_bind(void)
+{
+	const char *parent = getenv(PARENT);
+
+	if (!parent)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != (pid_t)atol(parent)) /* it died before we could ask to be told */
+		_exit(1);
+	unsetenv(PARENT);
+}
+
+/* Our environment, and who we are. The array is the caller's to free. */
+static char **environment(char parent[32])
+{
+	size_t n = 0;
+	char **copy;
+
+	snprintf(parent, 32, PARENT "=%ld", (long)getpid());
+	while (environ[n])
+		n++;
+	copy = calloc(n + 2, sizeof(*copy));
+	if (!copy)
+		return NULL;
+	memcpy(copy, environ, n * sizeof(*copy));
+	copy[n] = parent;
+	return copy;
+}
+
 int sl_child_start(const struct sl_child_options *options, char *const *argv, pid_t *child)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
+	char parent[32], **environment_of_child = environment(parent);
 	sigset_t none;
 	int err;
 
+	if (!environment_of_child)
+		return -ENOMEM;
 	posix_spawn_file_actions_init(&actions);
 	if (options->output)
 		posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, options->output,
@@ -47,7 +84,9 @@ int sl_child_start(const struct sl_child_options *options, char *const *argv, pi
 	/* The control thread takes no signals; its child does. */
 	sigemptyset(&none);
 	posix_spawnattr_setsigmask(&attributes, &none);
-	err = posix_spawnp(child, options->program, &actions, &attributes, argv, environ);
+	err = posix_spawnp(child, options->program, &actions, &attributes, argv,
+			   environment_of_child);
+	free(environment_of_child);
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	if (err) {

@@ -16,6 +16,10 @@ struct sl_child_options {
  * own: Ctrl-C reaches it through us. Logs and returns -errno. */
 int sl_child_start(const struct sl_child_options *options, char *const *argv, pid_t *child);
 
+/* In the program sluice, first of all: if it was started by sl_child_start(), it gets SIGTERM when
+ * the thread that started it ends, however that happens; and ends now if that has happened. */
+void sl_child_bind(void);
+
 /* The program that runs, if it is sluice itself. Inside a library that would be an interpreter. */
 const char *sl_child_self(void);
 

@@ -152,6 +152,36 @@ def _(folder):
     closes(found["a"], 400)
 
 
+def alive(pid):
+    """Not ended, and not waiting to be collected either."""
+    try:
+        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@case("when the parent is killed its receivers store what was sent and end, and the next run clears what it left")
+def _(folder):
+    path = describe(folder, {"a": {}, "b": {}}, detector={"frames": 1000000, "frame_rate_Hz": 100})
+    program = Program("run", path, folder=folder)
+    wait_for("both have begun", lambda: list(folder.glob("*a.nxs*")) and list(folder.glob("*b.nxs*")))
+    time.sleep(0.3)
+    children = program.children()
+    equal(len(children), 3, "two receivers and a front end")
+    left = {word.rsplit("/", 1)[0] for pid in children for word in open(f"/proc/{pid}/cmdline").read().split("\0")
+            if word.startswith("/tmp/sluice-run-")}
+    equal(len(left), 1, "folders of the parent's own")
+    program.send(signal.SIGKILL)
+    program.wait()
+    wait_for("its children end", lambda: not any(alive(pid) for pid in children))
+    for name in "ab":
+        with h5py.File(next(folder.glob(f"*{name}.nxs")), "r") as file:
+            check(len(file["entry/data/data"]) > 0, f"{name} has no images")
+    short = describe(folder, {"c": {}, "d": {}}, detector={"frames": 10})
+    Program("run", short, folder=folder).ends(0)
+    check(not os.path.exists(left.pop()), "the folder of the run that was killed is still there")
+
+
 @case("a receiver that the front end cannot serve is not left waiting, and the others have their run")
 def _(folder):
     path = describe(folder, {"a": {}, "b": {"link": {"kind": "shm", "message": "packet"}}}, detector={"frames": 20})

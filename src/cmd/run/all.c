@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cmd/run/all.h"
+#include "cmd/run/scratch.h"
 #include "cmd/signals.h"
 #include "monitor/result.h"
 #include "monitor/summary.h"
@@ -34,8 +35,8 @@ struct all {
 	unsigned receivers;
 	pid_t front_end;
 	int front_end_status;
-	char folder[64]; /* what the children leave for us */
-	bool told;	 /* them to stop */
+	struct sl_scratch scratch; /* what the children leave for us */
+	bool told;		   /* them to stop */
 
 	struct sl_run_folder run_folder; /* with a root */
 	char given[SL_STATUS_PATH + 16]; /* the same, for the receivers */
@@ -45,7 +46,7 @@ struct all {
 
 static void path_in(const struct all *all, const char *name, const char *end, char *path)
 {
-	snprintf(path, PATH_BYTES, "%s/%s%s", all->folder, name, end);
+	snprintf(path, PATH_BYTES, "%s/%s%s", all->scratch.path, name, end);
 }
 
 static int add(char **argv, int n, const char *name, const char *value)
@@ -311,16 +312,6 @@ static int report(struct all *all)
 	return fflush(stdout) == 0 ? status : SL_RESULT_ERROR;
 }
 
-static void remove_folder(struct all *all)
-{
-	for (unsigned i = 0; i < all->receivers; i++) {
-		unlink(all->receiver[i].port_file);
-		unlink(all->receiver[i].report);
-		unlink(all->receiver[i].summary);
-	}
-	rmdir(all->folder);
-}
-
 static int start(struct all *all)
 {
 	for (unsigned i = 0; i < all->run->names->n; i++) {
@@ -392,26 +383,23 @@ static int run_in(struct all *all)
 		tell_all(all, SIGTERM);
 	wait_for_all(all);
 	status = report(all);
-	remove_folder(all);
+	sl_scratch_remove(&all->scratch);
 	return status;
 }
 
 int sl_run_all(const struct sl_run_all *run)
 {
-	struct all all = {
-		.run = run, .folder = "/tmp/sluice-XXXXXX", .started_unix_ns = sl_clock_unix_ns()};
+	struct all all = {.run = run, .started_unix_ns = sl_clock_unix_ns()};
 	int status;
 
 	if (run->summary[0] && (!run->root[0] || run->summary[0] == '/') &&
 	    (sl_outputs_check(&run->summary, 1, 1) || sl_outputs_forget(run->summary)))
 		return SL_RESULT_ERROR;
-	if (!mkdtemp(all.folder)) {
-		sl_error("cannot make a folder in /tmp: %s", strerror(errno));
+	if (sl_scratch_make(&all.scratch))
 		return SL_RESULT_ERROR;
-	}
 	sl_run_folder_init(&all.run_folder);
 	if (make_run_folder(&all)) {
-		rmdir(all.folder);
+		sl_scratch_remove(&all.scratch);
 		status = SL_RESULT_ERROR;
 	} else {
 		status = run_in(&all);
