@@ -3,6 +3,9 @@
  * Model:     the function that first decides that something is an error logs it, once; callers only
  *            pass on the code. Lines go to stderr unless a program gives the library a function of
  *            its own (sluice.h). That function's line has neither a prefix nor an end of line.
+ * Limits:    one place in the program writes at most 200 lines in 10 s, errors excepted; how many
+ *            were left out is said. A line for which stderr has no room is left out, counted, and
+ *            waits for nothing.
  * Threads:   any thread but data threads; a line is written whole. A program's function must not
  *            call the library, and must not block for long: what waits for it is the run's control
  *            thread or a sink. */

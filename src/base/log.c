@@ -3,6 +3,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -10,9 +11,16 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/datathread.h"
+#include "base/log_limit.h"
+
+/* With a prefix and the end of the line below PIPE_BUF: a pipe takes it as a whole. */
+enum { LINE_BYTES = 4000 };
 
 /* Settings, not signals: nothing else is read on the strength of them, hence relaxed throughout. */
 static _Atomic int most = SL_LOG_INFO;
@@ -90,57 +98,120 @@ static void disarm(char *text)
 			*c = '?';
 }
 
-static void write_all(const char *text, size_t bytes)
-{
-	while (bytes) {
-		ssize_t n = write(STDERR_FILENO, text, bytes);
+static _Atomic uint64_t unread; /* lines that stderr had no room for, not said yet */
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return; /* stderr is gone */
-		text += n;
-		bytes -= (size_t)n;
+/* Without waiting: a pipe that nobody reads must not stop a run. True: the line is out, or stderr is
+ * gone. A pipe that says it has room takes a page at least; with RWF_NOWAIT, in kernels that have it
+ * for pipes, it cannot block even if another process writes to it meanwhile. */
+static bool write_now(const char *text, size_t bytes)
+{
+	struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
+	const struct iovec part = {.iov_base = (void *)text, .iov_len = bytes};
+	struct stat st;
+	ssize_t n = -1;
+
+	if (poll(&fd, 1, 0) == 0)
+		return false;
+	errno = EOPNOTSUPP;
+	if (!fstat(STDERR_FILENO, &st) && S_ISFIFO(st.st_mode))
+		n = pwritev2(STDERR_FILENO, &part, 1, -1, RWF_NOWAIT);
+	if (n < 0 && errno == EAGAIN)
+		return false;
+	while (n < 0) {
+		n = write(STDERR_FILENO, text, bytes);
+		if (n < 0 && errno != EINTR)
+			return errno != EAGAIN;
 	}
+	return true;
+}
+
+void sl_log_write(const char *text, size_t bytes)
+{
+	uint64_t missed = atomic_exchange(&unread, 0);
+	char line[96];
+	int n;
+
+	if (missed) {
+		n = snprintf(
+			line, sizeof(line),
+			"sluice: warning: %llu lines were left out here: stderr was not read\n",
+			(unsigned long long)missed);
+		if (!write_now(line, (size_t)n)) {
+			atomic_fetch_add(&unread, missed + 1);
+			return;
+		}
+	}
+	if (!write_now(text, bytes))
+		atomic_fetch_add(&unread, 1);
+}
+
+static void put(enum sl_log_level level, const char *text)
+{
+	static const char erase[] = "\r\033[K";
+	const struct sl_log_target *to = target && target->line ? target : NULL;
+	bool shown = atomic_load_explicit(&progress_shown, memory_order_relaxed);
+	char line[LINE_BYTES + 64];
+	int n;
+
+	if (to) {
+		to->line(to->arg, level, text);
+		return;
+	}
+	if (seen(text))
+		return;
+	n = snprintf(line, sizeof(line), "%s%s%s\n", shown && isatty(STDERR_FILENO) ? erase : "",
+		     prefix(level), text);
+	sl_log_write(line, (size_t)n);
+}
+
+void sl_log_line(enum sl_log_level level, const char *line)
+{
+	int saved = errno;
+
+	if ((int)level <= atomic_load_explicit(&most, memory_order_relaxed))
+		put(level, line);
+	errno = saved;
+}
+
+void sl_log_left_out(void)
+{
+	uint64_t lines = sl_log_take_left_out();
+	char text[96];
+
+	if (!lines)
+		return;
+	snprintf(text, sizeof(text), "%llu lines like earlier ones were left out",
+		 (unsigned long long)lines);
+	sl_log_line(SL_LOG_WARN, text);
 }
 
 void sl_log(enum sl_log_level level, const char *format, ...)
 {
-	static const char erase[] = "\r\033[K", cut[] = " ...";
-	const struct sl_log_target *to = target && target->line ? target : NULL;
+	static const char cut[] = " ...";
 	int saved = errno;
-	char line[4096];
-	size_t length = 0, start;
+	char text[LINE_BYTES];
+	uint64_t left_out;
 	va_list arguments;
 	int n;
 
 	sl_data_thread_check("sl_log");
 	if ((int)level > atomic_load_explicit(&most, memory_order_relaxed))
 		return;
-	if (!to && atomic_load_explicit(&progress_shown, memory_order_relaxed) &&
-	    isatty(STDERR_FILENO))
-		length = sizeof(erase) - 1;
-	memcpy(line, erase, length);
-	start = length;
-	if (!to)
-		length +=
-			(size_t)snprintf(line + length, sizeof(line) - length, "%s", prefix(level));
+	/* Every mistake in a file is told; no stranger causes errors. */
+	if (level != SL_LOG_ERROR && !sl_log_may(format, sl_clock_ns(), &left_out))
+		return;
+	if (level != SL_LOG_ERROR && left_out) {
+		snprintf(text, sizeof(text), "%llu lines like the next were left out",
+			 (unsigned long long)left_out);
+		put(level, text);
+	}
 	errno = saved; /* for %m */
 	va_start(arguments, format);
-	n = vsnprintf(line + length, sizeof(line) - length - 1, format, arguments);
+	n = vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	length += n > 0 ? (size_t)n : 0;
-	if (length > sizeof(line) - 2) {
-		length = sizeof(line) - 2;
-		memcpy(line + length - (sizeof(cut) - 1), cut, sizeof(cut) - 1);
-	}
-	line[length] = 0;
-	disarm(line + start);
-	if (to) {
-		to->line(to->arg, level, line + start);
-	} else if (!seen(line + start)) {
-		line[length++] = '\n';
-		write_all(line, length);
-	}
+	if (n >= (int)sizeof(text))
+		memcpy(text + sizeof(text) - sizeof(cut), cut, sizeof(cut));
+	disarm(text);
+	put(level, text);
 	errno = saved;
 }

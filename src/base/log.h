@@ -7,6 +7,8 @@
 #ifndef SL_BASE_LOG_H
 #define SL_BASE_LOG_H
 
+#include <stddef.h>
+
 #include <sluice/log.h>
 
 struct sl_log_target {
@@ -23,6 +25,16 @@ void sl_log_level(enum sl_log_level level);
 
 /* Erase a live progress line before the next log line; the caller draws it again. */
 void sl_log_progress_shown(int shown);
+
+/* A line that another place has formatted: no limit, no cut. */
+void sl_log_line(enum sl_log_level level, const char *line);
+
+/* Text for stderr, as it is: written whole, or not at all when that would wait. */
+void sl_log_write(const char *text, size_t bytes);
+
+/* Say how many lines were left out because a place had logged too often; at the end of a run and of
+ * the program. */
+void sl_log_left_out(void);
 
 /* From now on a line that was written already is not written again: for a program that reads the
  * same file several times. Call this before any other thread logs. */

@@ -65,7 +65,7 @@ static void log_line(void *arg, enum sl_log_level level, const char *line)
 	if (level > SL_LOG_WARN)
 		return;
 	sl_log_set_target(NULL);
-	sl_log(level, "%s", line);
+	sl_log_line(level, line);
 	sl_log_set_target(before);
 }
 

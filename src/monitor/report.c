@@ -32,20 +32,21 @@ void sl_progress_line_draw(struct sl_progress_line *p, const struct sl_status *s
 	double seconds = (double)(now - p->shown_ns) * 1e-9;
 	double kept = intact ? 100.0 * (double)s->kept / (double)intact : 0;
 	double rate = seconds > 0 ? (double)(s->pixel_bytes - p->shown_bytes) * 1e-9 / seconds : 0;
-	char of[32] = "";
+	char of[32] = "", line[256];
+	int n;
 
 	/* Modules that are not of one trigger make more frames than were triggered. */
 	if (s->expected_frames && s->frames <= s->expected_frames)
 		snprintf(of, sizeof(of), " / %llu", (unsigned long long)s->expected_frames);
-	fprintf(stderr,
-		"%s%llu%s frames   %.2f GB/s   %.1f %% kept   %llu lost or damaged   ring "
-		"%llu/%llu "
-		"  waiting %llu + %llu%s",
-		p->terminal ? "\r\033[K" : "", (unsigned long long)s->frames, of, rate, kept,
-		(unsigned long long)s->broken, (unsigned long long)s->slots.now,
-		(unsigned long long)s->slots.of, (unsigned long long)s->at_unit.now,
-		(unsigned long long)s->at_sinks.now, p->terminal ? "" : "\n");
-	fflush(stderr);
+	n = snprintf(line, sizeof(line),
+		     "%s%llu%s frames   %.2f GB/s   %.1f %% kept   %llu lost or damaged   ring "
+		     "%llu/%llu "
+		     "  waiting %llu + %llu%s",
+		     p->terminal ? "\r\033[K" : "", (unsigned long long)s->frames, of, rate, kept,
+		     (unsigned long long)s->broken, (unsigned long long)s->slots.now,
+		     (unsigned long long)s->slots.of, (unsigned long long)s->at_unit.now,
+		     (unsigned long long)s->at_sinks.now, p->terminal ? "" : "\n");
+	sl_log_write(line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1);
 	p->shown_ns = now;
 	p->shown_bytes = s->pixel_bytes;
 	p->drawn = true;
@@ -59,7 +60,7 @@ void sl_progress_line_end(struct sl_progress_line *p, const struct sl_status *st
 	p->shown_bytes = 0;
 	sl_progress_line_draw(p, status);
 	if (p->terminal)
-		fputc('\n', stderr);
+		sl_log_write("\n", 1);
 	sl_log_progress_shown(0);
 }
 

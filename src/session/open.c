@@ -31,7 +31,7 @@ static void take_line(void *arg, enum sl_log_level level, const char *line)
 		s->log_line(s->log_arg, level, line);
 	} else {
 		sl_log_set_target(NULL);
-		sl_log(level, "%s", line);
+		sl_log_line(level, line);
 		sl_log_set_target(&s->log);
 	}
 }

@@ -257,6 +257,7 @@ void sl_session_run(struct sl_session *s)
 	else
 		close_all(s);
 	state = !err || err == -EINTR ? SL_STATE_ENDED : SL_STATE_FAULT;
+	sl_log_left_out();
 	sl_session_end_folder(s, state);
 	sl_session_set_state(s, state);
 }

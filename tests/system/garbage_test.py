@@ -2,12 +2,14 @@
 """garbage_test.py - what strangers send: to the data port, to the control port, to the front end. None of it harms the
 run, and all that reaches the data port is counted under its cause."""
 
+import os
 import random
 import socket
 import struct
+import subprocess
 import time
 
-from harness import (CONTROL_PORT, LONG, RECEIVER, ROCE_PORT, SOURCE, TIMEOUT_S, Program, address, case, check, equal,
+from harness import (CONTROL_PORT, LONG, RECEIVER, ROCE_PORT, SLUICE, SOURCE, TIMEOUT_S, Program, address, case, check, equal,
                      experiment, fewer, images_on_disk, intact, main, read_summary, receiver, skip, wait_for)
 from roce import UC_WRITE_ONLY, bth, datagram, listener, reth, seal, sender, write_only
 
@@ -224,6 +226,36 @@ def _(folder):
         peer.close()
     front_end.ends(0)
     counted(folder, started, set(), 0)
+
+
+@case("thousands of refusals with a log that nobody reads: the run takes no longer, and the log says how many were left out")
+def _(folder):
+    path = experiment(folder, detector=DETECTOR, emulate="none")
+    reader, writer = os.pipe()
+    unread = f"exec {SLUICE} run {path} --summary {folder}/summary.json 2>&{writer}"
+    os.set_inheritable(writer, True)
+    started = subprocess.Popen(["/bin/sh", "-c", unread], stdout=subprocess.DEVNULL, close_fds=False, cwd=folder)
+    try:
+        os.close(writer)
+        front_end = Program("emulate", path, folder=folder)
+        refused, end = 0, time.monotonic() + 1.5
+        while time.monotonic() < end:
+            try:
+                with socket.create_connection((RECEIVER, CONTROL_PORT), timeout=1) as stranger:
+                    stranger.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                    refused += 1
+            except OSError:
+                pass
+        check(refused > 200, f"only {refused} strangers came")
+        front_end.ends(0)
+        equal(started.wait(TIMEOUT_S), 0, "exit status")  # nobody has read a line
+    finally:
+        started.kill()
+        started.wait()
+    with open(reader, "rb") as pipe:
+        said = pipe.read().decode()
+    check(said.count("was turned away") <= 200, "one place logged more than its share")
+    equal(read_summary(folder)["result"], "intact", "result")
 
 
 @case("more silent strangers at the control port than it has room for: the front end still gets in")

@@ -339,7 +339,7 @@ static void take_line(void *arg, enum sl_log_level level, const char *line)
 
 	sl_run_log_line(&all->run_folder.log, level, line);
 	sl_log_set_target(NULL);
-	sl_log(level, "%s", line);
+	sl_log_line(level, line);
 	sl_log_set_target(&all->log);
 }
 
