@@ -100,9 +100,9 @@ static void disarm(char *text)
 
 static _Atomic uint64_t unread; /* lines that stderr had no room for, not said yet */
 
-/* Without waiting: a pipe that nobody reads must not stop a run. True: the line is out, or stderr is
- * gone. A pipe that says it has room takes a page at least; with RWF_NOWAIT, in kernels that have it
- * for pipes, it cannot block even if another process writes to it meanwhile. */
+/* Without waiting: a pipe that is not read must not stop a run. True: the line is out, or stderr
+ * is gone. A pipe that says it has room takes a page at least; with RWF_NOWAIT, in kernels that
+ * have it for pipes, it cannot block even if another process writes to it meanwhile. */
 static bool write_now(const char *text, size_t bytes)
 {
 	struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};

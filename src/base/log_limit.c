@@ -1,9 +1,9 @@
 /* log_limit.c - how often one place in the program may log.
  *
  * A stranger on the network can make a program say the same thing thousands of times a second: the
- * lines would hide all others and keep the thread that writes them busy. So each place, known by its
- * format, has a number of lines in a period; what is left out is counted, and said with the next
- * line or at the end. */
+ * lines would hide all others and keep the thread that writes them busy. So each place, known by
+ * its format, has a number of lines in a period; what is left out is counted, and said with the
+ * next line or at the end. */
 #include "base/log_limit.h"
 
 #include <pthread.h>
