@@ -1,8 +1,10 @@
 #!/usr/bin/python3
-"""exports.py - what the library shows to others: the headers of include/sluice, the list of them that is installed, and the public
-symbols of src/libsluice.map say the same; and a C++ compiler and CFFI can read the headers."""
+"""exports.py - what the libraries show to others: the headers of include/sluice, the list of them that is installed, and the public
+symbols of src/libsluice.map and src/libsluice-client.map say the same; and a C++ compiler and CFFI can read the headers."""
 
 import re
+import shutil
+import subprocess
 import sys
 
 import lint
@@ -24,17 +26,36 @@ def declared(text):
     return {name for name in names if not re.search(rf"^struct {name};", text, re.M)}
 
 
-def listed(root):
-    """The names of SLUICE_1 in the version script."""
-    text = re.sub(r"#.*", "", (root / "src/libsluice.map").read_text())
-    return set(re.findall(r"\b(sl_\w+);", re.search(r"SLUICE_1 \{(.*?)\n\}", text, re.S)[1]))
+def listed(root, script, version):
+    """The names of that version in a version script."""
+    text = re.sub(r"#.*", "", (root / script).read_text())
+    return set(re.findall(r"\b(sl_\w+);", re.search(rf"\b{version} \{{(.*?)\n\}}", text, re.S)[1]))
+
+
+# Version script, its public version, and which headers it is for.
+LIBRARIES = [("src/libsluice.map", "SLUICE_1", lambda name: name != "client.h"),
+             ("src/libsluice-client.map", "SLUICE_CLIENT_1", lambda name: name == "client.h")]
 
 
 def symbols(root):
-    public = set().union(*(declared(path.read_text()) for path in headers(root))) - OF_PLUGINS
-    in_map = listed(root)
-    return ([f"src/libsluice.map: {name} is declared in include/sluice: list it under SLUICE_1" for name in sorted(public - in_map)] +
-            [f"src/libsluice.map: no header of include/sluice declares {name}" for name in sorted(in_map - public)])
+    problems = []
+    for script, version, has in LIBRARIES:
+        public = set().union(*(declared(path.read_text()) for path in headers(root) if has(path.name))) - OF_PLUGINS
+        in_map = listed(root, script, version)
+        problems += [f"{script}: {name} is declared in include/sluice: list it under {version}" for name in sorted(public - in_map)]
+        problems += [f"{script}: no header of include/sluice declares {name}" for name in sorted(in_map - public)]
+    return problems
+
+
+def plus_plus(root):
+    """What a C++ compiler has against a header."""
+    compiler = shutil.which("clang++") or shutil.which("g++")
+    problems = []
+    for path in headers(root):
+        done = subprocess.run([compiler, "-std=c++17", "-Wall", "-Wextra", f"-I{root}/include", "-fsyntax-only", "-xc++", "-"],
+                              input=f"#include <sluice/{path.name}>\n", capture_output=True, text=True, check=False)
+        problems += done.stderr.splitlines()[:4]
+    return problems
 
 
 def installed(root):
@@ -51,18 +72,23 @@ def atomics(root):
 
 
 GOOD = {
-    "include/sluice/a.h": "#include <stdint.h>\nstruct sl_b;\nextern const int sl_table[];\nint sl_a_do(int x,\n\t    int y);\n"
+    "include/sluice/a.h": "#include <stdint.h>\n#define SL_PUBLIC\nstruct sl_b;\nextern const int sl_table[];\nint sl_a_do(int x,\n\t    int y);\n"
                           "static inline int sl_a_add(int x)\n{\n\treturn sl_a_do(x, 1);\n}\nSL_PUBLIC const char *sl_a_name(void);\n"
                           "typedef void sl_a_fn(void);\n",
-    "include/meson.build": "install_headers('sluice/a.h', subdir: 'sluice')\n",
+    "include/meson.build": "install_headers('sluice/a.h', 'sluice/client.h', subdir: 'sluice')\n",
     "src/libsluice.map": "SLUICE_1 {\nglobal:\n\tsl_table;\n\tsl_a_do; # x\n\tsl_a_name;\nlocal:\n\t*;\n};\n",
+    "include/sluice/client.h": "int sl_remote_do(int x);\n",
+    "src/libsluice-client.map": "SLUICE_CLIENT_1 {\nglobal:\n\tsl_remote_do;\nlocal:\n\t*;\n};\n",
 }
 CHECKS = [
     ("public symbols are those that the headers declare", symbols,
      {"include/sluice/b.h": "void sl_new(void);\n", "src/libsluice.map": "SLUICE_1 {\nglobal:\n\tsl_gone;\n};\n"},
      ["list it under SLUICE_1", "declares sl_gone"]),
+    ("public symbols of the client library are those of client.h", symbols,
+     {"include/sluice/client.h": "void sl_remote_new(void);\n"}, ["list it under SLUICE_CLIENT_1", "declares sl_remote_do"]),
     ("every public header is installed", installed,
      {"include/sluice/b.h": "", "include/meson.build": "install_headers('sluice/c.h')\n"}, ["b.h is not installed", "no sluice/c.h"]),
+    ("C++ programs can include public headers", plus_plus, {"include/sluice/b.h": "struct a { int new; };\n"}, ["error"]),
     ("no _Atomic in public headers", atomics, {"include/sluice/b.h": "#include <stdatomic.h>\n\t_Atomic int x;\n"}, ["b.h:1", "b.h:2"]),
 ]
 
@@ -70,6 +96,9 @@ CHECKS = [
 def main():
     out = lint.tap.Writer()
     for name, check, bad, expected in CHECKS:
+        if check is plus_plus and not shutil.which("clang++") and not shutil.which("g++"):
+            out.skip(name, "no C++ compiler is installed")
+            continue
         out.case(name, check(lint.ROOT))
         out.case(f"{name}: finds a breach", lint.finds(check, {**GOOD, **bad}, *expected))
         out.case(f"{name}: passes a good tree", lint.finds(check, GOOD))

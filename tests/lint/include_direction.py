@@ -22,7 +22,7 @@ VENDOR = {
     "hdf5.h": ("src/hdf5/",),
     "hdf5_hl.h": ("src/hdf5/",),
     "lz4.h": ("src/hdf5/",),
-    "jansson.h": ("src/monitor/",),
+    "jansson.h": ("src/monitor/", "src/client/"),  # the client library has no other folder
     "png.h": ("src/cmd/show/png.c",),
     "cmocka.h": (),
     "zlib.h": (),
