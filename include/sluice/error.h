@@ -24,6 +24,12 @@ enum sl_error_code {
 	SL_ERROR_KEEPER,    /* what a keeper holds cannot be taken over, or not be stored */
 	SL_ERROR_STOPPED,   /* a stop came before the start */
 	SL_ERROR_SYSTEM,    /* something else; the message says what */
+	SL_ERROR_NAME,	    /* the session's name is taken, or is none */
+	SL_ERROR_SOCKET,    /* the status socket cannot be made */
+	SL_ERROR_STATE,	    /* the call is not possible in this state */
+	SL_ERROR_REQUEST,   /* a request on the socket is wrong */
+	SL_ERROR_ACCESS,    /* a client of the socket is not let in */
+	SL_ERROR_TIMEOUT,   /* what was waited for did not come in time */
 	SL_ERRORS,
 };
 

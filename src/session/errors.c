@@ -19,6 +19,12 @@ static const struct {
 			     "what a keeper holds cannot be taken over, or it takes nothing"},
 	[SL_ERROR_STOPPED] = {"stopped", "a stop came before the run had begun"},
 	[SL_ERROR_SYSTEM] = {"system", "something else failed; the message says what"},
+	[SL_ERROR_NAME] = {"name", "a session of this name is running, or it is no name"},
+	[SL_ERROR_SOCKET] = {"socket", "the status socket cannot be made"},
+	[SL_ERROR_STATE] = {"state", "the call is not possible in this state of the session"},
+	[SL_ERROR_REQUEST] = {"request", "a request on the status socket is not understood"},
+	[SL_ERROR_ACCESS] = {"access", "the client may not use this status socket, or it is full"},
+	[SL_ERROR_TIMEOUT] = {"timeout", "what was waited for did not come in time"},
 };
 
 const char *sl_error_name(enum sl_error_code code)
