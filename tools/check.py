@@ -116,8 +116,9 @@ def execute(job):
     """Run it in a fresh TMPDIR; exit status (None: timed out), stdout, stderr. Files rather than pipes: a child that
     outlives its parent would keep a pipe open."""
     folder = tempfile.mkdtemp(prefix="sluice-")  # short: Unix sockets have 107 characters for their path
-    # SLUICE_SITE: a site file of this host must not change what the tests see.
-    env = {**POCL, **os.environ, **job.build.env, **job.env, "TMPDIR": folder, "PYTHONDONTWRITEBYTECODE": "1", "SLUICE_SITE": ""}
+    # SLUICE_SITE, SLUICE_RUN_DIR: a site file and sessions of this host must not change what the tests see.
+    env = {**POCL, **os.environ, **job.build.env, **job.env, "TMPDIR": folder, "PYTHONDONTWRITEBYTECODE": "1", "SLUICE_SITE": "",
+           "SLUICE_RUN_DIR": f"{folder}/run"}
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen([*job.build.prefix, *job.command], cwd=ROOT, env=env, stdin=subprocess.DEVNULL,
                                    stdout=out, stderr=err, start_new_session=True)

@@ -9,7 +9,7 @@ build="meson ninja-build pkg-config gcc libc6-dev libyaml-dev libhdf5-dev liblz4
 	libibverbs-dev libxdp-dev libbpf-dev libpng-dev opencl-c-headers"
 demo="$build python3-h5py"
 curves="$build python3-h5py python3-numpy"
-check="$build libcmocka-dev clang clang-format-14 libclang-rt-14-dev python3-h5py python3-numpy
+check="$build libcmocka-dev clang clang-format-14 libclang-rt-14-dev python3-h5py python3-numpy python3-jsonschema
 	bitshuffle hdf5-filter-plugin tshark python3-scapy iproute2 ethtool util-linux gcc-riscv64-unknown-elf gcc-arm-none-eabi spin
 	ocl-icd-libopencl1 pocl-opencl-icd"
 reference="$build python3-pyfai python3-pyopencl pocl-opencl-icd python3-h5py python3-numpy"

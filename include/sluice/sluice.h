@@ -97,6 +97,11 @@ int sl_session_status(struct sl_session *session, struct sl_status *status, size
 void sl_session_error(struct sl_session *session,
 		      struct sl_error *error); /* the first of the run */
 
+/* What users say of the runs of this session: for the status, and for what runs leave behind. It
+ * stays for later runs until it is changed; value NULL removes it. At most 64 keys of 1 to 63
+ * characters of A-Z a-z 0-9 . _ -, and values of 1023 bytes. */
+int sl_session_set_metadata(struct sl_session *session, const char *key, const char *value);
+
 const char *sl_version(void);
 int sl_result_exit(enum sl_result result); /* 0 intact or empty, 1, 2 or 3 */
 

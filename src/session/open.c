@@ -165,6 +165,8 @@ int sl_session_read(struct sl_session *s)
 
 static void free_session(struct sl_session *s)
 {
+	sl_socket_close(s->socket);
+	sl_session_metadata_fini(&s->metadata);
 	if (s->experiment)
 		sl_experiment_close(s->experiment);
 	for (unsigned i = 0; i < s->sets; i++)
@@ -201,6 +203,7 @@ static struct sl_session *make(void)
 	s->child_log = (struct sl_child_log){.fd = -1, .child = -1};
 	s->last.result = -1;
 	pthread_mutex_init(&s->lock, NULL);
+	sl_session_metadata_init(&s->metadata);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->changed, &attributes);
@@ -243,10 +246,11 @@ int sl_session_open_with(const struct sl_session_options *options,
 		err = sl_session_read(s);
 	if (!err && s->root[0])
 		sl_run_folder_warn_of_crashes(s->root);
-	if (!err) {
-		atomic_store(&s->state, SL_STATE_CONFIGURED);
+	atomic_store(&s->state, SL_STATE_CONFIGURED);
+	if (!err && known.name)
+		err = sl_socket_open(s, known.name, known.root);
+	if (!err)
 		err = sl_thread_start(&s->thread, "control", NULL, sl_session_main, s);
-	}
 	sl_log_set_target(before);
 	if (err) {
 		sl_session_fail(s, open_code(err), err, strerror(-err));
@@ -271,6 +275,7 @@ void sl_session_close(struct sl_session *s)
 
 	if (!s)
 		return;
+	sl_socket_quiesce(s->socket);
 	sl_session_stop(s, "close");
 	sl_session_wish(s, SL_WISH_CLOSE);
 	sl_thread_join(&s->thread);

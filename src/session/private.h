@@ -23,7 +23,10 @@
 #include "session/child_log.h"
 #include "session/folder.h"
 #include "session/keeper.h"
+#include "session/metadata.h"
 #include "session/session.h"
+#include "session/socket.h"
+#include "session/states.h"
 
 enum { SL_SESSION_POLL_MS = 10, SL_SESSION_SETS = 128 };
 
@@ -88,7 +91,9 @@ struct sl_session {
 	bool arming;	       /* the former */
 	struct sl_status last; /* of the run that ended, or its beginning */
 	struct sl_error error; /* the first of the run */
-	char line[512];	       /* the first error line of this step; empty: there was none */
+	struct sl_session_metadata metadata;
+	struct sl_socket *socket; /* NULL: it has no name */
+	char line[512];		  /* the first error line of this step; empty: there was none */
 };
 
 /* ---- open.c ---- */
@@ -108,6 +113,8 @@ void sl_session_forget_line(struct sl_session *session);
 void sl_session_copy_reason(const struct sl_session *session, char *text, size_t bytes);
 uint32_t sl_session_wishes(struct sl_session *session, uint32_t which); /* take them */
 bool sl_session_wants(const struct sl_session *session, uint32_t which);
+/* Whether a call would be refused now; unlike the call, it logs nothing. */
+bool sl_session_takes(struct sl_session *session, enum sl_session_call call);
 
 /* ---- sources.c ---- */
 int sl_session_open_controls(struct sl_session *session);

@@ -13,7 +13,6 @@
 #include "monitor/result.h"
 #include "session/errors.h"
 #include "session/private.h"
-#include "session/states.h"
 
 #ifndef SL_VERSION
 #define SL_VERSION "unknown"
@@ -34,6 +33,7 @@ void sl_session_set_state(struct sl_session *s, enum sl_state state)
 		s->busy = s->arming = false;
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
+	sl_socket_wake(s->socket);
 }
 
 bool sl_session_wants(const struct sl_session *s, uint32_t which)
@@ -114,6 +114,22 @@ void sl_session_error(struct sl_session *s, struct sl_error *error)
 	pthread_mutex_lock(&s->lock);
 	*error = s->error;
 	pthread_mutex_unlock(&s->lock);
+}
+
+bool sl_session_takes(struct sl_session *s, enum sl_session_call call)
+{
+	bool possible;
+
+	pthread_mutex_lock(&s->lock);
+	possible = allows(s, call);
+	if (call == SL_CALL_CONFIGURE || call == SL_CALL_ARM)
+		possible &= !s->busy;
+	else if (call == SL_CALL_START)
+		possible &= !s->busy || s->arming;
+	else if (call == SL_CALL_PAUSE)
+		possible &= s->receiver != NULL;
+	pthread_mutex_unlock(&s->lock);
+	return possible;
 }
 
 /* A call that the state does not allow. The run's own error, if it has one, stays. */
@@ -273,6 +289,11 @@ void sl_session_abort(struct sl_session *s, const char *reason)
 	end(s, reason, SL_WISH_STOP | SL_WISH_ABORT);
 }
 
+bool sl_session_asked_to_close(const struct sl_session *s)
+{
+	return sl_socket_asked_to_close(s->socket);
+}
+
 void sl_session_no_front_end(struct sl_session *s)
 {
 	sl_session_wish(s, SL_WISH_NO_FRONT_END);
@@ -320,6 +341,7 @@ int sl_session_status(struct sl_session *s, struct sl_status *status, size_t byt
 	snprintf(now->folder, sizeof(now->folder), "%s", s->run_folder);
 	if (!has_ended(s))
 		now->result = -1; /* a front end may still have a say */
+	snprintf(now->session, sizeof(now->session), "%s", sl_socket_name(s->socket));
 	pthread_mutex_unlock(&s->lock);
 	memset(status, 0, bytes);
 	memcpy(status, now, bytes < sizeof(*now) ? bytes : sizeof(*now));

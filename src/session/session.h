@@ -21,12 +21,20 @@ struct sl_session_hooks {
 	bool still;  /* do not log what is waited for */
 	bool quiet;  /* do not log where threads run */
 	bool single; /* one run: front ends are not asked to stay for another */
+	/* The session's name is taken: choose NAME-2, -3 ...; no socket can be made: warn, and go
+	 * on without. */
+	bool any_name;
+	bool one_run; /* the socket takes no configure, arm and start */
 };
 
 /* As sl_session_open(). hooks: NULL: none. */
 int sl_session_open_with(const struct sl_session_options *options,
 			 const struct sl_session_hooks *hooks, struct sl_session **session,
 			 struct sl_error *error);
+
+/* A client of the status socket wants the session to be closed: the program does that. Any thread.
+ */
+bool sl_session_asked_to_close(const struct sl_session *session);
 
 /* The program that started this one says that no front end will come. In a signal handler, too. */
 void sl_session_no_front_end(struct sl_session *session);
