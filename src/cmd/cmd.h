@@ -8,7 +8,7 @@
 
 #include <sluice/option.h>
 
-enum { SL_ARGS_SETS = 64, SL_ARGS_PLAIN = 4 };
+enum { SL_ARGS_SETS = 64, SL_ARGS_PLAIN = 68 };
 
 struct sl_command {
 	const char *name, *usage, *doc;
@@ -30,6 +30,8 @@ int sl_cmd_show(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_densify(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_truth(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_doctor(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_ps(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_ctl(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_bench(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_pingpong(const struct sl_command *command, int argc, char **argv);
 

@@ -63,6 +63,29 @@ const struct sl_command sl_commands[] = {
 	 "tells how.\n\n"
 	 "exit status: as of run.",
 	 true},
+	{"ps", "ps [options]",
+	 "List the sessions and runs of this user on this host: state, rate, loss, progress.",
+	 sl_cmd_ps,
+	 "RATE is of the last second or two, LOST counts module-frames that were lost or damaged, "
+	 "AGE is the\n"
+	 "time since the last progress. 'crashed': the session is not there any more and did not "
+	 "close.\n"
+	 "docs/how-to/control-a-session.md tells more."},
+	{"ctl",
+	 "ctl NAME [status|configure|arm|start|pause|resume|stop|abort|metadata|wait|watch|close] "
+	 "[options]",
+	 "Ask a session or run for its status, or tell it what to do.", sl_cmd_ctl,
+	 "  status                          one line (default)\n"
+	 "  configure [PATH=VALUE ...]      read the experiment again, with these overrides\n"
+	 "  arm, start, pause, resume, stop, abort\n"
+	 "  metadata [KEY=VALUE ...]        set (KEY= removes), and print all\n"
+	 "  wait STATE ...                  until it is in one of these states, or the run has "
+	 "ended\n"
+	 "  watch                           a line each --interval_ms\n"
+	 "  close                           end the session\n\n"
+	 "exit status: 0 done; 1 no such session, or it refuses; of start, stop and abort with "
+	 "--wait: that\n"
+	 "of the run. docs/how-to/control-a-session.md tells more."},
 	{"keeper", "keeper NAME [options]",
 	 "Hold memory and sockets of a receiver, so that another can take its place.",
 	 sl_cmd_keeper,

@@ -187,6 +187,25 @@ def check_result(out, result, folder):
     out.case("run-folders.md names every file of a run folder", [name for name in files if f"| `{name}` |" not in page and name != "summary.json"])
 
 
+# ---- docs/how-to/control-a-session.md ----
+
+def check_control(out, installed):
+    """The script of the page starts a run, controls it by name, and ends it."""
+    page = (ROOT / "docs/how-to/control-a-session.md").read_text()
+    (installed.folder / "scan.yaml").write_text(extract.blocks(page, "yaml")[0])
+    env = {**installed.env, "SLUICE_RUN_DIR": str(installed.folder / "sockets"), "SLUICE_SITE": ""}
+    done = run("/bin/sh", "-e", "-c", extract.blocks(page, "sh")[0], folder=installed.folder, env=env)
+    wanted = [r"^NAME +STATE +RUN +FRAMES", r"^scan +running ", r"^scan: paused.*drained", "^temperature_K=77$", r"^scan: ended.*intact",
+              r'"metadata":{"sample":"lysozyme"']
+    missing = [text for text in wanted if not re.search(text, done.stdout, re.M)]
+    out.case("the script of control-a-session.md does as told", [f"exit status {done.returncode}", done.stdout, done.stderr, *missing]
+             if done.returncode or missing else [])
+    files = {"include/sluice/client.h", "share/sluice/status.schema.json"}
+    root = installed.program.parents[1]
+    out.case("what clients need is installed", [name for name in sorted(files) if not (root / name).exists()] +
+             [name for name in ("libsluice-client.so.0", "sluice-client.pc") if not list(root.rglob(name))])
+
+
 # ---- the tutorials ----
 
 def check_add_on(out, installed, page, name):
@@ -374,6 +393,7 @@ def main():
             check_experiments(out, installed)
             check_library(out, installed)
             check_many_runs(out, installed)
+            check_control(out, installed)
     check_stages(out)
     check_wire(out)
     check_feedback(out)

@@ -27,6 +27,7 @@ struct receiver {
 	pid_t child;
 	int status;
 	char port_file[PATH_BYTES], report[PATH_BYTES], summary[PATH_BYTES], outcomes[1100];
+	char session[64 + SL_TRANSFER_NAME];
 };
 
 struct all {
@@ -104,6 +105,11 @@ static int start_receiver(struct all *all, struct receiver *receiver)
 		snprintf(receiver->outcomes, sizeof(receiver->outcomes), "%s.%s",
 			 all->run->outcomes, receiver->name);
 		n = add(argv, n, "--outcomes", receiver->outcomes);
+	}
+	if (all->run->name[0]) {
+		snprintf(receiver->session, sizeof(receiver->session), "%s.%s", all->run->name,
+			 receiver->name);
+		n = add(argv, n, "--name", receiver->session);
 	}
 	argv[n++] = (char *)(all->run->quiet ? "--quiet" : "--still");
 	argv[n] = NULL;

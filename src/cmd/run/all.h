@@ -19,6 +19,7 @@ struct sl_run_all {
 	uint32_t summary_version;
 	const char *summary, *outcomes; /* "" : not wanted; outcomes gets .NAME behind */
 	const char *root;		/* of run folders; "": none */
+	const char *name;		/* of sessions, with .TRANSFER behind; "": the file's */
 };
 
 /* The worst exit status of all receivers; of the front end, too, where it hears answers. */

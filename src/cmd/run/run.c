@@ -1,6 +1,7 @@
 /* run.c - sluice run: a session with one run, its progress line, and its report. */
 #include "cmd/run/run.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,7 @@ enum { LOOK_MS = 20 };
 struct sl_run_options {
 	bool emulate, quiet, still;
 	uint32_t summary_version;
+	char name[64];
 	char summary[1024], outcomes[1024], port_file[1024], truth[1024], root[1024],
 		transfer[SL_TRANSFER_NAME];
 };
@@ -54,6 +56,9 @@ static const struct sl_option options[] = {
 		  "write what is known of the run's synthetic frames to this file, as HDF5"),
 	SL_STRING(struct sl_run_options, transfer, "",
 		  "receive this one of the file's transfers; otherwise all, a process each"),
+	SL_STRING(struct sl_run_options, name, "",
+		  "name for sluice ps and sluice ctl; otherwise the file's, with a number where "
+		  "that is taken"),
 	SL_BOOL(struct sl_run_options, quiet, false, "no progress line and no report"),
 	SL_BOOL(struct sl_run_options, still, false, "no progress line"),
 	SL_OPTION_END,
@@ -64,9 +69,31 @@ static const char *or_null(const char *text)
 	return text[0] ? text : NULL;
 }
 
+/* The file's name without its folder and ending, and its transfer's; with '-' for characters that a
+ * name of a session cannot have. */
+static void choose_name(const struct run *run, char *name, size_t bytes)
+{
+	const struct sl_run_options *o = &run->options;
+	const char *path = run->args.plain[0], *slash = strrchr(path, '/');
+	const char *file = slash ? slash + 1 : path, *dot = strrchr(file, '.');
+	/* Room for ".TRANSFER" and "-99". */
+	size_t most = bytes - 4 - (o->transfer[0] ? strlen(o->transfer) + 1 : 0);
+	size_t length = dot && dot > file ? (size_t)(dot - file) : strlen(file);
+	int n = snprintf(name, bytes, "%.*s", (int)(length < most ? length : most - 1), file);
+
+	if (o->transfer[0])
+		snprintf(name + n, bytes - (size_t)n, ".%s", o->transfer);
+	for (char *c = name; *c; c++)
+		if (!isalnum((unsigned char)*c) && *c != '_' && (*c != '.' || c == name))
+			*c = '-';
+	if (!name[0])
+		snprintf(name, bytes, "run");
+}
+
 static int open_session(struct run *run)
 {
 	const struct sl_run_options *o = &run->options;
+	char name[64];
 	const struct sl_session_hooks hooks = {
 		.change = run->plan ? run->plan->change : NULL,
 		.arg = run->plan ? run->plan->arg : NULL,
@@ -76,6 +103,7 @@ static int open_session(struct run *run)
 		.still = o->still,
 		.quiet = o->quiet,
 		.single = true,
+		.any_name = !o->name[0],
 	};
 	const struct sl_session_options options = {
 		.bytes = sizeof(options),
@@ -90,8 +118,10 @@ static int open_session(struct run *run)
 		.summary_version = o->summary_version,
 		.program = sl_child_self(),
 		.root = or_null(o->root),
+		.name = o->name[0] ? o->name : name,
 	};
 
+	choose_name(run, name, sizeof(name));
 	return sl_session_open_with(&options, &hooks, &run->session, NULL);
 }
 
@@ -202,6 +232,7 @@ static int run_many(struct run *run, const struct sl_transfer_names *names)
 		.summary_version = run->options.summary_version,
 		.outcomes = run->options.outcomes,
 		.root = run->options.root,
+		.name = run->options.name,
 	};
 
 	if (run->options.port_file[0] || run->options.truth[0]) {
