@@ -1,10 +1,11 @@
 /* sluice.h - run experiments from a program of your own.
  *
  * Model:     a session holds one experiment and takes runs one after another. open reads and checks
- *            the experiment and touches nothing else: no socket, ring or file. arm opens outputs,
- *            memory and link, and plans the sources. start lets them send. stop asks them to end;
- *            what they sent is processed and stored. A run has ended when its files are closed and
- *            its ledger is final; then the session can be armed again.
+ *            the experiment and, with a name, makes the status socket; it touches nothing else: no
+ *            network, ring or data file. arm opens outputs, memory and link, and plans the
+ *            sources. start lets them send. stop asks them to end; what they sent is processed and
+ *            stored. A run has ended when its files are closed and its ledger is final; then the
+ *            session can be armed again.
  *
  *              open -> CONFIGURED -arm-> ARMED -start-> RUNNING <-pause,resume-> PAUSED
  *                         |  ^                             `-stop-> STOPPING -> ENDED -arm-> ...
@@ -14,7 +15,8 @@
  *            start in CONFIGURED or ENDED arms first. arm, start, pause, resume and stop return at
  *            once; the state follows (sl_session_wait). docs/reference/states.md has the table.
  *            Sources that hear nothing (native UDP) may send from arm on.
- * Threads:   each session has a control thread of its own, and calls may come from any thread.
+ * Threads:   each session has a control thread of its own, and one for its status socket, where it
+ *            has a name. Calls may come from any thread.
  *            sl_session_stop() may be called in a signal handler.
  * Process:   the library installs no signal handler, changes no limit, umask, locale or working
  *            directory, and writes to stderr only while no log function is set. It waits for its

@@ -1,4 +1,4 @@
-/* registry_test.c - names of sessions: who may have one, what a crash leaves, which folders are
+/* registry_test.c - names of sessions: one owner each, what a crash leaves, which folders are
  * refused. */
 #include <errno.h>
 #include <fcntl.h>
@@ -161,7 +161,7 @@ static void clients_list_and_forget(void **state)
 	struct sl_remote_info *list;
 	struct sl_remote *remote;
 	struct sl_claim claim;
-	int fd = folder();
+	int fd = folder(), listener;
 	char *json;
 	size_t n;
 
@@ -177,6 +177,14 @@ static void clients_list_and_forget(void **state)
 	assert_int_equal(sl_remote_list_json(100, &json), 0);
 	assert_non_null(strstr(json, "\"living\""));
 	sl_remote_free(json);
+	listener = sl_registry_listen(&claim); /* which is not listened to */
+	assert_true(listener >= 0);
+	assert_int_equal(sl_remote_open("living", 50, &remote, &error), 0);
+	assert_int_equal(sl_remote_call(remote, "stop", NULL, 50, NULL, &error), -ETIMEDOUT);
+	assert_string_equal(error.code, "timeout");
+	close(listener);
+	assert_int_equal(sl_remote_call(remote, "stop", NULL, 50, NULL, NULL), -EPIPE);
+	sl_remote_close(remote);
 	assert_int_equal(sl_remote_open("crashed", 100, &remote, &error), -ECONNREFUSED);
 	assert_string_equal(error.code, "crashed");
 	assert_int_equal(sl_remote_open("none", 100, &remote, &error), -ENOENT);

@@ -1,5 +1,5 @@
-/* request_test.c - requests of the status socket: those that are understood; those that are refused,
- * and why. */
+/* request_test.c - requests of the status socket: those that are understood; those that are
+ * refused, and why. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -20,11 +20,11 @@ struct sl_session_hooks {
 	bool report; /* the front end that is started prints one, too */
 	bool still;  /* do not log what is waited for */
 	bool quiet;  /* do not log where threads run */
-	bool single; /* one run: front ends are not asked to stay for another */
-	/* The session's name is taken: choose NAME-2, -3 ...; no socket can be made: warn, and go
-	 * on without. */
-	bool any_name;
-	bool one_run; /* the socket takes no configure, arm and start */
+	/* One run: front ends are not asked to stay for another, and the socket takes no configure,
+	 * arm and start. */
+	bool single;
+	bool any_name;	      /* the session's name is taken: choose NAME-2, -3 ... */
+	bool may_lack_socket; /* it cannot be made: warn, and go on without */
 };
 
 /* As sl_session_open(). hooks: NULL: none. */

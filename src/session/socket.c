@@ -166,7 +166,7 @@ static void wait_and_move(struct sl_socket *s, uint64_t until_ns)
 		sl_socket_accept(s, now_ns);
 }
 
-/* The session closes: the last word to everybody who waits or watches, with a time limit. */
+/* The session closes: a last status to every client that waits or watches, with a time limit. */
 static void say_farewell(struct sl_socket *s)
 {
 	uint64_t end_ns = sl_clock_ns() + FAREWELL_NS, now_ns = sl_clock_ns();
@@ -312,6 +312,7 @@ int sl_socket_open(struct sl_session *session, const char *name, const char *roo
 	struct sl_socket *s = make(session);
 	char why[SL_REGISTRY_PATH + 200] = "no memory for the status socket";
 	int err = s ? register_name(s, name, root, why, sizeof(why)) : -ENOMEM;
+	bool of_name;
 
 	if (!err) {
 		session->socket = s; /* before its thread, which may be asked for the name */
@@ -322,14 +323,13 @@ int sl_socket_open(struct sl_session *session, const char *name, const char *roo
 	session->socket = NULL;
 	if (s)
 		free_socket(s);
-	if (session->hooks.any_name && err != -EINVAL) {
+	of_name = err == -EINVAL || (err == -EEXIST && !session->hooks.any_name);
+	if (session->hooks.may_lack_socket && !of_name) {
 		sl_warn("no status socket: %s; this run goes on without", why);
 		return 0;
 	}
 	sl_error("%s", why);
-	return sl_session_fail(session,
-			       err == -EEXIST || err == -EINVAL ? SL_ERROR_NAME : SL_ERROR_SOCKET,
-			       err, why);
+	return sl_session_fail(session, of_name ? SL_ERROR_NAME : SL_ERROR_SOCKET, err, why);
 }
 
 void sl_socket_quiesce(struct sl_socket *s)

@@ -18,8 +18,8 @@ struct sl_session;
 struct sl_socket;
 
 /* Take the name and listen; session->socket is set then. Logged, and the session's error set, where
- * that fails. hooks.any_name: take NAME-2, -3 ... where NAME is taken; and without a folder for
- * sockets, warn and go on. root: of run folders; NULL: none. */
+ * that fails. hooks.any_name: take NAME-2, -3 ... where NAME is taken. hooks.may_lack_socket: warn
+ * and go on where the folder of sockets cannot be used. root: of run folders; NULL: none. */
 int sl_socket_open(struct sl_session *session, const char *name, const char *root);
 /* From now on no client changes the session: calls are refused, those under way have returned. */
 void sl_socket_quiesce(struct sl_socket *socket);

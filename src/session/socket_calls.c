@@ -200,7 +200,7 @@ void sl_socket_end_configure(struct sl_socket *s, uint64_t now_ns)
 /* `sluice run` takes one run and ends. */
 static bool is_of_one_run(const struct sl_socket *s, enum sl_request_call call)
 {
-	return s->session->hooks.one_run &&
+	return s->session->hooks.single &&
 	       (call == SL_REQUEST_CONFIGURE || call == SL_REQUEST_ARM || call == SL_REQUEST_START);
 }
 

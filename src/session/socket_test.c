@@ -72,7 +72,7 @@ static int teardown(void **state)
 static int try_open(const char *name, bool any_name, struct sl_session **session,
 		    struct sl_error *error)
 {
-	const struct sl_session_hooks hooks = {.any_name = any_name};
+	const struct sl_session_hooks hooks = {.any_name = any_name, .may_lack_socket = any_name};
 	const struct sl_session_options options = {
 		.bytes = sizeof(options), .text = EXPERIMENT, .name = name, .log = note_line};
 

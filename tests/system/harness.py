@@ -30,7 +30,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 import tap  # noqa: E402  (found through the line above)
 
 os.environ["SLUICE_SITE"] = ""  # a site file of this host must not change what the tests see
-os.environ.setdefault("SLUICE_RUN_DIR", f"{tempfile.gettempdir()}/sluice-test-{os.getpid()}")  # nor its sessions
+RUN_DIR = pathlib.Path(tempfile.gettempdir()) / f"run-{os.getpid()}"
+os.environ["SLUICE_RUN_DIR"] = str(RUN_DIR)  # nor its sessions
 SLUICE = os.environ.get("SLUICE", str(ROOT / "build/sluice"))
 GUARDED = os.environ.get("SLUICE_GUARDED")
 SLOW = bool(os.environ.get("SLUICE_SANITIZER"))
@@ -101,11 +102,10 @@ def main():
     if not os.access(SLUICE, os.X_OK):
         print(f"Bail out! no program at {SLUICE}: build it, or set SLUICE")
         sys.exit(1)
-    place = os.environ["SLUICE_RUN_DIR"]
     for name, function in CASES:
         if match in name:
             run_case(writer, name, function)
-    shutil.rmtree(place, ignore_errors=True)  # what killed sessions have left
+    shutil.rmtree(RUN_DIR, ignore_errors=True)  # what killed sessions have left
     sys.exit(writer.done())
 
 

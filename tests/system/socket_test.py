@@ -310,6 +310,27 @@ def hostile(folder):
         client.close()
 
 
+@case("a client that does not read is cut after 10 s", long=True)
+def stalled_client(folder):
+    program = start(folder)
+    client = Client(folder)
+    taken = flood(client, 100000)
+    check(taken > 100, f"only {taken} requests were taken")
+    time.sleep(14)  # four until its buffer is full
+    client.socket.setblocking(True)
+    with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+        while client.socket.recv(1 << 20):
+            pass
+    try:
+        client.socket.sendall(b"\n")
+        check(False, "it is not cut")
+    except (BrokenPipeError, ConnectionResetError):
+        client.close()
+    check("running" in ctl(folder), "others are served")
+    program.send(signal.SIGINT)
+    ended_well(folder, program)
+
+
 @case("a killed session is called crashed; the next start says what was left, and takes its place")
 def killed(folder):
     program = start(folder)
@@ -342,6 +363,7 @@ def no_folder(folder):
     done = run("run", path, "--quiet", folder=folder)
     equal(done.process.returncode, 0, "exit status")
     check(done.err().count("no status socket: other users can enter") == 1, done.err())
+    run("run", path, "--quiet", "--name", "other", folder=folder).ends(0)
 
 
 @case("other users are turned away")

@@ -104,6 +104,7 @@ static int open_session(struct run *run)
 		.quiet = o->quiet,
 		.single = true,
 		.any_name = !o->name[0],
+		.may_lack_socket = true,
 	};
 	const struct sl_session_options options = {
 		.bytes = sizeof(options),
