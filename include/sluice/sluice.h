@@ -62,7 +62,8 @@ struct sl_session_options {
 	 * outcomes begin there. open warns of runs in ROOT that have crashed. NULL: no folder,
 	 * files lie where the experiment says. docs/reference/run-folders.md */
 	const char *root;
-	/* The status socket's name, for `sluice ps` and `sluice ctl`; NULL: no socket. */
+	/* The status socket's name, for `sluice ps` and `sluice ctl`: open fails where another
+	 * session has it, or the socket cannot be made. NULL: no socket. */
 	const char *name;
 };
 

@@ -54,26 +54,29 @@ static int by_name(const void *a, const void *b)
 		      ((const struct sl_remote_info *)b)->name);
 }
 
-/* A function for every session of every folder. */
-static void each_session(bool (*each)(void *arg, int folder, const char *name), void *arg)
+/* A function for every session of every folder. -EPERM: this user's folder is refused. */
+static int each_session(bool (*each)(void *arg, int folder, const char *name), void *arg)
 {
 	int folder[SL_REGISTRY_PLACES];
-	unsigned places = sl_registry_places(folder);
+	char why[SL_REGISTRY_PATH];
+	unsigned places = sl_registry_places(folder, why, sizeof(why));
 
 	for (unsigned i = 0; i < places; i++) {
 		sl_registry_each(folder[i], each, arg);
 		close(folder[i]);
 	}
+	return why[0] ? -EPERM : 0;
 }
 
 int sl_remote_list(struct sl_remote_info **info, size_t *n)
 {
 	struct list list = {NULL};
 
-	each_session(add, &list);
-	if (list.err) {
+	int err = each_session(add, &list);
+
+	if (list.err || err) {
 		free(list.info);
-		return list.err;
+		return list.err ? list.err : err;
 	}
 	if (list.n)
 		qsort(list.info, list.n, sizeof(*list.info), by_name);
@@ -150,8 +153,7 @@ static bool forget(void *arg, int folder, const char *name)
 
 int sl_remote_forget_crashed(void)
 {
-	int forgotten = 0;
+	int forgotten = 0, err = each_session(forget, &forgotten);
 
-	each_session(forget, &forgotten);
-	return forgotten;
+	return err ? err : forgotten;
 }

@@ -122,14 +122,15 @@ static bool same_file(int a, int b)
 	return !fstat(a, &x) && !fstat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-unsigned sl_registry_places(int folder[SL_REGISTRY_PLACES])
+unsigned sl_registry_places(int folder[SL_REGISTRY_PLACES], char *why, size_t bytes)
 {
 	unsigned n = 0;
-	char why[64];
-	int fd;
+	int fd, err = sl_registry_open(false, &fd, why, bytes);
 
-	if (!sl_registry_open(false, &fd, why, sizeof(why)))
+	if (!err)
 		folder[n++] = fd;
+	if (!err || err == -ENOENT) /* no session has been there yet */
+		why[0] = '\0';
 	fd = open_folder(SYSTEM_FOLDER); /* only root can make it */
 	if (fd >= 0 && n && same_file(fd, folder[0]))
 		close(fd);

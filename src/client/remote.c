@@ -111,12 +111,14 @@ int sl_remote_open(const char *name, int timeout_ms, struct sl_remote **remote,
 		   struct sl_remote_error *error)
 {
 	int folder[SL_REGISTRY_PLACES];
-	unsigned places = sl_registry_places(folder);
-	int err = sl_remote_fail(error, -ENOENT, "absent",
-				 "no session is called '%s'; sluice ps lists them", name);
+	char why[sizeof(error->message) - 100];
+	unsigned places = sl_registry_places(folder, why, sizeof(why));
+	int err = why[0] ? sl_remote_fail(error, -EPERM, "absent", "%s", why)
+			 : sl_remote_fail(error, -ENOENT, "absent",
+					  "no session is called '%s'; sluice ps lists them", name);
 
 	for (unsigned i = 0; i < places; i++) {
-		if (err == -ENOENT && sl_registry_name_is_valid(name))
+		if ((err == -ENOENT || err == -EPERM) && sl_registry_name_is_valid(name))
 			err = open_in(folder[i], name, timeout_ms, remote, error);
 		close(folder[i]);
 	}

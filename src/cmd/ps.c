@@ -1,4 +1,5 @@
 /* ps.c - sluice ps: the sessions and runs of this user on this host. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -84,15 +85,25 @@ static void print_session(const struct sl_remote_info *info)
 		printf("%-20s   its run folder is %s\n", "", info->folder);
 }
 
+static int failed(int err)
+{
+	if (err == -EPERM)
+		sl_error("the folder of sockets is refused: it must belong to you, with mode 0700, "
+			 "and be no symbolic link; docs/reference/status.md says which it is");
+	else
+		sl_error("cannot list sessions: %s", strerror(-err));
+	return 1;
+}
+
 static int print_table(void)
 {
 	struct sl_remote_info *list;
 	size_t n;
 
-	if (sl_remote_list(&list, &n)) {
-		sl_error("no memory for the list of sessions");
-		return 1;
-	}
+	int err = sl_remote_list(&list, &n);
+
+	if (err)
+		return failed(err);
 	printf("%-20s %-10s %6s %12s %12s %10s %8s  %s\n", "NAME", "STATE", "RUN", "FRAMES", "RATE",
 	       "LOST", "AGE", "EXPERIMENT");
 	for (size_t i = 0; i < n; i++)
@@ -104,11 +115,10 @@ static int print_table(void)
 static int print_json(void)
 {
 	char *json;
+	int err = sl_remote_list_json(PATIENCE_MS, &json);
 
-	if (sl_remote_list_json(PATIENCE_MS, &json)) {
-		sl_error("no memory for the list of sessions");
-		return 1;
-	}
+	if (err)
+		return failed(err);
 	puts(json);
 	sl_remote_free(json);
 	return 0;
@@ -127,8 +137,11 @@ int sl_cmd_ps(const struct sl_command *command, int argc, char **argv)
 		return 1;
 	}
 	if (o.clean) {
-		printf("%d forgotten\n", sl_remote_forget_crashed());
-		return 0;
+		int n = sl_remote_forget_crashed();
+
+		if (n >= 0)
+			printf("%d forgotten\n", n);
+		return n < 0 ? failed(n) : 0;
 	}
 	return o.json ? print_json() : print_table();
 }

@@ -1,4 +1,4 @@
-/* summary.c - a run's result for programs. The one place with <jansson.h>. */
+/* summary.c - a run's result for programs. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdbool.h>
@@ -8,27 +8,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/part_file.h"
+#include "client/text.h"
 #include "monitor/report.h"
 #include "monitor/summary.h"
 
 static json_t *number(uint64_t value)
 {
 	return json_integer((json_int_t)value);
-}
-
-/* Names of files may hold any bytes; JSON is UTF-8. */
-static json_t *text(const char *bytes)
-{
-	json_t *json = json_string(bytes);
-	char plain[1024];
-	size_t i;
-
-	if (json)
-		return json;
-	for (i = 0; bytes[i] && i < sizeof(plain) - 1; i++)
-		plain[i] = bytes[i] & 0x80 ? '?' : bytes[i];
-	plain[i] = 0;
-	return json_string(plain);
 }
 
 static json_t *outcomes_of(const struct sl_status_column *column)
@@ -187,7 +173,7 @@ static json_t *sinks_json(const struct sl_status *s, uint32_t version)
 			continue;
 		json_array_append_new(array,
 				      json_pack("{s:s, s:o, s:o, s:s?}", "name", a->name, "where",
-						a->has_place ? text(a->where) : json_null(),
+						a->has_place ? sl_json_text(a->where) : json_null(),
 						"figures", figures_json(s, a, version), "error",
 						a->error ? strerror(-a->error) : NULL));
 	}
@@ -252,8 +238,8 @@ static json_t *summary(const struct sl_status *s, uint32_t version)
 	return json_pack(
 		"{s:s, s:o, s:s, s:s, s:s, s:s?, s:s?, s:s, s:i, s:{s:o, s:o, s:o, s:o, s:o, s:o}, "
 		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-		"sluice", SL_VERSION, "experiment", text(s->experiment), "transfer", s->transfer,
-		"started", started, "ended", ended, "stopped_by",
+		"sluice", SL_VERSION, "experiment", sl_json_text(s->experiment), "transfer",
+		s->transfer, "started", started, "ended", ended, "stopped_by",
 		s->stopped_by[0] ? s->stopped_by : NULL, "ended_early",
 		s->early[0] ? s->early : NULL, "result", sl_result_name(result), "exit",
 		sl_result_exit(result), "frames", "settled", number(s->frames), "kept",

@@ -364,6 +364,8 @@ def no_folder(folder):
     equal(done.process.returncode, 0, "exit status")
     check(done.err().count("no status socket: other users can enter") == 1, done.err())
     run("run", path, "--quiet", "--name", "other", folder=folder).ends(0)
+    run_fails("ps", folder=folder, says=["the folder of sockets is refused"])
+    run_fails("ctl", "experiment", folder=folder, says=["other users can enter", "chmod 700"])
 
 
 @case("other users are turned away")
