@@ -19,7 +19,7 @@ enum { NICE = 10, NAMES = 99 };
 #define REQUEST_NS  UINT64_C(5000000)	/* 200 requests a second */
 #define BURST_NS    UINT64_C(500000000) /* 100 of them at once */
 #define STALLED_NS  UINT64_C(10000000000)
-#define FAREWELL_NS UINT64_C(200000000)
+#define FAREWELL_NS UINT64_C(500000000)
 
 /* ---- the loop ---- */
 
@@ -29,12 +29,21 @@ static bool has_work(const struct sl_socket_client *c)
 	       sl_socket_line(c) >= 0;
 }
 
-/* One line of each client in turn, while requests are free. Empty lines cost nothing. */
+static void serve_line(struct sl_socket *s, struct sl_socket_client *c, uint64_t now_ns)
+{
+	size_t length = (size_t)sl_socket_line(c);
+
+	memcpy(s->line, c->in, length);
+	sl_socket_take_line(c, length);
+	if (length)
+		sl_socket_serve_line(s, c, s->line, length, now_ns);
+}
+
+/* One line of each client in turn, while requests are free. */
 static void serve_lines(struct sl_socket *s, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < SL_SOCKET_CLIENTS; i++) {
 		struct sl_socket_client *c = &s->client[(s->turn + i) % SL_SOCKET_CLIENTS];
-		size_t length;
 
 		if (!has_work(c))
 			continue;
@@ -42,11 +51,7 @@ static void serve_lines(struct sl_socket *s, uint64_t now_ns)
 			return;
 		s->paid_ns = (s->paid_ns > now_ns ? s->paid_ns : now_ns) + REQUEST_NS;
 		s->turn = (unsigned)(c - s->client + 1) % SL_SOCKET_CLIENTS;
-		length = (size_t)sl_socket_line(c);
-		memcpy(s->line, c->in, length);
-		sl_socket_take_line(c, length);
-		if (length)
-			sl_socket_serve_line(s, c, s->line, length, now_ns);
+		serve_line(s, c, now_ns);
 	}
 }
 
@@ -166,28 +171,39 @@ static void wait_and_move(struct sl_socket *s, uint64_t until_ns)
 		sl_socket_accept(s, now_ns);
 }
 
-/* The session closes: a last status to every client that waits or watches, with a time limit. */
+/* A step towards the end of a connection. True: something is still to be sent. */
+static bool part_from(struct sl_socket *s, struct sl_socket_client *c)
+{
+	uint64_t now_ns = sl_clock_ns();
+
+	if (c->fd >= 0 && !c->out && c->follows)
+		sl_socket_read(s, c);
+	if (has_work(c))
+		serve_line(s, c, now_ns);
+	sl_socket_serve_waiting(s, now_ns, true);
+	if (c->fd >= 0 && !c->out && c->every_ns) {
+		sl_socket_reply(c, sl_socket_status_line(s, "watch"), now_ns);
+		c->every_ns = 0;
+	}
+	if (c->fd >= 0 && c->out)
+		sl_socket_write(s, c, now_ns);
+	return c->fd >= 0 && (c->out || c->every_ns || (c->follows && !c->ended));
+}
+
+/* The session closes: a last status to every client that waits or watches, and to one that has just
+ * stopped the run and will ask what became of it; with a time limit. */
 static void say_farewell(struct sl_socket *s)
 {
-	uint64_t end_ns = sl_clock_ns() + FAREWELL_NS, now_ns = sl_clock_ns();
+	uint64_t end_ns = sl_clock_ns() + FAREWELL_NS;
 	bool pending = true;
 
-	sl_socket_end_configure(s, now_ns);
-	sl_socket_serve_waiting(s, now_ns, true);
-	for (unsigned i = 0; i < SL_SOCKET_CLIENTS; i++)
-		s->client[i].next_ns = 0;
-	serve_watchers(s, now_ns);
+	sl_socket_end_configure(s, sl_clock_ns());
 	close(s->listener);
 	s->listener = -1;
 	while (pending && sl_clock_ns() < end_ns) {
 		pending = false;
-		for (unsigned i = 0; i < SL_SOCKET_CLIENTS; i++) {
-			struct sl_socket_client *c = &s->client[i];
-
-			if (c->fd >= 0 && c->out)
-				sl_socket_write(s, c, sl_clock_ns());
-			pending |= c->fd >= 0 && c->out;
-		}
+		for (unsigned i = 0; i < SL_SOCKET_CLIENTS; i++)
+			pending |= part_from(s, &s->client[i]);
 		if (pending)
 			sl_clock_sleep_until(sl_clock_ns() + 1000000);
 	}

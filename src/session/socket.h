@@ -23,7 +23,7 @@ struct sl_socket;
 int sl_socket_open(struct sl_session *session, const char *name, const char *root);
 /* From now on no client changes the session: calls are refused, those under way have returned. */
 void sl_socket_quiesce(struct sl_socket *socket);
-/* Clients that wait get their replies, 200 ms are given to send them. NULL is fine. */
+/* Clients that wait or watch get a last status, within 500 ms. NULL is fine. */
 void sl_socket_close(struct sl_socket *socket);
 
 /* The state has changed. NULL is fine. Any thread. */

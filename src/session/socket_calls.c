@@ -95,6 +95,10 @@ static enum sl_session_call call_of(enum sl_request_call request)
 
 static int do_change(struct sl_socket *s, const struct sl_request *r)
 {
+	/* `sluice run` may not have begun its run yet, and a stop before that has no effect. */
+	if (s->session->hooks.one_run &&
+	    (r->call == SL_REQUEST_STOP || r->call == SL_REQUEST_ABORT))
+		atomic_store(&s->close_asked, true);
 	switch (r->call) {
 	case SL_REQUEST_ARM:
 		return sl_session_arm(s->session);
@@ -322,6 +326,7 @@ void sl_socket_serve_line(struct sl_socket *s, struct sl_socket_client *c, const
 	char why[300];
 
 	c->heard_ns = now_ns;
+	c->follows = false;
 	if (sl_request_parse(line, length, &request, why, sizeof(why))) {
 		c->cut = ++c->bad >= SL_SOCKET_BAD;
 		sl_socket_reply_error(c, SL_ERROR_REQUEST, why,
@@ -329,6 +334,7 @@ void sl_socket_serve_line(struct sl_socket *s, struct sl_socket_client *c, const
 				      now_ns);
 		return;
 	}
+	c->follows = request.call == SL_REQUEST_STOP || request.call == SL_REQUEST_ABORT;
 	serve(s, c, &request, now_ns);
 	sl_request_free(&request);
 }

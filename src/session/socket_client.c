@@ -95,7 +95,7 @@ void sl_socket_drop(struct sl_socket *s, struct sl_socket_client *c)
 	c->out = NULL;
 	c->in_bytes = c->out_bytes = c->out_sent = 0;
 	c->bad = 0;
-	c->ended = c->cut = c->configures = false;
+	c->ended = c->cut = c->configures = c->follows = false;
 	c->states = 0;
 	c->every_ns = c->next_ns = c->until_ns = 0;
 }

@@ -25,6 +25,7 @@ struct sl_socket_client {
 	unsigned bad;	   /* lines that were no requests */
 	bool ended;	   /* it sends no more */
 	bool cut;	   /* close it once `out` is sent */
+	bool follows;	   /* its last request was a stop: it may ask for the end */
 	bool configures;   /* its reply comes from the worker */
 	uint32_t states;   /* waits for one of these; 0: it does not wait */
 	uint64_t until_ns; /* at most until then; UINT64_MAX: no limit */

@@ -386,6 +386,7 @@ static void watchers_get_lines_and_the_last_word(void **state)
 	is_taken(waiter, "{\"call\":\"start\"}");
 	is_taken(waiter, "{\"call\":\"close\"}");
 	assert_true(sl_session_asked_to_close(session));
+	is_taken(waiter, "{\"call\":\"wait\",\"states\":[\"ended\"]}");
 	sl_session_close(session);
 	assert_int_equal(read_to_end(waits), 1);
 	do {
@@ -400,6 +401,20 @@ static void watchers_get_lines_and_the_last_word(void **state)
 	sl_remote_close(watcher);
 	sl_remote_close(waiter);
 	close(stalled);
+}
+
+static void a_client_that_waits_hears_of_the_close(void **state)
+{
+	struct sl_session *session = opened("one");
+	struct sl_remote *other = connected("one");
+	int waits = raw("one");
+
+	write_all(waits, "{\"call\":\"wait\",\"states\":[\"armed\"]}\n", 36);
+	is_taken(other, "{\"call\":\"status\"}");
+	is_taken(other, "{\"call\":\"status\"}"); /* in turn: the other request was taken, too */
+	sl_session_close(session);
+	assert_int_equal(read_to_end(waits), 1);
+	sl_remote_close(other);
 }
 
 static void closing_waits_for_configure(void **state)
@@ -464,6 +479,7 @@ int main(void)
 		CASE(too_many_clients_are_turned_away),
 		CASE(a_crowd_is_served_in_turn),
 		CASE(watchers_get_lines_and_the_last_word),
+		CASE(a_client_that_waits_hears_of_the_close),
 		CASE(closing_waits_for_configure),
 		CASE(no_free_descriptor_costs_no_time),
 	};

@@ -46,7 +46,8 @@ class Client:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(60)
         here = os.open(folder / "sockets", os.O_RDONLY | os.O_DIRECTORY)  # a socket's path has 107 characters at most
-        self.socket.connect(f"/proc/self/fd/{here}/{name}.sock")
+        # Refused: it is made, and not listened to yet.
+        wait_for("a connection", lambda: self.socket.connect_ex(f"/proc/self/fd/{here}/{name}.sock") == 0)
         os.close(here)
         self.file = self.socket.makefile("rb")
 

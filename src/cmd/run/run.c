@@ -135,6 +135,9 @@ static void pass_signals_on(struct run *run)
 		sl_session_stop(run->session, sl_signal_name(sl_signal));
 		run->stopped = true;
 	}
+	/* A client's stop may have come before the start. */
+	if (sl_session_asked_to_close(run->session))
+		sl_session_stop(run->session, "request");
 	if (sl_front_end_ended)
 		sl_session_no_front_end(run->session);
 }
