@@ -295,7 +295,7 @@ int sl_summary_join(const char *path, const char *const *name, const char *const
 
 static json_t *text_or_null(const char *bytes)
 {
-	return bytes && bytes[0] ? text(bytes) : json_null();
+	return bytes && bytes[0] ? sl_json_text(bytes) : json_null();
 }
 
 static json_t *error_json(const struct sl_summary_run *run)
@@ -335,9 +335,9 @@ char *sl_summary_result(const struct sl_status *s, const struct sl_summary_run *
 {
 	bool began = s->result >= 0 && s->result != SL_RESULT_ERROR;
 	json_t *json = began ? summary(s, SL_SUMMARY_VERSION)
-			     : json_pack("{s:o, s:s, s:s}", "experiment", text(s->experiment),
-					 "transfer", s->transfer, "result",
-					 sl_result_name(SL_RESULT_ERROR));
+			     : json_pack("{s:o, s:s, s:s}", "experiment",
+					 sl_json_text(s->experiment), "transfer", s->transfer,
+					 "result", sl_result_name(SL_RESULT_ERROR));
 	json_t *more = run_json(run);
 
 	if (!json || !more || json_object_update(json, more)) {
