@@ -61,8 +61,8 @@ struct sl_remote_status { /* in brief */
 
 struct sl_remote;
 
-/* All sessions of this user (and of /run/sluice), living and crashed, by name. -EPERM: the folder of
- * sockets is refused, since other users could enter it. */
+/* All sessions of this user (and of /run/sluice), living and crashed, by name. -EPERM: the folder
+ * of sockets is refused, since other users could enter it. */
 int sl_remote_list(struct sl_remote_info **list, size_t *n);
 /* The same as a JSON array, with the status of each that lives: what `sluice ps --json` prints. */
 int sl_remote_list_json(int timeout_ms, char **json);

@@ -43,8 +43,8 @@ bool sl_registry_name_is_valid(const char *name);
 int sl_registry_path(char *path, size_t bytes);
 /* Open it. make: create it where it is missing. */
 int sl_registry_open(bool make, int *folder, char *why, size_t why_bytes);
-/* All folders that exist and may be trusted: this user's, /run/sluice. Returns how many. why: empty,
- * or why this user's is refused. */
+/* All folders that exist and may be trusted: this user's, /run/sluice. Returns how many. why:
+ * empty, or why this user's is refused. */
 unsigned sl_registry_places(int folder[SL_REGISTRY_PLACES], char *why, size_t why_bytes);
 
 /* Take a name until sl_registry_release(). -EEXIST: a session that lives has it. The claim keeps a
