@@ -24,6 +24,14 @@ struct sl_constant {
 	const void *data;
 };
 
+/* What users say of a run (sample, proposal): at most 64 keys of 63 characters, with values of
+ * 1023 bytes. They may change until a sink closes. */
+struct sl_env_metadata {
+	void (*each)(void *arg, void (*one)(void *to, const char *key, const char *value),
+		     void *to);
+	void *arg;
+};
+
 struct sl_env {
 	const struct sl_geometry *geometry;
 	const struct sl_calibration *calibration; /* NULL: the detector has none */
@@ -43,6 +51,7 @@ struct sl_env {
 	const bool *same_clock;
 	const struct sl_feedback_senders
 		*feedback; /* ways back to the front end; NULL: there are none */
+	const struct sl_env_metadata *metadata; /* NULL: there are none */
 };
 
 static inline bool sl_env_same_clock(const struct sl_env *env)

@@ -1,4 +1,5 @@
-/* log_limit_test.c - one place cannot flood the log, and a stderr that nobody reads stops nothing. */
+/* log_limit_test.c - one place cannot flood the log, and a stderr that is not read stops
+ * nothing. */
 #include "base/log_limit.h"
 
 #include <fcntl.h>

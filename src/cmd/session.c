@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -91,7 +92,15 @@ static void print_run(void *arg, const struct sl_status *status, const struct sl
 static int open_session(struct session *s)
 {
 	const struct session_options *o = &s->options;
-	const struct sl_session_hooks hooks = {.ended = print_run, .arg = s, .probe = true};
+	const struct sl_session_hooks hooks = {
+		.ended = print_run,
+		.arg = s,
+		.probe = true,
+		.any_name = !o->name[0],
+		/* With runs of its own it can do without; else no other way leads to it. */
+		.may_lack_socket = o->runs > 0,
+	};
+	char name[64];
 	const struct sl_session_options all = {
 		.bytes = sizeof(all),
 		.path = s->args.plain[0],
@@ -104,9 +113,10 @@ static int open_session(struct session *s)
 		.program = sl_child_self(),
 		.log = log_line,
 		.root = o->root,
-		.name = or_null(o->name),
+		.name = o->name[0] ? o->name : name,
 	};
 
+	sl_session_name(s->args.plain[0], o->transfer, name, sizeof(name));
 	return sl_session_open_with(&all, &hooks, &s->session, NULL);
 }
 
@@ -153,11 +163,22 @@ static void take_runs(struct session *s)
 		}
 }
 
-/* Requests come to the session itself; here only signals do. */
-static void wait_for_signal(struct session *s)
+static void say_ready(struct session *s)
 {
-	sl_info("the session is ready; Ctrl-C ends it");
-	while (!sl_signal)
+	struct sl_status *status = malloc(sizeof(*status));
+
+	if (status && !sl_session_status(s->session, status, sizeof(*status)))
+		sl_info("session %s is ready: sluice ctl %s start; Ctrl-C, or sluice ctl %s close, "
+			"ends it",
+			status->session, status->session, status->session);
+	free(status);
+}
+
+/* Requests come to the session's own socket; here only signals do, and the wish to end. */
+static void wait_for_the_end(struct session *s)
+{
+	say_ready(s);
+	while (!sl_signal && !sl_session_asked_to_close(s->session))
 		sl_clock_sleep_until(sl_clock_ns() + LOOK_MS * UINT64_C(1000000));
 	do {
 		pass_signals_on(s);
@@ -171,7 +192,7 @@ static int serve(struct session *s)
 	if (s->options.runs)
 		take_runs(s);
 	else
-		wait_for_signal(s);
+		wait_for_the_end(s);
 	sl_session_close(s->session);
 	if (!ferror(stdout))
 		return s->failed ? SL_RESULT_ERROR : s->exit;

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file/part_file.h"
 #include "base/log.h"
-#include "base/part_file.h"
 #include "emulator/parts.h"
 #include "frontend/descriptor.h"
 

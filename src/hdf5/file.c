@@ -21,7 +21,7 @@
 enum { ALIGN_FROM_BYTES = 64 << 10, ALIGN_BYTES = 4096 };
 
 /* The file by its descriptor: HDF5 opens this inode whatever its name is by now. The lock is held
- * by that descriptor (base/part_file.h), and HDF5's own would only meet it. */
+ * by that descriptor (base/file/part_file.h), and HDF5's own would only meet it. */
 static int begin(struct sl_h5 *file)
 {
 	char self[32];

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/part_file.h"
+#include "base/file/part_file.h"
 #include "hdf5/file.h"
 
 struct sl_h5 {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/file/part_file.h"
 #include "base/log.h"
-#include "base/part_file.h"
 #include "client/text.h"
 #include "monitor/report.h"
 #include "monitor/summary.h"
@@ -307,6 +307,15 @@ static json_t *error_json(const struct sl_summary_run *run)
 			 text_or_null(run->hint));
 }
 
+static json_t *metadata_json(const struct sl_metadata *m)
+{
+	json_t *object = json_object();
+
+	for (uint32_t i = 0; m && i < m->n; i++)
+		json_object_set_new(object, m->entry[i].key, sl_json_text(m->entry[i].value));
+	return object;
+}
+
 /* They stand over those of the same name in the summary. */
 static json_t *run_json(const struct sl_summary_run *run)
 {
@@ -314,13 +323,14 @@ static json_t *run_json(const struct sl_summary_run *run)
 
 	sl_clock_iso8601(run->started_unix_ns, started, sizeof(started));
 	sl_clock_iso8601(run->ended_unix_ns, ended, sizeof(ended));
-	return json_pack("{s:i, s:s, s:o, s:o, s:s, s:i, s:s, s:s, s:o, s:{s:o, s:o}, s:o}",
+	return json_pack("{s:i, s:s, s:o, s:o, s:s, s:i, s:s, s:s, s:o, s:{s:o, s:o}, s:o, s:o}",
 			 "schema", SL_SUMMARY_VERSION, "sluice", SL_VERSION, "run",
 			 number(run->number), "folder", text_or_null(run->folder), "state",
 			 run->state, "exit", run->exit, "started", started, "ended", ended, "error",
 			 error_json(run), "origin", "file", text_or_null(run->file),
-			 "working_directory", text_or_null(run->working_directory),
-			 "log_lines_lost", number(run->log_lines_lost));
+			 "working_directory", text_or_null(run->working_directory), "metadata",
+			 metadata_json(run->metadata), "log_lines_lost",
+			 number(run->log_lines_lost));
 }
 
 static char *text_of(json_t *json)

@@ -8,6 +8,8 @@
 
 #include <sluice/status.h>
 
+#include "core/metadata.h"
+
 enum { SL_SUMMARY_VERSION = 2 };
 
 /* Written whole or not at all. version: of the summary's words, SL_SUMMARY_VERSION, or 1 for the
@@ -26,6 +28,7 @@ struct sl_summary_run {
 	int exit;
 	const char *file, *working_directory;	   /* where the experiment came from */
 	const char *code, *message, *where, *hint; /* of the error; code NULL: there was none */
+	const struct sl_metadata *metadata;	   /* NULL: none */
 	uint64_t log_lines_lost;		   /* lines that run.log does not have */
 	uint64_t started_unix_ns, ended_unix_ns;
 };

@@ -8,8 +8,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/file/part_file.h"
 #include "base/log.h"
-#include "base/part_file.h"
 #include "core/numa.h"
 #include "receiver/private.h"
 
@@ -358,6 +358,11 @@ int sl_receiver_open_handover(struct sl_experiment *experiment, const char *outc
 			      const struct sl_handover *handover, struct sl_receiver **receiver)
 {
 	return open_all(experiment, outcomes_path, true, handover, receiver);
+}
+
+void sl_receiver_set_metadata(struct sl_receiver *r, const struct sl_env_metadata *metadata)
+{
+	r->env.metadata = metadata;
 }
 
 void sl_receiver_serve(struct sl_receiver *r)

@@ -49,6 +49,10 @@ void sl_receiver_cancel_offer(struct sl_receiver *receiver, uint32_t module);
 /* The queue pair of a source whose offer could not name it. */
 int sl_receiver_set_queue(struct sl_receiver *receiver, uint16_t transfer, uint32_t qpn);
 
+/* Before a sink may ask, after open and after again. NULL: there are none. */
+struct sl_env_metadata;
+void sl_receiver_set_metadata(struct sl_receiver *receiver, const struct sl_env_metadata *metadata);
+
 /* Before START is told to the front ends: credits must be on their way. */
 int sl_receiver_start(struct sl_receiver *receiver);
 void sl_receiver_log(const struct sl_receiver *receiver); /* log where it runs, what it was given */

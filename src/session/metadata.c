@@ -6,6 +6,7 @@
 
 #include <sluice/sluice.h>
 
+#include "base/log.h"
 #include "session/private.h"
 
 void sl_session_metadata_init(struct sl_session_metadata *metadata)
@@ -52,4 +53,19 @@ int sl_session_set_metadata(struct sl_session *s, const char *key, const char *v
 	size_t bad;
 
 	return sl_session_change_metadata(s, &key, &value, 1, &bad);
+}
+
+void sl_session_each_metadata(void *arg, void (*one)(void *to, const char *key, const char *value),
+			      void *to)
+{
+	struct sl_metadata *copy = malloc(sizeof(*copy));
+
+	if (!copy) {
+		sl_warn("no memory for the metadata: they are left out");
+		return;
+	}
+	sl_session_copy_metadata(arg, copy);
+	for (uint32_t i = 0; i < copy->n; i++)
+		one(to, copy->entry[i].key, copy->entry[i].value);
+	free(copy);
 }

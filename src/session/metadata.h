@@ -19,6 +19,9 @@ void sl_session_metadata_fini(struct sl_session_metadata *metadata);
 
 /* All of them, of one moment: for result.json and files. */
 void sl_session_copy_metadata(struct sl_session *session, struct sl_metadata *copy);
+/* For struct sl_env_metadata; arg: the session. */
+void sl_session_each_metadata(void *arg, void (*one)(void *to, const char *key, const char *value),
+			      void *to);
 /* All changes or none. As sl_metadata_set(); *bad: the first that failed. value NULL: removes. */
 int sl_session_change_metadata(struct sl_session *session, const char *const *key,
 			       const char *const *value, size_t n, size_t *bad);

@@ -65,7 +65,7 @@ static int check_name(const char *path, bool made)
 	return check_folder(path, false);
 }
 
-/* Both of its names, while it is written (base/part_file.h) and in the end. */
+/* Both of its names, while it is written (base/file/part_file.h) and in the end. */
 static int check_one(const char *path, bool made)
 {
 	char part[PATH_MAX];

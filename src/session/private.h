@@ -21,7 +21,7 @@
 #include "experiment/experiment.h"
 #include "receiver/receiver.h"
 #include "session/child_log.h"
-#include "session/folder.h"
+#include "session/folder/folder.h"
 #include "session/keeper.h"
 #include "session/metadata.h"
 #include "session/session.h"
@@ -67,6 +67,7 @@ struct sl_session {
 	struct sl_experiment *experiment;
 	struct sl_receiver *receiver; /* of a run; NULL: there is none */
 	struct sl_receiver *kept;     /* between two runs: memory and stages; NULL: none */
+	struct sl_env_metadata metadata_of_env; /* the metadata below, for sinks */
 	struct sl_controls controls;
 	struct sl_session_keeper keeper;
 	bool started; /* the receiver's threads run */

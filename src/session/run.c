@@ -66,6 +66,8 @@ static int open_receiver(struct sl_session *s)
 		return checked(s,
 			       s->experiment->control.keeper[0] ? SL_ERROR_KEEPER : SL_ERROR_SYSTEM,
 			       err);
+	s->metadata_of_env = (struct sl_env_metadata){sl_session_each_metadata, s};
+	sl_receiver_set_metadata(receiver, &s->metadata_of_env);
 	pthread_mutex_lock(&s->lock);
 	s->receiver = receiver;
 	pthread_mutex_unlock(&s->lock);

@@ -190,12 +190,18 @@ static void end(struct sl_session *s, enum sl_state state, const struct sl_error
 	char *here = getcwd(NULL, 0);
 	struct sl_summary_run run = {.file = file ? file : s->name, .working_directory = here};
 
+	struct sl_metadata *metadata = malloc(sizeof(*metadata));
+
+	if (metadata)
+		sl_session_copy_metadata(s, metadata);
+	run.metadata = metadata;
 	sl_session_forget_line(s);
 	describe(s, state, error, &run);
 	log_end(s, &run);
 	warn_of_lost_lines(s, &run);
 	write_result(s, &run);
 	sl_run_folder_close(&s->folder);
+	free(metadata);
 	free(file);
 	free(here);
 }

@@ -96,8 +96,7 @@ static enum sl_session_call call_of(enum sl_request_call request)
 static int do_change(struct sl_socket *s, const struct sl_request *r)
 {
 	/* `sluice run` may not have begun its run yet, and a stop before that has no effect. */
-	if (s->session->hooks.single &&
-	    (r->call == SL_REQUEST_STOP || r->call == SL_REQUEST_ABORT))
+	if (s->session->hooks.single && (r->call == SL_REQUEST_STOP || r->call == SL_REQUEST_ABORT))
 		atomic_store(&s->close_asked, true);
 	switch (r->call) {
 	case SL_REQUEST_ARM:

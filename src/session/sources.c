@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/part_file.h"
+#include "base/file/part_file.h"
 #include "session/child.h"
 #include "session/private.h"
 

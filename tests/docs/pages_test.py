@@ -172,6 +172,13 @@ def check_many_runs(out, installed):
         read = installed.python(extract.blocks(page, "python")[0])
         out.case("many-short-runs.md: h5py finds what the page shows",
                  [] if read.stdout == shown[2] else [read.stdout + read.stderr, "is not", shown[2]])
+    text = shown[3].replace("FOLDER", str(installed.folder))
+    scan = run("/bin/sh", "-e", "-c", commands[3], folder=installed.folder,
+               env={**installed.env, "SLUICE_RUN_DIR": str(installed.folder / "scan-sockets"), "SLUICE_SITE": ""})
+    angles = [json.loads(path.read_text())["metadata"] for path in sorted(installed.folder.glob("scan-data/*/result.json"))]
+    out.case("many-short-runs.md: the script of a scan does as told",
+             [] if scan.stdout == text and angles == [{"angle_deg": angle} for angle in ("0", "15", "30")]
+             else [scan.stdout + scan.stderr, "is not", text, str(angles)])
     done = installed.shell(commands[2])
     result = installed.folder / "data/000005/result.json"
     out.case("many-short-runs.md: one run in a folder", [] if done.returncode == 0 and result.exists() else [done.stderr])

@@ -354,5 +354,61 @@ def _(folder):
     run_fails("run", "--in-folder", "3:/tmp", path, folder=folder, says=["is not the folder of this run"])
 
 
+def ready(folder, name):
+    run("ctl", name, "wait", "configured", "--timeout_s", "60", folder=folder)
+
+
+@case("a session that is told what to do: runs, metadata in result and file, close")
+def _(folder):
+    session = Program("session", file_of(folder), "--root", "data", "--name", "told", folder=folder)
+    ready(folder, "told")
+    for number in (1, 2, 3):
+        run("ctl", "told", "metadata", f"point={number}", "sample=lysozyme", folder=folder)
+        equal(run("ctl", "told", "start", "--wait", folder=folder).process.returncode, 0, "exit status of the run")
+        result = result_of(folder / f"data/{number:06}")
+        equal(result["metadata"], {"point": str(number), "sample": "lysozyme"}, "metadata in result.json")
+        with h5py.File(folder / f"data/{number:06}/run.nxs", "r") as file:
+            group = file["entry/sluice/metadata"]
+            equal({key: group[key][()].decode() for key in group}, result["metadata"], "metadata in the file")
+    listed = run("ps", "--json", folder=folder).out()
+    check('"told"' in listed and "000003" in listed, f"sluice ps does not know it: {listed}")
+    run("ctl", "told", "close", "--wait", folder=folder)
+    session.ends(0)
+    equal([line[1] for line in lines_of(session)], ["1", "2", "3"], "runs")
+    check('"told"' not in run("ps", "--json", folder=folder).out(), "it is still listed")
+
+
+@case("an endless run of a session lasts until it is stopped, and the next one follows")
+def _(folder):
+    path = file_of(folder, detector={**SMALL, "frames": 0, "frame_rate_Hz": 200})
+    session = Program("session", path, "--root", "data", "--name", "endless", folder=folder)
+    ready(folder, "endless")
+    for number in (1, 2):
+        run("ctl", "endless", "start", folder=folder)
+        run("ctl", "endless", "wait", "running", "--timeout_s", "60", folder=folder)
+        time.sleep(0.2)
+        run("ctl", "endless", "stop", "--wait", folder=folder)
+        result = result_of(folder / f"data/{number:06}")
+        equal((result["result"], result["exit"], result["ended_early"]), ("intact", 0, None), "result")
+    run("ctl", "endless", "close", "--wait", folder=folder)
+    session.ends(0)
+
+
+@case("a killed session is told of by ps, and by the next session")
+def _(folder):
+    path = file_of(folder, detector={**SMALL, "frames": 0, "frame_rate_Hz": 200})
+    session = Program("session", path, "--root", "data", "--name", "killed", folder=folder)
+    ready(folder, "killed")
+    run("ctl", "killed", "start", folder=folder)
+    run("ctl", "killed", "wait", "running", "--timeout_s", "60", folder=folder)
+    session.send(signal.SIGKILL)
+    session.wait()
+    said = run("ps", folder=folder).out()
+    check(re.search(r"^killed +crashed +000001", said, re.M) and "data/000001" in said, said)
+    after = Program("session", file_of(folder), "--root", "data", "--name", "killed", "--runs", "1", folder=folder)
+    after.ends(0)
+    check("000001" in after.err() and "no result" in after.err(), "the next session does not say what was left")
+
+
 if __name__ == "__main__":
     main()

@@ -16,7 +16,7 @@
 #include "monitor/result.h"
 #include "monitor/summary.h"
 #include "session/child.h"
-#include "session/folder.h"
+#include "session/folder/folder.h"
 #include "session/outputs.h"
 
 enum { RESULT_BYTES = 256 << 10 }; /* of all receivers together */

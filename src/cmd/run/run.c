@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "cmd/cmd.h"
 #include "cmd/run/all.h"
 #include "cmd/signals.h"
 #include "cmd/truth.h"
@@ -69,27 +70,6 @@ static const char *or_null(const char *text)
 	return text[0] ? text : NULL;
 }
 
-/* The file's name without its folder and ending, and its transfer's; with '-' for characters that a
- * name of a session cannot have. */
-static void choose_name(const struct run *run, char *name, size_t bytes)
-{
-	const struct sl_run_options *o = &run->options;
-	const char *path = run->args.plain[0], *slash = strrchr(path, '/');
-	const char *file = slash ? slash + 1 : path, *dot = strrchr(file, '.');
-	/* Room for ".TRANSFER" and "-99". */
-	size_t most = bytes - 4 - (o->transfer[0] ? strlen(o->transfer) + 1 : 0);
-	size_t length = dot && dot > file ? (size_t)(dot - file) : strlen(file);
-	int n = snprintf(name, bytes, "%.*s", (int)(length < most ? length : most - 1), file);
-
-	if (o->transfer[0])
-		snprintf(name + n, bytes - (size_t)n, ".%s", o->transfer);
-	for (char *c = name; *c; c++)
-		if (!isalnum((unsigned char)*c) && *c != '_' && (*c != '.' || c == name))
-			*c = '-';
-	if (!name[0])
-		snprintf(name, bytes, "run");
-}
-
 static int open_session(struct run *run)
 {
 	const struct sl_run_options *o = &run->options;
@@ -122,7 +102,7 @@ static int open_session(struct run *run)
 		.name = o->name[0] ? o->name : name,
 	};
 
-	choose_name(run, name, sizeof(name));
+	sl_session_name(run->args.plain[0], o->transfer, name, sizeof(name));
 	return sl_session_open_with(&options, &hooks, &run->session, NULL);
 }
 

@@ -38,13 +38,14 @@
 #define SL_VERSION "unknown"
 #endif
 
-enum { PATH_BYTES = 1024 };
+enum { PATH_BYTES = 1024, METADATA_BYTES = 128 << 10 };
 enum { MODULES, ASSEMBLED, NONE }; /* the choices of `image` */
 
 struct nexus {
 	char path[PATH_BYTES], dataset[SL_NAME_BYTES], instrument[64], source[64], sample[64];
 	uint32_t image; /* of the choices */
 
+	const struct sl_env_metadata *const *metadata; /* as the environment has them in the end */
 	struct sl_h5 *file;
 	struct sl_account account;
 	struct sl_mosaic mosaic; /* when assembled */
@@ -158,6 +159,8 @@ static int begin(struct nexus *nexus, const struct sl_env *env, const struct sl_
 		r = open_sparse(nexus, env);
 	if (!r)
 		r = sl_account_open(&nexus->account, file, env);
+	nexus->metadata = &env->metadata;
+	sl_h5_keep(file, METADATA_BYTES);
 	if (r)
 		return r;
 	r = sl_h5_reserve(file, 0);
@@ -299,6 +302,26 @@ static int put(void *state, struct sl_frame *frame)
 	return 0;
 }
 
+#define METADATA "/entry/sluice/metadata"
+
+static void write_one(void *to, const char *key, const char *value)
+{
+	char path[sizeof(METADATA) + 128];
+
+	snprintf(path, sizeof(path), METADATA "/%s", key);
+	sl_h5_write_text(to, path, value);
+}
+
+static void write_metadata(struct nexus *nexus)
+{
+	const struct sl_env_metadata *metadata = *nexus->metadata;
+
+	if (!metadata)
+		return;
+	sl_h5_group(nexus->file, METADATA, "NXcollection");
+	metadata->each(metadata->arg, write_one, nexus->file);
+}
+
 static int close_nexus(void *state, const struct sl_status *status)
 {
 	struct nexus *nexus = state;
@@ -312,6 +335,7 @@ static int close_nexus(void *state, const struct sl_status *status)
 	/* Without a file nothing was accepted, so nothing is unsafe. */
 	if (nexus->file) {
 		sl_nxmx_end(nexus->file);
+		write_metadata(nexus);
 		r = sl_account_end(&nexus->account, status, nexus->refused);
 		finished = sl_h5_finish(nexus->file);
 		r = r ? r : finished;

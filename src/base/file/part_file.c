@@ -1,5 +1,5 @@
 /* part_file.c - one inode from the first byte to the published name. */
-#include "base/part_file.h"
+#include "base/file/part_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* run_log.c - a line of the log, with its time and level, in one write(). */
-#include "session/run_log.h"
+#include "session/folder/run_log.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -20,7 +20,7 @@
 
 #include <sluice/status.h>
 
-#include "session/run_log.h"
+#include "session/folder/run_log.h"
 
 struct sl_run_folder {
 	int dir, lock;	   /* -1: there is no folder */

@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
+#include "base/file/part_file.h"
 #include "base/log.h"
-#include "base/part_file.h"
 
 static char folder[64], path[96], part[96];
 

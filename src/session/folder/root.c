@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "session/folder.h"
+#include "session/folder/folder.h"
 
 enum { NAMES_MOST = 8, CRASHES_MOST = 5, DIGITS_MOST = 18, LOOK_BACK = 1000 };
 

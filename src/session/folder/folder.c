@@ -1,5 +1,5 @@
 /* folder.c - a run's folder is made, filled and closed. */
-#include "session/folder.h"
+#include "session/folder/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>

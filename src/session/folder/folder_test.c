@@ -21,7 +21,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "session/folder.h"
+#include "session/folder/folder.h"
 
 enum { ROOM = 16 << 10, RACERS = 4, RACES = 50 };
 

@@ -1,0 +1,24 @@
+/* name.c - the name of a session that was not given one. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+
+void sl_session_name(const char *path, const char *transfer, char *name, size_t bytes)
+{
+	const char *slash = strrchr(path, '/');
+	const char *file = slash ? slash + 1 : path, *dot = strrchr(file, '.');
+	/* Room for ".TRANSFER" and "-99". */
+	size_t most = bytes - 4 - (transfer[0] ? strlen(transfer) + 1 : 0);
+	size_t length = dot && dot > file ? (size_t)(dot - file) : strlen(file);
+	int n = snprintf(name, bytes, "%.*s", (int)(length < most ? length : most - 1), file);
+
+	if (transfer[0])
+		snprintf(name + n, bytes - (size_t)n, ".%s", transfer);
+	for (char *c = name; *c; c++)
+		if (!isalnum((unsigned char)*c) && *c != '_' && (*c != '.' || c == name))
+			*c = '-';
+	if (!name[0])
+		snprintf(name, bytes, "run");
+}
