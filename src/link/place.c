@@ -7,9 +7,12 @@
 #include "roce/psn.h"
 
 int sl_placer_init(struct sl_placer *placer, struct sl_ring *ring,
-		   struct sl_link_counters *counters, const struct sl_plan *plan)
+		   struct sl_link_counters *counters, const struct sl_plan *plan, uint64_t frames)
 {
 	*placer = (struct sl_placer){.ring = ring, .counters = counters, .plan = *plan};
+	placer->end = frames && frames < UINT64_MAX - plan->first_sequence
+			      ? plan->first_sequence + frames
+			      : UINT64_MAX;
 	placer->words = (plan->packets + 63) / 64;
 	placer->track = calloc(ring->slots, sizeof(*placer->track));
 	placer->bits = calloc((size_t)ring->slots * placer->words, sizeof(*placer->bits));
@@ -148,10 +151,15 @@ static bool put(struct sl_placer *p, uint32_t psn, const uint64_t *va, const voi
 	sequence = plan->first_sequence + (uint64_t)number / plan->packets;
 	index = (uint32_t)((uint64_t)number % plan->packets);
 	sl_plan_packet(plan, index, &packet);
-	if (bytes != packet.bytes ||
+	if (bytes != packet.bytes || sequence >= p->end ||
 	    (va && *va != sl_plan_address(plan, sequence, 0) + packet.place)) {
 		drop(p, SL_DROP_RANGE);
 		return false;
+	}
+	/* No honest source sends without credit: one packet of another must not move the stream. */
+	if (plan->credit_va && sequence >= sl_ring_opened(p->ring, plan->module)) {
+		drop(p, SL_DROP_AHEAD);
+		return true;
 	}
 	advance(p, (uint64_t)number, sl_plan_position(plan, sequence, packet.offset + bytes));
 	place(p, sequence, index, &packet, data, now_ns);

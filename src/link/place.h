@@ -5,7 +5,9 @@
  *            (core/plan.h); address and length must then be exactly that packet's. It is copied
  *            into the ring only while its slot is open and only if those bytes have not been
  *            received before; the last missing packet raises the event. Everything else is counted
- *            by cause. For a source whose blocks are pixels alone (plan.bare) the placer writes the
+ *            by cause. What is beyond the frames that were offered, or, where the source takes
+ *            credits, beyond its grant, changes nothing but that count: neither the stream's newest
+ *            packet nor how far the module was seen to come. For a source whose blocks are pixels alone (plan.bare) the placer writes the
  *            record, before the event.
  * Threads:   the link's poller thread, between sl_ring_enter and sl_ring_leave.
  * Cost:      a division and a bit test per packet besides the copy, three divisions where packets
@@ -26,16 +28,18 @@ struct sl_placer {
 	struct sl_ring *ring;
 	struct sl_link_counters *counters;
 	struct sl_plan plan;
-	uint64_t last_packet;	      /* the stream's newest packet: unwraps 24-bit PSNs */
-	uint64_t next;		      /* 1 + the same; 0: nothing came yet */
-	uint64_t seen;		      /* position after it: what credits build on */
+	uint64_t end;	      /* the sequence after the last that was offered; UINT64_MAX: no end */
+	uint64_t last_packet; /* the stream's newest packet: unwraps 24-bit PSNs */
+	uint64_t next;	      /* 1 + the same; 0: nothing came yet */
+	uint64_t seen;	      /* position after it: what credits build on */
 	struct sl_place_track *track; /* [slots] */
 	uint64_t *bits;		      /* [slots][words] */
 	uint32_t words;
 };
 
+/* frames: that the source offered; 0: no end. */
 int sl_placer_init(struct sl_placer *placer, struct sl_ring *ring,
-		   struct sl_link_counters *counters, const struct sl_plan *plan);
+		   struct sl_link_counters *counters, const struct sl_plan *plan, uint64_t frames);
 void sl_placer_fini(struct sl_placer *placer);
 
 /* False when it is not where its PSN says: no honest source does that. What comes too late, too

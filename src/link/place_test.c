@@ -50,7 +50,7 @@ static int setup(void **state)
 	plan.stride = f->ring.slot_stride;
 	sl_ring_open(&f->ring, UINT64_MAX);
 	*state = f;
-	return sl_placer_init(&f->placer, &f->ring, &f->counters, &plan);
+	return sl_placer_init(&f->placer, &f->ring, &f->counters, &plan, 0);
 }
 
 static int teardown(void **state)
@@ -175,6 +175,42 @@ static void a_source_without_manners_is_turned_away(void **state)
 	assert_int_equal(sl_ring_reached(&f->ring, 0), SLOTS + 1);
 	assert_int_equal(sl_ring_packets(&f->ring, 0, 0),
 			 0); /* the slot's present tenant is not touched */
+}
+
+/* Neither the newest packet, which unwraps PSNs, nor what was reached moves for it: a lie costs its
+ * own packet and no other. */
+static void what_is_beyond_the_grant_moves_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	f->placer.plan.credit_va = 0x1000;
+	put(f, 0, 0);
+	for (uint64_t k = SLOTS; k < 100 * SLOTS; k += 7) {
+		put(f, k, 0);
+		assert_int_equal(sl_ring_reached(&f->ring, 0), 1);
+		assert_int_equal(sl_placer_expected(&f->placer), 1);
+		assert_false(sl_ring_was_turned_away(&f->ring, k, 0));
+	}
+	assert_true(dropped(f, SL_DROP_AHEAD) > 0);
+	for (uint32_t i = 1; i < PACKETS; i++)
+		put(f, 0, i);
+	assert_true(complete(f, 0));
+}
+
+static void nor_does_what_is_beyond_the_offer(void **state)
+{
+	struct fixture *f = *state;
+
+	f->placer.end = 3; /* open loop */
+	put(f, 0, 0);
+	for (uint64_t k = 3; k < 4 * SLOTS; k++) {
+		put(f, k, 0);
+		assert_int_equal(sl_ring_reached(&f->ring, 0), 1);
+		assert_int_equal(sl_placer_expected(&f->placer), 1);
+	}
+	assert_int_equal(dropped(f, SL_DROP_RANGE), 4 * SLOTS - 3);
+	put(f, 2, 0);
+	assert_int_equal(sl_ring_reached(&f->ring, 0), 3);
 }
 
 static void address_and_length_must_be_the_packets_own(void **state)
@@ -310,7 +346,7 @@ static int setup_bare(void **state)
 	plan.block_bytes = PIXELS;
 	plan.packets = 4;
 	sl_placer_fini(&f->placer);
-	return sl_placer_init(&f->placer, &f->ring, &f->counters, &plan);
+	return sl_placer_init(&f->placer, &f->ring, &f->counters, &plan, 0);
 }
 
 static void put_bare(struct fixture *f, uint64_t sequence, uint32_t index, uint64_t now_ns)
@@ -393,7 +429,7 @@ static int setup_lines(void **state)
 	plan.stride = f->ring.slot_stride;
 	sl_ring_open(&f->ring, UINT64_MAX);
 	*state = f;
-	return sl_placer_init(&f->placer, &f->ring, &f->counters, &plan);
+	return sl_placer_init(&f->placer, &f->ring, &f->counters, &plan, 0);
 }
 
 /* Where packet `index` goes and how long it is, by hand. */
@@ -496,6 +532,8 @@ int main(void)
 		CASE(a_duplicate_does_not_complete_a_frame),
 		CASE(a_packet_of_the_lap_before_is_late_though_its_address_is_the_same),
 		CASE(a_source_without_manners_is_turned_away),
+		CASE(what_is_beyond_the_grant_moves_nothing),
+		CASE(nor_does_what_is_beyond_the_offer),
 		CASE(address_and_length_must_be_the_packets_own),
 		CASE(psn_may_wrap_many_times),
 		CASE(catching_up_makes_unseen_frames_due),

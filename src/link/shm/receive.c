@@ -95,8 +95,9 @@ static void take(struct sl_shm *shm, const struct sl_plan *plan, const struct sl
 		count(shm, SL_DROP_LATE);
 		return;
 	case SL_PLACE_AHEAD:
+		/* Without credit, so the module has not come that far; but it may have written
+		 * there. */
 		sl_ring_turn_away(ring, e->sequence, plan->module);
-		sl_ring_reach(ring, e->sequence, plan->module);
 		count(shm, SL_DROP_AHEAD);
 		return;
 	case SL_PLACE_OK:

@@ -227,7 +227,7 @@ static int open_queue(struct sl_udp *udp, struct sl_udp_queue *queue)
 }
 
 /* The plan of the queue is made. */
-static int install(struct sl_udp *udp, uint32_t index, const int *handover_fd)
+static int install(struct sl_udp *udp, uint32_t index, uint64_t frames, const int *handover_fd)
 {
 	struct sl_udp_queue *queue = &udp->queue[index];
 	int err = open_queue(udp, queue);
@@ -235,7 +235,8 @@ static int install(struct sl_udp *udp, uint32_t index, const int *handover_fd)
 	if (err)
 		return err;
 	sl_placer_fini(&queue->placer); /* of who had the queue before */
-	err = sl_placer_init(&queue->placer, udp->env.ring, udp->env.counters, &queue->plan);
+	err = sl_placer_init(&queue->placer, udp->env.ring, udp->env.counters, &queue->plan,
+			     frames);
 	if (err)
 		return err;
 	open_flow(udp, queue, handover_fd);
@@ -258,7 +259,7 @@ int sl_udp_accept(void *state, const struct sl_offer *offer, struct sl_plan *pla
 	if (err)
 		return err;
 	queue->plan = made;
-	err = install(udp, index, NULL);
+	err = install(udp, index, offer->frames, NULL);
 	if (err)
 		return err;
 	*plan = queue->plan;
@@ -310,7 +311,7 @@ int sl_udp_handover_accept(void *state, const struct sl_offer *offer, const stru
 	}
 	udp->qpn_base = plan->qpn - index;
 	udp->queue[index].plan = *plan;
-	err = install(udp, index, &fd);
+	err = install(udp, index, offer->frames, &fd);
 	if (err)
 		return err;
 	udp->queue[index].note = (void *)((char *)udp->env.notes + index * SL_LINK_NOTE_BYTES);

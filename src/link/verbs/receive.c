@@ -56,7 +56,8 @@ static void take_event(struct sl_verbs_link *link, struct sl_verbs_in *in, uint6
 		return;
 	case SL_PLACE_AHEAD:
 		sl_ring_turn_away(ring, sequence, plan->module);
-		sl_ring_reach(ring, sequence, plan->module);
+		if (!plan->credit_va) /* with credits, it has no business there */
+			sl_ring_reach(ring, sequence, plan->module);
 		count(link, SL_DROP_AHEAD);
 		return;
 	case SL_PLACE_OK:
