@@ -6,6 +6,14 @@
 #include "link/place.h"
 #include "roce/psn.h"
 
+/* Bytes of a block as it lies in the ring. */
+static uint64_t span(const struct sl_plan *plan)
+{
+	uint64_t record = plan->block_bytes - sl_plan_pixel_bytes(plan);
+
+	return plan->line_pitch ? plan->record_at + record : plan->block_bytes;
+}
+
 int sl_placer_init(struct sl_placer *placer, struct sl_ring *ring,
 		   struct sl_link_counters *counters, const struct sl_plan *plan, uint64_t frames)
 {
@@ -13,6 +21,7 @@ int sl_placer_init(struct sl_placer *placer, struct sl_ring *ring,
 	placer->end = frames && frames < UINT64_MAX - plan->first_sequence
 			      ? plan->first_sequence + frames
 			      : UINT64_MAX;
+	placer->span = span(plan);
 	placer->words = (plan->packets + 63) / 64;
 	placer->track = calloc(ring->slots, sizeof(*placer->track));
 	placer->bits = calloc((size_t)ring->slots * placer->words, sizeof(*placer->bits));
@@ -136,7 +145,7 @@ static void place(struct sl_placer *p, uint64_t sequence, uint32_t index,
 
 /* va: where the source wants it; NULL when it leaves that to us. */
 static bool put(struct sl_placer *p, uint32_t psn, const uint64_t *va, const void *data,
-		uint32_t bytes, uint64_t now_ns)
+		uint32_t bytes, uint32_t rest, uint64_t now_ns)
 {
 	const struct sl_plan *plan = &p->plan;
 	int64_t number = packet_number(p, psn);
@@ -151,7 +160,7 @@ static bool put(struct sl_placer *p, uint32_t psn, const uint64_t *va, const voi
 	sequence = plan->first_sequence + (uint64_t)number / plan->packets;
 	index = (uint32_t)((uint64_t)number % plan->packets);
 	sl_plan_packet(plan, index, &packet);
-	if (bytes != packet.bytes || sequence >= p->end ||
+	if (bytes != packet.bytes || sequence >= p->end || packet.place + rest > p->span ||
 	    (va && *va != sl_plan_address(plan, sequence, 0) + packet.place)) {
 		drop(p, SL_DROP_RANGE);
 		return false;
@@ -167,15 +176,15 @@ static bool put(struct sl_placer *p, uint32_t psn, const uint64_t *va, const voi
 }
 
 bool sl_placer_put(struct sl_placer *placer, uint32_t psn, uint64_t va, const void *data,
-		   uint32_t bytes, uint64_t now_ns)
+		   uint32_t bytes, uint32_t rest, uint64_t now_ns)
 {
-	return put(placer, psn, &va, data, bytes, now_ns);
+	return put(placer, psn, &va, data, bytes, rest, now_ns);
 }
 
 bool sl_placer_put_next(struct sl_placer *placer, uint32_t psn, const void *data, uint32_t bytes,
 			uint64_t now_ns)
 {
-	return put(placer, psn, NULL, data, bytes, now_ns);
+	return put(placer, psn, NULL, data, bytes, 0, now_ns);
 }
 
 static bool marked(const struct sl_placer *p, uint64_t sequence, uint32_t index)

@@ -28,6 +28,7 @@ struct sl_placer {
 	struct sl_ring *ring;
 	struct sl_link_counters *counters;
 	struct sl_plan plan;
+	uint64_t span;	      /* of a block as it lies in the ring, the record too */
 	uint64_t end;	      /* the sequence after the last that was offered; UINT64_MAX: no end */
 	uint64_t last_packet; /* the stream's newest packet: unwraps 24-bit PSNs */
 	uint64_t next;	      /* 1 + the same; 0: nothing came yet */
@@ -43,9 +44,10 @@ int sl_placer_init(struct sl_placer *placer, struct sl_ring *ring,
 void sl_placer_fini(struct sl_placer *placer);
 
 /* False when it is not where its PSN says: no honest source does that. What comes too late, too
- * early or again is counted and no lie. */
+ * early or again is counted and no lie. rest: of its message from this packet on, as announced: it
+ * must end in the block. */
 bool sl_placer_put(struct sl_placer *placer, uint32_t psn, uint64_t va, const void *data,
-		   uint32_t bytes, uint64_t now_ns);
+		   uint32_t bytes, uint32_t rest, uint64_t now_ns);
 
 /* The same where the source names no address: the PSN alone says where it belongs. */
 bool sl_placer_put_next(struct sl_placer *placer, uint32_t psn, const void *data, uint32_t bytes,

@@ -75,7 +75,7 @@ static void put(struct fixture *f, uint64_t sequence, uint32_t index)
 	memset(f->data, (int)(sequence * 16 + index + 1), sizeof(f->data));
 	sl_placer_put(&f->placer, sl_plan_psn(&f->placer.plan, sequence, offset),
 		      sl_plan_address(&f->placer.plan, sequence, offset), f->data, bytes_of(index),
-		      1);
+		      bytes_of(index), 1);
 }
 
 static int placed(struct fixture *f, uint64_t sequence, uint32_t index)
@@ -220,18 +220,33 @@ static void address_and_length_must_be_the_packets_own(void **state)
 	uint32_t psn = sl_plan_psn(plan, 0, PMTU);
 	uint64_t va = sl_plan_address(plan, 0, PMTU);
 
-	sl_placer_put(&f->placer, psn, va + 1, f->data, PMTU, 1);
-	sl_placer_put(&f->placer, psn, va - PMTU, f->data, PMTU, 1);
-	sl_placer_put(&f->placer, psn, va, f->data, PMTU - 1, 1);
-	sl_placer_put(&f->placer, psn, va + plan->stride, f->data, PMTU, 1);
+	sl_placer_put(&f->placer, psn, va + 1, f->data, PMTU, PMTU, 1);
+	sl_placer_put(&f->placer, psn, va - PMTU, f->data, PMTU, PMTU, 1);
+	sl_placer_put(&f->placer, psn, va, f->data, PMTU - 1, PMTU - 1, 1);
+	sl_placer_put(&f->placer, psn, va + plan->stride, f->data, PMTU, PMTU, 1);
 	sl_placer_put(&f->placer, sl_plan_psn(plan, 0, 4 * PMTU),
-		      sl_plan_address(plan, 0, 4 * PMTU), f->data, PMTU,
+		      sl_plan_address(plan, 0, 4 * PMTU), f->data, PMTU, PMTU,
 		      1); /* the last one is shorter */
-	sl_placer_put(&f->placer, (plan->first_psn - 1) & 0xffffff, va, f->data, PMTU, 1);
+	sl_placer_put(&f->placer, (plan->first_psn - 1) & 0xffffff, va, f->data, PMTU, PMTU, 1);
 	assert_int_equal(dropped(f, SL_DROP_RANGE), 6);
 	assert_int_equal(f->counters.packets, 0);
 	for (uint64_t i = 0; i < f->region.bytes; i++)
 		assert_int_equal(((uint8_t *)f->region.base)[i], 0xa5);
+}
+
+static void a_message_must_end_in_its_block(void **state)
+{
+	struct fixture *f = *state;
+	const struct sl_plan *plan = &f->placer.plan;
+	uint64_t va = sl_plan_address(plan, 0, 0);
+
+	assert_false(sl_placer_put(&f->placer, plan->first_psn, va, f->data, PMTU,
+				   (uint32_t)plan->block_bytes + 1, 1));
+	assert_int_equal(dropped(f, SL_DROP_RANGE), 1);
+	assert_int_equal(sl_ring_reached(&f->ring, 0), 0);
+	assert_true(sl_placer_put(&f->placer, plan->first_psn, va, f->data, PMTU,
+				  (uint32_t)plan->block_bytes, 1));
+	assert_int_equal(sl_ring_reached(&f->ring, 0), 1);
 }
 
 static void psn_may_wrap_many_times(void **state)
@@ -356,7 +371,8 @@ static void put_bare(struct fixture *f, uint64_t sequence, uint32_t index, uint6
 	memset(f->data, (int)(sequence * 16 + index + 1), sizeof(f->data));
 	sl_placer_put(&f->placer, sl_plan_psn(&f->placer.plan, sequence, offset),
 		      sl_plan_address(&f->placer.plan, sequence, offset), f->data,
-		      index == 3 ? PIXELS - 3 * PMTU : PMTU, now_ns);
+		      index == 3 ? PIXELS - 3 * PMTU : PMTU, index == 3 ? PIXELS - 3 * PMTU : PMTU,
+		      now_ns);
 }
 
 static void the_record_of_a_bare_block_is_written_before_its_event(void **state)
@@ -396,7 +412,7 @@ static void a_bare_block_ends_with_its_pixels(void **state)
 	uint64_t offset = UINT64_C(3) * PMTU;
 
 	sl_placer_put(&f->placer, sl_plan_psn(&f->placer.plan, 0, offset),
-		      sl_plan_address(&f->placer.plan, 0, offset), f->data, PMTU, 1);
+		      sl_plan_address(&f->placer.plan, 0, offset), f->data, PMTU, PMTU, 1);
 	assert_int_equal(dropped(f, SL_DROP_RANGE), 1);
 }
 
@@ -449,7 +465,7 @@ static void put_line(struct fixture *f, uint64_t sequence, uint32_t index, int64
 	sl_placer_put(&f->placer,
 		      (plan->first_psn + (uint32_t)sequence * plan->packets + index) & 0xffffff,
 		      plan->base + sequence % SLOTS * plan->stride + at + (uint64_t)beside, f->data,
-		      bytes, 1);
+		      bytes, bytes, 1);
 }
 
 static void lines_go_to_their_pitch_and_nothing_between(void **state)
@@ -535,6 +551,7 @@ int main(void)
 		CASE(what_is_beyond_the_grant_moves_nothing),
 		CASE(nor_does_what_is_beyond_the_offer),
 		CASE(address_and_length_must_be_the_packets_own),
+		CASE(a_message_must_end_in_its_block),
 		CASE(psn_may_wrap_many_times),
 		CASE(catching_up_makes_unseen_frames_due),
 		CASE(credit_is_bounded_by_slots_and_by_window),

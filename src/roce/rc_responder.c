@@ -232,6 +232,9 @@ void sl_roce_rc_responder_refuse(struct sl_roce_rc_responder *responder,
 				 const struct sl_roce_packet *packet, struct sl_roce_reply *reply)
 {
 	memset(reply, 0, sizeof(*reply));
+	/* It was counted as a message that completed, and is none. */
+	if (sl_roce_opcode(packet->opcode)->position & SL_ROCE_LAST)
+		responder->msn = sl_roce_psn_add(responder->msn, SL_ROCE_PSN_MASK);
 	fail(responder, packet, SL_ROCE_REMOTE_WRITE, SL_ROCE_DROP_RANGE, reply);
 }
 

@@ -31,6 +31,18 @@ static void no_acknowledgement_unless_asked_for(void **state)
 	expect_reply(SL_ROCE_ACK_UNLIMITED, 101, 2);
 }
 
+/* The user of the queue refuses what the queue accepted: the message did not complete. */
+static void what_is_refused_afterwards_is_not_counted(void **state)
+{
+	struct sl_roce_packet packet = make(OP(WRITE_ONLY), 101, 13, 13);
+
+	assert_int_equal(give_op(OP(WRITE_ONLY), 100, 13, 13), SL_ROCE_ACCEPTED);
+	assert_int_equal(give(packet), SL_ROCE_ACCEPTED);
+	sl_roce_rc_responder_refuse(&rc, &packet, &reply);
+	expect_reply(SL_ROCE_NAK_ACCESS, 101, 1);
+	assert_true(rc.failed);
+}
+
 static void long_write_counts_once(void **state)
 {
 	struct sl_roce_packet middle = make(OP(WRITE_MIDDLE), 101, PMTU, 0);
@@ -340,6 +352,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(write_is_placed_and_acknowledged),
 		TEST(no_acknowledgement_unless_asked_for),
+		TEST(what_is_refused_afterwards_is_not_counted),
 		TEST(long_write_counts_once),
 		TEST(long_send_fills_one_receive),
 		TEST(empty_messages_need_no_key),

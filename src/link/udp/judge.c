@@ -56,12 +56,14 @@ static bool place(struct sl_udp *udp, struct sl_udp_queue *queue,
 {
 	if (action->place == SL_ROCE_PLACE_MEMORY)
 		return sl_placer_put(&queue->placer, packet->psn, action->va, packet->payload,
-				     action->bytes, now_ns);
+				     action->bytes, action->message_bytes - action->offset, now_ns);
 	if (action->place == SL_ROCE_PLACE_RECEIVE)
 		return sl_placer_put_next(&queue->placer, packet->psn, packet->payload,
 					  action->bytes, now_ns);
-	sl_udp_count(udp, SL_DROP_RANGE); /* a message of nothing */
-	return false;
+	/* A message of nothing: none of the plan's packets, but no error either (InfiniBand
+	 * C9-88: no key is checked). */
+	sl_udp_count(udp, SL_DROP_RANGE);
+	return true;
 }
 
 static void receive_uc(struct sl_udp *udp, struct sl_udp_queue *queue,
