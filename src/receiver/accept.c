@@ -34,6 +34,57 @@ static bool offer_lacks(const struct sl_receiver *r, const struct sl_offer *offe
 	return what != NULL;
 }
 
+enum family { ANY, V4, V6 };
+
+static enum family family_of(const uint8_t *ip)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	return memcmp(ip, mapped, sizeof(mapped)) ? V6 : V4;
+}
+
+/* Of a list of addresses; ANY: none is known, or both. */
+static enum family family_of_list(const char *list)
+{
+	bool v6 = strchr(list, ':'), v4 = false;
+
+	for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
+		v4 |= !memchr(at, ':', strcspn(at, ","));
+	return v4 == v6 ? ANY : v6 ? V6 : V4;
+}
+
+/* No packet of such a source could be accepted, or no credit reach it. */
+static bool is_hopeless(const struct sl_receiver *r, const struct sl_offer *offer, char *why,
+			size_t why_bytes)
+{
+	static const uint8_t nowhere[4];
+	const struct sl_experiment *e = r->experiment;
+	enum family source = family_of(offer->source.ip), here;
+	struct sl_link_facts facts;
+
+	if (e->link->oneway || strcmp(e->link->wire, "roce") != 0)
+		return false;
+	sl_link_facts(e->link, e->link_state, &facts);
+	here = family_of_list(facts.listen);
+	if (!memcmp(offer->source.ip + 12, nowhere, sizeof(nowhere)) &&
+	    (source == V4 || !memcmp(offer->source.ip, (uint8_t[12]){0}, 12)))
+		snprintf(why, why_bytes,
+			 "it offers no address that packets come from (source.ip is 0)");
+	else if (here != ANY && here != source)
+		snprintf(why, why_bytes, "its address is IPv%d, and link.listen is IPv%d",
+			 source == V4 ? 4 : 6, here == V4 ? 4 : 6);
+	else if (offer->ip_id > SL_IP_ID_ANY)
+		snprintf(why, why_bytes, "ip_id is %u: takes 0 (zero), 1 (counts) or 2 (any)",
+			 offer->ip_id);
+	else if (offer->credit_va && !offer->credit_port)
+		snprintf(why, why_bytes,
+			 "it wants credits (credit_va) and names no port for them (credit_port is "
+			 "0)");
+	else
+		return false;
+	return true;
+}
+
 /* Where a block is placed line by line, both must mean the same lines. */
 static bool lines_differ(const struct sl_receiver *r, const struct sl_offer *offer, char *why,
 			 size_t why_bytes)
@@ -129,8 +180,8 @@ int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool
 				 (unsigned long long)r->assembler.options.first_frame);
 			return -EINVAL;
 		}
-	if (offer_lacks(r, offer, why, why_bytes) || lines_differ(r, offer, why, why_bytes) ||
-	    policy_lacks(r, offer, why, why_bytes))
+	if (is_hopeless(r, offer, why, why_bytes) || offer_lacks(r, offer, why, why_bytes) ||
+	    lines_differ(r, offer, why, why_bytes) || policy_lacks(r, offer, why, why_bytes))
 		return -EINVAL;
 	if (r->started)
 		err = sl_rejoin_begin(r, offer->module, offer->first_frame, why, why_bytes);

@@ -220,6 +220,44 @@ static void counts_that_cannot_be_true_are_refused(void **state)
 	close_flow(&f);
 }
 
+/* No packet of it could be accepted, or no credit reach it: said at once, with the field. */
+static void a_hopeless_offer_is_refused_with_the_reason(void **state)
+{
+	static const uint8_t v4[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1};
+	struct sl_experiment *e = open_experiment(NULL, 0);
+	struct sl_offer good = {.services = SL_SERVICE_UC,
+				.operations = SL_OPERATION_WRITE,
+				.messages = SL_MESSAGE_PACKET,
+				.max_pmtu = 4096,
+				.ip_id = SL_IP_ID_ANY},
+			offer;
+	struct sl_receiver *receiver;
+	struct sl_plan plan;
+	char why[160];
+
+	memcpy(good.source.ip, v4, sizeof(v4));
+	assert_int_equal(sl_receiver_open(e, NULL, &receiver), 0);
+	good.block_bytes = receiver->ring.block_bytes;
+#define REFUSED(change, word)                                                                \
+	do {                                                                                 \
+		offer = good;                                                                \
+		change;                                                                      \
+		assert_int_equal(                                                            \
+			sl_receiver_accept(receiver, &offer, true, &plan, why, sizeof(why)), \
+			-EINVAL);                                                            \
+		assert_non_null(strstr(why, word));                                          \
+	} while (0)
+	REFUSED(memset(offer.source.ip, 0, 16), "source.ip is 0");
+	REFUSED(memset(offer.source.ip + 12, 0, 4), "source.ip is 0");
+	REFUSED(offer.source.ip[0] = 0xfd, "IPv6, and link.listen is IPv4");
+	REFUSED(offer.ip_id = 7, "ip_id is 7");
+	REFUSED(offer.credit_va = 4096, "credit_port is 0");
+#undef REFUSED
+	assert_int_equal(sl_receiver_accept(receiver, &good, true, &plan, why, sizeof(why)), 0);
+	sl_receiver_close(receiver);
+	sl_experiment_close(e);
+}
+
 static void a_front_end_that_begins_with_another_frame_is_refused(void **state)
 {
 	struct sl_experiment *e = open_experiment(NULL, 0);
@@ -229,9 +267,10 @@ static void a_front_end_that_begins_with_another_frame_is_refused(void **state)
 				 .operations = SL_OPERATION_WRITE,
 				 .messages = SL_MESSAGE_PACKET,
 				 .max_pmtu = 4096,
+				 .source.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1},
 				 .first_frame = 7};
 	struct sl_plan plan;
-	char why[128];
+	char why[160];
 
 	assert_int_equal(sl_receiver_open(e, NULL, &receiver), 0);
 	offer.block_bytes = receiver->ring.block_bytes;
@@ -392,6 +431,7 @@ int main(void)
 		cmocka_unit_test(what_the_unit_cannot_process_is_refused_and_named),
 		cmocka_unit_test(what_verify_refuses_is_in_no_file),
 		cmocka_unit_test(counts_that_cannot_be_true_are_refused),
+		cmocka_unit_test(a_hopeless_offer_is_refused_with_the_reason),
 		cmocka_unit_test(a_front_end_that_begins_with_another_frame_is_refused),
 		cmocka_unit_test(a_run_that_is_given_up_ends_all_threads),
 		cmocka_unit_test(what_the_sink_is_too_slow_for_goes_back_oldest_first),
