@@ -92,6 +92,10 @@ struct sl_link_receiving {
 
 	/* Nothing more is accepted on this transfer. */
 	void (*drop)(void *state, uint16_t transfer);
+
+	/* Control thread: its reliable connection has failed, and nothing more will come. NULL: the
+	 * link does not know of any. */
+	bool (*failed)(const void *state, uint16_t transfer);
 };
 
 struct sl_link_sending {

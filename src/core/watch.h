@@ -27,6 +27,7 @@ struct sl_progress {	/* what was seen of one module's data */
 	uint64_t idle;		/* how often the link looked and found nothing */
 	uint64_t arrived;	/* packets that were placed, of all modules together */
 	bool waits;		/* it can be held back: by credits, or told to come again */
+	bool failed;		/* its reliable connection has: nothing more will come */
 };
 
 /* No block of it is under way. */

@@ -429,6 +429,7 @@ void *sl_dispatcher_main(void *receiver)
 		int work = reap(&d);
 
 		sl_turn_note(&r->turn[SL_TURN_DISPATCHER]);
+		sl_begins_check(r);
 		work += open_slots(&d);
 		work += assemble(&d);
 		work += hand_on(&d);

@@ -177,6 +177,9 @@ struct sl_receiver {
 	struct sl_gauge slots_used, at_unit, at_sinks;
 
 	struct sl_ledger ledger;
+	bool all_began;		   /* the dispatcher's: every source has, or has ended */
+	_Atomic uint64_t awaited;  /* a bit for each module that the others are held for */
+	uint64_t awaited_since_ns; /* the control thread's; 0: not told, or told already */
 	_Atomic bool overrun; /* the run ends because a source found no room (ring.overrun stop) */
 	_Atomic uint64_t expected; /* frames */
 	struct sl_source source[SL_ASSEMBLER_MODULES];
@@ -229,6 +232,11 @@ void *sl_dispatcher_main(void *receiver);
 /* ends.c, on the dispatcher's thread: look which modules have ended, and which go on with another
  * source. */
 void sl_ends_check(struct sl_receiver *receiver);
+/* begins.c, on the dispatcher's thread: whether the others wait for a module that has yet to
+ * begin. */
+void sl_begins_check(struct sl_receiver *receiver);
+/* On the control thread: say so, once. */
+void sl_begins_tell(struct sl_receiver *receiver, uint64_t now_ns);
 
 /* rejoin.c: a module whose source has ended, and another comes: before link->accept(), after it. */
 int sl_rejoin_begin(struct sl_receiver *receiver, uint32_t module, uint64_t first_frame, char *why,

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file/part_file.h"
 #include "base/log.h"
 #include "core/numa.h"
@@ -367,6 +368,7 @@ void sl_receiver_set_metadata(struct sl_receiver *r, const struct sl_env_metadat
 
 void sl_receiver_serve(struct sl_receiver *r)
 {
+	sl_begins_tell(r, sl_clock_ns());
 	if (r->experiment->link->receiving->serve)
 		r->experiment->link->receiving->serve(r->experiment->link_state);
 }

@@ -113,6 +113,7 @@ void sl_receiver_progress(const struct sl_receiver *r, uint32_t module,
 			  struct sl_progress *progress)
 {
 	const struct sl_source *s = &r->source[module];
+	const struct sl_link_receiving *link = r->experiment->link->receiving;
 	uint64_t reached = sl_ring_reached(&r->ring, module);
 
 	*progress = (struct sl_progress){
@@ -125,6 +126,7 @@ void sl_receiver_progress(const struct sl_receiver *r, uint32_t module,
 		.idle = sl_receiver_idle(r),
 		.arrived = atomic_load_explicit(&r->counters.packets, memory_order_relaxed),
 		.waits = atomic_load_explicit(&s->can_wait, memory_order_relaxed),
+		.failed = link->failed && link->failed(r->experiment->link_state, s->transfer),
 	};
 }
 

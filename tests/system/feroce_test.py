@@ -409,6 +409,38 @@ def _(folder):
     intact(folder, started, 3)
 
 
+@case("a device whose connection failed, and that says nothing more, is lost by name: the run ends")
+def _(folder):
+    started = receiver(folder, file_for(folder, feroce={"silence_s": 1}))
+    device = Device(SOURCE)
+    device.open(RECEIVER)
+    try:
+        device.put(pixels(0, 0), WRITE, device.remote.va + (1 << 40), PMTU)
+        device.flush()
+        check(False, "it was acknowledged")
+    except Refused:
+        pass
+    started.ends(3)
+    equal(read_summary(folder)["result"], "unclosed", "result")
+    check("module 0 is lost: its reliable connection failed" in started.err(), "it is not named")
+
+
+@case("devices that do not begin together: the first is told to wait for the second, and nothing is lost")
+def _(folder):
+    frames = fewer(100, 40)
+    path = file_for(folder, modules=2, frames=frames)
+    started = receiver(folder, path, "--set", "ring.late_timeout_ms=300")
+    devices = [Device(SOURCE), Device(OTHER, qpn=0x101)]
+    devices[0].open(RECEIVER)
+    devices[1].open(RECEIVER)
+
+    def second():
+        time.sleep(1.5)
+        send_frames(devices[1], frames, 1, 2)
+    in_background(lambda: send_frames(devices[0], frames, 0, 2), second)()
+    intact(folder, started, frames, 2)
+
+
 @case("no device within the time: an error that says so")
 def _(folder):
     path = file_for(folder, modules=2, control={"wait_s": 1})

@@ -68,6 +68,7 @@ struct sl_feroce_seat {
 	struct sl_feroce_queue queue; /* the front end's */
 	struct sl_plan plan;
 	struct sl_progress seen;
+	uint64_t failed_ns; /* when its connection was seen to have failed; 0: it has not */
 	struct sl_watch watch;
 };
 

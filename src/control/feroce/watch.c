@@ -28,7 +28,10 @@ static bool awaits_close(const struct sl_feroce_seat *seat)
 static void lose(struct sl_feroce_host *host, struct sl_feroce_seat *seat)
 {
 	seat->phase = SL_FEROCE_SEAT_OVER;
-	sl_warn("the front end of module %u fell silent", sl_feroce_host_module(host, seat));
+	sl_warn(seat->seen.failed ? "the front end of module %u is lost: its reliable connection "
+				    "failed"
+				  : "the front end of module %u fell silent",
+		sl_feroce_host_module(host, seat));
 	host->ops->source_lost(host->arg, sl_feroce_host_module(host, seat));
 }
 
@@ -80,6 +83,19 @@ static void wonder(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uin
 		seat->ip >> 8 & 255, seat->ip & 255, FIRST_MS / 1000);
 }
 
+/* Its connection has failed. It may still close in good order, for as long as it may be silent. */
+static bool has_failed(const struct sl_feroce_host *host, struct sl_feroce_seat *seat,
+		       uint64_t now_ns)
+{
+	uint64_t grace_ms = host->options.silence_ms ? host->options.silence_ms : FIRST_MS;
+
+	if (!seat->seen.failed)
+		return false;
+	if (!seat->failed_ns)
+		seat->failed_ns = now_ns;
+	return now_ns - seat->failed_ns > grace_ms * MS;
+}
+
 static void watch(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t now_ns)
 {
 	const struct sl_feroce_options *o = &host->options;
@@ -88,14 +104,14 @@ static void watch(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint
 	wonder(host, seat, now_ns);
 	if (o->frames && seat->seen.reached >= o->frames && sl_progress_between_blocks(&seat->seen))
 		finish(host, seat, o->frames);
-	else if (says == SL_WATCH_SILENT)
+	else if (says == SL_WATCH_SILENT || has_failed(host, seat, now_ns))
 		lose(host, seat);
 }
 
 /* A front end that cannot go on, or does not, is let go; a block under way may be finished. */
 static void wind_up(struct sl_feroce_host *host, struct sl_feroce_seat *seat, uint64_t now_ns)
 {
-	if (look(host, seat, now_ns) != SL_WATCH_ALIVE)
+	if (look(host, seat, now_ns) != SL_WATCH_ALIVE || seat->seen.failed)
 		sl_feroce_host_end(host, seat);
 }
 

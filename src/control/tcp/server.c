@@ -13,40 +13,8 @@
 #include "control/tcp/channel.h"
 #include "control/tcp/listen.h"
 #include "control/tcp/server.h"
+#include "control/tcp/server_private.h"
 #include "net/net.h"
-
-enum { CONNECTIONS = SL_SERVER_FDS - 1, MODULES = 64 };
-
-enum phase { FREE, GREETING, OFFERING, PLANNED, READY, RUNNING, OVER };
-
-struct connection {
-	enum phase phase;
-	struct sl_channel channel;
-	struct sl_wire_hello hello;
-	uint32_t offers; /* so far */
-	bool waiting;	 /* for the answer to this one */
-	struct sl_offer offer;
-	uint64_t heard_ns; /* when it last said something */
-	struct sl_watch watch;
-};
-
-struct module {
-	struct connection *owner; /* NULL: nobody offered it yet */
-	uint16_t transfer;
-	bool over;
-};
-
-struct sl_server {
-	struct sl_server_options options;
-	const struct sl_server_ops *ops;
-	void *arg;
-	int listener;
-	uint16_t port;
-	bool started;
-	uint64_t now_ns; /* as the caller says */
-	struct connection connection[CONNECTIONS];
-	struct module module[MODULES];
-};
 
 static const char *peer_of(const struct sl_server *server)
 {
@@ -124,8 +92,7 @@ static void hang_up(struct sl_server *server, struct connection *c)
 	c->phase = c->phase == RUNNING && has_modules(server, c) ? OVER : FREE;
 }
 
-__attribute__((format(printf, 3, 4))) static void
-refuse(struct sl_server *server, struct connection *c, const char *format, ...)
+void sl_server_refuse(struct sl_server *server, struct connection *c, const char *format, ...)
 {
 	char text[256];
 	va_list args;
@@ -143,21 +110,23 @@ static void greet(struct sl_server *server, struct connection *c, const struct s
 	const struct sl_server_options *o = &server->options;
 
 	if (o->token[0] && !sl_wire_same_token(o->token, hello->token))
-		refuse(server, c, "wrong control.token");
+		sl_server_refuse(server, c, "wrong control.token");
 	else if (server->started && !server->options.rejoin)
-		refuse(server, c, "the run has already started");
+		sl_server_refuse(server, c, "the run has already started");
 	else if (strcmp(hello->link, o->link) != 0)
-		refuse(server, c,
-		       "its link speaks '%s', here it is '%s': both must use one experiment file",
-		       hello->link, o->link);
+		sl_server_refuse(
+			server, c,
+			"its link speaks '%s', here it is '%s': both must use one experiment file",
+			hello->link, o->link);
 	else if (strcmp(hello->detector, o->detector) != 0 ||
 		 (hello->experiment && hello->experiment != o->experiment))
-		refuse(server, c,
-		       "the detector section differs between front end and receiver: both must use "
-		       "one experiment file");
+		sl_server_refuse(server, c,
+				 "the detector section differs between front end and receiver: "
+				 "both must use "
+				 "one experiment file");
 	else if (!hello->modules || hello->modules > o->modules)
-		refuse(server, c, "%u modules offered, the experiment has %u", hello->modules,
-		       o->modules);
+		sl_server_refuse(server, c, "%u modules offered, the experiment has %u",
+				 hello->modules, o->modules);
 	else {
 		c->hello = *hello;
 		c->phase = OFFERING;
@@ -172,13 +141,13 @@ static void answer(struct sl_server *server, struct connection *c, const struct 
 	int err;
 
 	if (offer->module >= server->options.modules) {
-		refuse(server, c, "module %u offered, the experiment has %u", offer->module,
-		       server->options.modules);
+		sl_server_refuse(server, c, "module %u offered, the experiment has %u",
+				 offer->module, server->options.modules);
 		return;
 	}
 	if (server->module[offer->module].owner && !server->module[offer->module].over) {
-		refuse(server, c, "module %u is already served by another %s", offer->module,
-		       peer_of(server));
+		sl_server_refuse(server, c, "module %u is already served by another %s",
+				 offer->module, peer_of(server));
 		return;
 	}
 	err = server->ops->accept(server->arg, &c->hello, offer, &reply.plan, why, sizeof(why));
@@ -188,7 +157,7 @@ static void answer(struct sl_server *server, struct connection *c, const struct 
 		return;
 	}
 	if (err) {
-		refuse(server, c, "module %u: %s", offer->module, why);
+		sl_server_refuse(server, c, "module %u: %s", offer->module, why);
 		return;
 	}
 	before = server->module[offer->module].owner;
@@ -213,12 +182,12 @@ static void take_count(struct sl_server *server, struct connection *c,
 		if (module->owner != c || module->transfer != count->transfer || module->over)
 			continue;
 		if (server->ops->count(server->arg, m, count, final, why, sizeof(why)))
-			refuse(server, c, "%s", why);
+			sl_server_refuse(server, c, "%s", why);
 		else
 			module->over = final;
 		return;
 	}
-	refuse(server, c, "a count for transfer %u, which is not yours", count->transfer);
+	sl_server_refuse(server, c, "a count for transfer %u, which is not yours", count->transfer);
 }
 
 static void tell_one(struct connection *c, enum sl_wire_type type, enum phase to)
@@ -260,48 +229,7 @@ static void handle(struct sl_server *server, struct connection *c,
 		sl_warn("the %s says: %s", peer_of(server), message->error.text);
 		hang_up(server, c);
 	} else
-		refuse(server, c, "%s was not expected now", sl_wire_name(message->type));
-}
-
-static bool owes_counts(const struct sl_server *server, const struct connection *c)
-{
-	for (uint32_t m = 0; m < server->options.modules; m++)
-		if (server->module[m].owner == c && !server->module[m].over)
-			return true;
-	return false;
-}
-
-/* What was seen of the data of its modules. */
-static struct sl_sight sight_of(const struct sl_server *server, const struct connection *c)
-{
-	struct sl_sight sight = {.word_ns = c->heard_ns};
-
-	for (uint32_t m = 0; server->ops->progress && m < server->options.modules; m++) {
-		struct sl_progress progress;
-
-		if (c->phase != RUNNING || server->module[m].owner != c)
-			continue;
-		server->ops->progress(server->arg, m, &progress);
-		sight.arrived += progress.reached;
-		sight.packets += progress.packets;
-	}
-	return sight;
-}
-
-/* A front end that hangs, or a stranger that connects and waits. A front end that has a plan may
- * wait as long as the others need; one that is done has nothing more to say. */
-static void check_silence(struct sl_server *server, struct connection *c)
-{
-	uint64_t limit_ns = server->options.silence_ms * UINT64_C(1000000);
-	const struct sl_watch_limits limits = {.first_ns = limit_ns, .silence_ns = limit_ns};
-	struct sl_sight sight;
-
-	if (c->phase == READY || (c->phase == RUNNING && !owes_counts(server, c)))
-		return;
-	sight = sight_of(server, c);
-	if (sl_watch_look(&c->watch, &limits, &sight, server->now_ns) == SL_WATCH_SILENT)
-		refuse(server, c, "nothing heard from it for %g s",
-		       server->options.silence_ms * 1e-3);
+		sl_server_refuse(server, c, "%s was not expected now", sl_wire_name(message->type));
 }
 
 static void listen_to(struct sl_server *server, struct connection *c)
@@ -317,14 +245,15 @@ static void listen_to(struct sl_server *server, struct connection *c)
 	if (c->phase == FREE || c->phase == OVER || got > 0)
 		return;
 	if (got == 0) {
-		check_silence(server, c);
+		sl_server_check_silence(server, c);
 		return;
 	}
 	if (got == -EPROTONOSUPPORT)
-		refuse(server, c, "it speaks another version of the plan protocol; this one is %d",
-		       SL_WIRE_VERSION);
+		sl_server_refuse(server, c,
+				 "it speaks another version of the plan protocol; this one is %d",
+				 SL_WIRE_VERSION);
 	else if (got == -EPROTO)
-		refuse(server, c, "what it says is not the plan protocol");
+		sl_server_refuse(server, c, "what it says is not the plan protocol");
 	else
 		hang_up(server, c);
 }
@@ -343,7 +272,8 @@ static struct connection *free_place(struct sl_server *server)
 			silent = c;
 	}
 	if (silent)
-		refuse(server, silent, "it has said nothing, and there is no place for more");
+		sl_server_refuse(server, silent,
+				 "it has said nothing, and there is no place for more");
 	return silent;
 }
 
@@ -483,6 +413,7 @@ void sl_server_again(struct sl_server *server, uint64_t now_ns)
 			continue;
 		c->heard_ns = now_ns;
 		c->watch = (struct sl_watch){0};
+		c->failed_ns = 0;
 		c->offers = 0;
 		if (c->phase == RUNNING)
 			tell_one(c, SL_WIRE_AGAIN, GREETING);

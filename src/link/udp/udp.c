@@ -205,6 +205,13 @@ int sl_udp_serve(void *state)
 	return 0;
 }
 
+bool sl_udp_has_failed(const void *state, uint16_t transfer)
+{
+	const struct sl_udp *udp = state;
+
+	return transfer < udp->queues && atomic_load(&udp->queue[transfer].failed);
+}
+
 void sl_udp_drop(void *state, uint16_t transfer)
 {
 	struct sl_udp *udp = state;
@@ -303,6 +310,7 @@ static const struct sl_link_receiving receiving = {
 	.serve = sl_udp_serve,
 	.reported = sl_udp_reported,
 	.drop = sl_udp_drop,
+	.failed = sl_udp_has_failed,
 };
 
 const struct sl_link_sending sl_udp_sending = {

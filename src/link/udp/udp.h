@@ -295,6 +295,7 @@ int sl_udp_set_queue(void *state, uint16_t transfer, uint32_t qpn);
 int sl_udp_poll(void *state, unsigned poller, unsigned budget);
 void sl_udp_reported(void *state, uint16_t transfer, uint64_t position);
 void sl_udp_drop(void *state, uint16_t transfer);
+bool sl_udp_has_failed(const void *state, uint16_t transfer);
 int sl_udp_serve(void *state);
 int sl_udp_wait(void *state, unsigned poller, uint32_t timeout_us);
 

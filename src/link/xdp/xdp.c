@@ -227,6 +227,7 @@ static const struct sl_link_receiving receiving = {
 	.serve = sl_udp_serve,
 	.reported = sl_udp_reported,
 	.drop = sl_udp_drop,
+	.failed = sl_udp_has_failed,
 };
 
 const struct sl_link sl_link_xdp = {

@@ -134,8 +134,10 @@ static bool timed_out(struct sl_assembler *a, uint64_t now_ns)
 
 	if (!a->waiting_ns && !due(a))
 		return false;
-	if (!a->waiting_ns)
+	if (!a->waiting_ns || a->patient)
 		a->waiting_ns = now_ns;
+	if (a->patient)
+		return false;
 	for (uint32_t m = 0; m < a->ring->modules; m++)
 		all_silent &= a->head[m].state != SL_HEAD_WAITING || silent(a, m);
 	if (all_silent)

@@ -72,6 +72,7 @@ struct sl_assembler {
 	uint64_t waiting_ns; /* since when it is known to be due; 0: not yet */
 	uint32_t looked;     /* by sequence: heads below it are known */
 	bool closing;	     /* some cells are closed, waiting for pollers to leave */
+	bool patient;	     /* the caller's: no time-out, for a source has yet to begin */
 	struct sl_grace grace;
 	struct sl_head head[SL_ASSEMBLER_MODULES];
 	/* 1 + how far a module's stream had come when it was waited for in vain; 0: never. */
