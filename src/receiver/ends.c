@@ -133,6 +133,8 @@ static void check_end(struct sl_receiver *r, uint32_t module, uint64_t now)
 		end = last_word(r, module);
 		note_unfinished(r, module, end);
 	}
+	if (state != SL_SOURCE_DONE) /* it did not say how far it came: as far as was seen */
+		atomic_store_explicit(&s->next, end, memory_order_relaxed);
 	if (state != SL_SOURCE_DONE)
 		sl_ledger_report(&r->ledger, module, end - r->ledger.tally[module].skipped);
 	end_at(r, module, end);

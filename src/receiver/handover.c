@@ -126,22 +126,27 @@ void sl_receiver_hand_over(const struct sl_receiver *r, struct sl_handover *hand
 static void begin(struct sl_receiver *r, const uint64_t *first)
 {
 	bool together = r->experiment->ring.align == SL_ALIGN_SEQUENCE;
-	uint64_t highest = 0, end = 0;
+	uint64_t highest = 0, end = 0, left = 0;
 
 	for (uint32_t m = 0; m < r->ring.modules; m++)
 		if (first[r->source[m].transfer] > highest)
 			highest = first[r->source[m].transfer];
 	for (uint32_t m = 0; m < r->ring.modules; m++) {
 		struct sl_source *s = &r->source[m];
-		uint64_t k = together ? highest : first[s->transfer], since;
+		uint64_t k = together ? highest : first[s->transfer];
+		uint64_t since = s->plan.first_sequence;
 
-		since = s->plan.first_sequence;
 		s->first = k;
+		/* The sequence after the last that it offered, as in a run that was not taken
+		 * over. */
+		if (s->offered)
+			s->offered = since + s->offer.frames;
 		if (!s->offered)
 			end = UINT64_MAX;
-		else if (since + s->offered > end)
-			end = since + s->offered;
-		s->offered = since + s->offered > k ? since + s->offered - k : 0;
+		else if (s->offered > end)
+			end = s->offered;
+		if (s->offered > k && s->offered - k > left)
+			left = s->offered - k;
 		sl_ring_begin(&r->ring, m, k);
 		sl_assembler_skip(&r->assembler, m, k);
 		sl_assembler_begin(&r->assembler, m, k,
@@ -149,7 +154,7 @@ static void begin(struct sl_receiver *r, const uint64_t *first)
 					   (k - since) * r->assembler.options.frame_step);
 		sl_ledger_begin(&r->ledger, m, k);
 	}
-	r->expected = r->source[0].offered;
+	r->expected = left;
 	sl_receiver_limit(r, end);
 	/* What waits in the sockets comes at once. */
 	sl_ring_open(&r->ring, end);

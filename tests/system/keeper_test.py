@@ -79,6 +79,7 @@ def whole_to_the_end(folder, first):
     count = FRAMES - first
     closes(summary, 2 * count)
     equal(summary["result"], "intact", "result")
+    equal(summary["ended_early"], None, "ended early, as it says")
     equal(summary["ledger"]["total"]["outcomes"]["stored"], 2 * count, "stored")
     equal([m["first"] for m in summary["ledger"]["modules"]], [first] * 2, "first sequence in the summary")
     verify = sink(summary, "verify")
