@@ -47,6 +47,24 @@ static void all_zeros_and_all_ones_are_not_records(void **state)
 	assert_false(sl_record_valid(&r));
 }
 
+/* The one in docs/reference/wire.md. */
+static void the_documented_record_is_right(void **state)
+{
+	static const uint8_t bytes[SL_RECORD_BYTES] = {
+		7,    0,    0, 0,    0,	   0,	 0, 0,	  7,	0,    0,    0,	  0,
+		0,    0,    0, 0x40, 0x42, 0x0f, 0, 0,	  0,	0,    0,    0x80, 0x84,
+		0x1e, 0,    0, 0,    0,	   0,	 0, 0x10, 0,	0,    0x83, 0x92, 0x06,
+		0xe3, 1,    0, 0,    0,	   2,	 0, 0,	  0,	1,    0,    2,	  0,
+		0xcd, 0xab, 0, 0,    1,	   0,	 0, 0,	  0xba, 0xc5, 0x17, 0x56};
+	struct sl_record record;
+
+	memcpy(&record, bytes, sizeof(record));
+	assert_true(sl_record_valid(&record));
+	assert_int_equal(record.crc32c, 0xe3069283);
+	assert_int_equal(record.first_psn, 0xabcd);
+	assert_int_equal(record.timestamp, 1000000);
+}
+
 static void the_layout_is_the_documented_one(void **state)
 {
 	assert_int_equal(offsetof(struct sl_record, sequence), 0);
@@ -71,6 +89,7 @@ int main(void)
 		cmocka_unit_test(any_flipped_bit_is_noticed),
 		cmocka_unit_test(all_zeros_and_all_ones_are_not_records),
 		cmocka_unit_test(the_layout_is_the_documented_one),
+		cmocka_unit_test(the_documented_record_is_right),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

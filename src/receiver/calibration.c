@@ -108,7 +108,8 @@ static int read_files(const struct sl_experiment *e, struct sl_tables *tables)
 	if (!err && e->calibration.gains[0])
 		err = sl_gains_read(e->calibration.gains, tables);
 	if (!err && e->calibration.file[0])
-		sl_info("calibration of %s (%s)", tables->created, e->calibration.file);
+		sl_info("calibration %s%s%s", e->calibration.file,
+			tables->created[0] ? ", made " : "", tables->created);
 	return err;
 }
 
