@@ -6,15 +6,21 @@
 #include "base/log.h"
 #include "base/thread.h"
 
+enum { STACK_BYTES = 1 << 20 };
+
 static int create(pthread_t *id, const cpu_set_t *cpus, void *(*run)(void *), void *arg)
 {
 	pthread_attr_t attributes;
+	size_t stack = 0;
 	int err;
 
-	if (!cpus)
-		return pthread_create(id, NULL, run, arg);
 	pthread_attr_init(&attributes);
-	err = pthread_attr_setaffinity_np(&attributes, sizeof(*cpus), cpus);
+	/* The default is `ulimit -s`, which may be less than any thread of ours needs. */
+	err = pthread_attr_getstacksize(&attributes, &stack);
+	if (!err && stack < STACK_BYTES)
+		err = pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	if (!err && cpus)
+		err = pthread_attr_setaffinity_np(&attributes, sizeof(*cpus), cpus);
 	if (!err)
 		err = pthread_create(id, &attributes, run, arg);
 	pthread_attr_destroy(&attributes);

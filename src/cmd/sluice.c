@@ -1,7 +1,9 @@
 /* sluice.c - the program: a table of subcommands. */
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/log.h"
 #include "cmd/cmd.h"
@@ -155,6 +157,44 @@ static int run(const struct sl_command *command, int argc, char **argv)
 	return argc < 0 ? 1 : command->run(command, argc, argv);
 }
 
+enum { STACK_NEEDED = 1 << 20, STACK_BYTES = 8 << 20 };
+
+struct call {
+	const struct sl_command *command;
+	int argc;
+	char **argv;
+	int status;
+};
+
+static void *run_call(void *arg)
+{
+	struct call *call = arg;
+
+	call->status = run(call->command, call->argc, call->argv);
+	return NULL;
+}
+
+/* `ulimit -s` may leave the main thread less stack than a command needs: then the command has a
+ * thread of its own, with enough. */
+static int run_with_stack(const struct sl_command *command, int argc, char **argv)
+{
+	struct call call = {command, argc, argv, 1};
+	pthread_attr_t attributes;
+	struct rlimit limit;
+	pthread_t thread;
+
+	if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur >= STACK_NEEDED)
+		return run(command, argc, argv);
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	if (pthread_create(&thread, &attributes, run_call, &call))
+		sl_error("no memory for a stack of %d MB", STACK_BYTES >> 20);
+	else
+		pthread_join(thread, NULL);
+	pthread_attr_destroy(&attributes);
+	return call.status;
+}
+
 int main(int argc, char **argv)
 {
 	sl_child_bind();
@@ -181,7 +221,7 @@ int main(int argc, char **argv)
 	}
 	for (const struct sl_command *c = sl_commands; c->name; c++)
 		if (!strcmp(argv[1], c->name))
-			return run(c, argc - 1, argv + 1);
+			return run_with_stack(c, argc - 1, argv + 1);
 	sl_error("no command is called '%s'; sluice --help lists them", argv[1]);
 	return 1;
 }
