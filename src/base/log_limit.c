@@ -69,6 +69,7 @@ uint64_t sl_log_take_left_out(void)
 	for (unsigned i = 0; i < PLACES; i++) {
 		sum += places[i].left_out;
 		places[i].left_out = 0;
+		places[i].lines = 0;
 	}
 	pthread_mutex_unlock(&lock);
 	return sum;

@@ -14,7 +14,7 @@ enum { SL_LOG_LIMIT_LINES = 200 };
  * the last one. */
 bool sl_log_may(const char *format, uint64_t now_ns, uint64_t *left_out);
 
-/* Of all places, not said so far. */
+/* Of all places, not said so far; and each may log again as at first, as a run ends. */
 uint64_t sl_log_take_left_out(void);
 
 #endif

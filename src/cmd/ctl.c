@@ -318,7 +318,9 @@ static int open_remote(struct ctl *c, bool comes)
 {
 	int err = sl_remote_open(c->name, CALL_MS, &c->remote, &c->error);
 
-	for (int left = limit_ms(c); comes && err == -ENOENT && left > 0; left -= LOOK_MS) {
+	/* What a session that crashed has left is no reason to give up: the next takes its name. */
+	for (int left = limit_ms(c); comes && (err == -ENOENT || err == -ECONNREFUSED) && left > 0;
+	     left -= LOOK_MS) {
 		pause_ms(LOOK_MS);
 		err = sl_remote_open(c->name, CALL_MS, &c->remote, &c->error);
 	}

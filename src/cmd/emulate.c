@@ -88,7 +88,8 @@ static int agree(struct sl_emulator *em, struct sl_client *client)
 	return err ? err : sl_client_ready(client);
 }
 
-/* The receiver may wait for other front ends, or for the next run: it decides how long. */
+/* -EPIPE: the receiver hung up; -EPROTO: it said something else.
+ * The receiver may wait for other front ends, or for the next run: it decides how long. */
 static int wait_for_word(struct sl_client *client, enum sl_wire_type type)
 {
 	for (;;) {
@@ -233,7 +234,7 @@ static bool stays(const struct sl_emulator *em, const struct sl_client *client,
 	return client->more && !em->feedback && !o->fixed && !sl_signal;
 }
 
-static int all_runs(struct sl_emulator *em, const struct emulate_options *o)
+static int all_runs(struct sl_emulator *em, const struct emulate_options *o, bool comes_again)
 {
 	const struct sl_control_options *control = &em->experiment->control;
 	struct sl_client client;
@@ -244,13 +245,21 @@ static int all_runs(struct sl_emulator *em, const struct emulate_options *o)
 		return err;
 	err = one_run(em, &client, o);
 	while (!err && stays(em, &client, o)) {
-		/* A session that ends between two runs hangs up: that is no error. */
-		if (wait_for_word(&client, SL_WIRE_AGAIN))
+		err = wait_for_word(&client, SL_WIRE_AGAIN);
+		/* BYE: the session takes no more runs. It hangs up without a word when it is
+		 * configured anew: then it is offered to again, with all frames. */
+		if (err == -EPROTO || (err && o->once)) {
+			err = 0;
 			break;
+		}
 		sl_emulator_again(em);
-		err = one_run(em, &client, o);
+		if (!err)
+			err = one_run(em, &client, o);
 	}
 	sl_client_close(&client);
+	/* The run that it was part of was aborted, and is not over yet: the next will do. */
+	if (err == -ECONNREFUSED && comes_again && strstr(client.refusal, "already started"))
+		err = -EPIPE;
 	return err;
 }
 
@@ -286,10 +295,12 @@ static void *run_transfer(void *arg)
 	struct sl_emulator *em = stream->emulator;
 	const struct emulate_options *o = stream->options;
 	const char *name = stream->experiment->transfer, *colon = name[0] ? ": " : "";
+	bool comes_again = false;
 	int err;
 
 	for (;;) {
-		err = em->experiment->link->oneway ? send_blindly(em, o) : all_runs(em, o);
+		err = em->experiment->link->oneway ? send_blindly(em, o)
+						   : all_runs(em, o, comes_again);
 		if (err == -ERESTART && !sl_signal) {
 			err = sl_emulator_rejoin(em);
 			if (err)
@@ -303,6 +314,7 @@ static void *run_transfer(void *arg)
 		sl_warn("%s%sthe receiver is gone; offering again, from frame %llu on", name, colon,
 			(unsigned long long)sl_geometry_frame(&em->geometry, em->frame));
 		sl_clock_sleep_until(sl_clock_ns() + REOFFER_NS);
+		comes_again = true;
 	}
 	if (!err && !o->quiet)
 		sl_info("%s%sdone: %llu frames sent", name, colon, (unsigned long long)em->frame);

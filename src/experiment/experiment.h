@@ -114,6 +114,8 @@ struct sl_experiment {
 
 	struct sl_output_path *output; /* [outputs]: before the first sl_experiment_place(): none */
 	unsigned outputs;
+	/* The states of add-ons as their options left them (states.c). */
+	struct sl_experiment_states *states;
 };
 
 /* Sections without an add-on of their own, for help and `sluice list`. */
@@ -132,6 +134,15 @@ int sl_experiment_open(const char *path, const char *transfer, const char *const
 int sl_experiment_transfers(const char *path, const char *const *overrides, size_t n,
 			    struct sl_transfer_names *names);
 void sl_experiment_close(struct sl_experiment *experiment);
+
+/* An add-on's open() finds zeroed memory with its options, in every run. Keep copies of all states,
+ * once, before the first is opened; then bring back those of add-ons that are closed: of sinks; of
+ * stages and the unit; of the detector and the link. */
+int sl_experiment_keep_states(struct sl_experiment *experiment);
+void sl_experiment_forget_states(struct sl_experiment *experiment);
+void sl_experiment_renew_sinks(struct sl_experiment *experiment);
+void sl_experiment_renew_stages(struct sl_experiment *experiment);
+void sl_experiment_renew_sources(struct sl_experiment *experiment);
 
 /* The whole experiment as YAML (malloc'ed): every option of every section and add-on that is used,
  * set or not, as it was understood; with origins, each with a comment that says where its value

@@ -66,6 +66,7 @@ static int renew_unit(struct sl_receiver *r)
 	if (!reset_unit(r))
 		return 0;
 	sl_receiver_close_unit(r);
+	sl_experiment_renew_stages(r->experiment);
 	preferred = node >= 0 ? sl_numa_prefer(node) : -EINVAL;
 	err = sl_receiver_open_unit(r);
 	if (!preferred)

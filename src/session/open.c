@@ -150,6 +150,11 @@ int sl_session_read(struct sl_session *s)
 		sl_experiment_close(e);
 		return err;
 	}
+	err = sl_experiment_keep_states(e);
+	if (err) {
+		sl_experiment_close(e);
+		return err;
+	}
 	e->emulate_local |= s->emulate;
 	s->transfer_path[0] = '\0';
 	if (e->transfer[0])
@@ -281,7 +286,7 @@ void sl_session_close(struct sl_session *s)
 	sl_thread_join(&s->thread);
 	before = sl_log_target();
 	sl_log_set_target(&s->log);
-	sl_session_release(s);
+	sl_session_release(s, true);
 	sl_log_set_target(before);
 	free_session(s);
 }

@@ -142,7 +142,7 @@ void sl_session_acquire(struct sl_session *session);
 /* ---- run.c ---- */
 /* From arm to the end, on the control thread. */
 void sl_session_run(struct sl_session *session);
-/* Give up what was kept for the next run. No run is under way. */
-void sl_session_release(struct sl_session *session);
+/* Give up what was kept for the next run. No run is under way. last: none will follow. */
+void sl_session_release(struct sl_session *session, bool last);
 
 #endif

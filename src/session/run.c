@@ -88,8 +88,15 @@ static int start_early(struct sl_session *s)
 
 static int arm(struct sl_session *s)
 {
-	int err = checked(s, SL_ERROR_OUTPUT, sl_session_begin_folder(s));
+	int err;
 
+	/* What an earlier run left in the states of add-ons that it closed. */
+	sl_experiment_renew_sinks(s->experiment);
+	if (!s->kept) {
+		sl_experiment_renew_stages(s->experiment);
+		sl_experiment_renew_sources(s->experiment);
+	}
+	err = checked(s, SL_ERROR_OUTPUT, sl_session_begin_folder(s));
 	if (!err)
 		err = checked(s, SL_ERROR_OUTPUT, check_outputs(s));
 	if (!err)
@@ -183,7 +190,8 @@ static bool keeps(const struct sl_session *s)
 
 static void rest(struct sl_session *s)
 {
-	if (s->experiment->feedback.address[0]) /* its account of answers is that of one run */
+	/* Its account of answers is that of one run; or it hears of no other run. */
+	if (s->experiment->feedback.address[0] || s->experiment->link->oneway)
 		sl_session_end_child(s);
 	pthread_mutex_lock(&s->lock);
 	s->kept = s->receiver;
@@ -210,10 +218,13 @@ static void close_all(struct sl_session *s)
 	s->kept = NULL;
 }
 
-void sl_session_release(struct sl_session *s)
+void sl_session_release(struct sl_session *s, bool last)
 {
-	if (s->kept)
-		close_all(s);
+	if (!s->kept)
+		return;
+	if (last) /* front ends that stayed may go home */
+		sl_controls_bye(&s->controls, false);
+	close_all(s);
 }
 
 /* It never began. */

@@ -164,7 +164,7 @@ int sl_session_configure(struct sl_session *s, const char *const *set, size_t se
 	if (!possible)
 		return refuse(s, SL_CALL_CONFIGURE);
 	sl_log_set_target(&s->log);
-	sl_session_release(s);
+	sl_session_release(s, false);
 	while (s->sets > s->option_sets)
 		free(s->set[--s->sets]);
 	err = sl_session_add_sets(s, set, sets);

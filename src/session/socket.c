@@ -221,8 +221,8 @@ static void *serve(void *arg)
 		if (now_ns >= s->sample_next_ns)
 			sl_socket_sample(s, now_ns);
 		sl_socket_end_configure(s, now_ns);
-		sl_socket_serve_waiting(s, now_ns, false);
 		serve_lines(s, now_ns);
+		sl_socket_serve_waiting(s, now_ns, false); /* also those that have just asked */
 		serve_watchers(s, now_ns);
 		tidy(s, now_ns);
 		wait_and_move(s, next_due(s, now_ns));

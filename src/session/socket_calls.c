@@ -31,25 +31,30 @@ void sl_socket_sample(struct sl_socket *s, uint64_t now_ns)
 	sl_socket_look(s);
 	s->sample[0] = s->sample[1];
 	s->sample[1] = (struct sl_socket_sample){s->status.taken_ns, s->status.frames,
-						 s->status.pixel_bytes};
+						 s->status.pixel_bytes, s->status.run};
 	s->sample_next_ns = now_ns + SAMPLE_NS;
 }
 
-/* Counts that went back are those of another run. */
 static bool is_before(const struct sl_socket_sample *from, const struct sl_status *now)
 {
-	return from->ns && now->taken_ns > from->ns && now->frames >= from->frames &&
-	       now->pixel_bytes >= from->bytes;
+	return from->ns && now->taken_ns > from->ns && now->run == from->run &&
+	       now->frames >= from->frames && now->pixel_bytes >= from->bytes;
 }
 
-/* Over one to two seconds; less in the first second of a session or run. */
+/* Over one to two seconds; from the first frame on, in the first seconds of a run. 0 when no run is
+ * under way. */
 static struct sl_rates rates(const struct sl_socket *s)
 {
 	const struct sl_status *now = &s->status;
+	const struct sl_socket_sample first = {now->first_ns, 0, 0, now->run};
 	const struct sl_socket_sample *from = &s->sample[!is_before(&s->sample[0], now)];
 	struct sl_rates r = {0};
 	double seconds;
 
+	if (now->state == SL_STATE_ENDED || now->state == SL_STATE_FAULT)
+		return r;
+	if (first.ns && (!is_before(from, now) || first.ns > from->ns))
+		from = &first;
 	if (!is_before(from, now))
 		return r;
 	r.window_ns = now->taken_ns - from->ns;

@@ -35,6 +35,7 @@ struct sl_socket_client {
 
 struct sl_socket_sample {
 	uint64_t ns, frames, bytes; /* ns 0: none */
+	uint64_t run;
 };
 
 struct sl_socket_worker { /* configure() */

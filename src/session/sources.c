@@ -185,7 +185,8 @@ void sl_session_end_child(struct sl_session *s)
 
 	if (listens)
 		await_child(s, (uint64_t)(feedback->wait_s * 1e9));
-	if (s->child && !began)
+	/* A front end that hears nothing does not know that the run was stopped. */
+	if (s->child && (!began || (s->experiment->link->oneway && s->stopping_ns)))
 		kill(s->child, SIGTERM);
 	await_child(s, CHILD_GRACE_NS);
 	sl_child_end(&s->child, &s->child_status);

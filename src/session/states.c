@@ -46,7 +46,8 @@ const char *sl_state_doc(enum sl_state state)
 			"sources were asked to end; what they sent is still processed",
 		[SL_STATE_ENDED] = "files are closed and the ledger is final; the session can be "
 				   "armed again",
-		[SL_STATE_FAULT] = "the run could not begin; the error says why",
+		[SL_STATE_FAULT] = "the run could not begin, or a configure was refused; the error "
+				   "says why",
 	};
 
 	return state < SL_STATES ? doc[state] : "";

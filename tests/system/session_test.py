@@ -11,7 +11,7 @@ import time
 
 import h5py
 
-from harness import (LONG, ROOT, Program, build_plugin, case, check, closes, equal, experiment, fewer, main, run, run_fails, skip, wait_for,
+from harness import (CONTROL_PORT, LONG, ROOT, Program, build_plugin, case, check, closes, equal, experiment, fewer, main, run, run_fails, skip, wait_for,
                      without_privilege)
 
 LINE = re.compile(r"run (\d+): (\w+), (\d+) frames, (\d+) lost, (\S+)(?: \((.*)\))?")
@@ -408,6 +408,100 @@ def _(folder):
     after = Program("session", file_of(folder), "--root", "data", "--name", "killed", "--runs", "1", folder=folder)
     after.ends(0)
     check("000001" in after.err() and "no result" in after.err(), "the next session does not say what was left")
+
+
+@case("files, figures and ledgers of later runs are those of the first")
+def _(folder):
+    path = file_of(folder)
+    run("session", path, "--root", "data", "--runs", "3", folder=folder)
+    first = result_of(folder / "data/000001")
+    for number in (2, 3):
+        result = result_of(folder / f"data/{number:06}")
+        equal(result["sinks"][1], first["sinks"][1], f"figures of verify in run {number}")
+        equal(result["sinks"][0]["figures"], first["sinks"][0]["figures"], f"figures of the file in run {number}")
+        equal(result["ledger"], first["ledger"], f"ledger of run {number}")
+        same = run(ROOT / "tools/same_file.py", folder / "data/000001/run.nxs", folder / f"data/{number:06}/run.nxs", folder=folder,
+                   program="/usr/bin/python3")
+        check(" are the same" in same.out(), same.out())
+
+
+@case("a sink that failed in one run is as new in the next")
+def _(folder):
+    path = file_of(folder, emulate="none", control={"port": CONTROL_PORT, "token": "opensesame"})
+    session = Program("session", path, "--root", "data", "--name", "spoilt", folder=folder)
+    ready(folder, "spoilt")
+    for spoil, result, status in ((0.3, "damaged", 2), (0, "intact", 0), (0, "intact", 0)):
+        run("ctl", "spoilt", "start", folder=folder)
+        front_end = Program("emulate", path, "--once", "--set", f"frontend.spoil={spoil}",
+                            folder=folder)
+        run("ctl", "spoilt", "wait", "ended", "--timeout_s", "60", folder=folder)
+        newest = sorted((folder / "data").iterdir())[-1]
+        equal((result_of(newest)["result"], result_of(newest)["exit"]), (result, status), f"run {newest.name}")
+        front_end.send(signal.SIGTERM)
+        front_end.wait()
+    run("ctl", "spoilt", "close", "--wait", folder=folder)
+    session.wait()
+
+
+@case("native detectors: the front end of a stopped run does not send into the next")
+def _(folder):
+    path = file_of(folder, link={"kind": "sls", "payload": 1024}, ring={"slots": 500}, control={"silence_s": 5},
+                   detector={"rows": 64, "columns": 64, "frames": 200, "frame_rate_Hz": 400})
+    session = Program("session", path, "--root", "data", "--name", "native", folder=folder)
+    ready(folder, "native")
+    run("ctl", "native", "start", folder=folder)
+    run("ctl", "native", "wait", "running", "--timeout_s", "60", folder=folder)
+    time.sleep(0.1)
+    run("ctl", "native", "stop", "--wait", folder=folder)
+    run("ctl", "native", "start", "--wait", folder=folder)
+    result = result_of(folder / "data/000002")
+    equal((result["result"], result["frames"]["settled"]), ("intact", 200), "the second run")
+    run("ctl", "native", "close", "--wait", folder=folder)
+    session.wait()
+
+
+def external(folder, name, *steps):
+    """A session, and a front end in a process of its own that stays for several runs."""
+    path = file_of(folder, emulate="none", control={"port": CONTROL_PORT, "token": "opensesame"},
+                   detector={**SMALL, "frames": 200, "frame_rate_Hz": 200})
+    session = Program("session", path, "--root", "data", "--name", name, folder=folder)
+    ready(folder, name)
+    front_end = Program("emulate", path, folder=folder)
+    for step in steps:
+        step()
+    run("ctl", name, "close", "--wait", folder=folder)
+    session.wait()
+    return front_end
+
+
+def whole_run(folder, name):
+    run("ctl", name, "start", "--wait", folder=folder)
+    newest = sorted((folder / "data").iterdir())[-1]
+    equal((result_of(newest)["result"], result_of(newest)["frames"]["settled"]), ("intact", 200), f"run {newest.name}")
+
+
+@case("an external front end stays for run after run, and goes home when the session closes")
+def _(folder):
+    front_end = external(folder, "stays", *[lambda: whole_run(folder, "stays")] * 3)
+    front_end.ends(0)
+
+
+@case("an external front end comes again after a run was aborted, and after a configure")
+def _(folder):
+    def abort():
+        run("ctl", "again", "start", folder=folder)
+        run("ctl", "again", "wait", "running", "--timeout_s", "60", folder=folder)
+        run("ctl", "again", "abort", "--wait", folder=folder)
+
+    def configure():
+        run("ctl", "again", "configure", "ring.slots=40", folder=folder)
+
+    def the_rest():  # a detector whose receiver vanished goes on where it was
+        run("ctl", "again", "start", "--wait", folder=folder)
+        result = result_of(folder / "data/000003")
+        check(result["result"] == "intact" and 0 < result["frames"]["settled"] <= 200, f"after an abort: {result['result']}")
+    front_end = external(folder, "again", lambda: whole_run(folder, "again"), abort, the_rest, configure, lambda: whole_run(folder, "again"))
+    front_end.ends(0)
 
 
 if __name__ == "__main__":
