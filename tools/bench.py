@@ -110,6 +110,12 @@ TABLE = [
         ("frontend portable", "sluice/frontend/packets/portable: with the portable ICRC", *PACKETS, ["link udp 4096"]),
         ("frontend portable", "", *COST, []),
     ]),
+    ("Session: from start to the first frame of the next run (the demo's stages and ring, 128 dark and 16 bright frames, run folders)", [
+        ("session", "the first run, which opens everything", "cold_ms", "ms", 1, []),
+        ("session", "later runs, p50", "first_p50_ms", "ms", 1, []),
+        ("session", "later runs, p99", "first_p99_ms", "ms", 1, []),
+        ("session", "later runs, from start to closed files, p50", "whole_p50_ms", "ms", 1, []),
+    ]),
     ("End to end: the demo, as fast as credits allow", [
         ("demo udp", "udp, correct, veto, nexus", *FRAMES, []),
         ("demo udp", "", *RATE, ["link udp 4096"]),

@@ -192,6 +192,15 @@ def write_plainly(bench):
     return figures
 
 
+def session(bench):
+    """Runs of 16 frames after 128 dark ones, each in a folder of its own; the first opens everything."""
+    root = bench.scratch / "session"
+    figures = json.loads(run([bench.program("bench_session"), ROOT / "bench/part/demo.yaml", bench.size(101, 21), root,
+                              bench.build / "sluice", "detector.frames=16", "sinks.nexus.path=run.nxs"]))
+    shutil.rmtree(root)
+    return figures
+
+
 def file_probe(write):
     """After the same amount was written and removed: a virtual machine may have to get the page cache's memory from its
     host first, which can take longer than the disk."""
@@ -317,6 +326,7 @@ PROBES = {
     "events memory": detector("detector/rich", (0.8, 0.2)),
     "events tracker": detector("detector/tracker", (0.8, 0.2)),
     "stages": stages,
+    "session": session,
     "peer numpy": numpy_stages,
     **{f"assemble {modules}": program("bench_assemble", "sequence", modules, 128, (20000000, 2000000))
        for modules in (1, 8, 32)},

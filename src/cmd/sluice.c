@@ -1,11 +1,11 @@
 /* sluice.c - the program: a table of subcommands. */
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "cmd/cmd.h"
 #include "session/child.h"
 
@@ -157,7 +157,7 @@ static int run(const struct sl_command *command, int argc, char **argv)
 	return argc < 0 ? 1 : command->run(command, argc, argv);
 }
 
-enum { STACK_NEEDED = 1 << 20, STACK_BYTES = 8 << 20 };
+enum { STACK_NEEDED = 1 << 20 };
 
 struct call {
 	const struct sl_command *command;
@@ -179,19 +179,13 @@ static void *run_call(void *arg)
 static int run_with_stack(const struct sl_command *command, int argc, char **argv)
 {
 	struct call call = {command, argc, argv, 1};
-	pthread_attr_t attributes;
+	struct sl_thread thread = {0};
 	struct rlimit limit;
-	pthread_t thread;
 
 	if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur >= STACK_NEEDED)
 		return run(command, argc, argv);
-	pthread_attr_init(&attributes);
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	if (pthread_create(&thread, &attributes, run_call, &call))
-		sl_error("no memory for a stack of %d MB", STACK_BYTES >> 20);
-	else
-		pthread_join(thread, NULL);
-	pthread_attr_destroy(&attributes);
+	if (!sl_thread_start(&thread, "command", NULL, run_call, &call))
+		sl_thread_join(&thread);
 	return call.status;
 }
 

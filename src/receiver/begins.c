@@ -2,8 +2,8 @@
  *
  * A frame is not late before every source has begun: devices that are powered one after another
  * would lose all frames of the first, although it can be told to wait. So while a source that can
- * wait has yet to begin, and all that have begun can wait too, no frame is given up for its age: the
- * ring fills, and those that send are held by their credits, or told to come again. */
+ * wait has yet to begin, and all that have begun can wait too, no frame is given up for its age:
+ * the ring fills, and those that send are held by their credits, or told to come again. */
 #include <stdio.h>
 
 #include "base/clock.h"

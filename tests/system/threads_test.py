@@ -132,4 +132,11 @@ def _(folder):
         intact(program, summary, 200)
 
 
+@case("a small stack (ulimit -s) is enough")
+def _(folder):
+    def small():
+        resource.setrlimit(resource.RLIMIT_STACK, (64 << 10, 64 << 10))
+    Program("run", experiment(folder), folder=folder, limit=small).ends(0)
+
+
 main()
