@@ -117,6 +117,9 @@ bool sl_session_wants(const struct sl_session *session, uint32_t which);
 /* Whether a call would be refused now; unlike the call, it logs nothing. */
 bool sl_session_takes(struct sl_session *session, enum sl_session_call call);
 
+/* The first module whose source cannot be paused; -1: there is none. */
+int sl_session_cannot_wait(struct sl_session *session);
+
 /* ---- sources.c ---- */
 int sl_session_open_controls(struct sl_session *session);
 int sl_session_write_port_file(struct sl_session *session);

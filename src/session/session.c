@@ -232,6 +232,16 @@ static int cannot_pause(struct sl_session *s, int module)
 	return -ENOTSUP;
 }
 
+int sl_session_cannot_wait(struct sl_session *s)
+{
+	int module;
+
+	pthread_mutex_lock(&s->lock);
+	module = s->receiver ? sl_receiver_cannot_wait(s->receiver) : -1;
+	pthread_mutex_unlock(&s->lock);
+	return module;
+}
+
 int sl_session_pause(struct sl_session *s)
 {
 	int module = -1;

@@ -172,9 +172,10 @@ static void reply_failed(struct sl_socket *s, struct sl_socket_client *c, const 
 		sl_socket_reply_error(c, SL_ERROR_STATE, message,
 				      "sluice list states shows what is possible when", now_ns);
 	} else if (err == -ENOTSUP) {
-		sl_socket_reply_error(c, SL_ERROR_STATE,
-				      "a source takes no credits and cannot wait",
-				      "stop the run instead", now_ns);
+		snprintf(message, sizeof(message),
+			 "the source of module %d takes no credits and cannot wait",
+			 sl_session_cannot_wait(s->session));
+		sl_socket_reply_error(c, SL_ERROR_STATE, message, "stop the run instead", now_ns);
 	} else {
 		snprintf(message, sizeof(message), "%s: %s", name, strerror(-err));
 		sl_socket_reply_error(c, SL_ERROR_SYSTEM, message, "", now_ns);

@@ -451,7 +451,7 @@ def _(folder):
     ready(folder, "native")
     run("ctl", "native", "start", folder=folder)
     run("ctl", "native", "wait", "running", "--timeout_s", "60", folder=folder)
-    time.sleep(0.1)
+    run_fails("ctl", "native", "pause", folder=folder, says=["module 0 takes no credits"])
     run("ctl", "native", "stop", "--wait", folder=folder)
     run("ctl", "native", "start", "--wait", folder=folder)
     result = result_of(folder / "data/000002")
