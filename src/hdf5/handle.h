@@ -88,6 +88,10 @@ const char *sl_h5_filter_lacks(hid_t properties, char *why, size_t why_bytes);
 /* The dataset at path and what it is. -ENOENT is not logged. */
 int sl_h5_dataset(struct sl_h5 *file, const char *path, hid_t *dataset, struct sl_h5_shape *shape);
 
+/* origin.c: its values come from this file or from beside it, and no virtual dataset leads back to
+ * itself. -errno, logged. */
+int sl_h5_check_origin(const char *file, hid_t dataset, const char *path);
+
 hid_t sl_h5_native(enum sl_h5_type type);
 hid_t sl_h5_text_type(void); /* the caller closes it */
 

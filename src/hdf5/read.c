@@ -89,6 +89,11 @@ int sl_h5_dataset(struct sl_h5 *file, const char *path, hid_t *dataset, struct s
 	id = H5Dopen2(file->id, path, H5P_DEFAULT);
 	if (id < 0)
 		return sl_h5_failed(file, "read", path);
+	r = sl_h5_check_origin(file->path, id, path);
+	if (r) {
+		H5Dclose(id);
+		return r;
+	}
 	r = describe(id, shape);
 	if (r) {
 		H5Dclose(id);

@@ -63,6 +63,34 @@ def refused(folder, *says, **detector):
     check(not (folder / "run.nxs").exists(), "a file was left behind")
 
 
+@case("virtual datasets that lead back to themselves, and values outside the file's folder, are refused")
+def _(folder):
+    def mapped(path, *sources):
+        layout = h5py.VirtualLayout(shape=(4, ROWS, COLUMNS), dtype="u2")
+        for k, (name, dataset) in enumerate(sources):
+            layout[k] = h5py.VirtualSource(name, dataset, shape=(4, ROWS, COLUMNS))[k]
+        with h5py.File(path, "w") as file:
+            file.create_virtual_dataset("data", layout)
+        return str(path)
+    itself = mapped(folder / "itself.h5", (".", "data"))
+    refused(folder, "maps onto itself", file=itself, dataset="data", frames=4)
+    mapped(folder / "b.h5", (str(folder / "a.h5"), "data"))
+    refused(folder, "maps onto itself", file=mapped(folder / "a.h5", (str(folder / "b.h5"), "data")), dataset="data", frames=4)
+    data = images(shape=(4, ROWS, COLUMNS))
+    write(folder / "source.h5", data, "data")
+    honest = mapped(folder / "honest.h5", *[("source.h5", "data")] * 4)
+    played(folder, data, file=honest, dataset="data")
+    inner, outer = folder / "inner", folder / "secret.raw"
+    inner.mkdir()
+    outer.write_bytes(data.tobytes())
+    for name in (str(outer), "../secret.raw", "beside.raw"):
+        (inner / "beside.raw").write_bytes(data.tobytes())
+        with h5py.File(inner / "external.h5", "w") as file:
+            file.create_dataset("data", data.shape, data.dtype, external=[(name, 0, data.nbytes)])
+        if name != "beside.raw":
+            refused(folder, "outside the folder", file=str(inner / "external.h5"), dataset="data", frames=4)
+
+
 @case("without detector.frames all of the file is played")
 def _(folder):
     data = images()
