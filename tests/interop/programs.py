@@ -69,7 +69,7 @@ def pingpong(ends, sluice, service, family, guest_serves, size, mtu, count=100):
             end = finish(Local([*ours, lab.GUEST[4]]))
             done = server.wait_or_kill(TIMEOUT_S if end[0] == 0 else 1)
     else:
-        server = Local(ours)
+        server = Local([*ours, "--listen", lab.HOST[4]])
         try:
             wait_host_listens()
             done = guest.run(f"{theirs} {lab.HOST[4]}", TIMEOUT_S)

@@ -32,8 +32,9 @@ static const uint8_t transports[] = {SL_ROCE_RC, SL_ROCE_UC, SL_ROCE_UD}; /* by 
 static const struct sl_option table[] = {
 	SL_CHOICE(struct sl_pingpong_options, service, rc, "rc|uc|ud",
 		  "which of the ibv_*_pingpong it is"),
-	SL_STRING(struct sl_pingpong_options, listen, "",
-		  "server: address to wait on; all of this host"),
+	SL_STRING(struct sl_pingpong_options, listen, "127.0.0.1",
+		  "server: address to wait on, for clients of other hosts one of this host; empty: "
+		  "all"),
 	SL_STRING(struct sl_pingpong_options, source, "",
 		  "our address for RoCE packets; that of the TCP connection"),
 	SL_U32(struct sl_pingpong_options, port, 18515, 1, 65535, "", "TCP port of the server"),
