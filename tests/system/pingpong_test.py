@@ -186,7 +186,7 @@ def _(folder):
 
 @case("the address of the TCP connection is that of the packets, unless told otherwise")
 def _(folder):
-    one = Program("pingpong", "--listen", "0.0.0.0", "--port", own_port(3), folder=folder)
+    one = Program("pingpong", "--listen", "", "--port", own_port(3), folder=folder)
     wait_for("a server", lambda: "waiting for a client" in one.err())
     other = client(folder, "--port", own_port(3))
     figures(other.ends(0), 4096, 1000)
