@@ -57,7 +57,8 @@ static int check_name(const char *path, bool made)
 		return -ELOOP;
 	}
 	if (!S_ISREG(st.st_mode)) {
-		sl_error("'%s' is there and is no ordinary file; choose another path", path);
+		sl_error("'%s' is there and is no ordinary file%s; choose another path", path,
+			 S_ISDIR(st.st_mode) ? ", but a directory" : "");
 		return -EEXIST;
 	}
 	if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS))
