@@ -43,7 +43,7 @@ void sl_child_bind(void)
 	unsetenv(PARENT);
 }
 
-/* Our environment, and who we are. The array is the caller's to free. */
+/* Our environment, and the number of this process. The array is the caller's to free. */
 static char **environment(char parent[32])
 {
 	size_t n = 0;

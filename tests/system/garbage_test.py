@@ -228,7 +228,7 @@ def _(folder):
     counted(folder, started, set(), 0)
 
 
-@case("thousands of refusals with a log that nobody reads: the run takes no longer, and the log says how many were left out")
+@case("thousands of refusals with a log that is not read: the run takes no longer, and the log says how many were left out")
 def _(folder):
     path = experiment(folder, detector=DETECTOR, emulate="none")
     reader, writer = os.pipe()
@@ -248,7 +248,7 @@ def _(folder):
                 pass
         check(refused > 200, f"only {refused} strangers came")
         front_end.ends(0)
-        equal(started.wait(TIMEOUT_S), 0, "exit status")  # nobody has read a line
+        equal(started.wait(TIMEOUT_S), 0, "exit status")  # not a line was read
     finally:
         started.kill()
         started.wait()

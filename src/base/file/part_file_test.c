@@ -236,7 +236,7 @@ static void two_writers_never_share_a_file(void **state)
 	has(path, "first");
 }
 
-/* Many start at once: whoever gets the file publishes what it wrote itself, the others are told. */
+/* Many start at once: the process that gets the file publishes it, the others are told. */
 static void starts_at_the_same_time_have_one_winner_each(void **state)
 {
 	enum { STARTS = 8, ROUNDS = 40 };

@@ -22,7 +22,7 @@ struct connection {
 };
 
 struct module {
-	struct connection *owner; /* NULL: nobody offered it yet */
+	struct connection *owner; /* NULL: no front end has offered it yet */
 	uint16_t transfer;
 	bool over;
 };
