@@ -161,6 +161,7 @@ def by_name(folder):
     second = Program("run", folder / "experiment.yaml", "--still", folder=folder)
     wait_for("a second socket", lambda: (folder / "sockets/experiment-2.sock").exists())
     ctl(folder, "wait", "running", "--timeout_s", "60")
+    run("ctl", "experiment-2", "wait", "running", "--timeout_s", "60", folder=folder)
     table = wait_for("two rows", lambda: re.findall(r"^(\S+) +running .*experiment.yaml$", run("ps", folder=folder).out(), re.M))
     equal(run("ctl", "experiment-2", "stop", "--wait", folder=folder).process.returncode, 0, "exit status of stop --wait")
     second.ends(0)
