@@ -353,6 +353,8 @@ def killed(folder):
     program = start(folder)
     program.send(signal.SIGKILL)
     program.process.wait()
+    # A front end that is just being started has the lock until it has become another program.
+    wait_for("it is called crashed", lambda: " crashed " in run("ps", folder=folder).out())
     equal(run("ps", "--clean", folder=folder).out(), "1 forgotten\n", "ps --clean")
     equal(len(run("ps", folder=folder).out().splitlines()), 1, "lines of ps")
 
