@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/text.h"
+#include "monitor/metadata_json.h"
 #include "monitor/result.h"
 
 static json_t *number(uint64_t value)
@@ -258,15 +259,6 @@ static json_t *error_json(const struct sl_error *e)
 			 text_or_null(e->hint));
 }
 
-static json_t *metadata_json(const struct sl_metadata *m)
-{
-	json_t *object = json_object();
-
-	for (uint32_t i = 0; m && i < m->n; i++)
-		json_object_set_new(object, m->entry[i].key, sl_json_text(m->entry[i].value));
-	return object;
-}
-
 /* ---- the whole ---- */
 
 static json_t *head_json(const struct sl_status_document *d)
@@ -304,7 +296,7 @@ static json_t *document_json(const struct sl_status_document *d)
 		json_object_update(json, rest);
 	json_decref(rest);
 	if (json)
-		json_object_set_new(json, "metadata", metadata_json(d->metadata));
+		json_object_set_new(json, "metadata", sl_json_metadata(d->metadata));
 	return json;
 }
 
@@ -358,5 +350,5 @@ char *sl_reply_status(const char *call, const struct sl_status_document *documen
 char *sl_reply_metadata(const struct sl_metadata *metadata)
 {
 	return line_of(json_pack("{s:i, s:b, s:s, s:o}", "schema", SL_STATUS_SCHEMA, "ok", 1,
-				 "call", "metadata", "metadata", metadata_json(metadata)));
+				 "call", "metadata", "metadata", sl_json_metadata(metadata)));
 }

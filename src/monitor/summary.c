@@ -9,6 +9,7 @@
 #include "base/file/part_file.h"
 #include "base/log.h"
 #include "client/text.h"
+#include "monitor/metadata_json.h"
 #include "monitor/report.h"
 #include "monitor/summary.h"
 
@@ -307,15 +308,6 @@ static json_t *error_json(const struct sl_summary_run *run)
 			 text_or_null(run->hint));
 }
 
-static json_t *metadata_json(const struct sl_metadata *m)
-{
-	json_t *object = json_object();
-
-	for (uint32_t i = 0; m && i < m->n; i++)
-		json_object_set_new(object, m->entry[i].key, sl_json_text(m->entry[i].value));
-	return object;
-}
-
 /* They stand over those of the same name in the summary. */
 static json_t *run_json(const struct sl_summary_run *run)
 {
@@ -329,7 +321,7 @@ static json_t *run_json(const struct sl_summary_run *run)
 			 run->state, "exit", run->exit, "started", started, "ended", ended, "error",
 			 error_json(run), "origin", "file", text_or_null(run->file),
 			 "working_directory", text_or_null(run->working_directory), "metadata",
-			 metadata_json(run->metadata), "log_lines_lost",
+			 sl_json_metadata(run->metadata), "log_lines_lost",
 			 number(run->log_lines_lost));
 }
 
