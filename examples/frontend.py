@@ -8,12 +8,15 @@ It asks the receiver for a plan, sends frames as RoCEv2 packets (UC RDMA WRITE, 
 credits, and reports what it sent. docs/how-to/connect.md goes through it step by step; docs/reference/wire.md has every byte."""
 
 import argparse
+import hashlib
+import hmac
+import os
 import socket
 import struct
 import time
 import zlib
 
-HELLO, OFFER, PLAN, READY, START, COUNT, DONE, STOP, BYE, ERROR = range(1, 11)
+HELLO, OFFER, PLAN, READY, START, COUNT, DONE, STOP, BYE, ERROR, AGAIN, CHALLENGE, PROOF = range(1, 14)
 WRITE_ONLY, WRITE_ONLY_IMM = 0x2A, 0x2B
 RECORD_BYTES = 64
 PLAN_FIELDS = ("version transfer module service message pmtu ip_id crc qpn rkey first_psn slots packets base stride "
@@ -119,9 +122,24 @@ class FrontEnd:
         self.control = Control(self.a.receiver, self.a.port)
         self.granted = 0
 
+    def prove(self, hello):
+        """Both sides prove that they know the token, which is never sent."""
+        with open(self.a.token_file, "rb") as file:
+            token = file.readline().rstrip(b"\r\n")
+        _, challenge = self.control.receive({CHALLENGE})
+        mine, theirs = (hmac.new(token, side + hello + challenge, hashlib.sha256).digest()
+                        for side in (b"sluice front end", b"sluice receiver "))
+        self.control.send(PROOF, mine)
+        if not hmac.compare_digest(self.control.receive({PROOF})[1], theirs):
+            raise SystemExit("what answers there does not know the token: it is not our receiver")
+
     def agree(self):
         """HELLO, OFFER; the answer is the plan."""
-        self.control.send(HELLO, struct.pack("<HQQ16s32s64s", 1, 0, 0, b"roce", b"pattern", self.a.token.encode()))
+        nonce = os.urandom(32) if self.a.token_file else bytes(32)
+        hello = struct.pack("<HQQ16s32s64s32s", 1, 0, 0, b"roce", b"pattern", b"", nonce)
+        self.control.send(HELLO, hello)
+        if self.a.token_file:
+            self.prove(hello)
         uc, write, packet, id_zero = 1, 1, 1, 0
         self.credit = {"qpn": 0x4711, "va": 0x1000, "rkey": 0xC0FFEE}
         offer = struct.pack("<5H16sHHIIQQQQH", self.a.module, uc, packet, 4096, id_zero, ipv6_form(self.a.source),
@@ -185,7 +203,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--receiver", default="127.0.0.1", help="where sluice run answers (control.address)")
     parser.add_argument("--port", type=int, default=47910, help="control.port")
-    parser.add_argument("--token", default="", help="control.token")
+    parser.add_argument("--token_file", help="file with the token: control.token_file of the receiver")
     parser.add_argument("--source", default="127.0.0.1", help="address to send from")
     parser.add_argument("--module", type=int, default=0)
     parser.add_argument("--rows", type=int, default=256)

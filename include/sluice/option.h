@@ -27,6 +27,9 @@ enum sl_option_type {
 	/* char[]: the path of a file that the add-on writes. Where each run has a folder of its
 	 * own, a relative path begins there: it is set anew before each open(). */
 	SL_OPTION_OUTPUT,
+	/* char[]: a secret. No message, file or list shows it, and it is not taken from the command
+	 * line, which every user of the host can read. */
+	SL_OPTION_SECRET,
 };
 
 struct sl_option {
@@ -67,6 +70,10 @@ struct sl_option {
 #define SL_OUTPUT(S, f, def, doc)                                                           \
 	{                                                                                   \
 #f, SL_OPTION_OUTPUT, SL_OPTION_FIELD(S, f), def, 0, 0, "", doc, NULL, NULL \
+	}
+#define SL_SECRET(S, f, doc)                                                               \
+	{                                                                                  \
+#f, SL_OPTION_SECRET, SL_OPTION_FIELD(S, f), "", 0, 0, "", doc, NULL, NULL \
 	}
 #define SL_CHOICE(S, f, def, choices, doc)                                                      \
 	{                                                                                       \
@@ -110,7 +117,7 @@ const struct sl_option *sl_option_find(const struct sl_option *options, const ch
 /* The row that had that name before it was renamed, or NULL. */
 const struct sl_option *sl_option_find_former(const struct sl_option *options, const char *name);
 
-/* The value as one would write it in the file. */
+/* The value as one would write it in the file; of a secret, nothing. */
 void sl_option_print(const struct sl_option *option, const void *base, char *text, size_t bytes);
 
 /* "1..64 slots", "true or false", "udp or shm": what the option takes, for errors and help. */

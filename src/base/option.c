@@ -170,6 +170,7 @@ static int set(const struct sl_option *option, void *field, const char *text)
 		return set_real(option, field, text);
 	case SL_OPTION_STRING:
 	case SL_OPTION_OUTPUT:
+	case SL_OPTION_SECRET:
 		return set_string(option, field, text);
 	case SL_OPTION_BOOL:
 		err = parse_bool(text, &truth);
@@ -209,6 +210,7 @@ static size_t size_of(enum sl_option_type type)
 		[SL_OPTION_STRING] = 0,
 		[SL_OPTION_CHOICE] = sizeof(uint32_t),
 		[SL_OPTION_OUTPUT] = 0,
+		[SL_OPTION_SECRET] = 0,
 	};
 
 	return sizes[type];
@@ -231,7 +233,7 @@ static int check_row(const struct sl_option *o, void *base, size_t bytes, char *
 {
 	char reason[256];
 
-	if ((unsigned)o->type > SL_OPTION_OUTPUT || !o->def || !o->doc || !o->unit ||
+	if ((unsigned)o->type > SL_OPTION_SECRET || !o->def || !o->doc || !o->unit ||
 	    (o->type == SL_OPTION_CHOICE) != (o->choices != NULL))
 		snprintf(why, why_bytes, "type, default, unit, doc or choices are not right");
 	else if (o->offset > bytes || o->size > bytes - o->offset || !o->size ||
@@ -352,6 +354,9 @@ void sl_option_print(const struct sl_option *option, const void *base, char *tex
 	case SL_OPTION_OUTPUT:
 		snprintf(text, bytes, "%.*s", (int)option->size, field);
 		break;
+	case SL_OPTION_SECRET:
+		snprintf(text, bytes, "%s", "");
+		break;
 	case SL_OPTION_CHOICE:
 		memcpy(&u32, field, sizeof(u32));
 		print_choice(option->choices, u32, text, bytes);
@@ -400,6 +405,7 @@ void sl_option_takes(const struct sl_option *option, char *text, size_t bytes)
 		snprintf(text, bytes, "true or false");
 		break;
 	case SL_OPTION_STRING:
+	case SL_OPTION_SECRET:
 		snprintf(text, bytes, "text of at most %zu bytes", option->size - 1);
 		break;
 	case SL_OPTION_OUTPUT:

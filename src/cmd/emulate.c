@@ -73,8 +73,7 @@ static int agree(struct sl_emulator *em, struct sl_client *client)
 
 	snprintf(hello.link, sizeof(hello.link), "%s", e->link->wire);
 	snprintf(hello.detector, sizeof(hello.detector), "%s", e->detector->name);
-	memcpy(hello.token, e->control.token, sizeof(hello.token));
-	err = sl_client_hello(client, &hello);
+	err = sl_client_hello(client, &hello, e->control.token);
 	for (uint32_t m = em->first_module; m < em->end_module && !err; m++) {
 		struct sl_offer offer;
 		struct sl_plan plan;

@@ -100,21 +100,6 @@ static int resolve(struct sl_reader *r, const struct sl_site *site, const char *
 	return 0;
 }
 
-/* The text is stored with the run: a reader of the file must not learn the secret. */
-static void hide_tokens(struct sl_config *config)
-{
-	struct sl_node *transfers = sl_node_child(config->root, "transfers");
-	struct sl_node *token = sl_node_child(sl_node_child(config->root, "control"), "token");
-
-	if (token)
-		token->secret = true;
-	for (struct sl_node *t = transfers ? transfers->child : NULL; t; t = t->next) {
-		token = sl_node_child(sl_node_child(t, "control"), "token");
-		if (token)
-			token->secret = true;
-	}
-}
-
 static int understand(struct sl_reader *r)
 {
 	struct sl_experiment *e = r->e;
@@ -122,9 +107,12 @@ static int understand(struct sl_reader *r)
 	sl_experiment_read(r);
 	if (e->control.port)
 		e->control.port += e->port_offset;
+	if (!(r->bad & SL_SECTION_CONTROL))
+		note(r, sl_experiment_token(e));
 	if (r->err != -ENOMEM)
 		note(r, sl_experiment_check(e, r->bad));
-	hide_tokens(e->config);
+	/* The text is stored with the run: a reader of the file must not learn the secret. */
+	sl_experiment_hide_tokens(e->config);
 	if (!r->err && !(e->text = sl_config_text(e->config)))
 		return -ENOMEM;
 	return r->err;

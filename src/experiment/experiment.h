@@ -51,7 +51,7 @@ struct sl_threads_options { /* where threads run, and how they wait */
 struct sl_control_options {
 	char address[64];
 	uint32_t port;
-	char token[64];
+	char token[128], token_file[384]; /* token: also what the file has */
 	double wait_s, silence_s;
 	char keeper[64];
 };

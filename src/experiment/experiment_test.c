@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -393,6 +394,108 @@ static void the_token_is_not_stored_with_the_run(void **state)
 	sl_experiment_close(e);
 }
 
+/* A file with this text, which must be removed; its name in `path`. */
+static void make_file(char *path, const char *text, mode_t mode)
+{
+	int fd;
+
+	strcpy(path, "/tmp/sluice-token-XXXXXX");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	assert_int_equal(fchmod(fd, mode), 0);
+	close(fd);
+}
+
+#define SHORT "detector: {kind: pattern}\nsinks: ['null']\n"
+
+static void the_token_may_lie_in_a_file_of_its_own(void **state)
+{
+	char path[40], text[200];
+	const char *set;
+	struct sl_experiment *e;
+	char *resolved;
+
+	make_file(path, "open sesame\n", 0600);
+	snprintf(text, sizeof(text), SHORT "control: {token_file: %s}\n", path);
+	e = good(text);
+	assert_string_equal(e->control.token, "open sesame");
+	resolved = sl_experiment_resolved(e, true);
+	assert_null(strstr(resolved, "sesame"));
+	assert_non_null(strstr(resolved, path));
+	free(resolved);
+	sl_experiment_close(e);
+
+	snprintf(text, sizeof(text), "control.token_file=%s", path);
+	set = text;
+	assert_int_equal(open_set(SHORT, &set, 1, &e), 0);
+	assert_string_equal(e->control.token, "open sesame");
+	sl_experiment_close(e);
+
+	snprintf(text, sizeof(text), SHORT "control: {token_file: %s, token: other}\n", path);
+	bad(text, 3, "leave one of them out");
+	assert_int_equal(chmod(path, 0644), 0);
+	snprintf(text, sizeof(text), SHORT "control: {token_file: %s}\n", path);
+	bad(text, 3, "chmod 600");
+	unlink(path);
+	bad(text, 3, "cannot be opened");
+}
+
+static void a_token_on_the_command_line_is_refused_and_not_quoted(void **state)
+{
+	static const char *const sets[] = {"control.token=open sesame",
+					   "transfers.a.control.token=open sesame"};
+	static const char *const texts[] = {SHORT, SHORT "transfers: {a: {}}\n"};
+	struct sl_experiment *e;
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(open_set(texts[i], &sets[i], 1, &e), -EINVAL);
+		assert_non_null(strstr(said, "control.token_file=FILE"));
+		assert_null(strstr(said, "sesame"));
+	}
+}
+
+static void a_token_that_is_too_long_is_not_quoted(void **state)
+{
+	char text[400] = SHORT "control: {token: ";
+
+	memset(text + strlen(text), 'x', 130);
+	strcat(text, "}\n");
+	bad(text, 3, "text of at most 127 bytes");
+	assert_null(strstr(said, "xxx"));
+}
+
+static void a_token_in_a_file_that_all_users_can_read_is_told(void **state)
+{
+	char path[40];
+	struct sl_experiment *e;
+
+	for (int i = 0; i < 2; i++) {
+		make_file(path, SHORT "control: {token: open sesame}\n", i ? 0644 : 0640);
+		capture_begin();
+		assert_int_equal(sl_experiment_open(path, NULL, NULL, 0, &e), 0);
+		said = capture_end();
+		unlink(path);
+		if (i)
+			assert_non_null(strstr(said, "every user of this host can read"));
+		else
+			assert_string_equal(said, "");
+		assert_null(strstr(said, "sesame"));
+		sl_experiment_close(e);
+	}
+}
+
+/* What a run stores can be run again; the placeholder is not taken for a token. */
+static void a_token_that_was_not_stored_is_none(void **state)
+{
+	struct sl_experiment *e;
+
+	assert_int_equal(open_set(SHORT "control: {token: \"(not stored)\"}\n", NULL, 0, &e), 0);
+	assert_string_equal(e->control.token, "");
+	expect_said(3, "was not stored with the run");
+	sl_experiment_close(e);
+}
+
 static void frames_must_go_somewhere(void **state)
 {
 	bad("detector: {kind: pattern}\n", 1, "no sinks");
@@ -539,7 +642,7 @@ static void the_digest_changes_with_nothing_else(void **state)
 					      "ring.slots=65",	  "unit.workers=1",
 					      "unit.batch=1",	  "stages.veto.threshold=1",
 					      "frontend.drop=1",  "control.port=1",
-					      "control.token=t",  "emulate=none"};
+					      "control.wait_s=1", "emulate=none"};
 
 	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++)
 		assert_int_equal(digest_with(changes[i]), digest_with(NULL));
@@ -864,3 +967,8 @@ int main(void)
 
 	return cmocka_run_group_tests_name("experiment", tests, NULL, NULL);
 }
+		cmocka_unit_test(the_token_may_lie_in_a_file_of_its_own),
+		cmocka_unit_test(a_token_on_the_command_line_is_refused_and_not_quoted),
+		cmocka_unit_test(a_token_that_is_too_long_is_not_quoted),
+		cmocka_unit_test(a_token_in_a_file_that_all_users_can_read_is_told),
+		cmocka_unit_test(a_token_that_was_not_stored_is_none),

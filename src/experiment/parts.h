@@ -67,3 +67,8 @@ int sl_experiment_check_link(const struct sl_experiment *experiment, const struc
 int sl_experiment_check(const struct sl_experiment *experiment, unsigned bad);
 
 #endif
+/* token.c: no text of the configuration has the token of any transfer. */
+void sl_experiment_hide_tokens(struct sl_config *config);
+/* From its file, if there is one. Logged with file and line. */
+int sl_experiment_token(struct sl_experiment *experiment);
+

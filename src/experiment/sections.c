@@ -62,8 +62,12 @@ const struct sl_option sl_control_options[] = {
 		  "where the receiver answers front ends"),
 	SL_U32(struct sl_control_options, port, 47910, 0, 65535, "",
 	       "TCP port for it; 0: any free one (run prints it)"),
-	SL_STRING(struct sl_control_options, token, "",
-		  "secret that front ends must know; required off this host"),
+	SL_SECRET(struct sl_control_options, token,
+		  "secret that front ends must prove to know; required off this host; in a file "
+		  "of its own: token_file"),
+	SL_STRING(struct sl_control_options, token_file, "",
+		  "file whose first line is the token, readable by its owner alone; /dev/fd/3: an "
+		  "open descriptor"),
 	SL_F64(struct sl_control_options, wait_s, 60, 0, 1e9, "s",
 	       "how long either side waits for the other"),
 	SL_F64(struct sl_control_options, silence_s, 10, 1, 1e6, "s",

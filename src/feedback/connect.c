@@ -124,11 +124,10 @@ static int agree(struct sl_feedback_sender *b)
 	int err;
 
 	snprintf(hello.link, sizeof(hello.link), "%s", b->over.link->wire);
-	snprintf(hello.token, sizeof(hello.token), "%s", b->feedback->token);
 	sl_transfer_describe(&b->transfer, &offer);
 	err = b->over.link->sending->offer(b->over.state, &offer);
 	if (!err)
-		err = sl_client_hello(&b->client, &hello);
+		err = sl_client_hello(&b->client, &hello, b->feedback->token);
 	if (!err)
 		err = sl_client_offer(&b->client, &offer, &b->plan);
 	if (!err)

@@ -329,8 +329,10 @@ def message_fields(name):
     table = re.search(rf"struct field {name}_fields\[\] = {{(.*?)END", code, re.S)[1]
     found = []
     for kind, field in re.findall(r"F\((\w+), struct \w+, ([\w.]+)\)", table):
-        size = {"U16": "2", "U32": "4", "U64": "8", "BYTES": "16"}.get(kind)
-        if kind == "TEXT":
+        size = {"U16": "2", "U32": "4", "U64": "8"}.get(kind)
+        if kind == "BYTES" and "." in field:
+            size = "16"  # an address
+        elif kind in ("TEXT", "BYTES"):
             size = re.search(rf"\b{field}\[(\w+)\]", headers)[1]
             size = size if size.isdigit() else re.search(rf"{size} = (\d+)", headers)[1]
         found.append((field, int(size)))

@@ -8,7 +8,7 @@ import sys
 
 import lint
 
-VENDOR = ["yaml-0.1", "libisal", "hdf5", "jansson"]
+VENDOR = ["yaml-0.1", "libisal", "hdf5", "jansson", "nettle"]
 CUDA = "/usr/local/cuda/include"
 # Headers around what may be missing here, and is then missing in the build, too.
 OPTIONAL = {"src/gpu/cuda/library.h": "cuda.h", "src/gpu/opencl/library.h": "CL/cl.h"}

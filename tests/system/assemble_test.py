@@ -102,7 +102,7 @@ def open_loop(folder, ring, frames, stop=True):
     path = experiment(folder, detector={**SMALL, "frames": frames}, stages=["copy"], sinks=sinks,
                       ring={"slots": 4, "late_frames": 2, **ring}, **NONE)
     program = receiver(folder, path)
-    front_end = OpenLoop(argparse.Namespace(receiver=RECEIVER, port=47910, token="", source=SOURCE, module=0, rows=32,
+    front_end = OpenLoop(argparse.Namespace(receiver=RECEIVER, port=47910, token_file=None, source=SOURCE, module=0, rows=32,
                                             columns=100, frames=frames))
     module.struct.pack = without_credit
     try:

@@ -28,7 +28,7 @@ def in_process():
     spec = importlib.util.spec_from_file_location("frontend", ROOT / "examples/frontend.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module, module.FrontEnd(argparse.Namespace(receiver=RECEIVER, port=47910, token="", source=SOURCE, module=0,
+    return module, module.FrontEnd(argparse.Namespace(receiver=RECEIVER, port=47910, token_file=None, source=SOURCE, module=0,
                                                       rows=32, columns=100, frames=20))
 
 

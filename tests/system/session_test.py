@@ -82,7 +82,11 @@ def _(folder):
     check(re.search(r"late_frames: 8 +# default", text), "no default")
     for file in (folder / "data/000001").iterdir():
         check(b"opensesame" not in file.read_bytes(), f"{file.name} has the token")
-    equal(run("session", stored, "--root", "data", "--runs", 1, "--set", "control.token=other", folder=folder).process.returncode, 0, "again")
+    token = folder / "token"
+    token.write_text("another one\n")
+    token.chmod(0o600)
+    again = run("session", stored, "--root", "data", "--runs", 1, "--set", f"control.token_file={token}", folder=folder)
+    equal(again.process.returncode, 0, "again")
     intact(folder / "data/000002", 2)
 
 

@@ -18,6 +18,9 @@
 
 #include <sluice/option.h>
 
+/* In the place of a secret, wherever the tree is written. */
+#define SL_CONFIG_NOT_STORED "(not stored)"
+
 enum sl_node_kind { SL_NODE_SCALAR, SL_NODE_MAP, SL_NODE_LIST };
 
 /* Where a value comes from; the weakest first. */
@@ -41,7 +44,7 @@ struct sl_node {
 	enum sl_origin origin;
 	const char *only_kind; /* a default for sections of this `kind`; NULL: of any */
 	bool read;   /* a reader asked for the node; a node without a reader is an unknown key */
-	bool secret; /* written as "(not stored)" */
+	bool secret; /* written as SL_CONFIG_NOT_STORED */
 };
 
 struct sl_config {

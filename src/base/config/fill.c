@@ -178,6 +178,25 @@ void sl_config_excerpt(const char *text, char *out, size_t bytes)
 	strcpy(out + length, text[length] ? more : "");
 }
 
+/* Nothing is quoted. */
+static int fill_secret(const struct sl_config *config, const struct sl_node *node,
+		       const struct sl_option *option, void *base)
+{
+	char why[256];
+
+	if (node->origin == SL_ORIGIN_SET) {
+		sl_config_error(config, node,
+				"every user of this host can read a command line: put the secret "
+				"into a file and use --set %s_file=FILE",
+				node->path);
+		return -EINVAL;
+	}
+	if (!sl_option_set(option, base, node->text, why, sizeof(why)))
+		return 0;
+	sl_config_error(config, node, "is not right; %s", why);
+	return -EINVAL;
+}
+
 static int fill_one(const struct sl_config *config, const struct sl_node *node,
 		    const struct sl_option *option, void *base)
 {
@@ -194,6 +213,8 @@ static int fill_one(const struct sl_config *config, const struct sl_node *node,
 				node->kind == SL_NODE_MAP ? "map" : "list", why);
 		return -EINVAL;
 	}
+	if (option->type == SL_OPTION_SECRET)
+		return fill_secret(config, node, option, base);
 	err = sl_option_set(option, base, node->text, why, sizeof(why));
 	if (!err)
 		return 0;

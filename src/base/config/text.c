@@ -145,7 +145,7 @@ static void put_scalar(FILE *out, const struct sl_node *node)
 	}
 	putc(' ', out);
 	if (node->secret)
-		put_quoted(out, "(not stored)");
+		put_quoted(out, SL_CONFIG_NOT_STORED);
 	/* Unquoted, these would be no value. */
 	else if (sl_null_text(node->text, strlen(node->text)))
 		put_quoted(out, node->text);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/tcp/client.h"
+#include "control/tcp/proof.h"
 #include "net/net.h"
 
 enum { RETRY_NS = 50 * 1000 * 1000, ANSWER_MS = 10000, ATTEMPT_MS = 1000 };
@@ -156,12 +157,49 @@ static int expect(struct sl_client *client, enum sl_wire_type type, struct sl_wi
 	return message->type == type ? 0 : failed(client, -EPROTO);
 }
 
-int sl_client_hello(struct sl_client *client, const struct sl_wire_hello *hello)
+/* The receiver at this address may be another program that took the port first. */
+static int refuse_receiver(struct sl_client *client)
+{
+	snprintf(client->refusal, sizeof(client->refusal), "it does not know control.token");
+	if (!client->quiet)
+		sl_error("%s could not prove that it knows control.token: another program may "
+			 "listen there in its place; nothing was offered to it",
+			 client->peer);
+	return -ECONNREFUSED;
+}
+
+static int prove(struct sl_client *client, const struct sl_wire_hello *hello, const char *token)
+{
+	struct sl_wire_message answer, mine = {.type = SL_WIRE_PROOF};
+	struct sl_wire_challenge challenge;
+	int err = expect(client, SL_WIRE_CHALLENGE, &answer);
+
+	if (err)
+		return err;
+	challenge = answer.challenge;
+	sl_proof_make(SL_PROOF_FRONT_END, token, hello, &challenge, &mine.proof);
+	err = sl_channel_send(&client->channel, &mine);
+	if (err)
+		return failed(client, err);
+	err = expect(client, SL_WIRE_PROOF, &answer);
+	if (err)
+		return err;
+	if (!sl_proof_is_right(SL_PROOF_RECEIVER, token, hello, &challenge, &answer.proof))
+		return refuse_receiver(client);
+	return 0;
+}
+
+int sl_client_hello(struct sl_client *client, const struct sl_wire_hello *hello, const char *token)
 {
 	struct sl_wire_message message = {.type = SL_WIRE_HELLO, .hello = *hello};
-	int err = sl_channel_send(&client->channel, &message);
+	int err;
 
-	return err ? failed(client, err) : 0;
+	if (token[0])
+		sl_secret_fill(message.hello.nonce, sizeof(message.hello.nonce));
+	err = sl_channel_send(&client->channel, &message);
+	if (err)
+		return failed(client, err);
+	return token[0] ? prove(client, &message.hello, token) : 0;
 }
 
 int sl_client_offer(struct sl_client *client, const struct sl_offer *offer, struct sl_plan *plan)

@@ -31,7 +31,10 @@ int sl_client_connect(struct sl_client *client, const char *address, uint16_t po
 		      const volatile int *stop);
 void sl_client_close(struct sl_client *client);
 
-int sl_client_hello(struct sl_client *client, const struct sl_wire_hello *hello);
+/* With a token, both sides prove that they know it; the nonce of `hello` is set here. A receiver
+ * that cannot prove it is refused with -ECONNREFUSED before it is offered anything. "": there is
+ * no token. */
+int sl_client_hello(struct sl_client *client, const struct sl_wire_hello *hello, const char *token);
 int sl_client_offer(struct sl_client *client, const struct sl_offer *offer, struct sl_plan *plan);
 int sl_client_ready(struct sl_client *client);
 

@@ -20,6 +20,7 @@ struct stage {
 	int listener;
 	uint16_t port;
 	struct sl_client client;
+	enum sl_wire_type heard;
 };
 
 static int setup_stage(void **state)
@@ -153,7 +154,7 @@ static int offer_to(struct stage *s, const void *bytes, size_t n, bool hang_up, 
 	assert_int_equal(sl_client_connect(&s->client, ADDRESS, s->port, 5, NULL), 0);
 	assert_int_equal(s->client.answer_ms, 10000);
 	s->client.answer_ms = hang_up || bytes ? 5000 : 50;
-	assert_int_equal(sl_client_hello(&s->client, &greeting.hello), 0);
+	assert_int_equal(sl_client_hello(&s->client, &greeting.hello, ""), 0);
 	fd = accept(s->listener, NULL, NULL);
 	if (bytes)
 		assert_int_equal(write(fd, bytes, n), n);
@@ -303,7 +304,7 @@ static void a_whole_run_from_hello_to_bye(void **state)
 		assert_int_equal(
 			sl_client_connect(&client[m], ADDRESS, sl_server_port(w->server), 5, NULL),
 			0);
-		assert_int_equal(sl_client_hello(&client[m], &greeting.hello), 0);
+		assert_int_equal(sl_client_hello(&client[m], &greeting.hello, ""), 0);
 		assert_int_equal(sl_client_offer(&client[m], &request.offer, &plan[m]), 0);
 		assert_int_equal(plan[m].module, m);
 		assert_int_equal(plan[m].transfer, FIRST_TICKET + m);
@@ -345,7 +346,7 @@ static void a_refused_client_always_learns_why(void **state)
 		assert_int_equal(
 			sl_client_connect(&client, ADDRESS, sl_server_port(w->server), 5, NULL), 0);
 		capture_begin();
-		err = sl_client_hello(&client, &greeting.hello);
+		err = sl_client_hello(&client, &greeting.hello, "");
 		if (!err)
 			err = sl_client_offer(&client, &request.offer, &plan);
 		text = capture_end();
@@ -377,6 +378,102 @@ static void one_attempt_says_how_it_went_and_logs_nothing(void **state)
 	sl_client_close(&client);
 }
 
+/* ---- with a token ---- */
+
+#define TOKEN "correct horse battery staple"
+
+/* A program that took the receiver's port: it speaks the protocol and does not know the token. */
+static void *impostor(void *arg)
+{
+	struct stage *s = arg;
+	struct sl_channel channel;
+	struct sl_wire_message message = {.type = SL_WIRE_CHALLENGE};
+
+	sl_channel_init(&channel, accept(s->listener, NULL, NULL));
+	while (sl_channel_receive(&channel, 1000, &message) == 0)
+		;
+	message = (struct sl_wire_message){.type = SL_WIRE_CHALLENGE};
+	sl_channel_send(&channel, &message);
+	while (sl_channel_receive(&channel, 1000, &message) == 0)
+		;
+	/* The front end's own proof, sent back to it. */
+	sl_channel_send(&channel, &message);
+	/* What it hears next, if anything. */
+	while (sl_channel_receive(&channel, 1000, &message) == 0)
+		;
+	s->heard = message.type;
+	sl_channel_close(&channel);
+	return NULL;
+}
+
+static void a_receiver_that_does_not_know_the_token_gets_no_offer(void **state)
+{
+	struct stage *s = *state;
+	struct sl_wire_message greeting = hello(1);
+	const char *text;
+	pthread_t thread;
+	int err;
+
+	assert_int_equal(pthread_create(&thread, NULL, impostor, s), 0);
+	assert_int_equal(sl_client_connect(&s->client, ADDRESS, s->port, 5, NULL), 0);
+	capture_begin();
+	err = sl_client_hello(&s->client, &greeting.hello, TOKEN);
+	text = capture_end();
+	assert_int_equal(err, -ECONNREFUSED);
+	assert_non_null(strstr(text, "could not prove that it knows control.token"));
+	assert_string_equal(s->client.refusal, "it does not know control.token");
+	sl_client_close(&s->client);
+	pthread_join(thread, NULL);
+	assert_int_equal(s->heard, SL_WIRE_PROOF); /* no OFFER came after it */
+}
+
+static int greet_with(struct world *w, const char *token, const char **text)
+{
+	static struct sl_client client;
+	struct sl_wire_message greeting = hello(1), request = offer(0);
+	struct sl_plan plan;
+	int err;
+
+	assert_int_equal(sl_client_connect(&client, ADDRESS, sl_server_port(w->server), 5, NULL),
+			 0);
+	capture_begin();
+	err = sl_client_hello(&client, &greeting.hello, token);
+	if (!err)
+		err = sl_client_offer(&client, &request.offer, &plan);
+	*text = capture_end();
+	sl_client_close(&client);
+	return err;
+}
+
+static void both_sides_prove_that_they_know_the_token(void **state)
+{
+	struct world *w = *state;
+	const char *text;
+	struct runner r;
+
+	run(&r, w);
+	assert_int_equal(greet_with(w, "secret", &text), 0);
+	assert_int_equal(greet_with(w, "secrets", &text), -ECONNREFUSED);
+	assert_non_null(strstr(text, "wrong control.token"));
+	assert_int_equal(greet_with(w, "", &text), -ECONNREFUSED);
+	assert_non_null(strstr(text, "challenge and response"));
+	halt(&r);
+	assert_int_equal(w->accepted, 1);
+}
+
+static void a_token_on_one_side_alone_is_told(void **state)
+{
+	struct world *w = *state;
+	const char *text;
+	struct runner r;
+
+	run(&r, w);
+	assert_int_equal(greet_with(w, TOKEN, &text), -ECONNREFUSED);
+	assert_non_null(strstr(text, "set the same on both sides"));
+	halt(&r);
+	assert_int_equal(w->accepted, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -397,6 +494,10 @@ int main(void)
 		CASE(a_whole_run_from_hello_to_bye),
 		CASE(a_refused_client_always_learns_why),
 		CASE(one_attempt_says_how_it_went_and_logs_nothing),
+		CLIENT(a_receiver_that_does_not_know_the_token_gets_no_offer),
+		cmocka_unit_test_setup_teardown(both_sides_prove_that_they_know_the_token,
+						setup_with_token, teardown),
+		CASE(a_token_on_one_side_alone_is_told),
 	};
 
 	sl_log_level(

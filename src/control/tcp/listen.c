@@ -11,6 +11,9 @@
 
 enum { LISTEN_BACKLOG = 64 };
 
+/* A shorter token can be found by trying, against one recorded exchange of proofs. */
+enum { LONG_ENOUGH = 16 };
+
 const char *sl_server_peer(const struct sl_server_options *options)
 {
 	return options->peer ? options->peer : "front end";
@@ -41,10 +44,14 @@ int sl_server_listen(const struct sl_server_options *o, int *listener)
 	}
 	if (!o->token[0] && !sl_net_same_host(&at)) {
 		sl_error("%s.address: %s can be reached from other hosts, and plans hold keys: set "
-			 "control.token to the same secret on both sides",
+			 "control.token_file to a file with the same secret on both sides",
 			 section, o->address);
 		return -EPERM;
 	}
+	if (strlen(o->token) < LONG_ENOUGH && !sl_net_same_host(&at))
+		sl_warn("control.token has less than %d characters and can be guessed: 'head -c 32 "
+			"/dev/urandom | base64' makes a good one",
+			LONG_ENOUGH);
 	fd = socket(at.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "control/tcp/channel.h"
 #include "control/tcp/listen.h"
+#include "control/tcp/proof.h"
 #include "control/tcp/server.h"
 #include "control/tcp/server_private.h"
 #include "net/net.h"
@@ -105,13 +106,12 @@ void sl_server_refuse(struct sl_server *server, struct connection *c, const char
 	hang_up(server, c);
 }
 
-static void greet(struct sl_server *server, struct connection *c, const struct sl_wire_hello *hello)
+static void admit(struct sl_server *server, struct connection *c)
 {
 	const struct sl_server_options *o = &server->options;
+	const struct sl_wire_hello *hello = &c->hello;
 
-	if (o->token[0] && !sl_wire_same_token(o->token, hello->token))
-		sl_server_refuse(server, c, "wrong control.token");
-	else if (server->started && !server->options.rejoin)
+	if (server->started && !server->options.rejoin)
 		sl_server_refuse(server, c, "the run has already started");
 	else if (strcmp(hello->link, o->link) != 0)
 		sl_server_refuse(
@@ -127,10 +127,51 @@ static void greet(struct sl_server *server, struct connection *c, const struct s
 	else if (!hello->modules || hello->modules > o->modules)
 		sl_server_refuse(server, c, "%u modules offered, the experiment has %u",
 				 hello->modules, o->modules);
-	else {
-		c->hello = *hello;
+	else
 		c->phase = OFFERING;
+}
+
+/* A stranger is told nothing about the experiment before it has proven that it knows the token. */
+static void greet(struct sl_server *server, struct connection *c, const struct sl_wire_hello *hello)
+{
+	const char *token = server->options.token;
+	struct sl_wire_message challenge = {.type = SL_WIRE_CHALLENGE};
+
+	c->hello = *hello;
+	if (!token[0] && sl_proof_is_asked(hello)) {
+		sl_server_refuse(server, c,
+				 "it has a control.token, and there is none here: set the same on "
+				 "both sides");
+	} else if (!token[0]) {
+		admit(server, c);
+	} else if (!sl_proof_is_asked(hello)) {
+		sl_server_refuse(server, c,
+				 "control.token has to be proven by challenge and response, and "
+				 "its HELLO has no nonce");
+	} else {
+		sl_secret_fill(challenge.challenge.nonce, sizeof(challenge.challenge.nonce));
+		c->challenge = challenge.challenge;
+		c->phase = PROVING;
+		if (sl_channel_send(&c->channel, &challenge))
+			hang_up(server, c);
 	}
+}
+
+static void check_proof(struct sl_server *server, struct connection *c,
+			const struct sl_wire_proof *proof)
+{
+	const char *token = server->options.token;
+	struct sl_wire_message mine = {.type = SL_WIRE_PROOF};
+
+	if (!sl_proof_is_right(SL_PROOF_FRONT_END, token, &c->hello, &c->challenge, proof)) {
+		sl_server_refuse(server, c, "wrong control.token");
+		return;
+	}
+	sl_proof_make(SL_PROOF_RECEIVER, token, &c->hello, &c->challenge, &mine.proof);
+	if (sl_channel_send(&c->channel, &mine))
+		hang_up(server, c);
+	else
+		admit(server, c);
 }
 
 static void answer(struct sl_server *server, struct connection *c, const struct sl_offer *offer)
@@ -217,6 +258,8 @@ static void handle(struct sl_server *server, struct connection *c,
 {
 	if (message->type == SL_WIRE_HELLO && c->phase == GREETING)
 		greet(server, c, &message->hello);
+	else if (message->type == SL_WIRE_PROOF && c->phase == PROVING)
+		check_proof(server, c, &message->proof);
 	else if (message->type == SL_WIRE_OFFER && c->phase == OFFERING && !c->waiting)
 		answer(server, c, &message->offer);
 	else if (message->type == SL_WIRE_READY && c->phase == PLANNED)
@@ -258,9 +301,9 @@ static void listen_to(struct sl_server *server, struct connection *c)
 		hang_up(server, c);
 }
 
-/* A place for one more. The connection that has been silent longest since it came gives way, so
- * that strangers that connect and wait keep no front end out. NULL: every peer has said what it
- * is. */
+/* A place for one more. Of the connections that have not said or not proven what they are, the one
+ * that has been silent longest gives way, so that strangers that connect and wait keep no front
+ * end out. NULL: there is none. */
 static struct connection *free_place(struct sl_server *server)
 {
 	struct connection *end = server->connection + CONNECTIONS, *silent = NULL;
@@ -268,12 +311,12 @@ static struct connection *free_place(struct sl_server *server)
 	for (struct connection *c = server->connection; c < end; c++) {
 		if (c->phase == FREE)
 			return c;
-		if (c->phase == GREETING && (!silent || c->heard_ns < silent->heard_ns))
+		if (c->phase <= PROVING && (!silent || c->heard_ns < silent->heard_ns))
 			silent = c;
 	}
 	if (silent)
 		sl_server_refuse(server, silent,
-				 "it has said nothing, and there is no place for more");
+				 "it has not said what it is, and there is no place for more");
 	return silent;
 }
 

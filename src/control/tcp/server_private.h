@@ -7,14 +7,15 @@
 
 enum { CONNECTIONS = SL_SERVER_FDS - 1, MODULES = 64 };
 
-enum phase { FREE, GREETING, OFFERING, PLANNED, READY, RUNNING, OVER };
+enum phase { FREE, GREETING, PROVING, OFFERING, PLANNED, READY, RUNNING, OVER };
 
 struct connection {
 	enum phase phase;
 	struct sl_channel channel;
 	struct sl_wire_hello hello;
-	uint32_t offers; /* so far */
-	bool waiting;	 /* for the answer to this one */
+	struct sl_wire_challenge challenge; /* that it has to answer; with a token */
+	uint32_t offers;		    /* so far */
+	bool waiting;			    /* for the answer to this one */
 	struct sl_offer offer;
 	uint64_t heard_ns;  /* when it last said something */
 	uint64_t failed_ns; /* when a reliable connection was seen to have failed; 0: none has */

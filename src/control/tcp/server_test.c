@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/tcp/proof.h"
 #include "control/tcp/testing.h"
 #include "lib/capture.h"
 
@@ -561,7 +562,7 @@ static void a_crowd_of_silent_peers_shuts_nobody_out(void **state)
 		sl_server_poll(w->server, 0);
 		arrive(w);
 	}
-	expect_refusal(w, first, "it has said nothing");
+	expect_refusal(w, first, "it has not said what it is");
 	ready_peer(w, 0, &transfer);
 	assert_int_equal(sl_server_planned(w->server), 1);
 }
@@ -655,24 +656,103 @@ static void one_front_end_after_the_other_may_come(void **state)
 	}
 }
 
+static struct sl_wire_message hello_with_nonce(void)
+{
+	struct sl_wire_message message = hello(1);
+
+	memset(message.hello.nonce, 0x5a, sizeof(message.hello.nonce));
+	return message;
+}
+
+/* HELLO, and the answer to the challenge by that token. */
+static struct sl_wire_message prove(struct world *w, struct sl_channel *peer, const char *token)
+{
+	const struct sl_wire_message greeting = hello_with_nonce();
+	struct sl_wire_message answer, proof = {.type = SL_WIRE_PROOF};
+
+	say(peer, greeting);
+	assert_int_equal(hear(w, peer, &answer), 1);
+	assert_int_equal(answer.type, SL_WIRE_CHALLENGE);
+	sl_proof_make(SL_PROOF_FRONT_END, token, &greeting.hello, &answer.challenge, &proof.proof);
+	say(peer, proof);
+	return proof;
+}
+
 static void only_the_right_token_opens(void **state)
 {
 	static const char *const wrong[] = {"", "s", "secre", "secret2", "Secret", "terces"};
 	struct world *w = *state;
-	struct sl_wire_message message;
+	struct sl_wire_message proof;
 	struct sl_channel *peer;
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-		message = hello(1);
-		strcpy(message.hello.token, wrong[i]);
 		peer = arrive(w);
-		say(peer, message);
+		prove(w, peer, wrong[i]);
 		expect_refusal(w, peer, "wrong control.token");
 	}
-	message = hello(1);
-	strcpy(message.hello.token, "secret");
 	peer = arrive(w);
-	say(peer, message);
+	say(peer, hello(1));
+	expect_refusal(w, peer, "challenge and response");
+	peer = arrive(w);
+	proof = prove(w, peer, "secret");
+	expect_word(w, peer, SL_WIRE_PROOF);
+	plan_for(w, peer, 0);
+
+	/* What was recorded opens nothing: the receiver's nonce is another one. */
+	peer = arrive(w);
+	say(peer, hello_with_nonce());
+	expect_word(w, peer, SL_WIRE_CHALLENGE);
+	say(peer, proof);
+	expect_refusal(w, peer, "wrong control.token");
+}
+
+static void no_word_takes_the_place_of_a_proof(void **state)
+{
+	struct world *w = *state;
+	const struct sl_wire_message words[] = {offer(0), hello(1), word(SL_WIRE_READY),
+						count(SL_WIRE_COUNT, FIRST_TICKET, 1)};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		struct sl_channel *peer = arrive(w);
+
+		say(peer, hello_with_nonce());
+		expect_word(w, peer, SL_WIRE_CHALLENGE);
+		say(peer, words[i]);
+		expect_refusal(w, peer, "was not expected now");
+	}
+	assert_int_equal(w->accepted, 0);
+}
+
+/* Which experiment runs here is none of a stranger's business. */
+static void a_stranger_learns_nothing_before_its_proof(void **state)
+{
+	struct world *w = *state;
+	struct sl_wire_message greeting = hello_with_nonce();
+	struct sl_channel *peer = arrive(w);
+
+	strcpy(greeting.hello.detector, "eiger");
+	greeting.hello.modules = 60;
+	say(peer, greeting);
+	expect_word(w, peer, SL_WIRE_CHALLENGE);
+	say(peer, word(SL_WIRE_PROOF));
+	expect_refusal(w, peer, "wrong control.token");
+}
+
+static void a_crowd_without_proofs_shuts_nobody_out(void **state)
+{
+	struct world *w = *state;
+	struct sl_channel *first = arrive(w), *peer;
+
+	say(first, hello_with_nonce());
+	expect_word(w, first, SL_WIRE_CHALLENGE);
+	for (int i = 0; i < 79; i++) { /* more than it has room for */
+		sl_server_poll(w->server, 0);
+		say(arrive(w), hello_with_nonce());
+	}
+	expect_refusal(w, first, "it has not said what it is");
+	peer = arrive(w);
+	prove(w, peer, "secret");
+	expect_word(w, peer, SL_WIRE_PROOF);
 	plan_for(w, peer, 0);
 }
 
@@ -769,8 +849,11 @@ int main(void)
 		IMPATIENT(a_front_end_that_goes_on_counting_stays),
 		cmocka_unit_test_setup_teardown(one_front_end_after_the_other_may_come,
 						setup_rejoin, teardown),
-		cmocka_unit_test_setup_teardown(only_the_right_token_opens, setup_with_token,
-						teardown),
+#define TOKEN(f) cmocka_unit_test_setup_teardown(f, setup_with_token, teardown)
+		TOKEN(only_the_right_token_opens),
+		TOKEN(no_word_takes_the_place_of_a_proof),
+		TOKEN(a_stranger_learns_nothing_before_its_proof),
+		TOKEN(a_crowd_without_proofs_shuts_nobody_out),
 		CASE(a_port_in_use_is_told_with_what_to_do),
 		cmocka_unit_test(other_hosts_need_a_token),
 		cmocka_unit_test(what_is_no_address_is_refused),

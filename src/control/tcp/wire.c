@@ -34,7 +34,9 @@ static const struct field hello_fields[] = {
 	F(U64, struct sl_wire_hello, experiment),
 	F(TEXT, struct sl_wire_hello, link),
 	F(TEXT, struct sl_wire_hello, detector),
-	F(TEXT, struct sl_wire_hello, token),
+	F(BYTES, struct sl_wire_hello, reserved),
+	LATER,
+	F(BYTES, struct sl_wire_hello, nonce),
 	END,
 };
 
@@ -113,18 +115,27 @@ static const struct field count_fields[] = {
 
 static const struct field bye_fields[] = {LATER, F(U16, struct sl_wire_bye, more), END};
 static const struct field error_fields[] = {F(TEXT, struct sl_wire_error, text), END};
+static const struct field challenge_fields[] = {F(BYTES, struct sl_wire_challenge, nonce), END};
+static const struct field proof_fields[] = {F(BYTES, struct sl_wire_proof, proof), END};
 static const struct field no_fields[] = {END};
 
 static const struct {
 	const char *name;
 	const struct field *fields;
 } types[SL_WIRE_TYPES] = {
-	[SL_WIRE_HELLO] = {"HELLO", hello_fields}, [SL_WIRE_OFFER] = {"OFFER", offer_fields},
-	[SL_WIRE_PLAN] = {"PLAN", plan_fields},	   [SL_WIRE_READY] = {"READY", no_fields},
-	[SL_WIRE_START] = {"START", no_fields},	   [SL_WIRE_COUNT] = {"COUNT", count_fields},
-	[SL_WIRE_DONE] = {"DONE", count_fields},   [SL_WIRE_STOP] = {"STOP", no_fields},
-	[SL_WIRE_BYE] = {"BYE", bye_fields},	   [SL_WIRE_ERROR] = {"ERROR", error_fields},
+	[SL_WIRE_HELLO] = {"HELLO", hello_fields},
+	[SL_WIRE_OFFER] = {"OFFER", offer_fields},
+	[SL_WIRE_PLAN] = {"PLAN", plan_fields},
+	[SL_WIRE_READY] = {"READY", no_fields},
+	[SL_WIRE_START] = {"START", no_fields},
+	[SL_WIRE_COUNT] = {"COUNT", count_fields},
+	[SL_WIRE_DONE] = {"DONE", count_fields},
+	[SL_WIRE_STOP] = {"STOP", no_fields},
+	[SL_WIRE_BYE] = {"BYE", bye_fields},
+	[SL_WIRE_ERROR] = {"ERROR", error_fields},
 	[SL_WIRE_AGAIN] = {"AGAIN", no_fields},
+	[SL_WIRE_CHALLENGE] = {"CHALLENGE", challenge_fields},
+	[SL_WIRE_PROOF] = {"PROOF", proof_fields},
 };
 
 static bool at_end(const struct field *field)
@@ -292,16 +303,4 @@ int sl_wire_decode(const void *in, size_t bytes, struct sl_wire_message *message
 const char *sl_wire_name(enum sl_wire_type type)
 {
 	return type > 0 && type < SL_WIRE_TYPES ? types[type].name : "?";
-}
-
-bool sl_wire_same_token(const char *a, const char *b)
-{
-	unsigned char difference = 0;
-
-	for (size_t i = 0; i < sizeof(((struct sl_wire_hello *)0)->token); i++) {
-		difference |= (unsigned char)(*a ^ *b);
-		a += *a != 0;
-		b += *b != 0;
-	}
-	return !difference;
 }

@@ -7,7 +7,9 @@
  *            is an error.
  *
  *              front end                           receiver
- *              HELLO, OFFER per module      ->     PLAN per offer
+ *              HELLO                        ->     with control.token: CHALLENGE
+ *              (then) PROOF                 ->     PROOF: both know the token (proof.h)
+ *              OFFER per module             ->     PLAN per offer
  *              READY                        ->     START
  *              COUNT per module, often      ->     STOP, at any time
  *              DONE per module, at the end  ->     BYE
@@ -23,9 +25,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/secret.h"
 #include "core/plan.h"
 
-enum { SL_WIRE_VERSION = 2, SL_WIRE_HEADER = 12, SL_WIRE_MAX = 1024 };
+enum { SL_WIRE_VERSION = 2, SL_WIRE_HEADER = 12, SL_WIRE_MAX = 1024, SL_WIRE_NONCE = 32 };
 
 enum sl_wire_type {
 	SL_WIRE_HELLO = 1,
@@ -39,6 +42,8 @@ enum sl_wire_type {
 	SL_WIRE_BYE,
 	SL_WIRE_ERROR,
 	SL_WIRE_AGAIN,
+	SL_WIRE_CHALLENGE,
+	SL_WIRE_PROOF,
 	SL_WIRE_TYPES,
 };
 
@@ -46,7 +51,19 @@ struct sl_wire_hello {
 	uint16_t modules;    /* OFFERs that follow */
 	uint64_t host;	     /* equal to the receiver's: one clock */
 	uint64_t experiment; /* digest of what both must agree on; see sl_experiment_digest */
-	char link[16], detector[32], token[64];
+	char link[16], detector[32];
+	/* Zeros. Front ends from before CHALLENGE sent the token here, readable by anyone. */
+	uint8_t reserved[64];
+	/* Random; zeros: this front end has no token, and asks for no proof. */
+	uint8_t nonce[SL_WIRE_NONCE];
+};
+
+struct sl_wire_challenge {
+	uint8_t nonce[SL_WIRE_NONCE]; /* random, the receiver's */
+};
+
+struct sl_wire_proof {
+	uint8_t proof[SL_SECRET_PROOF_BYTES];
 };
 
 struct sl_wire_count {
@@ -75,6 +92,8 @@ struct sl_wire_message {
 		struct sl_wire_count count; /* COUNT and DONE */
 		struct sl_wire_bye bye;
 		struct sl_wire_error error;
+		struct sl_wire_challenge challenge;
+		struct sl_wire_proof proof;
 	};
 };
 
@@ -84,9 +103,6 @@ int sl_wire_encode(const struct sl_wire_message *message, void *out, size_t byte
 /* Bytes used; 0: not all there yet; -EPROTO: not this protocol; -EPROTONOSUPPORT: another
  * version. */
 int sl_wire_decode(const void *in, size_t bytes, struct sl_wire_message *message);
-
-/* Same length of work whatever matches: a token is not found out character by character. */
-bool sl_wire_same_token(const char *a, const char *b);
 
 const char *sl_wire_name(enum sl_wire_type type);
 
