@@ -133,6 +133,8 @@ static void poll_sources(void *state, uint64_t now_ns)
 		newest = progress[m].reached > newest ? progress[m].reached : newest;
 		sight.arrived = progress[m].arrived;
 		sight.idle = progress[m].idle;
+		if (!m || progress[m].looked_ns < sight.looked_ns)
+			sight.looked_ns = progress[m].looked_ns;
 	}
 	silent = sl_watch_look(&o->watch, &o->limits, &sight, now_ns) == SL_WATCH_SILENT;
 	lags = sl_watch_look(&o->lag, &lag_limits, &sight, now_ns) == SL_WATCH_SILENT &&

@@ -8,7 +8,13 @@
 #include "base/bell.h"
 #include "core/ring.h"
 
-enum { STATE_BITS = 2, PROGRESS_BITS = 24, AWAY_WORDS = SL_RING_AWAY / 64, LINE = 64 };
+enum {
+	STATE_BITS = 2,
+	PROGRESS_BITS = 24,
+	AWAY_WORDS = SL_RING_AWAY / 64,
+	LINE = 64,
+	LOOKED_NS = 20000
+};
 
 static uint64_t word(uint64_t sequence, enum sl_slot_state state)
 {
@@ -186,6 +192,15 @@ void sl_ring_reach(struct sl_ring *ring, uint64_t sequence, uint32_t module)
 	}
 }
 
+void sl_ring_looked(struct sl_ring *ring, uint32_t module, uint64_t ns)
+{
+	_Atomic uint64_t *looked = &ring->lane[module].looked_ns;
+
+	/* Not at each pass of a thread that spins: the assembler reads this cache line. */
+	if (ns && ns - atomic_load_explicit(looked, memory_order_relaxed) >= LOOKED_NS)
+		atomic_store_explicit(looked, ns, memory_order_release);
+}
+
 static _Atomic uint64_t *away_word(const struct sl_ring *ring, uint64_t sequence, uint32_t module)
 {
 	return &ring->lane[module].away[sequence / 64 % AWAY_WORDS];
@@ -339,6 +354,11 @@ uint64_t sl_ring_reached(const struct sl_ring *ring, uint32_t module)
 	return atomic_load_explicit(&ring->lane[module].reached, memory_order_acquire);
 }
 
+uint64_t sl_ring_looked_at(const struct sl_ring *ring, uint32_t module)
+{
+	return atomic_load_explicit(&ring->lane[module].looked_ns, memory_order_acquire);
+}
+
 uint64_t sl_ring_opened(const struct sl_ring *ring, uint32_t module)
 {
 	return atomic_load_explicit(&ring->lane[module].opened, memory_order_acquire);
@@ -364,5 +384,6 @@ void sl_ring_rewind(struct sl_ring *ring, uint32_t module, uint64_t sequence)
 	for (uint64_t k = sequence; k < reached; k++)
 		atomic_fetch_and_explicit(away_word(ring, k, module), ~(UINT64_C(1) << k % 64),
 					  memory_order_relaxed);
+	atomic_store_explicit(&ring->lane[module].looked_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&ring->lane[module].reached, sequence, memory_order_release);
 }

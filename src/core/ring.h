@@ -64,6 +64,9 @@ struct sl_lane { /* one per module */
 	alignas(64) _Atomic uint64_t reached;
 	_Atomic uint64_t turned_away;
 	_Atomic uint64_t *away;
+	/* Everything that came by then has been taken (look.h); 0: no link has the module yet.
+	 * Released by looked, acquired by looked_at: events of what was taken are seen. */
+	_Atomic uint64_t looked_ns;
 	/* The assembler's: sequences below it have had their cell opened; how many were released.
 	 */
 	alignas(64) _Atomic uint64_t opened;
@@ -157,6 +160,10 @@ void sl_ring_progress(struct sl_ring *ring, uint64_t sequence, uint32_t module, 
 void sl_ring_reach(struct sl_ring *ring, uint64_t sequence, uint32_t module);
 void sl_ring_turn_away(struct sl_ring *ring, uint64_t sequence, uint32_t module);
 
+/* What came of module by this time has been taken, as sl_look_pass() says; 0: nothing new is known.
+ * UINT64_MAX: nothing more will be taken. Times that differ by less than 20 us may be left out. */
+void sl_ring_looked(struct sl_ring *ring, uint32_t module, uint64_t ns);
+
 /* The module-frame is proven complete: everything written to its block so far is visible to who
  * sees the event. */
 void sl_ring_raise(struct sl_ring *ring, uint64_t sequence, uint32_t module, uint64_t now_ns);
@@ -194,6 +201,7 @@ uint64_t sl_ring_opened(const struct sl_ring *ring, uint32_t module);
 uint32_t sl_ring_packets(const struct sl_ring *ring, uint64_t sequence, uint32_t module);
 bool sl_ring_was_turned_away(const struct sl_ring *ring, uint64_t sequence, uint32_t module);
 uint64_t sl_ring_reached(const struct sl_ring *ring, uint32_t module);
+uint64_t sl_ring_looked_at(const struct sl_ring *ring, uint32_t module);
 
 /* Cells of module that hold something: reached, and not yet released. */
 uint32_t sl_ring_used(const struct sl_ring *ring, uint32_t module);

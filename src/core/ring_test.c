@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -61,6 +62,33 @@ static void shape_is_aligned_and_no_power_of_two(void **state)
 	assert_true(f->ring.slot_stride >= MODULES * f->ring.block_stride);
 	assert_true(sl_ring_block(&f->ring, SLOTS - 1, MODULES - 1) + f->ring.block_bytes <=
 		    (uint8_t *)f->region.base + f->region.bytes);
+}
+
+/* Every size up to two pages and around larger ones: no block reaches into the next one, small
+ * blocks lie an odd number of cache lines apart, and no slot begins where another one ends. */
+static void blocks_of_any_size_lie_apart(void **state)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	for (uint64_t pixels = 1; pixels < 9 * page; pixels++) {
+		struct sl_region region = {.bytes = UINT64_MAX};
+		struct sl_ring ring;
+		uint64_t bytes = pixels + SL_RECORD_BYTES, most;
+
+		if (pixels > 2 * page && (pixels + SL_RECORD_BYTES + 2) % page > 4)
+			continue;
+		assert_int_equal(sl_ring_init(&ring, &region, NULL, 2, 3, pixels), 0);
+		most = bytes <= page / 2 ? 2 * 64 : page;
+		assert_in_range(ring.block_stride, bytes, bytes + most - 1);
+		if (bytes <= page / 2)
+			assert_int_equal(ring.block_stride % 128, 64);
+		else
+			assert_int_equal(ring.block_stride % page, 0);
+		assert_in_range(ring.slot_stride, 3 * ring.block_stride,
+				3 * ring.block_stride + page);
+		assert_int_equal(sl_ring_region_bytes(2, 3, pixels), 2 * ring.slot_stride);
+		sl_ring_fini(&ring);
+	}
 }
 
 static void a_region_too_small_is_refused(void **state)
@@ -423,6 +451,7 @@ int main(void)
 		CASE(shape_is_aligned_and_no_power_of_two),
 		CASE(a_region_too_small_is_refused),
 		CASE(lines_with_a_pitch_have_their_record_behind_the_last),
+		cmocka_unit_test(blocks_of_any_size_lie_apart),
 		cmocka_unit_test(a_rectangle_lies_inside_its_block),
 		CASE(nothing_may_be_placed_before_opening),
 		CASE(slots_open_in_order_up_to_the_ring_and_the_limit),

@@ -30,7 +30,9 @@ static bool is_silent(const struct sl_watch *watch, const struct sl_watch_limits
 	bool begun = sight->arrived || sight->packets;
 	uint64_t limit_ns = begun ? limits->silence_ns : limits->first_ns;
 
-	return limit_ns && quiet_ns > limit_ns && sight->idle - watch->quiet_idle >= limits->looks;
+	return limit_ns && quiet_ns > limit_ns &&
+	       sight->idle - watch->quiet_idle >= limits->looks &&
+	       (!sight->looked_ns || sight->looked_ns >= watch->quiet_since_ns + limit_ns);
 }
 
 enum sl_watch_says sl_watch_look(struct sl_watch *watch, const struct sl_watch_limits *limits,
@@ -60,6 +62,7 @@ enum sl_watch_says sl_watch_module(struct sl_watch *watch, const struct sl_watch
 		.arrived = p->reached > p->first ? p->reached : 0,
 		.packets = p->reached > p->first ? p->packets : 0,
 		.idle = p->idle,
+		.looked_ns = p->looked_ns,
 		.held = sl_progress_is_held(p),
 	};
 

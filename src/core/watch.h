@@ -5,8 +5,9 @@
  *            It is drained when it has been quiet for SL_WATCH_DRAIN_NS and the link has looked
  *            SL_WATCH_LOOKS times meanwhile and found nothing: packets may be on their way longer
  *            than the word that they were sent, and a link thread without a cpu sees nothing. It is
- *            silent when it has been quiet for its limit. A source that cannot send, because no
- *            slot is open for its next block, is held: that is not silence.
+ *            silent when it has been quiet for its limit, as far as the link has looked: packets
+ *            that wait in a buffer of this host are no silence. A source that cannot send, because
+ *            no slot is open for its next block, is held: that is not silence.
  * Threads:   pure functions of what is passed in, times included. The watch is the caller's. */
 #ifndef SL_CORE_WATCH_H
 #define SL_CORE_WATCH_H
@@ -25,6 +26,7 @@ struct sl_progress {	/* what was seen of one module's data */
 	uint32_t packets;	/* of sequence reached - 1 */
 	uint32_t packets_whole; /* of a block; 0: not known */
 	uint64_t idle;		/* how often the link looked and found nothing */
+	uint64_t looked_ns;	/* what came by then has been taken (look.h); 0: not known */
 	uint64_t arrived;	/* packets that were placed, of all modules together */
 	bool waits;		/* it can be held back: by credits, or told to come again */
 	bool failed;		/* its reliable connection has: nothing more will come */
@@ -47,7 +49,7 @@ struct sl_watch_limits {
 
 struct sl_sight {		   /* what there is of a source at one moment */
 	uint64_t arrived, packets; /* one of them changes when data come; both 0: none so far */
-	uint64_t idle;		   /* as above */
+	uint64_t idle, looked_ns;  /* as above */
 	uint64_t word_ns;	   /* when it last spoke; 0: it does not */
 	bool held;
 };

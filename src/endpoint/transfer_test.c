@@ -34,6 +34,38 @@ static struct sl_work two_pieces(struct shape shape, uint8_t *at, uint32_t bytes
 	return work;
 }
 
+/* Every range of two pieces: the bytes between, and no others. */
+static void bytes_go_to_the_pieces_that_they_belong_to(void **state)
+{
+	for (uint32_t first = 0; first <= 8; first++)
+		for (uint32_t offset = 0; offset <= 8; offset++)
+			for (uint32_t bytes = 0; offset + bytes <= 8; bytes++) {
+				uint8_t to[2][10], from[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+				struct sl_piece piece[SL_QP_PIECES] = {{to[0] + 1, first},
+								       {to[1] + 1, 8 - first}};
+				struct sl_roce_piece out[SL_QP_PIECES];
+				unsigned n = sl_pieces_gather(piece, offset, bytes, out), sum = 0;
+
+				memset(to, 0, sizeof(to));
+				sl_pieces_scatter(piece, offset, from, bytes);
+				for (uint32_t i = 0; i < 8; i++) {
+					uint32_t in = i < first ? to[0][1 + i]
+								: to[1][1 + i - first];
+					bool within = i >= offset && i < offset + bytes;
+
+					assert_int_equal(in, within ? from[i - offset] : 0);
+				}
+				assert_int_equal(to[0][0] | to[1][0] | to[0][1 + first] |
+							 to[1][9 - first],
+						 0);
+				for (unsigned i = 0; i < n; i++) {
+					assert_memory_equal(out[i].data, from + sum, out[i].bytes);
+					sum += out[i].bytes;
+				}
+				assert_int_equal(sum, bytes);
+			}
+}
+
 static void check_receive(const struct sl_completion *done, struct shape shape, uint32_t bytes)
 {
 	bool write = shape.kind == SL_ROCE_KIND_WRITE;
@@ -277,12 +309,18 @@ static void test_quiet(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_uc),		 TEST_V6(test_uc),
-		TEST(test_rc),		 TEST_V6(test_rc),
-		TEST(test_megabytes),	 TEST(test_ud),
-		TEST_V6(test_ud),	 TEST(test_both_ways),
-		TEST_V6(test_both_ways), TEST(test_chosen_address),
+		TEST(test_uc),
+		TEST_V6(test_uc),
+		TEST(test_rc),
+		TEST_V6(test_rc),
+		TEST(test_megabytes),
+		TEST(test_ud),
+		TEST_V6(test_ud),
+		TEST(test_both_ways),
+		TEST_V6(test_both_ways),
+		TEST(test_chosen_address),
 		TEST(test_quiet),
+		cmocka_unit_test(bytes_go_to_the_pieces_that_they_belong_to),
 	};
 
 	return cmocka_run_group_tests_name("endpoint_transfer", tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "receiver/private.h"
 
 /* An offer of more is one without end. */
@@ -197,6 +198,8 @@ int sl_receiver_accept(struct sl_receiver *r, const struct sl_offer *offer, bool
 			 strerror(-err));
 		return err;
 	}
+	/* From now on the link looks for it: nothing of it is late before that. */
+	sl_ring_looked(&r->ring, offer->module, sl_clock_ns());
 	s->offer = *offer;
 	s->plan = *plan;
 	r->plans++;

@@ -1,7 +1,9 @@
 /* opcode.h - what each opcode means: its headers, its place in a message, its payload.
  *
  * Model:     one table over the whole opcode byte, for RC, UC, UD and CNP; parser, requester and
- *            responder read it and know no opcode by number. */
+ *            responder read it and know no opcode by number. Reserved opcodes have a row where
+ *            they must be answered: on RC, with NAK invalid request. Their headers are unknown, so
+ *            that all behind the BTH is payload. On UC and UD they are no packets at all. */
 #ifndef SL_ROCE_OPCODE_H
 #define SL_ROCE_OPCODE_H
 
@@ -30,10 +32,17 @@ enum sl_roce_operation {
 	SL_ROCE_ATOMIC_ACKNOWLEDGE = 0x12,
 	SL_ROCE_COMPARE_SWAP = 0x13,
 	SL_ROCE_FETCH_ADD = 0x14,
+	SL_ROCE_RESERVED_15 = 0x15,
 	SL_ROCE_SEND_LAST_INVALIDATE = 0x16,
 	SL_ROCE_SEND_ONLY_INVALIDATE = 0x17,
+	SL_ROCE_RESERVED_18 = 0x18,
+	SL_ROCE_RESERVED_19 = 0x19,
+	SL_ROCE_RESERVED_1A = 0x1a,
+	SL_ROCE_RESERVED_1B = 0x1b,
 	SL_ROCE_FLUSH = 0x1c,
 	SL_ROCE_ATOMIC_WRITE = 0x1d,
+	SL_ROCE_RESERVED_1E = 0x1e,
+	SL_ROCE_RESERVED_1F = 0x1f,
 };
 
 enum {
@@ -51,6 +60,7 @@ enum sl_roce_kind {
 	SL_ROCE_KIND_FLUSH,
 	SL_ROCE_KIND_RESPONSE, /* READ response, ACK, atomic ACK: goes to the requester */
 	SL_ROCE_KIND_CNP,
+	SL_ROCE_KIND_RESERVED, /* a request that no specification has: refused in its turn */
 };
 
 /* Where in its message a packet stands; ONLY is both ends at once. */

@@ -40,6 +40,26 @@ static void cuts_are_40_us_apart(void **state)
 	assert_int_equal(rate.cuts, 2);
 }
 
+/* A CNP every microsecond for a second, whatever is sent: the sender goes on at its least rate, and
+ * is back at the line rate soon after. */
+static void a_flood_does_not_stop_a_sender(void **state)
+{
+	uint64_t bytes = 0, end = now + 1000 * MS, again = 0;
+
+	for (; now < end; now += US) {
+		if (again <= now && (again = sl_roce_rate_allow(&rate, now, PACKET)) == 0)
+			bytes += PACKET;
+		sl_roce_rate_on_cnp(&rate, now);
+		assert_true(rate.rate >= rate.floor);
+	}
+	assert_true(bytes > LINE / 1000);
+	assert_true(rate.cuts <= 1000 * MS / SL_ROCE_RATE_CUT_NS + 1);
+	for (end = now + 200 * MS; now < end && rate.active; now += US)
+		if (again <= now)
+			again = sl_roce_rate_allow(&rate, now, PACKET);
+	assert_false(rate.active);
+}
+
 static void never_below_the_least(void **state)
 {
 	cuts(100);
@@ -213,6 +233,7 @@ int main(void)
 		TEST(inactive_until_told),
 		TEST(first_cut_halves_the_line_rate),
 		TEST(cuts_are_40_us_apart),
+		TEST(a_flood_does_not_stop_a_sender),
 		TEST(never_below_the_least),
 		TEST(calm_lowers_alpha),
 		TEST(alpha_decides_how_deep_a_cut_is),

@@ -109,6 +109,36 @@ static void operations_not_served_fail(void **state)
 	}
 }
 
+/* In its turn a reserved opcode is an invalid request; out of turn it is answered as any other, and
+ * does no harm. */
+static void reserved_opcodes_are_invalid_requests(void **state)
+{
+	static const uint8_t ops[] = {0x15, 0x18, 0x19, 0x1a, 0x1b, 0x1e, 0x1f};
+	struct sl_roce_packet packet;
+
+	for (size_t i = 0; i < sizeof(ops); i++) {
+		uint8_t data[64] = {ops[i], 0, 0xff, 0xff, 0, 0, 1, 2, 0x80, 0, 0, 100};
+
+		/* From the wire on: it must reach the queue. */
+		assert_int_equal(sl_roce_parse(data, sizeof(data), &packet), SL_ROCE_OK);
+		assert_int_equal(packet.payload_bytes, sizeof(data) - SL_ROCE_BTH_BYTES - 4);
+		fresh(NULL);
+		assert_int_equal(give(make(ops[i], 99, 8, 8)), SL_ROCE_DROP_DUPLICATE);
+		assert_false(reply.pending);
+		assert_int_equal(give(make(ops[i], 101, 8, 8)), SL_ROCE_DROP_AHEAD);
+		assert_int_equal(reply.syndrome, SL_ROCE_NAK_SEQUENCE);
+		assert_false(rc.failed);
+		expect_failure(make(ops[i], 100, 8, 8), SL_ROCE_DROP_TRANSPORT,
+			       SL_ROCE_NAK_INVALID);
+	}
+	/* UC answers nothing, whatever comes. */
+	for (unsigned op = 0x2c; op < 0x40; op++) {
+		uint8_t data[64] = {(uint8_t)op, 0, 0xff, 0xff, 0, 0, 1, 2, 0x80, 0, 0, 100};
+
+		assert_int_equal(sl_roce_parse(data, sizeof(data), &packet), SL_ROCE_EOPCODE);
+	}
+}
+
 static void strangers_change_nothing(void **state)
 {
 	struct sl_roce_rc_responder before = rc;
@@ -154,6 +184,7 @@ int main(void)
 		TEST(memory_out_of_reach_fails),
 		TEST(what_the_queue_forbids_is_an_invalid_request),
 		TEST(operations_not_served_fail),
+		TEST(reserved_opcodes_are_invalid_requests),
 		TEST(strangers_change_nothing),
 		TEST(init_refuses_nonsense),
 	};

@@ -329,6 +329,16 @@ static void acknowledgements_merge_forward_only(void **state)
 	assert_false(sl_roce_reply_merge(&second, &read));
 	assert_false(sl_roce_reply_merge(&read, &second));
 	assert_false(sl_roce_reply_merge(&second, &first));
+	first.pending = false; /* already sent: it is not the place of another one */
+	assert_false(sl_roce_reply_merge(&first, &second));
+	first.pending = true;
+	second.pending = false;
+	assert_false(sl_roce_reply_merge(&first, &second));
+	second.pending = true;
+	second.qpn++;
+	assert_false(sl_roce_reply_merge(&first, &second));
+	second.qpn--;
+	assert_int_equal(first.psn, 100);
 	assert_true(sl_roce_reply_merge(&first, &second));
 	assert_int_equal(first.psn, 101);
 	assert_true(sl_roce_reply_merge(&first, &nak));

@@ -407,6 +407,40 @@ static void waiting_ends_when_slots_were_opened(void **state)
 	rig_free(rig);
 }
 
+/* A block may be given up only for what the link has looked at: packets that wait in its buffers
+ * are not late. Links may say a time that is 20 ms too early, never one that is too late. */
+static void the_link_says_up_to_when_it_has_taken_everything(void **state)
+{
+	struct rig *rig = rig_ready(*state);
+	const struct sl_link_receiving *receiving = rig->link->receiving;
+	uint64_t before, ns;
+	struct sl_write write[64];
+	size_t n;
+
+	for (int round = 0; round < 3; round++) {
+		sl_clock_sleep_until(sl_clock_ns() + 30000000);
+		before = sl_clock_ns();
+		for (uint32_t m = 0; m < RIG_MODULES; m++)
+			assert_true(sl_ring_looked_at(&rig->ring, m) < before);
+		rig_poll(rig);
+		for (uint32_t m = 0; m < RIG_MODULES; m++) {
+			assert_true(sl_ring_looked_at(&rig->ring, m) + 21000000 >= before);
+			assert_true(sl_ring_looked_at(&rig->ring, m) <= sl_clock_ns());
+		}
+	}
+	rig_fill(rig, 0, 0);
+	n = rig_writes(rig, 0, 0, write);
+	assert_int_equal(rig->link->sending->post(rig->source, rig->plan[0].transfer, write, n), n);
+	sl_clock_sleep_until(sl_clock_ns() + 30000000);
+	before = sl_clock_ns();
+	/* A pass that leaves some of them there has not taken everything. */
+	receiving->poll(rig->receiver, 0, 1);
+	if (!sl_ring_event(&rig->ring, 0, 0, &ns))
+		assert_true(sl_ring_looked_at(&rig->ring, 0) + 21000000 < before);
+	assert_true(rig_arrived(rig, 0, 0));
+	rig_free(rig);
+}
+
 static void nothing_is_lost_with_default_buffers_and_a_lazy_receiver(void **state)
 {
 	struct rig *rig = rig_new(*state);
@@ -599,6 +633,7 @@ static const struct {
 	CASE(a_dropped_transfer_makes_room_for_another, ANY, PLAIN),
 	CASE(keys_are_random, BOTH_WAYS_NOT_NIC, PLAIN),
 	CASE(waiting_ends_when_slots_were_opened, ANY, PLAIN),
+	CASE(the_link_says_up_to_when_it_has_taken_everything, ANY, PLAIN),
 	CASE(nothing_is_lost_with_default_buffers_and_a_lazy_receiver, BOTH_WAYS, LAID),
 	CASE(closing_a_link_that_never_opened_is_harmless, ANY, PLAIN),
 	CASE(the_descriptor_is_whole, ANY, PLAIN),

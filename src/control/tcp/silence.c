@@ -22,6 +22,8 @@ static struct sl_sight sight_of(const struct sl_server *server, const struct con
 		server->ops->progress(server->arg, m, &progress);
 		sight.arrived += progress.reached;
 		sight.packets += progress.packets;
+		if (!sight.looked_ns || progress.looked_ns < sight.looked_ns)
+			sight.looked_ns = progress.looked_ns;
 	}
 	return sight;
 }

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "core/link.h"
+#include "core/look.h"
 #include "link/native/place.h"
 #include "link/native/shape.h"
 #include "link/predict.h"
@@ -77,6 +78,7 @@ struct sl_native_queue { /* receiving: a module */
 	uint32_t ports;
 	unsigned poller;
 	struct sl_native_port port[SL_NATIVE_PORTS];
+	struct sl_look look;
 	struct sl_native_placer placer;
 };
 

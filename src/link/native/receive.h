@@ -167,6 +167,7 @@ SL_PREDICT_FN int sl_native_receive(const struct sl_native_format *format, struc
 
 	sl_ring_enter(native->env.ring, poller);
 	for (uint32_t m = 0; m < native->queues; m++) {
+		unsigned before = packets;
 		bool drained = true;
 
 		f.queue = &native->queue[m];
@@ -184,6 +185,8 @@ SL_PREDICT_FN int sl_native_receive(const struct sl_native_format *format, struc
 			packets += n;
 		}
 		sl_native_reach(&f.queue->placer, drained);
+		sl_ring_looked(native->env.ring, f.queue->placer.plan.module,
+			       sl_look_pass(&f.queue->look, f.now_ns, packets - before, drained));
 	}
 	sl_ring_leave(native->env.ring, poller);
 	return (int)packets;

@@ -23,6 +23,7 @@ struct sl_packet {
 	bool opened;
 	int claim, guard;
 	struct sl_packet_blocks ring[SL_POLLERS];
+	struct sl_look look[SL_POLLERS];
 };
 
 enum { DELIVER_PACKETS, DELIVER_BLOCKS };
@@ -185,6 +186,7 @@ static int packet_poll(void *state, unsigned poller, unsigned budget)
 	uint64_t now_ns = sl_clock_ns();
 	struct sl_packet_frame frame;
 	struct sl_roce_piece piece;
+	uint64_t looked_ns;
 	unsigned n = 0;
 
 	sl_ring_enter(udp->env.ring, poller);
@@ -192,6 +194,11 @@ static int packet_poll(void *state, unsigned poller, unsigned budget)
 		n += sl_packet_receive(udp, poller, &frame, now_ns);
 		sl_packet_blocks_release(ring);
 	}
+	looked_ns = sl_look_pass(&packet->look[poller], now_ns, n, n < budget);
+	/* A block of packets comes when it is full or old: what is younger may still be in it. */
+	if (looked_ns && ring->blocks)
+		looked_ns -= SL_PACKET_BLOCK_NS;
+	sl_udp_looked(udp, poller, looked_ns);
 	sl_ring_leave(udp->env.ring, poller);
 	sl_udp_return_all(udp, poller, n == 0, now_ns);
 	return (int)n;

@@ -22,6 +22,9 @@ enum {
 	SL_PACKET_FILTER_MAX = 48,
 	SL_PACKET_SEGMENTS_MAX = 1024, /* in one frame, whatever it says of itself */
 	SL_PACKET_PIECES_MAX = 64,     /* of one frame */
+	/* The kernel gives us a block that does not get full after two ticks at most: of 10 ms
+	 * where they are longest. */
+	SL_PACKET_BLOCK_NS = 20 * 1000 * 1000,
 };
 
 /* ---- headers ---- */

@@ -124,6 +124,7 @@ static int drain(struct sl_shm *shm, struct sl_shm_queue *queue, unsigned budget
 	if (head - queue->tail > SL_SHM_ENTRIES) { /* no honest source does that */
 		count(shm, SL_DROP_MALFORMED);
 		atomic_store_explicit(&queue->active, 0, memory_order_release);
+		sl_ring_looked(shm->env.ring, queue->plan.module, UINT64_MAX);
 		return 0;
 	}
 	for (; queue->tail != head && (unsigned)n < budget; queue->tail++, n++) {
@@ -132,6 +133,8 @@ static int drain(struct sl_shm *shm, struct sl_shm_queue *queue, unsigned budget
 
 		take(shm, &queue->plan, &entry, now_ns);
 	}
+	sl_ring_looked(shm->env.ring, queue->plan.module,
+		       sl_look_pass(&queue->look, now_ns, (unsigned)n, queue->tail == head));
 	return n;
 }
 

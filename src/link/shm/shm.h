@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/link.h"
+#include "core/look.h"
 #include "core/region.h"
 
 enum {
@@ -48,6 +49,7 @@ struct sl_shm_queue { /* one transfer, either side */
 	struct sl_shm_lane *lane;
 	int wake_receiver, wake_source, connection;
 	uint64_t tail;		/* receiving: the next entry to read */
+	struct sl_look look;	/* likewise */
 	uint64_t sent;		/* sending: position */
 	uint64_t broken_plus_1; /* sending: the last sequence of which something was lost */
 	_Atomic uint64_t reported;

@@ -179,6 +179,7 @@ static void open_flow(struct sl_udp *udp, struct sl_udp_queue *queue, const int 
 	queue->fd = -1;
 	queue->next_id = 0;
 	queue->stream = (struct sl_predict_stream){.batch = SL_PREDICT_BATCH};
+	queue->look = (struct sl_look){0};
 	sl_udp_path_set(&in, plan->source.ip, plan->source.port, udp->local, (uint16_t)udp->port);
 	queue->in = in.path;
 	if (handover_fd)

@@ -4,7 +4,11 @@
 
 #include "link/udp/udp.h"
 
-enum { ANSWER_MAX = 256 }; /* headers and 8 bytes; a longer one is not ours */
+enum {
+	ANSWER_MAX = 256, /* headers and 8 bytes; a longer one is not ours */
+	/* Taken at once: a flood of packets must not keep the thread from sending. */
+	ANSWERS = 64,
+};
 
 /* A grant is believed as any other RDMA write would be: ICRC, queue, peer, key and range. It
  * never goes back. */
@@ -26,8 +30,10 @@ static void take_uc(struct sl_udp_source *source, const struct sl_roce_path *pat
 	struct sl_roce_action action;
 
 	if (sl_roce_responder_receive(&source->uc, path, packet, sl_udp_key_of, &source->key,
-				      &action) == SL_ROCE_ACCEPTED)
-		take_grant(source, packet, &action);
+				      &action) != SL_ROCE_ACCEPTED)
+		return;
+	source->answer_port = path->source_port;
+	take_grant(source, packet, &action);
 }
 
 static void take_rc(struct sl_udp_source *source, const struct sl_roce_path *path,
@@ -38,13 +44,33 @@ static void take_rc(struct sl_udp_source *source, const struct sl_roce_path *pat
 	struct sl_roce_fragment fragment;
 
 	if (sl_roce_rc_queue_receive(&source->rc, path, packet, now_ns, sl_udp_key_of, &source->key,
-				     &outcome) == SL_ROCE_ACCEPTED &&
-	    outcome.request)
-		take_grant(source, packet, &outcome.action);
+				     &outcome) == SL_ROCE_ACCEPTED) {
+		source->answer_port = path->source_port;
+		if (outcome.request)
+			take_grant(source, packet, &outcome.action);
+	}
 	/* Credits are few: each is acknowledged at once, and one lost acknowledgement is asked for
 	 * again. */
 	while (sl_roce_reply_next(&outcome.reply, header, &fragment))
 		sl_udp_send_one(source->fd, &source->out, header, fragment.header_bytes, NULL, 0);
+}
+
+/* A CNP proves less than a credit or an acknowledgement, which knows a key or a PSN. So it must
+ * come from where those come from: our own receivers answer from one port, which no other program
+ * on their host has. RDMA NICs (reply_port) send CNPs from any port, 0 among them. */
+static void take_cnp(struct sl_udp *udp, struct sl_udp_source *source,
+		     const struct sl_roce_path *path, uint64_t now_ns)
+{
+	struct sl_link_counters *counters = udp->env.counters;
+	bool known = udp->reply_port || !source->answer_port ||
+		     source->answer_port == path->source_port;
+
+	if (known)
+		sl_roce_rate_on_cnp(&source->rate, now_ns);
+	if (counters)
+		atomic_fetch_add_explicit(known ? &counters->slowed
+						: &counters->dropped[SL_DROP_PEER],
+					  1, memory_order_relaxed);
 }
 
 static void take(struct sl_udp *udp, struct sl_udp_source *source, const uint8_t *data,
@@ -67,10 +93,7 @@ static void take(struct sl_udp *udp, struct sl_udp_source *source, const uint8_t
 		return;
 	if (sl_roce_cnp_receive(source->offer.credit_qpn, source->back.source, source->back.dest,
 				&path, &packet) == SL_ROCE_ACCEPTED) {
-		sl_roce_rate_on_cnp(&source->rate, now_ns);
-		if (udp->env.counters)
-			atomic_fetch_add_explicit(&udp->env.counters->slowed, 1,
-						  memory_order_relaxed);
+		take_cnp(udp, source, &path, now_ns);
 		return;
 	}
 	if (source->plan.service == SL_SERVICE_RC)
@@ -83,7 +106,7 @@ static void take_all(struct sl_udp *udp, int fd, struct sl_udp_source *source, u
 {
 	uint8_t data[ANSWER_MAX];
 
-	for (;;) {
+	for (unsigned i = 0; i < ANSWERS; i++) {
 		union sl_net_address from;
 		socklen_t size = sizeof(from);
 		ssize_t n = recvfrom(fd, data, sizeof(data), MSG_DONTWAIT, &from.any, &size);

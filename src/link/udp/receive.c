@@ -142,9 +142,8 @@ SL_PREDICT_FN void take_other(void *flow, const struct sl_predict_datagram *data
 {
 	struct flow *f = flow;
 
-	if (bytes) /* an empty datagram is no packet of RoCEv2: it is not counted */
-		sl_udp_receive(f->udp, f->queue->poller, data, bytes, &f->queue->in,
-			       datagram->marked, f->now_ns);
+	sl_udp_receive(f->udp, f->queue->poller, data, bytes, &f->queue->in, datagram->marked,
+		       f->now_ns);
 }
 
 static const struct sl_predict_ops predict_ops = {
@@ -160,11 +159,26 @@ static unsigned poll_flow(struct sl_udp *udp, struct sl_udp_queue *queue, unsign
 {
 	struct sl_udp_buffers *b = &udp->buffers[queue->poller];
 	struct flow flow = {udp, queue, b, now_ns};
+	unsigned n = sl_predict_poll(&predict_ops, &flow, queue->fd, &queue->stream, &b->predict,
+				     budget);
 
-	return sl_predict_poll(&predict_ops, &flow, queue->fd, &queue->stream, &b->predict, budget);
+	sl_ring_looked(udp->env.ring, queue->plan.module,
+		       sl_look_pass(&queue->look, now_ns, n, n < budget));
+	return n;
 }
 
 /* ---- all other sources ---- */
+
+/* The shared socket is that of every source without one of its own. */
+static void note_look(struct sl_udp *udp, unsigned taken, bool emptied, uint64_t now_ns)
+{
+	uint64_t looked_ns = sl_look_pass(&udp->look, now_ns, taken, emptied);
+
+	for (uint32_t i = 0; udp->shared && i < udp->queues; i++)
+		if (atomic_load_explicit(&udp->queue[i].active, memory_order_acquire) &&
+		    udp->queue[i].fd < 0)
+			sl_ring_looked(udp->env.ring, udp->queue[i].plan.module, looked_ns);
+}
 
 /* The socket that everybody may send to: sources whose port nobody knows, and strangers. */
 static int poll_shared(struct sl_udp *udp, unsigned budget, uint64_t now_ns)
@@ -201,7 +215,17 @@ static int poll_shared(struct sl_udp *udp, unsigned budget, uint64_t now_ns)
 				       is_marked(message), now_ns);
 	}
 	/* Empty, or an ICMP error of a credit packet: nothing to receive either way. */
-	return n < 0 ? 0 : n;
+	n = n < 0 ? 0 : n;
+	note_look(udp, (unsigned)n, (unsigned)n < batch, now_ns);
+	return n;
+}
+
+void sl_udp_looked(struct sl_udp *udp, unsigned poller, uint64_t looked_ns)
+{
+	for (uint32_t i = 0; looked_ns && i < udp->queues; i++)
+		if (atomic_load_explicit(&udp->queue[i].active, memory_order_acquire) &&
+		    udp->queue[i].poller == poller)
+			sl_ring_looked(udp->env.ring, udp->queue[i].plan.module, looked_ns);
 }
 
 int sl_udp_poll(void *state, unsigned poller, unsigned budget)

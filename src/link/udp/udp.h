@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "core/link.h"
+#include "core/look.h"
 #include "link/credit.h"
 #include "link/place.h"
 #include "link/predict.h"
@@ -88,7 +89,8 @@ struct sl_udp_queue { /* receiving */
 	bool opened;
 	struct sl_roce_path in;
 	struct sl_predict_stream stream;
-	uint16_t next_id; /* IPv4 identification that the next packet should have */
+	struct sl_look look; /* of its own socket */
+	uint16_t next_id;    /* IPv4 identification that the next packet should have */
 	/* Whose it is. Where packets choose their thread themselves (backend->follow), the owner
 	 * hands it to who asked for it; all that the pollers know of a queue goes with it. */
 	_Atomic unsigned poller;
@@ -128,6 +130,7 @@ struct sl_udp_source { /* sending */
 	uint64_t sent; /* position */
 	struct sl_roce_rate rate;
 	uint64_t paced_until; /* 0: not held back by congestion */
+	uint16_t answer_port; /* where credits and acknowledgements come from; 0: none came yet */
 
 	/* Held back on purpose: a queue of env.hold + 1; how many entered and left it, and the
 	 * packets that were to be sent. */
@@ -212,6 +215,7 @@ struct sl_udp {
 	_Atomic uint32_t queues; /* that were ever open: pollers look at no more */
 	unsigned polls;
 	bool shared;		    /* some source has no flow of its own */
+	struct sl_look look;	    /* of the shared socket */
 	struct sl_udp_queue *queue; /* [SL_UDP_TRANSFERS] */
 	struct sl_udp_source *send; /* [SL_UDP_TRANSFERS] */
 };
@@ -293,6 +297,10 @@ uint64_t sl_udp_enlarge_buffer(const struct sl_udp *udp, int fd);
 int sl_udp_accept(void *state, const struct sl_offer *offer, struct sl_plan *plan);
 int sl_udp_set_queue(void *state, uint16_t transfer, uint32_t qpn);
 int sl_udp_poll(void *state, unsigned poller, unsigned budget);
+
+/* For links whose packets come from elsewhere: everything that came for this poller's queues by
+ * then has been taken; 0: not known. */
+void sl_udp_looked(struct sl_udp *udp, unsigned poller, uint64_t looked_ns);
 void sl_udp_reported(void *state, uint16_t transfer, uint64_t position);
 void sl_udp_drop(void *state, uint16_t transfer);
 bool sl_udp_has_failed(const void *state, uint16_t transfer);

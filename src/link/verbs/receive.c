@@ -128,7 +128,7 @@ static void take(struct sl_verbs_link *link, const struct sl_verbs_completion *c
 }
 
 static int take_completions(struct sl_verbs_link *link, struct sl_verbs_nic *nic, unsigned budget,
-			    uint64_t now_ns)
+			    uint64_t now_ns, bool *emptied)
 {
 	struct sl_verbs_completion completion[SL_VERBS_BATCH];
 	int taken = 0, n;
@@ -142,9 +142,10 @@ static int take_completions(struct sl_verbs_link *link, struct sl_verbs_nic *nic
 			take(link, &completion[i], now_ns);
 		}
 		if (n < (int)room)
-			break;
+			return taken;
 		budget -= (unsigned)n;
 	}
+	*emptied = false;
 	return taken;
 }
 
@@ -221,15 +222,25 @@ static void give_room(struct sl_verbs_link *link, bool idle, uint64_t now_ns)
 	}
 }
 
+/* Everything that completed by then has been taken. */
+static void note_look(struct sl_verbs_link *link, uint64_t looked_ns)
+{
+	for (uint32_t i = 0; looked_ns && i < SL_VERBS_TRANSFERS; i++)
+		if (atomic_load_explicit(&link->in[i].active, memory_order_acquire))
+			sl_ring_looked(link->env.ring, link->in[i].plan.module, looked_ns);
+}
+
 int sl_verbs_link_poll(void *state, unsigned poller, unsigned budget)
 {
 	struct sl_verbs_link *link = state;
 	uint64_t now_ns = sl_clock_ns();
+	bool emptied = true;
 	int n = 0;
 
 	sl_ring_enter(link->env.ring, poller);
 	for (unsigned d = 0; d < link->nics; d++)
-		n += take_completions(link, link->nic[d], budget, now_ns);
+		n += take_completions(link, link->nic[d], budget, now_ns, &emptied);
+	note_look(link, sl_look_pass(&link->look, now_ns, (unsigned)n, emptied));
 	sl_ring_leave(link->env.ring, poller);
 	give_room(link, n == 0, now_ns);
 	return n;

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "core/link.h"
+#include "core/look.h"
 #include "core/region.h"
 #include "link/credit.h"
 #include "net/verbs/verbs.h"
@@ -104,6 +105,7 @@ struct sl_verbs_link {
 	struct sl_verbs_memory ring[SL_VERBS_DEVICES]; /* receiving: the ring, as each calls it */
 	unsigned nics, turn;
 	uint64_t opened_seen; /* slots when credits were last looked at */
+	struct sl_look look;
 	uint32_t ins, outs;
 	struct sl_verbs_in *in;	  /* [SL_VERBS_TRANSFERS] */
 	struct sl_verbs_out *out; /* [SL_VERBS_TRANSFERS] */

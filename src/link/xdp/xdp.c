@@ -29,6 +29,9 @@ struct sl_xdp_link {
 	bool opened, generic;
 	int guard;
 	struct sl_xdp *xdp;
+	struct sl_look look[SL_POLLERS];
+	/* Up to when each poller has taken everything from its sockets. */
+	_Atomic uint64_t looked_ns[SL_POLLERS];
 };
 
 static const struct sl_option options[] = {
@@ -171,12 +174,13 @@ static unsigned frame_of(const struct sl_xdp_piece *piece, unsigned n, struct sl
 /* Packets of one socket. What belongs to another thread stays, with all that follows it, until
  * that one has handed the queue over. */
 static unsigned take(struct sl_xdp_link *link, unsigned poller, unsigned socket, unsigned budget,
-		     uint64_t now_ns)
+		     uint64_t now_ns, bool *emptied)
 {
 	struct sl_xdp_piece piece[BATCH];
 	struct sl_roce_piece ip[BATCH];
 	unsigned n = sl_xdp_peek(link->xdp, socket, piece, BATCH), done = 0, packets = 0;
 
+	*emptied = n == 0;
 	while (done < n && packets < budget) {
 		struct sl_packet_frame frame = {.piece = ip, .uncut = link->generic};
 		unsigned here;
@@ -197,23 +201,45 @@ static unsigned take(struct sl_xdp_link *link, unsigned poller, unsigned socket,
 	return packets;
 }
 
+/* A module's packets may come to any socket before its queue has followed them there: so what all
+ * pollers have taken counts, not what its own has. */
+static void note_look(struct sl_xdp_link *link, unsigned poller, uint64_t looked_ns)
+{
+	unsigned pollers = link->udp.env.pollers;
+
+	if (!looked_ns)
+		return;
+	/* Release: pairs with the acquire of the other pollers, which publish it. */
+	atomic_store_explicit(&link->looked_ns[poller], looked_ns, memory_order_release);
+	for (unsigned i = 0; i < pollers; i++) {
+		uint64_t theirs = atomic_load_explicit(&link->looked_ns[i], memory_order_acquire);
+
+		looked_ns = theirs < looked_ns ? theirs : looked_ns;
+	}
+	sl_udp_looked(&link->udp, poller, looked_ns);
+}
+
 static int xdp_poll(void *state, unsigned poller, unsigned budget)
 {
 	struct sl_xdp_link *link = state;
 	struct sl_udp *udp = &link->udp;
 	unsigned sockets = sl_xdp_sockets(link->xdp), n = 0;
 	uint64_t now_ns = sl_clock_ns();
+	bool emptied = true;
 
 	sl_ring_enter(udp->env.ring, poller);
 	for (unsigned i = poller; i < sockets; i += udp->env.pollers) {
 		unsigned all = 0, here;
+		bool empty;
 
 		do {
-			here = take(link, poller, i, budget - all, now_ns);
+			here = take(link, poller, i, budget - all, now_ns, &empty);
 			all += here;
 		} while (here && all < budget);
 		n += all;
+		emptied &= empty;
 	}
+	note_look(link, poller, sl_look_pass(&link->look[poller], now_ns, n, emptied));
 	sl_ring_leave(udp->env.ring, poller);
 	sl_udp_return_all(udp, poller, n == 0, now_ns);
 	return (int)n;

@@ -128,22 +128,43 @@ static bool silent(const struct sl_assembler *a, uint32_t module)
 	return a->silent_at[module] == 1 + sl_ring_reached(a->ring, module);
 }
 
+/* What came of module by this time has been taken from the buffers of this host, and placed. What
+ * waits there is not late: the link thread is, for want of a cpu. */
+static bool looked(const struct sl_assembler *a, uint32_t module, uint64_t by_ns)
+{
+	uint64_t at = sl_ring_looked_at(a->ring, module);
+
+	return !at || at >= by_ns;
+}
+
+/* Modules that are waited for are silent, as far as the link has looked lately. */
+static bool all_silent(const struct sl_assembler *a, uint64_t now_ns)
+{
+	uint64_t timeout_ns = a->options.late_timeout_ns;
+	uint64_t lately = now_ns > timeout_ns ? now_ns - timeout_ns : 0;
+
+	for (uint32_t m = 0; m < a->ring->modules; m++)
+		if (a->head[m].state == SL_HEAD_WAITING && (!silent(a, m) || !looked(a, m, lately)))
+			return false;
+	return true;
+}
+
 static bool timed_out(struct sl_assembler *a, uint64_t now_ns)
 {
-	bool all_silent = true;
-
 	if (!a->waiting_ns && !due(a))
 		return false;
 	if (!a->waiting_ns || a->patient)
 		a->waiting_ns = now_ns;
 	if (a->patient)
 		return false;
-	for (uint32_t m = 0; m < a->ring->modules; m++)
-		all_silent &= a->head[m].state != SL_HEAD_WAITING || silent(a, m);
-	if (all_silent)
+	if (all_silent(a, now_ns))
 		return true;
 	if (now_ns - a->waiting_ns <= a->options.late_timeout_ns)
 		return false;
+	for (uint32_t m = 0; m < a->ring->modules; m++)
+		if (a->head[m].state == SL_HEAD_WAITING &&
+		    !looked(a, m, a->waiting_ns + a->options.late_timeout_ns))
+			return false;
 	for (uint32_t m = 0; m < a->ring->modules; m++)
 		if (a->head[m].state == SL_HEAD_WAITING &&
 		    sl_ring_reached(a->ring, m) <= a->head[m].sequence)
@@ -220,6 +241,17 @@ static bool ready_by_sequence(struct sl_assembler *a, uint64_t now_ns, uint64_t 
 	return true;
 }
 
+/* Whether the event of a head has come while timed_out() asked how far the link has looked: then
+ * the heads are looked at anew, with the next call. */
+static bool news(struct sl_assembler *a)
+{
+	bool any = false;
+
+	for (uint32_t m = 0; m < a->ring->modules; m++)
+		any |= a->head[m].state == SL_HEAD_WAITING && look(a, m) != SL_HEAD_WAITING;
+	return any;
+}
+
 /* By key: heads that are hopeless are given up one by one (*waiting). True when there is a group
  * and nothing is waited for that could belong to it. */
 static bool ready_by_key(struct sl_assembler *a, uint64_t now_ns, struct sl_group *group,
@@ -241,7 +273,9 @@ static bool ready_by_key(struct sl_assembler *a, uint64_t now_ns, struct sl_grou
 		blocked = true;
 		shut |= !is_open(a, m);
 	}
-	return !blocked || group->late || (!shut && timed_out(a, now_ns));
+	if (!blocked || group->late)
+		return true;
+	return !shut && timed_out(a, now_ns) && !news(a);
 }
 
 /* ---- giving out ---- */

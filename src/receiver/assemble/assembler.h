@@ -9,8 +9,10 @@
  *            traffic always gives the same result), or when the module has ended. Then it has an
  *            outcome and no key: it goes to the first frame that it can belong to. After
  *            `late_timeout_ns` since anything was due, heads aligned by sequence are given up,
- *            others are left out of the frame; what comes of them later is incomplete, late. A
- *            module that was waited for in vain is not waited for again until it sends something.
+ *            others are left out of the frame; what comes of them later is incomplete, late. That
+ *            time passes only as far as the link has looked (core/look.h): packets that wait in a
+ *            buffer of this host are not late. A module that was waited for in vain is not waited
+ *            for again until it sends something.
  *            Cells that are given up are closed, waited for (ring.h, grace) and released here;
  *            cells of frames that go on stay closed until the pipeline releases them.
  * Threads:   one, the dispatcher's; begin() before it runs, or there.

@@ -302,6 +302,34 @@ static void a_module_that_is_silent_is_not_waited_for_until_it_speaks(void **sta
 	expect_complete(f, 2);
 }
 
+/* Packets that wait in a buffer of the link are not late: time passes as far as it has looked. */
+static void time_passes_as_far_as_the_link_has_looked(void **state)
+{
+	struct fixture *f = *state;
+
+	f->a.options.late_timeout_ns = 1000000;
+	sl_ring_looked(&f->ring, 0, 20000000);
+	sl_ring_looked(&f->ring, 1, 20000000);
+	arrive(f, 0, 0);
+	assert_int_equal(next(f, 50000000), 0);
+	assert_int_equal(next(f, 90000000), 0);
+	sl_ring_looked(&f->ring, 1, 50999999); /* before the time was over */
+	assert_int_equal(next(f, 91000000), 0);
+	arrive(f, 0, 1); /* it was there */
+	expect_complete(f, 0);
+	arrive(f, 1, 0);
+	assert_int_equal(next(f, 92000000), 0);
+	sl_ring_looked(&f->ring, 1, 93000000); /* and there is nothing */
+	assert_int_equal(next(f, 93000001), 1);
+	assert_decided(f, 1, SL_LOST, SL_CAUSE_NO_ARRIVAL);
+	arrive(f, 2, 0);
+	assert_int_equal(next(f, 94000000), 1); /* silent, as a look of late has shown */
+	arrive(f, 3, 0);
+	assert_int_equal(next(f, 99000000), 0);	 /* that is long ago: it may have come back */
+	sl_ring_looked(&f->ring, 1, UINT64_MAX); /* the link will not look again */
+	assert_int_equal(next(f, 99000001), 1);
+}
+
 static void a_slot_that_is_not_open_cannot_be_given_up(void **state)
 {
 	struct fixture *f = *state;
@@ -733,6 +761,7 @@ int main(void)
 		CASE(every_missing_module_must_have_moved_on),
 		CASE(the_clock_gives_up_after_the_timeout_and_not_before),
 		CASE(a_module_that_is_silent_is_not_waited_for_until_it_speaks),
+		CASE(time_passes_as_far_as_the_link_has_looked),
 		CASE(a_packet_of_a_later_frame_starts_the_clock),
 		CASE(the_clock_stands_while_nothing_is_due),
 		CASE(every_frame_has_its_own_time),
