@@ -1,7 +1,7 @@
 # A front for meson and the scripts in tools/: make, make demo, make check. With V=1 you see everything they do.
 
 .NOTPARALLEL:
-.PHONY: all demo check check-long check-reference check-interop check-interop-short bench curves fuzz fuzz-long format install-deps clean
+.PHONY: all demo check check-long check-mutants check-reference check-interop check-interop-short bench curves fuzz fuzz-long format install-deps clean
 export V
 
 all:
@@ -17,8 +17,8 @@ check:
 	@tools/deps.sh check
 	@tools/check.py
 
-# All of check with its long campaigns, fault mixes drawn at random (each outcome compared with the fault log), and Soft-RoCE of all
-# kernels, also with sanitizers on our side. About an hour. SEED=n begins with that mix.
+# All of check with its long campaigns, fault mixes drawn at random (each outcome compared with the fault log), Soft-RoCE of all
+# kernels, also with sanitizers on our side, and mutants of every folder. About an hour and a half. SEED=n begins with that mix.
 SEEDS = 10000
 check-long:
 	@tools/deps.sh check
@@ -27,6 +27,14 @@ check-long:
 	@build/src/receiver_fault_mix_test $(SEED) $(SEEDS)
 	@tools/check_interop.py
 	@tools/check_interop.py --asan
+	@$(MAKE) --no-print-directory check-mutants
+
+# Small wrong changes of the code, MUTANTS of each folder of src drawn by MUTANT_SEED: the tests must find 95 % of them.
+MUTANTS = 5
+MUTANT_SEED = 1
+check-mutants:
+	@tools/deps.sh check
+	@tools/mutate.py -n $(MUTANTS) --seed $(MUTANT_SEED) --seconds 3600
 
 # Stages against pyFAI and numpy; a few minutes.
 check-reference:
@@ -73,4 +81,4 @@ install-deps:
 	@tools/deps.sh check
 
 clean:
-	rm -rf build build-asan build-tsan build-fuzz demo-out bench-out
+	rm -rf build build-asan build-tsan build-fuzz build-mutants demo-out bench-out

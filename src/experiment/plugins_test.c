@@ -139,7 +139,7 @@ static void test_an_experiment_loads_what_it_names(void **arg)
 {
 	const char *path = NULL;
 	struct sl_experiment *e;
-	char list[PATH_MAX + 8];
+	char list[PATH_MAX + 8], *resolved;
 
 	snprintf(list, sizeof(list), "  - %s", in("plugin_good.so"));
 	write_experiment(in("experiment.yaml"), list);
@@ -147,6 +147,10 @@ static void test_an_experiment_loads_what_it_names(void **arg)
 		assert_int_equal(sl_experiment_open(in("experiment.yaml"), NULL, NULL, 0, &e), 0);
 		assert_ptr_equal(e->stage[0], sl_stage_find("fixture"));
 		assert_int_equal(*(uint32_t *)e->stage_state[0], 3); /* its option's default */
+		resolved = sl_experiment_resolved(e, false);
+		assert_non_null(resolved);
+		assert_non_null(strstr(resolved, in("plugin_good.so")));
+		free(resolved);
 		sl_experiment_close(e);
 	}
 	assert_non_null(sl_sink_find("fixture"));

@@ -362,6 +362,18 @@ static void clocks_drift_apart_module_by_module(void **state)
 	assert_int_equal(sl_faults_drain(*state, &fault), 0); /* once per module */
 }
 
+static void a_clock_may_drift_or_be_off_alone(void **state)
+{
+	struct sl_fault_options off = {.clock_offset_ns = 500}, drift = {.drift_ppm = 10};
+
+	begin(*state, &off);
+	assert_int_equal(sl_faults_clock(*state, 1, 4, 1000000000), 1000000500);
+	assert_int_equal(sl_faults_clock(*state, 0, 4, 1000000000), 1000000000);
+	begin(*state, &drift);
+	assert_int_equal(sl_faults_clock(*state, 1, 4, 1000000000), 1000010000);
+	assert_int_equal(sl_faults_clock(*state, 0, 4, 1000000000), 1000000000);
+}
+
 static void a_front_end_restarts_as_a_whole_and_not_alone(void **state)
 {
 	struct sl_fault_options o = {.restart_after = 5, .fault_modules = "1-2"};
@@ -450,6 +462,7 @@ int main(void)
 		CASE(kinds_strike_independently),
 		CASE(a_spoilt_bit_lies_in_the_block_and_the_log_says_in_which_packet),
 		CASE(clocks_drift_apart_module_by_module),
+		CASE(a_clock_may_drift_or_be_off_alone),
 		CASE(a_front_end_restarts_as_a_whole_and_not_alone),
 		CASE(what_cannot_be_done_is_refused_with_its_name),
 	};

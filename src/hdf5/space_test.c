@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "hdf5/handle.h"
 #include "hdf5/testing.h"
+#include "lib/capture.h"
 
 enum { SIDE = 256, PIXELS = SIDE * SIDE, IMAGE_BYTES = PIXELS * 2, PER_CHUNK = 100 };
 
@@ -152,9 +153,24 @@ static void size_limit_is_used_well(void **state)
 	assert_in_range(accepted * IMAGE_BYTES, 30 << 20, 32 << 20);
 }
 
+static void a_file_that_has_room_is_written_without_a_word(void **state)
+{
+	char path[512];
+	uint64_t accepted;
+	int refusal, r;
+
+	(void)state;
+	join(path, scratch, "silent.h5");
+	capture_begin();
+	r = write_until(path, 3, false, &accepted, &refusal);
+	assert_string_equal(capture_end(), "");
+	assert_int_equal(r, 0);
+}
+
 static void too_small_a_limit_fails_at_create(void **state)
 {
 	char path[512], part[512];
+	const char *said;
 	uint64_t accepted;
 	int refusal;
 
@@ -162,8 +178,13 @@ static void too_small_a_limit_fails_at_create(void **state)
 	join(path, scratch, "tiny.h5");
 	join(part, scratch, "tiny.h5.part");
 	limit_file_size(10000);
+	capture_begin();
 	assert_int_equal(write_until(path, 10, false, &accepted, &refusal), -EFBIG);
+	said = capture_end();
 	limit_file_size(0);
+	assert_non_null(strstr(said, "tiny.h5"));
+	assert_non_null(strstr(said, "reserve space for"));
+	assert_non_null(strstr(said, strerror(EFBIG)));
 	assert_int_equal(access(path, F_OK), -1);
 	assert_int_equal(access(part, F_OK), -1);
 }
@@ -333,6 +354,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_is_not_used_is_given_back),
 		cmocka_unit_test(size_limit_refuses_and_keeps_what_was_accepted),
 		cmocka_unit_test(size_limit_is_used_well),
+		cmocka_unit_test(a_file_that_has_room_is_written_without_a_word),
 		cmocka_unit_test(too_small_a_limit_fails_at_create),
 		cmocka_unit_test(an_error_sticks_and_the_file_does_not_get_its_name),
 		cmocka_unit_test(a_failing_write_gives_the_file_up_and_harms_no_other),

@@ -2,6 +2,8 @@
 #include "net/net.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -112,6 +114,59 @@ static void the_class_arrives(void **state)
 		}
 }
 
+static int option_of(int fd, int level, int name)
+{
+	int value = -1;
+	socklen_t bytes = sizeof(value);
+
+	assert_int_equal(getsockopt(fd, level, name, &value, &bytes), 0);
+	return value;
+}
+
+/* No fragments, and no second address family on the port; without a UDP checksum over IPv6, too. */
+static void sockets_are_prepared_for_roce(void **state)
+{
+	uint8_t gid[SL_NET_GID_BYTES];
+	int fd;
+
+	(void)state;
+	assert_int_equal(sl_net_parse("test", "127.0.0.1", gid), 0);
+	fd = sl_net_open(gid, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(option_of(fd, IPPROTO_IP, IP_MTU_DISCOVER), IP_PMTUDISC_DO);
+	assert_int_equal(option_of(fd, IPPROTO_IP, IP_RECVTOS), 1);
+	close(fd);
+	assert_int_equal(sl_net_parse("test", "::1", gid), 0);
+	fd = sl_net_open(gid, 0);
+	if (fd == -EADDRNOTAVAIL || fd == -EAFNOSUPPORT) {
+		print_message("# skip: no IPv6 on this host\n");
+		skip();
+	}
+	assert_true(fd >= 0);
+	assert_int_equal(option_of(fd, IPPROTO_IPV6, IPV6_V6ONLY), 1);
+	assert_int_equal(option_of(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER), IPV6_PMTUDISC_DO);
+	assert_int_equal(option_of(fd, IPPROTO_IPV6, IPV6_RECVTCLASS), 1);
+	assert_int_equal(option_of(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX), 1);
+	close(fd);
+}
+
+/* Every range of three parts, one of them empty. */
+static void bytes_of_any_range_are_collected(void **state)
+{
+	char text[] = "abcdefgh", out[16];
+	const struct iovec part[] = {{text, 3}, {text + 3, 0}, {text + 3, 1}, {text + 4, 4}};
+
+	(void)state;
+	for (size_t from = 0; from <= 8; from++)
+		for (size_t bytes = 0; from + bytes <= 8; bytes++) {
+			memset(out, '.', sizeof(out));
+			sl_net_collect(part, 4, from, bytes, out + 1);
+			assert_memory_equal(out + 1, text + from, bytes);
+			assert_int_equal(out[0], '.');
+			assert_int_equal(out[1 + bytes], '.');
+		}
+}
+
 static void a_taken_port_is_an_error(void **state)
 {
 	uint8_t gid[SL_NET_GID_BYTES];
@@ -132,6 +187,8 @@ int main(void)
 		cmocka_unit_test(what_is_not_one_interface_is_refused),
 		cmocka_unit_test(numbers_are_addresses_and_names_are_not),
 		cmocka_unit_test(the_class_arrives),
+		cmocka_unit_test(sockets_are_prepared_for_roce),
+		cmocka_unit_test(bytes_of_any_range_are_collected),
 		cmocka_unit_test(a_taken_port_is_an_error),
 	};
 

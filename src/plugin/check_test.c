@@ -173,7 +173,8 @@ static void test_another_size_is_refused_by_the_name_of_the_structure(void **arg
 static void test_names_are_valid_and_new(void **arg)
 {
 	static const char *const bad[] = {
-		"", "Blank", "my-stage", "a b", "1st", "é", "a_name_that_has_more_than_31_bytes"};
+		"",    "Blank", "my-stage", "a b",
+		"1st", "9th",	"é",	    "a_name_that_has_more_than_31_bytes"};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		stage.name = bad[i];

@@ -339,6 +339,53 @@ static void what_the_sink_is_too_slow_for_goes_back_oldest_first(void **state)
 	drop_oldest("unit.kind=cpu");
 }
 
+/* One module alone fills its slots and waits for the other, which has not begun: the gauge shows
+ * the fullest module, whichever it is. */
+static void wait_for_slots(struct flow *f, uint64_t slots)
+{
+	uint64_t end = sl_clock_ns() + UINT64_C(60000000000);
+
+	while (atomic_load(&f->receiver->slots_used.now) != slots && sl_clock_ns() < end)
+		sl_clock_sleep_until(sl_clock_ns() + 1000000);
+	assert_int_equal(f->receiver->slots_used.now, slots);
+	assert_int_equal(f->receiver->slots_used.most, slots);
+}
+
+static void plan_module(struct flow *f, struct sl_receiver *receiver, uint32_t module)
+{
+	struct sl_offer offer;
+	struct sl_plan plan;
+	char why[128];
+
+	assert_int_equal(sl_emulator_open(f->there, module, module, &f->emulator), 0);
+	assert_int_equal(sl_emulator_plan_begin(f->emulator), 0);
+	assert_int_equal(sl_emulator_offer(f->emulator, module, &offer), 0);
+	assert_int_equal(sl_receiver_accept(receiver, &offer, true, &plan, why, sizeof(why)), 0);
+	assert_int_equal(sl_emulator_connect(f->emulator, &plan), 0);
+}
+
+static void the_slots_of_every_module_are_measured(void **state)
+{
+	for (uint32_t m = 0; m < MODULES; m++) {
+		struct flow f = {.here = open_experiment(NULL, 0),
+				 .there = open_experiment(NULL, 0)};
+		struct flow silent = {.there = open_experiment(NULL, 0)};
+
+		assert_int_equal(sl_receiver_open(f.here, NULL, &f.receiver), 0);
+		plan_module(&f, f.receiver, m);
+		plan_module(&silent, f.receiver, !m);
+		assert_int_equal(sl_receiver_start(f.receiver), 0);
+		assert_int_equal(sl_emulator_start(f.emulator), 0);
+		wait_for_slots(&f, f.receiver->ring.slots);
+		sl_emulator_stop(f.emulator, true);
+		sl_emulator_plan_end(f.emulator);
+		sl_emulator_plan_end(silent.emulator);
+		sl_emulator_close(silent.emulator);
+		sl_experiment_close(silent.there);
+		close_flow(&f);
+	}
+}
+
 /* ---- the same with a device: what its threads do is no business of ThreadSanitizer ---- */
 
 extern const struct sl_unit sl_unit_opencl;
@@ -435,6 +482,7 @@ int main(void)
 		cmocka_unit_test(a_front_end_that_begins_with_another_frame_is_refused),
 		cmocka_unit_test(a_run_that_is_given_up_ends_all_threads),
 		cmocka_unit_test(what_the_sink_is_too_slow_for_goes_back_oldest_first),
+		cmocka_unit_test(the_slots_of_every_module_are_measured),
 		cmocka_unit_test(frames_that_run_out_do_not_stop_a_device),
 		cmocka_unit_test(a_last_batch_that_is_not_full_leaves_a_device),
 		cmocka_unit_test(a_run_that_is_given_up_waits_for_its_device),

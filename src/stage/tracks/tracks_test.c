@@ -531,6 +531,30 @@ static void test_a_crowded_cell_is_fitted_all_the_same(void **arg)
 	stage_end(&s);
 }
 
+/* Two straight lines of six layers in one cell, as good as each other: the fit takes the one whose
+ * stubs come first in the row. Devices compare pairs in the same order and must choose the same. */
+static void test_of_two_equal_helices_the_first_is_taken(void **arg)
+{
+	struct sl_tracks_plan plan = {.set = {.min_layers = 5, .fit_limit = 16}};
+
+	for (int sign = -1; sign <= 1; sign += 2) {
+		struct sl_track track = {.set = {0xfff}};
+		uint8_t row[SL_TRACKER_ROW_BYTES] = {0};
+
+		for (uint32_t i = 0; i < 12; i++) {
+			struct sl_stub stub = {.phi = i < 6 ? 500 * sign : -500 * sign,
+					       .r = 800 + 500 * (i % 6),
+					       .layer = 1 + i % 6};
+
+			sl_stub_pack(&stub, row + i * SL_STUB_BYTES);
+		}
+		assert_true(sl_tracks_fit(&plan, row, &track));
+		assert_int_equal(track.set[0], 0x3f);
+		assert_int_equal(track.fitted, 6);
+		assert_true(track.phi * (float)sign > 0);
+	}
+}
+
 /* Five layers one above the other, at that angle and so far from the beam. */
 static void write_stack(uint8_t *row, int32_t phi, uint32_t r, uint32_t step)
 {
@@ -626,6 +650,36 @@ static void test_neighbours_report_a_track_once(void **arg)
 	assert_int_equal(duplicates[0], 0);
 	assert_int_equal(tracks[1], 3);
 	assert_int_equal(tracks[2], 1);
+}
+
+/* The same track in two sectors that lie beside each other in phi, with a layer less in one of
+ * them: the other one reports it, whichever it is. */
+static void test_the_better_of_two_neighbours_reports_a_track(void **arg)
+{
+	for (uint32_t better = 0; better < 2; better++) {
+		struct stage s;
+
+		stage_prepare(&s, 2, 1);
+		frame_rig_set(&s.rig, "unique", "event");
+		frame_rig_set(&s.rig, "bend", "0");
+		for (uint32_t i = 0; i < 2; i++)
+			for (uint32_t layer = 1; layer <= (i == better ? 6 : 5); layer++) {
+				struct sl_stub stub = {
+					.phi = i ? 2040 - 4096 : 2040,
+					.r = (uint32_t)(oracle_radius[layer - 1] / SL_STUB_R_CM),
+					.z = 100 * (int)layer,
+					.layer = layer};
+
+				sl_stub_pack(&stub, stage_row(&s, 0, 4 + i * SECTORS) +
+							    (layer - 1) * SL_STUB_BYTES);
+			}
+		stage_begin(&s);
+		frame_rig_run(&s.rig, &s.frame, 0);
+		check_account(&s);
+		assert_int_equal(stage_tracks(&s), 1);
+		assert_int_equal((int)stage_track(&s, 0)[1], 4 + better * SECTORS);
+		stage_end(&s);
+	}
 }
 
 static void test_what_there_is_no_room_for_is_counted(void **arg)
@@ -802,6 +856,13 @@ static void test_what_is_no_tracker_is_refused(void **arg)
 	stage_prepare(&s, 1, 1);
 	s.rig.geometry.items = 0;
 	refuse(&s, "tracker");
+	/* Alone wrong: events that are not in all modules, and rows that do not divide by them. */
+	stage_prepare(&s, 1, 1);
+	s.rig.geometry.items_shared = false;
+	refuse(&s, "tracker");
+	stage_prepare(&s, 1, 2);
+	s.rig.geometry.rows = 2 * SECTORS + 1;
+	refuse(&s, "tracker");
 	stage_prepare(&s, 1, 1);
 	s.rig.in.dtype = SL_I16;
 	refuse(&s, "int16");
@@ -872,9 +933,11 @@ int main(void)
 		cmocka_unit_test(test_seven_layers_count_and_layer_0_does_not),
 		cmocka_unit_test(test_a_fit_leaves_out_what_is_off),
 		cmocka_unit_test(test_a_crowded_cell_is_fitted_all_the_same),
+		cmocka_unit_test(test_of_two_equal_helices_the_first_is_taken),
 		cmocka_unit_test(test_stubs_outside_of_the_sector_are_in_no_track),
 		cmocka_unit_test(test_coincident_stubs),
 		cmocka_unit_test(test_neighbours_report_a_track_once),
+		cmocka_unit_test(test_the_better_of_two_neighbours_reports_a_track),
 		cmocka_unit_test(test_what_there_is_no_room_for_is_counted),
 		cmocka_unit_test(test_empty_sectors_and_missing_modules_have_no_tracks),
 		cmocka_unit_test(test_rows_may_be_apart),

@@ -1,0 +1,62 @@
+/* alloc_test.c - experiment files that are read while an allocation fails: the error is returned,
+ * and nothing is left behind. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "experiment/experiment.h"
+#include "lib/failing_alloc.h"
+
+static char path[] = "/tmp/sluice-alloc-XXXXXX";
+
+static const char text[] =
+	"detector: {kind: pattern, modules: 2, frames: 10, rows: 32, columns: 64}\n"
+	"link: {kind: udp, pmtu: 512}\n"
+	"ring: {slots: 12}\n"
+	"stages: [copy, spots: {threshold: 7}, veto]\n"
+	"sinks: ['null', verify]\n";
+
+static int setup(void **state)
+{
+	int fd = mkstemp(path);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+
+	return !file || fputs(text, file) < 0 || fclose(file) ? -1 : 0;
+}
+
+static int teardown(void **state)
+{
+	return unlink(path);
+}
+
+static int make_experiment(void *arg)
+{
+	static const char *const sets[] = {"detector.frames=20", "ring.slots=16"};
+	struct sl_experiment *experiment = NULL;
+	int r = sl_experiment_open(path, NULL, sets, 2, &experiment);
+
+	if (!r)
+		sl_experiment_close(experiment);
+	return r;
+}
+
+static void an_experiment_without_memory_is_none(void **state)
+{
+	assert_true(alloc_fail_each(make_experiment, NULL) >= 20);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_experiment_without_memory_is_none),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,138 @@
+#!/usr/bin/python3
+"""mutation.py - the mutation tool, tested: what it changes and what it leaves alone, what it counts in a small tree, and that its list of
+equivalent mutants fits the code."""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import lint
+
+import mutants  # noqa: E402  (found through lint's path)
+
+TOOL = lint.ROOT / "tools/mutate.py"
+
+# name, code, the lines that mutants make of it
+SAMPLES = [
+    ("comparisons and logic", "int a(int b)\n{\n\treturn b < c && b != d;\n}\n",
+     ["return b <= c && b != d;", "return b < c || b != d;", "return b < c && b == d;"]),
+    ("numbers", "int a[9] = {0, 0x1fu, 1.5f};\n",
+     ["int a[9] = {1, 0x1fu, 1.5f};", "int a[9] = {0, 0x1eu, 1.5f};", "int a[9] = {0, 0x20u, 1.5f};", "int a[9] = {0, 0x1fu, 3.0f};"]),
+    ("conditions", "void a(void)\n{\n\twhile (b(c))\n\t\td();\n}\n",
+     ["while (!(b(c)))", ";", "return; while (b(c))"]),
+    ("statements", "int a(void)\n{\n\tint b = c();\n\n\td = b;\n\treturn b;\n}\n", [";", "return 0; d = b;"]),
+    ("values in braces are no statements", "void a(void)\n{\n\tb = (struct c){.d = e, .f = g};\n}\n",
+     [";", "return; b = (struct c){.d = e, .f = g};"]),
+    ("a label is no part of a condition", "void a(void)\n{\n\tb = c ? d : e;\nundo:\n\tf();\n}\n",
+     [";", "return; b = c ? d : e;", ";"]),
+    ("comments, text and directives", '#define A 1 < 2 \\\n\t&& 3\n/* 1 < 2 */ // 3 && 4\nconst char *a = "5 < 6" + \'7\';\n', []),
+    ("assertions, logs, options and times", '_Static_assert(1 < 2, "3");\nenum { WAIT_NS = 4 * 5 };\n'
+     'void a(void)\n{\n\tint b[6];\n\n\tsl_error("%d", 7 < 8);\n\tassert(9 == 9);\n}\nx = {SL_U32(struct y, z, 1, 2, 3, "", "")};\n', []),
+]
+
+TINY = {
+    "meson.build": "project('tiny', 'c')\nsubdir('src')\n",
+    "src/meson.build": "folders = [\n  'tiny', # all there is\n]\n"
+                       "program = executable('tiny_test', 'tiny/tiny_test.c', 'tiny/tiny.c', build_by_default: false)\n"
+                       "test('tiny/tiny', program, protocol: 'tap')\n",
+    "src/tiny/tiny.c": """int tiny_clamp(int value, int most);
+int tiny_halve(unsigned value);
+int tiny_both(int a, int b);
+
+int tiny_clamp(int value, int most)
+{
+	return value > most ? most : value;
+}
+
+int tiny_halve(unsigned value)
+{
+	int n = 0;
+
+	for (; value; n++)
+		value /= 2;
+	return n;
+}
+
+int tiny_both(int a, int b)
+{
+	return a && b;
+}
+""",
+    "src/tiny/tiny_test.c": """#include <stdio.h>
+int tiny_clamp(int value, int most);
+int tiny_halve(unsigned value);
+int tiny_both(int a, int b);
+int main(void)
+{
+	int good = tiny_clamp(3, 2) == 2 && tiny_clamp(1, 2) == 1 && tiny_halve(5) == 3 && tiny_both(1, 1);
+	printf("1..1\\n%sok 1 - tiny\\n", good ? "" : "not ");
+	return !good;
+}
+""",
+    "equivalent.txt": "# what nobody can see\nsrc/tiny/tiny.c\n- return value > most ? most : value;\n+ return value >= most ? most : value;\n"
+                      "the larger of two equal numbers is either\n",
+}
+
+
+def check_samples(out):
+    for name, code, expected in SAMPLES:
+        made = [" ".join(after for _, after in mutant.change(code)).strip() for mutant in mutants.mutants_of(code)]
+        out.case(f"mutants: {name}", [] if sorted(made) == sorted(expected) else [f"made {made}", f"expected {expected}"])
+
+
+def plant(folder, **more):
+    for name, text in {**TINY, **more}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def mutate(folder, *arguments):
+    run = subprocess.run([sys.executable, TOOL, "--source", folder, "--work", folder / "build-mutants", "--equivalents", folder / "equivalent.txt",
+                          "--plain", *arguments], capture_output=True, text=True, check=False)
+    return run.returncode, run.stdout + run.stderr
+
+
+def check_tiny(out):
+    """All mutants of a small tree: some are found, one of them because it hangs, one survives, one is known to be equivalent."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        plant(folder)
+        before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        status, said = mutate(folder, "-n", "100", "--patience", "1")
+        survivors = re.findall(r"^    \+ (.*)", said, re.M)
+        counts = re.search(r"^  tiny +(\d+) +(\d+) +\d+%   (\d+), (\d+), (\d+)$", said, re.M)
+        out.case("a mutant that no test sees survives", [] if survivors == ["return a || b;"] else said.splitlines())
+        out.case("a hanging mutant is found", [] if re.search(r"found .* drop: tiny/tiny: \(timed out\)", said) else said.splitlines())
+        out.case("an equivalent mutant is not counted", [] if counts and counts[3] == "1" and int(counts[1]) == int(counts[2]) + 1
+                 else said.splitlines())
+        out.case("fewer than 95 % fail the run", [] if status == 1 else said.splitlines())
+        out.case("the tree is left as it was", [] if all(path.read_bytes() == data for path, data in before.items()) else ["changed"])
+        status, said = mutate(folder, "-n", "1", "--seed", "2", "--least", "0")
+        out.case("fewer are enough where that is asked", [] if status == 0 else said.splitlines())
+
+
+def check_equivalents(out):
+    run = subprocess.run([sys.executable, TOOL, "--check-equivalents"], capture_output=True, text=True, check=False)
+    out.case("every equivalent mutant is one of the code", [] if run.returncode == 0 else run.stdout.splitlines() + run.stderr.splitlines())
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        plant(folder)
+        status, said = mutate(folder, "--check-equivalents")
+        out.case("entries survive a shift of lines", [] if status == 0 else said.splitlines())
+        plant(folder, **{"src/tiny/tiny.c": TINY["src/tiny/tiny.c"].replace("value > most", "value < most")})
+        status, said = mutate(folder, "--check-equivalents")
+        out.case("an entry that fits no line is named", [] if status == 1 and "src/tiny/tiny.c: no such mutant" in said else said.splitlines())
+
+
+def main():
+    out = lint.tap.Writer()
+    check_samples(out)
+    check_tiny(out)
+    check_equivalents(out)
+    return out.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
