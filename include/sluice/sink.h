@@ -4,8 +4,9 @@
  *            every sink accepted is pending; it becomes stored when the sinks' close() says that
  *            what they accepted is safe. A put() that fails makes its frame unwritten; the sink
  *            logs the first failure, goes on refusing, and still closes what it has properly.
- * Threads:   open, put and close on one thread that may allocate, lock and block: never a data
- *            thread.
+ * Threads:   open and close on the thread that runs the experiment, put between the two on the
+ *            settler, or on a thread of its own (own_thread). All may allocate, lock and block:
+ *            none is a data thread.
  * Ownership: the frame is the sink's to read until put() returns. */
 #ifndef SLUICE_SINK_H
 #define SLUICE_SINK_H
@@ -49,6 +50,11 @@ struct sl_sink {
 	/* Whether it reads the image of this name (a result of one element per pixel). NULL: it may
 	 * read any. What nobody reads need not be written. Asked before open(). */
 	int (*reads)(const void *state, const char *image);
+	/* Whether put() and figures() run on a thread of this sink's own, so that a slow sink
+	 * delays neither the others nor the decisions that go back; for sinks with where(). Frames
+	 * come in sequence order there, too; other sinks may read the same frame meanwhile. NULL:
+	 * no. Asked before open(). */
+	int (*own_thread)(const void *state);
 	int (*open)(void *state, const struct sl_env *env);
 	int (*put)(void *state, struct sl_frame *frame);
 

@@ -156,6 +156,13 @@ void sl_h5_abandon(struct sl_h5 *file)
 	forget(file);
 }
 
+bool sl_h5_is_threadsafe(void)
+{
+	hbool_t safe = 0;
+
+	return H5is_library_threadsafe(&safe) >= 0 && safe;
+}
+
 int sl_h5_status(const struct sl_h5 *file)
 {
 	return file->status;

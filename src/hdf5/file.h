@@ -15,8 +15,8 @@
  * end (sl_h5_status). A reservation that was refused is not an error of the file and does not
  * stick.
  *
- * Threads:   a file belongs to the thread that opened it; different files may be on
- * different ones.
+ * Threads:   a file belongs to one thread at a time; different files may be on different ones
+ * where sl_h5_is_threadsafe().
  *
  * Ownership: data is copied or written before a call returns; the file owns its
  * series.
@@ -56,6 +56,9 @@ struct sl_h5_shape {
 
 struct sl_h5;
 struct sl_h5_series;
+
+/* Whether the library was built so that several threads may call it, each with files of its own. */
+bool sl_h5_is_threadsafe(void);
 
 /* ---- a file being written ---- */
 

@@ -44,19 +44,22 @@ void sl_figures_take_unit(struct sl_receiver *r)
 	publish(&r->unit_figures, &figures);
 }
 
-void sl_figures_take_sinks(struct sl_receiver *r)
+static void take_sink(struct sl_receiver *r, unsigned i)
 {
 	const struct sl_experiment *e = r->experiment;
+	const char *where = e->sink[i]->where ? e->sink[i]->where(e->sink_state[i]) : NULL;
+	struct sl_figures figures = {.figures = 0};
 
-	for (unsigned i = 0; i < e->sinks; i++) {
-		const char *where = e->sink[i]->where ? e->sink[i]->where(e->sink_state[i]) : NULL;
-		struct sl_figures figures = {.figures = 0};
+	snprintf(figures.where, sizeof(figures.where), "%s", where ? where : "");
+	if (e->sink[i]->figures)
+		e->sink[i]->figures(e->sink_state[i], add, &figures);
+	publish(&r->sink_figures[i], &figures);
+}
 
-		snprintf(figures.where, sizeof(figures.where), "%s", where ? where : "");
-		if (e->sink[i]->figures)
-			e->sink[i]->figures(e->sink_state[i], add, &figures);
-		publish(&r->sink_figures[i], &figures);
-	}
+void sl_figures_take_sinks(struct sl_receiver *r)
+{
+	for (unsigned i = 0; i < r->experiment->sinks; i++)
+		take_sink(r, i);
 }
 
 void sl_figures_renew_unit(struct sl_receiver *r, uint64_t now_ns)
@@ -65,10 +68,17 @@ void sl_figures_renew_unit(struct sl_receiver *r, uint64_t now_ns)
 		sl_figures_take_unit(r);
 }
 
+void sl_figures_renew_sink(struct sl_receiver *r, unsigned sink, uint64_t now_ns)
+{
+	if (now_ns - r->sink_figures[sink].taken_ns > SL_FIGURES_NS)
+		take_sink(r, sink);
+}
+
 void sl_figures_renew_sinks(struct sl_receiver *r, uint64_t now_ns)
 {
-	if (now_ns - r->sink_figures[0].taken_ns > SL_FIGURES_NS)
-		sl_figures_take_sinks(r);
+	for (unsigned i = 0; i < r->experiment->sinks; i++)
+		if (!r->sink_thread[i].wanted)
+			sl_figures_renew_sink(r, i, now_ns);
 }
 
 /* ---- any thread ---- */

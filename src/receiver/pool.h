@@ -6,6 +6,7 @@
 #ifndef SL_RECEIVER_POOL_H
 #define SL_RECEIVER_POOL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include <sluice/frame.h>
@@ -19,6 +20,14 @@ struct sl_flow_frame {
 	struct sl_pool *home;
 	/* Dropped unprocessed: as many more came after it in a row, alike but for their numbers. */
 	uint64_t more;
+	/* With the settler: what kind it is (enum sl_wants), and whether every sink that the
+	 * settler itself gave the frame to has taken it. */
+	uint32_t want;
+	bool accepted;
+	/* Sinks with threads of their own that still have it (sink_threads.c); and: one of them has
+	 * refused it. */
+	_Atomic uint32_t at_sinks;
+	_Atomic bool refused;
 };
 
 struct sl_pool {

@@ -99,7 +99,8 @@ enum {
 	SL_TURN_DISPATCHER = SL_POLLERS,
 	SL_TURN_SETTLER,
 	SL_TURN_WORKERS,
-	SL_TURNS = SL_TURN_WORKERS + 64
+	SL_TURN_SINKS = SL_TURN_WORKERS + 64,
+	SL_TURNS = SL_TURN_SINKS + SL_EXPERIMENT_SINKS
 };
 _Static_assert((int)SL_TURNS <= (int)SL_STATUS_PROGRESS, "status has a place for each thread");
 
@@ -117,6 +118,19 @@ struct sl_figures_board {
 	_Atomic uint64_t word[SL_FIGURES_WORDS];
 	uint64_t taken_ns; /* its own thread's */
 };
+
+struct sl_sink_thread { /* of a sink that asks for one (sink_threads.c) */
+	struct sl_receiver *receiver;
+	unsigned sink;
+	bool wanted;
+	struct sl_queue frames; /* struct sl_flow_frame, from the settler */
+	struct sl_bell bell;
+	_Atomic uint32_t stop;
+	struct sl_thread thread;
+};
+
+/* Copies of frames that were dropped in a row: the sinks' threads get one for each number. */
+enum { SL_STAND_INS = 64 };
 
 /* Two parts. The first stays from run to run of a session (again.c): what is slow to make and the
  * same for every run. The second begins with zeros for each run. */
@@ -197,6 +211,13 @@ struct sl_receiver {
 	uint32_t sink_wants[SL_EXPERIMENT_SINKS];    /* enum sl_wants */
 	_Atomic int sink_error[SL_EXPERIMENT_SINKS]; /* the first of each */
 
+	struct sl_sink_thread sink_thread[SL_EXPERIMENT_SINKS];
+	bool sink_threads; /* there is one */
+	/* The settler's: frames at sinks, in sequence order, and the one before these. */
+	struct sl_queue in_flight;
+	struct sl_flow_frame *oldest;
+	struct sl_pool stand_ins;
+
 	struct sl_turn turn[SL_TURNS]; /* link threads, SL_TURN_DISPATCHER, ... */
 	struct sl_thread link_thread[SL_POLLERS], dispatch_thread, settle_thread;
 	struct sl_thread worker_thread[64];
@@ -215,6 +236,14 @@ void sl_receiver_close_unit(struct sl_receiver *receiver);
 void sl_receiver_close_run(struct sl_receiver *receiver); /* the second part, and its threads */
 void sl_receiver_begin_run(
 	struct sl_receiver *receiver); /* second part: zeros, and what is not 0 */
+
+/* sink_threads.c. Submit: the settler's; flow->at_sinks has been set. */
+int sl_sink_threads_open(struct sl_receiver *receiver);
+int sl_sink_threads_start(struct sl_receiver *receiver);
+void sl_sink_threads_join(struct sl_receiver *receiver);
+void sl_sink_threads_close(struct sl_receiver *receiver);
+void sl_sink_submit(struct sl_receiver *receiver, unsigned sink, struct sl_flow_frame *flow);
+bool sl_sink_put(struct sl_receiver *receiver, unsigned sink, struct sl_frame *frame);
 
 /* sources.c: how often the link looked and found nothing: the poller that did so least. */
 uint64_t sl_receiver_idle(const struct sl_receiver *receiver);
@@ -260,7 +289,8 @@ void sl_outcomes_close(struct sl_receiver *receiver);
 void sl_figures_take_unit(struct sl_receiver *receiver);
 void sl_figures_take_sinks(struct sl_receiver *receiver);
 void sl_figures_renew_unit(struct sl_receiver *receiver, uint64_t now_ns);
-void sl_figures_renew_sinks(struct sl_receiver *receiver, uint64_t now_ns);
+void sl_figures_renew_sinks(struct sl_receiver *receiver, uint64_t now_ns); /* the settler's */
+void sl_figures_renew_sink(struct sl_receiver *receiver, unsigned sink, uint64_t now_ns);
 /* The add-ons of a status. Any thread. */
 void sl_figures_status(const struct sl_receiver *receiver, struct sl_status *status);
 

@@ -238,7 +238,7 @@ static int open_sinks(struct sl_receiver *r)
 			return err;
 		}
 	}
-	return 0;
+	return sl_sink_threads_open(r);
 }
 
 static int open_outcomes(struct sl_receiver *r, const char *path)
@@ -430,6 +430,7 @@ void sl_receiver_close_run(struct sl_receiver *r)
 	if (r->link_open)
 		e->link->close(e->link_state);
 	r->link_open = false;
+	sl_sink_threads_close(r);
 	sl_ring_fini(&r->ring);
 	sl_ledger_fini(&r->ledger);
 }

@@ -1,6 +1,7 @@
 /* settle.c - the settling thread: gives each frame to the sinks that want it and writes its
- * outcome, once (invariant ONCE). It may block and allocate: when it is slow the frame pool runs
- * dry and the source is made to wait. */
+ * outcome, once (invariant ONCE) and in sequence order, when all of them are through with it. It
+ * may block and allocate: when it, or a sink, is slow the frame pool runs dry and the source is
+ * made to wait. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,40 +49,53 @@ static void decide(struct sl_frame *frame, uint32_t want)
 	}
 }
 
-/* True when every sink of this kind (writers have a place, checks have none) that wants it has
- * it. */
+/* Sinks with a place are writers, those without are checks. */
+static bool is_writer(const struct sl_receiver *r, unsigned sink)
+{
+	return r->experiment->sink[sink]->where != NULL;
+}
+
+/* True when every sink of this kind that wants it, and has no thread of its own, has it. */
 static bool put_to(struct sl_receiver *r, struct sl_frame *frame, uint32_t want, bool writers)
 {
-	const struct sl_experiment *e = r->experiment;
 	bool all = true;
 
-	for (unsigned i = 0; i < e->sinks; i++) {
-		int err;
-
-		if (!(r->sink_wants[i] & want) || (e->sink[i]->where != NULL) != writers)
-			continue;
-		err = e->sink[i]->put(e->sink_state[i], frame);
-		if (!err)
-			continue;
-		if (!atomic_load_explicit(&r->sink_error[i], memory_order_relaxed))
-			atomic_store_explicit(&r->sink_error[i], err, memory_order_relaxed);
-		all = false;
-	}
+	for (unsigned i = 0; i < r->experiment->sinks; i++)
+		if (r->sink_wants[i] & want && is_writer(r, i) == writers &&
+		    !r->sink_thread[i].wanted)
+			all &= sl_sink_put(r, i, frame);
 	return all;
 }
 
-/* Checks before writers: what a check refuses is in no file, except as a row that says so. */
-static bool put_all(struct sl_receiver *r, struct sl_frame *frame, uint32_t want)
+/* To the threads of the sinks that want it. Their number first: the first of them may be through
+ * with it before the last has it. */
+static void submit(struct sl_receiver *r, struct sl_flow_frame *flow)
 {
-	bool all = put_to(r, frame, want, false);
+	uint32_t sinks = 0;
 
-	for (uint32_t v = 0; v < frame->views && !all && want == SL_WANT_KEPT; v++) {
+	for (unsigned i = 0; i < r->experiment->sinks && r->sink_threads; i++)
+		sinks += r->sink_thread[i].wanted && r->sink_wants[i] & flow->want;
+	atomic_store_explicit(&flow->refused, false, memory_order_relaxed);
+	atomic_store_explicit(&flow->at_sinks, sinks, memory_order_relaxed);
+	for (unsigned i = 0; i < r->experiment->sinks && sinks; i++)
+		if (r->sink_thread[i].wanted && r->sink_wants[i] & flow->want)
+			sl_sink_submit(r, i, flow);
+}
+
+/* Checks before writers: what a check refuses is in no file, except as a row that says so. */
+static void put_all(struct sl_receiver *r, struct sl_flow_frame *flow)
+{
+	struct sl_frame *frame = &flow->frame;
+	bool all = put_to(r, frame, flow->want, false);
+
+	for (uint32_t v = 0; v < frame->views && !all && flow->want == SL_WANT_KEPT; v++) {
 		if (sl_frame_misses(frame, v))
 			continue;
 		frame->view[v].outcome = SL_UNWRITTEN;
 		frame->view[v].cause = SL_CAUSE_SINK;
 	}
-	return put_to(r, frame, want, true) && all;
+	submit(r, flow);
+	flow->accepted = put_to(r, frame, flow->want, true) && all;
 }
 
 static void settle(struct sl_receiver *r, const struct sl_frame *frame, uint32_t want,
@@ -165,14 +179,49 @@ static void count_frame(struct sl_receiver *r, const struct sl_frame *frame, uin
 	sl_sequence_end(&t->sequence);
 }
 
-static void settle_frame(struct sl_receiver *r, struct sl_frame *frame)
+/* All sinks are through with it. */
+static void finish(struct sl_receiver *r, struct sl_flow_frame *flow)
 {
-	uint32_t want = want_of(frame);
+	struct sl_frame *frame = &flow->frame;
+	bool refused = atomic_load_explicit(&flow->refused, memory_order_relaxed);
 
-	decide(frame, want);
-	settle(r, frame, want, put_all(r, frame, want));
+	settle(r, frame, flow->want, flow->accepted && !refused);
 	frame->hop_ns[SL_HOP_SUNK] = sl_clock_ns();
-	count_frame(r, frame, want, measure(r, frame));
+	count_frame(r, frame, flow->want, measure(r, frame));
+	sl_figures_renew_sinks(r, frame->hop_ns[SL_HOP_SUNK]);
+}
+
+static void give_back(struct sl_receiver *r, struct sl_flow_frame *flow)
+{
+	sl_pool_put(flow->home, flow);
+	sl_bell_ring(&r->events);
+}
+
+/* The frames that all sinks are through with, in sequence order. False: there was none. */
+static bool finish_ready(struct sl_receiver *r)
+{
+	bool any = false;
+
+	if (!r->sink_threads)
+		return false;
+	for (;;) {
+		if (!r->oldest)
+			r->oldest = sl_queue_pop(&r->in_flight);
+		/* Acquire: pairs with the release of the sinks' threads. */
+		if (!r->oldest || atomic_load_explicit(&r->oldest->at_sinks, memory_order_acquire))
+			return any;
+		finish(r, r->oldest);
+		give_back(r, r->oldest);
+		r->oldest = NULL;
+		any = true;
+	}
+}
+
+static void begin(struct sl_receiver *r, struct sl_flow_frame *flow)
+{
+	flow->want = want_of(&flow->frame);
+	decide(&flow->frame, flow->want);
+	put_all(r, flow);
 }
 
 /* The next of a row of frames that were dropped. */
@@ -182,6 +231,67 @@ static void step(struct sl_frame *frame)
 	frame->number++;
 	for (uint32_t v = 0; v < frame->views; v++)
 		frame->view[v].sequence++;
+}
+
+static struct sl_flow_frame *stand_in(struct sl_receiver *r)
+{
+	for (;;) {
+		uint32_t seen = sl_bell_read(&r->settling);
+		struct sl_flow_frame *flow;
+
+		finish_ready(r);
+		flow = sl_pool_get(&r->stand_ins);
+		if (flow)
+			return flow;
+		sl_turn_note(&r->turn[SL_TURN_SETTLER]);
+		sl_bell_wait(&r->settling, seen, WAIT_US);
+	}
+}
+
+static void copy_frame(const struct sl_frame *from, struct sl_frame *to)
+{
+	struct sl_view *view = to->view;
+	struct sl_verdict *verdict = to->verdict;
+
+	memcpy(view, from->view, from->views * sizeof(*view));
+	memcpy(verdict, from->verdict, from->items * sizeof(*verdict));
+	*to = *from;
+	to->view = view;
+	to->verdict = verdict;
+}
+
+/* A row of frames that were dropped. */
+static void take_row(struct sl_receiver *r, struct sl_flow_frame *flow)
+{
+	for (uint64_t i = 0; i <= flow->more; i++) {
+		struct sl_flow_frame *each = r->sink_threads ? stand_in(r) : flow;
+
+		if (each != flow)
+			copy_frame(&flow->frame, &each->frame);
+		begin(r, each);
+		if (each != flow)
+			sl_queue_push(&r->in_flight, each);
+		else
+			finish(r, flow);
+		step(&flow->frame);
+	}
+	give_back(r, flow);
+}
+
+static void take(struct sl_receiver *r, struct sl_flow_frame *flow)
+{
+	begin(r, flow);
+	if (r->sink_threads) {
+		sl_queue_push(&r->in_flight, flow);
+		return;
+	}
+	finish(r, flow);
+	give_back(r, flow);
+}
+
+static bool none_in_flight(struct sl_receiver *r)
+{
+	return !r->oldest && (!r->sink_threads || sl_queue_empty(&r->in_flight));
 }
 
 void *sl_settler_main(void *receiver)
@@ -194,26 +304,23 @@ void *sl_settler_main(void *receiver)
 		uint32_t seen = sl_bell_read(&r->settling);
 		uint32_t last = atomic_load(&r->dispatched);
 		struct sl_flow_frame *flow = sl_queue_pop(&r->to_settle);
+		bool did = finish_ready(r) || flow;
 
 		sl_turn_note(&r->turn[SL_TURN_SETTLER]);
-		if (!flow && last)
-			break;
-		if (!flow) {
-			if (sl_idle_sleep(&idle)) {
-				sl_figures_renew_sinks(r, sl_clock_ns());
-				sl_bell_wait(&r->settling, seen, WAIT_US);
-			}
+		if (flow && flow->more)
+			take_row(r, flow);
+		else if (flow)
+			take(r, flow);
+		if (did) {
+			sl_idle_work(&idle);
 			continue;
 		}
-		sl_idle_work(&idle);
-		settle_frame(r, &flow->frame);
-		for (uint64_t i = 0; i < flow->more; i++) {
-			step(&flow->frame);
-			settle_frame(r, &flow->frame);
+		if (last && none_in_flight(r))
+			break;
+		if (sl_idle_sleep(&idle)) {
+			sl_figures_renew_sinks(r, sl_clock_ns());
+			sl_bell_wait(&r->settling, seen, WAIT_US);
 		}
-		sl_figures_renew_sinks(r, flow->frame.hop_ns[SL_HOP_SUNK]);
-		sl_pool_put(flow->home, flow);
-		sl_bell_ring(&r->events);
 	}
 	atomic_store(&r->settled, 1);
 	return NULL;

@@ -145,6 +145,9 @@ static void progress_status(const struct sl_receiver *r, struct sl_status *statu
 	add_progress(r, status, SL_TURN_SETTLER, "settler", UINT32_MAX);
 	for (unsigned i = 0; i < r->workers; i++)
 		add_progress(r, status, SL_TURN_WORKERS + i, "worker", i);
+	for (unsigned i = 0; i < r->experiment->sinks; i++)
+		if (r->sink_thread[i].wanted)
+			add_progress(r, status, SL_TURN_SINKS + i, "sink", i);
 }
 
 /* Every slot that is open was filled, and what was in them has its outcome. */

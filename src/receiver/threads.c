@@ -117,6 +117,8 @@ int sl_receiver_start(struct sl_receiver *r)
 			    &r->worker_arg[i]);
 	}
 	if (!err)
+		err = sl_sink_threads_start(r);
+	if (!err)
 		err = start(r, &r->settle_thread, SL_ROLE_SETTLER, 0, sl_settler_main, r);
 	if (!err)
 		err = start(r, &r->dispatch_thread, SL_ROLE_DISPATCHER, 0, sl_dispatcher_main, r);
@@ -140,13 +142,15 @@ void sl_receiver_log(const struct sl_receiver *r)
 		sl_info("receive buffers of %.1f MB each", (double)buffer * 1e-6);
 }
 
-/* A thread ends after those that it gives work to: dispatcher, settler, workers. */
+/* Join in this order: dispatcher, settler, sinks, workers. Each ends when the one before it, which
+ * gives it work, has. */
 void sl_receiver_join(struct sl_receiver *r)
 {
 	sl_thread_join(&r->dispatch_thread);
 	atomic_store(&r->dispatched, 1); /* also when there was no dispatcher to say so */
 	sl_bell_ring(&r->settling);
 	sl_thread_join(&r->settle_thread);
+	sl_sink_threads_join(r);
 	atomic_store(&r->stop_workers, 1);
 	sl_bell_ring(&r->todo);
 	for (unsigned i = 0; i < r->workers; i++)
