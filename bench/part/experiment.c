@@ -8,7 +8,7 @@
 static int open_detector(struct bench_experiment *b)
 {
 	struct sl_experiment *e = b->e;
-	int err = e->detector->open(e->detector_state, &e->run, &b->geometry);
+	int err = sl_experiment_open_detector(e, &b->geometry);
 
 	if (!err && e->detector->prepare)
 		err = e->detector->prepare(e->detector_state);

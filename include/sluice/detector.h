@@ -34,7 +34,14 @@ struct sl_geometry {
 	char sensor_material[8];
 	double photon_energy_keV; /* 0: not a photon detector */
 	struct sl_layout layout;  /* where the modules lie */
-	uint32_t items;		  /* events in a block, each one row or more; 0 means 1: an image */
+	/* Where they lie in space, as far as that is known better than by the layout, distance_m
+	 * and beam: 0 planes: it is not; 1: all are in one; `modules`: one each; or one for each
+	 * piece of each module (sl_layout_pieces). Owned by whoever set it, until the detector is
+	 * closed. With planes distance_m is that of their mean, along its normal, and the layout's
+	 * beam is where it hits that (NaN: it does not). */
+	const struct sl_plane *plane;
+	uint32_t planes;
+	uint32_t items; /* events in a block, each one row or more; 0 means 1: an image */
 	/* Every module has a part of each of those events; else each has events of its own, and a
 	 * frame has modules times as many. */
 	bool items_shared;
@@ -97,16 +104,22 @@ struct sl_darks sl_detector_darks(const struct sl_detector_options *run);
  * 1 kHz, so that timestamps never depend on how fast it went. At least 1 ns. */
 uint64_t sl_detector_period_ns(const struct sl_detector_options *run);
 
-/* Adaptive-gain calibration. Pedestals are [cell][module][pixel], in ADU; gains [module][pixel], in
- * ADU per keV. Pedestals of G1 and G2 are constant, that of G0 is a starting value at best: it is
- * measured from dark frames. */
+/* Adaptive-gain calibration, or a mask alone: then gains and pedestals are NULL. Pedestals are
+ * [cell][module][pixel], in ADU; gains [module][pixel], in ADU per keV. Pedestals of G1 and G2 are
+ * constant, that of G0 is a starting value at best: it is measured from dark frames. */
 struct sl_calibration {
-	const float *pedestal[3], *gain[3];
-	uint32_t cells; /* 0 means 1 */
+	const float *pedestal[3], *gain[3]; /* all NULL: the mask alone is known */
+	uint32_t cells;			    /* 0 means 1 */
 	/* [module][pixel]: not 0 for pixels that are not to be used; NULL: none is known. */
 	const uint8_t *mask;
 	bool measured; /* the pedestal of G0 is from dark frames of another run, and will do */
 };
+
+/* Whether raw pixels mean nothing before it was applied. */
+static inline bool sl_calibration_has_gains(const struct sl_calibration *calibration)
+{
+	return calibration && calibration->gain[0];
+}
 
 struct sl_truth {
 	bool hit;	/* the frame has what is looked for: spots, rings, tracks */

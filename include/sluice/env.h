@@ -12,6 +12,7 @@
 #include <sluice/detector.h>
 #include <sluice/feedback.h>
 #include <sluice/frame.h>
+#include <sluice/goniometer.h>
 #include <sluice/outcome.h>
 
 #ifdef __cplusplus
@@ -52,6 +53,7 @@ struct sl_env {
 	const struct sl_feedback_senders
 		*feedback; /* ways back to the front end; NULL: there are none */
 	const struct sl_env_metadata *metadata; /* NULL: there are none */
+	const struct sl_goniometer *goniometer; /* NULL: the sample does not turn */
 };
 
 static inline bool sl_env_same_clock(const struct sl_env *env)

@@ -40,6 +40,14 @@ struct sl_geometry;
  * one below the other and the beam goes through the middle. */
 void sl_layout_resolve(const struct sl_geometry *geometry, struct sl_layout *layout);
 
+/* A plane in space with the image's grid on it: the point at (row, column) of the image is
+ * corner + row * down + column * right. Metres from the sample: x to the left when looking along
+ * the beam, y up, z along the beam. Without planes (sl_geometry.plane) the image is square to the
+ * beam, its rows run along -x and its columns along -y. */
+struct sl_plane {
+	double corner[3], down[3], right[3]; /* down, right: one pixel */
+};
+
 /* The functions below take a geometry whose layout has been resolved. */
 
 /* -EINVAL, with a reason: a module is not inside the image, or lies on another. */
@@ -80,6 +88,18 @@ struct sl_layout_piece {
 uint32_t sl_layout_pieces(const struct sl_geometry *geometry); /* of a module */
 void sl_layout_piece(const struct sl_geometry *geometry, uint32_t module, uint32_t index,
 		     struct sl_layout_piece *piece);
+
+/* The piece that a raw pixel of any module belongs to. */
+uint32_t sl_layout_piece_of(const struct sl_geometry *geometry, uint32_t pixel);
+
+/* The plane that a piece lies in. */
+void sl_layout_plane(const struct sl_geometry *geometry, uint32_t module, uint32_t piece,
+		     struct sl_plane *plane);
+
+/* Where a point of a raw pixel lies in space. down, right: from the pixel's middle, as the module
+ * lies in the image, in parts of the pixel: -0.5 and 0.5 are its edges, of wide pixels too. */
+void sl_layout_place(const struct sl_geometry *geometry, uint32_t module, uint32_t pixel,
+		     double down, double right, double place[3]);
 
 /* Where the beam is in modules that lie one below the other as they were read: at the pixel that is
  * nearest to it. */

@@ -23,6 +23,7 @@ int sl_cmd_run(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_emulate(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_check(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_calibrate(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_geometry(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_keeper(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_list(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_session(const struct sl_command *command, int argc, char **argv);

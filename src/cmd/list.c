@@ -222,10 +222,11 @@ static void print_page(void)
 	/* In the order of the experiment file; what has add-ons is followed by them. */
 	static const struct {
 		const char *key, *kind;
-	} parts[] = {
-		{"detector", "detector"}, {"calibration", ""}, {"link", "link"},  {"ring", ""},
-		{"unit", "unit"},	  {"stages", "stage"}, {"sinks", "sink"}, {"threads", ""},
-		{"control", ""},	  {"feroce", ""},      {"frontend", ""},  {"feedback", ""}};
+	} parts[] = {{"detector", "detector"}, {"calibration", ""}, {"geometry", ""},
+		     {"geometry.modules", ""}, {"link", "link"},    {"ring", ""},
+		     {"unit", "unit"},	       {"stages", "stage"}, {"sinks", "sink"},
+		     {"threads", ""},	       {"control", ""},	    {"feroce", ""},
+		     {"frontend", ""},	       {"feedback", ""}};
 
 	puts("# Options\n\n"
 	     "Written by `sluice list --markdown`: do not edit. What the sections are for is in "

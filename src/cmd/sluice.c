@@ -104,6 +104,14 @@ const struct sl_command sl_commands[] = {
 	 "calibration are\n"
 	 "shown in photons. Detectors of events draw what they mean.",
 	 true},
+	{"geometry", "geometry EXPERIMENT.yaml|RUN.nxs|FOLDER [options]",
+	 "Print where the pixels of a detector, or of a run's file, lie.", sl_cmd_geometry,
+	 "Without an option it is a table for people; --poni, --crystfel and --nexus write it as "
+	 "pyFAI,\n"
+	 "CrystFEL and NXmx have it. FOLDER is that of a run: its first data file is read. "
+	 "docs/how-to/geometry.md\n"
+	 "tells how to describe a detector.",
+	 true},
 	{"densify", "densify SPARSE.nxs IMAGES.h5 [options]",
 	 "Make images again out of lists of pixels and their background.", sl_cmd_densify,
 	 "Reads what the stage 'sparse' left in a run's file, or what sparsify of pyFAI wrote. "

@@ -164,7 +164,7 @@ int sl_truth_write(const struct sl_args *args, const char *transfer, const char 
 
 	if (err)
 		return err;
-	err = e->detector->open(e->detector_state, &e->run, &geometry);
+	err = sl_experiment_open_detector(e, &geometry);
 	if (!err)
 		err = write_file(e, &geometry, path, most);
 	e->detector->close(e->detector_state);

@@ -144,6 +144,20 @@ static void lay_out(const struct sl_cut *cut, struct sl_layout *layout)
 		cut->geometry.modules * sizeof(*layout->module));
 }
 
+/* Whole modules keep their places in space. */
+static void cut_planes(const struct sl_cut *cut, struct sl_geometry *g)
+{
+	const struct sl_geometry *s = &cut->source_geometry;
+	uint32_t each = s->planes / s->modules;
+
+	if (!cut->whole)
+		g->planes = 0;
+	if (g->planes < 2)
+		return;
+	g->plane += cut->options.first_module * each;
+	g->planes = g->modules * each;
+}
+
 static void shape(struct sl_cut *cut)
 {
 	const struct sl_cut_options *o = &cut->options;
@@ -153,6 +167,7 @@ static void shape(struct sl_cut *cut)
 	*g = cut->source_geometry;
 	g->modules = o->modules ? o->modules : g->modules - o->first_module;
 	lay_out(cut, &g->layout);
+	cut_planes(cut, g);
 	g->first_frame += o->phase * step;
 	g->frame_step = step * o->every * o->stack;
 	g->frames = chosen_below(o, g->frames) / o->stack;
@@ -181,6 +196,8 @@ static int open_cut(void *state, const struct sl_detector_options *run,
 				       &cut->source_geometry);
 
 	(void)run; /* derived from generator_options */
+	if (!err && cut->refine)
+		err = cut->refine(cut->refine_arg, &cut->source_geometry);
 	if (!err)
 		err = fit_rectangle(cut);
 	if (err)
@@ -371,7 +388,8 @@ static int calibration_cut(void *state, struct sl_calibration *calibration)
 	struct sl_calibration whole = {.cells = 0};
 	int err = cut->generator->calibration(cut->generator_state, &whole);
 	uint32_t cells = whole.cells ? whole.cells : 1, stack = cut->options.stack;
-	uint64_t each = pixels * (cells + 1); /* floats of one gain stage */
+	/* Floats of one gain stage. */
+	uint64_t each = sl_calibration_has_gains(&whole) ? pixels * (cells + 1) : 0;
 	uint8_t *mask;
 
 	if (err)
@@ -383,7 +401,7 @@ static int calibration_cut(void *state, struct sl_calibration *calibration)
 	mask = (uint8_t *)(cut->table + 3 * each);
 	*calibration =
 		(struct sl_calibration){.cells = whole.cells, .mask = whole.mask ? mask : NULL};
-	for (unsigned g = 0; g < 3; g++) {
+	for (unsigned g = 0; g < 3 && each; g++) {
 		float *gain = cut->table + g * each, *pedestal = gain + pixels;
 
 		cut_pedestals(cut, cells, whole.pedestal[g], pedestal);

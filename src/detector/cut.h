@@ -35,6 +35,9 @@ struct sl_cut {
 	void *generator_state;
 	struct sl_detector_options generator_options;
 	struct sl_geometry source_geometry, geometry;
+	/* What is known better of the generator's geometry, put into it; NULL: nothing. */
+	int (*refine)(void *arg, struct sl_geometry *geometry);
+	void *refine_arg;
 	uint32_t width, height; /* of the rectangle */
 	bool whole;		/* frames are sent as they are */
 	uint8_t *buffer;	/* a module of the source */

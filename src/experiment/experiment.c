@@ -153,6 +153,7 @@ void sl_experiment_close(struct sl_experiment *e)
 	free(e->link_state);
 	free(e->unit_state);
 	free(e->text);
+	sl_refined_free(&e->refined);
 	sl_experiment_forget_states(e);
 	sl_experiment_forget_outputs(e);
 	if (e->config)

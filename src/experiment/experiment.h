@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include <sluice/detector.h>
+#include <sluice/goniometer.h>
 #include <sluice/sink.h>
 #include <sluice/stage.h>
 
@@ -26,6 +27,7 @@
 #include "experiment/transfers.h"
 #include "feedback/listener.h"
 #include "frontend/fault.h"
+#include "geometry/refine.h"
 
 enum { SL_EXPERIMENT_STAGES = SL_CHAIN_STAGES - 1, SL_EXPERIMENT_SINKS = 8 };
 
@@ -106,11 +108,14 @@ struct sl_experiment {
 	void *sink_state[SL_EXPERIMENT_SINKS];
 
 	struct sl_calibration_options calibration;
+	struct sl_refine_options geometry;
+	struct sl_refined refined; /* of the detector as it was opened last */
 	struct sl_fault_options faults;
 	struct sl_feedback_options feedback;
 	struct sl_control_options control;
 	struct sl_feroce_section feroce;
-	bool emulate_local; /* run starts the front end itself */
+	struct sl_goniometer goniometer; /* axes 0: none */
+	bool emulate_local;		 /* run starts the front end itself */
 
 	struct sl_output_path *output; /* [outputs]: before the first sl_experiment_place(): none */
 	unsigned outputs;
@@ -143,6 +148,11 @@ void sl_experiment_forget_states(struct sl_experiment *experiment);
 void sl_experiment_renew_sinks(struct sl_experiment *experiment);
 void sl_experiment_renew_stages(struct sl_experiment *experiment);
 void sl_experiment_renew_sources(struct sl_experiment *experiment);
+
+/* Open the detector, with what the section `geometry` says put into its geometry, which stays valid
+ * until the next call and until the experiment is closed. close() of the detector is due even when
+ * this fails. A front end, which only sends pixels, calls open() of the detector itself. */
+int sl_experiment_open_detector(struct sl_experiment *experiment, struct sl_geometry *geometry);
 
 /* The whole experiment as YAML (malloc'ed): every option of every section and add-on that is used,
  * set or not, as it was understood; with origins, each with a comment that says where its value

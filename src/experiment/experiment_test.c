@@ -668,7 +668,7 @@ static void the_sections_have_tables_for_help(void **state)
 		assert_non_null(s->doc);
 		assert_non_null(s->options[0].name);
 	}
-	assert_int_equal(n, 11);
+	assert_int_equal(n, 14);
 }
 
 static void threads_are_placed_and_wait_as_told(void **state)
@@ -760,6 +760,33 @@ static void outputs_begin_in_the_folder_of_a_run(void **state)
 	assert_non_null(strstr(text, "base: b.h5\n"));
 	free(text);
 	sl_experiment_close(e);
+}
+
+#define TURNING "detector: {kind: pattern}\nsinks: ['null']\ngoniometer:\n"
+
+static void a_goniometer_is_a_list_of_axes(void **state)
+{
+	struct sl_experiment *e = good(TURNING "  - omega: {increment_deg: 0.1, start_deg: 30}\n"
+					       "  - chi: {x: 0, z: -2, start_deg: 54.7}\n"
+					       "  - phi\n");
+	char *text = sl_experiment_resolved(e, false);
+
+	assert_int_equal(e->goniometer.axes, 3);
+	assert_string_equal(e->goniometer.axis[0].name, "omega");
+	assert_true(e->goniometer.axis[0].x == -1 && e->goniometer.axis[0].increment_deg == 0.1);
+	assert_true(e->goniometer.axis[1].x == 0 && e->goniometer.axis[1].z == -1);
+	assert_true(sl_axis_angle_deg(&e->goniometer, 0, 10) == 31);
+	assert_non_null(strstr(text, "goniometer:"));
+	assert_non_null(strstr(text, "start_deg: 54.7"));
+	free(text);
+	sl_experiment_close(e);
+	bad(TURNING "  omega: {}\n", 3, "takes a list of axes");
+	bad(TURNING "  - omega: {speed: 3}\n", 4, "speed");
+	bad(TURNING "  - omega: {x: 0}\n", 4, "no direction");
+	bad(TURNING "  - omega\n  - omega\n", 5, "twice");
+	bad(TURNING "  - omega/a\n", 4, "letters");
+	bad(TURNING "  - a: {increment_deg: 1}\n  - b: {increment_deg: 1}\n", 5, "one axis turns");
+	bad(TURNING "  - a\n  - b\n  - c\n  - d\n  - e\n  - f\n  - g\n", 10, "at most 6");
 }
 
 static void outputs_outside_of_run_folders_are_told(void **state)
@@ -944,6 +971,11 @@ int main(void)
 		cmocka_unit_test(a_late_module_must_not_stop_the_ring),
 		cmocka_unit_test(a_pool_that_fits_the_ring_too_well_is_refused),
 		cmocka_unit_test(the_token_is_not_stored_with_the_run),
+		cmocka_unit_test(the_token_may_lie_in_a_file_of_its_own),
+		cmocka_unit_test(a_token_on_the_command_line_is_refused_and_not_quoted),
+		cmocka_unit_test(a_token_that_is_too_long_is_not_quoted),
+		cmocka_unit_test(a_token_in_a_file_that_all_users_can_read_is_told),
+		cmocka_unit_test(a_token_that_was_not_stored_is_none),
 		cmocka_unit_test(frames_must_go_somewhere),
 		cmocka_unit_test(emulate_is_local_or_none),
 		cmocka_unit_test(too_many_stages_and_sinks_are_refused),
@@ -958,6 +990,7 @@ int main(void)
 		cmocka_unit_test(threads_are_placed_and_wait_as_told),
 		cmocka_unit_test(files_of_add_ons_are_named),
 		cmocka_unit_test(outputs_begin_in_the_folder_of_a_run),
+		cmocka_unit_test(a_goniometer_is_a_list_of_axes),
 		cmocka_unit_test(outputs_outside_of_run_folders_are_told),
 		cmocka_unit_test(answers_that_would_never_come_are_refused),
 		cmocka_unit_test(former_names_still_work),
@@ -967,8 +1000,3 @@ int main(void)
 
 	return cmocka_run_group_tests_name("experiment", tests, NULL, NULL);
 }
-		cmocka_unit_test(the_token_may_lie_in_a_file_of_its_own),
-		cmocka_unit_test(a_token_on_the_command_line_is_refused_and_not_quoted),
-		cmocka_unit_test(a_token_that_is_too_long_is_not_quoted),
-		cmocka_unit_test(a_token_in_a_file_that_all_users_can_read_is_told),
-		cmocka_unit_test(a_token_that_was_not_stored_is_none),

@@ -1,8 +1,16 @@
 /* files.c - the files that the add-ons of an experiment read and write. */
 #include "experiment/experiment.h"
+#include "geometry/mask.h"
 
 void sl_experiment_files(const struct sl_experiment *e, sl_file_each *each, void *arg)
 {
+	char mask[sizeof(e->geometry.mask)];
+
+	sl_mask_path(e->geometry.mask, mask, sizeof(mask));
+	if (e->geometry.file[0])
+		each(arg, SL_FILE_READ, e->geometry.file);
+	if (mask[0])
+		each(arg, SL_FILE_READ, mask);
 	if (e->generator->files)
 		e->generator->files(e->generator_state, each, arg);
 	for (unsigned i = 0; i < e->stages; i++)

@@ -3,7 +3,9 @@
  * Files:     sections.c options of the sections that belong to no add-on, or to all of a kind;
  *            site.c what a site file adds; read.c from YAML to add-ons and options; check.c what
  *            is wrong only together; resolved.c the result as text; digest.c what follows for a
- *            transfer; plugins.c the plug-ins that it names; outputs.c where a run's files go. */
+ *            transfer; geometry.c the section of that name; goniometer.c the list of axes;
+ *            plugins.c the plug-ins that it names; outputs.c where a run's files go; token.c the
+ *            secret that front ends prove to know. */
 #ifndef SL_EXPERIMENT_PARTS_H
 #define SL_EXPERIMENT_PARTS_H
 
@@ -13,6 +15,7 @@
 /* One table per section; experiment.h has the structs that they fill. */
 extern const struct sl_option sl_link_options[], sl_unit_options[], sl_calibration_options[];
 extern const struct sl_option sl_threads_options[], sl_control_options[], sl_feroce_options[];
+extern const struct sl_option sl_axis_options[];
 
 /* Load what `plugins` names: before add-ons are looked for. Logged with file and line. */
 int sl_experiment_plugins(struct sl_config *config);
@@ -32,6 +35,8 @@ enum sl_section_bit {
 	SL_SECTION_THREADS = 1 << 10,
 	SL_SECTION_CONTROL = 1 << 11,
 	SL_SECTION_FEROCE = 1 << 12,
+	SL_SECTION_GEOMETRY = 1 << 13,
+	SL_SECTION_GONIOMETER = 1 << 14,
 };
 
 /* Sections that fill one struct of the experiment, in the order in which they are read. */
@@ -55,9 +60,19 @@ struct sl_reader {
 /* Every section of reader->e->config. */
 void sl_experiment_read(struct sl_reader *reader);
 
+/* The section `geometry`; node NULL: there is none. */
+void sl_experiment_read_geometry(struct sl_reader *reader, struct sl_node *node);
+/* The list of axes. */
+void sl_experiment_read_goniometer(struct sl_reader *reader);
+
 /* A map of names to options, as a site file may have in the place of a list: `list` is "stages" or
  * "sinks". */
 void sl_experiment_read_items(struct sl_reader *reader, const char *list, struct sl_node *map);
+
+/* token.c: no text of the configuration has the token of any transfer. */
+void sl_experiment_hide_tokens(struct sl_config *config);
+/* From its file, if there is one. Logged with file and line. */
+int sl_experiment_token(struct sl_experiment *experiment);
 
 void sl_experiment_forget_outputs(struct sl_experiment *experiment);
 
@@ -67,8 +82,3 @@ int sl_experiment_check_link(const struct sl_experiment *experiment, const struc
 int sl_experiment_check(const struct sl_experiment *experiment, unsigned bad);
 
 #endif
-/* token.c: no text of the configuration has the token of any transfer. */
-void sl_experiment_hide_tokens(struct sl_config *config);
-/* From its file, if there is one. Logged with file and line. */
-int sl_experiment_token(struct sl_experiment *experiment);
-

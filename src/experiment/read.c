@@ -359,8 +359,10 @@ static void read_plain(struct sl_reader *r, const struct sl_plain_section *s)
 	void *base = (char *)r->e + s->offset;
 	struct sl_node *node = section_of(r, s->name);
 
-	if (s->part == SL_SECTION_RING && node && node->kind == SL_NODE_MAP &&
-	    sl_ring_options_flatten(r->e->config, node))
+	if (s->part == SL_SECTION_GEOMETRY)
+		sl_experiment_read_geometry(r, node);
+	else if (s->part == SL_SECTION_RING && node && node->kind == SL_NODE_MAP &&
+		 sl_ring_options_flatten(r->e->config, node))
 		r->err = -EINVAL;
 	else if (s->was && !r->site)
 		read_renamed(r, s->name, s->was, s->options, base);
@@ -386,10 +388,10 @@ static void read_emulate(struct sl_reader *r)
 /* Whatever no reader asked for. */
 static void check_top(struct sl_reader *r)
 {
-	static const char *const known[] = {"detector",	   "link",     "ring",	  "unit",
-					    "stages",	   "sinks",    "threads", "frontend",
-					    "control",	   "feroce",   "emulate", "transfers",
-					    "calibration", "feedback", "plugins", NULL};
+	static const char *const known[] = {
+		"detector",    "link",	   "ring",    "unit",	  "stages",	"sinks",
+		"threads",     "frontend", "control", "feroce",	  "emulate",	"transfers",
+		"calibration", "feedback", "plugins", "geometry", "goniometer", NULL};
 
 	if (sl_config_fill(r->e->config, r->e->config->root, NULL, 0, known))
 		r->err = -EINVAL;
@@ -415,10 +417,14 @@ void sl_experiment_read(struct sl_reader *r)
 		enum sl_section_bit part;
 		void (*read)(struct sl_reader *r);
 	} table[] = {
-		{SL_SECTION_DETECTOR, read_detector}, {SL_SECTION_DETECTOR, read_cut},
-		{SL_SECTION_LINK, read_link},	      {SL_SECTION_UNIT, read_unit},
-		{SL_SECTION_STAGES, read_stages},     {SL_SECTION_SINKS, read_sinks},
+		{SL_SECTION_DETECTOR, read_detector},
+		{SL_SECTION_DETECTOR, read_cut},
+		{SL_SECTION_LINK, read_link},
+		{SL_SECTION_UNIT, read_unit},
+		{SL_SECTION_STAGES, read_stages},
+		{SL_SECTION_SINKS, read_sinks},
 		{SL_SECTION_EMULATE, read_emulate},
+		{SL_SECTION_GONIOMETER, sl_experiment_read_goniometer},
 	};
 	int before;
 

@@ -73,12 +73,27 @@ static void add_kind(struct maker *m, const char *name, const char *kind,
 	add_options(m, node, section, own, own_base);
 }
 
+static void add_moved_modules(struct maker *m, struct sl_node *parent,
+			      const struct sl_node *section)
+{
+	const struct sl_refine_options *g = &m->e->geometry;
+	const struct sl_node *list = sl_node_child(section, "modules");
+	const struct sl_node *from = list ? list->child : NULL;
+	struct sl_node *to = g->modules ? add(m, parent, "modules", SL_NODE_LIST) : NULL;
+
+	for (unsigned i = 0; i < g->modules; i++, from = from ? from->next : NULL)
+		add_options(m, add(m, to, NULL, SL_NODE_MAP), from, sl_refine_module_options,
+			    &g->module[i]);
+}
+
 static void add_plain(struct maker *m, const struct sl_plain_section *s)
 {
 	struct sl_node *node = add(m, m->config->root, s->name, SL_NODE_MAP);
 
 	add_options(m, node, section_of(m->e, s->name, s->was), s->options,
 		    (const char *)m->e + s->offset);
+	if (s->part == SL_SECTION_GEOMETRY)
+		add_moved_modules(m, node, section_of(m->e, s->name, s->was));
 }
 
 /* An item of stages or sinks; `from` is what the experiment has for it. */
@@ -118,6 +133,19 @@ static void add_sinks(struct maker *m)
 	for (unsigned i = 0; i < m->e->sinks && from; i++, from = from->next)
 		add_item(m, list, from, m->e->sink[i]->name, m->e->sink[i]->options,
 			 m->e->sink_state[i]);
+}
+
+static void add_axes(struct maker *m)
+{
+	const struct sl_goniometer *g = &m->e->goniometer;
+	const struct sl_node *section = section_of(m->e, "goniometer", NULL);
+	const struct sl_node *from = section ? section->child : NULL;
+	struct sl_node *list = NULL;
+
+	if (g->axes)
+		list = add(m, m->config->root, "goniometer", SL_NODE_LIST);
+	for (uint32_t i = 0; i < g->axes && from; i++, from = from->next)
+		add_item(m, list, from, g->axis[i].name, sl_axis_options, &g->axis[i]);
 }
 
 static void add_transfer(struct maker *m)
@@ -160,6 +188,7 @@ static void add_all(struct maker *m)
 		 e->unit_state);
 	add_stages(m);
 	add_sinks(m);
+	add_axes(m);
 	for (const struct sl_plain_section *s = sl_plain_sections; s->name; s++)
 		add_plain(m, s);
 	add_value(m, m->config->root, "emulate", e->emulate_local ? "local" : "none",

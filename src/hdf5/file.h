@@ -84,6 +84,8 @@ void sl_h5_keep(struct sl_h5 *file, uint64_t bytes);
 
 int sl_h5_group(struct sl_h5 *file, const char *path, const char *nx_class);
 int sl_h5_link(struct sl_h5 *file, const char *path, const char *target); /* soft */
+/* The object at `target` by a second name: readers that follow no soft links find it, too. */
+int sl_h5_name_again(struct sl_h5 *file, const char *path, const char *target);
 
 int sl_h5_write(struct sl_h5 *file, const char *path, const struct sl_h5_shape *shape,
 		const void *data);

@@ -142,6 +142,17 @@ int sl_h5_link(struct sl_h5 *file, const char *path, const char *target)
 	return 0;
 }
 
+int sl_h5_name_again(struct sl_h5 *file, const char *path, const char *target)
+{
+	int r = sl_h5_room(file, 0, path);
+
+	if (r)
+		return r;
+	if (H5Lcreate_hard(file->id, target, file->id, path, H5P_DEFAULT, H5P_DEFAULT) < 0)
+		return sl_h5_failed(file, "link", path);
+	return 0;
+}
+
 int sl_h5_write(struct sl_h5 *file, const char *path, const struct sl_h5_shape *shape,
 		const void *data)
 {

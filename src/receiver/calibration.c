@@ -1,5 +1,6 @@
 /* calibration.c - from files and detector to the tables of a run. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -113,8 +114,27 @@ static int read_files(const struct sl_experiment *e, struct sl_tables *tables)
 	return err;
 }
 
-int sl_calibrate(struct sl_experiment *e, const struct sl_geometry *geometry,
-		 struct sl_calibrated *calibrated, struct sl_calibration *calibration)
+/* Pixels that the section `geometry` masks, added to those that are masked already. */
+static int add_mask(const struct sl_experiment *e, const struct sl_geometry *geometry,
+		    struct sl_calibrated *calibrated, struct sl_calibration *calibration)
+{
+	uint64_t pixels = geometry->modules * sl_geometry_pixels(geometry);
+
+	calibrated->mask = malloc(pixels);
+	if (!calibrated->mask)
+		return -ENOMEM;
+	if (e->transfer[0])
+		cut(&e->cut, e->refined.mask, 1, calibrated->mask);
+	else
+		memcpy(calibrated->mask, e->refined.mask, pixels);
+	for (uint64_t i = 0; calibration->mask && i < pixels; i++)
+		calibrated->mask[i] |= calibration->mask[i];
+	calibration->mask = calibrated->mask;
+	return 1;
+}
+
+static int calibrate(struct sl_experiment *e, const struct sl_geometry *geometry,
+		     struct sl_calibrated *calibrated, struct sl_calibration *calibration)
 {
 	bool named = e->calibration.file[0] || e->calibration.gains[0];
 	bool is_part = e->transfer[0] != 0;
@@ -126,7 +146,8 @@ int sl_calibrate(struct sl_experiment *e, const struct sl_geometry *geometry,
 		err = e->detector->calibration(e->detector_state, calibration);
 	/* Records have no pixels to calibrate. */
 	if (err || !named || (is_part && e->cut.options.part == SL_CUT_RECORDS))
-		return err ? err : !!e->detector->calibration;
+		return err ? err
+			   : sl_calibration_has_gains(calibration) || calibration->mask != NULL;
 	sl_tables_init(&calibrated->whole, is_part ? &e->cut.source_geometry : geometry);
 	err = read_files(e, &calibrated->whole);
 	if (!err && is_part) {
@@ -138,8 +159,21 @@ int sl_calibrate(struct sl_experiment *e, const struct sl_geometry *geometry,
 	return err ? err : 1;
 }
 
+int sl_calibrate(struct sl_experiment *e, const struct sl_geometry *geometry,
+		 struct sl_calibrated *calibrated, struct sl_calibration *calibration)
+{
+	int err = calibrate(e, geometry, calibrated, calibration);
+	bool pixels = !e->transfer[0] || e->cut.options.part == SL_CUT_PIXELS;
+
+	return err >= 0 && e->refined.mask && pixels
+		       ? add_mask(e, geometry, calibrated, calibration)
+		       : err;
+}
+
 void sl_calibrated_free(struct sl_calibrated *calibrated)
 {
 	sl_tables_free(&calibrated->whole);
 	sl_tables_free(&calibrated->part);
+	free(calibrated->mask);
+	calibrated->mask = NULL;
 }

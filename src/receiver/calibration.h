@@ -1,5 +1,5 @@
 /* calibration.h - the calibration that stages work with: the detector's own, and in its place what
- * the experiment's section `calibration` names.
+ * the experiment's section `calibration` names; with the mask of the section `geometry`.
  *
  * Model:     files are of the whole detector; where a transfer carries a part of it, the tables are
  *            cut as its pixels are.
@@ -15,6 +15,7 @@ struct sl_experiment;
 
 struct sl_calibrated {
 	struct sl_tables whole, part; /* part: of a transfer */
+	uint8_t *mask;		      /* with that of the section `geometry`; NULL: it has none */
 };
 
 /* Once the detector is open, with the geometry that it gave. 1: there is one; 0: there is none;

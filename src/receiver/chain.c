@@ -29,10 +29,12 @@ static int find_input(const struct sl_chain_build *build, const struct sl_env *e
 	for (int i = (int)build->results - 1; i >= 0; i--)
 		if (!strcmp(build->result[i].name, name))
 			return i;
-	/* Counting detectors send images. Others have a calibration, and raw pixels of theirs mean
-	 * nothing before it was applied; or they send events, which are no images. */
-	return !strcmp(name, "image") && !env->calibration && !env->geometry->items ? SL_CHAIN_RAW
-										    : SL_CHAIN_NONE;
+	/* Counting detectors send images. Others have gains, and raw pixels of theirs mean nothing
+	 * before these were applied; or they send events, which are no images. */
+	return !strcmp(name, "image") && !sl_calibration_has_gains(env->calibration) &&
+			       !env->geometry->items
+		       ? SL_CHAIN_RAW
+		       : SL_CHAIN_NONE;
 }
 
 static int check_outputs(const struct sl_chain_build *build, const struct sl_chain_stage *stage)

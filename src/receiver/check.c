@@ -71,7 +71,7 @@ int sl_receiver_check(struct sl_experiment *e)
 
 	if (reads_files(e))
 		return 0;
-	err = e->detector->open(e->detector_state, &e->run, &geometry);
+	err = sl_experiment_open_detector(e, &geometry);
 	if (err) {
 		sl_error("detector '%s' cannot be opened: %s", e->detector->name, strerror(-err));
 	} else {

@@ -23,7 +23,7 @@ enum {
 static int open_detector(struct sl_receiver *r)
 {
 	struct sl_experiment *e = r->experiment;
-	int err = e->detector->open(e->detector_state, &e->run, &r->geometry);
+	int err = sl_experiment_open_detector(e, &r->geometry);
 
 	r->detector_open = true; /* close() is due even when open() failed */
 	if (err) {
@@ -39,6 +39,10 @@ static int open_detector(struct sl_receiver *r)
 	r->env.detector = e->detector;
 	r->env.detector_state = e->detector_state;
 	r->env.frame_rate_Hz = e->run.frame_rate_Hz;
+	/* Dark frames come first, by the detector's own count. */
+	e->goniometer.first_frame = e->cut.generator_options.dark_frames;
+	if (e->goniometer.axes)
+		r->env.goniometer = &e->goniometer;
 	r->env.same_clock = (const bool *)&r->same_clock; /* as public headers have it */
 	return 0;
 }
@@ -426,11 +430,11 @@ void sl_receiver_close_run(struct sl_receiver *r)
 	sl_receiver_join(r);
 	sl_receiver_join_link(r);
 	close_sinks(r, NULL);
+	sl_sink_threads_close(r);
 	sl_outcomes_close(r);
 	if (r->link_open)
 		e->link->close(e->link_state);
 	r->link_open = false;
-	sl_sink_threads_close(r);
 	sl_ring_fini(&r->ring);
 	sl_ledger_fini(&r->ledger);
 }

@@ -62,7 +62,7 @@ static int gain_of(const struct calibration *c, const struct sl_env *env)
 	static const int gains[] = {0, 0, 1, 2, -1};
 
 	if (c->o.gain == SL_CALIBRATION_AUTO &&
-	    (!env->calibration || env->geometry->dtype != SL_U16))
+	    (!sl_calibration_has_gains(env->calibration) || env->geometry->dtype != SL_U16))
 		return -1;
 	return gains[c->o.gain];
 }

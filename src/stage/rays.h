@@ -1,10 +1,11 @@
 /* rays.h - where what a pixel sees comes from: how far from the beam, at which angle about it, and
  * what share of it the pixel sees.
  *
- * Model:     a flat detector, square to the beam. A pixel is the rectangle that it covers in the
- *            image, wide ones more than the others. Its norm is what a pixel near the beam would
- *            count to its one: solid angle (the third power of the cosine), polarisation, and the
- *            area of wide pixels.
+ * Model:     a detector square to the beam, or with planes (sluice/layout.h) that lie as they may.
+ *            A pixel is the rectangle that it covers in the image, wide ones more than the others.
+ *            Its norm is what a pixel at the foot of the normal, distance_m away, would count to
+ *            its one: solid angle (square to the normal the third power of the cosine),
+ *            polarisation, and the area of wide pixels.
  * Threads:   functions of their arguments.
  * Cost:      some ten nanoseconds each: for tables, not for data. In double, since the place of a
  *            pixel among thousands of bins takes more than the 24 bits of a float. */

@@ -194,6 +194,25 @@ def check_result(out, result, folder):
     out.case("run-folders.md names every file of a run folder", [name for name in files if f"| `{name}` |" not in page and name != "summary.json"])
 
 
+# ---- docs/how-to/geometry.md ----
+
+def check_geometry(out, installed):
+    """The commands of the page run in their order, and the rings are where it shows them; twice, by both files."""
+    page = (ROOT / "docs/how-to/geometry.md").read_text()
+    if "(not in this program" in run(SLUICE, "list", "nexus").stdout or installed.python("import h5py, numpy").returncode:
+        out.skip("geometry.md", "this program has no nexus sink, or python3-h5py is not installed")
+        return
+    shutil.copy(ROOT / "examples/lab6.py", installed.folder)
+    (installed.folder / "powder.yaml").write_text(extract.blocks(page, "yaml")[0])
+    make, look, first, second = extract.blocks(page, "sh")
+    rings, shown = extract.blocks(page, "python")[0], extract.blocks(page, "text")[0]
+    for name, commands in (("a PONI file", f"{make}\n{look}\n{first}"), ("a .geom", second)):
+        done = installed.shell(commands)
+        found = installed.python(rings).stdout.replace("-0.00", "+0.00")
+        out.case(f"geometry.md: with {name} rings are where the page shows them",
+                 [] if done.returncode == 0 and found == shown else [done.stdout + done.stderr, found, "is not", shown])
+
+
 # ---- docs/how-to/control-a-session.md ----
 
 def check_control(out, installed):
@@ -402,6 +421,7 @@ def main():
             check_experiments(out, installed)
             check_library(out, installed)
             check_many_runs(out, installed)
+            check_geometry(out, installed)
             check_control(out, installed)
     check_stages(out)
     check_wire(out)

@@ -122,7 +122,7 @@ static void gpu_open_detector(struct gpu_side *s, const struct gpu_case *c)
 {
 	struct sl_experiment *e = s->experiment;
 
-	assert_int_equal(e->detector->open(e->detector_state, &e->run, &s->geometry), 0);
+	assert_int_equal(sl_experiment_open_detector(e, &s->geometry), 0);
 	s->detector_open = true;
 	if (c->detector) {
 		if (sl_calibrate(e, &s->geometry, &s->calibrated, &s->calibration) > 0)

@@ -86,8 +86,8 @@ def _(folder):
 
 @case("room for hardly anything but the tables")
 def _(folder):
-    started = start(folder, experiment(folder, detector=DETECTOR), limit=limit(5))
-    ran_full(folder, started, folder, "ulimit -f", 1, 4)
+    started = start(folder, experiment(folder, detector=DETECTOR), limit=limit(9))
+    ran_full(folder, started, folder, "ulimit -f", 1, 5)
 
 
 @case("no room even for an empty file: 1, and nothing is left behind")

@@ -395,5 +395,5 @@ def images_on_disk(folder, detector=LONG):
     """About how many images the file that is being written holds by now: a run can be watched by it."""
     part = folder / "run.nxs.part"
     image = detector["modules"] * detector["rows"] * detector["columns"] * 2
-    without_images = 200000  # more than everything else takes
+    without_images = 200000 + 5 * image  # more than everything else takes: two masks of 4 bytes a pixel, and tables
     return max(0, part.stat().st_size - without_images) // image if part.exists() else 0

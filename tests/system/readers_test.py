@@ -4,10 +4,12 @@ Debian: python3-silx, dials."""
 # normal build only
 
 import importlib
+import shutil
+import subprocess
 
 import numpy as np
 
-from harness import RECEIVER, ROOT, SOURCE, case, equal, check, main, run, skip
+from harness import RECEIVER, ROOT, SOURCE, acquire, case, equal, check, main, run, skip
 
 
 def tool(name):
@@ -23,6 +25,76 @@ def demo(folder, **more):
     sets = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     equal(run("run", ROOT / "examples/jungfrau-laptop.yaml", *sets, folder=folder).process.returncode, 0, "exit status")
     return str(folder / "run.nxs")
+
+
+# What NXmx (v2026.01) requires of an entry with one detector whose modules are MODULE, and what it recommends and is known here.
+REQUIRED = ["definition", "start_time", "end_time_estimated", "data", "sample/name", "sample/depends_on", "instrument/name",
+            "instrument/detector/sensor_material", "instrument/detector/sensor_thickness", "instrument/beam/incident_wavelength", "source/name"]
+RECOMMENDED = ["data/data", "instrument/time_zone", "instrument/detector/data", "instrument/detector/description",
+               "instrument/detector/distance", "instrument/detector/beam_center_x", "instrument/detector/beam_center_y",
+               "instrument/detector/pixel_mask", "instrument/detector/bit_depth_readout"]
+XDS = ["instrument/detector/x_pixel_size", "instrument/detector/y_pixel_size", "instrument/detector/detectorSpecific/nimages",
+       "instrument/detector/detectorSpecific/ntrigger", "instrument/detector/detectorSpecific/pixel_mask"]
+MODULE = {"data_origin": (), "data_size": (), "fast_pixel_direction": ("transformation_type", "vector", "offset", "depends_on"),
+          "slow_pixel_direction": ("transformation_type", "vector", "offset", "depends_on")}
+
+
+def replayed(folder, axes=None, **more):
+    """A file of `replay` as it is by default: of a file that the demo has left."""
+    path = demo(folder, **more)
+    (folder / "first.nxs").unlink(missing_ok=True)
+    shutil.move(path, folder / "first.nxs")
+    sections = {"goniometer": axes} if axes else {}
+    done, _ = acquire(folder, detector={"kind": "replay", "rows": None, "columns": None, "frames": None, "file": str(folder / "first.nxs")},
+                      **sections)
+    equal(done.process.returncode, 0, "exit status")
+    return path
+
+
+def dials(folder, program, *arguments):
+    if not shutil.which(program):
+        skip(f"{program} is not installed (Debian: dials)")
+    done = subprocess.run([program, *map(str, arguments)], cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    equal(done.returncode, 0, f"exit status of {program}: {done.stdout[-800:]} {done.stderr[-800:]}")
+    return done.stdout
+
+
+@case("every path that NXmx requires is there, and those that it recommends and XDS asks for; modules and assembled")
+def _(folder):
+    h5py = tool("h5py")
+    for image in ("modules", "assembled"):
+        with h5py.File(replayed(folder, **{"sinks.nexus.image": image}), "r") as file:
+            entry = file["entry"]
+            equal([path for path in REQUIRED + RECOMMENDED + XDS if path not in entry], [], f"{image}: paths that are missing")
+            equal(entry["definition"][()], b"NXmx", "definition")
+            modules = [item for item in entry["instrument/detector"].values() if item.attrs.get("NX_class") == "NXdetector_module"]
+            check(modules, "no NXdetector_module")
+            for module in modules:
+                for field, attributes in MODULE.items():
+                    equal([name for name in attributes if name not in module[field].attrs], [], f"{module.name}/{field}: attributes")
+            equal(entry["instrument/detector/detectorSpecific/pixel_mask"].chunks, None, "neggia wants a mask without chunks")
+
+
+@case("DIALS imports a default replay file as stills and finds spots")
+def _(folder):
+    tool("dxtbx")
+    replayed(folder)
+    check("stills: 4" in dials(folder, "dials.import", "run.nxs").replace("still: 4", "stills: 4"), "not four stills")
+    dials(folder, "dials.find_spots", "imported.expt", "nproc=1")
+    check((folder / "strong.refl").stat().st_size > 10000, "no spots were found")
+
+
+@case("with a goniometer DIALS imports a replay file as one sweep, and finds spots")
+def _(folder):
+    model = tool("dxtbx.model.experiment_list")
+    replayed(folder, axes=[{"omega": {"start_deg": 12.5, "increment_deg": 0.25}}, {"chi": {"x": 0, "z": 1, "start_deg": 30}}])
+    dials(folder, "dials.import", "run.nxs")
+    experiments = model.ExperimentListFactory.from_json_file(str(folder / "imported.expt"), check_format=False)
+    equal(len(experiments), 1, "experiments: one sweep")
+    scan = experiments[0].scan
+    equal((scan.get_image_range(), [round(value, 6) for value in scan.get_oscillation()]), ((1, 4), [12.5, 0.25]), "its scan")
+    equal([round(value, 6) for value in experiments[0].goniometer.get_angles()], [12.5, 30.0], "its axes")
+    dials(folder, "dials.find_spots", "imported.expt", "nproc=1")
 
 
 @case("silx finds the images as the default plot")

@@ -186,8 +186,10 @@ static enum sl_result run_file(struct calibrate *c)
 	if (err)
 		return SL_RESULT_ERROR;
 	err = sl_dark_file_open(e, &dark);
-	/* The file does not tell whether its pixels have gains; the detector does. */
-	if (!err && c->sink_options->gain == SL_CALIBRATION_AUTO && e->generator->calibration)
+	/* The file does not tell whether its pixels have gains; the detector does. One that plays
+	 * files knows a mask at most. */
+	if (!err && c->sink_options->gain == SL_CALIBRATION_AUTO && e->generator->calibration &&
+	    !e->generator->files)
 		err = set_sink(c, "gain", "g0");
 	if (!err)
 		err = set_sink(c, "all", "true");

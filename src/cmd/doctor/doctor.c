@@ -63,7 +63,7 @@ static int consider(struct sl_doctor *d)
 	struct sl_geometry geometry;
 
 	d->front_end = is_front_end(e);
-	if (e->detector->open(e->detector_state, &e->run, &geometry) == 0) {
+	if (sl_experiment_open_detector(e, &geometry) == 0) {
 		struct sl_lines lines;
 
 		if (!sl_ring_options_lines(&e->ring, &geometry, &lines))

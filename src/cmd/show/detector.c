@@ -143,7 +143,7 @@ int sl_show_detector(const struct sl_detector *detector, void *state,
 	sl_layout_resolve(geometry, &s.geometry.layout);
 	if (detector->calibration) {
 		err = detector->calibration(state, &s.calibration);
-		s.calibrated = !err;
+		s.calibrated = !err && sl_calibration_has_gains(&s.calibration);
 	}
 	if (!err)
 		err = draw(&s, stacked, picture);

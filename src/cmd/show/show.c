@@ -14,7 +14,7 @@
 
 struct show_options {
 	char frame[32], output[1024], transfer[SL_TRANSFER_NAME];
-	bool dark, modules;
+	bool dark, modules, geometry;
 	uint32_t scale, colours, bin, event, height;
 	double low, high;
 };
@@ -27,6 +27,9 @@ static const struct sl_option options[] = {
 	SL_STRING(struct show_options, output, "frame.png", "the file"),
 	SL_BOOL(struct show_options, modules, false,
 		"modules as they are sent, one below the other"),
+	SL_BOOL(struct show_options, geometry, false,
+		"where the pixels lie, instead of a frame: modules, gaps, the beam, and rings of "
+		"equal resolution"),
 	SL_CHOICE(struct show_options, scale, log, "log|sqrt|linear", "of brightness"),
 	SL_CHOICE(struct show_options, colours, fire, "fire|paper|grey",
 		  "from night to fire; as on film, dark where it is bright; grey"),
@@ -36,7 +39,8 @@ static const struct sl_option options[] = {
 	       "so many pixels by so many become one, their mean"),
 	SL_U32(struct show_options, event, 0, 0, 4294967295., "",
 	       "of a detector of events: which one of the frame"),
-	SL_U32(struct show_options, height, 600, 16, 8192, "pixels", "of the picture of an event"),
+	SL_U32(struct show_options, height, 600, 16, 8192, "pixels",
+	       "of the picture of an event, or of the geometry"),
 	SL_STRING(struct show_options, transfer, "", "of the file's transfers, this one"),
 	SL_OPTION_END,
 };
@@ -101,14 +105,28 @@ static int draw_event(struct show *show, struct sl_experiment *e, const struct s
 	return err;
 }
 
+static int draw_geometry(struct show *show, struct sl_described *described)
+{
+	int err = sl_show_geometry(described, show->options.height, &show->rgb, &show->rgb_columns,
+				   show->what, sizeof(show->what));
+
+	sl_described_free(described);
+	return err;
+}
+
 static int show_opened(struct show *show, struct sl_experiment *e, const struct sl_geometry *g)
 {
 	const struct show_options *o = &show->options;
 	uint32_t flags = o->dark ? SL_RECORD_DARK : 0;
+	struct sl_described described;
 	struct sl_truth truth;
 	uint64_t frame;
 	int err = 0;
 
+	if (o->geometry) {
+		err = sl_describe(g, false, e->refined.mask, &described);
+		return err ? err : draw_geometry(show, &described);
+	}
 	if (o->frame[0])
 		err = parse_frame(o, &frame);
 	else
@@ -135,7 +153,7 @@ static int show_experiment(struct show *show)
 
 	if (err)
 		return err;
-	err = e->detector->open(e->detector_state, &e->run, &geometry);
+	err = sl_experiment_open_detector(e, &geometry);
 	if (!err)
 		err = show_opened(show, e, &geometry);
 	e->detector->close(e->detector_state);
@@ -145,8 +163,15 @@ static int show_experiment(struct show *show)
 
 static int show_run(struct show *show)
 {
+	struct sl_described described;
 	uint64_t index = 0, number;
-	int err = show->options.frame[0] ? parse_frame(&show->options, &index) : 0;
+	int err;
+
+	if (show->options.geometry) {
+		err = sl_describe_file(show->args.plain[0], &described);
+		return err ? err : draw_geometry(show, &described);
+	}
+	err = show->options.frame[0] ? parse_frame(&show->options, &index) : 0;
 
 	if (!err)
 		err = sl_show_file(show->args.plain[0], index, &show->picture, &number);
@@ -185,7 +210,10 @@ static int write_event(const struct show *show)
 	const struct show_options *o = &show->options;
 	int err = sl_png_write_rgb(o->output, o->height, show->rgb_columns, show->rgb);
 
-	if (!err)
+	if (!err && o->geometry)
+		printf("%s: %s; %u x %u pixels\n", o->output, show->what, o->height,
+		       show->rgb_columns);
+	else if (!err)
 		printf("%s: %s; event %u; %u x %u pixels\n", o->output, show->what, o->event,
 		       o->height, show->rgb_columns);
 	return err;

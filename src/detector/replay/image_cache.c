@@ -25,6 +25,14 @@ int sl_image_cache_open(const struct sl_stack_options *options, struct sl_image_
 	return 0;
 }
 
+int sl_image_cache_cut(struct sl_image_cache *cache, const struct sl_geometry *geometry)
+{
+	int err = sl_stack_cut(cache->stack, geometry);
+
+	cache->image_bytes = sl_stack_shape(cache->stack)->image_bytes;
+	return err;
+}
+
 static void say_failed(const struct sl_image_cache *cache)
 {
 	unsigned long long image = cache->failed_image;

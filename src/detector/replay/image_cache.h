@@ -32,6 +32,9 @@ struct sl_image_cache {
 int sl_image_cache_open(const struct sl_stack_options *options, struct sl_image_cache *cache);
 void sl_image_cache_close(struct sl_image_cache *cache);
 
+/* sl_stack_cut() of its stack; before prepare(). */
+int sl_image_cache_cut(struct sl_image_cache *cache, const struct sl_geometry *geometry);
+
 /* Have `images` from `first` on ready: in `most` bytes of memory, or in a file in `folder`. */
 int sl_image_cache_prepare(struct sl_image_cache *cache, uint64_t first, uint64_t images,
 			   uint64_t most, const char *folder);

@@ -6,8 +6,9 @@
  * among the others, as they were recorded. With `darks`, dark frames are images of that file, in a
  * loop, and bright frame number k is image first + k minus the dark ones before it.
  *
- * Images have one module after another: an axis of the dataset, or the rows in equal parts. Numbers
- * are what they are in the file; records, frame numbers and timestamps are the run's.
+ * Images have one module after another (an axis of the dataset, or the rows in equal parts), or are
+ * assembled: what the detector was, and where its modules lie, is origin.h's. Numbers are what they
+ * are in the file; records, frame numbers and timestamps are the run's.
  *
  * Cost:      from memory nothing: pixels are sent from where they lie. What does not fit into
  *            `cache` is copied once, from the page cache or from disk. */
@@ -21,6 +22,7 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "detector/replay/image_cache.h"
+#include "detector/replay/origin.h"
 
 enum { BRIGHT, DARK, KINDS };
 
@@ -37,6 +39,7 @@ struct replay {
 
 	struct sl_detector_options run;
 	struct sl_image_cache images[KINDS];
+	struct sl_origin_found found;
 	bool separate; /* dark frames have files of their own */
 	uint64_t module_bytes, period_ns;
 };
@@ -80,19 +83,25 @@ static const struct sl_option options[] = {
 	SL_STRING(struct replay, scratch, "",
 		  "folder to unpack into what is more than that; empty: $TMPDIR, or /var/tmp"),
 	SL_STRING(struct replay, origin, "",
-		  "detector that recorded it, as in jungfrau: calibration files are held to it"),
+		  "detector that recorded it: jungfrau and eiger have a layout, wide pixels and a "
+		  "sensor; calibration files are held to the name; empty: as the file says"),
 	SL_U32(struct replay, storage_cells, 1, 1, 16, "cells", "that it used in turn"),
 	SL_U32(struct replay, bit_depth, 0, 0, 32, "bits",
 	       "of what was read out; 0: all of a pixel"),
 	SL_F64(struct replay, photon_energy_keV, 0, 0, 1000, "keV",
-	       "energy of a photon; 0: unknown"),
-	SL_F64(struct replay, distance_m, 0, 0, 1000, "m", "from sample to detector; 0: unknown"),
+	       "energy of a photon; 0: as the file says, else unknown"),
+	SL_F64(struct replay, distance_m, 0, 0, 1000, "m",
+	       "from sample to detector; 0: as the file says, else unknown"),
 	SL_F64(struct replay, beam_x, 0, -100000, 100000, "pixels",
-	       "where the beam hits: to the right of the image's middle"),
+	       "where the beam hits: to the right of the image's middle; both 0: as the file says, "
+	       "else the middle"),
 	SL_F64(struct replay, beam_y, 0, -100000, 100000, "pixels", "below it"),
-	SL_F64(struct replay, pixel_size_m, 75e-6, 1e-9, 1, "m", "edge of a pixel"),
-	SL_F64(struct replay, sensor_thickness_m, 0, 0, 1, "m", "0: unknown"),
-	SL_STRING(struct replay, sensor_material, "", "as in Si; empty: unknown"),
+	SL_F64(struct replay, pixel_size_m, 0, 0, 1, "m",
+	       "edge of a pixel; 0: as the file says, else 75 um"),
+	SL_F64(struct replay, sensor_thickness_m, 0, 0, 1, "m",
+	       "0: as the file or the origin says, else unknown"),
+	SL_STRING(struct replay, sensor_material, "",
+		  "as in Si; empty: as the file or the origin says, else unknown"),
 	SL_OPTION_END};
 
 static int open_files(struct replay *r)
@@ -141,12 +150,6 @@ static int check_modules(const struct replay *r, const struct sl_stack_shape *sh
 	if (shape->modules && shape->modules != modules) {
 		sl_error("replay: '%s' has %u modules; set detector.modules: %u", r->files.file,
 			 shape->modules, shape->modules);
-		return -EINVAL;
-	}
-	if (!shape->modules && shape->rows % modules) {
-		sl_error("replay: %u rows cannot be cut into %u modules of the same height; change "
-			 "detector.modules",
-			 shape->rows, modules);
 		return -EINVAL;
 	}
 	if (shape->image_bytes / modules > UINT32_MAX) { /* a record has 32 bits for it */
@@ -218,38 +221,46 @@ static int check_frames(const struct replay *r)
 	return -EINVAL;
 }
 
-static void describe(struct replay *r, const struct sl_stack_shape *shape,
-		     struct sl_geometry *geometry)
+/* What is known of the detector; images that are assembled are cut into its modules from now on. */
+static int find_origin(struct replay *r)
 {
-	uint32_t modules = r->run.modules;
-
-	r->module_bytes = shape->image_bytes / modules;
-	*geometry = (struct sl_geometry){
-		.modules = modules,
-		.rows = shape->modules ? shape->rows : shape->rows / modules,
-		.columns = shape->columns,
-		.dtype = shape->dtype,
-		.bit_depth = r->bit_depth ? r->bit_depth
-					  : 8 * (uint32_t)sl_dtype_bytes(shape->dtype),
-		.module_bytes = r->module_bytes,
+	const struct sl_origin_options known = {
+		.name = r->origin,
+		.sensor_material = r->sensor_material,
+		.bit_depth = r->bit_depth,
+		.cells = r->storage_cells,
+		.photon_energy_keV = r->photon_energy_keV,
+		.distance_m = r->distance_m,
+		.beam_x = r->beam_x,
+		.beam_y = r->beam_y,
 		.pixel_size_m = r->pixel_size_m,
 		.sensor_thickness_m = r->sensor_thickness_m,
-		.distance_m = r->distance_m,
-		.photon_energy_keV = r->photon_energy_keV,
-		.cells = r->storage_cells,
-		.frames = frames_there(r),
 	};
-	snprintf(geometry->detector, sizeof(geometry->detector), "%s",
-		 r->origin[0] ? r->origin : "replay");
-	memcpy(geometry->sensor_material, r->sensor_material, sizeof(r->sensor_material));
-	if (r->beam_x != 0 || r->beam_y != 0) {
-		struct sl_layout layout;
+	struct sl_stack *stack = r->images[BRIGHT].stack;
+	const char *path = sl_stack_first(stack);
+	struct sl_origin_file from;
+	int err;
 
-		sl_layout_resolve(geometry, &layout);
-		layout.beam_column += r->beam_x;
-		layout.beam_row += r->beam_y;
-		geometry->layout = layout;
-	}
+	sl_origin_nothing(&from);
+	err = sl_stack_hdf5_is(path) ? sl_origin_hdf5(path, &from) : 0;
+	if (!err)
+		err = sl_origin_find(&known, &from, sl_stack_shape(stack), r->run.modules, path,
+				     &r->found);
+	free(from.mask);
+	for (int kind = 0; kind < KINDS && !err && r->found.cut; kind++)
+		if (r->images[kind].stack)
+			err = sl_image_cache_cut(&r->images[kind], &r->found.geometry);
+	return err;
+}
+
+static void describe(struct replay *r, struct sl_geometry *geometry)
+{
+	const struct sl_stack_shape *shape = sl_stack_shape(r->images[BRIGHT].stack);
+
+	r->module_bytes = shape->image_bytes / r->run.modules;
+	*geometry = r->found.geometry;
+	geometry->module_bytes = r->module_bytes;
+	geometry->frames = frames_there(r);
 }
 
 static int open_replay(void *state, const struct sl_detector_options *run,
@@ -269,9 +280,11 @@ static int open_replay(void *state, const struct sl_detector_options *run,
 	if (!err)
 		err = check_modules(r, shape);
 	if (!err)
+		err = find_origin(r);
+	if (!err)
 		err = check_frames(r);
 	if (!err)
-		describe(r, shape, geometry);
+		describe(r, geometry);
 	return err;
 }
 
@@ -281,6 +294,15 @@ static void close_replay(void *state)
 
 	for (int kind = 0; kind < KINDS; kind++)
 		sl_image_cache_close(&r->images[kind]);
+	free(r->found.mask);
+	r->found.mask = NULL;
+}
+
+/* Pixels that the file marks as bad: there are no pedestals and gains. */
+static int calibration(void *state, struct sl_calibration *calibration)
+{
+	*calibration = (struct sl_calibration){.mask = ((struct replay *)state)->found.mask};
+	return 0;
 }
 
 static int prepare(void *state)
@@ -385,6 +407,7 @@ const struct sl_detector sl_detector_replay = {
 	.prepare = prepare,
 	.truth = truth,
 	.timestamp = timestamp,
+	.calibration = calibration,
 	.files = files,
 	.finite = finite,
 };

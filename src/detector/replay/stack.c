@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/paths.h"
+#include "detector/replay/origin.h"
 #include "detector/replay/stack.h"
 
 struct sl_stack {
@@ -16,6 +17,11 @@ struct sl_stack {
 	uint64_t images;
 	struct sl_stack_shape shape;
 	bool raw;
+	/* Where images are assembled: one of them, and for each pixel of the modules its place in
+	 * it. */
+	uint8_t *assembled;
+	uint32_t *place;
+	uint64_t assembled_bytes;
 };
 
 static struct sl_stack_part *add_part(struct sl_stack *stack, const char *path)
@@ -150,6 +156,8 @@ void sl_stack_close(struct sl_stack *stack)
 		free(stack->part[i].path);
 	}
 	free(stack->part);
+	free(stack->assembled);
+	free(stack->place);
 	free(stack);
 }
 
@@ -161,6 +169,38 @@ const struct sl_stack_shape *sl_stack_shape(const struct sl_stack *stack)
 uint64_t sl_stack_images(const struct sl_stack *stack)
 {
 	return stack->images;
+}
+
+const char *sl_stack_first(const struct sl_stack *stack)
+{
+	return stack->part[0].path;
+}
+
+int sl_stack_cut(struct sl_stack *stack, const struct sl_geometry *geometry)
+{
+	struct sl_stack_shape *shape = &stack->shape;
+
+	stack->assembled_bytes = shape->image_bytes;
+	stack->assembled = malloc(shape->image_bytes);
+	stack->place = sl_origin_places(geometry);
+	if (!stack->assembled || !stack->place)
+		return -ENOMEM;
+	shape->modules = geometry->modules;
+	shape->rows = geometry->rows;
+	shape->columns = geometry->columns;
+	shape->image_bytes = geometry->modules * sl_geometry_pixels(geometry) *
+			     sl_dtype_bytes(shape->dtype);
+	stack->raw = false; /* a part of an image is no part of the file */
+	return 0;
+}
+
+static void cut_out(const struct sl_stack *stack, uint8_t *data)
+{
+	uint64_t each = sl_dtype_bytes(stack->shape.dtype);
+	uint64_t pixels = stack->shape.image_bytes / each;
+
+	for (uint64_t i = 0; i < pixels; i++)
+		memcpy(data + i * each, stack->assembled + stack->place[i] * each, each);
 }
 
 bool sl_stack_is_raw(const struct sl_stack *stack)
@@ -193,10 +233,9 @@ int sl_stack_read_part(struct sl_stack *stack, uint64_t image, uint64_t offset, 
 		       : -EINVAL;
 }
 
-int sl_stack_read(struct sl_stack *stack, uint64_t image, void *data)
+static int read_stored(struct sl_stack *stack, uint64_t image, void *data, uint64_t bytes)
 {
 	struct sl_stack_part *part = find(stack, image);
-	uint64_t bytes = stack->shape.image_bytes;
 	int err;
 
 	if (!part)
@@ -210,6 +249,18 @@ int sl_stack_read(struct sl_stack *stack, uint64_t image, void *data)
 			 part->path, (unsigned long long)image);
 	else if (err)
 		sl_error("replay: cannot read '%s': %s", part->path, strerror(-err));
+	return err;
+}
+
+int sl_stack_read(struct sl_stack *stack, uint64_t image, void *data)
+{
+	int err;
+
+	if (!stack->place)
+		return read_stored(stack, image, data, stack->shape.image_bytes);
+	err = read_stored(stack, image, stack->assembled, stack->assembled_bytes);
+	if (!err)
+		cut_out(stack, data);
 	return err;
 }
 

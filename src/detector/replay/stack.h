@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sluice/detector.h>
 #include <sluice/frame.h>
 
 enum { SL_STACK_PATH = 384, SL_STACK_DATASET = 128 };
@@ -50,6 +51,13 @@ void sl_stack_close(struct sl_stack *stack);
 const struct sl_stack_shape *sl_stack_shape(const struct sl_stack *stack);
 uint64_t sl_stack_images(const struct sl_stack *stack);
 bool sl_stack_is_raw(const struct sl_stack *stack);
+
+/* The first of its files: what is said beside the images is taken from there. */
+const char *sl_stack_first(const struct sl_stack *stack);
+
+/* Images are assembled as this geometry lays them out: from now on they are [module][row][column],
+ * cut out of them. 0 or -ENOMEM. */
+int sl_stack_cut(struct sl_stack *stack, const struct sl_geometry *geometry);
 
 /* The whole image; logs why not. */
 int sl_stack_read(struct sl_stack *stack, uint64_t image, void *data);

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "detector/replay/origin.h"
 #include "detector/replay/stack.h"
 
 bool sl_stack_hdf5_is(const char *path)
@@ -29,4 +30,9 @@ int sl_stack_hdf5_dataset(const char *path, const char *asked, unsigned k, char 
 	sl_error("replay: '%s': this program was built without HDF5 and plays raw binary alone",
 		 path);
 	return -ENOTSUP;
+}
+
+int sl_origin_hdf5(const char *path, struct sl_origin_file *from)
+{
+	return 0;
 }

@@ -62,24 +62,31 @@ const void *sl_mosaic_assemble(struct sl_mosaic *m, const void *modules, uint64_
 	return m->image;
 }
 
+uint32_t *sl_modules_mask(const struct sl_geometry *g, const struct sl_calibration *calibration)
+{
+	const uint8_t *bad = calibration ? calibration->mask : NULL;
+	uint64_t pixels = sl_geometry_pixels(g), all = g->modules * pixels;
+	uint32_t *mask = malloc(all * sizeof(*mask));
+
+	for (uint64_t i = 0; mask && i < all; i++)
+		mask[i] = (bad && bad[i] ? SL_MASK_DEAD : 0) |
+			  (sl_layout_share(g, (uint32_t)(i % pixels)) > 1 ? SL_MASK_VIRTUAL : 0);
+	return mask;
+}
+
 uint32_t *sl_mosaic_mask(const struct sl_mosaic *m, const struct sl_calibration *calibration)
 {
 	const struct sl_geometry *g = &m->geometry;
-	const uint8_t *bad = calibration ? calibration->mask : NULL;
-	uint64_t pixels = sl_geometry_pixels(g), all = g->modules * pixels;
 	const uint32_t gap = SL_MASK_GAP;
-	uint32_t *raw = malloc(all * sizeof(*raw));
+	uint32_t *raw = sl_modules_mask(g, calibration);
 	uint32_t *mask = malloc((size_t)g->layout.rows * g->layout.columns * sizeof(*mask));
 
-	if (!raw || !mask) {
-		free(raw);
+	if (raw && mask) {
+		sl_layout_assemble(g, sizeof(*mask), raw, 0, &gap, mask);
+	} else {
 		free(mask);
-		return NULL;
+		mask = NULL;
 	}
-	for (uint64_t i = 0; i < all; i++)
-		raw[i] = (bad && bad[i] ? SL_MASK_DEAD : 0) |
-			 (sl_layout_share(g, (uint32_t)(i % pixels)) > 1 ? SL_MASK_VIRTUAL : 0);
-	sl_layout_assemble(g, sizeof(*mask), raw, 0, &gap, mask);
 	free(raw);
 	return mask;
 }

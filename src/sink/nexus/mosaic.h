@@ -12,12 +12,7 @@
 
 #include <sluice/env.h>
 
-enum {
-	SL_MASK_GAP = 1 << 0,
-	SL_MASK_DEAD = 1 << 1,
-};
-/* Of a wide pixel: what is stored is what the whole of it has, in each of its parts. */
-#define SL_MASK_VIRTUAL (UINT32_C(1) << 31)
+#include "hdf5/geometry.h"
 
 struct sl_mosaic {
 	struct sl_geometry geometry; /* with its layout */
@@ -34,7 +29,12 @@ void sl_mosaic_close(struct sl_mosaic *mosaic);
 
 const void *sl_mosaic_assemble(struct sl_mosaic *mosaic, const void *modules, uint64_t missing);
 
-/* [layout.rows][layout.columns], malloc'ed; NULL: no memory. */
+/* [modules][rows][columns], malloc'ed, of a geometry with its layout: wide and bad pixels. NULL: no
+ * memory. */
+uint32_t *sl_modules_mask(const struct sl_geometry *geometry,
+			  const struct sl_calibration *calibration);
+
+/* [layout.rows][layout.columns], malloc'ed: gaps, too. NULL: no memory. */
 uint32_t *sl_mosaic_mask(const struct sl_mosaic *mosaic, const struct sl_calibration *calibration);
 
 #endif

@@ -33,6 +33,7 @@
 #include "sink/nexus/nxmx.h"
 #include "sink/nexus/results.h"
 #include "sink/nexus/sparse_frames.h"
+#include "sink/nexus/turns.h"
 
 #ifndef SL_VERSION
 #define SL_VERSION "unknown"
@@ -52,6 +53,7 @@ struct nexus {
 	struct sl_results results;
 	struct sl_cxi_peaks peaks;
 	struct sl_sparse_frames sparse;
+	struct sl_turns turns;
 	struct sl_h5_series *images, *number, *timestamp, *sequence, *missing;
 	uint64_t result_bytes, image_bytes; /* of what stages made; as stored */
 	int refusal;			    /* why no more frames are taken; 0: they are */
@@ -97,18 +99,20 @@ static void describe(const struct nexus *nexus, const struct sl_env *env,
 		     const struct sl_geometry *geometry, const struct sl_shape *shape,
 		     struct sl_nxmx *about)
 {
-	*about = (struct sl_nxmx){.geometry = geometry,
-				  .frame_rate_Hz = env->frame_rate_Hz,
-				  .height = geometry->modules * geometry->rows,
-				  .width = geometry->columns,
-				  .dtype = shape ? shape->dtype : geometry->dtype,
-				  .instrument = nexus->instrument,
-				  .source = nexus->source,
-				  .sample = nexus->sample,
-				  .signal = nexus->image == NONE ? "frame_number" : "data",
-				  .plot = nexus->image == NONE && sl_sparse_frames_are(env)
-						  ? "sparse_frames"
-						  : "data"};
+	*about = (struct sl_nxmx){
+		.geometry = geometry,
+		.frame_rate_Hz = env->frame_rate_Hz,
+		.height = geometry->modules * geometry->rows,
+		.width = geometry->columns,
+		.dtype = shape ? shape->dtype : geometry->dtype,
+		.counts = shape && shape->dtype == geometry->dtype && shape->dtype <= SL_U32 &&
+			  !sl_calibration_has_gains(env->calibration),
+		.instrument = nexus->instrument,
+		.source = nexus->source,
+		.sample = nexus->sample,
+		.signal = nexus->image == NONE ? "frame_number" : "data",
+		.plot = nexus->image == NONE && sl_sparse_frames_are(env) ? "sparse_frames"
+									  : "data"};
 	if (nexus->image == MODULES) {
 		about->height = 1;
 		about->width = shape->rank ? shape->dim[shape->rank - 1] : 1;
@@ -139,6 +143,7 @@ static int begin(struct nexus *nexus, const struct sl_env *env, const struct sl_
 	int r;
 
 	sl_nxmx_begin(file, about);
+	sl_turns_open(&nexus->turns, file, env);
 	sl_h5_write_text(file, "/entry/program_name", "sluice");
 	sl_h5_attribute_text(file, "/entry/program_name", "version", SL_VERSION);
 	if (nexus->image != NONE)
@@ -159,6 +164,8 @@ static int begin(struct nexus *nexus, const struct sl_env *env, const struct sl_
 		r = open_sparse(nexus, env);
 	if (!r)
 		r = sl_account_open(&nexus->account, file, env);
+	if (!r)
+		sl_geometry_hdf5_write(file, about->geometry);
 	nexus->metadata = &env->metadata;
 	sl_h5_keep(file, METADATA_BYTES);
 	if (r)
@@ -191,6 +198,43 @@ static int reads(const void *state, const char *image)
 	return nexus->image != NONE && !strcmp(image, nexus->dataset);
 }
 
+/* Before the run, when it can still be set: of images from files only the user may know it. Of
+ * other detectors the geometry is all that there is. */
+static void warn_of_missing(const struct sl_env *env)
+{
+	char lacks[128];
+
+	sl_nxmx_lacks(env->geometry, lacks, sizeof(lacks));
+	if (lacks[0] && env->detector && env->detector->files && !env->geometry->items)
+		sl_warn("nexus: the file will not be called NXmx, and DIALS will not read it: not "
+			"known are %s; set them in section detector",
+			lacks);
+}
+
+/* NULL where the image is none of the detector's. */
+static int make_mask(struct nexus *nexus, const struct sl_env *env, const struct sl_nxmx *about,
+		     uint32_t **mask)
+{
+	const struct sl_geometry *g = about->geometry;
+
+	if (nexus->image == ASSEMBLED)
+		*mask = sl_mosaic_mask(&nexus->mosaic, env->calibration);
+	else if (nexus->image == MODULES && !g->items && about->width == g->columns &&
+		 about->height == g->modules * g->rows)
+		*mask = sl_modules_mask(g, env->calibration);
+	else
+		return 0;
+	return *mask ? 0 : -ENOMEM;
+}
+
+/* A disk that is slow for a while delays neither other sinks nor what goes back to the front
+ * end. */
+static int own_thread(const void *state)
+{
+	(void)state;
+	return sl_h5_is_threadsafe();
+}
+
 static int open_nexus(void *state, const struct sl_env *env)
 {
 	struct nexus *nexus = state;
@@ -210,12 +254,12 @@ static int open_nexus(void *state, const struct sl_env *env)
 		nexus->image_bytes = (uint64_t)about.height * about.width *
 				     sl_dtype_bytes(shape->dtype);
 	}
-	if (nexus->image == ASSEMBLED) {
+	warn_of_missing(env);
+	if (nexus->image == ASSEMBLED)
 		r = sl_mosaic_open(&nexus->mosaic, env, shape, "nexus");
-		mask = r ? NULL : sl_mosaic_mask(&nexus->mosaic, env->calibration);
-		about.mask = mask;
-		r = r || mask ? r : -ENOMEM;
-	}
+	if (!r)
+		r = make_mask(nexus, env, &about, &mask);
+	about.mask = mask;
 	if (!r)
 		r = create(nexus, env, &about);
 	free(mask);
@@ -263,6 +307,7 @@ static void append(struct nexus *nexus, const struct sl_frame *frame, const stru
 	sl_results_append(&nexus->results, frame);
 	sl_cxi_peaks_append(&nexus->peaks, frame);
 	sl_sparse_frames_append(&nexus->sparse, frame);
+	sl_turns_append(&nexus->turns, frame);
 	sl_h5_series_append(nexus->number, &frame->number);
 	sl_h5_series_append(nexus->timestamp, &frame->timestamp);
 	sl_h5_series_append(nexus->sequence, &frame->sequence);
@@ -334,7 +379,7 @@ static int close_nexus(void *state, const struct sl_status *status)
 	}
 	/* Without a file nothing was accepted, so nothing is unsafe. */
 	if (nexus->file) {
-		sl_nxmx_end(nexus->file);
+		sl_nxmx_end(nexus->file, nexus->frames);
 		write_metadata(nexus);
 		r = sl_account_end(&nexus->account, status, nexus->refused);
 		finished = sl_h5_finish(nexus->file);
@@ -382,6 +427,7 @@ const struct sl_sink sl_sink_nexus = {
 	.wants = SL_WANT_KEPT | SL_WANT_REJECTED | SL_WANT_BROKEN,
 	.wants_more = wants_more,
 	.reads = reads,
+	.own_thread = own_thread,
 	.open = open_nexus,
 	.put = put,
 	.close = close_nexus,

@@ -7,6 +7,11 @@
 #include "hdf5/testing.h"
 #include "lib/ledger_sums.h"
 #include "sink/conformance.h"
+#include "sink/nexus/mosaic.h"
+#include "sink/nexus/nxmx.h"
+
+#define SPECIFIC "/entry/instrument/detector/detectorSpecific"
+#define TURNS	 "/entry/sample/transformations"
 
 extern const struct sl_sink sl_sink_nexus;
 
@@ -406,6 +411,7 @@ static void modules_as_read_have_an_entry_for_every_asic(void **state)
 	struct bench bench;
 	struct sl_h5 *file;
 	struct sl_h5_shape shape;
+	uint32_t mask[PIXELS];
 
 	(void)state;
 	bench_init(&bench, &sl_sink_nexus);
@@ -438,8 +444,110 @@ static void modules_as_read_have_an_entry_for_every_asic(void **state)
 	}
 	assert_int_equal(sl_h5_describe(file, "/entry/instrument/detector/module_8", &shape),
 			 -ENOENT);
-	assert_int_equal(sl_h5_describe(file, "/entry/instrument/detector/pixel_mask", &shape),
-			 -ENOENT);
+	/* Of single modules the mask marks wide pixels, by both names. */
+	for (int k = 0; k < 2; k++) {
+		assert_int_equal(sl_h5_read(file,
+					    k ? SPECIFIC "/pixel_mask"
+					      : "/entry/instrument/detector/pixel_mask",
+					    SL_H5_U32, mask, sizeof(mask)),
+				 0);
+		for (uint32_t i = 0; i < PIXELS; i++)
+			assert_int_equal(mask[i], sl_layout_share(&geometry, i % MODULE_PIXELS) > 1
+							  ? SL_MASK_VIRTUAL
+							  : 0);
+	}
+	sl_h5_close(file);
+}
+
+/* /entry/sluice/geometry is the geometry, to the last bit. */
+static void the_geometry_can_be_read_back(void **state)
+{
+	struct sl_geometry geometry = {.modules = 0};
+	struct bench bench;
+	struct sl_h5 *file;
+
+	(void)state;
+	bench_init(&bench, &sl_sink_nexus);
+	set_path(&bench);
+	set_layout(&bench);
+	bench.geometry.photon_energy_keV = 12.7;
+	assert_int_equal(bench_open(&bench), 0);
+	file = end(&bench);
+	assert_int_equal(sl_geometry_hdf5_read(file, path, &geometry), 0);
+	assert_memory_equal(&geometry.layout, &bench.geometry.layout, sizeof(geometry.layout));
+	assert_true(geometry.photon_energy_keV == 12.7 && geometry.distance_m == 0.1);
+	assert_string_equal(geometry.detector, "tiny");
+	assert_int_equal(geometry.rows, ROWS);
+	sl_h5_close(file);
+}
+
+static void what_nxmx_requires_and_is_not_known_is_named(void **state)
+{
+	struct sl_geometry geometry;
+	struct sl_h5_shape shape;
+	struct bench bench;
+	struct sl_h5 *file;
+	char text[128];
+
+	(void)state;
+	bench_init(&bench, &sl_sink_nexus);
+	geometry = bench.geometry;
+	sl_nxmx_lacks(&geometry, text, sizeof(text));
+	assert_string_equal(text, "");
+	geometry.sensor_material[0] = 0;
+	geometry.photon_energy_keV = 0;
+	sl_nxmx_lacks(&geometry, text, sizeof(text));
+	assert_string_equal(text, "sensor_material, photon_energy_keV");
+	set_path(&bench);
+	bench.geometry.sensor_thickness_m = 0;
+	assert_int_equal(bench_open(&bench), 0);
+	file = end(&bench);
+	assert_int_equal(sl_h5_describe(file, "/entry/definition", &shape), -ENOENT);
+	sl_h5_close(file);
+}
+
+/* Kept: sequences 3 and 5; the first of the axes' frames is number 2. */
+static void axes_are_where_the_frames_numbers_say(void **state)
+{
+	const struct sl_goniometer goniometer = {
+		.axes = 2,
+		.axis = {{"omega", -1, 0, 0, 10, 0.5}, {"chi", 0, 0, 1, 54.7, 0}},
+		.first_frame = 2,
+	};
+	double angle[2], vector[3];
+	struct sl_h5_shape shape;
+	struct bench bench;
+	struct sl_h5 *file;
+	char text[128];
+
+	(void)state;
+	bench_init(&bench, &sl_sink_nexus);
+	set_path(&bench);
+	bench.env.goniometer = &goniometer;
+	assert_int_equal(bench_open(&bench), 0);
+	for (uint64_t i = 0; i < 6; i++)
+		assert_int_equal(bench_feed(&bench, i, i == 3 || i == 5 ? KEPT : DARK), 0);
+	file = end(&bench);
+	assert_text(file, "/entry/sample/depends_on", 0, TURNS "/omega");
+	assert_int_equal(sl_h5_read(file, TURNS "/omega", SL_H5_F64, angle, sizeof(angle)), 0);
+	assert_true(angle[0] == 10.5 && angle[1] == 11.5);
+	assert_int_equal(sl_h5_read(file, TURNS "/omega_end", SL_H5_F64, angle, sizeof(angle)), 0);
+	assert_true(angle[0] == 11 && angle[1] == 12);
+	assert_int_equal(sl_h5_read(file, TURNS "/chi", SL_H5_F64, angle, sizeof(angle)), 0);
+	assert_true(angle[0] == 54.7 && angle[1] == 54.7);
+	assert_int_equal(sl_h5_describe(file, TURNS "/chi_end", &shape), -ENOENT);
+	assert_int_equal(sl_h5_read_attribute(file, TURNS "/omega", "vector", SL_H5_F64, vector,
+					      sizeof(vector)),
+			 0);
+	assert_true(vector[0] == -1 && vector[1] == 0 && vector[2] == 0);
+	assert_int_equal(
+		sl_h5_read_attribute_text(file, TURNS "/omega", "depends_on", text, sizeof(text)),
+		0);
+	assert_string_equal(text, TURNS "/chi");
+	assert_int_equal(
+		sl_h5_read_attribute_text(file, TURNS "/chi", "depends_on", text, sizeof(text)), 0);
+	assert_string_equal(text, ".");
+	assert_true(real(file, SPECIFIC "/nimages") == 2);
 	sl_h5_close(file);
 }
 
@@ -586,9 +694,9 @@ static void raw_pixels_can_be_stored_instead(void **state)
 	for (uint32_t i = 0; i < PIXELS; i++)
 		assert_int_equal(pixels[i], true_pixel(number_of(0), i / MODULE_PIXELS,
 						       i % MODULE_PIXELS, false));
-	assert_int_equal(
-		sl_h5_describe(file, "/entry/instrument/detector/saturation_value", &shape),
-		-ENOENT);
+	/* The highest number is no count. */
+	assert_true(real(file, "/entry/instrument/detector/saturation_value") == 65534);
+	assert_true(real(file, "/entry/instrument/detector/underload_value") == 0);
 	sl_h5_close(file);
 }
 
@@ -730,6 +838,9 @@ int main(void)
 		CASE(nxmx_says_what_the_detector_is),
 		CASE(modules_lie_below_each_other),
 		CASE(modules_as_read_have_an_entry_for_every_asic),
+		CASE(the_geometry_can_be_read_back),
+		CASE(what_nxmx_requires_and_is_not_known_is_named),
+		CASE(axes_are_where_the_frames_numbers_say),
 		CASE(an_assembled_image_has_gaps_and_a_mask),
 		CASE(what_is_no_mosaic_is_refused),
 		CASE(the_run_is_described),

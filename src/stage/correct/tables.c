@@ -123,7 +123,7 @@ static int check(const struct sl_correct *c, const struct sl_env *env, const str
 {
 	const struct sl_geometry *geometry = env->geometry;
 
-	if (!env->calibration) {
+	if (!sl_calibration_has_gains(env->calibration)) {
 		sl_error("correct needs a calibration; detector '%s' has none", geometry->detector);
 		return -EINVAL;
 	}

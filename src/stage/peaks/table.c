@@ -1,5 +1,6 @@
 /* table.c - which ring each pixel belongs to: the distance of its middle from the beam,
- * rounded to whole pixels, halves to even. */
+ * rounded to whole pixels, halves to even. Where a detector has planes in space, it is the distance
+ * on an image square to the beam at distance_m, so that rings are of equal angle all the same. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -10,11 +11,25 @@
 
 enum { MOST_RINGS = 65534 };
 
+/* By the tangent up to 80 degrees; beyond, on a straight line: there is no such image. */
+static double distance_in_space(const struct sl_geometry *g, uint32_t module, uint32_t pixel)
+{
+	const double most = 80 * M_PI / 180;
+	double place[3], angle;
+
+	sl_layout_place(g, module, pixel, 0, 0, place);
+	angle = atan2(hypot(place[0], place[1]), place[2]);
+	return g->distance_m / g->pixel_size_m *
+	       (angle < most ? tan(angle) : tan(most) + (angle - most) / pow(cos(most), 2));
+}
+
 static double distance(const struct sl_geometry *g, uint64_t i)
 {
 	uint64_t pixels = sl_geometry_pixels(g);
 	double row, column;
 
+	if (g->planes)
+		return distance_in_space(g, (uint32_t)(i / pixels), (uint32_t)(i % pixels));
 	sl_layout_centre(g, (uint32_t)(i / pixels), (uint32_t)(i % pixels), &row, &column);
 	return hypot(row - g->layout.beam_row, column - g->layout.beam_column);
 }
@@ -96,7 +111,7 @@ int sl_peaks_table_open(struct sl_peaks_table *t, const struct sl_env *env, bool
 		sl_error("peaks: %s", why);
 		return -EINVAL;
 	}
-	if (!isfinite(g.layout.beam_row) || !isfinite(g.layout.beam_column)) {
+	if (!g.planes && (!isfinite(g.layout.beam_row) || !isfinite(g.layout.beam_column))) {
 		sl_error("peaks: the detector does not know where the beam is; stage 'spots' needs "
 			 "none");
 		return -EINVAL;

@@ -1,0 +1,86 @@
+/* mask_hdf5.c - masks out of HDF5. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "geometry/mask.h"
+#include "hdf5/images.h"
+
+/* The only dataset that could be an image. */
+static int find(const char *path, char *name, size_t bytes)
+{
+	char names[2][SL_H5_NAME];
+	unsigned found = 0;
+	int err = sl_h5_images_find(path, names, 2, &found);
+
+	if (err)
+		return err;
+	if (found != 1) {
+		sl_error("geometry.mask: '%s' has %s that could be a mask%s", path,
+			 found ? "several datasets" : "no dataset",
+			 found ? "; name one, as in FILE:/mask" : "");
+		return -EINVAL;
+	}
+	snprintf(name, bytes, "%s", names[0]);
+	return 0;
+}
+
+static int look(const char *path, const char *name, struct sl_h5_shape *shape)
+{
+	struct sl_h5_images *images;
+	int err = sl_h5_images_open(path, name, &images, shape);
+
+	if (err == -ENOENT)
+		sl_error("geometry.mask: '%s' has no dataset '%s'", path, name);
+	if (err)
+		return err;
+	sl_h5_images_close(images);
+	return 0;
+}
+
+static int read_numbers(const char *path, const char *name, struct sl_mask_image *image)
+{
+	size_t count = 1;
+	struct sl_h5 *file;
+	double *numbers;
+	int err;
+
+	for (uint32_t i = 0; i < image->rank; i++)
+		count *= image->dim[i];
+	numbers = malloc(count * sizeof(*numbers));
+	if (!numbers)
+		return -ENOMEM;
+	err = sl_h5_open(path, &file);
+	if (!err) {
+		err = sl_h5_read(file, name, SL_H5_F64, numbers, count * sizeof(*numbers));
+		sl_h5_close(file);
+	}
+	for (size_t i = 0; i < count && !err; i++)
+		image->pixel[i] = numbers[i] != 0;
+	free(numbers);
+	return err;
+}
+
+int sl_mask_read_hdf5(const char *path, const char *dataset, struct sl_mask_image *image)
+{
+	char name[SL_H5_NAME], why[SL_MASK_WHY];
+	struct sl_h5_shape shape;
+	int err = 0;
+
+	if (dataset)
+		snprintf(name, sizeof(name), "%s", dataset);
+	else
+		err = find(path, name, sizeof(name));
+	if (!err)
+		err = look(path, name, &shape);
+	if (err)
+		return err;
+	*image = (struct sl_mask_image){.rank = shape.rank};
+	for (uint32_t i = 0; i < shape.rank && i < 3; i++)
+		image->dim[i] = shape.dim[i];
+	err = sl_mask_allocate(image, 1, SIZE_MAX, why);
+	if (err)
+		sl_error("geometry.mask: '%s': %s: %s", path, name, why);
+	return err ? err : read_numbers(path, name, image);
+}

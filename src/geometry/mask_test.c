@@ -1,0 +1,162 @@
+/* mask_test.c - masks by hand: npy, TIFF and EDF, and the shapes that a detector has. Files as
+ * fabio and h5py write them are in tests/reference/geometry_reference.py. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "geometry/mask.h"
+#include "lib/capture.h"
+
+/* Two modules of 4 x 6 in 2 x 2 ASICs with wide pixels. */
+static const struct sl_geometry two = {
+	.modules = 2,
+	.rows = 4,
+	.columns = 6,
+	.layout = {.rows = 14,
+		   .columns = 8,
+		   .asic_rows = 2,
+		   .asic_columns = 3,
+		   .gap = 2,
+		   .module = {{.row = 0}, {.row = 7, .column = 0}}},
+};
+
+/* A file of npy with that header and so many bytes, of which one is set. */
+static size_t make_npy(uint8_t *data, const char *header, size_t bytes, size_t set)
+{
+	size_t length = strlen(header);
+
+	memcpy(data, "\x93NUMPY\x01\x00", 8);
+	data[8] = (uint8_t)length;
+	data[9] = 0;
+	memcpy(data + 10, header, length);
+	memset(data + 10 + length, 0, bytes);
+	if (set < bytes)
+		data[10 + length + set] = 1;
+	return 10 + length + bytes;
+}
+
+static int read_bytes(const uint8_t *data, size_t bytes, uint8_t *mask)
+{
+	char path[] = "/tmp/sluice-test-XXXXXX";
+	int fd = mkstemp(path), err;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, data, bytes), bytes);
+	close(fd);
+	memset(mask, 0, 48);
+	err = sl_mask_read(path, &two, mask);
+	unlink(path);
+	return err;
+}
+
+static int masked(const uint8_t *mask)
+{
+	int n = 0;
+
+	for (int i = 0; i < 48; i++)
+		n += mask[i];
+	return n;
+}
+
+static void npy_of_every_shape(void **state)
+{
+	uint8_t data[4096], mask[48];
+	size_t n;
+
+	(void)state;
+	/* Modules one below the other: row 5, column 2. */
+	n = make_npy(data, "{'descr': '<u2', 'fortran_order': False, 'shape': (8, 6), }", 96,
+		     2 * (5 * 6 + 2) + 1);
+	assert_int_equal(read_bytes(data, n, mask), 0);
+	assert_true(masked(mask) == 1 && mask[24 + 6 + 2]);
+	n = make_npy(data, "{'descr': '|b1', 'fortran_order': False, 'shape': (2, 4, 6), }", 48,
+		     47);
+	assert_int_equal(read_bytes(data, n, mask), 0);
+	assert_true(masked(mask) == 1 && mask[47]);
+	/* Columns first: element 8 is row 0, column 1. */
+	n = make_npy(data, "{'descr': '|u1', 'fortran_order': True, 'shape': (8, 6), }", 48, 8);
+	assert_int_equal(read_bytes(data, n, mask), 0);
+	assert_true(masked(mask) == 1 && mask[1]);
+	/* Of the assembled image row 2, column 4: a part of the wide pixel (1, 3). */
+	n = make_npy(data, "{'descr': '<f4', 'fortran_order': False, 'shape': (14, 8), }", 448,
+		     4 * (2 * 8 + 4));
+	assert_int_equal(read_bytes(data, n, mask), 0);
+	assert_true(masked(mask) == 1 && mask[6 + 3]);
+	/* A gap, and minus zero. */
+	n = make_npy(data, "{'descr': '<f4', 'fortran_order': False, 'shape': (14, 8), }", 448,
+		     4 * (6 * 8 + 4));
+	data[n - 1] = 0x80;
+	assert_int_equal(read_bytes(data, n, mask), 0);
+	assert_int_equal(masked(mask), 0);
+}
+
+static void expect_refused(const uint8_t *data, size_t bytes, const char *message)
+{
+	uint8_t mask[48];
+	const char *text;
+	int err;
+
+	capture_begin();
+	err = read_bytes(data, bytes, mask);
+	text = capture_end();
+	if (err != -EINVAL || !strstr(text, message))
+		fail_msg("%d, '%s' instead of '%s'", err, text, message);
+}
+
+static void what_is_no_mask_is_refused(void **state)
+{
+	uint8_t data[4096];
+	size_t n;
+
+	(void)state;
+	n = make_npy(data, "{'descr': '|u1', 'fortran_order': False, 'shape': (8, 7), }", 56, 0);
+	expect_refused(data, n,
+		       "is 8 x 7; the detector is 14 x 8 assembled, 8 x 6 with modules one "
+		       "below the other, or 2 x 4 x 6");
+	n = make_npy(data, "{'descr': '|u1', 'fortran_order': False, 'shape': (8, 6), }", 47, 0);
+	expect_refused(data, n, "it ends too soon");
+	n = make_npy(data, "{'descr': '<c8', 'fortran_order': False, 'shape': (8, 6), }", 384, 0);
+	expect_refused(data, n, "booleans, integers or floats");
+	n = make_npy(data, "{'descr': '|u1', 'fortran_order': False, 'shape': (48,), }", 48, 0);
+	expect_refused(data, n, "it has 1 dimensions");
+	data[8] = 255;
+	data[9] = 255;
+	expect_refused(data, n, "its header is cut off");
+	expect_refused((const uint8_t *)"text", 4, "none of HDF5, npy, TIFF and EDF");
+	expect_refused((const uint8_t *)"{ Dim_1 = 6 ;", 13, "its header does not end");
+	expect_refused((const uint8_t *)"{ Dim_1 = 6 ;}\n", 15, "its header has no DataType");
+	expect_refused((const uint8_t *)"{ DataType = Odd ;}\n", 20, "'Odd' is not known");
+	expect_refused((const uint8_t *)"II*\0\x08\0\0\0\0\0", 10, "one number of 8, 16");
+}
+
+static void edf_by_hand(void **state)
+{
+	static const char header[] = "{\nByteOrder = LowByteFirst ;\nDim_1 = 6 ;\nDim_2 = 8 ;\n"
+				     "DataType = UnsignedByte ;\n}\n";
+	uint8_t data[512] = {0}, mask[48];
+
+	(void)state;
+	memcpy(data, header, sizeof(header) - 1);
+	data[sizeof(header) - 1 + 13] = 255;
+	assert_int_equal(read_bytes(data, sizeof(header) - 1 + 48, mask), 0);
+	assert_true(masked(mask) == 1 && mask[13]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(npy_of_every_shape),
+		cmocka_unit_test(what_is_no_mask_is_refused),
+		cmocka_unit_test(edf_by_hand),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
