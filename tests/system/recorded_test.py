@@ -3,6 +3,12 @@
 from raw pixels and from photons, modules one below the other and assembled, and from plain stacks as PSI's tools write them."""
 # normal build only
 
+import atexit
+import functools
+import pathlib
+import shutil
+import tempfile
+
 import h5py
 import numpy as np
 
@@ -40,13 +46,26 @@ def same(got, wanted, what, but=("frame_number",)):
             check(got[name].tobytes() == value.tobytes(), f"{what}: {name} differs")
 
 
-def live(folder, calibration):
-    """One run with everything stored that can be played again."""
-    done, _ = acquire(folder, detector=JUNGFRAU, calibration=calibration, stages=["correct", *FOUND],
+RECORDED = ("photons.nxs", "assembled.nxs", "raw.nxs", "raw-assembled.nxs", "cal.h5")
+
+
+@functools.cache
+def recording():
+    """The folder of one run with everything stored that can be played again; all cases use it."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="recording-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    done, _ = acquire(folder, detector=JUNGFRAU, calibration=calibrated(folder), stages=["correct", *FOUND],
                       sinks=[nexus(folder / "photons.nxs"), nexus(folder / "assembled.nxs", image="assembled"),
                              nexus(folder / "raw.nxs", "raw"), nexus(folder / "raw-assembled.nxs", "raw", "assembled"), "verify"])
     equal(done.process.returncode, 0, "exit status")
-    return results(folder / "photons.nxs")
+    return folder
+
+
+def live(folder):
+    """Calibration, images and results of that run; its files by their names in this folder."""
+    for name in RECORDED:
+        (folder / name).symlink_to(recording() / name)
+    return {"file": str(folder / "cal.h5")}, *results(folder / "photons.nxs")
 
 
 def again(folder, name, stages, calibration=None, dataset="image", says=(), **detector):
@@ -61,8 +80,7 @@ def again(folder, name, stages, calibration=None, dataset="image", says=(), **de
 
 @case("raw pixels of ours, stacked and assembled, give image, peaks and profile of the live run, bit for bit")
 def _(folder):
-    calibration = calibrated(folder)
-    photons, found = live(folder, calibration)
+    calibration, photons, found = live(folder)
     check(found["peaks_rows"].min() > 10, "the live run has no peaks: this is no test")
     for name in ("raw.nxs", "raw-assembled.nxs"):
         done, images, results_again = again(folder, name, ["correct", *FOUND], calibration)
@@ -78,7 +96,7 @@ def _(folder):
 
 @case("photons of ours, stacked and assembled, give peaks and profile of the live run; one panel has the same rings")
 def _(folder):
-    photons, found = live(folder, calibrated(folder))
+    _, photons, found = live(folder)
     for name in ("photons.nxs", "assembled.nxs"):
         _, images, results_again = again(folder, name, ["copy", *FOUND], dataset="raw")
         check(images.tobytes() == photons.tobytes(), f"{name}: other photons")
@@ -101,8 +119,7 @@ def _(folder):
 
 @case("plain stacks as PSI's tools write them, [n, 8*512, 1024] and [n, 8, 512, 1024], with origin: jungfrau")
 def _(folder):
-    calibration = calibrated(folder)
-    photons, found = live(folder, calibration)
+    calibration, photons, found = live(folder)
     with h5py.File(folder / "raw.nxs") as file:
         raw = file[IMAGE][()]
     known = {"photon_energy_keV": 12.7, "distance_m": 0.083, "beam_x": 31.25, "beam_y": -17.5}
@@ -129,7 +146,7 @@ def _(folder):
 
 @case("an assembled image of somebody else: beam, distance, wavelength, sensor and mask by the fields of its master file")
 def _(folder):
-    live(folder, calibrated(folder))
+    live(folder)
     with h5py.File(folder / "assembled.nxs") as file:
         images, mask = file[IMAGE][()], file[MASK][()]
         beam = [file["entry/instrument/detector/beam_center_" + axis][()] for axis in "xy"]

@@ -11,8 +11,8 @@ import time
 
 import h5py
 
-from harness import (CONTROL_PORT, LONG, ROOT, Program, build_plugin, case, check, closes, equal, experiment, fewer, main, run, run_fails, skip, wait_for,
-                     without_privilege)
+from harness import (CONTROL_PORT, LONG, ROOT, Program, build_plugin, case, check, closes, equal, experiment, fewer, images_on_disk, main, run, run_fails,
+                     skip, wait_for, without_privilege)
 
 LINE = re.compile(r"run (\d+): (\w+), (\d+) frames, (\d+) lost, (\S+)(?: \((.*)\))?")
 LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (error|warning|info) +\S.*")
@@ -110,8 +110,7 @@ def slow(folder, **sections):
 def started(folder, *arguments, **sections):
     """A session in the middle of its first run."""
     program = Program("session", slow(folder, **sections), "--root", "data", *arguments, folder=folder)
-    part = folder / "data/000001/run.nxs.part"
-    wait_for("data", lambda: part.exists() and part.stat().st_size > 2000000 or not program.running())
+    wait_for("data", lambda: images_on_disk(folder / "data/000001") > 2 or not program.running())
     check(program.running(), "the session ended")
     return program
 
