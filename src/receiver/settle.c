@@ -260,8 +260,9 @@ static void copy_frame(const struct sl_frame *from, struct sl_frame *to)
 	to->verdict = verdict;
 }
 
-/* A row of frames that were dropped. */
-static void take_row(struct sl_receiver *r, struct sl_flow_frame *flow)
+/* Frames that were dropped, one or a row. Sinks' threads get copies, so that a sink that stands still
+ * keeps none of the frames that the dispatcher needs to go on dropping. */
+static void take_dropped(struct sl_receiver *r, struct sl_flow_frame *flow)
 {
 	for (uint64_t i = 0; i <= flow->more; i++) {
 		struct sl_flow_frame *each = r->sink_threads ? stand_in(r) : flow;
@@ -307,8 +308,8 @@ void *sl_settler_main(void *receiver)
 		bool did = finish_ready(r) || flow;
 
 		sl_turn_note(&r->turn[SL_TURN_SETTLER]);
-		if (flow && flow->more)
-			take_row(r, flow);
+		if (flow && flow->home == &r->dropped)
+			take_dropped(r, flow);
 		else if (flow)
 			take(r, flow);
 		if (did) {
