@@ -39,6 +39,14 @@ enum sl_wants {
  */
 typedef void sl_sink_figure(void *arg, const char *name, uint64_t value, int failed);
 
+enum { SL_SINK_WORKERS = 16 };
+
+/* Frames that are being prepared, wait for an earlier one, or are being put. */
+static inline unsigned sl_sink_slots(unsigned workers)
+{
+	return 2 * workers + 1;
+}
+
 struct sl_sink {
 	const char *name, *doc;
 	size_t state_bytes;
@@ -55,6 +63,17 @@ struct sl_sink {
 	 * come in sequence order there, too; other sinks may read the same frame meanwhile. NULL:
 	 * no. Asked before open(). */
 	int (*own_thread)(const void *state);
+	/* Threads that prepare frames for a sink with own_thread, several frames at a time: for
+	 * work that takes long and needs no order, such as compression. At most SL_SINK_WORKERS.
+	 * NULL or 0: none, and put() is called. Asked before open(). */
+	unsigned (*workers)(const void *state);
+	/* On any of these threads, once for each frame, before put_prepared() of the same frame.
+	 * `slot` is below sl_sink_slots(workers) and belongs to this frame from here until
+	 * put_prepared() returns: it numbers the memory that the sink has for what it makes here.
+	 * An error is kept there, too, and returned by put_prepared(). */
+	void (*prepare)(void *state, unsigned slot, struct sl_frame *frame);
+	/* In the place of put(), with its rules: in sequence order, on the sink's own thread. */
+	int (*put_prepared)(void *state, unsigned slot, struct sl_frame *frame);
 	int (*open)(void *state, const struct sl_env *env);
 	int (*put)(void *state, struct sl_frame *frame);
 

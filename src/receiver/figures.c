@@ -44,6 +44,14 @@ void sl_figures_take_unit(struct sl_receiver *r)
 	publish(&r->unit_figures, &figures);
 }
 
+static void add_stalls(const struct sl_sink_thread *t, struct sl_figures *figures)
+{
+	uint64_t longest_ns = atomic_load_explicit(&t->longest_ns, memory_order_relaxed);
+
+	add(figures, "stalls", atomic_load_explicit(&t->stalls, memory_order_relaxed), 0);
+	add(figures, "longest_put_us", longest_ns / 1000, 0);
+}
+
 static void take_sink(struct sl_receiver *r, unsigned i)
 {
 	const struct sl_experiment *e = r->experiment;
@@ -53,6 +61,8 @@ static void take_sink(struct sl_receiver *r, unsigned i)
 	snprintf(figures.where, sizeof(figures.where), "%s", where ? where : "");
 	if (e->sink[i]->figures)
 		e->sink[i]->figures(e->sink_state[i], add, &figures);
+	if (r->sink_thread[i].wanted)
+		add_stalls(&r->sink_thread[i], &figures);
 	publish(&r->sink_figures[i], &figures);
 }
 
@@ -79,6 +89,7 @@ void sl_figures_renew_sinks(struct sl_receiver *r, uint64_t now_ns)
 	for (unsigned i = 0; i < r->experiment->sinks; i++)
 		if (!r->sink_thread[i].wanted)
 			sl_figures_renew_sink(r, i, now_ns);
+	sl_sink_threads_watch(r, now_ns);
 }
 
 /* ---- any thread ---- */

@@ -124,10 +124,31 @@ struct sl_sink_thread { /* of a sink that asks for one (sink_threads.c) */
 	unsigned sink;
 	bool wanted;
 	struct sl_queue frames; /* struct sl_flow_frame, from the settler */
-	struct sl_bell bell;
+	struct sl_bell bell;	/* also: a worker has prepared a frame */
 	_Atomic uint32_t stop;
 	struct sl_thread thread;
+
+	/* Frame number n of this sink is in slot n % slots: the sink's thread takes it from the
+	 * queue, a worker begins it, the sink's thread puts it. `taken` and `begun` are guarded by
+	 * `lock`; only the sink's thread changes `taken` and knows `done`. */
+	unsigned workers, slots;
+	struct sl_thread worker[SL_SINK_WORKERS];
+	pthread_mutex_t lock;
+	pthread_cond_t work;
+	uint64_t taken, begun, done;
+	bool end; /* guarded by lock: no more frames come */
+	struct sl_sink_job {
+		struct sl_flow_frame *flow;
+		_Atomic bool ready; /* released by a worker, acquired by the sink's thread */
+	} job[2 * SL_SINK_WORKERS + 1];
+
+	/* When the put() that is under way began, 0: none is; puts that took longer than
+	 * SL_STALL_NS, and the longest one. */
+	_Atomic uint64_t putting_since_ns, stalls, longest_ns;
+	uint64_t told_ns; /* the settler's: of the stall that was logged last */
 };
+
+enum { SL_STALL_NS = 1000 * 1000 * 1000 };
 
 /* Copies of frames that were dropped in a row: the sinks' threads get one for each number. */
 enum { SL_STAND_INS = 64 };
@@ -243,6 +264,8 @@ int sl_sink_threads_start(struct sl_receiver *receiver);
 void sl_sink_threads_join(struct sl_receiver *receiver);
 void sl_sink_threads_close(struct sl_receiver *receiver);
 void sl_sink_submit(struct sl_receiver *receiver, unsigned sink, struct sl_flow_frame *flow);
+/* The settler's, now and then: log a sink that has been busy with one frame for long. */
+void sl_sink_threads_watch(struct sl_receiver *receiver, uint64_t now_ns);
 bool sl_sink_put(struct sl_receiver *receiver, unsigned sink, struct sl_frame *frame);
 
 /* sources.c: how often the link looked and found nothing: the poller that did so least. */

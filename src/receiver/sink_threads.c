@@ -1,15 +1,21 @@
 /* sink_threads.c - sinks that take their time have a thread each: a slow disk delays neither the
- * other sinks nor the frames behind them, until the pool of frames is used up.
+ * other sinks nor the frames behind them, until the pool of frames is used up. A sink may have
+ * workers besides, which prepare several frames at a time.
  *
- * Threads:   the settler submits, in sequence order; each sink's thread puts, in that order, and
- *            says so; the settler gives a frame its outcome when all of them have. */
+ * Threads:   the settler submits, in sequence order; each sink's thread hands frames to its
+ *            workers, puts them in that order when they are prepared, and says so; the settler
+ *            gives a frame its outcome when all sinks have said so. */
 #include <errno.h>
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "receiver/private.h"
 
 enum { WAIT_US = 10000 };
+
+/* A put that takes longer than this is told while it lasts. */
+#define TELL_NS (UINT64_C(5) * SL_STALL_NS)
 
 static void refuse(struct sl_receiver *r, unsigned sink, int err)
 {
@@ -27,13 +33,112 @@ bool sl_sink_put(struct sl_receiver *r, unsigned sink, struct sl_frame *frame)
 	return !err;
 }
 
-static void put(struct sl_receiver *r, unsigned sink, struct sl_flow_frame *flow)
+static bool put_prepared(struct sl_receiver *r, unsigned sink, unsigned slot,
+			 struct sl_frame *frame)
 {
-	if (!sl_sink_put(r, sink, &flow->frame))
+	const struct sl_experiment *e = r->experiment;
+	int err = e->sink[sink]->put_prepared(e->sink_state[sink], slot, frame);
+
+	if (err)
+		refuse(r, sink, err);
+	return !err;
+}
+
+static void note_stall(struct sl_sink_thread *t, uint64_t took_ns)
+{
+	if (took_ns > SL_STALL_NS)
+		atomic_fetch_add_explicit(&t->stalls, 1, memory_order_relaxed);
+	if (took_ns > atomic_load_explicit(&t->longest_ns, memory_order_relaxed))
+		atomic_store_explicit(&t->longest_ns, took_ns, memory_order_relaxed);
+}
+
+/* slot -1: the sink has no workers. */
+static void put(struct sl_sink_thread *t, int slot, struct sl_flow_frame *flow)
+{
+	struct sl_receiver *r = t->receiver;
+	uint64_t begin_ns = sl_clock_ns();
+	bool accepted;
+
+	atomic_store_explicit(&t->putting_since_ns, begin_ns, memory_order_relaxed);
+	accepted = slot < 0 ? sl_sink_put(r, t->sink, &flow->frame)
+			    : put_prepared(r, t->sink, (unsigned)slot, &flow->frame);
+	atomic_store_explicit(&t->putting_since_ns, 0, memory_order_relaxed);
+	note_stall(t, sl_clock_ns() - begin_ns);
+	if (!accepted)
 		atomic_store_explicit(&flow->refused, true, memory_order_relaxed);
 	/* Release: pairs with the settler's acquire in settle.c; it is the settler's again. */
 	if (atomic_fetch_sub_explicit(&flow->at_sinks, 1, memory_order_acq_rel) == 1)
 		sl_bell_ring(&r->settling);
+}
+
+/* ---- workers ---- */
+
+static void *worker_main(void *arg)
+{
+	struct sl_sink_thread *t = arg;
+	const struct sl_experiment *e = t->receiver->experiment;
+
+	for (;;) {
+		struct sl_sink_job *job;
+		unsigned slot;
+
+		pthread_mutex_lock(&t->lock);
+		while (t->begun == t->taken && !t->end)
+			pthread_cond_wait(&t->work, &t->lock);
+		if (t->begun == t->taken) {
+			pthread_mutex_unlock(&t->lock);
+			return NULL;
+		}
+		slot = (unsigned)(t->begun++ % t->slots);
+		pthread_mutex_unlock(&t->lock);
+		job = &t->job[slot];
+		e->sink[t->sink]->prepare(e->sink_state[t->sink], slot, &job->flow->frame);
+		atomic_store_explicit(&job->ready, true, memory_order_release);
+		sl_bell_ring(&t->bell);
+	}
+}
+
+static void hand_out(struct sl_sink_thread *t, struct sl_flow_frame *flow)
+{
+	struct sl_sink_job *job = &t->job[t->taken % t->slots];
+
+	job->flow = flow;
+	atomic_store_explicit(&job->ready, false, memory_order_relaxed);
+	pthread_mutex_lock(&t->lock);
+	t->taken++;
+	pthread_cond_signal(&t->work);
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* One step: as many frames to the workers as there are slots, then the next one that is prepared
+ * to the sink. False: there was nothing to do. */
+static bool step_with_workers(struct sl_sink_thread *t)
+{
+	unsigned slot = (unsigned)(t->done % t->slots);
+	struct sl_flow_frame *flow;
+	bool any = false;
+
+	while (t->taken - t->done < t->slots && (flow = sl_queue_pop(&t->frames))) {
+		hand_out(t, flow);
+		any = true;
+	}
+	if (t->done == t->taken || !atomic_load_explicit(&t->job[slot].ready, memory_order_acquire))
+		return any;
+	put(t, (int)slot, t->job[slot].flow);
+	t->done++;
+	return true;
+}
+
+static bool step(struct sl_sink_thread *t)
+{
+	struct sl_flow_frame *flow;
+
+	if (t->workers)
+		return step_with_workers(t);
+	flow = sl_queue_pop(&t->frames);
+	if (flow)
+		put(t, -1, flow);
+	return flow != NULL;
 }
 
 static void *sink_main(void *arg)
@@ -44,15 +149,13 @@ static void *sink_main(void *arg)
 	for (;;) {
 		uint32_t seen = sl_bell_read(&t->bell);
 		uint32_t last = atomic_load(&t->stop);
-		struct sl_flow_frame *flow = sl_queue_pop(&t->frames);
+		bool any = step(t);
 
 		sl_turn_note(&r->turn[SL_TURN_SINKS + t->sink]);
-		if (flow)
-			put(r, t->sink, flow);
-		else if (last)
+		if (!any && last && t->done == t->taken)
 			break;
 		sl_figures_renew_sink(r, t->sink, sl_clock_ns());
-		if (!flow)
+		if (!any)
 			sl_bell_wait(&t->bell, seen, WAIT_US);
 	}
 	return NULL;
@@ -66,6 +169,42 @@ void sl_sink_submit(struct sl_receiver *r, unsigned sink, struct sl_flow_frame *
 	sl_bell_ring(&t->bell);
 }
 
+void sl_sink_threads_watch(struct sl_receiver *r, uint64_t now_ns)
+{
+	const struct sl_experiment *e = r->experiment;
+
+	for (unsigned i = 0; i < e->sinks && r->sink_threads; i++) {
+		struct sl_sink_thread *t = &r->sink_thread[i];
+		uint64_t since_ns =
+			atomic_load_explicit(&t->putting_since_ns, memory_order_relaxed);
+
+		if (!since_ns || now_ns < since_ns + TELL_NS || t->told_ns == since_ns)
+			continue;
+		t->told_ns = since_ns;
+		sl_warn("sink %s has been writing one frame for more than %d s (%s): is the disk "
+			"or the network behind it slow? Frames wait meanwhile",
+			e->sink[i]->name, (int)(TELL_NS / SL_STALL_NS),
+			e->sink[i]->where ? e->sink[i]->where(e->sink_state[i]) : "");
+	}
+}
+
+static int open_one(struct sl_receiver *r, unsigned i, uint32_t frames)
+{
+	const struct sl_sink *sink = r->experiment->sink[i];
+	const void *state = r->experiment->sink_state[i];
+	struct sl_sink_thread *t = &r->sink_thread[i];
+	unsigned workers = sink->workers ? sink->workers(state) : 0;
+
+	t->receiver = r;
+	t->sink = i;
+	t->wanted = r->sink_threads = true;
+	t->workers = workers < SL_SINK_WORKERS ? workers : SL_SINK_WORKERS;
+	t->slots = sl_sink_slots(t->workers);
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_cond_init(&t->work, NULL);
+	return sl_queue_init(&t->frames, frames);
+}
+
 /* Which sinks have one is known once their options are. */
 int sl_sink_threads_open(struct sl_receiver *r)
 {
@@ -73,16 +212,9 @@ int sl_sink_threads_open(struct sl_receiver *r)
 	uint32_t frames = r->pool.count + r->dropped.count + SL_STAND_INS;
 	int err = 0;
 
-	for (unsigned i = 0; i < e->sinks && !err; i++) {
-		struct sl_sink_thread *t = &r->sink_thread[i];
-
-		if (!e->sink[i]->own_thread || !e->sink[i]->own_thread(e->sink_state[i]))
-			continue;
-		t->receiver = r;
-		t->sink = i;
-		t->wanted = r->sink_threads = true;
-		err = sl_queue_init(&t->frames, frames);
-	}
+	for (unsigned i = 0; i < e->sinks && !err; i++)
+		if (e->sink[i]->own_thread && e->sink[i]->own_thread(e->sink_state[i]))
+			err = open_one(r, i, frames);
 	if (err || !r->sink_threads)
 		return err;
 	err = sl_queue_init(&r->in_flight, frames);
@@ -92,38 +224,64 @@ int sl_sink_threads_open(struct sl_receiver *r)
 	return err;
 }
 
+static int start_one(struct sl_sink_thread *t)
+{
+	const char *sink = t->receiver->experiment->sink[t->sink]->name;
+	char name[48]; /* the kernel keeps 15 characters */
+	int err = 0;
+
+	for (unsigned w = 0; w < t->workers && !err; w++) {
+		snprintf(name, sizeof(name), "%.8s-pack-%u", sink, w);
+		err = sl_thread_start(&t->worker[w], name, NULL, worker_main, t);
+	}
+	snprintf(name, sizeof(name), "sink-%s", sink);
+	return err ? err : sl_thread_start(&t->thread, name, NULL, sink_main, t);
+}
+
 int sl_sink_threads_start(struct sl_receiver *r)
 {
 	int err = 0;
 
-	for (unsigned i = 0; i < r->experiment->sinks && !err; i++) {
-		struct sl_sink_thread *t = &r->sink_thread[i];
-		char name[24]; /* the kernel keeps 15 characters */
-
-		if (!t->wanted)
-			continue;
-		snprintf(name, sizeof(name), "sink-%s", r->experiment->sink[i]->name);
-		err = sl_thread_start(&t->thread, name, NULL, sink_main, t);
-	}
+	for (unsigned i = 0; i < r->experiment->sinks && !err; i++)
+		if (r->sink_thread[i].wanted)
+			err = start_one(&r->sink_thread[i]);
 	return err;
+}
+
+/* The workers last: the sink's thread waits for what they have begun. */
+static void join_one(struct sl_sink_thread *t)
+{
+	atomic_store(&t->stop, 1);
+	sl_bell_ring(&t->bell);
+	sl_thread_join(&t->thread);
+	pthread_mutex_lock(&t->lock);
+	t->end = true;
+	pthread_cond_broadcast(&t->work);
+	pthread_mutex_unlock(&t->lock);
+	for (unsigned w = 0; w < t->workers; w++)
+		sl_thread_join(&t->worker[w]);
 }
 
 /* After the settler, which gives them work. */
 void sl_sink_threads_join(struct sl_receiver *r)
 {
-	for (unsigned i = 0; i < SL_EXPERIMENT_SINKS; i++) {
-		struct sl_sink_thread *t = &r->sink_thread[i];
-
-		atomic_store(&t->stop, 1);
-		sl_bell_ring(&t->bell);
-		sl_thread_join(&t->thread);
-	}
+	for (unsigned i = 0; i < SL_EXPERIMENT_SINKS; i++)
+		if (r->sink_thread[i].wanted)
+			join_one(&r->sink_thread[i]);
 }
 
 void sl_sink_threads_close(struct sl_receiver *r)
 {
-	for (unsigned i = 0; i < SL_EXPERIMENT_SINKS; i++)
-		sl_queue_fini(&r->sink_thread[i].frames);
+	for (unsigned i = 0; i < SL_EXPERIMENT_SINKS; i++) {
+		struct sl_sink_thread *t = &r->sink_thread[i];
+
+		if (!t->wanted)
+			continue;
+		sl_queue_fini(&t->frames);
+		pthread_mutex_destroy(&t->lock);
+		pthread_cond_destroy(&t->work);
+		t->wanted = false;
+	}
 	sl_queue_fini(&r->in_flight);
 	sl_pool_fini(&r->stand_ins);
 	r->sink_threads = false;
