@@ -5,7 +5,7 @@
 # missing by the name of the command or of the pkg-config module.
 set -eu
 
-build="meson ninja-build pkg-config gcc libc6-dev libyaml-dev libhdf5-dev liblz4-dev libisal-dev libjansson-dev nettle-dev
+build="meson ninja-build pkg-config gcc libc6-dev libyaml-dev libhdf5-dev liblz4-dev libzstd-dev libisal-dev libjansson-dev nettle-dev
 	libibverbs-dev libxdp-dev libbpf-dev libpng-dev opencl-c-headers"
 demo="$build python3-h5py"
 curves="$build python3-h5py python3-numpy"
@@ -72,7 +72,7 @@ quietly() {
 }
 
 elsewhere() {
-	modules="yaml-0.1 hdf5 liblz4 libisal jansson nettle"
+	modules="yaml-0.1 hdf5 liblz4 libzstd libisal jansson nettle"
 	commands="meson ninja pkg-config cc"
 	if [ "$purpose" = check ]; then
 		modules="$modules cmocka"

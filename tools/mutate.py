@@ -50,6 +50,7 @@ USERS = {
     "client": ["session/socket", "system/socket"],
     "cmd": [f"system/{name}" for name in ("cli", "bad_yaml", "doctor", "calibrate", "pingpong", "sparse", "transfers", "session", "socket",
                                           "signals", "plugin", "detectors", "frontend", "score", "outputs")],
+    "codec": ["hdf5/images", "system/replay"],
     "control": ["system/frontend", "system/feroce", "system/native"],
     "control/tcp": ["control/conformance", "system/frontend", "system/peers"],
     "core": ["link/udp", "receiver/flow"],

@@ -1,19 +1,18 @@
-/* filter.c - bitshuffle, LZ4 and LZF as filters of HDF5's own, so that it undoes them wherever it
- * finds them: in chunks of any shape, behind links and in virtual datasets, and without plugins. */
+/* filter.c - the decoders of src/codec as filters of HDF5's own, so that HDF5 unpacks chunks wherever
+ * it finds them: of any shape, behind links and in virtual datasets, and without plugins. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "hdf5/bitshuffle.h"
+#include "codec/unpack.h"
 #include "hdf5/handle.h"
 
 enum { BITSHUFFLE = 32008, LZ4 = 32004, LZF = 32000 };
 
 /* cd_values of bitshuffle: its version (2), element size, block size, how it is packed. */
-enum { CD_ELEMENT = 2, CD_BLOCK, CD_PACKING, PACKED_NOT = 0, PACKED_LZ4 = 2 };
+enum { CD_ELEMENT = 2, CD_BLOCK, CD_PACKING, PACKED_NOT = 0, PACKED_LZ4 = 2, PACKED_ZSTD = 3 };
 
-/* cd_values of LZF: two versions, bytes of a chunk. */
-enum { CD_CHUNK = 2 };
+/* cd_values of LZF: two versions, bytes of a chunk. A byte of it becomes 132 at most. */
+enum { CD_CHUNK = 2, LZF_RATIO = 132 };
 
 /* What a chunk must have at least when unpacked: HDF5 1.10 copies that much without looking. */
 static _Thread_local size_t expected;
@@ -23,40 +22,52 @@ void sl_h5_filter_expect(size_t bytes)
 	expected = bytes;
 }
 
-static int unpack_bitshuffle(const unsigned *cd, size_t n, const uint8_t *in, size_t bytes,
-			     uint8_t *out)
+/* The codec of a chunk of BITSHUFFLE or LZ4; NONE: bitshuffle alone. */
+static enum sl_codec codec_of(int id, const unsigned *cd, size_t n)
 {
 	uint32_t packing = n > CD_PACKING ? cd[CD_PACKING] : PACKED_NOT;
-	struct sl_packed packed;
-	uint8_t *scratch;
+
+	return id == LZ4		? SL_CODEC_LZ4
+	       : packing == PACKED_LZ4	? SL_CODEC_BSLZ4
+	       : packing == PACKED_ZSTD ? SL_CODEC_BSZSTD
+					: SL_CODEC_NONE;
+}
+
+static bool known_packing(const unsigned *cd, size_t n)
+{
+	return n <= CD_PACKING || cd[CD_PACKING] == PACKED_NOT || cd[CD_PACKING] == PACKED_LZ4 ||
+	       cd[CD_PACKING] == PACKED_ZSTD;
+}
+
+static int unpack(int id, const unsigned *cd, size_t n, const uint8_t *in, size_t bytes,
+		  uint8_t *out, size_t out_bytes)
+{
+	enum sl_codec codec = codec_of(id, cd, n);
+	struct sl_unpacker unpacker;
 	int err;
 
-	if (packing == PACKED_NOT)
-		return sl_bitshuffle_plain(in, bytes, cd[CD_ELEMENT],
-					   n > CD_BLOCK ? cd[CD_BLOCK] : 0, out);
-	err = sl_packed_look(in, bytes, cd[CD_ELEMENT], &packed);
-	if (err)
-		return err;
-	scratch = malloc(packed.block ? packed.block : 1);
-	err = scratch ? sl_bitshuffle_lz4(in, bytes, cd[CD_ELEMENT], out, scratch) : -ENOMEM;
-	free(scratch);
+	if (id == LZF)
+		return sl_unpack_lzf(in, bytes, out, out_bytes);
+	sl_unpacker_init(&unpacker, SL_VECTORS_AUTO);
+	err = codec == SL_CODEC_NONE ? sl_unpack_shuffled(&unpacker, in, bytes, cd[CD_ELEMENT],
+							  n > CD_BLOCK ? cd[CD_BLOCK] : 0, out)
+				     : sl_unpack(&unpacker, codec, in, bytes,
+						 id == LZ4 ? 1 : cd[CD_ELEMENT], out, out_bytes);
+	sl_unpacker_fini(&unpacker);
 	return err;
 }
 
 /* Bytes when unpacked; 0: it cannot be. */
 static size_t unpacked(int id, const unsigned *cd, size_t n, const uint8_t *in, size_t bytes)
 {
-	struct sl_packed packed = {.bytes = bytes};
+	struct sl_packed packed;
 
-	if (id == LZF) /* a byte of it becomes 132 at most */
-		return n > CD_CHUNK && cd[CD_CHUNK] / SL_PACKED_RATIO <= bytes ? cd[CD_CHUNK] : 0;
-	if (id == BITSHUFFLE && n <= CD_ELEMENT)
+	if (id == LZF)
+		return n > CD_CHUNK && cd[CD_CHUNK] / LZF_RATIO <= bytes ? cd[CD_CHUNK] : 0;
+	if (id == BITSHUFFLE && (n <= CD_ELEMENT || !known_packing(cd, n)))
 		return 0;
-	if (id == BITSHUFFLE && (n <= CD_PACKING || cd[CD_PACKING] == PACKED_NOT))
-		return bytes;
-	if (id == BITSHUFFLE && cd[CD_PACKING] != PACKED_LZ4)
-		return 0;
-	return sl_packed_look(in, bytes, id == BITSHUFFLE ? cd[CD_ELEMENT] : 1, &packed)
+	return sl_packed_look(codec_of(id, cd, n), in, bytes, id == LZ4 ? 1 : cd[CD_ELEMENT],
+			      &packed)
 		       ? 0
 		       : packed.bytes;
 }
@@ -66,17 +77,13 @@ static size_t undo(int id, unsigned flags, size_t n, const unsigned *cd, size_t 
 {
 	size_t size = flags & H5Z_FLAG_REVERSE ? unpacked(id, cd, n, *buffer, bytes) : 0;
 	uint8_t *out;
-	int err;
 
 	if (!size || size < expected)
 		return 0;
 	out = H5allocate_memory(size, false);
 	if (!out)
 		return 0;
-	err = id == BITSHUFFLE ? unpack_bitshuffle(cd, n, *buffer, bytes, out)
-	      : id == LZ4      ? sl_lz4_blocks(*buffer, bytes, out)
-			       : sl_lzf(*buffer, bytes, out, size);
-	if (err) {
+	if (unpack(id, cd, n, *buffer, bytes, out, size)) {
 		H5free_memory(out);
 		return 0;
 	}
@@ -127,11 +134,11 @@ const char *sl_h5_filter_lacks(hid_t properties, char *why, size_t why_bytes)
 		H5Z_filter_t id = H5Pget_filter2(properties, (unsigned)i, &flags, &n, cd,
 						 sizeof(name), name, &config);
 
-		if (id == BITSHUFFLE && n > CD_PACKING && cd[CD_PACKING] != PACKED_NOT &&
-		    cd[CD_PACKING] != PACKED_LZ4)
+		if (id == BITSHUFFLE && !known_packing(cd, n))
 			snprintf(why, why_bytes,
-				 "it is packed by bitshuffle with Zstd, which this "
-				 "program cannot undo (with LZ4 it can)");
+				 "it is packed by bitshuffle with compression %u, which this "
+				 "program cannot unpack (only 0: none, 2: LZ4, 3: Zstandard)",
+				 cd[CD_PACKING]);
 		else if (id >= 0 && H5Zfilter_avail(id) <= 0)
 			snprintf(why, why_bytes,
 				 "it is packed by HDF5 filter %d (%s), which is not here: install "

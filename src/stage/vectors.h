@@ -9,13 +9,9 @@
 #ifndef SL_STAGE_VECTORS_H
 #define SL_STAGE_VECTORS_H
 
-#include <stdint.h>
-
 #include <sluice/option.h>
 
-#define SL_FORCE_INLINE static inline __attribute__((always_inline))
-
-enum sl_vectors { SL_VECTORS_AUTO, SL_VECTORS_AVX512, SL_VECTORS_AVX2, SL_VECTORS_BASELINE };
+#include "base/vector/choose.h"
 
 /* The option of every stage that has such loops. */
 #define SL_VECTORS_OPTION(type)                                                                    \
@@ -24,26 +20,6 @@ enum sl_vectors { SL_VECTORS_AUTO, SL_VECTORS_AVX512, SL_VECTORS_AVX2, SL_VECTOR
 		  "CPU of its kind has")
 
 #ifdef __x86_64__
-
-#define SL_TARGET_AVX2 __attribute__((target("avx2")))
-#define SL_AVX512_SETS "avx512f,avx512bw,avx512vl,avx512dq,avx512cd"
-#ifdef __clang__ /* does not know how to be told that vectors should be that wide */
-#define SL_TARGET_AVX512 __attribute__((target(SL_AVX512_SETS)))
-#else
-#define SL_TARGET_AVX512 __attribute__((target(SL_AVX512_SETS ",prefer-vector-width=512")))
-#endif
-
-/* What to use of what is there: never more than `wanted`. */
-static inline enum sl_vectors sl_vectors_choose(uint32_t wanted)
-{
-	if (wanted <= SL_VECTORS_AVX512 && __builtin_cpu_supports("avx512f") &&
-	    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-	    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512cd"))
-		return SL_VECTORS_AVX512;
-	if (wanted <= SL_VECTORS_AVX2 && __builtin_cpu_supports("avx2"))
-		return SL_VECTORS_AVX2;
-	return SL_VECTORS_BASELINE;
-}
 
 #define SL_VECTORS(name, parameters, arguments)               \
 	static void name##_baseline parameters                \
@@ -60,12 +36,6 @@ static inline enum sl_vectors sl_vectors_choose(uint32_t wanted)
 	}
 
 #else
-
-static inline enum sl_vectors sl_vectors_choose(uint32_t wanted)
-{
-	(void)wanted;
-	return SL_VECTORS_BASELINE;
-}
 
 #define SL_VECTORS(name, parameters, arguments) \
 	static void name##_baseline parameters  \

@@ -1,36 +1,36 @@
-/* chunk_fuzz.c - any bytes as a chunk that bitshuffle, LZ4 or LZF packed: what they say of their
- * size holds, and nothing beyond it is touched. The first byte says how many a pixel has, the
- * second how long an LZF chunk is. */
+/* chunk_fuzz.c - any bytes as a chunk that bitshuffle, LZ4, Zstandard or LZF packed: the size that
+ * the header claims holds, and nothing beyond it is touched. The first byte gives the bytes of a pixel,
+ * the second the length of an LZF chunk. */
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "hdf5/bitshuffle.h"
+#include "codec/unpack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MOST = 1 << 20 };
 
-static void unpack(const uint8_t *data, size_t size, uint32_t element)
+static void unpack(enum sl_codec codec, const uint8_t *data, size_t size, uint32_t element)
 {
+	struct sl_unpacker unpacker;
 	struct sl_packed packed;
-	uint8_t *out, *scratch;
+	uint8_t *out;
 
-	if (sl_packed_look(data, size, element, &packed) || packed.bytes > MOST)
+	if (sl_packed_look(codec, data, size, element, &packed) || packed.bytes > MOST)
 		return;
 	/* As large as was said, so that a sanitizer sees every byte too many. */
 	out = malloc(packed.bytes ? packed.bytes : 1);
-	scratch = malloc(packed.block ? packed.block : 1);
-	if (!out || !scratch)
+	if (!out)
 		abort();
-	sl_bitshuffle_lz4(data, size, element, out, scratch);
-	if (element == 1)
-		sl_lz4_blocks(data, size, out);
-	free(scratch);
+	sl_unpacker_init(&unpacker, SL_VECTORS_AUTO);
+	sl_unpack(&unpacker, codec, data, size, element, out, packed.bytes);
+	sl_unpacker_fini(&unpacker);
 	free(out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	struct sl_unpacker unpacker;
 	size_t length;
 	uint8_t *out;
 
@@ -40,9 +40,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	out = malloc(length > size ? length : size);
 	if (!out)
 		abort();
-	unpack(data + 2, size - 2, data[0] % 9);
-	sl_lzf(data + 2, size - 2, out, length);
-	sl_bitshuffle_plain(data + 2, size - 2, data[0] % 9, data[1] & 0xf8, out);
+	for (enum sl_codec codec = SL_CODEC_NONE; codec <= SL_CODEC_BSZSTD; codec++)
+		unpack(codec, data + 2, size - 2, data[0] % 9);
+	sl_unpack_lzf(data + 2, size - 2, out, length);
+	sl_unpacker_init(&unpacker, SL_VECTORS_AUTO);
+	sl_unpack_shuffled(&unpacker, data + 2, size - 2, data[0] % 9, data[1] & 0xf8, out);
+	sl_unpacker_fini(&unpacker);
 	free(out);
 	return 0;
 }

@@ -21,7 +21,8 @@ VENDOR = {
     "isa-l.h": ("src/base/crc.c",),
     "hdf5.h": ("src/hdf5/",),
     "hdf5_hl.h": ("src/hdf5/",),
-    "lz4.h": ("src/hdf5/",),
+    "lz4.h": ("src/codec/",),
+    "zstd.h": ("src/codec/",),
     "jansson.h": ("src/monitor/", "src/client/"),  # the client library has no other folder
     "png.h": ("src/cmd/show/png.c",),
     "cmocka.h": (),

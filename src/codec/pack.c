@@ -1,0 +1,168 @@
+/* pack.c - images into blocks, blocks into packed bytes. */
+#include <errno.h>
+#include <limits.h>
+#include <lz4.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "codec/pack.h"
+#include "codec/shuffle.h"
+
+/* Zstandard's fastest level that still uses its entropy coder on everything. */
+enum { ZSTD_LEVEL = 1 };
+
+static void put_big32(uint8_t *at, uint32_t value)
+{
+	at[0] = (uint8_t)(value >> 24);
+	at[1] = (uint8_t)(value >> 16);
+	at[2] = (uint8_t)(value >> 8);
+	at[3] = (uint8_t)value;
+}
+
+int sl_packer_init(struct sl_packer *packer, enum sl_vectors vectors)
+{
+	uint8_t out[ZSTD_COMPRESSBOUND(SL_PACK_SHUFFLED_BYTES)];
+
+	*packer = (struct sl_packer){.shuffle = sl_shuffle_choose(vectors)};
+	packer->lz4 = malloc((size_t)LZ4_sizeofState());
+	packer->block = aligned_alloc(64, SL_PACK_SHUFFLED_BYTES);
+	packer->zstd = ZSTD_createCCtx();
+	if (!packer->lz4 || !packer->block || !packer->zstd)
+		goto fail;
+	/* Zstandard allocates its tables with the first block: do it now. */
+	memset(packer->block, 0, SL_PACK_SHUFFLED_BYTES);
+	if (ZSTD_isError(ZSTD_compressCCtx(packer->zstd, out, sizeof(out), packer->block,
+					   SL_PACK_SHUFFLED_BYTES, ZSTD_LEVEL)))
+		goto fail;
+	return 0;
+fail:
+	sl_packer_fini(packer);
+	return -ENOMEM;
+}
+
+void sl_packer_fini(struct sl_packer *packer)
+{
+	free(packer->lz4);
+	free(packer->block);
+	ZSTD_freeCCtx(packer->zstd);
+	*packer = (struct sl_packer){0};
+}
+
+static bool valid(enum sl_codec codec, uint64_t bytes, uint32_t element)
+{
+	return codec <= SL_CODEC_BSZSTD && bytes <= INT64_MAX / 2 &&
+	       (element == 1 || element == 2 || element == 4 || element == 8) &&
+	       bytes % element == 0;
+}
+
+size_t sl_pack_bound(enum sl_codec codec, uint64_t bytes, uint32_t element)
+{
+	uint64_t block = codec == SL_CODEC_LZ4 ? SL_PACK_LZ4_BYTES : SL_PACK_SHUFFLED_BYTES;
+	uint64_t blocks = bytes / block + 1, most;
+
+	if (!valid(codec, bytes, element))
+		return 0;
+	if (codec == SL_CODEC_NONE)
+		return bytes;
+	most = codec == SL_CODEC_LZ4	 ? block
+	       : codec == SL_CODEC_BSLZ4 ? (uint64_t)LZ4_COMPRESSBOUND(SL_PACK_SHUFFLED_BYTES)
+					 : ZSTD_COMPRESSBOUND(SL_PACK_SHUFFLED_BYTES);
+	/* The last block may be short: count what packing adds to each, and the bytes once. */
+	return SL_PACKED_HEADER + bytes + blocks * (SL_PACKED_LENGTH + most - block);
+}
+
+/* Bytes of the packed block, without its length; 0: they do not fit. */
+static size_t pack_lz4(struct sl_packer *packer, const uint8_t *in, size_t bytes, uint8_t *out,
+		       size_t out_bytes)
+{
+	int most = out_bytes < INT_MAX ? (int)out_bytes : INT_MAX;
+	int packed = LZ4_compress_fast_extState(packer->lz4, (const char *)in, (char *)out,
+						(int)bytes, most, 1);
+
+	return packed > 0 ? (size_t)packed : 0;
+}
+
+static size_t pack_zstd(struct sl_packer *packer, const uint8_t *in, size_t bytes, uint8_t *out,
+			size_t out_bytes)
+{
+	size_t packed = ZSTD_compressCCtx(packer->zstd, out, out_bytes, in, bytes, ZSTD_LEVEL);
+
+	return ZSTD_isError(packed) ? 0 : packed;
+}
+
+/* Plain LZ4: a block that does not get smaller stays as it is. */
+static size_t pack_plain(struct sl_packer *packer, const uint8_t *in, size_t bytes, uint8_t *out,
+			 size_t out_bytes)
+{
+	size_t most = out_bytes < bytes - 1 ? out_bytes : bytes - 1;
+	size_t packed = most ? pack_lz4(packer, in, bytes, out, most) : 0;
+
+	if (packed)
+		return packed;
+	if (out_bytes < bytes)
+		return 0;
+	memcpy(out, in, bytes);
+	return bytes;
+}
+
+static size_t pack_block(struct sl_packer *packer, enum sl_codec codec, const uint8_t *in,
+			 size_t bytes, uint32_t element, uint8_t *out, size_t out_bytes)
+{
+	if (codec == SL_CODEC_LZ4)
+		return pack_plain(packer, in, bytes, out, out_bytes);
+	packer->shuffle->shuffle(in, bytes / element, element, packer->block);
+	return codec == SL_CODEC_BSLZ4 ? pack_lz4(packer, packer->block, bytes, out, out_bytes)
+				       : pack_zstd(packer, packer->block, bytes, out, out_bytes);
+}
+
+/* All blocks of an image, and the elements that no block has. */
+static int64_t pack_blocks(struct sl_packer *packer, enum sl_codec codec, const uint8_t *in,
+			   uint64_t bytes, uint32_t element, uint8_t *out, size_t out_bytes)
+{
+	size_t block = codec == SL_CODEC_LZ4 ? SL_PACK_LZ4_BYTES : SL_PACK_SHUFFLED_BYTES;
+	size_t group = codec == SL_CODEC_LZ4 ? 1 : SL_SHUFFLE_GROUP * element;
+	uint8_t *at = out, *end = out + out_bytes;
+
+	while (bytes >= group) {
+		size_t now = bytes < block ? bytes / group * group : block, packed;
+
+		if (end - at < SL_PACKED_LENGTH)
+			return -ENOSPC;
+		packed = pack_block(packer, codec, in, now, element, at + SL_PACKED_LENGTH,
+				    (size_t)(end - at) - SL_PACKED_LENGTH);
+		if (!packed)
+			return -ENOSPC;
+		put_big32(at, (uint32_t)packed);
+		at += SL_PACKED_LENGTH + packed;
+		in += now;
+		bytes -= now;
+	}
+	if ((uint64_t)(end - at) < bytes)
+		return -ENOSPC;
+	memcpy(at, in, bytes);
+	return at + bytes - out;
+}
+
+int64_t sl_pack(struct sl_packer *packer, enum sl_codec codec, const void *in, uint64_t bytes,
+		uint32_t element, void *out, size_t out_bytes)
+{
+	uint8_t *head = out;
+	int64_t packed;
+
+	if (!valid(codec, bytes, element))
+		return -EINVAL;
+	if (out_bytes < (codec == SL_CODEC_NONE ? bytes : SL_PACKED_HEADER))
+		return -ENOSPC;
+	if (codec == SL_CODEC_NONE) {
+		memcpy(out, in, bytes);
+		return (int64_t)bytes;
+	}
+	put_big32(head, (uint32_t)(bytes >> 32));
+	put_big32(head + 4, (uint32_t)bytes);
+	put_big32(head + 8, codec == SL_CODEC_LZ4 ? SL_PACK_LZ4_BYTES : SL_PACK_SHUFFLED_BYTES);
+	packed = pack_blocks(packer, codec, in, bytes, element, head + SL_PACKED_HEADER,
+			     out_bytes - SL_PACKED_HEADER);
+	return packed < 0 ? packed : packed + SL_PACKED_HEADER;
+}

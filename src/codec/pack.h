@@ -1,0 +1,43 @@
+/* pack.h - packing images: LZ4, bitshuffle with LZ4, bitshuffle with Zstandard.
+ *
+ * Model:     sl_pack() makes one packed image (codec.h) of one image. Blocks are packed one after
+ *            another; no image depends on an earlier one.
+ * Threads:   a packer belongs to one thread at a time; threads that pack side by side have one
+ *            each.
+ * Ownership: `in` is only read; `out` is the caller's and has out_bytes. A packer owns its memory
+ *            until sl_packer_fini().
+ * Errors:    -EINVAL: an element size other than 1, 2, 4 and 8, or not a whole number of elements;
+ *            -ENOSPC: `out` is too small, and what it holds is of no use.
+ * Cost:      about 100 KB for a packer, allocated by sl_packer_init(). sl_pack() does not allocate,
+ *            except bszstd of images below 8 KiB. `sluice bench codec` measures the speed. */
+#ifndef SL_CODEC_PACK_H
+#define SL_CODEC_PACK_H
+
+#include <stddef.h>
+
+#include "base/vector/choose.h"
+#include "codec/codec.h"
+
+struct ZSTD_CCtx_s;
+struct sl_shuffle;
+
+struct sl_packer {
+	const struct sl_shuffle *shuffle;
+	void *lz4;	/* LZ4's hash table */
+	uint8_t *block; /* SL_PACK_SHUFFLED_BYTES */
+	struct ZSTD_CCtx_s *zstd;
+};
+
+/* vectors: the best instruction set that the packer may use; SL_VECTORS_AUTO: this CPU's best. The
+ * packed bytes are the same with all of them. -ENOMEM: nothing is left allocated. */
+int sl_packer_init(struct sl_packer *packer, enum sl_vectors vectors);
+void sl_packer_fini(struct sl_packer *packer);
+
+/* The most bytes that an image of `bytes` can take when packed; 0: sl_pack() would refuse it. */
+size_t sl_pack_bound(enum sl_codec codec, uint64_t bytes, uint32_t element);
+
+/* Pack an image of `bytes`, of elements with `element` bytes each. Returns the packed bytes. */
+int64_t sl_pack(struct sl_packer *packer, enum sl_codec codec, const void *in, uint64_t bytes,
+		uint32_t element, void *out, size_t out_bytes);
+
+#endif
