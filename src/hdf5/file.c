@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "hdf5/handle.h"
+#include "hdf5/series.h"
 
 /* Reserved ahead of what is needed: one system call per 64 MiB. */
 #define STEP_BYTES (UINT64_C(64) << 20)
@@ -20,32 +20,42 @@
 /* Chunks start on pages, so that no write shares one with its neighbour. */
 enum { ALIGN_FROM_BYTES = 64 << 10, ALIGN_BYTES = 4096 };
 
+/* Readers that follow a file need the newest format: its index of chunks may be read while it
+ * grows. */
+static bool prepare_access(hid_t access, bool swmr)
+{
+	return access >= 0 && H5Pset_fapl_sec2(access) >= 0 &&
+	       H5Pset_fclose_degree(access, H5F_CLOSE_STRONG) >= 0 &&
+	       H5Pset_alignment(access, ALIGN_FROM_BYTES, ALIGN_BYTES) >= 0 &&
+	       H5Pset_file_locking(access, false, true) >= 0 &&
+	       (!swmr || H5Pset_libver_bounds(access, H5F_LIBVER_LATEST, H5F_LIBVER_LATEST) >= 0);
+}
+
 /* The file by its descriptor: HDF5 opens this inode whatever its name is by now. The lock is held
  * by that descriptor (base/file/part_file.h), and HDF5's own would only meet it. */
-static int begin(struct sl_h5 *file)
+int sl_h5_begin(struct sl_h5 *file, bool create, bool swmr)
 {
 	char self[32];
 	hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-	int r;
+	int r = 0;
 
-	if (access < 0 || H5Pset_fapl_sec2(access) < 0 ||
-	    H5Pset_fclose_degree(access, H5F_CLOSE_STRONG) < 0 ||
-	    H5Pset_alignment(access, ALIGN_FROM_BYTES, ALIGN_BYTES) < 0 ||
-	    H5Pset_file_locking(access, false, true) < 0) {
+	sl_h5_self(file, self);
+	if (!prepare_access(access, swmr)) {
 		r = sl_h5_failed(file, "prepare", "HDF5");
 		goto undo_access;
 	}
 	/* Once to see that there is room; creating empties the file, so once more to have it. */
-	r = sl_h5_reserve(file, 0);
+	if (create)
+		r = sl_h5_reserve(file, 0);
 	if (!r) {
-		file->reserved = 0;
-		sl_h5_self(file, self);
-		file->id = H5Fcreate(self, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+		file->reserved = create ? 0 : file->reserved;
+		file->id = create ? H5Fcreate(self, H5F_ACC_TRUNC, H5P_DEFAULT, access)
+				  : H5Fopen(self, H5F_ACC_RDWR, access);
 		if (file->id < 0) {
-			r = sl_h5_failed(file, "create", "the file");
+			r = sl_h5_failed(file, create ? "create" : "open", "the file");
 			goto undo_access;
 		}
-		r = sl_h5_reserve(file, 0);
+		r = create ? sl_h5_reserve(file, 0) : 0;
 	}
 	if (r)
 		sl_h5_stop(file, r, "reserve space for", "the file");
@@ -55,7 +65,7 @@ undo_access:
 	return r;
 }
 
-static void forget(struct sl_h5 *file)
+void sl_h5_forget(struct sl_h5 *file)
 {
 	sl_h5_samples_free(file);
 	sl_part_file_leave(&file->disk);
@@ -63,7 +73,7 @@ static void forget(struct sl_h5 *file)
 	free(file);
 }
 
-static struct sl_h5 *allocate(const char *path)
+struct sl_h5 *sl_h5_allocate(const char *path)
 {
 	struct sl_h5 *file = calloc(1, sizeof(*file));
 
@@ -83,7 +93,7 @@ static struct sl_h5 *allocate(const char *path)
 
 int sl_h5_create(const char *path, struct sl_h5 **created)
 {
-	struct sl_h5 *file = allocate(path);
+	struct sl_h5 *file = sl_h5_allocate(path);
 	int r;
 
 	sl_h5_prepare();
@@ -91,10 +101,10 @@ int sl_h5_create(const char *path, struct sl_h5 **created)
 		return -ENOMEM;
 	r = sl_part_file_open(path, &file->disk);
 	if (r) {
-		forget(file);
+		sl_h5_forget(file);
 		return r;
 	}
-	r = begin(file);
+	r = sl_h5_begin(file, true, false);
 	if (r) {
 		sl_h5_abandon(file);
 		return r;
@@ -105,7 +115,7 @@ int sl_h5_create(const char *path, struct sl_h5 **created)
 
 /* HDF5 is done with the file: give back what it did not use, look whether what was written is
  * there, and publish it. */
-static int settle(struct sl_h5 *file)
+int sl_h5_settle(struct sl_h5 *file)
 {
 	struct stat st;
 	int r;
@@ -123,7 +133,7 @@ static int settle(struct sl_h5 *file)
 	return r;
 }
 
-static void close_id(struct sl_h5 *file)
+void sl_h5_close_id(struct sl_h5 *file)
 {
 	/* After a failed write HDF5 would try it again, and again at exit, and crash. Its handles
 	 * are left alone instead; the process will not need them. */
@@ -132,28 +142,44 @@ static void close_id(struct sl_h5 *file)
 	file->id = H5I_INVALID_HID;
 }
 
+static void end_series(struct sl_h5 *file, bool flush)
+{
+	struct sl_h5_series *series;
+
+	while ((series = file->series)) {
+		file->series = series->next;
+		if (series->file == file)
+			sl_h5_series_end(series, flush);
+		sl_h5_series_free(series);
+	}
+}
+
 int sl_h5_finish(struct sl_h5 *file)
 {
 	int status;
 
-	sl_h5_series_end(file, true);
-	close_id(file);
+	if (file->rolled)
+		sl_h5_rolled_end(file);
+	end_series(file, true);
+	sl_h5_close_id(file);
 	if (!file->status)
-		settle(file);
+		sl_h5_settle(file);
 	status = file->status;
 	if (status && file->disk.fd >= 0)
 		sl_warn("%s: is not whole; it keeps this name, and %s is as it was",
 			file->disk.part, file->path);
-	forget(file);
+	sl_h5_forget(file);
 	return status;
 }
 
 void sl_h5_abandon(struct sl_h5 *file)
 {
-	sl_h5_series_end(file, false);
-	close_id(file);
+	if (file->rolled)
+		sl_h5_rolled_discard(file);
+	end_series(file, false);
+	sl_h5_close_id(file);
 	sl_part_file_discard(&file->disk);
-	forget(file);
+	sl_h5_forget(file);
 }
 
 bool sl_h5_is_threadsafe(void)
@@ -165,7 +191,9 @@ bool sl_h5_is_threadsafe(void)
 
 int sl_h5_status(const struct sl_h5 *file)
 {
-	return file->status;
+	const struct sl_h5 *home = sl_h5_home((struct sl_h5 *)file);
+
+	return file->status ? file->status : home->status;
 }
 
 int sl_h5_open(const char *path, struct sl_h5 **opened)
@@ -179,13 +207,13 @@ int sl_h5_open(const char *path, struct sl_h5 **opened)
 		sl_error("%s: cannot read: %s", path, strerror(-r));
 		return r;
 	}
-	file = allocate(path);
+	file = sl_h5_allocate(path);
 	if (!file)
 		return -ENOMEM;
 	file->id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
 	if (file->id < 0) {
 		r = sl_h5_failed(file, "open", "the file");
-		forget(file);
+		sl_h5_forget(file);
 		return r;
 	}
 	*opened = file;
@@ -195,5 +223,5 @@ int sl_h5_open(const char *path, struct sl_h5 **opened)
 void sl_h5_close(struct sl_h5 *file)
 {
 	H5Fclose(file->id);
-	forget(file);
+	sl_h5_forget(file);
 }

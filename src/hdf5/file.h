@@ -30,6 +30,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "codec/codec.h"
+
 enum { SL_H5_RANK = 5 };
 
 enum sl_h5_type {
@@ -87,6 +89,10 @@ int sl_h5_link(struct sl_h5 *file, const char *path, const char *target); /* sof
 /* The object at `target` by a second name: readers that follow no soft links find it, too. */
 int sl_h5_name_again(struct sl_h5 *file, const char *path, const char *target);
 
+/* An object of another file; its name is relative to this file's folder. */
+int sl_h5_link_file(struct sl_h5 *file, const char *path, const char *other, const char *target);
+int sl_h5_remove(struct sl_h5 *file, const char *path);
+
 int sl_h5_write(struct sl_h5 *file, const char *path, const struct sl_h5_shape *shape,
 		const void *data);
 int sl_h5_write_u64(struct sl_h5 *file, const char *path, uint64_t value);
@@ -104,6 +110,13 @@ int sl_h5_attribute_text(struct sl_h5 *file, const char *path, const char *name,
  * caller's memory. */
 int sl_h5_series_open(struct sl_h5 *file, const char *path, const struct sl_h5_shape *row,
 		      uint32_t rows_per_chunk, struct sl_h5_series **series);
+/* The same with chunks that the caller packs (codec/pack.h): rows_per_chunk is 1, and a row is
+ * appended as the packed bytes. */
+int sl_h5_series_open_packed(struct sl_h5 *file, const char *path, const struct sl_h5_shape *row,
+			     enum sl_codec codec, uint32_t rows_per_chunk,
+			     struct sl_h5_series **series);
+int sl_h5_series_append_packed(struct sl_h5_series *series, const void *row, size_t bytes);
+
 int sl_h5_series_append(struct sl_h5_series *series, const void *row);
 int sl_h5_series_append_rows(struct sl_h5_series *series, const void *rows, uint32_t count);
 uint64_t sl_h5_series_rows(const struct sl_h5_series *series);

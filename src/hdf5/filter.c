@@ -114,13 +114,31 @@ static size_t undo_lzf(unsigned flags, size_t n, const unsigned cd[], size_t byt
 void sl_h5_filters(void)
 {
 	static const H5Z_class2_t filters[] = {
-		{H5Z_CLASS_T_VERS, BITSHUFFLE, 0, 1, "bitshuffle", NULL, NULL, undo_bitshuffle},
-		{H5Z_CLASS_T_VERS, LZ4, 0, 1, "lz4", NULL, NULL, undo_lz4},
+		/* Encoders: chunks come packed, but a dataset is only made with a filter that has
+		 * one. */
+		{H5Z_CLASS_T_VERS, BITSHUFFLE, 1, 1, "bitshuffle", NULL, NULL, undo_bitshuffle},
+		{H5Z_CLASS_T_VERS, LZ4, 1, 1, "lz4", NULL, NULL, undo_lz4},
 		{H5Z_CLASS_T_VERS, LZF, 0, 1, "lzf", NULL, NULL, undo_lzf},
 	};
 
 	for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++)
 		H5Zregister(&filters[i]); /* once more does no harm */
+}
+
+int sl_h5_filter_set(hid_t properties, enum sl_codec codec, size_t element)
+{
+	/* As the bitshuffle filter 0.3.5 writes them; block size 0: its own choice, 8 KiB. */
+	const unsigned shuffled[] = {0, 4, (unsigned)element, 0,
+				     codec == SL_CODEC_BSZSTD ? PACKED_ZSTD : PACKED_LZ4};
+	const unsigned lz4[] = {SL_PACK_LZ4_BYTES};
+
+	if (codec == SL_CODEC_NONE)
+		return 0;
+	sl_h5_filters();
+	return codec == SL_CODEC_LZ4
+		       ? H5Pset_filter(properties, LZ4, 0, 1, lz4)
+		       : H5Pset_filter(properties, BITSHUFFLE, 0,
+				       sizeof(shuffled) / sizeof(shuffled[0]), shuffled);
 }
 
 const char *sl_h5_filter_lacks(hid_t properties, char *why, size_t why_bytes)

@@ -11,7 +11,10 @@
 #include <stdio.h>
 
 #include "base/file/part_file.h"
+#include "codec/codec.h"
 #include "hdf5/file.h"
+
+struct sl_h5_rolled;
 
 struct sl_h5 {
 	hid_t id;
@@ -25,6 +28,7 @@ struct sl_h5 {
 	uint64_t step;	   /* how much to reserve ahead */
 	struct sl_h5_series *series;
 	struct sl_h5_samples *samples; /* of series that have ended */
+	struct sl_h5_rolled *rolled;   /* NULL: its series lie in the file itself */
 };
 
 /* Room that one call may need besides its data: object headers, heaps and index nodes are a few KiB
@@ -43,8 +47,28 @@ int sl_h5_stop(struct sl_h5 *file, int status, const char *verb, const char *pat
 /* Room for one write, without keeping the headroom: what the headroom is for. The error sticks. */
 int sl_h5_room(struct sl_h5 *file, uint64_t bytes, const char *path);
 
-/* Write what the series hold and let them go; `flush` false only lets them go. */
-void sl_h5_series_end(struct sl_h5 *file, bool flush);
+/* HDF5 is done with a file that was written: trim it, compare it with the samples, publish it. The
+ * error sticks. */
+int sl_h5_settle(struct sl_h5 *file);
+
+/* A file that is written, as HDF5 opens it: `flags` of H5Fcreate() or H5Fopen(). swmr: others may
+ * read it while it grows. -errno, logged, and it sticks. */
+int sl_h5_begin(struct sl_h5 *file, bool create, bool swmr);
+void sl_h5_close_id(struct sl_h5 *file);
+
+/* Add to the headroom of this very file, and have it reserved at once. -ENOSPC and others. */
+int sl_h5_keep_more(struct sl_h5 *file, uint64_t bytes);
+
+/* An empty handle; NULL: no memory. */
+struct sl_h5 *sl_h5_allocate(const char *path);
+void sl_h5_forget(struct sl_h5 *file);
+
+/* The file that has the datasets of its series. */
+struct sl_h5 *sl_h5_home(struct sl_h5 *file);
+
+/* rolled.c: the last data file ends and the master has its series (finish), or nothing is left. */
+int sl_h5_rolled_end(struct sl_h5 *file);
+void sl_h5_rolled_discard(struct sl_h5 *file);
 
 /* A file that is being written, by its descriptor: "/proc/self/fd/N". */
 static inline void sl_h5_self(const struct sl_h5 *file, char path[32])
@@ -78,6 +102,9 @@ void sl_h5_samples_free(struct sl_h5 *file);
 
 /* Register our own filters; before a dataset is read that others wrote. */
 void sl_h5_filters(void);
+
+/* Chunks of a dataset with these creation properties are packed so, elements of these bytes. */
+int sl_h5_filter_set(hid_t properties, enum sl_codec codec, size_t element);
 
 /* On this thread chunks have so many bytes at least when unpacked; 0: not known. */
 void sl_h5_filter_expect(size_t bytes);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5/handle.h"
+#include "hdf5/series.h"
 
 size_t sl_h5_type_bytes(enum sl_h5_type type)
 {
@@ -142,6 +142,26 @@ int sl_h5_link(struct sl_h5 *file, const char *path, const char *target)
 	return 0;
 }
 
+int sl_h5_link_file(struct sl_h5 *file, const char *path, const char *other, const char *target)
+{
+	int r = sl_h5_room(file, 0, path);
+
+	if (r)
+		return r;
+	if (H5Lcreate_external(other, target, file->id, path, H5P_DEFAULT, H5P_DEFAULT) < 0)
+		return sl_h5_failed(file, "link", path);
+	return 0;
+}
+
+int sl_h5_remove(struct sl_h5 *file, const char *path)
+{
+	int r = sl_h5_room(file, 0, path);
+
+	if (r)
+		return r;
+	return H5Ldelete(file->id, path, H5P_DEFAULT) < 0 ? sl_h5_failed(file, "remove", path) : 0;
+}
+
 int sl_h5_name_again(struct sl_h5 *file, const char *path, const char *target)
 {
 	int r = sl_h5_room(file, 0, path);
@@ -213,19 +233,37 @@ int sl_h5_write_texts(struct sl_h5 *file, const char *path, const char *const *t
 	return write_texts(file, path, text, count);
 }
 
+/* The file that has the object now. An attribute of a series in data files is remembered: the next
+ * ones need it, too. */
+static struct sl_h5 *place_of(struct sl_h5 *file, const char *path, const char *name,
+			      enum sl_h5_type type, size_t count, const void *data)
+{
+	struct sl_h5_series *series = file->rolled ? sl_h5_series_at(file, path) : NULL;
+
+	if (!series || series->id < 0)
+		return file;
+	if (sl_h5_series_note(series, name, type, count, data))
+		sl_h5_stop(series->file, -ENOMEM, "remember an attribute of", path);
+	return series->file;
+}
+
 int sl_h5_attribute(struct sl_h5 *file, const char *path, const char *name, enum sl_h5_type type,
 		    size_t count, const void *data)
 {
-	int r = sl_h5_room(file, (count ? count : 1) * sl_h5_type_bytes(type), path);
+	int r;
 
+	file = place_of(file, path, name, type, count, data);
+	r = sl_h5_room(file, (count ? count : 1) * sl_h5_type_bytes(type), path);
 	return r ? r : put_attribute(file, path, name, sl_h5_native(type), count, data);
 }
 
 int sl_h5_attribute_text(struct sl_h5 *file, const char *path, const char *name, const char *text)
 {
-	int r = sl_h5_room(file, strlen(text), path);
 	hid_t type;
+	int r;
 
+	file = place_of(file, path, name, SL_H5_TEXT, 0, text);
+	r = sl_h5_room(file, strlen(text), path);
 	if (r)
 		return r;
 	type = sl_h5_text_type();

@@ -78,21 +78,41 @@ static int secure(struct sl_h5 *file, uint64_t need, uint64_t *step)
 static int end_of_allocation(struct sl_h5 *file, uint64_t *end)
 {
 	haddr_t eoa = 0;
+	struct stat st;
 
 	if (file->id >= 0 && H5Fget_eoa(file->id, &eoa) < 0)
 		return -EIO;
+	if (file->id < 0 && !fstat(file->disk.fd, &st)) /* closed for the time being */
+		eoa = (haddr_t)st.st_size;
 	*end = eoa;
 	return 0;
 }
 
-int sl_h5_reserve(struct sl_h5 *file, uint64_t bytes)
+static int reserve_in(struct sl_h5 *file, uint64_t bytes)
 {
 	uint64_t end;
-	int r = file->status ? file->status : end_of_allocation(file, &end);
+	int r = end_of_allocation(file, &end);
 
-	if (r)
-		return r;
-	return secure(file, end + bytes + SL_H5_SLACK_BYTES + file->headroom, &file->step);
+	return r ? r : secure(file, end + bytes + SL_H5_SLACK_BYTES + file->headroom, &file->step);
+}
+
+int sl_h5_reserve(struct sl_h5 *file, uint64_t bytes)
+{
+	int r = sl_h5_status(file);
+
+	return r ? r : reserve_in(sl_h5_home(file), bytes);
+}
+
+int sl_h5_keep_more(struct sl_h5 *file, uint64_t bytes)
+{
+	uint64_t step = file->step;
+	int r;
+
+	file->headroom += bytes;
+	file->step = 0; /* it does not grow meanwhile */
+	r = reserve_in(file, 0);
+	file->step = step;
+	return r;
 }
 
 int sl_h5_room(struct sl_h5 *file, uint64_t bytes, const char *path)

@@ -177,6 +177,32 @@ undo_file:
 	return r;
 }
 
+int sl_part_file_open_new(const char *path, struct sl_part_file *file)
+{
+	int r;
+
+	*file = (struct sl_part_file){
+		.fd = -1, .path = strdup(path), .part = strdup(path), .named = true};
+	r = file->path && file->part ? make_folders(path) : -ENOMEM;
+	if (r)
+		goto undo_file;
+	file->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	if (file->fd < 0 && errno == EEXIST) {
+		sl_error("%s: exists; move it away, or choose another path", path);
+		r = -EEXIST;
+		goto undo_file;
+	}
+	if (file->fd < 0) {
+		r = refused(path, "create", errno);
+		goto undo_file;
+	}
+	flock(file->fd, LOCK_EX | LOCK_NB); /* it is new: no other process can have it */
+	return 0;
+undo_file:
+	sl_part_file_leave(file);
+	return r;
+}
+
 void sl_part_file_leave(struct sl_part_file *file)
 {
 	if (file->fd >= 0)
@@ -261,6 +287,76 @@ int sl_part_file_check(const struct sl_part_file *file)
 	return is_named(file->fd, file->part) ? 0 : stolen(file);
 }
 
+static int copy_bytes(int from, int to)
+{
+	off_t at = 0;
+	struct stat st;
+	ssize_t n = 1;
+
+	if (fstat(from, &st))
+		return -errno;
+	while (at < st.st_size && n > 0)
+		n = copy_file_range(from, &at, to, NULL, (size_t)(st.st_size - at), 0);
+	if (n < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP))
+		for (n = 1; at < st.st_size && n > 0; at += n > 0 ? n : 0) {
+			char buffer[1 << 16];
+
+			n = pread(from, buffer, sizeof(buffer), at);
+			if (n > 0)
+				n = pwrite(to, buffer, (size_t)n, at);
+		}
+	return n < 0 ? -errno : at < st.st_size ? -EIO : 0;
+}
+
+/* In the place of the old file, if there is one: the caller was allowed to replace it. */
+static int name_preview(struct sl_part_file *file, int fd, const char *temporary)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return refused(temporary, "look at", errno);
+	if (file->replaces && is_old(file, file->path)
+		    ? rename(temporary, file->path)
+		    : renameat2(AT_FDCWD, temporary, AT_FDCWD, file->path, RENAME_NOREPLACE))
+		return refused(file->path, "create", errno);
+	file->replaces = true;
+	file->old_device = st.st_dev;
+	file->old_inode = st.st_ino;
+	return 0;
+}
+
+int sl_part_file_preview(struct sl_part_file *file)
+{
+	char *temporary = NULL;
+	int fd, r;
+
+	if (asprintf(&temporary, "%s.preview", file->path) < 0)
+		return -ENOMEM;
+	unlink(temporary); /* of a run that was killed in this moment; PATH.part is locked */
+	fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	if (fd < 0) {
+		r = refused(temporary, "create", errno);
+		goto undo_name;
+	}
+	r = copy_bytes(file->fd, fd);
+	if (!r && fsync(fd))
+		r = -errno;
+	r = r ? refused(temporary, "write", -r) : name_preview(file, fd, temporary);
+	close(fd);
+	if (r)
+		unlink(temporary);
+undo_name:
+	free(temporary);
+	return r;
+}
+
+static int sync_named(const struct sl_part_file *file)
+{
+	int r = sync_folder(file->path);
+
+	return r ? refused(file->path, "sync the folder of", -r) : 0;
+}
+
 static int give_name(const struct sl_part_file *file)
 {
 	int r;
@@ -270,13 +366,14 @@ static int give_name(const struct sl_part_file *file)
 	r = sl_part_file_check(file);
 	if (r)
 		return r;
+	if (file->named)
+		return sync_named(file);
 	r = file->replaces ? replace_old(file) : name_new(file);
 	if (r)
 		return r;
 	if (!is_named(file->fd, file->path)) /* between the look and the rename */
 		return stolen(file);
-	r = sync_folder(file->path);
-	return r ? refused(file->path, "sync the folder of", -r) : 0;
+	return sync_named(file);
 }
 
 int sl_part_file_publish(struct sl_part_file *file)

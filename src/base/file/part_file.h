@@ -5,7 +5,8 @@
  *            still be its own. Neither name is ever followed if it is a symbolic link. What lies
  *            under PATH when writing begins is replaced; a file that appears there later is not.
  *            A PATH.part that a killed run left is taken over, if it is an ordinary file of this
- *            user with no other name.
+ *            user with no other name. A file may also have its name from the beginning
+ *            (sl_part_file_open_new): then no file may be there.
  * Threads:   one at a time.
  * Ownership: the caller's memory; open, then publish, discard or leave.
  * Errors:    -errno, logged with the path and what to do. */
@@ -19,6 +20,7 @@
 struct sl_part_file {
 	char *path, *part;
 	int fd;	       /* locked; -1: not open */
+	bool named;    /* it has its name already: part is path */
 	bool replaces; /* a file was at path in the beginning: */
 	dev_t old_device;
 	ino_t old_inode;
@@ -26,6 +28,13 @@ struct sl_part_file {
 
 /* Missing folders are made. -EBUSY: another process is writing it. */
 int sl_part_file_open(const char *path, struct sl_part_file *file);
+
+/* Under its own name at once. -EEXIST: a file is there. publish() syncs it, discard() removes it. */
+int sl_part_file_open_new(const char *path, struct sl_part_file *file);
+
+/* A copy of what PATH.part holds now becomes PATH, for readers that do not wait for the end; what
+ * publish() gives its name to replaces this copy. */
+int sl_part_file_preview(struct sl_part_file *file);
 
 /* -ESTALE: PATH.part is no longer the name of this file. */
 int sl_part_file_check(const struct sl_part_file *file);

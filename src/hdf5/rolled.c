@@ -1,0 +1,388 @@
+/* rolled.c - a master and its data files. */
+#include "hdf5/rolled.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "hdf5/series.h"
+#include "hdf5/sync.h"
+#include "hdf5/virtual.h"
+
+#define FLUSHED "/entry/sluice/flushed"
+
+/* What the master needs in the end for each series of each data file: names and places. */
+enum { VIRTUAL_BYTES = 512 };
+
+struct sl_h5_rolled {
+	struct sl_h5 *data; /* at hand; NULL: none */
+	uint32_t files;	    /* begun */
+	struct sl_h5_series *flushed;
+	uint64_t *counts; /* a row of it */
+	uint64_t mark;	  /* of the last flush */
+	bool rows;	  /* between rows_begin and rows_end */
+	bool syncs;	  /* the thread is there */
+	struct sl_h5_sync sync;
+};
+
+struct sl_h5 *sl_h5_home(struct sl_h5 *file)
+{
+	return file->rolled && file->rolled->data ? file->rolled->data : file;
+}
+
+uint32_t sl_h5_data_files(const struct sl_h5 *file)
+{
+	return file->rolled ? file->rolled->files : 0;
+}
+
+uint64_t sl_h5_durable(const struct sl_h5 *file)
+{
+	return file->rolled
+		       ? atomic_load_explicit(&file->rolled->sync.durable, memory_order_acquire)
+		       : 0;
+}
+
+/* ---- names ---- */
+
+/* Bytes of the path up to the end of NAME. */
+static size_t stem_bytes(const char *path)
+{
+	static const char master[] = "_master";
+	const char *name = strrchr(path, '/'), *dot;
+	size_t bytes;
+
+	name = name ? name + 1 : path;
+	dot = strrchr(name, '.');
+	bytes = dot && dot != name ? (size_t)(dot - path) : strlen(path);
+	if (bytes > (size_t)(name - path) + sizeof(master) - 1 &&
+	    !memcmp(path + bytes - (sizeof(master) - 1), master, sizeof(master) - 1))
+		bytes -= sizeof(master) - 1;
+	return bytes;
+}
+
+static int data_path(const char *path, uint32_t number, char *out, size_t bytes)
+{
+	int n = snprintf(out, bytes, "%.*s_data_%06u.h5", (int)stem_bytes(path), path, number);
+
+	return n < 0 || (size_t)n >= bytes ? -ENAMETOOLONG : 0;
+}
+
+int sl_h5_data_name(const char *path, uint32_t number, char *name, size_t bytes)
+{
+	char whole[PATH_MAX];
+	const char *slash;
+	int r = data_path(path, number, whole, sizeof(whole));
+
+	if (r)
+		return r;
+	slash = strrchr(whole, '/');
+	return (size_t)snprintf(name, bytes, "%s", slash ? slash + 1 : whole) >= bytes
+		       ? -ENAMETOOLONG
+		       : 0;
+}
+
+static void remove_old(const char *path)
+{
+	char old[PATH_MAX];
+
+	for (uint32_t n = 1; !data_path(path, n, old, sizeof(old)) && !unlink(old); n++)
+		;
+}
+
+/* ---- a data file ---- */
+
+static int describe_data(struct sl_h5 *data)
+{
+	sl_h5_attribute_text(data, "/", "NX_class", "NXroot");
+	sl_h5_attribute_text(data, "/", "default", "entry");
+	sl_h5_group(data, "/entry", "NXentry");
+	sl_h5_attribute_text(data, "/entry", "default", "data");
+	sl_h5_group(data, "/entry/data", "NXdata");
+	sl_h5_attribute_text(data, "/entry/data", "signal", "data");
+	sl_h5_group(data, "/entry/sluice", "NXcollection");
+	return sl_h5_status(data);
+}
+
+/* Its datasets are all there from now on. */
+static int let_follow(struct sl_h5 *data)
+{
+	int r = sl_h5_reserve(data, 0);
+
+	if (!r && H5Fstart_swmr_write(data->id) < 0)
+		r = sl_h5_failed(data, "let others follow", "the file");
+	return r;
+}
+
+/* Removes what it began when it fails. */
+static int begin_data(struct sl_h5 *file)
+{
+	struct sl_h5_rolled *rolled = file->rolled;
+	char path[PATH_MAX];
+	struct sl_h5 *data;
+	int r = data_path(file->path, rolled->files + 1, path, sizeof(path));
+
+	if (r)
+		return sl_h5_stop(file, r, "name a data file of", file->path);
+	data = sl_h5_allocate(path);
+	r = data ? sl_part_file_open_new(path, &data->disk) : -ENOMEM;
+	if (!r)
+		r = sl_h5_begin(data, true, true);
+	if (!r)
+		r = describe_data(data);
+	for (struct sl_h5_series *s = file->series; s && !r; s = s->next) {
+		s->file = data;
+		r = sl_h5_series_begin(s);
+	}
+	if (!r && rolled->rows)
+		r = let_follow(data);
+	if (!r) {
+		rolled->data = data;
+		rolled->files++;
+		return 0;
+	}
+	for (struct sl_h5_series *s = file->series; s; s = s->next)
+		s->file = NULL;
+	if (data) {
+		sl_h5_close_id(data);
+		sl_part_file_discard(&data->disk);
+		sl_h5_forget(data);
+	}
+	return r;
+}
+
+/* The thread checks, syncs and frees it. */
+static int end_data(struct sl_h5 *file)
+{
+	struct sl_h5_rolled *rolled = file->rolled;
+	struct sl_h5 *data = rolled->data;
+	int r;
+
+	for (struct sl_h5_series *s = file->series; s; s = s->next) {
+		sl_h5_series_end(s, true);
+		s->file = NULL;
+	}
+	sl_h5_close_id(data);
+	rolled->data = NULL;
+	r = sl_h5_sync_closed(&rolled->sync, data, rolled->mark);
+	if (r)
+		sl_h5_forget(data);
+	return r;
+}
+
+/* ---- the whole ---- */
+
+int sl_h5_create_rolled(const char *path, bool overwrite, struct sl_h5 **created)
+{
+	struct sl_h5 *file;
+	int r = sl_h5_create(path, &file);
+
+	if (r)
+		return r;
+	file->rolled = calloc(1, sizeof(*file->rolled));
+	r = file->rolled ? sl_h5_sync_open(&file->rolled->sync) : -ENOMEM;
+	if (!r) {
+		file->rolled->syncs = true;
+		if (overwrite)
+			remove_old(path);
+		r = begin_data(file);
+	}
+	if (r) {
+		sl_h5_abandon(file);
+		return r;
+	}
+	*created = file;
+	return 0;
+}
+
+/* Which column of FLUSHED is which series. */
+static int name_columns(struct sl_h5 *file, size_t bytes)
+{
+	char *names = malloc(bytes), *at = names;
+	int r;
+
+	if (!names)
+		return -ENOMEM;
+	for (const struct sl_h5_series *s = file->series; s; s = s->next)
+		if (s != file->rolled->flushed)
+			at += sprintf(at, "%s%s", at == names ? "" : "\n", s->path);
+	r = sl_h5_attribute_text(file, FLUSHED, "series", names);
+	free(names);
+	return r;
+}
+
+static int open_flushed(struct sl_h5 *file)
+{
+	struct sl_h5_rolled *rolled = file->rolled;
+	struct sl_h5_shape row = {.type = SL_H5_U64, .rank = 1};
+	size_t bytes = 1;
+	int r;
+
+	for (const struct sl_h5_series *s = file->series; s; s = s->next) {
+		row.dim[0]++;
+		bytes += strlen(s->path) + 1;
+	}
+	rolled->counts = calloc(row.dim[0] ? row.dim[0] : 1, sizeof(*rolled->counts));
+	if (!rolled->counts)
+		return -ENOMEM;
+	r = row.dim[0] ? sl_h5_series_open(file, FLUSHED, &row, 1, &rolled->flushed) : 0;
+	return r || !rolled->flushed ? r : name_columns(file, bytes);
+}
+
+/* What the end needs stays reserved, though HDF5 has closed it for the time being. */
+static int show_master(struct sl_h5 *file)
+{
+	sl_h5_close_id(file);
+	if (file->status)
+		return file->status;
+	file->reserved = 0;
+	return sl_part_file_preview(&file->disk);
+}
+
+int sl_h5_rows_begin(struct sl_h5 *file)
+{
+	struct sl_h5_rolled *rolled = file->rolled;
+	int r;
+
+	if (!rolled)
+		return 0;
+	r = open_flushed(file);
+	if (!r)
+		r = let_follow(rolled->data);
+	if (!r)
+		r = show_master(file);
+	if (!r)
+		r = sl_h5_keep_more(file, 0);
+	rolled->rows = !r;
+	return r;
+}
+
+int sl_h5_roll(struct sl_h5 *file)
+{
+	struct sl_h5_rolled *rolled = file->rolled;
+	uint64_t series = 0;
+	int r;
+
+	if (!rolled)
+		return 0;
+	for (const struct sl_h5_series *s = file->series; s; s = s->next)
+		series++;
+	r = sl_h5_keep_more(file, series * VIRTUAL_BYTES);
+	if (!r)
+		r = end_data(file);
+	return r ? r : begin_data(file);
+}
+
+int sl_h5_flush(struct sl_h5 *file, uint64_t mark)
+{
+	struct sl_h5_rolled *rolled = file->rolled;
+	struct sl_h5 *data = rolled ? rolled->data : NULL;
+	size_t n = 0;
+	int r = 0;
+
+	if (!data || !rolled->flushed)
+		return 0;
+	for (struct sl_h5_series *s = file->series; s && !r; s = s->next) {
+		if (s == rolled->flushed)
+			continue;
+		r = sl_h5_series_show(s);
+		rolled->counts[n++] = s->rows;
+	}
+	if (!r && H5Fflush(data->id, H5F_SCOPE_LOCAL) < 0)
+		r = sl_h5_failed(data, "flush", "the file");
+	/* After what it counts: a reader that finds the row finds the others. */
+	if (!r)
+		r = sl_h5_series_append(rolled->flushed, rolled->counts);
+	if (!r && H5Fflush(data->id, H5F_SCOPE_LOCAL) < 0)
+		r = sl_h5_failed(data, "flush", "the file");
+	rolled->mark = mark;
+	return r ? r : sl_h5_sync_flush(&rolled->sync, data, mark);
+}
+
+static void make_virtual(struct sl_h5 *file)
+{
+	struct sl_h5_rolled *rolled = file->rolled;
+	struct sl_h5_series *series;
+
+	while ((series = file->series)) {
+		const struct sl_h5_virtual whole = {.path = series->path,
+						    .type = series->type,
+						    .rank = series->rank,
+						    .dim = series->dim,
+						    .rows = series->part,
+						    .files = series->parts};
+
+		file->series = series->next;
+		if (series != rolled->flushed && !sl_h5_virtual_make(file, &whole))
+			sl_h5_series_notes(series, file);
+		sl_h5_series_free(series);
+	}
+	rolled->flushed = NULL;
+}
+
+int sl_h5_rows_end(struct sl_h5 *file)
+{
+	struct sl_h5_rolled *rolled = file->rolled;
+	int r = 0;
+
+	if (!rolled || !rolled->rows)
+		return file->status;
+	rolled->rows = false;
+	rolled->mark = UINT64_MAX;
+	if (rolled->data)
+		r = end_data(file);
+	rolled->syncs = false;
+	r = sl_h5_sync_close(&rolled->sync) ? atomic_load(&rolled->sync.status) : r;
+	if (r && !file->status)
+		file->status = r;
+	if (!file->status)
+		sl_h5_begin(file, false, false);
+	if (!file->status)
+		make_virtual(file);
+	return file->status;
+}
+
+static void free_rolled(struct sl_h5 *file)
+{
+	struct sl_h5_rolled *rolled = file->rolled;
+
+	if (rolled && rolled->syncs)
+		sl_h5_sync_close(&rolled->sync);
+	if (rolled)
+		free(rolled->counts);
+	free(rolled);
+	file->rolled = NULL;
+}
+
+int sl_h5_rolled_end(struct sl_h5 *file)
+{
+	int r = sl_h5_rows_end(file);
+
+	free_rolled(file);
+	return r;
+}
+
+/* The run never began: its first data file is empty. */
+void sl_h5_rolled_discard(struct sl_h5 *file)
+{
+	struct sl_h5_rolled *rolled = file->rolled;
+	struct sl_h5 *data = rolled->data;
+	struct sl_h5_series *series;
+
+	while ((series = file->series)) {
+		file->series = series->next;
+		if (series->file)
+			sl_h5_series_end(series, false);
+		sl_h5_series_free(series);
+	}
+	if (data) {
+		sl_h5_close_id(data);
+		sl_part_file_discard(&data->disk);
+		sl_h5_forget(data);
+	}
+	rolled->data = NULL;
+	free_rolled(file);
+}

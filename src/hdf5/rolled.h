@@ -1,0 +1,50 @@
+/* rolled.h - a file whose series lie in data files beside it, so that a killed writer loses little.
+ *
+ * Model:     the master, PATH, describes the rows; NAME_data_000001.h5 and so on hold them. NAME is
+ *            PATH without its ending, and without "_master". Objects and series are made on the
+ *            master's handle; then sl_h5_rows_begin(), rows, sl_h5_rows_end(), and what else belongs
+ *            to the end.
+ *
+ *            Data files have their names from the beginning. Other programs may read the one at
+ *            hand while it grows (HDF5's SWMR); closed ones are ordinary files. The master appears
+ *            with sl_h5_rows_begin(), complete but for the rows, and is replaced by the final one,
+ *            which has every series as a virtual dataset over all data files.
+ *
+ *            sl_h5_flush() makes everything so far readable for others, and after a while durable.
+ *            What a killed writer leaves is whole up to the last flush (recover.h): each flush adds
+ *            a row to /entry/sluice/flushed of the data file, which says how many rows each series
+ *            had.
+ * Threads:   those of the file. A thread of its own syncs and checks data files meanwhile, where
+ *            HDF5 is thread-safe.
+ * Errors:    as file.h; an error of a data file sticks to the master.
+ * Cost:      a flush writes the chunks that are not full once more, and waits for no disk. */
+#ifndef SL_HDF5_ROLLED_H
+#define SL_HDF5_ROLLED_H
+
+#include "hdf5/file.h"
+
+/* Begin PATH.part and the first data file. overwrite: data files of an earlier run are removed. */
+int sl_h5_create_rolled(const char *path, bool overwrite, struct sl_h5 **file);
+
+/* The functions below do nothing, and return 0, for a file that is not rolled. */
+
+/* All objects and series are there. Until sl_h5_rows_end() only rows are written. */
+int sl_h5_rows_begin(struct sl_h5 *file);
+int sl_h5_rows_end(struct sl_h5 *file);
+
+/* The data file ends here, and the next one begins. -ENOSPC and others: there is none, and no rows
+ * may come any more; the error is logged and does not stick: the file can be finished. */
+int sl_h5_roll(struct sl_h5 *file);
+
+/* mark: what the caller calls everything up to now; grows. */
+int sl_h5_flush(struct sl_h5 *file, uint64_t mark);
+
+/* The greatest mark that is on disk for certain. Any thread. */
+uint64_t sl_h5_durable(const struct sl_h5 *file);
+
+uint32_t sl_h5_data_files(const struct sl_h5 *file); /* begun so far; 0: it is not rolled */
+
+/* "NAME_data_%06u.h5" for a master of this path, without the folder; -ENAMETOOLONG. */
+int sl_h5_data_name(const char *path, uint32_t number, char *name, size_t bytes);
+
+#endif
