@@ -74,6 +74,8 @@ struct sl_sink {
 	void (*prepare)(void *state, unsigned slot, struct sl_frame *frame);
 	/* In the place of put(), with its rules: in sequence order, on the sink's own thread. */
 	int (*put_prepared)(void *state, unsigned slot, struct sl_frame *frame);
+	/* Now and then while no frame comes, on the sink's own thread: a few times a second. */
+	void (*idle)(void *state);
 	int (*open)(void *state, const struct sl_env *env);
 	int (*put)(void *state, struct sl_frame *frame);
 

@@ -145,6 +145,7 @@ struct sl_sink_thread { /* of a sink that asks for one (sink_threads.c) */
 	/* When the put() that is under way began, 0: none is; puts that took longer than
 	 * SL_STALL_NS, and the longest one. */
 	_Atomic uint64_t putting_since_ns, stalls, longest_ns;
+	uint64_t idle_ns; /* when idle() was last called */
 	uint64_t told_ns; /* the settler's: of the stall that was logged last */
 };
 

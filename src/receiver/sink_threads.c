@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "receiver/private.h"
 
-enum { WAIT_US = 10000 };
+enum { WAIT_US = 10000, IDLE_NS = 200 * 1000 * 1000 };
 
 /* A put that takes longer than this is told while it lasts. */
 #define TELL_NS (UINT64_C(5) * SL_STALL_NS)
@@ -141,6 +141,18 @@ static bool step(struct sl_sink_thread *t)
 	return flow != NULL;
 }
 
+/* Nothing to put at the moment. */
+static void rest(struct sl_sink_thread *t)
+{
+	const struct sl_experiment *e = t->receiver->experiment;
+	uint64_t now_ns = sl_clock_ns();
+
+	if (!e->sink[t->sink]->idle || now_ns - t->idle_ns < IDLE_NS)
+		return;
+	t->idle_ns = now_ns;
+	e->sink[t->sink]->idle(e->sink_state[t->sink]);
+}
+
 static void *sink_main(void *arg)
 {
 	struct sl_sink_thread *t = arg;
@@ -155,8 +167,10 @@ static void *sink_main(void *arg)
 		if (!any && last && t->done == t->taken)
 			break;
 		sl_figures_renew_sink(r, t->sink, sl_clock_ns());
-		if (!any)
-			sl_bell_wait(&t->bell, seen, WAIT_US);
+		if (any)
+			continue;
+		rest(t);
+		sl_bell_wait(&t->bell, seen, WAIT_US);
 	}
 	return NULL;
 }

@@ -42,24 +42,13 @@ int sl_mosaic_open(struct sl_mosaic *m, const struct sl_env *env, const struct s
 		return -EINVAL;
 	}
 	choose_fill(shape->dtype, m->fill);
-	m->image = malloc((size_t)g->layout.rows * g->layout.columns * m->bytes);
-	if (m->image)
-		return 0;
-	sl_error("%s: no memory for an image of %u x %u pixels", sink, g->layout.rows,
-		 g->layout.columns);
-	return -ENOMEM;
+	return 0;
 }
 
-void sl_mosaic_close(struct sl_mosaic *m)
+void sl_mosaic_assemble(const struct sl_mosaic *m, const void *modules, uint64_t missing,
+			void *image)
 {
-	free(m->image);
-	m->image = NULL;
-}
-
-const void *sl_mosaic_assemble(struct sl_mosaic *m, const void *modules, uint64_t missing)
-{
-	sl_layout_assemble(&m->geometry, m->bytes, modules, missing, m->fill, m->image);
-	return m->image;
+	sl_layout_assemble(&m->geometry, m->bytes, modules, missing, m->fill, image);
 }
 
 uint32_t *sl_modules_mask(const struct sl_geometry *g, const struct sl_calibration *calibration)

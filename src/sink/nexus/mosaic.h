@@ -5,7 +5,7 @@
  *            signed one, the highest of an unsigned one, NaN. The mask tells the same, and which
  *            pixels are bad by the calibration, with NeXus's bits.
  * Threads:   those of the sink.
- * Ownership: the image is the mosaic's, until the next.
+ *            Assembling changes nothing here: several threads may.
  * Cost:      a copy of every image. */
 #ifndef SL_SINK_NEXUS_MOSAIC_H
 #define SL_SINK_NEXUS_MOSAIC_H
@@ -18,16 +18,16 @@ struct sl_mosaic {
 	struct sl_geometry geometry; /* with its layout */
 	uint32_t bytes;		     /* of a pixel */
 	uint8_t fill[4];
-	void *image; /* [layout.rows][layout.columns] */
 };
 
-/* -EINVAL: the result is not made of the modules' pixels, or the layout is none; -ENOMEM. Logged,
- * by the name of the sink. */
+/* -EINVAL: the result is not made of the modules' pixels, or the layout is none. Logged, by the
+ * name of the sink. */
 int sl_mosaic_open(struct sl_mosaic *mosaic, const struct sl_env *env, const struct sl_shape *shape,
 		   const char *sink);
-void sl_mosaic_close(struct sl_mosaic *mosaic);
 
-const void *sl_mosaic_assemble(struct sl_mosaic *mosaic, const void *modules, uint64_t missing);
+/* image: [layout.rows][layout.columns]. */
+void sl_mosaic_assemble(const struct sl_mosaic *mosaic, const void *modules, uint64_t missing,
+			void *image);
 
 /* [modules][rows][columns], malloc'ed, of a geometry with its layout: wide and bad pixels. NULL: no
  * memory. */

@@ -11,25 +11,34 @@
  * The same data over another link gives the same datasets, but for /entry/sluice/{link, guard,
  * proof, experiment}, which describe the run, and the wall-clock fields that nxmx.c lists.
  *
- * A full disk: space is reserved before a frame is taken. When there is none, this frame and all
- * later ones are refused, and the file still ends well with what was accepted before. A file has
- * its name only when it is whole and on disk (hdf5/file.h).
+ * Series of rows are in data files beside this one, frames_per_file images each, which a killed run
+ * leaves readable up to the last flush (hdf5/rolled.h); or all in one file (frames_per_file 0), which
+ * has its name only when it is whole and on disk (hdf5/file.h).
  *
- * Cost:      one write of the image from where the stage left it; no copy, unless it is assembled.
- */
+ * A full disk: space is reserved before a frame is taken. When there is none, this frame and all
+ * later ones are refused, and the file still ends well with what was accepted before.
+ *
+ * Threads:   workers assemble and pack images; the sink's own thread does all that is HDF5's.
+ *
+ * Cost:      one write of the image from where the stage left it, where it is not packed or
+ *            assembled. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <sluice/sink.h>
 
+#include "base/clock.h"
 #include "base/log.h"
-#include "hdf5/file.h"
+#include "hdf5/rolled.h"
 #include "sink/nexus/account.h"
 #include "sink/nexus/cxi_peaks.h"
-#include "sink/nexus/mosaic.h"
+#include "sink/nexus/images.h"
 #include "sink/nexus/nxmx.h"
 #include "sink/nexus/results.h"
 #include "sink/nexus/sparse_frames.h"
@@ -42,22 +51,35 @@
 enum { PATH_BYTES = 1024, METADATA_BYTES = 128 << 10 };
 enum { MODULES, ASSEMBLED, NONE }; /* the choices of `image` */
 
+/* Of auto: packing takes about as long as receiving, and the unit needs most cores. */
+enum { CORES_PER_WORKER = 4, AUTO_WORKERS_MOST = 8 };
+
+#define STATE	 "/entry/sluice/state" /* of the file: writing, complete, recovered */
+#define METADATA "/entry/sluice/metadata"
+
 struct nexus {
 	char path[PATH_BYTES], dataset[SL_NAME_BYTES], instrument[64], source[64], sample[64];
 	uint32_t image; /* of the choices */
+	uint32_t compression, workers, frames_per_file;
+	double flush_s;
+	bool overwrite;
 
 	const struct sl_env_metadata *const *metadata; /* as the environment has them in the end */
 	struct sl_h5 *file;
 	struct sl_account account;
 	struct sl_mosaic mosaic; /* when assembled */
+	struct sl_images ready;	 /* images to be stored */
 	struct sl_results results;
 	struct sl_cxi_peaks peaks;
 	struct sl_sparse_frames sparse;
 	struct sl_turns turns;
 	struct sl_h5_series *images, *number, *timestamp, *sequence, *missing;
-	uint64_t result_bytes, image_bytes; /* of what stages made; as stored */
+	uint64_t result_bytes, image_bytes; /* of what stages made; as stored, not packed */
 	int refusal;			    /* why no more frames are taken; 0: they are */
-	uint64_t frames, bytes, refused;
+	uint64_t frames, bytes, stored_bytes, refused;
+	uint32_t in_file;	     /* frames of the data file at hand */
+	uint64_t flushed_ns;	     /* when it was last */
+	uint64_t rows, flushed_rows; /* about any frame */
 	char where[PATH_BYTES + sizeof(".part")];
 };
 
@@ -67,6 +89,18 @@ static const struct sl_option options[] = {
 	SL_CHOICE(struct nexus, image, modules, "modules|assembled|none",
 		  "modules one below the other as they were read; one image with the detector's "
 		  "gaps, and a mask of them; or results without images"),
+	SL_CHOICE(
+		struct nexus, compression, bslz4, "bslz4|bszstd|lz4|none",
+		"how images are packed: bitshuffle with LZ4 or with Zstandard, LZ4 alone, or not"),
+	SL_U32(struct nexus, workers, 0, 0, SL_SINK_WORKERS, "threads",
+	       "that pack images; 0: one for every four cores, at least one"),
+	SL_U32(struct nexus, frames_per_file, 1000, 0, 1000000, "images",
+	       "in each data file beside the file that path names; 0: all in that one, which a "
+	       "killed receiver then leaves unreadable"),
+	SL_F64(struct nexus, flush_s, 1, 0.01, 3600, "s",
+	       "what is older than this survives a killed receiver; with frames_per_file"),
+	SL_BOOL(struct nexus, overwrite, false,
+		"replace a file that is at path already, and its data files"),
 	SL_STRING(struct nexus, instrument, "unknown", "name of the instrument, for the file"),
 	SL_STRING(struct nexus, source, "unknown", "name of the source, for the file"),
 	SL_STRING(struct nexus, sample, "unknown", "name of the sample, for the file"),
@@ -135,6 +169,14 @@ static int open_sparse(struct nexus *nexus, const struct sl_env *env)
 	return sl_sparse_frames_open(&nexus->sparse, nexus->file, env);
 }
 
+static enum sl_codec codec_of(const struct nexus *nexus)
+{
+	static const enum sl_codec codecs[] = {SL_CODEC_BSLZ4, SL_CODEC_BSZSTD, SL_CODEC_LZ4,
+					       SL_CODEC_NONE};
+
+	return nexus->image == NONE ? SL_CODEC_NONE : codecs[nexus->compression];
+}
+
 static int begin(struct nexus *nexus, const struct sl_env *env, const struct sl_nxmx *about)
 {
 	struct sl_h5 *file = nexus->file;
@@ -147,7 +189,8 @@ static int begin(struct nexus *nexus, const struct sl_env *env, const struct sl_
 	sl_h5_write_text(file, "/entry/program_name", "sluice");
 	sl_h5_attribute_text(file, "/entry/program_name", "version", SL_VERSION);
 	if (nexus->image != NONE)
-		sl_h5_series_open(file, "/entry/data/data", &image, 1, &nexus->images);
+		sl_h5_series_open_packed(file, "/entry/data/data", &image, codec_of(nexus), 1,
+					 &nexus->images);
 	sl_h5_series_open(file, "/entry/data/frame_number", &number, SL_ACCOUNT_ROWS,
 			  &nexus->number);
 	sl_h5_series_open(file, "/entry/data/timestamp", &number, SL_ACCOUNT_ROWS,
@@ -167,20 +210,39 @@ static int begin(struct nexus *nexus, const struct sl_env *env, const struct sl_
 	if (!r)
 		sl_geometry_hdf5_write(file, about->geometry);
 	nexus->metadata = &env->metadata;
+	sl_h5_write_text(file, STATE, "writing");
 	sl_h5_keep(file, METADATA_BYTES);
+	if (!r)
+		r = sl_h5_status(file);
 	if (r)
 		return r;
 	r = sl_h5_reserve(file, 0);
 	if (r)
 		sl_error("nexus: %s: no space even for an empty file: %s", nexus->path,
 			 strerror(-r));
-	return r;
+	return r ? r : sl_h5_rows_begin(file);
+}
+
+/* Not an answer for ever: a file that appears after this look is not replaced either. */
+static int refuse_overwriting(const struct nexus *nexus)
+{
+	struct stat st;
+
+	if (nexus->overwrite || lstat(nexus->path, &st))
+		return 0;
+	sl_error("nexus: %s exists: move it away, choose another path, or set overwrite: true",
+		 nexus->path);
+	return -EEXIST;
 }
 
 static int create(struct nexus *nexus, const struct sl_env *env, const struct sl_nxmx *about)
 {
-	int r = sl_h5_create(nexus->path, &nexus->file);
+	int r = refuse_overwriting(nexus);
 
+	if (!r)
+		r = nexus->frames_per_file
+			    ? sl_h5_create_rolled(nexus->path, nexus->overwrite, &nexus->file)
+			    : sl_h5_create(nexus->path, &nexus->file);
 	if (r)
 		return r;
 	r = begin(nexus, env, about);
@@ -235,6 +297,31 @@ static int own_thread(const void *state)
 	return sl_h5_is_threadsafe();
 }
 
+/* Threads for images that take work; those that are stored as they lie need none. */
+static unsigned workers(const void *state)
+{
+	const struct nexus *nexus = state;
+	long cores = sysconf(_SC_NPROCESSORS_ONLN) / CORES_PER_WORKER;
+
+	if (nexus->image == NONE || (codec_of(nexus) == SL_CODEC_NONE && nexus->image == MODULES))
+		return 0;
+	if (nexus->workers)
+		return nexus->workers;
+	return cores < 1 ? 1 : cores > AUTO_WORKERS_MOST ? AUTO_WORKERS_MOST : (unsigned)cores;
+}
+
+static int open_images(struct nexus *nexus, const struct sl_shape *shape)
+{
+	const struct sl_images_options o = {.codec = codec_of(nexus),
+					    .mosaic = nexus->image == ASSEMBLED ? &nexus->mosaic
+										: NULL,
+					    .dtype = shape->dtype,
+					    .bytes = nexus->image_bytes,
+					    .slots = sl_sink_slots(workers(nexus))};
+
+	return sl_images_open(&nexus->ready, &o);
+}
+
 static int open_nexus(void *state, const struct sl_env *env)
 {
 	struct nexus *nexus = state;
@@ -260,6 +347,8 @@ static int open_nexus(void *state, const struct sl_env *env)
 	if (!r)
 		r = make_mask(nexus, env, &about, &mask);
 	about.mask = mask;
+	if (!r && shape)
+		r = open_images(nexus, shape);
 	if (!r)
 		r = create(nexus, env, &about);
 	free(mask);
@@ -296,14 +385,23 @@ static const struct sl_array *image_of(const struct nexus *nexus, struct sl_fram
 											    : NULL;
 }
 
-static void append(struct nexus *nexus, const struct sl_frame *frame, const struct sl_array *image)
+/* Images that are kept, on any worker. */
+static void prepare(void *state, unsigned slot, struct sl_frame *frame)
+{
+	struct nexus *nexus = state;
+	const struct sl_array *image = NULL;
+
+	if (nexus->image != NONE && sl_account_kept(frame))
+		image = image_of(nexus, frame);
+	if (image)
+		sl_images_make(&nexus->ready, slot, image->host, frame->missing);
+}
+
+static void append(struct nexus *nexus, const struct sl_frame *frame, const void *image,
+		   size_t bytes)
 {
 	if (image)
-		sl_h5_series_append(
-			nexus->images,
-			nexus->image == ASSEMBLED
-				? sl_mosaic_assemble(&nexus->mosaic, image->host, frame->missing)
-				: image->host);
+		sl_h5_series_append_packed(nexus->images, image, bytes);
 	sl_results_append(&nexus->results, frame);
 	sl_cxi_peaks_append(&nexus->peaks, frame);
 	sl_sparse_frames_append(&nexus->sparse, frame);
@@ -314,40 +412,92 @@ static void append(struct nexus *nexus, const struct sl_frame *frame, const stru
 	sl_h5_series_append(nexus->missing, &frame->missing);
 }
 
-static int put(void *state, struct sl_frame *frame)
+/* The mark is a number of rows: frames of any kind, in order. */
+static int flush(struct nexus *nexus, uint64_t now_ns)
+{
+	if (nexus->rows == nexus->flushed_rows ||
+	    (double)(now_ns - nexus->flushed_ns) < nexus->flush_s * 1e9)
+		return 0;
+	nexus->flushed_ns = now_ns;
+	nexus->flushed_rows = nexus->rows;
+	return sl_h5_flush(nexus->file, nexus->rows);
+}
+
+/* Where a kept frame begins a data file. */
+static int roll(struct nexus *nexus)
+{
+	if (!nexus->frames_per_file || nexus->in_file < nexus->frames_per_file)
+		return 0;
+	nexus->in_file = 0;
+	return sl_h5_roll(nexus->file);
+}
+
+/* Room for the frame, in the data file that it goes to. */
+static int make_room(struct nexus *nexus, bool kept, uint64_t bytes)
+{
+	int r = kept ? roll(nexus) : 0;
+
+	return r ? r
+		 : sl_h5_reserve(nexus->file,
+				 kept ? bytes + nexus->results.bytes + nexus->peaks.bytes : 0);
+}
+
+static int store(struct nexus *nexus, struct sl_frame *frame, const void *image, uint64_t bytes)
+{
+	bool kept = sl_account_kept(frame);
+	int r = make_room(nexus, kept, bytes);
+
+	if (r)
+		return refuse(nexus, frame, r);
+	if (kept)
+		append(nexus, frame, image, bytes);
+	r = sl_account_add(&nexus->account, frame, kept ? (int64_t)nexus->frames : -1);
+	if (r)
+		return refuse(nexus, frame, r);
+	nexus->rows++;
+	if (kept) {
+		nexus->frames++;
+		nexus->in_file++;
+		nexus->bytes += nexus->image_bytes;
+		nexus->stored_bytes += bytes;
+	}
+	r = flush(nexus, sl_clock_ns());
+	return r ? refuse(nexus, frame, r) : 0;
+}
+
+static int put_prepared(void *state, unsigned slot, struct sl_frame *frame)
 {
 	struct nexus *nexus = state;
-	const struct sl_array *image = NULL;
-	bool kept = sl_account_kept(frame);
-	int r;
+	const void *image = NULL;
+	int64_t bytes = 0;
 
 	if (nexus->refusal) {
 		nexus->refused++;
 		return nexus->refusal;
 	}
-	if (kept && nexus->image != NONE) {
-		image = image_of(nexus, frame);
-		if (!image)
-			return refuse(nexus, frame, -EINVAL);
+	if (sl_account_kept(frame) && nexus->image != NONE) {
+		bytes = image_of(nexus, frame) ? sl_images_get(&nexus->ready, slot, &image)
+					       : -EINVAL;
+		if (bytes < 0)
+			return refuse(nexus, frame, (int)bytes);
 	}
-	r = sl_h5_reserve(nexus->file,
-			  kept ? nexus->image_bytes + nexus->results.bytes + nexus->peaks.bytes
-			       : 0);
-	if (r)
-		return refuse(nexus, frame, r);
-	if (kept)
-		append(nexus, frame, image);
-	r = sl_account_add(&nexus->account, frame, kept ? (int64_t)nexus->frames : -1);
-	if (r)
-		return refuse(nexus, frame, r);
-	if (kept) {
-		nexus->frames++;
-		nexus->bytes += nexus->image_bytes;
-	}
-	return 0;
+	return store(nexus, frame, image, (uint64_t)bytes);
 }
 
-#define METADATA "/entry/sluice/metadata"
+static int put(void *state, struct sl_frame *frame)
+{
+	prepare(state, 0, frame);
+	return put_prepared(state, 0, frame);
+}
+
+/* No frame has come for a while: what is there becomes safe all the same. */
+static void idle(void *state)
+{
+	struct nexus *nexus = state;
+
+	if (nexus->file && !nexus->refusal)
+		flush(nexus, sl_clock_ns());
+}
 
 static void write_one(void *to, const char *key, const char *value)
 {
@@ -367,6 +517,18 @@ static void write_metadata(struct nexus *nexus)
 	metadata->each(metadata->arg, write_one, nexus->file);
 }
 
+/* As XDS's plug-ins look for images. */
+static void link_data_files(struct nexus *nexus)
+{
+	char path[64], name[NAME_MAX + 1];
+
+	for (uint32_t i = 1; nexus->image != NONE && i <= sl_h5_data_files(nexus->file); i++) {
+		snprintf(path, sizeof(path), "/entry/data/data_%06u", i);
+		if (!sl_h5_data_name(nexus->path, i, name, sizeof(name)))
+			sl_h5_link_file(nexus->file, path, name, "/entry/data/data");
+	}
+}
+
 static int close_nexus(void *state, const struct sl_status *status)
 {
 	struct nexus *nexus = state;
@@ -379,6 +541,10 @@ static int close_nexus(void *state, const struct sl_status *status)
 	}
 	/* Without a file nothing was accepted, so nothing is unsafe. */
 	if (nexus->file) {
+		sl_h5_rows_end(nexus->file);
+		link_data_files(nexus);
+		sl_h5_remove(nexus->file, STATE);
+		sl_h5_write_text(nexus->file, STATE, "complete");
 		sl_nxmx_end(nexus->file, nexus->frames);
 		write_metadata(nexus);
 		r = sl_account_end(&nexus->account, status, nexus->refused);
@@ -391,7 +557,7 @@ static int close_nexus(void *state, const struct sl_status *status)
 	sl_account_close(&nexus->account);
 	sl_results_close(&nexus->results);
 	sl_cxi_peaks_close(&nexus->peaks);
-	sl_mosaic_close(&nexus->mosaic);
+	sl_images_close(&nexus->ready);
 	return r;
 }
 
@@ -406,6 +572,11 @@ static void figures(const void *state, sl_sink_figure *figure, void *arg)
 
 	figure(arg, "frames", nexus->frames, 0);
 	figure(arg, "bytes", nexus->bytes, 0);
+	figure(arg, "bytes_stored", nexus->stored_bytes, 0);
+	if (nexus->file && nexus->frames_per_file) {
+		figure(arg, "data_files", sl_h5_data_files(nexus->file), 0);
+		figure(arg, "rows_durable", sl_h5_durable(nexus->file), 0);
+	}
 	figure(arg, "frames_refused", nexus->refused, 1);
 }
 
@@ -428,6 +599,10 @@ const struct sl_sink sl_sink_nexus = {
 	.wants_more = wants_more,
 	.reads = reads,
 	.own_thread = own_thread,
+	.workers = workers,
+	.prepare = prepare,
+	.put_prepared = put_prepared,
+	.idle = idle,
 	.open = open_nexus,
 	.put = put,
 	.close = close_nexus,
