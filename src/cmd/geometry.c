@@ -46,7 +46,17 @@ static int describe_experiment(const struct sl_args *args, const struct geometry
 	return err;
 }
 
-/* The first file of a run's folder, by name, that is HDF5. */
+/* NAME_data_000001.h5 and so on hold rows alone. */
+static bool is_data_file(const char *name)
+{
+	unsigned number;
+	const char *at = strstr(name, "_data_");
+	int end = 0;
+
+	return at && sscanf(at, "_data_%6u.h5%n", &number, &end) == 1 && end && !at[end];
+}
+
+/* The first file of a run's folder, by name, that is HDF5 and no data file. */
 static int find_file(const char *folder, char *path, size_t bytes)
 {
 	struct dirent **entry;
@@ -56,7 +66,8 @@ static int find_file(const char *folder, char *path, size_t bytes)
 		if (!found) {
 			int length = snprintf(path, bytes, "%s/%s", folder, entry[i]->d_name);
 
-			found = length > 0 && (size_t)length < bytes && sl_show_is_file(path);
+			found = length > 0 && (size_t)length < bytes &&
+				!is_data_file(entry[i]->d_name) && sl_show_is_file(path);
 		}
 		free(entry[i]);
 	}

@@ -112,6 +112,14 @@ const struct sl_command sl_commands[] = {
 	 "docs/how-to/geometry.md\n"
 	 "tells how to describe a detector.",
 	 true},
+	{"recover", "recover RUN.nxs ... [options]",
+	 "Make the files of a run that was killed whole.", sl_cmd_recover,
+	 "Data files that were closed are whole; the one that was being written is cut after its "
+	 "last "
+	 "flush\n(sinks.nexus.flush_s), and RUN.nxs gets the rows of all of them. A file that is "
+	 "whole "
+	 "is left alone.",
+	 false},
 	{"densify", "densify SPARSE.nxs IMAGES.h5 [options]",
 	 "Make images again out of lists of pixels and their background.", sl_cmd_densify,
 	 "Reads what the stage 'sparse' left in a run's file, or what sparsify of pyFAI wrote. "

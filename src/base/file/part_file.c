@@ -212,10 +212,19 @@ void sl_part_file_leave(struct sl_part_file *file)
 	*file = (struct sl_part_file){.fd = -1};
 }
 
+static bool is_old(const struct sl_part_file *file, const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && st.st_dev == file->old_device && st.st_ino == file->old_inode;
+}
+
 void sl_part_file_discard(struct sl_part_file *file)
 {
 	if (file->fd >= 0 && is_named(file->fd, file->part))
 		unlink(file->part);
+	if (file->previewed && is_old(file, file->path))
+		unlink(file->path);
 	sl_part_file_leave(file);
 }
 
@@ -245,13 +254,6 @@ static int name_new(const struct sl_part_file *file)
 		return link_new(file);
 	return errno == EEXIST ? appeared(file)
 			       : refused(file->part, "rename to its final name", errno);
-}
-
-static bool is_old(const struct sl_part_file *file, const char *path)
-{
-	struct stat st;
-
-	return !lstat(path, &st) && st.st_dev == file->old_device && st.st_ino == file->old_inode;
 }
 
 /* In the place of the file that was there in the beginning, and of no other. */
@@ -308,6 +310,17 @@ static int copy_bytes(int from, int to)
 	return n < 0 ? -errno : at < st.st_size ? -EIO : 0;
 }
 
+int sl_part_file_take(struct sl_part_file *file)
+{
+	int fd = open(file->path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), r;
+
+	if (fd < 0)
+		return refused(file->path, "read", errno);
+	r = copy_bytes(fd, file->fd);
+	close(fd);
+	return r ? refused(file->part, "write", -r) : 0;
+}
+
 /* In the place of the old file, if there is one: the caller was allowed to replace it. */
 static int name_preview(struct sl_part_file *file, int fd, const char *temporary)
 {
@@ -319,7 +332,7 @@ static int name_preview(struct sl_part_file *file, int fd, const char *temporary
 		    ? rename(temporary, file->path)
 		    : renameat2(AT_FDCWD, temporary, AT_FDCWD, file->path, RENAME_NOREPLACE))
 		return refused(file->path, "create", errno);
-	file->replaces = true;
+	file->replaces = file->previewed = true;
 	file->old_device = st.st_dev;
 	file->old_inode = st.st_ino;
 	return 0;

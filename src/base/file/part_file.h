@@ -19,9 +19,10 @@
 
 struct sl_part_file {
 	char *path, *part;
-	int fd;	       /* locked; -1: not open */
-	bool named;    /* it has its name already: part is path */
-	bool replaces; /* a file was at path in the beginning: */
+	int fd;		/* locked; -1: not open */
+	bool named;	/* it has its name already: part is path */
+	bool previewed; /* the file at path is a copy of this one */
+	bool replaces;	/* a file was at path in the beginning: */
 	dev_t old_device;
 	ino_t old_inode;
 };
@@ -36,6 +37,9 @@ int sl_part_file_open_new(const char *path, struct sl_part_file *file);
  * publish() gives its name to replaces this copy. */
 int sl_part_file_preview(struct sl_part_file *file);
 
+/* PATH.part, which is new, gets the bytes of the file at PATH. */
+int sl_part_file_take(struct sl_part_file *file);
+
 /* -ESTALE: PATH.part is no longer the name of this file. */
 int sl_part_file_check(const struct sl_part_file *file);
 
@@ -43,8 +47,9 @@ int sl_part_file_check(const struct sl_part_file *file);
  * PATH.part if that is ours. The file is closed in any case. */
 int sl_part_file_publish(struct sl_part_file *file);
 
-void sl_part_file_discard(struct sl_part_file *file); /* PATH.part goes, if it is still ours */
-void sl_part_file_leave(struct sl_part_file *file);   /* PATH.part stays as it is */
+/* PATH.part goes, and what preview() has put at PATH, if they are still ours. */
+void sl_part_file_discard(struct sl_part_file *file);
+void sl_part_file_leave(struct sl_part_file *file); /* PATH.part stays as it is */
 
 /* A file that others may read while it grows, under its own name from the beginning: emptied if it
  * is there, never through a symbolic link. The descriptor, or -errno, logged. */

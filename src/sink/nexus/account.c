@@ -7,7 +7,7 @@
 #include "sink/nexus/account.h"
 
 #define GROUP  "/entry/sluice"
-#define FRAMES GROUP "/frames"
+#define FRAMES SL_ACCOUNT_FRAMES
 #define LEDGER GROUP "/ledger"
 
 enum { NAMES_MOST = 64, COUNTS_MOST = 64 };
@@ -219,10 +219,9 @@ static void write_counts(struct sl_account *account, const char *path, uint32_t 
 	sl_h5_write(account->file, path, &shape, account->counts);
 }
 
-static void write_ledger(struct sl_account *account)
+static void write_ledger(struct sl_account *account, uint8_t closed)
 {
 	struct sl_h5 *file = account->file;
-	uint8_t closed = sl_status_closed(account->end);
 
 	sl_h5_group(file, LEDGER, "NXcollection");
 	sl_h5_write(file, LEDGER "/closed", &(struct sl_h5_shape){.type = SL_H5_U8}, &closed);
@@ -241,7 +240,7 @@ int sl_account_end(struct sl_account *account, const struct sl_status *status, u
 	sl_h5_write_u64(account->file, GROUP "/frames_refused", refused);
 	*account->end = *status;
 	project_ledger(account->end);
-	write_ledger(account);
+	write_ledger(account, sl_status_closed(account->end));
 	return sl_h5_status(account->file);
 }
 
@@ -253,4 +252,57 @@ void sl_account_close(struct sl_account *account)
 	free(account->outcome);
 	account->counts = NULL;
 	account->outcome = account->cause = NULL;
+}
+
+/* Adds one column of the rows to the ledger's tables. */
+static int sum_rows(struct sl_h5 *file, struct sl_status *status, uint64_t rows, uint8_t *outcome,
+		    uint8_t *cause)
+{
+	for (uint64_t row = 0; row < rows; row++) {
+		int r = sl_h5_read_row(file, FRAMES "/outcome", row, SL_H5_U8, outcome,
+				       status->modules);
+
+		if (!r)
+			r = sl_h5_read_row(file, FRAMES "/cause", row, SL_H5_U8, cause,
+					   status->modules);
+		if (r)
+			return r;
+		for (uint32_t m = 0; m < status->modules; m++) {
+			if (outcome[m] >= SL_OUTCOMES || cause[m] >= SL_CAUSES)
+				return -EBADMSG;
+			if (outcome[m] == SL_NO_OUTCOME)
+				continue;
+			status->column[m].outcome[outcome[m]]++;
+			status->column[m].cause[cause[m]]++;
+			status->column[m].settled++;
+		}
+	}
+	return 0;
+}
+
+int sl_account_recover(struct sl_h5 *file)
+{
+	struct sl_account account = {.file = file};
+	uint8_t outcome[SL_STATUS_MODULES], cause[SL_STATUS_MODULES];
+	struct sl_h5_shape shape;
+	int r = sl_h5_describe(file, FRAMES "/outcome", &shape);
+
+	if (r || shape.rank != 2 || !shape.dim[1] || shape.dim[1] > SL_STATUS_MODULES)
+		return r ? r : -EBADMSG;
+	account.modules = (uint32_t)shape.dim[1];
+	r = allocate(&account);
+	if (!r) {
+		account.end->modules = account.modules;
+		r = sum_rows(file, account.end, shape.dim[0], outcome, cause);
+	}
+	if (!r) {
+		for (uint32_t m = 0; m < account.modules; m++)
+			account.end->column[m].sent = account.end->column[m].settled;
+		account.end->sources_gone = account.modules;
+		sl_h5_write_u64(file, GROUP "/frames_refused", 0);
+		write_ledger(&account, false);
+		r = sl_h5_status(file);
+	}
+	sl_account_close(&account);
+	return r;
 }

@@ -62,4 +62,10 @@ int sl_account_add(struct sl_account *account, const struct sl_frame *frame, int
 int sl_account_end(struct sl_account *account, const struct sl_status *status, uint64_t refused);
 void sl_account_close(struct sl_account *account);
 
+#define SL_ACCOUNT_FRAMES "/entry/sluice/frames"
+
+/* The ledger of a run that was killed, out of the rows that are there: what was sent after them is
+ * not known, so that it does not close. */
+int sl_account_recover(struct sl_h5 *file);
+
 #endif

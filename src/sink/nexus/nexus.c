@@ -24,7 +24,6 @@
  *            assembled. */
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +38,7 @@
 #include "sink/nexus/account.h"
 #include "sink/nexus/cxi_peaks.h"
 #include "sink/nexus/images.h"
+#include "sink/nexus/nexus.h"
 #include "sink/nexus/nxmx.h"
 #include "sink/nexus/results.h"
 #include "sink/nexus/sparse_frames.h"
@@ -54,7 +54,6 @@ enum { MODULES, ASSEMBLED, NONE }; /* the choices of `image` */
 /* Of auto: packing takes about as long as receiving, and the unit needs most cores. */
 enum { CORES_PER_WORKER = 4, AUTO_WORKERS_MOST = 8 };
 
-#define STATE	 "/entry/sluice/state" /* of the file: writing, complete, recovered */
 #define METADATA "/entry/sluice/metadata"
 
 struct nexus {
@@ -210,7 +209,7 @@ static int begin(struct nexus *nexus, const struct sl_env *env, const struct sl_
 	if (!r)
 		sl_geometry_hdf5_write(file, about->geometry);
 	nexus->metadata = &env->metadata;
-	sl_h5_write_text(file, STATE, "writing");
+	sl_h5_write_text(file, SL_NEXUS_STATE, "writing");
 	sl_h5_keep(file, METADATA_BYTES);
 	if (!r)
 		r = sl_h5_status(file);
@@ -517,18 +516,6 @@ static void write_metadata(struct nexus *nexus)
 	metadata->each(metadata->arg, write_one, nexus->file);
 }
 
-/* As XDS's plug-ins look for images. */
-static void link_data_files(struct nexus *nexus)
-{
-	char path[64], name[NAME_MAX + 1];
-
-	for (uint32_t i = 1; nexus->image != NONE && i <= sl_h5_data_files(nexus->file); i++) {
-		snprintf(path, sizeof(path), "/entry/data/data_%06u", i);
-		if (!sl_h5_data_name(nexus->path, i, name, sizeof(name)))
-			sl_h5_link_file(nexus->file, path, name, "/entry/data/data");
-	}
-}
-
 static int close_nexus(void *state, const struct sl_status *status)
 {
 	struct nexus *nexus = state;
@@ -542,9 +529,9 @@ static int close_nexus(void *state, const struct sl_status *status)
 	/* Without a file nothing was accepted, so nothing is unsafe. */
 	if (nexus->file) {
 		sl_h5_rows_end(nexus->file);
-		link_data_files(nexus);
-		sl_h5_remove(nexus->file, STATE);
-		sl_h5_write_text(nexus->file, STATE, "complete");
+		if (nexus->frames_per_file)
+			sl_nexus_link_data(nexus->file, nexus->path, sl_h5_data_files(nexus->file));
+		sl_nexus_set_state(nexus->file, "complete");
 		sl_nxmx_end(nexus->file, nexus->frames);
 		write_metadata(nexus);
 		r = sl_account_end(&nexus->account, status, nexus->refused);

@@ -1,0 +1,21 @@
+/* recover.h - a file of a run that was killed, made whole.
+ *
+ * Model:     rows up to the last flush (hdf5/recover.h); the ledger as far as these rows tell it;
+ *            /entry/sluice/state says "recovered".
+ * Threads:   one.
+ * Errors:    -errno, logged; what was there stays. */
+#ifndef SL_SINK_NEXUS_RECOVER_H
+#define SL_SINK_NEXUS_RECOVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sl_nexus_recovered {
+	bool complete;		/* it was whole: nothing was done */
+	uint32_t files, mended; /* data files; those that were not whole */
+	uint64_t images, rows;	/* kept frames; frames of any kind */
+};
+
+int sl_nexus_recover(const char *path, struct sl_nexus_recovered *recovered);
+
+#endif

@@ -1,0 +1,135 @@
+#!/usr/bin/python3
+"""killed_test.py - a receiver that is killed: what was durable is in its files, every pixel of it, after `sluice recover`; data files that
+were closed are readable as they are; a file that is whole is left alone."""
+# normal build only
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+import h5py
+
+from harness import RUN_DIR, SLUICE, Program, case, check, equal, experiment, main, run, run_fails, wait_for
+
+FRAMES = 600
+DETECTOR = {"kind": "pattern", "modules": 2, "rows": 128, "columns": 128, "frames": FRAMES, "frame_rate_Hz": 300}
+KILLS = 50
+
+
+def experiment_of(folder, **nexus):
+    sink = {"path": str(folder / "run.nxs"), "dataset": "raw", "frames_per_file": 40, "flush_s": 0.05, "overwrite": True, **nexus}
+    return experiment(folder, detector=DETECTOR, sinks=[{"nexus": sink}, "verify"])
+
+
+def rows_durable():
+    """As the status of the run says."""
+    asked = subprocess.run([SLUICE, "ctl", "experiment", "--json"], capture_output=True, text=True, check=False,
+                           env={**os.environ, "SLUICE_RUN_DIR": str(RUN_DIR)})
+    if asked.returncode:
+        return 0
+    for addon in json.loads(asked.stdout).get("status", {}).get("addons", []):
+        if addon["name"] == "nexus":
+            return addon["figures"].get("rows_durable", 0)
+    return 0
+
+
+def kill(folder, path, delay_s):
+    """Kill a run that long after its first data file is there. The rows that it had called durable before."""
+    for old in folder.glob("run*.*"):
+        old.unlink()
+    program = Program("run", path, folder=folder)
+    wait_for("data", lambda: (folder / "run_data_000001.h5").exists() or not program.running())
+    time.sleep(delay_s)
+    durable = rows_durable() if program.running() else 0
+    program.send(signal.SIGKILL)
+    program.wait()
+    Program.end_all()
+    return durable
+
+
+def same_images(path, truth, durable):
+    """All images of the file are those of the whole run; how many there are."""
+    with h5py.File(path) as file:
+        images, numbers = file["entry/data/data"], file["entry/data/frame_number"][()]
+        rows = file["entry/sluice/frames/sequence"][()]
+        check(len(rows) >= durable, f"{len(rows)} rows, and {durable} were durable")
+        equal(rows.tolist(), list(range(len(rows))), "rows")
+        equal(numbers.tolist(), list(range(len(rows))), "frame numbers")
+        equal(images.shape[0], len(numbers), "images")
+        if len(numbers):
+            check((images[()] == truth[:len(numbers)]).all(), "other pixels")
+        outcomes = file["entry/sluice/ledger/outcomes"][()]
+        equal(outcomes.sum(), 2 * len(rows), "outcomes of the ledger")
+        equal(file["entry/sluice/ledger/closed"][()], 0, "the ledger closes, although its end is not known")
+        equal(file["entry/sluice/state"][()], b"recovered", "state")
+        return len(numbers)
+
+
+def whole_run(folder):
+    path = experiment_of(folder)
+    equal(run("run", path, folder=folder).process.returncode, 0, "exit status")
+    with h5py.File(folder / "run.nxs") as file:
+        equal(file["entry/sluice/state"][()], b"complete", "state")
+        return path, file["entry/data/data"][()]
+
+
+@case("killed at random moments, many times: what was durable is there, and all that is there is right")
+def _(folder):
+    path, truth = whole_run(folder)
+    draw, most = random.Random(7), 0
+    for _ in range(KILLS if "SLUICE_LONG" in os.environ else 8):
+        durable = kill(folder, path, draw.random() * 1.5)
+        for file in sorted(folder.glob("run_data_*.h5"))[:-1]:  # closed ones need nothing
+            with h5py.File(file) as closed:
+                check((closed["entry/data/data"][()] == truth[closed["entry/data/frame_number"][()]]).all(), f"{file.name}: other pixels")
+        if (folder / "run.nxs").exists():
+            done = run("recover", folder / "run.nxs", folder=folder)
+            equal(done.process.returncode, 0, f"exit status of recover: {done.err()}")
+            if b"nothing to do" not in done.out().encode():
+                most = max(most, same_images(folder / "run.nxs", truth, durable))
+        else:
+            equal(durable, 0, "rows that were durable without a file")
+    check(most > 40, f"at most {most} images were recovered: no test of several files")
+
+
+@case("recover: a whole file is left alone, a second time changes nothing, a run that writes is not touched, and others are refused")
+def _(folder):
+    path, truth = whole_run(folder)
+    before = (folder / "run.nxs").read_bytes()
+    check("nothing to do" in run("recover", folder / "run.nxs", folder=folder).out(), "it does not say so")
+    check((folder / "run.nxs").read_bytes() == before, "it has changed a whole file")
+    kill(folder, path, 1)
+    check("recovered: " in run("recover", folder / "run.nxs", folder=folder).out(), "it does not say what there was")
+    check("nothing to do" in run("recover", folder / "run.nxs", folder=folder).out(), "it does it twice")
+    same_images(folder / "run.nxs", truth, 0)
+    for old in folder.glob("run*.*"):
+        old.unlink()
+    program = Program("run", path, folder=folder)
+    wait_for("the file", lambda: (folder / "run.nxs").exists() or not program.running())
+    run_fails("recover", folder / "run.nxs", folder=folder, says=["is being written by another run"])
+    program.ends(0)
+    run_fails("recover", folder / "none.nxs", folder=folder, says=["none.nxs"])
+    (folder / "text.nxs").write_text("no HDF5 at all\n")
+    run_fails("recover", folder / "text.nxs", folder=folder, says=["text.nxs"])
+    run_fails("recover", folder=folder, says=["recover takes files of runs"])
+
+
+@case("a run does not replace a file that is there, nor data files without one, unless it is told to")
+def _(folder):
+    path = experiment_of(folder, overwrite=False)
+    equal(run("run", path, folder=folder).process.returncode, 0, "exit status")
+    before = {file.name: file.read_bytes() for file in folder.glob("run*")}
+    check(len(before) > 10, f"files: {sorted(before)}")
+    run_fails("run", path, folder=folder, says=["run.nxs exists: move it away, choose another path, or set overwrite: true"])
+    check({file.name: file.read_bytes() for file in folder.glob("run*")} == before, "files were changed")
+    (folder / "run.nxs").rename(folder / "kept")
+    run_fails("run", path, folder=folder, says=["run_data_000001.h5: exists"])
+    check(not (folder / "run.nxs").exists(), "it left a file")
+    equal(run("run", experiment_of(folder, frames_per_file=400), folder=folder).process.returncode, 0, "exit status with overwrite")
+    equal(sorted(file.name for file in folder.glob("run_*")), ["run_data_000001.h5", "run_data_000002.h5"], "data files")
+
+
+main()
