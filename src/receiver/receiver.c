@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/file/part_file.h"
+#include "base/host/room.h"
 #include "base/log.h"
-#include "base/room.h"
 #include "core/numa.h"
 #include "receiver/private.h"
 

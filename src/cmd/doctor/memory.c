@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/room.h"
+#include "base/host/room.h"
 #include "base/sysfile.h"
 #include "cmd/doctor/doctor.h"
 

@@ -8,8 +8,8 @@
  *            has limits of its own: hugetlb.2MB.max.
  * Threads:   no state. Not for data threads.
  * Errors:    a file that is absent, or that makes no sense, is no limit. */
-#ifndef SL_BASE_ROOM_H
-#define SL_BASE_ROOM_H
+#ifndef SL_BASE_HOST_ROOM_H
+#define SL_BASE_HOST_ROOM_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* room.c - limits of memory: cgroups and the host. */
-#include "base/room.h"
+#include "base/host/room.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "base/room.h"
+#include "base/host/room.h"
 
 #define MiB (UINT64_C(1) << 20)
 
