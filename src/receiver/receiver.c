@@ -159,6 +159,9 @@ int sl_receiver_open_link(struct sl_receiver *r)
 		.message = sl_experiment_message(e),
 		.pmtu = sl_experiment_pmtu(e),
 		.crc = sl_experiment_crc(e),
+		.bits = r->geometry.bit_depth,
+		.pixel_bytes = (uint32_t)sl_dtype_bytes(r->geometry.dtype),
+		.unread_rows = r->geometry.unread_rows,
 		.notes = r->notes.base,
 	};
 	int err, fd;
