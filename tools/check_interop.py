@@ -22,6 +22,7 @@ import threading
 import time
 
 import check
+import session_limit
 import tap
 
 ROOT = check.ROOT
@@ -30,7 +31,6 @@ sys.path.insert(0, str(INTEROP))
 import image  # noqa: E402  (found through the line above)
 import lab  # noqa: E402
 
-SESSION_TIMEOUT_S = 600
 CACHE = ROOT / "build/interop"
 USER_PROGRAMS = ["tests/interop/peer-user", "sluice"]
 GUEST_PROGRAMS = ["tests/interop/agent", "tests/interop/wire", "tests/interop/peer-verbs", "sluice",
@@ -85,43 +85,65 @@ class Session:
     """One kernel's run: its cases are shown as they come."""
 
     def __init__(self, series, ours, arguments):
-        self.series = series
         command = [check.PYTHON, INTEROP / "session.py", "--kernel", series, "--cache", CACHE,
                    "--guest-programs", ROOT / "build/tests/interop", "--user-programs", ours.folder / "tests/interop",
                    "--guest-sluice", ROOT / "build/sluice", "--sluice", ours.folder / "sluice",
                    "--match", arguments.match, "--seed", arguments.seed]
         command += ["--against-itself"] if arguments.against_itself else []
         command += ["--capture", f"{arguments.capture}-{series}.pcap"] if arguments.capture else []
-        self.command = [str(word) for word in [*ours.prefix, *command]]
-        self.env = {**os.environ, **ours.env, "PYTHONDONTWRITEBYTECODE": "1"}
-        self.output = []
-        self.last = time.monotonic()
+        self.begin(series, [*ours.prefix, *command], ours.env)
+
+    def begin(self, series, command, env):
+        self.series = series
+        self.command = [str(word) for word in command]
+        self.env = {**os.environ, **env, "PYTHONDONTWRITEBYTECODE": "1"}
+        self.output, self.seconds = [], []  # lines; (name, seconds) of cases
+        self.boot_s = None  # it has not booted
+        self.start = self.last = time.monotonic()
+        self.ended = threading.Event()
+        self.late = False
+
+    def watch(self, process):
+        """Ends the session when its limit is reached, which changes when the guest has booted."""
+        while not self.ended.wait(0.2):
+            if time.monotonic() - self.start > session_limit.limit_s(self.boot_s):
+                self.late = True
+                check.stop(process)
+                return
 
     def run(self):
         """All of its cases. The whole session is killed with all it started, whichever way this ends."""
+        self.start = self.last = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="interop-") as folder, tempfile.TemporaryFile() as errors:
             process = subprocess.Popen(self.command, env={**self.env, "TMPDIR": folder}, stdin=subprocess.DEVNULL,
                                        stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
                                        preexec_fn=lab.die_with_parent)
             check.RUNNING.add(process)
-            timer = threading.Timer(SESSION_TIMEOUT_S, check.stop, [process])
-            timer.start()
+            watcher = threading.Thread(target=self.watch, args=[process])
+            watcher.start()
             try:
                 for line in process.stdout:
                     self.show(line)
                 status = process.wait()
             finally:
-                late = not timer.is_alive()
-                timer.cancel()
+                self.ended.set()
+                watcher.join()
                 check.stop(process)
                 check.RUNNING.discard(process)
             errors.seek(0)
             sys.stderr.write(errors.read().decode(errors="replace"))
-        return tap.read("".join(self.output), None if late else status)
+        cases = tap.read("".join(self.output), None if self.late else status)
+        if self.late:
+            cases[-1].text += session_limit.explain(self.boot_s, self.seconds, time.monotonic() - self.last)
+        return cases
 
     def show(self, line):
         self.output.append(line)
         match = tap.CASE.match(line)
+        if match:
+            self.seconds.append((match[3], time.monotonic() - self.last))
+        if self.boot_s is None:
+            self.boot_s = session_limit.boot_seconds(line)
         with PRINTING:
             if match:
                 state = "FAILED" if match[1] else "skipped" if tap.SKIP.match(match[3]) else "passed"

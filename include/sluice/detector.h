@@ -29,6 +29,9 @@ struct sl_geometry {
 	uint32_t modules, rows, columns; /* of one module */
 	enum sl_dtype dtype;		 /* of raw pixels */
 	uint32_t bit_depth;
+	/* Partial readout: a module has this many rows above the `rows` that are read out, and as
+	 * many below. */
+	uint32_t unread_rows;
 	uint64_t module_bytes;
 	double pixel_size_m, sensor_thickness_m, distance_m;
 	char sensor_material[8];

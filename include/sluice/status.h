@@ -92,8 +92,10 @@ const char *sl_latency_name(enum sl_latency latency); /* "wire", ... */
 enum sl_drop {
 	SL_DROP_MALFORMED, /* too short, bad opcode, bad lengths or padding */
 	SL_DROP_ICRC,
-	SL_DROP_QUEUE, /* no such queue pair, or not of that service */
-	SL_DROP_PEER,  /* from an address the queue is not connected to */
+	/* No such queue pair, or not of that service; the header names another part of the
+	 * detector than the port takes. */
+	SL_DROP_QUEUE,
+	SL_DROP_PEER, /* from an address the queue is not connected to */
 	SL_DROP_KEY,
 	SL_DROP_RANGE,	   /* outside the transfer's blocks, or not where the PSN says */
 	SL_DROP_BROKEN,	   /* middle of a message whose beginning or middle was lost */

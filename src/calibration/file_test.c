@@ -244,13 +244,18 @@ static void write_raw(unsigned module, unsigned planes, double factor, bool turn
 	fclose(file);
 }
 
-static int read_raw(struct sl_tables *t)
+static int read_raw_of(const struct sl_geometry *geometry, struct sl_tables *t)
 {
 	char pattern[600];
 
-	sl_tables_init(t, &two);
+	sl_tables_init(t, geometry);
 	snprintf(pattern, sizeof(pattern), "%s/gainMaps_M*.bin", scratch);
 	return sl_gains_read(pattern, t);
+}
+
+static int read_raw(struct sl_tables *t)
+{
+	return read_raw_of(&two, t);
 }
 
 static void gains_come_raw_with_three_or_six_planes(void **state)
@@ -266,6 +271,28 @@ static void gains_come_raw_with_three_or_six_planes(void **state)
 				assert_true(t.gain[g][i] == value(2, g, i));
 		sl_tables_free(&t);
 	}
+}
+
+/* Files have the whole module, whatever is read out of it. */
+static void raw_gains_of_a_partial_readout_are_the_middle_rows(void **state)
+{
+	struct sl_geometry middle = two;
+	struct sl_tables t;
+
+	middle.rows = ROWS - 2;
+	middle.unread_rows = 1;
+	write_raw(0, 3, 1, false);
+	write_raw(1, 3, 1, false);
+	assert_int_equal(read_raw_of(&middle, &t), 0);
+	for (int g = 0; g < SL_GAINS; g++)
+		for (unsigned m = 0; m < 2; m++)
+			for (unsigned i = 0; i < PIXELS - 2 * COLUMNS; i++)
+				assert_true(t.gain[g][m * (PIXELS - 2 * COLUMNS) + i] ==
+					    value(2, g, m * PIXELS + COLUMNS + i));
+	sl_tables_free(&t);
+	middle.unread_rows = 0; /* files of a larger module */
+	assert_int_equal(read_raw_of(&middle, &t), -EINVAL);
+	sl_tables_free(&t);
 }
 
 static void raw_gains_that_cannot_be_true_are_refused(void **state)
@@ -310,6 +337,7 @@ int main(void)
 		CASE(other_units_and_shapes_are_refused),
 		CASE(files_that_are_none_are_refused),
 		CASE(gains_come_raw_with_three_or_six_planes),
+		CASE(raw_gains_of_a_partial_readout_are_the_middle_rows),
 		CASE(raw_gains_that_cannot_be_true_are_refused),
 	};
 

@@ -32,18 +32,21 @@ static bool is_calibration(const char *path)
 	return found;
 }
 
-static int read_planes(FILE *file, const char *path, uint64_t pixels, uint32_t module,
+/* whole: pixels of a plane of the file. */
+static int read_planes(FILE *file, const char *path, uint64_t whole, uint32_t module,
 		       struct sl_tables *t)
 {
-	double *plane = malloc(pixels * sizeof(*plane));
+	uint64_t pixels = (uint64_t)t->rows * t->columns;
+	uint64_t first = (uint64_t)t->unread_rows * t->columns;
+	double *plane = malloc(whole * sizeof(*plane));
 	int err = plane ? 0 : -ENOMEM;
 
 	for (int g = 0; g < SL_GAINS && !err; g++) {
 		err = sl_tables_make(t, &t->gain[g], 1);
-		if (!err && fread(plane, sizeof(*plane), pixels, file) != pixels)
+		if (!err && fread(plane, sizeof(*plane), whole, file) != whole)
 			err = refuse(path, "ends too soon");
 		for (uint64_t i = 0; i < pixels && !err; i++)
-			t->gain[g][module * pixels + i] = (float)plane[i];
+			t->gain[g][module * pixels + i] = (float)plane[first + i];
 	}
 	free(plane);
 	return err;
@@ -51,7 +54,8 @@ static int read_planes(FILE *file, const char *path, uint64_t pixels, uint32_t m
 
 static int read_module(const char *path, uint32_t module, struct sl_tables *t)
 {
-	uint64_t pixels = (uint64_t)t->rows * t->columns, plane = pixels * sizeof(double);
+	uint32_t rows = t->rows + 2 * t->unread_rows;
+	uint64_t pixels = (uint64_t)rows * t->columns, plane = pixels * sizeof(double);
 	FILE *file = fopen(path, "rb");
 	struct stat st;
 	char why[200];
@@ -64,7 +68,7 @@ static int read_module(const char *path, uint32_t module, struct sl_tables *t)
 		snprintf(why, sizeof(why),
 			 "has %lld bytes; gains of a module of %u x %u pixels are 3 or 6 planes of "
 			 "float64, %llu or %llu bytes",
-			 (long long)st.st_size, t->rows, t->columns, 3ull * plane, 6ull * plane);
+			 (long long)st.st_size, rows, t->columns, 3ull * plane, 6ull * plane);
 		err = refuse(path, why);
 	} else {
 		err = read_planes(file, path, pixels, module, t);

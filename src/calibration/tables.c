@@ -15,6 +15,7 @@ void sl_tables_init(struct sl_tables *t, const struct sl_geometry *geometry)
 		.modules = geometry->modules,
 		.rows = geometry->rows,
 		.columns = geometry->columns,
+		.unread_rows = geometry->unread_rows,
 		.pixels = geometry->modules * sl_geometry_pixels(geometry),
 	};
 	memcpy(t->detector, geometry->detector, sizeof(t->detector));

@@ -14,7 +14,8 @@
  *
  *            each of the datasets may be missing. Gains also come as the Paul Scherrer Institute
  *            gives them out with its modules, gainMaps_M*.bin: float64, [G0, G1, G2][row][column]
- *            (three more for high gain may follow), a file per module.
+ *            (three more for high gain may follow), a file per module; always of the whole
+ *            module: of a partial readout (unread_rows) the rows that are read out are taken.
  * Threads:   one; not a data thread.
  * Errors:    0 or -errno, logged here with the file and what is wrong.
  * Ownership: the tables own their memory, until sl_tables_free(). */
@@ -39,7 +40,7 @@ enum sl_mask_bits {
 
 struct sl_tables {
 	char detector[SL_NAME_BYTES], created[64];
-	uint32_t cells, modules, rows, columns;
+	uint32_t cells, modules, rows, columns, unread_rows;
 	uint64_t pixels;			   /* of all modules */
 	float *pedestal[SL_GAINS], *rms[SL_GAINS]; /* [cell][module][pixel] */
 	float *gain[SL_GAINS];			   /* [module][pixel] */

@@ -55,6 +55,9 @@ struct sl_link_env {
 	uint16_t service, operation, message;
 	uint16_t pmtu;
 	uint16_t crc;
+	/* Of a raw pixel: bits that mean something, and bytes in a block; 0: not known. Rows that
+	 * a module has above those of a block, and below (sl_geometry.unread_rows). Both sides. */
+	uint32_t bits, pixel_bytes, unread_rows;
 	/* Where the link goes on writing down what a receiver after this one must know, per
 	 * transfer; it outlives the process. NULL: no receiver will follow. */
 	void *notes; /* [SL_LINK_TRANSFERS][SL_LINK_NOTE_BYTES] */

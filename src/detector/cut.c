@@ -177,12 +177,14 @@ static void shape(struct sl_cut *cut)
 						       : (uint32_t)SL_CONFIGURATION_BYTES;
 		g->dtype = SL_U8;
 		g->bit_depth = 8;
-		g->items = 0;
+		g->items = g->unread_rows = 0;
 		g->module_bytes = sl_geometry_pixels(g);
 		return;
 	}
 	/* A stack has the events of all its frames; what cuts rows has none that are whole. */
 	g->items = cut->height == g->rows && cut->width == g->columns ? g->items * o->stack : 0;
+	if (!cut->whole) /* its rows have no place in the module any more */
+		g->unread_rows = 0;
 	g->rows = cut->height * o->stack;
 	g->columns = cut->width;
 	g->module_bytes = sl_geometry_pixels(g) * pixel_bytes(&cut->source_geometry);

@@ -1,7 +1,8 @@
 /* eiger.c - a counting photon detector: modules of 512 x 1024 pixels of 75 um, from one (500K) to 2
  * (1M), 8 (4M), 18 (9M) and 32 (16M), laid out as real ones are (places.c).
  *
- * A raw pixel is a number of photons, of 8, 16 or 32 bits; what does not fit is the highest number.
+ * A raw pixel is a number of photons, of 4, 8, 12, 16 or 32 bits; what does not fit is the highest
+ * number. With 4 bits it has a byte of its own here, with 12 two bytes: PSI's links pack them.
  * There are no pedestals and no gains: an image is ready as it comes. Pixels at the edges of the
  * chips are wide and collect two or four times as much. A dark frame has a count here and there. A
  * few pixels are dead, and as many are noisy.
@@ -28,7 +29,7 @@ enum { KEY_BRIGHT = 301, KEY_DARK, KEY_SPOTS, KEY_BAD, KEY_NOISE };
 static const struct {
 	enum sl_dtype dtype;
 	uint32_t bits;
-} formats[] = {{SL_U8, 8}, {SL_U16, 16}, {SL_U32, 32}};
+} formats[] = {{SL_U8, 4}, {SL_U8, 8}, {SL_U16, 12}, {SL_U16, 16}, {SL_U32, 32}};
 
 struct eiger {
 	struct sl_scene_options options; /* first: see scene.h */
@@ -45,7 +46,8 @@ struct eiger {
 };
 
 static const struct sl_option options[] = {
-	SL_SCENE_ROWS, SL_CHOICE(struct eiger, bits, 16, "8|16|32", "bits of a pixel's counter"),
+	SL_SCENE_ROWS,
+	SL_CHOICE(struct eiger, bits, 16, "4|8|12|16|32", "bits of a pixel's counter"),
 	SL_U32(struct eiger, bad_pixels, 24, 0, 4096, "pixels",
 	       "dead or noisy pixels of each module, half of them each"),
 	SL_OPTION_END};
@@ -59,7 +61,7 @@ static void describe(struct eiger *e, uint32_t modules)
 		.columns = COLUMNS,
 		.dtype = formats[e->bits].dtype,
 		.bit_depth = formats[e->bits].bits,
-		.module_bytes = (uint64_t)PIXELS * formats[e->bits].bits / 8,
+		.module_bytes = PIXELS * (uint64_t)sl_dtype_bytes(formats[e->bits].dtype),
 		.pixel_size_m = 75e-6,
 		.sensor_thickness_m = 320e-6,
 		.sensor_material = "Si",
@@ -158,16 +160,18 @@ static void set_bad(struct eiger *e, uint32_t module, uint64_t key)
 
 static void write_counts(const struct eiger *e, void *block)
 {
+	uint32_t most = UINT32_MAX >> (32 - e->geometry.bit_depth);
+
 	switch (e->geometry.dtype) {
 	case SL_U8:
 		for (uint32_t i = 0; i < PIXELS; i++)
 			((uint8_t *)block)[i] =
-				(uint8_t)(e->counts[i] < UINT8_MAX ? e->counts[i] : UINT8_MAX);
+				(uint8_t)(e->counts[i] < most ? e->counts[i] : most);
 		break;
 	case SL_U16:
 		for (uint32_t i = 0; i < PIXELS; i++)
 			((uint16_t *)block)[i] =
-				(uint16_t)(e->counts[i] < UINT16_MAX ? e->counts[i] : UINT16_MAX);
+				(uint16_t)(e->counts[i] < most ? e->counts[i] : most);
 		break;
 	default:
 		for (uint32_t i = 0; i < PIXELS; i++)
@@ -237,8 +241,8 @@ static uint32_t repeats_after(const void *state)
 
 const struct sl_detector sl_detector_eiger = {
 	.name = "eiger",
-	.doc = "512 x 1024 pixel modules that count photons in 8, 16 or 32 bits, up to 16M and "
-	       "more: a crystal's diffraction",
+	.doc = "512 x 1024 pixel modules that count photons in 4, 8, 12, 16 or 32 bits, up to "
+	       "16M and more: a crystal's diffraction",
 	.state_bytes = sizeof(struct eiger),
 	.options = options,
 	.rate_Hz = 750,

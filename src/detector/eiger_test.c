@@ -78,6 +78,36 @@ static void test_counters_end_at_their_highest_number(void **arg)
 	subject_close(&c);
 }
 
+/* 4 bits have a byte of their own, 12 two. */
+static void test_packed_counters_are_whole_bytes(void **arg)
+{
+	const char *const b4[] = {"hit_fraction", "1", "spot_photons", "3e5", "bits", "4", NULL};
+	const char *const b12[] = {"hit_fraction", "1", "spot_photons", "3e5", "bits", "12", NULL};
+	const char *const b32[] = {"hit_fraction", "1", "spot_photons", "3e5", "bits", "32", NULL};
+	struct subject a = subject_open(1, b4), b = subject_open(1, b12), c = subject_open(1, b32);
+	const uint8_t *x = subject_render(&a, 3, 0, 0);
+	const uint16_t *y = subject_render(&b, 3, 0, 0);
+	const uint32_t *z = subject_render(&c, 3, 0, 0);
+	int full4 = 0, full12 = 0;
+
+	assert_int_equal(a.geometry.dtype, SL_U8);
+	assert_int_equal(a.geometry.bit_depth, 4);
+	assert_int_equal(a.geometry.module_bytes, PIXELS);
+	assert_int_equal(b.geometry.dtype, SL_U16);
+	assert_int_equal(b.geometry.bit_depth, 12);
+	assert_int_equal(b.geometry.module_bytes, 2 * PIXELS);
+	for (int i = 0; i < PIXELS; i++) {
+		assert_int_equal(x[i], z[i] < 15 ? z[i] : 15);
+		assert_int_equal(y[i], z[i] < 4095 ? z[i] : 4095);
+		full4 += x[i] == 15;
+		full12 += y[i] == 4095;
+	}
+	assert_true(full12 > 10 && full4 > full12);
+	subject_close(&a);
+	subject_close(&b);
+	subject_close(&c);
+}
+
 static void test_dark_frames_have_next_to_nothing(void **arg)
 {
 	struct subject s = subject_open(1, NULL);
@@ -162,6 +192,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counters_end_at_their_highest_number),
+		cmocka_unit_test(test_packed_counters_are_whole_bytes),
 		cmocka_unit_test(test_dark_frames_have_next_to_nothing),
 		cmocka_unit_test(test_there_is_a_background_and_noisy_pixels),
 		cmocka_unit_test(test_hits_are_far_from_blanks),

@@ -20,12 +20,14 @@ struct pattern {
 static const struct sl_option options[] = {
 	SL_U32(struct pattern, rows, 4, 1, 4096, "pixels", "height of a module"),
 	SL_U32(struct pattern, columns, 16, 1, 4096, "pixels", "width of a module"),
-	SL_CHOICE(struct pattern, bits, 16, "8|16|32", "bits of a pixel"), SL_OPTION_END};
+	SL_CHOICE(struct pattern, bits, 16, "4|8|12|16|32",
+		  "bits of a pixel; with 4 it has a byte, with 12 two"),
+	SL_OPTION_END};
 
 static const struct {
 	enum sl_dtype dtype;
 	uint32_t bits;
-} formats[] = {{SL_U8, 8}, {SL_U16, 16}, {SL_U32, 32}};
+} formats[] = {{SL_U8, 4}, {SL_U8, 8}, {SL_U16, 12}, {SL_U16, 16}, {SL_U32, 32}};
 
 static int open_pattern(void *state, const struct sl_detector_options *run,
 			struct sl_geometry *geometry)
@@ -43,7 +45,7 @@ static int open_pattern(void *state, const struct sl_detector_options *run,
 		.columns = p->columns,
 		.dtype = formats[p->bits].dtype,
 		.bit_depth = formats[p->bits].bits,
-		.module_bytes = (uint64_t)p->pixels * formats[p->bits].bits / 8,
+		.module_bytes = p->pixels * (uint64_t)sl_dtype_bytes(formats[p->bits].dtype),
 	};
 	return 0;
 }
@@ -67,7 +69,7 @@ static int render(void *state, uint64_t frame, uint32_t module, uint32_t flags, 
 {
 	const struct pattern *p = state;
 	uint64_t key;
-	uint32_t low, high;
+	uint32_t low, high, mask = UINT32_MAX >> (32 - formats[p->bits].bits);
 
 	if (module >= p->modules)
 		return -EINVAL;
@@ -77,11 +79,11 @@ static int render(void *state, uint64_t frame, uint32_t module, uint32_t flags, 
 	switch (formats[p->bits].dtype) {
 	case SL_U8:
 		for (uint32_t i = 0; i < p->pixels; i++)
-			((uint8_t *)buffer)[i] = (uint8_t)pixel(i, low, high);
+			((uint8_t *)buffer)[i] = (uint8_t)(pixel(i, low, high) & mask);
 		break;
 	case SL_U16:
 		for (uint32_t i = 0; i < p->pixels; i++)
-			((uint16_t *)buffer)[i] = (uint16_t)pixel(i, low, high);
+			((uint16_t *)buffer)[i] = (uint16_t)(pixel(i, low, high) & mask);
 		break;
 	default:
 		for (uint32_t i = 0; i < p->pixels; i++)

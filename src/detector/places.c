@@ -7,7 +7,8 @@
  *   jungfrau              2164x2068   3264x3106   4432x4215   gaps 36 and 8; the 16M is below
  *   eiger           1065  2167x2070   3269x3110   4371x4150   gaps 37 and 10
  *
- * Other numbers fill the next larger grid row by row.
+ * Other numbers fill the next larger grid row by row. Where only the rows in the middle of a module
+ * are read out, half of them in either row of ASICs, those stay in their place.
  *
  * Jungfrau: the 4M and 9M are Jungfraujoch's (gaps 8 and 36); the 16M is JF07T32V01 of SwissFEL,
  * from the module origins in PSI's jungfrau_utils (geometry.py): four quadrants of eight modules,
@@ -62,7 +63,9 @@ void sl_places_fill(const struct sl_places *p, struct sl_geometry *geometry)
 		*layout = (struct sl_layout){.rows = 0};
 		fill_grid(p, geometry->modules, layout);
 	}
-	layout->asic_rows = ASIC;
+	for (uint32_t m = 0; m < geometry->modules && m < SL_LAYOUT_MODULES; m++)
+		layout->module[m].row += geometry->unread_rows;
+	layout->asic_rows = ASIC - geometry->unread_rows;
 	layout->asic_columns = ASIC;
 	layout->gap = ASIC_GAP;
 	layout->beam_row = layout->rows / 2.0;

@@ -236,6 +236,9 @@ int sl_emulator_plan_begin(struct sl_emulator *em)
 	struct sl_link_env env = {
 		.service = sl_experiment_service(e),
 		.counters = &em->counters,
+		.bits = em->geometry.bit_depth,
+		.pixel_bytes = (uint32_t)sl_dtype_bytes(em->geometry.dtype),
+		.unread_rows = em->geometry.unread_rows,
 		.fault = sl_fault_options_of_packets(&e->faults) ? sl_faults_of_packet : NULL,
 		.fault_arg = em->faults,
 		.hold = em->faults && e->faults.reorder > 0 ? e->faults.reorder_packets : 0,

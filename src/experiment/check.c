@@ -323,7 +323,7 @@ static int check_ring(const struct sl_experiment *e)
 
 static int check_sinks(const struct sl_experiment *e)
 {
-	if (e->sinks)
+	if (e->sinks || e->no_sinks)
 		return 0;
 	sl_config_error(e->config, e->config->root,
 			"no sinks: frames would go nowhere; add  sinks: ['null']  to throw them "

@@ -118,8 +118,8 @@ static int understand(struct sl_reader *r)
 	return r->err;
 }
 
-int sl_experiment_open(const char *path, const char *transfer, const char *const *overrides,
-		       size_t n, struct sl_experiment **experiment)
+static int open_experiment(const char *path, const char *transfer, const char *const *overrides,
+			   size_t n, bool no_sinks, struct sl_experiment **experiment)
 {
 	struct sl_reader r = {.e = calloc(1, sizeof(*r.e))};
 	struct sl_site site;
@@ -127,6 +127,7 @@ int sl_experiment_open(const char *path, const char *transfer, const char *const
 
 	if (!r.e)
 		return -ENOMEM;
+	r.e->no_sinks = no_sinks;
 	err = sl_site_open(&site);
 	if (!err)
 		err = sl_config_open(path, &r.e->config);
@@ -141,6 +142,19 @@ int sl_experiment_open(const char *path, const char *transfer, const char *const
 	}
 	*experiment = r.e;
 	return 0;
+}
+
+int sl_experiment_open(const char *path, const char *transfer, const char *const *overrides,
+		       size_t n, struct sl_experiment **experiment)
+{
+	return open_experiment(path, transfer, overrides, n, false, experiment);
+}
+
+int sl_experiment_open_no_sinks(const char *path, const char *transfer,
+				const char *const *overrides, size_t n,
+				struct sl_experiment **experiment)
+{
+	return open_experiment(path, transfer, overrides, n, true, experiment);
 }
 
 void sl_experiment_close(struct sl_experiment *e)

@@ -102,6 +102,7 @@ struct sl_experiment {
 	struct sl_threads_options threads;
 
 	unsigned stages, sinks;
+	bool no_sinks; /* it may have none: its opener runs nothing of it */
 	const struct sl_stage *stage[SL_EXPERIMENT_STAGES];
 	void *stage_state[SL_EXPERIMENT_STAGES];
 	const struct sl_sink *sink[SL_EXPERIMENT_SINKS];
@@ -134,6 +135,11 @@ extern const struct sl_section sl_sections[]; /* ends with a NULL name */
  * mistake is logged with file and line. `transfer` may be NULL when there is no choice. */
 int sl_experiment_open(const char *path, const char *transfer, const char *const *overrides,
 		       size_t n, struct sl_experiment **experiment);
+
+/* The same for a caller that runs nothing of it: the file may have no sinks. */
+int sl_experiment_open_no_sinks(const char *path, const char *transfer,
+				const char *const *overrides, size_t n,
+				struct sl_experiment **experiment);
 
 /* What there is to choose from; after an error, as far as it is known. */
 int sl_experiment_transfers(const char *path, const char *const *overrides, size_t n,

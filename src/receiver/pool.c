@@ -39,17 +39,27 @@ static void init_view(struct sl_pool *pool, uint32_t i, uint32_t modules, uint32
 	}
 }
 
+static uint64_t frame_bytes(const struct sl_shape *result, uint32_t results)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t r = 0; r < results; r++)
+		bytes += aligned(sl_shape_bytes(&result[r]));
+	return bytes ? bytes + ALIGN : 0;
+}
+
+uint64_t sl_pool_bytes(uint32_t count, const struct sl_shape *result, uint32_t results)
+{
+	return frame_bytes(result, results) * count;
+}
+
 int sl_pool_init(struct sl_pool *pool, uint32_t count, uint32_t modules, uint32_t items,
 		 const struct sl_shape *result, uint32_t results)
 {
-	uint64_t per_frame = 0;
+	uint64_t per_frame = frame_bytes(result, results);
 	int err;
 
 	*pool = (struct sl_pool){.count = count, .results = {.fd = -1}};
-	for (uint32_t r = 0; r < results; r++)
-		per_frame += aligned(sl_shape_bytes(&result[r]));
-	if (per_frame)
-		per_frame += ALIGN;
 	pool->frames = calloc(count, sizeof(*pool->frames));
 	pool->views = calloc((size_t)count * modules, sizeof(*pool->views));
 	pool->verdicts = calloc((size_t)count * items, sizeof(*pool->verdicts));

@@ -39,6 +39,9 @@ struct sl_pool {
 	uint32_t count;
 };
 
+/* Memory for the results of this many frames. */
+uint64_t sl_pool_bytes(uint32_t count, const struct sl_shape *result, uint32_t results);
+
 int sl_pool_init(struct sl_pool *pool, uint32_t count, uint32_t modules, uint32_t items,
 		 const struct sl_shape *result, uint32_t results);
 void sl_pool_fini(struct sl_pool *pool);

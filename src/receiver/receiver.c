@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/file/part_file.h"
+#include "base/host/room.h"
 #include "base/log.h"
 #include "core/numa.h"
 #include "receiver/private.h"
@@ -52,8 +53,15 @@ static int open_region(struct sl_receiver *r, const struct sl_lines *lines)
 {
 	const struct sl_experiment *e = r->experiment;
 	uint64_t bytes = sl_ring_lines_bytes(e->ring.slots, r->geometry.modules, lines);
-	int err = sl_receiver_open_memory(r, bytes);
+	char what[64];
+	int err;
 
+	/* Memory that a keeper holds is there already. */
+	snprintf(what, sizeof(what), "a ring of %u slots", e->ring.slots);
+	if (!r->handover_from &&
+	    !sl_room_for(what, bytes, "make ring.slots smaller, or raise the limit"))
+		return -ENOMEM;
+	err = sl_receiver_open_memory(r, bytes);
 	if (err == -EINVAL || err == -ENOTSUP)
 		return err; /* said there */
 	if (err) {
@@ -151,6 +159,9 @@ int sl_receiver_open_link(struct sl_receiver *r)
 		.message = sl_experiment_message(e),
 		.pmtu = sl_experiment_pmtu(e),
 		.crc = sl_experiment_crc(e),
+		.bits = r->geometry.bit_depth,
+		.pixel_bytes = (uint32_t)sl_dtype_bytes(r->geometry.dtype),
+		.unread_rows = r->geometry.unread_rows,
 		.notes = r->notes.base,
 	};
 	int err, fd;
@@ -177,6 +188,7 @@ int sl_receiver_open_unit(struct sl_receiver *r)
 {
 	struct sl_experiment *e = r->experiment;
 	uint32_t at_a_time = e->unit->batches ? e->unit->batches(e->unit_state) : 1, frames;
+	char what[64];
 	int err;
 
 	/* One more is being filled. */
@@ -197,6 +209,10 @@ int sl_receiver_open_unit(struct sl_receiver *r)
 		sl_error("unit '%s' cannot be opened: %s", e->unit->name, strerror(-err));
 		return err;
 	}
+	snprintf(what, sizeof(what), "a pool of %u frames", frames);
+	if (!sl_room_for(what, sl_pool_bytes(frames, r->build.result, r->build.results),
+			 "make unit.batch smaller, or raise the limit"))
+		return -ENOMEM;
 	err = sl_pool_init(&r->pool, frames, r->geometry.modules,
 			   sl_geometry_frame_items(&r->geometry), r->build.result,
 			   r->build.results);

@@ -4,7 +4,8 @@
 
 extern const struct sl_link sl_link_nanet;
 
-static void header(const uint8_t script[SCRIPT], uint8_t *bytes)
+static void header(const struct fuzz_format *format, unsigned port, const uint8_t script[SCRIPT],
+		   uint8_t *bytes)
 {
 	struct sl_nanet_header it = {.event = 2u * script[1],
 				     .timestamp = script[2],
@@ -40,5 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.header = header,
 	};
 
-	return run_script(&format, data, size);
+	static struct fuzz *opened;
+
+	return run_script(&format, &opened, data, size);
 }

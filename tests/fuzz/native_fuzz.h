@@ -27,8 +27,12 @@ struct fuzz_format {
 	const struct sl_link *link;
 	const char *option[6][2];
 	unsigned ports, first_port, header_bytes;
+	unsigned payload; /* 0: PAYLOAD */
+	/* What the link is told of the detector (core/link_env.h). Packed pixels: bits of each. */
+	uint32_t bits, pixel_bytes, unread_rows;
 	/* A header that is right, but for what the script changes. */
-	void (*header)(const uint8_t script[SCRIPT], uint8_t *bytes);
+	void (*header)(const struct fuzz_format *format, unsigned port,
+		       const uint8_t script[SCRIPT], uint8_t *bytes);
 };
 
 struct fuzz {
@@ -69,7 +73,10 @@ static void open_link(struct fuzz *f, const struct fuzz_format *format)
 				  .service = SL_SERVICE_UC,
 				  .operation = SL_OPERATION_WRITE,
 				  .message = format->link->message,
-				  .pmtu = 4096};
+				  .pmtu = 4096,
+				  .bits = format->bits,
+				  .pixel_bytes = format->pixel_bytes,
+				  .unread_rows = format->unread_rows};
 	unsigned pid = (unsigned)getpid();
 
 	sl_log_level(SL_LOG_ERROR);
@@ -105,6 +112,24 @@ static void begin(struct fuzz *f)
 	f->closed = false;
 }
 
+static unsigned payload_of(const struct fuzz_format *format)
+{
+	return format->payload ? format->payload : PAYLOAD;
+}
+
+/* All packets came, and packed pixels have no more bits than they can. */
+static void check_whole(const struct fuzz *f, uint64_t sequence)
+{
+	const struct fuzz_format *format = f->format;
+	uint32_t spare = 8 * format->pixel_bytes - format->bits;
+	uint64_t bytes = format->bits ? PIXELS / format->pixel_bytes * format->bits / 8 : PIXELS;
+	const uint8_t *block = sl_ring_block(&f->ring, sequence, 0);
+
+	require(sl_ring_packets(&f->ring, sequence, 0) == bytes / payload_of(format));
+	for (unsigned i = 0; spare && i < PIXELS; i++)
+		require((i + 1) % format->pixel_bytes || block[i] >> (8 - spare) == 0);
+}
+
 static void look(struct fuzz *f)
 {
 	uint64_t ns;
@@ -119,7 +144,7 @@ static void look(struct fuzz *f)
 
 			memcpy(&record, sl_ring_record(&f->ring, k, 0), sizeof(record));
 			require(sl_record_valid(&record) && record.sequence == k);
-			require(sl_ring_packets(&f->ring, k, 0) == PIXELS / PAYLOAD);
+			check_whole(f, k);
 		}
 }
 
@@ -150,7 +175,7 @@ static size_t step(struct fuzz *f, const uint8_t *script, size_t size)
 {
 	unsigned port = script[0] >> 3 & 3;
 	uint8_t packet[64 + PAYLOAD + 8] = {0}, fields[SCRIPT] = {0};
-	size_t rest = size - 1, bytes;
+	size_t rest = size - 1, bytes, payload = payload_of(f->format);
 
 	port = port < f->format->ports ? port : 0;
 	switch (script[0] & 7) {
@@ -169,20 +194,23 @@ static size_t step(struct fuzz *f, const uint8_t *script, size_t size)
 	default: /* a header that is nearly right; bit 5: and of another length */
 		bytes = rest < SCRIPT ? rest : SCRIPT;
 		memcpy(fields, script + 1, bytes);
-		f->format->header(fields, packet);
-		memset(packet + f->format->header_bytes, script[0], PAYLOAD);
+		f->format->header(f->format, port, fields, packet);
+		memset(packet + f->format->header_bytes, script[0], payload);
 		transmit(f, port, packet,
-			 f->format->header_bytes + PAYLOAD - (script[0] & 32 ? fields[0] % 90 : 0));
+			 f->format->header_bytes + payload -
+				 (script[0] & 32 ? fields[0] % (payload + 10) : 0));
 		return 1 + bytes;
 	}
 }
 
-static int run_script(const struct fuzz_format *format, const uint8_t *data, size_t size)
+/* opened: NULL the first time. */
+static int run_script(const struct fuzz_format *format, struct fuzz **opened, const uint8_t *data,
+		      size_t size)
 {
-	static struct fuzz *f;
+	struct fuzz *f = *opened;
 
 	if (!f) {
-		f = aligned_alloc(64, (sizeof(*f) + 63) / 64 * 64);
+		f = *opened = aligned_alloc(64, (sizeof(*f) + 63) / 64 * 64);
 		require(f != NULL);
 		memset(f, 0, sizeof(*f));
 		open_link(f, format);

@@ -66,6 +66,9 @@ int rig_open_receiver(struct rig *rig)
 				  .crc = rig->crc,
 				  .notes = rig->notes,
 				  .handover_fd = rig->handover_fd,
+				  .bits = rig->bits,
+				  .pixel_bytes = rig->pixel_bytes,
+				  .unread_rows = rig->unread_rows,
 				  .pmtu = RIG_PMTU};
 
 	rig->receiver = rig_state(rig);
@@ -91,13 +94,22 @@ int rig_offer(struct rig *rig, void *source, uint16_t module, struct sl_offer *o
 		offer->lines = RIG_LINES;
 		offer->line_bytes = RIG_LINE;
 	}
+	if (rig->lines) {
+		offer->lines = rig->lines;
+		offer->line_bytes = RIG_PIXELS / rig->lines;
+	}
 	return rig->link->sending->offer(source, offer);
 }
 
 void rig_open_source(struct rig *rig)
 {
-	struct sl_link_env env = {
-		.service = rig->service, .fault = rig->fault, .fault_arg = rig, .hold = rig->hold};
+	struct sl_link_env env = {.service = rig->service,
+				  .fault = rig->fault,
+				  .fault_arg = rig,
+				  .hold = rig->hold,
+				  .bits = rig->bits,
+				  .pixel_bytes = rig->pixel_bytes,
+				  .unread_rows = rig->unread_rows};
 	pthread_t thread;
 	void *err = NULL;
 
@@ -193,6 +205,9 @@ void rig_fill(struct rig *rig, uint64_t sequence, uint32_t module)
 {
 	for (size_t i = 0; i < sizeof(rig->block); i++)
 		rig->block[i] = (uint8_t)(i * 7 + sequence * 13 + module * 101 + i / 251);
+	for (size_t i = 0; rig->bits && i < RIG_PIXELS; i++)
+		if (i % rig->pixel_bytes == rig->pixel_bytes - 1)
+			rig->block[i] &= (uint8_t)(0xff >> (8 * rig->pixel_bytes - rig->bits));
 	for (size_t i = 0; i < RIG_LINES; i++)
 		memcpy(rig->wide + i * RIG_SOURCE_PITCH, rig->block + i * RIG_LINE, RIG_LINE);
 }

@@ -58,6 +58,9 @@ struct rig {
 	enum sl_packet_fault (*fault)(void *arg, uint16_t module, uint64_t sequence,
 				      uint32_t packet);
 	uint32_t hold;
+	/* What both sides are told of the detector (core/link_env.h), and lines of a block, where
+	 * it is not RIG_LINES of them; 0: nothing. With bits, rig_fill() keeps pixels within. */
+	uint32_t bits, pixel_bytes, unread_rows, lines;
 };
 
 /* Hardware: packets are placed and judged by a NIC, which tells of whole blocks only. */

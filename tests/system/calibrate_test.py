@@ -147,6 +147,14 @@ def _(folder):
     check(not list(folder.glob("sluice-calibrate*")), "an experiment file is left behind")
 
 
+@case("dark images in a file are calibrated with an experiment file that has no sinks")
+def _(folder):
+    raw_darks(folder)
+    for without in ({"sinks": None}, {"sinks": []}):
+        _, got = calibrate(folder, "--file", folder / "dark.h5", **sections(), **without)
+        equal(list(got["frames"]), [DARKS, 0, 0], "dark frames")
+
+
 @case("gain by gain: forced ones are added to what an earlier file has")
 def _(folder):
     rng = np.random.default_rng(5)

@@ -217,6 +217,10 @@ def _(folder):
 def _(folder):
     mends(folder, {"/proc/meminfo": GOOD["/proc/meminfo"].replace("60000000 kB", "100000 kB")}, "a ring of 32 slots",
           "set ring.slots lower", {"detector": {"rows": 1024, "columns": 1024}})
+    mends(folder, {"/proc/self/cgroup": "0::/system.slice/x.service",
+                   "/sys/fs/cgroup/system.slice/x.service/memory.max": "104857600"},
+          "this process may use 0.10 GB (memory.max of /system.slice/x.service)",
+          "set ring.slots lower, or raise the limit (of a service: MemoryMax=)", {"detector": {"rows": 1024, "columns": 1024}})
 
 
 @case("locked memory matters to who locks some")

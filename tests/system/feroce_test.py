@@ -15,10 +15,11 @@ import h5py
 import numpy
 
 import harness
-from feroce_sender import (ACK, CLOSE, CM_PORT, HOST_PORT, NO_QP, NOBODY, OPEN, RTS, SEND, WRITE, Device, Refused,
-                           pack, unpack)
+import roce
+from feroce_sender import (ACK, CLOSE, CM_PORT, CM_SOURCE_PORT, DATA_SOURCE_PORT, HOST_PORT, MIG_REQ, NO_QP, NOBODY, OPEN,
+                           RTS, SEND, SOLICITED, WRITE, Core, Device, Refused, pack, unpack)
 from harness import (RECEIVER, SOURCE, Program, address, check, closes, equal, experiment, fewer, main,
-                     read_outcomes, read_summary, receiver, run_fails, wait_for)
+                     read_outcomes, read_summary, receiver, run_fails, skip, wait_for)
 
 OTHER = address(3)
 ROWS, COLUMNS, PMTU = 64, 48, 1024
@@ -85,9 +86,9 @@ def in_background(*work):
     return join
 
 
-def send_together(devices, frames):
+def send_together(devices, frames, kind=WRITE):
     """The modules of one experiment: the ring holds back who is too far ahead of the others."""
-    in_background(*(lambda d=d, m=m: send_frames(d, frames, m, len(devices)) for m, d in enumerate(devices)))()
+    in_background(*(lambda d=d, m=m: send_frames(d, frames, m, len(devices), kind) for m, d in enumerate(devices)))()
 
 
 def stored(folder, frames, modules=1):
@@ -198,12 +199,12 @@ def _(folder):
     rng = random.Random(3)
     stranger, device = Device(OTHER), Device(SOURCE)
     for _ in range(50):
-        stranger.cm.sendto(rng.randbytes(64), (RECEIVER, CM_PORT))
-        device.cm.sendto(rng.randbytes(rng.choice((0, 1, 63, 65, 1400))), (RECEIVER, HOST_PORT))
+        stranger.tell(rng.randbytes(64), (RECEIVER, CM_PORT))
+        device.tell(rng.randbytes(rng.choice((0, 1, 63, 65, 1400))), (RECEIVER, HOST_PORT))
         # In another's name, of a queue for management, and the start of a generator.
-        device.cm.sendto(pack(OPEN, device.local._replace(ip=OTHER), NOBODY, CM_PORT), (RECEIVER, CM_PORT))
-        device.cm.sendto(pack(OPEN, device.local._replace(qpn=1), NOBODY, CM_PORT), (RECEIVER, CM_PORT))
-        device.cm.sendto(pack(0, device.local, NOBODY, CM_PORT, info=0), (RECEIVER, CM_PORT))
+        device.tell(pack(OPEN, device.local._replace(ip=OTHER), NOBODY, CM_PORT), (RECEIVER, CM_PORT))
+        device.tell(pack(OPEN, device.local._replace(qpn=1), NOBODY, CM_PORT), (RECEIVER, CM_PORT))
+        device.tell(pack(0, device.local, NOBODY, CM_PORT, info=0), (RECEIVER, CM_PORT))
         time.sleep(0.001)
     try:
         stranger.open(RECEIVER, timeout_s=1)
@@ -213,7 +214,7 @@ def _(folder):
     device.open(RECEIVER)
     for k in range(0, 100, 10):
         send_frames(device, 10, first=k)
-        stranger.cm.sendto(rng.randbytes(64), (RECEIVER, CM_PORT))
+        stranger.tell(rng.randbytes(64), (RECEIVER, CM_PORT))
     intact(folder, started, 100)
     told = re.search(r"FEROCE: (\d+) datagrams from .*, (\d+) that are .*, (\d+) messages", started.err())
     check(told, "what strangers sent is not told")
@@ -320,6 +321,129 @@ def _(folder):
     send_frames(device, 100)
     check(device.told_to_close(), "the device is not told that the run is over")
     intact(folder, started, 100)
+
+
+@case("a core that is asked for two queue pairs loses the second request, and is asked again")
+def _(folder):
+    core = Core(SOURCE, slave=True, busy_s=0.2)  # far longer than 70 clocks: the second one is lost for sure
+    devices = [Device(SOURCE), Device(SOURCE)]
+    started = receiver(folder, file_for(folder, modules=2, frames=20, operation="send",
+                                        feroce={"open": f"{SOURCE}, {SOURCE}"}))
+    for device in devices:
+        device.be_asked()
+    check([m for m in core.lost if m.request == OPEN], "no request was lost")
+    equal([device.local.qpn for device in devices], [256, 257], "numbers of the queue pairs")
+    send_together(devices, 20, SEND)
+    intact(folder, started, 20, 2)
+
+
+@case("requests to one core come more than 70 clocks apart, so that it loses none")
+def _(folder):
+    core = Core(SOURCE, slave=True, busy_s=50e-6)
+    devices = [Device(SOURCE) for _ in range(4)]
+    started = receiver(folder, file_for(folder, modules=4, frames=10, operation="send",
+                                        feroce={"open": ", ".join([SOURCE] * 4)}))
+    for device in devices:
+        device.be_asked()
+    send_together(devices, 10, SEND)
+    intact(folder, started, 10, 4)
+    equal(len(core.lost), 0, "requests lost")
+    equal(sorted(m.remote.qpn for m in core.requests if m.request == CLOSE), [256, 257, 258, 259], "what was closed")
+
+
+@case("a core whose answer to CLOSE gets lost answers 0xf9 to the next one, and that closes it too")
+def _(folder):
+    core = Core(SOURCE, slave=True)
+    core.keep_back = 1
+    device = Device(SOURCE)
+    started = receiver(folder, file_for(folder, frames=10, feroce={"open": SOURCE}))
+    device.be_asked()
+    send_frames(device, 10)
+    intact(folder, started, 10)
+    equal([data[0] for data in core.answered], [0x33, 0x39, 0xF9], "the answers of the core")
+
+
+@case("a core that has no queue pair left refuses with the fields of its last answer: said, with what may help")
+def _(folder):
+    core = Core(SOURCE, slave=True)
+    while len(core.numbers) > 1:
+        core.numbers.popleft()
+    path = file_for(folder, modules=2, feroce={"open": f"{SOURCE}, {SOURCE}"}, control={"wait_s": 3})
+    run_fails("run", path, folder=folder, says=[f"front end at {SOURCE} cannot be served: it refuses",
+                                                "1 of 2 modules were offered within 3 s"])
+
+
+@case("two queue pairs of one core send from one port, and are two modules")
+def _(folder):
+    frames = fewer(50, 20)
+    started = receiver(folder, file_for(folder, modules=2, frames=frames))
+    devices = [Device(SOURCE, drop=lambda n: n % 20 == 3), Device(SOURCE)]
+    for device in devices:
+        device.open(RECEIVER)
+    equal([device.local.qpn for device in devices], [256, 257], "numbers of the queue pairs")
+    send_together(devices, frames)
+    intact(folder, started, frames, 2)
+
+
+@case("queue pair numbers of a core go round: a closed one is used again after all others")
+def _(folder):
+    device = Device(SOURCE, qpn=271)
+    for number in (271, 256, 257):
+        started = receiver(folder, file_for(folder, frames=10))
+        device.open(RECEIVER)
+        equal(device.local.qpn, number, "the number of the queue pair")
+        send_frames(device, 5)
+        equal(device.close(), ACK, "the answer to CLOSE")
+        intact(folder, started, 5)
+        check(f"FEROCE front end {SOURCE}, its queue pair {number}" in started.err(), "its number is not told")
+
+
+@case("a core's WRITE as published has R_Key 0: refused with a NAK")
+def _(folder):
+    started = receiver(folder, file_for(folder, feroce={"silence_s": 1}))
+    device = Device(SOURCE)
+    device.open(RECEIVER)
+    try:
+        device.put(pixels(0, 0), WRITE, device.remote.va, PMTU, rkey=0)
+        device.flush()
+        check(False, "it was acknowledged")
+    except Refused as refused:
+        check("NAK 2" in str(refused), f"refused otherwise: {refused}")
+    equal(device.close(), ACK, "the answer to CLOSE")
+    started.wait()
+    check(read_summary(folder)["link"]["turned_away"]["key"] > 0, "nothing was turned away for its key")
+
+
+@case("packets as a core makes them: ports, identifications that count, MigReq and SE")
+def _(folder):
+    try:
+        wire = roce.listener(RECEIVER)
+    except PermissionError:
+        skip("hearing packets with their IP header needs CAP_NET_RAW")
+    with wire:
+        started = receiver(folder, file_for(folder, frames=4, operation="send"))
+        device = Device(SOURCE)
+        device.open(RECEIVER)
+        send_frames(device, 4, kind=SEND, imm=7)
+        intact(folder, started, 4)
+        wire.settimeout(0)
+        heard = []
+        try:
+            while True:
+                heard.append(wire.recv(4096))
+        except BlockingIOError:
+            pass
+    numbers, last = [], []
+    for packet in (packet for packet in heard if packet[12:16] == bytes(map(int, SOURCE.split(".")))):
+        port, to = struct.unpack("!HH", packet[20:24])
+        numbers.append(struct.unpack("!H", packet[4:6])[0])
+        equal((packet[6:9], packet[26:28]), (b"\x40\0\x40", b"\0\0"), "don't fragment, TTL and UDP checksum")
+        equal(port, DATA_SOURCE_PORT if to == 4791 else CM_SOURCE_PORT, f"the source port of a packet to {to}")
+        if to == 4791:
+            equal(packet[29] & (MIG_REQ | SOLICITED), MIG_REQ | (SOLICITED if packet[28] == 3 else 0), "MigReq and SE")
+            last.append(packet[28] == 3)
+    equal(numbers, list(range(len(numbers))), "identifications")
+    check(sum(last) >= 4, "no block ends")
 
 
 @case("a core that is asked late, and answers the second time")

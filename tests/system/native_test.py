@@ -52,6 +52,9 @@ emulated("half-modules of an eiger, 8 bit", link={"detector": "eiger"}, bits=8, 
 emulated("16 bit", link={"detector": "eiger"})
 emulated("32 bit, packets shorter than lines", link={"detector": "eiger", "payload": 256}, bits=32, columns=256)
 emulated("modules of an eiger with four ports", link={"detector": "eiger", "ports": 4})
+emulated("4 bit, two pixels to a byte", link={"detector": "eiger", "ports": 4, "payload": 256}, frames=60, bits=4)
+emulated("12 bit, packets that end between the bytes of a pixel", frames=60,
+         link={"detector": "eiger", "ports": 4, "payload": 256, "column_modules": 1, "first_module": 3}, bits=12)
 emulated("a RICH: 20 events of 48 bytes to a packet, 100 to a block", link={"kind": "nanet"}, numbers=3, rows=100,
          columns=48, bits=8)
 emulated("the same with 30 events to a packet, from an event on that is near the wrap of 24 bits",
@@ -90,16 +93,18 @@ hurt("all of that, over two interfaces", {"drop": 0.01, "duplicate": 0.02, "reor
                                           "burst": 0.002, "skip": 0.02}, [DAMAGED, LOST, None], link={"ports": 2})
 hurt("all of that, over the ports of an eiger", {"drop": 0.02, "duplicate": 0.02, "reorder": 0.02},
      [DAMAGED, None], link={"detector": "eiger"})
+hurt("all of that, to an eiger's 12 bit", {"drop": 0.02, "duplicate": 0.02, "reorder": 0.02, "reorder_packets": 7},
+     [DAMAGED, None], link={"detector": "eiger", "payload": 512}, packets=12, bits=12)
 hurt("all of that, to the events of a RICH", {"drop": 0.02, "duplicate": 0.02, "reorder": 0.02, "skip": 0.02},
      [DAMAGED, LOST, None], link={"kind": "nanet"}, packets=5, rows=100, columns=48, bits=8)
 
 
 # ---- a detector of our own ----
 
-def header(frame, packet, module=0, detector=JUNGFRAU, version=2, cell=0):
+def header(frame, packet, module=0, detector=JUNGFRAU, version=2, cell=0, row=None, column=0):
     """sls_detector_header 2.0, as docs/src/udpheader.rst of slsDetectorPackage has it."""
-    return struct.pack("<QIIQQHHHHIHBB", frame, 0, packet, 0, frame * 12345 % (1 << 64), module, module,
-                       0, 0, cell << 8, 0, detector, version)
+    return struct.pack("<QIIQQHHHHIHBB", frame, 0, packet, 0, frame * 12345 % (1 << 64), module, module if row is None else row,
+                       column, 0, cell << 8, 0, detector, version)
 
 
 def pixels(module, frame, bytes_=BLOCK):
@@ -224,7 +229,7 @@ def _(folder):
         both = [p for m in range(2) for p in packets_of(m, frame)]
         if frame == 10:
             both[4:4] = [(SLS_PORT, header(9000, 3) + bytes(PAYLOAD)), (SLS_PORT, header(1 << 60, 0) + bytes(PAYLOAD)),
-                         (SLS_PORT + 1, header(0, 0) + bytes(PAYLOAD)), (SLS_PORT, header(21, 0) + bytes(PAYLOAD))]
+                         (SLS_PORT + 1, header(0, 0, 1) + bytes(PAYLOAD)), (SLS_PORT, header(21, 0) + bytes(PAYLOAD))]
         detector.send(both)
         if frame == 15:
             wait_for("frames", lambda: images(folder) >= 10)
@@ -256,6 +261,134 @@ def _(folder):
     away = read_summary(folder)["link"]["turned_away"]
     equal((away["malformed"], away["peer"]), (len(wrong), 30), "packets that are wrong, and a stranger's")
     stored(folder, list(range(1, 31)))
+
+
+# ---- where packets say that they come from, and how pixels lie in them ----
+
+def eiger_packets(frame, image, payload, pack, swapped=(), lower_first=False):
+    """A module of an Eiger as its two half-modules send it: each port its side of the lines, both halves the line in the middle of the
+    module first. swapped: two ports whose cables are exchanged."""
+    rows, columns = len(image), len(image[0])
+    packets = []
+    for port in range(4):
+        half, side = divmod(port, 2)
+        lines = image[:rows // 2][::-1] if (half == 0) != lower_first else image[rows // 2:]
+        data = pack([pixel for line in lines for pixel in line[side * columns // 2:(side + 1) * columns // 2]])
+        to = swapped[1 - swapped.index(port)] if port in swapped else port
+        packets += [(SLS_PORT + to, header(frame, n, port, EIGER, row=half, column=side) + data[at:at + payload])
+                    for n, at in enumerate(range(0, len(data), payload))]
+    return packets
+
+
+def pack4(values):
+    return bytes(low | high << 4 for low, high in zip(values[::2], values[1::2]))
+
+
+def pack12(values):
+    return b"".join((low | high << 12).to_bytes(3, "little") for low, high in zip(values[::2], values[1::2]))
+
+
+def eiger_run(name, bits, pack, payload, swapped=(), halves="upper_first"):
+    rows, columns, frames = 32, 64, 12
+
+    def send(folder):
+        path = experiment(folder, link={"kind": "sls", "detector": "eiger", "ports": 4, "payload": payload, "halves": halves},
+                          detector={"modules": 1, "rows": rows, "columns": columns, "bits": bits, "frames": frames}, emulate="none",
+                          ring={"slots": 64}, control={"silence_s": 1, "wait_s": 1},
+                          sinks=[{"nexus": {"path": str(folder / "run.nxs"), "dataset": "raw"}}])
+        started, detector, order = receiver(folder, path), Detector(), random.Random(3)
+        images = [[[order.randrange(1 << bits) for _ in range(columns)] for _ in range(rows)] for _ in range(frames)]
+        for frame, image in enumerate(images, 1):
+            packets = eiger_packets(frame, image, payload, pack, swapped, halves == "lower_first")
+            order.shuffle(packets)
+            detector.send(packets)
+        return started, images
+
+    @case(name)
+    def _(folder):
+        started, images = send(folder)
+        if swapped:
+            started.ends(2)
+            away = read_summary(folder)["link"]["turned_away"]
+            equal(away["queue"], frames * 2 * rows // 2 * columns // 2 * bits // 8 // payload, "packets of other ports")
+            told = [line for line in started.err().splitlines() if "receives packets of" in line]
+            equal(len(told), 2, "ports that are told of")
+            check(any("port 50002 (module 0, upper half, right) receives packets of row 1, column 1, and expects row 0, column 1; "
+                      "port 50004 expects those: are cables swapped?" in line for line in told), f"not told: {told}")
+            return
+        started.ends(0)
+        closes(read_summary(folder), frames)
+        with h5py.File(folder / "run.nxs", "r") as file:
+            equal(file["entry/data/data"][:].reshape(frames, rows, columns).tolist(), images, "pixels")
+
+
+eiger_run("an eiger's module written here, 8 bit: the upper half is turned over", 8, bytes, 64)
+eiger_run("the same with the lower half on the first ports", 8, bytes, 64, halves="lower_first")
+eiger_run("4 bit, the lower half of a byte first", 4, pack4, 64)
+eiger_run("12 bit, three bytes to two pixels", 12, pack12, 64)
+eiger_run("an eiger whose right cables are swapped: nothing of them is stored, and the run says which", 8, bytes, 64, (1, 3))
+
+
+def readnrows(name, rows, ports):
+    """Packets of the middle rows keep their numbers (start_timer() of slsDetectorPackage's jungfrauDetectorServer)."""
+    frames, payload = 3, 8192
+
+    @case(name)
+    def _(folder):
+        path = experiment(folder, link={"kind": "sls", "ports": ports}, emulate="none", ring={"slots": 16},
+                          detector={"kind": "jungfrau", "modules": 1, "rows": None, "columns": None, "read_rows": rows, "frames": frames}, control={"silence_s": 1}, stages=[],
+                          sinks=[{"nexus": {"path": str(folder / "run.nxs"), "dataset": "raw", "image": "assembled"}}])
+        started, detector = receiver(folder, path), Detector()
+        for frame in range(1, frames + 1):
+            block = pixels(0, frame, rows * 2048)
+            packets = []
+            for n in range(64 - rows // 8, 64 + rows // 8):
+                port, number = divmod(n, 64) if ports == 2 else (0, n)
+                at = (n - 64 + rows // 8) * payload
+                packets.append((SLS_PORT + port, header(frame, number, row=port) + block[at:at + payload]))
+            detector.send(packets)
+        started.ends(0)
+        closes(read_summary(folder), frames)
+        with h5py.File(folder / "run.nxs", "r") as file:
+            images = file["entry/data/data"][:]
+            equal(images.shape, (frames, 514, 1030), "shape of the image")
+            first = 256 - rows // 2  # of the rows that are read out
+            for frame, image in enumerate(images, 1):
+                sent = [pixels(0, frame, rows * 2048)[r * 2048:][:512] for r in range(rows)]  # 256 columns of an ASIC, one wide
+                equal(image[first, :255].tobytes(), sent[0][:510], "the first row")
+                equal(image[first + rows + 1, :255].tobytes(), sent[-1][:510], "the last row")
+                check((image[:first] == 65535).all() and (image[first + rows + 2:] == 65535).all(), "rows that were not read out")
+
+
+readnrows("a jungfrau that reads out 16 rows in the middle", 16, 1)
+readnrows("the same over two interfaces", 16, 2)
+
+
+@case("a detector that does not know its positions: told what to set, and taken with positions: ignore")
+def _(folder):
+    for positions in ("check", "ignore"):
+        started = listening(folder, 5, link={"positions": positions}, control={"wait_s": 1})
+        detector = Detector()
+        for frame in range(1, 6):
+            for m in range(2):
+                block = pixels(m, frame)
+                detector.send([(SLS_PORT + m, header(frame, p, row=0, cell=frame % 16) + block[p * PAYLOAD:][:PAYLOAD])
+                               for p in range(BLOCK // PAYLOAD)])
+        started.ends(0 if positions == "ignore" else 2)
+        queue = read_summary(folder)["link"]["turned_away"]["queue"]
+        equal(queue, 0 if positions == "ignore" else 5 * BLOCK // PAYLOAD, "packets of another place")
+        check(positions == "ignore" or "port 50002 (module 1) receives packets of row 0" in started.err(), "it is not told")
+    stored(folder, list(range(1, 6)))
+
+
+@case("a jungfrau's partial readout, emulated, corrected and compared pixel by pixel")
+def _(folder):
+    path = experiment(folder, link={"kind": "sls", "ports": 2}, emulate="local", ring={"slots": 256},
+                      detector={"kind": "jungfrau", "rows": None, "columns": None, "read_rows": 64, "frames": 20, "dark_frames": 4, "pool": 3, "frame_rate_Hz": 100},
+                      stages=[{"correct": {"output": "photons_i16"}}],
+                      sinks=[{"nexus": {"path": str(folder / "run.nxs")}}, "verify"])
+    program = run("run", path, "--summary", folder / "summary.json", folder=folder)
+    intact(program, read_summary(folder), 24)
 
 
 @case("a detector that falls silent: counted as far as it came, and the run says so")
@@ -348,6 +481,9 @@ refused("corrupt is refused: there is no checksum that could be wrong", "corrupt
 refused("a wrong key is refused: there are none", "wrong_key: link 'sls' has no keys", frontend={"wrong_key": 0.1})
 refused("sources that cannot wait are not paused", "cannot be paused", ring={"overrun": "pause"})
 refused("modules that the ports do not divide are refused", "is not a whole number of packets", link={"payload": 1000})
+refused("4 bit with an odd number of pixels to a port is refused", "no whole number of pairs",
+        link={"detector": "eiger", "payload": 64}, detector={"bits": 4, "columns": 66})
+refused("turning over what has no halves is refused", "link.halves", link={"halves": "as_sent"})
 refused("an emulator that nothing paces is refused", "set detector.frame_rate_Hz", command="emulate",
         detector={"frame_rate_Hz": 0})
 refused("an emulator that sends from one family of addresses to the other is refused", "must all be IPv4 or all IPv6",
@@ -360,6 +496,19 @@ def _(folder):
     path.write_text("detector: {kind: eiger, modules: 1, frames: 10, frame_rate_Hz: 10}\nlink: {kind: sls, ports: 2}\n"
                     "ring: {overrun: drop_newest}\nsinks: ['null']\n")
     run_fails("run", path, folder=folder, says=["set link.detector"])
+
+
+def wrong_rows(rows, says):
+    @case(f"a partial readout of {rows} rows is refused")
+    def _(folder):
+        path = folder / "rows.yaml"
+        path.write_text(f"detector: {{kind: jungfrau, modules: 1, frames: 10, frame_rate_Hz: 10, read_rows: {rows}}}\n"
+                        "link: {kind: sls}\nring: {overrun: drop_newest}\nsinks: ['null']\n")
+        run_fails("run", path, folder=folder, says=["read_rows", says])
+
+
+wrong_rows(12, "no multiple of 8")
+wrong_rows(520, "8..512")
 
 
 @case("an emulator of our own that fails is not waited for as long as a detector")

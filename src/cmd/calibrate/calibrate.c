@@ -180,8 +180,8 @@ static enum sl_result run_file(struct calibrate *c)
 				    .frames = c->options->frames};
 	struct sl_experiment *e;
 	enum sl_result result = SL_RESULT_ERROR;
-	int err = sl_experiment_open(c->args.plain[0], c->options->transfer, c->args.set,
-				     c->args.sets, &e);
+	int err = sl_experiment_open_no_sinks(c->args.plain[0], c->options->transfer, c->args.set,
+					      c->args.sets, &e);
 
 	if (err)
 		return SL_RESULT_ERROR;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/host/room.h"
 #include "base/sysfile.h"
 #include "cmd/doctor/doctor.h"
 
@@ -20,6 +21,19 @@ static uint64_t meminfo(const struct sl_doctor *d, const char *key)
 	return strtoull(text, NULL, 10); /* kB, or a number of pages */
 }
 
+/* A program that takes more than its cgroup allows is killed; a service has a cgroup of its own. */
+static void check_limits(struct sl_doctor *d)
+{
+	struct sl_room room;
+
+	sl_room_read(d->root, d->ring_bytes, &room);
+	if (d->ring_bytes <= room.bytes)
+		return;
+	sl_doctor_say(d, false, "this process may use %.2f GB (%s), the ring takes %.2f GB",
+		      (double)room.bytes * 1e-9, room.limit, (double)d->ring_bytes * 1e-9);
+	sl_doctor_fix(d, "set ring.slots lower, or raise the limit (of a service: MemoryMax=)");
+}
+
 static void check_ring(struct sl_doctor *d)
 {
 	uint64_t have = meminfo(d, "MemAvailable") * 1024 +
@@ -31,6 +45,8 @@ static void check_ring(struct sl_doctor *d)
 		      d->experiment->ring.slots, (double)d->ring_bytes * 1e-9, (double)have * 1e-9);
 	if (d->ring_bytes >= have)
 		sl_doctor_fix(d, "set ring.slots lower");
+	else
+		check_limits(d);
 }
 
 /* The choice that a file of /sys shows in brackets. */

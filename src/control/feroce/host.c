@@ -12,6 +12,8 @@ enum {
 	TOLD_MAX = 8,
 };
 
+static const char REFUSES[] = "it refuses; has it queue pairs left from before?";
+
 struct name {
 	char text[16];
 };
@@ -313,8 +315,7 @@ static void hear_of_open(struct sl_feroce_host *host, struct sl_feroce_seat *sea
 		return;
 	}
 	if (m->ack != SL_FEROCE_ACK || m->local.qpn < 2) {
-		sl_feroce_host_turn_away(host, seat->ip,
-					 "it refuses; has it queue pairs left from before?");
+		sl_feroce_host_turn_away(host, seat->ip, REFUSES);
 		return;
 	}
 	if (host->ops->set_queue(host->arg, seat->plan.transfer, m->local.qpn)) {
@@ -327,14 +328,27 @@ static void hear_of_open(struct sl_feroce_host *host, struct sl_feroce_seat *sea
 	connected(seat);
 }
 
+static bool waits_for_answer(const struct sl_feroce_host *host, uint32_t ip)
+{
+	for (uint32_t i = 0; i < host->options.modules; i++)
+		if (host->seat[i].phase == SL_FEROCE_SEAT_ASKED && host->seat[i].ip == ip)
+			return true;
+	return false;
+}
+
 static void hear_answer(struct sl_feroce_host *host, uint32_t ip, const struct sl_feroce_message *m)
 {
 	struct sl_feroce_seat *seat = seat_of_queue(host, ip, m->remote.qpn);
 
-	if (seat && seat->asked && m->request == SL_FEROCE_OPEN)
+	/* A core without a free queue pair refuses an OPEN with NO_QP, and repeats all other fields
+	 * of its answer before. It gives NO_QP to OPEN only, so the request is known. */
+	if (m->ack == SL_FEROCE_NO_QP && waits_for_answer(host, ip))
+		sl_feroce_host_turn_away(host, ip, REFUSES);
+	else if (seat && seat->asked && m->request == SL_FEROCE_OPEN)
 		hear_of_open(host, seat, m);
 	else if (seat && seat->queue.qpn == m->local.qpn && m->request == SL_FEROCE_CLOSE)
-		seat->closed = true;
+		seat->closed =
+			true; /* also by an error: a core gives it to a CLOSE that comes again */
 	else
 		host->misplaced++;
 }

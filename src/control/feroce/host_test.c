@@ -757,6 +757,29 @@ static void a_close_of_ours_is_not_repeated_for_ever(void **state)
 	assert_int_equal(w->sent_n - w->heard_n, 4);
 }
 
+/* A core that closed a queue pair answers a CLOSE that comes again with an error: its first byte is
+ * 0xf9. */
+static void an_error_in_answer_to_a_close_is_the_end_of_it(void **state)
+{
+	struct world *w = one_runs();
+	struct sl_feroce_message m = request(SL_FEROCE_CLOSE, DEVICE, QPN);
+	uint8_t bytes[SL_FEROCE_BYTES];
+
+	arrive(w, 0, FRAMES, PACKETS);
+	pass(w, 10);
+	sl_feroce_host_bye(&w->host);
+	pass(w, 300);
+	assert_int_equal(w->sent_n - w->heard_n, 2);
+	m.answer = true;
+	m.ack = SL_FEROCE_ACK_ERROR;
+	m.remote.qpn = FIRST_QUEUE;
+	sl_feroce_encode(&m, bytes);
+	assert_int_equal(bytes[0], 0xf9);
+	sl_feroce_host_hear(&w->host, DEVICE, bytes, sizeof(bytes));
+	assert_false(sl_feroce_host_leaving(&w->host));
+	assert_int_equal(w->host.misplaced, 0);
+}
+
 /* ---- front ends that wait to be asked ---- */
 
 static struct world *asking(void)
@@ -862,6 +885,26 @@ static void a_device_that_refuses_is_asked_again(void **state)
 	assert_int_equal(sl_feroce_host_planned(&w->host), 0);
 }
 
+/* Its answer to the second OPEN says NO_QP and otherwise repeats its answer to the first one. */
+static void a_refusal_that_repeats_the_answer_before_is_understood(void **state)
+{
+	struct sl_feroce_options options = plain;
+	struct world *w;
+	const char *said;
+
+	options.devices = 2;
+	options.device[0] = options.device[1] = DEVICE;
+	w = world_with(&options);
+	capture_begin();
+	pass(w, 10);
+	answer_open(w, QPN, SL_FEROCE_ACK);
+	answer_open(w, QPN, SL_FEROCE_NO_QP);
+	said = capture_end();
+	assert_non_null(strstr(said, "10.0.0.5 cannot be served: it refuses"));
+	assert_int_equal(sl_feroce_host_planned(&w->host), 1);
+	assert_int_equal(w->host.seat[0].queue.qpn, QPN);
+}
+
 static void a_device_that_was_asked_and_leaves_is_asked_again(void **state)
 {
 	struct world *w = asking();
@@ -912,10 +955,12 @@ int main(void)
 		CASE(one_ends_the_other_goes_on),
 		CASE(a_close_of_ours_is_repeated_until_answered),
 		CASE(a_close_of_ours_is_not_repeated_for_ever),
+		CASE(an_error_in_answer_to_a_close_is_the_end_of_it),
 		CASE(a_device_is_asked_and_its_queue_is_learnt),
 		CASE(a_device_is_asked_again_and_what_it_opened_twice_is_closed),
 		CASE(a_device_may_be_asked_for_two_queues),
 		CASE(a_device_that_refuses_is_asked_again),
+		CASE(a_refusal_that_repeats_the_answer_before_is_understood),
 		CASE(a_device_that_was_asked_and_leaves_is_asked_again),
 	};
 

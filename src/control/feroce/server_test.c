@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -269,6 +270,42 @@ static void devices_to_be_asked_are_asked_and_heard(void **state)
 	close(fd);
 }
 
+/* When the next datagram arrived, by the kernel's clock. */
+static uint64_t arrival_ns(struct sl_feroce_server *server, int fd)
+{
+	uint8_t bytes[SL_FEROCE_BYTES];
+	_Alignas(struct cmsghdr) char control[64];
+	struct iovec part = {bytes, sizeof(bytes)};
+	struct msghdr m = {.msg_iov = &part,
+			   .msg_iovlen = 1,
+			   .msg_control = control,
+			   .msg_controllen = sizeof(control)};
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	struct timespec at;
+
+	for (int ms = 0; ms < PATIENCE_MS && !poll(&poll_fd, 1, 1); ms++)
+		sl_feroce_server_poll(server, sl_clock_ns());
+	assert_int_equal(recvmsg(fd, &m, MSG_DONTWAIT), SL_FEROCE_BYTES);
+	assert_non_null(CMSG_FIRSTHDR(&m));
+	memcpy(&at, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(at));
+	return (uint64_t)at.tv_sec * 1000000000 + (uint64_t)at.tv_nsec;
+}
+
+static void requests_to_one_core_are_kept_apart(void **state)
+{
+	struct sl_feroce_server *server = open_with(PORT, "", "127.93.18.2, 127.93.18.2");
+	uint64_t first, second;
+	uint16_t port;
+	int fd = device(SL_FEROCE_PORT, &port), on = 1;
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)), 0);
+	first = arrival_ns(server, fd);
+	second = arrival_ns(server, fd);
+	assert_true(second - first > 50000); /* a core needs 230 ns */
+	close(fd);
+	sl_feroce_server_close(server);
+}
+
 static void wrong_options_are_told(void **state)
 {
 	static const struct {
@@ -333,6 +370,7 @@ int main(void)
 		CASE(only_listed_addresses_are_heard),
 		CASE(garbage_is_counted_and_told_at_the_end),
 		CASE(devices_to_be_asked_are_asked_and_heard),
+		CASE(requests_to_one_core_are_kept_apart),
 		CASE(wrong_options_are_told),
 		CASE(a_port_in_use_is_told),
 	};

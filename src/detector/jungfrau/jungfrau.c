@@ -5,7 +5,9 @@
  * G2, whose ADU fall with charge, when it has too much of it; beyond G2 it reads 0xc000. Pedestals,
  * gains and noise are spread as on real modules at 12.4 keV; a few pixels are stuck, dead or hot.
  * Pixels at the edges of ASICs are wide and collect two or four times as much. With several storage
- * cells frames are in each in turn, and each has pedestals of its own.
+ * cells frames are in each in turn, and each has pedestals of its own. Partial readout (read_rows,
+ * readnrows of slsDetectorPackage) has the rows in the middle of each module, half of them in
+ * either row of ASICs; they stay where they lie in the image.
  *
  * Hits and blanks: with the defaults a blank has about 0.4 background photons per pixel, one at
  * most near the beam, and few pixels of ten or more: wide ones, some per frame even with 64
@@ -30,6 +32,8 @@ static const struct sl_option options[] = {
 	       "stuck, dead or hot pixels of each module, a quarter each, two for stuck ones"),
 	SL_U32(struct sl_jungfrau, storage_cells, 1, 1, 16, "cells",
 	       "used in turn, frame by frame, each with pedestals of its own"),
+	SL_U32(struct sl_jungfrau, read_rows, 512, SL_JF_ROWS_STEP, SL_JF_ROWS, "rows",
+	       "of each module that are read out, the middle ones; a multiple of 8 (readnrows)"),
 	SL_OPTION_END};
 
 static void describe(const struct sl_jungfrau *j, struct sl_geometry *geometry)
@@ -37,11 +41,12 @@ static void describe(const struct sl_jungfrau *j, struct sl_geometry *geometry)
 	*geometry = (struct sl_geometry){
 		.detector = "jungfrau",
 		.modules = j->modules,
-		.rows = SL_JF_ROWS,
+		.rows = j->read_rows,
 		.columns = SL_JF_COLUMNS,
 		.dtype = SL_U16,
 		.bit_depth = 16,
-		.module_bytes = SL_JF_PIXELS * sizeof(uint16_t),
+		.unread_rows = (SL_JF_ROWS - j->read_rows) / 2,
+		.module_bytes = j->pixels * sizeof(uint16_t),
 		.pixel_size_m = 75e-6,
 		.sensor_thickness_m = 320e-6,
 		.sensor_material = "Si",
@@ -70,7 +75,13 @@ static int open_jungfrau(void *state, const struct sl_detector_options *run,
 	struct sl_jungfrau *j = state;
 	int err;
 
+	if (j->read_rows % SL_JF_ROWS_STEP) {
+		sl_error("detector.read_rows: %u is no multiple of %d", j->read_rows,
+			 SL_JF_ROWS_STEP);
+		return -EINVAL;
+	}
 	j->modules = run->modules;
+	j->pixels = j->read_rows * SL_JF_COLUMNS;
 	j->seed = run->seed;
 	j->period_ns = sl_detector_period_ns(run);
 	describe(j, geometry);

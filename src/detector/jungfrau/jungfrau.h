@@ -7,7 +7,8 @@
 #include "detector/frame_cache.h"
 #include "detector/scene/scene.h"
 
-enum { SL_JF_ROWS = 512, SL_JF_COLUMNS = 1024, SL_JF_PIXELS = SL_JF_ROWS * SL_JF_COLUMNS };
+enum { SL_JF_ROWS = 512, SL_JF_COLUMNS = 1024 };
+enum { SL_JF_ROWS_STEP = 8 }; /* that can be read out: 4 to a packet, in both halves */
 enum { SL_JF_GAINS = 3 };
 
 /* What is wrong with a pixel. */
@@ -27,18 +28,18 @@ struct sl_jf_bad {
 struct sl_jungfrau {
 	struct sl_scene_options options; /* first: see scene.h */
 	double noise_ADU;
-	uint32_t bad_pixels, storage_cells;
+	uint32_t bad_pixels, storage_cells, read_rows;
 
-	uint32_t modules;
+	uint32_t modules, pixels; /* pixels: of a module, that are read out */
 	uint64_t seed, period_ns;
 	struct sl_scene scene;
 	struct sl_frame_cache cache;
 	float *normal;			   /* [SL_NORMAL_ENTRIES] */
-	float *pedestal[SL_JF_GAINS];	   /* [storage_cells][modules][SL_JF_PIXELS] */
-	float *gain[SL_JF_GAINS];	   /* [modules][SL_JF_PIXELS] */
+	float *pedestal[SL_JF_GAINS];	   /* [storage_cells][modules][pixels] */
+	float *gain[SL_JF_GAINS];	   /* [modules][pixels] */
 	struct sl_jf_bad *bad;		   /* [modules][bad_pixels] */
-	uint8_t *mask;			   /* [modules][SL_JF_PIXELS]: the same */
-	float *spot_mean;		   /* [SL_JF_PIXELS], 0 between uses */
+	uint8_t *mask;			   /* [modules][pixels]: the same */
+	float *spot_mean;		   /* [pixels], 0 between uses */
 	uint32_t *spot_pixel, spot_pixels; /* those that are not 0 */
 };
 

@@ -1,4 +1,5 @@
 /* jungfrau_test.c - the synthetic detector looks like a real one, and hits stand out. */
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -542,6 +543,88 @@ static void test_photon_energy_scales_the_signal(void **arg)
 	subject_close(&s);
 }
 
+/* The middle rows alone lie where they lie in the whole module, and are as wide. */
+static void test_partial_readout_keeps_its_place_in_the_image(void **arg)
+{
+	static const uint32_t modules[] = {1, 8, 32}, rows[] = {8, 128, 504};
+	static const char *const text[] = {"8", "128", "504"};
+
+	for (unsigned i = 0; i < 3; i++) {
+		const char *const settings[] = {"read_rows", text[i], "pool", "1", NULL};
+		const char *const whole_pool[] = {"pool", "1", NULL};
+		struct subject part = subject_open(1, modules[i], settings);
+		struct subject whole = subject_open(1, modules[i], whole_pool);
+		const struct sl_geometry *g = &part.geometry;
+		uint32_t unread = (512 - rows[i]) / 2;
+		char why[200] = "";
+
+		assert_int_equal(g->rows, rows[i]);
+		assert_int_equal(g->unread_rows, unread);
+		assert_int_equal(g->module_bytes, rows[i] * 2048);
+		assert_int_equal(g->layout.rows, whole.geometry.layout.rows);
+		assert_int_equal(sl_layout_check(g, why, sizeof(why)), 0);
+		for (uint32_t r = 0; r < rows[i]; r++) {
+			uint32_t pixel = r * 1024 + 255, at = (r + unread) * 1024 + 255;
+			uint32_t module = modules[i] - 1;
+			double y[2], x[2];
+
+			sl_layout_centre(g, module, pixel, &y[0], &x[0]);
+			sl_layout_centre(&whole.geometry, module, at, &y[1], &x[1]);
+			assert_true(y[0] == y[1] && x[0] == x[1]);
+			assert_int_equal(sl_layout_share(g, pixel),
+					 sl_layout_share(&whole.geometry, at));
+		}
+		subject_close(&part);
+		subject_close(&whole);
+	}
+}
+
+static void test_partial_readout_has_frames_and_calibration(void **arg)
+{
+	const char *const settings[] = {"read_rows",	 "16", "bad_pixels",   "8", "pool", "2",
+					"storage_cells", "2",  "hit_fraction", "1", NULL};
+	struct subject s = subject_open(1, 2, settings);
+	const uint32_t pixels = 16 * 1024;
+
+	for (uint32_t module = 0; module < 2; module++)
+		for (uint64_t frame = 0; frame < 2; frame++) {
+			const uint16_t *raw = subject_render(&s, frame, module, SL_RECORD_DARK);
+			const float *pedestal = s.calibration.pedestal[0] +
+						(frame * 2 + module) * pixels;
+			int near = 0, masked = 0;
+
+			for (uint32_t i = 0; i < pixels; i++) {
+				near += fabsf(raw[i] - pedestal[i]) < 150;
+				masked += s.calibration.mask[module * pixels + i];
+			}
+			assert_true(near >= (int)pixels - 8);
+			assert_int_equal(masked, 8);
+			assert_non_null(subject_render(&s, frame, module, 0));
+		}
+	subject_close(&s);
+}
+
+static void test_rows_that_cannot_be_read_out_are_refused(void **arg)
+{
+	struct sl_detector_options run = {.modules = 1, .frames = 1, .seed = 1};
+	const struct sl_option *rows = sl_option_find(ops->options, "read_rows");
+	static const char *const beyond[] = {"0", "4", "513", "520"};
+	static const char *const odd[] = {"12", "500", "511"};
+	void *state = calloc(1, ops->state_bytes);
+	struct sl_geometry geometry;
+	char why[128];
+
+	sl_options_defaults(ops->options, state);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_not_equal(sl_option_set(rows, state, beyond[i], why, sizeof(why)), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(sl_option_set(rows, state, odd[i], why, sizeof(why)), 0);
+		assert_int_equal(ops->open(state, &run, &geometry), -EINVAL);
+		ops->close(state);
+	}
+	free(state);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -563,6 +646,9 @@ int main(void)
 		cmocka_unit_test(test_storage_cells_have_pedestals_of_their_own),
 		cmocka_unit_test(test_truth_points_at_bright_pixels),
 		cmocka_unit_test(test_photon_energy_scales_the_signal),
+		cmocka_unit_test(test_partial_readout_keeps_its_place_in_the_image),
+		cmocka_unit_test(test_partial_readout_has_frames_and_calibration),
+		cmocka_unit_test(test_rows_that_cannot_be_read_out_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("jungfrau", tests, NULL, NULL);

@@ -24,7 +24,7 @@ struct exposure {
 	struct sl_jungfrau *j;
 	uint32_t entry, module;
 	size_t base; /* of its pixels in [module][pixel] */
-	const float *pedestal[SL_JF_GAINS], *gain[SL_JF_GAINS]; /* [SL_JF_PIXELS] */
+	const float *pedestal[SL_JF_GAINS], *gain[SL_JF_GAINS]; /* [pixels] */
 	uint64_t key;
 };
 
@@ -33,10 +33,10 @@ static struct exposure expose(struct sl_jungfrau *j, uint32_t entry, uint32_t mo
 	struct exposure e = {.j = j, .entry = entry, .module = module};
 	size_t cell = entry % j->storage_cells;
 
-	e.base = (size_t)module * SL_JF_PIXELS;
+	e.base = (size_t)module * j->pixels;
 	e.key = sl_key(sl_key(sl_key(j->seed, dark ? KEY_DARK : KEY_BRIGHT), entry), module);
 	for (int g = 0; g < SL_JF_GAINS; g++) {
-		e.pedestal[g] = j->pedestal[g] + cell * j->modules * SL_JF_PIXELS + e.base;
+		e.pedestal[g] = j->pedestal[g] + cell * j->modules * j->pixels + e.base;
 		e.gain[g] = j->gain[g] + e.base;
 	}
 	return e;
@@ -89,7 +89,7 @@ static void render_dark(const struct exposure *e, uint16_t *out)
 	const float *pedestal = e->pedestal[0], *normal = e->j->normal;
 	const float noise = (float)e->j->noise_ADU;
 
-	for (uint32_t i = 0; i < SL_JF_PIXELS; i++) {
+	for (uint32_t i = 0; i < e->j->pixels; i++) {
 		float adu = pedestal[i] + noise * normal[sl_draw(e->key, i) & 0xffff] + 0.5f;
 
 		/* Noise alone never switches the gain; the ADC still ends somewhere. */
@@ -130,7 +130,7 @@ static void render_bright(const struct exposure *e, uint16_t *out)
 	const float *pedestal = e->pedestal[0], *gain = e->gain[0];
 	const float energy = (float)j->options.photon_energy_keV, noise = (float)j->noise_ADU;
 
-	for (uint32_t i = 0; i < SL_JF_PIXELS; i++) {
+	for (uint32_t i = 0; i < j->pixels; i++) {
 		uint64_t bits = sl_draw(e->key, i);
 		float photons = (float)sl_scene_draw(&j->scene, e->base + i, bits);
 		float x = j->normal[bits & 0xffff];

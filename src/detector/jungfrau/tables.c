@@ -22,7 +22,7 @@ static const struct {
 static void fill_plane(const struct sl_jungfrau *j, uint64_t key, float median, float below,
 		       float above, float *plane)
 {
-	for (uint64_t i = 0; i < (uint64_t)j->modules * SL_JF_PIXELS; i++) {
+	for (uint64_t i = 0; i < (uint64_t)j->modules * j->pixels; i++) {
 		float x = j->normal[sl_draw(key, i) >> 48];
 
 		plane[i] = median + x * (x < 0 ? below : above);
@@ -32,7 +32,7 @@ static void fill_plane(const struct sl_jungfrau *j, uint64_t key, float median, 
 /* The other storage cells are like the first, with an offset of their own. */
 static void fill_cells(const struct sl_jungfrau *j, int g)
 {
-	uint64_t pixels = (uint64_t)j->modules * SL_JF_PIXELS;
+	uint64_t pixels = (uint64_t)j->modules * j->pixels;
 	const float *first = j->pedestal[g];
 
 	for (uint32_t cell = 1; cell < j->storage_cells; cell++) {
@@ -53,25 +53,25 @@ static void choose_bad_pixels(struct sl_jungfrau *j)
 
 	for (uint64_t i = 0; i < (uint64_t)j->modules * j->bad_pixels; i++) {
 		uint64_t module = i / j->bad_pixels;
-		uint32_t pixel = (uint32_t)(sl_draw(key, i) % SL_JF_PIXELS);
+		uint32_t pixel = (uint32_t)(sl_draw(key, i) % j->pixels);
 
 		j->bad[i] = (struct sl_jf_bad){pixel, i % j->bad_pixels % SL_JF_FAULTS};
-		j->mask[module * SL_JF_PIXELS + pixel] = 1;
+		j->mask[module * j->pixels + pixel] = 1;
 		for (int g = 0; j->bad[i].fault == SL_JF_DEAD && g < SL_JF_GAINS; g++)
-			j->gain[g][module * SL_JF_PIXELS + pixel] = 0;
+			j->gain[g][module * j->pixels + pixel] = 0;
 	}
 }
 
 static int allocate(struct sl_jungfrau *j)
 {
-	size_t pixels = (size_t)j->modules * SL_JF_PIXELS;
+	size_t pixels = (size_t)j->modules * j->pixels;
 	bool complete;
 
 	j->normal = calloc(SL_NORMAL_ENTRIES, sizeof(*j->normal));
 	j->bad = calloc((size_t)j->modules * j->bad_pixels + 1, sizeof(*j->bad));
 	j->mask = calloc(pixels, sizeof(*j->mask));
-	j->spot_mean = calloc(SL_JF_PIXELS, sizeof(*j->spot_mean));
-	j->spot_pixel = calloc(SL_JF_PIXELS, sizeof(*j->spot_pixel));
+	j->spot_mean = calloc(j->pixels, sizeof(*j->spot_mean));
+	j->spot_pixel = calloc(j->pixels, sizeof(*j->spot_pixel));
 	complete = j->normal && j->bad && j->mask && j->spot_mean && j->spot_pixel;
 	for (int g = 0; g < SL_JF_GAINS; g++) {
 		j->pedestal[g] = calloc(pixels * j->storage_cells, sizeof(float));

@@ -8,6 +8,7 @@
 #include "link/native/nanet.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/log.h"
 #include "link/native/native.h"
@@ -34,13 +35,14 @@ static uint32_t payload_of(const struct sl_nanet *nanet)
 	return nanet->packet_events * nanet->event_bytes;
 }
 
-static int shape(const struct sl_native *native, uint32_t lines, uint32_t line_bytes,
-		 struct sl_native_shape *it)
+static int shape(const struct sl_native *native, uint16_t module, uint32_t lines,
+		 uint32_t line_bytes, struct sl_native_shape *it)
 {
 	const struct sl_nanet *nanet = (const struct sl_nanet *)native;
 	uint64_t events = (uint64_t)lines * line_bytes / nanet->event_bytes;
 	const char *why;
 
+	(void)module;
 	*it = (struct sl_native_shape){
 		.across = 1,
 		.down = 1,
@@ -71,7 +73,7 @@ static bool read_header(const struct sl_native *native, const uint8_t *bytes,
 	    it.bytes != SL_NANET_HEADER + payload_of(nanet))
 		return false;
 	header->number = it.event;
-	header->module = it.subsource;
+	header->place = it.subsource;
 	header->timestamp = (uint64_t)it.timestamp * TICK_NS;
 	return true;
 }
@@ -85,18 +87,42 @@ static void write_header(const struct sl_native *native, const struct sl_native_
 		.source = (uint8_t)nanet->source_id,
 		.bytes = (uint16_t)(SL_NANET_HEADER + payload_of(nanet)),
 		.events = (uint8_t)nanet->packet_events,
-		.subsource = (uint8_t)header->module,
+		.subsource = (uint8_t)header->place,
 		.timestamp = (uint32_t)(header->timestamp / TICK_NS),
 	};
 
 	sl_nanet_write(&it, bytes);
 }
 
+static uint32_t place_of(const struct sl_native *native, const struct sl_native_shape *it,
+			 uint16_t module, uint32_t port)
+{
+	(void)native;
+	(void)it;
+	(void)port;
+	return module;
+}
+
+static void place_text(uint32_t place, char *text, size_t bytes)
+{
+	snprintf(text, bytes, "sub-source %u", place);
+}
+
+static const char *port_text(const struct sl_native_shape *it, uint32_t port)
+{
+	(void)it;
+	(void)port;
+	return "";
+}
+
 static const struct sl_native_format format = {
 	.header_bytes = SL_NANET_HEADER,
 	.number_bits = EVENT_BITS,
-	.names_module = true,
 	.shape = shape,
+	.place = place_of,
+	.place_text = place_text,
+	.port_text = port_text,
+	.place_advice = "",
 	.read = read_header,
 	.write = write_header,
 };
@@ -111,6 +137,7 @@ static void facts_of(const void *state, struct sl_link_facts *facts)
 
 static int open_nanet(void *state, const struct sl_link_env *env)
 {
+	((struct sl_native *)state)->place_mask = UINT32_MAX;
 	return sl_native_open(state, &format, env);
 }
 

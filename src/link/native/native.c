@@ -174,7 +174,7 @@ int sl_native_offer(void *state, struct sl_offer *offer)
 	const struct sl_native *native = state;
 	struct sl_native_shape shape;
 	int err = native->format->shape(
-		native, offer->lines ? offer->lines : 1,
+		native, offer->module, offer->lines ? offer->lines : 1,
 		offer->lines ? offer->line_bytes : (uint32_t)offer->block_bytes, &shape);
 
 	if (err)
@@ -191,19 +191,13 @@ int sl_native_offer(void *state, struct sl_offer *offer)
 	return 0;
 }
 
-static uint16_t port_of(const struct sl_native *native, const struct sl_native_shape *shape,
-			uint32_t module, uint32_t port)
-{
-	return (uint16_t)(native->port + module * shape->ports + port);
-}
-
 static int shape_for(const struct sl_native *native, const struct sl_offer *offer,
 		     struct sl_native_shape *shape)
 {
 	const struct sl_ring *ring = native->env.ring;
 	uint32_t lines = offer->lines ? offer->lines : 1;
 	uint32_t bytes = offer->lines ? offer->line_bytes : (uint32_t)offer->block_bytes;
-	int err = native->format->shape(native, lines, bytes, shape);
+	int err = native->format->shape(native, offer->module, lines, bytes, shape);
 	const char *why;
 
 	if (err)
@@ -262,7 +256,7 @@ static int make_plan(const struct sl_native *native, const struct sl_offer *offe
 
 	terms->pmtu = (uint16_t)shape->payload;
 	memcpy(terms->dest.ip, native->local[0], sizeof(terms->dest.ip));
-	terms->dest.port = port_of(native, shape, offer->module, 0);
+	terms->dest.port = sl_native_port_of(native, shape, offer->module, 0);
 	err = sl_plan_answer(offer, terms, plan);
 	if (!err)
 		plan->packets = shape->ports * shape->packets;
@@ -303,7 +297,8 @@ static int open_ports(struct sl_native *native, struct sl_native_queue *queue, u
 	const struct sl_native_shape *shape = &queue->placer.shape;
 
 	for (uint32_t i = 0; i < shape->ports; i++) {
-		int fd = sl_net_open(native->local[i % 2], port_of(native, shape, module, i));
+		int fd = sl_net_open(native->local[i % 2],
+				     sl_native_port_of(native, shape, module, i));
 
 		if (fd < 0)
 			return fd;
@@ -312,6 +307,7 @@ static int open_ports(struct sl_native *native, struct sl_native_queue *queue, u
 		queue->port[i] = (struct sl_native_port){
 			.fd = fd,
 			.index = i,
+			.place = native->format->place(native, shape, (uint16_t)module, i),
 			.stream = {.batch = SL_PREDICT_BATCH_MIN, .peers = native->n_senders > 0},
 		};
 		queue->ports++;
@@ -427,6 +423,7 @@ int sl_native_serve(void *state)
 					 (uint32_t)(full - port->full));
 			port->full = full;
 		}
+	sl_native_tell_strays(native);
 	return 0;
 }
 

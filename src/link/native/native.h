@@ -11,8 +11,9 @@
  *            should come next, and its copy is the only one. A guess that was wrong is put right.
  * Files:     native.c opening, closing, offers and plans; shape.c which bytes of a block a
  *            packet has; place.c which packet it is, whether it may go there, and what is in;
- *            receive.h packets in; send.c packets out; reorder.c those that others overtake. A
- *            wire format is one file: sls.c, nanet.c.
+ *            pack.c pixels that are packed in packets; stray.c ports that get the packets of
+ *            others; receive.h packets in; send.c packets out; reorder.c those that others
+ *            overtake. A wire format is one file: sls.c, nanet.c.
  * Threads:   as core/link.h says. All ports of a module belong to one poller.
  * Ownership: a link begins its state with a struct sl_native and sets `format` when it opens. */
 #ifndef SL_LINK_NATIVE_NATIVE_H
@@ -43,19 +44,28 @@ struct sl_native;
 struct sl_native_header {
 	uint64_t number;    /* of the frame or of its first event, modulo 2^number_bits */
 	uint32_t packet;    /* of its port and frame; where the number does not say it */
+	uint32_t place;	    /* the part of the detector that it comes from, as the format has it */
 	uint64_t timestamp; /* ns */
 	uint16_t cell;
-	uint16_t module, port; /* whose it is: sending, and where the format names modules */
+	uint16_t module, port; /* whose it is: sending */
 };
 
 struct sl_native_format {
 	uint32_t header_bytes, number_bits;
-	uint64_t first;	   /* number that such detectors begin with */
-	bool names_module; /* headers say whose they are */
+	uint64_t first; /* number that such detectors begin with */
 
 	/* By the options, and the lines of a block: which ports and packets there are. Logs. */
-	int (*shape)(const struct sl_native *native, uint32_t lines, uint32_t line_bytes,
-		     struct sl_native_shape *shape);
+	int (*shape)(const struct sl_native *native, uint16_t module, uint32_t lines,
+		     uint32_t line_bytes, struct sl_native_shape *shape);
+
+	/* The place that headers of this module and port name. */
+	uint32_t (*place)(const struct sl_native *native, const struct sl_native_shape *shape,
+			  uint16_t module, uint32_t port);
+	/* The place in words, "row 3, column 1"; which of the module's ports it is, "lower half,
+	 * left", or "" where there is one; and which options decide it, behind a message. */
+	void (*place_text)(uint32_t place, char *text, size_t bytes);
+	const char *(*port_text)(const struct sl_native_shape *shape, uint32_t port);
+	const char *place_advice;
 
 	/* Pure functions. read() is given header_bytes; false: it is not of this format. */
 	bool (*read)(const struct sl_native *native, const uint8_t *bytes,
@@ -64,13 +74,21 @@ struct sl_native_format {
 		      uint8_t *bytes);
 };
 
+/* sl_native_port.stray: a packet of another place came. */
+#define SL_NATIVE_STRAY (UINT64_C(1) << 32)
+
 struct sl_native_port { /* receiving */
 	int fd;
 	uint32_t index; /* of its module's */
+	uint32_t place; /* that headers must name */
 	uint64_t next;	/* packet of its stream that should come next */
 	struct sl_predict_stream stream;
 	union sl_net_address peer; /* the last sender that was known */
 	uint64_t full;		   /* packets that the kernel had no room for */
+	/* SL_NATIVE_STRAY and the place of the first packet that named another one; 0: none did.
+	 * Written by the link thread, told once by the control thread. */
+	_Atomic uint64_t stray;
+	bool stray_told;
 };
 
 struct sl_native_queue { /* receiving: a module */
@@ -101,6 +119,7 @@ struct sl_native_source { /* sending: a module */
 	struct sl_native_shape shape;
 	uint64_t first, step; /* number of sequence 0, and from one to the next */
 	int fd[SL_NATIVE_PORTS];
+	uint32_t place[SL_NATIVE_PORTS]; /* that its headers name */
 	union sl_net_address to[SL_NATIVE_PORTS];
 	socklen_t to_bytes;
 	uint64_t sent; /* position */
@@ -120,6 +139,7 @@ struct sl_native_batch { /* packets of one port on their way to one system call 
 	struct mmsghdr message[SL_NATIVE_SEGMENTS];
 	_Alignas(8) uint8_t control[SL_NET_CONTROL_BYTES];
 	uint8_t together[SL_NATIVE_SEGMENTS][SL_NATIVE_PAYLOAD];
+	uint8_t unpacked[2 * SL_NATIVE_PAYLOAD + 8]; /* pixels on their way into a packet */
 };
 
 struct sl_native {
@@ -137,6 +157,7 @@ struct sl_native {
 	unsigned n_senders;	     /* 0: anyone */
 	bool automatic;		     /* the first number that comes is the first */
 	uint64_t base;		     /* of numbers */
+	uint32_t place_mask;	     /* 0: headers' places are not looked at; else all bits */
 	_Atomic uint64_t first_plus; /* 1 + the number that all modules begin with; 0: not known */
 	uint32_t queues;
 	struct sl_native_queue *queue;	   /* [SL_NATIVE_MODULES] */
@@ -198,6 +219,17 @@ int sl_native_post(void *state, uint16_t transfer, const struct sl_write *write,
 uint64_t sl_native_reap(void *state, uint16_t transfer);
 int sl_native_flush(void *state, uint16_t transfer);
 int sl_native_rest(void *state, uint32_t timeout_us);
+
+/* The UDP port of a module's port. */
+static inline uint16_t sl_native_port_of(const struct sl_native *native,
+					 const struct sl_native_shape *shape, uint32_t module,
+					 uint32_t port)
+{
+	return (uint16_t)(native->port + module * shape->ports + port);
+}
+
+/* Control thread: warn once of each port that gets packets of another place. */
+void sl_native_tell_strays(struct sl_native *native);
 
 /* Packets out, for reorder.c. append: `payload` in pieces that stay until the batch is sent. */
 int sl_native_append(struct sl_native_batch *batch, const uint8_t *header,

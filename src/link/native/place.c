@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "link/native/pack.h"
+
 int sl_native_placer_init(struct sl_native_placer *placer, struct sl_ring *ring,
 			  struct sl_link_counters *counters, const struct sl_plan *plan,
 			  const struct sl_native_shape *shape,
@@ -177,6 +179,8 @@ unsigned sl_native_predict(const struct sl_native_placer *placer, uint32_t port,
 	    marked(p, sequence, port * p->shape.packets + packet))
 		return 0;
 	*block = sl_ring_block(p->ring, sequence, p->plan.module);
+	if (p->shape.packed)
+		return 1;
 	return sl_native_pieces(&p->shape, port, packet, piece);
 }
 
@@ -213,8 +217,13 @@ static void copy(const struct sl_native_placer *p, const struct sl_native_where 
 {
 	uint8_t *block = sl_ring_block(p->ring, where->sequence, p->plan.module);
 	struct sl_native_piece piece[SL_NATIVE_PIECES];
-	unsigned n = sl_native_pieces(&p->shape, where->port, where->packet, piece);
+	unsigned n;
 
+	if (p->shape.packed) {
+		sl_native_unpack(&p->shape, where->port, where->packet, payload, block);
+		return;
+	}
+	n = sl_native_pieces(&p->shape, where->port, where->packet, piece);
 	for (unsigned i = 0; i < n; i++) {
 		memcpy(block + piece[i].at, payload, piece[i].bytes);
 		payload += piece[i].bytes;

@@ -81,7 +81,7 @@ bool sl_native_expected(struct sl_native_placer *placer, uint64_t number, uint32
 			uint64_t n, struct sl_native_where *where);
 
 /* Where the n'th packet of a port's stream goes: pieces, and how many; 0 when nothing may be
- * written there now. */
+ * written there now. Packed pixels: 1 when they may be written, and no piece. */
 unsigned sl_native_predict(const struct sl_native_placer *placer, uint32_t port, uint64_t n,
 			   struct sl_native_piece piece[SL_NATIVE_PIECES], uint8_t **block);
 

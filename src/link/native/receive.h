@@ -62,6 +62,8 @@ SL_PREDICT_FN uint32_t sl_native_lay_out(void *flow, unsigned number, uint64_t n
 
 	guess->packet = n;
 	guess->placed = pieces > 0;
+	if (f->queue->placer.shape.packed) /* unpacked into the block when it was recognised */
+		pieces = 0;
 	iov[0] = (struct iovec){guess->header, f->format->header_bytes};
 	for (unsigned i = 0; i < pieces; i++)
 		iov[1 + i] = (struct iovec){block + piece[i].at, piece[i].bytes};
@@ -96,11 +98,22 @@ SL_PREDICT_FN void sl_native_arrived(void *flow, struct sl_predict_datagram *dat
 	datagram->foreign = !sl_native_known(f->native, f->port, header->msg_name);
 }
 
-/* Whether a packet is one of this module, where headers say so. */
+/* Whether a packet comes from the part of the detector that this port takes, where headers say
+ * so. */
 SL_PREDICT_FN bool sl_native_belongs(const struct sl_native_flow *f,
 				     const struct sl_native_header *header)
 {
-	return !f->format->names_module || header->module == f->queue->placer.plan.module;
+	return !((header->place ^ f->port->place) & f->native->place_mask);
+}
+
+/* The first one that does not is remembered for the control thread (stray.c). */
+SL_PREDICT_FN void sl_native_count_stray(struct sl_native_flow *f,
+					 const struct sl_native_header *header)
+{
+	if (!atomic_load_explicit(&f->port->stray, memory_order_relaxed))
+		atomic_store_explicit(&f->port->stray, SL_NATIVE_STRAY | header->place,
+				      memory_order_relaxed);
+	sl_native_count(f->native, SL_DROP_QUEUE);
 }
 
 SL_PREDICT_FN bool sl_native_take_guessed(void *flow, const struct sl_predict_datagram *datagram,
@@ -110,17 +123,20 @@ SL_PREDICT_FN bool sl_native_take_guessed(void *flow, const struct sl_predict_da
 	const struct sl_native_guess *guess = &f->b->guess[number];
 	struct sl_native_header header = {0};
 	struct sl_native_where where = {.port = f->port->index};
+	const struct sl_native_shape *shape = &f->queue->placer.shape;
 
 	(void)datagram;
 	if (!guess->placed || !f->format->read(f->native, guess->header, &header) ||
 	    !sl_native_belongs(f, &header) ||
-	    !sl_native_expected(&f->queue->placer, header.number, header.packet, guess->packet,
+	    !sl_native_expected(&f->queue->placer, header.number,
+				header.packet - shape->first_packet[where.port], guess->packet,
 				&where))
 		return false;
 	where.timestamp = header.timestamp;
 	where.cell = header.cell;
 	sl_native_advance(f->port, guess->packet);
-	sl_native_put(&f->queue->placer, &where, NULL, f->now_ns);
+	sl_native_put(&f->queue->placer, &where, shape->packed ? f->b->scratch[number] : NULL,
+		      f->now_ns);
 	return true;
 }
 
@@ -138,8 +154,9 @@ SL_PREDICT_FN void sl_native_take_other(void *flow, const struct sl_predict_data
 		   !f->format->read(f->native, data, &header)) {
 		sl_native_count(f->native, SL_DROP_MALFORMED);
 	} else if (!sl_native_belongs(f, &header)) {
-		sl_native_count(f->native, SL_DROP_QUEUE);
-	} else if (sl_native_find(placer, header.number, header.packet, &where)) {
+		sl_native_count_stray(f, &header);
+	} else if (sl_native_find(placer, header.number,
+				  header.packet - placer->shape.first_packet[where.port], &where)) {
 		where.timestamp = header.timestamp;
 		where.cell = header.cell;
 		sl_native_advance(f->port, where.sequence * placer->shape.packets + where.packet);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "link/native/native.h"
+#include "link/native/pack.h"
 
 /* Half a second and more without room in the socket: the interface does not send. */
 enum { TRIES_MAX = 10000, TRY_US = 50 };
@@ -30,6 +31,8 @@ static int open_port(struct sl_native *native, struct sl_native_source *source, 
 		native->segment = false; /* the kernel cuts nothing that has no checksum */
 	native->segment &= sl_net_segments(fd);
 	source->fd[port] = fd;
+	source->place[port] =
+		native->format->place(native, &source->shape, source->plan.module, port);
 	source->shape.ports = port + 1;
 	return 0;
 }
@@ -46,7 +49,7 @@ int sl_native_connect(void *state, const struct sl_plan *plan)
 	source = &native->out[plan->module];
 	if (source->plan.version)
 		return -EBUSY;
-	err = native->format->shape(native, plan->lines ? plan->lines : 1,
+	err = native->format->shape(native, plan->module, plan->lines ? plan->lines : 1,
 				    plan->lines ? plan->line_bytes : (uint32_t)plan->block_bytes,
 				    &shape);
 	if (err)
@@ -149,16 +152,35 @@ int sl_native_append(struct sl_native_batch *batch, const uint8_t *header,
 
 /* ---- packets ---- */
 
+/* The same of pixels that are packed on the wire: line by line. */
+static unsigned pack(struct sl_native_batch *batch, const struct sl_write *write, uint32_t packet,
+		     struct sl_part part[SL_NATIVE_PIECES])
+{
+	const struct sl_native_shape *shape = &batch->source->shape;
+	uint8_t *together = batch->together[batch->packets], *to = together;
+	struct sl_native_span span = {0};
+
+	while (sl_native_next_span(shape, batch->port, packet, &span)) {
+		sl_write_copy(write, (uint32_t)span.at, span.bytes, batch->unpacked);
+		sl_native_pack(shape, batch->unpacked, span.skip, span.wire_bytes, to);
+		to += span.wire_bytes;
+	}
+	part[0] = (struct sl_part){together, shape->payload};
+	return 1;
+}
+
 /* The payload of a packet, out of the frame's memory; copied together where it is in many places.
  */
 static unsigned gather(struct sl_native_batch *batch, const struct sl_write *write, uint32_t packet,
 		       struct sl_part part[SL_NATIVE_PIECES])
 {
 	struct sl_native_piece piece[SL_NATIVE_PIECES];
-	unsigned n = sl_native_pieces(&batch->source->shape, batch->port, packet, piece);
 	uint8_t *to = batch->together[batch->packets];
-	unsigned parts = 0;
+	unsigned parts = 0, n;
 
+	if (batch->source->shape.packed)
+		return pack(batch, write, packet, part);
+	n = sl_native_pieces(&batch->source->shape, batch->port, packet, piece);
 	for (unsigned i = 0; i < n && parts <= SL_NATIVE_PIECES; i++)
 		parts += sl_write_gather(write, (uint32_t)piece[i].at, piece[i].bytes, part + parts,
 					 SL_NATIVE_PIECES - parts);
@@ -180,7 +202,8 @@ static void write_header(const struct sl_native_batch *batch, const struct sl_wr
 	const struct sl_native_header header = {
 		.number = source->first + write->sequence * source->step +
 			  packet * source->shape.packet_numbers,
-		.packet = packet,
+		.packet = packet + source->shape.first_packet[batch->port],
+		.place = source->place[batch->port],
 		.timestamp = record ? record->timestamp : 0,
 		.cell = record ? record->cell : 0,
 		.module = source->plan.module,

@@ -146,6 +146,63 @@ static void what_does_not_divide_is_refused(void **state)
 	}
 }
 
+/* The upper half of an Eiger's module: line 255 of the block comes last. */
+static void an_upper_half_is_turned_over(void **state)
+{
+	struct sl_native_shape s = {.across = 2, .down = 2, .payload = 4096, .flipped = 3};
+
+	assert_null(sl_native_shape_fill(&s, 512, 2048, 0));
+	check(&s, 0, 0, 4, 255 * 2048, 252 * 2048, 1024);
+	check(&s, 0, 63, 4, 3 * 2048, 0, 1024);
+	check(&s, 1, 1, 4, 251 * 2048 + 1024, 248 * 2048 + 1024, 1024);
+	check(&s, 2, 0, 4, 256 * 2048, 259 * 2048, 1024);
+	check(&s, 3, 63, 4, 508 * 2048 + 1024, 511 * 2048 + 1024, 1024);
+	/* The same with the lower half on the first ports. */
+	s.flipped = 12;
+	s.bottom_up = true;
+	check(&s, 0, 0, 4, 256 * 2048, 259 * 2048, 1024);
+	check(&s, 2, 0, 4, 255 * 2048, 252 * 2048, 1024);
+	check(&s, 3, 63, 4, 3 * 2048 + 1024, 1024, 1024);
+}
+
+/* Lines that follow each other are no longer one piece when the last comes first. */
+static void lines_of_one_port_turned_over(void **state)
+{
+	struct sl_native_shape s = {.across = 1, .down = 1, .payload = 200, .flipped = 1};
+
+	assert_null(sl_native_shape_fill(&s, 4, 100, 0));
+	check(&s, 0, 0, 2, 300, 200, 100);
+	check(&s, 0, 1, 2, 100, 0, 100);
+}
+
+/* The middle rows of a Jungfrau, as its virtual server numbers their packets. */
+static void a_partial_readout(void **state)
+{
+	static const struct {
+		uint32_t rows, ports, packets, first[2];
+	} cases[] = {{512, 1, 128, {0, 0}}, {128, 1, 32, {48, 0}}, {8, 1, 2, {63, 0}},
+		     {512, 2, 64, {0, 0}},  {128, 2, 16, {48, 0}}, {8, 2, 1, {63, 0}}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct sl_native_shape s = {.across = 1,
+					    .down = cases[i].ports,
+					    .payload = 8192,
+					    .unread = (512 - cases[i].rows) / 2};
+
+		assert_null(sl_native_shape_fill(&s, cases[i].rows, 2048, 0));
+		assert_int_equal(s.packets, cases[i].packets);
+		assert_int_equal(s.first_packet[0], cases[i].first[0]);
+		assert_int_equal(s.first_packet[1], cases[i].first[1]);
+	}
+}
+
+static void half_a_packet_unread_is_refused(void **state)
+{
+	struct sl_native_shape s = {.across = 1, .down = 1, .payload = 8192, .unread = 2};
+
+	assert_non_null(sl_native_shape_fill(&s, 508, 2048, 0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -156,6 +213,10 @@ int main(void)
 		cmocka_unit_test(an_eiger_module_has_four_ports),
 		cmocka_unit_test(every_byte_is_in_one_packet),
 		cmocka_unit_test(what_does_not_divide_is_refused),
+		cmocka_unit_test(an_upper_half_is_turned_over),
+		cmocka_unit_test(lines_of_one_port_turned_over),
+		cmocka_unit_test(a_partial_readout),
+		cmocka_unit_test(half_a_packet_unread_is_refused),
 	};
 
 	return cmocka_run_group_tests_name("native shape", tests, NULL, NULL);

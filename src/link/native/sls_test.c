@@ -5,6 +5,7 @@
 
 #include <netinet/udp.h>
 
+#include "base/log.h"
 #include "link/native/sls.h"
 
 #ifndef UDP_SEGMENT
@@ -111,10 +112,13 @@ static void wire_free(struct wire *w)
 	free(w);
 }
 
-/* The header, written here once more, byte by byte. */
-static void build(struct wire *w, uint64_t frame, uint32_t packet, uint8_t type, uint8_t fill)
+/* The header, written here once more, byte by byte. port: of all modules, one below the other. */
+static void build(struct wire *w, uint64_t frame, uint32_t port, uint32_t packet, uint8_t type,
+		  uint8_t fill)
 {
 	memset(w->packet, 0, SL_SLS_HEADER);
+	w->packet[34] = (uint8_t)(type == SL_SLS_EIGER ? port / 2 : port); /* row */
+	w->packet[36] = (uint8_t)(type == SL_SLS_EIGER ? port % 2 : 0);	   /* column */
 	for (unsigned i = 0; i < 8; i++)
 		w->packet[i] = (uint8_t)(frame >> 8 * i);
 	for (unsigned i = 0; i < 4; i++)
@@ -141,7 +145,7 @@ static uint8_t fill_of(uint64_t frame, uint32_t port, uint32_t packet)
 
 static void say(struct wire *w, uint64_t frame, uint32_t port, uint32_t packet)
 {
-	build(w, frame, packet, SL_SLS_JUNGFRAU, fill_of(frame, port, packet));
+	build(w, frame, port, packet, SL_SLS_JUNGFRAU, fill_of(frame, port, packet));
 	transmit(w, (uint16_t)(PORT + port), PACKET);
 }
 
@@ -197,7 +201,11 @@ static void what_is_wrong_is_counted(void **state)
 		{0, 1, 2 * PACKET, SL_DROP_MALFORMED},
 		{12, PACKETS, PACKET, SL_DROP_RANGE}, /* packetNumber */
 		{15, 0x80, PACKET, SL_DROP_RANGE},
-		{0, 0, PACKET, SL_DROP_RANGE}, /* frame 0: they begin with 1 */
+		{0, 0, PACKET, SL_DROP_RANGE},	/* frame 0: they begin with 1 */
+		{34, 1, PACKET, SL_DROP_QUEUE}, /* row */
+		{35, 1, PACKET, SL_DROP_QUEUE},
+		{36, 1, PACKET, SL_DROP_QUEUE}, /* column */
+		{37, 0x80, PACKET, SL_DROP_QUEUE},
 	};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
@@ -205,7 +213,7 @@ static void what_is_wrong_is_counted(void **state)
 
 		for (uint32_t p = 0; p < PACKETS; p++) {
 			if (p == PACKETS / 2) {
-				build(w, 1, p, SL_SLS_JUNGFRAU, 0xee);
+				build(w, 1, 0, p, SL_SLS_JUNGFRAU, 0xee);
 				w->packet[wrong[i].at] = wrong[i].value;
 				transmit(w, PORT, wrong[i].bytes);
 			}
@@ -237,7 +245,7 @@ static void strangers_are_counted(void **state)
 	for (uint32_t p = 0; p < PACKETS; p++) {
 		int stranger = w->fd;
 
-		build(w, 1, p, SL_SLS_JUNGFRAU, 0xee);
+		build(w, 1, 0, p, SL_SLS_JUNGFRAU, 0xee);
 		transmit(w, PORT, PACKET);
 		w->fd = detector;
 		say(w, 1, 0, p);
@@ -286,7 +294,7 @@ static void packets_that_come_together_are_taken_apart(void **state)
 		for (unsigned n = 0; n < 5; n++) {
 			uint32_t p = order[i % 2][n];
 
-			build(w, frame, p, SL_SLS_JUNGFRAU, fill_of(frame, 0, p));
+			build(w, frame, 0, p, SL_SLS_JUNGFRAU, fill_of(frame, 0, p));
 			memcpy(many + n * PACKET, w->packet, PACKET);
 		}
 		assert_int_equal(
@@ -323,7 +331,7 @@ static struct wire *send_ports(const char *const *options, uint8_t type, uint32_
 	w = wire_new(options);
 	for (uint32_t p = 0; p < PACKETS / ports; p++)
 		for (uint32_t port = 0; port < ports; port++) {
-			build(w, 1, p, type, fill_of(1, port, p));
+			build(w, 1, port, p, type, fill_of(1, port, p));
 			transmit(w, (uint16_t)(PORT + port), PACKET);
 		}
 	assert_true(rig_arrived(w->rig, 0, 0));
@@ -347,12 +355,266 @@ static void two_interfaces_of_a_jungfrau(void **state)
 
 static void the_ports_of_an_eiger(void **state)
 {
-	static const char *const options[] = {"detector", "eiger", NULL};
+	static const char *const options[] = {"detector", "eiger", "halves", "as_sent", NULL};
 	struct wire *w = send_ports(options, SL_SLS_EIGER, 2);
 
 	check_part(w, 0, 0, RIG_LINES, 0, RIG_LINE / 2);
 	check_part(w, 1, 0, RIG_LINES, RIG_LINE / 2, RIG_LINE / 2);
 	wire_free(w);
+}
+
+/* Half-modules send the line in the middle of the module first: the upper one, here module 0, is
+ * turned over. */
+static void an_upper_half_is_turned_over(void **state)
+{
+	static const char *const halves[] = {"upper_first", "lower_first", "as_sent"};
+
+	for (unsigned way = 0; way < 3; way++) {
+		const char *const options[] = {"detector", "eiger", "halves", halves[way], NULL};
+		struct wire *w;
+
+		rig_layout.rectangle = true;
+		w = wire_new(options);
+		rig_layout.rectangle = false;
+		for (uint32_t i = 0; i < 4 * PACKETS / 2; i++) {
+			build(w, 1, i / 5, i % 5, SL_SLS_EIGER, fill_of(1, i / 5, i % 5));
+			transmit(w, (uint16_t)(PORT + i / 5), PACKET);
+		}
+		for (uint32_t m = 0; m < 2; m++) {
+			bool over = way == m; /* as_sent: none */
+			const uint8_t *block = sl_ring_block(&w->rig->ring, 0, m);
+
+			assert_true(rig_arrived(w->rig, 0, m));
+			for (unsigned y = 0; y < RIG_LINES; y++)
+				for (unsigned x = 0; x < RIG_LINE; x++) {
+					unsigned sent = over ? RIG_LINES - 1 - y : y;
+					unsigned side = x / (RIG_LINE / 2);
+					unsigned at = sent * RIG_LINE / 2 + x % (RIG_LINE / 2);
+
+					assert_int_equal(block[y * RIG_LINE + x],
+							 fill_of(1, 2 * m + side, at / PAYLOAD));
+				}
+		}
+		assert_int_equal(rig_dropped_all(w->rig), 0);
+		wire_free(w);
+	}
+}
+
+/* The middle rows alone: packets keep the numbers that they have in a whole frame. */
+static void a_partial_readout(void **state)
+{
+	for (uint32_t ports = 1; ports <= 2; ports++) {
+		struct wire *w = calloc(1, sizeof(*w));
+		uint32_t packets = PACKETS / ports;
+
+		assert_non_null(w);
+		rig_layout.rectangle = true;
+		w->rig = rig_new(&sl_link_sls);
+		rig_layout.rectangle = false;
+		w->rig->option[0][0] = "ports";
+		w->rig->option[0][1] = ports == 1 ? "1" : "2";
+		w->rig->lines = RIG_LINES;
+		w->rig->unread_rows = 4; /* 5 packets */
+		open_alone(w->rig);
+		w->fd = socket(AF_INET, SOCK_DGRAM, 0);
+		for (uint32_t p = 0; p < 5 + PACKETS; p++)
+			for (uint32_t port = 0; port < ports; port++) {
+				build(w, 1, port, p, SL_SLS_JUNGFRAU, fill_of(1, port, p));
+				transmit(w, (uint16_t)(PORT + port), PACKET);
+			}
+		assert_true(rig_arrived(w->rig, 0, 0));
+		for (unsigned i = 0; i < RIG_PIXELS; i++) {
+			uint32_t n = i / PAYLOAD, port = n / packets;
+			uint32_t packet = n % packets + (port ? 0 : 5);
+
+			assert_int_equal(sl_ring_block(&w->rig->ring, 0, 0)[i],
+					 fill_of(1, port, packet));
+		}
+		assert_int_equal(rig_dropped(w->rig, SL_DROP_RANGE),
+				 ports * (5 + PACKETS) - PACKETS);
+		wire_free(w);
+	}
+}
+
+/* ---- where headers say that they come from ---- */
+
+static unsigned warnings;
+static char warning[400];
+
+static void note_warning(void *arg, enum sl_log_level level, const char *text)
+{
+	(void)arg;
+	if (level == SL_LOG_WARN) {
+		warnings++;
+		snprintf(warning, sizeof(warning), "%s", text);
+	}
+}
+
+static void serve(struct wire *w)
+{
+	assert_int_equal(w->rig->link->receiving->serve(w->rig->receiver), 0);
+}
+
+/* Two cables, each in the other's place: nothing is stored, and each port is told of once. */
+static void swapped_cables_are_told_once(void **state)
+{
+	static const struct sl_log_target target = {note_warning, NULL};
+	struct wire *w = wire_new(NULL);
+
+	warnings = 0;
+	sl_log_set_target(&target);
+	for (uint64_t f = 1; f <= 3; f++)
+		for (uint32_t p = 0; p < PACKETS; p++) {
+			build(w, f, 1, p, SL_SLS_JUNGFRAU, 0xee);
+			transmit(w, PORT, PACKET);
+		}
+	rig_poll(w->rig);
+	assert_int_equal(warnings, 0); /* not by the link thread */
+	serve(w);
+	serve(w);
+	assert_int_equal(warnings, 1);
+	assert_string_equal(warning,
+			    "port 50001 (module 0) receives packets of row 1, column 0, and "
+			    "expects row 0, column 0; port 50002 expects those: are "
+			    "cables swapped? Such packets are not stored "
+			    "(link.turned_away.queue). If the detector counts its modules in "
+			    "another way, or not at all, "
+			    "set link.first_module, column_modules, row_modules or positions");
+	build(w, 1, 7, 0, SL_SLS_JUNGFRAU, 0xee);
+	transmit(w, PORT + 1, PACKET);
+	rig_poll(w->rig);
+	serve(w);
+	assert_int_equal(warnings, 2);
+	assert_non_null(
+		strstr(warning, "port 50002 (module 1) receives packets of row 7, column 0"));
+	assert_non_null(strstr(warning, "no port expects those. Such packets are not stored"));
+	sl_log_set_target(NULL);
+	assert_int_equal(rig_dropped(w->rig, SL_DROP_QUEUE), 3 * PACKETS + 1);
+	assert_int_equal(atomic_load(&w->rig->counters.packets), 0);
+	/* The right ones still fit. */
+	for (uint32_t p = 0; p < PACKETS; p++)
+		say(w, 1, 0, p);
+	assert_true(is_frame(w, 0, 1));
+	wire_free(w);
+}
+
+static void positions_can_be_ignored(void **state)
+{
+	static const char *const options[] = {"positions", "ignore", NULL};
+	struct wire *w = wire_new(options);
+
+	for (uint32_t p = 0; p < PACKETS; p++) {
+		build(w, 1, 9, p, SL_SLS_JUNGFRAU, fill_of(1, 0, p));
+		transmit(w, PORT, PACKET);
+	}
+	assert_true(is_frame(w, 0, 1));
+	assert_int_equal(rig_dropped_all(w->rig), 0);
+	wire_free(w);
+}
+
+/* Row and column of module 1's ports, by the options. */
+static void places_follow_the_options(void **state)
+{
+	static const struct {
+		const char *options[9];
+		uint8_t type, ports, row[4], column[4];
+	} cases[] = {
+		{{NULL}, SL_SLS_JUNGFRAU, 1, {1}, {0}},
+		{{"ports", "2", NULL}, SL_SLS_JUNGFRAU, 2, {2, 3}, {0, 0}},
+		{{"column_modules", "1", NULL}, SL_SLS_JUNGFRAU, 1, {0}, {1}},
+		{{"ports", "2", "column_modules", "1", NULL}, SL_SLS_JUNGFRAU, 2, {0, 1}, {1, 1}},
+		{{"first_module", "6", "column_modules", "4", NULL}, SL_SLS_JUNGFRAU, 1, {3}, {1}},
+		{{"row_modules", "2", NULL}, SL_SLS_JUNGFRAU, 1, {0}, {1}},
+		{{"ports", "2", "row_modules", "2", "first_module", "4", NULL},
+		 SL_SLS_JUNGFRAU,
+		 2,
+		 {4, 5},
+		 {1, 1}},
+		{{"detector", "eiger", NULL}, SL_SLS_EIGER, 2, {1, 1}, {0, 1}},
+		{{"detector", "eiger", "ports", "4", "payload", "500", NULL},
+		 SL_SLS_EIGER,
+		 4,
+		 {2, 2, 3, 3},
+		 {0, 1, 0, 1}},
+		{{"detector", "eiger", "first_module", "2", "column_modules", "2", NULL},
+		 SL_SLS_EIGER,
+		 2,
+		 {1, 1},
+		 {2, 3}},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		bool quarter = cases[i].ports == 4;
+		struct wire *w;
+
+		rig_layout.rectangle = true;
+		w = wire_new(cases[i].options);
+		rig_layout.rectangle = false;
+		for (uint32_t port = 0; port < cases[i].ports; port++) {
+			build(w, 1, 0, 0, cases[i].type, 1);
+			w->packet[34] = cases[i].row[port];
+			w->packet[36] = cases[i].column[port];
+			transmit(w, (uint16_t)(PORT + cases[i].ports + port),
+				 SL_SLS_HEADER + (quarter ? 500 : PAYLOAD));
+		}
+		rig_poll(w->rig);
+		assert_int_equal(rig_dropped_all(w->rig), 0);
+		assert_int_equal(atomic_load(&w->rig->counters.packets), cases[i].ports);
+		wire_free(w);
+	}
+}
+
+/* ---- front end and receiver ---- */
+
+static enum sl_packet_fault shake(void *arg, uint16_t module, uint64_t sequence, uint32_t packet)
+{
+	(void)arg;
+	return (module + sequence + packet) % 3 == 0   ? SL_PACKET_FAULT_REORDER
+	       : (module + sequence + packet) % 7 == 0 ? SL_PACKET_FAULT_DUPLICATE
+						       : SL_PACKET_FAULT_NONE;
+}
+
+/* Pixels of every depth from the front end to the ring, in order and not. */
+static void all_depths_come_as_they_were_sent(void **state)
+{
+	static const struct {
+		uint32_t bits, pixel_bytes;
+		const char *payload, *nibbles;
+	} kinds[] = {
+		{4, 1, "500", "low"},	{4, 1, "25", "high"},  {8, 1, "1000", "low"},
+		{12, 2, "750", "low"},	{12, 2, "625", "low"}, {12, 2, "125", "low"},
+		{16, 2, "1000", "low"}, {32, 4, "200", "low"},
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		for (unsigned way = 0; way < 2; way++) {
+			struct rig *rig = rig_new(&sl_link_sls);
+			const char *const options[4][2] = {{"detector", "eiger"},
+							   {"payload", kinds[i].payload},
+							   {"nibbles", kinds[i].nibbles}};
+
+			memcpy(rig->option, options, sizeof(options));
+			rig->bits = kinds[i].bits;
+			rig->pixel_bytes = kinds[i].pixel_bytes;
+			rig->lines = 50; /* of 200 bytes, 100 to a port */
+			rig->fault = way ? shake : NULL;
+			rig->hold = way ? 5 : 0;
+			rig_make_ready(rig);
+			for (uint64_t k = 0; k < RIG_SLOTS; k++)
+				for (uint32_t m = 0; m < RIG_MODULES; m++)
+					assert_int_equal(rig_send(rig, k, m), 0);
+			for (uint16_t m = 0; m < RIG_MODULES; m++)
+				rig->link->sending->flush(rig->source, m);
+			for (uint64_t k = 0; k < RIG_SLOTS; k++)
+				for (uint32_t m = 0; m < RIG_MODULES; m++) {
+					assert_true(rig_arrived(rig, k, m));
+					assert_true(rig_intact(rig, k, m));
+				}
+			assert_int_equal(rig_dropped_all(rig),
+					 rig_dropped(rig, SL_DROP_DUPLICATE) +
+						 rig_dropped(rig, SL_DROP_LATE));
+			rig_free(rig);
+		}
 }
 
 /* ---- what the front end sends ---- */
@@ -448,8 +710,9 @@ static void options_that_cannot_be_are_refused(void **state)
 		{"first_frame", "soon"}, {"first_frame", "-1"}, {"first_frame", ""},
 		{"first_frame", "7 "},	 {"senders", "nobody"}, {"listen2", "0.0.0.0"},
 	};
-	static const char *const shape[][2] = {
-		{"ports", "3"}, {"ports", "2"}, {"payload", "999"}, {"detector", "eiger"}};
+	static const char *const shape[][2] = {{"ports", "3"},	      {"ports", "2"},
+					       {"payload", "999"},    {"detector", "eiger"},
+					       {"halves", "as_sent"}, {"column_modules", "2"}};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		struct rig *rig = rig_new(&sl_link_sls);
@@ -469,8 +732,47 @@ static void options_that_cannot_be_are_refused(void **state)
 			rig->option[1][0] = "payload";
 			rig->option[1][1] = "3000";
 		}
+		if (i == 5) {
+			rig->option[1][0] = "row_modules";
+			rig->option[1][1] = "2";
+		}
 		assert_int_equal(rig_open_receiver(rig), 0);
 		assert_int_equal(rig_offer(rig, rig->receiver, 0, &offer), -EINVAL);
+		rig_free(rig);
+	}
+}
+
+/* Depths and partial readout that the link does not know. */
+static void what_does_not_fit_the_detector_is_refused(void **state)
+{
+	static const struct {
+		const char *detector;
+		uint32_t bits, pixel_bytes, unread_rows, lines;
+		int err;
+	} cases[] = {
+		{"eiger", 4, 1, 0, 50, 0},
+		{"eiger", 4, 2, 0, 50, -EINVAL},
+		{"eiger", 12, 1, 0, 50, -EINVAL},
+		{"eiger", 4, 1, 0, 8, -EINVAL}, /* 625 pixels */
+		{"eiger", 16, 2, 10, 50, -EINVAL},
+		{"jungfrau", 16, 2, 10, 50, 0},
+		{"jungfrau", 16, 2, 1, 50, -EINVAL}, /* a fifth of a packet */
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct rig *rig = rig_new(&sl_link_sls);
+		struct sl_offer offer;
+
+		rig->option[0][0] = "detector";
+		rig->option[0][1] = cases[i].detector;
+		rig->option[1][0] = "payload";
+		rig->option[1][1] = cases[i].bits == 16 ? "1000" : "500";
+		rig->bits = cases[i].bits;
+		rig->pixel_bytes = cases[i].pixel_bytes;
+		rig->unread_rows = cases[i].unread_rows;
+		rig->lines = cases[i].lines;
+		assert_int_equal(rig_open_receiver(rig), 0);
+		assert_int_equal(rig_offer(rig, rig->receiver, 0, &offer), cases[i].err);
 		rig_free(rig);
 	}
 }
@@ -486,6 +788,13 @@ int main(void)
 		cmocka_unit_test(packets_that_come_together_are_taken_apart),
 		cmocka_unit_test(two_interfaces_of_a_jungfrau),
 		cmocka_unit_test(the_ports_of_an_eiger),
+		cmocka_unit_test(an_upper_half_is_turned_over),
+		cmocka_unit_test(a_partial_readout),
+		cmocka_unit_test(swapped_cables_are_told_once),
+		cmocka_unit_test(positions_can_be_ignored),
+		cmocka_unit_test(places_follow_the_options),
+		cmocka_unit_test(all_depths_come_as_they_were_sent),
+		cmocka_unit_test(what_does_not_fit_the_detector_is_refused),
 		cmocka_unit_test(the_front_end_speaks_as_a_detector),
 		cmocka_unit_test(a_port_belongs_to_one_receiver),
 		cmocka_unit_test(what_found_no_room_in_the_buffer_is_counted),
