@@ -130,13 +130,19 @@ def detector(name, seconds):
     return probe
 
 
+def remove(file):
+    """A file of a run, and its data files."""
+    for path in (file, *file.parent.glob(f"{file.stem}_data_*.h5")):
+        path.unlink()
+
+
 def end_to_end(kind, frames, rate_hz=0, darks=128):
     def probe(bench):
         file = bench.memory / "demo.nxs"
         said = sluice(bench, "demo.yaml",
                       {"link.kind": kind, "detector.frames": bench.size(*frames), "detector.dark_frames": darks,
                        "detector.frame_rate_Hz": rate_hz, "sinks[0].nexus.path": file})
-        file.unlink()
+        remove(file)
         figures = {name: said["rates"][name] for name in ("GB_per_s", "frames_per_s")}
         for hop, times in said["latency_us"].items():
             figures |= {f"{hop}_p50_us": times["p50"], f"{hop}_p99_us": times["p99"]}
@@ -213,7 +219,7 @@ def file_probe(write):
 def write_nexus(bench):
     path = bench.scratch / "file.nxs"
     figures = json.loads(run([bench.program("bench_file"), ROOT / "bench/part/demo.yaml", path, bench.size(256, 64)]))
-    path.unlink()
+    remove(path)
     return figures
 
 

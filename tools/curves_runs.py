@@ -59,7 +59,7 @@ def veto(folder, frames, thresholds, kept_at=20):
     table = {}
     for threshold in thresholds:
         acquire(folder, jungfrau(frames, dark_frames=min(64, frames), **VETO),
-                ["correct", {"veto": {"threshold": threshold, "min_pixels": kept_at}}], [{"nexus": {"path": "run.nxs"}}])
+                ["correct", {"veto": {"threshold": threshold, "min_pixels": kept_at}}], [{"nexus": {"path": "run.nxs", "overwrite": True}}])
         with h5py.File(folder / "truth.h5") as truth, h5py.File(folder / "run.nxs") as file:
             bright, hit = truth["truth/dark"][()] == 0, truth["truth/hit"][()] == 1
             rows = file["entry/sluice/frames"]
@@ -162,7 +162,7 @@ def peaks(folder, frames, background, spot_photons, options):
     """SNR of every planted spot, by stage whether it was found, and the false ones of a frame: on wide pixels, elsewhere."""
     acquire(folder, jungfrau(frames, dark_frames=64, background_photons=background, spot_photons=spot_photons, **PEAKS),
             ["correct", {"spots": {"min_spots": 0, **options.get("spots", {})}},
-             {"peaks": {"min_peaks": 0, **options.get("peaks", {})}}], [{"nexus": {"path": "run.nxs"}}])
+             {"peaks": {"min_peaks": 0, **options.get("peaks", {})}}], [{"nexus": {"path": "run.nxs", "overwrite": True}}])
     known = planted(folder / "truth.h5")
     with h5py.File(folder / "run.nxs") as file:
         images, results = file["entry/data/data"], file["entry/results"]
@@ -195,7 +195,7 @@ def rms(values):
     return float(np.sqrt(np.nanmean(np.square(values))))
 
 
-IMAGES = [{"nexus": {"path": "raw.nxs", "dataset": "raw"}}, {"nexus": {"path": "image.nxs"}}]
+IMAGES = [{"nexus": {"path": "raw.nxs", "dataset": "raw", "overwrite": True}}, {"nexus": {"path": "image.nxs", "overwrite": True}}]
 CALIBRATION = {"calibration": {"path": "calibration.h5"}}
 
 

@@ -31,7 +31,7 @@ def acquire(folder, frames, noise, mix=(0.3334, 0.3333), **options):
     """True rings and found rings of all events, each sorted by its event: (event, columns) twice, and the counts of the stage."""
     detector = {"kind": "rich", "modules": MODULES, "events": EVENTS, "frames": frames, "pool": frames | 1, "seed": 3,
                 "noise_hits": noise, "two_rings": mix[0], "three_rings": mix[1]}
-    runs.acquire(folder, detector, [{"rings": {"min_rings": 0, **options}}], ["score", {"nexus": {"path": "run.nxs", "dataset": "raw"}}])
+    runs.acquire(folder, detector, [{"rings": {"min_rings": 0, **options}}], ["score", {"nexus": {"path": "run.nxs", "dataset": "raw", "overwrite": True}}])
     with h5py.File(folder / "truth.h5") as truth, h5py.File(folder / "run.nxs") as file:
         columns = {name: item[()] for name, item in truth["truth/table"].items()}
         number = np.repeat(np.arange(frames), truth["truth/count"][()].astype(int))

@@ -33,7 +33,7 @@ def acquire(folder, events, pile_up, **options):
     """[(candidates, their stubs' candidate and layer and phi and r and z, true tracks)] of each event."""
     stage = {"min_tracks": 0, "max_tracks": 60000, "sector_tracks": 1024, **options}
     detector = {"kind": "tracker", "modules": 32, "events": 1, "frames": events, "pool": events | 1, "pile_up": pile_up, "seed": 5}
-    runs.acquire(folder, detector, [{"tracks": stage}], ["score", {"nexus": {"path": "run.nxs", "dataset": "raw"}}],
+    runs.acquire(folder, detector, [{"tracks": stage}], ["score", {"nexus": {"path": "run.nxs", "dataset": "raw", "overwrite": True}}],
                  ring={"slots": 16})
     with h5py.File(folder / "truth.h5") as truth, h5py.File(folder / "run.nxs") as file:
         columns = {name: item[()] for name, item in truth["truth/table"].items()}

@@ -22,10 +22,11 @@ struct sl_h5_rolled {
 	struct sl_h5 *data; /* at hand; NULL: none */
 	uint32_t files;	    /* begun */
 	struct sl_h5_series *flushed;
-	uint64_t *counts; /* a row of it */
-	uint64_t mark;	  /* of the last flush */
-	bool rows;	  /* between rows_begin and rows_end */
-	bool syncs;	  /* the thread is there */
+	uint64_t *counts;  /* a row of it */
+	uint64_t mark;	   /* of the last flush */
+	bool rows;	   /* between rows_begin and rows_end */
+	uint32_t replaced; /* data files of an earlier run that are set aside */
+	bool syncs;	   /* the thread is there */
 	struct sl_h5_sync sync;
 };
 
@@ -85,12 +86,42 @@ int sl_h5_data_name(const char *path, uint32_t number, char *name, size_t bytes)
 		       : 0;
 }
 
-static void remove_old(const char *path)
+/* What becomes of data file `number` of an earlier run: its name and another one. */
+static int aside_path(const char *path, uint32_t number, char *data, char *aside)
 {
-	char old[PATH_MAX];
+	return data_path(path, number, data, PATH_MAX) ||
+			       (size_t)snprintf(aside, PATH_MAX, "%.*s.replaced", PATH_MAX - 10,
+						data) >= PATH_MAX
+		       ? -ENAMETOOLONG
+		       : 0;
+}
 
-	for (uint32_t n = 1; !data_path(path, n, old, sizeof(old)) && !unlink(old); n++)
-		;
+static void set_old_aside(struct sl_h5 *file)
+{
+	char data[PATH_MAX], aside[PATH_MAX];
+	uint32_t n = 1;
+
+	while (!aside_path(file->path, n, data, aside) && !rename(data, aside))
+		n++;
+	file->rolled->replaced = n - 1;
+}
+
+/* They are gone for good, or back in their places. */
+static void end_old(struct sl_h5 *file, bool bring_back)
+{
+	char data[PATH_MAX], aside[PATH_MAX];
+
+	for (uint32_t n = 1; n <= file->rolled->replaced; n++) {
+		if (aside_path(file->path, n, data, aside))
+			continue;
+		if (bring_back)
+			rename(aside, data);
+		else
+			unlink(aside);
+	}
+	file->rolled->replaced = 0;
+	if (!bring_back)
+		sl_part_file_replaced(&file->disk);
 }
 
 /* ---- a data file ---- */
@@ -187,7 +218,7 @@ int sl_h5_create_rolled(const char *path, bool overwrite, struct sl_h5 **created
 	if (!r) {
 		file->rolled->syncs = true;
 		if (overwrite)
-			remove_old(path);
+			set_old_aside(file);
 		r = begin_data(file);
 	}
 	if (r) {
@@ -285,6 +316,7 @@ int sl_h5_flush(struct sl_h5 *file, uint64_t mark)
 
 	if (!data || !rolled->flushed)
 		return 0;
+	end_old(file, false); /* there are rows: this run has begun */
 	for (struct sl_h5_series *s = file->series; s && !r; s = s->next) {
 		if (s == rolled->flushed)
 			continue;
@@ -331,6 +363,7 @@ int sl_h5_rows_end(struct sl_h5 *file)
 	if (!rolled || !rolled->rows)
 		return file->status;
 	rolled->rows = false;
+	end_old(file, false);
 	rolled->mark = UINT64_MAX;
 	if (rolled->data)
 		r = end_data(file);
@@ -384,5 +417,6 @@ void sl_h5_rolled_discard(struct sl_h5 *file)
 		sl_h5_forget(data);
 	}
 	rolled->data = NULL;
+	end_old(file, true);
 	free_rolled(file);
 }

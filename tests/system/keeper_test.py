@@ -44,7 +44,7 @@ def ends(started, held_back):
 
 
 def images(folder):
-    return images_on_disk(folder, SLOWLY)
+    return images_on_disk(folder)
 
 
 def next_receiver(folder, path, after):

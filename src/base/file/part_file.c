@@ -12,6 +12,8 @@
 
 #include "base/log.h"
 
+#define REPLACED ".replaced"
+
 enum { ATTEMPTS = 16 }; /* to open a name that others take and leave meanwhile */
 
 static int refused(const char *path, const char *verb, int error)
@@ -219,15 +221,6 @@ static bool is_old(const struct sl_part_file *file, const char *path)
 	return !lstat(path, &st) && st.st_dev == file->old_device && st.st_ino == file->old_inode;
 }
 
-void sl_part_file_discard(struct sl_part_file *file)
-{
-	if (file->fd >= 0 && is_named(file->fd, file->part))
-		unlink(file->part);
-	if (file->previewed && is_old(file, file->path))
-		unlink(file->path);
-	sl_part_file_leave(file);
-}
-
 static int appeared(const struct sl_part_file *file)
 {
 	sl_error("%s: appeared while this run was writing; it stays, and this run's data are in %s",
@@ -321,16 +314,51 @@ int sl_part_file_take(struct sl_part_file *file)
 	return r ? refused(file->part, "write", -r) : 0;
 }
 
-/* In the place of the old file, if there is one: the caller was allowed to replace it. */
+static int rename_aside(struct sl_part_file *file)
+{
+	char *aside;
+	int r = 0;
+
+	if (!file->replaces || !is_old(file, file->path))
+		return 0;
+	if (asprintf(&aside, "%s" REPLACED, file->path) < 0)
+		return -ENOMEM;
+	if (rename(file->path, aside))
+		r = refused(file->path, "set aside", errno);
+	file->set_aside = !r;
+	free(aside);
+	return r;
+}
+
+void sl_part_file_replaced(struct sl_part_file *file)
+{
+	char *aside;
+
+	if (!file->set_aside || asprintf(&aside, "%s" REPLACED, file->path) < 0)
+		return;
+	unlink(aside);
+	free(aside);
+	file->set_aside = false;
+}
+
+static void bring_back(const struct sl_part_file *file)
+{
+	char *aside;
+
+	if (!file->set_aside || asprintf(&aside, "%s" REPLACED, file->path) < 0)
+		return;
+	renameat2(AT_FDCWD, aside, AT_FDCWD, file->path, RENAME_NOREPLACE);
+	free(aside);
+}
+
 static int name_preview(struct sl_part_file *file, int fd, const char *temporary)
 {
 	struct stat st;
+	int r = fstat(fd, &st) ? refused(temporary, "look at", errno) : rename_aside(file);
 
-	if (fstat(fd, &st))
-		return refused(temporary, "look at", errno);
-	if (file->replaces && is_old(file, file->path)
-		    ? rename(temporary, file->path)
-		    : renameat2(AT_FDCWD, temporary, AT_FDCWD, file->path, RENAME_NOREPLACE))
+	if (r)
+		return r;
+	if (renameat2(AT_FDCWD, temporary, AT_FDCWD, file->path, RENAME_NOREPLACE))
 		return refused(file->path, "create", errno);
 	file->replaces = file->previewed = true;
 	file->old_device = st.st_dev;
@@ -363,6 +391,16 @@ undo_name:
 	return r;
 }
 
+void sl_part_file_discard(struct sl_part_file *file)
+{
+	if (file->fd >= 0 && is_named(file->fd, file->part))
+		unlink(file->part);
+	if (file->previewed && is_old(file, file->path))
+		unlink(file->path);
+	bring_back(file);
+	sl_part_file_leave(file);
+}
+
 static int sync_named(const struct sl_part_file *file)
 {
 	int r = sync_folder(file->path);
@@ -393,6 +431,8 @@ int sl_part_file_publish(struct sl_part_file *file)
 {
 	int r = give_name(file);
 
+	if (!r)
+		sl_part_file_replaced(file);
 	sl_part_file_leave(file);
 	return r;
 }

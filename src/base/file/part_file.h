@@ -22,6 +22,7 @@ struct sl_part_file {
 	int fd;		/* locked; -1: not open */
 	bool named;	/* it has its name already: part is path */
 	bool previewed; /* the file at path is a copy of this one */
+	bool set_aside; /* the file that was at path in the beginning is PATH.replaced */
 	bool replaces;	/* a file was at path in the beginning: */
 	dev_t old_device;
 	ino_t old_inode;
@@ -34,8 +35,10 @@ int sl_part_file_open(const char *path, struct sl_part_file *file);
 int sl_part_file_open_new(const char *path, struct sl_part_file *file);
 
 /* A copy of what PATH.part holds now becomes PATH, for readers that do not wait for the end; what
- * publish() gives its name to replaces this copy. */
+ * publish() gives its name to replaces this copy. A file that was there is PATH.replaced from now on,
+ * until sl_part_file_replaced() removes it, or discard() gives it its name back. */
 int sl_part_file_preview(struct sl_part_file *file);
+void sl_part_file_replaced(struct sl_part_file *file);
 
 /* PATH.part, which is new, gets the bytes of the file at PATH. */
 int sl_part_file_take(struct sl_part_file *file);

@@ -79,6 +79,7 @@ struct nexus {
 	uint32_t in_file;	     /* frames of the data file at hand */
 	uint64_t flushed_ns;	     /* when it was last */
 	uint64_t rows, flushed_rows; /* about any frame */
+	uint64_t durable;	     /* of these, when the file is closed */
 	char where[PATH_BYTES + sizeof(".part")];
 };
 
@@ -227,7 +228,7 @@ static int refuse_overwriting(const struct nexus *nexus)
 {
 	struct stat st;
 
-	if (nexus->overwrite || lstat(nexus->path, &st))
+	if (nexus->overwrite || lstat(nexus->path, &st) || !S_ISREG(st.st_mode))
 		return 0;
 	sl_error("nexus: %s exists: move it away, choose another path, or set overwrite: true",
 		 nexus->path);
@@ -538,6 +539,7 @@ static int close_nexus(void *state, const struct sl_status *status)
 		finished = sl_h5_finish(nexus->file);
 		r = r ? r : finished;
 		nexus->file = NULL;
+		nexus->durable = r ? 0 : nexus->rows;
 		if (finished)
 			snprintf(nexus->where, sizeof(nexus->where), "%s.part", nexus->path);
 	}
@@ -560,10 +562,7 @@ static void figures(const void *state, sl_sink_figure *figure, void *arg)
 	figure(arg, "frames", nexus->frames, 0);
 	figure(arg, "bytes", nexus->bytes, 0);
 	figure(arg, "bytes_stored", nexus->stored_bytes, 0);
-	if (nexus->file && nexus->frames_per_file) {
-		figure(arg, "data_files", sl_h5_data_files(nexus->file), 0);
-		figure(arg, "rows_durable", sl_h5_durable(nexus->file), 0);
-	}
+	figure(arg, "rows_durable", nexus->file ? sl_h5_durable(nexus->file) : nexus->durable, 0);
 	figure(arg, "frames_refused", nexus->refused, 1);
 }
 

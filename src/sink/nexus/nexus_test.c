@@ -5,6 +5,7 @@
 
 #include "hdf5/file.h"
 #include "hdf5/testing.h"
+#include "lib/capture.h"
 #include "lib/ledger_sums.h"
 #include "sink/conformance.h"
 #include "sink/nexus/mosaic.h"
@@ -20,12 +21,22 @@ static char scratch[200], path[256], part[264];
 static void set_path(struct bench *bench)
 {
 	bench_set(bench, "path", path);
+	bench_set(bench, "overwrite", "true");
 }
 
 static void begin(struct bench *bench)
 {
 	bench_init(bench, &sl_sink_nexus);
 	set_path(bench);
+	assert_int_equal(bench_open(bench), 0);
+}
+
+/* All in one file, which appears when it is whole. */
+static void begin_one_file(struct bench *bench)
+{
+	bench_init(bench, &sl_sink_nexus);
+	set_path(bench);
+	bench_set(bench, "frames_per_file", "0");
 	assert_int_equal(bench_open(bench), 0);
 }
 
@@ -755,10 +766,10 @@ static void an_existing_file_stays_until_the_new_one_is_whole(void **state)
 	struct sl_h5 *file;
 
 	(void)state;
-	begin(&bench);
+	begin_one_file(&bench);
 	assert_int_equal(bench_feed(&bench, 0, KEPT), 0);
 	sl_h5_close(end(&bench));
-	begin(&bench);
+	begin_one_file(&bench);
 	assert_int_equal(access(part, F_OK), 0);
 	assert_int_equal(sl_h5_open(path, &file), 0);
 	assert_int_equal(length(file, "/entry/data/data"), 1);
@@ -770,13 +781,95 @@ static void an_existing_file_stays_until_the_new_one_is_whole(void **state)
 	assert_int_equal(access(part, F_OK), -1);
 }
 
+/* An earlier run and its data files: gone when this run has rows, back when it never had any. */
+static void an_earlier_run_stays_until_this_one_has_rows(void **state)
+{
+	struct bench bench;
+	struct sl_h5 *file;
+
+	(void)state;
+	begin(&bench);
+	assert_int_equal(bench_feed(&bench, 0, KEPT), 0);
+	sl_h5_close(end(&bench));
+	begin(&bench);
+	sl_sink_nexus.close(bench.state, NULL); /* the run never began */
+	bench_fini(&bench);
+	assert_int_equal(sl_h5_open(path, &file), 0);
+	assert_int_equal(length(file, "/entry/data/data"), 1);
+	assert_int_equal(value_at(file, "/entry/data/frame_number", 0),
+			 value_at(file, "/entry/sluice/frames/frame_number", 0));
+	sl_h5_close(file);
+	begin(&bench);
+	for (uint64_t k = 0; k < 3; k++)
+		assert_int_equal(bench_feed(&bench, k, KEPT), 0);
+	file = end(&bench);
+	assert_int_equal(length(file, "/entry/data/data"), 3);
+	sl_h5_close(file);
+	assert_int_equal(access(part, F_OK), -1);
+}
+
+static void a_file_that_is_there_is_not_replaced_unless_told(void **state)
+{
+	const char *said;
+	struct bench bench;
+
+	(void)state;
+	begin(&bench);
+	sl_h5_close(end(&bench));
+	bench_init(&bench, &sl_sink_nexus);
+	bench_set(&bench, "path", path);
+	capture_begin();
+	assert_int_equal(bench_open(&bench), -EEXIST);
+	said = capture_end();
+	assert_non_null(strstr(said, "set overwrite: true"));
+	assert_int_equal(bench_close(&bench), 0);
+	bench_fini(&bench);
+	assert_int_equal(access(path, F_OK), 0);
+}
+
+static void images_go_to_several_files_packed_as_told(void **state)
+{
+	static const char *const codecs[] = {"bslz4", "bszstd", "lz4", "none"};
+
+	(void)state;
+	for (size_t c = 0; c < sizeof(codecs) / sizeof(codecs[0]); c++) {
+		struct bench bench;
+		struct sl_h5 *file;
+		int16_t image[PIXELS];
+
+		bench_init(&bench, &sl_sink_nexus);
+		set_path(&bench);
+		bench_set(&bench, "compression", codecs[c]);
+		bench_set(&bench, "frames_per_file", "3");
+		assert_int_equal(bench_open(&bench), 0);
+		for (uint64_t k = 0; k < 8; k++)
+			assert_int_equal(bench_feed(&bench, k, k % 4 == 3 ? VETOED : KEPT), 0);
+		file = end(&bench);
+		assert_int_equal(length(file, "/entry/data/data"), 6);
+		assert_int_equal(length(file, "/entry/data/data_000001"), 3);
+		assert_int_equal(length(file, "/entry/data/data_000002"), 3);
+		assert_int_equal(length(file, "/entry/sluice/frames/sequence"), 8);
+		assert_text(file, "/entry/sluice/state", 0, "complete");
+		bench_init(&bench, &sl_sink_nexus);
+		for (uint64_t k = 0; k < 6; k++) {
+			bench_frame(&bench, k + k / 3, KEPT);
+			assert_int_equal(sl_h5_read_row(file, "/entry/data/data", k, SL_H5_I16,
+							image, sizeof(image)),
+					 0);
+			assert_memory_equal(image, bench.image, sizeof(image));
+		}
+		bench_fini(&bench);
+		sl_h5_close(file);
+	}
+}
+
 /* A folder in the place of the file, made in mid-run: the rename must fail. */
 static void a_file_that_cannot_get_its_name_is_not_called_safe(void **state)
 {
 	struct bench bench;
 
 	(void)state;
-	begin(&bench);
+	begin_one_file(&bench);
 	assert_int_equal(bench_feed(&bench, 0, KEPT), 0);
 	assert_int_equal(mkdir(path, 0777), 0);
 	assert_true(bench_close(&bench) < 0);
@@ -849,6 +942,9 @@ int main(void)
 		CASE(what_cannot_be_stored_is_an_error_at_open),
 		CASE(an_image_of_another_size_is_refused_and_the_file_ends_well),
 		CASE(an_existing_file_stays_until_the_new_one_is_whole),
+		CASE(an_earlier_run_stays_until_this_one_has_rows),
+		CASE(a_file_that_is_there_is_not_replaced_unless_told),
+		CASE(images_go_to_several_files_packed_as_told),
 		CASE(a_file_that_cannot_get_its_name_is_not_called_safe),
 		CASE(figures_count_images_and_bytes),
 	};

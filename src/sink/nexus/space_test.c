@@ -45,6 +45,7 @@ static void run(const char *path, uint64_t most, struct tale *tale)
 	bench_init(&bench, &sl_sink_nexus);
 	bench.shape[1] = (struct sl_shape){"image", SL_I16, 2, {MODULES * BIG_ROWS, BIG_COLUMNS}};
 	bench_set(&bench, "path", path);
+	bench_set(&bench, "overwrite", "true");
 	tale->opened = bench_open(&bench);
 	for (k = 0; k < most && after < 100 && !tale->opened; k++) {
 		int said = feed(&bench, k, k % 3 ? VETOED : KEPT);
@@ -171,6 +172,8 @@ static int tmpfs_check(const char *folder)
 		run(path, 100000, &tale);
 		wrong = check(path, &tale, -ENOSPC);
 		unlink(path);
+		snprintf(path, sizeof(path), "%s/full_data_000001.h5", folder);
+		unlink(path);
 		snprintf(path, sizeof(path), "%s/ballast%u", folder, round);
 		fd = open(path, O_CREAT | O_WRONLY, 0666);
 		if (fd < 0 || fallocate(fd, 0, 0, 20480 * (off_t)(round + 1)))
@@ -187,7 +190,7 @@ static void a_full_disk_costs_only_what_comes_after(void **state)
 	int status;
 
 	(void)state;
-	status = run_on_tmpfs(scratch, "12m");
+	status = run_on_tmpfs(scratch, "16m");
 	if (status == TESTING_NOT_ALLOWED) {
 		print_message("# skipped: no mount namespace with a tmpfs is allowed here\n");
 		skip();
