@@ -213,6 +213,25 @@ def check_geometry(out, installed):
                  [] if done.returncode == 0 and found == shown else [done.stdout + done.stderr, found, "is not", shown])
 
 
+# ---- docs/how-to/files.md ----
+
+def check_files(out, installed):
+    """Its experiment runs, its Python reads the files, also as a follower, and the files are left alone by recover."""
+    page = (ROOT / "docs/how-to/files.md").read_text()
+    if "(not in this program" in run(SLUICE, "list", "nexus").stdout or installed.python("import h5py").returncode:
+        out.skip("files.md", "this program has no nexus sink, or python3-h5py is not installed")
+        return
+    (installed.folder / "files.yaml").write_text(extract.blocks(page, "yaml")[0])
+    write, recover = extract.blocks(page, "sh")
+    look, follow = extract.blocks(page, "python")
+    done = installed.shell(write)
+    read, followed, again = installed.python(look), installed.python(follow), installed.shell(recover)
+    right = ("int16 b'complete'" in read.stdout and "run_data_000002.h5" in followed.stdout and "nothing to do" in again.stdout
+             and not done.returncode)
+    out.case("files.md: its experiment runs, and its files are read as the page shows",
+             [] if right else [done.stdout + done.stderr, read.stdout + read.stderr, followed.stdout + followed.stderr, again.stdout + again.stderr])
+
+
 # ---- docs/how-to/control-a-session.md ----
 
 def check_control(out, installed):
@@ -422,6 +441,7 @@ def main():
             check_library(out, installed)
             check_many_runs(out, installed)
             check_geometry(out, installed)
+            check_files(out, installed)
             check_control(out, installed)
     check_stages(out)
     check_wire(out)

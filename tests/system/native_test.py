@@ -14,7 +14,7 @@ import time
 import h5py
 
 from fault_oracle import compare, count, foresee, read_log
-from harness import (GUARDED, RECEIVER, ROOT, SOURCE, acquire, address, case, check, closes, equal, experiment, fewer, intact,
+from harness import (GUARDED, RECEIVER, ROOT, SOURCE, acquire, address, case, check, closes, equal, experiment, fewer, images_on_disk, intact,
                      main, read_outcomes, read_summary, receiver, run, run_fails, sink, wait_for)
 
 STRANGER = address(3)
@@ -242,8 +242,7 @@ def _(folder):
 
 
 def images(folder):
-    part = folder / "run.nxs.part"
-    return max(0, part.stat().st_size - 100000) // (2 * BLOCK) if part.exists() else 0
+    return images_on_disk(folder)
 
 
 @case("packets that are wrong, and a stranger's, are counted by cause")

@@ -128,7 +128,7 @@ def _(folder):
         equal(again.process.returncode, 0, "exit status")
         equal("run 1 did not end" in again.err(), runs == 0, "the second start says it, the third does not")
         if not runs:
-            check(re.search(r"run\.nxs\.part \(\d+ bytes\)", again.err()), "it does not say what was left")
+            check(re.search(r"run_data_000001\.h5 \(\d+ bytes\)", again.err()), "it does not say what was left")
         intact(folder / f"data/00000{runs + 2}", runs + 2)
 
 
@@ -284,7 +284,7 @@ def _(folder):
     equal(program.process.returncode, 0, "exit status")
     place = folder / "data/000001"
     equal(names_in(place), sorted(["lock", "result.json", "run.log", "s.json"] + [
-        name for t in TRANSFERS for name in (f"experiment.{t}.yaml", f"o.txt.{t}", f"result.{t}.json", f"run.{t}.log", f"{t}.nxs")]), "files")
+        name for t in TRANSFERS for name in (f"experiment.{t}.yaml", f"o.txt.{t}", f"result.{t}.json", f"run.{t}.log", f"{t}.nxs", f"{t}_data_000001.h5")]), "files")
     result = result_of(place)
     equal((result["run"], result["result"], result["state"], sorted(result["transfers"])), (1, "intact", "ended", ["one", "two"]), "result")
     for name, one in result["transfers"].items():
@@ -296,8 +296,8 @@ def _(folder):
 def _(folder):
     path = file_of(folder, transfers=TRANSFERS, sinks=None, detector=LONG)
     program = Program("run", path, "--root", "data", "--quiet", folder=folder)
-    part = folder / "data/000001/two.nxs.part"
-    wait_for("data", lambda: part.exists() or not program.running())
+    data = folder / "data/000001/two_data_000001.h5"
+    wait_for("data", lambda: data.exists() or not program.running())
     for child in program.children():
         os.kill(child, signal.SIGKILL)
     program.wait()

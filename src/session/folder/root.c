@@ -137,7 +137,7 @@ static void warn_of_crash(const char *root, int folder, uint64_t number)
 	list_files(folder, files, sizeof(files));
 	sl_warn("run %" PRIu64 " did not end: '%s/%06" PRIu64 "' has no result.json, and its lock "
 		"is free; its session crashed or was killed. The folder has %s; run.log says how "
-		"far it came",
+		"far it came, and 'sluice recover' makes its data readable",
 		number, root, number, files);
 }
 
