@@ -128,6 +128,11 @@ int sl_h5_settle(struct sl_h5 *file)
 	if (fstat(file->disk.fd, &st) || ftruncate(file->disk.fd, st.st_size))
 		return sl_h5_stop(file, -errno, "trim", "the file");
 	r = sl_h5_read_back(file);
+	if (file->closed) {
+		file->closed->device = st.st_dev;
+		file->closed->inode = st.st_ino;
+		file->closed->bytes = st.st_size;
+	}
 	if (!r)
 		r = file->status = sl_part_file_publish(&file->disk);
 	return r;

@@ -16,6 +16,15 @@
 
 struct sl_h5_rolled;
 
+/* What a data file was when it was closed and found to be right. */
+struct sl_h5_closed {
+	struct sl_h5_closed *next;
+	char *path;
+	dev_t device;
+	ino_t inode;
+	off_t bytes;
+};
+
 struct sl_h5 {
 	hid_t id;
 	char *path;		  /* its name in the end */
@@ -29,6 +38,7 @@ struct sl_h5 {
 	struct sl_h5_series *series;
 	struct sl_h5_samples *samples; /* of series that have ended */
 	struct sl_h5_rolled *rolled;   /* NULL: its series lie in the file itself */
+	struct sl_h5_closed *closed;   /* of a data file: to be filled; another's. NULL: none */
 };
 
 /* Room that one call may need besides its data: object headers, heaps and index nodes are a few KiB

@@ -48,22 +48,38 @@ static int check_shape(const struct sl_h5_images *images)
 	return 0;
 }
 
+static bool is_beside(const char *path, const char *name)
+{
+	char folder[PATH_MAX], beside[2 * PATH_MAX];
+
+	snprintf(folder, sizeof(folder), "%s", path);
+	snprintf(beside, sizeof(beside), "%s/%s", dirname(folder), name);
+	return !access(beside, R_OK);
+}
+
+/* Where HDF5 looks: beside the file as it was named, beside the file that a symbolic link leads to,
+ * and in the working folder. */
+static bool is_found(const char *path, const char *name)
+{
+	char real[PATH_MAX];
+
+	return is_beside(path, name) || (realpath(path, real) && is_beside(real, name)) ||
+	       !access(name, R_OK);
+}
+
 /* HDF5 gives fill values for what is missing of a virtual dataset, and says nothing. */
 static int check_sources(const struct sl_h5_images *images, hid_t properties)
 {
 	size_t sources = 0;
-	char name[PATH_MAX], beside[2 * PATH_MAX], folder[PATH_MAX], why[PATH_MAX + 64];
+	char name[PATH_MAX], why[PATH_MAX + 64];
 
 	if (H5Pget_virtual_count(properties, &sources) < 0)
 		return 0;
-	snprintf(folder, sizeof(folder), "%s", images->file->path);
-	dirname(folder);
 	for (size_t i = 0; i < sources; i++) {
 		if (H5Pget_virtual_filename(properties, i, name, sizeof(name)) < 0 ||
 		    !strcmp(name, ".") || strchr(name, '%'))
 			continue;
-		snprintf(beside, sizeof(beside), "%s/%s", folder, name);
-		if (!access(beside, R_OK) || !access(name, R_OK))
+		if (is_found(images->file->path, name))
 			continue;
 		snprintf(why, sizeof(why), "a part of it is in '%s', which cannot be read", name);
 		return refuse(images, why);

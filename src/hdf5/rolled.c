@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -22,11 +23,12 @@ struct sl_h5_rolled {
 	struct sl_h5 *data; /* at hand; NULL: none */
 	uint32_t files;	    /* begun */
 	struct sl_h5_series *flushed;
-	uint64_t *counts;  /* a row of it */
-	uint64_t mark;	   /* of the last flush */
-	bool rows;	   /* between rows_begin and rows_end */
-	uint32_t replaced; /* data files of an earlier run that are set aside */
-	bool syncs;	   /* the thread is there */
+	uint64_t *counts;	     /* a row of it */
+	uint64_t mark;		     /* of the last flush */
+	bool rows;		     /* between rows_begin and rows_end */
+	uint32_t replaced;	     /* data files of an earlier run that are set aside */
+	struct sl_h5_closed *closed; /* data files of this one, the newest first */
+	bool syncs;		     /* the thread is there */
 	struct sl_h5_sync sync;
 };
 
@@ -185,12 +187,42 @@ static int begin_data(struct sl_h5 *file)
 	return r;
 }
 
+/* The run's last look at its closed data files: the master is about to promise them. */
+static int check_closed(struct sl_h5 *file)
+{
+	for (const struct sl_h5_closed *c = file->rolled->closed; c; c = c->next) {
+		struct stat st;
+
+		if (!lstat(c->path, &st) && st.st_dev == c->device && st.st_ino == c->inode &&
+		    st.st_size == c->bytes)
+			continue;
+		sl_error("%s: was removed, cut, or another file was put in its place, after this "
+			 "run had closed it: what was written is lost",
+			 c->path);
+		return file->status = -ESTALE;
+	}
+	return 0;
+}
+
+static int remember(struct sl_h5_rolled *rolled, struct sl_h5 *data)
+{
+	struct sl_h5_closed *c = calloc(1, sizeof(*c));
+
+	if (!c || !(c->path = strdup(data->path))) {
+		free(c);
+		return -ENOMEM;
+	}
+	c->next = rolled->closed;
+	rolled->closed = data->closed = c;
+	return 0;
+}
+
 /* The thread checks, syncs and frees it. */
 static int end_data(struct sl_h5 *file)
 {
 	struct sl_h5_rolled *rolled = file->rolled;
 	struct sl_h5 *data = rolled->data;
-	int r;
+	int r = remember(rolled, data);
 
 	for (struct sl_h5_series *s = file->series; s; s = s->next) {
 		sl_h5_series_end(s, true);
@@ -198,7 +230,8 @@ static int end_data(struct sl_h5 *file)
 	}
 	sl_h5_close_id(data);
 	rolled->data = NULL;
-	r = sl_h5_sync_closed(&rolled->sync, data, rolled->mark);
+	if (!r)
+		r = sl_h5_sync_closed(&rolled->sync, data, rolled->mark);
 	if (r)
 		sl_h5_forget(data);
 	return r;
@@ -372,6 +405,8 @@ int sl_h5_rows_end(struct sl_h5 *file)
 	if (r && !file->status)
 		file->status = r;
 	if (!file->status)
+		check_closed(file);
+	if (!file->status)
 		sl_h5_begin(file, false, false);
 	if (!file->status)
 		make_virtual(file);
@@ -384,6 +419,13 @@ static void free_rolled(struct sl_h5 *file)
 
 	if (rolled && rolled->syncs)
 		sl_h5_sync_close(&rolled->sync);
+	while (rolled && rolled->closed) {
+		struct sl_h5_closed *next = rolled->closed->next;
+
+		free(rolled->closed->path);
+		free(rolled->closed);
+		rolled->closed = next;
+	}
 	if (rolled)
 		free(rolled->counts);
 	free(rolled);

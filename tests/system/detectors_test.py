@@ -100,7 +100,7 @@ def _(folder):
     if int(free.split()[1]) < 8 << 20:
         skip("less than 8 GiB of memory are free")
     text = (ROOT / "examples/jungfrau-16m.yaml").read_text()
-    line = "  - nexus: {path: jungfrau-16m.nxs, image: assembled}\n"
+    line = "  - nexus: {path: jungfrau-16m.nxs, overwrite: true, image: assembled}\n"
     check(line in text, "the example has changed")
     path = folder / "both.yaml"
     path.write_text(text.replace(line, line + line.replace("16m.nxs, image: assembled", "modules.nxs")))

@@ -108,7 +108,7 @@ def _(folder):
         path = folder / "x.yaml"
         path.write_text(json.dumps({
             "detector": {"kind": "rich", "modules": 2, "events": 50, "frames": 20, "dark_frames": 3}, "link": {"kind": "shm"},
-            "stages": [{"rings": {"min_rings": 2}}], "sinks": [*sinks, {"nexus": {"path": "run.nxs", "dataset": "raw"}}],
+            "stages": [{"rings": {"min_rings": 2}}], "sinks": [*sinks, {"nexus": {"path": "run.nxs", "dataset": "raw", "overwrite": True}}],
             "emulate": "local"}))
         run("run", path, "--quiet", "--summary", folder / "summary.json", folder=folder).ends(0)
         with h5py.File(folder / "run.nxs") as file:
@@ -124,7 +124,7 @@ def _(folder):
     # Over native UDP nobody compares the two files before.
     other = {"detector": {"kind": "rich", "modules": 1, "events": 40, "frames": 20, "frame_rate_Hz": 100, "seed": 1},
              "link": {"kind": "nanet", "listen": RECEIVER}, "ring": {"slots": 64, "overrun": "drop_newest"}, "stages": ["rings"],
-             "sinks": ["score", {"nexus": {"path": "run.nxs", "dataset": "raw"}}], "emulate": "none"}
+             "sinks": ["score", {"nexus": {"path": "run.nxs", "dataset": "raw", "overwrite": True}}], "emulate": "none"}
     (folder / "here.yaml").write_text(json.dumps(other))
     other["detector"]["seed"] = 2
     (folder / "there.yaml").write_text(json.dumps(other))

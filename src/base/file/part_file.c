@@ -198,8 +198,7 @@ int sl_part_file_open_new(const char *path, struct sl_part_file *file)
 		r = refused(path, "create", errno);
 		goto undo_file;
 	}
-	flock(file->fd, LOCK_EX | LOCK_NB); /* it is new: no other process can have it */
-	return 0;
+	return 0; /* no lock: readers that follow it take one of their own */
 undo_file:
 	sl_part_file_leave(file);
 	return r;

@@ -31,7 +31,8 @@ struct sl_part_file {
 /* Missing folders are made. -EBUSY: another process is writing it. */
 int sl_part_file_open(const char *path, struct sl_part_file *file);
 
-/* Under its own name at once. -EEXIST: a file is there. publish() syncs it, discard() removes it. */
+/* Under its own name at once, without a lock: others may read it. -EEXIST: a file is there. publish()
+ * syncs it, discard() removes it. */
 int sl_part_file_open_new(const char *path, struct sl_part_file *file);
 
 /* A copy of what PATH.part holds now becomes PATH, for readers that do not wait for the end; what
