@@ -1,6 +1,6 @@
 /* chunk_fuzz.c - any bytes as a chunk that bitshuffle, LZ4, Zstandard or LZF packed: the size that
- * the header claims holds, and nothing beyond it is touched. The first byte gives the bytes of a pixel,
- * the second the length of an LZF chunk. */
+ * the header claims holds, and nothing beyond it is touched. The first byte gives the bytes of a
+ * pixel, the second the length of an LZF chunk. */
 #include <stdint.h>
 #include <stdlib.h>
 
