@@ -19,12 +19,15 @@
 #include "codec/codec.h"
 
 struct ZSTD_CCtx_s;
+struct sl_lz4_table;
 struct sl_shuffle;
 
 struct sl_packer {
 	const struct sl_shuffle *shuffle;
-	void *lz4;	/* LZ4's hash table */
-	uint8_t *block; /* SL_PACK_SHUFFLED_BYTES */
+	struct sl_lz4_table *table; /* of bslz4 */
+	void *lz4;		    /* the state of liblz4, for lz4 */
+	uint8_t *around, *block;    /* a shuffled block, and the memory that it lies in */
+	uint8_t *packed;	    /* a packed block */
 	struct ZSTD_CCtx_s *zstd;
 };
 

@@ -1,4 +1,5 @@
 /* shuffle.c - bitshuffle in plain C, 8 bytes at a time, for any element size. */
+#include <endian.h>
 #include <string.h>
 
 #include "codec/shuffle.h"
@@ -56,34 +57,33 @@ void sl_unshuffle_rest(const uint8_t *in, uint64_t elements, uint32_t element, u
 		}
 }
 
-uint64_t sl_shuffle_used(const uint8_t *in, uint64_t elements, uint32_t element)
+uint64_t sl_shuffle_used(const uint8_t *in, uint64_t bytes, uint32_t element, uint64_t any)
 {
-	uint8_t folded[8] = {0};
-
-	for (uint64_t i = 0; i < elements * element; i += GROUP) /* whole words: n is even enough */
-		for (unsigned k = 0; k < GROUP; k++)
-			folded[k] |= in[i + k];
-	for (unsigned k = element; k < GROUP; k++)
-		folded[k % element] |= folded[k];
-	return (uint64_t)folded[0] | (element > 1 ? (uint64_t)folded[1] << 8 : 0) |
-	       (element > 2 ? (uint64_t)folded[2] << 16 | (uint64_t)folded[3] << 24 : 0) |
-	       (element > 4 ? (uint64_t)folded[4] << 32 | (uint64_t)folded[5] << 40 |
-				      (uint64_t)folded[6] << 48 | (uint64_t)folded[7] << 56
-			    : 0);
+	for (uint64_t i = 0, word; i < bytes; i += sizeof(word)) {
+		memcpy(&word, in + i, sizeof(word));
+		any |= le64toh(word);
+	}
+	for (uint32_t bits = 32; bits >= 8 * element; bits /= 2)
+		any |= any >> bits;
+	return element < 8 ? any & ((UINT64_C(1) << 8 * element) - 1) : any;
 }
 
 void sl_shuffle_clear(uint64_t elements, uint32_t element, uint64_t used, uint8_t *out)
 {
 	uint64_t row = elements / GROUP;
 
-	for (unsigned r = 0; r < 8 * element; r++)
-		if (!(used >> r & 1))
-			memset(out + r * row, 0, row);
+	for (unsigned r = 0, n; r < 8 * element; r += n) {
+		uint64_t rest = used >> r;
+
+		n = rest & 1 ? 1 : rest ? (unsigned)__builtin_ctzll(rest) : 8 * element - r;
+		if (!(rest & 1))
+			memset(out + r * row, 0, n * row);
+	}
 }
 
 static uint64_t shuffle(const uint8_t *in, uint64_t elements, uint32_t element, uint8_t *out)
 {
-	uint64_t used = sl_shuffle_used(in, elements, element);
+	uint64_t used = sl_shuffle_used(in, elements * element, element, 0);
 
 	sl_shuffle_clear(elements, element, used, out);
 	sl_shuffle_rest(in, elements, element, 0, used, out);

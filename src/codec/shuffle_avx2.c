@@ -1,7 +1,7 @@
 /* shuffle_avx2.c - bitshuffle with AVX2: 32 elements at a time.
  *
- * The 32 elements become one vector for each of their bytes, a plane. A row of a plane is the mask of
- * its bytes that have that bit set, which is shifted to where movemask looks. */
+ * A tile of elements is split into planes, one for each byte of an element, and only planes in use. A
+ * row is the mask of the bytes of a plane that have that bit set, shifted to where movemask looks. */
 #ifdef __x86_64__
 
 #include <immintrin.h>
@@ -9,49 +9,11 @@
 
 #include "codec/shuffle.h"
 
-enum { STEP = 32 };
+enum { STEP = 32, TILE = 1024, MANY = 4 /* rows of a plane: then all at once */ };
 
 SL_TARGET_AVX2 SL_FORCE_INLINE __m256i at(const uint8_t *from, unsigned i)
 {
 	return _mm256_loadu_si256((const __m256i *)(const void *)(from + 32 * i));
-}
-
-/* 4 x 4 words of 8 bytes: word j of vector i becomes word i of vector j. */
-SL_TARGET_AVX2 SL_FORCE_INLINE void transpose_words(__m256i v[4])
-{
-	__m256i a = _mm256_unpacklo_epi64(v[0], v[1]), b = _mm256_unpackhi_epi64(v[0], v[1]);
-	__m256i c = _mm256_unpacklo_epi64(v[2], v[3]), d = _mm256_unpackhi_epi64(v[2], v[3]);
-
-	v[0] = _mm256_permute2x128_si256(a, c, 0x20);
-	v[1] = _mm256_permute2x128_si256(b, d, 0x20);
-	v[2] = _mm256_permute2x128_si256(a, c, 0x31);
-	v[3] = _mm256_permute2x128_si256(b, d, 0x31);
-}
-
-SL_TARGET_AVX2 SL_FORCE_INLINE void to_planes(const uint8_t *from, uint32_t element, __m256i *plane)
-{
-	const __m256i byte = _mm256_set1_epi16(0xff);
-	const __m256i gather = _mm256_broadcastsi128_si256(
-		_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
-	const __m256i words = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-
-	if (element == 1) {
-		plane[0] = at(from, 0);
-	} else if (element == 2) {
-		__m256i a = at(from, 0), b = at(from, 1);
-
-		plane[0] = _mm256_permute4x64_epi64(
-			_mm256_packus_epi16(_mm256_and_si256(a, byte), _mm256_and_si256(b, byte)),
-			0xd8);
-		plane[1] = _mm256_permute4x64_epi64(
-			_mm256_packus_epi16(_mm256_srli_epi16(a, 8), _mm256_srli_epi16(b, 8)),
-			0xd8);
-	} else {
-		for (unsigned i = 0; i < 4; i++)
-			plane[i] = _mm256_permutevar8x32_epi32(
-				_mm256_shuffle_epi8(at(from, i), gather), words);
-		transpose_words(plane);
-	}
 }
 
 SL_TARGET_AVX2 SL_FORCE_INLINE void from_planes(__m256i *plane, uint32_t element, uint8_t *to)
@@ -79,33 +41,66 @@ SL_TARGET_AVX2 SL_FORCE_INLINE void from_planes(__m256i *plane, uint32_t element
 		_mm256_storeu_si256((__m256i *)(void *)(to + 32 * i), plane[i]);
 }
 
-/* Bits that are set in any element. */
 SL_TARGET_AVX2 static uint64_t used_bits(const uint8_t *in, uint64_t elements, uint32_t element)
 {
 	uint64_t bytes = elements * element, whole = bytes / 128 * 128;
 	__m256i any[4] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(),
 			  _mm256_setzero_si256()};
-	uint8_t fold[32];
 
 	for (uint64_t i = 0; i < whole; i += 128)
 		for (unsigned k = 0; k < 4; k++)
 			any[k] = _mm256_or_si256(any[k], at(in + i, k));
-	_mm256_storeu_si256(
-		(__m256i *)(void *)fold,
-		_mm256_or_si256(_mm256_or_si256(any[0], any[1]), _mm256_or_si256(any[2], any[3])));
-	return sl_shuffle_used(fold, 32 / element, element) |
-	       sl_shuffle_used(in + whole, (bytes - whole) / element, element);
+	any[0] = _mm256_or_si256(_mm256_or_si256(any[0], any[1]), _mm256_or_si256(any[2], any[3]));
+	return sl_shuffle_used(
+		in + whole, bytes - whole, element,
+		(uint64_t)(_mm256_extract_epi64(any[0], 0) | _mm256_extract_epi64(any[0], 1) |
+			   _mm256_extract_epi64(any[0], 2) | _mm256_extract_epi64(any[0], 3)));
 }
 
-/* The rows in use of one plane of 32 elements. */
-SL_TARGET_AVX2 SL_FORCE_INLINE void rows_of(__m256i plane, uint32_t used, uint8_t *to, uint64_t row)
+/* Byte b of 32 elements. */
+SL_TARGET_AVX2 SL_FORCE_INLINE __m256i split(const uint8_t *from, uint32_t element, __m128i shift)
 {
-	for (int k = 0; k < 8; k++)
-		if (used >> k & 1) {
-			uint32_t mask =
-				(uint32_t)_mm256_movemask_epi8(_mm256_slli_epi16(plane, 7 - k));
+	const __m256i byte = _mm256_set1_epi16(0xff), word = _mm256_set1_epi32(0xff);
+	const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+	__m256i v[4];
 
-			memcpy(to + (unsigned)k * row, &mask, sizeof(mask));
+	if (element == 1)
+		return at(from, 0);
+	if (element == 2) {
+		for (unsigned i = 0; i < 2; i++)
+			v[i] = _mm256_and_si256(_mm256_srl_epi16(at(from, i), shift), byte);
+		return _mm256_permute4x64_epi64(_mm256_packus_epi16(v[0], v[1]), 0xd8);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		v[i] = _mm256_and_si256(_mm256_srl_epi32(at(from, i), shift), word);
+	return _mm256_permutevar8x32_epi32(_mm256_packus_epi16(_mm256_packus_epi32(v[0], v[1]),
+							       _mm256_packus_epi32(v[2], v[3])),
+					   order);
+}
+
+/* The rows in use of the plane of a tile. */
+SL_TARGET_AVX2 SL_FORCE_INLINE void rows_of(const uint8_t *plane, uint64_t elements, uint32_t used,
+					    uint8_t *to, uint64_t row)
+{
+	if (__builtin_popcount(used) > MANY)
+		for (uint64_t i = 0; i < elements; i += STEP)
+			for (int k = 0; k < 8; k++) {
+				uint32_t mask = (uint32_t)_mm256_movemask_epi8(
+					_mm256_slli_epi16(at(plane + i, 0), 7 - k));
+
+				memcpy(to + (unsigned)k * row + i / 8, &mask, sizeof(mask));
+			}
+	else
+		for (; used; used &= used - 1) {
+			unsigned k = (unsigned)__builtin_ctz(used);
+			const __m128i shift = _mm_cvtsi32_si128(7 - (int)k);
+
+			for (uint64_t i = 0; i < elements; i += STEP) {
+				uint32_t mask = (uint32_t)_mm256_movemask_epi8(
+					_mm256_sll_epi16(at(plane + i, 0), shift));
+
+				memcpy(to + k * row + i / 8, &mask, sizeof(mask));
+			}
 		}
 }
 
@@ -134,14 +129,21 @@ SL_TARGET_AVX2 SL_FORCE_INLINE uint64_t shuffle_by(const uint8_t *in, uint64_t e
 {
 	uint64_t row = elements / SL_SHUFFLE_GROUP, whole = elements / STEP * STEP;
 	uint64_t used = used_bits(in, elements, element);
+	_Alignas(32) uint8_t plane[TILE];
 
 	sl_shuffle_clear(elements, element, used, out);
-	for (uint64_t i = 0; used && i < whole; i += STEP) {
-		__m256i plane[4];
+	for (uint64_t i = 0; i < whole; i += TILE) {
+		uint64_t now = whole - i < TILE ? whole - i : TILE;
 
-		to_planes(in + i * element, element, plane);
-		for (uint32_t b = 0; b < element; b++)
-			rows_of(plane[b], used >> (8 * b) & 0xff, out + 8 * b * row + i / 8, row);
+		for (unsigned b = 0; b < element; b++) {
+			const __m128i shift = _mm_cvtsi32_si128(8 * (int)b);
+			uint32_t bits = used >> (8 * b) & 0xff;
+
+			for (uint64_t j = 0; bits && j < now; j += STEP)
+				_mm256_store_si256((__m256i *)(void *)(plane + j),
+						   split(in + (i + j) * element, element, shift));
+			rows_of(plane, now, bits, out + 8 * b * row + i / 8, row);
+		}
 	}
 	sl_shuffle_rest(in, elements, element, whole, used, out);
 	return used;

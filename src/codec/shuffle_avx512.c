@@ -1,7 +1,8 @@
 /* shuffle_avx512.c - bitshuffle with AVX-512: 64 elements at a time.
  *
- * The 64 elements become one vector for each of their bytes, a plane. A row of a plane is the mask of
- * its bytes that have that bit set; unshuffling adds a bit to the bytes that a mask names. */
+ * A tile of elements is split into planes, one for each byte of an element, and only planes in use. A
+ * row is the mask of the bytes of a plane that have that bit set; unshuffling adds a bit to the bytes
+ * that a mask names. */
 #ifdef __x86_64__
 
 #include <immintrin.h>
@@ -9,7 +10,7 @@
 
 #include "codec/shuffle.h"
 
-enum { STEP = 64 };
+enum { STEP = 64, TILE = 1024, MANY = 4 /* rows of a plane: then all at once */ };
 
 SL_TARGET_AVX512 SL_FORCE_INLINE __m512i at(const uint8_t *from, unsigned i)
 {
@@ -28,35 +29,6 @@ SL_TARGET_AVX512 SL_FORCE_INLINE void transpose_lanes(__m512i v[4])
 	v[1] = _mm512_shuffle_i32x4(a, b, 0xdd);
 	v[2] = _mm512_shuffle_i32x4(c, d, 0x88);
 	v[3] = _mm512_shuffle_i32x4(c, d, 0xdd);
-}
-
-SL_TARGET_AVX512 SL_FORCE_INLINE void to_planes(const uint8_t *from, uint32_t element,
-						__m512i *plane)
-{
-	const __m512i byte = _mm512_set1_epi16(0xff);
-	const __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
-	const __m512i gather = _mm512_broadcast_i32x4(
-		_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
-	const __m512i words =
-		_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-
-	if (element == 1) {
-		plane[0] = at(from, 0);
-	} else if (element == 2) {
-		__m512i a = at(from, 0), b = at(from, 1);
-
-		plane[0] = _mm512_permutexvar_epi64(
-			even,
-			_mm512_packus_epi16(_mm512_and_si512(a, byte), _mm512_and_si512(b, byte)));
-		plane[1] = _mm512_permutexvar_epi64(
-			even,
-			_mm512_packus_epi16(_mm512_srli_epi16(a, 8), _mm512_srli_epi16(b, 8)));
-	} else {
-		for (unsigned i = 0; i < 4; i++)
-			plane[i] = _mm512_permutexvar_epi32(
-				words, _mm512_shuffle_epi8(at(from, i), gather));
-		transpose_lanes(plane);
-	}
 }
 
 SL_TARGET_AVX512 SL_FORCE_INLINE void from_planes(__m512i *plane, uint32_t element, uint8_t *to)
@@ -85,33 +57,63 @@ SL_TARGET_AVX512 SL_FORCE_INLINE void from_planes(__m512i *plane, uint32_t eleme
 		_mm512_storeu_si512(to + 64 * i, plane[i]);
 }
 
-/* Bits that are set in any element. */
 SL_TARGET_AVX512 static uint64_t used_bits(const uint8_t *in, uint64_t elements, uint32_t element)
 {
 	uint64_t bytes = elements * element, whole = bytes / 256 * 256;
 	__m512i any[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
 			  _mm512_setzero_si512()};
-	uint8_t fold[64];
 
 	for (uint64_t i = 0; i < whole; i += 256)
 		for (unsigned k = 0; k < 4; k++)
 			any[k] = _mm512_or_si512(any[k], at(in + i, k));
-	_mm512_storeu_si512(fold, _mm512_or_si512(_mm512_or_si512(any[0], any[1]),
-						  _mm512_or_si512(any[2], any[3])));
-	return sl_shuffle_used(fold, 64 / element, element) |
-	       sl_shuffle_used(in + whole, (bytes - whole) / element, element);
+	any[0] = _mm512_or_si512(_mm512_or_si512(any[0], any[1]), _mm512_or_si512(any[2], any[3]));
+	return sl_shuffle_used(in + whole, bytes - whole, element,
+			       (uint64_t)_mm512_reduce_or_epi64(any[0]));
 }
 
-/* The rows in use of one plane of 64 elements. */
-SL_TARGET_AVX512 SL_FORCE_INLINE void rows_of(__m512i plane, uint32_t used, uint8_t *to,
-					      uint64_t row)
+/* A byte of 64 elements, which `shift` makes their lowest. */
+SL_TARGET_AVX512 SL_FORCE_INLINE __m512i split(const uint8_t *from, uint32_t element, __m128i shift)
 {
-	for (unsigned k = 0; k < 8; k++)
-		if (used >> k & 1) {
-			uint64_t mask =
-				_mm512_test_epi8_mask(plane, _mm512_set1_epi8((char)(1 << k)));
+	const __m512i byte = _mm512_set1_epi16(0xff), word = _mm512_set1_epi32(0xff);
+	const __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+	const __m512i order =
+		_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+	__m512i v[4];
 
-			memcpy(to + k * row, &mask, sizeof(mask));
+	if (element == 2) {
+		for (unsigned i = 0; i < 2; i++)
+			v[i] = _mm512_and_si512(_mm512_srl_epi16(at(from, i), shift), byte);
+		return _mm512_permutexvar_epi64(even, _mm512_packus_epi16(v[0], v[1]));
+	}
+	for (unsigned i = 0; i < 4; i++)
+		v[i] = _mm512_and_si512(_mm512_srl_epi32(at(from, i), shift), word);
+	return _mm512_permutexvar_epi32(order,
+					_mm512_packus_epi16(_mm512_packus_epi32(v[0], v[1]),
+							    _mm512_packus_epi32(v[2], v[3])));
+}
+
+/* The rows in use of the plane of a tile. */
+SL_TARGET_AVX512 SL_FORCE_INLINE void rows_of(const uint8_t *plane, uint64_t elements,
+					      uint32_t used, uint8_t *to, uint64_t row)
+{
+	if (__builtin_popcount(used) > MANY)
+		for (uint64_t i = 0; i < elements; i += STEP)
+			for (unsigned k = 0; k < 8; k++) {
+				uint64_t mask = _mm512_test_epi8_mask(
+					at(plane + i, 0), _mm512_set1_epi8((char)(1 << k)));
+
+				memcpy(to + k * row + i / 8, &mask, sizeof(mask));
+			}
+	else
+		for (; used; used &= used - 1) {
+			unsigned k = (unsigned)__builtin_ctz(used);
+			const __m512i bit = _mm512_set1_epi8((char)(1 << k));
+
+			for (uint64_t i = 0; i < elements; i += STEP) {
+				uint64_t mask = _mm512_test_epi8_mask(at(plane + i, 0), bit);
+
+				memcpy(to + k * row + i / 8, &mask, sizeof(mask));
+			}
 		}
 }
 
@@ -133,14 +135,23 @@ SL_TARGET_AVX512 SL_FORCE_INLINE uint64_t shuffle_by(const uint8_t *in, uint64_t
 {
 	uint64_t row = elements / SL_SHUFFLE_GROUP, whole = elements / STEP * STEP;
 	uint64_t used = used_bits(in, elements, element);
+	_Alignas(64) uint8_t plane[TILE];
 
 	sl_shuffle_clear(elements, element, used, out);
-	for (uint64_t i = 0; used && i < whole; i += STEP) {
-		__m512i plane[4];
+	for (uint64_t i = 0; i < whole; i += TILE) {
+		uint64_t now = whole - i < TILE ? whole - i : TILE;
 
-		to_planes(in + i * element, element, plane);
-		for (uint32_t b = 0; b < element; b++)
-			rows_of(plane[b], used >> (8 * b) & 0xff, out + 8 * b * row + i / 8, row);
+		for (unsigned b = 0; b < element; b++) {
+			const __m128i shift = _mm_cvtsi32_si128(8 * (int)b);
+			uint32_t bits = used >> (8 * b) & 0xff;
+			uint8_t *to = out + 8 * b * row + i / 8;
+
+			for (uint64_t j = 0; bits && element > 1 && j < now; j += STEP)
+				_mm512_store_si512(plane + j,
+						   split(in + (i + j) * element, element, shift));
+			if (bits)
+				rows_of(element > 1 ? plane : in + i, now, bits, to, row);
+		}
 	}
 	sl_shuffle_rest(in, elements, element, whole, used, out);
 	return used;
