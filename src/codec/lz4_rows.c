@@ -191,7 +191,7 @@ static void begin_block(struct packing *p)
 	table->base += SL_LZ4_ROWS_MOST;
 }
 
-/* How many rows from the first on are alike: in use, or zero. `used`: that of the first is bit 0. */
+/* How many rows from the first on are alike, in use or zero. `used`: bit 0 is the first row. */
 static uint32_t alike(uint64_t used, uint32_t rows)
 {
 	uint64_t other = used & 1 ? ~used : used;

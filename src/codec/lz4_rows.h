@@ -29,9 +29,9 @@ struct sl_lz4_table {
 
 void sl_lz4_table_init(struct sl_lz4_table *table);
 
-/* Pack a block of `bytes`, in rows of `row` bytes; bit r of `used` is 0 if row r is all zeros. SL_LZ4_ROWS_SLACK
- * bytes before and behind `in` can be read, whatever they hold; `out` has SL_LZ4_ROWS_BOUND +
- * SL_LZ4_ROWS_SLACK. Returns the packed bytes. */
+/* Pack a block of `bytes`, in rows of `row` bytes; bit r of `used` is 0 if row r is all zeros.
+ * SL_LZ4_ROWS_SLACK bytes before and behind `in` can be read, whatever they hold; `out` has
+ * SL_LZ4_ROWS_BOUND + SL_LZ4_ROWS_SLACK. Returns the packed bytes. */
 size_t sl_lz4_rows(struct sl_lz4_table *table, const uint8_t *in, uint32_t bytes, uint64_t used,
 		   uint32_t row, uint8_t *out);
 

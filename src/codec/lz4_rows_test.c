@@ -55,8 +55,8 @@ static uint32_t length(const uint8_t **at, uint32_t nibble)
 	return n;
 }
 
-/* lz4_Block_format.md: the last sequence is literals alone, at least 5 where there is a match before,
- * and the last match starts at least 12 bytes before the end. */
+/* lz4_Block_format.md: the last sequence is literals alone, at least 5 where there is a match
+ * before, and the last match starts at least 12 bytes before the end. */
 static void ends_by_the_rules(size_t size, uint32_t bytes)
 {
 	const uint8_t *at = packed, *end = packed + size;

@@ -34,8 +34,8 @@ void sl_shuffle_rest(const uint8_t *in, uint64_t elements, uint32_t element, uin
 void sl_unshuffle_rest(const uint8_t *in, uint64_t elements, uint32_t element, uint64_t first,
 		       uint8_t *out);
 
-/* Bits that are set in any element, of 1, 2, 4 or 8 bytes. `bytes`: a multiple of 8; `any`: 8 bytes of
- * elements that count too. */
+/* Bits that are set in any element, of 1, 2, 4 or 8 bytes. `bytes`: a multiple of 8; `any`: 8 bytes
+ * of elements that count too. */
 uint64_t sl_shuffle_used(const uint8_t *in, uint64_t bytes, uint32_t element, uint64_t any);
 
 /* Zero the rows that are not in use. */

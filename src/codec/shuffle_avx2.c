@@ -1,7 +1,8 @@
 /* shuffle_avx2.c - bitshuffle with AVX2: 32 elements at a time.
  *
- * A tile of elements is split into planes, one for each byte of an element, and only planes in use. A
- * row is the mask of the bytes of a plane that have that bit set, shifted to where movemask looks. */
+ * A tile of elements is split into planes, one for each byte of an element, and only planes in use.
+ * A row is the mask of the bytes of a plane that have that bit set: shifted up, movemask finds it.
+ */
 #ifdef __x86_64__
 
 #include <immintrin.h>

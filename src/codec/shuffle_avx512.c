@@ -1,8 +1,8 @@
 /* shuffle_avx512.c - bitshuffle with AVX-512: 64 elements at a time.
  *
- * A tile of elements is split into planes, one for each byte of an element, and only planes in use. A
- * row is the mask of the bytes of a plane that have that bit set; unshuffling adds a bit to the bytes
- * that a mask names. */
+ * A tile of elements is split into planes, one for each byte of an element, and only planes in use.
+ * A row is the mask of the bytes of a plane that have that bit set; unshuffling adds a bit to the
+ * bytes that a mask names. */
 #ifdef __x86_64__
 
 #include <immintrin.h>
