@@ -1,7 +1,9 @@
 /* lz4_rows.c - matches found, and written as LZ4's sequences: token, literals, offset, length. */
 #include <endian.h>
+#include <stdbool.h>
 #include <string.h>
 
+#include "base/vector/choose.h"
 #include "codec/lz4_rows.h"
 
 /* Of the format: the least match; a match starts at least LAST_START bytes before the end of the
@@ -52,7 +54,7 @@ static uint32_t least(uint32_t a, uint32_t b)
 }
 
 /* How many bytes are equal, at most `most`. Reads up to 7 bytes more. */
-static uint32_t equal_bytes(const uint8_t *a, const uint8_t *b, uint32_t most)
+SL_FORCE_INLINE uint32_t equal_bytes(const uint8_t *a, const uint8_t *b, uint32_t most)
 {
 	for (uint32_t n = 0; n < most; n += 8) {
 		uint64_t differ = load64(a + n) ^ load64(b + n);
@@ -65,7 +67,7 @@ static uint32_t equal_bytes(const uint8_t *a, const uint8_t *b, uint32_t most)
 }
 
 /* How many bytes before a and b are equal, at most `most` and at most 7. Reads 8. */
-static uint32_t equal_bytes_before(const uint8_t *a, const uint8_t *b, uint32_t most)
+SL_FORCE_INLINE uint32_t equal_bytes_before(const uint8_t *a, const uint8_t *b, uint32_t most)
 {
 	uint64_t differ = load64(a - 8) ^ load64(b - 8);
 
@@ -74,7 +76,7 @@ static uint32_t equal_bytes_before(const uint8_t *a, const uint8_t *b, uint32_t 
 }
 
 /* What a nibble of 15 cannot hold. */
-static uint8_t *put_length(uint8_t *out, uint32_t rest)
+SL_FORCE_INLINE uint8_t *put_length(uint8_t *out, uint32_t rest)
 {
 	if (rest >= 255) {
 		memset(out, 255, rest / 255);
@@ -85,7 +87,7 @@ static uint8_t *put_length(uint8_t *out, uint32_t rest)
 }
 
 /* The token, and the literals from anchor to `start`. Writes up to 31 bytes more. */
-static uint8_t *put_literals(struct packing *p, uint32_t start)
+SL_FORCE_INLINE uint8_t *put_literals(struct packing *p, uint32_t start)
 {
 	const uint8_t *from = p->in + p->anchor;
 	uint32_t literals = start - p->anchor;
@@ -105,7 +107,7 @@ static uint8_t *put_literals(struct packing *p, uint32_t start)
 	return out + literals;
 }
 
-static void put_match(struct packing *p, uint32_t start, uint32_t offset, uint32_t length)
+SL_FORCE_INLINE void put_match(struct packing *p, uint32_t start, uint32_t offset, uint32_t length)
 {
 	uint8_t *token = p->out, *out = put_literals(p, start);
 
@@ -122,7 +124,7 @@ static void put_match(struct packing *p, uint32_t start, uint32_t offset, uint32
 }
 
 /* The match of the 4 bytes at `at` with those at `before`, made as long as it can be. */
-static void put_longest(struct packing *p, uint32_t at, uint32_t before)
+SL_FORCE_INLINE void put_longest(struct packing *p, uint32_t at, uint32_t before)
 {
 	const uint8_t *in = p->in;
 	uint32_t offset = at - before;
@@ -134,31 +136,45 @@ static void put_longest(struct packing *p, uint32_t at, uint32_t before)
 	put_match(p, at, offset, end - at);
 }
 
-/* Rows that are in use, from `at` to before `end`. Returns the next position to look at. */
-static uint32_t pack_used(struct packing *p, uint32_t at, uint32_t end)
+/* The last position with the same 4 bytes, and a match with it. false: none is known. */
+SL_FORCE_INLINE bool pack_known(struct packing *p, uint32_t at, uint32_t four)
 {
 	uint16_t *last = p->table->last;
 	const uint8_t *in = p->in;
-	const uint32_t base = p->base;
+	uint32_t hash = hash_of(four), before = (uint16_t)(last[hash] - p->base);
+
+	last[hash] = (uint16_t)(p->base + at);
+	/* One branch, which noise never takes: whether a position is old would be a coin toss. */
+	if (!((before < at) & (load32(in + (before & (SL_LZ4_ROWS_MOST - 1))) == four)))
+		return false;
+	put_longest(p, at, before);
+	at = p->anchor - 2;
+	last[hash_of(load32(in + at))] = (uint16_t)(p->base + at);
+	return true;
+}
+
+/* Rows that are in use, from `at` to before `end`. Returns the next position to look at. */
+static uint32_t pack_used(struct packing *packing, uint32_t at, uint32_t end)
+{
+	struct packing p =
+		*packing; /* stays in registers: a store into the table cannot alias it */
 	uint32_t misses = 1 << PATIENCE_BITS;
-	uint32_t until = end + LAST_START <= p->bytes ? end : p->bytes - LAST_START + 1;
+	uint32_t until = end + LAST_START <= p.bytes ? end : p.bytes - LAST_START + 1;
 
 	while (at < until) {
-		uint32_t four = load32(in + at), hash = hash_of(four);
-		uint32_t before = (uint16_t)(last[hash] - base);
+		uint32_t four = load32(p.in + at);
 
-		last[hash] = (uint16_t)(base + at);
-		/* One branch, which noise never takes: whether a position is old is a coin toss. */
-		if ((before < at) & (load32(in + (before & (SL_LZ4_ROWS_MOST - 1))) == four)) {
-			put_longest(p, at, before);
-			at = p->anchor;
-			last[hash_of(load32(in + at - 2))] = (uint16_t)(base + at - 2);
-			misses = 1 << PATIENCE_BITS;
-		} else {
+		if (!four && at && !p.in[at - 1]) { /* the most frequent match, without the table */
+			put_longest(&p, at, at - 1);
+		} else if (!pack_known(&p, at, four)) {
 			at += misses++ >> PATIENCE_BITS;
+			continue;
 		}
+		at = p.anchor;
+		misses = 1 << PATIENCE_BITS;
 	}
-	return p->anchor > end ? p->anchor : end;
+	*packing = p;
+	return p.anchor > end ? p.anchor : end;
 }
 
 /* Zeros from `at` to `end`, and those that happen to follow: one match with the byte before. */

@@ -129,23 +129,17 @@ static size_t pack_plain(struct sl_packer *packer, const uint8_t *in, size_t byt
 	return bytes;
 }
 
-/* The next block, while this one is packed. */
-static void prefetch(const uint8_t *at, size_t bytes)
-{
-	for (size_t i = 0; i < bytes; i += 64)
-		__builtin_prefetch(at + i, 0, 2);
-}
-
 static size_t pack_block(struct sl_packer *packer, enum sl_codec codec, const uint8_t *in,
-			 size_t bytes, size_t next, uint32_t element, uint8_t *out,
-			 size_t out_bytes)
+			 size_t bytes, uint32_t element, uint8_t *out, size_t out_bytes)
 {
 	uint64_t used;
 
 	if (codec == SL_CODEC_LZ4)
 		return pack_plain(packer, in, bytes, out, out_bytes);
 	used = packer->shuffle->shuffle(in, bytes / element, element, packer->block);
-	prefetch(in + bytes, next);
+	/* The next block comes to the cache while this one is packed; a prefetch never faults. */
+	for (size_t i = 0; i < SL_PACK_SHUFFLED_BYTES; i += 64)
+		__builtin_prefetch(in + bytes + i, 0, 2);
 	return codec == SL_CODEC_BSLZ4
 		       ? pack_rows(packer, bytes, bytes / element / 8, used, out, out_bytes)
 		       : pack_zstd(packer, packer->block, bytes, out, out_bytes);
@@ -164,9 +158,8 @@ static int64_t pack_blocks(struct sl_packer *packer, enum sl_codec codec, const 
 
 		if (end - at < SL_PACKED_LENGTH)
 			return -ENOSPC;
-		packed = pack_block(packer, codec, in, now,
-				    bytes - now < block ? bytes - now : block, element,
-				    at + SL_PACKED_LENGTH, (size_t)(end - at) - SL_PACKED_LENGTH);
+		packed = pack_block(packer, codec, in, now, element, at + SL_PACKED_LENGTH,
+				    (size_t)(end - at) - SL_PACKED_LENGTH);
 		if (!packed)
 			return -ENOSPC;
 		put_big32(at, (uint32_t)packed);
@@ -176,7 +169,8 @@ static int64_t pack_blocks(struct sl_packer *packer, enum sl_codec codec, const 
 	}
 	if ((uint64_t)(end - at) < bytes)
 		return -ENOSPC;
-	memcpy(at, in, bytes);
+	if (bytes)
+		memcpy(at, in, bytes);
 	return at + bytes - out;
 }
 
@@ -191,7 +185,8 @@ int64_t sl_pack(struct sl_packer *packer, enum sl_codec codec, const void *in, u
 	if (out_bytes < (codec == SL_CODEC_NONE ? bytes : SL_PACKED_HEADER))
 		return -ENOSPC;
 	if (codec == SL_CODEC_NONE) {
-		memcpy(out, in, bytes);
+		if (bytes)
+			memcpy(out, in, bytes);
 		return (int64_t)bytes;
 	}
 	put_big32(head, (uint32_t)(bytes >> 32));
