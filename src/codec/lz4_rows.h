@@ -8,7 +8,7 @@
  *            The output depends on the block alone, never on earlier blocks.
  * Threads:   a table belongs to one thread at a time.
  * Ownership: all memory is the caller's.
- * Cost:      8 KiB in 0.2 us (2 rows of 16 in use) to 3 us; no allocation. */
+ * Cost:      8 KiB in 0.4 us (0.001 photons a pixel, u16) to 4 us (raw ADU); no allocation. */
 #ifndef SL_CODEC_LZ4_ROWS_H
 #define SL_CODEC_LZ4_ROWS_H
 

@@ -6,7 +6,8 @@
  *            bits: such rows are zero, which shuffle() finds first and does not compute.
  * Threads:   no state.
  * Ownership: `in` and `out` are the caller's, have n x element bytes, and do not overlap.
- * Cost:      a block of 8 KiB with AVX-512 in 0.1 us (2 rows of 16 in use) to 0.4 us (all). */
+ * Cost:      a block of 8 KiB takes 0.1 us (all zeros) to 0.7 us (16 rows of 16 in use) with
+ *            AVX-512, 1.1 us with AVX2, 7 us in plain C; unshuffling 0.4, 1.5 and 5 us. */
 #ifndef SL_CODEC_SHUFFLE_H
 #define SL_CODEC_SHUFFLE_H
 
