@@ -1,5 +1,5 @@
-/* bench.c - sluice-bench, which `sluice bench` starts: what links, detectors, stages and triggers
- * do on this machine, beside what people use today. */
+/* bench.c - sluice-bench, which `sluice bench` starts: what links, detectors, stages, triggers and
+ * codecs do on this machine, beside what people use today. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -155,6 +155,7 @@ static int bench_rows(struct sl_bench *bench)
 	int err = bench->kind == SL_BENCH_STAGES      ? sl_bench_stage_rows(bench)
 		  : bench->kind == SL_BENCH_TRIGGERS  ? sl_bench_trigger_rows(bench)
 		  : bench->kind == SL_BENCH_GPUS      ? sl_bench_gpu_rows(bench)
+		  : bench->kind == SL_BENCH_CODECS    ? sl_bench_codec_rows(bench)
 		  : bench->kind == SL_BENCH_DETECTORS ? sl_bench_detector_rows(bench)
 						      : sl_bench_rows(bench);
 
@@ -191,15 +192,15 @@ static int bench_rows(struct sl_bench *bench)
 /* What is to be measured, by its name on the command line. */
 static int read_kind(const struct sl_args *args, struct sl_bench *bench)
 {
-	static const char *const name[] = {"link", "detector", "stage", "trigger", "gpu"};
+	static const char *const name[] = {"link", "detector", "stage", "trigger", "gpu", "codec"};
 
 	for (unsigned i = 0; args->plains == 1 && i < sizeof(name) / sizeof(name[0]); i++)
 		if (!strcmp(args->plain[0], name[i])) {
 			bench->kind = (enum sl_bench_kind)i;
 			return 0;
 		}
-	sl_error("say what is to be measured: sluice bench link, detector, stage, trigger or "
-		 "gpu");
+	sl_error("say what is to be measured: sluice bench link, detector, stage, trigger, gpu or "
+		 "codec");
 	return -EINVAL;
 }
 
@@ -211,7 +212,7 @@ static int check_options(const struct sl_bench *bench)
 	}
 	if ((bench->kind == SL_BENCH_DETECTORS || bench->kind == SL_BENCH_GPUS) &&
 	    bench->o.compared) {
-		sl_error("--compared is for sluice bench link, stage and trigger");
+		sl_error("--compared is for sluice bench link, stage, trigger and codec");
 		return -EINVAL;
 	}
 	return 0;
@@ -219,8 +220,9 @@ static int check_options(const struct sl_bench *bench)
 
 static const struct sl_command bench_command = {
 	.name = "bench",
-	.usage = "bench link|detector|stage|trigger|gpu [options]",
-	.doc = "Measure what links, emulated detectors and stages do on this machine, beside what "
+	.usage = "bench link|detector|stage|trigger|gpu|codec [options]",
+	.doc = "Measure what links, emulated detectors, stages and codecs do on this machine, "
+	       "beside what "
 	       "people use today.",
 	.details =
 		"Every row is measured once a round, in turn, links by two processes on two cores; "

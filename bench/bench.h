@@ -8,7 +8,7 @@
  *            source; net.c the veth pair; callgrind.c instructions per byte; report.c the
  *            table; json.c the same for programs; detector.c detectors, which are
  *            measured in the same way; stage/ stages, likewise;
- *            trigger/ triggers; gpu/ accelerators. */
+ *            trigger/ triggers; gpu/ accelerators; codec/ packed images. */
 #ifndef SL_BENCH_BENCH_H
 #define SL_BENCH_BENCH_H
 
@@ -58,6 +58,7 @@ struct sl_bench_sample {
 	uint32_t check;		   /* of stages' peers: sl_bench_check() of what they made */
 	uint32_t planted, found;   /* of stages that look for peaks */
 	uint32_t picked;	   /* of those that keep some pixels */
+	double packed;		   /* of codecs: packed bytes of an image's byte */
 	bool wrong;		   /* it computed something else than others */
 	bool cannot;		   /* for want of a device or a privilege */
 	char why[SL_BENCH_WHY];	   /* there is no result, and this is why */
@@ -84,6 +85,7 @@ struct sl_bench_row {
 	const struct sl_bench_trigger *trigger; /* stages of a trigger, or what is beside them */
 	const struct sl_bench_gpu *gpu;		/* stages on an accelerator, or its memory */
 	const struct sl_platform *platform;
+	const struct sl_bench_codec *codec; /* or packing images, by us or by a library */
 	/* or a peer: */
 	const char *program, *mode;
 	uint64_t bytes;
@@ -100,10 +102,12 @@ enum sl_bench_kind {
 	SL_BENCH_DETECTORS,
 	SL_BENCH_STAGES,
 	SL_BENCH_TRIGGERS,
-	SL_BENCH_GPUS
+	SL_BENCH_GPUS,
+	SL_BENCH_CODECS
 };
 
 struct sl_bench_trigger;
+struct sl_bench_codec;
 struct sl_bench_gpu;
 struct sl_bench_figure;
 struct sl_platform;
@@ -136,6 +140,8 @@ void sl_bench_stage_end(struct sl_bench *bench);
 
 int sl_bench_trigger_rows(struct sl_bench *bench);
 
+int sl_bench_codec_rows(struct sl_bench *bench);
+
 int sl_bench_gpu_rows(struct sl_bench *bench);
 int sl_bench_gpu_prepare(struct sl_bench *bench);
 int sl_bench_gpu(const struct sl_bench *bench, const struct sl_bench_row *row,
@@ -161,7 +167,7 @@ const char *sl_bench_address(const struct sl_bench *bench, const struct sl_bench
 /* A row of Sluice itself; else it is a peer. */
 static inline bool sl_bench_is_ours(const struct sl_bench_row *row)
 {
-	return row->link || row->detector || (row->work && !row->mode);
+	return row->link || row->detector || row->codec || (row->work && !row->mode);
 }
 
 /* A program beside this one, if it was built. */
@@ -194,12 +200,16 @@ int sl_bench_stage(const struct sl_bench *bench, const struct sl_bench_row *row,
 /* The same of triggers. */
 int sl_bench_trigger(const struct sl_bench *bench, const struct sl_bench_row *row,
 		     struct sl_bench_sample *sample);
+/* The same of codecs. */
+int sl_bench_codec(const struct sl_bench *bench, const struct sl_bench_row *row,
+		   struct sl_bench_sample *sample);
 void sl_bench_quantiles(uint32_t *ns, size_t n, double quantile_us[SL_BENCH_QUANTILES]);
 
 void sl_bench_print(const struct sl_bench *bench, FILE *out);
 void sl_bench_print_detectors(const struct sl_bench *bench, FILE *out);
 void sl_bench_print_stages(const struct sl_bench *bench, FILE *out);
 void sl_bench_print_triggers(const struct sl_bench *bench, FILE *out);
+void sl_bench_print_codecs(const struct sl_bench *bench, FILE *out);
 /* What is known of a row of triggers besides its figures, as members of a JSON object. */
 void sl_bench_put_trigger(const struct sl_bench_row *row, FILE *out);
 int sl_bench_write_json(const struct sl_bench *bench, const char *path);
@@ -237,6 +247,9 @@ bool sl_bench_compare(const struct sl_bench *bench, unsigned i, struct sl_bench_
 const struct sl_bench_ratio *sl_bench_stage_comparison(unsigned i);
 /* Those of triggers. */
 const struct sl_bench_ratio *sl_bench_trigger_comparison(unsigned i);
+
+/* Those of codecs. */
+const struct sl_bench_ratio *sl_bench_codec_comparison(unsigned i);
 
 /* Whether a row of this name is in any of them. */
 bool sl_bench_compared(const char *name);

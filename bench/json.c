@@ -139,6 +139,8 @@ static void put_figures(FILE *out, const struct sl_bench *bench, const struct sl
 			(unsigned long long)row->sample[row->samples - 1].bytes);
 		if (row->detector)
 			fprintf(out, ", \"events_per_s\": %.6g", sl_bench_events_per_s(row, &f));
+		if (row->codec)
+			fprintf(out, ", \"packed\": %.6g", row->sample[row->samples - 1].packed);
 		if (row->trigger)
 			sl_bench_put_trigger(row, out);
 		else if (row->gpu)

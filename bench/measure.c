@@ -218,6 +218,7 @@ static void run_child(const struct sl_bench *bench, const struct sl_bench_row *r
 	if (!sl_bench_is_ours(row))
 		run_peer(bench, row);
 	failed = row->gpu	 ? sl_bench_gpu(bench, row, &sample)
+		 : row->codec	 ? sl_bench_codec(bench, row, &sample)
 		 : row->trigger	 ? sl_bench_trigger(bench, row, &sample)
 		 : row->work	 ? sl_bench_stage(bench, row, &sample)
 		 : row->detector ? sl_bench_detector(bench, row, &sample)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "codec/lz4_rows.h"
 #include "codec/pack.h"
 #include "codec/shuffle.h"
 
@@ -27,12 +28,16 @@ int sl_packer_init(struct sl_packer *packer, enum sl_vectors vectors)
 
 	*packer = (struct sl_packer){.shuffle = sl_shuffle_choose(vectors)};
 	packer->lz4 = malloc((size_t)LZ4_sizeofState());
-	packer->block = aligned_alloc(64, SL_PACK_SHUFFLED_BYTES);
+	packer->table = malloc(sizeof(*packer->table));
+	packer->around = aligned_alloc(64, SL_PACK_SHUFFLED_BYTES + 2 * SL_LZ4_ROWS_SLACK);
+	packer->packed = malloc(SL_LZ4_ROWS_BOUND + SL_LZ4_ROWS_SLACK);
 	packer->zstd = ZSTD_createCCtx();
-	if (!packer->lz4 || !packer->block || !packer->zstd)
+	if (!packer->lz4 || !packer->table || !packer->around || !packer->packed || !packer->zstd)
 		goto fail;
+	sl_lz4_table_init(packer->table);
 	/* Zstandard allocates its tables with the first block: do it now. */
-	memset(packer->block, 0, SL_PACK_SHUFFLED_BYTES);
+	memset(packer->around, 0, SL_PACK_SHUFFLED_BYTES + 2 * SL_LZ4_ROWS_SLACK);
+	packer->block = packer->around + SL_LZ4_ROWS_SLACK;
 	if (ZSTD_isError(ZSTD_compressCCtx(packer->zstd, out, sizeof(out), packer->block,
 					   SL_PACK_SHUFFLED_BYTES, ZSTD_LEVEL)))
 		goto fail;
@@ -45,7 +50,9 @@ fail:
 void sl_packer_fini(struct sl_packer *packer)
 {
 	free(packer->lz4);
-	free(packer->block);
+	free(packer->table);
+	free(packer->around);
+	free(packer->packed);
 	ZSTD_freeCCtx(packer->zstd);
 	*packer = (struct sl_packer){0};
 }
@@ -84,6 +91,21 @@ static size_t pack_lz4(struct sl_packer *packer, const uint8_t *in, size_t bytes
 	return packed > 0 ? (size_t)packed : 0;
 }
 
+/* The shuffled block. Where room may be short, it is packed elsewhere first. */
+static size_t pack_rows(struct sl_packer *packer, size_t bytes, size_t row, uint64_t used,
+			uint8_t *out, size_t out_bytes)
+{
+	bool direct = out_bytes >= SL_LZ4_ROWS_BOUND + SL_LZ4_ROWS_SLACK;
+	size_t packed = sl_lz4_rows(packer->table, packer->block, (uint32_t)bytes, used,
+				    (uint32_t)row, direct ? out : packer->packed);
+
+	if (packed > out_bytes)
+		return 0;
+	if (!direct)
+		memcpy(out, packer->packed, packed);
+	return packed;
+}
+
 static size_t pack_zstd(struct sl_packer *packer, const uint8_t *in, size_t bytes, uint8_t *out,
 			size_t out_bytes)
 {
@@ -110,11 +132,17 @@ static size_t pack_plain(struct sl_packer *packer, const uint8_t *in, size_t byt
 static size_t pack_block(struct sl_packer *packer, enum sl_codec codec, const uint8_t *in,
 			 size_t bytes, uint32_t element, uint8_t *out, size_t out_bytes)
 {
+	uint64_t used;
+
 	if (codec == SL_CODEC_LZ4)
 		return pack_plain(packer, in, bytes, out, out_bytes);
-	packer->shuffle->shuffle(in, bytes / element, element, packer->block);
-	return codec == SL_CODEC_BSLZ4 ? pack_lz4(packer, packer->block, bytes, out, out_bytes)
-				       : pack_zstd(packer, packer->block, bytes, out, out_bytes);
+	used = packer->shuffle->shuffle(in, bytes / element, element, packer->block);
+	/* The next block comes to the cache while this one is packed; a prefetch never faults. */
+	for (size_t i = 0; i < SL_PACK_SHUFFLED_BYTES; i += 64)
+		__builtin_prefetch(in + bytes + i, 0, 2);
+	return codec == SL_CODEC_BSLZ4
+		       ? pack_rows(packer, bytes, bytes / element / 8, used, out, out_bytes)
+		       : pack_zstd(packer, packer->block, bytes, out, out_bytes);
 }
 
 /* All blocks of an image, and the elements that no block has. */
@@ -141,7 +169,8 @@ static int64_t pack_blocks(struct sl_packer *packer, enum sl_codec codec, const 
 	}
 	if ((uint64_t)(end - at) < bytes)
 		return -ENOSPC;
-	memcpy(at, in, bytes);
+	if (bytes)
+		memcpy(at, in, bytes);
 	return at + bytes - out;
 }
 
@@ -156,7 +185,8 @@ int64_t sl_pack(struct sl_packer *packer, enum sl_codec codec, const void *in, u
 	if (out_bytes < (codec == SL_CODEC_NONE ? bytes : SL_PACKED_HEADER))
 		return -ENOSPC;
 	if (codec == SL_CODEC_NONE) {
-		memcpy(out, in, bytes);
+		if (bytes)
+			memcpy(out, in, bytes);
 		return (int64_t)bytes;
 	}
 	put_big32(head, (uint32_t)(bytes >> 32));

@@ -194,6 +194,33 @@ static void test_too_small_a_buffer_is_refused(void **state)
 		}
 }
 
+/* Neither the instruction set nor earlier images change the packed bytes. */
+static void test_all_instruction_sets_pack_alike(void **state)
+{
+	static const enum sl_vectors sets[] = {SL_VECTORS_BASELINE, SL_VECTORS_AVX2,
+					       SL_VECTORS_AVX512};
+	uint8_t *mine, *other = malloc(2 * MOST);
+
+	for (size_t s = 0; s < sizeof(sets) / sizeof(sets[0]); s++)
+		for (size_t e = 0; e < SIZES; e++)
+			for (size_t c = 0; c < CODECS; c++) {
+				struct sl_packer fresh;
+				int64_t size;
+
+				fill(element_sizes[e], 5, 60, e + c);
+				size = pack(codecs[c], MOST - 72, element_sizes[e], 2 * MOST,
+					    &mine);
+				assert_int_equal(sl_packer_init(&fresh, sets[s]), 0);
+				assert_int_equal(sl_pack(&fresh, codecs[c], data, MOST - 72,
+							 element_sizes[e], other, 2 * MOST),
+						 size);
+				assert_memory_equal(mine, other, size);
+				sl_packer_fini(&fresh);
+				free(mine);
+			}
+	free(other);
+}
+
 static void test_what_cannot_be_packed_is_refused(void **state)
 {
 	uint8_t to[64];
@@ -217,6 +244,7 @@ int main(void)
 		cmocka_unit_test(test_images_come_back),
 		cmocka_unit_test(test_the_format_is_that_of_the_filter),
 		cmocka_unit_test(test_too_small_a_buffer_is_refused),
+		cmocka_unit_test(test_all_instruction_sets_pack_alike),
 		cmocka_unit_test(test_what_cannot_be_packed_is_refused),
 	};
 

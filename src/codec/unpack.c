@@ -156,7 +156,7 @@ int sl_unpack(struct sl_unpacker *unpacker, enum sl_codec codec, const uint8_t *
 	}
 	if (!err && (uint64_t)(end - at) < left)
 		err = -EBADMSG;
-	if (!err)
+	if (!err && left)
 		memcpy(out, at, left);
 	return err;
 }

@@ -47,10 +47,10 @@ int sl_unpack(struct sl_unpacker *unpacker, enum sl_codec codec, const uint8_t *
 int sl_unpack_shuffled(const struct sl_unpacker *unpacker, const uint8_t *in, size_t bytes,
 		       uint32_t element, uint64_t block_elements, uint8_t *out);
 
-/* Undo LZF (filter 32000, which is part of h5py). A byte below 32 is one less than the number of
- * literals that follow. Any other byte, with the next (two, when its upper 3 bits are all set), is a
- * length and how far back the bytes to repeat are. Source: the description of the format in
- * github.com/nemequ/liblzf. -EBADMSG: it does not become exactly out_bytes. */
+/* Undo LZF (filter 32000, which is part of h5py). A byte below 32 is one less than the
+ * number of literals that follow. Any other byte, with the next (two, when its upper 3 bits are all
+ * set), is a length and how far back the bytes to repeat are. Source: the description of the format
+ * in github.com/nemequ/liblzf. -EBADMSG: it does not become exactly out_bytes. */
 int sl_unpack_lzf(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t out_bytes);
 
 #endif

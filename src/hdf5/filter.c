@@ -1,5 +1,5 @@
-/* filter.c - the decoders of src/codec as filters of HDF5's own, so that HDF5 unpacks chunks wherever
- * it finds them: of any shape, behind links and in virtual datasets, and without plugins. */
+/* filter.c - the decoders of src/codec as filters of HDF5's own, so that HDF5 unpacks chunks
+ * wherever it finds them: of any shape, behind links and in virtual datasets, without plugins. */
 #include <errno.h>
 #include <stdio.h>
 

@@ -3,7 +3,8 @@
  * Model:     the dataset is [row][column], one image; [image][row][column]; or
  *            [image][module][row][column]; of whole numbers or floats, in any byte order, laid out
  *            and packed as it may be: HDF5 unpacks what it knows; bitshuffle (alone, with LZ4 or
- *            with Zstandard), LZ4 and LZF are unpacked by src/codec. Links to other files and virtual datasets are followed.
+ *            with Zstandard), LZ4 and LZF are unpacked by src/codec. Links to other files and
+ *            virtual datasets are followed.
  * Threads:   one at a time; not a data thread.
  * Errors:    0 or -errno; logged here with file and dataset. -ENOENT is not logged.
  * Cost:      reading is HDF5's; a chunk that holds several images is unpacked once when they are

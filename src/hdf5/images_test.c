@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codec/pack.h"
 #include "hdf5/images.h"
 #include "hdf5/testing.h"
 
@@ -195,6 +196,43 @@ static void what_cannot_be_unpacked_is_refused(void **state)
 	assert_int_equal(sl_h5_images_open(path, "/other", &images, &shape), -EINVAL);
 }
 
+/* An image in a chunk, as src/codec packs it. */
+static void packed_images_are_read(H5Z_filter_t id, enum sl_codec codec, unsigned packing)
+{
+	const hsize_t dim[] = {8, ROWS, COLUMNS}, chunk[] = {1, ROWS, COLUMNS};
+	const unsigned cd[] = {0, 4, 2, 0, packing, 0};
+	uint8_t bytes[4 * sizeof(data[0])];
+	struct sl_packer packer;
+	hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), properties, dataset;
+
+	pretend(id);
+	assert_int_equal(sl_packer_init(&packer, SL_VECTORS_AUTO), 0);
+	properties = H5Pcreate(H5P_DATASET_CREATE);
+	H5Pset_chunk(properties, 3, chunk);
+	H5Pset_filter(properties, id, H5Z_FLAG_OPTIONAL, id == 32008 ? 6 : 0, cd);
+	dataset = add(file, "x", H5T_STD_U16LE, 3, dim, properties);
+	for (hsize_t i = 0; i < 8; i++) {
+		int64_t size =
+			sl_pack(&packer, codec, data[i], sizeof(data[i]), 2, bytes, sizeof(bytes));
+		const hsize_t at[] = {i, 0, 0};
+
+		assert_true(size > 0);
+		assert_true(H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, at, (size_t)size, bytes) >= 0);
+	}
+	H5Dclose(dataset);
+	H5Pclose(properties);
+	H5Fclose(file);
+	sl_packer_fini(&packer);
+	all_there(path, "/x");
+}
+
+static void images_of_every_codec_are_read(void **state)
+{
+	packed_images_are_read(32004, SL_CODEC_LZ4, 0);
+	packed_images_are_read(32008, SL_CODEC_BSLZ4, 2);
+	packed_images_are_read(32008, SL_CODEC_BSZSTD, 3);
+}
+
 /* Chunks of bytes that claim to be packed. */
 static void chunks_that_lie_are_refused(void **state)
 {
@@ -275,6 +313,7 @@ int main(void)
 		CASE(one_image_and_modules_are_read),
 		CASE(links_and_virtual_datasets_are_followed),
 		CASE(what_cannot_be_unpacked_is_refused),
+		CASE(images_of_every_codec_are_read),
 		CASE(chunks_that_lie_are_refused),
 		CASE(shapes_that_are_no_images_are_refused),
 		CASE(a_file_is_known_by_its_beginning),

@@ -199,6 +199,17 @@ def paced(folder):
     check(0 < rows["p50"]["events_per_s"] and rows["p50"]["value"] <= rows["max"]["value"], "figures")
 
 
+@case("codecs are measured: packed images come back, and the peer is measured or left out with the reason")
+def codecs(folder):
+    result = measure(folder, "*/bs*/u16-1*", what="codec")
+    rows = {row["name"]: row for row in result["rows"]}
+    for codec in ("bslz4", "bszstd"):
+        for end in ("", "/unpack"):
+            check(0.1 < rows[f"sluice/{codec}/u16-1{end}"]["packed"] < 0.3, f"{codec}{end}: size of packed images")
+            peer = f"bitshuffle/{codec}/u16-1{end}"
+            check(peer in rows or result["left_out"][peer].startswith("skipped: "), f"{peer}: neither measured nor left out")
+
+
 @case("wrong arguments are told")
 def arguments(folder):
     for words, said in [((), "sluice bench link"), (("stages",), "sluice bench link"),
@@ -215,6 +226,7 @@ def arguments(folder):
     check("sluice/udp/uc/4096/cut\n" in run("bench", "link", "--list", folder=folder).out(), "lists its rows")
     check("sluice/correct/i16/2cores\n" in run("bench", "stage", "--list", folder=folder).out(), "lists the rows of stages")
     check("sluice/tracks/hexagons/fit/avx2\n" in run("bench", "trigger", "--list", folder=folder).out(), "lists the rows of triggers")
+    check("sluice/bslz4/adu/unpack\n" in run("bench", "codec", "--list", folder=folder).out(), "lists the rows of codecs")
 
 
 if __name__ == "__main__":
