@@ -237,12 +237,20 @@ static int open_batches(struct sl_bench_subject *s)
 int sl_bench_subject_open(struct sl_bench_subject *s, const struct sl_bench_row *row,
 			  const struct sl_bench_scene *scene)
 {
+	static const struct sl_refine_options tilt = {.rot1 = 0.3,
+						      .rot2 = -0.2,
+						      .beam_row = SL_REFINE_NO_BEAM,
+						      .beam_column = SL_REFINE_NO_BEAM};
 	int err;
 
 	s->row = row;
 	s->scene = scene;
+	s->geometry = scene->geometry;
+	err = row->work->tilted ? sl_refine(&tilt, &s->geometry, &s->refined) : 0;
+	if (err)
+		return err;
 	s->env = (struct sl_env){
-		.geometry = &scene->geometry,
+		.geometry = &s->geometry,
 		.calibration = &scene->calibration,
 		.batch_frames = row->stack,
 		.link = "",
@@ -270,6 +278,7 @@ void sl_bench_subject_close(struct sl_bench_subject *s)
 	for (unsigned i = 0; i < s->e.stages; i++)
 		free(s->e.stage_state[i]);
 	sl_pool_fini(&s->pool);
+	sl_refined_free(&s->refined);
 	free(s->batch);
 	free(s->line);
 }

@@ -16,6 +16,8 @@ static const struct sl_bench_ratio comparisons[] = {
 	{"sluice/correct+veto+sparse", "sluice/correct/i16", 0, {0}},
 	{"sluice/integrate/1000bins", "pyfai/csr-cython|pyfai/pocl|pyfai/histogram", 25, {0}},
 	{"sluice/integrate-bbox/1000bins", "pyfai/csr-cython-bbox|pyfai/pocl-bbox", 10, {0}},
+	{"sluice/integrate/1000bins/tilted", "sluice/integrate/1000bins", 0.95, {0}},
+	{"sluice/integrate-bbox/1000bins/tilted", "sluice/integrate-bbox/1000bins", 0.95, {0}},
 	{"sluice/integrate/1000bins/2cores", "sluice/integrate/1000bins", 0, {0}},
 	{"sluice/peaks", "pyfai/peakfinder", 0, {0}},
 	{"sluice/sparse-radial", "pyfai/sparsify", 0, {0}},

@@ -4,6 +4,7 @@
  *   .../1             frame by frame
  *   .../2cores        two workers, each on its core
  *   .../500k          frames of 512 x 1024 pixels
+ *   .../tilted        a detector that is tilted by 17 and -11 degrees
  *   .../avx2, .../baseline    no better instructions than these, where the stage has the option
  *   PEER/WHAT         the same by other means; memory/WHAT: what this machine's memory does */
 #include <errno.h>
@@ -92,6 +93,11 @@ static const struct sl_bench_work works[] = {
 	 .chain = "image integrate:" BINS,
 	 .ways = PLAIN | ONE | TWO | SMALL | VECTORS,
 	 .agree = SL_BENCH_AGREE_NO_SPLIT},
+	/* The same tables of other bins: as fast. */
+	{.name = "sluice/integrate/1000bins/tilted",
+	 .chain = "image integrate:" BINS,
+	 .tilted = true,
+	 .ways = PLAIN},
 	PYFAI("pyfai/csr-cython", "csr-cython", SL_BENCH_AGREE_NO_SPLIT),
 	PYFAI("pyfai/pocl", "pocl", SL_BENCH_AGREE_NO_SPLIT),
 	PYFAI("pyfai/histogram", "histogram", SL_BENCH_AGREE_NO_SPLIT),
@@ -99,6 +105,10 @@ static const struct sl_bench_work works[] = {
 	 .chain = "image integrate:split=bbox," BINS,
 	 .ways = PLAIN | ONE | TWO | SMALL | VECTORS,
 	 .agree = SL_BENCH_AGREE_BBOX},
+	{.name = "sluice/integrate-bbox/1000bins/tilted",
+	 .chain = "image integrate:split=bbox," BINS,
+	 .tilted = true,
+	 .ways = PLAIN},
 	PYFAI("pyfai/csr-cython-bbox", "csr-cython-bbox", SL_BENCH_AGREE_BBOX),
 	PYFAI("pyfai/pocl-bbox", "pocl-bbox", SL_BENCH_AGREE_BBOX),
 	{.name = "sluice/spots", .chain = "image spots", .ways = PLAIN | TWO | SMALL | VECTORS},

@@ -49,7 +49,8 @@ struct sl_bench_work {
 	const char *chain; /* ours: "correct:output=photons_i16 veto"; "image": photons are there */
 	const char *program, *mode; /* or a peer's */
 	bool python;		    /* it is kept between the rounds */
-	bool unread;		    /* nobody wants the image that `correct` makes */
+	bool unread;		    /* no stage or sink reads the image that `correct` makes */
+	bool tilted;		    /* the detector is not square to the beam */
 	unsigned ways;
 	enum sl_bench_agree agree;
 };
@@ -106,7 +107,9 @@ void sl_bench_files_profile(const struct sl_bench_stages *stages, const char *ro
 struct sl_bench_subject { /* stages, frames and unit, as in a run */
 	const struct sl_bench_row *row;
 	const struct sl_bench_scene *scene;
-	struct sl_experiment e; /* only its stages */
+	struct sl_experiment e;	     /* only its stages */
+	struct sl_geometry geometry; /* the scene's, or the same tilted */
+	struct sl_refined refined;
 	struct sl_env env;
 	struct sl_chain_build build;
 	const struct sl_unit *unit;
