@@ -407,6 +407,8 @@ int sl_h5_rows_end(struct sl_h5 *file)
 	if (!file->status)
 		check_closed(file);
 	if (!file->status)
+		file->status = sl_part_file_check(&file->disk);
+	if (!file->status)
 		sl_h5_begin(file, false, false);
 	if (!file->status)
 		make_virtual(file);
