@@ -27,9 +27,9 @@
 
 #include "base/log.h"
 #include "hdf5/file.h"
+#include "sink/mosaic.h"
 #include "sink/nexus/account.h"
 #include "sink/nexus/cxi_peaks.h"
-#include "sink/nexus/mosaic.h"
 #include "sink/nexus/nxmx.h"
 #include "sink/nexus/results.h"
 #include "sink/nexus/sparse_frames.h"
