@@ -7,8 +7,8 @@
  *           where they lie; nothing else is done to them. Before each round, untimed, a sink
  *           without a puller prepares the images and each message is copied to where it is sent
  *           from: so caches, the connection and the puller are as idle as they are for `sink`
- * GB_per_s are 10^9 bytes of messages, packed. pixel_GB_per_s of `sink` are bytes of pixels over all
- * of the time, with the preparing: one thread does both. */
+ * GB_per_s are 10^9 bytes of messages, packed. pixel_GB_per_s of `sink` are bytes of pixels over
+ * all of the time, with the preparing: one thread does both. */
 #include <sys/wait.h>
 #include <zmq.h>
 
