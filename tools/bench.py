@@ -128,7 +128,9 @@ TABLE = [
     ]),
     ("Stream: images of 2 MiB, packed to about 0.28 MB, to one client on loopback (GB of messages)", [
         ("stream sink", "stream2 sink, images packed before", *RATE, ["stream loop"]),
+        ("stream sink", "", "cpu_us_per_image", "us of CPU per image", 1, ["stream loop"]),
         ("stream loop", "peer: a C loop that sends the same messages", *RATE, []),
+        ("stream loop", "", "cpu_us_per_image", "us of CPU per image", 1, []),
         ("stream sink", "stream2 sink with packing, one thread (GB of pixels)", "pixel_GB_per_s", "GB/s", 1, []),
     ]),
 ]
