@@ -188,30 +188,30 @@ def several(folder):
 @needs
 def stalls(folder):
     puller = stream2.Puller(ENDPOINT, receive_buffer=4096)
-    program = start(folder, {**PACED, "frames": 200, "rows": 512}, queue=3, compression="none")
+    program = start(folder, {**PACED, "frames": 120, "rows": 512}, queue=3, compression="none")
     wait_for("images", puller.images)
     puller.stall()
     wait_for("a drop", lambda: "too slow" in program.err())
     puller.resume()
-    figures = ends_well(program, folder, 200)
+    figures = ends_well(program, folder, 120)
     puller.join()
     ids = [m["image_id"] for m in puller.images()]
     compare(puller.images(), stored(folder)[0], ids)
-    check(0 < figures["images_dropped"] < 200, f"{figures['images_dropped']} images were dropped")
-    equal([len(ids), sorted(set(ids))], [200 - figures["images_dropped"], ids], "images that came")
+    check(0 < figures["images_dropped"] < 120, f"{figures['images_dropped']} images were dropped")
+    equal([len(ids), sorted(set(ids))], [120 - figures["images_dropped"], ids], "images that came")
 
 
 @case("a client that stalls with on_slow: wait: the run waits, and nothing is dropped")
 @needs
 def waits(folder):
     puller = stream2.Puller(ENDPOINT, receive_buffer=4096)
-    program = start(folder, {**PACED, "rows": 512, "frame_rate_Hz": 0}, queue=3, compression="none", on_slow="wait", required=True)
+    program = start(folder, {**PACED, "rows": 512, "frames": 100, "frame_rate_Hz": 0}, queue=3, compression="none", on_slow="wait", required=True)
     wait_for("images", puller.images)
     puller.stall()
-    time.sleep(1)
+    time.sleep(0.5)
     check(program.running(), "the run did not wait")
     puller.resume()
-    figures = ends_well(program, folder, PACED["frames"])
+    figures = ends_well(program, folder, 100)
     puller.join()
     compare(puller.images(), stored(folder)[0])
     equal(figures["images_dropped"], 0, "images dropped")

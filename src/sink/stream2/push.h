@@ -40,7 +40,7 @@ struct sl_push_buffer {
 	struct sl_push *push;
 	struct sl_push_buffer *next;   /* in the list of free ones */
 	struct sl_push_socket *socket; /* that it was sent on */
-	uint8_t memory[];
+	_Alignas(8) uint8_t memory[];
 };
 
 struct sl_push_socket {

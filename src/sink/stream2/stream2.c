@@ -32,6 +32,8 @@ enum { MODULES, ASSEMBLED }; /* the choices of `image` */
 enum { BSLZ4, LZ4, NONE };   /* of `compression` */
 enum { DROP, WAIT };	     /* of `on_slow` */
 enum { SLOTS = 2 * SL_SINK_WORKERS + 1 };
+/* Where pixels begin in a message buffer: aligned for any type. What precedes them ends there. */
+enum { PIXELS_AT = SL_STREAM2_FIELDS_BYTES + SL_STREAM2_DATA_BYTES };
 #define DEFAULT_PERIOD_NS UINT64_C(1000000) /* as timestamps have it without a frame rate */
 
 /* What one worker at a time needs. */
@@ -182,7 +184,7 @@ static int open_push(struct stream2 *s)
 		.port = s->port,
 		.sockets = s->sockets,
 		.queue = s->queue,
-		.buffer_bytes = SL_STREAM2_FIELDS_BYTES + SL_STREAM2_DATA_BYTES + s->packed_most,
+		.buffer_bytes = PIXELS_AT + s->packed_most,
 		.timeout_ns = (uint64_t)(1e9 * s->timeout_s),
 		.wait = s->on_slow == WAIT,
 	};
@@ -297,7 +299,7 @@ static void prepare(void *state, unsigned number, struct sl_frame *frame)
 	slot->error = -ENOMEM;
 	if (!slot->buffer)
 		return;
-	head = slot->buffer->memory + SL_STREAM2_FIELDS_BYTES;
+	head = slot->buffer->memory + PIXELS_AT - s->data_head_bytes;
 	n = pack(s, result, frame->missing, head + s->data_head_bytes);
 	slot->error = n < 0 ? (int)n : 0;
 	if (n < 0)
@@ -325,8 +327,8 @@ static size_t write_fields(struct stream2 *s, const struct sl_frame *frame, stru
 	uint8_t fields[SL_STREAM2_FIELDS_BYTES];
 	size_t n = sl_stream2_image_fields(&image, fields, sizeof(fields));
 
-	memcpy(slot->buffer->memory + SL_STREAM2_FIELDS_BYTES - n, fields, n);
-	return SL_STREAM2_FIELDS_BYTES - n;
+	memcpy(slot->buffer->memory + PIXELS_AT - s->data_head_bytes - n, fields, n);
+	return PIXELS_AT - s->data_head_bytes - n;
 }
 
 /* The series begins with its first image: times count from there. */
@@ -363,7 +365,7 @@ static int put_prepared(void *state, unsigned number, struct sl_frame *frame)
 		return refuse(s, frame, err, "could not be packed");
 	}
 	offset = write_fields(s, frame, slot);
-	bytes = SL_STREAM2_FIELDS_BYTES - offset + slot->bytes;
+	bytes = PIXELS_AT - s->data_head_bytes - offset + slot->bytes;
 	err = sl_push_image(&s->push, (uint32_t)(s->images / s->block % s->sockets), slot->buffer,
 			    offset, bytes);
 	s->images++;
