@@ -41,7 +41,7 @@ static _Noreturn void give_up(const char *what, int err)
 	bench_fail(what);
 }
 
-/* Of all threads of this process, ZeroMQ's too: a busy machine changes it less than it does time. */
+/* Of all threads of this process, ZeroMQ's too; a busy machine changes it less than the time. */
 static double cpu_now_s(void)
 {
 	struct timespec t;
