@@ -126,11 +126,19 @@ TABLE = [
         ("file nexus", "nexus sink", *RATE, ["peer write"]),
         ("peer write", "peer: write and fsync", *RATE, []),
     ]),
+    ("Stream: images of 2 MiB, packed to about 0.28 MB, to one client on loopback (GB of messages)", [
+        ("stream sink", "stream2 sink, images packed before", *RATE, ["stream loop"]),
+        ("stream sink", "", "cpu_us_per_image", "us of CPU per image", 1, ["stream loop"]),
+        ("stream loop", "peer: a C loop that sends the same messages", *RATE, []),
+        ("stream loop", "", "cpu_us_per_image", "us of CPU per image", 1, []),
+        ("stream sink", "stream2 sink with packing, one thread (GB of pixels)", "pixel_GB_per_s", "GB/s", 1, []),
+    ]),
 ]
 SHORT = {"peer udp 4096": "plain UDP", "peer udp 1024": "plain UDP", "peer zmq 4096": "ZeroMQ 4 KiB",
          "peer zmq 1Mi": "ZeroMQ 1 MiB", "peer memcpy": "memcpy", "peer numpy": "numpy", "peer zlib": "zlib",
          "icrc portable": "portable", "assemble 32": "by sequence", "link udp 4096": "the link alone", "link shm": "the link alone",
-         "stages": "the stages alone", "peer write": "plain write"}
+         "stages": "the stages alone", "peer write": "plain write",
+         "stream loop": "a C loop"}
 HOPS = ("wire", "assemble", "process", "sink", "total")
 LATENCIES = [("demo udp paced", "udp, 200 Hz"), ("demo shm paced", "shm, 200 Hz"), ("demo udp", "udp, full speed"),
              ("demo shm", "shm, full speed")]

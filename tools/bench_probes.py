@@ -223,6 +223,10 @@ def write_nexus(bench):
     return figures
 
 
+def stream(mode):
+    return program("bench_stream", ROOT / "bench/part/stream.yaml", mode, (198, 66))
+
+
 def link_table(bench, out, plots):
     """`sluice bench link`, which has rounds of its own: its text, its results, and where it drew them."""
     file = out / "link.json"
@@ -352,4 +356,6 @@ PROBES = {
     "demo shm paced": end_to_end("shm", (168, 68), 200, 32),
     "file nexus": file_probe(write_nexus),
     "peer write": file_probe(write_plainly),
+    "stream sink": stream("sink"),
+    "stream loop": stream("loop"),
 }

@@ -73,7 +73,7 @@ USERS = {
     "roce": ["endpoint", "link/udp"],
     "session": ["system/session", "system/socket", "system/outputs"],
     "session/folder": ["session/session_folder", "system/session"],
-    "sink": ["system/readers", "system/replay", "system/sparse", "system/outputs"],
+    "sink": ["system/readers", "system/replay", "system/sparse", "system/outputs", "system/stream2"],
     "stage": ["unit", "receiver/gpu_loop"],
     "unit": ["receiver/gpu_loop", "receiver/gpu_faults", "receiver/flow"],
 }

@@ -54,6 +54,7 @@ struct sl_env {
 		*feedback; /* ways back to the front end; NULL: there are none */
 	const struct sl_env_metadata *metadata; /* NULL: there are none */
 	const struct sl_goniometer *goniometer; /* NULL: the sample does not turn */
+	uint64_t frames; /* of the run, after the dark ones that begin it; 0: not known */
 };
 
 static inline bool sl_env_same_clock(const struct sl_env *env)

@@ -122,6 +122,8 @@ struct sl_experiment {
 	unsigned outputs;
 	/* The states of add-ons as their options left them (states.c). */
 	struct sl_experiment_states *states;
+	/* What users say of the run, for sinks that need it when they open. Set by the session. */
+	const struct sl_env_metadata *metadata;
 };
 
 /* Sections without an add-on of their own, for help and `sluice list`. */

@@ -2,8 +2,8 @@
  *
  * Model:     the master, PATH, describes the rows; NAME_data_000001.h5 and so on hold them. NAME is
  *            PATH without its ending, and without "_master". Objects and series are made on the
- *            master's handle; then sl_h5_rows_begin(), rows, sl_h5_rows_end(), and what else belongs
- *            to the end.
+ *            master's handle; then sl_h5_rows_begin(), rows, sl_h5_rows_end(), and what else
+ *            belongs to the end.
  *
  *            Data files have their names from the beginning. Other programs may read the one at
  *            hand while it grows (HDF5's SWMR); closed ones are ordinary files. The master appears

@@ -1,4 +1,4 @@
-/* sync.c - fdatasync() of growing data files, and the end of closed ones, off the writer's thread. */
+/* sync.c - fdatasync() of growing data files, and the end of closed ones, on another thread. */
 #include "hdf5/sync.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* sync.h - a thread that makes data files durable, so that the thread which writes waits for no disk.
+/* sync.h - a thread that makes data files durable, so that the writer waits for no disk.
  *
  * Model:     jobs in order: make what was written to a data file by now durable (flush), or check
  *            and publish one that HDF5 has closed. Flushes of one file that wait are one job.

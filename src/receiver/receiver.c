@@ -21,6 +21,13 @@ enum {
 	FRAMES_DROPPED = 64, /* drop_oldest: runs of frames on their way to the settler */
 };
 
+static uint64_t bright_frames(const struct sl_detector_options *run, const struct sl_geometry *g)
+{
+	uint64_t all = sl_detector_frames(run, g);
+
+	return all != UINT64_MAX && all > run->dark_frames ? all - run->dark_frames : 0;
+}
+
 static int open_detector(struct sl_receiver *r)
 {
 	struct sl_experiment *e = r->experiment;
@@ -40,6 +47,8 @@ static int open_detector(struct sl_receiver *r)
 	r->env.detector = e->detector;
 	r->env.detector_state = e->detector_state;
 	r->env.frame_rate_Hz = e->run.frame_rate_Hz;
+	r->env.frames = bright_frames(&e->run, &r->geometry);
+	r->env.metadata = e->metadata;
 	/* Dark frames come first, by the detector's own count. */
 	e->goniometer.first_frame = e->cut.generator_options.dark_frames;
 	if (e->goniometer.axes)

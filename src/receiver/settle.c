@@ -260,8 +260,8 @@ static void copy_frame(const struct sl_frame *from, struct sl_frame *to)
 	to->verdict = verdict;
 }
 
-/* Frames that were dropped, one or a row. Sinks' threads get copies, so that a sink that stands still
- * keeps none of the frames that the dispatcher needs to go on dropping. */
+/* Frames that were dropped, one or a row. Sinks' threads get copies, so that a sink that stands
+ * still keeps none of the frames that the dispatcher needs to go on dropping. */
 static void take_dropped(struct sl_receiver *r, struct sl_flow_frame *flow)
 {
 	for (uint64_t i = 0; i <= flow->more; i++) {

@@ -55,6 +55,8 @@ static int open_receiver(struct sl_session *s)
 	int err;
 
 	s->kept = NULL;
+	s->metadata_of_env = (struct sl_env_metadata){sl_session_each_metadata, s};
+	s->experiment->metadata = &s->metadata_of_env; /* some sinks look at it when they open */
 	if (receiver) {
 		err = sl_receiver_again(receiver, outcomes);
 		if (err)
@@ -66,7 +68,6 @@ static int open_receiver(struct sl_session *s)
 		return checked(s,
 			       s->experiment->control.keeper[0] ? SL_ERROR_KEEPER : SL_ERROR_SYSTEM,
 			       err);
-	s->metadata_of_env = (struct sl_env_metadata){sl_session_each_metadata, s};
 	sl_receiver_set_metadata(receiver, &s->metadata_of_env);
 	pthread_mutex_lock(&s->lock);
 	s->receiver = receiver;

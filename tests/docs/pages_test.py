@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """pages_test.py SLUICE - what the pages of docs/ show is so: experiment files are accepted, those of docs/reference/stages.md run, the
 stage of docs/tutorials/write-a-stage.md and the detector of docs/tutorials/write-a-detector.md are built with the commands of the pages, against
-an installed tree, and do as told there, docs/how-to/many-short-runs.md prints what it shows, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
+an installed tree, and do as told there, docs/how-to/many-short-runs.md prints what it shows, the client of docs/how-to/stream2.md does, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
 """
 
 import json
@@ -232,6 +232,28 @@ def check_files(out, installed):
              [] if right else [done.stdout + done.stderr, read.stdout + read.stderr, followed.stdout + followed.stderr, again.stdout + again.stderr])
 
 
+# ---- docs/how-to/stream2.md ----
+
+def check_stream(out, installed):
+    """The client of the page prints what the page shows of the page's experiment."""
+    page = (ROOT / "docs/how-to/stream2.md").read_text()
+    case = "stream2.md: the client prints what the page shows"
+    if "(not in this program" in run(SLUICE, "list", "stream2").stdout or installed.python("import bitshuffle, cbor2, zmq").returncode:
+        out.skip(case, "this program has no stream2 sink, or python3-zmq, python3-cbor2 or bitshuffle is not installed")
+        return
+    pid = os.getpid()
+    own = f"127.{96 + (pid >> 16 & 31)}.{pid >> 8 & 255}.{pid & 255}"  # others may stream on 127.0.0.1
+    (installed.folder / "stream.yaml").write_text(extract.blocks(page, "yaml")[0].replace("address: 127.0.0.1", f"address: {own}"))
+    (installed.folder / "client.py").write_text(extract.blocks(page, "python")[0].replace("127.0.0.1", own))
+    done = installed.shell(extract.blocks(page, "sh")[0].replace("python3 ", f"timeout 100 {PYTHON} "))
+    shown = extract.blocks(page, "text")[0]
+    out.case(case, [] if done.returncode == 0 and done.stdout == shown else [done.stdout + done.stderr, "is not", shown])
+    summary = installed.summary()
+    figures = next(s for s in summary["sinks"] if s["name"] == "stream2")["figures"]
+    named = (ROOT / "docs/reference/summary.md").read_text()
+    out.case("summary.md names every figure of stream2", [name for name in figures if f"`{name}`" not in named])
+
+
 # ---- docs/how-to/control-a-session.md ----
 
 def check_control(out, installed):
@@ -442,6 +464,7 @@ def main():
             check_many_runs(out, installed)
             check_geometry(out, installed)
             check_files(out, installed)
+            check_stream(out, installed)
             check_control(out, installed)
     check_stages(out)
     check_wire(out)

@@ -23,6 +23,7 @@ VENDOR = {
     "hdf5_hl.h": ("src/hdf5/",),
     "lz4.h": ("src/codec/",),
     "zstd.h": ("src/codec/",),
+    "zmq.h": ("src/sink/stream2/", "bench/"),
     "jansson.h": ("src/monitor/", "src/client/"),  # the client library has no other folder
     "png.h": ("src/cmd/show/png.c",),
     "cmocka.h": (),

@@ -31,13 +31,13 @@ struct sl_part_file {
 /* Missing folders are made. -EBUSY: another process is writing it. */
 int sl_part_file_open(const char *path, struct sl_part_file *file);
 
-/* Under its own name at once, without a lock: others may read it. -EEXIST: a file is there. publish()
- * syncs it, discard() removes it. */
+/* Under its own name at once, without a lock: others may read it. -EEXIST: a file is there.
+ * publish() syncs it, discard() removes it. */
 int sl_part_file_open_new(const char *path, struct sl_part_file *file);
 
 /* A copy of what PATH.part holds now becomes PATH, for readers that do not wait for the end; what
- * publish() gives its name to replaces this copy. A file that was there is PATH.replaced from now on,
- * until sl_part_file_replaced() removes it, or discard() gives it its name back. */
+ * publish() gives its name to replaces this copy. A file that was there is PATH.replaced from now
+ * on, until sl_part_file_replaced() removes it, or discard() gives it its name back. */
 int sl_part_file_preview(struct sl_part_file *file);
 void sl_part_file_replaced(struct sl_part_file *file);
 

@@ -8,7 +8,7 @@
 #define SL_SINK_NEXUS_IMAGES_H
 
 #include "codec/codec.h"
-#include "sink/nexus/mosaic.h"
+#include "sink/mosaic.h"
 
 struct sl_images_options {
 	enum sl_codec codec;

@@ -12,8 +12,8 @@
  * proof, experiment}, which describe the run, and the wall-clock fields that nxmx.c lists.
  *
  * Series of rows are in data files beside this one, frames_per_file images each, which a killed run
- * leaves readable up to the last flush (hdf5/rolled.h); or all in one file (frames_per_file 0), which
- * has its name only when it is whole and on disk (hdf5/file.h).
+ * leaves readable up to the last flush (hdf5/rolled.h); or all in one file (frames_per_file 0),
+ * which has its name only when it is whole and on disk (hdf5/file.h).
  *
  * A full disk: space is reserved before a frame is taken. When there is none, this frame and all
  * later ones are refused, and the file still ends well with what was accepted before.
@@ -25,342 +25,26 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <sluice/sink.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "hdf5/rolled.h"
-#include "sink/nexus/account.h"
-#include "sink/nexus/cxi_peaks.h"
-#include "sink/nexus/images.h"
 #include "sink/nexus/nexus.h"
 #include "sink/nexus/nxmx.h"
-#include "sink/nexus/results.h"
-#include "sink/nexus/sparse_frames.h"
-#include "sink/nexus/turns.h"
-
-#ifndef SL_VERSION
-#define SL_VERSION "unknown"
-#endif
-
-enum { PATH_BYTES = 1024, METADATA_BYTES = 128 << 10 };
-enum { MODULES, ASSEMBLED, NONE }; /* the choices of `image` */
-
-/* Of auto: packing takes about as long as receiving, and the unit needs most cores. */
-enum { CORES_PER_WORKER = 4, AUTO_WORKERS_MOST = 8 };
+#include "sink/nexus/state.h"
 
 #define METADATA "/entry/sluice/metadata"
 
-struct nexus {
-	char path[PATH_BYTES], dataset[SL_NAME_BYTES], instrument[64], source[64], sample[64];
-	uint32_t image; /* of the choices */
-	uint32_t compression, workers, frames_per_file;
-	double flush_s;
-	bool overwrite;
-
-	const struct sl_env_metadata *const *metadata; /* as the environment has them in the end */
-	struct sl_h5 *file;
-	struct sl_account account;
-	struct sl_mosaic mosaic; /* when assembled */
-	struct sl_images ready;	 /* images to be stored */
-	struct sl_results results;
-	struct sl_cxi_peaks peaks;
-	struct sl_sparse_frames sparse;
-	struct sl_turns turns;
-	struct sl_h5_series *images, *number, *timestamp, *sequence, *missing;
-	uint64_t result_bytes, image_bytes; /* of what stages made; as stored, not packed */
-	int refusal;			    /* why no more frames are taken; 0: they are */
-	uint64_t frames, bytes, stored_bytes, refused;
-	uint32_t in_file;	     /* frames of the data file at hand */
-	uint64_t flushed_ns;	     /* when it was last */
-	uint64_t rows, flushed_rows; /* about any frame */
-	uint64_t durable;	     /* of these, when the file is closed */
-	char where[PATH_BYTES + sizeof(".part")];
-};
-
-static const struct sl_option options[] = {
-	SL_OUTPUT(struct nexus, path, "run.nxs", "the file; missing folders are created"),
-	SL_STRING(struct nexus, dataset, "image", "the stage's result that is stored"),
-	SL_CHOICE(struct nexus, image, modules, "modules|assembled|none",
-		  "modules one below the other as they were read; one image with the detector's "
-		  "gaps, and a mask of them; or results without images"),
-	SL_CHOICE(
-		struct nexus, compression, bslz4, "bslz4|bszstd|lz4|none",
-		"how images are packed: bitshuffle with LZ4 or with Zstandard, LZ4 alone, or not"),
-	SL_U32(struct nexus, workers, 0, 0, SL_SINK_WORKERS, "threads",
-	       "that pack images; 0: one for every four cores, at least one"),
-	SL_U32(struct nexus, frames_per_file, 1000, 0, 1000000, "images",
-	       "in each data file beside the file that path names; 0: all in that one, which a "
-	       "killed receiver then leaves unreadable"),
-	SL_F64(struct nexus, flush_s, 1, 0.01, 3600, "s",
-	       "what is older than this survives a killed receiver; with frames_per_file"),
-	SL_BOOL(struct nexus, overwrite, false,
-		"replace a file that is at path already, and its data files"),
-	SL_STRING(struct nexus, instrument, "unknown", "name of the instrument, for the file"),
-	SL_STRING(struct nexus, source, "unknown", "name of the source, for the file"),
-	SL_STRING(struct nexus, sample, "unknown", "name of the sample, for the file"),
-	SL_OPTION_END};
-
-/* The result to store, or a message that says which there are. */
-static const struct sl_shape *find_result(const struct nexus *nexus, const struct sl_env *env)
-{
-	char names[SL_RESULTS * (SL_NAME_BYTES + 2)] = "";
-	size_t at = 0;
-
-	for (uint32_t i = 0; i < env->results; i++) {
-		if (!strcmp(env->result[i].name, nexus->dataset))
-			return &env->result[i];
-		at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", i ? ", " : "",
-				       env->result[i].name);
-	}
-	if (env->results)
-		sl_error("nexus: no stage makes '%s'; set dataset to what there is: %s",
-			 nexus->dataset, names);
-	else
-		sl_error("nexus: no stage makes an image to store: add one to stages, for example "
-			 "'- correct:'");
-	return NULL;
-}
-
-/* Images of any rank become two-dimensional: what precedes the columns is rows. Without images it
- * is the modules, one below the other, that results are about. */
-static void describe(const struct nexus *nexus, const struct sl_env *env,
-		     const struct sl_geometry *geometry, const struct sl_shape *shape,
-		     struct sl_nxmx *about)
-{
-	*about = (struct sl_nxmx){
-		.geometry = geometry,
-		.frame_rate_Hz = env->frame_rate_Hz,
-		.height = geometry->modules * geometry->rows,
-		.width = geometry->columns,
-		.dtype = shape ? shape->dtype : geometry->dtype,
-		.counts = shape && shape->dtype == geometry->dtype && shape->dtype <= SL_U32 &&
-			  !sl_calibration_has_gains(env->calibration),
-		.instrument = nexus->instrument,
-		.source = nexus->source,
-		.sample = nexus->sample,
-		.signal = nexus->image == NONE ? "frame_number" : "data",
-		.plot = nexus->image == NONE && sl_sparse_frames_are(env) ? "sparse_frames"
-									  : "data"};
-	if (nexus->image == MODULES) {
-		about->height = 1;
-		about->width = shape->rank ? shape->dim[shape->rank - 1] : 1;
-		for (uint32_t i = 0; i + 1 < shape->rank; i++)
-			about->height *= shape->dim[i];
-	}
-	if (nexus->image == ASSEMBLED) {
-		about->assembled = true;
-		about->height = geometry->layout.rows;
-		about->width = geometry->layout.columns;
-	}
-}
-
-/* fabio knows the layout of /entry/sparse_frames by the name of the program that it is from. */
-static int open_sparse(struct nexus *nexus, const struct sl_env *env)
-{
-	if (nexus->image == NONE && sl_sparse_frames_are(env))
-		sl_h5_attribute_text(nexus->file, "/", "creator",
-				     "pyFAI's layout, written by sluice " SL_VERSION);
-	return sl_sparse_frames_open(&nexus->sparse, nexus->file, env);
-}
-
-static enum sl_codec codec_of(const struct nexus *nexus)
-{
-	static const enum sl_codec codecs[] = {SL_CODEC_BSLZ4, SL_CODEC_BSZSTD, SL_CODEC_LZ4,
-					       SL_CODEC_NONE};
-
-	return nexus->image == NONE ? SL_CODEC_NONE : codecs[nexus->compression];
-}
-
-static int begin(struct nexus *nexus, const struct sl_env *env, const struct sl_nxmx *about)
-{
-	struct sl_h5 *file = nexus->file;
-	struct sl_h5_shape number = {.type = SL_H5_U64};
-	struct sl_h5_shape image = {sl_nxmx_type(about->dtype), 2, {about->height, about->width}};
-	int r;
-
-	sl_nxmx_begin(file, about);
-	sl_turns_open(&nexus->turns, file, env);
-	sl_h5_write_text(file, "/entry/program_name", "sluice");
-	sl_h5_attribute_text(file, "/entry/program_name", "version", SL_VERSION);
-	if (nexus->image != NONE)
-		sl_h5_series_open_packed(file, "/entry/data/data", &image, codec_of(nexus), 1,
-					 &nexus->images);
-	sl_h5_series_open(file, "/entry/data/frame_number", &number, SL_ACCOUNT_ROWS,
-			  &nexus->number);
-	sl_h5_series_open(file, "/entry/data/timestamp", &number, SL_ACCOUNT_ROWS,
-			  &nexus->timestamp);
-	sl_h5_series_open(file, "/entry/data/sequence", &number, SL_ACCOUNT_ROWS, &nexus->sequence);
-	sl_h5_series_open(file, "/entry/data/missing_modules", &number, SL_ACCOUNT_ROWS,
-			  &nexus->missing);
-	sl_h5_attribute_text(file, "/entry/data/missing_modules", "long_name",
-			     "a bit per module: its pixels are a fill");
-	r = sl_results_open(&nexus->results, file, env);
-	if (!r)
-		r = sl_cxi_peaks_open(&nexus->peaks, file, env, nexus->image == ASSEMBLED);
-	if (!r)
-		r = open_sparse(nexus, env);
-	if (!r)
-		r = sl_account_open(&nexus->account, file, env);
-	if (!r)
-		sl_geometry_hdf5_write(file, about->geometry);
-	nexus->metadata = &env->metadata;
-	sl_h5_write_text(file, SL_NEXUS_STATE, "writing");
-	sl_h5_keep(file, METADATA_BYTES);
-	if (!r)
-		r = sl_h5_status(file);
-	if (r)
-		return r;
-	r = sl_h5_reserve(file, 0);
-	if (r)
-		sl_error("nexus: %s: no space even for an empty file: %s", nexus->path,
-			 strerror(-r));
-	return r ? r : sl_h5_rows_begin(file);
-}
-
-/* Not an answer for ever: a file that appears after this look is not replaced either. */
-static int refuse_overwriting(const struct nexus *nexus)
-{
-	struct stat st;
-
-	if (nexus->overwrite || lstat(nexus->path, &st) || !S_ISREG(st.st_mode))
-		return 0;
-	sl_error("nexus: %s exists: move it away, choose another path, or set overwrite: true",
-		 nexus->path);
-	return -EEXIST;
-}
-
-static int create(struct nexus *nexus, const struct sl_env *env, const struct sl_nxmx *about)
-{
-	int r = refuse_overwriting(nexus);
-
-	if (!r)
-		r = nexus->frames_per_file
-			    ? sl_h5_create_rolled(nexus->path, nexus->overwrite, &nexus->file)
-			    : sl_h5_create(nexus->path, &nexus->file);
-	if (r)
-		return r;
-	r = begin(nexus, env, about);
-	if (r) {
-		sl_h5_abandon(nexus->file);
-		nexus->file = NULL;
-	}
-	return r;
-}
-
 static int reads(const void *state, const char *image)
 {
-	const struct nexus *nexus = state;
+	const struct sl_nexus *nexus = state;
 
-	return nexus->image != NONE && !strcmp(image, nexus->dataset);
-}
-
-/* Before the run, when it can still be set: of images from files only the user may know it. Of
- * other detectors the geometry is all that there is. */
-static void warn_of_missing(const struct sl_env *env)
-{
-	char lacks[128];
-
-	sl_nxmx_lacks(env->geometry, lacks, sizeof(lacks));
-	if (lacks[0] && env->detector && env->detector->files && !env->geometry->items)
-		sl_warn("nexus: the file will not be called NXmx, and DIALS will not read it: not "
-			"known are %s; set them in section detector",
-			lacks);
-}
-
-/* NULL where the image is none of the detector's. */
-static int make_mask(struct nexus *nexus, const struct sl_env *env, const struct sl_nxmx *about,
-		     uint32_t **mask)
-{
-	const struct sl_geometry *g = about->geometry;
-
-	if (nexus->image == ASSEMBLED)
-		*mask = sl_mosaic_mask(&nexus->mosaic, env->calibration);
-	else if (nexus->image == MODULES && !g->items && about->width == g->columns &&
-		 about->height == g->modules * g->rows)
-		*mask = sl_modules_mask(g, env->calibration);
-	else
-		return 0;
-	return *mask ? 0 : -ENOMEM;
-}
-
-/* A disk that is slow for a while delays neither other sinks nor what goes back to the front
- * end. */
-static int own_thread(const void *state)
-{
-	(void)state;
-	return sl_h5_is_threadsafe();
-}
-
-/* Threads for images that take work; those that are stored as they lie need none. */
-static unsigned workers(const void *state)
-{
-	const struct nexus *nexus = state;
-	long cores = sysconf(_SC_NPROCESSORS_ONLN) / CORES_PER_WORKER;
-
-	if (nexus->image == NONE || (codec_of(nexus) == SL_CODEC_NONE && nexus->image == MODULES))
-		return 0;
-	if (nexus->workers)
-		return nexus->workers;
-	return cores < 1 ? 1 : cores > AUTO_WORKERS_MOST ? AUTO_WORKERS_MOST : (unsigned)cores;
-}
-
-static int open_images(struct nexus *nexus, const struct sl_shape *shape)
-{
-	const struct sl_images_options o = {.codec = codec_of(nexus),
-					    .mosaic = nexus->image == ASSEMBLED ? &nexus->mosaic
-										: NULL,
-					    .dtype = shape->dtype,
-					    .bytes = nexus->image_bytes,
-					    .slots = sl_sink_slots(workers(nexus))};
-
-	return sl_images_open(&nexus->ready, &o);
-}
-
-static int open_nexus(void *state, const struct sl_env *env)
-{
-	struct nexus *nexus = state;
-	const struct sl_shape *shape = nexus->image == NONE ? NULL : find_result(nexus, env);
-	struct sl_geometry geometry = *env->geometry;
-	struct sl_nxmx about;
-	uint32_t *mask = NULL;
-	int r = 0;
-
-	nexus->refusal = -EINVAL; /* until it is open */
-	if (!shape && nexus->image != NONE)
-		return -EINVAL;
-	sl_layout_resolve(env->geometry, &geometry.layout);
-	describe(nexus, env, &geometry, shape, &about);
-	if (shape) {
-		nexus->result_bytes = sl_shape_bytes(shape);
-		nexus->image_bytes = (uint64_t)about.height * about.width *
-				     sl_dtype_bytes(shape->dtype);
-	}
-	warn_of_missing(env);
-	if (nexus->image == ASSEMBLED)
-		r = sl_mosaic_open(&nexus->mosaic, env, shape, "nexus");
-	if (!r)
-		r = make_mask(nexus, env, &about, &mask);
-	about.mask = mask;
-	if (!r && shape)
-		r = open_images(nexus, shape);
-	if (!r)
-		r = create(nexus, env, &about);
-	free(mask);
-	if (r)
-		return r;
-	snprintf(nexus->where, sizeof(nexus->where), "%s", nexus->path);
-	nexus->refusal = 0;
-	return 0;
+	return nexus->image != SL_NEXUS_NONE && !strcmp(image, nexus->dataset);
 }
 
 /* From now on nothing more is taken. */
-static int refuse(struct nexus *nexus, const struct sl_frame *frame, int why)
+static int refuse(struct sl_nexus *nexus, const struct sl_frame *frame, int why)
 {
 	const char *hint = why == -EFBIG    ? "raise the limit (ulimit -f)"
 			   : why == -EINVAL ? "this is an error in the program"
@@ -377,7 +61,7 @@ static int refuse(struct nexus *nexus, const struct sl_frame *frame, int why)
 }
 
 /* The image to store, or NULL: it is not what open() was told of. */
-static const struct sl_array *image_of(const struct nexus *nexus, struct sl_frame *frame)
+static const struct sl_array *image_of(const struct sl_nexus *nexus, struct sl_frame *frame)
 {
 	const struct sl_array *image = sl_frame_result(frame, nexus->dataset);
 
@@ -388,16 +72,16 @@ static const struct sl_array *image_of(const struct nexus *nexus, struct sl_fram
 /* Images that are kept, on any worker. */
 static void prepare(void *state, unsigned slot, struct sl_frame *frame)
 {
-	struct nexus *nexus = state;
+	struct sl_nexus *nexus = state;
 	const struct sl_array *image = NULL;
 
-	if (nexus->image != NONE && sl_account_kept(frame))
+	if (nexus->image != SL_NEXUS_NONE && sl_account_kept(frame))
 		image = image_of(nexus, frame);
 	if (image)
 		sl_images_make(&nexus->ready, slot, image->host, frame->missing);
 }
 
-static void append(struct nexus *nexus, const struct sl_frame *frame, const void *image,
+static void append(struct sl_nexus *nexus, const struct sl_frame *frame, const void *image,
 		   size_t bytes)
 {
 	if (image)
@@ -413,7 +97,7 @@ static void append(struct nexus *nexus, const struct sl_frame *frame, const void
 }
 
 /* The mark is a number of rows: frames of any kind, in order. */
-static int flush(struct nexus *nexus, uint64_t now_ns)
+static int flush(struct sl_nexus *nexus, uint64_t now_ns)
 {
 	if (nexus->rows == nexus->flushed_rows ||
 	    (double)(now_ns - nexus->flushed_ns) < nexus->flush_s * 1e9)
@@ -424,7 +108,7 @@ static int flush(struct nexus *nexus, uint64_t now_ns)
 }
 
 /* Where a kept frame begins a data file. */
-static int roll(struct nexus *nexus)
+static int roll(struct sl_nexus *nexus)
 {
 	if (!nexus->frames_per_file || nexus->in_file < nexus->frames_per_file)
 		return 0;
@@ -433,7 +117,7 @@ static int roll(struct nexus *nexus)
 }
 
 /* Room for the frame, in the data file that it goes to. */
-static int make_room(struct nexus *nexus, bool kept, uint64_t bytes)
+static int make_room(struct sl_nexus *nexus, bool kept, uint64_t bytes)
 {
 	int r = kept ? roll(nexus) : 0;
 
@@ -442,7 +126,7 @@ static int make_room(struct nexus *nexus, bool kept, uint64_t bytes)
 				 kept ? bytes + nexus->results.bytes + nexus->peaks.bytes : 0);
 }
 
-static int store(struct nexus *nexus, struct sl_frame *frame, const void *image, uint64_t bytes)
+static int store(struct sl_nexus *nexus, struct sl_frame *frame, const void *image, uint64_t bytes)
 {
 	bool kept = sl_account_kept(frame);
 	int r = make_room(nexus, kept, bytes);
@@ -467,7 +151,7 @@ static int store(struct nexus *nexus, struct sl_frame *frame, const void *image,
 
 static int put_prepared(void *state, unsigned slot, struct sl_frame *frame)
 {
-	struct nexus *nexus = state;
+	struct sl_nexus *nexus = state;
 	const void *image = NULL;
 	int64_t bytes = 0;
 
@@ -475,7 +159,7 @@ static int put_prepared(void *state, unsigned slot, struct sl_frame *frame)
 		nexus->refused++;
 		return nexus->refusal;
 	}
-	if (sl_account_kept(frame) && nexus->image != NONE) {
+	if (sl_account_kept(frame) && nexus->image != SL_NEXUS_NONE) {
 		bytes = image_of(nexus, frame) ? sl_images_get(&nexus->ready, slot, &image)
 					       : -EINVAL;
 		if (bytes < 0)
@@ -493,7 +177,7 @@ static int put(void *state, struct sl_frame *frame)
 /* No frame has come for a while: what is there becomes safe all the same. */
 static void idle(void *state)
 {
-	struct nexus *nexus = state;
+	struct sl_nexus *nexus = state;
 
 	if (nexus->file && !nexus->refusal)
 		flush(nexus, sl_clock_ns());
@@ -507,7 +191,7 @@ static void write_one(void *to, const char *key, const char *value)
 	sl_h5_write_text(to, path, value);
 }
 
-static void write_metadata(struct nexus *nexus)
+static void write_metadata(struct sl_nexus *nexus)
 {
 	const struct sl_env_metadata *metadata = *nexus->metadata;
 
@@ -519,7 +203,7 @@ static void write_metadata(struct nexus *nexus)
 
 static int close_nexus(void *state, const struct sl_status *status)
 {
-	struct nexus *nexus = state;
+	struct sl_nexus *nexus = state;
 	int r = 0, finished;
 
 	/* The run never began: what an earlier one left under this name is better. */
@@ -552,12 +236,12 @@ static int close_nexus(void *state, const struct sl_status *status)
 
 static const char *where(const void *state)
 {
-	return ((const struct nexus *)state)->where;
+	return ((const struct sl_nexus *)state)->where;
 }
 
 static void figures(const void *state, sl_sink_figure *figure, void *arg)
 {
-	const struct nexus *nexus = state;
+	const struct sl_nexus *nexus = state;
 
 	figure(arg, "frames", nexus->frames, 0);
 	figure(arg, "bytes", nexus->bytes, 0);
@@ -568,28 +252,28 @@ static void figures(const void *state, sl_sink_figure *figure, void *arg)
 
 static uint32_t wants_more(const void *state)
 {
-	return strcmp(((const struct nexus *)state)->dataset, "raw") == 0 ? SL_WANT_RAW : 0;
+	return strcmp(((const struct sl_nexus *)state)->dataset, "raw") == 0 ? SL_WANT_RAW : 0;
 }
 
 static void files(const void *state, sl_file_each *each, void *arg)
 {
-	each(arg, SL_FILE_WRITE, ((const struct nexus *)state)->path);
+	each(arg, SL_FILE_WRITE, ((const struct sl_nexus *)state)->path);
 }
 
 const struct sl_sink sl_sink_nexus = {
 	.name = "nexus",
 	.doc = "writes kept images and a row about every frame to a NeXus file (HDF5, NXmx)",
-	.state_bytes = sizeof(struct nexus),
-	.options = options,
+	.state_bytes = sizeof(struct sl_nexus),
+	.options = sl_nexus_options,
 	.wants = SL_WANT_KEPT | SL_WANT_REJECTED | SL_WANT_BROKEN,
 	.wants_more = wants_more,
 	.reads = reads,
-	.own_thread = own_thread,
-	.workers = workers,
+	.own_thread = sl_nexus_own_thread,
+	.workers = sl_nexus_workers,
 	.prepare = prepare,
 	.put_prepared = put_prepared,
 	.idle = idle,
-	.open = open_nexus,
+	.open = sl_nexus_open,
 	.put = put,
 	.close = close_nexus,
 	.where = where,

@@ -8,7 +8,7 @@
 #include "lib/capture.h"
 #include "lib/ledger_sums.h"
 #include "sink/conformance.h"
-#include "sink/nexus/mosaic.h"
+#include "sink/mosaic.h"
 #include "sink/nexus/nxmx.h"
 
 #define SPECIFIC "/entry/instrument/detector/detectorSpecific"

@@ -1,5 +1,5 @@
 /* mosaic.c - images with gaps, and masks. */
-#include "sink/nexus/mosaic.h"
+#include "sink/mosaic.h"
 
 #include <errno.h>
 #include <math.h>

@@ -7,8 +7,8 @@
  * Threads:   those of the sink.
  *            Assembling changes nothing here: several threads may.
  * Cost:      a copy of every image. */
-#ifndef SL_SINK_NEXUS_MOSAIC_H
-#define SL_SINK_NEXUS_MOSAIC_H
+#ifndef SL_SINK_MOSAIC_H
+#define SL_SINK_MOSAIC_H
 
 #include <sluice/env.h>
 
