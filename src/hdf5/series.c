@@ -1,8 +1,8 @@
 /* series.c - datasets that grow by rows.
  *
  * Chunks go to the file with H5Dwrite_chunk, straight from memory: no chunk cache, no conversion;
- * the caller has packed them, if they are packed. So a file's bytes are the machine's own order, and
- * HDF5's type says so. */
+ * the caller has packed them, if they are packed. So a file's bytes are the machine's own order,
+ * and HDF5's type says so. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* series.h - what the files of this folder know of a series.
  *
  * Model:     a series belongs to the file that it was opened on, its owner. Its dataset lies in
- *            that file, or, where the owner is rolled (rolled.h), in the data file at hand: then it is
- *            closed and made again in the next one, a part in each.
+ *            that file, or, where the owner is rolled (rolled.h), in the data file at hand: then it
+ *            is closed and made again in the next one, a part in each.
  * Threads:   those of the owner. */
 #ifndef SL_HDF5_SERIES_H
 #define SL_HDF5_SERIES_H
