@@ -5,13 +5,13 @@
 # missing by the name of the command or of the pkg-config module.
 set -eu
 
-build="meson ninja-build pkg-config gcc libc6-dev libyaml-dev libhdf5-dev liblz4-dev libzstd-dev libisal-dev libjansson-dev nettle-dev
+build="meson ninja-build pkg-config gcc libc6-dev libyaml-dev libhdf5-dev liblz4-dev libzstd-dev libisal-dev libjansson-dev nettle-dev libhiredis-dev
 	libibverbs-dev libxdp-dev libbpf-dev libpng-dev opencl-c-headers"
 demo="$build python3-h5py"
 curves="$build python3-h5py python3-numpy"
 check="$build libcmocka-dev clang clang-format-14 libclang-rt-14-dev python3-h5py python3-numpy python3-jsonschema
 	bitshuffle hdf5-filter-plugin tshark python3-scapy iproute2 ethtool util-linux gcc-riscv64-unknown-elf gcc-arm-none-eabi spin
-	ocl-icd-libopencl1 pocl-opencl-icd"
+	ocl-icd-libopencl1 pocl-opencl-icd redis-server redis-tools python3-redis"
 reference="$build python3-pyfai python3-pyopencl pocl-opencl-icd python3-h5py python3-numpy"
 bench="$build python3-numpy libzmq3-dev libucx-dev libfabric-dev iproute2 ethtool valgrind python3-pyfai python3-pyopencl
 	pocl-opencl-icd"

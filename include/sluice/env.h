@@ -54,6 +54,9 @@ struct sl_env {
 		*feedback; /* ways back to the front end; NULL: there are none */
 	const struct sl_env_metadata *metadata; /* NULL: there are none */
 	const struct sl_goniometer *goniometer; /* NULL: the sample does not turn */
+	/* Of the experiment file, without folder and ending, and ".TRANSFER" where it has transfers;
+	 * for sinks. NULL: not known. */
+	const char *name;
 };
 
 static inline bool sl_env_same_clock(const struct sl_env *env)
