@@ -22,13 +22,18 @@ static int fail(struct sl_redis *redis, int err, const char *why)
 	return err;
 }
 
+bool sl_redis_is_path(const char *address)
+{
+	return strchr(address, '/') != NULL;
+}
+
 int sl_redis_look_up(const char *name, char *address, size_t bytes, char *why, size_t why_bytes)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
 	struct addrinfo *found = NULL;
 	int r;
 
-	if (name[0] == '/') {
+	if (sl_redis_is_path(name)) {
 		snprintf(address, bytes, "%s", name);
 		return 0;
 	}
@@ -47,8 +52,8 @@ int sl_redis_look_up(const char *name, char *address, size_t bytes, char *why, s
 int sl_redis_connect(struct sl_redis *redis, const char *address, uint16_t port)
 {
 	sl_redis_close(redis);
-	redis->context = address[0] == '/' ? redisConnectUnixNonBlock(address)
-					   : redisConnectNonBlock(address, port);
+	redis->context = sl_redis_is_path(address) ? redisConnectUnixNonBlock(address)
+						   : redisConnectNonBlock(address, port);
 	if (!redis->context)
 		return fail(redis, -ENOMEM, NULL);
 	if (redis->context->err) {

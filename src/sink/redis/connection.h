@@ -32,6 +32,9 @@ struct sl_redis {		      /* zeroed: closed */
 	char why[160];	       /* of the last error */
 };
 
+/* The address is the path of a Unix socket: it has a '/'. */
+bool sl_redis_is_path(const char *address);
+
 /* A name as a numeric address. A path stays as it is. -EINVAL with the reason in `why`. May take
  * seconds. */
 int sl_redis_look_up(const char *name, char *address, size_t bytes, char *why, size_t why_bytes);

@@ -55,7 +55,8 @@ struct redis {
 
 static const struct sl_option options[] = {
 	SL_STRING(struct redis, address, "127.0.0.1",
-		  "of the server: a name, an address, or the path of its Unix socket"),
+		  "of the server: a name, an address, or the path of its Unix socket, with a '/' "
+		  "in it"),
 	SL_U32(struct redis, port, 6379, 1, 65535, "", "TCP port of the server"),
 	SL_U32(struct redis, database, 0, 0, 65535, "", "number of the database"),
 	SL_STRING(struct redis, password_file, "",
@@ -207,7 +208,7 @@ static void set_names(struct redis *redis, const struct sl_env *env)
 		name = redis->name;
 	snprintf(redis->stream, sizeof(redis->stream), "%s:%s:frames", redis->prefix, name);
 	snprintf(redis->run, sizeof(redis->run), "%s:%s:run", redis->prefix, name);
-	if (redis->address[0] == '/')
+	if (sl_redis_is_path(redis->address))
 		snprintf(redis->label, sizeof(redis->label), "%s", redis->address);
 	else
 		snprintf(redis->label, sizeof(redis->label), "%s:%u", redis->address, redis->port);
