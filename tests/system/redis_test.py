@@ -190,7 +190,7 @@ def _(folder):
 def _(folder):
     durable = Server(folder, "a", "--appendonly", "yes", "--appendfsync", "always")
     forgetful = Server(folder, "b")
-    program = started(folder, 1500, 500, sinks(folder, durable, forgetful, queue=50))
+    program = started(folder, 1200, 500, sinks(folder, durable, forgetful, queue=50))
     wait_for("rows", lambda: forgetful.client.xlen(STREAM) > 200)
     durable.kill()
     forgetful.kill()
@@ -199,21 +199,21 @@ def _(folder):
     forgetful.start()
     program.ends(0)
     summary = read_summary(folder)
-    intact(program, summary, 1500)
+    intact(program, summary, 1200)
     for server, figure in zip((durable, forgetful), figures(summary), strict=True):
-        each_once(server, 1500, figure)
+        each_once(server, 1200, figure)
         equal(figure["reconnections"], 1, "reconnections")
         for text in ("rows wait for it", "is connected again"):
             equal(len(lines(program, f"{server.path}: " if "wait" in text else f"{server.path} {text}")), 1, f"lines '{text}'")
     missed = [figure["rows_missed"] for figure in figures(summary)]
-    check(0 < missed[0] < 1200 and missed[1] > 200, f"missed: {missed}")
+    check(0 < missed[0] < 900 and missed[1] > 200, f"missed: {missed}")
     check(lines(program, "rows that it had stored"), "it does not say that rows were lost")
 
 
 @case("a stalled server slows nothing: neither the run, nor for long its end; rows that wait are stored when it goes on")
 def _(folder):
     back, gone = Server(folder, "a"), Server(folder, "b")
-    program = started(folder, 1200, 500, sinks(folder, back, gone, timeout_s=0.3))
+    program = started(folder, 1000, 500, sinks(folder, back, gone, timeout_s=0.3))
     wait_for("rows", lambda: gone.client.xlen(STREAM) > 100 and back.client.xlen(STREAM) > 100)
     for server in (back, gone):
         server.program.send(signal.SIGSTOP)
@@ -222,10 +222,10 @@ def _(folder):
     program.ends(0)
     gone.program.send(signal.SIGCONT)
     summary = read_summary(folder)
-    intact(program, summary, 1200)
-    each_once(back, 1200, figures(summary)[0])
+    intact(program, summary, 1000)
+    each_once(back, 1000, figures(summary)[0])
     equal(figures(summary)[0]["rows_missed"], 0, "rows missed")
-    check(summary["rates"]["seconds"] < 1.3 * 1200 / 500, f"the run took {summary['rates']['seconds']} s")
+    check(summary["rates"]["seconds"] < 3 * 1000 / 500, f"the run took {summary['rates']['seconds']} s")
     for figure in figures(summary):
         equal(figure["stalls"], 0, f"puts of more than a second: {figure}")
     check(figures(summary)[1]["rows_missed"] > 300, f"of a server that is gone: {figures(summary)[1]}")
