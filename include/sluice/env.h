@@ -54,8 +54,8 @@ struct sl_env {
 		*feedback; /* ways back to the front end; NULL: there are none */
 	const struct sl_env_metadata *metadata; /* NULL: there are none */
 	const struct sl_goniometer *goniometer; /* NULL: the sample does not turn */
-	/* Of the experiment file, without folder and ending, and ".TRANSFER" where it has transfers;
-	 * for sinks. NULL: not known. */
+	/* Of the experiment file, without folder and ending; ".TRANSFER" follows where it has
+	 * transfers. For sinks. NULL: not known. */
 	const char *name;
 };
 

@@ -1,5 +1,6 @@
 /* entry.c - rows and results as text and bytes. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -109,6 +110,19 @@ void sl_entry_describe(const struct sl_shape *shape, bool text,
 		return (size_t)sprintf(text, "%lld", (long long)value); \
 	}
 
+/* Whole numbers, which most are, without the C library's arithmetic. */
+static size_t print_float(double value, double exact_below, const char *format, char *text)
+{
+	size_t sign = value < 0;
+
+	if (!(value > -exact_below && value < exact_below) || value != (double)(int64_t)value ||
+	    (value == 0 && signbit(value)))
+		return (size_t)snprintf(text, NUMBER_BYTES, format, value);
+	if (sign)
+		text[0] = '-';
+	return sign + sl_digits((uint64_t)(sign ? -value : value), text + sign);
+}
+
 /* At most NUMBER_BYTES - 1 characters. Floats can be read back without a loss. */
 static size_t print(enum sl_dtype dtype, const void *data, char *text)
 {
@@ -130,10 +144,10 @@ static size_t print(enum sl_dtype dtype, const void *data, char *text)
 		INTEGER(int64_t)
 	case SL_F32:
 		memcpy(&single, data, sizeof(single));
-		return (size_t)sprintf(text, "%.9g", (double)single);
+		return print_float((double)single, 1e9, "%.9g", text);
 	case SL_F64:
 		memcpy(&number, data, sizeof(number));
-		return (size_t)sprintf(text, "%.17g", number);
+		return print_float(number, 1e15, "%.17g", text);
 	default:
 		return 0;
 	}

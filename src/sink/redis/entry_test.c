@@ -1,4 +1,6 @@
 /* entry_test.c - what Redis is told about a frame, byte by byte. */
+#include <math.h>
+
 #include "sink/redis/entry.h"
 #include "sink/testing.h"
 
@@ -131,6 +133,42 @@ static void results_as_text_and_bytes(void **state)
 	frame_is("large", false, 0, VETOED, VETO);
 }
 
+static void floats_are_exact(void **state)
+{
+	static const struct {
+		double value;
+		const char *text;
+	} rows[] = {{0, "0"},
+		    {-0.0, "-0"},
+		    {-7, "-7"},
+		    {999999999999999, "999999999999999"},
+		    {1e15, "1000000000000000"},
+		    {1e300, "1.0000000000000001e+300"},
+		    {-0.5, "-0.5"},
+		    {NAN, "nan"},
+		    {INFINITY, "inf"}};
+	const struct sl_shape shape = {"x", SL_F64, 0, {0}};
+	const struct sl_env one = {.result = &shape, .results = 1};
+	struct sl_entry entry = {.stream = "s", .modules = MODULES};
+	extern const struct sl_sink sl_sink_null;
+
+	(void)state;
+	assert_int_equal(sl_entry_select(&entry, &one, ""), 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct sl_command command = {0};
+		struct bench bench;
+		double value = rows[i].value;
+
+		bench_init(&bench, &sl_sink_null);
+		bench_frame(&bench, 0, KEPT)->result[0] =
+			(struct sl_array){.shape = shape, .host = &value};
+		sl_entry_frame(&entry, &bench.frame, 0, &command);
+		assert_string_equal(strrchr(arguments(&command), ' ') + 1, rows[i].text);
+		sl_command_free(&command);
+		bench_fini(&bench);
+	}
+}
+
 static void only_small_results_can_be_selected(void **state)
 {
 	static const char *const wrong[] = {"image", "huge", "nothing", "found,image",
@@ -190,6 +228,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_of_every_kind),
 		cmocka_unit_test(results_as_text_and_bytes),
+		cmocka_unit_test(floats_are_exact),
 		cmocka_unit_test(only_small_results_can_be_selected),
 		cmocka_unit_test(shapes_are_described),
 		cmocka_unit_test(the_last_entry),

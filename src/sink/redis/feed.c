@@ -266,9 +266,8 @@ static bool is_done(const struct sl_feed *feed)
 /* Until everything is answered, Redis is away, or the time is up. */
 static bool finish(struct sl_feed *feed, uint64_t until_ns)
 {
-	do
+	while (!is_done(feed) && feed->state != SL_FEED_AWAY && sl_clock_ns() < until_ns)
 		step(feed, WAIT_MS);
-	while (!is_done(feed) && feed->state != SL_FEED_AWAY && sl_clock_ns() < until_ns);
 	return is_done(feed);
 }
 
@@ -296,6 +295,7 @@ int sl_feed_open(struct sl_feed *feed, const struct sl_feed_options *options)
 	       options->address[0])
 		step(feed, WAIT_MS);
 	if (feed->state == SL_FEED_READY) {
+		step(feed, 0);
 		finish(feed, until_ns);
 		return 0;
 	}
@@ -357,9 +357,11 @@ void sl_feed_end(struct sl_feed *feed, const struct sl_command *last)
 			feed->end_row = UINT64_MAX;
 	}
 	feed->try_ns = 0;
+	step(feed, 0);
 	finish(feed, until_ns);
 	drop_waiting(feed);
 	feed->described_ns = 0; /* now that all is counted */
 	if (feed->state == SL_FEED_READY)
-		finish(feed, until_ns);
+		step(feed, 0);
+	finish(feed, until_ns);
 }
