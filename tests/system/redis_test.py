@@ -10,7 +10,7 @@ import time
 import h5py
 import numpy
 
-from harness import Program, acquire, case, check, closes, equal, experiment, intact, main, read_summary, run_fails, skip, wait_for
+from harness import RUN_DIR, Program, acquire, case, check, closes, equal, experiment, intact, main, read_summary, run, run_fails, skip, wait_for
 
 try:
     import redis
@@ -22,12 +22,22 @@ STREAM, RUN = "sluice:experiment:frames", "sluice:experiment:run"
 SMALL = {"kind": "pattern", "modules": 2, "rows": 32, "columns": 32}
 
 
+def needs(what, why_not):
+    if not what:
+        skip(why_not)
+
+
+def has_sink():
+    needs("(not in this program" not in run("list", "redis", folder=RUN_DIR.parent).out(), "this program has no redis sink")
+
+
 class Server:
     """A redis-server on a Unix socket in a folder; its data are there, too."""
 
     def __init__(self, folder, name="redis", *arguments, password=None):
-        if not SERVER or not redis:
-            skip("redis-server is not installed" if not SERVER else "python3-redis is not installed")
+        needs(SERVER, "redis-server is not installed")
+        needs(redis, "python3-redis is not installed")
+        has_sink()
         self.folder, self.path, self.password = folder / name, folder / f"{name}.sock", password
         self.arguments = [*arguments, *(["--requirepass", password] if password else [])]
         self.folder.mkdir(exist_ok=True)
@@ -124,16 +134,16 @@ def decoded(value, description):
     return numbers.reshape(shape)
 
 
-def same_results(file, rows, run):
-    names = run["results"].split(",")
+def same_results(file, rows, about):
+    names = about["results"].split(",")
     kept = [row for row in rows if row[b"keep"] == b"1"]
     check(len(kept) > 3, "too few frames are kept for a test")
     for name in names:
         data, at = file[f"entry/results/{name}"], 0
         for k, row in enumerate(kept):
-            value = decoded(row[name.encode()], run[f"result:{name}"])
+            value = decoded(row[name.encode()], about[f"result:{name}"])
             wanted = data[k]
-            if "rows" in run[f"result:{name}"]:
+            if "rows" in about[f"result:{name}"]:
                 n = file[f"entry/results/{name}_rows"][k]
                 wanted, at = data[at:at + n], at + n
             check(numpy.array_equal(value, wanted, equal_nan=True), f"{name} of image {k}: {value}, not {wanted}")
@@ -154,18 +164,18 @@ def _(folder):
                "profile,peaks,peaks_found,statistics"}}, "verify"])
     equal(done.process.returncode, 2, "exit status: packets were dropped")
     closes(summary, 112)
-    rows, run = server.rows(), server.run()
+    rows, about = server.rows(), server.run()
     with h5py.File(folder / "run.nxs") as file:
         same_rows(file, rows)
-        same_results(file, rows, run)
+        same_results(file, rows, about)
     kept, broken = summary["frames"]["kept"], summary["frames"]["broken"]
     check(broken, "no frame is broken")
     wanted = {"state": "ended", "frames": "56", "kept": str(kept), "rejected": str(56 - kept - broken), "broken": str(broken), "rows_stored": "56",
               "rows_missed": "0", "experiment": "experiment", "modules": "2", "result:peaks_found": "uint32 (1) text",
               "result:profile": "float32 (3,60) bytes", "result:peaks": "float32 (rows,8) bytes"}
-    equal({key: run[key] for key in wanted}, wanted, "the hash of the run")
-    check(run["started"] < run["ended"], f"times: {run}")
-    equal(server.client.xrange(STREAM, run["first_id"], count=1)[0][1][b"sequence"], b"0", "the first row of the run")
+    equal({key: about[key] for key in wanted}, wanted, "the hash of the run")
+    check(about["started"] < about["ended"], f"times: {about}")
+    equal(server.client.xrange(STREAM, about["first_id"], count=1)[0][1][b"sequence"], b"0", "the first row of the run")
     equal(server.entries()[-1][1], {b"end": b"1", b"frames": b"56", b"rows_missed": b"0"}, "the last entry")
 
 
@@ -253,8 +263,7 @@ def _(folder):
 
 @case("no server: the run is intact, and its rows are counted as missed; a run that requires one does not begin")
 def _(folder):
-    if not redis:
-        skip("python3-redis is not installed")
+    has_sink()
     detector = {**SMALL, "frames": 100}
     done, summary = acquire(folder, detector=detector, link={"kind": "shm"}, stages=[], sinks=sinks(folder, folder / "none.sock"))
     intact(done, summary, 100)

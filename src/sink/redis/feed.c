@@ -10,7 +10,7 @@
 #include "sink/redis/feed.h"
 
 enum { AUTH, SELECT, LAST, ROW, STATE }; /* what commands are */
-enum { ROWS_AT_ONCE = 64, WAIT_MS = 20 };
+enum { ROWS_AT_ONCE = 64, WAIT_MS = 20, OUT_BYTES = 1 << 20 };
 
 #define RETRY_NS    UINT64_C(1000000000)
 #define DESCRIBE_NS UINT64_C(1000000000)
@@ -199,7 +199,8 @@ static void send_state(struct sl_feed *feed, uint64_t now_ns)
 
 static void send_rows(struct sl_feed *feed)
 {
-	while (feed->asked - feed->answered < SL_FEED_WINDOW) {
+	while (feed->asked - feed->answered < SL_FEED_WINDOW &&
+	       feed->redis.out.length < OUT_BYTES) {
 		const struct sl_waiting_row *row = sl_row_queue_next(&feed->rows);
 
 		if (!row)

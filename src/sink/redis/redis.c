@@ -80,7 +80,7 @@ static const struct sl_option options[] = {
 	       "without an answer, after which the server counts as gone; also how long the end "
 	       "of a run waits for it"),
 	SL_U32(struct redis, queue, 10000, 1, 10000000, "rows",
-	       "that are kept while the server is away; more are missed"),
+	       "that are kept while the server is away, 256 MiB at most; more are missed"),
 	SL_OPTION_END};
 
 /* ---- the hash ---- */

@@ -30,13 +30,14 @@ int sl_row_queue_push(struct sl_row_queue *queue, const char *bytes, size_t leng
 	struct sl_waiting_row *row = at(queue, queue->end);
 	char *copy;
 
-	if (sl_row_queue_full(queue))
+	if (sl_row_queue_full(queue) || queue->bytes + length > SL_ROW_BYTES)
 		return -ENOBUFS;
 	copy = malloc(length ? length : 1);
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, bytes, length);
 	*row = (struct sl_waiting_row){copy, length};
+	queue->bytes += length;
 	queue->end++;
 	return 0;
 }
@@ -68,6 +69,7 @@ void sl_row_queue_answered(struct sl_row_queue *queue, bool hole)
 		return;
 	free(row->bytes);
 	row->bytes = NULL;
+	queue->bytes -= row->length;
 	if (hole)
 		note_hole(queue, queue->first);
 	queue->first++;

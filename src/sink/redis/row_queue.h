@@ -23,11 +23,13 @@ struct sl_row_span {
 	uint64_t first, end;
 };
 
+enum { SL_ROW_BYTES = 256 << 20 }; /* most of all rows that wait together */
 enum { SL_ROW_HOLES = 256 }; /* spans that are kept apart; beyond these, counts are estimates */
 
 struct sl_row_queue {
 	struct sl_waiting_row *row; /* [capacity] */
 	uint32_t capacity;
+	uint64_t bytes;	 /* of all rows that wait */
 	uint64_t first;	 /* not acknowledged, the oldest */
 	uint64_t sent;	 /* the next to send */
 	uint64_t end;	 /* the number of the next row */

@@ -65,6 +65,23 @@ static void a_full_queue_takes_no_more(void **state)
 	sl_row_queue_close(&queue);
 }
 
+static void memory_is_bounded(void **state)
+{
+	struct sl_row_queue queue;
+
+	(void)state;
+	assert_int_equal(sl_row_queue_open(&queue, CAPACITY), 0);
+	push(&queue, 2);
+	assert_int_equal(queue.bytes, 10);
+	queue.bytes = SL_ROW_BYTES - 5; /* as if they were large */
+	assert_int_equal(sl_row_queue_push(&queue, "row 02", 6), -ENOBUFS);
+	push(&queue, 1);
+	assert_int_equal(sl_row_queue_push(&queue, "x", 1), -ENOBUFS);
+	sl_row_queue_answered(&queue, false);
+	push(&queue, 1);
+	sl_row_queue_close(&queue);
+}
+
 static void what_was_not_answered_is_sent_again(void **state)
 {
 	struct sl_row_queue queue;
@@ -158,6 +175,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_full_queue_takes_no_more),
+		cmocka_unit_test(memory_is_bounded),
 		cmocka_unit_test(what_was_not_answered_is_sent_again),
 		cmocka_unit_test(what_redis_has_is_not_sent_again),
 		cmocka_unit_test(rows_that_redis_has_lost_are_counted_once),
