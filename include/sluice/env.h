@@ -55,6 +55,9 @@ struct sl_env {
 	const struct sl_env_metadata *metadata; /* NULL: there are none */
 	const struct sl_goniometer *goniometer; /* NULL: the sample does not turn */
 	uint64_t frames; /* of the run, after the dark ones that begin it; 0: not known */
+	/* Of the experiment file, without folder and ending; ".TRANSFER" follows where it has
+	 * transfers. For sinks. NULL: not known. */
+	const char *name;
 };
 
 static inline bool sl_env_same_clock(const struct sl_env *env)

@@ -57,8 +57,4 @@ int sl_args_read(const struct sl_command *command, const struct sl_option *optio
 /* One line per option: name, what it takes, default, doc. */
 void sl_print_options(const struct sl_option *options, const char *indent);
 
-/* The file's name without its folder and ending, and its transfer's ("": none); with '-' for
- * characters that a name of a session cannot have. bytes: 64. */
-void sl_session_name(const char *path, const char *transfer, char *name, size_t bytes);
-
 #endif

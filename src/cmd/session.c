@@ -116,7 +116,7 @@ static int open_session(struct session *s)
 		.name = o->name[0] ? o->name : name,
 	};
 
-	sl_session_name(s->args.plain[0], o->transfer, name, sizeof(name));
+	sl_experiment_name(s->args.plain[0], o->transfer, name, sizeof(name));
 	return sl_session_open_with(&all, &hooks, &s->session, NULL);
 }
 

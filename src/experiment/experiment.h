@@ -189,4 +189,9 @@ void sl_experiment_warn_of_shared_outputs(const struct sl_experiment *experiment
  * different files do not quietly disagree about what a pixel is. */
 uint64_t sl_experiment_digest(const struct sl_experiment *experiment);
 
+/* The file's name without its folder and ending, and its transfer's ("": none); with '-' for
+ * characters that a name of a session cannot have. bytes: SL_EXPERIMENT_NAME. */
+enum { SL_EXPERIMENT_NAME = 64 };
+void sl_experiment_name(const char *path, const char *transfer, char *name, size_t bytes);
+
 #endif

@@ -162,6 +162,7 @@ struct sl_receiver {
 	struct sl_calibration calibration;
 	struct sl_calibrated calibrated;
 	struct sl_env env; /* stages and the unit keep its address */
+	char name[SL_EXPERIMENT_NAME];
 	bool detector_open, unit_open;
 	bool resting;	    /* between two runs: there is no second part */
 	void *link_options; /* the link's state before its first open: each run starts from it */

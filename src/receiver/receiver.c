@@ -251,6 +251,9 @@ static int open_sinks(struct sl_receiver *r)
 	struct sl_experiment *e = r->experiment;
 
 	r->env.experiment = e->text;
+	sl_experiment_name(e->config->file ? e->config->file : "", e->transfer, r->name,
+			   sizeof(r->name));
+	r->env.name = r->name;
 	sl_feedback_senders_init(&r->feedback, e->control.token, sl_experiment_digest(e));
 	__atomic_store_n(&r->feedback.idle, true, __ATOMIC_SEQ_CST);
 	r->env.feedback = &r->feedback;

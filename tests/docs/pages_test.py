@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """pages_test.py SLUICE - what the pages of docs/ show is so: experiment files are accepted, those of docs/reference/stages.md run, the
 stage of docs/tutorials/write-a-stage.md and the detector of docs/tutorials/write-a-detector.md are built with the commands of the pages, against
-an installed tree, and do as told there, docs/how-to/many-short-runs.md prints what it shows, the client of docs/how-to/stream2.md does, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
+an installed tree, and do as told there, docs/how-to/many-short-runs.md and docs/how-to/redis.md print what they show, the client of docs/how-to/stream2.md does, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
 """
 
 import json
@@ -254,6 +254,33 @@ def check_stream(out, installed):
     out.case("summary.md names every figure of stream2", [name for name in figures if f"`{name}`" not in named])
 
 
+# ---- docs/how-to/redis.md ----
+
+def check_redis(out, installed):
+    """Every command of the page, in its order, with a server of the page's own."""
+    page = (ROOT / "docs/how-to/redis.md").read_text()
+    if "(not in this program" in run(SLUICE, "list", "redis").stdout or not shutil.which("redis-server") or not shutil.which("redis-cli") \
+            or installed.python("import redis").returncode:
+        out.skip("redis.md", "this program has no redis sink, or redis-server, redis-tools or python3-redis is not installed")
+        return
+    (installed.folder / "follow.yaml").write_text(extract.blocks(page, "yaml")[0])
+    (installed.folder / "follow.py").write_text(extract.blocks(page, "python")[0])
+    start, follow, look, end = extract.blocks(page, "sh")
+    shown = extract.blocks(page, "text")
+    begun = installed.shell(start + "timeout 10 sh -c 'until redis-cli -s redis.sock PING > /dev/null; do sleep 0.05; done' 2> /dev/null")
+    try:
+        out.case("redis.md: the server begins", [] if begun.returncode == 0 else [begun.stdout + begun.stderr])
+        done = installed.shell(follow.replace("python3 ", PYTHON + " "))
+        out.case("redis.md: a program follows the run", [] if done.returncode == 0 and done.stdout == shown[0]
+                 else [done.stdout + done.stderr, "is not", shown[0]])
+        done = installed.shell(look)
+        out.case("redis.md: redis-cli prints what the page shows",
+                 [] if done.returncode == 0 and done.stdout == shown[1] else [done.stdout + done.stderr, "is not", shown[1]])
+    finally:
+        done = installed.shell(end)
+    out.case("redis.md: the server ends", [] if done.returncode == 0 else [done.stdout + done.stderr])
+
+
 # ---- docs/how-to/control-a-session.md ----
 
 def check_control(out, installed):
@@ -466,6 +493,7 @@ def main():
             check_files(out, installed)
             check_stream(out, installed)
             check_control(out, installed)
+            check_redis(out, installed)
     check_stages(out)
     check_wire(out)
     check_feedback(out)

@@ -26,6 +26,7 @@ VENDOR = {
     "zmq.h": ("src/sink/stream2/", "bench/"),
     "jansson.h": ("src/monitor/", "src/client/"),  # the client library has no other folder
     "png.h": ("src/cmd/show/png.c",),
+    "hiredis": ("src/sink/redis/connection.c",),
     "cmocka.h": (),
     "zlib.h": (),
     "infiniband": ("src/net/verbs/", "tests/lib/fake_verbs", "tests/interop/", "bench/peer/verbs_end"),

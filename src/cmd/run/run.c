@@ -102,7 +102,7 @@ static int open_session(struct run *run)
 		.name = o->name[0] ? o->name : name,
 	};
 
-	sl_session_name(run->args.plain[0], o->transfer, name, sizeof(name));
+	sl_experiment_name(run->args.plain[0], o->transfer, name, sizeof(name));
 	return sl_session_open_with(&options, &hooks, &run->session, NULL);
 }
 

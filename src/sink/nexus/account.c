@@ -112,62 +112,9 @@ int sl_account_open(struct sl_account *account, struct sl_h5 *file, const struct
 	return sl_h5_status(file);
 }
 
-bool sl_account_kept(const struct sl_frame *frame)
-{
-	if (!sl_frame_goes_on(frame) || (frame->flags & SL_FRAME_DARK) || !sl_frame_is_kept(frame))
-		return false;
-	for (uint32_t i = 0; i < frame->views; i++)
-		if (frame->view[i].outcome == SL_UNWRITTEN) /* another sink refused */
-			return false;
-	return true;
-}
-
-/* What the module-frame's outcome will be when this file is safe. The assembler has decided about
- * those that are not whole; the rest follows from the verdict. */
-static void project(struct sl_account *account, const struct sl_frame *frame)
-{
-	bool goes_on = sl_frame_goes_on(frame), dark = frame->flags & SL_FRAME_DARK;
-	bool kept = sl_account_kept(frame);
-
-	memset(account->outcome, 0, 2 * (size_t)account->modules);
-	for (uint32_t i = 0; i < frame->views; i++) {
-		const struct sl_view *view = &frame->view[i];
-
-		if (view->module >= account->modules)
-			continue;
-		account->outcome[view->module] = view->outcome;
-		account->cause[view->module] = view->cause;
-		if (view->outcome != SL_NO_OUTCOME || !goes_on ||
-		    sl_frame_misses(frame, view->module))
-			continue;
-		account->outcome[view->module] = !kept				? SL_VETOED
-						 : sl_frame_is_prescaled(frame) ? SL_PRESCALED
-										: SL_STORED;
-		if (!kept)
-			account->cause[view->module] = dark ? SL_CAUSE_DARK : SL_CAUSE_STAGE;
-	}
-}
-
-/* On the frame: an image's own; of a block of events, how many are kept, and why one of them. */
-static struct sl_verdict verdict_of(const struct sl_frame *frame)
-{
-	struct sl_verdict verdict = frame->items ? frame->verdict[0] : (struct sl_verdict){0};
-	uint32_t kept = 0;
-
-	if (frame->items <= 1)
-		return verdict;
-	for (uint32_t i = frame->items; i-- > 0;)
-		if (frame->verdict[i].keep) {
-			verdict.reason = frame->verdict[i].reason;
-			kept++;
-		}
-	verdict.score = (float)kept;
-	return verdict;
-}
-
 int sl_account_add(struct sl_account *account, const struct sl_frame *frame, int64_t image)
 {
-	struct sl_verdict verdict = verdict_of(frame);
+	struct sl_verdict verdict = sl_row_verdict(frame);
 	uint8_t keep = sl_account_kept(frame);
 	const void *value[SL_ACCOUNT_COLUMNS] = {
 		[SL_ACCOUNT_SEQUENCE] = &frame->sequence,
@@ -183,7 +130,7 @@ int sl_account_add(struct sl_account *account, const struct sl_frame *frame, int
 		[SL_ACCOUNT_CAUSE] = account->cause,
 	};
 
-	project(account, frame);
+	sl_row_outcomes(frame, account->modules, account->outcome, account->cause);
 	for (int i = 0; i < SL_ACCOUNT_COLUMNS; i++)
 		sl_h5_series_append(account->column[i], value[i]);
 	return sl_h5_status(account->file);

@@ -21,6 +21,7 @@
 #include <sluice/status.h>
 
 #include "hdf5/file.h"
+#include "sink/row.h"
 
 enum sl_account_column {
 	SL_ACCOUNT_SEQUENCE,
@@ -49,8 +50,10 @@ struct sl_account {
 /* Rows that are collected before they are written. */
 enum { SL_ACCOUNT_ROWS = 512 };
 
-/* The frame is whole, not dark, and no stage said no. */
-bool sl_account_kept(const struct sl_frame *frame);
+static inline bool sl_account_kept(const struct sl_frame *frame)
+{
+	return sl_row_kept(frame);
+}
 
 /* account is zeroed memory; close it even when this failed. */
 int sl_account_open(struct sl_account *account, struct sl_h5 *file, const struct sl_env *env);

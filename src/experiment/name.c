@@ -1,11 +1,11 @@
-/* name.c - the name of a session that was not given one. */
+/* name.c - a name for what an experiment file describes. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/cmd.h"
+#include "experiment/experiment.h"
 
-void sl_session_name(const char *path, const char *transfer, char *name, size_t bytes)
+void sl_experiment_name(const char *path, const char *transfer, char *name, size_t bytes)
 {
 	const char *slash = strrchr(path, '/');
 	const char *file = slash ? slash + 1 : path, *dot = strrchr(file, '.');
