@@ -41,14 +41,12 @@ MODULE = {"data_origin": (), "data_size": (), "fast_pixel_direction": ("transfor
 
 def replayed(folder, axes=None, **more):
     """A file of `replay` as it is by default: of a file that the demo has left."""
-    path = demo(folder, **more)
-    (folder / "first.nxs").unlink(missing_ok=True)
-    shutil.move(path, folder / "first.nxs")
+    demo(folder, **{"sinks.nexus.path": folder / "first.nxs"}, **more)
     sections = {"goniometer": axes} if axes else {}
     done, _ = acquire(folder, detector={"kind": "replay", "rows": None, "columns": None, "frames": None, "file": str(folder / "first.nxs")},
                       **sections)
     equal(done.process.returncode, 0, "exit status")
-    return path
+    return str(folder / "run.nxs")
 
 
 def dials(folder, program, *arguments):
