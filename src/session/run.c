@@ -37,14 +37,23 @@ static int checked(struct sl_session *s, enum sl_error_code otherwise, int err)
 	return 0;
 }
 
-static int check_outputs(const struct sl_session *s)
+/* Locked from the beginning: a second run with this path is refused, instead of replacing the
+ * summary of the first. */
+static int open_summary(struct sl_session *s)
+{
+	int err = s->summary[0] ? sl_part_file_open(s->summary, &s->summary_file) : 0;
+
+	return err ? err : sl_outputs_forget(s->summary);
+}
+
+static int check_outputs(struct sl_session *s)
 {
 	const char *const ours[] = {s->summary, s->outcomes, s->port_file,
 				    s->hooks.truth ? s->hooks.truth : ""};
 
 	int err = sl_outputs_check_run(s->experiment, s->path, ours, 4);
 
-	return err ? err : sl_outputs_forget(s->summary);
+	return err ? err : open_summary(s);
 }
 
 /* Status from any thread sees the receiver from now on. */
@@ -174,7 +183,8 @@ static void conclude(struct sl_session *s)
 	status->result = sl_result_of(status);
 	pthread_mutex_unlock(&s->lock);
 	sl_session_forget_line(s);
-	if (s->summary[0] && sl_summary_write(s->summary, status, s->summary_version))
+	if (s->summary_file.fd >= 0 &&
+	    sl_summary_write(&s->summary_file, status, s->summary_version))
 		sl_session_fail(s, SL_ERROR_OUTPUT, -EIO, "the summary was not written");
 	if (status->unsaved)
 		sl_session_fail(s, SL_ERROR_OUTPUT, -EIO, "the outcome log is not whole");
@@ -230,6 +240,8 @@ void sl_session_release(struct sl_session *s, bool last)
 /* It never began. */
 static void note_failure(struct sl_session *s)
 {
+	if (s->summary_file.fd >= 0)
+		sl_part_file_discard(&s->summary_file);
 	pthread_mutex_lock(&s->lock);
 	s->last.result = SL_RESULT_ERROR;
 	s->last.started_unix_ns = s->started_unix_ns;

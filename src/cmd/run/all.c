@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file/part_file.h"
 #include "base/log.h"
 #include "cmd/run/all.h"
 #include "cmd/run/scratch.h"
@@ -39,6 +40,7 @@ struct all {
 	struct sl_scratch scratch; /* what the children leave for us */
 	bool told;		   /* them to stop */
 
+	struct sl_part_file summary;	 /* fd -1: none was asked for */
 	struct sl_run_folder run_folder; /* with a root */
 	char given[SL_STATUS_PATH + 16]; /* the same, for the receivers */
 	struct sl_log_target log;
@@ -258,15 +260,22 @@ static int with_front_end(const struct all *all, int status)
 	return status == SL_RESULT_INTACT || status == SL_RESULT_EMPTY ? SL_RESULT_ERROR : status;
 }
 
-static int join_summary(const struct all *all, const char *const *name, const char *const *file,
-			int status)
+/* Locked from the beginning, as a run with one receiver does it. */
+static int open_summary(struct all *all)
 {
-	char path[2 * SL_STATUS_PATH];
 	bool in_folder = all->given[0] && all->run->summary[0] != '/';
+	char path[2 * SL_STATUS_PATH];
+	const char *const list = path;
+	int err;
 
+	if (!all->run->summary[0])
+		return 0;
 	snprintf(path, sizeof(path), "%s%s%s", in_folder ? all->run_folder.path : "",
 		 in_folder ? "/" : "", all->run->summary);
-	return sl_summary_join(path, name, file, all->receivers, status, all->run->summary_version);
+	err = sl_outputs_check(&list, 1, 1);
+	if (!err)
+		err = sl_part_file_open(path, &all->summary);
+	return err ? err : sl_outputs_forget(path);
 }
 
 static int write_result(struct all *all, const char *const *name, int status)
@@ -311,7 +320,8 @@ static int report(struct all *all)
 		if (!all->run->quiet)
 			print_report(&all->receiver[i]);
 	}
-	if (all->run->summary[0] && join_summary(all, name, file, status))
+	if (all->summary.fd >= 0 && sl_summary_join(&all->summary, name, file, all->receivers,
+						    status, all->run->summary_version))
 		status = SL_RESULT_ERROR;
 	if (all->given[0] && write_result(all, name, status))
 		status = SL_RESULT_ERROR;
@@ -395,16 +405,18 @@ static int run_in(struct all *all)
 
 int sl_run_all(const struct sl_run_all *run)
 {
-	struct all all = {.run = run, .started_unix_ns = sl_clock_unix_ns()};
+	struct all all = {.run = run, .started_unix_ns = sl_clock_unix_ns(), .summary = {.fd = -1}};
 	int status;
 
 	if (run->summary[0] && (!run->root[0] || run->summary[0] == '/') &&
-	    (sl_outputs_check(&run->summary, 1, 1) || sl_outputs_forget(run->summary)))
+	    sl_outputs_check(&run->summary, 1, 1))
 		return SL_RESULT_ERROR;
 	if (sl_scratch_make(&all.scratch))
 		return SL_RESULT_ERROR;
 	sl_run_folder_init(&all.run_folder);
-	if (make_run_folder(&all)) {
+	if (make_run_folder(&all) || open_summary(&all)) {
+		if (all.summary.fd >= 0)
+			sl_part_file_discard(&all.summary);
 		sl_scratch_remove(&all.scratch);
 		status = SL_RESULT_ERROR;
 	} else {
