@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 
-from harness import (CONTROL_PORT, RECEIVER, ROOT, SLUICE, SOURCE, TIMEOUT_S, Program, address, case, check, closes, equal, experiment, intact, main,
+from harness import (CONTROL_PORT, LONG, RECEIVER, ROOT, SLUICE, SOURCE, TIMEOUT_S, Program, address, case, check, closes, equal, experiment, images_on_disk, intact, main,
                      read_summary, receiver, run, run_fails, wait_for)
 
 TOKEN = "Fbs9K2w7mQ4xT1uZ8pLr"
@@ -83,6 +83,49 @@ def _(folder):
     open_to_all = token_file(folder, mode=0o644)
     run_fails("run", path, "--set", f"control.token_file={open_to_all}", folder=folder, says=["chmod 600"])
     run_fails("run", path, "--set", "control.token_file=missing", folder=folder, says=["cannot be opened"])
+
+
+@case("no way in makes a message quote the token: locks, sections, unknown options, a session's configure")
+def _(folder):
+    path = experiment(folder)
+    site = folder / "site.yaml"
+    site.write_text(f"locked: {{control: {{token: {TOKEN}}}}}\n")
+    for words in (("--set", f"control={{token: {TOKEN}}}"), ("--set", f"control.token:{TOKEN}"), (f"--control.token={TOKEN}",),
+                  ("--set", f"!control.token={TOKEN}"), ("--site", site, "--set", "control.token=another")):
+        program = run_fails("run", path, *words, folder=folder)
+        check(TOKEN not in program.err() + program.out(), f"{words}: the token was logged")
+    session = Program("session", path, "--root", "data", "--name", "tokens", "--site", site, folder=folder)
+    wait_for("a session", lambda: run("ctl", "tokens", "status", folder=folder).process.returncode == 0)
+    answer = run_fails("ctl", "tokens", "configure", "control.token=another", folder=folder)
+    session.send(signal.SIGTERM)
+    session.wait()
+    for program in (answer, session):
+        check(TOKEN not in program.err() + program.out() and "another" not in program.err(), "the token was logged")
+
+
+@case("'!' before a key is refused: it was a mark of the program's own, which beat locks and the ban of tokens")
+def _(folder):
+    site = folder / "site.yaml"
+    site.write_text("locked: {detector: {frames: 10}}\n")
+    for key in ("detector.frames=20", "!detector.frames=20"):
+        run_fails("run", experiment(folder), "--site", site, "--set", key, folder=folder)
+    site.write_text(f"locked: {{control: {{address: {RECEIVER}, port: {CONTROL_PORT}}}}}\n")
+    path = experiment(folder, control={"port": CONTROL_PORT}, detector={"frames": 10})
+    run("run", path, "--site", site, folder=folder).ends(0)
+
+
+@case("the front end that a run starts inherits nothing but what is meant for it")
+def _(folder):
+    path = experiment(folder, detector=LONG, control={"port": 0})
+    started = Program("run", path, folder=folder)
+    wait_for("frames", lambda: images_on_disk(folder) > 3)
+    child, = started.children()
+    links = [os.readlink(fd) for fd in pathlib.Path(f"/proc/{child}/fd").iterdir()]
+    command = pathlib.Path(f"/proc/{child}/cmdline").read_bytes()
+    started.send(signal.SIGINT)
+    started.ends(0)
+    check(not [link for link in links if "run.nxs" in link], f"the child has {links}")
+    check(b"port=" not in command and b"!" not in command, f"its command line is {command}")
 
 
 class Impostor(threading.Thread):

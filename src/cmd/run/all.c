@@ -59,8 +59,7 @@ static int add(char **argv, int n, const char *name, const char *value)
 	return n;
 }
 
-/* The arguments that they all have: the command, the file, --set as we were given. What is set for
- * them beside that begins with "!": a site file does not lock it. */
+/* The arguments that they all have: the command, the file, --set as we were given. */
 static int common(const struct all *all, const char *command, char **argv)
 {
 	const struct sl_args *args = all->run->args;
@@ -78,31 +77,36 @@ static int common(const struct all *all, const char *command, char **argv)
 	return n;
 }
 
-static int start_child(char *const *argv, const char *output, int keep_fd, pid_t *child)
+/* own: what is set for it beside that, which a site file does not lock. */
+static int start_child(const struct all *all, char *const *argv, const char *own,
+		       const char *output, int keep_fd, pid_t *child)
 {
-	const struct sl_child_options options = {
-		.program = sl_child_self(), .output = output, .errors_fd = -1, .keep_fd = keep_fd};
+	const struct sl_child_options options = {.program = sl_child_self(),
+						 .output = output,
+						 .errors_fd = -1,
+						 .keep_fd = keep_fd,
+						 .uses = all->run->token_file,
+						 .own = own};
 
 	return sl_child_start(&options, argv, child);
 }
 
 static int start_receiver(struct all *all, struct receiver *receiver)
 {
-	char any_port[SL_TRANSFER_NAME + 40];
+	char own[SL_TRANSFER_NAME + 60] = "emulate=none";
 	char *argv[ARGUMENTS];
 	int n = common(all, "run", argv);
 
 	path_in(all, receiver->name, ".port", receiver->port_file);
 	path_in(all, receiver->name, ".report", receiver->report);
 	path_in(all, receiver->name, ".json", receiver->summary);
-	snprintf(any_port, sizeof(any_port), "!transfers.%s.control.port=0", receiver->name);
+	if (all->run->emulate) /* any port will do: the front end is ours, too */
+		snprintf(own, sizeof(own), "emulate=none\ntransfers.%s.control.port=0",
+			 receiver->name);
 	n = add(argv, n, "--transfer", receiver->name);
-	n = add(argv, n, "--set", "!emulate=none");
 	n = add(argv, n, "--port_file", receiver->port_file);
 	n = add(argv, n, "--summary", receiver->summary);
 	n = add(argv, n, "--summary_version", all->run->summary_version == 1 ? "1" : "2");
-	if (all->run->emulate) /* any port will do: the front end is ours, too */
-		n = add(argv, n, "--set", any_port);
 	if (all->run->outcomes[0]) {
 		snprintf(receiver->outcomes, sizeof(receiver->outcomes), "%s.%s",
 			 all->run->outcomes, receiver->name);
@@ -116,7 +120,8 @@ static int start_receiver(struct all *all, struct receiver *receiver)
 	argv[n++] = (char *)(all->run->quiet ? "--quiet" : "--still");
 	argv[n] = NULL;
 	/* With the lock of the run folder: it is held until the last of them has ended. */
-	return start_child(argv, receiver->report, all->run_folder.lock, &receiver->child);
+	return start_child(all, argv, own, receiver->report, all->run_folder.lock,
+			   &receiver->child);
 }
 
 static unsigned port_of(const struct receiver *receiver)
@@ -135,21 +140,21 @@ static unsigned port_of(const struct receiver *receiver)
 
 static int start_front_end(struct all *all)
 {
-	static char set[SL_TRANSFERS][SL_TRANSFER_NAME + 40];
-	char *argv[ARGUMENTS + 2 * SL_TRANSFERS];
+	char own[SL_TRANSFERS * (SL_TRANSFER_NAME + 40)] = "";
+	char *argv[ARGUMENTS];
 	int n = common(all, "emulate", argv);
+	size_t used = 0;
 
-	for (unsigned i = 0; i < all->receivers; i++) {
-		snprintf(set[i], sizeof(set[i]), "!transfers.%s.control.port=%u",
-			 all->receiver[i].name, port_of(&all->receiver[i]));
-		n = add(argv, n, "--set", set[i]);
-	}
+	for (unsigned i = 0; i < all->receivers; i++)
+		used += (size_t)snprintf(own + used, sizeof(own) - used,
+					 "transfers.%s.control.port=%u\n", all->receiver[i].name,
+					 port_of(&all->receiver[i]));
 	argv[n++] = (char *)"--once";
 	argv[n++] = (char *)"--quiet";
 	if (!all->run->quiet)
 		argv[n++] = (char *)"--report";
 	argv[n] = NULL;
-	return start_child(argv, NULL, -1, &all->front_end);
+	return start_child(all, argv, own, NULL, -1, &all->front_end);
 }
 
 /* Ours was asked to stop, or one of them could not begin: pass it on, once. */

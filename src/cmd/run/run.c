@@ -231,6 +231,9 @@ static int run_many(struct run *run, const struct sl_transfer_names *names)
 				       run->args.sets, &e))
 			return SL_RESULT_ERROR;
 		all.emulate |= e->emulate_local;
+		if (e->control.token_file[0])
+			snprintf(all.token_file, sizeof(all.token_file), "%s",
+				 e->control.token_file);
 		if (e->feedback.address[0] && all.feedback_wait_s <= e->feedback.wait_s)
 			all.feedback_wait_s = e->feedback.wait_s + 0.001;
 		sl_experiment_close(e);
