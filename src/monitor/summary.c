@@ -236,19 +236,22 @@ static json_t *summary(const struct sl_status *s, uint32_t version)
 
 	sl_clock_iso8601(s->started_unix_ns, started, sizeof(started));
 	sl_clock_iso8601(s->ended_unix_ns, ended, sizeof(ended));
-	return json_pack(
-		"{s:s, s:o, s:s, s:s, s:s, s:s?, s:s?, s:s, s:i, s:{s:o, s:o, s:o, s:o, s:o, s:o}, "
-		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-		"sluice", SL_VERSION, "experiment", sl_json_text(s->experiment), "transfer",
-		s->transfer, "started", started, "ended", ended, "stopped_by",
-		s->stopped_by[0] ? s->stopped_by : NULL, "ended_early",
-		s->early[0] ? s->early : NULL, "result", sl_result_name(result), "exit",
-		sl_result_exit(result), "frames", "settled", number(s->frames), "kept",
-		number(s->kept), "broken", number(s->broken), "partial", number(s->partial),
-		"prescaled", number(s->prescaled), "late", number(s->late), "backlog",
-		backlog_json(s), "ledger", ledger_json(s), "link", link_json(s), "latency_us",
-		latency_json(s), "rates", rates_json(s), "sinks", sinks_json(s, version), "threads",
-		threads_json(&s->threads), "unit", unit_json(s, version));
+	return json_pack("{s:s, s:o, s:s, s:s, s:s, s:s?, s:s?, s:s, s:i, s:{s:o, s:o, s:o, s:o, "
+			 "s:o, s:o, s:o, s:o, s:o}, "
+			 "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+			 "sluice", SL_VERSION, "experiment", sl_json_text(s->experiment),
+			 "transfer", s->transfer, "started", started, "ended", ended, "stopped_by",
+			 s->stopped_by[0] ? s->stopped_by : NULL, "ended_early",
+			 s->early[0] ? s->early : NULL, "result", sl_result_name(result), "exit",
+			 sl_result_exit(result), "frames", "settled", number(s->frames), "kept",
+			 number(s->kept), "broken", number(s->broken), "partial",
+			 number(s->partial), "prescaled", number(s->prescaled), "late",
+			 number(s->late), "dark", number(s->dark), "dark_expected",
+			 number(s->dark_expected), "repeated", number(s->repeated), "backlog",
+			 backlog_json(s), "ledger", ledger_json(s), "link", link_json(s),
+			 "latency_us", latency_json(s), "rates", rates_json(s), "sinks",
+			 sinks_json(s, version), "threads", threads_json(&s->threads), "unit",
+			 unit_json(s, version));
 }
 
 static int write_whole(struct sl_part_file *file, json_t *json)

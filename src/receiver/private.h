@@ -78,6 +78,9 @@ struct sl_totals { /* of all frames; the settler's (base/sequence.h) */
 	 * kept, as a sample of the rejected; late: their verdict came after unit.deadline_us; bytes
 	 * of whole modules in frames that went on; times of the first and the last. */
 	_Atomic uint64_t frames, kept, broken, partial, prescaled, late, bytes, first_ns, last_ns;
+	/* Marked dark; dark by the options of the detector; with the number of the one before. */
+	_Atomic uint64_t dark, dark_expected, repeated;
+	uint64_t number; /* of the last one, plus 1 */
 };
 
 /* What an add-on counts, as its own thread last copied it: figures() must not run beside put() or

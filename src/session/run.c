@@ -165,6 +165,28 @@ static int start(struct sl_session *s)
 	return checked(s, SL_ERROR_SYSTEM, err);
 }
 
+/* What front ends said that does not fit what they sent, or the experiment. */
+static void log_odd(const struct sl_status *status)
+{
+	for (uint32_t m = 0; m < status->modules; m++)
+		if (status->source[m].state == SL_SOURCE_DONE &&
+		    sl_status_contradicts(&status->column[m]))
+			sl_error("module %u: more frames arrived than the %llu that its front end "
+				 "says it sent: its counts are wrong, and the ledger does not "
+				 "close",
+				 m, (unsigned long long)status->column[m].sent);
+	if (status->dark > status->dark_expected)
+		sl_warn("%llu of %llu frames were marked dark by their front ends, and %llu are by "
+			"the experiment (detector.dark_frames, dark_every): dark frames are not "
+			"stored as images",
+			(unsigned long long)status->dark, (unsigned long long)status->frames,
+			(unsigned long long)status->dark_expected);
+	if (status->repeated)
+		sl_warn("%llu of %llu frames have the number of the frame before them: a front end "
+			"repeats itself, or its counter stands still",
+			(unsigned long long)status->repeated, (unsigned long long)status->frames);
+}
+
 /* The status of the end, and the files that are made of it. What the data deserve is the result; an
  * output that failed is an error beside it. */
 static void conclude(struct sl_session *s)
@@ -182,6 +204,7 @@ static void conclude(struct sl_session *s)
 	snprintf(status->early, sizeof(status->early), "%s", early ? early : "");
 	status->result = sl_result_of(status);
 	pthread_mutex_unlock(&s->lock);
+	log_odd(status);
 	sl_session_forget_line(s);
 	if (s->summary_file.fd >= 0 &&
 	    sl_summary_write(&s->summary_file, status, s->summary_version))

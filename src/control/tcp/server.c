@@ -231,8 +231,14 @@ static void take_count(struct sl_server *server, struct connection *c,
 	for (uint32_t m = 0; m < server->options.modules; m++) {
 		struct module *module = &server->module[m];
 
-		if (module->owner != c || module->transfer != count->transfer || module->over)
+		if (module->owner != c || module->transfer != count->transfer)
 			continue;
+		if (module->over) {
+			sl_server_refuse(server, c,
+					 "a count for transfer %u, which has ended with your DONE",
+					 count->transfer);
+			return;
+		}
 		if (server->ops->count(server->arg, m, count, final, why, sizeof(why)))
 			sl_server_refuse(server, c, "%s", why);
 		else

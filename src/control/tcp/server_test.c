@@ -496,7 +496,7 @@ static void a_count_after_done_is_refused(void **state)
 	start(w, peer, transfer);
 	say(peer[0], count(SL_WIRE_DONE, transfer[0], 5));
 	say(peer[0], count(SL_WIRE_DONE, transfer[0], 6));
-	expect_refusal(w, peer[0], "which is not yours");
+	expect_refusal(w, peer[0], "which has ended with your DONE");
 	assert_int_equal(w->finals, 1);
 	assert_int_equal(w->last_count.next, 5);
 	assert_int_equal(w->gone, 0);
