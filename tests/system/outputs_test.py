@@ -2,9 +2,11 @@
 """outputs_test.py - the files that a run is told to write: none takes another's place, none is found to be unwritable
 only when the run is over, and a result that could not be told is not called a success."""
 
+import fcntl
 import os
 import signal
 import stat
+import subprocess
 
 import h5py
 
@@ -257,6 +259,20 @@ def _(folder):
     program = run("-c", command, folder=folder, program="/bin/sh")
     equal(program.process.returncode, 1, "exit status")
     check("report" in program.err(), "it does not say so")
+
+
+@case("a pipe that is not read does not keep a run whose report it should take")
+def _(folder):
+    path = experiment(folder, detector={"frames": 10})
+    ours, theirs = os.pipe()
+    fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(theirs, bytes(4096))
+    done = subprocess.run([SLUICE, "run", path, "--still"], stdout=theirs, stderr=subprocess.PIPE, cwd=folder, timeout=60, check=False)
+    os.close(ours)
+    os.close(theirs)
+    equal(done.returncode, 1, "exit status")
+    check(b"stdout is not read" in done.stderr, f"it says {done.stderr}")
+    check((folder / "run.nxs").exists(), "there is no file")
 
 
 main()

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file/part_file.h"
 #include "base/log.h"
+#include "cmd/print.h"
 #include "cmd/run/all.h"
 #include "cmd/run/scratch.h"
 #include "cmd/signals.h"
@@ -225,17 +226,17 @@ static void wait_for_all(struct all *all)
 	end_front_end(all);
 }
 
-static void print_report(const struct receiver *receiver)
+static void write_report(FILE *out, const struct receiver *receiver)
 {
 	FILE *file = fopen(receiver->report, "r");
 	int c;
 
-	printf("\n== transfer %s ==\n", receiver->name);
+	fprintf(out, "\n== transfer %s ==\n", receiver->name);
 	if (receiver->status < 0)
-		printf("\nResult: unclosed: this receiver was killed by signal %d (%s)\n",
-		       -receiver->status, strsignal(-receiver->status));
+		fprintf(out, "\nResult: unclosed: this receiver was killed by signal %d (%s)\n",
+			-receiver->status, strsignal(-receiver->status));
 	while (file && (c = getc(file)) != EOF)
-		putchar(c);
+		putc(c, out);
 	if (file)
 		fclose(file);
 }
@@ -314,23 +315,43 @@ static int write_result(struct all *all, const char *const *name, int status)
 	return err;
 }
 
+/* A pipe that is not read must not keep this process. */
+static int print_reports(const struct all *all)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+	int err = -ENOMEM;
+
+	for (unsigned i = 0; i < all->receivers && out; i++)
+		write_report(out, &all->receiver[i]);
+	if (out && !fclose(out))
+		err = sl_print_bounded(text, bytes);
+	free(text);
+	if (err)
+		sl_error("the report could not be written: %s",
+			 err == -ETIMEDOUT ? "stdout is not read" : strerror(-err));
+	return err;
+}
+
 static int report(struct all *all)
 {
 	const char *name[SL_TRANSFERS], *file[SL_TRANSFERS];
 	int status = with_front_end(all, worst(all));
+	int err = 0;
 
 	for (unsigned i = 0; i < all->receivers; i++) {
 		name[i] = all->receiver[i].name;
 		file[i] = all->receiver[i].summary;
-		if (!all->run->quiet)
-			print_report(&all->receiver[i]);
 	}
+	if (!all->run->quiet)
+		err = print_reports(all);
 	if (all->summary.fd >= 0 && sl_summary_join(&all->summary, name, file, all->receivers,
 						    status, all->run->summary_version))
 		status = SL_RESULT_ERROR;
 	if (all->given[0] && write_result(all, name, status))
 		status = SL_RESULT_ERROR;
-	return fflush(stdout) == 0 ? status : SL_RESULT_ERROR;
+	return err ? SL_RESULT_ERROR : status;
 }
 
 static int start(struct all *all)
