@@ -3,8 +3,8 @@
  * A stranger on the network can make a program say the same thing thousands of times a second: the
  * lines would hide all others and keep the thread that writes them busy. So each place, known by
  * its format, has a number of lines in a period, and after a number of lines in all one in a
- * period, so that days of it do not fill a disk. What is left out is counted, and said with the next
- * line or at the end. */
+ * period, so that days of it do not fill a disk. What is left out is counted, and said with the
+ * next line or at the end. */
 #include "base/log_limit.h"
 
 #include <pthread.h>

@@ -664,8 +664,8 @@ static struct sl_wire_message hello_with_nonce(void)
 	return message;
 }
 
-/* HELLO, and the answer to the challenge by that token, for that purpose, to a listener whose port is
- * by `off` another one. */
+/* HELLO, and the answer to the challenge by that token, for that purpose, to a listener whose port
+ * is by `off` another one. */
 static struct sl_wire_message prove_as(struct world *w, struct sl_channel *peer, const char *token,
 				       enum sl_proof_purpose purpose, int off,
 				       struct sl_wire_message greeting)
