@@ -59,6 +59,8 @@ static void forget(struct sl_h5 *file)
 {
 	sl_h5_samples_free(file);
 	sl_part_file_leave(&file->disk);
+	if (file->links > 0)
+		H5Pclose(file->links);
 	free(file->path);
 	free(file);
 }
@@ -179,9 +181,13 @@ int sl_h5_open(const char *path, struct sl_h5 **opened)
 		sl_error("%s: cannot read: %s", path, strerror(-r));
 		return r;
 	}
+	r = sl_h5_check_ordinary(path, path);
+	if (r)
+		return r;
 	file = allocate(path);
 	if (!file)
 		return -ENOMEM;
+	file->links = sl_h5_link_access(H5P_LINK_ACCESS);
 	file->id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
 	if (file->id < 0) {
 		r = sl_h5_failed(file, "open", "the file");

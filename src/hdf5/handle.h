@@ -25,6 +25,7 @@ struct sl_h5 {
 	uint64_t step;	   /* how much to reserve ahead */
 	struct sl_h5_series *series;
 	struct sl_h5_samples *samples; /* of series that have ended */
+	hid_t links; /* for reading: how links to other files are followed (origin.c) */
 };
 
 /* Room that one call may need besides its data: object headers, heaps and index nodes are a few KiB
@@ -87,6 +88,14 @@ const char *sl_h5_filter_lacks(hid_t properties, char *why, size_t why_bytes);
 
 /* The dataset at path and what it is. -ENOENT is not logged. */
 int sl_h5_dataset(struct sl_h5 *file, const char *path, hid_t *dataset, struct sl_h5_shape *shape);
+
+/* origin.c: H5P_LINK_ACCESS or H5P_DATASET_ACCESS with which a link to another file is followed to
+ * ordinary files only: opening a pipe would wait for a writer. The caller closes it, if it is not
+ * H5P_DEFAULT. */
+hid_t sl_h5_link_access(hid_t kind);
+
+/* 0 or -EINVAL, logged for `file`: there is something of that name, and it is no ordinary file. */
+int sl_h5_check_ordinary(const char *file, const char *name);
 
 /* origin.c: its values come from this file or from beside it, and no virtual dataset leads back to
  * itself. -errno, logged. */
