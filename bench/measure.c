@@ -136,6 +136,7 @@ static void run_peer(const struct sl_bench *bench, const struct sl_bench_row *ro
 	describe(bench, row);
 	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)row->bytes);
 	snprintf(seconds, sizeof(seconds), "%.3f", bench->o.seconds);
+	close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* what libraries have opened */
 	execl(path, path, row->mode, bytes, seconds, (char *)NULL);
 	fprintf(stderr, "%s: %s\n", path, strerror(errno));
 	_exit(126);

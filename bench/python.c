@@ -31,6 +31,7 @@ static void run_python(const struct sl_bench_python *p, const char *script, cons
 	dup2(to[0], STDIN_FILENO);
 	dup2(from[1], STDOUT_FILENO);
 	dup2(p->err, STDERR_FILENO);
+	close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* what libraries have opened */
 	execl(PYTHON, PYTHON, script, folder, (char *)NULL);
 	_exit(127);
 }

@@ -127,8 +127,10 @@ class FrontEnd:
         with open(self.a.token_file, "rb") as file:
             token = file.readline().rstrip(b"\r\n")
         _, challenge = self.control.receive({CHALLENGE})
-        mine, theirs = (hmac.new(token, side + hello + challenge, hashlib.sha256).digest()
-                        for side in (b"sluice front end", b"sluice receiver "))
+        address, port = self.control.tcp.getpeername()[:2]  # of the receiver, as it was dialled
+        message = hello + challenge + ipv6_form(address) + struct.pack("<H", port)
+        mine, theirs = (hmac.new(token, label.ljust(32, b"\0") + message, hashlib.sha256).digest()
+                        for label in (b"sluice plans: front end", b"sluice plans: receiver"))
         self.control.send(PROOF, mine)
         if not hmac.compare_digest(self.control.receive({PROOF})[1], theirs):
             raise SystemExit("what answers there does not know the token: it is not our receiver")

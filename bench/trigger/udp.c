@@ -64,6 +64,7 @@ static int run_program(const char *experiment, const char *summary)
 
 		if (null < 0 || dup2(null, STDOUT_FILENO) < 0)
 			_exit(126);
+		close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* what libraries have opened */
 		execl(program, "sluice", "run", experiment, "--quiet", "--summary", summary,
 		      (char *)NULL);
 		_exit(126);

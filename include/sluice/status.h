@@ -225,11 +225,18 @@ struct sl_status {
 	uint32_t progress_threads;    /* in use below */
 	uint32_t unused;
 	struct sl_status_progress progress[SL_STATUS_PROGRESS];
+
+	/* Frames that their records call dark; that are dark by the options of the detector; that
+	 * have the number of the frame before them. */
+	uint64_t dark, dark_expected, repeated;
 };
 
 /* Module-frames over all modules. */
 uint64_t sl_status_total(const struct sl_status *status, enum sl_outcome outcome);
 uint64_t sl_status_sent(const struct sl_status *status);
+
+/* More module-frames have arrived than the source says it sent: its figures contradict the data. */
+bool sl_status_contradicts(const struct sl_status_column *column);
 
 /* The ledger is closed: for every module the outcomes add up to what its source sent or left out,
  * nothing is pending, no source is still running, and there was no misuse. */

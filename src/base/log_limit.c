@@ -2,7 +2,8 @@
  *
  * A stranger on the network can make a program say the same thing thousands of times a second: the
  * lines would hide all others and keep the thread that writes them busy. So each place, known by
- * its format, has a number of lines in a period; what is left out is counted, and said with the
+ * its format, has a number of lines in a period, and after a number of lines in all one in a
+ * period, so that days of it do not fill a disk. What is left out is counted, and said with the
  * next line or at the end. */
 #include "base/log_limit.h"
 
@@ -15,8 +16,8 @@ enum { PLACES = 128 };
 static struct place {
 	const char *format;
 	uint64_t since_ns;
-	uint32_t lines;
-	uint64_t left_out; /* not said yet */
+	uint32_t lines, total; /* in this period; since a run began */
+	uint64_t left_out;     /* not said yet */
 } places[PLACES];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -49,8 +50,9 @@ bool sl_log_may(const char *format, uint64_t now_ns, uint64_t *left_out)
 		place->since_ns = now_ns;
 		place->lines = 0;
 	}
-	if (place && place->lines < SL_LOG_LIMIT_LINES) {
+	if (place && place->lines < (place->total < SL_LOG_LIMIT_TOTAL ? SL_LOG_LIMIT_LINES : 1)) {
 		place->lines++;
+		place->total++;
 		*left_out = place->left_out;
 		place->left_out = 0;
 	} else if (place) {
@@ -69,7 +71,7 @@ uint64_t sl_log_take_left_out(void)
 	for (unsigned i = 0; i < PLACES; i++) {
 		sum += places[i].left_out;
 		places[i].left_out = 0;
-		places[i].lines = 0;
+		places[i].lines = places[i].total = 0;
 	}
 	pthread_mutex_unlock(&lock);
 	return sum;

@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SL_LOG_LIMIT_LINES = 200 };
+/* So many lines in a period; after so many in all, one in a period. */
+enum { SL_LOG_LIMIT_LINES = 200, SL_LOG_LIMIT_TOTAL = 1000 };
 #define SL_LOG_LIMIT_NS UINT64_C(10000000000)
 
 /* Whether the place with this format may log now; if so, how many of its lines were left out since

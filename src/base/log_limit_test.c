@@ -36,6 +36,23 @@ static void a_place_has_so_many_lines_in_a_period(void **state)
 	assert_int_equal(sl_log_take_left_out(), 0);
 }
 
+static void a_place_that_goes_on_for_hours_has_one_line_in_a_period(void **state)
+{
+	static const char here[] = "for hours";
+	uint64_t now = sl_clock_ns(), left_out, all = 0;
+	unsigned said = 0;
+
+	for (unsigned period = 0; period < 100; period++)
+		for (unsigned i = 0; i < 1000; i++) {
+			said += sl_log_may(here, now + period * SL_LOG_LIMIT_NS, &left_out);
+			all += left_out;
+		}
+	assert_in_range(said, SL_LOG_LIMIT_TOTAL, SL_LOG_LIMIT_TOTAL + 100);
+	assert_int_equal(said + all + sl_log_take_left_out(), 100 * 1000);
+	assert_true(sl_log_may(here, now, &left_out)); /* the next run begins anew */
+	sl_log_take_left_out();
+}
+
 static void more_places_than_the_table_has_are_not_limited(void **state)
 {
 	static char formats[1000];
@@ -115,6 +132,7 @@ int main(void)
 		cmocka_unit_test(what_is_left_out_is_counted_and_said),
 		cmocka_unit_test(errors_are_all_told),
 		cmocka_unit_test(a_pipe_that_is_not_read_stops_nothing),
+		cmocka_unit_test(a_place_that_goes_on_for_hours_has_one_line_in_a_period),
 		cmocka_unit_test(more_places_than_the_table_has_are_not_limited),
 	};
 

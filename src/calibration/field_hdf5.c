@@ -45,21 +45,12 @@ static bool fits(const struct sl_h5_shape *shape, const struct sl_geometry *g)
 	return false;
 }
 
-static void print_shape(const struct sl_h5_shape *shape, char *text, size_t bytes)
-{
-	size_t at = 0;
-
-	for (uint32_t i = 0; i < shape->rank && at < bytes; i++)
-		at += (size_t)snprintf(text + at, bytes - at, "%s%llu", i ? " x " : "",
-				       (unsigned long long)shape->dim[i]);
-}
-
 /* Opened as images first: that knows what it can unpack, and says so. */
 static int look(const char *path, const char *name, const char *what, const struct sl_geometry *g)
 {
 	struct sl_h5_images *images;
 	struct sl_h5_shape shape;
-	char text[128] = "";
+	char text[SL_H5_SHAPE_TEXT];
 	int err = sl_h5_images_open(path, name, &images, &shape);
 
 	if (err == -ENOENT)
@@ -69,7 +60,7 @@ static int look(const char *path, const char *name, const char *what, const stru
 	sl_h5_images_close(images);
 	if (fits(&shape, g))
 		return 0;
-	print_shape(&shape, text, sizeof(text));
+	sl_h5_shape_text(&shape, text);
 	sl_error("%s: '%s' has %s numbers in %s; the detector has %u modules of %u x %u pixels",
 		 what, path, text, name, g->modules, g->rows, g->columns);
 	return -EINVAL;

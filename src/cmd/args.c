@@ -101,7 +101,8 @@ static int read_option(const struct sl_command *command, const struct sl_option 
 	const char *value = equals ? equals + 1 : NULL;
 
 	if (!option && !is_set && !is_site) {
-		sl_error("unknown option '%s'; see sluice %s --help", argv[*i], command->name);
+		sl_error("unknown option '--%.*s'; see sluice %s --help", (int)length, name,
+			 command->name);
 		return -EINVAL;
 	}
 	if (!value && option && option->type == SL_OPTION_BOOL)

@@ -1,4 +1,6 @@
 /* status.c - names and sums of a status. */
+#include <stddef.h>
+
 #include <sluice/status.h>
 
 const char *sl_state_name(enum sl_state state)
@@ -55,6 +57,17 @@ uint64_t sl_status_sent(const struct sl_status *status)
 	return total;
 }
 
+/* Of these outcomes each is of a block that was here. */
+bool sl_status_contradicts(const struct sl_status_column *column)
+{
+	static const enum sl_outcome arrived[] = {SL_STORED, SL_PRESCALED, SL_VETOED, SL_UNWRITTEN};
+	uint64_t sum = column->pending;
+
+	for (size_t i = 0; i < sizeof(arrived) / sizeof(*arrived); i++)
+		sum += column->outcome[arrived[i]];
+	return sum > column->sent;
+}
+
 static bool column_closed(const struct sl_status_column *column)
 {
 	uint64_t sum = 0;
@@ -62,7 +75,7 @@ static bool column_closed(const struct sl_status_column *column)
 	for (unsigned i = 0; i < SL_STATUS_OUTCOMES; i++)
 		sum += column->outcome[i];
 	return sum == column->sent + column->skipped && !column->pending &&
-	       !column->outcome[SL_NO_OUTCOME];
+	       !column->outcome[SL_NO_OUTCOME] && !sl_status_contradicts(column);
 }
 
 bool sl_status_closed(const struct sl_status *status)

@@ -6,6 +6,50 @@
 #include "experiment/parts.h"
 #include "experiment/site.h"
 
+static char own[SL_EXPERIMENT_OWN]; /* lines */
+
+/* The rest of a line: "emulate=none", or "...port=NUMBER". */
+static bool may_be_own(const char *line, size_t length)
+{
+	static const char emulate[] = "emulate=none", port[] = ".port=";
+	size_t digits = 0;
+
+	while (digits < length && line[length - 1 - digits] >= '0' &&
+	       line[length - 1 - digits] <= '9')
+		digits++;
+	length -= digits;
+	if (!digits)
+		return length == sizeof(emulate) - 1 && !strncmp(line, emulate, length);
+	return length >= sizeof(port) &&
+	       !strncmp(line + length - (sizeof(port) - 1), port, sizeof(port) - 1);
+}
+
+int sl_experiment_set_own(const char *lines)
+{
+	size_t length;
+
+	if (strlen(lines) >= sizeof(own))
+		return -E2BIG;
+	for (const char *line = lines; *line; line += length + (line[length] == '\n')) {
+		length = strcspn(line, "\n");
+		if (!may_be_own(line, length))
+			return -EINVAL;
+	}
+	strcpy(own, lines);
+	return 0;
+}
+
+static int set_own(struct sl_config *config)
+{
+	char copy[sizeof(own)], *rest = copy, *line;
+	int err = 0;
+
+	strcpy(copy, own);
+	while (!err && (line = strsep(&rest, "\n")))
+		err = *line ? sl_config_override_own(config, line) : 0;
+	return err;
+}
+
 static int set_all(struct sl_config *config, const char *const *overrides, size_t n)
 {
 	int err = 0;
@@ -15,7 +59,7 @@ static int set_all(struct sl_config *config, const char *const *overrides, size_
 
 		err = one ? one : err;
 	}
-	return err;
+	return err ? err : set_own(config);
 }
 
 int sl_experiment_transfers(const char *path, const char *const *overrides, size_t n,

@@ -143,6 +143,12 @@ int sl_experiment_open_no_sinks(const char *path, const char *transfer,
 				const char *const *overrides, size_t n,
 				struct sl_experiment **experiment);
 
+/* What the program that started this one as a child sets, lines of "KEY=VALUE": ports, and that
+ * nothing is to be emulated. Locked keys give way to it, so it is not for users: any other key is
+ * -EINVAL. Before an experiment is opened. */
+enum { SL_EXPERIMENT_OWN = 8192 }; /* bytes at most */
+int sl_experiment_set_own(const char *lines);
+
 /* What there is to choose from; after an error, as far as it is known. */
 int sl_experiment_transfers(const char *path, const char *const *overrides, size_t n,
 			    struct sl_transfer_names *names);

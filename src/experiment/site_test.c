@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "experiment/experiment.h"
+#include "experiment/parts.h"
 #include "lib/capture.h"
 
 static char folder[64], exp_path[128], site_path[128];
@@ -96,7 +97,6 @@ static void the_stronger_one_decides(void **state)
 		{site, PLAIN "ring:\n", NULL, 16},
 		{"locked: {ring: {slots: 12}}\n", PLAIN, NULL, 12},
 		{"locked: {ring: {slots: 12}}\n", PLAIN "ring: {slots: 12}\n", NULL, 12},
-		{"locked: {ring: {slots: 12}}\n", PLAIN, "!ring.slots=24", 24},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -105,6 +105,62 @@ static void the_stronger_one_decides(void **state)
 		assert_int_equal(e->ring.slots, cases[i].slots);
 		sl_experiment_close(e);
 	}
+}
+
+/* Of the program that starts this one as a child: a port, and no emulation. */
+static void what_the_parent_program_sets_is_not_locked(void **state)
+{
+	static const char *const wrong[] = {"ring.slots=5",
+					    "control.token=5",
+					    "emulate=local",
+					    "control.port=",
+					    "port=5",
+					    "control.port=x5",
+					    "control.port=5\nlink.kind=shm"};
+	const char *said;
+	struct sl_experiment *e;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		assert_int_equal(sl_experiment_set_own(wrong[i]), -EINVAL);
+	said = refuses("locked: {control: {port: 4711}}\n", PLAIN, "control.port=4712");
+	says(said, "is locked to '4711'");
+	said = refuses("locked: {control: {port: 4711}}\n", PLAIN, "!control.port=4712");
+	says(said, "a key does not begin with '!'");
+	assert_int_equal(sl_experiment_set_own("emulate=none\ncontrol.port=4712"), 0);
+	e = opens("locked: {control: {port: 4711}, emulate: local}\n", PLAIN, NULL);
+	assert_int_equal(e->control.port, 4712);
+	assert_false(e->emulate_local);
+	sl_experiment_close(e);
+	assert_int_equal(sl_experiment_set_own(""), 0);
+}
+
+static void no_message_quotes_a_token(void **state)
+{
+	static const char site[] = "locked: {control: {token: OF_THE_SITE}}\n";
+	const char *said = refuses(site, PLAIN "control: {token: OF_THE_FILE}\n", NULL);
+
+	says(said, "control.token: is locked by");
+	assert_null(strstr(said, "OF_THE"));
+	said = refuses(site, PLAIN, "control.token=OF_THE_USER");
+	assert_null(strstr(said, "OF_THE"));
+	said = refuses("{}\n", PLAIN "control: {port: 1}\n", "control={token: OF_THE_USER}");
+	says(said, "--set control: that is a section");
+	assert_null(strstr(said, "OF_THE"));
+	said = refuses("{}\n", PLAIN, "control={token: OF_THE_USER}");
+	assert_null(strstr(said, "OF_THE"));
+	said = refuses("{}\n", PLAIN, "control.token: OF_THE_USER");
+	assert_null(strstr(said, "OF_THE"));
+	said = refuses("{}\n", PLAIN "control: {token: [OF_THE_FILE]}\n", NULL);
+	assert_null(strstr(said, "OF_THE"));
+}
+
+/* Layers know secrets by this name (sl_node_is_secret). */
+static void every_secret_option_is_called_token(void **state)
+{
+	for (const struct sl_plain_section *s = sl_plain_sections; s->name; s++)
+		for (const struct sl_option *o = s->options; o && o->name; o++)
+			if (o->type == SL_OPTION_SECRET)
+				assert_string_equal(o->name, "token");
 }
 
 static void the_named_file_is_the_only_one(void **state)
@@ -307,7 +363,7 @@ static void all_independent_mistakes_are_told(void **state)
 				   "emulate: local\n",
 				   "no value");
 
-	says(said, "--set no value: not of the form");
+	says(said, "--set no: not of the form");
 	says(said, ":1: detector.frames:");
 	says(said, "'a' is no list of cpus");
 	says(said, "'b' is no list of cpus");
@@ -408,6 +464,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		CASE(the_stronger_one_decides),
+		CASE(what_the_parent_program_sets_is_not_locked),
+		CASE(no_message_quotes_a_token),
+		CASE(every_secret_option_is_called_token),
 		CASE(the_named_file_is_the_only_one),
 		CASE(the_users_own_is_found),
 		CASE(locked_keys_name_both_places),

@@ -237,6 +237,7 @@ static int attempt(struct sl_feedback_sender *b)
 			return -EAGAIN;
 		b->online = true;
 		b->client.quiet = true;
+		b->client.purpose = SL_PROOF_FEEDBACK;
 		b->client.answer_ms = ANSWER_MS;
 	}
 	err = open_link(b);

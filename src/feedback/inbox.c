@@ -290,6 +290,7 @@ int sl_feedback_inbox_open(struct sl_feedback_inbox *w, const struct sl_feedback
 		.address = o->address,
 		.port = o->port,
 		.token = o->token,
+		.purpose = SL_PROOF_FEEDBACK,
 		.modules = 1,
 		.experiment = o->experiment,
 		.detector = "answers",

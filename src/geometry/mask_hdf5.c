@@ -48,9 +48,11 @@ static int read_numbers(const char *path, const char *name, struct sl_mask_image
 
 	for (uint32_t i = 0; i < image->rank; i++)
 		count *= image->dim[i];
-	numbers = malloc(count * sizeof(*numbers));
-	if (!numbers)
+	numbers = malloc(count * sizeof(*numbers)); /* bounded by sl_mask_allocate() */
+	if (!numbers) {
+		sl_error("geometry.mask: '%s': no memory for %zu pixels", path, count);
 		return -ENOMEM;
+	}
 	err = sl_h5_open(path, &file);
 	if (!err) {
 		err = sl_h5_read(file, name, SL_H5_F64, numbers, count * sizeof(*numbers));

@@ -159,7 +159,8 @@ static void read_fields(struct reader *r)
 	g->beam_row = number(r, DETECTOR "/beam_center_y", NAN);
 	g->beam_column = number(r, DETECTOR "/beam_center_x", NAN);
 	g->has_mask = !sl_h5_describe(r->file, DETECTOR "/pixel_mask", &shape);
-	if (!sl_h5_describe(r->file, "/entry/data/data", &shape) && shape.rank == 3) {
+	if (!sl_h5_describe(r->file, "/entry/data/data", &shape) && shape.rank == 3 &&
+	    sl_h5_elements(&shape, 1) <= SL_H5_PIXELS_MOST) {
 		g->rows = (uint32_t)shape.dim[1];
 		g->columns = (uint32_t)shape.dim[2];
 	}

@@ -69,6 +69,8 @@ void sl_h5_forget(struct sl_h5 *file)
 {
 	sl_h5_samples_free(file);
 	sl_part_file_leave(&file->disk);
+	if (file->links > 0)
+		H5Pclose(file->links);
 	free(file->path);
 	free(file);
 }
@@ -91,7 +93,7 @@ struct sl_h5 *sl_h5_allocate(const char *path)
 	return file;
 }
 
-int sl_h5_create(const char *path, struct sl_h5 **created)
+int sl_h5_create_over(const char *path, bool over, struct sl_h5 **created)
 {
 	struct sl_h5 *file = sl_h5_allocate(path);
 	int r;
@@ -99,7 +101,7 @@ int sl_h5_create(const char *path, struct sl_h5 **created)
 	sl_h5_prepare();
 	if (!file)
 		return -ENOMEM;
-	r = sl_part_file_open(path, &file->disk);
+	r = over ? sl_part_file_open_over(path, &file->disk) : sl_part_file_open(path, &file->disk);
 	if (r) {
 		sl_h5_forget(file);
 		return r;
@@ -111,6 +113,11 @@ int sl_h5_create(const char *path, struct sl_h5 **created)
 	}
 	*created = file;
 	return 0;
+}
+
+int sl_h5_create(const char *path, struct sl_h5 **created)
+{
+	return sl_h5_create_over(path, false, created);
 }
 
 /* HDF5 is done with the file: give back what it did not use, look whether what was written is
@@ -212,9 +219,13 @@ int sl_h5_open(const char *path, struct sl_h5 **opened)
 		sl_error("%s: cannot read: %s", path, strerror(-r));
 		return r;
 	}
+	r = sl_h5_check_ordinary(path, path);
+	if (r)
+		return r;
 	file = sl_h5_allocate(path);
 	if (!file)
 		return -ENOMEM;
+	file->links = sl_h5_link_access(H5P_LINK_ACCESS);
 	file->id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
 	if (file->id < 0) {
 		r = sl_h5_failed(file, "open", "the file");

@@ -56,6 +56,18 @@ struct sl_h5_shape {
 	uint64_t dim[SL_H5_RANK];
 };
 
+/* Numbers from dimension `first` on. UINT64_MAX: more than that; files from elsewhere may say
+ * anything, and no size is computed from them but by this. */
+uint64_t sl_h5_elements(const struct sl_h5_shape *shape, uint32_t first);
+
+/* "2 x 512 x 1024", for messages. */
+enum { SL_H5_SHAPE_TEXT = 128 };
+const char *sl_h5_shape_text(const struct sl_h5_shape *shape, char text[SL_H5_SHAPE_TEXT]);
+
+/* Of an image: beyond what any detector has. A file that says more is damaged, and not worth the
+ * memory. */
+#define SL_H5_PIXELS_MOST (UINT64_C(1) << 30)
+
 struct sl_h5;
 struct sl_h5_series;
 

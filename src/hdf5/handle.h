@@ -39,6 +39,7 @@ struct sl_h5 {
 	struct sl_h5_samples *samples; /* of series that have ended */
 	struct sl_h5_rolled *rolled;   /* NULL: its series lie in the file itself */
 	struct sl_h5_closed *closed;   /* of a data file: to be filled; another's. NULL: none */
+	hid_t links; /* for reading: how links to other files are followed (origin.c) */
 };
 
 /* Room that one call may need besides its data: object headers, heaps and index nodes are a few KiB
@@ -68,6 +69,9 @@ void sl_h5_close_id(struct sl_h5 *file);
 
 /* Add to the headroom of this very file, and have it reserved at once. -ENOSPC and others. */
 int sl_h5_keep_more(struct sl_h5 *file, uint64_t bytes);
+
+/* As sl_h5_create(); over: what an earlier run left in PATH.part goes. */
+int sl_h5_create_over(const char *path, bool over, struct sl_h5 **created);
 
 /* An empty handle; NULL: no memory. */
 struct sl_h5 *sl_h5_allocate(const char *path);
@@ -124,6 +128,14 @@ const char *sl_h5_filter_lacks(hid_t properties, char *why, size_t why_bytes);
 
 /* The dataset at path and what it is. -ENOENT is not logged. */
 int sl_h5_dataset(struct sl_h5 *file, const char *path, hid_t *dataset, struct sl_h5_shape *shape);
+
+/* origin.c: H5P_LINK_ACCESS or H5P_DATASET_ACCESS with which a link to another file is followed to
+ * ordinary files only: opening a pipe would wait for a writer. The caller closes it, if it is not
+ * H5P_DEFAULT. */
+hid_t sl_h5_link_access(hid_t kind);
+
+/* 0 or -EINVAL, logged for `file`: there is something of that name, and it is no ordinary file. */
+int sl_h5_check_ordinary(const char *file, const char *name);
 
 /* origin.c: its values come from this file or from beside it, and no virtual dataset leads back to
  * itself. -errno, logged. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -33,7 +34,7 @@ static int refuse(const struct sl_h5_images *images, const char *why)
 static int check_shape(const struct sl_h5_images *images)
 {
 	const struct sl_h5_shape *s = &images->shape;
-	char why[160];
+	char why[160 + SL_H5_SHAPE_TEXT], shape[SL_H5_SHAPE_TEXT];
 
 	if (s->rank < 2 || s->rank > 4) {
 		snprintf(why, sizeof(why),
@@ -42,10 +43,13 @@ static int check_shape(const struct sl_h5_images *images)
 			 s->rank);
 		return refuse(images, why);
 	}
-	for (uint32_t i = 0; i < s->rank; i++)
-		if (!s->dim[i] || s->dim[i] > UINT32_MAX)
-			return refuse(images, s->dim[i] ? "it is too large" : "it is empty");
-	return 0;
+	if (sl_h5_elements(s, 0) && s->dim[0] <= UINT32_MAX &&
+	    sl_h5_elements(s, s->rank > 2) <= SL_H5_PIXELS_MOST)
+		return 0;
+	snprintf(why, sizeof(why), "it is %s (%s numbers)",
+		 sl_h5_elements(s, 0) ? "larger than any detector" : "empty",
+		 sl_h5_shape_text(s, shape));
+	return refuse(images, why);
 }
 
 static bool is_beside(const char *path, const char *name)
@@ -92,7 +96,7 @@ static int check_sources(const struct sl_h5_images *images, hid_t properties)
 static hid_t cache_for(struct sl_h5_images *images, hid_t properties)
 {
 	hsize_t chunk[H5S_MAX_RANK];
-	hid_t access_properties = H5Pcreate(H5P_DATASET_ACCESS);
+	hid_t access_properties = sl_h5_link_access(H5P_DATASET_ACCESS);
 	uint64_t bytes = sl_h5_type_bytes(images->shape.type), count = 1;
 	int rank = H5Pget_chunk(properties, H5S_MAX_RANK, chunk);
 
@@ -104,7 +108,7 @@ static hid_t cache_for(struct sl_h5_images *images, hid_t properties)
 	images->chunk_bytes = bytes;
 	if (bytes * count > CACHE_MOST_BYTES)
 		count = CACHE_MOST_BYTES / bytes;
-	if (access_properties >= 0 && count)
+	if (access_properties > 0 && count)
 		H5Pset_chunk_cache(access_properties, CACHE_SLOTS, bytes * count, 1);
 	return access_properties;
 }
@@ -126,7 +130,7 @@ static int open_chunks(struct sl_h5_images *images)
 		with_cache = cache_for(images, properties);
 		H5Dclose(images->dataset);
 		images->dataset = H5Dopen2(images->file->id, images->name, with_cache);
-		if (with_cache >= 0)
+		if (with_cache > 0)
 			H5Pclose(with_cache);
 		if (images->dataset < 0)
 			r = sl_h5_failed(images->file, "read", images->name);
@@ -268,6 +272,9 @@ int sl_h5_images_find(const char *path, char (*name)[SL_H5_NAME], unsigned most,
 
 bool sl_h5_is_hdf5(const char *path)
 {
+	struct stat st;
+
 	sl_h5_prepare();
-	return H5Fis_hdf5(path) > 0;
+	/* A pipe would wait for a writer. */
+	return !stat(path, &st) && S_ISREG(st.st_mode) && H5Fis_hdf5(path) > 0;
 }

@@ -16,10 +16,10 @@ static bool linked(struct sl_h5 *file, const char *path)
 	for (slash = copy ? strchr(copy + 1, '/') : NULL; slash && found;
 	     slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		found = H5Lexists(file->id, copy, H5P_DEFAULT) > 0;
+		found = H5Lexists(file->id, copy, file->links) > 0;
 		*slash = '/';
 	}
-	found = found && (!strcmp(copy, "/") || H5Lexists(file->id, copy, H5P_DEFAULT) > 0);
+	found = found && (!strcmp(copy, "/") || H5Lexists(file->id, copy, file->links) > 0);
 	free(copy);
 	return found;
 }
@@ -27,7 +27,7 @@ static bool linked(struct sl_h5 *file, const char *path)
 static bool exists(struct sl_h5 *file, const char *path)
 {
 	return linked(file, path) &&
-	       H5Oexists_by_name(file->id, path, H5P_DEFAULT) > 0; /* a link to nowhere */
+	       H5Oexists_by_name(file->id, path, file->links) > 0; /* a link to nowhere */
 }
 
 bool sl_h5_dangles(struct sl_h5 *file, const char *path)
@@ -81,12 +81,15 @@ undo_ids:
 
 int sl_h5_dataset(struct sl_h5 *file, const char *path, hid_t *dataset, struct sl_h5_shape *shape)
 {
-	hid_t id;
+	hid_t id, access;
 	int r;
 
 	if (!exists(file, path))
 		return -ENOENT;
-	id = H5Dopen2(file->id, path, H5P_DEFAULT);
+	access = sl_h5_link_access(H5P_DATASET_ACCESS);
+	id = H5Dopen2(file->id, path, access);
+	if (access > 0)
+		H5Pclose(access);
 	if (id < 0)
 		return sl_h5_failed(file, "read", path);
 	r = sl_h5_check_origin(file->path, id, path);
@@ -123,19 +126,46 @@ int sl_h5_describe(struct sl_h5 *file, const char *path, struct sl_h5_shape *sha
 	return 0;
 }
 
-static uint64_t bytes_from(const struct sl_h5_shape *shape, uint32_t first, enum sl_h5_type type)
+uint64_t sl_h5_elements(const struct sl_h5_shape *shape, uint32_t first)
 {
-	uint64_t bytes = sl_h5_type_bytes(type);
+	uint64_t count = 1;
+	bool over = false;
 
-	for (uint32_t i = first; i < shape->rank; i++)
-		bytes *= shape->dim[i];
-	return bytes;
+	for (uint32_t i = first; i < shape->rank; i++) {
+		if (!shape->dim[i])
+			return 0;
+		over |= __builtin_mul_overflow(count, shape->dim[i], &count);
+	}
+	return over ? UINT64_MAX : count;
+}
+
+const char *sl_h5_shape_text(const struct sl_h5_shape *shape, char text[SL_H5_SHAPE_TEXT])
+{
+	size_t at = 0;
+
+	text[0] = 0;
+	for (uint32_t i = 0; i < shape->rank && at < SL_H5_SHAPE_TEXT; i++)
+		at += (size_t)snprintf(text + at, SL_H5_SHAPE_TEXT - at, "%s%llu", i ? " x " : "",
+				       (unsigned long long)shape->dim[i]);
+	return text;
+}
+
+/* UINT64_MAX: more than that. */
+static uint64_t bytes_from(const struct sl_h5_shape *shape, uint32_t first, uint64_t rows,
+			   enum sl_h5_type type)
+{
+	uint64_t bytes = sl_h5_elements(shape, first);
+
+	return __builtin_mul_overflow(bytes, rows, &bytes) ||
+			       __builtin_mul_overflow(bytes, sl_h5_type_bytes(type), &bytes)
+		       ? UINT64_MAX
+		       : bytes;
 }
 
 static int read_all(struct sl_h5 *file, hid_t dataset, const struct sl_h5_shape *shape,
 		    const char *path, enum sl_h5_type type, void *data, size_t bytes)
 {
-	if (bytes_from(shape, 0, type) != bytes)
+	if (bytes_from(shape, 0, 1, type) != bytes)
 		return sl_h5_stop(file, -EMSGSIZE, "read", path);
 	if (bytes && H5Dread(dataset, sl_h5_native(type), H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
 		return sl_h5_failed(file, "read", path);
@@ -188,7 +218,7 @@ int sl_h5_read_rows(struct sl_h5 *file, const char *path, uint64_t first, uint64
 		return r;
 	if (!shape.rank || first > shape.dim[0] || count > shape.dim[0] - first)
 		r = sl_h5_stop(file, -ERANGE, "read that row of", path);
-	else if (bytes_from(&shape, 1, type) * count != bytes)
+	else if (bytes_from(&shape, 1, count, type) != bytes)
 		r = sl_h5_stop(file, -EMSGSIZE, "read a row of", path);
 	else if (count)
 		r = read_slab(file, dataset, &shape, first, count, path, type, data);
@@ -228,14 +258,13 @@ static int fetch_texts(hid_t type, hid_t dataset, hid_t attribute, uint64_t coun
 int sl_h5_read_text(struct sl_h5 *file, const char *path, uint64_t index, char *text, size_t bytes)
 {
 	struct sl_h5_shape shape;
-	uint64_t count = 1;
+	uint64_t count;
 	hid_t dataset, type;
 	int r = sl_h5_dataset(file, path, &dataset, &shape);
 
 	if (r)
 		return r;
-	for (uint32_t i = 0; i < shape.rank; i++)
-		count *= shape.dim[i];
+	count = sl_h5_elements(&shape, 0);
 	if (shape.type != SL_H5_TEXT || index >= count) {
 		r = sl_h5_stop(file, shape.type == SL_H5_TEXT ? -ERANGE : -EINVAL,
 			       "read as text:", path);
@@ -253,9 +282,9 @@ static int open_attribute(struct sl_h5 *file, const char *path, const char *name
 {
 	hid_t id;
 
-	if (!exists(file, path) || H5Aexists_by_name(file->id, path, name, H5P_DEFAULT) <= 0)
+	if (!exists(file, path) || H5Aexists_by_name(file->id, path, name, file->links) <= 0)
 		return -ENOENT;
-	id = H5Aopen_by_name(file->id, path, name, H5P_DEFAULT, H5P_DEFAULT);
+	id = H5Aopen_by_name(file->id, path, name, H5P_DEFAULT, file->links);
 	if (id < 0)
 		return sl_h5_failed(file, "read an attribute of", path);
 	*attribute = id;

@@ -343,7 +343,7 @@ static int join_all(struct sl_h5 *master, uint32_t files)
 static int open_master(const char *path, struct sl_h5 **opened)
 {
 	struct sl_h5 *file = sl_h5_allocate(path);
-	int r = file ? sl_part_file_open(path, &file->disk) : -ENOMEM;
+	int r = file ? sl_part_file_open_over(path, &file->disk) : -ENOMEM;
 
 	if (!r && !file->disk.replaces) {
 		sl_error("%s: there is no such file", path);

@@ -196,8 +196,8 @@ static int check_closed(struct sl_h5 *file)
 		if (!lstat(c->path, &st) && st.st_dev == c->device && st.st_ino == c->inode &&
 		    st.st_size == c->bytes)
 			continue;
-		sl_error("%s: was removed, cut, or another file was put in its place, after this "
-			 "run had closed it: what was written is lost",
+		sl_error("%s: is no longer at this name, was cut, or another file was put in its "
+			 "place, after this run had closed it",
 			 c->path);
 		return file->status = -ESTALE;
 	}
@@ -242,7 +242,7 @@ static int end_data(struct sl_h5 *file)
 int sl_h5_create_rolled(const char *path, bool overwrite, struct sl_h5 **created)
 {
 	struct sl_h5 *file;
-	int r = sl_h5_create(path, &file);
+	int r = sl_h5_create_over(path, overwrite, &file);
 
 	if (r)
 		return r;

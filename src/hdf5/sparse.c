@@ -12,8 +12,7 @@
 
 enum { PATH = 256, NAME = 64 };
 
-/* Beyond what any detector has: a file that says more is damaged, and not worth the memory. */
-#define PIXELS_MOST (UINT64_C(1) << 30)
+/* A file that says more is damaged, and not worth the memory. */
 #define FRAMES_MOST (UINT64_C(1) << 27)
 #define BINS_MOST   (UINT64_C(1) << 20)
 
@@ -111,7 +110,7 @@ static int measure_image(struct sl_h5_sparse *s)
 	r = r ? r : describe(s, "intensity", 1, &intensity);
 	if (r)
 		return r;
-	if (!mask.dim[0] || !mask.dim[1] || mask.dim[0] > PIXELS_MOST / mask.dim[1])
+	if (!sl_h5_elements(&mask, 0) || sl_h5_elements(&mask, 0) > SL_H5_PIXELS_MOST)
 		return refuse(s, "mask", "is no image, or one too large");
 	if (!radius.dim[0] || radius.dim[0] > BINS_MOST)
 		return refuse(s, "radius", "has no bins, or too many");

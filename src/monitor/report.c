@@ -99,6 +99,12 @@ static void ledger_table(FILE *out, const struct sl_status *s)
 		!sl_status_closed(s) ? "DOES NOT CLOSE"
 		: s->sources_gone ? "closes only as far as a front end reported before it vanished"
 				  : "closes");
+	for (uint32_t m = 0; m < s->modules; m++)
+		if (s->source[m].state == SL_SOURCE_DONE && sl_status_contradicts(&s->column[m]))
+			fprintf(out,
+				"  module %u: more frames arrived than its front end says it "
+				"sent\n",
+				m);
 }
 
 static void causes(FILE *out, const struct sl_status *s)
@@ -151,6 +157,14 @@ static void backlog(FILE *out, const struct sl_status *s)
 	if (s->partial)
 		fprintf(out, "  %llu frames went on with missing modules (ring.incomplete: keep)\n",
 			(unsigned long long)s->partial);
+	if (s->dark > s->dark_expected)
+		fprintf(out,
+			"  %llu frames were marked dark by their front ends, %llu are by the "
+			"detector's options (dark_frames, dark_every)\n",
+			(unsigned long long)s->dark, (unsigned long long)s->dark_expected);
+	if (s->repeated)
+		fprintf(out, "  %llu frames have the number of the frame before them\n",
+			(unsigned long long)s->repeated);
 	if (s->prescaled)
 		fprintf(out, "  %llu frames were kept as a sample of the rejected (prescale)\n",
 			(unsigned long long)s->prescaled);

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/file/part_file.h"
 #include "lib/capture.h"
 #include "monitor/report.h"
 #include "monitor/summary.h"
@@ -424,6 +425,14 @@ static void the_line_is_not_drawn_all_the_time(void **state)
 
 /* ---- the summary ---- */
 
+static int write_summary(const char *path, const struct sl_status *status, uint32_t version)
+{
+	struct sl_part_file file;
+	int err = sl_part_file_open(path, &file);
+
+	return err ? err : sl_summary_write(&file, status, version);
+}
+
 static json_t *summary_of_version(struct world *w, const char *file, uint32_t version)
 {
 	json_error_t error;
@@ -431,7 +440,7 @@ static json_t *summary_of_version(struct world *w, const char *file, uint32_t ve
 
 	snprintf(w->s.experiment, sizeof(w->s.experiment), "%s", file);
 	w->s.result = sl_result_of(&w->s);
-	assert_int_equal(sl_summary_write(w->path, &w->s, version), 0);
+	assert_int_equal(write_summary(w->path, &w->s, version), 0);
 	json = json_load_file(w->path, JSON_REJECT_DUPLICATES, &error);
 	if (!json)
 		fail_msg("%s:%d: %s", w->path, error.line, error.text);
@@ -656,7 +665,7 @@ static void a_summary_is_written_whole_or_not_at_all(void **state)
 
 	mkdir(w->path, 0700); /* cannot be replaced by a file */
 	capture_begin();
-	err = sl_summary_write(w->path, &w->s, SL_SUMMARY_VERSION);
+	err = write_summary(w->path, &w->s, SL_SUMMARY_VERSION);
 	said = capture_end();
 	rmdir(w->path);
 	assert_int_equal(err, -EISDIR);
@@ -671,8 +680,7 @@ static void a_place_that_cannot_be_written_is_an_error(void **state)
 	const char *said;
 
 	capture_begin();
-	assert_int_equal(sl_summary_write("/dev/null/all.json", &w->s, SL_SUMMARY_VERSION),
-			 -ENOTDIR);
+	assert_int_equal(write_summary("/dev/null/all.json", &w->s, SL_SUMMARY_VERSION), -ENOTDIR);
 	said = capture_end();
 	expect_text(said, "/dev/null/all.json.part: cannot create: Not a directory");
 }
@@ -689,7 +697,7 @@ static void a_full_disk_is_an_error(void **state)
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){100, before.rlim_max}), 0);
 	capture_begin();
-	err = sl_summary_write(w->path, &w->s, SL_SUMMARY_VERSION);
+	err = write_summary(w->path, &w->s, SL_SUMMARY_VERSION);
 	capture_end();
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	assert_true(err < 0);

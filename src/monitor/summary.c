@@ -236,47 +236,46 @@ static json_t *summary(const struct sl_status *s, uint32_t version)
 
 	sl_clock_iso8601(s->started_unix_ns, started, sizeof(started));
 	sl_clock_iso8601(s->ended_unix_ns, ended, sizeof(ended));
-	return json_pack(
-		"{s:s, s:o, s:s, s:s, s:s, s:s?, s:s?, s:s, s:i, s:{s:o, s:o, s:o, s:o, s:o, s:o}, "
-		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-		"sluice", SL_VERSION, "experiment", sl_json_text(s->experiment), "transfer",
-		s->transfer, "started", started, "ended", ended, "stopped_by",
-		s->stopped_by[0] ? s->stopped_by : NULL, "ended_early",
-		s->early[0] ? s->early : NULL, "result", sl_result_name(result), "exit",
-		sl_result_exit(result), "frames", "settled", number(s->frames), "kept",
-		number(s->kept), "broken", number(s->broken), "partial", number(s->partial),
-		"prescaled", number(s->prescaled), "late", number(s->late), "backlog",
-		backlog_json(s), "ledger", ledger_json(s), "link", link_json(s), "latency_us",
-		latency_json(s), "rates", rates_json(s), "sinks", sinks_json(s, version), "threads",
-		threads_json(&s->threads), "unit", unit_json(s, version));
+	return json_pack("{s:s, s:o, s:s, s:s, s:s, s:s?, s:s?, s:s, s:i, s:{s:o, s:o, s:o, s:o, "
+			 "s:o, s:o, s:o, s:o, s:o}, "
+			 "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+			 "sluice", SL_VERSION, "experiment", sl_json_text(s->experiment),
+			 "transfer", s->transfer, "started", started, "ended", ended, "stopped_by",
+			 s->stopped_by[0] ? s->stopped_by : NULL, "ended_early",
+			 s->early[0] ? s->early : NULL, "result", sl_result_name(result), "exit",
+			 sl_result_exit(result), "frames", "settled", number(s->frames), "kept",
+			 number(s->kept), "broken", number(s->broken), "partial",
+			 number(s->partial), "prescaled", number(s->prescaled), "late",
+			 number(s->late), "dark", number(s->dark), "dark_expected",
+			 number(s->dark_expected), "repeated", number(s->repeated), "backlog",
+			 backlog_json(s), "ledger", ledger_json(s), "link", link_json(s),
+			 "latency_us", latency_json(s), "rates", rates_json(s), "sinks",
+			 sinks_json(s, version), "threads", threads_json(&s->threads), "unit",
+			 unit_json(s, version));
 }
 
-static int write_whole(const char *path, json_t *json)
+static int write_whole(struct sl_part_file *file, json_t *json)
 {
-	struct sl_part_file file;
-	int err;
+	int err = json ? 0 : -ENOMEM;
 
-	if (!json)
-		return -ENOMEM;
-	err = sl_part_file_open(path, &file);
-	if (!err && json_dumpfd(json, file.fd, JSON_INDENT(2) | JSON_REAL_PRECISION(6))) {
+	errno = 0;
+	if (!err && json_dumpfd(json, file->fd, JSON_INDENT(2) | JSON_REAL_PRECISION(6)))
 		err = errno ? -errno : -EIO;
-		sl_error("cannot write the summary '%s': %s", path, strerror(-err));
-		sl_part_file_discard(&file);
-	} else if (!err) {
-		err = sl_part_file_publish(&file);
-	}
 	json_decref(json);
+	if (!err)
+		return sl_part_file_publish(file);
+	sl_error("cannot write the summary '%s': %s", file->path, strerror(-err));
+	sl_part_file_discard(file);
 	return err;
 }
 
-int sl_summary_write(const char *path, const struct sl_status *status, uint32_t version)
+int sl_summary_write(struct sl_part_file *file, const struct sl_status *status, uint32_t version)
 {
-	return write_whole(path, with_schema(summary(status, version), version));
+	return write_whole(file, with_schema(summary(status, version), version));
 }
 
-int sl_summary_join(const char *path, const char *const *name, const char *const *file, size_t n,
-		    int status, uint32_t version)
+int sl_summary_join(struct sl_part_file *to, const char *const *name, const char *const *file,
+		    size_t n, int status, uint32_t version)
 {
 	json_t *transfers = json_object();
 
@@ -285,7 +284,7 @@ int sl_summary_join(const char *path, const char *const *name, const char *const
 
 		json_object_set_new(transfers, name[i], one ? one : json_null());
 	}
-	return write_whole(path,
+	return write_whole(to,
 			   with_schema(json_pack("{s:s, s:s, s:i, s:o}", "sluice", SL_VERSION,
 						 "result", sl_result_name((enum sl_result)status),
 						 "exit", status, "transfers", transfers),

@@ -12,14 +12,17 @@
 
 enum { SL_SUMMARY_VERSION = 2 };
 
-/* Written whole or not at all. version: of the summary's words, SL_SUMMARY_VERSION, or 1 for the
- * former ones. Logs and returns -errno. */
-int sl_summary_write(const char *path, const struct sl_status *status, uint32_t version);
+struct sl_part_file;
+
+/* Into a file that was opened when the run began, so that no two runs have the same: written whole
+ * and published, or discarded; closed in any case. version: of the summary's words,
+ * SL_SUMMARY_VERSION, or 1 for the former ones. Logs and returns -errno. */
+int sl_summary_write(struct sl_part_file *file, const struct sl_status *status, uint32_t version);
 
 /* One summary of a run with several receivers, out of theirs: {"result", "exit", "transfers":
  * {name: summary or null}}. */
-int sl_summary_join(const char *path, const char *const *name, const char *const *file, size_t n,
-		    int status, uint32_t version);
+int sl_summary_join(struct sl_part_file *to, const char *const *name, const char *const *file,
+		    size_t n, int status, uint32_t version);
 
 /* What a run folder's result says beside the summary. Texts may be NULL. */
 struct sl_summary_run {

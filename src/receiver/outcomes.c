@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file/part_file.h"
 #include "base/log.h"
 #include "receiver/private.h"
 
@@ -114,6 +115,26 @@ void sl_settle_pending(struct sl_receiver *r, enum sl_outcome outcome, enum sl_c
 	memset(r->pending_last, 0, sizeof(r->pending_last));
 }
 
+void sl_outcomes_end(struct sl_receiver *r)
+{
+	bool lost;
+	int err;
+
+	if (!r->outcomes)
+		return;
+	err = fflush(r->outcomes) || ferror(r->outcomes) ? (errno ? errno : EIO) : 0;
+	/* The log that was written is the one that lies under its name. */
+	lost = !err && sl_output_check(fileno(r->outcomes), r->outcomes_path);
+	if (fclose(r->outcomes) && !err)
+		err = errno;
+	r->outcomes = NULL;
+	if (err)
+		sl_error("%s: the outcome log could not be written whole: %s", r->outcomes_path,
+			 strerror(err));
+	if (err || lost)
+		r->outcomes_failed = true;
+}
+
 void sl_outcomes_close(struct sl_receiver *r)
 {
 	if (r->outcomes)
@@ -121,6 +142,8 @@ void sl_outcomes_close(struct sl_receiver *r)
 	if (r->spilled)
 		fclose(r->spilled);
 	free(r->pending);
+	free(r->outcomes_path);
+	r->outcomes_path = NULL;
 	r->outcomes = r->spilled = NULL;
 	r->pending = NULL;
 }

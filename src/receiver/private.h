@@ -78,6 +78,9 @@ struct sl_totals { /* of all frames; the settler's (base/sequence.h) */
 	 * kept, as a sample of the rejected; late: their verdict came after unit.deadline_us; bytes
 	 * of whole modules in frames that went on; times of the first and the last. */
 	_Atomic uint64_t frames, kept, broken, partial, prescaled, late, bytes, first_ns, last_ns;
+	/* Marked dark; dark by the options of the detector; with the number of the one before. */
+	_Atomic uint64_t dark, dark_expected, repeated;
+	uint64_t number; /* of the last one, plus 1 */
 };
 
 /* What an add-on counts, as its own thread last copied it: figures() must not run beside put() or
@@ -227,6 +230,7 @@ struct sl_receiver {
 
 	struct sl_status at_end; /* for sinks, when they close */
 	FILE *outcomes;		 /* a line per module-frame, where asked for */
+	char *outcomes_path;	 /* while that is open */
 	FILE *spilled; /* spans that memory has no room for, struct sl_pending_span each */
 	struct sl_pending_span *pending;
 	size_t pending_spans, pending_room;
@@ -307,6 +311,7 @@ void sl_outcomes_pend(struct sl_receiver *receiver, uint64_t sequence, uint32_t 
 		      bool sample);
 /* What was pending has this outcome, in the ledger and in the log. */
 void sl_settle_pending(struct sl_receiver *receiver, enum sl_outcome outcome, enum sl_cause cause);
+void sl_outcomes_end(struct sl_receiver *receiver); /* whole, and still under its name? */
 void sl_outcomes_close(struct sl_receiver *receiver);
 
 /* figures.c: copy what an add-on counts, on its own thread or while it has none. The calls with a

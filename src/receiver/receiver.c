@@ -206,7 +206,8 @@ static int open_outcomes(struct sl_receiver *r, const char *path)
 	fd = sl_output_open(path);
 	if (fd < 0)
 		return fd;
-	r->outcomes = fdopen(fd, "w");
+	r->outcomes_path = strdup(path);
+	r->outcomes = r->outcomes_path ? fdopen(fd, "w") : NULL;
 	if (r->outcomes)
 		return 0;
 	close(fd);
@@ -362,11 +363,7 @@ int sl_receiver_finish(struct sl_receiver *r)
 	sl_receiver_status(r, &r->at_end);
 	err = close_sinks(r, &r->at_end);
 	sl_settle_pending(r, err ? SL_UNWRITTEN : SL_STORED, err ? SL_CAUSE_SINK : SL_CAUSE_NONE);
-	if (r->outcomes && fclose(r->outcomes) != 0) {
-		sl_error("the outcome log could not be written whole: %s", strerror(errno));
-		r->outcomes_failed = true;
-	}
-	r->outcomes = NULL;
+	sl_outcomes_end(r);
 	sl_figures_take_unit(r);
 	sl_figures_take_sinks(r);
 	atomic_store(&r->state, SL_STATE_ENDED);

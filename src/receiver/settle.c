@@ -153,6 +153,23 @@ static bool measure(struct sl_receiver *r, const struct sl_frame *frame)
 	return sl_deadline_missed(&deadline, frame, same_clock);
 }
 
+/* What a front end should not do, and no outcome tells. */
+static void count_odd(struct sl_receiver *r, const struct sl_frame *frame, uint32_t want)
+{
+	const struct sl_darks darks = sl_detector_darks(&r->experiment->run);
+	struct sl_totals *t = &r->totals;
+
+	if (frame->flags & SL_FRAME_DARK)
+		sl_sequence_add(&t->dark, 1);
+	if (sl_darks_has(&darks, frame->sequence))
+		sl_sequence_add(&t->dark_expected, 1);
+	if (want == SL_WANT_BROKEN)
+		return;
+	if (t->number == frame->number + 1)
+		sl_sequence_add(&t->repeated, 1);
+	t->number = frame->number + 1;
+}
+
 static void count_frame(struct sl_receiver *r, const struct sl_frame *frame, uint32_t want,
 			bool late)
 {
@@ -173,6 +190,7 @@ static void count_frame(struct sl_receiver *r, const struct sl_frame *frame, uin
 		sl_sequence_add(&t->prescaled, 1);
 	if (late)
 		sl_sequence_add(&t->late, 1);
+	count_odd(r, frame, want);
 	if (!atomic_load_explicit(&t->first_ns, memory_order_relaxed))
 		sl_sequence_store(&t->first_ns, frame->hop_ns[SL_HOP_ASSEMBLED]);
 	sl_sequence_store(&t->last_ns, frame->hop_ns[SL_HOP_SUNK]);

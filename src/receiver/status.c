@@ -29,6 +29,9 @@ static void totals_status(const struct sl_totals *totals, struct sl_status *stat
 		status->partial = sl_sequence_load(&totals->partial);
 		status->prescaled = sl_sequence_load(&totals->prescaled);
 		status->late = sl_sequence_load(&totals->late);
+		status->dark = sl_sequence_load(&totals->dark);
+		status->dark_expected = sl_sequence_load(&totals->dark_expected);
+		status->repeated = sl_sequence_load(&totals->repeated);
 		status->pixel_bytes = sl_sequence_load(&totals->bytes);
 		status->first_ns = sl_sequence_load(&totals->first_ns);
 		status->last_ns = sl_sequence_load(&totals->last_ns);

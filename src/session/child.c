@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "experiment/experiment.h"
 #include "session/child.h"
 
 enum { GRACE_S = 5 };
@@ -29,64 +30,152 @@ const char *sl_child_self(void)
 	return length > 0 && access(program, X_OK) == 0 ? program : "/proc/self/exe";
 }
 
+/* Two variables that only a child of this program gets: the number of its parent, and what the
+ * parent sets (sl_experiment_set_own), which a command line would show to every user. */
 #define PARENT "SLUICE_PARENT"
+#define OWN    "SLUICE_OWN"
 
 void sl_child_bind(void)
 {
-	const char *parent = getenv(PARENT);
+	const char *parent = getenv(PARENT), *own = getenv(OWN);
 
-	if (!parent)
-		return;
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != (pid_t)atol(parent)) /* it died before we could ask to be told */
-		_exit(1);
+	if (parent) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		/* It died before we could ask to be told. */
+		if (getppid() != (pid_t)atol(parent))
+			_exit(1);
+		if (own && sl_experiment_set_own(own)) {
+			sl_error(OWN ": is set by another program than sluice; unset it");
+			_exit(1);
+		}
+	}
 	unsetenv(PARENT);
+	unsetenv(OWN);
 }
 
-/* Our environment, and the number of this process. The array is the caller's to free. */
-static char **environment(char parent[32])
+struct environment {
+	char **list;
+	char parent[32];
+	char own[sizeof(OWN) + SL_EXPERIMENT_OWN];
+};
+
+/* Ours, and what is for the child alone. The list is the caller's to free. */
+static int make_environment(struct environment *e, const char *own)
 {
 	size_t n = 0;
-	char **copy;
 
-	snprintf(parent, 32, PARENT "=%ld", (long)getpid());
+	if (own && strlen(own) >= sizeof(e->own) - sizeof(OWN))
+		return -E2BIG;
+	snprintf(e->parent, sizeof(e->parent), PARENT "=%ld", (long)getpid());
+	snprintf(e->own, sizeof(e->own), OWN "=%s", own ? own : "");
 	while (environ[n])
 		n++;
-	copy = calloc(n + 2, sizeof(*copy));
-	if (!copy)
-		return NULL;
-	memcpy(copy, environ, n * sizeof(*copy));
-	copy[n] = parent;
-	return copy;
+	e->list = calloc(n + 3, sizeof(*e->list));
+	if (!e->list)
+		return -ENOMEM;
+	memcpy(e->list, environ, n * sizeof(*e->list));
+	e->list[n] = e->parent;
+	if (own)
+		e->list[n + 1] = e->own;
+	return 0;
+}
+
+/* ---- what it inherits ---- */
+
+enum { KEPT = 16 };
+
+struct kept {
+	int fd[KEPT], highest;
+	unsigned n;
+};
+
+static bool is_kept(const struct kept *kept, int fd)
+{
+	for (unsigned i = 0; i < kept->n; i++)
+		if (kept->fd[i] == fd)
+			return true;
+	return false;
+}
+
+static void keep(struct kept *kept, int fd)
+{
+	if (fd <= STDERR_FILENO || is_kept(kept, fd) || kept->n == KEPT || fcntl(fd, F_GETFD) < 0)
+		return;
+	kept->fd[kept->n++] = fd;
+	if (fd > kept->highest)
+		kept->highest = fd;
+}
+
+/* Those that a text names, as "--set control.token_file=/dev/fd/5" does. */
+static void keep_named(struct kept *kept, const char *text)
+{
+	static const char *const folder[] = {"/dev/fd/", "/proc/self/fd/"};
+
+	for (size_t i = 0; text && i < sizeof(folder) / sizeof(*folder); i++)
+		for (const char *at = strstr(text, folder[i]); at; at = strstr(at, folder[i])) {
+			char *end;
+			long fd;
+
+			at += strlen(folder[i]);
+			fd = strtol(at, &end, 10);
+			if (end > at && fd >= 0 && fd <= INT_MAX)
+				keep(kept, (int)fd);
+		}
+}
+
+/* In the child, in this order. glibc does not mind closing a descriptor that is not open. */
+static int add_actions(posix_spawn_file_actions_t *actions, const struct sl_child_options *options,
+		       const struct kept *kept)
+{
+	int err = 0;
+
+	if (options->output)
+		err = posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, options->output,
+						       O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	if (!err && options->errors_fd >= 0)
+		err = posix_spawn_file_actions_adddup2(actions, options->errors_fd, STDERR_FILENO);
+	for (int fd = STDERR_FILENO + 1; fd <= kept->highest && !err; fd++)
+		err = is_kept(kept, fd) /* onto itself: it is not closed on exec then */
+			      ? posix_spawn_file_actions_adddup2(actions, fd, fd)
+			      : posix_spawn_file_actions_addclose(actions, fd);
+	if (!err)
+		err = posix_spawn_file_actions_addclosefrom_np(actions, kept->highest + 1);
+	return -err;
+}
+
+static void find_kept(struct kept *kept, const struct sl_child_options *options, char *const *argv)
+{
+	*kept = (struct kept){.highest = STDERR_FILENO};
+	keep(kept, options->keep_fd);
+	keep_named(kept, options->uses);
+	keep_named(kept, getenv("SLUICE_SITE"));
+	for (; *argv; argv++)
+		keep_named(kept, *argv);
 }
 
 int sl_child_start(const struct sl_child_options *options, char *const *argv, pid_t *child)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
-	char parent[32], **environment_of_child = environment(parent);
+	struct environment e;
+	struct kept kept;
 	sigset_t none;
-	int err;
+	int err = make_environment(&e, options->own);
 
-	if (!environment_of_child)
-		return -ENOMEM;
+	if (err)
+		return err;
+	find_kept(&kept, options, argv);
 	posix_spawn_file_actions_init(&actions);
-	if (options->output)
-		posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, options->output,
-						 O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	if (options->errors_fd >= 0)
-		posix_spawn_file_actions_adddup2(&actions, options->errors_fd, STDERR_FILENO);
-	if (options->keep_fd >= 0) /* onto itself: it is not closed on exec then */
-		posix_spawn_file_actions_adddup2(&actions, options->keep_fd, options->keep_fd);
+	err = -add_actions(&actions, options, &kept);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
 	posix_spawnattr_setpgroup(&attributes, 0);
 	/* The control thread takes no signals; its child does. */
 	sigemptyset(&none);
 	posix_spawnattr_setsigmask(&attributes, &none);
-	err = posix_spawnp(child, options->program, &actions, &attributes, argv,
-			   environment_of_child);
-	free(environment_of_child);
+	if (!err)
+		err = posix_spawnp(child, options->program, &actions, &attributes, argv, e.list);
+	free(e.list);
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	if (err) {

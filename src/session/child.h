@@ -10,10 +10,14 @@ struct sl_child_options {
 	const char *output;  /* the file of its standard output; NULL: where ours goes */
 	int errors_fd;	     /* its stderr; -1: where ours goes */
 	int keep_fd;	     /* a descriptor that it gets, too; -1: none */
+	const char *uses;    /* a path of its experiment that may name a descriptor; NULL: none */
+	const char *own;     /* for sl_experiment_set_own() there; NULL: nothing */
 };
 
 /* Start it with these arguments (argv[0] included, NULL at the end), in a process group of its
- * own: Ctrl-C reaches it through us. Logs and returns -errno. */
+ * own: Ctrl-C reaches it through us. It gets stdin, stdout and stderr, keep_fd, and the descriptors
+ * that its arguments, `uses` and SLUICE_SITE name as /dev/fd/N or /proc/self/fd/N; no other, not
+ * even those that a library has opened without O_CLOEXEC. Logs and returns -errno. */
 int sl_child_start(const struct sl_child_options *options, char *const *argv, pid_t *child);
 
 /* In the program sluice, first of all: if it was started by sl_child_start(), it gets SIGTERM when

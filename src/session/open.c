@@ -202,7 +202,7 @@ static struct sl_session *make(void)
 
 	if (!s)
 		return NULL;
-	s->text_fd = s->wake = -1;
+	s->text_fd = s->wake = s->summary_file.fd = -1;
 	s->keeper.socket = -1;
 	sl_run_folder_init(&s->folder);
 	s->child_log = (struct sl_child_log){.fd = -1, .child = -1};

@@ -87,23 +87,67 @@ int sl_outputs_forget(const char *path)
 	return -errno;
 }
 
-/* The same place, by whatever name: its folder resolved, then its last part. */
+/* One more part of a path whose beginning is resolved. */
+static void append(char place[PATH_MAX], const char *part)
+{
+	size_t length = strlen(place);
+	char *slash = strrchr(place, '/');
+
+	if (!strcmp(part, "..") && slash)
+		slash[slash == place] = '\0';
+	else if (part[0] && strcmp(part, ".") && strcmp(part, ".."))
+		snprintf(place + length, PATH_MAX - length, "%s%s",
+			 length && place[length - 1] == '/' ? "" : "/", part);
+}
+
+/* A folder with all links resolved. One that is not there yet will be made: its name is taken as it
+ * is, and ".." behind it leads back. */
+static int resolve(const char *folder, char place[PATH_MAX])
+{
+	char copy[PATH_MAX], *slash;
+	size_t length = strlen(folder);
+	int err;
+
+	if (length >= sizeof(copy))
+		return -ENAMETOOLONG;
+	if (realpath(length ? folder : ".", place))
+		return 0;
+	strcpy(copy, folder);
+	while (length > 1 && copy[length - 1] == '/')
+		copy[--length] = '\0';
+	slash = strrchr(copy, '/');
+	if (slash == copy && !copy[1])
+		return -errno;
+	if (slash)
+		*slash = '\0';
+	err = resolve(!slash ? "." : slash == copy ? "/" : copy, place);
+	if (!err)
+		append(place, slash ? slash + 1 : copy);
+	return err;
+}
+
+/* The same place, by whatever name: its folder resolved, then its last part. A slash at the end
+ * makes no other place of it. */
 static bool same_place(const char *a, const char *b)
 {
 	const char *path[2] = {a, b};
-	char place[2][PATH_MAX + NAME_MAX + 2];
+	char place[2][PATH_MAX];
 
 	for (int i = 0; i < 2; i++) {
-		const char *slash = strrchr(path[i], '/');
-		char folder[PATH_MAX] = ".", real[PATH_MAX];
+		char copy[PATH_MAX], *slash;
+		size_t length = strlen(path[i]);
 
+		if (length >= sizeof(copy))
+			return false;
+		strcpy(copy, path[i]);
+		while (length > 1 && copy[length - 1] == '/')
+			copy[--length] = '\0';
+		slash = strrchr(copy, '/');
 		if (slash)
-			snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path[i] + 1),
-				 path[i]);
-		if (!realpath(folder, real))
-			return false; /* not there: then nothing else is in it */
-		snprintf(place[i], sizeof(place[i]), "%s/%.*s", real, NAME_MAX,
-			 slash ? slash + 1 : path[i]);
+			*slash = '\0';
+		if (resolve(!slash ? "." : slash == copy ? "/" : copy, place[i]))
+			return false;
+		append(place[i], slash ? slash + 1 : copy);
 	}
 	return !strcmp(place[0], place[1]);
 }
@@ -223,14 +267,18 @@ int sl_outputs_spare_paths(const struct sl_experiment *e, const char *const *our
 	struct list all = {.use = SL_FILE_WRITE};
 	int err;
 
-	for (size_t i = 0; i < paths; i++)
-		add(&all, SL_FILE_WRITE, path[i]);
 	for (size_t i = 0; i < n; i++)
 		add(&all, SL_FILE_WRITE, ours[i]);
 	sl_experiment_files(e, add, &all);
 	err = all.err;
-	if (!err)
-		err = sl_outputs_check((const char *const *)all.path, all.n, 0);
+	for (size_t i = 0; i < all.n && !err; i++)
+		for (size_t k = 0; k < paths && !err; k++)
+			if (all.path[i][0] && same_place(all.path[i], path[k])) {
+				sl_error("'%s': this name is reserved for a file of the run "
+					 "folder's own; choose another path",
+					 all.path[i]);
+				err = -EINVAL;
+			}
 	forget(&all);
 	return err;
 }

@@ -15,6 +15,7 @@
 
 #include <sluice/sluice.h>
 
+#include "base/file/part_file.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "control/controls.h"
@@ -81,10 +82,11 @@ struct sl_session {
 	uint64_t started_unix_ns;
 	bool paused;
 
-	struct sl_run_folder folder;	 /* of the run under way */
-	uint64_t run;			 /* its number; 0: it has none yet. With `lock` held */
-	uint64_t runs;			 /* that this session has begun */
-	char run_folder[SL_STATUS_PATH]; /* its path; empty: none. With `lock` held */
+	struct sl_part_file summary_file; /* locked while a run is under way; fd -1: none */
+	struct sl_run_folder folder;	  /* of the run under way */
+	uint64_t run;			  /* its number; 0: it has none yet. With `lock` held */
+	uint64_t runs;			  /* that this session has begun */
+	char run_folder[SL_STATUS_PATH];  /* its path; empty: none. With `lock` held */
 
 	bool probed; /* the plug-ins of this configuration survive open() */
 

@@ -42,6 +42,7 @@ static int start(struct sl_session *s, int errors_fd, pid_t *child)
 		.output = "/dev/null",
 		.errors_fd = errors_fd,
 		.keep_fd = s->text_fd,
+		.uses = s->experiment->control.token_file,
 	};
 	char *argv[2 * SL_SESSION_SETS + 10];
 	int n = 0;

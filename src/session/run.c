@@ -37,14 +37,23 @@ static int checked(struct sl_session *s, enum sl_error_code otherwise, int err)
 	return 0;
 }
 
-static int check_outputs(const struct sl_session *s)
+/* Locked from the beginning: a second run with this path is refused, instead of replacing the
+ * summary of the first. */
+static int open_summary(struct sl_session *s)
+{
+	int err = s->summary[0] ? sl_part_file_open(s->summary, &s->summary_file) : 0;
+
+	return err ? err : sl_outputs_forget(s->summary);
+}
+
+static int check_outputs(struct sl_session *s)
 {
 	const char *const ours[] = {s->summary, s->outcomes, s->port_file,
 				    s->hooks.truth ? s->hooks.truth : ""};
 
 	int err = sl_outputs_check_run(s->experiment, s->path, ours, 4);
 
-	return err ? err : sl_outputs_forget(s->summary);
+	return err ? err : open_summary(s);
 }
 
 /* Status from any thread sees the receiver from now on. */
@@ -157,6 +166,28 @@ static int start(struct sl_session *s)
 	return checked(s, SL_ERROR_SYSTEM, err);
 }
 
+/* What front ends said that does not fit what they sent, or the experiment. */
+static void log_odd(const struct sl_status *status)
+{
+	for (uint32_t m = 0; m < status->modules; m++)
+		if (status->source[m].state == SL_SOURCE_DONE &&
+		    sl_status_contradicts(&status->column[m]))
+			sl_error("module %u: more frames arrived than the %llu that its front end "
+				 "says it sent: its counts are wrong, and the ledger does not "
+				 "close",
+				 m, (unsigned long long)status->column[m].sent);
+	if (status->dark > status->dark_expected)
+		sl_warn("%llu of %llu frames were marked dark by their front ends, and %llu are by "
+			"the experiment (detector.dark_frames, dark_every): dark frames are not "
+			"stored as images",
+			(unsigned long long)status->dark, (unsigned long long)status->frames,
+			(unsigned long long)status->dark_expected);
+	if (status->repeated)
+		sl_warn("%llu of %llu frames have the number of the frame before them: a front end "
+			"repeats itself, or its counter stands still",
+			(unsigned long long)status->repeated, (unsigned long long)status->frames);
+}
+
 /* The status of the end, and the files that are made of it. What the data deserve is the result; an
  * output that failed is an error beside it. */
 static void conclude(struct sl_session *s)
@@ -174,8 +205,10 @@ static void conclude(struct sl_session *s)
 	snprintf(status->early, sizeof(status->early), "%s", early ? early : "");
 	status->result = sl_result_of(status);
 	pthread_mutex_unlock(&s->lock);
+	log_odd(status);
 	sl_session_forget_line(s);
-	if (s->summary[0] && sl_summary_write(s->summary, status, s->summary_version))
+	if (s->summary_file.fd >= 0 &&
+	    sl_summary_write(&s->summary_file, status, s->summary_version))
 		sl_session_fail(s, SL_ERROR_OUTPUT, -EIO, "the summary was not written");
 	if (status->unsaved)
 		sl_session_fail(s, SL_ERROR_OUTPUT, -EIO, "the outcome log is not whole");
@@ -231,6 +264,8 @@ void sl_session_release(struct sl_session *s, bool last)
 /* It never began. */
 static void note_failure(struct sl_session *s)
 {
+	if (s->summary_file.fd >= 0)
+		sl_part_file_discard(&s->summary_file);
 	pthread_mutex_lock(&s->lock);
 	s->last.result = SL_RESULT_ERROR;
 	s->last.started_unix_ns = s->started_unix_ns;

@@ -49,22 +49,24 @@ int sl_session_write_port_file(struct sl_session *s)
 	return err;
 }
 
-/* "!": a site file does not lock the port. */
+/* A site file does not lock the port. */
 static int spawn(struct sl_session *s)
 {
+	const char *option;
+	unsigned at = sl_controls_port(&s->controls, &option);
+	char port[SL_TRANSFER_NAME + 40];
 	const struct sl_child_options options = {
 		.program = s->program[0] ? s->program : "sluice",
 		.output = s->hooks.report ? NULL : "/dev/null",
 		.errors_fd = s->child_log.child,
 		.keep_fd = s->text_fd,
+		.uses = s->experiment->control.token_file,
+		.own = port,
 	};
-	const char *option;
-	unsigned at = sl_controls_port(&s->controls, &option);
-	char port[SL_TRANSFER_NAME + 40];
 	char *argv[2 * SL_SESSION_SETS + 11];
 	int n = 0, err;
 
-	snprintf(port, sizeof(port), "!%s%s=%u", s->transfer_path, option, at);
+	snprintf(port, sizeof(port), "%s%s=%u", s->transfer_path, option, at);
 	argv[n++] = (char *)"sluice";
 	argv[n++] = (char *)"emulate";
 	argv[n++] = s->path;
@@ -72,8 +74,6 @@ static int spawn(struct sl_session *s)
 		argv[n++] = (char *)"--set";
 		argv[n++] = s->set[i];
 	}
-	argv[n++] = (char *)"--set";
-	argv[n++] = port;
 	if (s->experiment->transfer[0]) {
 		argv[n++] = (char *)"--transfer";
 		argv[n++] = s->experiment->transfer;

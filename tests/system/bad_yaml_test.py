@@ -205,7 +205,7 @@ def _(folder):
                            ("detector.framse=5", "did you mean 'frames'"),
                            ("link.kind=pigeon", "pigeon", "udp"),
                            ("detector.frames", "--set detector.frames"),
-                           ("=5", "--set =5"),
+                           ("=5", "--set: the path must start with a name"),
                            ("sinks[7].x=5", "sinks[7]")]:
         program = run_fails("run", path, "--set", setting, folder=folder, says=says)
         untouched(folder, program, before)

@@ -320,4 +320,11 @@ def _(folder):
         run("doctor", *arguments, "--root", folder / "empty", folder=folder).ends(0)
 
 
+@case("a root that is no folder is an error")
+def _(folder):
+    (folder / "file").write_text("")
+    for root in ("/nonexistent", folder / "file"):
+        run_fails("doctor", "--root", root, folder=folder, says=["is no folder"])
+
+
 main()

@@ -5,6 +5,7 @@ import argparse
 import contextlib
 import importlib.util
 import io
+import struct
 import subprocess
 import sys
 import time
@@ -100,6 +101,60 @@ def _(folder):
     program.ends(3)
     check("nothing heard from it for 1 s" in program.err(), program.err())
     equal(read_summary(folder)["ledger"]["modules"][0]["sent"], 5, "frames that were seen")
+
+
+@case("a front end whose counts contradict what arrived is named, and the run is not intact")
+def _(folder):
+    program = receiver(folder)
+    module, source = in_process()
+    source.agree()
+    for k in range(20):
+        source.send_frame(k)
+    source.control.send(module.DONE, struct.pack("<HQQQ", source.plan["transfer"], 20, 10, 20 * source.plan["block_bytes"]))
+    source.control.receive({module.BYE})
+    program.ends(3)
+    check("module 0: more frames arrived than the 10" in program.err(), program.err())
+    summary = read_summary(folder)
+    equal((summary["result"], summary["ledger"]["closed"]), ("unclosed", False), "result and ledger")
+
+
+def with_record(module, change):
+    """Frames whose record has other bytes."""
+    record = module.record
+
+    def changed(*arguments):
+        body = bytearray(record(*arguments)[:60])
+        change(body)
+        return bytes(body) + struct.pack("<I", module.crc32c(bytes(body)))
+    module.record = changed
+
+
+def odd(name, change, says, key):
+    @case(name)
+    def _(folder):
+        program = receiver(folder)
+        module, source = in_process()
+        with_record(module, change)
+        with contextlib.redirect_stdout(io.StringIO()):
+            source.run()
+        program.ends(0)
+        check(program.err().count(says) == 1, f"it does not warn once: {program.err()}")
+        check(key[1] in program.out(), f"the report does not say so: {program.out()}")
+        check(read_summary(folder)["frames"][key[0]] >= 19, "nor does the summary")
+
+
+def dark(body):
+    body[50:52] = struct.pack("<H", 1)
+
+
+def stuck(body):
+    body[8:16] = struct.pack("<Q", 7)
+
+
+odd("more dark frames than the experiment has: a warning with numbers", dark, "20 of 20 frames were marked dark",
+    ("dark", "20 frames were marked dark"))
+odd("a frame number that stands still: a warning with numbers", stuck, "19 of 20 frames have the number of the frame before",
+    ("repeated", "19 frames have the number"))
 
 
 main()

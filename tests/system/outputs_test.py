@@ -2,8 +2,11 @@
 """outputs_test.py - the files that a run is told to write: none takes another's place, none is found to be unwritable
 only when the run is over, and a result that could not be told is not called a success."""
 
+import fcntl
 import os
 import signal
+import stat
+import subprocess
 
 import h5py
 
@@ -124,11 +127,107 @@ def plant(part):
 
 
 for WHICH in ("run.nxs.part", "run_data_000001.h5"):
-    spoilt("removed", WHICH, lambda part: part.unlink(), "was removed")
+    spoilt("removed", WHICH, lambda part: part.unlink(), "is no longer at this name")
+    spoilt("moved away", WHICH, lambda part: part.rename(part.with_name("moved")), "is no longer at this name")
     spoilt("replaced", WHICH, plant, "another file was put in its place")
     spoilt("emptied", WHICH, lambda part: os.truncate(part, 0), "run")
-spoilt("removed", "run.nxs.part", lambda part: part.unlink(), "was removed", frames_per_file=0)
+spoilt("removed", "run.nxs.part", lambda part: part.unlink(), "is no longer at this name", frames_per_file=0)
 spoilt("emptied", "run.nxs.part", lambda part: os.truncate(part, 0), "is not what was written", frames_per_file=0)
+
+
+@case("what an unfinished run left in PATH.part is kept under another name, and the run says so")
+def _(folder):
+    (folder / "run.nxs.part").write_text("rescued")
+    (folder / "run.nxs.part.1").write_text("rescued before")
+    program, summary = acquire(folder)
+    equal((program.process.returncode, summary["result"]), (0, "intact"), "exit and result")
+    equal([(folder / f"run.nxs.part.{n}").read_text() for n in (1, 2)], ["rescued before", "rescued"], "what was kept")
+    check("run.nxs.part:" in program.err() and "run.nxs.part.2" in program.err(), "it does not say where")
+
+
+@case("a picture replaces pictures and empty files, and nothing else")
+def _(folder):
+    path = experiment(folder)
+    picture, victim = folder / "frame.png", folder / "victim"
+    for before in (b"", None):  # None: the picture of the first time
+        if before is not None:
+            picture.write_bytes(before)
+        equal(run("show", path, "--output", picture, folder=folder).process.returncode, 0, "exit status")
+        equal(picture.read_bytes()[:4], b"\x89PNG", "the file")
+    victim.write_text("precious")
+    (folder / "link.png").symlink_to(victim)
+    os.mkfifo(folder / "pipe")
+    for place, says in ((victim, "is no PNG file"), (folder / "link.png", "symbolic link"), (folder / "pipe", "pipe"),
+                        (folder / "nowhere.png/", "nowhere.png/")):
+        run_fails("show", path, "--output", place if place.name != "nowhere.png" else f"{place}/", folder=folder, says=[says])
+    equal(victim.read_text(), "precious", "the file that was there")
+    check((folder / "pipe").is_fifo() and (folder / "link.png").is_symlink(), "the pipe or the link is gone")
+    equal(sorted(p.name for p in folder.glob("*.part")), [], "files left behind")
+
+
+@case("a picture that cannot be written leaves the one that was there, and devices")
+def _(folder):
+    path = experiment(folder, detector={"rows": 1024, "columns": 1024})
+    picture = folder / "frame.png"
+    equal(run("show", path, "--output", picture, folder=folder).process.returncode, 0, "exit status")
+    before = picture.read_bytes()
+    program = run("-c", f"ulimit -f 1; trap '' XFSZ; exec {SLUICE} show {path} --output {picture}", folder=folder, program="/bin/sh")
+    equal(program.process.returncode, 1, "exit status")
+    check(picture.read_bytes() == before, "the picture that was there is gone")
+    if os.geteuid() == 0:
+        os.mknod(folder / "null", 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+        for words in (("show", path, "--output", "null"), ("calibrate", path, "--all", "--frames", "3", "--output", "null"),
+                      ("run", path, "--outcomes", "null"), ("run", path, "--set", "frontend.fault_log=null",
+                                                            "--set", "frontend.skip=0.2", "--set", "emulate=local")):
+            run_fails(*words, folder=folder)
+            check((folder / "null").is_char_device(), f"{words[0]} has replaced a device")
+
+
+@case("a picture does not go into the file of a run that is under way")
+def _(folder):
+    path = experiment(folder, detector=LONG)
+    started = receiver(folder, path)
+    wait_for("frames", lambda: images_on_disk(folder) > 3)
+    run_fails("show", path, "--output", "run.nxs.part", folder=folder, says=["run.nxs.part"])
+    started.send(signal.SIGINT)
+    started.ends(0)
+    equal(read_summary(folder)["result"], "intact", "result")
+
+
+@case("two runs with one summary or one outcome log: the second is refused")
+def _(folder):
+    started = receiver(folder, experiment(folder, detector=LONG))
+    for option, name in (("--summary", "summary.json"), ("--outcomes", "outcomes.txt")):
+        run_fails("run", experiment(folder, "other.yaml", sinks=["null"]), option, folder / name, "--set", "link.port=4810",
+                  "--set", "control.port=0", folder=folder,
+                  says=[name, "is being written by another run"])
+    wait_for("frames", lambda: images_on_disk(folder) > 3)
+    started.send(signal.SIGINT)
+    started.ends(0)
+    equal(read_summary(folder)["result"], "intact", "result")
+    check(len((folder / "outcomes.txt").read_text().splitlines()) == read_summary(folder)["ledger"]["total"]["sent"],
+          "the outcome log is not that of the first run")
+
+
+def log_spoilt(name, spoil):
+    @case(f"an outcome log that was {name} during the run is an error of the run")
+    def _(folder):
+        started = receiver(folder, experiment(folder, detector=LONG))
+        wait_for("frames", lambda: images_on_disk(folder) > 3)
+        spoil(folder / "outcomes.txt")
+        started.send(signal.SIGINT)
+        started.ends(1)
+        check("outcomes.txt:" in started.err(), "it does not say what happened")
+
+
+def replace(log):
+    log.unlink()
+    log.write_text("foreign")
+
+
+log_spoilt("removed", lambda log: log.unlink())
+log_spoilt("replaced", replace)
+log_spoilt("lengthened", lambda log: log.write_text("x" * 10000000))
 
 
 @case("of several runs with one file that start together one wins, and its file is whole")
@@ -170,6 +269,20 @@ def _(folder):
     program = run("-c", command, folder=folder, program="/bin/sh")
     equal(program.process.returncode, 1, "exit status")
     check("report" in program.err(), "it does not say so")
+
+
+@case("a pipe that is not read does not keep a run whose report it should take")
+def _(folder):
+    path = experiment(folder, detector={"frames": 10})
+    ours, theirs = os.pipe()
+    fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(theirs, bytes(4096))
+    done = subprocess.run([SLUICE, "run", path, "--still"], stdout=theirs, stderr=subprocess.PIPE, cwd=folder, timeout=60, check=False)
+    os.close(ours)
+    os.close(theirs)
+    equal(done.returncode, 1, "exit status")
+    check(b"stdout is not read" in done.stderr, f"it says {done.stderr}")
+    check((folder / "run.nxs").exists(), "there is no file")
 
 
 main()

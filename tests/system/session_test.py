@@ -242,7 +242,7 @@ def _(folder):
 @case("a run that cannot begin has a result with its error")
 def _(folder):
     path = file_of(folder, sinks=[{"nexus": {"path": "run.log", "dataset": "raw"}}])
-    program = run_fails("session", path, "--root", "data", "--runs", 2, folder=folder, says=["is to be written twice"])
+    program = run_fails("session", path, "--root", "data", "--runs", 2, folder=folder, says=["this name is reserved"])
     equal([line[6].split(":")[0] for line in lines_of(program)], ["output", "output"], "errors on stdout")
     for number in (1, 2):
         result = result_of(folder / f"data/00000{number}")

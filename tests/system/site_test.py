@@ -146,7 +146,7 @@ def _(folder):
                       threads={"cpus": "a", "source_cpus": "b"}, transfers={"one": {}, "two": {"every": 0}}, emulate="where")
     program = run("check", path, "--set", "no value", "--set", "link.kind=pigeon", "--set", "rign.slots=3", folder=folder).ends(1)
     equal(program.out(), "", "stdout")
-    for words in ("detector.modules: 99", "pigeon", "polish", "'a' is no list", "'b' is no list", "two.every", "--set no value",
+    for words in ("detector.modules: 99", "pigeon", "polish", "'a' is no list", "'b' is no list", "two.every", "--set no:",
                   "--set rign", "takes local"):
         equal(program.err().count(words), 1, f"times that '{words}' is said")
     other = experiment(folder, frontend={"drop": 1, "burst": 1, "fault_modules": "9-3"}, ring={"slots": 8, "late_frames": 7, "x": 3})

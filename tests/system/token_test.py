@@ -1,20 +1,25 @@
 #!/usr/bin/python3
 """token_test.py - the secret of front ends and receiver: from a file or a descriptor, proven on both sides, and nowhere to be read."""
 
+import hashlib
+import hmac
+import json
 import os
 import pathlib
+import signal
 import socket
 import struct
 import subprocess
 import sys
 import threading
 
-from harness import (CONTROL_PORT, RECEIVER, ROOT, SLUICE, SOURCE, TIMEOUT_S, Program, case, check, closes, equal, experiment, intact, main,
+from harness import (CONTROL_PORT, LONG, RECEIVER, ROOT, SLUICE, SOURCE, TIMEOUT_S, Program, address, case, check, closes, equal, experiment, images_on_disk, intact, main,
                      read_summary, receiver, run, run_fails, wait_for)
 
 TOKEN = "Fbs9K2w7mQ4xT1uZ8pLr"
 HEADER = struct.Struct("<4sHHI")
-HELLO, PROOF, CHALLENGE = 1, 13, 12
+HELLO, OFFER, ERROR, CHALLENGE, PROOF = 1, 2, 10, 12, 13
+THIRD = address(3)
 
 
 def token_file(folder, text=TOKEN, mode=0o600):
@@ -80,6 +85,49 @@ def _(folder):
     run_fails("run", path, "--set", "control.token_file=missing", folder=folder, says=["cannot be opened"])
 
 
+@case("no way in makes a message quote the token: locks, sections, unknown options, a session's configure")
+def _(folder):
+    path = experiment(folder)
+    site = folder / "site.yaml"
+    site.write_text(f"locked: {{control: {{token: {TOKEN}}}}}\n")
+    for words in (("--set", f"control={{token: {TOKEN}}}"), ("--set", f"control.token:{TOKEN}"), (f"--control.token={TOKEN}",),
+                  ("--set", f"!control.token={TOKEN}"), ("--site", site, "--set", "control.token=another")):
+        program = run_fails("run", path, *words, folder=folder)
+        check(TOKEN not in program.err() + program.out(), f"{words}: the token was logged")
+    session = Program("session", path, "--root", "data", "--name", "tokens", "--site", site, folder=folder)
+    wait_for("a session", lambda: run("ctl", "tokens", "status", folder=folder).process.returncode == 0)
+    answer = run_fails("ctl", "tokens", "configure", "control.token=another", folder=folder)
+    session.send(signal.SIGTERM)
+    session.wait()
+    for program in (answer, session):
+        check(TOKEN not in program.err() + program.out() and "another" not in program.err(), "the token was logged")
+
+
+@case("'!' before a key is refused: it was a mark of the program's own, which beat locks and the ban of tokens")
+def _(folder):
+    site = folder / "site.yaml"
+    site.write_text("locked: {detector: {frames: 10}}\n")
+    for key in ("detector.frames=20", "!detector.frames=20"):
+        run_fails("run", experiment(folder), "--site", site, "--set", key, folder=folder)
+    site.write_text(f"locked: {{control: {{address: {RECEIVER}, port: {CONTROL_PORT}}}}}\n")
+    path = experiment(folder, control={"port": CONTROL_PORT}, detector={"frames": 10})
+    run("run", path, "--site", site, folder=folder).ends(0)
+
+
+@case("the front end that a run starts inherits nothing but what is meant for it")
+def _(folder):
+    path = experiment(folder, detector=LONG, control={"port": 0})
+    started = Program("run", path, folder=folder)
+    wait_for("frames", lambda: images_on_disk(folder) > 3)
+    child, = started.children()
+    links = [os.readlink(fd) for fd in pathlib.Path(f"/proc/{child}/fd").iterdir()]
+    command = pathlib.Path(f"/proc/{child}/cmdline").read_bytes()
+    started.send(signal.SIGINT)
+    started.ends(0)
+    check(not [link for link in links if "run.nxs" in link], f"the child has {links}")
+    check(b"port=" not in command and b"!" not in command, f"its command line is {command}")
+
+
 class Impostor(threading.Thread):
     """A program that took the receiver's port. It speaks the protocol as well as it can without the token."""
 
@@ -119,53 +167,142 @@ def _(folder):
     equal(len(impostor.heard), 2 * HEADER.size + 162 + 32, "bytes that it heard: HELLO and PROOF")
 
 
+def send(peer, kind, body=b""):
+    peer.sendall(HEADER.pack(b"SLC1", 2, kind, len(body)) + body)
+
+
+def hear(peer):
+    """The next message: its type and its body; (0, b"") when the peer has hung up."""
+    try:
+        header = peer.recv(HEADER.size, socket.MSG_WAITALL)
+        if len(header) < HEADER.size:
+            return 0, b""
+        _, _, kind, length = HEADER.unpack(header)
+        return kind, peer.recv(length, socket.MSG_WAITALL)
+    except (ConnectionResetError, TimeoutError):
+        return 0, b""
+
+
+def ipv6_form(address):
+    return bytes(10) + b"\xff\xff" + socket.inet_aton(address)
+
+
+def prove(peer, label=b"sluice plans: front end"):
+    """HELLO and a right PROOF; returns both, as they were sent."""
+    hello = struct.pack("<HQQ16s32s64s32s", 2, 0, 0, b"roce", b"pattern", b"", os.urandom(32))
+    send(peer, HELLO, hello)
+    address, port = peer.getpeername()
+    _, challenge = hear(peer)
+    message = label.ljust(32, b"\0") + hello + challenge + ipv6_form(address) + struct.pack("<H", port)
+    proof = hmac.new(TOKEN.encode(), message, hashlib.sha256).digest()
+    send(peer, PROOF, proof)
+    return hello, proof
+
+
 @case("what a listener recorded opens nothing")
 def _(folder):
     path = experiment(folder, emulate="none", control={"token_file": str(token_file(folder))})
     started = receiver(folder, path)
-    wire = []
-
-    def relay():
-        listener = socket.create_server((SOURCE, CONTROL_PORT))
-        ready.set()
-        front, _ = listener.accept()
-        listener.close()
-        back = socket.create_connection((RECEIVER, CONTROL_PORT))
-
-        def pump(source, to, store):
-            while piece := source.recv(4096):
-                if store is not None:
-                    store.append(piece)
-                to.sendall(piece)
-            to.shutdown(socket.SHUT_WR)
-        other = threading.Thread(target=pump, args=(back, front, None), daemon=True)
-        other.start()
-        pump(front, back, wire)
-        other.join()
-
-    ready = threading.Event()
-    thread = threading.Thread(target=relay, daemon=True)
-    thread.start()
-    check(ready.wait(10), "the relay does not listen")
-    # A second receiver for what was recorded: the same token, another run.
-    run("emulate", path, "--set", f"control.address={SOURCE}", folder=folder).ends(0)
-    started.ends(0)
-    recorded = b"".join(wire)
-    check(TOKEN.encode() not in recorded, "the token crossed the wire")
-    (folder / "again").mkdir()
-    again = receiver(folder / "again", path)
+    with socket.create_connection((RECEIVER, CONTROL_PORT), timeout=10) as owner:
+        hello, proof = prove(owner)
+        equal(hear(owner)[0], PROOF, "the answer to a right proof")
     with socket.create_connection((RECEIVER, CONTROL_PORT), timeout=10) as thief:
-        thief.sendall(recorded)
-        answer = b""
-        try:
-            while piece := thief.recv(4096):
-                answer += piece
-        except ConnectionResetError:
-            pass
-    check(b"wrong control.token" in answer, f"the answer was {answer!r}")
-    wait_for("a word about the refusal", lambda: "wrong control.token" in again.err())
+        send(thief, HELLO, hello)
+        equal(hear(thief)[0], CHALLENGE, "the answer to HELLO")
+        send(thief, PROOF, proof)
+        answer = hear(thief)
+    check(answer[0] == ERROR and b"wrong control.token" in answer[1], f"the answer was {answer!r}")
+    wait_for("a word about the refusal", lambda: "wrong control.token" in started.err())
     run("emulate", path, folder=folder).ends(0)
-    again.ends(0)
+    started.ends(0)
+
+
+class Relay(threading.Thread):
+    """A program without the token that listens at one place and passes what it hears on to another, message by message."""
+
+    def __init__(self, at, to):
+        super().__init__(daemon=True)
+        self.to, self.said = to, []
+        self.listener = socket.create_server(at)
+        self.listener.settimeout(TIMEOUT_S)
+        self.start()
+
+    def run(self):
+        front, _ = self.listener.accept()
+        self.listener.close()
+        with front, socket.create_connection(self.to, timeout=10) as back:
+            front.settimeout(10)
+            # HELLO to the other listener, its CHALLENGE back, PROOF there, its answer back; then what the victim says.
+            for source, other in ((front, back), (back, front), (front, back), (back, front), (front, None)):
+                kind, body = hear(source)
+                self.said.append(kind)
+                if other and kind:
+                    send(other, kind, body)
+
+    def found_nothing(self):
+        self.join(TIMEOUT_S)
+        equal(self.said[:3], [HELLO, CHALLENGE, PROOF], "how the exchange begins")
+        check(PROOF not in self.said[3:] and OFFER not in self.said, f"the relay was believed: {self.said}")
+
+
+FEEDBACK_PORT = 47920
+
+
+def with_feedback(folder, name, **sections):
+    text = {"detector": {"kind": "rich", "modules": 1, "events": 16, "frames": 300, "frame_rate_Hz": 100},
+            "link": {"kind": "udp", "listen": RECEIVER, "source": SOURCE},
+            "control": {"address": RECEIVER, "port": CONTROL_PORT, "wait_s": 20, "token_file": str(token_file(folder))}, **sections}
+    path = folder / name
+    path.write_text(json.dumps(text))
+    return path
+
+
+def reflection(name, other):
+    @case(f"a fake feedback listener that relays to {name} gets no offer")
+    def _(folder):
+        sink = {"feedback": {"by": "write", "address": SOURCE, "port": FEEDBACK_PORT, "wait_s": 3}}
+        path = with_feedback(folder, "experiment.yaml", sinks=[sink])
+        to = (RECEIVER, CONTROL_PORT)
+        if other:
+            to = (THIRD, CONTROL_PORT + 1)
+            waits = with_feedback(folder, "other.yaml", sinks=["null"], link={"kind": "udp", "listen": THIRD, "source": SOURCE},
+                                  control={"address": THIRD, "port": CONTROL_PORT + 1, "token_file": str(folder / "token")})
+            (folder / "other").mkdir()
+            second = receiver(folder / "other", waits)
+        relay = Relay((SOURCE, FEEDBACK_PORT), to)
+        started = receiver(folder, path)
+        front_end = Program("emulate", path, "--once", folder=folder)
+        relay.found_nothing()
+        front_end.wait()
+        started.wait()
+        if other:
+            check("wrong control.token" in second.err(), "the other receiver was not asked")
+            second.send(signal.SIGINT)
+            second.wait()
+
+
+reflection("the receiver itself", other=False)
+reflection("another receiver with the same token", other=True)
+
+
+@case("a fake receiver that relays to the front end's own feedback listener gets no offer")
+def _(folder):
+    path = with_feedback(folder, "experiment.yaml", sinks=["null"], feedback={"by": "write", "address": SOURCE, "port": FEEDBACK_PORT})
+    relay = Relay((RECEIVER, CONTROL_PORT), (SOURCE, FEEDBACK_PORT))
+    front_end = Program("emulate", path, "--once", folder=folder)
+    relay.found_nothing()
+    front_end.ends(1)
+
+
+@case("a fake receiver that relays to another receiver with the same token gets no offer")
+def _(folder):
+    path = experiment(folder, emulate="none", control={"token_file": str(token_file(folder))})
+    started = receiver(folder, path)
+    relay = Relay((SOURCE, CONTROL_PORT), (RECEIVER, CONTROL_PORT))
+    run_fails("emulate", path, "--set", f"control.address={SOURCE}", folder=folder, says=["wrong control.token"])
+    relay.found_nothing()
+    run("emulate", path, folder=folder).ends(0)
+    started.ends(0)
 
 
 @case("the example front end proves the token, and asks for proof")

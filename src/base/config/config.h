@@ -62,9 +62,10 @@ int sl_config_parse(const char *file, const char *text, size_t bytes, struct sl_
 void sl_config_close(struct sl_config *config);
 
 /* "path.to.key=value"; creates missing maps on the way; list items as stages[0].x or by the name of
- * a one-key item: stages.veto.x. A leading "!" marks an assignment of the program itself, for a
- * child process: locked keys (layers.h) give way to it. */
+ * a one-key item: stages.veto.x. Errors name the path, never the value. */
 int sl_config_override(struct sl_config *config, const char *assignment);
+/* The same of the program itself, for a child process: locked keys (layers.h) give way to it. */
+int sl_config_override_own(struct sl_config *config, const char *assignment);
 
 /* The child of a map, or NULL. Marks it as read. */
 struct sl_node *sl_node_get(struct sl_node *map, const char *key);

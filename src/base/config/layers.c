@@ -127,6 +127,12 @@ int sl_config_refuse_locked(const struct sl_config *config, const struct sl_node
 {
 	char value[64] = "another value";
 
+	if (sl_node_is_secret(lock) || sl_node_is_secret(node)) {
+		sl_config_error(config, node,
+				"is locked by %s:%u, to a value that is not shown; leave it out",
+				lock->file, lock->line);
+		return -EINVAL;
+	}
 	if (lock->kind == SL_NODE_SCALAR)
 		sl_config_excerpt(lock->text, value, sizeof(value));
 	sl_config_error(config, node,

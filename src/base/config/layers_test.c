@@ -23,6 +23,13 @@ static struct sl_config *parse(const char *name, const char *text)
 }
 
 /* A file over a layer, with overrides; settled. */
+/* "!": by the program itself. */
+static int override(struct sl_config *config, const char *set)
+{
+	return *set == '!' ? sl_config_override_own(config, set + 1)
+			   : sl_config_override(config, set);
+}
+
 static struct sl_config *merged(const char *file, const char *layer, const char *const *set)
 {
 	struct sl_config *config = parse("exp.yaml", file), *under = parse("site.yaml", layer);
@@ -30,7 +37,7 @@ static struct sl_config *merged(const char *file, const char *layer, const char 
 	assert_int_equal(sl_config_defaults(config, under->root), 0);
 	sl_config_close(under); /* the copies stay */
 	for (; set && *set; set++)
-		assert_int_equal(sl_config_override(config, *set), 0);
+		assert_int_equal(override(config, *set), 0);
 	sl_config_settle(config);
 	return config;
 }
@@ -131,7 +138,7 @@ static const char *lock(const char *file, const char *locked, const char *set, i
 	char *text;
 
 	if (set)
-		assert_int_equal(sl_config_override(config, set), 0);
+		assert_int_equal(override(config, set), 0);
 	capture_begin();
 	assert_int_equal(sl_config_lock(config, layer->root), wanted);
 	said = capture_end();
@@ -163,6 +170,10 @@ static void locked_keys_hold(void **state)
 		lock("a: 1\n", locked, "link.kind=udp", 0, "a: 1\nlink:\n  kind: udp\n"), "");
 	assert_string_equal(
 		lock("a: 1\n", locked, "!link.kind=shm", 0, "a: 1\nlink:\n  kind: shm\n"), "");
+	said = lock("link: {token: of-the-user}\n", "link: {token: of-the-site}\n", NULL, -EINVAL,
+		    "link:\n  token: of-the-site\n");
+	assert_non_null(strstr(said, "link.token: is locked by site.yaml:1, to a value that"));
+	assert_null(strstr(said, "of-the-"));
 	/* No map where a section belongs: its reader reports that. */
 	assert_string_equal(lock("link: 5\n", locked, NULL, 0, "link: 5\n"), "");
 }

@@ -110,6 +110,11 @@ static const char *copy_text(struct sl_tree *tree, const struct sl_node *from)
 				     : sl_tree_text(tree, from->text, strlen(from->text));
 }
 
+bool sl_node_is_secret(const struct sl_node *node)
+{
+	return node->secret || (node->key && !strcmp(node->key, "token"));
+}
+
 const struct sl_node *sl_node_kind_of(const struct sl_node *map)
 {
 	const struct sl_node *kind = sl_node_child(map, "kind");

@@ -51,6 +51,10 @@ int sl_node_copy(struct sl_tree *tree, struct sl_node *parent, const struct sl_n
 /* Take a node out of its parent. Its memory stays the tree's. */
 void sl_node_unlink(struct sl_node *node);
 
+/* Whether messages must not quote its value: it is marked, or named as every option of type
+ * SL_OPTION_SECRET is. Layers are compared before a reader with option tables has marked it. */
+bool sl_node_is_secret(const struct sl_node *node);
+
 /* A text for a message: on one line, and of a long one the beginning. */
 void sl_config_excerpt(const char *text, char *out, size_t bytes);
 

@@ -14,7 +14,8 @@ struct step {
 	size_t index;
 };
 
-/* Messages quote the assignment as it was typed. */
+/* Messages name the path and never the value, which may be a secret: also where the assignment is
+ * malformed. */
 struct override {
 	struct sl_tree *tree;
 	const char *assignment;
@@ -22,7 +23,9 @@ struct override {
 
 static int refuse(const struct override *override, const char *why)
 {
-	sl_error("--set %s: %s", override->assignment, why);
+	int shown = (int)strcspn(override->assignment, "=:{}\"' \t\r\n");
+
+	sl_error("--set%s%.*s: %s", shown ? " " : "", shown, override->assignment, why);
 	return -EINVAL;
 }
 
@@ -159,6 +162,8 @@ static int check_form(const struct override *override, const char *value)
 	}
 	if (!value)
 		return refuse(override, "not of the form path.to.key=value");
+	if (*at == '!')
+		return refuse(override, "a key does not begin with '!'");
 	if (*at == '[' || *at == '=')
 		return refuse(override, "the path must start with a name");
 	while (*at != '=') {
@@ -169,10 +174,9 @@ static int check_form(const struct override *override, const char *value)
 	return 0;
 }
 
-int sl_config_override(struct sl_config *config, const char *assignment)
+static int assign(struct sl_config *config, const char *assignment, enum sl_origin origin)
 {
-	bool ours = assignment[0] == '!';
-	const struct override override = {sl_tree_of(config), assignment + ours};
+	const struct override override = {sl_tree_of(config), assignment};
 	const char *value = strchr(override.assignment, '=');
 	const char *at = override.assignment;
 	struct sl_node *node = config->root;
@@ -199,6 +203,16 @@ int sl_config_override(struct sl_config *config, const char *assignment)
 	node->line = 0;
 	node->file = NULL;
 	node->only_kind = NULL;
-	node->origin = ours ? SL_ORIGIN_PROGRAM : SL_ORIGIN_SET;
+	node->origin = origin;
 	return 0;
+}
+
+int sl_config_override(struct sl_config *config, const char *assignment)
+{
+	return assign(config, assignment, SL_ORIGIN_SET);
+}
+
+int sl_config_override_own(struct sl_config *config, const char *assignment)
+{
+	return assign(config, assignment, SL_ORIGIN_PROGRAM);
 }

@@ -60,7 +60,9 @@ static void refused(const char *assignment, const char *why)
 
 	capture_begin();
 	err = sl_config_override(config, assignment);
-	snprintf(line, sizeof(line), "sluice: error: --set %s: %s\n", assignment, why);
+	snprintf(line, sizeof(line), "sluice: error: --set%s%.*s: %s\n",
+		 strcspn(assignment, "= ") ? " " : "", (int)strcspn(assignment, "= "), assignment,
+		 why);
 	assert_string_equal(capture_end(), line);
 	assert_int_equal(err, -EINVAL);
 	after = sl_config_text(config);
@@ -160,6 +162,9 @@ static void refuses_what_is_no_assignment(void **state)
 	refused("stages]=5", "not of the form path.to.key=value");
 	refused("stages[0]x=5", "not of the form path.to.key=value");
 	refused("stages.[0]=5", "not of the form path.to.key=value");
+	refused("!link.port=5", "a key does not begin with '!'");
+	refused("link={token: secret}", "that is a section, not a value; set one of its keys");
+	refused("link.token secret", "not of the form path.to.key=value");
 }
 
 static void refuses_paths_that_do_not_fit(void **state)

@@ -14,7 +14,10 @@
 
 #define REPLACED ".replaced"
 
-enum { ATTEMPTS = 16 }; /* to open a name that others take and leave meanwhile */
+enum {
+	ATTEMPTS = 16,	/* to open a name that other programs take and leave meanwhile */
+	LEFTOVERS = 999 /* kept as PATH.part.1 to PATH.part.999 */
+};
 
 static int refused(const char *path, const char *verb, int error)
 {
@@ -70,8 +73,48 @@ static bool is_named(int fd, const char *path)
 	       held.st_ino == there.st_ino;
 }
 
-/* What a killed run left, and nothing else. */
-static int check_leftover(int fd, const char *path)
+/* Rename without replacing; by a second link where the file system cannot do it at once. */
+static int rename_new(const char *from, const char *to)
+{
+	if (!renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	return link(from, to) || unlink(from) ? -errno : 0;
+}
+
+/* What an earlier run wrote may be all that is left of its data: it gets the first free name of
+ * PATH.part.1, PATH.part.2, ... -EAGAIN: done, and PATH.part is free. */
+static int keep_leftover(const char *part, long long bytes)
+{
+	char *kept = NULL;
+	int r = -EEXIST;
+
+	for (unsigned i = 1; i <= LEFTOVERS && r == -EEXIST; i++) {
+		free(kept);
+		if (asprintf(&kept, "%s.%u", part, i) < 0)
+			return -ENOMEM;
+		r = rename_new(part, kept);
+	}
+	if (!r) {
+		sl_warn("%s: holds %lld bytes of a run that did not finish; they are kept as %s",
+			part, bytes, kept);
+		r = -EAGAIN;
+	} else if (r == -EEXIST) {
+		sl_error("%s: holds %lld bytes of a run that did not finish, and there are %d "
+			 "others beside it (.part.1, ...): move or remove them",
+			 part, bytes, LEFTOVERS);
+	} else if (r == -ENOENT) {
+		r = -EAGAIN; /* another program was faster */
+	} else {
+		r = refused(part, "keep under another name what an earlier run left in", -r);
+	}
+	free(kept);
+	return r;
+}
+
+/* An ordinary file of this user, with no other name: what a run of this user left. */
+static int check_leftover(int fd, const char *path, long long *bytes)
 {
 	const char *why = NULL;
 	struct stat st;
@@ -84,6 +127,7 @@ static int check_leftover(int fd, const char *path)
 		why = "belongs to another user";
 	else if (st.st_nlink > 1)
 		why = "has another name, too";
+	*bytes = (long long)st.st_size;
 	if (!why)
 		return 0;
 	sl_error("%s: is there and %s; remove it, or choose another path", path, why);
@@ -95,6 +139,7 @@ static int open_once(struct sl_part_file *file)
 {
 	int fd = open(file->part, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 	bool found = fd < 0 && errno == EEXIST;
+	long long bytes = 0;
 	int r = 0;
 
 	/* O_NONBLOCK: a pipe would wait for a reader. */
@@ -114,11 +159,13 @@ static int open_once(struct sl_part_file *file)
 		r = -EBUSY;
 	}
 	if (!r && found)
-		r = check_leftover(fd, file->part);
+		r = check_leftover(fd, file->part, &bytes);
 	if (!r && !is_named(fd, file->part))
 		r = -EAGAIN;
-	if (!r && found && ftruncate(fd, 0))
+	if (!r && bytes && file->over && ftruncate(fd, 0))
 		r = refused(file->part, "empty", errno);
+	else if (!r && bytes && !file->over)
+		r = keep_leftover(file->part, bytes);
 	if (r)
 		close(fd);
 	else
@@ -150,11 +197,11 @@ static int look_at_path(struct sl_part_file *file)
 	return 0;
 }
 
-int sl_part_file_open(const char *path, struct sl_part_file *file)
+static int open_part(const char *path, bool over, struct sl_part_file *file)
 {
 	int r;
 
-	*file = (struct sl_part_file){.fd = -1, .path = strdup(path)};
+	*file = (struct sl_part_file){.fd = -1, .path = strdup(path), .over = over};
 	if (!file->path || asprintf(&file->part, "%s.part", path) < 0) {
 		file->part = NULL;
 		r = -ENOMEM;
@@ -177,6 +224,16 @@ int sl_part_file_open(const char *path, struct sl_part_file *file)
 undo_file:
 	sl_part_file_leave(file);
 	return r;
+}
+
+int sl_part_file_open(const char *path, struct sl_part_file *file)
+{
+	return open_part(path, false, file);
+}
+
+int sl_part_file_open_over(const char *path, struct sl_part_file *file)
+{
+	return open_part(path, true, file);
 }
 
 int sl_part_file_open_new(const char *path, struct sl_part_file *file)
@@ -227,25 +284,13 @@ static int appeared(const struct sl_part_file *file)
 	return -EEXIST;
 }
 
-/* For file systems that cannot rename without replacing. */
-static int link_new(const struct sl_part_file *file)
-{
-	if (link(file->part, file->path))
-		return errno == EEXIST ? appeared(file)
-				       : refused(file->part, "rename to its final name", errno);
-	if (unlink(file->part))
-		return refused(file->part, "remove", errno);
-	return 0;
-}
-
 static int name_new(const struct sl_part_file *file)
 {
-	if (!renameat2(AT_FDCWD, file->part, AT_FDCWD, file->path, RENAME_NOREPLACE))
-		return 0;
-	if (errno == EINVAL || errno == ENOSYS)
-		return link_new(file);
-	return errno == EEXIST ? appeared(file)
-			       : refused(file->part, "rename to its final name", errno);
+	int r = rename_new(file->part, file->path);
+
+	if (r == -EEXIST)
+		return appeared(file);
+	return r ? refused(file->part, "rename to its final name", -r) : 0;
 }
 
 /* In the place of the file that was there in the beginning, and of no other. */
@@ -270,8 +315,8 @@ static int replace_old(const struct sl_part_file *file)
 
 static int stolen(const struct sl_part_file *file)
 {
-	sl_error("%s: was removed, or another file was put in its place, while this run was "
-		 "writing it: what was written is lost",
+	sl_error("%s: the file that this run was writing is no longer at this name: it was "
+		 "moved or removed, or another file was put in its place",
 		 file->part);
 	return -ESTALE;
 }
@@ -436,23 +481,66 @@ int sl_part_file_publish(struct sl_part_file *file)
 	return r;
 }
 
-int sl_output_open(const char *path)
+static int check_output(int fd, const char *path)
 {
-	/* O_NONBLOCK: a pipe would wait for a reader. It is emptied once it is known to be a
-	 * file. */
-	int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
 	struct stat st;
 
-	if (fd < 0 && errno == ELOOP) {
-		sl_error("%s: is a symbolic link; remove it, or choose another path", path);
-		return -ELOOP;
-	}
-	if (fd < 0)
-		return refused(path, "write", errno);
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || ftruncate(fd, 0)) {
+	if (fstat(fd, &st))
+		return refused(path, "look at", errno);
+	if (!S_ISREG(st.st_mode)) {
 		sl_error("%s: is there and is no ordinary file; choose another path", path);
-		close(fd);
 		return -EEXIST;
 	}
-	return fd;
+	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+		sl_error("%s: is being written by another run; choose another path", path);
+		return -EBUSY;
+	}
+	/* Another program may have put a file in its place before it was locked. */
+	if (!is_named(fd, path))
+		return -EAGAIN;
+	return ftruncate(fd, 0) ? refused(path, "empty", errno) : 0;
+}
+
+int sl_output_open(const char *path)
+{
+	int r = -EAGAIN, fd = -1;
+
+	for (unsigned i = 0; i < ATTEMPTS && r == -EAGAIN; i++) {
+		/* O_NONBLOCK: a pipe would wait for a reader. The file is emptied once it is
+		 * known to be an ordinary one, and locked. */
+		fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+		if (fd < 0 && errno == ELOOP) {
+			sl_error("%s: is a symbolic link; remove it, or choose another path", path);
+			return -ELOOP;
+		}
+		if (fd < 0)
+			return refused(path, "write", errno);
+		r = check_output(fd, path);
+		if (r)
+			close(fd);
+	}
+	if (r == -EAGAIN)
+		sl_error("%s: is made and removed by other programs all the time; choose another "
+			 "path",
+			 path);
+	return r ? r : fd;
+}
+
+int sl_output_check(int fd, const char *path)
+{
+	off_t written = lseek(fd, 0, SEEK_CUR);
+	struct stat st;
+
+	if (!is_named(fd, path)) {
+		sl_error("%s: the file that this run was writing is no longer at this name: it was "
+			 "moved or removed, or another file was put in its place",
+			 path);
+		return -ESTALE;
+	}
+	if (fstat(fd, &st) || st.st_size == written)
+		return 0;
+	sl_error("%s: has %lld bytes, and this run has written %lld: another program has changed "
+		 "it",
+		 path, (long long)st.st_size, (long long)written);
+	return -ESTALE;
 }

@@ -4,9 +4,11 @@
  *            locked from beginning to end, and before PATH is given to it the name PATH.part must
  *            still be its own. Neither name is ever followed if it is a symbolic link. What lies
  *            under PATH when writing begins is replaced; a file that appears there later is not.
- *            A PATH.part that a killed run left is taken over, if it is an ordinary file of this
- *            user with no other name. A file may also have its name from the beginning
- *            (sl_part_file_open_new): then no file may be there.
+ *            A PATH.part that an earlier run left with data in it is moved aside, to the first
+ *            free name of PATH.part.1, PATH.part.2, ..., with a warning; an empty one is used. Both
+ *            only if it is an ordinary file of this user, not locked, with no other name.
+ *            A file may also have its name from the beginning (sl_part_file_open_new): then no file
+ *            may be there.
  * Threads:   one at a time.
  * Ownership: the caller's memory; open, then publish, discard or leave.
  * Errors:    -errno, logged with the path and what to do. */
@@ -30,6 +32,9 @@ struct sl_part_file {
 
 /* Missing folders are made. -EBUSY: another process is writing it. */
 int sl_part_file_open(const char *path, struct sl_part_file *file);
+
+/* The same; what an earlier run left in PATH.part goes. */
+int sl_part_file_open_over(const char *path, struct sl_part_file *file);
 
 /* Under its own name at once, without a lock: others may read it. -EEXIST: a file is there.
  * publish() syncs it, discard() removes it. */
@@ -55,8 +60,13 @@ int sl_part_file_publish(struct sl_part_file *file);
 void sl_part_file_discard(struct sl_part_file *file);
 void sl_part_file_leave(struct sl_part_file *file); /* PATH.part stays as it is */
 
-/* A file that others may read while it grows, under its own name from the beginning: emptied if it
- * is there, never through a symbolic link. The descriptor, or -errno, logged. */
+/* A file that other programs may read while it grows, under its own name from the beginning:
+ * locked, emptied if it is there, never through a symbolic link. The descriptor, or -errno, logged;
+ * -EBUSY: another process is writing it. */
 int sl_output_open(const char *path);
+
+/* Before it is closed: `path` still names this file, and it is as long as what was written.
+ * -ESTALE, logged, otherwise. */
+int sl_output_check(int fd, const char *path);
 
 #endif

@@ -216,14 +216,82 @@ static void what_is_no_file_is_refused(void **state)
 	assert_int_equal(sl_part_file_open("", &file), -EINVAL);
 }
 
-static void what_a_killed_run_left_is_taken_over(void **state)
+/* Before, the next run emptied it without a word. */
+static void what_a_killed_run_left_is_kept(void **state)
 {
 	struct sl_part_file file;
+	char kept[3][128];
 
-	put(part, "left by a run that was killed");
-	file = begun("new");
-	assert_int_equal(sl_part_file_publish(&file), 0);
-	has(path, "new");
+	for (int i = 0; i < 3; i++)
+		snprintf(kept[i], sizeof(kept[i]), "%s.%d", part, i + 1);
+	put(kept[1], "of another run");
+	for (int i = 0; i < 2; i++) {
+		put(part, i ? "data of run 2" : "data of run 1");
+		assert_int_equal(sl_part_file_open(path, &file), 0);
+		assert_int_equal(lseek(file.fd, 0, SEEK_END), 0);
+		assert_int_equal(write(file.fd, "new", 3), 3);
+		assert_int_equal(sl_part_file_publish(&file), 0);
+		has(path, "new");
+		is_absent(part);
+	}
+	has(kept[0], "data of run 1");
+	has(kept[1], "of another run");
+	has(kept[2], "data of run 2");
+}
+
+static void an_empty_one_is_used(void **state)
+{
+	struct sl_part_file file;
+	char kept[128];
+
+	snprintf(kept, sizeof(kept), "%s.1", part);
+	put(part, "");
+	assert_int_equal(sl_part_file_open(path, &file), 0);
+	is_absent(kept);
+	sl_part_file_discard(&file);
+	is_absent(part);
+}
+
+static void a_leftover_that_cannot_be_ours_stays(void **state)
+{
+	struct sl_part_file file;
+	char other[128];
+
+	put(part, "data");
+	snprintf(other, sizeof(other), "%s/other", folder);
+	assert_int_equal(link(part, other), 0);
+	assert_int_equal(sl_part_file_open(path, &file), -EEXIST);
+	has(part, "data");
+}
+
+static void an_output_has_one_writer(void **state)
+{
+	int fd = sl_output_open(path);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "one", 3), 3);
+	assert_int_equal(sl_output_open(path), -EBUSY);
+	has(path, "one");
+	assert_int_equal(sl_output_check(fd, path), 0);
+	close(fd);
+}
+
+static void an_output_that_others_change_is_noticed(void **state)
+{
+	int fd = sl_output_open(path);
+	char away[128];
+
+	snprintf(away, sizeof(away), "%s/away", folder);
+	assert_int_equal(write(fd, "one", 3), 3);
+	assert_int_equal(rename(path, away), 0);
+	assert_int_equal(sl_output_check(fd, path), -ESTALE);
+	put(path, "one");
+	assert_int_equal(sl_output_check(fd, path), -ESTALE);
+	assert_int_equal(rename(away, path), 0);
+	assert_int_equal(sl_output_check(fd, path), 0);
+	assert_int_equal(truncate(path, 0), 0);
+	assert_int_equal(sl_output_check(fd, path), -ESTALE);
+	close(fd);
 }
 
 static void two_writers_never_share_a_file(void **state)
@@ -312,7 +380,11 @@ int main(void)
 		CASE(a_discarded_file_leaves_nothing),
 		CASE(links_are_not_followed),
 		CASE(what_is_no_file_is_refused),
-		CASE(what_a_killed_run_left_is_taken_over),
+		CASE(what_a_killed_run_left_is_kept),
+		CASE(an_empty_one_is_used),
+		CASE(a_leftover_that_cannot_be_ours_stays),
+		CASE(an_output_has_one_writer),
+		CASE(an_output_that_others_change_is_noticed),
 		CASE(two_writers_never_share_a_file),
 		CASE(starts_at_the_same_time_have_one_winner_each),
 		CASE(folders_are_made),

@@ -1,5 +1,6 @@
 /* file.c - dark images of a file as an experiment of their own. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,14 +77,17 @@ static int count(const struct sl_geometry *g, const struct sl_stack_options *o, 
 }
 
 static int write_experiment(const struct sl_experiment *e, const struct sl_geometry *g,
-			    const struct sl_stack_options *o, uint64_t frames, const char *path)
+			    const struct sl_stack_options *o, uint64_t frames, int fd)
 {
 	static const char *const numbers[] = {"unsigned", "signed", "float"};
-	FILE *out = fopen(path, "w");
+	FILE *out = fdopen(fd, "w");
 	int err;
 
-	if (!out)
-		return -errno;
+	if (!out) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
 	fputs("detector:\n  kind: replay\n", out);
 	print_text(out, "file", o->file);
 	print_text(out, "dataset", o->dataset);
@@ -121,10 +125,8 @@ int sl_dark_file_open(const struct sl_experiment *e, struct sl_dark_file *dark)
 		images = dark->frames;
 	snprintf(dark->path, sizeof(dark->path), "%s/sluice-calibrate-XXXXXX",
 		 base && base[0] ? base : "/tmp");
-	fd = mkstemp(dark->path);
-	if (fd >= 0)
-		close(fd);
-	err = fd < 0 ? -errno : write_experiment(e, &g, &o, images, dark->path);
+	fd = mkostemp(dark->path, O_CLOEXEC);
+	err = fd < 0 ? -errno : write_experiment(e, &g, &o, images, fd);
 	if (err)
 		sl_error("cannot write '%s': %s", dark->path, strerror(-err));
 	return err;

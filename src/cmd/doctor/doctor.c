@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/doctor/doctor.h"
 #include "net/interface.h"
@@ -115,6 +117,13 @@ static int doctor(const struct doctor_options *o, const struct sl_args *args, co
 	return err;
 }
 
+static bool is_folder(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
 int sl_cmd_doctor(const struct sl_command *command, int argc, char **argv)
 {
 	struct sl_transfer_names names = {.n = 0};
@@ -124,6 +133,10 @@ int sl_cmd_doctor(const struct sl_command *command, int argc, char **argv)
 
 	if (err)
 		return err > 0 ? 0 : 1;
+	if (o.root[0] && !is_folder(o.root)) {
+		sl_error("--root: '%s' is no folder", o.root);
+		return 1;
+	}
 	if (args.plains && sl_experiment_transfers(args.plain[0], args.set, args.sets, &names))
 		return 1;
 	if (names.n < 2 || o.transfer[0])

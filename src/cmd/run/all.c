@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file/part_file.h"
 #include "base/log.h"
+#include "cmd/print.h"
 #include "cmd/run/all.h"
 #include "cmd/run/scratch.h"
 #include "cmd/signals.h"
@@ -39,6 +41,7 @@ struct all {
 	struct sl_scratch scratch; /* what the children leave for us */
 	bool told;		   /* them to stop */
 
+	struct sl_part_file summary;	 /* fd -1: none was asked for */
 	struct sl_run_folder run_folder; /* with a root */
 	char given[SL_STATUS_PATH + 16]; /* the same, for the receivers */
 	struct sl_log_target log;
@@ -57,8 +60,7 @@ static int add(char **argv, int n, const char *name, const char *value)
 	return n;
 }
 
-/* The arguments that they all have: the command, the file, --set as we were given. What is set for
- * them beside that begins with "!": a site file does not lock it. */
+/* The arguments that they all have: the command, the file, --set as we were given. */
 static int common(const struct all *all, const char *command, char **argv)
 {
 	const struct sl_args *args = all->run->args;
@@ -76,31 +78,36 @@ static int common(const struct all *all, const char *command, char **argv)
 	return n;
 }
 
-static int start_child(char *const *argv, const char *output, int keep_fd, pid_t *child)
+/* own: what is set for it beside that, which a site file does not lock. */
+static int start_child(const struct all *all, char *const *argv, const char *own,
+		       const char *output, int keep_fd, pid_t *child)
 {
-	const struct sl_child_options options = {
-		.program = sl_child_self(), .output = output, .errors_fd = -1, .keep_fd = keep_fd};
+	const struct sl_child_options options = {.program = sl_child_self(),
+						 .output = output,
+						 .errors_fd = -1,
+						 .keep_fd = keep_fd,
+						 .uses = all->run->token_file,
+						 .own = own};
 
 	return sl_child_start(&options, argv, child);
 }
 
 static int start_receiver(struct all *all, struct receiver *receiver)
 {
-	char any_port[SL_TRANSFER_NAME + 40];
+	char own[SL_TRANSFER_NAME + 60] = "emulate=none";
 	char *argv[ARGUMENTS];
 	int n = common(all, "run", argv);
 
 	path_in(all, receiver->name, ".port", receiver->port_file);
 	path_in(all, receiver->name, ".report", receiver->report);
 	path_in(all, receiver->name, ".json", receiver->summary);
-	snprintf(any_port, sizeof(any_port), "!transfers.%s.control.port=0", receiver->name);
+	if (all->run->emulate) /* any port will do: the front end is ours, too */
+		snprintf(own, sizeof(own), "emulate=none\ntransfers.%s.control.port=0",
+			 receiver->name);
 	n = add(argv, n, "--transfer", receiver->name);
-	n = add(argv, n, "--set", "!emulate=none");
 	n = add(argv, n, "--port_file", receiver->port_file);
 	n = add(argv, n, "--summary", receiver->summary);
 	n = add(argv, n, "--summary_version", all->run->summary_version == 1 ? "1" : "2");
-	if (all->run->emulate) /* any port will do: the front end is ours, too */
-		n = add(argv, n, "--set", any_port);
 	if (all->run->outcomes[0]) {
 		snprintf(receiver->outcomes, sizeof(receiver->outcomes), "%s.%s",
 			 all->run->outcomes, receiver->name);
@@ -114,7 +121,8 @@ static int start_receiver(struct all *all, struct receiver *receiver)
 	argv[n++] = (char *)(all->run->quiet ? "--quiet" : "--still");
 	argv[n] = NULL;
 	/* With the lock of the run folder: it is held until the last of them has ended. */
-	return start_child(argv, receiver->report, all->run_folder.lock, &receiver->child);
+	return start_child(all, argv, own, receiver->report, all->run_folder.lock,
+			   &receiver->child);
 }
 
 static unsigned port_of(const struct receiver *receiver)
@@ -133,21 +141,21 @@ static unsigned port_of(const struct receiver *receiver)
 
 static int start_front_end(struct all *all)
 {
-	static char set[SL_TRANSFERS][SL_TRANSFER_NAME + 40];
-	char *argv[ARGUMENTS + 2 * SL_TRANSFERS];
+	char own[SL_TRANSFERS * (SL_TRANSFER_NAME + 40)] = "";
+	char *argv[ARGUMENTS];
 	int n = common(all, "emulate", argv);
+	size_t used = 0;
 
-	for (unsigned i = 0; i < all->receivers; i++) {
-		snprintf(set[i], sizeof(set[i]), "!transfers.%s.control.port=%u",
-			 all->receiver[i].name, port_of(&all->receiver[i]));
-		n = add(argv, n, "--set", set[i]);
-	}
+	for (unsigned i = 0; i < all->receivers; i++)
+		used += (size_t)snprintf(own + used, sizeof(own) - used,
+					 "transfers.%s.control.port=%u\n", all->receiver[i].name,
+					 port_of(&all->receiver[i]));
 	argv[n++] = (char *)"--once";
 	argv[n++] = (char *)"--quiet";
 	if (!all->run->quiet)
 		argv[n++] = (char *)"--report";
 	argv[n] = NULL;
-	return start_child(argv, NULL, -1, &all->front_end);
+	return start_child(all, argv, own, NULL, -1, &all->front_end);
 }
 
 /* Ours was asked to stop, or one of them could not begin: pass it on, once. */
@@ -218,17 +226,17 @@ static void wait_for_all(struct all *all)
 	end_front_end(all);
 }
 
-static void print_report(const struct receiver *receiver)
+static void write_report(FILE *out, const struct receiver *receiver)
 {
 	FILE *file = fopen(receiver->report, "r");
 	int c;
 
-	printf("\n== transfer %s ==\n", receiver->name);
+	fprintf(out, "\n== transfer %s ==\n", receiver->name);
 	if (receiver->status < 0)
-		printf("\nResult: unclosed: this receiver was killed by signal %d (%s)\n",
-		       -receiver->status, strsignal(-receiver->status));
+		fprintf(out, "\nResult: unclosed: this receiver was killed by signal %d (%s)\n",
+			-receiver->status, strsignal(-receiver->status));
 	while (file && (c = getc(file)) != EOF)
-		putchar(c);
+		putc(c, out);
 	if (file)
 		fclose(file);
 }
@@ -258,15 +266,22 @@ static int with_front_end(const struct all *all, int status)
 	return status == SL_RESULT_INTACT || status == SL_RESULT_EMPTY ? SL_RESULT_ERROR : status;
 }
 
-static int join_summary(const struct all *all, const char *const *name, const char *const *file,
-			int status)
+/* Locked from the beginning, as a run with one receiver does it. */
+static int open_summary(struct all *all)
 {
-	char path[2 * SL_STATUS_PATH];
 	bool in_folder = all->given[0] && all->run->summary[0] != '/';
+	char path[2 * SL_STATUS_PATH];
+	const char *const list = path;
+	int err;
 
+	if (!all->run->summary[0])
+		return 0;
 	snprintf(path, sizeof(path), "%s%s%s", in_folder ? all->run_folder.path : "",
 		 in_folder ? "/" : "", all->run->summary);
-	return sl_summary_join(path, name, file, all->receivers, status, all->run->summary_version);
+	err = sl_outputs_check(&list, 1, 1);
+	if (!err)
+		err = sl_part_file_open(path, &all->summary);
+	return err ? err : sl_outputs_forget(path);
 }
 
 static int write_result(struct all *all, const char *const *name, int status)
@@ -300,22 +315,43 @@ static int write_result(struct all *all, const char *const *name, int status)
 	return err;
 }
 
+/* A pipe that is not read must not keep this process. */
+static int print_reports(const struct all *all)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+	int err = -ENOMEM;
+
+	for (unsigned i = 0; i < all->receivers && out; i++)
+		write_report(out, &all->receiver[i]);
+	if (out && !fclose(out))
+		err = sl_print_bounded(text, bytes);
+	free(text);
+	if (err)
+		sl_error("the report could not be written: %s",
+			 err == -ETIMEDOUT ? "stdout is not read" : strerror(-err));
+	return err;
+}
+
 static int report(struct all *all)
 {
 	const char *name[SL_TRANSFERS], *file[SL_TRANSFERS];
 	int status = with_front_end(all, worst(all));
+	int err = 0;
 
 	for (unsigned i = 0; i < all->receivers; i++) {
 		name[i] = all->receiver[i].name;
 		file[i] = all->receiver[i].summary;
-		if (!all->run->quiet)
-			print_report(&all->receiver[i]);
 	}
-	if (all->run->summary[0] && join_summary(all, name, file, status))
+	if (!all->run->quiet)
+		err = print_reports(all);
+	if (all->summary.fd >= 0 && sl_summary_join(&all->summary, name, file, all->receivers,
+						    status, all->run->summary_version))
 		status = SL_RESULT_ERROR;
 	if (all->given[0] && write_result(all, name, status))
 		status = SL_RESULT_ERROR;
-	return fflush(stdout) == 0 ? status : SL_RESULT_ERROR;
+	return err ? SL_RESULT_ERROR : status;
 }
 
 static int start(struct all *all)
@@ -395,16 +431,18 @@ static int run_in(struct all *all)
 
 int sl_run_all(const struct sl_run_all *run)
 {
-	struct all all = {.run = run, .started_unix_ns = sl_clock_unix_ns()};
+	struct all all = {.run = run, .started_unix_ns = sl_clock_unix_ns(), .summary = {.fd = -1}};
 	int status;
 
 	if (run->summary[0] && (!run->root[0] || run->summary[0] == '/') &&
-	    (sl_outputs_check(&run->summary, 1, 1) || sl_outputs_forget(run->summary)))
+	    sl_outputs_check(&run->summary, 1, 1))
 		return SL_RESULT_ERROR;
 	if (sl_scratch_make(&all.scratch))
 		return SL_RESULT_ERROR;
 	sl_run_folder_init(&all.run_folder);
-	if (make_run_folder(&all)) {
+	if (make_run_folder(&all) || open_summary(&all)) {
+		if (all.summary.fd >= 0)
+			sl_part_file_discard(&all.summary);
 		sl_scratch_remove(&all.scratch);
 		status = SL_RESULT_ERROR;
 	} else {

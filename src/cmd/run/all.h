@@ -19,6 +19,7 @@ struct sl_run_all {
 	uint32_t summary_version;
 	const char *summary, *outcomes; /* "" : not wanted; outcomes gets .NAME behind */
 	const char *root;		/* of run folders; "": none */
+	char token_file[384];		/* of the transfers; it may name a descriptor */
 	const char *name;		/* of sessions, with .TRANSFER behind; "": the file's */
 };
 

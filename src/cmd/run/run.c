@@ -1,9 +1,11 @@
 /* run.c - sluice run: a session with one run, its progress line, and its report. */
 #include "cmd/run/run.h"
+#include "cmd/print.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -145,19 +147,38 @@ static void watch(struct run *run)
 		sl_progress_line_end(&line, &run->status);
 }
 
+/* A pipe that is not read must not keep this process. */
+static int print_report(const struct sl_status *status)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+	int err = -ENOMEM;
+
+	if (out) {
+		sl_report(out, status);
+		if (!fclose(out))
+			err = sl_print_bounded(text, bytes);
+	}
+	free(text);
+	return err;
+}
+
 static enum sl_result report(struct run *run)
 {
 	/* The report tells what became of the data; an output that failed is an error beside it. */
 	enum sl_result result = sl_session_exit(run->session) == SL_RESULT_ERROR
 					? SL_RESULT_ERROR
 					: (enum sl_result)run->status.result;
+	int err;
 
 	if (!run->status.ended_unix_ns || run->options.quiet)
 		return result; /* it never began */
-	sl_report(stdout, &run->status);
-	if (!ferror(stdout))
+	err = print_report(&run->status);
+	if (!err)
 		return result;
-	sl_error("the report could not be written: %s", strerror(errno));
+	sl_error("the report could not be written: %s",
+		 err == -ETIMEDOUT ? "stdout is not read" : strerror(-err));
 	return SL_RESULT_ERROR;
 }
 
@@ -231,6 +252,9 @@ static int run_many(struct run *run, const struct sl_transfer_names *names)
 				       run->args.sets, &e))
 			return SL_RESULT_ERROR;
 		all.emulate |= e->emulate_local;
+		if (e->control.token_file[0])
+			snprintf(all.token_file, sizeof(all.token_file), "%s",
+				 e->control.token_file);
 		if (e->feedback.address[0] && all.feedback_wait_s <= e->feedback.wait_s)
 			all.feedback_wait_s = e->feedback.wait_s + 0.001;
 		sl_experiment_close(e);

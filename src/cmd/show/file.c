@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 #include "cmd/show/show.h"
@@ -17,7 +18,9 @@ bool sl_show_is_file(const char *path)
 {
 	static const char magic[8] = {'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
 	char begin[8] = "";
-	FILE *file = fopen(path, "rb");
+	struct stat st;
+	/* A pipe would wait for a writer, and what is read of it would be missing later. */
+	FILE *file = !stat(path, &st) && S_ISREG(st.st_mode) ? fopen(path, "rb") : NULL;
 	bool is = file && fread(begin, sizeof(begin), 1, file) == 1 &&
 		  !memcmp(begin, magic, sizeof(magic));
 
@@ -64,6 +67,7 @@ static int read_image(struct sl_h5 *file, const char *path, uint64_t index, stru
 {
 	struct sl_h5_shape shape;
 	int err = sl_h5_describe(file, DATA, &shape);
+	char text[SL_H5_SHAPE_TEXT];
 	size_t pixels;
 
 	if (err == -ENOENT || (!err && shape.rank != 3)) {
@@ -77,11 +81,20 @@ static int read_image(struct sl_h5 *file, const char *path, uint64_t index, stru
 	}
 	if (err)
 		return err;
+	pixels = sl_h5_elements(&shape, 1);
+	if (!pixels || pixels > SL_H5_PIXELS_MOST) {
+		sl_error("%s: %s: has images that are %s (%s numbers)", path, DATA,
+			 pixels ? "larger than any detector" : "empty",
+			 sl_h5_shape_text(&shape, text));
+		return -EINVAL;
+	}
 	*p = (struct sl_picture){(uint32_t)shape.dim[1], (uint32_t)shape.dim[2], NULL};
-	pixels = (size_t)p->rows * p->columns;
 	p->pixels = malloc(pixels * sizeof(float));
-	if (!p->pixels)
+	if (!p->pixels) {
+		sl_error("%s: %s: no memory for an image of %u x %u pixels", path, DATA, p->rows,
+			 p->columns);
 		return -ENOMEM;
+	}
 	err = sl_h5_read_row(file, DATA, index, SL_H5_F32, p->pixels, pixels * sizeof(float));
 	for (size_t i = 0; i < pixels && !err; i++)
 		if (is_nothing(shape.type, p->pixels[i]))

@@ -1,19 +1,80 @@
 /* png.c - pictures in PNG files. The one place with <png.h>. */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <png.h>
 
+#include "base/file/part_file.h"
 #include "base/log.h"
 #include "cmd/show/picture.h"
 
+/* A picture takes the place of a picture or of an empty file, and of nothing else: data that were
+ * named by mistake are not to be had again. Links, folders and devices are left to
+ * sl_part_file_open(), which refuses them. */
+static int spare_others(const char *path)
+{
+	uint8_t begin[8];
+	struct stat st;
+	const char *why = NULL;
+	ssize_t n;
+	int fd;
+
+	if (lstat(path, &st) || !S_ISREG(st.st_mode))
+		return 0;
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, begin, sizeof(begin));
+	if (n < 0)
+		why = strerror(errno);
+	else if (n && (n < (ssize_t)sizeof(begin) || png_sig_cmp(begin, 0, sizeof(begin))))
+		why = "it is no PNG file, and a picture does not replace it";
+	else if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+		why = "another program is writing it";
+	if (fd >= 0)
+		close(fd);
+	if (!why)
+		return 0;
+	sl_error("cannot write '%s': %s; choose another --output", path, why);
+	return -EEXIST;
+}
+
+static int write_to(png_image *image, int fd, const void *pixels, const void *colours)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0), err = 0;
+	FILE *file = copy < 0 ? NULL : fdopen(copy, "w");
+
+	if (!file) {
+		err = -errno;
+		if (copy >= 0)
+			close(copy);
+		return err;
+	}
+	errno = 0;
+	if (!png_image_write_to_stdio(image, file, 0, pixels, 0, colours) || fflush(file))
+		err = errno ? -errno : -EIO;
+	return fclose(file) && !err ? -errno : err;
+}
+
 static int write_image(png_image *image, const char *path, const void *pixels, const void *colours)
 {
-	errno = 0;
-	if (png_image_write_to_file(image, path, 0, pixels, 0, colours))
-		return 0;
-	sl_error("cannot write '%s': %s", path, errno ? strerror(errno) : image->message);
-	return errno ? -errno : -EIO;
+	struct sl_part_file file;
+	int err = spare_others(path);
+
+	if (!err)
+		err = sl_part_file_open(path, &file);
+	if (err)
+		return err;
+	err = write_to(image, file.fd, pixels, colours);
+	if (!err)
+		return sl_part_file_publish(&file);
+	sl_error("cannot write '%s': %s%s%s", path, strerror(-err), image->message[0] ? ": " : "",
+		 image->message);
+	sl_part_file_discard(&file);
+	return err;
 }
 
 int sl_png_write(const char *path, uint32_t rows, uint32_t columns, const uint8_t *index,

@@ -192,8 +192,10 @@ static int write_picture(struct show *show)
 
 	sl_picture_bin(p, o->bin);
 	index = malloc((size_t)p->rows * p->columns);
-	if (!index)
+	if (!index) {
+		sl_error("no memory for a picture of %u x %u pixels", p->rows, p->columns);
 		return -ENOMEM;
+	}
 	sl_picture_palette(o->colours, palette);
 	err = sl_picture_colour(p, &look, index, range);
 	if (!err)

@@ -61,6 +61,7 @@ static void begin(struct sl_client *client, int fd, const char *peer)
 	sl_channel_init(&client->channel, fd);
 	client->answer_ms = ANSWER_MS;
 	client->peer = peer;
+	client->purpose = SL_PROOF_PLANS;
 	client->quiet = client->more = false;
 	client->refusal[0] = 0;
 }
@@ -171,20 +172,23 @@ static int refuse_receiver(struct sl_client *client)
 static int prove(struct sl_client *client, const struct sl_wire_hello *hello, const char *token)
 {
 	struct sl_wire_message answer, mine = {.type = SL_WIRE_PROOF};
-	struct sl_wire_challenge challenge;
+	struct sl_proof_terms terms = {.purpose = client->purpose, .hello = *hello};
 	int err = expect(client, SL_WIRE_CHALLENGE, &answer);
 
 	if (err)
 		return err;
-	challenge = answer.challenge;
-	sl_proof_make(SL_PROOF_FRONT_END, token, hello, &challenge, &mine.proof);
+	terms.challenge = answer.challenge;
+	err = sl_proof_set_listener(&terms, SL_PROOF_CONNECTS, client->channel.fd);
+	if (err)
+		return failed(client, -EPIPE);
+	sl_proof_make(SL_PROOF_CONNECTS, token, &terms, &mine.proof);
 	err = sl_channel_send(&client->channel, &mine);
 	if (err)
 		return failed(client, err);
 	err = expect(client, SL_WIRE_PROOF, &answer);
 	if (err)
 		return err;
-	if (!sl_proof_is_right(SL_PROOF_RECEIVER, token, hello, &challenge, &answer.proof))
+	if (!sl_proof_is_right(SL_PROOF_LISTENS, token, &terms, &answer.proof))
 		return refuse_receiver(client);
 	return 0;
 }

@@ -10,11 +10,13 @@
 #include <stdint.h>
 
 #include "control/tcp/channel.h"
+#include "control/tcp/proof.h"
 
 struct sl_client {
 	struct sl_channel channel;
 	int answer_ms;	  /* how long the receiver may take to answer; connect sets 10 s */
-	const char *peer; /* for messages: "the receiver", or who else plays its part */
+	const char *peer; /* for messages: "the receiver", or what else listens there */
+	enum sl_proof_purpose purpose; /* of the connection; connect and try set SL_PROOF_PLANS */
 	/* Whoever asks again and again: what asking again may mend is not logged. */
 	bool quiet;
 	bool more;	   /* BYE said that another run may follow */

@@ -1,9 +1,13 @@
 /* proof.c - what is proven, as bytes (docs/reference/wire.md has the same for other front ends). */
 #include "control/tcp/proof.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 
-enum { LABEL_BYTES = 16 };
+#include "net/net.h"
+
+enum { LABEL_BYTES = 32 };
 
 bool sl_proof_is_asked(const struct sl_wire_hello *hello)
 {
@@ -12,30 +16,46 @@ bool sl_proof_is_asked(const struct sl_wire_hello *hello)
 	return memcmp(hello->nonce, none, sizeof(none)) != 0;
 }
 
-void sl_proof_make(enum sl_proof_side side, const char *token, const struct sl_wire_hello *hello,
-		   const struct sl_wire_challenge *challenge, struct sl_wire_proof *proof)
+int sl_proof_set_listener(struct sl_proof_terms *terms, enum sl_proof_side side, int fd)
 {
-	static const char label[][LABEL_BYTES] = {
-		[SL_PROOF_FRONT_END] = "sluice front end",
-		[SL_PROOF_RECEIVER] = "sluice receiver ",
-	};
-	const struct sl_wire_message greeting = {.type = SL_WIRE_HELLO, .hello = *hello};
-	uint8_t message[SL_WIRE_MAX], bytes[SL_WIRE_MAX];
-	int whole = sl_wire_encode(&greeting, bytes, sizeof(bytes));
-	size_t body = (size_t)(whole - SL_WIRE_HEADER);
+	union sl_net_address at;
+	socklen_t bytes = sizeof(at);
+	int failed = side == SL_PROOF_CONNECTS ? getpeername(fd, &at.any, &bytes)
+					       : getsockname(fd, &at.any, &bytes);
 
-	memcpy(message, label[side], LABEL_BYTES);
-	memcpy(message + LABEL_BYTES, bytes + SL_WIRE_HEADER, body);
-	memcpy(message + LABEL_BYTES + body, challenge->nonce, SL_WIRE_NONCE);
-	sl_secret_proof(token, message, LABEL_BYTES + body + SL_WIRE_NONCE, proof->proof);
+	if (failed)
+		return -errno;
+	terms->port = sl_net_gid(&at, terms->ip);
+	return 0;
+}
+
+void sl_proof_make(enum sl_proof_side side, const char *token, const struct sl_proof_terms *terms,
+		   struct sl_wire_proof *proof)
+{
+	static const char label[][2][LABEL_BYTES] = {
+		[SL_PROOF_PLANS] = {[SL_PROOF_CONNECTS] = "sluice plans: front end",
+				    [SL_PROOF_LISTENS] = "sluice plans: receiver"},
+		[SL_PROOF_FEEDBACK] = {[SL_PROOF_CONNECTS] = "sluice feedback: receiver",
+				       [SL_PROOF_LISTENS] = "sluice feedback: front end"},
+	};
+	const struct sl_wire_message greeting = {.type = SL_WIRE_HELLO, .hello = terms->hello};
+	uint8_t message[SL_WIRE_MAX], bytes[SL_WIRE_MAX], *end = message;
+	int whole = sl_wire_encode(&greeting, bytes, sizeof(bytes));
+
+	end = mempcpy(end, label[terms->purpose][side], LABEL_BYTES);
+	end = mempcpy(end, bytes + SL_WIRE_HEADER, (size_t)(whole - SL_WIRE_HEADER));
+	end = mempcpy(end, terms->challenge.nonce, SL_WIRE_NONCE);
+	end = mempcpy(end, terms->ip, sizeof(terms->ip));
+	*end++ = (uint8_t)terms->port;
+	*end++ = (uint8_t)(terms->port >> 8);
+	sl_secret_proof(token, message, (size_t)(end - message), proof->proof);
 }
 
 bool sl_proof_is_right(enum sl_proof_side side, const char *token,
-		       const struct sl_wire_hello *hello, const struct sl_wire_challenge *challenge,
-		       const struct sl_wire_proof *proof)
+		       const struct sl_proof_terms *terms, const struct sl_wire_proof *proof)
 {
 	struct sl_wire_proof right;
 
-	sl_proof_make(side, token, hello, challenge, &right);
+	sl_proof_make(side, token, terms, &right);
 	return sl_secret_same(right.proof, proof->proof, sizeof(right.proof));
 }

@@ -35,14 +35,24 @@ static struct sl_wire_challenge question(void)
 	return challenge;
 }
 
-static void check(enum sl_proof_side side, const char *expected)
+static struct sl_proof_terms terms_of(enum sl_proof_purpose purpose)
 {
-	const struct sl_wire_hello hello = greeting();
-	const struct sl_wire_challenge challenge = question();
+	struct sl_proof_terms terms = {.purpose = purpose,
+				       .hello = greeting(),
+				       .challenge = question(),
+				       .ip = {[10] = 0xff, 0xff, 10, 1, 2, 3},
+				       .port = 47910};
+
+	return terms;
+}
+
+static void check(enum sl_proof_purpose purpose, enum sl_proof_side side, const char *expected)
+{
+	const struct sl_proof_terms terms = terms_of(purpose);
 	struct sl_wire_proof proof;
 	char text[2 * sizeof(proof.proof) + 1];
 
-	sl_proof_make(side, TOKEN, &hello, &challenge, &proof);
+	sl_proof_make(side, TOKEN, &terms, &proof);
 	for (size_t i = 0; i < sizeof(proof.proof); i++)
 		snprintf(text + 2 * i, 3, "%02x", proof.proof[i]);
 	assert_string_equal(text, expected);
@@ -52,40 +62,46 @@ static void check(enum sl_proof_side side, const char *expected)
 static void proofs_are_those_of_the_document(void **state)
 {
 	(void)state;
-	check(SL_PROOF_FRONT_END,
-	      "e6311ce44b662d56388bc1afa7d9f70b793732cfdea4dfa8876ef1c8be9179ef");
-	check(SL_PROOF_RECEIVER,
-	      "ec56eb134ff98ea7f2f9157041e8654725b2e9aceac8d5ec366c942d033154ae");
+	check(SL_PROOF_PLANS, SL_PROOF_CONNECTS,
+	      "438bfe99c4cf9977965d4517fd454ce58ce0f07d2b4f696469b5f5fb33f7c719");
+	check(SL_PROOF_PLANS, SL_PROOF_LISTENS,
+	      "5cf5a766e53cd218d51b792d98c64d961f134f2b876f05f2513204b5e6bc475a");
+	check(SL_PROOF_FEEDBACK, SL_PROOF_CONNECTS,
+	      "512468958dbaf9eb370dc0223ae262e877d46fd9fe704c182c7dc85c5d000298");
+	check(SL_PROOF_FEEDBACK, SL_PROOF_LISTENS,
+	      "66af15aaaa24f538f56c1b3b4a1b241811b65a027f355e9f8160b888a844458c");
 }
 
-static void a_proof_is_of_one_exchange_and_one_side(void **state)
+static void a_proof_is_of_one_exchange_one_side_one_purpose_and_one_listener(void **state)
 {
-	const struct sl_wire_hello hello = greeting();
-	const struct sl_wire_challenge challenge = question();
-	struct sl_wire_challenge other_challenge = challenge;
-	struct sl_wire_hello other[4] = {hello, hello, hello, hello};
+	const struct sl_proof_terms terms = terms_of(SL_PROOF_PLANS);
+	struct sl_proof_terms other[9];
 	struct sl_wire_proof proof, wrong;
 
 	(void)state;
-	sl_proof_make(SL_PROOF_FRONT_END, TOKEN, &hello, &challenge, &proof);
-	assert_true(sl_proof_is_right(SL_PROOF_FRONT_END, TOKEN, &hello, &challenge, &proof));
-	assert_false(sl_proof_is_right(SL_PROOF_RECEIVER, TOKEN, &hello, &challenge, &proof));
-	assert_false(sl_proof_is_right(SL_PROOF_FRONT_END, TOKEN "s", &hello, &challenge, &proof));
-	other_challenge.nonce[31] ^= 1;
-	assert_false(
-		sl_proof_is_right(SL_PROOF_FRONT_END, TOKEN, &hello, &other_challenge, &proof));
-	other[0].nonce[0] ^= 1;
-	other[1].modules = 3;
-	other[2].detector[0] = 'J';
-	other[3].experiment++;
-	for (int i = 0; i < 4; i++)
-		assert_false(sl_proof_is_right(SL_PROOF_FRONT_END, TOKEN, &other[i], &challenge,
-					       &proof));
+	sl_proof_make(SL_PROOF_CONNECTS, TOKEN, &terms, &proof);
+	assert_true(sl_proof_is_right(SL_PROOF_CONNECTS, TOKEN, &terms, &proof));
+	assert_false(sl_proof_is_right(SL_PROOF_LISTENS, TOKEN, &terms, &proof));
+	assert_false(sl_proof_is_right(SL_PROOF_CONNECTS, TOKEN "s", &terms, &proof));
+	for (int i = 0; i < 9; i++)
+		other[i] = terms;
+	other[0].hello.nonce[0] ^= 1;
+	other[1].hello.modules = 3;
+	other[2].hello.detector[0] = 'J';
+	other[3].hello.experiment++;
+	other[4].challenge.nonce[31] ^= 1;
+	other[5].purpose = SL_PROOF_FEEDBACK;
+	other[6].ip[15] ^= 1;
+	other[7].port ^= 1;
+	other[8].port ^= 0x8000;
+	for (int i = 0; i < 9; i++) {
+		assert_false(sl_proof_is_right(SL_PROOF_CONNECTS, TOKEN, &other[i], &proof));
+		assert_false(sl_proof_is_right(SL_PROOF_LISTENS, TOKEN, &other[i], &proof));
+	}
 	for (int i = 0; i < SL_SECRET_PROOF_BYTES; i++) {
 		wrong = proof;
 		wrong.proof[i] ^= 0x80;
-		assert_false(
-			sl_proof_is_right(SL_PROOF_FRONT_END, TOKEN, &hello, &challenge, &wrong));
+		assert_false(sl_proof_is_right(SL_PROOF_CONNECTS, TOKEN, &terms, &wrong));
 	}
 }
 
@@ -105,7 +121,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(proofs_are_those_of_the_document),
-		cmocka_unit_test(a_proof_is_of_one_exchange_and_one_side),
+		cmocka_unit_test(a_proof_is_of_one_exchange_one_side_one_purpose_and_one_listener),
 		cmocka_unit_test(a_front_end_without_a_nonce_asks_for_no_proof),
 	};
 

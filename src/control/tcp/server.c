@@ -106,7 +106,8 @@ void sl_server_refuse(struct sl_server *server, struct connection *c, const char
 	hang_up(server, c);
 }
 
-static void admit(struct sl_server *server, struct connection *c)
+/* False: it was refused. */
+static bool admit(struct sl_server *server, struct connection *c)
 {
 	const struct sl_server_options *o = &server->options;
 	const struct sl_wire_hello *hello = &c->hello;
@@ -129,6 +130,7 @@ static void admit(struct sl_server *server, struct connection *c)
 				 hello->modules, o->modules);
 	else
 		c->phase = OFFERING;
+	return c->phase == OFFERING;
 }
 
 /* A stranger is told nothing about the experiment before it has proven that it knows the token. */
@@ -138,6 +140,7 @@ static void greet(struct sl_server *server, struct connection *c, const struct s
 	struct sl_wire_message challenge = {.type = SL_WIRE_CHALLENGE};
 
 	c->hello = *hello;
+	c->terms = (struct sl_proof_terms){.purpose = server->options.purpose, .hello = *hello};
 	if (!token[0] && sl_proof_is_asked(hello)) {
 		sl_server_refuse(server, c,
 				 "it has a control.token, and there is none here: set the same on "
@@ -148,9 +151,11 @@ static void greet(struct sl_server *server, struct connection *c, const struct s
 		sl_server_refuse(server, c,
 				 "control.token has to be proven by challenge and response, and "
 				 "its HELLO has no nonce");
+	} else if (sl_proof_set_listener(&c->terms, SL_PROOF_LISTENS, c->channel.fd)) {
+		hang_up(server, c); /* it is gone */
 	} else {
 		sl_secret_fill(challenge.challenge.nonce, sizeof(challenge.challenge.nonce));
-		c->challenge = challenge.challenge;
+		c->terms.challenge = challenge.challenge;
 		c->phase = PROVING;
 		if (sl_channel_send(&c->channel, &challenge))
 			hang_up(server, c);
@@ -162,16 +167,22 @@ static void check_proof(struct sl_server *server, struct connection *c,
 {
 	const char *token = server->options.token;
 	struct sl_wire_message mine = {.type = SL_WIRE_PROOF};
+	char at[SL_NET_TEXT_BYTES];
 
-	if (!sl_proof_is_right(SL_PROOF_FRONT_END, token, &c->hello, &c->challenge, proof)) {
-		sl_server_refuse(server, c, "wrong control.token");
+	if (!sl_proof_is_right(SL_PROOF_CONNECTS, token, &c->terms, proof)) {
+		sl_net_format(c->terms.ip, at);
+		sl_server_refuse(server, c,
+				 "wrong control.token, or it dialled another address than %s, "
+				 "port %u, and a relay brought it here",
+				 at, c->terms.port);
 		return;
 	}
-	sl_proof_make(SL_PROOF_RECEIVER, token, &c->hello, &c->challenge, &mine.proof);
+	/* No proof for a peer that wants something else than is given here. */
+	if (!admit(server, c))
+		return;
+	sl_proof_make(SL_PROOF_LISTENS, token, &c->terms, &mine.proof);
 	if (sl_channel_send(&c->channel, &mine))
 		hang_up(server, c);
-	else
-		admit(server, c);
 }
 
 static void answer(struct sl_server *server, struct connection *c, const struct sl_offer *offer)
@@ -220,8 +231,14 @@ static void take_count(struct sl_server *server, struct connection *c,
 	for (uint32_t m = 0; m < server->options.modules; m++) {
 		struct module *module = &server->module[m];
 
-		if (module->owner != c || module->transfer != count->transfer || module->over)
+		if (module->owner != c || module->transfer != count->transfer)
 			continue;
+		if (module->over) {
+			sl_server_refuse(server, c,
+					 "a count for transfer %u, which has ended with your DONE",
+					 count->transfer);
+			return;
+		}
 		if (server->ops->count(server->arg, m, count, final, why, sizeof(why)))
 			sl_server_refuse(server, c, "%s", why);
 		else

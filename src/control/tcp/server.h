@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "control/tcp/proof.h"
 #include "control/tcp/wire.h"
 #include "core/watch.h"
 
@@ -22,6 +23,7 @@ struct sl_server_options {
 	const char *address;
 	uint16_t port; /* 0: any */
 	const char *token;
+	enum sl_proof_purpose purpose; /* that the token is proven for */
 	uint32_t modules;
 	uint64_t experiment; /* digest that front ends must have too */
 	const char *link, *detector;

@@ -3,6 +3,7 @@
 #define SL_CONTROL_TCP_SERVER_PRIVATE_H
 
 #include "control/tcp/channel.h"
+#include "control/tcp/proof.h"
 #include "control/tcp/server.h"
 
 enum { CONNECTIONS = SL_SERVER_FDS - 1, MODULES = 64 };
@@ -13,9 +14,9 @@ struct connection {
 	enum phase phase;
 	struct sl_channel channel;
 	struct sl_wire_hello hello;
-	struct sl_wire_challenge challenge; /* that it has to answer; with a token */
-	uint32_t offers;		    /* so far */
-	bool waiting;			    /* for the answer to this one */
+	struct sl_proof_terms terms; /* of the proofs; with a token */
+	uint32_t offers;	     /* so far */
+	bool waiting;		     /* for the answer to this one */
 	struct sl_offer offer;
 	uint64_t heard_ns;  /* when it last said something */
 	uint64_t failed_ns; /* when a reliable connection was seen to have failed; 0: none has */

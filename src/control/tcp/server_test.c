@@ -496,7 +496,7 @@ static void a_count_after_done_is_refused(void **state)
 	start(w, peer, transfer);
 	say(peer[0], count(SL_WIRE_DONE, transfer[0], 5));
 	say(peer[0], count(SL_WIRE_DONE, transfer[0], 6));
-	expect_refusal(w, peer[0], "which is not yours");
+	expect_refusal(w, peer[0], "which has ended with your DONE");
 	assert_int_equal(w->finals, 1);
 	assert_int_equal(w->last_count.next, 5);
 	assert_int_equal(w->gone, 0);
@@ -664,18 +664,56 @@ static struct sl_wire_message hello_with_nonce(void)
 	return message;
 }
 
-/* HELLO, and the answer to the challenge by that token. */
-static struct sl_wire_message prove(struct world *w, struct sl_channel *peer, const char *token)
+/* HELLO, and the answer to the challenge by that token, for that purpose, to a listener whose port
+ * is by `off` another one. */
+static struct sl_wire_message prove_as(struct world *w, struct sl_channel *peer, const char *token,
+				       enum sl_proof_purpose purpose, int off,
+				       struct sl_wire_message greeting)
 {
-	const struct sl_wire_message greeting = hello_with_nonce();
+	struct sl_proof_terms terms = {.purpose = purpose, .hello = greeting.hello};
 	struct sl_wire_message answer, proof = {.type = SL_WIRE_PROOF};
 
 	say(peer, greeting);
 	assert_int_equal(hear(w, peer, &answer), 1);
 	assert_int_equal(answer.type, SL_WIRE_CHALLENGE);
-	sl_proof_make(SL_PROOF_FRONT_END, token, &greeting.hello, &answer.challenge, &proof.proof);
+	terms.challenge = answer.challenge;
+	assert_int_equal(sl_proof_set_listener(&terms, SL_PROOF_CONNECTS, peer->fd), 0);
+	assert_int_equal(terms.port, sl_server_port(w->server));
+	terms.port = (uint16_t)(terms.port + off);
+	sl_proof_make(SL_PROOF_CONNECTS, token, &terms, &proof.proof);
 	say(peer, proof);
 	return proof;
+}
+
+static struct sl_wire_message prove(struct world *w, struct sl_channel *peer, const char *token)
+{
+	return prove_as(w, peer, token, SL_PROOF_PLANS, 0, hello_with_nonce());
+}
+
+/* A sink that looks for a feedback listener, and a front end that dialled another receiver: both
+ * know the token, and a relay brings their proofs here. */
+static void a_proof_for_another_purpose_or_listener_opens_nothing(void **state)
+{
+	struct world *w = *state;
+	struct sl_channel *peer = arrive(w);
+
+	prove_as(w, peer, "secret", SL_PROOF_FEEDBACK, 0, hello_with_nonce());
+	expect_refusal(w, peer, "wrong control.token");
+	peer = arrive(w);
+	prove_as(w, peer, "secret", SL_PROOF_PLANS, 1, hello_with_nonce());
+	expect_refusal(w, peer, "wrong control.token");
+}
+
+/* The first word after the peer's proof is the refusal: it hears no proof of ours. */
+static void a_peer_that_wants_something_else_hears_no_proof(void **state)
+{
+	struct world *w = *state;
+	struct sl_wire_message greeting = hello_with_nonce();
+	struct sl_channel *peer = arrive(w);
+
+	strcpy(greeting.hello.detector, "answers");
+	prove_as(w, peer, "secret", SL_PROOF_PLANS, 0, greeting);
+	expect_refusal(w, peer, "the detector section differs");
 }
 
 static void only_the_right_token_opens(void **state)
@@ -851,6 +889,8 @@ int main(void)
 						setup_rejoin, teardown),
 #define TOKEN(f) cmocka_unit_test_setup_teardown(f, setup_with_token, teardown)
 		TOKEN(only_the_right_token_opens),
+		TOKEN(a_proof_for_another_purpose_or_listener_opens_nothing),
+		TOKEN(a_peer_that_wants_something_else_hears_no_proof),
 		TOKEN(no_word_takes_the_place_of_a_proof),
 		TOKEN(a_stranger_learns_nothing_before_its_proof),
 		TOKEN(a_crowd_without_proofs_shuts_nobody_out),

@@ -46,14 +46,11 @@ static double number(struct sl_h5 *file, const char *path, char kind, double usu
 {
 	struct sl_h5_shape shape;
 	char name[32] = "";
-	uint64_t elements = 1;
 	double value, unit = usual;
 
 	if (sl_h5_describe(file, path, &shape))
 		return NAN;
-	for (uint32_t i = 0; i < shape.rank; i++)
-		elements *= shape.dim[i];
-	if (elements != 1 || shape.type == SL_H5_TEXT ||
+	if (sl_h5_elements(&shape, 0) != 1 || shape.type == SL_H5_TEXT ||
 	    sl_h5_read(file, path, SL_H5_F64, &value, sizeof(value)) || !isfinite(value))
 		return NAN;
 	if (sl_h5_read_attribute_text(file, path, "units", name, sizeof(name)) || !name[0])
