@@ -139,7 +139,7 @@ spoilt("emptied", "run.nxs.part", lambda part: os.truncate(part, 0), "is not wha
 def _(folder):
     (folder / "run.nxs.part").write_text("rescued")
     (folder / "run.nxs.part.1").write_text("rescued before")
-    program, summary = acquire(folder)
+    program, summary = acquire(folder, sinks=[{"nexus": {"path": str(folder / "run.nxs"), "dataset": "raw", "overwrite": False}}, "verify"])
     equal((program.process.returncode, summary["result"]), (0, "intact"), "exit and result")
     equal([(folder / f"run.nxs.part.{n}").read_text() for n in (1, 2)], ["rescued before", "rescued"], "what was kept")
     check("run.nxs.part:" in program.err() and "run.nxs.part.2" in program.err(), "it does not say where")

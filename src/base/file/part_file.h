@@ -22,6 +22,7 @@
 struct sl_part_file {
 	char *path, *part;
 	int fd;		/* locked; -1: not open */
+	bool over;	/* what an earlier run left in PATH.part is of no use */
 	bool named;	/* it has its name already: part is path */
 	bool previewed; /* the file at path is a copy of this one */
 	bool set_aside; /* the file that was at path in the beginning is PATH.replaced */
