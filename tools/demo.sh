@@ -10,7 +10,7 @@ status=$?
 
 if [ -f demo-out/run.nxs ]; then
 	echo
-	echo "The file:     demo-out/run.nxs      (HDF5, NeXus NXmx)"
+	echo "The file:     demo-out/run.nxs      (HDF5, NeXus NXmx; images are in run_data_000001.h5 beside it)"
 	echo "The outcome:  demo-out/summary.json"
 	echo "Look at it:   examples/look.py demo-out/run.nxs      (or: silx view demo-out/run.nxs)"
 fi
