@@ -123,7 +123,8 @@ TABLE = [
         ("demo shm", "", *RATE, ["link shm", "stages"]),
     ]),
     ("File: images of 2 MiB until the file is closed and on disk", [
-        ("file nexus", "nexus sink", *RATE, ["peer write"]),
+        ("file nexus", "nexus sink, not packed", *RATE, ["peer write"]),
+        ("file packed", "nexus sink, bslz4, packed and written by one thread (GB of pixels)", *RATE, ["peer write"]),
         ("peer write", "peer: write and fsync", *RATE, []),
     ]),
     ("Stream: images of 2 MiB, packed to about 0.28 MB, to one client on loopback (GB of messages)", [

@@ -216,11 +216,13 @@ def file_probe(write):
     return probe
 
 
-def write_nexus(bench):
-    path = bench.scratch / "file.nxs"
-    figures = json.loads(run([bench.program("bench_file"), ROOT / "bench/part/demo.yaml", path, bench.size(256, 64)]))
-    remove(path)
-    return figures
+def write_nexus(compression):
+    def write(bench):
+        path = bench.scratch / "file.nxs"
+        figures = json.loads(run([bench.program("bench_file"), ROOT / "bench/part/demo.yaml", path, bench.size(256, 64), compression]))
+        remove(path)
+        return figures
+    return write
 
 
 def stream(mode):
@@ -354,7 +356,8 @@ PROBES = {
     "demo shm": end_to_end("shm", (1000, 300)),
     "demo udp paced": end_to_end("udp", (168, 68), 200, 32),
     "demo shm paced": end_to_end("shm", (168, 68), 200, 32),
-    "file nexus": file_probe(write_nexus),
+    "file nexus": file_probe(write_nexus("none")),
+    "file packed": file_probe(write_nexus("bslz4")),
     "peer write": file_probe(write_plainly),
     "stream sink": stream("sink"),
     "stream loop": stream("loop"),
