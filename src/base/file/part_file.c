@@ -10,20 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file/part_private.h"
 #include "base/log.h"
-
-#define REPLACED ".replaced"
 
 enum {
 	ATTEMPTS = 16,	/* to open a name that other programs take and leave meanwhile */
 	LEFTOVERS = 999 /* kept as PATH.part.1 to PATH.part.999 */
 };
-
-static int refused(const char *path, const char *verb, int error)
-{
-	sl_error("%s: cannot %s: %s", path, verb, strerror(error));
-	return -error;
-}
 
 /* mkdir -p of the folders that lead to path. */
 static int make_folders(const char *path)
@@ -37,7 +30,7 @@ static int make_folders(const char *path)
 	     slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		if (mkdir(copy, 0777) && errno != EEXIST)
-			r = refused(copy, "create this folder", errno);
+			r = sl_part_refused(copy, "create this folder", errno);
 		*slash = '/';
 	}
 	free(copy);
@@ -107,7 +100,8 @@ static int keep_leftover(const char *part, long long bytes)
 	} else if (r == -ENOENT) {
 		r = -EAGAIN; /* another program was faster */
 	} else {
-		r = refused(part, "keep under another name what an earlier run left in", -r);
+		r = sl_part_refused(part, "keep under another name what an earlier run left in",
+				    -r);
 	}
 	free(kept);
 	return r;
@@ -120,7 +114,7 @@ static int check_leftover(int fd, const char *path, long long *bytes)
 	struct stat st;
 
 	if (fstat(fd, &st))
-		return refused(path, "look at", errno);
+		return sl_part_refused(path, "look at", errno);
 	if (!S_ISREG(st.st_mode))
 		why = "is no ordinary file";
 	else if (st.st_uid != geteuid())
@@ -152,7 +146,7 @@ static int open_once(struct sl_part_file *file)
 		return -ELOOP;
 	}
 	if (fd < 0)
-		return refused(file->part, "create", errno);
+		return sl_part_refused(file->part, "create", errno);
 	/* A file system without locks has none to refuse. */
 	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
 		sl_error("%s: is being written by another run; choose another path", file->part);
@@ -163,7 +157,7 @@ static int open_once(struct sl_part_file *file)
 	if (!r && !is_named(fd, file->part))
 		r = -EAGAIN;
 	if (!r && bytes && file->over && ftruncate(fd, 0))
-		r = refused(file->part, "empty", errno);
+		r = sl_part_refused(file->part, "empty", errno);
 	else if (!r && bytes && !file->over)
 		r = keep_leftover(file->part, bytes);
 	if (r)
@@ -183,14 +177,15 @@ static int look_at_path(struct sl_part_file *file)
 		return -EINVAL;
 	}
 	if (lstat(file->path, &st))
-		return errno == ENOENT || errno == ENOTDIR ? 0
-							   : refused(file->path, "look at", errno);
+		return errno == ENOENT || errno == ENOTDIR
+			       ? 0
+			       : sl_part_refused(file->path, "look at", errno);
 	if (S_ISLNK(st.st_mode)) {
 		sl_error("%s: is a symbolic link; remove it, or choose another path", file->path);
 		return -ELOOP;
 	}
 	if (!S_ISREG(st.st_mode))
-		return refused(file->path, "write", S_ISDIR(st.st_mode) ? EISDIR : EEXIST);
+		return sl_part_refused(file->path, "write", S_ISDIR(st.st_mode) ? EISDIR : EEXIST);
 	file->replaces = true;
 	file->old_device = st.st_dev;
 	file->old_inode = st.st_ino;
@@ -252,7 +247,7 @@ int sl_part_file_open_new(const char *path, struct sl_part_file *file)
 		goto undo_file;
 	}
 	if (file->fd < 0) {
-		r = refused(path, "create", errno);
+		r = sl_part_refused(path, "create", errno);
 		goto undo_file;
 	}
 	return 0; /* no lock: readers that follow it take one of their own */
@@ -270,7 +265,7 @@ void sl_part_file_leave(struct sl_part_file *file)
 	*file = (struct sl_part_file){.fd = -1};
 }
 
-static bool is_old(const struct sl_part_file *file, const char *path)
+bool sl_part_is_old(const struct sl_part_file *file, const char *path)
 {
 	struct stat st;
 
@@ -290,27 +285,27 @@ static int name_new(const struct sl_part_file *file)
 
 	if (r == -EEXIST)
 		return appeared(file);
-	return r ? refused(file->part, "rename to its final name", -r) : 0;
+	return r ? sl_part_refused(file->part, "rename to its final name", -r) : 0;
 }
 
 /* In the place of the file that was there in the beginning, and of no other. */
 static int replace_old(const struct sl_part_file *file)
 {
-	if (!is_old(file, file->path))
+	if (!sl_part_is_old(file, file->path))
 		return access(file->path, F_OK) && errno == ENOENT ? name_new(file)
 								   : appeared(file);
 	if (renameat2(AT_FDCWD, file->part, AT_FDCWD, file->path, RENAME_EXCHANGE)) {
 		if (errno != EINVAL && errno != ENOSYS)
-			return refused(file->part, "rename to its final name", errno);
+			return sl_part_refused(file->part, "rename to its final name", errno);
 		return rename(file->part, file->path)
-			       ? refused(file->part, "rename to its final name", errno)
+			       ? sl_part_refused(file->part, "rename to its final name", errno)
 			       : 0;
 	}
-	if (!is_old(file, file->part)) { /* put it back */
+	if (!sl_part_is_old(file, file->part)) { /* put it back */
 		renameat2(AT_FDCWD, file->part, AT_FDCWD, file->path, RENAME_EXCHANGE);
 		return appeared(file);
 	}
-	return unlink(file->part) ? refused(file->part, "remove", errno) : 0;
+	return unlink(file->part) ? sl_part_refused(file->part, "remove", errno) : 0;
 }
 
 static int stolen(const struct sl_part_file *file)
@@ -326,122 +321,13 @@ int sl_part_file_check(const struct sl_part_file *file)
 	return is_named(file->fd, file->part) ? 0 : stolen(file);
 }
 
-static int copy_bytes(int from, int to)
-{
-	off_t at = 0;
-	struct stat st;
-	ssize_t n = 1;
-
-	if (fstat(from, &st))
-		return -errno;
-	while (at < st.st_size && n > 0)
-		n = copy_file_range(from, &at, to, NULL, (size_t)(st.st_size - at), 0);
-	if (n < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP))
-		for (n = 1; at < st.st_size && n > 0; at += n > 0 ? n : 0) {
-			char buffer[1 << 16];
-
-			n = pread(from, buffer, sizeof(buffer), at);
-			if (n > 0)
-				n = pwrite(to, buffer, (size_t)n, at);
-		}
-	return n < 0 ? -errno : at < st.st_size ? -EIO : 0;
-}
-
-int sl_part_file_take(struct sl_part_file *file)
-{
-	int fd = open(file->path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), r;
-
-	if (fd < 0)
-		return refused(file->path, "read", errno);
-	r = copy_bytes(fd, file->fd);
-	close(fd);
-	return r ? refused(file->part, "write", -r) : 0;
-}
-
-static int rename_aside(struct sl_part_file *file)
-{
-	char *aside;
-	int r = 0;
-
-	if (!file->replaces || !is_old(file, file->path))
-		return 0;
-	if (asprintf(&aside, "%s" REPLACED, file->path) < 0)
-		return -ENOMEM;
-	if (rename(file->path, aside))
-		r = refused(file->path, "set aside", errno);
-	file->set_aside = !r;
-	free(aside);
-	return r;
-}
-
-void sl_part_file_replaced(struct sl_part_file *file)
-{
-	char *aside;
-
-	if (!file->set_aside || asprintf(&aside, "%s" REPLACED, file->path) < 0)
-		return;
-	unlink(aside);
-	free(aside);
-	file->set_aside = false;
-}
-
-static void bring_back(const struct sl_part_file *file)
-{
-	char *aside;
-
-	if (!file->set_aside || asprintf(&aside, "%s" REPLACED, file->path) < 0)
-		return;
-	renameat2(AT_FDCWD, aside, AT_FDCWD, file->path, RENAME_NOREPLACE);
-	free(aside);
-}
-
-static int name_preview(struct sl_part_file *file, int fd, const char *temporary)
-{
-	struct stat st;
-	int r = fstat(fd, &st) ? refused(temporary, "look at", errno) : rename_aside(file);
-
-	if (r)
-		return r;
-	if (renameat2(AT_FDCWD, temporary, AT_FDCWD, file->path, RENAME_NOREPLACE))
-		return refused(file->path, "create", errno);
-	file->replaces = file->previewed = true;
-	file->old_device = st.st_dev;
-	file->old_inode = st.st_ino;
-	return 0;
-}
-
-int sl_part_file_preview(struct sl_part_file *file)
-{
-	char *temporary = NULL;
-	int fd, r;
-
-	if (asprintf(&temporary, "%s.preview", file->path) < 0)
-		return -ENOMEM;
-	unlink(temporary); /* of a run that was killed in this moment; PATH.part is locked */
-	fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-	if (fd < 0) {
-		r = refused(temporary, "create", errno);
-		goto undo_name;
-	}
-	r = copy_bytes(file->fd, fd);
-	if (!r && fsync(fd))
-		r = -errno;
-	r = r ? refused(temporary, "write", -r) : name_preview(file, fd, temporary);
-	close(fd);
-	if (r)
-		unlink(temporary);
-undo_name:
-	free(temporary);
-	return r;
-}
-
 void sl_part_file_discard(struct sl_part_file *file)
 {
 	if (file->fd >= 0 && is_named(file->fd, file->part))
 		unlink(file->part);
-	if (file->previewed && is_old(file, file->path))
+	if (file->previewed && sl_part_is_old(file, file->path))
 		unlink(file->path);
-	bring_back(file);
+	sl_part_bring_back(file);
 	sl_part_file_leave(file);
 }
 
@@ -449,7 +335,7 @@ static int sync_named(const struct sl_part_file *file)
 {
 	int r = sync_folder(file->path);
 
-	return r ? refused(file->path, "sync the folder of", -r) : 0;
+	return r ? sl_part_refused(file->path, "sync the folder of", -r) : 0;
 }
 
 static int give_name(const struct sl_part_file *file)
@@ -457,7 +343,7 @@ static int give_name(const struct sl_part_file *file)
 	int r;
 
 	if (fsync(file->fd))
-		return refused(file->part, "sync", errno);
+		return sl_part_refused(file->part, "sync", errno);
 	r = sl_part_file_check(file);
 	if (r)
 		return r;
@@ -486,7 +372,7 @@ static int check_output(int fd, const char *path)
 	struct stat st;
 
 	if (fstat(fd, &st))
-		return refused(path, "look at", errno);
+		return sl_part_refused(path, "look at", errno);
 	if (!S_ISREG(st.st_mode)) {
 		sl_error("%s: is there and is no ordinary file; choose another path", path);
 		return -EEXIST;
@@ -498,7 +384,7 @@ static int check_output(int fd, const char *path)
 	/* Another program may have put a file in its place before it was locked. */
 	if (!is_named(fd, path))
 		return -EAGAIN;
-	return ftruncate(fd, 0) ? refused(path, "empty", errno) : 0;
+	return ftruncate(fd, 0) ? sl_part_refused(path, "empty", errno) : 0;
 }
 
 int sl_output_open(const char *path)
@@ -514,7 +400,7 @@ int sl_output_open(const char *path)
 			return -ELOOP;
 		}
 		if (fd < 0)
-			return refused(path, "write", errno);
+			return sl_part_refused(path, "write", errno);
 		r = check_output(fd, path);
 		if (r)
 			close(fd);
