@@ -200,7 +200,7 @@ def _(folder):
             "takes a number": ("show", path, "--frame", "x"),
             "no such file": ("show", folder / "nothing.yaml"),
             "takes one experiment": ("show",),
-            "No such file or directory": ("show", path, "--output", folder / "no/folder/x.png"),
+            "Not a directory": ("show", path, "--output", path / "x.png"),
             "which experiment": ("truth",),
             "is a directory": ("truth", path, "--output", folder)}.items():
         program = run_fails(*arguments, folder=folder)
