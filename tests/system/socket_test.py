@@ -30,11 +30,11 @@ def run_dir(folder):
 
 
 def start(folder, *arguments, detector=None, **sections):
-    """`sluice run` in the background; returns when its socket is there."""
+    """`sluice run` in the background; returns when it is registered: its socket comes first, then the facts about it."""
     place = run_dir(folder)
     path = experiment(folder, detector={**SMALL, **(detector or {})}, **{**TO_NOTHING, **sections})
     program = Program("run", path, "--still", "--summary", folder / "summary.json", *arguments, folder=folder)
-    wait_for("a socket", lambda: (place / "experiment.sock").exists() or not program.running())
+    wait_for("a socket", lambda: all((place / f"experiment.{ending}").exists() for ending in ("sock", "json")) or not program.running())
     check(program.running(), "the run ended at once")
     return program
 
@@ -220,7 +220,7 @@ def session(folder):
     path = experiment(folder, detector={**SMALL, "frames": 20}, **TO_NOTHING)
     library = pathlib.Path(SLUICE).parent / "libsluice.so"
     program = Program("-c", SESSION, library, path, SLUICE, folder=folder, program=sys.executable)
-    wait_for("a socket", lambda: (place / "experiment.sock").exists() or not program.running())
+    wait_for("a socket", lambda: all((place / f"experiment.{ending}").exists() for ending in ("sock", "json")) or not program.running())
     client = Client(folder)
     equal(client.status()["state"], "configured", "state")
     check("armed" in ctl(folder, "arm", "--wait"), "arm --wait")
