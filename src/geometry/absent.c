@@ -12,6 +12,12 @@ int sl_mask_read_hdf5(const char *path, const char *dataset, struct sl_mask_imag
 	return -ENOTSUP;
 }
 
+int sl_nxmx_stored(const char *path, struct sl_geometry *geometry, struct sl_plane **plane,
+		   bool *assembled)
+{
+	return -ENOENT;
+}
+
 int sl_nxmx_geometry(const char *path, struct sl_nxmx_geometry *geometry)
 {
 	sl_error("'%s' is HDF5: libhdf5-dev was not found when this was built", path);

@@ -67,10 +67,30 @@ int sl_describe(const struct sl_geometry *geometry, bool assembled, const uint8_
 	return 0;
 }
 
+/* A file of ours says it better than its axes: those of a stack tell nothing of the gaps. */
+static int describe_stored(const char *path, struct sl_described *d)
+{
+	struct sl_geometry geometry;
+	struct sl_plane *plane;
+	bool assembled;
+	int err = sl_nxmx_stored(path, &geometry, &plane, &assembled);
+
+	if (err)
+		return err;
+	err = sl_describe(&geometry, assembled, NULL, d);
+	d->has_mask = true;
+	free(plane);
+	return err;
+}
+
 int sl_describe_file(const char *path, struct sl_described *d)
 {
 	struct sl_nxmx_geometry file;
-	int err = sl_nxmx_geometry(path, &file);
+	int err = describe_stored(path, d);
+
+	if (err != -ENOENT)
+		return err;
+	err = sl_nxmx_geometry(path, &file);
 
 	*d = (struct sl_described){.parts = 0};
 	if (err)

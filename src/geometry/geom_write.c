@@ -59,7 +59,9 @@ void sl_geom_write(FILE *out, const struct sl_geom_about *about)
 	      "data = /entry/data/data\ndim0 = %\ndim1 = ss\ndim2 = fs\n",
 	      out);
 	if (about->has_mask)
-		fputs("mask0_data = /entry/instrument/detector/pixel_mask\nmask0_goodbits = 0x0\n"
+		fputs("mask0_data = "
+		      "/entry/instrument/detector/detectorSpecific/pixel_mask\nmask0_goodbits = "
+		      "0x0\n"
 		      "mask0_badbits = 0xffffffff\n",
 		      out);
 	for (uint32_t i = 0; i < about->parts; i++)

@@ -47,18 +47,40 @@ int sl_mask_allocate(struct sl_mask_image *image, uint32_t size, size_t bytes,
 	return image->pixel ? 0 : -ENOMEM;
 }
 
-int sl_mask_parse(const uint8_t *data, size_t bytes, struct sl_mask_image *image,
-		  char why[SL_MASK_WHY])
+static int parse_any(const uint8_t *data, size_t bytes, struct sl_mask_image *image,
+		     char why[SL_MASK_WHY])
 {
-	*image = (struct sl_mask_image){.rank = 0};
 	if (bytes >= 6 && !memcmp(data, "\x93NUMPY", 6))
 		return sl_mask_parse_npy(data, bytes, image, why);
 	if (bytes >= 4 && (!memcmp(data, "II*\0", 4) || !memcmp(data, "MM\0*", 4)))
 		return sl_mask_parse_tiff(data, bytes, image, why);
 	if (bytes >= 1 && (data[0] == '{' || data[0] == '\r' || data[0] == '\n'))
 		return sl_mask_parse_edf(data, bytes, image, why);
-	snprintf(why, SL_MASK_WHY, "it is none of HDF5, npy, TIFF and EDF");
+	snprintf(why, SL_MASK_WHY, "it is none of HDF5, npy, TIFF and EDF%s",
+		 bytes >= 2 && data[0] == 0x1f && data[1] == 0x8b ? ": it is compressed by gzip"
+								  : "");
 	return -EINVAL;
+}
+
+int sl_mask_parse(const uint8_t *data, size_t bytes, struct sl_mask_image *image,
+		  char why[SL_MASK_WHY])
+{
+	uint64_t count = 1;
+	int err;
+
+	*image = (struct sl_mask_image){.rank = 0};
+	err = parse_any(data, bytes, image, why);
+	for (uint32_t i = 0; i < image->rank; i++)
+		count *= image->dim[i];
+	for (uint64_t i = 0; i < count && !err; i++)
+		if (image->pixel[i] == SL_MASK_NAN) {
+			snprintf(why, SL_MASK_WHY,
+				 "number %llu is NaN: a mask has numbers, of which 0 is a good "
+				 "pixel",
+				 (unsigned long long)i);
+			err = -EINVAL;
+		}
+	return err;
 }
 
 static int load(const char *path, uint8_t **data, size_t *bytes)

@@ -61,6 +61,23 @@ static inline bool sl_mask_is_set(const struct sl_mask_numbers *numbers, const u
 	return any;
 }
 
+/* The exponent has all bits set, and the fraction any. */
+static inline bool sl_mask_is_nan(const struct sl_mask_numbers *numbers, const uint8_t *at)
+{
+	uint64_t bits = 0, exponent = numbers->size == 8   ? UINT64_C(0x7ff) << 52
+				      : numbers->size == 4 ? UINT64_C(0xff) << 23
+							   : UINT64_C(0x1f) << 10;
+
+	if (!numbers->real || numbers->size > 8)
+		return false;
+	for (uint32_t i = 0; i < numbers->size; i++)
+		bits |= (uint64_t)at[numbers->big_endian ? numbers->size - 1 - i : i] << (8 * i);
+	return (bits & exponent) == exponent && bits & (exponent ^ (exponent - 1)) >> 1;
+}
+
+/* In an image while it is read: no number. sl_mask_parse() refuses images that have it. */
+enum { SL_MASK_NAN = 2 };
+
 /* -EINVAL, with a reason: no image, too large, or `bytes` are too few. */
 int sl_mask_allocate(struct sl_mask_image *image, uint32_t size, size_t bytes,
 		     char why[SL_MASK_WHY]);

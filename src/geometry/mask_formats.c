@@ -15,11 +15,16 @@ static int refuse(char why[SL_MASK_WHY], const char *text)
 	return -EINVAL;
 }
 
+static uint8_t value_of(const struct sl_mask_numbers *numbers, const uint8_t *at)
+{
+	return sl_mask_is_nan(numbers, at) ? SL_MASK_NAN : sl_mask_is_set(numbers, at);
+}
+
 static void fill(const struct sl_mask_numbers *numbers, const uint8_t *at, uint64_t count,
 		 uint8_t *out)
 {
 	for (uint64_t i = 0; i < count; i++)
-		out[i] = sl_mask_is_set(numbers, at + i * numbers->size);
+		out[i] = value_of(numbers, at + i * numbers->size);
 }
 
 static uint64_t count_of(const struct sl_mask_image *image)
@@ -92,7 +97,7 @@ static void fill_fortran(const struct sl_mask_numbers *n, const uint8_t *at,
 
 		for (uint32_t k = 0; k < image->rank; k++)
 			to = to * dim[k] + index[k];
-		image->pixel[to] = sl_mask_is_set(n, at + i * n->size);
+		image->pixel[to] = value_of(n, at + i * n->size);
 		for (uint32_t k = 0; k < image->rank && ++index[k] == dim[k]; k++)
 			index[k] = 0;
 	}

@@ -1,5 +1,6 @@
 /* mask_hdf5.c - masks out of HDF5. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -58,8 +59,15 @@ static int read_numbers(const char *path, const char *name, struct sl_mask_image
 		err = sl_h5_read(file, name, SL_H5_F64, numbers, count * sizeof(*numbers));
 		sl_h5_close(file);
 	}
-	for (size_t i = 0; i < count && !err; i++)
+	for (size_t i = 0; i < count && !err; i++) {
 		image->pixel[i] = numbers[i] != 0;
+		if (isnan(numbers[i])) {
+			sl_error("geometry.mask: '%s': %s: number %zu is NaN: a mask has numbers, "
+				 "of which 0 is a good pixel",
+				 path, name, i);
+			err = -EINVAL;
+		}
+	}
 	free(numbers);
 	return err;
 }

@@ -150,9 +150,32 @@ static void edf_by_hand(void **state)
 	assert_true(masked(mask) == 1 && mask[13]);
 }
 
+/* A float of every kind of file: NaN is no mask. */
+static void nan_is_refused(void **state)
+{
+	static const struct sl_mask_numbers kinds[] = {{2, true, false},
+						       {4, true, false},
+						       {4, true, true},
+						       {8, true, false},
+						       {8, true, true}};
+	static const uint8_t f16[] = {0x01, 0x7c}, f32[] = {0, 0, 0xc0, 0x7f};
+	static const uint8_t f32_big[] = {0xff, 0x80, 0, 1}, f64[] = {0, 0, 0, 0, 0, 0, 0xf8, 0x7f};
+	static const uint8_t f64_big[] = {0x7f, 0xf0, 0, 0, 0, 0, 0, 1};
+	static const uint8_t *const nan[] = {f16, f32, f32_big, f64, f64_big};
+	static const uint8_t infinite[] = {0, 0, 0x80, 0x7f}, one[] = {0, 0, 0x80, 0x3f};
+	const struct sl_mask_numbers whole = {4, false, false};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		assert_true(sl_mask_is_nan(&kinds[i], nan[i]));
+	assert_false(sl_mask_is_nan(&kinds[1], infinite));
+	assert_false(sl_mask_is_nan(&kinds[1], one));
+	assert_false(sl_mask_is_nan(&whole, f32));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nan_is_refused),
 		cmocka_unit_test(npy_of_every_shape),
 		cmocka_unit_test(what_is_no_mask_is_refused),
 		cmocka_unit_test(edf_by_hand),

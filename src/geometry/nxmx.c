@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "geometry/plane.h"
 #include "hdf5/file.h"
+#include "hdf5/geometry.h"
 
 #define DETECTOR "/entry/instrument/detector"
 #define KEV_A	 12.398419843320026
@@ -165,6 +166,41 @@ static void read_fields(struct reader *r)
 		g->columns = (uint32_t)shape.dim[2];
 	}
 	sl_h5_read_text(r->file, DETECTOR "/description", 0, g->detector, sizeof(g->detector));
+}
+
+/* Whether the images are the detector's, and how they are stored. */
+static bool is_of(struct sl_h5 *file, const struct sl_geometry *g, bool *assembled)
+{
+	struct sl_h5_shape shape;
+	bool stack;
+
+	if (sl_h5_describe(file, "/entry/data/data", &shape) || shape.rank != 3)
+		return false;
+	stack = shape.dim[1] == (uint64_t)g->modules * g->rows && shape.dim[2] == g->columns;
+	*assembled = !stack;
+	return stack || (shape.dim[1] == g->layout.rows && shape.dim[2] == g->layout.columns);
+}
+
+int sl_nxmx_stored(const char *path, struct sl_geometry *geometry, struct sl_plane **plane,
+		   bool *assembled)
+{
+	struct sl_h5 *file;
+	char why[160];
+	int err = sl_h5_open(path, &file);
+
+	*plane = NULL;
+	if (err)
+		return err;
+	err = sl_geometry_hdf5_read(file, path, geometry, plane);
+	if (!err &&
+	    (sl_layout_check(geometry, why, sizeof(why)) || !is_of(file, geometry, assembled)))
+		err = -ENOENT;
+	sl_h5_close(file);
+	if (err) {
+		free(*plane);
+		*plane = NULL;
+	}
+	return err;
 }
 
 int sl_nxmx_geometry(const char *path, struct sl_nxmx_geometry *geometry)

@@ -20,6 +20,12 @@ struct sl_nxmx_geometry {
 	double beam_row, beam_column;		     /* of the stored image; NaN: not known */
 };
 
+/* The geometry that a file of sluice has beside NXmx, where its images are those of that detector:
+ * a stack of modules, or assembled. plane: malloc'ed, NULL: none. -ENOENT: it has none, not
+ * logged. */
+int sl_nxmx_stored(const char *path, struct sl_geometry *geometry, struct sl_plane **plane,
+		   bool *assembled);
+
 int sl_nxmx_geometry(const char *path, struct sl_nxmx_geometry *geometry);
 void sl_nxmx_geometry_free(struct sl_nxmx_geometry *geometry);
 

@@ -75,6 +75,12 @@ static int check(const struct sl_refine_options *o, struct sl_geometry *g)
 	if (o->file[0] && (has_beam(o) || has_tilt(o)))
 		return refuse("beam and tilt are in the file: beam_row, beam_column, rot1, rot2 "
 			      "and rot3 must not be set");
+	if (g->planes && !o->file[0] && (has_tilt(o) || o->modules) &&
+	    !(o->distance_m > 0 && o->beam_row > SL_REFINE_NO_BEAM &&
+	      o->beam_column > SL_REFINE_NO_BEAM))
+		return refuse("the recording has tilts or places of modules of its own, from which "
+			      "these cannot be counted: leave the section out, or set distance_m, "
+			      "beam_row and beam_column with it");
 	sl_layout_resolve(g, &g->layout);
 	if (sl_layout_check(g, why, sizeof(why)))
 		return refuse(why);

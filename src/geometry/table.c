@@ -83,8 +83,11 @@ static void print_head(FILE *out, const struct sl_described *d)
 	if (d->masked)
 		fprintf(out, "masked      %llu pixels\n", (unsigned long long)d->masked);
 	if (d->assembled)
-		fprintf(out, "flatness    corners are within %.3g um of one plane\n",
-			d->worst_m * 1e6);
+		fprintf(out, "flatness    corners are within %.3g um of one plane%s\n",
+			d->worst_m * 1e6,
+			d->worst_m > 1e-6 ? "; distance, beam and tilt are those of the plane that "
+					    "fits best"
+					  : "");
 }
 
 /* What is left of a part against the plane of all: away from it, and the angle between the two. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -69,6 +70,21 @@ static const char *path_of(const char *name, char path[96])
 	return path;
 }
 
+/* [planes][corner, down, right][x, y, z]: struct sl_plane as it is. */
+static void write_planes(struct sl_h5 *file, const struct sl_geometry *geometry)
+{
+	const struct sl_h5_shape shape = {SL_H5_F64, 3, {geometry->planes, 3, 3}};
+	char path[96];
+
+	_Static_assert(sizeof(struct sl_plane) == 9 * sizeof(double), "three vectors");
+	if (!geometry->planes)
+		return;
+	sl_h5_write(file, path_of("plane", path), &shape, geometry->plane);
+	sl_h5_attribute_text(file, path, "long_name",
+			     "corner of the image, one pixel down, one to the right: metres from "
+			     "the sample; of all, of each module, or of each part of each module");
+}
+
 void sl_geometry_hdf5_write(struct sl_h5 *file, const struct sl_geometry *geometry)
 {
 	const struct sl_h5_shape shape = {SL_H5_U32, 2, {geometry->modules, PLACE}};
@@ -96,6 +112,7 @@ void sl_geometry_hdf5_write(struct sl_h5 *file, const struct sl_geometry *geomet
 	sl_h5_write(file, path_of("module", path), &shape, place);
 	sl_h5_attribute_text(file, path, "long_name",
 			     "row and column of a module's place in the image, quarter turns");
+	write_planes(file, geometry);
 }
 
 static int refuse(const char *file, const char *name)
@@ -155,7 +172,46 @@ static int read_places(struct sl_h5 *file, const char *path, struct sl_geometry 
 	return 0;
 }
 
-int sl_geometry_hdf5_read(struct sl_h5 *file, const char *path, struct sl_geometry *geometry)
+static bool are_finite(const double *number, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		if (!isfinite(number[i]))
+			return false;
+	return true;
+}
+
+static int read_planes(struct sl_h5 *file, const char *path, struct sl_geometry *geometry,
+		       struct sl_plane **plane)
+{
+	struct sl_h5_shape shape;
+	char name[96];
+	size_t bytes;
+	uint64_t n;
+
+	if (sl_h5_describe(file, path_of("plane", name), &shape))
+		return 0;
+	n = shape.dim[0];
+	if (shape.rank != 3 || shape.dim[1] != 3 || shape.dim[2] != 3 ||
+	    (n != 1 && n != geometry->modules &&
+	     n != (uint64_t)geometry->modules * sl_layout_pieces(geometry)))
+		return refuse(path, "plane");
+	bytes = n * sizeof(**plane);
+	*plane = malloc(bytes);
+	if (!*plane)
+		return -ENOMEM;
+	if (sl_h5_read(file, name, SL_H5_F64, *plane, bytes) ||
+	    !are_finite((const double *)*plane, n * 9)) {
+		free(*plane);
+		*plane = NULL;
+		return refuse(path, "plane");
+	}
+	geometry->plane = *plane;
+	geometry->planes = (uint32_t)n;
+	return 0;
+}
+
+int sl_geometry_hdf5_read(struct sl_h5 *file, const char *path, struct sl_geometry *geometry,
+			  struct sl_plane **plane)
 {
 	struct sl_geometry g = {.modules = 0};
 	struct sl_h5_shape shape;
@@ -171,8 +227,11 @@ int sl_geometry_hdf5_read(struct sl_h5 *file, const char *path, struct sl_geomet
 	err = read_counts(file, path, &g);
 	if (!err)
 		err = read_reals(file, path, &g);
+	*plane = NULL;
 	if (!err)
 		err = read_places(file, path, &g);
+	if (!err)
+		err = read_planes(file, path, &g, plane);
 	if (!err)
 		*geometry = g;
 	return err;

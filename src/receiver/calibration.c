@@ -114,27 +114,33 @@ static int read_files(const struct sl_experiment *e, struct sl_tables *tables)
 	return err;
 }
 
-/* Pixels that the section `geometry` masks, added to those that are masked already. */
-static int add_mask(const struct sl_experiment *e, const struct sl_geometry *geometry,
-		    struct sl_calibrated *calibrated, struct sl_calibration *calibration)
+/* Pixels that the section `geometry` masks, and those that the detector itself knows (`own`), added
+ * to those that are masked already. */
+static int add_masks(const struct sl_experiment *e, const struct sl_geometry *geometry,
+		     const uint8_t *own, struct sl_calibrated *calibrated,
+		     struct sl_calibration *calibration)
 {
 	uint64_t pixels = geometry->modules * sl_geometry_pixels(geometry);
 
-	calibrated->mask = malloc(pixels);
+	calibrated->mask = calloc(pixels, 1);
 	if (!calibrated->mask)
 		return -ENOMEM;
-	if (e->transfer[0])
+	if (e->refined.mask && e->transfer[0])
 		cut(&e->cut, e->refined.mask, 1, calibrated->mask);
-	else
+	else if (e->refined.mask)
 		memcpy(calibrated->mask, e->refined.mask, pixels);
 	for (uint64_t i = 0; calibration->mask && i < pixels; i++)
 		calibrated->mask[i] |= calibration->mask[i];
+	for (uint64_t i = 0; own && i < pixels; i++)
+		calibrated->mask[i] |= own[i];
 	calibration->mask = calibrated->mask;
 	return 1;
 }
 
+/* own: the mask that the detector itself has. */
 static int calibrate(struct sl_experiment *e, const struct sl_geometry *geometry,
-		     struct sl_calibrated *calibrated, struct sl_calibration *calibration)
+		     struct sl_calibrated *calibrated, struct sl_calibration *calibration,
+		     const uint8_t **own)
 {
 	bool named = e->calibration.file[0] || e->calibration.gains[0];
 	bool is_part = e->transfer[0] != 0;
@@ -144,6 +150,7 @@ static int calibrate(struct sl_experiment *e, const struct sl_geometry *geometry
 	*calibration = (struct sl_calibration){.cells = 0};
 	if (e->detector->calibration)
 		err = e->detector->calibration(e->detector_state, calibration);
+	*own = calibration->mask;
 	/* Records have no pixels to calibrate. */
 	if (err || !named || (is_part && e->cut.options.part == SL_CUT_RECORDS))
 		return err ? err
@@ -162,12 +169,13 @@ static int calibrate(struct sl_experiment *e, const struct sl_geometry *geometry
 int sl_calibrate(struct sl_experiment *e, const struct sl_geometry *geometry,
 		 struct sl_calibrated *calibrated, struct sl_calibration *calibration)
 {
-	int err = calibrate(e, geometry, calibrated, calibration);
+	const uint8_t *own = NULL;
+	int err = calibrate(e, geometry, calibrated, calibration, &own);
 	bool pixels = !e->transfer[0] || e->cut.options.part == SL_CUT_PIXELS;
+	bool more = e->refined.mask || (own && own != calibration->mask);
 
-	return err >= 0 && e->refined.mask && pixels
-		       ? add_mask(e, geometry, calibrated, calibration)
-		       : err;
+	return err >= 0 && more && pixels ? add_masks(e, geometry, own, calibrated, calibration)
+					  : err;
 }
 
 void sl_calibrated_free(struct sl_calibrated *calibrated)

@@ -168,4 +168,30 @@ def _(folder):
         equal(file["entry/definition"][()], b"NXmx", "definition")
 
 
+TILTED = {"rot1": 0.3, "rot2": -0.15, "rot3": 0.4, "distance_m": 0.11, "beam_row": 100.5, "beam_column": 300.25,
+          "modules": [{"module": 1, "right_m": 1e-3, "away_m": 5e-3, "rot_away": 0.02}]}
+
+
+@case("a tilted detector with a moved module: played again without its section, peaks and profile are those of the live run")
+def _(folder):
+    small = {**JUNGFRAU, "modules": 2, "dark_frames": 5, "pool": 5, "frames": 4}
+    sinks = [nexus(folder / "live.nxs"), nexus(folder / "assembled.nxs", image="assembled")]
+    done, _ = acquire(folder, detector=small, geometry=TILTED, stages=["correct", *FOUND], sinks=sinks)
+    equal(done.process.returncode, 0, "exit status")
+    _, wanted = results(folder / "live.nxs")
+    for name in ("live.nxs", "assembled.nxs"):
+        done, _, found = again(folder, name, ["copy", *FOUND], dataset="raw", modules=2, frames=4)
+        same(found, wanted, name)
+        check("left out" not in done.err(), "it leaves the tilt out")
+    tables = [run("geometry", folder / name, folder=folder).out() for name in ("live.nxs", "assembled.nxs", "again.nxs")]
+    equal([table.splitlines()[1:3] for table in tables[1:]], [tables[0].splitlines()[1:3]] * 2, "distance and beam")
+    # What would be counted twice, or left out, is said.
+    replay = {"kind": "replay", "rows": None, "columns": None, "modules": 2, "frames": 4, "file": str(folder / "live.nxs")}
+    moved = {"modules": TILTED["modules"]}
+    run_fails("run", experiment(folder, "twice.yaml", detector=replay, geometry=moved), folder=folder, says=["of its own", "leave the section out"])
+    _, _, found = again(folder, "live.nxs", ["copy", *FOUND], dataset="raw", modules=2, frames=4, distance_m=0.2,
+                        says=["was recorded with a tilt", "options of the detector set distance"])
+    check(found["profile"].tobytes() != wanted["profile"].tobytes(), "another distance makes no difference")
+
+
 main()

@@ -246,6 +246,49 @@ uint32_t *sl_origin_places(const struct sl_geometry *g)
 	return places;
 }
 
+/* Tilt and places of modules as they were recorded, where these images and options leave them so. */
+static int set_planes(const struct sl_origin_options *o, const struct sl_origin_file *from,
+		      const char *file, struct sl_origin_found *origin)
+{
+	struct sl_geometry *g = &origin->geometry;
+	bool panel = g->modules != from->geometry.modules;
+	const char *why = NULL;
+
+	if (!g->planes)
+		return 0;
+	if (panel && g->planes > 1)
+		why = "the image is played as one panel";
+	else if (o->distance_m > 0 || o->beam_x != 0 || o->beam_y != 0 || o->pixel_size_m > 0)
+		why = "options of the detector set distance, beam or pixel size";
+	if (why) {
+		sl_warn("replay: '%s' was recorded with a tilt, or with modules out of their "
+			"places, which is left out: %s; section geometry may say it",
+			file, why);
+		g->plane = NULL;
+		g->planes = 0;
+		return 0;
+	}
+	origin->plane = malloc(g->planes * sizeof(*origin->plane));
+	if (!origin->plane)
+		return -ENOMEM;
+	memcpy(origin->plane, from->plane, g->planes * sizeof(*origin->plane));
+	g->plane = origin->plane;
+	return 0;
+}
+
+/* Of images that others wrote: a run goes on with the middle, and says so. */
+static void ask_for_beam(const struct sl_origin_options *o, const struct sl_origin_file *from,
+			 const char *file)
+{
+	const struct sl_layout *l = &from->geometry.layout;
+
+	if (o->distance_m > 0 && o->beam_x == 0 && o->beam_y == 0 &&
+	    !(isfinite(l->beam_row) && isfinite(l->beam_column)))
+		sl_warn("replay: '%s' does not say where the beam hits: the middle of the image "
+			"is taken; set detector.beam_x and beam_y, or section geometry",
+			file);
+}
+
 /* Wide pixels are marked, and of use: but not in parts of an image that is one panel. */
 static int set_mask(const struct sl_origin_file *from, const struct sl_stack_shape *shape,
 		    struct sl_origin_found *origin)
@@ -284,5 +327,7 @@ int sl_origin_find(const struct sl_origin_options *options, const struct sl_orig
 		return err;
 	set_figures(options, from, shape, &origin->geometry);
 	set_beam(options, from, origin, &origin->geometry.layout);
-	return set_mask(from, shape, origin);
+	ask_for_beam(options, from, file);
+	err = set_planes(options, from, file, origin);
+	return err ? err : set_mask(from, shape, origin);
 }

@@ -8,7 +8,7 @@
  * Files:     origin.c the decision; origin_hdf5.c what files say: /entry/sluice/geometry, and
  *            fields of NXmx and of DECTRIS master files.
  * Threads:   one, when the detector is opened.
- * Ownership: the mask is the caller's, to be freed. */
+ * Ownership: mask and planes of what was found are the caller's, to be freed. */
 #ifndef SL_DETECTOR_REPLAY_ORIGIN_H
 #define SL_DETECTOR_REPLAY_ORIGIN_H
 
@@ -23,7 +23,8 @@
 struct sl_origin_file {
 	bool laid_out; /* geometry is complete, as this program wrote it; else its figures alone */
 	struct sl_geometry geometry;
-	uint32_t *mask; /* [mask_rows][mask_columns], NXmx's bits; NULL: none */
+	struct sl_plane *plane; /* that it points to; NULL: none */
+	uint32_t *mask;		/* [mask_rows][mask_columns], NXmx's bits; NULL: none */
 	uint32_t mask_rows, mask_columns;
 };
 
@@ -38,6 +39,7 @@ struct sl_origin_found {
 	struct sl_geometry geometry; /* but module_bytes and frames */
 	bool cut;		     /* images are assembled: modules are cut out of them */
 	uint8_t *mask;		     /* [modules][pixels]; NULL: none is known */
+	struct sl_plane *plane;	     /* that the geometry points to; NULL: none */
 };
 
 /* 0, or -errno, logged with the option to set. `file` names the images in messages. */
@@ -52,7 +54,8 @@ uint32_t *sl_origin_places(const struct sl_geometry *geometry);
 /* A file that says nothing. */
 void sl_origin_nothing(struct sl_origin_file *from);
 
-/* 0, also where the file says nothing; -errno: it is damaged, logged. Free the mask in any case. */
+/* 0, also where the file says nothing; -errno: it is damaged, logged. Free mask and plane in any
+ * case. */
 int sl_origin_hdf5(const char *path, struct sl_origin_file *from);
 
 #endif

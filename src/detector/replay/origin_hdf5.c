@@ -157,7 +157,7 @@ int sl_origin_hdf5(const char *path, struct sl_origin_file *from)
 
 	if (err)
 		return err;
-	err = sl_geometry_hdf5_read(file, path, &from->geometry);
+	err = sl_geometry_hdf5_read(file, path, &from->geometry, &from->plane);
 	from->laid_out = !err;
 	if (!err && sl_layout_check(&from->geometry, why, sizeof(why))) {
 		sl_error("%s: /entry/sluice/geometry is no layout: %s", path, why);

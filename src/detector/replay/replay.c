@@ -247,6 +247,7 @@ static int find_origin(struct replay *r)
 		err = sl_origin_find(&known, &from, sl_stack_shape(stack), r->run.modules, path,
 				     &r->found);
 	free(from.mask);
+	free(from.plane);
 	for (int kind = 0; kind < KINDS && !err && r->found.cut; kind++)
 		if (r->images[kind].stack)
 			err = sl_image_cache_cut(&r->images[kind], &r->found.geometry);
@@ -295,7 +296,9 @@ static void close_replay(void *state)
 	for (int kind = 0; kind < KINDS; kind++)
 		sl_image_cache_close(&r->images[kind]);
 	free(r->found.mask);
+	free(r->found.plane);
 	r->found.mask = NULL;
+	r->found.plane = NULL;
 }
 
 /* Pixels that the file marks as bad: there are no pedestals and gains. */

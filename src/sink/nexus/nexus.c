@@ -214,6 +214,7 @@ static int close_nexus(void *state, const struct sl_status *status)
 	/* Without a file nothing was accepted, so nothing is unsafe. */
 	if (nexus->file) {
 		sl_h5_rows_end(nexus->file);
+		sl_turns_end(&nexus->turns, nexus->path);
 		if (nexus->frames_per_file)
 			sl_nexus_link_data(nexus->file, nexus->path, sl_h5_data_files(nexus->file));
 		sl_nexus_set_state(nexus->file, "complete");

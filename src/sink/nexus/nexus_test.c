@@ -475,6 +475,7 @@ static void the_geometry_can_be_read_back(void **state)
 {
 	struct sl_geometry geometry = {.modules = 0};
 	struct bench bench;
+	struct sl_plane *plane;
 	struct sl_h5 *file;
 
 	(void)state;
@@ -484,7 +485,8 @@ static void the_geometry_can_be_read_back(void **state)
 	bench.geometry.photon_energy_keV = 12.7;
 	assert_int_equal(bench_open(&bench), 0);
 	file = end(&bench);
-	assert_int_equal(sl_geometry_hdf5_read(file, path, &geometry), 0);
+	assert_int_equal(sl_geometry_hdf5_read(file, path, &geometry, &plane), 0);
+	free(plane);
 	assert_memory_equal(&geometry.layout, &bench.geometry.layout, sizeof(geometry.layout));
 	assert_true(geometry.photon_energy_keV == 12.7 && geometry.distance_m == 0.1);
 	assert_string_equal(geometry.detector, "tiny");

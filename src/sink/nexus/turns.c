@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/log.h"
 #include "sink/nexus/account.h"
 
 #define TRANSFORMATIONS "/entry/sample/transformations"
@@ -59,7 +60,7 @@ void sl_turns_open(struct sl_turns *turns, struct sl_h5 *file, const struct sl_e
 }
 
 /* A detector that counts from another number on begins with sequence 0 all the same. */
-void sl_turns_append(const struct sl_turns *turns, const struct sl_frame *frame)
+void sl_turns_append(struct sl_turns *turns, const struct sl_frame *frame)
 {
 	const struct sl_goniometer *g = turns->goniometer;
 	uint64_t number;
@@ -67,6 +68,9 @@ void sl_turns_append(const struct sl_turns *turns, const struct sl_frame *frame)
 	if (!g)
 		return;
 	number = sl_geometry_frame(turns->geometry, frame->sequence);
+	turns->first = turns->images ? turns->first : number;
+	turns->last = number;
+	turns->images++;
 	for (uint32_t i = 0; i < g->axes; i++) {
 		double angle = sl_axis_angle_deg(g, i, number), end;
 
@@ -75,4 +79,19 @@ void sl_turns_append(const struct sl_turns *turns, const struct sl_frame *frame)
 		if (turns->end[i])
 			sl_h5_series_append(turns->end[i], &end);
 	}
+}
+
+void sl_turns_end(const struct sl_turns *turns, const char *path)
+{
+	const struct sl_goniometer *g = turns->goniometer;
+	uint64_t frames = turns->last - turns->first + 1;
+	bool turned = false;
+
+	for (uint32_t i = 0; g && i < g->axes; i++)
+		turned |= g->axis[i].increment_deg != 0;
+	if (turned && turns->images && turns->images < frames)
+		sl_warn("nexus: %s: %llu of %llu frames of a sweep were kept: their angles are "
+			"right in the file, but DIALS takes the images of a sweep to be equally "
+			"spaced; keep all frames (no veto, no dark frames between)",
+			path, (unsigned long long)turns->images, (unsigned long long)frames);
 }

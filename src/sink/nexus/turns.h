@@ -17,10 +17,13 @@ struct sl_turns {
 	const struct sl_goniometer *goniometer; /* NULL: the sample does not turn */
 	const struct sl_geometry *geometry;
 	struct sl_h5_series *begin[SL_AXES], *end[SL_AXES]; /* end NULL: it stands still */
+	uint64_t images, first, last; /* images, and the numbers of the first and the last one */
 };
 
 /* After sl_nxmx_begin(); writes /entry/sample/depends_on in any case. */
 void sl_turns_open(struct sl_turns *turns, struct sl_h5 *file, const struct sl_env *env);
-void sl_turns_append(const struct sl_turns *turns, const struct sl_frame *frame);
+void sl_turns_append(struct sl_turns *turns, const struct sl_frame *frame);
+/* Say, when all images are there, that they are no even sweep. */
+void sl_turns_end(const struct sl_turns *turns, const char *path);
 
 #endif

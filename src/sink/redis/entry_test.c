@@ -24,6 +24,16 @@ enum { SHAPES = sizeof(shapes) / sizeof(shapes[0]) };
 
 static struct sl_env env = {.result = shapes, .results = SHAPES};
 
+/* A number in a command, which no zero ends; *at: behind it. */
+static long number_at(char **at, const char *end)
+{
+	long number = 0;
+
+	for (; *at < end && **at >= '0' && **at <= '9'; ++*at)
+		number = 10 * number + (**at - '0');
+	return number;
+}
+
 /* The command as its arguments, with blanks between them and '.' for bytes that are no text. */
 static const char *arguments(const struct sl_command *command)
 {
@@ -33,13 +43,14 @@ static const char *arguments(const struct sl_command *command)
 	size_t n = 0;
 
 	assert_int_equal(command->error, 0);
-	assert_int_equal(*at, '*');
-	count = strtol(at + 1, &at, 10);
+	assert_int_equal(*at++, '*');
+	count = number_at(&at, end);
 	for (long i = 0; i < count; i++) {
 		long length;
 
 		assert_memory_equal(at, "\r\n$", 3);
-		length = strtol(at + 3, &at, 10);
+		at += 3;
+		length = number_at(&at, end);
 		assert_memory_equal(at, "\r\n", 2);
 		at += 2;
 		if (i)
