@@ -19,7 +19,7 @@ from peers import Local
 DEMO = ROOT / "examples/jungfrau-laptop.yaml"
 FAN_OUT = ROOT / "examples/live-roi.yaml"
 DEMO_SETS = ["detector.dark_frames=14", "detector.frames=36", "detector.hit_fraction=0.2", "ring.slots=8",
-             "ring.late_frames=4", "ring.late_timeout_ms=60000"]
+             "ring.late_frames=4", "ring.late_timeout_ms=60000", "sinks.nexus.frames_per_file=0"]  # one file: it comes out of the guest whole
 BLOCK = {"rows": 64, "columns": 500, "modules": 2, "dark_frames": 10, "frames": 90}  # 64 kB: 16 packets of 4096, or 63
 TIMEOUT_S = 90
 # Emulation is slow, and so is what answers in it.
@@ -53,7 +53,7 @@ def same_file(got, wanted):
 def experiment(link, control=None, wait_s=20):
     """With one process at `control`, or both started by run. JSON is YAML."""
     text = {"detector": {"kind": "pattern", **BLOCK}, "link": link, "ring": {"late_timeout_ms": 60000},
-            "sinks": [{"nexus": {"path": "run.nxs", "dataset": "raw"}}, "verify"], "emulate": "local"}
+            "sinks": [{"nexus": {"path": "run.nxs", "dataset": "raw", "frames_per_file": 0, "overwrite": True}}, "verify"], "emulate": "local"}
     if control:
         text.update({"emulate": "none", "control": {"address": control, "token": "interop", "wait_s": wait_s}})
     return json.dumps(text).encode()
