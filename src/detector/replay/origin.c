@@ -246,7 +246,7 @@ uint32_t *sl_origin_places(const struct sl_geometry *g)
 	return places;
 }
 
-/* Tilt and places of modules as they were recorded, where these images and options leave them so. */
+/* Tilt and places of modules as they were recorded, where images and options leave them so. */
 static int set_planes(const struct sl_origin_options *o, const struct sl_origin_file *from,
 		      const char *file, struct sl_origin_found *origin)
 {
