@@ -101,7 +101,7 @@ static void close_subject(struct subject *s)
 	free(s->back);
 }
 
-/* All images come back, whoever packed them, by both decoders where there are two. */
+/* All images come back from either packer, by both decoders where there are two. */
 static int verify(struct subject *s, struct sl_bench_sample *sample)
 {
 	for (unsigned i = 0; i < SL_BENCH_IMAGES; i++)

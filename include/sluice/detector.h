@@ -39,7 +39,7 @@ struct sl_geometry {
 	struct sl_layout layout;  /* where the modules lie */
 	/* Where they lie in space, as far as that is known better than by the layout, distance_m
 	 * and beam: 0 planes: it is not; 1: all are in one; `modules`: one each; or one for each
-	 * piece of each module (sl_layout_pieces). Owned by whoever set it, until the detector is
+	 * piece of each module (sl_layout_pieces). Memory of its setter, until the detector is
 	 * closed. With planes distance_m is that of their mean, along its normal, and the layout's
 	 * beam is where it hits that (NaN: it does not). */
 	const struct sl_plane *plane;

@@ -144,7 +144,7 @@ def _(folder):
     check("set detector.modules: 8" in run_fails("run", path, folder=folder).err(), "it does not say how many modules")
 
 
-@case("an assembled image of somebody else: beam, distance, wavelength, sensor and mask by the fields of its master file")
+@case("an assembled image of another program: beam, distance, wavelength, sensor and mask by the fields of its master file")
 def _(folder):
     live(folder)
     with h5py.File(folder / "assembled.nxs") as file:

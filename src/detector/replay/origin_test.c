@@ -111,7 +111,7 @@ static void test_an_assembled_image_is_cut_or_one_panel(void **state)
 	assert_int_equal(found.geometry.rows, 2164);
 	assert_int_equal(found.geometry.layout.gap, 0);
 	assert_string_equal(found.geometry.sensor_material, "Si");
-	/* The beam of somebody else's image is in its pixels. */
+	/* The beam of an image of another program is in its pixels. */
 	from.geometry.layout.beam_row = 1000;
 	from.geometry.layout.beam_column = 900;
 	assert_int_equal(find("jungfrau", &from, image_of(0, 2164, 2068), 8, &found), 0);
