@@ -138,6 +138,22 @@ static void files_add_up(void **state)
 	sl_tables_free(&other);
 }
 
+static void a_file_without_gains_is_refused_as_gains(void **state)
+{
+	struct sl_tables t;
+
+	sl_tables_init(&t, &two);
+	assert_int_equal(sl_tables_make_mask(&t), 0);
+	assert_int_equal(sl_calibration_write(path, &t), 0);
+	sl_tables_free(&t);
+	sl_tables_init(&t, &two);
+	assert_int_equal(sl_calibration_read(path, &t), 0);
+	sl_tables_free(&t);
+	sl_tables_init(&t, &two);
+	assert_int_equal(sl_gains_read(path, &t), -EINVAL);
+	sl_tables_free(&t);
+}
+
 static void another_detector_is_refused(void **state)
 {
 	struct sl_geometry g = two;
@@ -332,6 +348,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(what_was_written_is_read),
 		CASE(files_add_up),
+		CASE(a_file_without_gains_is_refused_as_gains),
 		CASE(another_detector_is_refused),
 		CASE(a_file_without_anything_is_refused),
 		CASE(other_units_and_shapes_are_refused),

@@ -20,8 +20,11 @@
 #include <sluice/client.h>
 
 #include "client/registry.h"
+#include "lib/open_files.h"
 
 static char base[200], place[300], why[1400];
+
+static unsigned files_before;
 
 /* The folder of sockets has a long path: a socket's own may have 107 characters. */
 static int setup(void **state)
@@ -33,6 +36,7 @@ static int setup(void **state)
 		return -1;
 	snprintf(place, sizeof(place), "%s/%0100d", base, 7);
 	setenv("SLUICE_RUN_DIR", place, 1);
+	files_before = open_files();
 	return 0;
 }
 
@@ -40,6 +44,7 @@ static int teardown(void **state)
 {
 	char command[300];
 
+	assert_int_equal(open_files(), files_before);
 	snprintf(command, sizeof(command), "rm -rf '%s'", base);
 	return system(command) ? -1 : 0;
 }

@@ -277,6 +277,9 @@ static void test_bad_memory(void **state)
 	assert_int_equal(sl_endpoint_register(endpoint, &memory, &rkey), -EINVAL);
 	memory.iova--;
 	assert_int_equal(sl_endpoint_register(endpoint, &memory, &rkey), 0);
+	memory.bytes = 1; /* one byte is memory, also the last that there can be */
+	memory.iova = UINT64_MAX;
+	assert_int_equal(sl_endpoint_register(endpoint, &memory, &rkey), 0);
 	memory.bytes = 0;
 	assert_int_equal(sl_endpoint_register(endpoint, &memory, &rkey), -EINVAL);
 	memory = (struct sl_endpoint_memory){.bytes = 10};

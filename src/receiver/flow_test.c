@@ -252,6 +252,10 @@ static void a_hopeless_offer_is_refused_with_the_reason(void **state)
 	REFUSED(offer.source.ip[0] = 0xfd, "IPv6, and link.listen is IPv4");
 	REFUSED(offer.ip_id = 7, "ip_id is 7");
 	REFUSED(offer.credit_va = 4096, "credit_port is 0");
+	REFUSED(offer.services = SL_SERVICE_RC, "link {service: uc}");
+	REFUSED(offer.operations = SL_OPERATION_SEND, "link {operation: write}");
+	REFUSED(offer.messages = SL_MESSAGE_MODULE, "link {message: packet}");
+	REFUSED(offer.max_pmtu = 128, "a PMTU of 256");
 #undef REFUSED
 	assert_int_equal(sl_receiver_accept(receiver, &good, true, &plan, why, sizeof(why)), 0);
 	sl_receiver_close(receiver);

@@ -259,7 +259,8 @@ static int post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_sen
 	*bad = wr;
 	if (wr->next || wr->num_sge > 1)
 		fake_die("one request of one piece at a time");
-	if (qp->base.state != IBV_QPS_RTS && qp->base.state != IBV_QPS_ERR)
+	if ((qp->base.state != IBV_QPS_RTS && qp->base.state != IBV_QPS_ERR) ||
+	    wr->num_sge > (int)qp->cap.max_send_sge)
 		return EINVAL;
 	if (qp->posted - qp->retired == qp->cap.max_send_wr)
 		return ENOMEM;
@@ -293,7 +294,7 @@ static int post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_rec
 	struct fake_qp *qp = (struct fake_qp *)base;
 
 	*bad = wr;
-	if (qp->base.state == IBV_QPS_RESET)
+	if (qp->base.state == IBV_QPS_RESET || wr->num_sge > (int)qp->cap.max_recv_sge)
 		return EINVAL;
 	if (qp->offered - qp->taken == qp->cap.max_recv_wr)
 		return ENOMEM;

@@ -78,6 +78,21 @@ static void a_device_is_found_by_its_address(void **state)
 	}
 }
 
+/* A port may name an MTU that this program does not know. */
+static void an_unknown_mtu_is_none(void **state)
+{
+	struct sl_verbs_nic *nic;
+
+	fake_verbs_set_mtu("fake0", 8192);
+	nic = open_at("192.0.2.1");
+	assert_int_equal(sl_verbs_info(nic)->pmtu, 0);
+	sl_verbs_close(nic);
+	fake_verbs_set_mtu("fake0", 256);
+	nic = open_at("192.0.2.1");
+	assert_int_equal(sl_verbs_info(nic)->pmtu, 256);
+	sl_verbs_close(nic);
+}
+
 static void without_an_address_the_first_is_taken_ipv4_before_ipv6(void **state)
 {
 	struct sl_verbs_nic *nic = open_at(NULL);
@@ -485,6 +500,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(a_device_is_found_by_its_address),
+		CASE(an_unknown_mtu_is_none),
 		CASE(without_an_address_the_first_is_taken_ipv4_before_ipv6),
 		CASE(what_is_not_there_is_said_with_what_is),
 		CASE(a_port_that_is_down_is_said_to_be),

@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "lib/open_files.h"
 #include "session/folder/folder.h"
 
 enum { ROOM = 16 << 10, RACERS = 4, RACES = 50 };
@@ -39,6 +40,7 @@ static void note_line(void *arg, enum sl_log_level level, const char *line)
 }
 
 static const struct sl_log_target target = {note_line, NULL};
+static unsigned files_before;
 
 static int setup(void **state)
 {
@@ -48,6 +50,7 @@ static int setup(void **state)
 	memset(&lines, 0, sizeof(lines));
 	sl_log_set_target(&target);
 	signal(SIGXFSZ, SIG_IGN);
+	files_before = open_files();
 	return mkdtemp(root) ? 0 : -1;
 }
 
@@ -56,6 +59,7 @@ static int teardown(void **state)
 	char command[PATH_MAX + 32];
 
 	sl_log_set_target(NULL);
+	assert_int_equal(open_files(), files_before);
 	snprintf(command, sizeof(command), "rm -rf '%s'", root);
 	return system(command);
 }
@@ -447,6 +451,7 @@ static void only_the_folder_of_the_lock_is_joined(void **state)
 	static const char *const wrong[] = {"", "x", "999:/tmp", "1:/tmp", ":", "3"};
 	struct sl_run_folder one, two, child;
 	char given[SL_STATUS_PATH + 16];
+	int lock;
 
 	sl_run_folder_init(&one);
 	sl_run_folder_init(&two);
@@ -455,8 +460,10 @@ static void only_the_folder_of_the_lock_is_joined(void **state)
 		assert_int_equal(sl_run_folder_join(&child, wrong[i], "live", ROOM), -EINVAL);
 	assert_int_equal(sl_run_folder_make(&one, root, ROOM), 0);
 	assert_int_equal(sl_run_folder_make(&two, root, ROOM), 0);
-	snprintf(given, sizeof(given), "%d:%s", dup(one.lock), two.path);
+	lock = dup(one.lock);
+	snprintf(given, sizeof(given), "%d:%s", lock, two.path);
 	assert_int_equal(sl_run_folder_join(&child, given, "live", ROOM), -ESTALE);
+	assert_int_equal(close(lock), 0); /* it was not the child's to close */
 	sl_run_folder_fini(&child);
 	sl_run_folder_fini(&two);
 	sl_run_folder_fini(&one);
