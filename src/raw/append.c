@@ -23,7 +23,7 @@ static bool is_over(const struct sl_raw_writer *w, const struct raw_file *file, 
 }
 
 /* The file that the flush thread has prepared, or NULL: there is none. A request that it has not
- * begun with is withdrawn, as it may be waiting for the disk. */
+ * begun with is cancelled, as it may be waiting for the disk. */
 static struct raw_file *take_ready(struct sl_raw_writer *w, struct raw_lane *lane)
 {
 	struct raw_file *file;
@@ -91,6 +91,7 @@ int raw_lane_roll(struct sl_raw_writer *w, struct raw_lane *lane, uint64_t need)
 		hand_over(w, lane);
 	lane->file = file;
 	lane->asked = false;
+	atomic_fetch_add(&w->files, 1);
 	raw_stream_begin(w, lane);
 	return 0;
 }
