@@ -6,14 +6,14 @@
 set -eu
 
 build="meson ninja-build pkg-config gcc libc6-dev libyaml-dev libhdf5-dev liblz4-dev libzstd-dev libisal-dev libjansson-dev nettle-dev
-	libibverbs-dev libxdp-dev libbpf-dev libpng-dev libzmq3-dev libhiredis-dev opencl-c-headers"
+	libibverbs-dev libxdp-dev libbpf-dev libpng-dev libzmq3-dev libhiredis-dev liburing-dev opencl-c-headers"
 demo="$build python3-h5py bitshuffle"
 curves="$build python3-h5py python3-numpy bitshuffle"
 check="$build libcmocka-dev clang clang-format-14 libclang-rt-14-dev python3-h5py python3-numpy python3-jsonschema
 	bitshuffle hdf5-filter-plugin python3-zmq python3-cbor2 redis-server redis-tools python3-redis tshark python3-scapy iproute2 ethtool
 	util-linux gcc-riscv64-unknown-elf gcc-arm-none-eabi spin ocl-icd-libopencl1 pocl-opencl-icd"
 reference="$build python3-pyfai python3-pyopencl pocl-opencl-icd python3-h5py python3-numpy bitshuffle"
-bench="$build python3-numpy libucx-dev libfabric-dev iproute2 ethtool valgrind python3-pyfai python3-pyopencl
+bench="$build python3-numpy libucx-dev libfabric-dev iproute2 ethtool valgrind fio python3-pyfai python3-pyopencl
 	pocl-opencl-icd"
 guest="$build qemu-system-x86 busybox-static kmod binutils xz-utils zstd iproute2 ethtool util-linux dash ibverbs-providers
 	ibverbs-utils perftest"

@@ -27,6 +27,7 @@ VENDOR = {
     "jansson.h": ("src/monitor/", "src/client/"),  # the client library has no other folder
     "png.h": ("src/cmd/show/png.c",),
     "hiredis": ("src/sink/redis/connection.c",),
+    "liburing.h": ("src/raw/uring.c",),
     "cmocka.h": (),
     "zlib.h": (),
     "infiniband": ("src/net/verbs/", "tests/lib/fake_verbs", "tests/interop/", "bench/peer/verbs_end"),

@@ -37,7 +37,7 @@ static int make_folders(const char *path)
 	return r;
 }
 
-static int sync_folder(const char *path)
+int sl_folder_sync(const char *path)
 {
 	char *copy = strdup(path), *slash;
 	int fd, r = 0;
@@ -333,7 +333,7 @@ void sl_part_file_discard(struct sl_part_file *file)
 
 static int sync_named(const struct sl_part_file *file)
 {
-	int r = sync_folder(file->path);
+	int r = sl_folder_sync(file->path);
 
 	return r ? sl_part_refused(file->path, "sync the folder of", -r) : 0;
 }

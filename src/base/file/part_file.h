@@ -61,6 +61,9 @@ int sl_part_file_publish(struct sl_part_file *file);
 void sl_part_file_discard(struct sl_part_file *file);
 void sl_part_file_leave(struct sl_part_file *file); /* PATH.part stays as it is */
 
+/* The name of this file becomes durable: its folder is synced. -errno, not logged. */
+int sl_folder_sync(const char *path);
+
 /* A file that other programs may read while it grows, under its own name from the beginning:
  * locked, emptied if it is there, never through a symbolic link. The descriptor, or -errno, logged;
  * -EBUSY: another process is writing it. */
