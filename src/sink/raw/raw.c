@@ -127,6 +127,7 @@ static int finish(struct sl_raw_sink *raw, const struct sl_status *status)
 	if (!end.ended_unix_ns)
 		end.ended_unix_ns = sl_clock_unix_ns();
 	r = sl_stored_end_write(&end, raw->env->metadata, &tail);
+	sl_raw_flush(raw->writer); /* an error is finish()'s to return */
 	sl_raw_counts(raw->writer, &raw->last);
 	if (r) {
 		sl_error(no_memory, raw->path);

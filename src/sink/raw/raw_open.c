@@ -87,16 +87,22 @@ static int split_folders(char *text, const char **folder, unsigned *folders)
 	return 0;
 }
 
-/* The files of a raw run that is there, and nothing else, go. */
-static int remove_old(const struct sl_raw_sink *raw)
+/* With overwrite the files of a raw run that is there, and nothing else, go. */
+static int make_place(const struct sl_raw_sink *raw)
 {
 	struct sl_raw_reader *old;
 	struct sl_raw_facts facts;
 	struct stat st;
 	int r;
 
-	if (!raw->overwrite || lstat(raw->path, &st))
+	if (lstat(raw->path, &st))
 		return 0;
+	if (!raw->overwrite) {
+		sl_error("raw: %s exists: move it away, choose another path, or set overwrite: "
+			 "true",
+			 raw->path);
+		return -EEXIST;
+	}
 	r = sl_raw_open(raw->path, SL_RAW_DAMAGED, &old);
 	if (r)
 		return r;
@@ -135,7 +141,7 @@ static int create(struct sl_raw_sink *raw, const struct sl_bytes *head)
 	memcpy(names, raw->folders, sizeof(names));
 	r = split_folders(names, folder, &o.folders);
 	if (!r)
-		r = remove_old(raw);
+		r = make_place(raw);
 	return r ? r : sl_raw_create(&o, head->data, head->used, &raw->writer);
 }
 
