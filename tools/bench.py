@@ -127,6 +127,10 @@ TABLE = [
         ("file packed", "nexus sink, bslz4, packed and written by one thread (GB of pixels)", *RATE, ["peer write"]),
         ("peer write", "peer: write and fsync", *RATE, []),
     ]),
+    ("Raw: chunks of 4 MiB in 4 files, writes of 1 MiB with 32 in flight, past the page cache, until the run is finished", [
+        ("raw", "raw container, with checksums and index", *RATE, ["fio"]),
+        ("fio", "peer: fio, io_uring, the same pattern", *RATE, []),
+    ]),
     ("Stream: images of 2 MiB, packed to about 0.28 MB, to one client on loopback (GB of messages)", [
         ("stream sink", "stream2 sink, images packed before", *RATE, ["stream loop"]),
         ("stream sink", "", "cpu_us_per_image", "us of CPU per image", 1, ["stream loop"]),
@@ -139,7 +143,7 @@ SHORT = {"peer udp 4096": "plain UDP", "peer udp 1024": "plain UDP", "peer zmq 4
          "peer zmq 1Mi": "ZeroMQ 1 MiB", "peer memcpy": "memcpy", "peer numpy": "numpy", "peer zlib": "zlib",
          "icrc portable": "portable", "assemble 32": "by sequence", "link udp 4096": "the link alone", "link shm": "the link alone",
          "stages": "the stages alone", "peer write": "plain write",
-         "stream loop": "a C loop"}
+         "stream loop": "a C loop", "fio": "fio"}
 HOPS = ("wire", "assemble", "process", "sink", "total")
 LATENCIES = [("demo udp paced", "udp, 200 Hz"), ("demo shm paced", "shm, 200 Hz"), ("demo udp", "udp, full speed"),
              ("demo shm", "shm, full speed")]

@@ -225,6 +225,48 @@ def write_nexus(compression):
     return write
 
 
+RAW = {"write_bytes": 1 << 20, "depth": 32, "files": 4, "chunk_bytes": 4 << 20}  # the first two as in bench/part/raw.c
+
+
+def raw_folder(bench):
+    folder = bench.scratch / "raw"
+    folder.mkdir()
+    return folder
+
+
+def write_raw(bench):
+    folder = raw_folder(bench)
+    try:
+        return json.loads(run([bench.program("bench_raw"), folder / "run.raw", RAW["chunk_bytes"], bench.size(256, 64), RAW["files"]]))
+    finally:
+        shutil.rmtree(folder)
+
+
+def write_fio(bench):
+    """The same pattern: as many bytes in as many files, one after the other, with the same writes in flight."""
+    if not shutil.which("fio"):
+        raise Absent("fio is not installed")
+    folder = raw_folder(bench)
+    direct = raw_is_direct(folder)
+    try:
+        text = run(["fio", "--name=raw", f"--directory={folder}", "--rw=write", "--ioengine=io_uring", f"--direct={direct:d}",
+                    f"--bs={RAW['write_bytes']}", f"--iodepth={RAW['depth']}", f"--nrfiles={RAW['files']}",
+                    "--file_service_type=sequential", f"--size={RAW['chunk_bytes'] * bench.size(256, 64)}", "--end_fsync=1",
+                    "--output-format=json"], cwd=folder)
+    finally:
+        shutil.rmtree(folder)
+    return {"GB_per_s": 1e-9 * json.loads(text[text.index("{"):])["jobs"][0]["write"]["bw_bytes"]}
+
+
+def raw_is_direct(folder):
+    """Whether files of this folder can be written past the page cache."""
+    try:
+        os.close(os.open(folder / "direct", os.O_WRONLY | os.O_CREAT | os.O_DIRECT, 0o600))
+    except OSError:
+        return False
+    return True
+
+
 def stream(mode):
     return program("bench_stream", ROOT / "bench/part/stream.yaml", mode, (198, 66))
 
@@ -359,6 +401,8 @@ PROBES = {
     "file nexus": file_probe(write_nexus("none")),
     "file packed": file_probe(write_nexus("bslz4")),
     "peer write": file_probe(write_plainly),
+    "raw": write_raw,
+    "fio": write_fio,
     "stream sink": stream("sink"),
     "stream loop": stream("loop"),
 }

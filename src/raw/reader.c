@@ -159,9 +159,9 @@ static int check_table(struct sl_raw_reader *r)
 	return good || (r->flags & SL_RAW_DAMAGED) ? 0 : -EBADMSG;
 }
 
+/* Called as long as the writer lives, as far as was known. */
 static int look(struct sl_raw_reader *r)
 {
-	bool was_writing = r->state == SL_RAW_WRITING;
 	int e = raw_run_look(r);
 
 	if (!e)
@@ -170,7 +170,7 @@ static int look(struct sl_raw_reader *r)
 		e = raw_source_load(r, i);
 	if (!e)
 		e = show(r);
-	if (!e && r->state == SL_RAW_COMPLETE && (was_writing || !r->shown))
+	if (!e && r->state == SL_RAW_COMPLETE)
 		e = check_table(r);
 	return e;
 }

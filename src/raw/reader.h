@@ -49,7 +49,7 @@ int raw_damaged(const char *path, uint64_t offset, const char *what);
 /* pread() of all of it; -EBADMSG: the file ends before, not logged; other errors are logged. */
 int raw_read_at(const char *path, int fd, void *to, uint64_t bytes, uint64_t offset);
 
-/* run_read.c: head, state, and the end if there is one. */
+/* run_read.c: the head; the state, and the end if there is one. */
 int raw_run_open(struct sl_raw_reader *r);
 int raw_run_look(struct sl_raw_reader *r);
 

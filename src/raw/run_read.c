@@ -207,6 +207,5 @@ int raw_run_open(struct sl_raw_reader *r)
 		return e;
 	}
 	r->state = SL_RAW_WRITING;
-	e = read_head(r);
-	return e ? e : raw_run_look(r);
+	return read_head(r);
 }

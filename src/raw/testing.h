@@ -23,13 +23,16 @@ struct raw_rig {
 	struct sl_raw_options options;
 };
 
-/* What the log said in the last CAPTURED() statement. */
-static const char *captured;
-#define CAPTURED(statement)               \
-	do {                              \
-		capture_begin();          \
-		statement;                \
-		captured = capture_end(); \
+/* The call returns this; what it logged is in `captured`. */
+static const char *captured __attribute__((unused));
+#define CAPTURED(expected, call)                             \
+	do {                                                 \
+		int captured_result;                         \
+                                                             \
+		capture_begin();                             \
+		captured_result = call;                      \
+		captured = capture_end();                    \
+		assert_int_equal(captured_result, expected); \
 	} while (0)
 
 static inline void raw_rig_open(struct raw_rig *rig, const char *base)
