@@ -108,6 +108,11 @@ int sl_remote_metadata(struct sl_remote *remote, int timeout_ms,
 		       void (*each)(void *arg, const char *key, const char *value), void *arg,
 		       struct sl_remote_error *error);
 
+/* The sinks of its run and where they write: a file, an address. */
+int sl_remote_sinks(struct sl_remote *remote, int timeout_ms,
+		    void (*each)(void *arg, const char *sink, const char *where), void *arg,
+		    struct sl_remote_error *error);
+
 #ifdef __cplusplus
 }
 #endif

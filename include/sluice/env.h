@@ -58,6 +58,9 @@ struct sl_env {
 	/* Of the experiment file, without folder and ending; ".TRANSFER" follows where it has
 	 * transfers. For sinks. NULL: not known. */
 	const char *name;
+	/* Wall clock when the run began, of one that is written once more out of a recording; 0:
+	 * now. */
+	uint64_t began_unix_ns;
 };
 
 static inline bool sl_env_same_clock(const struct sl_env *env)

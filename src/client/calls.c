@@ -93,6 +93,32 @@ int sl_remote_metadata(struct sl_remote *r, int timeout_ms,
 	return err;
 }
 
+/* ---- sinks ---- */
+
+int sl_remote_sinks(struct sl_remote *r, int timeout_ms,
+		    void (*each)(void *arg, const char *sink, const char *where), void *arg,
+		    struct sl_remote_error *error)
+{
+	json_t *reply = NULL, *addon;
+	size_t i;
+	int err = sl_remote_ask(r, json_pack("{s:s}", "call", "status"), timeout_ms, &reply, error);
+
+	if (!err) {
+		json_t *addons = json_object_get(json_object_get(reply, "status"), "addons");
+
+		json_array_foreach(addons, i, addon) {
+			const char *name = json_string_value(json_object_get(addon, "name"));
+			const char *kind = json_string_value(json_object_get(addon, "kind"));
+			const char *where = json_string_value(json_object_get(addon, "where"));
+
+			if (name && where && kind && !strcmp(kind, "sink"))
+				each(arg, name, where);
+		}
+	}
+	json_decref(reply);
+	return err;
+}
+
 /* ---- status ---- */
 
 static const json_t *at(const json_t *json, const char *a, const char *b)

@@ -29,6 +29,8 @@ int sl_cmd_list(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_recover(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_session(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_show(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_convert(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_cut(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_densify(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_truth(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_doctor(const struct sl_command *command, int argc, char **argv);

@@ -120,6 +120,27 @@ const struct sl_command sl_commands[] = {
 	 "whole "
 	 "is left alone.",
 	 false},
+	{"convert", "convert RUN.raw OUT.nxs [options]",
+	 "Make the NeXus file of a run that the sink raw has recorded.", sl_cmd_convert,
+	 "The file is what the sink nexus would have written in the same run. --set takes options "
+	 "of that\n"
+	 "sink, as in --set compression=bszstd --set image=assembled. Killed and started again with "
+	 "the same\n"
+	 "arguments, it goes on behind the last whole data file. Of a run that was killed it "
+	 "converts what\n"
+	 "there is. docs/how-to/burst.md tells how.\n\n"
+	 "exit status: 0 converted; 1 not, or not all of it."},
+	{"cut", "cut SESSION|RUN.raw --last TIME OUT.nxs [options]",
+	 "Save what just happened: a part of a run's rolling buffer, while the run goes on.",
+	 sl_cmd_cut,
+	 "Makes a run's file with its own ledger out of the last seconds, or, with --around N, of "
+	 "frames\n"
+	 "around one. Rejected frames have their images, too. --set takes options of the sink "
+	 "nexus.\n"
+	 "docs/how-to/look-back.md tells how.\n\n"
+	 "exit status: 0 all of the window is in the file; 2 a part of it is missing, and the file "
+	 "says so;\n"
+	 "1 no file was made."},
 	{"densify", "densify SPARSE.nxs IMAGES.h5 [options]",
 	 "Make images again out of lists of pixels and their background.", sl_cmd_densify,
 	 "Reads what the stage 'sparse' left in a run's file, or what sparsify of pyFAI wrote. "

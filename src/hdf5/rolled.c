@@ -27,6 +27,8 @@ struct sl_h5_rolled {
 	uint64_t mark;		     /* of the last flush */
 	bool rows;		     /* between rows_begin and rows_end */
 	uint32_t replaced;	     /* data files of an earlier run that are set aside */
+	bool resumes;		     /* an earlier writer ended early: */
+	uint32_t kept;		     /* data files that it finished */
 	struct sl_h5_closed *closed; /* data files of this one, the newest first */
 	bool syncs;		     /* the thread is there */
 	struct sl_h5_sync sync;
@@ -47,6 +49,19 @@ uint64_t sl_h5_durable(const struct sl_h5 *file)
 	return file->rolled
 		       ? atomic_load_explicit(&file->rolled->sync.durable, memory_order_acquire)
 		       : 0;
+}
+
+/* The rows that come now belong to a data file that is kept. */
+static bool is_passing(const struct sl_h5 *file)
+{
+	return file->rolled->files && file->rolled->files <= file->rolled->kept;
+}
+
+uint32_t sl_h5_data_files_safe(const struct sl_h5 *file)
+{
+	return file->rolled ? file->rolled->kept + atomic_load_explicit(&file->rolled->sync.settled,
+									memory_order_acquire)
+			    : 0;
 }
 
 /* ---- names ---- */
@@ -150,13 +165,30 @@ static int let_follow(struct sl_h5 *data)
 	return r;
 }
 
+/* In the place of a data file that is kept another one takes its rows, and goes. */
+static int name_data(const struct sl_h5 *file, char *path, size_t bytes)
+{
+	const struct sl_h5_rolled *rolled = file->rolled;
+	int r = data_path(file->path, rolled->files + 1, path, bytes);
+
+	if (!r && rolled->resumes && rolled->files >= rolled->kept)
+		unlink(path); /* what the earlier writer left there is not whole */
+	if (r || rolled->files >= rolled->kept)
+		return r;
+	if (strlen(path) + sizeof(".again") > bytes)
+		return -ENAMETOOLONG;
+	strcat(path, ".again");
+	unlink(path);
+	return 0;
+}
+
 /* Removes what it began when it fails. */
 static int begin_data(struct sl_h5 *file)
 {
 	struct sl_h5_rolled *rolled = file->rolled;
 	char path[PATH_MAX];
 	struct sl_h5 *data;
-	int r = data_path(file->path, rolled->files + 1, path, sizeof(path));
+	int r = name_data(file, path, sizeof(path));
 
 	if (r)
 		return sl_h5_stop(file, r, "name a data file of", file->path);
@@ -217,6 +249,28 @@ static int remember(struct sl_h5_rolled *rolled, struct sl_h5 *data)
 	return 0;
 }
 
+/* The data file that is kept, in the place of the one that took its rows. */
+static int end_passing(struct sl_h5 *data)
+{
+	struct sl_h5_closed *c = data->closed;
+	struct stat st;
+	int r = 0;
+
+	if (c) {
+		c->path[strlen(c->path) - strlen(".again")] = 0;
+		r = lstat(c->path, &st) ? -errno : 0;
+		if (r)
+			sl_error("%s: cannot go on with it: %s", c->path, strerror(-r));
+		else
+			*c = (struct sl_h5_closed){c->next, c->path, st.st_dev, st.st_ino,
+						   st.st_size};
+	}
+	r = r ? r : data->status;
+	sl_part_file_discard(&data->disk);
+	sl_h5_forget(data);
+	return r;
+}
+
 /* The thread checks, syncs and frees it. */
 static int end_data(struct sl_h5 *file)
 {
@@ -230,6 +284,8 @@ static int end_data(struct sl_h5 *file)
 	}
 	sl_h5_close_id(data);
 	rolled->data = NULL;
+	if (!r && is_passing(file))
+		return end_passing(data);
 	if (!r)
 		r = sl_h5_sync_closed(&rolled->sync, data, rolled->mark);
 	if (r)
@@ -239,10 +295,11 @@ static int end_data(struct sl_h5 *file)
 
 /* ---- the whole ---- */
 
-int sl_h5_create_rolled(const char *path, bool overwrite, struct sl_h5 **created)
+static int create(const char *path, bool overwrite, bool resume, uint32_t kept,
+		  struct sl_h5 **created)
 {
 	struct sl_h5 *file;
-	int r = sl_h5_create_over(path, overwrite, &file);
+	int r = sl_h5_create_over(path, overwrite || resume, &file);
 
 	if (r)
 		return r;
@@ -250,7 +307,9 @@ int sl_h5_create_rolled(const char *path, bool overwrite, struct sl_h5 **created
 	r = file->rolled ? sl_h5_sync_open(&file->rolled->sync) : -ENOMEM;
 	if (!r) {
 		file->rolled->syncs = true;
-		if (overwrite)
+		file->rolled->resumes = resume;
+		file->rolled->kept = kept;
+		if (overwrite && !resume)
 			set_old_aside(file);
 		r = begin_data(file);
 	}
@@ -260,6 +319,16 @@ int sl_h5_create_rolled(const char *path, bool overwrite, struct sl_h5 **created
 	}
 	*created = file;
 	return 0;
+}
+
+int sl_h5_create_rolled(const char *path, bool overwrite, struct sl_h5 **created)
+{
+	return create(path, overwrite, false, 0, created);
+}
+
+int sl_h5_resume_rolled(const char *path, uint32_t kept, struct sl_h5 **created)
+{
+	return create(path, true, true, kept, created);
 }
 
 /* Which column of FLUSHED is which series. */
@@ -347,7 +416,7 @@ int sl_h5_flush(struct sl_h5 *file, uint64_t mark)
 	size_t n = 0;
 	int r = 0;
 
-	if (!data || !rolled->flushed)
+	if (!data || !rolled->flushed || is_passing(file))
 		return 0;
 	end_old(file, false); /* there are rows: this run has begun */
 	for (struct sl_h5_series *s = file->series; s && !r; s = s->next) {
@@ -442,11 +511,10 @@ int sl_h5_rolled_end(struct sl_h5 *file)
 	return r;
 }
 
-/* The run never began: its first data file is empty. */
-void sl_h5_rolled_discard(struct sl_h5 *file)
+/* The data file at hand goes, or stays as it is. */
+static void drop_data(struct sl_h5 *file, bool discard)
 {
-	struct sl_h5_rolled *rolled = file->rolled;
-	struct sl_h5 *data = rolled->data;
+	struct sl_h5 *data = file->rolled->data;
 	struct sl_h5_series *series;
 
 	while ((series = file->series)) {
@@ -457,10 +525,29 @@ void sl_h5_rolled_discard(struct sl_h5 *file)
 	}
 	if (data) {
 		sl_h5_close_id(data);
-		sl_part_file_discard(&data->disk);
+		if (discard)
+			sl_part_file_discard(&data->disk);
 		sl_h5_forget(data);
 	}
-	rolled->data = NULL;
+	file->rolled->data = NULL;
+}
+
+/* The run never began: its first data file is empty. */
+void sl_h5_rolled_discard(struct sl_h5 *file)
+{
+	drop_data(file, true);
 	end_old(file, true);
 	free_rolled(file);
+}
+
+void sl_h5_leave(struct sl_h5 *file)
+{
+	if (!file->rolled) {
+		sl_h5_abandon(file);
+		return;
+	}
+	drop_data(file, is_passing(file));
+	free_rolled(file);
+	sl_h5_close_id(file);
+	sl_h5_forget(file);
 }

@@ -27,7 +27,19 @@
  * are removed when rows are flushed, and come back if this file is abandoned before. */
 int sl_h5_create_rolled(const char *path, bool overwrite, struct sl_h5 **file);
 
+/* Go on with a file whose writer ended early, and that is written once more from the first row on:
+ * data files 1 to `kept` are whole and stay. Rows that belong to them are counted and otherwise
+ * dropped, so that what is appended as packed rows may be anything meanwhile. Data files behind
+ * them are replaced. */
+int sl_h5_resume_rolled(const char *path, uint32_t kept, struct sl_h5 **file);
+
+/* End early: what is there stays, for sl_h5_resume_rolled(). A file that is not rolled goes. */
+void sl_h5_leave(struct sl_h5 *file);
+
 /* The functions below do nothing, and return 0, for a file that is not rolled. */
+
+/* Data files 1 to this one are closed, checked and on disk. Any thread. */
+uint32_t sl_h5_data_files_safe(const struct sl_h5 *file);
 
 /* All objects and series are there. Until sl_h5_rows_end() only rows are written. */
 int sl_h5_rows_begin(struct sl_h5 *file);

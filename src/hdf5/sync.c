@@ -34,10 +34,13 @@ static void do_job(struct sl_h5_sync *sync, const struct sl_h5_sync_job *job)
 	}
 	if (job->closed)
 		sl_h5_forget(job->file);
-	if (status)
+	if (status) {
 		fail(sync, status);
-	else if (!atomic_load(&sync->status))
+	} else if (!atomic_load(&sync->status)) {
 		atomic_store_explicit(&sync->durable, job->mark, memory_order_release);
+		if (job->closed)
+			atomic_fetch_add_explicit(&sync->settled, 1, memory_order_release);
+	}
 }
 
 static void *sync_main(void *arg)

@@ -24,6 +24,7 @@ struct sl_h5_sync {
 	bool end;
 	_Atomic uint64_t durable; /* the mark of the last job that went well */
 	_Atomic int status;	  /* the first error */
+	_Atomic uint32_t settled; /* closed files that went well */
 };
 
 int sl_h5_sync_open(struct sl_h5_sync *sync);

@@ -1,145 +1,355 @@
 #!/usr/bin/python3
-"""raw_test.py - the raw container with real processes: what one program writes, an independent reader in Python reads by what
-docs/reference/raw.md says; writers that are killed; a rolling container; a file system in memory."""
+"""raw_test.py - the sink raw, sluice convert and sluice cut: a converted run is the file that nexus wrote in the same run, bit for bit; a
+conversion that is killed goes on; a killed run is converted as far as it goes; a part of a run is cut out while data keep coming."""
 # normal build only
 
 import json
 import os
-import pathlib
 import random
-import shutil
+import shlex
 import signal
-import tempfile
+import subprocess
 import time
 
-import harness
-import raw_reader
-from harness import Program, case, check, equal, main, skip
+import h5py
+import numpy as np
 
-PROGRAM = pathlib.Path(harness.SLUICE).parent / "tests/raw/raw_file"
-MOST = 3000
+from harness import (RUN_DIR, SLUICE, Program, acquire, case, check, closes, equal, experiment, intact, main, read_summary, run,
+                     run_fails, sink, skip, wait_for)
+from recording import ABOUT_THE_RUN, compare, contents
 
-
-def payload(number):
-    return bytes((number * 3 + i * 31 + i // 256 * 7) & 255 for i in range(number * 7919 % MOST))
-
-
-def start(folder, *words):
-    if not PROGRAM.exists():
-        skip(f"{PROGRAM.name} is not built")
-    return Program(*words, folder=folder, program=PROGRAM)
+JUNGFRAU = {
+    "detector": {"kind": "jungfrau", "rows": None, "columns": None, "dark_frames": 8, "frames": 60, "hit_fraction": 0.3},
+    "link": {"kind": "shm"},
+    "stages": [{"correct": {"output": "photons_i16"}}, "reduce", {"veto": {"threshold": 10, "min_pixels": 20}}],
+}
 
 
-def write(folder, *words, path=None):
-    program = start(folder, "write", path or folder / "run.raw", f"bytes={MOST}", *words)
+def sinks(folder, raw=None, **nexus):
+    return [{"nexus": {"path": str(folder / "run.nxs"), **nexus}}, {"raw": {"path": str(folder / "run.raw"), "flush_s": 0.05, **(raw or {})}}, "verify"]
+
+
+def convert(folder, *sets, raw="run.raw", out="out.nxs", **options):
+    arguments = [word for one in sets for word in ("--set", one)]
+    done = run("convert", folder / raw, folder / out, *arguments, folder=folder, **options)
+    equal(done.process.returncode, 0, f"exit status of convert: {done.err()}")
+    return done
+
+
+def same(folder):
+    """Every dataset and attribute, but for the wall clock; texts about the run, too."""
+    a, b = contents(folder / "run.nxs"), contents(folder / "out.nxs")
+    compare(a, b)
+    equal([path for path in ABOUT_THE_RUN if a[path] != b[path]], [], "what describes the run and differs")
+
+
+# ---- convert ----
+
+@case("jungfrau: kept, vetoed and dark frames; the converted file is the one that nexus wrote")
+def _(folder):
+    program, summary = acquire(folder, **JUNGFRAU, sinks=sinks(folder, frames_per_file=7))
+    intact(program, summary, 68)
+    convert(folder, "frames_per_file=7")
+    same(folder)
+    check(sink(summary, "raw")["frames"] == sink(summary, "nexus")["frames"] > 5, "images")
+    equal(sink(summary, "raw")["rows_durable"], 68, "durable rows")
+    with h5py.File(folder / "run.nxs") as a, h5py.File(folder / "out.nxs") as b:
+        begun, ended = a["entry/start_time"][()], b["entry/start_time"][()]
+        equal(begun[:16], ended[:16], "the time when the run began, to the minute")
+    convert(folder, "image=assembled", "compression=bszstd", "frames_per_file=0", out="other.nxs")
+    with h5py.File(folder / "other.nxs") as file:
+        check(file["entry/data/data"].shape[1:] != (2 * 512, 1024), "the image is not assembled")
+
+
+KINDS = {
+    "pattern, raw pixels in two folders, modules that lose packets": {
+        "detector": {"frames": 80, "dark_frames": 5}, "frontend": {"drop": 0.002}, "on_incomplete": None},
+    "eiger": {"detector": {"kind": "eiger", "rows": None, "columns": None, "modules": 1, "frames": 12}, "link": {"kind": "shm"}},
+    "rich: blocks of events": {"detector": {"kind": "rich", "rows": None, "columns": None, "modules": None, "frames": 12},
+                               "link": {"kind": "shm"}},
+    "tracker": {"detector": {"kind": "tracker", "rows": None, "columns": None, "modules": None, "frames": 12}, "link": {"kind": "shm"}},
+}
+
+
+def of_kind(name, sections):
+    @case(f"{name}: the converted file is the one that nexus wrote")
+    def _(folder):
+        folders = f"{folder}/a,{folder}/b" if "folders" in name else ""
+        program, summary = acquire(folder, **sections, sinks=sinks(folder, {"dataset": "raw", "folders": folders}, dataset="raw"))
+        check(program.process.returncode in (0, 2), program.err())
+        closes(summary)
+        convert(folder)
+        same(folder)
+        if folders:
+            equal(bool(list((folder / "a").iterdir())) and bool(list((folder / "b").iterdir())), True, "data files in both folders")
+            check(summary["ledger"]["total"]["outcomes"]["incomplete"] > 0, "no module was damaged: nothing of it was tested")
+
+
+for kind, changes in KINDS.items():
+    of_kind(kind, changes)
+
+
+def burst(folder, frames=400, **raw):
+    """A run with both sinks that is large enough to be interrupted."""
+    program, summary = acquire(folder, detector={"rows": 256, "columns": 256, "frames": frames}, link={"kind": "shm"},
+                               sinks=sinks(folder, {"dataset": "raw", **raw}, dataset="raw", frames_per_file=20))
+    intact(program, summary, frames)
+
+
+def lines(folder):
+    """Data files that the conversion has noted down."""
+    journal = folder / "out.nxs.convert"
+    return journal.read_text().count("\nfile ") if journal.exists() else 0
+
+
+@case("a conversion that is killed at random moments goes on, and the file is the same in the end")
+def _(folder):
+    burst(folder)
+    draw, kills = random.Random(5), 0
+    arguments = ("convert", folder / "run.raw", folder / "out.nxs", "--set", "frames_per_file=20")
+    while True:
+        before = lines(folder)
+        program = Program(*arguments, folder=folder)
+        # Each try gets at least a data file further, and is killed anywhere in the next ones.
+        if kills % 2:
+            wait_for("a data file", lambda: lines(folder) > before or not program.running())
+        time.sleep(draw.random() * 0.1)
+        if not program.running():
+            break
+        program.send(signal.SIGKILL)
+        program.wait()
+        kills += 1
+    program.ends(0)
+    check(kills > 3 and "of an earlier try were kept" in program.out(), f"killed {kills} times: {program.out()}")
+    same(folder)
+    left = {path.name for pattern in ("out.*", "out_*") for path in folder.glob(pattern)}
+    equal(left, {"out.nxs"} | {f"out_data_{n:06}.h5" for n in range(1, 21)}, "files")
+    run_fails(*arguments, folder=folder, says=["out.nxs exists"])
+
+
+@case("data files of an interrupted conversion are verified: one that was changed is written again; other options are refused")
+def _(folder):
+    burst(folder)
+    arguments = ("convert", folder / "run.raw", folder / "out.nxs", "--set", "frames_per_file=20")
+    program = Program(*arguments, folder=folder)
+    wait_for("three data files", lambda: not program.running() or lines(folder) >= 3)
+    program.send(signal.SIGKILL)
+    if program.wait() == 0:
+        skip("the conversion was too fast to be killed")
+    run_fails("convert", folder / "run.raw", folder / "out.nxs", folder=folder, says=["out.nxs", "other options"])
+    data = bytearray((folder / "out_data_000002.h5").read_bytes())
+    data[len(data) // 2] ^= 1
+    (folder / "out_data_000002.h5").write_bytes(data)
+    done = run(*arguments, folder=folder)
+    equal(done.process.returncode, 0, done.err())
+    check("data file 2 is not there, or not as it was written" in done.err(), done.err())
+    check("1 data file of an earlier try was kept" in done.out(), done.out())
+    same(folder)
+
+
+@case("nothing is overwritten unless it is asked for")
+def _(folder):
+    burst(folder, 30)
+    convert(folder)
+    before = (folder / "out.nxs").read_bytes()
+    run_fails("convert", folder / "run.raw", folder / "out.nxs", folder=folder, says=["out.nxs exists"])
+    equal((folder / "out.nxs").read_bytes(), before, "the file")
+    check(not (folder / "out.nxs.convert").exists(), "a journal was left behind")
+    equal(run("convert", folder / "run.raw", folder / "out.nxs", "--overwrite", folder=folder).process.returncode, 0, "exit status")
+    same(folder)
+    again = experiment(folder, sinks=[{"raw": {"path": str(folder / "run.raw"), "dataset": "raw"}}])
+    run_fails("run", again, folder=folder, says=["run.raw exists: move it away, choose another path, or set overwrite: true"])
+    over = experiment(folder, sinks=[{"raw": {"path": str(folder / "run.raw"), "dataset": "raw", "overwrite": True}}])
+    equal(run("run", over, folder=folder).process.returncode, 0, "exit status with overwrite")
+
+
+# ---- a killed run ----
+
+@case("a run that is killed: what was durable is converted, and the ledger does not close")
+def _(folder):
+    detector = {"kind": "pattern", "modules": 2, "rows": 128, "columns": 128, "frames": 100000, "frame_rate_Hz": 300}
+    path = experiment(folder, detector=detector, sinks=[{"raw": {"path": str(folder / "run.raw"), "dataset": "raw", "flush_s": 0.05}}, "verify"])
+    program = Program("run", path, folder=folder)
+    wait_for("data", lambda: figure("raw", "rows_durable") > 50 or not program.running())
+    durable = figure("raw", "rows_durable")
+    run_fails("convert", folder / "run.raw", folder / "out.nxs", folder=folder, says=["is being written"])
+    program.send(signal.SIGKILL)
     program.wait()
-    equal(program.process.returncode, 0, f"exit status of the writer ({program.err()})")
-    return json.loads(program.out().splitlines()[-1])
+    Program.end_all()
+    done = convert(folder)
+    check("the run was killed" in done.out(), done.out())
+    with h5py.File(folder / "out.nxs") as file:
+        rows = file["entry/sluice/frames/sequence"][()].tolist()
+        check(len(rows) >= durable, f"{len(rows)} rows, and {durable} were durable")
+        equal(rows, list(range(len(rows))), "rows")
+        equal(file["entry/sluice/ledger/closed"][()], 0, "the ledger closes, although its end is not known")
+        equal(file["entry/sluice/ledger/outcomes"][()].sum(), 2 * len(rows), "outcomes of the ledger")
+        equal(file["entry/sluice/state"][()], b"recovered", "state")
+        images = file["entry/data/data"][()]
+    whole, summary = acquire(folder, detector={**detector, "frames": len(rows)})
+    intact(whole, summary, len(rows))
+    with h5py.File(folder / "run.nxs") as file:
+        check(np.array_equal(file["entry/data/data"][()], images), "other pixels")
 
 
-def read(folder, path=None):
-    program = start(folder, "read", path or folder / "run.raw")
-    program.wait()
-    equal(program.process.returncode, 0, f"exit status of the reader ({program.err()})")
-    return json.loads(program.out())
+def figure(sink_name, name):
+    """As the status of the run says."""
+    asked = subprocess.run([SLUICE, "ctl", "experiment", "--json"], capture_output=True, text=True, check=False,
+                           env={**os.environ, "SLUICE_RUN_DIR": str(RUN_DIR)})
+    if asked.returncode:
+        return 0
+    for addon in json.loads(asked.stdout).get("status", {}).get("addons", []):
+        if addon["name"] == sink_name:
+            return addon["figures"].get(name, 0)
+    return 0
 
 
-def compare(run, numbers):
-    equal(sorted(run.chunks), list(numbers), "numbers of the chunks")
-    for number, chunk in run.chunks.items():
-        equal(chunk.payload, payload(number), f"payload of chunk {number}")
-        equal(chunk[2:7], (number, 2 * number, number * number, (number + 1) * 1000000, number % 3), f"key of chunk {number}")
+# ---- cut ----
+
+def live(folder, **raw):
+    """A run without end whose buffer is followed; every fourth frame or so is kept."""
+    detector = {"kind": "jungfrau", "modules": 1, "rows": None, "columns": None, "dark_frames": 8, "frames": 100000, "frame_rate_Hz": 60,
+                "hit_fraction": 0.3}
+    return experiment(folder, detector=detector, link={"kind": "shm"}, stages=JUNGFRAU["stages"],
+                      sinks=[{"raw": {"path": "look.raw", "keep_s": 60, "flush_s": 0.05, "dataset": "raw", **raw}}])
 
 
-@case("an independent reader reads a complete run")
-def complete(folder):
-    wrote = write(folder, "chunks=150", "file_bytes=100000", "buffer_bytes=8192", "flush_ms=2")
-    run = raw_reader.Run(folder / "run.raw")
-    equal((run.state, run.head, run.tail), ("complete", b"up to %d" % MOST, b"the end"), "state, head and tail")
-    equal((run.appended, run.lost, run.bytes), (150, 0, wrote["bytes"]), "chunks, lost ones and bytes")
-    compare(run, range(150))
-    equal((len(run.table), run.indexed), (wrote["files"], wrote["files"]), "data files, and those with an index")
-    equal(sum(row[2] for row in run.table), 150, "chunks by the table")
-    equal(read(folder)["chunks"], 150, "chunks by our own reader")
+def truth(folder, first, count):
+    """Raw pixels of these frames, by a run without a sink raw."""
+    here = folder / "truth"
+    here.mkdir(exist_ok=True)
+    detector = {"kind": "jungfrau", "modules": 1, "rows": None, "columns": None, "dark_frames": 8, "frames": first + count, "hit_fraction": 0.3}
+    program, summary = acquire(here, detector=detector, link={"kind": "shm"}, stages=[], sinks=[
+        {"nexus": {"path": str(here / "run.nxs"), "dataset": "raw"}}])
+    check(summary is not None, program.err())
+    with h5py.File(here / "run.nxs") as file:
+        numbers = file["entry/data/frame_number"][()].tolist()
+        return dict(zip(numbers, file["entry/data/data"][()]))
 
 
-@case("data files in three folders in turn")
-def folders(folder):
-    write(folder, "chunks=150", "file_bytes=65536", "buffer_bytes=8192", *(f"folder={folder}/disk{i}" for i in range(3)))
-    run = raw_reader.Run(folder / "run.raw")
-    compare(run, range(150))
-    for i in range(3):
-        check(len(list((folder / f"disk{i}").iterdir())) >= 2, f"folder {i} has data files")
+@case("cut while data keep coming: by session name, the last second and around a frame; every pixel is right, rejected frames too")
+def _(folder):
+    program = Program("run", live(folder), folder=folder)
+    wait_for("frames", lambda: figure("raw", "rows_durable") > 90 or not program.running())
+    done = run("cut", "experiment", "--last", "1s", folder / "last.nxs", folder=folder)
+    equal(done.process.returncode, 0, done.err())
+    done = run("cut", "experiment", "--around", 50, "--before", 10, "--after", 15, folder / "around.nxs", folder=folder)
+    equal(done.process.returncode, 0, done.err())
+    newest = figure("raw", "rows_durable")
+    waited = run("cut", folder / "look.raw", "--around", newest, "--before", 5, "--after", 40, folder / "later.nxs", folder=folder)
+    equal(waited.process.returncode, 0, waited.err())
+    program.send(signal.SIGINT)
+    program.ends(0)
+    with h5py.File(folder / "last.nxs") as file:
+        numbers = file["entry/sluice/frames/frame_number"][()]
+        keep, index = file["entry/sluice/frames/keep"][()], file["entry/sluice/frames/image_index"][()]
+        check(30 <= len(numbers) <= 62, f"{len(numbers)} frames of a second at 60 Hz")
+        equal(np.diff(numbers).tolist(), [1] * (len(numbers) - 1), "frames without a gap")
+        check(0 < keep.sum() < len(keep), "no frame was rejected, or none was kept")
+        equal(index.tolist(), list(range(len(numbers))), "every frame has its image")
+        equal(file["entry/sluice/ledger/closed"][()], 1, "the ledger closes")
+        outcomes = file["entry/sluice/ledger/outcomes"][()][0]
+        names = [name.decode() for name in file["entry/sluice/ledger/outcome_names"][()]]
+        equal({name: n for name, n in zip(names, outcomes) if n}, {"stored": keep.sum(), "vetoed": len(keep) - keep.sum()}, "outcomes")
+        equal(file["entry/sluice/state"][()], b"complete", "state")
+        check(b"the last 1 s of" in file["entry/sluice/cut"][()], file["entry/sluice/cut"][()])
+        images = dict(zip(numbers.tolist(), file["entry/data/data"][()]))
+    with h5py.File(folder / "around.nxs") as file:
+        equal(file["entry/data/frame_number"][()].tolist(), list(range(40, 66)), "frames around 50")
+        images.update(zip(range(40, 66), file["entry/data/data"][()]))
+    with h5py.File(folder / "later.nxs") as file:
+        equal(len(file["entry/data/frame_number"]), 46, "frames around the newest one")
+    right = truth(folder, 0, max(images) + 1)
+    compared = [number for number in images if number in right]
+    check(len(compared) > 50, f"{len(compared)} images compared")
+    for number in compared:
+        check(np.array_equal(images[number], right[number]), f"frame {number} has other pixels")
 
 
-@case("a killed writer leaves everything below its mark")
-def killed(folder):
-    rounds = 20 if "SLUICE_LONG" in os.environ else 3
-    for i in range(rounds):
-        path = folder / f"run{i}.raw"
-        program = start(folder, "write", path, f"bytes={MOST}", "chunks=0", "file_bytes=300000", "buffer_bytes=8192", "flush_ms=1", "keep_ms=300")
-        deadline = time.monotonic() + harness.TIMEOUT_S
-        while program.out().count("durable") < 3 + i and time.monotonic() < deadline:
-            time.sleep(0.005)
-        state = read(folder, path)["state"]
-        time.sleep(random.random() * 0.02)
-        program.process.send_signal(signal.SIGKILL)
-        program.process.wait()
-        durable = int(program.out().rsplit("durable ", 1)[1].split("\n")[0])
-        equal(state, "writing", "state while the writer lives")
-        facts = read(folder, path)
-        equal(facts["state"], "killed", "state afterwards")
-        run = raw_reader.Run(path)
-        equal(run.state, "unfinished", "state afterwards, by the independent reader")
-        check(durable - 1 in run.chunks or durable - 1 < min(run.chunks), f"chunk {durable - 1} is there")
-        compare(run, sorted(run.chunks))
-        check(facts["chunks"] >= len(run.chunks), "our own reader finds as much")
+@case("cut says what has left the buffer, what has not come, and refuses what makes no sense")
+def _(folder):
+    program = Program("run", live(folder, keep_s=0.5, file_bytes=4 << 20), folder=folder)
+    wait_for("rows to be removed", lambda: figure("raw", "rows_removed") > 20 or not program.running())
+    done = run("cut", "experiment", "--last", "1min", folder / "gone.nxs", folder=folder)
+    equal(done.process.returncode, 2, f"exit status: {done.err()}")
+    check("missing: the first" in done.err() and "the buffer begins with frame" in done.err(), done.err())
+    with h5py.File(folder / "gone.nxs") as file:
+        check(b"; missing: the first" in file["entry/sluice/cut"][()], "the file does not say so")
+        equal(file["entry/sluice/ledger/closed"][()], 1, "the ledger closes")
+        check(file["entry/sluice/frames/sequence"][0] > 0, "it begins with the first frame")
+    done = run("cut", "experiment", "--around", 0, "--before", 0, "--after", 1000000, "--wait_s", 0, folder / "all.nxs", folder=folder)
+    equal(done.process.returncode, 2, f"exit status: {done.err()}")
+    check("they have left the buffer; frames after" in done.err(), done.err())
+    for arguments, says in (
+            (("experiment", "--last", "1s", folder / "gone.nxs"), "gone.nxs exists"),
+            (("experiment", folder / "x.nxs"), "either --last"),
+            (("experiment", "--last", "soon", folder / "x.nxs"), "takes a time"),
+            (("experiment", "--last", "1s", "--around", "7", folder / "x.nxs"), "either --last"),
+            (("experiment", "--around", "-7", folder / "x.nxs"), "takes the number"),
+            (("experiment", "--last", "1s", folder / "x.nxs", "--set", "colour=red"), "has no option 'colour'"),
+            (("experiment", "--last", "1s", folder / "x.nxs", "--set", "dataset=image"), "has no 'image'"),
+            (("experiment", "--around", "5", "--before", "0", "--after", "0", "--wait_s", "0", folder / "x.nxs"), "has no frame of"),
+            (("nobody", "--last", "1s", folder / "x.nxs"), "nobody")):
+        run_fails("cut", *arguments, folder=folder, says=[says])
+    check(not list(folder.glob("x*")), "a file was left behind")
+    program.send(signal.SIGINT)
+    program.ends(0)
+    run_fails("convert", folder / "look.raw", folder / "x.nxs", folder=folder, says=["is a rolling buffer"])
+    equal(run("cut", folder / "look.raw", "--last", "100ms", folder / "end.nxs", folder=folder).process.returncode, 0, "exit status after the end")
 
 
-@case("a rolling container keeps the last 100 ms")
-def rolling(folder):
-    wrote = write(folder, "chunks=1000", "keep_ms=100", "buffer_bytes=8192", f"folder={folder}/a", f"folder={folder}/b")
-    run = raw_reader.Run(folder / "run.raw")
-    check(wrote["removed_chunks"] > 700, "old chunks were removed")
-    check(set(range(900, 1000)) <= set(run.chunks), "the last 100 are there")
-    compare(run, sorted(run.chunks))
+# ---- what goes wrong ----
+
+def small_disk(folder, megabytes):
+    """A wrapper that runs the program with a small tmpfs of its own at folder/disk, and afterwards copies what is there to folder/copy."""
+    (folder / "disk").mkdir()
+    (folder / "copy").mkdir()
+    here = shlex.quote(str(folder))
+    script = f'mount -t tmpfs -o size={megabytes}m none {here}/disk || exit 77; "$@"; status=$?; cp -a {here}/disk/. {here}/copy; exit $status'
+    for unshare in (["unshare", "-m"], ["unshare", "-rm"]):  # as root, or as root of a namespace of our own
+        trial = Program(folder=folder, program="true", wrapper=[*unshare, "sh", "-c", script, "sh"])
+        if trial.wait() == 0:
+            return [*unshare, "sh", "-c", script, "sh"]
+    skip("neither root nor user namespaces may mount a small tmpfs here")
 
 
-@case("in memory: a file system that may have no O_DIRECT")
-def memory(folder):
-    if not os.access("/dev/shm", os.W_OK):
-        skip("no /dev/shm here")
-    with tempfile.TemporaryDirectory(prefix="sluice-raw-", dir="/dev/shm") as where:
-        path = pathlib.Path(where) / "run.raw"
-        write(folder, "chunks=100", "file_bytes=100000", path=path)
-        compare(raw_reader.Run(path), range(100))
+@case("a disk that is full in mid-run: the first frames are in the raw file, the rest is unwritten, and it converts")
+def _(folder):
+    wrapper = small_disk(folder, 30)
+    path = experiment(folder, detector={"rows": 512, "columns": 512, "frames": 60},
+                      sinks=[{"raw": {"path": str(folder / "disk/run.raw"), "dataset": "raw", "file_bytes": 8 << 20}}, "verify"])
+    program = Program("run", path, "--summary", folder / "summary.json", folder=folder, wrapper=wrapper)
+    program.ends(2)
+    summary = read_summary(folder)
+    closes(summary, 120)
+    stored = summary["ledger"]["total"]["outcomes"]["stored"] // 2
+    check(5 <= stored < 30, f"{stored} frames stored")
+    equal(sink(summary, "raw")["frames_refused"], 60 - stored, "frames refused")
+    check("free some space" in program.err(), program.err())
+    convert(folder, raw="copy/run.raw")
+    with h5py.File(folder / "out.nxs") as file:
+        equal(file["entry/data/sequence"][()].tolist(), list(range(stored)), "images")
+        equal(file["entry/sluice/frames_refused"][()], 60 - stored, "frames refused, says the file")
+        equal(file["entry/sluice/ledger/closed"][()], 1, "the ledger closes")
 
 
-@case("a flipped bit and a missing file are found by both readers")
-def damage(folder):
-    write(folder, "chunks=60", "file_bytes=70000")
-    run = raw_reader.Run(folder / "run.raw")
-    chunk = run.chunks[20]
-    good = chunk.file.read_bytes()
-    bad = bytearray(good)
-    bad[chunk.offset + 128 + 5] ^= 4
-    chunk.file.write_bytes(bad)
-    program = start(folder, "read", folder / "run.raw")
-    program.wait()
-    equal(program.process.returncode, 1, "exit status with a flipped bit")
-    check(f"{chunk.file}: byte {chunk.offset}: chunk 20: the checksum of its payload is wrong" in program.err(),
-          f"file, byte and chunk are named: {program.err()}")
-    try:
-        raw_reader.Run(folder / "run.raw")
-        check(False, "the independent reader finds it")
-    except raw_reader.Damaged as why:
-        check("chunk 20" in str(why), str(why))
-    shutil.move(chunk.file, folder / "elsewhere")
-    program = start(folder, "read", folder / "run.raw")
-    program.wait()
-    equal(program.process.returncode, 1, "exit status with a missing file")
-    check(f"{chunk.file}: this data file of" in program.err(), f"the file is named: {program.err()}")
+@case("raw files that are none, that were cut and that were changed are refused, and the damage is named")
+def _(folder):
+    burst(folder, 30)
+    run_fails("convert", folder / "none.raw", folder / "out.nxs", folder=folder, says=["none.raw"])
+    (folder / "text.raw").write_text("no raw file at all\n")
+    run_fails("convert", folder / "text.raw", folder / "out.nxs", folder=folder, says=["text.raw"])
+    run_fails("convert", folder / "run.raw", folder=folder, says=["convert takes a raw file"])
+    run_fails("convert", folder / "run.raw", folder / "out.nxs", "--set", "path=x", folder=folder, says=["named by the last argument"])
+    data = folder / "run_raw_000001.bin"
+    whole = data.read_bytes()
+    changed = bytearray(whole)
+    changed[len(whole) // 2] ^= 4
+    data.write_bytes(changed)
+    run_fails("convert", folder / "run.raw", folder / "out.nxs", folder=folder, says=["run_raw_000001.bin"])
+    data.write_bytes(whole)
+    convert(folder)  # goes on where it was
+    same(folder)
 
 
-if __name__ == "__main__":
-    main()
+main()

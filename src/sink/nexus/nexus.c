@@ -69,13 +69,20 @@ static const struct sl_array *image_of(const struct sl_nexus *nexus, struct sl_f
 											    : NULL;
 }
 
+/* Frames whose images and results are stored. */
+static bool takes(const struct sl_nexus *nexus, struct sl_frame *frame)
+{
+	return sl_account_kept(frame) || (nexus->rebuild.all_images &&
+					  nexus->image != SL_NEXUS_NONE && image_of(nexus, frame));
+}
+
 /* Images that are kept, on any worker. */
 static void prepare(void *state, unsigned slot, struct sl_frame *frame)
 {
 	struct sl_nexus *nexus = state;
 	const struct sl_array *image = NULL;
 
-	if (nexus->image != SL_NEXUS_NONE && sl_account_kept(frame))
+	if (nexus->image != SL_NEXUS_NONE && takes(nexus, frame))
 		image = image_of(nexus, frame);
 	if (image)
 		sl_images_make(&nexus->ready, slot, image->host, frame->missing);
@@ -128,7 +135,7 @@ static int make_room(struct sl_nexus *nexus, bool kept, uint64_t bytes)
 
 static int store(struct sl_nexus *nexus, struct sl_frame *frame, const void *image, uint64_t bytes)
 {
-	bool kept = sl_account_kept(frame);
+	bool kept = takes(nexus, frame);
 	int r = make_room(nexus, kept, bytes);
 
 	if (r)
@@ -149,6 +156,25 @@ static int store(struct sl_nexus *nexus, struct sl_frame *frame, const void *ima
 	return r ? refuse(nexus, frame, r) : 0;
 }
 
+/* The data file that the next image goes to is kept. */
+static bool is_kept_file(const struct sl_nexus *nexus)
+{
+	uint32_t file = sl_h5_data_files(nexus->file) + (nexus->in_file >= nexus->frames_per_file);
+
+	return nexus->rebuild.kept_files && file <= nexus->rebuild.kept_files;
+}
+
+/* Of an image that is in a data file already nothing is written but that it is there. */
+static int64_t ready_image(const struct sl_nexus *nexus, unsigned slot, const void **image)
+{
+	static const uint8_t none[1];
+
+	if (!is_kept_file(nexus))
+		return sl_images_get(&nexus->ready, slot, image);
+	*image = none;
+	return sizeof(none);
+}
+
 static int put_prepared(void *state, unsigned slot, struct sl_frame *frame)
 {
 	struct sl_nexus *nexus = state;
@@ -159,9 +185,8 @@ static int put_prepared(void *state, unsigned slot, struct sl_frame *frame)
 		nexus->refused++;
 		return nexus->refusal;
 	}
-	if (sl_account_kept(frame) && nexus->image != SL_NEXUS_NONE) {
-		bytes = image_of(nexus, frame) ? sl_images_get(&nexus->ready, slot, &image)
-					       : -EINVAL;
+	if (nexus->image != SL_NEXUS_NONE && takes(nexus, frame)) {
+		bytes = image_of(nexus, frame) ? ready_image(nexus, slot, &image) : -EINVAL;
 		if (bytes < 0)
 			return refuse(nexus, frame, (int)bytes);
 	}
@@ -201,6 +226,14 @@ static void write_metadata(struct sl_nexus *nexus)
 	metadata->each(metadata->arg, write_one, nexus->file);
 }
 
+static void free_parts(struct sl_nexus *nexus)
+{
+	sl_account_close(&nexus->account);
+	sl_results_close(&nexus->results);
+	sl_cxi_peaks_close(&nexus->peaks);
+	sl_images_close(&nexus->ready);
+}
+
 static int close_nexus(void *state, const struct sl_status *status)
 {
 	struct sl_nexus *nexus = state;
@@ -217,10 +250,13 @@ static int close_nexus(void *state, const struct sl_status *status)
 		sl_turns_end(&nexus->turns, nexus->path);
 		if (nexus->frames_per_file)
 			sl_nexus_link_data(nexus->file, nexus->path, sl_h5_data_files(nexus->file));
-		sl_nexus_set_state(nexus->file, "complete");
-		sl_nxmx_end(nexus->file, nexus->frames);
+		sl_nexus_set_state(nexus->file,
+				   nexus->rebuild.state ? nexus->rebuild.state : "complete");
+		sl_nxmx_end(nexus->file, nexus->frames,
+			    nexus->rebuilds ? status->ended_unix_ns : 0);
 		write_metadata(nexus);
-		r = sl_account_end(&nexus->account, status, nexus->refused);
+		r = sl_account_end(&nexus->account, status,
+				   nexus->refused + nexus->rebuild.refused);
 		finished = sl_h5_finish(nexus->file);
 		r = r ? r : finished;
 		nexus->file = NULL;
@@ -228,11 +264,37 @@ static int close_nexus(void *state, const struct sl_status *status)
 		if (finished)
 			snprintf(nexus->where, sizeof(nexus->where), "%s.part", nexus->path);
 	}
-	sl_account_close(&nexus->account);
-	sl_results_close(&nexus->results);
-	sl_cxi_peaks_close(&nexus->peaks);
-	sl_images_close(&nexus->ready);
+	free_parts(nexus);
 	return r;
+}
+
+void sl_nexus_leave(void *state)
+{
+	struct sl_nexus *nexus = state;
+
+	if (nexus->file)
+		sl_h5_leave(nexus->file);
+	nexus->file = NULL;
+	free_parts(nexus);
+}
+
+void sl_nexus_set_rebuild(void *state, const struct sl_nexus_rebuild *rebuild)
+{
+	((struct sl_nexus *)state)->rebuild = *rebuild;
+}
+
+uint32_t sl_nexus_safe_files(const void *state)
+{
+	const struct sl_nexus *nexus = state;
+
+	return nexus->file ? sl_h5_data_files_safe(nexus->file) : 0;
+}
+
+uint32_t sl_nexus_data_files(const void *state)
+{
+	const struct sl_nexus *nexus = state;
+
+	return nexus->file ? sl_h5_data_files(nexus->file) : 0;
 }
 
 static const char *where(const void *state)

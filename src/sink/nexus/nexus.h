@@ -4,7 +4,31 @@
 #ifndef SL_SINK_NEXUS_NEXUS_H
 #define SL_SINK_NEXUS_NEXUS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "hdf5/file.h"
+
+/* A file that is not written by the run itself, but out of a recording of it (src/convert). */
+struct sl_nexus_rebuild {
+	bool resumes;	     /* go on where an earlier conversion to this file ended: */
+	uint32_t kept_files; /* its first data files, which are whole */
+	bool all_images;     /* of rejected and dark frames, too, as far as they have one */
+	uint64_t refused;    /* frames that the recording could not take */
+	const char *state;   /* in the end; NULL: complete */
+	const char *cut;     /* which part of a run it is, for people; NULL: all of it */
+};
+
+/* Before open(); the texts must stay until close(). */
+void sl_nexus_set_rebuild(void *state, const struct sl_nexus_rebuild *rebuild);
+
+/* While it is open: data files that were begun; those that are on disk for certain. Images of
+ * frames that are in data files that are kept need not be prepared. */
+uint32_t sl_nexus_data_files(const void *state);
+uint32_t sl_nexus_safe_files(const void *state);
+
+/* In the place of close(), where not all rows came: what is there stays, to be gone on with. */
+void sl_nexus_leave(void *state);
 
 /* Of the file: writing, complete, recovered. */
 #define SL_NEXUS_STATE "/entry/sluice/state"

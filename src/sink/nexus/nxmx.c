@@ -46,11 +46,12 @@ static void write_i64(struct sl_h5 *file, const char *path, int64_t value)
 	sl_h5_write(file, path, &(struct sl_h5_shape){.type = SL_H5_I64}, &value);
 }
 
-static void write_time(struct sl_h5 *file, const char *path)
+/* 0: now. */
+static void write_time(struct sl_h5 *file, const char *path, uint64_t unix_ns)
 {
 	char text[64];
 
-	sl_clock_iso8601(sl_clock_unix_ns(), text, sizeof(text));
+	sl_clock_iso8601(unix_ns ? unix_ns : sl_clock_unix_ns(), text, sizeof(text));
 	sl_h5_write_text(file, path, text);
 }
 
@@ -325,7 +326,7 @@ int sl_nxmx_begin(struct sl_h5 *file, const struct sl_nxmx *about)
 	sl_nxmx_lacks(about->geometry, lacks, sizeof(lacks));
 	if (!lacks[0] && !about->geometry->items)
 		sl_h5_write_text(file, "/entry/definition", "NXmx");
-	write_time(file, "/entry/start_time");
+	write_time(file, "/entry/start_time", about->began_unix_ns);
 	sl_h5_group(file, "/entry/data", "NXdata");
 	sl_h5_attribute_text(file, "/entry/data", "signal", about->signal);
 	sl_h5_group(file, INSTRUMENT, "NXinstrument");
@@ -336,10 +337,10 @@ int sl_nxmx_begin(struct sl_h5 *file, const struct sl_nxmx *about)
 	return sl_h5_status(file);
 }
 
-int sl_nxmx_end(struct sl_h5 *file, uint64_t images)
+int sl_nxmx_end(struct sl_h5 *file, uint64_t images, uint64_t ended_unix_ns)
 {
 	sl_h5_write_u64(file, SPECIFIC "/nimages", images);
-	write_time(file, "/entry/end_time");
-	write_time(file, "/entry/end_time_estimated");
+	write_time(file, "/entry/end_time", ended_unix_ns);
+	write_time(file, "/entry/end_time_estimated", ended_unix_ns);
 	return sl_h5_status(file);
 }

@@ -20,6 +20,7 @@
 struct sl_nxmx {
 	const struct sl_geometry *geometry; /* with its layout resolved */
 	double frame_rate_Hz;		    /* 0: not known */
+	uint64_t began_unix_ns;		    /* 0: now */
 	uint32_t height, width;		    /* of an image as stored */
 	bool assembled;	      /* it is the layout's, with gaps; else modules below each other */
 	bool beamless;	      /* set within: nobody knows where the beam is */
@@ -39,7 +40,7 @@ int sl_nxmx_begin(struct sl_h5 *file, const struct sl_nxmx *about);
 void sl_nxmx_lacks(const struct sl_geometry *geometry, char *text, size_t bytes);
 
 /* What is known only now: when it ended, and with how many images. */
-int sl_nxmx_end(struct sl_h5 *file, uint64_t images);
+int sl_nxmx_end(struct sl_h5 *file, uint64_t images, uint64_t ended_unix_ns); /* 0: now */
 
 enum sl_h5_type sl_nxmx_type(enum sl_dtype dtype);
 

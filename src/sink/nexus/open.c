@@ -74,6 +74,7 @@ static void describe(const struct sl_nexus *nexus, const struct sl_env *env,
 	*about = (struct sl_nxmx){
 		.geometry = geometry,
 		.frame_rate_Hz = env->frame_rate_Hz,
+		.began_unix_ns = env->began_unix_ns,
 		.height = geometry->modules * geometry->rows,
 		.width = geometry->columns,
 		.dtype = shape ? shape->dtype : geometry->dtype,
@@ -148,6 +149,9 @@ static int begin(struct sl_nexus *nexus, const struct sl_env *env, const struct 
 	if (!r)
 		sl_geometry_hdf5_write(file, about->geometry);
 	nexus->metadata = &env->metadata;
+	nexus->rebuilds = env->began_unix_ns != 0;
+	if (nexus->rebuild.cut)
+		sl_h5_write_text(file, "/entry/sluice/cut", nexus->rebuild.cut);
 	sl_h5_write_text(file, SL_NEXUS_STATE, "writing");
 	sl_h5_keep(file, METADATA_BYTES);
 	if (!r)
@@ -166,7 +170,7 @@ static int refuse_overwriting(const struct sl_nexus *nexus)
 {
 	struct stat st;
 
-	if (nexus->overwrite || lstat(nexus->path, &st) || !S_ISREG(st.st_mode))
+	if (nexus->overwrite || nexus->rebuild.resumes || lstat(nexus->path, &st) || !S_ISREG(st.st_mode))
 		return 0;
 	sl_error("nexus: %s exists: move it away, choose another path, or set overwrite: true",
 		 nexus->path);
@@ -179,7 +183,11 @@ static int create(struct sl_nexus *nexus, const struct sl_env *env, const struct
 
 	if (!r)
 		r = nexus->frames_per_file
-			    ? sl_h5_create_rolled(nexus->path, nexus->overwrite, &nexus->file)
+			    ? nexus->rebuild.resumes
+				      ? sl_h5_resume_rolled(nexus->path, nexus->rebuild.kept_files,
+							    &nexus->file)
+				      : sl_h5_create_rolled(nexus->path, nexus->overwrite,
+							    &nexus->file)
 			    : sl_h5_create(nexus->path, &nexus->file);
 	if (r)
 		return r;

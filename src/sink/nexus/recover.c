@@ -58,7 +58,7 @@ int sl_nexus_recover(const char *path, struct sl_nexus_recovered *recovered)
 	sl_nexus_link_data(file, path, data.files);
 	r = sl_account_recover(file);
 	sl_nexus_set_state(file, "recovered");
-	sl_nxmx_end(file, found.images);
+	sl_nxmx_end(file, found.images, 0);
 	finished = sl_h5_finish(file);
 	r = r ? r : finished;
 	if (!r)

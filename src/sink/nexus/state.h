@@ -9,6 +9,7 @@
 #include "sink/nexus/account.h"
 #include "sink/nexus/cxi_peaks.h"
 #include "sink/nexus/images.h"
+#include "sink/nexus/nexus.h"
 #include "sink/nexus/results.h"
 #include "sink/nexus/sparse_frames.h"
 #include "sink/nexus/turns.h"
@@ -23,6 +24,8 @@ struct sl_nexus {
 	double flush_s;
 	bool overwrite;
 
+	struct sl_nexus_rebuild rebuild; /* zeros: the run itself writes */
+	bool rebuilds;			 /* the times are those of the recording */
 	const struct sl_env_metadata *const *metadata; /* as the environment has them in the end */
 	struct sl_h5 *file;
 	struct sl_account account;

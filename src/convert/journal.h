@@ -1,0 +1,41 @@
+/* journal.h - what a conversion has finished, so that the next one goes on there.
+ *
+ * Model:     a text file OUT.convert beside the file that is written. It begins with what is
+ *            converted and how, in words; a line for each data file that is whole and on disk
+ *            follows: number, entries of the recording up to its end, bytes, CRC32C. It is locked
+ *            while a conversion goes on, and goes when that is done.
+ * Threads:   one.
+ * Errors:    -errno, logged. */
+#ifndef SL_CONVERT_JOURNAL_H
+#define SL_CONVERT_JOURNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sl_journal_file { /* a data file */
+	uint64_t entries, bytes;
+	uint32_t crc;
+};
+
+struct sl_journal {
+	char *path;
+	const char *out; /* the caller's */
+	int fd;
+	bool resumes; /* an earlier conversion of the same began it */
+	struct sl_journal_file *file;
+	uint32_t files;
+};
+
+/* what: lines that say what is converted and how. An earlier journal of the same is gone on with:
+ * its data files are read and compared, and those behind the first that differs are forgotten.
+ * -EEXIST: it is of another conversion, and not overwrite. -EBUSY: one goes on. Close even when
+ * this failed. */
+int sl_journal_open(const char *out, const char *what, bool overwrite, struct sl_journal *journal);
+
+/* Data file number files + 1 is whole; `entries` of the recording come before the next one. */
+int sl_journal_add(struct sl_journal *journal, uint64_t entries);
+
+/* done: the journal goes; else it stays. */
+void sl_journal_close(struct sl_journal *journal, bool done);
+
+#endif

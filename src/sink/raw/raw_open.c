@@ -1,0 +1,178 @@
+/* raw_open.c - the options of the sink `raw`, and the beginning of its files. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "sink/raw/raw_sink.h"
+
+/* For the status and the metadata at the end (stored_end.h). */
+enum { TAIL_BYTES = 512 << 10 };
+
+const struct sl_option sl_raw_sink_options[] = {
+	SL_OUTPUT(struct sl_raw_sink, path, "run.raw",
+		  "the run file; data files NAME_raw_000001.bin and so on lie beside it, or in "
+		  "folders"),
+	SL_STRING(struct sl_raw_sink, dataset, "image",
+		  "the stage's result that is stored; raw: pixels as the detector sent them; none: "
+		  "rows and small results alone"),
+	SL_STRING(struct sl_raw_sink, folders, "",
+		  "folders for data files, separated by commas, on as many disks: they are filled "
+		  "in turn; empty: the folder of path"),
+	SL_F64(struct sl_raw_sink, keep_s, 0, 0, 1e6, "s",
+	       "a rolling buffer of the last seconds, for sluice cut; 0: keep everything"),
+	SL_U64(struct sl_raw_sink, keep_bytes, 0, 0, 1e15, "bytes",
+	       "a rolling buffer of at most this size; 0: no limit"),
+	SL_CHOICE(struct sl_raw_sink, frames, auto, "auto|kept|all",
+		  "whose images are stored: of kept frames, or of rejected and dark ones, too; "
+		  "auto: kept, and all in a rolling buffer. Every frame has a row in any case"),
+	SL_F64(struct sl_raw_sink, flush_s, 1, 0.01, 3600, "s",
+	       "what is older than this survives a killed receiver and a power failure"),
+	SL_U64(struct sl_raw_sink, file_bytes, 0, 0, 1e15, "bytes",
+	       "size of a data file; 0: 1 GiB, in a rolling buffer 128 MiB"),
+	SL_BOOL(struct sl_raw_sink, cached, false,
+		"write through the page cache: for disks that are slow with O_DIRECT"),
+	SL_BOOL(struct sl_raw_sink, overwrite, false,
+		"replace a raw file that is at path already, and its data files"),
+	SL_OPTION_END};
+
+/* The result to store, or a message that says which there are. */
+static int choose(const struct sl_raw_sink *raw, const struct sl_env *env, int32_t *image)
+{
+	char names[SL_RESULTS * (SL_NAME_BYTES + 2)] = "";
+	size_t at = 0;
+
+	*image = SL_STORED_NO_IMAGE;
+	if (!strcmp(raw->dataset, "none"))
+		return 0;
+	for (uint32_t i = 0; i < env->results; i++) {
+		if (!strcmp(env->result[i].name, raw->dataset)) {
+			*image = (int32_t)i;
+			return 0;
+		}
+		at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", i ? ", " : "",
+				       env->result[i].name);
+	}
+	if (env->results)
+		sl_error("raw: no stage makes '%s'; set dataset to what there is: %s, raw or none",
+			 raw->dataset, names);
+	else
+		sl_error("raw: no stage makes '%s': add one to stages, for example '- correct:', "
+			 "or set dataset: raw",
+			 raw->dataset);
+	return -EINVAL;
+}
+
+/* Names between commas. folder[i] points into text. */
+static int split_folders(char *text, const char **folder, unsigned *folders)
+{
+	char *rest = text, *one;
+
+	*folders = 0;
+	while ((one = strsep(&rest, ","))) {
+		one += strspn(one, " ");
+		one[strcspn(one, " ")] = 0;
+		if (!one[0])
+			continue;
+		if (*folders == SL_RAW_SINK_FOLDERS) {
+			sl_error("raw: folders: more than %d", SL_RAW_SINK_FOLDERS);
+			return -EINVAL;
+		}
+		folder[(*folders)++] = one;
+	}
+	return 0;
+}
+
+/* With overwrite the files of a raw run that is there, and nothing else, go. */
+static int make_place(const struct sl_raw_sink *raw)
+{
+	struct sl_raw_reader *old;
+	struct sl_raw_facts facts;
+	struct stat st;
+	int r;
+
+	if (lstat(raw->path, &st))
+		return 0;
+	if (!raw->overwrite) {
+		sl_error("raw: %s exists: move it away, choose another path, or set overwrite: "
+			 "true",
+			 raw->path);
+		return -EEXIST;
+	}
+	r = sl_raw_open(raw->path, SL_RAW_DAMAGED, &old);
+	if (r)
+		return r;
+	sl_raw_facts(old, &facts);
+	if (facts.state == SL_RAW_WRITING) {
+		sl_error("raw: %s is being written by another run: choose another path",
+			 raw->path);
+		r = -EBUSY;
+	}
+	for (uint32_t i = 0; i < facts.files && !r; i++)
+		unlink(sl_raw_file(old, i));
+	if (!r && unlink(raw->path)) {
+		r = -errno;
+		sl_error("raw: cannot remove %s: %s", raw->path, strerror(errno));
+	}
+	sl_raw_close(old);
+	return r;
+}
+
+static int create(struct sl_raw_sink *raw, const struct sl_bytes *head)
+{
+	const char *folder[SL_RAW_SINK_FOLDERS];
+	char names[sizeof(raw->folders)];
+	struct sl_raw_options o = {
+		.path = raw->path,
+		.folder = folder,
+		.file_bytes = raw->file_bytes,
+		.keep_ns = (uint64_t)(raw->keep_s * 1e9),
+		.keep_bytes = raw->keep_bytes,
+		.flush_ns = (uint64_t)(raw->flush_s * 1e9),
+		.tail_bytes = TAIL_BYTES,
+		.cached = raw->cached,
+	};
+	int r;
+
+	memcpy(names, raw->folders, sizeof(names));
+	r = split_folders(names, folder, &o.folders);
+	if (!r)
+		r = make_place(raw);
+	return r ? r : sl_raw_create(&o, head->data, head->used, &raw->writer);
+}
+
+int sl_raw_sink_open(void *state, const struct sl_env *env)
+{
+	struct sl_raw_sink *raw = state;
+	struct sl_bytes head = {.used = 0};
+	struct sl_env stored = *env;
+	int r;
+
+	raw->refusal = -EINVAL; /* until it is open */
+	raw->env = env;
+	raw->images = raw->rows = raw->refused = 0;
+	raw->began_ns = sl_clock_ns();
+	raw->began_unix_ns = stored.began_unix_ns = sl_clock_unix_ns();
+	raw->choice.all = sl_raw_sink_all(raw);
+	r = choose(raw, env, &raw->choice.image);
+	if (r)
+		return r;
+	r = sl_frame_room_open(&raw->room, env);
+	if (!r)
+		r = sl_stored_run_write(&stored, &raw->choice, &head);
+	if (r)
+		sl_error("raw: no memory for the head of %s", raw->path);
+	else
+		r = create(raw, &head);
+	sl_bytes_free(&head);
+	if (r)
+		return r;
+	if (!realpath(raw->path, raw->where))
+		raw->where[0] = 0;
+	raw->refusal = 0;
+	return 0;
+}
