@@ -26,10 +26,11 @@ struct sl_leaf {
 	uint32_t modules, series;
 	uint32_t series_names; /* CRC32C of the paths of all series, each with a newline behind */
 	uint64_t source_known; /* a bit per module: source_crc is there */
-	const uint64_t *module_sequence;	  /* [modules]; UINT64_MAX: nothing in this frame */
-	const uint8_t *outcome, *cause;		  /* [modules] */
-	const uint32_t *source_crc;		  /* [modules]; 0 where it is not known */
-	const uint32_t *series_rows, *series_crc; /* [series]: rows about this frame, their CRC32C */
+	const uint64_t *module_sequence; /* [modules]; UINT64_MAX: nothing in this frame */
+	const uint8_t *outcome, *cause;	 /* [modules] */
+	const uint32_t *source_crc;	 /* [modules]; 0 where it is not known */
+	const uint32_t *series_rows,
+		*series_crc; /* [series]: rows about this frame, their CRC32C */
 };
 
 /* modules and series are at most what is said above. */

@@ -60,16 +60,17 @@ static void the_hash_is_that_of_the_reference(void **state)
 	char text[SL_HASH_TEXT];
 
 	(void)state;
-	assert_string_equal(sl_hash_text(&hash, text), "5f7e6c552d4a63768b39998aa9ecbe1ee3da2325c94254043418844323c45a13");
+	assert_string_equal(sl_hash_text(&hash, text),
+			    "5f7e6c552d4a63768b39998aa9ecbe1ee3da2325c94254043418844323c45a13");
 }
 
-#define CHANGES(member)                                                                            \
-	do {                                                                                       \
-		struct row row = example();                                                        \
-		struct sl_hash now;                                                                \
-		((uint8_t *)&row.member)[0] ^= 1;                                                  \
-		now = hash_of(&row);                                                               \
-		assert_false(sl_hash_same(&now, &before));                                         \
+#define CHANGES(member)                                    \
+	do {                                               \
+		struct row row = example();                \
+		struct sl_hash now;                        \
+		((uint8_t *)&row.member)[0] ^= 1;          \
+		now = hash_of(&row);                       \
+		assert_false(sl_hash_same(&now, &before)); \
 	} while (0)
 
 static void every_value_counts(void **state)

@@ -7,6 +7,7 @@
 #include <sluice/sink.h>
 
 #include "sink/nexus/account.h"
+#include "sink/nexus/audit.h"
 #include "sink/nexus/cxi_peaks.h"
 #include "sink/nexus/images.h"
 #include "sink/nexus/results.h"
@@ -21,7 +22,7 @@ struct sl_nexus {
 	uint32_t image; /* of the choices */
 	uint32_t compression, workers, frames_per_file;
 	double flush_s;
-	bool overwrite;
+	bool overwrite, audit;
 
 	const struct sl_env_metadata *const *metadata; /* as the environment has them in the end */
 	struct sl_h5 *file;
@@ -32,6 +33,8 @@ struct sl_nexus {
 	struct sl_cxi_peaks peaks;
 	struct sl_sparse_frames sparse;
 	struct sl_turns turns;
+	struct sl_nexus_audit leaves; /* with `audit` */
+	uint32_t image_crc;	      /* of the frame at hand */
 	struct sl_h5_series *images, *number, *timestamp, *sequence, *missing;
 	uint64_t result_bytes, image_bytes; /* of what stages made; as stored, not packed */
 	int refusal;			    /* why no more frames are taken; 0: they are */
