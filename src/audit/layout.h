@@ -17,7 +17,8 @@
 #define SL_AUDIT_RUN_ID	 "run_id"  /* 32 hexadecimal digits */
 #define SL_AUDIT_VERSION "version" /* uint32: SL_LEAF_VERSION */
 #define SL_AUDIT_SERIES	 "series"  /* the paths of the series, one in a line */
-#define SL_AUDIT_STORED	 "stored"  /* the result that the images are; empty: there are none */
+#define SL_AUDIT_STORED	 "stored"  /* the result that the images are */
+#define SL_AUDIT_IMAGES	 "images"  /* how they lie: "modules", "assembled", "none" */
 
 /* Of the whole run, in the file that its path names. */
 #define SL_AUDIT_ROOT		     SL_AUDIT "/root" /* 64 hexadecimal digits */
@@ -26,6 +27,7 @@
 #define SL_AUDIT_FILE_NAME	     SL_AUDIT "/file_name"	     /* texts [files] */
 #define SL_AUDIT_FILE_ROWS	     SL_AUDIT "/file_rows"	     /* uint64 [files] */
 #define SL_AUDIT_FILE_FIRST_SEQUENCE SL_AUDIT "/file_first_sequence" /* uint64 [files] */
+#define SL_AUDIT_FILE_FIRST_IMAGE    SL_AUDIT "/file_first_image"    /* uint64 [files] */
 #define SL_AUDIT_FILE_ROOT	     SL_AUDIT "/file_root"	     /* uint8 [files, 32] */
 
 enum { SL_AUDIT_RUN_ID_BYTES = 16, SL_AUDIT_RUN_ID_TEXT = 2 * SL_AUDIT_RUN_ID_BYTES + 1 };

@@ -21,7 +21,8 @@ struct sl_leaf {
 	float score;
 	uint32_t flags;
 	uint16_t reason;
-	bool keep, has_image;
+	uint8_t keep;
+	bool has_image;
 	uint32_t image_crc; /* CRC32C of the pixels; 0 without an image */
 	uint32_t modules, series;
 	uint32_t series_names; /* CRC32C of the paths of all series, each with a newline behind */

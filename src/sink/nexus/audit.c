@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,20 +63,22 @@ static void add_series(void *arg, struct sl_h5_series *series, const char *path)
 	list->bytes += strlen(path) + 1;
 }
 
-/* Their paths, one in a line; NULL: no memory, or too many, which is logged. */
-static char *watch_series(struct sl_nexus_audit *audit)
+/* names: their paths, one in a line. -ENOMEM, or -E2BIG, which is logged. */
+static int watch_series(struct sl_nexus_audit *audit, char **paths)
 {
 	struct series_list list = {.n = 0};
 	char *names, *at;
 
 	sl_h5_series_each(audit->file, add_series, &list);
-	if (list.full)
+	if (list.full) {
 		sl_error("nexus: more than %d series: there is no audit of so many; set audit: "
 			 "false, or store fewer results",
 			 SL_LEAF_SERIES);
-	names = at = list.full ? NULL : malloc(list.bytes + 1);
+		return -E2BIG;
+	}
+	names = at = malloc(list.bytes + 1);
 	if (!names)
-		return NULL;
+		return -ENOMEM;
 	names[0] = 0;
 	for (uint32_t i = 0; i < list.n; i++) {
 		audit->watched[i] = list.one[i].series;
@@ -84,7 +87,8 @@ static char *watch_series(struct sl_nexus_audit *audit)
 	}
 	audit->series = list.n;
 	audit->series_names = sl_crc32c(0, names, (size_t)(at - names));
-	return names;
+	*paths = names;
+	return 0;
 }
 
 /* ---- the beginning ---- */
@@ -129,31 +133,28 @@ static void open_series(struct sl_nexus_audit *a)
 
 static int allocate_part(struct sl_nexus_audit *a)
 {
-	size_t n = a->parts + 1;
-	uint64_t *rows = realloc(a->part_rows, n * sizeof(*rows)), *first;
-	struct sl_hash *root;
+	struct sl_nexus_audit_part *ended = realloc(a->ended, (a->parts + 1) * sizeof(*ended));
 
-	a->part_rows = rows ? rows : a->part_rows;
-	first = realloc(a->part_first, n * sizeof(*first));
-	a->part_first = first ? first : a->part_first;
-	root = realloc(a->part_root, n * sizeof(*root));
-	a->part_root = root ? root : a->part_root;
-	return rows && first && root ? 0 : -ENOMEM;
+	if (!ended)
+		return -ENOMEM;
+	a->ended = ended;
+	return 0;
 }
 
 int sl_nexus_audit_open(struct sl_nexus_audit *audit, struct sl_h5 *file, const struct sl_env *env,
-			const char *stored)
+			const char *stored, const char *images)
 {
 	const uint32_t version = SL_LEAF_VERSION;
 	char *names;
+	int r;
 
 	*audit = (struct sl_nexus_audit){.modules = env->geometry->modules};
 	if (allocate_part(audit))
 		return -ENOMEM;
 	audit->file = file;
-	names = watch_series(audit);
-	if (!names)
-		return -ENOMEM;
+	r = watch_series(audit, &names);
+	if (r)
+		return r;
 	make_run_id(audit->run_id);
 	sl_h5_group(file, SL_AUDIT, "NXcollection");
 	sl_h5_write_text(file, SL_AUDIT_ID, audit->run_id);
@@ -162,6 +163,7 @@ int sl_nexus_audit_open(struct sl_nexus_audit *audit, struct sl_h5 *file, const 
 	sl_h5_attribute(file, SL_AUDIT_LEAF, SL_AUDIT_VERSION, SL_H5_U32, 0, &version);
 	sl_h5_attribute_text(file, SL_AUDIT_LEAF, SL_AUDIT_SERIES, names);
 	sl_h5_attribute_text(file, SL_AUDIT_LEAF, SL_AUDIT_STORED, stored);
+	sl_h5_attribute_text(file, SL_AUDIT_LEAF, SL_AUDIT_IMAGES, images);
 	sl_h5_keep(file, END_BYTES);
 	free(names);
 	return 0;
@@ -169,11 +171,8 @@ int sl_nexus_audit_open(struct sl_nexus_audit *audit, struct sl_h5 *file, const 
 
 void sl_nexus_audit_close(struct sl_nexus_audit *audit)
 {
-	free(audit->part_rows);
-	free(audit->part_first);
-	free(audit->part_root);
-	audit->part_rows = audit->part_first = NULL;
-	audit->part_root = NULL;
+	free(audit->ended);
+	audit->ended = NULL;
 	audit->file = NULL;
 }
 
@@ -248,6 +247,7 @@ int sl_nexus_audit_add(struct sl_nexus_audit *audit, const struct sl_frame *fram
 	hash = sl_leaf_hash(&leaf);
 	if (!audit->part.leaves)
 		audit->first_sequence = frame->sequence;
+	audit->images += leaf.has_image;
 	sl_tree_add(&audit->tree, &hash);
 	sl_tree_add(&audit->part, &hash);
 	append(audit, &leaf, &hash);
@@ -257,11 +257,13 @@ int sl_nexus_audit_add(struct sl_nexus_audit *audit, const struct sl_frame *fram
 /* The data file at hand is over. */
 static void end_part(struct sl_nexus_audit *audit)
 {
-	audit->part_rows[audit->parts] = audit->part.leaves;
-	audit->part_first[audit->parts] = audit->first_sequence;
-	audit->part_root[audit->parts] = sl_tree_root(&audit->part);
-	audit->parts++;
+	audit->ended[audit->parts++] =
+		(struct sl_nexus_audit_part){.rows = audit->part.leaves,
+					     .first_sequence = audit->first_sequence,
+					     .first_image = audit->first_image,
+					     .root = sl_tree_root(&audit->part)};
 	audit->part.leaves = audit->first_sequence = 0;
+	audit->first_image = audit->images;
 }
 
 int sl_nexus_audit_roll(struct sl_nexus_audit *audit)
@@ -298,21 +300,47 @@ static int write_names(struct sl_h5 *file, const char *path, uint32_t files)
 	return r;
 }
 
+/* One number of each data file. */
+static void write_numbers(const struct sl_nexus_audit *a, const char *path, size_t offset,
+			  uint64_t *numbers)
+{
+	const struct sl_h5_shape shape = {SL_H5_U64, 1, {a->parts}};
+
+	for (uint32_t i = 0; i < a->parts; i++)
+		memcpy(&numbers[i], (const uint8_t *)&a->ended[i] + offset, sizeof(*numbers));
+	sl_h5_write(a->file, path, &shape, numbers);
+}
+
+static int write_files(const struct sl_nexus_audit *a, const char *path)
+{
+	const struct sl_h5_shape shape = {SL_H5_U8, 2, {a->parts, SL_HASH_BYTES}};
+	uint64_t *numbers = calloc(a->parts, sizeof(*numbers));
+	struct sl_hash *roots = calloc(a->parts, sizeof(*roots));
+	int r = numbers && roots ? write_names(a->file, path, a->parts) : -ENOMEM;
+
+	if (!r) {
+		for (uint32_t i = 0; i < a->parts; i++)
+			roots[i] = a->ended[i].root;
+		write_numbers(a, SL_AUDIT_FILE_ROWS, offsetof(struct sl_nexus_audit_part, rows),
+			      numbers);
+		write_numbers(a, SL_AUDIT_FILE_FIRST_SEQUENCE,
+			      offsetof(struct sl_nexus_audit_part, first_sequence), numbers);
+		write_numbers(a, SL_AUDIT_FILE_FIRST_IMAGE,
+			      offsetof(struct sl_nexus_audit_part, first_image), numbers);
+		sl_h5_write(a->file, SL_AUDIT_FILE_ROOT, &shape, roots);
+	}
+	free(roots);
+	free(numbers);
+	return r;
+}
+
 static int write_end(const struct sl_nexus_audit *a, const char *path)
 {
-	const struct sl_h5_shape count = {SL_H5_U64, 1, {a->parts}};
-	const struct sl_h5_shape hash = {SL_H5_U8, 2, {a->parts, SL_HASH_BYTES}};
 	char root[SL_HASH_TEXT];
-	int r = 0;
+	int r = a->parts ? write_files(a, path) : 0;
 
 	sl_h5_write_text(a->file, SL_AUDIT_ROOT, sl_nexus_audit_root(a, root));
 	sl_h5_write_u64(a->file, SL_AUDIT_ROWS, a->tree.leaves);
-	if (a->parts) {
-		r = write_names(a->file, path, a->parts);
-		sl_h5_write(a->file, SL_AUDIT_FILE_ROWS, &count, a->part_rows);
-		sl_h5_write(a->file, SL_AUDIT_FILE_FIRST_SEQUENCE, &count, a->part_first);
-		sl_h5_write(a->file, SL_AUDIT_FILE_ROOT, &hash, a->part_root);
-	}
 	return r ? r : sl_h5_status(a->file);
 }
 
@@ -359,6 +387,8 @@ static int recover_part(struct sl_nexus_audit *a, const char *path)
 				   sizeof(a->first_sequence));
 	if (!r)
 		r = add_leaves(a, data, shape.dim[0]);
+	if (!r && !sl_h5_describe(data, "/entry/data/data", &shape) && shape.rank)
+		a->images += shape.dim[0];
 	if (r)
 		sl_error("%s: its leaves for an audit cannot be read: %s", path, strerror(-r));
 	sl_h5_close(data);

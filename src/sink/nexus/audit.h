@@ -19,6 +19,11 @@
 #include "hdf5/file.h"
 #include "sink/nexus/account.h"
 
+struct sl_nexus_audit_part { /* a data file */
+	uint64_t rows, first_sequence, first_image;
+	struct sl_hash root;
+};
+
 struct sl_nexus_audit {
 	char run_id[SL_AUDIT_RUN_ID_TEXT];
 	struct sl_h5 *file;
@@ -28,17 +33,17 @@ struct sl_nexus_audit {
 	struct sl_h5_series *watched[SL_LEAF_SERIES]; /* [series], in the order of their paths */
 	struct sl_tree tree;
 	struct sl_tree part; /* of the data file at hand */
-	uint64_t first_sequence;
-	uint32_t parts; /* data files that have ended */
-	uint64_t *part_rows, *part_first;
-	struct sl_hash *part_root; /* [parts + 1] each */
+	uint64_t images;
+	uint64_t first_sequence, first_image; /* of the data file at hand */
+	uint32_t parts;			      /* data files that have ended */
+	struct sl_nexus_audit_part *ended;    /* [parts + 1] */
 };
 
-/* After all other series were opened. stored: the result that is the image, or "". Close even when
- * it failed; zeroed memory may be closed. 0, -ENOMEM or -E2BIG (logged); the file's status tells
+/* After all other series were opened. stored: the result that is the image; images: how it lies:
+ * "modules", "assembled", "none". Close even when it failed; zeroed memory may be closed. 0, -ENOMEM or -E2BIG (logged); the file's status tells
  * whether it went well. */
 int sl_nexus_audit_open(struct sl_nexus_audit *audit, struct sl_h5 *file, const struct sl_env *env,
-			const char *stored);
+			const char *stored, const char *images);
 void sl_nexus_audit_close(struct sl_nexus_audit *audit);
 
 /* After all other rows about the frame; account has its outcomes. image_crc: NULL: it has none. */

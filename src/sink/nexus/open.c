@@ -151,8 +151,10 @@ static int begin(struct sl_nexus *nexus, const struct sl_env *env, const struct 
 	if (!r)
 		sl_geometry_hdf5_write(file, about->geometry);
 	if (!r && nexus->audit)
-		r = sl_nexus_audit_open(&nexus->leaves, file, env,
-					nexus->image == SL_NEXUS_NONE ? "" : nexus->dataset);
+		r = sl_nexus_audit_open(&nexus->leaves, file, env, nexus->dataset,
+					nexus->image == SL_NEXUS_NONE	     ? "none"
+					: nexus->image == SL_NEXUS_ASSEMBLED ? "assembled"
+									     : "modules");
 	nexus->metadata = &env->metadata;
 	sl_h5_write_text(file, SL_NEXUS_STATE, "writing");
 	sl_h5_keep(file, METADATA_BYTES);
