@@ -486,6 +486,7 @@ static void check_view(struct audit *a)
 int sl_audit_check(const struct sl_audit_options *options, struct sl_audit_result *result)
 {
 	struct audit *a = calloc(1, sizeof(*a));
+	const struct sl_log_target *before;
 	int r;
 
 	*result = (struct sl_audit_result){.files = 0};
@@ -503,6 +504,9 @@ int sl_audit_check(const struct sl_audit_options *options, struct sl_audit_resul
 	snprintf(result->run_id, sizeof(result->run_id), "%s", a->master.run_id);
 	snprintf(result->state, sizeof(result->state), "%s", a->master.state);
 	result->files = a->master.files;
+	before = sl_log_target();
+	if (options->log)
+		sl_log_set_target(options->log);
 	for (uint32_t i = 0; i < a->master.files; i++)
 		check_file(a, i);
 	a->name = a->master.name;
@@ -512,6 +516,7 @@ int sl_audit_check(const struct sl_audit_options *options, struct sl_audit_resul
 	check_roots(a);
 	check_ledger(a);
 	check_view(a);
+	sl_log_set_target(before);
 	if (options->counts)
 		sl_counts_end(options->counts, a->modules, say_counts, a);
 	sl_master_close(&a->master);

@@ -13,6 +13,8 @@
 #include "audit/counts.h"
 #include "audit/layout.h"
 
+struct sl_log_target;
+
 enum sl_finding_kind {
 	SL_FINDING_IMAGE,	 /* the pixels are others, or cannot be unpacked */
 	SL_FINDING_SERIES,	 /* rows of another dataset are others */
@@ -48,6 +50,7 @@ struct sl_audit_options {
 	void *arg;
 	char *reading; /* [reading_bytes]: gets the name of the file at hand */
 	size_t reading_bytes;
+	const struct sl_log_target *log; /* of what HDF5 says of damage; NULL: as all else */
 };
 
 struct sl_audit_result {
