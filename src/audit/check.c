@@ -434,17 +434,17 @@ static void check_roots(struct audit *a)
 	if (!known)
 		tell(a, SL_FINDING_ROOT, NULL, "%s: its root is no root: '%.64s'", a->name,
 		     a->master.root);
-	if (a->all_read) {
+	if (a->all_read)
 		sl_hash_text(&read, a->result->root);
-		if (known && !sl_hash_same(&read, &written))
-			tell(a, SL_FINDING_ROOT, NULL,
-			     "%s: the root of what was read is %s, it was written as %s", a->name,
-			     a->result->root, a->master.root);
-		if (a->read.leaves != a->master.rows)
-			tell(a, SL_FINDING_ROOT, NULL,
-			     "%s: there are %" PRIu64 " rows, %" PRIu64 " were written", a->name,
-			     a->read.leaves, a->master.rows);
-	}
+	/* Where a frame was named it is clear why the root is another. */
+	if (a->all_read && known && !a->result->findings && !sl_hash_same(&read, &written))
+		tell(a, SL_FINDING_ROOT, NULL,
+		     "%s: the root of what was read is %s, it was written as %s", a->name,
+		     a->result->root, a->master.root);
+	if (a->all_read && !a->result->findings && a->read.leaves != a->master.rows)
+		tell(a, SL_FINDING_ROOT, NULL,
+		     "%s: there are %" PRIu64 " rows, %" PRIu64 " were written", a->name,
+		     a->read.leaves, a->master.rows);
 	if (a->options->expected && known && !sl_hash_same(a->options->expected, &written))
 		tell(a, SL_FINDING_ROOT, NULL,
 		     "%s: %s says that the root of this run is %s, the "
@@ -456,12 +456,13 @@ static void check_roots(struct audit *a)
 static void check_ledger(struct audit *a)
 {
 	const struct sl_master *m = &a->master;
+	bool unnamed = !a->result->findings; /* else a frame that was named is why */
 
 	a->result->ledger_closed = m->ledger_closed;
 	for (uint32_t i = 0; i < m->modules; i++) {
 		a->result->ledger_sent += m->sent[i];
 		a->result->module_frames += a->module_rows[i];
-		if (a->all_read && !m->refused && m->settled[i] != a->module_rows[i])
+		if (a->all_read && unnamed && !m->refused && m->settled[i] != a->module_rows[i])
 			tell(a, SL_FINDING_LEDGER, NULL,
 			     "%s: module %u has %" PRIu64
 			     " rows with an outcome, the ledger counts "

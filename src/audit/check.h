@@ -3,7 +3,7 @@
  * Model:     the file that a run's path names (the master) knows the root of the hash tree and
  *            which data files there are. Each data file is read row by row: checksums of its
  *            images and series are made anew, so are leaves and the root. What does not agree is a
- *            finding; a run without one is proven to be complete and unchanged.
+ *            finding; a run without one has every frame, unchanged.
  * Threads:   one.
  * Errors:    0, or -errno, logged: it cannot be audited. Damage is no error, but a finding.
  * Cost:      reads everything once; memory does not grow with the run. */

@@ -203,7 +203,7 @@ static void report(struct auditing *a, const struct sl_audit_result *r, const ch
 		       " images were read\n",
 		       a->path, r->findings, plural(r->findings), r->rows, r->images);
 	else if (!a->options->quiet)
-		printf("%s: proven complete and unchanged\n", a->path);
+		printf("%s: proven: every frame is there and unchanged\n", a->path);
 	if (!r->findings && !a->options->quiet)
 		say_proven(r, compared, counts);
 }
