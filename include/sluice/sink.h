@@ -39,6 +39,9 @@ enum sl_wants {
  */
 typedef void sl_sink_figure(void *arg, const char *name, uint64_t value, int failed);
 
+/* One text for the summary, as the root of a hash tree: at most 63 and 127 bytes. */
+typedef void sl_sink_text(void *arg, const char *name, const char *value);
+
 enum { SL_SINK_WORKERS = 16 };
 
 /* Frames that are being prepared, wait for an earlier one, or are being put. */
@@ -97,6 +100,9 @@ struct sl_sink {
 	 * whose front end listens otherwise. Fills link, address, source, port, service and device;
 	 * the texts are the sink's. NULL: it answers nothing. */
 	enum sl_feedback_by (*feedback)(const void *state, struct sl_feedback_sender_options *to);
+
+	/* What is no number, beside figures() and on the same thread; at most 4. NULL: none. */
+	void (*texts)(const void *state, sl_sink_text *text, void *arg);
 };
 
 static inline uint32_t sl_sink_wants(const struct sl_sink *sink, const void *state)

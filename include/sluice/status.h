@@ -42,6 +42,7 @@ enum {
 	SL_STATUS_NAME = 64,
 	SL_STATUS_PATH = 1024,
 	SL_STATUS_PROGRESS = 96,
+	SL_STATUS_TEXTS = 16,
 };
 
 enum sl_state {
@@ -159,6 +160,12 @@ struct sl_status_figure { /* what an add-on counts by itself */
 	uint32_t unused;
 };
 
+struct sl_status_text { /* what an add-on says by itself and is no number */
+	char name[SL_STATUS_NAME], value[128];
+	uint32_t addon; /* index into sl_status.addon */
+	uint32_t unused;
+};
+
 struct sl_status_threads {
 	char polling[16];
 	uint32_t crowded;  /* fewer cpus than threads */
@@ -229,6 +236,9 @@ struct sl_status {
 	/* Frames that their records call dark; that are dark by the options of the detector; that
 	 * have the number of the frame before them. */
 	uint64_t dark, dark_expected, repeated;
+
+	uint32_t texts, texts_left_out; /* in use below; that had no room */
+	struct sl_status_text text[SL_STATUS_TEXTS];
 };
 
 /* Module-frames over all modules. */

@@ -1,5 +1,5 @@
-/* secret.c - random numbers from the kernel, HMAC-SHA256 from nettle. The one file with
- * <nettle/...>. */
+/* secret.c - random numbers from the kernel, HMAC-SHA256 from nettle, which audit/hash.c
+ * uses, too. */
 #include "base/secret.h"
 
 #include <stdlib.h>

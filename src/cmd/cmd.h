@@ -26,6 +26,7 @@ int sl_cmd_calibrate(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_geometry(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_keeper(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_list(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_audit(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_recover(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_session(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_show(const struct sl_command *command, int argc, char **argv);

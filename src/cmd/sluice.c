@@ -141,6 +141,15 @@ const struct sl_command sl_commands[] = {
 	 "exit status: 0 all of the window is in the file; 2 a part of it is missing, and the file "
 	 "says so;\n"
 	 "1 no file was made."},
+	{"audit", "audit RUN.nxs|FOLDER [options]",
+	 "Prove that the files of a run are complete and unchanged, or name what is not.",
+	 sl_cmd_audit,
+	 "Reads every row, image and result back, makes the run's hash tree anew and compares it "
+	 "with the\n"
+	 "root in the file and in its summary. FOLDER is that of a run. "
+	 "docs/how-to/audit.md tells how.\n\n"
+	 "exit status: 0 proven; 1 damaged or incomplete; 2 cannot be audited.",
+	 false},
 	{"densify", "densify SPARSE.nxs IMAGES.h5 [options]",
 	 "Make images again out of lists of pixels and their background.", sl_cmd_densify,
 	 "Reads what the stage 'sparse' left in a run's file, or what sparsify of pyFAI wrote. "

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/crc.h"
+#include "emulator/counts.h"
 #include "emulator/parts.h"
 #include "frontend/block.h"
 #include "frontend/descriptor.h"
@@ -185,6 +186,9 @@ int sl_emulator_block(struct sl_emulator *em, uint32_t m, uint64_t k, uint64_t s
 	slot->sequence = sequence;
 	sl_block_make(&slot->block, &em->transfer, &module->plan, sequence, &stamp, slot->frame,
 		      slot->frame, sl_crc32c);
+	err = sl_emulator_counts_note(em, m, &slot->block.record);
+	if (err)
+		return err;
 	if (em->faults)
 		spoil(em, &module->plan, slot);
 	sl_descriptor_fill(&module->plan, sequence, &slot->block.source, slot->write);

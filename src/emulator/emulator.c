@@ -6,6 +6,7 @@
 
 #include "base/file/part_file.h"
 #include "base/log.h"
+#include "emulator/counts.h"
 #include "emulator/parts.h"
 #include "frontend/descriptor.h"
 
@@ -156,6 +157,8 @@ int sl_emulator_open(struct sl_experiment *experiment, uint32_t first, uint32_t 
 	if (!err)
 		err = open_fault_log(em);
 	if (!err)
+		err = sl_emulator_counts_open(em);
+	if (!err)
 		err = open_modules(em);
 	if (!err && e->feedback.address[0])
 		err = open_feedback(em);
@@ -183,6 +186,7 @@ void sl_emulator_close(struct sl_emulator *em)
 		sl_feedback_listener_close(em->feedback);
 	if (em->fault_log)
 		fclose(em->fault_log);
+	sl_emulator_counts_close(em);
 	free(em->faults);
 	free(em->link_options);
 	if (em->detector_open)
@@ -255,6 +259,7 @@ int sl_emulator_plan_begin(struct sl_emulator *em)
 	atomic_store(&em->stop, 0);
 	atomic_store(&em->finished, 0);
 	atomic_store(&em->error, 0);
+	sl_emulator_counts_begin(em);
 	return e->link->open(e->link_state, &env);
 }
 
@@ -391,6 +396,8 @@ int sl_emulator_plan_end(struct sl_emulator *em)
 	em->joined = false; /* the next receiver knows nothing of the frames before */
 	sl_emulator_log_faults(em);
 	if (em->link_open)
+		sl_emulator_counts_end(em);
+	if (em->link_open)
 		em->experiment->link->close(em->experiment->link_state);
 	em->link_open = false;
 	slowed = atomic_exchange(&em->counters.slowed, 0);
@@ -414,4 +421,5 @@ void sl_emulator_log_faults(struct sl_emulator *em)
 				sl_fault_name(fault.kind));
 	if (em->fault_log)
 		fflush(em->fault_log);
+	sl_emulator_counts_write(em);
 }

@@ -70,6 +70,7 @@ struct sl_emulator {
 	struct sl_darks darks;
 	struct sl_faults *faults;
 	FILE *fault_log;
+	struct sl_emulator_counts *counts;     /* NULL: they are not asked for */
 	struct sl_feedback_listener *feedback; /* NULL: nobody listens for them */
 	bool detector_open, link_open;
 	const struct sl_link_sending *sending; /* of the experiment's link */
@@ -124,7 +125,7 @@ bool sl_emulator_finished(const struct sl_emulator *emulator);
 /* Join the sender and close the link. -errno when sending failed: logged with what to do. */
 int sl_emulator_plan_end(struct sl_emulator *emulator);
 
-/* Write down the faults done since the last call. */
+/* Write down the faults done, and what was sent, since the last call. */
 void sl_emulator_log_faults(struct sl_emulator *emulator);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/datathread.h"
+#include "emulator/counts.h"
 #include "emulator/parts.h"
 
 enum {
@@ -97,10 +98,15 @@ static int prepare(struct sl_emulator *em, uint32_t m)
 static int begin(struct sl_emulator *em, uint32_t m)
 {
 	struct sl_emulator_module *module = &em->module[m];
+	uint64_t sequence = sequence_of(module);
+	int err;
 
 	if (!em->faults ||
 	    !sl_faults_skip(em->faults, (uint16_t)m, module->begun, sequence_of(module)))
 		return prepare(em, m);
+	err = sl_emulator_counts_leave_out(em, m, sequence);
+	if (err)
+		return err;
 	module->begun++;
 	module->skipped++;
 	note(em, module);

@@ -41,6 +41,9 @@ const struct sl_option sl_fault_options[] = {
 	SL_U64(struct sl_fault_options, fault_seed, 1, 0, 1e15, "", "which of them are hurt"),
 	SL_STRING(struct sl_fault_options, fault_log, "",
 		  "file that gets a line per fault: module sequence packet fault"),
+	SL_STRING(struct sl_fault_options, counts, "",
+		  "file that gets what was sent of each module, with checksums of link.crc, for "
+		  "'sluice audit --source'"),
 	SL_OPTION_END,
 };
 

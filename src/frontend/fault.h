@@ -33,6 +33,7 @@ struct sl_fault_options {
 	char fault_modules[32];
 	uint64_t fault_seed;
 	char fault_log[256];
+	char counts[256]; /* no fault: the account of what was sent */
 };
 extern const struct sl_option sl_fault_options[];
 

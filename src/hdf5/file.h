@@ -133,6 +133,16 @@ int sl_h5_series_append(struct sl_h5_series *series, const void *row);
 int sl_h5_series_append_rows(struct sl_h5_series *series, const void *rows, uint32_t count);
 uint64_t sl_h5_series_rows(const struct sl_h5_series *series);
 
+/* Every series that was opened, in no order; path is the series'. */
+void sl_h5_series_each(struct sl_h5 *file,
+		       void (*one)(void *arg, struct sl_h5_series *series, const char *path),
+		       void *arg);
+
+/* Sum up what is appended from now on, and the rows that are buffered; not for packed ones. take()
+ * gives the rows since the last call, and the CRC32C of their bytes. */
+void sl_h5_series_watch(struct sl_h5_series *series);
+uint32_t sl_h5_series_take(struct sl_h5_series *series, uint32_t *crc);
+
 /* ---- a file being read; errors do not stick, -ENOENT is not logged ---- */
 
 int sl_h5_open(const char *path, struct sl_h5 **file);

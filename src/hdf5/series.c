@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crc.h"
 #include "hdf5/series.h"
 
 /* A chunk's size is 32 bits in the file format. */
@@ -272,6 +273,11 @@ int sl_h5_series_append_rows(struct sl_h5_series *series, const void *rows, uint
 	const uint8_t *at = rows;
 	int r = series->file ? series->file->status : -EPIPE; /* no data file is at hand */
 
+	if (series->watched && !r) {
+		series->new_rows += count;
+		series->new_crc = sl_crc32c(series->new_crc, rows, count * series->row_bytes);
+	}
+
 	while (count && !r) {
 		uint32_t room = series->per_chunk - series->buffered;
 		uint32_t n = !series->buffer ? 1 : count < room ? count : room;
@@ -295,6 +301,30 @@ int sl_h5_series_append_rows(struct sl_h5_series *series, const void *rows, uint
 int sl_h5_series_append(struct sl_h5_series *series, const void *row)
 {
 	return sl_h5_series_append_rows(series, row, 1);
+}
+
+void sl_h5_series_each(struct sl_h5 *file,
+		       void (*one)(void *arg, struct sl_h5_series *series, const char *path),
+		       void *arg)
+{
+	for (struct sl_h5_series *s = file->series; s; s = s->next)
+		one(arg, s, s->path);
+}
+
+void sl_h5_series_watch(struct sl_h5_series *series)
+{
+	series->watched = true;
+	series->new_rows = series->buffered;
+	series->new_crc = sl_crc32c(0, series->buffer, series->buffered * series->row_bytes);
+}
+
+uint32_t sl_h5_series_take(struct sl_h5_series *series, uint32_t *crc)
+{
+	uint32_t rows = series->new_rows;
+
+	*crc = series->new_crc;
+	series->new_rows = series->new_crc = 0;
+	return rows;
 }
 
 uint64_t sl_h5_series_rows(const struct sl_h5_series *series)

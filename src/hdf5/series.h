@@ -35,6 +35,8 @@ struct sl_h5_series {
 	struct sl_h5_note *notes;
 	uint64_t *part; /* [parts]: rows of each dataset that has ended */
 	uint32_t parts;
+	bool watched;		    /* the two below are kept */
+	uint32_t new_rows, new_crc; /* since they were taken */
 	bool lost; /* no memory for the next part: it is told when the part begins */
 };
 

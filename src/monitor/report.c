@@ -234,6 +234,13 @@ static void figures(FILE *out, const struct sl_status *s, const struct sl_status
 	}
 }
 
+static void texts(FILE *out, const struct sl_status *s, uint32_t addon)
+{
+	for (uint32_t i = 0; i < s->texts && i < SL_STATUS_TEXTS; i++)
+		if (s->text[i].addon == addon)
+			fprintf(out, ", %s %s", s->text[i].name, s->text[i].value);
+}
+
 /* The unit has a line where it counts something. */
 static void addons(FILE *out, const struct sl_status *s)
 {
@@ -247,6 +254,7 @@ static void addons(FILE *out, const struct sl_status *s)
 		if (a->where[0])
 			fprintf(out, ", %s", a->where);
 		figures(out, s, a);
+		texts(out, s, i);
 		if (a->error)
 			fprintf(out, " (%s)", strerror(-a->error));
 		fputc('\n', out);

@@ -227,16 +227,19 @@ static json_t *progress_age_json(const struct sl_status *s)
 
 static json_t *addon_json(const struct sl_status *s, const struct sl_status_addon *a)
 {
-	json_t *figures = json_object();
+	json_t *figures = json_object(), *texts = json_object();
 
 	for (uint32_t i = a->first_figure;
 	     i < a->first_figure + a->figures && i < SL_STATUS_FIGURES; i++)
 		json_object_set_new(figures, s->figure[i].name, number(s->figure[i].value));
-	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o}", "name", sl_json_text(a->name), "kind",
-			 a->is_sink ? "sink" : "unit", "where",
+	for (uint32_t i = 0; i < s->texts && i < SL_STATUS_TEXTS; i++)
+		if (s->text[i].addon == (uint32_t)(a - s->addon))
+			json_object_set_new(texts, s->text[i].name, sl_json_text(s->text[i].value));
+	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "name", sl_json_text(a->name),
+			 "kind", a->is_sink ? "sink" : "unit", "where",
 			 a->has_place ? sl_json_text(a->where) : json_null(), "error",
 			 a->error ? json_string(strerror(-a->error)) : json_null(), "age_ns",
-			 age_json(s->taken_ns, a->taken_ns), "figures", figures);
+			 age_json(s->taken_ns, a->taken_ns), "figures", figures, "texts", texts);
 }
 
 static json_t *addons_json(const struct sl_status *s)

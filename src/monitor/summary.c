@@ -163,6 +163,17 @@ static json_t *figures_json(const struct sl_status *s, const struct sl_status_ad
 	return object;
 }
 
+static json_t *texts_json(const struct sl_status *s, uint32_t addon)
+{
+	json_t *object = json_object();
+
+	for (uint32_t i = 0; i < s->texts && i < SL_STATUS_TEXTS; i++)
+		if (s->text[i].addon == addon)
+			json_object_set_new(object, s->text[i].name,
+					    sl_json_text(s->text[i].value));
+	return object;
+}
+
 static json_t *sinks_json(const struct sl_status *s, uint32_t version)
 {
 	json_t *array = json_array();
@@ -172,11 +183,12 @@ static json_t *sinks_json(const struct sl_status *s, uint32_t version)
 
 		if (!a->is_sink)
 			continue;
-		json_array_append_new(array,
-				      json_pack("{s:s, s:o, s:o, s:s?}", "name", a->name, "where",
-						a->has_place ? sl_json_text(a->where) : json_null(),
-						"figures", figures_json(s, a, version), "error",
-						a->error ? strerror(-a->error) : NULL));
+		json_array_append_new(
+			array,
+			json_pack("{s:s, s:o, s:o, s:o, s:s?}", "name", a->name, "where",
+				  a->has_place ? sl_json_text(a->where) : json_null(), "figures",
+				  figures_json(s, a, version), "texts", texts_json(s, i), "error",
+				  a->error ? strerror(-a->error) : NULL));
 	}
 	return array;
 }

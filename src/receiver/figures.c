@@ -25,6 +25,20 @@ static void add(void *arg, const char *name, uint64_t value, int failed)
 	figure->failed = failed != 0;
 }
 
+static void add_text(void *arg, const char *name, const char *value)
+{
+	struct sl_figures *f = arg;
+	struct sl_status_text *text = &f->text[f->texts];
+
+	if (f->texts == sizeof(f->text) / sizeof(f->text[0])) {
+		f->texts_left_out++;
+		return;
+	}
+	f->texts++;
+	snprintf(text->name, sizeof(text->name), "%s", name);
+	snprintf(text->value, sizeof(text->value), "%s", value);
+}
+
 static void publish(struct sl_figures_board *board, struct sl_figures *figures)
 {
 	uint64_t words[SL_FIGURES_WORDS];
@@ -61,6 +75,8 @@ static void take_sink(struct sl_receiver *r, unsigned i)
 	snprintf(figures.where, sizeof(figures.where), "%s", where ? where : "");
 	if (e->sink[i]->figures)
 		e->sink[i]->figures(e->sink_state[i], add, &figures);
+	if (e->sink[i]->texts)
+		e->sink[i]->texts(e->sink_state[i], add_text, &figures);
 	if (r->sink_thread[i].wanted)
 		add_stalls(&r->sink_thread[i], &figures);
 	publish(&r->sink_figures[i], &figures);
@@ -94,6 +110,19 @@ void sl_figures_renew_sinks(struct sl_receiver *r, uint64_t now_ns)
 
 /* ---- any thread ---- */
 
+static void copy_texts(const struct sl_figures *figures, struct sl_status *status)
+{
+	status->texts_left_out += figures->texts_left_out;
+	for (uint32_t i = 0; i < figures->texts; i++) {
+		if (status->texts == SL_STATUS_TEXTS) {
+			status->texts_left_out++;
+			continue;
+		}
+		status->text[status->texts] = figures->text[i];
+		status->text[status->texts++].addon = status->addons - 1;
+	}
+}
+
 static void addon_status(struct sl_status *status, const char *name,
 			 const struct sl_figures_board *board)
 {
@@ -112,6 +141,7 @@ static void addon_status(struct sl_status *status, const char *name,
 	memcpy(&status->figure[status->figures], figures.figure,
 	       addon->figures * sizeof(figures.figure[0]));
 	status->figures += addon->figures;
+	copy_texts(&figures, status);
 	status->figures_left_out += figures.left_out + (figures.figures - addon->figures);
 	status->failures_left_out += figures.failures_left_out;
 	for (uint32_t i = addon->figures; i < figures.figures; i++)

@@ -88,8 +88,10 @@ struct sl_totals { /* of all frames; the settler's (base/sequence.h) */
 struct sl_figures {
 	char where[SL_STATUS_PATH];
 	uint64_t taken_ns;
-	uint32_t figures, left_out, failures_left_out, unused;
+	uint32_t figures, left_out, failures_left_out;
+	uint32_t texts, texts_left_out, unused;
 	struct sl_status_figure figure[32];
+	struct sl_status_text text[4];
 };
 enum { SL_FIGURES_WORDS = sizeof(struct sl_figures) / 8, SL_FIGURES_NS = 250 * 1000 * 1000 };
 _Static_assert(sizeof(struct sl_figures) % 8 == 0, "it is copied word by word");

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/crc.h"
 #include "base/log.h"
 #include "codec/pack.h"
 
@@ -13,7 +14,8 @@ struct sl_images_slot {
 	size_t room; /* for packed ones */
 	const void *data;
 	int64_t bytes; /* or -errno */
-	bool packs;    /* there is a packer */
+	uint32_t crc;
+	bool packs; /* there is a packer */
 };
 
 static int open_slot(const struct sl_images_options *o, struct sl_images_slot *s)
@@ -76,6 +78,8 @@ void sl_images_make(const struct sl_images *images, unsigned slot, const void *i
 		sl_mosaic_assemble(o->mosaic, image, missing, s->assembled);
 		s->data = s->assembled;
 	}
+	if (o->sum)
+		s->crc = sl_crc32c(0, s->data, o->bytes);
 	if (o->codec == SL_CODEC_NONE)
 		return;
 	s->bytes = sl_pack(&s->packer, o->codec, s->data, o->bytes,
@@ -87,4 +91,9 @@ int64_t sl_images_get(const struct sl_images *images, unsigned slot, const void 
 {
 	*data = images->slot[slot].data;
 	return images->slot[slot].bytes;
+}
+
+uint32_t sl_images_crc(const struct sl_images *images, unsigned slot)
+{
+	return images->slot[slot].crc;
 }

@@ -16,6 +16,7 @@ struct sl_images_options {
 	enum sl_dtype dtype;
 	uint64_t bytes; /* of an image as stored, not packed */
 	unsigned slots;
+	bool sum; /* the pixels: CRC32C of what is stored, before it is packed */
 };
 
 struct sl_images_slot;
@@ -35,5 +36,6 @@ void sl_images_make(const struct sl_images *images, unsigned slot, const void *i
 
 /* What is to be stored, and its bytes; -errno: it could not be packed. */
 int64_t sl_images_get(const struct sl_images *images, unsigned slot, const void **data);
+uint32_t sl_images_crc(const struct sl_images *images, unsigned slot); /* 0 without `sum` */
 
 #endif

@@ -7,9 +7,10 @@
  *   /entry/sparse_frames     lists of pixels as pyFAI writes them (sparse_frames.c)
  *   /entry/instrument, ...   NXmx (nxmx.c)
  *   /entry/sluice            frames: one row per sequence; ledger; link, guard, proof (account.c)
+ *   /entry/sluice/audit      a hash tree over these rows, images and results (audit.c)
  *
  * The same data over another link gives the same datasets, but for /entry/sluice/{link, guard,
- * proof, experiment}, which describe the run, and the wall-clock fields that nxmx.c lists.
+ * proof, experiment, audit/run_id}, which describe the run, and the wall-clock fields that nxmx.c lists.
  *
  * Series of rows are in data files beside this one, frames_per_file images each, which a killed run
  * leaves readable up to the last flush (hdf5/rolled.h); or all in one file (frames_per_file 0),
@@ -117,10 +118,13 @@ static int flush(struct sl_nexus *nexus, uint64_t now_ns)
 /* Where a kept frame begins a data file. */
 static int roll(struct sl_nexus *nexus)
 {
+	int r;
+
 	if (!nexus->frames_per_file || nexus->in_file < nexus->frames_per_file)
 		return 0;
 	nexus->in_file = 0;
-	return sl_h5_roll(nexus->file);
+	r = sl_h5_roll(nexus->file);
+	return r ? r : sl_nexus_audit_roll(&nexus->leaves);
 }
 
 /* Room for the frame, in the data file that it goes to. */
@@ -143,6 +147,9 @@ static int store(struct sl_nexus *nexus, struct sl_frame *frame, const void *ima
 	if (kept)
 		append(nexus, frame, image, bytes);
 	r = sl_account_add(&nexus->account, frame, kept ? (int64_t)nexus->frames : -1);
+	if (!r && nexus->audit)
+		r = sl_nexus_audit_add(&nexus->leaves, frame, &nexus->account,
+				       image ? &nexus->image_crc : NULL);
 	if (r)
 		return refuse(nexus, frame, r);
 	nexus->rows++;
@@ -189,6 +196,7 @@ static int put_prepared(void *state, unsigned slot, struct sl_frame *frame)
 		bytes = image_of(nexus, frame) ? ready_image(nexus, slot, &image) : -EINVAL;
 		if (bytes < 0)
 			return refuse(nexus, frame, (int)bytes);
+		nexus->image_crc = sl_images_crc(&nexus->ready, slot);
 	}
 	return store(nexus, frame, image, (uint64_t)bytes);
 }
@@ -232,6 +240,7 @@ static void free_parts(struct sl_nexus *nexus)
 	sl_results_close(&nexus->results);
 	sl_cxi_peaks_close(&nexus->peaks);
 	sl_images_close(&nexus->ready);
+	sl_nexus_audit_close(&nexus->leaves);
 }
 
 static int close_nexus(void *state, const struct sl_status *status)
@@ -257,6 +266,7 @@ static int close_nexus(void *state, const struct sl_status *status)
 		write_metadata(nexus);
 		r = sl_account_end(&nexus->account, status,
 				   nexus->refused + nexus->rebuild.refused);
+		r = r ? r : sl_nexus_audit_end(&nexus->leaves, nexus->path);
 		finished = sl_h5_finish(nexus->file);
 		r = r ? r : finished;
 		nexus->file = NULL;
@@ -313,6 +323,15 @@ static void figures(const void *state, sl_sink_figure *figure, void *arg)
 	figure(arg, "frames_refused", nexus->refused, 1);
 }
 
+static void texts(const void *state, sl_sink_text *text, void *arg)
+{
+	const struct sl_nexus *nexus = state;
+	char root[SL_HASH_TEXT];
+
+	if (nexus->audit && nexus->leaves.tree.leaves)
+		text(arg, "audit_root", sl_nexus_audit_root(&nexus->leaves, root));
+}
+
 static uint32_t wants_more(const void *state)
 {
 	return strcmp(((const struct sl_nexus *)state)->dataset, "raw") == 0 ? SL_WANT_RAW : 0;
@@ -341,5 +360,6 @@ const struct sl_sink sl_sink_nexus = {
 	.close = close_nexus,
 	.where = where,
 	.figures = figures,
+	.texts = texts,
 	.files = files,
 };

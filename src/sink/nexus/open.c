@@ -39,6 +39,9 @@ const struct sl_option sl_nexus_options[] = {
 	       "what is older than this survives a killed receiver; with frames_per_file"),
 	SL_BOOL(struct sl_nexus, overwrite, false,
 		"replace a file that is at path already, and its data files"),
+	SL_BOOL(struct sl_nexus, audit, true,
+		"write checksums and a hash tree of all frames, so that 'sluice audit' can prove "
+		"that nothing is missing or changed"),
 	SL_STRING(struct sl_nexus, instrument, "unknown", "name of the instrument, for the file"),
 	SL_STRING(struct sl_nexus, source, "unknown", "name of the source, for the file"),
 	SL_STRING(struct sl_nexus, sample, "unknown", "name of the sample, for the file"),
@@ -148,6 +151,11 @@ static int begin(struct sl_nexus *nexus, const struct sl_env *env, const struct 
 		r = sl_account_open(&nexus->account, file, env);
 	if (!r)
 		sl_geometry_hdf5_write(file, about->geometry);
+	if (!r && nexus->audit)
+		r = sl_nexus_audit_open(&nexus->leaves, file, env, nexus->dataset,
+					nexus->image == SL_NEXUS_NONE	     ? "none"
+					: nexus->image == SL_NEXUS_ASSEMBLED ? "assembled"
+									     : "modules");
 	nexus->metadata = &env->metadata;
 	nexus->rebuilds = env->began_unix_ns != 0;
 	if (nexus->rebuild.cut)
@@ -257,7 +265,8 @@ static int open_images(struct sl_nexus *nexus, const struct sl_shape *shape)
 		.mosaic = nexus->image == SL_NEXUS_ASSEMBLED ? &nexus->mosaic : NULL,
 		.dtype = shape->dtype,
 		.bytes = nexus->image_bytes,
-		.slots = sl_sink_slots(sl_nexus_workers(nexus))};
+		.slots = sl_sink_slots(sl_nexus_workers(nexus)),
+		.sum = nexus->audit};
 
 	return sl_images_open(&nexus->ready, &o);
 }

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "hdf5/recover.h"
 #include "sink/nexus/account.h"
+#include "sink/nexus/audit.h"
 #include "sink/nexus/nexus.h"
 #include "sink/nexus/nxmx.h"
 
@@ -57,6 +58,7 @@ int sl_nexus_recover(const char *path, struct sl_nexus_recovered *recovered)
 	found.rows = rows_of(file, SL_ACCOUNT_FRAMES "/sequence");
 	sl_nexus_link_data(file, path, data.files);
 	r = sl_account_recover(file);
+	r = r ? r : sl_nexus_audit_recover(file, path, data.files);
 	sl_nexus_set_state(file, "recovered");
 	sl_nxmx_end(file, found.images, 0);
 	finished = sl_h5_finish(file);

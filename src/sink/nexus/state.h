@@ -7,6 +7,7 @@
 #include <sluice/sink.h>
 
 #include "sink/nexus/account.h"
+#include "sink/nexus/audit.h"
 #include "sink/nexus/cxi_peaks.h"
 #include "sink/nexus/images.h"
 #include "sink/nexus/nexus.h"
@@ -22,7 +23,7 @@ struct sl_nexus {
 	uint32_t image; /* of the choices */
 	uint32_t compression, workers, frames_per_file;
 	double flush_s;
-	bool overwrite;
+	bool overwrite, audit;
 
 	struct sl_nexus_rebuild rebuild; /* zeros: the run itself writes */
 	bool rebuilds;			 /* the times are those of the recording */
@@ -35,6 +36,8 @@ struct sl_nexus {
 	struct sl_cxi_peaks peaks;
 	struct sl_sparse_frames sparse;
 	struct sl_turns turns;
+	struct sl_nexus_audit leaves; /* with `audit` */
+	uint32_t image_crc;	      /* of the frame at hand */
 	struct sl_h5_series *images, *number, *timestamp, *sequence, *missing;
 	uint64_t result_bytes, image_bytes; /* of what stages made; as stored, not packed */
 	int refusal;			    /* why no more frames are taken; 0: they are */
