@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "hdf5/data_files.h"
+#include "hdf5/old_files.h"
 #include "hdf5/series.h"
 #include "hdf5/sync.h"
 #include "hdf5/virtual.h"
@@ -23,10 +25,11 @@ struct sl_h5_rolled {
 	struct sl_h5 *data; /* at hand; NULL: none */
 	uint32_t files;	    /* begun */
 	struct sl_h5_series *flushed;
-	uint64_t *counts;	     /* a row of it */
-	uint64_t mark;		     /* of the last flush */
-	bool rows;		     /* between rows_begin and rows_end */
-	uint32_t replaced;	     /* data files of an earlier run that are set aside */
+	uint64_t *counts; /* a row of it */
+	uint64_t mark;	  /* of the last flush */
+	bool rows;	  /* between rows_begin and rows_end */
+	char file_set[SL_H5_FILE_SET_BYTES];
+	struct sl_h5_old old;	     /* data files of an earlier run */
 	struct sl_h5_closed *closed; /* data files of this one, the newest first */
 	bool syncs;		     /* the thread is there */
 	struct sl_h5_sync sync;
@@ -49,87 +52,19 @@ uint64_t sl_h5_durable(const struct sl_h5 *file)
 		       : 0;
 }
 
-/* ---- names ---- */
-
-/* Bytes of the path up to the end of NAME. */
-static size_t stem_bytes(const char *path)
+/* The earlier run's files: they are of no use once this one has rows on disk. */
+static void end_old(struct sl_h5 *file)
 {
-	static const char master[] = "_master";
-	const char *name = strrchr(path, '/'), *dot;
-	size_t bytes;
-
-	name = name ? name + 1 : path;
-	dot = strrchr(name, '.');
-	bytes = dot && dot != name ? (size_t)(dot - path) : strlen(path);
-	if (bytes > (size_t)(name - path) + sizeof(master) - 1 &&
-	    !memcmp(path + bytes - (sizeof(master) - 1), master, sizeof(master) - 1))
-		bytes -= sizeof(master) - 1;
-	return bytes;
-}
-
-static int data_path(const char *path, uint32_t number, char *out, size_t bytes)
-{
-	int n = snprintf(out, bytes, "%.*s_data_%06u.h5", (int)stem_bytes(path), path, number);
-
-	return n < 0 || (size_t)n >= bytes ? -ENAMETOOLONG : 0;
-}
-
-int sl_h5_data_name(const char *path, uint32_t number, char *name, size_t bytes)
-{
-	char whole[PATH_MAX];
-	const char *slash;
-	int r = data_path(path, number, whole, sizeof(whole));
-
-	if (r)
-		return r;
-	slash = strrchr(whole, '/');
-	return (size_t)snprintf(name, bytes, "%s", slash ? slash + 1 : whole) >= bytes
-		       ? -ENAMETOOLONG
-		       : 0;
-}
-
-/* What becomes of data file `number` of an earlier run: its name and another one. */
-static int aside_path(const char *path, uint32_t number, char *data, char *aside)
-{
-	return data_path(path, number, data, PATH_MAX) ||
-			       (size_t)snprintf(aside, PATH_MAX, "%.*s.replaced", PATH_MAX - 10,
-						data) >= PATH_MAX
-		       ? -ENAMETOOLONG
-		       : 0;
-}
-
-static void set_old_aside(struct sl_h5 *file)
-{
-	char data[PATH_MAX], aside[PATH_MAX];
-	uint32_t n = 1;
-
-	while (!aside_path(file->path, n, data, aside) && !rename(data, aside))
-		n++;
-	file->rolled->replaced = n - 1;
-}
-
-/* They are gone for good, or back in their places. */
-static void end_old(struct sl_h5 *file, bool bring_back)
-{
-	char data[PATH_MAX], aside[PATH_MAX];
-
-	for (uint32_t n = 1; n <= file->rolled->replaced; n++) {
-		if (aside_path(file->path, n, data, aside))
-			continue;
-		if (bring_back)
-			rename(aside, data);
-		else
-			unlink(aside);
-	}
-	file->rolled->replaced = 0;
-	if (!bring_back)
-		sl_part_file_replaced(&file->disk);
+	sl_h5_old_end(file->path, &file->rolled->old, false);
+	sl_part_file_replaced(&file->disk);
 }
 
 /* ---- a data file ---- */
 
-static int describe_data(struct sl_h5 *data)
+static int describe_data(const struct sl_h5 *file, struct sl_h5 *data)
 {
+	sl_h5_attribute_text(data, "/", "file_set", file->rolled->file_set);
+	sl_h5_attribute_text(data, "/", "master", sl_h5_last_part(file->path));
 	sl_h5_attribute_text(data, "/", "NX_class", "NXroot");
 	sl_h5_attribute_text(data, "/", "default", "entry");
 	sl_h5_group(data, "/entry", "NXentry");
@@ -156,7 +91,7 @@ static int begin_data(struct sl_h5 *file)
 	struct sl_h5_rolled *rolled = file->rolled;
 	char path[PATH_MAX];
 	struct sl_h5 *data;
-	int r = data_path(file->path, rolled->files + 1, path, sizeof(path));
+	int r = sl_h5_data_path(file->path, rolled->files + 1, path, sizeof(path));
 
 	if (r)
 		return sl_h5_stop(file, r, "name a data file of", file->path);
@@ -165,7 +100,7 @@ static int begin_data(struct sl_h5 *file)
 	if (!r)
 		r = sl_h5_begin(data, true, true);
 	if (!r)
-		r = describe_data(data);
+		r = describe_data(file, data);
 	for (struct sl_h5_series *s = file->series; s && !r; s = s->next) {
 		s->file = data;
 		r = sl_h5_series_begin(s);
@@ -239,27 +174,58 @@ static int end_data(struct sl_h5 *file)
 
 /* ---- the whole ---- */
 
+/* The first data file. Those of the earlier run are aside then. */
+static int begin_rolled(struct sl_h5 *file)
+{
+	struct sl_h5_rolled *rolled = file->rolled;
+	int r = sl_h5_sync_open(&rolled->sync);
+
+	rolled->syncs = !r;
+	if (!r)
+		r = sl_h5_file_set_make(rolled->file_set);
+	if (!r)
+		r = sl_h5_attribute_text(file, "/", "file_set", rolled->file_set);
+	if (!r)
+		r = sl_h5_old_set_aside(file->path, &rolled->old);
+	return r ? r : begin_data(file);
+}
+
 int sl_h5_create_rolled(const char *path, bool overwrite, struct sl_h5 **created)
 {
+	struct sl_h5_rolled *rolled = calloc(1, sizeof(*rolled));
 	struct sl_h5 *file;
-	int r = sl_h5_create_over(path, overwrite, &file);
+	int r = rolled ? sl_h5_old_find(path, overwrite, &rolled->old) : -ENOMEM;
 
-	if (r)
+	if (!r)
+		r = sl_h5_create_over(path, overwrite, &file);
+	if (r) {
+		if (rolled)
+			free(rolled->old.file);
+		free(rolled);
 		return r;
-	file->rolled = calloc(1, sizeof(*file->rolled));
-	r = file->rolled ? sl_h5_sync_open(&file->rolled->sync) : -ENOMEM;
-	if (!r) {
-		file->rolled->syncs = true;
-		if (overwrite)
-			set_old_aside(file);
-		r = begin_data(file);
 	}
+	file->rolled = rolled;
+	r = begin_rolled(file);
 	if (r) {
 		sl_h5_abandon(file);
 		return r;
 	}
 	*created = file;
 	return 0;
+}
+
+int sl_h5_create_single(const char *path, struct sl_h5 **created)
+{
+	struct sl_h5_old old = {.n = 0};
+	int r = sl_h5_old_find_own(path, &old);
+
+	if (!r)
+		r = sl_h5_create(path, created);
+	if (!r)
+		(*created)->old = old;
+	else
+		free(old.file);
+	return r;
 }
 
 /* Which column of FLUSHED is which series. */
@@ -349,7 +315,6 @@ int sl_h5_flush(struct sl_h5 *file, uint64_t mark)
 
 	if (!data || !rolled->flushed)
 		return 0;
-	end_old(file, false); /* there are rows: this run has begun */
 	for (struct sl_h5_series *s = file->series; s && !r; s = s->next) {
 		if (s == rolled->flushed)
 			continue;
@@ -364,7 +329,11 @@ int sl_h5_flush(struct sl_h5 *file, uint64_t mark)
 	if (!r && H5Fflush(data->id, H5F_SCOPE_LOCAL) < 0)
 		r = sl_h5_failed(data, "flush", "the file");
 	rolled->mark = mark;
-	return r ? r : sl_h5_sync_flush(&rolled->sync, data, mark);
+	if (!r)
+		r = sl_h5_sync_flush(&rolled->sync, data, mark);
+	if (!r)
+		end_old(file); /* there are rows: this run has begun */
+	return r;
 }
 
 static void make_virtual(struct sl_h5 *file)
@@ -396,7 +365,6 @@ int sl_h5_rows_end(struct sl_h5 *file)
 	if (!rolled || !rolled->rows)
 		return file->status;
 	rolled->rows = false;
-	end_old(file, false);
 	rolled->mark = UINT64_MAX;
 	if (rolled->data)
 		r = end_data(file);
@@ -406,6 +374,10 @@ int sl_h5_rows_end(struct sl_h5 *file)
 		file->status = r;
 	if (!file->status)
 		check_closed(file);
+	if (!file->status)
+		end_old(file);
+	else
+		sl_h5_old_leave(file->path, &rolled->old);
 	if (!file->status)
 		file->status = sl_part_file_check(&file->disk);
 	if (!file->status)
@@ -461,6 +433,6 @@ void sl_h5_rolled_discard(struct sl_h5 *file)
 		sl_h5_forget(data);
 	}
 	rolled->data = NULL;
-	end_old(file, true);
+	sl_h5_old_end(file->path, &rolled->old, true);
 	free_rolled(file);
 }

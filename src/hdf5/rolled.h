@@ -23,9 +23,14 @@
 
 #include "hdf5/file.h"
 
-/* Begin PATH.part and the first data file. overwrite: data files of an earlier run make room; they
- * are removed when rows are flushed, and come back if this file is abandoned before. */
+/* Begin PATH.part and the first data file. overwrite: data files that belong to the master at PATH
+ * make room (old_files.h); they are removed when rows are flushed, and come back if this file is
+ * abandoned before. Any other file at the name of a data file: -EEXIST or -EBUSY. */
 int sl_h5_create_rolled(const char *path, bool overwrite, struct sl_h5 **file);
+
+/* As sl_h5_create(): all in one file. When it is finished, data files that belong to the master
+ * which it replaces go. */
+int sl_h5_create_single(const char *path, struct sl_h5 **file);
 
 /* The functions below do nothing, and return 0, for a file that is not rolled. */
 

@@ -38,7 +38,7 @@ const struct sl_option sl_nexus_options[] = {
 	SL_F64(struct sl_nexus, flush_s, 1, 0.01, 3600, "s",
 	       "what is older than this survives a killed receiver; with frames_per_file"),
 	SL_BOOL(struct sl_nexus, overwrite, false,
-		"replace a file that is at path already, and its data files"),
+		"replace a file that is at path already, and the data files that belong to it"),
 	SL_STRING(struct sl_nexus, instrument, "unknown", "name of the instrument, for the file"),
 	SL_STRING(struct sl_nexus, source, "unknown", "name of the source, for the file"),
 	SL_STRING(struct sl_nexus, sample, "unknown", "name of the sample, for the file"),
@@ -180,7 +180,7 @@ static int create(struct sl_nexus *nexus, const struct sl_env *env, const struct
 	if (!r)
 		r = nexus->frames_per_file
 			    ? sl_h5_create_rolled(nexus->path, nexus->overwrite, &nexus->file)
-			    : sl_h5_create(nexus->path, &nexus->file);
+			    : sl_h5_create_single(nexus->path, &nexus->file);
 	if (r)
 		return r;
 	r = begin(nexus, env, about);
