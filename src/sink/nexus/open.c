@@ -22,7 +22,9 @@ enum { METADATA_BYTES = 128 << 10 }; /* that the end may add */
 enum { CORES_PER_WORKER = 4, AUTO_WORKERS_MOST = 8 };
 
 const struct sl_option sl_nexus_options[] = {
-	SL_OUTPUT(struct sl_nexus, path, "run.nxs", "the file; missing folders are created"),
+	SL_OUTPUT(struct sl_nexus, path, "run.nxs",
+		  "the file; missing folders are created; {run}, {date}, {time}, {transfer} and "
+		  "{sample} are replaced"),
 	SL_STRING(struct sl_nexus, dataset, "image", "the stage's result that is stored"),
 	SL_CHOICE(struct sl_nexus, image, modules, "modules|assembled|none",
 		  "modules one below the other as they were read; one image with the detector's "
