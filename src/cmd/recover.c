@@ -17,6 +17,10 @@ static const struct sl_option options[] = {
 
 static void say(const char *path, const struct sl_nexus_recovered *r)
 {
+	if (r->brought_back)
+		printf("%s: the run that was to replace it was killed before it had rows: %u files "
+		       "of the earlier run have their names again\n",
+		       path, r->brought_back);
 	if (r->complete) {
 		printf("%s: is whole; nothing to do\n", path);
 		return;

@@ -185,11 +185,25 @@ bool sl_experiment_crc(const struct sl_experiment *experiment);
 /* The files that the detector, the stages and the sinks read and write, by their options. */
 void sl_experiment_files(const struct sl_experiment *experiment, sl_file_each *each, void *arg);
 
-/* Let relative paths of outputs (SL_OUTPUT) of stages and sinks begin in `folder`. NULL: they are
- * as the file has them. -ENAMETOOLONG: an option has no room for its path; logged. */
-int sl_experiment_place(struct sl_experiment *experiment, const char *folder);
+/* What the words in the paths of outputs mean in one run ("{sample}_{run}.nxs"); the transfer is the
+ * experiment's. */
+struct sl_run_words {
+	uint64_t run;	  /* its number; 0: it has none that lasts */
+	uint64_t unix_ns; /* of {date} and {time}: one moment for all outputs of the run */
+	const char *sample;
+};
+
+/* Set the paths of outputs (SL_OUTPUT) of stages and sinks for a run: words replaced, relative paths
+ * in `folder` (NULL: they begin at the working directory). words NULL: as the file has them. -errno,
+ * logged: -ENAMETOOLONG: an option has no room for its path; -ENODATA: a word has no value. */
+int sl_experiment_place(struct sl_experiment *experiment, const char *folder,
+			const struct sl_run_words *words);
 /* Log a warning for each output that is in no run folder: every run replaces it. */
 void sl_experiment_warn_of_shared_outputs(const struct sl_experiment *experiment);
+
+/* The name of the sample as the next run has it: of the session's metadata, else of a sink's own
+ * option; "": not known. Any text: as a part of a path it needs other characters. */
+void sl_experiment_sample(const struct sl_experiment *experiment, char *text, size_t bytes);
 
 /* A digest of the detector section as understood: front end and receiver compare it, so that two
  * different files do not quietly disagree about what a pixel is. */

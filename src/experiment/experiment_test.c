@@ -739,12 +739,13 @@ static void outputs_begin_in_the_folder_of_a_run(void **state)
 				       "sinks: [{nexus: {path: a/x.nxs, dataset: raw}},\n"
 				       "        {nexus: {path: /abs.nxs, dataset: raw}}, 'null',\n"
 				       "        {calibration: {path: c.h5, base: b.h5}}]\n");
+	const struct sl_run_words words = {.run = 1};
 	struct named named = {""};
 	char *text, deep[1100];
 
 	for (unsigned i = 0; i < 2; i++) {
 		named.text[0] = 0;
-		assert_int_equal(sl_experiment_place(e, i ? "/r/2" : "/r/1"), 0);
+		assert_int_equal(sl_experiment_place(e, i ? "/r/2" : "/r/1", &words), 0);
 		sl_experiment_files(e, name_file, &named);
 		assert_string_equal(named.text, i ? ">/r/2/a/x.nxs >/abs.nxs >/r/2/c.h5 "
 						  : ">/r/1/a/x.nxs >/abs.nxs >/r/1/c.h5 ");
@@ -752,14 +753,58 @@ static void outputs_begin_in_the_folder_of_a_run(void **state)
 	memset(deep, 'd', sizeof(deep) - 1);
 	deep[sizeof(deep) - 1] = 0;
 	sl_log_set_target(&(struct sl_log_target){count_warnings, NULL});
-	assert_int_equal(sl_experiment_place(e, deep), -ENAMETOOLONG);
+	assert_int_equal(sl_experiment_place(e, deep, &words), -ENAMETOOLONG);
 	sl_log_set_target(NULL);
-	assert_int_equal(sl_experiment_place(e, NULL), 0);
+	assert_int_equal(sl_experiment_place(e, NULL, NULL), 0);
 	text = sl_experiment_resolved(e, false);
 	assert_non_null(strstr(text, "path: a/x.nxs\n"));
 	assert_non_null(strstr(text, "base: b.h5\n"));
 	free(text);
 	sl_experiment_close(e);
+}
+
+static void paths_of_outputs_have_words(void **state)
+{
+	struct sl_experiment *e = good(
+		"detector: {kind: pattern}\n"
+		"sinks: [{nexus: {path: 'a/{sample}/{run}_{date}T{time}.nxs', dataset: raw, "
+		"sample: a/b}}, {nexus: {path: '{{x}}.nxs', dataset: raw}}]\n");
+	/* 2026-11-18 15:04:05 UTC */
+	struct sl_run_words words = {.run = 12, .unix_ns = UINT64_C(1795014245999999999)};
+	struct named named = {""};
+	char sample[64], *text;
+
+	sl_experiment_sample(e, sample, sizeof(sample));
+	assert_string_equal(sample, "a/b");
+	words.sample = sample;
+	assert_int_equal(sl_experiment_place(e, "/r/12", &words), 0);
+	sl_experiment_files(e, name_file, &named);
+	assert_string_equal(named.text,
+			    ">/r/12/a/a_b/000012_20261118T150405.nxs >/r/12/{x}.nxs ");
+	words.run = 0; /* no run folder, no number */
+	sl_log_set_target(&(struct sl_log_target){count_warnings, NULL});
+	assert_int_equal(sl_experiment_place(e, NULL, &words), -ENODATA);
+	sl_log_set_target(NULL);
+	assert_int_equal(sl_experiment_place(e, NULL, NULL), 0);
+	text = sl_experiment_resolved(e, false);
+	assert_non_null(strstr(text, "a/{sample}/{run}_{date}T{time}.nxs"));
+	free(text);
+	sl_experiment_close(e);
+}
+
+static void words_that_are_not_there_are_errors(void **state)
+{
+	bad("detector: {kind: pattern}\nsinks:\n"
+	    "  - nexus: {dataset: raw, path: 'a_{rum}.nxs'}\n",
+	    3,
+	    "sinks[0].nexus.path: '{rum}' is no word; there are: {run}, {date}, {time}, "
+	    "{transfer}, {sample}");
+	bad("detector: {kind: pattern}\nsinks:\n"
+	    "  - nexus: {dataset: raw, path: '{transfer}.nxs'}\n",
+	    3, "{transfer}: the experiment has no transfers");
+	bad("detector: {kind: pattern}\nsinks:\n"
+	    "  - nexus: {dataset: raw, path: '{run.nxs'}\n",
+	    3, "has no '}'");
 }
 
 #define TURNING "detector: {kind: pattern}\nsinks: ['null']\ngoniometer:\n"
@@ -990,6 +1035,8 @@ int main(void)
 		cmocka_unit_test(threads_are_placed_and_wait_as_told),
 		cmocka_unit_test(files_of_add_ons_are_named),
 		cmocka_unit_test(outputs_begin_in_the_folder_of_a_run),
+		cmocka_unit_test(paths_of_outputs_have_words),
+		cmocka_unit_test(words_that_are_not_there_are_errors),
 		cmocka_unit_test(a_goniometer_is_a_list_of_axes),
 		cmocka_unit_test(outputs_outside_of_run_folders_are_told),
 		cmocka_unit_test(answers_that_would_never_come_are_refused),

@@ -1,11 +1,15 @@
-/* outputs.c - the paths of files that stages and sinks write: as the file has them, or in the
- * folder of a run. */
+/* outputs.c - the paths of files that stages and sinks write: as the file has them, or as they are
+ * in a run. */
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/log.h"
+#include "base/path_words.h"
 #include "experiment/parts.h"
 
 struct sl_output_path {
@@ -60,31 +64,103 @@ static int note(void *arg, const char *add_on, const struct sl_option *option, v
 	return 0;
 }
 
-static int place(const struct sl_output_path *o, const char *folder)
-{
-	char *path = NULL, why[256];
-	int err;
+/* ---- words ---- */
 
-	if (!folder || !o->text[0] || o->text[0] == '/')
-		return sl_option_set(o->option, o->base, o->text, why, sizeof(why));
-	if (asprintf(&path, "%s/%s", folder, o->text) < 0)
-		return -ENOMEM;
-	err = sl_option_set(o->option, o->base, path, why, sizeof(why));
-	if (err) {
-		sl_error("%s.%s: '%s' is too long; choose a shorter path for the root of the runs",
-			 o->add_on, o->option->name, path);
-		err = -ENAMETOOLONG;
+enum { WORDS = 5 };
+
+/* What the words stand for, and the memory of those that are made here. */
+struct words {
+	struct sl_path_word word[WORDS];
+	char run[24], date[16], time[16];
+};
+
+static void set_words(const struct sl_experiment *e, const struct sl_run_words *in, struct words *w)
+{
+	const time_t seconds = (time_t)(in->unix_ns / UINT64_C(1000000000));
+	const char *transfer = e->transfer[0] ? e->transfer : NULL;
+	struct tm utc;
+
+	gmtime_r(&seconds, &utc);
+	snprintf(w->run, sizeof(w->run), "%06" PRIu64, in->run);
+	strftime(w->date, sizeof(w->date), "%Y%m%d", &utc);
+	strftime(w->time, sizeof(w->time), "%H%M%S", &utc);
+	w->word[0] = (struct sl_path_word){
+		"run", in->run ? w->run : NULL,
+		"runs have numbers in run folders alone: add --root DIR, or use {date} and {time}"};
+	w->word[1] = (struct sl_path_word){"date", w->date, NULL};
+	w->word[2] = (struct sl_path_word){"time", w->time, NULL};
+	w->word[3] = (struct sl_path_word){
+		"transfer", transfer, "the experiment has no transfers: write a name in its place"};
+	w->word[4] = (struct sl_path_word){
+		"sample", in->sample && in->sample[0] ? in->sample : "unknown", NULL};
+}
+
+/* With values of any kind: what is wrong without them is wrong. */
+void sl_experiment_check_words(struct sl_reader *r, struct sl_node *section,
+			       const struct sl_option *options, const void *base)
+{
+	static const struct sl_run_words any = {.run = 1};
+	char path[PATH_MAX], why[512];
+	struct words words;
+
+	set_words(r->e, &any, &words);
+	if (r->site) /* the experiment may have transfers */
+		words.word[3].value = "";
+	for (; options && options->name; options++) {
+		struct sl_node *node = section ? sl_config_option(section, options) : NULL;
+
+		if (!node || options->type != SL_OPTION_OUTPUT ||
+		    !sl_path_words_expand(text_of(options, base), words.word, WORDS, path,
+					  sizeof(path), why, sizeof(why)))
+			continue;
+		sl_config_error(r->e->config, node, "%s", why);
+		r->err = -EINVAL;
 	}
+}
+
+/* ---- a run ---- */
+
+static int set_path(const struct sl_output_path *o, const char *path)
+{
+	char why[256];
+
+	if (!sl_option_set(o->option, o->base, path, why, sizeof(why)))
+		return 0;
+	sl_error("%s.%s: '%s' is too long; choose a shorter path, or a shorter one for the root of "
+		 "the runs",
+		 o->add_on, o->option->name, path);
+	return -ENAMETOOLONG;
+}
+
+static int place(const struct sl_output_path *o, const char *folder, const struct words *words)
+{
+	char name[PATH_MAX], why[512], *path = NULL;
+	int err = sl_path_words_expand(o->text, words->word, WORDS, name, sizeof(name), why,
+				       sizeof(why));
+
+	if (err) {
+		sl_error("%s.%s: '%s': %s", o->add_on, o->option->name, o->text, why);
+		return err;
+	}
+	if (!folder || !name[0] || name[0] == '/')
+		return set_path(o, name);
+	if (asprintf(&path, "%s/%s", folder, name) < 0)
+		return -ENOMEM;
+	err = set_path(o, path);
 	free(path);
 	return err;
 }
 
-int sl_experiment_place(struct sl_experiment *e, const char *folder)
+int sl_experiment_place(struct sl_experiment *e, const char *folder, const struct sl_run_words *in)
 {
 	int err = e->outputs ? 0 : each_output(e, note, e);
+	struct words words;
 
+	if (in)
+		set_words(e, in, &words);
 	for (unsigned i = 0; i < e->outputs && !err; i++)
-		err = place(&e->output[i], folder);
+		err = in ? place(&e->output[i], folder, &words)
+			 : set_path(&e->output[i], e->output[i].text);
 	return err;
 }
 
@@ -110,6 +186,8 @@ static int warn(void *arg, const char *add_on, const struct sl_option *option, v
 {
 	const char *text = text_of(option, base);
 
+	if (sl_path_words_has(text, "run") || sl_path_words_has(text, "time"))
+		return 0;
 	if (text[0] == '/' || climbs(text))
 		sl_warn("%s.%s: '%s' is in no run folder: each run replaces the file of the run "
 			"before; a relative path without '..' begins in the run's own folder",

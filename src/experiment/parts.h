@@ -57,6 +57,10 @@ struct sl_reader {
 	unsigned bad; /* enum sl_section_bit: sections with mistakes */
 };
 
+/* The words in the paths of outputs of an add-on are known. Logged at the option's node. */
+void sl_experiment_check_words(struct sl_reader *reader, struct sl_node *section,
+			       const struct sl_option *options, const void *base);
+
 /* Every section of reader->e->config. */
 void sl_experiment_read(struct sl_reader *reader);
 

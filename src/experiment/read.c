@@ -297,6 +297,7 @@ static void read_stages(struct sl_reader *r)
 		if (!e->stage_state[i])
 			return;
 		fill(r, options, NULL, NULL, e->stage[i]->options, e->stage_state[i]);
+		sl_experiment_check_words(r, options, e->stage[i]->options, e->stage_state[i]);
 		e->stages++;
 	}
 }
@@ -326,6 +327,7 @@ static void read_sinks(struct sl_reader *r)
 		if (!e->sink_state[i])
 			return;
 		fill(r, options, NULL, NULL, e->sink[i]->options, e->sink_state[i]);
+		sl_experiment_check_words(r, options, e->sink[i]->options, e->sink_state[i]);
 		e->sinks++;
 	}
 }
@@ -450,8 +452,10 @@ static void try_options(struct sl_reader *r, struct sl_node *node, const struct 
 {
 	void *state = state_of(r, bytes);
 
-	if (state)
+	if (state) {
 		fill(r, node, NULL, NULL, options, state);
+		sl_experiment_check_words(r, node, options, state);
+	}
 	free(state);
 }
 

@@ -71,6 +71,7 @@ void sl_h5_forget(struct sl_h5 *file)
 	sl_part_file_leave(&file->disk);
 	if (file->links > 0)
 		H5Pclose(file->links);
+	free(file->old.file);
 	free(file->path);
 	free(file);
 }
@@ -177,6 +178,8 @@ int sl_h5_finish(struct sl_h5 *file)
 	if (!file->status)
 		sl_h5_settle(file);
 	status = file->status;
+	if (!status)
+		sl_h5_old_remove(file->path, &file->old);
 	if (status && file->disk.fd >= 0)
 		sl_warn("%s: is not whole; it keeps this name, and %s is as it was",
 			file->disk.part, file->path);

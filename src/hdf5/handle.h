@@ -13,6 +13,7 @@
 #include "base/file/part_file.h"
 #include "codec/codec.h"
 #include "hdf5/file.h"
+#include "hdf5/old_files.h"
 
 struct sl_h5_rolled;
 
@@ -39,7 +40,8 @@ struct sl_h5 {
 	struct sl_h5_samples *samples; /* of series that have ended */
 	struct sl_h5_rolled *rolled;   /* NULL: its series lie in the file itself */
 	struct sl_h5_closed *closed;   /* of a data file: to be filled; another's. NULL: none */
-	hid_t links; /* for reading: how links to other files are followed (origin.c) */
+	struct sl_h5_old old; /* data files of the master that this one replaces, without any */
+	hid_t links;	      /* for reading: how links to other files are followed (origin.c) */
 };
 
 /* Room that one call may need besides its data: object headers, heaps and index nodes are a few KiB

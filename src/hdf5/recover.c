@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "hdf5/data_files.h"
 #include "hdf5/rolled.h"
 #include "hdf5/virtual.h"
 
@@ -142,6 +143,7 @@ static int cut(struct sl_h5 *copy, const struct series_list *list, const uint64_
 static int replace(const char *path, hid_t id, const struct series_list *list,
 		   const uint64_t *counts)
 {
+	struct sl_h5_identity identity = {.file_set = ""};
 	struct stat st = {.st_size = 0};
 	struct sl_h5 *copy;
 	int r = sl_h5_create(path, &copy);
@@ -149,6 +151,7 @@ static int replace(const char *path, hid_t id, const struct series_list *list,
 	if (r)
 		return r;
 	stat(path, &st);
+	sl_h5_identify(path, &identity);
 	r = sl_h5_reserve(copy, (uint64_t)st.st_size);
 	if (r)
 		sl_h5_stop(copy, r, "reserve space for", "the recovered file");
@@ -157,6 +160,10 @@ static int replace(const char *path, hid_t id, const struct series_list *list,
 	if (!r) {
 		sl_h5_attribute_text(copy, "/", "NX_class", "NXroot");
 		sl_h5_attribute_text(copy, "/", "default", "entry");
+		if (identity.file_set[0])
+			sl_h5_attribute_text(copy, "/", "file_set", identity.file_set);
+		if (identity.master[0])
+			sl_h5_attribute_text(copy, "/", "master", identity.master);
 		r = cut(copy, list, counts);
 	}
 	if (r)
@@ -268,17 +275,6 @@ static int join(struct sl_h5 *master, struct sl_h5 *first, const char *path, con
 	return r;
 }
 
-static int data_path(const char *path, uint32_t number, char *out, size_t bytes)
-{
-	const char *slash = strrchr(path, '/');
-	size_t folder = slash ? (size_t)(slash + 1 - path) : 0;
-
-	if (folder >= bytes)
-		return -ENAMETOOLONG;
-	memcpy(out, path, folder);
-	return sl_h5_data_name(path, number, out + folder, bytes - folder);
-}
-
 /* rows: [series][files] */
 static int count_rows(const char *path, const struct series_list *list, uint32_t files,
 		      uint64_t *rows)
@@ -289,7 +285,7 @@ static int count_rows(const char *path, const struct series_list *list, uint32_t
 		hid_t id;
 		int64_t n = 0;
 
-		if (data_path(path, f + 1, name, sizeof(name)))
+		if (sl_h5_data_path(path, f + 1, name, sizeof(name)))
 			return -ENAMETOOLONG;
 		id = open_as(name, H5F_ACC_RDONLY);
 		for (unsigned s = 0; s < list->n && id >= 0 && n >= 0; s++) {
@@ -320,7 +316,7 @@ static int join_all(struct sl_h5 *master, uint32_t files)
 	struct sl_h5 *first = NULL;
 	char name[PATH_MAX];
 	uint64_t *rows = NULL;
-	int r = data_path(master->path, 1, name, sizeof(name));
+	int r = sl_h5_data_path(master->path, 1, name, sizeof(name));
 
 	if (!r)
 		r = list_of(name, &list);
@@ -365,32 +361,58 @@ static int open_master(const char *path, struct sl_h5 **opened)
 
 static bool is_there(const char *path, uint32_t number, char *name, size_t bytes)
 {
-	return !data_path(path, number, name, bytes) && !access(name, F_OK);
+	return !sl_h5_data_path(path, number, name, bytes) && !access(name, F_OK);
+}
+
+/* The data file is of the run that is recovered, as far as HDF5 can tell. */
+static int check_ours(const char *path, const char *name, const struct sl_h5_identity *master)
+{
+	struct sl_h5_identity theirs = {.file_set = ""};
+	int r;
+
+	if (sl_part_file_is_held(name)) {
+		sl_error("%s: is being written by another run", name);
+		return -EBUSY;
+	}
+	r = sl_h5_identify(name, &theirs);
+	if (r || !strcmp(theirs.file_set, master->file_set))
+		return 0; /* or mend() says what is wrong with it */
+	sl_warn("%s: is a data file of another run than %s%s%s%s; it is left alone", name, path,
+		theirs.master[0] ? " (of " : "", theirs.master, theirs.master[0] ? ")" : "");
+	return -ENODATA;
+}
+
+static int mend_all(const char *path, const struct sl_h5_identity *master,
+		    struct sl_h5_recovered *found)
+{
+	char name[PATH_MAX], next[PATH_MAX];
+	int r = 0;
+
+	while (!r && is_there(path, found->files + 1, name, sizeof(name))) {
+		r = check_ours(path, name, master);
+		if (!r)
+			r = mend(name, !is_there(path, found->files + 2, next, sizeof(next)));
+		found->files += r >= 0;
+		found->mended += r == 1;
+		r = r == 1 ? 0 : r;
+	}
+	return r == -ENODATA ? 0 : r;
 }
 
 int sl_h5_recover(const char *path, struct sl_h5_recovered *recovered, struct sl_h5 **opened)
 {
 	struct sl_h5_recovered found = {.files = 0};
+	struct sl_h5_identity identity = {.file_set = ""};
 	struct sl_h5 *master;
-	char name[PATH_MAX];
 	int r;
 
 	sl_h5_prepare();
 	sl_h5_filters();
+	sl_h5_identify(path, &identity);
 	r = open_master(path, &master);
 	if (r)
 		return r;
-	while (!r && is_there(path, found.files + 1, name, sizeof(name))) {
-		char next[PATH_MAX];
-
-		r = mend(name, !is_there(path, found.files + 2, next, sizeof(next)));
-		if (r == -ENODATA)
-			continue;
-		found.files++;
-		found.mended += r == 1;
-		r = r == 1 ? 0 : r;
-	}
-	r = r == -ENODATA ? 0 : r;
+	r = mend_all(path, &identity, &found);
 	if (!r && !found.files)
 		r = wrong(path, "it has no data files");
 	if (!r)
@@ -402,4 +424,31 @@ int sl_h5_recover(const char *path, struct sl_h5_recovered *recovered, struct sl
 	*recovered = found;
 	*opened = master;
 	return 0;
+}
+
+/* ---- what a file has ---- */
+
+uint64_t sl_h5_data_rows(const char *path)
+{
+	struct series_list list = {.n = 0};
+	hid_t id, growing = H5I_INVALID_HID;
+	uint64_t counts[SERIES_MOST] = {0}, most = 0;
+
+	sl_h5_prepare();
+	id = open_as(path, H5F_ACC_RDONLY);
+	if (id < 0)
+		id = growing = open_as(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ);
+	if (id < 0)
+		return 0;
+	if (H5Lexists(id, "/entry/sluice", H5P_DEFAULT) > 0 &&
+	    H5Lexists(id, FLUSHED, H5P_DEFAULT) > 0 && !list_series(path, id, &list) &&
+	    (growing < 0 || !find_flush(path, id, &list, counts)))
+		for (unsigned i = 0; i < list.n; i++) {
+			int64_t n = growing < 0 ? rows_of(id, list.path[i]) : (int64_t)counts[i];
+
+			most = n > 0 && (uint64_t)n > most ? (uint64_t)n : most;
+		}
+	H5Fclose(id);
+	free(list.text);
+	return most;
 }

@@ -17,6 +17,11 @@ struct sl_h5_recovered {
 	uint32_t mended; /* of these, that were not whole */
 };
 
+/* Data files of another run at the names of this one's are left alone, with a warning. */
 int sl_h5_recover(const char *path, struct sl_h5_recovered *recovered, struct sl_h5 **master);
+
+/* Rows that a data file has for certain: of its longest series; up to the last flush if it is not
+ * whole. 0: HDF5 cannot open it, or it is none of ours. */
+uint64_t sl_h5_data_rows(const char *path);
 
 #endif

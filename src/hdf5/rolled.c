@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "hdf5/data_files.h"
+#include "hdf5/old_files.h"
 #include "hdf5/series.h"
 #include "hdf5/sync.h"
 #include "hdf5/virtual.h"
@@ -23,12 +25,13 @@ struct sl_h5_rolled {
 	struct sl_h5 *data; /* at hand; NULL: none */
 	uint32_t files;	    /* begun */
 	struct sl_h5_series *flushed;
-	uint64_t *counts;	     /* a row of it */
-	uint64_t mark;		     /* of the last flush */
-	bool rows;		     /* between rows_begin and rows_end */
-	uint32_t replaced;	     /* data files of an earlier run that are set aside */
-	bool resumes;		     /* an earlier writer ended early: */
-	uint32_t kept;		     /* data files that it finished */
+	uint64_t *counts; /* a row of it */
+	uint64_t mark;	  /* of the last flush */
+	bool rows;	  /* between rows_begin and rows_end */
+	bool resumes;	  /* an earlier writer ended early: */
+	uint32_t kept;	  /* data files that it finished */
+	char file_set[SL_H5_FILE_SET_BYTES];
+	struct sl_h5_old old;	     /* data files of an earlier run */
 	struct sl_h5_closed *closed; /* data files of this one, the newest first */
 	bool syncs;		     /* the thread is there */
 	struct sl_h5_sync sync;
@@ -64,87 +67,24 @@ uint32_t sl_h5_data_files_safe(const struct sl_h5 *file)
 			    : 0;
 }
 
-/* ---- names ---- */
-
-/* Bytes of the path up to the end of NAME. */
-static size_t stem_bytes(const char *path)
+const char *sl_h5_file_set(const struct sl_h5 *file)
 {
-	static const char master[] = "_master";
-	const char *name = strrchr(path, '/'), *dot;
-	size_t bytes;
-
-	name = name ? name + 1 : path;
-	dot = strrchr(name, '.');
-	bytes = dot && dot != name ? (size_t)(dot - path) : strlen(path);
-	if (bytes > (size_t)(name - path) + sizeof(master) - 1 &&
-	    !memcmp(path + bytes - (sizeof(master) - 1), master, sizeof(master) - 1))
-		bytes -= sizeof(master) - 1;
-	return bytes;
+	return file->rolled ? file->rolled->file_set : "";
 }
 
-static int data_path(const char *path, uint32_t number, char *out, size_t bytes)
+/* The earlier run's files: they are of no use once this one has rows on disk. */
+static void end_old(struct sl_h5 *file)
 {
-	int n = snprintf(out, bytes, "%.*s_data_%06u.h5", (int)stem_bytes(path), path, number);
-
-	return n < 0 || (size_t)n >= bytes ? -ENAMETOOLONG : 0;
-}
-
-int sl_h5_data_name(const char *path, uint32_t number, char *name, size_t bytes)
-{
-	char whole[PATH_MAX];
-	const char *slash;
-	int r = data_path(path, number, whole, sizeof(whole));
-
-	if (r)
-		return r;
-	slash = strrchr(whole, '/');
-	return (size_t)snprintf(name, bytes, "%s", slash ? slash + 1 : whole) >= bytes
-		       ? -ENAMETOOLONG
-		       : 0;
-}
-
-/* What becomes of data file `number` of an earlier run: its name and another one. */
-static int aside_path(const char *path, uint32_t number, char *data, char *aside)
-{
-	return data_path(path, number, data, PATH_MAX) ||
-			       (size_t)snprintf(aside, PATH_MAX, "%.*s.replaced", PATH_MAX - 10,
-						data) >= PATH_MAX
-		       ? -ENAMETOOLONG
-		       : 0;
-}
-
-static void set_old_aside(struct sl_h5 *file)
-{
-	char data[PATH_MAX], aside[PATH_MAX];
-	uint32_t n = 1;
-
-	while (!aside_path(file->path, n, data, aside) && !rename(data, aside))
-		n++;
-	file->rolled->replaced = n - 1;
-}
-
-/* They are gone for good, or back in their places. */
-static void end_old(struct sl_h5 *file, bool bring_back)
-{
-	char data[PATH_MAX], aside[PATH_MAX];
-
-	for (uint32_t n = 1; n <= file->rolled->replaced; n++) {
-		if (aside_path(file->path, n, data, aside))
-			continue;
-		if (bring_back)
-			rename(aside, data);
-		else
-			unlink(aside);
-	}
-	file->rolled->replaced = 0;
-	if (!bring_back)
-		sl_part_file_replaced(&file->disk);
+	sl_h5_old_end(file->path, &file->rolled->old, false);
+	sl_part_file_replaced(&file->disk);
 }
 
 /* ---- a data file ---- */
 
-static int describe_data(struct sl_h5 *data)
+static int describe_data(const struct sl_h5 *file, struct sl_h5 *data)
 {
+	sl_h5_attribute_text(data, "/", "file_set", file->rolled->file_set);
+	sl_h5_attribute_text(data, "/", "master", sl_h5_last_part(file->path));
 	sl_h5_attribute_text(data, "/", "NX_class", "NXroot");
 	sl_h5_attribute_text(data, "/", "default", "entry");
 	sl_h5_group(data, "/entry", "NXentry");
@@ -169,7 +109,7 @@ static int let_follow(struct sl_h5 *data)
 static int name_data(const struct sl_h5 *file, char *path, size_t bytes)
 {
 	const struct sl_h5_rolled *rolled = file->rolled;
-	int r = data_path(file->path, rolled->files + 1, path, bytes);
+	int r = sl_h5_data_path(file->path, rolled->files + 1, path, bytes);
 
 	if (!r && rolled->resumes && rolled->files >= rolled->kept)
 		unlink(path); /* what the earlier writer left there is not whole */
@@ -197,7 +137,7 @@ static int begin_data(struct sl_h5 *file)
 	if (!r)
 		r = sl_h5_begin(data, true, true);
 	if (!r)
-		r = describe_data(data);
+		r = describe_data(file, data);
 	for (struct sl_h5_series *s = file->series; s && !r; s = s->next) {
 		s->file = data;
 		r = sl_h5_series_begin(s);
@@ -295,24 +235,62 @@ static int end_data(struct sl_h5 *file)
 
 /* ---- the whole ---- */
 
+/* The text that a run's files share: that of the data files that are kept, or a new one. */
+static int name_set(struct sl_h5 *file)
+{
+	struct sl_h5_rolled *rolled = file->rolled;
+	struct sl_h5_identity identity;
+	char path[PATH_MAX];
+	int r;
+
+	if (!rolled->kept)
+		return sl_h5_file_set_make(rolled->file_set);
+	r = sl_h5_data_path(file->path, 1, path, sizeof(path));
+	r = r ? r : sl_h5_identify(path, &identity);
+	if (!r && !identity.file_set[0])
+		r = -EBADMSG;
+	if (r)
+		sl_error("%s: cannot go on with it: %s", path, strerror(-r));
+	else
+		memcpy(rolled->file_set, identity.file_set, sizeof(rolled->file_set));
+	return r;
+}
+
+/* The first data file. Those of the earlier run are aside then. */
+static int begin_rolled(struct sl_h5 *file)
+{
+	struct sl_h5_rolled *rolled = file->rolled;
+	int r = sl_h5_sync_open(&rolled->sync);
+
+	rolled->syncs = !r;
+	if (!r)
+		r = name_set(file);
+	if (!r)
+		r = sl_h5_attribute_text(file, "/", "file_set", rolled->file_set);
+	if (!r)
+		r = sl_h5_old_set_aside(file->path, &rolled->old);
+	return r ? r : begin_data(file);
+}
+
 static int create(const char *path, bool overwrite, bool resume, uint32_t kept,
 		  struct sl_h5 **created)
 {
+	struct sl_h5_rolled *rolled = calloc(1, sizeof(*rolled));
 	struct sl_h5 *file;
-	int r = sl_h5_create_over(path, overwrite || resume, &file);
+	int r = !rolled ? -ENOMEM : resume ? 0 : sl_h5_old_find(path, overwrite, &rolled->old);
 
-	if (r)
+	if (!r)
+		r = sl_h5_create_over(path, overwrite || resume, &file);
+	if (r) {
+		if (rolled)
+			free(rolled->old.file);
+		free(rolled);
 		return r;
-	file->rolled = calloc(1, sizeof(*file->rolled));
-	r = file->rolled ? sl_h5_sync_open(&file->rolled->sync) : -ENOMEM;
-	if (!r) {
-		file->rolled->syncs = true;
-		file->rolled->resumes = resume;
-		file->rolled->kept = kept;
-		if (overwrite && !resume)
-			set_old_aside(file);
-		r = begin_data(file);
 	}
+	rolled->resumes = resume;
+	rolled->kept = kept;
+	file->rolled = rolled;
+	r = begin_rolled(file);
 	if (r) {
 		sl_h5_abandon(file);
 		return r;
@@ -329,6 +307,20 @@ int sl_h5_create_rolled(const char *path, bool overwrite, struct sl_h5 **created
 int sl_h5_resume_rolled(const char *path, uint32_t kept, struct sl_h5 **created)
 {
 	return create(path, true, true, kept, created);
+}
+
+int sl_h5_create_single(const char *path, struct sl_h5 **created)
+{
+	struct sl_h5_old old = {.n = 0};
+	int r = sl_h5_old_find_own(path, &old);
+
+	if (!r)
+		r = sl_h5_create(path, created);
+	if (!r)
+		(*created)->old = old;
+	else
+		free(old.file);
+	return r;
 }
 
 /* Which column of FLUSHED is which series. */
@@ -418,7 +410,6 @@ int sl_h5_flush(struct sl_h5 *file, uint64_t mark)
 
 	if (!data || !rolled->flushed || is_passing(file))
 		return 0;
-	end_old(file, false); /* there are rows: this run has begun */
 	for (struct sl_h5_series *s = file->series; s && !r; s = s->next) {
 		if (s == rolled->flushed)
 			continue;
@@ -433,7 +424,11 @@ int sl_h5_flush(struct sl_h5 *file, uint64_t mark)
 	if (!r && H5Fflush(data->id, H5F_SCOPE_LOCAL) < 0)
 		r = sl_h5_failed(data, "flush", "the file");
 	rolled->mark = mark;
-	return r ? r : sl_h5_sync_flush(&rolled->sync, data, mark);
+	if (!r)
+		r = sl_h5_sync_flush(&rolled->sync, data, mark);
+	if (!r)
+		end_old(file); /* there are rows: this run has begun */
+	return r;
 }
 
 static void make_virtual(struct sl_h5 *file)
@@ -465,7 +460,6 @@ int sl_h5_rows_end(struct sl_h5 *file)
 	if (!rolled || !rolled->rows)
 		return file->status;
 	rolled->rows = false;
-	end_old(file, false);
 	rolled->mark = UINT64_MAX;
 	if (rolled->data)
 		r = end_data(file);
@@ -475,6 +469,10 @@ int sl_h5_rows_end(struct sl_h5 *file)
 		file->status = r;
 	if (!file->status)
 		check_closed(file);
+	if (!file->status)
+		end_old(file);
+	else
+		sl_h5_old_leave(file->path, &rolled->old);
 	if (!file->status)
 		file->status = sl_part_file_check(&file->disk);
 	if (!file->status)
@@ -536,7 +534,7 @@ static void drop_data(struct sl_h5 *file, bool discard)
 void sl_h5_rolled_discard(struct sl_h5 *file)
 {
 	drop_data(file, true);
-	end_old(file, true);
+	sl_h5_old_end(file->path, &file->rolled->old, true);
 	free_rolled(file);
 }
 

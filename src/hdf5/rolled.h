@@ -23,8 +23,9 @@
 
 #include "hdf5/file.h"
 
-/* Begin PATH.part and the first data file. overwrite: data files of an earlier run make room; they
- * are removed when rows are flushed, and come back if this file is abandoned before. */
+/* Begin PATH.part and the first data file. overwrite: data files that belong to the master at PATH
+ * make room (old_files.h); they are removed when rows are flushed, and come back if this file is
+ * abandoned before. Any other file at the name of a data file: -EEXIST or -EBUSY. */
 int sl_h5_create_rolled(const char *path, bool overwrite, struct sl_h5 **file);
 
 /* Go on with a file whose writer ended early, and that is written once more from the first row on:
@@ -35,6 +36,10 @@ int sl_h5_resume_rolled(const char *path, uint32_t kept, struct sl_h5 **file);
 
 /* End early: what is there stays, for sl_h5_resume_rolled(). A file that is not rolled goes. */
 void sl_h5_leave(struct sl_h5 *file);
+
+/* As sl_h5_create(): all in one file. When it is finished, data files that belong to the master
+ * which it replaces go. */
+int sl_h5_create_single(const char *path, struct sl_h5 **file);
 
 /* The functions below do nothing, and return 0, for a file that is not rolled. */
 
@@ -54,6 +59,9 @@ int sl_h5_flush(struct sl_h5 *file, uint64_t mark);
 
 /* The greatest mark that is on disk for certain. Any thread. */
 uint64_t sl_h5_durable(const struct sl_h5 *file);
+
+/* The random text that the master and its data files share (data_files.h); empty: not rolled. */
+const char *sl_h5_file_set(const struct sl_h5 *file);
 
 uint32_t sl_h5_data_files(const struct sl_h5 *file); /* begun so far; 0: it is not rolled */
 

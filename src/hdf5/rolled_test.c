@@ -17,7 +17,9 @@
 
 #include "base/clock.h"
 #include "codec/pack.h"
+#include "hdf5/data_files.h"
 #include "hdf5/handle.h"
+#include "hdf5/old_files.h"
 #include "hdf5/rolled.h"
 #include "hdf5/testing.h"
 #include "lib/capture.h"
@@ -48,13 +50,13 @@ static uint16_t pixel(uint64_t row, uint32_t i)
 	return (uint16_t)(row * 7 + i % 5);
 }
 
-static void open_rows(struct rows *r, const char *path)
+static void open_rows_over(struct rows *r, const char *path, bool overwrite)
 {
 	const struct sl_h5_shape image = {SL_H5_U16, 2, {SIDE, SIDE}}, number = {.type = SL_H5_U64};
 
 	*r = (struct rows){.n = 0};
 	assert_int_equal(sl_packer_init(&r->packer, SL_VECTORS_AUTO), 0);
-	assert_int_equal(sl_h5_create_rolled(path, false, &r->file), 0);
+	assert_int_equal(sl_h5_create_rolled(path, overwrite, &r->file), 0);
 	sl_h5_group(r->file, "/entry", "NXentry");
 	sl_h5_group(r->file, "/entry/data", "NXdata");
 	sl_h5_group(r->file, "/entry/deep", "NXcollection");
@@ -64,6 +66,11 @@ static void open_rows(struct rows *r, const char *path)
 	sl_h5_series_open(r->file, "/entry/deep/table", &number, 512, &r->table);
 	sl_h5_link(r->file, "/entry/soft", "/entry/data/number");
 	assert_int_equal(sl_h5_rows_begin(r->file), 0);
+}
+
+static void open_rows(struct rows *r, const char *path)
+{
+	open_rows_over(r, path, false);
 }
 
 static void append(struct rows *r, unsigned n)
@@ -254,8 +261,200 @@ static void a_data_file_that_is_there_is_not_touched(void **state)
 	assert_int_equal(stat(in("taken_data_000001.h5"), &st), 0);
 	assert_int_equal(st.st_size, 8);
 	assert_int_equal(access(in("taken.nxs.part"), F_OK), -1);
-	assert_int_equal(sl_h5_create_rolled(in("taken.nxs"), true, &file), 0);
+	capture_begin(); /* nor with overwrite: it is no data file of a run at this path */
+	assert_int_equal(sl_h5_create_rolled(in("taken.nxs"), true, &file), -EEXIST);
+	said = capture_end();
+	assert_non_null(strstr(said, "taken_data_000001.h5: exists, and HDF5 cannot open it"));
+	assert_int_equal(stat(in("taken_data_000001.h5"), &st), 0);
+	assert_int_equal(st.st_size, 8);
+}
+
+/* ---- which files overwrite replaces ---- */
+
+static void write_run(const char *path, bool overwrite, unsigned rows)
+{
+	struct rows r;
+
+	open_rows_over(&r, path, overwrite);
+	append(&r, rows);
+	assert_int_equal(sl_h5_roll(r.file), 0);
+	append(&r, rows);
+	assert_int_equal(sl_h5_finish(r.file), 0);
+	sl_packer_fini(&r.packer);
+}
+
+static void check_run(const char *path, uint64_t rows)
+{
+	struct sl_h5 *file;
+
+	assert_int_equal(sl_h5_open(path, &file), 0);
+	check_rows(file, rows);
+	sl_h5_close(file);
+}
+
+static void refuses(const char *path, bool overwrite, int error, const char *what)
+{
+	struct sl_h5 *file;
+	char part[600];
+	const char *said;
+	int part_was;
+
+	snprintf(part, sizeof(part), "%s.part", path);
+	part_was = access(part, F_OK);
+	capture_begin();
+	assert_int_equal(sl_h5_create_rolled(path, overwrite, &file), error);
+	said = capture_end();
+	if (!strstr(said, what))
+		fail_msg("'%s' is not in '%s'", what, said);
+	assert_int_equal(access(part, F_OK), part_was);
+}
+
+static void overwrite_replaces_the_data_files_of_its_own_master(void **state)
+{
+	write_run(in("over.nxs"), false, 5);
+	write_run(in("over.nxs"), true, 3);
+	check_run(in("over.nxs"), 6);
+	assert_int_equal(access(in("over.nxs.replaced"), F_OK), -1);
+	assert_int_equal(access(in("over_data_000001.h5.replaced"), F_OK), -1);
+}
+
+static void one_file_replaces_a_run_with_data_files(void **state)
+{
+	struct sl_h5 *file;
+
+	write_run(in("one.nxs"), false, 5);
+	assert_int_equal(sl_h5_create_single(in("one.h5"), &file), 0); /* not its own */
+	assert_int_equal(sl_h5_finish(file), 0);
+	check_run(in("one.nxs"), 10);
+	assert_int_equal(sl_h5_create_single(in("one.nxs"), &file), 0);
 	sl_h5_abandon(file);
+	check_run(in("one.nxs"), 10);
+	assert_int_equal(sl_h5_create_single(in("one.nxs"), &file), 0);
+	assert_int_equal(sl_h5_finish(file), 0);
+	assert_int_equal(access(in("one_data_000001.h5"), F_OK), -1);
+	assert_int_equal(access(in("one_data_000002.h5"), F_OK), -1);
+}
+
+/* run.nxs and run.h5 have data files of the same names. */
+static void overwrite_leaves_the_data_files_of_another_master(void **state)
+{
+	FILE *f;
+
+	write_run(in("two.nxs"), false, 5);
+	refuses(in("two.h5"), true, -EEXIST, "two_data_000001.h5: is a data file of two.nxs");
+	refuses(in("two_master.h5"), true, -EEXIST, "is a data file of two.nxs");
+	f = fopen(in("two.h5"), "w"); /* a file that names no data files changes nothing */
+	assert_non_null(f);
+	fputs("text", f);
+	fclose(f);
+	refuses(in("two.h5"), true, -EEXIST, "two_data_000001.h5: is a data file of two.nxs");
+	assert_int_equal(unlink(in("two.h5")), 0);
+	assert_int_equal(link(in("two.nxs"), in("two.h5")), 0); /* nor does a copy of the master */
+	refuses(in("two.h5"), true, -EEXIST, "two_data_000001.h5: is a data file of two.nxs");
+	check_run(in("two.nxs"), 10);
+}
+
+/* The master of another run took its place, or none is there. */
+static void overwrite_leaves_data_files_that_the_master_does_not_know(void **state)
+{
+	write_run(in("lone.nxs"), false, 5);
+	assert_int_equal(rename(in("lone.nxs"), in("kept")), 0);
+	refuses(in("lone.nxs"), true, -EEXIST, "lone_data_000001.h5: exists, and there is no run");
+	write_run(in("else.nxs"), false, 5);
+	assert_int_equal(rename(in("else.nxs"), in("lone.nxs")), 0);
+	refuses(in("lone.nxs"), true, -EEXIST, "lone_data_000001.h5: exists, and there is no run");
+	assert_int_equal(rename(in("kept"), in("lone.nxs")), 0);
+	check_run(in("lone.nxs"), 10);
+	write_run(in("lone.nxs"), true, 2);
+}
+
+/* A data file that the run would come to later is in the way from the beginning. */
+static void a_data_file_far_away_is_found_at_the_start(void **state)
+{
+	int fd = open(in("far_data_000037.h5"), O_CREAT | O_WRONLY, 0600);
+
+	close(fd);
+	refuses(in("far.nxs"), false, -EEXIST, "far_data_000037.h5: exists");
+	refuses(in("far.nxs"), true, -EEXIST, "far_data_000037.h5: exists");
+	assert_int_equal(unlink(in("far_data_000037.h5")), 0);
+	assert_int_equal(mkdir(in("far_data_000002.h5"), 0700), 0);
+	refuses(in("far.nxs"), true, -EEXIST, "far_data_000002.h5: exists and cannot be replaced");
+	assert_int_equal(rmdir(in("far_data_000002.h5")), 0);
+	write_run(in("far.nxs"), false, 1);
+}
+
+static void a_data_file_of_a_run_under_way_is_never_taken(void **state)
+{
+	struct rows r;
+
+	open_rows(&r, in("held.nxs"));
+	append(&r, 3);
+	refuses(in("held.h5"), true, -EBUSY, "held_data_000001.h5: is being written");
+	assert_true(sl_part_file_is_held(in("held_data_000001.h5")));
+	assert_int_equal(sl_h5_finish(r.file), 0);
+	sl_packer_fini(&r.packer);
+	assert_false(sl_part_file_is_held(in("held_data_000001.h5")));
+	check_run(in("held.nxs"), 3);
+}
+
+static void a_run_that_is_given_up_brings_the_earlier_one_back(void **state)
+{
+	struct rows r;
+
+	write_run(in("back.nxs"), false, 4);
+	open_rows_over(&r, in("back.nxs"), true);
+	append(&r, 2);
+	assert_int_equal(access(in("back_data_000002.h5.replaced"), F_OK), 0);
+	refuses(in("back.h5"), true, -EEXIST, "back_data_000001.h5.replaced: is of an earlier run");
+	sl_h5_abandon(r.file);
+	sl_packer_fini(&r.packer);
+	check_run(in("back.nxs"), 8);
+	assert_int_equal(access(in("back_data_000001.h5.replaced"), F_OK), -1);
+}
+
+/* In another process, which dies with rows or without. */
+static void begin_and_die(const char *path, unsigned rows)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		struct rows r;
+
+		open_rows_over(&r, path, true);
+		append(&r, rows);
+		if (rows)
+			sl_h5_roll(r.file); /* a closed data file has rows without a flush */
+		kill(getpid(), SIGKILL);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+}
+
+static void what_a_killed_run_had_set_aside_is_told_and_brought_back(void **state)
+{
+	uint32_t files = 7;
+
+	write_run(in("dead.nxs"), false, 4);
+	begin_and_die(in("dead.nxs"), 0);
+	assert_int_equal(access(in("dead.nxs.replaced"), F_OK), 0);
+	refuses(in("dead.nxs"), true, -EEXIST, "dead.nxs.replaced: is of an earlier run");
+	assert_int_equal(sl_h5_old_bring_back(in("dead.nxs"), &files), 0);
+	assert_int_equal(files, 3);
+	check_run(in("dead.nxs"), 8);
+	assert_int_equal(access(in("dead.nxs.replaced"), F_OK), -1);
+	assert_int_equal(sl_h5_old_bring_back(in("dead.nxs"), &files), 0);
+	assert_int_equal(files, 0);
+
+	/* The killed run has rows: both stay, and a person decides. */
+	begin_and_die(in("dead.nxs"), 2);
+	capture_begin();
+	assert_int_equal(sl_h5_old_bring_back(in("dead.nxs"), &files), 0);
+	assert_non_null(strstr(capture_end(), "the run that replaced it has rows"));
+	assert_int_equal(files, 0);
+	assert_int_equal(access(in("dead_data_000002.h5.replaced"), F_OK), 0);
+	check_run(in("dead_data_000001.h5"), 2);
 }
 
 /* Another program cuts a closed data file short before the thread has looked at it. */
@@ -309,6 +508,14 @@ int main(void)
 		cmocka_unit_test(readers_find_what_was_flushed),
 		cmocka_unit_test(a_file_that_is_given_up_leaves_nothing),
 		cmocka_unit_test(a_data_file_that_is_there_is_not_touched),
+		cmocka_unit_test(overwrite_replaces_the_data_files_of_its_own_master),
+		cmocka_unit_test(one_file_replaces_a_run_with_data_files),
+		cmocka_unit_test(overwrite_leaves_the_data_files_of_another_master),
+		cmocka_unit_test(overwrite_leaves_data_files_that_the_master_does_not_know),
+		cmocka_unit_test(a_data_file_far_away_is_found_at_the_start),
+		cmocka_unit_test(a_data_file_of_a_run_under_way_is_never_taken),
+		cmocka_unit_test(a_run_that_is_given_up_brings_the_earlier_one_back),
+		cmocka_unit_test(what_a_killed_run_had_set_aside_is_told_and_brought_back),
 		cmocka_unit_test(a_data_file_that_was_cut_makes_the_run_fail),
 		cmocka_unit_test(names_of_data_files),
 	};

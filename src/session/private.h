@@ -140,6 +140,10 @@ int sl_session_begin_folder(struct sl_session *session);
 /* The result is written, and the folder closed. `state` is the one in which the run ends. */
 void sl_session_end_folder(struct sl_session *session, enum sl_state state);
 
+/* ---- words.c ---- */
+/* The outputs get their paths of this run, which has its number, and its folder if any. */
+int sl_session_place_outputs(struct sl_session *session);
+
 /* ---- acquire.c ---- */
 /* Until every frame is settled. */
 void sl_session_acquire(struct sl_session *session);

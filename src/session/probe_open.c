@@ -7,9 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "experiment/experiment.h"
 #include "plugin/plugin.h"
 #include "receiver/receiver.h"
+#include "session/folder/folder.h"
 #include "session/probe.h"
 
 enum { ADD_ONS = 1 + SL_EXPERIMENT_STAGES + SL_EXPERIMENT_SINKS, FRAMES = 64, STACK = 64 << 10 };
@@ -89,11 +91,14 @@ static void catch_crashes(void)
 
 int sl_probe_run(struct sl_experiment *e, const char *folder)
 {
+	const char *slash = strrchr(folder, '/');
+	const struct sl_run_words words = {.run = sl_run_folder_number(slash ? slash + 1 : folder),
+					   .unix_ns = sl_clock_unix_ns()};
 	struct sl_receiver *receiver;
 
 	note_all(e);
 	catch_crashes();
-	if (!sl_experiment_place(e, folder) && !sl_receiver_open(e, NULL, &receiver))
+	if (!sl_experiment_place(e, folder, &words) && !sl_receiver_open(e, NULL, &receiver))
 		sl_receiver_close(receiver);
 	return 0;
 }

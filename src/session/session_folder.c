@@ -46,7 +46,7 @@ static int place(const struct sl_session *s, const char *option, char **path)
 static int write_experiment(struct sl_session *s)
 {
 	char name[128], *text;
-	int err = sl_experiment_place(s->experiment, NULL);
+	int err = sl_experiment_place(s->experiment, NULL, NULL);
 
 	if (err)
 		return err;
@@ -91,7 +91,7 @@ static int fill(struct sl_session *s)
 	int err = write_experiment(s);
 
 	if (!err)
-		err = sl_experiment_place(s->experiment, s->folder.path);
+		err = sl_session_place_outputs(s);
 	if (!err)
 		err = place(s, s->summary_option, &s->summary);
 	if (!err)
@@ -113,7 +113,7 @@ int sl_session_begin_folder(struct sl_session *s)
 	snprintf(s->run_folder, sizeof(s->run_folder), "%s", has_folder ? s->folder.path : "");
 	pthread_mutex_unlock(&s->lock);
 	if (!has_folder)
-		return 0;
+		return sl_session_place_outputs(s);
 	snprintf(line, sizeof(line), "run %" PRIu64 " of %.1000s, sluice %s", s->folder.number,
 		 s->name, sl_version());
 	sl_run_log_line(&s->folder.log, SL_LOG_INFO, line);

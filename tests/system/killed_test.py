@@ -128,6 +128,9 @@ def _(folder):
     (folder / "run.nxs").rename(folder / "kept")
     run_fails("run", path, folder=folder, says=["run_data_000001.h5: exists"])
     check(not (folder / "run.nxs").exists(), "it left a file")
+    run_fails("run", experiment_of(folder), folder=folder, says=["run_data_000001.h5: exists, and there is no run at"])
+    (folder / "kept").rename(folder / "run.nxs")
+    check({file.name: file.read_bytes() for file in folder.glob("run*")} == before, "files were changed")
     equal(run("run", experiment_of(folder, frames_per_file=400), folder=folder).process.returncode, 0, "exit status with overwrite")
     equal(sorted(file.name for file in folder.glob("run_*")), ["run_data_000001.h5", "run_data_000002.h5"], "data files")
 

@@ -285,4 +285,59 @@ def _(folder):
     check((folder / "run.nxs").exists(), "there is no file")
 
 
+def contents(folder, pattern="run*"):
+    return {file.name: file.read_bytes() for file in folder.glob(pattern)}
+
+
+@case("overwrite replaces the data files of its own run, never those of a run with another ending")
+def _(folder):
+    def path_of(name):
+        sink = {"path": str(folder / name), "dataset": "raw", "frames_per_file": 10, "overwrite": True}
+        return experiment(folder, detector={"frames": 30}, sinks=[{"nexus": sink}, "verify"])
+
+    equal(run("run", path_of("run.nxs"), folder=folder).process.returncode, 0, "exit status")
+    before = contents(folder)
+    check("run_data_000003.h5" in before, f"files: {sorted(before)}")
+    for name in ("run.h5", "run_master.h5"):
+        run_fails("run", path_of(name), folder=folder, says=["run_data_000001.h5: is a data file of run.nxs", "choose another path"])
+        check(contents(folder) == before, f"a run to {name} has changed the files of another")
+    equal(run("run", path_of("run.nxs"), folder=folder).process.returncode, 0, "exit status of its own run")
+    check(contents(folder)["run_data_000001.h5"] != before["run_data_000001.h5"], "the files of its own run were not replaced")
+    equal(sorted(contents(folder)), sorted(before), "files")
+    (folder / "run.nxs").rename(folder / "away")
+    run_fails("run", path_of("run.nxs"), folder=folder, says=["run_data_000001.h5: exists, and there is no run at"])
+
+
+@case("a run that is killed while it waits for its first frame gives way to the run that it was to replace")
+def _(folder):
+    acquire(folder)
+    before = contents(folder)
+    started = receiver(folder, experiment(folder, emulate="none"))  # no front end comes
+    wait_for("the master", lambda: (folder / "run.nxs.replaced").exists())
+    run_fails("recover", folder / "run.nxs", folder=folder, says=["is being written by another run"])
+    started.send(signal.SIGKILL)
+    started.wait()
+    run_fails("run", experiment(folder), folder=folder, says=["run.nxs.replaced: is of an earlier run", "sluice recover"])
+    done = run("recover", folder / "run.nxs", folder=folder)
+    equal(done.process.returncode, 0, f"exit status: {done.err()}")
+    check("have their names again" in done.out(), f"it says: {done.out()}")
+    check(contents(folder) == before, f"files: {sorted(contents(folder))}, before: {sorted(before)}")
+
+
+@case("recover leaves the data files of another run alone")
+def _(folder):
+    acquire(folder)
+    sink = {"path": str(folder / "other.nxs"), "dataset": "raw", "flush_s": 0.1}
+    started = receiver(folder, experiment(folder, "other.yaml", detector=LONG, sinks=[{"nexus": sink}, "verify"]))
+    wait_for("the file", lambda: (folder / "other.nxs").exists())
+    started.send(signal.SIGKILL)
+    started.wait()
+    (folder / "other_data_000001.h5").unlink()
+    for file in folder.glob("run_data_*"):
+        file.rename(folder / file.name.replace("run_", "other_"))
+    before = contents(folder, "other_data*")
+    run_fails("recover", folder / "other.nxs", folder=folder, says=["other_data_000001.h5: is a data file of another run"])
+    check(contents(folder, "other_data*") == before, "recover has changed them")
+
+
 main()

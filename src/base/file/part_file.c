@@ -66,8 +66,8 @@ static bool is_named(int fd, const char *path)
 	       held.st_ino == there.st_ino;
 }
 
-/* Rename without replacing; by a second link where the file system cannot do it at once. */
-static int rename_new(const char *from, const char *to)
+/* By a second link where the file system cannot do it at once. */
+int sl_rename_new(const char *from, const char *to)
 {
 	if (!renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
 		return 0;
@@ -87,7 +87,7 @@ static int keep_leftover(const char *part, long long bytes)
 		free(kept);
 		if (asprintf(&kept, "%s.%u", part, i) < 0)
 			return -ENOMEM;
-		r = rename_new(part, kept);
+		r = sl_rename_new(part, kept);
 	}
 	if (!r) {
 		sl_warn("%s: holds %lld bytes of a run that did not finish; they are kept as %s",
@@ -250,7 +250,9 @@ int sl_part_file_open_new(const char *path, struct sl_part_file *file)
 		r = sl_part_refused(path, "create", errno);
 		goto undo_file;
 	}
-	return 0; /* no lock: readers that follow it take one of their own */
+	/* A file system without locks has none to refuse. */
+	fcntl(file->fd, F_OFD_SETLK, &(struct flock){.l_type = F_RDLCK, .l_whence = SEEK_SET});
+	return 0;
 undo_file:
 	sl_part_file_leave(file);
 	return r;
@@ -281,7 +283,7 @@ static int appeared(const struct sl_part_file *file)
 
 static int name_new(const struct sl_part_file *file)
 {
-	int r = rename_new(file->part, file->path);
+	int r = sl_rename_new(file->part, file->path);
 
 	if (r == -EEXIST)
 		return appeared(file);

@@ -37,9 +37,16 @@ int sl_part_file_open(const char *path, struct sl_part_file *file);
 /* The same; what an earlier run left in PATH.part goes. */
 int sl_part_file_open_over(const char *path, struct sl_part_file *file);
 
-/* Under its own name at once, without a lock: others may read it. -EEXIST: a file is there.
- * publish() syncs it, discard() removes it. */
+/* Under its own name at once: others may read it. -EEXIST: a file is there. publish() syncs it,
+ * discard() removes it. */
 int sl_part_file_open_new(const char *path, struct sl_part_file *file);
+
+/* The file at `path` was opened by sl_part_file_open_new(), of any process, and is not closed yet.
+ * Its lock is of a kind (fcntl, shared) that readers neither take nor meet: flock() is HDF5's. */
+bool sl_part_file_is_held(const char *path);
+
+/* Another process is writing PATH.part at this moment. */
+bool sl_part_file_is_locked(const char *path);
 
 /* A copy of what PATH.part holds now becomes PATH, for readers that do not wait for the end; what
  * publish() gives its name to replaces this copy. A file that was there is PATH.replaced from now
@@ -63,6 +70,9 @@ void sl_part_file_leave(struct sl_part_file *file); /* PATH.part stays as it is 
 
 /* The name of this file becomes durable: its folder is synced. -errno, not logged. */
 int sl_folder_sync(const char *path);
+
+/* Rename without replacing what is there: -EEXIST. Not logged. */
+int sl_rename_new(const char *from, const char *to);
 
 /* A file that other programs may read while it grows, under its own name from the beginning:
  * locked, emptied if it is there, never through a symbolic link. The descriptor, or -errno, logged;

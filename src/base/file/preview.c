@@ -45,14 +45,15 @@ int sl_part_file_take(struct sl_part_file *file)
 static int rename_aside(struct sl_part_file *file)
 {
 	char *aside;
-	int r = 0;
+	int r;
 
 	if (!file->replaces || !sl_part_is_old(file, file->path))
 		return 0;
 	if (asprintf(&aside, "%s" REPLACED, file->path) < 0)
 		return -ENOMEM;
-	if (rename(file->path, aside))
-		r = sl_part_refused(file->path, "set aside", errno);
+	r = sl_rename_new(file->path, aside);
+	if (r)
+		sl_part_refused(file->path, "set aside", -r);
 	file->set_aside = !r;
 	free(aside);
 	return r;
@@ -75,7 +76,7 @@ void sl_part_bring_back(const struct sl_part_file *file)
 
 	if (!file->set_aside || asprintf(&aside, "%s" REPLACED, file->path) < 0)
 		return;
-	renameat2(AT_FDCWD, aside, AT_FDCWD, file->path, RENAME_NOREPLACE);
+	sl_rename_new(aside, file->path);
 	free(aside);
 }
 
@@ -86,8 +87,9 @@ static int name_preview(struct sl_part_file *file, int fd, const char *temporary
 
 	if (r)
 		return r;
-	if (renameat2(AT_FDCWD, temporary, AT_FDCWD, file->path, RENAME_NOREPLACE))
-		return sl_part_refused(file->path, "create", errno);
+	r = sl_rename_new(temporary, file->path);
+	if (r)
+		return sl_part_refused(file->path, "create", -r);
 	file->replaces = file->previewed = true;
 	file->old_device = st.st_dev;
 	file->old_inode = st.st_ino;

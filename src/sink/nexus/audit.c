@@ -93,10 +93,16 @@ static int watch_series(struct sl_nexus_audit *audit, char **paths)
 
 /* ---- the beginning ---- */
 
-static void make_run_id(char text[SL_AUDIT_RUN_ID_TEXT])
+/* The text that the run's files share, where there are several. */
+static void make_run_id(const struct sl_h5 *file, char text[SL_AUDIT_RUN_ID_TEXT])
 {
 	uint8_t id[SL_AUDIT_RUN_ID_BYTES];
 
+	_Static_assert(SL_AUDIT_RUN_ID_TEXT == SL_H5_FILE_SET_BYTES, "both are 32 digits");
+	if (sl_h5_file_set(file)[0]) {
+		memcpy(text, sl_h5_file_set(file), SL_AUDIT_RUN_ID_TEXT);
+		return;
+	}
 	sl_secret_fill(id, sizeof(id));
 	for (size_t i = 0; i < sizeof(id); i++)
 		snprintf(text + 2 * i, 3, "%02x", id[i]);
@@ -155,7 +161,7 @@ int sl_nexus_audit_open(struct sl_nexus_audit *audit, struct sl_h5 *file, const 
 	r = watch_series(audit, &names);
 	if (r)
 		return r;
-	make_run_id(audit->run_id);
+	make_run_id(file, audit->run_id);
 	sl_h5_group(file, SL_AUDIT, "NXcollection");
 	sl_h5_write_text(file, SL_AUDIT_ID, audit->run_id);
 	open_series(audit);

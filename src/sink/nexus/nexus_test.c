@@ -911,10 +911,8 @@ static int remove_scratch(void **state)
 
 static int clean(void **state)
 {
-	(void)state;
-	remove(path);
-	remove(part);
-	return 0;
+	scratch_remove(scratch);
+	return make_scratch(state);
 }
 
 #define CASE(f) cmocka_unit_test_setup(f, clean)

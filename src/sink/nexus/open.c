@@ -22,7 +22,9 @@ enum { METADATA_BYTES = 128 << 10 }; /* that the end may add */
 enum { CORES_PER_WORKER = 4, AUTO_WORKERS_MOST = 8 };
 
 const struct sl_option sl_nexus_options[] = {
-	SL_OUTPUT(struct sl_nexus, path, "run.nxs", "the file; missing folders are created"),
+	SL_OUTPUT(struct sl_nexus, path, "run.nxs",
+		  "the file; missing folders are created; {run}, {date}, {time}, {transfer} and "
+		  "{sample} are replaced"),
 	SL_STRING(struct sl_nexus, dataset, "image", "the stage's result that is stored"),
 	SL_CHOICE(struct sl_nexus, image, modules, "modules|assembled|none",
 		  "modules one below the other as they were read; one image with the detector's "
@@ -38,7 +40,7 @@ const struct sl_option sl_nexus_options[] = {
 	SL_F64(struct sl_nexus, flush_s, 1, 0.01, 3600, "s",
 	       "what is older than this survives a killed receiver; with frames_per_file"),
 	SL_BOOL(struct sl_nexus, overwrite, false,
-		"replace a file that is at path already, and its data files"),
+		"replace a file that is at path already, and the data files that belong to it"),
 	SL_BOOL(struct sl_nexus, audit, true,
 		"write checksums and a hash tree of all frames, so that 'sluice audit' can prove "
 		"that nothing is missing or changed"),
@@ -196,7 +198,7 @@ static int create(struct sl_nexus *nexus, const struct sl_env *env, const struct
 							    &nexus->file)
 				      : sl_h5_create_rolled(nexus->path, nexus->overwrite,
 							    &nexus->file)
-			    : sl_h5_create(nexus->path, &nexus->file);
+			    : sl_h5_create_single(nexus->path, &nexus->file);
 	if (r)
 		return r;
 	r = begin(nexus, env, about);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "hdf5/old_files.h"
 #include "hdf5/recover.h"
 #include "sink/nexus/account.h"
 #include "sink/nexus/audit.h"
@@ -40,8 +41,10 @@ int sl_nexus_recover(const char *path, struct sl_nexus_recovered *recovered)
 	struct sl_h5_recovered data;
 	struct sl_h5 *file;
 	char state[16];
-	int r = look(path, state, sizeof(state)), finished;
+	int r = sl_h5_old_bring_back(path, &found.brought_back), finished;
 
+	if (!r)
+		r = look(path, state, sizeof(state));
 	if (r)
 		return r;
 	found.complete = strcmp(state, "writing") != 0;

@@ -1,7 +1,8 @@
 /* recover.h - a file of a run that was killed, made whole.
  *
  * Model:     rows up to the last flush (hdf5/recover.h); the ledger as far as these rows tell it;
- *            /entry/sluice/state says "recovered".
+ *            /entry/sluice/state says "recovered". A run that was killed before it had rows,
+ *            and that was to replace another, gives way to that other one.
  * Threads:   one.
  * Errors:    -errno, logged; what was there stays. */
 #ifndef SL_SINK_NEXUS_RECOVER_H
@@ -14,6 +15,7 @@ struct sl_nexus_recovered {
 	bool complete;		/* it was whole: nothing was done */
 	uint32_t files, mended; /* data files; those that were not whole */
 	uint64_t images, rows;	/* kept frames; frames of any kind */
+	uint32_t brought_back;	/* files of the earlier run that have their names again */
 };
 
 int sl_nexus_recover(const char *path, struct sl_nexus_recovered *recovered);
