@@ -97,6 +97,11 @@ struct sl_sink {
 	 * whose front end listens otherwise. Fills link, address, source, port, service and device;
 	 * the texts are the sink's. NULL: it answers nothing. */
 	enum sl_feedback_by (*feedback)(const void *state, struct sl_feedback_sender_options *to);
+
+	/* What its options say of the run that is also a key of the experiment's section
+	 * `metadata`, as the sample's name; before open(), so that a run is refused in which the
+	 * two contradict. NULL, or the result is NULL: nothing. */
+	const char *(*fact)(const void *state, const char *key);
 };
 
 static inline uint32_t sl_sink_wants(const struct sl_sink *sink, const void *state)

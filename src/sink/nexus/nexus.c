@@ -6,6 +6,7 @@
  *   /entry/peaks             peaks in pixels of the images, as CrystFEL reads them (cxi_peaks.c)
  *   /entry/sparse_frames     lists of pixels as pyFAI writes them (sparse_frames.c)
  *   /entry/instrument, ...   NXmx (nxmx.c)
+ *   /entry/title, user, ...  what users say of the run (facts.c)
  *   /entry/sluice            frames: one row per sequence; ledger; link, guard, proof (account.c)
  *
  * The same data over another link gives the same datasets, but for /entry/sluice/{link, guard,
@@ -33,8 +34,6 @@
 #include "sink/nexus/nexus.h"
 #include "sink/nexus/nxmx.h"
 #include "sink/nexus/state.h"
-
-#define METADATA "/entry/sluice/metadata"
 
 static int reads(const void *state, const char *image)
 {
@@ -183,24 +182,6 @@ static void idle(void *state)
 		flush(nexus, sl_clock_ns());
 }
 
-static void write_one(void *to, const char *key, const char *value)
-{
-	char path[sizeof(METADATA) + 128];
-
-	snprintf(path, sizeof(path), METADATA "/%s", key);
-	sl_h5_write_text(to, path, value);
-}
-
-static void write_metadata(struct sl_nexus *nexus)
-{
-	const struct sl_env_metadata *metadata = *nexus->metadata;
-
-	if (!metadata)
-		return;
-	sl_h5_group(nexus->file, METADATA, "NXcollection");
-	metadata->each(metadata->arg, write_one, nexus->file);
-}
-
 static int close_nexus(void *state, const struct sl_status *status)
 {
 	struct sl_nexus *nexus = state;
@@ -219,7 +200,7 @@ static int close_nexus(void *state, const struct sl_status *status)
 			sl_nexus_link_data(nexus->file, nexus->path, sl_h5_data_files(nexus->file));
 		sl_nexus_set_state(nexus->file, "complete");
 		sl_nxmx_end(nexus->file, nexus->frames);
-		write_metadata(nexus);
+		sl_facts_end(&nexus->facts, nexus->file);
 		r = sl_account_end(&nexus->account, status, nexus->refused);
 		finished = sl_h5_finish(nexus->file);
 		r = r ? r : finished;
@@ -228,6 +209,7 @@ static int close_nexus(void *state, const struct sl_status *status)
 		if (finished)
 			snprintf(nexus->where, sizeof(nexus->where), "%s.part", nexus->path);
 	}
+	sl_facts_close(&nexus->facts);
 	sl_account_close(&nexus->account);
 	sl_results_close(&nexus->results);
 	sl_cxi_peaks_close(&nexus->peaks);
@@ -256,6 +238,18 @@ static uint32_t wants_more(const void *state)
 	return strcmp(((const struct sl_nexus *)state)->dataset, "raw") == 0 ? SL_WANT_RAW : 0;
 }
 
+/* Options of files from before the section `metadata`. */
+static const char *fact(const void *state, const char *key)
+{
+	const struct sl_nexus *nexus = state;
+	const char *value = !strcmp(key, "sample")	 ? nexus->sample
+			    : !strcmp(key, "instrument") ? nexus->instrument
+			    : !strcmp(key, "source")	 ? nexus->source
+							 : SL_NEXUS_UNKNOWN;
+
+	return strcmp(value, SL_NEXUS_UNKNOWN) ? value : NULL;
+}
+
 static void files(const void *state, sl_file_each *each, void *arg)
 {
 	each(arg, SL_FILE_WRITE, ((const struct sl_nexus *)state)->path);
@@ -280,4 +274,5 @@ const struct sl_sink sl_sink_nexus = {
 	.where = where,
 	.figures = figures,
 	.files = files,
+	.fact = fact,
 };

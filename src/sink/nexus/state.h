@@ -8,6 +8,7 @@
 
 #include "sink/nexus/account.h"
 #include "sink/nexus/cxi_peaks.h"
+#include "sink/nexus/facts.h"
 #include "sink/nexus/images.h"
 #include "sink/nexus/results.h"
 #include "sink/nexus/sparse_frames.h"
@@ -16,6 +17,8 @@
 enum { SL_NEXUS_PATH = 1024 };
 enum { SL_NEXUS_MODULES, SL_NEXUS_ASSEMBLED, SL_NEXUS_NONE }; /* the choices of `image` */
 
+#define SL_NEXUS_UNKNOWN "unknown" /* names that no option gives */
+
 struct sl_nexus {
 	char path[SL_NEXUS_PATH], dataset[SL_NAME_BYTES], instrument[64], source[64], sample[64];
 	uint32_t image; /* of the choices */
@@ -23,7 +26,7 @@ struct sl_nexus {
 	double flush_s;
 	bool overwrite;
 
-	const struct sl_env_metadata *const *metadata; /* as the environment has them in the end */
+	struct sl_facts facts; /* what users say of the run */
 	struct sl_h5 *file;
 	struct sl_account account;
 	struct sl_mosaic mosaic; /* when assembled */
