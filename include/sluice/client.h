@@ -101,9 +101,12 @@ int sl_remote_status(struct sl_remote *remote, int timeout_ms, struct sl_remote_
 /* The same out of a line that a request or a watch has returned. */
 int sl_remote_status_of(const char *line, struct sl_remote_status *status, size_t bytes);
 
-/* value NULL: remove the key. */
+/* value NULL: remove the key. A change during a run is that run's; between runs it is for the next
+ * one and those after it. keep: for these in either case. */
 int sl_remote_set_metadata(struct sl_remote *remote, const char *key, const char *value,
 			   int timeout_ms, struct sl_remote_error *error);
+int sl_remote_keep_metadata(struct sl_remote *remote, const char *key, const char *value,
+			    int timeout_ms, struct sl_remote_error *error);
 int sl_remote_metadata(struct sl_remote *remote, int timeout_ms,
 		       void (*each)(void *arg, const char *key, const char *value), void *arg,
 		       struct sl_remote_error *error);

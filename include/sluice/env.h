@@ -25,12 +25,23 @@ struct sl_constant {
 	const void *data;
 };
 
+/* A change of metadata during the run. Texts are cut to 127 bytes; "": not set. */
+struct sl_env_metadata_change {
+	uint64_t unix_ns;
+	const char *key, *from, *to;
+};
+
 /* What users say of a run (sample, proposal): at most 64 keys of 63 characters, with values of
  * 1023 bytes. They may change until a sink closes. */
 struct sl_env_metadata {
 	void (*each)(void *arg, void (*one)(void *to, const char *key, const char *value),
 		     void *to);
 	void *arg;
+	/* The last 128 changes since the run began, in their order; returns how many before them
+	 * are left out. NULL: changes are not kept. */
+	uint64_t (*changes)(void *arg,
+			    void (*one)(void *to, const struct sl_env_metadata_change *change),
+			    void *to);
 };
 
 struct sl_env {

@@ -103,6 +103,11 @@ struct sl_sink {
 
 	/* What is no number, beside figures() and on the same thread; at most 4. NULL: none. */
 	void (*texts)(const void *state, sl_sink_text *text, void *arg);
+
+	/* What its options say of the run that is also a key of the experiment's section
+	 * `metadata`, as the sample's name; before open(), so that a run is refused in which the
+	 * two contradict. NULL, or the result is NULL: nothing. */
+	const char *(*fact)(const void *state, const char *key);
 };
 
 static inline uint32_t sl_sink_wants(const struct sl_sink *sink, const void *state)

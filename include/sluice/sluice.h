@@ -100,9 +100,10 @@ int sl_session_status(struct sl_session *session, struct sl_status *status, size
 void sl_session_error(struct sl_session *session,
 		      struct sl_error *error); /* the first of the run */
 
-/* What users say of the runs of this session: for the status, and for what runs leave behind. It
- * stays for later runs until it is changed; value NULL removes it. At most 64 keys of 1 to 63
- * characters of A-Z a-z 0-9 . _ -, and values of 1023 bytes. */
+/* What users say of a run: for the status, and for what runs leave behind. A change while a run is
+ * under way (from arm or start to its end) is that run's; at other times it is for all later runs.
+ * Keys of the experiment's section `metadata` are checked as there; others are free: at most 64
+ * keys of 1 to 63 characters of A-Z a-z 0-9 . _ -, and values of 1023 bytes. NULL removes it. */
 int sl_session_set_metadata(struct sl_session *session, const char *key, const char *value);
 
 const char *sl_version(void);

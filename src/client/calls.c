@@ -74,6 +74,15 @@ int sl_remote_set_metadata(struct sl_remote *r, const char *key, const char *val
 			     timeout_ms, NULL, error);
 }
 
+int sl_remote_keep_metadata(struct sl_remote *r, const char *key, const char *value, int timeout_ms,
+			    struct sl_remote_error *error)
+{
+	return sl_remote_ask(
+		r,
+		json_pack("{s:s, s:{s:s?}, s:b}", "call", "metadata", "set", key, value, "keep", 1),
+		timeout_ms, NULL, error);
+}
+
 int sl_remote_metadata(struct sl_remote *r, int timeout_ms,
 		       void (*each)(void *arg, const char *key, const char *value), void *arg,
 		       struct sl_remote_error *error)

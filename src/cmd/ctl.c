@@ -11,10 +11,10 @@
 #include "cmd/cmd.h"
 #include "monitor/result.h"
 
-enum { CALL_MS = 10000, LOOK_MS = 20, KEY_BYTES = 64 };
+enum { CALL_MS = 10000, LOOK_MS = 20, KEY_BYTES = 72 };
 
 struct ctl_options {
-	bool json, wait;
+	bool json, wait, keep;
 	double timeout_s;
 	uint32_t interval_ms;
 	char reason[16];
@@ -25,6 +25,8 @@ static const struct sl_option options[] = {
 	SL_BOOL(struct ctl_options, wait, false,
 		"return when the call has had its effect: armed, paused and drained, the run has "
 		"ended"),
+	SL_BOOL(struct ctl_options, keep, false,
+		"of metadata: for later runs, too; between runs they always are"),
 	SL_F64(struct ctl_options, timeout_s, 0, 0, 86400, "s",
 	       "give up waiting after this time; 0: never"),
 	SL_U32(struct ctl_options, interval_ms, 1000, 100, 3600000, "ms",
@@ -226,7 +228,7 @@ static void print_metadata(void *arg, const char *key, const char *value)
 
 static int set_metadata(struct ctl *c, const char *word)
 {
-	const char *equals = strchr(word, '=');
+	const char *equals = strchr(word, '='), *value;
 	char key[KEY_BYTES];
 
 	if (!equals || (size_t)(equals - word) >= sizeof(key)) {
@@ -234,8 +236,9 @@ static int set_metadata(struct ctl *c, const char *word)
 		return SL_RESULT_ERROR;
 	}
 	snprintf(key, sizeof(key), "%.*s", (int)(equals - word), word);
-	if (sl_remote_set_metadata(c->remote, key, equals[1] ? equals + 1 : NULL, CALL_MS,
-				   &c->error))
+	value = equals[1] ? equals + 1 : NULL;
+	if (c->options.keep ? sl_remote_keep_metadata(c->remote, key, value, CALL_MS, &c->error)
+			    : sl_remote_set_metadata(c->remote, key, value, CALL_MS, &c->error))
 		return failed(c);
 	return 0;
 }

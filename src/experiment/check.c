@@ -348,6 +348,8 @@ int sl_experiment_check(const struct sl_experiment *e, unsigned bad)
 		{check_datagrams, SL_SECTION_FEEDBACK | SL_SECTION_SINKS, 0},
 		{check_cpus, SL_SECTION_THREADS, 0},
 		{check_sinks, SL_SECTION_SINKS, 0},
+		{sl_experiment_check_metadata,
+		 SL_SECTION_METADATA | SL_SECTION_SINKS | SL_SECTION_DETECTOR, 0},
 	};
 	int err = 0;
 

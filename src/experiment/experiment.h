@@ -21,6 +21,7 @@
 
 #include "base/config/config.h"
 #include "core/link.h"
+#include "core/metadata/keys.h"
 #include "core/unit.h"
 #include "detector/cut.h"
 #include "experiment/ring_options.h"
@@ -124,6 +125,10 @@ struct sl_experiment {
 	struct sl_experiment_states *states;
 	/* What users say of the run, for sinks that need it when they open. Set by the session. */
 	const struct sl_env_metadata *metadata;
+
+	/* The section `metadata`: known keys; and all of it as texts, with what is locked. */
+	struct sl_metadata_known known;
+	struct sl_metadata_section said;
 };
 
 /* Sections without an add-on of their own, for help and `sluice list`. */
@@ -201,8 +206,9 @@ int sl_experiment_place(struct sl_experiment *experiment, const char *folder,
 /* Log a warning for each output that is in no run folder: every run replaces it. */
 void sl_experiment_warn_of_shared_outputs(const struct sl_experiment *experiment);
 
-/* The name of the sample as the next run has it: of the session's metadata, else of a sink's own
- * option; "": not known. Any text: as a part of a path it needs other characters. */
+/* The name of the sample as the next run has it: of the session's metadata, else of the section
+ * `metadata`, else of a sink's own option; "": not known. Any text: as a part of a path it needs
+ * other characters. bytes: SL_METADATA_VALUE holds any. */
 void sl_experiment_sample(const struct sl_experiment *experiment, char *text, size_t bytes);
 
 /* A digest of the detector section as understood: front end and receiver compare it, so that two

@@ -4,6 +4,7 @@
  *            site.c what a site file adds; read.c from YAML to add-ons and options; check.c what
  *            is wrong only together; resolved.c the result as text; digest.c what follows for a
  *            transfer; geometry.c the section of that name; goniometer.c the list of axes;
+ *            metadata.c what users say of a run;
  *            plugins.c the plug-ins that it names; outputs.c where a run's files go; token.c the
  *            secret that front ends prove to know. */
 #ifndef SL_EXPERIMENT_PARTS_H
@@ -37,6 +38,7 @@ enum sl_section_bit {
 	SL_SECTION_FEROCE = 1 << 12,
 	SL_SECTION_GEOMETRY = 1 << 13,
 	SL_SECTION_GONIOMETER = 1 << 14,
+	SL_SECTION_METADATA = 1 << 15,
 };
 
 /* Sections that fill one struct of the experiment, in the order in which they are read. */
@@ -66,6 +68,9 @@ void sl_experiment_read(struct sl_reader *reader);
 
 /* The section `geometry`; node NULL: there is none. */
 void sl_experiment_read_geometry(struct sl_reader *reader, struct sl_node *node);
+/* The section `metadata`, likewise; and what it says together with others. */
+void sl_experiment_read_metadata(struct sl_reader *reader, struct sl_node *node);
+int sl_experiment_check_metadata(const struct sl_experiment *experiment);
 /* The list of axes. */
 void sl_experiment_read_goniometer(struct sl_reader *reader);
 

@@ -363,6 +363,8 @@ static void read_plain(struct sl_reader *r, const struct sl_plain_section *s)
 
 	if (s->part == SL_SECTION_GEOMETRY)
 		sl_experiment_read_geometry(r, node);
+	else if (s->part == SL_SECTION_METADATA)
+		sl_experiment_read_metadata(r, node);
 	else if (s->part == SL_SECTION_RING && node && node->kind == SL_NODE_MAP &&
 		 sl_ring_options_flatten(r->e->config, node))
 		r->err = -EINVAL;
@@ -390,10 +392,11 @@ static void read_emulate(struct sl_reader *r)
 /* Whatever no reader asked for. */
 static void check_top(struct sl_reader *r)
 {
-	static const char *const known[] = {
-		"detector",    "link",	   "ring",    "unit",	  "stages",	"sinks",
-		"threads",     "frontend", "control", "feroce",	  "emulate",	"transfers",
-		"calibration", "feedback", "plugins", "geometry", "goniometer", NULL};
+	static const char *const known[] = {"detector",	   "link",     "ring",	  "unit",
+					    "stages",	   "sinks",    "threads", "frontend",
+					    "control",	   "feroce",   "emulate", "transfers",
+					    "calibration", "feedback", "plugins", "geometry",
+					    "goniometer",  "metadata", NULL};
 
 	if (sl_config_fill(r->e->config, r->e->config->root, NULL, 0, known))
 		r->err = -EINVAL;

@@ -86,6 +86,16 @@ static void add_moved_modules(struct maker *m, struct sl_node *parent,
 			    &g->module[i]);
 }
 
+/* Those that no table has. */
+static void add_free_keys(struct maker *m, struct sl_node *parent, const struct sl_node *section)
+{
+	const struct sl_node *keys = sl_node_child(section, "keys");
+	struct sl_node *map = keys && keys->child ? add(m, parent, "keys", SL_NODE_MAP) : NULL;
+
+	for (const struct sl_node *node = map ? keys->child : NULL; node; node = node->next)
+		add_value(m, map, node->key, node->text, node);
+}
+
 static void add_plain(struct maker *m, const struct sl_plain_section *s)
 {
 	struct sl_node *node = add(m, m->config->root, s->name, SL_NODE_MAP);
@@ -94,6 +104,8 @@ static void add_plain(struct maker *m, const struct sl_plain_section *s)
 		    (const char *)m->e + s->offset);
 	if (s->part == SL_SECTION_GEOMETRY)
 		add_moved_modules(m, node, section_of(m->e, s->name, s->was));
+	if (s->part == SL_SECTION_METADATA)
+		add_free_keys(m, node, section_of(m->e, s->name, s->was));
 }
 
 /* An item of stages or sinks; `from` is what the experiment has for it. */

@@ -114,6 +114,8 @@ const struct sl_section sl_sections[] = {
 	{"feroce", "FPGAs that connect by the FEROCE connection manager", sl_feroce_options},
 	{"goniometer.NAME", "an axis that the sample turns about, or that holds it",
 	 sl_axis_options},
+	{"metadata", "what users say of the run; keys of their own in a map `keys`",
+	 sl_metadata_options},
 	{"frontend", "faults on demand, for tests and rehearsals", sl_fault_options},
 	{"feedback", "front end: decisions that come back, checked", sl_feedback_options},
 	{NULL, NULL, NULL},
@@ -133,5 +135,6 @@ const struct sl_plain_section sl_plain_sections[] = {
 	PLAIN(SL_SECTION_THREADS, "threads", NULL, sl_threads_options, threads),
 	PLAIN(SL_SECTION_CONTROL, "control", NULL, sl_control_options, control),
 	PLAIN(SL_SECTION_FEROCE, "feroce", NULL, sl_feroce_options, feroce),
+	PLAIN(SL_SECTION_METADATA, "metadata", NULL, sl_metadata_options, known),
 	{0, NULL, NULL, NULL, 0},
 };

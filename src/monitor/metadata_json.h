@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "client/text.h"
-#include "core/metadata.h"
+#include "core/metadata/metadata.h"
 
 /* NULL: an empty object. */
 static inline json_t *sl_json_metadata(const struct sl_metadata *m)

@@ -111,6 +111,14 @@ static int take_metadata(const struct parser *p, const json_t *value)
 	return 0;
 }
 
+static int take_keep(const struct parser *p, const json_t *value)
+{
+	if (!json_is_boolean(value))
+		return wrong(p, "keep: true or false");
+	p->request->keep = json_is_true(value);
+	return 0;
+}
+
 static uint32_t state_bit(const char *name)
 {
 	for (unsigned i = 0; name && i < SL_STATES; i++)
@@ -178,7 +186,7 @@ static const struct {
 	[SL_REQUEST_RESUME] = {"resume", {{NULL}}},
 	[SL_REQUEST_STOP] = {"stop", {{"reason", take_reason}}},
 	[SL_REQUEST_ABORT] = {"abort", {{"reason", take_reason}}},
-	[SL_REQUEST_METADATA_CALL] = {"metadata", {{"set", take_metadata}}},
+	[SL_REQUEST_METADATA_CALL] = {"metadata", {{"set", take_metadata}, {"keep", take_keep}}},
 	[SL_REQUEST_WAIT] = {"wait", {{"states", take_states}, {"timeout_ms", take_timeout}}},
 	[SL_REQUEST_WATCH] = {"watch", {{"interval_ms", take_interval}}},
 	[SL_REQUEST_CLOSE] = {"close", {{NULL}}},

@@ -7,6 +7,7 @@
 #ifndef SL_MONITOR_REQUEST_H
 #define SL_MONITOR_REQUEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,6 +48,7 @@ struct sl_request {
 		char number[32];	 /* a value that came as a number, as text */
 	} metadata[SL_REQUEST_METADATA];
 	uint32_t metadata_set;
+	bool keep;	      /* of metadata: for later runs, too */
 	uint32_t states;      /* of wait: bits, 1 << SL_STATE_RUNNING ... */
 	int32_t timeout_ms;   /* of wait; -1: none */
 	uint32_t interval_ms; /* of watch; 0: watch no longer */

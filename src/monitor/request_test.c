@@ -68,6 +68,7 @@ static void members_are_taken(void **state)
 			       &r),
 			 0);
 	assert_int_equal(r.metadata_set, 4);
+	assert_false(r.keep);
 	for (uint32_t i = 0; i < 4; i++)
 		switch (r.metadata[i].key[0]) {
 		case 'a':
@@ -82,6 +83,9 @@ static void members_are_taken(void **state)
 		default:
 			assert_null(r.metadata[i].value);
 		}
+	sl_request_free(&r);
+	assert_int_equal(parse("{\"call\":\"metadata\",\"keep\":true,\"set\":{}}", &r), 0);
+	assert_true(r.keep);
 	sl_request_free(&r);
 	assert_int_equal(
 		parse("{\"call\":\"wait\",\"states\":[\"armed\",\"fault\"],\"timeout_ms\":7}", &r),
@@ -116,6 +120,7 @@ static void what_is_wrong_is_said(void **state)
 		{"{\"call\":\"configure\",\"set\":[\"a=1\",2]}", "set[1]"},
 		{"{\"call\":\"metadata\",\"set\":[]}", "set"},
 		{"{\"call\":\"metadata\",\"set\":{\"a\":[]}}", "set.a"},
+		{"{\"call\":\"metadata\",\"keep\":1}", "keep"},
 		{"{\"call\":\"wait\"}", "states"},
 		{"{\"call\":\"wait\",\"states\":[]}", "states"},
 		{"{\"call\":\"wait\",\"states\":[\"asleep\"]}", "states[0]"},

@@ -10,7 +10,7 @@
 #include <sluice/error.h>
 #include <sluice/status.h>
 
-#include "core/metadata.h"
+#include "core/metadata/metadata.h"
 
 enum { SL_STATUS_SCHEMA = 1 };
 

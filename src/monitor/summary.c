@@ -281,9 +281,14 @@ static int write_whole(struct sl_part_file *file, json_t *json)
 	return err;
 }
 
-int sl_summary_write(struct sl_part_file *file, const struct sl_status *status, uint32_t version)
+int sl_summary_write(struct sl_part_file *file, const struct sl_status *status,
+		     const struct sl_metadata *metadata, uint32_t version)
 {
-	return write_whole(file, with_schema(summary(status, version), version));
+	json_t *json = with_schema(summary(status, version), version);
+
+	if (json && version >= 2)
+		json_object_set_new(json, "metadata", sl_json_metadata(metadata));
+	return write_whole(file, json);
 }
 
 int sl_summary_join(struct sl_part_file *to, const char *const *name, const char *const *file,

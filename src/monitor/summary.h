@@ -8,7 +8,7 @@
 
 #include <sluice/status.h>
 
-#include "core/metadata.h"
+#include "core/metadata/metadata.h"
 
 enum { SL_SUMMARY_VERSION = 2 };
 
@@ -16,8 +16,9 @@ struct sl_part_file;
 
 /* Into a file that was opened when the run began, so that no two runs have the same: written whole
  * and published, or discarded; closed in any case. version: of the summary's words,
- * SL_SUMMARY_VERSION, or 1 for the former ones. Logs and returns -errno. */
-int sl_summary_write(struct sl_part_file *file, const struct sl_status *status, uint32_t version);
+ * SL_SUMMARY_VERSION, or 1 for the former ones. metadata: NULL: none. Logs and returns -errno. */
+int sl_summary_write(struct sl_part_file *file, const struct sl_status *status,
+		     const struct sl_metadata *metadata, uint32_t version);
 
 /* One summary of a run with several receivers, out of theirs: {"result", "exit", "transfers":
  * {name: summary or null}}. */

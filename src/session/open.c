@@ -151,6 +151,8 @@ int sl_session_read(struct sl_session *s)
 		return err;
 	}
 	err = sl_experiment_keep_states(e);
+	if (!err)
+		err = sl_session_read_metadata(s, &e->said);
 	if (err) {
 		sl_experiment_close(e);
 		return err;
@@ -162,6 +164,7 @@ int sl_session_read(struct sl_session *s)
 	if (s->experiment)
 		sl_experiment_close(s->experiment);
 	s->experiment = e;
+	e->metadata = &s->metadata_of_env;
 	s->probed = false;
 	if (s->root[0] || s->hooks.folder)
 		sl_experiment_warn_of_shared_outputs(e);
@@ -209,6 +212,7 @@ static struct sl_session *make(void)
 	s->last.result = -1;
 	pthread_mutex_init(&s->lock, NULL);
 	sl_session_metadata_init(&s->metadata);
+	sl_session_init_env_metadata(s, &s->metadata_of_env);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->changed, &attributes);

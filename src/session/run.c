@@ -1,6 +1,7 @@
 /* run.c - one run of a session, from armed to ended. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -64,8 +65,6 @@ static int open_receiver(struct sl_session *s)
 	int err;
 
 	s->kept = NULL;
-	s->metadata_of_env = (struct sl_env_metadata){sl_session_each_metadata, s};
-	s->experiment->metadata = &s->metadata_of_env; /* some sinks look at it when they open */
 	if (receiver) {
 		err = sl_receiver_again(receiver, outcomes);
 		if (err)
@@ -188,6 +187,18 @@ static void log_odd(const struct sl_status *status)
 			(unsigned long long)status->repeated, (unsigned long long)status->frames);
 }
 
+static int write_summary(struct sl_session *s)
+{
+	struct sl_metadata *metadata = malloc(sizeof(*metadata));
+	int err;
+
+	if (metadata)
+		sl_session_copy_metadata(s, metadata);
+	err = sl_summary_write(&s->summary_file, &s->last, metadata, s->summary_version);
+	free(metadata);
+	return err;
+}
+
 /* The status of the end, and the files that are made of it. What the data deserve is the result; an
  * output that failed is an error beside it. */
 static void conclude(struct sl_session *s)
@@ -207,8 +218,7 @@ static void conclude(struct sl_session *s)
 	pthread_mutex_unlock(&s->lock);
 	log_odd(status);
 	sl_session_forget_line(s);
-	if (s->summary_file.fd >= 0 &&
-	    sl_summary_write(&s->summary_file, status, s->summary_version))
+	if (s->summary_file.fd >= 0 && write_summary(s))
 		sl_session_fail(s, SL_ERROR_OUTPUT, -EIO, "the summary was not written");
 	if (status->unsaved)
 		sl_session_fail(s, SL_ERROR_OUTPUT, -EIO, "the outcome log is not whole");
@@ -308,5 +318,6 @@ void sl_session_run(struct sl_session *s)
 	state = !err || err == -EINTR ? SL_STATE_ENDED : SL_STATE_FAULT;
 	sl_log_left_out();
 	sl_session_end_folder(s, state);
+	sl_session_end_metadata(s);
 	sl_session_set_state(s, state);
 }

@@ -250,7 +250,7 @@ static void metadata(struct sl_socket *s, struct sl_socket_client *c, const stru
 		     uint64_t now_ns)
 {
 	const char *key[SL_REQUEST_METADATA], *value[SL_REQUEST_METADATA];
-	char message[200];
+	char message[400], why[300];
 	size_t bad;
 	int err;
 
@@ -258,17 +258,14 @@ static void metadata(struct sl_socket *s, struct sl_socket_client *c, const stru
 		key[i] = r->metadata[i].key;
 		value[i] = r->metadata[i].value;
 	}
-	err = sl_session_change_metadata(s->session, key, value, r->metadata_set, &bad);
+	err = sl_session_change_metadata(s->session, key, value, r->metadata_set, r->keep, &bad,
+					 why, sizeof(why));
 	if (!err) {
-		sl_session_copy_metadata(s->session, &s->metadata);
+		sl_session_copy_next_metadata(s->session, &s->metadata);
 		sl_socket_reply(c, sl_reply_metadata(&s->metadata), now_ns);
 		return;
 	}
-	snprintf(message, sizeof(message), "metadata: '%.40s': %s", key[bad],
-		 err == -EINVAL	    ? "a key has 1 to 63 of A-Z a-z 0-9 . _ -"
-		 : err == -EMSGSIZE ? "a value has at most 1023 bytes"
-		 : err == -E2BIG    ? "a session has at most 64 keys"
-				    : strerror(-err));
+	snprintf(message, sizeof(message), "metadata: '%.70s': %s", key[bad], why);
 	sl_socket_reply_error(c, SL_ERROR_REQUEST, message, "", now_ns);
 }
 

@@ -239,10 +239,15 @@ static void metadata_come_from_both_sides(void **state)
 
 	assert_int_equal(sl_session_set_metadata(session, "sample", "lysozyme"), 0);
 	assert_int_equal(sl_session_set_metadata(session, "a b", "x"), -EINVAL);
-	assert_int_equal(sl_remote_set_metadata(remote, "user", "me", PATIENCE_MS, &error), 0);
+	assert_int_equal(sl_remote_set_metadata(remote, "users", "me", PATIENCE_MS, &error), 0);
+	assert_int_equal(sl_remote_set_metadata(remote, "user", "me", PATIENCE_MS, &error),
+			 -EPROTO);
+	assert_string_equal(error.code, "request");
+	assert_non_null(strstr(error.message, "did you mean 'users'?"));
+	is_refused(remote, "{\"call\":\"metadata\",\"set\":{\"exposure_s\":\"1 ms\"}}", "request");
 	is_taken(remote, "{\"call\":\"metadata\",\"set\":{\"T\":77.5}}");
 	is_refused(remote, "{\"call\":\"metadata\",\"set\":{\"n\":1,\"a b\":1}}", "request");
-	assert_int_equal(sl_remote_set_metadata(remote, "user", NULL, PATIENCE_MS, &error), 0);
+	assert_int_equal(sl_remote_keep_metadata(remote, "users", NULL, PATIENCE_MS, &error), 0);
 	assert_int_equal(sl_remote_metadata(remote, PATIENCE_MS, note_key, seen, &error), 0);
 	assert_string_equal(seen, "sample=lysozyme T=77.5 ");
 	sl_session_copy_metadata(session, copy);

@@ -7,7 +7,7 @@
 
 #include <sluice/status.h>
 
-#include "core/metadata.h"
+#include "core/metadata/metadata.h"
 #include "monitor/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

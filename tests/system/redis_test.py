@@ -179,6 +179,26 @@ def _(folder):
     equal(server.entries()[-1][1], {b"end": b"1", b"frames": b"56", b"rows_missed": b"0"}, "the last entry")
 
 
+@case("the hash of the run has its metadata, as they are now")
+def _(folder):
+    server = Server(folder)
+    path = experiment(folder, detector={**SMALL, "frames": 0, "frame_rate_Hz": 100}, link={"kind": "shm"}, stages=[], sinks=sinks(folder, server),
+                      metadata={"sample": "salt", "keys": {"current": "200 mA", "comment": "x"}})
+    program = Program("run", path, folder=folder)
+    run("ctl", "experiment", "wait", "running", "--timeout_s", "60", folder=folder)
+
+    def fields():
+        return {key: value for key, value in server.run().items() if key.startswith("metadata:")}
+
+    equal(fields(), {"metadata:sample": "salt", "metadata:current": "200 mA", "metadata:comment": "x"}, "metadata of the beginning")
+    run("ctl", "experiment", "metadata", "sample=sugar", "comment=", "title=y", folder=folder)
+    wanted = {"metadata:sample": "sugar", "metadata:current": "200 mA", "metadata:title": "y"}
+    wait_for("changes in the hash", lambda: fields() == wanted)
+    run("ctl", "experiment", "stop", "--wait", folder=folder)
+    program.ends(0)
+    equal(fields(), wanted, "metadata of the end")
+
+
 @case("the stream is cut to about max_rows; a second run goes on in the same stream, and the first id says where")
 def _(folder):
     server = Server(folder)

@@ -87,6 +87,10 @@ void sl_config_warn(const struct sl_config *config, const struct sl_node *node, 
  * stronger. NULL: the section has neither. */
 struct sl_node *sl_config_option(const struct sl_node *section, const struct sl_option *option);
 
+/* How many letters to insert, delete or replace to get from one name to the other. SIZE_MAX: `b` is
+ * longer than any key. */
+size_t sl_config_distance(const char *a, const char *b);
+
 /* The tree as YAML text again, overrides applied (malloc'ed): stored with the run. */
 char *sl_config_text(const struct sl_config *config);
 /* The same with a comment behind each value: "port: 4791  # site.yaml:7". */

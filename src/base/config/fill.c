@@ -79,8 +79,8 @@ static size_t min3(size_t a, size_t b, size_t c)
 	return ab < c ? ab : c;
 }
 
-/* How many letters to insert, delete or replace to get from one name to the other (Levenshtein). */
-static size_t edit_distance(const char *a, const char *b)
+/* Levenshtein's. */
+size_t sl_config_distance(const char *a, const char *b)
 {
 	size_t row[SL_CONFIG_KEY_BYTES + 1], n = strlen(b), diagonal, above;
 
@@ -108,7 +108,7 @@ static const char *closest(const struct names *names, const char *key)
 
 	best = best > 4 ? 4 : best;
 	for (size_t i = 0; (name = name_at(names, i)); i++) {
-		distance = edit_distance(key, name);
+		distance = sl_config_distance(key, name);
 		if (distance < best && distance < strlen(name)) {
 			best = distance;
 			guess = name;

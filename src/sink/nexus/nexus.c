@@ -6,6 +6,7 @@
  *   /entry/peaks             peaks in pixels of the images, as CrystFEL reads them (cxi_peaks.c)
  *   /entry/sparse_frames     lists of pixels as pyFAI writes them (sparse_frames.c)
  *   /entry/instrument, ...   NXmx (nxmx.c)
+ *   /entry/title, user, ...  what users say of the run (facts.c)
  *   /entry/sluice            frames: one row per sequence; ledger; link, guard, proof (account.c)
  *   /entry/sluice/audit      a hash tree over these rows, images and results (audit.c)
  *
@@ -34,8 +35,6 @@
 #include "sink/nexus/nexus.h"
 #include "sink/nexus/nxmx.h"
 #include "sink/nexus/state.h"
-
-#define METADATA "/entry/sluice/metadata"
 
 static int reads(const void *state, const char *image)
 {
@@ -216,26 +215,9 @@ static void idle(void *state)
 		flush(nexus, sl_clock_ns());
 }
 
-static void write_one(void *to, const char *key, const char *value)
-{
-	char path[sizeof(METADATA) + 128];
-
-	snprintf(path, sizeof(path), METADATA "/%s", key);
-	sl_h5_write_text(to, path, value);
-}
-
-static void write_metadata(struct sl_nexus *nexus)
-{
-	const struct sl_env_metadata *metadata = *nexus->metadata;
-
-	if (!metadata)
-		return;
-	sl_h5_group(nexus->file, METADATA, "NXcollection");
-	metadata->each(metadata->arg, write_one, nexus->file);
-}
-
 static void free_parts(struct sl_nexus *nexus)
 {
+	sl_facts_close(&nexus->facts);
 	sl_account_close(&nexus->account);
 	sl_results_close(&nexus->results);
 	sl_cxi_peaks_close(&nexus->peaks);
@@ -263,7 +245,7 @@ static int close_nexus(void *state, const struct sl_status *status)
 				   nexus->rebuild.state ? nexus->rebuild.state : "complete");
 		sl_nxmx_end(nexus->file, nexus->frames,
 			    nexus->rebuilds ? status->ended_unix_ns : 0);
-		write_metadata(nexus);
+		sl_facts_end(&nexus->facts, nexus->file);
 		r = sl_account_end(&nexus->account, status,
 				   nexus->refused + nexus->rebuild.refused);
 		r = r ? r : sl_nexus_audit_end(&nexus->leaves, nexus->path);
@@ -337,6 +319,18 @@ static uint32_t wants_more(const void *state)
 	return strcmp(((const struct sl_nexus *)state)->dataset, "raw") == 0 ? SL_WANT_RAW : 0;
 }
 
+/* Options of files from before the section `metadata`. */
+static const char *fact(const void *state, const char *key)
+{
+	const struct sl_nexus *nexus = state;
+	const char *value = !strcmp(key, "sample")	 ? nexus->sample
+			    : !strcmp(key, "instrument") ? nexus->instrument
+			    : !strcmp(key, "source")	 ? nexus->source
+							 : SL_NEXUS_UNKNOWN;
+
+	return strcmp(value, SL_NEXUS_UNKNOWN) ? value : NULL;
+}
+
 static void files(const void *state, sl_file_each *each, void *arg)
 {
 	each(arg, SL_FILE_WRITE, ((const struct sl_nexus *)state)->path);
@@ -362,4 +356,5 @@ const struct sl_sink sl_sink_nexus = {
 	.figures = figures,
 	.texts = texts,
 	.files = files,
+	.fact = fact,
 };

@@ -16,8 +16,6 @@
 #define SL_VERSION "unknown"
 #endif
 
-enum { METADATA_BYTES = 128 << 10 }; /* that the end may add */
-
 /* Of auto: packing takes about as long as receiving, and the unit needs most cores. */
 enum { CORES_PER_WORKER = 4, AUTO_WORKERS_MOST = 8 };
 
@@ -44,9 +42,10 @@ const struct sl_option sl_nexus_options[] = {
 	SL_BOOL(struct sl_nexus, audit, true,
 		"write checksums and a hash tree of all frames, so that 'sluice audit' can prove "
 		"that nothing is missing or changed"),
-	SL_STRING(struct sl_nexus, instrument, "unknown", "name of the instrument, for the file"),
-	SL_STRING(struct sl_nexus, source, "unknown", "name of the source, for the file"),
-	SL_STRING(struct sl_nexus, sample, "unknown", "name of the sample, for the file"),
+	SL_STRING(struct sl_nexus, instrument, SL_NEXUS_UNKNOWN,
+		  "name of the instrument, where section metadata has none"),
+	SL_STRING(struct sl_nexus, source, SL_NEXUS_UNKNOWN, "name of the source, likewise"),
+	SL_STRING(struct sl_nexus, sample, SL_NEXUS_UNKNOWN, "name of the sample, likewise"),
 	SL_OPTION_END};
 
 /* The result to store, or a message that says which there are. */
@@ -76,6 +75,8 @@ static void describe(const struct sl_nexus *nexus, const struct sl_env *env,
 		     const struct sl_geometry *geometry, const struct sl_shape *shape,
 		     struct sl_nxmx *about)
 {
+	const struct sl_metadata_known *known = &nexus->facts.known;
+
 	*about = (struct sl_nxmx){
 		.geometry = geometry,
 		.frame_rate_Hz = env->frame_rate_Hz,
@@ -85,9 +86,9 @@ static void describe(const struct sl_nexus *nexus, const struct sl_env *env,
 		.dtype = shape ? shape->dtype : geometry->dtype,
 		.counts = shape && shape->dtype == geometry->dtype && shape->dtype <= SL_U32 &&
 			  !sl_calibration_has_gains(env->calibration),
-		.instrument = nexus->instrument,
-		.source = nexus->source,
-		.sample = nexus->sample,
+		.instrument = known->instrument[0] ? known->instrument : nexus->instrument,
+		.source = known->source[0] ? known->source : nexus->source,
+		.sample = known->sample[0] ? known->sample : nexus->sample,
 		.signal = nexus->image == SL_NEXUS_NONE ? "frame_number" : "data",
 		.plot = nexus->image == SL_NEXUS_NONE && sl_sparse_frames_are(env) ? "sparse_frames"
 										   : "data"};
@@ -158,12 +159,12 @@ static int begin(struct sl_nexus *nexus, const struct sl_env *env, const struct 
 					nexus->image == SL_NEXUS_NONE	     ? "none"
 					: nexus->image == SL_NEXUS_ASSEMBLED ? "assembled"
 									     : "modules");
-	nexus->metadata = &env->metadata;
 	nexus->rebuilds = env->began_unix_ns != 0;
 	if (nexus->rebuild.cut)
 		sl_h5_write_text(file, "/entry/sluice/cut", nexus->rebuild.cut);
+	sl_facts_begin(&nexus->facts, file);
 	sl_h5_write_text(file, SL_NEXUS_STATE, "writing");
-	sl_h5_keep(file, METADATA_BYTES);
+	sl_h5_keep(file, SL_FACTS_BYTES);
 	if (!r)
 		r = sl_h5_status(file);
 	if (r)
@@ -273,6 +274,14 @@ static int open_images(struct sl_nexus *nexus, const struct sl_shape *shape)
 	return sl_images_open(&nexus->ready, &o);
 }
 
+static int open_facts(struct sl_nexus *nexus, const struct sl_env *env)
+{
+	nexus->facts.instrument = nexus->instrument;
+	nexus->facts.source = nexus->source;
+	nexus->facts.sample = nexus->sample;
+	return sl_facts_open(&nexus->facts, env);
+}
+
 int sl_nexus_open(void *state, const struct sl_env *env)
 {
 	struct sl_nexus *nexus = state;
@@ -286,6 +295,9 @@ int sl_nexus_open(void *state, const struct sl_env *env)
 	nexus->refusal = -EINVAL; /* until it is open */
 	if (!shape && nexus->image != SL_NEXUS_NONE)
 		return -EINVAL;
+	r = open_facts(nexus, env);
+	if (r)
+		return r;
 	sl_layout_resolve(env->geometry, &geometry.layout);
 	describe(nexus, env, &geometry, shape, &about);
 	if (shape) {

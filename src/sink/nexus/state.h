@@ -9,6 +9,7 @@
 #include "sink/nexus/account.h"
 #include "sink/nexus/audit.h"
 #include "sink/nexus/cxi_peaks.h"
+#include "sink/nexus/facts.h"
 #include "sink/nexus/images.h"
 #include "sink/nexus/nexus.h"
 #include "sink/nexus/results.h"
@@ -17,6 +18,8 @@
 
 enum { SL_NEXUS_PATH = 1024 };
 enum { SL_NEXUS_MODULES, SL_NEXUS_ASSEMBLED, SL_NEXUS_NONE }; /* the choices of `image` */
+
+#define SL_NEXUS_UNKNOWN "unknown" /* names that no option gives */
 
 struct sl_nexus {
 	char path[SL_NEXUS_PATH], dataset[SL_NAME_BYTES], instrument[64], source[64], sample[64];
@@ -27,7 +30,7 @@ struct sl_nexus {
 
 	struct sl_nexus_rebuild rebuild; /* zeros: the run itself writes */
 	bool rebuilds;			 /* the times are those of the recording */
-	const struct sl_env_metadata *const *metadata; /* as the environment has them in the end */
+	struct sl_facts facts; /* what users say of the run */
 	struct sl_h5 *file;
 	struct sl_account account;
 	struct sl_mosaic mosaic; /* when assembled */

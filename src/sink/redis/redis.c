@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "sink/redis/entry.h"
 #include "sink/redis/feed.h"
+#include "sink/redis/metadata.h"
 #include "sink/row.h"
 
 #ifndef SL_VERSION
@@ -48,6 +49,7 @@ struct redis {
 	struct sl_entry entry;
 	struct sl_feed feed;
 	struct sl_command row;
+	struct sl_redis_metadata metadata;
 	uint64_t opened_ns, started_unix_ns, ended_unix_ns;
 	uint64_t frames, kept, broken;
 	bool open, abandoned;
@@ -133,18 +135,21 @@ static void add_results(const struct redis *redis, struct sl_command *to)
 	add_text(to, "results", names);
 }
 
-enum { FIELDS = 14 }; /* of the hash, without those of each result */
+enum { FIELDS = 14 }; /* of the hash, without those of results and metadata */
 
 static uint32_t describe(void *arg, struct sl_command *to, bool first)
 {
-	const struct redis *redis = arg;
+	struct redis *redis = arg;
+	uint32_t commands = 1;
 	char id[TIME_BYTES];
 
 	if (first || redis->abandoned)
 		delete_run(redis, to);
 	if (redis->abandoned)
 		return 1;
-	sl_command_begin(to, 2 + 2 * (FIELDS + redis->entry.results));
+	commands += sl_redis_metadata_look(&redis->metadata, redis->run, first, to);
+	sl_command_begin(to, 2 + 2 * (FIELDS + redis->entry.results +
+				      sl_redis_metadata_fields(&redis->metadata)));
 	sl_command_text(to, "HSET");
 	sl_command_text(to, redis->run);
 	add_text(to, "state", state_of(redis));
@@ -162,7 +167,8 @@ static uint32_t describe(void *arg, struct sl_command *to, bool first)
 	snprintf(id, sizeof(id), "%" PRIu64 "-1", redis->feed.options.since_ms);
 	add_text(to, "first_id", id);
 	add_results(redis, to);
-	return first ? 2 : 1;
+	sl_redis_metadata_add(&redis->metadata, to);
+	return first ? commands + 1 : commands;
 }
 
 /* ---- opening ---- */
@@ -249,6 +255,8 @@ static int open_redis(void *state, const struct sl_env *env)
 	set_names(redis, env);
 	r = open_entry(redis, env);
 	if (!r)
+		r = sl_redis_metadata_open(&redis->metadata, env);
+	if (!r)
 		r = read_password(redis);
 	if (!r)
 		r = look_up(redis);
@@ -327,6 +335,7 @@ static int close_redis(void *state, const struct sl_status *status)
 	}
 	sl_feed_close(&redis->feed);
 	sl_command_free(&redis->row);
+	sl_redis_metadata_close(&redis->metadata);
 	explicit_bzero(redis->password, sizeof(redis->password));
 	redis->open = false;
 	return 0;

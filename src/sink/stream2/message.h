@@ -43,6 +43,7 @@ struct sl_stream2_start {
 	enum sl_dtype dtype;	      /* of the images as sent: SL_U8, SL_U16 or SL_U32 */
 	double beam_row, beam_column; /* NaN: not known */
 	double frame_time_s;
+	double count_time_s; /* 0: as long as a frame */
 	uint64_t saturation; /* largest valid value */
 	enum sl_codec codec; /* of the mask */
 	const void *mask;    /* [rows][columns] of uint32_t, packed by `codec`; NULL: none */

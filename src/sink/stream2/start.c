@@ -27,6 +27,8 @@ static void add_pair(void *to, const char *key, const char *value)
 	struct sl_cbor c = sl_cbor_writer((uint8_t *)start->user_data + start->user_bytes,
 					  USER_DATA_BYTES - start->user_bytes);
 
+	if (!strcmp(key, "exposure_s"))
+		start->count_time_s = strtod(value, NULL);
 	sl_cbor_text(&c, key);
 	sl_cbor_text(&c, value);
 	if (c.used > c.bytes)

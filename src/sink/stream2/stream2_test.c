@@ -119,6 +119,7 @@ static void each_pair(void *arg, void (*one)(void *to, const char *key, const ch
 {
 	(void)arg;
 	one(to, "sample", "lysozyme");
+	one(to, "exposure_s", "0.25");
 }
 
 static void the_start_message_says_what_is_known(void **state)
@@ -139,9 +140,10 @@ static void the_start_message_says_what_is_known(void **state)
 	assert_int_equal(bench_open(&bench), 0);
 	expect(&puller, "start");
 	assert_true(has(&puller,
-			"user_data\xa1"
+			"user_data\xa2"
 			"fsamplehlysozyme",
 			26));
+	assert_true(has(&puller, "count_time\xfb\x3f\xd0\0", 14)); /* not frame_time */
 	assert_true(has(&puller,
 			"goniometer\xa1"
 			"eomega\xa2",

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/metadata.h"
+#include "core/metadata/metadata.h"
 
 static struct sl_metadata table;
 

@@ -1,11 +1,10 @@
 /* metadata.c - a table of short texts. */
-#include "core/metadata.h"
+#include "core/metadata/metadata.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
-static bool is_key(const char *key)
+bool sl_metadata_is_key(const char *key)
 {
 	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 				      "0123456789._-";
@@ -29,7 +28,7 @@ int sl_metadata_set(struct sl_metadata *m, const char *key, const char *value)
 {
 	uint32_t i;
 
-	if (!is_key(key))
+	if (!sl_metadata_is_key(key))
 		return -EINVAL;
 	if (value && strlen(value) >= SL_METADATA_VALUE)
 		return -EMSGSIZE;
