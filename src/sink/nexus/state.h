@@ -8,6 +8,7 @@
 
 #include "sink/nexus/account.h"
 #include "sink/nexus/cxi_peaks.h"
+#include "sink/nexus/hits.h"
 #include "sink/nexus/images.h"
 #include "sink/nexus/results.h"
 #include "sink/nexus/sparse_frames.h"
@@ -15,10 +16,12 @@
 
 enum { SL_NEXUS_PATH = 1024 };
 enum { SL_NEXUS_MODULES, SL_NEXUS_ASSEMBLED, SL_NEXUS_NONE }; /* the choices of `image` */
+enum { SL_NEXUS_ALL, SL_NEXUS_KEPT };			      /* frames whose results are stored */
 
 struct sl_nexus {
 	char path[SL_NEXUS_PATH], dataset[SL_NAME_BYTES], instrument[64], source[64], sample[64];
-	uint32_t image; /* of the choices */
+	uint32_t image;	  /* of the choices */
+	uint32_t results; /* SL_NEXUS_ALL, SL_NEXUS_KEPT */
 	uint32_t compression, workers, frames_per_file;
 	double flush_s;
 	bool overwrite;
@@ -28,7 +31,8 @@ struct sl_nexus {
 	struct sl_account account;
 	struct sl_mosaic mosaic; /* when assembled */
 	struct sl_images ready;	 /* images to be stored */
-	struct sl_results results;
+	struct sl_results found;
+	struct sl_hits hits;
 	struct sl_cxi_peaks peaks;
 	struct sl_sparse_frames sparse;
 	struct sl_turns turns;
