@@ -30,16 +30,20 @@ def histogram(names, counts):
 
 def results(file):
     """What stages found out beside the image, where they ran."""
-    found = file.get("/entry/results", {})
-    if "peaks" in found:
-        rows = found["peaks_rows"][:]
+    found, profile, hits = (file.get(f"/entry/{name}") for name in ("results", "profile", "hits"))
+    if hits and len(hits["hits"]):
+        rate, judged = hits["hit_rate"][:], hits["judged"][:].sum()
+        yield "hits", f"{hits['hits'][:].sum() / judged:.1%} of {judged}; {rate.min():.1%} to {rate.max():.1%} in blocks of {hits['frames'][0]} frames"
+    if found and "peaks" in found:
+        of_image = found["image_index"][:] >= 0  # results are of all frames, kept or not
+        rows = found["peaks_rows"][:][of_image]
         yield "peaks", f"{rows.sum()} on {len(rows)} images" + (f", {np.median(rows):g} on half of them or more" if len(rows) else "")
-    if "profile" in found and len(found["profile"]):
-        position, intensity, _ = np.nan_to_num(found["profile"][:]).mean(axis=0)  # NaN: no pixel in that bin
+    if profile and len(profile["intensity"]):
+        axis = profile[profile.attrs["axes"][-1]]
+        position, intensity = axis[:], np.nan_to_num(profile["intensity"][:]).mean(axis=0)  # NaN: no pixel in that bin
         top = np.argmax(intensity)
-        unit = found["profile"].attrs.get("long_name", "").split(",")[0]
-        yield "profile", f"{unit}: {len(position)} bins from {position[0]:.3g} to {position[-1]:.4g}; most at {position[top]:.4g}: " \
-            f"{intensity[top]:.3g} per pixel"
+        yield "profile", f"{axis.attrs['long_name']}: {len(position)} bins from {position[0]:.3g} to {position[-1]:.4g}; " \
+            f"of {len(profile['intensity'])} frames, most at {position[top]:.4g}: {intensity[top]:.3g} per pixel"
 
 
 def describe(file):

@@ -31,7 +31,7 @@ enum sl_wants {
 	SL_WANT_REJECTED = 1 << 1, /* vetoed and dark frames */
 	SL_WANT_BROKEN = 1 << 2,   /* incomplete, lost, ...: views say what is there */
 	SL_WANT_RAW = 1 << 3,	   /* raw pixels: the pipeline adds a result named "raw" */
-	/* Results of rejected frames, too: units need not bring them back for others. */
+	/* Results of rejected frames, too, but for images: units need not bring back others. */
 	SL_WANT_REJECTED_RESULTS = 1 << 4,
 };
 

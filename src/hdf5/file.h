@@ -116,6 +116,9 @@ int sl_h5_write_texts(struct sl_h5 *file, const char *path, const char *const *t
 int sl_h5_attribute(struct sl_h5 *file, const char *path, const char *name, enum sl_h5_type type,
 		    size_t count, const void *data);
 int sl_h5_attribute_text(struct sl_h5 *file, const char *path, const char *name, const char *text);
+/* A list of them; of objects that are no series. */
+int sl_h5_attribute_texts(struct sl_h5 *file, const char *path, const char *name,
+			  const char *const *text, size_t count);
 
 /* A dataset [rows, dim...] that grows by rows; row->dim is the extent of one row. Rows are
  * collected and written rows_per_chunk at a time; with 1 they are written straight from the

@@ -272,3 +272,24 @@ int sl_h5_attribute_text(struct sl_h5 *file, const char *path, const char *name,
 		H5Tclose(type);
 	return r;
 }
+
+int sl_h5_attribute_texts(struct sl_h5 *file, const char *path, const char *name,
+			  const char *const *text, size_t count)
+{
+	uint64_t bytes = 0;
+	hid_t type;
+	int r;
+
+	if (!count)
+		return sl_h5_stop(file, -EINVAL, "write no texts to", path);
+	for (size_t i = 0; i < count; i++)
+		bytes += strlen(text[i]) + 64; /* and its places in heap and array */
+	r = sl_h5_room(file, bytes, path);
+	if (r)
+		return r;
+	type = sl_h5_text_type();
+	r = put_attribute(file, path, name, type, count, text);
+	if (type >= 0)
+		H5Tclose(type);
+	return r;
+}

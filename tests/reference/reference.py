@@ -20,6 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
 import h5py  # noqa: E402  (found through the line above, as what follows)
 import numpy as np  # noqa: E402
 from harness import Failed, case, check, equal, main, merge, run, run_fails, skip  # noqa: E402, F401
+from results import joined  # noqa: E402
 
 
 class File:
@@ -28,8 +29,7 @@ class File:
     def __init__(self, path):
         with h5py.File(path) as file:
             self.images = file["entry/data/data"][()]
-            group = file.get("entry/results", {})
-            self.results = {name: group[name][()] for name in group}
+            self.results = joined(file)
             self.frames = {name: column[()] for name, column in file["entry/sluice/frames"].items()}
 
     def result(self, name):

@@ -10,6 +10,7 @@ import tempfile
 import h5py
 import numpy as np
 
+import results
 from harness import (GUARDED, RECEIVER, ROOT, SOURCE, acquire, case, check, closes, equal, fewer, intact, main,
                      read_outcomes, read_summary, run, sink, skip)
 
@@ -78,15 +79,17 @@ def _(folder):
 @case("its file holds what the stages found: a profile and the peaks of every image, for people and for CrystFEL")
 def _(folder):
     file = Once.get(folder).file
-    images, results, peaks = len(file["entry/data/data"]), file["entry/results"], file["entry/peaks"]
-    profile, rows = results["profile"][:], results["peaks_rows"][:]
+    images, found, peaks = len(file["entry/data/data"]), results.of_images(file), file["entry/peaks"]
+    profile, rows = found["profile"], np.array([len(table) for table in found["peaks"]])
     equal(profile.shape, (images, 3, 500), "profiles")
     check(np.nanmax(profile[:, 1]) > 1 and np.all(profile[:, 2][np.isfinite(profile[:, 2])] >= 0), "profiles without photons")
-    equal((len(rows), rows.sum()), (images, len(results["peaks"])), "rows of peaks")
+    equal(len(rows), images, "lists of peaks")
+    equal(len(file["entry/profile/intensity"]), FRAMES, "profiles of all frames, kept and rejected")
+    check(np.nanmax(file["entry/profile/intensity"][file["entry/results/image_index"][()] < 0]) > 0.1, "profiles of rejected frames without photons")
     check(rows.min() >= 10, f"a kept image has {rows.min()} peaks")
     equal(peaks["nPeaks"][:].tolist(), rows.tolist(), "peaks for CrystFEL")
     # The brightest pixel of the first peak is where the list says.
-    module, row, column, *_, top, _ = results["peaks"][0]
+    module, row, column, *_, top, _ = found["peaks"][0][0]
     image = file["entry/data/data"][0]
     near = image[int(row + 512 * module) - 3:int(row + 512 * module) + 4, max(0, int(column) - 3):int(column) + 4]
     check(top in near, f"a peak of {top} is not at {row}, {column} of module {module}")
@@ -128,11 +131,11 @@ def _(folder):
     data = file["entry/data/data"]
     rows = frames_of(file)
     equal((data.shape, data.dtype), ((int(rows["keep"].sum()), 1024, 1024), np.dtype("<i2")), "shape and type")
-    scores = rows["score"][rows["keep"] == 1]
+    scores, found = rows["score"][rows["keep"] == 1], results.of_images(file)["peaks_found"]
     for i in range(min(len(data), 4)):
         image = data[i]
         check((image >= THRESHOLD).sum() >= MIN_PIXELS, f"image {i} has too few bright pixels")
-        equal(int(file["entry/results/peaks_found"][i, 0]), int(scores[i]), f"peaks of image {i}")
+        equal(int(found[i, 0]), int(scores[i]), f"peaks of image {i}")
         check(image.max() > 100, f"image {i} has no spot worth the name")
         background = np.clip(image[image != BAD], None, 5).mean()
         check(0.3 < background < 0.8, f"image {i} has {background} photons per pixel, expected about half a photon")

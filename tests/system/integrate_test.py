@@ -6,6 +6,7 @@ import json
 import h5py
 import numpy as np
 
+import results
 from harness import case, check, equal, experiment, fewer, intact, main, read_summary, run, run_fails
 
 BINS = 50
@@ -34,8 +35,8 @@ def _(folder):
     summary = read_summary(folder)
     intact(program, summary, frames, 1)
     with h5py.File(folder / "run.nxs") as file:
-        images, found = file["entry/data/data"][()], file["entry/results/profile"][()]
-        equal(file["entry/results/profile"].dtype, np.float32, "type of the profiles")
+        images, found = file["entry/data/data"][()], results.profiles(file)["profile"]
+        equal(file["entry/profile/intensity"].dtype, np.float32, "type of the profiles")
     equal(found.shape, (frames, 3, BINS), "shape of the profiles")
     invalid = np.iinfo(images.dtype).max
     for profile, (intensity, sigma) in zip(found, profiles(images, 60, 100, 90, invalid)):
@@ -59,11 +60,11 @@ def _(folder):
     program = run("run", path, "--summary", folder / "summary.json", folder=folder)
     intact(program, read_summary(folder), frames, 1)
     with h5py.File(folder / "run.nxs") as file:
-        images, results = file["entry/data/data"][()], {name: d[()] for name, d in file["entry/results"].items()}
-    equal({name: r.shape[1:] for name, r in results.items()},
+        images, found = file["entry/data/data"][()], results.profiles(file)
+    equal({name: r.shape[1:] for name, r in found.items()},
           {"cake": (sectors, BINS), "cake_sigma": (sectors, BINS), "cake_radius": (BINS,), "cake_azimuth": (sectors,)},
           "results and their shapes")
-    check(np.allclose(results["cake_azimuth"], np.arange(sectors) * 60 - 150), "middles of the sectors")
+    check(np.allclose(found["cake_azimuth"], np.arange(sectors) * 60 - 150), "middles of the sectors")
     rows, columns = np.indices(images.shape[1:])
     rows, columns = rows + 0.5 - 60, columns + 0.5 - 100
     bins = (np.hypot(rows, columns) / 90 * BINS).astype(int)
@@ -73,8 +74,8 @@ def _(folder):
         total = np.bincount(cells[use], image[use], sectors * BINS)
         norm = np.bincount(cells[use], flat[use], sectors * BINS)
         with np.errstate(invalid="ignore", divide="ignore"):
-            check(np.allclose(results["cake"][k].ravel(), total / norm, rtol=1e-6, equal_nan=True), "intensities")
-            check(np.allclose(results["cake_sigma"][k].ravel(), np.sqrt(total) / norm, rtol=1e-6, equal_nan=True),
+            check(np.allclose(found["cake"][k].ravel(), total / norm, rtol=1e-6, equal_nan=True), "intensities")
+            check(np.allclose(found["cake_sigma"][k].ravel(), np.sqrt(total) / norm, rtol=1e-6, equal_nan=True),
                   "errors")
 
 

@@ -6,6 +6,7 @@ import h5py
 import numpy as np
 
 from harness import acquire, case, check, equal, intact, main, run, run_fails
+from results import of_images
 
 FRAMES, DARKS, MODULES, ROWS, ASIC = 14, 40, 2, 512, 256
 DETECTOR = {"kind": "jungfrau", "modules": MODULES, "rows": None, "columns": None, "frames": FRAMES, "dark_frames": DARKS,
@@ -23,12 +24,14 @@ def truth(folder):
             zip(group["frame_number"], group["first_row"], group["count"], group["dark"]) if not dark}
 
 
-def rows_of(results, name):
-    """The ragged result of each frame."""
+def rows_of(file, name):
+    """The ragged result of each kept frame."""
+    results, found = file["entry/results"], of_images(file)
     counts = results[f"{name}_rows"][()].astype(int)
     equal(results[f"{name}_found"][()].ravel().tolist(), counts.tolist(), f"{name} found, beside those in the file")
     equal(results[name].shape, (counts.sum(), 8), f"shape of all {name}")
-    return np.split(results[name][()], np.cumsum(counts)[:-1])
+    equal(results[f"{name}_first"][()].tolist(), (np.cumsum(counts) - counts).tolist(), "first rows")
+    return found[name]
 
 
 def nearest(points, spots):
@@ -58,9 +61,9 @@ def acquired(folder, image, **sections):
 @case("every spot of every hit is a peak, within a pixel; few peaks are not; blanks are not kept")
 def _(folder):
     file, known = acquired(folder, "modules")
-    results, peaks = file["entry/results"], file["entry/peaks"]
+    peaks = file["entry/peaks"]
     invented = 0
-    for index, (found, spots) in enumerate(zip(rows_of(results, "peaks"), known)):
+    for index, (found, spots) in enumerate(zip(rows_of(file, "peaks"), known)):
         stacked = lambda module, row, column: np.stack([module * ROWS + row, column], axis=1)  # noqa: E731
         have, wanted = stacked(*found.T[:3]), stacked(*spots.T[2:])
         # The truth names a pixel; its middle is half a pixel on.
@@ -88,7 +91,7 @@ def _(folder):
 def _(folder):
     file, known = acquired(folder, "modules", link={"kind": "shm"})
     seen = total = invented = 0
-    for found, spots in zip(rows_of(file["entry/results"], "spots"), known):
+    for found, spots in zip(rows_of(file, "spots"), known):
         have = np.stack([found[:, 0] * ROWS + found[:, 1], found[:, 2]], axis=1)
         wanted = np.stack([spots[:, 2] * ROWS + spots[:, 3], spots[:, 4]], axis=1) + 0.5
         seen += int((nearest(have, wanted) < 2).sum())

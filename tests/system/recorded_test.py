@@ -13,12 +13,13 @@ import h5py
 import numpy as np
 
 from harness import acquire, case, check, equal, experiment, main, run, run_fails
+from results import joined
 
 POOL = 7
 JUNGFRAU = {"kind": "jungfrau", "modules": 8, "rows": None, "columns": None, "pool": POOL, "dark_frames": 0, "frames": POOL,
             "hit_fraction": 1, "photon_energy_keV": 12.7, "distance_m": 0.083, "beam_x": 31.25, "beam_y": -17.5}
 FOUND = [{"integrate": {"bins": 300}}, {"peaks": {"min_peaks": 0}}]
-IMAGE, RESULTS, MASK = "entry/data/data", "entry/results", "entry/instrument/detector/pixel_mask"
+IMAGE, MASK = "entry/data/data", "entry/instrument/detector/pixel_mask"
 
 
 def nexus(path, dataset="image", image="modules"):
@@ -34,7 +35,7 @@ def calibrated(folder):
 def results(path):
     """Everything that stages found, and the images."""
     with h5py.File(path) as file:
-        found = {name: item[()] for name, item in file[RESULTS].items()} if RESULTS in file else {}
+        found = joined(file)
         found["frame_number"] = file["entry/data/frame_number"][()]
         return file[IMAGE][()], found
 

@@ -10,6 +10,7 @@ import time
 import h5py
 import numpy
 
+import results
 from harness import RUN_DIR, Program, acquire, case, check, closes, equal, experiment, intact, main, read_summary, run, run_fails, skip, wait_for
 
 try:
@@ -135,18 +136,18 @@ def decoded(value, description):
 
 
 def same_results(file, rows, about):
-    names = about["results"].split(",")
-    kept = [row for row in rows if row[b"keep"] == b"1"]
-    check(len(kept) > 3, "too few frames are kept for a test")
+    names, group = about["results"].split(","), file["entry/results"]
+    indices = file["entry/sluice/frames/result_index"][()]
+    profiles = results.profiles(file)
+    check(sum(row[b"keep"] == b"1" for row in rows) > 3, "too few frames are kept for a test")
     for name in names:
-        data, at = file[f"entry/results/{name}"], 0
-        for k, row in enumerate(kept):
+        data = profiles[name] if name in profiles else results.tables(group, name) if f"{name}_rows" in group else group[name][()]
+        equal(len(data), int((indices >= 0).sum()), f"rows of {name}")
+        for row, index in zip(rows, indices):
+            if index < 0:
+                continue
             value = decoded(row[name.encode()], about[f"result:{name}"])
-            wanted = data[k]
-            if "rows" in about[f"result:{name}"]:
-                n = file[f"entry/results/{name}_rows"][k]
-                wanted, at = data[at:at + n], at + n
-            check(numpy.array_equal(value, wanted, equal_nan=True), f"{name} of image {k}: {value}, not {wanted}")
+            check(numpy.array_equal(value, data[index], equal_nan=True), f"{name} of row {index}: {value}, not {data[index]}")
     rejected = [row for row in rows if row[b"keep"] == b"0" and row[b"outcome"].startswith(b"vetoed")]
     check(rejected and all(name.encode() in row for row in rejected for name in names), "a rejected frame has no results")
 

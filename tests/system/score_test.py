@@ -27,8 +27,7 @@ def acquire(folder, example, *sets):
         results = file["entry/results"]
         name = "rings" if "rings" in results else "tracks"
         found = results[name][()]
-        number = file["entry/data/frame_number"][()].astype(int)
-        frame = np.repeat(number, results[f"{name}_rows"][()].astype(int))
+        frame = np.repeat(results["frame_number"][()].astype(int), results[f"{name}_rows"][()].astype(int))
     return program, summary, figures, known, found, frame
 
 

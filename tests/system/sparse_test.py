@@ -5,6 +5,7 @@
 import h5py
 import numpy as np
 
+import results
 from harness import acquire, case, check, equal, fewer, main, run, run_fails, sink
 
 BAD, OVERLOAD = -32768, 32767
@@ -49,7 +50,7 @@ def check_sample(summary, file):
     names = [name.decode() for name in file["entry/sluice/frames/outcome_names"]]
     equal({names[i] for i in file["entry/sluice/frames/outcome"][()][sample].flatten()}, {"prescaled"}, "outcomes in the file")
     equal(summary["frames"]["kept"], len(sample) + int((bright & (score >= 20)).sum()), "frames.kept")
-    number = rows["image_index"][sample]
+    number = rows["result_index"][sample]
     equal({reasons[i] for i in file["entry/results/prescaled_from"][()][number]}, {"bright_pixels"}, "why they were rejected")
 
 
@@ -130,7 +131,8 @@ def compare_statistics(file, images):
     n, rows, columns = images.shape
     valid = (images != BAD) & (images != OVERLOAD)
     values = np.where(valid, images, 0).astype(np.int64)
-    table = file["entry/results/statistics"][()]
+    found = results.of_images(file)
+    table = found["statistics"]
     for region, cut in enumerate((np.s_[:, :, :], np.s_[:, :100, :100], np.s_[:, 300:500, 40:940])):
         equal(list(table[:, region, 0]), list(values[cut].sum(axis=(1, 2))), "sums")
         equal(list(table[:, region, 2]), list(np.where(valid, images, BAD)[cut].max(axis=(1, 2))), "maxima")
@@ -140,10 +142,10 @@ def compare_statistics(file, images):
     binned = values.reshape(tiles).sum(axis=(2, 4))
     binned[(images != BAD).reshape(tiles).sum(axis=(2, 4)) == 0] = np.iinfo(np.int32).min
     binned[(images == OVERLOAD).reshape(tiles).any(axis=(2, 4))] = np.iinfo(np.int32).max
-    check((file["entry/results/binned"][()].reshape(binned.shape) == binned).all(), "binned images")
+    check((found["binned"].reshape(binned.shape) == binned).all(), "binned images")
     windows = file["entry/results/window_sum"][()]
     equal(len(windows), n // WINDOW, "windows")
-    equal(list(np.flatnonzero(file["entry/results/window_sum_rows"][()])), list(range(WINDOW - 1, n, WINDOW)), "where they are")
+    equal([k for k, table in enumerate(found["window_sum"]) if len(table)], list(range(WINDOW - 1, n, WINDOW)), "where they are")
     for k, window in enumerate(windows.reshape(len(windows), *binned.shape[1:])):
         part = binned[k * WINDOW:(k + 1) * WINDOW]
         normal = (abs(part) < 2**30).all(axis=0)

@@ -5,6 +5,7 @@ must not depend on where a detector's data come from."""
 import h5py
 import numpy as np
 
+import results
 from harness import acquire, case, check, equal, experiment, main, run_fails
 
 CAMERA = {"kind": "camera", "modules": None, "rows": None, "columns": None, "height": 100, "width": 30, "frames": 6}
@@ -23,8 +24,8 @@ def _(folder):
     acquire(folder, detector=CAMERA, stages=[{"integrate": {"bins": 1000, "unit": "r_pixels", "solid_angle": "false"}}],
             sinks=nexus(folder))
     with h5py.File(folder / "run.nxs") as file:
-        equal(file["entry/results/profile"].shape, (6, 3, 1000), "profiles")
-        equal(file["entry/results/profile"].attrs["long_name"].split(",")[0], "radius (pixels)", "what they are over")
+        equal(file["entry/profile/intensity"].shape, (6, 1000), "profiles")
+        equal(file["entry/profile/radius"].attrs["long_name"], "radius (pixels)", "what they are over")
 
 
 @case("the beam of a replay is where the experiment says")
@@ -38,7 +39,7 @@ def _(folder):
     rows, columns = np.indices((64, 80))
     bins = (np.hypot(rows + 0.5 - 32 + 7.5, columns + 0.5 - 40 - 13) / 3).astype(int)
     with h5py.File(folder / "run.nxs") as file:
-        for image, profile in zip(images, file["entry/results/profile"][()]):
+        for image, profile in zip(images, results.profiles(file)["profile"]):
             mean = [image[bins == b].mean() for b in range(10)]
             check(np.allclose(profile[1], mean, rtol=1e-6), "profiles about that beam")
 
@@ -108,15 +109,18 @@ def _(folder):
 @case("workers, batches, order and stores change nothing in the file")
 def _(folder):
     detector = {"kind": "eiger", "rows": None, "columns": None, "modules": 1, "frames": 24, "hit_fraction": 0.5}
-    stages = [{"veto": {"threshold": 5, "min_pixels": 1}}, {"integrate": {"bins": 100}}, {"peaks": {"min_peaks": 0}},
+    stages = [{"veto": {"threshold": 30, "min_pixels": 10}}, {"integrate": {"bins": 100}}, {"peaks": {"min_peaks": 0}},
               {"sparse": {"threshold": 5}}, {"reduce": {"bin": 16}}]
     files = []
     for unit in ({"workers": 1, "batch": 1}, {"workers": 2, "batch": 8, "order": "any"},
                  {"workers": 3, "batch": 5, "tile_pixels": 777, "stores": "streamed"}):
         acquire(folder, detector=detector, stages=stages, unit={"kind": "cpu", **unit}, sinks=nexus(folder))
         with h5py.File(folder / "run.nxs") as file:
-            files.append({name: item[()] for name, item in file["entry/results"].items()} | {
+            files.append({name: item[()] for name, item in file["entry/results"].items()} | results.profiles(file) | {
                 "data": file["entry/data/data"][()], "score": file["entry/sluice/frames/score"][()]})
+            rejected = file["entry/results/image_index"][()] < 0
+            equal(len(rejected), 24, "rows of results: one for each frame")
+            check(rejected.any() and not rejected.all(), "some are rejected, and some are not")
     for other in files[1:]:
         equal(sorted(other), sorted(files[0]), "what is in the file")
         for name, values in files[0].items():

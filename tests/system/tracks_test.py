@@ -107,8 +107,8 @@ def _(folder):
         acquire(folder / name, "stages.tracks.min_tracks=0", *sets)
         with h5py.File(folder / name / "cms-tracks.nxs") as file:
             have.append({key: item[()].tobytes() for key, item in file["entry/results"].items()})
-    equal(sorted(have[0]), ["event_keep", "event_score", "tracks", "tracks_found", "tracks_rows", "tracks_stubs", "tracks_stubs_rows"],
-          "results")
+    equal(sorted(have[0]), ["event_keep", "event_score", "frame_number", "image_index", "sequence", "tracks", "tracks_first", "tracks_found",
+                            "tracks_rows", "tracks_stubs", "tracks_stubs_first", "tracks_stubs_rows"], "results")
     check(have[0] == have[1], "results differ")
 
 

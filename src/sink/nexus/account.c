@@ -35,6 +35,8 @@ static const struct {
 				"a bit per module: it is not whole in this frame"},
 	[SL_ACCOUNT_IMAGE_INDEX] = {FRAMES "/image_index", SL_H5_I64, false,
 				    "index into /entry/data/data, or -1"},
+	[SL_ACCOUNT_RESULT_INDEX] = {FRAMES "/result_index", SL_H5_I64, false,
+				     "row of /entry/results, or -1"},
 	[SL_ACCOUNT_OUTCOME] = {FRAMES "/outcome", SL_H5_U8, true, "index into outcome_names"},
 	[SL_ACCOUNT_CAUSE] = {FRAMES "/cause", SL_H5_U8, true, "index into cause_names"},
 };
@@ -112,7 +114,8 @@ int sl_account_open(struct sl_account *account, struct sl_h5 *file, const struct
 	return sl_h5_status(file);
 }
 
-int sl_account_add(struct sl_account *account, const struct sl_frame *frame, int64_t image)
+int sl_account_add(struct sl_account *account, const struct sl_frame *frame, int64_t image,
+		   int64_t result)
 {
 	struct sl_verdict verdict = sl_row_verdict(frame);
 	uint8_t keep = sl_account_kept(frame);
@@ -126,6 +129,7 @@ int sl_account_add(struct sl_account *account, const struct sl_frame *frame, int
 		[SL_ACCOUNT_FLAGS] = &frame->flags,
 		[SL_ACCOUNT_MISSING] = &frame->missing,
 		[SL_ACCOUNT_IMAGE_INDEX] = &image,
+		[SL_ACCOUNT_RESULT_INDEX] = &result,
 		[SL_ACCOUNT_OUTCOME] = account->outcome,
 		[SL_ACCOUNT_CAUSE] = account->cause,
 	};

@@ -33,6 +33,7 @@ enum sl_account_column {
 	SL_ACCOUNT_FLAGS,
 	SL_ACCOUNT_MISSING,
 	SL_ACCOUNT_IMAGE_INDEX,
+	SL_ACCOUNT_RESULT_INDEX,
 	SL_ACCOUNT_OUTCOME,
 	SL_ACCOUNT_CAUSE,
 	SL_ACCOUNT_COLUMNS,
@@ -58,8 +59,9 @@ static inline bool sl_account_kept(const struct sl_frame *frame)
 /* account is zeroed memory; close it even when this failed. */
 int sl_account_open(struct sl_account *account, struct sl_h5 *file, const struct sl_env *env);
 
-/* image: its index in /entry/data/data, or -1. */
-int sl_account_add(struct sl_account *account, const struct sl_frame *frame, int64_t image);
+/* image: its index in /entry/data/data, or -1; result: its row in /entry/results, or -1. */
+int sl_account_add(struct sl_account *account, const struct sl_frame *frame, int64_t image,
+		   int64_t result);
 
 /* refused: frames that came after the sink could take no more. */
 int sl_account_end(struct sl_account *account, const struct sl_status *status, uint64_t refused);

@@ -2,7 +2,9 @@
  *
  *   /entry/data              data [n, rows, columns], frame_number, timestamp, sequence,
  *                            missing_modules [n]
- *   /entry/results           what else stages made, [n, ...] each (results.c)
+ *   /entry/results           what else stages made, of kept and of rejected frames (results.c)
+ *   /entry/profile, cake     intensity over q or angle (profiles.c)
+ *   /entry/hits, scores      hit rate over the run, score of every frame (hits.c)
  *   /entry/peaks             peaks in pixels of the images, as CrystFEL reads them (cxi_peaks.c)
  *   /entry/sparse_frames     lists of pixels as pyFAI writes them (sparse_frames.c)
  *   /entry/instrument, ...   NXmx (nxmx.c)
@@ -93,7 +95,6 @@ static void append(struct sl_nexus *nexus, const struct sl_frame *frame, const v
 {
 	if (image)
 		sl_h5_series_append_packed(nexus->images, image, bytes);
-	sl_results_append(&nexus->results, frame);
 	sl_cxi_peaks_append(&nexus->peaks, frame);
 	sl_sparse_frames_append(&nexus->sparse, frame);
 	sl_turns_append(&nexus->turns, frame);
@@ -127,25 +128,38 @@ static int roll(struct sl_nexus *nexus)
 }
 
 /* Room for the frame, in the data file that it goes to. */
-static int make_room(struct sl_nexus *nexus, bool kept, uint64_t bytes)
+static int make_room(struct sl_nexus *nexus, bool kept, bool has_results, uint64_t bytes)
 {
 	int r = kept ? roll(nexus) : 0;
 
 	return r ? r
-		 : sl_h5_reserve(nexus->file,
-				 kept ? bytes + nexus->results.bytes + nexus->peaks.bytes : 0);
+		 : sl_h5_reserve(nexus->file, (kept ? bytes + nexus->peaks.bytes : 0) +
+						      (has_results ? nexus->found.bytes : 0));
+}
+
+/* The row about the frame, and its results. */
+static int add_row(struct sl_nexus *nexus, const struct sl_frame *frame, int64_t image,
+		   bool has_results)
+{
+	int64_t result = has_results ? (int64_t)nexus->found.rows : -1;
+
+	if (has_results)
+		sl_results_append(&nexus->found, frame, image);
+	sl_hits_add(&nexus->hits, frame);
+	return sl_account_add(&nexus->account, frame, image, result);
 }
 
 static int store(struct sl_nexus *nexus, struct sl_frame *frame, const void *image, uint64_t bytes)
 {
 	bool kept = takes(nexus, frame);
-	int r = make_room(nexus, kept, bytes);
+	bool has_results = sl_results_take(&nexus->found, frame, kept);
+	int r = make_room(nexus, kept, has_results, bytes);
 
 	if (r)
 		return refuse(nexus, frame, r);
 	if (kept)
 		append(nexus, frame, image, bytes);
-	r = sl_account_add(&nexus->account, frame, kept ? (int64_t)nexus->frames : -1);
+	r = add_row(nexus, frame, kept ? (int64_t)nexus->frames : -1, has_results);
 	if (!r && nexus->audit)
 		r = sl_nexus_audit_add(&nexus->leaves, frame, &nexus->account,
 				       image ? &nexus->image_crc : NULL);
@@ -219,7 +233,7 @@ static void free_parts(struct sl_nexus *nexus)
 {
 	sl_facts_close(&nexus->facts);
 	sl_account_close(&nexus->account);
-	sl_results_close(&nexus->results);
+	sl_results_close(&nexus->found);
 	sl_cxi_peaks_close(&nexus->peaks);
 	sl_images_close(&nexus->ready);
 	sl_nexus_audit_close(&nexus->leaves);
@@ -237,6 +251,7 @@ static int close_nexus(void *state, const struct sl_status *status)
 	}
 	/* Without a file nothing was accepted, so nothing is unsafe. */
 	if (nexus->file) {
+		sl_hits_end(&nexus->hits);
 		sl_h5_rows_end(nexus->file);
 		sl_turns_end(&nexus->turns, nexus->path);
 		if (nexus->frames_per_file)
@@ -316,7 +331,10 @@ static void texts(const void *state, sl_sink_text *text, void *arg)
 
 static uint32_t wants_more(const void *state)
 {
-	return strcmp(((const struct sl_nexus *)state)->dataset, "raw") == 0 ? SL_WANT_RAW : 0;
+	const struct sl_nexus *nexus = state;
+
+	return (strcmp(nexus->dataset, "raw") == 0 ? SL_WANT_RAW : 0u) |
+	       (nexus->results == SL_NEXUS_ALL ? SL_WANT_REJECTED_RESULTS : 0u);
 }
 
 /* Options of files from before the section `metadata`. */

@@ -27,6 +27,9 @@ const struct sl_option sl_nexus_options[] = {
 	SL_CHOICE(struct sl_nexus, image, modules, "modules|assembled|none",
 		  "modules one below the other as they were read; one image with the detector's "
 		  "gaps, and a mask of them; or results without images"),
+	SL_CHOICE(struct sl_nexus, results, all, "all|kept",
+		  "frames whose results (peaks, profiles, scores; not images) are stored: all that "
+		  "went through the stages, or those that are kept"),
 	SL_CHOICE(
 		struct sl_nexus, compression, bslz4, "bslz4|bszstd|lz4|none",
 		"how images are packed: bitshuffle with LZ4 or with Zstandard, LZ4 alone, or not"),
@@ -69,6 +72,17 @@ static const struct sl_shape *find_result(const struct sl_nexus *nexus, const st
 	return NULL;
 }
 
+/* The group that viewers show first. */
+static const char *plot_of(const struct sl_nexus *nexus, const struct sl_env *env)
+{
+	const char *profile = sl_profiles_plot(env);
+
+	return nexus->image != SL_NEXUS_NONE ? "data"
+	       : sl_sparse_frames_are(env)   ? "sparse_frames"
+	       : profile		     ? profile
+					     : "hits";
+}
+
 /* Images of any rank become two-dimensional: what precedes the columns is rows. Without images it
  * is the modules, one below the other, that results are about. */
 static void describe(const struct sl_nexus *nexus, const struct sl_env *env,
@@ -90,8 +104,7 @@ static void describe(const struct sl_nexus *nexus, const struct sl_env *env,
 		.source = known->source[0] ? known->source : nexus->source,
 		.sample = known->sample[0] ? known->sample : nexus->sample,
 		.signal = nexus->image == SL_NEXUS_NONE ? "frame_number" : "data",
-		.plot = nexus->image == SL_NEXUS_NONE && sl_sparse_frames_are(env) ? "sparse_frames"
-										   : "data"};
+		.plot = plot_of(nexus, env)};
 	if (nexus->image == SL_NEXUS_MODULES) {
 		about->height = 1;
 		about->width = shape->rank ? shape->dim[shape->rank - 1] : 1;
@@ -145,7 +158,8 @@ static int begin(struct sl_nexus *nexus, const struct sl_env *env, const struct 
 			  &nexus->missing);
 	sl_h5_attribute_text(file, "/entry/data/missing_modules", "long_name",
 			     "a bit per module: its pixels are a fill");
-	r = sl_results_open(&nexus->results, file, env);
+	sl_hits_open(&nexus->hits, file);
+	r = sl_results_open(&nexus->found, file, env, nexus->results == SL_NEXUS_ALL);
 	if (!r)
 		r = sl_cxi_peaks_open(&nexus->peaks, file, env, nexus->image == SL_NEXUS_ASSEMBLED);
 	if (!r)

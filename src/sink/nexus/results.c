@@ -2,61 +2,173 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <sluice/detector.h>
 
+#include "base/log.h"
 #include "sink/nexus/account.h"
 #include "sink/nexus/nxmx.h"
 #include "sink/nexus/results.h"
 
-enum { SMALL_BYTES = 4096, RAGGED_CHUNK_BYTES = 64 << 10 }; /* rows up to here share a chunk */
+#define GROUP "/entry/results"
 
-static void open_series(struct sl_results *results, struct sl_h5 *file,
+/* Rows share chunks of about so many bytes. */
+enum { CHUNK_BYTES = 256 << 10, RAGGED_CHUNK_BYTES = 64 << 10 };
+
+static const char *const companions[] = {"sequence", "frame_number", "image_index", "event_keep",
+					 "event_score"};
+
+/* ---- a result ---- */
+
+uint32_t sl_results_per_chunk(uint64_t row_bytes)
+{
+	uint64_t rows = CHUNK_BYTES / (row_bytes ? row_bytes : 1);
+
+	return rows < 2 ? 1 : rows < SL_ACCOUNT_ROWS ? (uint32_t)rows : SL_ACCOUNT_ROWS;
+}
+
+static uint32_t ragged_per_chunk(uint64_t row_bytes)
+{
+	return row_bytes * 2 > RAGGED_CHUNK_BYTES ? 1 : (uint32_t)(RAGGED_CHUNK_BYTES / row_bytes);
+}
+
+static void align(const struct sl_result_column *column, struct sl_h5 *file, const char *path)
+{
+	sl_h5_attribute_text(file, path, "aligned_with",
+			     column->of_image ? "/entry/data/sequence" : GROUP "/sequence");
+}
+
+static void open_ragged(struct sl_result_column *column, struct sl_h5 *file,
+			const struct sl_shape *shape)
+{
+	const struct sl_h5_shape count = {.type = SL_H5_U32}, first = {.type = SL_H5_U64};
+	char path[sizeof(GROUP "/_first") + SL_NAME_BYTES];
+
+	snprintf(path, sizeof(path), GROUP "/%s_rows", shape->name);
+	sl_h5_series_open(file, path, &count, SL_ACCOUNT_ROWS, &column->rows);
+	sl_h5_attribute_text(file, path, "long_name", "rows of each frame");
+	align(column, file, path);
+	snprintf(path, sizeof(path), GROUP "/%s_first", shape->name);
+	sl_h5_series_open(file, path, &first, SL_ACCOUNT_ROWS, &column->first);
+	sl_h5_attribute_text(file, path, "long_name",
+			     "the first row of each frame, of the whole run");
+	align(column, file, path);
+}
+
+static void open_column(struct sl_result_column *column, struct sl_h5 *file,
 			const struct sl_shape *shape)
 {
 	struct sl_h5_shape row = {.type = sl_nxmx_type(shape->dtype)};
-	struct sl_h5_shape count = {.type = SL_H5_U32};
-	char path[sizeof("/entry/results/_rows") + SL_NAME_BYTES];
+	char path[sizeof(GROUP "/") + SL_NAME_BYTES];
 	uint64_t bytes = sl_dtype_bytes(shape->dtype);
 
 	for (uint32_t d = shape->ragged; d < shape->rank; d++) {
 		row.dim[row.rank++] = shape->dim[d];
 		bytes *= shape->dim[d];
 	}
-	snprintf(path, sizeof(path), "/entry/results/%s", shape->name);
+	snprintf(path, sizeof(path), GROUP "/%s", shape->name);
 	sl_h5_series_open(file, path, &row,
-			  bytes > SMALL_BYTES ? 1
-			  : shape->ragged     ? (uint32_t)(RAGGED_CHUNK_BYTES / bytes)
-					      : SL_ACCOUNT_ROWS,
-			  &results->series[results->n]);
+			  shape->ragged ? ragged_per_chunk(bytes) : sl_results_per_chunk(bytes),
+			  &column->series);
 	if (shape->doc)
 		sl_h5_attribute_text(file, path, "long_name", shape->doc);
-	if (!shape->ragged)
-		return;
-	snprintf(path, sizeof(path), "/entry/results/%s_rows", shape->name);
-	sl_h5_series_open(file, path, &count, SL_ACCOUNT_ROWS, &results->rows[results->n]);
+	if (shape->ragged)
+		open_ragged(column, file, shape);
+	else
+		align(column, file, path);
 }
+
+/* ---- all of them ---- */
 
 /* A block of events is kept for any of them: which, is said here. */
 static int open_verdicts(struct sl_results *results, struct sl_h5 *file, uint32_t items)
 {
-	static const char keep[] = "/entry/results/event_keep";
-	static const char score[] = "/entry/results/event_score";
+	static const char keep[] = GROUP "/event_keep", score[] = GROUP "/event_score";
+	static const struct sl_result_column column;
 	struct sl_h5_shape row = {.type = SL_H5_U8, .rank = 1, .dim = {items}};
 
 	results->keep = calloc(items, sizeof(*results->keep));
 	results->score = calloc(items, sizeof(*results->score));
 	if (!results->keep || !results->score)
 		return -ENOMEM;
-	if (!results->n)
-		sl_h5_group(file, "/entry/results", "NXcollection");
-	sl_h5_series_open(file, keep, &row, 1 + SMALL_BYTES / items, &results->keep_series);
+	sl_h5_series_open(file, keep, &row, sl_results_per_chunk(items), &results->keep_series);
 	sl_h5_attribute_text(file, keep, "long_name", "1: the event is to be kept");
+	align(&column, file, keep);
 	row.type = SL_H5_F32;
-	sl_h5_series_open(file, score, &row, 1 + SMALL_BYTES / items, &results->score_series);
+	sl_h5_series_open(file, score, &row, sl_results_per_chunk(items * sizeof(float)),
+			  &results->score_series);
 	sl_h5_attribute_text(file, score, "long_name", "what the stage that judged it counted");
+	align(&column, file, score);
 	results->bytes += items * (sizeof(*results->keep) + sizeof(*results->score));
 	return 0;
+}
+
+static void open_companions(struct sl_results *results, struct sl_h5 *file)
+{
+	const struct sl_h5_shape number = {.type = SL_H5_U64}, index = {.type = SL_H5_I64};
+	static const char of_image[] = "/entry/data/result_index";
+
+	sl_h5_series_open(file, GROUP "/sequence", &number, SL_ACCOUNT_ROWS, &results->sequence);
+	sl_h5_attribute_text(file, GROUP "/sequence", "long_name", "whose the row is");
+	sl_h5_series_open(file, GROUP "/frame_number", &number, SL_ACCOUNT_ROWS, &results->number);
+	sl_h5_attribute_text(file, GROUP "/frame_number", "long_name", "frame number");
+	sl_h5_series_open(file, GROUP "/image_index", &index, SL_ACCOUNT_ROWS, &results->image);
+	sl_h5_attribute_text(file, GROUP "/image_index", "long_name",
+			     "index into /entry/data/data; -1: the frame was rejected");
+	sl_h5_series_open(file, of_image, &number, SL_ACCOUNT_ROWS, &results->of_image);
+	sl_h5_attribute_text(file, of_image, "long_name",
+			     "the row of " GROUP " that is about this image");
+}
+
+/* A stage of a user's own may call its result anything. */
+static int refuse_names(const struct sl_env *env)
+{
+	for (uint32_t i = 0; i < env->results; i++)
+		for (size_t k = 0; k < sizeof(companions) / sizeof(companions[0]); k++)
+			if (!env->result[i].image && !strcmp(env->result[i].name, companions[k])) {
+				sl_error("nexus: a stage calls its result '%s': the file has that "
+					 "name in " GROUP " already; rename the result",
+					 companions[k]);
+				return -EINVAL;
+			}
+	return 0;
+}
+
+static bool is_any(const struct sl_env *env)
+{
+	for (uint32_t i = 0; i < env->results; i++)
+		if (!env->result[i].image)
+			return true;
+	return sl_geometry_frame_items(env->geometry) > 1;
+}
+
+int sl_results_open(struct sl_results *results, struct sl_h5 *file, const struct sl_env *env,
+		    bool all)
+{
+	uint32_t items = sl_geometry_frame_items(env->geometry);
+	int r = refuse_names(env);
+
+	*results = (struct sl_results){.all = all};
+	if (r || !is_any(env))
+		return r;
+	sl_h5_group(file, GROUP, "NXcollection");
+	open_companions(results, file);
+	sl_profiles_open(&results->profiles, file, env);
+	for (uint32_t i = 0; i < env->results; i++) {
+		struct sl_result_column *column = &results->column[results->n];
+
+		if (env->result[i].image)
+			continue;
+		results->bytes += sl_shape_bytes(&env->result[i]);
+		if (sl_profiles_take(env, i))
+			continue;
+		column->index = i;
+		column->of_image = !strncmp(env->result[i].name, "sparse_", strlen("sparse_"));
+		open_column(column, file, &env->result[i]);
+		results->n++;
+	}
+	return items > 1 ? open_verdicts(results, file, items) : 0;
 }
 
 void sl_results_close(struct sl_results *results)
@@ -67,49 +179,53 @@ void sl_results_close(struct sl_results *results)
 	results->score = NULL;
 }
 
-int sl_results_open(struct sl_results *results, struct sl_h5 *file, const struct sl_env *env)
+/* ---- a frame ---- */
+
+bool sl_results_take(const struct sl_results *results, const struct sl_frame *frame, bool kept)
 {
-	uint32_t items = sl_geometry_frame_items(env->geometry);
-
-	*results = (struct sl_results){.n = 0};
-	for (uint32_t i = 0; i < env->results; i++) {
-		const struct sl_shape *shape = &env->result[i];
-
-		if (shape->image)
-			continue;
-		if (!results->n)
-			sl_h5_group(file, "/entry/results", "NXcollection");
-		open_series(results, file, shape);
-		results->index[results->n++] = i;
-		results->bytes += sl_shape_bytes(shape);
-	}
-	return items > 1 ? open_verdicts(results, file, items) : 0;
+	return results->sequence && (kept || (results->all && sl_frame_goes_on(frame) &&
+					      !(frame->flags & SL_FRAME_DARK)));
 }
 
-static void append_rows(const struct sl_results *results, uint32_t i, const struct sl_array *array)
+static void append_column(struct sl_result_column *column, const struct sl_array *array)
 {
 	uint32_t rows = array->rows < array->shape.dim[0] ? array->rows : array->shape.dim[0];
 
-	sl_h5_series_append(results->rows[i], &rows);
-	sl_h5_series_append_rows(results->series[i], array->host, rows);
+	if (!column->rows) {
+		sl_h5_series_append(column->series, array->host);
+		return;
+	}
+	sl_h5_series_append(column->rows, &rows);
+	sl_h5_series_append(column->first, &column->total);
+	sl_h5_series_append_rows(column->series, array->host, rows);
+	column->total += rows;
 }
 
-void sl_results_append(const struct sl_results *results, const struct sl_frame *frame)
+static void append_verdicts(const struct sl_results *results, const struct sl_frame *frame)
 {
-	for (uint32_t i = 0; i < results->n; i++) {
-		const struct sl_array *array = &frame->result[results->index[i]];
-
-		if (array->shape.ragged)
-			append_rows(results, i, array);
-		else
-			sl_h5_series_append(results->series[i], array->host);
-	}
-	if (!results->keep)
-		return;
 	for (uint32_t i = 0; i < frame->items; i++) {
 		results->keep[i] = frame->verdict[i].keep != 0;
 		results->score[i] = frame->verdict[i].score;
 	}
 	sl_h5_series_append(results->keep_series, results->keep);
 	sl_h5_series_append(results->score_series, results->score);
+}
+
+void sl_results_append(struct sl_results *results, const struct sl_frame *frame, int64_t image)
+{
+	for (uint32_t i = 0; i < results->n; i++) {
+		struct sl_result_column *column = &results->column[i];
+
+		if (image >= 0 || !column->of_image)
+			append_column(column, &frame->result[column->index]);
+	}
+	sl_profiles_append(&results->profiles, frame);
+	if (results->keep)
+		append_verdicts(results, frame);
+	sl_h5_series_append(results->sequence, &frame->sequence);
+	sl_h5_series_append(results->number, &frame->number);
+	sl_h5_series_append(results->image, &image);
+	if (image >= 0)
+		sl_h5_series_append(results->of_image, &results->rows);
+	results->rows++;
 }

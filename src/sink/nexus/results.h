@@ -1,32 +1,65 @@
-/* results.h - what stages found out about each kept frame, beside its image.
+/* results.h - what stages found out about frames, beside their images.
  *
- * Model:     every result that is no image (one element per pixel) becomes a dataset
- *            /entry/results/NAME [n, ...], row by row with /entry/data. A ragged one is a table of
- *            all frames' rows one after another; NAME_rows [n] says how many each has. Where frames
- *            are blocks of events, event_keep and event_score [n, events] are their verdicts.
- * Threads:   those of the file. */
+ * Model:     /entry/results has a row for each frame that went through the stages, kept or rejected
+ *            (option results: all), or for each kept one (kept); dark and broken frames have none.
+ *            sequence, frame_number and image_index [n] (-1: rejected) say whose a row is;
+ *            result_index of /entry/data and of /entry/sluice/frames lead back to it.
+ *
+ *            Every result that is no image (one element per pixel) is a dataset NAME [n, ...]. A
+ *            ragged one is a table of all frames' rows one after another; NAME_rows [n] says how
+ *            many each has, NAME_first [n] where they begin. Where frames are blocks of events,
+ *            event_keep and event_score [n, events] are their verdicts. Profiles are elsewhere
+ *            (profiles.h). Lists of the stage `sparse` are images in another form: they have rows
+ *            for kept frames alone, as /entry/data has. The attribute aligned_with of each dataset
+ *            with a row per frame names the dataset that says whose the rows are.
+ * Threads:   those of the file.
+ * Cost:      a copy of the results into the chunk at hand; a write when the chunk is full. */
 #ifndef SL_SINK_NEXUS_RESULTS_H
 #define SL_SINK_NEXUS_RESULTS_H
+
+#include <stdbool.h>
 
 #include <sluice/sink.h>
 
 #include "hdf5/file.h"
+#include "sink/nexus/profiles.h"
+
+struct sl_result_column {
+	struct sl_h5_series *series;
+	struct sl_h5_series *rows, *first; /* of a ragged one; else NULL */
+	uint64_t total;			   /* rows of a ragged one so far */
+	uint32_t index;			   /* in sl_frame.result */
+	bool of_image;			   /* only kept frames have a row */
+};
 
 struct sl_results {
-	struct sl_h5_series *series[SL_RESULTS];
-	struct sl_h5_series *rows[SL_RESULTS]; /* of ragged ones; else NULL */
-	uint32_t index[SL_RESULTS];	       /* in sl_frame.result */
+	struct sl_result_column column[SL_RESULTS];
 	uint32_t n;
-	uint64_t bytes; /* of one frame's */
+	struct sl_profiles profiles;
+	/* Whose a row is; NULL: there is nothing to store. */
+	struct sl_h5_series *sequence, *number, *image;
+	struct sl_h5_series *of_image; /* the row of each image */
+	bool all;		       /* rejected frames have rows, too */
+	uint64_t rows;		       /* so far */
+	uint64_t bytes;		       /* of one frame's */
 	/* Of events; NULL: frames are images. */
 	struct sl_h5_series *keep_series, *score_series;
 	uint8_t *keep; /* [items] */
 	float *score;
 };
 
-/* 0 or -ENOMEM; the file's status tells whether it went well. */
-int sl_results_open(struct sl_results *results, struct sl_h5 *file, const struct sl_env *env);
+/* 0 or -errno; the file's status tells whether the rest went well. close() in any case. */
+int sl_results_open(struct sl_results *results, struct sl_h5 *file, const struct sl_env *env,
+		    bool all);
 void sl_results_close(struct sl_results *results);
-void sl_results_append(const struct sl_results *results, const struct sl_frame *frame);
+
+/* Rows of a series of results that share a chunk. */
+uint32_t sl_results_per_chunk(uint64_t row_bytes);
+
+/* Whether the frame gets a row. kept: it has an image. */
+bool sl_results_take(const struct sl_results *results, const struct sl_frame *frame, bool kept);
+
+/* image: its index in /entry/data, or -1. For frames that get a row. */
+void sl_results_append(struct sl_results *results, const struct sl_frame *frame, int64_t image);
 
 #endif

@@ -10,6 +10,7 @@
 #include "sink/nexus/audit.h"
 #include "sink/nexus/cxi_peaks.h"
 #include "sink/nexus/facts.h"
+#include "sink/nexus/hits.h"
 #include "sink/nexus/images.h"
 #include "sink/nexus/nexus.h"
 #include "sink/nexus/results.h"
@@ -18,12 +19,14 @@
 
 enum { SL_NEXUS_PATH = 1024 };
 enum { SL_NEXUS_MODULES, SL_NEXUS_ASSEMBLED, SL_NEXUS_NONE }; /* the choices of `image` */
+enum { SL_NEXUS_ALL, SL_NEXUS_KEPT };			      /* frames whose results are stored */
 
 #define SL_NEXUS_UNKNOWN "unknown" /* names that no option gives */
 
 struct sl_nexus {
 	char path[SL_NEXUS_PATH], dataset[SL_NAME_BYTES], instrument[64], source[64], sample[64];
-	uint32_t image; /* of the choices */
+	uint32_t image;	  /* of the choices */
+	uint32_t results; /* SL_NEXUS_ALL, SL_NEXUS_KEPT */
 	uint32_t compression, workers, frames_per_file;
 	double flush_s;
 	bool overwrite, audit;
@@ -35,7 +38,8 @@ struct sl_nexus {
 	struct sl_account account;
 	struct sl_mosaic mosaic; /* when assembled */
 	struct sl_images ready;	 /* images to be stored */
-	struct sl_results results;
+	struct sl_results found;
+	struct sl_hits hits;
 	struct sl_cxi_peaks peaks;
 	struct sl_sparse_frames sparse;
 	struct sl_turns turns;

@@ -26,6 +26,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,15 +112,15 @@ static struct sl_shape shape_of(const char *name, const char *doc, uint32_t rank
 	return shape;
 }
 
+static const char *const axis_docs[] = {"q (1/nm)", "2 theta (degrees)", "radius (mm)",
+					"radius (pixels)"};
+
 static void declare(struct sl_integrate *s, struct sl_stage_terms *terms)
 {
 	static const char *const profile[] = {"q (1/nm), intensity, sigma: of each bin",
 					      "2 theta (degrees), intensity, sigma: of each bin",
 					      "radius (mm), intensity, sigma: of each bin",
 					      "radius (pixels), intensity, sigma: of each bin"};
-	static const char *const radius[] = {"q (1/nm)", "2 theta (degrees)", "radius (mm)",
-					     "radius (pixels)"};
-
 	s->result = terms->result;
 	terms->outputs = s->azimuth_bins ? 4 : 1;
 	terms->output[0] = shape_of("profile", profile[s->unit], 2, 3, s->bins);
@@ -127,11 +128,38 @@ static void declare(struct sl_integrate *s, struct sl_stage_terms *terms)
 		terms->output[0] =
 			shape_of("cake", "intensity: azimuth, radius", 2, s->azimuth_bins, s->bins);
 		terms->output[1] = shape_of("cake_sigma", "its sigma", 2, s->azimuth_bins, s->bins);
-		terms->output[2] = shape_of("cake_radius", radius[s->unit], 1, s->bins, 0);
+		terms->output[2] = shape_of("cake_radius", axis_docs[s->unit], 1, s->bins, 0);
 		terms->output[3] =
 			shape_of("cake_azimuth", "azimuth (degrees)", 1, s->azimuth_bins, 0);
 	}
 	terms->scratch_bytes = sl_integrate_frame_bytes(s);
+}
+
+/* The axes, once for all frames: RESULT_AXIS, slowest first. */
+static int declare_axes(struct sl_integrate *s, struct sl_stage_terms *terms)
+{
+	static const char *const name[] = {"q", "two_theta", "radius", "radius"};
+	const char *of = s->azimuth_bins ? "cake" : "profile";
+	struct sl_constant *constant = terms->constant;
+	float *bin, *sector;
+
+	s->axis = calloc((size_t)s->bins + s->azimuth_bins, sizeof(*s->axis));
+	if (!s->axis)
+		return -ENOMEM;
+	bin = s->axis;
+	sector = s->axis + s->bins;
+	for (uint32_t b = 0; b < s->bins; b++)
+		bin[b] = (float)sl_shares_bin(&s->shares, b);
+	for (uint32_t a = 0; a < s->azimuth_bins; a++)
+		sector[a] = (float)sl_shares_sector(&s->shares, a);
+	if (s->azimuth_bins)
+		*constant++ = (struct sl_constant){
+			shape_of("cake_azimuth", "azimuth (degrees)", 1, s->azimuth_bins, 0),
+			sector};
+	*constant = (struct sl_constant){shape_of("", axis_docs[s->unit], 1, s->bins, 0), bin};
+	snprintf(constant->shape.name, sizeof(constant->shape.name), "%s_%s", of, name[s->unit]);
+	terms->constants = s->azimuth_bins ? 2 : 1;
+	return 0;
 }
 
 static int open_integrate(void *state, const struct sl_env *env, const struct sl_shape *in,
@@ -161,12 +189,16 @@ static int open_integrate(void *state, const struct sl_env *env, const struct sl
 		return err;
 	s->add = sl_integrate_choose(s);
 	declare(s, terms);
-	return 0;
+	return declare_axes(s, terms);
 }
 
 static void close_integrate(void *state)
 {
-	sl_shares_close(&((struct sl_integrate *)state)->shares);
+	struct sl_integrate *s = state;
+
+	sl_shares_close(&s->shares);
+	free(s->axis);
+	s->axis = NULL;
 }
 
 /* How many frames from f on are worked on together. */

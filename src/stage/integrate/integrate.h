@@ -52,6 +52,7 @@ struct sl_integrate {
 	double photon; /* of which this is one photon */
 	uint64_t module_pixels;
 	int result;
+	float *axis; /* [bins], [azimuth_bins]: middles */
 	sl_integrate_add *add;
 };
 

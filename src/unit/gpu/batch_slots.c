@@ -31,7 +31,7 @@ static void note_results(struct sl_batch_slots *l)
 		if (!stage->ops->gpu && stage->input >= 0)
 			l->wanted[stage->input] = true;
 		if (!stage->ops->gpu && (stage->ops->frame || stage->ops->finish))
-			l->seen = true;
+			l->seen = l->images_seen = true;
 	}
 }
 

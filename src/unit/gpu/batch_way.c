@@ -254,7 +254,7 @@ int sl_batch_slot_judged(struct sl_batch_slots *l, unsigned index)
 			continue;
 		}
 		for (unsigned i = 0; i < l->results && !err; i++)
-			if (l->made[i] && l->wanted[i])
+			if (sl_device_returns_result(l, frame, i))
 				err = fetch(l, slot, i, f);
 	}
 	if (!err)

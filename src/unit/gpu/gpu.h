@@ -75,8 +75,9 @@ struct sl_batch_slots {
 	uint64_t module_bytes, row_bytes, rows;
 	struct sl_shape shape[SL_RESULTS];
 	bool made[SL_RESULTS], wanted[SL_RESULTS]; /* by a GPU side; on the host */
-	/* Somebody looks at what was rejected there: a stage behind the device, a sink. */
-	bool seen;
+	/* A stage behind the device, or a sink, looks at what was rejected there. Sinks look at no
+	 * images of it, stages do. */
+	bool seen, images_seen;
 	void *gpu[SL_CHAIN_STAGES]; /* states; NULL: the stage has none */
 	struct sl_device_queue *in;
 	struct sl_device_queue *work[SL_GPU_BATCH_SLOTS]; /* all the same when order is kept */
@@ -100,6 +101,14 @@ static inline bool sl_device_returns(const struct sl_batch_slots *slots,
 				     const struct sl_frame *frame)
 {
 	return (slots->seen && !(frame->flags & SL_FRAME_DARK)) || sl_frame_is_kept(frame);
+}
+
+/* Of such a frame: result i comes back, too. */
+static inline bool sl_device_returns_result(const struct sl_batch_slots *slots,
+					    const struct sl_frame *frame, unsigned i)
+{
+	return slots->made[i] && slots->wanted[i] &&
+	       (!slots->shape[i].image || slots->images_seen || sl_frame_is_kept(frame));
 }
 
 /* What open() of a unit does with its platform. */
