@@ -48,9 +48,9 @@ static int set_workers(void *state)
 	char text[16];
 
 	snprintf(text, sizeof(text), "%ld",
-		 cores < 1		    ? 1
+		 cores < 1		   ? 1
 		 : cores > SL_SINK_WORKERS ? (long)SL_SINK_WORKERS
-					    : cores);
+					   : cores);
 	return set(state, "workers", text);
 }
 

@@ -11,6 +11,7 @@
 #include "base/crc.h"
 #include "base/log.h"
 #include "base/secret.h"
+#include "hdf5/data_files.h"
 #include "hdf5/rolled.h"
 #include "sink/row.h"
 

@@ -290,6 +290,11 @@ void sl_nexus_set_rebuild(void *state, const struct sl_nexus_rebuild *rebuild)
 	((struct sl_nexus *)state)->rebuild = *rebuild;
 }
 
+bool sl_nexus_reads_images(const void *state)
+{
+	return ((const struct sl_nexus *)state)->audit;
+}
+
 uint32_t sl_nexus_safe_files(const void *state)
 {
 	const struct sl_nexus *nexus = state;

@@ -22,10 +22,12 @@ struct sl_nexus_rebuild {
 /* Before open(); the texts must stay until close(). */
 void sl_nexus_set_rebuild(void *state, const struct sl_nexus_rebuild *rebuild);
 
-/* While it is open: data files that were begun; those that are on disk for certain. Images of
- * frames that are in data files that are kept need not be prepared. */
+/* While it is open: data files that were begun; those that are on disk for certain. */
 uint32_t sl_nexus_data_files(const void *state);
 uint32_t sl_nexus_safe_files(const void *state);
+/* Images of frames that are in data files that are kept must be prepared, too: the audit needs
+ * their checksums. */
+bool sl_nexus_reads_images(const void *state);
 
 /* In the place of close(), where not all rows came: what is there stays, to be gone on with. */
 void sl_nexus_leave(void *state);

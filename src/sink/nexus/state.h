@@ -33,7 +33,7 @@ struct sl_nexus {
 
 	struct sl_nexus_rebuild rebuild; /* zeros: the run itself writes */
 	bool rebuilds;			 /* the times are those of the recording */
-	struct sl_facts facts; /* what users say of the run */
+	struct sl_facts facts;		 /* what users say of the run */
 	struct sl_h5 *file;
 	struct sl_account account;
 	struct sl_mosaic mosaic; /* when assembled */
