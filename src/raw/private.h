@@ -115,8 +115,8 @@ void raw_stream_done(void *arg, struct raw_write *write, int error);
 int raw_lane_roll(struct sl_raw_writer *w, struct raw_lane *lane, uint64_t need);
 void raw_lane_end(struct sl_raw_writer *w, struct raw_lane *lane);
 
-/* data_file.c: a new data file with room for a chunk of `need` bytes. Nothing is logged for -ENOSPC,
- * -EDQUOT and -EFBIG (raw_is_full). */
+/* data_file.c: a new data file with room for a chunk of `need` bytes. Nothing is logged for
+ * -ENOSPC, -EDQUOT and -EFBIG (raw_is_full). */
 int raw_file_open(struct sl_raw_writer *w, uint32_t folder, uint64_t need, struct raw_file **file);
 int raw_file_close(struct sl_raw_writer *w, struct raw_file *file, struct raw_closed **closed);
 void raw_file_discard(struct sl_raw_writer *w, struct raw_file *file);

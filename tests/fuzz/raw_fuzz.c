@@ -129,8 +129,8 @@ static void read_all(struct sl_raw_reader *r)
 	}
 }
 
-/* Changes as the input says: offset (2 bytes) and value; then the checksum of what holds that byte is
- * put right, so that the numbers themselves are looked at. */
+/* Changes as the input says: offset (2 bytes) and value; then the checksum of what holds that byte
+ * is put right, so that the numbers themselves are looked at. */
 static void change(uint8_t *bytes, size_t size, const uint8_t script[4])
 {
 	size_t at = (script[0] | (size_t)script[1] << 8) % size, block;
