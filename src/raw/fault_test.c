@@ -1,7 +1,6 @@
 /* fault_test.c - disks that write short, fail, or are full: what was on disk before stays whole,
- * and the run can be finished. A program of its own: it replaces pwrite(), fallocate() and fdatasync()
- * of libc. */
-#include <dlfcn.h>
+ * and the run can be finished. A program of its own: it replaces pwrite(), fallocate() and
+ * fdatasync() of libc. */
 #include <stdatomic.h>
 #include <sys/syscall.h>
 
