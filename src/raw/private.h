@@ -74,8 +74,9 @@ struct sl_raw_writer {
 	struct raw_lane *lane;
 	unsigned lanes, turn;
 	uint64_t turn_bytes;   /* to this lane since its turn came */
-	uint64_t refused_ns;   /* when there was last no room for a chunk; 0: never */
-	int refused;	       /* -ENOSPC and the like */
+	uint64_t refused_ns;   /* when there was last no room for a chunk */
+	uint64_t unrolled_ns;  /* when there was last no next data file; 0: never */
+	int refused;	       /* -ENOSPC and the like; 0: the last chunk was taken */
 	bool refused_before;   /* and it was logged */
 	_Atomic uint32_t last; /* number of the last data file */
 
@@ -109,6 +110,7 @@ void raw_stream_put(struct sl_raw_writer *w, struct raw_lane *lane, const void *
 		    uint64_t bytes, uint32_t *crc);
 void raw_stream_zeros(struct sl_raw_writer *w, struct raw_lane *lane, uint64_t bytes);
 void raw_stream_seal(struct sl_raw_writer *w, struct raw_lane *lane);
+void raw_stream_stalled(struct sl_raw_writer *w, uint64_t ns);
 void raw_stream_done(void *arg, struct raw_write *write, int error);
 
 /* append.c: with `stream` held. A new data file; the end of a lane. */
