@@ -154,6 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct sl_raw_reader *r;
 	char path[PATH_MAX];
 	size_t cut;
+	int opened;
 
 	sl_log_set_target(&target);
 	if (!*folder)
@@ -176,7 +177,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			 data[0] & 4 ? RAW_BLOCK + data[2] * 32u : sizeof(file));
 	}
 	path_of("run.raw", path);
-	if (!sl_raw_open(path, data[0] & 8 ? SL_RAW_DAMAGED : 0, &r)) {
+	opened = !sl_raw_open(path, data[0] & 8 ? SL_RAW_DAMAGED : 0, &r);
+	require(opened || size > 3 || data[0]); /* nothing was changed */
+	if (opened) {
 		read_all(r);
 		sl_raw_refresh(r);
 		read_all(r);
