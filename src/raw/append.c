@@ -38,7 +38,7 @@ static struct raw_file *take_ready(struct sl_raw_writer *w, struct raw_lane *lan
 	return file;
 }
 
-/* A new file; in a rolling container the oldest ones make room. */
+/* A new file; in a rolling container the oldest ones of this folder make room. */
 static int make_file(struct sl_raw_writer *w, uint32_t folder, uint64_t need,
 		     struct raw_file **file)
 {
@@ -47,7 +47,7 @@ static int make_file(struct sl_raw_writer *w, uint32_t folder, uint64_t need,
 
 	do {
 		r = raw_file_open(w, folder, need, file);
-	} while (raw_is_full(r) && rolling && raw_window_drop_oldest(w));
+	} while (raw_is_full(r) && rolling && raw_window_drop_oldest(w, folder));
 	return r;
 }
 

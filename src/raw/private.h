@@ -130,7 +130,7 @@ void *raw_flush_main(void *arg);
 /* window.c: data files that are closed; those that are too old go. */
 void raw_window_close(struct sl_raw_writer *w, struct raw_closed *closed);
 void raw_window_trim(struct sl_raw_writer *w);
-bool raw_window_drop_oldest(struct sl_raw_writer *w);
+bool raw_window_drop_oldest(struct sl_raw_writer *w, uint32_t folder); /* false: none left */
 int raw_window_check(const struct sl_raw_writer *w); /* every file is still there */
 void raw_window_discard(struct sl_raw_writer *w);
 void raw_window_free(struct sl_raw_writer *w);

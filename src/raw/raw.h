@@ -34,9 +34,8 @@
 /* What the caller calls a chunk: searched for by the reader, otherwise only kept. */
 struct sl_raw_key {
 	uint64_t sequence, number, timestamp;
-	uint64_t
-		arrived_ns; /* a clock of the caller's choice; the age of chunks is counted by it */
-	uint32_t flags;	    /* the caller's */
+	uint64_t arrived_ns; /* on a clock of the caller's choice; the age of a chunk is by it */
+	uint32_t flags;	     /* the caller's */
 };
 
 struct sl_raw_options {
@@ -89,7 +88,8 @@ void sl_raw_counts(const struct sl_raw_writer *writer, struct sl_raw_counts *cou
 int sl_raw_flush(struct sl_raw_writer *writer);
 
 /* The run is complete: indices, tail, all on disk. The writer is freed in any case. Returns the
- * first error of the disk: then everything but counts.lost chunks is still there and readable. */
+ * first error of the disk: then the run file says how many chunks were lost, and all others are
+ * there and readable (SL_RAW_DAMAGED). */
 int sl_raw_finish(struct sl_raw_writer *writer, const void *tail, size_t bytes);
 
 void sl_raw_abandon(struct sl_raw_writer *writer); /* files stay, without tail: as if killed */
