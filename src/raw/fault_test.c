@@ -1,12 +1,11 @@
-/* fault_test.c - disks that write short, fail, or are full: what was on disk before stays whole, and
- * the run can be finished. A program of its own: it replaces pwrite(), fallocate() and fdatasync()
- * of libc. */
-#include <dlfcn.h>
+/* fault_test.c - disks that write short, fail, or are full: what was on disk before stays whole,
+ * and the run can be finished. A program of its own: it replaces pwrite(), fallocate() and
+ * fdatasync() of libc. */
 #include <stdatomic.h>
 #include <sys/syscall.h>
 
+#include "lib/raw_rig.h"
 #include "raw/format.h"
-#include "raw/testing.h"
 
 static _Atomic int writes_left = -1; /* until pwrite() fails; -1: it never does */
 static _Atomic int write_error = EIO;
@@ -212,8 +211,8 @@ static void test_a_limit_before_it_is_reached(void **state)
 	open_complete(rig, 1000);
 }
 
-/* In a child, on a tmpfs of 8 MiB: everything that was accepted is there when the disk is full; with
- * a file removed, more goes in. */
+/* In a child, on a tmpfs of 8 MiB: everything that was accepted is there when the disk is full;
+ * with a file removed, more goes in. */
 static int fill_disk(const char *folder)
 {
 	char path[300], ballast[300];
@@ -282,12 +281,53 @@ static int roll_on_full_disk(const char *folder)
 	return 0;
 }
 
+/* One of two disks is full: its files make room, those of the other stay. */
+static int roll_beside_full_disk(const char *folder, const char *large)
+{
+	const char *list[] = {folder, large};
+	char path[300];
+	struct sl_raw_options o = {.path = path,
+				   .folder = list,
+				   .folders = 2,
+				   .buffer_bytes = 64 << 10,
+				   .buffers = 4,
+				   .file_bytes = 1 << 20,
+				   .keep_ns = 1000000000000000};
+	struct sl_raw_facts facts;
+	struct sl_raw_reader *r;
+	struct sl_raw_writer *w;
+	unsigned there = 0;
+
+	snprintf(path, sizeof(path), "%s/both.raw", folder);
+	if (sl_raw_create(&o, NULL, 0, &w))
+		return 1;
+	for (uint64_t n = 0; n < 6000; n++)
+		if (raw_rig_append_one(w, n))
+			return 1;
+	if (sl_raw_finish(w, "t", 1) || sl_raw_open(path, 0, &r))
+		return 1;
+	sl_raw_facts(r, &facts);
+	raw_rig_check_all(r);
+	for (uint64_t i = 0; i < facts.chunks; i++)
+		there += !strncmp(sl_raw_file(r, sl_raw_entry(r, i)->file), large, strlen(large));
+	fprintf(stderr, "%llu chunks of 6000 left, %u of them on the large disk\n",
+		(unsigned long long)facts.chunks, there);
+	sl_raw_close(r);
+	return there < 2500 || facts.chunks > 5500;
+}
+
 static int on_tmpfs(const char *folder)
 {
+	char large[200];
 	int r = fill_disk(folder);
 
 	scratch_remove(folder); /* the mount point itself stays */
-	return r ? r : roll_on_full_disk(folder);
+	r = r ? r : roll_on_full_disk(folder);
+	scratch_remove(folder);
+	scratch_make(large, sizeof(large));
+	r = r ? r : roll_beside_full_disk(folder, large);
+	scratch_remove(large);
+	return r;
 }
 
 static void test_a_full_disk(void **state)

@@ -34,9 +34,8 @@
 /* What the caller calls a chunk: searched for by the reader, otherwise only kept. */
 struct sl_raw_key {
 	uint64_t sequence, number, timestamp;
-	uint64_t
-		arrived_ns; /* a clock of the caller's choice; the age of chunks is counted by it */
-	uint32_t flags;	    /* the caller's */
+	uint64_t arrived_ns; /* on a clock of the caller's choice; the age of a chunk is by it */
+	uint32_t flags;	     /* the caller's */
 };
 
 struct sl_raw_options {
@@ -72,9 +71,10 @@ struct sl_raw_writer;
 int sl_raw_create(const struct sl_raw_options *options, const void *head, size_t bytes,
 		  struct sl_raw_writer **writer);
 
-/* One chunk, of all parts one after the other; it may be empty. -ENOSPC (-EDQUOT, -EFBIG): there is
- * no room for it; nothing of it was written, everything before it is whole, and a later append may
- * go well again; logged once. Other errors are of the disk, and final: finish the run. */
+/* One chunk, of all parts one after the other; it may be empty. -ENOSPC (-EDQUOT, -EFBIG, or why a
+ * next data file cannot be created): there is no room for it; nothing of it was written, everything
+ * before it is whole, and a later append may go well again; logged once. Once a write or a sync has
+ * failed every append returns that error: finish the run. -E2BIG: more than 1 TiB. */
 int sl_raw_append(struct sl_raw_writer *writer, const struct sl_raw_key *key,
 		  const struct iovec *part, unsigned parts);
 
@@ -88,7 +88,8 @@ void sl_raw_counts(const struct sl_raw_writer *writer, struct sl_raw_counts *cou
 int sl_raw_flush(struct sl_raw_writer *writer);
 
 /* The run is complete: indices, tail, all on disk. The writer is freed in any case. Returns the
- * first error of the disk: then everything but counts.lost chunks is still there and readable. */
+ * first error of the disk: then the run file says how many chunks were lost, and all others are
+ * there and readable (SL_RAW_DAMAGED). */
 int sl_raw_finish(struct sl_raw_writer *writer, const void *tail, size_t bytes);
 
 void sl_raw_abandon(struct sl_raw_writer *writer); /* files stay, without tail: as if killed */
@@ -139,7 +140,8 @@ int sl_raw_open(const char *path, unsigned flags, struct sl_raw_reader **reader)
 void sl_raw_close(struct sl_raw_reader *reader); /* NULL: nothing */
 
 /* Look again at a run that is being written: new chunks are added behind those that are known,
- * which stay, and the state may change. No log line if nothing is wrong. */
+ * which stay, and the state may change. Of a rolling container it keeps all that it has seen: open
+ * it anew to let that go. After an error only sl_raw_close() is allowed. */
 int sl_raw_refresh(struct sl_raw_reader *reader);
 
 void sl_raw_facts(const struct sl_raw_reader *reader, struct sl_raw_facts *facts);

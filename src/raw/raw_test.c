@@ -1,5 +1,5 @@
-/* raw_test.c - what is appended is read back: complete, live, rolling, in several folders; damage is
- * found and named. */
+/* raw_test.c - what is appended is read back: complete, live, rolling, in several folders; damage
+ * is found and named. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -15,9 +15,9 @@
 #include <cmocka.h>
 
 #include "lib/capture.h"
+#include "lib/raw_rig.h"
 #include "raw/format.h"
 #include "raw/raw.h"
-#include "raw/testing.h"
 
 static void test_a_complete_run_is_read_back(void **state)
 {
@@ -513,6 +513,28 @@ static void test_tmpfs(void **state)
 	raw_rig_close(&rig);
 }
 
+static void test_more_files_than_descriptors(void **state)
+{
+	struct raw_rig *rig = *state;
+	struct rlimit before, few;
+	struct sl_raw_reader *r;
+	struct sl_raw_writer *w;
+
+	rig->options.file_bytes = 64 << 10;
+	assert_int_equal(sl_raw_create(&rig->options, NULL, 0, &w), 0);
+	raw_rig_append(w, 0, 600);
+	assert_int_equal(sl_raw_finish(w, NULL, 0), 0);
+	assert_true(raw_rig_files(rig) > 40);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	few.rlim_cur = 40;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(sl_raw_open(rig->path, 0, &r), 0);
+	raw_rig_check(r, 0, 600);
+	sl_raw_close(r);
+	setrlimit(RLIMIT_NOFILE, &before);
+}
+
 static void test_names_of_data_files(void **state)
 {
 	static const struct {
@@ -557,6 +579,7 @@ int main(void)
 		RIG_TEST(test_a_window_of_time_in_two_folders),
 		RIG_TEST(test_a_window_of_bytes),
 		RIG_TEST(test_every_way_to_write),
+		RIG_TEST(test_more_files_than_descriptors),
 		cmocka_unit_test(test_tmpfs),
 		cmocka_unit_test(test_names_of_data_files),
 	};

@@ -132,7 +132,7 @@ static int scan(struct sl_raw_reader *r, uint32_t number, struct window *v)
 			break;
 		}
 		if (found == BAD)
-			sl_warn("%s: byte %llu: chunk %llu is damaged, and left out", s->path,
+			sl_warn("%s: byte %llu: chunk %llu is not whole, and left out", s->path,
 				(unsigned long long)s->scanned, (unsigned long long)chunk.number);
 		if (found == GOOD && chunk.kind == RAW_DATA)
 			e = raw_item_add(r, number, &entry);

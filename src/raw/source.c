@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,6 +62,20 @@ static int is_ours(const struct sl_raw_reader *r, const char *path, int fd,
 	return 0;
 }
 
+/* A long run has more data files than a process may usually have open. */
+static int open_file(const char *path)
+{
+	const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+	int fd = open(path, flags);
+	struct rlimit limit;
+
+	if (fd >= 0 || errno != EMFILE || getrlimit(RLIMIT_NOFILE, &limit))
+		return fd;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	return open(path, flags);
+}
+
 static int open_source(struct sl_raw_reader *r, uint32_t number, char *path)
 {
 	struct raw_data_head head;
@@ -68,7 +83,7 @@ static int open_source(struct sl_raw_reader *r, uint32_t number, char *path)
 
 	if (e)
 		return e;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	fd = open_file(path);
 	if (fd < 0 && errno == ENOENT) /* a rolling writer has just removed it */
 		return 0;
 	if (fd < 0) {
@@ -156,8 +171,8 @@ static int by_number(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* New ones are behind those that are known. The newest is opened first: a rolling writer removes the
- * oldest, so that no file between two open ones is missed. */
+/* New ones are behind those that are known. The newest is opened first: a rolling writer removes
+ * the oldest, so that no file between two open ones is missed. */
 int raw_sources_find(struct sl_raw_reader *r)
 {
 	struct candidates c = {0};

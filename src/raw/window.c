@@ -42,23 +42,42 @@ static bool is_too_much(const struct sl_raw_writer *w)
 	return w->o.keep_bytes && w->closed_bytes + atomic_load(&w->open_bytes) > w->o.keep_bytes;
 }
 
-/* The oldest file, off the list. NULL: there is none, or it may stay. */
-static struct raw_closed *take_oldest(struct sl_raw_writer *w, bool anyway)
+static struct raw_closed *take(struct sl_raw_writer *w, struct raw_closed **at)
 {
-	struct raw_closed *oldest;
+	struct raw_closed *closed = *at;
+
+	if (!closed)
+		return NULL;
+	*at = closed->next;
+	if (!*at)
+		w->closed_last = at;
+	w->closed_bytes -= closed->row.bytes;
+	return closed;
+}
+
+/* The oldest file of a folder, off the list. NULL: there is none. */
+static struct raw_closed *take_oldest(struct sl_raw_writer *w, uint32_t folder)
+{
+	struct raw_closed **at = &w->closed, *closed;
 
 	pthread_mutex_lock(&w->lock);
-	oldest = w->closed;
-	if (oldest && !anyway && !is_too_old(w, oldest) && !is_too_much(w))
-		oldest = NULL;
-	if (oldest) {
-		w->closed = oldest->next;
-		w->closed_bytes -= oldest->row.bytes;
-	}
-	if (!w->closed)
-		w->closed_last = &w->closed;
+	while (*at && (*at)->row.folder != folder)
+		at = &(*at)->next;
+	closed = take(w, at);
 	pthread_mutex_unlock(&w->lock);
-	return oldest;
+	return closed;
+}
+
+/* The oldest file of all, if it has to go. */
+static struct raw_closed *take_outdated(struct sl_raw_writer *w)
+{
+	struct raw_closed *closed = NULL;
+
+	pthread_mutex_lock(&w->lock);
+	if (w->closed && (is_too_old(w, w->closed) || is_too_much(w)))
+		closed = take(w, &w->closed);
+	pthread_mutex_unlock(&w->lock);
+	return closed;
 }
 
 /* Readers that have it open keep it. Without the lock: removing a large file takes a while. */
@@ -77,14 +96,14 @@ static bool drop(struct sl_raw_writer *w, struct raw_closed *closed)
 	return true;
 }
 
-bool raw_window_drop_oldest(struct sl_raw_writer *w)
+bool raw_window_drop_oldest(struct sl_raw_writer *w, uint32_t folder)
 {
-	return drop(w, take_oldest(w, true));
+	return drop(w, take_oldest(w, folder));
 }
 
 void raw_window_trim(struct sl_raw_writer *w)
 {
-	while (drop(w, take_oldest(w, false)))
+	while (drop(w, take_outdated(w)))
 		;
 }
 
@@ -111,8 +130,9 @@ int raw_window_check(const struct sl_raw_writer *w)
 
 void raw_window_discard(struct sl_raw_writer *w)
 {
-	while (raw_window_drop_oldest(w))
-		;
+	for (uint32_t folder = 0; folder < w->lanes; folder++)
+		while (raw_window_drop_oldest(w, folder))
+			;
 }
 
 void raw_window_free(struct sl_raw_writer *w)

@@ -129,8 +129,8 @@ static void read_all(struct sl_raw_reader *r)
 	}
 }
 
-/* Changes as the input says: offset (2 bytes) and value; then the checksum of what holds that byte is
- * put right, so that the numbers themselves are looked at. */
+/* Changes as the input says: offset (2 bytes) and value; then the checksum of what holds that byte
+ * is put right, so that the numbers themselves are looked at. */
 static void change(uint8_t *bytes, size_t size, const uint8_t script[4])
 {
 	size_t at = (script[0] | (size_t)script[1] << 8) % size, block;
@@ -154,6 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct sl_raw_reader *r;
 	char path[PATH_MAX];
 	size_t cut;
+	int opened;
 
 	sl_log_set_target(&target);
 	if (!*folder)
@@ -176,7 +177,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			 data[0] & 4 ? RAW_BLOCK + data[2] * 32u : sizeof(file));
 	}
 	path_of("run.raw", path);
-	if (!sl_raw_open(path, data[0] & 8 ? SL_RAW_DAMAGED : 0, &r)) {
+	opened = !sl_raw_open(path, data[0] & 8 ? SL_RAW_DAMAGED : 0, &r);
+	require(opened || size > 3 || data[0]); /* nothing was changed */
+	if (opened) {
 		read_all(r);
 		sl_raw_refresh(r);
 		read_all(r);

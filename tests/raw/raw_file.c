@@ -1,8 +1,8 @@
-/* raw_file.c - a writer and a reader of the raw container as a program, for tests with real processes
- * (tests/system/raw_test.py, tests/interop). Payloads follow from their number:
+/* raw_file.c - a writer and a reader of the raw container as a program, for tests with real
+ * processes (tests/system/raw_test.py, tests/interop). Payloads follow from their number:
  *
- *   raw_file write PATH [chunks=N] [bytes=N] [file_bytes=N] [buffer_bytes=N] [keep_ms=N] [flush_ms=N]
- *            [folder=DIR]... [cached=1] [plain=1]
+ *   raw_file write PATH [chunks=N] [bytes=N] [file_bytes=N] [buffer_bytes=N] [keep_ms=N]
+ *            [flush_ms=N] [folder=DIR]... [cached=1] [plain=1]
  *       N chunks, 1 ms apart by their keys, of up to `bytes` bytes; chunks=0: until it is killed.
  *       Prints "durable N" whenever that grows, and at the end one line of JSON.
  *   raw_file read PATH
