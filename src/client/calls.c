@@ -106,7 +106,8 @@ int sl_remote_sinks(struct sl_remote *r, int timeout_ms,
 	if (!err) {
 		json_t *addons = json_object_get(json_object_get(reply, "status"), "addons");
 
-		json_array_foreach(addons, i, addon) {
+		json_array_foreach(addons, i, addon)
+		{
 			const char *name = json_string_value(json_object_get(addon, "name"));
 			const char *kind = json_string_value(json_object_get(addon, "kind"));
 			const char *where = json_string_value(json_object_get(addon, "where"));

@@ -124,7 +124,8 @@ const struct sl_command sl_commands[] = {
 	 "Make the NeXus file of a run that the sink raw has recorded.", sl_cmd_convert,
 	 "The file is what the sink nexus would have written in the same run. --set takes options "
 	 "of that\n"
-	 "sink, as in --set compression=bszstd --set image=assembled. Killed and started again with "
+	 "sink, as in --set compression=bszstd --set image=assembled. Killed and started again "
+	 "with "
 	 "the same\n"
 	 "arguments, it goes on behind the last whole data file. Of a run that was killed it "
 	 "converts what\n"

@@ -48,7 +48,8 @@ static char *describe(const struct conversion *c)
 
 	if (!out)
 		return NULL;
-	fprintf(out, "sluice convert 1\nversion %s\ngeneration %016" PRIx64 "\nframes %" PRIu64 "\n",
+	fprintf(out,
+		"sluice convert 1\nversion %s\ngeneration %016" PRIx64 "\nframes %" PRIu64 "\n",
 		SL_VERSION, c->recorded.facts.generation, c->recorded.facts.chunks);
 	for (const struct sl_option *o = sl_sink_nexus.options; o->name; o++) {
 		if (!decides(o->name))
@@ -163,9 +164,9 @@ static void make_status(struct conversion *c)
 	s->modules = r->run.geometry.modules;
 	s->sources_gone = s->modules;
 	s->sources_alive = 1; /* it is not known that they have ended: the ledger stays open */
-	s->ended_unix_ns =
-		r->facts.chunks ? sl_raw_entry(r->reader, r->facts.chunks - 1)->key.arrived_ns
-				: r->run.env.began_unix_ns;
+	s->ended_unix_ns = r->facts.chunks
+				   ? sl_raw_entry(r->reader, r->facts.chunks - 1)->key.arrived_ns
+				   : r->run.env.began_unix_ns;
 }
 
 static int write_file(struct conversion *c)
@@ -204,8 +205,7 @@ static int convert(struct conversion *c)
 
 	if (r)
 		return r;
-	c->state = sl_convert_sink(&c->recorded, c->o->out, c->o->overwrite, c->o->set,
-				   c->o->sets);
+	c->state = sl_convert_sink(&c->recorded, c->o->out, c->o->overwrite, c->o->set, c->o->sets);
 	if (!c->state)
 		return -EINVAL;
 	what = describe(c);

@@ -107,8 +107,7 @@ static int find_around(struct cut *c)
 	newest = newest_number(c);
 	snprintf(c->asked, sizeof(c->asked), "frames %" PRIu64 " to %" PRIu64, least, most);
 	if (!c->first && c->recorded.facts.first && entry(c, 0)->key.number > least) {
-		snprintf(text, sizeof(text),
-			 "frames before %" PRIu64 ": they have left the buffer",
+		snprintf(text, sizeof(text), "frames before %" PRIu64 ": they have left the buffer",
 			 entry(c, 0)->key.number);
 		add_missing(c, text);
 	}

@@ -170,7 +170,8 @@ static int refuse_overwriting(const struct sl_nexus *nexus)
 {
 	struct stat st;
 
-	if (nexus->overwrite || nexus->rebuild.resumes || lstat(nexus->path, &st) || !S_ISREG(st.st_mode))
+	if (nexus->overwrite || nexus->rebuild.resumes || lstat(nexus->path, &st) ||
+	    !S_ISREG(st.st_mode))
 		return 0;
 	sl_error("nexus: %s exists: move it away, choose another path, or set overwrite: true",
 		 nexus->path);

@@ -24,8 +24,8 @@ struct sl_nexus {
 	double flush_s;
 	bool overwrite;
 
-	struct sl_nexus_rebuild rebuild; /* zeros: the run itself writes */
-	bool rebuilds;			 /* the times are those of the recording */
+	struct sl_nexus_rebuild rebuild;	       /* zeros: the run itself writes */
+	bool rebuilds;				       /* the times are those of the recording */
 	const struct sl_env_metadata *const *metadata; /* as the environment has them in the end */
 	struct sl_h5 *file;
 	struct sl_account account;

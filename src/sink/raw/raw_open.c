@@ -108,8 +108,7 @@ static int make_place(const struct sl_raw_sink *raw)
 		return r;
 	sl_raw_facts(old, &facts);
 	if (facts.state == SL_RAW_WRITING) {
-		sl_error("raw: %s is being written by another run: choose another path",
-			 raw->path);
+		sl_error("raw: %s is being written by another run: choose another path", raw->path);
 		r = -EBUSY;
 	}
 	for (uint32_t i = 0; i < facts.files && !r; i++)

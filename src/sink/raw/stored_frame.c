@@ -79,8 +79,7 @@ static uint64_t bytes_of(const struct sl_array *array)
 {
 	const struct sl_shape *shape = &array->shape;
 	uint64_t bytes = sl_shape_bytes(shape);
-	uint32_t rows = shape->rank && array->rows < shape->dim[0] ? array->rows
-								   : shape->dim[0];
+	uint32_t rows = shape->rank && array->rows < shape->dim[0] ? array->rows : shape->dim[0];
 
 	return shape->ragged && shape->dim[0] ? bytes / shape->dim[0] * rows : bytes;
 }
@@ -235,9 +234,8 @@ static bool read_data(struct sl_bytes_reader *r, const uint8_t *begin, uint64_t 
 	return array->host != NULL;
 }
 
-static bool read_results(struct sl_bytes_reader *r, const uint8_t *begin,
-			 const struct sl_env *env, const struct sl_stored_choice *choice,
-			 struct sl_frame *frame)
+static bool read_results(struct sl_bytes_reader *r, const uint8_t *begin, const struct sl_env *env,
+			 const struct sl_stored_choice *choice, struct sl_frame *frame)
 {
 	struct stored_result table[SL_RESULTS];
 	const void *at = sl_bytes_get(r, frame->results * sizeof(*table));

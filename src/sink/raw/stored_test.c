@@ -1,4 +1,4 @@
-/* stored_test.c - environments, frames and ends as bytes: what is read is what was written, and bytes
+/* stored_test.c - environments, frames and ends as bytes: what is read is what was written; bytes
  * that were cut or changed are refused or harmless. */
 #include "sink/testing.h"
 
@@ -295,8 +295,8 @@ static void frames_of_every_kind_come_back(void **state)
 			frame->hop_ns[SL_HOP_EVENT] = 12345;
 			frame->results = goes_on ? 4 : 0;
 			frame->result[0].shape.image = frame->result[1].shape.image = 1;
-			frame->result[2] = (struct sl_array){
-				.shape = f.shape[2], .host = peaks, .rows = rows};
+			frame->result[2] =
+				(struct sl_array){.shape = f.shape[2], .host = peaks, .rows = rows};
 			frame->result[3] = (struct sl_array){.shape = f.shape[3], .host = &sum};
 			back = carry(&f.bench.env, frame, image, &c);
 			same_frame(frame, back);
