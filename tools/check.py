@@ -40,7 +40,7 @@ QUICK = ("-Doptimization=1", "-Dnvcc=disabled")
 # PoCL, which runs kernels on the CPU: what one test has had compiled the next finds, in any build.
 POCL = {"POCL_CACHE_DIR": str(ROOT / "build/pocl")}
 # What system tests need of a build: the normal one has it all.
-SYSTEM_TARGETS = {"normal": ["all", "tests/dissect/roce_pcap"], "asan": ["sluice"], "tsan": []}
+SYSTEM_TARGETS = {"normal": ["all", "tests/dissect/roce_pcap", "tests/raw/raw_file"], "asan": ["sluice"], "tsan": []}
 RUNNING = set()  # programs under way, to be stopped when we are
 
 

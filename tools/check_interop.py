@@ -34,7 +34,7 @@ import lab  # noqa: E402
 CACHE = ROOT / "build/interop"
 USER_PROGRAMS = ["tests/interop/peer-user", "sluice"]
 GUEST_PROGRAMS = ["tests/interop/agent", "tests/interop/wire", "tests/interop/peer-verbs", "sluice",
-                  "bench/peer_verbs", "bench/sluice-bench"]
+                  "bench/peer_verbs", "bench/sluice-bench", "tests/raw/raw_file"]
 PRINTING = threading.Lock()
 
 

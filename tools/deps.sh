@@ -16,7 +16,7 @@ reference="$build python3-pyfai python3-pyopencl pocl-opencl-icd python3-h5py py
 bench="$build python3-numpy libucx-dev libfabric-dev iproute2 ethtool valgrind fio python3-pyfai python3-pyopencl
 	pocl-opencl-icd"
 guest="$build qemu-system-x86 busybox-static kmod binutils xz-utils zstd iproute2 ethtool util-linux dash ibverbs-providers
-	ibverbs-utils perftest"
+	ibverbs-utils perftest e2fsprogs"
 interop="$check $guest"
 
 purpose=${1:-build}

@@ -1,7 +1,7 @@
-/* alloc_test.c - a writer and a reader, when an allocation fails: the error is returned, and nothing
- * is left behind. */
+/* alloc_test.c - a writer and a reader, when an allocation fails: the error is returned, and
+ * nothing is left behind. */
 #include "lib/failing_alloc.h"
-#include "raw/testing.h"
+#include "lib/raw_rig.h"
 
 /* Small enough that no second data file is prepared: the flush thread would allocate by chance. */
 static int make_writer(void *arg)

@@ -23,7 +23,7 @@ static bool is_over(const struct sl_raw_writer *w, const struct raw_file *file, 
 }
 
 /* The file that the flush thread has prepared, or NULL: there is none. A request that it has not
- * begun with is withdrawn, as it may be waiting for the disk. */
+ * begun with is cancelled, as it may be waiting for the disk. */
 static struct raw_file *take_ready(struct sl_raw_writer *w, struct raw_lane *lane)
 {
 	struct raw_file *file;
@@ -76,6 +76,7 @@ void raw_lane_end(struct sl_raw_writer *w, struct raw_lane *lane)
 /* The next data file of this lane. The one at hand stays if there is none. */
 int raw_lane_roll(struct sl_raw_writer *w, struct raw_lane *lane, uint64_t need)
 {
+	uint64_t start = sl_clock_ns();
 	struct raw_file *file = take_ready(w, lane);
 	int r = 0;
 
@@ -83,16 +84,25 @@ int raw_lane_roll(struct sl_raw_writer *w, struct raw_lane *lane, uint64_t need)
 		raw_file_discard(w, file);
 		file = NULL;
 	}
-	if (!file)
+	if (!file) { /* the flush thread was not fast enough, or had no room */
 		r = make_file(w, (uint32_t)(lane - w->lane), need, &file);
+		if (lane->file)
+			raw_stream_stalled(w, sl_clock_ns() - start);
+	}
 	if (r)
 		return r;
 	if (lane->file)
 		hand_over(w, lane);
 	lane->file = file;
 	lane->asked = false;
+	atomic_fetch_add(&w->files, 1);
 	raw_stream_begin(w, lane);
 	return 0;
+}
+
+static bool is_recent(uint64_t ns)
+{
+	return ns && sl_clock_ns() - ns < REFUSE_NS;
 }
 
 static int make_ready(struct sl_raw_writer *w, struct raw_lane *lane, uint64_t need,
@@ -101,13 +111,15 @@ static int make_ready(struct sl_raw_writer *w, struct raw_lane *lane, uint64_t n
 	bool room = has_room(lane->file, need);
 	int r;
 
-	if (room && !is_over(w, lane->file, arrived_ns))
+	if (room && (!is_over(w, lane->file, arrived_ns) || is_recent(w->unrolled_ns)))
 		return 0;
 	r = raw_lane_roll(w, lane, need);
-	return room && raw_is_full(r) ? 0 : r; /* then this file covers a longer time */
+	if (r)
+		w->unrolled_ns = sl_clock_ns();
+	return room ? 0 : r; /* without a next file this one covers a longer time */
 }
 
-/* Beginning with the lane whose turn it is: a full disk leaves the others. */
+/* Beginning with the lane whose turn it is: a disk that is full or gone leaves the others. */
 static int choose_lane(struct sl_raw_writer *w, uint64_t need, uint64_t arrived_ns,
 		       struct raw_lane **lane)
 {
@@ -120,7 +132,7 @@ static int choose_lane(struct sl_raw_writer *w, uint64_t need, uint64_t arrived_
 	for (unsigned i = 0; i < w->lanes; i++) {
 		*lane = &w->lane[w->turn];
 		r = make_ready(w, *lane, need, arrived_ns);
-		if (!raw_is_full(r))
+		if (!r || r == -ENOMEM)
 			return r;
 		w->turn = (w->turn + 1) % w->lanes;
 		w->turn_bytes = 0;
@@ -128,7 +140,7 @@ static int choose_lane(struct sl_raw_writer *w, uint64_t need, uint64_t arrived_
 	return r;
 }
 
-/* The append is refused for want of room, and says so once until it goes well again. */
+/* There is no data file for the chunk: said once, until it goes well again. */
 static int refuse(struct sl_raw_writer *w, int r)
 {
 	w->refused = r;
@@ -221,13 +233,13 @@ static int append(struct sl_raw_writer *w, struct raw_index_entry *entry, const 
 
 	if (r)
 		return r;
-	if (w->refused && sl_clock_ns() - w->refused_ns < REFUSE_NS)
+	if (w->refused && is_recent(w->refused_ns))
 		return w->refused;
 	if (need > atomic_load_explicit(&w->largest, memory_order_relaxed))
 		atomic_store_explicit(&w->largest, need, memory_order_relaxed);
 	r = choose_lane(w, need, entry->key.arrived_ns, &lane);
 	if (r)
-		return raw_is_full(r) ? refuse(w, r) : r;
+		return r == -ENOMEM ? r : refuse(w, r);
 	r = grow_index(lane->file);
 	if (r)
 		return r;

@@ -94,7 +94,6 @@ int raw_file_open(struct sl_raw_writer *w, uint32_t folder, uint64_t need, struc
 	if (!r)
 		r = sl_folder_sync(file->disk.path);
 	atomic_fetch_add(&w->open_bytes, file->limit);
-	atomic_fetch_add(&w->files, 1);
 	if (r) {
 		raw_file_discard(w, file);
 		return r;
@@ -103,11 +102,10 @@ int raw_file_open(struct sl_raw_writer *w, uint32_t folder, uint64_t need, struc
 	return 0;
 }
 
-/* For a file without chunks: it counts as never begun. */
+/* For a file without chunks. */
 void raw_file_discard(struct sl_raw_writer *w, struct raw_file *file)
 {
 	atomic_fetch_sub(&w->open_bytes, file->limit);
-	atomic_fetch_sub(&w->files, 1);
 	sl_part_file_discard(&file->disk);
 	free(file->entry);
 	free(file);
@@ -228,7 +226,8 @@ int raw_file_close(struct sl_raw_writer *w, struct raw_file *file, struct raw_cl
 	for (uint64_t i = entries; i < file->entries; i++)
 		lost_bytes += file->entry[i].bytes;
 	atomic_fetch_add(&w->lost, file->entries - entries);
-	if (!entries) {
+	if (!entries) { /* as if it had never begun */
+		atomic_fetch_sub(&w->files, 1);
 		raw_file_discard(w, file);
 		return 0;
 	}

@@ -1,12 +1,11 @@
-/* fault_test.c - disks that write short, fail, or are full: what was on disk before stays whole, and
- * the run can be finished. A program of its own: it replaces pwrite(), fallocate() and fdatasync()
- * of libc. */
-#include <dlfcn.h>
+/* fault_test.c - disks that write short, fail, or are full: what was on disk before stays whole,
+ * and the run can be finished. A program of its own: it replaces pwrite(), fallocate() and
+ * fdatasync() of libc. */
 #include <stdatomic.h>
 #include <sys/syscall.h>
 
+#include "lib/raw_rig.h"
 #include "raw/format.h"
-#include "raw/testing.h"
 
 static _Atomic int writes_left = -1; /* until pwrite() fails; -1: it never does */
 static _Atomic int write_error = EIO;
@@ -212,8 +211,8 @@ static void test_a_limit_before_it_is_reached(void **state)
 	open_complete(rig, 1000);
 }
 
-/* In a child, on a tmpfs of 8 MiB: everything that was accepted is there when the disk is full; with
- * a file removed, more goes in. */
+/* In a child, on a tmpfs of 8 MiB: everything that was accepted is there when the disk is full;
+ * with a file removed, more goes in. */
 static int fill_disk(const char *folder)
 {
 	char path[300], ballast[300];

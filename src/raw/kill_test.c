@@ -1,11 +1,11 @@
-/* kill_test.c - a writer that is killed at any moment: everything below its durable mark is readable,
- * and right. With SLUICE_LONG 50 times, else 8. */
+/* kill_test.c - a writer that is killed at any moment: everything below its durable mark is
+ * readable, and right. With SLUICE_LONG 50 times, else 8. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <time.h>
 
-#include "raw/testing.h"
+#include "lib/raw_rig.h"
 
 struct shared {
 	_Atomic uint64_t durable, appended;

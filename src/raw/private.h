@@ -74,8 +74,9 @@ struct sl_raw_writer {
 	struct raw_lane *lane;
 	unsigned lanes, turn;
 	uint64_t turn_bytes;   /* to this lane since its turn came */
-	uint64_t refused_ns;   /* when there was last no room for a chunk; 0: never */
-	int refused;	       /* -ENOSPC and the like */
+	uint64_t refused_ns;   /* when there was last no room for a chunk */
+	uint64_t unrolled_ns;  /* when there was last no next data file; 0: never */
+	int refused;	       /* -ENOSPC and the like; 0: the last chunk was taken */
 	bool refused_before;   /* and it was logged */
 	_Atomic uint32_t last; /* number of the last data file */
 
@@ -109,14 +110,15 @@ void raw_stream_put(struct sl_raw_writer *w, struct raw_lane *lane, const void *
 		    uint64_t bytes, uint32_t *crc);
 void raw_stream_zeros(struct sl_raw_writer *w, struct raw_lane *lane, uint64_t bytes);
 void raw_stream_seal(struct sl_raw_writer *w, struct raw_lane *lane);
+void raw_stream_stalled(struct sl_raw_writer *w, uint64_t ns);
 void raw_stream_done(void *arg, struct raw_write *write, int error);
 
 /* append.c: with `stream` held. A new data file; the end of a lane. */
 int raw_lane_roll(struct sl_raw_writer *w, struct raw_lane *lane, uint64_t need);
 void raw_lane_end(struct sl_raw_writer *w, struct raw_lane *lane);
 
-/* data_file.c: a new data file with room for a chunk of `need` bytes. Nothing is logged for -ENOSPC,
- * -EDQUOT and -EFBIG (raw_is_full). */
+/* data_file.c: a new data file with room for a chunk of `need` bytes. Nothing is logged for
+ * -ENOSPC, -EDQUOT and -EFBIG (raw_is_full). */
 int raw_file_open(struct sl_raw_writer *w, uint32_t folder, uint64_t need, struct raw_file **file);
 int raw_file_close(struct sl_raw_writer *w, struct raw_file *file, struct raw_closed **closed);
 void raw_file_discard(struct sl_raw_writer *w, struct raw_file *file);

@@ -72,9 +72,10 @@ struct sl_raw_writer;
 int sl_raw_create(const struct sl_raw_options *options, const void *head, size_t bytes,
 		  struct sl_raw_writer **writer);
 
-/* One chunk, of all parts one after the other; it may be empty. -ENOSPC (-EDQUOT, -EFBIG): there is
- * no room for it; nothing of it was written, everything before it is whole, and a later append may
- * go well again; logged once. Other errors are of the disk, and final: finish the run. */
+/* One chunk, of all parts one after the other; it may be empty. -ENOSPC (-EDQUOT, -EFBIG, or why a
+ * next data file cannot be created): there is no room for it; nothing of it was written, everything
+ * before it is whole, and a later append may go well again; logged once. Once a write or a sync has
+ * failed every append returns that error: finish the run. -E2BIG: more than 1 TiB. */
 int sl_raw_append(struct sl_raw_writer *writer, const struct sl_raw_key *key,
 		  const struct iovec *part, unsigned parts);
 
@@ -139,7 +140,8 @@ int sl_raw_open(const char *path, unsigned flags, struct sl_raw_reader **reader)
 void sl_raw_close(struct sl_raw_reader *reader); /* NULL: nothing */
 
 /* Look again at a run that is being written: new chunks are added behind those that are known,
- * which stay, and the state may change. No log line if nothing is wrong. */
+ * which stay, and the state may change. Of a rolling container it keeps all that it has seen: open
+ * it anew to let that go. After an error only sl_raw_close() is allowed. */
 int sl_raw_refresh(struct sl_raw_reader *reader);
 
 void sl_raw_facts(const struct sl_raw_reader *reader, struct sl_raw_facts *facts);

@@ -1,5 +1,5 @@
-/* raw_test.c - what is appended is read back: complete, live, rolling, in several folders; damage is
- * found and named. */
+/* raw_test.c - what is appended is read back: complete, live, rolling, in several folders; damage
+ * is found and named. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -15,9 +15,9 @@
 #include <cmocka.h>
 
 #include "lib/capture.h"
+#include "lib/raw_rig.h"
 #include "raw/format.h"
 #include "raw/raw.h"
-#include "raw/testing.h"
 
 static void test_a_complete_run_is_read_back(void **state)
 {

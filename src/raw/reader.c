@@ -138,6 +138,7 @@ static void complain_of_row(struct sl_raw_reader *r, const struct raw_table_row 
 /* A complete run has what its table says. */
 static int check_table(struct sl_raw_reader *r)
 {
+	uint64_t behind = r->shown ? r->item[r->shown - 1].entry.chunk + 1 : 0;
 	bool good = !r->end.lost;
 
 	if (r->end.lost)
@@ -153,9 +154,8 @@ static int check_table(struct sl_raw_reader *r)
 		complain_of_row(r, &r->row[i], source);
 	}
 	/* Those behind the last one that is there. */
-	if (r->end.chunks > (r->shown ? r->item[r->shown - 1].entry.chunk + 1 : 0) && r->end.files)
-		r->missing += r->end.chunks -
-			      (r->shown ? r->item[r->shown - 1].entry.chunk + 1 : 0);
+	if (r->end.chunks > behind)
+		r->missing += r->end.chunks - behind;
 	return good || (r->flags & SL_RAW_DAMAGED) ? 0 : -EBADMSG;
 }
 

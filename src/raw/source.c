@@ -156,8 +156,8 @@ static int by_number(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* New ones are behind those that are known. The newest is opened first: a rolling writer removes the
- * oldest, so that no file between two open ones is missed. */
+/* New ones are behind those that are known. The newest is opened first: a rolling writer removes
+ * the oldest, so that no file between two open ones is missed. */
 int raw_sources_find(struct sl_raw_reader *r)
 {
 	struct candidates c = {0};

@@ -9,7 +9,7 @@
 
 enum { PIECE = 32 << 10 }; /* checksum and copy find it in the first-level cache */
 
-static void count_stall(struct sl_raw_writer *w, uint64_t ns)
+void raw_stream_stalled(struct sl_raw_writer *w, uint64_t ns)
 {
 	atomic_fetch_add_explicit(&w->stalls, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&w->stalled_ns, ns, memory_order_relaxed);
@@ -28,7 +28,7 @@ static struct raw_buffer *take_buffer(struct sl_raw_writer *w, struct raw_file *
 		start = sl_clock_ns();
 		while (!w->free)
 			pthread_cond_wait(&w->done, &w->lock);
-		count_stall(w, sl_clock_ns() - start);
+		raw_stream_stalled(w, sl_clock_ns() - start);
 	}
 	b = w->free;
 	w->free = b->next;

@@ -94,6 +94,9 @@ static void *reap_main(void *arg)
 	while (!atomic_load(&u->end)) {
 		if (read(u->event, &events, sizeof(events)) < 0 && errno != EINTR)
 			usleep(1000);
+		/* Pairs with the unlock in push(): what was submitted is seen as it was then. */
+		pthread_mutex_lock(&u->lock);
+		pthread_mutex_unlock(&u->lock);
 		reap(u);
 	}
 	return NULL;

@@ -20,10 +20,13 @@ KERNELS = {"6.1": "linux-image-amd64", "6.12": "linux-image-6.12-amd64"}
 MODULES = ("virtio_pci", "virtio_net", "crc32_generic", "rdma_rxe", "ib_uverbs")
 # In the guest's /modules, too, but not loaded: the benchmark wants them.
 SPARE_MODULES = ("veth", "crc32-pclmul")
+# Likewise, in the order of /modules/storage: a disk over NVMe/TCP, target and initiator, with a file system (nvmeof.py).
+STORAGE_MODULES = ("crc32c_generic", "nvmet-tcp", "nvme-tcp", "ext4")
 PROGRAMS = ("rdma", "ibv_devinfo", "ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong", "ib_write_bw", "ib_send_bw",
             "ib_read_bw")
 # Where the modules above and what they need may lie, to unpack little of the package.
-MODULE_FOLDERS = ("drivers/infiniband", "drivers/net/", "drivers/virtio", "net/", "crypto", "lib", "arch")
+MODULE_FOLDERS = ("drivers/infiniband", "drivers/net/", "drivers/virtio", "net/", "crypto", "lib", "arch",
+                  "block", "drivers/nvme", "fs/configfs", "fs/ext4", "fs/jbd2", "fs/mbcache")
 PACKERS = ((b"\x28\xb5\x2f\xfd", ("zstd", "-qdc")), (b"\xfd7zXZ\0", ("xz", "-qdc", "--single-stream")),
            (b"\x1f\x8b\x08", ("gzip", "-qdc")))
 
@@ -54,13 +57,14 @@ def unpack(data):
 
 class Kernel:
     """A kernel in the cache: `image`, an ELF file, and `modules`, paths in the order of loading; `spare`: more modules,
-    for who wants them."""
+    for who wants them; `storage`: those for a disk over the network."""
 
     def __init__(self, folder):
         self.release = folder.name
         self.image = folder / "vmlinux"
         self.modules = [folder / name for name in (folder / "order").read_text().split()]
         self.spare = [folder / name for name in (folder / "spare").read_text().split()]
+        self.storage = [folder / name for name in (folder / "storage").read_text().split()]
 
 
 def newest_package(meta):
@@ -76,7 +80,7 @@ def kernel(series, cache):
     """The newest kernel of a series, from the cache or from its package."""
     package = newest_package(KERNELS[series])
     folder = cache / package.removeprefix("linux-image-")
-    if not (folder / "spare").exists():
+    if not (folder / "storage").exists():
         shutil.rmtree(folder, ignore_errors=True)  # of an older kind
         partial = cache / f"{folder.name}.{os.getpid()}"
         partial.mkdir(parents=True)
@@ -98,7 +102,8 @@ def unpack_kernel(package, release, folder):
     run("depmod", "-b", tree, release)
     order = load_order(tree, release, MODULES)
     spare = [path for path in load_order(tree, release, SPARE_MODULES) if path not in order]
-    for list_, paths in (("order", order), ("spare", spare)):
+    storage = [path for path in load_order(tree, release, STORAGE_MODULES) if path not in order]
+    for list_, paths in (("order", order), ("spare", spare), ("storage", storage)):
         (folder / list_).write_text("".join(unpack_module(path, folder) + "\n" for path in paths))
     shutil.rmtree(tree)
 
@@ -236,9 +241,10 @@ def initrd(path, kernel_, programs):
     for applet in run(busybox, "--list", text=True).split():
         archive.link(f"/bin/{applet}", "busybox")
     rdma_provider(archive)
-    for module in (*kernel_.modules, *kernel_.spare):
+    for module in (*kernel_.modules, *kernel_.spare, *kernel_.storage):
         archive.file(f"/modules/{module.name}", module.read_bytes())
-    archive.file("/modules/order", "".join(m.name + "\n" for m in kernel_.modules).encode())
+    for name, modules in (("order", kernel_.modules), ("storage", kernel_.storage)):
+        archive.file(f"/modules/{name}", "".join(m.name + "\n" for m in modules).encode())
     archive.file("/etc/passwd", b"root:x:0:0:root:/:/bin/sh\n")
     archive.file("/etc/group", b"root:x:0:\n")
     archive.file("/init", (HERE / "guest-init").read_bytes(), 0o755)

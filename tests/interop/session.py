@@ -18,6 +18,7 @@ import faults
 import image
 import lab
 import links
+import nvmeof
 import peers
 import programs
 import rates
@@ -73,6 +74,7 @@ def all_cases(ends, ways, arguments):
                 yield name, function
         if arguments.kernel == next(iter(image.KERNELS)):
             yield from benchmark.cases(ends)
+            yield from nvmeof.cases(ends)
 
 
 def run_cases(writer, lab_, arguments):
@@ -103,6 +105,7 @@ def main():
     programs = {name: arguments.guest_programs / name for name in ("wire", "agent", "peer-verbs")}
     try:
         programs |= rates.programs(arguments.guest_sluice.parent, image.find)
+        programs |= nvmeof.programs(arguments.guest_sluice.parent, image.find)
         kernel = image.kernel(arguments.kernel, arguments.cache)
         with boot(kernel, programs, folder, arguments.capture) as lab_:
             start = time.monotonic()

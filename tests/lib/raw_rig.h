@@ -1,7 +1,7 @@
-/* testing.h - for tests of the raw container: a scratch folder, and chunks whose bytes follow from
+/* raw_rig.h - for tests of the raw container: a scratch folder, and chunks whose bytes follow from
  * their number. */
-#ifndef SL_RAW_TESTING_H
-#define SL_RAW_TESTING_H
+#ifndef TESTS_LIB_RAW_RIG_H
+#define TESTS_LIB_RAW_RIG_H
 
 #include <fcntl.h>
 #include <setjmp.h>
