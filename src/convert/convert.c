@@ -24,6 +24,7 @@ struct conversion {
 	struct sl_journal journal;
 	struct sl_status *status;
 	struct sl_converted *converted;
+	bool opened;	   /* the sink has begun the file */
 	uint32_t files;	   /* data files that were begun */
 	uint64_t *entries; /* [files]: with which each began */
 };
@@ -188,6 +189,7 @@ static int write_file(struct conversion *c)
 		sl_sink_nexus.close(c->state, NULL);
 		return err;
 	}
+	c->opened = true;
 	err = pump(c);
 	if (err) {
 		sl_nexus_leave(c->state);
@@ -218,7 +220,7 @@ static int convert(struct conversion *c)
 		r = write_file(c);
 	}
 	/* Nothing was written: there is nothing to go on with. */
-	sl_journal_close(&c->journal, begun && (!r || (!c->journal.resumes && !c->files)));
+	sl_journal_close(&c->journal, begun && (!r || (!c->journal.resumes && !c->opened)));
 	return r;
 }
 

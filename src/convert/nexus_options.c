@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "convert/convert.h"
+#include "sink/nexus/nexus.h"
 
 static int set(void *state, const char *name, const char *value)
 {
@@ -57,14 +58,9 @@ static int set_workers(void *state)
 /* The image that is asked for is the one that there is. */
 static int check_image(const struct sl_recorded *recorded, const void *state)
 {
-	const struct sl_option *dataset = sl_option_find(sl_sink_nexus.options, "dataset");
-	const struct sl_option *image = sl_option_find(sl_sink_nexus.options, "image");
-	const char *stored = sl_recorded_dataset(recorded);
-	char asked[SL_NAME_BYTES], how[32];
+	const char *stored = sl_recorded_dataset(recorded), *asked = sl_nexus_dataset(state);
 
-	sl_option_print(dataset, state, asked, sizeof(asked));
-	sl_option_print(image, state, how, sizeof(how));
-	if (!strcmp(how, "none") || (stored && !strcmp(asked, stored)))
+	if (!asked || (stored && !strcmp(asked, stored)))
 		return 0;
 	if (stored)
 		sl_error("%s: has no '%s': of each frame '%s' was stored (option dataset of the "

@@ -61,17 +61,19 @@ int sl_recorded_read(const struct sl_recorded *recorded, uint64_t i, void *buffe
 		     struct sl_frame_room *room)
 {
 	const struct sl_raw_entry *entry = sl_raw_entry(recorded->reader, i);
-	int r = entry->bytes > recorded->frame_most
-			? -EBADMSG
-			: sl_raw_read(recorded->reader, i, buffer, recorded->frame_most);
+	int r = 0;
 
-	if (!r)
-		r = sl_stored_frame_read(&recorded->run.env, &recorded->run.choice, buffer,
-					 entry->bytes, room);
-	if (!r && (room->frame.sequence != entry->key.sequence ||
-		   room->frame.number != entry->key.number))
+	if (entry->bytes <= recorded->frame_most) {
+		r = sl_raw_read(recorded->reader, i, buffer, recorded->frame_most);
+		if (r)
+			return r;
+	}
+	if (entry->bytes > recorded->frame_most ||
+	    sl_stored_frame_read(&recorded->run.env, &recorded->run.choice, buffer, entry->bytes,
+				 room) ||
+	    room->frame.sequence != entry->key.sequence || room->frame.number != entry->key.number)
 		r = -EBADMSG;
-	if (r == -EBADMSG)
+	if (r)
 		sl_error("%s: frame %" PRIu64 " (chunk %" PRIu64 ", %s at byte %" PRIu64
 			 ") is damaged",
 			 recorded->path, entry->key.number, entry->chunk,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "hdf5/closed.h"
 #include "hdf5/data_files.h"
 #include "hdf5/old_files.h"
 #include "hdf5/series.h"
@@ -115,9 +116,9 @@ static int name_data(const struct sl_h5 *file, char *path, size_t bytes)
 		unlink(path); /* what the earlier writer left there is not whole */
 	if (r || rolled->files >= rolled->kept)
 		return r;
-	if (strlen(path) + sizeof(".again") > bytes)
+	if (strlen(path) + sizeof(SL_H5_AGAIN) > bytes)
 		return -ENAMETOOLONG;
-	strcat(path, ".again");
+	strcat(path, SL_H5_AGAIN);
 	unlink(path);
 	return 0;
 }
@@ -159,64 +160,12 @@ static int begin_data(struct sl_h5 *file)
 	return r;
 }
 
-/* The run's last look at its closed data files: the master is about to promise them. */
-static int check_closed(struct sl_h5 *file)
-{
-	for (const struct sl_h5_closed *c = file->rolled->closed; c; c = c->next) {
-		struct stat st;
-
-		if (!lstat(c->path, &st) && st.st_dev == c->device && st.st_ino == c->inode &&
-		    st.st_size == c->bytes)
-			continue;
-		sl_error("%s: is no longer at this name, was cut, or another file was put in its "
-			 "place, after this run had closed it",
-			 c->path);
-		return file->status = -ESTALE;
-	}
-	return 0;
-}
-
-static int remember(struct sl_h5_rolled *rolled, struct sl_h5 *data)
-{
-	struct sl_h5_closed *c = calloc(1, sizeof(*c));
-
-	if (!c || !(c->path = strdup(data->path))) {
-		free(c);
-		return -ENOMEM;
-	}
-	c->next = rolled->closed;
-	rolled->closed = data->closed = c;
-	return 0;
-}
-
-/* The data file that is kept, in the place of the one that took its rows. */
-static int end_passing(struct sl_h5 *data)
-{
-	struct sl_h5_closed *c = data->closed;
-	struct stat st;
-	int r = 0;
-
-	if (c) {
-		c->path[strlen(c->path) - strlen(".again")] = 0;
-		r = lstat(c->path, &st) ? -errno : 0;
-		if (r)
-			sl_error("%s: cannot go on with it: %s", c->path, strerror(-r));
-		else
-			*c = (struct sl_h5_closed){c->next, c->path, st.st_dev, st.st_ino,
-						   st.st_size};
-	}
-	r = r ? r : data->status;
-	sl_part_file_discard(&data->disk);
-	sl_h5_forget(data);
-	return r;
-}
-
 /* The thread checks, syncs and frees it. */
 static int end_data(struct sl_h5 *file)
 {
 	struct sl_h5_rolled *rolled = file->rolled;
 	struct sl_h5 *data = rolled->data;
-	int r = remember(rolled, data);
+	int r = sl_h5_closed_add(&rolled->closed, data);
 
 	for (struct sl_h5_series *s = file->series; s; s = s->next) {
 		sl_h5_series_end(s, true);
@@ -225,7 +174,7 @@ static int end_data(struct sl_h5 *file)
 	sl_h5_close_id(data);
 	rolled->data = NULL;
 	if (!r && is_passing(file))
-		return end_passing(data);
+		return sl_h5_closed_again(data);
 	if (!r)
 		r = sl_h5_sync_closed(&rolled->sync, data, rolled->mark);
 	if (r)
@@ -468,7 +417,7 @@ int sl_h5_rows_end(struct sl_h5 *file)
 	if (r && !file->status)
 		file->status = r;
 	if (!file->status)
-		check_closed(file);
+		file->status = sl_h5_closed_check(rolled->closed);
 	if (!file->status)
 		end_old(file);
 	else
@@ -488,15 +437,10 @@ static void free_rolled(struct sl_h5 *file)
 
 	if (rolled && rolled->syncs)
 		sl_h5_sync_close(&rolled->sync);
-	while (rolled && rolled->closed) {
-		struct sl_h5_closed *next = rolled->closed->next;
-
-		free(rolled->closed->path);
-		free(rolled->closed);
-		rolled->closed = next;
-	}
-	if (rolled)
+	if (rolled) {
+		sl_h5_closed_free(&rolled->closed);
 		free(rolled->counts);
+	}
 	free(rolled);
 	file->rolled = NULL;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """pages_test.py SLUICE - what the pages of docs/ show is so: experiment files are accepted, those of docs/reference/stages.md run, the
 stage of docs/tutorials/write-a-stage.md and the detector of docs/tutorials/write-a-detector.md are built with the commands of the pages, against
-an installed tree, and do as told there, docs/how-to/many-short-runs.md and docs/how-to/redis.md print what they show, the client of docs/how-to/stream2.md does, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
+an installed tree, and do as told there, docs/how-to/many-short-runs.md and docs/how-to/redis.md print what they show, so do docs/how-to/burst.md and docs/how-to/look-back.md, the client of docs/how-to/stream2.md does, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
 """
 
 import json
@@ -231,6 +231,34 @@ def check_files(out, installed):
              and not done.returncode)
     out.case("files.md: its experiment runs, and its files are read as the page shows",
              [] if right else [done.stdout + done.stderr, read.stdout + read.stderr, followed.stdout + followed.stderr, again.stdout + again.stderr])
+
+
+# ---- docs/how-to/burst.md, docs/how-to/look-back.md ----
+
+def check_burst(out, installed):
+    """Every command of the page prints what the page shows."""
+    page = (ROOT / "docs/how-to/burst.md").read_text()
+    (installed.folder / "burst.yaml").write_text(extract.blocks(page, "yaml")[0])
+    for commands, shown in zip(extract.blocks(page, "sh"), extract.blocks(page, "text"), strict=True):
+        done = installed.shell(commands)
+        out.case(f"burst.md: {commands.split(chr(10))[0]}", [] if done.returncode == 0 and done.stdout == shown
+                 else [done.stdout + done.stderr, "is not", shown])
+
+
+def check_look_back(out, installed):
+    """The commands of the page in one shell, as a user would type them, and its Python behind them."""
+    page = (ROOT / "docs/how-to/look-back.md").read_text()
+    (installed.folder / "look.yaml").write_text(extract.blocks(page, "yaml")[0])
+    env = {**installed.env, "SLUICE_RUN_DIR": str(installed.folder / "sockets"), "SLUICE_SITE": ""}
+    done = run("/bin/sh", "-e", "-c", "\n".join(extract.blocks(page, "sh")), folder=installed.folder, env=env)
+    wanted = [r"^last.nxs: frames \d+ to \d+, [12]\.\d+ s: rows about", r"^around.nxs: frames 140 to 160, .* 21 frames, 21 images",
+              r"^look: ended.*intact", r"^end.nxs: frames"]
+    missing = [text for text in wanted if not re.search(text, done.stdout, re.M)]
+    out.case("look-back.md: its commands do as told", [f"exit status {done.returncode}", done.stdout, done.stderr, *missing]
+             if done.returncode or missing else [])
+    read = installed.python(extract.blocks(page, "python")[0])
+    shown = extract.blocks(page, "text")[0]
+    out.case("look-back.md: the file is as the page shows", [] if read.stdout == shown else [read.stdout + read.stderr, "is not", shown])
 
 
 # ---- docs/how-to/stream2.md ----
@@ -492,6 +520,11 @@ def main():
             check_many_runs(out, installed)
             check_geometry(out, installed)
             check_files(out, installed)
+            if "(not in this program" in run(SLUICE, "list", "nexus").stdout or installed.python("import h5py").returncode:
+                out.skip("burst.md, look-back.md", "this program has no nexus sink, or python3-h5py is not installed")
+            else:
+                check_burst(out, installed)
+                check_look_back(out, installed)
             check_stream(out, installed)
             check_control(out, installed)
             check_redis(out, installed)

@@ -8,6 +8,7 @@ import os
 import random
 import shlex
 import signal
+import struct
 import subprocess
 import time
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from harness import (RUN_DIR, SLUICE, Program, acquire, case, check, closes, equal, experiment, intact, main, read_summary, run,
                      run_fails, sink, skip, wait_for)
+import raw_reader
 from recording import ABOUT_THE_RUN, compare, contents
 
 JUNGFRAU = {
@@ -59,6 +61,45 @@ def _(folder):
     convert(folder, "image=assembled", "compression=bszstd", "frames_per_file=0", out="other.nxs")
     with h5py.File(folder / "other.nxs") as file:
         check(file["entry/data/data"].shape[1:] != (2 * 512, 1024), "the image is not assembled")
+
+
+def decode(payload):
+    """A frame by what docs/reference/raw-run.md says: (sequence, number, flags, outcomes, keep, [(rows, bytes or None)])."""
+    sequence, number, _, _ = struct.unpack_from("<4Q", payload, 0)
+    flags, views, items, results = struct.unpack_from("<4I", payload, 96)
+    outcomes = [payload[112 + 80 * view + 64 + 10] for view in range(views)]
+    at = 112 + 80 * views
+    keep = [struct.unpack_from("<H", payload, at + 24 * item + 20)[0] for item in range(items)]
+    at += 24 * items
+    table = [struct.unpack_from("<IIQ", payload, at + 16 * result) for result in range(results)]
+    return sequence, number, flags, outcomes, keep, table, at + 16 * results
+
+
+@case("a raw file is what docs/reference/raw-run.md says")
+def _(folder):
+    small = {"rows": 32, "columns": 32, "dark_frames": 3, "frames": 30}  # checksums in Python take their time
+    program, summary = acquire(folder, detector=small, stages=["copy", "reduce"], sinks=sinks(folder, {"dataset": "raw"}, dataset="raw"))
+    intact(program, summary, 33)
+    recording = raw_reader.Run(folder / "run.raw")
+    equal(struct.unpack_from("<II", recording.head), (1, 0), "version of the head")
+    with h5py.File(folder / "run.nxs") as file:
+        rows, images = file["entry/sluice/frames"], file["entry/data/data"]
+        sums = file["entry/results/statistics"][()]
+        kept = 0
+        for k in range(33):
+            payload = recording.chunks[k].payload
+            sequence, number, flags, outcomes, keep, table, at = decode(payload)
+            equal((sequence, number, flags), (k, rows["frame_number"][k], rows["flags"][k]), f"frame {k}")
+            equal(outcomes, rows["outcome"][k].tolist(), f"outcomes of frame {k}")
+            equal(bool(rows["keep"][k]), bool(keep[0]) and not flags & 1, f"verdict on frame {k}")
+            if not rows["keep"][k]:
+                check(not any(stored for stored, _, size in table if size >= 4096), f"frame {k} was rejected and has an image")
+                continue
+            at = -(-at // 8) * 8
+            check(payload[at:at + sums[kept].nbytes] == sums[kept].tobytes(), f"statistics of frame {k}")
+            check(payload[-images[kept].nbytes:] == images[kept].tobytes(), f"pixels of frame {k}")
+            kept += 1
+    equal(kept, 30, "images compared")
 
 
 KINDS = {

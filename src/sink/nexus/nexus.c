@@ -285,6 +285,13 @@ void sl_nexus_leave(void *state)
 	free_parts(nexus);
 }
 
+const char *sl_nexus_dataset(const void *state)
+{
+	const struct sl_nexus *nexus = state;
+
+	return nexus->image == SL_NEXUS_NONE ? NULL : nexus->dataset;
+}
+
 void sl_nexus_set_rebuild(void *state, const struct sl_nexus_rebuild *rebuild)
 {
 	((struct sl_nexus *)state)->rebuild = *rebuild;

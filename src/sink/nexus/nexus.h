@@ -19,6 +19,9 @@ struct sl_nexus_rebuild {
 	const char *cut;     /* which part of a run it is, for people; NULL: all of it */
 };
 
+/* By its options: the result whose images are stored; NULL: none. */
+const char *sl_nexus_dataset(const void *state);
+
 /* Before open(); the texts must stay until close(). */
 void sl_nexus_set_rebuild(void *state, const struct sl_nexus_rebuild *rebuild);
 

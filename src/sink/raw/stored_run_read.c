@@ -147,16 +147,18 @@ static void read_calibration(struct sl_stored_run *run, struct sl_bytes_reader *
 	size_t bytes = run->geometry.modules * sl_geometry_pixels(&run->geometry);
 	const void *mask;
 
+	if (run->env.calibration)
+		sl_bytes_bad(r); /* a second one */
 	if (get_below(r, 2))
 		c->gain[0] = &gain;
 	c->cells = get_below(r, CELLS_MOST);
 	c->measured = get_below(r, 2);
 	if (get_below(r, 2)) {
 		mask = sl_bytes_get(r, bytes);
-		run->mask = mask && !run->mask ? malloc(bytes) : NULL;
+		run->mask = mask ? malloc(bytes) : NULL;
 		if (run->mask)
 			memcpy(run->mask, mask, bytes);
-		else if (!r->error)
+		else if (mask)
 			r->error = -ENOMEM;
 		c->mask = run->mask;
 	}

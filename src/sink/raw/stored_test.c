@@ -1,4 +1,4 @@
-/* stored_test.c - environments, frames and ends as bytes: what is read is what was written, and bytes
+/* stored_test.c - environments, frames and ends as bytes: what is read is what was written; bytes
  * that were cut or changed are refused or harmless. */
 #include "sink/testing.h"
 

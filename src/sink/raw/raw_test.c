@@ -1,0 +1,183 @@
+/* raw_test.c - the sink raw: what every sink must do, whose images are stored, what is refused, and
+ * what is left behind. What comes out is compared in src/convert and by the system tests. */
+#include "sink/conformance.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/capture.h"
+#include "raw/raw.h"
+
+extern const struct sl_sink sl_sink_raw;
+
+static char folder[] = "/tmp/sink_raw.XXXXXX", path[64];
+
+static unsigned files_there(void)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	unsigned n = 0;
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir)))
+		n += entry->d_name[0] != '.';
+	closedir(dir);
+	return n;
+}
+
+static int make_folder(void **state)
+{
+	snprintf(path, sizeof(path), "%s/run.raw", mkdtemp(folder));
+	return 0;
+}
+
+static int empty_folder(void **state)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	closedir(dir);
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	empty_folder(state);
+	return rmdir(folder);
+}
+
+static void over(struct bench *bench)
+{
+	bench->shape[0].image = bench->shape[1].image = 1;
+	bench_set(bench, "path", path);
+	bench_set(bench, "overwrite", "true");
+}
+
+/* Images of a frame of every kind, by the options. */
+static uint64_t images_of(const char *dataset, const char *frames, const char *keep_s)
+{
+	struct bench bench;
+	uint64_t images;
+
+	bench_init(&bench, &sl_sink_raw);
+	over(&bench);
+	bench_set(&bench, "dataset", dataset);
+	bench_set(&bench, "frames", frames);
+	bench_set(&bench, "keep_s", keep_s);
+	assert_int_equal(bench_open(&bench), 0);
+	for (uint64_t k = 0; k < KINDS; k++)
+		assert_int_equal(bench_feed(&bench, k, (enum kind)k), 0);
+	assert_int_equal(bench_close(&bench), 0);
+	images = bench_figure(&bench, "frames");
+	assert_int_equal(bench_figure(&bench, "rows_durable"), KINDS);
+	bench_fini(&bench);
+	return images;
+}
+
+static void images_are_those_of_the_options(void **state)
+{
+	assert_int_equal(images_of("image", "auto", "0"), 1);  /* kept */
+	assert_int_equal(images_of("image", "auto", "60"), 2); /* and vetoed */
+	assert_int_equal(images_of("image", "all", "0"), 2);
+	assert_int_equal(images_of("image", "kept", "60"), 1);
+	assert_int_equal(images_of("raw", "all", "0"), 3); /* and dark */
+	assert_int_equal(images_of("none", "all", "0"), 0);
+}
+
+static void what_it_asks_for(void **state)
+{
+	struct bench bench;
+
+	bench_init(&bench, &sl_sink_raw);
+	assert_false(sl_sink_wants(&sl_sink_raw, bench.state) & SL_WANT_RAW);
+	assert_true(sl_sink_wants(&sl_sink_raw, bench.state) & SL_WANT_REJECTED_RESULTS);
+	assert_true(sl_sink_raw.reads(bench.state, "image"));
+	assert_false(sl_sink_raw.reads(bench.state, "raw"));
+	bench_set(&bench, "dataset", "raw");
+	assert_true(sl_sink_wants(&sl_sink_raw, bench.state) & SL_WANT_RAW);
+	bench_fini(&bench);
+}
+
+/* Opens with these options and wants this to be said. */
+static void is_refused(const char *option, const char *value, const char *says)
+{
+	struct bench bench;
+	const char *log;
+
+	bench_init(&bench, &sl_sink_raw);
+	bench_set(&bench, "path", path);
+	bench_set(&bench, option, value);
+	capture_begin();
+	assert_true(bench_open(&bench) < 0);
+	log = capture_end();
+	if (!strstr(log, says))
+		fail_msg("'%s' does not say '%s'", log, says);
+	assert_int_equal(sl_sink_raw.close(bench.state, NULL), 0);
+	bench_fini(&bench);
+}
+
+static void what_makes_no_sense_is_refused(void **state)
+{
+	is_refused("dataset", "colour", "set dataset to what there is: raw, image");
+	is_refused("folders", "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q", "more than 16");
+	assert_int_equal(files_there(), 0);
+	images_of("image", "auto", "0");
+	is_refused("dataset", "image", "run.raw exists");
+	assert_int_equal(files_there(), 2);
+}
+
+/* Without rows to show for it, a run leaves nothing. */
+static void a_run_that_never_began_leaves_nothing(void **state)
+{
+	struct bench bench;
+
+	bench_init(&bench, &sl_sink_raw);
+	over(&bench);
+	assert_int_equal(bench_open(&bench), 0);
+	assert_true(files_there() >= 2);
+	assert_int_equal(sl_sink_raw.close(bench.state, NULL), 0);
+	assert_int_equal(files_there(), 0);
+	bench_fini(&bench);
+}
+
+/* Only a raw run is replaced, and none that is being written. */
+static void overwriting_has_limits(void **state)
+{
+	struct bench bench;
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	fputs("somebody's notes\n", file);
+	fclose(file);
+	is_refused("overwrite", "true", "run.raw");
+	assert_int_equal(unlink(path), 0);
+	bench_init(&bench, &sl_sink_raw);
+	over(&bench);
+	assert_int_equal(bench_open(&bench), 0);
+	is_refused("overwrite", "true", "is being written by another run");
+	assert_int_equal(bench_feed(&bench, 0, KEPT), 0);
+	assert_int_equal(bench_close(&bench), 0);
+	bench_fini(&bench);
+}
+
+#define CASE(name) cmocka_unit_test_teardown(name, empty_folder)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CONFORMANCE_CASES,
+		CASE(images_are_those_of_the_options),
+		CASE(what_it_asks_for),
+		CASE(what_makes_no_sense_is_refused),
+		CASE(a_run_that_never_began_leaves_nothing),
+		CASE(overwriting_has_limits),
+	};
+
+	conforming = &sl_sink_raw;
+	prepare = over;
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
