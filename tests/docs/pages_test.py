@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """pages_test.py SLUICE - what the pages of docs/ show is so: experiment files are accepted, those of docs/reference/stages.md run, the
 stage of docs/tutorials/write-a-stage.md and the detector of docs/tutorials/write-a-detector.md are built with the commands of the pages, against
-an installed tree, and do as told there, docs/how-to/many-short-runs.md and docs/how-to/redis.md print what they show, the client of docs/how-to/stream2.md does, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
+an installed tree, and do as told there, docs/how-to/many-short-runs.md and docs/how-to/redis.md print what they show, the client of docs/how-to/stream2.md does, the commands of docs/how-to/audit.md do, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
 """
 
 import json
@@ -231,6 +231,27 @@ def check_files(out, installed):
              and not done.returncode)
     out.case("files.md: its experiment runs, and its files are read as the page shows",
              [] if right else [done.stdout + done.stderr, read.stdout + read.stderr, followed.stdout + followed.stderr, again.stdout + again.stderr])
+
+
+# ---- docs/how-to/audit.md ----
+
+def check_audit(out, installed):
+    """Every command of the page, in its order: the run, its proof, the damage, and what is said of it."""
+    page = (ROOT / "docs/how-to/audit.md").read_text()
+    if "(not in this program" in run(SLUICE, "list", "nexus").stdout or installed.python("import h5py").returncode:
+        out.skip("audit.md", "this program has no nexus sink, or python3-h5py is not installed")
+        return
+    (installed.folder / "audit.yaml").write_text(extract.blocks(page, "yaml")[0])
+    take, prove, find = extract.blocks(page, "sh")
+    shown = extract.blocks(page, "text")
+    done = installed.shell(take)
+    out.case("audit.md: its experiment runs", [] if done.returncode == 0 else [done.stdout + done.stderr])
+    done = installed.shell(prove)
+    out.case("audit.md: the run is proven as the page shows", [] if done.returncode == 0 and done.stdout == shown[0]
+             else [done.stdout + done.stderr, "is not", shown[0]])
+    damage, done = installed.python(extract.blocks(page, "python")[0]), installed.shell(find)
+    out.case("audit.md: the damage is named as the page shows", [] if damage.returncode == 0 and done.stdout == shown[1]
+             else [damage.stderr, done.stdout + done.stderr, "is not", shown[1]])
 
 
 # ---- docs/how-to/stream2.md ----
@@ -492,6 +513,7 @@ def main():
             check_many_runs(out, installed)
             check_geometry(out, installed)
             check_files(out, installed)
+            check_audit(out, installed)
             check_stream(out, installed)
             check_control(out, installed)
             check_redis(out, installed)
