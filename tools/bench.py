@@ -120,11 +120,11 @@ TABLE = [
         ("demo udp", "udp, correct, veto, nexus", *FRAMES, []),
         ("demo udp", "", *RATE, ["link udp 4096"]),
         ("demo shm", "shm, correct, veto, nexus", *FRAMES, []),
-        ("demo shm", "", *RATE, ["link shm", "stages"]),
+        ("demo shm", "", *RATE, ["link shm", "stages", "demo shm no audit"]),
     ]),
     ("File: images of 2 MiB until the file is closed and on disk", [
         ("file nexus", "nexus sink, not packed", *RATE, ["peer write"]),
-        ("file packed", "nexus sink, bslz4, packed and written by one thread (GB of pixels)", *RATE, ["peer write"]),
+        ("file packed", "nexus sink, bslz4, packed and written by one thread (GB of pixels)", *RATE, ["peer write", "file no audit"]),
         ("peer write", "peer: write and fsync", *RATE, []),
     ]),
     ("Raw: chunks of 4 MiB in 4 files, writes of 1 MiB with 32 in flight, past the page cache, until the run is finished", [
@@ -142,7 +142,7 @@ TABLE = [
 SHORT = {"peer udp 4096": "plain UDP", "peer udp 1024": "plain UDP", "peer zmq 4096": "ZeroMQ 4 KiB",
          "peer zmq 1Mi": "ZeroMQ 1 MiB", "peer memcpy": "memcpy", "peer numpy": "numpy", "peer zlib": "zlib",
          "icrc portable": "portable", "assemble 32": "by sequence", "link udp 4096": "the link alone", "link shm": "the link alone",
-         "stages": "the stages alone", "peer write": "plain write",
+         "stages": "the stages alone", "peer write": "plain write", "demo shm no audit": "without the hash tree", "file no audit": "without the hash tree",
          "stream loop": "a C loop", "fio": "fio"}
 HOPS = ("wire", "assemble", "process", "sink", "total")
 LATENCIES = [("demo udp paced", "udp, 200 Hz"), ("demo shm paced", "shm, 200 Hz"), ("demo udp", "udp, full speed"),

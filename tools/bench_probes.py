@@ -136,12 +136,12 @@ def remove(file):
         path.unlink()
 
 
-def end_to_end(kind, frames, rate_hz=0, darks=128):
+def end_to_end(kind, frames, rate_hz=0, darks=128, **changes):
     def probe(bench):
         file = bench.memory / "demo.nxs"
         said = sluice(bench, "demo.yaml",
                       {"link.kind": kind, "detector.frames": bench.size(*frames), "detector.dark_frames": darks,
-                       "detector.frame_rate_Hz": rate_hz, "sinks[0].nexus.path": file})
+                       "detector.frame_rate_Hz": rate_hz, "sinks[0].nexus.path": file, **changes})
         remove(file)
         figures = {name: said["rates"][name] for name in ("GB_per_s", "frames_per_s")}
         for hop, times in said["latency_us"].items():
@@ -216,10 +216,11 @@ def file_probe(write):
     return probe
 
 
-def write_nexus(compression):
+def write_nexus(compression, audit="true"):
     def write(bench):
         path = bench.scratch / "file.nxs"
-        figures = json.loads(run([bench.program("bench_file"), ROOT / "bench/part/demo.yaml", path, bench.size(256, 64), compression]))
+        figures = json.loads(run([bench.program("bench_file"), ROOT / "bench/part/demo.yaml", path, bench.size(256, 64), compression,
+                                  audit]))
         remove(path)
         return figures
     return write
@@ -396,10 +397,12 @@ PROBES = {
     "frontend portable": frontend("portable", (150000, 40000)),
     "demo udp": end_to_end("udp", (1000, 300)),
     "demo shm": end_to_end("shm", (1000, 300)),
+    "demo shm no audit": end_to_end("shm", (1000, 300), **{"sinks[0].nexus.audit": "false"}),
     "demo udp paced": end_to_end("udp", (168, 68), 200, 32),
     "demo shm paced": end_to_end("shm", (168, 68), 200, 32),
     "file nexus": file_probe(write_nexus("none")),
     "file packed": file_probe(write_nexus("bslz4")),
+    "file no audit": file_probe(write_nexus("bslz4", "false")),
     "peer write": file_probe(write_plainly),
     "raw": write_raw,
     "fio": write_fio,

@@ -9,7 +9,8 @@ import sys
 import h5py
 import numpy as np
 
-MAY_DIFFER = ("entry/start_time", "entry/end_time", "entry/end_time_estimated", "entry/sluice/experiment")
+MAY_DIFFER = ("entry/start_time", "entry/end_time", "entry/end_time_estimated", "entry/sluice/experiment",
+              "entry/sluice/audit/run_id")
 
 
 def datasets(path):

@@ -6,7 +6,7 @@
 #include "bench/peer/peer.h"
 #include "core/ledger.h"
 
-#define USAGE "bench_file EXPERIMENT PATH IMAGES COMPRESSION"
+#define USAGE "bench_file EXPERIMENT PATH IMAGES COMPRESSION AUDIT"
 
 static _Noreturn void give_up(const char *what, int err)
 {
@@ -47,8 +47,8 @@ static int put_all(struct bench_experiment *b, uint64_t images, struct sl_ledger
 
 int main(int argc, char **argv)
 {
-	char path[4096], packing[64];
-	const char *override[] = {path, packing};
+	char path[4096], packing[64], audit[64];
+	const char *override[] = {path, packing, audit};
 	struct bench_experiment b;
 	static struct sl_status status;
 	struct sl_ledger ledger;
@@ -56,12 +56,13 @@ int main(int argc, char **argv)
 	double start, seconds;
 	int err;
 
-	if (argc != 5)
+	if (argc != 6)
 		bench_usage(USAGE);
 	images = bench_number(argv[3], USAGE);
 	snprintf(path, sizeof(path), "sinks[0].nexus.path=%s", argv[2]);
 	snprintf(packing, sizeof(packing), "sinks[0].nexus.compression=%s", argv[4]);
-	err = bench_experiment_open(&b, argv[1], override, 2);
+	snprintf(audit, sizeof(audit), "sinks[0].nexus.audit=%s", argv[5]);
+	err = bench_experiment_open(&b, argv[1], override, 3);
 	if (!err)
 		err = make_images(&b);
 	if (!err)

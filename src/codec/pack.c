@@ -7,6 +7,7 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "base/crc.h"
 #include "codec/lz4_rows.h"
 #include "codec/pack.h"
 #include "codec/shuffle.h"
@@ -162,6 +163,8 @@ static int64_t pack_blocks(struct sl_packer *packer, enum sl_codec codec, const 
 				    (size_t)(end - at) - SL_PACKED_LENGTH);
 		if (!packed)
 			return -ENOSPC;
+		if (packer->sum)
+			packer->crc = sl_crc32c(packer->crc, in, now);
 		put_big32(at, (uint32_t)packed);
 		at += SL_PACKED_LENGTH + packed;
 		in += now;
@@ -169,6 +172,8 @@ static int64_t pack_blocks(struct sl_packer *packer, enum sl_codec codec, const 
 	}
 	if ((uint64_t)(end - at) < bytes)
 		return -ENOSPC;
+	if (bytes && packer->sum)
+		packer->crc = sl_crc32c(packer->crc, in, bytes);
 	if (bytes)
 		memcpy(at, in, bytes);
 	return at + bytes - out;
@@ -184,7 +189,10 @@ int64_t sl_pack(struct sl_packer *packer, enum sl_codec codec, const void *in, u
 		return -EINVAL;
 	if (out_bytes < (codec == SL_CODEC_NONE ? bytes : SL_PACKED_HEADER))
 		return -ENOSPC;
+	packer->crc = 0;
 	if (codec == SL_CODEC_NONE) {
+		if (packer->sum)
+			packer->crc = sl_crc32c(0, in, bytes);
 		if (bytes)
 			memcpy(out, in, bytes);
 		return (int64_t)bytes;

@@ -14,6 +14,7 @@
 #ifndef SL_CODEC_PACK_H
 #define SL_CODEC_PACK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/vector/choose.h"
@@ -30,6 +31,8 @@ struct sl_packer {
 	uint8_t *around, *block;    /* a shuffled block, and the memory that it lies in */
 	uint8_t *packed;	    /* a packed block */
 	struct ZSTD_CCtx_s *zstd;
+	bool sum;     /* the caller's to set: sum up the image while its blocks are in the cache */
+	uint32_t crc; /* CRC32C of the image that was packed last, with `sum` */
 };
 
 /* vectors: the best instruction set that the packer may use; SL_VECTORS_AUTO: this CPU's best. The

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """pages_test.py SLUICE - what the pages of docs/ show is so: experiment files are accepted, those of docs/reference/stages.md run, the
 stage of docs/tutorials/write-a-stage.md and the detector of docs/tutorials/write-a-detector.md are built with the commands of the pages, against
-an installed tree, and do as told there, docs/how-to/many-short-runs.md and docs/how-to/redis.md print what they show, so do docs/how-to/burst.md and docs/how-to/look-back.md, the client of docs/how-to/stream2.md does, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
+an installed tree, and do as told there, docs/how-to/many-short-runs.md and docs/how-to/redis.md print what they show, so do docs/how-to/burst.md, docs/how-to/look-back.md and docs/how-to/audit.md, the client of docs/how-to/stream2.md does, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
 """
 
 import json
@@ -259,6 +259,27 @@ def check_look_back(out, installed):
     read = installed.python(extract.blocks(page, "python")[0])
     shown = extract.blocks(page, "text")[0]
     out.case("look-back.md: the file is as the page shows", [] if read.stdout == shown else [read.stdout + read.stderr, "is not", shown])
+
+
+# ---- docs/how-to/audit.md ----
+
+def check_audit(out, installed):
+    """Every command of the page, in its order: the run, its proof, the damage, and what is said of it."""
+    page = (ROOT / "docs/how-to/audit.md").read_text()
+    if "(not in this program" in run(SLUICE, "list", "nexus").stdout or installed.python("import h5py").returncode:
+        out.skip("audit.md", "this program has no nexus sink, or python3-h5py is not installed")
+        return
+    (installed.folder / "audit.yaml").write_text(extract.blocks(page, "yaml")[0])
+    take, prove, find = extract.blocks(page, "sh")
+    shown = extract.blocks(page, "text")
+    done = installed.shell(take)
+    out.case("audit.md: its experiment runs", [] if done.returncode == 0 else [done.stdout + done.stderr])
+    done = installed.shell(prove)
+    out.case("audit.md: the run is proven as the page shows", [] if done.returncode == 0 and done.stdout == shown[0]
+             else [done.stdout + done.stderr, "is not", shown[0]])
+    damage, done = installed.python(extract.blocks(page, "python")[0]), installed.shell(find)
+    out.case("audit.md: the damage is named as the page shows", [] if damage.returncode == 0 and done.stdout == shown[1]
+             else [damage.stderr, done.stdout + done.stderr, "is not", shown[1]])
 
 
 # ---- docs/how-to/stream2.md ----
@@ -525,6 +546,7 @@ def main():
             else:
                 check_burst(out, installed)
                 check_look_back(out, installed)
+            check_audit(out, installed)
             check_stream(out, installed)
             check_control(out, installed)
             check_redis(out, installed)

@@ -7,8 +7,9 @@ from harness import check, equal
 
 # What differs between any two runs: the wall clock.
 WALL_CLOCK = {"/entry/start_time", "/entry/end_time", "/entry/end_time_estimated"}
-# What describes how the data came, and so differs with the link or the file.
-ABOUT_THE_RUN = {"/entry/sluice/link", "/entry/sluice/guard", "/entry/sluice/proof", "/entry/sluice/experiment"}
+# What describes the run and how its data came, and so differs with the run, the link or the file.
+ABOUT_THE_RUN = {"/entry/sluice/link", "/entry/sluice/guard", "/entry/sluice/proof", "/entry/sluice/experiment",
+                 "/entry/sluice/audit/run_id", "/entry/sluice/audit/leaf@run_id"}
 
 
 def contents(path):

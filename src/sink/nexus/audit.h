@@ -40,8 +40,8 @@ struct sl_nexus_audit {
 };
 
 /* After all other series were opened. stored: the result that is the image; images: how it lies:
- * "modules", "assembled", "none". Close even when it failed; zeroed memory may be closed. 0, -ENOMEM or -E2BIG (logged); the file's status tells
- * whether it went well. */
+ * "modules", "assembled", "none". Close even when it failed; zeroed memory may be closed. 0,
+ * -ENOMEM or -E2BIG (logged); the file's status tells whether it went well. */
 int sl_nexus_audit_open(struct sl_nexus_audit *audit, struct sl_h5 *file, const struct sl_env *env,
 			const char *stored, const char *images);
 void sl_nexus_audit_close(struct sl_nexus_audit *audit);

@@ -33,6 +33,7 @@ static int open_slot(const struct sl_images_options *o, struct sl_images_slot *s
 	s->packed = malloc(s->room);
 	if (!s->packed || sl_packer_init(&s->packer, SL_VECTORS_AUTO))
 		return -ENOMEM;
+	s->packer.sum = o->sum;
 	s->packs = true;
 	return 0;
 }
@@ -78,13 +79,14 @@ void sl_images_make(const struct sl_images *images, unsigned slot, const void *i
 		sl_mosaic_assemble(o->mosaic, image, missing, s->assembled);
 		s->data = s->assembled;
 	}
-	if (o->sum)
-		s->crc = sl_crc32c(0, s->data, o->bytes);
-	if (o->codec == SL_CODEC_NONE)
+	if (o->codec == SL_CODEC_NONE) {
+		s->crc = o->sum ? sl_crc32c(0, s->data, o->bytes) : 0;
 		return;
+	}
 	s->bytes = sl_pack(&s->packer, o->codec, s->data, o->bytes,
 			   (uint32_t)sl_dtype_bytes(o->dtype), s->packed, s->room);
 	s->data = s->packed;
+	s->crc = s->packer.crc;
 }
 
 int64_t sl_images_get(const struct sl_images *images, unsigned slot, const void **data)

@@ -13,7 +13,8 @@
  *   /entry/sluice/audit      a hash tree over these rows, images and results (audit.c)
  *
  * The same data over another link gives the same datasets, but for /entry/sluice/{link, guard,
- * proof, experiment, audit/run_id}, which describe the run, and the wall-clock fields that nxmx.c lists.
+ * proof, experiment, audit/run_id}, which describe the run, and the wall-clock fields that nxmx.c
+ * lists.
  *
  * Series of rows are in data files beside this one, frames_per_file images each, which a killed run
  * leaves readable up to the last flush (hdf5/rolled.h); or all in one file (frames_per_file 0),
