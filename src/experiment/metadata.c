@@ -196,6 +196,14 @@ int sl_experiment_check_metadata(const struct sl_experiment *e)
 		sl_config_error(e->config, sl_node_child(section, "exposure_s"), "%s", why);
 		err = -EINVAL;
 	}
+	if (e->known.polarization_degree < 1 &&
+	    e->known.polarization != SL_POLARIZATION_HORIZONTAL &&
+	    e->known.polarization != SL_POLARIZATION_VERTICAL) {
+		sl_config_error(e->config, sl_node_child(section, "polarization_degree"),
+				"of which polarization? set polarization to horizontal or "
+				"vertical");
+		err = -EINVAL;
+	}
 	for (unsigned i = 0; i < e->sinks; i++)
 		if (check_sink(e, i, section))
 			err = -EINVAL;
