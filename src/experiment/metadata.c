@@ -154,6 +154,8 @@ void sl_experiment_read_metadata(struct sl_reader *r, struct sl_node *node)
 	r->e->said.frame_rate_Hz = r->e->cut.generator_options.frame_rate_Hz;
 	if (is_map)
 		prepare_all(r, node);
+	if (r->err == -ENOMEM)
+		return;
 	if (sl_config_fill(r->e->config, node, &set, 1, also))
 		r->err = -EINVAL;
 	if (r->err)
