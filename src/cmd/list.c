@@ -225,8 +225,8 @@ static void print_page(void)
 	} parts[] = {{"detector", "detector"}, {"calibration", ""}, {"geometry", ""},
 		     {"geometry.modules", ""}, {"link", "link"},    {"ring", ""},
 		     {"unit", "unit"},	       {"stages", "stage"}, {"sinks", "sink"},
-		     {"threads", ""},	       {"control", ""},	    {"feroce", ""},
-		     {"frontend", ""},	       {"feedback", ""}};
+		     {"metadata", ""},	       {"threads", ""},	    {"control", ""},
+		     {"feroce", ""},	       {"frontend", ""},    {"feedback", ""}};
 
 	puts("# Options\n\n"
 	     "Written by `sluice list --markdown`: do not edit. What the sections are for is in "

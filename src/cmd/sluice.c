@@ -80,7 +80,7 @@ const struct sl_command sl_commands[] = {
 	 "  status                          one line (default)\n"
 	 "  configure [PATH=VALUE ...]      read the experiment again, with these overrides\n"
 	 "  arm, start, pause, resume, stop, abort\n"
-	 "  metadata [KEY=VALUE ...]        set (KEY= removes), and print all\n"
+	 "  metadata [KEY=VALUE ...]        set (KEY= removes) for this run, and print all\n"
 	 "  wait STATE ...                  until it is in one of these states, or the run has "
 	 "ended\n"
 	 "  watch                           a line each --interval_ms\n"

@@ -21,7 +21,8 @@ static const char text[] =
 	"link: {kind: udp, pmtu: 512}\n"
 	"ring: {slots: 12}\n"
 	"stages: [copy, spots: {threshold: 7}, veto]\n"
-	"sinks: ['null', verify]\n";
+	"sinks: ['null', verify]\n"
+	"metadata: {users: [Ada, Bea], exposure_s: 1e-3 s, keys: {current: 200 mA}}\n";
 
 static int setup(void **state)
 {

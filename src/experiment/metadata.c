@@ -154,6 +154,8 @@ void sl_experiment_read_metadata(struct sl_reader *r, struct sl_node *node)
 	r->e->said.frame_rate_Hz = r->e->cut.generator_options.frame_rate_Hz;
 	if (is_map)
 		prepare_all(r, node);
+	if (r->err == -ENOMEM)
+		return;
 	if (sl_config_fill(r->e->config, node, &set, 1, also))
 		r->err = -EINVAL;
 	if (r->err)
@@ -194,6 +196,14 @@ int sl_experiment_check_metadata(const struct sl_experiment *e)
 
 	if (sl_metadata_check_exposure(e->known.exposure_s, rate, why, sizeof(why))) {
 		sl_config_error(e->config, sl_node_child(section, "exposure_s"), "%s", why);
+		err = -EINVAL;
+	}
+	if (e->known.polarization_degree < 1 &&
+	    e->known.polarization != SL_POLARIZATION_HORIZONTAL &&
+	    e->known.polarization != SL_POLARIZATION_VERTICAL) {
+		sl_config_error(e->config, sl_node_child(section, "polarization_degree"),
+				"of which polarization? set polarization to horizontal or "
+				"vertical");
 		err = -EINVAL;
 	}
 	for (unsigned i = 0; i < e->sinks; i++)

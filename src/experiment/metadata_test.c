@@ -143,6 +143,7 @@ static void mistakes_are_told_with_their_place(void **state)
 	refuses(BASE "metadata: {users: [a, [b]]}\n", NULL, "Name <email>");
 	refuses(BASE "metadata: {users: ['a, b']}\n", NULL, "one user");
 	refuses(BASE "metadata: {users: '<a@b>'}\n", NULL, "is no user");
+	refuses(BASE "metadata: {polarization_degree: 0.9}\n", NULL, "of which polarization?");
 	refuses(BASE "metadata: {title: \"a\\tb\"}\n", NULL, "one line");
 }
 

@@ -30,10 +30,11 @@ static bool same(const char *a, const char *b)
 	return a && b ? !strcmp(a, b) : a == b;
 }
 
-/* What differs between two sections, in `next`. */
+/* What differs between two sections, and what is locked, in `next`. */
 static int merge(struct sl_metadata *next, const struct sl_metadata *before,
-		 const struct sl_metadata *now)
+		 const struct sl_metadata_section *section)
 {
+	const struct sl_metadata *now = &section->table;
 	int err = 0;
 
 	for (uint32_t i = 0; i < before->n; i++)
@@ -42,7 +43,7 @@ static int merge(struct sl_metadata *next, const struct sl_metadata *before,
 	for (uint32_t i = 0; i < now->n && !err; i++) {
 		const char *key = now->entry[i].key, *value = now->entry[i].value;
 
-		if (!same(sl_metadata_get(before, key), value))
+		if (section->locked >> i & 1 || !same(sl_metadata_get(before, key), value))
 			err = sl_metadata_set(next, key, value);
 	}
 	return err;
@@ -52,20 +53,28 @@ int sl_session_read_metadata(struct sl_session *s, const struct sl_metadata_sect
 {
 	struct sl_session_metadata *m = &s->metadata;
 	struct sl_metadata *next = malloc(sizeof(*next));
+	struct sl_metadata_known known;
+	char why[256];
 	int err;
 
 	if (!next)
 		return -ENOMEM;
 	pthread_mutex_lock(&m->lock);
 	*next = m->next;
-	err = merge(next, &m->section.table, &section->table);
+	err = merge(next, &m->section.table, section);
+	sl_metadata_read_known(next, &known);
+	if (!err &&
+	    sl_metadata_check_exposure(known.exposure_s, section->frame_rate_Hz, why, sizeof(why)))
+		err = -EINVAL;
 	if (!err) {
 		m->section = *section;
 		m->next = m->table = *next;
 	}
 	pthread_mutex_unlock(&m->lock);
 	free(next);
-	if (err)
+	if (err == -EINVAL)
+		sl_error("metadata: exposure_s of this session: %s", why);
+	else if (err)
 		sl_error("metadata of the experiment and of the session are more than %d keys: "
 			 "remove some (sluice ctl NAME metadata KEY=)",
 			 SL_METADATA_KEYS);

@@ -38,7 +38,8 @@ struct sl_session_metadata {
 void sl_session_metadata_init(struct sl_session_metadata *metadata);
 void sl_session_metadata_fini(struct sl_session_metadata *metadata);
 
-/* An experiment was read: its section, under the changes. -E2BIG, logged: more than 64 keys. */
+/* An experiment was read: its section, under the changes. -E2BIG, logged: more than 64 keys;
+ * -EINVAL, logged: a change does not fit the experiment any more. */
 int sl_session_read_metadata(struct sl_session *session, const struct sl_metadata_section *section);
 /* From here to the end changes are the run's. */
 void sl_session_begin_metadata(struct sl_session *session);

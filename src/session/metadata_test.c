@@ -151,6 +151,18 @@ static void configure_has_the_last_word_on_what_it_changes(void **state)
 	has("extra", "1");
 }
 
+static void a_change_that_no_longer_fits_is_told(void **state)
+{
+	const char *change = "detector.frame_rate_Hz=200";
+
+	assert_int_equal(set("exposure_s", "0.01"), 0);
+	assert_int_equal(sl_session_configure(session, &change, 1), -EINVAL);
+	has("exposure_s", "0.01");
+	assert_int_equal(set("exposure_s", "0.005"), 0);
+	configure(change);
+	assert_int_equal(set("exposure_s", "0.01"), -EINVAL);
+}
+
 static void configure_may_not_exceed_the_bound(void **state)
 {
 	const char *change = "metadata.keys.one_more=1";
@@ -260,6 +272,7 @@ int main(void)
 		CASE(a_change_between_runs_is_for_all_later_ones),
 		CASE(a_change_during_a_run_is_that_runs),
 		CASE(configure_has_the_last_word_on_what_it_changes),
+		CASE(a_change_that_no_longer_fits_is_told),
 		CASE(configure_may_not_exceed_the_bound),
 		CASE(the_last_changes_of_a_run_are_kept),
 		CASE(long_texts_are_cut_between_characters),

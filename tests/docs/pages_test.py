@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """pages_test.py SLUICE - what the pages of docs/ show is so: experiment files are accepted, those of docs/reference/stages.md run, the
 stage of docs/tutorials/write-a-stage.md and the detector of docs/tutorials/write-a-detector.md are built with the commands of the pages, against
-an installed tree, and do as told there, docs/how-to/many-short-runs.md and docs/how-to/redis.md print what they show, so do docs/how-to/burst.md, docs/how-to/look-back.md and docs/how-to/audit.md, the client of docs/how-to/stream2.md does, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
+an installed tree, and do as told there, docs/how-to/many-short-runs.md, docs/how-to/metadata.md and docs/how-to/redis.md print what they show, so do docs/how-to/burst.md, docs/how-to/look-back.md and docs/how-to/audit.md, the client of docs/how-to/stream2.md does, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
 """
 
 import json
@@ -331,6 +331,30 @@ def check_redis(out, installed):
     out.case("redis.md: the server ends", [] if done.returncode == 0 else [done.stdout + done.stderr])
 
 
+# ---- docs/how-to/metadata.md ----
+
+def check_metadata(out, installed):
+    """Its experiment runs, its changes are taken, and its Python prints what the page shows; its site file is accepted."""
+    page = (ROOT / "docs/how-to/metadata.md").read_text()
+    if "(not in this program" in run(SLUICE, "list", "nexus").stdout or installed.python("import h5py").returncode:
+        out.skip("metadata.md", "this program has no nexus sink, or python3-h5py is not installed")
+        return
+    experiment, site = extract.blocks(page, "yaml")
+    (installed.folder / "salt.yaml").write_text(experiment)
+    (installed.folder / "salt-site.yaml").write_text(site)
+    env = {**installed.env, "SLUICE_RUN_DIR": str(installed.folder / "salt-sockets"), "SLUICE_SITE": ""}
+    done = run("/bin/sh", "-e", "-c", extract.blocks(page, "sh")[0], folder=installed.folder, env=env)
+    read, shown = installed.python(extract.blocks(page, "python")[0]), extract.blocks(page, "text")[0]
+    out.case("metadata.md: the file has what the page shows",
+             [] if done.returncode == 0 and read.stdout == shown else [done.stdout + done.stderr, read.stdout + read.stderr, "is not", shown])
+    checked = run(SLUICE, "check", "--site", "salt-site.yaml", "salt.yaml", folder=installed.folder, env=env)
+    out.case("metadata.md: the site file locks the instrument",
+             [] if re.search(r"instrument: BL7 +# salt-site.yaml:2 \(locked\)", checked.stdout) else [checked.stdout + checked.stderr])
+    known = {row.split("|")[1].strip() for row in run(SLUICE, "list", "--markdown").stdout.split("## metadata", 1)[-1].split("\n## ")[0].splitlines()
+             if row.startswith("| `")}
+    out.case("metadata.md names every key", sorted(key for key in known if key not in page) or ([] if len(known) > 10 else ["no keys are listed"]))
+
+
 # ---- docs/how-to/control-a-session.md ----
 
 def check_control(out, installed):
@@ -339,7 +363,7 @@ def check_control(out, installed):
     (installed.folder / "scan.yaml").write_text(extract.blocks(page, "yaml")[0])
     env = {**installed.env, "SLUICE_RUN_DIR": str(installed.folder / "sockets"), "SLUICE_SITE": ""}
     done = run("/bin/sh", "-e", "-c", extract.blocks(page, "sh")[0], folder=installed.folder, env=env)
-    wanted = [r"^NAME +STATE +RUN +FRAMES", r"^scan +running ", r"^scan: paused.*drained", "^temperature_K=77$", r"^scan: ended.*intact",
+    wanted = [r"^NAME +STATE +RUN +FRAMES", r"^scan +running ", r"^scan: paused.*drained", "^sample_temperature_K=77$", r"^scan: ended.*intact",
               r'"metadata":{"sample":"lysozyme"']
     missing = [text for text in wanted if not re.search(text, done.stdout, re.M)]
     out.case("the script of control-a-session.md does as told", [f"exit status {done.returncode}", done.stdout, done.stderr, *missing]
@@ -549,6 +573,7 @@ def main():
             check_audit(out, installed)
             check_stream(out, installed)
             check_control(out, installed)
+            check_metadata(out, installed)
             check_redis(out, installed)
     check_stages(out)
     check_wire(out)

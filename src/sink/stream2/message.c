@@ -169,7 +169,7 @@ static uint64_t write_first(struct sl_cbor *c, const struct sl_stream2_start *s)
 	sl_cbor_text(c, "channels");
 	sl_cbor_array(c, 1);
 	sl_cbor_text(c, SL_STREAM2_CHANNEL);
-	float_field(c, "count_time", s->count_time_s > 0 ? s->count_time_s : s->frame_time_s);
+	float_field(c, "count_time", s->count_time_s);
 	text_field(c, "detector_description", s->geometry->detector);
 	sl_cbor_text(c, "detector_translation");
 	sl_cbor_array(c, 3);

@@ -40,13 +40,12 @@ struct sl_stream2_start {
 	const struct sl_geometry *geometry; /* with its layout resolved */
 	char arm_date[SL_STREAM2_DATE_BYTES];
 	uint32_t rows, columns;
-	enum sl_dtype dtype;	      /* of the images as sent: SL_U8, SL_U16 or SL_U32 */
-	double beam_row, beam_column; /* NaN: not known */
-	double frame_time_s;
-	double count_time_s; /* 0: as long as a frame */
-	uint64_t saturation; /* largest valid value */
-	enum sl_codec codec; /* of the mask */
-	const void *mask;    /* [rows][columns] of uint32_t, packed by `codec`; NULL: none */
+	enum sl_dtype dtype;		   /* of the images as sent: SL_U8, SL_U16 or SL_U32 */
+	double beam_row, beam_column;	   /* NaN: not known */
+	double frame_time_s, count_time_s; /* from frame to frame; of these, exposed */
+	uint64_t saturation;		   /* largest valid value */
+	enum sl_codec codec;		   /* of the mask */
+	const void *mask; /* [rows][columns] of uint32_t, packed by `codec`; NULL: none */
 	uint32_t mask_bytes;
 	const void *user_data; /* keys and values, encoded one after another */
 	size_t user_bytes;

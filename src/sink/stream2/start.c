@@ -2,6 +2,7 @@
 #include "sink/stream2/start.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,14 +28,27 @@ static void add_pair(void *to, const char *key, const char *value)
 	struct sl_cbor c = sl_cbor_writer((uint8_t *)start->user_data + start->user_bytes,
 					  USER_DATA_BYTES - start->user_bytes);
 
-	if (!strcmp(key, "exposure_s"))
-		start->count_time_s = strtod(value, NULL);
 	sl_cbor_text(&c, key);
 	sl_cbor_text(&c, value);
 	if (c.used > c.bytes)
 		return;
 	start->user_bytes += c.used;
 	start->user_pairs++;
+}
+
+static void note_exposure(void *to, const char *key, const char *value)
+{
+	if (!strcmp(key, "exposure_s"))
+		*(double *)to = strtod(value, NULL);
+}
+
+uint64_t sl_start_exposure_ns(const struct sl_env *env, uint64_t period_ns)
+{
+	double exposure_s = 0;
+
+	if (env->metadata)
+		env->metadata->each(env->metadata->arg, note_exposure, &exposure_s);
+	return exposure_s > 0 ? (uint64_t)llround(exposure_s * 1e9) : period_ns;
 }
 
 /* Packed like the images. */
@@ -64,16 +78,18 @@ int sl_start_make(const struct sl_image *image, const struct sl_env *env,
 		  const struct sl_stream2_series *series, enum sl_codec codec,
 		  struct sl_packer *packer, uint64_t period_ns, void **message, size_t *bytes)
 {
-	struct sl_stream2_start start = {.series = series,
-					 .env = env,
-					 .geometry = &image->geometry,
-					 .rows = image->rows,
-					 .columns = image->columns,
-					 .dtype = image->dtype,
-					 .frame_time_s = 1e-9 * (double)period_ns,
-					 .saturation = saturation(image, env),
-					 .codec = codec,
-					 .user_data = malloc(USER_DATA_BYTES)};
+	struct sl_stream2_start start = {
+		.series = series,
+		.env = env,
+		.geometry = &image->geometry,
+		.rows = image->rows,
+		.columns = image->columns,
+		.dtype = image->dtype,
+		.frame_time_s = 1e-9 * (double)period_ns,
+		.count_time_s = 1e-9 * (double)sl_start_exposure_ns(env, period_ns),
+		.saturation = saturation(image, env),
+		.codec = codec,
+		.user_data = malloc(USER_DATA_BYTES)};
 	void *mask = NULL;
 	int err = start.user_data ? pack_mask(image, packer, &start, &mask) : -ENOMEM;
 

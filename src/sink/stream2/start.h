@@ -12,4 +12,7 @@ int sl_start_make(const struct sl_image *image, const struct sl_env *env,
 		  const struct sl_stream2_series *series, enum sl_codec codec,
 		  struct sl_packer *packer, uint64_t period_ns, void **message, size_t *bytes);
 
+/* How long a frame is exposed, as users say when the run begins; else as long as it lasts. */
+uint64_t sl_start_exposure_ns(const struct sl_env *env, uint64_t period_ns);
+
 #endif

@@ -59,7 +59,7 @@ struct stream2 {
 	struct sl_push push;
 	struct sl_stream2_series series;
 	char series_date[SL_STREAM2_DATE_BYTES];
-	uint64_t first_timestamp, period_ns;
+	uint64_t first_timestamp, period_ns, exposure_ns;
 	uint8_t data_head[SL_STREAM2_DATA_BYTES];
 	size_t data_head_bytes, packed_most;
 	enum sl_codec codec;
@@ -167,6 +167,7 @@ static void describe(struct stream2 *s, const struct sl_env *env)
 				 : sl_pack_bound(s->codec, s->made.bytes, s->made.element);
 	s->period_ns = env->frame_rate_Hz > 0 ? (uint64_t)(1e9 / env->frame_rate_Hz)
 					      : DEFAULT_PERIOD_NS;
+	s->exposure_ns = sl_start_exposure_ns(env, s->period_ns);
 	s->data_head_bytes = sl_stream2_data_head(s->made.rows, s->made.columns, s->made.dtype,
 						  s->codec, s->data_head, sizeof(s->data_head));
 	sl_stream2_series_init(&s->series);
@@ -320,7 +321,7 @@ static size_t write_fields(struct stream2 *s, const struct sl_frame *frame, stru
 		.series_date = s->series_date,
 		.id = s->images,
 		.start_ns = frame->timestamp > s->first_timestamp ? since : 0,
-		.real_ns = s->period_ns,
+		.real_ns = s->exposure_ns,
 		.frame_number = frame->number,
 		.timestamp = frame->timestamp,
 		.missing = frame->missing};
