@@ -160,8 +160,7 @@ static void compare_frame(struct sl_cross_check *x, const struct sl_batch_slots 
 			uint64_t elements = sl_shape_elements(&a->shape), at;
 			uint64_t *unlike = &x->unlike[stage->terms.result + (int)i];
 
-			if (!sl_device_returns_result(l, ours,
-						      (unsigned)stage->terms.result + i))
+			if (!sl_device_returns_result(l, ours, (unsigned)stage->terms.result + i))
 				continue; /* it stayed on the device */
 			if (a->shape.ragged && a->rows != b->rows) {
 				tell(x, l, ours, a->shape.name,
