@@ -13,6 +13,8 @@
  *            that evolves (pedestals) is exact: a pixel belongs to one tile, its tile is worked on
  *            by one worker at a time, and frames within a batch, and batches, come in sequence
  *            order whatever the number of workers.
+ *            Sinks read results of rejected frames, too: a stage that leaves such a frame out still
+ *            writes its results, as a fill (0 rows, zeros), since memory of results is used again.
  * Threads:   tile() on any worker, different tiles at once; frame() on any worker, different frames
  *            at once; finish() on one worker after all of them; open and close elsewhere. None but
  *            these may allocate, lock or log.

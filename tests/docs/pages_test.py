@@ -216,6 +216,20 @@ def check_geometry(out, installed):
 
 # ---- docs/how-to/files.md ----
 
+def block(page, kind, words):
+    """The one block of that kind that has these words."""
+    return next(text for text in extract.blocks(page, kind) if words in text)
+
+
+def check_results(out, installed, page):
+    """The section about results of every frame: its experiment runs, and its Python prints what the page shows."""
+    (installed.folder / "results.yaml").write_text(block(page, "yaml", "results.nxs"))
+    done = installed.shell(block(page, "sh", "results.yaml"))
+    read, shown = installed.python(block(page, "python", "results.nxs")), block(page, "text", "rejected")
+    out.case("files.md: results of every frame are read as the page shows",
+             [] if not done.returncode and read.stdout == shown else [done.stdout + done.stderr, read.stdout + read.stderr, "is not", shown])
+
+
 def check_files(out, installed):
     """Its experiment runs, its Python reads the files, also as a follower, and the files are left alone by recover."""
     page = (ROOT / "docs/how-to/files.md").read_text()
@@ -223,14 +237,15 @@ def check_files(out, installed):
         out.skip("files.md", "this program has no nexus sink, or python3-h5py is not installed")
         return
     (installed.folder / "files.yaml").write_text(extract.blocks(page, "yaml")[0])
-    write, recover = extract.blocks(page, "sh")
-    look, follow = extract.blocks(page, "python")
+    write, recover = block(page, "sh", "run files.yaml"), block(page, "sh", "recover")
+    look, follow = block(page, "python", "entry/sluice/state"), block(page, "python", "swmr=True")
     done = installed.shell(write)
     read, followed, again = installed.python(look), installed.python(follow), installed.shell(recover)
     right = ("int16 b'complete'" in read.stdout and "run_data_000002.h5" in followed.stdout and "nothing to do" in again.stdout
              and not done.returncode)
     out.case("files.md: its experiment runs, and its files are read as the page shows",
              [] if right else [done.stdout + done.stderr, read.stdout + read.stderr, followed.stdout + followed.stderr, again.stdout + again.stderr])
+    check_results(out, installed, page)
 
 
 # ---- docs/how-to/burst.md, docs/how-to/look-back.md ----

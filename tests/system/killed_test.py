@@ -11,7 +11,9 @@ import subprocess
 import time
 
 import h5py
+import numpy as np
 
+import results
 from harness import RUN_DIR, SLUICE, Program, case, check, equal, experiment, main, run, run_fails, wait_for
 
 FRAMES = 600
@@ -21,7 +23,7 @@ KILLS = 50
 
 def experiment_of(folder, **nexus):
     sink = {"path": str(folder / "run.nxs"), "dataset": "raw", "frames_per_file": 40, "flush_s": 0.05, "overwrite": True, **nexus}
-    return experiment(folder, detector=DETECTOR, sinks=[{"nexus": sink}, "verify"])
+    return experiment(folder, detector=DETECTOR, stages=["copy", {"reduce": {"bin": 16}}], sinks=[{"nexus": sink}, "verify"])
 
 
 def rows_durable():
@@ -36,12 +38,12 @@ def rows_durable():
     return 0
 
 
-def kill(folder, path, delay_s):
-    """Kill a run that long after its first data file is there. The rows that it had called durable before."""
+def kill(folder, path, delay_s, data_file=1):
+    """Kill a run that long after this data file is there. The rows that it had called durable before."""
     for old in folder.glob("run*.*"):
         old.unlink()
     program = Program("run", path, folder=folder)
-    wait_for("data", lambda: (folder / "run_data_000001.h5").exists() or not program.running())
+    wait_for("data", lambda: (folder / f"run_data_{data_file:06}.h5").exists() or not program.running())
     time.sleep(delay_s)
     durable = rows_durable() if program.running() else 0
     program.send(signal.SIGKILL)
@@ -93,6 +95,35 @@ def _(folder):
         else:
             equal(durable, 0, "rows that were durable without a file")
     check(most > 40, f"at most {most} images were recovered: no test of several files")
+
+
+@case("results of rejected frames are as safe as images: what a killed run leaves agrees with itself and with a whole run")
+def _(folder):
+    # Hits are rare: a data file has many more rows of results than images.
+    detector = {"kind": "jungfrau", "modules": 1, "rows": None, "columns": None, "dark_frames": 16, "frames": 300, "hit_fraction": 0.2, "pool": 21,
+                "frame_rate_Hz": 150}
+    sink = {"path": str(folder / "run.nxs"), "frames_per_file": 4, "flush_s": 0.05, "overwrite": True}
+    path = experiment(folder, detector=detector, sinks=[{"nexus": sink}],
+                      stages=["correct", {"veto": {}}, {"peaks": {"look": "all", "min_peaks": 0}}, {"integrate": {"bins": 40}}])
+    equal(run("run", path, folder=folder).process.returncode, 0, "exit status")
+    with h5py.File(folder / "run.nxs") as file:
+        whole = results.of_results(file)
+    equal(len(whole["sequence"]), 300, "rows of results")
+    most = 0
+    for data_file, delay_s in ((4, 0), (6, 0.1)):
+        kill(folder, path, delay_s, data_file)
+        equal(run("recover", folder / "run.nxs", folder=folder).process.returncode, 0, "exit status of recover")
+        with h5py.File(folder / "run.nxs") as file:
+            found, frames = results.of_results(file), file["entry/sluice/frames"]
+            n, index = len(found["sequence"]), frames["result_index"][()]
+            equal(index[index >= 0].tolist(), list(range(n)), "rows of results, by the rows of frames")
+            equal(frames["sequence"][()][index >= 0].tolist(), found["sequence"].tolist(), "whose they are")
+            equal(file["entry/data/sequence"][()].tolist(), found["sequence"][file["entry/data/result_index"][()]].tolist(), "by the images")
+            equal(len(file["entry/hits/hit_rate"]), n // 100, "rows of hit rates: of blocks that were full")
+        for name, value in found.items():
+            check(all(np.array_equal(a, b, equal_nan=True) for a, b in zip(value, whole[name][:n], strict=True)), f"{name} is another")
+        most = max(most, n)
+    check(most > 50, f"at most {most} rows of results were recovered")
 
 
 @case("recover: a whole file is left alone, a second time changes nothing, a run that writes is not touched, and others are refused")

@@ -105,6 +105,37 @@ def _(folder):
         equal(plot.signal.shape, (4, 1024, 1024), "its shape")
 
 
+def plots(folder, *stages, image="none"):
+    """A file of results alone, or with images."""
+    detector = {"kind": "jungfrau", "modules": 1, "rows": None, "columns": None, "dark_frames": 8, "frames": 230, "hit_fraction": 0.3, "pool": 21}
+    done, _ = acquire(folder, detector=detector, link={"kind": "shm"}, stages=["correct", {"veto": {}}, *stages],
+                      sinks=[{"nexus": {"path": str(folder / "run.nxs"), "image": image, "frames_per_file": 30}}])
+    equal(done.process.returncode, 0, "exit status")
+    return str(folder / "run.nxs")
+
+
+@case("silx plots profiles over q with errors, cakes, hit rates and scores, of kept and rejected frames")
+def _(folder):
+    silx_io, nxdata = tool("silx.io"), tool("silx.io.nxdata")
+    with silx_io.open(plots(folder, {"integrate": {"bins": 50}})) as file:
+        default, entry = nxdata.get_default(file), file["entry"]
+        equal((default.group.name, default.signal_name), ("/entry/profile", "intensity"), "the default plot")
+        found = {name: nxdata.NXdata(entry[name]) for name in ("profile", "hits", "scores")}
+        equal({name: plot.is_valid for name, plot in found.items()}, dict.fromkeys(found, True), "NXdata that silx takes")
+        equal(found["profile"].axes_dataset_names, ["frame_number", "q"], "axes of the profile")
+        equal((found["profile"].signal.shape, found["profile"].errors.shape, found["profile"].interpretation),
+              ((230, 50), (230, 50), "spectrum"), "profiles, their errors, and how to show them")
+        equal(found["profile"].axes[1].attrs["units"], "1/nm", "unit of the axis")
+        equal((found["hits"].signal.shape, found["hits"].axes_dataset_names), ((3,), ["frame_number"]), "hit rates")
+        equal((found["scores"].signal.shape, found["scores"].axes_dataset_names), ((238,), ["frame_number"]), "scores")
+    with silx_io.open(plots(folder, {"integrate": {"bins": 50, "azimuth_bins": 12, "unit": "tth_deg"}})) as file:
+        cake = nxdata.get_default(file)
+        equal((cake.group.name, cake.is_valid, cake.signal.shape), ("/entry/cake", True, (230, 12, 50)), "the default plot")
+        equal((cake.axes_dataset_names, cake.interpretation), (["frame_number", "azimuth", "two_theta"], "image"), "its axes")
+    with silx_io.open(plots(folder)) as file:
+        equal(nxdata.get_default(file).group.name, "/entry/hits", "the default plot of a file without images and results")
+
+
 @case("DIALS reads it as NXmx: one panel per ASIC, beam, distance, and the pixels that h5py sees")
 def _(folder):
     dxtbx, h5py = tool("dxtbx"), tool("h5py")

@@ -35,6 +35,14 @@ def profiles(file):
     return found
 
 
+def of_results(file):
+    """{name: rows} of every frame that has results, kept or not; ragged ones are lists of tables."""
+    group = file["entry/results"]
+    found = {name: tables(group, name) if f"{name}_rows" in group else item[()] for name, item in group.items()
+             if not name.endswith(("_rows", "_first"))}
+    return found | profiles(file)
+
+
 def of_images(file):
     """{name: array}: what stages found out about kept frames, image by image. Ragged ones are lists of tables."""
     group, found = file.get("entry/results"), {}

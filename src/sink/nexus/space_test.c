@@ -95,6 +95,8 @@ static int check_tables(struct sl_h5 *file, const struct tale *tale)
 	if (sl_h5_describe(file, "/entry/sluice/frames/outcome", &shape) ||
 	    shape.dim[0] != tale->accepted)
 		return __LINE__;
+	if (sl_h5_describe(file, "/entry/results/raw", &shape) || shape.dim[0] != tale->accepted)
+		return __LINE__; /* of rejected frames, too */
 	if (sl_h5_read(file, "/entry/sluice/ledger/outcomes", SL_H5_U64, outcomes,
 		       sizeof(outcomes)))
 		return __LINE__;
