@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """readers_test.py - the file in scientists' own tools, as far as they are installed: DIALS (dxtbx), silx, and h5py with the
-filters of hdf5plugin. Debian: dials, python3-silx, python3-hdf5plugin; `tools/deps.sh check` installs them."""
+filters of hdf5plugin. Debian: dials (`tools/deps.sh check-long` installs it), python3-silx and python3-hdf5plugin (`tools/deps.sh
+check`)."""
 # normal build only
 
 import functools
@@ -16,11 +17,15 @@ import numpy as np
 from harness import RECEIVER, ROOT, SOURCE, acquire, case, equal, check, main, run, skip
 
 
+PACKAGES = {"dxtbx": "dials, which make check-long installs", "silx": "python3-silx", "hdf5plugin": "python3-hdf5plugin", "h5py": "python3-h5py"}
+
+
 def tool(name):
     try:
         return importlib.import_module(name)
     except ImportError:
-        skip(f"{name} is not installed")
+        package = PACKAGES.get(name.partition(".")[0], name)
+        skip(f"{name} is not installed (Debian: {package})")
 
 
 def demo(folder, **more):
@@ -48,7 +53,7 @@ def replayed(folder, axes=None):
 
 def dials(folder, program, *arguments):
     if not shutil.which(program):
-        skip(f"{program} is not installed (Debian: dials)")
+        skip(f"{program} is not installed (Debian: {PACKAGES['dxtbx']})")
     done = subprocess.run([program, *map(str, arguments)], cwd=folder, capture_output=True, text=True, check=False, timeout=300)
     equal(done.returncode, 0, f"exit status of {program}: {done.stdout[-800:]} {done.stderr[-800:]}")
     return done.stdout
