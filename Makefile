@@ -1,7 +1,7 @@
 # A front for meson and the scripts in tools/: make, make demo, make check. With V=1 you see everything they do.
 
 .NOTPARALLEL:
-.PHONY: all demo check check-long check-mutants check-reference check-interop check-interop-short bench curves fuzz fuzz-long format install-deps clean
+.PHONY: all demo check check-ci check-long check-mutants check-reference check-interop check-interop-short bench curves fuzz fuzz-long format install-deps clean
 export V
 
 all:
@@ -17,11 +17,17 @@ check:
 	@tools/deps.sh check
 	@tools/check.py
 
+# What CI runs: check, and beside it Soft-RoCE of the newest kernel, where this is root.
+check-ci:
+	@tools/deps.sh check
+	@[ "$$(id -u)" -ne 0 ] || tools/deps.sh interop
+	@tools/check.py --interop 6.12 --timings
+
 # All of check with its long campaigns, fault mixes drawn at random (each outcome compared with the fault log), Soft-RoCE of all
 # kernels, also with sanitizers on our side, and mutants of every folder. About an hour and a half. SEED=n begins with that mix.
 SEEDS = 10000
 check-long:
-	@tools/deps.sh check
+	@tools/deps.sh check-long
 	@tools/check.py --long
 	@tools/build.sh build -Dtests=true -- src/receiver_fault_mix_test
 	@build/src/receiver_fault_mix_test $(SEED) $(SEEDS)

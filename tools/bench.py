@@ -40,6 +40,7 @@ BUSY = 0.05  # of the CPU time went elsewhere: say so
 # ---- the table: section, [(probe, title, figure, unit, factor, probes it is compared with)] ----
 
 EVENTS = ("events_per_s", "M events/s", 1e-6)
+PIXELS = ("pixel_GB_per_s", "GB/s", 1)
 RATE, PACKETS, FRAMES = ("GB_per_s", "GB/s", 1), ("packets_per_s", "k packets/s", 1e-3), ("frames_per_s", "frames/s", 1)
 DESCRIPTORS = ("descriptors_per_s", "M descriptors/s", 1e-6)
 COST = ("instructions_per_packet", "instructions/packet", 1)
@@ -131,19 +132,26 @@ TABLE = [
         ("raw", "raw container, with checksums and index", *RATE, ["fio"]),
         ("fio", "peer: fio, io_uring, the same pattern", *RATE, []),
     ]),
+    ("Files, end to end: every frame of 2 MiB corrected, packed by bslz4, written, on disk (shm; GB of pixels)", [
+        ("keep", "shm, correct, nexus", *FRAMES, ["keep unflushed"]),
+        ("keep", "", *PIXELS, ["pack", "write packed"]),
+        ("keep unflushed", "the same, flushed at the end alone (flush_s: 3600)", *FRAMES, []),
+        ("pack", "roofline: the same images packed alone, a thread on each core", *PIXELS, []),
+        ("write packed", "roofline: write and fsync of as many packed bytes", *PIXELS, []),
+    ]),
     ("Stream: images of 2 MiB, packed to about 0.28 MB, to one client on loopback (GB of messages)", [
         ("stream sink", "stream2 sink, images packed before", *RATE, ["stream loop"]),
         ("stream sink", "", "cpu_us_per_image", "us of CPU per image", 1, ["stream loop"]),
         ("stream loop", "peer: a C loop that sends the same messages", *RATE, []),
         ("stream loop", "", "cpu_us_per_image", "us of CPU per image", 1, []),
-        ("stream sink", "stream2 sink with packing, one thread (GB of pixels)", "pixel_GB_per_s", "GB/s", 1, []),
+        ("stream sink", "stream2 sink with packing, one thread (GB of pixels)", *PIXELS, []),
     ]),
 ]
 SHORT = {"peer udp 4096": "plain UDP", "peer udp 1024": "plain UDP", "peer zmq 4096": "ZeroMQ 4 KiB",
          "peer zmq 1Mi": "ZeroMQ 1 MiB", "peer memcpy": "memcpy", "peer numpy": "numpy", "peer zlib": "zlib",
          "icrc portable": "portable", "assemble 32": "by sequence", "link udp 4096": "the link alone", "link shm": "the link alone",
          "stages": "the stages alone", "peer write": "plain write", "demo shm no audit": "without the hash tree", "file no audit": "without the hash tree",
-         "stream loop": "a C loop", "fio": "fio"}
+         "stream loop": "a C loop", "fio": "fio", "keep unflushed": "not flushed", "pack": "packing alone", "write packed": "writing alone"}
 HOPS = ("wire", "assemble", "process", "sink", "total")
 LATENCIES = [("demo udp paced", "udp, 200 Hz"), ("demo shm paced", "shm, 200 Hz"), ("demo udp", "udp, full speed"),
              ("demo shm", "shm, full speed")]

@@ -268,6 +268,32 @@ def raw_is_direct(folder):
     return True
 
 
+def pack(bench, images=None):
+    """Images packed from memory into memory, by a thread on each core and nothing else."""
+    return json.loads(run([bench.program("bench_pack"), ROOT / "bench/part/keep.yaml", images or bench.size(2000, 200), os.cpu_count()]))
+
+
+def keep_all(flush_s):
+    """Every frame is stored, packed, on disk; `flush_s`: as the sink's option."""
+    def probe(bench):
+        file = bench.scratch / "keep.nxs"
+        said = sluice(bench, "keep.yaml", {"detector.frames": bench.size(2000, 200), "sinks[0].nexus.path": file,
+                                           "sinks[0].nexus.flush_s": flush_s})
+        remove(file)
+        rate = said["rates"]["frames_per_s"]
+        return {"frames_per_s": rate, "pixel_GB_per_s": 1e-9 * rate * pack(bench, 16)["image_bytes"]}
+    return probe
+
+
+def write_packed(bench):
+    """As many bytes as the packed images have, by write and fsync; counted as the pixels that they stand for."""
+    size, path = pack(bench, 16), bench.scratch / "packed.raw"
+    packed = round(size["packed_bytes_per_image"])
+    figures = json.loads(run([bench.program("peer_write"), path, packed, bench.size(2000, 200)]))
+    path.unlink()
+    return {"pixel_GB_per_s": figures["GB_per_s"] * size["image_bytes"] / packed, **figures}
+
+
 def stream(mode):
     return program("bench_stream", ROOT / "bench/part/stream.yaml", mode, (198, 66))
 
@@ -406,6 +432,10 @@ PROBES = {
     "peer write": file_probe(write_plainly),
     "raw": write_raw,
     "fio": write_fio,
+    "keep": file_probe(keep_all(1)),
+    "keep unflushed": file_probe(keep_all(3600)),
+    "pack": pack,
+    "write packed": file_probe(write_packed),
     "stream sink": stream("sink"),
     "stream loop": stream("loop"),
 }

@@ -44,13 +44,13 @@ with_progress() {
 		return
 	fi
 	log=$(mktemp)
-	{ "$@" 2>&1 || echo "FAILED: see above" >>"$log.failed"; } | tee "$log" | awk '
+	{ "$@" 2>&1 || echo "FAILED: see above" >>"$log.failed"; } | tee "$log" | awk -v folder="$folder" '
 		match($0, /^\[[0-9]+\/[0-9]+\]/) {
 			split(substr($0, 2, RLENGTH - 2), n, "/")
 			tenth = int(10 * n[1] / n[2])
 			if (n[2] >= 50 && tenth > shown) {
 				shown = tenth
-				printf "  %d of %d steps\n", n[1], n[2]
+				printf "  %s: %d of %d steps\n", folder, n[1], n[2]
 				fflush()
 			}
 		}'

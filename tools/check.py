@@ -5,6 +5,7 @@
   tools/check.py --only unit,lint --build normal        a part
   tools/check.py --match ring                           what has "ring" in its name
   tools/check.py --long                                 with the long campaigns: make check-long
+  tools/check.py --timings                              and which programs took longest
 
 Parts: unit (the C tests), system (tests/system/*_test.py), lint (tests/lint), model (tests/model, by spin), fuzz
 (libFuzzer, a short run each).
@@ -13,18 +14,17 @@ stdout; the last line here is "N passed, N failed, N skipped" and counts cases, 
 """
 
 import argparse
-import concurrent.futures
 import json
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
+import threading
 
 import tap
+from lanes import BACKGROUND_NICE, RUNNING, Cost, Interrupted, Slots, start, stop, stop_all, wait_for  # noqa: F401  (some are for check_interop.py)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON = "/usr/bin/python3"  # Debian's, which has numpy and h5py; the first on the path may be another
@@ -35,13 +35,14 @@ LONG = {"receiver/gpu", "system/keeper", "system/opencl", "model/device_ring"}
 SYSTEM_TIMEOUT_S, LINT_TIMEOUT_S, MODEL_TIMEOUT_S = 300, 300, 900
 NOT_A_LINT = ("core.sh", "lint.py", "options_page.py")  # the last needs the program: it runs as docs/options
 INTERPRETER = {".py": PYTHON, ".sh": "/bin/sh"}
-# Of sanitized builds: compiled in a third of the time, and hardly slower; no GPU will see them.
-QUICK = ("-Doptimization=1", "-Dnvcc=disabled")
+# Of sanitized builds: compiled in a third of the time, and hardly slower; no GPU will see them. Line numbers are all that a
+# report of a sanitizer needs of debug information, and gold links in a quarter of the time.
+QUICK = ("-Doptimization=1", "-Dnvcc=disabled", *(["-Dc_link_args=-fuse-ld=gold"] if shutil.which("ld.gold") else []))
 # PoCL, which runs kernels on the CPU: what one test has had compiled the next finds, in any build.
 POCL = {"POCL_CACHE_DIR": str(ROOT / "build/pocl")}
 # What system tests need of a build: the normal one has it all.
 SYSTEM_TARGETS = {"normal": ["all", "tests/dissect/roce_pcap", "tests/raw/raw_file"], "asan": ["sluice"], "tsan": []}
-RUNNING = set()  # programs under way, to be stopped when we are
+BUILT = []  # (build, cost) of each call of build.sh
 
 
 class Build:
@@ -63,16 +64,16 @@ class Build:
 
 
 class Job:
-    """One test program, in one build."""
+    """One test program, in one build. A job that computes takes two slots, a job that waits half of its time takes one."""
 
-    def __init__(self, build, name, command, env, timeout_s):
+    def __init__(self, build, name, command, env, timeout_s, slots=2, nice=0):
         self.build, self.name, self.command, self.timeout_s = build, name, command, timeout_s
-        self.env = env
+        self.env, self.slots, self.nice = env, slots, nice
 
 
 class Result:
-    def __init__(self, job, cases, stderr, seconds, notes=()):
-        self.job, self.cases, self.stderr, self.seconds = job, cases, stderr, seconds
+    def __init__(self, job, cases, stderr, cost, notes=()):
+        self.job, self.cases, self.stderr, self.cost = job, cases, stderr, cost
         self.notes = notes  # what the program wants to be shown, whatever the result: "# note: ..."
 
     def of(self, state):
@@ -93,76 +94,66 @@ def builds():
         Build("normal", "build", ["-Dtests=true"]),
         # Of clang, so that the fuzz targets are of the same build.
         Build("asan", "build-asan", ["-Dtests=true", "-Dfuzz=true", *QUICK, "-Db_sanitize=address,undefined", "-Db_lundef=false",
-                                     "-Dc_args=-fsanitize=fuzzer-no-link"], 4,
+                                     "-Dc_args=['-g1','-fno-sanitize-recover=all','-fsanitize=fuzzer-no-link']"], 4,
               {"SLUICE_SANITIZER": "asan", "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
                "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}, "clang"),
-        Build("tsan", "build-tsan", ["-Dtests=true", *QUICK, "-Db_sanitize=thread", "-Db_lundef=false"], 8,
+        Build("tsan", "build-tsan", ["-Dtests=true", *QUICK, "-Db_sanitize=thread", "-Db_lundef=false", "-Dc_args=-g1"], 8,
               {"SLUICE_SANITIZER": "tsan", "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}),
     ]
 
 
 # ---- running one program ----
 
-def stop(process):
-    """End a program and what it started: all of it is in one session of its own."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    process.wait()
-
-
 def execute(job):
-    """Run it in a fresh TMPDIR; exit status (None: timed out), stdout, stderr. Files rather than pipes: a child that
+    """Run it in a fresh TMPDIR; exit status (None: timed out), stdout, stderr, cost. Files rather than pipes: a child that
     outlives its parent would keep a pipe open."""
     folder = tempfile.mkdtemp(prefix="sluice-")  # short: Unix sockets have 107 characters for their path
     # SLUICE_SITE, SLUICE_RUN_DIR: a site file and sessions of this host must not change what the tests see.
     env = {**POCL, **os.environ, **job.build.env, **job.env, "TMPDIR": folder, "PYTHONDONTWRITEBYTECODE": "1", "SLUICE_SITE": "",
            "SLUICE_RUN_DIR": f"{folder}/run"}
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen([*job.build.prefix, *job.command], cwd=ROOT, env=env, stdin=subprocess.DEVNULL,
-                                   stdout=out, stderr=err, start_new_session=True)
-        RUNNING.add(process)
-        try:
-            status = process.wait(job.timeout_s * job.build.slower)
-        except subprocess.TimeoutExpired:
-            status = None
-        stop(process)
-        RUNNING.discard(process)
+        status, cost = wait_for(start([*job.build.prefix, *job.command], job.nice, cwd=ROOT, env=env, stdout=out, stderr=err),
+                                job.timeout_s * job.build.slower)
         texts = []
         for file in (out, err):
             file.seek(0)
             texts.append(file.read().decode(errors="replace"))
     shutil.rmtree(folder, ignore_errors=True)
-    return status, texts[0], texts[1]
+    return status, texts[0], texts[1], cost
 
 
 def run_tap(job):
-    start = time.monotonic()
-    status, out, err = execute(job)
+    status, out, err, cost = execute(job)
     notes = [line.removeprefix("# note: ") for line in out.splitlines() if line.startswith("# note: ")]
-    return Result(job, tap.read(out, status), err, time.monotonic() - start, notes)
+    return Result(job, tap.read(out, status), err, cost, notes)
 
 
 def run_fuzz(job):
     """A fuzz target is one case: it ran for its time and found nothing."""
-    start = time.monotonic()
-    status, out, err = execute(job)
+    status, out, err, cost = execute(job)
     text = "" if status == 0 else "timed out\n" if status is None else "".join(
         line + "\n" for line in (out + err).splitlines()[-60:])
-    return Result(job, [tap.Case("passed" if status == 0 else "failed", "finds nothing", text)], "",
-                  time.monotonic() - start)
+    return Result(job, [tap.Case("passed" if status == 0 else "failed", "finds nothing", text)], "", cost)
 
 
 # ---- what there is to run ----
 
-def build_all(build, targets=()):
+def build_all(build, targets=(), nice=0):
     """Configure a variant if need be, and build these targets, or all that is built by default; the output when that fails."""
     command = [ROOT / "tools/build.sh", build.folder.relative_to(ROOT), *build.options, "--", *targets]
-    run = subprocess.run(command, cwd=ROOT, env={**os.environ, **build.compiler}, stdout=None,
-                         stderr=subprocess.PIPE, text=True, errors="replace", check=False)
-    sys.stderr.write(run.stderr if run.returncode == 0 else "")
-    return None if run.returncode == 0 else run.stderr or "the build failed\n"
+    with tempfile.TemporaryFile() as errors:
+        # A pipe even on a terminal: other programs print beside this one, and ninja would write over their lines.
+        process = start(command, nice, cwd=ROOT, env={**os.environ, **build.compiler}, stdout=subprocess.PIPE, stderr=errors,
+                        text=True, errors="replace")
+        with process.stdout:
+            for line in process.stdout:
+                print(line, end="", flush=True)
+        status, cost = wait_for(process)
+        errors.seek(0)
+        text = errors.read().decode(errors="replace")
+    BUILT.append((build, cost))
+    sys.stderr.write(text if status == 0 else "")
+    return None if status == 0 else text or "the build failed\n"
 
 
 def introspect(build):
@@ -191,7 +182,7 @@ def system_jobs(build):
     for path in sorted((ROOT / "tests/system").glob("*_test.py")):
         normal_only = "# normal build only" in path.read_text().splitlines()
         if build.name == "normal" or (build.name == "asan" and not normal_only):
-            jobs.append(Job(build, f"system/{path.stem.removesuffix('_test')}", [PYTHON, path], env, SYSTEM_TIMEOUT_S))
+            jobs.append(Job(build, f"system/{path.stem.removesuffix('_test')}", [PYTHON, path], env, SYSTEM_TIMEOUT_S, slots=1))
     return jobs
 
 
@@ -206,17 +197,13 @@ def model_jobs(build):
     """Each model by itself, and the names that models and code share."""
     script = ROOT / "tests/model/model.py"
     models = sorted((ROOT / "tests/model").glob("*.pml"))
-    return [Job(build, "model/names", [PYTHON, script], {}, LINT_TIMEOUT_S)] + [
-        Job(build, f"model/{path.stem}", [PYTHON, script, path], {}, MODEL_TIMEOUT_S) for path in models]
+    return [Job(build, "model/names", [PYTHON, script], {}, LINT_TIMEOUT_S, nice=BACKGROUND_NICE)] + [
+        Job(build, f"model/{path.stem}", [PYTHON, script, path], {}, MODEL_TIMEOUT_S, nice=BACKGROUND_NICE) for path in models]
 
 
-def fuzz_build():
+def fuzz_jobs(asan, seconds):
     """The fuzz targets, in the folder of the build that has them."""
-    asan = next(build for build in builds() if build.name == "asan")
-    return Build("fuzz", asan.folder, asan.options, asan.slower, asan.env, "clang")
-
-
-def fuzz_jobs(build, seconds):
+    build = Build("fuzz", asan.folder, asan.options, asan.slower, asan.env, "clang")
     jobs = []
     for program in sorted(build.folder.rglob("*_fuzz")):
         name = program.name.removesuffix("_fuzz")
@@ -237,12 +224,13 @@ class Tally:
     def __init__(self, verbose):
         self.results = []
         self.verbose = verbose
+        self.lock = threading.Lock()
 
     def show(self, result):
         failed, skipped = result.of("failed"), result.of("skipped")
         count = f"{len(result.of('passed'))} passed" + (f", {len(failed)} FAILED" if failed else "")
         count += f", {len(skipped)} skipped" if skipped else ""
-        print(f"  {result.job.build.name:7}{result.job.name:32}{count}  ({result.seconds:.1f} s)")
+        print(f"  {result.job.build.name:7}{result.job.name:32}{count}  ({result.cost.seconds:.1f} s, cpus {result.cost.cpu_s:.1f} s)")
         for note in result.notes:
             print(f"      {note}")
         for case in result.cases if self.verbose else []:
@@ -256,24 +244,48 @@ class Tally:
         sys.stdout.flush()
 
     def add(self, result):
-        self.results.append(result)
-        self.show(result)
+        with self.lock:
+            self.results.append(result)
+            self.show(result)
 
     def add_failure(self, build, name, text):
-        self.add(Result(Job(build, name, [], {}, 0), [tap.Case("failed", name, text)], "", 0))
+        self.add(Result(Job(build, name, [], {}, 0), [tap.Case("failed", name, text)], "", Cost()))
+
+    def queue(self, slots, jobs, runner):
+        """Run these jobs when it is their turn; the long ones first."""
+        for job in sorted(jobs, key=lambda job: job.name not in LONG):
+            slots.add(job.slots, lambda job=job: self.add(runner(job)))
 
     def run(self, jobs, runner, workers):
-        jobs = sorted(jobs, key=lambda job: job.name not in LONG)
-        pool = concurrent.futures.ThreadPoolExecutor(workers)
+        """Run these jobs, and wait for them."""
+        slots = Slots(2 * workers)
         try:
-            for future in concurrent.futures.as_completed([pool.submit(runner, job) for job in jobs]):
-                self.add(future.result())
+            self.queue(slots, jobs, runner)
+            slots.end()
         except KeyboardInterrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in list(RUNNING):
-                stop(process)
+            stop_all()
             raise
-        pool.shutdown()
+
+    def timings(self, rows=30):
+        """What took longest: seconds of cpus decide, since those do not depend on what else ran."""
+        def line(build, name, count, cost):
+            print(f"  {build:7}{name:32}{cost.cpu_s:8.1f}{cost.seconds:9.1f}{max(0.0, cost.seconds - cost.cpu_s):9.1f}{count:>7}")
+
+        def total(name, costs):
+            line(name, "", len(costs), Cost(sum(cost.seconds for cost in costs), sum(cost.cpu_s for cost in costs)))
+
+        print("timings: seconds of cpus, seconds, and their difference (it waited; negative differences, of several threads, are 0)")
+        for result in sorted(self.results, key=lambda result: -result.cost.cpu_s)[:rows]:
+            line(result.job.build.name, result.job.name, "", result.cost)
+        print("  by what waited longest")
+        for result in sorted(self.results, key=lambda result: result.cost.cpu_s - result.cost.seconds)[:rows]:
+            line(result.job.build.name, result.job.name, "", result.cost)
+        print("  in all, and how many programs")
+        for part in sorted({(result.job.build.name, result.job.name.startswith("system/")) for result in self.results}):
+            total(part[0] + (" system" if part[1] else ""), [
+                result.cost for result in self.results if (result.job.build.name, result.job.name.startswith("system/")) == part])
+        for name in sorted({build.name for build, _ in BUILT}):
+            total(f"{name} build", [cost for build, cost in BUILT if build.name == name])
 
     def finish(self, states=("passed", "failed", "skipped")):
         """What was skipped and what failed, then the counts of these states."""
@@ -295,31 +307,87 @@ def matching(jobs, match):
     return [job for job in jobs if match in job.name]
 
 
-def check_build(tally, build, arguments):
-    """The unit and system tests of one variant."""
-    error = build_all(build, ["configure"])
+def tests_of(build, arguments):
+    """Unit and system tests of a configured build."""
+    unit = matching(unit_jobs(build), arguments.match) if "unit" in arguments.only else []
+    system = matching(system_jobs(build), arguments.match) if "system" in arguments.only else []
+    return unit, system
+
+
+def make_ready(tally, slots, build, arguments, nice):
+    """Build one variant, then queue its tests."""
+    tests = build.name in arguments.build and ("unit" in arguments.only or "system" in arguments.only)
+    fuzz = build.name == "asan" and "fuzz" in arguments.only
+    if not tests and not fuzz:
+        return
+    error = build_all(build, ["configure"], nice)
     if error:
         tally.add_failure(build, "(configure)", error)
         return
-    unit = matching(unit_jobs(build), arguments.match) if "unit" in arguments.only else []
-    system = matching(system_jobs(build), arguments.match) if "system" in arguments.only else []
-    targets = programs_of(build, unit) + (SYSTEM_TARGETS[build.name] if system else [])
-    error = build_all(build, targets) if targets else None
+    unit, system = tests_of(build, arguments) if tests else ([], [])
+    targets = programs_of(build, unit) + (SYSTEM_TARGETS[build.name] if system else []) + (["fuzz_programs"] if fuzz else [])
+    error = build_all(build, targets, nice) if targets else None
     if error:
         tally.add_failure(build, "(build)", error)
         return
-    tally.run(unit, run_tap, arguments.jobs)
-    tally.run(system, run_tap, 2 * arguments.jobs)  # these wait for processes and clocks half of their time
+    tally.queue(slots, unit, run_tap)
+    tally.queue(slots, system, run_tap)
 
 
-def check_fuzz(tally, arguments):
-    build = fuzz_build()
-    error = build_all(build, ["fuzz_programs"])
-    if error:
-        tally.add_failure(build, "(build)", error)
-        return
-    jobs = matching(fuzz_jobs(build, arguments.fuzz_seconds), arguments.match)
-    tally.run(jobs, run_fuzz, arguments.jobs)
+class Interop:
+    """tools/check_interop.py beside the tests: its guest waits for clocks most of the time. What it says is shown when it has ended,
+    its own count of cases included."""
+
+    def __init__(self, tally, kernel):
+        self.tally, self.kernel, self.status = tally, kernel, None
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        with tempfile.TemporaryFile() as out:
+            try:
+                self.status, cost = wait_for(start([PYTHON, ROOT / "tools/check_interop.py", "--kernel", self.kernel], cwd=ROOT,
+                                                   stdout=out, stderr=subprocess.STDOUT))
+            except Interrupted:
+                return
+            out.seek(0)
+            with self.tally.lock:
+                print(f"Soft-RoCE of {self.kernel}  ({cost.seconds:.1f} s, cpus {cost.cpu_s:.1f} s)")
+                print(out.read().decode(errors="replace"), end="", flush=True)
+
+    def end(self):
+        """Its exit status."""
+        self.thread.join()
+        return self.status
+
+
+def check(tally, arguments):
+    """Tests run as soon as their build is there; meanwhile the next variant is built in the background, and models are checked
+    when all are built: that fills the time in which tests wait."""
+    source = Build("source", ".", [])
+    slots, background, interop = Slots(2 * arguments.jobs), None, None
+    try:
+        if "lint" in arguments.only:
+            tally.queue(slots, matching(lint_jobs(source), arguments.match), run_tap)
+        variants = builds()
+        for build in variants:
+            make_ready(tally, slots, build, arguments, 0 if build is variants[0] else BACKGROUND_NICE)
+            if arguments.interop and not interop:
+                interop = Interop(tally, arguments.interop)
+        background = Slots(2 * arguments.jobs)
+        if "model" in arguments.only:
+            tally.queue(background, matching(model_jobs(source), arguments.match), run_tap)
+        if "fuzz" in arguments.only:  # last: each runs for a given time, so that cores are better left to it
+            tally.queue(slots, matching(fuzz_jobs(variants[1], arguments.fuzz_seconds), arguments.match), run_fuzz)
+        background.end()
+        slots.end()
+        return interop.end() if interop else 0
+    except BaseException:
+        stop_all()
+        for one in (slots, background, interop):
+            if one:
+                one.end()
+        raise
 
 
 def parse_arguments():
@@ -330,6 +398,8 @@ def parse_arguments():
     parser.add_argument("--jobs", type=int, default=2, help="programs at a time; twice as many of the system tests")
     parser.add_argument("--fuzz-seconds", type=int, default=4, help="how long each fuzz target runs")
     parser.add_argument("--long", action="store_true", help="long campaigns, too: more faults and packets, every trigger")
+    parser.add_argument("--interop", metavar="SERIES", help="check_interop.py with this kernel, too, beside the tests")
+    parser.add_argument("--timings", action="store_true", help="at the end, say what took how long")
     parser.add_argument("-v", "--verbose", action="store_true", help="name every case")
     arguments = parser.parse_args()
     arguments.only = arguments.only.split(",")
@@ -346,22 +416,11 @@ def main():
     tally = Tally(arguments.verbose)
     if arguments.long:
         os.environ["SLUICE_LONG"] = "1"  # tests look for it
-    variants = builds()
     pathlib.Path(POCL["POCL_CACHE_DIR"]).mkdir(parents=True, exist_ok=True)
-    source = Build("source", ".", [])
-    if "lint" in arguments.only:
-        print("linting")
-        tally.run(matching(lint_jobs(source), arguments.match), run_tap, arguments.jobs)
-    if "model" in arguments.only:
-        print("checking the models")
-        tally.run(matching(model_jobs(source), arguments.match), run_tap, arguments.jobs)
-    if "unit" in arguments.only or "system" in arguments.only:
-        for build in variants:
-            if build.name in arguments.build:
-                check_build(tally, build, arguments)
-    if "fuzz" in arguments.only:
-        check_fuzz(tally, arguments)
-    return tally.finish()
+    interop_failed = check(tally, arguments)
+    if arguments.timings:
+        tally.timings()
+    return tally.finish() or (1 if interop_failed else 0)
 
 
 if __name__ == "__main__":

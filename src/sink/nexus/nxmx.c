@@ -263,6 +263,9 @@ static void write_detector(struct sl_h5 *file, const struct sl_nxmx *about)
 	sl_h5_group(file, DETECTOR, "NXdetector");
 	write_sensor(file, about->geometry);
 	sl_h5_write_f64(file, DETECTOR "/distance", about->geometry->distance_m, "m");
+	/* Measured, not computed from other fields of the file. */
+	sl_h5_write(file, DETECTOR "/distance_derived", &(struct sl_h5_shape){.type = SL_H5_U8},
+		    &(const uint8_t){0});
 	if (about->frame_rate_Hz > 0)
 		sl_h5_write_f64(file, DETECTOR "/frame_time", 1 / about->frame_rate_Hz, "s");
 	write_limits(file, about);
