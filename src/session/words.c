@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "core/metadata.h"
+#include "core/metadata/metadata.h"
 #include "session/private.h"
 
 /* Receivers of one run with several transfers share its lock, and so the moment it was made. */
@@ -24,8 +24,6 @@ int sl_session_place_outputs(struct sl_session *s)
 
 	if (!sample)
 		return -ENOMEM;
-	s->metadata_of_env = (struct sl_env_metadata){sl_session_each_metadata, s};
-	s->experiment->metadata = &s->metadata_of_env;
 	sl_experiment_sample(s->experiment, sample, SL_METADATA_VALUE);
 	words.sample = sample;
 	err = sl_experiment_place(s->experiment, s->folder.number ? s->folder.path : NULL, &words);
