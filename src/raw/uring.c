@@ -78,6 +78,9 @@ static void reap(struct uring *u)
 		write = io_uring_cqe_get_data(cqe);
 		result = cqe->res;
 		io_uring_cqe_seen(&u->ring, cqe);
+		/* Pairs with the unlock in push(): the write is seen as it was submitted. */
+		pthread_mutex_lock(&u->lock);
+		pthread_mutex_unlock(&u->lock);
 		if (raw_write_went(write, result, &error))
 			u->options.done(u->options.arg, write, error);
 		else
@@ -94,9 +97,6 @@ static void *reap_main(void *arg)
 	while (!atomic_load(&u->end)) {
 		if (read(u->event, &events, sizeof(events)) < 0 && errno != EINTR)
 			usleep(1000);
-		/* Pairs with the unlock in push(): what was submitted is seen as it was then. */
-		pthread_mutex_lock(&u->lock);
-		pthread_mutex_unlock(&u->lock);
 		reap(u);
 	}
 	return NULL;
