@@ -106,6 +106,14 @@ KINDS = {
     "pattern, raw pixels in two folders, modules that lose packets": {
         "detector": {"frames": 80, "dark_frames": 5}, "frontend": {"drop": 0.002}, "on_incomplete": None},
     "eiger": {"detector": {"kind": "eiger", "rows": None, "columns": None, "modules": 1, "frames": 12}, "link": {"kind": "shm"}},
+    "jungfrau aslant, a module out of its place, a sample that turns, radial bins": {
+        "detector": {"kind": "jungfrau", "rows": None, "columns": None, "dark_frames": 3, "frames": 6, "hit_fraction": 1},
+        "link": {"kind": "shm"},
+        "geometry": {"rot1": 0.4, "rot2": -0.2, "modules": [{"module": 1, "right_m": 1e-3, "rot_away": 0.02}]},
+        "goniometer": [{"omega": {"increment_deg": 0.1, "start_deg": 30}}],
+        "stages": [{"correct": {"output": "photons_i16"}}, {"integrate": {"bins": 50}}, {"peaks": {}}]},
+    "camera": {"detector": {"kind": "camera", "rows": None, "columns": None, "modules": None, "width": 128, "height": 128, "frames": 20},
+               "link": {"kind": "shm"}, "stages": []},
     "rich: blocks of events": {"detector": {"kind": "rich", "rows": None, "columns": None, "modules": None, "frames": 12},
                                "link": {"kind": "shm"}},
     "tracker": {"detector": {"kind": "tracker", "rows": None, "columns": None, "modules": None, "frames": 12}, "link": {"kind": "shm"}},
