@@ -196,6 +196,38 @@ def _(folder):
     same(folder)
 
 
+@case("an interrupted conversion overwrites no file that came since; one that had finished has nothing to do; without data files it begins anew")
+def _(folder):
+    burst(folder)
+    arguments = ("convert", folder / "run.raw", folder / "out.nxs", "--set", "frames_per_file=20")
+    program = Program(*arguments, folder=folder)
+    wait_for("a data file", lambda: not program.running() or lines(folder) >= 1)
+    program.send(signal.SIGKILL)
+    if program.wait() == 0:
+        skip("the conversion was too fast to be killed")
+    (folder / "kept.nxs").write_bytes((folder / "out.nxs").read_bytes())
+    journal = (folder / "out.nxs.convert").read_text()
+    (folder / "out.nxs").write_bytes((folder / "run.nxs").read_bytes())
+    before = {path.name: path.read_bytes() for path in folder.glob("out_data_*.h5")}
+    run_fails(*arguments, folder=folder, says=["is not what an earlier conversion left"])
+    equal({path.name: path.read_bytes() for path in folder.glob("out_data_*.h5")}, before, "data files")
+    (folder / "out.nxs").write_bytes((folder / "kept.nxs").read_bytes())
+    equal(run(*arguments, folder=folder).process.returncode, 0, "exit status")
+    same(folder)
+    (folder / "out.nxs.convert").write_text(journal + "closing\n")  # killed when all was done
+    check("nothing to do" in run(*arguments, folder=folder).out(), "it does not say so")
+    check(not (folder / "out.nxs.convert").exists(), "the journal is left")
+    same(folder)
+    single = ("convert", folder / "run.raw", folder / "one.nxs", "--set", "frames_per_file=0")
+    program = Program(*single, folder=folder)
+    wait_for("the file", lambda: not program.running() or (folder / "one.nxs.part").exists())
+    program.send(signal.SIGKILL)
+    program.wait()
+    done = run(*single, folder=folder)
+    check(done.process.returncode == 0 or "one.nxs exists" in done.err(), done.err())
+    equal({path.name for path in folder.glob("one*")}, {"one.nxs"}, "files")
+
+
 @case("nothing is overwritten unless it is asked for")
 def _(folder):
     burst(folder, 30)
