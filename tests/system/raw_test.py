@@ -312,6 +312,7 @@ def truth(folder, first, count):
 def _(folder):
     program = Program("run", live(folder), folder=folder)
     wait_for("frames", lambda: figure("raw", "rows_durable") > 90 or not program.running())
+    equal(run("ctl", "experiment", "metadata", "sample=lysozyme", folder=folder).process.returncode, 0, "exit status of ctl")
     done = run("cut", "experiment", "--last", "1s", folder / "last.nxs", folder=folder)
     equal(done.process.returncode, 0, done.err())
     done = run("cut", "experiment", "--around", 50, "--before", 10, "--after", 15, folder / "around.nxs", folder=folder)
@@ -333,6 +334,7 @@ def _(folder):
         names = [name.decode() for name in file["entry/sluice/ledger/outcome_names"][()]]
         equal({name: n for name, n in zip(names, outcomes) if n}, {"stored": keep.sum(), "vetoed": len(keep) - keep.sum()}, "outcomes")
         equal(file["entry/sluice/state"][()], b"complete", "state")
+        equal(file["entry/sluice/metadata/sample"][()], b"lysozyme", "metadata as the run has them now")
         check(b"the last 1 s of" in file["entry/sluice/cut"][()], file["entry/sluice/cut"][()])
         images = dict(zip(numbers.tolist(), file["entry/data/data"][()]))
     with h5py.File(folder / "around.nxs") as file:
