@@ -2,9 +2,9 @@
  *
  * Model:     a text file OUT.convert beside the file that is written. It begins with what is
  *            converted and how, in words; a line for each data file that is whole and on disk
- *            follows: number, entries of the recording up to its end, bytes, CRC32C; the last one says
- *            "closing". It is locked
- *            while a conversion goes on, and goes when that is done.
+ *            follows: number, entries of the recording up to its end, bytes, CRC32C; the last
+ *            line says that the file is being closed. It is locked while a conversion goes on,
+ *            and goes when that is done.
  * Threads:   one.
  * Errors:    -errno, logged. */
 #ifndef SL_CONVERT_JOURNAL_H
