@@ -40,6 +40,10 @@ static void show(void *arg, uint64_t done, uint64_t of)
 
 static void say(const char *path, const struct sl_converted *made)
 {
+	if (made->done) {
+		printf("%s: was converted before; nothing to do\n", path);
+		return;
+	}
 	printf("%s: %" PRIu64 " images, rows about %" PRIu64 " frames%s", path, made->images,
 	       made->rows,
 	       made->whole ? ""

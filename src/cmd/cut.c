@@ -84,10 +84,46 @@ static int read_window(const struct cut_options *own, struct sl_cut_options *o)
 
 /* ---- which raw file ---- */
 
+enum { PAIRS = 64 };
+
 struct found {
 	char path[PATH_MAX];
 	unsigned n;
+	char *key[PAIRS], *value[PAIRS]; /* metadata of the run, as they are now */
+	unsigned pairs;
+	bool live; /* the run has told them */
 };
+
+static void note_pair(void *arg, const char *key, const char *value)
+{
+	struct found *found = arg;
+	char *own_key = strdup(key), *own_value = strdup(value);
+
+	if (found->pairs == PAIRS || !own_key || !own_value) {
+		free(own_key);
+		free(own_value);
+		return;
+	}
+	found->key[found->pairs] = own_key;
+	found->value[found->pairs++] = own_value;
+}
+
+static void each_pair(void *arg, void (*one)(void *to, const char *key, const char *value),
+		      void *to)
+{
+	const struct found *found = arg;
+
+	for (unsigned i = 0; i < found->pairs; i++)
+		one(to, found->key[i], found->value[i]);
+}
+
+static void free_pairs(struct found *found)
+{
+	for (unsigned i = 0; i < found->pairs; i++) {
+		free(found->key[i]);
+		free(found->value[i]);
+	}
+}
 
 static void note_raw(void *arg, const char *sink, const char *where)
 {
@@ -107,6 +143,9 @@ static int ask_session(const char *name, struct found *found)
 
 	if (!r)
 		r = sl_remote_sinks(remote, CALL_MS, note_raw, found, &e);
+	if (!r)
+		r = sl_remote_metadata(remote, CALL_MS, note_pair, found, &e);
+	found->live = !r;
 	sl_remote_close(remote);
 	if (r) {
 		sl_error("%s: %s%s%s; and there is no raw file of this name", name, e.message,
@@ -154,6 +193,7 @@ int sl_cmd_cut(const struct sl_command *command, int argc, char **argv)
 {
 	struct sl_cut_options o = {.raw = NULL};
 	struct found found = {.n = 0};
+	const struct sl_env_metadata metadata = {.each = each_pair, .arg = &found};
 	struct sl_cut_made made;
 	struct cut_options own;
 	struct sl_args args;
@@ -166,12 +206,17 @@ int sl_cmd_cut(const struct sl_command *command, int argc, char **argv)
 			 command->usage);
 		return 1;
 	}
-	if (read_window(&own, &o) || find_raw(args.plain[0], &own, &found))
+	if (read_window(&own, &o) || find_raw(args.plain[0], &own, &found)) {
+		free_pairs(&found);
 		return 1;
+	}
 	o.raw = found.path;
 	o.out = args.plain[1];
 	o.set = args.set;
 	o.sets = args.sets;
 	o.overwrite = own.overwrite;
-	return sl_cut(&o, &made) ? 1 : say(o.out, &made, own.quiet);
+	o.metadata = found.live ? &metadata : NULL;
+	r = sl_cut(&o, &made) ? 1 : say(o.out, &made, own.quiet);
+	free_pairs(&found);
+	return r;
 }

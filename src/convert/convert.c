@@ -2,10 +2,15 @@
 #include "convert/convert.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "convert/journal.h"
@@ -99,6 +104,51 @@ void sl_convert_count(struct sl_status *status, const struct sl_frame *frame)
 	}
 	status->frames++;
 }
+
+/* ---- an earlier conversion ---- */
+
+/* A file without data files began as OUT.part; unless another process writes that, it goes. */
+static void drop_part(const char *out)
+{
+	char part[PATH_MAX];
+	int fd;
+
+	if ((size_t)snprintf(part, sizeof(part), "%s.part", out) >= sizeof(part))
+		return;
+	fd = open(part, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
+		unlink(part);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* What is at OUT now: what the earlier conversion left, nothing, or another file, which stays.
+ * *done: the earlier one has finished it. */
+static int look_at_out(const struct conversion *c, bool *done)
+{
+	struct sl_h5 *file;
+	char state[16] = "";
+	struct stat st;
+
+	*done = false;
+	if (!c->journal.resumes || c->o->overwrite || lstat(c->o->out, &st))
+		return 0;
+	if (!sl_h5_open(c->o->out, &file)) {
+		sl_h5_read_text(file, SL_NEXUS_STATE, 0, state, sizeof(state));
+		sl_h5_close(file);
+	}
+	if (!strcmp(state, "writing"))
+		return 0;
+	*done = state[0] && c->journal.closing;
+	if (*done)
+		return 0;
+	sl_error("%s exists, and is not what an earlier conversion left: move it away, choose "
+		 "another name, or give --overwrite",
+		 c->o->out);
+	return -EEXIST;
+}
+
+/* ---- the conversion ---- */
 
 /* Data files that are on disk by now. */
 static int note_files(struct conversion *c, uint64_t entry)
@@ -196,13 +246,18 @@ static int write_file(struct conversion *c)
 		return err;
 	}
 	sl_sink_nexus.figures(c->state, find_images, &c->converted->images);
+	err = sl_journal_closing(&c->journal);
+	if (err) {
+		sl_nexus_leave(c->state);
+		return err;
+	}
 	return sl_sink_nexus.close(c->state, c->status);
 }
 
 static int convert(struct conversion *c)
 {
 	char *what;
-	bool begun;
+	bool begun, done = false;
 	int r = check_state(&c->recorded);
 
 	if (r)
@@ -214,9 +269,14 @@ static int convert(struct conversion *c)
 	r = what ? sl_journal_open(c->o->out, what, c->o->overwrite, &c->journal) : -ENOMEM;
 	free(what);
 	begun = !r;
-	if (!r) {
+	if (!r)
+		r = look_at_out(c, &done);
+	c->converted->done = done;
+	if (!r && !done) {
 		c->converted->kept_files = c->journal.files;
 		c->converted->whole = c->recorded.ended;
+		if (c->journal.resumes)
+			drop_part(c->o->out);
 		r = write_file(c);
 	}
 	/* Nothing was written: there is nothing to go on with. */

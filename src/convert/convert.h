@@ -29,6 +29,7 @@ struct sl_converted {
 	uint64_t rows, images;
 	uint32_t kept_files; /* of an earlier conversion */
 	bool whole;	     /* the run had come to its end */
+	bool done;	     /* an earlier conversion had finished the file: nothing was done */
 };
 
 int sl_convert(const struct sl_convert_options *options, struct sl_converted *converted);

@@ -199,6 +199,8 @@ static int write_file(struct cut *c, void *state)
 		 c->made->missing[0] ? "; missing: " : "", c->made->missing);
 	env.began_unix_ns = entry(c, c->first)->key.arrived_ns;
 	env.frames = 0;
+	if (c->o->metadata)
+		env.metadata = c->o->metadata;
 	c->status->modules = c->recorded.run.geometry.modules;
 	c->status->ended_unix_ns = entry(c, c->end - 1)->key.arrived_ns;
 	sl_nexus_set_rebuild(state, &rebuild);

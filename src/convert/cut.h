@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <sluice/env.h>
+
 struct sl_cut_options {
 	const char *raw, *out;
 	const char *const *set; /* [sets]: "option=value" of the sink nexus */
@@ -23,6 +25,8 @@ struct sl_cut_options {
 	/* Frame, or event where frames are blocks of events; and frames before and after it. */
 	uint64_t around, before, after;
 	double wait_s; /* longest wait for the frames after it */
+	/* As the run has them now; NULL: those of the recording. */
+	const struct sl_env_metadata *metadata;
 };
 
 enum { SL_CUT_TEXT = 512 };

@@ -16,6 +16,8 @@
 #include "base/log.h"
 #include "hdf5/rolled.h"
 
+#define CLOSING "closing\n"
+
 enum { READ_BYTES = 1 << 20, JOURNAL_MOST = 64 << 20, LINE_BYTES = 128 };
 
 static int failed(const struct sl_journal *j, const char *what)
@@ -129,6 +131,10 @@ static int read_files(struct sl_journal *j, const char *text, size_t *used)
 		struct sl_journal_file said, found = {0};
 		unsigned number;
 
+		if (!strncmp(line, CLOSING, strlen(CLOSING))) {
+			j->closing = true;
+			return 0;
+		}
 		if (sscanf(line, "file %u %" SCNu64 " %" SCNu64 " %" SCNx32, &number, &said.entries,
 			   &said.bytes, &said.crc) != 4 ||
 		    number != j->files + 1 ||
@@ -241,6 +247,13 @@ int sl_journal_add(struct sl_journal *j, uint64_t entries)
 	if (!r && fdatasync(j->fd))
 		r = failed(j, "sync it");
 	return r;
+}
+
+int sl_journal_closing(struct sl_journal *j)
+{
+	int r = write_all(j, CLOSING, strlen(CLOSING));
+
+	return !r && fdatasync(j->fd) ? failed(j, "sync it") : r;
 }
 
 void sl_journal_close(struct sl_journal *j, bool done)

@@ -2,8 +2,9 @@
  *
  * Model:     a text file OUT.convert beside the file that is written. It begins with what is
  *            converted and how, in words; a line for each data file that is whole and on disk
- *            follows: number, entries of the recording up to its end, bytes, CRC32C. It is locked
- *            while a conversion goes on, and goes when that is done.
+ *            follows: number, entries of the recording up to its end, bytes, CRC32C; the last
+ *            line says that the file is being closed. It is locked while a conversion goes on,
+ *            and goes when that is done.
  * Threads:   one.
  * Errors:    -errno, logged. */
 #ifndef SL_CONVERT_JOURNAL_H
@@ -22,6 +23,7 @@ struct sl_journal {
 	const char *out; /* the caller's */
 	int fd;
 	bool resumes; /* an earlier conversion of the same began it */
+	bool closing; /* and was about to finish the file */
 	struct sl_journal_file *file;
 	uint32_t files;
 };
@@ -34,6 +36,9 @@ int sl_journal_open(const char *out, const char *what, bool overwrite, struct sl
 
 /* Data file number files + 1 is whole; `entries` of the recording come before the next one. */
 int sl_journal_add(struct sl_journal *journal, uint64_t entries);
+
+/* All data files are written: what is at OUT from now on, if it is whole, is this conversion's. */
+int sl_journal_closing(struct sl_journal *journal);
 
 /* done: the journal goes; else it stays. */
 void sl_journal_close(struct sl_journal *journal, bool done);

@@ -1,5 +1,5 @@
-/* nexus_options.c - the sink `nexus` for a recorded run: options as a user gave them, and those that
- * the recording decides. */
+/* nexus_options.c - the sink `nexus` for a recorded run: options as a user gave them, and those
+ * that the recording decides. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* pump_test.c - frames of a recording reach a sink once each, in order, prepared on several threads;
- * errors of the sink, of the caller and of the recording end it. */
+/* pump_test.c - frames of a recording reach a sink once each, in order, prepared on several
+ * threads; errors of the sink, of the caller and of the recording end it. */
 #include "sink/testing.h"
 
 #include <dirent.h>

@@ -106,6 +106,14 @@ KINDS = {
     "pattern, raw pixels in two folders, modules that lose packets": {
         "detector": {"frames": 80, "dark_frames": 5}, "frontend": {"drop": 0.002}, "on_incomplete": None},
     "eiger": {"detector": {"kind": "eiger", "rows": None, "columns": None, "modules": 1, "frames": 12}, "link": {"kind": "shm"}},
+    "jungfrau aslant, a module out of its place, a sample that turns, radial bins": {
+        "detector": {"kind": "jungfrau", "rows": None, "columns": None, "dark_frames": 3, "frames": 6, "hit_fraction": 1},
+        "link": {"kind": "shm"},
+        "geometry": {"rot1": 0.4, "rot2": -0.2, "modules": [{"module": 1, "right_m": 1e-3, "rot_away": 0.02}]},
+        "goniometer": [{"omega": {"increment_deg": 0.1, "start_deg": 30}}],
+        "stages": [{"correct": {"output": "photons_i16"}}, {"integrate": {"bins": 50}}, {"peaks": {}}]},
+    "camera": {"detector": {"kind": "camera", "rows": None, "columns": None, "modules": None, "width": 128, "height": 128, "frames": 20},
+               "link": {"kind": "shm"}, "stages": []},
     "rich: blocks of events": {"detector": {"kind": "rich", "rows": None, "columns": None, "modules": None, "frames": 12},
                                "link": {"kind": "shm"}},
     "tracker": {"detector": {"kind": "tracker", "rows": None, "columns": None, "modules": None, "frames": 12}, "link": {"kind": "shm"}},
@@ -186,6 +194,38 @@ def _(folder):
     check("data file 2 is not there, or not as it was written" in done.err(), done.err())
     check("1 data file of an earlier try was kept" in done.out(), done.out())
     same(folder)
+
+
+@case("an interrupted conversion overwrites no file that came since; one that had finished has nothing to do; without data files it begins anew")
+def _(folder):
+    burst(folder)
+    arguments = ("convert", folder / "run.raw", folder / "out.nxs", "--set", "frames_per_file=20")
+    program = Program(*arguments, folder=folder)
+    wait_for("a data file", lambda: not program.running() or lines(folder) >= 1)
+    program.send(signal.SIGKILL)
+    if program.wait() == 0:
+        skip("the conversion was too fast to be killed")
+    (folder / "kept.nxs").write_bytes((folder / "out.nxs").read_bytes())
+    journal = (folder / "out.nxs.convert").read_text()
+    (folder / "out.nxs").write_bytes((folder / "run.nxs").read_bytes())
+    before = {path.name: path.read_bytes() for path in folder.glob("out_data_*.h5")}
+    run_fails(*arguments, folder=folder, says=["is not what an earlier conversion left"])
+    equal({path.name: path.read_bytes() for path in folder.glob("out_data_*.h5")}, before, "data files")
+    (folder / "out.nxs").write_bytes((folder / "kept.nxs").read_bytes())
+    equal(run(*arguments, folder=folder).process.returncode, 0, "exit status")
+    same(folder)
+    (folder / "out.nxs.convert").write_text(journal + "closing\n")  # killed when all was done
+    check("nothing to do" in run(*arguments, folder=folder).out(), "it does not say so")
+    check(not (folder / "out.nxs.convert").exists(), "the journal is left")
+    same(folder)
+    single = ("convert", folder / "run.raw", folder / "one.nxs", "--set", "frames_per_file=0")
+    program = Program(*single, folder=folder)
+    wait_for("the file", lambda: not program.running() or (folder / "one.nxs.part").exists())
+    program.send(signal.SIGKILL)
+    program.wait()
+    done = run(*single, folder=folder)
+    check(done.process.returncode == 0 or "one.nxs exists" in done.err(), done.err())
+    equal({path.name for path in folder.glob("one*")}, {"one.nxs"}, "files")
 
 
 @case("nothing is overwritten unless it is asked for")
@@ -272,6 +312,7 @@ def truth(folder, first, count):
 def _(folder):
     program = Program("run", live(folder), folder=folder)
     wait_for("frames", lambda: figure("raw", "rows_durable") > 90 or not program.running())
+    equal(run("ctl", "experiment", "metadata", "sample=lysozyme", folder=folder).process.returncode, 0, "exit status of ctl")
     done = run("cut", "experiment", "--last", "1s", folder / "last.nxs", folder=folder)
     equal(done.process.returncode, 0, done.err())
     done = run("cut", "experiment", "--around", 50, "--before", 10, "--after", 15, folder / "around.nxs", folder=folder)
@@ -293,6 +334,7 @@ def _(folder):
         names = [name.decode() for name in file["entry/sluice/ledger/outcome_names"][()]]
         equal({name: n for name, n in zip(names, outcomes) if n}, {"stored": keep.sum(), "vetoed": len(keep) - keep.sum()}, "outcomes")
         equal(file["entry/sluice/state"][()], b"complete", "state")
+        equal(file["entry/sluice/metadata/sample"][()], b"lysozyme", "metadata as the run has them now")
         check(b"the last 1 s of" in file["entry/sluice/cut"][()], file["entry/sluice/cut"][()])
         images = dict(zip(numbers.tolist(), file["entry/data/data"][()]))
     with h5py.File(folder / "around.nxs") as file:

@@ -245,8 +245,10 @@ static bool read_results(struct sl_bytes_reader *r, const uint8_t *begin, const 
 		memcpy(table, at, frame->results * sizeof(*table));
 	for (uint32_t i = 0; i < frame->results && whole; i++) {
 		frame->result[i] = (struct sl_array){.shape = env->result[i]};
-		if (table[i].stored && !env->result[i].image)
-			whole = read_data(r, begin, ALIGN, &table[i], &frame->result[i]);
+		/* Sinks count on every small one. */
+		if (!env->result[i].image)
+			whole = table[i].stored &&
+				read_data(r, begin, ALIGN, &table[i], &frame->result[i]);
 	}
 	for (uint32_t i = 0; i < frame->results && whole; i++)
 		if (table[i].stored && env->result[i].image)
@@ -278,7 +280,7 @@ int sl_stored_frame_read(const struct sl_env *env, const struct sl_stored_choice
 				   .verdict = room->verdict};
 	memcpy(frame->hop_ns, head.hop_ns, sizeof(frame->hop_ns));
 	if (head.views > room->views || head.items > room->items ||
-	    (head.results && head.results != env->results) || !read_views(&r, room) ||
+	    head.results != (sl_frame_goes_on(frame) ? env->results : 0) || !read_views(&r, room) ||
 	    !read_verdicts(&r, room) || !read_results(&r, data, env, choice, frame))
 		return -EBADMSG;
 	return 0;

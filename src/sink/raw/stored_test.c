@@ -340,6 +340,13 @@ static void damaged_frames_are_refused(void **state)
 		assert_int_equal(
 			sl_stored_frame_read(&f.bench.env, &image_of_all, c.data, n, &c.room),
 			-EBADMSG);
+	/* A result that every sink counts on is said not to be there. */
+	c.data[112 + 2 * 80 + 24 + 3 * 16] = 0;
+	assert_int_equal(sl_stored_frame_read(&f.bench.env, &image_of_all, c.data, bytes, &c.room),
+			 -EBADMSG);
+	c.data[112 + 2 * 80 + 24 + 3 * 16] = 1;
+	assert_int_equal(sl_stored_frame_read(&f.bench.env, &image_of_all, c.data, bytes, &c.room),
+			 0);
 	for (size_t i = 0; i < bytes; i++)
 		for (int bit = 0; bit < 8; bit++) {
 			c.data[i] ^= (uint8_t)(1 << bit);
