@@ -14,8 +14,8 @@
 #include "session/private.h"
 
 /* Room for the result on a disk that is full at the end: a summary has about 6 KiB, and 1.5 KiB
- * more for each module. */
-enum { RESULT_BYTES = 32 << 10, RESULT_BYTES_OF_MODULE = 3 << 10, OWN_FILES = 8 };
+ * more for each module; metadata may have 70 KiB. */
+enum { RESULT_BYTES = 104 << 10, RESULT_BYTES_OF_MODULE = 3 << 10, OWN_FILES = 8 };
 
 static int make(struct sl_session *s)
 {
