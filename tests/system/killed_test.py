@@ -23,7 +23,7 @@ KILLS = 50
 
 def experiment_of(folder, **nexus):
     sink = {"path": str(folder / "run.nxs"), "dataset": "raw", "frames_per_file": 40, "flush_s": 0.05, "overwrite": True, **nexus}
-    return experiment(folder, detector=DETECTOR, stages=["copy", {"reduce": {"bin": 16}}], sinks=[{"nexus": sink}, "verify"])
+    return experiment(folder, detector=DETECTOR, sinks=[{"nexus": sink}, "verify"])
 
 
 def rows_durable():

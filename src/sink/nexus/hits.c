@@ -43,12 +43,14 @@ void sl_hits_open(struct sl_hits *hits, struct sl_h5 *file)
 		{HITS "/hit_rate", SL_H5_F32, "hit rate", &hits->rate},
 		{HITS "/score_mean", SL_H5_F32, "mean of the scores", &hits->score},
 	};
+	char title[64];
 
 	*hits = (struct sl_hits){.number = NULL};
 	sl_h5_group(file, HITS, "NXdata");
 	sl_h5_attribute_text(file, HITS, "signal", "hit_rate");
 	sl_h5_attribute_texts(file, HITS, "axes", axes, 1);
-	sl_h5_attribute_text(file, HITS, "title", "hit rate of blocks of 100 frames");
+	snprintf(title, sizeof(title), "hit rate of blocks of %d frames", SL_HITS_FRAMES);
+	sl_h5_attribute_text(file, HITS, "title", title);
 	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
 		const struct sl_h5_shape row = {.type = columns[i].type};
 
