@@ -54,7 +54,7 @@ static void tell_rows(struct sl_audit_state *a, const struct sl_master_file *fil
 /* Data that belong to no row. */
 static void check_left_over(struct sl_audit_state *a, uint64_t images)
 {
-	if (a->part.images && a->part.image_count != images)
+	if (a->part.has_images && a->part.image_count != images)
 		sl_audit_tell(a, SL_FINDING_IMAGE, NULL,
 			      "%s: has %" PRIu64 " images, its rows speak of %" PRIu64, a->name,
 			      a->part.image_count, images);

@@ -14,6 +14,7 @@ struct sl_nexus_recovered {
 	bool complete;		/* it was whole: nothing was done */
 	uint32_t files, mended; /* data files; those that were not whole */
 	uint64_t images, rows;	/* kept frames; frames of any kind */
+	char root[65];		/* of its hash tree; empty: it has none */
 };
 
 int sl_nexus_recover(const char *path, struct sl_nexus_recovered *recovered);
