@@ -235,7 +235,7 @@ def _(folder):
 
 @case("a run that keeps nothing, and one without images, are proven")
 def _(folder):
-    for name, sections in {"nothing": {"detector": {"frames": 5, "dark_frames": 20}, "stages": ["copy", {"veto": {"min_pixels": 4096}}]},
+    for name, sections in {"nothing": {"detector": {"frames": 5, "dark_frames": 20}, "stages": ["copy", {"veto": {"min_pixels": 1000000}}]},
                            "none": {"stages": ["copy", "reduce"], "sinks": [{"nexus": {"path": "run.nxs", "image": "none"}}]}}.items():
         place = folder / name
         place.mkdir()
