@@ -54,7 +54,7 @@ static void tell_rows(struct sl_audit_state *a, const struct sl_master_file *fil
 /* Data that belong to no row. */
 static void check_left_over(struct sl_audit_state *a, uint64_t images)
 {
-	if (a->part.images && a->part.image_count != images)
+	if (a->part.has_images && a->part.image_count != images)
 		sl_audit_tell(a, SL_FINDING_IMAGE, NULL,
 			      "%s: has %" PRIu64 " images, its rows speak of %" PRIu64, a->name,
 			      a->part.image_count, images);
@@ -68,8 +68,8 @@ static void check_left_over(struct sl_audit_state *a, uint64_t images)
 
 static void read_rows(struct sl_audit_state *a, const struct sl_master_file *file)
 {
+	uint64_t images = 0, before = a->result->findings;
 	struct sl_part_row row;
-	uint64_t images = 0;
 
 	a->part_read = (struct sl_tree){0};
 	a->first_image = file->first_image;
@@ -79,6 +79,7 @@ static void read_rows(struct sl_audit_state *a, const struct sl_master_file *fil
 				      "%s: its rows from %" PRIu64 " on cannot be read", a->name,
 				      i);
 			a->all_read = false;
+			settle_doubts(a, file);
 			return;
 		}
 		images += row.leaf.has_image;
@@ -86,6 +87,11 @@ static void read_rows(struct sl_audit_state *a, const struct sl_master_file *fil
 	}
 	check_left_over(a, images);
 	settle_doubts(a, file);
+	if (!a->stored_right && a->result->findings == before)
+		sl_audit_tell(a, SL_FINDING_ROOT, NULL,
+			      "%s: its rows are others than those that were written: their root "
+			      "is not the one that %s has of them",
+			      a->name, a->master.name);
 }
 
 /* Its leaves are those of another data file of this run: its number; 0: of none. */

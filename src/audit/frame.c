@@ -129,7 +129,7 @@ static bool tell_differences(struct sl_audit_state *a, const struct sl_leaf *lea
 		"the stored checksum of its %s%s in %s is damaged; the data are right";
 	bool any = false;
 
-	if (leaf->has_image && leaf->image_crc != now->image_crc) {
+	if (leaf->image_crc != now->image_crc) {
 		any = true;
 		if (data_right)
 			sl_audit_tell(a, checksum, leaf, damaged, "image", "", a->name);

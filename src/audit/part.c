@@ -166,9 +166,14 @@ static int open_images(struct sl_part *p, const char *path, char *why, size_t by
 	uint64_t pixels;
 	int r;
 
-	if (!strcmp(p->arranged, "none"))
+	p->has_images = strcmp(p->arranged, "none") != 0;
+	if (!p->has_images)
 		return 0;
-	r = sl_h5_images_open(path, IMAGES, &p->images, &shape);
+	r = sl_h5_describe(p->file, IMAGES, &shape);
+	if (!r && shape.rank && !shape.dim[0])
+		return 0; /* no frame was kept */
+	if (!r)
+		r = sl_h5_images_open(path, IMAGES, &p->images, &shape);
 	if (r)
 		return wrong(why, bytes, IMAGES " is missing or cannot be read");
 	pixels = sl_h5_elements(&shape, 1);
@@ -261,7 +266,7 @@ int sl_part_row(struct sl_part *p, uint64_t row, struct sl_part_row *out)
 			 .flags = b->flags[i],
 			 .reason = b->reason[i],
 			 .keep = b->keep[i],
-			 .has_image = b->keep[i] && p->images,
+			 .has_image = b->keep[i] && p->has_images,
 			 .image_crc = b->image[i],
 			 .modules = p->modules,
 			 .series = p->series,

@@ -33,7 +33,8 @@ struct sl_part {
 	uint32_t series_names;
 	struct sl_part_series one[SL_LEAF_SERIES];
 
-	struct sl_h5_images *images; /* NULL: it has none */
+	bool has_images;	     /* of frames that are kept */
+	struct sl_h5_images *images; /* NULL: there are none so far */
 	uint64_t image_count, image_bytes;
 	uint8_t *image;
 

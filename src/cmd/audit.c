@@ -21,7 +21,7 @@
 #include "monitor/audit_json.h"
 
 enum { PROVEN, DAMAGED, UNREADABLE }; /* exit status */
-enum { MASTERS_MOST = 64 };
+enum { MASTERS_MOST = 64 };	      /* in a folder; an exit status counts them */
 
 struct audit_options {
 	bool quiet, json, verbose;
@@ -292,10 +292,29 @@ static int audit_apart(const struct audit_options *o, const char *path)
 	return result;
 }
 
-static int audit_folder(const struct audit_options *o, const char *folder)
+/* In a child, too. How many; -errno, logged. */
+static int find_apart(const char *folder, char (*path)[PATH_MAX])
 {
-	static char path[MASTERS_MOST][PATH_MAX];
-	int n = find_masters(folder, path), worst = PROVEN;
+	int status = 0, n;
+	pid_t child = fork();
+
+	if (!child) {
+		n = find_masters(folder, path);
+		_exit(n < 0 ? 0 : n);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child) {
+		sl_error("cannot start a process: %s", strerror(errno));
+		return -EAGAIN;
+	}
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status) ? WEXITSTATUS(status) : -ENOENT;
+	sl_error("%s: HDF5 crashed while looking for the file of the run: name the file", folder);
+	return -EIO;
+}
+
+static int audit_all(const struct audit_options *o, const char *folder, char (*path)[PATH_MAX])
+{
+	int n = find_apart(folder, path), worst = PROVEN;
 
 	if (n < 0)
 		return UNREADABLE;
@@ -310,6 +329,21 @@ static int audit_folder(const struct audit_options *o, const char *folder)
 		worst = one > worst ? one : worst;
 	}
 	return worst;
+}
+
+static int audit_folder(const struct audit_options *o, const char *folder)
+{
+	size_t bytes = (size_t)MASTERS_MOST * PATH_MAX;
+	void *paths = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int r;
+
+	if (paths == MAP_FAILED) {
+		sl_error("no memory");
+		return UNREADABLE;
+	}
+	r = audit_all(o, folder, paths);
+	munmap(paths, bytes);
+	return r;
 }
 
 int sl_cmd_audit(const struct sl_command *command, int argc, char **argv)

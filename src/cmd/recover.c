@@ -30,6 +30,8 @@ static void say(const char *path, const struct sl_nexus_recovered *r)
 	       path, r->images, r->rows, r->files, r->files == 1 ? "" : "s",
 	       r->mended ? "; the last one ends with the last flush before the run was killed"
 			 : "");
+	if (r->root[0])
+		printf("%s: the root of its hash tree is %s\n", path, r->root);
 }
 
 int sl_cmd_recover(const struct sl_command *command, int argc, char **argv)

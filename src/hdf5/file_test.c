@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/crc.h"
 #include "hdf5/file.h"
 #include "hdf5/testing.h"
 
@@ -543,6 +544,41 @@ static void two_files_of_the_same_data_are_the_same(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+static void count_series(void *arg, struct sl_h5_series *series, const char *path)
+{
+	assert_non_null(series);
+	*(int *)arg += !strcmp(path, "/a") + !strcmp(path, "/b");
+}
+
+/* Also what was appended before, as long as it is buffered. */
+static void a_series_that_is_watched_sums_up_its_rows(void **state)
+{
+	const struct sl_h5_shape number = {.type = SL_H5_U32};
+	const uint32_t row[] = {7, 8, 9, 10};
+	struct sl_h5_series *a, *b;
+	struct sl_h5 *file = begin();
+	uint32_t crc;
+	int found = 0;
+
+	(void)state;
+	assert_int_equal(sl_h5_series_open(file, "/a", &number, 8, &a), 0);
+	assert_int_equal(sl_h5_series_open(file, "/b", &number, 1, &b), 0);
+	sl_h5_series_each(file, count_series, &found);
+	assert_int_equal(found, 2);
+	sl_h5_series_append(a, &row[0]);
+	sl_h5_series_watch(a);
+	sl_h5_series_watch(b);
+	sl_h5_series_append_rows(a, &row[1], 2);
+	assert_int_equal(sl_h5_series_take(a, &crc), 3);
+	assert_int_equal(crc, sl_crc32c(0, row, 3 * sizeof(*row)));
+	assert_int_equal(sl_h5_series_take(a, &crc), 0);
+	assert_int_equal(crc, 0);
+	sl_h5_series_append(b, &row[3]);
+	assert_int_equal(sl_h5_series_take(b, &crc), 1);
+	assert_int_equal(crc, sl_crc32c(0, &row[3], sizeof(*row)));
+	sl_h5_abandon(file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -567,6 +603,7 @@ int main(void)
 		CASE(reading_wrongly_is_an_error_and_does_not_stick),
 		CASE(writing_wrongly_sticks),
 		CASE(two_files_of_the_same_data_are_the_same),
+		CASE(a_series_that_is_watched_sums_up_its_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,7 +150,10 @@ static void numbers_stay_numbers(void **state)
 	status.addons = 1;
 	status.addon[0] = (struct sl_status_addon){.name = "x", .is_sink = 1, .figures = 1};
 	status.figure[0] = (struct sl_status_figure){.name = "n", .value = UINT64_MAX};
+	status.texts = 1;
+	status.text[0] = (struct sl_status_text){.name = "audit_root", .value = "e3b0"};
 	json = document();
+	assert_string_equal(json_string_value(at(json, "addons.0.texts.audit_root")), "e3b0");
 	assert_true(json_integer_value(at(json, "frames.settled")) == INT64_MAX);
 	assert_true(json_integer_value(at(json, "addons.0.figures.n")) == INT64_MAX);
 	json_decref(json);

@@ -233,6 +233,17 @@ def _(folder):
     audit(folder, 1, f"its rows of {ours} in run_data_000001.h5 do not match their checksum")
 
 
+@case("a run that keeps nothing, and one without images, are proven")
+def _(folder):
+    for name, sections in {"nothing": {"detector": {"frames": 5, "dark_frames": 20}, "stages": ["copy", {"veto": {"min_pixels": 1000000}}]},
+                           "none": {"stages": ["copy", "reduce"], "sinks": [{"nexus": {"path": "run.nxs", "image": "none"}}]}}.items():
+        place = folder / name
+        place.mkdir()
+        done, _ = acquire(place, link={"kind": "shm"}, **sections)
+        equal(done.process.returncode, 0, "exit status")
+        audit(place, 0, " and 0 images")
+
+
 @case("a run that was killed is audited after sluice recover, and not before")
 def _(folder):
     detector = {**DETECTOR, "frames": 2000, "frame_rate_Hz": 300}
@@ -243,7 +254,8 @@ def _(folder):
     program.send(signal.SIGKILL)
     program.wait()
     audit(folder, 2, "sluice recover")
-    equal(run("recover", folder / "run.nxs", folder=folder).process.returncode, 0, "exit status of recover")
+    recovered = run("recover", folder / "run.nxs", folder=folder).ends(0)
+    check("the root of its hash tree is" in recovered.out(), "recover does not say the root")
     audit(folder, 0, "proven: every frame is there and unchanged", "killed and recovered", "stored raw pixels have them")
     flip(folder / "run_data_000001.h5", "entry/sluice/frames/timestamp", 17)
     audit(folder, 1, r"frame 17 \(sequence 17\): the row about it in run_data_000001.h5")

@@ -62,6 +62,8 @@ int sl_nexus_recover(const char *path, struct sl_nexus_recovered *recovered)
 	sl_nexus_link_data(file, path, data.files);
 	r = sl_account_recover(file);
 	r = r ? r : sl_nexus_audit_recover(file, path, data.files);
+	if (r || sl_h5_read_text(file, SL_AUDIT_ROOT, 0, found.root, sizeof(found.root)))
+		found.root[0] = 0;
 	sl_nexus_set_state(file, "recovered");
 	sl_nxmx_end(file, found.images, 0);
 	finished = sl_h5_finish(file);

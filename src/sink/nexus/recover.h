@@ -16,6 +16,7 @@ struct sl_nexus_recovered {
 	uint32_t files, mended; /* data files; those that were not whole */
 	uint64_t images, rows;	/* kept frames; frames of any kind */
 	uint32_t brought_back;	/* files of the earlier run that have their names again */
+	char root[65];		/* of its hash tree; empty: it has none */
 };
 
 int sl_nexus_recover(const char *path, struct sl_nexus_recovered *recovered);
