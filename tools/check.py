@@ -36,8 +36,8 @@ SYSTEM_TIMEOUT_S, LINT_TIMEOUT_S, MODEL_TIMEOUT_S = 300, 300, 900
 NOT_A_LINT = ("core.sh", "lint.py", "options_page.py")  # the last needs the program: it runs as docs/options
 INTERPRETER = {".py": PYTHON, ".sh": "/bin/sh"}
 # Of sanitized builds: compiled in a third of the time, and hardly slower; no GPU will see them. Line numbers are all that a
-# report of a sanitizer needs of debug information, and gold links in a quarter of the time.
-QUICK = ("-Doptimization=1", "-Dnvcc=disabled", *(["-Dc_link_args=-fuse-ld=gold"] if shutil.which("ld.gold") else []))
+# report of a sanitizer needs of debug information, and lld links in a quarter of the time.
+QUICK = ("-Doptimization=1", "-Dnvcc=disabled", *(["-Dc_link_args=-fuse-ld=lld"] if shutil.which("ld.lld") else []))
 # PoCL, which runs kernels on the CPU: what one test has had compiled the next finds, in any build.
 POCL = {"POCL_CACHE_DIR": str(ROOT / "build/pocl")}
 # What system tests need of a build: the normal one has it all.

@@ -7,7 +7,7 @@
   tools/mutate.py core --list                  what would be tried
   tools/mutate.py --check-equivalents          whether the list of equivalent mutants still fits the code
 
-A mutant is built in a copy of the tree (build-mutants/tree) and run against the unit tests of its folder: the suite of the file's own
+A mutant is built in a copy of the tree (build-mutants/tree; one for each worker, --jobs) and run against the unit tests of its folder: the suite of the file's own
 name first, then the quick ones, then those of folders that use it (USERS). A failed case, a crash or a hang is a find. A mutant that
 survives is tried again with sanitizers. Not counted are mutants that do not compile, those of which the compiler makes the same code,
 and those of tests/mutants-equivalent.txt, each with its reason. Exit status 1: fewer found than --least percent.
@@ -17,9 +17,12 @@ time, in an empty folder; at the end of each, all processes that it started are 
 """
 
 import argparse
+import contextlib
 import fcntl
 import hashlib
+import io
 import json
+import multiprocessing
 import os
 import pathlib
 import random
@@ -31,6 +34,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 import mutants
 import tap
@@ -450,6 +454,81 @@ class Trial:
         return score
 
 
+def builds_of(arguments, worker):
+    """The builds of a worker, in a copy of the tree of its own."""
+    tree = arguments.work / (f"tree-{worker}" if worker else "tree")
+    copy_tree(arguments.source, tree)
+    builds = [Build(tree, "build", [], {}, MEMORY_BYTES, 1)]
+    if not arguments.plain:
+        builds.append(Build(tree, "build-asan", SANITIZED, {
+            "CC": "clang", "SLUICE_SANITIZER": "asan", "ASAN_OPTIONS": "detect_stack_use_after_return=1:hard_rss_limit_mb=4096",
+            "UBSAN_OPTIONS": "halt_on_error=1"}, 0, 4))
+    return builds
+
+
+class Campaign:
+    """All folders, one after the other, or shared out among workers. The mutants of a folder are drawn from its seed and tried in order by
+    one worker, so that the number of workers changes nothing but the time."""
+
+    def __init__(self, arguments, folders, pools, equivalents, end):
+        self.arguments, self.folders, self.pools, self.equivalents, self.end = arguments, folders, pools, equivalents, end
+
+    def score(self, trial, folder):
+        """None: out of time."""
+        if time.monotonic() > self.end:
+            return None
+        print(f"{folder}: {len(self.pools[folder])} mutants to draw from", flush=True)
+        return trial.folder(folder, self.folders, self.pools[folder], self.equivalents)
+
+    def alone(self, builds):
+        trial = Trial(builds, self.arguments, self.end)
+        scores = {folder: self.score(trial, folder) for folder in self.pools}
+        return {folder: score for folder, score in scores.items() if score}
+
+    def work(self, worker, todo, done):
+        """A worker, in a process of its own: (folder, score, what it printed) of each folder that it takes; (None, why, "") at its end."""
+        problem = None
+        try:
+            builds = builds_of(self.arguments, worker)
+            builds[0].configure()
+            trial = Trial(builds, self.arguments, self.end)
+            while (folder := todo.get()) is not None:
+                with contextlib.redirect_stdout(io.StringIO()) as printed:
+                    score = self.score(trial, folder)
+                done.put((folder, score, printed.getvalue()))
+        except KeyboardInterrupt:
+            problem = "interrupted"
+        except SystemExit as why:
+            problem = str(why)
+        except Exception:  # noqa: BLE001  (shown by the parent, which ends)
+            problem = traceback.format_exc()
+        done.put((None, problem, ""))
+
+    def with_workers(self, count):
+        """What a worker prints about a folder is shown when the folder is done."""
+        todo, done, scores = multiprocessing.Queue(), multiprocessing.Queue(), {}
+        for folder in [*self.pools, *[None] * count]:
+            todo.put(folder)
+        workers = [multiprocessing.Process(target=self.work, args=(i, todo, done)) for i in range(count)]
+        for worker in workers:
+            worker.start()
+        try:
+            while count:
+                folder, score, printed = done.get()
+                if folder is None and score:
+                    sys.exit(score)
+                count -= folder is None
+                print(printed, end="", flush=True)
+                if score:
+                    scores[folder] = score
+        finally:
+            for worker in workers if count else []:
+                worker.terminate()  # it puts the source back and ends its test
+            for worker in workers:
+                worker.join()
+        return scores
+
+
 def report(scores, arguments, missed):
     print(f"\nseed {arguments.seed}" + (f"; out of time before {', '.join(missed)}" if missed else ""))
     print(f"  {'folder':22}{'mutants':>8}{'found':>8}{'score':>8}   left out: equivalent, same code, not compiled")
@@ -474,6 +553,7 @@ def parse_arguments():
     parser.add_argument("--mutant-seconds", type=float, default=180, help="for the tests of one mutant in one build")
     parser.add_argument("--patience", type=float, default=Build.patience, help="a suite hangs when it takes six times as long as without a mutant, and this many seconds more")
     parser.add_argument("--least", type=float, default=95, help="percent that must be found")
+    parser.add_argument("-j", "--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 2), help="folders at a time, each with a copy of the tree")
     parser.add_argument("--plain", action="store_true", help="no second trial with sanitizers")
     parser.add_argument("--source", type=pathlib.Path, default=ROOT, help="the tree to take")
     parser.add_argument("--work", type=pathlib.Path, help="where to copy and build it (SOURCE/build-mutants)")
@@ -508,33 +588,26 @@ def main():
     Build.patience = arguments.patience
     lock = locked(arguments.work)
     end = time.monotonic() + arguments.seconds
-    tree = arguments.work / "tree"
-    copy_tree(arguments.source, tree)
-    builds = [Build(tree, "build", [], {}, MEMORY_BYTES, 1)]
-    if not arguments.plain:
-        builds.append(Build(tree, "build-asan", SANITIZED, {
-            "CC": "clang", "SLUICE_SANITIZER": "asan", "ASAN_OPTIONS": "detect_stack_use_after_return=1:hard_rss_limit_mb=4096",
-            "UBSAN_OPTIONS": "halt_on_error=1"}, 0, 4))
+    builds = builds_of(arguments, 0)
     builds[0].configure()
-    folders = folders_of(tree)
+    folders = folders_of(builds[0].tree)
     pools = candidates(builds[0], folders, arguments.only)
     if not pools:
         sys.exit(f"error: no mutants of {' '.join(arguments.only) or 'src'}: name folders of src, or files of them")
-    trial, scores, missed = Trial(builds, arguments, end), {}, []
-    for prefix in [prefix for prefix in NEEDS if cannot_run(prefix) and (tree / prefix).is_dir()]:
+    for prefix in [prefix for prefix in NEEDS if cannot_run(prefix) and (builds[0].tree / prefix).is_dir()]:
         print(f"skipped: {prefix}: there is no {NEEDS[prefix]} here")
-    for folder, pool in pools.items():
-        if time.monotonic() > end:
-            missed.append(folder)
-            continue
-        print(f"{folder}: {len(pool)} mutants to draw from", flush=True)
-        if arguments.list:
+    if arguments.list:
+        for folder, pool in pools.items():
+            print(f"{folder}: {len(pool)} mutants to draw from", flush=True)
             for _, candidate in zip(range(arguments.number), draw(pool, arguments.seed, folder)):
                 print(candidate.diff(), end="")
-            continue
-        scores[folder] = trial.folder(folder, folders, pool, equivalents)
+        return 0
+    workers = min(arguments.jobs, len(pools))
+    campaign = Campaign(arguments, folders, pools, equivalents, end)
+    scores = campaign.alone(builds) if workers == 1 else campaign.with_workers(workers)
     lock.close()
-    return 0 if arguments.list else report(scores, arguments, missed)
+    return report({folder: scores[folder] for folder in pools if folder in scores}, arguments,
+                  [folder for folder in pools if folder not in scores])
 
 
 def interrupt(_number, _frame):

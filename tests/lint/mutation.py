@@ -113,6 +113,34 @@ def check_tiny(out):
         out.case("fewer are enough where that is asked", [] if status == 0 else said.splitlines())
 
 
+def three_folders():
+    """The small tree three times."""
+    names = ("one", "two", "three")
+    build = "folders = [\n" + "".join(f"  '{name}', # of three\n" for name in names) + "]\n" + "".join(
+        f"program = executable('{name}_test', '{name}/tiny_test.c', '{name}/tiny.c', build_by_default: false)\n"
+        f"test('{name}/tiny', program, protocol: 'tap')\n" for name in names)
+    files = {f"src/{name}/{file}": TINY[f"src/tiny/{file}"] for name in names for file in ("tiny.c", "tiny_test.c")}
+    return {"meson.build": TINY["meson.build"], "src/meson.build": build, "equivalent.txt": "", **files}
+
+
+def check_workers(out):
+    """Two workers report what one reports."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, reports = pathlib.Path(name), []
+        for path, text in three_folders().items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text)
+        for jobs in ("1", "2"):
+            status, said = mutate(folder, "-n", "3", "--patience", "1", "--jobs", jobs)
+            reports.append((status, said[said.find("\nseed 1"):], sorted(re.findall(r"^  (?:found|survived) +\S+ \S+", said, re.M))))
+        good = reports[0] == reports[1] and len(reports[0][2]) == 9 and (folder / "build-mutants/tree-1").is_dir()
+        out.case("two workers find what one finds", [] if good else [str(report) for report in reports])
+        (folder / "src/two/tiny_test.c").write_text("#error\n")
+        status, said = mutate(folder, "-n", "1", "--patience", "1", "--jobs", "2")
+        out.case("a worker that cannot go on ends the run, and says why",
+                 [] if status == 1 and "does not build without a mutant" in said else [str(status), *said.splitlines()])
+
+
 def check_equivalents(out):
     run = subprocess.run([sys.executable, TOOL, "--check-equivalents"], capture_output=True, text=True, check=False)
     out.case("every equivalent mutant is one of the code", [] if run.returncode == 0 else run.stdout.splitlines() + run.stderr.splitlines())
@@ -130,6 +158,7 @@ def main():
     out = lint.tap.Writer()
     check_samples(out)
     check_tiny(out)
+    check_workers(out)
     check_equivalents(out)
     return out.done()
 
