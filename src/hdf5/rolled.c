@@ -98,6 +98,8 @@ static int begin_data(struct sl_h5 *file)
 	data = sl_h5_allocate(path);
 	r = data ? sl_part_file_open_new(path, &data->disk) : -ENOMEM;
 	if (!r)
+		r = sl_part_file_set_access(&data->disk, &file->disk.access);
+	if (!r)
 		r = sl_h5_begin(data, true, true);
 	if (!r)
 		r = describe_data(file, data);
@@ -212,6 +214,18 @@ int sl_h5_create_rolled(const char *path, bool overwrite, struct sl_h5 **created
 	}
 	*created = file;
 	return 0;
+}
+
+int sl_h5_set_access(struct sl_h5 *file, const struct sl_file_access *access)
+{
+	struct sl_h5 *home = sl_h5_home(file);
+	int r = sl_part_file_set_access(&file->disk, access);
+
+	if (!r && home != file)
+		r = sl_part_file_set_access(&home->disk, access);
+	if (r && !file->status)
+		file->status = r;
+	return r;
 }
 
 int sl_h5_create_single(const char *path, struct sl_h5 **created)

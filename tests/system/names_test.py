@@ -2,11 +2,14 @@
 """names_test.py - where a run's files go and who may read them: words in paths, group and mode, and whether there is room."""
 
 import datetime
+import grp
 import json
+import os
+import signal
 
 import h5py
 
-from harness import case, check, equal, experiment, main, run, run_fails
+from harness import Program, case, check, equal, experiment, main, run, run_fails, skip, wait_for
 
 DETECTOR = {"frames": 20, "rows": 16, "columns": 16}
 
@@ -53,6 +56,48 @@ def _(folder):
     both = [*nexus("{sample}.nxs"), *nexus("unknown.nxs")]
     run_fails("run", experiment(folder, detector=DETECTOR, sinks=both), folder=folder, says=["is to be written twice"])
     equal(files_in(folder, "*.nxs*"), [], "files")
+
+
+def who(path):
+    return f"{path.stat().st_mode & 0o7777:04o}", path.stat().st_gid
+
+
+def other_group():
+    """A group of this user that new files do not get by themselves."""
+    for group in sorted({*os.getgroups(), *((entry.gr_gid for entry in grp.getgrall()) if not os.geteuid() else ())}):
+        if group != os.getegid():
+            return group
+    skip("this user is in one group alone")
+    return None
+
+
+@case("group and mode: the master and all data files have them, from the beginning on and after recover")
+def _(folder):
+    group = other_group()
+    sinks = nexus("run.nxs", frames_per_file=5, flush_s=0.05, mode="0640", group=str(group))
+    path = experiment(folder, detector=DETECTOR, sinks=sinks)
+    equal(run("run", path, folder=folder).process.returncode, 0, "exit status")
+    found = sorted(folder.glob("run*.*"))
+    equal(len(found), 5, "files")
+    equal({who(file) for file in found}, {("0640", group)}, "mode and group")
+    for file in found:
+        file.unlink()
+    started = Program("run", experiment(folder, detector={**DETECTOR, "frames": 100000, "frame_rate_Hz": 100}, sinks=sinks), folder=folder)
+    wait_for("a second data file", lambda: (folder / "run_data_000002.h5").exists() and (folder / "run.nxs").exists())
+    equal({who(file) for file in folder.glob("run*.*")}, {("0640", group)}, "mode and group while it runs")
+    started.send(signal.SIGKILL)
+    started.wait()
+    Program.end_all()
+    equal(run("recover", "run.nxs", folder=folder).process.returncode, 0, "exit status of recover")
+    equal({who(file) for file in folder.glob("run*.*") if not file.name.endswith((".unreadable", ".part"))}, {("0640", group)}, "mode and group after recover")
+
+
+@case("group and mode: wrong ones are refused before anything begins")
+def _(folder):
+    for options, says in (({"mode": "0440"}, "nexus.mode: '0440'"), ({"mode": "rw"}, "nexus.mode: 'rw'"),
+                          ({"group": "no-such-group"}, "nexus.group: this host has no group 'no-such-group'")):
+        run_fails("run", experiment(folder, detector=DETECTOR, sinks=nexus("run.nxs", **options)), folder=folder, says=[says])
+    equal(files_in(folder, "run*"), [], "files")
 
 
 main()

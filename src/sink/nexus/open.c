@@ -44,6 +44,11 @@ const struct sl_option sl_nexus_options[] = {
 	SL_STRING(struct sl_nexus, instrument, "unknown", "name of the instrument, for the file"),
 	SL_STRING(struct sl_nexus, source, "unknown", "name of the source, for the file"),
 	SL_STRING(struct sl_nexus, sample, "unknown", "name of the sample, for the file"),
+	SL_STRING(struct sl_nexus, group, "",
+		  "group of the file and its data files, of which this user is a member; empty: as "
+		  "the system makes them"),
+	SL_STRING(struct sl_nexus, mode, "",
+		  "who may read and write them, octal, as \"0640\"; empty: by the umask"),
 	SL_OPTION_END};
 
 /* The result to store, or a message that says which there are. */
@@ -177,15 +182,20 @@ static int refuse_overwriting(const struct sl_nexus *nexus)
 
 static int create(struct sl_nexus *nexus, const struct sl_env *env, const struct sl_nxmx *about)
 {
+	struct sl_file_access access;
 	int r = refuse_overwriting(nexus);
 
+	if (!r)
+		r = sl_file_access_read("nexus", nexus->group, nexus->mode, &access);
 	if (!r)
 		r = nexus->frames_per_file
 			    ? sl_h5_create_rolled(nexus->path, nexus->overwrite, &nexus->file)
 			    : sl_h5_create_single(nexus->path, &nexus->file);
 	if (r)
 		return r;
-	r = begin(nexus, env, about);
+	r = sl_h5_set_access(nexus->file, &access);
+	if (!r)
+		r = begin(nexus, env, about);
 	if (r) {
 		sl_h5_abandon(nexus->file);
 		nexus->file = NULL;

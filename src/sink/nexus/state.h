@@ -22,6 +22,7 @@ struct sl_nexus {
 	uint32_t compression, workers, frames_per_file;
 	double flush_s;
 	bool overwrite;
+	char group[64], mode[8];
 
 	const struct sl_env_metadata *const *metadata; /* as the environment has them in the end */
 	struct sl_h5 *file;
