@@ -47,6 +47,15 @@ static inline unsigned sl_sink_slots(unsigned workers)
 	return 2 * workers + 1;
 }
 
+/* What a sink is going to write, at most: every frame kept, nothing packed. */
+struct sl_sink_space {
+	const char *path;     /* of a file of it: where; NULL: it writes none */
+	uint64_t frame_bytes; /* for each frame */
+	uint64_t fixed_bytes; /* besides */
+	uint64_t held_bytes;  /* that its files have reserved and not used yet */
+	uint64_t reserved[4];
+};
+
 struct sl_sink {
 	const char *name, *doc;
 	size_t state_bytes;
@@ -97,6 +106,10 @@ struct sl_sink {
 	 * whose front end listens otherwise. Fills link, address, source, port, service and device;
 	 * the texts are the sink's. NULL: it answers nothing. */
 	enum sl_feedback_by (*feedback)(const void *state, struct sl_feedback_sender_options *to);
+
+	/* What it will need on a disk, for the forecast that is made before the first frame; after
+	 * open(), with *space zeroed. NULL: it writes no files, or little. */
+	void (*space)(const void *state, struct sl_sink_space *space);
 };
 
 static inline uint32_t sl_sink_wants(const struct sl_sink *sink, const void *state)

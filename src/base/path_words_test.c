@@ -42,8 +42,8 @@ static void words_are_replaced(void **state)
 static void values_stay_in_their_folder(void **state)
 {
 	static const char *const cases[][2] = {
-		{"..", "d/_./x"},     {".", "d/_/x"},	 {"../../etc", "d/_._.._etc/x"},
-		{"/etc", "d/_etc/x"}, {"", "d/_/x"},	 {"a\nb\tc\x7f", "d/a_b_c_/x"},
+		{"..", "d/_./x"},     {".", "d/_/x"},	      {"../../etc", "d/_._.._etc/x"},
+		{"/etc", "d/_etc/x"}, {"", "d/_/x"},	      {"a\nb\tc\x7f", "d/a_b_c_/x"},
 		{"a..b", "d/a..b/x"}, {"{run}", "d/{run}/x"}, {"Zäh 1", "d/Zäh 1/x"},
 	};
 	char out[64], why[200];

@@ -765,10 +765,10 @@ static void outputs_begin_in_the_folder_of_a_run(void **state)
 
 static void paths_of_outputs_have_words(void **state)
 {
-	struct sl_experiment *e = good(
-		"detector: {kind: pattern}\n"
-		"sinks: [{nexus: {path: 'a/{sample}/{run}_{date}T{time}.nxs', dataset: raw, "
-		"sample: a/b}}, {nexus: {path: '{{x}}.nxs', dataset: raw}}]\n");
+	struct sl_experiment *e =
+		good("detector: {kind: pattern}\n"
+		     "sinks: [{nexus: {path: 'a/{sample}/{run}_{date}T{time}.nxs', dataset: raw, "
+		     "sample: a/b}}, {nexus: {path: '{{x}}.nxs', dataset: raw}}]\n");
 	/* 2026-11-18 15:04:05 UTC */
 	struct sl_run_words words = {.run = 12, .unix_ns = UINT64_C(1795014245999999999)};
 	struct named named = {""};
@@ -779,8 +779,7 @@ static void paths_of_outputs_have_words(void **state)
 	words.sample = sample;
 	assert_int_equal(sl_experiment_place(e, "/r/12", &words), 0);
 	sl_experiment_files(e, name_file, &named);
-	assert_string_equal(named.text,
-			    ">/r/12/a/a_b/000012_20261118T150405.nxs >/r/12/{x}.nxs ");
+	assert_string_equal(named.text, ">/r/12/a/a_b/000012_20261118T150405.nxs >/r/12/{x}.nxs ");
 	words.run = 0; /* no run folder, no number */
 	sl_log_set_target(&(struct sl_log_target){count_warnings, NULL});
 	assert_int_equal(sl_experiment_place(e, NULL, &words), -ENODATA);

@@ -91,6 +91,11 @@ void sl_h5_abandon(struct sl_h5 *file);
  * -errno, logged, and it sticks. */
 int sl_h5_set_access(struct sl_h5 *file, const struct sl_file_access *access);
 
+/* Room on disk that it and the data file at hand have reserved and not used yet; of this, what
+ * stays so until the end. */
+uint64_t sl_h5_unused(const struct sl_h5 *file);
+uint64_t sl_h5_headroom(const struct sl_h5 *file);
+
 int sl_h5_status(const struct sl_h5 *file); /* the error that sticks, or 0 */
 
 /* Room for `bytes` of data in one or a few writes, and the headroom behind it. -ENOSPC, -EDQUOT or

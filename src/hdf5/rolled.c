@@ -279,9 +279,14 @@ static int open_flushed(struct sl_h5 *file)
 /* What the end needs stays reserved, though HDF5 has closed it for the time being. */
 static int show_master(struct sl_h5 *file)
 {
+	struct stat st;
+
 	sl_h5_close_id(file);
 	if (file->status)
 		return file->status;
+	/* What was reserved ahead is the data files' now. */
+	if (fstat(file->disk.fd, &st) || ftruncate(file->disk.fd, st.st_size))
+		return sl_h5_stop(file, -errno, "trim", "the file");
 	file->reserved = 0;
 	return sl_part_file_preview(&file->disk);
 }

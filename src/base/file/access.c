@@ -76,9 +76,10 @@ static int read_mode(const char *whose, const char *text, struct sl_file_access 
 
 	if (text[digits] || digits < 3 || digits > 4 || (mode & OWNER) != OWNER ||
 	    mode & ~(unsigned long)ALLOWED) {
-		sl_error("%s.mode: '%s' is no mode of a data file; takes octal digits, as \"0640\": "
-			 "06 for the owner, then 0, 2, 4 or 6 for the group and for others",
-			 whose, text);
+		sl_error(
+			"%s.mode: '%s' is no mode of a data file; takes octal digits, as \"0640\": "
+			"06 for the owner, then 0, 2, 4 or 6 for the group and for others",
+			whose, text);
 		return -EINVAL;
 	}
 	access->mode = (mode_t)mode;

@@ -43,7 +43,7 @@ static void nothing_is_asked_for(void **state)
 static void modes_are_octal(void **state)
 {
 	static const char *const wrong[] = {"640x", "0o640", "rw-r-----", "0840", "0440", "0200",
-					    "0750", "01640", "00640", "64",	 "-640", " 640"};
+					    "0750", "01640", "00640",	  "64",	  "-640", " 640"};
 	struct sl_file_access access;
 
 	assert_int_equal(sl_file_access_read("sink", "", "0640", &access), 0);

@@ -280,4 +280,5 @@ const struct sl_sink sl_sink_nexus = {
 	.where = where,
 	.figures = figures,
 	.files = files,
+	.space = sl_nexus_space,
 };

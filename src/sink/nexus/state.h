@@ -51,4 +51,7 @@ int sl_nexus_open(void *state, const struct sl_env *env);
 int sl_nexus_own_thread(const void *state);
 unsigned sl_nexus_workers(const void *state);
 
+/* space.c */
+void sl_nexus_space(const void *state, struct sl_sink_space *space);
+
 #endif
