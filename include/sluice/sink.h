@@ -50,6 +50,15 @@ static inline unsigned sl_sink_slots(unsigned workers)
 	return 2 * workers + 1;
 }
 
+/* What a sink is going to write, at most: every frame kept, nothing packed. */
+struct sl_sink_space {
+	const char *path;     /* of a file of it: where; NULL: it writes none */
+	uint64_t frame_bytes; /* for each frame */
+	uint64_t fixed_bytes; /* besides */
+	uint64_t held_bytes;  /* that its files have reserved and not used yet */
+	uint64_t reserved[4];
+};
+
 struct sl_sink {
 	const char *name, *doc;
 	size_t state_bytes;
@@ -108,6 +117,10 @@ struct sl_sink {
 	 * `metadata`, as the sample's name; before open(), so that a run is refused in which the
 	 * two contradict. NULL, or the result is NULL: nothing. */
 	const char *(*fact)(const void *state, const char *key);
+
+	/* What it will need on a disk, for the forecast that is made before the first frame; after
+	 * open(), with *space zeroed. NULL: it writes no files, or little. */
+	void (*space)(const void *state, struct sl_sink_space *space);
 };
 
 static inline uint32_t sl_sink_wants(const struct sl_sink *sink, const void *state)

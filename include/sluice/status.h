@@ -43,6 +43,7 @@ enum {
 	SL_STATUS_PATH = 1024,
 	SL_STATUS_PROGRESS = 96,
 	SL_STATUS_TEXTS = 16,
+	SL_STATUS_DISKS = 4,
 };
 
 enum sl_state {
@@ -185,6 +186,19 @@ struct sl_status_progress {
 	uint64_t at_ns; /* CLOCK_MONOTONIC; 0: not yet */
 };
 
+/* A file system that sinks write to, as it was when the run was armed. What they need is an upper
+ * bound: every frame kept, no image packed. */
+struct sl_status_disk {
+	char path[SL_STATUS_PATH];	   /* the folder of the first file there */
+	uint64_t free_bytes;		   /* for this user; quotas are not known */
+	uint64_t frame_bytes, fixed_bytes; /* of all sinks: for each frame, and besides */
+	uint64_t needed_bytes;		   /* of the whole run; 0: it has no known end */
+	uint64_t frames_fit;		   /* about */
+	uint32_t is_short;		   /* needed_bytes is more than free_bytes */
+	uint32_t unused;
+	uint64_t reserved[4];
+};
+
 struct sl_status {
 	uint32_t bytes; /* of this structure, as the program that filled it knows it */
 	uint32_t state; /* enum sl_state */
@@ -239,6 +253,9 @@ struct sl_status {
 
 	uint32_t texts, texts_left_out; /* in use below; that had no room */
 	struct sl_status_text text[SL_STATUS_TEXTS];
+
+	uint32_t disks, unused_disks; /* in use below */
+	struct sl_status_disk disk[SL_STATUS_DISKS];
 };
 
 /* Module-frames over all modules. */

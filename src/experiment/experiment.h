@@ -190,17 +190,18 @@ bool sl_experiment_crc(const struct sl_experiment *experiment);
 /* The files that the detector, the stages and the sinks read and write, by their options. */
 void sl_experiment_files(const struct sl_experiment *experiment, sl_file_each *each, void *arg);
 
-/* What the words in the paths of outputs mean in one run ("{sample}_{run}.nxs"); the transfer is the
- * experiment's. */
+/* What the words in the paths of outputs mean in one run ("{sample}_{run}.nxs"); the transfer is
+ * the experiment's. */
 struct sl_run_words {
 	uint64_t run;	  /* its number; 0: it has none that lasts */
 	uint64_t unix_ns; /* of {date} and {time}: one moment for all outputs of the run */
 	const char *sample;
 };
 
-/* Set the paths of outputs (SL_OUTPUT) of stages and sinks for a run: words replaced, relative paths
- * in `folder` (NULL: they begin at the working directory). words NULL: as the file has them. -errno,
- * logged: -ENAMETOOLONG: an option has no room for its path; -ENODATA: a word has no value. */
+/* Set the paths of outputs (SL_OUTPUT) of stages and sinks for a run: words replaced, relative
+ * paths in `folder` (NULL: they begin at the working directory). words NULL: as the file has them.
+ * -errno, logged: -ENAMETOOLONG: an option has no room for its path; -ENODATA: a word has no
+ * value. */
 int sl_experiment_place(struct sl_experiment *experiment, const char *folder,
 			const struct sl_run_words *words);
 /* Log a warning for each output that is in no run folder: every run replaces it. */

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/file/path_words.h"
 #include "base/log.h"
-#include "base/path_words.h"
 #include "experiment/parts.h"
 
 struct sl_output_path {

@@ -204,6 +204,29 @@ bool sl_h5_is_threadsafe(void)
 	return H5is_library_threadsafe(&safe) >= 0 && safe;
 }
 
+static uint64_t unused_of(const struct sl_h5 *file)
+{
+	struct stat st;
+
+	if (fstat(file->disk.fd, &st) || st.st_blocks * 512 <= st.st_size)
+		return 0;
+	return (uint64_t)(st.st_blocks * 512 - st.st_size);
+}
+
+uint64_t sl_h5_unused(const struct sl_h5 *file)
+{
+	const struct sl_h5 *home = sl_h5_home((struct sl_h5 *)file);
+
+	return unused_of(file) + (home == file ? 0 : unused_of(home));
+}
+
+uint64_t sl_h5_headroom(const struct sl_h5 *file)
+{
+	const struct sl_h5 *home = sl_h5_home((struct sl_h5 *)file);
+
+	return file->headroom + (home == file ? 0 : home->headroom) + 2 * SL_H5_SLACK_BYTES;
+}
+
 int sl_h5_status(const struct sl_h5 *file)
 {
 	const struct sl_h5 *home = sl_h5_home((struct sl_h5 *)file);

@@ -30,6 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/file/access.h"
 #include "codec/codec.h"
 
 enum { SL_H5_RANK = 5 };
@@ -85,6 +86,15 @@ int sl_h5_finish(struct sl_h5 *file);
 
 /* Forget it: PATH.part is removed. */
 void sl_h5_abandon(struct sl_h5 *file);
+
+/* Group and mode of the file and of all its data files (rolled.h); right after it was created.
+ * -errno, logged, and it sticks. */
+int sl_h5_set_access(struct sl_h5 *file, const struct sl_file_access *access);
+
+/* Room on disk that it and the data file at hand have reserved and not used yet; of this, what
+ * stays so until the end. */
+uint64_t sl_h5_unused(const struct sl_h5 *file);
+uint64_t sl_h5_headroom(const struct sl_h5 *file);
 
 int sl_h5_status(const struct sl_h5 *file); /* the error that sticks, or 0 */
 

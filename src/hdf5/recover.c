@@ -145,11 +145,14 @@ static int replace(const char *path, hid_t id, const struct series_list *list,
 {
 	struct sl_h5_identity identity = {.file_set = ""};
 	struct stat st = {.st_size = 0};
+	struct sl_file_access access;
 	struct sl_h5 *copy;
 	int r = sl_h5_create(path, &copy);
 
 	if (r)
 		return r;
+	sl_file_access_of(path, &access);
+	sl_h5_set_access(copy, &access);
 	stat(path, &st);
 	sl_h5_identify(path, &identity);
 	r = sl_h5_reserve(copy, (uint64_t)st.st_size);
@@ -338,6 +341,7 @@ static int join_all(struct sl_h5 *master, uint32_t files)
 /* PATH.part, locked, with what the master has so far. */
 static int open_master(const char *path, struct sl_h5 **opened)
 {
+	struct sl_file_access access;
 	struct sl_h5 *file = sl_h5_allocate(path);
 	int r = file ? sl_part_file_open_over(path, &file->disk) : -ENOMEM;
 
@@ -346,6 +350,9 @@ static int open_master(const char *path, struct sl_h5 **opened)
 		sl_part_file_discard(&file->disk);
 		r = -ENOENT;
 	}
+	sl_file_access_of(path, &access);
+	if (!r)
+		r = sl_part_file_set_access(&file->disk, &access);
 	if (!r)
 		r = sl_part_file_take(&file->disk);
 	if (!r)

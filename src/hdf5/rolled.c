@@ -136,6 +136,8 @@ static int begin_data(struct sl_h5 *file)
 	data = sl_h5_allocate(path);
 	r = data ? sl_part_file_open_new(path, &data->disk) : -ENOMEM;
 	if (!r)
+		r = sl_part_file_set_access(&data->disk, &file->disk.access);
+	if (!r)
 		r = sl_h5_begin(data, true, true);
 	if (!r)
 		r = describe_data(file, data);
@@ -258,6 +260,18 @@ int sl_h5_resume_rolled(const char *path, uint32_t kept, struct sl_h5 **created)
 	return create(path, true, true, kept, created);
 }
 
+int sl_h5_set_access(struct sl_h5 *file, const struct sl_file_access *access)
+{
+	struct sl_h5 *home = sl_h5_home(file);
+	int r = sl_part_file_set_access(&file->disk, access);
+
+	if (!r && home != file)
+		r = sl_part_file_set_access(&home->disk, access);
+	if (r && !file->status)
+		file->status = r;
+	return r;
+}
+
 int sl_h5_create_single(const char *path, struct sl_h5 **created)
 {
 	struct sl_h5_old old = {.n = 0};
@@ -309,9 +323,14 @@ static int open_flushed(struct sl_h5 *file)
 /* What the end needs stays reserved, though HDF5 has closed it for the time being. */
 static int show_master(struct sl_h5 *file)
 {
+	struct stat st;
+
 	sl_h5_close_id(file);
 	if (file->status)
 		return file->status;
+	/* What was reserved ahead is the data files' now. */
+	if (fstat(file->disk.fd, &st) || ftruncate(file->disk.fd, st.st_size))
+		return sl_h5_stop(file, -errno, "trim", "the file");
 	file->reserved = 0;
 	return sl_part_file_preview(&file->disk);
 }

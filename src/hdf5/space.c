@@ -50,6 +50,17 @@ static int take(struct sl_h5 *file, uint64_t end)
 	return 0;
 }
 
+/* Reserve ahead at most a quarter of what is free: other files of the run need room, too. */
+static void be_modest(const struct sl_h5 *file, uint64_t *step)
+{
+	struct statvfs vfs;
+
+	if (fstatvfs(file->disk.fd, &vfs))
+		return;
+	while (*step && *step / vfs.f_frsize > vfs.f_bavail / 4)
+		*step = *step > (1 << 20) ? *step / 2 : 0;
+}
+
 /* Own everything below need, and up to `step` more so that this is rare. */
 static int secure(struct sl_h5 *file, uint64_t need, uint64_t *step)
 {
@@ -62,6 +73,7 @@ static int secure(struct sl_h5 *file, uint64_t need, uint64_t *step)
 		return look(file, need);
 	if (need <= file->reserved)
 		return 0;
+	be_modest(file, step);
 	for (;;) {
 		end = limit - need < *step ? limit : need + *step;
 		r = take(file, end);

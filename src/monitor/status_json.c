@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/text.h"
+#include "monitor/forecast_json.h"
 #include "monitor/metadata_json.h"
 #include "monitor/result.h"
 
@@ -300,6 +301,8 @@ static json_t *document_json(const struct sl_status_document *d)
 	json_decref(rest);
 	if (json)
 		json_object_set_new(json, "metadata", sl_json_metadata(d->metadata));
+	if (json)
+		json_object_set_new(json, "forecast", sl_json_forecast(s));
 	return json;
 }
 

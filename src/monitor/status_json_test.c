@@ -159,6 +159,29 @@ static void numbers_stay_numbers(void **state)
 	json_decref(json);
 }
 
+static void a_forecast_says_what_is_not_known(void **state)
+{
+	json_t *json;
+
+	status.disks = 2;
+	status.disk[0] = (struct sl_status_disk){.path = "/a",
+						 .free_bytes = 10,
+						 .frame_bytes = 4,
+						 .needed_bytes = 12,
+						 .frames_fit = 2,
+						 .is_short = 1};
+	status.disk[1] = (struct sl_status_disk){.path = "/b", .frames_fit = UINT64_MAX};
+	json = document();
+	assert_string_equal(json_string_value(at(json, "forecast.0.path")), "/a");
+	assert_int_equal(json_integer_value(at(json, "forecast.0.needed_bytes")), 12);
+	assert_int_equal(json_integer_value(at(json, "forecast.0.frames_fit")), 2);
+	assert_true(json_is_false(at(json, "forecast.0.fits")));
+	assert_true(json_is_null(at(json, "forecast.1.needed_bytes")));
+	assert_true(json_is_null(at(json, "forecast.1.frames_fit")));
+	assert_true(json_is_null(at(json, "forecast.1.fits")));
+	json_decref(json);
+}
+
 static void replies_are_one_line(void **state)
 {
 	const struct sl_status_document d = {.status = &status};
@@ -188,6 +211,7 @@ int main(void)
 		cmocka_unit_test_setup(progress_is_as_old_as_its_newest_part, setup),
 		cmocka_unit_test_setup(texts_of_any_bytes_become_utf8, setup),
 		cmocka_unit_test_setup(numbers_stay_numbers, setup),
+		cmocka_unit_test_setup(a_forecast_says_what_is_not_known, setup),
 		cmocka_unit_test_setup(replies_are_one_line, setup),
 	};
 

@@ -9,6 +9,7 @@
 #include "base/file/part_file.h"
 #include "base/log.h"
 #include "client/text.h"
+#include "monitor/forecast_json.h"
 #include "monitor/metadata_json.h"
 #include "monitor/report.h"
 #include "monitor/summary.h"
@@ -245,10 +246,11 @@ static json_t *summary(const struct sl_status *s, uint32_t version)
 {
 	enum sl_result result = s->result < 0 ? SL_RESULT_ERROR : (enum sl_result)s->result;
 	char started[64], ended[64];
+	json_t *json;
 
 	sl_clock_iso8601(s->started_unix_ns, started, sizeof(started));
 	sl_clock_iso8601(s->ended_unix_ns, ended, sizeof(ended));
-	return json_pack("{s:s, s:o, s:s, s:s, s:s, s:s?, s:s?, s:s, s:i, s:{s:o, s:o, s:o, s:o, "
+	json = json_pack("{s:s, s:o, s:s, s:s, s:s, s:s?, s:s?, s:s, s:i, s:{s:o, s:o, s:o, s:o, "
 			 "s:o, s:o, s:o, s:o, s:o}, "
 			 "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 			 "sluice", SL_VERSION, "experiment", sl_json_text(s->experiment),
@@ -264,6 +266,9 @@ static json_t *summary(const struct sl_status *s, uint32_t version)
 			 "latency_us", latency_json(s), "rates", rates_json(s), "sinks",
 			 sinks_json(s, version), "threads", threads_json(&s->threads), "unit",
 			 unit_json(s, version));
+	if (json)
+		json_object_set_new(json, "forecast", sl_json_forecast(s));
+	return json;
 }
 
 static int write_whole(struct sl_part_file *file, json_t *json)

@@ -161,6 +161,13 @@ enum { SL_STAND_INS = 64 };
 
 /* Two parts. The first stays from run to run of a session (again.c): what is slow to make and the
  * same for every run. The second begins with zeros for each run. */
+/* Of the disks that sinks write to (forecast.c). */
+struct sl_forecast {
+	uint32_t n;
+	dev_t device[SL_STATUS_DISKS];
+	struct sl_status_disk disk[SL_STATUS_DISKS];
+};
+
 struct sl_receiver {
 	struct sl_experiment *experiment;
 	struct sl_geometry geometry;
@@ -204,6 +211,7 @@ struct sl_receiver {
 	_Atomic bool outcomes_failed;
 	_Atomic uint32_t state; /* enum sl_state */
 	unsigned sinks_open;
+	struct sl_forecast forecast;
 	uint32_t plans; /* that were made or taken over so far */
 	struct sl_ring ring;
 	struct sl_assembler assembler;
@@ -325,5 +333,10 @@ void sl_figures_renew_sinks(struct sl_receiver *receiver, uint64_t now_ns); /* t
 void sl_figures_renew_sink(struct sl_receiver *receiver, unsigned sink, uint64_t now_ns);
 /* The add-ons of a status. Any thread. */
 void sl_figures_status(const struct sl_receiver *receiver, struct sl_status *status);
+
+/* ---- forecast.c ---- */
+/* After the sinks are open. -ENOSPC, logged: not even one frame has room. */
+int sl_forecast_make(struct sl_receiver *receiver);
+void sl_forecast_status(const struct sl_receiver *receiver, struct sl_status *status);
 
 #endif

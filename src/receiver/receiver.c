@@ -173,6 +173,7 @@ int sl_receiver_open_unit(struct sl_receiver *r)
 static int open_sinks(struct sl_receiver *r)
 {
 	struct sl_experiment *e = r->experiment;
+	int err;
 
 	r->env.experiment = e->text;
 	sl_experiment_name(e->config->file ? e->config->file : "", e->transfer, r->name,
@@ -182,8 +183,6 @@ static int open_sinks(struct sl_receiver *r)
 	__atomic_store_n(&r->feedback.idle, true, __ATOMIC_SEQ_CST);
 	r->env.feedback = &r->feedback;
 	for (unsigned i = 0; i < e->sinks; i++) {
-		int err;
-
 		r->sink_wants[i] = sl_sink_wants(e->sink[i], e->sink_state[i]);
 		r->sinks_open++; /* close() is due even when open() failed */
 		err = e->sink[i]->open(e->sink_state[i], &r->env);
@@ -194,7 +193,8 @@ static int open_sinks(struct sl_receiver *r)
 			return err;
 		}
 	}
-	return sl_sink_threads_open(r);
+	err = sl_forecast_make(r);
+	return err ? err : sl_sink_threads_open(r);
 }
 
 static int open_outcomes(struct sl_receiver *r, const char *path)

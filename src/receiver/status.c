@@ -194,5 +194,6 @@ void sl_receiver_status(const struct sl_receiver *r, struct sl_status *status)
 	link_status(r, status);
 	threads_status(r, &status->threads);
 	progress_status(r, status);
+	sl_forecast_status(r, status);
 	status->taken_ns = sl_clock_ns();
 }

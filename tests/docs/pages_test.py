@@ -4,6 +4,7 @@ stage of docs/tutorials/write-a-stage.md and the detector of docs/tutorials/writ
 an installed tree, and do as told there, docs/how-to/many-short-runs.md, docs/how-to/metadata.md and docs/how-to/redis.md print what they show, so do docs/how-to/burst.md, docs/how-to/look-back.md and docs/how-to/audit.md, the client of docs/how-to/stream2.md does, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
 """
 
+import grp
 import json
 import os
 import pathlib
@@ -238,8 +239,13 @@ def check_files(out, installed):
         return
     (installed.folder / "files.yaml").write_text(extract.blocks(page, "yaml")[0])
     write, recover = block(page, "sh", "run files.yaml"), block(page, "sh", "recover")
+    names, access, room = block(page, "sh", "{sample}"), block(page, "sh", "mode="), block(page, "sh", "forecast")
     look, follow = block(page, "python", "entry/sluice/state"), block(page, "python", "swmr=True")
     done = installed.shell(write)
+    named, may, fits = installed.shell(names), installed.shell(access), installed.shell(room.replace("python3 ", f"{PYTHON} "))
+    out.case("files.md: words in a path", [] if "lysozyme_000001_" in named.stdout and not named.returncode else [named.stdout + named.stderr])
+    out.case("files.md: group and mode", [] if may.stdout.endswith(2 * f"660 {grp.getgrgid(os.getegid()).gr_name}\n") else [may.stdout + may.stderr])
+    out.case("files.md: whether there is room", [] if fits.stdout.endswith("True\n") else [fits.stdout + fits.stderr])
     read, followed, again = installed.python(look), installed.python(follow), installed.shell(recover)
     right = ("int16 b'complete'" in read.stdout and "run_data_000002.h5" in followed.stdout and "nothing to do" in again.stdout
              and not done.returncode)

@@ -2,11 +2,17 @@
 """names_test.py - where a run's files go and who may read them: words in paths, group and mode, and whether there is room."""
 
 import datetime
+import grp
 import json
+import os
+import re
+import shlex
+import signal
+import subprocess
 
 import h5py
 
-from harness import case, check, equal, experiment, main, run, run_fails
+from harness import RUN_DIR, SLUICE, Program, case, check, equal, experiment, main, run, run_fails, skip, wait_for
 
 DETECTOR = {"frames": 20, "rows": 16, "columns": 16}
 
@@ -53,6 +59,114 @@ def _(folder):
     both = [*nexus("{sample}.nxs"), *nexus("unknown.nxs")]
     run_fails("run", experiment(folder, detector=DETECTOR, sinks=both), folder=folder, says=["is to be written twice"])
     equal(files_in(folder, "*.nxs*"), [], "files")
+
+
+def who(path):
+    return f"{path.stat().st_mode & 0o7777:04o}", path.stat().st_gid
+
+
+def other_group():
+    """A group of this user that new files do not get by themselves."""
+    for group in sorted({*os.getgroups(), *((entry.gr_gid for entry in grp.getgrall()) if not os.geteuid() else ())}):
+        if group != os.getegid():
+            return group
+    skip("this user is in one group alone")
+    return None
+
+
+@case("group and mode: the master and all data files have them, from the beginning on and after recover")
+def _(folder):
+    group = other_group()
+    sinks = nexus("run.nxs", frames_per_file=5, flush_s=0.05, mode="0640", group=str(group))
+    path = experiment(folder, detector=DETECTOR, sinks=sinks)
+    equal(run("run", path, folder=folder).process.returncode, 0, "exit status")
+    found = sorted(folder.glob("run*.*"))
+    equal(len(found), 5, "files")
+    equal({who(file) for file in found}, {("0640", group)}, "mode and group")
+    for file in found:
+        file.unlink()
+    started = Program("run", experiment(folder, detector={**DETECTOR, "frames": 100000, "frame_rate_Hz": 100}, sinks=sinks), folder=folder)
+    wait_for("a second data file", lambda: (folder / "run_data_000002.h5").exists() and (folder / "run.nxs").exists())
+    equal({who(file) for file in folder.glob("run*.*")}, {("0640", group)}, "mode and group while it runs")
+    started.send(signal.SIGKILL)
+    started.wait()
+    Program.end_all()
+    equal(run("recover", "run.nxs", folder=folder).process.returncode, 0, "exit status of recover")
+    equal({who(file) for file in folder.glob("run*.*") if not file.name.endswith((".unreadable", ".part"))}, {("0640", group)}, "mode and group after recover")
+
+
+@case("group and mode: wrong ones are refused before anything begins")
+def _(folder):
+    for options, says in (({"mode": "0440"}, "nexus.mode: '0440'"), ({"mode": "rw"}, "nexus.mode: 'rw'"),
+                          ({"group": "no-such-group"}, "nexus.group: this host has no group 'no-such-group'")):
+        run_fails("run", experiment(folder, detector=DETECTOR, sinks=nexus("run.nxs", **options)), folder=folder, says=[says])
+    equal(files_in(folder, "run*"), [], "files")
+
+
+BIG = {"rows": 512, "columns": 512, "frames": 60}  # an image of two modules takes 1 MiB
+
+
+def small_disk(folder, megabytes):
+    """A wrapper that runs the program with a tmpfs of this size at folder/disk, which no other program sees."""
+    (folder / "disk").mkdir()
+    script = f'mount -t tmpfs -o size={megabytes}m none {shlex.quote(str(folder / "disk"))} || exit 77; exec "$@"'
+    for unshare in (["unshare", "-m"], ["unshare", "-rm"]):  # as root, or as root of a namespace of our own
+        if Program(folder=folder, program="true", wrapper=[*unshare, "sh", "-c", script, "sh"]).wait() == 0:
+            return [*unshare, "sh", "-c", script, "sh"]
+    skip("neither root nor user namespaces may mount a small tmpfs here")
+    return None
+
+
+def forecast(folder, wrapper=(), **sections):
+    """The program, and the forecast in its summary."""
+    done = run("run", experiment(folder, **sections), "--summary", "summary.json", folder=folder, wrapper=wrapper)
+    return done, json.loads((folder / "summary.json").read_text())["forecast"]
+
+
+@case("free space: a run that may not fit begins with a warning of both numbers, and two sinks of one disk count together")
+def _(folder):
+    wrapper = small_disk(folder, 40)
+    done, (disk,) = forecast(folder, wrapper, detector=BIG, sinks=nexus(folder / "disk/a.nxs"))
+    said = re.search(r"disk: 60 frames may need up to ([0-9.]+) MB, and ([0-9.]+) MB are free: about ([0-9]+) frames have room", done.err())
+    check(said, f"it says: {done.err()}")
+    needed, free, fit = float(said[1]), float(said[2]), int(said[3])
+    check(63 < needed < 72 and 34 < free < 42.1 and 25 <= fit < 40, f"needed {needed} MB, free {free} MB, {fit} frames fit")
+    stored = json.loads((folder / "summary.json").read_text())["ledger"]["total"]["outcomes"]["stored"] // 2
+    check(abs(stored - fit) <= 3, f"{stored} frames had room, and the forecast was {fit}")
+    equal((disk["path"], disk["fits"], disk["frames_fit"]), (str(folder / "disk"), False, fit), "forecast")
+    check(abs(disk["needed_bytes"] - needed * 1e6) < 1e5 and abs(disk["free_bytes"] - free * 1e6) < 1e5, f"{disk}")
+    both = [*nexus(folder / "disk/a.nxs"), *nexus(folder / "disk/b.nxs")]
+    done, (sum_of,) = forecast(folder, wrapper, detector=BIG, sinks=both)
+    equal(sum_of["frame_bytes"], 2 * disk["frame_bytes"], "bytes of a frame in two sinks")
+    check(sum_of["frames_fit"] <= fit // 2 + 1, f"{sum_of}")
+
+
+@case("free space: a disk without room for one frame is refused before the run, and nothing is left there")
+def _(folder):
+    wrapper = small_disk(folder, 39)
+    huge = {"rows": 1024, "columns": 2048, "frames": 4}  # a frame has 8 MB; its mask, 16 MB, is in the master and in the first one
+    run_fails("run", experiment(folder, detector=huge, sinks=nexus("disk/a.nxs")), folder=folder, wrapper=wrapper,
+              says=["disk: not even one frame has room", "free some space"])
+
+
+@case("free space: room enough is told in status and summary without a warning; an endless run says how many frames fit")
+def _(folder):
+    done, (disk,) = forecast(folder, detector=DETECTOR, sinks=nexus("a.nxs"))
+    equal((disk["fits"], disk["path"]), (True, "."), "forecast")
+    check("may need up to" not in done.err(), f"it warns: {done.err()}")
+    session = Program("run", experiment(folder, detector={**DETECTOR, "frames": 0, "frame_rate_Hz": 100}, sinks=nexus("b.nxs")), folder=folder)
+
+    def status():
+        asked = subprocess.run([SLUICE, "ctl", "experiment", "--json"], capture_output=True, text=True, check=False,
+                               env={**os.environ, "SLUICE_RUN_DIR": str(RUN_DIR)})
+        document = json.loads(asked.stdout)["status"] if asked.returncode == 0 else None
+        return document and document["frames"]["settled"] and document["forecast"]
+
+    (disk,) = wait_for("frames, and a forecast", status)
+    equal((disk["needed_bytes"], disk["fits"]), (None, None), "forecast of an endless run")
+    check(disk["frames_fit"] > 100, f"{disk}")
+    session.send(signal.SIGINT)
+    session.ends(0)
 
 
 main()

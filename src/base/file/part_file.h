@@ -19,6 +19,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/file/access.h"
+
 struct sl_part_file {
 	char *path, *part;
 	int fd;		/* locked; -1: not open */
@@ -29,6 +31,7 @@ struct sl_part_file {
 	bool replaces;	/* a file was at path in the beginning: */
 	dev_t old_device;
 	ino_t old_inode;
+	struct sl_file_access access; /* of preview(), too */
 };
 
 /* Missing folders are made. -EBUSY: another process is writing it. */
@@ -44,6 +47,9 @@ int sl_part_file_open_new(const char *path, struct sl_part_file *file);
 /* The file at `path` was opened by sl_part_file_open_new(), of any process, and is not closed yet.
  * Its lock is of a kind (fcntl, shared) that readers neither take nor meet: flock() is HDF5's. */
 bool sl_part_file_is_held(const char *path);
+
+/* Who may read it, from now on; before it has data. */
+int sl_part_file_set_access(struct sl_part_file *file, const struct sl_file_access *access);
 
 /* Another process is writing PATH.part at this moment. */
 bool sl_part_file_is_locked(const char *path);

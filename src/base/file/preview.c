@@ -96,6 +96,12 @@ static int name_preview(struct sl_part_file *file, int fd, const char *temporary
 	return 0;
 }
 
+int sl_part_file_set_access(struct sl_part_file *file, const struct sl_file_access *access)
+{
+	file->access = *access;
+	return sl_file_access_set(file->fd, file->part, access);
+}
+
 int sl_part_file_preview(struct sl_part_file *file)
 {
 	char *temporary = NULL;
@@ -109,10 +115,14 @@ int sl_part_file_preview(struct sl_part_file *file)
 		r = sl_part_refused(temporary, "create", errno);
 		goto undo_name;
 	}
+	r = sl_file_access_set(fd, temporary, &file->access);
+	if (r)
+		goto undo_file;
 	r = copy_bytes(file->fd, fd);
 	if (!r && fsync(fd))
 		r = -errno;
 	r = r ? sl_part_refused(temporary, "write", -r) : name_preview(file, fd, temporary);
+undo_file:
 	close(fd);
 	if (r)
 		unlink(temporary);

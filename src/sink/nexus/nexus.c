@@ -388,4 +388,5 @@ const struct sl_sink sl_sink_nexus = {
 	.texts = texts,
 	.files = files,
 	.fact = fact,
+	.space = sl_nexus_space,
 };

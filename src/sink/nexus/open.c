@@ -49,6 +49,11 @@ const struct sl_option sl_nexus_options[] = {
 		  "name of the instrument, where section metadata has none"),
 	SL_STRING(struct sl_nexus, source, SL_NEXUS_UNKNOWN, "name of the source, likewise"),
 	SL_STRING(struct sl_nexus, sample, SL_NEXUS_UNKNOWN, "name of the sample, likewise"),
+	SL_STRING(struct sl_nexus, group, "",
+		  "group of the file and its data files, of which this user is a member; empty: as "
+		  "the system makes them"),
+	SL_STRING(struct sl_nexus, mode, "",
+		  "who may read and write them, octal, as \"0640\"; empty: by the umask"),
 	SL_OPTION_END};
 
 /* The result to store, or a message that says which there are. */
@@ -205,8 +210,11 @@ static int refuse_overwriting(const struct sl_nexus *nexus)
 
 static int create(struct sl_nexus *nexus, const struct sl_env *env, const struct sl_nxmx *about)
 {
+	struct sl_file_access access;
 	int r = refuse_overwriting(nexus);
 
+	if (!r)
+		r = sl_file_access_read("nexus", nexus->group, nexus->mode, &access);
 	if (!r)
 		r = nexus->frames_per_file
 			    ? nexus->rebuild.resumes
@@ -217,7 +225,9 @@ static int create(struct sl_nexus *nexus, const struct sl_env *env, const struct
 			    : sl_h5_create_single(nexus->path, &nexus->file);
 	if (r)
 		return r;
-	r = begin(nexus, env, about);
+	r = sl_h5_set_access(nexus->file, &access);
+	if (!r)
+		r = begin(nexus, env, about);
 	if (r) {
 		sl_h5_abandon(nexus->file);
 		nexus->file = NULL;

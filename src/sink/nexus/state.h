@@ -30,6 +30,7 @@ struct sl_nexus {
 	uint32_t compression, workers, frames_per_file;
 	double flush_s;
 	bool overwrite, audit;
+	char group[64], mode[8];
 
 	struct sl_nexus_rebuild rebuild; /* zeros: the run itself writes */
 	bool rebuilds;			 /* the times are those of the recording */
@@ -62,5 +63,8 @@ extern const struct sl_option sl_nexus_options[];
 int sl_nexus_open(void *state, const struct sl_env *env);
 int sl_nexus_own_thread(const void *state);
 unsigned sl_nexus_workers(const void *state);
+
+/* space.c */
+void sl_nexus_space(const void *state, struct sl_sink_space *space);
 
 #endif

@@ -5,8 +5,8 @@
  *            and control characters become '_', and so does a '.' at its beginning; an empty one
  *            is "_". So no value leads to another folder.
  * Threads:   functions of their arguments. */
-#ifndef SL_BASE_PATH_WORDS_H
-#define SL_BASE_PATH_WORDS_H
+#ifndef SL_BASE_FILE_PATH_WORDS_H
+#define SL_BASE_FILE_PATH_WORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

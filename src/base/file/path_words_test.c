@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/path_words.h"
+#include "base/file/path_words.h"
 
 static int expand(const char *text, const char *value, char *out, size_t bytes, char *why)
 {

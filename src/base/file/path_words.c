@@ -1,5 +1,5 @@
 /* path_words.c - from a path with words to a path. */
-#include "base/path_words.h"
+#include "base/file/path_words.h"
 
 #include <errno.h>
 #include <stdio.h>
