@@ -7,6 +7,7 @@
 
 #include "client/text.h"
 #include "monitor/metadata_json.h"
+#include "monitor/pace_json.h"
 #include "monitor/result.h"
 
 static json_t *number(uint64_t value)
@@ -225,18 +226,20 @@ static json_t *progress_age_json(const struct sl_status *s)
 
 /* ---- add-ons ---- */
 
-static json_t *addon_json(const struct sl_status *s, const struct sl_status_addon *a)
+static json_t *addon_json(const struct sl_status *s, uint32_t addon)
 {
+	const struct sl_status_addon *a = &s->addon[addon];
 	json_t *figures = json_object();
 
 	for (uint32_t i = a->first_figure;
 	     i < a->first_figure + a->figures && i < SL_STATUS_FIGURES; i++)
 		json_object_set_new(figures, s->figure[i].name, number(s->figure[i].value));
-	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o}", "name", sl_json_text(a->name), "kind",
-			 a->is_sink ? "sink" : "unit", "where",
+	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:b, s:o}", "name", sl_json_text(a->name),
+			 "kind", a->is_sink ? "sink" : "unit", "where",
 			 a->has_place ? sl_json_text(a->where) : json_null(), "error",
 			 a->error ? json_string(strerror(-a->error)) : json_null(), "age_ns",
-			 age_json(s->taken_ns, a->taken_ns), "figures", figures);
+			 age_json(s->taken_ns, a->taken_ns), "figures", figures, "required",
+			 !a->optional, "pace", sl_json_pace(s, addon));
 }
 
 static json_t *addons_json(const struct sl_status *s)
@@ -244,7 +247,7 @@ static json_t *addons_json(const struct sl_status *s)
 	json_t *array = json_array();
 
 	for (uint32_t i = 0; i < s->addons && i < SL_STATUS_ADDONS; i++)
-		json_array_append_new(array, addon_json(s, &s->addon[i]));
+		json_array_append_new(array, addon_json(s, i));
 	return array;
 }
 
@@ -295,8 +298,13 @@ static json_t *document_json(const struct sl_status_document *d)
 	if (json && rest)
 		json_object_update(json, rest);
 	json_decref(rest);
-	if (json)
+	if (json) {
 		json_object_set_new(json, "metadata", sl_json_metadata(d->metadata));
+		json_object_set_new(json, "watermark", number(s->watermark));
+		json_object_set_new(json, "too_slow",
+				    s->too_slow ? sl_json_text(s->addon[s->too_slow - 1].name)
+						: json_null());
+	}
 	return json;
 }
 

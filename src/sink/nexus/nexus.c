@@ -30,6 +30,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "hdf5/rolled.h"
+#include "sink/nexus/left_out.h"
 #include "sink/nexus/nexus.h"
 #include "sink/nexus/nxmx.h"
 #include "sink/nexus/state.h"
@@ -138,6 +139,7 @@ static int store(struct sl_nexus *nexus, struct sl_frame *frame, const void *ima
 	r = sl_account_add(&nexus->account, frame, kept ? (int64_t)nexus->frames : -1);
 	if (r)
 		return refuse(nexus, frame, r);
+	nexus->first = nexus->rows ? nexus->first : frame->sequence;
 	nexus->rows++;
 	if (kept) {
 		nexus->frames++;
@@ -220,6 +222,7 @@ static int close_nexus(void *state, const struct sl_status *status)
 		sl_nexus_set_state(nexus->file, "complete");
 		sl_nxmx_end(nexus->file, nexus->frames);
 		write_metadata(nexus);
+		sl_left_out_write(nexus->file, nexus->where, status);
 		r = sl_account_end(&nexus->account, status, nexus->refused);
 		finished = sl_h5_finish(nexus->file);
 		r = r ? r : finished;
@@ -240,6 +243,30 @@ static const char *where(const void *state)
 	return ((const struct sl_nexus *)state)->where;
 }
 
+static uint64_t durable_rows(const struct sl_nexus *nexus)
+{
+	return nexus->file ? sl_h5_durable(nexus->file) : nexus->durable;
+}
+
+/* Rows are of consecutive sequences. */
+static uint64_t durable(const void *state)
+{
+	const struct sl_nexus *nexus = state;
+	uint64_t rows = durable_rows(nexus);
+
+	return rows ? nexus->first + rows : 0;
+}
+
+static enum sl_on_slow on_slow(const void *state)
+{
+	return (enum sl_on_slow)((const struct sl_nexus *)state)->on_slow;
+}
+
+static int required(const void *state)
+{
+	return ((const struct sl_nexus *)state)->required;
+}
+
 static void figures(const void *state, sl_sink_figure *figure, void *arg)
 {
 	const struct sl_nexus *nexus = state;
@@ -247,7 +274,7 @@ static void figures(const void *state, sl_sink_figure *figure, void *arg)
 	figure(arg, "frames", nexus->frames, 0);
 	figure(arg, "bytes", nexus->bytes, 0);
 	figure(arg, "bytes_stored", nexus->stored_bytes, 0);
-	figure(arg, "rows_durable", nexus->file ? sl_h5_durable(nexus->file) : nexus->durable, 0);
+	figure(arg, "rows_durable", durable_rows(nexus), 0);
 	figure(arg, "frames_refused", nexus->refused, 1);
 }
 
@@ -280,4 +307,7 @@ const struct sl_sink sl_sink_nexus = {
 	.where = where,
 	.figures = figures,
 	.files = files,
+	.on_slow = on_slow,
+	.required = required,
+	.durable = durable,
 };

@@ -39,6 +39,8 @@ const struct sl_option sl_nexus_options[] = {
 	       "what is older than this survives a killed receiver; with frames_per_file"),
 	SL_BOOL(struct sl_nexus, overwrite, false,
 		"replace a file that is at path already, and its data files"),
+	SL_ON_SLOW(struct sl_nexus, on_slow),
+	SL_REQUIRED(struct sl_nexus, required),
 	SL_STRING(struct sl_nexus, instrument, "unknown", "name of the instrument, for the file"),
 	SL_STRING(struct sl_nexus, source, "unknown", "name of the source, for the file"),
 	SL_STRING(struct sl_nexus, sample, "unknown", "name of the sample, for the file"),

@@ -21,7 +21,8 @@ struct sl_nexus {
 	uint32_t image; /* of the choices */
 	uint32_t compression, workers, frames_per_file;
 	double flush_s;
-	bool overwrite;
+	bool overwrite, required;
+	uint32_t on_slow;
 
 	const struct sl_env_metadata *const *metadata; /* as the environment has them in the end */
 	struct sl_h5 *file;
@@ -40,6 +41,7 @@ struct sl_nexus {
 	uint64_t flushed_ns;	     /* when it was last */
 	uint64_t rows, flushed_rows; /* about any frame */
 	uint64_t durable;	     /* of these, when the file is closed */
+	uint64_t first;		     /* sequence of the first row */
 	char where[SL_NEXUS_PATH + sizeof(".part")];
 };
 
