@@ -18,7 +18,7 @@ enum sl_outcome {
 	SL_OVERRUN,    /* there was no room for it, or not long enough */
 	SL_UNPROVEN,   /* arrived, but nothing proves that it is whole */
 	SL_REFUSED,    /* policy, or a unit that could not process it */
-	SL_UNWRITTEN,  /* a sink failed */
+	SL_UNWRITTEN,  /* kept, but a sink failed or left it out */
 	SL_LOST,       /* nothing of it arrived; if the source left it out, it counts that */
 	SL_OUTCOMES,
 };
@@ -38,6 +38,7 @@ enum sl_cause {
 	SL_CAUSE_LATE,	      /* incomplete: whole, but its frame was given out without it */
 	SL_CAUSE_OLDEST,      /* overrun: whole, and given back unprocessed to make room */
 	SL_CAUSE_OVERWRITTEN, /* overrun: the source wrote there again before it was read */
+	SL_CAUSE_SLOW,	      /* unwritten: left out by on_slow: prescale of a sink */
 	SL_CAUSES,
 };
 

@@ -35,6 +35,25 @@ enum sl_wants {
 	SL_WANT_REJECTED_RESULTS = 1 << 4,
 };
 
+/* What happens when frames come faster than a sink with own_thread puts them, in the order of the
+ * choices of SL_ON_SLOW. */
+enum sl_on_slow {
+	SL_ON_SLOW_WAIT,     /* the pool of frames runs dry, and sources wait or overrun */
+	SL_ON_SLOW_PRESCALE, /* of N kept frames one is given to it, and a row about each */
+	SL_ON_SLOW_STOP,     /* the run ends */
+};
+const char *sl_on_slow_name(enum sl_on_slow on_slow); /* "wait", ... */
+
+/* The option that on_slow() returns, a uint32_t, the same words for every sink. */
+#define SL_ON_SLOW(S, f)                                                                           \
+	SL_CHOICE(S, f, wait, "wait|prescale|stop",                                                \
+		  "when it cannot keep pace: front ends wait; or of N kept frames one is stored, " \
+		  "with N as small as possible; or the run stops")
+#define SL_REQUIRED(S, f)                                                                     \
+	SL_BOOL(S, f, true,                                                                   \
+		"true: frames that it refuses are unwritten, and the run is damaged; false: " \
+		"they are counted only")
+
 /* One figure for the summary; `failed` marks one that must make the run fail when it is not zero.
  */
 typedef void sl_sink_figure(void *arg, const char *name, uint64_t value, int failed);
@@ -121,6 +140,18 @@ struct sl_sink {
 	/* What it will need on a disk, for the forecast that is made before the first frame; after
 	 * open(), with *space zeroed. NULL: it writes no files, or little. */
 	void (*space)(const void *state, struct sl_sink_space *space);
+
+	/* What happens when it cannot keep pace; other than wait needs own_thread. With prescale,
+	 * kept frames that are left out reach it without results: their views are unwritten, cause
+	 * slow, and it writes a row. NULL: wait. Asked before open(). */
+	enum sl_on_slow (*on_slow)(const void *state);
+	/* Whether a frame is stored only if this sink has it. 0: what it refuses, and a close()
+	 * that fails, are counted and change no outcome. NULL: 1. Asked before open(). */
+	int (*required)(const void *state);
+	/* The sequence below which all that it accepted is safe, even if the program is killed now;
+	 * UINT64_MAX: all that it accepted. On the thread of figures(). NULL: of a sink with
+	 * where(), nothing is before close(); of a check, all that it accepted. */
+	uint64_t (*durable)(const void *state);
 };
 
 static inline uint32_t sl_sink_wants(const struct sl_sink *sink, const void *state)

@@ -16,7 +16,7 @@
  * Growth:    members of struct sl_status are only added, at its end; arrays are longer than
  *            today's enums need, and structures inside have reserved words, so that nothing moves.
  *            What the library does not know is 0.
- * Cost:      about 70 KiB. */
+ * Cost:      about 76 KiB. */
 #ifndef SLUICE_STATUS_H
 #define SLUICE_STATUS_H
 
@@ -44,6 +44,7 @@ enum {
 	SL_STATUS_PROGRESS = 96,
 	SL_STATUS_TEXTS = 16,
 	SL_STATUS_DISKS = 4,
+	SL_STATUS_CHANGES = 256,
 };
 
 enum sl_state {
@@ -149,7 +150,7 @@ struct sl_status_addon { /* the unit, or a sink */
 	uint32_t has_place; /* 0: it writes nothing, `where` is empty */
 	int32_t error;	    /* the first one: 0 or -errno */
 	uint32_t first_figure, figures;
-	uint32_t unused;
+	uint32_t optional; /* 1: a sink that is not required: its failures change no outcome */
 	uint64_t taken_ns; /* when its own thread copied its figures; 0: not yet */
 	uint64_t reserved[4];
 };
@@ -197,6 +198,25 @@ struct sl_status_disk {
 	uint32_t is_short;		   /* needed_bytes is more than free_bytes */
 	uint32_t unused;
 	uint64_t reserved[4];
+};
+
+/* How a sink with a thread of its own keeps pace with the data. */
+struct sl_status_pace {
+	uint32_t threaded; /* 0: it has no thread, and nothing below is known */
+	uint32_t on_slow;  /* enum sl_on_slow */
+	uint32_t factor;   /* of so many kept frames one is given to it now; 1: all */
+	uint32_t changes;  /* of the factor so far */
+	/* Frames of the pool that it has, and the number at which it counts as slow. */
+	struct sl_status_gauge waiting;
+	uint64_t mark;
+	uint64_t waited_ns; /* data waited for a frame of the pool, and it had most of them */
+	uint64_t left_out;  /* kept frames that it was not given */
+	uint64_t reserved[6];
+};
+
+struct sl_status_change {  /* of a factor; sequences never go back */
+	uint64_t sequence; /* of the first frame that it holds for */
+	uint32_t addon, factor;
 };
 
 struct sl_status {
@@ -256,6 +276,15 @@ struct sl_status {
 
 	uint32_t disks, unused_disks; /* in use below */
 	struct sl_status_disk disk[SL_STATUS_DISKS];
+
+	/* Every frame with a lower sequence has its outcome, and where that is pending, it is on
+	 * disk in every required sink: a killed receiver has stored it. It goes back only if a
+	 * required sink cannot be closed. */
+	uint64_t watermark;
+	struct sl_status_pace pace[SL_STATUS_ADDONS]; /* at the index of the add-on */
+	uint32_t changes;			      /* in use below: the first ones of the run */
+	uint32_t too_slow; /* 1 + the add-on that ended the run (on_slow: stop); 0: none has */
+	struct sl_status_change change[SL_STATUS_CHANGES];
 };
 
 /* Module-frames over all modules. */

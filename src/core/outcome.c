@@ -23,6 +23,7 @@ static const char *const cause_name[SL_CAUSES] = {
 	[SL_CAUSE_LATE] = "late",
 	[SL_CAUSE_OLDEST] = "oldest",
 	[SL_CAUSE_OVERWRITTEN] = "overwritten",
+	[SL_CAUSE_SLOW] = "slow",
 };
 
 const char *sl_outcome_name(enum sl_outcome outcome)

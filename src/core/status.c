@@ -1,6 +1,7 @@
 /* status.c - names and sums of a status. */
 #include <stddef.h>
 
+#include <sluice/sink.h>
 #include <sluice/status.h>
 
 const char *sl_state_name(enum sl_state state)
@@ -37,6 +38,13 @@ const char *sl_drop_name(enum sl_drop drop)
 	};
 
 	return drop < SL_DROPS ? name[drop] : "?";
+}
+
+const char *sl_on_slow_name(enum sl_on_slow on_slow)
+{
+	static const char *const name[] = {"wait", "prescale", "stop"};
+
+	return on_slow <= SL_ON_SLOW_STOP ? name[on_slow] : "?";
 }
 
 uint64_t sl_status_total(const struct sl_status *status, enum sl_outcome outcome)

@@ -26,26 +26,53 @@ bool sl_progress_line_is_due(const struct sl_progress_line *p)
 	return sl_clock_ns() - p->shown_ns >= (p->terminal ? TERMINAL_NS : PLAIN_NS);
 }
 
+/* Sinks that the data waited for since the last line, and those that leave frames out. */
+static void print_pace(struct sl_progress_line *p, const struct sl_status *s, uint64_t now_ns,
+		       char *text, size_t bytes)
+{
+	size_t at = 0;
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < s->addons; i++) {
+		const struct sl_status_pace *pace = &s->pace[i];
+		uint64_t waited_ns = pace->waited_ns -
+				     at_most(p->shown_waited_ns[i], pace->waited_ns);
+		double percent = now_ns > p->shown_ns ? 100.0 * (double)waited_ns /
+								(double)(now_ns - p->shown_ns)
+						      : 0;
+
+		p->shown_waited_ns[i] = pace->waited_ns;
+		if (percent >= 1 && at < bytes)
+			at += (size_t)snprintf(text + at, bytes - at, "   waits for %s %.0f %%",
+					       s->addon[i].name, percent < 100 ? percent : 100);
+		if (pace->left_out && at < bytes)
+			at += (size_t)snprintf(
+				text + at, bytes - at, "   %s stores 1 of %u, has left out %llu",
+				s->addon[i].name, pace->factor, (unsigned long long)pace->left_out);
+	}
+}
+
 void sl_progress_line_draw(struct sl_progress_line *p, const struct sl_status *s)
 {
 	uint64_t now = sl_clock_ns(), intact = s->frames - at_most(s->broken, s->frames);
 	double seconds = (double)(now - p->shown_ns) * 1e-9;
 	double kept = intact ? 100.0 * (double)s->kept / (double)intact : 0;
 	double rate = seconds > 0 ? (double)(s->pixel_bytes - p->shown_bytes) * 1e-9 / seconds : 0;
-	char of[32] = "", line[256];
+	char of[32] = "", pace[128], line[384];
 	int n;
 
 	/* Modules that are not of one trigger make more frames than were triggered. */
 	if (s->expected_frames && s->frames <= s->expected_frames)
 		snprintf(of, sizeof(of), " / %llu", (unsigned long long)s->expected_frames);
+	print_pace(p, s, now, pace, sizeof(pace));
 	n = snprintf(line, sizeof(line),
 		     "%s%llu%s frames   %.2f GB/s   %.1f %% kept   %llu lost or damaged   ring "
 		     "%llu/%llu "
-		     "  waiting %llu + %llu%s",
+		     "  waiting %llu + %llu%s%s",
 		     p->terminal ? "\r\033[K" : "", (unsigned long long)s->frames, of, rate, kept,
 		     (unsigned long long)s->broken, (unsigned long long)s->slots.now,
 		     (unsigned long long)s->slots.of, (unsigned long long)s->at_unit.now,
-		     (unsigned long long)s->at_sinks.now, p->terminal ? "" : "\n");
+		     (unsigned long long)s->at_sinks.now, pace, p->terminal ? "" : "\n");
 	sl_log_write(line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1);
 	p->shown_ns = now;
 	p->shown_bytes = s->pixel_bytes;
@@ -58,6 +85,7 @@ void sl_progress_line_end(struct sl_progress_line *p, const struct sl_status *st
 	/* The last line speaks of the whole run. */
 	p->shown_ns = p->start_ns;
 	p->shown_bytes = 0;
+	memset(p->shown_waited_ns, 0, sizeof(p->shown_waited_ns));
 	sl_progress_line_draw(p, status);
 	if (p->terminal)
 		sl_log_write("\n", 1);
@@ -170,6 +198,29 @@ static void backlog(FILE *out, const struct sl_status *s)
 			(unsigned long long)s->prescaled);
 }
 
+/* Sinks that could not keep pace. */
+static void pace(FILE *out, const struct sl_status *s)
+{
+	double seconds = (double)(s->last_ns - s->first_ns) * 1e-9;
+
+	for (uint32_t i = 0; i < s->addons; i++) {
+		const struct sl_status_pace *p = &s->pace[i];
+		double waited = (double)p->waited_ns * 1e-9;
+
+		if (seconds > 0 && waited >= 0.01 * seconds)
+			fprintf(out,
+				"  the data waited for %s %.0f %% of the time (%.2f s): it could "
+				"not keep pace\n",
+				s->addon[i].name, waited < seconds ? 100 * waited / seconds : 100,
+				waited);
+		if (p->left_out)
+			fprintf(out,
+				"  %llu kept frames were left out by %s, which could not keep pace "
+				"(on_slow: prescale; the factor changed %u times)\n",
+				(unsigned long long)p->left_out, s->addon[i].name, p->changes);
+	}
+}
+
 static void sources(FILE *out, const struct sl_status *status)
 {
 	for (uint32_t m = 0; m < status->modules; m++) {
@@ -251,6 +302,8 @@ static void addons(FILE *out, const struct sl_status *s)
 		if (!a->is_sink && !a->figures)
 			continue;
 		fprintf(out, "  %s%s", a->name, !a->is_sink ? "" : a->error ? ": FAILED" : ": ok");
+		if (a->error && a->optional)
+			fprintf(out, " (not required)");
 		if (a->where[0])
 			fprintf(out, ", %s", a->where);
 		figures(out, s, a);
@@ -296,21 +349,14 @@ static void rates(FILE *out, const struct sl_status *s)
 
 void sl_report(FILE *out, const struct sl_status *s)
 {
-	static const char *const words[] = {
-		[SL_RESULT_INTACT] =
-			"intact: every module-frame is accounted for, none lost or damaged",
-		[SL_RESULT_ERROR] = "error",
-		[SL_RESULT_DAMAGED] = "damaged: everything is accounted for, but see above",
-		[SL_RESULT_UNCLOSED] =
-			"unclosed: not everything that was sent can be accounted for",
-		[SL_RESULT_EMPTY] = "empty: nothing was sent",
-	};
+	char words[512];
 
 	ledger_table(out, s);
 	causes(out, s);
 	drops(out, s);
 	congestion(out, s);
 	backlog(out, s);
+	pace(out, s);
 	sources(out, s);
 	latencies(out, s);
 	rates(out, s);
@@ -318,6 +364,7 @@ void sl_report(FILE *out, const struct sl_status *s)
 	fputc('\n', out);
 	if (s->early[0])
 		fprintf(out, "Ended early: %s\n", s->early);
-	fprintf(out, "Result: %s\n", s->result < 0 ? "not known yet" : words[s->result]);
+	sl_result_words(s, words, sizeof(words));
+	fprintf(out, "Result: %s\n", words);
 	fflush(out);
 }

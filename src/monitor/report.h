@@ -13,6 +13,7 @@
 
 struct sl_progress_line {
 	uint64_t start_ns, shown_ns, shown_bytes;
+	uint64_t shown_waited_ns[SL_STATUS_ADDONS];
 	bool terminal; /* stderr is one: the line is redrawn in place */
 	bool drawn;
 };

@@ -194,6 +194,38 @@ static void a_sink_that_failed_makes_it_damaged(void **state)
 	assert_int_equal(sl_result_of(&w->s), SL_RESULT_DAMAGED);
 }
 
+static void one_that_is_not_required_does_not(void **state)
+{
+	struct world *w = *state;
+	char text[128];
+
+	w->s.addon[FANCY].error = -ENOSPC;
+	w->s.addon[FANCY].optional = 1;
+	assert_int_equal(sl_result_of(&w->s), SL_RESULT_INTACT);
+	sl_result_early(&w->s, text, sizeof(text));
+	assert_string_equal(text, "");
+	w->s.addon[FANCY].optional = 0;
+	assert_int_equal(sl_result_of(&w->s), SL_RESULT_DAMAGED);
+	sl_result_early(&w->s, text, sizeof(text));
+	assert_string_equal(text, "disk full: later frames were not stored");
+}
+
+/* Everything that was sent is stored; but not everything was sent, by no wish of the user. */
+static void a_sink_that_stopped_the_run_makes_it_damaged(void **state)
+{
+	struct world *w = *state;
+	char text[256];
+
+	w->s.too_slow = 1 + FANCY;
+	w->s.result = sl_result_of(&w->s);
+	assert_int_equal(w->s.result, SL_RESULT_DAMAGED);
+	sl_result_early(&w->s, text, sizeof(text));
+	assert_string_equal(text,
+			    "stopped: fancy could not keep pace with the data (on_slow: stop)");
+	sl_result_words(&w->s, text, sizeof(text));
+	assert_non_null(strstr(text, "stopped because fancy could not keep pace"));
+}
+
 static void a_figure_that_must_be_zero_makes_it_damaged(void **state)
 {
 	struct world *w = *state;
@@ -407,6 +439,49 @@ static void the_line_counts_frames_and_kept(void **state)
 	expect_text(last_line(w, 99), "100 frames "); /* never 100 of 99 */
 }
 
+/* Since the last line: of one second, the sink was waited for 370 ms; later lines count anew. */
+static void the_line_names_sinks_that_are_slow(void **state)
+{
+	struct world *w = *state;
+	struct sl_progress_line progress;
+	const char *line;
+
+	expect_text(last_line(w, 200), "waiting 0 + 0\n");
+	w->s.pace[FANCY] = (struct sl_status_pace){.threaded = 1, .factor = 1};
+	w->s.pace[FANCY].waited_ns = 370000000;
+	expect_text(last_line(w, 200), "   waits for fancy 37 %\n");
+	w->s.pace[FANCY].left_out = 12;
+	w->s.pace[FANCY].factor = 4;
+	expect_text(last_line(w, 200), "   fancy stores 1 of 4, has left out 12\n");
+	capture_begin();
+	sl_progress_line_begin(&progress);
+	progress.shown_ns -= 1000000000;
+	sl_progress_line_draw(&progress, &w->s);
+	progress.shown_ns -= 1000000000;
+	sl_progress_line_draw(&progress, &w->s);
+	line = capture_end();
+	assert_non_null(strstr(line, "waits for fancy 37 %"));
+	assert_null(strstr(strchr(line, '\n'), "waits for"));
+}
+
+static void the_report_names_sinks_that_are_slow(void **state)
+{
+	struct world *w = *state;
+
+	assert_null(strstr(report(w, SL_RESULT_INTACT), "keep pace"));
+	w->s.pace[FANCY] = (struct sl_status_pace){
+		.threaded = 1, .waited_ns = 500000000, .left_out = 12, .changes = 3, .factor = 2};
+	report(w, SL_RESULT_DAMAGED);
+	expect_text(w->text, "  the data waited for fancy 25 % of the time (0.50 s)");
+	expect_text(w->text, "  12 kept frames were left out by fancy");
+	expect_text(w->text, "the factor changed 3 times");
+	expect_text(w->text, "Result: damaged: everything is accounted for, but see above; fancy "
+			     "left out 12 kept frames (on_slow: prescale)\n");
+	w->s.addon[FANCY].error = -EIO;
+	w->s.addon[FANCY].optional = 1;
+	expect_text(report(w, SL_RESULT_INTACT), "fancy: FAILED (not required), out/run.nxs");
+}
+
 static void the_line_is_not_drawn_all_the_time(void **state)
 {
 	struct world *w = *state;
@@ -610,6 +685,42 @@ static void the_summary_has_latencies_rates_and_sinks(void **state)
 	json_decref(json);
 }
 
+static void the_summary_has_the_pace_of_sinks(void **state)
+{
+	struct world *w = *state;
+	json_t *json;
+
+	w->s.watermark = 100;
+	w->s.addon[PLAIN].optional = 1;
+	w->s.pace[FANCY] = (struct sl_status_pace){.threaded = 1,
+						   .on_slow = 1,
+						   .factor = 2,
+						   .changes = 300,
+						   .waiting = {1, 20, 32},
+						   .mark = 24,
+						   .waited_ns = 5,
+						   .left_out = 12};
+	w->s.changes = 3;
+	w->s.change[0] = (struct sl_status_change){7, FANCY, 2};
+	w->s.change[1] = (struct sl_status_change){8, PLAIN, 2};
+	w->s.change[2] = (struct sl_status_change){9, FANCY, 4};
+	json = summary(w, "x.yaml");
+	assert_int_equal(integer(json, "watermark"), 100);
+	assert_true(json_is_true(find(json, "sinks.0.required")));
+	assert_true(json_is_false(find(json, "sinks.1.required")));
+	assert_true(json_is_null(find(json, "sinks.1.pace")));
+	assert_string_equal(string(json, "sinks.0.pace.on_slow"), "prescale");
+	assert_int_equal(integer(json, "sinks.0.pace.waiting.most"), 20);
+	assert_int_equal(integer(json, "sinks.0.pace.mark"), 24);
+	assert_int_equal(integer(json, "sinks.0.pace.waited_ns"), 5);
+	assert_int_equal(integer(json, "sinks.0.pace.left_out"), 12);
+	assert_int_equal(integer(json, "sinks.0.pace.factor_changes"), 300);
+	assert_int_equal(json_array_size(find(json, "sinks.0.pace.changes")), 2);
+	assert_int_equal(integer(json, "sinks.0.pace.changes.1.sequence"), 9);
+	assert_int_equal(integer(json, "sinks.0.pace.changes.1.factor"), 4);
+	json_decref(json);
+}
+
 static void events_are_counted_where_frames_hold_many(void **state)
 {
 	struct world *w = *state;
@@ -733,6 +844,8 @@ int main(void)
 		CASE(a_run_without_trouble_is_intact),
 		CASE(one_troubled_module_frame_makes_it_damaged),
 		CASE(a_sink_that_failed_makes_it_damaged),
+		CASE(one_that_is_not_required_does_not),
+		CASE(a_sink_that_stopped_the_run_makes_it_damaged),
 		CASE(a_figure_that_must_be_zero_makes_it_damaged),
 		CASE(so_does_one_of_the_unit),
 		CASE(a_ledger_that_does_not_close_makes_it_unclosed),
@@ -748,12 +861,15 @@ int main(void)
 		CASE(sinks_are_told_with_place_figures_and_failure),
 		CASE(the_unit_is_told_with_its_figures),
 		CASE(the_line_counts_frames_and_kept),
+		CASE(the_line_names_sinks_that_are_slow),
+		CASE(the_report_names_sinks_that_are_slow),
 		CASE(the_line_is_not_drawn_all_the_time),
 		CASE(the_summary_says_what_ran_and_how_it_ended),
 		CASE(the_summary_has_the_ledger_and_its_sums),
 		CASE(the_summary_of_an_unclosed_run_says_why),
 		CASE(the_summary_has_the_link_with_guard_and_proof),
 		CASE(the_summary_has_latencies_rates_and_sinks),
+		CASE(the_summary_has_the_pace_of_sinks),
 		CASE(a_name_that_is_not_utf8_does_not_cost_the_summary),
 		CASE(a_summary_is_written_whole_or_not_at_all),
 		CASE(a_place_that_cannot_be_written_is_an_error),

@@ -1,6 +1,6 @@
 /* result.c - the verdict on a run. */
 #include <errno.h>
-#include <stddef.h>
+#include <stdio.h>
 
 #include "monitor/result.h"
 
@@ -27,7 +27,8 @@ int sl_result_worse(int a, int b)
 static const char *sink_trouble(const struct sl_status *status)
 {
 	for (uint32_t i = 0; i < status->addons; i++) {
-		int err = status->addon[i].has_place ? status->addon[i].error : 0;
+		const struct sl_status_addon *addon = &status->addon[i];
+		int err = addon->has_place && !addon->optional ? addon->error : 0;
 
 		if (err == -ENOSPC || err == -EDQUOT || err == -EFBIG)
 			return "disk full: later frames were not stored";
@@ -37,7 +38,7 @@ static const char *sink_trouble(const struct sl_status *status)
 	return NULL;
 }
 
-const char *sl_result_early(const struct sl_status *status)
+static const char *early(const struct sl_status *status)
 {
 	bool fewer = false;
 
@@ -55,6 +56,55 @@ const char *sl_result_early(const struct sl_status *status)
 	return fewer ? "a front end sent less than it had offered" : sink_trouble(status);
 }
 
+/* The name of the sink that ended the run; NULL: none has. */
+static const char *too_slow(const struct sl_status *status)
+{
+	return status->too_slow ? status->addon[status->too_slow - 1].name : NULL;
+}
+
+void sl_result_early(const struct sl_status *status, char *text, size_t bytes)
+{
+	const char *slow = too_slow(status), *why = early(status);
+
+	if (slow)
+		snprintf(text, bytes,
+			 "stopped: %s could not keep pace with the data (on_slow: stop)", slow);
+	else
+		snprintf(text, bytes, "%s", why ? why : "");
+}
+
+static const char *word(const struct sl_status *status)
+{
+	static const char *const words[] = {
+		[SL_RESULT_INTACT] =
+			"intact: every module-frame is accounted for, none lost or damaged",
+		[SL_RESULT_ERROR] = "error",
+		[SL_RESULT_DAMAGED] = "damaged: everything is accounted for, but see above",
+		[SL_RESULT_UNCLOSED] =
+			"unclosed: not everything that was sent can be accounted for",
+		[SL_RESULT_EMPTY] = "empty: nothing was sent",
+	};
+
+	return status->result < 0 ? "not known yet" : words[status->result];
+}
+
+void sl_result_words(const struct sl_status *status, char *text, size_t bytes)
+{
+	const char *slow = too_slow(status);
+	size_t at = (size_t)snprintf(text, bytes, "%s", word(status));
+
+	for (uint32_t i = 0; i < status->addons && at < bytes; i++)
+		if (status->pace[i].left_out)
+			at += (size_t)snprintf(text + at, bytes - at,
+					       "; %s left out %llu kept frames (on_slow: prescale)",
+					       status->addon[i].name,
+					       (unsigned long long)status->pace[i].left_out);
+	if (slow && at < bytes)
+		snprintf(text + at, bytes - at,
+			 "; the run was stopped because %s could not keep pace (on_slow: stop)",
+			 slow);
+}
+
 bool sl_outcome_is_trouble(enum sl_outcome outcome)
 {
 	return outcome != SL_STORED && outcome != SL_PRESCALED && outcome != SL_VETOED;
@@ -70,7 +120,8 @@ enum sl_result sl_result_of(const struct sl_status *status)
 		if (sl_outcome_is_trouble(o))
 			trouble += sl_status_total(status, o);
 	for (uint32_t i = 0; i < status->addons; i++)
-		trouble += status->addon[i].error != 0;
+		trouble += status->addon[i].error != 0 && !status->addon[i].optional;
+	trouble += status->too_slow != 0;
 	for (uint32_t i = 0; i < status->figures; i++)
 		trouble += status->figure[i].failed ? status->figure[i].value : 0;
 	if (trouble)

@@ -3,6 +3,7 @@
 #define SL_MONITOR_RESULT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <sluice/status.h>
 
@@ -15,8 +16,12 @@ int sl_result_exit(enum sl_result result); /* the exit status */
 int sl_result_worse(int a, int b);
 
 /* Why a run ended before everything was sent and stored that the front ends offered, in words;
- * NULL: it did not. */
-const char *sl_result_early(const struct sl_status *status);
+ * empty: it did not. */
+void sl_result_early(const struct sl_status *status, char *text, size_t bytes);
+
+/* The result in a sentence, for people: what was left out by a policy of the experiment is named,
+ * with numbers. */
+void sl_result_words(const struct sl_status *status, char *text, size_t bytes);
 
 /* After sl_receiver_finish(). */
 enum sl_result sl_result_of(const struct sl_status *status);

@@ -8,6 +8,7 @@
 #include "client/text.h"
 #include "monitor/forecast_json.h"
 #include "monitor/metadata_json.h"
+#include "monitor/pace_json.h"
 #include "monitor/result.h"
 
 static json_t *number(uint64_t value)
@@ -226,8 +227,9 @@ static json_t *progress_age_json(const struct sl_status *s)
 
 /* ---- add-ons ---- */
 
-static json_t *addon_json(const struct sl_status *s, const struct sl_status_addon *a)
+static json_t *addon_json(const struct sl_status *s, uint32_t addon)
 {
+	const struct sl_status_addon *a = &s->addon[addon];
 	json_t *figures = json_object(), *texts = json_object();
 
 	for (uint32_t i = a->first_figure;
@@ -236,11 +238,12 @@ static json_t *addon_json(const struct sl_status *s, const struct sl_status_addo
 	for (uint32_t i = 0; i < s->texts && i < SL_STATUS_TEXTS; i++)
 		if (s->text[i].addon == (uint32_t)(a - s->addon))
 			json_object_set_new(texts, s->text[i].name, sl_json_text(s->text[i].value));
-	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "name", sl_json_text(a->name),
-			 "kind", a->is_sink ? "sink" : "unit", "where",
+	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:o}", "name",
+			 sl_json_text(a->name), "kind", a->is_sink ? "sink" : "unit", "where",
 			 a->has_place ? sl_json_text(a->where) : json_null(), "error",
 			 a->error ? json_string(strerror(-a->error)) : json_null(), "age_ns",
-			 age_json(s->taken_ns, a->taken_ns), "figures", figures, "texts", texts);
+			 age_json(s->taken_ns, a->taken_ns), "figures", figures, "texts", texts,
+			 "required", !a->optional, "pace", sl_json_pace(s, addon));
 }
 
 static json_t *addons_json(const struct sl_status *s)
@@ -248,7 +251,7 @@ static json_t *addons_json(const struct sl_status *s)
 	json_t *array = json_array();
 
 	for (uint32_t i = 0; i < s->addons && i < SL_STATUS_ADDONS; i++)
-		json_array_append_new(array, addon_json(s, &s->addon[i]));
+		json_array_append_new(array, addon_json(s, i));
 	return array;
 }
 
@@ -299,10 +302,14 @@ static json_t *document_json(const struct sl_status_document *d)
 	if (json && rest)
 		json_object_update(json, rest);
 	json_decref(rest);
-	if (json)
+	if (json) {
 		json_object_set_new(json, "metadata", sl_json_metadata(d->metadata));
-	if (json)
 		json_object_set_new(json, "forecast", sl_json_forecast(s));
+		json_object_set_new(json, "watermark", number(s->watermark));
+		json_object_set_new(json, "too_slow",
+				    s->too_slow ? sl_json_text(s->addon[s->too_slow - 1].name)
+						: json_null());
+	}
 	return json;
 }
 

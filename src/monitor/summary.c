@@ -11,6 +11,7 @@
 #include "client/text.h"
 #include "monitor/forecast_json.h"
 #include "monitor/metadata_json.h"
+#include "monitor/pace_json.h"
 #include "monitor/report.h"
 #include "monitor/summary.h"
 
@@ -186,10 +187,11 @@ static json_t *sinks_json(const struct sl_status *s, uint32_t version)
 			continue;
 		json_array_append_new(
 			array,
-			json_pack("{s:s, s:o, s:o, s:o, s:s?}", "name", a->name, "where",
+			json_pack("{s:s, s:o, s:o, s:o, s:s?, s:b, s:o}", "name", a->name, "where",
 				  a->has_place ? sl_json_text(a->where) : json_null(), "figures",
 				  figures_json(s, a, version), "texts", texts_json(s, i), "error",
-				  a->error ? strerror(-a->error) : NULL));
+				  a->error ? strerror(-a->error) : NULL, "required", !a->optional,
+				  "pace", sl_json_pace(s, i)));
 	}
 	return array;
 }
@@ -252,7 +254,7 @@ static json_t *summary(const struct sl_status *s, uint32_t version)
 	sl_clock_iso8601(s->ended_unix_ns, ended, sizeof(ended));
 	json = json_pack("{s:s, s:o, s:s, s:s, s:s, s:s?, s:s?, s:s, s:i, s:{s:o, s:o, s:o, s:o, "
 			 "s:o, s:o, s:o, s:o, s:o}, "
-			 "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+			 "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 			 "sluice", SL_VERSION, "experiment", sl_json_text(s->experiment),
 			 "transfer", s->transfer, "started", started, "ended", ended, "stopped_by",
 			 s->stopped_by[0] ? s->stopped_by : NULL, "ended_early",
@@ -265,7 +267,7 @@ static json_t *summary(const struct sl_status *s, uint32_t version)
 			 backlog_json(s), "ledger", ledger_json(s), "link", link_json(s),
 			 "latency_us", latency_json(s), "rates", rates_json(s), "sinks",
 			 sinks_json(s, version), "threads", threads_json(&s->threads), "unit",
-			 unit_json(s, version));
+			 unit_json(s, version), "watermark", number(s->watermark));
 	if (json)
 		json_object_set_new(json, "forecast", sl_json_forecast(s));
 	return json;

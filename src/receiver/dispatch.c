@@ -32,6 +32,8 @@ struct dispatch {
 	struct sl_deadline deadline;
 	uint64_t begun_ns; /* when the unit may have begun with its batch: submitted, or the last
 			      one came back */
+	uint64_t
+		dry_ns; /* when data that wait for a frame of the pool were last seen; 0: none do */
 	bool ended;
 };
 
@@ -411,6 +413,23 @@ static void measure(struct dispatch *d)
 	set(&r->at_sinks, d->handed > settled ? d->handed - settled : 0);
 }
 
+/* Slots hold more than is in the unit, and there is no frame of the pool for it. The clock is read
+ * only then. */
+static void note_dry(struct dispatch *d)
+{
+	struct sl_receiver *r = d->r;
+	uint64_t used = atomic_load_explicit(&r->slots_used.now, memory_order_relaxed), now;
+	bool dry = !d->ended && used > d->last - d->first && batch_to_fill(d) &&
+		   !has_spare(&d->spare, &r->pool);
+
+	if (!dry && !d->dry_ns)
+		return;
+	now = sl_clock_ns();
+	if (d->dry_ns)
+		sl_sink_pace_wait(r, now - d->dry_ns, d->last - d->first);
+	d->dry_ns = dry ? now : 0;
+}
+
 void *sl_dispatcher_main(void *receiver)
 {
 	struct sl_receiver *r = receiver;
@@ -437,6 +456,7 @@ void *sl_dispatcher_main(void *receiver)
 		if (!d.ended)
 			sl_ends_check(r);
 		measure(&d);
+		note_dry(&d);
 		if (work)
 			sl_idle_work(&idle);
 		else if (sl_idle_sleep(&idle))

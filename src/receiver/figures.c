@@ -66,6 +66,14 @@ static void add_stalls(const struct sl_sink_thread *t, struct sl_figures *figure
 	add(figures, "longest_put_us", longest_ns / 1000, 0);
 }
 
+/* Below which sequence all is safe that the sink has accepted. */
+static uint64_t durable_of(const struct sl_sink *sink, const void *state)
+{
+	if (sink->durable)
+		return sink->durable(state);
+	return sink->where ? 0 : UINT64_MAX;
+}
+
 static void take_sink(struct sl_receiver *r, unsigned i)
 {
 	const struct sl_experiment *e = r->experiment;
@@ -79,6 +87,11 @@ static void take_sink(struct sl_receiver *r, unsigned i)
 		e->sink[i]->texts(e->sink_state[i], add_text, &figures);
 	if (r->sink_thread[i].wanted)
 		add_stalls(&r->sink_thread[i], &figures);
+	/* Nothing in a sink that is not required makes a run fail. */
+	for (uint32_t f = 0; f < figures.figures && r->sink_optional[i]; f++)
+		figures.figure[f].failed = 0;
+	figures.failures_left_out *= !r->sink_optional[i];
+	figures.durable = durable_of(e->sink[i], e->sink_state[i]);
 	publish(&r->sink_figures[i], &figures);
 }
 
@@ -106,6 +119,7 @@ void sl_figures_renew_sinks(struct sl_receiver *r, uint64_t now_ns)
 		if (!r->sink_thread[i].wanted)
 			sl_figures_renew_sink(r, i, now_ns);
 	sl_sink_threads_watch(r, now_ns);
+	sl_sink_pace_watch(r, now_ns);
 }
 
 /* ---- any thread ---- */
@@ -123,8 +137,9 @@ static void copy_texts(const struct sl_figures *figures, struct sl_status *statu
 	}
 }
 
-static void addon_status(struct sl_status *status, const char *name,
-			 const struct sl_figures_board *board)
+/* Returns what is durable in it. */
+static uint64_t addon_status(struct sl_status *status, const char *name,
+			     const struct sl_figures_board *board)
 {
 	struct sl_status_addon *addon = &status->addon[status->addons++];
 	uint32_t room = SL_STATUS_FIGURES - status->figures;
@@ -146,18 +161,26 @@ static void addon_status(struct sl_status *status, const char *name,
 	status->failures_left_out += figures.failures_left_out;
 	for (uint32_t i = addon->figures; i < figures.figures; i++)
 		status->failures_left_out += figures.figure[i].failed && figures.figure[i].value;
+	return figures.durable;
 }
 
 void sl_figures_status(const struct sl_receiver *r, struct sl_status *status)
 {
 	const struct sl_experiment *e = r->experiment;
+	bool safe = atomic_load_explicit(&r->safe, memory_order_relaxed);
 
 	addon_status(status, e->unit->name, &r->unit_figures);
+	status->watermark = UINT64_MAX;
 	for (unsigned i = 0; i < e->sinks; i++) {
 		struct sl_status_addon *addon = &status->addon[status->addons];
+		uint64_t durable = addon_status(status, e->sink[i]->name, &r->sink_figures[i]);
 
-		addon_status(status, e->sink[i]->name, &r->sink_figures[i]);
+		if (safe && !e->sink[i]->durable)
+			durable = UINT64_MAX;
+		if (!r->sink_optional[i] && durable < status->watermark)
+			status->watermark = durable;
 		addon->is_sink = 1;
+		addon->optional = r->sink_optional[i];
 		addon->has_place = e->sink[i]->where != NULL;
 		addon->error = atomic_load_explicit(&r->sink_error[i], memory_order_relaxed);
 	}

@@ -28,6 +28,8 @@ struct sl_flow_frame {
 	 * refused it. */
 	_Atomic uint32_t at_sinks;
 	_Atomic bool refused;
+	/* A copy that is settled in its place, and waits for it as for a sink; NULL: none does. */
+	struct sl_flow_frame *copy;
 };
 
 struct sl_pool {

@@ -30,6 +30,7 @@
 #include "receiver/handover.h"
 #include "receiver/pool.h"
 #include "receiver/receiver.h"
+#include "receiver/sink_pace.h"
 
 /* One module's source: what it last said, and how far it was seen to come. */
 struct sl_source {
@@ -80,7 +81,8 @@ struct sl_totals { /* of all frames; the settler's (base/sequence.h) */
 	_Atomic uint64_t frames, kept, broken, partial, prescaled, late, bytes, first_ns, last_ns;
 	/* Marked dark; dark by the options of the detector; with the number of the one before. */
 	_Atomic uint64_t dark, dark_expected, repeated;
-	uint64_t number; /* of the last one, plus 1 */
+	_Atomic uint64_t next; /* 1 + the sequence of the last one */
+	uint64_t number;       /* of the last one, plus 1 */
 };
 
 /* What an add-on counts, as its own thread last copied it: figures() must not run beside put() or
@@ -88,6 +90,7 @@ struct sl_totals { /* of all frames; the settler's (base/sequence.h) */
 struct sl_figures {
 	char where[SL_STATUS_PATH];
 	uint64_t taken_ns;
+	uint64_t durable; /* as the sink's durable() says */
 	uint32_t figures, left_out, failures_left_out;
 	uint32_t texts, texts_left_out, unused;
 	struct sl_status_figure figure[32];
@@ -150,14 +153,23 @@ struct sl_sink_thread { /* of a sink that asks for one (sink_threads.c) */
 	/* When the put() that is under way began, 0: none is; puts that took longer than
 	 * SL_STALL_NS, and the longest one. */
 	_Atomic uint64_t putting_since_ns, stalls, longest_ns;
+	struct sl_sink_pace pace;
 	uint64_t idle_ns; /* when idle() was last called */
 	uint64_t told_ns; /* the settler's: of the stall that was logged last */
 };
 
 enum { SL_STALL_NS = 1000 * 1000 * 1000 };
 
-/* Copies of frames that were dropped in a row: the sinks' threads get one for each number. */
-enum { SL_STAND_INS = 64 };
+/* Copies of frames without results: of those that were dropped in a row, one for each number; of
+ * those that a slow sink is not given. The sinks' threads get them. */
+enum { SL_STAND_INS = 64, SL_STAND_INS_PRESCALE = 1024 };
+
+/* Frames that sinks' threads still have, and that another frame of the same sequence is settled in
+ * place of. In the order of their sequences; the settler's. */
+struct sl_lent {
+	struct sl_queue frames;
+	struct sl_flow_frame *oldest;
+};
 
 /* Two parts. The first stays from run to run of a session (again.c): what is slow to make and the
  * same for every run. The second begins with zeros for each run. */
@@ -247,6 +259,8 @@ struct sl_receiver {
 	size_t pending_last[SL_ASSEMBLER_MODULES];   /* 1 + the module's newest run; 0: none */
 	uint32_t sink_wants[SL_EXPERIMENT_SINKS];    /* enum sl_wants */
 	_Atomic int sink_error[SL_EXPERIMENT_SINKS]; /* the first of each */
+	bool sink_optional[SL_EXPERIMENT_SINKS];     /* it is not required */
+	_Atomic bool safe; /* required sinks are closed, and what they accepted is safe */
 
 	struct sl_sink_thread sink_thread[SL_EXPERIMENT_SINKS];
 	bool sink_threads; /* there is one */
@@ -254,6 +268,12 @@ struct sl_receiver {
 	struct sl_queue in_flight;
 	struct sl_flow_frame *oldest;
 	struct sl_pool stand_ins;
+	struct sl_lent lent, lent_stand_ins;
+
+	/* sink_pace.c, the settler's: the first changes of a factor; 1 + the sink that ends the
+	 * run. */
+	struct sl_status_change change[SL_STATUS_CHANGES];
+	_Atomic uint32_t changes, too_slow;
 
 	struct sl_turn turn[SL_TURNS]; /* link threads, SL_TURN_DISPATCHER, ... */
 	struct sl_thread link_thread[SL_POLLERS], dispatch_thread, settle_thread;
@@ -283,6 +303,19 @@ void sl_sink_submit(struct sl_receiver *receiver, unsigned sink, struct sl_flow_
 /* The settler's, now and then: log a sink that has been busy with one frame for long. */
 void sl_sink_threads_watch(struct sl_receiver *receiver, uint64_t now_ns);
 bool sl_sink_put(struct sl_receiver *receiver, unsigned sink, struct sl_frame *frame);
+
+/* sink_pace.c. The settler's: one of these sinks (a bit each) would leave a frame out, and data can
+ * still wait in the ring. */
+bool sl_sink_pace_may_wait(const struct sl_receiver *receiver, uint32_t sinks);
+/* The settler's: of these sinks (a bit each), those that are not given this kept frame; and
+ * now and then, whether the run has to end because of one, and a message. */
+uint32_t sl_sink_pace_decide(struct sl_receiver *receiver, uint32_t sinks, uint64_t sequence);
+void sl_sink_pace_watch(struct sl_receiver *receiver, uint64_t now_ns);
+/* The dispatcher's: for this time data waited for a frame of the pool, of which the unit had
+ * at_unit. */
+void sl_sink_pace_wait(struct sl_receiver *receiver, uint64_t ns, uint32_t at_unit);
+void sl_sink_pace_status(const struct sl_receiver *receiver,
+			 struct sl_status *status); /* any thread */
 
 /* sources.c: how often the link looked and found nothing: the poller that did so least. */
 uint64_t sl_receiver_idle(const struct sl_receiver *receiver);

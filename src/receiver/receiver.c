@@ -184,6 +184,8 @@ static int open_sinks(struct sl_receiver *r)
 	r->env.feedback = &r->feedback;
 	for (unsigned i = 0; i < e->sinks; i++) {
 		r->sink_wants[i] = sl_sink_wants(e->sink[i], e->sink_state[i]);
+		r->sink_optional[i] = e->sink[i]->required &&
+				      !e->sink[i]->required(e->sink_state[i]);
 		r->sinks_open++; /* close() is due even when open() failed */
 		err = e->sink[i]->open(e->sink_state[i], &r->env);
 		if (err) {
@@ -335,7 +337,7 @@ bool sl_receiver_done(const struct sl_receiver *r)
 	return atomic_load(&r->settled);
 }
 
-/* status: NULL when the run never began. */
+/* status: NULL when the run never began. Returns the first error of a required sink. */
 static int close_sinks(struct sl_receiver *r, const struct sl_status *status)
 {
 	struct sl_experiment *e = r->experiment;
@@ -346,7 +348,7 @@ static int close_sinks(struct sl_receiver *r, const struct sl_status *status)
 
 		if (err && !r->sink_error[i])
 			r->sink_error[i] = err;
-		if (err && !first)
+		if (err && !first && !r->sink_optional[i])
 			first = err;
 	}
 	r->sinks_open = 0;
@@ -364,6 +366,7 @@ int sl_receiver_finish(struct sl_receiver *r)
 	err = close_sinks(r, &r->at_end);
 	sl_settle_pending(r, err ? SL_UNWRITTEN : SL_STORED, err ? SL_CAUSE_SINK : SL_CAUSE_NONE);
 	sl_outcomes_end(r);
+	atomic_store(&r->safe, !err);
 	sl_figures_take_unit(r);
 	sl_figures_take_sinks(r);
 	atomic_store(&r->state, SL_STATE_ENDED);

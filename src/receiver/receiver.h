@@ -100,6 +100,10 @@ int sl_receiver_wait_open(const struct sl_receiver *receiver);
 /* ring.overrun: stop, and a module-frame found no room: the run has to end. */
 bool sl_receiver_overrun(struct sl_receiver *receiver);
 
+/* A sink with on_slow: stop could not keep pace, which is logged: the run has to end. Any
+ * thread. */
+bool sl_receiver_too_slow(const struct sl_receiver *receiver);
+
 /* A snapshot; any thread. The receiver knows neither the experiment's file nor when or why the run
  * began and ended: those members are the caller's, and 0 here. No data thread waits for it. */
 void sl_receiver_status(const struct sl_receiver *receiver, struct sl_status *status);

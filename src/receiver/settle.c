@@ -63,39 +63,42 @@ static bool put_to(struct sl_receiver *r, struct sl_frame *frame, uint32_t want,
 	for (unsigned i = 0; i < r->experiment->sinks; i++)
 		if (r->sink_wants[i] & want && is_writer(r, i) == writers &&
 		    !r->sink_thread[i].wanted)
-			all &= sl_sink_put(r, i, frame);
+			all &= sl_sink_put(r, i, frame) || r->sink_optional[i];
 	return all;
 }
 
-/* To the threads of the sinks that want it. Their number first: the first of them may be through
- * with it before the last has it. */
-static void submit(struct sl_receiver *r, struct sl_flow_frame *flow)
+/* Sinks with threads of their own that want frames of this kind, a bit each. */
+static uint32_t threads_for(const struct sl_receiver *r, uint32_t want)
 {
 	uint32_t sinks = 0;
 
 	for (unsigned i = 0; i < r->experiment->sinks && r->sink_threads; i++)
-		sinks += r->sink_thread[i].wanted && r->sink_wants[i] & flow->want;
+		if (r->sink_thread[i].wanted && r->sink_wants[i] & want)
+			sinks |= UINT32_C(1) << i;
+	return sinks;
+}
+
+/* To the threads of these sinks. Their number first: the first of them may be through with it
+ * before the last has it. */
+static void submit(struct sl_receiver *r, struct sl_flow_frame *flow, uint32_t sinks)
+{
 	atomic_store_explicit(&flow->refused, false, memory_order_relaxed);
-	atomic_store_explicit(&flow->at_sinks, sinks, memory_order_relaxed);
-	for (unsigned i = 0; i < r->experiment->sinks && sinks; i++)
-		if (r->sink_thread[i].wanted && r->sink_wants[i] & flow->want)
+	atomic_store_explicit(&flow->at_sinks, (uint32_t)__builtin_popcount(sinks),
+			      memory_order_relaxed);
+	for (unsigned i = 0; i < r->experiment->sinks; i++)
+		if (sinks >> i & 1)
 			sl_sink_submit(r, i, flow);
 }
 
-/* Checks before writers: what a check refuses is in no file, except as a row that says so. */
-static void put_all(struct sl_receiver *r, struct sl_flow_frame *flow)
+/* It is kept, and will not be stored. */
+static void mark_unwritten(struct sl_frame *frame, enum sl_cause cause)
 {
-	struct sl_frame *frame = &flow->frame;
-	bool all = put_to(r, frame, flow->want, false);
-
-	for (uint32_t v = 0; v < frame->views && !all && flow->want == SL_WANT_KEPT; v++) {
+	for (uint32_t v = 0; v < frame->views; v++) {
 		if (sl_frame_misses(frame, v))
 			continue;
 		frame->view[v].outcome = SL_UNWRITTEN;
-		frame->view[v].cause = SL_CAUSE_SINK;
+		frame->view[v].cause = (uint8_t)cause;
 	}
-	submit(r, flow);
-	flow->accepted = put_to(r, frame, flow->want, true) && all;
 }
 
 static void settle(struct sl_receiver *r, const struct sl_frame *frame, uint32_t want,
@@ -116,7 +119,8 @@ static void settle(struct sl_receiver *r, const struct sl_frame *frame, uint32_t
 			sl_outcomes_pend(r, view->sequence, view->module, sample);
 			continue;
 		}
-		if (kept) {
+		/* What was marked before keeps its cause. */
+		if (kept && outcome != SL_UNWRITTEN) {
 			outcome = SL_UNWRITTEN;
 			cause = SL_CAUSE_SINK;
 		}
@@ -194,6 +198,7 @@ static void count_frame(struct sl_receiver *r, const struct sl_frame *frame, uin
 	if (!atomic_load_explicit(&t->first_ns, memory_order_relaxed))
 		sl_sequence_store(&t->first_ns, frame->hop_ns[SL_HOP_ASSEMBLED]);
 	sl_sequence_store(&t->last_ns, frame->hop_ns[SL_HOP_SUNK]);
+	sl_sequence_store(&t->next, frame->sequence + 1);
 	sl_sequence_end(&t->sequence);
 }
 
@@ -215,6 +220,37 @@ static void give_back(struct sl_receiver *r, struct sl_flow_frame *flow)
 	sl_bell_ring(&r->events);
 }
 
+/* Sinks are through with a frame that a copy is settled in place of. */
+static void return_lent(struct sl_receiver *r, struct sl_flow_frame *flow)
+{
+	struct sl_flow_frame *copy = flow->copy;
+
+	if (copy) {
+		copy->accepted = flow->accepted;
+		copy->refused = flow->refused;
+		copy->at_sinks--;
+	}
+	flow->copy = NULL;
+	give_back(r, flow);
+}
+
+static bool take_back(struct sl_receiver *r, struct sl_lent *lent)
+{
+	bool any = false;
+
+	for (;;) {
+		if (!lent->oldest)
+			lent->oldest = sl_queue_pop(&lent->frames);
+		/* Acquire: pairs with the release of the sinks' threads. */
+		if (!lent->oldest ||
+		    atomic_load_explicit(&lent->oldest->at_sinks, memory_order_acquire))
+			return any;
+		return_lent(r, lent->oldest);
+		lent->oldest = NULL;
+		any = true;
+	}
+}
+
 /* The frames that all sinks are through with, in sequence order. False: there was none. */
 static bool finish_ready(struct sl_receiver *r)
 {
@@ -222,6 +258,8 @@ static bool finish_ready(struct sl_receiver *r)
 
 	if (!r->sink_threads)
 		return false;
+	any |= take_back(r, &r->lent);
+	any |= take_back(r, &r->lent_stand_ins);
 	for (;;) {
 		if (!r->oldest)
 			r->oldest = sl_queue_pop(&r->in_flight);
@@ -233,13 +271,6 @@ static bool finish_ready(struct sl_receiver *r)
 		r->oldest = NULL;
 		any = true;
 	}
-}
-
-static void begin(struct sl_receiver *r, struct sl_flow_frame *flow)
-{
-	flow->want = want_of(&flow->frame);
-	decide(&flow->frame, flow->want);
-	put_all(r, flow);
 }
 
 /* The next of a row of frames that were dropped. */
@@ -278,6 +309,109 @@ static void copy_frame(const struct sl_frame *from, struct sl_frame *to)
 	to->verdict = verdict;
 }
 
+/* Another frame is settled in its place: it goes back as soon as sinks are through with it. */
+static void lend(struct sl_receiver *r, struct sl_flow_frame *flow)
+{
+	if (!atomic_load_explicit(&flow->at_sinks, memory_order_acquire))
+		return_lent(r, flow);
+	else
+		sl_queue_push(flow->home == &r->pool ? &r->lent.frames : &r->lent_stand_ins.frames,
+			      flow);
+}
+
+static bool any_required(const struct sl_receiver *r, uint32_t sinks)
+{
+	for (unsigned i = 0; i < r->experiment->sinks; i++)
+		if (sinks >> i & 1 && !r->sink_optional[i])
+			return true;
+	return false;
+}
+
+/* The frame without its results, for a row about it. */
+static struct sl_flow_frame *make_copy(struct sl_receiver *r, const struct sl_flow_frame *flow)
+{
+	struct sl_flow_frame *copy = stand_in(r);
+
+	copy_frame(&flow->frame, &copy->frame);
+	memset(copy->frame.result, 0, sizeof(copy->frame.result));
+	copy->frame.results = 0;
+	copy->want = flow->want;
+	copy->copy = NULL;
+	copy->accepted = false;
+	copy->refused = false;
+	copy->at_sinks = 0;
+	return copy;
+}
+
+/* Some sinks cannot keep pace and are not given this frame: they get a copy, for a row about it. A
+ * copy is settled, too, since outcomes are in sequence order: the frame itself is free for other
+ * data as soon as other sinks are through with it. If one of the slow sinks is required, the frame
+ * is unwritten; else it is what the others make of it. */
+static struct sl_flow_frame *leave_out(struct sl_receiver *r, struct sl_flow_frame *flow,
+				       uint32_t sinks, uint32_t slow)
+{
+	struct sl_flow_frame *row = make_copy(r, flow), *settled = row;
+
+	flow->copy = NULL;
+	if (any_required(r, slow)) {
+		mark_unwritten(&flow->frame, SL_CAUSE_SLOW);
+	} else {
+		settled = flow->copy = make_copy(r, flow);
+		settled->at_sinks = 1;
+	}
+	mark_unwritten(&row->frame, SL_CAUSE_SLOW);
+	submit(r, row, slow);
+	submit(r, flow, sinks & ~slow);
+	flow->accepted = put_to(r, &flow->frame, flow->want, true);
+	lend(r, flow);
+	if (settled != row)
+		lend(r, row);
+	return settled;
+}
+
+/* No frame is left out while data can wait in the ring. */
+static void wait_for_sinks(struct sl_receiver *r, uint32_t sinks)
+{
+	for (;;) {
+		uint32_t seen = sl_bell_read(&r->settling);
+
+		finish_ready(r);
+		if (!sl_sink_pace_may_wait(r, sinks))
+			return;
+		sl_turn_note(&r->turn[SL_TURN_SETTLER]);
+		sl_figures_renew_sinks(r, sl_clock_ns());
+		sl_bell_wait(&r->settling, seen, WAIT_US);
+	}
+}
+
+/* Checks before writers: what a check refuses is in no file, except as a row that says so. Returns
+ * the frame that is to be settled: this one or a copy. */
+static struct sl_flow_frame *put_all(struct sl_receiver *r, struct sl_flow_frame *flow)
+{
+	struct sl_frame *frame = &flow->frame;
+	bool all = put_to(r, frame, flow->want, false);
+	uint32_t sinks = threads_for(r, flow->want), slow = 0;
+
+	if (flow->want == SL_WANT_KEPT && all) {
+		wait_for_sinks(r, sinks);
+		slow = sl_sink_pace_decide(r, sinks, frame->sequence);
+	} else if (flow->want == SL_WANT_KEPT) {
+		mark_unwritten(frame, SL_CAUSE_SINK);
+	}
+	if (slow)
+		return leave_out(r, flow, sinks, slow);
+	submit(r, flow, sinks);
+	flow->accepted = put_to(r, frame, flow->want, true) && all;
+	return flow;
+}
+
+static struct sl_flow_frame *begin(struct sl_receiver *r, struct sl_flow_frame *flow)
+{
+	flow->want = want_of(&flow->frame);
+	decide(&flow->frame, flow->want);
+	return put_all(r, flow);
+}
+
 /* Frames that were dropped, one or a row. Sinks' threads get copies, so that a sink that stands
  * still keeps none of the frames that the dispatcher needs to go on dropping. */
 static void take_dropped(struct sl_receiver *r, struct sl_flow_frame *flow)
@@ -299,7 +433,7 @@ static void take_dropped(struct sl_receiver *r, struct sl_flow_frame *flow)
 
 static void take(struct sl_receiver *r, struct sl_flow_frame *flow)
 {
-	begin(r, flow);
+	flow = begin(r, flow);
 	if (r->sink_threads) {
 		sl_queue_push(&r->in_flight, flow);
 		return;
@@ -310,7 +444,11 @@ static void take(struct sl_receiver *r, struct sl_flow_frame *flow)
 
 static bool none_in_flight(struct sl_receiver *r)
 {
-	return !r->oldest && (!r->sink_threads || sl_queue_empty(&r->in_flight));
+	if (!r->sink_threads)
+		return true;
+	return !r->oldest && sl_queue_empty(&r->in_flight) && !r->lent.oldest &&
+	       sl_queue_empty(&r->lent.frames) && !r->lent_stand_ins.oldest &&
+	       sl_queue_empty(&r->lent_stand_ins.frames);
 }
 
 void *sl_settler_main(void *receiver)

@@ -64,8 +64,10 @@ static void put(struct sl_sink_thread *t, int slot, struct sl_flow_frame *flow)
 			    : put_prepared(r, t->sink, (unsigned)slot, &flow->frame);
 	atomic_store_explicit(&t->putting_since_ns, 0, memory_order_relaxed);
 	note_stall(t, sl_clock_ns() - begin_ns);
-	if (!accepted)
+	if (!accepted && !r->sink_optional[t->sink])
 		atomic_store_explicit(&flow->refused, true, memory_order_relaxed);
+	if (flow->home == &r->pool)
+		sl_sink_pace_give_back(&t->pace);
 	/* Release: pairs with the settler's acquire in settle.c; it is the settler's again. */
 	if (atomic_fetch_sub_explicit(&flow->at_sinks, 1, memory_order_acq_rel) == 1)
 		sl_bell_ring(&r->settling);
@@ -179,6 +181,8 @@ void sl_sink_submit(struct sl_receiver *r, unsigned sink, struct sl_flow_frame *
 {
 	struct sl_sink_thread *t = &r->sink_thread[sink];
 
+	if (flow->home == &r->pool)
+		sl_sink_pace_take(&t->pace);
 	sl_queue_push(&t->frames, flow); /* never full: it has room for all frames there are */
 	sl_bell_ring(&t->bell);
 }
@@ -202,6 +206,14 @@ void sl_sink_threads_watch(struct sl_receiver *r, uint64_t now_ns)
 	}
 }
 
+static enum sl_on_slow on_slow_of(const struct sl_receiver *r, unsigned sink)
+{
+	const struct sl_experiment *e = r->experiment;
+
+	return e->sink[sink]->on_slow ? e->sink[sink]->on_slow(e->sink_state[sink])
+				      : SL_ON_SLOW_WAIT;
+}
+
 static int open_one(struct sl_receiver *r, unsigned i, uint32_t frames)
 {
 	const struct sl_sink *sink = r->experiment->sink[i];
@@ -214,28 +226,62 @@ static int open_one(struct sl_receiver *r, unsigned i, uint32_t frames)
 	t->wanted = r->sink_threads = true;
 	t->workers = workers < SL_SINK_WORKERS ? workers : SL_SINK_WORKERS;
 	t->slots = sl_sink_slots(t->workers);
+	sl_sink_pace_init(&t->pace, on_slow_of(r, i), r->pool.count, t->slots);
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->work, NULL);
 	return sl_queue_init(&t->frames, frames);
 }
 
+static bool has_own_thread(const struct sl_receiver *r, unsigned sink)
+{
+	const struct sl_experiment *e = r->experiment;
+
+	return e->sink[sink]->own_thread && e->sink[sink]->own_thread(e->sink_state[sink]);
+}
+
+/* A sink whose put() blocks the settler cannot be told to leave frames out. */
+static int check_on_slow(const struct sl_receiver *r, unsigned sink)
+{
+	enum sl_on_slow on_slow = on_slow_of(r, sink);
+
+	if (on_slow == SL_ON_SLOW_WAIT || has_own_thread(r, sink))
+		return 0;
+	sl_error("sink %s has no thread of its own in this build (HDF5 is not thread-safe): "
+		 "on_slow: %s is not possible; set on_slow: wait",
+		 r->experiment->sink[sink]->name, sl_on_slow_name(on_slow));
+	return -ENOTSUP;
+}
+
+static int open_queues(struct sl_receiver *r, uint32_t frames, uint32_t stand_ins)
+{
+	int err = sl_queue_init(&r->in_flight, frames);
+
+	if (!err)
+		err = sl_queue_init(&r->lent.frames, r->pool.count);
+	if (!err)
+		err = sl_queue_init(&r->lent_stand_ins.frames, stand_ins);
+	if (!err)
+		err = sl_pool_init(&r->stand_ins, stand_ins, r->geometry.modules,
+				   sl_geometry_frame_items(&r->geometry), NULL, 0);
+	return err;
+}
+
 /* Which sinks have one is known once their options are. */
 int sl_sink_threads_open(struct sl_receiver *r)
 {
-	const struct sl_experiment *e = r->experiment;
-	uint32_t frames = r->pool.count + r->dropped.count + SL_STAND_INS;
+	uint32_t stand_ins = SL_STAND_INS, frames;
 	int err = 0;
 
-	for (unsigned i = 0; i < e->sinks && !err; i++)
-		if (e->sink[i]->own_thread && e->sink[i]->own_thread(e->sink_state[i]))
+	for (unsigned i = 0; i < r->experiment->sinks && !err; i++) {
+		err = check_on_slow(r, i);
+		if (on_slow_of(r, i) == SL_ON_SLOW_PRESCALE)
+			stand_ins = SL_STAND_INS_PRESCALE;
+	}
+	frames = r->pool.count + r->dropped.count + stand_ins;
+	for (unsigned i = 0; i < r->experiment->sinks && !err; i++)
+		if (has_own_thread(r, i))
 			err = open_one(r, i, frames);
-	if (err || !r->sink_threads)
-		return err;
-	err = sl_queue_init(&r->in_flight, frames);
-	if (!err)
-		err = sl_pool_init(&r->stand_ins, SL_STAND_INS, r->geometry.modules,
-				   sl_geometry_frame_items(&r->geometry), NULL, 0);
-	return err;
+	return err || !r->sink_threads ? err : open_queues(r, frames, stand_ins);
 }
 
 static int start_one(struct sl_sink_thread *t)
@@ -297,6 +343,8 @@ void sl_sink_threads_close(struct sl_receiver *r)
 		t->wanted = false;
 	}
 	sl_queue_fini(&r->in_flight);
+	sl_queue_fini(&r->lent.frames);
+	sl_queue_fini(&r->lent_stand_ins.frames);
 	sl_pool_fini(&r->stand_ins);
 	r->sink_threads = false;
 }

@@ -19,6 +19,7 @@ static uint64_t get(const _Atomic uint64_t *counter)
 
 static void totals_status(const struct sl_totals *totals, struct sl_status *status)
 {
+	uint64_t next;
 	uint32_t before;
 
 	do {
@@ -35,7 +36,10 @@ static void totals_status(const struct sl_totals *totals, struct sl_status *stat
 		status->pixel_bytes = sl_sequence_load(&totals->bytes);
 		status->first_ns = sl_sequence_load(&totals->first_ns);
 		status->last_ns = sl_sequence_load(&totals->last_ns);
+		next = sl_sequence_load(&totals->next);
 	} while (!sl_sequence_same(&totals->sequence, before));
+	if (status->watermark > next) /* durable, and no outcome yet */
+		status->watermark = next;
 }
 
 static struct sl_status_gauge gauge_status(const struct sl_gauge *gauge, uint64_t of)
@@ -47,6 +51,13 @@ static struct sl_status_gauge gauge_status(const struct sl_gauge *gauge, uint64_
 	if (copy.most < copy.now)
 		copy.most = copy.now;
 	return copy;
+}
+
+/* Sinks that leave frames out have copies of them besides. */
+static uint64_t frames_at_sinks(const struct sl_receiver *r)
+{
+	return r->pool.count +
+	       (r->stand_ins.count == SL_STAND_INS_PRESCALE ? SL_STAND_INS_PRESCALE : 0);
 }
 
 /* It ended with the last frame that it had offered. Where modules may miss triggers, it may have
@@ -180,10 +191,11 @@ void sl_receiver_status(const struct sl_receiver *r, struct sl_status *status)
 	snprintf(status->transfer, sizeof(status->transfer), "%s", r->experiment->transfer);
 	/* Before the frame counts: sinks count a frame before it is settled. */
 	sl_figures_status(r, status);
+	sl_sink_pace_status(r, status);
 	totals_status(&r->totals, status);
 	status->slots = gauge_status(&r->slots_used, r->ring.slots);
 	status->at_unit = gauge_status(&r->at_unit, r->pool.count);
-	status->at_sinks = gauge_status(&r->at_sinks, r->pool.count);
+	status->at_sinks = gauge_status(&r->at_sinks, frames_at_sinks(r));
 	sl_ledger_status(&r->ledger, status);
 	for (uint32_t m = 0; m < status->modules; m++)
 		source_status(r, m, &status->source[m]);

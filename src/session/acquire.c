@@ -1,5 +1,5 @@
 /* acquire.c - the loop of a run, from the start of its sources until every frame is settled; a wish
- * or an overrun stops them, and a wish pauses them. */
+ * an overrun or a sink that is too slow stops them, and a wish pauses them. */
 #include "base/clock.h"
 #include "session/child.h"
 #include "session/private.h"
@@ -33,6 +33,8 @@ static void check_stop(struct sl_session *s)
 			"a front end was faster than its slots opened, and what came was turned "
 			"away: stopping. Slow it down, give the ring more slots, or choose another "
 			"ring.overrun");
+		stop(s);
+	} else if (!s->stopping_ns && sl_receiver_too_slow(s->receiver)) {
 		stop(s);
 	}
 	if (s->stopping_ns && (sl_session_wishes(s, SL_WISH_ABORT) ||

@@ -204,7 +204,6 @@ static int write_summary(struct sl_session *s)
 static void conclude(struct sl_session *s)
 {
 	struct sl_status *status = &s->last;
-	const char *early;
 
 	pthread_mutex_lock(&s->lock);
 	sl_receiver_status(s->receiver, status);
@@ -212,8 +211,7 @@ static void conclude(struct sl_session *s)
 	status->ended_unix_ns = sl_clock_unix_ns();
 	snprintf(status->experiment, sizeof(status->experiment), "%s", s->name);
 	sl_session_copy_reason(s, status->stopped_by, sizeof(status->stopped_by));
-	early = sl_result_early(status);
-	snprintf(status->early, sizeof(status->early), "%s", early ? early : "");
+	sl_result_early(status, status->early, sizeof(status->early));
 	status->result = sl_result_of(status);
 	pthread_mutex_unlock(&s->lock);
 	log_odd(status);

@@ -13,6 +13,14 @@ bool sl_row_kept(const struct sl_frame *frame)
 	return true;
 }
 
+bool sl_row_left_out(const struct sl_frame *frame)
+{
+	for (uint32_t i = 0; i < frame->views; i++)
+		if (frame->view[i].cause == SL_CAUSE_SLOW)
+			return true;
+	return false;
+}
+
 struct sl_verdict sl_row_verdict(const struct sl_frame *frame)
 {
 	struct sl_verdict verdict = frame->items ? frame->verdict[0] : (struct sl_verdict){0};

@@ -10,8 +10,11 @@
 
 #include <sluice/frame.h>
 
-/* The frame is whole, not dark, and no stage said no. */
+/* The frame is whole, not dark, no stage said no, and no sink refused it or left it out. */
 bool sl_row_kept(const struct sl_frame *frame);
+
+/* Kept, and left out by a sink that could not keep pace (on_slow: prescale): there is no image. */
+bool sl_row_left_out(const struct sl_frame *frame);
 
 /* The verdict on the frame: an image's own; of a block of events, how many are kept, and why one of
  * them is. */

@@ -118,7 +118,7 @@ int sl_account_add(struct sl_account *account, const struct sl_frame *frame, int
 		   int64_t result)
 {
 	struct sl_verdict verdict = sl_row_verdict(frame);
-	uint8_t keep = sl_account_kept(frame);
+	uint8_t keep = sl_account_kept(frame) || sl_row_left_out(frame);
 	const void *value[SL_ACCOUNT_COLUMNS] = {
 		[SL_ACCOUNT_SEQUENCE] = &frame->sequence,
 		[SL_ACCOUNT_FRAME_NUMBER] = &frame->number,

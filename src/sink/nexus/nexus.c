@@ -35,6 +35,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "hdf5/rolled.h"
+#include "sink/nexus/left_out.h"
 #include "sink/nexus/nexus.h"
 #include "sink/nexus/nxmx.h"
 #include "sink/nexus/state.h"
@@ -166,6 +167,7 @@ static int store(struct sl_nexus *nexus, struct sl_frame *frame, const void *ima
 				       image ? &nexus->image_crc : NULL);
 	if (r)
 		return refuse(nexus, frame, r);
+	nexus->first = nexus->rows ? nexus->first : frame->sequence;
 	nexus->rows++;
 	if (kept) {
 		nexus->frames++;
@@ -262,6 +264,7 @@ static int close_nexus(void *state, const struct sl_status *status)
 		sl_nxmx_end(nexus->file, nexus->frames,
 			    nexus->rebuilds ? status->ended_unix_ns : 0);
 		sl_facts_end(&nexus->facts, nexus->file);
+		sl_left_out_write(nexus->file, nexus->where, status);
 		r = sl_account_end(&nexus->account, status,
 				   nexus->refused + nexus->rebuild.refused);
 		r = r ? r : sl_nexus_audit_end(&nexus->leaves, nexus->path);
@@ -322,6 +325,30 @@ static const char *where(const void *state)
 	return ((const struct sl_nexus *)state)->where;
 }
 
+static uint64_t durable_rows(const struct sl_nexus *nexus)
+{
+	return nexus->file ? sl_h5_durable(nexus->file) : nexus->durable;
+}
+
+/* Rows are of consecutive sequences. */
+static uint64_t durable(const void *state)
+{
+	const struct sl_nexus *nexus = state;
+	uint64_t rows = durable_rows(nexus);
+
+	return rows ? nexus->first + rows : 0;
+}
+
+static enum sl_on_slow on_slow(const void *state)
+{
+	return (enum sl_on_slow)((const struct sl_nexus *)state)->on_slow;
+}
+
+static int required(const void *state)
+{
+	return ((const struct sl_nexus *)state)->required;
+}
+
 static void figures(const void *state, sl_sink_figure *figure, void *arg)
 {
 	const struct sl_nexus *nexus = state;
@@ -329,7 +356,7 @@ static void figures(const void *state, sl_sink_figure *figure, void *arg)
 	figure(arg, "frames", nexus->frames, 0);
 	figure(arg, "bytes", nexus->bytes, 0);
 	figure(arg, "bytes_stored", nexus->stored_bytes, 0);
-	figure(arg, "rows_durable", nexus->file ? sl_h5_durable(nexus->file) : nexus->durable, 0);
+	figure(arg, "rows_durable", durable_rows(nexus), 0);
 	figure(arg, "frames_refused", nexus->refused, 1);
 }
 
@@ -389,4 +416,7 @@ const struct sl_sink sl_sink_nexus = {
 	.files = files,
 	.fact = fact,
 	.space = sl_nexus_space,
+	.on_slow = on_slow,
+	.required = required,
+	.durable = durable,
 };

@@ -45,6 +45,8 @@ const struct sl_option sl_nexus_options[] = {
 	SL_BOOL(struct sl_nexus, audit, true,
 		"write checksums and a hash tree of all frames, so that 'sluice audit' can prove "
 		"that nothing is missing or changed"),
+	SL_ON_SLOW(struct sl_nexus, on_slow),
+	SL_REQUIRED(struct sl_nexus, required),
 	SL_STRING(struct sl_nexus, instrument, SL_NEXUS_UNKNOWN,
 		  "name of the instrument, where section metadata has none"),
 	SL_STRING(struct sl_nexus, source, SL_NEXUS_UNKNOWN, "name of the source, likewise"),

@@ -181,10 +181,12 @@ void sl_results_close(struct sl_results *results)
 
 /* ---- a frame ---- */
 
+/* A kept frame that on_slow left out comes without its results. */
 bool sl_results_take(const struct sl_results *results, const struct sl_frame *frame, bool kept)
 {
-	return results->sequence && (kept || (results->all && sl_frame_goes_on(frame) &&
-					      !(frame->flags & SL_FRAME_DARK)));
+	return results->sequence &&
+	       (kept || (results->all && frame->results && sl_frame_goes_on(frame) &&
+			 !(frame->flags & SL_FRAME_DARK)));
 }
 
 static void append_column(struct sl_result_column *column, const struct sl_array *array)

@@ -29,7 +29,8 @@ struct sl_nexus {
 	uint32_t results; /* SL_NEXUS_ALL, SL_NEXUS_KEPT */
 	uint32_t compression, workers, frames_per_file;
 	double flush_s;
-	bool overwrite, audit;
+	bool overwrite, audit, required;
+	uint32_t on_slow;
 	char group[64], mode[8];
 
 	struct sl_nexus_rebuild rebuild; /* zeros: the run itself writes */
@@ -54,6 +55,7 @@ struct sl_nexus {
 	uint64_t flushed_ns;	     /* when it was last */
 	uint64_t rows, flushed_rows; /* about any frame */
 	uint64_t durable;	     /* of these, when the file is closed */
+	uint64_t first;		     /* sequence of the first row */
 	char where[SL_NEXUS_PATH + sizeof(".part")];
 };
 

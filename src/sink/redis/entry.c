@@ -241,7 +241,7 @@ static uint32_t count_results(const struct sl_entry *entry, const struct sl_fram
 {
 	bool has = sl_frame_goes_on(frame) && frame->results;
 
-	if (!has || (entry->kept_only && !sl_row_kept(frame)))
+	if (!has || (entry->kept_only && !sl_row_kept(frame) && !sl_row_left_out(frame)))
 		return 0;
 	for (uint32_t i = 0; i < entry->results; i++)
 		if (entry->result[i].index >= frame->results ||
@@ -261,7 +261,7 @@ void sl_entry_frame(const struct sl_entry *entry, const struct sl_frame *frame, 
 	add_u64(command, "sequence", frame->sequence);
 	add_u64(command, "frame_number", frame->number);
 	add_u64(command, "timestamp", frame->timestamp);
-	add_u64(command, "keep", sl_row_kept(frame));
+	add_u64(command, "keep", sl_row_kept(frame) || sl_row_left_out(frame));
 	sl_command_text(command, "score");
 	sl_command_add(command, score, print(SL_F32, &verdict.score, score));
 	sl_command_text(command, "reason");

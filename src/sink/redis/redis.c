@@ -384,6 +384,17 @@ static void files(const void *state, sl_file_each *each, void *arg)
 		each(arg, SL_FILE_READ, redis->password_file);
 }
 
+static int required(const void *state)
+{
+	return ((const struct redis *)state)->required;
+}
+
+/* Where it is required, a row is accepted when the server has acknowledged it. */
+static uint64_t durable(const void *state)
+{
+	return ((const struct redis *)state)->required ? UINT64_MAX : 0;
+}
+
 const struct sl_sink sl_sink_redis = {
 	.name = "redis",
 	.doc = "a row about every frame, with its small results, to a Redis Stream",
@@ -400,4 +411,6 @@ const struct sl_sink sl_sink_redis = {
 	.where = where,
 	.figures = figures,
 	.files = files,
+	.required = required,
+	.durable = durable,
 };

@@ -344,8 +344,9 @@ static int refuse(struct stream2 *s, const struct sl_frame *frame, int why, cons
 	s->refused++;
 	if (!s->told)
 		sl_error("stream2: image %" PRIu64 " (frame %" PRIu64 ") %s: %s. This frame and "
-			 "others like it are unwritten",
-			 s->images - 1, frame->number, what, strerror(-why));
+			 "others like it are %s",
+			 s->images - 1, frame->number, what, strerror(-why),
+			 s->required ? "unwritten" : "counted (images_refused)");
 	s->told = true;
 	return why;
 }
@@ -466,6 +467,11 @@ static int own_thread(const void *state)
 	return 1;
 }
 
+static int required(const void *state)
+{
+	return ((const struct stream2 *)state)->required;
+}
+
 static unsigned workers(const void *state)
 {
 	return ((const struct stream2 *)state)->workers;
@@ -488,4 +494,5 @@ const struct sl_sink sl_sink_stream2 = {
 	.close = close_stream2,
 	.where = where,
 	.figures = figures,
+	.required = required,
 };
