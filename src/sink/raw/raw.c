@@ -21,6 +21,8 @@
 #include "sink/raw/stored_end.h"
 #include "sink/row.h"
 
+enum { CHUNK_BYTES = 512, PART_BYTES = 64, FIXED_BYTES = 1 << 20 }; /* around what is stored */
+
 static int reads(const void *state, const char *image)
 {
 	return !strcmp(image, ((const struct sl_raw_sink *)state)->dataset);
@@ -45,7 +47,8 @@ static bool stores_image(const struct sl_raw_sink *raw, const struct sl_frame *f
 {
 	bool dark = frame->flags & SL_FRAME_DARK;
 
-	if (raw->choice.image < 0 || !sl_frame_goes_on(frame))
+	/* No results: on_slow has left it out. */
+	if (raw->choice.image < 0 || !sl_frame_goes_on(frame) || !frame->results)
 		return false;
 	if (sl_row_kept(frame))
 		return true;
@@ -110,6 +113,7 @@ static int put(void *state, struct sl_frame *frame)
 	r = sl_raw_append(raw->writer, &key, part, parts);
 	if (r)
 		return refuse(raw, frame, r);
+	raw->first = raw->rows ? raw->first : frame->sequence;
 	raw->rows++;
 	raw->images += image;
 	return 0;
@@ -177,6 +181,47 @@ static void figures(const void *state, sl_sink_figure *figure, void *arg)
 	figure(arg, "frames_refused", raw->refused, !sl_raw_sink_rolls(raw));
 }
 
+static enum sl_on_slow on_slow(const void *state)
+{
+	return (enum sl_on_slow)((const struct sl_raw_sink *)state)->on_slow;
+}
+
+/* A rolling buffer promises nothing. */
+static int required(const void *state)
+{
+	const struct sl_raw_sink *raw = state;
+
+	return raw->required && !sl_raw_sink_rolls(raw);
+}
+
+/* Rows are of consecutive sequences. */
+static uint64_t durable(const void *state)
+{
+	const struct sl_raw_sink *raw = state;
+	struct sl_raw_counts counts = raw->last;
+
+	if (raw->writer)
+		sl_raw_counts(raw->writer, &counts);
+	return counts.durable ? raw->first + counts.durable : 0;
+}
+
+/* Of a rolling buffer of seconds it is not known how many frames come in them. */
+static void space(const void *state, struct sl_sink_space *space)
+{
+	const struct sl_raw_sink *raw = state;
+
+	if (!raw->writer || (raw->keep_s > 0 && !raw->keep_bytes))
+		return;
+	space->path = raw->path;
+	space->fixed_bytes = raw->keep_bytes + FIXED_BYTES;
+	if (sl_raw_sink_rolls(raw))
+		return;
+	space->frame_bytes = raw->room.head_bytes + CHUNK_BYTES;
+	for (uint32_t i = 0; i < raw->env->results; i++)
+		if (!raw->env->result[i].image || (int32_t)i == raw->choice.image)
+			space->frame_bytes += sl_shape_bytes(&raw->env->result[i]) + PART_BYTES;
+}
+
 static void files(const void *state, sl_file_each *each, void *arg)
 {
 	each(arg, SL_FILE_WRITE, ((const struct sl_raw_sink *)state)->path);
@@ -198,4 +243,8 @@ const struct sl_sink sl_sink_raw = {
 	.where = where,
 	.figures = figures,
 	.files = files,
+	.space = space,
+	.on_slow = on_slow,
+	.required = required,
+	.durable = durable,
 };

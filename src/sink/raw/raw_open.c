@@ -38,6 +38,8 @@ const struct sl_option sl_raw_sink_options[] = {
 		"write through the page cache: for disks that are slow with O_DIRECT"),
 	SL_BOOL(struct sl_raw_sink, overwrite, false,
 		"replace a raw file that is at path already, and its data files"),
+	SL_ON_SLOW(struct sl_raw_sink, on_slow),
+	SL_REQUIRED(struct sl_raw_sink, required),
 	SL_OPTION_END};
 
 /* The result to store, or a message that says which there are. */

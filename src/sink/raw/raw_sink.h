@@ -20,7 +20,8 @@ struct sl_raw_sink {
 	uint32_t frames; /* of the choices */
 	double keep_s, flush_s;
 	uint64_t file_bytes, keep_bytes;
-	bool cached, overwrite;
+	bool cached, overwrite, required;
+	uint32_t on_slow;
 
 	struct sl_raw_writer *writer;
 	const struct sl_env *env;
@@ -28,7 +29,7 @@ struct sl_raw_sink {
 	struct sl_frame_room room;
 	uint64_t began_unix_ns, began_ns;
 	int refusal; /* why no more frames are taken; 0: they are */
-	uint64_t images, rows, refused;
+	uint64_t images, rows, refused, first; /* first: its sequence */
 	struct sl_raw_counts last; /* once the file is closed */
 	char where[PATH_MAX];	   /* path, absolute: for sluice cut in another folder */
 };
