@@ -34,6 +34,7 @@ def start(command, nice=0, **more):
         raise Interrupted
     prefix = ["nice", "-n", str(nice)] if nice else []
     process = subprocess.Popen([*prefix, *command], stdin=subprocess.DEVNULL, start_new_session=True, **more)
+    process.began = time.monotonic()
     RUNNING.add(process)
     return process
 
@@ -59,8 +60,7 @@ def stop_all():
 
 
 def wait_for(process, timeout_s=None):
-    """Wait for a program to end: its exit status (None: it was late and has been killed) and its cost."""
-    begin = time.monotonic()
+    """Wait for a program of start() to end: its exit status (None: it was late and has been killed) and its cost."""
     handle = os.pidfd_open(process.pid)
     try:
         in_time = bool(select.select([handle], [], [], timeout_s)[0])
@@ -72,7 +72,7 @@ def wait_for(process, timeout_s=None):
     process.returncode = os.waitstatus_to_exitcode(status)
     kill_session(process)  # children that outlived it
     RUNNING.discard(process)
-    return process.returncode if in_time else None, Cost(time.monotonic() - begin, used.ru_utime + used.ru_stime)
+    return process.returncode if in_time else None, Cost(time.monotonic() - process.began, used.ru_utime + used.ru_stime)
 
 
 class Slots:
