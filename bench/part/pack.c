@@ -1,8 +1,8 @@
 /* pack.c - packing alone: the images of an experiment file, from memory into memory, by several
  * threads. What the packing workers of a sink reach when nothing else runs. */
 #include <inttypes.h>
-#include <pthread.h>
 
+#include "base/thread.h"
 #include "bench/part/experiment.h"
 #include "bench/peer/peer.h"
 #include "codec/pack.h"
@@ -20,7 +20,7 @@ struct pictures {
 struct packing {
 	const struct pictures *pictures;
 	uint64_t packed; /* bytes */
-	pthread_t thread;
+	struct sl_thread thread;
 	uint32_t number;
 };
 
@@ -95,12 +95,12 @@ int main(int argc, char **argv)
 	start = bench_now_s();
 	for (uint32_t t = 0; t < threads; t++) {
 		packing[t] = (struct packing){.pictures = &pictures, .number = t};
-		err = pthread_create(&packing[t].thread, NULL, pack_all, &packing[t]);
+		err = sl_thread_start(&packing[t].thread, "pack", NULL, pack_all, &packing[t]);
 		if (err)
-			give_up("cannot start a thread", -err);
+			give_up("cannot start a thread", err);
 	}
 	for (uint32_t t = 0; t < threads; t++) {
-		pthread_join(packing[t].thread, NULL);
+		sl_thread_join(&packing[t].thread);
 		packed += packing[t].packed;
 	}
 	seconds = bench_now_s() - start;

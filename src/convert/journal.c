@@ -14,7 +14,7 @@
 
 #include "base/crc.h"
 #include "base/log.h"
-#include "hdf5/rolled.h"
+#include "hdf5/rolled/rolled.h"
 
 #define CLOSING "closing\n"
 

@@ -13,7 +13,7 @@
 #include "base/file/part_file.h"
 #include "codec/codec.h"
 #include "hdf5/file.h"
-#include "hdf5/old_files.h"
+#include "hdf5/rolled/old_files.h"
 
 struct sl_h5_rolled;
 

@@ -11,8 +11,8 @@
 #include "base/crc.h"
 #include "base/log.h"
 #include "base/secret.h"
-#include "hdf5/data_files.h"
-#include "hdf5/rolled.h"
+#include "hdf5/rolled/data_files.h"
+#include "hdf5/rolled/rolled.h"
 #include "sink/row.h"
 
 #define FRAMES SL_ACCOUNT_FRAMES

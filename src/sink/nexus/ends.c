@@ -2,7 +2,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "hdf5/rolled.h"
+#include "hdf5/rolled/rolled.h"
 #include "sink/nexus/nexus.h"
 
 void sl_nexus_set_state(struct sl_h5 *file, const char *state)

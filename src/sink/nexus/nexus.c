@@ -17,7 +17,7 @@
  * lists.
  *
  * Series of rows are in data files beside this one, frames_per_file images each, which a killed run
- * leaves readable up to the last flush (hdf5/rolled.h); or all in one file (frames_per_file 0),
+ * leaves readable up to the last flush (hdf5/rolled/rolled.h); or all in one file (frames_per_file 0),
  * which has its name only when it is whole and on disk (hdf5/file.h).
  *
  * A full disk: space is reserved before a frame is taken. When there is none, this frame and all
@@ -34,7 +34,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "hdf5/rolled.h"
+#include "hdf5/rolled/rolled.h"
 #include "sink/nexus/left_out.h"
 #include "sink/nexus/nexus.h"
 #include "sink/nexus/nxmx.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "hdf5/rolled.h"
+#include "hdf5/rolled/rolled.h"
 #include "sink/nexus/nexus.h"
 #include "sink/nexus/nxmx.h"
 #include "sink/nexus/state.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "hdf5/old_files.h"
-#include "hdf5/recover.h"
+#include "hdf5/rolled/old_files.h"
+#include "hdf5/rolled/recover.h"
 #include "sink/nexus/account.h"
 #include "sink/nexus/audit.h"
 #include "sink/nexus/nexus.h"

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hdf5/rolled.h"
+#include "hdf5/rolled/rolled.h"
 #include "hdf5/testing.h"
 #include "sink/nexus/hits.h"
 #include "sink/nexus/results.h"

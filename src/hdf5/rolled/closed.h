@@ -3,8 +3,8 @@
  *
  * Threads:   the owner's; the thread of sync.h fills in what a file is when it is on disk.
  * Ownership: the list and its paths are the owner's. */
-#ifndef SL_HDF5_CLOSED_H
-#define SL_HDF5_CLOSED_H
+#ifndef SL_HDF5_ROLLED_CLOSED_H
+#define SL_HDF5_ROLLED_CLOSED_H
 
 #include "hdf5/handle.h"
 

@@ -10,9 +10,9 @@
 
 #include "base/file/part_file.h"
 #include "base/log.h"
-#include "hdf5/data_files.h"
-#include "hdf5/old_files.h"
-#include "hdf5/recover.h"
+#include "hdf5/rolled/data_files.h"
+#include "hdf5/rolled/old_files.h"
+#include "hdf5/rolled/recover.h"
 
 struct aside {
 	char master[PATH_MAX]; /* where the earlier master is if it was set aside */

@@ -4,8 +4,8 @@
  *            file that has the virtual dataset.
  * Threads:   those of the file.
  * Errors:    stick to the file. */
-#ifndef SL_HDF5_VIRTUAL_H
-#define SL_HDF5_VIRTUAL_H
+#ifndef SL_HDF5_ROLLED_VIRTUAL_H
+#define SL_HDF5_ROLLED_VIRTUAL_H
 
 #include "hdf5/handle.h"
 

@@ -1,5 +1,5 @@
 /* rolled.c - a master and its data files. */
-#include "hdf5/rolled.h"
+#include "hdf5/rolled/rolled.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -10,33 +10,15 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "hdf5/closed.h"
-#include "hdf5/data_files.h"
-#include "hdf5/old_files.h"
+#include "hdf5/rolled/closed.h"
+#include "hdf5/rolled/private.h"
+#include "hdf5/rolled/virtual.h"
 #include "hdf5/series.h"
-#include "hdf5/sync.h"
-#include "hdf5/virtual.h"
 
 #define FLUSHED "/entry/sluice/flushed"
 
 /* What the master needs in the end for each series of each data file: names and places. */
 enum { VIRTUAL_BYTES = 512 };
-
-struct sl_h5_rolled {
-	struct sl_h5 *data; /* at hand; NULL: none */
-	uint32_t files;	    /* begun */
-	struct sl_h5_series *flushed;
-	uint64_t *counts; /* a row of it */
-	uint64_t mark;	  /* of the last flush */
-	bool rows;	  /* between rows_begin and rows_end */
-	bool resumes;	  /* an earlier writer ended early: */
-	uint32_t kept;	  /* data files that it finished */
-	char file_set[SL_H5_FILE_SET_BYTES];
-	struct sl_h5_old old;	     /* data files of an earlier run */
-	struct sl_h5_closed *closed; /* data files of this one, the newest first */
-	bool syncs;		     /* the thread is there */
-	struct sl_h5_sync sync;
-};
 
 struct sl_h5 *sl_h5_home(struct sl_h5 *file)
 {
@@ -124,7 +106,7 @@ static int name_data(const struct sl_h5 *file, char *path, size_t bytes)
 }
 
 /* Removes what it began when it fails. */
-static int begin_data(struct sl_h5 *file)
+int sl_h5_begin_data(struct sl_h5 *file)
 {
 	struct sl_h5_rolled *rolled = file->rolled;
 	char path[PATH_MAX];
@@ -185,106 +167,6 @@ static int end_data(struct sl_h5 *file)
 }
 
 /* ---- the whole ---- */
-
-/* The text that a run's files share: that of the data files that are kept, or a new one. */
-static int name_set(struct sl_h5 *file)
-{
-	struct sl_h5_rolled *rolled = file->rolled;
-	struct sl_h5_identity identity;
-	char path[PATH_MAX];
-	int r;
-
-	if (!rolled->kept)
-		return sl_h5_file_set_make(rolled->file_set);
-	r = sl_h5_data_path(file->path, 1, path, sizeof(path));
-	r = r ? r : sl_h5_identify(path, &identity);
-	if (!r && !identity.file_set[0])
-		r = -EBADMSG;
-	if (r)
-		sl_error("%s: cannot go on with it: %s", path, strerror(-r));
-	else
-		memcpy(rolled->file_set, identity.file_set, sizeof(rolled->file_set));
-	return r;
-}
-
-/* The first data file. Those of the earlier run are aside then. */
-static int begin_rolled(struct sl_h5 *file)
-{
-	struct sl_h5_rolled *rolled = file->rolled;
-	int r = sl_h5_sync_open(&rolled->sync);
-
-	rolled->syncs = !r;
-	if (!r)
-		r = name_set(file);
-	if (!r)
-		r = sl_h5_attribute_text(file, "/", "file_set", rolled->file_set);
-	if (!r)
-		r = sl_h5_old_set_aside(file->path, &rolled->old);
-	return r ? r : begin_data(file);
-}
-
-static int create(const char *path, bool overwrite, bool resume, uint32_t kept,
-		  struct sl_h5 **created)
-{
-	struct sl_h5_rolled *rolled = calloc(1, sizeof(*rolled));
-	struct sl_h5 *file;
-	int r = !rolled ? -ENOMEM : resume ? 0 : sl_h5_old_find(path, overwrite, &rolled->old);
-
-	if (!r)
-		r = sl_h5_create_over(path, overwrite || resume, &file);
-	if (r) {
-		if (rolled)
-			free(rolled->old.file);
-		free(rolled);
-		return r;
-	}
-	rolled->resumes = resume;
-	rolled->kept = kept;
-	file->rolled = rolled;
-	r = begin_rolled(file);
-	if (r) {
-		sl_h5_abandon(file);
-		return r;
-	}
-	*created = file;
-	return 0;
-}
-
-int sl_h5_create_rolled(const char *path, bool overwrite, struct sl_h5 **created)
-{
-	return create(path, overwrite, false, 0, created);
-}
-
-int sl_h5_resume_rolled(const char *path, uint32_t kept, struct sl_h5 **created)
-{
-	return create(path, true, true, kept, created);
-}
-
-int sl_h5_set_access(struct sl_h5 *file, const struct sl_file_access *access)
-{
-	struct sl_h5 *home = sl_h5_home(file);
-	int r = sl_part_file_set_access(&file->disk, access);
-
-	if (!r && home != file)
-		r = sl_part_file_set_access(&home->disk, access);
-	if (r && !file->status)
-		file->status = r;
-	return r;
-}
-
-int sl_h5_create_single(const char *path, struct sl_h5 **created)
-{
-	struct sl_h5_old old = {.n = 0};
-	int r = sl_h5_old_find_own(path, &old);
-
-	if (!r)
-		r = sl_h5_create(path, created);
-	if (!r)
-		(*created)->old = old;
-	else
-		free(old.file);
-	return r;
-}
 
 /* Which column of FLUSHED is which series. */
 static int name_columns(struct sl_h5 *file, size_t bytes)
@@ -366,7 +248,7 @@ int sl_h5_roll(struct sl_h5 *file)
 	r = sl_h5_keep_more(file, series * VIRTUAL_BYTES);
 	if (!r)
 		r = end_data(file);
-	return r ? r : begin_data(file);
+	return r ? r : sl_h5_begin_data(file);
 }
 
 int sl_h5_flush(struct sl_h5 *file, uint64_t mark)

@@ -1,5 +1,5 @@
 /* old_files.c - what is in the way of a run: whose it is, set aside, gone or brought back. */
-#include "hdf5/old_files.h"
+#include "hdf5/rolled/old_files.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -11,7 +11,7 @@
 
 #include "base/file/part_file.h"
 #include "base/log.h"
-#include "hdf5/data_files.h"
+#include "hdf5/rolled/data_files.h"
 
 static int aside_path(const char *path, uint32_t number, char *data, char *aside)
 {

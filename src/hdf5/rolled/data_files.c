@@ -1,5 +1,5 @@
 /* data_files.c - names and identities of data files. */
-#include "hdf5/data_files.h"
+#include "hdf5/rolled/data_files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "hdf5/handle.h"
-#include "hdf5/rolled.h"
+#include "hdf5/rolled/rolled.h"
 
 enum { DIGITS_LEAST = 6 };
 

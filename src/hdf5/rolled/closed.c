@@ -1,5 +1,5 @@
 /* closed.c - the list of a run's data files that are closed. */
-#include "hdf5/closed.h"
+#include "hdf5/rolled/closed.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* sync.c - fdatasync() of growing data files, and the end of closed ones, on another thread. */
-#include "hdf5/sync.h"
+#include "hdf5/rolled/sync.h"
 
 #include <errno.h>
 #include <stdlib.h>

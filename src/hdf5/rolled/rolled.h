@@ -18,8 +18,8 @@
  *            HDF5 is thread-safe.
  * Errors:    as file.h; an error of a data file sticks to the master.
  * Cost:      a flush writes the chunks that are not full once more, and waits for no disk. */
-#ifndef SL_HDF5_ROLLED_H
-#define SL_HDF5_ROLLED_H
+#ifndef SL_HDF5_ROLLED_ROLLED_H
+#define SL_HDF5_ROLLED_ROLLED_H
 
 #include "hdf5/file.h"
 

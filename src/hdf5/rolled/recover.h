@@ -7,8 +7,8 @@
  * Threads:   one.
  * Errors:    -errno, logged. What was there stays as it was until its replacement is whole. -EBUSY:
  *            a run is writing it. */
-#ifndef SL_HDF5_RECOVER_H
-#define SL_HDF5_RECOVER_H
+#ifndef SL_HDF5_ROLLED_RECOVER_H
+#define SL_HDF5_ROLLED_RECOVER_H
 
 #include "hdf5/file.h"
 

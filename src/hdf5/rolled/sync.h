@@ -4,8 +4,8 @@
  *            and publish one that HDF5 has closed. Flushes of one file that wait are one job.
  * Threads:   one owner asks; any thread may read the mark.
  * Ownership: a closed file belongs to this thread, and is freed. */
-#ifndef SL_HDF5_SYNC_H
-#define SL_HDF5_SYNC_H
+#ifndef SL_HDF5_ROLLED_SYNC_H
+#define SL_HDF5_ROLLED_SYNC_H
 
 #include <pthread.h>
 #include <stdatomic.h>

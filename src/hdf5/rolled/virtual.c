@@ -1,10 +1,10 @@
 /* virtual.c - rows of data files as one dataset of the master. */
-#include "hdf5/virtual.h"
+#include "hdf5/rolled/virtual.h"
 
 #include <limits.h>
 #include <string.h>
 
-#include "hdf5/rolled.h"
+#include "hdf5/rolled/rolled.h"
 
 enum { EMPTY_CHUNK = 512 };
 

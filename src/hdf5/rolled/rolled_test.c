@@ -17,10 +17,10 @@
 
 #include "base/clock.h"
 #include "codec/pack.h"
-#include "hdf5/data_files.h"
 #include "hdf5/handle.h"
-#include "hdf5/old_files.h"
-#include "hdf5/rolled.h"
+#include "hdf5/rolled/data_files.h"
+#include "hdf5/rolled/old_files.h"
+#include "hdf5/rolled/rolled.h"
 #include "hdf5/testing.h"
 #include "lib/capture.h"
 

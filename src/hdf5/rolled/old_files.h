@@ -9,8 +9,8 @@
  * Threads:   those of the file.
  * Ownership: find, then end, leave or remove.
  * Errors:    -errno, logged, with the file that is in the way and what to do. */
-#ifndef SL_HDF5_OLD_FILES_H
-#define SL_HDF5_OLD_FILES_H
+#ifndef SL_HDF5_ROLLED_OLD_FILES_H
+#define SL_HDF5_ROLLED_OLD_FILES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* recover.c - data files made whole, and a master over them. */
-#include "hdf5/recover.h"
+#include "hdf5/rolled/recover.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "hdf5/data_files.h"
-#include "hdf5/rolled.h"
-#include "hdf5/virtual.h"
+#include "hdf5/rolled/data_files.h"
+#include "hdf5/rolled/rolled.h"
+#include "hdf5/rolled/virtual.h"
 
 #define FLUSHED "/entry/sluice/flushed"
 

@@ -9,8 +9,8 @@
  * Threads:   any.
  * Ownership: lists are the caller's to free.
  * Cost:      a listing reads the folder once; an identity opens the file. */
-#ifndef SL_HDF5_DATA_FILES_H
-#define SL_HDF5_DATA_FILES_H
+#ifndef SL_HDF5_ROLLED_DATA_FILES_H
+#define SL_HDF5_ROLLED_DATA_FILES_H
 
 #include <limits.h>
 #include <stdbool.h>
