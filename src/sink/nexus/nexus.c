@@ -17,8 +17,8 @@
  * lists.
  *
  * Series of rows are in data files beside this one, frames_per_file images each, which a killed run
- * leaves readable up to the last flush (hdf5/rolled/rolled.h); or all in one file (frames_per_file 0),
- * which has its name only when it is whole and on disk (hdf5/file.h).
+ * leaves readable up to the last flush (hdf5/rolled/rolled.h); or all in one file (frames_per_file
+ * 0), which has its name only when it is whole and on disk (hdf5/file.h).
  *
  * A full disk: space is reserved before a frame is taken. When there is none, this frame and all
  * later ones are refused, and the file still ends well with what was accepted before.

@@ -1,6 +1,6 @@
 /* recover.h - a file of a run that was killed, made whole.
  *
- * Model:     rows up to the last flush (hdf5/rolled/recover.h); the ledger as far as these rows tell it;
+ * Model:     rows up to the last flush (hdf5/rolled/recover.h); the ledger as far as they tell it;
  *            /entry/sluice/state says "recovered". A run that was killed before it had rows,
  *            and that was to replace another, gives way to that other one.
  * Threads:   one.

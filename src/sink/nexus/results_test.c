@@ -195,8 +195,10 @@ static void results_and_verdicts_come_back(void **state)
 
 static void rejected_frames_have_rows_where_all_are_asked_for(void **state)
 {
-	struct sl_frame whole = {.flags = SL_FRAME_COMPLETE}, partial = {.flags = SL_FRAME_PARTIAL};
-	struct sl_frame dark = {.flags = SL_FRAME_COMPLETE | SL_FRAME_DARK}, broken = {.flags = 0};
+	struct sl_frame whole = {.flags = SL_FRAME_COMPLETE, .results = env.results};
+	struct sl_frame partial = {.flags = SL_FRAME_PARTIAL, .results = env.results};
+	struct sl_frame dark = {.flags = SL_FRAME_COMPLETE | SL_FRAME_DARK, .results = env.results};
+	struct sl_frame broken = {.flags = 0}, left_out = {.flags = SL_FRAME_COMPLETE};
 	struct sl_results results;
 	struct sl_h5 *file = create();
 
@@ -206,6 +208,7 @@ static void rejected_frames_have_rows_where_all_are_asked_for(void **state)
 	assert_true(sl_results_take(&results, &partial, false));
 	assert_false(sl_results_take(&results, &dark, false));
 	assert_false(sl_results_take(&results, &broken, false));
+	assert_false(sl_results_take(&results, &left_out, false)); /* by on_slow */
 	results.all = false;
 	assert_true(sl_results_take(&results, &whole, true));
 	assert_false(sl_results_take(&results, &whole, false));

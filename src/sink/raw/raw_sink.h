@@ -28,10 +28,10 @@ struct sl_raw_sink {
 	struct sl_stored_choice choice;
 	struct sl_frame_room room;
 	uint64_t began_unix_ns, began_ns;
-	int refusal; /* why no more frames are taken; 0: they are */
+	int refusal;			       /* why no more frames are taken; 0: they are */
 	uint64_t images, rows, refused, first; /* first: its sequence */
-	struct sl_raw_counts last; /* once the file is closed */
-	char where[PATH_MAX];	   /* path, absolute: for sluice cut in another folder */
+	struct sl_raw_counts last;	       /* once the file is closed */
+	char where[PATH_MAX]; /* path, absolute: for sluice cut in another folder */
 };
 
 extern const struct sl_option sl_raw_sink_options[];
