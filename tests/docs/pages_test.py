@@ -226,7 +226,7 @@ def check_results(out, installed, page):
     """The section about results of every frame: its experiment runs, and its Python prints what the page shows."""
     (installed.folder / "results.yaml").write_text(block(page, "yaml", "results.nxs"))
     done = installed.shell(block(page, "sh", "results.yaml"))
-    read, shown = installed.python(block(page, "python", "results.nxs")), block(page, "text", "rejected")
+    read, shown = installed.python(block(page, "python", "results.nxs")), block(page, "text", "hit rates")
     out.case("files.md: results of every frame are read as the page shows",
              [] if not done.returncode and read.stdout == shown else [done.stdout + done.stderr, read.stdout + read.stderr, "is not", shown])
 

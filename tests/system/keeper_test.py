@@ -188,7 +188,9 @@ def _(folder):
     equal(summary["result"], "intact", "result")
     check("keeper still holds" in started.err(), "it does not say that its sources can be taken over")
     settled = summary["frames"]["settled"]
-    (folder / "run.nxs").rename(folder / "first.nxs")
+    (folder / "first").mkdir()
+    for file in [folder / "run.nxs", *folder.glob("run_data_*.h5")]:
+        file.rename(folder / "first" / file.name)
     started, second = next_receiver(folder, path, first)
     equal(second, first + settled, "the second run begins where the first ended")
     started.ends(0)

@@ -13,6 +13,7 @@
 #include "base/secret.h"
 #include "hdf5/rolled/data_files.h"
 #include "hdf5/rolled/rolled.h"
+#include "sink/nexus/hits.h"
 #include "sink/row.h"
 
 #define FRAMES SL_ACCOUNT_FRAMES
@@ -21,7 +22,8 @@ enum { END_BYTES = 4096 }; /* that the end may add, beside what each data file d
 
 /* ---- which series a leaf sums up ---- */
 
-/* Images have a checksum of their own; these columns are in the leaf as they are. */
+/* Images have a checksum of their own; these columns are in the leaf as they are; hit rates are of
+ * blocks of frames, and follow from the columns. */
 static bool is_apart(const char *path)
 {
 	static const char *const apart[] = {
@@ -29,6 +31,8 @@ static bool is_apart(const char *path)
 		FRAMES "/keep",	    FRAMES "/score",	FRAMES "/reason",	FRAMES "/flags",
 		FRAMES "/missing",  FRAMES "/outcome",	FRAMES "/cause"};
 
+	if (!strncmp(path, SL_HITS "/", strlen(SL_HITS "/")))
+		return true;
 	for (size_t i = 0; i < sizeof(apart) / sizeof(apart[0]); i++)
 		if (!strcmp(path, apart[i]))
 			return true;

@@ -6,7 +6,7 @@
 
 #include "sink/nexus/account.h"
 
-#define HITS   "/entry/hits"
+#define HITS   SL_HITS
 #define SCORES "/entry/scores"
 
 static void open_scores(struct sl_h5 *file)

@@ -15,6 +15,8 @@
 
 #include "hdf5/file.h"
 
+#define SL_HITS "/entry/hits"
+
 enum { SL_HITS_FRAMES = 100 };
 
 struct sl_hits {
