@@ -15,6 +15,8 @@
 #include "base/log.h"
 #include "convert/journal.h"
 #include "convert/pump.h"
+#include "hdf5/rolled/data_files.h"
+#include "hdf5/rolled/old_files.h"
 #include "sink/nexus/nexus.h"
 #include "sink/row.h"
 
@@ -148,6 +150,19 @@ static int look_at_out(const struct conversion *c, bool *done)
 	return -EEXIST;
 }
 
+/* What the earlier conversion left goes, but for data files that are whole. If it had come to none,
+ * the files that it was to replace come back first. */
+static int make_place(const struct conversion *c)
+{
+	uint32_t back;
+	int r = 0;
+
+	drop_part(c->o->out);
+	if (!c->journal.files)
+		r = sl_h5_old_bring_back(c->o->out, &back);
+	return r ? r : sl_h5_remove_set(c->o->out, c->journal.file_set, c->journal.files);
+}
+
 /* ---- the conversion ---- */
 
 /* Data files that are on disk by now. */
@@ -223,8 +238,8 @@ static void make_status(struct conversion *c)
 static int write_file(struct conversion *c)
 {
 	struct sl_nexus_rebuild rebuild = {
-		.resumes = c->journal.resumes,
 		.kept_files = c->journal.files,
+		.file_set = c->journal.file_set,
 		.state = c->recorded.ended ? NULL : "recovered",
 	};
 	const struct sl_recorded *r = &c->recorded;
@@ -275,9 +290,8 @@ static int convert(struct conversion *c)
 	if (!r && !done) {
 		c->converted->kept_files = c->journal.files;
 		c->converted->whole = c->recorded.ended;
-		if (c->journal.resumes)
-			drop_part(c->o->out);
-		r = write_file(c);
+		r = c->journal.resumes ? make_place(c) : 0;
+		r = r ? r : write_file(c);
 	}
 	/* Nothing was written: there is nothing to go on with. */
 	sl_journal_close(&c->journal, begun && (!r || (!c->journal.resumes && !c->opened)));

@@ -16,7 +16,8 @@
 #include "base/log.h"
 #include "hdf5/rolled/rolled.h"
 
-#define CLOSING "closing\n"
+#define CLOSING	 "closing\n"
+#define FILE_SET "file_set "
 
 enum { READ_BYTES = 1 << 20, JOURNAL_MOST = 64 << 20, LINE_BYTES = 128 };
 
@@ -183,22 +184,38 @@ static int cut_at(struct sl_journal *j, size_t bytes)
 
 static int begin(struct sl_journal *j, const char *what)
 {
-	int r = cut_at(j, 0);
+	char line[LINE_BYTES];
+	int r = sl_h5_file_set_make(j->file_set);
 
 	if (!r)
+		r = cut_at(j, 0);
+	if (!r)
 		r = write_all(j, what, strlen(what));
+	snprintf(line, sizeof(line), FILE_SET "%s\n", j->file_set);
+	if (!r)
+		r = write_all(j, line, strlen(line));
 	if (!r && fsync(j->fd))
 		r = failed(j, "sync it");
 	return r;
 }
 
-static int resume(struct sl_journal *j, const char *text, size_t what)
+/* Nothing was written by a conversion that did not come to its second line. */
+static int resume(struct sl_journal *j, const char *text, const char *what)
 {
-	size_t used = 0;
-	int r = read_files(j, text + what, &used);
+	const char *line = text + strlen(what);
+	size_t used = 0, digits = sizeof(j->file_set) - 1;
+	int r;
 
+	if (strncmp(line, FILE_SET, strlen(FILE_SET)))
+		return begin(j, what);
+	line += strlen(FILE_SET);
+	if (strspn(line, "0123456789abcdef") != digits || line[digits] != '\n')
+		return begin(j, what);
+	memcpy(j->file_set, line, digits);
+	line += digits + 1;
+	r = read_files(j, line, &used);
 	j->resumes = true;
-	return r ? r : cut_at(j, what + used);
+	return r ? r : cut_at(j, (size_t)(line - text) + used);
 }
 
 int sl_journal_open(const char *out, const char *what, bool overwrite, struct sl_journal *j)
@@ -217,7 +234,7 @@ int sl_journal_open(const char *out, const char *what, bool overwrite, struct sl
 	if (!r && !text)
 		r = failed(j, "read it");
 	if (!r && !strncmp(text, what, bytes)) {
-		r = resume(j, text, bytes);
+		r = resume(j, text, what);
 	} else if (!r && text[0] && !overwrite) {
 		sl_error("%s: an earlier conversion to it was not finished, and it was one of "
 			 "another raw file or with other options. To do: give the same ones, "

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hdf5/rolled/data_files.h"
+
 struct sl_journal_file { /* a data file */
 	uint64_t entries, bytes;
 	uint32_t crc;
@@ -24,6 +26,8 @@ struct sl_journal {
 	int fd;
 	bool resumes; /* an earlier conversion of the same began it */
 	bool closing; /* and was about to finish the file */
+	/* Which files are of this conversion (hdf5/rolled/data_files.h). */
+	char file_set[SL_H5_FILE_SET_BYTES];
 	struct sl_journal_file *file;
 	uint32_t files;
 };

@@ -57,7 +57,8 @@ def played(folder, expected, modules=2, program=None, **detector):
 def refused(folder, *says, **detector):
     settings = {"kind": "replay", "rows": None, "columns": None, "modules": 1, "frames": 1, **detector}
     path = experiment(folder, detector=settings)
-    (folder / "run.nxs").unlink(missing_ok=True)
+    for file in [folder / "run.nxs", *folder.glob("run_data_*.h5")]:
+        file.unlink(missing_ok=True)
     for command in ("run", "emulate"):
         run_fails(command, path, folder=folder, says=says)
     check(not (folder / "run.nxs").exists(), "a file was left behind")

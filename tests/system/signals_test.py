@@ -90,7 +90,8 @@ def _(folder):
         front_end.ends(0)
         check("frames sent" in front_end.err(), "the front end does not say what it sent")
         well_ended(folder, started, None)
-        (folder / "run.nxs").unlink()
+        for file in [folder / "run.nxs", *folder.glob("run_data_*.h5")]:
+            file.unlink()
 
 
 @case("SIGINT before a front end came: ends at once, leaves no file")

@@ -92,21 +92,27 @@ static int check_killed(const char *path, const struct aside *aside)
 	return r;
 }
 
-/* What the killed run left at this name goes; files of any other run stay. A file that HDF5 cannot
- * open may be anything: it is kept under a name that no reader takes. */
+/* A file that HDF5 cannot open may be anything: it is kept under a name that no reader takes. */
+static void keep_unreadable(const char *name)
+{
+	char kept[PATH_MAX];
+
+	if ((size_t)snprintf(kept, sizeof(kept), "%s.unreadable", name) < sizeof(kept) &&
+	    !sl_rename_new(name, kept))
+		sl_warn("%s: HDF5 cannot open it; it is %s now", name, kept);
+}
+
+/* What the killed run left at this name goes; files of any other run stay. */
 static void clear(const char *name, const char *master, const struct sl_h5_identity *earlier)
 {
 	struct sl_h5_identity there = {.file_set = ""};
 	int r = sl_h5_identify(name, &there);
-	char kept[PATH_MAX];
 
 	if (!r && there.file_set[0] && strcmp(there.file_set, earlier->file_set) &&
 	    !strcmp(there.master, master))
 		unlink(name);
-	else if (r == -EBADMSG &&
-		 (size_t)snprintf(kept, sizeof(kept), "%s.unreadable", name) < sizeof(kept) &&
-		 !sl_rename_new(name, kept))
-		sl_warn("%s: HDF5 cannot open it; it is %s now", name, kept);
+	else if (r == -EBADMSG)
+		keep_unreadable(name);
 }
 
 static int give_name(const char *aside, const char *name, uint32_t *files)
@@ -163,4 +169,34 @@ undo_find:
 	if (!r)
 		*files = back;
 	return r;
+}
+
+/* unreadable: a file that HDF5 cannot open goes, too. */
+static void remove_of_set(const char *name, const char *file_set, bool unreadable)
+{
+	struct sl_h5_identity there;
+	int r = sl_h5_identify(name, &there);
+
+	if ((!r && !strcmp(there.file_set, file_set)) || (r == -EBADMSG && unreadable))
+		unlink(name);
+}
+
+/* A data file that the writer had just created when it was killed is one that HDF5 cannot open. */
+int sl_h5_remove_set(const char *path, const char *file_set, uint32_t kept)
+{
+	char name[PATH_MAX];
+	uint32_t *numbers = NULL;
+	size_t n = 0;
+	int r = sl_h5_data_list(path, "", &numbers, &n);
+
+	for (size_t i = 0; i < n && !r; i++)
+		if (numbers[i] > kept && !sl_h5_data_path(path, numbers[i], name, sizeof(name)))
+			remove_of_set(name, file_set, true);
+	free(numbers);
+	if (r)
+		return r;
+	remove_of_set(path, file_set, false);
+	if ((size_t)snprintf(name, sizeof(name), "%s" SL_H5_REPLACED, path) < sizeof(name))
+		remove_of_set(name, file_set, false);
+	return 0;
 }

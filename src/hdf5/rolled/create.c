@@ -1,33 +1,12 @@
 /* create.c - the beginning of a master and of its first data file. */
 #include <errno.h>
-#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "hdf5/handle.h"
 #include "hdf5/rolled/private.h"
-
-/* The text that a run's files share: that of the data files that are kept, or a new one. */
-static int name_set(struct sl_h5 *file)
-{
-	struct sl_h5_rolled *rolled = file->rolled;
-	struct sl_h5_identity identity;
-	char path[PATH_MAX];
-	int r;
-
-	if (!rolled->kept)
-		return sl_h5_file_set_make(rolled->file_set);
-	r = sl_h5_data_path(file->path, 1, path, sizeof(path));
-	r = r ? r : sl_h5_identify(path, &identity);
-	if (!r && !identity.file_set[0])
-		r = -EBADMSG;
-	if (r)
-		sl_error("%s: cannot go on with it: %s", path, strerror(-r));
-	else
-		memcpy(rolled->file_set, identity.file_set, sizeof(rolled->file_set));
-	return r;
-}
 
 /* The first data file. Those of the earlier run are aside then. */
 static int begin_rolled(struct sl_h5 *file)
@@ -37,7 +16,7 @@ static int begin_rolled(struct sl_h5 *file)
 
 	rolled->syncs = !r;
 	if (!r)
-		r = name_set(file);
+		r = rolled->file_set[0] ? 0 : sl_h5_file_set_make(rolled->file_set);
 	if (!r)
 		r = sl_h5_attribute_text(file, "/", "file_set", rolled->file_set);
 	if (!r)
@@ -45,22 +24,24 @@ static int begin_rolled(struct sl_h5 *file)
 	return r ? r : sl_h5_begin_data(file);
 }
 
-static int create(const char *path, bool overwrite, bool resume, uint32_t kept,
+/* file_set NULL: a new one. Data files that are kept are no earlier run's. */
+static int create(const char *path, bool overwrite, const char *file_set, uint32_t kept,
 		  struct sl_h5 **created)
 {
 	struct sl_h5_rolled *rolled = calloc(1, sizeof(*rolled));
 	struct sl_h5 *file;
-	int r = !rolled ? -ENOMEM : resume ? 0 : sl_h5_old_find(path, overwrite, &rolled->old);
+	int r = !rolled ? -ENOMEM : kept ? 0 : sl_h5_old_find(path, overwrite, &rolled->old);
 
 	if (!r)
-		r = sl_h5_create_over(path, overwrite || resume, &file);
+		r = sl_h5_create_over(path, overwrite, &file);
 	if (r) {
 		if (rolled)
 			free(rolled->old.file);
 		free(rolled);
 		return r;
 	}
-	rolled->resumes = resume;
+	if (file_set)
+		snprintf(rolled->file_set, sizeof(rolled->file_set), "%s", file_set);
 	rolled->kept = kept;
 	file->rolled = rolled;
 	r = begin_rolled(file);
@@ -74,12 +55,13 @@ static int create(const char *path, bool overwrite, bool resume, uint32_t kept,
 
 int sl_h5_create_rolled(const char *path, bool overwrite, struct sl_h5 **created)
 {
-	return create(path, overwrite, false, 0, created);
+	return create(path, overwrite, NULL, 0, created);
 }
 
-int sl_h5_resume_rolled(const char *path, uint32_t kept, struct sl_h5 **created)
+int sl_h5_resume_rolled(const char *path, bool overwrite, const char *file_set, uint32_t kept,
+			struct sl_h5 **created)
 {
-	return create(path, true, true, kept, created);
+	return create(path, overwrite, file_set, kept, created);
 }
 
 int sl_h5_set_access(struct sl_h5 *file, const struct sl_file_access *access)

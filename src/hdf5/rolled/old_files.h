@@ -45,6 +45,10 @@ void sl_h5_old_leave(const char *path, struct sl_h5_old *old);
 int sl_h5_old_find_own(const char *path, struct sl_h5_old *old);
 void sl_h5_old_remove(const char *path, struct sl_h5_old *old);
 
+/* The master at `path`, also where it was set aside, and data files behind number `kept` go as far
+ * as they carry this text: what a writer left that ended early. */
+int sl_h5_remove_set(const char *path, const char *file_set, uint32_t kept);
+
 /* A run that was killed before it had rows gives way to the run whose files it had set aside.
  * `files`: how many got their names back; 0: there were none, or the killed run has rows, and a
  * warning says so. -EBUSY: a run is at work there. */

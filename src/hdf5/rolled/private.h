@@ -17,8 +17,7 @@ struct sl_h5_rolled {
 	uint64_t *counts; /* a row of it */
 	uint64_t mark;	  /* of the last flush */
 	bool rows;	  /* between rows_begin and rows_end */
-	bool resumes;	  /* an earlier writer ended early: */
-	uint32_t kept;	  /* data files that it finished */
+	uint32_t kept;	  /* data files that an earlier writer finished */
 	char file_set[SL_H5_FILE_SET_BYTES];
 	struct sl_h5_old old;	     /* data files of an earlier run */
 	struct sl_h5_closed *closed; /* data files of this one, the newest first */

@@ -94,8 +94,6 @@ static int name_data(const struct sl_h5 *file, char *path, size_t bytes)
 	const struct sl_h5_rolled *rolled = file->rolled;
 	int r = sl_h5_data_path(file->path, rolled->files + 1, path, bytes);
 
-	if (!r && rolled->resumes && rolled->files >= rolled->kept)
-		unlink(path); /* what the earlier writer left there is not whole */
 	if (r || rolled->files >= rolled->kept)
 		return r;
 	if (strlen(path) + sizeof(SL_H5_AGAIN) > bytes)

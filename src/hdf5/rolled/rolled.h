@@ -28,11 +28,13 @@
  * abandoned before. Any other file at the name of a data file: -EEXIST or -EBUSY. */
 int sl_h5_create_rolled(const char *path, bool overwrite, struct sl_h5 **file);
 
-/* Go on with a file whose writer ended early, and that is written once more from the first row on:
+/* The same with the text that the files share (data_files.h) given, and, where kept is not 0, to go
+ * on with a file whose writer ended early, and that is written once more from the first row on:
  * data files 1 to `kept` are whole and stay. Rows that belong to them are counted and otherwise
- * dropped, so that what is appended as packed rows may be anything meanwhile. Data files behind
- * them are replaced. */
-int sl_h5_resume_rolled(const char *path, uint32_t kept, struct sl_h5 **file);
+ * dropped, so that what is appended as packed rows may be anything meanwhile. All else that the
+ * earlier writer left must be gone: sl_h5_remove_set() (old_files.h). */
+int sl_h5_resume_rolled(const char *path, bool overwrite, const char *file_set, uint32_t kept,
+			struct sl_h5 **file);
 
 /* End early: what is there stays, for sl_h5_resume_rolled(). A file that is not rolled goes. */
 void sl_h5_leave(struct sl_h5 *file);

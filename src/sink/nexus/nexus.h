@@ -11,12 +11,14 @@
 
 /* A file that is not written by the run itself, but out of a recording of it (src/convert). */
 struct sl_nexus_rebuild {
-	bool resumes;	     /* go on where an earlier conversion to this file ended: */
-	uint32_t kept_files; /* its first data files, which are whole */
-	bool all_images;     /* of rejected and dark frames, too, as far as they have one */
-	uint64_t refused;    /* frames that the recording could not take */
-	const char *state;   /* in the end; NULL: complete */
-	const char *cut;     /* which part of a run it is, for people; NULL: all of it */
+	/* The text that the run's files are to share (hdf5/rolled/data_files.h); NULL: a new one. */
+	const char *file_set;
+	uint32_t
+		kept_files; /* of an earlier conversion to this file: data files, which are whole */
+	bool all_images;    /* of rejected and dark frames, too, as far as they have one */
+	uint64_t refused;   /* frames that the recording could not take */
+	const char *state;  /* in the end; NULL: complete */
+	const char *cut;    /* which part of a run it is, for people; NULL: all of it */
 };
 
 /* By its options: the result whose images are stored; NULL: none. */

@@ -202,8 +202,7 @@ static int refuse_overwriting(const struct sl_nexus *nexus)
 {
 	struct stat st;
 
-	if (nexus->overwrite || nexus->rebuild.resumes || lstat(nexus->path, &st) ||
-	    !S_ISREG(st.st_mode))
+	if (nexus->overwrite || lstat(nexus->path, &st) || !S_ISREG(st.st_mode))
 		return 0;
 	sl_error("nexus: %s exists: move it away, choose another path, or set overwrite: true",
 		 nexus->path);
@@ -219,9 +218,10 @@ static int create(struct sl_nexus *nexus, const struct sl_env *env, const struct
 		r = sl_file_access_read("nexus", nexus->group, nexus->mode, &access);
 	if (!r)
 		r = nexus->frames_per_file
-			    ? nexus->rebuild.resumes
-				      ? sl_h5_resume_rolled(nexus->path, nexus->rebuild.kept_files,
-							    &nexus->file)
+			    ? nexus->rebuild.file_set
+				      ? sl_h5_resume_rolled(nexus->path, nexus->overwrite,
+							    nexus->rebuild.file_set,
+							    nexus->rebuild.kept_files, &nexus->file)
 				      : sl_h5_create_rolled(nexus->path, nexus->overwrite,
 							    &nexus->file)
 			    : sl_h5_create_single(nexus->path, &nexus->file);
