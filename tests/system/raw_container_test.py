@@ -12,6 +12,8 @@ import signal
 import tempfile
 import time
 
+import numpy as np
+
 import harness
 import raw_reader
 from harness import Program, case, check, equal, main, skip
@@ -21,7 +23,8 @@ MOST = 3000
 
 
 def payload(number):
-    return bytes((number * 3 + i * 31 + i // 256 * 7) & 255 for i in range(number * 7919 % MOST))
+    i = np.arange(number * 7919 % MOST)
+    return (number * 3 + i * 31 + i // 256 * 7 & 255).astype(np.uint8).tobytes()
 
 
 def start(folder, *words):
@@ -77,7 +80,7 @@ def killed(folder):
     rounds = 20 if "SLUICE_LONG" in os.environ else 3
     for i in range(rounds):
         path = folder / f"run{i}.raw"
-        program = start(folder, "write", path, f"bytes={MOST}", "chunks=0", "file_bytes=300000", "buffer_bytes=8192", "flush_ms=1", "keep_ms=300")
+        program = start(folder, "write", path, f"bytes={MOST}", "chunks=0", "file_bytes=100000", "buffer_bytes=8192", "flush_ms=1", "keep_ms=30")
         deadline = time.monotonic() + harness.TIMEOUT_S
         while program.out().count("durable") < 3 + i and time.monotonic() < deadline:
             time.sleep(0.005)
