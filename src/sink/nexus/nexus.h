@@ -11,7 +11,8 @@
 
 /* A file that is not written by the run itself, but out of a recording of it (src/convert). */
 struct sl_nexus_rebuild {
-	/* The text that the run's files are to share (hdf5/rolled/data_files.h); NULL: a new one. */
+	/* The text that the run's files are to share (hdf5/rolled/data_files.h); NULL: a new
+	 * one. */
 	const char *file_set;
 	uint32_t
 		kept_files; /* of an earlier conversion to this file: data files, which are whole */
