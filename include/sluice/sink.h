@@ -33,6 +33,8 @@ enum sl_wants {
 	SL_WANT_RAW = 1 << 3,	   /* raw pixels: the pipeline adds a result named "raw" */
 	/* Results of rejected frames, too, but for images: units need not bring back others. */
 	SL_WANT_REJECTED_RESULTS = 1 << 4,
+	/* And their images: a sink that stores those of rejected frames. */
+	SL_WANT_REJECTED_IMAGES = 1 << 5,
 };
 
 /* What happens when frames come faster than a sink with own_thread puts them, in the order of the

@@ -266,7 +266,7 @@ int sl_part_row(struct sl_part *p, uint64_t row, struct sl_part_row *out)
 			 .flags = b->flags[i],
 			 .reason = b->reason[i],
 			 .keep = b->keep[i],
-			 .has_image = b->keep[i] && p->has_images,
+			 .has_image = b->image_index[i] >= 0 && p->has_images,
 			 .image_crc = b->image[i],
 			 .modules = p->modules,
 			 .series = p->series,

@@ -109,16 +109,19 @@ void sl_convert_count(struct sl_status *status, const struct sl_frame *frame)
 
 /* ---- an earlier conversion ---- */
 
-/* A file without data files began as OUT.part; unless another process writes that, it goes. */
-static void drop_part(const char *out)
+/* A file without data files began as OUT.part, after the journal. One that is older is not of that
+ * conversion; one that another process writes stays. */
+static void drop_part(const struct conversion *c)
 {
 	char part[PATH_MAX];
+	struct stat st;
 	int fd;
 
-	if ((size_t)snprintf(part, sizeof(part), "%s.part", out) >= sizeof(part))
+	if ((size_t)snprintf(part, sizeof(part), "%s.part", c->o->out) >= sizeof(part))
 		return;
 	fd = open(part, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
+	if (fd >= 0 && !fstat(fd, &st) && !flock(fd, LOCK_EX | LOCK_NB) &&
+	    sl_h5_is_since(&st, c->journal.begun_ns))
 		unlink(part);
 	if (fd >= 0)
 		close(fd);
@@ -141,7 +144,8 @@ static int look_at_out(const struct conversion *c, bool *done)
 	}
 	if (!strcmp(state, "writing"))
 		return 0;
-	*done = state[0] && c->journal.closing;
+	/* Of a run that had come to its end, sluice recover makes a file with fewer rows. */
+	*done = c->journal.closing && !strcmp(state, c->recorded.ended ? "complete" : "recovered");
 	if (*done)
 		return 0;
 	sl_error("%s exists, and is not what an earlier conversion left: move it away, choose "
@@ -157,10 +161,12 @@ static int make_place(const struct conversion *c)
 	uint32_t back;
 	int r = 0;
 
-	drop_part(c->o->out);
+	drop_part(c);
 	if (!c->journal.files)
 		r = sl_h5_old_bring_back(c->o->out, &back);
-	return r ? r : sl_h5_remove_set(c->o->out, c->journal.file_set, c->journal.files);
+	return r ? r
+		 : sl_h5_remove_set(c->o->out, c->journal.file_set, c->journal.files,
+				    c->journal.begun_ns);
 }
 
 /* ---- the conversion ---- */

@@ -12,7 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/crc.h"
+#include "base/file/part_file.h"
 #include "base/log.h"
 #include "hdf5/rolled/rolled.h"
 
@@ -191,7 +193,8 @@ static int begin(struct sl_journal *j, const char *what)
 		r = cut_at(j, 0);
 	if (!r)
 		r = write_all(j, what, strlen(what));
-	snprintf(line, sizeof(line), FILE_SET "%s\n", j->file_set);
+	j->begun_ns = sl_clock_unix_ns();
+	snprintf(line, sizeof(line), FILE_SET "%s %" PRIu64 "\n", j->file_set, j->begun_ns);
 	if (!r)
 		r = write_all(j, line, strlen(line));
 	if (!r && fsync(j->fd))
@@ -204,15 +207,19 @@ static int resume(struct sl_journal *j, const char *text, const char *what)
 {
 	const char *line = text + strlen(what);
 	size_t used = 0, digits = sizeof(j->file_set) - 1;
+	char *end;
 	int r;
 
 	if (strncmp(line, FILE_SET, strlen(FILE_SET)))
 		return begin(j, what);
 	line += strlen(FILE_SET);
-	if (strspn(line, "0123456789abcdef") != digits || line[digits] != '\n')
+	if (strspn(line, "0123456789abcdef") != digits || line[digits] != ' ')
 		return begin(j, what);
 	memcpy(j->file_set, line, digits);
-	line += digits + 1;
+	j->begun_ns = strtoull(line + digits, &end, 10);
+	if (*end != '\n')
+		return begin(j, what);
+	line = end + 1;
 	r = read_files(j, line, &used);
 	j->resumes = true;
 	return r ? r : cut_at(j, (size_t)(line - text) + used);
@@ -229,7 +236,8 @@ int sl_journal_open(const char *out, const char *what, bool overwrite, struct sl
 		j->path = NULL;
 		return -ENOMEM;
 	}
-	r = open_locked(j);
+	r = sl_make_folders(out);
+	r = r ? r : open_locked(j);
 	text = r ? NULL : read_text(j);
 	if (!r && !text)
 		r = failed(j, "read it");

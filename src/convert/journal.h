@@ -28,6 +28,7 @@ struct sl_journal {
 	bool closing; /* and was about to finish the file */
 	/* Which files are of this conversion (hdf5/rolled/data_files.h). */
 	char file_set[SL_H5_FILE_SET_BYTES];
+	uint64_t begun_ns; /* wall clock; what is older is not of this conversion */
 	struct sl_journal_file *file;
 	uint32_t files;
 };

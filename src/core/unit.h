@@ -35,6 +35,7 @@ struct sl_chain {
 	const struct sl_geometry *geometry;
 	uint32_t batch_frames; /* most frames in a batch */
 	int rejected_read;     /* a sink reads results of rejected frames, but no images */
+	int rejected_images;   /* and one reads their images, too */
 };
 
 /* One figure for the summary; `failed` marks one that must make the run fail when it is not zero.

@@ -189,8 +189,8 @@ static int warn(void *arg, const char *add_on, const struct sl_option *option, v
 	if (sl_path_words_has(text, "run") || sl_path_words_has(text, "time"))
 		return 0;
 	if (text[0] == '/' || climbs(text))
-		sl_warn("%s.%s: '%s' is in no run folder: each run replaces the file of the run "
-			"before; a relative path without '..' begins in the run's own folder",
+		sl_warn("%s.%s: '%s' is in no run folder: the next run finds the file of this one "
+			"there; a relative path without '..' begins in the run's own folder",
 			add_on, option->name, text);
 	return 0;
 }

@@ -130,9 +130,14 @@ static void mark_unread(const struct sl_experiment *e, struct sl_chain_build *bu
 		stage->unread = stage->output != SL_CHAIN_NONE &&
 				!is_read(e, build->result[stage->output].name);
 	}
-	for (unsigned i = 0; i < e->sinks; i++)
-		if (sl_sink_wants(e->sink[i], e->sink_state[i]) & SL_WANT_REJECTED_RESULTS)
+	for (unsigned i = 0; i < e->sinks; i++) {
+		uint32_t wants = sl_sink_wants(e->sink[i], e->sink_state[i]);
+
+		if (wants & (SL_WANT_REJECTED_RESULTS | SL_WANT_REJECTED_IMAGES))
 			build->chain.rejected_read = 1;
+		if (wants & SL_WANT_REJECTED_IMAGES)
+			build->chain.rejected_images = 1;
+	}
 }
 
 int sl_chain_open(const struct sl_experiment *e, const struct sl_env *env,

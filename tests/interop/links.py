@@ -25,7 +25,7 @@ TIMEOUT_S = 90
 # Emulation is slow, and so is what answers in it.
 PATIENT = {"timeout": 18}
 # Wall clock, and how the data came.
-MAY_DIFFER = {"start_time", "end_time", "end_time_estimated", "link", "guard", "proof", "experiment"}
+MAY_DIFFER = {"start_time", "end_time", "end_time_estimated", "link", "guard", "proof", "experiment", "run_id"}
 
 
 # ---- files ----

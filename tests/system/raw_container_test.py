@@ -77,10 +77,10 @@ def folders(folder):
 
 @case("a killed writer leaves everything below its mark")
 def killed(folder):
-    rounds = 20 if "SLUICE_LONG" in os.environ else 3
+    rounds = 20 if "SLUICE_LONG" in os.environ else 2
     for i in range(rounds):
         path = folder / f"run{i}.raw"
-        program = start(folder, "write", path, f"bytes={MOST}", "chunks=0", "file_bytes=100000", "buffer_bytes=8192", "flush_ms=1", "keep_ms=30")
+        program = start(folder, "write", path, f"bytes={MOST}", "chunks=0", "file_bytes=300000", "buffer_bytes=8192", "flush_ms=5", "keep_ms=300")
         deadline = time.monotonic() + harness.TIMEOUT_S
         while program.out().count("durable") < 3 + i and time.monotonic() < deadline:
             time.sleep(0.005)

@@ -322,6 +322,9 @@ def _(folder):
     equal(waited.process.returncode, 0, waited.err())
     program.send(signal.SIGINT)
     program.ends(0)
+    for name in ("last.nxs", "around.nxs"):
+        proven = run("audit", folder / name, folder=folder)
+        equal(proven.process.returncode, 0, f"exit status of sluice audit {name}: {proven.out()}")
     with h5py.File(folder / "last.nxs") as file:
         numbers = file["entry/sluice/frames/frame_number"][()]
         keep, index = file["entry/sluice/frames/keep"][()], file["entry/sluice/frames/image_index"][()]

@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 from harness import (ROOT, RUN_DIR, SLUICE, Program, case, check, closes, equal, experiment, images_on_disk, main, read_outcomes, read_summary,
-                     skip)
+                     run, skip)
 
 FRAMES = 400
 DETECTOR = {"kind": "pattern", "modules": 2, "rows": 256, "columns": 256, "frames": FRAMES}  # an image of two modules takes 256 KiB
@@ -145,6 +145,8 @@ def _(folder):
     first = pace["changes"][0]["sequence"]
     equal({rows[k] for k in range(first)}, {("stored", "none")}, "outcomes before the first change")
     same_images(folder, folder / "truth")
+    proven = run("audit", folder / "run.nxs", folder=folder)
+    equal(proven.process.returncode, 0, f"exit status of sluice audit: {proven.out()}")
     check(f"nexus left out {left_out} kept frames (on_slow: prescale)" in started.out(), "the result does not say it")
     check(f"has left out {left_out}" in started.err(), "the progress line does not say it")
     check("one is stored" in started.err(), "the log does not warn")

@@ -19,7 +19,7 @@ enum {
 };
 
 /* mkdir -p of the folders that lead to path. */
-static int make_folders(const char *path)
+int sl_make_folders(const char *path)
 {
 	char *copy = strdup(path), *slash;
 	int r = 0;
@@ -204,7 +204,7 @@ static int open_part(const char *path, bool over, struct sl_part_file *file)
 	}
 	r = look_at_path(file);
 	if (!r)
-		r = make_folders(path);
+		r = sl_make_folders(path);
 	if (!r) {
 		r = -EAGAIN;
 		for (unsigned i = 0; i < ATTEMPTS && r == -EAGAIN; i++)
@@ -237,7 +237,7 @@ int sl_part_file_open_new(const char *path, struct sl_part_file *file)
 
 	*file = (struct sl_part_file){
 		.fd = -1, .path = strdup(path), .part = strdup(path), .named = true};
-	r = file->path && file->part ? make_folders(path) : -ENOMEM;
+	r = file->path && file->part ? sl_make_folders(path) : -ENOMEM;
 	if (r)
 		goto undo_file;
 	file->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);

@@ -74,6 +74,9 @@ int sl_part_file_publish(struct sl_part_file *file);
 void sl_part_file_discard(struct sl_part_file *file);
 void sl_part_file_leave(struct sl_part_file *file); /* PATH.part stays as it is */
 
+/* The folders that lead to path, as mkdir -p makes them. */
+int sl_make_folders(const char *path);
+
 /* The name of this file becomes durable: its folder is synced. -errno, not logged. */
 int sl_folder_sync(const char *path);
 

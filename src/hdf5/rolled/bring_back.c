@@ -171,32 +171,69 @@ undo_find:
 	return r;
 }
 
-/* unreadable: a file that HDF5 cannot open goes, too. */
-static void remove_of_set(const char *name, const char *file_set, bool unreadable)
+bool sl_h5_is_since(const struct stat *st, uint64_t since_ns)
+{
+	return (uint64_t)st->st_ctim.tv_sec * UINT64_C(1000000000) +
+		       (uint64_t)st->st_ctim.tv_nsec >=
+	       since_ns;
+}
+
+/* since_ns 0: an unreadable file stays. */
+static void remove_of_set(const char *name, const char *file_set, uint64_t since_ns)
 {
 	struct sl_h5_identity there;
-	int r = sl_h5_identify(name, &there);
+	struct stat st;
+	int r;
 
-	if ((!r && !strcmp(there.file_set, file_set)) || (r == -EBADMSG && unreadable))
+	if (sl_part_file_is_held(name))
+		return;
+	r = sl_h5_identify(name, &there);
+	if ((!r && !strcmp(there.file_set, file_set)) ||
+	    (r == -EBADMSG && since_ns && !lstat(name, &st) && S_ISREG(st.st_mode) &&
+	     sl_h5_is_since(&st, since_ns)))
 		unlink(name);
 }
 
-/* A data file that the writer had just created when it was killed is one that HDF5 cannot open. */
-int sl_h5_remove_set(const char *path, const char *file_set, uint32_t kept)
+/* Data files with `ending` behind their names. file_set NULL: all of them go. */
+static int each_data(const char *path, const char *ending, const char *file_set, uint32_t kept,
+		     uint64_t since_ns)
 {
 	char name[PATH_MAX];
 	uint32_t *numbers = NULL;
-	size_t n = 0;
-	int r = sl_h5_data_list(path, "", &numbers, &n);
+	size_t n = 0, used;
+	int r = sl_h5_data_list(path, ending, &numbers, &n);
 
-	for (size_t i = 0; i < n && !r; i++)
-		if (numbers[i] > kept && !sl_h5_data_path(path, numbers[i], name, sizeof(name)))
-			remove_of_set(name, file_set, true);
+	for (size_t i = 0; i < n && !r; i++) {
+		if (numbers[i] <= kept || sl_h5_data_path(path, numbers[i], name, sizeof(name)))
+			continue;
+		used = strlen(name);
+		if ((size_t)snprintf(name + used, sizeof(name) - used, "%s", ending) >=
+		    sizeof(name) - used)
+			continue;
+		if (!file_set)
+			unlink(name);
+		else
+			remove_of_set(name, file_set, since_ns);
+	}
 	free(numbers);
+	return r;
+}
+
+int sl_h5_remove_set(const char *path, const char *file_set, uint32_t kept, uint64_t since_ns)
+{
+	char name[PATH_MAX];
+	int r = each_data(path, "", file_set, kept, since_ns);
+
 	if (r)
 		return r;
-	remove_of_set(path, file_set, false);
-	if ((size_t)snprintf(name, sizeof(name), "%s" SL_H5_REPLACED, path) < sizeof(name))
-		remove_of_set(name, file_set, false);
-	return 0;
+	remove_of_set(path, file_set, 0);
+	if ((size_t)snprintf(name, sizeof(name), "%s" SL_H5_REPLACED, path) >= sizeof(name))
+		return -ENAMETOOLONG;
+	if (!kept) {
+		remove_of_set(name, file_set, 0);
+		return 0;
+	}
+	/* It has data files on disk: what it replaced had been set aside by it, and goes. */
+	unlink(name);
+	return each_data(path, SL_H5_REPLACED, NULL, 0, 0);
 }

@@ -46,8 +46,14 @@ int sl_h5_old_find_own(const char *path, struct sl_h5_old *old);
 void sl_h5_old_remove(const char *path, struct sl_h5_old *old);
 
 /* The master at `path`, also where it was set aside, and data files behind number `kept` go as far
- * as they carry this text: what a writer left that ended early. */
-int sl_h5_remove_set(const char *path, const char *file_set, uint32_t kept);
+ * as they carry this text: what a writer left that ended early. A data file that it had just
+ * created may not be readable: one that no run writes and that is not older than `since_ns`, when
+ * the writer began (wall clock), goes as well. */
+int sl_h5_remove_set(const char *path, const char *file_set, uint32_t kept, uint64_t since_ns);
+
+/* The file was changed at this time of the wall clock, or later. */
+struct stat;
+bool sl_h5_is_since(const struct stat *st, uint64_t since_ns);
 
 /* A run that was killed before it had rows gives way to the run whose files it had set aside.
  * `files`: how many got their names back; 0: there were none, or the killed run has rows, and a

@@ -388,6 +388,7 @@ void sl_h5_leave(struct sl_h5 *file)
 		return;
 	}
 	drop_data(file, is_passing(file));
+	sl_h5_old_leave(file->path, &file->rolled->old);
 	free_rolled(file);
 	sl_h5_close_id(file);
 	sl_h5_forget(file);

@@ -103,7 +103,8 @@ static void make_run_id(const struct sl_h5 *file, char text[SL_AUDIT_RUN_ID_TEXT
 {
 	uint8_t id[SL_AUDIT_RUN_ID_BYTES];
 
-	_Static_assert(SL_AUDIT_RUN_ID_TEXT == SL_H5_FILE_SET_BYTES, "both are 32 digits");
+	_Static_assert((int)SL_AUDIT_RUN_ID_TEXT == (int)SL_H5_FILE_SET_BYTES,
+		       "both are 32 digits");
 	if (sl_h5_file_set(file)[0]) {
 		memcpy(text, sl_h5_file_set(file), SL_AUDIT_RUN_ID_TEXT);
 		return;
@@ -238,7 +239,7 @@ int sl_nexus_audit_add(struct sl_nexus_audit *audit, const struct sl_frame *fram
 			       .score = verdict.score,
 			       .flags = frame->flags,
 			       .reason = verdict.reason,
-			       .keep = sl_row_kept(frame),
+			       .keep = sl_row_kept(frame) || sl_row_left_out(frame),
 			       .has_image = image_crc,
 			       .image_crc = image_crc ? *image_crc : 0,
 			       .modules = audit->modules,
@@ -279,10 +280,17 @@ static void end_part(struct sl_nexus_audit *audit)
 
 int sl_nexus_audit_roll(struct sl_nexus_audit *audit)
 {
+	int r;
+
 	if (!audit->file)
 		return 0;
-	end_part(audit);
-	return allocate_part(audit);
+	/* Room for the next one first: without it the end still has this one. */
+	audit->parts++;
+	r = allocate_part(audit);
+	audit->parts--;
+	if (!r)
+		end_part(audit);
+	return r;
 }
 
 const char *sl_nexus_audit_root(const struct sl_nexus_audit *audit, char text[SL_HASH_TEXT])

@@ -25,7 +25,7 @@ static void write_changes(struct sl_h5 *file, const struct sl_status *status, ui
 	uint64_t sequence[SL_STATUS_CHANGES];
 	uint32_t factor[SL_STATUS_CHANGES], n = 0;
 
-	for (uint32_t i = 0; i < status->changes; i++) {
+	for (uint32_t i = 0; i < status->changes && i < SL_STATUS_CHANGES; i++) {
 		if (status->change[i].addon != addon)
 			continue;
 		sequence[n] = status->change[i].sequence;

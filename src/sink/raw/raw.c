@@ -21,7 +21,12 @@
 #include "sink/raw/stored_end.h"
 #include "sink/row.h"
 
-enum { CHUNK_BYTES = 512, PART_BYTES = 64, FIXED_BYTES = 1 << 20 }; /* around what is stored */
+enum {
+	CHUNK_BYTES = 512, /* around what is stored */
+	PART_BYTES = 64,
+	FIXED_BYTES = 1 << 20,
+	FILE_BYTES = 1 << 30 /* that the container reserves for a data file, if not told */
+};
 
 static int reads(const void *state, const char *image)
 {
@@ -39,7 +44,8 @@ static uint32_t wants_more(const void *state)
 {
 	const struct sl_raw_sink *raw = state;
 
-	return SL_WANT_REJECTED_RESULTS | (!strcmp(raw->dataset, "raw") ? SL_WANT_RAW : 0);
+	return SL_WANT_REJECTED_RESULTS | (sl_raw_sink_all(raw) ? SL_WANT_REJECTED_IMAGES : 0u) |
+	       (!strcmp(raw->dataset, "raw") ? SL_WANT_RAW : 0u);
 }
 
 /* Stages make no image of a dark frame, except that raw pixels are one. */
@@ -113,7 +119,10 @@ static int put(void *state, struct sl_frame *frame)
 	r = sl_raw_append(raw->writer, &key, part, parts);
 	if (r)
 		return refuse(raw, frame, r);
-	raw->first = raw->rows ? raw->first : frame->sequence;
+	if (!raw->rows) {
+		raw->first = frame->sequence;
+		sl_raw_sink_end_old(raw, false);
+	}
 	raw->rows++;
 	raw->images += image;
 	return 0;
@@ -149,11 +158,14 @@ static int close_raw(void *state, const struct sl_status *status)
 	struct sl_raw_sink *raw = state;
 	int r = 0;
 
-	if (raw->writer && !status)
+	if (raw->writer && !status) {
 		sl_raw_discard(raw->writer);
-	else if (raw->writer)
+		sl_raw_sink_end_old(raw, true);
+	} else if (raw->writer) {
 		r = finish(raw, status);
+	}
 	raw->writer = NULL;
+	sl_raw_sink_end_old(raw, false);
 	sl_frame_room_close(&raw->room);
 	return r;
 }
@@ -205,17 +217,17 @@ static uint64_t durable(const void *state)
 	return counts.durable ? raw->first + counts.durable : 0;
 }
 
-/* Of a rolling buffer of seconds it is not known how many frames come in them. */
+/* A rolling buffer takes the room that there is. Of data files in other folders nothing is said:
+ * only one file system can be named here. */
 static void space(const void *state, struct sl_sink_space *space)
 {
 	const struct sl_raw_sink *raw = state;
 
-	if (!raw->writer || (raw->keep_s > 0 && !raw->keep_bytes))
+	if (!raw->writer || sl_raw_sink_rolls(raw) || raw->folders[0])
 		return;
 	space->path = raw->path;
-	space->fixed_bytes = raw->keep_bytes + FIXED_BYTES;
-	if (sl_raw_sink_rolls(raw))
-		return;
+	space->fixed_bytes = FIXED_BYTES;
+	space->held_bytes = raw->file_bytes ? raw->file_bytes : FILE_BYTES;
 	space->frame_bytes = raw->room.head_bytes + CHUNK_BYTES;
 	for (uint32_t i = 0; i < raw->env->results; i++)
 		if (!raw->env->result[i].image || (int32_t)i == raw->choice.image)

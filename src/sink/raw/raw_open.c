@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file/part_file.h"
 #include "base/log.h"
 #include "sink/raw/raw_sink.h"
 
@@ -89,11 +90,69 @@ static int split_folders(char *text, const char **folder, unsigned *folders)
 	return 0;
 }
 
-/* With overwrite the files of a raw run that is there, and nothing else, go. */
-static int make_place(const struct sl_raw_sink *raw)
+#define REPLACED ".replaced"
+
+void sl_raw_sink_end_old(struct sl_raw_sink *raw, bool bring_back)
+{
+	char aside[PATH_MAX + sizeof(REPLACED)];
+
+	for (uint32_t i = 0; i < raw->olds; i++) {
+		snprintf(aside, sizeof(aside), "%s" REPLACED, raw->old[i]);
+		if (bring_back)
+			sl_rename_new(aside, raw->old[i]);
+		else
+			unlink(aside);
+		free(raw->old[i]);
+	}
+	free(raw->old);
+	raw->old = NULL;
+	raw->olds = 0;
+}
+
+static int set_aside(struct sl_raw_sink *raw, const char *file)
+{
+	char aside[PATH_MAX + sizeof(REPLACED)], *name;
+	int r;
+
+	if (strlen(file) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	name = strdup(file);
+	if (!name)
+		return -ENOMEM;
+	snprintf(aside, sizeof(aside), "%s" REPLACED, file);
+	r = sl_rename_new(file, aside);
+	if (r) {
+		sl_error("raw: %s: cannot be set aside as %s: %s", file, aside, strerror(-r));
+		free(name);
+		return r;
+	}
+	raw->old[raw->olds++] = name;
+	return 0;
+}
+
+static int set_run_aside(struct sl_raw_sink *raw, struct sl_raw_reader *old)
+{
+	struct sl_raw_facts facts;
+	int r = 0;
+
+	sl_raw_facts(old, &facts);
+	if (facts.state == SL_RAW_WRITING) {
+		sl_error("raw: %s is being written by another run: choose another path", raw->path);
+		return -EBUSY;
+	}
+	raw->old = calloc(facts.files + 1, sizeof(*raw->old));
+	if (!raw->old)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < facts.files && !r; i++)
+		r = set_aside(raw, sl_raw_file(old, i));
+	return r ? r : set_aside(raw, raw->path);
+}
+
+/* With overwrite the files of a raw run that is there, and nothing else, make room: they go when
+ * this run has a frame, and come back if it never begins. */
+static int make_place(struct sl_raw_sink *raw)
 {
 	struct sl_raw_reader *old;
-	struct sl_raw_facts facts;
 	struct stat st;
 	int r;
 
@@ -108,17 +167,7 @@ static int make_place(const struct sl_raw_sink *raw)
 	r = sl_raw_open(raw->path, SL_RAW_DAMAGED, &old);
 	if (r)
 		return r;
-	sl_raw_facts(old, &facts);
-	if (facts.state == SL_RAW_WRITING) {
-		sl_error("raw: %s is being written by another run: choose another path", raw->path);
-		r = -EBUSY;
-	}
-	for (uint32_t i = 0; i < facts.files && !r; i++)
-		unlink(sl_raw_file(old, i));
-	if (!r && unlink(raw->path)) {
-		r = -errno;
-		sl_error("raw: cannot remove %s: %s", raw->path, strerror(errno));
-	}
+	r = set_run_aside(raw, old);
 	sl_raw_close(old);
 	return r;
 }
@@ -143,7 +192,11 @@ static int create(struct sl_raw_sink *raw, const struct sl_bytes *head)
 	r = split_folders(names, folder, &o.folders);
 	if (!r)
 		r = make_place(raw);
-	return r ? r : sl_raw_create(&o, head->data, head->used, &raw->writer);
+	if (!r)
+		r = sl_raw_create(&o, head->data, head->used, &raw->writer);
+	if (r)
+		sl_raw_sink_end_old(raw, true);
+	return r;
 }
 
 int sl_raw_sink_open(void *state, const struct sl_env *env)
@@ -159,6 +212,11 @@ int sl_raw_sink_open(void *state, const struct sl_env *env)
 	raw->began_ns = sl_clock_ns();
 	raw->began_unix_ns = stored.began_unix_ns = sl_clock_unix_ns();
 	raw->choice.all = sl_raw_sink_all(raw);
+	if (raw->choice.all && raw->on_slow == SL_ON_SLOW_PRESCALE) {
+		sl_error("raw: on_slow: prescale leaves out kept frames, and here rejected ones "
+			 "have images, too; set frames: kept, or on_slow: wait");
+		return -EINVAL;
+	}
 	r = choose(raw, env, &raw->choice.image);
 	if (r)
 		return r;

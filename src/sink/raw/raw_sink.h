@@ -32,12 +32,16 @@ struct sl_raw_sink {
 	uint64_t images, rows, refused, first; /* first: its sequence */
 	struct sl_raw_counts last;	       /* once the file is closed */
 	char where[PATH_MAX]; /* path, absolute: for sluice cut in another folder */
+	char **old;	      /* [olds]: files of an earlier run that are set aside */
+	uint32_t olds;
 };
 
 extern const struct sl_option sl_raw_sink_options[];
 
 /* raw_open.c */
 int sl_raw_sink_open(void *state, const struct sl_env *env);
+/* Files of the earlier run go, or get their names back. */
+void sl_raw_sink_end_old(struct sl_raw_sink *raw, bool bring_back);
 
 static inline bool sl_raw_sink_rolls(const struct sl_raw_sink *raw)
 {

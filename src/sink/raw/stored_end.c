@@ -1,6 +1,8 @@
 /* stored_end.c - the end of a run as bytes. */
 #include "sink/raw/stored_end.h"
 
+#include <sluice/sink.h>
+
 #include <errno.h>
 #include <string.h>
 
@@ -33,18 +35,27 @@ static int check_status(struct sl_status *s, uint32_t modules)
 {
 	if (s->modules != modules || s->latencies > SL_STATUS_LATENCIES ||
 	    s->addons > SL_STATUS_ADDONS || s->figures > SL_STATUS_FIGURES ||
-	    s->progress_threads > SL_STATUS_PROGRESS || s->threads.cpus > SL_STATUS_CPUS)
+	    s->progress_threads > SL_STATUS_PROGRESS || s->threads.cpus > SL_STATUS_CPUS ||
+	    s->changes > SL_STATUS_CHANGES || s->texts > SL_STATUS_TEXTS ||
+	    s->disks > SL_STATUS_DISKS || s->too_slow > s->addons)
 		return -EBADMSG;
 	for (uint32_t i = 0; i < s->addons; i++) {
 		struct sl_status_addon *a = &s->addon[i];
 
-		if (a->figures > s->figures || a->first_figure > s->figures - a->figures)
+		if (a->figures > s->figures || a->first_figure > s->figures - a->figures ||
+		    s->pace[i].on_slow > SL_ON_SLOW_STOP)
 			return -EBADMSG;
 		end_text(a->name, sizeof(a->name));
 		end_text(a->where, sizeof(a->where));
 	}
 	for (uint32_t i = 0; i < s->figures; i++)
 		end_text(s->figure[i].name, sizeof(s->figure[i].name));
+	for (uint32_t i = 0; i < s->texts; i++) {
+		end_text(s->text[i].name, sizeof(s->text[i].name));
+		end_text(s->text[i].value, sizeof(s->text[i].value));
+	}
+	for (uint32_t i = 0; i < s->disks; i++)
+		end_text(s->disk[i].path, sizeof(s->disk[i].path));
 	end_text(s->experiment, sizeof(s->experiment));
 	end_text(s->transfer, sizeof(s->transfer));
 	end_text(s->link, sizeof(s->link));

@@ -16,6 +16,7 @@
 static void note_results(struct sl_batch_slots *l)
 {
 	l->seen = l->chain->rejected_read;
+	l->images_seen = l->chain->rejected_images;
 	for (unsigned s = 0; s < l->chain->stages; s++) {
 		const struct sl_chain_stage *stage = &l->chain->stage[s];
 
