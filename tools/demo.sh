@@ -4,6 +4,8 @@ set -u
 cd "$(dirname "$0")/.."
 
 mkdir -p demo-out
+# Files of an earlier demo, also of a version whose data files do not say to which master they belong.
+rm -f demo-out/run.nxs demo-out/run_data_*.h5
 echo "running: build/sluice run examples/jungfrau-laptop.yaml --summary demo-out/summary.json"
 build/sluice run examples/jungfrau-laptop.yaml --summary demo-out/summary.json
 status=$?
