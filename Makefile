@@ -17,7 +17,7 @@ check:
 	@tools/deps.sh check
 	@tools/check.py
 
-# What CI runs: check, and beside it Soft-RoCE of the newest kernel, where this is root.
+# What CI runs: check, and behind it Soft-RoCE of the newest kernel, where this is root.
 check-ci:
 	@tools/deps.sh check
 	@[ "$$(id -u)" -ne 0 ] || tools/deps.sh interop

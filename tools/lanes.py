@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 
-BACKGROUND_NICE = 10  # of builds and models beside tests: a tenth of a test's share, so that tests hardly notice them
+BACKGROUND_NICE = 19  # of builds and models beside tests: tests have time limits, and must not notice them
 RUNNING = set()  # programs under way, to be stopped when we are
 STOPPED = threading.Event()  # no program is started any more
 
