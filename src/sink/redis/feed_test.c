@@ -231,7 +231,7 @@ static int setup(void **state)
 					   .stream = "s",
 					   .since_ms = SINCE,
 					   .queue = 100,
-					   .timeout_ns = 300000000,
+					   .timeout_ns = 600000000,
 					   .describe = describe};
 	return 0;
 }
