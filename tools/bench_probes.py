@@ -252,7 +252,7 @@ def write_fio(bench):
     try:
         text = run(["fio", "--name=raw", f"--directory={folder}", "--rw=write", "--ioengine=io_uring", f"--direct={direct:d}",
                     f"--bs={RAW['write_bytes']}", f"--iodepth={RAW['depth']}", f"--nrfiles={RAW['files']}",
-                    "--file_service_type=sequential", f"--size={RAW['chunk_bytes'] * bench.size(256, 64)}", "--end_fsync=1",
+                    "--file_service_type=sequential", f"--size={RAW['chunk_bytes'] * int(bench.size(256, 64))}", "--end_fsync=1",
                     "--output-format=json"], cwd=folder)
     finally:
         shutil.rmtree(folder)
