@@ -37,14 +37,16 @@ static const struct sl_option table[] = {
 static void choose_cores(struct sl_bench *bench)
 {
 	cpu_set_t set;
-	unsigned found = 0;
 
-	bench->core[0] = bench->core[1] = -1;
+	for (unsigned i = 0; i < SL_BENCH_CORES; i++)
+		bench->core[i] = -1;
+	bench->cores = 1;
 	if (sched_getaffinity(0, sizeof(set), &set) < 0 || CPU_COUNT(&set) < 2)
 		return;
-	for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++)
+	bench->cores = 0;
+	for (int cpu = 0; cpu < CPU_SETSIZE && bench->cores < SL_BENCH_CORES; cpu++)
 		if (CPU_ISSET((size_t)cpu, &set))
-			bench->core[found++] = cpu;
+			bench->core[bench->cores++] = cpu;
 }
 
 static void leave_out(struct sl_bench_row *row, bool cannot, const char *why)
@@ -70,6 +72,10 @@ static int prepare(struct sl_bench *bench)
 			return -ENOMEM;
 		if (row->why)
 			leave_out(row, true, row->why);
+		else if (row->cores > bench->cores)
+			leave_out(row, true,
+				  bench->cores > 1 ? "this process has fewer cores"
+						   : "this process has one core");
 		else if (row->cut && bench->no_cut[0])
 			leave_out(row, true, bench->no_cut);
 		else if (bench->o.callgrind && (row->cut || row->latency))

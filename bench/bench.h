@@ -65,6 +65,8 @@ struct sl_bench_sample {
 	char device[SL_BENCH_WHY]; /* accelerator and driver */
 };
 
+enum { SL_BENCH_CORES = 16 };
+
 struct sl_bench_row {
 	char name[SL_BENCH_NAME];
 	bool latency, cut, nocsum;
@@ -122,7 +124,9 @@ struct sl_bench {
 	struct sl_bench_stages *stages; /* what is measured, where it is stages */
 	pid_t holder[2]; /* of the network namespaces of /cut: receiver, sender; 0: none */
 	char no_cut[SL_BENCH_WHY];
-	int core[2]; /* receiver's and sender's; -1: wherever */
+	/* Cpus of this process: the receiver's, the sender's, and more for workers; -1: wherever. */
+	int core[SL_BENCH_CORES];
+	unsigned cores; /* how many of them there are, up to SL_BENCH_CORES */
 };
 
 extern const double sl_bench_levels[SL_BENCH_QUANTILES];

@@ -115,6 +115,10 @@ static void describe(const struct sl_bench *bench, const struct sl_bench_row *ro
 		setenv("BENCH_SIZE", row->size == SL_BENCH_4M ? "4m" : "500k", 1);
 		set_env("BENCH_CORES", row->cores);
 	}
+	for (unsigned i = 0; i < row->cores && bench->cores > 1; i++) {
+		snprintf(text, sizeof(text), "BENCH_CORE_%u", i);
+		set_env(text, (unsigned long long)bench->core[i]);
+	}
 	if (row->nocsum)
 		setenv("BENCH_NOCSUM", "1", 1);
 	if (bench->core[1] >= 0) { /* those that gain from it pin themselves */

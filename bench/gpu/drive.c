@@ -72,7 +72,8 @@ static unsigned submit(struct sl_ingest *g, uint64_t now)
 	uint32_t first = (uint32_t)(g->submitted % buffers);
 	uint64_t n = g->seen - g->submitted;
 	struct sl_batch *batch = &g->batch[g->given % buffers];
-	unsigned most = g->s.unit->batches ? g->s.unit->batches(g->s.unit_state) + 1 : 2;
+	unsigned most =
+		g->s.unit->batches ? g->s.unit->batches(g->s.unit_state, g->s.row->stack) + 1 : 2;
 	int err;
 
 	if (!n || g->failed || g->given - g->back >= most)

@@ -33,7 +33,7 @@ static int open_unit(struct sl_bench_subject *s, const struct sl_bench_row *row)
 static int turn(struct sl_bench_subject *s, uint64_t ns, uint64_t *took_ns, uint64_t *batches)
 {
 	uint64_t begun = sl_clock_ns(), given = 0, back = 0;
-	unsigned most = s->unit->batches(s->unit_state) + 1;
+	unsigned most = s->unit->batches(s->unit_state, s->row->stack) + 1;
 	bool goes_on = true;
 
 	most = most < s->batches ? most : s->batches;

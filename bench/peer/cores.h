@@ -1,6 +1,5 @@
-/* cores.h - the same work on one core, or on two by two processes, each with memory of its own, at
- * the same time. From the environment: BENCH_CORES, how many; BENCH_RECEIVER_CORE and
- * BENCH_SENDER_CORE, which. */
+/* cores.h - the same work on one core, or on several by as many processes, each with memory of its own,
+ * at the same time. From the environment: BENCH_CORES, how many; BENCH_CORE_0 and so on, which. */
 #ifndef SL_BENCH_PEER_CORES_H
 #define SL_BENCH_PEER_CORES_H
 
@@ -8,30 +7,38 @@
 
 #include "bench/peer/peer.h"
 
+enum { CORES_MOST = 64 };
+
 struct cores {
 	size_t n, own; /* how many; which this process has */
 	struct cores_shared {
 		_Atomic uint32_t ready;
-		double per_s[2];
+		double per_s[CORES_MOST];
 	} * shared;
-	pid_t child;
+	pid_t child[CORES_MOST]; /* known to the first process alone */
 };
 
-/* From here on there may be two of us. Memory comes after this. */
+/* From here on there may be several processes. Memory comes after this. */
 static inline void cores_split(struct cores *c)
 {
-	c->n = bench_env("BENCH_CORES", 1) > 1 ? 2 : 1;
+	uint64_t n = bench_env("BENCH_CORES", 1);
+	char name[32];
+
+	c->n = n < 1 ? 1 : n < CORES_MOST ? n : CORES_MOST;
 	c->own = 0;
 	c->shared = bench_memory(sizeof(*c->shared), MAP_SHARED);
 	memset(c->shared, 0, sizeof(*c->shared));
-	c->child = c->n > 1 ? fork() : 0;
-	if (c->child < 0)
-		bench_fail("fork");
-	if (c->n > 1 && !c->child) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		c->own = 1;
+	for (size_t i = 1; i < c->n && !c->own; i++) {
+		c->child[i] = fork();
+		if (c->child[i] < 0)
+			bench_fail("fork");
+		if (!c->child[i]) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			c->own = i;
+		}
 	}
-	bench_pin(c->own ? "BENCH_SENDER_CORE" : "BENCH_RECEIVER_CORE");
+	snprintf(name, sizeof(name), "BENCH_CORE_%zu", c->own);
+	bench_pin(name);
 }
 
 typedef void cores_work(void *arg, uint64_t i);
@@ -48,12 +55,12 @@ static inline double cores_repeat(cores_work *work, void *arg, double seconds)
 	return (double)i / took;
 }
 
-/* Work per second on all cores, in the first process; the second ends here. A quarter of the time
- * to get warm, then both begin together. */
+/* Work per second on all cores, in the first process; the others end here. A quarter of the time
+ * to get warm, then all begin together. */
 static inline double cores_measure(struct cores *c, cores_work *work, void *arg, double seconds)
 {
 	struct cores_shared *shared = c->shared;
-	double own;
+	double own, sum = 0;
 	int status;
 
 	cores_repeat(work, arg, seconds / 4);
@@ -64,11 +71,14 @@ static inline double cores_measure(struct cores *c, cores_work *work, void *arg,
 	shared->per_s[c->own] = own;
 	if (c->own)
 		_exit(0);
-	if (c->n > 1 && (waitpid(c->child, &status, 0) != c->child || status)) {
-		errno = EIO;
-		bench_fail("the second core");
-	}
-	return shared->per_s[0] + shared->per_s[1];
+	for (size_t i = 1; i < c->n; i++)
+		if (waitpid(c->child[i], &status, 0) != c->child[i] || status) {
+			errno = EIO;
+			bench_fail("another core");
+		}
+	for (size_t i = 0; i < c->n; i++)
+		sum += shared->per_s[i];
+	return sum;
 }
 
 #endif

@@ -188,6 +188,17 @@ static void *block_of(const struct sl_bench_scene *scene, uint32_t frame, uint32
 	return scene->events + ((uint64_t)frame * g->modules + module) * g->module_bytes;
 }
 
+/* Those of the scene; where many cores work on several batches, as many times as it takes for eight
+ * batches that have results of their own. */
+static uint32_t frames_of(const struct sl_bench_subject *s)
+{
+	uint32_t n = s->scene->frames;
+
+	while (s->row->cores > 2 && n < 8 * s->row->stack)
+		n += s->scene->frames;
+	return n;
+}
+
 /* Results in memory of their own, but for an image that is given. */
 static int open_frames(struct sl_bench_subject *s)
 {
@@ -198,20 +209,21 @@ static int open_frames(struct sl_bench_subject *s)
 	memcpy(result, s->build.result, sizeof(result));
 	if (is_given(s))
 		result[0].dim[0] = 0;
-	err = sl_pool_init(&s->pool, s->scene->frames, g->modules, sl_geometry_frame_items(g),
-			   result, s->build.results);
-	for (uint32_t i = 0; !err && i < s->scene->frames; i++) {
+	err = sl_pool_init(&s->pool, frames_of(s), g->modules, sl_geometry_frame_items(g), result,
+			   s->build.results);
+	for (uint32_t i = 0; !err && i < s->pool.count; i++) {
 		struct sl_frame *frame = &s->pool.frames[i].frame;
 
 		frame->sequence = frame->number = i;
 		frame->flags = SL_FRAME_COMPLETE;
 		for (uint32_t m = 0; m < g->modules; m++) {
-			frame->view[m].pixels.host = block_of(s->scene, i, m);
+			frame->view[m].pixels.host = block_of(s->scene, i % s->scene->frames, m);
 			frame->view[m].outcome = SL_NO_OUTCOME;
 		}
 		if (is_given(s)) {
 			frame->result[0].shape = s->build.result[0];
-			frame->result[0].host = s->scene->image + i * s->scene->pixels;
+			frame->result[0].host = s->scene->image +
+						i % s->scene->frames * s->scene->pixels;
 		}
 	}
 	return err;
@@ -221,12 +233,12 @@ static int open_batches(struct sl_bench_subject *s)
 {
 	uint32_t stack = s->row->stack;
 
-	s->batches = s->scene->frames / stack;
+	s->batches = s->pool.count / stack;
 	s->batch = calloc(s->batches, sizeof(*s->batch));
-	s->line = calloc(s->scene->frames, sizeof(*s->line));
+	s->line = calloc(s->pool.count, sizeof(*s->line));
 	if (!s->batch || !s->line)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < s->scene->frames; i++)
+	for (uint32_t i = 0; i < s->pool.count; i++)
 		s->line[i] = &s->pool.frames[i].frame;
 	for (uint32_t b = 0; b < s->batches; b++)
 		s->batch[b] = (struct sl_batch){

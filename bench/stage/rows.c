@@ -2,7 +2,8 @@
  * 2068 pixels, stacks of 16, one core; then
  *
  *   .../1             frame by frame
- *   .../2cores        two workers, each on its core
+ *   .../2cores        two workers, each on its core; likewise 4 to 16. From 4 on stacks are of 8,
+ *                     so that several are in flight
  *   .../500k          frames of 512 x 1024 pixels
  *   .../tilted        a detector that is tilted by 17 and -11 degrees
  *   .../avx2, .../baseline    no better instructions than these, where the stage has the option
@@ -23,7 +24,11 @@ enum {
 	AVX2 = 1 << 4,
 	BASELINE = 1 << 5,
 	VECTORS = AVX2 | BASELINE,
+	MANY = 1 << 6,
+	SMALL_MANY = 1 << 7,
 };
+
+enum { FEW = 8 }; /* frames of a stack where there are many cores */
 
 static const struct {
 	unsigned way;
@@ -35,6 +40,14 @@ static const struct {
 	{ONE, "/1", NULL, 1, 1, SL_BENCH_4M},
 	{TWO, "/2cores", NULL, SL_BENCH_STACK, 2, SL_BENCH_4M},
 	{SMALL, "/500k", NULL, SL_BENCH_STACK, 1, SL_BENCH_500K},
+	{MANY, "/4cores", NULL, FEW, 4, SL_BENCH_4M},
+	{MANY, "/8cores", NULL, FEW, 8, SL_BENCH_4M},
+	{MANY, "/12cores", NULL, FEW, 12, SL_BENCH_4M},
+	{MANY, "/14cores", NULL, FEW, 14, SL_BENCH_4M},
+	{MANY, "/16cores", NULL, FEW, 16, SL_BENCH_4M},
+	{SMALL_MANY, "/500k/4cores", NULL, FEW, 4, SL_BENCH_500K},
+	{SMALL_MANY, "/500k/8cores", NULL, FEW, 8, SL_BENCH_500K},
+	{SMALL_MANY, "/500k/16cores", NULL, FEW, 16, SL_BENCH_500K},
 	{AVX2, "/avx2", "avx2", SL_BENCH_STACK, 1, SL_BENCH_4M},
 	{BASELINE, "/baseline", "baseline", SL_BENCH_STACK, 1, SL_BENCH_4M},
 };
@@ -54,11 +67,11 @@ static const struct {
 static const struct sl_bench_work works[] = {
 	{.name = "sluice/correct/i16",
 	 .chain = "correct:output=photons_i16",
-	 .ways = PLAIN | ONE | TWO | SMALL | VECTORS},
+	 .ways = PLAIN | ONE | TWO | SMALL | VECTORS | MANY | SMALL_MANY},
 	{.name = "memcpy/correct-i16-bytes",
 	 .program = "peer_correct",
 	 .mode = "memcpy",
-	 .ways = PLAIN | TWO | SMALL},
+	 .ways = PLAIN | TWO | SMALL | MANY | SMALL_MANY},
 	{.name = "scalar/correct/i16",
 	 .program = "peer_correct",
 	 .mode = "scalar",
@@ -79,7 +92,7 @@ static const struct sl_bench_work works[] = {
 	 .ways = PLAIN | ONE | TWO | SMALL | VECTORS},
 	{.name = "sluice/correct+veto",
 	 .chain = "correct:output=photons_i16 " VETO,
-	 .ways = PLAIN | ONE | TWO},
+	 .ways = PLAIN | ONE | TWO | MANY},
 	/* What is kept are these pixels: nobody wants the image. */
 	{.name = "sluice/correct+veto+sparse",
 	 .chain = "correct:output=photons_i16 " VETO " " SPARSE,
@@ -88,10 +101,10 @@ static const struct sl_bench_work works[] = {
 	{.name = "sluice/all",
 	 .chain = "correct:output=photons_i16 " VETO " integrate peaks " SPARSE,
 	 .unread = true,
-	 .ways = PLAIN | TWO},
+	 .ways = PLAIN | TWO | SMALL | MANY | SMALL_MANY},
 	{.name = "sluice/integrate/1000bins",
 	 .chain = "image integrate:" BINS,
-	 .ways = PLAIN | ONE | TWO | SMALL | VECTORS,
+	 .ways = PLAIN | ONE | TWO | SMALL | VECTORS | MANY,
 	 .agree = SL_BENCH_AGREE_NO_SPLIT},
 	/* The same tables of other bins: as fast. */
 	{.name = "sluice/integrate/1000bins/tilted",
@@ -112,7 +125,9 @@ static const struct sl_bench_work works[] = {
 	PYFAI("pyfai/csr-cython-bbox", "csr-cython-bbox", SL_BENCH_AGREE_BBOX),
 	PYFAI("pyfai/pocl-bbox", "pocl-bbox", SL_BENCH_AGREE_BBOX),
 	{.name = "sluice/spots", .chain = "image spots", .ways = PLAIN | TWO | SMALL | VECTORS},
-	{.name = "sluice/peaks", .chain = "image peaks", .ways = PLAIN | TWO | SMALL | VECTORS},
+	{.name = "sluice/peaks",
+	 .chain = "image peaks",
+	 .ways = PLAIN | TWO | SMALL | VECTORS | MANY | SMALL_MANY},
 	PYFAI("pyfai/peakfinder", "peakfinder", SL_BENCH_AGREE_NOTHING),
 	{.name = "sluice/sparse",
 	 .chain = "image " SPARSE,
@@ -121,16 +136,22 @@ static const struct sl_bench_work works[] = {
 	 .chain = "image sparse:method=radial,bins=800",
 	 .ways = PLAIN | TWO | SMALL | VECTORS},
 	PYFAI("pyfai/sparsify", "sparsify", SL_BENCH_AGREE_NOTHING),
-	{.name = "memory/read", .program = "peer_memory", .mode = "read", .ways = PLAIN | TWO},
-	{.name = "memory/write", .program = "peer_memory", .mode = "write", .ways = PLAIN | TWO},
+	{.name = "memory/read",
+	 .program = "peer_memory",
+	 .mode = "read",
+	 .ways = PLAIN | TWO | MANY},
+	{.name = "memory/write",
+	 .program = "peer_memory",
+	 .mode = "write",
+	 .ways = PLAIN | TWO | MANY},
 	{.name = "memory/write-streaming",
 	 .program = "peer_memory",
 	 .mode = "write-streaming",
-	 .ways = PLAIN | TWO},
+	 .ways = PLAIN | TWO | MANY},
 	{.name = "memory/copy-streaming",
 	 .program = "peer_memory",
 	 .mode = "copy-streaming",
-	 .ways = PLAIN | TWO},
+	 .ways = PLAIN | TWO | MANY},
 };
 
 static bool has_vectors(const struct sl_bench_work *work)

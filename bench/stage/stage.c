@@ -1,6 +1,6 @@
 /* stage.c - one measurement of ours: stack after stack through the unit for as long as it is
- * told, on one pinned core or two. The first worker is also who submits and takes back, as the
- * dispatcher of a run is where there are few cores. */
+ * told, on one pinned core or several. The first worker also submits and takes back, as the
+ * dispatcher of a run does where there are few cores. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,29 +15,46 @@ struct course {
 	uint64_t submitted, reaped; /* batches */
 	uint64_t frames;	    /* that came back */
 	_Atomic bool stop;
-	struct sl_thread helper;
+	struct helper {
+		struct course *course;
+		struct sl_thread thread;
+		unsigned worker;
+	} helper[SL_BENCH_CORES];
 };
 
 /* It spins, as it has a core to itself. */
 static void *help(void *arg)
 {
-	struct course *c = arg;
+	const struct helper *h = arg;
+	const struct course *c = h->course;
 
 	while (!atomic_load_explicit(&c->stop, memory_order_relaxed))
-		c->s->unit->work(c->s->unit_state, 1);
+		c->s->unit->work(c->s->unit_state, h->worker);
 	return NULL;
 }
 
-static int start_helper(struct course *c, int core)
+static int start_helpers(struct course *c, const struct sl_bench *bench)
 {
-	cpu_set_t set;
+	int err = 0;
 
-	if (c->s->row->cores < 2)
-		return 0;
-	CPU_ZERO(&set);
-	if (core >= 0)
-		CPU_SET((size_t)core, &set);
-	return sl_thread_start(&c->helper, "bench-worker", core >= 0 ? &set : NULL, help, c);
+	for (unsigned i = 1; i < c->s->row->cores && !err; i++) {
+		cpu_set_t set;
+
+		c->helper[i].course = c;
+		c->helper[i].worker = i;
+		CPU_ZERO(&set);
+		CPU_SET((size_t)bench->core[i], &set);
+		err = sl_thread_start(&c->helper[i].thread, "bench-worker", &set, help,
+				      &c->helper[i]);
+	}
+	return err;
+}
+
+static void stop_helpers(struct course *c)
+{
+	atomic_store(&c->stop, true);
+	for (unsigned i = 1; i < c->s->row->cores; i++)
+		sl_thread_join(&c->helper[i].thread);
 }
 
 static int submit(struct course *c, uint32_t frames)
@@ -65,13 +82,15 @@ static int step(struct course *c)
 	return 0;
 }
 
-/* Batches of so many frames until the time is over, at least one; all of them come back. With two
- * workers the next batch lies ready when one is done. */
+/* Batches of so many frames until the time is over, at least one; all of them come back. With several
+ * workers there are as many batches in the unit as a run would have there. */
 static int work_for(struct course *c, uint32_t frames, uint64_t ns, uint64_t *took_ns)
 {
-	uint64_t start = sl_clock_ns(), ahead = c->s->row->cores;
+	uint64_t start = sl_clock_ns(), ahead = c->s->unit->batches(c->s->unit_state, frames);
 	int err = submit(c, frames);
 
+	if (ahead > c->s->batches)
+		ahead = c->s->batches;
 	while (!err && c->reaped < c->submitted) {
 		if (c->submitted - c->reaped < ahead && sl_clock_ns() - start < ns)
 			err = submit(c, frames);
@@ -128,20 +147,15 @@ int sl_bench_stage(const struct sl_bench *bench, const struct sl_bench_row *row,
 
 	if (!s || !c)
 		return -ENOMEM;
-	if (row->cores > 1 && bench->core[1] < 0) {
-		sl_error("there is one core");
-		return -ENODEV;
-	}
 	sl_bench_take_side(bench, row, 0);
 	err = sl_bench_subject_open(s, row, scene);
 	if (err)
 		return err;
 	c->s = s;
-	err = start_helper(c, bench->core[1]);
+	err = start_helpers(c, bench);
 	if (!err)
 		err = measure(bench, c, sample);
-	atomic_store(&c->stop, true);
-	sl_thread_join(&c->helper);
+	stop_helpers(c);
 	seen = c->frames < scene->frames ? c->frames : scene->frames;
 	if (!err && row->trigger)
 		return sl_bench_trigger_check(s, (uint32_t)seen);

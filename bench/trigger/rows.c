@@ -3,6 +3,7 @@
  * events, tracks in sectors of 160 stubs. Then
  *
  *   .../avx2, .../baseline    no better instructions than these
+ *   .../4cores and so on      as many workers, each on its core
  *   .../32, .../1024          rings: blocks of as many events
  *   .../triplets-128          rings: twice as many are tried
  *   .../noise-6               rings: six hits of noise in an event, not two
@@ -29,6 +30,12 @@
 	{                                                                                      \
 		.work = {.name = "sluice/rings" suffix, .chain = RINGS}, .way = SL_BENCH_OPEN, \
 		.size = events, .stack = 8, .percent = share                                   \
+	}
+
+#define RINGS_CORES(n)                                                        \
+	{                                                                     \
+		.work = {.name = "sluice/rings/" #n "cores", .chain = RINGS}, \
+		.size = SL_BENCH_RICH, .stack = 8, .cores = n                 \
 	}
 
 #define TRACKS_AT(share)                                                                          \
@@ -95,6 +102,9 @@ static const struct sl_bench_trigger triggers[] = {
 	{.work = {.name = "sluice/rings/noise-6", .chain = RINGS},
 	 .size = SL_BENCH_RICH_NOISE,
 	 .stack = 8},
+	RINGS_CORES(4),
+	RINGS_CORES(8),
+	RINGS_CORES(16),
 	KINDS(SECTORS, "", "", 3, 30),
 	BESIDE_KINDS("scalar", SL_BENCH_SCALAR, "", 3),
 	BESIDE_KINDS("oracle", SL_BENCH_ORACLE, "", 3),
@@ -129,7 +139,7 @@ static void add(struct sl_bench *bench, const struct sl_bench_trigger *t, const 
 		.trigger = t,
 		.vectors = vectors,
 		.stack = t->stack,
-		.cores = 1,
+		.cores = t->cores ? t->cores : 1,
 		.size = t->size,
 		.latency = t->way >= SL_BENCH_OPEN,
 	};

@@ -12,7 +12,7 @@
  *            one with finish() alone comes after all stages before it in the chain. Per-pixel state
  *            that evolves (pedestals) is exact: a pixel belongs to one tile, its tile is worked on
  *            by one worker at a time, and frames within a batch, and batches, come in sequence
- *            order whatever the number of workers.
+ *            order whatever the number of workers (`ordered` says how much of the state evolves).
  *            Sinks read results of rejected frames, too: a stage that leaves such a frame out still
  *            writes its results, as a fill (0 rows, zeros), since memory of results is used again.
  * Threads:   tile() on any worker, different tiles at once; frame() on any worker, different frames
@@ -48,6 +48,17 @@ enum { SL_STAGE_OUTPUTS = 6, SL_STAGE_CONSTANTS = 3, SL_STAGE_RAW = -1 };
 
 struct sl_stage;
 
+/* How much of its state a stage writes after open(): several batches may be under way at a time. */
+enum {
+	SL_ORDER_NONE, /* nothing: it may find itself at work on several batches at once */
+	/* Anything: none of its calls for a batch comes before all those for the batch before. */
+	SL_ORDER_BATCHES,
+	/* tile(), what belongs to the pixels of the tile; finish(), what only finish() looks at;
+	 * frame(), nothing. A tile sees batches in sequence, and so does finish(); but tiles of the
+	 * next batch may be worked on before finish() of this one. */
+	SL_ORDER_PARTS,
+};
+
 /* What open() settles. */
 struct sl_stage_terms {
 	/* Given: where in sl_frame.result the input is (SL_STAGE_RAW: in the views), and where the
@@ -57,7 +68,7 @@ struct sl_stage_terms {
 	 * alone in that; others are of any shape, and frame() or finish() writes them. */
 	struct sl_shape output[SL_STAGE_OUTPUTS];
 	uint32_t outputs;
-	size_t scratch_bytes; /* per frame of a batch, per worker; zeroed before each batch */
+	size_t scratch_bytes; /* per frame of a batch, per worker; zeroed for each batch */
 	size_t stale_bytes;   /* of these, at their end: not zeroed, for buffers */
 	/* What is the same for all frames; valid until close(). */
 	struct sl_constant constant[SL_STAGE_CONSTANTS];
@@ -74,9 +85,7 @@ struct sl_stage {
 	size_t state_bytes;
 	const struct sl_option *options;
 	const char *input; /* "raw", or the name of an earlier output */
-	/* Writes to its state after open(): batches must come one at a time, in sequence. Others
-	 * may find themselves at work on several at once. */
-	int ordered;
+	int ordered;	   /* SL_ORDER_... */
 	/* How accelerators do the same (core/gpu.h). NULL: they do not. */
 	const struct sl_gpu *gpu;
 
@@ -95,8 +104,8 @@ struct sl_stage {
 	 * and behind it. NULL: it looks at no frame as a whole. */
 	void (*frame)(void *state, void *scratch, const struct sl_batch *batch, uint32_t f);
 
-	/* scratch[w] is worker w's: [batch->frames] entries of scratch_bytes. NULL: nothing to
-	 * conclude. */
+	/* scratch[i]: [batch->frames] entries of scratch_bytes, of each of the workers that took
+	 * part in the batch. NULL: nothing to conclude. */
 	void (*finish)(void *state, void *const *scratch, unsigned workers, struct sl_batch *batch);
 
 	/* The files of its options; before open(). NULL: none. */

@@ -59,8 +59,9 @@ struct sl_unit {
 	void (*close)(void *state);
 	/* How many threads open() will ask for, by its options. NULL: one. Asked before open(). */
 	unsigned (*workers)(const void *state);
-	/* How many batches it works on at a time. NULL: one. Asked before open(). */
-	unsigned (*batches)(const void *state);
+	/* How many batches of at most so many frames it works on at a time. NULL: one. Asked before
+	 * open(). */
+	unsigned (*batches)(const void *state, uint32_t batch_frames);
 	/* Memory that pixels and results of frames will lie in: copies to and from it may be made
 	 * faster now. NULL: it makes none. After open(), before the first submit(). */
 	void (*know)(void *state, void *memory, uint64_t bytes);

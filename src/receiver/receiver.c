@@ -120,14 +120,15 @@ int sl_receiver_open_link(struct sl_receiver *r)
 int sl_receiver_open_unit(struct sl_receiver *r)
 {
 	struct sl_experiment *e = r->experiment;
-	uint32_t at_a_time = e->unit->batches ? e->unit->batches(e->unit_state) : 1, frames;
+	uint32_t batch = e->unit_options.batch, frames;
+	uint32_t at_a_time = e->unit->batches ? e->unit->batches(e->unit_state, batch) : 1;
 	char what[64];
 	int err;
 
 	/* One more is being filled. */
 	r->n_batches = at_a_time < BATCHES_MOST ? at_a_time + 1 : BATCHES_MOST;
-	frames = r->n_batches * e->unit_options.batch + FRAMES_BEYOND_BATCHES;
-	r->env.batch_frames = e->unit_options.batch;
+	frames = r->n_batches * batch + FRAMES_BEYOND_BATCHES;
+	r->env.batch_frames = batch;
 	r->env.pool_frames = frames;
 	err = sl_chain_open(e, &r->env, &r->build);
 	if (err)

@@ -4,6 +4,7 @@
  * that a pixel ever saw, `tally` on every pixel being seen once and on clean scratch. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -11,6 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -50,7 +52,12 @@ static void history_tile(void *state, void *scratch, const struct sl_batch *batc
 }
 
 static const struct sl_stage history = {
-	.name = "history", .doc = "x", .input = "raw", .tile = history_tile};
+	.name = "history",
+	.doc = "x",
+	.input = "raw",
+	.ordered = SL_ORDER_PARTS,
+	.tile = history_tile,
+};
 
 struct tally {
 	int finishes;
@@ -89,6 +96,7 @@ static const struct sl_stage tally = {
 	.name = "tally",
 	.doc = "x",
 	.input = "history",
+	.ordered = SL_ORDER_PARTS,
 	.tile = tally_tile,
 	.finish = tally_finish,
 };
@@ -121,6 +129,7 @@ static const struct sl_stage mirror = {
 	.name = "mirror",
 	.doc = "x",
 	.input = "history",
+	.ordered = SL_ORDER_PARTS,
 	.frame = mirror_frame,
 	.finish = mirror_finish,
 };
@@ -232,6 +241,7 @@ struct subject {
 	pthread_t thread[WORKERS];
 	_Atomic int stop;
 	bool any_order;
+	struct sl_stage strict[4]; /* the stages again, if no call may come before its turn */
 };
 
 struct seat {
@@ -270,6 +280,16 @@ static void subject_init(struct subject *s, const struct sl_unit *ops, unsigned 
 		{.result = 1, .output = {past}, .outputs = 1, .scratch_bytes = sizeof(uint32_t)}};
 	s->chain.stage[3] = (struct sl_chain_stage){
 		&again, NULL, 1, 2, past, {.result = 2, .output = {past}, .outputs = 1}};
+}
+
+/* All calls for a batch before those for the next one. */
+static void subject_make_strict(struct subject *s)
+{
+	for (unsigned i = 0; i < s->chain.stages; i++) {
+		s->strict[i] = *s->chain.stage[i].ops;
+		s->strict[i].ordered = SL_ORDER_BATCHES;
+		s->chain.stage[i].ops = &s->strict[i];
+	}
 }
 
 static void subject_set(struct subject *s, const char *name, const char *value)
@@ -416,7 +436,7 @@ static void test_names_docs_and_options(void **arg)
 }
 
 static void check_stores(const struct sl_unit *ops, const char *workers, const char *tile,
-			 bool pitched, const char *stores)
+			 bool pitched, const char *stores, bool strict)
 {
 	struct load *load = load_make();
 	struct subject s;
@@ -424,6 +444,8 @@ static void check_stores(const struct sl_unit *ops, const char *workers, const c
 	if (pitched)
 		load_pitch(load);
 	subject_init(&s, ops, 4);
+	if (strict)
+		subject_make_strict(&s);
 	subject_set(&s, "workers", workers);
 	subject_set(&s, "tile_pixels", tile);
 	subject_set(&s, "stores", stores);
@@ -441,8 +463,9 @@ static void check_stores(const struct sl_unit *ops, const char *workers, const c
 static void check_exact(const struct sl_unit *ops, const char *workers, const char *tile,
 			bool pitched)
 {
-	check_stores(ops, workers, tile, pitched, "cached");
-	check_stores(ops, workers, tile, pitched, "streamed");
+	check_stores(ops, workers, tile, pitched, "cached", false);
+	check_stores(ops, workers, tile, pitched, "streamed", false);
+	check_stores(ops, workers, tile, pitched, "cached", true);
 }
 
 /* The image that only the next stage reads: it is judged as ever, wherever it is kept. */
@@ -548,7 +571,7 @@ static void test_without_order_every_batch_comes_back(void **arg)
 		subject_set(&s, "workers", "4");
 		subject_set(&s, "order", "any");
 		subject_open(&s);
-		assert_true(ops->batches(s.state) > 1);
+		assert_true(ops->batches(s.state, BATCH) > 1);
 		subject_start(&s);
 		subject_process(&s, load);
 		subject_stop(&s);
@@ -621,6 +644,151 @@ static void test_four_workers_are_exact(void **arg)
 		check_exact(ops, "4", "10", true);
 		check_exact(ops, "4", "1000", false);
 		check_exact(ops, "4", "1000", true); /* fewer tiles than workers */
+	}
+}
+
+/* ---- several batches in flight ---- */
+
+enum { FOREVER_S = 20 };
+
+/* Which calls a stage has had, of all batches; the batches of a load are numbered. */
+struct calls {
+	const struct load *load;
+	_Atomic int tiles[BATCHES], frames[BATCHES], finishes;
+	_Atomic int early; /* calls that came before their turn */
+	_Atomic int stuck; /* frames that waited in vain for the next batch to begin */
+	bool waits;
+};
+
+static int number_of(const struct calls *calls, const struct sl_batch *batch)
+{
+	return (int)(batch - calls->load->batch);
+}
+
+static bool comes_true(const _Atomic int *count)
+{
+	time_t end = time(NULL) + FOREVER_S;
+
+	while (!*count && time(NULL) < end)
+		sched_yield();
+	return *count;
+}
+
+/* The first tile of a batch takes long: another worker has time to come too early. */
+static void calls_tile(void *state, void *scratch, const struct sl_batch *batch,
+		       const struct sl_tile *tile)
+{
+	struct calls *calls = state;
+	int b = number_of(calls, batch);
+
+	calls->tiles[b]++;
+	calls->early += calls->finishes < b;
+	if (!tile->module && !tile->first)
+		for (int i = 0; i < 20; i++)
+			sched_yield();
+}
+
+/* The first frame of an even batch goes on when the batch behind it has been begun. */
+static void calls_frame(void *state, void *scratch, const struct sl_batch *batch, uint32_t f)
+{
+	struct calls *calls = state;
+	int b = number_of(calls, batch);
+
+	calls->frames[b]++;
+	if (calls->waits && f == 0 && b % 2 == 0)
+		calls->stuck += !comes_true(&calls->tiles[b + 1]);
+}
+
+static void calls_finish(void *state, void *const *scratch, unsigned workers,
+			 struct sl_batch *batch)
+{
+	struct calls *calls = state;
+
+	calls->early += calls->finishes != number_of(calls, batch);
+	calls->finishes++;
+}
+
+static struct calls *process_with_calls(const struct sl_unit *ops, int ordered, bool waits)
+{
+	static struct calls calls;
+	const struct sl_stage stage = {.name = "calls",
+				       .doc = "x",
+				       .input = "raw",
+				       .ordered = ordered,
+				       .tile = calls_tile,
+				       .frame = calls_frame,
+				       .finish = calls_finish};
+	struct load *load = load_make();
+	struct subject s;
+
+	memset(&calls, 0, sizeof(calls));
+	calls.load = load;
+	calls.waits = waits;
+	subject_init(&s, ops, 1);
+	s.chain.stage[0] = (struct sl_chain_stage){
+		&stage, &calls, SL_CHAIN_RAW, SL_CHAIN_NONE, s.chain.stage[0].in, {.result = 0}};
+	subject_set(&s, "workers", "4");
+	subject_set(&s, "tile_pixels", "100");
+	subject_open(&s);
+	subject_start(&s);
+	subject_process(&s, load);
+	subject_stop(&s);
+	assert_int_equal(calls.stuck, 0);
+	assert_int_equal(calls.finishes, BATCHES);
+	for (int b = 0; b < BATCHES; b++) {
+		assert_int_equal(calls.tiles[b], 3 * MODULES);
+		assert_int_equal(calls.frames[b], load->batch[b].frames);
+	}
+	subject_close(&s);
+	load_free(load);
+	return &calls;
+}
+
+/* Tiles of a batch are worked on while a frame of the one before is not done yet: else this would
+ * not come to its end. */
+static void test_the_next_batch_begins_before_this_one_ends(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		if (!sl_option_find(ops->options, "workers"))
+			continue;
+		process_with_calls(ops, SL_ORDER_NONE, true);
+		process_with_calls(ops, SL_ORDER_PARTS, true);
+	}
+}
+
+static void test_a_strict_stage_sees_one_batch_after_the_other(void **arg)
+{
+	FOR_EACH(ops)
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(process_with_calls(ops, SL_ORDER_BATCHES, false)->early, 0);
+}
+
+/* Sums of a batch are those of this batch, whichever worker begins it. */
+static void test_scratch_begins_with_zeros_for_each_batch(void **arg)
+{
+	FOR_EACH(ops)
+	{
+		struct load *load = load_make();
+		struct sl_batch *batch;
+		struct subject s;
+
+		if (!sl_option_find(ops->options, "workers"))
+			continue;
+		subject_init(&s, ops, 2);
+		subject_set(&s, "workers", "2");
+		subject_set(&s, "tile_pixels", "100");
+		subject_open(&s);
+		/* One thread plays both workers in turn; odd batches are begun by worker 1. */
+		for (int b = 0; b < BATCHES; b++) {
+			assert_int_equal(ops->submit(s.state, &load->batch[b]), 0);
+			for (int i = 0; ops->work(s.state, (unsigned)(i + b) % 2); i++)
+				;
+			assert_int_equal(ops->reap(s.state, &batch), 1);
+		}
+		check_verdicts(load);
+		subject_close(&s);
+		load_free(load);
 	}
 }
 
@@ -857,6 +1025,9 @@ int main(void)
 		cmocka_unit_test(test_stages_that_learn_need_order),
 		cmocka_unit_test(test_two_workers_are_exact),
 		cmocka_unit_test(test_four_workers_are_exact),
+		cmocka_unit_test(test_the_next_batch_begins_before_this_one_ends),
+		cmocka_unit_test(test_a_strict_stage_sees_one_batch_after_the_other),
+		cmocka_unit_test(test_scratch_begins_with_zeros_for_each_batch),
 		cmocka_unit_test(test_idle_units_do_nothing),
 		cmocka_unit_test(test_a_full_unit_says_again),
 		cmocka_unit_test(test_work_is_done_in_bites),

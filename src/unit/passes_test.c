@@ -130,6 +130,57 @@ static void stages_finish_after_their_last_pass(void **arg)
 	expect_finish(&passes.pass[2], "45"); /* in the order of the chain */
 }
 
+static const struct sl_stage learner = {
+	.name = "learner", .ordered = SL_ORDER_PARTS, .tile = tile, .finish = finish};
+static const struct sl_stage strict = {
+	.name = "strict", .ordered = SL_ORDER_BATCHES, .tile = tile, .frame = frame};
+static const struct sl_stage strict_judge = {
+	.name = "strict", .ordered = SL_ORDER_BATCHES, .frame = frame, .finish = finish};
+
+/* Only passes of stages that write to their state wait for the batch before. */
+static void stages_that_learn_wait_for_the_batch_before(void **arg)
+{
+	struct sl_chain chain = {.geometry = &geometry};
+	struct sl_cpu_passes passes;
+	int results = 0;
+
+	(void)arg;
+	add(&chain, &learner, SL_CHAIN_RAW, &results, 1, true); /* 0 */
+	add(&chain, &frames, 0, &results, 1, false);		/* 1 */
+	add(&chain, &tiles, 1, &results, 0, false);
+	assert_int_equal(sl_cpu_passes_make(&chain, &passes), 0);
+	assert_int_equal(passes.n, 3);
+	for (unsigned p = 0; p < 3; p++) {
+		assert_int_equal(passes.pass[p].learns, p == 0);
+		assert_int_equal(passes.pass[p].after, -1);
+	}
+	add(&chain, &strict, 0, &results, 0, false); /* tiles in pass 0, frames in pass 1 */
+	assert_int_equal(sl_cpu_passes_make(&chain, &passes), 0);
+	assert_int_equal(passes.pass[0].after, 1);
+	assert_int_equal(passes.pass[1].after, -1); /* comes behind pass 0 */
+	assert_true(passes.pass[0].learns && !passes.pass[1].learns);
+}
+
+/* It speaks after all stages before it, which makes its last pass a later one. */
+static void a_strict_judge_waits_for_its_own_verdict(void **arg)
+{
+	struct sl_chain chain = {.geometry = &geometry};
+	struct sl_cpu_passes passes;
+	int results = 0;
+
+	(void)arg;
+	add(&chain, &frames, SL_CHAIN_RAW, &results, 1, false); /* 0 */
+	add(&chain, &tiles, 0, &results, 1, true);		/* 1: a pass of its own */
+	add(&chain, &strict_judge, SL_CHAIN_RAW, &results, 0, false);
+	assert_int_equal(sl_cpu_passes_make(&chain, &passes), 0);
+	assert_int_equal(passes.n, 2);
+	expect(&passes.pass[0], true, "02");
+	expect_finish(&passes.pass[1], "2");
+	assert_int_equal(passes.pass[0].after, 1);
+	assert_int_equal(passes.pass[1].after, -1);
+	assert_false(passes.pass[0].learns || passes.pass[1].learns);
+}
+
 static void a_judge_may_be_alone(void **arg)
 {
 	struct sl_chain chain = {.geometry = &geometry};
@@ -173,6 +224,8 @@ int main(void)
 		cmocka_unit_test(what_needs_only_tiles_is_one_pass),
 		cmocka_unit_test(frames_come_after_the_tiles_they_read),
 		cmocka_unit_test(stages_finish_after_their_last_pass),
+		cmocka_unit_test(stages_that_learn_wait_for_the_batch_before),
+		cmocka_unit_test(a_strict_judge_waits_for_its_own_verdict),
 		cmocka_unit_test(a_judge_may_be_alone),
 		cmocka_unit_test(what_cannot_be_is_refused),
 	};

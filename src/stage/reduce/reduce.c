@@ -180,4 +180,5 @@ static const struct sl_stage without_bins = {REDUCE};
 static const struct sl_stage without_windows = {REDUCE, .frame = frame};
 
 /* With bins it looks at whole frames, and with windows at one after the other. */
-const struct sl_stage sl_stage_reduce = {REDUCE, .frame = frame, .ordered = 1, .again = again};
+const struct sl_stage sl_stage_reduce = {REDUCE, .frame = frame, .ordered = SL_ORDER_PARTS,
+					 .again = again};

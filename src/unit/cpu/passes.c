@@ -44,6 +44,13 @@ static int check(const struct sl_chain *chain, const struct sl_chain_stage *stag
 	return 0;
 }
 
+/* The passes that call a stage. */
+struct calls {
+	unsigned first; /* of tile() or frame(); UNSET: it has neither */
+	unsigned last;	/* of all, finish() included */
+};
+enum { UNSET = 2 * SL_CHAIN_STAGES };
+
 static void join(struct sl_cpu_pass *pass, unsigned stage)
 {
 	pass->stage[pass->stages++] = (unsigned char)stage;
@@ -63,10 +70,10 @@ static void note_outputs(const struct sl_chain_stage *stage, unsigned tiles, uns
 	}
 }
 
-/* Puts the stage into its passes; the last of them. `latest`: that of all stages before it, after
- * which finish() speaks. */
-static unsigned place(const struct sl_chain_stage *stage, unsigned number, unsigned there,
-		      unsigned latest, struct sl_cpu_pass *all)
+/* Puts the stage into its passes. `latest`: the last of all stages before it, after which finish()
+ * speaks. */
+static struct calls place(const struct sl_chain_stage *stage, unsigned number, unsigned there,
+			  unsigned latest, struct sl_cpu_pass *all)
 {
 	unsigned tiles = tiles_from(there);
 	unsigned frames = frames_from(stage->ops->tile ? tiles : there);
@@ -80,32 +87,63 @@ static unsigned place(const struct sl_chain_stage *stage, unsigned number, unsig
 		last = latest > last ? latest : last;
 		all[last].finish[all[last].finishes++] = (unsigned char)number;
 	}
-	return last;
+	return (struct calls){stage->ops->tile ? tiles : stage->ops->frame ? frames : UNSET, last};
+}
+
+/* What a pass must wait for, in numbers of `all`. A finish() needs no rule: they come in order. */
+static void order(const struct sl_chain_stage *stage, const struct calls *calls,
+		  struct sl_cpu_pass *all)
+{
+	struct sl_cpu_pass *first = &all[calls->first];
+
+	if (calls->first == UNSET)
+		return;
+	if (stage->ops->ordered == SL_ORDER_PARTS)
+		first->learns |= !first->frames;
+	else if (stage->ops->ordered && first->after < (int)calls->last)
+		first->after = (int)calls->last;
+}
+
+/* Passes with nothing in them are left out, and numbers of passes follow. */
+static void close_up(const struct sl_cpu_pass *all, struct sl_cpu_passes *passes)
+{
+	int number[UNSET];
+
+	memset(passes, 0, sizeof(*passes));
+	for (unsigned p = 0; p < UNSET; p++) {
+		number[p] = (int)passes->n;
+		if (all[p].stages || all[p].finishes)
+			passes->pass[passes->n++] = all[p];
+	}
+	for (unsigned p = 0; p < passes->n; p++)
+		if (passes->pass[p].after >= 0)
+			passes->pass[p].after = number[passes->pass[p].after];
+	if (!passes->n)
+		passes->pass[passes->n++].after = -1;
 }
 
 int sl_cpu_passes_make(const struct sl_chain *chain, struct sl_cpu_passes *passes)
 {
-	struct sl_cpu_pass all[2 * SL_CHAIN_STAGES] = {{0}};
+	struct sl_cpu_pass all[UNSET + 1] = {{0}};
 	unsigned ready[SL_RESULTS] = {0}, latest = 0;
 
+	for (unsigned p = 0; p < UNSET; p++) {
+		all[p].frames = p & 1;
+		all[p].after = -1;
+	}
 	for (unsigned s = 0; s < chain->stages; s++) {
 		const struct sl_chain_stage *stage = &chain->stage[s];
-		unsigned there = stage->input == SL_CHAIN_RAW ? 0 : ready[stage->input], last;
+		unsigned there = stage->input == SL_CHAIN_RAW ? 0 : ready[stage->input];
+		struct calls calls;
 		int err = check(chain, stage);
 
 		if (err)
 			return err;
-		last = place(stage, s, there, latest, all);
-		note_outputs(stage, tiles_from(there), last, ready);
-		latest = last > latest ? last : latest;
+		calls = place(stage, s, there, latest, all);
+		order(stage, &calls, all);
+		note_outputs(stage, tiles_from(there), calls.last, ready);
+		latest = calls.last > latest ? calls.last : latest;
 	}
-	memset(passes, 0, sizeof(*passes));
-	for (unsigned p = 0; p < 2 * SL_CHAIN_STAGES; p++) {
-		all[p].frames = p & 1;
-		if (all[p].stages || all[p].finishes)
-			passes->pass[passes->n++] = all[p];
-	}
-	if (!passes->n)
-		passes->n = 1;
+	close_up(all, passes);
 	return 0;
 }

@@ -13,7 +13,10 @@
 #include "core/unit.h"
 
 struct sl_cpu_pass {
-	bool frames;	 /* over frames; else over tiles */
+	bool frames; /* over frames; else over tiles */
+	bool learns; /* a stage learns pixel by pixel: each tile sees batches in order */
+	/* The batch before must have concluded this pass before this one is begun; -1: none. */
+	int after;
 	unsigned stages; /* 0: there is nothing to do but to conclude */
 	unsigned char stage[SL_CHAIN_STAGES];
 	unsigned finishes; /* stages that are done after it, and have a finish() */

@@ -235,7 +235,7 @@ int sl_accelerator_open(void *state, const struct sl_platform *platform,
 	return 0;
 }
 
-static unsigned batches(const void *state)
+static unsigned batches(const void *state, uint32_t batch_frames)
 {
 	const struct sl_accelerator *a = state;
 
