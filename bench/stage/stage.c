@@ -92,7 +92,7 @@ static int work_for(struct course *c, uint32_t frames, uint64_t ns, uint64_t *to
 	if (ahead > c->s->batches)
 		ahead = c->s->batches;
 	while (!err && c->reaped < c->submitted) {
-		if (c->submitted - c->reaped < ahead && sl_clock_ns() - start < ns)
+		while (!err && c->submitted - c->reaped < ahead && sl_clock_ns() - start < ns)
 			err = submit(c, frames);
 		if (!err)
 			err = step(c);

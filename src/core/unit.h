@@ -62,6 +62,9 @@ struct sl_unit {
 	/* How many batches of at most so many frames it works on at a time. NULL: one. Asked before
 	 * open(). */
 	unsigned (*batches)(const void *state, uint32_t batch_frames);
+	/* With so many batches inside it has work for all of its workers: one more, if it is not
+	 * full, may as well wait for frames that come. NULL: it never has. After open(). */
+	unsigned (*enough)(const void *state);
 	/* Memory that pixels and results of frames will lie in: copies to and from it may be made
 	 * faster now. NULL: it makes none. After open(), before the first submit(). */
 	void (*know)(void *state, void *memory, uint64_t bytes);

@@ -13,7 +13,8 @@
 
 enum {
 	WAIT_US = 2000,
-	/* A batch that is not full waits this long for more while the unit is busy. */
+	/* A batch that is not full waits this long for more while the unit is busy, and longer while it has
+	 * enough. */
 	BATCH_AGE_NS = 1000 * 1000,
 };
 
@@ -28,6 +29,7 @@ struct dispatch {
 	struct sl_batch *open; /* being filled */
 	uint64_t open_ns;
 	uint32_t submitted, reaped; /* batches, free-running */
+	uint32_t enough;	    /* of them in the unit: a further one waits until it is full */
 	uint64_t in_unit;	    /* a bit for each batch that is there */
 	struct sl_deadline deadline;
 	uint64_t begun_ns; /* when the unit may have begun with its batch: submitted, or the last
@@ -385,7 +387,7 @@ static int assemble(struct dispatch *d)
 	/* Nothing more now: do not let a part of a batch wait for a unit that is idle. */
 	if (d->open && d->open->frames &&
 	    (d->submitted == d->reaped || d->ended || is_due(d) ||
-	     sl_clock_ns() - d->open_ns > BATCH_AGE_NS))
+	     (d->submitted - d->reaped < d->enough && sl_clock_ns() - d->open_ns > BATCH_AGE_NS)))
 		submit(d);
 	return n;
 }
@@ -438,6 +440,9 @@ void *sl_dispatcher_main(void *receiver)
 			     .deadline = {.ns = r->experiment->unit_options.deadline_us * 1000ull}};
 	struct sl_idle idle;
 
+	d.enough = r->experiment->unit->enough
+			   ? r->experiment->unit->enough(r->experiment->unit_state)
+			   : UINT32_MAX;
 	d.line = calloc(d.room, sizeof(*d.line));
 	if (!d.line)
 		abort();

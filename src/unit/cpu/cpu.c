@@ -14,6 +14,7 @@
  *
  * Threads: as core/unit.h says. No call waits; work() takes one item or finds none. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,6 +79,14 @@ static unsigned flights_of(const struct cpu *cpu, uint32_t batch_frames)
 	if (cpu->workers == 1 || cpu->order == ANY)
 		return 1;
 	return 2 + (2 * cpu->workers + items - 1) / items;
+}
+
+/* Workers share batches: those of two do not run out of items while a third one fills. */
+static unsigned enough(const void *state)
+{
+	const struct cpu *cpu = state;
+
+	return cpu->order == KEPT ? 2 : UINT_MAX;
 }
 
 static int open_seen(struct sl_cpu_engine *e)
@@ -267,6 +276,7 @@ const struct sl_unit sl_unit_cpu = {
 	.close = close_cpu,
 	.workers = workers_of,
 	.batches = batches,
+	.enough = enough,
 	.submit = submit,
 	.reap = reap,
 	.work = work,
