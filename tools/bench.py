@@ -76,6 +76,11 @@ TABLE = [
         ("events tracker", "tracker, 9 sectors, copied into a ring", *EVENTS, []),
         ("events tracker", "", *RATE, ["peer memcpy"]),
     ]),
+    ("Threads: what they take of a core at 10,000 frames/s of 8 modules of 128 bytes (shm, no stages, nothing kept)", [
+        ("threads", "link", "link-0_cores", "cores", 1, []),
+        ("threads", "dispatcher, with the assembler", "dispatcher_cores", "cores", 1, []),
+        ("threads", "settler", "settler_cores", "cores", 1, []),
+    ]),
     ("Stages on one core: correct to int16 photons, then veto (raw bytes; 2 modules, batches of 8)", [
         ("stages", "correct + veto, cpu unit", *RATE, ["peer numpy", "peer memcpy"]),
         ("stages", "", *FRAMES, []),

@@ -119,6 +119,33 @@ def events(kind, frames, in_block=256):
     return probe
 
 
+def cpu_seconds(pid):
+    """CPU time of each thread of a process, by the thread's name."""
+    seconds = {}
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        try:
+            text = (task / "stat").read_text()
+        except OSError:
+            continue  # it has ended
+        name, fields = text[text.index("(") + 1:text.rindex(")")], text[text.rindex(")") + 2:].split()
+        seconds[name] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return seconds
+
+
+def thread_cost(bench):
+    """The share of a core that threads of the receiver take in the middle of a run at a fixed rate."""
+    command = [bench.build / "sluice", "run", ROOT / "bench/part/rate.yaml", "--quiet", "--set", f"link.listen={bench.address}"]
+    with subprocess.Popen([str(word) for word in command], cwd=bench.scratch, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as process:
+        time.sleep(1)
+        begun, before = time.monotonic(), cpu_seconds(process.pid)
+        time.sleep(2)
+        took, after = time.monotonic() - begun, cpu_seconds(process.pid)
+        if process.wait(PROGRAM_TIMEOUT_S) != 0 or "settler" not in before:
+            raise Absent("the run at 10 kHz failed")
+    return {f"{name}_cores": (after[name] - before[name]) / took for name in ("dispatcher", "settler", "link-0")}
+
+
 def detector(name, seconds):
     """A row of sluice bench detector, one round."""
     def probe(bench):
@@ -405,6 +432,7 @@ PROBES = {
     "events udp large": events("udp", (8000, 2000), 4096),
     "events shm": events("shm", (200000, 50000)),
     "events memory": detector("detector/rich", (0.8, 0.2)),
+    "threads": thread_cost,
     "events tracker": detector("detector/tracker", (0.8, 0.2)),
     "stages": stages,
     "session": session,
