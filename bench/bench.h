@@ -124,7 +124,7 @@ struct sl_bench {
 	struct sl_bench_stages *stages; /* what is measured, where it is stages */
 	pid_t holder[2]; /* of the network namespaces of /cut: receiver, sender; 0: none */
 	char no_cut[SL_BENCH_WHY];
-	/* Cpus of this process: the receiver's, the sender's, and more for workers; -1: wherever. */
+	/* Cpus of this process: the receiver's, the sender's, more for workers; -1: wherever. */
 	int core[SL_BENCH_CORES];
 	unsigned cores; /* how many of them there are, up to SL_BENCH_CORES */
 };

@@ -1,5 +1,6 @@
-/* cores.h - the same work on one core, or on several by as many processes, each with memory of its own,
- * at the same time. From the environment: BENCH_CORES, how many; BENCH_CORE_0 and so on, which. */
+/* cores.h - the same work on one core, or on several by as many processes, each with memory of its
+ * own, at the same time. From the environment: BENCH_CORES, how many; BENCH_CORE_0 and so on,
+ * which. */
 #ifndef SL_BENCH_PEER_CORES_H
 #define SL_BENCH_PEER_CORES_H
 

@@ -82,8 +82,8 @@ static int step(struct course *c)
 	return 0;
 }
 
-/* Batches of so many frames until the time is over, at least one; all of them come back. With several
- * workers there are as many batches in the unit as a run would have there. */
+/* Batches of so many frames until the time is over, at least one; all of them come back. The unit
+ * has as many inside as a run would give it. */
 static int work_for(struct course *c, uint32_t frames, uint64_t ns, uint64_t *took_ns)
 {
 	uint64_t start = sl_clock_ns(), ahead = c->s->unit->batches(c->s->unit_state, frames);

@@ -13,8 +13,8 @@
 
 enum {
 	WAIT_US = 2000,
-	/* A batch that is not full waits this long for more while the unit is busy, and longer while it has
-	 * enough. */
+	/* A batch that is not full waits this long for more while the unit is busy, and longer
+	 * while it has enough. */
 	BATCH_AGE_NS = 1000 * 1000,
 };
 

@@ -35,9 +35,9 @@ enum {
 
 /* A batch that is worked on; the next one in the same place is `flights` batches later. */
 struct sl_cpu_flight {
-	/* (step << ITEM_BITS) + next item, where step is the number of the batch * passes + pass. */
+	/* (step << ITEM_BITS) + next item; step: number of the batch * passes + pass. */
 	alignas(SL_CPU_LINE) _Atomic uint64_t ticket;
-	/* Items of a pass that have been run, and 1 when the batch before has concluded that pass. */
+	/* Items of a pass that have been run, plus 1 if the batch before has concluded it. */
 	alignas(SL_CPU_LINE) _Atomic uint32_t arrived[2 * SL_CHAIN_STAGES];
 	alignas(SL_CPU_LINE) _Atomic uint64_t joined; /* a bit for each worker that ran an item */
 	void **scratch[SL_CHAIN_STAGES];	      /* [stages][workers]; NULL: it needs none */
@@ -58,8 +58,8 @@ struct sl_cpu_engine {
 	struct sl_cpu_tiles tiles;
 	struct sl_cpu_flight *flight; /* [flights] */
 	struct sl_cpu_worker *worker; /* [workers] */
-	/* Where stages learn pixel by pixel: how many batches each tile has seen in this pass, modulo
-	 * 2^32. NULL: tiles of the pass may be run in any order. */
+	/* Where stages learn pixel by pixel: how many batches each tile has seen in this pass,
+	 * modulo 2^32. NULL: tiles of the pass may be run in any order. */
 	_Atomic uint32_t *seen[2 * SL_CHAIN_STAGES];
 	struct sl_batch *batch[SL_CPU_QUEUE];
 	bool any_order,
@@ -70,8 +70,8 @@ struct sl_cpu_engine {
 	alignas(SL_CPU_LINE) _Atomic uint64_t
 		finished;	  /* released by conclude(), acquired by reap() */
 	_Atomic uint32_t blocked; /* a worker found a tile that another one still works on */
-	/* Without order: the next batch; and those that are done, released by work_alone(), acquired
-	 * by reap(). */
+	/* Without order: the next batch; and those that are done, released by work_alone(),
+	 * acquired by reap(). */
 	alignas(SL_CPU_LINE) _Atomic uint64_t next;
 	_Atomic uint32_t whole[SL_CPU_QUEUE];
 };

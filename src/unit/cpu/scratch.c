@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "unit/cpu/engine.h"
 
-/* A stage that only looks at single frames, and expects no zeros, leaves nothing in its scratch from
- * one call to the next: one is enough for all batches in flight. */
+/* A stage that only looks at single frames, and expects no zeros, leaves nothing in its scratch
+ * from one call to the next: one is enough for all batches in flight. */
 static bool is_shared(const struct sl_chain_stage *stage)
 {
 	return !stage->ops->tile && !stage->ops->finish &&
