@@ -253,6 +253,7 @@ struct sl_receiver {
 	struct sl_status at_end; /* for sinks, when they close */
 	FILE *outcomes;		 /* a line per module-frame, where asked for */
 	char *outcomes_path;	 /* while that is open */
+	uint64_t outcomes_bytes; /* written to it */
 	FILE *spilled; /* spans that memory has no room for, struct sl_pending_span each */
 	struct sl_pending_span *pending;
 	size_t pending_spans, pending_room;
