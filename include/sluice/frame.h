@@ -126,7 +126,10 @@ struct sl_frame {
 	uint64_t hop_ns[SL_HOPS];
 	uint32_t flags;
 	uint32_t views, results, items;
-	uint64_t missing;		    /* a bit per module: its pixels are not here */
+	uint64_t missing; /* a bit per module: its pixels are not here */
+	/* 1: kept, and the sink that numbers images (sluice/sink.h) is not given this one, since it
+	 * cannot keep pace. */
+	uint32_t unnumbered;
 	struct sl_view *view;		    /* [views] */
 	struct sl_array result[SL_RESULTS]; /* [results], in the order of the chain's outputs */
 	struct sl_verdict

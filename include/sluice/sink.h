@@ -154,6 +154,10 @@ struct sl_sink {
 	 * UINT64_MAX: all that it accepted. On the thread of figures(). NULL: of a sink with
 	 * where(), nothing is before close(); of a check, all that it accepted. */
 	uint64_t (*durable)(const void *state);
+	/* 1: it numbers its images from 0, in the order of the kept frames that it is given, and
+	 * other sinks tell users these numbers (image_index). Of several such sinks the first
+	 * counts. */
+	int numbers_images;
 };
 
 static inline uint32_t sl_sink_wants(const struct sl_sink *sink, const void *state)

@@ -343,6 +343,15 @@ static struct sl_flow_frame *make_copy(struct sl_receiver *r, const struct sl_fl
 	return copy;
 }
 
+/* The first sink that numbers images is one of these. */
+static bool is_unnumbered(const struct sl_receiver *r, uint32_t sinks)
+{
+	for (unsigned i = 0; i < r->experiment->sinks; i++)
+		if (r->experiment->sink[i]->numbers_images)
+			return sinks >> i & 1;
+	return false;
+}
+
 /* Some sinks cannot keep pace and are not given this frame: they get a copy, for a row about it. A
  * copy is settled, too, since outcomes are in sequence order: the frame itself is free for other
  * data as soon as other sinks are through with it. If one of the slow sinks is required, the frame
@@ -353,6 +362,7 @@ static struct sl_flow_frame *leave_out(struct sl_receiver *r, struct sl_flow_fra
 	struct sl_flow_frame *row = make_copy(r, flow), *settled = row;
 
 	flow->copy = NULL;
+	flow->frame.unnumbered = is_unnumbered(r, slow);
 	if (any_required(r, slow)) {
 		mark_unwritten(&flow->frame, SL_CAUSE_SLOW);
 	} else {
@@ -408,6 +418,7 @@ static struct sl_flow_frame *put_all(struct sl_receiver *r, struct sl_flow_frame
 static struct sl_flow_frame *begin(struct sl_receiver *r, struct sl_flow_frame *flow)
 {
 	flow->want = want_of(&flow->frame);
+	flow->frame.unnumbered = 0;
 	decide(&flow->frame, flow->want);
 	return put_all(r, flow);
 }

@@ -419,4 +419,5 @@ const struct sl_sink sl_sink_nexus = {
 	.on_slow = on_slow,
 	.required = required,
 	.durable = durable,
+	.numbers_images = 1,
 };
