@@ -384,6 +384,33 @@ def _(folder):
     equal(run("cut", folder / "look.raw", "--last", "100ms", folder / "end.nxs", folder=folder).process.returncode, 0, "exit status after the end")
 
 
+@case("the results in a file that was cut are those of the file that nexus wrote in the same run: dark frames have images and no results")
+def _(folder):
+    stages = [{"correct": {"output": "photons_i16"}}, {"integrate": {"bins": 50}}, {"peaks": {"min_peaks": 10}}]
+    program, summary = acquire(folder, **{**JUNGFRAU, "stages": stages}, sinks=sinks(folder, {"dataset": "raw", "keep_s": 1000}, dataset="raw"))
+    intact(program, summary, 68)
+    for results in ("all", "kept"):
+        done = run("cut", folder / "run.raw", "--last", "1000s", folder / "cut.nxs", "--set", f"results={results}", "--overwrite", folder=folder)
+        equal(done.process.returncode, 0, done.err())
+        equal(run("audit", folder / "cut.nxs", folder=folder).process.returncode, 0, "exit status of audit")
+        with h5py.File(folder / "run.nxs") as whole, h5py.File(folder / "cut.nxs") as file:
+            rows, dark = file["entry/sluice/frames"], file["entry/sluice/frames/flags"][()] & 1 == 1
+            keep = rows["keep"][()] == 1
+            equal((dark.sum(), rows["image_index"][()].tolist()), (8, list(range(68))), "dark frames, images")
+            wanted = ~dark if results == "all" else keep
+            index = file["entry/data/result_index"][()]
+            equal(index.tolist(), rows["result_index"][()].tolist(), "result_index of images and rows, each frame having an image")
+            equal((index >= 0).tolist(), wanted.tolist(), "frames with results")
+            equal(file["entry/results/sequence"][()].tolist(), np.flatnonzero(wanted).tolist(), "whose results they are")
+            pick = slice(None) if results == "all" else whole["entry/results/image_index"][()] >= 0
+            for name in ("results/peaks_rows", "results/peaks_found", "profile/intensity"):
+                equal(file["entry"][name][()].tobytes(), whole["entry"][name][()][pick].tobytes(), f"bytes of {name}")
+            peaks = file["entry/peaks/nPeaks"][()]
+            check(peaks[keep].min() >= 10, "kept frames without peaks")
+            equal(peaks[~wanted].tolist(), [0] * int((~wanted).sum()), "peaks of images without results")
+            equal(peaks[wanted].tolist(), file["entry/results/peaks_rows"][()].tolist(), "peaks of images, beside the results")
+
+
 # ---- what goes wrong ----
 
 def small_disk(folder, megabytes):
