@@ -184,7 +184,8 @@ static void find_images(void *arg, const char *name, uint64_t value, int failed)
 static int write_file(struct cut *c, void *state)
 {
 	char text[3 * SL_CUT_TEXT];
-	const struct sl_nexus_rebuild rebuild = {.all_images = true, .cut = text};
+	const struct sl_nexus_rebuild rebuild = {
+		.all_images = true, .cut = text, .recorder = "raw"};
 	const struct sl_pump pump = {.from = &c->recorded,
 				     .first = c->first,
 				     .end = c->end,

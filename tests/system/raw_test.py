@@ -19,6 +19,7 @@ from harness import (RUN_DIR, SLUICE, Program, acquire, case, check, closes, equ
                      run_fails, sink, skip, wait_for)
 import raw_reader
 from recording import ABOUT_THE_RUN, RANDOM, compare, contents
+from slow_disk import MB, on_slow_disk
 
 JUNGFRAU = {
     "detector": {"kind": "jungfrau", "rows": None, "columns": None, "dark_frames": 8, "frames": 60, "hit_fraction": 0.3},
@@ -143,6 +144,41 @@ def burst(folder, frames=400, **raw):
     program, summary = acquire(folder, detector={"rows": 256, "columns": 256, "frames": frames}, link={"kind": "shm"},
                                sinks=sinks(folder, {"dataset": "raw", **raw}, dataset="raw", frames_per_file=20))
     intact(program, summary, frames)
+
+
+@case("metadata that were changed during the run, and when, are in the converted file as in the one that nexus wrote")
+def _(folder):
+    path = experiment(folder, detector={"frames": 100000, "frame_rate_Hz": 200}, link={"kind": "shm"}, metadata={"title": "first"},
+                      sinks=sinks(folder, {"dataset": "raw"}, dataset="raw"))
+    program = Program("run", path, "--summary", folder / "summary.json", folder=folder)
+    wait_for("data", lambda: figure("raw", "rows_durable") > 20 or not program.running())
+    for change in ("sample=lysozyme \"\u00fc\" {run}", "title=second", "title="):
+        equal(run("ctl", "experiment", "metadata", change, folder=folder).process.returncode, 0, "exit status of ctl")
+    program.send(signal.SIGINT)
+    program.ends(0)
+    convert(folder)
+    same(folder)
+    with h5py.File(folder / "out.nxs") as file:
+        changes = file["entry/sluice/metadata_changes"]
+        equal([text.decode() for text in changes["key"]], ["sample", "title", "title"], "keys that were changed")
+
+
+@case("a raw file that leaves frames out: rows, and what the converted file says of it, are those that nexus would have written")
+def _(folder):
+    detector = {"kind": "pattern", "modules": 2, "rows": 512, "columns": 512, "frames": 300, "frame_rate_Hz": 150}
+    path = experiment(folder, detector=detector, link={"kind": "shm"},
+                      sinks=[{"raw": {"path": str(folder / "run.raw"), "dataset": "raw", "on_slow": "prescale"}}, "verify"])
+    Program("run", path, "--summary", folder / "summary.json", folder=folder, wrapper=on_slow_disk(6 * MB, of=".bin")).ends(2)
+    pace = next(s for s in read_summary(folder)["sinks"] if s["name"] == "raw")["pace"]
+    check(0 < pace["left_out"] < 300, f"{pace['left_out']} frames were left out")
+    convert(folder)
+    with h5py.File(folder / "out.nxs") as file:
+        group, rows = file["entry/sluice/on_slow"], file["entry/sluice/frames"]
+        equal((group["policy"][()], group["frames_left_out"][()], group["changes"][()]), (b"prescale", pace["left_out"], pace["factor_changes"]),
+              "what the file says of it")
+        equal([{"sequence": int(k), "factor": int(n)} for k, n in zip(group["sequence"], group["factor"], strict=True)], pace["changes"], "changes")
+        equal(rows["image_index"][()].tolist().count(-1), pace["left_out"], "rows without an image")
+    equal(run("audit", folder / "out.nxs", folder=folder).process.returncode, 0, "exit status of audit")
 
 
 def lines(folder):

@@ -29,6 +29,6 @@ class SlowDisk:
         return cls.path
 
 
-def on_slow_disk(bytes_per_s):
-    """A wrapper under which a program writes its files this slowly."""
-    return "env", f"LD_PRELOAD={SlowDisk.get()}", f"SLOW_DISK_BYTES_PER_S={bytes_per_s}"
+def on_slow_disk(bytes_per_s, of=None):
+    """A wrapper under which a program writes its files this slowly; of: those with this in their names, otherwise files of HDF5."""
+    return "env", f"LD_PRELOAD={SlowDisk.get()}", f"SLOW_DISK_BYTES_PER_S={bytes_per_s}", *([f"SLOW_DISK_OF={of}"] if of else [])

@@ -278,7 +278,11 @@ static int close_nexus(void *state, const struct sl_status *status)
 		sl_nxmx_end(nexus->file, nexus->frames,
 			    nexus->rebuilds ? status->ended_unix_ns : 0);
 		sl_facts_end(&nexus->facts, nexus->file);
-		sl_left_out_write(nexus->file, nexus->where, status);
+		if (nexus->rebuild.recorder)
+			sl_left_out_write(nexus->file, nexus->rebuild.recorder,
+					  nexus->rebuild.recorded_at, status);
+		else
+			sl_left_out_write(nexus->file, "nexus", nexus->where, status);
 		r = sl_account_end(&nexus->account, status,
 				   nexus->refused + nexus->rebuild.refused);
 		r = r ? r : sl_nexus_audit_end(&nexus->leaves, nexus->path);

@@ -128,6 +128,13 @@ static int put(void *state, struct sl_frame *frame)
 	return 0;
 }
 
+static const char *where(const void *state)
+{
+	const struct sl_raw_sink *raw = state;
+
+	return raw->where[0] ? raw->where : raw->path;
+}
+
 /* What the run would be told of its end, if it were asked now. */
 static int finish(struct sl_raw_sink *raw, const struct sl_status *status)
 {
@@ -139,7 +146,7 @@ static int finish(struct sl_raw_sink *raw, const struct sl_status *status)
 
 	if (!end.ended_unix_ns)
 		end.ended_unix_ns = sl_clock_unix_ns();
-	r = sl_stored_end_write(&end, raw->env->metadata, &tail);
+	r = sl_stored_end_write(&end, where(raw), raw->env->metadata, &tail);
 	sl_raw_flush(raw->writer); /* an error is finish()'s to return */
 	sl_raw_counts(raw->writer, &raw->last);
 	if (r) {
@@ -168,13 +175,6 @@ static int close_raw(void *state, const struct sl_status *status)
 	sl_raw_sink_end_old(raw, false);
 	sl_frame_room_close(&raw->room);
 	return r;
-}
-
-static const char *where(const void *state)
-{
-	const struct sl_raw_sink *raw = state;
-
-	return raw->where[0] ? raw->where : raw->path;
 }
 
 static void figures(const void *state, sl_sink_figure *figure, void *arg)
