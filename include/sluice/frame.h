@@ -73,7 +73,6 @@ enum sl_hop {
 	SL_HOP_EVENT,	  /* the last module's event was raised */
 	SL_HOP_ASSEMBLED, /* the assembler gave it out */
 	SL_HOP_PROCESSED, /* the unit gave it back */
-	SL_HOP_SUNK,	  /* the last sink returned */
 	SL_HOPS,
 };
 

@@ -43,6 +43,10 @@ enum sl_on_slow {
 	SL_ON_SLOW_WAIT,     /* the pool of frames runs dry, and sources wait or overrun */
 	SL_ON_SLOW_PRESCALE, /* of N kept frames one is given to it, and a row about each */
 	SL_ON_SLOW_STOP,     /* the run ends */
+	/* Frames of any kind that come while several wait for it are not given to it, and no
+	 * outcome waits for it: for a sink that is not required. Not among the choices of
+	 * SL_ON_SLOW. */
+	SL_ON_SLOW_DROP,
 };
 const char *sl_on_slow_name(enum sl_on_slow on_slow); /* "wait", ... */
 

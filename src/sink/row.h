@@ -14,7 +14,7 @@
  * Also of a frame that another sink has left out: there it is unwritten, and this sink has it. */
 bool sl_row_kept(const struct sl_frame *frame);
 
-/* Kept, and left out by this sink, which could not keep pace (on_slow): its results are not here. */
+/* Kept, and left out by this sink, which could not keep pace (on_slow): it has no results. */
 bool sl_row_left_out(const struct sl_frame *frame);
 
 /* The verdict on the frame: an image's own; of a block of events, how many are kept, and why one of

@@ -181,6 +181,41 @@ def _(folder):
     equal(run("audit", folder / "out.nxs", folder=folder).process.returncode, 0, "exit status of audit")
 
 
+@case("a rolling buffer on a slow disk: the run does not wait; what is left out is counted, and named by sluice cut; on_slow: wait makes it wait")
+def _(folder):
+    detector = {"kind": "pattern", "modules": 2, "rows": 512, "columns": 512, "dark_frames": 20, "frames": 280, "frame_rate_Hz": 150}
+    for policy in ("auto", "wait"):
+        here = folder / policy
+        here.mkdir()
+        raw = {"path": str(here / "run.raw"), "dataset": "raw", "keep_s": 100, "on_slow": policy}
+        path = experiment(here, detector=detector, link={"kind": "shm"}, sinks=[{"nexus": {"path": str(here / "run.nxs"), "dataset": "raw"}},
+                                                                                {"raw": raw}, "verify"])
+        program = Program("run", path, "--summary", here / "summary.json", folder=here, wrapper=on_slow_disk(6 * MB, of=".bin"))
+        program.wait()
+        summary = read_summary(here)
+        intact(program, summary, 300)
+        one = next(s for s in summary["sinks"] if s["name"] == "raw")
+        pace = one["pace"]
+        if policy == "wait":
+            check(pace["waited_ns"] > 1e9 and not pace["left_out"], f"it did not wait: {pace}")
+            continue
+        equal((pace["on_slow"], pace["waited_ns"], one["figures"]["frames_refused"]), ("drop", 0, 0), "pace, frames refused")
+        check(0 < pace["left_out"] < 300, f"{pace['left_out']} frames were left out")
+        equal(one["figures"]["frames"], 300 - pace["left_out"], "images in the buffer")
+        check(f"raw left out {pace['left_out']} frames (on_slow: drop)" in program.out(), "the result does not say it")
+        check("cannot keep pace: frame " in program.err(), "the log does not say it")
+        done = run("cut", here / "run.raw", "--last", "100s", here / "cut.nxs", folder=here)
+        equal(done.process.returncode, 2, done.err())
+        with h5py.File(here / "cut.nxs") as file, h5py.File(here / "run.nxs") as whole:
+            frames = file["entry/sluice/frames/sequence"][()]
+            equal(file["entry/sluice/frames/image_index"][()].tolist(), list(range(len(frames))), "image_index")
+            gaps = int(frames[-1]) + 1 - len(frames)
+            check(f"missing: {gaps} frames in between (sequences " in done.err(), f"{gaps} of {frames.tolist()}: {done.err()}")
+            images = dict(zip(whole["entry/data/sequence"][()].tolist(), whole["entry/data/data"][()]))
+            for sequence, image in zip(frames.tolist(), file["entry/data/data"]):
+                check(sequence not in images or np.array_equal(image, images[sequence]), f"another image of sequence {sequence}")
+
+
 def lines(folder):
     """Data files that the conversion has noted down."""
     journal = folder / "out.nxs.convert"

@@ -6,7 +6,8 @@
  * the packing, which comes later (stored_run.h, stored_frame.h, stored_end.h).
  *
  * A rolling buffer (keep_s, keep_bytes) is no promise: what it cannot take is counted and harms no
- * frame. In any other raw file a frame that is refused is unwritten, and so are all later ones.
+ * frame, and what comes while the disk is slow is not given to it (on_slow: drop). In any other raw
+ * file a frame that is refused is unwritten, and so are all later ones.
  *
  * Threads:   the sink's own.
  * Cost:      one copy and a checksum of what is stored; no packing. */
@@ -195,7 +196,7 @@ static void figures(const void *state, sl_sink_figure *figure, void *arg)
 
 static enum sl_on_slow on_slow(const void *state)
 {
-	return (enum sl_on_slow)((const struct sl_raw_sink *)state)->on_slow;
+	return sl_raw_sink_on_slow(state);
 }
 
 /* A rolling buffer promises nothing. */

@@ -39,7 +39,10 @@ const struct sl_option sl_raw_sink_options[] = {
 		"write through the page cache: for disks that are slow with O_DIRECT"),
 	SL_BOOL(struct sl_raw_sink, overwrite, false,
 		"replace a raw file that is at path already, and its data files"),
-	SL_ON_SLOW(struct sl_raw_sink, on_slow),
+	SL_CHOICE(struct sl_raw_sink, on_slow, auto, "auto|wait|prescale|stop|drop",
+		  "when it cannot keep pace: front ends wait; or of N kept frames one is stored, "
+		  "with N as small as possible; or the run stops; or, in a rolling buffer, frames "
+		  "that come meanwhile are left out. auto: wait, and drop in a rolling buffer"),
 	SL_REQUIRED(struct sl_raw_sink, required),
 	SL_OPTION_END};
 
@@ -199,6 +202,24 @@ static int create(struct sl_raw_sink *raw, const struct sl_bytes *head)
 	return r;
 }
 
+static int check_on_slow(const struct sl_raw_sink *raw)
+{
+	enum sl_on_slow on_slow = sl_raw_sink_on_slow(raw);
+
+	if (raw->choice.all && on_slow == SL_ON_SLOW_PRESCALE) {
+		sl_error("raw: on_slow: prescale leaves out kept frames, and here rejected ones "
+			 "have images, too; set frames: kept, or on_slow: %s",
+			 sl_raw_sink_rolls(raw) ? "drop" : "wait");
+		return -EINVAL;
+	}
+	if (on_slow == SL_ON_SLOW_DROP && !sl_raw_sink_rolls(raw)) {
+		sl_error("raw: on_slow: drop is for a rolling buffer (keep_s, keep_bytes): any "
+			 "other raw file has a row about every frame; set on_slow: prescale");
+		return -EINVAL;
+	}
+	return 0;
+}
+
 int sl_raw_sink_open(void *state, const struct sl_env *env)
 {
 	struct sl_raw_sink *raw = state;
@@ -212,12 +233,9 @@ int sl_raw_sink_open(void *state, const struct sl_env *env)
 	raw->began_ns = sl_clock_ns();
 	raw->began_unix_ns = stored.began_unix_ns = sl_clock_unix_ns();
 	raw->choice.all = sl_raw_sink_all(raw);
-	if (raw->choice.all && raw->on_slow == SL_ON_SLOW_PRESCALE) {
-		sl_error("raw: on_slow: prescale leaves out kept frames, and here rejected ones "
-			 "have images, too; set frames: kept, or on_slow: wait");
-		return -EINVAL;
-	}
-	r = choose(raw, env, &raw->choice.image);
+	r = check_on_slow(raw);
+	if (!r)
+		r = choose(raw, env, &raw->choice.image);
 	if (r)
 		return r;
 	r = sl_frame_room_open(&raw->room, env);

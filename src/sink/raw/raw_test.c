@@ -123,11 +123,33 @@ static void is_refused(const char *option, const char *value, const char *says)
 static void what_makes_no_sense_is_refused(void **state)
 {
 	is_refused("dataset", "colour", "set dataset to what there is: raw, image");
+	is_refused("on_slow", "drop", "drop is for a rolling buffer");
 	is_refused("folders", "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q", "more than 16");
 	assert_int_equal(files_there(), 0);
 	images_of("image", "auto", "0");
 	is_refused("dataset", "image", "run.raw exists");
 	assert_int_equal(files_there(), 2);
+}
+
+/* No run waits for a rolling buffer, unless the user asks for it. */
+static void a_rolling_buffer_drops_what_it_has_no_time_for(void **state)
+{
+	static const struct {
+		const char *keep_s, *on_slow;
+		enum sl_on_slow is;
+	} cases[] = {{"0", "auto", SL_ON_SLOW_WAIT},	     {"60", "auto", SL_ON_SLOW_DROP},
+		     {"60", "wait", SL_ON_SLOW_WAIT},	     {"60", "stop", SL_ON_SLOW_STOP},
+		     {"0", "prescale", SL_ON_SLOW_PRESCALE}, {"60", "drop", SL_ON_SLOW_DROP}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct bench bench;
+
+		bench_init(&bench, &sl_sink_raw);
+		bench_set(&bench, "keep_s", cases[i].keep_s);
+		bench_set(&bench, "on_slow", cases[i].on_slow);
+		assert_int_equal(sl_sink_raw.on_slow(bench.state), cases[i].is);
+		bench_fini(&bench);
+	}
 }
 
 /* Without rows to show for it, a run leaves nothing. */
@@ -173,6 +195,7 @@ int main(void)
 		CASE(images_are_those_of_the_options),
 		CASE(what_it_asks_for),
 		CASE(what_makes_no_sense_is_refused),
+		CASE(a_rolling_buffer_drops_what_it_has_no_time_for),
 		CASE(a_run_that_never_began_leaves_nothing),
 		CASE(overwriting_has_limits),
 	};

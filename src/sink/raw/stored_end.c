@@ -48,7 +48,7 @@ static int check_status(struct sl_status *s, uint32_t modules)
 		struct sl_status_addon *a = &s->addon[i];
 
 		if (a->figures > s->figures || a->first_figure > s->figures - a->figures ||
-		    s->pace[i].on_slow > SL_ON_SLOW_STOP)
+		    s->pace[i].on_slow > SL_ON_SLOW_DROP)
 			return -EBADMSG;
 		end_text(a->name, sizeof(a->name));
 		end_text(a->where, sizeof(a->where));
