@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/file/part_file.h"
+#include "base/file/path_words.h"
 #include "base/log.h"
 #include "sink/raw/raw_sink.h"
 
@@ -21,9 +22,10 @@ const struct sl_option sl_raw_sink_options[] = {
 	SL_STRING(struct sl_raw_sink, dataset, "image",
 		  "the stage's result that is stored; raw: pixels as the detector sent them; none: "
 		  "rows and small results alone"),
-	SL_STRING(struct sl_raw_sink, folders, "",
-		  "folders for data files, separated by commas, on as many disks: they are filled "
-		  "in turn; empty: the folder of path"),
+	SL_OUTPUT_FOLDERS(struct sl_raw_sink, folders,
+			  "folders for data files, separated by commas, on as many disks: they are "
+			  "filled in turn; words in braces are replaced as in path; empty: the "
+			  "folder of path"),
 	SL_F64(struct sl_raw_sink, keep_s, 0, 0, 1e6, "s",
 	       "a rolling buffer of the last seconds, for sluice cut; 0: keep everything"),
 	SL_U64(struct sl_raw_sink, keep_bytes, 0, 0, 1e15, "bytes",
@@ -73,22 +75,20 @@ static int choose(const struct sl_raw_sink *raw, const struct sl_env *env, int32
 	return -EINVAL;
 }
 
-/* Names between commas. folder[i] points into text. */
+/* folder[i] points into text. */
 static int split_folders(char *text, const char **folder, unsigned *folders)
 {
-	char *rest = text, *one;
+	const char *rest = text, *one;
+	size_t bytes;
 
 	*folders = 0;
-	while ((one = strsep(&rest, ","))) {
-		one += strspn(one, " ");
-		one[strcspn(one, " ")] = 0;
-		if (!one[0])
-			continue;
+	while (sl_path_list_next(&rest, &one, &bytes)) {
 		if (*folders == SL_RAW_SINK_FOLDERS) {
 			sl_error("raw: folders: more than %d", SL_RAW_SINK_FOLDERS);
 			return -EINVAL;
 		}
 		folder[(*folders)++] = one;
+		text[one - text + (ptrdiff_t)bytes] = 0; /* at most a comma, which rest is behind */
 	}
 	return 0;
 }
