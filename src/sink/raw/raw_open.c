@@ -133,6 +133,18 @@ static int set_aside(struct sl_raw_sink *raw, const char *file)
 	return 0;
 }
 
+static int refuse_copy(const struct sl_raw_sink *raw, struct sl_raw_reader *old, uint32_t file)
+{
+	const char *was = sl_raw_written_as(old);
+
+	sl_error(
+		"raw: %s was written %s%s, and is a copy or was moved: its data file %s may belong "
+		"to the run there, so overwrite does not replace it. To do: move %s away, or "
+		"choose another path",
+		raw->path, was[0] ? "as " : "elsewhere", was, sl_raw_file(old, file), raw->path);
+	return -EEXIST;
+}
+
 static int set_run_aside(struct sl_raw_sink *raw, struct sl_raw_reader *old)
 {
 	struct sl_raw_facts facts;
@@ -143,6 +155,10 @@ static int set_run_aside(struct sl_raw_sink *raw, struct sl_raw_reader *old)
 		sl_error("raw: %s is being written by another run: choose another path", raw->path);
 		return -EBUSY;
 	}
+	for (uint32_t i = 0; i < facts.files && !r; i++)
+		r = sl_raw_owns(old, i) ? 0 : refuse_copy(raw, old, i);
+	if (r)
+		return r;
 	raw->old = calloc(facts.files + 1, sizeof(*raw->old));
 	if (!raw->old)
 		return -ENOMEM;

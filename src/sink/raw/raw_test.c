@@ -186,6 +186,82 @@ static void overwriting_has_limits(void **state)
 	bench_fini(&bench);
 }
 
+static void copy_file(const char *from, const char *to)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "cp %s %s", from, to);
+	assert_int_equal(system(command), 0);
+}
+
+/* A run of one frame, or what its opening says. */
+static int run_at(const char *to, const char *folders)
+{
+	struct bench bench;
+	int r;
+
+	bench_init(&bench, &sl_sink_raw);
+	bench_set(&bench, "path", to);
+	bench_set(&bench, "dataset", "raw");
+	bench_set(&bench, "folders", folders);
+	bench_set(&bench, "overwrite", "true");
+	r = bench_open(&bench);
+	if (r)
+		sl_sink_raw.close(bench.state, NULL);
+	if (!r)
+		assert_int_equal(bench_feed(&bench, 0, KEPT), 0);
+	if (!r)
+		assert_int_equal(bench_close(&bench), 0);
+	bench_fini(&bench);
+	return r;
+}
+
+static uint64_t chunks_of(const char *run)
+{
+	struct sl_raw_reader *reader;
+	struct sl_raw_facts facts;
+
+	assert_int_equal(sl_raw_open(run, 0, &reader), 0);
+	sl_raw_facts(reader, &facts);
+	sl_raw_close(reader);
+	return facts.chunks;
+}
+
+/* A copy of the run file alone sees the data files of the original, which stay. */
+static void a_copy_does_not_take_the_data_files_of_the_original(void **state)
+{
+	char other[96], beside[96], disk[96], moved[96];
+	const char *said;
+
+	snprintf(other, sizeof(other), "%s/other", folder);
+	snprintf(moved, sizeof(moved), "%s/moved", folder);
+	snprintf(disk, sizeof(disk), "%s/disk", folder);
+	assert_int_equal(mkdir(other, 0755), 0);
+	assert_int_equal(run_at(path, disk), 0);
+	snprintf(other, sizeof(other), "%s/other/run.raw", folder);
+	snprintf(beside, sizeof(beside), "%s/run.copy", folder);
+	copy_file(path, other);
+	copy_file(path, beside);
+	for (int i = 0; i < 2; i++) {
+		capture_begin();
+		assert_int_equal(run_at(i ? beside : other, disk), -EEXIST);
+		said = capture_end();
+		assert_non_null(strstr(said, "is a copy or was moved"));
+		assert_int_equal(chunks_of(path), 1);
+	}
+	assert_int_equal(run_at(path, disk), 0); /* at its own path it gives way */
+	/* A run that was moved with its data files does, too. */
+	assert_int_equal(unlink(other), 0);
+	assert_int_equal(run_at(other, ""), 0);
+	snprintf(other, sizeof(other), "%s/other", folder);
+	assert_int_equal(rename(other, moved), 0);
+	snprintf(moved, sizeof(moved), "%s/moved/run.raw", folder);
+	assert_int_equal(run_at(moved, ""), 0);
+	assert_int_equal(chunks_of(moved), 1);
+	snprintf(other, sizeof(other), "rm -r %s/*", folder);
+	assert_int_equal(system(other), 0);
+}
+
 #define CASE(name) cmocka_unit_test_teardown(name, empty_folder)
 
 int main(void)
@@ -198,6 +274,7 @@ int main(void)
 		CASE(a_rolling_buffer_drops_what_it_has_no_time_for),
 		CASE(a_run_that_never_began_leaves_nothing),
 		CASE(overwriting_has_limits),
+		CASE(a_copy_does_not_take_the_data_files_of_the_original),
 	};
 
 	conforming = &sl_sink_raw;
