@@ -73,7 +73,6 @@ enum sl_hop {
 	SL_HOP_EVENT,	  /* the last module's event was raised */
 	SL_HOP_ASSEMBLED, /* the assembler gave it out */
 	SL_HOP_PROCESSED, /* the unit gave it back */
-	SL_HOP_SUNK,	  /* the last sink returned */
 	SL_HOPS,
 };
 
@@ -126,7 +125,10 @@ struct sl_frame {
 	uint64_t hop_ns[SL_HOPS];
 	uint32_t flags;
 	uint32_t views, results, items;
-	uint64_t missing;		    /* a bit per module: its pixels are not here */
+	uint64_t missing; /* a bit per module: its pixels are not here */
+	/* 1: kept, and the sink that numbers images (sluice/sink.h) is not given this one, since it
+	 * cannot keep pace. */
+	uint32_t unnumbered;
 	struct sl_view *view;		    /* [views] */
 	struct sl_array result[SL_RESULTS]; /* [results], in the order of the chain's outputs */
 	struct sl_verdict

@@ -30,6 +30,9 @@ enum sl_option_type {
 	/* char[]: a secret. No message, file or list shows it, and it is not taken from the command
 	 * line, which every user of the host can read. */
 	SL_OPTION_SECRET,
+	/* char[]: paths of folders that the add-on writes files in, with commas between them. Each
+	 * is like the path of an output. */
+	SL_OPTION_OUTPUT_FOLDERS,
 };
 
 struct sl_option {
@@ -71,6 +74,10 @@ struct sl_option {
 	{                                                                                   \
 #f, SL_OPTION_OUTPUT, SL_OPTION_FIELD(S, f), def, 0, 0, "", doc, NULL, NULL \
 	}
+#define SL_OUTPUT_FOLDERS(S, f, doc)                                                               \
+	{                                                                                          \
+#f, SL_OPTION_OUTPUT_FOLDERS, SL_OPTION_FIELD(S, f), "", 0, 0, "", doc, NULL, NULL \
+	}
 #define SL_SECRET(S, f, doc)                                                               \
 	{                                                                                  \
 #f, SL_OPTION_SECRET, SL_OPTION_FIELD(S, f), "", 0, 0, "", doc, NULL, NULL \
@@ -90,6 +97,13 @@ struct sl_option_set {
 	const struct sl_option *options;
 	void *base;
 };
+
+/* Its value is a text that may be shown. */
+static inline bool sl_option_is_text(const struct sl_option *option)
+{
+	return option->type == SL_OPTION_STRING || option->type == SL_OPTION_OUTPUT ||
+	       option->type == SL_OPTION_OUTPUT_FOLDERS;
+}
 
 /* Write every default of the table into base. A default that does not parse is a programming error
  * and aborts. */

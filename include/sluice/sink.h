@@ -43,6 +43,10 @@ enum sl_on_slow {
 	SL_ON_SLOW_WAIT,     /* the pool of frames runs dry, and sources wait or overrun */
 	SL_ON_SLOW_PRESCALE, /* of N kept frames one is given to it, and a row about each */
 	SL_ON_SLOW_STOP,     /* the run ends */
+	/* Frames of any kind that come while several wait for it are not given to it, and no
+	 * outcome waits for it: for a sink that is not required. Not among the choices of
+	 * SL_ON_SLOW. */
+	SL_ON_SLOW_DROP,
 };
 const char *sl_on_slow_name(enum sl_on_slow on_slow); /* "wait", ... */
 
@@ -154,6 +158,10 @@ struct sl_sink {
 	 * UINT64_MAX: all that it accepted. On the thread of figures(). NULL: of a sink with
 	 * where(), nothing is before close(); of a check, all that it accepted. */
 	uint64_t (*durable)(const void *state);
+	/* 1: it numbers its images from 0, in the order of the kept frames that it is given, and
+	 * other sinks tell users these numbers (image_index). Of several such sinks the first
+	 * counts. */
+	int numbers_images;
 };
 
 static inline uint32_t sl_sink_wants(const struct sl_sink *sink, const void *state)

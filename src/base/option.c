@@ -170,6 +170,7 @@ static int set(const struct sl_option *option, void *field, const char *text)
 		return set_real(option, field, text);
 	case SL_OPTION_STRING:
 	case SL_OPTION_OUTPUT:
+	case SL_OPTION_OUTPUT_FOLDERS:
 	case SL_OPTION_SECRET:
 		return set_string(option, field, text);
 	case SL_OPTION_BOOL:
@@ -211,6 +212,7 @@ static size_t size_of(enum sl_option_type type)
 		[SL_OPTION_CHOICE] = sizeof(uint32_t),
 		[SL_OPTION_OUTPUT] = 0,
 		[SL_OPTION_SECRET] = 0,
+		[SL_OPTION_OUTPUT_FOLDERS] = 0,
 	};
 
 	return sizes[type];
@@ -352,6 +354,7 @@ void sl_option_print(const struct sl_option *option, const void *base, char *tex
 		break;
 	case SL_OPTION_STRING:
 	case SL_OPTION_OUTPUT:
+	case SL_OPTION_OUTPUT_FOLDERS:
 		snprintf(text, bytes, "%.*s", (int)option->size, field);
 		break;
 	case SL_OPTION_SECRET:
@@ -410,6 +413,9 @@ void sl_option_takes(const struct sl_option *option, char *text, size_t bytes)
 		break;
 	case SL_OPTION_OUTPUT:
 		snprintf(text, bytes, "path of at most %zu bytes", option->size - 1);
+		break;
+	case SL_OPTION_OUTPUT_FOLDERS:
+		snprintf(text, bytes, "paths of at most %zu bytes in all", option->size - 1);
 		break;
 	case SL_OPTION_CHOICE:
 		list_choices(option->choices, text, bytes);

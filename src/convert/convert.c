@@ -247,6 +247,8 @@ static int write_file(struct conversion *c)
 		.kept_files = c->journal.files,
 		.file_set = c->journal.file_set,
 		.state = c->recorded.ended ? NULL : "recovered",
+		.recorder = "raw",
+		.recorded_at = c->recorded.run.where,
 	};
 	const struct sl_recorded *r = &c->recorded;
 	int err;

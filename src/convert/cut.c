@@ -15,6 +15,7 @@
 #include "sink/row.h"
 
 enum { LOOK_NS = 20 * 1000 * 1000 };
+enum { GAPS_NAMED = 4 };
 
 struct cut {
 	const struct sl_cut_options *o;
@@ -121,20 +122,29 @@ static int find_around(struct cut *c)
 }
 
 /* Gaps between entries: data files that went while this one was opened, frames that the buffer
- * could not take. */
+ * could not take, or left out since its disk was slow. The first of them are named. */
 static void note_gaps(struct cut *c)
 {
 	uint64_t gaps = 0;
-	char text[SL_CUT_TEXT];
+	char text[SL_CUT_TEXT], names[SL_CUT_TEXT / 2] = "";
+	unsigned n = 0;
+	size_t at = 0;
 
 	for (uint64_t i = c->first; i + 1 < c->end; i++) {
-		uint64_t step = entry(c, i + 1)->key.sequence - entry(c, i)->key.sequence;
+		uint64_t before = entry(c, i)->key.sequence, next = entry(c, i + 1)->key.sequence;
 
-		gaps += step > 1 ? step - 1 : 0;
+		if (next <= before + 1)
+			continue;
+		gaps += next - before - 1;
+		if (n++ < GAPS_NAMED)
+			at += (size_t)snprintf(names + at, sizeof(names) - at,
+					       "%s%" PRIu64 " to %" PRIu64, at ? ", " : "",
+					       before + 1, next - 1);
 	}
 	if (!gaps)
 		return;
-	snprintf(text, sizeof(text), "%" PRIu64 " frames in between", gaps);
+	snprintf(text, sizeof(text), "%" PRIu64 " frames in between (sequences %s%s)", gaps, names,
+		 n > GAPS_NAMED ? ", ..." : "");
 	add_missing(c, text);
 }
 
@@ -184,7 +194,8 @@ static void find_images(void *arg, const char *name, uint64_t value, int failed)
 static int write_file(struct cut *c, void *state)
 {
 	char text[3 * SL_CUT_TEXT];
-	const struct sl_nexus_rebuild rebuild = {.all_images = true, .cut = text};
+	const struct sl_nexus_rebuild rebuild = {
+		.all_images = true, .cut = text, .recorder = "raw"};
 	const struct sl_pump pump = {.from = &c->recorded,
 				     .first = c->first,
 				     .end = c->end,

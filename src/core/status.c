@@ -42,9 +42,9 @@ const char *sl_drop_name(enum sl_drop drop)
 
 const char *sl_on_slow_name(enum sl_on_slow on_slow)
 {
-	static const char *const name[] = {"wait", "prescale", "stop"};
+	static const char *const name[] = {"wait", "prescale", "stop", "drop"};
 
-	return on_slow <= SL_ON_SLOW_STOP ? name[on_slow] : "?";
+	return on_slow <= SL_ON_SLOW_DROP ? name[on_slow] : "?";
 }
 
 uint64_t sl_status_total(const struct sl_status *status, enum sl_outcome outcome)

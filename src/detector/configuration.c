@@ -39,7 +39,7 @@ static void options(struct writer *w, const struct sl_option *option, const void
 
 	for (; option && option->name; option++) {
 		sl_option_print(option, base, value, sizeof(value));
-		if (option->type == SL_OPTION_STRING || option->type == SL_OPTION_OUTPUT)
+		if (sl_option_is_text(option))
 			line(w, "%s: \"%s\"\n", option->name, value);
 		else
 			line(w, "%s: %s\n", option->name, value);

@@ -791,8 +791,33 @@ static void paths_of_outputs_have_words(void **state)
 	sl_experiment_close(e);
 }
 
+static void folders_of_outputs_have_words(void **state)
+{
+	struct sl_experiment *e =
+		good("detector: {kind: pattern}\nsinks:\n"
+		     "  - raw: {dataset: raw, folders: '/x/{run}, b/{sample}'}\n");
+	struct sl_run_words words = {.run = 12, .sample = "a,b"};
+	const struct sl_option *folders = sl_option_find(e->sink[0]->options, "folders");
+	char text[256];
+
+	assert_int_equal(sl_experiment_place(e, "/r/12", &words), 0);
+	sl_option_print(folders, e->sink_state[0], text, sizeof(text));
+	assert_string_equal(text, "/x/000012,/r/12/b/a_b");
+	words.run = 0;
+	sl_log_set_target(&(struct sl_log_target){count_warnings, NULL});
+	assert_int_equal(sl_experiment_place(e, NULL, &words), -ENODATA);
+	sl_log_set_target(NULL);
+	assert_int_equal(sl_experiment_place(e, NULL, NULL), 0);
+	sl_option_print(folders, e->sink_state[0], text, sizeof(text));
+	assert_string_equal(text, "/x/{run}, b/{sample}");
+	sl_experiment_close(e);
+}
+
 static void words_that_are_not_there_are_errors(void **state)
 {
+	bad("detector: {kind: pattern}\nsinks:\n"
+	    "  - raw: {dataset: raw, folders: 'a, b_{rum}'}\n",
+	    3, "sinks[0].raw.folders: '{rum}' is no word");
 	bad("detector: {kind: pattern}\nsinks:\n"
 	    "  - nexus: {dataset: raw, path: 'a_{rum}.nxs'}\n",
 	    3,
@@ -1035,6 +1060,7 @@ int main(void)
 		cmocka_unit_test(files_of_add_ons_are_named),
 		cmocka_unit_test(outputs_begin_in_the_folder_of_a_run),
 		cmocka_unit_test(paths_of_outputs_have_words),
+		cmocka_unit_test(folders_of_outputs_have_words),
 		cmocka_unit_test(words_that_are_not_there_are_errors),
 		cmocka_unit_test(a_goniometer_is_a_list_of_axes),
 		cmocka_unit_test(outputs_outside_of_run_folders_are_told),

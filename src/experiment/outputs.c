@@ -21,13 +21,18 @@ struct sl_output_path {
 
 typedef int each_fn(void *arg, const char *add_on, const struct sl_option *option, void *base);
 
+static bool is_output(const struct sl_option *option)
+{
+	return option->type == SL_OPTION_OUTPUT || option->type == SL_OPTION_OUTPUT_FOLDERS;
+}
+
 static int each_option(const char *add_on, const struct sl_option *options, void *base,
 		       each_fn *each, void *arg)
 {
 	int err = 0;
 
 	for (; options && options->name && !err; options++)
-		if (options->type == SL_OPTION_OUTPUT)
+		if (is_output(options))
 			err = each(arg, add_on, options, base);
 	return err;
 }
@@ -95,12 +100,33 @@ static void set_words(const struct sl_experiment *e, const struct sl_run_words *
 		"sample", in->sample && in->sample[0] ? in->sample : "unknown", NULL};
 }
 
+enum { FOLDERS_BYTES = 4 * PATH_MAX }; /* of a list of them */
+
+/* As it is in a run. */
+static int expand(const struct sl_option *option, const char *text, const char *folder,
+		  const struct words *words, char *path, size_t bytes, char *why, size_t why_bytes)
+{
+	size_t used = 0;
+
+	if (option->type == SL_OPTION_OUTPUT_FOLDERS)
+		return sl_path_list_expand(text, folder, words->word, WORDS, path, bytes, why,
+					   why_bytes);
+	if (folder && text[0] && text[0] != '/')
+		used = (size_t)snprintf(path, bytes, "%s/", folder);
+	if (used >= bytes) {
+		snprintf(why, why_bytes, "is longer than %zu bytes with its folder", bytes - 1);
+		return -ENAMETOOLONG;
+	}
+	return sl_path_words_expand(text, words->word, WORDS, path + used, bytes - used, why,
+				    why_bytes);
+}
+
 /* With values of any kind: what is wrong without them is wrong. */
 void sl_experiment_check_words(struct sl_reader *r, struct sl_node *section,
 			       const struct sl_option *options, const void *base)
 {
 	static const struct sl_run_words any = {.run = 1};
-	char path[PATH_MAX], why[512];
+	char path[FOLDERS_BYTES], why[512];
 	struct words words;
 
 	set_words(r->e, &any, &words);
@@ -109,9 +135,9 @@ void sl_experiment_check_words(struct sl_reader *r, struct sl_node *section,
 	for (; options && options->name; options++) {
 		struct sl_node *node = section ? sl_config_option(section, options) : NULL;
 
-		if (!node || options->type != SL_OPTION_OUTPUT ||
-		    !sl_path_words_expand(text_of(options, base), words.word, WORDS, path,
-					  sizeof(path), why, sizeof(why)))
+		if (!node || !is_output(options) ||
+		    !expand(options, text_of(options, base), NULL, &words, path, sizeof(path), why,
+			    sizeof(why)))
 			continue;
 		sl_config_error(r->e->config, node, "%s", why);
 		r->err = -EINVAL;
@@ -134,20 +160,12 @@ static int set_path(const struct sl_output_path *o, const char *path)
 
 static int place(const struct sl_output_path *o, const char *folder, const struct words *words)
 {
-	char name[PATH_MAX], why[512], *path = NULL;
-	int err = sl_path_words_expand(o->text, words->word, WORDS, name, sizeof(name), why,
-				       sizeof(why));
+	char path[FOLDERS_BYTES], why[512];
+	int err = expand(o->option, o->text, folder, words, path, sizeof(path), why, sizeof(why));
 
-	if (err) {
-		sl_error("%s.%s: '%s': %s", o->add_on, o->option->name, o->text, why);
-		return err;
-	}
-	if (!folder || !name[0] || name[0] == '/')
-		return set_path(o, name);
-	if (asprintf(&path, "%s/%s", folder, name) < 0)
-		return -ENOMEM;
-	err = set_path(o, path);
-	free(path);
+	if (!err)
+		return set_path(o, path);
+	sl_error("%s.%s: '%s': %s", o->add_on, o->option->name, o->text, why);
 	return err;
 }
 
@@ -182,16 +200,30 @@ static bool climbs(const char *path)
 	return false;
 }
 
-static int warn(void *arg, const char *add_on, const struct sl_option *option, void *base)
+static void warn_of(const char *add_on, const struct sl_option *option, const char *text)
 {
-	const char *text = text_of(option, base);
-
 	if (sl_path_words_has(text, "run") || sl_path_words_has(text, "time"))
-		return 0;
+		return;
 	if (text[0] == '/' || climbs(text))
 		sl_warn("%s.%s: '%s' is in no run folder: the next run finds the file of this one "
 			"there; a relative path without '..' begins in the run's own folder",
 			add_on, option->name, text);
+}
+
+static int warn(void *arg, const char *add_on, const struct sl_option *option, void *base)
+{
+	const char *rest = text_of(option, base), *path;
+	char one[PATH_MAX];
+	size_t bytes;
+
+	if (option->type == SL_OPTION_OUTPUT) {
+		warn_of(add_on, option, rest);
+		return 0;
+	}
+	while (sl_path_list_next(&rest, &path, &bytes)) {
+		snprintf(one, sizeof(one), "%.*s", (int)bytes, path);
+		warn_of(add_on, option, one);
+	}
 	return 0;
 }
 

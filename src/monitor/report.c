@@ -3,6 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <sluice/sink.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "monitor/report.h"
@@ -45,7 +47,11 @@ static void print_pace(struct sl_progress_line *p, const struct sl_status *s, ui
 		if (percent >= 1 && at < bytes)
 			at += (size_t)snprintf(text + at, bytes - at, "   waits for %s %.0f %%",
 					       s->addon[i].name, percent < 100 ? percent : 100);
-		if (pace->left_out && at < bytes)
+		if (pace->left_out && pace->on_slow == SL_ON_SLOW_DROP && at < bytes)
+			at += (size_t)snprintf(text + at, bytes - at, "   %s has left out %llu",
+					       s->addon[i].name,
+					       (unsigned long long)pace->left_out);
+		else if (pace->left_out && at < bytes)
 			at += (size_t)snprintf(
 				text + at, bytes - at, "   %s stores 1 of %u, has left out %llu",
 				s->addon[i].name, pace->factor, (unsigned long long)pace->left_out);
@@ -213,7 +219,12 @@ static void pace(FILE *out, const struct sl_status *s)
 				"not keep pace\n",
 				s->addon[i].name, waited < seconds ? 100 * waited / seconds : 100,
 				waited);
-		if (p->left_out)
+		if (p->left_out && p->on_slow == SL_ON_SLOW_DROP)
+			fprintf(out,
+				"  %llu frames were left out by %s, which could not keep pace "
+				"(on_slow: drop); the run did not wait for it\n",
+				(unsigned long long)p->left_out, s->addon[i].name);
+		else if (p->left_out)
 			fprintf(out,
 				"  %llu kept frames were left out by %s, which could not keep pace "
 				"(on_slow: prescale; the factor changed %u times)\n",

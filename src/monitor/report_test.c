@@ -19,6 +19,8 @@
 #include "base/clock.h"
 #include "base/file/part_file.h"
 #include "lib/capture.h"
+#include <sluice/sink.h>
+
 #include "monitor/report.h"
 #include "monitor/summary.h"
 
@@ -451,8 +453,11 @@ static void the_line_names_sinks_that_are_slow(void **state)
 	w->s.pace[FANCY].waited_ns = 370000000;
 	expect_text(last_line(w, 200), "   waits for fancy 37 %\n");
 	w->s.pace[FANCY].left_out = 12;
+	w->s.pace[FANCY].on_slow = SL_ON_SLOW_PRESCALE;
 	w->s.pace[FANCY].factor = 4;
 	expect_text(last_line(w, 200), "   fancy stores 1 of 4, has left out 12\n");
+	w->s.pace[FANCY].on_slow = SL_ON_SLOW_DROP;
+	expect_text(last_line(w, 200), "   fancy has left out 12\n");
 	capture_begin();
 	sl_progress_line_begin(&progress);
 	progress.shown_ns -= 1000000000;
@@ -469,14 +474,23 @@ static void the_report_names_sinks_that_are_slow(void **state)
 	struct world *w = *state;
 
 	assert_null(strstr(report(w, SL_RESULT_INTACT), "keep pace"));
-	w->s.pace[FANCY] = (struct sl_status_pace){
-		.threaded = 1, .waited_ns = 500000000, .left_out = 12, .changes = 3, .factor = 2};
+	w->s.pace[FANCY] = (struct sl_status_pace){.threaded = 1,
+						   .on_slow = SL_ON_SLOW_PRESCALE,
+						   .waited_ns = 500000000,
+						   .left_out = 12,
+						   .changes = 3,
+						   .factor = 2};
 	report(w, SL_RESULT_DAMAGED);
 	expect_text(w->text, "  the data waited for fancy 25 % of the time (0.50 s)");
 	expect_text(w->text, "  12 kept frames were left out by fancy");
 	expect_text(w->text, "the factor changed 3 times");
 	expect_text(w->text, "Result: damaged: everything is accounted for, but see above; fancy "
 			     "left out 12 kept frames (on_slow: prescale)\n");
+	w->s.pace[FANCY].on_slow = SL_ON_SLOW_DROP;
+	report(w, SL_RESULT_INTACT);
+	expect_text(w->text, "  12 frames were left out by fancy, which could not keep pace "
+			     "(on_slow: drop)");
+	expect_text(w->text, "fancy left out 12 frames (on_slow: drop)\n");
 	w->s.addon[FANCY].error = -EIO;
 	w->s.addon[FANCY].optional = 1;
 	expect_text(report(w, SL_RESULT_INTACT), "fancy: FAILED (not required), out/run.nxs");

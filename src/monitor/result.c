@@ -2,6 +2,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include <sluice/sink.h>
+
 #include "monitor/result.h"
 
 const char *sl_result_name(enum sl_result result)
@@ -95,10 +97,11 @@ void sl_result_words(const struct sl_status *status, char *text, size_t bytes)
 
 	for (uint32_t i = 0; i < status->addons && at < bytes; i++)
 		if (status->pace[i].left_out)
-			at += (size_t)snprintf(text + at, bytes - at,
-					       "; %s left out %llu kept frames (on_slow: prescale)",
-					       status->addon[i].name,
-					       (unsigned long long)status->pace[i].left_out);
+			at += (size_t)snprintf(
+				text + at, bytes - at, "; %s left out %llu %sframes (on_slow: %s)",
+				status->addon[i].name, (unsigned long long)status->pace[i].left_out,
+				status->pace[i].on_slow == SL_ON_SLOW_DROP ? "" : "kept ",
+				sl_on_slow_name(status->pace[i].on_slow));
 	if (slow && at < bytes)
 		snprintf(text + at, bytes - at,
 			 "; the run was stopped because %s could not keep pace (on_slow: stop)",

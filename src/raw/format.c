@@ -325,6 +325,19 @@ char *raw_data_path(const char *run, const char *folder, uint32_t number)
 	return path;
 }
 
+char *raw_absolute_path(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char *folder = slash ? strndup(path, (size_t)(name - path)) : strdup(".");
+	char *resolved = folder ? realpath(folder, NULL) : NULL, *out = NULL;
+
+	if (resolved && asprintf(&out, "%s/%s", strcmp(resolved, "/") ? resolved : "", name) < 0)
+		out = NULL;
+	free(resolved);
+	free(folder);
+	return out;
+}
+
 uint32_t raw_data_number(const char *run, const char *name)
 {
 	size_t length, digits;

@@ -119,6 +119,10 @@ int raw_read_row(const uint8_t from[RAW_TABLE_ROW], struct raw_table_row *row);
  * caller frees it; NULL: no memory. */
 char *raw_data_path(const char *run, const char *folder, uint32_t number);
 
+/* This path with its folder resolved; the caller frees it. NULL: there is no such folder, or no
+ * memory. */
+char *raw_absolute_path(const char *path);
+
 /* The number of a data file of this run by its name, without folder; 0: it is not one. */
 uint32_t raw_data_number(const char *run, const char *name);
 

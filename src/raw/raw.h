@@ -152,6 +152,11 @@ const void *sl_raw_tail(const struct sl_raw_reader *reader, size_t *bytes); /* N
 const struct sl_raw_entry *sl_raw_entry(const struct sl_raw_reader *reader, uint64_t i);
 const char *sl_raw_file(const struct sl_raw_reader *reader, uint32_t file); /* its path */
 
+/* The path of the run file when it was made; "": not known. The run file at the reader's path may be
+ * a copy of that one, and see its data files: whether this one belongs to it. */
+const char *sl_raw_written_as(const struct sl_raw_reader *reader);
+bool sl_raw_owns(const struct sl_raw_reader *reader, uint32_t file);
+
 /* The payload of entry i; bytes: room in the buffer. -EBADMSG: the checksum, or anything else that
  * the file says of this chunk, is wrong; -ENOBUFS: the buffer is too small; neither spoils other
  * chunks. */

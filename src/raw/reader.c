@@ -210,6 +210,7 @@ void sl_raw_close(struct sl_raw_reader *r)
 	if (r->fd >= 0)
 		close(r->fd);
 	free(r->folder);
+	free(r->written_as);
 	free(r->source);
 	free(r->item);
 	free(r->row);

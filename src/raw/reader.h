@@ -34,6 +34,7 @@ struct sl_raw_reader {
 	uint8_t *head_blob, *tail_blob;
 	char **folder; /* where to look for data files; the first ones as the writer was told */
 	uint32_t folders;
+	char *written_as; /* path of the run file when it was made; NULL: it is not known */
 	struct raw_source *source;
 	uint32_t sources, source_room;
 	struct raw_item *item; /* by chunk number as far as they are shown */

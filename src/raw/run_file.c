@@ -58,7 +58,8 @@ static int reserve(const struct sl_raw_writer *w)
 	return 0;
 }
 
-static void put_folders(const struct sl_raw_writer *w, uint8_t *to)
+/* And behind them where this file is, so that a copy of it is known as one. */
+static void put_folders(const struct sl_raw_writer *w, const char *self, uint8_t *to)
 {
 	for (unsigned i = 0; i < w->lanes; i++) {
 		const char *folder = w->folder[i] ? w->folder[i] : "";
@@ -66,6 +67,7 @@ static void put_folders(const struct sl_raw_writer *w, uint8_t *to)
 		memcpy(to, folder, strlen(folder) + 1);
 		to += strlen(folder) + 1;
 	}
+	memcpy(to, self, strlen(self) + 1);
 }
 
 static int make_head(struct sl_raw_writer *w, const void *head, size_t bytes, uint8_t **out)
@@ -73,6 +75,10 @@ static int make_head(struct sl_raw_writer *w, const void *head, size_t bytes, ui
 	struct raw_run_head *h = &w->head;
 	uint8_t *block;
 
+	char *self = raw_absolute_path(w->o.path);
+
+	if (!self)
+		return -ENOMEM;
 	*h = (struct raw_run_head){.created_unix_ns = sl_clock_unix_ns(),
 				   .keep_ns = w->o.keep_ns,
 				   .keep_bytes = w->o.keep_bytes,
@@ -83,13 +89,17 @@ static int make_head(struct sl_raw_writer *w, const void *head, size_t bytes, ui
 		h->generation = h->created_unix_ns * UINT64_C(0x9e3779b97f4a7c15);
 	for (unsigned i = 0; i < w->lanes; i++)
 		h->folders_bytes += (w->folder[i] ? strlen(w->folder[i]) : 0) + 1;
+	h->folders_bytes += strlen(self) + 1;
 	h->end_at = raw_up(RAW_BLOCK + bytes + h->folders_bytes, RAW_BLOCK);
 	block = calloc(1, h->end_at);
-	if (!block)
+	if (!block) {
+		free(self);
 		return -ENOMEM;
+	}
 	if (bytes)
 		memcpy(block + RAW_BLOCK, head, bytes);
-	put_folders(w, block + RAW_BLOCK + bytes);
+	put_folders(w, self, block + RAW_BLOCK + bytes);
+	free(self);
 	h->folders_crc = sl_crc32c(0, block + RAW_BLOCK + bytes, h->folders_bytes);
 	raw_write_run_head(h, block);
 	*out = block;
@@ -99,8 +109,10 @@ static int make_head(struct sl_raw_writer *w, const void *head, size_t bytes, ui
 int raw_run_begin(struct sl_raw_writer *w, const void *head, size_t bytes)
 {
 	uint8_t *block;
-	int r = make_head(w, head, bytes, &block);
+	int r = sl_make_folders(w->o.path);
 
+	if (!r)
+		r = make_head(w, head, bytes, &block);
 	if (r)
 		return r;
 	r = sl_part_file_open_new(w->o.path, &w->run);

@@ -103,9 +103,43 @@ static int take_folders(struct sl_raw_reader *r, const char *text)
 		if (!r->folder[i])
 			return -ENOMEM;
 		r->folders++;
-		text += strlen(one) + 1;
+		if (i < r->head.folders)
+			text += strlen(one) + 1;
 	}
-	return 0;
+	if (text < end && *text == '/')
+		r->written_as = strdup(text);
+	return text < end && *text == '/' && !r->written_as ? -ENOMEM : 0;
+}
+
+/* Its folder, without the last part. */
+static bool same_folder(const char *a, const char *b)
+{
+	const char *slash_a = strrchr(a, '/'), *slash_b = strrchr(b, '/');
+
+	return slash_a && slash_b && slash_a - a == slash_b - b &&
+	       !strncmp(a, b, (size_t)(slash_a - a));
+}
+
+/* A copy of a run file finds the data files of the original in folders that it lists, and one with
+ * another ending beside it. A run that was moved as a whole has them in its own folder. */
+bool sl_raw_owns(const struct sl_raw_reader *r, uint32_t file)
+{
+	char *self = raw_absolute_path(r->path), *data = raw_absolute_path(sl_raw_file(r, file));
+	const char *was = r->written_as;
+	bool owns = false;
+
+	if (self && data && was && !strcmp(self, was))
+		owns = true;
+	else if (self && data && same_folder(self, data))
+		owns = !was || !strcmp(strrchr(self, '/'), strrchr(was, '/'));
+	free(self);
+	free(data);
+	return owns;
+}
+
+const char *sl_raw_written_as(const struct sl_raw_reader *r)
+{
+	return r->written_as ? r->written_as : "";
 }
 
 static int read_head(struct sl_raw_reader *r)

@@ -112,6 +112,9 @@ static int copy_paths(struct sl_raw_writer *w)
 	if (!w->o.path || !w->folder)
 		return -ENOMEM;
 	for (unsigned i = 0; i < w->o.folders && !r; i++) {
+		r = sl_make_folders(folder[i]); /* that lead to it */
+		if (r)
+			return r;
 		if (mkdir(folder[i], 0777) && errno != EEXIST) {
 			r = -errno;
 			sl_error("%s: cannot create this folder for data files: %s", folder[i],

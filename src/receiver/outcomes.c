@@ -24,9 +24,13 @@ static void give_up(struct sl_receiver *r, const char *why)
 void sl_outcomes_log(struct sl_receiver *r, uint64_t sequence, uint32_t module,
 		     enum sl_outcome outcome, enum sl_cause cause)
 {
-	if (r->outcomes)
-		fprintf(r->outcomes, "%llu %u %s %s\n", (unsigned long long)sequence, module,
+	int bytes;
+
+	if (!r->outcomes)
+		return;
+	bytes = fprintf(r->outcomes, "%llu %u %s %s\n", (unsigned long long)sequence, module,
 			sl_outcome_name(outcome), sl_cause_name(cause));
+	r->outcomes_bytes += bytes > 0 ? (uint64_t)bytes : 0; /* an error is end()'s to tell */
 }
 
 static bool spill(struct sl_receiver *r)
@@ -124,7 +128,7 @@ void sl_outcomes_end(struct sl_receiver *r)
 		return;
 	err = fflush(r->outcomes) || ferror(r->outcomes) ? (errno ? errno : EIO) : 0;
 	/* The log that was written is the one that lies under its name. */
-	lost = !err && sl_output_check(fileno(r->outcomes), r->outcomes_path);
+	lost = !err && sl_output_check(fileno(r->outcomes), r->outcomes_path, r->outcomes_bytes);
 	if (fclose(r->outcomes) && !err)
 		err = errno;
 	r->outcomes = NULL;

@@ -24,10 +24,12 @@ struct sl_flow_frame {
 	 * settler itself gave the frame to has taken it. */
 	uint32_t want;
 	bool accepted;
-	/* Sinks with threads of their own that still have it (sink_threads.c); and: one of them has
-	 * refused it. */
+	/* Sinks with threads of their own that still have it, without those of `lingers`
+	 * (sink_threads.c); and: one of them has refused it. */
 	_Atomic uint32_t at_sinks;
 	_Atomic bool refused;
+	/* Sinks that still have it, and that its outcome does not wait for (on_slow: drop). */
+	_Atomic uint32_t lingers;
 	/* A copy that is settled in its place, and waits for it as for a sink; NULL: none does. */
 	struct sl_flow_frame *copy;
 };

@@ -131,6 +131,7 @@ struct sl_sink_thread { /* of a sink that asks for one (sink_threads.c) */
 	struct sl_receiver *receiver;
 	unsigned sink;
 	bool wanted;
+	bool drops;		/* on_slow: drop */
 	struct sl_queue frames; /* struct sl_flow_frame, from the settler */
 	struct sl_bell bell;	/* also: a worker has prepared a frame */
 	_Atomic uint32_t stop;
@@ -253,6 +254,7 @@ struct sl_receiver {
 	struct sl_status at_end; /* for sinks, when they close */
 	FILE *outcomes;		 /* a line per module-frame, where asked for */
 	char *outcomes_path;	 /* while that is open */
+	uint64_t outcomes_bytes; /* written to it */
 	FILE *spilled; /* spans that memory has no room for, struct sl_pending_span each */
 	struct sl_pending_span *pending;
 	size_t pending_spans, pending_room;
@@ -269,6 +271,8 @@ struct sl_receiver {
 	struct sl_flow_frame *oldest;
 	struct sl_pool stand_ins;
 	struct sl_lent lent, lent_stand_ins;
+	struct sl_flow_frame **lingering; /* settled, and still at sinks that drop frames */
+	uint32_t lingerings;
 
 	/* sink_pace.c, the settler's: the first changes of a factor; 1 + the sink that ends the
 	 * run. */
@@ -294,12 +298,14 @@ void sl_receiver_close_run(struct sl_receiver *receiver); /* the second part, an
 void sl_receiver_begin_run(
 	struct sl_receiver *receiver); /* second part: zeros, and what is not 0 */
 
-/* sink_threads.c. Submit: the settler's; flow->at_sinks has been set. */
+/* sink_threads.c. The settler's: sinks (a bit each) with threads that want frames of this kind; a
+ * frame to the threads of these sinks. */
+uint32_t sl_sink_threads_for(const struct sl_receiver *receiver, uint32_t want);
+void sl_sink_submit(struct sl_receiver *receiver, uint32_t sinks, struct sl_flow_frame *flow);
 int sl_sink_threads_open(struct sl_receiver *receiver);
 int sl_sink_threads_start(struct sl_receiver *receiver);
 void sl_sink_threads_join(struct sl_receiver *receiver);
 void sl_sink_threads_close(struct sl_receiver *receiver);
-void sl_sink_submit(struct sl_receiver *receiver, unsigned sink, struct sl_flow_frame *flow);
 /* The settler's, now and then: log a sink that has been busy with one frame for long. */
 void sl_sink_threads_watch(struct sl_receiver *receiver, uint64_t now_ns);
 bool sl_sink_put(struct sl_receiver *receiver, unsigned sink, struct sl_frame *frame);
@@ -310,6 +316,8 @@ bool sl_sink_pace_may_wait(const struct sl_receiver *receiver, uint32_t sinks);
 /* The settler's: of these sinks (a bit each), those that are not given this kept frame; and
  * now and then, whether the run has to end because of one, and a message. */
 uint32_t sl_sink_pace_decide(struct sl_receiver *receiver, uint32_t sinks, uint64_t sequence);
+/* The settler's: likewise for a frame of any kind, by on_slow: drop. */
+uint32_t sl_sink_pace_drop(struct sl_receiver *receiver, uint32_t sinks, uint64_t sequence);
 void sl_sink_pace_watch(struct sl_receiver *receiver, uint64_t now_ns);
 /* The dispatcher's: for this time data waited for a frame of the pool, of which the unit had
  * at_unit. */

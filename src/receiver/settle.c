@@ -67,29 +67,6 @@ static bool put_to(struct sl_receiver *r, struct sl_frame *frame, uint32_t want,
 	return all;
 }
 
-/* Sinks with threads of their own that want frames of this kind, a bit each. */
-static uint32_t threads_for(const struct sl_receiver *r, uint32_t want)
-{
-	uint32_t sinks = 0;
-
-	for (unsigned i = 0; i < r->experiment->sinks && r->sink_threads; i++)
-		if (r->sink_thread[i].wanted && r->sink_wants[i] & want)
-			sinks |= UINT32_C(1) << i;
-	return sinks;
-}
-
-/* To the threads of these sinks. Their number first: the first of them may be through with it
- * before the last has it. */
-static void submit(struct sl_receiver *r, struct sl_flow_frame *flow, uint32_t sinks)
-{
-	atomic_store_explicit(&flow->refused, false, memory_order_relaxed);
-	atomic_store_explicit(&flow->at_sinks, (uint32_t)__builtin_popcount(sinks),
-			      memory_order_relaxed);
-	for (unsigned i = 0; i < r->experiment->sinks; i++)
-		if (sinks >> i & 1)
-			sl_sink_submit(r, i, flow);
-}
-
 /* It is kept, and will not be stored. */
 static void mark_unwritten(struct sl_frame *frame, enum sl_cause cause)
 {
@@ -129,30 +106,32 @@ static void settle(struct sl_receiver *r, const struct sl_frame *frame, uint32_t
 	}
 }
 
-static void add_latency(struct sl_receiver *r, enum sl_latency which, const struct sl_frame *frame,
-			enum sl_hop from, enum sl_hop to)
+static void add_latency(struct sl_receiver *r, enum sl_latency which, uint64_t from_ns,
+			uint64_t to_ns)
 {
-	if (frame->hop_ns[to] >= frame->hop_ns[from])
-		sl_histogram_add(&r->latency[which], frame->hop_ns[to] - frame->hop_ns[from]);
+	if (to_ns >= from_ns)
+		sl_histogram_add(&r->latency[which], to_ns - from_ns);
 }
 
-/* True: its verdict came after the deadline. */
-static bool measure(struct sl_receiver *r, const struct sl_frame *frame)
+/* True: its verdict came after the deadline. sunk_ns: when the last sink returned. */
+static bool measure(struct sl_receiver *r, const struct sl_frame *frame, uint64_t sunk_ns)
 {
+	const uint64_t *hop = frame->hop_ns;
 	const struct sl_deadline deadline = {.ns = r->experiment->unit_options.deadline_us *
 						   1000ull};
 	bool same_clock = atomic_load_explicit(&r->same_clock, memory_order_relaxed);
 
 	if (!(frame->flags & SL_FRAME_COMPLETE))
 		return false;
-	add_latency(r, SL_LATENCY_ASSEMBLE, frame, SL_HOP_EVENT, SL_HOP_ASSEMBLED);
-	add_latency(r, SL_LATENCY_PROCESS, frame, SL_HOP_ASSEMBLED, SL_HOP_PROCESSED);
-	add_latency(r, SL_LATENCY_SINK, frame, SL_HOP_PROCESSED, SL_HOP_SUNK);
+	add_latency(r, SL_LATENCY_ASSEMBLE, hop[SL_HOP_EVENT], hop[SL_HOP_ASSEMBLED]);
+	add_latency(r, SL_LATENCY_PROCESS, hop[SL_HOP_ASSEMBLED], hop[SL_HOP_PROCESSED]);
+	add_latency(r, SL_LATENCY_SINK, hop[SL_HOP_PROCESSED], sunk_ns);
 	if (same_clock) {
-		add_latency(r, SL_LATENCY_WIRE, frame, SL_HOP_EMIT, SL_HOP_EVENT);
+		add_latency(r, SL_LATENCY_WIRE, hop[SL_HOP_EMIT], hop[SL_HOP_EVENT]);
 		if (deadline.ns)
-			add_latency(r, SL_LATENCY_DECISION, frame, SL_HOP_EMIT, SL_HOP_PROCESSED);
-		add_latency(r, SL_LATENCY_TOTAL, frame, SL_HOP_EMIT, SL_HOP_SUNK);
+			add_latency(r, SL_LATENCY_DECISION, hop[SL_HOP_EMIT],
+				    hop[SL_HOP_PROCESSED]);
+		add_latency(r, SL_LATENCY_TOTAL, hop[SL_HOP_EMIT], sunk_ns);
 	}
 	return sl_deadline_missed(&deadline, frame, same_clock);
 }
@@ -175,7 +154,7 @@ static void count_odd(struct sl_receiver *r, const struct sl_frame *frame, uint3
 }
 
 static void count_frame(struct sl_receiver *r, const struct sl_frame *frame, uint32_t want,
-			bool late)
+			bool late, uint64_t sunk_ns)
 {
 	uint32_t whole = frame->views - (uint32_t)__builtin_popcountll(frame->missing);
 	struct sl_totals *t = &r->totals;
@@ -197,27 +176,43 @@ static void count_frame(struct sl_receiver *r, const struct sl_frame *frame, uin
 	count_odd(r, frame, want);
 	if (!atomic_load_explicit(&t->first_ns, memory_order_relaxed))
 		sl_sequence_store(&t->first_ns, frame->hop_ns[SL_HOP_ASSEMBLED]);
-	sl_sequence_store(&t->last_ns, frame->hop_ns[SL_HOP_SUNK]);
+	sl_sequence_store(&t->last_ns, sunk_ns);
 	sl_sequence_store(&t->next, frame->sequence + 1);
 	sl_sequence_end(&t->sequence);
 }
 
-/* All sinks are through with it. */
+/* All sinks are through with it, but for some that drop frames: those may read it still. */
 static void finish(struct sl_receiver *r, struct sl_flow_frame *flow)
 {
-	struct sl_frame *frame = &flow->frame;
+	const struct sl_frame *frame = &flow->frame;
 	bool refused = atomic_load_explicit(&flow->refused, memory_order_relaxed);
+	uint64_t sunk_ns = sl_clock_ns();
 
 	settle(r, frame, flow->want, flow->accepted && !refused);
-	frame->hop_ns[SL_HOP_SUNK] = sl_clock_ns();
-	count_frame(r, frame, flow->want, measure(r, frame));
-	sl_figures_renew_sinks(r, frame->hop_ns[SL_HOP_SUNK]);
+	count_frame(r, frame, flow->want, measure(r, frame, sunk_ns), sunk_ns);
+	sl_figures_renew_sinks(r, sunk_ns);
 }
 
 static void give_back(struct sl_receiver *r, struct sl_flow_frame *flow)
 {
+	/* Acquire: pairs with the release of the sinks' threads. */
+	if (atomic_load_explicit(&flow->lingers, memory_order_acquire)) {
+		r->lingering[r->lingerings++] = flow;
+		return;
+	}
 	sl_pool_put(flow->home, flow);
 	sl_bell_ring(&r->events);
+}
+
+/* Settled frames that the last sink is through with. */
+static bool release_lingering(struct sl_receiver *r)
+{
+	uint32_t before = r->lingerings;
+
+	r->lingerings = 0;
+	for (uint32_t i = 0; i < before; i++)
+		give_back(r, r->lingering[i]);
+	return r->lingerings != before;
 }
 
 /* Sinks are through with a frame that a copy is settled in place of. */
@@ -258,6 +253,7 @@ static bool finish_ready(struct sl_receiver *r)
 
 	if (!r->sink_threads)
 		return false;
+	any |= release_lingering(r);
 	any |= take_back(r, &r->lent);
 	any |= take_back(r, &r->lent_stand_ins);
 	for (;;) {
@@ -343,6 +339,15 @@ static struct sl_flow_frame *make_copy(struct sl_receiver *r, const struct sl_fl
 	return copy;
 }
 
+/* The first sink that numbers images is one of these. */
+static bool is_unnumbered(const struct sl_receiver *r, uint32_t sinks)
+{
+	for (unsigned i = 0; i < r->experiment->sinks; i++)
+		if (r->experiment->sink[i]->numbers_images)
+			return sinks >> i & 1;
+	return false;
+}
+
 /* Some sinks cannot keep pace and are not given this frame: they get a copy, for a row about it. A
  * copy is settled, too, since outcomes are in sequence order: the frame itself is free for other
  * data as soon as other sinks are through with it. If one of the slow sinks is required, the frame
@@ -353,6 +358,7 @@ static struct sl_flow_frame *leave_out(struct sl_receiver *r, struct sl_flow_fra
 	struct sl_flow_frame *row = make_copy(r, flow), *settled = row;
 
 	flow->copy = NULL;
+	flow->frame.unnumbered = is_unnumbered(r, slow);
 	if (any_required(r, slow)) {
 		mark_unwritten(&flow->frame, SL_CAUSE_SLOW);
 	} else {
@@ -360,8 +366,8 @@ static struct sl_flow_frame *leave_out(struct sl_receiver *r, struct sl_flow_fra
 		settled->at_sinks = 1;
 	}
 	mark_unwritten(&row->frame, SL_CAUSE_SLOW);
-	submit(r, row, slow);
-	submit(r, flow, sinks & ~slow);
+	sl_sink_submit(r, slow, row);
+	sl_sink_submit(r, sinks & ~slow, flow);
 	flow->accepted = put_to(r, &flow->frame, flow->want, true);
 	lend(r, flow);
 	if (settled != row)
@@ -390,8 +396,9 @@ static struct sl_flow_frame *put_all(struct sl_receiver *r, struct sl_flow_frame
 {
 	struct sl_frame *frame = &flow->frame;
 	bool all = put_to(r, frame, flow->want, false);
-	uint32_t sinks = threads_for(r, flow->want), slow = 0;
+	uint32_t sinks = sl_sink_threads_for(r, flow->want), slow = 0;
 
+	sinks &= ~sl_sink_pace_drop(r, sinks, frame->sequence);
 	if (flow->want == SL_WANT_KEPT && all) {
 		wait_for_sinks(r, sinks);
 		slow = sl_sink_pace_decide(r, sinks, frame->sequence);
@@ -400,7 +407,7 @@ static struct sl_flow_frame *put_all(struct sl_receiver *r, struct sl_flow_frame
 	}
 	if (slow)
 		return leave_out(r, flow, sinks, slow);
-	submit(r, flow, sinks);
+	sl_sink_submit(r, sinks, flow);
 	flow->accepted = put_to(r, frame, flow->want, true) && all;
 	return flow;
 }
@@ -408,6 +415,7 @@ static struct sl_flow_frame *put_all(struct sl_receiver *r, struct sl_flow_frame
 static struct sl_flow_frame *begin(struct sl_receiver *r, struct sl_flow_frame *flow)
 {
 	flow->want = want_of(&flow->frame);
+	flow->frame.unnumbered = 0;
 	decide(&flow->frame, flow->want);
 	return put_all(r, flow);
 }
@@ -446,7 +454,7 @@ static bool none_in_flight(struct sl_receiver *r)
 {
 	if (!r->sink_threads)
 		return true;
-	return !r->oldest && sl_queue_empty(&r->in_flight) && !r->lent.oldest &&
+	return !r->lingerings && !r->oldest && sl_queue_empty(&r->in_flight) && !r->lent.oldest &&
 	       sl_queue_empty(&r->lent.frames) && !r->lent_stand_ins.oldest &&
 	       sl_queue_empty(&r->lent_stand_ins.frames);
 }

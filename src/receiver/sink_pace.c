@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "receiver/private.h"
 
+enum { DROP_SHARE = 4 };
 #define LOOK_NS	   UINT64_C(2000000000)
 #define TELL_NS	   UINT64_C(60000000000)
 #define TELL_SHARE 0.1
@@ -20,8 +21,12 @@ void sl_sink_pace_init(struct sl_sink_pace *pace, enum sl_on_slow on_slow, uint3
 
 	*pace = (struct sl_sink_pace){.on_slow = on_slow, .factor = 1};
 	pace->high = slots + room * 3 / 4;
+	if (on_slow == SL_ON_SLOW_DROP) /* the run is to have nearly all of them */
+		pace->high = pool / DROP_SHARE;
 	if (pace->high > most)
 		pace->high = most;
+	if (!pace->high)
+		pace->high = 1;
 	pace->low = slots < pace->high / 2 ? slots : pace->high / 2;
 	pace->period = pool;
 	pace->kept = pool; /* the first change need not wait */
@@ -161,6 +166,27 @@ uint32_t sl_sink_pace_decide(struct sl_receiver *r, uint32_t sinks, uint64_t seq
 	return left_out;
 }
 
+uint32_t sl_sink_pace_drop(struct sl_receiver *r, uint32_t sinks, uint64_t sequence)
+{
+	uint32_t dropped = 0;
+
+	for (unsigned i = 0; i < r->experiment->sinks && sinks; i++) {
+		struct sl_sink_pace *pace = &r->sink_thread[i].pace;
+
+		if (!(sinks >> i & 1) || pace->on_slow != SL_ON_SLOW_DROP ||
+		    !sl_sink_pace_is_full(pace))
+			continue;
+		dropped |= UINT32_C(1) << i;
+		if (!atomic_fetch_add_explicit(&pace->left_out, 1, memory_order_relaxed))
+			sl_warn("sink %s (%s) cannot keep pace: frame %llu is not in it, nor is "
+				"any other that comes while %u wait for it; left_out counts them "
+				"(on_slow: drop)",
+				r->experiment->sink[i]->name, place(r, i),
+				(unsigned long long)sequence, pace->high);
+	}
+	return dropped;
+}
+
 static void end_run(struct sl_receiver *r, unsigned sink)
 {
 	const struct sl_sink_pace *pace = &r->sink_thread[sink].pace;
@@ -208,7 +234,7 @@ void sl_sink_pace_wait(struct sl_receiver *r, uint64_t ns, uint32_t at_unit)
 		struct sl_sink_pace *pace = &r->sink_thread[i].pace;
 		uint32_t held = atomic_load_explicit(&pace->held, memory_order_relaxed);
 
-		if (r->sink_thread[i].wanted && held > most) {
+		if (r->sink_thread[i].wanted && !r->sink_thread[i].drops && held > most) {
 			most = held;
 			slowest = pace;
 		}

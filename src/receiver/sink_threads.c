@@ -7,6 +7,7 @@
  *            gives a frame its outcome when all sinks have said so. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -52,6 +53,12 @@ static void note_stall(struct sl_sink_thread *t, uint64_t took_ns)
 		atomic_store_explicit(&t->longest_ns, took_ns, memory_order_relaxed);
 }
 
+/* Copies without results are few and small, but a sink that drops frames may stand still. */
+static bool counts(const struct sl_sink_thread *t, const struct sl_flow_frame *flow)
+{
+	return flow->home == &t->receiver->pool || t->drops;
+}
+
 /* slot -1: the sink has no workers. */
 static void put(struct sl_sink_thread *t, int slot, struct sl_flow_frame *flow)
 {
@@ -66,10 +73,11 @@ static void put(struct sl_sink_thread *t, int slot, struct sl_flow_frame *flow)
 	note_stall(t, sl_clock_ns() - begin_ns);
 	if (!accepted && !r->sink_optional[t->sink])
 		atomic_store_explicit(&flow->refused, true, memory_order_relaxed);
-	if (flow->home == &r->pool)
+	if (counts(t, flow))
 		sl_sink_pace_give_back(&t->pace);
 	/* Release: pairs with the settler's acquire in settle.c; it is the settler's again. */
-	if (atomic_fetch_sub_explicit(&flow->at_sinks, 1, memory_order_acq_rel) == 1)
+	if (atomic_fetch_sub_explicit(t->drops ? &flow->lingers : &flow->at_sinks, 1,
+				      memory_order_acq_rel) == 1)
 		sl_bell_ring(&r->settling);
 }
 
@@ -177,14 +185,38 @@ static void *sink_main(void *arg)
 	return NULL;
 }
 
-void sl_sink_submit(struct sl_receiver *r, unsigned sink, struct sl_flow_frame *flow)
+uint32_t sl_sink_threads_for(const struct sl_receiver *r, uint32_t want)
 {
-	struct sl_sink_thread *t = &r->sink_thread[sink];
+	uint32_t sinks = 0;
 
-	if (flow->home == &r->pool)
+	for (unsigned i = 0; i < r->experiment->sinks && r->sink_threads; i++)
+		if (r->sink_thread[i].wanted && r->sink_wants[i] & want)
+			sinks |= UINT32_C(1) << i;
+	return sinks;
+}
+
+static void submit_one(struct sl_sink_thread *t, struct sl_flow_frame *flow)
+{
+	if (counts(t, flow))
 		sl_sink_pace_take(&t->pace);
 	sl_queue_push(&t->frames, flow); /* never full: it has room for all frames there are */
 	sl_bell_ring(&t->bell);
+}
+
+/* Their number first: the first of them may be through with it before the last has it. */
+void sl_sink_submit(struct sl_receiver *r, uint32_t sinks, struct sl_flow_frame *flow)
+{
+	uint32_t lingers = 0;
+
+	for (unsigned i = 0; i < r->experiment->sinks; i++)
+		lingers += sinks >> i & 1 && r->sink_thread[i].drops;
+	atomic_store_explicit(&flow->refused, false, memory_order_relaxed);
+	atomic_store_explicit(&flow->lingers, lingers, memory_order_relaxed);
+	atomic_store_explicit(&flow->at_sinks, (uint32_t)__builtin_popcount(sinks) - lingers,
+			      memory_order_relaxed);
+	for (unsigned i = 0; i < r->experiment->sinks; i++)
+		if (sinks >> i & 1)
+			submit_one(&r->sink_thread[i], flow);
 }
 
 void sl_sink_threads_watch(struct sl_receiver *r, uint64_t now_ns)
@@ -226,6 +258,7 @@ static int open_one(struct sl_receiver *r, unsigned i, uint32_t frames)
 	t->wanted = r->sink_threads = true;
 	t->workers = workers < SL_SINK_WORKERS ? workers : SL_SINK_WORKERS;
 	t->slots = sl_sink_slots(t->workers);
+	t->drops = on_slow_of(r, i) == SL_ON_SLOW_DROP;
 	sl_sink_pace_init(&t->pace, on_slow_of(r, i), r->pool.count, t->slots);
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->work, NULL);
@@ -244,6 +277,12 @@ static int check_on_slow(const struct sl_receiver *r, unsigned sink)
 {
 	enum sl_on_slow on_slow = on_slow_of(r, sink);
 
+	if (on_slow == SL_ON_SLOW_DROP && !r->sink_optional[sink]) {
+		sl_error("sink %s is required: on_slow: drop is not possible; set on_slow to "
+			 "prescale, or required: false",
+			 r->experiment->sink[sink]->name);
+		return -EINVAL;
+	}
 	if (on_slow == SL_ON_SLOW_WAIT || has_own_thread(r, sink))
 		return 0;
 	sl_error("sink %s has no thread of its own in this build (HDF5 is not thread-safe): "
@@ -256,6 +295,10 @@ static int open_queues(struct sl_receiver *r, uint32_t frames, uint32_t stand_in
 {
 	int err = sl_queue_init(&r->in_flight, frames);
 
+	r->lingering = calloc(frames, sizeof(struct sl_flow_frame *));
+	r->lingerings = 0;
+	if (!r->lingering)
+		err = -ENOMEM;
 	if (!err)
 		err = sl_queue_init(&r->lent.frames, r->pool.count);
 	if (!err)
@@ -342,6 +385,8 @@ void sl_sink_threads_close(struct sl_receiver *r)
 		pthread_cond_destroy(&t->work);
 		t->wanted = false;
 	}
+	free(r->lingering);
+	r->lingering = NULL;
 	sl_queue_fini(&r->in_flight);
 	sl_queue_fini(&r->lent.frames);
 	sl_queue_fini(&r->lent_stand_ins.frames);

@@ -304,6 +304,79 @@ static void frames_that_an_optional_sink_is_not_given_are_stored(void **state)
 	close_flow(&f);
 }
 
+/* ---- drop ---- */
+
+/* The sink stands still until every frame is settled: no frame waits for it, nor does an
+ * outcome. */
+static void no_run_waits_for_a_sink_that_drops_frames(void **state)
+{
+	static struct sl_status status;
+	struct flow f = {0};
+	uint64_t given = 0;
+
+	begin(&f, SL_ON_SLOW_DROP, true);
+	do {
+		pass_counts(&f, false);
+		sl_clock_sleep_until(sl_clock_ns() + 1000000);
+		sl_receiver_status(f.receiver, &status);
+	} while (status.frames < ALL);
+	assert_int_equal(seen.puts, 0);
+	assert_int_equal(status.watermark, 0); /* `quick` is safe when it is closed */
+	assert_in_range(status.pace[1].waiting.now, 1, f.receiver->pool.count / 4);
+	assert_int_equal(status.pace[1].left_out, ALL - status.pace[1].waiting.now);
+	atomic_store(&seen.open, 1);
+	run_flow(&f);
+	for (unsigned k = 0; k < ALL; k++) {
+		assert_in_range(seen.slow[k].times, 0, 1);
+		assert_int_equal(seen.slow[k].image, seen.slow[k].times);
+		assert_int_equal(seen.slow[k].slow, 0);
+		given += seen.slow[k].times;
+		assert_int_equal(seen.quick[k].times, 1);
+		assert_int_equal(seen.quick[k].image, 1);
+		assert_int_equal(seen.quick[k].slow, 0);
+	}
+	sl_receiver_status(f.receiver, &status);
+	assert_int_equal(status.pace[1].left_out, ALL - given);
+	assert_int_equal(status.pace[1].waiting.now, 0);
+	assert_int_equal(status.pace[1].waited_ns, 0);
+	assert_true(sl_status_closed(&status));
+	assert_int_equal(sl_status_total(&status, SL_STORED), MODULES * FRAMES);
+	close_flow(&f);
+}
+
+/* Frames come and go while the sink is slow, with a quick one beside it. */
+static void a_sink_that_drops_frames_gets_what_it_has_time_for(void **state)
+{
+	static struct sl_status status;
+	struct flow f = {0};
+	uint64_t given = 0;
+
+	begin(&f, SL_ON_SLOW_DROP, true);
+	atomic_store(&seen.open, 2);
+	run_flow(&f);
+	for (unsigned k = 0; k < ALL; k++) {
+		given += seen.slow[k].times;
+		assert_int_equal(seen.quick[k].times, 1);
+	}
+	sl_receiver_status(f.receiver, &status);
+	assert_in_range(given, f.receiver->pool.count / 4, ALL);
+	assert_int_equal(status.pace[1].left_out, ALL - given);
+	assert_int_equal(sl_status_total(&status, SL_STORED), MODULES * FRAMES);
+	close_flow(&f);
+}
+
+static void a_required_sink_drops_nothing(void **state)
+{
+	struct flow f = {0};
+
+	memset(&seen, 0, sizeof(seen));
+	seen.on_slow = SL_ON_SLOW_DROP;
+	f.here = open_experiment(NULL, 0);
+	f.here->sink[0] = &slow;
+	assert_int_equal(sl_receiver_open(f.here, NULL, &f.receiver), -EINVAL);
+	sl_experiment_close(f.here);
+}
+
 /* ---- stop ---- */
 
 static void a_sink_that_is_slow_for_a_second_ends_the_run(void **state)
@@ -409,6 +482,9 @@ int main(void)
 		cmocka_unit_test(frames_that_a_slow_sink_is_not_given_are_unwritten),
 		cmocka_unit_test(a_sink_that_is_slow_all_the_time_gets_one_of_several),
 		cmocka_unit_test(frames_that_an_optional_sink_is_not_given_are_stored),
+		cmocka_unit_test(no_run_waits_for_a_sink_that_drops_frames),
+		cmocka_unit_test(a_sink_that_drops_frames_gets_what_it_has_time_for),
+		cmocka_unit_test(a_required_sink_drops_nothing),
 		cmocka_unit_test(a_sink_that_is_slow_for_a_second_ends_the_run),
 		cmocka_unit_test(what_an_optional_sink_refuses_is_stored),
 		cmocka_unit_test(the_watermark_is_that_of_the_last_required_sink),

@@ -3,19 +3,28 @@
 
 #include "sink/row.h"
 
+static bool is_judged_good(const struct sl_frame *frame)
+{
+	return sl_frame_goes_on(frame) && !(frame->flags & SL_FRAME_DARK) &&
+	       sl_frame_is_kept(frame);
+}
+
+/* A sink gets what it leaves out itself without results, and what another sink leaves out with
+ * them. */
 bool sl_row_kept(const struct sl_frame *frame)
 {
-	if (!sl_frame_goes_on(frame) || (frame->flags & SL_FRAME_DARK) || !sl_frame_is_kept(frame))
+	if (!is_judged_good(frame))
 		return false;
 	for (uint32_t i = 0; i < frame->views; i++)
-		if (frame->view[i].outcome == SL_UNWRITTEN) /* another sink refused */
+		if (frame->view[i].outcome == SL_UNWRITTEN &&
+		    (frame->view[i].cause != SL_CAUSE_SLOW || !frame->results))
 			return false;
 	return true;
 }
 
 bool sl_row_left_out(const struct sl_frame *frame)
 {
-	for (uint32_t i = 0; i < frame->views; i++)
+	for (uint32_t i = 0; i < frame->views && !frame->results; i++)
 		if (frame->view[i].cause == SL_CAUSE_SLOW)
 			return true;
 	return false;

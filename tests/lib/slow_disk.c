@@ -1,9 +1,12 @@
 /* slow_disk.c - a disk that is slow, for system tests: loaded by LD_PRELOAD, it delays each write
- * to a file of HDF5 as long as a disk of SLOW_DISK_BYTES_PER_S would take for its bytes.
+ * to a file of HDF5, or to one with SLOW_DISK_OF in its name, as long as a disk of
+ * SLOW_DISK_BYTES_PER_S would take for its bytes. With SLOW_DISK_OF there is no io_uring, whose
+ * writes cannot be delayed.
  *
  * Threads:   any; each waits for itself. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +15,7 @@
 
 static int is_slow(int fd)
 {
+	const char *of = getenv("SLOW_DISK_OF");
 	char link[64], name[4096];
 	ssize_t n;
 
@@ -20,7 +24,18 @@ static int is_slow(int fd)
 	if (n < 0)
 		return 0;
 	name[n] = '\0';
-	return strstr(name, ".h5") || strstr(name, ".nxs");
+	return of ? strstr(name, of) != NULL : strstr(name, ".h5") || strstr(name, ".nxs");
+}
+
+struct io_uring;
+int io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags);
+
+int io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags)
+{
+	int (*next)(unsigned, struct io_uring *, unsigned) =
+		dlsym(RTLD_NEXT, "io_uring_queue_init");
+
+	return next && !getenv("SLOW_DISK_OF") ? next(entries, ring, flags) : -EPERM;
 }
 
 static void delay(int fd, size_t bytes)

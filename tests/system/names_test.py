@@ -61,6 +61,23 @@ def _(folder):
     equal(files_in(folder, "*.nxs*"), [], "files")
 
 
+@case("words in folders of a raw file: each run of a session has its own, a relative one in its run folder; commas in a value divide nothing")
+def _(folder):
+    raw = {"path": "{sample}.raw", "dataset": "raw", "folders": f"{folder}/disk 1/{{sample}}_{{run}}, {folder}/disk2/{{run}}, near"}
+    path = experiment(folder, detector={**DETECTOR, "frames": 3000, "rows": 32, "columns": 32}, metadata={"sample": "a,b /c"}, sinks=[{"raw": raw}, "verify"])
+    done = run("session", path, "--root", "runs", "--runs", 2, folder=folder)
+    equal(done.process.returncode, 0, f"exit status: {done.err()}")
+    for number in ("000001", "000002"):
+        for place in (f"disk 1/a_b _c_{number}", f"disk2/{number}", f"runs/{number}/near"):
+            check(list((folder / place).glob("a,b _c_raw_*.bin")), f"no data file in {place}: {files_in(folder, '**/*')}")
+        done = run("convert", folder / f"runs/{number}/a,b _c.raw", folder / f"{number}.nxs", folder=folder)
+        equal(done.process.returncode, 0, f"exit status of convert: {done.err()}")
+        with h5py.File(folder / f"{number}.nxs") as file:
+            equal(len(file["entry/data/data"]), 3000, "images")
+    raw["folders"] = "{rum}"
+    run_fails("check", experiment(folder, "wrong.yaml", detector=DETECTOR, sinks=[{"raw": raw}]), folder=folder, says=["raw.folders: '{rum}' is no word"])
+
+
 def who(path):
     return f"{path.stat().st_mode & 0o7777:04o}", path.stat().st_gid
 

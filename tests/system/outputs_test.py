@@ -230,6 +230,19 @@ log_spoilt("replaced", replace)
 log_spoilt("lengthened", lambda log: log.write_text("x" * 10000000))
 
 
+@case("an outcome log that was emptied during the run is an error of the run, although the run goes on writing to it")
+def _(folder):
+    # Outcomes of dark frames are written at once, others at the end.
+    started = receiver(folder, experiment(folder, detector={"dark_frames": 600, "frames": 100000, "frame_rate_Hz": 400}))
+    log = folder / "outcomes.txt"
+    wait_for("outcomes", lambda: log.stat().st_size > 4000)
+    os.truncate(log, 0)
+    wait_for("outcomes after that", lambda: log.stat().st_size > 0)
+    started.send(signal.SIGINT)
+    started.ends(1)
+    check("outcomes.txt: has " in started.err(), started.err())
+
+
 @case("of several runs with one file that start together one wins, and its file is whole")
 def _(folder):
     sink = {"path": str(folder / "run.nxs"), "dataset": "raw", "overwrite": False}

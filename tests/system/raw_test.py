@@ -19,6 +19,7 @@ from harness import (RUN_DIR, SLUICE, Program, acquire, case, check, closes, equ
                      run_fails, sink, skip, wait_for)
 import raw_reader
 from recording import ABOUT_THE_RUN, RANDOM, compare, contents
+from slow_disk import MB, on_slow_disk
 
 JUNGFRAU = {
     "detector": {"kind": "jungfrau", "rows": None, "columns": None, "dark_frames": 8, "frames": 60, "hit_fraction": 0.3},
@@ -143,6 +144,76 @@ def burst(folder, frames=400, **raw):
     program, summary = acquire(folder, detector={"rows": 256, "columns": 256, "frames": frames}, link={"kind": "shm"},
                                sinks=sinks(folder, {"dataset": "raw", **raw}, dataset="raw", frames_per_file=20))
     intact(program, summary, frames)
+
+
+@case("metadata that were changed during the run, and when, are in the converted file as in the one that nexus wrote")
+def _(folder):
+    path = experiment(folder, detector={"frames": 100000, "frame_rate_Hz": 200}, link={"kind": "shm"}, metadata={"title": "first"},
+                      sinks=sinks(folder, {"dataset": "raw"}, dataset="raw"))
+    program = Program("run", path, "--summary", folder / "summary.json", folder=folder)
+    wait_for("data", lambda: figure("raw", "rows_durable") > 20 or not program.running())
+    for change in ("sample=lysozyme \"\u00fc\" {run}", "title=second", "title="):
+        equal(run("ctl", "experiment", "metadata", change, folder=folder).process.returncode, 0, "exit status of ctl")
+    program.send(signal.SIGINT)
+    program.ends(0)
+    convert(folder)
+    same(folder)
+    with h5py.File(folder / "out.nxs") as file:
+        changes = file["entry/sluice/metadata_changes"]
+        equal([text.decode() for text in changes["key"]], ["sample", "title", "title"], "keys that were changed")
+
+
+@case("a raw file that leaves frames out: rows, and what the converted file says of it, are those that nexus would have written")
+def _(folder):
+    detector = {"kind": "pattern", "modules": 2, "rows": 512, "columns": 512, "frames": 300, "frame_rate_Hz": 150}
+    path = experiment(folder, detector=detector, link={"kind": "shm"},
+                      sinks=[{"raw": {"path": str(folder / "run.raw"), "dataset": "raw", "on_slow": "prescale"}}, "verify"])
+    Program("run", path, "--summary", folder / "summary.json", folder=folder, wrapper=on_slow_disk(6 * MB, of=".bin")).ends(2)
+    pace = next(s for s in read_summary(folder)["sinks"] if s["name"] == "raw")["pace"]
+    check(0 < pace["left_out"] < 300, f"{pace['left_out']} frames were left out")
+    convert(folder)
+    with h5py.File(folder / "out.nxs") as file:
+        group, rows = file["entry/sluice/on_slow"], file["entry/sluice/frames"]
+        equal((group["policy"][()], group["frames_left_out"][()], group["changes"][()]), (b"prescale", pace["left_out"], pace["factor_changes"]),
+              "what the file says of it")
+        equal([{"sequence": int(k), "factor": int(n)} for k, n in zip(group["sequence"], group["factor"], strict=True)], pace["changes"], "changes")
+        equal(rows["image_index"][()].tolist().count(-1), pace["left_out"], "rows without an image")
+    equal(run("audit", folder / "out.nxs", folder=folder).process.returncode, 0, "exit status of audit")
+
+
+@case("a rolling buffer on a slow disk: the run does not wait; what is left out is counted, and named by sluice cut; on_slow: wait makes it wait")
+def _(folder):
+    detector = {"kind": "pattern", "modules": 2, "rows": 512, "columns": 512, "dark_frames": 20, "frames": 280, "frame_rate_Hz": 150}
+    for policy in ("auto", "wait"):
+        here = folder / policy
+        here.mkdir()
+        raw = {"path": str(here / "run.raw"), "dataset": "raw", "keep_s": 100, "on_slow": policy}
+        path = experiment(here, detector=detector, link={"kind": "shm"}, sinks=[{"nexus": {"path": str(here / "run.nxs"), "dataset": "raw"}},
+                                                                                {"raw": raw}, "verify"])
+        program = Program("run", path, "--summary", here / "summary.json", folder=here, wrapper=on_slow_disk(6 * MB, of=".bin"))
+        program.wait()
+        summary = read_summary(here)
+        intact(program, summary, 300)
+        one = next(s for s in summary["sinks"] if s["name"] == "raw")
+        pace = one["pace"]
+        if policy == "wait":
+            check(pace["waited_ns"] > 1e9 and not pace["left_out"], f"it did not wait: {pace}")
+            continue
+        equal((pace["on_slow"], pace["waited_ns"], one["figures"]["frames_refused"]), ("drop", 0, 0), "pace, frames refused")
+        check(0 < pace["left_out"] < 300, f"{pace['left_out']} frames were left out")
+        equal(one["figures"]["frames"], 300 - pace["left_out"], "images in the buffer")
+        check(f"raw left out {pace['left_out']} frames (on_slow: drop)" in program.out(), "the result does not say it")
+        check("cannot keep pace: frame " in program.err(), "the log does not say it")
+        done = run("cut", here / "run.raw", "--last", "100s", here / "cut.nxs", folder=here)
+        equal(done.process.returncode, 2, done.err())
+        with h5py.File(here / "cut.nxs") as file, h5py.File(here / "run.nxs") as whole:
+            frames = file["entry/sluice/frames/sequence"][()]
+            equal(file["entry/sluice/frames/image_index"][()].tolist(), list(range(len(frames))), "image_index")
+            gaps = int(frames[-1]) + 1 - len(frames)
+            check(f"missing: {gaps} frames in between (sequences " in done.err(), f"{gaps} of {frames.tolist()}: {done.err()}")
+            images = dict(zip(whole["entry/data/sequence"][()].tolist(), whole["entry/data/data"][()]))
+            for sequence, image in zip(frames.tolist(), file["entry/data/data"]):
+                check(sequence not in images or np.array_equal(image, images[sequence]), f"another image of sequence {sequence}")
 
 
 def lines(folder):
@@ -382,6 +453,33 @@ def _(folder):
     program.ends(0)
     run_fails("convert", folder / "look.raw", folder / "x.nxs", folder=folder, says=["is a rolling buffer"])
     equal(run("cut", folder / "look.raw", "--last", "100ms", folder / "end.nxs", folder=folder).process.returncode, 0, "exit status after the end")
+
+
+@case("the results in a file that was cut are those of the file that nexus wrote in the same run: dark frames have images and no results")
+def _(folder):
+    stages = [{"correct": {"output": "photons_i16"}}, {"integrate": {"bins": 50}}, {"peaks": {"min_peaks": 10}}]
+    program, summary = acquire(folder, **{**JUNGFRAU, "stages": stages}, sinks=sinks(folder, {"dataset": "raw", "keep_s": 1000}, dataset="raw"))
+    intact(program, summary, 68)
+    for results in ("all", "kept"):
+        done = run("cut", folder / "run.raw", "--last", "1000s", folder / "cut.nxs", "--set", f"results={results}", "--overwrite", folder=folder)
+        equal(done.process.returncode, 0, done.err())
+        equal(run("audit", folder / "cut.nxs", folder=folder).process.returncode, 0, "exit status of audit")
+        with h5py.File(folder / "run.nxs") as whole, h5py.File(folder / "cut.nxs") as file:
+            rows, dark = file["entry/sluice/frames"], file["entry/sluice/frames/flags"][()] & 1 == 1
+            keep = rows["keep"][()] == 1
+            equal((dark.sum(), rows["image_index"][()].tolist()), (8, list(range(68))), "dark frames, images")
+            wanted = ~dark if results == "all" else keep
+            index = file["entry/data/result_index"][()]
+            equal(index.tolist(), rows["result_index"][()].tolist(), "result_index of images and rows, each frame having an image")
+            equal((index >= 0).tolist(), wanted.tolist(), "frames with results")
+            equal(file["entry/results/sequence"][()].tolist(), np.flatnonzero(wanted).tolist(), "whose results they are")
+            pick = slice(None) if results == "all" else whole["entry/results/image_index"][()] >= 0
+            for name in ("results/peaks_rows", "results/peaks_found", "profile/intensity"):
+                equal(file["entry"][name][()].tobytes(), whole["entry"][name][()][pick].tobytes(), f"bytes of {name}")
+            peaks = file["entry/peaks/nPeaks"][()]
+            check(peaks[keep].min() >= 10, "kept frames without peaks")
+            equal(peaks[~wanted].tolist(), [0] * int((~wanted).sum()), "peaks of images without results")
+            equal(peaks[wanted].tolist(), file["entry/results/peaks_rows"][()].tolist(), "peaks of images, beside the results")
 
 
 # ---- what goes wrong ----

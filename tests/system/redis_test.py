@@ -12,6 +12,7 @@ import numpy
 
 import results
 from harness import RUN_DIR, Program, acquire, case, check, closes, equal, experiment, intact, main, read_summary, run, run_fails, skip, wait_for
+from slow_disk import MB, on_slow_disk
 
 try:
     import redis
@@ -239,6 +240,24 @@ def _(folder):
     missed = [figure["rows_missed"] for figure in figures(summary)]
     check(0 < missed[0] < 900 and missed[1] > 200, f"missed: {missed}")
     check(lines(program, "rows that it had stored"), "it does not say that rows were lost")
+
+
+@case("beside a nexus that leaves frames out, image_index is that of the file, and absent where the file has no image; nexus required or not")
+def _(folder):
+    server = Server(folder)
+    for required in (True, False):
+        server.client.flushall()
+        nexus = {"path": str(folder / "run.nxs"), "dataset": "raw", "compression": "none", "on_slow": "prescale", "required": required}
+        path = experiment(folder, detector={"kind": "pattern", "modules": 2, "rows": 256, "columns": 256, "frames": 300, "frame_rate_Hz": 400}, link={"kind": "shm"},
+                          sinks=[{"nexus": nexus}, *sinks(folder, server)])
+        Program("run", path, "--summary", folder / "summary.json", folder=folder, wrapper=on_slow_disk(10 * MB)).ends(2 if required else 0)
+        rows = server.rows()
+        with h5py.File(folder / "run.nxs") as file:
+            index = file["entry/sluice/frames/image_index"][()].tolist()
+            check(0 < index.count(-1) < len(index), f"{index.count(-1)} of {len(index)} frames were left out")
+            equal([int(row.get(b"image_index", -1)) for row in rows], index, "image_index of the stream, beside the file")
+            equal({int(row[b"keep"]) for row in rows}, {1}, "keep")
+        equal(int(server.run()["kept"]), len(rows), "kept, says the hash")
 
 
 @case("a stalled server slows nothing: neither the run, nor for long its end; rows that wait are stored when it goes on")

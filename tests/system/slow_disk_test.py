@@ -5,47 +5,24 @@ what is left out has its outcome in file, ledger and log alike, a run that stops
 
 import json
 import os
-import pathlib
 import resource
 import subprocess
-import tempfile
 
 import h5py
 import numpy as np
 
-from harness import (ROOT, RUN_DIR, SLUICE, Program, case, check, closes, equal, experiment, images_on_disk, main, read_outcomes, read_summary,
-                     run, skip)
+from harness import RUN_DIR, SLUICE, Program, case, check, closes, equal, experiment, images_on_disk, main, read_outcomes, read_summary, run
+from slow_disk import MB, on_slow_disk
 
 FRAMES = 400
 DETECTOR = {"kind": "pattern", "modules": 2, "rows": 256, "columns": 256, "frames": FRAMES}  # an image of two modules takes 256 KiB
-MB = 1000 * 1000
-
-
-class SlowDisk:
-    """The shared object that delays writes, built once."""
-
-    folder = path = None
-
-    @classmethod
-    def get(cls):
-        if cls.path is None:
-            cls.folder = tempfile.TemporaryDirectory()
-            path = pathlib.Path(cls.folder.name) / "slow_disk.so"
-            try:
-                done = subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", path, ROOT / "tests/lib/slow_disk.c", "-ldl"],
-                                      capture_output=True, text=True, check=False)
-            except FileNotFoundError:
-                skip("there is no C compiler to build the slow disk with")
-            equal((done.returncode, done.stderr), (0, ""), "the slow disk's compilation")
-            cls.path = path
-        return cls.path
 
 
 def start(folder, bytes_per_s, detector=(), **nexus):
     """A run on a disk of that speed."""
     sink = {"path": str(folder / "run.nxs"), "dataset": "raw", "compression": "none", **nexus}
     path = experiment(folder, detector={**DETECTOR, **dict(detector)}, sinks=[{"nexus": sink}, "verify"])
-    slow = ("env", f"LD_PRELOAD={SlowDisk.get()}", f"SLOW_DISK_BYTES_PER_S={bytes_per_s}") if bytes_per_s else ()
+    slow = on_slow_disk(bytes_per_s) if bytes_per_s else ()
     return Program("run", path, "--summary", folder / "summary.json", "--outcomes", folder / "outcomes.txt", folder=folder, wrapper=slow)
 
 
@@ -150,6 +127,43 @@ def _(folder):
     check(f"nexus left out {left_out} kept frames (on_slow: prescale)" in started.out(), "the result does not say it")
     check(f"has left out {left_out}" in started.err(), "the progress line does not say it")
     check("one is stored" in started.err(), "the log does not warn")
+
+
+def beside(folder, required):
+    """A run with a slow nexus and a raw file beside it; returns its summary."""
+    nexus = {"path": str(folder / "run.nxs"), "dataset": "raw", "compression": "none", "on_slow": "prescale", "required": required}
+    path = experiment(folder, detector={**DETECTOR, "frame_rate_Hz": 400},
+                      sinks=[{"nexus": nexus}, {"raw": {"path": str(folder / "run.raw"), "dataset": "raw"}}, "verify"])
+    Program("run", path, "--summary", folder / "summary.json", "--outcomes", folder / "outcomes.txt", folder=folder,
+            wrapper=on_slow_disk(10 * MB)).ends(2 if required else 0)
+    return read_summary(folder)
+
+
+@case("a raw file beside a nexus that leaves frames out has every image, and so has the file that it is converted to; nexus required or not")
+def _(folder):
+    (folder / "truth").mkdir()
+    start(folder / "truth", None).ends(0)
+    for required in (True, False):
+        here = folder / f"required_{required}"
+        here.mkdir()
+        summary = beside(here, required)
+        closes(summary, 2 * FRAMES)
+        left_out = nexus_of(summary)["pace"]["left_out"]
+        check(0 < left_out < FRAMES, f"{left_out} frames were left out")
+        equal(summary["ledger"]["total"]["causes"]["slow"], 2 * left_out if required else 0, "the ledger's cause slow")
+        raw = next(sink for sink in summary["sinks"] if sink["name"] == "raw")
+        equal((raw["figures"]["frames"], raw["pace"]["left_out"]), (FRAMES, 0), "images in the raw file, left out")
+        equal(run("convert", here / "run.raw", here / "out.nxs", folder=here).process.returncode, 0, "exit status of convert")
+        with h5py.File(here / "out.nxs") as file, h5py.File(folder / "truth/run.nxs") as truth:
+            rows = file["entry/sluice/frames"]
+            equal(rows["image_index"][()].tolist(), list(range(FRAMES)), "image_index")
+            equal(set(rows["keep"][()].tolist()), {1}, "keep")
+            outcomes = [rows["outcome_names"][k].decode() for k in rows["outcome"][:, 0]]
+            equal(outcomes, [read_outcomes(here)[k, 0][0] for k in range(FRAMES)], "outcomes, beside the log")
+            check(np.array_equal(file["entry/data/data"][()], truth["entry/data/data"][()]), "an image is another")
+        for name in ("run.nxs", "out.nxs"):
+            proven = run("audit", here / name, folder=here)
+            equal(proven.process.returncode, 0, f"exit status of sluice audit {name}: {proven.out()}")
 
 
 @case("stop: the run ends, everything that was sent is stored, and the result says why")

@@ -142,16 +142,11 @@ static bool is_also(const char *const *also, const char *key)
 	return false;
 }
 
-static bool is_text(const struct sl_option *option)
-{
-	return option->type == SL_OPTION_STRING || option->type == SL_OPTION_OUTPUT;
-}
-
 /* What is wrong with a text that an option refused. */
 static const char *verdict(const struct sl_option *option, int err)
 {
 	if (err == -ERANGE)
-		return is_text(option) ? "is too long" : "is out of range";
+		return sl_option_is_text(option) ? "is too long" : "is out of range";
 	switch (option->type) {
 	case SL_OPTION_U32:
 	case SL_OPTION_U64:
@@ -219,7 +214,7 @@ static int fill_one(const struct sl_config *config, const struct sl_node *node,
 	if (!err)
 		return 0;
 	sl_config_excerpt(node->text, text, sizeof(text));
-	if (err == -ERANGE && !is_text(option))
+	if (err == -ERANGE && !sl_option_is_text(option))
 		sl_config_error(config, node, "%s %s; %s", text, verdict(option, err), why);
 	else
 		sl_config_error(config, node, "'%s' %s; %s", text, verdict(option, err), why);

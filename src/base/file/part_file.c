@@ -396,7 +396,8 @@ int sl_output_open(const char *path)
 	for (unsigned i = 0; i < ATTEMPTS && r == -EAGAIN; i++) {
 		/* O_NONBLOCK: a pipe would wait for a reader. The file is emptied once it is
 		 * known to be an ordinary one, and locked. */
-		fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+		fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+			  0666);
 		if (fd < 0 && errno == ELOOP) {
 			sl_error("%s: is a symbolic link; remove it, or choose another path", path);
 			return -ELOOP;
@@ -414,9 +415,8 @@ int sl_output_open(const char *path)
 	return r ? r : fd;
 }
 
-int sl_output_check(int fd, const char *path)
+int sl_output_check(int fd, const char *path, uint64_t written)
 {
-	off_t written = lseek(fd, 0, SEEK_CUR);
 	struct stat st;
 
 	if (!is_named(fd, path)) {
@@ -425,10 +425,10 @@ int sl_output_check(int fd, const char *path)
 			 path);
 		return -ESTALE;
 	}
-	if (fstat(fd, &st) || st.st_size == written)
+	if (fstat(fd, &st) || (uint64_t)st.st_size == written)
 		return 0;
-	sl_error("%s: has %lld bytes, and this run has written %lld: another program has changed "
+	sl_error("%s: has %lld bytes, and this run has written %llu: another program has changed "
 		 "it",
-		 path, (long long)st.st_size, (long long)written);
+		 path, (long long)st.st_size, (unsigned long long)written);
 	return -ESTALE;
 }

@@ -84,12 +84,13 @@ int sl_folder_sync(const char *path);
 int sl_rename_new(const char *from, const char *to);
 
 /* A file that other programs may read while it grows, under its own name from the beginning:
- * locked, emptied if it is there, never through a symbolic link. The descriptor, or -errno, logged;
+ * locked, emptied if it is there, never through a symbolic link. Every write goes to its end, so
+ * that a file that another program has cut stays too short. The descriptor, or -errno, logged;
  * -EBUSY: another process is writing it. */
 int sl_output_open(const char *path);
 
-/* Before it is closed: `path` still names this file, and it is as long as what was written.
+/* Before it is closed: `path` still names this file, and it has as many bytes as were written.
  * -ESTALE, logged, otherwise. */
-int sl_output_check(int fd, const char *path);
+int sl_output_check(int fd, const char *path, uint64_t written);
 
 #endif

@@ -272,7 +272,7 @@ static void an_output_has_one_writer(void **state)
 	assert_int_equal(write(fd, "one", 3), 3);
 	assert_int_equal(sl_output_open(path), -EBUSY);
 	has(path, "one");
-	assert_int_equal(sl_output_check(fd, path), 0);
+	assert_int_equal(sl_output_check(fd, path, 3), 0);
 	close(fd);
 }
 
@@ -284,13 +284,17 @@ static void an_output_that_others_change_is_noticed(void **state)
 	snprintf(away, sizeof(away), "%s/away", folder);
 	assert_int_equal(write(fd, "one", 3), 3);
 	assert_int_equal(rename(path, away), 0);
-	assert_int_equal(sl_output_check(fd, path), -ESTALE);
+	assert_int_equal(sl_output_check(fd, path, 3), -ESTALE);
 	put(path, "one");
-	assert_int_equal(sl_output_check(fd, path), -ESTALE);
+	assert_int_equal(sl_output_check(fd, path, 3), -ESTALE);
 	assert_int_equal(rename(away, path), 0);
-	assert_int_equal(sl_output_check(fd, path), 0);
+	assert_int_equal(sl_output_check(fd, path, 3), 0);
 	assert_int_equal(truncate(path, 0), 0);
-	assert_int_equal(sl_output_check(fd, path), -ESTALE);
+	assert_int_equal(sl_output_check(fd, path, 3), -ESTALE);
+	/* What is written later does not hide it. */
+	assert_int_equal(write(fd, "two", 3), 3);
+	has(path, "two");
+	assert_int_equal(sl_output_check(fd, path, 6), -ESTALE);
 	close(fd);
 }
 

@@ -2,6 +2,7 @@
 #include "base/file/path_words.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -108,4 +109,68 @@ bool sl_path_words_has(const char *text, const char *name)
 			return true;
 	}
 	return false;
+}
+
+/* ---- lists ---- */
+
+bool sl_path_list_next(const char **rest, const char **path, size_t *bytes)
+{
+	while (**rest) {
+		const char *from = *rest + strspn(*rest, " ");
+		const char *end = from + strcspn(from, ",");
+
+		*rest = end + (*end == ',');
+		while (end > from && end[-1] == ' ')
+			end--;
+		*path = from;
+		*bytes = (size_t)(end - from);
+		if (*bytes)
+			return true;
+	}
+	return false;
+}
+
+/* `one` has no comma: one in `to` is of a value. */
+static int expand_one(const char *one, const char *folder, const struct sl_path_word *words,
+		      size_t n, char *to, size_t bytes, char *why, size_t why_bytes)
+{
+	size_t used = 0;
+	int err;
+
+	if (folder && one[0] != '/')
+		used = (size_t)snprintf(to, bytes, "%s/", folder);
+	if (used >= bytes) {
+		snprintf(why, why_bytes, "is longer than %zu bytes with its folder", bytes - 1);
+		return -ENAMETOOLONG;
+	}
+	err = sl_path_words_expand(one, words, n, to + used, bytes - used, why, why_bytes);
+	for (char *c = to + used; !err && *c; c++)
+		if (*c == ',')
+			*c = '_';
+	return err;
+}
+
+int sl_path_list_expand(const char *text, const char *folder, const struct sl_path_word *words,
+			size_t n, char *out, size_t bytes, char *why, size_t why_bytes)
+{
+	size_t used = 0, length;
+	const char *path;
+	int err = 0;
+
+	out[0] = 0;
+	while (!err && sl_path_list_next(&text, &path, &length)) {
+		char one[PATH_MAX];
+
+		if (length >= sizeof(one) || used + 2 > bytes) {
+			snprintf(why, why_bytes, "is too long");
+			return -ENAMETOOLONG;
+		}
+		memcpy(one, path, length);
+		one[length] = 0;
+		if (used)
+			out[used++] = ',';
+		err = expand_one(one, folder, words, n, out + used, bytes - used, why, why_bytes);
+		used += err ? 0 : strlen(out + used);
+	}
+	return err;
 }

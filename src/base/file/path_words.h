@@ -22,6 +22,15 @@ struct sl_path_word {
 int sl_path_words_expand(const char *text, const struct sl_path_word *words, size_t n, char *out,
 			 size_t bytes, char *why, size_t why_bytes);
 
+/* The next of several paths with commas between them: where it is in the text, without blanks
+ * around it. Empty ones are skipped. False: there is no more. */
+bool sl_path_list_next(const char **rest, const char **path, size_t *bytes);
+
+/* Each of these paths with its words replaced, behind `folder` and a slash where it is relative
+ * (NULL: as it is). A comma in a value becomes '_'. As sl_path_words_expand(). */
+int sl_path_list_expand(const char *text, const char *folder, const struct sl_path_word *words,
+			size_t n, char *out, size_t bytes, char *why, size_t why_bytes);
+
 /* Whether the text has "{name}". */
 bool sl_path_words_has(const char *text, const char *name);
 

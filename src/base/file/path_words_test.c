@@ -72,6 +72,36 @@ static void what_is_wrong_is_told(void **state)
 	assert_non_null(strstr(why, "longer than 15 bytes"));
 }
 
+static void lists_are_expanded_one_by_one(void **state)
+{
+	static const struct sl_path_word words[] = {{"sample", "a, b/c", NULL}, {"run", "7", NULL}};
+	static const struct {
+		const char *text, *folder, *out;
+	} cases[] = {
+		{"", NULL, ""},
+		{" , ,", "/r", ""},
+		{"/x/{run}", "/r", "/x/7"},
+		{" /my disk/{run} ,b,, {sample} ", NULL, "/my disk/7,b,a_ b_c"},
+		{"/x,b/{sample},{{y}}", "/r", "/x,/r/b/a_ b_c,/r/{y}"},
+	};
+	char out[64], why[256];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(sl_path_list_expand(cases[i].text, cases[i].folder, words, 2, out,
+						     sizeof(out), why, sizeof(why)),
+				 0);
+		assert_string_equal(out, cases[i].out);
+	}
+	assert_int_equal(
+		sl_path_list_expand("a,{rum}", NULL, words, 2, out, sizeof(out), why, sizeof(why)),
+		-EINVAL);
+	assert_non_null(strstr(why, "'{rum}' is no word"));
+	for (size_t bytes = 1; bytes < 13; bytes++)
+		assert_int_equal(sl_path_list_expand("a/b,{run}", "/fold", words, 2, out, bytes,
+						     why, sizeof(why)),
+				 -ENAMETOOLONG);
+}
+
 static void a_text_has_a_word_or_not(void **state)
 {
 	assert_true(sl_path_words_has("a/{run}.nxs", "run"));
@@ -87,6 +117,7 @@ int main(void)
 		cmocka_unit_test(words_are_replaced),
 		cmocka_unit_test(values_stay_in_their_folder),
 		cmocka_unit_test(what_is_wrong_is_told),
+		cmocka_unit_test(lists_are_expanded_one_by_one),
 		cmocka_unit_test(a_text_has_a_word_or_not),
 	};
 

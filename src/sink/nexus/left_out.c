@@ -7,17 +7,27 @@
 
 #define GROUP "/entry/sluice/on_slow"
 
-/* The add-on of this sink, or NULL. */
-static const struct sl_status_pace *find(const struct sl_status *status, const char *where,
-					 uint32_t *addon)
+/* The status has the beginning of a long path. */
+static bool is_at(const struct sl_status_addon *addon, const char *where)
 {
-	for (uint32_t i = 0; i < status->addons; i++)
-		if (status->addon[i].is_sink && !strcmp(status->addon[i].name, "nexus") &&
-		    !strcmp(status->addon[i].where, where)) {
-			*addon = i;
-			return &status->pace[i];
-		}
-	return NULL;
+	return !strncmp(addon->where, where, sizeof(addon->where) - 1);
+}
+
+/* The add-on of this sink, or NULL. */
+static const struct sl_status_pace *find(const struct sl_status *status, const char *sink,
+					 const char *where, uint32_t *addon)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < status->addons; i++) {
+		const struct sl_status_addon *one = &status->addon[i];
+
+		if (!one->is_sink || strcmp(one->name, sink) || (where && !is_at(one, where)))
+			continue;
+		*addon = i;
+		found++;
+	}
+	return found == 1 ? &status->pace[*addon] : NULL;
 }
 
 static void write_changes(struct sl_h5 *file, const struct sl_status *status, uint32_t addon)
@@ -40,10 +50,11 @@ static void write_changes(struct sl_h5 *file, const struct sl_status *status, ui
 			     "stored");
 }
 
-void sl_left_out_write(struct sl_h5 *file, const char *where, const struct sl_status *status)
+void sl_left_out_write(struct sl_h5 *file, const char *sink, const char *where,
+		       const struct sl_status *status)
 {
 	uint32_t addon = 0;
-	const struct sl_status_pace *pace = find(status, where, &addon);
+	const struct sl_status_pace *pace = find(status, sink, where, &addon);
 
 	if (!pace || !pace->left_out)
 		return;

@@ -14,7 +14,9 @@
 
 #include "hdf5/file.h"
 
-/* where: of the sink, by which the status knows it. Nothing is written if no frame was left out. */
-void sl_left_out_write(struct sl_h5 *file, const char *where, const struct sl_status *status);
+/* sink: its name, and `where`, by which the status knows it; NULL: the only one of this name.
+ * Nothing is written if no frame was left out. */
+void sl_left_out_write(struct sl_h5 *file, const char *sink, const char *where,
+		       const struct sl_status *status);
 
 #endif

@@ -92,13 +92,27 @@ static void prepare(void *state, unsigned slot, struct sl_frame *frame)
 		sl_images_make(&nexus->ready, slot, image->host, frame->missing);
 }
 
+/* Lists of an image. Without results, as of a dark frame, stages have left in them what they had
+ * found in another frame. */
+static void append_lists(struct sl_nexus *nexus, const struct sl_frame *frame, bool has_results)
+{
+	struct sl_frame none = {.results = 0};
+
+	if (!has_results && nexus->found.sequence) {
+		none.results = frame->results; /* all of them with 0 rows */
+		frame = &none;
+		sl_results_append_none(&nexus->found);
+	}
+	sl_cxi_peaks_append(&nexus->peaks, frame);
+	sl_sparse_frames_append(&nexus->sparse, frame);
+}
+
 static void append(struct sl_nexus *nexus, const struct sl_frame *frame, const void *image,
-		   size_t bytes)
+		   size_t bytes, bool has_results)
 {
 	if (image)
 		sl_h5_series_append_packed(nexus->images, image, bytes);
-	sl_cxi_peaks_append(&nexus->peaks, frame);
-	sl_sparse_frames_append(&nexus->sparse, frame);
+	append_lists(nexus, frame, has_results);
 	sl_turns_append(&nexus->turns, frame);
 	sl_h5_series_append(nexus->number, &frame->number);
 	sl_h5_series_append(nexus->timestamp, &frame->timestamp);
@@ -154,13 +168,13 @@ static int add_row(struct sl_nexus *nexus, const struct sl_frame *frame, int64_t
 static int store(struct sl_nexus *nexus, struct sl_frame *frame, const void *image, uint64_t bytes)
 {
 	bool kept = takes(nexus, frame);
-	bool has_results = sl_results_take(&nexus->found, frame, kept);
+	bool has_results = sl_results_take(&nexus->found, frame, sl_account_kept(frame));
 	int r = make_room(nexus, kept, has_results, bytes);
 
 	if (r)
 		return refuse(nexus, frame, r);
 	if (kept)
-		append(nexus, frame, image, bytes);
+		append(nexus, frame, image, bytes, has_results);
 	r = add_row(nexus, frame, kept ? (int64_t)nexus->frames : -1, has_results);
 	if (!r && nexus->audit)
 		r = sl_nexus_audit_add(&nexus->leaves, frame, &nexus->account,
@@ -264,7 +278,11 @@ static int close_nexus(void *state, const struct sl_status *status)
 		sl_nxmx_end(nexus->file, nexus->frames,
 			    nexus->rebuilds ? status->ended_unix_ns : 0);
 		sl_facts_end(&nexus->facts, nexus->file);
-		sl_left_out_write(nexus->file, nexus->where, status);
+		if (nexus->rebuild.recorder)
+			sl_left_out_write(nexus->file, nexus->rebuild.recorder,
+					  nexus->rebuild.recorded_at, status);
+		else
+			sl_left_out_write(nexus->file, "nexus", nexus->where, status);
 		r = sl_account_end(&nexus->account, status,
 				   nexus->refused + nexus->rebuild.refused);
 		r = r ? r : sl_nexus_audit_end(&nexus->leaves, nexus->path);
@@ -419,4 +437,5 @@ const struct sl_sink sl_sink_nexus = {
 	.on_slow = on_slow,
 	.required = required,
 	.durable = durable,
+	.numbers_images = 1,
 };

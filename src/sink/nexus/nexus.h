@@ -20,6 +20,9 @@ struct sl_nexus_rebuild {
 	uint64_t refused;   /* frames that the recording could not take */
 	const char *state;  /* in the end; NULL: complete */
 	const char *cut;    /* which part of a run it is, for people; NULL: all of it */
+	/* The sink of the run that made the recording, and its place as the status has it (NULL:
+	 * not known): what it left out is left out here. NULL: the run itself writes. */
+	const char *recorder, *recorded_at;
 };
 
 /* By its options: the result whose images are stored; NULL: none. */

@@ -236,6 +236,47 @@ static void rows_tell_outcome_and_cause_of_each_module(void **state)
 	sl_h5_close(file);
 }
 
+/* With its results: another sink left it out. Without: this one did. */
+static void only_what_this_sink_left_out_has_no_image(void **state)
+{
+	static const int64_t index[] = {0, -1, 1};
+	struct bench bench;
+	struct sl_h5 *file;
+
+	(void)state;
+	begin(&bench);
+	for (uint64_t k = 0; k < 3; k++) {
+		struct sl_frame *frame = bench_frame(&bench, k, KEPT);
+
+		for (uint32_t m = 0; m < MODULES; m++) {
+			frame->view[m].outcome = SL_UNWRITTEN;
+			frame->view[m].cause = SL_CAUSE_SLOW;
+		}
+		if (index[k] < 0)
+			frame->results = 0;
+		assert_int_equal(bench.sink->put(bench.state, frame), 0);
+	}
+	file = end(&bench);
+	for (uint64_t k = 0; k < 3; k++) {
+		uint8_t keep = 0, pair[MODULES];
+		int64_t at = -2;
+
+		assert_int_equal(sl_h5_read_row(file, "/entry/sluice/frames/image_index", k,
+						SL_H5_I64, &at, sizeof(at)),
+				 0);
+		assert_int_equal(at, index[k]);
+		assert_int_equal(
+			sl_h5_read_row(file, "/entry/sluice/frames/keep", k, SL_H5_U8, &keep, 1),
+			0);
+		assert_int_equal(keep, 1);
+		assert_int_equal(sl_h5_read_row(file, "/entry/sluice/frames/outcome", k, SL_H5_U8,
+						pair, MODULES),
+				 0);
+		assert_int_equal(pair[0], SL_UNWRITTEN);
+	}
+	sl_h5_close(file);
+}
+
 static void the_ledger_is_the_one_that_will_be(void **state)
 {
 	uint64_t outcomes[MODULES][SL_OUTCOMES], causes[MODULES][SL_CAUSES], sent[MODULES];
@@ -925,6 +966,7 @@ int main(void)
 		CASE(every_frame_has_a_row),
 		CASE(rows_tell_the_verdict),
 		CASE(rows_tell_outcome_and_cause_of_each_module),
+		CASE(only_what_this_sink_left_out_has_no_image),
 		CASE(the_ledger_is_the_one_that_will_be),
 		CASE(a_ledger_that_does_not_close_is_stored_as_open),
 		CASE(plots_are_found_by_default_and_signal),

@@ -116,9 +116,9 @@ static void open_companions(struct sl_results *results, struct sl_h5 *file)
 	sl_h5_series_open(file, GROUP "/image_index", &index, SL_ACCOUNT_ROWS, &results->image);
 	sl_h5_attribute_text(file, GROUP "/image_index", "long_name",
 			     "index into /entry/data/data; -1: the frame was rejected");
-	sl_h5_series_open(file, of_image, &number, SL_ACCOUNT_ROWS, &results->of_image);
+	sl_h5_series_open(file, of_image, &index, SL_ACCOUNT_ROWS, &results->of_image);
 	sl_h5_attribute_text(file, of_image, "long_name",
-			     "the row of " GROUP " that is about this image");
+			     "the row of " GROUP " that is about this image; -1: there is none");
 }
 
 /* A stage of a user's own may call its result anything. */
@@ -141,6 +141,22 @@ static bool is_any(const struct sl_env *env)
 		if (!env->result[i].image)
 			return true;
 	return sl_geometry_frame_items(env->geometry) > 1;
+}
+
+/* Of columns with a row for each image, whatever is known of it. */
+static int open_blank(struct sl_results *results, const struct sl_env *env)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < results->n; i++) {
+		const struct sl_result_column *column = &results->column[i];
+		uint64_t bytes = sl_shape_bytes(&env->result[column->index]);
+
+		if (column->of_image && !column->rows && bytes > most)
+			most = bytes;
+	}
+	results->blank = most ? calloc(1, most) : NULL;
+	return most && !results->blank ? -ENOMEM : 0;
 }
 
 int sl_results_open(struct sl_results *results, struct sl_h5 *file, const struct sl_env *env,
@@ -168,13 +184,16 @@ int sl_results_open(struct sl_results *results, struct sl_h5 *file, const struct
 		open_column(column, file, &env->result[i]);
 		results->n++;
 	}
-	return items > 1 ? open_verdicts(results, file, items) : 0;
+	r = open_blank(results, env);
+	return !r && items > 1 ? open_verdicts(results, file, items) : r;
 }
 
 void sl_results_close(struct sl_results *results)
 {
 	free(results->keep);
 	free(results->score);
+	free(results->blank);
+	results->blank = NULL;
 	results->keep = NULL;
 	results->score = NULL;
 }
@@ -230,4 +249,24 @@ void sl_results_append(struct sl_results *results, const struct sl_frame *frame,
 	if (image >= 0)
 		sl_h5_series_append(results->of_image, &results->rows);
 	results->rows++;
+}
+
+void sl_results_append_none(struct sl_results *results)
+{
+	static const int64_t none = -1;
+	static const uint32_t no_rows;
+
+	if (!results->sequence)
+		return;
+	for (uint32_t i = 0; i < results->n; i++) {
+		struct sl_result_column *column = &results->column[i];
+
+		if (column->of_image && column->rows) {
+			sl_h5_series_append(column->rows, &no_rows);
+			sl_h5_series_append(column->first, &column->total);
+		} else if (column->of_image) {
+			sl_h5_series_append(column->series, results->blank);
+		}
+	}
+	sl_h5_series_append(results->of_image, &none);
 }

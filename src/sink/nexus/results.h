@@ -29,7 +29,7 @@ struct sl_result_column {
 	struct sl_h5_series *rows, *first; /* of a ragged one; else NULL */
 	uint64_t total;			   /* rows of a ragged one so far */
 	uint32_t index;			   /* in sl_frame.result */
-	bool of_image;			   /* only kept frames have a row */
+	bool of_image;			   /* images have a row, others have none */
 };
 
 struct sl_results {
@@ -38,10 +38,11 @@ struct sl_results {
 	struct sl_profiles profiles;
 	/* Whose a row is; NULL: there is nothing to store. */
 	struct sl_h5_series *sequence, *number, *image;
-	struct sl_h5_series *of_image; /* the row of each image */
+	struct sl_h5_series *of_image; /* the row of each image; -1: it has none */
 	bool all;		       /* rejected frames have rows, too */
 	uint64_t rows;		       /* so far */
 	uint64_t bytes;		       /* of one frame's */
+	void *blank;		       /* the largest row of an image, zeros; NULL: there is none */
 	/* Of events; NULL: frames are images. */
 	struct sl_h5_series *keep_series, *score_series;
 	uint8_t *keep; /* [items] */
@@ -56,10 +57,12 @@ void sl_results_close(struct sl_results *results);
 /* Rows of a series of results that share a chunk. */
 uint32_t sl_results_per_chunk(uint64_t row_bytes);
 
-/* Whether the frame gets a row. kept: it has an image. */
+/* Whether the frame gets a row. kept: the run has kept it. */
 bool sl_results_take(const struct sl_results *results, const struct sl_frame *frame, bool kept);
 
 /* image: its index in /entry/data, or -1. For frames that get a row. */
 void sl_results_append(struct sl_results *results, const struct sl_frame *frame, int64_t image);
+/* For an image of a frame that gets none. */
+void sl_results_append_none(struct sl_results *results);
 
 #endif

@@ -145,7 +145,7 @@ static void check_frames(struct sl_h5 *file)
 static void check_companions(struct sl_h5 *file)
 {
 	check_shape(file, "/entry/results/image_index", SL_H5_I64, FRAMES, 0);
-	check_shape(file, "/entry/data/result_index", SL_H5_U64, FRAMES / 2 + 1, 0);
+	check_shape(file, "/entry/data/result_index", SL_H5_I64, FRAMES / 2 + 1, 0);
 	check_shape(file, "/entry/results/sparse_found", SL_H5_U32, FRAMES / 2 + 1, 1);
 	for (uint32_t k = 0; k < FRAMES; k++) {
 		assert_int_equal(number_at(file, "/entry/results/sequence", k), 10 + k);
@@ -190,6 +190,32 @@ static void results_and_verdicts_come_back(void **state)
 	check_frames(file);
 	check_rows(file);
 	check_companions(file);
+	sl_h5_close(file);
+}
+
+/* What is aligned with images has a row for each, also where nothing is known of it. */
+static void an_image_without_results_has_blank_rows(void **state)
+{
+	struct sl_results results;
+	struct sl_h5 *file = create();
+
+	assert_int_equal(sl_results_open(&results, file, &env, true), 0);
+	append(&results, 0);
+	sl_results_append_none(&results);
+	append(&results, 2);
+	sl_results_close(&results);
+	assert_int_equal(sl_h5_finish(file), 0);
+
+	assert_int_equal(sl_h5_open(path, &file), 0);
+	check_shape(file, "/entry/results/sequence", SL_H5_U64, 2, 0);
+	check_shape(file, "/entry/data/result_index", SL_H5_I64, 3, 0);
+	check_shape(file, "/entry/results/sparse_found", SL_H5_U32, 3, 1);
+	assert_int_equal(number_at(file, "/entry/data/result_index", 0), 0);
+	assert_int_equal(number_at(file, "/entry/data/result_index", 1), -1);
+	assert_int_equal(number_at(file, "/entry/data/result_index", 2), 1);
+	assert_int_equal(number_at(file, "/entry/results/sparse_found", 0), 1000);
+	assert_int_equal(number_at(file, "/entry/results/sparse_found", 1), 0);
+	assert_int_equal(number_at(file, "/entry/results/sparse_found", 2), 1002);
 	sl_h5_close(file);
 }
 
@@ -467,6 +493,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(results_and_verdicts_come_back),
+		cmocka_unit_test(an_image_without_results_has_blank_rows),
 		cmocka_unit_test(rejected_frames_have_rows_where_all_are_asked_for),
 		cmocka_unit_test(frames_that_are_images_have_no_verdicts_of_events),
 		cmocka_unit_test(a_result_with_the_name_of_a_column_is_refused),

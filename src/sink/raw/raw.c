@@ -6,7 +6,8 @@
  * the packing, which comes later (stored_run.h, stored_frame.h, stored_end.h).
  *
  * A rolling buffer (keep_s, keep_bytes) is no promise: what it cannot take is counted and harms no
- * frame. In any other raw file a frame that is refused is unwritten, and so are all later ones.
+ * frame, and what comes while the disk is slow is not given to it (on_slow: drop). In any other raw
+ * file a frame that is refused is unwritten, and so are all later ones.
  *
  * Threads:   the sink's own.
  * Cost:      one copy and a checksum of what is stored; no packing. */
@@ -128,6 +129,13 @@ static int put(void *state, struct sl_frame *frame)
 	return 0;
 }
 
+static const char *where(const void *state)
+{
+	const struct sl_raw_sink *raw = state;
+
+	return raw->where[0] ? raw->where : raw->path;
+}
+
 /* What the run would be told of its end, if it were asked now. */
 static int finish(struct sl_raw_sink *raw, const struct sl_status *status)
 {
@@ -139,7 +147,7 @@ static int finish(struct sl_raw_sink *raw, const struct sl_status *status)
 
 	if (!end.ended_unix_ns)
 		end.ended_unix_ns = sl_clock_unix_ns();
-	r = sl_stored_end_write(&end, raw->env->metadata, &tail);
+	r = sl_stored_end_write(&end, where(raw), raw->env->metadata, &tail);
 	sl_raw_flush(raw->writer); /* an error is finish()'s to return */
 	sl_raw_counts(raw->writer, &raw->last);
 	if (r) {
@@ -170,13 +178,6 @@ static int close_raw(void *state, const struct sl_status *status)
 	return r;
 }
 
-static const char *where(const void *state)
-{
-	const struct sl_raw_sink *raw = state;
-
-	return raw->where[0] ? raw->where : raw->path;
-}
-
 static void figures(const void *state, sl_sink_figure *figure, void *arg)
 {
 	const struct sl_raw_sink *raw = state;
@@ -195,7 +196,7 @@ static void figures(const void *state, sl_sink_figure *figure, void *arg)
 
 static enum sl_on_slow on_slow(const void *state)
 {
-	return (enum sl_on_slow)((const struct sl_raw_sink *)state)->on_slow;
+	return sl_raw_sink_on_slow(state);
 }
 
 /* A rolling buffer promises nothing. */

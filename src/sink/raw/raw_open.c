@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/file/part_file.h"
+#include "base/file/path_words.h"
 #include "base/log.h"
 #include "sink/raw/raw_sink.h"
 
@@ -21,9 +22,10 @@ const struct sl_option sl_raw_sink_options[] = {
 	SL_STRING(struct sl_raw_sink, dataset, "image",
 		  "the stage's result that is stored; raw: pixels as the detector sent them; none: "
 		  "rows and small results alone"),
-	SL_STRING(struct sl_raw_sink, folders, "",
-		  "folders for data files, separated by commas, on as many disks: they are filled "
-		  "in turn; empty: the folder of path"),
+	SL_OUTPUT_FOLDERS(struct sl_raw_sink, folders,
+			  "folders for data files, separated by commas, on as many disks: they are "
+			  "filled in turn; words in braces are replaced as in path; empty: the "
+			  "folder of path"),
 	SL_F64(struct sl_raw_sink, keep_s, 0, 0, 1e6, "s",
 	       "a rolling buffer of the last seconds, for sluice cut; 0: keep everything"),
 	SL_U64(struct sl_raw_sink, keep_bytes, 0, 0, 1e15, "bytes",
@@ -39,7 +41,10 @@ const struct sl_option sl_raw_sink_options[] = {
 		"write through the page cache: for disks that are slow with O_DIRECT"),
 	SL_BOOL(struct sl_raw_sink, overwrite, false,
 		"replace a raw file that is at path already, and its data files"),
-	SL_ON_SLOW(struct sl_raw_sink, on_slow),
+	SL_CHOICE(struct sl_raw_sink, on_slow, auto, "auto|wait|prescale|stop|drop",
+		  "when it cannot keep pace: front ends wait; or of N kept frames one is stored, "
+		  "with N as small as possible; or the run stops; or, in a rolling buffer, frames "
+		  "that come meanwhile are left out. auto: wait, and drop in a rolling buffer"),
 	SL_REQUIRED(struct sl_raw_sink, required),
 	SL_OPTION_END};
 
@@ -70,22 +75,20 @@ static int choose(const struct sl_raw_sink *raw, const struct sl_env *env, int32
 	return -EINVAL;
 }
 
-/* Names between commas. folder[i] points into text. */
+/* folder[i] points into text. */
 static int split_folders(char *text, const char **folder, unsigned *folders)
 {
-	char *rest = text, *one;
+	const char *rest = text, *one;
+	size_t bytes;
 
 	*folders = 0;
-	while ((one = strsep(&rest, ","))) {
-		one += strspn(one, " ");
-		one[strcspn(one, " ")] = 0;
-		if (!one[0])
-			continue;
+	while (sl_path_list_next(&rest, &one, &bytes)) {
 		if (*folders == SL_RAW_SINK_FOLDERS) {
 			sl_error("raw: folders: more than %d", SL_RAW_SINK_FOLDERS);
 			return -EINVAL;
 		}
 		folder[(*folders)++] = one;
+		text[one - text + (ptrdiff_t)bytes] = 0; /* at most a comma, which rest is behind */
 	}
 	return 0;
 }
@@ -130,6 +133,18 @@ static int set_aside(struct sl_raw_sink *raw, const char *file)
 	return 0;
 }
 
+static int refuse_copy(const struct sl_raw_sink *raw, struct sl_raw_reader *old, uint32_t file)
+{
+	const char *was = sl_raw_written_as(old);
+
+	sl_error(
+		"raw: %s was written %s%s, and is a copy or was moved: its data file %s may belong "
+		"to the run there, so overwrite does not replace it. To do: move %s away, or "
+		"choose another path",
+		raw->path, was[0] ? "as " : "elsewhere", was, sl_raw_file(old, file), raw->path);
+	return -EEXIST;
+}
+
 static int set_run_aside(struct sl_raw_sink *raw, struct sl_raw_reader *old)
 {
 	struct sl_raw_facts facts;
@@ -140,6 +155,10 @@ static int set_run_aside(struct sl_raw_sink *raw, struct sl_raw_reader *old)
 		sl_error("raw: %s is being written by another run: choose another path", raw->path);
 		return -EBUSY;
 	}
+	for (uint32_t i = 0; i < facts.files && !r; i++)
+		r = sl_raw_owns(old, i) ? 0 : refuse_copy(raw, old, i);
+	if (r)
+		return r;
 	raw->old = calloc(facts.files + 1, sizeof(*raw->old));
 	if (!raw->old)
 		return -ENOMEM;
@@ -199,6 +218,24 @@ static int create(struct sl_raw_sink *raw, const struct sl_bytes *head)
 	return r;
 }
 
+static int check_on_slow(const struct sl_raw_sink *raw)
+{
+	enum sl_on_slow on_slow = sl_raw_sink_on_slow(raw);
+
+	if (raw->choice.all && on_slow == SL_ON_SLOW_PRESCALE) {
+		sl_error("raw: on_slow: prescale leaves out kept frames, and here rejected ones "
+			 "have images, too; set frames: kept, or on_slow: %s",
+			 sl_raw_sink_rolls(raw) ? "drop" : "wait");
+		return -EINVAL;
+	}
+	if (on_slow == SL_ON_SLOW_DROP && !sl_raw_sink_rolls(raw)) {
+		sl_error("raw: on_slow: drop is for a rolling buffer (keep_s, keep_bytes): any "
+			 "other raw file has a row about every frame; set on_slow: prescale");
+		return -EINVAL;
+	}
+	return 0;
+}
+
 int sl_raw_sink_open(void *state, const struct sl_env *env)
 {
 	struct sl_raw_sink *raw = state;
@@ -212,12 +249,9 @@ int sl_raw_sink_open(void *state, const struct sl_env *env)
 	raw->began_ns = sl_clock_ns();
 	raw->began_unix_ns = stored.began_unix_ns = sl_clock_unix_ns();
 	raw->choice.all = sl_raw_sink_all(raw);
-	if (raw->choice.all && raw->on_slow == SL_ON_SLOW_PRESCALE) {
-		sl_error("raw: on_slow: prescale leaves out kept frames, and here rejected ones "
-			 "have images, too; set frames: kept, or on_slow: wait");
-		return -EINVAL;
-	}
-	r = choose(raw, env, &raw->choice.image);
+	r = check_on_slow(raw);
+	if (!r)
+		r = choose(raw, env, &raw->choice.image);
 	if (r)
 		return r;
 	r = sl_frame_room_open(&raw->room, env);

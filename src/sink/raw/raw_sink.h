@@ -21,7 +21,7 @@ struct sl_raw_sink {
 	double keep_s, flush_s;
 	uint64_t file_bytes, keep_bytes;
 	bool cached, overwrite, required;
-	uint32_t on_slow;
+	uint32_t on_slow; /* 0: auto; 1 + enum sl_on_slow */
 
 	struct sl_raw_writer *writer;
 	const struct sl_env *env;
@@ -46,6 +46,14 @@ void sl_raw_sink_end_old(struct sl_raw_sink *raw, bool bring_back);
 static inline bool sl_raw_sink_rolls(const struct sl_raw_sink *raw)
 {
 	return raw->keep_s > 0 || raw->keep_bytes;
+}
+
+/* No run waits for a rolling buffer, unless the user asks for it. */
+static inline enum sl_on_slow sl_raw_sink_on_slow(const struct sl_raw_sink *raw)
+{
+	if (raw->on_slow)
+		return (enum sl_on_slow)(raw->on_slow - 1);
+	return sl_raw_sink_rolls(raw) ? SL_ON_SLOW_DROP : SL_ON_SLOW_WAIT;
 }
 
 /* Images of frames that are rejected are stored, too. */

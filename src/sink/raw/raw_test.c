@@ -123,11 +123,33 @@ static void is_refused(const char *option, const char *value, const char *says)
 static void what_makes_no_sense_is_refused(void **state)
 {
 	is_refused("dataset", "colour", "set dataset to what there is: raw, image");
+	is_refused("on_slow", "drop", "drop is for a rolling buffer");
 	is_refused("folders", "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q", "more than 16");
 	assert_int_equal(files_there(), 0);
 	images_of("image", "auto", "0");
 	is_refused("dataset", "image", "run.raw exists");
 	assert_int_equal(files_there(), 2);
+}
+
+/* No run waits for a rolling buffer, unless the user asks for it. */
+static void a_rolling_buffer_drops_what_it_has_no_time_for(void **state)
+{
+	static const struct {
+		const char *keep_s, *on_slow;
+		enum sl_on_slow is;
+	} cases[] = {{"0", "auto", SL_ON_SLOW_WAIT},	     {"60", "auto", SL_ON_SLOW_DROP},
+		     {"60", "wait", SL_ON_SLOW_WAIT},	     {"60", "stop", SL_ON_SLOW_STOP},
+		     {"0", "prescale", SL_ON_SLOW_PRESCALE}, {"60", "drop", SL_ON_SLOW_DROP}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct bench bench;
+
+		bench_init(&bench, &sl_sink_raw);
+		bench_set(&bench, "keep_s", cases[i].keep_s);
+		bench_set(&bench, "on_slow", cases[i].on_slow);
+		assert_int_equal(sl_sink_raw.on_slow(bench.state), cases[i].is);
+		bench_fini(&bench);
+	}
 }
 
 /* Without rows to show for it, a run leaves nothing. */
@@ -164,6 +186,82 @@ static void overwriting_has_limits(void **state)
 	bench_fini(&bench);
 }
 
+static void copy_file(const char *from, const char *to)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "cp %s %s", from, to);
+	assert_int_equal(system(command), 0);
+}
+
+/* A run of one frame, or what its opening says. */
+static int run_at(const char *to, const char *folders)
+{
+	struct bench bench;
+	int r;
+
+	bench_init(&bench, &sl_sink_raw);
+	bench_set(&bench, "path", to);
+	bench_set(&bench, "dataset", "raw");
+	bench_set(&bench, "folders", folders);
+	bench_set(&bench, "overwrite", "true");
+	r = bench_open(&bench);
+	if (r)
+		sl_sink_raw.close(bench.state, NULL);
+	if (!r)
+		assert_int_equal(bench_feed(&bench, 0, KEPT), 0);
+	if (!r)
+		assert_int_equal(bench_close(&bench), 0);
+	bench_fini(&bench);
+	return r;
+}
+
+static uint64_t chunks_of(const char *run)
+{
+	struct sl_raw_reader *reader;
+	struct sl_raw_facts facts;
+
+	assert_int_equal(sl_raw_open(run, 0, &reader), 0);
+	sl_raw_facts(reader, &facts);
+	sl_raw_close(reader);
+	return facts.chunks;
+}
+
+/* A copy of the run file alone sees the data files of the original, which stay. */
+static void a_copy_does_not_take_the_data_files_of_the_original(void **state)
+{
+	char other[96], beside[96], disk[96], moved[96];
+	const char *said;
+
+	snprintf(other, sizeof(other), "%s/other", folder);
+	snprintf(moved, sizeof(moved), "%s/moved", folder);
+	snprintf(disk, sizeof(disk), "%s/disk", folder);
+	assert_int_equal(mkdir(other, 0755), 0);
+	assert_int_equal(run_at(path, disk), 0);
+	snprintf(other, sizeof(other), "%s/other/run.raw", folder);
+	snprintf(beside, sizeof(beside), "%s/run.copy", folder);
+	copy_file(path, other);
+	copy_file(path, beside);
+	for (int i = 0; i < 2; i++) {
+		capture_begin();
+		assert_int_equal(run_at(i ? beside : other, disk), -EEXIST);
+		said = capture_end();
+		assert_non_null(strstr(said, "is a copy or was moved"));
+		assert_int_equal(chunks_of(path), 1);
+	}
+	assert_int_equal(run_at(path, disk), 0); /* at its own path it gives way */
+	/* A run that was moved with its data files does, too. */
+	assert_int_equal(unlink(other), 0);
+	assert_int_equal(run_at(other, ""), 0);
+	snprintf(other, sizeof(other), "%s/other", folder);
+	assert_int_equal(rename(other, moved), 0);
+	snprintf(moved, sizeof(moved), "%s/moved/run.raw", folder);
+	assert_int_equal(run_at(moved, ""), 0);
+	assert_int_equal(chunks_of(moved), 1);
+	snprintf(other, sizeof(other), "rm -r %s/*", folder);
+	assert_int_equal(system(other), 0);
+}
+
 #define CASE(name) cmocka_unit_test_teardown(name, empty_folder)
 
 int main(void)
@@ -173,8 +271,10 @@ int main(void)
 		CASE(images_are_those_of_the_options),
 		CASE(what_it_asks_for),
 		CASE(what_makes_no_sense_is_refused),
+		CASE(a_rolling_buffer_drops_what_it_has_no_time_for),
 		CASE(a_run_that_never_began_leaves_nothing),
 		CASE(overwriting_has_limits),
+		CASE(a_copy_does_not_take_the_data_files_of_the_original),
 	};
 
 	conforming = &sl_sink_raw;

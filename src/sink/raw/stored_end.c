@@ -4,6 +4,7 @@
 #include <sluice/sink.h>
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sink/raw/stored_tags.h"
@@ -11,8 +12,8 @@
 /* What the first version of the status had. */
 enum { STATUS_LEAST = offsetof(struct sl_status, dark) };
 
-int sl_stored_end_write(const struct sl_status *status, const struct sl_env_metadata *metadata,
-			struct sl_bytes *b)
+int sl_stored_end_write(const struct sl_status *status, const char *where,
+			const struct sl_env_metadata *metadata, struct sl_bytes *b)
 {
 	size_t begun;
 
@@ -21,7 +22,11 @@ int sl_stored_end_write(const struct sl_status *status, const struct sl_env_meta
 	begun = sl_bytes_begin(b, SL_TAG_STATUS);
 	sl_bytes_put(b, status, sizeof(*status));
 	sl_bytes_end(b, begun);
+	begun = sl_bytes_begin(b, SL_TAG_WHERE);
+	sl_bytes_text(b, where);
+	sl_bytes_end(b, begun);
 	sl_stored_metadata_write(metadata, b);
+	sl_stored_changes_write(metadata, b);
 	return b->error;
 }
 
@@ -43,7 +48,7 @@ static int check_status(struct sl_status *s, uint32_t modules)
 		struct sl_status_addon *a = &s->addon[i];
 
 		if (a->figures > s->figures || a->first_figure > s->figures - a->figures ||
-		    s->pace[i].on_slow > SL_ON_SLOW_STOP)
+		    s->pace[i].on_slow > SL_ON_SLOW_DROP)
 			return -EBADMSG;
 		end_text(a->name, sizeof(a->name));
 		end_text(a->where, sizeof(a->where));
@@ -81,6 +86,29 @@ static void read_status(struct sl_bytes_reader *r, struct sl_status *status)
 	status->bytes = sizeof(*status);
 }
 
+static void read_one(struct sl_bytes_reader *section, uint32_t tag, struct sl_stored_run *run,
+		     struct sl_status *status)
+{
+	switch (tag) {
+	case SL_TAG_STATUS:
+		read_status(section, status);
+		break;
+	case SL_TAG_METADATA:
+		sl_stored_metadata_read(section, &run->metadata);
+		run->env.metadata = &run->each;
+		break;
+	case SL_TAG_CHANGES:
+		sl_stored_changes_read(section, run);
+		break;
+	case SL_TAG_WHERE:
+		free(run->where);
+		run->where = sl_bytes_get_text(section);
+		break;
+	default:
+		break; /* of a later version */
+	}
+}
+
 int sl_stored_end_read(const void *data, size_t bytes, struct sl_stored_run *run,
 		       struct sl_status *status)
 {
@@ -92,13 +120,8 @@ int sl_stored_end_read(const void *data, size_t bytes, struct sl_stored_run *run
 	if (r.error || version != SL_STORED_VERSION)
 		return -EBADMSG;
 	while (!section.error && sl_bytes_section(&r, &tag, &section)) {
-		if (tag == SL_TAG_STATUS) {
-			read_status(&section, status);
-			found = true;
-		} else if (tag == SL_TAG_METADATA) {
-			sl_stored_metadata_read(&section, &run->metadata);
-			run->env.metadata = &run->each;
-		}
+		read_one(&section, tag, run, status);
+		found |= tag == SL_TAG_STATUS;
 	}
 	if (section.error || r.error || !found)
 		return section.error ? section.error : -EBADMSG;

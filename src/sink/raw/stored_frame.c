@@ -257,6 +257,17 @@ static bool read_results(struct sl_bytes_reader *r, const uint8_t *begin, const 
 	return whole && !r->left;
 }
 
+/* Earlier versions stored no image of a frame that another sink had left out, but its small
+ * results: it is as if it had been left out here. */
+static void forget_half(const struct sl_stored_choice *choice, struct sl_frame *frame)
+{
+	bool whole = choice->image < 0 || !frame->results || frame->result[choice->image].host;
+
+	for (uint32_t i = 0; i < frame->views && !whole; i++)
+		if (frame->view[i].cause == SL_CAUSE_SLOW)
+			frame->results = 0;
+}
+
 int sl_stored_frame_read(const struct sl_env *env, const struct sl_stored_choice *choice,
 			 const void *data, size_t bytes, struct sl_frame_room *room)
 {
@@ -285,5 +296,6 @@ int sl_stored_frame_read(const struct sl_env *env, const struct sl_stored_choice
 	    !read_views(&r, room) || !read_verdicts(&r, room) ||
 	    !read_results(&r, data, env, choice, frame))
 		return -EBADMSG;
+	forget_half(choice, frame);
 	return 0;
 }

@@ -178,6 +178,32 @@ void sl_stored_metadata_write(const struct sl_env_metadata *metadata, struct sl_
 	sl_bytes_end(b, begun);
 }
 
+static void write_change(void *to, const struct sl_env_metadata_change *change)
+{
+	struct sl_bytes *b = to;
+
+	sl_bytes_u64(b, change->unix_ns);
+	sl_bytes_text(b, change->key);
+	sl_bytes_text(b, change->from);
+	sl_bytes_text(b, change->to);
+}
+
+/* How many are left out is known behind them. */
+void sl_stored_changes_write(const struct sl_env_metadata *metadata, struct sl_bytes *b)
+{
+	uint64_t left_out = 0;
+	size_t begun;
+
+	if (!metadata || !metadata->changes)
+		return;
+	begun = sl_bytes_begin(b, SL_TAG_CHANGES);
+	sl_bytes_u64(b, left_out);
+	left_out = metadata->changes(metadata->arg, write_change, b);
+	if (!b->error)
+		memcpy(b->data + begun, &left_out, sizeof(left_out));
+	sl_bytes_end(b, begun);
+}
+
 int sl_stored_run_write(const struct sl_env *env, const struct sl_stored_choice *choice,
 			struct sl_bytes *b)
 {

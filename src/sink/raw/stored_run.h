@@ -18,7 +18,12 @@
 
 #include "sink/raw/bytes.h"
 
-enum { SL_STORED_VERSION = 1, SL_STORED_METADATA = 64, SL_STORED_NO_IMAGE = -1 };
+enum {
+	SL_STORED_VERSION = 1,
+	SL_STORED_METADATA = 64,
+	SL_STORED_CHANGES = 128,
+	SL_STORED_NO_IMAGE = -1
+};
 
 /* What is stored of each frame besides its row and its small results. */
 struct sl_stored_choice {
@@ -26,9 +31,17 @@ struct sl_stored_choice {
 	bool all;      /* images of rejected frames, too */
 };
 
+struct sl_stored_change { /* of metadata, during the run */
+	uint64_t unix_ns;
+	char *key, *from, *to;
+};
+
 struct sl_stored_metadata {
 	uint32_t pairs;
 	char *key[SL_STORED_METADATA], *value[SL_STORED_METADATA];
+	uint64_t left_out; /* changes before these: */
+	uint32_t changes;
+	struct sl_stored_change *change; /* [SL_STORED_CHANGES]; NULL: it is not known */
 };
 
 struct sl_stored_run {
@@ -44,6 +57,7 @@ struct sl_stored_run {
 	struct sl_stored_metadata metadata;
 	struct sl_env_metadata each;
 	char *link, *guard, *proof, *experiment, *name;
+	char *where; /* of the sink, as the status of the end has it; NULL: not known */
 };
 
 /* Adds to `bytes`; -ENOMEM. */
@@ -55,5 +69,9 @@ void sl_stored_run_free(struct sl_stored_run *run);
 /* A section of metadata by itself, for those that changed: what is there is replaced. */
 void sl_stored_metadata_write(const struct sl_env_metadata *metadata, struct sl_bytes *bytes);
 void sl_stored_metadata_read(struct sl_bytes_reader *reader, struct sl_stored_metadata *metadata);
+
+/* Likewise what was changed. Nothing is written where changes are not kept. */
+void sl_stored_changes_write(const struct sl_env_metadata *metadata, struct sl_bytes *bytes);
+void sl_stored_changes_read(struct sl_bytes_reader *reader, struct sl_stored_run *run);
 
 #endif

@@ -309,7 +309,7 @@ static void free_metadata(struct sl_stored_metadata *m)
 		free(m->key[i]);
 		free(m->value[i]);
 	}
-	*m = (struct sl_stored_metadata){.pairs = 0};
+	m->pairs = 0;
 }
 
 void sl_stored_metadata_read(struct sl_bytes_reader *r, struct sl_stored_metadata *m)
@@ -330,6 +330,60 @@ void sl_stored_metadata_read(struct sl_bytes_reader *r, struct sl_stored_metadat
 		else
 			check_name(r, m->key[i]);
 	}
+}
+
+static void free_changes(struct sl_stored_metadata *m)
+{
+	for (uint32_t i = 0; i < m->changes; i++) {
+		free(m->change[i].key);
+		free(m->change[i].from);
+		free(m->change[i].to);
+	}
+	free(m->change);
+	m->change = NULL;
+	m->changes = 0;
+}
+
+static uint64_t
+changes(void *arg, void (*one)(void *to, const struct sl_env_metadata_change *change), void *to)
+{
+	const struct sl_stored_metadata *m = arg;
+
+	for (uint32_t i = 0; i < m->changes; i++)
+		one(to, &(struct sl_env_metadata_change){m->change[i].unix_ns, m->change[i].key,
+							 m->change[i].from, m->change[i].to});
+	return m->left_out;
+}
+
+static void read_change(struct sl_bytes_reader *r, struct sl_stored_change *change)
+{
+	change->unix_ns = sl_bytes_get_u64(r);
+	change->key = sl_bytes_get_text(r);
+	change->from = sl_bytes_get_text(r);
+	change->to = sl_bytes_get_text(r);
+	if (!change->key || !change->from || !change->to)
+		sl_bytes_bad(r);
+	else
+		check_name(r, change->key);
+}
+
+void sl_stored_changes_read(struct sl_bytes_reader *r, struct sl_stored_run *run)
+{
+	struct sl_stored_metadata *m = &run->metadata;
+
+	free_changes(m);
+	m->left_out = sl_bytes_get_u64(r);
+	m->change = calloc(SL_STORED_CHANGES, sizeof(*m->change));
+	if (!m->change && !r->error)
+		r->error = -ENOMEM;
+	while (r->left && !r->error) {
+		if (m->changes == SL_STORED_CHANGES)
+			sl_bytes_bad(r);
+		else
+			read_change(r, &m->change[m->changes++]);
+	}
+	if (!r->error)
+		run->each.changes = changes;
 }
 
 static void each(void *arg, void (*one)(void *to, const char *key, const char *value), void *to)
@@ -424,6 +478,8 @@ void sl_stored_run_free(struct sl_stored_run *run)
 		free((void *)(uintptr_t)run->constant[i].data);
 	}
 	free_metadata(&run->metadata);
+	free_changes(&run->metadata);
+	free(run->where);
 	free(run->plane);
 	free(run->mask);
 	free(run->result);

@@ -12,6 +12,8 @@ enum sl_stored_tag {
 	SL_TAG_GONIOMETER = 6,
 	SL_TAG_METADATA = 7,
 	SL_TAG_STATUS = 8,
+	SL_TAG_CHANGES = 9,
+	SL_TAG_WHERE = 10,
 };
 
 #endif

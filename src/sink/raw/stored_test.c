@@ -35,7 +35,31 @@ static void pairs(void *arg, void (*one)(void *to, const char *key, const char *
 	one(to, "proposal", "");
 }
 
-static const struct sl_env_metadata metadata = {.each = pairs};
+enum { CHANGES = 3 };
+
+static const struct sl_env_metadata_change changed[CHANGES] = {
+	{5, "sample", "", "lysozyme"}, {6, "proposal", "p1", ""}, {7, "proposal", "", "p\n2"}};
+
+static uint64_t
+each_change(void *arg, void (*one)(void *to, const struct sl_env_metadata_change *change), void *to)
+{
+	(void)arg;
+	for (unsigned i = 0; i < CHANGES; i++)
+		one(to, &changed[i]);
+	return 7;
+}
+
+static void compare_change(void *to, const struct sl_env_metadata_change *change)
+{
+	const struct sl_env_metadata_change *wanted = &changed[(*(unsigned *)to)++];
+
+	assert_int_equal(change->unix_ns, wanted->unix_ns);
+	assert_string_equal(change->key, wanted->key);
+	assert_string_equal(change->from, wanted->from);
+	assert_string_equal(change->to, wanted->to);
+}
+
+static const struct sl_env_metadata metadata = {.each = pairs, .changes = each_change};
 
 static void count_pair(void *to, const char *key, const char *value)
 {
@@ -378,23 +402,27 @@ static void an_end_comes_back(void **state)
 	status.addon[0].first_figure = 1;
 	status.addon[0].figures = 1;
 	status.column[1].pending = 12;
-	assert_int_equal(sl_stored_end_write(&status, &metadata, &b), 0);
+	assert_int_equal(sl_stored_end_write(&status, "/data/run.raw", &metadata, &b), 0);
 	assert_int_equal(sl_stored_end_read(b.data, b.used, &run, &back), 0);
 	assert_memory_equal(&status, &back, sizeof(back));
+	assert_string_equal(run.where, "/data/run.raw");
 	run.env.metadata->each(run.env.metadata->arg, count_pair, &n);
 	assert_int_equal(n, 2);
+	n = 0;
+	assert_int_equal(run.env.metadata->changes(run.env.metadata->arg, compare_change, &n), 7);
+	assert_int_equal(n, CHANGES);
 	for (size_t bytes = 0; bytes < b.used; bytes += 997)
 		assert_true(sl_stored_end_read(b.data, bytes, &run, &back) < 0);
 	sl_bytes_free(&b);
 	b = (struct sl_bytes){.used = 0};
 	status.addon[0].figures = 2; /* of which one is not there */
-	assert_int_equal(sl_stored_end_write(&status, NULL, &b), 0);
+	assert_int_equal(sl_stored_end_write(&status, "", NULL, &b), 0);
 	assert_int_equal(sl_stored_end_read(b.data, b.used, &run, &back), -EBADMSG);
 	sl_bytes_free(&b);
 	b = (struct sl_bytes){.used = 0};
 	status.addon[0].figures = 1;
 	status.modules = MODULES + 1;
-	assert_int_equal(sl_stored_end_write(&status, NULL, &b), 0);
+	assert_int_equal(sl_stored_end_write(&status, "", NULL, &b), 0);
 	assert_int_equal(sl_stored_end_read(b.data, b.used, &run, &back), -EBADMSG);
 	sl_bytes_free(&b);
 	sl_stored_run_free(&run);

@@ -47,7 +47,7 @@ struct sl_entry {
 /* selection: names with commas between them; "": all small ones; "none". Logged: -EINVAL. */
 int sl_entry_select(struct sl_entry *entry, const struct sl_env *env, const char *selection);
 
-/* image: index of its image among the kept ones; -1: the frame is not kept. */
+/* image: index of its image in the file of the run; -1: it has none there. */
 void sl_entry_frame(const struct sl_entry *entry, const struct sl_frame *frame, int64_t image,
 		    struct sl_command *command);
 

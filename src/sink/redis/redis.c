@@ -52,6 +52,7 @@ struct redis {
 	struct sl_redis_metadata metadata;
 	uint64_t opened_ns, started_unix_ns, ended_unix_ns;
 	uint64_t frames, kept, broken;
+	uint64_t numbered; /* kept frames that have an image in the run's file */
 	bool open, abandoned;
 };
 
@@ -297,14 +298,15 @@ static void add(struct redis *redis, const struct sl_frame *frame, int64_t image
 static int put(void *state, struct sl_frame *frame)
 {
 	struct redis *redis = state;
-	bool kept = sl_row_kept(frame);
+	bool kept = sl_row_kept(frame), numbered = kept && !frame->unnumbered;
 	uint64_t missed = redis->feed.missed;
 	int r = 0;
 
 	redis->frames++;
 	redis->broken += !sl_frame_goes_on(frame);
-	add(redis, frame, kept ? (int64_t)redis->kept : -1);
+	add(redis, frame, numbered ? (int64_t)redis->numbered : -1);
 	redis->kept += kept;
+	redis->numbered += numbered;
 	if (redis->required)
 		r = sl_feed_sync(&redis->feed);
 	if (redis->required && redis->feed.missed != missed)
