@@ -3,23 +3,24 @@
 
   tools/mutate.py                              five mutants of each folder of src, drawn by seed 1
   tools/mutate.py core link --seed 7 -n 20     twenty of each of two folders
-  tools/mutate.py src/core/ring.c -n 50        of one file
+  tools/mutate.py src/core/ring.c -n 50        of one file; src/core/ring.c:120 and ring.c:120-140: of these lines
   tools/mutate.py core --list                  what would be tried
   tools/mutate.py --check-equivalents          whether the list of equivalent mutants still fits the code
 
-A mutant is built in a copy of the tree (build-mutants/tree; one for each worker, --jobs) and run against the unit tests of its folder: the suite of the file's own
-name first, then the quick ones, then those of folders that use it (USERS). A failed case, a crash or a hang is a find. A mutant that
-survives is tried again with sanitizers. Not counted are mutants that do not compile, those of which the compiler makes the same code,
-and those of tests/mutants-equivalent.txt, each with its reason. Exit status 1: fewer found than --least percent.
+A mutant is built in a copy of the tree (build-mutants/tree; one for each worker, --jobs) and run against the unit tests of its folder:
+the suite of the file's own name first, then the quick ones, then those of folders that use it (USERS). A failed case, a crash or a hang is
+a find. A mutant that survives is tried again with sanitizers. Exit status 1: fewer found than --least percent.
 
-Tests of mutants run in network, process and mount namespaces of their own where that is allowed (root), with limits on memory, file size and
-time, in an empty folder; at the end of each, all processes that it started are killed.
+Not counted, but reported, are mutants that do not compile, those of which the compiler makes the same code, those of
+tests/mutants-equivalent.txt, each with its reason, and those whose tests did not end in time. Code that cannot run on this host
+(NEEDS) has no mutants; the report says which and why.
 """
 
 import argparse
 import contextlib
+import ctypes
 import fcntl
-import hashlib
+import glob
 import io
 import json
 import multiprocessing
@@ -27,28 +28,20 @@ import os
 import pathlib
 import random
 import re
-import resource
-import shutil
 import signal
-import subprocess
+import socket
 import sys
-import tempfile
 import time
 import traceback
 
 import mutants
-import tap
+from mutant_builds import MEMORY_BYTES, SANITIZED, SLOW_SUITE_S, Build, OutOfTime, clone_tree, copy_tree, folder_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MESON = "/usr/bin/meson" if os.path.exists("/usr/bin/meson") else "meson"
-PYTHON = "/usr/bin/python3"
 NOT_PRODUCT = re.compile(r"_test\.c$|/testing\.h$|/conformance\.h$|oracle")
-# Options of a build, where the tree has them. No debug information: equal code then makes equal objects.
-OPTIONS = ["-Doptimization=1", "-Ddebug=false"]
-OWN_OPTIONS = {"tests": "true", "nvcc": "disabled"}
-SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false"]
 # Tests of folders whose code has its tests elsewhere: prefixes of their names, "system/NAME" for tests/system/NAME_test.py.
 USERS = {
+    "audit": ["sink/nexus", "sink/raw", "system/audit"],
     "base": ["experiment/experiment", "system/bad_yaml"],
     "calibration": ["stage/correct", "sink/calibration", "system/calibrate"],
     "client": ["session/socket", "system/socket"],
@@ -57,6 +50,7 @@ USERS = {
     "codec": ["hdf5/images", "system/replay"],
     "control": ["system/frontend", "system/feroce", "system/native"],
     "control/tcp": ["control/conformance", "system/frontend", "system/peers"],
+    "convert": ["system/raw_container", "system/raw"],
     "core": ["link/udp", "receiver/flow"],
     "detector": ["stage/conformance", "system/detectors"],
     "emulator": ["receiver/flow", "receiver/outcomes", "receiver/rejoin", "system/cli", "system/fault", "system/fault_kinds"],
@@ -73,6 +67,7 @@ USERS = {
     "net/verbs": ["link/verbs", "system/verbs"],
     "net/xdp": ["link/xdp", "link/poller_xdp_race"],
     "plugin": ["experiment/plugins", "system/plugin"],
+    "raw": ["sink/raw", "convert", "system/raw"],
     "receiver": ["session/session", "system/cli", "system/events", "system/fault", "system/endless"],
     "receiver/assemble": ["receiver/flow", "receiver/outcomes"],
     "roce": ["endpoint", "link/udp"],
@@ -82,184 +77,53 @@ USERS = {
     "stage": ["unit", "receiver/gpu_loop"],
     "unit": ["receiver/gpu_loop", "receiver/gpu_faults", "receiver/flow"],
 }
-# Code that runs only where there is such a file.
-NEEDS = {"src/gpu/cuda/": "/dev/nvidiactl"}
-MEMORY_BYTES, FILE_BYTES = 8 << 30, 2 << 30
-SLOW_SUITE_S = 30  # longer ones run only if they have the name of the mutated file
 
 
-class Suite:
-    """One entry of `meson test`."""
+# ---- what this host can run ----
 
-    def __init__(self, name, command, env):
-        self.name, self.command, self.env = name, command, env
-        self.seconds = None  # of a run without a mutant; None: not yet run
-        self.broken = None  # why it cannot be used
-
-    def programs(self, build):
-        """What ninja must make for it."""
-        words = [os.path.normpath(word) for word in [*map(str, self.command), self.env.get("SLUICE", "")]]
-        return [os.path.relpath(word, build) for word in words if word.startswith(f"{build}/")]
+def has_cuda():
+    return os.path.exists("/dev/nvidiactl")
 
 
-# ---- the copy ----
-
-def project_files(source):
-    listing = subprocess.run(["git", "-C", source, "ls-files", "-co", "--exclude-standard", "-z"], capture_output=True, text=True, check=False)
-    if listing.returncode == 0 and (source / ".git").exists():
-        return {name for name in listing.stdout.split("\0") if name and (source / name).is_file()}
-    return {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()}
-
-
-def copy_tree(source, tree):
-    """Bring the copy up to date; files that are equal keep their time, so that little is built again."""
-    wanted = project_files(source)
-    for name in wanted:
-        data = (source / name).read_bytes()
-        to = tree / name
-        if not to.is_file() or to.read_bytes() != data:
-            to.parent.mkdir(parents=True, exist_ok=True)
-            to.write_bytes(data)
-            shutil.copymode(source / name, to)
-    for path in list(tree.rglob("*")):
-        name = path.relative_to(tree).as_posix()
-        if path.is_file() and not name.startswith("build") and name not in wanted:
-            path.unlink()
-
-
-# ---- running tests ----
-
-def isolation():
-    """A command line before a test's: no port, process or mount of the test is seen outside, and none outlives it."""
-    if os.environ.get("SLUICE_MUTATE_ISOLATION") == "none":
-        return []
-    command = ["unshare", "--net", "--mount-proc", "--pid", "--fork", "--kill-child", "--", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+def has_opencl():
     try:
-        works = subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
+        return bool(ctypes.CDLL("libOpenCL.so.1") and glob.glob("/etc/OpenCL/vendors/*.icd"))
     except OSError:
-        works = False
-    return command if works else []
+        return False
 
 
-def limits(memory):
-    def apply():
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
-        if memory:
-            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    return apply
-
-
-def end_group(process):
-    """End a program and all that it started."""
+def has_xdp():
+    """AF_XDP sockets, and the right to load programs for them."""
     try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    process.wait()
+        socket.socket(socket.AF_XDP if hasattr(socket, "AF_XDP") else 44, socket.SOCK_RAW).close()
+    except OSError:
+        return False
+    array_of_one = (ctypes.c_uint32 * 32)(2, 4, 4, 1)  # BPF_MAP_TYPE_ARRAY, bytes of key and value, entries
+    fd = ctypes.CDLL(None).syscall(321, 0, array_of_one, 72)  # bpf(BPF_MAP_CREATE)
+    if fd >= 0:
+        os.close(fd)
+    return fd >= 0
 
 
-def run_limited(command, env, seconds, memory):
-    """Exit status (None: out of time) and stdout. The working folder and TMPDIR are empty ones, removed afterwards."""
-    folder = tempfile.mkdtemp(prefix="slm-")
-    with tempfile.TemporaryFile() as out:
-        process = subprocess.Popen(command, cwd=folder, env={**env, "TMPDIR": folder, "SLUICE_RUN_DIR": f"{folder}/run"},
-                                   stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.DEVNULL, start_new_session=True,
-                                   preexec_fn=limits(memory))
-        try:
-            status = process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            status = None
-        finally:
-            end_group(process)
-        out.seek(0)
-        text = out.read(1 << 24).decode(errors="replace")
-    shutil.rmtree(folder, ignore_errors=True)
-    return status, text
+# Code that runs only on some hosts: its files, whether this is one, and what is missing otherwise.
+NEEDS = [
+    (re.compile(r"src/gpu/cuda/"), has_cuda, "no NVIDIA GPU"),
+    (re.compile(r"src/gpu/opencl/"), has_opencl, "no OpenCL device"),
+    (re.compile(r"src/(unit/gpu/|stage/(.*/)?(gpu|\w+_gpu)\.c|gpu/table\.c)"), lambda: has_cuda() or has_opencl(),
+     "neither an NVIDIA GPU nor an OpenCL device"),
+    (re.compile(r"src/(net|link)/xdp/"), has_xdp, "no AF_XDP sockets, or no right to load programs for them"),
+]
 
 
-class Build:
-    """A build folder of the copy, and the tests in it."""
-
-    patience = 15  # seconds that a suite may take besides six times what it takes without a mutant
-
-    def __init__(self, tree, folder, options, env, memory, slower):
-        self.tree, self.folder, self.options, self.env, self.memory, self.slower = tree, tree / folder, options, env, memory, slower
-        self.prefix = isolation()
-        self.suites, self.objects = [], {}
-
-    def configure(self):
-        if self.suites:
-            return
-        choices = self.tree / "meson_options.txt"
-        known = choices.read_text() if choices.exists() else ""
-        own = [f"-D{name}={value}" for name, value in OWN_OPTIONS.items() if f"'{name}'" in known]
-        env = {**os.environ, **self.env}
-        if not (self.folder / "build.ninja").exists():
-            run = subprocess.run([MESON, "setup", self.folder, self.tree, *OPTIONS, *own, *self.options], env=env, capture_output=True, text=True,
-                                 check=False)
-            if run.returncode:
-                sys.exit(f"error: cannot configure {self.folder}:\n{run.stdout[-2000:]}{run.stderr}")
-        elif self.ninja(["build.ninja"], 600):
-            sys.exit(f"error: cannot configure {self.folder} again: remove it and repeat")
-        self.read()
-
-    def read(self):
-        """Tests, and the objects of each source file."""
-        tests = subprocess.run([MESON, "introspect", "--tests", self.folder], capture_output=True, text=True, check=True)
-        self.suites = [Suite(test["name"], test["cmd"], test["env"]) for test in json.loads(tests.stdout)]
-        for path in sorted((self.tree / "tests/system").glob("*_test.py")):
-            self.suites.append(Suite(f"system/{path.stem.removesuffix('_test')}", [PYTHON, path], {"SLUICE": str(self.folder / "sluice")}))
-        for entry in json.loads((self.folder / "compile_commands.json").read_text()):
-            source = os.path.relpath(os.path.normpath(os.path.join(entry["directory"], entry["file"])), self.tree)
-            self.objects.setdefault(source, []).append(entry["output"])
-
-    def ninja(self, targets, seconds):
-        """None, or the output of a build that failed or took too long."""
-        process = subprocess.Popen(["ninja", "-C", self.folder, *targets], env={**os.environ, **self.env}, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
-        try:
-            text, _ = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            return f"the build took more than {seconds} s\n"
-        finally:
-            end_group(process)
-        return text if process.returncode else None
-
-    def fails(self, suite, seconds):
-        """Why a suite fails, or None."""
-        env = {**os.environ, **self.env, **suite.env, "MALLOC_PERTURB_": "165", "SLUICE_SITE": "", "PYTHONDONTWRITEBYTECODE": "1"}
-        status, out = run_limited([*self.prefix, *map(str, suite.command)], env, seconds, self.memory)
-        failed = [case.name for case in tap.read(out, status) if case.state == "failed"]
-        return failed[-1] if failed else None  # how the program ended is the last
-
-    def finds(self, suite):
-        """Why a suite fails with a mutant, or None. A failed case must fail twice: on a busy machine one may fail without a mutant."""
-        failed = self.fails(suite, self.limit(suite))
-        return failed if failed in (None, "(crashed)", "(timed out)") else self.fails(suite, self.limit(suite))
-
-    def measure(self, suite):
-        """Run a suite without a mutant, twice if the first fails: how long it takes, or that it is of no use here."""
-        if suite.seconds is not None or suite.broken:
-            return
-        problem = self.ninja(suite.programs(self.folder), 3600)
-        if problem:
-            sys.exit(f"error: {suite.name} does not build without a mutant:\n{problem[-3000:]}")
-        for _ in range(2):
-            start = time.monotonic()
-            suite.broken = self.fails(suite, 3 * SLOW_SUITE_S)
-            if not suite.broken:
-                suite.seconds = time.monotonic() - start
-                return
-            if suite.broken == "(timed out)":
-                break
-        print(f"  note: {suite.name} is left out: {suite.broken} without a mutant", flush=True)
-
-    def limit(self, suite):
-        return self.patience * self.slower + 6 * suite.seconds
-
-    def hashes_of(self, names):
-        return [hashlib.sha256((self.folder / name).read_bytes()).digest() for name in names]
+def missing_for(source, checked={}):  # noqa: B006  (the answers, for one run)
+    """What this host lacks for the code of a file, or None."""
+    for files, here, why in NEEDS:
+        if files.match(source):
+            if here not in checked:
+                checked[here] = here()
+            if not checked[here]:
+                return why
+    return None
 
 
 # ---- what there is to mutate ----
@@ -285,30 +149,43 @@ def folders_of(tree):
     return sorted({path.parent.relative_to(tree / "src").as_posix() for path in (tree / "src").rglob("*.c")} - {"."})
 
 
-def folder_of(name, folders):
-    """The longest folder that this path or test lies in."""
-    return max((folder for folder in folders if name.startswith(f"{folder}/")), key=len, default=None)
+class Choice:
+    """What the command line names: folders of src, files, folders of files, lines of files. Nothing: everything."""
+
+    def __init__(self, names):
+        self.names, self.lines = [], {}
+        for name in names:
+            lines = re.fullmatch(r"(.+\.[ch]):(\d+)(?:-(\d+))?", name)
+            if lines:
+                self.lines.setdefault(lines[1], set()).update(range(int(lines[2]), int(lines[3] or lines[2]) + 1))
+            else:
+                self.names.append(name.rstrip("/"))
+
+    def has_file(self, source, folder):
+        return not (self.names or self.lines) or source in self.lines or folder in self.names or any(
+            source == name or source.startswith(f"{name}/") for name in self.names)
+
+    def has(self, candidate):
+        return candidate.source not in self.lines or candidate.line in self.lines[candidate.source]
 
 
-def candidates(build, folders, only):
-    """{folder: [Candidate]} of product files that this machine builds."""
-    found = {folder: [] for folder in folders}
+def candidates(build, folders, choice):
+    """{folder: [Candidate]} of product files that this machine builds, and {why: {file: mutants}} of those that cannot run on it."""
+    found, left_out = {folder: [] for folder in folders}, {}
     for path in sorted((build.tree / "src").rglob("*.[ch]")):
         source = path.relative_to(build.tree).as_posix()
         folder = folder_of(source.removeprefix("src/"), folders)
-        built = (source in build.objects or path.suffix == ".h") and not cannot_run(source)
-        if folder and built and not NOT_PRODUCT.search(source) and wanted(source, folder, only):
-            text = path.read_text()
-            found[folder] += [Candidate(source, text, mutant) for mutant in mutants.mutants_of(text)]
-    return {folder: list_of for folder, list_of in found.items() if list_of}
-
-
-def cannot_run(source):
-    return any(source.startswith(prefix) and not os.path.exists(file) for prefix, file in NEEDS.items())
-
-
-def wanted(source, folder, only):
-    return not only or folder in only or any(source == name or source.startswith(f"{name.rstrip('/')}/") for name in only)
+        built = source in build.objects or path.suffix == ".h"
+        if not folder or not built or NOT_PRODUCT.search(source) or not choice.has_file(source, folder):
+            continue
+        text = path.read_text()
+        of_file = [candidate for candidate in (Candidate(source, text, mutant) for mutant in mutants.mutants_of(text)) if choice.has(candidate)]
+        why = missing_for(source)
+        if why:
+            left_out.setdefault(why, {})[source] = len(of_file)
+        else:
+            found[folder] += of_file
+    return {folder: list_of for folder, list_of in found.items() if list_of}, left_out
 
 
 def draw(pool, seed, folder):
@@ -362,26 +239,54 @@ class Equivalents:
 
 # ---- the trial ----
 
+class Result:
+    """A mutant that was tried: found (by which case), survived, or undecided (why)."""
+
+    def __init__(self, candidate, outcome, by, seconds):
+        self.candidate, self.outcome, self.by, self.seconds = candidate, outcome, by, seconds
+
+    def data(self):
+        c = self.candidate
+        return {"file": c.source, "line": c.line, "operator": c.mutant.operator, "change": c.change, "outcome": self.outcome, "by": self.by,
+                "seconds": round(self.seconds, 1)}
+
+
 class Score:
+    """Of a folder."""
+
     def __init__(self):
-        self.found, self.survivors, self.equivalent, self.same, self.broken = [], [], 0, 0, 0
+        self.results, self.equivalent, self.same, self.broken = [], 0, 0, 0
+        self.left_out = {}  # suite: why it is of no use here
+        self.whole = True  # False: the time was over before all were tried
+
+    def of(self, outcome):
+        return [result.candidate for result in self.results if result.outcome == outcome]
 
     def count(self):
-        return len(self.found) + len(self.survivors)
+        return len(self.of("found")) + len(self.of("survived"))
 
     def percent(self):
-        return 100 * len(self.found) / self.count() if self.count() else 100.0
+        return 100 * len(self.of("found")) / self.count() if self.count() else 100.0
+
+    def data(self):
+        return {"found": len(self.of("found")), "survived": len(self.of("survived")), "undecided": len(self.of("undecided")),
+                "equivalent": self.equivalent, "same_code": self.same, "not_compiled": self.broken, "whole": self.whole,
+                "suites_left_out": self.left_out, "mutants": [result.data() for result in self.results]}
+
+
+def chosen_suites(build, folder, folders, arguments):
+    """Suites of the folder itself, and those of its users."""
+    own, users = build.suites_of(folder, folders, USERS)
+    return own, [] if own and arguments.own else users
 
 
 class Trial:
-    def __init__(self, builds, arguments, end):
-        self.builds, self.arguments, self.end = builds, arguments, end
+    def __init__(self, builds, arguments):
+        self.builds, self.arguments = builds, arguments
 
     def suites_for(self, build, folder, folders, source):
         """Usable suites in the order of trial: of the file's name, then the folder's quick ones, then those of users."""
-        own = [suite for suite in build.suites if folder_of(suite.name, folders) == folder]
-        users = [suite for prefix in USERS.get(folder, []) for suite in build.suites
-                 if suite not in own and (suite.name == prefix or suite.name.startswith(f"{prefix}/"))]
+        own, users = chosen_suites(build, folder, folders, self.arguments)
         if not own:
             own, users = users, []
         stem = source.removeprefix("src/").rsplit(".", 1)[0]
@@ -393,7 +298,7 @@ class Trial:
         return [suite for suite in named if not suite.broken] + quick + [
             suite for suite in users if not suite.broken and suite.seconds < SLOW_SUITE_S]
 
-    def try_in(self, build, folder, folders, candidate, deadline):
+    def try_in(self, build, folder, folders, candidate):
         """(outcome, by) in one build: outcome is found, survived, same or broken."""
         path = build.tree / candidate.source
         build.configure()
@@ -403,18 +308,17 @@ class Trial:
         if build.ninja(made, 3600):
             sys.exit(f"error: {candidate.source} does not build without a mutant")
         before = build.hashes_of(made)
+        deadline = time.monotonic() + self.arguments.mutant_seconds
         path.write_text(candidate.mutant.apply(candidate.text))
         try:
-            if build.ninja(made, 600):
+            if build.ninja(made, 600, deadline):
                 return "broken", ""
             if build.hashes_of(made) == before:
                 return "same", ""
             for suite in suites:
-                if time.monotonic() > deadline:
-                    return "survived", "out of time"
-                if build.ninja(suite.programs(build.folder), 300):
+                if build.ninja(suite.programs(build.folder), 300, deadline):
                     return "broken", ""
-                failed = build.finds(suite)
+                failed = build.finds(suite, deadline)
                 if failed:
                     return "found", f"{suite.name}: {failed}"
             return "survived", "" if suites else "no test"
@@ -424,7 +328,12 @@ class Trial:
     def test(self, folder, folders, candidate):
         outcome, by = "survived", ""
         for build in self.builds:
-            outcome, by = self.try_in(build, folder, folders, candidate, time.monotonic() + self.arguments.mutant_seconds)
+            try:
+                outcome, by = self.try_in(build, folder, folders, candidate)
+            except OutOfTime as why:
+                if time.monotonic() >= Build.end:
+                    raise
+                return "undecided", f"more than {self.arguments.mutant_seconds:g} s, {why}"
             if outcome != "survived":
                 return outcome, by + (" (sanitized)" if build is not self.builds[0] else "")
         return outcome, by
@@ -432,32 +341,35 @@ class Trial:
     def folder(self, folder, folders, pool, equivalents):
         score = Score()
         for candidate in draw(pool, self.arguments.seed, folder):
-            if score.count() >= self.arguments.number or time.monotonic() > self.end:
+            if len(score.results) >= self.arguments.number:
                 break
             if equivalents.has(candidate):
                 score.equivalent += 1
                 continue
             start = time.monotonic()
-            outcome, by = self.test(folder, folders, candidate)
-            if outcome == "found":
-                score.found.append(candidate)
-            elif outcome == "survived":
-                score.survivors.append(candidate)
-            else:
+            try:
+                outcome, by = self.test(folder, folders, candidate)
+            except OutOfTime:
+                score.whole = False
+                break
+            if outcome in ("same", "broken"):
                 score.same += outcome == "same"
                 score.broken += outcome == "broken"
-            if outcome in ("found", "survived"):
-                print(f"  {outcome:9}{candidate.source}:{candidate.line} {candidate.mutant.operator}"
-                      f"{': ' + by if by else ''} ({time.monotonic() - start:.1f} s)", flush=True)
-            if outcome == "survived":
+                continue
+            score.results.append(Result(candidate, outcome, by, time.monotonic() - start))
+            print(f"  {outcome:10}{candidate.source}:{candidate.line} {candidate.mutant.operator}"
+                  f"{': ' + by if by else ''} ({time.monotonic() - start:.1f} s)", flush=True)
+            if outcome != "found":
                 print("".join(f"      - {before}\n      + {after}\n" for before, after in candidate.change), end="", flush=True)
+        score.left_out = {suite.name: suite.broken for build in self.builds for suite in build.suites if suite.broken}
         return score
 
 
-def builds_of(arguments, worker):
-    """The builds of a worker, in a copy of the tree of its own."""
+def builds_of(arguments, worker, bring):
+    """The builds of a worker, in a copy of the tree of its own; bring: copy what has changed in the source."""
     tree = arguments.work / (f"tree-{worker}" if worker else "tree")
-    copy_tree(arguments.source, tree)
+    if bring:
+        copy_tree(arguments.source, tree)
     builds = [Build(tree, "build", [], {}, MEMORY_BYTES, 1)]
     if not arguments.plain:
         builds.append(Build(tree, "build-asan", SANITIZED, {
@@ -470,32 +382,48 @@ class Campaign:
     """All folders, one after the other, or shared out among workers. The mutants of a folder are drawn from its seed and tried in order by
     one worker, so that the number of workers changes nothing but the time."""
 
-    def __init__(self, arguments, folders, pools, equivalents, end):
-        self.arguments, self.folders, self.pools, self.equivalents, self.end = arguments, folders, pools, equivalents, end
+    def __init__(self, arguments, folders, pools, equivalents, tell):
+        self.arguments, self.folders, self.pools, self.equivalents, self.tell = arguments, folders, pools, equivalents, tell
 
     def score(self, trial, folder):
         """None: out of time."""
-        if time.monotonic() > self.end:
+        if time.monotonic() > Build.end:
             return None
         print(f"{folder}: {len(self.pools[folder])} mutants to draw from", flush=True)
         return trial.folder(folder, self.folders, self.pools[folder], self.equivalents)
 
     def alone(self, builds):
-        trial = Trial(builds, self.arguments, self.end)
-        scores = {folder: self.score(trial, folder) for folder in self.pools}
-        return {folder: score for folder, score in scores.items() if score}
+        trial, scores = Trial(builds, self.arguments), {}
+        for folder in self.pools:
+            score = self.score(trial, folder)
+            if score:
+                scores[folder] = score
+                self.tell(scores)
+        return scores
+
+    def suites(self, build, folder):
+        return sum(chosen_suites(build, folder, self.folders, self.arguments), [])
+
+    def build_all(self, build):
+        """What tests need, by all processors at once, before workers get copies of it."""
+        programs = {name for folder in self.pools for suite in self.suites(build, folder) for name in suite.programs(build.folder)}
+        problem = build.ninja(sorted(programs), 3600)
+        if problem:
+            sys.exit(f"error: it does not build without a mutant:\n{problem[-3000:]}")
 
     def work(self, worker, todo, done):
         """A worker, in a process of its own: (folder, score, what it printed) of each folder that it takes; (None, why, "") at its end."""
         problem = None
         try:
-            builds = builds_of(self.arguments, worker)
+            builds = builds_of(self.arguments, worker, False)
             builds[0].configure()
-            trial = Trial(builds, self.arguments, self.end)
+            trial = Trial(builds, self.arguments)
             while (folder := todo.get()) is not None:
                 with contextlib.redirect_stdout(io.StringIO()) as printed:
                     score = self.score(trial, folder)
                 done.put((folder, score, printed.getvalue()))
+        except OutOfTime:
+            pass
         except KeyboardInterrupt:
             problem = "interrupted"
         except SystemExit as why:
@@ -504,10 +432,19 @@ class Campaign:
             problem = traceback.format_exc()
         done.put((None, problem, ""))
 
-    def with_workers(self, count):
+    def longest_first(self, build):
+        """A folder that a worker takes last should not be one that many suites test."""
+        return sorted(self.pools, key=lambda folder: -len(self.suites(build, folder)))
+
+    def with_workers(self, count, build):
         """What a worker prints about a folder is shown when the folder is done."""
+        self.build_all(build)
+        copies = [clone_tree(build.tree, build.tree.with_name(f"tree-{i}")) for i in range(1, count)]
+        if any([copy.wait() for copy in copies]):
+            sys.exit(f"error: {build.tree} cannot be copied for {count} workers")
+        Build.processes = max(2, (os.cpu_count() or 1) // count)
         todo, done, scores = multiprocessing.Queue(), multiprocessing.Queue(), {}
-        for folder in [*self.pools, *[None] * count]:
+        for folder in [*self.longest_first(build), *[None] * count]:
             todo.put(folder)
         workers = [multiprocessing.Process(target=self.work, args=(i, todo, done)) for i in range(count)]
         for worker in workers:
@@ -521,6 +458,7 @@ class Campaign:
                 print(printed, end="", flush=True)
                 if score:
                     scores[folder] = score
+                    self.tell(scores)
         finally:
             for worker in workers if count else []:
                 worker.terminate()  # it puts the source back and ends its test
@@ -529,32 +467,65 @@ class Campaign:
         return scores
 
 
-def report(scores, arguments, missed):
-    print(f"\nseed {arguments.seed}" + (f"; out of time before {', '.join(missed)}" if missed else ""))
-    print(f"  {'folder':22}{'mutants':>8}{'found':>8}{'score':>8}   left out: equivalent, same code, not compiled")
-    for folder, score in scores.items():
-        print(f"  {folder:22}{score.count():8}{len(score.found):8}{score.percent():7.0f}%   {score.equivalent}, {score.same}, {score.broken}")
-    total, found = sum(score.count() for score in scores.values()), sum(len(score.found) for score in scores.values())
-    survivors = [candidate for score in scores.values() for candidate in score.survivors]
-    if survivors:
-        print("survivors:")
-        print("".join(candidate.diff() for candidate in survivors), end="")
-    percent = 100 * found / total if total else 0
-    print(f"{found} of {total} mutants found, {percent:.1f} %; at least {arguments.least} % are asked for")
-    return 0 if total and percent >= arguments.least and not missed else 1
+# ---- the report ----
+
+class Report:
+    def __init__(self, arguments, pools, left_out):
+        self.arguments, self.pools, self.left_out = arguments, pools, left_out
+
+    def sums(self, scores):
+        """Mutants that count, those found, percent."""
+        total, found = sum(score.count() for score in scores.values()), sum(len(score.of("found")) for score in scores.values())
+        return total, found, 100 * found / total if total else 0
+
+    def missed(self, scores):
+        return [folder for folder in self.pools if folder not in scores or not scores[folder].whole]
+
+    def write(self, scores):
+        """The file of --json, after each folder: also what a run had found that was killed."""
+        if not self.arguments.json:
+            return
+        total, found, percent = self.sums(scores)
+        data = {"seed": self.arguments.seed, "sanitizers": not self.arguments.plain, "mutants": total, "found": found, "percent": round(percent, 1),
+                "out_of_time": self.missed(scores), "cannot_run_here": self.left_out,
+                "folders": {folder: scores[folder].data() for folder in self.pools if folder in scores}}
+        new = self.arguments.json.with_name(self.arguments.json.name + ".new")
+        new.write_text(json.dumps(data, indent=1) + "\n")
+        new.replace(self.arguments.json)
+
+    def show(self, scores):
+        missed = self.missed(scores)
+        print(f"\nseed {self.arguments.seed}" + (f"; out of time for {', '.join(missed)}" if missed else ""))
+        for why, files in self.left_out.items():
+            print(f"  not tried, {why}: {sum(files.values())} mutants of {', '.join(files)}")
+        print(f"  {'folder':22}{'mutants':>8}{'found':>8}{'score':>8}   not counted: equivalent, same code, not compiled, undecided")
+        for folder, score in ((folder, scores[folder]) for folder in self.pools if folder in scores):
+            print(f"  {folder:22}{score.count():8}{len(score.of('found')):8}{score.percent():7.0f}%   "
+                  f"{score.equivalent}, {score.same}, {score.broken}, {len(score.of('undecided'))}")
+        for outcome, title in (("undecided", "undecided, and not counted"), ("survived", "survivors")):
+            listed = [candidate for score in scores.values() for candidate in score.of(outcome)]
+            if listed:
+                print(f"{title}:\n" + "".join(candidate.diff() for candidate in listed), end="")
+        total, found, percent = self.sums(scores)
+        print(f"{found} of {total} mutants found, {percent:.1f} %; at least {self.arguments.least} % are asked for")
+        return 0 if total and percent >= self.arguments.least and not missed else 1
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0].split(" - ")[1])
-    parser.add_argument("only", nargs="*", help="folders of src (core, link) or files (src/core/ring.c); none: all")
+    parser.add_argument("only", nargs="*",
+                        help="folders of src (core, link), files (src/core/ring.c) or lines of files (src/core/ring.c:120-140); none: all")
     parser.add_argument("-s", "--seed", default="1", help="which mutants are drawn")
     parser.add_argument("-n", "--number", type=int, default=5, help="mutants for each folder that compile and are not equivalent")
-    parser.add_argument("--seconds", type=float, default=3600, help="for everything; folders that are not reached fail the run")
-    parser.add_argument("--mutant-seconds", type=float, default=180, help="for the tests of one mutant in one build")
-    parser.add_argument("--patience", type=float, default=Build.patience, help="a suite hangs when it takes six times as long as without a mutant, and this many seconds more")
+    parser.add_argument("--seconds", type=float, default=3600, help="for everything; folders that are not reached, or not all of, fail the run")
+    parser.add_argument("--mutant-seconds", type=float, default=180, help="for one mutant in one build; one that takes longer is undecided")
+    parser.add_argument("--patience", type=float, default=Build.patience,
+                        help="a suite hangs when it takes six times as long as without a mutant, and this many seconds more")
     parser.add_argument("--least", type=float, default=95, help="percent that must be found")
     parser.add_argument("-j", "--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 2), help="folders at a time, each with a copy of the tree")
+    parser.add_argument("--own", action="store_true", help="only tests of the mutant's own folder, where it has some; not those of its users")
     parser.add_argument("--plain", action="store_true", help="no second trial with sanitizers")
+    parser.add_argument("--json", type=pathlib.Path, help="write all results to this file, too")
     parser.add_argument("--source", type=pathlib.Path, default=ROOT, help="the tree to take")
     parser.add_argument("--work", type=pathlib.Path, help="where to copy and build it (SOURCE/build-mutants)")
     parser.add_argument("--equivalents", type=pathlib.Path, help="SOURCE/tests/mutants-equivalent.txt")
@@ -585,29 +556,34 @@ def main():
         problems = equivalents.stale(arguments.source)
         print("\n".join(problems) or f"{len(equivalents.reasons)} entries fit the code")
         return 1 if problems else 0
-    Build.patience = arguments.patience
+    Build.patience, Build.end = arguments.patience, time.monotonic() + arguments.seconds
     lock = locked(arguments.work)
-    end = time.monotonic() + arguments.seconds
-    builds = builds_of(arguments, 0)
+    builds = builds_of(arguments, 0, True)
     builds[0].configure()
     folders = folders_of(builds[0].tree)
-    pools = candidates(builds[0], folders, arguments.only)
+    pools, left_out = candidates(builds[0], folders, Choice(arguments.only))
+    for why, files in left_out.items():
+        print(f"not tried, {why}: {', '.join(files)}")
     if not pools:
-        sys.exit(f"error: no mutants of {' '.join(arguments.only) or 'src'}: name folders of src, or files of them")
-    for prefix in [prefix for prefix in NEEDS if cannot_run(prefix) and (builds[0].tree / prefix).is_dir()]:
-        print(f"skipped: {prefix}: there is no {NEEDS[prefix]} here")
+        sys.exit(f"error: no mutants of {' '.join(arguments.only) or 'src'}: name folders of src, files or lines of them")
     if arguments.list:
-        for folder, pool in pools.items():
-            print(f"{folder}: {len(pool)} mutants to draw from", flush=True)
-            for _, candidate in zip(range(arguments.number), draw(pool, arguments.seed, folder)):
-                print(candidate.diff(), end="")
+        show_drawn(arguments, pools)
         return 0
-    workers = min(arguments.jobs, len(pools))
-    campaign = Campaign(arguments, folders, pools, equivalents, end)
-    scores = campaign.alone(builds) if workers == 1 else campaign.with_workers(workers)
+    workers, report = min(arguments.jobs, len(pools)), Report(arguments, pools, left_out)
+    campaign = Campaign(arguments, folders, pools, equivalents, report.write)
+    try:
+        scores = campaign.alone(builds) if workers == 1 else campaign.with_workers(workers, builds[0])
+    except OutOfTime as why:
+        sys.exit(f"error: {arguments.seconds:g} s were not enough to begin: {why}")
     lock.close()
-    return report({folder: scores[folder] for folder in pools if folder in scores}, arguments,
-                  [folder for folder in pools if folder not in scores])
+    return report.show(scores)
+
+
+def show_drawn(arguments, pools):
+    for folder, pool in pools.items():
+        print(f"{folder}: {len(pool)} mutants to draw from", flush=True)
+        for _, candidate in zip(range(arguments.number), draw(pool, arguments.seed, folder)):
+            print(candidate.diff(), end="")
 
 
 def interrupt(_number, _frame):

@@ -16,6 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <sluice/record.h>
+
 #include "base/clock.h"
 #include "core/registry.h"
 #include "feedback/inbox.h"
@@ -24,6 +26,7 @@
 #include "lib/capture.h"
 #include "lib/fake_verbs.h"
 #include "net/net.h"
+#include "roce/roce.h"
 
 enum { PAYLOAD = 2000, FULL = (PAYLOAD - SL_FEEDBACK_HEADER) / SL_FEEDBACK_ANSWER };
 enum { PORT = 47920, SLOTS = 32, HEARD = 4096 };
@@ -520,6 +523,79 @@ static void who_does_not_belong_here_is_refused_and_told_why(void **state)
 	close_ear(ear);
 }
 
+/* ---- a device, which makes no plans and grants nothing ---- */
+
+enum { DEVICE_SLOTS = 3, DEVICE_PMTU = 1024, DEVICE_PACKETS = 3, ROUNDS = 20 };
+
+static int open_device(void)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct timeval patience = {.tv_sec = 20};
+	union sl_net_address at;
+	socklen_t bytes = sl_net_numeric(address, PORT, &at);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, &at.any, bytes), 0);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+	return fd;
+}
+
+/* Packet `part` of block k, as the device's numbers say. */
+static void expect_write(int fd, const struct sl_feedback_target *device, uint64_t stride,
+			 uint64_t k, uint32_t part)
+{
+	struct sl_roce_packet packet;
+	uint8_t bytes[4096];
+	ssize_t n = recv(fd, bytes, sizeof(bytes), 0);
+
+	assert_true(n > 0);
+	assert_int_equal(sl_roce_parse(bytes, (size_t)n, &packet), 0);
+	assert_int_equal(packet.qpn, device->qpn);
+	assert_int_equal(packet.psn, (device->psn + k * DEVICE_PACKETS + part) & 0xffffff);
+	assert_int_equal(packet.reth.rkey, device->rkey);
+	assert_int_equal(packet.reth.va,
+			 device->memory + k % DEVICE_SLOTS * stride + part * DEVICE_PMTU);
+}
+
+static void a_device_is_written_to_by_its_numbers_and_never_waited_for(void **state)
+{
+	struct sl_feedback_sender_options options = to("udp", SL_SERVICE_UC);
+	uint64_t block = PAYLOAD + sizeof(struct sl_record);
+
+	(void)state;
+	options.device = (struct sl_feedback_target){.qpn = 0x1234,
+						     .rkey = 0xdeadbeef,
+						     .psn = 0xfffff0,
+						     .slots = DEVICE_SLOTS,
+						     .memory = UINT64_C(0x123400000000),
+						     .pmtu = DEVICE_PMTU};
+	for (unsigned gaps = 0; gaps < 2; gaps++) {
+		struct sl_feedback_sender *back;
+		int fd = open_device();
+
+		options.device.stride = gaps ? 4096 : 0;
+		back = open_sender(&options);
+		for (uint64_t k = 0; k < ROUNDS * DEVICE_SLOTS; k++) {
+			assert_int_equal(send_one(back, k), 1);
+			for (uint32_t part = 0; part < DEVICE_PACKETS; part++)
+				expect_write(fd, &options.device, gaps ? 4096 : block, k, part);
+		}
+		assert_int_equal(sl_feedback_sender_close(back), 0);
+		assert_int_equal(recv(fd, &block, sizeof(block), MSG_DONTWAIT), -1);
+		close(fd);
+	}
+}
+
+static void a_device_whose_blocks_would_overlap_is_not_written_to(void **state)
+{
+	struct sl_feedback_sender_options options = to("udp", SL_SERVICE_UC);
+
+	(void)state;
+	options.device =
+		(struct sl_feedback_target){.qpn = 1, .slots = 2, .stride = PAYLOAD, .pmtu = 1024};
+	refused(options, &feedback, "feedback.stride: a block has 2064 bytes");
+}
+
 /* ---- what is not as it should be ---- */
 
 static void blocks_that_are_no_packets_of_answers_are_counted_as_such(void **state)
@@ -623,6 +699,8 @@ int main(void)
 		cmocka_unit_test(nobody_is_connected_to_before_the_run_begins),
 		cmocka_unit_test(strangers_that_connect_and_wait_shut_nobody_out),
 		cmocka_unit_test(who_does_not_belong_here_is_refused_and_told_why),
+		cmocka_unit_test(a_device_is_written_to_by_its_numbers_and_never_waited_for),
+		cmocka_unit_test(a_device_whose_blocks_would_overlap_is_not_written_to),
 		cmocka_unit_test(blocks_that_are_no_packets_of_answers_are_counted_as_such),
 		cmocka_unit_test(a_count_that_cannot_be_true_is_not_believed),
 		cmocka_unit_test(a_link_that_cannot_do_it_is_refused_at_once),

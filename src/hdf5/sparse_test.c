@@ -12,6 +12,10 @@
 #include "lib/capture.h"
 
 enum { ROWS = 4, COLUMNS = 5, PIXELS = ROWS * COLUMNS, BINS = 3, FRAMES = 3, TOTAL = 6 };
+enum {
+	TALL = 130,
+	MODULES_MOST = 64
+}; /* rows of the largest image here; bits of missing_modules */
 
 static char scratch[200], path[256];
 
@@ -19,12 +23,14 @@ static char scratch[200], path[256];
 struct content {
 	const char *entry; /* "/entry", or as others call theirs */
 	const char *leave_out;
-	float mask[PIXELS], radius[BINS], average[FRAMES * BINS];
+	float mask[TALL * COLUMNS], radius[BINS], average[FRAMES * BINS];
 	uint64_t pointer[FRAMES + 1], missing[FRAMES];
 	uint32_t index[TOTAL], found[FRAMES];
 	int16_t intensity[TOTAL], dummy;
 	uint64_t bins, indices, mask_rows, frames;
 	bool has_norm, has_found, has_missing;
+	struct sl_h5_shape outcome; /* frames, modules */
+	uint64_t founds, missings;  /* elements of the lists */
 };
 
 static void init(struct content *c)
@@ -41,7 +47,10 @@ static void init(struct content *c)
 			      .bins = BINS,
 			      .indices = TOTAL,
 			      .mask_rows = ROWS,
-			      .frames = FRAMES};
+			      .frames = FRAMES,
+			      .outcome = {SL_H5_U8, 2, {2, 2}},
+			      .founds = FRAMES,
+			      .missings = FRAMES};
 	for (int i = 0; i < PIXELS; i++)
 		c->mask[i] = (float)i / 4; /* 0 to 4.75 */
 	c->mask[7] = NAN;
@@ -77,12 +86,12 @@ static void write_frames(struct sl_h5 *file, const struct content *c)
 	put(file, c, "intensity", (struct sl_h5_shape){SL_H5_I16, 1, {TOTAL}}, c->intensity);
 	put(file, c, "dummy", (struct sl_h5_shape){.type = SL_H5_I16}, &c->dummy);
 	if (c->has_found)
-		put(file, c, "found", (struct sl_h5_shape){SL_H5_U32, 1, {FRAMES}}, c->found);
+		put(file, c, "found", (struct sl_h5_shape){SL_H5_U32, 1, {c->founds}}, c->found);
 }
 
 static void make(const struct content *c)
 {
-	static const uint8_t outcome[2][2];
+	static const uint8_t outcome[2 * (MODULES_MOST + 1)];
 	char group[96];
 	struct sl_h5 *file;
 
@@ -97,15 +106,14 @@ static void make(const struct content *c)
 		sl_h5_group(file, "/entry/data", "NXdata");
 		sl_h5_group(file, "/entry/sluice", "NXcollection");
 		sl_h5_group(file, "/entry/sluice/frames", "NXcollection");
-		sl_h5_write(file, "/entry/sluice/frames/outcome",
-			    &(struct sl_h5_shape){SL_H5_U8, 2, {2, 2}}, outcome);
+		sl_h5_write(file, "/entry/sluice/frames/outcome", &c->outcome, outcome);
 		sl_h5_write(file, "/entry/data/missing_modules",
-			    &(struct sl_h5_shape){SL_H5_U64, 1, {FRAMES}}, c->missing);
+			    &(struct sl_h5_shape){SL_H5_U64, 1, {c->missings}}, c->missing);
 	}
 	assert_int_equal(sl_h5_finish(file), 0);
 }
 
-static struct sl_h5_sparse *reopen(void)
+static struct sl_h5_sparse *reopen_rows(uint64_t rows)
 {
 	struct sl_h5_sparse *sparse = NULL;
 	struct sl_h5_shape image;
@@ -113,10 +121,15 @@ static struct sl_h5_sparse *reopen(void)
 
 	assert_int_equal(sl_h5_sparse_open(path, &sparse, &image, &images), 0);
 	assert_int_equal(image.type, SL_H5_I16);
-	assert_int_equal(image.dim[0], ROWS);
+	assert_int_equal(image.dim[0], rows);
 	assert_int_equal(image.dim[1], COLUMNS);
 	assert_int_equal(images, FRAMES);
 	return sparse;
+}
+
+static struct sl_h5_sparse *reopen(void)
+{
+	return reopen_rows(ROWS);
 }
 
 /* As numpy.interp, and rounded. */
@@ -216,6 +229,91 @@ static void test_what_is_not_known_is_marked(void **arg)
 	for (int i = 0; i < PIXELS; i++)
 		assert_int_equal(image[i], i <= 12 ? expected(&c, 2, i) : -32768);
 	sl_h5_sparse_close(sparse);
+}
+
+/* What of the first image is not known: rows from `first` up to `end`. */
+static void check_blank(struct content *c, uint64_t first, uint64_t end)
+{
+	static int16_t image[TALL * COLUMNS];
+	struct sl_h5_sparse *sparse;
+	bool cut;
+
+	c->has_missing = true;
+	c->pointer[0] = c->pointer[1] = c->pointer[2] = 0; /* no pixel is listed */
+	make(c);
+	sparse = reopen_rows(c->mask_rows);
+	assert_int_equal(sl_h5_sparse_read(sparse, 0, true, image, &cut), 0);
+	for (uint64_t i = 0; i < c->mask_rows * COLUMNS; i++)
+		if (isfinite(c->mask[i]))
+			assert_int_equal(image[i] == c->dummy,
+					 i / COLUMNS >= first && i / COLUMNS < end);
+	sl_h5_sparse_close(sparse);
+}
+
+static void test_missing_modules_count_only_where_their_rows_are_known(void **arg)
+{
+	static const struct sl_h5_shape strange[] = {
+		{SL_H5_U8, 1, {2}},	  /* of no module */
+		{SL_H5_U8, 3, {2, 2, 1}}, /* of something else */
+		{SL_H5_U8, 2, {2, 0}},	  /* no module */
+		{SL_H5_U8, 2, {2, 3}},	  /* the image cannot be divided */
+		{SL_H5_U8, 2, {2, 2 * ROWS}},
+	};
+	struct content c;
+
+	for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
+		init(&c);
+		c.missing[0] = 1;
+		c.outcome = strange[i];
+		check_blank(&c, 0, 0);
+	}
+	for (uint64_t modules = 1; modules <= ROWS; modules *= 2) {
+		init(&c);
+		c.missing[0] = 1;
+		c.outcome.dim[1] = modules;
+		check_blank(&c, 0, ROWS / modules);
+	}
+	init(&c);
+	c.missing[0] = 1;
+	c.missings = FRAMES - 1; /* not one for each frame */
+	check_blank(&c, 0, 0);
+}
+
+static void test_as_many_modules_may_miss_as_a_word_has_bits(void **arg)
+{
+	struct content c;
+
+	for (uint64_t rows = 1; rows <= 2; rows++) {
+		init(&c);
+		c.outcome.dim[1] = MODULES_MOST;
+		c.mask_rows = rows * MODULES_MOST;
+		c.missing[0] = UINT64_C(1) << (MODULES_MOST - 1);
+		check_blank(&c, rows * (MODULES_MOST - 1), rows * MODULES_MOST);
+		c.outcome.dim[1] = MODULES_MOST + 1;
+		c.mask_rows = rows * (MODULES_MOST + 1);
+		c.missing[0] = 1;
+		check_blank(&c, 0, 0);
+	}
+}
+
+static void test_pixels_that_were_found_count_only_if_there_is_a_number_for_each_frame(void **arg)
+{
+	struct sl_h5_sparse *sparse;
+	struct content c;
+	int16_t image[PIXELS];
+	bool cut;
+
+	for (uint64_t founds = FRAMES - 1; founds <= FRAMES; founds++) {
+		init(&c);
+		c.has_found = true;
+		c.found[0] = 9; /* more than are listed */
+		c.founds = founds;
+		make(&c);
+		sparse = reopen();
+		assert_int_equal(sl_h5_sparse_read(sparse, 0, true, image, &cut), 0);
+		assert_int_equal(cut, founds == FRAMES);
+		sl_h5_sparse_close(sparse);
+	}
 }
 
 static void check_refused(const struct content *c, const char *words)
@@ -320,6 +418,10 @@ int main(void)
 		cmocka_unit_test(test_images_of_lists),
 		cmocka_unit_test(test_without_background_there_are_zeros),
 		cmocka_unit_test(test_what_is_not_known_is_marked),
+		cmocka_unit_test(test_missing_modules_count_only_where_their_rows_are_known),
+		cmocka_unit_test(test_as_many_modules_may_miss_as_a_word_has_bits),
+		cmocka_unit_test(
+			test_pixels_that_were_found_count_only_if_there_is_a_number_for_each_frame),
 		cmocka_unit_test(test_files_that_contradict_themselves_are_refused),
 		cmocka_unit_test(test_a_pixel_out_of_the_image_is_refused),
 	};

@@ -60,6 +60,54 @@ static void loss_is_accounted_for_and_spoils_nothing(void **state)
 	close_flow(&f);
 }
 
+enum { PACKETS = 9 }; /* of a block of 32 x 64 pixels and its record, 512 bytes each */
+
+/* Packets of sequences whose write had a wrong key, by the log; how many they are in all. */
+static uint64_t read_forged(FILE *log, uint64_t of_packet[PACKETS], bool hurt[FRAMES + DARKS])
+{
+	unsigned module, packet;
+	unsigned long long sequence;
+	uint64_t forged = 0;
+	char kind[32];
+
+	while (fscanf(log, "%u %llu %u %31s", &module, &sequence, &packet, kind) == 4) {
+		assert_string_equal(kind, "wrong_key");
+		assert_true(module < MODULES && sequence < FRAMES + DARKS && packet < PACKETS);
+		of_packet[packet]++;
+		hurt[sequence] = true;
+		forged++;
+	}
+	return forged;
+}
+
+static void a_write_with_a_wrong_key_costs_its_frame_and_no_other(void **state)
+{
+	char path[] = "/tmp/sluice-flow-log-XXXXXX", name[80];
+	const char *more[] = {"frontend.wrong_key=0.02", name};
+	uint64_t of_packet[PACKETS] = {0}, forged, frames = 0;
+	bool hurt[FRAMES + DARKS] = {false};
+	struct flow f = {0};
+	FILE *log = fdopen(mkstemp(path), "r");
+
+	snprintf(name, sizeof(name), "frontend.fault_log=%s", path);
+	open_flow(&f, more, 2);
+	run_flow(&f);
+	forged = read_forged(log, of_packet, hurt);
+	fclose(log);
+	unlink(path);
+	for (unsigned p = 0; p < PACKETS; p++)
+		assert_true(of_packet[p] > 0);
+	for (unsigned k = 0; k < FRAMES + DARKS; k++)
+		frames += hurt[k];
+	assert_true(forged > 40 && frames < FRAMES / 2);
+	assert_true(ledger_closed(&f.receiver->ledger));
+	assert_int_equal(ledger_total(&f.receiver->ledger, SL_STORED) +
+				 ledger_total(&f.receiver->ledger, SL_VETOED),
+			 MODULES * (FRAMES + DARKS - frames));
+	assert_int_equal(wrong_pixels(&f), 0);
+	close_flow(&f);
+}
+
 static void stopping_after_the_current_frame_loses_nothing(void **state)
 {
 	static const char *const more[] = {"detector.frames=1000000"};
@@ -477,6 +525,7 @@ int main(void)
 		cmocka_unit_test(everything_sent_is_stored_or_dark),
 		cmocka_unit_test(two_workers_and_small_batches_do_the_same),
 		cmocka_unit_test(loss_is_accounted_for_and_spoils_nothing),
+		cmocka_unit_test(a_write_with_a_wrong_key_costs_its_frame_and_no_other),
 		cmocka_unit_test(stopping_after_the_current_frame_loses_nothing),
 		cmocka_unit_test(a_source_that_vanishes_is_counted_as_far_as_it_reported),
 		cmocka_unit_test(what_the_unit_cannot_process_is_refused_and_named),

@@ -457,6 +457,31 @@ static void a_link_that_did_not_look_proves_no_silence(const struct control_rig 
 	close_world(w);
 }
 
+/* Sources are watched together: one whose link did not look speaks for all. */
+static void silence_is_proven_as_far_as_every_link_has_looked(const struct control_rig *rig)
+{
+	struct control_world *w;
+
+	if (!rig->looks)
+		skip_case("its modules are watched one by one: core/watch.h");
+	for (uint32_t late = 0; late < RECORDER_MODULES; late++) {
+		w = running(rig);
+		for (uint32_t m = 0; m < RECORDER_MODULES; m++)
+			w->recorder.module[m].progress.looked_ns = w->now_ns;
+		for (unsigned ms = 0; ms < 3 * CONTROL_SILENCE_S * 1000; ms += STEP_MS) {
+			for (uint32_t m = 0; m < RECORDER_MODULES; m++)
+				if (m != late)
+					w->recorder.module[m].progress.looked_ns = w->now_ns;
+			control_pass(w, STEP_MS);
+		}
+		assert_int_equal(overs(w), 0);
+		w->recorder.module[late].progress.looked_ns = w->now_ns;
+		control_pass(w, STEP_MS);
+		assert_int_equal(losses(w), RECORDER_MODULES);
+		close_world(w);
+	}
+}
+
 static void data_are_a_sign_of_life(const struct control_rig *rig)
 {
 	struct control_world *w = running(rig);
@@ -627,6 +652,7 @@ static const struct {
 	CASE(abandon_loses_what_still_runs),
 	CASE(silence_is_noticed_once),
 	CASE(a_link_that_did_not_look_proves_no_silence),
+	CASE(silence_is_proven_as_far_as_every_link_has_looked),
 	CASE(data_are_a_sign_of_life),
 	CASE(a_source_that_waits_for_a_slot_is_not_silent),
 	CASE(a_front_end_that_failed_is_not_waited_for),

@@ -2,6 +2,7 @@
 """mutation.py - the mutation tool, tested: what it changes and what it leaves alone, what it counts in a small tree, and that its list of
 equivalent mutants fits the code."""
 
+import json
 import pathlib
 import re
 import subprocess
@@ -102,15 +103,34 @@ def check_tiny(out):
         before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         status, said = mutate(folder, "-n", "100", "--patience", "1")
         survivors = re.findall(r"^    \+ (.*)", said, re.M)
-        counts = re.search(r"^  tiny +(\d+) +(\d+) +\d+%   (\d+), (\d+), (\d+)$", said, re.M)
+        counts = re.search(r"^  tiny +(\d+) +(\d+) +\d+%   (\d+), (\d+), (\d+), (\d+)$", said, re.M)
         out.case("a mutant that no test sees survives", [] if survivors == ["return a || b;"] else said.splitlines())
         out.case("a hanging mutant is found", [] if re.search(r"found .* drop: tiny/tiny: \(timed out\)", said) else said.splitlines())
         out.case("an equivalent mutant is not counted", [] if counts and counts[3] == "1" and int(counts[1]) == int(counts[2]) + 1
                  else said.splitlines())
         out.case("fewer than 95 % fail the run", [] if status == 1 else said.splitlines())
         out.case("the tree is left as it was", [] if all(path.read_bytes() == data for path, data in before.items()) else ["changed"])
+        out.case("a run of one line tries the mutants of that line", check_line(folder))
+        out.case("a mutant whose tests do not end in time is not counted", check_undecided(folder))
         status, said = mutate(folder, "-n", "1", "--seed", "2", "--least", "0")
         out.case("fewer are enough where that is asked", [] if status == 0 else said.splitlines())
+
+
+def check_line(folder):
+    """A mutant of one line, and what --json says of it."""
+    status, said = mutate(folder, "-n", "100", "--patience", "1", "--json", folder / "results.json", "src/tiny/tiny.c:21")
+    data = json.loads((folder / "results.json").read_text())
+    tried = [(mutant["line"], mutant["outcome"], mutant["change"]) for mutant in data["folders"]["tiny"]["mutants"]]
+    good = status == 1 and tried == [(21, "survived", [["return a && b;", "return a || b;"]])] and (data["mutants"], data["found"]) == (1, 0)
+    return [] if good else [str(tried), *said.splitlines()]
+
+
+def check_undecided(folder):
+    """One that hangs, with less time than a hang takes; and no time for the whole run."""
+    status, said = mutate(folder, "-n", "100", "--patience", "30", "--mutant-seconds", "2", "src/tiny/tiny.c:15")
+    problems = [] if "undecided src/tiny/tiny.c:15" in said and "undecided, and not counted:" in said else said.splitlines()
+    status, said = mutate(folder, "-n", "100", "--patience", "30", "--seconds", "2", "src/tiny/tiny.c:15")
+    return problems + ([] if status == 1 and "out of time for tiny" in said else said.splitlines())
 
 
 def three_folders():

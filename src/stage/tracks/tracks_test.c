@@ -682,6 +682,36 @@ static void test_the_better_of_two_neighbours_reports_a_track(void **arg)
 	}
 }
 
+/* Near each other in two sectors, and made of the same stubs in some layers: one track if these are
+ * as many as `common`, two if there is one layer less. */
+static void test_candidates_of_two_sectors_are_one_track_by_the_stubs_they_share(void **arg)
+{
+	for (uint32_t share = 0; share <= 6; share++) {
+		struct stage s;
+
+		stage_prepare(&s, 1, 1);
+		frame_rig_set(&s.rig, "unique", "event");
+		frame_rig_set(&s.rig, "common", "4");
+		frame_rig_set(&s.rig, "bend", "0");
+		for (uint32_t i = 0; i < 2; i++)
+			for (uint32_t layer = 1; layer <= 6; layer++) {
+				struct sl_stub stub = {
+					.phi = 700,
+					.r = (uint32_t)(oracle_radius[layer - 1] / SL_STUB_R_CM),
+					.z = 100 * (int)layer + (i && layer > share ? 50 : 0),
+					.layer = layer};
+
+				sl_stub_pack(&stub,
+					     stage_row(&s, 0, 4 + i) + (layer - 1) * SL_STUB_BYTES);
+			}
+		stage_begin(&s);
+		frame_rig_run(&s.rig, &s.frame, 0);
+		check_account(&s);
+		assert_int_equal(stage_tracks(&s), share >= 4 ? 1 : 2);
+		stage_end(&s);
+	}
+}
+
 static void test_what_there_is_no_room_for_is_counted(void **arg)
 {
 	struct stage s;
@@ -938,6 +968,8 @@ int main(void)
 		cmocka_unit_test(test_coincident_stubs),
 		cmocka_unit_test(test_neighbours_report_a_track_once),
 		cmocka_unit_test(test_the_better_of_two_neighbours_reports_a_track),
+		cmocka_unit_test(
+			test_candidates_of_two_sectors_are_one_track_by_the_stubs_they_share),
 		cmocka_unit_test(test_what_there_is_no_room_for_is_counted),
 		cmocka_unit_test(test_empty_sectors_and_missing_modules_have_no_tracks),
 		cmocka_unit_test(test_rows_may_be_apart),
