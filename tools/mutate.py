@@ -60,14 +60,14 @@ USERS = {
     "frontend": ["receiver/flow", "link/native", "system/fault"],
     "geometry": ["detector/replay", "system/recorded", "system/readers"],
     "gpu": ["unit", "receiver/gpu_loop", "receiver/gpu_faults"],
-    "hdf5": ["sink/nexus", "detector/replay", "system/sparse"],
+    "hdf5": ["sink/nexus", "detector/replay", "system/sparse", "system/killed"],
     "link": ["receiver/flow", "system/native", "system/packet"],
     "monitor": ["session/socket", "system/cli", "system/socket"],
     "net": ["link/udp", "endpoint", "system/peers"],
     "net/verbs": ["link/verbs", "system/verbs"],
     "net/xdp": ["link/xdp", "link/poller_xdp_race"],
     "plugin": ["experiment/plugins", "system/plugin"],
-    "raw": ["sink/raw", "convert", "system/raw"],
+    "raw": ["sink/raw", "convert", "system/raw_container"],
     "receiver": ["session/session", "system/cli", "system/events", "system/fault", "system/endless"],
     "receiver/assemble": ["receiver/flow", "receiver/outcomes"],
     "roce": ["endpoint", "link/udp"],
@@ -285,16 +285,17 @@ class Trial:
         self.builds, self.arguments = builds, arguments
 
     def suites_for(self, build, folder, folders, source):
-        """Usable suites in the order of trial: of the file's name, then the folder's quick ones, then those of users."""
+        """Usable suites in the order of trial: of the file's name, of the folder that it lies in, the other quick ones, those of users."""
         own, users = chosen_suites(build, folder, folders, self.arguments)
         if not own:
             own, users = users, []
         stem = source.removeprefix("src/").rsplit(".", 1)[0]
+        beside = stem.rpartition("/")[0] + "/"  # may lie within the folder: stage/tracks/
         for suite in own + users:
             build.measure(suite)
         named = [suite for suite in own if suite.name == stem]
         quick = sorted((suite for suite in own if suite not in named and not suite.broken and suite.seconds < SLOW_SUITE_S),
-                       key=lambda suite: suite.seconds)
+                       key=lambda suite: (not suite.name.startswith(beside), suite.seconds))
         return [suite for suite in named if not suite.broken] + quick + [
             suite for suite in users if not suite.broken and suite.seconds < SLOW_SUITE_S]
 
