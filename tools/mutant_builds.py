@@ -128,7 +128,8 @@ def isolation():
 def limits(memory):
     def apply():
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
+        # Tests of full disks set a limit of their own, and lift it again.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
         if memory:
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     return apply
