@@ -20,6 +20,7 @@ import argparse
 import contextlib
 import ctypes
 import fcntl
+import functools
 import glob
 import io
 import json
@@ -60,14 +61,14 @@ USERS = {
     "frontend": ["receiver/flow", "link/native", "system/fault"],
     "geometry": ["detector/replay", "system/recorded", "system/readers"],
     "gpu": ["unit", "receiver/gpu_loop", "receiver/gpu_faults"],
-    "hdf5": ["sink/nexus", "detector/replay", "system/sparse"],
+    "hdf5": ["sink/nexus", "detector/replay", "system/sparse", "system/killed"],
     "link": ["receiver/flow", "system/native", "system/packet"],
     "monitor": ["session/socket", "system/cli", "system/socket"],
     "net": ["link/udp", "endpoint", "system/peers"],
     "net/verbs": ["link/verbs", "system/verbs"],
     "net/xdp": ["link/xdp", "link/poller_xdp_race"],
     "plugin": ["experiment/plugins", "system/plugin"],
-    "raw": ["sink/raw", "convert", "system/raw"],
+    "raw": ["sink/raw", "convert", "system/raw_container"],
     "receiver": ["session/session", "system/cli", "system/events", "system/fault", "system/endless"],
     "receiver/assemble": ["receiver/flow", "receiver/outcomes"],
     "roce": ["endpoint", "link/udp"],
@@ -285,16 +286,17 @@ class Trial:
         self.builds, self.arguments = builds, arguments
 
     def suites_for(self, build, folder, folders, source):
-        """Usable suites in the order of trial: of the file's name, then the folder's quick ones, then those of users."""
+        """Usable suites in the order of trial: of the file's name, of the folder that it lies in, the other quick ones, those of users."""
         own, users = chosen_suites(build, folder, folders, self.arguments)
         if not own:
             own, users = users, []
         stem = source.removeprefix("src/").rsplit(".", 1)[0]
+        beside = stem.rpartition("/")[0] + "/"  # may lie within the folder: stage/tracks/
         for suite in own + users:
             build.measure(suite)
         named = [suite for suite in own if suite.name == stem]
         quick = sorted((suite for suite in own if suite not in named and not suite.broken and suite.seconds < SLOW_SUITE_S),
-                       key=lambda suite: suite.seconds)
+                       key=lambda suite: (not suite.name.startswith(beside), suite.seconds))
         return [suite for suite in named if not suite.broken] + quick + [
             suite for suite in users if not suite.broken and suite.seconds < SLOW_SUITE_S]
 
@@ -378,12 +380,18 @@ def builds_of(arguments, worker, bring):
     return builds
 
 
+def measured(build, suite):
+    build.measure(suite, built=True)
+    return suite.name, (suite.seconds, suite.broken)
+
+
 class Campaign:
     """All folders, one after the other, or shared out among workers. The mutants of a folder are drawn from its seed and tried in order by
     one worker, so that the number of workers changes nothing but the time."""
 
     def __init__(self, arguments, folders, pools, equivalents, tell):
         self.arguments, self.folders, self.pools, self.equivalents, self.tell = arguments, folders, pools, equivalents, tell
+        self.measured = {}  # suite: (seconds, why it is broken), of the plain build, for all workers
 
     def score(self, trial, folder):
         """None: out of time."""
@@ -411,12 +419,22 @@ class Campaign:
         if problem:
             sys.exit(f"error: it does not build without a mutant:\n{problem[-3000:]}")
 
+    def measure_all(self, build, count):
+        """Run every suite once without a mutant, `count` at a time: each worker alone would do that for its folders, one by one."""
+        suites = {suite.name: suite for folder in self.pools for suite in self.suites(build, folder)}
+        pool = multiprocessing.Pool(count)
+        self.measured = dict(pool.map(functools.partial(measured, build), suites.values(), chunksize=1))
+        pool.close()
+        pool.join()
+
     def work(self, worker, todo, done):
         """A worker, in a process of its own: (folder, score, what it printed) of each folder that it takes; (None, why, "") at its end."""
         problem = None
         try:
             builds = builds_of(self.arguments, worker, False)
             builds[0].configure()
+            for suite in builds[0].suites:
+                suite.seconds, suite.broken = self.measured.get(suite.name, (None, None))
             trial = Trial(builds, self.arguments)
             while (folder := todo.get()) is not None:
                 with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -439,6 +457,7 @@ class Campaign:
     def with_workers(self, count, build):
         """What a worker prints about a folder is shown when the folder is done."""
         self.build_all(build)
+        self.measure_all(build, count)
         copies = [clone_tree(build.tree, build.tree.with_name(f"tree-{i}")) for i in range(1, count)]
         if any([copy.wait() for copy in copies]):
             sys.exit(f"error: {build.tree} cannot be copied for {count} workers")

@@ -99,6 +99,35 @@ static void raw_files_are_float32_or_float64_by_their_size(void **arg)
 	refused("/nothing/there", "cannot read '/nothing/there'");
 }
 
+/* The lowest number that is free. */
+static int next_descriptor(void)
+{
+	int fd = dup(STDIN_FILENO);
+
+	assert_true(fd >= 0);
+	close(fd);
+	return fd;
+}
+
+static void files_are_closed_again(void **arg)
+{
+	double data[PIXELS] = {0};
+	float *field = NULL;
+	int before = next_descriptor();
+
+	(void)arg;
+	for (unsigned half = 1; half <= 2; half++) {
+		write_raw(data, sizeof(data) / half);
+		assert_int_equal(sl_field_read(path, "test", &geometry, &field), 0);
+		free(field);
+		field = NULL;
+		assert_int_equal(next_descriptor(), before);
+	}
+	write_raw(data, 1);
+	refused(path, "has 1 bytes");
+	assert_int_equal(next_descriptor(), before);
+}
+
 static void hdf5_in_any_shape_and_type_that_fits(void **arg)
 {
 	static const char *const one[] = {"/data"};
@@ -170,6 +199,7 @@ static void without_a_finite_number_there_is_nothing(void **arg)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(files_are_closed_again),
 		cmocka_unit_test(raw_files_are_float32_or_float64_by_their_size),
 		cmocka_unit_test(hdf5_in_any_shape_and_type_that_fits),
 		cmocka_unit_test(of_several_datasets_one_is_named),

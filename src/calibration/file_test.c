@@ -16,6 +16,7 @@
 #include "calibration/tables.h"
 #include "hdf5/file.h"
 #include "hdf5/testing.h"
+#include "lib/capture.h"
 
 enum { ROWS = 4, COLUMNS = 6, PIXELS = ROWS * COLUMNS };
 
@@ -152,6 +153,27 @@ static void a_file_without_gains_is_refused_as_gains(void **state)
 	sl_tables_init(&t, &two);
 	assert_int_equal(sl_gains_read(path, &t), -EINVAL);
 	sl_tables_free(&t);
+}
+
+/* A pixel switches between all gains: a table less is none. */
+static void gains_are_written_if_all_are_there(void **state)
+{
+	for (int without = -1; without < SL_GAINS; without++) {
+		struct sl_tables t;
+
+		fill(&t, &two);
+		if (without >= 0) {
+			free(t.gain[without]);
+			t.gain[without] = NULL;
+		}
+		assert_int_equal(sl_calibration_write(path, &t), 0);
+		sl_tables_free(&t);
+		sl_tables_init(&t, &two);
+		capture_begin();
+		assert_int_equal(sl_gains_read(path, &t), without < 0 ? 0 : -EINVAL);
+		capture_end();
+		sl_tables_free(&t);
+	}
 }
 
 static void another_detector_is_refused(void **state)
@@ -349,6 +371,7 @@ int main(void)
 		CASE(what_was_written_is_read),
 		CASE(files_add_up),
 		CASE(a_file_without_gains_is_refused_as_gains),
+		CASE(gains_are_written_if_all_are_there),
 		CASE(another_detector_is_refused),
 		CASE(a_file_without_anything_is_refused),
 		CASE(other_units_and_shapes_are_refused),

@@ -174,6 +174,26 @@ static void test_every_type_of_pixel(void **state)
 	}
 }
 
+/* Each number is that of the pixels which have its bit. */
+static void check_counts(const struct sl_tables *t, uint64_t n, const struct sl_bad *bad)
+{
+	const struct {
+		uint8_t bit;
+		uint64_t count;
+	} counts[] = {{SL_MASK_EMPTY, bad->empty}, {SL_MASK_GAIN, bad->gain},
+		      {SL_MASK_STUCK, bad->stuck}, {SL_MASK_PEDESTAL, bad->pedestal},
+		      {SL_MASK_RMS, bad->rms},	   {0xff, bad->any}};
+
+	for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
+		uint64_t have = 0;
+
+		for (uint64_t i = 0; i < n; i++)
+			have += (t->mask[i] & counts[k].bit) != 0;
+		assert_true(have > 0);
+		assert_int_equal(counts[k].count, have);
+	}
+}
+
 /* Pixels 0 to 6 of module 0 are each bad in their own way. */
 static void test_bad_pixels_have_their_reasons(void **state)
 {
@@ -210,6 +230,7 @@ static void test_bad_pixels_have_their_reasons(void **state)
 	assert_int_equal(tables.mask[5], SL_MASK_GAIN);
 	assert_int_equal(bad.any, 6);
 	assert_int_equal(bad.empty, 2);
+	check_counts(&tables, 2 * PIXELS, &bad);
 	for (unsigned i = 6; i < 2 * PIXELS; i++)
 		assert_int_equal(tables.mask[i], 0);
 

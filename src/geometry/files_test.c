@@ -72,6 +72,45 @@ static void poni_of_both_versions(void **state)
 
 /* pyFAI 0.21.3: AzimuthalIntegrator(0.2, 0.001, -0.002, 0.1, -0.2, 0.3, pixels of 75 um)
  * .calc_pos_zyx(d1=[3.5], d2=[7.25]), its axes 3, 1, 2. */
+/* Four modules like the fields of a chessboard, black ones nearer than white ones: the plane in the
+ * middle fits best, and every corner is that far from it. */
+static void the_plane_that_fits_is_the_middle_and_says_how_far_it_is(void **state)
+{
+	enum { SIDE = 10 };
+	const double size = 75e-6, near = 0.1, step = 0.0004;
+	struct sl_geometry g = {.detector = "board",
+				.modules = 4,
+				.rows = SIDE,
+				.columns = SIDE,
+				.dtype = SL_U16,
+				.pixel_size_m = size,
+				.distance_m = near,
+				.layout = {.rows = 2 * SIDE, .columns = 2 * SIDE}};
+	struct sl_plane plane[4], fitted;
+	double worst = -1, place[3];
+
+	for (uint32_t m = 0; m < 4; m++) {
+		g.layout.module[m].row = m / 2 * SIDE;
+		g.layout.module[m].column = m % 2 * SIDE;
+		plane[m] = (struct sl_plane){.corner = {SIDE * size, SIDE * size,
+							near + (m == 1 || m == 2 ? step : -step)},
+					     .down = {0, -size, 0},
+					     .right = {-size, 0, 0}};
+	}
+	g.plane = plane;
+	g.planes = 4;
+	sl_plane_fit(&g, &fitted, &worst);
+	assert_true(fabs(worst - step) < 1e-9);
+	sl_plane_point(&fitted, 2, 3, place);
+	assert_true(fabs(place[0] - (SIDE - 3) * size) < 1e-9);
+	assert_true(fabs(place[1] - (SIDE - 2) * size) < 1e-9);
+	assert_true(fabs(place[2] - near) < 1e-9);
+	g.planes = 1; /* there is nothing to fit */
+	sl_plane_fit(&g, &fitted, &worst);
+	assert_true(worst == 0);
+	assert_memory_equal(&fitted, &plane[0], sizeof(fitted));
+}
+
 static void planes_are_pyfais(void **state)
 {
 	struct sl_poni_file poni;
@@ -365,6 +404,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(poni_of_both_versions),
+		cmocka_unit_test(the_plane_that_fits_is_the_middle_and_says_how_far_it_is),
 		cmocka_unit_test(planes_are_pyfais),
 		cmocka_unit_test(tilts_come_back),
 		cmocka_unit_test(wrong_poni_files_are_refused_with_the_line),

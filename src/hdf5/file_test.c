@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <hdf5.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 
 #include "base/crc.h"
 #include "hdf5/file.h"
+#include "hdf5/series.h"
 #include "hdf5/testing.h"
 
 static char scratch[256], path[512], part[520];
@@ -212,6 +214,33 @@ static void series_of_any_length_come_back(void **state)
 		}
 		sl_h5_close(file);
 	}
+}
+
+/* Nothing of earlier rows is left behind them, where tools that look at chunks would find it. */
+static void a_chunk_that_is_not_full_ends_with_zeros(void **state)
+{
+	static const struct sl_h5_shape row = {SL_H5_U32, 1, {2}};
+	const hsize_t last[] = {4, 0};
+	uint32_t pair[2] = {1, 2}, chunk[8], mask;
+	struct sl_h5_series *series;
+	struct sl_h5 *file = begin();
+	hid_t id, dataset;
+
+	(void)state;
+	assert_int_equal(sl_h5_series_open(file, "/rows", &row, 4, &series), 0);
+	for (unsigned n = 0; n < 5; n++)
+		assert_int_equal(sl_h5_series_append(series, pair), 0);
+	for (unsigned n = 5; n <= 6; n++) { /* as shown before it is whole, and at the end */
+		assert_int_equal(sl_h5_series_show(series), 0);
+		assert_int_equal(sl_h5_series_append(series, pair), 0);
+	}
+	assert_int_equal(sl_h5_finish(file), 0);
+	id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+	dataset = H5Dopen2(id, "/rows", H5P_DEFAULT);
+	assert_true(H5Dread_chunk(dataset, H5P_DEFAULT, last, &mask, chunk) >= 0);
+	for (unsigned n = 0; n < 8; n++)
+		assert_int_equal(chunk[n], n < 6 ? pair[n % 2] : 0);
+	assert_true(H5Dclose(dataset) >= 0 && H5Fclose(id) >= 0);
 }
 
 static void images_come_back_row_by_row(void **state)
@@ -588,6 +617,7 @@ int main(void)
 		CASE(attributes_and_classes_come_back),
 		CASE(soft_links_lead_to_the_data),
 		CASE(series_of_any_length_come_back),
+		CASE(a_chunk_that_is_not_full_ends_with_zeros),
 		CASE(images_come_back_row_by_row),
 		CASE(impossible_series_are_refused),
 		CASE(the_name_appears_only_at_the_end),

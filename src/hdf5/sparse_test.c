@@ -29,8 +29,9 @@ struct content {
 	int16_t intensity[TOTAL], dummy;
 	uint64_t bins, indices, mask_rows, frames;
 	bool has_norm, has_found, has_missing;
-	struct sl_h5_shape outcome; /* frames, modules */
-	uint64_t founds, missings;  /* elements of the lists */
+	enum sl_h5_type intensities, indices_are, pointers_are; /* as HDF5 has them in the file */
+	struct sl_h5_shape outcome;				/* frames, modules */
+	uint64_t founds, missings;				/* elements of the lists */
 };
 
 static void init(struct content *c)
@@ -48,6 +49,9 @@ static void init(struct content *c)
 			      .indices = TOTAL,
 			      .mask_rows = ROWS,
 			      .frames = FRAMES,
+			      .intensities = SL_H5_I16,
+			      .indices_are = SL_H5_U32,
+			      .pointers_are = SL_H5_U64,
 			      .outcome = {SL_H5_U8, 2, {2, 2}},
 			      .founds = FRAMES,
 			      .missings = FRAMES};
@@ -70,6 +74,7 @@ static void put(struct sl_h5 *file, const struct content *c, const char *name,
 
 static void write_frames(struct sl_h5 *file, const struct content *c)
 {
+	static const uint64_t wide[TOTAL];
 	static float norm[PIXELS];
 	const struct sl_h5_shape image = {SL_H5_F32, 2, {c->mask_rows, COLUMNS}};
 
@@ -81,9 +86,11 @@ static void write_frames(struct sl_h5 *file, const struct content *c)
 	put(file, c, "radius", (struct sl_h5_shape){SL_H5_F32, 1, {c->bins}}, c->radius);
 	put(file, c, "background_avg", (struct sl_h5_shape){SL_H5_F32, 2, {FRAMES, BINS}},
 	    c->average);
-	put(file, c, "frame_ptr", (struct sl_h5_shape){SL_H5_U64, 1, {c->frames + 1}}, c->pointer);
-	put(file, c, "index", (struct sl_h5_shape){SL_H5_U32, 1, {c->indices}}, c->index);
-	put(file, c, "intensity", (struct sl_h5_shape){SL_H5_I16, 1, {TOTAL}}, c->intensity);
+	put(file, c, "frame_ptr", (struct sl_h5_shape){c->pointers_are, 1, {c->frames + 1}},
+	    c->pointer);
+	put(file, c, "index", (struct sl_h5_shape){c->indices_are, 1, {c->indices}}, c->index);
+	put(file, c, "intensity", (struct sl_h5_shape){c->intensities, 1, {TOTAL}},
+	    sl_h5_type_bytes(c->intensities) > 2 ? (const void *)wide : c->intensity);
 	put(file, c, "dummy", (struct sl_h5_shape){.type = SL_H5_I16}, &c->dummy);
 	if (c->has_found)
 		put(file, c, "found", (struct sl_h5_shape){SL_H5_U32, 1, {c->founds}}, c->found);
@@ -375,6 +382,28 @@ static void test_files_that_contradict_themselves_are_refused(void **arg)
 	check_refused(&c, "a row per frame");
 }
 
+/* What is not read is refused; HDF5 would make 0 of a number that is below it. */
+static void test_other_types_are_refused(void **arg)
+{
+	static const enum sl_h5_type wide[] = {SL_H5_U64, SL_H5_I64, SL_H5_F64};
+	struct content c;
+
+	for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++) {
+		init(&c);
+		c.intensities = wide[i];
+		check_refused(&c, "pixels of 64 bits");
+	}
+	init(&c);
+	c.indices_are = SL_H5_I32;
+	check_refused(&c, "index: is not unsigned");
+	init(&c);
+	c.indices_are = SL_H5_F32;
+	check_refused(&c, "index: is not unsigned");
+	init(&c);
+	c.pointers_are = SL_H5_I64;
+	check_refused(&c, "frame_ptr: is not unsigned");
+}
+
 static void test_a_pixel_out_of_the_image_is_refused(void **arg)
 {
 	struct sl_h5_sparse *sparse;
@@ -423,6 +452,7 @@ int main(void)
 		cmocka_unit_test(
 			test_pixels_that_were_found_count_only_if_there_is_a_number_for_each_frame),
 		cmocka_unit_test(test_files_that_contradict_themselves_are_refused),
+		cmocka_unit_test(test_other_types_are_refused),
 		cmocka_unit_test(test_a_pixel_out_of_the_image_is_refused),
 	};
 

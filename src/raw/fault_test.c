@@ -1,6 +1,6 @@
 /* fault_test.c - disks that write short, fail, or are full: what was on disk before stays whole,
- * and the run can be finished. A program of its own: it replaces pwrite(), fallocate() and
- * fdatasync() of libc. */
+ * and the run can be finished. A program of its own: it replaces pread(), pwrite(), fallocate()
+ * and fdatasync() of libc. */
 #include <stdatomic.h>
 #include <sys/syscall.h>
 
@@ -13,6 +13,8 @@ static _Atomic int writes_short; /* each is cut off at a third */
 static _Atomic int no_fallocate; /* as on NFS */
 static _Atomic int no_direct;	 /* O_DIRECT is accepted, and writes are refused */
 static _Atomic int sync_error;
+static _Atomic int read_error;
+static _Atomic int reads_interrupted; /* every other one */
 
 ssize_t pwrite(int fd, const void *data, size_t bytes, off_t at)
 {
@@ -28,6 +30,17 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t at)
 	if (writes_short && bytes >= 3 * RAW_BLOCK)
 		bytes = bytes / 3 / RAW_BLOCK * RAW_BLOCK;
 	return syscall(SYS_pwrite64, fd, data, bytes, at);
+}
+
+ssize_t pread(int fd, void *data, size_t bytes, off_t at)
+{
+	static _Atomic unsigned reads;
+
+	if (read_error || (reads_interrupted && atomic_fetch_add(&reads, 1) % 2)) {
+		errno = read_error ? read_error : EINTR;
+		return -1;
+	}
+	return syscall(SYS_pread64, fd, data, bytes, at);
 }
 
 int fallocate(int fd, int mode, off_t at, off_t bytes)
@@ -78,6 +91,22 @@ static void test_short_writes_go_on(void **state)
 	writes_short = 1;
 	write_300(rig);
 	writes_short = 0;
+}
+
+static void test_reads_that_are_interrupted_go_on_and_others_fail(void **state)
+{
+	struct raw_rig *rig = *state;
+	struct sl_raw_reader *r;
+
+	write_300(rig);
+	reads_interrupted = 1;
+	open_complete(rig, 300);
+	reads_interrupted = 0;
+	read_error = EIO;
+	capture_begin();
+	assert_int_equal(sl_raw_open(rig->path, 0, &r), -EIO);
+	read_error = 0; /* what was said is read with pread(), too */
+	assert_non_null(strstr(capture_end(), "cannot read at byte"));
 }
 
 static void test_refused_o_direct_is_given_up(void **state)
@@ -344,6 +373,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_short_writes_go_on),
+		RIG_TEST(test_reads_that_are_interrupted_go_on_and_others_fail),
 		RIG_TEST(test_refused_o_direct_is_given_up),
 		RIG_TEST(test_a_failing_disk),
 		RIG_TEST(test_a_failing_sync),
