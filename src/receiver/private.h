@@ -179,6 +179,7 @@ struct sl_forecast {
 	uint32_t n;
 	dev_t device[SL_STATUS_DISKS];
 	struct sl_status_disk disk[SL_STATUS_DISKS];
+	uint64_t required_bytes[SL_STATUS_DISKS]; /* of one frame, of required sinks alone */
 };
 
 struct sl_receiver {
