@@ -43,6 +43,12 @@ def _(folder):
     check("{sample}/{run}_{date}T{time}.nxs" in stored, "the stored experiment has the path of one run")
 
 
+@case("missing folders are made, also one whose name has a single character")
+def _(folder):
+    equal(run("run", experiment(folder, detector=DETECTOR, sinks=nexus("a/b/run.nxs")), folder=folder).process.returncode, 0, "exit status")
+    equal(files_in(folder), ["a/b/run.nxs"], "files")
+
+
 @case("words in paths: values never lead to another folder")
 def _(folder):
     path = experiment(folder, detector=DETECTOR, sinks=nexus("{sample}.nxs", sample=".."))
