@@ -21,6 +21,13 @@ static void say(const char *path, const struct sl_nexus_recovered *r)
 		printf("%s: the run that was to replace it was killed before it had rows: %u files "
 		       "of the earlier run have their names again\n",
 		       path, r->brought_back);
+	if (r->released) {
+		printf("%s: the run was killed before it had rows: there is nothing to recover, "
+		       "and "
+		       "its data file%s no longer in the way\n",
+		       path, r->released == 1 ? " is" : "s are");
+		return;
+	}
 	if (r->complete) {
 		printf("%s: is whole; nothing to do\n", path);
 		return;

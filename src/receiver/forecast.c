@@ -2,7 +2,7 @@
  *
  * An upper bound: every frame kept, no image packed. A run that is packed, or whose stages reject
  * frames, may need a small part of it; so too little room is a warning, and the run begins. It is
- * refused where not even one frame has room. Quotas, and files that this run will replace, are not
+ * refused where not even one frame has room in the sinks that are required. Quotas, and files that this run will replace, are not
  * looked at. */
 #include <errno.h>
 #include <inttypes.h>
@@ -40,36 +40,42 @@ static void folder_of(const char *path, char *folder, size_t bytes)
 		snprintf(folder, bytes, "%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
-/* The disk of this folder in the list, or a new one; NULL: it has no limits that are known, or the
- * list is full. */
-static struct sl_status_disk *disk_of(struct sl_forecast *f, const char *path)
+enum { NO_DISK = SL_STATUS_DISKS };
+
+/* The disk of this folder in the list, or a new one; NO_DISK: it has no limits that are known, or
+ * the list is full. */
+static uint32_t disk_of(struct sl_forecast *f, const char *path)
 {
 	struct sl_status_disk *disk = &f->disk[f->n];
 	struct statvfs vfs;
 	struct stat st;
 
 	if (f->n == SL_STATUS_DISKS)
-		return NULL;
+		return NO_DISK;
 	folder_of(path, disk->path, sizeof(disk->path));
 	if (stat(disk->path, &st) || statvfs(disk->path, &vfs) || !vfs.f_blocks)
-		return NULL;
+		return NO_DISK;
 	for (uint32_t i = 0; i < f->n; i++)
 		if (f->device[i] == st.st_dev)
-			return &f->disk[i];
+			return i;
 	disk->free_bytes = times(vfs.f_bavail, vfs.f_frsize);
-	f->device[f->n++] = st.st_dev;
-	return disk;
+	f->device[f->n] = st.st_dev;
+	return f->n++;
 }
 
-static void add(struct sl_forecast *f, const struct sl_sink_space *space)
+static void add(struct sl_forecast *f, const struct sl_sink_space *space, bool required)
 {
-	struct sl_status_disk *disk = disk_of(f, space->path);
+	uint32_t i = disk_of(f, space->path);
+	struct sl_status_disk *disk = &f->disk[i];
 
-	if (!disk)
+	if (i == NO_DISK)
 		return;
 	disk->free_bytes = plus(disk->free_bytes, space->held_bytes);
 	disk->frame_bytes = plus(disk->frame_bytes, space->frame_bytes);
 	disk->fixed_bytes = plus(disk->fixed_bytes, space->fixed_bytes);
+	if (required)
+		f->required_bytes[i] =
+			plus(f->required_bytes[i], plus(space->frame_bytes, space->fixed_bytes));
 }
 
 static void conclude(struct sl_status_disk *disk, uint64_t frames)
@@ -83,17 +89,24 @@ static void conclude(struct sl_status_disk *disk, uint64_t frames)
 	disk->is_short = disk->needed_bytes > disk->free_bytes;
 }
 
-/* What is short is told once, before the first frame. */
-static int judge(const struct sl_status_disk *disk, uint64_t frames)
+/* What is short is told once, before the first frame. required_bytes: of its first one. */
+static int judge(const struct sl_status_disk *disk, uint64_t required_bytes, uint64_t frames)
 {
-	if (!disk->frames_fit) {
+	if (required_bytes > disk->free_bytes) {
 		sl_error("%s: not even one frame has room: it may need %.1f MB, and %.1f MB are "
 			 "free; free some space, or set path to another file system",
-			 disk->path, (double)plus(disk->frame_bytes, disk->fixed_bytes) * 1e-6,
+			 disk->path, (double)required_bytes * 1e-6,
 			 (double)disk->free_bytes * 1e-6);
 		return -ENOSPC;
 	}
-	if (disk->is_short)
+	if (!disk->frames_fit)
+		sl_warn("%s: not even one frame has room there in every sink: it may need %.1f MB, "
+			"and %.1f MB are free. The run begins, since sinks that have no room are "
+			"not required; they count what they cannot take. Free some space, or set "
+			"path to another file system",
+			disk->path, (double)plus(disk->frame_bytes, disk->fixed_bytes) * 1e-6,
+			(double)disk->free_bytes * 1e-6);
+	else if (disk->is_short)
 		sl_warn("%s: %" PRIu64
 			" frames may need up to %.1f MB, and %.1f MB are free: about "
 			"%" PRIu64 " frames have room, more if images are packed or rejected; free "
@@ -116,11 +129,11 @@ int sl_forecast_make(struct sl_receiver *r)
 		if (e->sink[i]->space)
 			e->sink[i]->space(e->sink_state[i], &space);
 		if (space.path && space.path[0])
-			add(f, &space);
+			add(f, &space, !r->sink_optional[i]);
 	}
 	for (uint32_t i = 0; i < f->n && !err; i++) {
 		conclude(&f->disk[i], r->env.frames);
-		err = judge(&f->disk[i], r->env.frames);
+		err = judge(&f->disk[i], f->required_bytes[i], r->env.frames);
 	}
 	return err;
 }

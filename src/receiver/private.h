@@ -179,6 +179,7 @@ struct sl_forecast {
 	uint32_t n;
 	dev_t device[SL_STATUS_DISKS];
 	struct sl_status_disk disk[SL_STATUS_DISKS];
+	uint64_t required_bytes[SL_STATUS_DISKS]; /* of one frame, of required sinks alone */
 };
 
 struct sl_receiver {
@@ -206,6 +207,8 @@ struct sl_receiver {
 
 	struct sl_chain_build build;
 	struct sl_pool pool;
+	uint32_t drop_frames; /* of the pool, for each sink that drops frames (on_slow) */
+	uint32_t drop_sinks;
 	struct sl_pool dropped; /* ring.overrun drop_oldest: frames that carry outcomes only */
 	void *fill;		/* ring.incomplete keep: the pixels of a missing module */
 	unsigned workers;
@@ -319,6 +322,10 @@ uint32_t sl_sink_pace_decide(struct sl_receiver *receiver, uint32_t sinks, uint6
 /* The settler's: likewise for a frame of any kind, by on_slow: drop. */
 uint32_t sl_sink_pace_drop(struct sl_receiver *receiver, uint32_t sinks, uint64_t sequence);
 void sl_sink_pace_watch(struct sl_receiver *receiver, uint64_t now_ns);
+/* What sinks do when they are slow, by their options. */
+enum sl_on_slow sl_sink_pace_on_slow(const struct sl_receiver *receiver, unsigned sink);
+/* Before the pool is made: frames that it has for sinks that drop frames, and for no other. */
+uint32_t sl_sink_pace_drop_frames(struct sl_receiver *receiver);
 /* The dispatcher's: for this time data waited for a frame of the pool, of which the unit had
  * at_unit. */
 void sl_sink_pace_wait(struct sl_receiver *receiver, uint64_t ns, uint32_t at_unit);

@@ -143,6 +143,7 @@ int sl_receiver_open_unit(struct sl_receiver *r)
 		sl_error("unit '%s' cannot be opened: %s", e->unit->name, strerror(-err));
 		return err;
 	}
+	frames += sl_sink_pace_drop_frames(r);
 	snprintf(what, sizeof(what), "a pool of %u frames", frames);
 	if (!sl_room_for(what, sl_pool_bytes(frames, r->build.result, r->build.results),
 			 "make unit.batch smaller, or raise the limit"))

@@ -7,7 +7,8 @@
 #include "base/log.h"
 #include "receiver/private.h"
 
-enum { DROP_SHARE = 4 };
+/* For each sink that drops frames: a disk that pauses for a moment costs nothing. */
+enum { DROP_BYTES = 256 << 20, DROP_LEAST = 8, DROP_MOST = 128 };
 #define LOOK_NS	   UINT64_C(2000000000)
 #define TELL_NS	   UINT64_C(60000000000)
 #define TELL_SHARE 0.1
@@ -21,12 +22,8 @@ void sl_sink_pace_init(struct sl_sink_pace *pace, enum sl_on_slow on_slow, uint3
 
 	*pace = (struct sl_sink_pace){.on_slow = on_slow, .factor = 1};
 	pace->high = slots + room * 3 / 4;
-	if (on_slow == SL_ON_SLOW_DROP) /* the run is to have nearly all of them */
-		pace->high = pool / DROP_SHARE;
 	if (pace->high > most)
 		pace->high = most;
-	if (!pace->high)
-		pace->high = 1;
 	pace->low = slots < pace->high / 2 ? slots : pace->high / 2;
 	pace->period = pool;
 	pace->kept = pool; /* the first change need not wait */
@@ -164,6 +161,28 @@ uint32_t sl_sink_pace_decide(struct sl_receiver *r, uint32_t sinks, uint64_t seq
 			note_change(r, i, sequence);
 	}
 	return left_out;
+}
+
+enum sl_on_slow sl_sink_pace_on_slow(const struct sl_receiver *r, unsigned sink)
+{
+	const struct sl_experiment *e = r->experiment;
+
+	return e->sink[sink]->on_slow ? e->sink[sink]->on_slow(e->sink_state[sink])
+				      : SL_ON_SLOW_WAIT;
+}
+
+uint32_t sl_sink_pace_drop_frames(struct sl_receiver *r)
+{
+	uint64_t bytes = sl_pool_bytes(1, r->build.result, r->build.results);
+	uint64_t frames = bytes ? DROP_BYTES / bytes : DROP_MOST;
+
+	r->drop_sinks = 0;
+	for (unsigned i = 0; i < r->experiment->sinks; i++)
+		r->drop_sinks += sl_sink_pace_on_slow(r, i) == SL_ON_SLOW_DROP;
+	r->drop_frames = frames < DROP_LEAST  ? DROP_LEAST
+			 : frames > DROP_MOST ? DROP_MOST
+					      : (uint32_t)frames;
+	return r->drop_sinks * r->drop_frames;
 }
 
 uint32_t sl_sink_pace_drop(struct sl_receiver *r, uint32_t sinks, uint64_t sequence)

@@ -10,8 +10,9 @@
  *            `period` kept frames; while it is not slow, it is given one of N. When no frame waits
  *            but those in the hands of its workers, N is halved, as often.
  *            stop: the sink has been slow for SL_SINK_PACE_STOP_NS without a break.
- *            drop: while the sink is full it is given no frame of any kind. It is full with a
- *            quarter of the pool, whatever the ring holds: nothing waits for it.
+ *            drop: while the sink is full it is given no frame of any kind, whatever the ring
+ *            holds. It is full with the frames that the pool has for it besides: nothing waits for
+ *            it.
  * Threads:   the settler decides; the sink's thread gives frames back; any thread reads the
  *            atomics.
  * Cost:      an atomic addition for each frame and sink. */

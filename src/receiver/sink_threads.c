@@ -238,14 +238,6 @@ void sl_sink_threads_watch(struct sl_receiver *r, uint64_t now_ns)
 	}
 }
 
-static enum sl_on_slow on_slow_of(const struct sl_receiver *r, unsigned sink)
-{
-	const struct sl_experiment *e = r->experiment;
-
-	return e->sink[sink]->on_slow ? e->sink[sink]->on_slow(e->sink_state[sink])
-				      : SL_ON_SLOW_WAIT;
-}
-
 static int open_one(struct sl_receiver *r, unsigned i, uint32_t frames)
 {
 	const struct sl_sink *sink = r->experiment->sink[i];
@@ -258,8 +250,11 @@ static int open_one(struct sl_receiver *r, unsigned i, uint32_t frames)
 	t->wanted = r->sink_threads = true;
 	t->workers = workers < SL_SINK_WORKERS ? workers : SL_SINK_WORKERS;
 	t->slots = sl_sink_slots(t->workers);
-	t->drops = on_slow_of(r, i) == SL_ON_SLOW_DROP;
-	sl_sink_pace_init(&t->pace, on_slow_of(r, i), r->pool.count, t->slots);
+	sl_sink_pace_init(&t->pace, sl_sink_pace_on_slow(r, i),
+			  r->pool.count - r->drop_sinks * r->drop_frames, t->slots);
+	t->drops = sl_sink_pace_on_slow(r, i) == SL_ON_SLOW_DROP;
+	if (t->drops)
+		t->pace.high = r->drop_frames;
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->work, NULL);
 	return sl_queue_init(&t->frames, frames);
@@ -275,7 +270,7 @@ static bool has_own_thread(const struct sl_receiver *r, unsigned sink)
 /* A sink whose put() blocks the settler cannot be told to leave frames out. */
 static int check_on_slow(const struct sl_receiver *r, unsigned sink)
 {
-	enum sl_on_slow on_slow = on_slow_of(r, sink);
+	enum sl_on_slow on_slow = sl_sink_pace_on_slow(r, sink);
 
 	if (on_slow == SL_ON_SLOW_DROP && !r->sink_optional[sink]) {
 		sl_error("sink %s is required: on_slow: drop is not possible; set on_slow to "
@@ -317,7 +312,7 @@ int sl_sink_threads_open(struct sl_receiver *r)
 
 	for (unsigned i = 0; i < r->experiment->sinks && !err; i++) {
 		err = check_on_slow(r, i);
-		if (on_slow_of(r, i) == SL_ON_SLOW_PRESCALE)
+		if (sl_sink_pace_on_slow(r, i) == SL_ON_SLOW_PRESCALE)
 			stand_ins = SL_STAND_INS_PRESCALE;
 	}
 	frames = r->pool.count + r->dropped.count + stand_ins;

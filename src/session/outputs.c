@@ -40,7 +40,7 @@ static int check_folder(const char *path, bool made)
 			*slash = '\0';
 		if (!faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))
 			return 0;
-	} while (made && errno == ENOENT && strcmp(folder, ".") && folder[1]);
+	} while (made && errno == ENOENT && strcmp(folder, ".") && strcmp(folder, "/"));
 	return refused(path, errno);
 }
 

@@ -44,6 +44,7 @@ class Installed:
 
     def __init__(self, place):
         self.folder, self.problems = pathlib.Path(place).resolve() / "mine", []
+        self.ran, self.skipped = [], set()  # commands, as they were given to shell(); pages
         root = pathlib.Path(place) / "root"
         meson = "/usr/bin/meson" if os.path.exists("/usr/bin/meson") else "meson"
         done = run(meson, "install", "-C", pathlib.Path(SLUICE).parent, "--no-rebuild", "--tags", "runtime,devel", "--destdir", root)
@@ -65,6 +66,7 @@ class Installed:
 
     def shell(self, commands):
         """Commands of a page; runs use shm, as other tests may have UDP port 4791 of 127.0.0.1."""
+        self.ran.append(commands)
         commands = re.sub(r"^(sluice run .*)$", r"\1 --quiet --summary summary.json --set link.kind=shm", commands, flags=re.M)
         return run("/bin/sh", "-e", "-c", commands, folder=self.folder, env=self.env)
 
@@ -235,6 +237,7 @@ def check_files(out, installed):
     """Its experiment runs, its Python reads the files, also as a follower, and the files are left alone by recover."""
     page = (ROOT / "docs/how-to/files.md").read_text()
     if "(not in this program" in run(SLUICE, "list", "nexus").stdout or installed.python("import h5py").returncode:
+        installed.skipped.add("files")
         out.skip("files.md", "this program has no nexus sink, or python3-h5py is not installed")
         return
     (installed.folder / "files.yaml").write_text(extract.blocks(page, "yaml")[0])
@@ -258,6 +261,21 @@ def check_files(out, installed):
     out.case("files.md: frames that a slow disk costs are counted as the page shows",
              [] if right else [done.stdout + done.stderr, counted.stdout + counted.stderr])
     check_results(out, installed, page)
+    check_readers(out, installed, page)
+
+
+def check_readers(out, installed, page):
+    """The commands of the section "Open them" that need no window, with the programs that are installed."""
+    geometry = "sluice geometry run_master.h5 --crystfel > run.geom"
+    done, text = installed.shell(geometry), (installed.folder / "run.geom").read_text()
+    out.case("files.md: CrystFEL's geometry of the file", [] if f"`{geometry}`" in page and not done.returncode and "data = /entry/data/data" in text
+             else [done.stderr, text])
+    for command in ("dials.import run_master.h5", "dials.find_spots imported.expt"):
+        if not shutil.which(command.split()[0]):
+            out.skip(f"files.md: {command}", "dials is not installed")
+            continue
+        done = installed.shell(command)
+        out.case(f"files.md: {command}", [] if f"`{command}`" in page and not done.returncode else [done.stdout + done.stderr])
 
 
 # ---- docs/how-to/burst.md, docs/how-to/look-back.md ----
@@ -277,6 +295,7 @@ def check_look_back(out, installed):
     page = (ROOT / "docs/how-to/look-back.md").read_text()
     (installed.folder / "look.yaml").write_text(extract.blocks(page, "yaml")[0])
     env = {**installed.env, "SLUICE_RUN_DIR": str(installed.folder / "sockets"), "SLUICE_SITE": ""}
+    installed.ran += extract.blocks(page, "sh")
     done = run("/bin/sh", "-e", "-c", "\n".join(extract.blocks(page, "sh")), folder=installed.folder, env=env)
     wanted = [r"^last.nxs: frames \d+ to \d+, [12]\.\d+ s: rows about", r"^around.nxs: frames 140 to 160, .* 21 frames, 21 images",
               r"^look: ended.*intact", r"^end.nxs: frames"]
@@ -294,6 +313,7 @@ def check_audit(out, installed):
     """Every command of the page, in its order: the run, its proof, the damage, and what is said of it."""
     page = (ROOT / "docs/how-to/audit.md").read_text()
     if "(not in this program" in run(SLUICE, "list", "nexus").stdout or installed.python("import h5py").returncode:
+        installed.skipped.add("audit")
         out.skip("audit.md", "this program has no nexus sink, or python3-h5py is not installed")
         return
     (installed.folder / "audit.yaml").write_text(extract.blocks(page, "yaml")[0])
@@ -316,6 +336,7 @@ def check_stream(out, installed):
     page = (ROOT / "docs/how-to/stream2.md").read_text()
     case = "stream2.md: the client prints what the page shows"
     if "(not in this program" in run(SLUICE, "list", "stream2").stdout or installed.python("import bitshuffle, cbor2, zmq").returncode:
+        installed.skipped.add("stream2")
         out.skip(case, "this program has no stream2 sink, or python3-zmq, python3-cbor2 or bitshuffle is not installed")
         return
     pid = os.getpid()
@@ -325,6 +346,9 @@ def check_stream(out, installed):
     done = installed.shell(extract.blocks(page, "sh")[0].replace("python3 ", f"timeout 100 {PYTHON} "))
     shown = extract.blocks(page, "text")[0]
     out.case(case, [] if done.returncode == 0 and done.stdout == shown else [done.stdout + done.stderr, "is not", shown])
+    listed = installed.shell("sluice list stream2").stdout
+    out.case("stream2.md names options that there are", [name for name in ("wait_s", "sockets", "block", "queue", "timeout_s", "dataset")
+                                                         if f" {name}" not in listed or name not in page])
     summary = installed.summary()
     figures = next(s for s in summary["sinks"] if s["name"] == "stream2")["figures"]
     named = (ROOT / "docs/reference/summary.md").read_text()
@@ -338,6 +362,7 @@ def check_redis(out, installed):
     page = (ROOT / "docs/how-to/redis.md").read_text()
     if "(not in this program" in run(SLUICE, "list", "redis").stdout or not shutil.which("redis-server") or not shutil.which("redis-cli") \
             or installed.python("import redis").returncode:
+        installed.skipped.add("redis")
         out.skip("redis.md", "this program has no redis sink, or redis-server, redis-tools or python3-redis is not installed")
         return
     (installed.folder / "follow.yaml").write_text(extract.blocks(page, "yaml")[0])
@@ -356,6 +381,19 @@ def check_redis(out, installed):
     finally:
         done = installed.shell(end)
     out.case("redis.md: the server ends", [] if done.returncode == 0 else [done.stdout + done.stderr])
+
+
+# ---- every command of a page ----
+
+def check_commands(out, installed):
+    """Each block of commands of these pages was run by a check above, whatever was set up around it."""
+    ran = "\n".join(installed.ran).replace(PYTHON, "python3").replace("timeout 100 ", "")
+    for page in ("files", "stream2", "burst", "look-back", "redis", "audit"):
+        case = f"{page}.md: every command is run"
+        if page in installed.skipped:
+            out.skip(case, "what the page is about is not here: see above")
+            continue
+        out.case(case, [block for block in extract.blocks((ROOT / f"docs/how-to/{page}.md").read_text(), "sh") if block not in ran])
 
 
 # ---- docs/how-to/metadata.md ----
@@ -593,6 +631,7 @@ def main():
             check_geometry(out, installed)
             check_files(out, installed)
             if "(not in this program" in run(SLUICE, "list", "nexus").stdout or installed.python("import h5py").returncode:
+                installed.skipped |= {"burst", "look-back"}
                 out.skip("burst.md, look-back.md", "this program has no nexus sink, or python3-h5py is not installed")
             else:
                 check_burst(out, installed)
@@ -602,6 +641,7 @@ def main():
             check_control(out, installed)
             check_metadata(out, installed)
             check_redis(out, installed)
+            check_commands(out, installed)
     check_stages(out)
     check_wire(out)
     check_feedback(out)

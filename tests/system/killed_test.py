@@ -126,6 +126,23 @@ def _(folder):
     check(most > 50, f"at most {most} rows of results were recovered")
 
 
+@case("a run that was killed before it had a master: recover clears the way for the next run, and leaves files of others alone")
+def _(folder):
+    master, data = folder / "run.nxs", folder / "run_data_000001.h5"
+    data.write_bytes(b"half of a superblock")
+    path = experiment(folder, detector={"frames": 5}, sinks=[{"nexus": {"path": str(master), "dataset": "raw", "overwrite": False}}])
+    run_fails("run", path, folder=folder, says=["run_data_000001.h5: exists"])
+    done = run("recover", master, folder=folder)
+    equal(done.process.returncode, 0, f"exit status of recover: {done.err()}")
+    check("nothing to recover" in done.out() and not data.exists(), done.out())
+    equal((folder / "run_data_000001.h5.unreadable").read_bytes(), b"half of a superblock", "what was there")
+    equal(run("run", path, folder=folder).process.returncode, 0, "exit status of the next run")
+    master.rename(folder / "other.nxs")  # data files with rows, and those of another master, stay
+    for name in ("run.nxs", "run.h5"):
+        run_fails("recover", folder / name, folder=folder, says=[name])
+    check(data.exists(), "a data file with rows is gone")
+
+
 @case("recover: a whole file is left alone, a second time changes nothing, a run that writes is not touched, and others are refused")
 def _(folder):
     path, truth = whole_run(folder)

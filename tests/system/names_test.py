@@ -43,6 +43,12 @@ def _(folder):
     check("{sample}/{run}_{date}T{time}.nxs" in stored, "the stored experiment has the path of one run")
 
 
+@case("missing folders are made, also one whose name has a single character")
+def _(folder):
+    equal(run("run", experiment(folder, detector=DETECTOR, sinks=nexus("a/b/run.nxs")), folder=folder).process.returncode, 0, "exit status")
+    equal(files_in(folder), ["a/b/run.nxs"], "files")
+
+
 @case("words in paths: values never lead to another folder")
 def _(folder):
     path = experiment(folder, detector=DETECTOR, sinks=nexus("{sample}.nxs", sample=".."))
@@ -164,6 +170,30 @@ def _(folder):
     huge = {"rows": 1024, "columns": 2048, "frames": 4}  # a frame has 8 MB; its mask, 16 MB, is in the master and in the first one
     run_fails("run", experiment(folder, detector=huge, sinks=nexus("disk/a.nxs")), folder=folder, wrapper=wrapper,
               says=["disk: not even one frame has room", "free some space"])
+
+
+@case("free space: a disk without room for one frame of a sink that is not required is a warning, and the run is intact")
+def _(folder):
+    wrapper = small_disk(folder, 39)
+    huge = {"rows": 1024, "columns": 2048, "frames": 4}
+    done, _ = forecast(folder, wrapper, detector=huge, sinks=[*nexus("disk/a.nxs", required=False), *nexus("b.nxs")])
+    equal(done.process.returncode, 0, f"exit status: {done.err()}")
+    check("disk: not even one frame has room there in every sink" in done.err() and "not required" in done.err(), done.err())
+    summary = json.loads((folder / "summary.json").read_text())
+    equal([(sink["required"], sink["figures"]["frames"]) for sink in summary["sinks"]], [(False, 0), (True, 4)], "required, images")
+    equal(summary["sinks"][0]["figures"]["frames_refused"], 4, "frames refused")
+
+
+@case("free space: the forecast counts the columns of the audit")
+def _(folder):
+    sizes = []
+    for audit in (True, False):
+        _, (disk,) = forecast(folder, detector=DETECTOR, sinks=nexus(f"{audit}.nxs", audit=audit))
+        sizes.append(disk["frame_bytes"])
+    with h5py.File(folder / "True_data_000001.h5") as file:
+        series = [item for item in file["entry/sluice/audit"].values() if item.maxshape and item.maxshape[0] is None]
+        check(len(series) == 7, f"{len(series)} columns")
+        equal(sizes[0] - sizes[1], sum(item.dtype.itemsize * (item.shape[1] if item.ndim > 1 else 1) for item in series), "bytes of a frame")
 
 
 @case("free space: room enough is told in status and summary without a warning; an endless run says how many frames fit")

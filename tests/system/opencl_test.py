@@ -10,7 +10,7 @@ import os
 import unittest.mock
 
 from harness import (ROOT, Program, acquire, case, check, closes, equal, experiment, main, read_outcomes, read_summary, run,
-                     run_fails, skip)
+                     run_fails, sink, skip)
 from same_file import datasets, differences
 
 JUNGFRAU = {"kind": "jungfrau", "modules": 2, "rows": None, "columns": None, "frames": 36, "dark_frames": 24,
@@ -66,6 +66,27 @@ def _(folder):
 def _(folder):
     needs_opencl(folder)
     both(folder, detector={**JUNGFRAU, "storage_cells": 3}, stages=[{"correct": {"output": "kev_f32", "darks": 4}}, "veto"])
+
+
+@case("a rolling buffer has the images of rejected frames as the CPU makes them")
+def _(folder):
+    needs_opencl(folder)
+    files = []
+    for kind in ("cpu", "opencl"):
+        place = folder / kind
+        place.mkdir()
+        raw = {"path": str(place / "look.raw"), "keep_s": 1000}
+        done, summary = acquire(place, detector=JUNGFRAU, stages=CHAIN, unit={"kind": kind, "batch": 8}, link={"kind": "shm"},
+                                sinks=[{"raw": raw}, "verify"])
+        equal(done.process.returncode, 0, done.err())
+        closes(summary, 120)
+        kept, images = summary["frames"]["kept"], sink(summary, "raw")["frames"]
+        check(3 < kept < 30 and images == 36, f"{kept} frames were kept, {images} of 36 bright ones have an image")
+        done = run("cut", "./look.raw", "--last", "1000s", "cut.nxs", folder=place)
+        equal(done.process.returncode, 0, done.err())
+        files.append(datasets(place / "cut.nxs"))
+    check(files[0]["entry/data/data"].shape[0] == 36 and files[0]["entry/data/data"].any(axis=(1, 2)).all(), "an image is empty")
+    equal(list(differences(*files)), [], "differences")
 
 
 # Stages that the demo has not; what they find is kept, or most of it.

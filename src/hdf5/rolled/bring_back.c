@@ -171,6 +171,48 @@ undo_find:
 	return r;
 }
 
+static bool is_there(const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st);
+}
+
+static int release(const char *path, const char *data, uint32_t *files)
+{
+	struct sl_h5_identity there = {.file_set = ""};
+	int r = sl_h5_identify(data, &there);
+
+	if (sl_part_file_is_locked(path) || sl_part_file_is_held(data)) {
+		sl_error("%s: is being written by another run", path);
+		return -EBUSY;
+	}
+	if (r == -EBADMSG)
+		keep_unreadable(data);
+	else if (!r && !strcmp(there.master, sl_h5_last_part(path)) && !sl_h5_data_rows(data))
+		unlink(data);
+	*files += !is_there(data);
+	return 0;
+}
+
+int sl_h5_old_release(const char *path, uint32_t *files)
+{
+	char data[PATH_MAX];
+	uint32_t *numbers = NULL;
+	size_t n = 0;
+	int r;
+
+	*files = 0;
+	if (is_there(path))
+		return 0;
+	r = sl_h5_data_list(path, "", &numbers, &n);
+	for (size_t i = 0; i < n && !r; i++)
+		if (!sl_h5_data_path(path, numbers[i], data, sizeof(data)))
+			r = release(path, data, files);
+	free(numbers);
+	return r;
+}
+
 bool sl_h5_is_since(const struct stat *st, uint64_t since_ns)
 {
 	return (uint64_t)st->st_ctim.tv_sec * UINT64_C(1000000000) +

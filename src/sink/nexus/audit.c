@@ -143,6 +143,16 @@ static void open_series(struct sl_nexus_audit *a)
 	open_one(a, SL_AUDIT_SERIES_CRC, SL_H5_U32, a->series, "of these rows", &a->crc);
 }
 
+/* As open_series() has them. */
+uint64_t sl_nexus_audit_frame_bytes(const struct sl_nexus_audit *a)
+{
+	const uint64_t frame = SL_HASH_BYTES + sizeof(uint32_t) + sizeof(uint64_t);
+
+	return a->file ? frame + a->modules * (sizeof(uint32_t) + sizeof(uint64_t)) +
+				 a->series * 2 * sizeof(uint32_t)
+		       : 0;
+}
+
 static int allocate_part(struct sl_nexus_audit *a)
 {
 	struct sl_nexus_audit_part *ended = realloc(a->ended, (a->parts + 1) * sizeof(*ended));

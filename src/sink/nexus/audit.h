@@ -50,6 +50,9 @@ void sl_nexus_audit_close(struct sl_nexus_audit *audit);
 int sl_nexus_audit_add(struct sl_nexus_audit *audit, const struct sl_frame *frame,
 		       const struct sl_account *account, const uint32_t *image_crc);
 
+/* What a row about a frame takes; 0 where there is no audit. */
+uint64_t sl_nexus_audit_frame_bytes(const struct sl_nexus_audit *audit);
+
 /* A data file has begun. -ENOMEM */
 int sl_nexus_audit_roll(struct sl_nexus_audit *audit);
 

@@ -44,6 +44,12 @@ int sl_nexus_recover(const char *path, struct sl_nexus_recovered *recovered)
 	int r = sl_h5_old_bring_back(path, &found.brought_back), finished;
 
 	if (!r)
+		r = sl_h5_old_release(path, &found.released);
+	if (!r && found.released) {
+		*recovered = found;
+		return 0;
+	}
+	if (!r)
 		r = look(path, state, sizeof(state));
 	if (r)
 		return r;

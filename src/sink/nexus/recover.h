@@ -16,6 +16,7 @@ struct sl_nexus_recovered {
 	uint32_t files, mended; /* data files; those that were not whole */
 	uint64_t images, rows;	/* kept frames; frames of any kind */
 	uint32_t brought_back;	/* files of the earlier run that have their names again */
+	uint32_t released;	/* data files without rows or a master, which are gone */
 	char root[65];		/* of its hash tree; empty: it has none */
 };
 

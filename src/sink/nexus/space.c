@@ -15,7 +15,8 @@ void sl_nexus_space(const void *state, struct sl_sink_space *space)
 
 	space->path = nexus->path;
 	space->frame_bytes = ROW_BYTES + (uint64_t)MODULE_BYTES * nexus->account.modules +
-			     nexus->found.bytes + nexus->peaks.bytes;
+			     nexus->found.bytes + nexus->peaks.bytes +
+			     sl_nexus_audit_frame_bytes(&nexus->leaves);
 	if (nexus->image_bytes)
 		space->frame_bytes += nexus->image_bytes + ALIGN_BYTES;
 	space->fixed_bytes = FIXED_BYTES;

@@ -12,6 +12,9 @@
 #include "base/log.h"
 #include "sink/raw/raw_sink.h"
 
+/* Of a data file with one frame: head, header, trailer, index. And frames in the least window. */
+enum { FILE_OVERHEAD = 4 * 4096, WINDOW_FRAMES = 10 };
+
 /* For the status and the metadata at the end (stored_end.h). */
 enum { TAIL_BYTES = 512 << 10 };
 
@@ -236,6 +239,22 @@ static int check_on_slow(const struct sl_raw_sink *raw)
 	return 0;
 }
 
+/* Data files go as a whole: a buffer that is to have frames at any time takes several. */
+static int check_window(const struct sl_raw_sink *raw, const struct sl_env *env)
+{
+	uint64_t frame = sl_stored_frame_most(env, &raw->choice) + FILE_OVERHEAD;
+	uint64_t least = frame * WINDOW_FRAMES;
+
+	if (!raw->keep_bytes || raw->keep_bytes >= least)
+		return 0;
+	sl_error("raw: keep_bytes: %llu bytes are too few: a frame takes up to %llu, and a buffer "
+		 "has "
+		 "room for at least %d; set it to %llu or more",
+		 (unsigned long long)raw->keep_bytes, (unsigned long long)frame, WINDOW_FRAMES,
+		 (unsigned long long)least);
+	return -EINVAL;
+}
+
 int sl_raw_sink_open(void *state, const struct sl_env *env)
 {
 	struct sl_raw_sink *raw = state;
@@ -252,6 +271,9 @@ int sl_raw_sink_open(void *state, const struct sl_env *env)
 	r = check_on_slow(raw);
 	if (!r)
 		r = choose(raw, env, &raw->choice.image);
+	if (r)
+		return r;
+	r = check_window(raw, env);
 	if (r)
 		return r;
 	r = sl_frame_room_open(&raw->room, env);

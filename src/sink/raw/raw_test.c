@@ -123,6 +123,7 @@ static void is_refused(const char *option, const char *value, const char *says)
 static void what_makes_no_sense_is_refused(void **state)
 {
 	is_refused("dataset", "colour", "set dataset to what there is: raw, image");
+	is_refused("keep_bytes", "2", "a buffer has room for at least 10");
 	is_refused("on_slow", "drop", "drop is for a rolling buffer");
 	is_refused("folders", "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q", "more than 16");
 	assert_int_equal(files_there(), 0);
