@@ -1,4 +1,5 @@
 /* verify_test.c - one wrong pixel or record is found, and nothing else is called wrong. */
+#include "lib/capture.h"
 #include "sink/conformance.h"
 
 extern const struct sl_sink sl_sink_verify;
@@ -14,6 +15,18 @@ static void end(struct bench *bench)
 {
 	assert_int_equal(bench_close(bench), 0);
 	bench_fini(bench);
+}
+
+/* With a thread for each of the two modules. */
+static void begin_parallel(struct bench *bench, struct sl_detector *detector)
+{
+	bench_init(bench, &sl_sink_verify);
+	*detector = *bench->env.detector;
+	detector->parallel = 1;
+	bench->env.detector = detector;
+	bench_set(bench, "threads", "2");
+	bench_set(bench, "max_reports", "1");
+	assert_int_equal(bench_open(bench), 0);
 }
 
 static int put(struct bench *bench)
@@ -53,6 +66,33 @@ static void one_wrong_bit_is_found_wherever_it_is(void **state)
 		assert_int_equal(put(&bench), 0);
 	}
 	assert_int_equal(bench_figure(&bench, "frames_with_wrong_records"), 0);
+	end(&bench);
+}
+
+/* Several threads find what one does, and describe no more. */
+static void several_threads_find_the_same(void **state)
+{
+	static const uint32_t at[] = {0, MODULE_PIXELS - 1, MODULE_PIXELS, PIXELS - 1};
+	struct sl_detector detector;
+	struct bench bench;
+	const char *said;
+
+	(void)state;
+	begin_parallel(&bench, &detector);
+	for (uint64_t k = 0; k < 300; k++)
+		assert_int_equal(bench_feed(&bench, k, k % 3), 0);
+	capture_begin();
+	for (unsigned i = 0; i < 4; i++) {
+		bench_frame(&bench, i, KEPT);
+		bench.raw[at[i]] ^= 1;
+		bench.raw[at[3 - i]] ^= 2;
+		assert_int_equal(put(&bench), -EBADMSG);
+	}
+	said = strstr(capture_end(), "wrong pixels");
+	assert_true(said && !strstr(said + 1, "wrong pixels"));
+	assert_int_equal(bench_figure(&bench, "frames_compared"), 304);
+	assert_int_equal(bench_figure(&bench, "frames_mismatched"), 4);
+	assert_int_equal(bench_figure(&bench, "pixels_mismatched"), 8);
 	end(&bench);
 }
 
@@ -213,6 +253,7 @@ int main(void)
 		CONFORMANCE_CASES,
 		cmocka_unit_test(true_frames_are_intact_dark_or_not),
 		cmocka_unit_test(one_wrong_bit_is_found_wherever_it_is),
+		cmocka_unit_test(several_threads_find_the_same),
 		cmocka_unit_test(pixels_of_another_frame_are_found),
 		cmocka_unit_test(swapped_modules_are_found),
 		cmocka_unit_test(every_wrong_field_of_a_record_is_found),

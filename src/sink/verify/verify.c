@@ -4,9 +4,13 @@
  * Every frame that is called complete is compared, kept or not: one wrong pixel in it means that
  * completeness was not proven. The modules' records are held against the frame, too.
  *
- * Cost: one rendering and one comparison per frame; for tests and demonstrations. */
+ * Cost: one rendering and one comparison per frame; for tests and demonstrations. Modules are
+ * compared by several threads where the detector allows it and there are cores enough, so that the
+ * settler's thread is not held up by the whole frame. */
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,20 +18,38 @@
 #include <sluice/sink.h>
 
 #include "base/log.h"
+#include "sink/verify/crew.h"
+
+enum { FEW_CPUS = 4 }; /* with fewer cpus for each thread, the data threads need them more */
 
 struct verify {
-	uint32_t max_reports;
+	uint32_t max_reports, threads;
 
 	const struct sl_env *env;
-	uint8_t *truth; /* [module_bytes]: for detectors that render into a buffer */
+	bool crew_open;
+	struct sl_crew crew;
+	uint8_t *truth; /* [threads][module_bytes]: for detectors that render into a buffer */
 	size_t pixel_bytes;
-	uint32_t reports;
+	_Atomic uint32_t reports;
 	uint64_t compared, mismatched, pixels, records, unchecked;
 };
 
-static const struct sl_option options[] = {SL_U32(struct verify, max_reports, 5, 0, 1000, "lines",
-						  "describe this many mismatches; all are counted"),
-					   SL_OPTION_END};
+/* What is found out about a frame, by several threads. */
+struct comparison {
+	struct verify *verify;
+	const struct sl_frame *frame;
+	const uint8_t *raw;
+	_Atomic uint64_t wrong; /* pixels */
+	_Atomic int error;	/* of render() */
+};
+
+static const struct sl_option options[] = {
+	SL_U32(struct verify, max_reports, 5, 0, 1000, "lines",
+	       "describe this many mismatches; all are counted"),
+	SL_U32(struct verify, threads, 0, 0, SL_CREW_THREADS, "threads",
+	       "threads that compare modules; 0: one for every four cpus, and at most one for a "
+	       "module"),
+	SL_OPTION_END};
 
 static const struct sl_shape *find_raw(const struct sl_env *env)
 {
@@ -42,11 +64,25 @@ static int reads(const void *state, const char *image)
 	return !strcmp(image, "raw");
 }
 
+/* As many as were asked for, or as pay off; one, if the detector renders on one thread only. */
+static unsigned choose_threads(const struct verify *verify)
+{
+	const struct sl_env *env = verify->env;
+	cpu_set_t set;
+	unsigned cpus = sched_getaffinity(0, sizeof(set), &set) ? 1 : (unsigned)CPU_COUNT(&set);
+	unsigned most = verify->threads ? verify->threads : cpus / FEW_CPUS;
+
+	if (!env->detector->parallel || !most)
+		return 1;
+	return most < env->geometry->modules ? most : env->geometry->modules;
+}
+
 static int open_verify(void *state, const struct sl_env *env)
 {
 	struct verify *verify = state;
 	const struct sl_geometry *geometry = env->geometry;
 	const struct sl_shape *raw = find_raw(env);
+	int err;
 
 	if (!env->detector || !env->detector->render) {
 		sl_error("verify: this detector cannot compute its own frames, so there is no "
@@ -59,17 +95,24 @@ static int open_verify(void *state, const struct sl_env *env)
 	}
 	verify->env = env;
 	verify->pixel_bytes = sl_dtype_bytes(geometry->dtype);
-	verify->truth = malloc(geometry->module_bytes);
+	err = sl_crew_open(&verify->crew, choose_threads(verify), "verify");
+	if (err)
+		return err;
+	verify->crew_open = true;
+	if (verify->crew.threads > 1 && env->detector->prepare)
+		err = env->detector->prepare(env->detector_state);
+	if (err)
+		return err;
+	verify->truth = malloc(verify->crew.threads * geometry->module_bytes);
 	return verify->truth ? 0 : -ENOMEM;
 }
 
 /* True when this one is to be described. */
 static bool may_report(struct verify *verify)
 {
-	if (verify->reports >= verify->max_reports)
+	if (atomic_load(&verify->reports) >= verify->max_reports)
 		return false;
-	verify->reports++;
-	return true;
+	return atomic_fetch_add(&verify->reports, 1) < verify->max_reports;
 }
 
 static uint32_t pixel_at(const uint8_t *pixels, size_t bytes, uint64_t index)
@@ -98,31 +141,38 @@ static uint64_t count_wrong(struct verify *verify, const struct sl_frame *frame,
 	return wrong;
 }
 
-static int compare_pixels(struct verify *verify, struct sl_frame *frame, uint64_t *wrong)
+static void compare_module(void *arg, unsigned worker, uint32_t m)
 {
+	struct comparison *c = arg;
+	const struct verify *verify = c->verify;
 	const struct sl_env *env = verify->env;
 	uint64_t bytes = env->geometry->module_bytes;
-	uint32_t flags = frame->flags & SL_FRAME_DARK ? SL_RECORD_DARK : 0;
+	uint32_t flags = c->frame->flags & SL_FRAME_DARK ? SL_RECORD_DARK : 0;
+	const uint8_t *got = c->raw + m * bytes;
+	const void *truth;
+	int err;
+
+	if (sl_frame_misses(c->frame, m))
+		return;
+	err = env->detector->render(env->detector_state, c->frame->number, m, flags,
+				    verify->truth + worker * bytes, &truth);
+	if (err)
+		atomic_store(&c->error, err);
+	else if (memcmp(got, truth, bytes))
+		atomic_fetch_add(&c->wrong, count_wrong(c->verify, c->frame, m, truth, got));
+}
+
+static int compare_pixels(struct verify *verify, struct sl_frame *frame, uint64_t *wrong)
+{
 	const struct sl_array *raw = sl_frame_result(frame, "raw");
+	struct comparison c = {.verify = verify, .frame = frame};
 
 	if (!raw || !raw->host)
 		return -EINVAL;
-	for (uint32_t m = 0; m < env->geometry->modules; m++) {
-		const uint8_t *got = (const uint8_t *)raw->host + m * bytes;
-		const void *truth;
-		int r;
-
-		if (sl_frame_misses(frame, m))
-			continue;
-		r = env->detector->render(env->detector_state, frame->number, m, flags,
-					  verify->truth, &truth);
-
-		if (r)
-			return r;
-		if (memcmp(got, truth, bytes))
-			*wrong += count_wrong(verify, frame, m, truth, got);
-	}
-	return 0;
+	c.raw = raw->host;
+	sl_crew_run(&verify->crew, verify->env->geometry->modules, compare_module, &c);
+	*wrong = c.wrong;
+	return c.error;
 }
 
 /* The records' own words: which frame, when, dark or not. */
@@ -191,6 +241,9 @@ static int close_verify(void *state, const struct sl_status *status)
 {
 	struct verify *verify = state;
 
+	if (verify->crew_open)
+		sl_crew_close(&verify->crew);
+	verify->crew_open = false;
 	free(verify->truth);
 	verify->truth = NULL;
 	return 0;
