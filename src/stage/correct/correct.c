@@ -62,8 +62,8 @@ static uint32_t cell_of(const struct sl_correct *c, const struct sl_frame *frame
 
 enum { CACHE_LINE = 64 };
 
-/* The same pixels of a later frame; behind the last frame, those that follow in memory. They may lie
- * outside: they are only prefetched. */
+/* The same pixels of a later frame; behind the last frame, those that follow in memory. They may
+ * lie outside the frame: they are only prefetched. */
 static const uint16_t *comes_next(const struct sl_batch *batch, const struct sl_tile *tile,
 				  uint32_t f)
 {

@@ -25,8 +25,8 @@ enum { SL_RINGS_CHUNK = 1024 }; /* events of a workspace */
  * which three are tried, so that the same are for all events side by side. */
 enum { SL_RINGS_PLACES = 32, SL_RINGS_TRIPLETS = 512 };
 
-/* Which hits to compare, and to exchange when they are in the wrong order, one pair after the other,
- * so that they are sorted in the end: the same for all events side by side. */
+/* Which hits to compare, and to exchange when they are in the wrong order, one pair after the
+ * other, so that they are sorted in the end: the same for all events side by side. */
 enum { SL_RINGS_PAIRS = 191 }; /* of Batcher's network for SL_RICH_HITS */
 struct sl_rings_network {
 	uint32_t pairs;

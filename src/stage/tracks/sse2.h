@@ -1,10 +1,11 @@
-/* sse2.h - rows of a line in the map, four columns or stubs side by side, with the vectors that every
- * x86-64 CPU has. Part of map.c.
+/* sse2.h - rows of a line in the map, four columns or stubs side by side, with the vectors that
+ * every x86-64 CPU has. Part of map.c.
  *
- * Model:     integers, the same as rows_of() of map.c gives one by one; tests compare them. SSE2 has
- *            no multiplication of 32 bits that keeps the low ones, no minimum of them, and no
+ * Model:     integers, the same as rows_of() of map.c gives one by one; tests compare them. SSE2
+ *            has no multiplication of 32 bits that keeps the low ones, no minimum of them, and no
  *            shift of each number by its own, so that compilers make slow code of rows_of(). Rows
- *            are few enough for minima of 16 bits, and a shift is made of a float's exponent. */
+ *            are few enough for minima of 16 bits, and a shift is made of a float's exponent.
+ * Threads:   no state. */
 #ifndef SL_STAGE_TRACKS_SSE2_H
 #define SL_STAGE_TRACKS_SSE2_H
 
