@@ -11,6 +11,8 @@
 
 enum { LIST_BYTES = 4096, NEAR = 10, FAR = 20 }; /* distances as in ACPI's SLIT */
 
+#define CACHE_OF_CPU "/sys/devices/system/cpu/cpu0/cache/index"
+
 /* One "a" or "a-b" at *text, which moves past it. */
 static int read_range(const char **text, int *first, int *last)
 {
@@ -164,6 +166,19 @@ void sl_cpus_read(const char *root, struct sl_cpus *cpus)
 	for (int i = 0; i < SL_CPUS; i++)
 		if (CPU_ISSET(i, &cpus->online))
 			read_rank(root, cpus, i);
+}
+
+uint64_t sl_cpu_last_cache_bytes(const char *root)
+{
+	long long level, kib, most = 0, last_kib = 0;
+
+	for (int i = 0; sl_sysfile_number(root, &level, CACHE_OF_CPU "%d/level", i); i++)
+		if (level > most &&
+		    sl_sysfile_number(root, &kib, CACHE_OF_CPU "%d/size", i)) { /* as in "512K" */
+			most = level;
+			last_kib = kib;
+		}
+	return last_kib > 0 ? (uint64_t)last_kib * 1024 : 0;
 }
 
 static uint32_t cost_of(const struct sl_cpus *cpus, int cpu, int node)

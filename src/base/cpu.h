@@ -31,6 +31,10 @@ void sl_cpus_read(const char *root, struct sl_cpus *cpus);
  * the kernel likes to do its own work, after its like. How many. */
 unsigned sl_cpus_order(const struct sl_cpus *cpus, int node, int order[SL_CPUS]);
 
+/* Bytes of the largest cache that one cpu can fill alone: on a processor of several chiplets that
+ * of one chiplet, where glibc's sysconf() gives the sum of all. 0: /sys does not tell. */
+uint64_t sl_cpu_last_cache_bytes(const char *root);
+
 /* "0-3,8" to a set and back. -EINVAL: not such a list, or a number that no cpu can have. */
 int sl_cpu_list_parse(const char *text, cpu_set_t *set);
 void sl_cpu_list_format(const cpu_set_t *set, char *text, size_t bytes);

@@ -170,6 +170,23 @@ static void this_host_has_what_the_kernel_lets_us_use(void **state)
 	assert_true(cpus.nodes >= 1);
 }
 
+/* As the kernel lists them: data, instructions, both, and the last one. */
+static void the_last_cache_is_that_of_the_highest_level(void **state)
+{
+	static const char *const level[] = {"1", "1", "3", "2"};
+	static const char *const size[] = {"48K", "64K", "32768K", "1024K"};
+	char path[96];
+
+	assert_true(sl_cpu_last_cache_bytes(fake_root) == 0);
+	for (int i = 0; i < 4; i++) {
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%d/level", i);
+		fake_file(path, level[i]);
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+		fake_file(path, size[i]);
+	}
+	assert_true(sl_cpu_last_cache_bytes(fake_root) == 32 << 20);
+}
+
 static void small_files_are_read(void **state)
 {
 	char text[32];
@@ -215,6 +232,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_odd_node_is_no_node, begin, end),
 		cmocka_unit_test_setup_teardown(without_sys_there_is_one_plain_cpu, begin, end),
 		cmocka_unit_test(this_host_has_what_the_kernel_lets_us_use),
+		cmocka_unit_test_setup_teardown(the_last_cache_is_that_of_the_highest_level, begin,
+						end),
 		cmocka_unit_test_setup_teardown(small_files_are_read, begin, end),
 	};
 

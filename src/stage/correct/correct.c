@@ -62,6 +62,15 @@ static uint32_t cell_of(const struct sl_correct *c, const struct sl_frame *frame
 
 enum { CACHE_LINE = 64 };
 
+/* The same pixels of a later frame; behind the last frame, those that follow in memory. They may
+ * lie outside the frame: they are only prefetched. */
+static const uint16_t *comes_next(const struct sl_batch *batch, const struct sl_tile *tile,
+				  uint32_t f)
+{
+	return f < batch->frames ? tile->in[f]
+				 : (const uint16_t *)tile->in[f - batch->frames] + tile->count;
+}
+
 /* Frames from f on that go through the tables together: bright ones, in the same cell. */
 static void gather(const struct sl_correct *c, const struct sl_batch *batch,
 		   const struct sl_tile *tile, uint32_t f, uint32_t cell,
@@ -78,6 +87,8 @@ static void gather(const struct sl_correct *c, const struct sl_batch *batch,
 		group->frames++;
 		f++;
 	}
+	for (uint32_t i = 0; i < group->frames; i++)
+		group->next[i] = comes_next(batch, tile, f + i);
 }
 
 static void tile(void *state, void *scratch, const struct sl_batch *batch,
@@ -86,6 +97,7 @@ static void tile(void *state, void *scratch, const struct sl_batch *batch,
 	struct sl_correct *c = state;
 	struct sl_correct_place p = {.at = tile->module * c->module_pixels + tile->first};
 	struct sl_correct_group group;
+	uint32_t cached = c->cells; /* the cell whose tables have been read; at first none */
 
 	for (uint32_t f = 0; f < batch->frames; f += group.frames) {
 		const struct sl_frame *frame = batch->frame[f];
@@ -100,6 +112,8 @@ static void tile(void *state, void *scratch, const struct sl_batch *batch,
 				c->learn(c, p.in_cell, tile->count, tile->in[f]);
 		} else if (p.cell < c->cells) {
 			gather(c, batch, tile, f, p.cell, &group);
+			group.cold = p.cell != cached;
+			cached = p.cell;
 			c->image(c, &p, tile->count, &group);
 		} else {
 			no_image(c, tile->count, tile->out[f]);

@@ -30,7 +30,11 @@ struct sl_correct_group {
 	uint32_t frames;
 	const uint16_t *raw[SL_CORRECT_GROUP];
 	void *out[SL_CORRECT_GROUP];
+	/* What is worked on next, to be prefetched: the same pixels of the frames after these, or,
+	 * behind the last frame of the batch, the pixels that follow those of the first ones. */
+	const uint16_t *next[SL_CORRECT_GROUP];
 	bool stream; /* out: around the cache; on cache lines */
+	bool cold;   /* no group before it has read these tables: they are not in the cache */
 };
 typedef void sl_correct_image(const struct sl_correct *c, const struct sl_correct_place *place,
 			      uint32_t count, const struct sl_correct_group *group);

@@ -10,9 +10,10 @@
 #include "stage/correct/correct.h"
 #include "stage/correct/line.h"
 
-/* Pixels: prefetchers lose the trail where a tile ends and the next one begins elsewhere. May be no
- * memory of ours: it is only said to the cache. */
-enum { AHEAD = 512 };
+/* Pixels: how far ahead lines are prefetched. The prefetchers of a core follow fewer streams than a
+ * group has, and lose each where the span ends. Less than this does not hide the latency of memory,
+ * more pushes out of the first-level cache what was prefetched before. */
+enum { AHEAD = 1024, CACHE_LINE = 64 };
 
 /* Lines with a pixel that is not in G0, to be put right when its tables have come: such pixels are
  * rare, so that each waits for memory. */
@@ -108,38 +109,77 @@ static void let_wait(const struct sl_correct *c, const struct sl_correct_place *
 ANY(photons, int16_t, sl_to_photons)
 ANY(kev, float, )
 
-/* Inlined once for each case, so that `stream` and `clamp` are known. */
+/* A line's tables, when no group has read them yet. */
+SL_FORCE_INLINE void prefetch_tables(const float *pedestal, const float *factor)
+{
+	enum { FLOATS = CACHE_LINE / sizeof(float) };
+
+	for (int i = 0; i < SL_LINE; i += FLOATS) {
+		__builtin_prefetch(pedestal + AHEAD + i);
+		__builtin_prefetch(factor + AHEAD + i);
+	}
+}
+
+/* Inlined once for each case, so that `frames`, `stream` and `clamp` are known. Pixels from..to,
+ * whole lines; ahead: where those lie that are prefetched at the same time. */
 #define LINES(KIND, TYPE, SET, TARGET)                                                             \
+	TARGET SL_FORCE_INLINE void KIND##_span_##SET(                                             \
+		const struct sl_correct *c, const struct sl_correct_place *p, uint32_t from,       \
+		uint32_t to, const struct sl_correct_group *group, uint32_t frames,                \
+		const uint16_t *const *ahead, struct waiting *waiting, bool stream, bool clamp)    \
+	{                                                                                          \
+		const float *pedestal = c->pedestal_0 + p->in_cell, *factor = c->factor + p->at;   \
+                                                                                                   \
+		for (uint32_t i = from; i < to; i += SL_LINE) {                                    \
+			struct sl_tables_##SET tables = sl_tables_##SET(pedestal + i, factor + i); \
+                                                                                                   \
+			if (group->cold)                                                           \
+				prefetch_tables(pedestal + i, factor + i);                         \
+			for (uint32_t f = 0; f < frames; f++) {                                    \
+				uint32_t mask;                                                     \
+                                                                                                   \
+				__builtin_prefetch(ahead[f] + i - from);                           \
+				mask = KIND##_line_##SET(                                          \
+					&tables, group->raw[f] + i, (TYPE *)group->out[f] + i,     \
+					waiting->as[waiting->n].KIND, stream, clamp);              \
+				if (!mask)                                                         \
+					continue;                                                  \
+				let_wait(c, p, waiting, f, i, mask);                               \
+				if (waiting->n == WAITING)                                         \
+					KIND##_flush(c, p, group, waiting);                        \
+			}                                                                          \
+		}                                                                                  \
+	}                                                                                          \
+                                                                                                   \
 	TARGET SL_FORCE_INLINE void KIND##_lines_##SET(                                            \
+		const struct sl_correct *c, const struct sl_correct_place *p, uint32_t count,      \
+		const struct sl_correct_group *group, uint32_t frames, bool stream, bool clamp)    \
+	{                                                                                          \
+		uint32_t whole = count / SL_LINE * SL_LINE,                                        \
+			 cut = whole > AHEAD ? whole - AHEAD : 0;                                  \
+		const uint16_t *ahead[SL_CORRECT_GROUP];                                           \
+		struct waiting waiting;                                                            \
+                                                                                                   \
+		waiting.n = 0;                                                                     \
+		for (uint32_t f = 0; f < frames; f++)                                              \
+			ahead[f] = group->raw[f] + AHEAD;                                          \
+		KIND##_span_##SET(c, p, 0, cut, group, frames, ahead, &waiting, stream, clamp);    \
+		KIND##_span_##SET(c, p, cut, whole, group, frames, group->next, &waiting, stream,  \
+				  clamp);                                                          \
+		for (uint32_t f = 0; whole < count && f < frames; f++)                             \
+			KIND##_any(c, p, whole, count - whole, group->raw[f] + whole,              \
+				   (TYPE *)group->out[f] + whole);                                 \
+		KIND##_flush(c, p, group, &waiting);                                               \
+	}                                                                                          \
+                                                                                                   \
+	TARGET SL_FORCE_INLINE void KIND##_frames_##SET(                                           \
 		const struct sl_correct *c, const struct sl_correct_place *p, uint32_t count,      \
 		const struct sl_correct_group *group, bool stream, bool clamp)                     \
 	{                                                                                          \
-		const float *pedestal = c->pedestal_0 + p->in_cell, *factor = c->factor + p->at;   \
-		struct waiting waiting;                                                            \
-		uint32_t i = 0;                                                                    \
-                                                                                                   \
-		waiting.n = 0;                                                                     \
-		for (; i + SL_LINE <= count; i += SL_LINE) {                                       \
-			struct sl_tables_##SET tables = sl_tables_##SET(pedestal + i, factor + i); \
-                                                                                                   \
-			for (uint32_t f = 0; f < group->frames; f++) {                             \
-				uint32_t mask;                                                     \
-                                                                                                   \
-				__builtin_prefetch(group->raw[f] + i + AHEAD);                     \
-				mask = KIND##_line_##SET(                                          \
-					&tables, group->raw[f] + i, (TYPE *)group->out[f] + i,     \
-					waiting.as[waiting.n].KIND, stream, clamp);                \
-				if (!mask)                                                         \
-					continue;                                                  \
-				let_wait(c, p, &waiting, f, i, mask);                              \
-				if (waiting.n == WAITING)                                          \
-					KIND##_flush(c, p, group, &waiting);                       \
-			}                                                                          \
-		}                                                                                  \
-		for (uint32_t f = 0; i < count && f < group->frames; f++)                          \
-			KIND##_any(c, p, i, count - i, group->raw[f] + i,                          \
-				   (TYPE *)group->out[f] + i);                                     \
-		KIND##_flush(c, p, group, &waiting);                                               \
+		if (group->frames == SL_CORRECT_GROUP)                                             \
+			KIND##_lines_##SET(c, p, count, group, SL_CORRECT_GROUP, stream, clamp);   \
+		else                                                                               \
+			KIND##_lines_##SET(c, p, count, group, group->frames, stream, clamp);      \
 	}                                                                                          \
                                                                                                    \
 	TARGET static void KIND##_##SET(const struct sl_correct *c,                                \
@@ -147,13 +187,13 @@ ANY(kev, float, )
 					const struct sl_correct_group *group)                      \
 	{                                                                                          \
 		if (group->stream && c->bounded)                                                   \
-			KIND##_lines_##SET(c, p, count, group, true, false);                       \
+			KIND##_frames_##SET(c, p, count, group, true, false);                      \
 		else if (group->stream)                                                            \
-			KIND##_lines_##SET(c, p, count, group, true, true);                        \
+			KIND##_frames_##SET(c, p, count, group, true, true);                       \
 		else if (c->bounded)                                                               \
-			KIND##_lines_##SET(c, p, count, group, false, false);                      \
+			KIND##_frames_##SET(c, p, count, group, false, false);                     \
 		else                                                                               \
-			KIND##_lines_##SET(c, p, count, group, false, true);                       \
+			KIND##_frames_##SET(c, p, count, group, false, true);                      \
 	}
 
 LINES(photons, int16_t, baseline, )

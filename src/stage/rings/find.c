@@ -45,6 +45,22 @@ static void choose_triplets(struct sl_rings_settings *s)
 	}
 }
 
+/* Batcher's odd-even merge sort of SL_RICH_HITS, without the pairs that reach behind the last hit:
+ * what would be there is larger than all others and would stay there. Runs of 2 * p are made of two
+ * of p; pairs lie k apart, and none crosses the end of a run. */
+static void list_pairs(struct sl_rings_network *network, uint32_t hits)
+{
+	network->pairs = 0;
+	for (uint32_t p = 1; p < SL_RICH_HITS; p *= 2)
+		for (uint32_t k = p; k >= 1; k /= 2)
+			for (uint32_t i = k % p; i + k < hits; i++) {
+				if ((i - k % p) / k % 2 || i / (2 * p) != (i + k) / (2 * p))
+					continue;
+				network->pair[network->pairs][0] = (uint8_t)i;
+				network->pair[network->pairs++][1] = (uint8_t)(i + k);
+			}
+}
+
 void sl_rings_settings_init(struct sl_rings_settings *s)
 {
 	for (uint32_t i = 0; i < SL_RICH_CELLS; i++) {
@@ -55,6 +71,8 @@ void sl_rings_settings_init(struct sl_rings_settings *s)
 		s->y[i] = (float)y;
 	}
 	choose_triplets(s);
+	for (uint32_t hits = 0; hits <= SL_RICH_HITS; hits++)
+		list_pairs(&s->network[hits], hits);
 }
 
 static void unpack(const uint8_t *packed, uint32_t number, struct sl_rings_work *work)

@@ -25,6 +25,14 @@ enum { SL_RINGS_CHUNK = 1024 }; /* events of a workspace */
  * which three are tried, so that the same are for all events side by side. */
 enum { SL_RINGS_PLACES = 32, SL_RINGS_TRIPLETS = 512 };
 
+/* Which hits to compare, and to exchange when they are in the wrong order, one pair after the
+ * other, so that they are sorted in the end: the same for all events side by side. */
+enum { SL_RINGS_PAIRS = 191 }; /* of Batcher's network for SL_RICH_HITS */
+struct sl_rings_network {
+	uint32_t pairs;
+	uint8_t pair[SL_RINGS_PAIRS][2];
+};
+
 struct sl_rings_settings {
 	float radius_min, radius_max, reach; /* mm; reach: of the centre from the disk's */
 	float window;			     /* mm: hits that are nearer belong to a ring */
@@ -35,6 +43,7 @@ struct sl_rings_settings {
 
 	float x[SL_RICH_CELLS], y[SL_RICH_CELLS]; /* of cells, mm */
 	uint8_t triplet[SL_RINGS_TRIPLETS][3];
+	struct sl_rings_network network[SL_RICH_HITS + 1]; /* by the number of hits */
 };
 
 struct sl_rings_ring {

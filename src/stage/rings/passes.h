@@ -56,22 +56,16 @@ PASS_FN void single(const struct sl_rings_settings *s, struct sl_rings_work *wor
 
 /* ---- hits in the order of their angle about their centroid ---- */
 
-/* Batcher's network for 32: of each pair the larger goes behind. What is behind the last hit is
- * large already and stays there. */
-PASS_FN void sort(union vector *key, uint32_t hits)
+/* Of each pair of the network the larger goes behind. */
+PASS_FN void sort(const struct sl_rings_network *network, union vector *key)
 {
-	for (uint32_t p = 1; p < SL_RICH_HITS; p *= 2)
-		for (uint32_t k = p; k >= 1; k /= 2)
-			for (uint32_t j = k % p; j + k < SL_RICH_HITS; j += 2 * k)
-				for (uint32_t i = j; i < j + k && i + k < hits; i++) {
-					sl_vector_mask a = key[i].mask, b = key[i + k].mask, swap;
+	for (uint32_t e = 0; e < network->pairs; e++) {
+		union vector *low = &key[network->pair[e][0]], *high = &key[network->pair[e][1]];
+		sl_vector_mask a = low->mask, b = high->mask, swap = a > b;
 
-					if (i / (2 * p) != (i + k) / (2 * p))
-						continue;
-					swap = a > b;
-					key[i].mask = sl_vector_choose(swap, b, a);
-					key[i + k].mask = sl_vector_choose(swap, a, b);
-				}
+		low->mask = sl_vector_choose(swap, b, a);
+		high->mask = sl_vector_choose(swap, a, b);
+	}
 }
 
 /* From 0 to 4 around a circle that is a square; 2^18 steps to the unit, above bits for a cell. */
@@ -105,7 +99,7 @@ PASS_FN void order(const struct sl_rings_settings *s, struct sl_rings_work *work
 		key[h].mask = sl_vector_choose(g.member[h].all > 0, key[h].mask,
 					       sl_vector_all_whole(INT32_MAX));
 	}
-	sort(key, g.hits);
+	sort(&s->network[g.hits], key);
 	for (uint32_t l = 0; l < events; l++) {
 		struct sl_rings_event *e = &work->event[queue[l]];
 
@@ -182,17 +176,20 @@ PASS_FN struct sl_rings_circle try_triplets(const struct sl_rings_settings *s,
 	return best.circle;
 }
 
-/* Hits of the ring go behind those that are left; all stay in order. */
+/* Hits of the ring go behind those that are left; all stay in order. Each hit is written to both
+ * ends, one of which grows: a branch would be mispredicted for every second hit. */
 PASS_FN void take_away(struct sl_rings_event *e, const struct group *g, uint32_t l)
 {
 	uint16_t taken[SL_RICH_HITS];
 	uint32_t n = 0, left = 0;
 
-	for (uint32_t h = 0; h < e->left; h++)
-		if (g->member[h].one[l] > 0)
-			taken[n++] = e->cell[h];
-		else
-			e->cell[left++] = e->cell[h];
+	for (uint32_t h = 0; h < e->left; h++) {
+		uint32_t is_taken = g->member[h].one[l] > 0;
+
+		taken[n] = e->cell[left] = e->cell[h]; /* left <= h: it has been read */
+		n += is_taken;
+		left += !is_taken;
+	}
 	memcpy(e->cell + left, taken, n * sizeof(*taken));
 	e->left = (uint8_t)left;
 }

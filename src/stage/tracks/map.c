@@ -106,57 +106,28 @@ SL_FORCE_INLINE void column(const struct sl_tracks_plan *plan, const struct sl_t
 }
 
 #ifdef __x86_64__
+#include "stage/tracks/sse2.h"
 
-/* Vectors that every such CPU has can neither multiply nor shift each number by its own: there it
- * is faster without, only columns that a stub may be in, and what was found is kept. */
-SL_FORCE_INLINE void fill_word_plainly(const struct sl_tracks_plan *plan,
-				       const struct sl_tracks_stubs *stubs,
-				       struct sl_tracks_map *map, uint32_t cells, uint32_t w)
-{
-	int32_t most = (int32_t)plan->set.rows - 1, base = (int32_t)w * 32;
-
-	for (uint32_t s = 0; s < stubs->n; s++) {
-		int32_t turned = stubs->turned[s], r = stubs->r[s], reach = stubs->reach[s];
-		uint32_t c = stubs->first[s], last = c + stubs->after[s];
-		uint32_t *to = map->layer[w][stubs->layer[s]];
-
-		for (; c <= last; c++) {
-			uint32_t n = map->kept[w][c];
-			uint32_t rows = rows_of(cells, sl_tracks_line(turned, r, plan->slope[c]),
-						reach, plan->offset[c], plan->side[c], most, base);
-
-			if (!rows)
-				continue;
-			to[c] |= rows;
-			map->kept_rows[w][c][n] = rows;
-			map->kept_stub[w][c][n] = (uint8_t)s;
-			map->kept[w][c] = n + 1;
-		}
-	}
-}
-
-SL_FORCE_INLINE void fill_plainly(const struct sl_tracks_plan *plan,
-				  const struct sl_tracks_stubs *stubs, struct sl_tracks_map *map,
-				  uint32_t cells, uint32_t words)
+SL_FORCE_INLINE void fill_sse2(const struct sl_tracks_plan *plan,
+			       const struct sl_tracks_stubs *stubs, struct sl_tracks_map *map,
+			       uint32_t cells, uint32_t words)
 {
 	for (uint32_t w = 0; w < words; w++) {
 		memset(map->layer[w], 0, sizeof(map->layer[w]));
-		memset(map->kept[w], 0, sizeof(map->kept[w]));
-		fill_word_plainly(plan, stubs, map, cells, w);
+		for (uint32_t s = 0; s < stubs->n; s++)
+			fill_stub_sse2(plan, stubs, s, cells, (int32_t)w * 32,
+				       map->layer[w][stubs->layer[s]]);
 		count_layers(plan, map->layer[w], map->found[w]);
 	}
 }
 
-SL_FORCE_INLINE void column_plainly(const struct sl_tracks_stubs *stubs, uint32_t c,
-				    struct sl_tracks_map *map, uint32_t words)
+SL_FORCE_INLINE void column_sse2(const struct sl_tracks_plan *plan,
+				 const struct sl_tracks_stubs *stubs, uint32_t c,
+				 struct sl_tracks_map *map, uint32_t cells, uint32_t words)
 {
-	for (uint32_t w = 0; w < words; w++) {
-		memset(map->column[w], 0, stubs->padded * sizeof(map->column[w][0]));
-		for (uint32_t i = 0; i < map->kept[w][c]; i++)
-			map->column[w][map->kept_stub[w][c][i]] = map->kept_rows[w][c][i];
-	}
+	for (uint32_t w = 0; w < words; w++)
+		column_word_sse2(plan, stubs, c, cells, (int32_t)w * 32, map->column[w]);
 }
-
 #endif
 
 /* Eight bytes of 0 or 1 become the bits of one. */
@@ -196,12 +167,12 @@ SL_FORCE_INLINE void within(const struct sl_tracks_map *map, uint64_t rows, uint
 	(const struct sl_tracks_plan *plan, const struct sl_tracks_stubs *stubs, uint32_t c, \
 	 struct sl_tracks_map *map)
 
-/* As SL_VECTORS, but for what CPUs without AVX2 do. */
+/* As SL_VECTORS, but for what CPUs without AVX2 do: sse2.h. */
 #ifdef __x86_64__
-#define KINDS_OF(name, parameters, arguments, plainly)        \
+#define KINDS_OF(name, parameters, arguments, by_hand)        \
 	static void name##_baseline parameters                \
 	{                                                     \
-		plainly;                                      \
+		by_hand;                                      \
 	}                                                     \
 	SL_TARGET_AVX2 static void name##_avx2 parameters     \
 	{                                                     \
@@ -212,7 +183,7 @@ SL_FORCE_INLINE void within(const struct sl_tracks_map *map, uint64_t rows, uint
 		name arguments;                               \
 	}
 #else
-#define KINDS_OF(name, parameters, arguments, plainly) SL_VECTORS(name, parameters, arguments)
+#define KINDS_OF(name, parameters, arguments, by_hand) SL_VECTORS(name, parameters, arguments)
 #endif
 
 #define KIND(name, cells, words)                                          \
@@ -225,9 +196,9 @@ SL_FORCE_INLINE void within(const struct sl_tracks_map *map, uint64_t rows, uint
 		column(plan, stubs, c, map, cells, words);                \
 	}                                                                 \
 	KINDS_OF(fill_##name, FILL_PARAMETERS, (plan, stubs, map),        \
-		 fill_plainly(plan, stubs, map, cells, words))            \
+		 fill_sse2(plan, stubs, map, cells, words))               \
 	KINDS_OF(column_##name, COLUMN_PARAMETERS, (plan, stubs, c, map), \
-		 column_plainly(stubs, c, map, words))
+		 column_sse2(plan, stubs, c, map, cells, words))
 
 KIND(rectangles_1, SL_TRACKS_RECTANGLES, 1)
 KIND(rectangles_2, SL_TRACKS_RECTANGLES, 2)

@@ -88,10 +88,6 @@ struct sl_tracks_map {
 	_Alignas(64) uint32_t layer[SL_TRACKS_WORDS][SL_TRACKS_LAYERS][SL_TRACKS_CELLS];
 	_Alignas(64) uint32_t found[SL_TRACKS_WORDS][SL_TRACKS_CELLS]; /* enough layers */
 	_Alignas(64) uint32_t column[SL_TRACKS_WORDS][SL_STUBS]; /* rows that each stub is in */
-	/* Without vectors: the same of all columns, stubs that are in none left out. */
-	uint32_t kept[SL_TRACKS_WORDS][SL_TRACKS_CELLS];
-	uint32_t kept_rows[SL_TRACKS_WORDS][SL_TRACKS_CELLS][SL_STUBS];
-	uint8_t kept_stub[SL_TRACKS_WORDS][SL_TRACKS_CELLS][SL_STUBS];
 };
 
 struct sl_tracks_calls {

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/copy.h"
+#include "base/cpu.h"
 
 enum { CACHE_LINE = 64 };
 
@@ -86,14 +86,14 @@ static bool is_read_soon(const struct sl_chain *chain, const struct sl_cpu_passe
 static bool should_stream(const struct sl_cpu_tiles *t, enum sl_cpu_stores stores)
 {
 	uint64_t bytes = 0, pixels = (uint64_t)t->pixels * t->chain->geometry->modules;
-	long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+	uint64_t cache = sl_cpu_last_cache_bytes("");
 
 	for (unsigned s = 0; s < t->chain->stages; s++)
 		if (t->stored[s])
 			bytes += output_bytes(&t->chain->stage[s]) * pixels;
 	return stores == SL_CPU_STORES_STREAMED ||
 	       (stores == SL_CPU_STORES_AUTO &&
-		bytes * t->chain->batch_frames > (uint64_t)(cache > 0 ? cache : CACHE_BYTES));
+		bytes * t->chain->batch_frames > (cache ? cache : CACHE_BYTES));
 }
 
 static void choose_places(struct sl_cpu_tiles *t, const struct sl_cpu_passes *passes,
