@@ -1,5 +1,5 @@
 /* line.pml - from the assembler to the ledger: the dispatcher fills batches, the unit works, frames
- * go to the settler in order and come back to the pool (receiver/dispatch.c, receiver/settle.c, receiver/pool.c).
+ * go to the settler in order and come back to the pool (receiver/dispatch/dispatch.c, receiver/settle.c, receiver/pool.c).
  *
  * A bell is one step here; that it may be taken for one is what bell.pml shows. Nobody has a
  * time-out: whoever is not rung for sleeps for ever, and spin says "invalid end state".
