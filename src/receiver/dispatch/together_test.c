@@ -82,10 +82,11 @@ static const struct sl_sink held = {
 	.close = close_nothing,
 };
 
-/* The one that stands still comes first. */
-static void begin(struct flow *f, const char *const *more, size_t n)
+/* The one that stands still comes first. refuse: a sequence; 0: none. */
+static void begin(struct flow *f, const char *const *more, size_t n, uint64_t refuse)
 {
 	memset(&seen, 0, sizeof(seen));
+	seen.refuse = refuse;
 	seen.expects_data_thread = together;
 	f->here = open_experiment(more, n);
 	f->here->sink[0] = &held;
@@ -114,7 +115,7 @@ static void a_prompt_sink_does_not_wait_for_others(void **state)
 {
 	struct flow f = {0};
 
-	begin(&f, NULL, 0);
+	begin(&f, NULL, 0, 0);
 	wait_for(&seen.frames, f.receiver->pool.count);
 	assert_int_equal(seen.others, 0);
 	assert_int_equal(f.receiver->totals.frames, 0);
@@ -139,7 +140,7 @@ static void the_figures_of_a_prompt_sink_are_renewed(void **state)
 	uint64_t end = sl_clock_ns() + UINT64_C(60000000000), frames = 0;
 	struct flow f = {0};
 
-	begin(&f, more, 2);
+	begin(&f, more, 2, 0);
 	atomic_store(&seen.open, 1);
 	while (frames < 100 && sl_clock_ns() < end) {
 		sl_clock_sleep_until(sl_clock_ns() + 10000000);
@@ -159,8 +160,7 @@ static void what_a_prompt_sink_refuses_is_unwritten(void **state)
 {
 	struct flow f = {0};
 
-	begin(&f, NULL, 0);
-	seen.refuse = DARKS + FRAMES / 2;
+	begin(&f, NULL, 0, DARKS + FRAMES / 2);
 	atomic_store(&seen.open, 1);
 	run_flow(&f);
 	assert_true(ledger_closed(&f.receiver->ledger));
@@ -179,7 +179,7 @@ static void a_prompt_sink_sees_every_frame_that_was_dropped(void **state)
 					   "detector.frames=2000"};
 	struct flow f = {0};
 
-	begin(&f, more, 3);
+	begin(&f, more, 3, 0);
 	wait_until_sent(&f);
 	wait_for(&seen.frames, 1900);
 	assert_int_equal(seen.others, 0);
@@ -201,7 +201,7 @@ static void elsewhere_the_settler_gives_it_frames(void **state)
 	struct flow f = {0};
 
 	together = false;
-	begin(&f, NULL, 0);
+	begin(&f, NULL, 0, 0);
 	atomic_store(&seen.open, 1);
 	run_flow(&f);
 	together = true;
