@@ -218,10 +218,32 @@ static struct sl_link_receiving patient_receiving;
 static int (*sound_wait)(void *, unsigned, uint32_t);
 
 static _Atomic int ends;
+static struct sl_unit idle_unit; /* the experiment's unit, with a work() of ours */
+static int (*sound_work)(void *, unsigned);
+static struct sl_receiver *_Atomic rung; /* whose bell work() rings, once */
 
 static int wait_long(void *state, unsigned poller, uint32_t timeout_us)
 {
 	return sound_wait(state, poller, atomic_load(&ends) ? timeout_us : 600 * 1000 * 1000);
+}
+
+/* The bell rings when the dispatcher has had its turn, and the thread is not asleep yet. */
+static int ring_and_work(void *state, unsigned worker)
+{
+	struct sl_receiver *r = atomic_exchange(&rung, NULL);
+
+	if (r)
+		sl_receiver_pause(r, !atomic_load(&r->pause));
+	return sound_work(state, worker);
+}
+
+static void wait_for_pause(struct sl_receiver *r, bool pause)
+{
+	uint64_t end = sl_clock_ns() + UINT64_C(60000000000);
+
+	while ((atomic_load(&r->pause_limit) == UINT64_MAX) == pause && sl_clock_ns() < end)
+		sl_clock_sleep_until(sl_clock_ns() + 10000);
+	assert_int_equal(atomic_load(&r->pause_limit) == UINT64_MAX, !pause);
 }
 
 /* Nothing comes by the link: what other threads ask for is done at once all the same. */
@@ -236,19 +258,27 @@ static void a_sleeping_data_thread_is_woken(void **state)
 	patient_receiving.wait = wait_long;
 	patient.receiving = &patient_receiving;
 	f.here->link = &patient;
+	idle_unit = *f.here->unit;
+	sound_work = idle_unit.work;
+	idle_unit.work = ring_and_work;
+	f.here->unit = &idle_unit;
 	assert_int_equal(sl_receiver_open(f.here, NULL, &f.receiver), 0);
 	assert_int_equal(sl_receiver_start(f.receiver), 0);
 	for (unsigned i = 0; i < 200; i++) {
-		bool pause = i % 2 == 0;
-		uint64_t end = sl_clock_ns() + UINT64_C(60000000000);
-
 		/* Asleep, on its way to it, or awake still. */
 		sl_clock_sleep_until(sl_clock_ns() + i % 20 * 10000);
-		sl_receiver_pause(f.receiver, pause);
-		while ((atomic_load(&f.receiver->pause_limit) == UINT64_MAX) == pause &&
-		       sl_clock_ns() < end)
+		sl_receiver_pause(f.receiver, i % 2 == 0);
+		wait_for_pause(f.receiver, i % 2 == 0);
+	}
+	/* The next look finds an end of the pause; behind it, before it sleeps, another begins. */
+	for (unsigned i = 0; i < 20; i++) {
+		atomic_store(&rung, f.receiver);
+		sl_receiver_pause(f.receiver, i % 2 == 0);
+		while (atomic_load(&rung))
 			sl_clock_sleep_until(sl_clock_ns() + 10000);
-		assert_int_equal(atomic_load(&f.receiver->pause_limit) == UINT64_MAX, !pause);
+		wait_for_pause(f.receiver, i % 2 != 0);
+		sl_receiver_pause(f.receiver, i % 2 == 0);
+		wait_for_pause(f.receiver, i % 2 == 0);
 	}
 	atomic_store(&ends, 1);
 	sl_receiver_close(f.receiver);
