@@ -286,6 +286,56 @@ static void a_sleeping_data_thread_is_woken(void **state)
 	sl_experiment_close(f.there);
 }
 
+/* ---- a batch that takes long ---- */
+
+enum { ITEMS = 40, ITEM_NS = 500 * 1000 };
+
+static int (*sound_poll)(void *, unsigned, unsigned);
+static unsigned polls, items, polls_before; /* the data thread's */
+static _Atomic unsigned polls_meanwhile;
+
+static int count_polls(void *state, unsigned poller, unsigned budget)
+{
+	polls++;
+	return sound_poll(state, poller, budget);
+}
+
+/* Items that take half a millisecond each; then those of the unit. */
+static int work_long(void *state, unsigned worker)
+{
+	if (items == ITEMS)
+		return sound_work(state, worker);
+	if (!items++)
+		polls_before = polls;
+	sl_clock_sleep_until(sl_clock_ns() + ITEM_NS);
+	if (items == ITEMS)
+		atomic_store(&polls_meanwhile, polls - polls_before);
+	return 1;
+}
+
+/* A socket buffer must not overflow behind it. */
+static void the_link_is_polled_between_items(void **state)
+{
+	struct flow f = {.here = open_experiment(NULL, 0)};
+
+	patient = *f.here->link;
+	patient_receiving = *patient.receiving;
+	sound_poll = patient_receiving.poll;
+	patient_receiving.poll = count_polls;
+	patient.receiving = &patient_receiving;
+	f.here->link = &patient;
+	idle_unit = *f.here->unit;
+	sound_work = idle_unit.work;
+	idle_unit.work = work_long;
+	f.here->unit = &idle_unit;
+	open_flow(&f, NULL, 0);
+	run_flow(&f);
+	assert_in_range(atomic_load(&polls_meanwhile), ITEMS - 2, ITEMS);
+	assert_true(ledger_closed(&f.receiver->ledger));
+	assert_int_equal(ledger_total(&f.receiver->ledger, SL_STORED), MODULES * FRAMES);
+	close_flow(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,6 +345,7 @@ int main(void)
 		cmocka_unit_test(a_prompt_sink_sees_every_frame_that_was_dropped),
 		cmocka_unit_test(elsewhere_the_settler_gives_it_frames),
 		cmocka_unit_test(a_sleeping_data_thread_is_woken),
+		cmocka_unit_test(the_link_is_polled_between_items),
 	};
 
 	return cmocka_run_group_tests_name("together", tests, all_together, NULL);
