@@ -110,10 +110,13 @@ LATENCY_HEAD = ("", "events/s", "p50", "p99", "p99.9", "max")
 
 def whole_way(r):
     """Over udp, and the machine alone."""
-    udp, jitter = "sluice/rings/udp", "machine/jitter"
-    if f"{udp}/p50" in r.rows:
+    jitter = "machine/jitter"
+    for suffix, how in (("", ""), ("/latency", ", `polling: latency`"), ("/together", ", `polling: latency, together: true`")):
+        udp = f"sluice/rings/udp{suffix}"
+        if f"{udp}/p50" not in r.rows:
+            continue
         row = r.rows[f"{udp}/p50"]
-        yield (f"over `udp`, blocks of 64; {row['late']:,} of {row['count']:,} blocks late", f"{row['events_per_s']:,.0f}",
+        yield (f"over `udp`, blocks of 64{how}; {row['late']:,} of {row['count']:,} blocks late", f"{row['events_per_s']:,.0f}",
                r.quantile(udp, "p50"), r.quantile(udp, "p99", True), r.quantile(udp, "p99.9"), r.quantile(udp, "max"))
     if f"{jitter}/p50" in r.rows:
         lost = 100 * r.get(f"{jitter}/p50", "share_lost")

@@ -12,6 +12,8 @@
  *   .../at-10, -50, -90       latencies of events that come at so many per cent of what one core
  *                             can do
  *   .../udp                   latencies over `udp`, at half a million events a second
+ *   .../udp/latency           data threads never sleep
+ *   .../udp/together          and the receiver has one of them in place of three
  *   scalar/..., oracle/...    the same events by a scalar program, and by the oracle of the tests
  *   machine/jitter            what the machine does on its own */
 #include <errno.h>
@@ -129,6 +131,14 @@ static const struct sl_bench_trigger triggers[] = {
 	TRACKS_AT(50),
 	TRACKS_AT(90),
 	{.work = {.name = "sluice/rings/udp"}, .way = SL_BENCH_UDP, .most_us = 1000},
+	{.work = {.name = "sluice/rings/udp/latency"},
+	 .way = SL_BENCH_UDP,
+	 .most_us = 1000,
+	 .threads = "polling: latency"},
+	{.work = {.name = "sluice/rings/udp/together"},
+	 .way = SL_BENCH_UDP,
+	 .most_us = 1000,
+	 .threads = "polling: latency, together: true"},
 	{.work = {.name = "machine/jitter"}, .way = SL_BENCH_JITTER},
 };
 

@@ -32,11 +32,12 @@ struct sl_bench_trigger {
 	enum sl_bench_way way;
 	enum sl_bench_size size;
 	uint32_t stack;
-	uint32_t cores;	   /* workers; 0: one */
-	bool vectors;	   /* also with fewer */
-	uint32_t percent;  /* SL_BENCH_OPEN: of the rate that one core can do */
-	double most_us;	   /* hoped for: an item, or the 99th percentile; 0: nothing is */
-	uint32_t triplets; /* rings, if it is told */
+	uint32_t cores;	     /* workers; 0: one */
+	bool vectors;	     /* also with fewer */
+	uint32_t percent;    /* SL_BENCH_OPEN: of the rate that one core can do */
+	double most_us;	     /* hoped for: an item, or the 99th percentile; 0: nothing is */
+	const char *threads; /* SL_BENCH_UDP: the section `threads` of the run; NULL: as it is */
+	uint32_t triplets;   /* rings, if it is told */
 	/* tracks: what the stage is told, for the others */
 	uint32_t cells;
 	double bend;

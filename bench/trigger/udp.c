@@ -39,10 +39,11 @@ static int write_experiment(const struct sl_bench *bench, const struct sl_bench_
 		"unit: {kind: cpu, deadline_us: %d}\n"
 		"stages: [{rings: {}}]\n"
 		"sinks: [\"null\"]\n"
+		"threads: {%s}\n"
 		"emulate: local\n",
 		EVENTS, (unsigned long long)frames, (double)RATE / EVENTS,
 		sl_bench_address(bench, row, 0, to), sl_bench_address(bench, row, 1, from),
-		DEADLINE_US);
+		DEADLINE_US, row->trigger->threads ? row->trigger->threads : "");
 	return fclose(file) ? -EIO : 0;
 }
 

@@ -6,7 +6,7 @@
  *            logs the first failure, goes on refusing, and still closes what it has properly.
  * Threads:   open and close on the thread that runs the experiment, put between the two on the
  *            settler, or on a thread of its own (own_thread). All may allocate, lock and block:
- *            none is a data thread.
+ *            none is a data thread. But see prompt.
  * Ownership: the frame is the sink's to read until put() returns. */
 #ifndef SLUICE_SINK_H
 #define SLUICE_SINK_H
@@ -100,6 +100,12 @@ struct sl_sink {
 	 * come in sequence order there, too; other sinks may read the same frame meanwhile. NULL:
 	 * no. Asked before open(). */
 	int (*own_thread)(const void *state);
+	/* Whether put() and figures() may run on a data thread: a put() takes some microseconds,
+	 * and neither allocates, locks, logs, formats nor sleeps. Where one thread does it all
+	 * (threads.together), such a sink is given each frame there as soon as it is decided,
+	 * before all other sinks; open and close stay where they are. NULL: no. Asked before
+	 * open(). */
+	int (*prompt)(const void *state);
 	/* Threads that prepare frames for a sink with own_thread, several frames at a time: for
 	 * work that takes long and needs no order, such as compression. At most SL_SINK_WORKERS.
 	 * NULL or 0: none, and put() is called. Asked before open(). */

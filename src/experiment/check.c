@@ -302,6 +302,40 @@ static int check_cpus(const struct sl_experiment *e)
 	return check_cpu_list(e, "source_cpus", e->threads.source_cpus) ? -EINVAL : err;
 }
 
+/* One thread for all of it: there is no second one to poll or to work. */
+static int check_together(const struct sl_experiment *e)
+{
+	const struct sl_unit *unit = e->unit;
+	struct sl_node *threads = sl_node_get(e->config->root, "threads");
+	const struct sl_node *at = threads ? sl_node_get(threads, "together") : NULL;
+	unsigned workers = unit->workers ? unit->workers(e->unit_state) : 1;
+	int err = 0;
+
+	if (!e->threads.together)
+		return 0;
+	if (e->link_options.pollers > 1) {
+		sl_config_error(e->config, at,
+				"together: one thread takes all data; set link.pollers to 1 (it is "
+				"%u), or together to false",
+				e->link_options.pollers);
+		err = -EINVAL;
+	}
+	if (unit->drives) {
+		sl_config_error(e->config, at,
+				"together: unit '%s' drives a device, which takes a thread of its "
+				"own; set unit.kind to cpu, or together to false",
+				unit->name);
+		return -EINVAL;
+	}
+	if (workers == 1)
+		return err;
+	sl_config_error(e->config, at,
+			"together: one thread runs the stages; set unit.workers to 1 (it is %u), "
+			"or together to false",
+			workers);
+	return -EINVAL;
+}
+
 static int check_ring(const struct sl_experiment *e)
 {
 	struct problems p = in_section(e, "ring");
@@ -347,6 +381,7 @@ int sl_experiment_check(const struct sl_experiment *e, unsigned bad)
 		{check_feedback, SL_SECTION_FEEDBACK | SL_SECTION_SINKS | SL_SECTION_EMULATE, 0},
 		{check_datagrams, SL_SECTION_FEEDBACK | SL_SECTION_SINKS, 0},
 		{check_cpus, SL_SECTION_THREADS, 0},
+		{check_together, SL_SECTION_THREADS | SL_SECTION_LINK | SL_SECTION_UNIT, 0},
 		{check_sinks, SL_SECTION_SINKS, 0},
 		{sl_experiment_check_metadata,
 		 SL_SECTION_METADATA | SL_SECTION_SINKS | SL_SECTION_DETECTOR, 0},

@@ -46,6 +46,7 @@ struct sl_unit_options {
 
 struct sl_threads_options { /* where threads run, and how they wait */
 	bool pin, numa;
+	bool together;			  /* one thread does what link, dispatcher and worker do */
 	char cpus[256], source_cpus[256]; /* lists; empty: chosen by the program */
 	uint32_t polling;		  /* enum sl_polling */
 	uint32_t spin_us;

@@ -699,6 +699,25 @@ static void threads_are_placed_and_wait_as_told(void **state)
 	    "adaptive, latency or cores");
 }
 
+/* What needs more than one thread is refused, all of it at once. */
+static void one_thread_for_all_has_no_second(void **state)
+{
+#define MINIMAL "detector: {kind: pattern}\nsinks: ['null']\n"
+	struct sl_experiment *e = good(MINIMAL);
+
+	assert_false(e->threads.together);
+	sl_experiment_close(e);
+	e = good(MINIMAL "threads: {together: true}\n");
+	assert_true(e->threads.together);
+	sl_experiment_close(e);
+	e = good(MINIMAL "link: {pollers: 2}\nunit: {workers: 2}\nthreads: {together: false}\n");
+	sl_experiment_close(e);
+	bad(MINIMAL "threads: {together: true}\nlink: {pollers: 3}\n", 3, "link.pollers to 1");
+	bad(MINIMAL "threads: {together: true}\nunit: {workers: 2}\n", 3, "unit.workers to 1");
+	bad(MINIMAL "threads: {together: true}\nunit: {kind: cuda}\n", 3, "unit.kind to cpu");
+#undef MINIMAL
+}
+
 struct named {
 	char text[512];
 };
@@ -1057,6 +1076,7 @@ int main(void)
 		cmocka_unit_test(the_digest_does_not_depend_on_the_order_in_the_file),
 		cmocka_unit_test(the_sections_have_tables_for_help),
 		cmocka_unit_test(threads_are_placed_and_wait_as_told),
+		cmocka_unit_test(one_thread_for_all_has_no_second),
 		cmocka_unit_test(files_of_add_ons_are_named),
 		cmocka_unit_test(outputs_begin_in_the_folder_of_a_run),
 		cmocka_unit_test(paths_of_outputs_have_words),

@@ -128,11 +128,12 @@ static void line_up(const struct sl_experiment *e, struct sl_placement *p)
 {
 	p->pollers = e->link_options.pollers;
 	p->workers = workers_of(e);
+	p->together = e->threads.together;
 }
 
 static unsigned receivers(const struct sl_placement *p)
 {
-	return p->pollers + 1 + p->workers + 1;
+	return p->together ? 2 : p->pollers + 1 + p->workers + 1;
 }
 
 int sl_placement_receiver(const struct sl_experiment *e, const char *root, struct sl_placement *p)
@@ -175,7 +176,7 @@ const cpu_set_t *sl_placement_of(const struct sl_placement *p, enum sl_role role
 		[SL_ROLE_LINK] = 0,
 		[SL_ROLE_DISPATCHER] = p->pollers,
 		[SL_ROLE_WORKER] = p->pollers + 1,
-		[SL_ROLE_SETTLER] = p->pollers + 1 + p->workers,
+		[SL_ROLE_SETTLER] = receivers(p) - 1,
 		[SL_ROLE_SOURCE] = 0, /* a process has these or the others */
 	};
 	unsigned at = before[role] + index;

@@ -1,7 +1,8 @@
 /* placement.h - which cpus the data threads of an experiment get, and which node its memory.
  *
  * Model:     all data threads of the experiment that run on this host stand in one line: link-0,
- *            ..., dispatcher, worker-0, ..., settler, then the front end's. The cpus stand in
+ *            ..., dispatcher, worker-0, ..., settler, then the front end's; with
+ *            threads.together data, settler, then the front end's. The cpus stand in
  *            another, best first (base/cpu.h), near the interface that has link.listen. The n-th
  *            thread gets the n-th cpu. Receiver and front end read the same file and make the same
  *            lines, so that on one host they do not meet on a cpu. With no cpu to spare nobody is
@@ -22,7 +23,7 @@
 #include "experiment/experiment.h"
 
 enum sl_role {
-	SL_ROLE_LINK,
+	SL_ROLE_LINK, /* with threads.together also the dispatcher and the worker */
 	SL_ROLE_DISPATCHER,
 	SL_ROLE_WORKER,
 	SL_ROLE_SETTLER,
@@ -33,6 +34,7 @@ enum { SL_PLACEMENT_THREADS = 256 };
 
 struct sl_placement {
 	unsigned pollers, workers, sources; /* on this host */
+	bool together;			    /* one thread for link, dispatcher and worker */
 	unsigned first, threads;	    /* in the line: those of this process */
 	unsigned line;			    /* all that are on this host */
 	unsigned cpus;			    /* that there are for them */

@@ -157,6 +157,22 @@ static void with_no_cpu_to_spare_nobody_is_pinned(void **state)
 	expect_receiver("1 2 3 4");
 }
 
+static void one_thread_for_all_needs_one_cpu(void **state)
+{
+	struct sl_placement p;
+
+	fake_machine(1, 4, 1);
+	open_experiment("threads: {together: true}\n");
+	assert_int_equal(sl_placement_receiver(e, fake_root, &p), 0);
+	assert_true(p.pinned && !p.crowded);
+	assert_int_equal(p.line, 3);
+	assert_int_equal(cpu_of(&p, SL_ROLE_LINK, 0), 1);
+	assert_int_equal(cpu_of(&p, SL_ROLE_SETTLER, 0), 2);
+	expect_source(0, 3, "3");
+	fake_machine(1, 3, 1);
+	expect_receiver("");
+}
+
 static void with_room_adaptive_threads_look_again(void **state)
 {
 	struct sl_placement p;
@@ -292,6 +308,7 @@ int main(void)
 		CASE(front_ends_that_share_the_modules_do_not_meet),
 		CASE(a_front_end_elsewhere_has_the_host_for_itself),
 		CASE(with_no_cpu_to_spare_nobody_is_pinned),
+		CASE(one_thread_for_all_needs_one_cpu),
 		CASE(with_room_adaptive_threads_look_again),
 		CASE(taskset_and_cgroups_are_obeyed),
 		CASE(near_the_interface_and_so_is_memory),

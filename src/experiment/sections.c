@@ -47,6 +47,9 @@ const struct sl_option sl_threads_options[] = {
 		  "sleep, or sleep at once"),
 	SL_U32(struct sl_threads_options, spin_us, 100, 0, 1000000, "us",
 	       "adaptive: how long they look again, at most"),
+	SL_BOOL(struct sl_threads_options, together, false,
+		"receiver: one thread takes data, assembles frames, runs stages and sends "
+		"decisions back; for short latencies on few cpus"),
 	SL_BOOL(struct sl_threads_options, pin, true,
 		"a cpu for each data thread, near the network interface; where there are enough"),
 	SL_STRING(struct sl_threads_options, cpus, "",

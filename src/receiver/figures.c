@@ -9,6 +9,15 @@
 
 _Static_assert((int)SL_EXPERIMENT_SINKS + 1 <= (int)SL_STATUS_ADDONS, "a status has all of them");
 
+/* Data threads copy figures, too: nothing here formats. */
+static void copy_text(char *to, size_t bytes, const char *text)
+{
+	size_t n = strnlen(text, bytes - 1);
+
+	memcpy(to, text, n);
+	to[n] = 0;
+}
+
 static void add(void *arg, const char *name, uint64_t value, int failed)
 {
 	struct sl_figures *f = arg;
@@ -20,7 +29,7 @@ static void add(void *arg, const char *name, uint64_t value, int failed)
 		return;
 	}
 	f->figures++;
-	snprintf(figure->name, sizeof(figure->name), "%s", name);
+	copy_text(figure->name, sizeof(figure->name), name);
 	figure->value = value;
 	figure->failed = failed != 0;
 }
@@ -35,8 +44,8 @@ static void add_text(void *arg, const char *name, const char *value)
 		return;
 	}
 	f->texts++;
-	snprintf(text->name, sizeof(text->name), "%s", name);
-	snprintf(text->value, sizeof(text->value), "%s", value);
+	copy_text(text->name, sizeof(text->name), name);
+	copy_text(text->value, sizeof(text->value), value);
 }
 
 static void publish(struct sl_figures_board *board, struct sl_figures *figures)
@@ -80,7 +89,7 @@ static void take_sink(struct sl_receiver *r, unsigned i)
 	const char *where = e->sink[i]->where ? e->sink[i]->where(e->sink_state[i]) : NULL;
 	struct sl_figures figures = {.figures = 0};
 
-	snprintf(figures.where, sizeof(figures.where), "%s", where ? where : "");
+	copy_text(figures.where, sizeof(figures.where), where ? where : "");
 	if (e->sink[i]->figures)
 		e->sink[i]->figures(e->sink_state[i], add, &figures);
 	if (e->sink[i]->texts)
@@ -116,10 +125,17 @@ void sl_figures_renew_sink(struct sl_receiver *r, unsigned sink, uint64_t now_ns
 void sl_figures_renew_sinks(struct sl_receiver *r, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < r->experiment->sinks; i++)
-		if (!r->sink_thread[i].wanted)
+		if (!r->sink_thread[i].wanted && !(r->prompt >> i & 1))
 			sl_figures_renew_sink(r, i, now_ns);
 	sl_sink_threads_watch(r, now_ns);
 	sl_sink_pace_watch(r, now_ns);
+}
+
+void sl_figures_renew_prompt(struct sl_receiver *r, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < r->experiment->sinks && r->prompt; i++)
+		if (r->prompt >> i & 1)
+			sl_figures_renew_sink(r, i, now_ns);
 }
 
 /* ---- any thread ---- */

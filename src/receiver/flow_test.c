@@ -31,7 +31,7 @@ static void everything_sent_is_stored_or_dark(void **state)
 
 static void two_workers_and_small_batches_do_the_same(void **state)
 {
-	static const char *const more[] = {"unit.workers=2", "unit.batch=2"};
+	const char *const more[] = {together ? "unit.workers=1" : "unit.workers=2", "unit.batch=2"};
 	struct flow f = {0};
 
 	open_flow(&f, more, 2);
@@ -536,11 +536,14 @@ int main(void)
 		cmocka_unit_test(a_run_that_is_given_up_ends_all_threads),
 		cmocka_unit_test(what_the_sink_is_too_slow_for_goes_back_oldest_first),
 		cmocka_unit_test(the_slots_of_every_module_are_measured),
+		cmocka_unit_test(a_frame_that_was_overwritten_while_it_was_read_is_not_good),
+	};
+	const struct CMUnitTest with_a_device[] = {
 		cmocka_unit_test(frames_that_run_out_do_not_stop_a_device),
 		cmocka_unit_test(a_last_batch_that_is_not_full_leaves_a_device),
 		cmocka_unit_test(a_run_that_is_given_up_waits_for_its_device),
-		cmocka_unit_test(a_frame_that_was_overwritten_while_it_was_read_is_not_good),
 	};
+	int failed = cmocka_run_group_tests_name("flow with a device", with_a_device, NULL, NULL);
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return failed + RUN_APART_AND_TOGETHER("flow", tests);
 }

@@ -20,6 +20,10 @@ struct sl_flow_frame {
 	struct sl_pool *home;
 	/* Dropped unprocessed: as many more came after it in a row, alike but for their numbers. */
 	uint64_t more;
+	/* How many of these the prompt sinks have had, and whether one has refused any (decide.c);
+	 * the dispatcher's. */
+	uint64_t prompted;
+	bool prompt_refused;
 	/* With the settler: what kind it is (enum sl_wants), and whether every sink that the
 	 * settler itself gave the frame to has taken it. */
 	uint32_t want;

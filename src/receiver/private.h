@@ -269,6 +269,8 @@ struct sl_receiver {
 
 	struct sl_sink_thread sink_thread[SL_EXPERIMENT_SINKS];
 	bool sink_threads; /* there is one */
+	uint32_t prompt;   /* a bit for each sink that is given frames by the dispatcher */
+	struct sl_dispatcher *dispatcher;
 	/* The settler's: frames at sinks, in sequence order, and the one before these. */
 	struct sl_queue in_flight;
 	struct sl_flow_frame *oldest;
@@ -342,8 +344,36 @@ void sl_receiver_join_link(struct sl_receiver *receiver);
 /* handover.c: memory for the ring. */
 int sl_receiver_open_memory(struct sl_receiver *receiver, uint64_t bytes);
 
-/* dispatch.c and settle.c: thread bodies. */
+/* dispatch.c. One look at everything that the dispatcher does; returns how much there was to do.
+ * It goes on until the last frame has been handed on, or the run is abandoned; then end() tells the
+ * settler. Open and close on the control thread. */
+struct sl_dispatcher;
+int sl_dispatcher_open(struct sl_receiver *receiver, struct sl_dispatcher **dispatcher);
+bool sl_dispatcher_goes_on(const struct sl_dispatcher *dispatcher);
+int sl_dispatcher_turn(struct sl_dispatcher *dispatcher);
+void sl_dispatcher_end(struct sl_dispatcher *dispatcher);
+void sl_dispatcher_close(struct sl_dispatcher *dispatcher); /* NULL: nothing */
+/* Any thread: there may be something to do. */
+void sl_dispatcher_wake(struct sl_receiver *receiver);
+
+/* drop.c. The ring has hardly any room left; this frame is dropped, and its outcomes say so; and
+ * whether b comes right after a and the row that follows it, and is alike. */
+bool sl_drop_is_due(const struct sl_receiver *receiver);
+void sl_drop(struct sl_frame *frame);
+bool sl_drop_continues(const struct sl_flow_frame *a, const struct sl_frame *b);
+
+/* decide.c. Kind and outcomes of a frame if the sinks do their part; calling it again changes
+ * nothing. The dispatcher's: prompt sinks get the frame, and of a row that was dropped those frames
+ * that they have not had yet. And the frame that comes `by` frames later in such a row. */
+void sl_decide(struct sl_flow_frame *flow);
+void sl_prompt_put(struct sl_receiver *receiver, struct sl_flow_frame *flow);
+void sl_flow_step(struct sl_frame *frame, uint64_t by);
+
+/* Thread bodies; settle.c has another. Packets of each queue in one poll, and how long a link
+ * thread sleeps at most. */
+enum { SL_POLL_BUDGET = 256, SL_LINK_WAIT_US = 2000 };
 void *sl_dispatcher_main(void *receiver);
+void *sl_together_main(void *link_arg); /* together.c */
 
 /* ends.c, on the dispatcher's thread: look which modules have ended, and which go on with another
  * source. */
@@ -377,7 +407,8 @@ void sl_outcomes_close(struct sl_receiver *receiver);
 void sl_figures_take_unit(struct sl_receiver *receiver);
 void sl_figures_take_sinks(struct sl_receiver *receiver);
 void sl_figures_renew_unit(struct sl_receiver *receiver, uint64_t now_ns);
-void sl_figures_renew_sinks(struct sl_receiver *receiver, uint64_t now_ns); /* the settler's */
+void sl_figures_renew_prompt(struct sl_receiver *receiver, uint64_t now_ns); /* the dispatcher's */
+void sl_figures_renew_sinks(struct sl_receiver *receiver, uint64_t now_ns);  /* the settler's */
 void sl_figures_renew_sink(struct sl_receiver *receiver, unsigned sink, uint64_t now_ns);
 /* The add-ons of a status. Any thread. */
 void sl_figures_status(const struct sl_receiver *receiver, struct sl_status *status);

@@ -172,6 +172,16 @@ int sl_receiver_open_unit(struct sl_receiver *r)
 	return r->batches ? sl_queue_init(&r->to_settle, frames + FRAMES_DROPPED) : -ENOMEM;
 }
 
+/* It is given frames on the data thread. */
+static bool is_prompt(const struct sl_experiment *e, unsigned sink)
+{
+	const struct sl_sink *s = e->sink[sink];
+
+	if (!e->threads.together || (s->own_thread && s->own_thread(e->sink_state[sink])))
+		return false;
+	return s->prompt && s->prompt(e->sink_state[sink]);
+}
+
 static int open_sinks(struct sl_receiver *r)
 {
 	struct sl_experiment *e = r->experiment;
@@ -185,6 +195,8 @@ static int open_sinks(struct sl_receiver *r)
 	__atomic_store_n(&r->feedback.idle, true, __ATOMIC_SEQ_CST);
 	r->env.feedback = &r->feedback;
 	for (unsigned i = 0; i < e->sinks; i++) {
+		if (is_prompt(e, i))
+			r->prompt |= UINT32_C(1) << i;
 		r->sink_wants[i] = sl_sink_wants(e->sink[i], e->sink_state[i]);
 		r->sink_optional[i] = e->sink[i]->required &&
 				      !e->sink[i]->required(e->sink_state[i]);
@@ -380,9 +392,11 @@ void sl_receiver_close_run(struct sl_receiver *r)
 	struct sl_experiment *e = r->experiment;
 
 	atomic_store(&r->abandon, 1);
-	sl_bell_ring(&r->events);
+	sl_dispatcher_wake(r);
 	sl_receiver_join(r);
 	sl_receiver_join_link(r);
+	sl_dispatcher_close(r->dispatcher);
+	r->dispatcher = NULL;
 	close_sinks(r, NULL);
 	sl_sink_threads_close(r);
 	sl_outcomes_close(r);

@@ -51,7 +51,7 @@ int sl_rejoin_begin(struct sl_receiver *r, uint32_t module, uint64_t first_frame
 			return -EAGAIN; /* packets may still be on their way */
 		s->first_frame = first_frame;
 		atomic_store_explicit(&s->state, SL_SOURCE_RETURNING, memory_order_release);
-		sl_bell_ring(&r->events);
+		sl_dispatcher_wake(r);
 		return -EAGAIN;
 	}
 	if (settled)
@@ -86,5 +86,5 @@ void sl_receiver_cancel_offer(struct sl_receiver *r, uint32_t module)
 
 	/* It is gone as before, and the dispatcher will settle that once more. */
 	if (atomic_compare_exchange_strong(&s->state, &returning, SL_SOURCE_GONE))
-		sl_bell_ring(&r->events);
+		sl_dispatcher_wake(r);
 }

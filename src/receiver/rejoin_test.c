@@ -344,5 +344,5 @@ int main(void)
 		cmocka_unit_test(what_would_not_go_on_anyway_keeps_its_cause),
 	};
 
-	return cmocka_run_group_tests_name("rejoin", tests, NULL, NULL);
+	return RUN_APART_AND_TOGETHER("rejoin", tests);
 }

@@ -9,45 +9,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/sequence.h"
-#include "receiver/deadline.h"
+#include "receiver/dispatch/deadline.h"
 #include "receiver/private.h"
 
 enum { WAIT_US = 10000 };
-
-static uint32_t want_of(const struct sl_frame *frame)
-{
-	if (!sl_frame_goes_on(frame))
-		return SL_WANT_BROKEN;
-	/* Dark frames are calibration, not data: rejected even where no stage looks at them. */
-	if (frame->flags & SL_FRAME_DARK)
-		return SL_WANT_REJECTED;
-	return sl_frame_is_kept(frame) ? SL_WANT_KEPT : SL_WANT_REJECTED;
-}
-
-/* What each view's outcome will be if the sinks do their part. The assembler has decided about
- * those that are missing. */
-static void decide(struct sl_frame *frame, uint32_t want)
-{
-	enum sl_outcome outcome = want != SL_WANT_KEPT		 ? SL_VETOED
-				  : sl_frame_is_prescaled(frame) ? SL_PRESCALED
-								 : SL_STORED;
-	enum sl_cause cause = want == SL_WANT_KEPT	     ? SL_CAUSE_NONE
-			      : frame->flags & SL_FRAME_DARK ? SL_CAUSE_DARK
-							     : SL_CAUSE_STAGE;
-
-	if (want == SL_WANT_BROKEN)
-		return; /* the assembler decided */
-	for (uint32_t i = 0; frame->flags & SL_FRAME_DARK && i < frame->items; i++) {
-		frame->verdict[i].keep = 0;
-		frame->verdict[i].reason = SL_REASON_DARK;
-	}
-	for (uint32_t v = 0; v < frame->views; v++) {
-		if (sl_frame_misses(frame, v))
-			continue;
-		frame->view[v].outcome = (uint8_t)outcome;
-		frame->view[v].cause = (uint8_t)cause;
-	}
-}
 
 /* Sinks with a place are writers, those without are checks. */
 static bool is_writer(const struct sl_receiver *r, unsigned sink)
@@ -55,14 +20,20 @@ static bool is_writer(const struct sl_receiver *r, unsigned sink)
 	return r->experiment->sink[sink]->where != NULL;
 }
 
-/* True when every sink of this kind that wants it, and has no thread of its own, has it. */
+/* The settler itself gives frames to this sink: neither a thread of the sink nor the dispatcher
+ * does. */
+static bool is_ours(const struct sl_receiver *r, unsigned sink)
+{
+	return !r->sink_thread[sink].wanted && !(r->prompt >> sink & 1);
+}
+
+/* True when every sink of this kind that wants it, and that the settler gives it to, has it. */
 static bool put_to(struct sl_receiver *r, struct sl_frame *frame, uint32_t want, bool writers)
 {
 	bool all = true;
 
 	for (unsigned i = 0; i < r->experiment->sinks; i++)
-		if (r->sink_wants[i] & want && is_writer(r, i) == writers &&
-		    !r->sink_thread[i].wanted)
+		if (r->sink_wants[i] & want && is_writer(r, i) == writers && is_ours(r, i))
 			all &= sl_sink_put(r, i, frame) || r->sink_optional[i];
 	return all;
 }
@@ -201,7 +172,7 @@ static void give_back(struct sl_receiver *r, struct sl_flow_frame *flow)
 		return;
 	}
 	sl_pool_put(flow->home, flow);
-	sl_bell_ring(&r->events);
+	sl_dispatcher_wake(r);
 }
 
 /* Settled frames that the last sink is through with. */
@@ -267,15 +238,6 @@ static bool finish_ready(struct sl_receiver *r)
 		r->oldest = NULL;
 		any = true;
 	}
-}
-
-/* The next of a row of frames that were dropped. */
-static void step(struct sl_frame *frame)
-{
-	frame->sequence++;
-	frame->number++;
-	for (uint32_t v = 0; v < frame->views; v++)
-		frame->view[v].sequence++;
 }
 
 static struct sl_flow_frame *stand_in(struct sl_receiver *r)
@@ -395,7 +357,7 @@ static void wait_for_sinks(struct sl_receiver *r, uint32_t sinks)
 static struct sl_flow_frame *put_all(struct sl_receiver *r, struct sl_flow_frame *flow)
 {
 	struct sl_frame *frame = &flow->frame;
-	bool all = put_to(r, frame, flow->want, false);
+	bool all = put_to(r, frame, flow->want, false) && !flow->prompt_refused;
 	uint32_t sinks = sl_sink_threads_for(r, flow->want), slow = 0;
 
 	sinks &= ~sl_sink_pace_drop(r, sinks, frame->sequence);
@@ -414,9 +376,8 @@ static struct sl_flow_frame *put_all(struct sl_receiver *r, struct sl_flow_frame
 
 static struct sl_flow_frame *begin(struct sl_receiver *r, struct sl_flow_frame *flow)
 {
-	flow->want = want_of(&flow->frame);
 	flow->frame.unnumbered = 0;
-	decide(&flow->frame, flow->want);
+	sl_decide(flow);
 	return put_all(r, flow);
 }
 
@@ -434,7 +395,7 @@ static void take_dropped(struct sl_receiver *r, struct sl_flow_frame *flow)
 			sl_queue_push(&r->in_flight, each);
 		else
 			finish(r, flow);
-		step(&flow->frame);
+		sl_flow_step(&flow->frame, 1);
 	}
 	give_back(r, flow);
 }
@@ -464,7 +425,10 @@ void *sl_settler_main(void *receiver)
 	struct sl_receiver *r = receiver;
 	struct sl_idle idle;
 
-	sl_placement_idle(&r->placement, r->experiment, &idle);
+	if (r->experiment->threads.together) /* the cpus are the data thread's */
+		sl_idle_init(&idle, SL_POLLING_CORES, 0, true);
+	else
+		sl_placement_idle(&r->placement, r->experiment, &idle);
 	for (;;) {
 		uint32_t seen = sl_bell_read(&r->settling);
 		uint32_t last = atomic_load(&r->dispatched);

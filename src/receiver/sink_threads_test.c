@@ -285,5 +285,5 @@ int main(void)
 		cmocka_unit_test(workers_stop_when_the_slots_are_full),
 	};
 
-	return cmocka_run_group_tests_name("sink_threads", tests, NULL, NULL);
+	return RUN_APART_AND_TOGETHER("sink_threads", tests);
 }

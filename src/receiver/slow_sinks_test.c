@@ -491,5 +491,5 @@ int main(void)
 		cmocka_unit_test(on_slow_needs_a_thread),
 	};
 
-	return cmocka_run_group_tests_name("slow_sinks", tests, NULL, NULL);
+	return RUN_APART_AND_TOGETHER("slow_sinks", tests);
 }

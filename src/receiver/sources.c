@@ -55,7 +55,7 @@ int sl_receiver_count(struct sl_receiver *r, uint32_t module, uint64_t next, uin
 		atomic_fetch_sub(&r->ledger.source_alive, 1);
 		atomic_store_explicit(&s->state, SL_SOURCE_DONE, memory_order_release);
 	}
-	sl_bell_ring(&r->events);
+	sl_dispatcher_wake(r);
 	return 0;
 }
 
@@ -64,7 +64,7 @@ void sl_receiver_source_lost(struct sl_receiver *r, uint32_t module)
 	atomic_fetch_sub(&r->ledger.source_alive, 1);
 	atomic_fetch_add(&r->ledger.source_died, 1);
 	atomic_store_explicit(&r->source[module].state, SL_SOURCE_GONE, memory_order_release);
-	sl_bell_ring(&r->events);
+	sl_dispatcher_wake(r);
 }
 
 void sl_receiver_limit(struct sl_receiver *r, uint64_t sequence)
@@ -76,7 +76,7 @@ void sl_receiver_end(struct sl_receiver *r, uint32_t module)
 {
 	atomic_fetch_sub(&r->ledger.source_alive, 1);
 	atomic_store_explicit(&r->source[module].state, SL_SOURCE_ENDED, memory_order_release);
-	sl_bell_ring(&r->events);
+	sl_dispatcher_wake(r);
 }
 
 void sl_receiver_cut(struct sl_receiver *r, uint32_t module)
@@ -135,7 +135,7 @@ void sl_receiver_progress(const struct sl_receiver *r, uint32_t module,
 void sl_receiver_pause(struct sl_receiver *r, bool pause)
 {
 	atomic_store_explicit(&r->pause, pause, memory_order_relaxed);
-	sl_bell_ring(&r->events);
+	sl_dispatcher_wake(r);
 }
 
 void sl_receiver_abandon(struct sl_receiver *r)

@@ -88,5 +88,5 @@ int main(void)
 		cmocka_unit_test(nor_is_it_by_frame_number),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return RUN_APART_AND_TOGETHER("starved", tests);
 }

@@ -153,11 +153,16 @@ static void add_progress(const struct sl_receiver *r, struct sl_status *status, 
 
 static void progress_status(const struct sl_receiver *r, struct sl_status *status)
 {
-	for (unsigned i = 0; i < r->pollers; i++)
+	bool apart = !r->experiment->threads.together;
+
+	for (unsigned i = 0; i < r->pollers && apart; i++)
 		add_progress(r, status, i, "link", i);
-	add_progress(r, status, SL_TURN_DISPATCHER, "dispatcher", UINT32_MAX);
+	if (apart)
+		add_progress(r, status, SL_TURN_DISPATCHER, "dispatcher", UINT32_MAX);
+	else
+		add_progress(r, status, 0, "data", UINT32_MAX);
 	add_progress(r, status, SL_TURN_SETTLER, "settler", UINT32_MAX);
-	for (unsigned i = 0; i < r->workers; i++)
+	for (unsigned i = 0; i < r->workers && apart; i++)
 		add_progress(r, status, SL_TURN_WORKERS + i, "worker", i);
 	for (unsigned i = 0; i < r->experiment->sinks; i++)
 		if (r->sink_thread[i].wanted)

@@ -8,8 +8,6 @@
 #include "receiver/private.h"
 
 enum {
-	POLL_BUDGET = 256,
-	LINK_WAIT_US = 2000,
 	WORKER_WAIT_US = 2000,
 	FIGURES_TURNS = 64, /* of a worker, between two looks at the clock: 128 ms at most */
 };
@@ -26,13 +24,13 @@ static void *link_main(void *arg)
 	sl_data_thread_begin("link");
 	while (!atomic_load_explicit(&r->stop_link, memory_order_relaxed)) {
 		sl_turn_note(&r->turn[poller->index]);
-		if (link->poll(state, poller->index, POLL_BUDGET) > 0) {
+		if (link->poll(state, poller->index, SL_POLL_BUDGET) > 0) {
 			sl_idle_work(&idle);
 			continue;
 		}
 		atomic_fetch_add_explicit(&r->link_idle[poller->index], 1, memory_order_relaxed);
 		if (sl_idle_sleep(&idle))
-			link->wait(state, poller->index, LINK_WAIT_US);
+			link->wait(state, poller->index, SL_LINK_WAIT_US);
 	}
 	sl_data_thread_end();
 	return NULL;
@@ -96,36 +94,60 @@ static int start(struct sl_receiver *r, struct sl_thread *thread, enum sl_role r
 	char name[24]; /* the kernel keeps 15 characters */
 	cpu_set_t set;
 
-	snprintf(name, sizeof(name), names[role], index);
+	snprintf(name, sizeof(name), run == sl_together_main ? "data" : names[role], index);
 	return sl_thread_start(thread, name, sl_placement_of(&r->placement, role, index, &set), run,
 			       arg);
 }
 
-int sl_receiver_start(struct sl_receiver *r)
+/* What they work on is there when they begin: workers first, link threads last. */
+static int start_apart(struct sl_receiver *r)
 {
 	int err = 0;
 
-	r->started = true;
-	atomic_store(&r->state, SL_STATE_RUNNING);
-	__atomic_store_n(&r->feedback.idle, false, __ATOMIC_SEQ_CST);
-	if (r->placement.crowded && r->experiment->threads.polling == SL_POLLING_LATENCY)
-		sl_warn("threads.polling: latency wants a cpu for each data thread: here they "
-			"take turns, and adaptive is faster");
 	for (unsigned i = 0; i < r->workers && !err; i++) {
 		r->worker_arg[i] = (struct sl_worker_arg){r, i};
 		err = start(r, &r->worker_thread[i], SL_ROLE_WORKER, i, worker_main,
 			    &r->worker_arg[i]);
 	}
 	if (!err)
-		err = sl_sink_threads_start(r);
-	if (!err)
-		err = start(r, &r->settle_thread, SL_ROLE_SETTLER, 0, sl_settler_main, r);
-	if (!err)
 		err = start(r, &r->dispatch_thread, SL_ROLE_DISPATCHER, 0, sl_dispatcher_main, r);
 	for (unsigned i = 0; i < r->pollers && !err; i++) {
 		r->link_arg[i] = (struct sl_worker_arg){r, i};
 		err = start(r, &r->link_thread[i], SL_ROLE_LINK, i, link_main, &r->link_arg[i]);
 	}
+	return err;
+}
+
+static int start_together(struct sl_receiver *r)
+{
+	r->link_arg[0] = (struct sl_worker_arg){r, 0};
+	return start(r, &r->link_thread[0], SL_ROLE_LINK, 0, sl_together_main, &r->link_arg[0]);
+}
+
+static void warn_of_polling(const struct sl_receiver *r)
+{
+	const struct sl_threads_options *threads = &r->experiment->threads;
+
+	if (!r->placement.crowded || threads->polling != SL_POLLING_LATENCY || threads->together)
+		return;
+	sl_warn("threads.polling: latency wants a cpu for each data thread: here they take turns; "
+		"adaptive is faster, or threads.together (docs/how-to/tuning.md)");
+}
+
+int sl_receiver_start(struct sl_receiver *r)
+{
+	int err = sl_dispatcher_open(r, &r->dispatcher);
+
+	r->started = true;
+	atomic_store(&r->state, SL_STATE_RUNNING);
+	__atomic_store_n(&r->feedback.idle, false, __ATOMIC_SEQ_CST);
+	warn_of_polling(r);
+	if (!err)
+		err = sl_sink_threads_start(r);
+	if (!err)
+		err = start(r, &r->settle_thread, SL_ROLE_SETTLER, 0, sl_settler_main, r);
+	if (!err)
+		err = r->experiment->threads.together ? start_together(r) : start_apart(r);
 	return err;
 }
 
@@ -143,11 +165,13 @@ void sl_receiver_log(const struct sl_receiver *r)
 }
 
 /* Join in this order: dispatcher, settler, sinks, workers. Each ends when the one before it, which
- * gives it work, has. */
+ * gives it work, has. The thread that does it all goes on polling the link: its dispatcher has
+ * ended when the settler has. */
 void sl_receiver_join(struct sl_receiver *r)
 {
 	sl_thread_join(&r->dispatch_thread);
-	atomic_store(&r->dispatched, 1); /* also when there was no dispatcher to say so */
+	if (!r->experiment->threads.together || !r->link_thread[0].running)
+		atomic_store(&r->dispatched, 1); /* no dispatcher was there to say so */
 	sl_bell_ring(&r->settling);
 	sl_thread_join(&r->settle_thread);
 	sl_sink_threads_join(r);

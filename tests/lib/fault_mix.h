@@ -38,6 +38,7 @@ struct mix {
 	 * and below; and where it begins in the ring's lines. */
 	uint32_t left, right, above, below, ring_x, ring_y;
 	uint32_t nap_us; /* of the sink, at every frame */
+	bool together;	 /* one data thread on the receiving side */
 	enum mix_overrun overrun;
 
 	/* Alignment. The detector runs already: the first frame that is sent is its `first`. */

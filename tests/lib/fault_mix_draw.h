@@ -251,6 +251,7 @@ static inline void mix_draw(struct mix *mix, uint64_t seed)
 	mix->slots = mix_range(mix, 4, 20);
 	mix->late = mix_range(mix, 1, mix->slots - 2);
 	mix->workers = mix_range(mix, 1, 2);
+	mix->together = mix->workers == 1 && mix->pollers == 1 && seed % 3;
 	mix->batch = mix_range(mix, 1, 8);
 	mix->frames = mix_range(mix, 20, 100);
 	mix->darks = mix_one_in(mix, 3) ? mix_range(mix, 1, 5) : 0;

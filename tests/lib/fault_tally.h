@@ -115,6 +115,7 @@ static inline void tally_links(struct tally *t, unsigned *at, const struct mix *
 	tally_one(t, at, "also", "a chopper", mix->chop > 0);
 	tally_one(t, at, "also", "sources that trespass", mix->trespasses > 0);
 	tally_one(t, at, "also", "slow sinks", mix->nap_us > 0);
+	tally_one(t, at, "also", "one data thread", mix->together);
 }
 
 static inline void tally_faults(struct tally *t, unsigned *at, const struct mix *mix)

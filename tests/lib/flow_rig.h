@@ -26,6 +26,7 @@ struct flow {
 };
 
 static bool with_nexus;	     /* the next experiment has a file too */
+static bool together;	     /* experiments have one data thread on the receiving side */
 static uint64_t overwritten; /* a sequence of module 0 that its source announces too early */
 
 static inline struct sl_experiment *open_experiment(const char *const *more, size_t n)
@@ -54,10 +55,24 @@ static inline struct sl_experiment *open_experiment(const char *const *more, siz
 		 1 + pid / 250 % 250, (pid % 125) * 2 + 2);
 	for (size_t i = 0; i < n; i++)
 		sets[2 + i] = more[i];
+	if (together)
+		sets[2 + n++] = "threads.together=true";
 	assert_int_equal(sl_experiment_open(path, NULL, sets, 2 + n, &e), 0);
 	unlink(path);
 	return e;
 }
+
+static inline int all_together(void **state)
+{
+	(void)state;
+	together = true;
+	return 0;
+}
+
+/* The same tests twice: a thread for each part of the receiving side, and one for all of them. */
+#define RUN_APART_AND_TOGETHER(name, tests)                     \
+	(cmocka_run_group_tests_name(name, tests, NULL, NULL) + \
+	 cmocka_run_group_tests_name(name " together", tests, all_together, NULL))
 
 static inline void open_flow(struct flow *f, const char *const *more, size_t n)
 {

@@ -1,7 +1,7 @@
 /* wake.pml - how a credited source, the link's thread and the dispatcher wake each other: asleep,
  * then look once more; the other side publishes, then looks at asleep (shm_wait, announce and grant
  * of src/link/shm; sl_udp_wait, which packet and xdp share; sl_verbs_wait_receive; wake_link of
- * src/receiver/dispatch.c).
+ * src/receiver/dispatch/dispatch.c).
  *
  * Nobody has a time-out: whoever is not woken sleeps for ever, and spin says "invalid end state".
  * The source may fall silent after any frame, so that nothing that comes later hides a lost

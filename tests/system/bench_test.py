@@ -144,14 +144,15 @@ def trigger_rows(folder):
 
 @case("decisions of triggers have latencies; so have the way over udp, and the machine")
 def trigger_latencies(folder):
-    for name in ("sluice/rings/32/at-50", "sluice/tracks/hexagons/event-140/at-10", "sluice/rings/udp", "machine/jitter"):
+    for name in ("sluice/rings/32/at-50", "sluice/tracks/hexagons/event-140/at-10", "sluice/rings/udp", "sluice/rings/udp/together",
+                 "machine/jitter"):
         rows = triggers(folder, name)
         equal(sorted(rows), [f"{name}/{which}" for which in ("max", "p50", "p99", "p99.9")], "the rows")
         times = [rows[f"{name}/{which}"]["value"] for which in ("p50", "p99", "p99.9", "max")]
         equal(times, sorted(times), f"{name}: times in order")
         row = rows[f"{name}/p50"]
         check(row["count"] > 0 if name != "machine/jitter" else 0 <= row["share_lost"] <= 1, f"{name}: was measured")
-        if name == "sluice/rings/udp":
+        if "udp" in name:
             check(row["late"] <= row["count"], "late blocks are some of all")
 
 

@@ -6,7 +6,7 @@ import collections
 
 import h5py
 
-from harness import acquire, case, check, closes, equal, fewer, intact, main, read_outcomes, sink
+from harness import acquire, both_ways, case, check, closes, equal, fewer, intact, main, read_outcomes, sink
 
 
 COMPLETE = 2  # among the flags of a frame
@@ -102,7 +102,7 @@ def check_file(folder, outcomes):
         equal(file["entry/sluice/ledger/closed"][()], 1, "the file's ledger closed")
 
 
-@case("1 % of packets dropped: every outcome as the fault log has it")
+@both_ways("1 % of packets dropped: every outcome as the fault log has it")
 def _(folder):
     frames = fewer(1500, 400)
     summary = hurt(folder, frames, frontend={"drop": 0.01}, link={"pmtu": 256})
@@ -215,7 +215,7 @@ reliable("one message per module and frame", pmtu=512, message="module")
 reliable("sent to where the receiver puts it", pmtu=1024, operation="send")
 
 
-@case("everything at once, in packets of 256 bytes")
+@both_ways("everything at once, in packets of 256 bytes")
 def _(folder):
     frames = fewer(600, 200)
     summary = hurt(folder, frames, frontend={"drop": 0.004, "corrupt": 0.004, "duplicate": 0.01}, link={"pmtu": 256})

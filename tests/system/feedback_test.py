@@ -6,7 +6,8 @@ import socket
 import struct
 import threading
 
-from harness import CONTROL_PORT, RECEIVER, Program, acquire, address, case, check, equal, experiment, main, read_summary, run
+from harness import (CONTROL_PORT, RECEIVER, Program, acquire, address, both_ways, case, check, equal, experiment, main, read_summary,
+                     run)
 
 EAR, RELAY = address(3), address(0)
 PORT = 47920
@@ -66,7 +67,7 @@ class Listener(threading.Thread):
         return self.packets
 
 
-@case("every event has its answer, over udp and shm, sent by a front end of its own")
+@both_ways("every event has its answer, over udp and shm, sent by a front end of its own")
 def _(folder):
     for kind in ("udp", "shm"):
         path = experiment(folder, detector=RICH, link={"kind": kind}, sinks=[back(), "verify"], feedback=LISTEN, emulate="none")
@@ -95,7 +96,7 @@ def _(folder):
         check(first > 0.95 * 4000, f"half of them came {first} us after their event: sooner than they may")
 
 
-@case("what a stage rejects, dark frames and lost ones are answered as what they are")
+@both_ways("what a stage rejects, dark frames and lost ones are answered as what they are")
 def _(folder):
     program, summary = acquire(
         folder, detector={"kind": "jungfrau", "modules": 1, "frames": 60, "dark_frames": 20, "frame_rate_Hz": 200, **NO_SIZE},
@@ -107,7 +108,7 @@ def _(folder):
     answered(program, 80, keep=frames["kept"], reject=80 - frames["kept"] - broken, no_data=broken)
 
 
-@case("any program can listen: packets are as the page says, each event once and in order")
+@both_ways("any program can listen: packets are as the page says, each event once and in order")
 def _(folder):
     ear = Listener(EAR)
     try:

@@ -7,7 +7,7 @@ the end) or Program (in the background); none outlives its case.
 Tests run side by side: each process has loopback addresses of its own, 127.x.y.z, made from its process id, so that
 UDP port 4791 and any control port are free there.
 
-From the environment: SLUICE, the program; SLUICE_GUARDED, the one that aborts when a data thread allocates, locks or
+From the environment: SLUICE_TOGETHER, every experiment that can has one data thread (threads.together); SLUICE, the program; SLUICE_GUARDED, the one that aborts when a data thread allocates, locks or
 logs (absent in builds with a sanitizer); SLUICE_SANITIZER, set in builds that are several times slower.
 """
 
@@ -81,12 +81,28 @@ def skip(why):
 
 
 CASES = []
+together = bool(os.environ.get("SLUICE_TOGETHER"))  # experiments that can have one data thread have it
 
 
 def case(name, long=False):
     """Register a case: a function of the folder that it may use. A long one is for `make check-long`."""
     def register(function):
         CASES.append((name, in_check_long if long and "SLUICE_LONG" not in os.environ and len(sys.argv) < 2 else function))
+        return function
+    return register
+
+
+def both_ways(name):
+    """The same as two cases: a thread for each part of the receiving side, and one data thread for all (threads.together)."""
+    def register(function):
+        def on_one_thread(folder):
+            global together
+            together = True
+            try:
+                function(folder)
+            finally:
+                together = bool(os.environ.get("SLUICE_TOGETHER"))
+        CASES.extend([(name, function), (f"{name}; on one data thread", on_one_thread)])
         return function
     return register
 
@@ -301,9 +317,18 @@ def experiment(folder, name="experiment.yaml", **sections):
         "sinks": [{"nexus": {"path": str(folder / "run.nxs"), "dataset": "raw"}}, "verify"],
         "emulate": "local",
     }
+    whole = replacing(merge(base, sections))
+    if together and may_be_together(whole):
+        whole["threads"] = {"together": True, **whole.get("threads", {})}
     path = folder / name
-    path.write_text(json.dumps(replacing(merge(base, sections)), indent=1) + "\n")
+    path.write_text(json.dumps(whole, indent=1) + "\n")
     return path
+
+
+def may_be_together(whole):
+    """Nothing in it asks for a second thread."""
+    unit, link = whole.get("unit", {}), whole["link"]
+    return unit.get("kind", "cpu") == "cpu" and unit.get("workers", 1) == 1 and link.get("pollers", 1) == 1
 
 
 QUICKLY = {"overwrite": True, "flush_s": 0.1}

@@ -7,7 +7,7 @@ import time
 
 import h5py
 
-from harness import (LONG, TIMEOUT_S, Program, case, check, closes, equal, experiment, images_on_disk, intact, main,
+from harness import (LONG, TIMEOUT_S, Program, both_ways, case, check, closes, equal, experiment, images_on_disk, intact, main,
                      read_outcomes, read_summary, receiver, wait_for)
 
 
@@ -60,7 +60,7 @@ two_terminals("SIGINT", signal.SIGINT)
 two_terminals("SIGTERM", signal.SIGTERM)
 
 
-@case("SIGINT to a run that is as fast as it can be")
+@both_ways("SIGINT to a run that is as fast as it can be")
 def _(folder):
     started = receiver(folder, experiment(folder, detector={**LONG, "frame_rate_Hz": 0}))
     wait_for("frames", lambda: images_on_disk(folder) > 3)
@@ -79,7 +79,7 @@ def _(folder):
     equal(summary["stopped_by"], "SIGINT", "stopped_by")
 
 
-@case("SIGINT to the front end: it says what it sent, and the run ends well")
+@both_ways("SIGINT to the front end: it says what it sent, and the run ends well")
 def _(folder):
     for number in (signal.SIGINT, signal.SIGTERM):
         path = experiment(folder, detector=LONG, emulate="none")

@@ -14,8 +14,8 @@ import subprocess
 import sys
 import time
 
-from harness import (ROOT, SLOW, SLUICE, Program, case, check, closes, equal, experiment, main, read_summary, run, run_fails, sink, skip,
-                     text_of, wait_for)
+from harness import (ROOT, SLOW, SLUICE, Program, both_ways, case, check, closes, equal, experiment, main, read_summary, run, run_fails, sink,
+                     skip, text_of, wait_for)
 
 SCHEMA = json.loads((ROOT / "docs/reference/status.schema.json").read_text())
 # A frame costs a millisecond at most, so that a run is slow because of its rate, not because of this machine.
@@ -155,7 +155,7 @@ def faults(folder):
     program.ends(1)
 
 
-@case("ps and ctl: names, pause, resume, metadata, wait, watch, stop; what is refused says why")
+@both_ways("ps and ctl: names, pause, resume, metadata, wait, watch, stop; what is refused says why")
 def by_name(folder):
     program = start(folder)
     second = Program("run", folder / "experiment.yaml", "--still", folder=folder)

@@ -9,7 +9,7 @@ import pathlib
 import resource
 import time
 
-from harness import (SLOW, Program, acquire, case, check, equal, experiment, fewer, intact, main, receiver, run_fails,
+from harness import (SLOW, Program, acquire, both_ways, case, check, equal, experiment, fewer, intact, main, receiver, run_fails,
                      skip, wait_for)
 
 POLLING = ("adaptive", "latency", "cores")
@@ -37,7 +37,7 @@ def _(folder):
             equal(summary["threads"]["polling"], polling, "polling in the summary")
 
 
-@case("every way of waiting gives an intact run at a steady rate with gaps")
+@both_ways("every way of waiting gives an intact run at a steady rate with gaps")
 def _(folder):
     for polling in POLLING:
         program, summary = acquire(folder, threads={"polling": polling, "spin_us": 500},
@@ -45,7 +45,7 @@ def _(folder):
         intact(program, summary, 100)
 
 
-@case("data threads that may sleep hardly use a cpu while nothing comes")
+@both_ways("data threads that may sleep hardly use a cpu while nothing comes")
 def _(folder):
     cpu = min(os.sched_getaffinity(0))
     for polling in ("adaptive", "cores"):
@@ -122,7 +122,7 @@ def _(folder):
         check("none is pinned" in started.err(), "the log does not say so")
 
 
-@case("data threads keep their rules in every way of waiting")
+@both_ways("data threads keep their rules in every way of waiting")
 def _(folder):
     guarded = os.environ.get("SLUICE_GUARDED")
     if not guarded:

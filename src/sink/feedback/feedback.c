@@ -8,6 +8,8 @@
  * Answers that cannot be sent are counted and make the run fail; the frame is stored all the same,
  * for data is not to be lost with the word about it.
  *
+ * By UDP and at once, put() is fit for a data thread: an error is then told at the end.
+ *
  * Cost: 24 bytes written per event, a system call per frame; waiting, where there is a latency. */
 #include <errno.h>
 #include <inttypes.h>
@@ -109,6 +111,14 @@ static enum sl_feedback_by feedback_of(const void *state, struct sl_feedback_sen
 			   .pmtu = (uint16_t)(256u << f->pmtu)},
 	};
 	return (enum sl_feedback_by)f->by;
+}
+
+/* Writes share a lock with the thread that connects; and a fixed latency is waited for. */
+static int prompt(const void *state)
+{
+	const struct feedback *f = state;
+
+	return f->by == SL_FEEDBACK_BY_UDP && !f->latency_us;
 }
 
 static int open_out(struct feedback *f, uint32_t items)
@@ -359,6 +369,7 @@ const struct sl_sink sl_sink_feedback = {
 	.options = options,
 	.wants = SL_WANT_KEPT | SL_WANT_REJECTED | SL_WANT_BROKEN,
 	.reads = reads,
+	.prompt = prompt,
 	.open = open_feedback,
 	.put = put,
 	.close = close_feedback,

@@ -8,6 +8,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/datathread.h"
 #include "base/log.h"
 #include "net/net.h"
 
@@ -53,12 +54,20 @@ static int open_socket(struct sl_feedback_out *out, const union sl_net_address *
 	return err;
 }
 
+static void tell_why(struct sl_feedback_out *out)
+{
+	sl_error("feedback: answers cannot be sent to %s, port %u: %s", out->to.address,
+		 out->to.port, strerror(out->why));
+	out->told = true;
+}
+
 static void give_up(struct sl_feedback_out *out, const struct sl_feedback_packet *packet,
 		    uint32_t n, int err)
 {
-	if (!out->unsent)
-		sl_error("feedback: answers cannot be sent to %s, port %u: %s", out->to.address,
-			 out->to.port, strerror(err));
+	if (!out->why)
+		out->why = err;
+	if (!out->told && !sl_is_data_thread())
+		tell_why(out);
 	for (uint32_t i = 0; i < n; i++)
 		out->unsent += packet[i].items;
 }
@@ -174,6 +183,8 @@ void sl_feedback_out_close(struct sl_feedback_out *out)
 	if (out->back)
 		out->unsent += out->feedback->close(out->back);
 	out->back = NULL;
+	if (out->why && !out->told)
+		tell_why(out);
 	if (out->fd >= 0)
 		close(out->fd);
 	out->fd = -1;

@@ -31,6 +31,8 @@ struct sl_feedback_out {
 	const struct sl_feedback_senders *feedback;
 	struct sl_feedback_sender *back; /* WRITE; NULL: none */
 	bool stuck;			 /* UDP: waited in vain: not again before something goes */
+	int why;			 /* UDP: the first error; 0: there was none */
+	bool told;			 /* it was logged; a data thread leaves that to close() */
 	uint64_t unsent;		 /* answers */
 	uint64_t refused;		 /* packets */
 };

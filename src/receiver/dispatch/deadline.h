@@ -7,8 +7,8 @@
  *            A batch that is late already is filled like any other.
  * Threads:   the dispatcher's. Who settles counts what was late.
  * Cost:      an addition and a comparison per frame. */
-#ifndef SL_RECEIVER_DEADLINE_H
-#define SL_RECEIVER_DEADLINE_H
+#ifndef SL_RECEIVER_DISPATCH_DEADLINE_H
+#define SL_RECEIVER_DISPATCH_DEADLINE_H
 
 #include <stdbool.h>
 

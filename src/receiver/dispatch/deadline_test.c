@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "receiver/deadline.h"
+#include "receiver/dispatch/deadline.h"
 
 static struct sl_frame frame_of(uint64_t emit, uint64_t event)
 {

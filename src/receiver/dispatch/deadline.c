@@ -1,5 +1,5 @@
 /* deadline.c - when a batch must go. */
-#include "receiver/deadline.h"
+#include "receiver/dispatch/deadline.h"
 
 /* Of what was measured, so that one slow batch does not make all that follow small. */
 static const double weight = 0.25;

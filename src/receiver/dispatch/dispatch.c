@@ -1,6 +1,6 @@
-/* dispatch.c - the dispatcher's thread: opens slots, takes frames from the assembler, feeds the
- * unit in batches, gives slots back as soon as the unit is through with them, and hands every
- * frame on in order. A data thread. */
+/* dispatch.c - the dispatcher: opens slots, takes frames from the assembler, feeds the unit in
+ * batches, gives slots back as soon as the unit is through with them, and hands every frame on in
+ * order. A data thread; its own, or the one that also polls the link and works (together.c). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/datathread.h"
-#include "receiver/deadline.h"
+#include "receiver/dispatch/deadline.h"
 #include "receiver/private.h"
 
 enum {
@@ -18,7 +18,7 @@ enum {
 	BATCH_AGE_NS = 1000 * 1000,
 };
 
-struct dispatch {
+struct sl_dispatcher {
 	struct sl_receiver *r;
 	/* Frames on their way, in order: [room], free-running indices. */
 	struct sl_flow_frame **line;
@@ -39,6 +39,7 @@ struct dispatch {
 	bool ended;
 };
 
+/* Of link threads, those that sleep in wait(). */
 static void wake_link(struct sl_receiver *r)
 {
 	uint64_t one = 1;
@@ -51,9 +52,18 @@ static void wake_link(struct sl_receiver *r)
 			continue; /* full: it is awake */
 }
 
+/* The thread that does it all sleeps in the link's wait(); it looks at the bell once more before
+ * (together.c). */
+void sl_dispatcher_wake(struct sl_receiver *r)
+{
+	sl_bell_ring(&r->events);
+	if (r->experiment->threads.together)
+		wake_link(r);
+}
+
 /* Frames at the head of the line that are done go to the settler: each once, in order (invariant
- * ONCE). */
-static int hand_on(struct dispatch *d)
+ * ONCE). Sinks that are prompt have them before. */
+static int hand_on(struct sl_dispatcher *d)
 {
 	struct sl_receiver *r = d->r;
 	int n = 0;
@@ -61,6 +71,8 @@ static int hand_on(struct dispatch *d)
 	while (d->first != d->last && d->line[d->first % d->room]->done) {
 		struct sl_flow_frame *flow = d->line[d->first % d->room];
 
+		if (r->prompt)
+			sl_prompt_put(r, flow);
 		/* While the settler is busy anyway, more may join the newest that were dropped. */
 		if (flow->home == &r->dropped && d->first + 1 == d->last && !d->ended &&
 		    !sl_queue_empty(&r->to_settle))
@@ -124,7 +136,7 @@ static void release(struct sl_receiver *r, struct sl_frame *frame)
 	}
 }
 
-static void take_back(struct dispatch *d, struct sl_batch *batch)
+static void take_back(struct sl_dispatcher *d, struct sl_batch *batch)
 {
 	struct sl_receiver *r = d->r;
 	uint64_t now = sl_clock_ns();
@@ -147,7 +159,7 @@ static void take_back(struct dispatch *d, struct sl_batch *batch)
 	d->in_unit &= ~(UINT64_C(1) << (batch - r->batches));
 }
 
-static int reap(struct dispatch *d)
+static int reap(struct sl_dispatcher *d)
 {
 	struct sl_receiver *r = d->r;
 	struct sl_batch *batch;
@@ -176,7 +188,7 @@ static uint64_t pause_limit(struct sl_receiver *r)
 	return limit;
 }
 
-static int open_slots(struct dispatch *d)
+static int open_slots(struct sl_dispatcher *d)
 {
 	struct sl_receiver *r = d->r;
 	uint64_t limit = atomic_load_explicit(&r->limit, memory_order_relaxed);
@@ -188,7 +200,7 @@ static int open_slots(struct dispatch *d)
 	return (int)n;
 }
 
-static bool submit(struct dispatch *d)
+static bool submit(struct sl_dispatcher *d)
 {
 	struct sl_receiver *r = d->r;
 	struct sl_batch *batch = d->open;
@@ -211,7 +223,7 @@ static bool submit(struct dispatch *d)
 }
 
 /* The batch to fill, or NULL when all are in the unit. */
-static struct sl_batch *batch_to_fill(struct dispatch *d)
+static struct sl_batch *batch_to_fill(struct sl_dispatcher *d)
 {
 	struct sl_receiver *r = d->r;
 	unsigned i;
@@ -252,8 +264,15 @@ static bool has_spare(struct sl_flow_frame **spare, struct sl_pool *pool)
 	return *spare;
 }
 
+static void append(struct sl_dispatcher *d, struct sl_flow_frame *flow)
+{
+	flow->prompted = 0;
+	flow->prompt_refused = false;
+	d->line[d->last++ % d->room] = flow;
+}
+
 /* The next frame out of the assembler into the line. 1, 0, or -ENODATA. */
-static int assemble_one(struct dispatch *d)
+static int assemble_one(struct sl_dispatcher *d)
 {
 	struct sl_receiver *r = d->r;
 	struct sl_batch *batch = batch_to_fill(d);
@@ -269,7 +288,7 @@ static int assemble_one(struct dispatch *d)
 	d->spare = NULL;
 	note_proof(r, &flow->frame);
 	flow->done = !sl_frame_goes_on(&flow->frame);
-	d->line[d->last++ % d->room] = flow;
+	append(d, flow);
 	if (flow->done)
 		return 1;
 	batch->frame[batch->frames++] = &flow->frame;
@@ -278,83 +297,40 @@ static int assemble_one(struct dispatch *d)
 	return 1;
 }
 
-/* ---- ring.overrun drop_oldest ---- */
-
-/* Soon there will be no room for what comes. */
-static bool pressed(const struct sl_receiver *r)
-{
-	uint32_t least = r->ring.slots / 4 > 2 ? r->ring.slots / 4 : 2;
-
-	for (uint32_t m = 0; m < r->ring.modules; m++)
-		if (r->assembler.end[m] == UINT64_MAX &&
-		    sl_ring_opened(&r->ring, m) < sl_ring_reached(&r->ring, m) + least)
-			return true;
-	return false;
-}
-
-static void drop(struct sl_receiver *r, struct sl_frame *frame)
-{
-	frame->flags &= ~(uint32_t)(SL_FRAME_COMPLETE | SL_FRAME_PARTIAL);
-	frame->timestamp = 0; /* of a row of them it would not be known either */
-	for (uint32_t v = 0; v < frame->views; v++) {
-		/* What would not have gone on anyway has its own cause (invariant NAMED). */
-		if (sl_frame_misses(frame, v) || frame->view[v].outcome != SL_NO_OUTCOME)
-			continue;
-		frame->view[v].outcome = SL_OVERRUN;
-		frame->view[v].cause = SL_CAUSE_OLDEST;
-	}
-	release(r, frame);
-}
-
-/* True when b comes right after a and what follows it, and is alike. */
-static bool continues(const struct sl_flow_frame *a, const struct sl_frame *b)
-{
-	uint64_t step = a->more + 1;
-
-	if (b->sequence != a->frame.sequence + step || b->number != a->frame.number + step ||
-	    b->missing != a->frame.missing || b->flags != a->frame.flags)
-		return false;
-	for (uint32_t v = 0; v < b->views; v++) {
-		const struct sl_view *x = &a->frame.view[v], *y = &b->view[v];
-
-		if (x->outcome != y->outcome || x->cause != y->cause ||
-		    (x->outcome != SL_NO_OUTCOME && y->sequence != x->sequence + step))
-			return false;
-	}
-	return true;
-}
+/* ---- ring.overrun drop_oldest (drop.c) ---- */
 
 /* The oldest frame that nobody has begun with goes back, so that newer ones find room. Its outcome
  * travels in the line like every other; a row of them is one entry, for a settler that stands still
  * must not stop this. 1, 0, or -ENODATA. */
-static int drop_one(struct dispatch *d)
+static int drop_one(struct sl_dispatcher *d)
 {
 	struct sl_receiver *r = d->r;
 	struct sl_flow_frame *flow, *newest = NULL;
 	int got;
 
-	if (!pressed(r) || !has_spare(&d->spare_dropped, &r->dropped))
+	if (!sl_drop_is_due(r) || !has_spare(&d->spare_dropped, &r->dropped))
 		return 0;
 	flow = d->spare_dropped;
 	got = sl_assembler_next(&r->assembler, sl_clock_ns(), &flow->frame);
 	if (got <= 0)
 		return got;
 	note_proof(r, &flow->frame);
-	drop(r, &flow->frame);
+	sl_drop(&flow->frame);
+	release(r, &flow->frame);
 	if (d->first != d->last)
 		newest = d->line[(d->last - 1) % d->room];
-	if (newest && newest->home == &r->dropped && continues(newest, &flow->frame)) {
+	if (newest && newest->home == &r->dropped && sl_drop_continues(newest, &flow->frame)) {
 		newest->more++;
 		return 1;
 	}
 	d->spare_dropped = NULL;
 	flow->done = true;
 	flow->more = 0;
-	d->line[d->last++ % d->room] = flow;
+	append(d, flow);
 	return 1;
 }
 
-static bool may_drop(struct dispatch *d)
+static bool may_drop(struct sl_dispatcher *d)
 {
 	struct sl_receiver *r = d->r;
 
@@ -363,7 +339,7 @@ static bool may_drop(struct dispatch *d)
 }
 
 /* The batch that is being filled takes no more: it is full, or time presses. */
-static bool is_due(const struct dispatch *d)
+static bool is_due(const struct sl_dispatcher *d)
 {
 	if (!d->open || !d->open->frames)
 		return false;
@@ -371,7 +347,7 @@ static bool is_due(const struct dispatch *d)
 	       (d->deadline.ns && sl_deadline_presses(&d->deadline, d->open, sl_clock_ns()));
 }
 
-static int assemble(struct dispatch *d)
+static int assemble(struct sl_dispatcher *d)
 {
 	int n = 0, got = 1;
 
@@ -399,7 +375,7 @@ static void set(struct sl_gauge *gauge, uint64_t now)
 		atomic_store_explicit(&gauge->most, now, memory_order_relaxed);
 }
 
-static void measure(struct dispatch *d)
+static void measure(struct sl_dispatcher *d)
 {
 	struct sl_receiver *r = d->r;
 	uint64_t settled = atomic_load_explicit(&r->totals.frames, memory_order_relaxed);
@@ -417,7 +393,7 @@ static void measure(struct dispatch *d)
 
 /* Slots hold more than is in the unit, and there is no frame of the pool for it. The clock is read
  * only then. */
-static void note_dry(struct dispatch *d)
+static void note_dry(struct sl_dispatcher *d)
 {
 	struct sl_receiver *r = d->r;
 	uint64_t used = atomic_load_explicit(&r->slots_used.now, memory_order_relaxed), now;
@@ -432,44 +408,80 @@ static void note_dry(struct dispatch *d)
 	d->dry_ns = dry ? now : 0;
 }
 
+int sl_dispatcher_open(struct sl_receiver *r, struct sl_dispatcher **dispatcher)
+{
+	struct sl_dispatcher *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return -ENOMEM;
+	d->r = r;
+	d->room = r->pool.count + r->dropped.count;
+	d->deadline.ns = r->experiment->unit_options.deadline_us * 1000ull;
+	d->enough = r->experiment->unit->enough
+			    ? r->experiment->unit->enough(r->experiment->unit_state)
+			    : UINT32_MAX;
+	d->line = calloc(d->room, sizeof(*d->line));
+	if (!d->line) {
+		free(d);
+		return -ENOMEM;
+	}
+	*dispatcher = d;
+	return 0;
+}
+
+void sl_dispatcher_close(struct sl_dispatcher *d)
+{
+	if (d)
+		free(d->line);
+	free(d);
+}
+
+bool sl_dispatcher_goes_on(const struct sl_dispatcher *d)
+{
+	return (!d->ended || d->first != d->last) && !atomic_load(&d->r->abandon);
+}
+
+int sl_dispatcher_turn(struct sl_dispatcher *d)
+{
+	struct sl_receiver *r = d->r;
+	int work = reap(d);
+
+	sl_turn_note(&r->turn[SL_TURN_DISPATCHER]);
+	sl_begins_check(r);
+	work += open_slots(d);
+	work += assemble(d);
+	work += hand_on(d);
+	/* A source that comes back after the last frame was given out is too late. */
+	if (!d->ended)
+		sl_ends_check(r);
+	measure(d);
+	note_dry(d);
+	return work;
+}
+
+void sl_dispatcher_end(struct sl_dispatcher *d)
+{
+	atomic_store(&d->r->dispatched, 1);
+	sl_bell_ring(&d->r->settling);
+}
+
 void *sl_dispatcher_main(void *receiver)
 {
 	struct sl_receiver *r = receiver;
-	struct dispatch d = {.r = r,
-			     .room = r->pool.count + r->dropped.count,
-			     .deadline = {.ns = r->experiment->unit_options.deadline_us * 1000ull}};
+	struct sl_dispatcher *d = r->dispatcher;
 	struct sl_idle idle;
 
-	d.enough = r->experiment->unit->enough
-			   ? r->experiment->unit->enough(r->experiment->unit_state)
-			   : UINT32_MAX;
-	d.line = calloc(d.room, sizeof(*d.line));
-	if (!d.line)
-		abort();
 	sl_placement_idle(&r->placement, r->experiment, &idle);
 	sl_data_thread_begin("dispatcher");
-	while ((!d.ended || d.first != d.last) && !atomic_load(&r->abandon)) {
+	while (sl_dispatcher_goes_on(d)) {
 		uint32_t seen = sl_bell_read(&r->events);
-		int work = reap(&d);
 
-		sl_turn_note(&r->turn[SL_TURN_DISPATCHER]);
-		sl_begins_check(r);
-		work += open_slots(&d);
-		work += assemble(&d);
-		work += hand_on(&d);
-		/* A source that comes back after the last frame was given out is too late. */
-		if (!d.ended)
-			sl_ends_check(r);
-		measure(&d);
-		note_dry(&d);
-		if (work)
+		if (sl_dispatcher_turn(d))
 			sl_idle_work(&idle);
 		else if (sl_idle_sleep(&idle))
 			sl_bell_wait(&r->events, seen, WAIT_US);
 	}
 	sl_data_thread_end();
-	free(d.line);
-	atomic_store(&r->dispatched, 1);
-	sl_bell_ring(&r->settling);
+	sl_dispatcher_end(d);
 	return NULL;
 }

@@ -1,0 +1,45 @@
+/* drop.c - ring.overrun drop_oldest: when the oldest frame is dropped, and what is said of it. */
+#include "receiver/private.h"
+
+/* Soon there will be no room for what comes. */
+bool sl_drop_is_due(const struct sl_receiver *r)
+{
+	uint32_t least = r->ring.slots / 4 > 2 ? r->ring.slots / 4 : 2;
+
+	for (uint32_t m = 0; m < r->ring.modules; m++)
+		if (r->assembler.end[m] == UINT64_MAX &&
+		    sl_ring_opened(&r->ring, m) < sl_ring_reached(&r->ring, m) + least)
+			return true;
+	return false;
+}
+
+void sl_drop(struct sl_frame *frame)
+{
+	frame->flags &= ~(uint32_t)(SL_FRAME_COMPLETE | SL_FRAME_PARTIAL);
+	frame->timestamp = 0; /* of a row of them it would not be known either */
+	for (uint32_t v = 0; v < frame->views; v++) {
+		/* What would not have gone on anyway has its own cause (invariant NAMED). */
+		if (sl_frame_misses(frame, v) || frame->view[v].outcome != SL_NO_OUTCOME)
+			continue;
+		frame->view[v].outcome = SL_OVERRUN;
+		frame->view[v].cause = SL_CAUSE_OLDEST;
+	}
+}
+
+/* True when b comes right after a and what follows it, and is alike. */
+bool sl_drop_continues(const struct sl_flow_frame *a, const struct sl_frame *b)
+{
+	uint64_t step = a->more + 1;
+
+	if (b->sequence != a->frame.sequence + step || b->number != a->frame.number + step ||
+	    b->missing != a->frame.missing || b->flags != a->frame.flags)
+		return false;
+	for (uint32_t v = 0; v < b->views; v++) {
+		const struct sl_view *x = &a->frame.view[v], *y = &b->view[v];
+
+		if (x->outcome != y->outcome || x->cause != y->cause ||
+		    (x->outcome != SL_NO_OUTCOME && y->sequence != x->sequence + step))
+			return false;
+	}
+	return true;
+}
