@@ -174,6 +174,13 @@ static void test_folders_load_all_that_is_in_them(void **arg)
 {
 	char list[PATH_MAX + 8];
 
+	assert_int_equal(mkdir(in("empty"), 0700), 0);
+	assert_int_equal(sl_plugin_load_folder(in("empty")), 0);
+	assert_int_equal(rmdir(in("empty")), 0);
+	capture_begin();
+	assert_int_equal(sl_plugin_load_folder(in("empty")), -ENOENT);
+	assert_non_null(strstr(capture_end(), "cannot read the folder of plug-ins"));
+
 	capture_begin();
 	assert_int_equal(sl_plugin_load_folder(folder), -EEXIST); /* copy.so is the first */
 	assert_non_null(strstr(capture_end(), "copy.so"));
