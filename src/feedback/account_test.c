@@ -295,6 +295,7 @@ int main(void)
 		CASE(what_has_no_answer_is_missing),
 		CASE(a_second_answer_is_a_duplicate_whatever_it_says),
 		CASE(what_was_never_sent_is_unknown),
+		CASE(frames_are_remembered_for_65536_more_or_fewer_if_they_are_large),
 		CASE(a_frame_that_was_left_out_may_be_answered),
 		CASE(events_of_others_modules_are_theirs),
 		CASE(garbage_changes_nothing_and_is_told),
