@@ -72,7 +72,7 @@ USERS = {
     "receiver": ["session/session", "system/cli", "system/events", "system/fault", "system/endless"],
     "receiver/assemble": ["receiver/flow", "receiver/outcomes"],
     "roce": ["endpoint", "link/udp"],
-    "session": ["system/session", "system/socket", "system/outputs"],
+    "session": ["system/session", "system/socket", "system/outputs", "system/names"],
     "session/folder": ["session/session_folder", "system/session"],
     "sink": ["system/readers", "system/replay", "system/sparse", "system/outputs", "system/stream2"],
     "stage": ["unit", "receiver/gpu_loop"],

@@ -238,6 +238,8 @@ static void a_session_that_hangs_up_is_noticed(void **state)
 				 -ECONNRESET);
 		assert_string_equal(s->error.code, "connection");
 		assert_non_null(strstr(s->error.message, "'one' has ended or hung up"));
+		assert_string_equal(s->error.where, "");
+		assert_string_equal(s->error.hint, "");
 		end(s);
 	}
 }

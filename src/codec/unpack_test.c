@@ -123,6 +123,28 @@ static void test_packed_chunks_come_back(void **state)
 			}
 }
 
+/* One that has unpacked nothing else before; only what it needs is made. */
+static void test_a_new_unpacker_takes_any_codec_first(void **state)
+{
+	static const enum sl_codec codecs[] = {SL_CODEC_BSLZ4, SL_CODEC_BSZSTD};
+
+	for (size_t i = 0; i < sizeof(codecs) / sizeof(codecs[0]); i++) {
+		struct sl_unpacker fresh;
+		size_t size;
+
+		sl_unpacker_init(&fresh, SL_VECTORS_AUTO);
+		fill(4096, 5);
+		size = pack(codecs[i], 4096, 2, 0);
+		assert_int_equal(sl_unpack(&fresh, codecs[i], packed, size, 2, out, 4096), 0);
+		assert_memory_equal(out, data, 4096);
+		assert_int_equal(fresh.zstd != NULL, codecs[i] == SL_CODEC_BSZSTD);
+		assert_true(fresh.block_bytes >= 4096);
+		sl_unpacker_fini(&fresh);
+		assert_null(fresh.zstd);
+		assert_null(fresh.block);
+	}
+}
+
 /* 64 MiB of zeros in 2 KB: as much as Zstandard can pack must not pass for a lie. */
 static void test_the_most_that_zstd_packs_comes_back(void **state)
 {
@@ -255,6 +277,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_packed_chunks_come_back),
+		cmocka_unit_test(test_a_new_unpacker_takes_any_codec_first),
 		cmocka_unit_test(test_the_most_that_zstd_packs_comes_back),
 		cmocka_unit_test(test_bits_alone_come_back),
 		cmocka_unit_test(test_lz4_alone_comes_back),

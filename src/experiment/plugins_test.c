@@ -172,7 +172,25 @@ static void test_the_same_file_is_loaded_once_and_another_is_refused(void **arg)
 
 static void test_folders_load_all_that_is_in_them(void **arg)
 {
+	static const char *const others[] = {"empty/readme.txt", "empty/.hidden.so", "empty/.so",
+					     "empty/a.so.1"};
 	char list[PATH_MAX + 8];
+
+	assert_int_equal(mkdir(in("empty"), 0700), 0);
+	assert_int_equal(sl_plugin_load_folder(in("empty")), 0);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		FILE *file = fopen(in(others[i]), "w");
+
+		assert_non_null(file);
+		fclose(file);
+	}
+	assert_int_equal(sl_plugin_load_folder(in("empty")), 0); /* none of them is looked at */
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_int_equal(unlink(in(others[i])), 0);
+	assert_int_equal(rmdir(in("empty")), 0);
+	capture_begin();
+	assert_int_equal(sl_plugin_load_folder(in("empty")), -ENOENT);
+	assert_non_null(strstr(capture_end(), "cannot read the folder of plug-ins"));
 
 	capture_begin();
 	assert_int_equal(sl_plugin_load_folder(folder), -EEXIST); /* copy.so is the first */

@@ -148,6 +148,26 @@ static void what_was_never_sent_is_unknown(void **state)
 	delete (a);
 }
 
+/* By events of a frame, as docs/reference/feedback.md says: an answer to a frame that is further back
+ * than this is to one that was not sent. */
+static void frames_are_remembered_for_65536_more_or_fewer_if_they_are_large(void **state)
+{
+	static const uint32_t windows[][2] = {{1, 65536},   {255, 65536}, {256, 65536},
+					      {257, 65280}, {512, 32768}, {4095, 4097},
+					      {4096, 4096}, {4097, 4096}, {100000, 4096}};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
+		struct sl_feedback_account *a = malloc(sizeof(*a));
+
+		assert_non_null(a);
+		assert_int_equal(sl_feedback_account_init(a, windows[i][0], 1, 0, false, DEADLINE),
+				 0);
+		assert_int_equal(a->window, windows[i][1]);
+		delete (a);
+	}
+}
+
 static void a_frame_that_was_left_out_may_be_answered(void **state)
 {
 	(void)state;
@@ -275,6 +295,7 @@ int main(void)
 		CASE(what_has_no_answer_is_missing),
 		CASE(a_second_answer_is_a_duplicate_whatever_it_says),
 		CASE(what_was_never_sent_is_unknown),
+		CASE(frames_are_remembered_for_65536_more_or_fewer_if_they_are_large),
 		CASE(a_frame_that_was_left_out_may_be_answered),
 		CASE(events_of_others_modules_are_theirs),
 		CASE(garbage_changes_nothing_and_is_told),

@@ -848,6 +848,18 @@ static void version_1_has_the_former_words(void **state)
 	json_decref(former);
 }
 
+static void what_a_sink_says_in_words_is_told_with_it(void **state)
+{
+	struct world *w = *state;
+
+	w->s.texts = 1;
+	w->s.text[0] = (struct sl_status_text){.name = "root", .value = "e3b0", .addon = FANCY};
+	expect_text(report(w, SL_RESULT_INTACT), "fancy: ok, out/run.nxs, frames 95");
+	expect_text(w->text, ", root e3b0\n");
+	assert_null(strstr(strstr(w->text, "e3b0") + 1, "e3b0")); /* of no other */
+	expect_text(w->text, "plain: ok\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -874,6 +886,7 @@ int main(void)
 		CASE(latencies_are_in_microseconds_where_there_are_any),
 		CASE(sinks_are_told_with_place_figures_and_failure),
 		CASE(the_unit_is_told_with_its_figures),
+		CASE(what_a_sink_says_in_words_is_told_with_it),
 		CASE(the_line_counts_frames_and_kept),
 		CASE(the_line_names_sinks_that_are_slow),
 		CASE(the_report_names_sinks_that_are_slow),

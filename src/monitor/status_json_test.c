@@ -159,6 +159,42 @@ static void numbers_stay_numbers(void **state)
 	json_decref(json);
 }
 
+static void figures_are_those_of_the_add_on(void **state)
+{
+	json_t *json;
+
+	status.addons = 2;
+	status.figures = 3;
+	for (unsigned i = 0; i < 3; i++) {
+		status.figure[i].value = 10 + i;
+		snprintf(status.figure[i].name, sizeof(status.figure[i].name), "n%u", i);
+	}
+	status.addon[0] = (struct sl_status_addon){.name = "x", .is_sink = 1, .figures = 1};
+	status.addon[1] = (struct sl_status_addon){
+		.name = "y", .is_sink = 1, .first_figure = 1, .figures = 2};
+	json = document();
+	assert_int_equal(json_object_size(at(json, "addons.0.figures")), 1);
+	assert_int_equal(json_object_size(at(json, "addons.1.figures")), 2);
+	assert_int_equal(json_integer_value(at(json, "addons.0.figures.n0")), 10);
+	assert_int_equal(json_integer_value(at(json, "addons.1.figures.n2")), 12);
+	json_decref(json);
+}
+
+/* A status may say more than it has room for: it was cut there. */
+static void lists_end_where_the_status_does(void **state)
+{
+	json_t *json;
+
+	status.threads.cpus = SL_STATUS_CPUS + 50;
+	status.progress_threads = SL_STATUS_PROGRESS + 50;
+	for (unsigned i = 0; i < SL_STATUS_CPUS; i++)
+		status.threads.cpu[i] = (int)i;
+	json = document();
+	assert_int_equal(json_array_size(at(json, "threads.cpus")), SL_STATUS_CPUS);
+	assert_int_equal(json_array_size(at(json, "threads.progress")), SL_STATUS_PROGRESS);
+	json_decref(json);
+}
+
 static void a_forecast_says_what_is_not_known(void **state)
 {
 	json_t *json;
@@ -211,6 +247,8 @@ int main(void)
 		cmocka_unit_test_setup(progress_is_as_old_as_its_newest_part, setup),
 		cmocka_unit_test_setup(texts_of_any_bytes_become_utf8, setup),
 		cmocka_unit_test_setup(numbers_stay_numbers, setup),
+		cmocka_unit_test_setup(figures_are_those_of_the_add_on, setup),
+		cmocka_unit_test_setup(lists_end_where_the_status_does, setup),
 		cmocka_unit_test_setup(a_forecast_says_what_is_not_known, setup),
 		cmocka_unit_test_setup(replies_are_one_line, setup),
 	};

@@ -35,8 +35,10 @@ static void the_node_is_that_of_the_device(void **state)
 	fake_begin();
 	fake_file("/sys/class/net/eth0/device/numa_node", "1");
 	fake_file("/sys/class/net/eth1/device/numa_node", "-1");
+	fake_file("/sys/class/net/eth2/device/numa_node", "0");
 	fake_file("/sys/class/net/lo/mtu", "65536");
 	assert_int_equal(sl_net_interface_node(fake_root, "eth0"), 1);
+	assert_int_equal(sl_net_interface_node(fake_root, "eth2"), 0);
 	assert_int_equal(sl_net_interface_node(fake_root, "eth1"), -1);
 	assert_int_equal(sl_net_interface_node(fake_root, "lo"), -1);
 	assert_int_equal(sl_net_interface_node(fake_root, "eth9"), -1);

@@ -150,6 +150,38 @@ static void sockets_are_prepared_for_roce(void **state)
 	close(fd);
 }
 
+static void checksums_and_classes_are_set_on_sockets_of_both_families(void **state)
+{
+	static const struct {
+		const char *address;
+		int checksum_level, checksum, class_level, class;
+	} families[] = {
+		{"127.0.0.1", SOL_SOCKET, SO_NO_CHECK, IPPROTO_IP, IP_TOS},
+		{"::1", IPPROTO_UDP, UDP_NO_CHECK6_TX, IPPROTO_IPV6, IPV6_TCLASS},
+	};
+	uint8_t gid[SL_NET_GID_BYTES];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		int fd;
+
+		assert_int_equal(sl_net_parse("test", families[i].address, gid), 0);
+		fd = sl_net_open(gid, 0);
+		if (i && (fd == -EADDRNOTAVAIL || fd == -EAFNOSUPPORT))
+			continue; /* no IPv6 on this host */
+		assert_true(fd >= 0);
+		assert_int_equal(sl_net_leave_checksum(fd), 0);
+		assert_int_equal(option_of(fd, families[i].checksum_level, families[i].checksum),
+				 1);
+		assert_int_equal(sl_net_set_class(fd, 0x48), 0);
+		assert_int_equal(option_of(fd, families[i].class_level, families[i].class), 0x48);
+		close(fd);
+	}
+	assert_int_equal(sl_net_leave_checksum(-1), -EBADF);
+	assert_int_equal(sl_net_set_class(-1, 0), -EBADF);
+	assert_int_equal(sl_net_port(-1), 0);
+}
+
 /* Every range of three parts, one of them empty. */
 static void bytes_of_any_range_are_collected(void **state)
 {
@@ -188,6 +220,7 @@ int main(void)
 		cmocka_unit_test(numbers_are_addresses_and_names_are_not),
 		cmocka_unit_test(the_class_arrives),
 		cmocka_unit_test(sockets_are_prepared_for_roce),
+		cmocka_unit_test(checksums_and_classes_are_set_on_sockets_of_both_families),
 		cmocka_unit_test(bytes_of_any_range_are_collected),
 		cmocka_unit_test(a_taken_port_is_an_error),
 	};

@@ -29,6 +29,22 @@ static void everything_sent_is_stored_or_dark(void **state)
 	close_flow(&f);
 }
 
+/* Dark frames are not counted; 0: nobody knows. */
+static void add_ons_are_told_how_many_bright_frames_will_come(void **state)
+{
+	static const char *const endless[] = {"detector.frames=0"};
+
+	for (size_t n = 0; n < 2; n++) {
+		struct flow f = {0};
+
+		open_flow(&f, endless, n);
+		assert_int_equal(f.receiver->env.frames, n ? 0 : FRAMES);
+		sl_emulator_stop(f.emulator, false);
+		run_flow(&f);
+		close_flow(&f);
+	}
+}
+
 static void two_workers_and_small_batches_do_the_same(void **state)
 {
 	const char *const more[] = {together ? "unit.workers=1" : "unit.workers=2", "unit.batch=2"};
@@ -523,6 +539,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything_sent_is_stored_or_dark),
+		cmocka_unit_test(add_ons_are_told_how_many_bright_frames_will_come),
 		cmocka_unit_test(two_workers_and_small_batches_do_the_same),
 		cmocka_unit_test(loss_is_accounted_for_and_spoils_nothing),
 		cmocka_unit_test(a_write_with_a_wrong_key_costs_its_frame_and_no_other),

@@ -780,6 +780,27 @@ static void an_error_in_answer_to_a_close_is_the_end_of_it(void **state)
 	assert_int_equal(w->host.misplaced, 0);
 }
 
+static void an_answer_to_a_close_of_another_queue_is_none(void **state)
+{
+	static const uint32_t queues[][2] = {{QPN + 2, FIRST_QUEUE}, {QPN, FIRST_QUEUE + 100}};
+	struct world *w = one_runs();
+
+	arrive(w, 0, FRAMES, PACKETS);
+	pass(w, 10);
+	sl_feroce_host_bye(&w->host);
+	pass(w, 10);
+	for (unsigned i = 0; i < 2; i++) {
+		struct sl_feroce_message m = request(SL_FEROCE_CLOSE, DEVICE, queues[i][0]);
+
+		m.answer = true;
+		m.ack = SL_FEROCE_ACK;
+		m.remote.qpn = queues[i][1];
+		tell(w, DEVICE, &m);
+		assert_true(sl_feroce_host_leaving(&w->host));
+		assert_int_equal(w->host.misplaced, i + 1);
+	}
+}
+
 /* ---- front ends that wait to be asked ---- */
 
 static struct world *asking(void)
@@ -956,6 +977,7 @@ int main(void)
 		CASE(a_close_of_ours_is_repeated_until_answered),
 		CASE(a_close_of_ours_is_not_repeated_for_ever),
 		CASE(an_error_in_answer_to_a_close_is_the_end_of_it),
+		CASE(an_answer_to_a_close_of_another_queue_is_none),
 		CASE(a_device_is_asked_and_its_queue_is_learnt),
 		CASE(a_device_is_asked_again_and_what_it_opened_twice_is_closed),
 		CASE(a_device_may_be_asked_for_two_queues),

@@ -315,11 +315,30 @@ static void a_message_must_be_what_its_header_says(void **state)
 	assert_int_equal(sl_handover_message_parse(bytes, sizeof(bytes), 2, p), -EPROTONOSUPPORT);
 }
 
+/* No message yet is told from a peer that is gone, and from a descriptor that fails. */
+static void a_connection_that_is_over_is_told_from_one_that_is_quiet(void **state)
+{
+	struct world *w = *state;
+	int pair[2], ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(sl_handover_message_receive(pair[0], 1, &w->message), 0);
+	close(pair[1]);
+	assert_int_equal(sl_handover_message_receive(pair[0], 1, &w->message), -EPIPE);
+	close(pair[0]);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0); /* readable, and no socket */
+	assert_int_equal(write(ends[1], "x", 1), 1);
+	assert_int_equal(sl_handover_message_receive(ends[0], 1, &w->message), -EPIPE);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		CASE(at_first_there_is_nothing),
+		CASE(a_connection_that_is_over_is_told_from_one_that_is_quiet),
 		CASE(what_one_leaves_the_next_finds_and_the_one_after),
 		CASE(a_later_state_replaces_the_one_before),
 		CASE(what_is_forgotten_is_gone),

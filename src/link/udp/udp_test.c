@@ -153,6 +153,30 @@ static void a_stranger_with_the_right_key(void **state)
 	expect_dropped(rig, &f, SL_DROP_PEER);
 }
 
+/* Shared out among modules; with less than two packets a source would wait for its own credit. */
+static void a_window_is_as_asked_for_and_never_too_small(void **state)
+{
+	static const struct {
+		const char *option;
+		uint64_t window;
+	} cases[] = {{"16384", 16384 / RIG_MODULES},
+		     {"8388608", 8388608 / RIG_MODULES},
+		     {"4096", 2 * RIG_PMTU},
+		     {"4094", 2 * RIG_PMTU},
+		     {"100", 2 * RIG_PMTU}};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct rig *rig = rig_new(&sl_link_udp);
+
+		rig->option[0][0] = "window";
+		rig->option[0][1] = cases[i].option;
+		rig_make_ready(rig);
+		for (unsigned m = 0; m < RIG_MODULES; m++)
+			assert_int_equal(rig->plan[m].window_bytes, cases[i].window);
+		rig_free(rig);
+	}
+}
+
 static void a_wrong_key(void **state)
 {
 	struct rig *rig = rig_ready(&sl_link_udp);
@@ -477,6 +501,7 @@ int main(void)
 		cmocka_unit_test(a_truncated_packet),
 		cmocka_unit_test(an_unknown_queue),
 		cmocka_unit_test(a_stranger_with_the_right_key),
+		cmocka_unit_test(a_window_is_as_asked_for_and_never_too_small),
 		cmocka_unit_test(a_wrong_key),
 		cmocka_unit_test(the_right_address_with_the_wrong_psn),
 		cmocka_unit_test(the_other_modules_block),

@@ -182,6 +182,36 @@ static void a_long_root_is_refused(void **state)
 	sl_run_folder_fini(&f);
 }
 
+static void only_names_of_ours_are_numbers(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t number;
+	} cases[] = {{"000001", 1},
+		     {"000012", 12},
+		     {"999999", 999999},
+		     {"1000000", 1000000},
+		     {"123456789012345678", UINT64_C(123456789012345678)},
+		     {"1234567890123456789", 0},
+		     {"0000012", 0},
+		     {"0100000", 0},
+		     {"00012", 0},
+		     {"00001a", 0},
+		     {"000001.tmp", 0},
+		     {"-00001", 0},
+		     {" 00001", 0},
+		     {"", 0}};
+	char name[32];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_true(sl_run_folder_number(cases[i].name) == cases[i].number);
+		if (!cases[i].number)
+			continue;
+		sl_run_folder_digits(cases[i].number, name, sizeof(name));
+		assert_string_equal(name, cases[i].name);
+	}
+}
+
 static void states_of_a_run(void **state)
 {
 	struct sl_run_folder f;
@@ -478,6 +508,7 @@ int main(void)
 		CASE(a_file_with_the_next_number_is_passed_over),
 		CASE(a_missing_root_is_made),
 		CASE(a_long_root_is_refused),
+		CASE(only_names_of_ours_are_numbers),
 		CASE(states_of_a_run),
 		CASE(the_result_is_whole_and_replaces_nothing),
 		CASE(links_are_not_followed),
