@@ -206,6 +206,15 @@ def _(folder):
         check("cannot keep pace: frame " in program.err(), "the log does not say it")
         done = run("cut", here / "run.raw", "--last", "100s", here / "cut.nxs", folder=here)
         equal(done.process.returncode, 2, done.err())
+        proven = run("audit", here / "cut.nxs", folder=here)
+        equal(proven.process.returncode, 0, f"exit status of audit: {proven.out()}")
+        check("it is a part of a run" in proven.out() and "frames in between" in proven.out(), proven.out())
+        with h5py.File(here / "cut_data_000001.h5", "r+") as file:
+            file["entry/sluice/frames/sequence"][50] += 1
+        damaged = run("audit", here / "cut.nxs", folder=here)
+        check(damaged.process.returncode == 1 and "sequence" in damaged.out(), damaged.out())
+        with h5py.File(here / "cut_data_000001.h5", "r+") as file:
+            file["entry/sluice/frames/sequence"][50] -= 1
         with h5py.File(here / "cut.nxs") as file, h5py.File(here / "run.nxs") as whole:
             frames = file["entry/sluice/frames/sequence"][()]
             equal(file["entry/sluice/frames/image_index"][()].tolist(), list(range(len(frames))), "image_index")
