@@ -259,6 +259,7 @@ int sl_audit_check(const struct sl_audit_options *options, struct sl_audit_resul
 	snprintf(result->written, sizeof(result->written), "%s", a->master.root);
 	snprintf(result->run_id, sizeof(result->run_id), "%s", a->master.run_id);
 	snprintf(result->state, sizeof(result->state), "%s", a->master.state);
+	snprintf(result->cut, sizeof(result->cut), "%s", a->master.cut);
 	result->files = a->master.files;
 	before = sl_log_target();
 	if (options->log)

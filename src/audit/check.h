@@ -57,6 +57,7 @@ struct sl_audit_result {
 	char root[SL_HASH_TEXT];    /* of what was read; empty: not everything could be */
 	char written[SL_HASH_TEXT]; /* as the master has it */
 	char run_id[SL_AUDIT_RUN_ID_TEXT], state[16];
+	char cut[SL_AUDIT_CUT]; /* which part of a run it is; empty: all of it */
 	uint32_t files;
 	uint64_t rows, images, image_bytes, module_frames, series_bytes;
 	uint64_t source_crcs;	 /* checksums of the source that are in the file */

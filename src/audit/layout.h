@@ -32,4 +32,7 @@
 
 enum { SL_AUDIT_RUN_ID_BYTES = 16, SL_AUDIT_RUN_ID_TEXT = 2 * SL_AUDIT_RUN_ID_BYTES + 1 };
 
+/* Which part of a run it is: bytes of /entry/sluice/cut. */
+enum { SL_AUDIT_CUT = 2048 };
+
 #endif

@@ -46,6 +46,8 @@ static int read_whole(struct sl_master *m)
 
 	if (sl_h5_read_text(f, "/entry/sluice/state", 0, m->state, sizeof(m->state)))
 		return wrong(m, "it is no file of a run: /entry/sluice/state is missing");
+	if (sl_h5_read_text(f, "/entry/sluice/cut", 0, m->cut, sizeof(m->cut)))
+		m->cut[0] = 0;
 	if (!strcmp(m->state, "writing")) {
 		sl_error("%s%s: the run is writing it, or was killed: wait for its end, or run "
 			 "'sluice recover %s%s' first",

@@ -24,6 +24,7 @@ struct sl_master {
 	char folder[PATH_MAX]; /* with its slash; empty: the working folder */
 	char name[NAME_MAX + 1];
 	char state[16], root[SL_HASH_TEXT], run_id[SL_AUDIT_RUN_ID_TEXT];
+	char cut[SL_AUDIT_CUT]; /* which part of a run it is; empty: all of it */
 	uint64_t rows;
 	bool rolled;
 	uint32_t files;

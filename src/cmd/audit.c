@@ -178,6 +178,8 @@ static void say_proven(const struct sl_audit_result *r, const char *compared,
 		       : "  the ledger of the run does not close: what its source sent is not "
 			 "known for certain\n",
 	       r->ledger_sent);
+	if (r->cut[0])
+		printf("  it is a part of a run, and what is proven is this part: %s\n", r->cut);
 	if (counts)
 		printf("  the source counts %" PRIu64 " module-frames: each has one row; %" PRIu64
 		       " of its checksums are in the file\n",

@@ -1,10 +1,13 @@
 /* recover.c - sluice recover: files of runs that were killed, made whole. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "raw/raw.h"
 #include "sink/nexus/recover.h"
+#include "sink/raw/raw_sink.h"
 
 struct recover_options {
 	bool quiet;
@@ -41,6 +44,35 @@ static void say(const char *path, const struct sl_nexus_recovered *r)
 		printf("%s: the root of its hash tree is %s\n", path, r->root);
 }
 
+/* Raw files are read as they are, also those of killed runs; what a run that never began was to
+ * replace comes back. */
+static int recover_raw(const char *path, bool quiet)
+{
+	uint32_t files;
+	int r = sl_raw_bring_back(path, SL_RAW_REPLACED, &files);
+
+	if (r || quiet)
+		return r;
+	if (files)
+		printf("%s: the run that was to replace it was killed before it had frames: %u "
+		       "files "
+		       "of the earlier run have their names again\n",
+		       path, files);
+	else
+		printf("%s: is a raw file; nothing to do: sluice convert reads what a killed run "
+		       "left\n",
+		       path);
+	return 0;
+}
+
+static bool is_raw(const char *path)
+{
+	char aside[PATH_MAX];
+
+	snprintf(aside, sizeof(aside), "%s" SL_RAW_REPLACED, path);
+	return sl_raw_is_run(path) || sl_raw_is_run(aside);
+}
+
 int sl_cmd_recover(const struct sl_command *command, int argc, char **argv)
 {
 	struct recover_options o;
@@ -56,7 +88,9 @@ int sl_cmd_recover(const struct sl_command *command, int argc, char **argv)
 	for (int i = 0; i < (int)args.plains; i++) {
 		struct sl_nexus_recovered recovered;
 
-		if (sl_nexus_recover(args.plain[i], &recovered))
+		if (is_raw(args.plain[i]))
+			failed |= recover_raw(args.plain[i], o.quiet) != 0;
+		else if (sl_nexus_recover(args.plain[i], &recovered))
 			failed = 1;
 		else if (!o.quiet)
 			say(args.plain[i], &recovered);

@@ -125,6 +125,7 @@ char *sl_audit_document_text(struct sl_audit_document *d, const char *path,
 
 	for (size_t i = 0; i < sizeof(number) / sizeof(number[0]); i++)
 		json_object_set_new(json, number[i].name, number_or_null(true, number[i].value));
+	json_object_set_new(json, "cut", r->cut[0] ? text_json(r->cut) : json_null());
 	json_object_set_new(json, "ledger_closed", json_boolean(r->ledger_closed));
 	json_object_set_new(
 		json, "counts",

@@ -95,6 +95,17 @@ int sl_raw_finish(struct sl_raw_writer *writer, const void *tail, size_t bytes);
 void sl_raw_abandon(struct sl_raw_writer *writer); /* files stay, without tail: as if killed */
 void sl_raw_discard(struct sl_raw_writer *writer); /* all files go; for a run that never began */
 
+/* ---- a run that was set aside ---- */
+
+/* The file begins like a run file. Nothing is logged. */
+bool sl_raw_is_run(const char *path);
+
+/* The run that was renamed, with its data files, to names with this ending, for a run at `path`
+ * that was killed before it had a chunk: it gets its names back, and what the killed run left goes.
+ * `files`: how many; 0: there is none. -EEXIST: the run at `path` has chunks; -EBUSY: it goes
+ * on. */
+int sl_raw_bring_back(const char *path, const char *ending, uint32_t *files);
+
 /* ---- reader ---- */
 
 enum sl_raw_state {
@@ -152,8 +163,8 @@ const void *sl_raw_tail(const struct sl_raw_reader *reader, size_t *bytes); /* N
 const struct sl_raw_entry *sl_raw_entry(const struct sl_raw_reader *reader, uint64_t i);
 const char *sl_raw_file(const struct sl_raw_reader *reader, uint32_t file); /* its path */
 
-/* The path of the run file when it was made; "": not known. The run file at the reader's path may be
- * a copy of that one, and see its data files: whether this one belongs to it. */
+/* The path of the run file when it was made; "": not known. The run file at the reader's path may
+ * be a copy of that one, and see its data files: whether this one belongs to it. */
 const char *sl_raw_written_as(const struct sl_raw_reader *reader);
 bool sl_raw_owns(const struct sl_raw_reader *reader, uint32_t file);
 

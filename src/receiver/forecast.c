@@ -2,8 +2,8 @@
  *
  * An upper bound: every frame kept, no image packed. A run that is packed, or whose stages reject
  * frames, may need a small part of it; so too little room is a warning, and the run begins. It is
- * refused where not even one frame has room in the sinks that are required. Quotas, and files that this run will replace, are not
- * looked at. */
+ * refused where not even one frame has room in the sinks that are required. Quotas, and files that
+ * this run will replace, are not looked at. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

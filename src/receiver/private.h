@@ -322,7 +322,8 @@ bool sl_sink_pace_may_wait(const struct sl_receiver *receiver, uint32_t sinks);
  * now and then, whether the run has to end because of one, and a message. */
 uint32_t sl_sink_pace_decide(struct sl_receiver *receiver, uint32_t sinks, uint64_t sequence);
 /* The settler's: likewise for a frame of any kind, by on_slow: drop. */
-uint32_t sl_sink_pace_drop(struct sl_receiver *receiver, uint32_t sinks, uint64_t sequence);
+uint32_t sl_sink_pace_drop(struct sl_receiver *receiver, uint32_t sinks,
+			   const struct sl_flow_frame *flow);
 void sl_sink_pace_watch(struct sl_receiver *receiver, uint64_t now_ns);
 /* What sinks do when they are slow, by their options. */
 enum sl_on_slow sl_sink_pace_on_slow(const struct sl_receiver *receiver, unsigned sink);

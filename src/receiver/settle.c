@@ -360,7 +360,7 @@ static struct sl_flow_frame *put_all(struct sl_receiver *r, struct sl_flow_frame
 	bool all = put_to(r, frame, flow->want, false) && !flow->prompt_refused;
 	uint32_t sinks = sl_sink_threads_for(r, flow->want), slow = 0;
 
-	sinks &= ~sl_sink_pace_drop(r, sinks, frame->sequence);
+	sinks &= ~sl_sink_pace_drop(r, sinks, flow);
 	if (flow->want == SL_WANT_KEPT && all) {
 		wait_for_sinks(r, sinks);
 		slow = sl_sink_pace_decide(r, sinks, frame->sequence);

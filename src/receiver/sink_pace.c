@@ -185,7 +185,16 @@ uint32_t sl_sink_pace_drop_frames(struct sl_receiver *r)
 	return r->drop_sinks * r->drop_frames;
 }
 
-uint32_t sl_sink_pace_drop(struct sl_receiver *r, uint32_t sinks, uint64_t sequence)
+/* Copies without results are few, and shared with other sinks. */
+static bool has_no_room(const struct sl_receiver *r, const struct sl_sink_pace *pace,
+			const struct sl_flow_frame *flow)
+{
+	uint32_t held = atomic_load_explicit(&pace->held, memory_order_relaxed);
+
+	return held >= pace->high || (flow->home != &r->pool && held >= SL_STAND_INS / 4);
+}
+
+uint32_t sl_sink_pace_drop(struct sl_receiver *r, uint32_t sinks, const struct sl_flow_frame *flow)
 {
 	uint32_t dropped = 0;
 
@@ -193,7 +202,7 @@ uint32_t sl_sink_pace_drop(struct sl_receiver *r, uint32_t sinks, uint64_t seque
 		struct sl_sink_pace *pace = &r->sink_thread[i].pace;
 
 		if (!(sinks >> i & 1) || pace->on_slow != SL_ON_SLOW_DROP ||
-		    !sl_sink_pace_is_full(pace))
+		    !has_no_room(r, pace, flow))
 			continue;
 		dropped |= UINT32_C(1) << i;
 		if (!atomic_fetch_add_explicit(&pace->left_out, 1, memory_order_relaxed))
@@ -201,7 +210,7 @@ uint32_t sl_sink_pace_drop(struct sl_receiver *r, uint32_t sinks, uint64_t seque
 				"any other that comes while %u wait for it; left_out counts them "
 				"(on_slow: drop)",
 				r->experiment->sink[i]->name, place(r, i),
-				(unsigned long long)sequence, pace->high);
+				(unsigned long long)flow->frame.sequence, pace->high);
 	}
 	return dropped;
 }

@@ -365,6 +365,31 @@ static void a_sink_that_drops_frames_gets_what_it_has_time_for(void **state)
 	close_flow(&f);
 }
 
+/* A sink that stands still keeps a part of them at most: the settler waits for the others. */
+static void copies_without_results_stay_for_other_sinks(void **state)
+{
+	struct flow f = {0};
+	struct sl_flow_frame whole = {.more = 0}, copy = {.more = 0};
+	struct sl_sink_pace *pace;
+
+	begin(&f, SL_ON_SLOW_DROP, true);
+	atomic_store(&seen.open, 1);
+	run_flow(&f);
+	pace = &f.receiver->sink_thread[0].pace; /* from here on nothing comes */
+	whole.home = &f.receiver->pool;
+	copy.home = &f.receiver->stand_ins;
+	for (uint32_t n = 0; n < SL_STAND_INS / 4; n++) {
+		assert_int_equal(sl_sink_pace_drop(f.receiver, 3, &copy), 0);
+		sl_sink_pace_take(pace);
+	}
+	assert_int_equal(sl_sink_pace_drop(f.receiver, 3, &copy), 1);
+	assert_int_equal(sl_sink_pace_drop(f.receiver, 3, &whole), 0);
+	assert_int_equal(sl_sink_pace_drop(f.receiver, 2, &copy), 0);
+	for (uint32_t n = 0; n < SL_STAND_INS / 4; n++)
+		sl_sink_pace_give_back(pace);
+	close_flow(&f);
+}
+
 static void a_required_sink_drops_nothing(void **state)
 {
 	struct flow f = {0};
@@ -484,6 +509,7 @@ int main(void)
 		cmocka_unit_test(frames_that_an_optional_sink_is_not_given_are_stored),
 		cmocka_unit_test(no_run_waits_for_a_sink_that_drops_frames),
 		cmocka_unit_test(a_sink_that_drops_frames_gets_what_it_has_time_for),
+		cmocka_unit_test(copies_without_results_stay_for_other_sinks),
 		cmocka_unit_test(a_required_sink_drops_nothing),
 		cmocka_unit_test(a_sink_that_is_slow_for_a_second_ends_the_run),
 		cmocka_unit_test(what_an_optional_sink_refuses_is_stored),

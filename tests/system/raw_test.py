@@ -206,6 +206,15 @@ def _(folder):
         check("cannot keep pace: frame " in program.err(), "the log does not say it")
         done = run("cut", here / "run.raw", "--last", "100s", here / "cut.nxs", folder=here)
         equal(done.process.returncode, 2, done.err())
+        proven = run("audit", here / "cut.nxs", folder=here)
+        equal(proven.process.returncode, 0, f"exit status of audit: {proven.out()}")
+        check("it is a part of a run" in proven.out() and "frames in between" in proven.out(), proven.out())
+        with h5py.File(here / "cut_data_000001.h5", "r+") as file:
+            file["entry/sluice/frames/sequence"][50] += 1
+        damaged = run("audit", here / "cut.nxs", folder=here)
+        check(damaged.process.returncode == 1 and "sequence" in damaged.out(), damaged.out())
+        with h5py.File(here / "cut_data_000001.h5", "r+") as file:
+            file["entry/sluice/frames/sequence"][50] -= 1
         with h5py.File(here / "cut.nxs") as file, h5py.File(here / "run.nxs") as whole:
             frames = file["entry/sluice/frames/sequence"][()]
             equal(file["entry/sluice/frames/image_index"][()].tolist(), list(range(len(frames))), "image_index")
@@ -313,6 +322,34 @@ def _(folder):
     run_fails("run", again, folder=folder, says=["run.raw exists: move it away, choose another path, or set overwrite: true"])
     over = experiment(folder, sinks=[{"raw": {"path": str(folder / "run.raw"), "dataset": "raw", "overwrite": True}}])
     equal(run("run", over, folder=folder).process.returncode, 0, "exit status with overwrite")
+
+
+@case("a run with overwrite that is killed before it has frames: recover brings the earlier recording back, from all of its folders")
+def _(folder):
+    raw = {"path": str(folder / "run.raw"), "dataset": "raw", "overwrite": True, "folders": f"{folder}/a,{folder}/b"}
+    small = {"rows": 512, "columns": 512, "frames": 20}
+    first = experiment(folder, detector=small, link={"kind": "shm"}, sinks=[{"raw": raw}])
+    equal(run("run", first, folder=folder).process.returncode, 0, "exit status")
+    before = {str(path.relative_to(folder)): path.read_bytes() for path in [folder / "run.raw", *folder.glob("[ab]/*")]}
+    waits = experiment(folder, "waits.yaml", detector=small, link={"kind": "shm"}, sinks=[{"raw": raw}], emulate=None)
+    for _ in range(2):
+        program = Program("run", waits, folder=folder)
+        wait_for("the new run file", lambda: (folder / "run.raw.replaced").exists() and (folder / "run.raw").exists()
+                 and (folder / "a/run_raw_000001.bin").exists())
+        time.sleep(0.3)
+        run_fails("recover", folder / "run.raw", folder=folder, says=["is being written by another run"])
+        program.send(signal.SIGKILL)
+        program.wait()
+        run_fails("run", first, folder=folder, says=["run.raw", ".replaced", "sluice recover"])
+        done = run("recover", folder / "run.raw", folder=folder)
+        equal(done.process.returncode, 0, f"exit status of recover: {done.err()}")
+        check(f"{len(before)} files of the earlier run have their names again" in done.out(), done.out())
+        after = {str(path.relative_to(folder)): path.read_bytes() for path in [folder / "run.raw", *folder.glob("[ab]/*")]}
+        equal(sorted(after), sorted(before), "files")
+        check(after == before, "a file is another")
+        check("nothing to do" in run("recover", folder / "run.raw", folder=folder).out(), "it does not say so")
+    equal(run("run", first, folder=folder).process.returncode, 0, "exit status of the next run")
+    equal([path.name for path in folder.glob("**/*.replaced")], [], "files that were set aside")
 
 
 # ---- a killed run ----

@@ -61,8 +61,8 @@ bool sl_h5_is_since(const struct stat *st, uint64_t since_ns);
 int sl_h5_old_bring_back(const char *path, uint32_t *files);
 
 /* A run that was killed before it had a master left data files without rows, which no run takes for
- * its own: they go, and those that HDF5 cannot open are NAME.unreadable. `files`: how many; 0: there
- * is a master, or they are of another run or have rows. -EBUSY: a run is at work there. */
+ * its own: they go, and those that HDF5 cannot open are NAME.unreadable. `files`: how many; 0:
+ * there is a master, or they are of another run or have rows. -EBUSY: a run is at work there. */
 int sl_h5_old_release(const char *path, uint32_t *files);
 
 #endif

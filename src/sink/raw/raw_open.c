@@ -96,14 +96,12 @@ static int split_folders(char *text, const char **folder, unsigned *folders)
 	return 0;
 }
 
-#define REPLACED ".replaced"
-
 void sl_raw_sink_end_old(struct sl_raw_sink *raw, bool bring_back)
 {
-	char aside[PATH_MAX + sizeof(REPLACED)];
+	char aside[PATH_MAX + sizeof(SL_RAW_REPLACED)];
 
 	for (uint32_t i = 0; i < raw->olds; i++) {
-		snprintf(aside, sizeof(aside), "%s" REPLACED, raw->old[i]);
+		snprintf(aside, sizeof(aside), "%s" SL_RAW_REPLACED, raw->old[i]);
 		if (bring_back)
 			sl_rename_new(aside, raw->old[i]);
 		else
@@ -117,7 +115,7 @@ void sl_raw_sink_end_old(struct sl_raw_sink *raw, bool bring_back)
 
 static int set_aside(struct sl_raw_sink *raw, const char *file)
 {
-	char aside[PATH_MAX + sizeof(REPLACED)], *name;
+	char aside[PATH_MAX + sizeof(SL_RAW_REPLACED)], *name;
 	int r;
 
 	if (strlen(file) >= PATH_MAX)
@@ -125,10 +123,18 @@ static int set_aside(struct sl_raw_sink *raw, const char *file)
 	name = strdup(file);
 	if (!name)
 		return -ENOMEM;
-	snprintf(aside, sizeof(aside), "%s" REPLACED, file);
+	snprintf(aside, sizeof(aside), "%s" SL_RAW_REPLACED, file);
 	r = sl_rename_new(file, aside);
 	if (r) {
-		sl_error("raw: %s: cannot be set aside as %s: %s", file, aside, strerror(-r));
+		if (r == -EEXIST)
+			sl_error(
+				"raw: %s: is of an earlier run, set aside by a run that was killed "
+				"before it had frames: 'sluice recover %s' brings it back; or move "
+				"it away",
+				aside, raw->path);
+		else
+			sl_error("raw: %s: cannot be set aside as %s: %s", file, aside,
+				 strerror(-r));
 		free(name);
 		return r;
 	}

@@ -15,6 +15,8 @@
 enum { SL_RAW_SINK_PATH = 1024, SL_RAW_SINK_FOLDERS = 16 };
 enum { SL_RAW_FRAMES_AUTO, SL_RAW_FRAMES_KEPT, SL_RAW_FRAMES_ALL }; /* the choices of `frames` */
 
+#define SL_RAW_REPLACED ".replaced" /* behind the names of what gives way */
+
 struct sl_raw_sink {
 	char path[SL_RAW_SINK_PATH], dataset[SL_NAME_BYTES], folders[4 * SL_RAW_SINK_PATH];
 	uint32_t frames; /* of the choices */
