@@ -10,6 +10,8 @@
 enum {
 	SNAPSHOTS = 100000,
 	SNAPSHOTS_SANITIZED = 20000,
+	MOVED = 200, /* snapshots that differ from the one before */
+	RUNS = 100,  /* no more: then something is wrong */
 	OBSERVERS = 2,
 	FRAME_BYTES = MODULES * 32 * 64 * 2
 };
@@ -182,14 +184,15 @@ static void every_snapshot_keeps_its_promises(void **state)
 	bool fewer = getenv("SLUICE_SANITIZER") && !getenv("SLUICE_LONG");
 	uint64_t wanted = fewer ? SNAPSHOTS_SANITIZED : SNAPSHOTS, taken = 0, moved = 0;
 
-	for (unsigned i = 0; taken < wanted; i++) {
+	/* Some of them, too, while something happened: how many in a run depends on the scheduler. */
+	for (unsigned i = 0; i < RUNS && (taken < wanted || moved <= MOVED); i++) {
 		if (i % 2)
 			observe_run(gappy, sizeof(gappy) / sizeof(gappy[0]), &taken, &moved);
 		else
 			observe_run(lossy, sizeof(lossy) / sizeof(lossy[0]), &taken, &moved);
 	}
-	/* They were taken while something happened. */
-	assert_true(moved > wanted / 100);
+	assert_true(taken >= wanted);
+	assert_true(moved > MOVED);
 }
 
 static void before_the_start_nothing_is_counted(void **state)
