@@ -5,7 +5,8 @@
  *            render() gives; the receiver asks its own copy for the truth of the same frame.
  *            Everything is a function of (options, seed, frame number, dark or not): no clock, no
  *            global state, so the two never differ.
- * Threads:   open and close on one thread; render and truth on one thread at a time.
+ * Threads:   open and close on one thread; render and truth on one thread at a time, unless
+ *            `parallel` says otherwise.
  * Ownership: render() either fills `buffer` (module_bytes) or points into memory of the detector
  *            that stays valid and unchanged until close. */
 #ifndef SLUICE_DETECTOR_H
@@ -181,6 +182,8 @@ struct sl_detector {
 	/* By its options: 1: it has an end of its own, and without detector.frames all of it is
 	 * played. NULL: it has none. */
 	int (*finite)(const void *state);
+	/* 1: after prepare(), render() of different modules may run on several threads at once. */
+	int parallel;
 };
 
 #ifdef __cplusplus

@@ -52,6 +52,7 @@ static inline void mix_write(const struct mix *mix, FILE *file, const char *list
 	mix_write_link(mix, file, listen, source);
 	mix_write_ring(mix, file);
 	fprintf(file, "unit: {kind: cpu, workers: %u, batch: %u}\n", mix->workers, mix->batch);
+	fprintf(file, "threads: {senders: %u}\n", mix->senders);
 	if (mix->stacked)
 		fprintf(file,
 			"transfers: {part: {every: %u, phase: %u, stack: %u, x: %u, y: %u, "

@@ -301,6 +301,8 @@ def experiment(folder, name="experiment.yaml", **sections):
         "sinks": [{"nexus": {"path": str(folder / "run.nxs"), "dataset": "raw"}}, "verify"],
         "emulate": "local",
     }
+    if "SLUICE_SENDERS" in os.environ:
+        base["threads"] = {"senders": int(os.environ["SLUICE_SENDERS"])}
     path = folder / name
     path.write_text(json.dumps(replacing(merge(base, sections)), indent=1) + "\n")
     return path

@@ -62,11 +62,13 @@ enum { KEPT, ANY }; /* the choices of `order` */
 
 struct cpu {
 	uint32_t workers, tile_pixels, stores, order;
+	unsigned chosen; /* workers: auto: how many the program takes; 0: one */
 	struct engine *engine;
 };
 
 static const struct sl_option options[] = {
-	SL_U32(struct cpu, workers, 1, 1, 64, "threads", "threads that run stages"),
+	SL_U32_AUTO(struct cpu, workers, auto, SL_UNIT_WORKERS, "threads",
+		    "threads that run stages; auto: as many as the cpus allow"),
 	SL_U32(struct cpu, tile_pixels, 0, 0, 16777216, "pixels",
 	       "pixels of a module that a worker takes at a time; 0: as many as fit its cache"),
 	SL_CHOICE(
@@ -160,6 +162,22 @@ static int prepare(struct engine *e, const struct cpu *cpu)
 	return err;
 }
 
+static unsigned workers_of(const void *state)
+{
+	const struct cpu *cpu = state;
+
+	return cpu->workers ? cpu->workers : cpu->chosen ? cpu->chosen : 1;
+}
+
+static int choose_workers(void *state, unsigned workers)
+{
+	struct cpu *cpu = state;
+
+	if (workers)
+		cpu->chosen = workers;
+	return cpu->workers == 0;
+}
+
 static int open_cpu(void *state, const struct sl_chain *chain, struct sl_bell *todo,
 		    struct sl_bell *done, unsigned *workers)
 {
@@ -173,7 +191,7 @@ static int open_cpu(void *state, const struct sl_chain *chain, struct sl_bell *t
 	e->chain = *chain;
 	e->todo = todo;
 	e->done = done;
-	e->workers = cpu->workers;
+	e->workers = workers_of(cpu);
 	e->any_order = cpu->order == ANY;
 	err = prepare(e, cpu);
 	if (err) {
@@ -198,7 +216,9 @@ static unsigned batches(const void *state)
 {
 	const struct cpu *cpu = state;
 
-	return cpu->order == KEPT ? 1 : cpu->workers < QUEUE ? cpu->workers : QUEUE;
+	unsigned workers = workers_of(state);
+
+	return cpu->order == KEPT ? 1 : workers < QUEUE ? workers : QUEUE;
 }
 
 void sl_verdicts_reset(struct sl_batch *batch)
@@ -429,11 +449,6 @@ int sl_cpu_run(void *state, struct sl_batch *batch)
 	return err ? err : batch->status;
 }
 
-static unsigned workers_of(const void *state)
-{
-	return ((const struct cpu *)state)->workers;
-}
-
 const struct sl_unit sl_unit_cpu = {
 	.name = "cpu",
 	.doc = "worker threads that run all stages over one tile after the other",
@@ -441,6 +456,7 @@ const struct sl_unit sl_unit_cpu = {
 	.options = options,
 	.open = open_cpu,
 	.close = close_cpu,
+	.choose_workers = choose_workers,
 	.workers = workers_of,
 	.batches = batches,
 	.submit = submit,
