@@ -37,14 +37,15 @@ static const struct sl_option table[] = {
 static void choose_cores(struct sl_bench *bench)
 {
 	cpu_set_t set;
-	unsigned found = 0;
 
 	bench->core[0] = bench->core[1] = -1;
-	if (sched_getaffinity(0, sizeof(set), &set) < 0 || CPU_COUNT(&set) < 2)
+	if (sched_getaffinity(0, sizeof(set), &set) < 0)
 		return;
-	for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++)
+	for (int cpu = 0; cpu < CPU_SETSIZE && bench->cpus < SL_BENCH_CPUS; cpu++)
 		if (CPU_ISSET((size_t)cpu, &set))
-			bench->core[found++] = cpu;
+			bench->cpu[bench->cpus++] = cpu;
+	for (unsigned i = 0; bench->cpus >= 2 && i < 2; i++)
+		bench->core[i] = bench->cpu[i];
 }
 
 static void leave_out(struct sl_bench_row *row, bool cannot, const char *why)
@@ -70,6 +71,8 @@ static int prepare(struct sl_bench *bench)
 			return -ENOMEM;
 		if (row->why)
 			leave_out(row, true, row->why);
+		else if (row->link && row->pollers + row->sources > bench->cpus && row->sources)
+			leave_out(row, true, "this host, or what it lets us use, has fewer cores");
 		else if (row->cut && bench->no_cut[0])
 			leave_out(row, true, bench->no_cut);
 		else if (bench->o.callgrind && (row->cut || row->latency))
