@@ -72,7 +72,8 @@ static int prepare(struct sl_bench *bench)
 			return -ENOMEM;
 		if (row->why)
 			leave_out(row, true, row->why);
-		else if (row->cores > bench->cores)
+		else if (row->cores > bench->cores ||
+			 (row->sources && row->pollers + row->sources > bench->cores))
 			leave_out(row, true,
 				  bench->cores > 1 ? "this process has fewer cores"
 						   : "this process has one core");

@@ -26,6 +26,7 @@ enum {
 	SL_BENCH_NAME = 80,
 	SL_BENCH_WHY = 200,
 	SL_BENCH_QUEUES = 64,
+	SL_BENCH_CORES = 64,
 	SL_BENCH_OPTIONS = 3,
 	SL_BENCH_QUANTILES = 13,
 	SL_BENCH_SAMPLES = 100,
@@ -65,8 +66,6 @@ struct sl_bench_sample {
 	char device[SL_BENCH_WHY]; /* accelerator and driver */
 };
 
-enum { SL_BENCH_CORES = 16 };
-
 struct sl_bench_row {
 	char name[SL_BENCH_NAME];
 	bool latency, cut, nocsum;
@@ -77,6 +76,7 @@ struct sl_bench_row {
 	uint32_t queues;
 	uint64_t block_bytes, ring_bytes; /* of a queue; of all */
 	const char *option[SL_BENCH_OPTIONS][2];
+	unsigned pollers, sources; /* threads that take, processes that send; 0: one */
 	/* or a detector: */
 	const struct sl_detector *detector;
 	bool fresh; /* frames are made, not replayed */
@@ -260,10 +260,12 @@ bool sl_bench_compared(const char *name);
 
 /* ---- between receiver and source of a link of ours ---- */
 
-struct sl_bench_shared {       /* anonymous shared memory */
-	_Atomic uint32_t stop; /* no new blocks */
-	_Atomic uint32_t done; /* everything has arrived, or will not: go */
-	_Atomic uint64_t end;  /* 1 + the sequences that were sent; 0: still sending */
+struct sl_bench_shared {		 /* anonymous shared memory */
+	_Atomic uint32_t stop;		 /* no new blocks */
+	_Atomic uint32_t done;		 /* everything has arrived, or will not: go */
+	_Atomic uint64_t end;		 /* 1 + the sequences that were sent; 0: still sending */
+	_Atomic uint64_t most;		 /* sequences that some source has begun */
+	_Atomic uint32_t said, finished; /* sources that said theirs, and that sent so many */
 	_Atomic uint64_t position[SL_BENCH_QUEUES];
 	_Alignas(64) _Atomic uint64_t stamp_ns; /* latency: when the message was posted */
 	_Alignas(64) _Atomic uint64_t seen;	/* latency: blocks; one way: packets */
@@ -275,7 +277,9 @@ struct sl_bench_source {
 	struct sl_bench_shared *shared;
 	const uint8_t *memory; /* the pixels of all blocks, around and around */
 	uint64_t memory_bytes;
-	int fd; /* to the receiver: offers out, plans in, a byte when connected */
+	unsigned index;	      /* which of row->sources */
+	uint32_t first, last; /* its queues; last: the one behind them */
+	int fd;		      /* to the receiver: offers out, plans in, a byte when connected */
 };
 
 /* Where the bytes of a block come from. */
@@ -283,6 +287,12 @@ const uint8_t *sl_bench_block(const struct sl_bench_source *source, uint64_t seq
 			      uint32_t queue);
 /* The state of a link with the row's options; NULL: it said why. */
 void *sl_bench_state(const struct sl_bench *bench, const struct sl_bench_row *row);
+/* To its cpu, where a row has several: threads of the receiver first, then the sources. */
+void sl_bench_take_cpu(const struct sl_bench *bench, const struct sl_bench_row *row, unsigned at);
+static inline unsigned sl_bench_at_least_1(unsigned n)
+{
+	return n ? n : 1;
+}
 /* The source's process, until the receiver is done. 0 or -errno. */
 int sl_bench_send(struct sl_bench_source *source);
 

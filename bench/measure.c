@@ -50,6 +50,17 @@ int sl_bench_take_side(const struct sl_bench *bench, const struct sl_bench_row *
 	return row->cut ? enter(bench->holder[side]) : 0;
 }
 
+void sl_bench_take_cpu(const struct sl_bench *bench, const struct sl_bench_row *row, unsigned at)
+{
+	cpu_set_t set;
+
+	if (!row->sources || at >= bench->cores)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET((size_t)bench->core[at], &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
 /* On lo an address of this process's own in 127.0.0.0/8: others may have port 4791 elsewhere. */
 const char *sl_bench_address(const struct sl_bench *bench, const struct sl_bench_row *row,
 			     unsigned side, char text[64])
@@ -110,6 +121,7 @@ static void describe(const struct sl_bench *bench, const struct sl_bench_row *ro
 	setenv("BENCH_RECEIVER", row->cut ? sl_bench_address(bench, row, 0, text) : "127.0.0.1", 1);
 	set_env("BENCH_BUFFER", bench->o.receive_buffer);
 	set_env("BENCH_RING", row->ring_bytes);
+	set_env("BENCH_STREAMS", row->queues);
 	if (row->work) {
 		setenv("BENCH_SCENE", bench->stages->folder, 1);
 		setenv("BENCH_SIZE", row->size == SL_BENCH_4M ? "4m" : "500k", 1);

@@ -16,11 +16,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "bench/bench.h"
+#include "bench/link/receiver.h"
 
 enum {
-	BUDGET = 256, /* packets of a queue and poll, as the pipeline has it */
 	SPIN_NS = 100000,
 	WAIT_US = 200,
+	NAP_NS = 20000,
 	SOURCE_BYTES = 64 << 20, /* more than caches hold */
 	SLOTS_MAX = 65536,
 	SHM_SLOTS_MAX = 1000,  /* its queue of descriptors is not longer */
@@ -30,30 +31,6 @@ enum {
 	TIMES_MAX = 1 << 20,
 	FIRST = 200, /* latencies that are not counted: caches and branches are cold */
 	CHECKED = 4, /* blocks at the end that are compared with what was sent */
-};
-
-struct receiver {
-	const struct sl_bench *bench;
-	const struct sl_bench_row *row;
-	const struct sl_link *link;
-	const struct sl_link_receiving *receiving;
-	void *state;
-	struct sl_region region;
-	struct sl_bell bell;
-	struct sl_ring ring;
-	struct sl_link_counters counters;
-	struct sl_wake wake;
-	struct sl_plan plan[SL_BENCH_QUEUES];
-	struct sl_bench_shared *shared;
-	struct sl_bench_source source;
-	pid_t child;
-	uint64_t next;	  /* sequence that is not whole yet */
-	uint32_t module;  /* of it, that is missing */
-	uint64_t lost;	  /* packets */
-	uint64_t idle_ns; /* since when nothing came; 0: something did */
-	uint64_t heal_ns;
-	uint32_t *time_ns; /* latencies */
-	size_t times;
 };
 
 const double sl_bench_levels[SL_BENCH_QUANTILES] = {0,	 0.01, 0.05, 0.1,   0.25,   0.5, 0.75,
@@ -106,7 +83,7 @@ static void scramble(uint8_t *memory, uint64_t bytes)
 	}
 }
 
-static int make_ring(struct receiver *r)
+static int make_ring(struct sl_bench_receiver *r)
 {
 	const struct sl_bench_row *row = r->row;
 	bool bare = row->block_bytes <= SL_RECORD_BYTES || row->link->oneway;
@@ -128,16 +105,20 @@ static int make_ring(struct receiver *r)
 }
 
 /* The source's process is there before the ring, so that the ring is nobody else's memory. */
-static int fork_source(struct receiver *r, int *fd)
+static int fork_source(struct sl_bench_receiver *r, unsigned index)
 {
 	int pair[2];
 
+	r->source.index = index;
+	r->source.first = index * r->row->queues / r->sources;
+	r->source.last = (index + 1) * r->row->queues / r->sources;
+
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	r->child = fork();
-	if (r->child < 0)
+	r->child[index] = fork();
+	if (r->child[index] < 0)
 		return -errno;
-	if (!r->child) {
+	if (!r->child[index]) {
 		int err;
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -149,17 +130,19 @@ static int fork_source(struct receiver *r, int *fd)
 		_exit(err ? 1 : 0);
 	}
 	close(pair[1]);
-	*fd = pair[0];
+	r->fd[index] = pair[0];
 	return 0;
 }
 
 /* Offers in, plans out, and the link served until the source is connected. */
-static int meet(struct receiver *r, int fd)
+static int meet(struct sl_bench_receiver *r, unsigned index)
 {
+	uint32_t last = (index + 1) * r->row->queues / r->sources;
+	int fd = r->fd[index];
 	uint64_t until;
 	char byte;
 
-	for (uint32_t q = 0; q < r->row->queues; q++) {
+	for (uint32_t q = index * r->row->queues / r->sources; q < last; q++) {
 		struct sl_offer offer;
 		int err;
 
@@ -189,10 +172,12 @@ static int meet(struct receiver *r, int fd)
 
 /* ---- receiving ---- */
 
-static void hand_back(struct receiver *r)
+static void hand_back(struct sl_bench_receiver *r)
 {
-	/* This thread polls, too, so it is not inside: nothing to wait for. */
-	for (uint32_t q = 0; q < r->row->queues; q++) {
+	if (r->pollers > 1)
+		sl_bench_pollers_hand_back(r, r->next);
+	/* Else this thread polls, too, so it is not inside: nothing to wait for. */
+	for (uint32_t q = 0; r->pollers == 1 && q < r->row->queues; q++) {
 		sl_ring_close(&r->ring, r->next, q);
 		sl_ring_release(&r->ring, r->next, q);
 	}
@@ -200,7 +185,7 @@ static void hand_back(struct receiver *r)
 	r->module = 0;
 }
 
-static void notice(struct receiver *r)
+static void notice(struct sl_bench_receiver *r)
 {
 	uint64_t stamp = atomic_load_explicit(&r->shared->stamp_ns, memory_order_acquire);
 	uint64_t took = sl_clock_ns() - stamp;
@@ -209,7 +194,7 @@ static void notice(struct receiver *r)
 		r->time_ns[r->times++] = took < UINT32_MAX ? (uint32_t)took : UINT32_MAX;
 }
 
-static uint32_t missing(const struct receiver *r, uint64_t sequence)
+static uint32_t missing(const struct sl_bench_receiver *r, uint64_t sequence)
 {
 	uint32_t n = 0;
 
@@ -221,8 +206,8 @@ static uint32_t missing(const struct receiver *r, uint64_t sequence)
 	return n;
 }
 
-/* Blocks that are whole, or never will be, go back to the source. */
-static void consume(struct receiver *r)
+/* Blocks that are whole, or never will be, go back to the source. False: there was none. */
+static bool consume(struct sl_bench_receiver *r)
 {
 	uint64_t before = r->next, ns;
 
@@ -240,15 +225,16 @@ static void consume(struct receiver *r)
 		hand_back(r);
 	}
 	if (r->next == before)
-		return;
+		return false;
 	sl_ring_open(&r->ring, UINT64_MAX);
 	if (r->row->latency)
 		atomic_store_explicit(&r->shared->seen, r->next, memory_order_release);
+	return true;
 }
 
 /* Credits that were lost with their packets come again when the link hears how much was sent. RC
  * heals itself, and there what was taken may still have to be sent. */
-static void heal(struct receiver *r, uint64_t now_ns)
+static void heal(struct sl_bench_receiver *r, uint64_t now_ns)
 {
 	if (r->row->service != SL_SERVICE_UC || now_ns - r->heal_ns < HEAL_NS)
 		return;
@@ -259,9 +245,29 @@ static void heal(struct receiver *r, uint64_t now_ns)
 			atomic_load_explicit(&r->shared->position[q], memory_order_acquire));
 }
 
-static void step(struct receiver *r, uint64_t now_ns)
+/* Other threads poll; this one looks now and then, and has no cpu of its own. */
+static void step_beside(struct sl_bench_receiver *r, uint64_t now_ns)
 {
-	if (r->receiving->poll(r->state, 0, BUDGET) > 0) {
+	if (consume(r)) {
+		r->idle_ns = 0;
+		for (unsigned i = 0; i < r->pollers; i++)
+			if (atomic_load(&r->wake[i].asleep) && eventfd_write(r->wake[i].fd, 1) < 0)
+				continue; /* it is awake anyway */
+		return;
+	}
+	if (!r->idle_ns)
+		r->idle_ns = r->heal_ns = now_ns;
+	heal(r, now_ns);
+	sl_clock_sleep_until(now_ns + NAP_NS);
+}
+
+static void step(struct sl_bench_receiver *r, uint64_t now_ns)
+{
+	if (r->pollers > 1) {
+		step_beside(r, now_ns);
+		return;
+	}
+	if (r->receiving->poll(r->state, 0, SL_BENCH_BUDGET) > 0) {
 		r->idle_ns = 0;
 		consume(r);
 		if (r->link->oneway)
@@ -280,14 +286,14 @@ static void step(struct receiver *r, uint64_t now_ns)
 	}
 }
 
-static uint64_t placed(const struct receiver *r)
+static uint64_t placed(const struct sl_bench_receiver *r)
 {
 	return atomic_load_explicit(&r->counters.bytes, memory_order_relaxed);
 }
 
 /* Outlined: what callgrind counts of the receiver. */
-static __attribute__((noinline)) int bench_receive_until(struct receiver *r, uint64_t until_ns,
-							 uint64_t *now_ns)
+static __attribute__((noinline)) int bench_receive_until(struct sl_bench_receiver *r,
+							 uint64_t until_ns, uint64_t *now_ns)
 {
 	while ((*now_ns = sl_clock_ns()) < until_ns) {
 		step(r, *now_ns);
@@ -297,7 +303,7 @@ static __attribute__((noinline)) int bench_receive_until(struct receiver *r, uin
 	return 0;
 }
 
-static int drain(struct receiver *r)
+static int drain(struct sl_bench_receiver *r)
 {
 	uint64_t end = 0, now_ns;
 
@@ -318,7 +324,7 @@ static int drain(struct receiver *r)
 }
 
 /* The last blocks are still where they were placed. */
-static bool as_sent(const struct receiver *r)
+static bool as_sent(const struct sl_bench_receiver *r)
 {
 	uint64_t n = r->next < CHECKED ? r->next : CHECKED;
 
@@ -345,7 +351,7 @@ void sl_bench_quantiles(uint32_t *ns, size_t n, double quantile_us[SL_BENCH_QUAN
 		quantile_us[i] = n ? 1e-3 * ns[(size_t)(sl_bench_levels[i] * (double)(n - 1))] : 0;
 }
 
-static int receive(struct receiver *r, struct sl_bench_sample *sample)
+static int receive(struct sl_bench_receiver *r, struct sl_bench_sample *sample)
 {
 	uint64_t length_ns = (uint64_t)(r->bench->o.seconds * 1e9), start_ns, now_ns, before;
 	int err;
@@ -375,11 +381,11 @@ static int receive(struct receiver *r, struct sl_bench_sample *sample)
 	return 0;
 }
 
-static int run(struct receiver *r, int fd, struct sl_bench_sample *sample)
+static int run(struct sl_bench_receiver *r, struct sl_bench_sample *sample)
 {
 	struct sl_link_env env = {.ring = &r->ring,
-				  .pollers = 1,
-				  .wake = &r->wake,
+				  .pollers = r->pollers,
+				  .wake = r->wake,
 				  .counters = &r->counters,
 				  .service = r->row->service,
 				  .operation = SL_OPERATION_WRITE,
@@ -387,15 +393,20 @@ static int run(struct receiver *r, int fd, struct sl_bench_sample *sample)
 				  .pmtu = r->row->pmtu};
 	int err = r->link->open(r->state, &env), status;
 
+	for (unsigned i = 0; i < r->sources && !err; i++)
+		err = meet(r, i);
 	if (!err)
-		err = meet(r, fd);
+		err = r->pollers > 1 ? sl_bench_pollers_start(r) : 0;
 	if (!err)
 		err = receive(r, sample);
 	atomic_store(&r->shared->stop, 1);
 	atomic_store(&r->shared->done, 1);
-	close(fd);
-	if (waitpid(r->child, &status, 0) == r->child && status && !err)
-		err = -EPIPE;
+	for (unsigned i = 0; i < r->sources; i++) {
+		close(r->fd[i]);
+		if (waitpid(r->child[i], &status, 0) == r->child[i] && status && !err)
+			err = -EPIPE;
+	}
+	sl_bench_pollers_end(r);
 	r->link->close(r->state);
 	return err;
 }
@@ -414,9 +425,9 @@ static void *memory_of(size_t bytes, int flags)
 int sl_bench_link(const struct sl_bench *bench, const struct sl_bench_row *row,
 		  struct sl_bench_sample *sample)
 {
-	struct receiver *r = aligned_alloc(64, (sizeof(*r) + 63) / 64 * 64);
+	struct sl_bench_receiver *r = aligned_alloc(64, (sizeof(*r) + 63) / 64 * 64);
 	uint8_t *memory = memory_of(SOURCE_BYTES, MAP_PRIVATE);
-	int fd = -1, err;
+	int err = 0;
 
 	if (!r || !memory)
 		return -ENOMEM;
@@ -426,9 +437,12 @@ int sl_bench_link(const struct sl_bench *bench, const struct sl_bench_row *row,
 	r->row = row;
 	r->link = row->link;
 	r->receiving = row->link->receiving;
+	r->pollers = sl_bench_at_least_1(row->pollers);
+	r->sources = sl_bench_at_least_1(row->sources);
 	r->shared = memory_of(sizeof(*r->shared), MAP_SHARED);
 	r->time_ns = calloc(TIMES_MAX, sizeof(*r->time_ns));
-	r->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	for (unsigned i = 0; i < r->pollers; i++)
+		r->wake[i].fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (!r->shared || !r->time_ns)
 		return -ENOMEM;
 	r->source = (struct sl_bench_source){.bench = bench,
@@ -436,14 +450,14 @@ int sl_bench_link(const struct sl_bench *bench, const struct sl_bench_row *row,
 					     .shared = r->shared,
 					     .memory = memory,
 					     .memory_bytes = SOURCE_BYTES};
-	err = fork_source(r, &fd);
-	if (err)
-		return err;
-	err = sl_bench_take_side(bench, row, 0);
+	for (unsigned i = 0; i < r->sources && !err; i++)
+		err = fork_source(r, i);
+	if (!err && r->pollers == 1)
+		err = sl_bench_take_side(bench, row, 0);
 	if (!err)
 		err = make_ring(r);
 	if (err)
 		return err;
 	r->state = sl_bench_state(bench, row);
-	return r->state ? run(r, fd, sample) : -EINVAL;
+	return r->state ? run(r, sample) : -EINVAL;
 }

@@ -30,6 +30,7 @@ enum {
 	SMALL_RING = 256 << 10, /* of /one: four slots, which stay in the cache */
 	SMALL_BLOCK = 60 << 10,
 	DATAGRAM_MAX = 65000,
+	CHUNK = 64 << 10, /* of a module, before the next has its turn: what udp has under way */
 };
 
 /* Where and how it exists: each is a row. */
@@ -179,6 +180,59 @@ static int add_nic(struct sl_bench *bench, const struct sl_link *link)
 	return err || row.why ? err : add_latency(bench, link, LO);
 }
 
+/* Half of the cores receive and half send, where the link has work for several threads that receive;
+ * else one receives and all others send. */
+static int add_cores(struct sl_bench *bench, const struct sl_link *link,
+		     const struct sl_bench_row *like, const char *name)
+{
+	static const unsigned cores[] = {4, 8, 16};
+	int err = 0;
+
+	for (unsigned i = 0; i < 3 && !err; i++) {
+		struct sl_bench_row row = *like;
+		unsigned most = link->pollers ? link->pollers : 1;
+
+		row.pollers = cores[i] / 2 < most ? cores[i] / 2 : most;
+		row.sources = cores[i] - row.pollers;
+		row.queues = cores[i] > 8 ? 16 : 8;
+		row.block_bytes = MODULE + SL_RECORD_BYTES;
+		err = add(bench, &row, LO, "%s/%ucores", name, cores[i]);
+	}
+	return err;
+}
+
+/* Modules of 1 MiB, in as much memory whatever their number. */
+static int add_modules(struct sl_bench *bench, const struct sl_bench_row *like, const char *name)
+{
+	static const uint32_t modules[] = {1, 2, 8, 32};
+	int err = 0;
+
+	for (unsigned i = 0; i < 4 && !err; i++) {
+		struct sl_bench_row row = *like;
+
+		row.queues = modules[i];
+		row.block_bytes = MODULE + SL_RECORD_BYTES;
+		err = add(bench, &row, LO, "%s/modules-%u", name, modules[i]);
+	}
+	return err;
+}
+
+/* Many cores, many modules. */
+static int add_many(struct sl_bench *bench, const struct sl_link *link, uint64_t bytes)
+{
+	struct sl_bench_row row = line(link, SL_SERVICE_UC, bytes);
+	bool roce = !strcmp(link->wire, "roce");
+	char name[SL_BENCH_NAME - 32];
+	int err;
+
+	if (!roce)
+		row.message = link->message;
+	row.pmtu = LINE;
+	snprintf(name, sizeof(name), roce ? "sluice/%s/uc/4096" : "sluice/%s/1048576", link->name);
+	err = add_cores(bench, link, &row, name);
+	return err ? err : add_modules(bench, &row, name);
+}
+
 static int add_roce(struct sl_bench *bench, const struct sl_link *link)
 {
 	static const uint64_t bytes[] = {2048, LINE, 8246, FRAME};
@@ -202,6 +256,8 @@ static int add_roce(struct sl_bench *bench, const struct sl_link *link)
 		err = add(bench, &row, set, "sluice/%s/rc/4096", link->name);
 	if (!err && !why)
 		err = add_variants(bench, link, set);
+	if (!err && !link->unavailable) /* udp; others have one of the paths */
+		err = add_many(bench, link, LINE);
 	return err || why ? err : add_latency(bench, link, set);
 }
 
@@ -236,6 +292,8 @@ static int add_shm(struct sl_bench *bench, const struct sl_link *link)
 		err = add(bench, &row, LO, "sluice/%s/%llu", link->name,
 			  (unsigned long long)bytes[i]);
 	}
+	if (!err)
+		err = add_many(bench, link, FRAME);
 	return err ? err : add_latency(bench, link, LO);
 }
 
@@ -275,6 +333,24 @@ static int add_peers(struct sl_bench *bench)
 	for (size_t i = 0; i < sizeof(peers) / sizeof(peers[0]) && !err; i++)
 		err = add_peer(bench, peers[i].program, peers[i].mode, peers[i].bytes,
 			       peers[i].latency, peers[i].set, peers[i].name);
+	return err;
+}
+
+/* What the memory gives one core that copies in as many streams. */
+static int add_streams(struct sl_bench *bench, uint64_t bytes)
+{
+	static const uint32_t streams[] = {1, 2, 8, 32};
+	int err = 0;
+
+	for (unsigned i = 0; i < 4 && !err; i++) {
+		struct sl_bench_row row = {.program = "peer_memcpy",
+					   .mode = "streams",
+					   .bytes = bytes,
+					   .queues = streams[i]};
+
+		err = add(bench, &row, LO, "memcpy/%llu/streams-%u", (unsigned long long)bytes,
+			  streams[i]);
+	}
 	return err;
 }
 
@@ -327,5 +403,9 @@ int sl_bench_rows(struct sl_bench *bench)
 								: add_nic(bench, sl_links[i]);
 	if (!err)
 		err = add_peers(bench);
+	if (!err)
+		err = add_streams(bench, MODULE);
+	if (!err)
+		err = add_streams(bench, CHUNK);
 	return err || !bench->o.sweep ? err : add_sweep(bench);
 }

@@ -95,7 +95,7 @@ static int push_all(struct sender *x, uint64_t end)
 {
 	int all = 0;
 
-	for (uint32_t q = 0; q < x->s->row->queues; q++) {
+	for (uint32_t q = x->s->first; q < x->s->last; q++) {
 		int n = push(x, q, end);
 
 		if (n < 0)
@@ -142,24 +142,43 @@ static bool stopped(const struct sender *x)
 	return atomic_load_explicit(&x->s->shared->stop, memory_order_acquire);
 }
 
+/* How many sequences all sources send: as many as any of them has begun. */
+static uint64_t agree_on_end(struct sender *x, uint64_t end)
+{
+	struct sl_bench_shared *shared = x->s->shared;
+	uint64_t most = atomic_load(&shared->most);
+
+	while (most < end && !atomic_compare_exchange_weak(&shared->most, &most, end))
+		continue;
+	atomic_fetch_add(&shared->said, 1);
+	while (atomic_load(&shared->said) < sl_bench_at_least_1(x->s->row->sources) &&
+	       !atomic_load(&shared->done))
+		if (push_all(x, end) < 0)
+			break;
+	return atomic_load(&shared->most);
+}
+
 /* Blocks that some queue has begun are sent by all of them. */
 static int finish(struct sender *x)
 {
 	uint64_t end = 0;
 	bool whole = false;
 
-	for (uint32_t q = 0; q < x->s->row->queues; q++)
+	for (uint32_t q = x->s->first; q < x->s->last; q++)
 		end = x->flow[q].next > end ? x->flow[q].next : end;
+	end = agree_on_end(x, end);
 	while (!whole && !atomic_load(&x->s->shared->done)) {
 		int n = push_all(x, end);
 
 		if (n < 0)
 			return n;
 		whole = true;
-		for (uint32_t q = 0; q < x->s->row->queues; q++)
+		for (uint32_t q = x->s->first; q < x->s->last; q++)
 			whole &= x->flow[q].next == end && x->flow[q].at == x->flow[q].count;
 	}
-	atomic_store(&x->s->shared->end, end + 1);
+	if (atomic_fetch_add(&x->s->shared->finished, 1) + 1 ==
+	    sl_bench_at_least_1(x->s->row->sources))
+		atomic_store(&x->s->shared->end, end + 1);
 	return 0;
 }
 
@@ -167,7 +186,7 @@ static int finish(struct sender *x)
 static int linger(struct sender *x)
 {
 	while (!atomic_load(&x->s->shared->done)) {
-		for (uint32_t q = 0; q < x->s->row->queues; q++) {
+		for (uint32_t q = x->s->first; q < x->s->last; q++) {
 			int n = x->sending->post(x->state, x->flow[q].plan.transfer, NULL, 0);
 
 			if (n < 0)
@@ -227,7 +246,7 @@ static int exchange(struct sender *x)
 {
 	const struct sl_bench_row *row = x->s->row;
 
-	for (uint32_t q = 0; q < row->queues; q++) {
+	for (uint32_t q = x->s->first; q < x->s->last; q++) {
 		struct sl_offer offer = {.module = (uint16_t)q, .block_bytes = row->block_bytes};
 		struct flow *flow = &x->flow[q];
 		int err = x->sending->offer(x->state, &offer);
@@ -240,7 +259,7 @@ static int exchange(struct sender *x)
 		    read(x->s->fd, &flow->plan, sizeof(flow->plan)) != sizeof(flow->plan))
 			return -EPIPE;
 	}
-	for (uint32_t q = 0; q < row->queues; q++) {
+	for (uint32_t q = x->s->first; q < x->s->last; q++) {
 		struct flow *flow = &x->flow[q];
 		int err = x->sending->connect(x->state, &flow->plan);
 
@@ -263,6 +282,7 @@ int sl_bench_send(struct sl_bench_source *source)
 
 	if (err)
 		return err;
+	sl_bench_take_cpu(source->bench, source->row, source->row->pollers + source->index);
 	if (x.link->oneway) {
 		x.window = safe_packets(&x);
 		env.fault = wait_for_room;
@@ -278,7 +298,7 @@ int sl_bench_send(struct sl_bench_source *source)
 		err = source->row->latency ? send_singly(&x) : bench_send_all(&x);
 	if (!err)
 		err = linger(&x);
-	for (uint32_t q = 0; q < source->row->queues; q++)
+	for (uint32_t q = source->first; q < source->last; q++)
 		free(x.flow[q].write);
 	x.link->close(x.state);
 	free(x.state);

@@ -3,7 +3,9 @@
  * copies once can be faster. */
 #include "bench/peer/peer.h"
 
-#define USAGE BENCH_PEER_USAGE("peer_memcpy", "copy")
+#define USAGE BENCH_PEER_USAGE("peer_memcpy", "copy|streams")
+
+enum { MODULE = 1 << 20 };
 
 static __attribute__((noinline)) void bench_send_all(uint8_t *to, uint64_t ring,
 						     const uint8_t *from, size_t bytes,
@@ -17,15 +19,41 @@ static __attribute__((noinline)) void bench_send_all(uint8_t *to, uint64_t ring,
 	}
 }
 
+/* So many modules of 1 MiB take turns, `bytes` each: piece i of the stream. */
+static uint64_t place_of(uint64_t i, uint64_t streams, size_t bytes)
+{
+	uint64_t pieces = MODULE / bytes, turn = i / streams;
+
+	return (turn / pieces * streams + i % streams) * MODULE + turn % pieces * bytes;
+}
+
+static __attribute__((noinline)) void bench_send_streams(uint8_t *to, uint64_t ring,
+							 const uint8_t *from, size_t bytes,
+							 uint64_t first, uint64_t blocks)
+{
+	uint64_t streams = bench_env("BENCH_STREAMS", 1);
+
+	/* Whole frames fit into the ring. */
+	ring = ring / (streams * MODULE) * streams * MODULE;
+	for (uint64_t i = first; i < first + blocks; i++) {
+		uint64_t at = place_of(i, streams, bytes);
+
+		memcpy(to + at % ring, from + at % BENCH_SOURCE, bytes);
+		__asm__ volatile("" : : "r"(to) : "memory");
+	}
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t ring = bench_env("BENCH_RING", 512 << 20), blocks = 0, batch;
 	double seconds, start, took;
 	uint8_t *from, *to;
 	size_t bytes;
+	bool streams;
 
-	if (argc != 4 || strcmp(argv[1], "copy") != 0)
+	if (argc != 4 || (strcmp(argv[1], "copy") != 0 && strcmp(argv[1], "streams") != 0))
 		bench_usage(USAGE);
+	streams = argv[1][0] == 's';
 	bytes = bench_number(argv[2], USAGE);
 	seconds = bench_seconds(argv[3], USAGE);
 	if (bytes > BENCH_SOURCE || bytes > ring)
@@ -36,7 +64,8 @@ int main(int argc, char **argv)
 	to = bench_memory(ring, MAP_PRIVATE);
 	start = bench_now_s();
 	do {
-		bench_send_all(to, ring, from, bytes, blocks, batch);
+		(streams ? bench_send_streams : bench_send_all)(to, ring, from, bytes, blocks,
+								batch);
 		blocks += batch;
 		took = bench_now_s() - start;
 	} while (took < seconds);

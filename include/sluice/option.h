@@ -43,8 +43,10 @@ struct sl_option {
 	double min, max;  /* numbers only; u64 is exact up to 2^53, which no option here exceeds */
 	const char *unit; /* "" when it has none */
 	const char *doc;  /* one line */
-	const char *choices; /* "a|b|c", choices only */
-	const char *was;     /* its former name, which still works and warns; NULL: it has none */
+	/* "a|b|c", choices only; of SL_OPTION_U32: a word that may stand in the place of a number,
+	 * and is stored as 0 */
+	const char *choices;
+	const char *was; /* its former name, which still works and warns; NULL: it has none */
 };
 
 #define SL_OPTION_FIELD(S, f) offsetof(S, f), sizeof(((S *)0)->f)
@@ -52,6 +54,11 @@ struct sl_option {
 #define SL_U32(S, f, def, min, max, unit, doc)                                                  \
 	{                                                                                       \
 #f, SL_OPTION_U32, SL_OPTION_FIELD(S, f), #def, min, max, unit, doc, NULL, NULL \
+	}
+/* A number, at least 1, or the word auto: the program chooses, and the field is 0. */
+#define SL_U32_AUTO(S, f, def, max, unit, doc)                                                  \
+	{                                                                                       \
+#f, SL_OPTION_U32, SL_OPTION_FIELD(S, f), #def, 1, max, unit, doc, "auto", NULL \
 	}
 #define SL_U64(S, f, def, min, max, unit, doc)                                                  \
 	{                                                                                       \

@@ -115,6 +115,20 @@ void sl_histogram_copy(const struct sl_histogram *from, struct sl_histogram *to)
 	store(&to->min_plus_1, min_plus_1);
 }
 
+void sl_histogram_merge(struct sl_histogram *into, const struct sl_histogram *from)
+{
+	uint64_t min_plus_1 = load(&from->min_plus_1);
+
+	for (size_t i = 0; i < SL_HISTOGRAM_BUCKETS; i++)
+		store(&into->bucket[i], load(&into->bucket[i]) + load(&from->bucket[i]));
+	store(&into->count, load(&into->count) + load(&from->count));
+	store(&into->sum, load(&into->sum) + load(&from->sum));
+	if (load(&from->max) > load(&into->max))
+		store(&into->max, load(&from->max));
+	if (min_plus_1 && (!load(&into->min_plus_1) || min_plus_1 < load(&into->min_plus_1)))
+		store(&into->min_plus_1, min_plus_1);
+}
+
 void sl_histogram_octaves(const struct sl_histogram *histogram, uint64_t *octave, unsigned octaves)
 {
 	for (unsigned i = 0; i < octaves; i++)

@@ -31,6 +31,9 @@ uint64_t sl_histogram_count(const struct sl_histogram *histogram);
  * buckets. */
 void sl_histogram_copy(const struct sl_histogram *from, struct sl_histogram *to);
 
+/* Add all values of `from`, whose writer has ended; the caller is the writer of `into`. */
+void sl_histogram_merge(struct sl_histogram *into, const struct sl_histogram *from);
+
 /* By powers of two: octave[i] counts values below 2^i that octave[i - 1] does not; the last one,
  * all others. */
 void sl_histogram_octaves(const struct sl_histogram *histogram, uint64_t *octave, unsigned octaves);

@@ -111,12 +111,23 @@ static int parse_choice(const char *choices, const char *text, uint32_t *value)
 	return -EINVAL;
 }
 
+/* The word in the place of a number: its minimum is above 0, which stands for the word. */
+static bool is_word(const struct sl_option *option, const char *text)
+{
+	return option->type == SL_OPTION_U32 && option->choices && !strcmp(option->choices, text);
+}
+
 static int set_whole(const struct sl_option *option, void *field, const char *text)
 {
 	uint64_t value;
 	uint32_t small;
-	int err = parse_whole(text, &value);
+	int err;
 
+	if (is_word(option, text)) {
+		memset(field, 0, sizeof(small));
+		return 0;
+	}
+	err = parse_whole(text, &value);
 	if (err)
 		return err;
 	if ((double)value < option->min || (double)value > option->max)
@@ -230,13 +241,20 @@ static void check_size(const struct sl_option *option)
 	}
 }
 
+static bool choices_fit(const struct sl_option *o)
+{
+	if (o->type == SL_OPTION_U32 && o->choices)
+		return o->min > 0 && *o->choices && !strchr(o->choices, '|');
+	return (o->type == SL_OPTION_CHOICE) == (o->choices != NULL);
+}
+
 static int check_row(const struct sl_option *o, void *base, size_t bytes, char *why,
 		     size_t why_bytes)
 {
 	char reason[256];
 
 	if ((unsigned)o->type > SL_OPTION_SECRET || !o->def || !o->doc || !o->unit ||
-	    (o->type == SL_OPTION_CHOICE) != (o->choices != NULL))
+	    !choices_fit(o))
 		snprintf(why, why_bytes, "type, default, unit, doc or choices are not right");
 	else if (o->offset > bytes || o->size > bytes - o->offset || !o->size ||
 		 (size_of(o->type) && size_of(o->type) != o->size))
@@ -338,7 +356,10 @@ void sl_option_print(const struct sl_option *option, const void *base, char *tex
 	switch (option->type) {
 	case SL_OPTION_U32:
 		memcpy(&u32, field, sizeof(u32));
-		snprintf(text, bytes, "%" PRIu32, u32);
+		if (!u32 && option->choices)
+			snprintf(text, bytes, "%s", option->choices);
+		else
+			snprintf(text, bytes, "%" PRIu32, u32);
 		break;
 	case SL_OPTION_U64:
 		memcpy(&u64, field, sizeof(u64));
@@ -397,7 +418,8 @@ void sl_option_takes(const struct sl_option *option, char *text, size_t bytes)
 	switch (option->type) {
 	case SL_OPTION_U32:
 	case SL_OPTION_U64:
-		snprintf(text, bytes, "%.0f..%.0f%s%s", option->min, option->max, blank, unit);
+		snprintf(text, bytes, "%.0f..%.0f%s%s%s%s", option->min, option->max, blank, unit,
+			 option->choices ? " or " : "", option->choices ? option->choices : "");
 		break;
 	case SL_OPTION_F64:
 		print_real(option->min, min, sizeof(min));

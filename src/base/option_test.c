@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 struct sample {
-	uint32_t slots, any;
+	uint32_t slots, any, threads;
 	uint64_t bytes;
 	double rate_Hz;
 	bool verify;
@@ -25,6 +25,7 @@ struct sample {
 static const struct sl_option options[] = {
 	SL_U32(struct sample, slots, 8, 1, 64, "slots", "how many"),
 	SL_U32(struct sample, any, 0, 0, UINT32_MAX, "", "any number"),
+	SL_U32_AUTO(struct sample, threads, auto, 16, "threads", "how many at a time"),
 	SL_U64(struct sample, bytes, 4Ki, 0, 9007199254740992., "bytes", "how large"),
 	SL_F64(struct sample, rate_Hz, 100, 0.5, 1e6, "Hz", "how often"),
 	SL_BOOL(struct sample, verify, true, "look again"),
@@ -86,7 +87,7 @@ static void set_by_name(void **state)
 
 static void find_by_name(void **state)
 {
-	assert_ptr_equal(sl_option_find(options, "bytes"), &options[2]);
+	assert_ptr_equal(sl_option_find(options, "bytes"), &options[3]);
 	assert_null(sl_option_find(options, "byte"));
 	assert_null(sl_option_find(options, ""));
 }
@@ -253,6 +254,37 @@ static void choices(void **state)
 	refused("mode", "Slow", -EINVAL, "takes slow, fast or fastest");
 }
 
+/* The word is a value of its own, 0, and none of the numbers. */
+static void a_number_or_auto(void **state)
+{
+	assert_int_equal(sample.threads, 0);
+	assert_int_equal(set("threads", "3"), 0);
+	assert_int_equal(sample.threads, 3);
+	assert_int_equal(set("threads", "auto"), 0);
+	assert_int_equal(sample.threads, 0);
+	refused("threads", "0", -ERANGE, "takes 1..16 threads or auto");
+	refused("threads", "17", -ERANGE, "takes 1..16 threads or auto");
+	refused("threads", "automatic", -EINVAL, "takes 1..16 threads or auto");
+	refused("slots", "auto", -EINVAL, "takes 1..64 slots");
+}
+
+/* A word that a number could mean, too, or several words. */
+static void words_that_do_not_fit_a_number(void **state)
+{
+	struct sl_option wrong[] = {SL_U32_AUTO(struct sample, threads, auto, 16, "", "threads"),
+				    SL_OPTION_END};
+
+	assert_int_equal(sl_options_check(wrong, sizeof(struct sample), why, sizeof(why)), 0);
+	wrong[0].min = 0;
+	assert_int_equal(sl_options_check(wrong, sizeof(struct sample), why, sizeof(why)), -EINVAL);
+	wrong[0].min = 1;
+	wrong[0].choices = "auto|all";
+	assert_int_equal(sl_options_check(wrong, sizeof(struct sample), why, sizeof(why)), -EINVAL);
+	wrong[0].choices = "auto";
+	wrong[0].type = SL_OPTION_U64;
+	assert_int_equal(sl_options_check(wrong, sizeof(struct sample), why, sizeof(why)), -EINVAL);
+}
+
 static void printed(const char *name, const char *text, const char *expected)
 {
 	char out[64];
@@ -265,6 +297,8 @@ static void printed(const char *name, const char *text, const char *expected)
 static void values_print_as_one_would_write_them(void **state)
 {
 	printed("slots", "0x10", "16");
+	printed("threads", "auto", "auto");
+	printed("threads", "2", "2");
 	printed("bytes", "4Ki", "4096");
 	printed("bytes", "9007199254740991", "9007199254740991");
 	printed("rate_Hz", "12.4", "12.4");
@@ -336,6 +370,8 @@ int main(void)
 		CASE(a_shorter_string_leaves_nothing_behind),
 		CASE(outputs_are_texts_of_their_own_type),
 		CASE(choices),
+		CASE(a_number_or_auto),
+		CASE(words_that_do_not_fit_a_number),
 		CASE(values_print_as_one_would_write_them),
 		CASE(print_respects_the_buffer),
 		CASE(takes_respects_the_buffer),

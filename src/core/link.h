@@ -14,7 +14,7 @@
  *            Handover, in place of another receiver: open with what that one kept,
  *            handover->accept per transfer, resume, then as above.
  *            sending: open, offer per transfer, connect per transfer, then post/reap/wait on one
- *            thread, close.
+ *            thread, close. A front end with several threads opens a state for each of them.
  *            One way: where sources know nothing of plans and nothing goes back to them, each side
  *            plays the other's part, too: the receiver calls receiving->offer before accept, the
  *            sender sending->accept before connect; both make the same of the same options. There
@@ -55,6 +55,9 @@ struct sl_link_facts {
 	 * link has none, or finds one. */
 	const char *listen, *source;
 	bool credits; /* sources wait for credits, as far as these options say */
+	/* Sending: most states that one front end may have open at once, each for a thread of its
+	 * own; 0: one. A port that all transfers share, for example, has one owner. */
+	unsigned senders;
 	/* Data come through socket buffers, of this size each; 0: as much as the host allows. */
 	bool sockets;
 	uint64_t receive_buffer;
@@ -174,7 +177,9 @@ struct sl_link {
 	const char *no_handover;
 };
 
-/* No addresses, credits, no sockets, no payload; then what the link says. */
+enum { SL_LINK_SENDERS = 64 };
+
+/* No addresses, credits, no sockets, no payload, one sender; then what the link says. */
 void sl_link_facts(const struct sl_link *link, const void *state, struct sl_link_facts *facts);
 
 #endif

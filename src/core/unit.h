@@ -15,6 +15,7 @@
 
 #include <sluice/stage.h>
 
+enum { SL_UNIT_WORKERS = 64 }; /* at most, where the program chooses */
 enum { SL_CHAIN_STAGES = 16, SL_CHAIN_RAW = SL_STAGE_RAW, SL_CHAIN_NONE = -2 };
 
 struct sl_bell;
@@ -57,7 +58,11 @@ struct sl_unit {
 	int (*open)(void *state, const struct sl_chain *chain, struct sl_bell *todo,
 		    struct sl_bell *done, unsigned *workers);
 	void (*close)(void *state);
-	/* How many threads open() will ask for, by its options. NULL: one. Asked before open(). */
+	/* Where its options leave the number of workers to the program: take this one, and return
+	 * 1. 0 workers: only say so. Otherwise return 0. Before open(). NULL: they never do. */
+	int (*choose_workers)(void *state, unsigned workers);
+	/* How many threads open() will ask for, by its options or as it was told. NULL: one. Asked
+	 * before open(). */
 	unsigned (*workers)(const void *state);
 	/* How many batches of at most so many frames it works on at a time. NULL: one. Asked before
 	 * open(). */

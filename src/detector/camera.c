@@ -345,5 +345,6 @@ const struct sl_detector sl_detector_camera = {
 	.truth = truth,
 	.truth_rows = truth_rows,
 	.timestamp = timestamp,
+	.parallel = 1,
 	.repeats_after = repeats_after,
 };

@@ -254,5 +254,6 @@ const struct sl_detector sl_detector_eiger = {
 	.truth = truth,
 	.truth_rows = truth_rows,
 	.timestamp = timestamp,
+	.parallel = 1,
 	.repeats_after = repeats_after,
 };

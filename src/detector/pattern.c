@@ -114,4 +114,5 @@ const struct sl_detector sl_detector_pattern = {
 	.render = render,
 	.truth = truth,
 	.timestamp = timestamp,
+	.parallel = 1,
 };

@@ -51,9 +51,9 @@ int sl_emulator_frame_open(const struct sl_emulator *em, struct sl_emulator_fram
 
 	slot->buffer = malloc(stack * em->camera.geometry.module_bytes);
 	slot->frame = calloc(stack, sizeof(*slot->frame));
-	if (em->faults)
+	if (em->sender[0].faults)
 		slot->spoilt = malloc(em->geometry.module_bytes);
-	return slot->buffer && slot->frame && (slot->spoilt || !em->faults) ? 0 : -ENOMEM;
+	return slot->buffer && slot->frame && (slot->spoilt || !em->sender[0].faults) ? 0 : -ENOMEM;
 }
 
 void sl_emulator_frame_close(struct sl_emulator_frame *slot)
@@ -72,14 +72,14 @@ static bool is_dark(const struct sl_emulator *em, uint64_t k)
 
 /* A bit of the block is flipped, after all that vouches for it was computed; in a copy, since the
  * detector may need the pixels again. */
-static void spoil(struct sl_emulator *em, const struct sl_plan *plan,
+static void spoil(struct sl_faults *faults, const struct sl_plan *plan,
 		  struct sl_emulator_frame *slot)
 {
 	uint64_t bytes = slot->block.record.bytes, bit, at = 0;
 	struct sl_from *source = &slot->block.source;
 	struct sl_from_cursor cursor;
 
-	if (!sl_faults_spoil(em->faults, plan, slot->sequence, &bit))
+	if (!sl_faults_spoil(faults, plan, slot->sequence, &bit))
 		return;
 	if (bit / 8 >= bytes) {
 		((uint8_t *)&slot->block.record)[bit / 8 - bytes] ^= (uint8_t)(1 << bit % 8);
@@ -99,7 +99,7 @@ static void spoil(struct sl_emulator *em, const struct sl_plan *plan,
 	source->pitch = 0;
 }
 
-static void forge_keys(struct sl_emulator *em, struct sl_emulator_module *module,
+static void forge_keys(struct sl_faults *faults, struct sl_emulator_module *module,
 		       struct sl_emulator_frame *slot)
 {
 	const struct sl_plan *plan = &module->plan;
@@ -108,7 +108,7 @@ static void forge_keys(struct sl_emulator *em, struct sl_emulator_module *module
 		struct sl_write *write = &slot->write[i];
 		uint32_t packet = (write->psn - sl_plan_psn(plan, slot->sequence, 0)) & 0xffffff;
 
-		if (sl_faults_wrong_key(em->faults, plan->module, slot->sequence, packet))
+		if (sl_faults_wrong_key(faults, plan->module, slot->sequence, packet))
 			write->rkey ^= 0x5a5a5a5a;
 	}
 }
@@ -135,9 +135,12 @@ static int render(struct sl_emulator *em, uint32_t m, uint64_t k, uint32_t flags
 }
 
 /* Before anything of it leaves: its answer will find that it was sent. */
-static int note_sent(struct sl_emulator *em, uint64_t number, uint64_t ns)
+static int note_sent(struct sl_emulator_sender *sender, uint64_t number, uint64_t ns)
 {
-	while (em->feedback && !sl_feedback_account_sent(&em->feedback->account, number, ns)) {
+	struct sl_emulator *em = sender->emulator;
+
+	while (em->feedback &&
+	       !sl_feedback_account_sent(&em->feedback->account, sender->index, number, ns)) {
 		if (atomic_load_explicit(&em->stop, memory_order_relaxed) > 1)
 			return -ECANCELED;
 		sl_clock_sleep_until(sl_clock_ns() + NAP_NS);
@@ -145,22 +148,24 @@ static int note_sent(struct sl_emulator *em, uint64_t number, uint64_t ns)
 	return 0;
 }
 
-int sl_emulator_leave_out(struct sl_emulator *em, uint64_t k)
+int sl_emulator_leave_out(struct sl_emulator_sender *sender, uint64_t k)
 {
-	return note_sent(em, number_of(em, k, 0), 0);
+	return note_sent(sender, number_of(sender->emulator, k, 0), 0);
 }
 
-int sl_emulator_stay_away(struct sl_emulator *em, uint64_t k)
+int sl_emulator_stay_away(struct sl_emulator_sender *sender, uint64_t k)
 {
+	const struct sl_emulator *em = sender->emulator;
 	uint64_t away = em->experiment->faults.restart_frames;
 
 	away = away < em->to_send - k ? away : em->to_send - k;
-	return sl_emulator_leave_out(em, k + away - 1); /* and all between */
+	return sl_emulator_leave_out(sender, k + away - 1); /* and all between */
 }
 
-int sl_emulator_block(struct sl_emulator *em, uint32_t m, uint64_t k, uint64_t sequence,
+int sl_emulator_block(struct sl_emulator_sender *sender, uint32_t m, uint64_t k, uint64_t sequence,
 		      struct sl_emulator_frame *slot)
 {
+	struct sl_emulator *em = sender->emulator;
 	const struct sl_emulator_generator *c = &em->camera;
 	struct sl_emulator_module *module = &em->module[m];
 	uint64_t number = number_of(em, k, 0);
@@ -177,24 +182,24 @@ int sl_emulator_block(struct sl_emulator *em, uint32_t m, uint64_t k, uint64_t s
 	if (err)
 		return err;
 	stamp.emit_ns = sl_clock_ns();
-	err = note_sent(em, number, stamp.emit_ns);
+	err = note_sent(sender, number, stamp.emit_ns);
 	if (err)
 		return err;
-	if (em->faults)
+	if (sender->faults)
 		stamp.timestamp =
-			sl_faults_clock(em->faults, (uint16_t)m, sequence, stamp.timestamp);
+			sl_faults_clock(sender->faults, (uint16_t)m, sequence, stamp.timestamp);
 	slot->sequence = sequence;
 	sl_block_make(&slot->block, &em->transfer, &module->plan, sequence, &stamp, slot->frame,
 		      slot->frame, sl_crc32c);
 	err = sl_emulator_counts_note(em, m, &slot->block.record);
 	if (err)
 		return err;
-	if (em->faults)
-		spoil(em, &module->plan, slot);
+	if (sender->faults)
+		spoil(sender->faults, &module->plan, slot);
 	sl_descriptor_fill(&module->plan, sequence, &slot->block.source, slot->write);
 	for (uint32_t i = 0; i < module->writes; i++)
 		slot->write[i].record = &slot->block.record;
-	if (em->faults)
-		forge_keys(em, module, slot);
+	if (sender->faults)
+		forge_keys(sender->faults, module, slot);
 	return 0;
 }

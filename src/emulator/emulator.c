@@ -10,8 +10,6 @@
 #include "emulator/parts.h"
 #include "frontend/descriptor.h"
 
-enum { THREADS = 1 }; /* that send */
-
 static int open_fault_log(struct sl_emulator *em)
 {
 	const struct sl_fault_options *o = &em->experiment->faults;
@@ -19,12 +17,6 @@ static int open_fault_log(struct sl_emulator *em)
 	char path[sizeof(o->fault_log) + SL_TRANSFER_NAME + 1];
 	int fd;
 
-	if (sl_fault_options_any(o)) {
-		em->faults = calloc(1, sizeof(*em->faults));
-		if (!em->faults)
-			return -ENOMEM;
-		sl_faults_init(em->faults, o);
-	}
 	switch (sl_faults_restart_of(o, em->first_module, em->end_module, em->geometry.modules)) {
 	case 0:
 		break;
@@ -53,11 +45,13 @@ static int open_fault_log(struct sl_emulator *em)
 
 static int open_modules(struct sl_emulator *em)
 {
+	size_t bytes = em->geometry.modules * sizeof(*em->module);
 	int err = 0;
 
-	em->module = calloc(em->geometry.modules, sizeof(*em->module));
+	em->module = aligned_alloc(alignof(struct sl_emulator_module), bytes);
 	if (!em->module)
 		return -ENOMEM;
+	memset(em->module, 0, bytes);
 	for (uint32_t m = em->first_module; !err && m < em->end_module; m++)
 		for (unsigned i = 0; !err && i < SL_EMULATOR_DEPTH; i++)
 			err = sl_emulator_frame_open(em, &em->module[m].frame[i]);
@@ -99,11 +93,22 @@ static int open_feedback(struct sl_emulator *em)
 		.geometry = &em->geometry,
 		.first_module = em->first_module,
 		.end_module = em->end_module,
+		.senders = em->senders,
 		.token = e->control.token,
 		.experiment = sl_experiment_digest(e),
 	};
 
 	return sl_feedback_listener_open(&e->feedback, &terms, &em->feedback);
+}
+
+/* How many threads send, and where they run. */
+static int choose_senders(struct sl_emulator *em)
+{
+	int err = sl_placement_source(em->experiment, "", em->first_module, em->end_module,
+				      &em->placement);
+
+	em->senders = em->placement.threads;
+	return err;
 }
 
 static uint64_t all_frames(const struct sl_emulator *em)
@@ -122,11 +127,12 @@ int sl_emulator_open(struct sl_experiment *experiment, uint32_t first, uint32_t 
 		     struct sl_emulator **emulator)
 {
 	struct sl_experiment *e = experiment;
-	struct sl_emulator *em = calloc(1, sizeof(*em));
+	struct sl_emulator *em = aligned_alloc(alignof(struct sl_emulator), sizeof(*em));
 	int err;
 
 	if (!em)
 		return -ENOMEM;
+	memset(em, 0, sizeof(*em));
 	em->experiment = e;
 	em->darks = sl_detector_darks(&e->run);
 	em->detector_open = true;
@@ -152,8 +158,9 @@ int sl_emulator_open(struct sl_experiment *experiment, uint32_t first, uint32_t 
 				 (double)em->geometry.module_bytes * 1e-9);
 	}
 	if (!err)
-		err = sl_placement_source(e, "", em->first_module, em->end_module, THREADS,
-					  &em->placement);
+		err = choose_senders(em);
+	if (!err)
+		err = sl_emulator_senders_open(em);
 	if (!err)
 		err = open_fault_log(em);
 	if (!err)
@@ -187,7 +194,7 @@ void sl_emulator_close(struct sl_emulator *em)
 	if (em->fault_log)
 		fclose(em->fault_log);
 	sl_emulator_counts_close(em);
-	free(em->faults);
+	sl_emulator_senders_close(em);
 	free(em->link_options);
 	if (em->detector_open)
 		em->experiment->detector->close(em->experiment->detector_state);
@@ -227,29 +234,15 @@ void sl_emulator_again(struct sl_emulator *em)
 	em->frame = 0;
 	em->bright_left = bright_frames(em);
 	em->joined = false;
-	if (!em->faults)
-		return;
-	sl_faults_init(em->faults, o);
+	sl_emulator_senders_again(em);
 	em->restart =
 		sl_faults_restart_of(o, em->first_module, em->end_module, em->geometry.modules) > 0;
 }
 
 int sl_emulator_plan_begin(struct sl_emulator *em)
 {
-	struct sl_experiment *e = em->experiment;
-	struct sl_link_env env = {
-		.service = sl_experiment_service(e),
-		.counters = &em->counters,
-		.bits = em->geometry.bit_depth,
-		.pixel_bytes = (uint32_t)sl_dtype_bytes(em->geometry.dtype),
-		.unread_rows = em->geometry.unread_rows,
-		.fault = sl_fault_options_of_packets(&e->faults) ? sl_faults_of_packet : NULL,
-		.fault_arg = em->faults,
-		.hold = em->faults && e->faults.reorder > 0 ? e->faults.reorder_packets : 0,
-	};
+	const struct sl_experiment *e = em->experiment;
 
-	memcpy(e->link_state, em->link_options, e->link->state_bytes);
-	em->link_open = true;
 	em->first_frame = em->frame;
 	em->to_send = all_frames(em) == UINT64_MAX ? UINT64_MAX
 		      : em->joined		   ? all_frames(em) - em->first_frame
@@ -259,14 +252,14 @@ int sl_emulator_plan_begin(struct sl_emulator *em)
 	atomic_store(&em->stop, 0);
 	atomic_store(&em->finished, 0);
 	atomic_store(&em->error, 0);
+	atomic_store(&em->begun, 0);
+	em->planned = true;
 	sl_emulator_counts_begin(em);
-	return e->link->open(e->link_state, &env);
+	return sl_emulator_senders_connect(em);
 }
 
 int sl_emulator_offer(struct sl_emulator *em, uint32_t module, struct sl_offer *offer)
 {
-	struct sl_experiment *e = em->experiment;
-
 	*offer = (struct sl_offer){
 		.module = (uint16_t)module,
 		.first_frame = sl_geometry_frame(&em->geometry, em->first_frame),
@@ -274,18 +267,18 @@ int sl_emulator_offer(struct sl_emulator *em, uint32_t module, struct sl_offer *
 		.frames = em->to_send == UINT64_MAX ? 0 : em->to_send,
 	};
 	sl_transfer_describe(&em->transfer, offer);
-	return em->sending->offer(e->link_state, offer);
+	return em->sending->offer(sl_emulator_sender_of(em, module)->link_state, offer);
 }
 
 int sl_emulator_assume(struct sl_emulator *em, uint32_t module)
 {
-	struct sl_experiment *e = em->experiment;
+	void *link_state = sl_emulator_sender_of(em, module)->link_state;
 	struct sl_offer offer;
 	struct sl_plan plan;
 	int err = sl_emulator_offer(em, module, &offer);
 
 	if (!err)
-		err = em->sending->accept(e->link_state, &offer, &plan);
+		err = em->sending->accept(link_state, &offer, &plan);
 	if (err)
 		return err;
 	em->number_base = offer.first_frame - sl_geometry_frame(&em->geometry, em->first_frame);
@@ -326,34 +319,31 @@ int sl_emulator_connect(struct sl_emulator *em, const struct sl_plan *plan)
 	atomic_store(&module->next, plan->first_sequence);
 	atomic_store(&module->sent, plan->first_sequence);
 	atomic_store(&module->position, 0);
-	return em->sending->connect(e->link_state, plan);
+	return em->sending->connect(sl_emulator_sender_of(em, plan->module)->link_state, plan);
 }
 
 int sl_emulator_start(struct sl_emulator *em)
 {
-	const struct sl_placement *p = &em->placement;
 	char text[512];
-	cpu_set_t set;
 	int err = em->feedback ? sl_feedback_listener_wait(em->feedback) : 0;
 
 	if (err)
 		return err;
-	sl_placement_describe(p, text, sizeof(text));
+	if (em->senders > 1)
+		sl_info("%u threads send", em->senders);
+	sl_placement_describe(&em->placement, text, sizeof(text));
 	sl_info("%s", text);
-	sl_placement_idle(p, em->experiment, &em->idle);
-	return sl_thread_start(&em->thread, "front-end",
-			       sl_placement_of(p, SL_ROLE_SOURCE, 0, &set), sl_emulator_send, em);
+	return sl_emulator_senders_start(em);
 }
 
 void sl_emulator_stop(struct sl_emulator *em, bool at_once)
 {
-	if (atomic_load(&em->stop) < (at_once ? 2u : 1u))
-		atomic_store(&em->stop, at_once ? 2 : 1);
+	sl_emulator_tell_stop(em, at_once);
 }
 
 bool sl_emulator_finished(const struct sl_emulator *em)
 {
-	return atomic_load(&em->finished);
+	return atomic_load(&em->finished) >= em->senders;
 }
 
 static void say_why(const struct sl_emulator *em, int err)
@@ -392,14 +382,13 @@ int sl_emulator_plan_end(struct sl_emulator *em)
 	uint64_t slowed;
 	int err;
 
-	sl_thread_join(&em->thread);
+	sl_emulator_senders_end(em);
 	em->joined = false; /* the next receiver knows nothing of the frames before */
 	sl_emulator_log_faults(em);
-	if (em->link_open)
+	if (em->planned)
 		sl_emulator_counts_end(em);
-	if (em->link_open)
-		em->experiment->link->close(em->experiment->link_state);
-	em->link_open = false;
+	em->planned = false;
+	sl_emulator_senders_disconnect(em);
 	slowed = atomic_exchange(&em->counters.slowed, 0);
 	if (slowed)
 		sl_warn("the path was congested: the receiver asked %llu times to slow down",
@@ -414,11 +403,12 @@ void sl_emulator_log_faults(struct sl_emulator *em)
 {
 	struct sl_fault fault;
 
-	while (em->faults && sl_faults_drain(em->faults, &fault))
-		if (em->fault_log)
-			fprintf(em->fault_log, "%u %llu %u %s\n", fault.module,
-				(unsigned long long)fault.sequence, fault.packet,
-				sl_fault_name(fault.kind));
+	for (unsigned i = 0; i < em->senders; i++)
+		while (em->sender[i].faults && sl_faults_drain(em->sender[i].faults, &fault))
+			if (em->fault_log)
+				fprintf(em->fault_log, "%u %llu %u %s\n", fault.module,
+					(unsigned long long)fault.sequence, fault.packet,
+					sl_fault_name(fault.kind));
 	if (em->fault_log)
 		fflush(em->fault_log);
 	sl_emulator_counts_write(em);

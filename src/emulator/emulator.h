@@ -1,16 +1,20 @@
 /* emulator.h - the detector side of an experiment: renders frames and sends them as the plans
  * say.
  *
- * Model:     one data thread sends all modules of this front end, interleaved, paced by frame
- *            rate and credit. Frame numbers go on over re-plans; sequences begin at 0 with each
- *            plan; the first dark_frames of each plan are dark, as a user would take them at the
- *            start of a run.
+ * Model:     data threads, the senders, divide the modules of this front end among them. A sender
+ *            sends its modules interleaved, paced by frame rate and credit; all have one time base,
+ *            so that the modules of a frame leave at the same moment. A sender shares nothing
+ *            with another but the word that says which frames are begun: its link state (sockets),
+ *            faults, pace and idle state are its own. Frame numbers go on over re-plans; sequences
+ *            begin at 0 with each plan; the first dark_frames of each plan are dark, as a user would
+ *            take them at the start of a run.
  * Order:     open; then per plan: plan_begin, offer and connect per module, start, (counts),
  *            stop or finished, plan_end; close.
  * Threads:   all calls on the control thread; counts may be read while it sends. */
 #ifndef SL_EMULATOR_EMULATOR_H
 #define SL_EMULATOR_EMULATOR_H
 
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,8 +52,8 @@ struct sl_emulator_generator { /* gives whole frames, of which the transfer take
 	uint32_t first_module; /* is module 0 here */
 };
 
-struct sl_emulator_module {
-	struct sl_plan plan;
+struct sl_emulator_module { /* one sender's */
+	alignas(64) struct sl_plan plan;
 	struct sl_emulator_frame frame[SL_EMULATOR_DEPTH];
 	uint32_t writes, done; /* of the frame being sent */
 	uint64_t begun;	       /* frames of this plan that were prepared or skipped */
@@ -62,37 +66,56 @@ struct sl_emulator_module {
 	_Atomic uint64_t next, sent, position;
 };
 
+struct sl_emulator;
+
+struct sl_emulator_sender { /* a thread, and all that no other thread touches while it runs */
+	alignas(64) struct sl_emulator *emulator;
+	unsigned index;
+	uint32_t first_module, end_module; /* that it sends */
+	void *link_state;		   /* opened anew for each plan */
+	bool link_open;
+	struct sl_faults *faults; /* NULL: none are asked for */
+	struct sl_pace pace;
+	struct sl_idle idle;
+	struct sl_thread thread;
+};
+
 struct sl_emulator {
 	struct sl_experiment *experiment;
 	struct sl_geometry geometry; /* of what is sent */
 	struct sl_emulator_generator camera;
 	struct sl_transfer transfer;
 	struct sl_darks darks;
-	struct sl_faults *faults;
 	FILE *fault_log;
 	struct sl_emulator_counts *counts;     /* NULL: they are not asked for */
 	struct sl_feedback_listener *feedback; /* NULL: nobody listens for them */
-	bool detector_open, link_open;
+	bool detector_open;
+	bool planned;			       /* between plan_begin and plan_end */
 	const struct sl_link_sending *sending; /* of the experiment's link */
 	void *link_options; /* the link's state as configured: each plan starts from it */
 
-	uint64_t frame;	      /* begun so far, over all plans */
+	uint64_t frame;	      /* begun so far, over all plans; counted when a plan ends */
 	uint64_t bright_left; /* frames still to send, darks not counted; UINT64_MAX: without end */
 	uint64_t first_frame, to_send; /* of this plan */
 	uint64_t number_base;	       /* of frame 0, where the link's detectors count otherwise */
 	bool restart;		       /* it is to go away, and has not yet */
+	uint64_t restart_at; /* before this frame of the plan; UINT64_MAX: not in this one */
 	bool joined; /* the detector was running before: its frame numbers say what is dark */
 
 	struct sl_emulator_module *module; /* [modules] */
 	uint32_t first_module, end_module; /* those that this front end has */
+	unsigned senders;
+	struct sl_emulator_sender *sender; /* [senders] */
 	_Atomic uint32_t stop;		   /* 1: after this frame, 2: at once */
-	_Atomic uint32_t finished;
+	_Atomic uint32_t finished;	   /* senders that have ended */
 	_Atomic int error;
 	struct sl_link_counters counters;
-	struct sl_pace pace;
+	struct sl_pace
+		pace; /* the time base of all senders; late: of all, when the plan has ended */
 	struct sl_placement placement;
-	struct sl_thread thread;
-	struct sl_idle idle; /* the thread's */
+	/* Frames of this plan that some sender has begun, and in the lowest bit whether stop was
+	 * asked for: then all senders end behind the same frame. Written once per frame. */
+	alignas(64) _Atomic uint64_t begun;
 };
 
 /* For modules first..last of the experiment; UINT32_MAX: to the end. */
@@ -118,11 +141,11 @@ int sl_emulator_connect(struct sl_emulator *emulator, const struct sl_plan *plan
 int sl_emulator_assume(struct sl_emulator *emulator, uint32_t module);
 int sl_emulator_start(struct sl_emulator *emulator);
 
-/* Ask the sender to end: after the current frame, or at once when nobody is there to receive it. */
+/* Ask the senders to end: after the current frame, or at once when no receiver is left. */
 void sl_emulator_stop(struct sl_emulator *emulator, bool at_once);
 bool sl_emulator_finished(const struct sl_emulator *emulator);
 
-/* Join the sender and close the link. -errno when sending failed: logged with what to do. */
+/* Join the senders and close the link. -errno when sending failed: logged with what to do. */
 int sl_emulator_plan_end(struct sl_emulator *emulator);
 
 /* Write down the faults done, and what was sent, since the last call. */

@@ -35,7 +35,7 @@ enum { SL_EXPERIMENT_STAGES = SL_CHAIN_STAGES - 1, SL_EXPERIMENT_SINKS = 8 };
 struct sl_link_options { /* what every link section has besides the kind's own options */
 	uint32_t pmtu;	 /* index into the choices */
 	uint32_t service, operation, message; /* likewise */
-	uint32_t pollers;
+	uint32_t pollers;		      /* 0: auto */
 	double rate_limit;
 	bool crc;
 };
@@ -50,6 +50,7 @@ struct sl_threads_options { /* where threads run, and how they wait */
 	char cpus[256], source_cpus[256]; /* lists; empty: chosen by the program */
 	uint32_t polling;		  /* enum sl_polling */
 	uint32_t spin_us;
+	uint32_t senders; /* 0: auto */
 };
 
 struct sl_control_options {

@@ -10,13 +10,11 @@
 #include "net/interface.h"
 #include "net/net.h"
 
-enum { SPARE = 1 }; /* cpus for the control thread, interrupts and the rest of the host */
-
-/* How many workers the unit will have: both sides must know, and only one opens it. */
-static unsigned workers_of(const struct sl_experiment *e)
-{
-	return e->unit->workers ? e->unit->workers(e->unit_state) : 1;
-}
+enum {
+	SPARE = 1, /* cpus for the control thread, interrupts and the rest of the host */
+	/* One thread of each kind has its cpu: link, dispatcher, worker, settler, front end. */
+	AMPLE = 5 + SPARE,
+};
 
 static bool is_loopback(const char *address)
 {
@@ -99,36 +97,88 @@ static void take_best(struct sl_placement *p, const struct sl_cpus *cpus, bool p
 		p->cpu[i] = order[p->first + i];
 }
 
-static int place(const struct sl_experiment *e, const char *root, const char *option,
+static int place(const struct sl_experiment *e, const struct sl_cpus *cpus, const char *option,
 		 const char *list, struct sl_placement *p)
 {
-	struct sl_cpus cpus;
 	int err = 0;
 
-	sl_cpus_read(root, &cpus);
-	p->nodes = cpus.nodes;
+	p->nodes = cpus->nodes;
 	CPU_ZERO(&p->set);
 	if (p->line > SL_PLACEMENT_THREADS)
 		return 0; /* nobody has so many; let them run anywhere */
 	if (e->threads.pin && list[0])
-		err = take_listed(p, &cpus, option, list);
+		err = take_listed(p, cpus, option, list);
 	else
-		take_best(p, &cpus, e->threads.pin, e->transfers > 1 ? e->transfers : 1);
+		take_best(p, cpus, e->threads.pin, e->transfers > 1 ? e->transfers : 1);
 	for (unsigned i = 0; p->pinned && i < p->threads; i++)
 		CPU_SET(p->cpu[i], &p->set);
 	p->node = -1;
-	if (cpus.nodes > 1 && p->interface_node >= 0)
+	if (cpus->nodes > 1 && p->interface_node >= 0)
 		p->node = p->interface_node;
-	else if (cpus.nodes > 1 && p->pinned)
-		p->node = cpus.node[p->cpu[0]];
+	else if (cpus->nodes > 1 && p->pinned)
+		p->node = cpus->node[p->cpu[0]];
 	return err;
 }
 
-static void line_up(const struct sl_experiment *e, struct sl_placement *p)
+/* ---- how many threads there are ---- */
+
+/* Where blocks of this transfer are rendered: by the detector itself, or by what cuts it. */
+static const struct sl_detector *renderer(const struct sl_experiment *e)
 {
-	p->pollers = e->link_options.pollers;
-	p->workers = workers_of(e);
-	p->together = e->threads.together;
+	return e->transfer[0] && e->cut.options.part == SL_CUT_PIXELS ? e->cut.generator
+								      : e->detector;
+}
+
+static unsigned most_senders(const struct sl_experiment *e)
+{
+	struct sl_link_facts facts;
+
+	sl_link_facts(e->link, e->link_state, &facts);
+	return renderer(e)->parallel && facts.senders ? facts.senders : 1;
+}
+
+/* Cpus of a list in the file, or of those that are allowed, shared with the other transfers, each
+ * of which has threads of its own. */
+static unsigned cpus_for(const struct sl_experiment *e, const struct sl_cpus *cpus,
+			 const char *list, bool receiver)
+{
+	unsigned transfers = e->transfers > 1 ? e->transfers : 1, all, others;
+	int number[SL_CPUS], n = e->threads.pin && list[0] ? sl_cpu_list_numbers(list, number) : 0;
+
+	if (n > 0)
+		return (unsigned)n;
+	all = (unsigned)CPU_COUNT(&cpus->allowed) / transfers;
+	/* Threads that never sleep share no cpu: dispatcher and settler have theirs, too, and so
+	 * has the worker of a run without stages. */
+	others = e->threads.polling != SL_POLLING_LATENCY ? 0
+							  : SPARE + (receiver ? 2 + !e->stages : 0);
+	return all > others ? all - others : 1;
+}
+
+/* Of receiver and front end on one host: both make the same of the same file. */
+static struct sl_thread_terms terms_of(const struct sl_experiment *e, const struct sl_cpus *cpus,
+				       bool receiver, bool source)
+{
+	unsigned chosen = e->unit->choose_workers ? e->unit->choose_workers(e->unit_state, 0) : 0;
+	/* Lists of the file: threads.cpus is the receiver's. */
+	const char *list = receiver ? e->threads.cpus : e->threads.source_cpus;
+	unsigned senders = most_senders(e);
+
+	return (struct sl_thread_terms){
+		.cpus = cpus_for(e, cpus, list, receiver),
+		.modules = e->run.modules,
+		.stages = e->stages > 0,
+		.receiver_here = receiver,
+		.source_here = source,
+		.most_pollers = e->link->pollers && !e->threads.together ? e->link->pollers : 1,
+		.most_workers = chosen && !e->threads.together ? SL_UNIT_WORKERS : 1,
+		.most_senders = senders,
+		.pollers = e->link_options.pollers,
+		.workers = chosen	      ? 0
+			   : e->unit->workers ? e->unit->workers(e->unit_state)
+					      : 1,
+		.senders = e->threads.senders < senders ? e->threads.senders : senders,
+	};
 }
 
 static unsigned receivers(const struct sl_placement *p)
@@ -136,37 +186,68 @@ static unsigned receivers(const struct sl_placement *p)
 	return p->together ? 2 : p->pollers + 1 + p->workers + 1;
 }
 
+static void count_threads(const struct sl_thread_terms *terms, struct sl_placement *p)
+{
+	struct sl_thread_counts counts;
+
+	sl_thread_counts_choose(terms, &counts);
+	p->pollers = counts.pollers;
+	p->workers = counts.workers;
+	p->sources = counts.senders;
+	p->fills = terms->cpus >= AMPLE && !(terms->pollers && terms->workers && terms->senders);
+	sl_thread_counts_describe(terms, &counts, p->counts, sizeof(p->counts));
+}
+
+/* ---- both sides ---- */
+
 int sl_placement_receiver(const struct sl_experiment *e, const char *root, struct sl_placement *p)
 {
 	bool here = !strcmp(e->link->wire, "shm") || e->emulate_local ||
 		    (!e->feroce.enable && is_loopback(e->control.address));
+	struct sl_thread_terms terms;
+	struct sl_cpus cpus;
 
 	*p = (struct sl_placement){.node = -1};
-	line_up(e, p);
-	p->sources = here ? 1 : 0;
+	sl_cpus_read(root, &cpus);
+	p->together = e->threads.together;
+	terms = terms_of(e, &cpus, true, here);
+	count_threads(&terms, p);
+	p->sources = here ? p->sources : 0;
 	p->threads = receivers(p);
 	p->line = p->threads + p->sources;
 	find_interface(e, root, true, p);
-	return place(e, root, "cpus", e->threads.cpus, p);
+	return place(e, &cpus, "cpus", e->threads.cpus, p);
+}
+
+/* Of all senders, its share by its modules. */
+static unsigned share_of(unsigned senders, unsigned modules, unsigned all)
+{
+	unsigned share = senders * modules / all;
+
+	return share > modules ? modules : share ? share : 1;
 }
 
 /* Several front ends share the modules out; then there is a place in the line for each module,
  * since they do not know of each other. */
 int sl_placement_source(const struct sl_experiment *e, const char *root, uint32_t first_module,
-			uint32_t end_module, unsigned threads, struct sl_placement *p)
+			uint32_t end_module, struct sl_placement *p)
 {
 	bool all = first_module == 0 && end_module == e->run.modules;
+	bool receiver = receiver_is_here(e);
+	struct sl_thread_terms terms;
+	struct sl_cpus cpus;
 
-	*p = (struct sl_placement){.node = -1, .sources = threads, .threads = threads};
-	if (receiver_is_here(e)) {
-		line_up(e, p);
-		p->first = receivers(p);
-		find_interface(e, root, true, p);
-	} else
-		find_interface(e, root, false, p);
-	p->line = p->first + (all ? threads : e->run.modules * threads);
-	p->first += all ? 0 : first_module * threads;
-	return place(e, root, "source_cpus", e->threads.source_cpus, p);
+	*p = (struct sl_placement){.node = -1};
+	sl_cpus_read(root, &cpus);
+	p->together = e->threads.together;
+	terms = terms_of(e, &cpus, receiver, true);
+	count_threads(&terms, p);
+	p->sources = p->threads = share_of(p->sources, end_module - first_module, e->run.modules);
+	p->first = receiver ? receivers(p) : 0;
+	find_interface(e, root, receiver, p);
+	p->line = p->first + (all ? p->threads : e->run.modules);
+	p->first += all ? 0 : first_module;
+	return place(e, &cpus, "source_cpus", e->threads.source_cpus, p);
 }
 
 const cpu_set_t *sl_placement_of(const struct sl_placement *p, enum sl_role role, unsigned index,
@@ -197,7 +278,7 @@ void sl_placement_idle(const struct sl_placement *p, const struct sl_experiment 
 {
 	uint64_t limit_ns = e->threads.spin_us * UINT64_C(1000);
 
-	/* Who spins where cpus are scarce keeps from running whom he waits for. */
+	/* When cpus are scarce, a spinning thread starves the thread it waits for. */
 	if (p->crowded && e->threads.polling == SL_POLLING_ADAPTIVE)
 		limit_ns = 0;
 	sl_idle_init(idle, (enum sl_polling)e->threads.polling, limit_ns, p->crowded);

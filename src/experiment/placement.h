@@ -1,8 +1,11 @@
-/* placement.h - which cpus the data threads of an experiment get, and which node its memory.
+/* placement.h - how many data threads an experiment has, which cpus they get, and which node its
+ * memory.
  *
- * Model:     all data threads of the experiment that run on this host stand in one line: link-0,
- *            ..., dispatcher, worker-0, ..., settler, then the front end's; with
- *            threads.together data, settler, then the front end's. The cpus stand in
+ * Model:     how many link threads, workers and senders there are, the file says, or they are
+ *            chosen for the cpus of this host (thread_counts.h). All data threads of the experiment
+ *            that run on this host stand in one line: link-0, ..., dispatcher, worker-0, ...,
+ *            settler, then the front end's; with threads.together data, settler, then the front
+ *            end's. The cpus stand in
  *            another, best first (base/cpu.h), near the interface that has link.listen. The n-th
  *            thread gets the n-th cpu. Receiver and front end read the same file and make the same
  *            lines, so that on one host they do not meet on a cpu. With no cpu to spare nobody is
@@ -21,6 +24,7 @@
 
 #include "base/idle.h"
 #include "experiment/experiment.h"
+#include "experiment/thread_counts.h"
 
 enum sl_role {
 	SL_ROLE_LINK, /* with threads.together also the dispatcher and the worker */
@@ -33,18 +37,20 @@ enum sl_role {
 enum { SL_PLACEMENT_THREADS = 256 };
 
 struct sl_placement {
-	unsigned pollers, workers, sources; /* on this host */
+	unsigned pollers, workers, sources; /* on this host; sources: senders of front ends */
 	bool together;			    /* one thread for link, dispatcher and worker */
+	char counts[200];		    /* how many, and whether the file says so, in words */
 	unsigned first, threads;	    /* in the line: those of this process */
 	unsigned line;			    /* all that are on this host */
 	unsigned cpus;			    /* that there are for them */
 	bool pinned;			    /* each of our threads has its own cpu */
 	bool shared;			    /* ours share the cpus that they were told to have */
 	bool crowded;			    /* fewer cpus than threads */
-	int cpu[SL_PLACEMENT_THREADS];	    /* of the n-th of our threads, where pinned */
-	cpu_set_t set;			    /* all of ours */
-	char interface[IF_NAMESIZE];	    /* empty: none is known */
-	int interface_node;		    /* -1: unknown */
+	bool fills; /* by choice: where the file leaves numbers to the program, it takes all cpus */
+	int cpu[SL_PLACEMENT_THREADS]; /* of the n-th of our threads, where pinned */
+	cpu_set_t set;		       /* all of ours */
+	char interface[IF_NAMESIZE];   /* empty: none is known */
+	int interface_node;	       /* -1: unknown */
 	unsigned nodes;
 	int node; /* where memory should be; -1: no matter */
 };
@@ -54,10 +60,9 @@ struct sl_placement {
 int sl_placement_receiver(const struct sl_experiment *experiment, const char *root,
 			  struct sl_placement *placement);
 
-/* For a front end with these modules, and so many threads. */
+/* For a front end with these modules: `threads` of them send. */
 int sl_placement_source(const struct sl_experiment *experiment, const char *root,
-			uint32_t first_module, uint32_t end_module, unsigned threads,
-			struct sl_placement *placement);
+			uint32_t first_module, uint32_t end_module, struct sl_placement *placement);
 
 /* The cpus of one thread; NULL: any. */
 const cpu_set_t *sl_placement_of(const struct sl_placement *placement, enum sl_role role,

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include <cmocka.h>
@@ -20,7 +21,11 @@ static void open_transfer(const char *more, const char *transfer)
 	char path[64];
 	int fd = memfd_create("experiment", MFD_CLOEXEC);
 
-	dprintf(fd, "detector: {kind: pattern, modules: 4}\nsinks: ['null']\n%s", more);
+	/* Numbers of threads that do not depend on the host, unless a case has its own. */
+	dprintf(fd, "detector: {kind: pattern, modules: 4}\nsinks: ['null']\n%s%s%s%s", more,
+		strstr(more, "link:") ? "" : "link: {pollers: 1}\n",
+		strstr(more, "unit:") ? "" : "unit: {workers: 1}\n",
+		strstr(more, "threads:") ? "" : "threads: {senders: 1}\n");
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	assert_int_equal(sl_experiment_open(path, transfer, NULL, 0, &e), 0);
 	close(fd);
@@ -67,7 +72,7 @@ static void expect_source(uint32_t first, uint32_t last, const char *wanted)
 {
 	struct sl_placement p;
 
-	assert_int_equal(sl_placement_source(e, fake_root, first, last + 1, 1, &p), 0);
+	assert_int_equal(sl_placement_source(e, fake_root, first, last + 1, &p), 0);
 	expect_cpus(&p, wanted);
 }
 
@@ -110,7 +115,7 @@ static void the_front_end_comes_after_the_receiver(void **state)
 	fake_machine(1, 8, 1);
 	open_experiment("emulate: local\n");
 	expect_receiver("1 2 3 4");
-	assert_int_equal(sl_placement_source(e, fake_root, 0, 4, 1, &p), 0);
+	assert_int_equal(sl_placement_source(e, fake_root, 0, 4, &p), 0);
 	assert_int_equal(cpu_of(&p, SL_ROLE_SOURCE, 0), 5);
 }
 
@@ -128,7 +133,7 @@ static void a_front_end_elsewhere_has_the_host_for_itself(void **state)
 {
 	fake_machine(1, 4, 1);
 	open_experiment("control: {address: 192.0.2.1, token: t}\n"
-			"link: {listen: 192.0.2.1, source: 192.0.2.2}\n");
+			"link: {pollers: 1, listen: 192.0.2.1, source: 192.0.2.2}\n");
 	expect_source(0, 3, "1");
 	expect_receiver(""); /* 4 threads, and one cpu for the rest of the host */
 	fake_machine(1, 5, 1);
@@ -179,7 +184,7 @@ static void with_room_adaptive_threads_look_again(void **state)
 	struct sl_idle idle;
 
 	fake_machine(1, 8, 1);
-	open_experiment("threads: {spin_us: 50}\n");
+	open_experiment("threads: {spin_us: 50, senders: 1}\n");
 	assert_int_equal(sl_placement_receiver(e, fake_root, &p), 0);
 	sl_placement_idle(&p, e, &idle);
 	assert_int_equal(idle.limit_ns, 50000);
@@ -232,7 +237,8 @@ static void without_an_interface_memory_is_near_the_link(void **state)
 
 static void of_several_transfers_none_takes_cpus_that_it_was_not_given(void **state)
 {
-	static const char file[] = "transfers:\n  a: {}\n  b: {threads: {cpus: 4-7}}\n";
+	static const char file[] = "threads: {senders: 1}\ntransfers:\n  a: {}\n"
+				   "  b: {threads: {cpus: 4-7}}\n";
 	struct sl_placement p;
 
 	fake_machine(1, 11, 1);
@@ -264,7 +270,7 @@ static void pin_false_is_obeyed(void **state)
 static void a_list_is_taken_in_its_order(void **state)
 {
 	fake_machine(1, 8, 1);
-	open_experiment("threads: {cpus: 7 2-4, source_cpus: '0'}\n");
+	open_experiment("threads: {cpus: 7 2-4, source_cpus: '0', senders: 1}\n");
 	expect_receiver("7 2 3 4");
 	expect_source(0, 3, "0");
 }
@@ -296,7 +302,7 @@ static void a_list_beyond_the_allowed_is_an_error(void **state)
 	assert_non_null(strstr(said, "threads.cpus"));
 	assert_non_null(strstr(said, "cpu 4"));
 	assert_non_null(strstr(said, "0-3"));
-	assert_int_equal(sl_placement_source(e, fake_root, 0, 4, 1, &p), 0); /* not its list */
+	assert_int_equal(sl_placement_source(e, fake_root, 0, 4, &p), 0); /* not its list */
 }
 
 int main(void)

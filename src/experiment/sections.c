@@ -13,8 +13,9 @@ const struct sl_option sl_link_options[] = {
 	SL_CHOICE(struct sl_link_options, message, auto, "auto|packet|module|line",
 		  "one RDMA message per packet, per module and frame, or per line of pixels; auto: "
 		  "as the link does it best"),
-	SL_U32(struct sl_link_options, pollers, 1, 1, 8, "threads",
-	       "receiver: threads that take data; modules are shared out among them"),
+	SL_U32_AUTO(struct sl_link_options, pollers, auto, SL_POLLERS, "threads",
+		    "receiver: threads that take data; modules are shared out among them; auto: as "
+		    "many as the cpus, the modules and the link allow"),
 	SL_F64(struct sl_link_options, rate_limit, 0, 0, 1e4, "Gbit/s",
 	       "front end: most that the queue of a module sends; 0: as credits allow"),
 	SL_BOOL(struct sl_link_options, crc, false,
@@ -55,6 +56,10 @@ const struct sl_option sl_threads_options[] = {
 	SL_STRING(struct sl_threads_options, cpus, "",
 		  "receiver: these, in this order, as in 2-5 8; too few are shared by all"),
 	SL_STRING(struct sl_threads_options, source_cpus, "", "front end: likewise"),
+	SL_U32_AUTO(
+		struct sl_threads_options, senders, auto, SL_LINK_SENDERS, "threads",
+		"front end: threads that send; modules are shared out among them; auto: as many "
+		"as the cpus, the modules and the link allow"),
 	SL_BOOL(struct sl_threads_options, numa, true,
 		"receiver: memory of the ring on the network interface's NUMA node"),
 	SL_OPTION_END,

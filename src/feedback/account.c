@@ -32,7 +32,21 @@ int sl_feedback_account_init(struct sl_feedback_account *account, uint32_t items
 	a->window = window ? window : window_for(items);
 	a->frame = calloc(a->window, sizeof(*a->frame));
 	a->bits = calloc((size_t)a->window * a->words, sizeof(*a->bits));
-	return a->frame && a->bits ? 0 : -ENOMEM;
+	return a->frame && a->bits ? sl_feedback_account_senders(a, 1) : -ENOMEM;
+}
+
+int sl_feedback_account_senders(struct sl_feedback_account *a, unsigned senders)
+{
+	size_t bytes = senders * sizeof(*a->notes);
+
+	free(a->notes);
+	a->senders = 0;
+	a->notes = aligned_alloc(alignof(struct sl_feedback_account_notes), bytes);
+	if (!a->notes)
+		return -ENOMEM;
+	memset(a->notes, 0, bytes);
+	a->senders = senders;
+	return 0;
 }
 
 void sl_feedback_account_own(struct sl_feedback_account *a, uint32_t first, uint32_t n)
@@ -45,21 +59,28 @@ void sl_feedback_account_fini(struct sl_feedback_account *a)
 {
 	free(a->frame);
 	free(a->bits);
+	free(a->notes);
+	a->notes = NULL;
+	a->senders = 0;
 	a->frame = NULL;
 	a->bits = NULL;
 }
 
 /* ---- what was sent ---- */
 
-bool sl_feedback_account_sent(struct sl_feedback_account *a, uint64_t number, uint64_t ns)
+bool sl_feedback_account_sent(struct sl_feedback_account *a, unsigned sender, uint64_t number,
+			      uint64_t ns)
 {
-	uint64_t head = atomic_load_explicit(&a->head, memory_order_relaxed);
+	struct sl_feedback_account_notes *notes = &a->notes[sender];
+	uint64_t head = atomic_load_explicit(&notes->head, memory_order_relaxed);
 
-	if (head - atomic_load_explicit(&a->tail, memory_order_acquire) ==
+	/* Acquire: pairs with the release in absorb; the note there has been read. */
+	if (head - atomic_load_explicit(&notes->tail, memory_order_acquire) ==
 	    SL_FEEDBACK_ACCOUNT_NOTES)
 		return false;
-	a->note[head % SL_FEEDBACK_ACCOUNT_NOTES] = (struct sl_feedback_account_note){number, ns};
-	atomic_store_explicit(&a->head, head + 1, memory_order_release);
+	notes->note[head % SL_FEEDBACK_ACCOUNT_NOTES] =
+		(struct sl_feedback_account_note){number, ns};
+	atomic_store_explicit(&notes->head, head + 1, memory_order_release);
 	return true;
 }
 
@@ -110,12 +131,24 @@ static void watch(struct sl_feedback_account *a, const struct sl_feedback_accoun
 
 void sl_feedback_account_absorb(struct sl_feedback_account *a)
 {
-	uint64_t head = atomic_load_explicit(&a->head, memory_order_acquire);
-	uint64_t tail = atomic_load_explicit(&a->tail, memory_order_relaxed);
+	for (unsigned i = 0; i < a->senders; i++) {
+		struct sl_feedback_account_notes *notes = &a->notes[i];
+		uint64_t head = atomic_load_explicit(&notes->head, memory_order_acquire);
+		uint64_t tail = atomic_load_explicit(&notes->tail, memory_order_relaxed);
 
-	for (; tail < head; tail++)
-		watch(a, &a->note[tail % SL_FEEDBACK_ACCOUNT_NOTES]);
-	atomic_store_explicit(&a->tail, tail, memory_order_release);
+		for (; tail < head; tail++)
+			watch(a, &notes->note[tail % SL_FEEDBACK_ACCOUNT_NOTES]);
+		atomic_store_explicit(&notes->tail, tail, memory_order_release);
+	}
+}
+
+bool sl_feedback_account_absorbed(const struct sl_feedback_account *a)
+{
+	bool all = true;
+
+	for (unsigned i = 0; i < a->senders; i++)
+		all &= atomic_load(&a->notes[i].tail) == atomic_load(&a->notes[i].head);
+	return all;
 }
 
 /* ---- what came ---- */

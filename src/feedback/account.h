@@ -8,13 +8,15 @@
  *            some of the modules, the others may have sent it. Where modules have events of their
  *            own, those of others' modules are theirs to hear of. How long after its event each
  *            answer came is kept.
- * Threads:   sent() on the sender, a data thread; all else on one other, or when both have ended.
+ * Threads:   sent() on data threads, each with a number of its own as sender; all else on one other,
+ *            or when all have ended.
  *            outstanding and heard_ns may be read by anybody.
  * Ownership: owns its tables.
  * Cost:      sent() writes 16 bytes; an answer costs a bit and a place in a histogram. */
 #ifndef SL_FEEDBACK_ACCOUNT_H
 #define SL_FEEDBACK_ACCOUNT_H
 
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,6 +45,12 @@ struct sl_feedback_account_note {
 	uint64_t number, ns; /* ns 0: it is left out */
 };
 
+struct sl_feedback_account_notes {	   /* of one sender */
+	alignas(64) _Atomic uint64_t head; /* the sender's */
+	alignas(64) _Atomic uint64_t tail; /* the other thread's */
+	struct sl_feedback_account_note note[SL_FEEDBACK_ACCOUNT_NOTES];
+};
+
 struct sl_feedback_account {
 	uint32_t items;		 /* events of a frame */
 	uint64_t step;		 /* between frame numbers */
@@ -61,22 +69,28 @@ struct sl_feedback_account {
 	struct sl_histogram delay; /* ns from event to answer */
 	_Atomic uint64_t outstanding, heard_ns;
 
-	_Atomic uint64_t head, tail; /* of notes */
-	struct sl_feedback_account_note note[SL_FEEDBACK_ACCOUNT_NOTES];
+	unsigned senders;
+	struct sl_feedback_account_notes *notes; /* [senders] */
 };
 
-/* window 0: as many frames as can be under way, and then some. */
+/* window 0: as many frames as can be under way, and then some. There is one sender. */
 int sl_feedback_account_init(struct sl_feedback_account *account, uint32_t items, uint64_t step,
 			     uint32_t window, bool part, uint64_t deadline_ns);
 /* Of the events of a frame, only these are sent from here. Before anything is. */
 void sl_feedback_account_own(struct sl_feedback_account *account, uint32_t first, uint32_t n);
+/* So many threads call sent(). Before any does. */
+int sl_feedback_account_senders(struct sl_feedback_account *account, unsigned senders);
 void sl_feedback_account_fini(struct sl_feedback_account *account);
 
 /* A module of this frame begins to leave now; ns 0: it never will. False: there is no room, the
  * other thread is behind. */
-bool sl_feedback_account_sent(struct sl_feedback_account *account, uint64_t number, uint64_t ns);
+bool sl_feedback_account_sent(struct sl_feedback_account *account, unsigned sender, uint64_t number,
+			      uint64_t ns);
 
-/* Take the sender's notes: after a packet was received, before it is looked at. */
+/* All notes were taken. */
+bool sl_feedback_account_absorbed(const struct sl_feedback_account *account);
+
+/* Take the senders' notes: after a packet was received, before it is looked at. */
 void sl_feedback_account_absorb(struct sl_feedback_account *account);
 
 /* What came at this time: any bytes. */

@@ -61,7 +61,7 @@ static void hear(struct sl_feedback_account *a, uint64_t number, uint32_t first,
 static void send_frames(struct sl_feedback_account *a, uint64_t first, uint64_t n)
 {
 	for (uint64_t k = 0; k < n; k++)
-		assert_true(sl_feedback_account_sent(a, first + k * STEP, 100 * k + 1));
+		assert_true(sl_feedback_account_sent(a, 0, first + k * STEP, 100 * k + 1));
 }
 
 static int prepare(void **state)
@@ -180,7 +180,7 @@ static void a_frame_that_was_left_out_may_be_answered(void **state)
 		hear(a, 6, 0, ITEMS, SL_FEEDBACK_KEEP, 1);
 		hear(a, 3, 0, ITEMS, SL_FEEDBACK_NO_DATA, 1);
 		/* Also after the last that was sent, when it was left out. */
-		assert_true(sl_feedback_account_sent(a, 9, 0));
+		assert_true(sl_feedback_account_sent(a, 0, 9, 0));
 		hear(a, 9, 0, ITEMS, SL_FEEDBACK_NO_DATA, 1);
 		assert_true(sl_feedback_account_agree(a));
 		assert_int_equal(a->count.not_sent, 2 * ITEMS);
@@ -238,9 +238,9 @@ static void time_runs_from_the_earliest_module(void **state)
 	struct sl_feedback_account *a = new_answers(false);
 
 	(void)state;
-	assert_true(sl_feedback_account_sent(a, 0, 5000));
-	assert_true(sl_feedback_account_sent(a, 0, 4000));
-	assert_true(sl_feedback_account_sent(a, 0, 4500));
+	assert_true(sl_feedback_account_sent(a, 0, 0, 5000));
+	assert_true(sl_feedback_account_sent(a, 0, 0, 4000));
+	assert_true(sl_feedback_account_sent(a, 0, 0, 4500));
 	hear(a, 0, 0, 10, SL_FEEDBACK_KEEP, 5000);
 	assert_int_equal(a->count.late, 0);
 	hear(a, 0, 10, 60, SL_FEEDBACK_KEEP, 5001);
@@ -259,7 +259,7 @@ static void runs_have_no_end(void **state)
 
 	(void)state;
 	for (uint64_t k = 0; k < frames; k++) {
-		assert_true(sl_feedback_account_sent(a, k * STEP, k + 1));
+		assert_true(sl_feedback_account_sent(a, 0, k * STEP, k + 1));
 		if (k != 7)
 			hear(a, k * STEP, 0, ITEMS, SL_FEEDBACK_KEEP, k);
 	}
@@ -278,9 +278,9 @@ static void notes_wait_when_nobody_takes_them(void **state)
 
 	(void)state;
 	send_frames(a, 0, SL_FEEDBACK_ACCOUNT_NOTES);
-	assert_false(sl_feedback_account_sent(a, SL_FEEDBACK_ACCOUNT_NOTES * STEP, 1));
+	assert_false(sl_feedback_account_sent(a, 0, SL_FEEDBACK_ACCOUNT_NOTES * STEP, 1));
 	sl_feedback_account_absorb(a);
-	assert_true(sl_feedback_account_sent(a, SL_FEEDBACK_ACCOUNT_NOTES * STEP, 1));
+	assert_true(sl_feedback_account_sent(a, 0, SL_FEEDBACK_ACCOUNT_NOTES * STEP, 1));
 	sl_feedback_account_end(a);
 	assert_int_equal(a->count.missing, (SL_FEEDBACK_ACCOUNT_NOTES + 1) * ITEMS);
 	delete (a);

@@ -206,6 +206,8 @@ static int open_feedback(struct sl_feedback_listener *t,
 					   0, modules < g->modules,
 					   t->options.deadline_us * UINT64_C(1000));
 
+	if (!err && terms->senders > 1)
+		err = sl_feedback_account_senders(&t->account, terms->senders);
 	/* Else each event is in all modules. */
 	if (!err && g->items && !g->items_shared)
 		sl_feedback_account_own(&t->account, terms->first_module * g->items,
@@ -264,7 +266,7 @@ static void wait_for_the_rest(struct sl_feedback_listener *t)
 		uint64_t heard = atomic_load(&t->account.heard_ns), now = sl_clock_ns();
 		uint64_t quiet = now - (heard > start ? heard : start);
 		bool all = !atomic_load(&t->account.outstanding) &&
-			   atomic_load(&t->account.tail) == atomic_load(&t->account.head);
+			   sl_feedback_account_absorbed(&t->account);
 
 		if (heard > now)
 			quiet = 0;

@@ -4,7 +4,7 @@
  * Model:     open before anything is sent; finish when all is: it waits for what is still to come,
  *            says what came, and whether each event had its one answer.
  * Threads:   open, finish and close on the control thread; sl_feedback_account_sent() on the
- *            sender. */
+ *            senders. */
 #ifndef SL_FEEDBACK_LISTENER_H
 #define SL_FEEDBACK_LISTENER_H
 
@@ -40,6 +40,7 @@ struct sl_feedback_listener {
 struct sl_feedback_account_terms { /* what both sides of an experiment know */
 	const struct sl_geometry *geometry;
 	uint32_t first_module, end_module; /* that it sends; others may send the others */
+	unsigned senders;		   /* threads that send; 0: one */
 	const char *token;		   /* who writes must know it */
 	uint64_t experiment;		   /* and have this digest of it */
 };

@@ -59,7 +59,7 @@ static int open_detector(struct sl_receiver *r)
 
 static int open_pollers(struct sl_receiver *r)
 {
-	while (r->pollers < r->experiment->link_options.pollers) {
+	while (r->pollers < r->placement.pollers) {
 		int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
 		if (fd < 0)
@@ -120,11 +120,13 @@ int sl_receiver_open_link(struct sl_receiver *r)
 int sl_receiver_open_unit(struct sl_receiver *r)
 {
 	struct sl_experiment *e = r->experiment;
-	uint32_t batch = e->unit_options.batch, frames;
-	uint32_t at_a_time = e->unit->batches ? e->unit->batches(e->unit_state, batch) : 1;
+	uint32_t batch = e->unit_options.batch, at_a_time, frames;
 	char what[64];
 	int err;
 
+	if (e->unit->choose_workers)
+		e->unit->choose_workers(e->unit_state, r->placement.workers);
+	at_a_time = e->unit->batches ? e->unit->batches(e->unit_state, batch) : 1;
 	/* One more is being filled. */
 	r->n_batches = at_a_time < BATCHES_MOST ? at_a_time + 1 : BATCHES_MOST;
 	frames = r->n_batches * batch + FRAMES_BEYOND_BATCHES;

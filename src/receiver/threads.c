@@ -156,6 +156,7 @@ void sl_receiver_log(const struct sl_receiver *r)
 	uint64_t buffer = atomic_load(&r->counters.receive_buffer);
 	char text[512];
 
+	sl_info("threads: %s", r->placement.counts);
 	sl_placement_describe(&r->placement, text, sizeof(text));
 	sl_info("%s", text);
 	if (r->ring_node >= 0)

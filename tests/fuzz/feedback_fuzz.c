@@ -97,7 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		size_t left = size - 4, bytes = 0;
 
 		if (operation < 80) {
-			sl_feedback_account_sent(&a, data[1], data[2]);
+			sl_feedback_account_sent(&a, 0, data[1], data[2]);
 		} else if (operation < 160) {
 			hear(&a, packet, make_packet(data + 1, packet));
 		} else if (operation < 220) { /* with one byte of it wrong */

@@ -30,7 +30,7 @@ struct mix {
 	uint32_t modules, rows, columns, pitch, pmtu;
 	uint32_t packets, message_packets; /* of a block, of a message */
 	uint32_t record_packet;		   /* of a block: where its record begins */
-	uint32_t slots, late, workers, batch, pollers, hold;
+	uint32_t slots, late, workers, batch, pollers, senders, hold;
 	uint32_t frames, darks; /* of the receiver, darks among them */
 	uint32_t every, phase, stack;
 	uint32_t chop; /* a chopper makes one in so many of the detector's frames dark; 0: none */

@@ -272,6 +272,7 @@ static inline void mix_draw(struct mix *mix, uint64_t seed)
 	mix_draw_trespasses(mix);
 	mix_draw_rectangle(mix);
 	mix_draw_chopper(mix);
+	mix->senders = mix_range(mix, 1, 3); /* of each front end; no more than it has modules */
 }
 
 #endif

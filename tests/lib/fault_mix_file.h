@@ -52,8 +52,8 @@ static inline void mix_write(const struct mix *mix, FILE *file, const char *list
 	mix_write_link(mix, file, listen, source);
 	mix_write_ring(mix, file);
 	fprintf(file, "unit: {kind: cpu, workers: %u, batch: %u}\n", mix->workers, mix->batch);
-	if (mix->together)
-		fprintf(file, "threads: {together: true}\n");
+	fprintf(file, "threads: {senders: %u%s}\n", mix->senders,
+		mix->together ? ", together: true" : "");
 	if (mix->stacked)
 		fprintf(file,
 			"transfers: {part: {every: %u, phase: %u, stack: %u, x: %u, y: %u, "

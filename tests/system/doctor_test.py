@@ -65,6 +65,9 @@ def examine(folder, changes=None, sections=None, file=True):
     """What doctor says of this machine, as (good, text of the finding, [commands])."""
     sections = dict(sections or {})
     sets = sections.pop("set", [])
+    # One thread of each kind: what is chosen for these cpus is looked at in a case of its own.
+    for section, key in (("link", "pollers"), ("unit", "workers"), ("threads", "senders")):
+        sections[section] = {key: 1, **sections.get(section, {})}
     arguments = [experiment(folder, emulate="local", **sections), *sets] if file else []
     text = run("doctor", *arguments, "--root", host(folder, changes or {}), folder=folder).ends(0).out()
     findings = []
@@ -105,6 +108,14 @@ def _(folder):
 def _(folder):
     plain = {path: None for path in GOOD if "/node/" in path or "cpufreq" in path or "msi_irqs" in path}
     fine(folder, {**plain, f"{NIC}/device/numa_node": None}, says=["data threads have a cpu each: 1-4"])
+
+
+@case("how many threads there are, as set or chosen; a host that is filled by choice lacks nothing")
+def _(folder):
+    fine(folder, {}, says=["threads: 1 poller (as set), 1 worker (as set) and 1 sender (as set) on 16 cpus"])
+    chosen = {"link": {"pollers": "auto"}, "unit": {"workers": "auto"}, "threads": {"senders": "auto"}}
+    fine(folder, {}, {**chosen, "detector": {"modules": 8}},
+         says=["threads: 4 pollers (auto), 7 workers (auto) and 4 senders (auto) on 16 cpus"])
 
 
 @case("too few cpus: those that are there and not allowed, or more")

@@ -317,6 +317,8 @@ def experiment(folder, name="experiment.yaml", **sections):
         "sinks": [{"nexus": {"path": str(folder / "run.nxs"), "dataset": "raw"}}, "verify"],
         "emulate": "local",
     }
+    if "SLUICE_SENDERS" in os.environ:
+        base["threads"] = {"senders": int(os.environ["SLUICE_SENDERS"])}
     whole = replacing(merge(base, sections))
     if together and may_be_together(whole):
         whole["threads"] = {"together": True, **whole.get("threads", {})}

@@ -33,8 +33,9 @@ static void check_room(struct sl_doctor *d)
 		return;
 	}
 	sl_placement_describe(p, text, sizeof(text));
-	sl_doctor_say(d, !p->crowded, "%d cores: %s", allowed, text);
-	if (!p->crowded)
+	sl_doctor_say(d, true, "threads: %s", p->counts);
+	sl_doctor_say(d, !p->crowded || p->fills, "%d cores: %s", allowed, text);
+	if (!p->crowded || p->fills)
 		return;
 	sl_cpu_list_format(&d->cpus.online, list, sizeof(list));
 	if (p->shared)

@@ -74,7 +74,7 @@ static int consider(struct sl_doctor *d)
 	}
 	e->detector->close(e->detector_state);
 	if (d->front_end)
-		return sl_placement_source(e, d->root, 0, e->run.modules, 1, &d->placement);
+		return sl_placement_source(e, d->root, 0, e->run.modules, &d->placement);
 	return sl_placement_receiver(e, d->root, &d->placement);
 }
 

@@ -178,6 +178,7 @@ const struct sl_detector sl_detector_jungfrau = {
 	.truth = truth,
 	.truth_rows = truth_rows,
 	.timestamp = timestamp,
+	.parallel = 1,
 	.calibration = calibration,
 	.repeats_after = repeats_after,
 };

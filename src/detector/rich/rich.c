@@ -356,6 +356,7 @@ const struct sl_detector sl_detector_rich = {
 	.truth = truth,
 	.truth_rows = truth_rows,
 	.timestamp = timestamp,
+	.parallel = 1,
 	.picture = picture,
 	.picture_aspect = 2,
 	.repeats_after = repeats_after,

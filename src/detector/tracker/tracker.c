@@ -349,6 +349,7 @@ const struct sl_detector sl_detector_tracker = {
 	.truth = truth,
 	.truth_rows = truth_rows,
 	.timestamp = timestamp,
+	.parallel = 1,
 	.picture = picture,
 	.repeats_after = repeats_after,
 };

@@ -165,6 +165,7 @@ void sl_native_facts(const struct sl_native *native, struct sl_link_facts *facts
 	facts->source = native->source;
 	facts->sockets = true;
 	facts->receive_buffer = native->receive_buffer;
+	facts->senders = SL_LINK_SENDERS; /* each port of each module has a socket of its own */
 }
 
 /* ---- what a source offers, and what it is answered ---- */

@@ -151,6 +151,13 @@ static enum sl_proof shm_proof(uint16_t service, uint16_t message)
 	return SL_PROOF_MESSAGE;
 }
 
+/* A transfer has a connection, a lane and eventfds of its own; the ring is mapped once per state. */
+static void shm_facts(const void *state, struct sl_link_facts *facts)
+{
+	(void)state;
+	facts->senders = SL_LINK_SENDERS;
+}
+
 static const struct sl_link_receiving receiving = {
 	.accept = sl_shm_accept,
 	.poll = sl_shm_poll,
@@ -183,6 +190,7 @@ const struct sl_link sl_link_shm = {
 	.places = SL_REGION_SHARED,
 	.packet_faults = 1u << SL_PACKET_FAULT_DROP |
 			 1u << SL_PACKET_FAULT_CORRUPT, /* either way there is no event */
+	.facts = shm_facts,
 	.open = shm_open_link,
 	.close = shm_close,
 	.receiving = &receiving,

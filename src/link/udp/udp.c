@@ -293,6 +293,8 @@ void sl_udp_facts(const void *state, struct sl_link_facts *facts)
 	facts->listen = udp->listen;
 	facts->source = udp->source;
 	facts->credits = udp->credits;
+	/* Each transfer has a socket of its own, unless all answers come to one port. */
+	facts->senders = udp->reply_port ? 1 : SL_LINK_SENDERS;
 }
 
 static void facts_of(const void *state, struct sl_link_facts *facts)

@@ -26,11 +26,13 @@ enum { KEPT, ANY }; /* the choices of `order` */
 
 struct cpu {
 	uint32_t workers, tile_pixels, stores, order;
+	unsigned chosen; /* workers: auto: how many the program takes; 0: one */
 	struct sl_cpu_engine *engine;
 };
 
 static const struct sl_option options[] = {
-	SL_U32(struct cpu, workers, 1, 1, 64, "threads", "threads that run stages"),
+	SL_U32_AUTO(struct cpu, workers, auto, SL_UNIT_WORKERS, "threads",
+		    "threads that run stages; auto: as many as the cpus allow"),
 	SL_U32(struct cpu, tile_pixels, 0, 0, 16777216, "pixels",
 	       "pixels of a module that a worker takes at a time; 0: as many as fit its cache"),
 	SL_CHOICE(
@@ -70,15 +72,22 @@ static int check_order(const struct sl_cpu_engine *e)
 	return 0;
 }
 
+static unsigned workers_of(const void *state)
+{
+	const struct cpu *cpu = state;
+
+	return cpu->workers ? cpu->workers : cpu->chosen ? cpu->chosen : 1;
+}
+
 /* Batches in flight, so that workers find items while those of the oldest batch come to their end:
  * two, and as many more as it takes for each worker to have two items of a pass over frames. */
 static unsigned flights_of(const struct cpu *cpu, uint32_t batch_frames)
 {
-	unsigned items = batch_frames ? batch_frames : 1;
+	unsigned items = batch_frames ? batch_frames : 1, workers = workers_of(cpu);
 
-	if (cpu->workers == 1 || cpu->order == ANY)
+	if (workers == 1 || cpu->order == ANY)
 		return 1;
-	return 2 + (2 * cpu->workers + items - 1) / items;
+	return 2 + (2 * workers + items - 1) / items;
 }
 
 /* Workers share batches: those of two do not run out of items while a third one fills. */
@@ -139,6 +148,15 @@ static int prepare(struct sl_cpu_engine *e, const struct cpu *cpu)
 	return err;
 }
 
+static int choose_workers(void *state, unsigned workers)
+{
+	struct cpu *cpu = state;
+
+	if (workers)
+		cpu->chosen = workers;
+	return cpu->workers == 0;
+}
+
 static int open_cpu(void *state, const struct sl_chain *chain, struct sl_bell *todo,
 		    struct sl_bell *done, unsigned *workers)
 {
@@ -152,7 +170,7 @@ static int open_cpu(void *state, const struct sl_chain *chain, struct sl_bell *t
 	e->chain = *chain;
 	e->todo = todo;
 	e->done = done;
-	e->workers = cpu->workers;
+	e->workers = workers_of(cpu);
 	e->any_order = cpu->order == ANY;
 	err = prepare(e, cpu);
 	if (err) {
@@ -176,7 +194,7 @@ static int again(void *state)
 static unsigned batches(const void *state, uint32_t batch_frames)
 {
 	const struct cpu *cpu = state;
-	unsigned n = cpu->order == KEPT ? flights_of(cpu, batch_frames) : cpu->workers;
+	unsigned n = cpu->order == KEPT ? flights_of(cpu, batch_frames) : workers_of(cpu);
 
 	return n < SL_CPU_QUEUE ? n : SL_CPU_QUEUE;
 }
@@ -262,11 +280,6 @@ int sl_cpu_run(void *state, struct sl_batch *batch)
 	return err ? err : batch->status;
 }
 
-static unsigned workers_of(const void *state)
-{
-	return ((const struct cpu *)state)->workers;
-}
-
 const struct sl_unit sl_unit_cpu = {
 	.name = "cpu",
 	.doc = "worker threads that run all stages over one tile after the other",
@@ -274,6 +287,7 @@ const struct sl_unit sl_unit_cpu = {
 	.options = options,
 	.open = open_cpu,
 	.close = close_cpu,
+	.choose_workers = choose_workers,
 	.workers = workers_of,
 	.batches = batches,
 	.enough = enough,
