@@ -157,7 +157,7 @@ static unsigned cpus_for(const struct sl_experiment *e, const struct sl_cpus *cp
 	all = named ? named : (unsigned)CPU_COUNT(&cpus->allowed);
 	all /= e->transfers > 1 && !named ? e->transfers : 1;
 	/* Threads that never sleep share no cpu, nor do those of a list as long as it lasts: then
-	 * dispatcher and settler have theirs, too, and so has the worker of a run without stages. */
+	 * dispatcher and settler have theirs, too, and so has the worker without stages. */
 	others = receiver ? 2 + !e->stages : 0;
 	if (!named)
 		others = e->threads.polling == SL_POLLING_LATENCY ? others + SPARE : 0;
