@@ -1,5 +1,5 @@
-/* pollers.c - rows of several cores: link threads poll, each on its cpu, and the caller gives blocks
- * back, as the pipeline's dispatcher does. */
+/* pollers.c - rows of several cores: link threads poll, each on its cpu, and the caller gives
+ * blocks back, as the pipeline's dispatcher does. */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>

@@ -180,8 +180,8 @@ static int add_nic(struct sl_bench *bench, const struct sl_link *link)
 	return err || row.why ? err : add_latency(bench, link, LO);
 }
 
-/* Half of the cores receive and half send, where the link has work for several threads that receive;
- * else one receives and all others send. */
+/* Half of the cores receive and half send, where the link has work for several threads that
+ * receive; else one receives and all others send. */
 static int add_cores(struct sl_bench *bench, const struct sl_link *link,
 		     const struct sl_bench_row *like, const char *name)
 {

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "experiment/experiment.h"
+#include "experiment/placement.h"
 #include "receiver/receiver.h"
 #include "session/outputs.h"
 
@@ -24,11 +25,15 @@ static const struct sl_option options[] = {
 static int print(const struct sl_experiment *e, bool several)
 {
 	char *text = sl_experiment_resolved(e, true);
+	struct sl_placement placement;
 
 	if (!text)
 		return -ENOMEM;
 	if (several)
 		printf("--- # transfer %s\n", e->transfer);
+	/* Lists of cpus that this process may not use are for the host that runs it. */
+	if (!sl_placement_receiver(e, "", &placement))
+		printf("# threads, were it run here: %s\n", placement.counts);
 	fputs(text, stdout);
 	free(text);
 	return 0;

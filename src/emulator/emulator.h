@@ -6,8 +6,8 @@
  *            so that the modules of a frame leave at the same moment. A sender shares nothing
  *            with another but the word that says which frames are begun: its link state (sockets),
  *            faults, pace and idle state are its own. Frame numbers go on over re-plans; sequences
- *            begin at 0 with each plan; the first dark_frames of each plan are dark, as a user would
- *            take them at the start of a run.
+ *            begin at 0 with each plan; the first dark_frames of each plan are dark, as a user
+ *            would take them at the start of a run.
  * Order:     open; then per plan: plan_begin, offer and connect per module, start, (counts),
  *            stop or finished, plan_end; close.
  * Threads:   all calls on the control thread; counts may be read while it sends. */

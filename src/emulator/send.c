@@ -1,8 +1,8 @@
 /* send.c - a sender of the front end, a data thread: blocks of its modules onto the link, paced by
  * frame rate, credit and limits.
  *
- * Senders agree on one thing: behind which frame they end when they are told to stop. The first that
- * begins a frame begins it for all of them (em->begun). */
+ * Senders agree on one thing: behind which frame they end when they are told to stop. The first
+ * that begins a frame begins it for all of them (em->begun). */
 #include <errno.h>
 
 #include "base/clock.h"

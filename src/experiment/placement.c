@@ -137,21 +137,30 @@ static unsigned most_senders(const struct sl_experiment *e)
 	return renderer(e)->parallel && facts.senders ? facts.senders : 1;
 }
 
-/* Cpus of a list in the file, or of those that are allowed, shared with the other transfers, each
- * of which has threads of its own. */
-static unsigned cpus_for(const struct sl_experiment *e, const struct sl_cpus *cpus,
-			 const char *list, bool receiver)
+/* Different cpus in a list of the file; 0: it has none. */
+static unsigned listed(const struct sl_experiment *e, const char *list)
 {
-	unsigned transfers = e->transfers > 1 ? e->transfers : 1, all, others;
-	int number[SL_CPUS], n = e->threads.pin && list[0] ? sl_cpu_list_numbers(list, number) : 0;
+	cpu_set_t set;
 
-	if (n > 0)
-		return (unsigned)n;
-	all = (unsigned)CPU_COUNT(&cpus->allowed) / transfers;
-	/* Threads that never sleep share no cpu: dispatcher and settler have theirs, too, and so
-	 * has the worker of a run without stages. */
-	others = e->threads.polling != SL_POLLING_LATENCY ? 0
-							  : SPARE + (receiver ? 2 + !e->stages : 0);
+	return e->threads.pin && list[0] && !sl_cpu_list_parse(list, &set)
+		       ? (unsigned)CPU_COUNT(&set)
+		       : 0;
+}
+
+/* Cpus for the threads whose number is chosen: those of the list, or those that are allowed, shared
+ * with the other transfers, each of which has threads of its own. */
+static unsigned cpus_for(const struct sl_experiment *e, const struct sl_cpus *cpus, bool receiver)
+{
+	unsigned named = listed(e, receiver ? e->threads.cpus : e->threads.source_cpus), all,
+		 others;
+
+	all = named ? named : (unsigned)CPU_COUNT(&cpus->allowed);
+	all /= e->transfers > 1 && !named ? e->transfers : 1;
+	/* Threads that never sleep share no cpu, nor do those of a list as long as it lasts: then
+	 * dispatcher and settler have theirs, too, and so has the worker without stages. */
+	others = receiver ? 2 + !e->stages : 0;
+	if (!named)
+		others = e->threads.polling == SL_POLLING_LATENCY ? others + SPARE : 0;
 	return all > others ? all - others : 1;
 }
 
@@ -160,19 +169,20 @@ static struct sl_thread_terms terms_of(const struct sl_experiment *e, const stru
 				       bool receiver, bool source)
 {
 	unsigned chosen = e->unit->choose_workers ? e->unit->choose_workers(e->unit_state, 0) : 0;
-	/* Lists of the file: threads.cpus is the receiver's. */
-	const char *list = receiver ? e->threads.cpus : e->threads.source_cpus;
-	unsigned senders = most_senders(e);
+	unsigned senders = most_senders(e), named = listed(e, e->threads.source_cpus);
 
+	/* One thread takes what they send. */
+	if (e->threads.together && !e->threads.senders)
+		senders = 1;
 	return (struct sl_thread_terms){
-		.cpus = cpus_for(e, cpus, list, receiver),
+		.cpus = cpus_for(e, cpus, receiver),
 		.modules = e->run.modules,
 		.stages = e->stages > 0,
 		.receiver_here = receiver,
 		.source_here = source,
 		.most_pollers = e->link->pollers && !e->threads.together ? e->link->pollers : 1,
 		.most_workers = chosen && !e->threads.together ? SL_UNIT_WORKERS : 1,
-		.most_senders = senders,
+		.most_senders = named && named < senders ? named : senders,
 		.pollers = e->link_options.pollers,
 		.workers = chosen	      ? 0
 			   : e->unit->workers ? e->unit->workers(e->unit_state)

@@ -1,16 +1,15 @@
 /* placement.h - how many data threads an experiment has, which cpus they get, and which node its
  * memory.
  *
- * Model:     how many link threads, workers and senders there are, the file says, or they are
- *            chosen for the cpus of this host (thread_counts.h). All data threads of the experiment
- *            that run on this host stand in one line: link-0, ..., dispatcher, worker-0, ...,
- *            settler, then the front end's; with threads.together data, settler, then the front
- *            end's. The cpus stand in
- *            another, best first (base/cpu.h), near the interface that has link.listen. The n-th
- *            thread gets the n-th cpu. Receiver and front end read the same file and make the same
- *            lines, so that on one host they do not meet on a cpu. With no cpu to spare nobody is
- *            pinned: a thread that may not move waits for the others on its cpu, and the
- *            scheduler knows better who is in need.
+ * Model:     the file says how many link threads, workers and senders there are, or they are chosen
+ *            for the cpus of this host (thread_counts.h). All data threads of the experiment that
+ *            run on this host stand in one line: link-0, ..., dispatcher, worker-0, ..., settler,
+ *            then the front end's; with threads.together data, settler, then the front end's. The
+ *            cpus stand in another, best first (base/cpu.h), near the interface that has
+ *            link.listen. The n-th thread gets the n-th cpu. Receiver and front end read the same
+ *            file and make the same lines, so that on one host they do not meet on a cpu. With no
+ *            cpu to spare no thread is pinned: a thread that may not move waits for the others on
+ *            its cpu, and the scheduler knows better which is in need.
  * Threads:   made before they start, and read only.
  * Ownership: plain data. */
 #ifndef SL_EXPERIMENT_PLACEMENT_H

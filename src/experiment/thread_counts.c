@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-/* Where the figures below come from: a sweep over all three numbers on 2, 4, 8 and 16 cores, udp and
- * shm, with and without stages (docs/explanation/architecture.md). */
+/* Where the figures below come from: sweeps over all three numbers on 2, 4, 8 and 16 cores, udp
+ * and shm, with and without stages (docs/how-to/tuning.md). */
 enum {
 	FEW = 4, /* cpus: with fewer, one thread of each kind; more would only take turns */
 	/* Cpus, of which one stays free for dispatcher, settler, sinks and the rest of the host; of
@@ -24,9 +24,9 @@ struct kind {
 	unsigned count;
 };
 
-/* Its share of so many cpus that `parts` parts are made of: rounded, or, for the last kind, down and
- * at least what the others have left (else 0). At least two where there is work for two: threads that
- * wait for each other leave gaps, even on four cpus. */
+/* Its share of so many cpus that `parts` parts are made of: rounded, or, for the last kind, down
+ * and at least what the others have left (else 0). At least two where there is work for two:
+ * threads that wait for each other leave gaps, even on four cpus. */
 static unsigned share_of(const struct kind *kind, unsigned cpus, unsigned parts, unsigned left)
 {
 	unsigned half = left ? 0 : parts, n = (2 * cpus * kind->parts + half) / (2 * parts);
@@ -58,8 +58,8 @@ static void share_out(struct kind *kind, unsigned kinds, unsigned cpus)
 	}
 }
 
-/* A link thread that copies, or checks, what comes has as much to do as a thread that sends it; where
- * packets come from a NIC, the kernel has that much to do for them. A link that takes one thread has
+/* A link thread that copies, or checks, what comes has as much to do as a thread that sends it;
+ * where packets come from a NIC, the kernel has that much to do. A link that takes one thread has
  * little to do for it: the source, or a NIC, has placed the data. What stages cost is not known
  * beforehand: they get half of the cpus, or three quarters where link threads need none. */
 void sl_thread_counts_choose(const struct sl_thread_terms *t, struct sl_thread_counts *counts)

@@ -1,5 +1,5 @@
-/* thread_counts.h - how many threads take data, run stages and send, where the experiment file leaves
- * that to the program (link.pollers, unit.workers, threads.senders: auto).
+/* thread_counts.h - how many threads take data, run stages and send, where the experiment file
+ * leaves that to the program (link.pollers, unit.workers, threads.senders: auto).
  *
  * Model:     a function of the cpus that there are for them, of the modules, of what link, unit and
  *            detector can use, and of who else wants the cpus: a front end on the receiver's host.

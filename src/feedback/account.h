@@ -8,8 +8,8 @@
  *            some of the modules, the others may have sent it. Where modules have events of their
  *            own, those of others' modules are theirs to hear of. How long after its event each
  *            answer came is kept.
- * Threads:   sent() on data threads, each with a number of its own as sender; all else on one other,
- *            or when all have ended.
+ * Threads:   sent() on data threads, each with a number of its own as sender; all else on one
+ *            other, or when all have ended.
  *            outstanding and heard_ns may be read by anybody.
  * Ownership: owns its tables.
  * Cost:      sent() writes 16 bytes; an answer costs a bit and a place in a histogram. */

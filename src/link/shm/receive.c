@@ -169,7 +169,7 @@ int sl_shm_poll(void *state, unsigned poller, unsigned budget)
 
 	shm->opened_seen = atomic_load_explicit(&shm->env.ring->opened, memory_order_acquire);
 	sl_ring_enter(shm->env.ring, poller);
-	for (unsigned i = 0; i < SL_SHM_TRANSFERS; i++) {
+	for (unsigned i = 0; i < shm->queues; i++) {
 		struct sl_shm_queue *queue = &shm->queue[i];
 		uint64_t reported;
 		int taken;

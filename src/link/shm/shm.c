@@ -151,7 +151,7 @@ static enum sl_proof shm_proof(uint16_t service, uint16_t message)
 	return SL_PROOF_MESSAGE;
 }
 
-/* A transfer has a connection, a lane and eventfds of its own; the ring is mapped once per state. */
+/* A transfer has a connection, a lane and eventfds of its own; each state maps the ring. */
 static void shm_facts(const void *state, struct sl_link_facts *facts)
 {
 	(void)state;
