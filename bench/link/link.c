@@ -271,10 +271,8 @@ static void step(struct sl_bench_receiver *r, uint64_t now_ns)
 		r->idle_ns = 0;
 		consume(r);
 		if (r->link->oneway)
-			atomic_store_explicit(
-				&r->shared->seen,
-				atomic_load_explicit(&r->counters.packets, memory_order_relaxed),
-				memory_order_release);
+			atomic_store_explicit(&r->shared->seen, sl_link_packets(&r->counters),
+					      memory_order_release);
 		return;
 	}
 	if (!r->idle_ns)
@@ -288,7 +286,7 @@ static void step(struct sl_bench_receiver *r, uint64_t now_ns)
 
 static uint64_t placed(const struct sl_bench_receiver *r)
 {
-	return atomic_load_explicit(&r->counters.bytes, memory_order_relaxed);
+	return sl_link_bytes(&r->counters);
 }
 
 /* Outlined: what callgrind counts of the receiver. */

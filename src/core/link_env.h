@@ -14,8 +14,17 @@
 
 #include "core/ring.h"
 
+enum { SL_LINK_TRANSFERS = 64, SL_LINK_NOTE_BYTES = 256 };
+
+/* What was placed of one transfer. Pollers write to these for every packet, each to those of its own
+ * transfers: 64 bytes apart, so that no two of them have a cache line in common. */
+struct sl_link_placed {
+	_Atomic uint64_t packets, bytes;
+	uint64_t unused[6];
+};
+
 struct sl_link_counters {
-	_Atomic uint64_t packets, bytes; /* placed */
+	struct sl_link_placed placed[SL_LINK_TRANSFERS];
 	_Atomic uint64_t dropped[SL_DROPS];
 	/* Congestion. Receiving: packets that a switch marked, notifications sent. Sending:
 	 * notifications received; each slows its transfer down. */
@@ -24,6 +33,35 @@ struct sl_link_counters {
 	 * 0: it needs none. */
 	_Atomic uint64_t receive_buffer;
 };
+
+/* On the thread that has the transfer's queue. */
+static inline void sl_link_count(struct sl_link_counters *counters, uint16_t transfer,
+				 uint64_t packets, uint64_t bytes)
+{
+	struct sl_link_placed *placed = &counters->placed[transfer % SL_LINK_TRANSFERS];
+
+	atomic_fetch_add_explicit(&placed->packets, packets, memory_order_relaxed);
+	atomic_fetch_add_explicit(&placed->bytes, bytes, memory_order_relaxed);
+}
+
+/* Of all transfers; any thread. */
+static inline uint64_t sl_link_packets(const struct sl_link_counters *counters)
+{
+	uint64_t packets = 0;
+
+	for (unsigned i = 0; i < SL_LINK_TRANSFERS; i++)
+		packets += atomic_load_explicit(&counters->placed[i].packets, memory_order_relaxed);
+	return packets;
+}
+
+static inline uint64_t sl_link_bytes(const struct sl_link_counters *counters)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < SL_LINK_TRANSFERS; i++)
+		bytes += atomic_load_explicit(&counters->placed[i].bytes, memory_order_relaxed);
+	return bytes;
+}
 
 /* What a front end does to a packet on purpose (fault injection); SL_PACKET_FAULT_NONE is the
  * honest one.
@@ -41,8 +79,6 @@ struct sl_wake {
 	int fd;			 /* wait() returns when it becomes readable, and drains it */
 	_Atomic uint32_t asleep; /* set while it sleeps, so that others know to write fd */
 };
-
-enum { SL_LINK_TRANSFERS = 64, SL_LINK_NOTE_BYTES = 256 };
 
 struct sl_link_env {
 	/* receiving side: ring is not NULL */

@@ -130,8 +130,7 @@ static void place(struct sl_placer *p, uint64_t sequence, uint32_t index,
 	to = sl_ring_block(ring, sequence, module) + packet->place;
 	if (to != data) /* otherwise it was predicted, and the kernel put it there */
 		memcpy(to, data, packet->bytes);
-	atomic_fetch_add_explicit(&p->counters->packets, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&p->counters->bytes, packet->bytes, memory_order_relaxed);
+	sl_link_count(p->counters, p->plan.transfer, 1, packet->bytes);
 
 	packets = p->track[sequence % ring->slots].packets;
 	sl_ring_progress(ring, sequence, module, packets);

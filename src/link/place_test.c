@@ -121,8 +121,8 @@ static void any_order_completes_with_the_last_missing_packet(void **state)
 		assert_int_equal(sl_ring_packets(&f->ring, 0, 0), i + 1);
 	}
 	assert_true(complete(f, 0));
-	assert_int_equal(f->counters.packets, PACKETS);
-	assert_int_equal(f->counters.bytes, PIXELS + SL_RECORD_BYTES);
+	assert_int_equal(sl_link_packets(&f->counters), PACKETS);
+	assert_int_equal(sl_link_bytes(&f->counters), PIXELS + SL_RECORD_BYTES);
 }
 
 static void frames_may_interleave(void **state)
@@ -229,7 +229,7 @@ static void address_and_length_must_be_the_packets_own(void **state)
 		      1); /* the last one is shorter */
 	sl_placer_put(&f->placer, (plan->first_psn - 1) & 0xffffff, va, f->data, PMTU, PMTU, 1);
 	assert_int_equal(dropped(f, SL_DROP_RANGE), 6);
-	assert_int_equal(f->counters.packets, 0);
+	assert_int_equal(sl_link_packets(&f->counters), 0);
 	for (uint64_t i = 0; i < f->region.bytes; i++)
 		assert_int_equal(((uint8_t *)f->region.base)[i], 0xa5);
 }

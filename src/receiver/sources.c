@@ -125,7 +125,7 @@ void sl_receiver_progress(const struct sl_receiver *r, uint32_t module,
 		.packets_whole = s->plan.packets,
 		.idle = sl_receiver_idle(r),
 		.looked_ns = sl_ring_looked_at(&r->ring, module),
-		.arrived = atomic_load_explicit(&r->counters.packets, memory_order_relaxed),
+		.arrived = sl_link_packets(&r->counters),
 		.waits = atomic_load_explicit(&s->can_wait, memory_order_relaxed),
 		.failed = link->failed && link->failed(r->experiment->link_state, s->transfer),
 	};

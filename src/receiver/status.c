@@ -110,8 +110,8 @@ static void link_status(const struct sl_receiver *r, struct sl_status *status)
 {
 	const struct sl_link_counters *c = &r->counters;
 
-	status->packets = get(&c->packets);
-	status->packet_bytes = get(&c->bytes);
+	status->packets = sl_link_packets(c);
+	status->packet_bytes = sl_link_bytes(c);
 	status->marked = get(&c->marked);
 	status->notified = get(&c->notified);
 	status->receive_buffer_bytes = get(&c->receive_buffer);

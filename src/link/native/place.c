@@ -277,8 +277,7 @@ void sl_native_put(struct sl_native_placer *placer, const struct sl_native_where
 	}
 	if (payload)
 		copy(p, where, payload);
-	atomic_fetch_add_explicit(&p->counters->packets, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&p->counters->bytes, p->shape.payload, memory_order_relaxed);
+	sl_link_count(p->counters, p->plan.transfer, 1, p->shape.payload);
 	sl_ring_progress(p->ring, where->sequence, module, track->packets);
 	note_reach(p, where);
 	if (track->packets != p->plan.packets)

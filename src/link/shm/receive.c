@@ -107,9 +107,7 @@ static void take(struct sl_shm *shm, const struct sl_plan *plan, const struct sl
 		count(shm, SL_DROP_DUPLICATE);
 		return;
 	}
-	atomic_fetch_add_explicit(&shm->env.counters->packets, plan->packets, memory_order_relaxed);
-	atomic_fetch_add_explicit(&shm->env.counters->bytes, plan->block_bytes,
-				  memory_order_relaxed);
+	sl_link_count(shm->env.counters, plan->transfer, plan->packets, plan->block_bytes);
 	sl_ring_progress(ring, e->sequence, plan->module, plan->packets);
 	sl_ring_raise(ring, e->sequence, plan->module, now_ns);
 	sl_ring_reach(ring, e->sequence, plan->module);

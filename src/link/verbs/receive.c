@@ -69,10 +69,7 @@ static void take_event(struct sl_verbs_link *link, struct sl_verbs_in *in, uint6
 	}
 	if (in->landing.base)
 		fetch(link, in, sequence);
-	atomic_fetch_add_explicit(&link->env.counters->packets, plan->packets,
-				  memory_order_relaxed);
-	atomic_fetch_add_explicit(&link->env.counters->bytes, plan->block_bytes,
-				  memory_order_relaxed);
+	sl_link_count(link->env.counters, plan->transfer, plan->packets, plan->block_bytes);
 	sl_ring_progress(ring, sequence, plan->module, plan->packets);
 	sl_ring_raise(ring, sequence, plan->module, now_ns);
 	sl_ring_reach(ring, sequence, plan->module);
