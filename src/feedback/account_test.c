@@ -148,8 +148,8 @@ static void what_was_never_sent_is_unknown(void **state)
 	delete (a);
 }
 
-/* By events of a frame, as docs/reference/feedback.md says: an answer to a frame that is further back
- * than this is to one that was not sent. */
+/* By events of a frame, as docs/reference/feedback.md says: an answer to a frame that is further
+ * back than this is to one that was not sent. */
 static void frames_are_remembered_for_65536_more_or_fewer_if_they_are_large(void **state)
 {
 	static const uint32_t windows[][2] = {{1, 65536},   {255, 65536}, {256, 65536},

@@ -185,11 +185,21 @@ static void lists_end_where_the_status_does(void **state)
 {
 	json_t *json;
 
+	status.threads.cpus = 2;
+	json = document();
+	assert_int_equal(json_array_size(at(json, "threads.cpus")), 2);
+	json_decref(json);
 	status.threads.cpus = SL_STATUS_CPUS + 50;
 	status.progress_threads = SL_STATUS_PROGRESS + 50;
 	for (unsigned i = 0; i < SL_STATUS_CPUS; i++)
 		status.threads.cpu[i] = (int)i;
+	status.addons = 1;
+	status.addon[0] = (struct sl_status_addon){
+		.name = "x", .is_sink = 1, .figures = SL_STATUS_FIGURES + 50};
+	for (unsigned i = 0; i < SL_STATUS_FIGURES; i++)
+		snprintf(status.figure[i].name, sizeof(status.figure[i].name), "n%u", i);
 	json = document();
+	assert_int_equal(json_object_size(at(json, "addons.0.figures")), SL_STATUS_FIGURES);
 	assert_int_equal(json_array_size(at(json, "threads.cpus")), SL_STATUS_CPUS);
 	assert_int_equal(json_array_size(at(json, "threads.progress")), SL_STATUS_PROGRESS);
 	json_decref(json);
