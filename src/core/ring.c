@@ -61,6 +61,15 @@ static void *cache_lines(size_t bytes)
 	return memory ? memset(memory, 0, whole) : NULL;
 }
 
+/* Whole cache lines, and one more: cells of one slot must not lie a power of two apart, where they
+ * would meet in the same set of a cache. */
+static uint32_t cell_stride(uint32_t slots)
+{
+	const uint32_t in_line = LINE / sizeof(struct sl_cell);
+
+	return (slots + in_line - 1) / in_line * in_line + in_line;
+}
+
 uint64_t sl_ring_lines_bytes(uint32_t slots, uint32_t modules, const struct sl_lines *lines)
 {
 	return slots * slot_stride(modules, lines->first + record_at(lines));
@@ -90,7 +99,8 @@ static int init(struct sl_ring *ring, struct sl_region *region, struct sl_bell *
 	ring->block_stride = block_stride(lines->first + at);
 	ring->slot_stride = slot_stride(modules, lines->first + at);
 
-	ring->cell = cache_lines((size_t)slots * modules * sizeof(*ring->cell));
+	ring->cell_stride = cell_stride(slots);
+	ring->cell = cache_lines((size_t)modules * ring->cell_stride * sizeof(*ring->cell));
 	ring->lane = cache_lines(modules * sizeof(*ring->lane));
 	/* Pages that nobody touches unless a source is ahead of its slots. */
 	ring->away = calloc((size_t)modules * AWAY_WORDS, sizeof(*ring->away));

@@ -50,7 +50,9 @@ enum {
 };
 enum sl_slot_state { SL_SLOT_FREE, SL_SLOT_OPEN, SL_SLOT_CLOSED };
 
-struct sl_cell {		/* one per slot and module */
+/* One per slot and module. A poller writes to those of its modules for every packet: so cells of a
+ * module lie together, and no two modules have them on one cache line. */
+struct sl_cell {
 	_Atomic uint64_t state; /* sequence << 2 | enum sl_slot_state */
 	_Atomic uint64_t event; /* sequence + 1 that is proven complete; released by raise, acquired
 				   by event */
@@ -96,8 +98,9 @@ struct sl_ring {
 	uint64_t block_stride; /* page-aligned block */
 	uint64_t slot_stride;  /* never a power of two: slots must not fall onto the same cache sets
 				*/
-	struct sl_cell *cell;  /* [slots][modules] */
-	struct sl_lane *lane;  /* [modules] */
+	struct sl_cell *cell;  /* [modules][cell_stride], of which `slots` are used */
+	uint32_t cell_stride;
+	struct sl_lane *lane;	/* [modules] */
 	_Atomic uint64_t *away; /* of all lanes */
 	struct sl_poller poller[SL_POLLERS];
 	_Atomic uint64_t opened; /* cells that were ever opened: when it moves, there is new room */
@@ -143,7 +146,7 @@ static inline uint8_t *sl_ring_record(const struct sl_ring *ring, uint64_t seque
 static inline struct sl_cell *sl_ring_cell(const struct sl_ring *ring, uint64_t sequence,
 					   uint32_t module)
 {
-	return &ring->cell[sequence % ring->slots * ring->modules + module];
+	return &ring->cell[(size_t)module * ring->cell_stride + sequence % ring->slots];
 }
 
 /* ---- link threads ---- */
