@@ -16,8 +16,8 @@
 
 enum { SL_LINK_TRANSFERS = 64, SL_LINK_NOTE_BYTES = 256 };
 
-/* What was placed of one transfer. Pollers write to these for every packet, each to those of its own
- * transfers: 64 bytes apart, so that no two of them have a cache line in common. */
+/* What was placed of one transfer. Pollers write to these for every packet, each to those of its
+ * own transfers: 64 bytes apart, so that no two of them have a cache line in common. */
 struct sl_link_placed {
 	_Atomic uint64_t packets, bytes;
 	uint64_t unused[6];

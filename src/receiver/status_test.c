@@ -184,7 +184,7 @@ static void every_snapshot_keeps_its_promises(void **state)
 	bool fewer = getenv("SLUICE_SANITIZER") && !getenv("SLUICE_LONG");
 	uint64_t wanted = fewer ? SNAPSHOTS_SANITIZED : SNAPSHOTS, taken = 0, moved = 0;
 
-	/* Some of them, too, while something happened: how many in a run depends on the scheduler. */
+	/* Some of them while something happened: how many in a run depends on the scheduler. */
 	for (unsigned i = 0; i < RUNS && (taken < wanted || moved <= MOVED); i++) {
 		if (i % 2)
 			observe_run(gappy, sizeof(gappy) / sizeof(gappy[0]), &taken, &moved);
