@@ -231,7 +231,7 @@ struct sl_receiver {
 	uint32_t plans; /* that were made or taken over so far */
 	struct sl_ring ring;
 	struct sl_assembler assembler;
-	struct sl_link_counters counters;
+	_Alignas(64) struct sl_link_counters counters;
 	_Atomic uint64_t link_idle[SL_POLLERS]; /* how often it found nothing to take */
 	_Atomic uint64_t limit;			/* no slot is opened from this sequence on */
 	_Atomic bool pause;			/* wanted; then the dispatcher sets: */

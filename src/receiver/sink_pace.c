@@ -185,13 +185,14 @@ uint32_t sl_sink_pace_drop_frames(struct sl_receiver *r)
 	return r->drop_sinks * r->drop_frames;
 }
 
-/* Copies without results are few, and shared with other sinks. */
+/* Copies without results are few, and shared with other sinks: all that drop have half of them. */
 static bool has_no_room(const struct sl_receiver *r, const struct sl_sink_pace *pace,
 			const struct sl_flow_frame *flow)
 {
 	uint32_t held = atomic_load_explicit(&pace->held, memory_order_relaxed);
+	uint32_t most = SL_STAND_INS / 2 / (r->drop_sinks > 2 ? r->drop_sinks : 2);
 
-	return held >= pace->high || (flow->home != &r->pool && held >= SL_STAND_INS / 4);
+	return held >= pace->high || (flow->home != &r->pool && held >= (most ? most : 1));
 }
 
 uint32_t sl_sink_pace_drop(struct sl_receiver *r, uint32_t sinks, const struct sl_flow_frame *flow)
