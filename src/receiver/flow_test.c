@@ -29,7 +29,7 @@ static void everything_sent_is_stored_or_dark(void **state)
 	close_flow(&f);
 }
 
-/* Dark frames are not counted; 0: nobody knows. */
+/* Dark frames are not counted; 0: the number is not known. */
 static void add_ons_are_told_how_many_bright_frames_will_come(void **state)
 {
 	static const char *const endless[] = {"detector.frames=0"};

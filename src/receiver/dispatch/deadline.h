@@ -5,7 +5,7 @@
  *            measured batch by batch; a batch is closed as soon as one more frame would make its
  *            first one late, so that under load batches are as large as time allows and no larger.
  *            A batch that is late already is filled like any other.
- * Threads:   the dispatcher's. Who settles counts what was late.
+ * Threads:   the dispatcher's; the settler counts late verdicts by sl_deadline_missed().
  * Cost:      an addition and a comparison per frame. */
 #ifndef SL_RECEIVER_DISPATCH_DEADLINE_H
 #define SL_RECEIVER_DISPATCH_DEADLINE_H

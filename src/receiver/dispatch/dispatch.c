@@ -299,7 +299,7 @@ static int assemble_one(struct sl_dispatcher *d)
 
 /* ---- ring.overrun drop_oldest (drop.c) ---- */
 
-/* The oldest frame that nobody has begun with goes back, so that newer ones find room. Its outcome
+/* The oldest frame that is not in the unit goes back, so that newer ones find room. Its outcome
  * travels in the line like every other; a row of them is one entry, for a settler that stands still
  * must not stop this. 1, 0, or -ENODATA. */
 static int drop_one(struct sl_dispatcher *d)

@@ -61,9 +61,9 @@ static bool leaves_something(const struct sl_receiver *r, uint32_t module)
 	return !settled || r->assembler.head[module].sequence < s->end;
 }
 
-/* By timestamp nobody knows with which frame a source will go on, so all wait for it, and it may
- * itself wait for plans of other modules: those that went with it must have left nothing. Who they
- * are is not known: all that have ended now; and when they follow, that is done. */
+/* By timestamp it is not known with which frame a source will go on. So all modules wait for it,
+ * and it may itself wait for plans of other modules, which ended together with it: those must have
+ * left nothing. Every module that has ended by now counts as one of them. */
 static bool may_wait_for(struct sl_receiver *r, uint32_t module)
 {
 	if (r->experiment->ring.align != SL_ALIGN_TIMESTAMP || r->source[module].cleared)
