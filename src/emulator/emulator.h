@@ -52,6 +52,9 @@ struct sl_emulator_generator { /* gives whole frames, of which the transfer take
 	uint32_t first_module; /* is module 0 here */
 };
 
+/* In sl_emulator.begun. */
+enum { SL_EMULATOR_STOPPED = 1, SL_EMULATOR_RESTARTS = 2, SL_EMULATOR_FLAGS = 2 };
+
 struct sl_emulator_module { /* one sender's */
 	alignas(64) struct sl_plan plan;
 	struct sl_emulator_frame frame[SL_EMULATOR_DEPTH];
@@ -113,8 +116,9 @@ struct sl_emulator {
 	struct sl_pace
 		pace; /* the time base of all senders; late: of all, when the plan has ended */
 	struct sl_placement placement;
-	/* Frames of this plan that some sender has begun, and in the lowest bit whether stop was
-	 * asked for: then all senders end behind the same frame. Written once per frame. */
+	/* Frames of this plan that some sender has begun, << SL_EMULATOR_FLAGS, and two flags. Stop
+	 * was asked for: all senders end behind the same frame. A sender has come to the restart
+	 * before that: all of them restart. Written once per frame. */
 	alignas(64) _Atomic uint64_t begun;
 };
 

@@ -258,14 +258,12 @@ static int settled(struct sl_emulator_sender *sender, bool *all)
 	return err < 0 ? err : 0;
 }
 
-enum { STOPPED = 1 }; /* in em->begun; the bits above it count frames */
-
 /* Told to stop, and no sender has begun the k'th frame. */
 static bool ends_before(const struct sl_emulator *em, uint64_t k)
 {
 	uint64_t begun = atomic_load(&em->begun);
 
-	return ends_at_once(em) || (begun & STOPPED && begun >> 1 <= k);
+	return ends_at_once(em) || (begun & SL_EMULATOR_STOPPED && begun >> SL_EMULATOR_FLAGS <= k);
 }
 
 /* The k'th frame is to be sent, by this sender and all others. False: told to stop before any of
@@ -274,10 +272,22 @@ static bool begin_frame(struct sl_emulator *em, uint64_t k)
 {
 	uint64_t begun = atomic_load(&em->begun);
 
-	while (begun >> 1 <= k && !(begun & STOPPED))
-		if (atomic_compare_exchange_weak(&em->begun, &begun, (k + 1) << 1))
+	while (begun >> SL_EMULATOR_FLAGS <= k && !(begun & SL_EMULATOR_STOPPED))
+		if (atomic_compare_exchange_weak(&em->begun, &begun, (k + 1) << SL_EMULATOR_FLAGS))
 			return !ends_at_once(em);
-	return begun >> 1 > k && !ends_at_once(em);
+	return begun >> SL_EMULATOR_FLAGS > k && !ends_at_once(em);
+}
+
+/* The front end goes away, by this sender and all others. False: told to stop before any of them
+ * went. */
+static bool begin_restart(struct sl_emulator *em)
+{
+	uint64_t begun = atomic_load(&em->begun);
+
+	while (!(begun & (SL_EMULATOR_STOPPED | SL_EMULATOR_RESTARTS)))
+		if (atomic_compare_exchange_weak(&em->begun, &begun, begun | SL_EMULATOR_RESTARTS))
+			return true;
+	return begun & SL_EMULATOR_RESTARTS;
 }
 
 void sl_emulator_tell_stop(struct sl_emulator *em, bool at_once)
@@ -286,7 +296,7 @@ void sl_emulator_tell_stop(struct sl_emulator *em, bool at_once)
 
 	while (before < level && !atomic_compare_exchange_weak(&em->stop, &before, level))
 		continue;
-	atomic_fetch_or(&em->begun, STOPPED);
+	atomic_fetch_or(&em->begun, SL_EMULATOR_STOPPED);
 }
 
 /* Until the next frame is due, in bites, so that a slow detector can still be stopped soon. */
@@ -350,7 +360,7 @@ static int restarts(struct sl_emulator_sender *sender, uint64_t k)
 {
 	int err;
 
-	if (k != sender->emulator->restart_at)
+	if (k != sender->emulator->restart_at || !begin_restart(sender->emulator))
 		return 0;
 	err = send_due(sender, k - 1, true);
 	for (uint32_t m = sender->first_module; m < sender->end_module && !err; m++)

@@ -149,12 +149,12 @@ static uint64_t bright_of(const struct sl_emulator *em, uint64_t frames)
 
 static void count_frames(struct sl_emulator *em)
 {
-	uint64_t frames = atomic_exchange(&em->begun, 0) >> 1;
+	uint64_t begun = atomic_exchange(&em->begun, 0), frames = begun >> SL_EMULATOR_FLAGS;
 
 	em->frame += frames;
 	if (em->bright_left != UINT64_MAX)
 		em->bright_left -= bright_of(em, frames);
-	if (atomic_load(&em->error) == -ERESTART)
+	if (begun & SL_EMULATOR_RESTARTS)
 		em->restart = false;
 }
 
