@@ -38,16 +38,20 @@ static struct raw_file *take_ready(struct sl_raw_writer *w, struct raw_lane *lan
 	return file;
 }
 
+static bool is_rolling(const struct sl_raw_writer *w)
+{
+	return w->o.keep_ns || w->o.keep_bytes;
+}
+
 /* A new file; in a rolling container the oldest ones of this folder make room. */
 static int make_file(struct sl_raw_writer *w, uint32_t folder, uint64_t need,
 		     struct raw_file **file)
 {
-	bool rolling = w->o.keep_ns || w->o.keep_bytes;
 	int r;
 
 	do {
 		r = raw_file_open(w, folder, need, file);
-	} while (raw_is_full(r) && rolling && raw_window_drop_oldest(w, folder));
+	} while (raw_is_full(r) && is_rolling(w) && raw_window_drop_oldest(w, folder));
 	return r;
 }
 
@@ -58,6 +62,7 @@ static void hand_over(struct sl_raw_writer *w, struct raw_lane *lane)
 	lane->file->next = NULL;
 	*w->full_last = lane->file;
 	w->full_last = &lane->file->next;
+	w->closing++;
 	pthread_cond_signal(&w->work);
 	pthread_mutex_unlock(&w->lock);
 	lane->file = NULL;
@@ -138,6 +143,29 @@ static int choose_lane(struct sl_raw_writer *w, uint64_t need, uint64_t arrived_
 		w->turn_bytes = 0;
 	}
 	return r;
+}
+
+/* Full disk, but a rolling container has files that can go as soon as they are closed. */
+static bool will_have_room(struct sl_raw_writer *w, int r)
+{
+	bool closing;
+
+	pthread_mutex_lock(&w->lock);
+	closing = w->closing;
+	pthread_mutex_unlock(&w->lock);
+	return raw_is_full(r) && is_rolling(w) && closing;
+}
+
+/* Without `stream`, which the flush thread may need before it closes the next file. */
+static void wait_for_close(struct sl_raw_writer *w)
+{
+	uint64_t before;
+
+	pthread_mutex_lock(&w->lock);
+	before = w->closes;
+	while (w->closing && w->closes == before)
+		pthread_cond_wait(&w->done, &w->lock);
+	pthread_mutex_unlock(&w->lock);
 }
 
 /* There is no data file for the chunk: said once, until it goes well again. */
@@ -224,6 +252,7 @@ static void look_ahead(struct sl_raw_writer *w, struct raw_lane *lane)
 	pthread_mutex_unlock(&w->lock);
 }
 
+/* -EAGAIN: try again after the next close of a file. */
 static int append(struct sl_raw_writer *w, struct raw_index_entry *entry, const struct iovec *part,
 		  unsigned parts)
 {
@@ -238,6 +267,8 @@ static int append(struct sl_raw_writer *w, struct raw_index_entry *entry, const 
 	if (need > atomic_load_explicit(&w->largest, memory_order_relaxed))
 		atomic_store_explicit(&w->largest, need, memory_order_relaxed);
 	r = choose_lane(w, need, entry->key.arrived_ns, &lane);
+	if (r && will_have_room(w, r))
+		return -EAGAIN;
 	if (r)
 		return r == -ENOMEM ? r : refuse(w, r);
 	r = grow_index(lane->file);
@@ -258,6 +289,7 @@ int sl_raw_append(struct sl_raw_writer *w, const struct sl_raw_key *key, const s
 		  unsigned parts)
 {
 	struct raw_index_entry entry = {.key = *key};
+	uint64_t start = 0;
 	int r;
 
 	for (unsigned i = 0; i < parts; i++) {
@@ -265,8 +297,15 @@ int sl_raw_append(struct sl_raw_writer *w, const struct sl_raw_key *key, const s
 			return -E2BIG;
 		entry.bytes += part[i].iov_len;
 	}
-	pthread_mutex_lock(&w->stream);
-	r = append(w, &entry, part, parts);
-	pthread_mutex_unlock(&w->stream);
-	return r;
+	for (;;) {
+		pthread_mutex_lock(&w->stream);
+		r = append(w, &entry, part, parts);
+		if (r != -EAGAIN && start)
+			raw_stream_stalled(w, sl_clock_ns() - start);
+		pthread_mutex_unlock(&w->stream);
+		if (r != -EAGAIN)
+			return r;
+		start = start ? start : sl_clock_ns();
+		wait_for_close(w);
+	}
 }

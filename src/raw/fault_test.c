@@ -13,6 +13,7 @@ static _Atomic int writes_short; /* each is cut off at a third */
 static _Atomic int no_fallocate; /* as on NFS */
 static _Atomic int no_direct;	 /* O_DIRECT is accepted, and writes are refused */
 static _Atomic int sync_error;
+static _Atomic int sync_us; /* how long a sync takes, besides */
 static _Atomic int read_error;
 static _Atomic int reads_interrupted; /* every other one */
 
@@ -58,6 +59,7 @@ int fdatasync(int fd)
 		errno = sync_error;
 		return -1;
 	}
+	usleep((useconds_t)sync_us);
 	return (int)syscall(SYS_fdatasync, fd);
 }
 
@@ -352,6 +354,10 @@ static int on_tmpfs(const char *folder)
 
 	scratch_remove(folder); /* the mount point itself stays */
 	r = r ? r : roll_on_full_disk(folder);
+	scratch_remove(folder);
+	sync_us = 20000; /* all files are full before the first one is closed */
+	r = r ? r : roll_on_full_disk(folder);
+	sync_us = 0;
 	scratch_remove(folder);
 	scratch_make(large, sizeof(large));
 	r = r ? r : roll_beside_full_disk(folder, large);

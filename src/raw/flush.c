@@ -62,6 +62,11 @@ static void close_full(struct sl_raw_writer *w)
 		if (closed)
 			raw_window_close(w, closed);
 		raw_window_trim(w);
+		pthread_mutex_lock(&w->lock);
+		w->closing--;
+		w->closes++;
+		pthread_cond_broadcast(&w->done);
+		pthread_mutex_unlock(&w->lock);
 	}
 }
 

@@ -81,10 +81,11 @@ struct sl_raw_writer {
 	_Atomic uint32_t last; /* number of the last data file */
 
 	pthread_mutex_t lock;
-	pthread_cond_t done; /* a write is over, or a file is prepared */
+	pthread_cond_t done; /* a write is over, or a file is prepared or closed */
 	struct raw_buffer *free;
 	uint64_t tickets;
-	struct raw_file *full, **full_last;	  /* to be closed by the flush thread */
+	struct raw_file *full, **full_last; /* to be closed by the flush thread */
+	uint64_t closing, closes; /* files handed over and not closed yet; that were closed */
 	struct raw_closed *closed, **closed_last; /* the oldest first */
 	uint64_t closed_bytes;
 
