@@ -177,7 +177,6 @@ static void wait_for_gap(struct sl_feroce_server *server)
 
 	if (since_ns < REQUEST_GAP_NS)
 		nanosleep(&(struct timespec){.tv_nsec = (long)(REQUEST_GAP_NS - since_ns)}, NULL);
-	server->requested_ns = sl_clock_ns();
 }
 
 static void send_message(void *arg, uint32_t ip, uint16_t port,
@@ -191,10 +190,12 @@ static void send_message(void *arg, uint32_t ip, uint16_t port,
 	sl_feroce_encode(message, bytes);
 	if (!message->answer)
 		wait_for_gap(server);
-	/* What is lost is asked for again. */
-	if (sendto(server->fd[0], bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&to,
-		   sizeof(to)) < 0)
-		return;
+	/* A request that is lost is sent again: no need to look at the result. */
+	sendto(server->fd[0], bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&to,
+	       sizeof(to));
+	/* After sending: this thread may lose its CPU between the gap and the packet. */
+	if (!message->answer)
+		server->requested_ns = sl_clock_ns();
 }
 
 int sl_feroce_server_open(const struct sl_feroce_server_options *options,
