@@ -115,16 +115,24 @@ static struct sl_sink quick = {
 	.where = nowhere,
 };
 
-static void begin(struct flow *f, enum sl_on_slow policy, bool optional)
+/* slow_says, quick_says: what these sinks say is durable; NULL: nothing. */
+static void begin_durable(struct flow *f, enum sl_on_slow policy, bool optional,
+			  uint64_t (*slow_says)(void *), uint64_t (*quick_says)(void *))
 {
 	memset(&seen, 0, sizeof(seen));
 	seen.on_slow = policy;
 	seen.optional = optional;
-	slow.durable = quick.durable = NULL;
+	slow.durable = slow_says;
+	quick.durable = quick_says;
 	f->here = open_experiment(NULL, 0);
 	f->here->sink[0] = &slow;
 	f->here->sink[1] = &quick;
 	open_flow(f, NULL, 0);
+}
+
+static void begin(struct flow *f, enum sl_on_slow policy, bool optional)
+{
+	begin_durable(f, policy, optional, NULL, NULL);
 }
 
 static void send_all(struct flow *f)
@@ -462,11 +470,16 @@ static void the_watermark_is_that_of_the_last_required_sink(void **state)
 	static struct sl_status status;
 	struct flow f = {0};
 
-	begin(&f, SL_ON_SLOW_WAIT, false);
-	slow.durable = durable;
+	begin_durable(&f, SL_ON_SLOW_WAIT, false, durable, NULL);
+	atomic_store(&seen.durable, ALL);
+	sl_figures_take_sinks(f.receiver);
 	sl_receiver_status(f.receiver, &status);
 	assert_int_equal(status.watermark, 0); /* `quick` has a place, and does not say */
-	quick.durable = durable;
+	atomic_store(&seen.open, 1);
+	run_flow(&f);
+	close_flow(&f);
+
+	begin_durable(&f, SL_ON_SLOW_WAIT, false, durable, durable);
 	atomic_store(&seen.open, 1);
 	run_flow(&f);
 	for (uint64_t mark = 5; mark < 2 * ALL; mark *= 2) {
