@@ -117,7 +117,7 @@ static struct sl_sink quick = {
 
 /* slow_says, quick_says: what these sinks say is durable; NULL: nothing. */
 static void begin_durable(struct flow *f, enum sl_on_slow policy, bool optional,
-			  uint64_t (*slow_says)(void *), uint64_t (*quick_says)(void *))
+			  uint64_t (*slow_says)(const void *), uint64_t (*quick_says)(const void *))
 {
 	memset(&seen, 0, sizeof(seen));
 	seen.on_slow = policy;
