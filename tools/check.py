@@ -6,6 +6,7 @@
   tools/check.py --match ring                           what has "ring" in its name
   tools/check.py --long                                 with the long campaigns: make check-long
   tools/check.py --timings                              and which programs took longest
+  tools/check.py --again                                and give programs that failed a second try, alone: CI does
 
 Parts: unit (the C tests), system (tests/system/*_test.py), lint (tests/lint), model (tests/model, by spin), fuzz
 (libFuzzer, a short run each).
@@ -17,6 +18,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -43,6 +45,10 @@ POCL = {"POCL_CACHE_DIR": str(ROOT / "build/pocl")}
 # What system tests need of a build: the normal one has it all.
 SYSTEM_TARGETS = {"normal": ["all", "tests/dissect/roce_pcap", "tests/raw/raw_file"], "asan": ["sluice"], "tsan": []}
 BUILT = []  # (build, cost) of each call of build.sh
+# A second try is for a program that had too little of a busy machine. More failed programs than this are no accident, and what a
+# sanitizer has found was there, however seldom it shows.
+MOST_AGAIN = 5
+SANITIZER_REPORT = re.compile(r"(Address|Leak|Thread|Memory|UndefinedBehavior)Sanitizer|runtime error:")
 
 
 class Build:
@@ -223,6 +229,7 @@ class Tally:
 
     def __init__(self, verbose):
         self.results = []
+        self.again = []  # failed results whose second try passed
         self.verbose = verbose
         self.lock = threading.Lock()
 
@@ -266,6 +273,19 @@ class Tally:
             stop_all()
             raise
 
+    def try_again(self):
+        """Run what failed once more, each program alone on the machine; what passes then counts as passed, and finish() names it."""
+        failed = [result for result in self.results if result.of("failed")]
+        for first in failed if len(failed) <= MOST_AGAIN else []:
+            if not first.job.command or first.job.build.name == "fuzz" or SANITIZER_REPORT.search(first.stderr + "".join(case.text for case in first.cases)):
+                continue
+            print(f"  second try, alone: {first.job.build.name} {first.job.name}", flush=True)
+            second = run_tap(first.job)
+            self.show(second)
+            if not second.of("failed"):
+                self.results[self.results.index(first)] = second
+                self.again.append(first)
+
     def timings(self, rows=30):
         """What took longest: seconds of cpus decide, since those do not depend on what else ran."""
         def line(build, name, count, cost):
@@ -298,6 +318,11 @@ class Tally:
                 for case in result.of(state):
                     why = f": {case.text or 'no reason given'}" if state == "skipped" else ""
                     print(f"  {result.job.build.name} {result.job.name}: {case.name}{why}")
+        if self.again:
+            print("passed only at the second try:")
+            for result in self.again:
+                for case in result.of("failed"):
+                    print(f"  {result.job.build.name} {result.job.name}: {case.name}")
         print(", ".join(f"{counts[state]} {state}" for state in states))
         # Nothing run is nothing shown to work.
         return 1 if counts["failed"] or not sum(counts.values()) else 0
@@ -338,15 +363,16 @@ class Interop:
     """tools/check_interop.py behind the tests. What it says is shown when it has ended,
     its own count of cases included."""
 
-    def __init__(self, tally, kernel):
+    def __init__(self, tally, kernel, again):
         self.tally, self.kernel, self.status = tally, kernel, None
+        self.more = ["--again"] if again else []
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
 
     def run(self):
         with tempfile.TemporaryFile() as out:
             try:
-                self.status, cost = wait_for(start([PYTHON, ROOT / "tools/check_interop.py", "--kernel", self.kernel], cwd=ROOT,
+                self.status, cost = wait_for(start([PYTHON, ROOT / "tools/check_interop.py", "--kernel", self.kernel, *self.more], cwd=ROOT,
                                                    stdout=out, stderr=subprocess.STDOUT))
             except Interrupted:
                 return
@@ -379,6 +405,8 @@ def check(tally, arguments):
             tally.queue(slots, matching(fuzz_jobs(variants[1], arguments.fuzz_seconds), arguments.match), run_fuzz)
         background.end()
         slots.end()
+        if arguments.again:
+            tally.try_again()
         # By itself: a guest takes whole cores when it boots, and tests of ours have time limits.
         if arguments.interop:
             interop = Interop(tally, arguments.interop)
@@ -401,6 +429,7 @@ def parse_arguments():
     parser.add_argument("--long", action="store_true", help="long campaigns, too: more faults and packets, every trigger")
     parser.add_argument("--interop", metavar="SERIES", help="check_interop.py with this kernel, too, behind the tests")
     parser.add_argument("--timings", action="store_true", help="at the end, say what took how long")
+    parser.add_argument("--again", action="store_true", help="run programs that failed a second time, alone, and name those that pass then")
     parser.add_argument("-v", "--verbose", action="store_true", help="name every case")
     arguments = parser.parse_args()
     arguments.only = arguments.only.split(",")

@@ -90,6 +90,7 @@ class Session:
                    "--guest-sluice", ROOT / "build/sluice", "--sluice", ours.folder / "sluice",
                    "--match", arguments.match, "--seed", arguments.seed]
         command += ["--against-itself"] if arguments.against_itself else []
+        command += ["--again"] if arguments.again else []
         command += ["--capture", f"{arguments.capture}-{series}.pcap"] if arguments.capture else []
         self.begin(series, [*ours.prefix, *command], ours.env)
 
@@ -162,6 +163,7 @@ def parse_arguments():
     parser.add_argument("--against-itself", action="store_true", help="rxe at both ends: what is its own doing?")
     parser.add_argument("--seed", type=int, default=11, help="of the faults on the wire")
     parser.add_argument("--capture", help="write all frames to CAPTURE-6.1.pcap and so on")
+    parser.add_argument("--again", action="store_true", help="give a few cases that fail a second try; what failed first is shown")
     parser.add_argument("--jobs", type=int, default=1, help="guests at a time")
     arguments = parser.parse_args()
     arguments.kernel = arguments.kernel.split(",")

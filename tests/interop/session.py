@@ -30,6 +30,7 @@ import tap  # noqa: E402  (found through the line above)
 
 
 BOOTS = 3  # QEMU's emulation of two processors stumbles now and then, before anything of ours runs
+MOST_AGAIN = 3  # second tries are for cases that the host stood still in
 BRIEFLY = ("RC, IPv4", "RC, IPv4, SEND", "a message per module")
 
 
@@ -44,22 +45,43 @@ def parse_arguments():
     parser.add_argument("--match", default="", help="run only cases with this in their name")
     parser.add_argument("--seed", type=int, default=11, help="of the faults on the wire")
     parser.add_argument("--against-itself", action="store_true", help="rxe at both ends, to see what is its own doing")
+    parser.add_argument("--again", action="store_true", help=f"run a case that failed a second time; at most {MOST_AGAIN} cases")
     parser.add_argument("--capture", type=pathlib.Path, help="write all frames to this file (pcap)")
     return parser.parse_args()
 
 
-def run_case(writer, ends, name, function):
+def run_case(ends, function):
+    """What is wrong: lines for the report."""
     try:
         ends.reset()
         function()
-        writer.case(name)
-    except Skipped as why:
-        writer.skip(name, why)
+        return []
+    except Skipped:
+        raise
     except Exception as problem:  # a case that breaks is a case that fails; the others still run
         text = str(problem) if isinstance(problem, Failed) else traceback.format_exc()
         counts = [f"wire toward the {side}: {ends.lab.wire.count(side)}" for side in ("guest", "host")]
-        writer.case(name, [text, *counts, ends.lab.guest.log(8)])
+        problems = [text, *counts, ends.lab.guest.log(8)]
         ends.restart()
+        return problems
+
+
+class Tries:
+    """Second tries of failed cases: how many may still be made."""
+
+    def __init__(self, left):
+        self.left = left
+
+    def run(self, writer, ends, name, function):
+        try:
+            problems = run_case(ends, function)
+            if problems and self.left:
+                self.left -= 1
+                print("\n".join(f"# first try of {name}: {line}" for text in problems for line in str(text).splitlines()), flush=True)
+                problems = run_case(ends, function)
+            writer.case(name, problems)
+        except Skipped as why:
+            writer.skip(name, why)
 
 
 def all_cases(ends, ways, arguments):
@@ -80,10 +102,11 @@ def all_cases(ends, ways, arguments):
 def run_cases(writer, lab_, arguments):
     ends = peers.Ends(lab_, arguments.user_programs / "peer-user")
     ways = transfer.pairs(ends, arguments.against_itself)
+    tries = Tries(MOST_AGAIN if arguments.again else 0)
     for name, function in all_cases(ends, ways, arguments):
         if arguments.match not in name:
             continue
-        run_case(writer, ends, f"{arguments.kernel} {name}", function)
+        tries.run(writer, ends, f"{arguments.kernel} {name}", function)
     problems = ends.close()
     writer.case(f"{arguments.kernel} user-space peers end well", problems)
 
