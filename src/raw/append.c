@@ -9,6 +9,8 @@
 
 /* After a refusal, for this long every chunk is refused without another look at the disk. */
 #define REFUSE_NS UINT64_C(250000000)
+/* Full files that may wait to be closed, each with its descriptor and its index in memory. */
+enum { MOST_CLOSING = 64 };
 
 static bool has_room(const struct raw_file *file, uint64_t need)
 {
@@ -110,6 +112,17 @@ static bool is_recent(uint64_t ns)
 	return ns && sl_clock_ns() - ns < REFUSE_NS;
 }
 
+static uint64_t count_closing(struct sl_raw_writer *w)
+{
+	uint64_t files;
+
+	pthread_mutex_lock(&w->lock);
+	files = w->closing;
+	pthread_mutex_unlock(&w->lock);
+	return files;
+}
+
+/* -EAGAIN: not before a file has been closed. */
 static int make_ready(struct sl_raw_writer *w, struct raw_lane *lane, uint64_t need,
 		      uint64_t arrived_ns)
 {
@@ -118,6 +131,8 @@ static int make_ready(struct sl_raw_writer *w, struct raw_lane *lane, uint64_t n
 
 	if (room && (!is_over(w, lane->file, arrived_ns) || is_recent(w->unrolled_ns)))
 		return 0;
+	if (count_closing(w) >= MOST_CLOSING)
+		return room ? 0 : -EAGAIN;
 	r = raw_lane_roll(w, lane, need);
 	if (r)
 		w->unrolled_ns = sl_clock_ns();
@@ -137,7 +152,7 @@ static int choose_lane(struct sl_raw_writer *w, uint64_t need, uint64_t arrived_
 	for (unsigned i = 0; i < w->lanes; i++) {
 		*lane = &w->lane[w->turn];
 		r = make_ready(w, *lane, need, arrived_ns);
-		if (!r || r == -ENOMEM)
+		if (!r || r == -ENOMEM || r == -EAGAIN)
 			return r;
 		w->turn = (w->turn + 1) % w->lanes;
 		w->turn_bytes = 0;
@@ -148,12 +163,7 @@ static int choose_lane(struct sl_raw_writer *w, uint64_t need, uint64_t arrived_
 /* Full disk, but a rolling container has files that can go as soon as they are closed. */
 static bool will_have_room(struct sl_raw_writer *w, int r)
 {
-	bool closing;
-
-	pthread_mutex_lock(&w->lock);
-	closing = w->closing;
-	pthread_mutex_unlock(&w->lock);
-	return raw_is_full(r) && is_rolling(w) && closing;
+	return raw_is_full(r) && is_rolling(w) && count_closing(w);
 }
 
 /* Without `stream`, which the flush thread may need before it closes the next file. */
@@ -267,7 +277,7 @@ static int append(struct sl_raw_writer *w, struct raw_index_entry *entry, const 
 	if (need > atomic_load_explicit(&w->largest, memory_order_relaxed))
 		atomic_store_explicit(&w->largest, need, memory_order_relaxed);
 	r = choose_lane(w, need, entry->key.arrived_ns, &lane);
-	if (r && will_have_room(w, r))
+	if (r == -EAGAIN || (r && will_have_room(w, r)))
 		return -EAGAIN;
 	if (r)
 		return r == -ENOMEM ? r : refuse(w, r);

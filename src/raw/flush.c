@@ -39,22 +39,31 @@ static void wait_for_writes(struct sl_raw_writer *w, const struct raw_file *file
 	pthread_mutex_unlock(&w->lock);
 }
 
-static void close_full(struct sl_raw_writer *w)
+/* Full files that wait to be closed. Only this thread makes it less. */
+static uint64_t count_full(struct sl_raw_writer *w)
+{
+	uint64_t files;
+
+	pthread_mutex_lock(&w->lock);
+	files = w->closing;
+	pthread_mutex_unlock(&w->lock);
+	return files;
+}
+
+/* The first `files` full files: appends may fill others as fast as these are closed. */
+static void close_full(struct sl_raw_writer *w, uint64_t files)
 {
 	struct raw_closed *closed;
 	struct raw_file *file;
 	int r;
 
-	for (;;) {
+	for (; files; files--) {
 		pthread_mutex_lock(&w->lock);
 		file = w->full;
-		if (file)
-			w->full = file->next;
+		w->full = file->next;
 		if (!w->full)
 			w->full_last = &w->full;
 		pthread_mutex_unlock(&w->lock);
-		if (!file)
-			return;
 		wait_for_writes(w, file);
 		r = raw_file_close(w, file, &closed);
 		if (r)
@@ -102,7 +111,7 @@ static void sync_file(struct sl_raw_writer *w, const struct raw_file *file)
 static void flush(struct sl_raw_writer *w)
 {
 	const struct raw_file *open[RAW_FOLDERS];
-	uint64_t target, ticket;
+	uint64_t target, ticket, full;
 
 	pthread_mutex_lock(&w->stream);
 	target = atomic_load(&w->chunks);
@@ -113,6 +122,7 @@ static void flush(struct sl_raw_writer *w)
 	}
 	pthread_mutex_lock(&w->lock);
 	ticket = w->tickets;
+	full = w->closing;
 	pthread_mutex_unlock(&w->lock);
 	pthread_mutex_unlock(&w->stream);
 
@@ -122,7 +132,7 @@ static void flush(struct sl_raw_writer *w)
 			if (open[i])
 				sync_file(w, open[i]);
 	}
-	close_full(w);
+	close_full(w, full);
 	if (!atomic_load(&w->status))
 		atomic_store_explicit(&w->durable, target, memory_order_release);
 }
@@ -159,7 +169,7 @@ void *raw_flush_main(void *arg)
 			next_ns = sl_clock_ns() + w->o.flush_ns;
 			flush(w);
 		} else {
-			close_full(w);
+			close_full(w, count_full(w));
 		}
 		raw_window_trim(w);
 		pthread_mutex_lock(&w->lock);
