@@ -32,9 +32,10 @@ def listed(root, script, version):
     return set(re.findall(r"\b(sl_\w+);", re.search(rf"\b{version} \{{(.*?)\n\}}", text, re.S)[1]))
 
 
+CLIENT = ("client.h", "share.h")
 # Version script, its public version, and which headers it is for.
-LIBRARIES = [("src/libsluice.map", "SLUICE_1", lambda name: name != "client.h"),
-             ("src/libsluice-client.map", "SLUICE_CLIENT_1", lambda name: name == "client.h")]
+LIBRARIES = [("src/libsluice.map", "SLUICE_1", lambda name: name not in CLIENT),
+             ("src/libsluice-client.map", "SLUICE_CLIENT_1", lambda name: name in CLIENT)]
 
 
 def symbols(root):

@@ -1,0 +1,339 @@
+/* attach.c - a follower and its share's socket: memory, pings, messages. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "share/follower.h"
+
+enum { FAREWELL_MS = 1000 };		 /* for the rest of a message, when a follower closes */
+#define MESSAGE_MOST (UINT64_C(1) << 40) /* a share of this user is trusted not to fill memory */
+
+static int wait_for(const struct sl_follower *f, short events, uint64_t end_ns)
+{
+	struct pollfd p = {.fd = f->socket, .events = events};
+	int n;
+
+	do
+		n = poll(&p, 1, sl_share_left_ms(end_ns));
+	while (n < 0 && errno == EINTR);
+	return n > 0 ? 0 : -ETIMEDOUT;
+}
+
+/* A frame that is whole: a message goes to the inbox, others are the caller's. */
+static int sort(struct sl_follower *f)
+{
+	int err;
+
+	if (f->in.head.type != SL_SHARE_FRAME_MESSAGE)
+		return 1;
+	err = sl_share_inbox_put(&f->inbox, 0, &f->in);
+	sl_share_in_next(&f->in);
+	return err;
+}
+
+/* What has arrived, without waiting. 1: a frame of the caller's is whole, in f->in. */
+static int take_arrived(struct sl_follower *f)
+{
+	int got;
+
+	while ((got = sl_share_in_read(&f->in, f->socket, MESSAGE_MOST)) == 1 && !(got = sort(f)))
+		;
+	return got;
+}
+
+/* Read until there is a frame of this type. */
+static int wait_for_frame(struct sl_follower *f, enum sl_share_frame_type type, uint64_t end_ns)
+{
+	for (;;) {
+		int got = take_arrived(f);
+
+		if (got < 0)
+			return got;
+		if (got && f->in.head.type == type)
+			return 0;
+		if (got) {
+			sl_share_in_next(&f->in); /* an answer that came too late for its call */
+			continue;
+		}
+		got = wait_for(f, POLLIN, end_ns);
+		if (got)
+			return got;
+	}
+}
+
+/* What waits to be sent. While the socket is full, messages of the share are taken, so that two
+ * full sockets do not wait for each other. */
+static int flush(struct sl_follower *f, uint64_t end_ns)
+{
+	for (;;) {
+		int err = sl_share_out_send(&f->out, f->socket);
+
+		if (err != -EAGAIN)
+			return err == -EPIPE ? -ECONNRESET : err;
+		take_arrived(f);
+		if (wait_for(f, POLLOUT, end_ns))
+			return -EAGAIN;
+	}
+}
+
+/* Half a frame would spoil the connection: the rest of one that has begun stays in the queue, and
+ * goes before the next one. */
+int sl_follower_say(struct sl_follower *f, enum sl_share_frame_type type, uint64_t value,
+		    const void *payload, uint64_t bytes, uint64_t end_ns)
+{
+	int err = flush(f, end_ns);
+
+	if (!err)
+		err = sl_share_out_put(&f->out, type, value, payload, bytes, NULL, 0);
+	if (err)
+		return err;
+	err = flush(f, end_ns);
+	if (err == -EAGAIN && f->out.first->sent)
+		return 0;
+	if (err)
+		sl_share_out_fini(&f->out);
+	return err;
+}
+
+/* ---- memory ---- */
+
+static void use(struct sl_follower *f, const struct sl_share_header *header,
+		struct sl_share_memory *memory)
+{
+	sl_share_memory_fini(&f->memory);
+	f->memory = *memory;
+	f->words = &memory->header->words;
+	sl_share_fill_description(header, &f->description);
+	f->first = header->first;
+	if (f->next < f->first)
+		f->next = f->first;
+}
+
+int sl_follower_attach(struct sl_follower *f, uint64_t end_ns, struct sl_remote_error *error)
+{
+	struct sl_share_header header;
+	struct sl_share_memory memory;
+	char why[SL_SHARE_WHY];
+	int err = sl_follower_say(f, SL_SHARE_FRAME_HELLO, SL_SHARE_VERSION, NULL, 0, end_ns);
+
+	if (!err)
+		err = wait_for_frame(f, SL_SHARE_FRAME_ATTACHED, end_ns);
+	if (err == -ECONNRESET)
+		return sl_share_code(error, err, f->name,
+				     "it ended, belongs to another user, or has as many followers "
+				     "as it takes");
+	if (err)
+		return sl_share_code(error, err, f->name, strerror(-err));
+	err = sl_share_memory_map(f->in.fd, f->in.fds, &header, &memory, why, sizeof(why));
+	f->in.fds = 0; /* they were taken */
+	sl_share_in_next(&f->in);
+	if (err)
+		return sl_share_code(error, err, f->name, why);
+	use(f, &header, &memory);
+	return 0;
+}
+
+/* ---- open and close ---- */
+
+static int absent(struct sl_remote_error *error, const char *url)
+{
+	return sl_share_fail(error, -ENOENT, "absent",
+			     "no share is called '%s'; sluice share --list names them", url);
+}
+
+static int connect_to(struct sl_follower *f, const char *name, struct sl_remote_error *error)
+{
+	int folder[SL_REGISTRY_PLACES], err = -ENOENT;
+	char why[SL_SHARE_WHY];
+	unsigned places = sl_share_places(folder, why, sizeof(why));
+
+	for (unsigned i = 0; i < places; i++) {
+		if (err < 0)
+			err = sl_registry_connect(folder[i], name);
+		close(folder[i]);
+	}
+	if (why[0])
+		return sl_share_fail(error, -EPERM, "absent", "%s", why);
+	if (err == -ENOENT || err == -ECONNREFUSED) /* refused: it crashed and left its socket */
+		return absent(error, name);
+	if (err < 0)
+		return sl_share_code(error, err, name, strerror(-err));
+	f->socket = err;
+	return 0;
+}
+
+int sl_follow_open(const char *url, int timeout_ms, struct sl_follower **follower,
+		   struct sl_remote_error *error)
+{
+	const char *name = sl_share_name_of(url);
+	struct sl_follower *f;
+	uint64_t p;
+	int err;
+
+	if (!name)
+		return sl_share_fail(error, -EINVAL, "request",
+				     "'%s' is no share of this host: share:NAME", url);
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return sl_share_fail(error, -ENOMEM, "memory", "no memory");
+	f->socket = f->memory.fd = f->memory.second_fd = -1;
+	snprintf(f->name, sizeof(f->name), "%s", name);
+	sl_share_inbox_init(&f->inbox);
+	sl_share_out_init(&f->out);
+	err = connect_to(f, name, error);
+	if (!err)
+		err = sl_follower_attach(f, sl_share_end_ns(timeout_ms), error);
+	if (err) {
+		sl_follow_close(f);
+		return err;
+	}
+	/* The first element that it gets is the newest that is there. */
+	p = __atomic_load_n(&f->words->published, __ATOMIC_ACQUIRE);
+	f->next = p > f->first ? p - 1 : f->first;
+	*follower = f;
+	return 0;
+}
+
+void sl_follow_close(struct sl_follower *f)
+{
+	if (!f)
+		return;
+	if (f->socket >= 0) {
+		flush(f, sl_share_end_ns(FAREWELL_MS));
+		close(f->socket);
+	}
+	sl_share_out_fini(&f->out);
+	sl_share_in_fini(&f->in);
+	sl_share_inbox_fini(&f->inbox);
+	sl_share_memory_fini(&f->memory);
+	free(f);
+}
+
+/* ---- pings and messages ---- */
+
+int sl_follow_ping(struct sl_follower *f, int timeout_ms, uint64_t *round_trip_ns)
+{
+	uint64_t end_ns = sl_share_end_ns(timeout_ms), number = ++f->pings;
+	struct timespec from, to;
+	int err;
+
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	err = sl_follower_say(f, SL_SHARE_FRAME_PING, number, NULL, 0, end_ns);
+	while (!err) {
+		err = wait_for_frame(f, SL_SHARE_FRAME_PONG, end_ns);
+		if (!err && f->in.head.value == number)
+			break;
+		sl_share_in_next(&f->in);
+	}
+	if (err)
+		return err;
+	sl_share_in_next(&f->in);
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	*round_trip_ns = (uint64_t)(to.tv_sec - from.tv_sec) * 1000000000 + (uint64_t)to.tv_nsec -
+			 (uint64_t)from.tv_nsec;
+	return 0;
+}
+
+int sl_follow_send(struct sl_follower *f, uint32_t kind, const void *data, uint64_t bytes,
+		   int timeout_ms)
+{
+	return sl_follower_say(f, SL_SHARE_FRAME_MESSAGE, kind, data, bytes,
+			       sl_share_end_ns(timeout_ms));
+}
+
+int sl_follow_receive(struct sl_follower *f, int timeout_ms, struct sl_share_message *message)
+{
+	uint64_t end_ns = sl_share_end_ns(timeout_ms);
+
+	for (;;) {
+		int got;
+
+		if (sl_share_inbox_take(&f->inbox, message))
+			return 0;
+		sl_share_out_send(&f->out, f->socket);
+		got = take_arrived(f);
+		if (got == 1)
+			sl_share_in_next(&f->in);
+		if (got < 0 && !f->inbox.first)
+			return got;
+		if (got == 0 && !f->inbox.first) {
+			got = wait_for(f, f->out.first ? POLLIN | POLLOUT : POLLIN, end_ns);
+			if (got)
+				return got;
+		}
+	}
+}
+
+/* ---- which there are ---- */
+
+static bool is_listening(int folder, const char *name)
+{
+	int fd = sl_registry_connect(folder, name);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || fd == -EAGAIN;
+}
+
+static int list_in(int folder, char (**names)[64], size_t *n)
+{
+	int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!dir && fd >= 0)
+		close(fd);
+	while (dir && (entry = readdir(dir))) {
+		size_t length = strlen(entry->d_name);
+		char name[SL_REGISTRY_NAME];
+		void *more;
+
+		if (length <= 5 || length - 5 >= sizeof(name) ||
+		    strcmp(entry->d_name + length - 5, ".sock"))
+			continue;
+		snprintf(name, sizeof(name), "%.*s", (int)(length - 5), entry->d_name);
+		if (!sl_registry_name_is_valid(name) || !is_listening(folder, name))
+			continue;
+		more = realloc(*names, (*n + 1) * sizeof(**names));
+		if (!more) {
+			closedir(dir);
+			return -ENOMEM;
+		}
+		*names = more;
+		memcpy((*names)[(*n)++], name, sizeof(name));
+	}
+	if (dir)
+		closedir(dir);
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+int sl_share_list(char (**names)[64], size_t *n)
+{
+	int folder[SL_REGISTRY_PLACES], err = 0;
+	char why[SL_SHARE_WHY];
+	unsigned places = sl_share_places(folder, why, sizeof(why));
+
+	*names = NULL;
+	*n = 0;
+	if (why[0])
+		return -EPERM;
+	for (unsigned i = 0; i < places; i++) {
+		if (!err)
+			err = list_in(folder[i], names, n);
+		close(folder[i]);
+	}
+	if (!err && *n)
+		qsort(*names, *n, sizeof(**names), by_name);
+	return err;
+}

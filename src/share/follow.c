@@ -1,0 +1,295 @@
+/* follow.c - a follower: attached to a share's memory, it looks, copies, and looks again. */
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "share/follower.h"
+
+enum {
+	COPIES = 1000, /* that the writer may overtake before a call gives up */
+	LONG_MS = 100, /* longest sleep: then it looks whether the writer lives */
+};
+/* After a commit the writer may leave out the next wakes for 50 us (writer.c): a follower that has
+ * seen one in the last millisecond sleeps no longer than that. */
+#define RECENT_NS UINT64_C(1000000)
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+uint64_t sl_share_end_ns(int timeout_ms)
+{
+	return timeout_ms < 0 ? UINT64_MAX : now_ns() + (uint64_t)timeout_ms * 1000000;
+}
+
+int sl_share_left_ms(uint64_t end_ns)
+{
+	uint64_t now = now_ns();
+
+	if (end_ns == UINT64_MAX)
+		return -1;
+	return now >= end_ns ? 0 : (int)((end_ns - now + 999999) / 1000000);
+}
+
+const struct sl_share_description *sl_follow_describe(const struct sl_follower *f)
+{
+	return &f->description;
+}
+
+const uint64_t *sl_follow_flag(const struct sl_follower *f)
+{
+	return &f->words->published;
+}
+
+/* ---- waiting ---- */
+
+static uint64_t published(struct sl_follower *f)
+{
+	/* Pairs with the release in sl_share_done(). */
+	uint64_t p = __atomic_load_n(&f->words->published, __ATOMIC_ACQUIRE);
+
+	if (p != f->seen) {
+		f->seen = p;
+		f->seen_ns = now_ns();
+	}
+	return p;
+}
+
+/* The writer makes a system call for each commit only once a follower has said that it sleeps. */
+static int say_that_it_sleeps(struct sl_follower *f, uint64_t end_ns)
+{
+	if (f->said)
+		return 0;
+	f->said = true;
+	return sl_follower_say(f, SL_SHARE_FRAME_SLEEPS, 1, NULL, 0, end_ns);
+}
+
+/* Until the writer commits, or some time has passed. `wake` was read before `published` was. */
+static void sleep_on(struct sl_follower *f, uint32_t wake, uint64_t end_ns)
+{
+	uint64_t now = now_ns(),
+		 most = now - f->seen_ns < RECENT_NS ? RECENT_NS : LONG_MS * UINT64_C(1000000);
+	uint64_t left = end_ns == UINT64_MAX ? most : end_ns > now ? end_ns - now : 0;
+	struct timespec time;
+
+	left = left < most ? left : most;
+	time = (struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)};
+	syscall(SYS_futex, &f->words->wake, FUTEX_WAIT, wake, &time, NULL, 0);
+}
+
+/* Whether the writer's program is still there: its end of the socket. */
+static bool is_alive(const struct sl_follower *f)
+{
+	struct pollfd p = {.fd = f->socket, .events = POLLRDHUP};
+
+	return poll(&p, 1, 0) <= 0 || !(p.revents & (POLLHUP | POLLRDHUP | POLLERR));
+}
+
+/* ---- which element ---- */
+
+/* The element to take next, or UINT64_MAX: there is none. */
+static uint64_t choose(struct sl_follower *f, enum sl_follow_mode mode)
+{
+	uint64_t p = published(f), count = f->memory.count;
+
+	if (p <= f->next || p <= f->first)
+		return UINT64_MAX;
+	if (mode == SL_FOLLOW_NEWEST)
+		return p - 1;
+	/* Far behind: not to the oldest, which the writer takes next, but a quarter of the
+	 * ring on. */
+	if (p - f->next >= count)
+		f->next = p - count + (count > 1 ? (count + 3) / 4 : 0);
+	if (f->next >= p)
+		f->next = p - 1;
+	return f->next;
+}
+
+static enum sl_share_state state_of(const struct sl_follower *f)
+{
+	/* Pairs with the release of the writer: all that it has published before is seen. */
+	return (enum sl_share_state)__atomic_load_n(&f->words->state, __ATOMIC_ACQUIRE);
+}
+
+/* Nothing is left of what was published: what now? 0: wait; or what the caller is told. */
+static int at_the_end(struct sl_follower *f, enum sl_share_state state, uint64_t end_ns)
+{
+	int err;
+
+	switch (state) {
+	case SL_SHARE_MOVED:
+		err = sl_follower_attach(f, end_ns, NULL);
+		return err ? err : -ESTALE;
+	case SL_SHARE_ENDED:
+		return -EPIPE;
+	default:
+		if (!is_alive(f) && state_of(f) == SL_SHARE_LIVE)
+			return -ECONNRESET;
+		return end_ns != UINT64_MAX && now_ns() >= end_ns ? -ETIMEDOUT : 0;
+	}
+}
+
+/* The element to take next. */
+static int wait_for(struct sl_follower *f, enum sl_follow_mode mode, uint64_t end_ns, uint64_t *n)
+{
+	for (;;) {
+		/* First the words that a change of the others is told by, then the others. */
+		uint32_t wake = __atomic_load_n(&f->words->wake, __ATOMIC_ACQUIRE);
+		enum sl_share_state state = state_of(f);
+		int err;
+
+		*n = choose(f, mode);
+		if (*n != UINT64_MAX)
+			return 0;
+		err = at_the_end(f, state, end_ns);
+		if (!err)
+			err = say_that_it_sleeps(f, end_ns);
+		if (err)
+			return err;
+		if (choose(f, mode) == UINT64_MAX) /* while it said so, no wake came */
+			sleep_on(f, wake, end_ns);
+	}
+}
+
+static void deliver(struct sl_follower *f, uint64_t n, struct sl_follow_element *element)
+{
+	element->n = n;
+	element->missed = f->had ? n - f->after : 0;
+	f->had = true;
+	f->after = f->next = n + 1;
+}
+
+/* ---- elements ---- */
+
+/* The next element, copied to `data`; NULL: its note alone. */
+static int take(struct sl_follower *f, enum sl_follow_mode mode, uint64_t end_ns, void *data,
+		struct sl_follow_element *element)
+{
+	for (unsigned i = 0; i < COPIES; i++) {
+		const struct sl_share_place *place;
+		uint64_t n;
+		int err = wait_for(f, mode, end_ns, &n);
+
+		if (err)
+			return err;
+		place = sl_share_place_of(&f->memory, n);
+		if (sl_share_look(place, n) == SL_SHARE_THERE) {
+			sl_share_load(&element->note, &place->note, sizeof(element->note));
+			if (data)
+				sl_share_load(data, sl_share_data_of(&f->memory, n),
+					      f->description.data_bytes);
+			if (sl_share_whole(place, n)) {
+				deliver(f, n, element);
+				return 0;
+			}
+		}
+		if (mode == SL_FOLLOW_EVERY)
+			f->next = n + 1;
+	}
+	return -EAGAIN;
+}
+
+int sl_follow_next(struct sl_follower *f, enum sl_follow_mode mode, int timeout_ms, void *data,
+		   uint64_t data_bytes, struct sl_follow_element *element)
+{
+	int err;
+
+	if (data_bytes < f->description.data_bytes)
+		return -ERANGE;
+	err = take(f, mode, sl_share_end_ns(timeout_ms), data, element);
+	element->data = err ? NULL : data;
+	return err;
+}
+
+int sl_follow_peek(struct sl_follower *f, enum sl_follow_mode mode, int timeout_ms,
+		   struct sl_follow_element *element)
+{
+	int err = take(f, mode, sl_share_end_ns(timeout_ms), NULL, element);
+
+	element->data = err ? NULL : sl_share_data_of(&f->memory, element->n);
+	return err;
+}
+
+int sl_follow_is_valid(const struct sl_follower *f, uint64_t n)
+{
+	const struct sl_share_place *place = sl_share_place_of(&f->memory, n);
+
+	return n >= f->first && sl_share_look(place, n) == SL_SHARE_THERE &&
+	       sl_share_whole(place, n);
+}
+
+/* One try. */
+static int fetch_once(struct sl_follower *f, uint64_t n, uint64_t offset, uint64_t bytes,
+		      void *into, struct sl_follow_element *element)
+{
+	const struct sl_share_place *place = sl_share_place_of(&f->memory, n);
+
+	if (sl_share_look(place, n) != SL_SHARE_THERE)
+		return -ESTALE;
+	sl_share_load(&element->note, &place->note, sizeof(element->note));
+	sl_share_load(into, sl_share_data_of(&f->memory, n) + offset, bytes);
+	if (!sl_share_whole(place, n))
+		return -ESTALE;
+	element->n = n;
+	element->missed = 0;
+	element->data = into;
+	return 0;
+}
+
+int sl_follow_fetch(struct sl_follower *f, uint64_t n, uint64_t offset, uint64_t bytes, void *into,
+		    struct sl_follow_element *element)
+{
+	uint64_t all = f->description.data_bytes, p = published(f);
+	bool newest = n == UINT64_MAX;
+
+	if (offset > all || bytes > all - offset)
+		return -ERANGE;
+	bytes = bytes ? bytes : all - offset;
+	if (p <= f->first || (!newest && n >= p))
+		return -ENODATA;
+	if (!newest)
+		return n < f->first ? -ESTALE : fetch_once(f, n, offset, bytes, into, element);
+	for (unsigned i = 0; i < COPIES; i++)
+		if (!fetch_once(f, published(f) - 1, offset, bytes, into, element))
+			return 0;
+	return -EAGAIN;
+}
+
+int sl_follow_each(struct sl_follower *f, enum sl_follow_mode mode, int timeout_ms,
+		   int (*each)(void *arg, const struct sl_share_description *description,
+			       const struct sl_follow_element *element),
+		   void *arg)
+{
+	struct sl_follow_element element;
+	void *data = NULL;
+	int err = -ESTALE;
+
+	while (err == 0 || err == -ESTALE) {
+		if (err == -ESTALE) {
+			free(data);
+			data = malloc(f->description.data_bytes);
+			if (!data)
+				return -ENOMEM;
+		}
+		err = sl_follow_next(f, mode, timeout_ms, data, f->description.data_bytes,
+				     &element);
+		if (err == -ESTALE)
+			continue;
+		if (!err)
+			err = each(arg, &f->description, &element);
+		if (err)
+			break;
+	}
+	free(data);
+	return err;
+}

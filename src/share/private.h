@@ -1,0 +1,106 @@
+/* private.h - a share and a follower, between the files of this folder. */
+#ifndef SL_SHARE_PRIVATE_H
+#define SL_SHARE_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/thread.h"
+#include "client/registry.h"
+#include "share/frame.h"
+#include "share/layout.h"
+
+enum { SL_SHARE_PEERS = 64, SL_SHARE_WHY = 400 };
+#define SL_SHARE_QUEUE_BYTES (UINT64_C(64) << 20)
+
+struct sl_share_memory { /* one generation, mapped */
+	struct sl_share_header *header;
+	struct sl_share_place *place;
+	uint8_t *data; /* of place 0 */
+	uint64_t stride, count;
+	void *second; /* the mapping of the second descriptor; NULL: there is none */
+	uint64_t bytes, second_bytes;
+	int fd, second_fd; /* read only; -1: none */
+};
+
+struct sl_share_peer {
+	struct sl_share_peer *next;
+	uint64_t id; /* 0: it has not said HELLO */
+	int socket;
+	bool sleeps, stuck; /* it waits on the futex; its message waits for room in the inbox */
+	struct sl_share_in in;
+	struct sl_share_out out;
+	uint64_t inbox_bytes; /* of its messages that nobody has received yet */
+};
+
+struct sl_share_inbox { /* messages that arrived */
+	struct sl_share_letter *first, **end;
+};
+
+struct sl_share_letter {
+	struct sl_share_letter *next;
+	struct sl_share_message message;
+};
+
+struct sl_share {
+	struct sl_share_memory memory; /* the writer's; the thread looks at it under `lock` */
+	struct sl_share_description description;
+	uint64_t n;		   /* of the next element */
+	bool reserved;		   /* it is being filled */
+	uint64_t wake_ns;	   /* when followers were woken last */
+	_Atomic uint32_t sleepers; /* set by the thread, read by commit: any value is safe */
+
+	struct sl_claim claim;
+	int listener, kick; /* an eventfd: the thread has something to do */
+	struct sl_thread thread;
+	_Atomic bool ends;
+	uint64_t queue_bytes;
+	uint32_t max_peers;
+	bool pauses; /* the thread's: it accepts no connection for a while */
+
+	pthread_mutex_t lock; /* of all below, and of `memory` where others than the writer read */
+	pthread_cond_t arrived;
+	struct sl_share_peer *peer;
+	uint32_t peers;
+	uint64_t last_id;
+	struct sl_share_inbox inbox;
+	struct sl_share_counts counts;
+};
+
+/* memory.c */
+int sl_share_memory_make(const struct sl_share_header *plan, int second_fd,
+			 struct sl_share_memory *memory, char *why, size_t why_bytes);
+/* Of a follower: takes the descriptors, whatever happens. */
+int sl_share_memory_map(const int *fd, int fds, struct sl_share_header *checked,
+			struct sl_share_memory *memory, char *why, size_t why_bytes);
+void sl_share_memory_fini(struct sl_share_memory *memory);
+static inline struct sl_share_place *sl_share_place_of(const struct sl_share_memory *memory,
+						       uint64_t n)
+{
+	return &memory->place[n % memory->count];
+}
+static inline uint8_t *sl_share_data_of(const struct sl_share_memory *memory, uint64_t n)
+{
+	return memory->data + n % memory->count * memory->stride;
+}
+
+/* serve.c: the share's thread. */
+int sl_share_serve_start(struct sl_share *share);
+void sl_share_serve_stop(struct sl_share *share);
+void sl_share_kick(struct sl_share *share);
+
+/* inbox.c */
+void sl_share_inbox_init(struct sl_share_inbox *inbox);
+void sl_share_inbox_fini(struct sl_share_inbox *inbox);
+int sl_share_inbox_put(struct sl_share_inbox *inbox, uint64_t peer, struct sl_share_in *in);
+bool sl_share_inbox_take(struct sl_share_inbox *inbox, struct sl_share_message *message);
+
+/* names.c */
+const char *sl_share_name_of(const char *url); /* NULL: it is not one of a share on this host */
+int sl_share_folder(bool make, int *folder, char *why, size_t why_bytes);
+unsigned sl_share_places(int folder[SL_REGISTRY_PLACES], char *why, size_t why_bytes);
+int sl_share_fail(struct sl_remote_error *error, int err, const char *code, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+int sl_share_code(struct sl_remote_error *error, int err, const char *name, const char *why);
+
+#endif
