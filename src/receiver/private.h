@@ -121,6 +121,11 @@ static inline void sl_turn_note(struct sl_turn *turn)
 		atomic_store_explicit(&turn->at_ns, now, memory_order_relaxed);
 }
 
+/* How often a poller found nothing to take; alone on its cache line. */
+struct sl_link_idle {
+	_Alignas(64) _Atomic uint64_t polls;
+};
+
 struct sl_figures_board {
 	_Atomic uint32_t sequence;
 	_Atomic uint64_t word[SL_FIGURES_WORDS];
@@ -215,11 +220,13 @@ struct sl_receiver {
 	struct sl_batch *batches; /* [n_batches] */
 	uint32_t n_batches;
 	struct sl_queue to_settle;
-	struct sl_bell events;	 /* dispatcher: cells, finished batches, frames that came back */
-	struct sl_bell todo;	 /* workers */
-	struct sl_bell settling; /* settler */
-	struct sl_feedback_senders feedback; /* at the address that env names */
-	_Atomic bool same_clock;	     /* source and receiver share a host; likewise */
+	/* Pollers ring the first for every module-frame, workers read the second for every item:
+	 * each on a cache line of its own. */
+	_Alignas(64) struct sl_bell events; /* dispatcher: cells, batches, frames that came back */
+	_Alignas(64) struct sl_bell todo;   /* workers */
+	_Alignas(64) struct sl_bell settling;		  /* settler */
+	_Alignas(64) struct sl_feedback_senders feedback; /* at the address that env names */
+	_Atomic bool same_clock; /* source and receiver share a host; likewise */
 
 	/* ---- of one run: zeros at its beginning; `guard` is the first member ---- */
 	char guard[64];
@@ -232,15 +239,17 @@ struct sl_receiver {
 	struct sl_ring ring;
 	struct sl_assembler assembler;
 	_Alignas(64) struct sl_link_counters counters;
-	_Atomic uint64_t link_idle[SL_POLLERS]; /* how often it found nothing to take */
-	_Atomic uint64_t limit;			/* no slot is opened from this sequence on */
-	_Atomic bool pause;			/* wanted; then the dispatcher sets: */
-	_Atomic uint64_t pause_limit;		/* the same, while the run is paused */
-	_Atomic uint32_t stop_link, stop_workers, dispatched, settled;
+	struct sl_link_idle link_idle[SL_POLLERS];
+	_Alignas(64) _Atomic uint64_t limit; /* no slot is opened from this sequence on */
+	_Atomic bool pause;		     /* wanted; then the dispatcher sets: */
+	_Atomic uint64_t pause_limit;	     /* the same, while the run is paused */
+	/* Read by every turn of pollers and workers, written once. */
+	_Alignas(64) _Atomic uint32_t stop_link, stop_workers, dispatched, settled;
 	_Atomic uint32_t abandon; /* a start that failed half-way: end without an account */
 
-	/* Slots of the fullest module; frames from the assembler to the settler; from there on. */
-	struct sl_gauge slots_used, at_unit, at_sinks;
+	/* Written for every frame: slots of the fullest module; frames from the assembler to the
+	 * settler; from there on. */
+	_Alignas(64) struct sl_gauge slots_used, at_unit, at_sinks;
 
 	struct sl_ledger ledger;
 	bool all_began;		   /* the dispatcher's: every source has, or has ended */

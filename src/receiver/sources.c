@@ -92,7 +92,7 @@ uint64_t sl_receiver_idle(const struct sl_receiver *r)
 	uint64_t least = UINT64_MAX;
 
 	for (unsigned i = 0; i < r->pollers; i++) {
-		uint64_t idle = atomic_load_explicit(&r->link_idle[i], memory_order_relaxed);
+		uint64_t idle = atomic_load_explicit(&r->link_idle[i].polls, memory_order_relaxed);
 
 		least = idle < least ? idle : least;
 	}

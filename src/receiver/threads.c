@@ -28,7 +28,8 @@ static void *link_main(void *arg)
 			sl_idle_work(&idle);
 			continue;
 		}
-		atomic_fetch_add_explicit(&r->link_idle[poller->index], 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&r->link_idle[poller->index].polls, 1,
+					  memory_order_relaxed);
 		if (sl_idle_sleep(&idle))
 			link->wait(state, poller->index, SL_LINK_WAIT_US);
 	}

@@ -20,9 +20,10 @@ void sl_deadline_join(const struct sl_deadline *d, struct sl_batch *batch,
 		batch->deadline_ns = due;
 }
 
-bool sl_deadline_presses(const struct sl_deadline *d, const struct sl_batch *batch, uint64_t now)
+bool sl_deadline_presses(const struct sl_deadline *d, const struct sl_batch *batch,
+			 uint64_t frames_before, uint64_t now)
 {
-	double needed = d->ns_per_frame * (batch->frames + 1);
+	double needed = d->ns_per_frame * (double)(frames_before + batch->frames + 1);
 
 	/* What is late already gains nothing by small batches, which cost most when there is too
 	 * much to do. */

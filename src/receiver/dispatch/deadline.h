@@ -2,8 +2,9 @@
  *
  * Model:     a frame's answer is due `unit.deadline_us` after the source began to send it (after
  *            its last event, where clocks are not shared). What the unit takes per frame is
- *            measured batch by batch; a batch is closed as soon as one more frame would make its
- *            first one late, so that under load batches are as large as time allows and no larger.
+ *            measured batch by batch, with all the batches that it works on; a batch is closed as
+ *            soon as one more frame would make its first one late, so that under load batches are
+ *            as large as time allows and no larger.
  *            A batch that is late already is filled like any other.
  * Threads:   the dispatcher's; the settler counts late verdicts by sl_deadline_missed().
  * Cost:      an addition and a comparison per frame. */
@@ -27,9 +28,10 @@ uint64_t sl_deadline_of(const struct sl_deadline *deadline, const struct sl_fram
 void sl_deadline_join(const struct sl_deadline *deadline, struct sl_batch *batch,
 		      const struct sl_frame *frame, bool same_clock);
 
-/* The batch should go now: with one more frame the unit would be done too late. */
+/* The batch should go now: with one more frame the unit would be done too late. frames_before: in
+ * batches that the unit has already, and does first. */
 bool sl_deadline_presses(const struct sl_deadline *deadline, const struct sl_batch *batch,
-			 uint64_t now);
+			 uint64_t frames_before, uint64_t now);
 
 /* The unit had so many frames for so long. */
 void sl_deadline_learn(struct sl_deadline *deadline, uint32_t frames, uint64_t ns);

@@ -33,7 +33,7 @@ static void without_one_nothing_presses(void **state)
 	(void)state;
 	sl_deadline_learn(&d, 1, 1000000);
 	join(&d, &batch, 1000, true);
-	assert_false(sl_deadline_presses(&d, &batch, UINT64_MAX / 2));
+	assert_false(sl_deadline_presses(&d, &batch, 0, UINT64_MAX / 2));
 	frame.hop_ns[SL_HOP_PROCESSED] = UINT64_MAX;
 	assert_false(sl_deadline_missed(&d, &frame, true));
 }
@@ -44,18 +44,21 @@ static void a_batch_goes_before_one_more_makes_it_late(void **state)
 	struct sl_batch batch = {0};
 
 	(void)state;
-	sl_deadline_learn(&d, 4, 8000);				/* 2000 each */
-	assert_false(sl_deadline_presses(&d, &batch, 1000000)); /* it is empty */
-	join(&d, &batch, 1000, true);				/* due at 11000 */
+	sl_deadline_learn(&d, 4, 8000);				   /* 2000 each */
+	assert_false(sl_deadline_presses(&d, &batch, 0, 1000000)); /* it is empty */
+	join(&d, &batch, 1000, true);				   /* due at 11000 */
 	assert_int_equal(batch.deadline_ns, 11000);
-	assert_false(sl_deadline_presses(&d, &batch, 2000)); /* two would be done at 6000 */
+	assert_false(sl_deadline_presses(&d, &batch, 0, 2000)); /* two would be done at 6000 */
 	join(&d, &batch, 1500, true);
 	join(&d, &batch, 1600, true);
-	assert_int_equal(batch.deadline_ns, 11000);	     /* of the first */
-	assert_false(sl_deadline_presses(&d, &batch, 2900)); /* four at 10900 */
-	assert_true(sl_deadline_presses(&d, &batch, 3000));
-	assert_true(sl_deadline_presses(&d, &batch, 10999));
-	assert_false(sl_deadline_presses(&d, &batch, 11000)); /* late already: haste is waste */
+	assert_int_equal(batch.deadline_ns, 11000);		/* of the first */
+	assert_false(sl_deadline_presses(&d, &batch, 0, 2900)); /* four at 10900 */
+	assert_true(sl_deadline_presses(&d, &batch, 0, 3000));
+	assert_true(sl_deadline_presses(&d, &batch, 0, 10999));
+	assert_false(sl_deadline_presses(&d, &batch, 0, 11000)); /* late already: haste is waste */
+	/* Two more in the unit: six at 12000 + 1. */
+	assert_true(sl_deadline_presses(&d, &batch, 2, 1));
+	assert_false(sl_deadline_presses(&d, &batch, 1, 999));
 }
 
 static void a_frame_without_a_time_does_not_hide_the_others(void **state)
@@ -66,7 +69,7 @@ static void a_frame_without_a_time_does_not_hide_the_others(void **state)
 	(void)state;
 	join(&d, &batch, 0, true);
 	assert_int_equal(batch.deadline_ns, 0);
-	assert_false(sl_deadline_presses(&d, &batch, 1000000));
+	assert_false(sl_deadline_presses(&d, &batch, 0, 1000000));
 	join(&d, &batch, 5000, true);
 	assert_int_equal(batch.deadline_ns, 15000);
 	join(&d, &batch, 0, true);

@@ -31,6 +31,7 @@ struct sl_dispatcher {
 	uint32_t submitted, reaped; /* batches, free-running */
 	uint32_t enough;	    /* of them in the unit: a further one waits until it is full */
 	uint64_t in_unit;	    /* a bit for each batch that is there */
+	uint64_t unit_frames;	    /* in these batches */
 	struct sl_deadline deadline;
 	uint64_t begun_ns; /* when the unit may have begun with its batch: submitted, or the last
 			      one came back */
@@ -156,6 +157,7 @@ static void take_back(struct sl_dispatcher *d, struct sl_batch *batch)
 		sl_deadline_learn(&d->deadline, batch->frames, now - d->begun_ns);
 	d->begun_ns = now;
 	d->reaped++;
+	d->unit_frames -= batch->frames;
 	d->in_unit &= ~(UINT64_C(1) << (batch - r->batches));
 }
 
@@ -213,6 +215,7 @@ static bool submit(struct sl_dispatcher *d)
 	if (d->submitted == d->reaped)
 		d->begun_ns = sl_clock_ns();
 	d->submitted++;
+	d->unit_frames += batch->frames;
 	d->in_unit |= UINT64_C(1) << (batch - r->batches);
 	d->open = NULL;
 	if (err) {
@@ -344,7 +347,8 @@ static bool is_due(const struct sl_dispatcher *d)
 	if (!d->open || !d->open->frames)
 		return false;
 	return d->open->frames == d->open->capacity ||
-	       (d->deadline.ns && sl_deadline_presses(&d->deadline, d->open, sl_clock_ns()));
+	       (d->deadline.ns &&
+		sl_deadline_presses(&d->deadline, d->open, d->unit_frames, sl_clock_ns()));
 }
 
 static int assemble(struct sl_dispatcher *d)

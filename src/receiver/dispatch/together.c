@@ -23,7 +23,7 @@ static int poll_link(struct sl_receiver *r, const struct sl_link_receiving *link
 	sl_turn_note(&r->turn[0]);
 	if (n > 0)
 		return n;
-	atomic_fetch_add_explicit(&r->link_idle[0], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&r->link_idle[0].polls, 1, memory_order_relaxed);
 	return 0;
 }
 

@@ -35,10 +35,9 @@ static const struct sl_option options[] = {
 		    "threads that run stages; auto: as many as the cpus allow"),
 	SL_U32(struct cpu, tile_pixels, 0, 0, 16777216, "pixels",
 	       "pixels of a module that a worker takes at a time; 0: as many as fit its cache"),
-	SL_CHOICE(
-		struct cpu, order, kept, "kept|any",
-		"kept: all workers on one batch, then on the next; any: each worker on a batch of "
-		"its own, for stages that learn nothing from frame to frame"),
+	SL_CHOICE(struct cpu, order, kept, "kept|any",
+		  "kept: workers share batches, the oldest first; any: each worker on a batch of "
+		  "its own, for stages that learn nothing from frame to frame"),
 	SL_CHOICE(
 		struct cpu, stores, auto, "auto|cached|streamed",
 		"how images that stages make go to memory: through the cache, or around it; auto: "

@@ -1,4 +1,4 @@
-/* engine.h - the cpu unit inside: batches in flight, and who works on them.
+/* engine.h - the cpu unit inside: batches in flight, and the workers that share their items.
  *
  * Model:     up to `flights` batches are worked on at a time. A batch goes through its passes one
  *            after the other; each pass has items, tiles or frames. Workers take items of the
@@ -28,7 +28,7 @@ enum {
 	SL_CPU_QUEUE = 16,
 	SL_CPU_LINE = 64,
 	SL_CPU_WORKERS = 64, /* a bit each in `joined` */
-	/* 2^40 steps are years of batches. */
+	/* 2^40 steps: a year of batches of 10,000 frames/s that go through three passes. */
 	SL_CPU_ITEM_BITS = 24,
 	SL_CPU_ITEM_MASK = (1 << SL_CPU_ITEM_BITS) - 1,
 };
@@ -40,7 +40,8 @@ struct sl_cpu_flight {
 	/* Items of a pass that have been run, plus 1 if the batch before has concluded it. */
 	alignas(SL_CPU_LINE) _Atomic uint32_t arrived[2 * SL_CHAIN_STAGES];
 	alignas(SL_CPU_LINE) _Atomic uint64_t joined; /* a bit for each worker that ran an item */
-	void **scratch[SL_CHAIN_STAGES];	      /* [stages][workers]; NULL: it needs none */
+	/* [stages][workers]; NULL: it needs none. */
+	alignas(SL_CPU_LINE) void **scratch[SL_CHAIN_STAGES];
 };
 
 /* The worker's own. */
@@ -62,14 +63,17 @@ struct sl_cpu_engine {
 	 * modulo 2^32. NULL: tiles of the pass may be run in any order. */
 	_Atomic uint32_t *seen[2 * SL_CHAIN_STAGES];
 	struct sl_batch *batch[SL_CPU_QUEUE];
-	bool any_order,
-		held[SL_CPU_QUEUE]; /* held: between submit and reap, the dispatcher's own */
+	bool any_order;
 
-	alignas(SL_CPU_LINE) uint64_t reaped; /* the dispatcher's own */
-	_Atomic uint64_t submitted;	      /* released by submit(), acquired by workers */
-	alignas(SL_CPU_LINE) _Atomic uint64_t
-		finished;	  /* released by conclude(), acquired by reap() */
-	_Atomic uint32_t blocked; /* a worker found a tile that another one still works on */
+	/* The dispatcher's own; held: between submit and reap. */
+	alignas(SL_CPU_LINE) uint64_t reaped;
+	bool held[SL_CPU_QUEUE];
+	/* Released by submit(), acquired by workers. */
+	alignas(SL_CPU_LINE) _Atomic uint64_t submitted;
+	/* Released by conclude(), acquired by reap(). */
+	alignas(SL_CPU_LINE) _Atomic uint64_t finished;
+	/* A worker found a tile that another one still works on. */
+	alignas(SL_CPU_LINE) _Atomic uint32_t blocked;
 	/* Without order: the next batch; and those that are done, released by work_alone(),
 	 * acquired by reap(). */
 	alignas(SL_CPU_LINE) _Atomic uint64_t next;

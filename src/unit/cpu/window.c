@@ -150,7 +150,8 @@ static bool may_run(struct sl_cpu_engine *e, const struct item *item)
 		return true;
 	/* Say so, then look again: either this worker sees the tile done, or the worker that has
 	 * it sees the word and rings (invariant WOKEN). */
-	atomic_store_explicit(&e->blocked, 1, memory_order_seq_cst);
+	if (!atomic_load_explicit(&e->blocked, memory_order_seq_cst))
+		atomic_store_explicit(&e->blocked, 1, memory_order_seq_cst);
 	return atomic_load_explicit(&e->seen[item->pass][item->number], memory_order_seq_cst) ==
 	       (uint32_t)item->batch;
 }
