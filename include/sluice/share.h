@@ -87,6 +87,13 @@ struct sl_share_options {
 	uint32_t max_peers;	/* connected at a time; 0: 64 */
 	uint64_t memory_offset; /* whole pages */
 	uint64_t queue_bytes;	/* messages that wait, for each peer and direction; 0: 64 MiB */
+	/* "HOST:PORT": programs on other hosts can follow, too, by RDMA READ, as rdma://HOST:PORT/NAME;
+	 * port 0: any free one, see sl_share_url(). NULL: only programs on this host. */
+	const char *listen;
+	/* A file with the secret that followers on other hosts prove to know; required where `listen`
+	 * is not a loopback address. NULL: none. */
+	const char *secret_file;
+	const char *device; /* of `listen`: an RDMA device, as "mlx5_0"; NULL: a UDP socket */
 	uint64_t reserved[8];
 };
 
@@ -97,6 +104,10 @@ int sl_share_open(const char *name, const struct sl_share_options *options, stru
 void sl_share_close(struct sl_share *share);
 
 const struct sl_share_description *sl_share_describe(const struct sl_share *share);
+
+/* "rdma://HOST:PORT/NAME", with the port that was chosen; "share:NAME" of a share that does not
+ * listen. */
+const char *sl_share_url(const struct sl_share *share);
 
 /* The next element, to be filled in place: its note is zeroed, and each array is at
  * sl_share_at(). From here on followers can no longer get the element that lay there before. A
@@ -141,10 +152,19 @@ void sl_share_count(const struct sl_share *share, struct sl_share_counts *counts
 
 struct sl_follower;
 
-/* url: "share:NAME" or NAME. -ENOENT: there is no such share; -EPROTO: its header is not one that
- * this library understands. */
-int sl_follow_open(const char *url, int timeout_ms, struct sl_follower **follower,
-		   struct sl_remote_error *error);
+struct sl_follow_options {
+	uint32_t bytes;		 /* sizeof(struct sl_follow_options) of the caller */
+	int32_t timeout_ms;	 /* to connect and attach; 0: 5000 */
+	const char *secret_file; /* of rdma://: the secret of the share; NULL: none */
+	const char *device;	 /* of rdma://: an RDMA device of this host; NULL: a UDP socket */
+	uint64_t reserved[8];
+};
+
+/* url: "share:NAME" or NAME: a share of this user on this host; "rdma://HOST:PORT/NAME": a share
+ * anywhere. options: NULL: defaults. -ENOENT: there is no such share; -EPROTO: its header is not one
+ * that this library understands; -EACCES: the secret is wrong. */
+int sl_follow_open(const char *url, const struct sl_follow_options *options,
+		   struct sl_follower **follower, struct sl_remote_error *error);
 void sl_follow_close(struct sl_follower *follower); /* NULL is fine */
 
 /* Of the generation that this follower is attached to; changes only when a call has returned

@@ -11,7 +11,10 @@
 
 #include "share/follower.h"
 
-enum { FAREWELL_MS = 1000 };		 /* for the rest of a message, when a follower closes */
+enum {
+	FAREWELL_MS = 1000, /* for the rest of a message, when a follower closes */
+	CONNECT_MS = 5000,
+};
 #define MESSAGE_MOST (UINT64_C(1) << 40) /* a share of this user is trusted not to fill memory */
 
 static int wait_for(const struct sl_follower *f, short events, uint64_t end_ns)
@@ -168,14 +171,18 @@ static int connect_to(struct sl_follower *f, const char *name, struct sl_remote_
 	return 0;
 }
 
-int sl_follow_open(const char *url, int timeout_ms, struct sl_follower **follower,
-		   struct sl_remote_error *error)
+int sl_follow_open(const char *url, const struct sl_follow_options *options,
+		   struct sl_follower **follower, struct sl_remote_error *error)
 {
+	int timeout_ms = options && options->timeout_ms ? options->timeout_ms : CONNECT_MS;
 	const char *name = sl_share_name_of(url);
 	struct sl_follower *f;
 	uint64_t p;
 	int err;
 
+	if (options && options->bytes < sizeof(*options))
+		return sl_share_fail(error, -EINVAL, "request",
+				     "options.bytes is not sizeof(struct sl_follow_options)");
 	if (!name)
 		return sl_share_fail(error, -EINVAL, "request",
 				     "'%s' is no share of this host: share:NAME", url);

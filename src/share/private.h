@@ -10,7 +10,7 @@
 #include "share/frame.h"
 #include "share/layout.h"
 
-enum { SL_SHARE_PEERS = 64, SL_SHARE_WHY = 400 };
+enum { SL_SHARE_PEERS = 64, SL_SHARE_WHY = 400, SL_SHARE_URL = 400 };
 #define SL_SHARE_QUEUE_BYTES (UINT64_C(64) << 20)
 
 struct sl_share_memory { /* one generation, mapped */
@@ -45,6 +45,7 @@ struct sl_share_letter {
 struct sl_share {
 	struct sl_share_memory memory; /* the writer's; the thread looks at it under `lock` */
 	struct sl_share_description description;
+	char url[SL_SHARE_URL];
 	uint64_t n;		   /* of the next element */
 	bool reserved;		   /* it is being filled */
 	uint64_t wake_ns;	   /* when followers were woken last */

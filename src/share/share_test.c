@@ -317,9 +317,9 @@ static void test_names(void **state)
 	assert_int_equal(sl_share_open("one", &options, &share, &error), -EEXIST);
 	assert_non_null(strstr(error.message, "exists already"));
 	assert_int_equal(sl_share_open("../one", &options, &share, &error), -EINVAL);
-	assert_int_equal(sl_follow_open("share:none", 100, &f, &error), -ENOENT);
+	assert_int_equal(sl_follow_open("share:none", NULL, &f, &error), -ENOENT);
 	assert_non_null(strstr(error.message, "no share is called 'none'"));
-	assert_int_equal(sl_follow_open("tcp://x", 100, &f, &error), -EINVAL);
+	assert_int_equal(sl_follow_open("tcp://x", NULL, &f, &error), -EINVAL);
 	assert_int_equal(sl_share_list(&names, &n), 0);
 	assert_int_equal(n, 2);
 	assert_string_equal(names[0], "one");
@@ -451,10 +451,10 @@ static void test_too_many_followers(void **state)
 	options.max_peers = 1;
 	assert_int_equal(sl_share_open("few", &options, &share, NULL), 0);
 	a = follower_open("few");
-	assert_int_equal(sl_follow_open("few", 2000, &b, &error), -ECONNRESET);
+	assert_int_equal(sl_follow_open("few", NULL, &b, &error), -ECONNRESET);
 	assert_non_null(strstr(error.message, "as many followers as it takes"));
 	sl_follow_close(a);
-	for (unsigned i = 0; i < 200 && sl_follow_open("few", 2000, &b, &error); i++)
+	for (unsigned i = 0; i < 200 && sl_follow_open("few", NULL, &b, &error); i++)
 		usleep(10000);
 	sl_follow_close(b);
 	sl_share_close(share);

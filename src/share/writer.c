@@ -87,6 +87,9 @@ int sl_share_open(const char *name, const struct sl_share_options *options, stru
 			"'%s' is no name of a share: 1 to %d of A-Z a-z 0-9 . _ -, and "
 			"no dot at the beginning",
 			name, SL_REGISTRY_NAME - 1);
+	if (options->listen)
+		return sl_share_fail(error, -EOPNOTSUPP, "request",
+				     "listen: shares of other hosts are not built yet");
 	name = sl_share_name_of(name);
 	share = calloc(1, sizeof(*share));
 	if (!share)
@@ -100,6 +103,7 @@ int sl_share_open(const char *name, const struct sl_share_options *options, stru
 	sl_share_fill_description(&plan, &share->description);
 	share->max_peers = options->max_peers ? options->max_peers : SL_SHARE_PEERS;
 	share->queue_bytes = options->queue_bytes ? options->queue_bytes : SL_SHARE_QUEUE_BYTES;
+	snprintf(share->url, sizeof(share->url), "share:%s", name);
 	sl_share_inbox_init(&share->inbox);
 	pthread_mutex_init(&share->lock, NULL);
 	pthread_cond_init(&share->arrived, NULL);
@@ -143,6 +147,11 @@ void sl_share_close(struct sl_share *share)
 const struct sl_share_description *sl_share_describe(const struct sl_share *share)
 {
 	return &share->description;
+}
+
+const char *sl_share_url(const struct sl_share *share)
+{
+	return share->url;
 }
 
 /* ---- elements ---- */

@@ -74,7 +74,7 @@ static inline struct sl_follower *follower_open(const char *url)
 	struct sl_remote_error error;
 	struct sl_follower *follower = NULL;
 
-	if (sl_follow_open(url, 5000, &follower, &error))
+	if (sl_follow_open(url, NULL, &follower, &error))
 		fail_msg("%s", error.message);
 	return follower;
 }
