@@ -20,9 +20,9 @@
 enum { WORDS = 96, MOST_WORDS = 2 * WORDS };
 
 #if defined(__SANITIZE_THREAD__)
-enum { THREAD_SANITIZER = 1, ELEMENTS = 3000 };
+enum { THREAD_SANITIZER = 1, ELEMENTS = 1000, MOST_PLACES = 2 };
 #else
-enum { THREAD_SANITIZER = 0, ELEMENTS = 60000 };
+enum { THREAD_SANITIZER = 0, ELEMENTS = SANITIZED ? 20000 : 40000, MOST_PLACES = 3 };
 #endif
 
 static uint64_t mix(uint64_t n, uint64_t i)
@@ -242,7 +242,7 @@ static void race_of_threads(uint64_t places)
 
 static void test_threads(void **state)
 {
-	for (uint64_t places = 1; places <= 3; places++)
+	for (uint64_t places = 1; places <= MOST_PLACES; places++)
 		race_of_threads(places);
 	race_of_threads(64);
 }
@@ -324,7 +324,7 @@ static void test_processes(void **state)
 {
 	if (THREAD_SANITIZER)
 		skip(); /* it sees one process alone */
-	for (uint64_t places = 1; places <= 3; places++)
+	for (uint64_t places = 1; places <= MOST_PLACES; places++)
 		race_of_processes(places);
 }
 
@@ -333,7 +333,7 @@ static void test_processes(void **state)
 /* mine: memory of the application, the same for all generations; 0: each has its own. */
 static void race_of_layouts(uint64_t places, int mine)
 {
-	enum { STEP = ELEMENTS / 40 };
+	enum { STEP = ELEMENTS / 20 };
 	const struct sl_share_array array[2] = {words_of(WORDS), words_of(MOST_WORDS)};
 	struct sl_share_options options = options_of(&array[0], places);
 	struct watcher watcher[WAYS];
@@ -374,7 +374,7 @@ static void test_layouts(void **state)
 	int mine = memfd_create("mine", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	assert_int_equal(ftruncate(mine, BYTES), 0);
-	for (uint64_t places = 1; places <= 3; places++) {
+	for (uint64_t places = 1; places <= MOST_PLACES; places++) {
 		race_of_layouts(places, 0);
 		race_of_layouts(places, mine);
 	}
