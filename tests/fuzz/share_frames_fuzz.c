@@ -1,6 +1,6 @@
-/* share_frames_fuzz.c - any bytes, in any pieces and with any number of descriptors, on the socket of
- * a share: frames come out that are those of a plain reading of the same bytes, and descriptors do
- * not stay open. */
+/* share_frames_fuzz.c - any bytes, in any pieces and with any number of descriptors, on the socket
+ * of a share: frames come out that are those of a plain reading of the same bytes, and descriptors
+ * do not stay open. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>

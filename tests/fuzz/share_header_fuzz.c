@@ -1,5 +1,5 @@
 /* share_header_fuzz.c - any bytes as the memory of a share: a header is refused in words, or a
- * follower that believes it reads nothing outside of that memory, whatever the words and notes say. */
+ * follower that believes it reads nothing outside of that memory, whatever words and notes say. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@ import struct
 Array = collections.namedtuple("Array", "name unit type ragged shape offset bytes")
 Element = collections.namedtuple("Element", "n missed number timestamp published_ns missing score keep reason flags epoch rows user data")
 FRAME, HEADER, PLACE, PAGE, MOST = struct.Struct("=IIQQQ"), 4096, 256, 4096, 1 << 48
-HELLO, ATTACHED, PING, PONG, MESSAGE, SLEEPS = range(1, 7)
+HELLO, ATTACHED, PING, PONG, MESSAGE, SLEEPS, FAREWELL = range(1, 8)
 LIVE, MOVED, ENDED = 1, 2, 3
 DONE, CLAIM, NOTE = 0, 8, struct.Struct("=QQQQfHHII24I8Q")
 STATE, PUBLISHED = 128, 144
@@ -143,6 +143,8 @@ class Reader:
             payload = self.read(size, fds)
             if kind == wanted:
                 return value, payload, fds
+            if kind == FAREWELL:
+                raise Ended()
             require(kind == MESSAGE, f"a frame of kind {kind}")
             self.messages.append((value, payload))
 
