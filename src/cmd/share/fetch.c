@@ -111,6 +111,18 @@ static int choose_part(struct fetch *f)
 	return -ENOMEM;
 }
 
+static void failed(const struct fetch *f, int err)
+{
+	if (err == -ENODATA && f->n != UINT64_MAX)
+		sl_error("%s: element %" PRIu64 " is not published yet", f->url, f->n);
+	else if (err == -ESTALE && f->n != UINT64_MAX)
+		sl_error("%s: element %" PRIu64 " was overtaken: the share has the newest %" PRIu64
+			 " elements",
+			 f->url, f->n, f->d->count);
+	else
+		sl_follow_failed(f->url, err);
+}
+
 /* The writer may publish its first element later, or change the layout meanwhile. */
 static int fetch(struct fetch *f)
 {
@@ -124,7 +136,7 @@ static int fetch(struct fetch *f)
 		if ((err == -ESTALE && f->n != UINT64_MAX) ||
 		    (err != -ESTALE && err != -ENODATA && err != -ETIMEDOUT) ||
 		    sl_clock_ns() >= end_ns) {
-			sl_follow_failed(f->url, err);
+			failed(f, err);
 			return err;
 		}
 		if (err != -ESTALE)

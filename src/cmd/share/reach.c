@@ -9,6 +9,12 @@
 
 enum { AGAIN_NS = 20000000, PATIENCE_MS = 5000 };
 
+/* Refused: on its host no program listens yet. Reset: the share before it is being closed. */
+static bool may_come(int err)
+{
+	return err == -ENOENT || err == -ECONNREFUSED || err == -ECONNRESET;
+}
+
 int sl_reach_share(const char *url, const struct sl_reach *reach, struct sl_follower **follower)
 {
 	const struct sl_follow_options options = {
@@ -21,9 +27,8 @@ int sl_reach_share(const char *url, const struct sl_reach *reach, struct sl_foll
 	struct sl_remote_error error;
 	int err;
 
-	/* Refused: on its host no program listens yet. */
-	while ((err = sl_follow_open(url, &options, follower, &error)) &&
-	       (err == -ENOENT || err == -ECONNREFUSED) && sl_clock_ns() < end_ns && !sl_signal)
+	while ((err = sl_follow_open(url, &options, follower, &error)) && may_come(err) &&
+	       sl_clock_ns() < end_ns && !sl_signal)
 		sl_clock_sleep_until(sl_clock_ns() + AGAIN_NS);
 	if (err && sl_signal)
 		return -EINTR;
