@@ -22,7 +22,7 @@ enum { WORDS = 96, MOST_WORDS = 2 * WORDS };
 #if defined(__SANITIZE_THREAD__)
 enum { THREAD_SANITIZER = 1, ELEMENTS = 1000, MOST_PLACES = 2 };
 #else
-enum { THREAD_SANITIZER = 0, ELEMENTS = SANITIZED ? 20000 : 40000, MOST_PLACES = 3 };
+enum { THREAD_SANITIZER = 0, ELEMENTS = SANITIZED ? 10000 : 24000, MOST_PLACES = 3 };
 #endif
 
 static uint64_t mix(uint64_t n, uint64_t i)
