@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/sanitized.h"
@@ -682,6 +683,29 @@ static void test_each(void **state)
 	sl_share_close(share);
 }
 
+/* The share's thread and a follower that waits use no CPU time worth mentioning, also after they
+ * were busy. */
+static void test_idle(void **state)
+{
+	struct sl_share *share = share_open("idle", 4);
+	struct sl_follower *f = follower_open("idle");
+	struct sl_follow_element element;
+	struct timespec from, to;
+	uint64_t rtt;
+
+	share_push(share, 0);
+	assert_int_equal(next(f, SL_FOLLOW_EVERY, &element), 0);
+	assert_int_equal(sl_share_send(share, 0, 1, "x", 1), 0);
+	assert_int_equal(sl_follow_ping(f, 2000, &rtt), 0);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+	assert_int_equal(sl_follow_next(f, SL_FOLLOW_EVERY, 300, data, sizeof(data), &element),
+			 -ETIMEDOUT);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+	assert_true((to.tv_sec - from.tv_sec) * 1000000000 + to.tv_nsec - from.tv_nsec < 100000000);
+	sl_follow_close(f);
+	sl_share_close(share);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, share_setup, share_teardown)
@@ -707,6 +731,7 @@ int main(void)
 		TEST(test_senders),
 		TEST(test_sleepers_are_woken),
 		TEST(test_each),
+		TEST(test_idle),
 	};
 
 	return cmocka_run_group_tests_name("share", tests, NULL, NULL);
