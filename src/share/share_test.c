@@ -83,6 +83,30 @@ static void test_overtaken_elements_are_counted(void **state)
 	sl_share_close(share);
 }
 
+/* One that is behind by a whole ring skips a quarter of it: the writer takes the oldest next. */
+static void test_far_behind(void **state)
+{
+	static const struct {
+		uint64_t places, behind, n;
+	} cases[] = {{8, 7, 1}, {8, 8, 3}, {8, 9, 4}, {2, 1, 1}, {2, 2, 2}, {1, 1, 1}, {3, 3, 2}};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sl_share *share = share_open("behind", cases[i].places);
+		struct sl_follower *f = follower_open("behind");
+		struct sl_follow_element element;
+
+		share_push(share, 0);
+		assert_int_equal(next(f, SL_FOLLOW_EVERY, &element), 0);
+		for (uint64_t n = 0; n < cases[i].behind; n++)
+			share_push(share, 1 + n);
+		assert_int_equal(next(f, SL_FOLLOW_EVERY, &element), 0);
+		assert_int_equal(element.n, cases[i].n);
+		assert_int_equal(element.missed, cases[i].n - 1);
+		sl_follow_close(f);
+		sl_share_close(share);
+	}
+}
+
 /* A follower that comes late begins with the newest element. */
 static void test_the_first_one(void **state)
 {
@@ -397,6 +421,8 @@ static void test_names(void **state)
 {
 	const struct sl_share_options options = share_options(4);
 	struct sl_share *share = share_open("one", 4), *other = share_open("two", 4);
+	static const char *const sorted[] = {"a", "b", "c", "one", "two"};
+	struct sl_share *more[3] = {share_open("b", 1), share_open("c", 1), share_open("a", 1)};
 	struct sl_remote_error error;
 	struct sl_follower *f;
 	char(*names)[64];
@@ -409,10 +435,12 @@ static void test_names(void **state)
 	assert_non_null(strstr(error.message, "no share is called 'none'"));
 	assert_int_equal(sl_follow_open("tcp://x", NULL, &f, &error), -EINVAL);
 	assert_int_equal(sl_share_list(&names, &n), 0);
-	assert_int_equal(n, 2);
-	assert_string_equal(names[0], "one");
-	assert_string_equal(names[1], "two");
+	assert_int_equal(n, 5);
+	for (unsigned i = 0; i < 5; i++)
+		assert_string_equal(names[i], sorted[i]);
 	sl_remote_free(names);
+	for (unsigned i = 0; i < 3; i++)
+		sl_share_close(more[i]);
 	sl_share_close(share);
 	sl_share_close(other);
 	assert_int_equal(sl_share_list(&names, &n), 0);
@@ -433,6 +461,7 @@ static void test_messages(void **state)
 	for (unsigned i = 0; i < LARGE; i++)
 		large[i] = (uint8_t)(i * 7);
 	assert_int_equal(sl_share_receive(share, 10, &m), -ETIMEDOUT);
+	assert_int_equal(sl_share_receive(share, 0, &m), -ETIMEDOUT);
 	assert_int_equal(sl_follow_receive(a, 10, &m), -ETIMEDOUT);
 	assert_int_equal(sl_follow_send(a, 5, "hello", 5, 1000), 0);
 	assert_int_equal(sl_share_receive(share, 2000, &m), 0);
@@ -712,6 +741,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_every_element),
 		TEST(test_overtaken_elements_are_counted),
+		TEST(test_far_behind),
 		TEST(test_the_first_one),
 		TEST(test_views_and_parts),
 		TEST(test_followers_cannot_write),
