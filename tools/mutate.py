@@ -47,7 +47,7 @@ USERS = {
     "calibration": ["stage/correct", "sink/calibration", "system/calibrate"],
     "client": ["session/socket", "system/socket"],
     "cmd": [f"system/{name}" for name in ("cli", "bad_yaml", "doctor", "calibrate", "pingpong", "sparse", "transfers", "session", "socket",
-                                          "signals", "plugin", "detectors", "frontend", "score", "outputs")],
+                                          "signals", "plugin", "detectors", "frontend", "score", "outputs", "raw")],
     "codec": ["hdf5/images", "system/replay"],
     "control": ["system/frontend", "system/feroce", "system/native"],
     "control/tcp": ["control/conformance", "system/frontend", "system/peers"],
