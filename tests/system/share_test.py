@@ -8,7 +8,7 @@ import struct
 
 import numpy
 
-from harness import (GUARDED, Program, both_ways, case, check, equal, experiment, fewer, intact, main, read_summary, run, run_fails,
+from harness import (GUARDED, SLUICE, Program, both_ways, case, check, equal, experiment, fewer, intact, main, read_summary, run, run_fails,
                      sink, skip, wait_for)
 
 try:
@@ -182,7 +182,8 @@ def taken(folder):
 
 @case("wrong options of the sink are refused before the run begins, with what would be right")
 def wrong_options(folder):
-    for options, says in (({"results": "imgae"}, ["no stage makes 'imgae'", "raw"]), ({"results": "raw", "name": "a b"}, ["'a b' is no name of a share"]),
+    for options, says in (({"results": "imgae"}, ["no stage makes 'imgae'", "raw"]),
+                          ({"results": "raw", "name": "a b"}, ["'a b' is no name of a share"]),
                           ({"every": 0}, ["every", "1..4294967295"]), ({"on_slow": "stop"}, ["drop or wait"])):
         path = experiment(folder, link={"kind": "shm"}, sinks=[{"share": options}])
         run_fails("run", path, folder=folder, says=says)
@@ -307,6 +308,9 @@ def listing(folder):
     wait_for("a rate and a follower", lambda: any(one["rate"] > 1 and one["followers"] == 1 for one in shares(folder)))
     seen.send(signal.SIGTERM)
     seen.ends(0)
+    piped = Program("-c", f"{SLUICE} follow ring --interval_s 0 | head -n 1", folder=folder, program="/bin/sh").ends(0)
+    check("age" in piped.out(), "what a pipe gets")
+    wait_for("the follower to end with its pipe", lambda: shares(folder)[0]["followers"] == 0)
 
 
 if __name__ == "__main__":

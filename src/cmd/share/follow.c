@@ -59,6 +59,7 @@ struct follow {
 	void *data; /* NULL: only what is known of elements is needed */
 	int array;  /* of --array, or the first image for --png */
 	bool png_folder;
+	bool unread; /* no program reads stdout any more */
 	uint64_t seen, missed;
 	uint64_t rate_n, rate_ns; /* an element some time ago, and when it was committed */
 	double rate;		  /* below 0: not known */
@@ -193,8 +194,7 @@ static int show(struct follow *f)
 		sl_print_element_json(f->d, &f->element, f->rate);
 	else
 		sl_print_element(f->d, &f->element, f->rate);
-	if (fflush(stdout))
-		return -EPIPE; /* no program reads it any more */
+	f->unread = fflush(stdout) != 0;
 	if (f->options.npy[0])
 		err = save_npy(f);
 	if (!err && f->options.png[0])
@@ -206,7 +206,7 @@ static int show(struct follow *f)
 
 static bool ends(const struct follow *f)
 {
-	return sl_signal || (f->options.count && f->seen >= f->options.count);
+	return sl_signal || f->unread || (f->options.count && f->seen >= f->options.count);
 }
 
 /* Until this share ends, or the command does. -EPIPE: the share has ended. */
