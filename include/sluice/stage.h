@@ -95,8 +95,8 @@ struct sl_stage {
 	const struct sl_option *options;
 	const char *input; /* "raw", or the name of an earlier output */
 	int ordered;	   /* SL_ORDER_... */
-	/* 1: finish() may sleep, for milliseconds. Its worker does nothing else meanwhile, so such a
-	 * stage does not go together with one thread that does it all (threads.together). */
+	/* 1: finish() may sleep, for milliseconds. Its worker does nothing else meanwhile, so
+	 * such a stage does not go together with one data thread (threads.together). */
 	int waits;
 	/* How accelerators do the same (core/gpu.h). NULL: they do not. */
 	const struct sl_gpu *gpu;

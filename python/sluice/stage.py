@@ -10,6 +10,7 @@ library, and nothing else of this package. What it shares with the stage is in s
 from __future__ import annotations
 
 import ctypes
+import io
 import json
 import mmap
 import os
@@ -110,7 +111,7 @@ class Script:
 
     def __init__(self, path: str, function: str, description: dict[str, Any]) -> None:
         self.path, self.most = path, description["numbers"]
-        self.description = {**description, "arrays": {
+        self.description: dict[str, Any] = {**description, "arrays": {
             array["name"]: {"type": array["type"].lstrip("=|"), "shape": tuple(array["shape"]), "ragged": bool(array["ragged"])}
             for array in description["arrays"]}}
         name = os.path.splitext(os.path.basename(path))[0]
@@ -258,7 +259,8 @@ def load(path: str, function: str) -> tuple[Script, Memory]:
 def main(parent: int, number: int, path: str, function: str) -> int:
     die_with(parent)
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True, errors="backslashreplace")
     for descriptor in (SOCKET, MEMORY):
         os.set_inheritable(descriptor, False)
     os.close(CODE)

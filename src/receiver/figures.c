@@ -1,5 +1,5 @@
-/* figures.c - what sinks, the unit and stages count by themselves, copied by their own threads for a status
- * that any thread may take. */
+/* figures.c - what sinks, the unit and stages count by themselves, copied by their own threads for
+ * a status that any thread may take. */
 #include <stdio.h>
 #include <string.h>
 

@@ -99,8 +99,8 @@ static bool take(struct sl_python_process *p, enum sl_python_state from)
 {
 	uint32_t state = from;
 
-	return atomic_compare_exchange_strong_explicit(
-		&p->state, &state, SL_PYTHON_BUSY, memory_order_acquire, memory_order_relaxed);
+	return atomic_compare_exchange_strong_explicit(&p->state, &state, SL_PYTHON_BUSY,
+						       memory_order_acquire, memory_order_relaxed);
 }
 
 /* The supervisor starts another one. why: NULL: it has ended. */

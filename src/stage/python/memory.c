@@ -2,7 +2,7 @@
  * that is under way. */
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,33 +43,85 @@ static const char *type_of(enum sl_dtype dtype)
 	}
 }
 
-static json_t *array_json(const struct sl_python_array *array)
+/* The text between quotes of JSON. */
+static void put_text(FILE *out, const char *text)
 {
-	json_t *shape = json_array();
+	fputc('"', out);
+	for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+		if (*c < 0x20 || *c == '"' || *c == '\\')
+			fprintf(out, "\\u%04x", *c);
+		else
+			fputc(*c, out);
+	fputc('"', out);
+}
 
+static void put_key_text(FILE *out, const char *key, const char *text)
+{
+	fprintf(out, "\"%s\":", key);
+	put_text(out, text ? text : "");
+	fputc(',', out);
+}
+
+/* JSON has no infinities. */
+static void put_key_number(FILE *out, const char *key, double value)
+{
+	if (isfinite(value))
+		fprintf(out, "\"%s\":%.17g,", key, value);
+	else
+		fprintf(out, "\"%s\":null,", key);
+}
+
+static void put_array(FILE *out, const struct sl_python_array *array)
+{
+	fputc('{', out);
+	put_key_text(out, "name", array->shape.name);
+	put_key_text(out, "type", type_of(array->shape.dtype));
+	fprintf(out, "\"ragged\":%s,\"offset\":%llu,\"shape\":[",
+		array->shape.ragged ? "true" : "false", (unsigned long long)array->offset);
 	for (uint32_t i = 0; i < array->shape.rank; i++)
-		json_array_append_new(shape, json_integer(array->shape.dim[i]));
-	return json_pack("{s:s, s:s, s:o, s:b, s:I}", "name", array->shape.name, "type",
-			 type_of(array->shape.dtype), "shape", shape, "ragged",
-			 (int)array->shape.ragged, "offset", (json_int_t)array->offset);
+		fprintf(out, "%s%u", i ? "," : "", array->shape.dim[i]);
+	fputs("]}", out);
+}
+
+static void put_all(FILE *out, const struct sl_python_engine *e, const struct sl_env *env)
+{
+	const struct sl_geometry *g = env->geometry;
+
+	fputc('{', out);
+	put_key_text(out, "detector", g->detector);
+	put_key_text(out, "name", env->name);
+	put_key_number(out, "modules", g->modules);
+	put_key_number(out, "rows", g->rows);
+	put_key_number(out, "columns", g->columns);
+	put_key_number(out, "pixel_size_m", g->pixel_size_m);
+	put_key_number(out, "distance_m", g->distance_m);
+	put_key_number(out, "photon_energy_keV", g->photon_energy_keV);
+	put_key_number(out, "frames", (double)env->frames);
+	put_key_number(out, "frame_rate_Hz", env->frame_rate_Hz);
+	put_key_number(out, "numbers", e->numbers);
+	fputs("\"arrays\":[", out);
+	for (uint32_t i = 0; i < e->arrays; i++) {
+		fputs(i ? "," : "", out);
+		put_array(out, &e->array[i]);
+	}
+	fputs("]}", out);
 }
 
 char *sl_python_describe(const struct sl_python_engine *e, const struct sl_env *env)
 {
-	const struct sl_geometry *g = env->geometry;
-	json_t *arrays = json_array(), *all;
-	char *text;
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+	bool failed;
 
-	for (uint32_t i = 0; i < e->arrays; i++)
-		json_array_append_new(arrays, array_json(&e->array[i]));
-	all = json_pack("{s:s, s:s*, s:i, s:i, s:i, s:f, s:f, s:f, s:I, s:f, s:i, s:o}", "detector",
-			g->detector, "name", env->name, "modules", (int)g->modules, "rows",
-			(int)g->rows, "columns", (int)g->columns, "pixel_size_m", g->pixel_size_m,
-			"distance_m", g->distance_m, "photon_energy_keV", g->photon_energy_keV,
-			"frames", (json_int_t)env->frames, "frame_rate_Hz", env->frame_rate_Hz,
-			"numbers", (int)e->numbers, "arrays", arrays);
-	text = json_dumps(all, JSON_COMPACT);
-	json_decref(all);
+	if (!out)
+		return NULL;
+	put_all(out, e, env);
+	failed = ferror(out);
+	if (fclose(out) || failed) {
+		free(text);
+		return NULL;
+	}
 	return text;
 }
 
@@ -89,8 +141,7 @@ static int make(struct sl_python_memory *m, int fd)
 		return -errno;
 	}
 	/* This mapping can write; no later one can, nor write(2). */
-	if (fcntl(fd, F_ADD_SEALS,
-		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL))
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL))
 		return -errno;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	m->fd = open(path, O_RDONLY | O_CLOEXEC);

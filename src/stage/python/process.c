@@ -179,7 +179,7 @@ static int start(const struct sl_python_engine *e, unsigned index, const struct 
 {
 	const struct sl_python *o = e->options;
 	char parent[24], number[24];
-	char *const argv[] = {(char *)o->python,   "/dev/fd/5",		parent, number,
+	char *const argv[] = {(char *)o->python, "/dev/fd/5",	      parent, number,
 			      (char *)o->script, (char *)o->function, NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;

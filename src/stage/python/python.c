@@ -1,14 +1,14 @@
 /* python.c - a script decides which frames are kept, for prototypes.
  *
  * The script's function is called with each frame that the stages before have not rejected, and
- * returns whether to keep it, with a score and numbers if it likes. It runs in processes of its own,
- * which can write to nothing of the run's. A verdict that comes after deadline_ms is keep, and so
- * is that of a frame during which the script crashes, or which raises an exception: such a frame
- * keeps the verdict of the stages before, and counts as unjudged.
+ * returns whether to keep it, with a score and numbers if it likes. It runs in processes of its
+ * own, which can write to nothing of the run's. A verdict that comes after deadline_ms is keep, and
+ * so is that of a frame during which the script crashes or raises an exception: such a frame keeps
+ * the verdict of the stages before, and counts as unjudged.
  *
  * Adds NAME_judged, uint8: 1: the script judged the frame, 2: it is kept without a verdict, 0: it
- * was not shown (dark, or rejected before); with `numbers` also NAME_numbers, float64 [numbers]. The
- * reason of a verdict is `score`.
+ * was not shown (dark, or rejected before); with `numbers` also NAME_numbers, float64 [numbers].
+ * The reason of a verdict is `score`.
  *
  * Order: batches come to the script in sequence. With one process it sees frames in sequence; with
  * more each process sees some of them.
@@ -244,13 +244,11 @@ static void figures(const void *state, sl_stage_figure *figure, void *arg)
 {
 	const struct sl_python_engine *e = ((const struct sl_python *)state)->engine;
 	const struct sl_python_counts *c = &e->counts;
-	const _Atomic uint64_t *const value[SL_PYTHON_FIGURES] = {&c->judged, &c->unjudged,
-								  &c->late, &c->errors,
-								  &c->restarts};
+	const _Atomic uint64_t *const value[SL_PYTHON_FIGURES] = {
+		&c->judged, &c->unjudged, &c->late, &c->errors, &c->restarts};
 
 	for (int i = 0; i < SL_PYTHON_FIGURES; i++)
-		figure(arg, e->figure[i],
-		       atomic_load_explicit(value[i], memory_order_relaxed), 0);
+		figure(arg, e->figure[i], atomic_load_explicit(value[i], memory_order_relaxed), 0);
 }
 
 static void files(const void *state, sl_file_each *each, void *arg)

@@ -18,12 +18,12 @@
  *            without a verdict. A process that owes an answer for twice the deadline is not waited
  *            for any longer. So finish() takes at most the deadline for each frame, and no time for
  *            frames of a batch behind a process that hangs.
- * Owner:     `state` says whose a process is: of finish() from IDLE or OVERDUE (taken by compare and
- *            swap) to the store that ends BUSY; of the supervisor in DOWN and BROKEN. The
- *            supervisor, too, takes IDLE and OVERDUE. Whatever is in the structure belongs to the
- *            owner, but for what is atomic.
- * Trust:     the script's processes can write to nothing of the run's but their socket and the pipes
- *            of what they print. */
+ * Owner:     `state` says whose a process is: finish() owns it from when it has taken it out of IDLE
+ *            or OVERDUE, by compare and swap, to the store that ends BUSY; the supervisor in DOWN
+ *            and BROKEN, and it may take it out of IDLE and OVERDUE, too. What is in the structure
+ *            belongs to the owner, but for what is atomic or said to be the supervisor's.
+ * Trust:     the script's processes can write to nothing of the run's but their socket, and the
+ *            pipes of what they print. */
 #ifndef SL_STAGE_PYTHON_PYTHON_H
 #define SL_STAGE_PYTHON_PYTHON_H
 
@@ -57,7 +57,7 @@ _Static_assert(offsetof(struct sl_python_note, rows) == 52, "as python/sluice/st
 
 struct sl_python_array {
 	struct sl_shape shape;
-	int result; /* SL_STAGE_RAW, or an index into sl_frame.result */
+	int result;		/* SL_STAGE_RAW, or an index into sl_frame.result */
 	uint64_t offset, bytes; /* in a slot */
 };
 
@@ -101,7 +101,7 @@ struct sl_python_process {
 	pid_t pid;
 	int pidfd; /* -1: none, or the kernel has no such thing */
 	struct sl_python_output out, err;
-	uint64_t start_ns; /* not before; while it starts: when it has to be ready */
+	uint64_t start_ns;	    /* not before; while it starts: when it has to be ready */
 	uint64_t ready_ns, wait_ns; /* since when it was ready; how long it waits to be started */
 	bool was_ready;
 };
@@ -158,7 +158,7 @@ void sl_python_memory_close(struct sl_python_memory *memory);
 /* What the script is to see of a frame goes into a slot. */
 void sl_python_fill(const struct sl_python_engine *engine, uint32_t slot, uint64_t ticket,
 		    const struct sl_frame *frame);
-/* The description as text, which the caller frees; NULL: no memory. */
+/* The description as text (JSON), which the caller frees; NULL: no memory. */
 char *sl_python_describe(const struct sl_python_engine *engine, const struct sl_env *env);
 /* A descriptor of a file in memory with these bytes, that nobody can change. -errno. */
 int sl_python_text_file(const char *name, const void *bytes, size_t n);
@@ -178,8 +178,8 @@ void sl_python_kick(struct sl_python_engine *engine); /* any thread */
 int sl_python_spawn(struct sl_python_engine *engine, unsigned index); /* -errno, logged */
 /* Whether it has ended; it stays in the table of processes. */
 bool sl_python_has_ended(const struct sl_python_process *process);
-/* Kill it and its children, log its last lines, close what it had. How it ended goes to `how`, if it
- * does so by itself; NULL: it is not asked. */
+/* Kill it and its children, log its last lines, close what it had. How it ended by itself goes to
+ * `how`; NULL: it is not given the time to. */
 void sl_python_bury(struct sl_python_engine *engine, unsigned index, char *how, size_t bytes);
 /* Log what it has printed. */
 void sl_python_read_output(struct sl_python_engine *engine, unsigned index);

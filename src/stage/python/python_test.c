@@ -74,9 +74,9 @@ static void bench_init(struct bench *b, const char *text)
 
 static void note_figure(void *arg, const char *name, uint64_t value, int failed)
 {
-	static const char *const names[SL_PYTHON_FIGURES] = {
-		"python_judged", "python_unjudged", "python_late", "python_errors",
-		"python_restarts"};
+	static const char *const names[SL_PYTHON_FIGURES] = {"python_judged", "python_unjudged",
+							     "python_late", "python_errors",
+							     "python_restarts"};
 	struct bench *b = arg;
 
 	assert_true(b->figures < SL_PYTHON_FIGURES);
@@ -151,19 +151,22 @@ static void run_until_judged(struct bench *b, uint64_t frames)
 
 /* ---- scripts that behave ---- */
 
-static const char verdicts[] = "import numpy\n"
-			       "def setup(about):\n"
-			       "    assert about['modules'] == 2 and about['detector'] == 'rig', about\n"
-			       "    assert about['arrays']['raw']['shape'] == (2, 5, 61), about\n"
-			       "def judge(frame):\n"
-			       "    n, top = frame.number, int(frame['raw'].max())\n"
-			       "    assert top == 100 + n and frame['raw'].sum() == top, (n, top)\n"
-			       "    assert frame.timestamp == 7 * n and list(frame) == ['raw'] and len(frame) == 1\n"
-			       "    assert frame.keep and not frame.partial and not frame.missing\n"
-			       "    return [True, False, numpy.bool_(True), 0, (True, 2.5), (False, -1),\n"
-			       "            {'keep': True, 'score': 4, 'numbers': [1, 2, 3]},\n"
-			       "            {'keep': 1, 'numbers': numpy.arange(2)},\n"
-			       "            None, (1, 2, 3), {'kept': 1}, {'keep': 1, 'numbers': range(4)}][n]\n";
+static const char verdicts[] =
+	"import numpy\n"
+	"def setup(about):\n"
+	"    assert about['modules'] == 2 and about['detector'] == 'rig', about\n"
+	"    assert about['name'] == 'a \"b\" \\\\ c\\n', about\n"
+	"    assert about['frame_rate_Hz'] is None and about['process'] == 0\n"
+	"    assert about['arrays']['raw']['shape'] == (2, 5, 61), about\n"
+	"def judge(frame):\n"
+	"    n, top = frame.number, int(frame['raw'].max())\n"
+	"    assert top == 100 + n and frame['raw'].sum() == top, (n, top)\n"
+	"    assert frame.timestamp == 7 * n and list(frame) == ['raw'] and len(frame) == 1\n"
+	"    assert frame.keep and not frame.partial and not frame.missing\n"
+	"    return [True, False, numpy.bool_(True), 0, (True, 2.5), (False, -1),\n"
+	"            {'keep': True, 'score': 4, 'numbers': [1, 2, 3]},\n"
+	"            {'keep': 1, 'numbers': numpy.arange(2)},\n"
+	"            None, (1, 2, 3), {'kept': 1}, {'keep': 1, 'numbers': range(4)}][n]\n";
 
 static void test_all_forms_of_a_verdict(void **arg)
 {
@@ -173,6 +176,8 @@ static void test_all_forms_of_a_verdict(void **arg)
 
 	bench_init(&b, verdicts);
 	rig_set(&b.rig, "numbers", "3");
+	b.rig.env.name = "a \"b\" \\ c\n";
+	b.rig.env.frame_rate_Hz = 1. / 0.;
 	rig_open(&b.rig);
 	for (int f = 0; f < FRAMES; f++)
 		b.frame[f].frame.timestamp = 7 * (uint64_t)f;
@@ -313,10 +318,11 @@ static void test_a_late_verdict_is_keep(void **arg)
 
 	for (int n = 1; n <= 2; n++) {
 		unlink(path_of("go"));
-		bench_init(&b, "def judge(frame):\n"
-			       "    while frame.number == 3 and not os.path.exists(FOLDER + '/go'):\n"
-			       "        time.sleep(0.005)\n"
-			       "    return False\n");
+		bench_init(&b,
+			   "def judge(frame):\n"
+			   "    while frame.number == 3 and not os.path.exists(FOLDER + '/go'):\n"
+			   "        time.sleep(0.005)\n"
+			   "    return False\n");
 		rig_set(&b.rig, "deadline_ms", SANITIZED ? "1000" : "200");
 		rig_set(&b.rig, "stuck_s", "600");
 		rig_set(&b.rig, "processes", n == 1 ? "1" : "2");
@@ -542,7 +548,8 @@ static void test_a_script_that_cannot_begin_is_an_error(void **arg)
 	check_refused(good, "there is no 'peaks'", other_input);
 	check_refused(good, "'raw' is there twice", same_input);
 	check_refused(good, "'My stage' is no name", other_name);
-	check_refused("def judge(frame)\n    return True\n", "script.py: line 3: SyntaxError: ", NULL);
+	check_refused("def judge(frame)\n    return True\n",
+		      "script.py: line 3: SyntaxError: ", NULL);
 	check_refused("import no_such_module\n", "line 3: ModuleNotFoundError: No module named",
 		      three_processes);
 	check_refused("def setup(about):\n    raise ValueError('about\\nthis')\n"

@@ -179,8 +179,8 @@ static void hear_of_start(struct sl_python_engine *e, unsigned index)
 
 static bool take(struct sl_python_process *p, uint32_t from)
 {
-	return atomic_compare_exchange_strong_explicit(
-		&p->state, &from, SL_PYTHON_DOWN, memory_order_acquire, memory_order_relaxed);
+	return atomic_compare_exchange_strong_explicit(&p->state, &from, SL_PYTHON_DOWN,
+						       memory_order_acquire, memory_order_relaxed);
 }
 
 /* An answer that is late leaves nothing to do; finish() would read it at its next frame. */
@@ -321,9 +321,8 @@ static void wait_for_news(struct sl_python_engine *e)
 		if (p->phase == SL_PYTHON_STARTING)
 			add(poll_fd, &n, p->socket);
 		if (p->phase == SL_PYTHON_WAITING && p->start_ns < now + LOOK_MS * 1000000)
-			timeout_ms = p->start_ns > now
-					     ? (int)((p->start_ns - now) / 1000000) + 1
-					     : 0;
+			timeout_ms = p->start_ns > now ? (int)((p->start_ns - now) / 1000000) + 1
+						       : 0;
 	}
 	if (poll(poll_fd, n, timeout_ms) > 0 && poll_fd[0].revents &&
 	    read(e->kick, &kicks, sizeof(kicks)) < 0)
