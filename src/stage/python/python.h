@@ -18,9 +18,9 @@
  *            without a verdict. A process that owes an answer for twice the deadline is not waited
  *            for any longer. So finish() takes at most the deadline for each frame, and no time for
  *            frames of a batch behind a process that hangs.
- * Owner:     `state` says whose a process is: finish() owns it from when it has taken it out of IDLE
- *            or OVERDUE, by compare and swap, to the store that ends BUSY; the supervisor in DOWN
- *            and BROKEN, and it may take it out of IDLE and OVERDUE, too. What is in the structure
+ * Owner:     `state` says whose a process is: finish() owns it while it is BUSY, from when it has
+ *            taken it out of IDLE or OVERDUE by compare and swap; the supervisor in DOWN and
+ *            BROKEN, and it may take it out of IDLE and OVERDUE, too. What is in the structure
  *            belongs to the owner, but for what is atomic or said to be the supervisor's.
  * Trust:     the script's processes can write to nothing of the run's but their socket, and the
  *            pipes of what they print. */
