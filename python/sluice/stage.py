@@ -79,26 +79,26 @@ class Refused(Exception):
 
 
 class Memory:
-    """The slots, as NumPy arrays that cannot be written."""
+    """The places, as NumPy arrays that cannot be written."""
 
     def __init__(self, numpy: Any, descriptor: int) -> None:
         memory = mmap.mmap(descriptor, 0, mmap.MAP_SHARED, mmap.PROT_READ)
-        magic, slot_at, slot_bytes, slots, text = HEAD.unpack_from(memory)
+        magic, place_at, place_bytes, places, text = HEAD.unpack_from(memory)
         if magic != MAGIC:
             raise Refused("this program and the library that started it are of different versions")
         self.description: dict[str, Any] = json.loads(memory[HEAD_BYTES:HEAD_BYTES + text])
-        self._memory, self._at, self._bytes = memory, slot_at, slot_bytes
+        self._memory, self._at, self._bytes = memory, place_at, place_bytes
         self._ragged = [(i, array["name"]) for i, array in enumerate(self.description["arrays"]) if array["ragged"]]
-        self._slots = [self._views(numpy, slot_at + i * slot_bytes) for i in range(slots)]
+        self._places = [self._views(numpy, place_at + i * place_bytes) for i in range(places)]
 
     def _views(self, numpy: Any, at: int) -> dict[str, Any]:
         return {array["name"]: numpy.ndarray(array["shape"], array["type"], self._memory, at + array["offset"])
                 for array in self.description["arrays"]}
 
-    def frame(self, slot: int) -> Frame:
-        """The frame that is in a slot now."""
-        note = NOTE.unpack_from(self._memory, self._at + slot * self._bytes)
-        arrays = self._slots[slot]
+    def frame(self, place: int) -> Frame:
+        """The frame that is in a place now."""
+        note = NOTE.unpack_from(self._memory, self._at + place * self._bytes)
+        arrays = self._places[place]
         if self._ragged:
             arrays = dict(arrays)
             for i, name in self._ragged:
@@ -155,7 +155,7 @@ class Script:
         return keep, float(keep if score is None else score), numbers
 
 
-def place_of(error: BaseException, path: str) -> str:
+def last_line(error: BaseException, path: str) -> str:
     """The last line of the traceback, and where in the script it was."""
     if isinstance(error, Refused):
         return str(error)
@@ -187,7 +187,7 @@ class Process:
 
     def refuse(self, error: BaseException, path: str, what: str = "") -> None:
         """The script cannot be used. What is wrong is wrong in all processes: one prints where."""
-        text = (what + place_of(error, path)).encode(errors="replace")[:TEXT_BYTES]
+        text = (what + last_line(error, path)).encode(errors="replace")[:TEXT_BYTES]
         if self.number == 0 and not isinstance(error, Refused):
             print_error(error)
         try:
@@ -226,13 +226,13 @@ class Process:
         """Until the stage closes its end."""
         order = bytearray(ORDER.size)
         while self.channel.recv_into(order) == ORDER.size:
-            magic, kind, ticket, slot, _ = ORDER.unpack(order)
+            magic, kind, ticket, place, _ = ORDER.unpack(order)
             if magic != MAGIC:
                 raise Refused("what came is no order")
             if kind == SETUP and not self.begin(script):
                 sys.exit(1)
             if kind == JUDGE:
-                self.judge(script, memory.frame(slot), ticket)
+                self.judge(script, memory.frame(place), ticket)
 
 
 def die_with(parent: int) -> None:

@@ -17,7 +17,7 @@ struct work { /* on a batch */
 	struct sl_batch *batch;
 	uint32_t next;	  /* the frame whose turn comes; batch->frames: none */
 	uint32_t given;	  /* frames that processes have, and whose time is not over */
-	bool filled;	  /* the next frame is in the spare slot */
+	bool filled;	  /* the next frame is in the spare place */
 	uint64_t head_ns; /* since when its time runs; 0: it does not */
 };
 
@@ -176,8 +176,8 @@ static void give(struct work *w, struct sl_python_process *p)
 	struct sl_python_order order = {.magic = SL_PYTHON_MAGIC,
 					.type = SL_PYTHON_JUDGE,
 					.ticket = e->ticket + 1,
-					.slot = e->spare};
-	uint32_t slot = p->slot;
+					.place = e->spare};
+	uint32_t place = p->place;
 
 	if (!w->filled)
 		fill(w);
@@ -186,8 +186,8 @@ static void give(struct work *w, struct sl_python_process *p)
 		break_off(w, p, NULL);
 		return;
 	}
-	p->slot = e->spare;
-	e->spare = slot;
+	p->place = e->spare;
+	e->spare = place;
 	p->ticket = ++e->ticket;
 	p->frame = w->next++;
 	p->since_ns = sl_clock_ns();

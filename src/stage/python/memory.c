@@ -1,4 +1,4 @@
-/* memory.c - the memory that processes of a script read: a description, and a slot for each frame
+/* memory.c - the memory that processes of a script read: a description, and a place for each frame
  * that is under way. */
 #include <errno.h>
 #include <fcntl.h>
@@ -158,16 +158,16 @@ static void arrange(struct sl_python_engine *e, size_t text_bytes)
 		e->array[i].bytes = sl_shape_bytes(&e->array[i].shape);
 		at = round_up(at + e->array[i].bytes, LINE);
 	}
-	m->slots = e->processes + 1;
-	m->slot_bytes = round_up(at, PAGE);
-	m->slot_at = round_up(text_bytes + 64, PAGE);
-	m->bytes = m->slot_at + m->slots * m->slot_bytes;
+	m->places = e->processes + 1;
+	m->place_bytes = round_up(at, PAGE);
+	m->place_at = round_up(text_bytes + 64, PAGE);
+	m->bytes = m->place_at + m->places * m->place_bytes;
 }
 
-/* In front of the description: where the slots are. */
+/* In front of the description: where the places are. */
 static void put_head(const struct sl_python_memory *m, const char *text)
 {
-	const uint64_t head[] = {SL_PYTHON_MAGIC, m->slot_at, m->slot_bytes, m->slots,
+	const uint64_t head[] = {SL_PYTHON_MAGIC, m->place_at, m->place_bytes, m->places,
 				 strlen(text)};
 
 	memcpy(m->base, head, sizeof(head));
@@ -246,10 +246,10 @@ static uint32_t copy_result(const struct sl_python_array *array, const struct sl
 	return rows;
 }
 
-void sl_python_fill(const struct sl_python_engine *e, uint32_t slot, uint64_t ticket,
+void sl_python_fill(const struct sl_python_engine *e, uint32_t place, uint64_t ticket,
 		    const struct sl_frame *frame)
 {
-	uint8_t *at = e->memory.base + e->memory.slot_at + slot * e->memory.slot_bytes;
+	uint8_t *at = e->memory.base + e->memory.place_at + place * e->memory.place_bytes;
 	struct sl_python_note *note = (struct sl_python_note *)at;
 
 	*note = (struct sl_python_note){

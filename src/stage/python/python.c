@@ -176,7 +176,7 @@ static struct sl_python_engine *make(const struct sl_python *s)
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_cond_init(&e->changed, NULL);
 	for (uint32_t i = 0; i < e->processes; i++) {
-		e->process[i].slot = i;
+		e->process[i].place = i;
 		e->process[i].socket = e->process[i].pidfd = -1;
 		e->process[i].out.fd = e->process[i].err.fd = -1;
 	}

@@ -1,18 +1,18 @@
 /* python.h - the stage `python`: frames are judged by a script, in processes of its own.
  *
- * Model:     finish() copies what the script is to see of a frame into a slot of shared memory and
+ * Model:     finish() copies what the script is to see of a frame into a place of shared memory and
  *            orders a process to judge it. It goes through the frames of a batch in this way, as
  *            many at a time as there are processes, and waits for their answers. A supervisor, a
  *            thread of the stage, starts the processes, writes what they print to the log, and
  *            starts again those that end.
  *
- *              slot of shared memory   note | array | array ...      read only for the script
+ *              place of shared memory   note | array | array ...      read only for the script
  *              process                 DOWN -> IDLE <-> BUSY -> OVERDUE -> IDLE
  *                                                     BROKEN, from BUSY
  *
- *            Each process has a slot, and one more is filled with the next frame meanwhile. A slot
- *            is not written while a process may be reading it: a process that owes an answer gets
- *            no other frame.
+ *            Each process has a place, and one more is filled with the next frame meanwhile. A
+ *            place is not written while a process may be reading it: a process that owes an answer
+ *            gets no other frame.
  * Deadline:  a frame's time begins when a process gets it, or, if every process owes an answer
  *            whose time has passed, when its turn comes. When the time is over the frame is kept
  *            without a verdict. A process that owes an answer for twice the deadline is not waited
@@ -45,7 +45,7 @@ enum sl_python_judged { SL_PYTHON_NOT_SHOWN, SL_PYTHON_JUDGED, SL_PYTHON_UNJUDGE
 
 enum sl_python_look { SL_PYTHON_OF_KEPT, SL_PYTHON_OF_ALL };
 
-struct sl_python_note { /* of a frame, at the beginning of its slot */
+struct sl_python_note { /* of a frame, at the beginning of its place */
 	uint64_t ticket, number, timestamp, sequence, missing;
 	uint32_t flags;
 	uint16_t keep, reason; /* the verdict of the stages before; of its first event */
@@ -58,13 +58,13 @@ _Static_assert(offsetof(struct sl_python_note, rows) == 52, "as python/sluice/st
 struct sl_python_array {
 	struct sl_shape shape;
 	int result;		/* SL_STAGE_RAW, or an index into sl_frame.result */
-	uint64_t offset, bytes; /* in a slot */
+	uint64_t offset, bytes; /* in a place */
 };
 
 struct sl_python_memory {
-	uint8_t *base; /* a description, then slots */
-	uint64_t bytes, slot_at, slot_bytes;
-	uint32_t slots;
+	uint8_t *base; /* a description, then places */
+	uint64_t bytes, place_at, place_bytes;
+	uint32_t places;
 	int fd; /* read only; -1: none */
 };
 
@@ -92,7 +92,7 @@ struct sl_python_process {
 
 	/* finish(): the frame that it has, and since when. */
 	uint64_t ticket, since_ns;
-	uint32_t frame, slot;
+	uint32_t frame, place;
 	bool waits;   /* for that frame: it is not overdue */
 	bool engaged; /* BUSY, and this finish() has it */
 
@@ -127,7 +127,7 @@ struct sl_python_engine {
 
 	/* finish() */
 	uint64_t ticket;
-	uint32_t spare; /* the slot that no process has */
+	uint32_t spare; /* the place that no process has */
 
 	/* The supervisor. */
 	struct sl_thread thread;
@@ -151,12 +151,12 @@ struct sl_python { /* the options; `engine` is there while the stage is open */
 };
 
 /* memory.c */
-/* Where the arrays lie in a slot; then memory for all slots, with the description in it. -errno,
+/* Where the arrays lie in a place; then memory for all places, with the description in it. -errno,
  * logged. */
 int sl_python_memory_open(struct sl_python_engine *engine, const struct sl_env *env);
 void sl_python_memory_close(struct sl_python_memory *memory);
-/* What the script is to see of a frame goes into a slot. */
-void sl_python_fill(const struct sl_python_engine *engine, uint32_t slot, uint64_t ticket,
+/* What the script is to see of a frame goes into a place. */
+void sl_python_fill(const struct sl_python_engine *engine, uint32_t place, uint64_t ticket,
 		    const struct sl_frame *frame);
 /* The description as text (JSON), which the caller frees; NULL: no memory. */
 char *sl_python_describe(const struct sl_python_engine *engine, const struct sl_env *env);

@@ -323,7 +323,7 @@ static void test_a_late_verdict_is_keep(void **arg)
 			   "    while frame.number == 3 and not os.path.exists(FOLDER + '/go'):\n"
 			   "        time.sleep(0.005)\n"
 			   "    return False\n");
-		rig_set(&b.rig, "deadline_ms", SANITIZED ? "1000" : "200");
+		rig_set(&b.rig, "deadline_ms", SANITIZED ? "500" : "200");
 		rig_set(&b.rig, "stuck_s", "600");
 		rig_set(&b.rig, "processes", n == 1 ? "1" : "2");
 		rig_open(&b.rig);
@@ -361,7 +361,7 @@ static void check_comes_back(const char *act, const char *says)
 		 "    return False, 5\n",
 		 once, act);
 	bench_init(&b, text);
-	rig_set(&b.rig, "deadline_ms", SANITIZED ? "2000" : "300");
+	rig_set(&b.rig, "deadline_ms", SANITIZED ? "1000" : "300");
 	rig_set(&b.rig, "stuck_s", "0.01"); /* twice the deadline, then */
 	rig_open(&b.rig);
 	capture_begin();

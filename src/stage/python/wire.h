@@ -4,7 +4,7 @@
  *            gives orders, the process answers each of them once, in their order.
  *
  *              order   SETUP    begin a run          -> READY, or REFUSED and why
- *                      JUDGE    the frame in `slot`  -> VERDICT and numbers, or FAILED
+ *                      JUDGE    the frame in `place`  -> VERDICT and numbers, or FAILED
  *
  *            Before its first order the process says READY or REFUSED by itself.
  * Trust:     a script can write to its socket whatever it likes: sl_python_answer_check() looks at
@@ -24,7 +24,7 @@ enum sl_python_order_type { SL_PYTHON_SETUP = 1, SL_PYTHON_JUDGE };
 struct sl_python_order {
 	uint32_t magic, type;
 	uint64_t ticket; /* of an order to judge; each is one higher than the one before */
-	uint32_t slot, unused;
+	uint32_t place, unused;
 };
 
 enum sl_python_answer_type {
