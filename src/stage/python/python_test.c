@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "lib/capture.h"
+#include "lib/open_files.h"
 #include "lib/sanitized.h"
 #include "lib/stage_rig.h"
 #include "stage/python/python.h"
@@ -600,6 +602,22 @@ static int remove_folder(void **arg)
 	return rmdir(folder);
 }
 
+/* Each test leaves neither descriptors nor processes. */
+static unsigned files_before;
+
+static int begin(void **arg)
+{
+	files_before = open_files();
+	return 0;
+}
+
+static int end(void **arg)
+{
+	return open_files() == files_before && waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD
+		       ? 0
+		       : -1;
+}
+
 static bool has_numpy(void)
 {
 	char command[160];
@@ -608,24 +626,26 @@ static bool has_numpy(void)
 	return system(command) == 0;
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_forms_of_a_verdict),
-		cmocka_unit_test(test_numbers_are_results),
-		cmocka_unit_test(test_a_script_cannot_write_to_the_memory_of_the_run),
-		cmocka_unit_test(test_rejected_and_dark_frames_are_not_shown),
-		cmocka_unit_test(test_verdicts_do_not_depend_on_the_number_of_processes),
-		cmocka_unit_test(test_a_run_begins_with_setup),
-		cmocka_unit_test(test_a_late_verdict_is_keep),
-		cmocka_unit_test(test_a_script_that_ends_is_started_again),
-		cmocka_unit_test(test_a_script_that_stops_is_started_again),
-		cmocka_unit_test(test_garbage_as_an_answer),
-		cmocka_unit_test(test_a_script_that_forks),
-		cmocka_unit_test(test_exceptions_are_counted_and_told_once),
-		cmocka_unit_test(test_what_it_prints_goes_to_the_log),
-		cmocka_unit_test(test_a_script_that_cannot_begin_is_an_error),
-		cmocka_unit_test(test_a_script_that_is_changed_meanwhile),
+		TEST(test_all_forms_of_a_verdict),
+		TEST(test_numbers_are_results),
+		TEST(test_a_script_cannot_write_to_the_memory_of_the_run),
+		TEST(test_rejected_and_dark_frames_are_not_shown),
+		TEST(test_verdicts_do_not_depend_on_the_number_of_processes),
+		TEST(test_a_run_begins_with_setup),
+		TEST(test_a_late_verdict_is_keep),
+		TEST(test_a_script_that_ends_is_started_again),
+		TEST(test_a_script_that_stops_is_started_again),
+		TEST(test_garbage_as_an_answer),
+		TEST(test_a_script_that_forks),
+		TEST(test_exceptions_are_counted_and_told_once),
+		TEST(test_what_it_prints_goes_to_the_log),
+		TEST(test_a_script_that_cannot_begin_is_an_error),
+		TEST(test_a_script_that_is_changed_meanwhile),
 	};
 
 	if (!has_numpy()) {
