@@ -57,7 +57,8 @@ struct sl_share_note {
 	uint32_t epoch;
 	uint32_t rows[SL_SHARE_ARRAYS]; /* of ragged arrays */
 	uint64_t user[SL_SHARE_USER];	/* the application's own */
-	uint64_t reserved[4];
+	uint64_t absent;		/* a bit for each array that this element does not have */
+	uint64_t reserved[3];
 };
 
 struct sl_share_description {
@@ -214,6 +215,9 @@ int sl_follow_each(struct sl_follower *follower, enum sl_follow_mode mode, int t
 /* How many elements are published: a word in the share's memory that changes with each commit, for
  * a thread or a kernel of a GPU that waits for it by itself. */
 const uint64_t *sl_follow_flag(const struct sl_follower *follower);
+
+/* How many programs follow the share, this one among them. */
+uint64_t sl_follow_peers(const struct sl_follower *follower);
 
 /* From here to the share's thread and back. */
 int sl_follow_ping(struct sl_follower *follower, int timeout_ms, uint64_t *round_trip_ns);
