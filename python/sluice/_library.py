@@ -154,6 +154,19 @@ class Handle:
         """Whether it can be used."""
         return self._pointer is not None
 
+    def replace(self, pointer: Any, then: Callable[[Any], None]) -> None:
+        """Another pointer in the place of this one, which is closed; `then` is called with it before any other thread can use it."""
+        with self._free:
+            while self._users and self._pointer is not None:
+                self._free.wait()
+            old, closed = self._pointer, self._pointer is None
+            if not closed:
+                self._pointer = pointer
+                then(pointer)
+        self._close(pointer if closed else old)
+        if closed:
+            raise Error("closed", f"{self._what} is closed")
+
     def close(self) -> None:
         """Close it, once."""
         with self._free:

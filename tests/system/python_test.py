@@ -175,6 +175,7 @@ def _(folder):
             equal(frame.reason_name, sluice.REASONS[n % 10], "name of the reason")
         equal(follower.published, 25, "published")
         fails(KeyError, None, lambda: frame["dark"], "there are: image, spots")
+        equal(follower.peers, 1, "followers")
         check("image" in frame and "dark" not in frame and "n=24" in repr(frame), f"{frame!r}")
         writer.stdin.write("end\n")
         writer.stdin.flush()
@@ -291,6 +292,27 @@ def _(folder):
     fails(sluice.Error, "absent", lambda: sluice.follow("crash"))
 
 
+@case("with again=True a follower goes on with the next share of that name, after an end and after a crash")
+def _(folder):
+    for how in ("close", "kill"):
+        code = "import sluice, sys; s = sluice.Share('again', {'x': sluice.Array('u1', (3,))}, 4); s.push([1, 2, 3]); sys.stdin.readline()"
+        first = script(code, stdin=subprocess.PIPE)
+        follower = sluice.follow("again", again=True, every=True, wait=30, timeout=30)
+        held = follower.next(view=True)
+        if how == "kill":
+            first.kill()
+            first.communicate()
+        else:
+            first.communicate("end\n", timeout=60)
+        fails(sluice.Timeout, "timeout", lambda: follower.next(timeout=0.05))
+        with sluice.Share("again", {"y": sluice.Array("<f4", (2,))}, 4) as share:
+            share.push(np.array([4, 5], "f4"))
+            frame = next(follower)
+            equal((list(frame.arrays), frame["y"].tolist(), frame.n, frame.missed), (["y"], [4, 5], 0, 0), f"behind a {how}")
+        equal(held["x"].tolist(), [1, 2, 3], "a view of the first one")
+        follower.close()
+
+
 INTERRUPTED = r'''
 import signal, sys, threading, os
 sys.path.insert(0, sys.argv[1])
@@ -299,7 +321,7 @@ share = sluice.Share("interrupt", t.ARRAYS, 4)
 follower = sluice.follow("interrupt")
 def later():
     os.kill(os.getpid(), signal.SIGINT)
-for call in (follower.next, follower.receive, share.receive, lambda: sluice.follow("nobody", wait=1000), lambda: follower.next(view=True)):
+for call in (follower.next, follower.receive, share.receive, lambda: sluice.follow("nobody", wait=1000), lambda: follower.next(view=True), sluice.follow('interrupt', again=True).next):
     threading.Timer(0.1, later).start()
     try:
         call()
@@ -313,7 +335,7 @@ print("goes on")
 
 @case("Ctrl-C ends every call that waits, and the follower can go on")
 def _(folder):
-    equal(ends(script(INTERRUPTED, ROOT / "tests/system")).splitlines(), ["interrupted"] * 5 + ["goes on"], "what it says")
+    equal(ends(script(INTERRUPTED, ROOT / "tests/system")).splitlines(), ["interrupted"] * 6 + ["goes on"], "what it says")
 
 
 @case("other threads run while one waits; close() ends a wait of another thread; threads may share a follower")
@@ -477,6 +499,7 @@ def _(folder):
                 element["image"][:] = 5
                 raise RuntimeError("stop")
         fails(RuntimeError, None, fail)
+        fails(ValueError, None, lambda: share.push({"spots": np.ones((1, 2), "f4")}, score="high"))
         fails(sluice.Timeout, None, lambda: follower.next(timeout=0))
         with share.reserve() as element:
             check((element["image"] == 5).all(), "the same place again")
@@ -489,16 +512,22 @@ def _(folder):
             fails(ValueError, None, lambda: setattr(element, "user", range(9)), "at most 8")
             fails(OverflowError, None, lambda: setattr(element, "number", -1))
         frame = next(follower)
-        equal((frame.number, frame.keep, frame.user[:2], len(frame["spots"])), (12, True, (1, 2), 1), "what was published")
+        equal((frame.number, frame.keep, frame.user[:2], len(frame["spots"]), list(frame.arrays)), (12, True, (1, 2), 1, ["image", "spots"]), "what was published")
         fails(ValueError, None, lambda: element["image"].__setitem__(0, 1), "read-only")
-        for call in (element.commit, lambda: setattr(element, "number", 1), lambda: element.set_rows("spots", 1)):
+        for call in (element.commit, lambda: setattr(element, "number", 1), lambda: element.set_rows("spots", 1), lambda: element.leave_out("spots")):
             fails(sluice.Error, "state", call, "is committed")
+        share.push({"spots": np.ones((1, 2), "f4")})
+        frame = next(follower)
+        equal((list(frame.arrays), "image" in frame), (["spots"], False), "an element without an image")
+        fails(KeyError, None, lambda: frame["image"], "has no 'image'")
+        fails(KeyError, None, lambda: follower.fetch_array("image"), "has no 'image'")
+        fails(KeyError, None, lambda: share.reserve().leave_out("x"), "there are: image, spots")
         element = share.reserve()
         share.resize(ARRAYS, 2)
         fails(sluice.Error, "state", element.commit)
         fails(ValueError, None, lambda: element["image"].__setitem__(0, 1), "read-only")
         push(share, 1)
-        equal(next(follower).n, 1, "behind the resize")
+        equal(next(follower).n, 2, "behind the resize")
 
 
 @case("what does not fit is refused: shapes, types, names, numbers of places")
