@@ -90,7 +90,8 @@ struct sl_share_options {
 	uint64_t memory_offset; /* whole pages */
 	uint64_t queue_bytes;	/* messages that wait, for each peer and direction; 0: 64 MiB */
 	/* "HOST:PORT": programs on other hosts can follow, too, by RDMA READ, as
-	 * rdma://HOST:PORT/NAME; port 0: any free one, see sl_share_url(). NULL: only programs on this host. */
+	 * rdma://HOST:PORT/NAME; port 0: any free one, see sl_share_url(). NULL: only programs on
+	 * this host. */
 	const char *listen;
 	/* A file with the secret that followers on other hosts prove to know; required where
 	 * `listen` is not a loopback address. NULL: none. */
