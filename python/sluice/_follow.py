@@ -306,11 +306,12 @@ class Follower:
 
     def _error(self, err: int) -> Error:
         what = {
+            -errno.EPIPE: "it has ended",
             -errno.ECONNRESET: "its writer has crashed, or hung up",
             -errno.EAGAIN: "the writer overtook every copy: the ring has too few places for this follower",
             -errno.EOPNOTSUPP: "its memory is not mapped here, so that there is no view of it; follow it without view=True",
         }.get(err)
-        code = {-errno.EAGAIN: "overtaken"}.get(err, "")
+        code = "overtaken" if err == -errno.EAGAIN else ""
         return error_of(err, f"{self.url}: {what}" if what else f"{self.url}: {error_of(err).message}", code=code)
 
     # ---- parts ----

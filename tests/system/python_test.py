@@ -400,6 +400,12 @@ def _(folder):
         for n in range(3, 9):
             push(share, n)
         fails(sluice.Overtaken, "overtaken", lambda: follower.fetch(1), "element 1 was overtaken")
+        share.resize({"x": sluice.Array("u1", (3,))}, 2)
+        share.push([7, 8, 9])
+        fails(sluice.Overtaken, "overtaken", follower.fetch, "has another layout now")
+        equal((follower.fetch()["x"].tolist(), follower.describe().generation), ([7, 8, 9], 2), "behind a resize")
+        share.close()
+        fails(sluice.Ended, "ended", follower.fetch, "it has ended")
 
 
 @case("messages go both ways, of any size, with the number of the peer; a full queue is a timeout; pings come back")
