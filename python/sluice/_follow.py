@@ -299,20 +299,22 @@ class Follower:
         if self._mapping is None:
             held = library().sl_follow_hold_mapping(pointer)
             if not held:
-                raise Error("unsupported", f"{self.url}: its memory is not mapped here, so that there is no view of it",
-                            hint="follow it without view=True", errno=errno.EOPNOTSUPP)
+                raise self._no_view()
             self._mapping = HeldMemory(held)
         return self._mapping
 
     def _error(self, err: int) -> Error:
+        if err == -errno.EOPNOTSUPP:
+            return self._no_view()
         what = {
             -errno.EPIPE: "it has ended",
             -errno.ECONNRESET: "its writer has crashed, or hung up",
             -errno.EAGAIN: "the writer overtook every copy: the ring has too few places for this follower",
-            -errno.EOPNOTSUPP: "its memory is not mapped here, so that there is no view of it; follow it without view=True",
-        }.get(err)
-        code = "overtaken" if err == -errno.EAGAIN else ""
-        return error_of(err, f"{self.url}: {what}" if what else f"{self.url}: {error_of(err).message}", code=code)
+        }.get(err, error_of(err).message)
+        return error_of(err, f"{self.url}: {what}", code="overtaken" if err == -errno.EAGAIN else "")
+
+    def _no_view(self) -> Error:
+        return error_of(-errno.EOPNOTSUPP, f"{self.url}: its memory is not mapped here, so that there is no view of it", hint="follow it without view=True")
 
     # ---- parts ----
 

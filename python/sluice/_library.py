@@ -125,16 +125,34 @@ def is_over(end: Optional[float]) -> bool:
 
 # ---- handles ----
 
+_forks: List[int] = [0]  # how often this process was forked off from another
+
+
+def _forked() -> None:
+    _forks[0] += 1
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+def fork_count() -> int:
+    """Changes in a child process: what its parent opened is not the child's to use, nor to end."""
+    return _forks[0]
+
+
 class Handle:
     """A pointer of the library's, with any number of users at a time, or one; closed when the last of them is done."""
 
     def __init__(self, pointer: Any, close: Callable[[Any], Any], what: str, *, shared: bool) -> None:
         self._pointer, self._close, self._what = pointer, close, what
         self._most = sys.maxsize if shared else 1
+        self._forks = fork_count()
         self._users = 0
         self._free = threading.Condition(threading.Lock())
 
     def __enter__(self) -> Any:
+        if not self.is_ours:
+            raise Error("request", f"{self._what} was opened before a fork, and belongs to the parent process", hint="open it in this process")
         with self._free:
             while self._users >= self._most and self._pointer is not None:
                 self._free.wait()
@@ -148,6 +166,11 @@ class Handle:
             self._users -= 1
             if not self._users:
                 self._free.notify_all()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process opened it, and not the one that it was forked off from."""
+        return self._forks == fork_count()
 
     @property
     def is_open(self) -> bool:
@@ -168,7 +191,9 @@ class Handle:
             raise Error("closed", f"{self._what} is closed")
 
     def close(self) -> None:
-        """Close it, once."""
+        """Close it, once; in a child process, nothing."""
+        if not self.is_ours:
+            return
         with self._free:
             pointer, self._pointer = self._pointer, None
             self._free.notify_all()

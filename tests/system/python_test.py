@@ -13,11 +13,12 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 import threading
 import time
 import zipfile
 
-from harness import LONG, ROOT, RUN_DIR, SLUICE, case, check, compiler, die_with_parent, equal, experiment, main, skip, wait_for
+from harness import LONG, RECEIVER, ROOT, RUN_DIR, SLUICE, case, check, compiler, die_with_parent, equal, experiment, main, skip, wait_for
 
 try:
     import cffi  # noqa: F401  (the package needs it)
@@ -433,6 +434,40 @@ def _(folder):
         fails(sluice.Error, "connection", lambda: sluice.follow("talk"), "as many followers as it takes")
 
 
+@case("over RDMA a follower gets the same, messages go both ways, Ctrl-C works, and a view is refused")
+def _(folder):
+    try:
+        share = sluice.Share("far", ARRAYS, 8, listen=f"{RECEIVER}:0")
+    except sluice.Error as why:
+        check("not built" in str(why), f"{why}")
+        skip("this library has no shares of other hosts")
+    with share, sluice.follow(share.url, every=True, timeout=30) as follower:
+        check(share.url.startswith(f"rdma://{RECEIVER}:") and share.url.endswith("/far"), f"its URL is {share.url}")
+        for n in range(20):
+            push(share, n)
+            frame = next(follower)
+            is_element(frame, n)
+            equal(frame.missed, 0, "missed")
+        equal((follower.published, follower.describe().arrays), (20, ARRAYS), "what it knows")
+        is_element(follower.fetch(15), 15)
+        equal(follower.fetch_array("spots").tolist(), [[19, 19]] * 9, "an array of the newest")
+        check(follower.ping() > 0, "a ping")
+        follower.send("hello")
+        share.send("you", share.receive(timeout=30).peer)
+        equal(follower.receive(timeout=30).text(), "you", "an answer")
+        fails(sluice.Error, "unsupported", lambda: follower.next(view=True), "without view=True")
+        fails(sluice.Error, "unsupported", lambda: follower.flag, "without view=True")
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        fails(KeyboardInterrupt, None, follower.next)
+        share.resize({"x": sluice.Array("f8", (3,))}, 2)
+        share.push([1.0, 2.0, 3.0])
+        equal(next(follower)["x"].tolist(), [1, 2, 3], "behind a resize")
+        share.close()
+        equal(list(follower), [], "behind the end")
+    fails(sluice.Error, None, lambda: sluice.follow(share.url), "far")
+    fails(sluice.Error, None, lambda: sluice.Share("far", ARRAYS, listen="192.0.2.1:0"), "far")
+
+
 # ---- shares ----
 
 @case("an array of shared_array() is the memory of a region and of a ring: nothing is copied, and the caller goes on using it")
@@ -584,6 +619,22 @@ def _(folder):
     equal([frame["x"].tolist() for frame in follower], [[7, 7]], "elements")
 
 
+@case("a child process that is forked off can neither use nor end what its parent has opened")
+def _(folder):
+    code = ("import sluice, os, sys\n"
+            "s = sluice.Share('forked', {'x': sluice.Array('u1', (2,))}, 2); f = sluice.follow('forked', every=True, timeout=30)\n"
+            "r = sluice.Session(sys.argv[1], root=sys.argv[2]); print(r.state, flush=True)\n"
+            "if os.fork() == 0:\n"
+            "    for call in (s.reserve, f.next):\n"
+            "        try:\n            call()\n"
+            "        except sluice.Error as why:\n            print(why.code, 'before a fork' in str(why), flush=True)\n"
+            "    print(r.state, flush=True); f.close(); r.close(); sys.exit()\n"
+            "os.wait(); s.push([1, 2]); print(f.next()['x'], r.state, os.path.exists(r._log)); s.close(); print(list(f))\n")
+    path = experiment(folder, "forked.yaml", **{**SMALL, "sinks": ["null"]})
+    lines = ends(script(code, path, folder / "data")).splitlines()
+    equal(lines, ["configured", "request True", "request True", "configured", "[1 2] configured True", "[]"], "what it says")
+
+
 # ---- sessions ----
 
 SMALL = {"detector": {"rows": 32, "columns": 64, "frames": 60}, "link": {"kind": "shm"}, "control": {"port": 0}}
@@ -617,6 +668,8 @@ def _(folder):
             why = fails(sluice.Error, "experiment", lambda: other.wait("armed", timeout=30), "detector.frames")
             other.configure({"detector.frames": 10})
         equal(session.run(timeout=60).run, 3, "the third run")
+        session.configure({"detector.frames": 0})
+        session.start(wait=60)  # and its end is in the middle of a run
         process = session._process
     equal(process.poll(), 0, "exit status of the session")
     fails(sluice.Error, "absent", lambda: sluice.attach("scan"), "no session is called 'scan'")
@@ -658,6 +711,15 @@ def _(folder):
     fails(sluice.Error, "program", lambda: sluice.run(folder / "none.yaml"), "none.yaml")
     fails(sluice.Error, "program", lambda: sluice.Session(folder / "none.yaml", root=folder), "none.yaml")
     fails(TypeError, None, lambda: sluice.run(text, settings="detector.frames=3"), "a mapping or a list")
+    fails(TypeError, None, lambda: sluice.run({"x": object()}))
+    os.environ["SLUICE"], tempfile.tempdir = str(folder), str(folder)
+    try:
+        fails(sluice.Error, "program", lambda: sluice.run(text), "cannot be started")
+        os.environ["SLUICE"] = SLUICE
+        sluice.run(text, emulate=True)
+    finally:
+        os.environ["SLUICE"], tempfile.tempdir = SLUICE, None
+    equal([path.name for path in folder.glob("sluice-*")], [], "folders that are left")
 
 
 @case("a session that is killed is an error for those who wait, and is listed as crashed; Ctrl-C leaves a session alone")
