@@ -81,7 +81,8 @@ struct sl_share_options {
 	uint64_t count;			    /* places; at least 1 */
 	const char *run;		    /* what this is about, for people; NULL: nothing */
 	/* Memory that the application has: `memory_fd` is a memfd or a file in shared memory, the
-	 * data of place i begin at memory_offset + i * its data_bytes rounded up to whole pages.
+	 * data of place i begin at memory_offset + i * its data_bytes rounded up to whole pages, or
+	 * to 64 bytes where that is less than a page.
 	 * Followers get a descriptor that cannot write; the file may not shrink. 0: the share makes
 	 * its own. */
 	int memory_fd;
@@ -231,6 +232,21 @@ int sl_follow_send(struct sl_follower *follower, uint32_t kind, const void *data
 		   int timeout_ms);
 int sl_follow_receive(struct sl_follower *follower, int timeout_ms,
 		      struct sl_share_message *message);
+
+/* ---- views that outlive a share or a follower ---- */
+
+/* Memory of one generation, mapped. A language with garbage collection holds it for its views: they
+ * stay readable after a resize, and after the share or the follower was closed. */
+struct sl_share_mapping;
+
+/* NULL: no memory, or the follower has no mapping, as of rdma://. Each is released once; one serves
+ * any number of views. */
+struct sl_share_mapping *sl_follow_hold_mapping(struct sl_follower *follower);
+struct sl_share_mapping *sl_share_hold_mapping(struct sl_share *share);
+/* As sl_follow_is_valid(), of element n of this generation; from any thread. */
+int sl_share_mapping_is_valid(const struct sl_share_mapping *mapping, uint64_t n);
+/* From any thread. NULL is fine. */
+void sl_share_mapping_release(struct sl_share_mapping *mapping);
 
 /* Names of the shares of this user that live, as a list; freed with sl_remote_free(). */
 int sl_share_list(char (**names)[64], size_t *n);
