@@ -184,7 +184,7 @@ def taken(folder):
 def wrong_options(folder):
     for options, says in (({"results": "imgae"}, ["no stage makes 'imgae'", "raw"]),
                           ({"results": "raw", "name": "a b"}, ["'a b' is no name of a share"]),
-                          ({"every": 0}, ["every", "1..4294967295"]), ({"on_slow": "stop"}, ["drop or wait"])):
+                          ({"every": 0}, ["every", "1..4294967295"]), ({"on_slow": "stop"}, ["auto, drop or wait"])):
         path = experiment(folder, link={"kind": "shm"}, sinks=[{"share": options}])
         run_fails("run", path, folder=folder, says=says)
 
