@@ -59,7 +59,8 @@ struct follow {
 	void *data; /* NULL: only what is known of elements is needed */
 	int array;  /* of --array, or the first image for --png */
 	bool png_folder;
-	bool unread; /* no program reads stdout any more */
+	bool overtaken; /* it was said that the writer overtakes every copy */
+	bool unread;	/* no program reads stdout any more */
 	uint64_t seen, missed;
 	uint64_t rate_n, rate_ns; /* an element some time ago, and when it was committed */
 	double rate;		  /* below 0: not known */
@@ -209,6 +210,13 @@ static bool ends(const struct follow *f)
 	return sl_signal || f->unread || (f->options.count && f->seen >= f->options.count);
 }
 
+static void say_overtaken(struct follow *f)
+{
+	if (!f->overtaken)
+		sl_follow_failed(f->url, -EAGAIN);
+	f->overtaken = true;
+}
+
 /* Until this share ends, or the command does. -EPIPE: the share has ended. */
 static int follow_one(struct follow *f)
 {
@@ -226,6 +234,11 @@ static int follow_one(struct follow *f)
 					 f->options.timeout_s);
 				return -ETIMEDOUT;
 			}
+			continue;
+		}
+		if (err == -EAGAIN) {
+			err = 0;
+			say_overtaken(f);
 			continue;
 		}
 		if (err == -ESTALE) {
