@@ -183,6 +183,7 @@ class Process:
         self.kinds: set[tuple[Any, ...]] = set()
 
     def answer(self, kind: int, ticket: int = 0, keep: bool = False, score: float = 0, numbers: tuple[float, ...] = ()) -> None:
+        """Send an answer to the stage."""
         self.channel.send(ANSWER.pack(MAGIC, kind, ticket, keep, len(numbers), score) + struct.pack(f"={len(numbers)}d", *numbers))
 
     def refuse(self, error: BaseException, path: str, what: str = "") -> None:
@@ -204,6 +205,7 @@ class Process:
             print_error(error)
 
     def judge(self, script: Script, frame: Frame, ticket: int) -> None:
+        """Answer with the verdict of the script, or that it failed."""
         try:
             keep, score, numbers = script.verdict(frame)
         except Exception as error:  # pylint: disable=broad-exception-caught
@@ -247,6 +249,7 @@ def die_with(parent: int) -> None:
 
 
 def load(path: str, function: str) -> tuple[Script, Memory]:
+    """The script of the user, and the memory in which the stage puts frames."""
     try:
         import numpy  # pylint: disable=import-outside-toplevel
     except ImportError as error:
@@ -257,6 +260,7 @@ def load(path: str, function: str) -> tuple[Script, Memory]:
 
 
 def main(parent: int, number: int, path: str, function: str) -> int:
+    """Serve the stage that started this process, until the stage ends."""
     die_with(parent)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

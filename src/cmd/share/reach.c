@@ -9,10 +9,11 @@
 
 enum { AGAIN_NS = 20000000, PATIENCE_MS = 5000 };
 
-/* Refused: on its host no program listens yet. Reset: the share before it is being closed. */
+/* Refused: on its host no program listens yet. Reset, or a broken pipe: the share that had the name
+ * before is being closed. */
 static bool may_come(int err)
 {
-	return err == -ENOENT || err == -ECONNREFUSED || err == -ECONNRESET;
+	return err == -ENOENT || err == -ECONNREFUSED || err == -ECONNRESET || err == -EPIPE;
 }
 
 int sl_reach_share(const char *url, const struct sl_reach *reach, struct sl_follower **follower)
