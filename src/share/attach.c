@@ -125,8 +125,11 @@ int sl_follower_attach(struct sl_follower *f, uint64_t end_ns, struct sl_remote_
 	struct sl_share_header header;
 	struct sl_share_memory memory;
 	char why[SL_SHARE_WHY];
-	int err = sl_follower_say(f, SL_SHARE_FRAME_HELLO, SL_SHARE_VERSION, NULL, 0, end_ns);
+	int err = f->asked ? 0
+			   : sl_follower_say(f, SL_SHARE_FRAME_HELLO, SL_SHARE_VERSION, NULL, 0,
+					     end_ns);
 
+	f->asked = f->asked || !err;
 	if (!err || err == -ECONNRESET) /* its last frame may still be there */
 		err = wait_for_frame(f, SL_SHARE_FRAME_ATTACHED, end_ns);
 	if (err == -EPIPE)
@@ -137,6 +140,7 @@ int sl_follower_attach(struct sl_follower *f, uint64_t end_ns, struct sl_remote_
 				     "as it takes");
 	if (err)
 		return sl_share_code(error, err, f->name, strerror(-err));
+	f->asked = false;
 	err = sl_share_memory_map(f->in.fd, f->in.fds, &header, &memory, why, sizeof(why));
 	f->in.fds = 0; /* they were taken */
 	sl_share_in_next(&f->in);

@@ -20,6 +20,7 @@ struct sl_follower {
 	uint64_t seen_ns;  /* when one of them was found changed */
 	uint64_t alive_ns; /* when the writer was known to live */
 	bool said;	   /* that it sleeps */
+	bool asked;	   /* for memory, and the answer has not come in time */
 	uint64_t pings;
 	struct sl_share_in in;
 	struct sl_share_out out;

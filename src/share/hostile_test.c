@@ -441,7 +441,9 @@ static void test_sleepers(void **state)
 	static const uint64_t said[] = {0, 0, 1, 1, 7, 0, 0, 1};
 	struct sl_share *share = share_open("naps", 4);
 	struct sl_follower *f = follower_open("naps");
+	const uint32_t *wake = &share->memory.header->words.wake;
 	int fd = dial("naps");
+	uint32_t before = *wake;
 	uint64_t ns;
 
 	for (unsigned i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
@@ -451,8 +453,13 @@ static void test_sleepers(void **state)
 		assert_int_equal(atomic_load(&share->sleepers), said[i] != 0);
 	}
 	assert_int_equal(sl_follow_ping(f, 5000, &ns), 0);
+	assert_int_equal(*wake - before, 2); /* it woke twice, to look once more */
+	share_push(share, 0);
+	assert_int_equal(*wake - before, 3);
 	close(fd);
 	wait_for_sleepers(share, 0);
+	share_push(share, 1);
+	assert_int_equal(*wake - before, 3);
 	sl_follow_close(f);
 	sl_share_close(share);
 }

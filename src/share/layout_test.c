@@ -21,6 +21,28 @@ static int check(const struct sl_share_header *header)
 	return sl_share_check(header, header->region_bytes, 0, why, sizeof(why));
 }
 
+/* Programs in other languages have these numbers from docs/reference/share.md. */
+static void test_numbers_of_the_page(void **state)
+{
+	struct sl_share_options options = share_options(2);
+	struct sl_share_header header;
+
+	options.run = "a run";
+	assert_int_equal(sl_share_plan("name", &options, &header, why, sizeof(why)), 0);
+	assert_string_equal(header.run, "a run");
+	assert_string_equal(header.name, "name");
+	assert_int_equal(SL_SHARE_LIVE, 1);
+	assert_int_equal(SL_SHARE_MOVED, 2);
+	assert_int_equal(SL_SHARE_ENDED, 3);
+	assert_int_equal(offsetof(struct sl_share_header, first), 80);
+	assert_int_equal(offsetof(struct sl_share_header, words.published), 144);
+	assert_int_equal(offsetof(struct sl_share_header, words.wake), 152);
+	assert_int_equal(offsetof(struct sl_share_header, name), 192);
+	assert_int_equal(offsetof(struct sl_share_array, bytes), 96);
+	assert_int_equal(offsetof(struct sl_share_place, note.rows), 64);
+	assert_int_equal(offsetof(struct sl_share_place, note.user), 160);
+}
+
 static void test_plans_pass(void **state)
 {
 	for (uint64_t count = 1; count < 70; count++) {
@@ -243,9 +265,13 @@ static void test_looks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plans_pass),  cmocka_unit_test(test_wrong_options),
-		cmocka_unit_test(test_lies),	    cmocka_unit_test(test_the_last_place_is_inside),
-		cmocka_unit_test(test_other_kinds), cmocka_unit_test(test_looks),
+		cmocka_unit_test(test_numbers_of_the_page),
+		cmocka_unit_test(test_plans_pass),
+		cmocka_unit_test(test_wrong_options),
+		cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_the_last_place_is_inside),
+		cmocka_unit_test(test_other_kinds),
+		cmocka_unit_test(test_looks),
 	};
 
 	return cmocka_run_group_tests_name("layout", tests, NULL, NULL);

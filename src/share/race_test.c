@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -267,6 +268,7 @@ static struct process start_process(const char *name, enum way way, uint64_t las
 	assert_int_equal(pipe2(told, O_CLOEXEC), 0);
 	p.id = fork();
 	if (p.id == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* where this test fails */
 		close(go[1]);
 		if (read(go[0], &byte, 1) != 1)
 			_exit(2);
@@ -461,6 +463,7 @@ static void test_killed_writer(void **state)
 	assert_int_equal(pipe2(up, O_CLOEXEC), 0);
 	child = fork();
 	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* where this test fails */
 		share = open_ring("dies", 3);
 		push_many(share, 0, 100);
 		if (write(up[1], "x", 1) != 1)
@@ -496,21 +499,29 @@ static void test_stopped_writer(void **state)
 	struct sl_share_message m;
 	struct sl_follower *f, *late;
 	struct sl_share *share;
-	int up[2], status;
+	int up[2], down[2], status, stale = 0;
 	pid_t child;
 	char byte;
 
 	assert_int_equal(pipe2(up, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(down, O_CLOEXEC), 0);
 	child = fork();
 	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* where this test fails */
+		const struct sl_share_array array = words_of(WORDS);
+		const struct sl_share_options other = options_of(&array, 4);
+
 		share = open_ring("stops", 3);
 		push(share, 0);
-		if (write(up[1], "x", 1) != 1)
-			_exit(1);
-		pause();
+		while (write(up[1], "x", 1) == 1 && read(down[0], &byte, 1) == 1 &&
+		       sl_share_resize(share, &other, NULL) == 0)
+			;
+		_exit(1);
 	}
 	assert_int_equal(read(up[0], &byte, 1), 1);
 	f = follower_open("stops");
+	assert_int_equal(write(down[1], "x", 1), 1);
+	assert_int_equal(read(up[0], &byte, 1), 1);
 	assert_int_equal(kill(child, SIGSTOP), 0);
 	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
 	assert_int_equal(sl_follow_ping(f, 50, &ns), -ETIMEDOUT);
@@ -518,15 +529,30 @@ static void test_stopped_writer(void **state)
 	assert_int_equal(sl_follow_next(f, SL_FOLLOW_EVERY, 50, data, sizeof(data), &element), 0);
 	assert_int_equal(sl_follow_next(f, SL_FOLLOW_EVERY, 50, data, sizeof(data), &element),
 			 -ETIMEDOUT);
-	assert_int_equal(sl_follow_fetch(f, UINT64_MAX, 0, 0, data, &element), 0);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(
+			sl_follow_next(f, SL_FOLLOW_EVERY, 0, data, sizeof(data), &element),
+			-ETIMEDOUT);
 	assert_int_equal(sl_follow_open("stops", &options, &late, NULL), -ETIMEDOUT);
 	assert_int_equal(kill(child, SIGCONT), 0);
+	assert_int_equal(write(down[1], "x", 1), 1);
+	assert_int_equal(read(up[0], &byte, 1), 1);
+	/* It asked for the second layout once, and then for the third. */
+	while (sl_follow_describe(f)->generation < 3) {
+		assert_int_equal(
+			sl_follow_next(f, SL_FOLLOW_EVERY, 20000, data, sizeof(data), &element),
+			-ESTALE);
+		stale++;
+	}
+	assert_in_range(stale, 1, 2);
 	assert_int_equal(sl_follow_ping(f, 20000, &ns), 0);
 	assert_int_equal(kill(child, SIGKILL), 0);
 	assert_int_equal(waitpid(child, NULL, 0), child);
 	sl_follow_close(f);
-	close(up[0]);
-	close(up[1]);
+	for (unsigned i = 0; i < 2; i++) {
+		close(up[i]);
+		close(down[i]);
+	}
 }
 
 int main(void)

@@ -265,6 +265,12 @@ static void test_too_many_rows(void **state)
 	assert_int_equal(sl_share_push(share, &note, from), 0);
 	assert_int_equal(next(f, SL_FOLLOW_EVERY, &element), 0);
 	assert_int_equal(element.note.rows[1], 10);
+	for (uint32_t rows = 9; rows < 11; rows++) {
+		note.rows[1] = rows;
+		sl_share_push(share, &note, from);
+		assert_int_equal(next(f, SL_FOLLOW_EVERY, &element), 0);
+		assert_int_equal(element.note.rows[1], rows);
+	}
 	assert_false(sl_follow_is_valid(f, UINT64_MAX));
 	sl_follow_close(f);
 	sl_share_close(share);
@@ -309,6 +315,34 @@ static void test_another_layout(void **state)
 	assert_non_null(strstr(error.message, "stays as it was"));
 	assert_int_equal(sl_share_push(share, NULL, from), 3);
 	assert_int_equal(next(f, SL_FOLLOW_EVERY, &element), 0);
+	sl_follow_close(f);
+	sl_share_close(share);
+}
+
+/* One that never waits asks once for each generation, and gets what it asked for. */
+static void test_another_layout_without_waiting(void **state)
+{
+	const struct sl_share_options options = share_options(4);
+	struct sl_share *share = share_open("polls", 4);
+	struct sl_follower *f = follower_open("polls");
+	struct sl_follow_element element;
+
+	for (uint64_t n = 0; n < 5; n++) {
+		int err;
+
+		share_push(share, n);
+		do
+			err = sl_follow_next(f, SL_FOLLOW_EVERY, 0, data, sizeof(data), &element);
+		while (err == -ETIMEDOUT);
+		assert_int_equal(err, 0);
+		assert_true(share_is(&element, n));
+		assert_int_equal(sl_share_resize(share, &options, NULL), 0);
+		do
+			err = sl_follow_next(f, SL_FOLLOW_EVERY, 0, data, sizeof(data), &element);
+		while (err == -ETIMEDOUT);
+		assert_int_equal(err, -ESTALE);
+		assert_int_equal(sl_follow_describe(f)->generation, n + 2);
+	}
 	sl_follow_close(f);
 	sl_share_close(share);
 }
@@ -749,6 +783,7 @@ int main(void)
 		TEST(test_one_place_is_filled),
 		TEST(test_too_many_rows),
 		TEST(test_another_layout),
+		TEST(test_another_layout_without_waiting),
 		TEST(test_memory_of_the_application),
 		TEST(test_ends),
 		TEST(test_ends_elsewhere),
