@@ -192,6 +192,19 @@ static void a_frame_that_was_left_out_may_be_answered(void **state)
 	}
 }
 
+static void the_first_frame_of_a_run_may_be_left_out(void **state)
+{
+	struct sl_feedback_account *a = new_answers(false);
+
+	(void)state;
+	assert_true(sl_feedback_account_sent(a, 0, 6, 0));
+	hear(a, 6, 0, ITEMS, SL_FEEDBACK_NO_DATA, 1);
+	assert_int_equal(a->count.not_sent, ITEMS);
+	hear(a, 3, 0, 1, SL_FEEDBACK_NO_DATA, 1); /* before it */
+	assert_int_equal(a->count.unknown, 1);
+	delete (a);
+}
+
 /* A sender left the frame out, the receiver gave it up, and only then another sender's module of it
  * left: its events have their answer. `note` is of the sender that is ahead: the frame itself, or a
  * later one where it was away for several. */
@@ -404,6 +417,7 @@ int main(void)
 		CASE(what_was_never_sent_is_unknown),
 		CASE(frames_are_remembered_for_65536_more_or_fewer_if_they_are_large),
 		CASE(a_frame_that_was_left_out_may_be_answered),
+		CASE(the_first_frame_of_a_run_may_be_left_out),
 		CASE(an_answer_may_come_before_a_sender_that_is_behind),
 		CASE(a_frame_that_was_answered_and_never_sent_is_not_missing),
 		CASE(events_of_others_modules_are_theirs),
