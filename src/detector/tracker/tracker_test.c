@@ -436,7 +436,7 @@ static void *render_dark(void *arg)
  * "dark" all the same. Each block is made once, and as one thread alone makes it. */
 static void test_modules_of_a_dark_frame_that_was_not_expected_are_rendered_at_once(void **arg)
 {
-	static const char *const set[] = {"pool", "6", "events", "1", "sectors", "2", NULL};
+	static const char *const set[] = {"pool", "6", "events", "6", "sectors", "2", NULL};
 	struct renderer renderer[THREADS];
 	pthread_barrier_t start;
 	struct sl_geometry g;
