@@ -340,7 +340,7 @@ def _(folder):
 
 
 STORM = r'''
-import os, random, signal, sys, threading, time
+import os, random, signal, threading, time
 import numpy as np, sluice
 share = sluice.Share("storm", {"x": sluice.Array("<u4", (100,))}, 8)
 follower, ended, got, interrupts = sluice.follow("storm", every=True), [], 0, 0
@@ -349,19 +349,23 @@ def write():
     while not ended:
         n = share.push(np.full(100, n, "u4")) + 1
         time.sleep(0.0002)
+    share.close()
 def interrupt():
     for _ in range(300):
         time.sleep(random.random() * 0.003)
         os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0.5)  # the main thread takes the last one while it still waits for elements
+    time.sleep(0.5)  # the main thread takes the last one while elements still come
     ended.append(True)
 threads = [threading.Thread(target=target) for target in (write, interrupt)]
 for thread in threads:
     thread.start()
-while not ended:
+frame = share
+while frame is not None:
     try:
-        while not ended:
-            frame = next(follower)
+        while True:
+            frame = next(follower, None)
+            if frame is None:
+                break
             assert (frame["x"] == frame.n).all(), frame
             got += 1
     except KeyboardInterrupt:
@@ -369,7 +373,6 @@ while not ended:
 for thread in threads:
     thread.join()
 follower.close()
-share.close()
 print(got > 0, interrupts > 10)
 '''
 
