@@ -9,10 +9,11 @@
 
 enum { AGAIN_NS = 20000000, PATIENCE_MS = 5000 };
 
-/* Refused: on its host no program listens yet. Reset: the share before it is being closed. */
+/* Refused: on its host no program listens yet. Reset, or a broken pipe: the share that had the name
+ * before is being closed. */
 static bool may_come(int err)
 {
-	return err == -ENOENT || err == -ECONNREFUSED || err == -ECONNRESET;
+	return err == -ENOENT || err == -ECONNREFUSED || err == -ECONNRESET || err == -EPIPE;
 }
 
 int sl_reach_share(const char *url, const struct sl_reach *reach, struct sl_follower **follower)
@@ -47,9 +48,9 @@ void sl_follow_failed(const char *url, int err)
 		sl_error("%s: the program that wrote the share has ended without closing it", url);
 		break;
 	case -EAGAIN:
-		sl_error("%s: its writer overtook every copy: the share has too few places for "
-			 "elements of this size (count)",
-			 url);
+		sl_warn("%s: its writer overtakes every copy, 1000 times in a row: the share has "
+			"too few places for elements of this size (count)",
+			url);
 		break;
 	case -ENODATA:
 		sl_error("%s: no element is published yet", url);
