@@ -447,7 +447,8 @@ class Follower:
 
     def close(self) -> None:
         """Stop following. Frames stay as they are; views show what was there last."""
-        self._end()
+        self._handle.close()
+        self._end.detach()
 
     @property
     def closed(self) -> bool:

@@ -141,31 +141,42 @@ def fork_count() -> int:
 
 
 class Handle:
-    """A pointer of the library's, with any number of users at a time, or one; closed when the last of them is done."""
+    """A pointer of the library's, with any number of users at a time, or one; closed when the last of them is done.
+
+    A user is a thread. Ctrl-C may keep a thread from saying that it is done: it is done when it comes again, or closes.
+    """
 
     def __init__(self, pointer: Any, close: Callable[[Any], Any], what: str, *, shared: bool) -> None:
         self._pointer, self._close, self._what = pointer, close, what
         self._most = sys.maxsize if shared else 1
         self._forks = fork_count()
-        self._users = 0
-        self._free = threading.Condition(threading.Lock())
+        self._ends = False
+        self._users: List[int] = []
+        self._lock = threading.Lock()  # taken by itself: a lock's own enter and exit cannot be interrupted
+        self._free = threading.Condition(self._lock)
 
     def __enter__(self) -> Any:
         if not self.is_ours:
             raise Error("request", f"{self._what} was opened before a fork, and belongs to the parent process", hint="open it in this process")
-        with self._free:
-            while self._users >= self._most and self._pointer is not None:
+        with self._lock:
+            self._done()
+            while len(self._users) >= self._most and not self._ends:
                 self._free.wait()
-            if self._pointer is None:
+            if self._ends:
                 raise Error("closed", f"{self._what} is closed")
-            self._users += 1
+            self._users.append(threading.get_ident())
             return self._pointer
 
     def __exit__(self, *_: object) -> None:
-        with self._free:
-            self._users -= 1
-            if not self._users:
-                self._free.notify_all()
+        with self._lock:
+            self._done()
+
+    def _done(self) -> None:
+        """This thread is no user any more."""
+        me = threading.get_ident()
+        if me in self._users:
+            self._users.remove(me)
+            self._free.notify_all()
 
     @property
     def is_ours(self) -> bool:
@@ -175,18 +186,18 @@ class Handle:
     @property
     def is_open(self) -> bool:
         """Whether it can be used."""
-        return self._pointer is not None
+        return not self._ends
 
     def replace(self, pointer: Any, then: Callable[[Any], None]) -> None:
         """Another pointer in the place of this one, which is closed; `then` is called with it before any other thread can use it."""
-        with self._free:
-            while self._users and self._pointer is not None:
+        with self._lock:
+            while self._users and not self._ends:
                 self._free.wait()
-            old, closed = self._pointer, self._pointer is None
+            closed, old = self._ends, pointer
             if not closed:
-                self._pointer = pointer
+                old, self._pointer = self._pointer, pointer
                 then(pointer)
-        self._close(pointer if closed else old)
+        self._close(old)
         if closed:
             raise Error("closed", f"{self._what} is closed")
 
@@ -194,11 +205,13 @@ class Handle:
         """Close it, once; in a child process, nothing."""
         if not self.is_ours:
             return
-        with self._free:
-            pointer, self._pointer = self._pointer, None
+        with self._lock:
+            self._ends = True
+            self._done()
             self._free.notify_all()
             while self._users:
                 self._free.wait()
+            pointer, self._pointer = self._pointer, None
         if pointer is not None:
             self._close(pointer)
 

@@ -432,7 +432,8 @@ class Share:
             if self._reserved:
                 self._reserved._finish()  # pylint: disable=protected-access
                 self._reserved = None
-        self._end()
+        self._handle.close()
+        self._end.detach()
 
     @property
     def closed(self) -> bool:
