@@ -153,6 +153,8 @@ void sl_out_commit(struct sl_endpoint *endpoint, const struct sl_packet_to *to,
 		packet->piece[n++] = (struct iovec){(void *)payload[i].data, payload[i].bytes};
 	packet->piece[n++] = (struct iovec){packet->trailer, trailer};
 	packet->pieces = n;
+	if (copied) /* in one piece the kernel copies it faster */
+		sl_out_linear(endpoint, endpoint->out_count);
 	if (endpoint->holder)
 		sl_fault_apply(endpoint);
 	else

@@ -19,7 +19,7 @@ enum {
 		4224,	       /* the longest packet, 4143 bytes, and room for its end to be seen */
 	SL_RECEIVE_BATCH = 16, /* datagrams per system call; each may be several packets */
 	SL_DATAGRAM_BYTES = 65536,
-	SL_OUT_BATCH = 32,
+	SL_OUT_BATCH = 48, /* of the longest packets: a single one and 3 messages of 15 */
 	SL_OUT_PIECES = 2 + SL_QP_PIECES, /* headers, payload, trailer */
 	/* Packets of one length that the kernel cuts from one message: its limits. */
 	SL_TOGETHER_PACKETS = 64,

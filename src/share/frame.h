@@ -1,4 +1,5 @@
-/* frame.h - what a share and its followers say on their Unix socket.
+/* frame.h - what a share and its followers say on their socket: a Unix socket on one host, TCP
+ * between hosts.
  *
  * Model:     frames: a head of 32 bytes in the byte order of this host, then `bytes` of payload.
  *
@@ -9,7 +10,10 @@
  *              SLEEPS    follower: it waits for a futex, and wants to be woken (value 1), or does
  *                        not any longer (0)
  *
- * Trust:     both ends run as the same user, or one is root; numbers are checked all the same. */
+ *            Between hosts PING, PONG and MESSAGE are the same, and the others are those of
+ *            remote_wire.h.
+ * Trust:     on one host both ends run as the same user, or one is root; numbers are checked all
+ *            the same. */
 #ifndef SL_SHARE_FRAME_H
 #define SL_SHARE_FRAME_H
 
@@ -25,6 +29,17 @@ enum sl_share_frame_type {
 	SL_SHARE_FRAME_PONG,
 	SL_SHARE_FRAME_MESSAGE,
 	SL_SHARE_FRAME_SLEEPS,
+	/* Between hosts. */
+	SL_SHARE_FRAME_GREETING = 16,
+	SL_SHARE_FRAME_CHALLENGE,
+	SL_SHARE_FRAME_PROOF,
+	SL_SHARE_FRAME_WELCOME,
+	SL_SHARE_FRAME_REFUSED,
+	SL_SHARE_FRAME_CONNECT,
+	SL_SHARE_FRAME_CONNECTED,
+	SL_SHARE_FRAME_ARRIVALS,
+	SL_SHARE_FRAME_ENDED,
+	SL_SHARE_FRAME_FINISHED,
 };
 
 struct sl_share_frame {

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "share/private.h"
+#include "share/remote.h"
 
 /* At most one system call for followers in this time. One that goes to sleep within a millisecond
  * of a commit looks again by itself (follow.c), so that none is left asleep. */
@@ -87,9 +87,6 @@ int sl_share_open(const char *name, const struct sl_share_options *options, stru
 			"'%s' is no name of a share: 1 to %d of A-Z a-z 0-9 . _ -, and "
 			"no dot at the beginning",
 			name, SL_REGISTRY_NAME - 1);
-	if (options->listen)
-		return sl_share_fail(error, -EOPNOTSUPP, "request",
-				     "listen: shares of other hosts are not built yet");
 	name = sl_share_name_of(name);
 	share = calloc(1, sizeof(*share));
 	if (!share)
@@ -107,11 +104,14 @@ int sl_share_open(const char *name, const struct sl_share_options *options, stru
 	sl_share_inbox_init(&share->inbox);
 	pthread_mutex_init(&share->lock, NULL);
 	pthread_cond_init(&share->arrived, NULL);
-	err = start(share, name, why, sizeof(why));
+	err = options->listen ? sl_share_remote_open(share, options, why, sizeof(why)) : 0;
+	if (!err)
+		err = start(share, name, why, sizeof(why));
 	if (!err) {
 		*out = share;
 		return 0;
 	}
+	sl_share_remote_close(share);
 	pthread_cond_destroy(&share->arrived);
 	pthread_mutex_destroy(&share->lock);
 	sl_share_memory_fini(&share->memory);
@@ -133,7 +133,10 @@ void sl_share_close(struct sl_share *share)
 	if (!share)
 		return;
 	end_generation(&share->memory, SL_SHARE_ENDED);
+	if (share->remote)
+		sl_share_remote_linger(share);
 	sl_share_serve_stop(share);
+	sl_share_remote_close(share);
 	close(share->kick);
 	close(share->listener);
 	sl_registry_release(&share->claim);
@@ -178,15 +181,21 @@ void *sl_share_at(struct sl_share *share, uint32_t array)
 
 static void wake_sleepers(struct sl_share *share)
 {
+	bool here = atomic_load_explicit(&share->sleepers, memory_order_relaxed);
+	bool there = share->remote &&
+		     atomic_load_explicit(&share->remote->waiting, memory_order_relaxed);
 	uint64_t now;
 
-	if (!atomic_load_explicit(&share->sleepers, memory_order_relaxed))
+	if (!here && !there)
 		return;
 	now = clock_ns(CLOCK_MONOTONIC);
 	if (now - share->wake_ns < WAKE_NS)
 		return;
 	share->wake_ns = now;
-	wake_all(&share->memory.header->words);
+	if (here)
+		wake_all(&share->memory.header->words);
+	if (there)
+		sl_share_kick(share);
 }
 
 uint64_t sl_share_commit(struct sl_share *share)
@@ -246,6 +255,8 @@ int sl_share_resize(struct sl_share *share, const struct sl_share_options *optio
 	pthread_mutex_lock(&share->lock);
 	share->memory = fresh;
 	sl_share_fill_description(&plan, &share->description);
+	if (share->remote)
+		sl_share_remote_move(share);
 	pthread_mutex_unlock(&share->lock);
 	share->reserved = false;
 	end_generation(&old, SL_SHARE_MOVED);
