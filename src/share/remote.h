@@ -12,6 +12,7 @@
 #ifndef SL_SHARE_REMOTE_H
 #define SL_SHARE_REMOTE_H
 
+#include "base/idle.h"
 #include "endpoint/endpoint.h"
 #include "net/net.h"
 #include "share/private.h"
@@ -26,6 +27,9 @@ enum {
 	SL_SHARE_DOMAIN = 1,
 	SL_SHARE_MOST_ARRIVALS = 1024,
 };
+/* Longest look for what comes next, before a thread sleeps: about a round trip, and less than it
+ * takes to wake the other side's thread and be woken by it. */
+#define SL_SHARE_SPIN_NS UINT64_C(50000)
 
 enum sl_share_phase { SL_SHARE_GREETS, SL_SHARE_PROVES, SL_SHARE_WELCOME, SL_SHARE_LEAVES };
 
@@ -52,6 +56,7 @@ struct sl_share_remote {
 	uint64_t greet_ns;	  /* how long they may take to become welcome */
 	bool pauses;		  /* it accepts no connection for a while */
 	uint64_t look_ns;	  /* when to look for elements that came without a kick; 0: not */
+	struct sl_idle idle;	  /* the thread's */
 	bool moved;		  /* under the share's lock: other memory is to be registered */
 	pthread_cond_t settled;	  /* that was done, or a follower is finished */
 	_Atomic uint32_t waiting; /* followers that want to be written to */
@@ -83,7 +88,7 @@ uint64_t sl_share_remote_wake(const struct sl_share *share);
 
 /* ---- without the lock ---- */
 
-/* Answer what has arrived. Whether there was anything. */
+/* Answer what has arrived, for as long as more comes soon. Whether to look again without sleeping. */
 bool sl_share_remote_poll(struct sl_share *share);
 
 /* ---- both sides ---- */

@@ -322,6 +322,7 @@ static int prepare(struct sl_follower *f, const char *url, const struct sl_follo
 	if (!r || !r->line)
 		return sl_share_fail(error, -ENOMEM, "memory", "no memory");
 	r->hello.version = SL_SHARE_REMOTE_VERSION;
+	sl_idle_init(&r->idle, SL_POLLING_ADAPTIVE, SL_SHARE_SPIN_NS, true);
 	if (!sl_share_remote_place(url + strlen("rdma://"), r->host, port, r->hello.name))
 		return sl_share_fail(error, -EINVAL, "request",
 				     "'%s' is no share: rdma://HOST:PORT/NAME", url);

@@ -55,14 +55,14 @@ struct sl_share_remote_follower {
 	uint64_t published, claimed; /* ... and is kept here */
 	enum sl_share_state state;
 	uint64_t looks_posted, looks_done; /* one at a time */
-	uint64_t busy_ns;		   /* when something arrived last */
-	uint64_t slow_ns;		   /* next look, though nothing arrived */
-	uint64_t pause_ns;		   /* between such looks */
-	bool granted;			   /* the share may WRITE to the line */
-	unsigned failures;		   /* of queue pairs, since an element came */
-	int failed;			   /* enum sl_status of a READ; 0: none */
-	int over;			   /* -errno: the share is gone */
-	unsigned depth;			   /* slots in use */
+	struct sl_idle idle;
+	uint64_t slow_ns;  /* next look, though nothing arrived */
+	uint64_t pause_ns; /* between such looks */
+	bool granted;	   /* the share may WRITE to the line */
+	unsigned failures; /* of queue pairs, since an element came */
+	int failed;	   /* enum sl_status of a READ; 0: none */
+	int over;	   /* -errno: the share is gone */
+	unsigned depth;	   /* slots in use */
 	struct sl_share_slot slot[SL_SHARE_SLOTS + 1];
 };
 

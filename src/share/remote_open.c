@@ -245,6 +245,7 @@ int sl_share_remote_open(struct sl_share *share, const struct sl_share_options *
 		return -ENOMEM;
 	}
 	share->remote->listener = -1;
+	sl_idle_init(&share->remote->idle, SL_POLLING_ADAPTIVE, SL_SHARE_SPIN_NS, true);
 	share->remote->greet_ns = SL_SHARE_GREET_MS * UINT64_C(1000000);
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);

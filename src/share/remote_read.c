@@ -155,7 +155,7 @@ bool sl_share_pump(struct sl_follower *f)
 	if (look_is_missing(r))
 		sl_share_look_post(r);
 	if (any)
-		r->busy_ns = now;
+		sl_idle_work(&r->idle);
 	return any || n;
 }
 
@@ -181,9 +181,12 @@ void sl_share_pump_wait(struct sl_follower *f, uint64_t end_ns)
 		{.fd = sl_endpoint_fd(r->endpoint), .events = sl_endpoint_events(r->endpoint)},
 		{.fd = f->socket, .events = POLLRDHUP},
 	};
-	uint64_t now = sl_clock_ns(), wake = sl_endpoint_wake(r->endpoint), ns = 0;
+	uint64_t now, wake = sl_endpoint_wake(r->endpoint), ns = 0;
 	struct timespec time;
 
+	if (!sl_idle_sleep(&r->idle))
+		return;
+	now = sl_clock_ns();
 	wake = end_ns < wake ? end_ns : wake;
 	if (wake > now)
 		ns = wake - now;

@@ -289,25 +289,34 @@ uint64_t sl_share_remote_wake(const struct sl_share *share)
 	return wake;
 }
 
+static bool poll_once(struct sl_endpoint *endpoint)
+{
+	struct sl_completion done[BUDGET];
+	bool any = sl_endpoint_poll(endpoint, sl_clock_ns(), BUDGET) > 0;
+	unsigned n = sl_endpoint_reap(endpoint, NULL, done, BUDGET);
+
+	/* Of a peer that was dropped there are none: its queue pairs are gone. */
+	for (unsigned k = 0; k < n; k++)
+		if (done[k].kind == SL_COMPLETION_WRITE)
+			((struct sl_share_far *)(uintptr_t)done[k].id)->writes = false;
+	return any;
+}
+
+/* Other descriptors have their turn after TURNS. */
 bool sl_share_remote_poll(struct sl_share *share)
 {
-	struct sl_endpoint *endpoint = share->remote->endpoint;
-	struct sl_completion done[BUDGET];
-	bool any = false;
+	struct sl_share_remote *r = share->remote;
+	unsigned turns = 0;
 
-	for (unsigned i = 0; i < TURNS; i++) {
-		unsigned n;
-
-		if (!sl_endpoint_poll(endpoint, sl_clock_ns(), BUDGET))
-			break;
-		any = true;
-		/* Of a peer that was dropped there are none: its queue pairs are gone. */
-		n = sl_endpoint_reap(endpoint, NULL, done, BUDGET);
-		for (unsigned k = 0; k < n; k++)
-			if (done[k].kind == SL_COMPLETION_WRITE)
-				((struct sl_share_far *)(uintptr_t)done[k].id)->writes = false;
+	while (turns < TURNS) {
+		if (poll_once(r->endpoint)) {
+			sl_idle_work(&r->idle);
+			turns++;
+		} else if (sl_idle_sleep(&r->idle)) {
+			return false;
+		}
 	}
-	return any;
+	return true;
 }
 
 /* ---- frames ---- */

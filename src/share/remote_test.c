@@ -323,9 +323,9 @@ static void test_a_bad_path(void **state)
 	check_words(f, SL_FOLLOW_NEWEST, 20000);
 	atomic_store(&w.stop, true);
 	pthread_join(thread, NULL);
-	assert_true(drawn[0] > 100 && drawn[1] > 100);
 	sl_follow_close(f);
 	sl_share_close(w.share);
+	assert_true(drawn[0] > 100 && drawn[1] > 100);
 }
 
 /* ---- what followers may not do ---- */
