@@ -96,8 +96,8 @@ static void copy_pieces(const struct sl_out *packet, struct sl_roce_piece *piece
 /* ---- messages of several packets ---- */
 
 /* Whether a packet goes out with those before it in one message, to be cut from it by the kernel:
- * all of one length, but the last may be shorter, and of one queue pair, which can so foretell their
- * identifications. */
+ * all of one length, but the last may be shorter, and of one queue pair, whose peer can so foretell
+ * their identifications. */
 static bool may_join(const struct sl_endpoint *endpoint, const struct sl_packet_to *to,
 		     uint32_t bytes)
 {

@@ -209,8 +209,8 @@ int sl_out_init(struct sl_endpoint *endpoint);
 void sl_out_fini(struct sl_endpoint *endpoint);
 bool sl_out_room(struct sl_endpoint *endpoint);
 uint8_t *sl_out_headers(struct sl_endpoint *endpoint);
-/* copied: other threads may change the payload. All packets that were committed before are then read
- * before this one. */
+/* copied: other threads may change the payload. All packets that were committed before are then
+ * read before this one. */
 void sl_out_commit(struct sl_endpoint *endpoint, const struct sl_packet_to *to,
 		   uint32_t header_bytes, const struct sl_roce_piece *pieces, unsigned count,
 		   bool copied);

@@ -88,7 +88,7 @@ uint64_t sl_share_remote_wake(const struct sl_share *share);
 
 /* ---- without the lock ---- */
 
-/* Answer what has arrived, for as long as more comes soon. Whether to look again without sleeping. */
+/* Answer what has arrived, for as long as more comes soon. true: look again without sleeping. */
 bool sl_share_remote_poll(struct sl_share *share);
 
 /* ---- both sides ---- */

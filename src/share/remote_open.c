@@ -67,8 +67,8 @@ static int open_listener(const union sl_net_address *at, socklen_t bytes, char *
 	return err;
 }
 
-/* UDP on the same port, so that one rule of a firewall lets both in; on another, where a program has
- * that one. */
+/* UDP on the same port, so that one rule of a firewall lets both in; on another, where a program
+ * has that one. */
 static int open_endpoint(struct sl_share *share, const uint8_t address[SL_NET_GID_BYTES],
 			 uint16_t port, char *why, size_t why_bytes)
 {

@@ -10,8 +10,8 @@
 #include "base/secret.h"
 #include "share/remote.h"
 
-/* The writer leaves out kicks that would follow within 50 us of one (writer.c): an element that came
- * in that time is seen now. */
+/* The writer leaves out kicks that would follow within 50 us of one (writer.c): an element that
+ * came in that time is seen now. */
 #define LOOK_AGAIN_NS UINT64_C(60000)
 #define MS	      UINT64_C(1000000)
 

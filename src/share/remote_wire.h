@@ -65,8 +65,8 @@ struct sl_share_remote_end { /* one side's queue pairs */
 
 struct sl_share_remote_offer {
 	struct sl_share_remote_end end;
-	/* What READs may reach: offsets in the share's first memory, from 0, and in its second, from
-	 * the header's data_offset. */
+	/* What READs may reach: offsets in the share's first memory, from 0, and in its second,
+	 * from the header's data_offset. */
 	uint64_t region_bytes, second_bytes;
 	uint32_t region_key, second_key;
 	uint64_t unused[5];
