@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """socket_test.py - the status socket, `sluice ps` and `sluice ctl` as users meet them: status in every state is as its schema says, runs are
 paused, resumed and stopped by name, clients that stall, flood or send garbage cost a run nothing, a killed session is called crashed, other
-users are turned away, and libsluice-client.so needs libc and libjansson alone."""
+users are turned away, and libsluice-client.so needs few libraries."""
 
 import contextlib
 import json
@@ -392,21 +392,21 @@ def strangers(folder):
     ended_well(folder, program)
 
 
-@case("libsluice-client.so needs libc and libjansson, and shows what client.h declares")
+@case("libsluice-client.so needs libc, libjansson, libisal and libnettle, and shows what client.h and share.h declare")
 def client_library(folder):
     library = pathlib.Path(SLUICE).parent / "libsluice-client.so"
     if not library.exists():
         skip("this build has no libsluice-client.so")
     read = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
     needed = {name.split(".so")[0] for name in re.findall(r"NEEDED.*\[(.*?)\]", read)}
-    allowed = {"libc", "libjansson", "ld-linux-x86-64", "ld-linux-aarch64"}
+    allowed = {"libc", "libjansson", "libisal", "libnettle", "ld-linux-x86-64", "ld-linux-aarch64"}
     if SLOW:  # those of the sanitizers
         allowed |= {"libasan", "libubsan", "libtsan", "libm", "libgcc_s", "libpthread", "librt", "libdl", "libresolv"}
     check(needed <= allowed, f"it needs {sorted(needed - allowed)}")
     names = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
     shown = {name.split("@")[0] for name in re.findall(r" T (\S+)", names)}
-    header = (ROOT / "include/sluice/client.h").read_text()
-    declared = set(re.findall(r"\b(sl_remote_\w+)\(", re.sub(r"/\*.*?\*/", "", header, flags=re.S)))
+    headers = "".join((ROOT / "include/sluice" / name).read_text() for name in ("client.h", "share.h"))
+    declared = set(re.findall(r"\b(sl_(?:remote|share|follow)_\w+)\(", re.sub(r"/\*.*?\*/", "", headers, flags=re.S)))
     equal({name for name in shown if name.startswith("sl_")}, declared, "symbols")
 
 
