@@ -4,8 +4,8 @@
  *            the sessions of this user on this host, connects to one by its name, and sends
  *            requests; each is a line of JSON, and so is its reply. The functions below make the
  *            usual requests; sl_remote_request() sends any.
- * Library:   needs libc and libjansson: no HDF5, no data path. It can live in a process beside
- *            another HDF5, as in Python.
+ * Library:   needs libc, libjansson and, for shares of other hosts, libisal and libnettle: no HDF5.
+ *            It can live in a process beside another HDF5, as in Python.
  * Threads:   a struct sl_remote is used by one thread at a time. No function logs.
  * Ownership: texts and lists that a function returns are freed with sl_remote_free().
  * Errors:    0 or -errno; `error` (NULL is fine) says more. Its code is a word of

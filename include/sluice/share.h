@@ -20,6 +20,8 @@
  * Ownership: what a share or follower returns a pointer to is the library's.
  * Cost:      a commit is a few stores; no system call where no follower sleeps, else one at most
  *            every 50 us. A follower that stalls or dies costs the writer nothing.
+ *            A follower on another host costs the writer one system call at most every 50 us while
+ *            it waits; the share's thread answers its READs.
  * Errors:    0 or -errno, and `error` (NULL is fine) in words. Nothing is logged. */
 #ifndef SLUICE_SHARE_H
 #define SLUICE_SHARE_H
@@ -90,8 +92,8 @@ struct sl_share_options {
 	uint64_t memory_offset; /* whole pages */
 	uint64_t queue_bytes;	/* messages that wait, for each peer and direction; 0: 64 MiB */
 	/* "HOST:PORT": programs on other hosts can follow, too, by RDMA READ, as
-	 * rdma://HOST:PORT/NAME; port 0: any free one, see sl_share_url(). NULL: only programs on
-	 * this host. */
+	 * rdma://HOST:PORT/NAME (docs/reference/share-rdma.md). The address of one interface; port
+	 * 0: any free one, see sl_share_url(). NULL: only programs on this host. */
 	const char *listen;
 	/* A file with the secret that followers on other hosts prove to know; required where
 	 * `listen` is not a loopback address. NULL: none. */
@@ -103,7 +105,8 @@ struct sl_share_options {
 /* -EEXIST: the name is taken by a share that lives. */
 int sl_share_open(const char *name, const struct sl_share_options *options, struct sl_share **share,
 		  struct sl_remote_error *error);
-/* Followers are told that it has ended, after what they have not read yet. NULL is fine. */
+/* Followers are told that it has ended, after what they have not read yet; for those on other hosts
+ * it waits up to 1 s. NULL is fine. */
 void sl_share_close(struct sl_share *share);
 
 /* It changes with sl_share_resize(): for the thread that writes. */
@@ -126,7 +129,8 @@ uint64_t sl_share_push(struct sl_share *share, const struct sl_share_note *note,
 		       const void *const *from);
 
 /* Another layout: new memory under the same name. Followers read what is published in the old one,
- * then attach again by themselves. Elements go on being counted. */
+ * then attach again by themselves; those on other hosts miss what they have not read. Elements go
+ * on being counted. */
 int sl_share_resize(struct sl_share *share, const struct sl_share_options *options,
 		    struct sl_remote_error *error);
 
@@ -166,7 +170,8 @@ struct sl_follow_options {
 
 /* url: "share:NAME" or NAME: a share of this user on this host; "rdma://HOST:PORT/NAME": a share
  * anywhere. options: NULL: defaults. -ENOENT: there is no such share; -EPROTO: its header is not
- * one that this library understands; -EACCES: the secret is wrong. */
+ * one that this library understands; -EACCES: the secret is wrong, missing, or not wanted; -EIO:
+ * TCP reaches the share, and RDMA over UDP does not. */
 int sl_follow_open(const char *url, const struct sl_follow_options *options,
 		   struct sl_follower **follower, struct sl_remote_error *error);
 void sl_follow_close(struct sl_follower *follower); /* NULL is fine */
@@ -190,12 +195,15 @@ struct sl_follow_element {
 /* Wait for an element, and copy its arrays to `data` (data_bytes of the description, arrays at
  * their offsets). -ETIMEDOUT: none within timeout_ms (-1: no limit). -ESTALE: attached again, to
  * memory of another layout: look at the description, and go on. -EPIPE: the share has ended, and
- * all is read. -ECONNRESET: its writer has crashed. -EAGAIN: the writer overtook every one of many
- * copies: the ring has too few places for this follower. */
+ * all is read. -ECONNRESET: its writer has crashed, or its host cannot be reached. -EAGAIN: the
+ * writer overtook every one of many copies: the ring has too few places for this follower. rdma://:
+ * `data` may be written to for longer than timeout_ms, until the last READ has its answer, or has
+ * failed. */
 int sl_follow_next(struct sl_follower *follower, enum sl_follow_mode mode, int timeout_ms,
 		   void *data, uint64_t data_bytes, struct sl_follow_element *element);
 /* The same without a copy: element->data points into the share, and its bytes may change at any
- * moment. What was made of them counts only if sl_follow_is_valid() says so afterwards. */
+ * moment. What was made of them counts only if sl_follow_is_valid() says so afterwards.
+ * -EOPNOTSUPP: the share is on another host. */
 int sl_follow_peek(struct sl_follower *follower, enum sl_follow_mode mode, int timeout_ms,
 		   struct sl_follow_element *element);
 /* 1: element n of this generation is in its place, whole, and was since it was peeked at. */
@@ -218,13 +226,14 @@ int sl_follow_each(struct sl_follower *follower, enum sl_follow_mode mode, int t
 		   void *arg);
 
 /* How many elements are published: a word in the share's memory that changes with each commit, for
- * a thread or a kernel of a GPU that waits for it by itself. */
+ * a thread or a kernel of a GPU that waits for it by itself. rdma://: a word of this program that
+ * changes only while sl_follow_next() waits. */
 const uint64_t *sl_follow_flag(const struct sl_follower *follower);
 
 /* How many programs follow the share, this one among them; 0: not known. */
 uint64_t sl_follow_peers(const struct sl_follower *follower);
 
-/* From here to the share's thread and back. */
+/* From here to the share's thread and back; between hosts by TCP. */
 int sl_follow_ping(struct sl_follower *follower, int timeout_ms, uint64_t *round_trip_ns);
 
 /* -EAGAIN: the writer's queue is full, and has been for timeout_ms. */

@@ -55,6 +55,8 @@ static int open_socket(struct sl_endpoint *endpoint)
 		return err;
 	}
 	endpoint->port = sl_net_port(endpoint->fd);
+	endpoint->segments = !o->fault.decide && sl_net_segments(endpoint->fd);
+	sl_net_merge(endpoint->fd);
 	endpoint->buffer_bytes = set_buffer(endpoint->fd, SO_RCVBUFFORCE, SO_RCVBUF,
 					    o->receive_buffer ? o->receive_buffer : RECEIVE_BUFFER);
 	set_buffer(endpoint->fd, SO_SNDBUFFORCE, SO_SNDBUF, SEND_BUFFER);

@@ -54,7 +54,7 @@ static void pass(struct sl_endpoint *endpoint)
 
 static bool hold(struct sl_endpoint *endpoint, const struct iovec *linear)
 {
-	const struct msghdr *message = &endpoint->out[endpoint->out_count].msg_hdr;
+	const struct sl_out *packet = &endpoint->out_packet[endpoint->out_count];
 
 	for (int i = 0; i < HELD; i++) {
 		struct held *held = &endpoint->holder->held[i];
@@ -63,8 +63,8 @@ static bool hold(struct sl_endpoint *endpoint, const struct iovec *linear)
 			continue;
 		held->after = HOLD_PACKETS;
 		held->bytes = linear->iov_len;
-		held->to = endpoint->out_packet[endpoint->out_count].to;
-		held->to_bytes = message->msg_namelen;
+		held->to = packet->to;
+		held->to_bytes = packet->to_bytes;
 		memcpy(held->packet, linear->iov_base, linear->iov_len);
 		return true;
 	}
@@ -114,7 +114,7 @@ void sl_fault_apply(struct sl_endpoint *endpoint)
 	case SL_ENDPOINT_FAULT_REPEAT:
 		endpoint->out_count++;
 		sl_out_add(endpoint, linear->iov_base, linear->iov_len, &packet->to,
-			   endpoint->out[index].msg_hdr.msg_namelen);
+			   packet->to_bytes);
 		pass(endpoint);
 		return;
 	case SL_ENDPOINT_FAULT_NONE:

@@ -185,6 +185,7 @@ static int set_path(struct sl_qp *qp, const struct sl_qp_attributes *a)
 		return -EINVAL;
 	sl_endpoint_path(endpoint, a->peer, a->peer_port, &qp->path);
 	qp->to_bytes = sl_net_address(a->peer, a->peer_port, &qp->to);
+	qp->next_id = 0;
 	qp->zero_ids = qp->other_ids = 0;
 	return 0;
 }

@@ -14,14 +14,14 @@ enum {
 
 int sl_receive_queue_init(struct sl_endpoint *endpoint)
 {
-	endpoint->in_bytes = malloc((size_t)SL_RECEIVE_BATCH * SL_PACKET_BYTES);
+	endpoint->in_bytes = malloc((size_t)SL_RECEIVE_BATCH * SL_DATAGRAM_BYTES);
 	if (!endpoint->in_bytes)
 		return -ENOMEM;
 	for (size_t i = 0; i < SL_RECEIVE_BATCH; i++) {
 		struct msghdr *message = &endpoint->in[i].msg_hdr;
 
-		endpoint->in_piece[i] =
-			(struct iovec){endpoint->in_bytes + i * SL_PACKET_BYTES, SL_PACKET_BYTES};
+		endpoint->in_piece[i] = (struct iovec){endpoint->in_bytes + i * SL_DATAGRAM_BYTES,
+						       SL_DATAGRAM_BYTES};
 		message->msg_name = &endpoint->in_from[i];
 		message->msg_iov = &endpoint->in_piece[i];
 		message->msg_iovlen = 1;
@@ -165,24 +165,26 @@ static unsigned ud_receive(struct sl_qp *qp, const struct sl_roce_path *path,
 /* ---- whether it is intact ---- */
 
 /* Over IPv4 the ICRC covers an identification that a socket does not show. Any is accepted, until
- * the peer has sent 0 for a while: then it must, and the check is as strong as it can be. A peer
- * that changes its mind is believed after a few packets. */
+ * the peer has sent for a while either 0 or one more than before, as a kernel does that cuts
+ * packets from a longer message: then it must, and the check is nearly as strong as it can be. A
+ * peer that changes its mind is believed after a few packets. */
 static bool right_id(struct sl_qp *qp, uint16_t id)
 {
-	if (id == 0) {
-		qp->zero_ids += qp->zero_ids < ZERO_IDS;
-		qp->other_ids = 0;
-		return true;
-	}
-	if (qp->zero_ids == ZERO_IDS && ++qp->other_ids < OTHER_IDS)
+	bool expected = id == 0 || id == qp->next_id;
+
+	if (!expected && qp->zero_ids == ZERO_IDS && ++qp->other_ids < OTHER_IDS)
 		return false;
-	qp->zero_ids = qp->other_ids = 0;
+	qp->next_id = (uint16_t)(id + 1);
+	qp->zero_ids = expected ? qp->zero_ids + (qp->zero_ids < ZERO_IDS) : 0;
+	qp->other_ids = 0;
 	return true;
 }
 
 static bool intact(struct sl_qp *qp, struct sl_roce_path *path, const uint8_t *bytes, size_t count)
 {
-	if (!sl_roce_icrc_check_any_id(path, bytes, count, sl_crc32, &path->ip_id))
+	path->ip_id = qp->next_id;
+	if (!sl_roce_icrc_check(path, bytes, count, sl_crc32) &&
+	    !sl_roce_icrc_check_any_id(path, bytes, count, sl_crc32, &path->ip_id))
 		return false;
 	/* Others may make the CNPs of a peer: their identifications say nothing about its. */
 	return qp->options.transport == SL_ROCE_UD || bytes[0] == SL_ROCE_OPCODE_CNP ||
@@ -249,24 +251,42 @@ void sl_endpoint_datagram(struct sl_endpoint *endpoint, const union sl_net_addre
 	endpoint->counters.dropped[drop]++;
 }
 
-static int receive_batch(struct sl_endpoint *endpoint, uint64_t now, unsigned most)
+/* A datagram may be several packets of one length that the kernel has put together. Returns how
+ * many there are. */
+static unsigned take_datagram(struct sl_endpoint *endpoint, unsigned i, uint64_t now)
+{
+	const struct msghdr *message = &endpoint->in[i].msg_hdr;
+	const uint8_t *bytes = endpoint->in_piece[i].iov_base;
+	size_t count = endpoint->in[i].msg_len, each = sl_net_segment_bytes(message);
+	uint8_t traffic_class = sl_net_class(message);
+	unsigned packets = 0;
+
+	if (message->msg_flags & MSG_TRUNC)
+		count = 0;
+	do {
+		size_t n = each && each < count ? each : count;
+
+		sl_endpoint_datagram(endpoint, &endpoint->in_from[i], traffic_class, bytes, n, now);
+		bytes += n;
+		count -= n;
+		packets++;
+	} while (count);
+	return packets;
+}
+
+/* Returns how many datagrams there were; their packets are added to *packets. */
+static int receive_batch(struct sl_endpoint *endpoint, uint64_t now, unsigned most,
+			 unsigned *packets)
 {
 	int n;
 
-	most = most < SL_RECEIVE_BATCH ? most : SL_RECEIVE_BATCH;
 	for (unsigned i = 0; i < most; i++) {
 		endpoint->in[i].msg_hdr.msg_namelen = sizeof(endpoint->in_from[i]);
 		endpoint->in[i].msg_hdr.msg_controllen = sizeof(endpoint->in_control[i]);
 	}
 	n = recvmmsg(endpoint->fd, endpoint->in, most, MSG_DONTWAIT, NULL);
-	for (int i = 0; i < n; i++) {
-		const struct msghdr *message = &endpoint->in[i].msg_hdr;
-		bool cut = message->msg_flags & MSG_TRUNC;
-
-		sl_endpoint_datagram(endpoint, &endpoint->in_from[i], sl_net_class(message),
-				     endpoint->in_piece[i].iov_base,
-				     cut ? 0 : endpoint->in[i].msg_len, now);
-	}
+	for (int i = 0; i < n; i++)
+		*packets += take_datagram(endpoint, (unsigned)i, now);
 	return n;
 }
 
@@ -276,12 +296,11 @@ unsigned sl_endpoint_receive_packets(struct sl_endpoint *endpoint, uint64_t now,
 
 	while (received < budget) {
 		unsigned most = budget - received;
-		int n = receive_batch(endpoint, now, most);
+		int n;
 
-		if (n <= 0)
-			break;
-		received += (unsigned)n;
-		if ((unsigned)n < most && n < SL_RECEIVE_BATCH)
+		most = most < SL_RECEIVE_BATCH ? most : SL_RECEIVE_BATCH;
+		n = receive_batch(endpoint, now, most, &received);
+		if (n < (int)most)
 			break;
 	}
 	return received;

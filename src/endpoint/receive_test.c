@@ -132,18 +132,25 @@ static void test_strangers(void **state)
 	close(fd);
 }
 
-/* Stands before the C library's: a socket that takes only so many packets. */
+/* Stands before the C library's: a socket that takes only so many messages, or none of several
+ * packets. */
 static unsigned takes = UINT_MAX;
 static int refuses = EAGAIN;
+static bool takes_together = true;
+static unsigned together; /* messages of several packets that it took */
 
 int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
 {
+	unsigned before = 0;
 	long n;
 
-	if (!takes) {
-		errno = refuses;
+	while (before < count && (takes_together || !messages[before].msg_hdr.msg_control))
+		together += messages[before++].msg_hdr.msg_control != NULL;
+	if (!takes || !before) {
+		errno = before ? refuses : EINVAL;
 		return -1;
 	}
+	count = before;
 	n = syscall(SYS_sendmmsg, fd, messages, count < takes ? count : takes, flags);
 	if (n > 0 && takes != UINT_MAX)
 		takes -= (unsigned)n;
@@ -202,6 +209,88 @@ static void test_full_for_long(void **state)
 	check_filled(rig.side[RIGHT].memory, BYTES, 8);
 	assert_int_equal(dropped(RIGHT, SL_ROCE_DROP_AHEAD), 0);
 	assert_int_equal(dropped(RIGHT, SL_ROCE_DROP_DUPLICATE), 0);
+}
+
+/* READs of several lengths, so that messages of packets begin and end anywhere. */
+static void read_all(uint32_t most)
+{
+	uint8_t *to = malloc(most);
+	unsigned done = 0;
+
+	assert_non_null(to);
+	fill(rig.side[RIGHT].memory, most, 8);
+	for (uint32_t bytes = most; bytes; bytes = bytes * 5 / 7) {
+		struct sl_work work = rig_work(SL_ROCE_KIND_READ, to, bytes, 0);
+
+		memset(to, 0, bytes);
+		rig_send(&work);
+		rig_run(++done, 0);
+		assert_int_equal(rig.side[LEFT].done[done - 1].status, SL_STATUS_SUCCESS);
+		check_filled(to, bytes, 8);
+	}
+	free(to);
+}
+
+/* Packets of one length leave and arrive together, and no identification that the kernel gave them
+ * was unexpected. */
+static void test_together(void **state)
+{
+	for (uint32_t pmtu = 256; pmtu <= 4096; pmtu *= 2) {
+		rig.attributes[LEFT].pmtu = rig.attributes[RIGHT].pmtu = pmtu;
+		rig_connect(SL_ROCE_RC);
+		together = 0;
+		read_all(1 << 20);
+		assert_true(!rig.side[RIGHT].endpoint->segments || together > 20);
+		assert_int_equal(dropped(LEFT, SL_ENDPOINT_DROP_ICRC), 0);
+		assert_int_equal(rig.side[LEFT].qp->counters.resent, 0);
+		rig_disconnect();
+	}
+}
+
+/* Queue pairs by turns to one peer: a message has packets of one of them, since each foretells the
+ * identifications of its own. */
+static void test_queue_pairs_by_turns(void **state)
+{
+	enum { PAIRS = 3, ROUNDS = 60 };
+	struct sl_qp *qp[SIDES][PAIRS];
+	uint8_t byte[4] = {0};
+
+	for (unsigned k = 0; k < PAIRS; k++) {
+		rig_connect(SL_ROCE_RC);
+		for (unsigned i = 0; i < SIDES; i++)
+			qp[i][k] = rig.side[i].qp;
+	}
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		for (unsigned k = 0; k < PAIRS; k++) {
+			struct sl_work work;
+
+			rig.side[RIGHT].qp = qp[RIGHT][k];
+			work = rig_work(SL_ROCE_KIND_READ, byte, sizeof(byte), 0);
+			for (unsigned i = 0; i <= round % 3; i++)
+				assert_int_equal(sl_qp_send(qp[LEFT][k], &work), 0);
+		}
+		rig.side[LEFT].count = 0;
+		rig_run(PAIRS * (1 + round % 3), 0);
+	}
+	assert_int_equal(dropped(RIGHT, SL_ENDPOINT_DROP_ICRC), 0);
+	assert_int_equal(dropped(LEFT, SL_ENDPOINT_DROP_ICRC), 0);
+	for (unsigned k = 0; k < PAIRS; k++)
+		assert_int_equal(qp[LEFT][k]->counters.resent, 0);
+}
+
+/* A path that takes no such messages: the first is lost and sent again, packet by packet from then
+ * on. */
+static void test_a_path_that_takes_none(void **state)
+{
+	if (!rig.side[RIGHT].endpoint->segments)
+		skip(); /* this kernel has none */
+	rig_connect(SL_ROCE_RC);
+	takes_together = false;
+	read_all(300000);
+	takes_together = true;
+	assert_false(rig.side[RIGHT].endpoint->segments);
+	assert_true(rig.side[RIGHT].endpoint->counters.unsent > 1);
+	assert_int_equal(rig.side[RIGHT].endpoint->counters.send_error, -EINVAL);
 }
 
 /* What the kernel refuses for good is counted, with the reason, and blocks nothing. */
@@ -268,9 +357,18 @@ static void test_port_taken(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_identification), TEST_V6(test_every_bit),  TEST(test_strangers),
-		TEST(test_full_socket),	   TEST(test_full_for_long), TEST(test_refused_for_good),
-		TEST(test_waiting),	   TEST(test_port_taken),
+		TEST(test_identification),
+		TEST_V6(test_every_bit),
+		TEST(test_strangers),
+		TEST(test_full_socket),
+		TEST(test_full_for_long),
+		TEST(test_refused_for_good),
+		TEST(test_waiting),
+		TEST(test_port_taken),
+		TEST(test_together),
+		TEST_V6(test_together),
+		TEST(test_queue_pairs_by_turns),
+		TEST(test_a_path_that_takes_none),
 	};
 
 	return cmocka_run_group_tests_name("endpoint_receive", tests, NULL, NULL);

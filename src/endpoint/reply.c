@@ -104,7 +104,7 @@ static void count(struct sl_qp_counters *counters, const struct sl_roce_reply *r
 bool sl_reply_send(struct sl_qp *qp, uint64_t now)
 {
 	struct sl_reply_queue *ring = &qp->replies;
-	const struct sl_packet_to to = {&qp->path, &qp->to, qp->to_bytes};
+	const struct sl_packet_to to = {&qp->path, &qp->to, qp->to_bytes, true};
 	struct sl_roce_reply *reply = slot(qp, ring->taken);
 	struct sl_roce_piece piece = {NULL, 0};
 	struct sl_roce_fragment fragment;

@@ -4,7 +4,8 @@
 
 static struct sl_packet_to to_peer(const struct sl_qp *qp)
 {
-	return (struct sl_packet_to){&qp->path, &qp->to, qp->to_bytes};
+	return (struct sl_packet_to){&qp->path, &qp->to, qp->to_bytes,
+				     qp->options.transport == SL_ROCE_RC};
 }
 
 /* Bytes of a posted work behind the headers that are ready. */
@@ -151,7 +152,7 @@ static bool ud_send(struct sl_qp *qp)
 	struct sl_roce_fragment fragment;
 	union sl_net_address address;
 	struct sl_roce_path path;
-	struct sl_packet_to to = {&path, &address, 0};
+	struct sl_packet_to to = {&path, &address, 0, false};
 
 	if (qp->state != SL_ROCE_RTS || ring->begun == ring->posted)
 		return false;

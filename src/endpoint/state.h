@@ -17,8 +17,13 @@
 enum {
 	SL_PACKET_BYTES =
 		4224,	       /* the longest packet, 4143 bytes, and room for its end to be seen */
-	SL_RECEIVE_BATCH = 32, /* packets per system call */
-	SL_OUT_BATCH = 32,
+	SL_RECEIVE_BATCH = 16, /* datagrams per system call; each may be several packets */
+	SL_DATAGRAM_BYTES = 65536,
+	SL_OUT_BATCH = 48, /* of the longest packets: a single one and 3 messages of 15 */
+	SL_OUT_PIECES = 2 + SL_QP_PIECES, /* headers, payload, trailer */
+	/* Packets of one length that the kernel cuts from one message: its limits. */
+	SL_TOGETHER_PACKETS = 64,
+	SL_TOGETHER_BYTES = 65000,
 	SL_TURN = 16, /* packets that a queue pair may send before the next one has its turn */
 };
 
@@ -85,7 +90,8 @@ struct sl_qp {
 	struct sl_roce_path path; /* to the peer */
 	union sl_net_address to;
 	socklen_t to_bytes;
-	uint8_t zero_ids;  /* packets in a row with IPv4 identification 0 */
+	uint16_t next_id;  /* IPv4 identification of the next packet, if it counts up */
+	uint8_t zero_ids;  /* packets in a row with that identification, or with 0 */
 	uint8_t other_ids; /* refused in a row since, only because of their identification */
 	struct sl_roce_cnp cnp;
 	struct sl_roce_rate rate;
@@ -98,9 +104,12 @@ struct sl_qp {
 struct sl_out { /* a packet to be sent */
 	uint8_t headers[SL_ROCE_HEADERS_MAX];
 	uint8_t trailer[SL_ROCE_TRAILER_MAX + 1];
-	struct iovec piece[2 + SL_QP_PIECES];
+	struct iovec piece[SL_OUT_PIECES];
+	unsigned pieces;
 	union sl_net_address to;
-	uint8_t *copy; /* SL_PACKET_BYTES, for packets that outlive the memory they came from */
+	socklen_t to_bytes;
+	uint16_t number; /* in its message; 0: a message begins with it */
+	uint8_t *copy;	 /* SL_PACKET_BYTES, for packets that outlive the memory they came from */
 };
 
 struct sl_endpoint {
@@ -121,9 +130,15 @@ struct sl_endpoint {
 	_Alignas(struct cmsghdr) uint8_t in_control[SL_RECEIVE_BATCH][SL_NET_CONTROL_BYTES];
 	uint8_t *in_bytes;
 
-	struct mmsghdr out[SL_OUT_BATCH];
 	struct sl_out out_packet[SL_OUT_BATCH];
-	unsigned out_first, out_count; /* first..count wait to be sent */
+	unsigned out_first, out_count;		  /* first..count wait to be sent */
+	bool segments;				  /* the kernel can cut a message into packets */
+	bool together_ended;			  /* no packet may join the last message */
+	uint32_t together_bytes;		  /* of each packet of the last message */
+	const struct sl_roce_path *together_path; /* of its queue pair; only compared */
+	struct mmsghdr out[SL_OUT_BATCH];
+	struct iovec out_piece[SL_OUT_BATCH * SL_OUT_PIECES];
+	_Alignas(struct cmsghdr) uint8_t out_control[SL_OUT_BATCH][SL_NET_CONTROL_BYTES];
 	uint8_t *out_bytes;
 	struct sl_holder *holder; /* fault.c; NULL without a hook */
 };
@@ -186,12 +201,16 @@ struct sl_packet_to { /* where a packet goes */
 	const struct sl_roce_path *path;
 	const union sl_net_address *address;
 	socklen_t bytes;
+	/* It may be cut from a message of several. Only where what is lost is sent again: a path
+	 * that turns out not to take such messages loses the first one. */
+	bool joins;
 };
 int sl_out_init(struct sl_endpoint *endpoint);
 void sl_out_fini(struct sl_endpoint *endpoint);
 bool sl_out_room(struct sl_endpoint *endpoint);
 uint8_t *sl_out_headers(struct sl_endpoint *endpoint);
-/* copied: the payload may change while it is being sent. */
+/* copied: other threads may change the payload. All packets that were committed before are then
+ * read before this one. */
 void sl_out_commit(struct sl_endpoint *endpoint, const struct sl_packet_to *to,
 		   uint32_t header_bytes, const struct sl_roce_piece *pieces, unsigned count,
 		   bool copied);

@@ -40,8 +40,7 @@ static int sort(struct sl_follower *f)
 	return err;
 }
 
-/* What has arrived, without waiting. 1: a frame of the caller's is whole, in f->in. */
-static int take_arrived(struct sl_follower *f)
+int sl_follower_take_arrived(struct sl_follower *f)
 {
 	int got;
 
@@ -50,25 +49,30 @@ static int take_arrived(struct sl_follower *f)
 	return got;
 }
 
+int sl_follower_hear(struct sl_follower *f, uint64_t end_ns)
+{
+	for (;;) {
+		int got = sl_follower_take_arrived(f);
+
+		if (got)
+			return got < 0 ? got : 0;
+		got = wait_for(f, POLLIN, end_ns);
+		if (got)
+			return got;
+	}
+}
+
 /* Read until there is a frame of this type. */
 static int wait_for_frame(struct sl_follower *f, enum sl_share_frame_type type, uint64_t end_ns)
 {
 	for (;;) {
-		int got = take_arrived(f);
+		int err = sl_follower_hear(f, end_ns);
 
-		if (got < 0)
-			return got;
-		if (got && f->in.head.type == type)
-			return 0;
-		if (got && f->in.head.type == SL_SHARE_FRAME_FAREWELL)
+		if (err || f->in.head.type == type)
+			return err;
+		if (f->in.head.type == SL_SHARE_FRAME_FAREWELL)
 			return -EPIPE; /* it stays: each further question has the same answer */
-		if (got) {
-			sl_share_in_next(&f->in); /* an answer that came too late for its call */
-			continue;
-		}
-		got = wait_for(f, POLLIN, end_ns);
-		if (got)
-			return got;
+		sl_share_in_next(&f->in); /* an answer that came too late for its call */
 	}
 }
 
@@ -81,7 +85,7 @@ static int flush(struct sl_follower *f, uint64_t end_ns)
 
 		if (err != -EAGAIN)
 			return err == -EPIPE ? -ECONNRESET : err;
-		take_arrived(f);
+		sl_follower_take_arrived(f);
 		if (wait_for(f, POLLOUT, end_ns))
 			return -EAGAIN;
 	}
@@ -114,10 +118,7 @@ static void use(struct sl_follower *f, const struct sl_share_header *header,
 	sl_share_memory_fini(&f->memory);
 	f->memory = *memory;
 	f->words = &memory->header->words;
-	sl_share_fill_description(header, &f->description);
-	f->first = header->first;
-	if (f->next < f->first)
-		f->next = f->first;
+	sl_follower_describe(f, header);
 }
 
 int sl_follower_attach(struct sl_follower *f, uint64_t end_ns, struct sl_remote_error *error)
@@ -190,41 +191,53 @@ static int connect_to(struct sl_follower *f, const char *name, uint64_t end_ns,
 	return 0;
 }
 
+static int open_here(struct sl_follower *f, const char *url, uint64_t end_ns,
+		     struct sl_remote_error *error)
+{
+	const char *name = sl_share_name_of(url);
+	uint64_t p;
+	int err;
+
+	if (!name)
+		return sl_share_fail(error, -EINVAL, "request",
+				     "'%s' is no share: share:NAME, or rdma://HOST:PORT/NAME", url);
+	f->ops = &sl_follower_here;
+	snprintf(f->name, sizeof(f->name), "%s", name);
+	err = connect_to(f, name, end_ns, error);
+	if (!err)
+		err = sl_follower_attach(f, end_ns, error);
+	if (err)
+		return err;
+	/* The first element that it gets is the newest that is there. */
+	p = __atomic_load_n(&f->words->published, __ATOMIC_ACQUIRE);
+	f->next = p > f->first ? p - 1 : f->first;
+	return 0;
+}
+
 int sl_follow_open(const char *url, const struct sl_follow_options *options,
 		   struct sl_follower **follower, struct sl_remote_error *error)
 {
 	int timeout_ms = options && options->timeout_ms ? options->timeout_ms : CONNECT_MS;
-	const char *name = sl_share_name_of(url);
+	uint64_t end_ns = sl_share_end_ns(timeout_ms);
 	struct sl_follower *f;
-	uint64_t p, end_ns;
 	int err;
 
 	if (options && options->bytes < sizeof(*options))
 		return sl_share_fail(error, -EINVAL, "request",
 				     "options.bytes is not sizeof(struct sl_follow_options)");
-	if (!name)
-		return sl_share_fail(error, -EINVAL, "request",
-				     "'%s' is no share of this host: share:NAME", url);
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return sl_share_fail(error, -ENOMEM, "memory", "no memory");
 	f->socket = f->memory.fd = f->memory.second_fd = -1;
-	snprintf(f->name, sizeof(f->name), "%s", name);
 	sl_share_inbox_init(&f->inbox);
 	sl_share_out_init(&f->out);
-	end_ns = sl_share_end_ns(timeout_ms);
-	err = connect_to(f, name, end_ns, error);
-	if (!err)
-		err = sl_follower_attach(f, end_ns, error);
-	if (err) {
+	err = strncmp(url, "rdma://", 7) ? open_here(f, url, end_ns, error)
+					 : sl_follower_open_remote(f, url, options, end_ns, error);
+	if (err)
 		sl_follow_close(f);
-		return err;
-	}
-	/* The first element that it gets is the newest that is there. */
-	p = __atomic_load_n(&f->words->published, __ATOMIC_ACQUIRE);
-	f->next = p > f->first ? p - 1 : f->first;
-	*follower = f;
-	return 0;
+	else
+		*follower = f;
+	return err;
 }
 
 void sl_follow_close(struct sl_follower *f)
@@ -238,7 +251,8 @@ void sl_follow_close(struct sl_follower *f)
 	sl_share_out_fini(&f->out);
 	sl_share_in_fini(&f->in);
 	sl_share_inbox_fini(&f->inbox);
-	sl_share_memory_fini(&f->memory);
+	if (f->ops)
+		f->ops->close(f);
 	free(f);
 }
 
@@ -284,7 +298,7 @@ int sl_follow_receive(struct sl_follower *f, int timeout_ms, struct sl_share_mes
 		if (sl_share_inbox_take(&f->inbox, message))
 			return 0;
 		sl_share_out_send(&f->out, f->socket);
-		got = take_arrived(f);
+		got = sl_follower_take_arrived(f);
 		if (got == 1)
 			sl_share_in_next(&f->in);
 		if (got < 0 && !f->inbox.first)

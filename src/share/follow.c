@@ -53,12 +53,20 @@ const struct sl_share_description *sl_follow_describe(const struct sl_follower *
 
 const uint64_t *sl_follow_flag(const struct sl_follower *f)
 {
-	return &f->words->published;
+	return f->ops->flag(f);
+}
+
+void sl_follower_describe(struct sl_follower *f, const struct sl_share_header *header)
+{
+	sl_share_fill_description(header, &f->description);
+	f->first = header->first;
+	if (f->next < f->first)
+		f->next = f->first;
 }
 
 uint64_t sl_follow_peers(const struct sl_follower *f)
 {
-	return f->words ? __atomic_load_n(&f->words->peers, __ATOMIC_RELAXED) : 0;
+	return f->ops->peers(f);
 }
 
 /* ---- waiting ---- */
@@ -118,21 +126,12 @@ static bool is_alive(const struct sl_follower *f)
 
 /* ---- which element ---- */
 
-static bool is_there(struct sl_follower *f)
+uint64_t sl_follower_choose(struct sl_follower *f, enum sl_follow_mode mode, uint64_t p)
 {
-	uint64_t p = published(f);
+	uint64_t count = f->description.count;
 
-	return p > f->next && p > f->first;
-}
-
-/* The element to take next, or UINT64_MAX: there is none. */
-static uint64_t choose(struct sl_follower *f, enum sl_follow_mode mode)
-{
-	uint64_t p, count = f->memory.count;
-
-	if (!is_there(f))
+	if (p <= f->next || p <= f->first)
 		return UINT64_MAX;
-	p = f->seen;
 	if (mode == SL_FOLLOW_NEWEST)
 		return p - 1;
 	/* Far behind: not to the oldest, which the writer takes next, but a quarter of the
@@ -142,6 +141,18 @@ static uint64_t choose(struct sl_follower *f, enum sl_follow_mode mode)
 	if (f->next >= p)
 		f->next = p - 1;
 	return f->next;
+}
+
+static uint64_t choose(struct sl_follower *f, enum sl_follow_mode mode)
+{
+	return sl_follower_choose(f, mode, published(f));
+}
+
+static bool is_there(struct sl_follower *f)
+{
+	uint64_t p = published(f);
+
+	return p > f->next && p > f->first;
 }
 
 static enum sl_share_state state_of(const struct sl_follower *f)
@@ -193,7 +204,7 @@ static int wait_for(struct sl_follower *f, enum sl_follow_mode mode, uint64_t en
 }
 
 /* n rises, and `missed` has every element between two that are delivered (invariant COUNTED). */
-static void deliver(struct sl_follower *f, uint64_t n, struct sl_follow_element *element)
+void sl_follower_deliver(struct sl_follower *f, uint64_t n, struct sl_follow_element *element)
 {
 	element->n = n;
 	element->missed = f->had ? n - f->after : 0;
@@ -241,7 +252,7 @@ static int take(struct sl_follower *f, enum sl_follow_mode mode, uint64_t end_ns
 		if (err)
 			return err;
 		if (copy(f, n, 0, f->description.data_bytes, data, &element->note)) {
-			deliver(f, n, element);
+			sl_follower_deliver(f, n, element);
 			return 0;
 		}
 		f->next = n + 1; /* invariant OVERTAKEN: element n + count takes its place */
@@ -258,7 +269,7 @@ int sl_follow_next(struct sl_follower *f, enum sl_follow_mode mode, int timeout_
 
 	if (data_bytes < f->description.data_bytes)
 		return -ERANGE;
-	err = take(f, mode, sl_share_end_ns(timeout_ms), data, element);
+	err = f->ops->take(f, mode, sl_share_end_ns(timeout_ms), data, element);
 	element->data = err ? NULL : data;
 	return err;
 }
@@ -266,18 +277,23 @@ int sl_follow_next(struct sl_follower *f, enum sl_follow_mode mode, int timeout_
 int sl_follow_peek(struct sl_follower *f, enum sl_follow_mode mode, int timeout_ms,
 		   struct sl_follow_element *element)
 {
-	int err = take(f, mode, sl_share_end_ns(timeout_ms), NULL, element);
+	int err;
 
+	if (!f->ops->views)
+		return -EOPNOTSUPP;
+	err = f->ops->take(f, mode, sl_share_end_ns(timeout_ms), NULL, element);
 	element->data = err ? NULL : sl_share_data_of(&f->memory, element->n);
 	return err;
 }
 
 int sl_follow_is_valid(const struct sl_follower *f, uint64_t n)
 {
-	const struct sl_share_place *place = sl_share_place_of(&f->memory, n);
+	const struct sl_share_place *place;
 
-	return n >= f->first && sl_share_look(place, n) == SL_SHARE_THERE &&
-	       sl_share_whole(place, n);
+	if (!f->ops->views || n < f->first)
+		return 0;
+	place = sl_share_place_of(&f->memory, n);
+	return sl_share_look(place, n) == SL_SHARE_THERE && sl_share_whole(place, n);
 }
 
 /* Whether what this memory has last is what the share has last. */
@@ -307,18 +323,15 @@ static int fetch_once(struct sl_follower *f, uint64_t n, uint64_t offset, uint64
 	return 0;
 }
 
-int sl_follow_fetch(struct sl_follower *f, uint64_t n, uint64_t offset, uint64_t bytes, void *into,
-		    struct sl_follow_element *element)
+static int fetch(struct sl_follower *f, uint64_t n, uint64_t offset, uint64_t bytes, void *into,
+		 struct sl_follow_element *element)
 {
-	uint64_t all = f->description.data_bytes, p = published(f);
+	uint64_t p = published(f);
 	bool newest = n == UINT64_MAX;
 	int err = newest || n >= p ? check_current(f) : 0;
 
 	if (err)
 		return err;
-	if (offset > all || bytes > all - offset)
-		return -ERANGE;
-	bytes = bytes ? bytes : all - offset;
 	if (p <= f->first || (!newest && n >= p))
 		return -ENODATA;
 	if (!newest)
@@ -333,6 +346,41 @@ int sl_follow_fetch(struct sl_follower *f, uint64_t n, uint64_t offset, uint64_t
 	}
 	return -EAGAIN;
 }
+
+int sl_follow_fetch(struct sl_follower *f, uint64_t n, uint64_t offset, uint64_t bytes, void *into,
+		    struct sl_follow_element *element)
+{
+	uint64_t all = f->description.data_bytes;
+
+	if (offset > all || bytes > all - offset)
+		return -ERANGE;
+	return f->ops->fetch(f, n, offset, bytes ? bytes : all - offset, into, element);
+}
+
+static const uint64_t *flag(const struct sl_follower *f)
+{
+	return &f->words->published;
+}
+
+static uint64_t peers(const struct sl_follower *f)
+{
+	return __atomic_load_n(&f->words->peers, __ATOMIC_RELAXED);
+}
+
+static void forget(struct sl_follower *f)
+{
+	sl_share_memory_fini(&f->memory);
+}
+
+const struct sl_follower_ops sl_follower_here = {
+	.take = take,
+	.fetch = fetch,
+	.attach = sl_follower_attach,
+	.flag = flag,
+	.peers = peers,
+	.close = forget,
+	.views = true,
+};
 
 int sl_follow_each(struct sl_follower *f, enum sl_follow_mode mode, int timeout_ms,
 		   int (*each)(void *arg, const struct sl_share_description *description,

@@ -1,4 +1,5 @@
-/* frame.h - what a share and its followers say on their Unix socket.
+/* frame.h - what a share and its followers say on their socket: a Unix socket on one host, TCP
+ * between hosts.
  *
  * Model:     frames: a head of 32 bytes in the byte order of this host, then `bytes` of payload.
  *
@@ -10,7 +11,10 @@
  *                        not any longer (0)
  *              FAREWELL  share: its last frame, if it did not crash
  *
- * Trust:     both ends run as the same user, or one is root; numbers are checked all the same. */
+ *            Between hosts PING, PONG and MESSAGE are the same, and the others are those of
+ *            remote_wire.h.
+ * Trust:     on one host both ends run as the same user, or one is root; numbers are checked all
+ *            the same. */
 #ifndef SL_SHARE_FRAME_H
 #define SL_SHARE_FRAME_H
 
@@ -27,6 +31,17 @@ enum sl_share_frame_type {
 	SL_SHARE_FRAME_MESSAGE,
 	SL_SHARE_FRAME_SLEEPS,
 	SL_SHARE_FRAME_FAREWELL,
+	/* Between hosts. */
+	SL_SHARE_FRAME_GREETING = 16,
+	SL_SHARE_FRAME_CHALLENGE,
+	SL_SHARE_FRAME_PROOF,
+	SL_SHARE_FRAME_WELCOME,
+	SL_SHARE_FRAME_REFUSED,
+	SL_SHARE_FRAME_CONNECT,
+	SL_SHARE_FRAME_CONNECTED,
+	SL_SHARE_FRAME_ARRIVALS,
+	SL_SHARE_FRAME_ENDED,
+	SL_SHARE_FRAME_FINISHED,
 };
 
 struct sl_share_frame {

@@ -25,9 +25,13 @@ struct sl_share_memory { /* one generation, mapped */
 	struct sl_share_mapping *mapping;
 };
 
+struct sl_share_far;	/* remote.h */
+struct sl_share_remote; /* remote.h */
+
 struct sl_share_peer {
 	struct sl_share_peer *next;
-	uint64_t id; /* 0: it has not said HELLO */
+	struct sl_share_far *far; /* it is on another host; NULL: on this one */
+	uint64_t id;		  /* 0: it has not said HELLO, or is not welcome yet */
 	int socket;
 	bool sleeps; /* it waits on the futex */
 	bool stuck;  /* its message waits for room in the inbox */
@@ -62,7 +66,8 @@ struct sl_share {
 	_Atomic bool ends;
 	uint64_t queue_bytes;
 	uint32_t max_peers;
-	bool pauses; /* the thread's: it accepts no connection for a while */
+	bool pauses;			/* the thread's: it accepts no connection for a while */
+	struct sl_share_remote *remote; /* NULL: it does not listen */
 
 	pthread_mutex_t lock; /* of all below, and of `memory` where others than the writer read */
 	pthread_cond_t arrived;
@@ -105,6 +110,9 @@ static inline uint8_t *sl_share_data_of(const struct sl_share_memory *memory, ui
 int sl_share_serve_start(struct sl_share *share);
 void sl_share_serve_stop(struct sl_share *share);
 void sl_share_kick(struct sl_share *share);
+void sl_share_drop(struct sl_share *share, struct sl_share_peer *peer); /* the thread's */
+/* Write the number of followers where each of them can read it. */
+void sl_share_show_peers(struct sl_share *share);
 
 /* inbox.c */
 void sl_share_inbox_init(struct sl_share_inbox *inbox);

@@ -7,10 +7,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "share/private.h"
+#include "base/clock.h"
+#include "share/remote.h"
 
 enum {
-	FIRST_PEERS = 2,     /* entries of poll before those of peers: listener and kick */
+	/* Entries of poll before those of peers: listener and kick, listener and endpoint for other
+	 * hosts. */
+	FIRST_PEERS = 4,
 	MOST_ANSWERS = 1000, /* that wait for a peer: until it reads, it asks nothing more */
 	PAUSE_MS = 100,	     /* without a free descriptor no connection can be accepted */
 };
@@ -25,13 +28,12 @@ void sl_share_kick(struct sl_share *share)
 
 /* ---- peers ---- */
 
-/* So that any follower can tell. */
-static void show_peers(struct sl_share *share)
+void sl_share_show_peers(struct sl_share *share)
 {
 	__atomic_store_n(&share->memory.header->words.peers, share->peers, __ATOMIC_RELAXED);
 }
 
-static void drop(struct sl_share *share, struct sl_share_peer *peer)
+void sl_share_drop(struct sl_share *share, struct sl_share_peer *peer)
 {
 	struct sl_share_peer **link = &share->peer;
 
@@ -43,9 +45,12 @@ static void drop(struct sl_share *share, struct sl_share_peer *peer)
 	sl_share_in_fini(&peer->in);
 	sl_share_out_fini(&peer->out);
 	close(peer->socket);
+	if (peer->far)
+		sl_share_remote_drop(share, peer);
+	else
+		share->peers--;
 	free(peer);
-	share->peers--;
-	show_peers(share);
+	sl_share_show_peers(share);
 }
 
 static bool may_follow(int socket)
@@ -65,12 +70,12 @@ static bool has_room(struct sl_share *share)
 	if (share->peers < share->max_peers)
 		return true;
 	for (struct sl_share_peer *peer = share->peer; peer; peer = peer->next)
-		if (!peer->id)
+		if (!peer->id && !peer->far)
 			oldest = peer;
 	if (!oldest)
 		return false;
 	share->counts.refused++;
-	drop(share, oldest);
+	sl_share_drop(share, oldest);
 	return true;
 }
 
@@ -93,7 +98,7 @@ static void take_connection(struct sl_share *share)
 	peer->next = share->peer;
 	share->peer = peer;
 	share->peers++;
-	show_peers(share);
+	sl_share_show_peers(share);
 }
 
 /* ---- frames of a peer ---- */
@@ -180,7 +185,10 @@ static int keep_message(struct sl_share *share, struct sl_share_peer *peer)
 static int handle(struct sl_share *share, struct sl_share_peer *peer)
 {
 	const struct sl_share_frame *head = &peer->in.head;
+	int err = peer->far ? sl_share_remote_handle(share, peer) : 1;
 
+	if (err != 1)
+		return err;
 	switch (head->type) {
 	case SL_SHARE_FRAME_HELLO:
 	case SL_SHARE_FRAME_PING:
@@ -201,8 +209,10 @@ static int read_peer(struct sl_share *share, struct sl_share_peer *peer)
 	enum { TURN = 64 };
 
 	for (unsigned i = 0; i < TURN; i++) {
+		bool stranger = peer->far && !peer->id;
+		uint64_t most = stranger ? SL_SHARE_REMOTE_STRANGER : share->queue_bytes;
 		bool waits = peer->stuck || peer->full; /* a frame that is whole already */
-		int got = waits ? 1 : sl_share_in_read(&peer->in, peer->socket, share->queue_bytes);
+		int got = waits ? 1 : sl_share_in_read(&peer->in, peer->socket, most);
 		int err = got == 1 ? handle(share, peer) : got;
 
 		if (err || got != 1)
@@ -229,20 +239,26 @@ static void serve_peer(struct sl_share *share, struct sl_share_peer *peer, short
 	send_waiting(peer); /* first, so that there is room for answers */
 	if (peer->stuck || peer->full || revents & (POLLIN | POLLHUP | POLLERR))
 		err = read_peer(share, peer);
-	if (err)
-		drop(share, peer);
-	else
+	if (!err)
 		send_waiting(peer);
+	if (err || (peer->far && peer->far->phase == SL_SHARE_LEAVES && !peer->out.first))
+		sl_share_drop(share, peer);
 }
 
 /* ---- the loop ---- */
 
 static unsigned prepare(struct sl_share *share, struct pollfd *entry)
 {
+	const struct sl_share_remote *r = share->remote;
 	unsigned n = FIRST_PEERS;
 
 	entry[0] = (struct pollfd){.fd = share->pauses ? -1 : share->listener, .events = POLLIN};
 	entry[1] = (struct pollfd){.fd = share->kick, .events = POLLIN};
+	entry[2] = (struct pollfd){.fd = r && !r->pauses ? r->listener : -1, .events = POLLIN};
+	entry[3] = (struct pollfd){.fd = -1};
+	if (r)
+		entry[3] = (struct pollfd){.fd = sl_endpoint_fd(r->endpoint),
+					   .events = sl_endpoint_events(r->endpoint)};
 	for (const struct sl_share_peer *peer = share->peer; peer; peer = peer->next) {
 		bool sends = peer->out.first || peer->full;
 
@@ -259,9 +275,15 @@ static unsigned prepare(struct sl_share *share, struct pollfd *entry)
 static void serve(struct sl_share *share, struct pollfd *entry)
 {
 	struct sl_share_peer *peer = share->peer, *next;
+	bool kicked = entry[1].revents;
 	uint64_t kicks;
 	ssize_t n;
 
+	if (kicked)
+		n = read(share->kick, &kicks, sizeof(kicks));
+	(void)n;
+	if (share->remote)
+		sl_share_remote_settle(share);
 	/* Those that poll() looked at, in the same order; a peer that comes now is put in front. */
 	for (unsigned i = FIRST_PEERS; peer; peer = next, i++) {
 		next = peer->next;
@@ -269,27 +291,53 @@ static void serve(struct sl_share *share, struct pollfd *entry)
 	}
 	if (entry[0].revents)
 		take_connection(share);
-	if (entry[1].revents)
-		n = read(share->kick, &kicks, sizeof(kicks));
-	(void)n;
+	if (entry[2].revents)
+		sl_share_remote_accept(share);
+	if (share->remote)
+		sl_share_remote_turn(share, kicked, sl_clock_ns());
+}
+
+static bool is_paused(const struct sl_share *share)
+{
+	return share->pauses || (share->remote && share->remote->pauses);
+}
+
+/* Until something happens; busy: look only. */
+static int sleep_until(const struct sl_share *share, struct pollfd *entry, unsigned n, bool busy)
+{
+	uint64_t now = sl_clock_ns(),
+		 wake = is_paused(share) ? now + PAUSE_MS * 1000000 : UINT64_MAX;
+	uint64_t other = share->remote ? sl_share_remote_wake(share) : UINT64_MAX, ns = 0;
+	struct timespec time;
+
+	wake = other < wake ? other : wake;
+	if (!busy && wake > now)
+		ns = wake - now;
+	time = (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+	return ppoll(entry, n, !busy && wake == UINT64_MAX ? NULL : &time, NULL);
 }
 
 static void *run(void *arg)
 {
 	struct sl_share *share = arg;
-	struct pollfd *entry = calloc(share->max_peers + FIRST_PEERS, sizeof(*entry));
+	struct pollfd *entry =
+		calloc(share->max_peers + SL_SHARE_STRANGERS + FIRST_PEERS, sizeof(*entry));
+	bool busy = false;
 	unsigned n;
 
 	while (entry && !atomic_load_explicit(&share->ends, memory_order_acquire)) {
 		pthread_mutex_lock(&share->lock);
 		n = prepare(share, entry);
 		pthread_mutex_unlock(&share->lock);
-		if (poll(entry, n, share->pauses ? PAUSE_MS : -1) < 0 && errno != EINTR)
+		if (sleep_until(share, entry, n, busy) < 0 && errno != EINTR)
 			break;
 		share->pauses = false;
+		if (share->remote)
+			share->remote->pauses = false;
 		pthread_mutex_lock(&share->lock);
 		serve(share, entry);
 		pthread_mutex_unlock(&share->lock);
+		busy = share->remote && sl_share_remote_poll(share);
 	}
 	free(entry);
 	return NULL;
@@ -310,8 +358,9 @@ void sl_share_serve_stop(struct sl_share *share)
 		struct sl_share_peer *peer = share->peer;
 
 		/* What waits for it goes as far as its socket takes it now. */
-		sl_share_out_put(&peer->out, SL_SHARE_FRAME_FAREWELL, 0, NULL, 0, NULL, 0);
+		if (!peer->far)
+			sl_share_out_put(&peer->out, SL_SHARE_FRAME_FAREWELL, 0, NULL, 0, NULL, 0);
 		sl_share_out_send(&peer->out, peer->socket);
-		drop(share, peer);
+		sl_share_drop(share, peer);
 	}
 }

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "share/private.h"
+#include "share/remote.h"
 
 /* At most one system call for followers in this time. One that goes to sleep within a millisecond
  * of a commit or a wake looks again by itself (follow.c), so that none is left asleep (invariant
@@ -100,9 +100,6 @@ int sl_share_open(const char *name, const struct sl_share_options *options, stru
 			"'%s' is no name of a share: 1 to %d of A-Z a-z 0-9 . _ -, and "
 			"no dot at the beginning",
 			name, SL_REGISTRY_NAME - 1);
-	if (options->listen)
-		return sl_share_fail(error, -EOPNOTSUPP, "request",
-				     "listen: shares of other hosts are not built yet");
 	name = sl_share_name_of(name);
 	share = calloc(1, sizeof(*share));
 	if (!share)
@@ -120,11 +117,14 @@ int sl_share_open(const char *name, const struct sl_share_options *options, stru
 	sl_share_inbox_init(&share->inbox);
 	pthread_mutex_init(&share->lock, NULL);
 	init_condition(&share->arrived);
-	err = start(share, name, why, sizeof(why));
+	err = options->listen ? sl_share_remote_open(share, options, why, sizeof(why)) : 0;
+	if (!err)
+		err = start(share, name, why, sizeof(why));
 	if (!err) {
 		*out = share;
 		return 0;
 	}
+	sl_share_remote_close(share);
 	pthread_cond_destroy(&share->arrived);
 	pthread_mutex_destroy(&share->lock);
 	sl_share_memory_fini(&share->memory);
@@ -146,7 +146,10 @@ void sl_share_close(struct sl_share *share)
 	if (!share)
 		return;
 	end_generation(&share->memory, SL_SHARE_ENDED);
+	if (share->remote)
+		sl_share_remote_linger(share);
 	sl_share_serve_stop(share);
+	sl_share_remote_close(share);
 	close(share->kick);
 	close(share->listener);
 	sl_registry_release(&share->claim);
@@ -191,15 +194,21 @@ void *sl_share_at(struct sl_share *share, uint32_t array)
 
 static void wake_sleepers(struct sl_share *share)
 {
+	bool here = atomic_load_explicit(&share->sleepers, memory_order_relaxed);
+	bool there = share->remote &&
+		     atomic_load_explicit(&share->remote->waiting, memory_order_relaxed);
 	uint64_t now;
 
-	if (!atomic_load_explicit(&share->sleepers, memory_order_relaxed))
+	if (!here && !there)
 		return;
 	now = clock_ns(CLOCK_MONOTONIC);
 	if (now - share->wake_ns < WAKE_NS)
 		return;
 	share->wake_ns = now;
-	sl_share_wake(&share->memory.header->words);
+	if (here)
+		sl_share_wake(&share->memory.header->words);
+	if (there)
+		sl_share_kick(share);
 }
 
 uint64_t sl_share_commit(struct sl_share *share)
@@ -270,6 +279,8 @@ int sl_share_resize(struct sl_share *share, const struct sl_share_options *optio
 	fresh.header->words.peers = share->peers;
 	share->memory = fresh;
 	sl_share_fill_description(&plan, &share->description);
+	if (share->remote)
+		sl_share_remote_move(share);
 	pthread_mutex_unlock(&share->lock);
 	share->reserved = false;
 	if (share_memory(&old, &fresh))

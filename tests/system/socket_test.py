@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """socket_test.py - the status socket, `sluice ps` and `sluice ctl` as users meet them: status in every state is as its schema says, runs are
 paused, resumed and stopped by name, clients that stall, flood or send garbage cost a run nothing, a killed session is called crashed, other
-users are turned away, and libsluice-client.so needs libc and libjansson alone."""
+users are turned away, and libsluice-client.so needs few libraries."""
 
 import contextlib
 import json
@@ -392,14 +392,14 @@ def strangers(folder):
     ended_well(folder, program)
 
 
-@case("libsluice-client.so needs libc and libjansson, and shows what client.h and share.h declare")
+@case("libsluice-client.so needs libc, libjansson, libisal and libnettle, and shows what client.h and share.h declare")
 def client_library(folder):
     library = pathlib.Path(SLUICE).parent / "libsluice-client.so"
     if not library.exists():
         skip("this build has no libsluice-client.so")
     read = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
     needed = {name.split(".so")[0] for name in re.findall(r"NEEDED.*\[(.*?)\]", read)}
-    allowed = {"libc", "libjansson", "ld-linux-x86-64", "ld-linux-aarch64"}
+    allowed = {"libc", "libjansson", "libisal", "libnettle", "ld-linux-x86-64", "ld-linux-aarch64"}
     if SLOW:  # those of the sanitizers
         allowed |= {"libasan", "libubsan", "libtsan", "libm", "libgcc_s", "libpthread", "librt", "libdl", "libresolv"}
     check(needed <= allowed, f"it needs {sorted(needed - allowed)}")

@@ -37,6 +37,8 @@ void sl_proof_make(enum sl_proof_side side, const char *token, const struct sl_p
 				    [SL_PROOF_LISTENS] = "sluice plans: receiver"},
 		[SL_PROOF_FEEDBACK] = {[SL_PROOF_CONNECTS] = "sluice feedback: receiver",
 				       [SL_PROOF_LISTENS] = "sluice feedback: front end"},
+		[SL_PROOF_SHARES] = {[SL_PROOF_CONNECTS] = "sluice shares: follower",
+				     [SL_PROOF_LISTENS] = "sluice shares: share"},
 	};
 	const struct sl_wire_message greeting = {.type = SL_WIRE_HELLO, .hello = terms->hello};
 	uint8_t message[SL_WIRE_MAX], bytes[SL_WIRE_MAX], *end = message;

@@ -27,6 +27,7 @@ enum sl_proof_side { SL_PROOF_CONNECTS, SL_PROOF_LISTENS };
 enum sl_proof_purpose {
 	SL_PROOF_PLANS,	   /* a front end connects to a receiver */
 	SL_PROOF_FEEDBACK, /* a receiver connects to a front end */
+	SL_PROOF_SHARES,   /* a follower connects to a share */
 };
 
 struct sl_proof_terms {

@@ -70,12 +70,16 @@ static void proofs_are_those_of_the_document(void **state)
 	      "512468958dbaf9eb370dc0223ae262e877d46fd9fe704c182c7dc85c5d000298");
 	check(SL_PROOF_FEEDBACK, SL_PROOF_LISTENS,
 	      "66af15aaaa24f538f56c1b3b4a1b241811b65a027f355e9f8160b888a844458c");
+	check(SL_PROOF_SHARES, SL_PROOF_CONNECTS,
+	      "23a19cd612db53e97b985dc529025d3943fb9e862461336fc04c5c5ee7aec08e");
+	check(SL_PROOF_SHARES, SL_PROOF_LISTENS,
+	      "fb71493d1449ca6c1b0c20804dcaca9e6c0c43bb6f3bae9ae89a6f605e071e71");
 }
 
 static void a_proof_is_of_one_exchange_one_side_one_purpose_and_one_listener(void **state)
 {
 	const struct sl_proof_terms terms = terms_of(SL_PROOF_PLANS);
-	struct sl_proof_terms other[9];
+	struct sl_proof_terms other[11];
 	struct sl_wire_proof proof, wrong;
 
 	(void)state;
@@ -83,7 +87,7 @@ static void a_proof_is_of_one_exchange_one_side_one_purpose_and_one_listener(voi
 	assert_true(sl_proof_is_right(SL_PROOF_CONNECTS, TOKEN, &terms, &proof));
 	assert_false(sl_proof_is_right(SL_PROOF_LISTENS, TOKEN, &terms, &proof));
 	assert_false(sl_proof_is_right(SL_PROOF_CONNECTS, TOKEN "s", &terms, &proof));
-	for (int i = 0; i < 9; i++)
+	for (int i = 0; i < 11; i++)
 		other[i] = terms;
 	other[0].hello.nonce[0] ^= 1;
 	other[1].hello.modules = 3;
@@ -94,7 +98,9 @@ static void a_proof_is_of_one_exchange_one_side_one_purpose_and_one_listener(voi
 	other[6].ip[15] ^= 1;
 	other[7].port ^= 1;
 	other[8].port ^= 0x8000;
-	for (int i = 0; i < 9; i++) {
+	other[9].purpose = SL_PROOF_SHARES;
+	other[10].hello.reserved[63] = 1; /* shares have their name there */
+	for (int i = 0; i < 11; i++) {
 		assert_false(sl_proof_is_right(SL_PROOF_CONNECTS, TOKEN, &other[i], &proof));
 		assert_false(sl_proof_is_right(SL_PROOF_LISTENS, TOKEN, &other[i], &proof));
 	}

@@ -1,0 +1,90 @@
+/* remote_follow.h - a follower of a share on another host, between remote_attach.c, which talks to
+ * the share over TCP, remote_read.c, which READs, and remote_follow.c, which decides what.
+ *
+ * Model:     what is READ lands in slots: the note of an element and its data, in any order. The
+ *            READs are posted when a look, or an arrival, has said that the element is published,
+ *            and they count once a look that was posted after the last of them had completed says
+ *            that its place was not claimed anew. A look is a READ of the line of words that
+ *            change; it has a queue pair of its own, so that it does not wait behind data.
+ * Threads:   the follower's. The endpoint is polled only inside of its calls. */
+#ifndef SL_SHARE_REMOTE_FOLLOW_H
+#define SL_SHARE_REMOTE_FOLLOW_H
+
+#include "share/follower.h"
+#include "share/remote.h"
+
+enum {
+	SL_SHARE_SLOTS = 8,		  /* elements in flight */
+	SL_SHARE_PART = SL_SHARE_SLOTS,	  /* the slot of sl_follow_fetch() */
+	SL_SHARE_SLOT_BYTES = 2 << 20,	  /* of all slots: more would not stay in the cache */
+	SL_SHARE_READ_BYTES = 1 << 30,	  /* longest READ */
+	SL_SHARE_READS_OF_SLOT = 2,	  /* that are posted at a time, besides that of its note */
+	SL_SHARE_ARRIVALS_AT_A_TIME = 64, /* that the share may send before it hears of us */
+};
+
+enum sl_share_slot_state {
+	SL_SHARE_FREE,
+	SL_SHARE_READING,
+	SL_SHARE_READ, /* all of it is here, and a look must follow */
+	SL_SHARE_WHOLE,
+	SL_SHARE_LOST, /* overtaken */
+};
+
+struct sl_share_slot {
+	enum sl_share_slot_state state;
+	bool ahead; /* it lands in `own`, not in the caller's memory */
+	uint64_t n;
+	uint64_t from, bytes, posted; /* offset in the share's memory */
+	unsigned reads;		      /* under way */
+	uint64_t look;		      /* number of the look that decides; 0: not posted yet */
+	uint8_t *to, *own;	      /* own: NULL: not needed yet */
+	struct sl_share_place place;
+};
+
+struct sl_share_remote_follower {
+	struct sl_share_remote_hello hello;
+	char secret[SL_SHARE_SECRET];
+	char host[SL_SHARE_REMOTE_HOST];
+	struct sl_endpoint *endpoint;
+	struct sl_qp *qp[SL_SHARE_QUEUES];
+	struct sl_share_remote_offer there;
+	struct sl_share_remote_line *line; /* the share WRITEs here */
+	uint32_t line_key;
+
+	struct sl_share_words words; /* a look lands here ... */
+	uint64_t published, claimed; /* ... and is kept here */
+	enum sl_share_state state;
+	uint64_t looks_posted, looks_done; /* one at a time */
+	struct sl_idle idle;
+	uint64_t slow_ns;  /* next look, though nothing arrived */
+	uint64_t pause_ns; /* between such looks */
+	bool granted;	   /* the share may WRITE to the line */
+	unsigned failures; /* of queue pairs, since an element came */
+	int failed;	   /* enum sl_status of a READ; 0: none */
+	int over;	   /* -errno: the share is gone */
+	unsigned depth;	   /* slots in use */
+	struct sl_share_slot slot[SL_SHARE_SLOTS + 1];
+};
+
+/* remote_read.c */
+extern const struct sl_follower_ops sl_follower_there;
+void sl_share_slots_reset(
+	struct sl_follower *f); /* queue pairs are new, and so may the layout be */
+void sl_share_slots_fini(struct sl_share_remote_follower *r);
+/* Begin to READ a part of element n's data, which is published, and its note. */
+void sl_share_slot_begin(struct sl_follower *f, struct sl_share_slot *slot, uint64_t n,
+			 uint64_t offset, uint64_t bytes, void *to);
+/* Post a look, unless one is under way. */
+void sl_share_look_post(struct sl_share_remote_follower *r);
+/* Take what has arrived, and post what follows from it. Whether there was anything. */
+bool sl_share_pump(struct sl_follower *f);
+/* Sleep until something arrives, or until then. */
+void sl_share_pump_wait(struct sl_follower *f, uint64_t end_ns);
+/* What is known without asking. */
+uint64_t sl_share_known(const struct sl_follower *f);
+
+/* remote_attach.c */
+int sl_share_remote_attach(struct sl_follower *f, uint64_t end_ns, struct sl_remote_error *error);
+void sl_share_remote_leave(struct sl_follower *f);
+
+#endif
