@@ -71,7 +71,7 @@ static int wait_for_frame(struct sl_follower *f, enum sl_share_frame_type type, 
 		if (err || f->in.head.type == type)
 			return err;
 		if (f->in.head.type == SL_SHARE_FRAME_FAREWELL)
-			return -EPIPE; /* it stays: each further question has the same answer */
+			return -EPIPE;	  /* it stays: each further question has the same answer */
 		sl_share_in_next(&f->in); /* an answer that came too late for its call */
 	}
 }
