@@ -1,5 +1,5 @@
-/* ring_options_test.c - options of `ring` that contradict each other: which rule each breaks, and up
- * to where it does not. */
+/* ring_options_test.c - options of `ring` that contradict each other: which rule each breaks, and
+ * up to where it does not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
