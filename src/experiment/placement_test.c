@@ -305,6 +305,28 @@ static void a_list_beyond_the_allowed_is_an_error(void **state)
 	assert_int_equal(sl_placement_source(e, fake_root, 0, 4, &p), 0); /* not its list */
 }
 
+/* One sentence for each way, and the list of cpus where there is one. */
+static void where_threads_run_is_told(void **state)
+{
+	struct sl_placement p = {.threads = 3, .line = 7, .cpus = 1, .nodes = 1};
+	char text[256];
+
+	CPU_SET(2, &p.set);
+	CPU_SET(3, &p.set);
+	sl_placement_describe(&p, text, sizeof(text));
+	assert_string_equal(text, "data threads are not pinned");
+	p.crowded = true;
+	sl_placement_describe(&p, text, sizeof(text));
+	assert_string_equal(text, "7 data threads on this host and 1 cpu: none is pinned, the "
+				  "scheduler does better");
+	p.shared = true;
+	sl_placement_describe(&p, text, sizeof(text));
+	assert_string_equal(text, "3 data threads share the cpus 2-3");
+	p.pinned = true;
+	sl_placement_describe(&p, text, sizeof(text));
+	assert_string_equal(text, "data threads have a cpu each: 2-3");
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -324,6 +346,7 @@ int main(void)
 		CASE(a_list_is_taken_in_its_order),
 		CASE(a_list_that_is_too_short_is_shared),
 		CASE(a_list_beyond_the_allowed_is_an_error),
+		cmocka_unit_test(where_threads_run_is_told),
 	};
 #undef CASE
 

@@ -152,6 +152,42 @@ static void a_name_belongs_to_one_session(void **state)
 	free(status);
 }
 
+/* The last name that is tried has the number 99; when that one is taken, too, the session goes on
+ * without a socket. */
+static void names_with_numbers_end_at_99(void **state)
+{
+	enum { FIRST = 2, LAST = 99 };
+	struct sl_claim *claim = calloc(LAST + 1, sizeof(*claim));
+	struct sl_status *status = malloc(sizeof(*status));
+	char name[SL_REGISTRY_NAME], why[200];
+	struct sl_session *first = opened("one"), *session;
+	struct sl_error error;
+	int folder;
+
+	assert_true(claim && status);
+	assert_int_equal(sl_registry_open(true, &folder, why, sizeof(why)), 0);
+	for (unsigned i = FIRST; i < LAST; i++) {
+		snprintf(name, sizeof(name), "one-%u", i);
+		assert_int_equal(sl_registry_claim(folder, name, &claim[i], why, sizeof(why)), 0);
+	}
+	assert_int_equal(try_open("one", true, &session, &error), 0);
+	assert_int_equal(sl_session_status(session, status, sizeof(*status)), 0);
+	assert_string_equal(status->session, "one-99");
+	sl_session_close(session);
+	assert_int_equal(sl_registry_claim(folder, "one-99", &claim[LAST], why, sizeof(why)), 0);
+	assert_int_equal(try_open("one", true, &session, &error), 0);
+	assert_int_equal(sl_session_status(session, status, sizeof(*status)), 0);
+	assert_string_equal(status->session, "");
+	assert_non_null(strstr(last_line, "goes on without"));
+	sl_session_close(session);
+	for (unsigned i = FIRST; i <= LAST; i++)
+		sl_registry_release(&claim[i]);
+	sl_session_close(first);
+	close(folder);
+	free(claim);
+	free(status);
+}
+
 static void without_a_folder_there_is_no_socket(void **state)
 {
 	struct sl_session *session;
@@ -476,6 +512,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(a_name_belongs_to_one_session),
+		CASE(names_with_numbers_end_at_99),
 		CASE(without_a_folder_there_is_no_socket),
 		CASE(states_are_followed),
 		CASE(configure_reads_and_tells_mistakes),
