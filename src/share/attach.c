@@ -190,6 +190,11 @@ static int connect_to(struct sl_follower *f, const char *name, uint64_t end_ns,
 	return 0;
 }
 
+static bool has_ended(const struct sl_follower *f)
+{
+	return __atomic_load_n(&f->words->state, __ATOMIC_ACQUIRE) == SL_SHARE_ENDED;
+}
+
 int sl_follow_open(const char *url, const struct sl_follow_options *options,
 		   struct sl_follower **follower, struct sl_remote_error *error)
 {
@@ -216,6 +221,9 @@ int sl_follow_open(const char *url, const struct sl_follow_options *options,
 	err = connect_to(f, name, end_ns, error);
 	if (!err)
 		err = sl_follower_attach(f, end_ns, error);
+	/* One that ends just now may still have answered. */
+	if (err == -EPIPE || (!err && has_ended(f)))
+		err = absent(error, name);
 	if (err) {
 		sl_follow_close(f);
 		return err;
