@@ -191,6 +191,11 @@ static int connect_to(struct sl_follower *f, const char *name, uint64_t end_ns,
 	return 0;
 }
 
+static bool has_ended(const struct sl_follower *f)
+{
+	return __atomic_load_n(&f->words->state, __ATOMIC_ACQUIRE) == SL_SHARE_ENDED;
+}
+
 static int open_here(struct sl_follower *f, const char *url, uint64_t end_ns,
 		     struct sl_remote_error *error)
 {
@@ -206,6 +211,9 @@ static int open_here(struct sl_follower *f, const char *url, uint64_t end_ns,
 	err = connect_to(f, name, end_ns, error);
 	if (!err)
 		err = sl_follower_attach(f, end_ns, error);
+	/* One that ends just now may still have answered. */
+	if (err == -EPIPE || (!err && has_ended(f)))
+		return absent(error, name);
 	if (err)
 		return err;
 	/* The first element that it gets is the newest that is there. */

@@ -558,6 +558,19 @@ static void test_full_queue(void **state)
 	sl_share_close(share);
 }
 
+/* A share that has ended, and whose socket still answers, is no share any longer: a follower that
+ * looks for the next one of that name must not get the last element once more. */
+static void test_an_end_that_answers(void **state)
+{
+	struct sl_share *share = share_open("ended", 4);
+	struct sl_follower *f;
+
+	share_push(share, 0);
+	__atomic_store_n(&share->memory.header->words.state, SL_SHARE_ENDED, __ATOMIC_RELEASE);
+	assert_int_equal(sl_follow_open("ended", NULL, &f, NULL), -ENOENT);
+	sl_share_close(share);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, share_setup, share_teardown)
@@ -573,6 +586,7 @@ int main(void)
 		TEST(test_no_descriptor_is_free),
 		TEST(test_empty_messages),
 		TEST(test_full_queue),
+		TEST(test_an_end_that_answers),
 	};
 
 	return cmocka_run_group_tests_name("hostile", tests, NULL, NULL);
