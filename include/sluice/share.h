@@ -103,6 +103,7 @@ int sl_share_open(const char *name, const struct sl_share_options *options, stru
 /* Followers are told that it has ended, after what they have not read yet. NULL is fine. */
 void sl_share_close(struct sl_share *share);
 
+/* It changes with sl_share_resize(): for the thread that writes. */
 const struct sl_share_description *sl_share_describe(const struct sl_share *share);
 
 /* "rdma://HOST:PORT/NAME", with the port that was chosen; "share:NAME" of a share that does not
@@ -198,7 +199,10 @@ int sl_follow_peek(struct sl_follower *follower, enum sl_follow_mode mode, int t
 int sl_follow_is_valid(const struct sl_follower *follower, uint64_t n);
 
 /* A part of an element's data. n UINT64_MAX: the newest. bytes 0: up to the end. -ENODATA: nothing
- * is published yet; -ESTALE: element n was overtaken; -ERANGE: the part is not inside its data. */
+ * is published yet; -ESTALE: element n was overtaken; -ERANGE: the part is not inside its data. Of
+ * the newest, and of one that is not there yet: -ESTALE: attached again, to memory of another
+ * layout; -EPIPE: the share has ended; -ECONNRESET: its writer has crashed; -EAGAIN: as of
+ * sl_follow_next(). */
 int sl_follow_fetch(struct sl_follower *follower, uint64_t n, uint64_t offset, uint64_t bytes,
 		    void *into, struct sl_follow_element *element);
 

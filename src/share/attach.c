@@ -150,7 +150,18 @@ static int absent(struct sl_remote_error *error, const char *url)
 			     "no share is called '%s'; sluice share --list names them", url);
 }
 
-static int connect_to(struct sl_follower *f, const char *name, struct sl_remote_error *error)
+/* As many connections as a listener keeps may wait to be accepted just now. */
+static int connect_in(int folder, const char *name, uint64_t end_ns)
+{
+	int fd;
+
+	while ((fd = sl_registry_connect(folder, name)) == -EAGAIN && sl_share_left_ms(end_ns))
+		poll(NULL, 0, 1);
+	return fd;
+}
+
+static int connect_to(struct sl_follower *f, const char *name, uint64_t end_ns,
+		      struct sl_remote_error *error)
 {
 	int folder[SL_REGISTRY_PLACES], err = -ENOENT;
 	char why[SL_SHARE_WHY];
@@ -158,7 +169,7 @@ static int connect_to(struct sl_follower *f, const char *name, struct sl_remote_
 
 	for (unsigned i = 0; i < places; i++) {
 		if (err < 0)
-			err = sl_registry_connect(folder[i], name);
+			err = connect_in(folder[i], name, end_ns);
 		close(folder[i]);
 	}
 	if (why[0])
@@ -177,7 +188,7 @@ int sl_follow_open(const char *url, const struct sl_follow_options *options,
 	int timeout_ms = options && options->timeout_ms ? options->timeout_ms : CONNECT_MS;
 	const char *name = sl_share_name_of(url);
 	struct sl_follower *f;
-	uint64_t p;
+	uint64_t p, end_ns;
 	int err;
 
 	if (options && options->bytes < sizeof(*options))
@@ -193,9 +204,10 @@ int sl_follow_open(const char *url, const struct sl_follow_options *options,
 	snprintf(f->name, sizeof(f->name), "%s", name);
 	sl_share_inbox_init(&f->inbox);
 	sl_share_out_init(&f->out);
-	err = connect_to(f, name, error);
+	end_ns = sl_share_end_ns(timeout_ms);
+	err = connect_to(f, name, end_ns, error);
 	if (!err)
-		err = sl_follower_attach(f, sl_share_end_ns(timeout_ms), error);
+		err = sl_follower_attach(f, end_ns, error);
 	if (err) {
 		sl_follow_close(f);
 		return err;

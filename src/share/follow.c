@@ -13,11 +13,16 @@
 
 enum {
 	COPIES = 1000, /* that the writer may overtake before a call gives up */
-	LONG_MS = 100, /* longest sleep: then it looks whether the writer lives */
+	AT_LEAST = 10, /* copies that it tries, however short its time is */
+	ATTACH_MS = 5000,
+	FILLING_NS = 20000, /* between two tries to get an element that is being written */
+	LONG_MS = 100,	    /* longest sleep: then it looks whether the writer lives */
 };
-/* After a commit the writer may leave out the next wakes for 50 us (writer.c): a follower that has
- * seen one in the last millisecond sleeps no longer than that. */
+/* After a wake the writer may leave out further ones for 50 us (writer.c): a follower that has seen
+ * a commit or a wake in the last millisecond sleeps no longer than that (invariant WOKEN,
+ * tests/model/share_wake.pml). */
 #define RECENT_NS UINT64_C(1000000)
+#define ALIVE_NS  UINT64_C(1000000) /* how often fetches look whether the writer lives */
 
 static uint64_t now_ns(void)
 {
@@ -65,20 +70,31 @@ static uint64_t published(struct sl_follower *f)
 	return p;
 }
 
-/* The writer makes a system call for each commit only once a follower has said that it sleeps. */
-static int say_that_it_sleeps(struct sl_follower *f, uint64_t end_ns)
+static uint32_t wake_of(struct sl_follower *f)
 {
-	if (f->said)
-		return 0;
-	f->said = true;
-	return sl_follower_say(f, SL_SHARE_FRAME_SLEEPS, 1, NULL, 0, end_ns);
+	/* Pairs with the release in sl_share_wake(). */
+	uint32_t wake = __atomic_load_n(&f->words->wake, __ATOMIC_ACQUIRE);
+
+	if (wake != f->wake) {
+		f->wake = wake;
+		f->seen_ns = now_ns();
+	}
+	return wake;
 }
 
-/* Until the writer commits, or some time has passed. `wake` was read before `published` was. */
-static void sleep_on(struct sl_follower *f, uint32_t wake, uint64_t end_ns)
+/* The writer makes system calls only once a follower has said that it sleeps. Without waiting: the
+ * socket may be full of messages that the writer does not take, while elements come. */
+static void say_that_it_sleeps(struct sl_follower *f)
 {
-	uint64_t now = now_ns(),
-		 most = now - f->seen_ns < RECENT_NS ? RECENT_NS : LONG_MS * UINT64_C(1000000);
+	f->said = f->said || !sl_follower_say(f, SL_SHARE_FRAME_SLEEPS, 1, NULL, 0, 0);
+}
+
+/* Until the writer commits, or some time has passed. `wake` was read, and then the time `now`,
+ * before `published` was. */
+static void sleep_on(struct sl_follower *f, uint32_t wake, uint64_t now, uint64_t end_ns)
+{
+	bool recent = !f->said || now < f->seen_ns + RECENT_NS;
+	uint64_t most = recent ? RECENT_NS : LONG_MS * UINT64_C(1000000);
 	uint64_t left = end_ns == UINT64_MAX ? most : end_ns > now ? end_ns - now : 0;
 	struct timespec time;
 
@@ -97,13 +113,21 @@ static bool is_alive(const struct sl_follower *f)
 
 /* ---- which element ---- */
 
+static bool is_there(struct sl_follower *f)
+{
+	uint64_t p = published(f);
+
+	return p > f->next && p > f->first;
+}
+
 /* The element to take next, or UINT64_MAX: there is none. */
 static uint64_t choose(struct sl_follower *f, enum sl_follow_mode mode)
 {
-	uint64_t p = published(f), count = f->memory.count;
+	uint64_t p, count = f->memory.count;
 
-	if (p <= f->next || p <= f->first)
+	if (!is_there(f))
 		return UINT64_MAX;
+	p = f->seen;
 	if (mode == SL_FOLLOW_NEWEST)
 		return p - 1;
 	/* Far behind: not to the oldest, which the writer takes next, but a quarter of the
@@ -133,8 +157,9 @@ static int at_the_end(struct sl_follower *f, enum sl_share_state state, uint64_t
 	case SL_SHARE_ENDED:
 		return -EPIPE;
 	default:
-		if (!is_alive(f) && state_of(f) == SL_SHARE_LIVE)
-			return -ECONNRESET;
+		/* What it published before it died is still read. */
+		if (!is_alive(f))
+			return state_of(f) == SL_SHARE_LIVE && !is_there(f) ? -ECONNRESET : 0;
 		return end_ns != UINT64_MAX && now_ns() >= end_ns ? -ETIMEDOUT : 0;
 	}
 }
@@ -144,23 +169,25 @@ static int wait_for(struct sl_follower *f, enum sl_follow_mode mode, uint64_t en
 {
 	for (;;) {
 		/* First the words that a change of the others is told by, then the others. */
-		uint32_t wake = __atomic_load_n(&f->words->wake, __ATOMIC_ACQUIRE);
+		uint32_t wake = wake_of(f);
 		enum sl_share_state state = state_of(f);
+		uint64_t now;
 		int err;
 
 		*n = choose(f, mode);
 		if (*n != UINT64_MAX)
 			return 0;
 		err = at_the_end(f, state, end_ns);
-		if (!err)
-			err = say_that_it_sleeps(f, end_ns);
 		if (err)
 			return err;
-		if (choose(f, mode) == UINT64_MAX) /* while it said so, no wake came */
-			sleep_on(f, wake, end_ns);
+		say_that_it_sleeps(f);
+		now = now_ns();
+		if (choose(f, mode) == UINT64_MAX)
+			sleep_on(f, wake, now, end_ns);
 	}
 }
 
+/* n rises, and `missed` has every element between two that are delivered (invariant COUNTED). */
 static void deliver(struct sl_follower *f, uint64_t n, struct sl_follow_element *element)
 {
 	element->n = n;
@@ -171,30 +198,50 @@ static void deliver(struct sl_follower *f, uint64_t n, struct sl_follow_element 
 
 /* ---- elements ---- */
 
+/* Rows that an array does not have are the writer's mistake, or a lie. */
+static void limit_rows(const struct sl_follower *f, struct sl_share_note *note)
+{
+	for (uint32_t i = 0; i < f->description.arrays; i++) {
+		const struct sl_share_array *array = &f->description.array[i];
+
+		if (array->ragged && note->rows[i] > array->dim[0])
+			note->rows[i] = array->dim[0];
+	}
+}
+
+/* A part of element n, and its note. into: NULL: the note alone. False: the writer has taken its
+ * place. */
+static bool copy(const struct sl_follower *f, uint64_t n, uint64_t offset, uint64_t bytes,
+		 void *into, struct sl_share_note *note)
+{
+	const struct sl_share_place *place = sl_share_place_of(&f->memory, n);
+
+	if (sl_share_look(place, n) != SL_SHARE_THERE)
+		return false;
+	sl_share_load(note, &place->note, sizeof(*note));
+	if (into)
+		sl_share_load(into, sl_share_data_of(&f->memory, n) + offset, bytes);
+	limit_rows(f, note);
+	return sl_share_whole(place, n);
+}
+
 /* The next element, copied to `data`; NULL: its note alone. */
 static int take(struct sl_follower *f, enum sl_follow_mode mode, uint64_t end_ns, void *data,
 		struct sl_follow_element *element)
 {
 	for (unsigned i = 0; i < COPIES; i++) {
-		const struct sl_share_place *place;
 		uint64_t n;
 		int err = wait_for(f, mode, end_ns, &n);
 
 		if (err)
 			return err;
-		place = sl_share_place_of(&f->memory, n);
-		if (sl_share_look(place, n) == SL_SHARE_THERE) {
-			sl_share_load(&element->note, &place->note, sizeof(element->note));
-			if (data)
-				sl_share_load(data, sl_share_data_of(&f->memory, n),
-					      f->description.data_bytes);
-			if (sl_share_whole(place, n)) {
-				deliver(f, n, element);
-				return 0;
-			}
+		if (copy(f, n, 0, f->description.data_bytes, data, &element->note)) {
+			deliver(f, n, element);
+			return 0;
 		}
-		if (mode == SL_FOLLOW_EVERY)
-			f->next = n + 1;
+		f->next = n + 1; /* invariant OVERTAKEN: element n + count takes its place */
+		if (i >= AT_LEAST && now_ns() >= end_ns)
+			return -ETIMEDOUT;
 	}
 	return -EAGAIN;
 }
@@ -228,17 +275,26 @@ int sl_follow_is_valid(const struct sl_follower *f, uint64_t n)
 	       sl_share_whole(place, n);
 }
 
+/* Whether what this memory has last is what the share has last. */
+static int check_current(struct sl_follower *f)
+{
+	enum sl_share_state state = state_of(f);
+	uint64_t now;
+
+	if (state != SL_SHARE_LIVE)
+		return at_the_end(f, state, sl_share_end_ns(ATTACH_MS));
+	now = now_ns();
+	if (now < f->alive_ns + ALIVE_NS)
+		return 0;
+	f->alive_ns = now;
+	return is_alive(f) || state_of(f) != SL_SHARE_LIVE ? 0 : -ECONNRESET;
+}
+
 /* One try. */
 static int fetch_once(struct sl_follower *f, uint64_t n, uint64_t offset, uint64_t bytes,
 		      void *into, struct sl_follow_element *element)
 {
-	const struct sl_share_place *place = sl_share_place_of(&f->memory, n);
-
-	if (sl_share_look(place, n) != SL_SHARE_THERE)
-		return -ESTALE;
-	sl_share_load(&element->note, &place->note, sizeof(element->note));
-	sl_share_load(into, sl_share_data_of(&f->memory, n) + offset, bytes);
-	if (!sl_share_whole(place, n))
+	if (!copy(f, n, offset, bytes, into, &element->note))
 		return -ESTALE;
 	element->n = n;
 	element->missed = 0;
@@ -251,7 +307,10 @@ int sl_follow_fetch(struct sl_follower *f, uint64_t n, uint64_t offset, uint64_t
 {
 	uint64_t all = f->description.data_bytes, p = published(f);
 	bool newest = n == UINT64_MAX;
+	int err = newest || n >= p ? check_current(f) : 0;
 
+	if (err)
+		return err;
 	if (offset > all || bytes > all - offset)
 		return -ERANGE;
 	bytes = bytes ? bytes : all - offset;
@@ -259,9 +318,14 @@ int sl_follow_fetch(struct sl_follower *f, uint64_t n, uint64_t offset, uint64_t
 		return -ENODATA;
 	if (!newest)
 		return n < f->first ? -ESTALE : fetch_once(f, n, offset, bytes, into, element);
-	for (unsigned i = 0; i < COPIES; i++)
-		if (!fetch_once(f, published(f) - 1, offset, bytes, into, element))
+	for (unsigned i = 0; i < COPIES; i++) {
+		uint64_t last = published(f) - 1;
+
+		if (!fetch_once(f, last, offset, bytes, into, element))
 			return 0;
+		if (published(f) - 1 == last) /* its only place is being written */
+			nanosleep(&(struct timespec){.tv_nsec = FILLING_NS}, NULL);
+	}
 	return -EAGAIN;
 }
 

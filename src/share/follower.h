@@ -11,12 +11,15 @@ struct sl_follower {
 	struct sl_share_memory memory;
 	const struct sl_share_words *words; /* in it */
 	struct sl_share_description description;
-	uint64_t first;		/* n of this generation's first element */
-	uint64_t next;		/* no element before this one is wanted */
-	uint64_t after;		/* one more than that of the last element that was delivered */
-	bool had;		/* there was one */
-	uint64_t seen, seen_ns; /* `published` when it was looked at last; when it changed last */
-	bool said;		/* that it sleeps */
+	uint64_t first;	   /* n of this generation's first element */
+	uint64_t next;	   /* no element before this one is wanted */
+	uint64_t after;	   /* one more than that of the last element that was delivered */
+	bool had;	   /* there was one */
+	uint64_t seen;	   /* `published` when it was looked at last */
+	uint32_t wake;	   /* the word `wake` then */
+	uint64_t seen_ns;  /* when one of them was found changed */
+	uint64_t alive_ns; /* when the writer was known to live */
+	bool said;	   /* that it sleeps */
 	uint64_t pings;
 	struct sl_share_in in;
 	struct sl_share_out out;

@@ -26,6 +26,7 @@ static void drop_first(struct sl_share_out *out)
 		out->end = &out->first;
 	out->bytes -= frame->head.bytes;
 	out->frames--;
+	out->fds -= (uint32_t)frame->fds;
 	for (int i = 0; i < frame->fds; i++)
 		close(frame->fd[i]);
 	free(frame);
@@ -62,6 +63,7 @@ int sl_share_out_put(struct sl_share_out *out, enum sl_share_frame_type type, ui
 	out->end = &frame->next;
 	out->bytes += bytes;
 	out->frames++;
+	out->fds += (uint32_t)fds;
 	return 0;
 }
 

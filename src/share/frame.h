@@ -45,8 +45,8 @@ struct sl_share_out_frame {
 
 struct sl_share_out {
 	struct sl_share_out_frame *first, **end;
-	uint64_t bytes; /* of payload that waits */
-	uint32_t frames;
+	uint64_t bytes;	      /* of payload that waits */
+	uint32_t frames, fds; /* that wait */
 };
 
 void sl_share_out_init(struct sl_share_out *out);

@@ -10,6 +10,8 @@
 /* Far above what any host has: sums of a few such numbers cannot overflow. */
 #define MOST_BYTES (UINT64_C(1) << 48)
 
+enum { MOST_PEERS = 4096 };
+
 static int because(int err, char *why, size_t bytes, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
@@ -116,6 +118,13 @@ int sl_share_plan(const char *name, const struct sl_share_options *options,
 			       SL_SHARE_ARRAYS, options->arrays);
 	if (!options->count || options->count > MOST_BYTES / SL_SHARE_NOTE_BYTES)
 		return because(-EINVAL, why, why_bytes, "a ring has at least one place");
+	if (options->max_peers > MOST_PEERS)
+		return because(-EINVAL, why, why_bytes, "max_peers: at most %d, not %u", MOST_PEERS,
+			       options->max_peers);
+	if (options->memory_fd < 0 || options->memory_offset > MOST_BYTES)
+		return because(-EINVAL, why, why_bytes,
+			       options->memory_fd < 0 ? "memory_fd is no descriptor"
+						      : "memory_offset is too large");
 	header->arrays = options->arrays;
 	memcpy(header->array, options->array, options->arrays * sizeof(header->array[0]));
 	for (uint32_t i = 0; i < options->arrays && !err; i++)
@@ -215,7 +224,15 @@ void sl_share_fill_description(const struct sl_share_header *h, struct sl_share_
 
 /* ---- order ---- */
 
-#ifdef __SANITIZE_THREAD__ /* which knows no fences: every word carries its order itself */
+#ifdef __has_feature /* clang */
+#define NO_FENCES __has_feature(thread_sanitizer)
+#elif defined(__SANITIZE_THREAD__)
+#define NO_FENCES 1
+#else
+#define NO_FENCES 0
+#endif
+
+#if NO_FENCES /* ThreadSanitizer knows none: every word carries its order itself */
 void sl_share_store(void *to, const void *from, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)
@@ -267,8 +284,16 @@ void sl_share_claim(struct sl_share_words *words, struct sl_share_place *place, 
 	release_fence(); /* pairs with the fence in sl_share_whole() */
 }
 
+void sl_share_cancel(struct sl_share_place *place, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		__atomic_store_n(&place[i].claim, UINT64_MAX, __ATOMIC_RELAXED);
+	release_fence(); /* pairs with the fence in sl_share_whole() */
+}
+
 void sl_share_done(struct sl_share_words *words, struct sl_share_place *place, uint64_t n)
 {
+	release_fence(); /* of a writer that has filled the place with streaming stores */
 	__atomic_store_n(&place->done, n + 1, __ATOMIC_RELEASE);      /* sl_share_look() */
 	__atomic_store_n(&words->published, n + 1, __ATOMIC_RELEASE); /* followers' acquire */
 }
@@ -277,9 +302,13 @@ enum sl_share_look sl_share_look(const struct sl_share_place *place, uint64_t n)
 {
 	uint64_t done = __atomic_load_n(&place->done, __ATOMIC_ACQUIRE);
 
-	if (done == n + 1)
-		return SL_SHARE_THERE;
-	return done > n + 1 ? SL_SHARE_OVERTAKEN : SL_SHARE_NOT_YET;
+	/* No element has that number: its n + 1 is the 0 of a place that was never written. */
+	if (n == UINT64_MAX || done < n + 1)
+		return SL_SHARE_NOT_YET;
+	/* The second comparison only saves a copy that sl_share_whole() would refuse. */
+	if (done > n + 1 || __atomic_load_n(&place->claim, __ATOMIC_RELAXED) != n + 1)
+		return SL_SHARE_OVERTAKEN;
+	return SL_SHARE_THERE;
 }
 
 bool sl_share_whole(const struct sl_share_place *place, uint64_t n)

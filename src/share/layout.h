@@ -11,7 +11,7 @@
  *              writer:   claim = n + 1; data; done = n + 1; published = n + 1
  *              follower: done is n + 1; copy; claim is n + 1
  *
- * Order:     the copy is whole (WHOLE in tests/model/share.pml) because no byte of element
+ * Order:     the copy is whole (invariant WHOLE, tests/model/share.pml) because no byte of element
  *            n + count is written before `claim` says so, and none of n is read before `done` does.
  *            A fence of the writer behind `claim` pairs with one of the follower before its second
  *            look. ThreadSanitizer knows no fences: its builds store each word with release and
@@ -95,6 +95,9 @@ void sl_share_load(void *to, const void *from, size_t bytes);
 
 /* The writer, before it changes the place of element n. */
 void sl_share_claim(struct sl_share_words *words, struct sl_share_place *place, uint64_t n);
+/* The writer, before it gives the memory of `count` places another use: no follower gets an element
+ * of these places any longer. */
+void sl_share_cancel(struct sl_share_place *place, uint64_t count);
 /* The writer, when note and data are there. */
 void sl_share_done(struct sl_share_words *words, struct sl_share_place *place, uint64_t n);
 

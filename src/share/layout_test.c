@@ -56,6 +56,15 @@ static void test_wrong_options(void **state)
 	o = share_options(0);
 	plan_fails(o, "one place");
 	o = share_options(4);
+	o.max_peers = UINT32_MAX;
+	plan_fails(o, "max_peers");
+	o = share_options(4);
+	o.memory_fd = -1;
+	plan_fails(o, "memory_fd");
+	o.memory_fd = 5;
+	o.memory_offset = UINT64_MAX - 4095; /* the sum with the ring's bytes would be small */
+	plan_fails(o, "memory_offset");
+	o = share_options(4);
 	o.arrays = 0;
 	plan_fails(o, "arrays");
 	o.arrays = SL_SHARE_ARRAYS + 1;
@@ -174,11 +183,19 @@ static void test_looks(void **state)
 	assert_true(sl_share_whole(&place, 0));
 	assert_int_equal(words.published, 1);
 	sl_share_claim(&words, &place, 8); /* the next lap has begun */
-	assert_int_equal(sl_share_look(&place, 0), SL_SHARE_THERE);
+	assert_int_equal(sl_share_look(&place, 0), SL_SHARE_OVERTAKEN);
 	assert_false(sl_share_whole(&place, 0));
 	sl_share_done(&words, &place, 8);
 	assert_int_equal(sl_share_look(&place, 0), SL_SHARE_OVERTAKEN);
 	assert_int_equal(sl_share_look(&place, 16), SL_SHARE_NOT_YET);
+	assert_int_equal(sl_share_look(&place, 8), SL_SHARE_THERE);
+	sl_share_cancel(&place, 1);
+	assert_int_equal(sl_share_look(&place, 8), SL_SHARE_OVERTAKEN);
+	assert_false(sl_share_whole(&place, 8));
+
+	/* n + 1 of no number is that of a place that was never written. */
+	place = (struct sl_share_place){0};
+	assert_int_equal(sl_share_look(&place, UINT64_MAX), SL_SHARE_NOT_YET);
 }
 
 int main(void)

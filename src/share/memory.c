@@ -53,15 +53,24 @@ void sl_share_memory_fini(struct sl_share_memory *m)
 /* ---- the writer's ---- */
 
 /* No pages that are not there later: a share that does not fit is refused now. */
+static int fill(int fd, uint64_t from, uint64_t bytes)
+{
+	int err;
+
+	do
+		err = posix_fallocate(fd, (off_t)from, (off_t)bytes);
+	while (err == EINTR);
+	return -err;
+}
+
 static int make_region(uint64_t bytes, void **at, int *read_fd)
 {
 	int fd = memfd_create("sluice-share", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int err = 0;
+	int err;
 
 	if (fd < 0)
 		return -errno;
-	if (ftruncate(fd, (off_t)bytes) || (errno = posix_fallocate(fd, 0, (off_t)bytes)))
-		err = -errno;
+	err = ftruncate(fd, (off_t)bytes) ? -errno : fill(fd, 0, bytes);
 	*at = err ? MAP_FAILED
 		  : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
 	if (!err && *at == MAP_FAILED)
@@ -86,6 +95,7 @@ static int take_over(const struct sl_share_header *plan, int fd, struct sl_share
 {
 	uint64_t wanted = plan->data_offset + plan->count * plan->stride;
 	struct stat st;
+	int err;
 
 	if (fstat(fd, &st))
 		return because(-errno, why, why_bytes, "memory_fd");
@@ -103,6 +113,9 @@ static int take_over(const struct sl_share_header *plan, int fd, struct sl_share
 			 "shrink under its followers");
 		return -EINVAL;
 	}
+	err = fill(fd, plan->data_offset, wanted - plan->data_offset);
+	if (err)
+		return because(err, why, why_bytes, "memory_fd has no room");
 	m->second_bytes = (uint64_t)st.st_size;
 	m->second = mmap(NULL, m->second_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (m->second == MAP_FAILED) {

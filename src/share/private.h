@@ -27,10 +27,13 @@ struct sl_share_peer {
 	struct sl_share_peer *next;
 	uint64_t id; /* 0: it has not said HELLO */
 	int socket;
-	bool sleeps, stuck; /* it waits on the futex; its message waits for room in the inbox */
+	bool sleeps; /* it waits on the futex */
+	bool stuck;  /* its message waits for room in the inbox */
+	bool full;   /* its question waits until it has read answers to those before */
+	bool deaf;   /* it has closed; what it sent before is still read */
 	struct sl_share_in in;
 	struct sl_share_out out;
-	uint64_t inbox_bytes; /* of its messages that nobody has received yet */
+	uint64_t inbox_bytes, inbox_messages; /* that the application has not received yet */
 };
 
 struct sl_share_inbox { /* messages that arrived */
@@ -67,6 +70,16 @@ struct sl_share {
 	struct sl_share_inbox inbox;
 	struct sl_share_counts counts;
 };
+
+/* Messages that may wait for a peer, and that it may have waiting, whatever their bytes: each takes
+ * up memory of its own. */
+static inline uint64_t sl_share_most_messages(const struct sl_share *share)
+{
+	return share->queue_bytes / 64 + 1;
+}
+
+/* writer.c: wake all followers that sleep. */
+void sl_share_wake(struct sl_share_words *words);
 
 /* memory.c */
 int sl_share_memory_make(const struct sl_share_header *plan, int second_fd,

@@ -1,6 +1,7 @@
 /* serve.c - the share's thread: followers connect, get its memory, and send messages. The writer
  * never waits for it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -9,9 +10,9 @@
 #include "share/private.h"
 
 enum {
-	FIRST_PEERS = 2, /* entries of poll before those of peers: listener and kick */
-	MOST_PONGS = 1000,
-	PAUSE_MS = 100, /* without a free descriptor no connection can be accepted */
+	FIRST_PEERS = 2,     /* entries of poll before those of peers: listener and kick */
+	MOST_ANSWERS = 1000, /* that wait for a peer: until it reads, it asks nothing more */
+	PAUSE_MS = 100,	     /* without a free descriptor no connection can be accepted */
 };
 
 void sl_share_kick(struct sl_share *share)
@@ -49,6 +50,23 @@ static bool may_follow(int socket)
 	       (other.uid == geteuid() || other.uid == 0);
 }
 
+/* There is room for one more: a connection that has not said HELLO gives way, the oldest first. */
+static bool has_room(struct sl_share *share)
+{
+	struct sl_share_peer *oldest = NULL;
+
+	if (share->peers < share->max_peers)
+		return true;
+	for (struct sl_share_peer *peer = share->peer; peer; peer = peer->next)
+		if (!peer->id)
+			oldest = peer;
+	if (!oldest)
+		return false;
+	share->counts.refused++;
+	drop(share, oldest);
+	return true;
+}
+
 static void take_connection(struct sl_share *share)
 {
 	int socket = accept4(share->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -57,8 +75,7 @@ static void take_connection(struct sl_share *share)
 	share->pauses = socket < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED;
 	if (socket < 0)
 		return;
-	peer = share->peers < share->max_peers && may_follow(socket) ? calloc(1, sizeof(*peer))
-								     : NULL;
+	peer = may_follow(socket) && has_room(share) ? calloc(1, sizeof(*peer)) : NULL;
 	if (!peer) {
 		share->counts.refused++;
 		close(socket);
@@ -80,7 +97,7 @@ static int attach(struct sl_share *share, struct sl_share_peer *peer)
 
 	/* Copies: the share may be resized before they are sent. */
 	for (; fds < 2 && fd[fds] >= 0; fds++) {
-		kept[fds] = dup(fd[fds]);
+		kept[fds] = fcntl(fd[fds], F_DUPFD_CLOEXEC, 0);
 		if (kept[fds] < 0) {
 			err = -errno;
 			break;
@@ -101,44 +118,70 @@ static int attach(struct sl_share *share, struct sl_share_peer *peer)
 
 static void set_sleeps(struct sl_share *share, struct sl_share_peer *peer, bool sleeps)
 {
-	if (sleeps && !peer->sleeps)
+	if (sleeps && !peer->sleeps) {
 		atomic_fetch_add_explicit(&share->sleepers, 1, memory_order_relaxed);
+		/* It looks again: a commit may not have seen that it sleeps. */
+		sl_share_wake(&share->memory.header->words);
+	}
 	if (!sleeps && peer->sleeps)
 		atomic_fetch_sub_explicit(&share->sleepers, 1, memory_order_relaxed);
 	peer->sleeps = sleeps;
+}
+
+/* A question of a peer, which is answered only when those before have been read: one that asks and
+ * never reads takes up neither memory nor descriptors. */
+static int answer(struct sl_share *share, struct sl_share_peer *peer)
+{
+	const struct sl_share_frame *head = &peer->in.head;
+	bool hello = head->type == SL_SHARE_FRAME_HELLO;
+
+	if (head->bytes || (hello && head->value != SL_SHARE_VERSION))
+		return -EPROTO;
+	peer->full = !peer->deaf && (hello ? peer->out.fds > 0 : peer->out.frames >= MOST_ANSWERS);
+	if (peer->full)
+		return -EAGAIN;
+	if (peer->deaf)
+		return 0;
+	return hello ? attach(share, peer)
+		     : sl_share_out_put(&peer->out, SL_SHARE_FRAME_PONG, head->value, NULL, 0, NULL,
+					0);
+}
+
+static int keep_message(struct sl_share *share, struct sl_share_peer *peer)
+{
+	uint64_t bytes = peer->in.head.bytes;
+	int err;
+
+	if (!peer->id)
+		return -EPROTO;
+	peer->stuck = (peer->inbox_bytes && peer->inbox_bytes + bytes > share->queue_bytes) ||
+		      peer->inbox_messages >= sl_share_most_messages(share);
+	if (peer->stuck)
+		return -EAGAIN;
+	err = sl_share_inbox_put(&share->inbox, peer->id, &peer->in);
+	if (err)
+		return err;
+	peer->inbox_bytes += bytes;
+	peer->inbox_messages++;
+	share->counts.messages_in++;
+	pthread_cond_signal(&share->arrived);
+	return 0;
 }
 
 /* 0: it was handled; -EAGAIN: it waits for room; another -errno: the peer is dropped. */
 static int handle(struct sl_share *share, struct sl_share_peer *peer)
 {
 	const struct sl_share_frame *head = &peer->in.head;
-	int err;
 
 	switch (head->type) {
 	case SL_SHARE_FRAME_HELLO:
-		return head->value == SL_SHARE_VERSION && !head->bytes ? attach(share, peer)
-								       : -EPROTO;
 	case SL_SHARE_FRAME_PING:
-		/* A peer that pings and never reads is dropped. */
-		return head->bytes || peer->out.frames > MOST_PONGS
-			       ? -EPROTO
-			       : sl_share_out_put(&peer->out, SL_SHARE_FRAME_PONG, head->value,
-						  NULL, 0, NULL, 0);
+		return answer(share, peer);
 	case SL_SHARE_FRAME_SLEEPS:
 		set_sleeps(share, peer, head->value);
 		return head->bytes ? -EPROTO : 0;
 	case SL_SHARE_FRAME_MESSAGE:
-		if (!peer->id)
-			return -EPROTO;
-		if (peer->inbox_bytes && peer->inbox_bytes + head->bytes > share->queue_bytes)
-			return -EAGAIN;
-		err = sl_share_inbox_put(&share->inbox, peer->id, &peer->in);
-		if (err)
-			return err;
-		peer->inbox_bytes += head->bytes;
-		share->counts.messages_in++;
-		pthread_cond_signal(&share->arrived);
-		return 0;
+		return keep_message(share, peer);
 	default:
 		return -EPROTO;
 	}
@@ -150,12 +193,10 @@ static int read_peer(struct sl_share *share, struct sl_share_peer *peer)
 	enum { TURN = 64 };
 
 	for (unsigned i = 0; i < TURN; i++) {
-		int got = peer->stuck
-				  ? 1
-				  : sl_share_in_read(&peer->in, peer->socket, share->queue_bytes);
+		bool waits = peer->stuck || peer->full; /* a frame that is whole already */
+		int got = waits ? 1 : sl_share_in_read(&peer->in, peer->socket, share->queue_bytes);
 		int err = got == 1 ? handle(share, peer) : got;
 
-		peer->stuck = err == -EAGAIN;
 		if (err || got != 1)
 			return err == -EAGAIN ? 0 : err;
 		sl_share_in_next(&peer->in);
@@ -163,18 +204,27 @@ static int read_peer(struct sl_share *share, struct sl_share_peer *peer)
 	return 0;
 }
 
+static void send_waiting(struct sl_share_peer *peer)
+{
+	int err = peer->out.first ? sl_share_out_send(&peer->out, peer->socket) : 0;
+
+	if (!err || err == -EAGAIN)
+		return;
+	sl_share_out_fini(&peer->out);
+	peer->deaf = true;
+}
+
 static void serve_peer(struct sl_share *share, struct sl_share_peer *peer, short revents)
 {
 	int err = 0;
 
-	if (peer->stuck || revents & (POLLIN | POLLHUP | POLLERR))
+	send_waiting(peer); /* first, so that there is room for answers */
+	if (peer->stuck || peer->full || revents & (POLLIN | POLLHUP | POLLERR))
 		err = read_peer(share, peer);
-	if (!err && peer->out.first) {
-		err = sl_share_out_send(&peer->out, peer->socket);
-		err = err == -EAGAIN ? 0 : err;
-	}
 	if (err)
 		drop(share, peer);
+	else
+		send_waiting(peer);
 }
 
 /* ---- the loop ---- */
@@ -185,12 +235,16 @@ static unsigned prepare(struct sl_share *share, struct pollfd *entry)
 
 	entry[0] = (struct pollfd){.fd = share->pauses ? -1 : share->listener, .events = POLLIN};
 	entry[1] = (struct pollfd){.fd = share->kick, .events = POLLIN};
-	for (const struct sl_share_peer *peer = share->peer; peer; peer = peer->next)
+	for (const struct sl_share_peer *peer = share->peer; peer; peer = peer->next) {
+		bool sends = peer->out.first || peer->full;
+
 		/* One whose message waits for room goes on when the application has taken some. */
 		entry[n++] = (struct pollfd){
-			.fd = peer->stuck ? -1 : peer->socket,
-			.events = (short)(POLLIN | (peer->out.first ? POLLOUT : 0)),
+			.fd = peer->stuck && !sends ? -1 : peer->socket,
+			.events = (short)((peer->stuck || peer->full ? 0 : POLLIN) |
+					  (sends ? POLLOUT : 0)),
 		};
+	}
 	return n;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,7 +14,8 @@
 #include "share/private.h"
 
 /* At most one system call for followers in this time. One that goes to sleep within a millisecond
- * of a commit looks again by itself (follow.c), so that none is left asleep. */
+ * of a commit or a wake looks again by itself (follow.c), so that none is left asleep (invariant
+ * WOKEN, tests/model/share_wake.pml). */
 #define WAKE_NS UINT64_C(50000)
 
 static uint64_t clock_ns(clockid_t clock)
@@ -24,9 +26,9 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void wake_all(struct sl_share_words *words)
+void sl_share_wake(struct sl_share_words *words)
 {
-	__atomic_fetch_add(&words->wake, 1, __ATOMIC_RELEASE); /* pairs with sleep() in follow.c */
+	__atomic_fetch_add(&words->wake, 1, __ATOMIC_RELEASE); /* wait_for() in follow.c */
 	syscall(SYS_futex, &words->wake, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
@@ -73,6 +75,17 @@ static int start(struct sl_share *share, const char *name, char *why, size_t why
 	return err;
 }
 
+/* Its time-outs do not change when the time of day is set. */
+static void init_condition(pthread_cond_t *condition)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(condition, &attributes);
+	pthread_condattr_destroy(&attributes);
+}
+
 int sl_share_open(const char *name, const struct sl_share_options *options, struct sl_share **out,
 		  struct sl_remote_error *error)
 {
@@ -106,7 +119,7 @@ int sl_share_open(const char *name, const struct sl_share_options *options, stru
 	snprintf(share->url, sizeof(share->url), "share:%s", name);
 	sl_share_inbox_init(&share->inbox);
 	pthread_mutex_init(&share->lock, NULL);
-	pthread_cond_init(&share->arrived, NULL);
+	init_condition(&share->arrived);
 	err = start(share, name, why, sizeof(why));
 	if (!err) {
 		*out = share;
@@ -125,7 +138,7 @@ static void end_generation(struct sl_share_memory *memory, enum sl_share_state s
 {
 	/* Pairs with the acquire of followers: what was published is there. */
 	__atomic_store_n(&memory->header->words.state, state, __ATOMIC_RELEASE);
-	wake_all(&memory->header->words);
+	sl_share_wake(&memory->header->words);
 }
 
 void sl_share_close(struct sl_share *share)
@@ -186,7 +199,7 @@ static void wake_sleepers(struct sl_share *share)
 	if (now - share->wake_ns < WAKE_NS)
 		return;
 	share->wake_ns = now;
-	wake_all(&share->memory.header->words);
+	sl_share_wake(&share->memory.header->words);
 }
 
 uint64_t sl_share_commit(struct sl_share *share)
@@ -218,7 +231,7 @@ uint64_t sl_share_push(struct sl_share *share, const struct sl_share_note *note,
 	if (note)
 		sl_share_store(to, note, sizeof(*note));
 	for (uint32_t i = 0; i < share->description.arrays; i++)
-		if (from[i])
+		if (from && from[i])
 			sl_share_store(
 				sl_share_at(share, i), from[i],
 				bytes_of(&share->description.array[i], note ? note->rows[i] : 0));
@@ -226,6 +239,16 @@ uint64_t sl_share_push(struct sl_share *share, const struct sl_share_note *note,
 }
 
 /* ---- another layout ---- */
+
+/* Both generations lie in the same memory of the application: elements of the new one will be
+ * written over those of the old one. */
+static bool share_memory(const struct sl_share_memory *a, const struct sl_share_memory *b)
+{
+	struct stat x, y;
+
+	return a->second && b->second && !fstat(a->second_fd, &x) && !fstat(b->second_fd, &y) &&
+	       x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
 
 int sl_share_resize(struct sl_share *share, const struct sl_share_options *options,
 		    struct sl_remote_error *error)
@@ -248,6 +271,8 @@ int sl_share_resize(struct sl_share *share, const struct sl_share_options *optio
 	sl_share_fill_description(&plan, &share->description);
 	pthread_mutex_unlock(&share->lock);
 	share->reserved = false;
+	if (share_memory(&old, &fresh))
+		sl_share_cancel(old.place, old.count);
 	end_generation(&old, SL_SHARE_MOVED);
 	sl_share_memory_fini(&old);
 	return 0;
@@ -269,7 +294,8 @@ static int put_message(struct sl_share *share, struct sl_share_peer *peer, uint3
 {
 	int err;
 
-	if (peer->out.bytes + bytes > share->queue_bytes)
+	if (peer->out.frames >= sl_share_most_messages(share) ||
+	    peer->out.bytes + bytes > share->queue_bytes)
 		return -EAGAIN;
 	err = sl_share_out_put(&peer->out, SL_SHARE_FRAME_MESSAGE, kind, data, bytes, NULL, 0);
 	share->counts.messages_out += !err;
@@ -287,10 +313,10 @@ int sl_share_send(struct sl_share *share, uint64_t id, uint32_t kind, const void
 	pthread_mutex_lock(&share->lock);
 	if (id) {
 		peer = find(share, id);
-		err = peer ? put_message(share, peer, kind, data, bytes) : -ENOENT;
+		err = peer && !peer->deaf ? put_message(share, peer, kind, data, bytes) : -ENOENT;
 	} else {
 		for (peer = share->peer; peer; peer = peer->next)
-			if (peer->id)
+			if (peer->id && !peer->deaf)
 				put_message(share, peer, kind, data, bytes);
 	}
 	pthread_mutex_unlock(&share->lock);
@@ -300,7 +326,7 @@ int sl_share_send(struct sl_share *share, uint64_t id, uint32_t kind, const void
 
 static void deadline(int timeout_ms, struct timespec *end)
 {
-	clock_gettime(CLOCK_REALTIME, end);
+	clock_gettime(CLOCK_MONOTONIC, end);
 	end->tv_sec += timeout_ms / 1000;
 	end->tv_nsec += timeout_ms % 1000 * 1000000L;
 	if (end->tv_nsec >= 1000000000L) {
@@ -323,8 +349,10 @@ int sl_share_receive(struct sl_share *share, int timeout_ms, struct sl_share_mes
 		err = timeout_ms < 0 ? pthread_cond_wait(&share->arrived, &share->lock)
 				     : pthread_cond_timedwait(&share->arrived, &share->lock, &end);
 	peer = took ? find(share, message->peer) : NULL;
-	if (peer)
+	if (peer) {
 		peer->inbox_bytes -= message->bytes;
+		peer->inbox_messages--;
+	}
 	pthread_mutex_unlock(&share->lock);
 	if (took)
 		sl_share_kick(share); /* this peer may send more */
