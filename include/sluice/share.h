@@ -57,7 +57,8 @@ struct sl_share_note {
 	uint32_t epoch;
 	uint32_t rows[SL_SHARE_ARRAYS]; /* of ragged arrays */
 	uint64_t user[SL_SHARE_USER];	/* the application's own */
-	uint64_t reserved[4];
+	uint64_t absent;		/* a bit for each array that this element does not have */
+	uint64_t reserved[3];
 };
 
 struct sl_share_description {
@@ -80,7 +81,8 @@ struct sl_share_options {
 	uint64_t count;			    /* places; at least 1 */
 	const char *run;		    /* what this is about, for people; NULL: nothing */
 	/* Memory that the application has: `memory_fd` is a memfd or a file in shared memory, the
-	 * data of place i begin at memory_offset + i * its data_bytes rounded up to whole pages.
+	 * data of place i begin at memory_offset + i * its data_bytes rounded up to whole pages, or
+	 * to 64 bytes where that is less than a page.
 	 * Followers get a descriptor that cannot write; the file may not shrink. 0: the share makes
 	 * its own. */
 	int memory_fd;
@@ -218,6 +220,9 @@ int sl_follow_each(struct sl_follower *follower, enum sl_follow_mode mode, int t
  * a thread or a kernel of a GPU that waits for it by itself. */
 const uint64_t *sl_follow_flag(const struct sl_follower *follower);
 
+/* How many programs follow the share, this one among them. */
+uint64_t sl_follow_peers(const struct sl_follower *follower);
+
 /* From here to the share's thread and back. */
 int sl_follow_ping(struct sl_follower *follower, int timeout_ms, uint64_t *round_trip_ns);
 
@@ -226,6 +231,21 @@ int sl_follow_send(struct sl_follower *follower, uint32_t kind, const void *data
 		   int timeout_ms);
 int sl_follow_receive(struct sl_follower *follower, int timeout_ms,
 		      struct sl_share_message *message);
+
+/* ---- views that outlive a share or a follower ---- */
+
+/* Memory of one generation, mapped. A language with garbage collection holds it for its views: they
+ * stay readable after a resize, and after the share or the follower was closed. */
+struct sl_share_mapping;
+
+/* NULL: no memory, or the follower has no mapping, as of rdma://. Each is released once; one serves
+ * any number of views. */
+struct sl_share_mapping *sl_follow_hold_mapping(struct sl_follower *follower);
+struct sl_share_mapping *sl_share_hold_mapping(struct sl_share *share);
+/* As sl_follow_is_valid(), of element n of this generation; from any thread. */
+int sl_share_mapping_is_valid(const struct sl_share_mapping *mapping, uint64_t n);
+/* From any thread. NULL is fine. */
+void sl_share_mapping_release(struct sl_share_mapping *mapping);
 
 /* Names of the shares of this user that live, as a list; freed with sl_remote_free(). */
 int sl_share_list(char (**names)[64], size_t *n);

@@ -37,6 +37,10 @@ int sl_cmd_truth(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_doctor(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_ps(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_ctl(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_share(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_fetch(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_follow(const struct sl_command *command, int argc, char **argv);
+int sl_cmd_message(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_bench(const struct sl_command *command, int argc, char **argv);
 int sl_cmd_pingpong(const struct sl_command *command, int argc, char **argv);
 

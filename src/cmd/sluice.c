@@ -88,6 +88,34 @@ const struct sl_command sl_commands[] = {
 	 "exit status: 0 done; 1 no such session, or it refuses; of start, stop and abort with "
 	 "--wait: that\n"
 	 "of the run. docs/how-to/control-a-session.md tells more."},
+	{"share", "share [NAME|URL|serve NAME] [options]",
+	 "List memory that can be followed: of live runs, and of other programs of this user.",
+	 sl_cmd_share,
+	 "RATE is that of the last quarter of a second. With a name or URL: its arrays, too. serve "
+	 "is a share\n"
+	 "to try: sluice share serve demo --npy FILE.npy, or --raw FILE, or --size BYTES, until "
+	 "Ctrl-C.\n"
+	 "docs/how-to/follow-a-run.md tells more."},
+	{"follow", "follow NAME|URL [options]",
+	 "Follow a live run, or another share: a line for each element, NumPy files, pictures.",
+	 sl_cmd_follow,
+	 "NAME or share:NAME is a share on this host, rdma://HOST:PORT/NAME one anywhere. It "
+	 "delays the run by\n"
+	 "nothing: what it does not take in time is overtaken. It ends when the share does, or "
+	 "with Ctrl-C.\n"
+	 "docs/how-to/follow-a-run.md tells more.\n\n"
+	 "exit status: 0; 1 there is no such share, its writer crashed, or a file cannot be "
+	 "written."},
+	{"fetch", "fetch NAME|URL [options]",
+	 "Get an element of a share, or a part of it: bytes, a NumPy file, a picture.",
+	 sl_cmd_fetch,
+	 "Only the part that is asked for is moved. docs/how-to/follow-a-run.md tells more."},
+	{"message", "message NAME|URL [options]",
+	 "Say something to the program that writes a share, and print what it answers.",
+	 sl_cmd_message,
+	 "What a message means is between the two programs; a run takes messages and does nothing "
+	 "with them.\n\n"
+	 "exit status: 0; 1 it could not be sent, or no answer came."},
 	{"keeper", "keeper NAME [options]",
 	 "Hold memory and sockets of a receiver, so that another can take its place.",
 	 sl_cmd_keeper,

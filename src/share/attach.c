@@ -147,7 +147,7 @@ int sl_follower_attach(struct sl_follower *f, uint64_t end_ns, struct sl_remote_
 static int absent(struct sl_remote_error *error, const char *url)
 {
 	return sl_share_fail(error, -ENOENT, "absent",
-			     "no share is called '%s'; sluice share --list names them", url);
+			     "no share is called '%s'; sluice share lists those there are", url);
 }
 
 /* As many connections as a listener keeps may wait to be accepted just now. */

@@ -56,6 +56,11 @@ const uint64_t *sl_follow_flag(const struct sl_follower *f)
 	return &f->words->published;
 }
 
+uint64_t sl_follow_peers(const struct sl_follower *f)
+{
+	return __atomic_load_n(&f->words->peers, __ATOMIC_RELAXED);
+}
+
 /* ---- waiting ---- */
 
 static uint64_t published(struct sl_follower *f)

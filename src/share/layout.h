@@ -43,7 +43,8 @@ struct sl_share_words { /* a cache line: what changes while elements come */
 	uint64_t claimed;   /* n + 1 of the element that is being written or was written last */
 	uint64_t published; /* how many elements are there: n + 1 of the newest */
 	uint32_t wake;	    /* futex: changes when followers that sleep are woken */
-	uint32_t unused[9];
+	uint32_t peers;	    /* followers that are connected */
+	uint32_t unused[8];
 };
 
 struct sl_share_header {

@@ -38,12 +38,20 @@ static void arrange(struct sl_share_memory *m, const struct sl_share_header *h)
 	m->count = h->count;
 }
 
-void sl_share_memory_fini(struct sl_share_memory *m)
+void sl_share_memory_unmap(struct sl_share_memory *m)
 {
 	if (m->header)
 		munmap(m->header, m->bytes);
 	if (m->second)
 		munmap(m->second, m->second_bytes);
+}
+
+void sl_share_memory_fini(struct sl_share_memory *m)
+{
+	if (m->mapping)
+		sl_share_mapping_release(m->mapping);
+	else
+		sl_share_memory_unmap(m);
 	if (m->fd >= 0)
 		close(m->fd);
 	if (m->second_fd >= 0)

@@ -21,6 +21,8 @@ struct sl_share_memory { /* one generation, mapped */
 	void *second; /* the mapping of the second descriptor; NULL: there is none */
 	uint64_t bytes, second_bytes;
 	int fd, second_fd; /* read only; -1: none */
+	/* Once an application holds it, what is mapped is unmapped with its last owner. */
+	struct sl_share_mapping *mapping;
 };
 
 struct sl_share_peer {
@@ -88,6 +90,7 @@ int sl_share_memory_make(const struct sl_share_header *plan, int second_fd,
 int sl_share_memory_map(const int *fd, int fds, struct sl_share_header *checked,
 			struct sl_share_memory *memory, char *why, size_t why_bytes);
 void sl_share_memory_fini(struct sl_share_memory *memory);
+void sl_share_memory_unmap(struct sl_share_memory *memory);
 static inline struct sl_share_place *sl_share_place_of(const struct sl_share_memory *memory,
 						       uint64_t n)
 {

@@ -25,6 +25,12 @@ void sl_share_kick(struct sl_share *share)
 
 /* ---- peers ---- */
 
+/* So that any follower can tell. */
+static void show_peers(struct sl_share *share)
+{
+	__atomic_store_n(&share->memory.header->words.peers, share->peers, __ATOMIC_RELAXED);
+}
+
 static void drop(struct sl_share *share, struct sl_share_peer *peer)
 {
 	struct sl_share_peer **link = &share->peer;
@@ -39,6 +45,7 @@ static void drop(struct sl_share *share, struct sl_share_peer *peer)
 	close(peer->socket);
 	free(peer);
 	share->peers--;
+	show_peers(share);
 }
 
 static bool may_follow(int socket)
@@ -86,6 +93,7 @@ static void take_connection(struct sl_share *share)
 	peer->next = share->peer;
 	share->peer = peer;
 	share->peers++;
+	show_peers(share);
 }
 
 /* ---- frames of a peer ---- */

@@ -267,6 +267,7 @@ int sl_share_resize(struct sl_share *share, const struct sl_share_options *optio
 				     "cannot resize the share '%s': %s; it stays as it was",
 				     share->description.name, why);
 	pthread_mutex_lock(&share->lock);
+	fresh.header->words.peers = share->peers;
 	share->memory = fresh;
 	sl_share_fill_description(&plan, &share->description);
 	pthread_mutex_unlock(&share->lock);

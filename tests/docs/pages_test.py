@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """pages_test.py SLUICE - what the pages of docs/ show is so: experiment files are accepted, those of docs/reference/stages.md run, the
 stage of docs/tutorials/write-a-stage.md and the detector of docs/tutorials/write-a-detector.md are built with the commands of the pages, against
-an installed tree, and do as told there, docs/how-to/many-short-runs.md, docs/how-to/metadata.md and docs/how-to/redis.md print what they show, so do docs/how-to/burst.md, docs/how-to/look-back.md and docs/how-to/audit.md, the client of docs/how-to/stream2.md does, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
+an installed tree, and do as told there, docs/how-to/many-short-runs.md, docs/how-to/metadata.md and docs/how-to/redis.md print what they show, so do docs/how-to/burst.md, docs/how-to/look-back.md, docs/how-to/audit.md and docs/how-to/follow-a-run.md, the client of docs/how-to/stream2.md does, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
 """
 
 import grp
@@ -383,12 +383,46 @@ def check_redis(out, installed):
     out.case("redis.md: the server ends", [] if done.returncode == 0 else [done.stdout + done.stderr])
 
 
+# ---- docs/how-to/follow-a-run.md ----
+
+FOLLOWED = (r"^\d+ +frame \d+ +kept +peaks +score \d+ +peaks \d+  age ", r"^live +[\d.]+ MB +60 ", r"^  image +1064 x 1030 <i2 photons$",
+            r"^  peaks +up to 1024 x 8 <f4$", r'^\{"n":\d+.*"verdict":"kept"', r"^image-\d{6}\.npy$", r"^live: ended; \d+ elements seen, ")
+
+
+def check_follow(out, installed):
+    """The commands of the page in one shell, as a user would type them: they print lines like those shown, and leave the files."""
+    page = (ROOT / "docs/how-to/follow-a-run.md").read_text()
+    blocks = extract.blocks(page, "sh")
+    (installed.folder / "live.yaml").write_text(extract.blocks(page, "yaml")[0])
+    env = {**installed.env, "SLUICE_RUN_DIR": str(installed.folder / "share-sockets"), "SLUICE_SITE": ""}
+    installed.ran += blocks
+    commands = "\n".join(blocks[:-1]).replace("--quiet", "--quiet --summary live.json")
+    done = run("/bin/sh", "-e", "-c", commands, folder=installed.folder, env=env)
+    missing = [line for line in FOLLOWED if not re.search(line, done.stdout, re.M)]
+    for line in (line for line in page.splitlines() if line.startswith("    ") and "frame" in line):
+        missing += [] if re.match(FOLLOWED[0], line.strip()) else [f"the page shows: {line}"]
+    files = [name for name in ("now.png", "live.png", "peaks.npy", "now.json") if not (installed.folder / name).exists()]
+    out.case("follow-a-run.md: its commands do as told", [f"exit status {done.returncode}", done.stdout, done.stderr, *missing, *files]
+             if done.returncode or missing or (files and "libpng" not in done.stderr) else [])
+    images = sorted((installed.folder / "frames").glob("*.npy"))
+    out.case("follow-a-run.md: five elements were saved", [] if len(images) == 5 else [str(images)])
+    if images and not installed.python("import numpy").returncode:
+        read = installed.python(f"import numpy; print(numpy.load('frames/{images[0].name}').shape, numpy.load('peaks.npy').shape[1])")
+        out.case("follow-a-run.md: NumPy reads them", [] if read.stdout == "(1064, 1030) 8\n" else [read.stdout + read.stderr])
+    done, shown = run("/bin/sh", "-e", "-c", blocks[-1], folder=installed.folder, env=env), extract.blocks(page, "text")[0]
+    out.case("follow-a-run.md: messages come back as the page shows", [] if done.stdout == shown else [done.stdout + done.stderr, "is not", shown])
+    summary, page = installed.folder / "live.json", (ROOT / "docs/reference/summary.md").read_text()
+    sinks = json.loads(summary.read_text())["sinks"] if summary.exists() else []
+    figures = [name for sink in sinks if sink["name"] == "share" for name in sink["figures"]]
+    out.case("summary.md names every figure of share", [name for name in figures if f"`{name}`" not in page] if figures else ["there are none"])
+
+
 # ---- every command of a page ----
 
 def check_commands(out, installed):
     """Each block of commands of these pages was run by a check above, whatever was set up around it."""
     ran = "\n".join(installed.ran).replace(PYTHON, "python3").replace("timeout 100 ", "")
-    for page in ("files", "stream2", "burst", "look-back", "redis", "audit"):
+    for page in ("files", "stream2", "burst", "look-back", "redis", "audit", "follow-a-run"):
         case = f"{page}.md: every command is run"
         if page in installed.skipped:
             out.skip(case, "what the page is about is not here: see above")
@@ -641,6 +675,7 @@ def main():
             check_control(out, installed)
             check_metadata(out, installed)
             check_redis(out, installed)
+            check_follow(out, installed)
             check_commands(out, installed)
     check_stages(out)
     check_wire(out)

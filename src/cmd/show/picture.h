@@ -8,6 +8,7 @@
 #define SL_CMD_SHOW_PICTURE_H
 
 #include <sluice/detector.h>
+#include <sluice/option.h>
 
 enum sl_picture_scale { SL_PICTURE_LOG, SL_PICTURE_SQRT, SL_PICTURE_LINEAR };
 enum sl_picture_colours { SL_PICTURE_FIRE, SL_PICTURE_PAPER, SL_PICTURE_GREY };
@@ -16,6 +17,18 @@ struct sl_picture_look {
 	uint32_t scale, colours; /* of the enums */
 	double low, high;	 /* percentiles */
 };
+
+/* The options of a command that draws, in members of these names: uint32_t scale, colours, bin;
+ * double low, high. */
+#define SL_PICTURE_OPTIONS(S)                                                         \
+	SL_CHOICE(S, scale, log, "log|sqrt|linear", "of brightness"),                 \
+		SL_CHOICE(S, colours, fire, "fire|paper|grey",                        \
+			  "from night to fire; as on film, dark where it is bright; " \
+			  "grey"),                                                    \
+		SL_F64(S, low, 1, 0, 100, "%", "percentile of the first colour"),     \
+		SL_F64(S, high, 99.9, 0, 100, "%", "percentile of the last colour"),  \
+		SL_U32(S, bin, 1, 1, 64, "pixels",                                    \
+		       "so many pixels by so many become one, their mean")
 
 /* Means of bin x bin pixels, in place; what is left over at the edges is dropped. */
 void sl_picture_bin(struct sl_picture *picture, uint32_t bin);

@@ -38,7 +38,7 @@ static int spare_others(const char *path)
 		close(fd);
 	if (!why)
 		return 0;
-	sl_error("cannot write '%s': %s; choose another --output", path, why);
+	sl_error("cannot write '%s': %s; choose another file", path, why);
 	return -EEXIST;
 }
 
