@@ -1,4 +1,5 @@
 /* follow.c - one row of `sluice bench share`: the process that measures follows a share. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -185,6 +186,15 @@ static int by_c(const struct sl_bench *bench, struct subject *s, struct sl_bench
 
 /* ---- the follower in Python ---- */
 
+/* The one that this process has. */
+static void name_the_library(void)
+{
+	Dl_info info;
+
+	if (dladdr((void *)(uintptr_t)sl_follow_open, &info))
+		setenv("SLUICE_CLIENT_LIBRARY", info.dli_fname, 0);
+}
+
 static int by_python(const struct sl_bench *bench, const struct subject *s,
 		     struct sl_bench_sample *sample)
 {
@@ -204,7 +214,9 @@ static int by_python(const struct sl_bench *bench, const struct subject *s,
 	if (!child) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(pipe_fd[1], STDOUT_FILENO);
-		execl(PYTHON, PYTHON, script, s->serving->url, seconds, (char *)NULL);
+		name_the_library();
+		execl(PYTHON, PYTHON, script, s->what->looks ? "view" : "copy", s->serving->url,
+		      seconds, (char *)NULL);
 		_exit(127);
 	}
 	close(pipe_fd[1]);

@@ -46,6 +46,8 @@ static const struct {
 	 {.what = SL_BENCH_VIEW, .spins = true, .bytes = SL_BENCH_CAMERA}},
 	{"sluice/local/view/spin/look",
 	 {.what = SL_BENCH_VIEW, .spins = true, .looks = true, .bytes = SL_BENCH_CAMERA}},
+	{"sluice/local/view/python/look",
+	 {.what = SL_BENCH_VIEW, .python = true, .looks = true, .bytes = SL_BENCH_CAMERA}},
 	{"sluice/local/view/python",
 	 {.what = SL_BENCH_VIEW, .python = true, .bytes = SL_BENCH_CAMERA}},
 	{"sluice/rdma/view", {.what = SL_BENCH_VIEW, .remote = true, .bytes = SL_BENCH_CAMERA}},
