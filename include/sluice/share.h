@@ -220,7 +220,7 @@ int sl_follow_each(struct sl_follower *follower, enum sl_follow_mode mode, int t
  * a thread or a kernel of a GPU that waits for it by itself. */
 const uint64_t *sl_follow_flag(const struct sl_follower *follower);
 
-/* How many programs follow the share, this one among them. */
+/* How many programs follow the share, this one among them; 0: not known. */
 uint64_t sl_follow_peers(const struct sl_follower *follower);
 
 /* From here to the share's thread and back. */

@@ -58,7 +58,7 @@ const uint64_t *sl_follow_flag(const struct sl_follower *f)
 
 uint64_t sl_follow_peers(const struct sl_follower *f)
 {
-	return __atomic_load_n(&f->words->peers, __ATOMIC_RELAXED);
+	return f->words ? __atomic_load_n(&f->words->peers, __ATOMIC_RELAXED) : 0;
 }
 
 /* ---- waiting ---- */

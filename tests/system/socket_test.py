@@ -392,7 +392,7 @@ def strangers(folder):
     ended_well(folder, program)
 
 
-@case("libsluice-client.so needs libc and libjansson, and shows what client.h declares")
+@case("libsluice-client.so needs libc and libjansson, and shows what client.h and share.h declare")
 def client_library(folder):
     library = pathlib.Path(SLUICE).parent / "libsluice-client.so"
     if not library.exists():
@@ -405,8 +405,8 @@ def client_library(folder):
     check(needed <= allowed, f"it needs {sorted(needed - allowed)}")
     names = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
     shown = {name.split("@")[0] for name in re.findall(r" T (\S+)", names)}
-    header = (ROOT / "include/sluice/client.h").read_text()
-    declared = set(re.findall(r"\b(sl_remote_\w+)\(", re.sub(r"/\*.*?\*/", "", header, flags=re.S)))
+    header = "".join((ROOT / f"include/sluice/{name}.h").read_text() for name in ("client", "share"))
+    declared = set(re.findall(r"\b(sl_(?:remote|share|follow)_\w+)\(", re.sub(r"/\*.*?\*/", "", header, flags=re.S)))
     equal({name for name in shown if name.startswith("sl_")}, declared, "symbols")
 
 

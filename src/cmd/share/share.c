@@ -89,12 +89,10 @@ static void look_again(struct seen *s)
 	s->any = !sl_follow_fetch(s->follower, UINT64_MAX, 0, 1, &byte, &s->newest);
 }
 
-/* But for the one that looks. */
-static uint64_t followers(const struct seen *s)
+/* But for the one that looks. Below 0: not known. */
+static int64_t followers(const struct seen *s)
 {
-	uint64_t peers = sl_follow_peers(s->follower);
-
-	return peers ? peers - 1 : 0;
+	return (int64_t)sl_follow_peers(s->follower) - 1;
 }
 
 static void size_words(uint64_t bytes, char *text, size_t size)
@@ -126,7 +124,7 @@ static void age_words(const struct seen *s, char *text, size_t size)
 static void print_row(const struct seen *s)
 {
 	const struct sl_share_description *d;
-	char bytes[32], age[32];
+	char bytes[32], age[32], peers[24] = "-";
 
 	if (!s->follower) {
 		printf("%-24s cannot be followed\n", s->name);
@@ -135,8 +133,10 @@ static void print_row(const struct seen *s)
 	d = sl_follow_describe(s->follower);
 	size_words(d->data_bytes, bytes, sizeof(bytes));
 	age_words(s, age, sizeof(age));
-	printf("%-24s %10s %8" PRIu64 " %12" PRIu64 " %10.4g/s %9" PRIu64 " %10s  %s\n", s->name,
-	       bytes, d->count, s->published, s->rate, followers(s), age, d->run);
+	if (followers(s) >= 0)
+		snprintf(peers, sizeof(peers), "%" PRId64, followers(s));
+	printf("%-24s %10s %8" PRIu64 " %12" PRIu64 " %10.4g/s %9s %10s  %s\n", s->name, bytes,
+	       d->count, s->published, s->rate, peers, age, d->run);
 }
 
 static void print_arrays(const struct seen *s)
@@ -183,8 +183,10 @@ static void print_json(const struct seen *s)
 	printf(",\"alive\":true,\"run\":");
 	sl_print_json_text(d->run);
 	printf(",\"generation\":%" PRIu64 ",\"places\":%" PRIu64 ",\"element_bytes\":%" PRIu64
-	       ",\"published\":%" PRIu64 ",\"rate\":%.6g,\"followers\":%" PRIu64,
-	       d->generation, d->count, d->data_bytes, s->published, s->rate, followers(s));
+	       ",\"published\":%" PRIu64 ",\"rate\":%.6g",
+	       d->generation, d->count, d->data_bytes, s->published, s->rate);
+	if (followers(s) >= 0)
+		printf(",\"followers\":%" PRId64, followers(s));
 	if (s->any)
 		printf(",\"newest\":%" PRIu64 ",\"newest_unix_ns\":%" PRIu64, s->newest.n,
 		       s->newest.note.commit_unix_ns);
