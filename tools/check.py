@@ -409,7 +409,7 @@ def check(tally, arguments):
             tally.try_again()
         # By itself: a guest takes whole cores when it boots, and tests of ours have time limits.
         if arguments.interop:
-            interop = Interop(tally, arguments.interop)
+            interop = Interop(tally, arguments.interop, arguments.again)
         return interop.end() if interop else 0
     except BaseException:
         stop_all()

@@ -89,11 +89,12 @@ struct sl_share_options {
 	uint32_t max_peers;	/* connected at a time; 0: 64 */
 	uint64_t memory_offset; /* whole pages */
 	uint64_t queue_bytes;	/* messages that wait, for each peer and direction; 0: 64 MiB */
-	/* "HOST:PORT": programs on other hosts can follow, too, by RDMA READ, as rdma://HOST:PORT/NAME;
-	 * port 0: any free one, see sl_share_url(). NULL: only programs on this host. */
+	/* "HOST:PORT": programs on other hosts can follow, too, by RDMA READ, as
+	 * rdma://HOST:PORT/NAME; port 0: any free one, see sl_share_url(). NULL: only programs on
+	 * this host. */
 	const char *listen;
-	/* A file with the secret that followers on other hosts prove to know; required where `listen`
-	 * is not a loopback address. NULL: none. */
+	/* A file with the secret that followers on other hosts prove to know; required where
+	 * `listen` is not a loopback address. NULL: none. */
 	const char *secret_file;
 	const char *device; /* of `listen`: an RDMA device, as "mlx5_0"; NULL: a UDP socket */
 	uint64_t reserved[8];
@@ -164,8 +165,8 @@ struct sl_follow_options {
 };
 
 /* url: "share:NAME" or NAME: a share of this user on this host; "rdma://HOST:PORT/NAME": a share
- * anywhere. options: NULL: defaults. -ENOENT: there is no such share; -EPROTO: its header is not one
- * that this library understands; -EACCES: the secret is wrong. */
+ * anywhere. options: NULL: defaults. -ENOENT: there is no such share; -EPROTO: its header is not
+ * one that this library understands; -EACCES: the secret is wrong. */
 int sl_follow_open(const char *url, const struct sl_follow_options *options,
 		   struct sl_follower **follower, struct sl_remote_error *error);
 void sl_follow_close(struct sl_follower *follower); /* NULL is fine */

@@ -176,7 +176,9 @@ struct sl_status_threads {
 	uint32_t workers;  /* of the unit */
 	uint64_t busy_ns;  /* of all workers together */
 	int32_t cpu[SL_STATUS_CPUS];
-	uint64_t reserved[8];
+	uint32_t pollers; /* threads of the link */
+	uint32_t unused;
+	uint64_t reserved[7];
 };
 
 /* When a thread of the run last came round its loop, to the next ten milliseconds. A thread that

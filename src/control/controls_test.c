@@ -129,12 +129,54 @@ static void a_driver_that_fails_to_open_closes_with_the_others(void **state)
 	sl_experiment_close(e);
 }
 
+/* ---- drivers that wait, or do not ---- */
+
+static void wait_for_it(const void *state, char *text, size_t bytes)
+{
+	snprintf(text, bytes, "%s", (const char *)state);
+}
+
+/* What the first driver that waits says, however short; drivers behind the last one, and those that
+ * cannot wait, are not asked. */
+static void the_first_driver_that_waits_is_quoted(void **state)
+{
+	static const struct {
+		const char *says[3]; /* NULL: it cannot wait */
+		unsigned drivers;
+		const char *quoted;
+	} cases[] = {
+		{{"x", "second", "third"}, 3, "x"},
+		{{"first", "second"}, 2, "first"},
+		{{"", "second", "third"}, 3, "second"},
+		{{NULL, "second", ""}, 3, "second"},
+		{{"", NULL, "y"}, 3, "y"},
+		{{"", NULL, "behind"}, 2, ""},
+		{{"behind"}, 0, ""},
+	};
+	static const struct sl_control waits = {.waits_for = wait_for_it},
+				       never = {.name = "never"};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sl_controls controls = {.drivers = cases[i].drivers};
+		char text[64] = "what was there before";
+
+		for (unsigned k = 0; k < 3; k++) {
+			controls.driver[k] = cases[i].says[k] ? &waits : &never;
+			controls.state[k] = (void *)(uintptr_t)cases[i].says[k];
+		}
+		assert_int_equal(sl_controls_wait_for(&controls, text, sizeof(text)),
+				 cases[i].quoted[0] != 0);
+		assert_string_equal(text, cases[i].quoted);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_experiment_has_its_drivers),
 		cmocka_unit_test(two_drivers_share_a_run),
 		cmocka_unit_test(a_driver_that_fails_to_open_closes_with_the_others),
+		cmocka_unit_test(the_first_driver_that_waits_is_quoted),
 	};
 
 	return cmocka_run_group_tests_name("controls", tests, NULL, NULL);

@@ -324,6 +324,31 @@ static void test_turns(void **state)
 	rig_settle();
 }
 
+/* A wait ends with its own time or the next timer, whichever is first: with the other one it would
+ * last for more than two hours, or for ever. */
+static void test_waits(void **state)
+{
+	struct sl_endpoint *left = rig.side[LEFT].endpoint;
+	struct sl_work work;
+	uint64_t wake;
+
+	assert_int_equal(sl_endpoint_wait(left, rig.now, 1), 0); /* no timer */
+	rig_create(SL_ROCE_RC);
+	rig.attributes[LEFT].timeout = 31;
+	for (int i = 0; i < SIDES; i++)
+		assert_int_equal(sl_qp_connect(rig.side[i].qp, &rig.attributes[i]), 0);
+	work = small();
+	rig_send(&work);
+	sl_endpoint_poll(left, rig.now, 32); /* it leaves, and no answer comes */
+	wake = sl_endpoint_wake(left);
+	assert_in_range(wake - rig.now, UINT64_C(7200000000000), UINT64_C(36000000000000));
+	assert_int_equal(sl_endpoint_wait(left, rig.now, 1), 0);
+	assert_int_equal(sl_endpoint_wait(left, rig.now, 0), 0);
+	assert_int_equal(sl_endpoint_wait(left, wake - 1, UINT64_MAX), 0);
+	assert_int_equal(sl_endpoint_wait(left, wake, UINT64_MAX), 0);
+	assert_int_equal(sl_endpoint_wait(left, wake + 1, UINT64_MAX), 0);
+}
+
 static void test_names(void **state)
 {
 	for (unsigned i = 0; i < SL_ENDPOINT_DROPS; i++)
@@ -340,6 +365,7 @@ int main(void)
 		TEST(test_receiver_in_rtr), TEST(test_deaf_states), TEST(test_bad_attributes),
 		TEST(test_bad_work),	    TEST(test_depth),	    TEST(test_limits),
 		TEST(test_bad_memory),	    TEST(test_turns),	    TEST(test_names),
+		TEST(test_waits),
 	};
 
 	return cmocka_run_group_tests_name("endpoint_qp", tests, NULL, NULL);

@@ -91,11 +91,32 @@ static uint64_t slot_of(const struct sl_feedback_account *a, uint64_t number)
 
 static void retire(struct sl_feedback_account *a, struct sl_feedback_account_frame *frame)
 {
-	if (!frame->used)
-		return;
-	a->count.missing += frame->left;
-	atomic_fetch_sub_explicit(&a->outstanding, frame->left, memory_order_relaxed);
+	if (frame->used && frame->event_ns) {
+		a->count.missing += frame->left;
+		atomic_fetch_sub_explicit(&a->outstanding, frame->left, memory_order_relaxed);
+	}
 	frame->used = false;
+}
+
+/* The place of a frame that is newer than the one there. */
+static void claim(struct sl_feedback_account *a, struct sl_feedback_account_frame *frame,
+		  uint64_t number)
+{
+	retire(a, frame);
+	*frame = (struct sl_feedback_account_frame){.number = number, .left = a->own, .used = true};
+	memset(&a->bits[slot_of(a, number) * a->words], 0, a->words * sizeof(*a->bits));
+}
+
+/* The first module of it leaves. Answers that came before count now as those of its events. */
+static void begin(struct sl_feedback_account *a, struct sl_feedback_account_frame *frame)
+{
+	a->count.frames++;
+	a->count.events += a->own;
+	a->count.kept += frame->early[SL_FEEDBACK_KEEP];
+	a->count.rejected += frame->early[SL_FEEDBACK_REJECT];
+	a->count.no_data += frame->early[SL_FEEDBACK_NO_DATA];
+	a->count.not_sent -= a->own - frame->left;
+	atomic_fetch_add_explicit(&a->outstanding, frame->left, memory_order_relaxed);
 }
 
 static void widen(struct sl_feedback_account *a, uint64_t number)
@@ -109,24 +130,19 @@ static void widen(struct sl_feedback_account *a, uint64_t number)
 
 static void watch(struct sl_feedback_account *a, const struct sl_feedback_account_note *note)
 {
-	uint64_t slot = slot_of(a, note->number);
-	struct sl_feedback_account_frame *frame = &a->frame[slot];
+	struct sl_feedback_account_frame *frame = &a->frame[slot_of(a, note->number)];
 
 	widen(a, note->number);
 	if (!note->ns)
 		return;
-	if (frame->used && frame->number >= note->number) {
-		/* Another module of it; or one that is so far behind that the frame was judged. */
-		if (frame->number == note->number && note->ns < frame->event_ns)
-			frame->event_ns = note->ns;
-		return;
-	}
-	retire(a, frame);
-	*frame = (struct sl_feedback_account_frame){note->number, note->ns, a->own, true};
-	memset(&a->bits[slot * a->words], 0, a->words * sizeof(*a->bits));
-	a->count.frames++;
-	a->count.events += a->own;
-	atomic_fetch_add_explicit(&a->outstanding, a->own, memory_order_relaxed);
+	if (frame->used && frame->number > note->number)
+		return; /* so far behind that the frame was judged */
+	if (!frame->used || frame->number < note->number)
+		claim(a, frame, note->number);
+	if (!frame->event_ns)
+		begin(a, frame);
+	if (!frame->event_ns || note->ns < frame->event_ns)
+		frame->event_ns = note->ns;
 }
 
 void sl_feedback_account_absorb(struct sl_feedback_account *a)
@@ -167,25 +183,47 @@ static void count_decision(struct sl_feedback_account *a, uint16_t decision)
 	}
 }
 
+/* False: the event had its answer. */
+static bool take(struct sl_feedback_account *a, struct sl_feedback_account_frame *frame,
+		 uint32_t item)
+{
+	uint64_t *word = &a->bits[slot_of(a, frame->number) * a->words + item / 64];
+	uint64_t bit = UINT64_C(1) << item % 64;
+
+	if (*word & bit)
+		return false;
+	*word |= bit;
+	frame->left--;
+	return true;
+}
+
 /* An event of a frame that was sent. */
 static void tick_off(struct sl_feedback_account *a, struct sl_feedback_account_frame *frame,
 		     uint32_t item, uint16_t decision, uint64_t now_ns)
 {
-	uint64_t *word = &a->bits[slot_of(a, frame->number) * a->words + item / 64];
-	uint64_t bit = UINT64_C(1) << item % 64;
 	uint64_t ns = now_ns > frame->event_ns ? now_ns - frame->event_ns : 0;
 
-	if (*word & bit) {
+	if (!take(a, frame, item)) {
 		a->count.duplicate++;
 		return;
 	}
-	*word |= bit;
-	frame->left--;
 	atomic_fetch_sub_explicit(&a->outstanding, 1, memory_order_relaxed);
 	count_decision(a, decision);
 	sl_histogram_add(&a->delay, ns);
 	if (a->deadline_ns && ns > a->deadline_ns)
 		a->count.late++;
+}
+
+/* An event of a frame of which nothing was sent: a sender that is behind may still do that. */
+static void note_early(struct sl_feedback_account *a, struct sl_feedback_account_frame *frame,
+		       uint64_t number, uint32_t item, uint16_t decision)
+{
+	if (frame->used && frame->number > number)
+		return;
+	if (!frame->used || frame->number < number)
+		claim(a, frame, number);
+	if (take(a, frame, item))
+		frame->early[decision < SL_FEEDBACK_NO_DATA ? decision : SL_FEEDBACK_NO_DATA]++;
 }
 
 /* A frame that this front end left out, or that came and went while it was away. */
@@ -205,35 +243,42 @@ static void look_at_packets(struct sl_feedback_account *a, uint64_t packet)
 	a->count.packets++;
 }
 
+static void look_at_answer(struct sl_feedback_account *a, uint64_t number,
+			   const struct sl_feedback_answer *answer, uint64_t now_ns)
+{
+	struct sl_feedback_account_frame *frame = &a->frame[slot_of(a, number)];
+	uint32_t item = (uint32_t)(answer->number % a->items);
+	bool is_own = item - a->own_first < a->own; /* else an event of others' modules */
+
+	if (frame->used && frame->number == number && frame->event_ns) {
+		if (is_own)
+			tick_off(a, frame, item, answer->decision, now_ns);
+		else
+			a->count.not_sent++;
+	} else if (was_skipped(a, number) && (a->part || answer->decision == SL_FEEDBACK_NO_DATA)) {
+		a->count.not_sent++;
+		if (is_own)
+			note_early(a, frame, number, item, answer->decision);
+	} else {
+		a->count.unknown++;
+	}
+}
+
 void sl_feedback_account_packet(struct sl_feedback_account *a, const uint8_t *packet, size_t bytes,
 				uint64_t now_ns)
 {
 	struct sl_feedback_header header;
-	struct sl_feedback_account_frame *frame;
-	uint64_t number;
 
 	if (sl_feedback_read(packet, bytes, &header) || header.items != a->items) {
 		a->count.malformed++;
 		return;
 	}
 	look_at_packets(a, header.packet);
-	number = header.first / a->items;
-	frame = &a->frame[slot_of(a, number)];
 	for (uint32_t i = 0; i < header.count; i++) {
 		struct sl_feedback_answer answer;
-		uint32_t item;
 
 		sl_feedback_read_answer(packet, i, &answer);
-		item = (uint32_t)(answer.number % a->items);
-		if (frame->used && frame->number == number && item - a->own_first < a->own)
-			tick_off(a, frame, item, answer.decision, now_ns);
-		else if (frame->used && frame->number == number)
-			a->count.not_sent++; /* an event of others' modules */
-		else if (was_skipped(a, number) &&
-			 (a->part || answer.decision == SL_FEEDBACK_NO_DATA))
-			a->count.not_sent++;
-		else
-			a->count.unknown++;
+		look_at_answer(a, header.first / a->items, &answer, now_ns);
 	}
 	atomic_store_explicit(&a->heard_ns, now_ns, memory_order_relaxed);
 }

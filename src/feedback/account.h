@@ -5,9 +5,11 @@
  *            left when the end has come, or when a later frame needs its place, are missing. An
  *            answer to an event that has one is a duplicate, to one that was never sent unknown;
  *            but "no data" is a true word about what was not sent, and where this front end has
- *            some of the modules, the others may have sent it. Where modules have events of their
- *            own, those of others' modules are theirs to hear of. How long after its event each
- *            answer came is kept.
+ *            some of the modules, the others may have sent it. A frame that one sender left out
+ *            may have such an answer before another sender's module of it begins to leave: then
+ *            it is the one answer of its event. Where modules have events of their own, those of
+ *            others' modules are theirs to hear of. How long after its event each answer came is
+ *            kept.
  * Threads:   sent() on data threads, each with a number of its own as sender; all else on one
  *            other, or when all have ended.
  *            outstanding and heard_ns may be read by anybody.
@@ -23,6 +25,7 @@
 #include <stdint.h>
 
 #include "base/histogram.h"
+#include "feedback/wire.h"
 
 enum { SL_FEEDBACK_ACCOUNT_NOTES = 1 << 14 };
 
@@ -36,8 +39,9 @@ struct sl_feedback_account_count {
 };
 
 struct sl_feedback_account_frame {
-	uint64_t number, event_ns;
-	uint32_t left; /* events without an answer */
+	uint64_t number, event_ns; /* event_ns 0: answered, and nothing of it was sent so far */
+	uint32_t left;		   /* events without an answer */
+	uint32_t early[SL_FEEDBACK_DECISIONS]; /* answers before it was sent, by decision */
 	bool used;
 };
 

@@ -192,6 +192,76 @@ static void a_frame_that_was_left_out_may_be_answered(void **state)
 	}
 }
 
+/* A sender left the frame out, the receiver gave it up, and only then another sender's module of it
+ * left: its events have their answer. `note` is of the sender that is ahead: the frame itself, or a
+ * later one where it was away for several. */
+static void answer_before_the_second_sender(bool part, uint64_t note, uint32_t early)
+{
+	struct sl_feedback_account *a = new_answers(part);
+
+	assert_int_equal(sl_feedback_account_senders(a, 2), 0);
+	assert_true(sl_feedback_account_sent(a, 0, 0, 1));
+	assert_true(sl_feedback_account_sent(a, 1, 0, 2));
+	assert_true(sl_feedback_account_sent(a, 0, note, 0));
+	hear(a, 0, 0, ITEMS, SL_FEEDBACK_KEEP, 5);
+	hear(a, 3, 0, early, part ? SL_FEEDBACK_REJECT : SL_FEEDBACK_NO_DATA, 5);
+	assert_int_equal(a->count.not_sent, early);
+	assert_int_equal(a->count.events, ITEMS);
+
+	assert_true(sl_feedback_account_sent(a, 1, 3, 7)); /* behind, and then it comes */
+	sl_feedback_account_absorb(a);
+	assert_int_equal(atomic_load(&a->outstanding), ITEMS - early);
+	assert_int_equal(a->count.events, 2 * ITEMS);
+	assert_int_equal(a->count.frames, 2);
+	assert_int_equal(a->count.not_sent, 0);
+	if (early < ITEMS)
+		hear(a, 3, early, ITEMS - early, SL_FEEDBACK_KEEP, 5 + DEADLINE);
+	assert_int_equal(atomic_load(&a->outstanding), 0);
+	assert_int_equal(a->count.late, 0);
+	assert_int_equal(a->count.kept, 2 * ITEMS - early);
+	assert_int_equal(a->count.rejected, part ? early : 0);
+	assert_int_equal(a->count.no_data, part ? 0 : early);
+	assert_true(sl_feedback_account_agree(a));
+	hear(a, 3, early - 1, 1, SL_FEEDBACK_NO_DATA, 8);
+	assert_int_equal(a->count.duplicate, 1);
+	sl_feedback_account_end(a);
+	assert_int_equal(a->count.missing, 0);
+	delete (a);
+}
+
+static void an_answer_may_come_before_a_sender_that_is_behind(void **state)
+{
+	static const uint32_t early[] = {1, 40, ITEMS};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(early) / sizeof(early[0]); i++)
+		for (int k = 0; k < 4; k++)
+			answer_before_the_second_sender(k % 2, k / 2 ? 9 : 3, early[i]);
+}
+
+/* Such a frame gives up its place like any other, and is not missing when it was never sent. */
+static void a_frame_that_was_answered_and_never_sent_is_not_missing(void **state)
+{
+	struct sl_feedback_account *a = new_window(50, false);
+
+	(void)state;
+	send_frames(a, 0, 1);
+	hear(a, 0, 0, ITEMS, SL_FEEDBACK_KEEP, 1);
+	send_frames(a, 6, 1);
+	hear(a, 3, 0, 20, SL_FEEDBACK_NO_DATA, 1);
+	hear(a, 3, 0, 20, SL_FEEDBACK_NO_DATA, 1);
+	hear(a, 6, 0, ITEMS, SL_FEEDBACK_KEEP, 1);
+	send_frames(a, 3 + 50 * STEP, 1); /* takes its place */
+	hear(a, 3 + 50 * STEP, 0, ITEMS, SL_FEEDBACK_KEEP, 1);
+	assert_true(sl_feedback_account_sent(a, 0, 3, 8)); /* too far behind */
+	sl_feedback_account_end(a);
+	assert_int_equal(a->count.not_sent, 40);
+	assert_int_equal(a->count.events, 3 * ITEMS);
+	assert_int_equal(a->count.kept, 3 * ITEMS);
+	assert_true(sl_feedback_account_agree(a));
+	delete (a);
+}
+
 static void events_of_others_modules_are_theirs(void **state)
 {
 	struct sl_feedback_account *a = new_answers(true);
@@ -297,6 +367,8 @@ int main(void)
 		CASE(what_was_never_sent_is_unknown),
 		CASE(frames_are_remembered_for_65536_more_or_fewer_if_they_are_large),
 		CASE(a_frame_that_was_left_out_may_be_answered),
+		CASE(an_answer_may_come_before_a_sender_that_is_behind),
+		CASE(a_frame_that_was_answered_and_never_sent_is_not_missing),
 		CASE(events_of_others_modules_are_theirs),
 		CASE(garbage_changes_nothing_and_is_told),
 		CASE(time_runs_from_the_earliest_module),

@@ -200,6 +200,33 @@ static void what_no_receiver_could_mean_is_no_plan(void **state)
 	assert_false(sl_transfer_agrees(&whole, &plan));
 }
 
+/* Lines of a plan are those of the front end, or left out. Both sizes may be wrong in a way that
+ * the block's bytes do not show: without room for a record. */
+static void lines_of_a_plan_are_those_of_the_front_end(void **state)
+{
+	static const struct {
+		uint32_t lines, line_bytes;
+		bool agrees;
+	} cases[] = {{0, 0, true}, {4, 16, true}, {4, 32, false}, {8, 16, false}, {8, 8, false}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sl_plan plan = {.version = SL_PLAN_VERSION,
+				       .service = SL_SERVICE_UC,
+				       .operation = SL_OPERATION_WRITE,
+				       .message = SL_MESSAGE_PACKET,
+				       .pmtu = 1024,
+				       .slots = 4,
+				       .block_bytes = 4 * 16 + 64,
+				       .lines = cases[i].lines,
+				       .line_bytes = cases[i].line_bytes};
+
+		plan.packets = sl_plan_packets(&plan);
+		assert_true(sl_plan_lines_fit(&plan));
+		assert_int_equal(sl_transfer_agrees(&whole, &plan), cases[i].agrees);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +237,7 @@ int main(void)
 		cmocka_unit_test(a_block_is_its_parts),
 		cmocka_unit_test(what_cannot_be_done_is_not_valid),
 		cmocka_unit_test(what_no_receiver_could_mean_is_no_plan),
+		cmocka_unit_test(lines_of_a_plan_are_those_of_the_front_end),
 	};
 
 	return cmocka_run_group_tests_name("transfer", tests, NULL, NULL);

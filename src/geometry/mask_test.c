@@ -137,6 +137,30 @@ static void what_is_no_mask_is_refused(void **state)
 	expect_refused((const uint8_t *)"II*\0\x08\0\0\0\0\0", 10, "one number of 8, 16");
 }
 
+/* A packed file is no mask; the message says so, and of no other file. */
+static void a_compressed_file_is_named_as_such(void **state)
+{
+	static const struct {
+		uint8_t data[4];
+		size_t bytes;
+		bool packed;
+	} cases[] = {{{0x1f, 0x8b, 8, 0}, 4, true},  {{0x1f, 0x8b}, 2, true},
+		     {{0x1f, 0x8b}, 1, false},	     {{0x1f, 0x8c, 8, 0}, 4, false},
+		     {{0x20, 0x8b, 8, 0}, 4, false}, {{'t', 'e', 'x', 't'}, 4, false}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sl_mask_image image;
+		char why[SL_MASK_WHY] = "";
+
+		assert_int_equal(sl_mask_parse(cases[i].data, cases[i].bytes, &image, why),
+				 -EINVAL);
+		assert_string_equal(why, cases[i].packed ? "it is none of HDF5, npy, TIFF and EDF: "
+							   "it is compressed by gzip"
+							 : "it is none of HDF5, npy, TIFF and EDF");
+	}
+}
+
 static void edf_by_hand(void **state)
 {
 	static const char header[] = "{\nByteOrder = LowByteFirst ;\nDim_1 = 6 ;\nDim_2 = 8 ;\n"
@@ -178,6 +202,7 @@ int main(void)
 		cmocka_unit_test(nan_is_refused),
 		cmocka_unit_test(npy_of_every_shape),
 		cmocka_unit_test(what_is_no_mask_is_refused),
+		cmocka_unit_test(a_compressed_file_is_named_as_such),
 		cmocka_unit_test(edf_by_hand),
 	};
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/crc.h"
+#include "codec/pack.h"
 #include "hdf5/file.h"
 #include "hdf5/series.h"
 #include "hdf5/testing.h"
@@ -576,6 +577,49 @@ static void two_files_of_the_same_data_are_the_same(void **state)
 	assert_memory_equal(bytes[0], bytes[1], (size_t)size[0]);
 }
 
+/* The client data of the bitshuffle filter 0.3.5 are its version (two numbers), the size of an
+ * element, the size of a block (0: its own choice) and the compressor. Its decoder takes element
+ * and block size from there; others look at the version, too. */
+static void packed_series_name_their_filter_as_bitshuffle_does(void **state)
+{
+	static const struct {
+		enum sl_codec codec;
+		H5Z_filter_t id;
+		size_t n;
+		unsigned cd[5];
+	} cases[] = {{SL_CODEC_BSLZ4, 32008, 5, {0, 4, 2, 0, 2}},
+		     {SL_CODEC_BSZSTD, 32008, 5, {0, 4, 2, 0, 3}},
+		     {SL_CODEC_LZ4, 32004, 1, {SL_PACK_LZ4_BYTES}}};
+	const struct sl_h5_shape image = {SL_H5_U16, 2, {8, 16}};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sl_h5 *file = begin();
+		struct sl_h5_series *series;
+		unsigned flags, cd[8] = {0}, config;
+		size_t n = sizeof(cd) / sizeof(cd[0]);
+		hid_t id, dataset, properties;
+		char name[16];
+
+		assert_int_equal(
+			sl_h5_series_open_packed(file, "/x", &image, cases[i].codec, 1, &series),
+			0);
+		assert_int_equal(sl_h5_finish(file), 0);
+		id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+		dataset = H5Dopen2(id, "/x", H5P_DEFAULT);
+		properties = H5Dget_create_plist(dataset);
+		assert_int_equal(H5Pget_nfilters(properties), 1);
+		assert_int_equal(
+			H5Pget_filter2(properties, 0, &flags, &n, cd, sizeof(name), name, &config),
+			cases[i].id);
+		assert_int_equal(n, cases[i].n);
+		assert_memory_equal(cd, cases[i].cd, n * sizeof(*cd));
+		H5Pclose(properties);
+		H5Dclose(dataset);
+		H5Fclose(id);
+	}
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 static void count_series(void *arg, struct sl_h5_series *series, const char *path)
@@ -639,6 +683,7 @@ int main(void)
 		CASE(writing_wrongly_sticks),
 		CASE(two_files_of_the_same_data_are_the_same),
 		CASE(a_series_that_is_watched_sums_up_its_rows),
+		CASE(packed_series_name_their_filter_as_bitshuffle_does),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

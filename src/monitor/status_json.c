@@ -199,11 +199,11 @@ static json_t *threads_json(const struct sl_status *s)
 		json_array_append_new(progress,
 				      json_pack("{s:s, s:o}", "name", s->progress[i].name, "age_ns",
 						age_json(s->taken_ns, s->progress[i].at_ns)));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "polling", text_or_null(t->polling),
-			 "crowded", truth(t->crowded), "ring_node",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "polling",
+			 text_or_null(t->polling), "crowded", truth(t->crowded), "ring_node",
 			 t->ring_node < 0 ? json_null() : json_integer(t->ring_node), "cpus", cpus,
-			 "workers", number(t->workers), "busy_ns", number(t->busy_ns), "progress",
-			 progress);
+			 "pollers", number(t->pollers), "workers", number(t->workers), "busy_ns",
+			 number(t->busy_ns), "progress", progress);
 }
 
 uint64_t sl_status_progress_age_ns(const struct sl_status *s)

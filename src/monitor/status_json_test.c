@@ -186,8 +186,12 @@ static void lists_end_where_the_status_does(void **state)
 	json_t *json;
 
 	status.threads.cpus = 2;
+	status.threads.pollers = 3;
+	status.threads.workers = 5;
 	json = document();
 	assert_int_equal(json_array_size(at(json, "threads.cpus")), 2);
+	assert_int_equal(json_integer_value(at(json, "threads.pollers")), 3);
+	assert_int_equal(json_integer_value(at(json, "threads.workers")), 5);
 	json_decref(json);
 	status.threads.cpus = SL_STATUS_CPUS + 50;
 	status.progress_threads = SL_STATUS_PROGRESS + 50;

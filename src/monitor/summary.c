@@ -128,9 +128,10 @@ static json_t *threads_json(const struct sl_status_threads *t)
 
 	for (unsigned i = 0; i < t->cpus; i++)
 		json_array_append_new(cpus, json_integer(t->cpu[i]));
-	return json_pack("{s:s, s:b, s:o, s:o}", "polling", t->polling, "crowded", (int)t->crowded,
-			 "cpus", cpus, "ring_node",
-			 t->ring_node < 0 ? json_null() : json_integer(t->ring_node));
+	return json_pack("{s:s, s:b, s:o, s:o, s:o, s:o}", "polling", t->polling, "crowded",
+			 (int)t->crowded, "cpus", cpus, "ring_node",
+			 t->ring_node < 0 ? json_null() : json_integer(t->ring_node), "pollers",
+			 number(t->pollers), "workers", number(t->workers));
 }
 
 /* Words that version 2 has changed. */

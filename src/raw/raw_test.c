@@ -265,6 +265,31 @@ static void test_stolen_files_are_found_at_the_end(void **state)
 	assert_non_null(strstr(captured, "run_raw_000001.bin"));
 }
 
+/* A link in the place of a data file is not followed: the reader says why it does not open. */
+static void test_a_data_file_that_cannot_be_opened_is_an_error(void **state)
+{
+	struct raw_rig *rig = *state;
+	struct sl_raw_options o = rig->options;
+	char path[512], moved[512];
+	struct sl_raw_reader *r;
+	struct sl_raw_writer *w;
+
+	o.file_bytes = 128 << 10;
+	assert_int_equal(sl_raw_create(&o, NULL, 0, &w), 0);
+	raw_rig_append(w, 0, 100);
+	assert_int_equal(sl_raw_finish(w, NULL, 0), 0);
+	snprintf(path, sizeof(path), "%s/run_raw_000002.bin", rig->folder);
+	snprintf(moved, sizeof(moved), "%s/elsewhere", rig->folder);
+	assert_int_equal(rename(path, moved), 0);
+	assert_int_equal(symlink("elsewhere", path), 0);
+	CAPTURED(-ELOOP, sl_raw_open(o.path, 0, &r));
+	assert_non_null(strstr(captured, "run_raw_000002.bin: cannot open: "));
+	assert_int_equal(rename(moved, path), 0);
+	assert_int_equal(sl_raw_open(o.path, 0, &r), 0);
+	raw_rig_check(r, 0, 100);
+	sl_raw_close(r);
+}
+
 static void find_all(const struct sl_raw_reader *r)
 {
 	uint64_t i;
@@ -572,6 +597,7 @@ int main(void)
 		RIG_TEST(test_nothing_is_overwritten),
 		RIG_TEST(test_options_out_of_range_are_refused),
 		RIG_TEST(test_stolen_files_are_found_at_the_end),
+		RIG_TEST(test_a_data_file_that_cannot_be_opened_is_an_error),
 		RIG_TEST(test_chunks_are_found_by_key),
 		RIG_TEST(test_a_flipped_bit_is_named),
 		RIG_TEST(test_damaged_files),

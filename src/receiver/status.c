@@ -136,6 +136,7 @@ static void threads_status(const struct sl_receiver *r, struct sl_status_threads
 	for (unsigned i = 0; i < threads->cpus; i++)
 		threads->cpu[i] = p->cpu[i];
 	threads->workers = r->workers;
+	threads->pollers = r->pollers;
 	threads->busy_ns = get(&r->busy_ns);
 }
 

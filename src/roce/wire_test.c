@@ -288,6 +288,22 @@ static void ipv4_is_told_from_ipv6(void **state)
 	assert_false(sl_roce_path_is_ipv4(&path));
 }
 
+/* InfiniBand Architecture Specification, volume 1: 9.2 (BTH), 7.8 (ICRC), 10.9 (P_Key), and
+ * Annex A17 (RoCEv2, port 4791). Both ends of a test have these from one header: no exchange of
+ * packets between them would show that one is wrong. */
+static void numbers_are_those_of_the_standard(void **state)
+{
+	assert_int_equal(SL_ROCE_UDP_PORT, 4791);
+	assert_int_equal(SL_ROCE_PKEY_DEFAULT, 0xffff);
+	assert_int_equal(SL_ROCE_PMTU_MAX, 4096);
+	assert_int_equal(SL_ROCE_BTH_BYTES, 12);
+	assert_int_equal(SL_ROCE_HEADERS_MAX, 12 + 28);
+	assert_int_equal(SL_ROCE_ICRC_BYTES, 4);
+	assert_int_equal(SL_ROCE_TRAILER_MAX, 3 + 4);
+	assert_int_equal(SL_ROCE_GID_BYTES, 16);
+	assert_int_equal(SL_ROCE_MESSAGE_MAX, UINT32_C(0x80000000));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -309,6 +325,7 @@ int main(void)
 		cmocka_unit_test(extension_headers_lie_where_they_should),
 		cmocka_unit_test(pmtu_is_a_power_of_two_in_range),
 		cmocka_unit_test(ipv4_is_told_from_ipv6),
+		cmocka_unit_test(numbers_are_those_of_the_standard),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

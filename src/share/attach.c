@@ -60,6 +60,8 @@ static int wait_for_frame(struct sl_follower *f, enum sl_share_frame_type type, 
 			return got;
 		if (got && f->in.head.type == type)
 			return 0;
+		if (got && f->in.head.type == SL_SHARE_FRAME_ENDED)
+			return -EPIPE; /* it stays: each further question has the same answer */
 		if (got) {
 			sl_share_in_next(&f->in); /* an answer that came too late for its call */
 			continue;
@@ -125,8 +127,10 @@ int sl_follower_attach(struct sl_follower *f, uint64_t end_ns, struct sl_remote_
 	char why[SL_SHARE_WHY];
 	int err = sl_follower_say(f, SL_SHARE_FRAME_HELLO, SL_SHARE_VERSION, NULL, 0, end_ns);
 
-	if (!err)
+	if (!err || err == -ECONNRESET) /* its last frame may still be there */
 		err = wait_for_frame(f, SL_SHARE_FRAME_ATTACHED, end_ns);
+	if (err == -EPIPE)
+		return sl_share_code(error, err, f->name, "it has ended");
 	if (err == -ECONNRESET)
 		return sl_share_code(error, err, f->name,
 				     "it ended, belongs to another user, or has as many followers "

@@ -1,9 +1,9 @@
-/* race_test.c - a writer at full speed and followers that it overtakes: threads, processes, rings of
- * few places, other layouts on the way. Every word of an element is made of its number, so that a
- * mixed element shows.
+/* race_test.c - a writer at full speed and followers that it overtakes: threads, processes, rings
+ * of few places, other layouts on the way. Every word of an element is made of its number, so that
+ * a mixed element shows.
  *
- * ThreadSanitizer knows memory by its address, and a follower maps the share once more. In its build
- * followers look through the writer's mapping: so it sees all that they share. */
+ * ThreadSanitizer knows memory by its address, and a follower maps the share once more. In its
+ * build followers look through the writer's mapping: so it sees all that they share. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -175,6 +175,76 @@ static void test_followers_cannot_write(void **state)
 	sl_share_close(share);
 }
 
+/* The newest element is that of the share, not of memory which it has left. */
+static void test_the_newest_of_another_layout(void **state)
+{
+	struct sl_share *share = share_open("fetched", 4);
+	struct sl_follower *f = follower_open("fetched");
+	struct sl_share_options options = share_options(2);
+	struct sl_follow_element element;
+
+	share_push(share, 0);
+	assert_int_equal(sl_follow_fetch(f, UINT64_MAX, 0, 0, data, &element), 0);
+	assert_int_equal(sl_share_resize(share, &options, NULL), 0);
+	share_push(share, 1);
+	assert_int_equal(sl_follow_fetch(f, 0, 0, 0, data, &element), 0); /* it is still there */
+	assert_int_equal(element.n, 0);
+	assert_int_equal(sl_follow_fetch(f, UINT64_MAX, 0, 0, data, &element), -ESTALE);
+	assert_int_equal(sl_follow_describe(f)->generation, 2);
+	assert_int_equal(sl_follow_fetch(f, UINT64_MAX, 0, 0, data, &element), 0);
+	assert_true(share_is(&element, 1));
+	assert_int_equal(sl_follow_fetch(f, 0, 0, 0, data, &element), -ESTALE);
+	sl_share_close(share);
+	assert_int_equal(sl_follow_fetch(f, UINT64_MAX, 0, 0, data, &element), -EPIPE);
+	assert_int_equal(sl_follow_fetch(f, 1, 0, 0, data, &element), 0);
+	sl_follow_close(f);
+}
+
+/* A region of one place that is being written is waited for; it is not an error. */
+static void test_one_place_is_filled(void **state)
+{
+	struct sl_share *share = share_open("region", 1);
+	struct sl_follower *f = follower_open("region");
+	struct sl_follow_element element;
+
+	share_push(share, 0);
+	sl_share_reserve(share);
+	assert_int_equal(sl_follow_next(f, SL_FOLLOW_NEWEST, 20, data, sizeof(data), &element),
+			 -ETIMEDOUT);
+	assert_int_equal(sl_follow_fetch(f, UINT64_MAX, 0, 0, data, &element), -EAGAIN);
+	share_push(share, 1);
+	assert_int_equal(next(f, SL_FOLLOW_NEWEST, &element), 0);
+	assert_true(share_is(&element, 1));
+	assert_int_equal(element.missed, 0); /* it is the first that this follower got */
+	sl_share_reserve(share);
+	assert_int_equal(sl_share_commit(share), 2);
+	sl_share_reserve(share);
+	assert_int_equal(sl_share_push(share, NULL, NULL), 3);
+	assert_int_equal(next(f, SL_FOLLOW_EVERY, &element), 0);
+	assert_int_equal(element.n, 3);
+	assert_int_equal(element.missed, 1);
+	sl_follow_close(f);
+	sl_share_close(share);
+}
+
+/* More rows than there can be are as many as there can be, on both sides. */
+static void test_too_many_rows(void **state)
+{
+	struct sl_share *share = share_open("rows", 4);
+	struct sl_follower *f = follower_open("rows");
+	struct sl_share_note note = {.rows = {0, 11}};
+	struct sl_follow_element element;
+	const float spots[20] = {0};
+	const void *from[] = {NULL, spots};
+
+	assert_int_equal(sl_share_push(share, &note, from), 0);
+	assert_int_equal(next(f, SL_FOLLOW_EVERY, &element), 0);
+	assert_int_equal(element.note.rows[1], 10);
+	assert_false(sl_follow_is_valid(f, UINT64_MAX));
+	sl_follow_close(f);
+	sl_share_close(share);
+}
+
 static void test_another_layout(void **state)
 {
 	struct sl_share *share = share_open("moves", 4);
@@ -271,6 +341,23 @@ static void test_ends(void **state)
 		assert_true(share_is(&element, n));
 	}
 	assert_int_equal(next(f, SL_FOLLOW_EVERY, &element), -EPIPE);
+	sl_follow_close(f);
+}
+
+/* The end is no crash, either, for one that has not seen the last layout. */
+static void test_ends_elsewhere(void **state)
+{
+	const struct sl_share_options options = share_options(2);
+	struct sl_share *share = share_open("leaves", 4);
+	struct sl_follower *f = follower_open("leaves");
+	struct sl_follow_element element;
+
+	share_push(share, 0);
+	assert_int_equal(sl_share_resize(share, &options, NULL), 0);
+	sl_share_close(share);
+	assert_int_equal(next(f, SL_FOLLOW_EVERY, &element), 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(next(f, SL_FOLLOW_EVERY, &element), -EPIPE);
 	sl_follow_close(f);
 }
 
@@ -460,6 +547,82 @@ static void test_too_many_followers(void **state)
 	sl_share_close(share);
 }
 
+/* All at once: more than a listener keeps waiting. */
+static void test_many_followers(void **state)
+{
+	enum { MANY = 40 };
+	struct sl_share *share = share_open("many", 4);
+	pid_t child[MANY];
+	int status;
+
+	for (unsigned i = 0; i < MANY; i++) {
+		child[i] = fork();
+		if (child[i] == 0) {
+			struct sl_follower *f;
+			struct sl_follow_element element;
+
+			if (sl_follow_open("many", NULL, &f, NULL))
+				_exit(1);
+			_exit(sl_follow_next(f, SL_FOLLOW_NEWEST, 20000, data, sizeof(data),
+					     &element)
+				      ? 2
+				      : 0);
+		}
+	}
+	share_push(share, 0);
+	for (unsigned i = 0; i < MANY; i++) {
+		assert_int_equal(waitpid(child[i], &status, 0), child[i]);
+		assert_int_equal(status, 0);
+	}
+	sl_share_close(share);
+}
+
+enum { SENDERS = 4, LETTERS = 200 };
+
+static void *send_letters(void *arg)
+{
+	static _Atomic uint32_t numbers;
+	uint32_t kind = numbers++ % SENDERS;
+
+	for (uint32_t i = 0; i < LETTERS; i++)
+		while (sl_share_send(arg, 1, kind, &i, sizeof(i)) == -EAGAIN)
+			usleep(1000);
+	return NULL;
+}
+
+/* Threads of the application send at the same time: messages of each stay in order. What was sent
+ * before the end arrives. */
+static void test_senders(void **state)
+{
+	struct sl_share_options options = share_options(2);
+	uint32_t next_of[SENDERS] = {0};
+	pthread_t thread[SENDERS];
+	struct sl_share_message m;
+	struct sl_follower *f;
+	struct sl_share *share;
+
+	options.queue_bytes = 640; /* 11 messages */
+	assert_int_equal(sl_share_open("senders", &options, &share, NULL), 0);
+	f = follower_open("senders");
+	for (unsigned i = 0; i < SENDERS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, send_letters, share), 0);
+	for (unsigned i = 0; i < SENDERS * LETTERS; i++) {
+		assert_int_equal(sl_follow_receive(f, 20000, &m), 0);
+		assert_true(m.kind < SENDERS && m.bytes == sizeof(uint32_t));
+		assert_int_equal(*(uint32_t *)m.data, next_of[m.kind]++);
+		sl_remote_free(m.data);
+	}
+	for (unsigned i = 0; i < SENDERS; i++)
+		pthread_join(thread[i], NULL);
+	assert_int_equal(sl_share_send(share, 0, 77, "last", 4), 0);
+	sl_share_close(share);
+	assert_int_equal(sl_follow_receive(f, 5000, &m), 0);
+	assert_int_equal(m.kind, 77);
+	sl_remote_free(m.data);
+	assert_int_equal(sl_follow_receive(f, 5000, &m), -ECONNRESET);
+	sl_follow_close(f);
+}
+
 struct woken {
 	struct sl_share *share;
 	uint64_t pushed;
@@ -528,14 +691,20 @@ int main(void)
 		TEST(test_the_first_one),
 		TEST(test_views_and_parts),
 		TEST(test_followers_cannot_write),
+		TEST(test_the_newest_of_another_layout),
+		TEST(test_one_place_is_filled),
+		TEST(test_too_many_rows),
 		TEST(test_another_layout),
 		TEST(test_memory_of_the_application),
 		TEST(test_ends),
+		TEST(test_ends_elsewhere),
 		TEST(test_a_crash),
 		TEST(test_names),
 		TEST(test_messages),
 		TEST(test_back_pressure),
 		TEST(test_too_many_followers),
+		TEST(test_many_followers),
+		TEST(test_senders),
 		TEST(test_sleepers_are_woken),
 		TEST(test_each),
 	};

@@ -40,6 +40,8 @@ def emulated(name, frames=200, dark=3, numbers=None, *, link, **detector):
         program, summary = acquire(folder, program=GUARDED, **pieces(link, frames, dark_frames=dark, **detector))
         intact(program, summary, frames + dark)
         equal(sum(summary["link"]["turned_away"].values()), 0, "packets turned away")
+        if "pollers" in link:
+            equal(summary["threads"]["pollers"], link["pollers"], "threads of the link")
         with h5py.File(folder / "run.nxs", "r") as file:
             first = numbers if numbers is not None else 1 + dark
             equal(file["entry/data/frame_number"][:].tolist(), list(range(first, first + frames)), "frame numbers")

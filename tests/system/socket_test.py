@@ -405,8 +405,8 @@ def client_library(folder):
     check(needed <= allowed, f"it needs {sorted(needed - allowed)}")
     names = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
     shown = {name.split("@")[0] for name in re.findall(r" T (\S+)", names)}
-    header = "".join((ROOT / f"include/sluice/{name}.h").read_text() for name in ("client", "share"))
-    declared = set(re.findall(r"\b(sl_(?:remote|share|follow)_\w+)\(", re.sub(r"/\*.*?\*/", "", header, flags=re.S)))
+    headers = "".join((ROOT / "include/sluice" / name).read_text() for name in ("client.h", "share.h"))
+    declared = set(re.findall(r"\b(sl_(?:remote|share|follow)_\w+)\(", re.sub(r"/\*.*?\*/", "", headers, flags=re.S)))
     equal({name for name in shown if name.startswith("sl_")}, declared, "symbols")
 
 

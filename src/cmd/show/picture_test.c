@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/crc.h"
 #include "cmd/show/picture.h"
 
 static void test_bins_are_means_of_what_is_there(void **arg)
@@ -98,6 +99,21 @@ static void test_palettes_only_rise_or_fall(void **arg)
 	}
 }
 
+/* Pictures of one run are compared with those of another by eye, and with those in the
+ * documentation: a colour does not change by accident. */
+static void test_palettes_are_what_they_were(void **arg)
+{
+	static const uint32_t crc[] = {[SL_PICTURE_FIRE] = 0xeeff1110,
+				       [SL_PICTURE_PAPER] = 0x0694f138,
+				       [SL_PICTURE_GREY] = 0xd85c74e5};
+	uint8_t palette[256][3];
+
+	for (int map = SL_PICTURE_FIRE; map <= SL_PICTURE_GREY; map++) {
+		sl_picture_palette((enum sl_picture_colours)map, palette);
+		assert_int_equal(sl_crc32c(0, palette, sizeof(palette)), crc[map]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -105,6 +121,7 @@ int main(void)
 		cmocka_unit_test(test_scales_rise_from_the_first_colour_to_the_last),
 		cmocka_unit_test(test_what_is_nothing_and_what_is_too_much),
 		cmocka_unit_test(test_palettes_only_rise_or_fall),
+		cmocka_unit_test(test_palettes_are_what_they_were),
 	};
 
 	return cmocka_run_group_tests_name("picture", tests, NULL, NULL);

@@ -757,6 +757,25 @@ static void a_close_of_ours_is_not_repeated_for_ever(void **state)
 	assert_int_equal(w->sent_n - w->heard_n, 4);
 }
 
+/* With as many seats as there are modules: each front end once, and nothing behind the last. */
+static void the_last_close_goes_to_every_front_end_that_is_connected(void **state)
+{
+	struct world *w = world_of(2);
+
+	ask_open(w, DEVICE, QPN);
+	ask_open(w, OTHER, QPN + 1);
+	sl_feroce_host_start(&w->host);
+	w->heard_n = w->sent_n;
+	w->host.seat[2].phase = SL_FEROCE_SEAT_OPEN; /* beyond the modules of this run */
+	sl_feroce_host_dismiss(&w->host);
+	assert_int_equal(w->sent_n - w->heard_n, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(w->sent[w->heard_n].ip, i ? OTHER : DEVICE);
+		assert_int_equal(w->sent[w->heard_n].message.remote.qpn, QPN + i);
+		assert_int_equal(w->sent[w->heard_n++].message.request, SL_FEROCE_CLOSE);
+	}
+}
+
 /* A core that closed a queue pair answers a CLOSE that comes again with an error: its first byte is
  * 0xf9. */
 static void an_error_in_answer_to_a_close_is_the_end_of_it(void **state)
@@ -976,6 +995,7 @@ int main(void)
 		CASE(one_ends_the_other_goes_on),
 		CASE(a_close_of_ours_is_repeated_until_answered),
 		CASE(a_close_of_ours_is_not_repeated_for_ever),
+		CASE(the_last_close_goes_to_every_front_end_that_is_connected),
 		CASE(an_error_in_answer_to_a_close_is_the_end_of_it),
 		CASE(an_answer_to_a_close_of_another_queue_is_none),
 		CASE(a_device_is_asked_and_its_queue_is_learnt),

@@ -21,6 +21,7 @@
 
 #include "base/log.h"
 #include "control/handover/keeper.h"
+#include "lib/capture.h"
 
 struct world {
 	char name[SL_KEEPER_NAME];
@@ -157,7 +158,12 @@ static void one_receiver_at_a_time(void **state)
 	struct world *w = *state;
 	int fd = claim(w, SL_HANDOVER_MESSAGE_NOTHING), other;
 
+	char says[64];
+
+	snprintf(says, sizeof(says), "process %d is the receiver now", (int)getpid());
+	capture_begin();
 	assert_int_equal(sl_keeper_claim(w->name, &other, &w->message), -EBUSY);
+	assert_non_null(strstr(capture_end(), says));
 	store(w, fd, "mine", 1);
 	assert_int_equal(sl_keeper_claim(w->name, &other, &w->message), -EBUSY);
 	close(fd);

@@ -9,6 +9,8 @@
  * Cost: nothing but a pointer once the pool is there; about a millisecond an event to make it,
  * whatever part of the detector is wanted. */
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,9 +24,10 @@
 enum { KEY_BRIGHT = 1, KEY_DARK, KEY_ORDER };
 enum { WAITING = 1024 }; /* stubs of a sector before the board cuts at 160 */
 
-struct block {		/* of all modules */
-	uint8_t *bytes; /* [modules][module_bytes]; NULL: not made yet */
-	double *truth;	/* [tracks][TRUTH_COLUMNS] */
+struct block { /* of all modules */
+	/* [modules][module_bytes]; NULL: not made yet. Set last: with it the others hold. */
+	uint8_t *_Atomic bytes;
+	double *truth; /* [tracks][TRUTH_COLUMNS] */
 	uint32_t tracks;
 };
 
@@ -43,6 +46,7 @@ struct tracker {
 	struct sl_tracker_setup setup;
 	float *normal;		     /* [SL_NORMAL_ENTRIES] */
 	struct block *bright, *dark; /* [pool] */
+	pthread_mutex_t making;	     /* a block; guards: */
 	struct sl_tracker_event *event;
 	struct waiting *waiting; /* [all] */
 };
@@ -88,6 +92,7 @@ static int open_tracker(void *state, const struct sl_detector_options *run,
 	struct tracker *t = state;
 	int err;
 
+	pthread_mutex_init(&t->making, NULL);
 	if (run->modules * t->sectors > SL_TRACKER_SECTORS) {
 		sl_error("tracker: %u modules of %u sectors are more than the detector has, %u; "
 			 "set modules or sectors lower",
@@ -143,6 +148,7 @@ static void close_tracker(void *state)
 	free(t->dark);
 	free(t->event);
 	free(t->waiting);
+	pthread_mutex_destroy(&t->making);
 }
 
 /* ---- making a block ---- */
@@ -232,20 +238,34 @@ static int make(struct tracker *t, uint32_t entry, bool is_dark, struct block *b
 			return -ENOMEM;
 		}
 	}
-	block->bytes = bytes;
+	atomic_store_explicit(&block->bytes, bytes, memory_order_release);
 	return 0;
 }
 
-/* The block of a frame, made if need be; NULL: no memory. */
+static int make_once(struct tracker *t, uint32_t entry, bool is_dark, struct block *block)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&t->making);
+	if (!block->bytes)
+		err = make(t, entry, is_dark, block);
+	if (err)
+		block->tracks = 0;
+	pthread_mutex_unlock(&t->making);
+	return err;
+}
+
+/* The block of a frame, made if need be; NULL: no memory. A record that says "dark" in a run
+ * without dark frames leads to a block that prepare() did not make: threads of all modules may come
+ * here for it at once. */
 static const struct block *block_of(struct tracker *t, uint64_t frame, bool is_dark)
 {
 	uint32_t entry = (uint32_t)(frame % t->pool);
 	struct block *block = &(is_dark ? t->dark : t->bright)[entry];
 
-	if (!block->bytes && make(t, entry, is_dark, block)) {
-		block->tracks = 0;
+	if (!atomic_load_explicit(&block->bytes, memory_order_acquire) &&
+	    make_once(t, entry, is_dark, block))
 		return NULL;
-	}
 	return block;
 }
 

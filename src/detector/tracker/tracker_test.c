@@ -3,6 +3,7 @@
  * environment, events are drawn there to be looked at. */
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -406,6 +407,67 @@ static void test_the_pool_is_replayed_without_a_copy(void **arg)
 	close_tracker(state);
 }
 
+/* ---- modules on threads of their own ---- */
+
+enum { THREADS = 8, BLOCKS = 6 };
+
+struct renderer {
+	pthread_t thread;
+	pthread_barrier_t *start;
+	void *state;
+	uint32_t module;
+	const void *got[BLOCKS];
+};
+
+static void *render_dark(void *arg)
+{
+	struct renderer *r = arg;
+
+	for (uint64_t frame = 0; frame < BLOCKS; frame++) {
+		pthread_barrier_wait(r->start);
+		if (tracker->render(r->state, frame, r->module, SL_RECORD_DARK, NULL,
+				    &r->got[frame]))
+			r->got[frame] = NULL;
+	}
+	return NULL;
+}
+
+/* The pool of a run without dark frames has no dark blocks, and records from the wire may say
+ * "dark" all the same. Each block is made once, and as one thread alone makes it. */
+static void test_modules_of_a_dark_frame_that_was_not_expected_are_rendered_at_once(void **arg)
+{
+	static const char *const set[] = {"pool", "6", "events", "1", "sectors", "2", NULL};
+	struct renderer renderer[THREADS];
+	pthread_barrier_t start;
+	struct sl_geometry g;
+	void *state = open_tracker(THREADS, set, &g, 0), *alone = open_tracker(THREADS, set, &g, 0);
+	const void *expected;
+
+	assert_int_equal(tracker->prepare(state), 0);
+	assert_int_equal(pthread_barrier_init(&start, NULL, THREADS), 0);
+	for (uint32_t m = 0; m < THREADS; m++) {
+		renderer[m] = (struct renderer){.start = &start, .state = state, .module = m};
+		assert_int_equal(
+			pthread_create(&renderer[m].thread, NULL, render_dark, &renderer[m]), 0);
+	}
+	for (uint32_t m = 0; m < THREADS; m++)
+		assert_int_equal(pthread_join(renderer[m].thread, NULL), 0);
+	for (uint64_t frame = 0; frame < BLOCKS; frame++)
+		for (uint32_t m = 0; m < THREADS; m++) {
+			const uint8_t *first = renderer[0].got[frame];
+
+			assert_non_null(first);
+			assert_ptr_equal(renderer[m].got[frame], first + m * g.module_bytes);
+			assert_int_equal(
+				tracker->render(alone, frame, m, SL_RECORD_DARK, NULL, &expected),
+				0);
+			assert_memory_equal(renderer[m].got[frame], expected, g.module_bytes);
+		}
+	pthread_barrier_destroy(&start);
+	close_tracker(alone);
+	close_tracker(state);
+}
+
 /* ---- pictures ---- */
 
 static void save(const uint8_t *rgb, uint32_t rows, uint32_t columns, const char *name)
@@ -472,6 +534,8 @@ int main(void)
 		cmocka_unit_test(test_truth_has_tracks_of_the_sectors_that_are_there_only),
 		cmocka_unit_test(test_more_sectors_than_there_are_is_refused),
 		cmocka_unit_test(test_the_pool_is_replayed_without_a_copy),
+		cmocka_unit_test(
+			test_modules_of_a_dark_frame_that_was_not_expected_are_rendered_at_once),
 		cmocka_unit_test(test_a_picture_shows_stubs_and_tracks),
 	};
 

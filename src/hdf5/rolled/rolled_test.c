@@ -20,6 +20,7 @@
 #include "hdf5/handle.h"
 #include "hdf5/rolled/data_files.h"
 #include "hdf5/rolled/old_files.h"
+#include "hdf5/rolled/recover.h"
 #include "hdf5/rolled/rolled.h"
 #include "hdf5/testing.h"
 #include "lib/capture.h"
@@ -159,20 +160,35 @@ static void rows_go_on_from_file_to_file(void **state)
 }
 
 /* A writer that is killed after a flush, with rows behind it. */
-static void write_and_die(const char *path)
+static void write_and_die(const char *path, bool roll)
 {
 	uint64_t end = sl_clock_ns() + UINT64_C(30000000000);
 	struct rows r;
 
 	open_rows(&r, path);
 	append(&r, 10);
-	assert_int_equal(sl_h5_roll(r.file), 0);
+	if (roll)
+		assert_int_equal(sl_h5_roll(r.file), 0);
 	append(&r, 7);
 	assert_int_equal(sl_h5_flush(r.file, 17), 0);
 	while (sl_h5_durable(r.file) < 17 && sl_clock_ns() < end)
 		sl_clock_sleep_until(sl_clock_ns() + 1000000);
 	append(&r, 3);
 	kill(getpid(), SIGKILL);
+}
+
+/* In another process: HDF5 tells files of one process by their inode. */
+static void write_and_be_killed(const char *path, bool roll)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		write_and_die(path, roll);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
 }
 
 static uint64_t rows_of(hid_t id, const char *path)
@@ -187,23 +203,14 @@ static uint64_t rows_of(hid_t id, const char *path)
 	return rows[0];
 }
 
-/* HDF5 tells files of one process by their inode, so the writer is another process. */
 static void readers_find_what_was_flushed(void **state)
 {
 	uint64_t flushed[3];
 	hid_t access_list, id, dataset;
 	struct sl_h5 *file;
 	char text[256];
-	pid_t child;
-	int status;
 
-	child = fork();
-	if (!child) {
-		write_and_die(in("live.nxs"));
-		_exit(1);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFSIGNALED(status));
+	write_and_be_killed(in("live.nxs"), true);
 	assert_int_equal(sl_h5_open(in("live.nxs"), &file), 0); /* the master was there */
 	sl_h5_close(file);
 	assert_int_equal(sl_h5_open(in("live_data_000001.h5"), &file), 0); /* and closed files */
@@ -232,6 +239,34 @@ static void readers_find_what_was_flushed(void **state)
 			 0);
 	assert_string_equal(text, "/entry/deep/table\n/entry/data/number\n/entry/data/data");
 	sl_h5_close(file);
+}
+
+/* Also of a run that had one data file: the list of series comes from the first. */
+static void a_killed_run_is_recovered_up_to_its_last_flush(void **state)
+{
+	for (unsigned files = 1; files <= 2; files++) {
+		char name[16];
+		struct sl_h5_recovered found = {.files = 0};
+		struct sl_h5_shape shape;
+		struct sl_h5 *file;
+		char text[64];
+
+		snprintf(name, sizeof(name), "killed%u.nxs", files);
+		write_and_be_killed(in(name), files == 2);
+		assert_int_equal(sl_h5_recover(in(name), &found, &file), 0);
+		assert_int_equal(found.files, files);
+		assert_int_equal(found.mended, 1);
+		assert_int_equal(sl_h5_finish(file), 0);
+		assert_int_equal(sl_h5_open(in(name), &file), 0);
+		check_rows(file, 17);
+		assert_int_equal(sl_h5_describe(file, "/entry/deep/table", &shape), 0);
+		assert_int_equal(shape.dim[0], 6);
+		assert_int_equal(sl_h5_read_attribute_text(file, "/entry/data/number", "long_name",
+							   text, sizeof(text)),
+				 0);
+		assert_string_equal(text, "counts");
+		sl_h5_close(file);
+	}
 }
 
 static void a_file_that_is_given_up_leaves_nothing(void **state)
@@ -506,6 +541,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_go_on_from_file_to_file),
 		cmocka_unit_test(readers_find_what_was_flushed),
+		cmocka_unit_test(a_killed_run_is_recovered_up_to_its_last_flush),
 		cmocka_unit_test(a_file_that_is_given_up_leaves_nothing),
 		cmocka_unit_test(a_data_file_that_is_there_is_not_touched),
 		cmocka_unit_test(overwrite_replaces_the_data_files_of_its_own_master),

@@ -177,6 +177,37 @@ static void a_window_is_as_asked_for_and_never_too_small(void **state)
 	}
 }
 
+/* A module's block that is smaller than two packets may be all of a window: one that is larger by a
+ * byte, too, and one that is smaller by a byte is replaced. */
+static void a_window_may_be_one_small_block(void **state)
+{
+	enum { BLOCK = 2 * RIG_PMTU - 500 };
+	static const struct {
+		const char *option;
+		uint64_t window;
+	} cases[] = {{"3096", BLOCK}, {"3098", BLOCK + 1}, {"3094", 2 * RIG_PMTU}};
+	const struct sl_link_env env = {.ring = NULL};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct rig *rig = rig_new(&sl_link_udp);
+		struct sl_offer offer;
+		struct sl_plan plan;
+
+		rig->ring.block_bytes = BLOCK;
+		rig->ring.pixel_bytes = BLOCK - SL_RECORD_BYTES;
+		rig->option[0][0] = "window";
+		rig->option[0][1] = cases[i].option;
+		assert_int_equal(rig_open_receiver(rig), 0);
+		rig->source = rig_state(rig);
+		assert_int_equal(sl_link_udp.open(rig->source, &env), 0);
+		assert_int_equal(rig_offer(rig, rig->source, 0, &offer), 0);
+		offer.block_bytes = BLOCK;
+		assert_int_equal(sl_link_udp.receiving->accept(rig->receiver, &offer, &plan), 0);
+		assert_int_equal(plan.window_bytes, cases[i].window);
+		rig_free(rig);
+	}
+}
+
 static void a_wrong_key(void **state)
 {
 	struct rig *rig = rig_ready(&sl_link_udp);
@@ -502,6 +533,7 @@ int main(void)
 		cmocka_unit_test(an_unknown_queue),
 		cmocka_unit_test(a_stranger_with_the_right_key),
 		cmocka_unit_test(a_window_is_as_asked_for_and_never_too_small),
+		cmocka_unit_test(a_window_may_be_one_small_block),
 		cmocka_unit_test(a_wrong_key),
 		cmocka_unit_test(the_right_address_with_the_wrong_psn),
 		cmocka_unit_test(the_other_modules_block),
