@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """pages_test.py SLUICE - what the pages of docs/ show is so: experiment files are accepted, those of docs/reference/stages.md run, the
 stage of docs/tutorials/write-a-stage.md and the detector of docs/tutorials/write-a-detector.md are built with the commands of the pages, against
-an installed tree, and do as told there, docs/how-to/many-short-runs.md, docs/how-to/metadata.md and docs/how-to/redis.md print what they show, so do docs/how-to/burst.md, docs/how-to/look-back.md, docs/how-to/audit.md and docs/how-to/follow-a-run.md, the client of docs/how-to/stream2.md does, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
+an installed tree, and do as told there, docs/how-to/many-short-runs.md, docs/how-to/metadata.md and docs/how-to/redis.md print what they show, so do docs/how-to/burst.md, docs/how-to/look-back.md, docs/how-to/audit.md, docs/how-to/follow-a-run.md and docs/how-to/share-between-hosts.md, the client of docs/how-to/stream2.md does, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
 """
 
 import grp
@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import tap  # noqa: E402  (found through the line above)
 
 import extract  # noqa: E402
+import share_pages  # noqa: E402
 
 SLUICE = str(pathlib.Path(sys.argv[1]).resolve())
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable  # Debian's has h5py
@@ -422,7 +423,7 @@ def check_follow(out, installed):
 def check_commands(out, installed):
     """Each block of commands of these pages was run by a check above, whatever was set up around it."""
     ran = "\n".join(installed.ran).replace(PYTHON, "python3").replace("timeout 100 ", "")
-    for page in ("files", "stream2", "burst", "look-back", "redis", "audit", "follow-a-run"):
+    for page in ("files", "stream2", "burst", "look-back", "redis", "audit", "follow-a-run", "share-between-hosts"):
         case = f"{page}.md: every command is run"
         if page in installed.skipped:
             out.skip(case, "what the page is about is not here: see above")
@@ -676,6 +677,7 @@ def main():
             check_metadata(out, installed)
             check_redis(out, installed)
             check_follow(out, installed)
+            share_pages.check_hosts(out, installed)
             check_commands(out, installed)
     check_stages(out)
     check_wire(out)
