@@ -55,7 +55,8 @@ _WHERE = {
     "_share": ("Counts", "Element", "Share", "shared_array"),
 }
 _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names}
-__all__ = [*sorted(_MODULE_OF), "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
+# Without `open`: `from sluice import *` must not take the place of Python's own.
+__all__ = [*sorted(name for name in _MODULE_OF if name != "open"), "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:

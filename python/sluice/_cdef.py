@@ -90,7 +90,8 @@ struct sl_share_note {
 	uint32_t epoch;
 	uint32_t rows[SL_SHARE_ARRAYS];
 	uint64_t user[SL_SHARE_USER];
-	uint64_t reserved[4];
+	uint64_t absent;
+	uint64_t reserved[3];
 };
 struct sl_share_description {
 	uint64_t generation;
@@ -178,6 +179,7 @@ int sl_follow_each(struct sl_follower *follower, enum sl_follow_mode mode, int t
 			       const struct sl_follow_element *element),
 		   void *arg);
 const uint64_t *sl_follow_flag(const struct sl_follower *follower);
+uint64_t sl_follow_peers(const struct sl_follower *follower);
 int sl_follow_ping(struct sl_follower *follower, int timeout_ms, uint64_t *round_trip_ns);
 int sl_follow_send(struct sl_follower *follower, uint32_t kind, const void *data, uint64_t bytes,
 		   int timeout_ms);

@@ -127,17 +127,18 @@ class Frame:
 
     @property
     def arrays(self) -> Dict[str, "np.ndarray[Any, Any]"]:
-        """All arrays by name."""
+        """All arrays of this element by name; one that it does not have is left out, as the image of a frame that no stage saw."""
         if self._arrays is None:
-            rows = self._element.note.rows
-            self._arrays = {place.name: cut(place, self._data, rows[place.index]) for place in self.description.places}
+            rows, absent = self._element.note.rows, self._element.note.absent
+            self._arrays = {place.name: cut(place, self._data, rows[place.index]) for place in self.description.places
+                            if not absent >> place.index & 1}
         return self._arrays
 
     def __getitem__(self, name: str) -> "np.ndarray[Any, Any]":
         try:
             return self.arrays[name]
         except KeyError:
-            raise KeyError(f"no array '{name}'; there are: {', '.join(self.arrays)}") from None
+            raise _no_array(name, self.description, self._element) from None
 
     def __contains__(self, name: object) -> bool:
         return name in self.arrays
@@ -158,6 +159,12 @@ class Frame:
         return f"<sluice.Frame n={self.n} number={self.number} {arrays}>"
 
 
+def _no_array(name: str, description: Description, element: Any) -> KeyError:
+    if name in description.arrays:
+        return KeyError(f"element {element.n} has no '{name}'")
+    return KeyError(f"no array '{name}'; there are: {', '.join(description.arrays)}")
+
+
 def _open(url: str, timeout: float, secret_file: Optional[str], device: Optional[str]) -> Any:
     lib, keep = library(), []  # type: Any, List[Any]
     options = ffi.new("struct sl_follow_options *")
@@ -176,6 +183,7 @@ class Follower:
     every: each element in its order, those that the writer has overtaken counted as missed; else the newest, which suits displays.
     view: arrays are read-only views of the share's memory, without a copy (only on one host).
     timeout: an element that takes longer raises Timeout; None: no limit.
+    again: when the share ends or its writer crashes, go on with the next one of that name, as those of a session's runs.
     wait: seconds to wait for a share that is not there yet.
     connect_timeout: seconds for the share to answer.
     secret_file, device: of rdma://.
@@ -183,18 +191,11 @@ class Follower:
     Several threads may use a follower; they take turns.
     """
 
-    def __init__(self, url: str, *, every: bool = False, view: bool = False, timeout: Optional[float] = None, wait: float = 0.0,
-                 connect_timeout: float = 5.0, secret_file: Optional[str] = None, device: Optional[str] = None) -> None:
-        self.url, self.every, self.view, self.timeout = url, every, view, timeout
-        end = end_of(wait)
-        while True:
-            try:
-                pointer = in_thread(lambda: _open(url, connect_timeout, secret_file, device), library().sl_follow_close)
-                break
-            except Error as why:
-                if why.code != "absent" or is_over(end):
-                    raise
-                time.sleep(0.01)
+    def __init__(self, url: str, *, every: bool = False, view: bool = False, timeout: Optional[float] = None, again: bool = False,
+                 wait: float = 0.0, connect_timeout: float = 5.0, secret_file: Optional[str] = None, device: Optional[str] = None) -> None:
+        self.url, self.every, self.view, self.timeout, self.again = url, every, view, timeout, again
+        self._connect_timeout, self._secret_file, self._device = connect_timeout, secret_file, device
+        pointer = self._connect(end_of(wait))
         self._handle = Handle(pointer, library().sl_follow_close, f"the follower of {url}", shared=False)
         self._end = weakref.finalize(self, self._handle.close)
         self._buffer: Optional["np.ndarray[Any, Any]"] = None
@@ -202,6 +203,26 @@ class Follower:
         self._places: Dict[int, "np.ndarray[Any, Any]"] = {}
         with self._handle as opened:
             self._attach(opened)
+
+    def _connect(self, end: Optional[float]) -> Any:
+        """A follower of the library's, once the share is there."""
+        while True:
+            try:
+                return in_thread(lambda: _open(self.url, self._connect_timeout, self._secret_file, self._device), library().sl_follow_close)
+            except Error as why:
+                # One that has just ended may still be listed, and hang up.
+                if why.code not in (("absent", "connection") if self.again else ("absent",)) or is_over(end):
+                    raise
+                time.sleep(0.01)
+
+    def _connect_again(self, end: Optional[float], timeout: Optional[float]) -> None:
+        try:
+            pointer = self._connect(end)
+        except Error as why:
+            if why.code not in ("absent", "connection"):
+                raise
+            raise unless_in_time(timeout, f"{self.url}: it has ended, and no other share of that name came") from None
+        self._handle.replace(pointer, self._attach)
 
     def _attach(self, pointer: Any) -> None:
         """What is known of the generation that the follower is attached to now."""
@@ -241,9 +262,11 @@ class Follower:
                     return self._frame(pointer, view, element)
                 if err == -errno.ESTALE:
                     self._attach(pointer)
-            if err == -errno.EPIPE:
+            if err in (-errno.EPIPE, -errno.ECONNRESET) and self.again:
+                self._connect_again(end, timeout)
+            elif err == -errno.EPIPE:
                 return None
-            if err == -errno.ETIMEDOUT:
+            elif err == -errno.ETIMEDOUT:
                 if is_over(end):
                     raise unless_in_time(timeout, f"{self.url}: no element came")
             elif err != -errno.ESTALE:
@@ -276,19 +299,22 @@ class Follower:
         if self._mapping is None:
             held = library().sl_follow_hold_mapping(pointer)
             if not held:
-                raise Error("unsupported", f"{self.url}: its memory is not mapped here, so that there is no view of it",
-                            hint="follow it without view=True", errno=errno.EOPNOTSUPP)
+                raise self._no_view()
             self._mapping = HeldMemory(held)
         return self._mapping
 
     def _error(self, err: int) -> Error:
+        if err == -errno.EOPNOTSUPP:
+            return self._no_view()
         what = {
+            -errno.EPIPE: "it has ended",
             -errno.ECONNRESET: "its writer has crashed, or hung up",
             -errno.EAGAIN: "the writer overtook every copy: the ring has too few places for this follower",
-            -errno.EOPNOTSUPP: "its memory is not mapped here, so that there is no view of it; follow it without view=True",
-        }.get(err)
-        code = {-errno.EAGAIN: "overtaken"}.get(err, "")
-        return error_of(err, f"{self.url}: {what}" if what else f"{self.url}: {error_of(err).message}", code=code)
+        }.get(err, error_of(err).message)
+        return error_of(err, f"{self.url}: {what}", code="overtaken" if err == -errno.EAGAIN else "")
+
+    def _no_view(self) -> Error:
+        return error_of(-errno.EOPNOTSUPP, f"{self.url}: its memory is not mapped here, so that there is no view of it", hint="follow it without view=True")
 
     # ---- parts ----
 
@@ -306,6 +332,8 @@ class Follower:
         place = places[name]
         data = np.empty(place.array.nbytes, np.uint8)
         element = self._fetch(n, place.offset, data)
+        if element.note.absent >> place.index & 1:
+            raise _no_array(name, self._description, element)
         whole: "np.ndarray[Any, Any]" = np.ndarray(place.array.shape, place.array.dtype, buffer=data)
         return whole[:element.note.rows[place.index]] if place.array.ragged else whole
 
@@ -358,6 +386,12 @@ class Follower:
         """How many elements are published."""
         with self._handle as pointer:
             return int(library().sl_follow_flag(pointer)[0])
+
+    @property
+    def peers(self) -> int:
+        """How many programs follow the share, this one among them."""
+        with self._handle as pointer:
+            return int(library().sl_follow_peers(pointer))
 
     @property
     def flag(self) -> "np.ndarray[Any, Any]":
@@ -430,11 +464,11 @@ class Follower:
         return f"<sluice.Follower {self.url}{' (closed)' if self.closed else ''}>"
 
 
-def follow(url: str, *, every: bool = False, view: bool = False, timeout: Optional[float] = None, wait: float = 0.0,
-           connect_timeout: float = 5.0, secret_file: Optional[str] = None, device: Optional[str] = None) -> Follower:
+def follow(url: str, *, every: bool = False, view: bool = False, timeout: Optional[float] = None, again: bool = False,
+           wait: float = 0.0, connect_timeout: float = 5.0, secret_file: Optional[str] = None, device: Optional[str] = None) -> Follower:
     """Follow a share: `for frame in sluice.follow("share:run1"): ...`. See `Follower`."""
-    return Follower(url, every=every, view=view, timeout=timeout, wait=wait, connect_timeout=connect_timeout, secret_file=secret_file,
-                    device=device)
+    return Follower(url, every=every, view=view, timeout=timeout, again=again, wait=wait, connect_timeout=connect_timeout,
+                    secret_file=secret_file, device=device)
 
 
 def shares() -> List[str]:

@@ -125,16 +125,34 @@ def is_over(end: Optional[float]) -> bool:
 
 # ---- handles ----
 
+_forks: List[int] = [0]  # how often this process was forked off from another
+
+
+def _forked() -> None:
+    _forks[0] += 1
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+def fork_count() -> int:
+    """Changes in a child process: what its parent opened is not the child's to use, nor to end."""
+    return _forks[0]
+
+
 class Handle:
     """A pointer of the library's, with any number of users at a time, or one; closed when the last of them is done."""
 
     def __init__(self, pointer: Any, close: Callable[[Any], Any], what: str, *, shared: bool) -> None:
         self._pointer, self._close, self._what = pointer, close, what
         self._most = sys.maxsize if shared else 1
+        self._forks = fork_count()
         self._users = 0
         self._free = threading.Condition(threading.Lock())
 
     def __enter__(self) -> Any:
+        if not self.is_ours:
+            raise Error("request", f"{self._what} was opened before a fork, and belongs to the parent process", hint="open it in this process")
         with self._free:
             while self._users >= self._most and self._pointer is not None:
                 self._free.wait()
@@ -150,12 +168,32 @@ class Handle:
                 self._free.notify_all()
 
     @property
+    def is_ours(self) -> bool:
+        """Whether this process opened it, and not the one that it was forked off from."""
+        return self._forks == fork_count()
+
+    @property
     def is_open(self) -> bool:
         """Whether it can be used."""
         return self._pointer is not None
 
+    def replace(self, pointer: Any, then: Callable[[Any], None]) -> None:
+        """Another pointer in the place of this one, which is closed; `then` is called with it before any other thread can use it."""
+        with self._free:
+            while self._users and self._pointer is not None:
+                self._free.wait()
+            old, closed = self._pointer, self._pointer is None
+            if not closed:
+                self._pointer = pointer
+                then(pointer)
+        self._close(pointer if closed else old)
+        if closed:
+            raise Error("closed", f"{self._what} is closed")
+
     def close(self) -> None:
-        """Close it, once."""
+        """Close it, once; in a child process, nothing."""
+        if not self.is_ours:
+            return
         with self._free:
             pointer, self._pointer = self._pointer, None
             self._free.notify_all()

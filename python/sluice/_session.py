@@ -13,10 +13,10 @@ import tempfile
 import threading
 import time
 import weakref
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
 from ._errors import Error, error_of, unless_in_time
-from ._library import Handle, c_text, end_of, ffi, in_thread, is_over, library, library_path, raise_for, slice_ms, text
+from ._library import Handle, c_text, end_of, ffi, fork_count, in_thread, is_over, library, library_path, raise_for, slice_ms, text
 
 OVER = ("ended", "fault")
 Experiment = Union[str, "os.PathLike[str]", Mapping[str, Any]]
@@ -123,7 +123,7 @@ class _Connection:
             where, error, keep = ffi.new("struct sl_remote **"), ffi.new("struct sl_remote_error *"), []  # type: Any, Any, List[Any]
             raise_for(lib.sl_remote_open(c_text(self.name, keep), int(timeout * 1000), where, error), error)
             return where[0]
-        if self._handle is None:
+        if self._handle is None or not self._handle.is_ours:
             self._handle = Handle(in_thread(connect, lib.sl_remote_close), lib.sl_remote_close, f"the connection to '{self.name}'", shared=False)
         return self._handle
 
@@ -361,23 +361,16 @@ class Session(Control):
 
     def __init__(self, experiment: Experiment, root: Union[str, "os.PathLike[str]", None] = None, *, name: Optional[str] = None,
                  settings: Settings = (), emulate: bool = False, arguments: Sequence[str] = (), wait: float = 30.0) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="sluice-")
-        place = pathlib.Path(self._folder.name)
-        path = os.fspath(experiment) if not isinstance(experiment, Mapping) else str(place / f"{name or 'python'}.yaml")
-        if isinstance(experiment, Mapping):
-            pathlib.Path(path).write_text(json.dumps(experiment), encoding="utf-8")
-        self._summary = place / "summary.json"
         self._one_run = root is None
-        command = [program(), "run" if root is None else "session", path, *arguments]
-        command += ["--quiet", "--summary", str(self._summary)] if root is None else ["--root", os.fspath(root)]
-        command += ["--name", name] if name else []
-        command += ["--emulate"] if emulate else []
-        for override in _overrides(settings):
-            command += ["--set", override]
-        self._log = place / "log"
-        with open(self._log, "wb") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-        self._ending = weakref.finalize(self, _end_process, self._process, self._folder)
+        options = ["--emulate"] if emulate else []
+        options += ["--name", name] if name else []
+        options += [word for override in _overrides(settings) for word in ("--set", override)]
+        options += [*arguments] if root is None else ["--root", os.fspath(root), *arguments]
+        content = json.dumps(experiment) if isinstance(experiment, Mapping) else None
+        path = f"{name or 'python'}.yaml" if isinstance(experiment, Mapping) else os.fspath(experiment)
+        self._process, place = _start_process("run" if root is None else "session", path, content, options)
+        self._summary, self._log = place / "summary.json", place / "log"
+        self._ending = weakref.finalize(self, _end_process, self._process, place, fork_count())
         super().__init__("", ANSWER_S)
         try:
             self._meet(wait)
@@ -445,7 +438,9 @@ class Session(Control):
         """End the run that is under way, and the process."""
         if self._ending.alive and self._process.poll() is None:
             try:
-                self.request("stop" if self._one_run else "close")
+                self.request("stop")
+                if not self._one_run:
+                    self.request("close")
                 self._wait_for_process(timeout)
             except Error:
                 pass
@@ -453,8 +448,29 @@ class Session(Control):
         self._ending()
 
 
-def _end_process(process: "subprocess.Popen[bytes]", folder: "tempfile.TemporaryDirectory[str]") -> None:
-    """Stop the run, then the process, at the latest with SIGKILL."""
+def _start_process(command: str, path: str, content: Optional[str], options: Sequence[str]) -> "Tuple[subprocess.Popen[bytes], pathlib.Path]":
+    """The process, and a folder with its log and summary; content: of an experiment file to be made there."""
+    start, place = program(), pathlib.Path(tempfile.mkdtemp(prefix="sluice-"))
+    try:
+        if content is not None:
+            path = str(place / path)
+            pathlib.Path(path).write_text(content, encoding="utf-8")
+        summary = ["--quiet", "--summary", str(place / "summary.json")] if command == "run" else []
+        with open(place / "log", "wb") as log:
+            process = subprocess.Popen([start, command, path, *summary, *options], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                       start_new_session=True)
+    except BaseException as why:
+        shutil.rmtree(place, ignore_errors=True)
+        if isinstance(why, OSError):
+            raise Error("program", f"{start} cannot be started: {why.strerror}", errno=why.errno or 0) from why
+        raise
+    return process, place
+
+
+def _end_process(process: "subprocess.Popen[bytes]", folder: pathlib.Path, forks: int) -> None:
+    """Stop the run, then the process, at the latest with SIGKILL. A process that was forked off leaves it alone."""
+    if forks != fork_count():
+        return
     for number, seconds in ((signal.SIGINT, 20.0), (signal.SIGTERM, 5.0), (signal.SIGKILL, None)):
         if process.poll() is not None:
             break
@@ -463,7 +479,7 @@ def _end_process(process: "subprocess.Popen[bytes]", folder: "tempfile.Temporary
             process.wait(seconds)
         except subprocess.TimeoutExpired:
             continue
-    folder.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def run(experiment: Experiment, *, settings: Settings = (), emulate: bool = False, name: Optional[str] = None,

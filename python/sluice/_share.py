@@ -203,9 +203,23 @@ class Element:
             raise Error("state", "the element is committed, or its share was resized")
         self._note.rows[place.index] = rows
 
+    def leave_out(self, *names: str) -> None:
+        """Say that this element does not have these arrays: followers do not get them."""
+        if self._done:
+            raise Error("state", "the element is committed, or its share was resized")
+        places = {place.name: place.index for place in self._description.places}
+        for name in names:
+            if name not in places:
+                raise KeyError(f"no array '{name}'; there are: {', '.join(places)}")
+            self._note.absent |= 1 << places[name]
+
     def commit(self) -> int:
         """Publish it; returns its n."""
         return self._share._commit(self)  # pylint: disable=protected-access
+
+    def _reset(self) -> None:
+        """Forget all numbers."""
+        self._note[0] = ffi.new("struct sl_share_note *", {"keep": 1})[0]  # kept, unless the caller decides otherwise
 
     def _finish(self) -> None:
         object.__setattr__(self, "_done", True)
@@ -216,8 +230,12 @@ class Element:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None and not self._done:
+        if self._done:
+            return
+        if kind is None:
             self.commit()
+        else:
+            self._reset()
 
 
 class Share:
@@ -269,11 +287,11 @@ class Share:
             if self._reserved is None:
                 lib = library()
                 note = lib.sl_share_reserve(pointer)
-                note.keep = 1  # unless a stage, or the caller, decides otherwise
                 data = self._place(pointer, lib.sl_share_at(pointer, 0))
                 arrays = {place.name: cut(place, data, place.array.shape[0] if place.array.ragged else 0)
                           for place in self._description.places}
                 self._reserved = Element(self, note, arrays, self._description)
+                self._reserved._reset()  # pylint: disable=protected-access
             return self._reserved
 
     def _place(self, pointer: Any, at: Any) -> "np.ndarray[Any, Any]":
@@ -301,8 +319,8 @@ class Share:
         return self.reserve().commit()
 
     def push(self, values: Union[Mapping[str, Any], "np.ndarray[Any, Any]", None] = None, **note: Any) -> int:
-        """Publish a copy: of arrays by name, or of one array where elements have one. Arrays that are not named stay as they are in
-        that place of the ring. note: number, timestamp, score, keep, reason, missing, flags, epoch, user. Returns its n.
+        """Publish a copy: of arrays by name, or of one array where elements have one. The element does not have arrays that are not
+        named. note: number, timestamp, score, keep, reason, missing, flags, epoch, user. Returns its n.
         """
         named = values if isinstance(values, Mapping) else {} if values is None else {self._only(): values}
         places = {place.name: place for place in self._description.places}
@@ -310,13 +328,14 @@ class Share:
         unknown = set(note) - Element._NUMBERS - {"user"}  # pylint: disable=protected-access
         if unknown:
             raise TypeError(f"an element has no '{sorted(unknown)[0]}'; there are: {', '.join(sorted(Element._NUMBERS))}, user")
-        with self._writing:
-            element = self.reserve()
+        with self._writing, self.reserve() as element:
+            element._reset()  # pylint: disable=protected-access
             for name, value in given.items():
                 ragged = places[name].array.ragged
                 np.copyto(element[name][:len(value)] if ragged else element[name], value, casting="same_kind")
                 if ragged:
                     element.set_rows(name, len(value))
+            element.leave_out(*(name for name in places if name not in given))
             for name, number in note.items():
                 setattr(element, name, number)
             return element.commit()

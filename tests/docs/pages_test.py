@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """pages_test.py SLUICE - what the pages of docs/ show is so: experiment files are accepted, those of docs/reference/stages.md run, the
 stage of docs/tutorials/write-a-stage.md and the detector of docs/tutorials/write-a-detector.md are built with the commands of the pages, against
-an installed tree, and do as told there, docs/how-to/many-short-runs.md, docs/how-to/metadata.md and docs/how-to/redis.md print what they show, so do docs/how-to/burst.md, docs/how-to/look-back.md, docs/how-to/audit.md, docs/how-to/follow-a-run.md and docs/how-to/share-between-hosts.md, the client of docs/how-to/stream2.md does, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
+an installed tree, and do as told there, docs/how-to/many-short-runs.md, docs/how-to/metadata.md and docs/how-to/redis.md print what they show, so do docs/how-to/burst.md, docs/how-to/look-back.md, docs/how-to/audit.md, docs/how-to/follow-a-run.md, docs/how-to/share-between-hosts.md and docs/how-to/python.md, the client of docs/how-to/stream2.md does, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
 """
 
 import grp
@@ -48,7 +48,7 @@ class Installed:
         self.ran, self.skipped = [], set()  # commands, as they were given to shell(); pages
         root = pathlib.Path(place) / "root"
         meson = "/usr/bin/meson" if os.path.exists("/usr/bin/meson") else "meson"
-        done = run(meson, "install", "-C", pathlib.Path(SLUICE).parent, "--no-rebuild", "--tags", "runtime,devel", "--destdir", root)
+        done = run(meson, "install", "-C", pathlib.Path(SLUICE).parent, "--no-rebuild", "--tags", "runtime,devel,python-runtime", "--destdir", root)
         if done.returncode:
             self.problems = [done.stdout + done.stderr]
         self.program = next(iter(root.rglob("bin/sluice")), None)
@@ -418,12 +418,66 @@ def check_follow(out, installed):
     out.case("summary.md names every figure of share", [name for name in figures if f"`{name}`" not in page] if figures else ["there are none"])
 
 
+# ---- docs/how-to/python.md ----
+
+def check_python(out, installed):
+    """Every script of the page prints what the page shows, with the package that meson installed; and pip installs it, too."""
+    page = (ROOT / "docs/how-to/python.md").read_text()
+    if "(not in this program" in run(SLUICE, "list", "nexus").stdout or installed.python("import cffi, h5py, numpy").returncode:
+        installed.skipped.add("python")
+        out.skip("python.md", "this program has no nexus sink, or python3-cffi, python3-h5py or python3-numpy is not installed")
+        return
+    if os.environ.get("SLUICE_SANITIZER"):
+        installed.skipped.add("python")
+        out.skip("python.md", "the library of this build needs a sanitized program")
+        return
+    watched, scan = extract.blocks(page, "yaml")
+    (installed.folder / "watched.yaml").write_text(watched)
+    (installed.folder / "scan.yaml").write_text(scan)
+    install, watch = extract.blocks(page, "sh")
+    scripts, shown = extract.blocks(page, "python"), extract.blocks(page, "text")
+    check_pip(out, installed, install)
+    root = installed.program.parents[1]
+    before = installed.env
+    installed.env = {**before, "PYTHONPATH": str(next(root.rglob("sluice/_cdef.py")).parents[1]), "SLUICE_SITE": "",
+                     "SLUICE_RUN_DIR": str(installed.folder / "python-sockets")}
+    installed.env.pop("SLUICE", None)
+    (installed.folder / "watch.py").write_text(scripts[0])
+    done = installed.shell(watch.replace("python3 ", f"{PYTHON} "))
+    shows(out, "python.md: frames of a live run are followed", done, shown[0])
+    (installed.folder / "view.py").write_text(scripts[1])
+    done = installed.shell(watch.replace("python3 watch.py", f"{PYTHON} view.py"))
+    shows(out, "python.md: views of a live run", done, shown[1])
+    for number, name in ((2, "runs are started and watched"), (3, "a file is read"), (4, "a program publishes arrays of its own")):
+        shows(out, f"python.md: {name}", installed.python(scripts[number]), shown[number])
+    installed.env = before
+
+
+def shows(out, name, done, text):
+    out.case(name, [] if done.returncode == 0 and done.stdout == text else [done.stdout + done.stderr, "is not", text])
+
+
+def check_pip(out, installed, command):
+    """In a copy of the tree, to a folder of its own, without network."""
+    if installed.python("import pip").returncode:
+        installed.skipped.add("python")
+        out.skip("python.md: pip installs the package", "python3-pip is not installed")
+        return
+    copy, target = installed.folder / "tree", installed.folder / "pip"
+    shutil.copytree(ROOT / "python", copy / "python", ignore=shutil.ignore_patterns("__pycache__"))
+    options = f"--no-index --no-deps --disable-pip-version-check --root-user-action ignore --target {target}"
+    done = installed.shell(command.replace("python3 -m pip install", f"{PYTHON} -m pip install {options}").replace("./python", str(copy / "python")))
+    installed.ran[-1] = command
+    out.case("python.md: pip installs the package", [] if done.returncode == 0 and (target / "sluice/__init__.py").exists()
+             else [done.stdout + done.stderr])
+
+
 # ---- every command of a page ----
 
 def check_commands(out, installed):
     """Each block of commands of these pages was run by a check above, whatever was set up around it."""
     ran = "\n".join(installed.ran).replace(PYTHON, "python3").replace("timeout 100 ", "")
-    for page in ("files", "stream2", "burst", "look-back", "redis", "audit", "follow-a-run", "share-between-hosts"):
+    for page in ("files", "stream2", "burst", "look-back", "redis", "audit", "follow-a-run", "share-between-hosts", "python"):
         case = f"{page}.md: every command is run"
         if page in installed.skipped:
             out.skip(case, "what the page is about is not here: see above")
@@ -676,6 +730,7 @@ def main():
             check_control(out, installed)
             check_metadata(out, installed)
             check_redis(out, installed)
+            check_python(out, installed)
             check_follow(out, installed)
             share_pages.check_hosts(out, installed)
             check_commands(out, installed)

@@ -13,11 +13,12 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 import threading
 import time
 import zipfile
 
-from harness import LONG, ROOT, RUN_DIR, SLUICE, case, check, compiler, die_with_parent, equal, experiment, main, skip, wait_for
+from harness import LONG, RECEIVER, ROOT, RUN_DIR, SLUICE, case, check, compiler, die_with_parent, equal, experiment, main, skip, wait_for
 
 try:
     import cffi  # noqa: F401  (the package needs it)
@@ -145,7 +146,7 @@ def _(folder):
     equal(ends(script("import sys, sluice\nprint([m for m in ('cffi', 'numpy', 'h5py') if m in sys.modules])")).strip(), "[]", "imported")
     for name in sluice.__all__:
         check(hasattr(sluice, name) and (name == "__version__" or name == "REASONS" or getattr(sluice, name).__doc__), f"{name} has no docstring")
-    check(set(sluice.__all__) <= set(dir(sluice)), "dir() leaves names out")
+    check(set(sluice.__all__) | {"open"} <= set(dir(sluice)) and "open" not in sluice.__all__, "dir() leaves names out")
     fails(AttributeError, None, lambda: sluice.nothing, "no attribute 'nothing'")
 
 
@@ -175,6 +176,7 @@ def _(folder):
             equal(frame.reason_name, sluice.REASONS[n % 10], "name of the reason")
         equal(follower.published, 25, "published")
         fails(KeyError, None, lambda: frame["dark"], "there are: image, spots")
+        equal(follower.peers, 1, "followers")
         check("image" in frame and "dark" not in frame and "n=24" in repr(frame), f"{frame!r}")
         writer.stdin.write("end\n")
         writer.stdin.flush()
@@ -291,6 +293,27 @@ def _(folder):
     fails(sluice.Error, "absent", lambda: sluice.follow("crash"))
 
 
+@case("with again=True a follower goes on with the next share of that name, after an end and after a crash")
+def _(folder):
+    for how in ("close", "kill"):
+        code = "import sluice, sys; s = sluice.Share('again', {'x': sluice.Array('u1', (3,))}, 4); s.push([1, 2, 3]); sys.stdin.readline()"
+        first = script(code, stdin=subprocess.PIPE)
+        follower = sluice.follow("again", again=True, every=True, wait=30, timeout=30)
+        held = follower.next(view=True)
+        if how == "kill":
+            first.kill()
+            first.communicate()
+        else:
+            first.communicate("end\n", timeout=60)
+        fails(sluice.Timeout, "timeout", lambda: follower.next(timeout=0.05))
+        with sluice.Share("again", {"y": sluice.Array("<f4", (2,))}, 4) as share:
+            share.push(np.array([4, 5], "f4"))
+            frame = next(follower)
+            equal((list(frame.arrays), frame["y"].tolist(), frame.n, frame.missed), (["y"], [4, 5], 0, 0), f"behind a {how}")
+        equal(held["x"].tolist(), [1, 2, 3], "a view of the first one")
+        follower.close()
+
+
 INTERRUPTED = r'''
 import signal, sys, threading, os
 sys.path.insert(0, sys.argv[1])
@@ -299,7 +322,7 @@ share = sluice.Share("interrupt", t.ARRAYS, 4)
 follower = sluice.follow("interrupt")
 def later():
     os.kill(os.getpid(), signal.SIGINT)
-for call in (follower.next, follower.receive, share.receive, lambda: sluice.follow("nobody", wait=1000), lambda: follower.next(view=True)):
+for call in (follower.next, follower.receive, share.receive, lambda: sluice.follow("nobody", wait=1000), lambda: follower.next(view=True), sluice.follow('interrupt', again=True).next):
     threading.Timer(0.1, later).start()
     try:
         call()
@@ -313,7 +336,7 @@ print("goes on")
 
 @case("Ctrl-C ends every call that waits, and the follower can go on")
 def _(folder):
-    equal(ends(script(INTERRUPTED, ROOT / "tests/system")).splitlines(), ["interrupted"] * 5 + ["goes on"], "what it says")
+    equal(ends(script(INTERRUPTED, ROOT / "tests/system")).splitlines(), ["interrupted"] * 6 + ["goes on"], "what it says")
 
 
 @case("other threads run while one waits; close() ends a wait of another thread; threads may share a follower")
@@ -378,6 +401,12 @@ def _(folder):
         for n in range(3, 9):
             push(share, n)
         fails(sluice.Overtaken, "overtaken", lambda: follower.fetch(1), "element 1 was overtaken")
+        share.resize({"x": sluice.Array("u1", (3,))}, 2)
+        share.push([7, 8, 9])
+        fails(sluice.Overtaken, "overtaken", follower.fetch, "has another layout now")
+        equal((follower.fetch()["x"].tolist(), follower.describe().generation), ([7, 8, 9], 2), "behind a resize")
+        share.close()
+        fails(sluice.Ended, "ended", follower.fetch, "it has ended")
 
 
 @case("messages go both ways, of any size, with the number of the peer; a full queue is a timeout; pings come back")
@@ -403,6 +432,40 @@ def _(folder):
         counts = share.counts()
         equal((counts.peers, counts.peers_ever, counts.messages_in, counts.published), (2, 2, 2, 0), "counts")
         fails(sluice.Error, "connection", lambda: sluice.follow("talk"), "as many followers as it takes")
+
+
+@case("over RDMA a follower gets the same, messages go both ways, Ctrl-C works, and a view is refused")
+def _(folder):
+    try:
+        share = sluice.Share("far", ARRAYS, 8, listen=f"{RECEIVER}:0")
+    except sluice.Error as why:
+        check("not built" in str(why), f"{why}")
+        skip("this library has no shares of other hosts")
+    with share, sluice.follow(share.url, every=True, timeout=30) as follower:
+        check(share.url.startswith(f"rdma://{RECEIVER}:") and share.url.endswith("/far"), f"its URL is {share.url}")
+        for n in range(20):
+            push(share, n)
+            frame = next(follower)
+            is_element(frame, n)
+            equal(frame.missed, 0, "missed")
+        equal((follower.published, follower.describe().arrays), (20, ARRAYS), "what it knows")
+        is_element(follower.fetch(15), 15)
+        equal(follower.fetch_array("spots").tolist(), [[19, 19]] * 9, "an array of the newest")
+        check(follower.ping() > 0, "a ping")
+        follower.send("hello")
+        share.send("you", share.receive(timeout=30).peer)
+        equal(follower.receive(timeout=30).text(), "you", "an answer")
+        fails(sluice.Error, "unsupported", lambda: follower.next(view=True), "without view=True")
+        fails(sluice.Error, "unsupported", lambda: follower.flag, "without view=True")
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        fails(KeyboardInterrupt, None, follower.next)
+        share.resize({"x": sluice.Array("f8", (3,))}, 2)
+        share.push([1.0, 2.0, 3.0])
+        equal(next(follower)["x"].tolist(), [1, 2, 3], "behind a resize")
+        share.close()
+        equal(list(follower), [], "behind the end")
+    fails(sluice.Error, None, lambda: sluice.follow(share.url), "far")
+    fails(sluice.Error, None, lambda: sluice.Share("far", ARRAYS, listen="192.0.2.1:0"), "far")
 
 
 # ---- shares ----
@@ -477,6 +540,7 @@ def _(folder):
                 element["image"][:] = 5
                 raise RuntimeError("stop")
         fails(RuntimeError, None, fail)
+        fails(ValueError, None, lambda: share.push({"spots": np.ones((1, 2), "f4")}, score="high"))
         fails(sluice.Timeout, None, lambda: follower.next(timeout=0))
         with share.reserve() as element:
             check((element["image"] == 5).all(), "the same place again")
@@ -489,16 +553,22 @@ def _(folder):
             fails(ValueError, None, lambda: setattr(element, "user", range(9)), "at most 8")
             fails(OverflowError, None, lambda: setattr(element, "number", -1))
         frame = next(follower)
-        equal((frame.number, frame.keep, frame.user[:2], len(frame["spots"])), (12, True, (1, 2), 1), "what was published")
+        equal((frame.number, frame.keep, frame.user[:2], len(frame["spots"]), list(frame.arrays)), (12, True, (1, 2), 1, ["image", "spots"]), "what was published")
         fails(ValueError, None, lambda: element["image"].__setitem__(0, 1), "read-only")
-        for call in (element.commit, lambda: setattr(element, "number", 1), lambda: element.set_rows("spots", 1)):
+        for call in (element.commit, lambda: setattr(element, "number", 1), lambda: element.set_rows("spots", 1), lambda: element.leave_out("spots")):
             fails(sluice.Error, "state", call, "is committed")
+        share.push({"spots": np.ones((1, 2), "f4")})
+        frame = next(follower)
+        equal((list(frame.arrays), "image" in frame), (["spots"], False), "an element without an image")
+        fails(KeyError, None, lambda: frame["image"], "has no 'image'")
+        fails(KeyError, None, lambda: follower.fetch_array("image"), "has no 'image'")
+        fails(KeyError, None, lambda: share.reserve().leave_out("x"), "there are: image, spots")
         element = share.reserve()
         share.resize(ARRAYS, 2)
         fails(sluice.Error, "state", element.commit)
         fails(ValueError, None, lambda: element["image"].__setitem__(0, 1), "read-only")
         push(share, 1)
-        equal(next(follower).n, 1, "behind the resize")
+        equal(next(follower).n, 2, "behind the resize")
 
 
 @case("what does not fit is refused: shapes, types, names, numbers of places")
@@ -549,6 +619,22 @@ def _(folder):
     equal([frame["x"].tolist() for frame in follower], [[7, 7]], "elements")
 
 
+@case("a child process that is forked off can neither use nor end what its parent has opened")
+def _(folder):
+    code = ("import sluice, os, sys\n"
+            "s = sluice.Share('forked', {'x': sluice.Array('u1', (2,))}, 2); f = sluice.follow('forked', every=True, timeout=30)\n"
+            "r = sluice.Session(sys.argv[1], root=sys.argv[2]); print(r.state, flush=True)\n"
+            "if os.fork() == 0:\n"
+            "    for call in (s.reserve, f.next):\n"
+            "        try:\n            call()\n"
+            "        except sluice.Error as why:\n            print(why.code, 'before a fork' in str(why), flush=True)\n"
+            "    print(r.state, flush=True); f.close(); r.close(); sys.exit()\n"
+            "os.wait(); s.push([1, 2]); print(f.next()['x'], r.state, os.path.exists(r._log)); s.close(); print(list(f))\n")
+    path = experiment(folder, "forked.yaml", **{**SMALL, "sinks": ["null"]})
+    lines = ends(script(code, path, folder / "data")).splitlines()
+    equal(lines, ["configured", "request True", "request True", "configured", "[1 2] configured True", "[]"], "what it says")
+
+
 # ---- sessions ----
 
 SMALL = {"detector": {"rows": 32, "columns": 64, "frames": 60}, "link": {"kind": "shm"}, "control": {"port": 0}}
@@ -582,6 +668,8 @@ def _(folder):
             why = fails(sluice.Error, "experiment", lambda: other.wait("armed", timeout=30), "detector.frames")
             other.configure({"detector.frames": 10})
         equal(session.run(timeout=60).run, 3, "the third run")
+        session.configure({"detector.frames": 0})
+        session.start(wait=60)  # and its end is in the middle of a run
         process = session._process
     equal(process.poll(), 0, "exit status of the session")
     fails(sluice.Error, "absent", lambda: sluice.attach("scan"), "no session is called 'scan'")
@@ -623,6 +711,15 @@ def _(folder):
     fails(sluice.Error, "program", lambda: sluice.run(folder / "none.yaml"), "none.yaml")
     fails(sluice.Error, "program", lambda: sluice.Session(folder / "none.yaml", root=folder), "none.yaml")
     fails(TypeError, None, lambda: sluice.run(text, settings="detector.frames=3"), "a mapping or a list")
+    fails(TypeError, None, lambda: sluice.run({"x": object()}))
+    os.environ["SLUICE"], tempfile.tempdir = str(folder), str(folder)
+    try:
+        fails(sluice.Error, "program", lambda: sluice.run(text), "cannot be started")
+        os.environ["SLUICE"] = SLUICE
+        sluice.run(text, emulate=True)
+    finally:
+        os.environ["SLUICE"], tempfile.tempdir = SLUICE, None
+    equal([path.name for path in folder.glob("sluice-*")], [], "folders that are left")
 
 
 @case("a session that is killed is an error for those who wait, and is listed as crashed; Ctrl-C leaves a session alone")
@@ -664,13 +761,14 @@ PEAKS = {
 @case("a file is read lazily: images, results and rows by frame number, ledger, metadata; in rolled data files or a single one")
 def _(folder):
     h5py = tool("h5py")
-    for rolled in (7, 0):
-        sluice.run(experiment(folder, **{**PEAKS, "sinks": [{"nexus": {"path": str(folder / "run.nxs"), "overwrite": True, "frames_per_file": rolled}}]}))
+    for rolled, frames, dark in ((7, 50, 20), (0, 20, 10)):
+        detector = {**PEAKS["detector"], "frames": frames, "dark_frames": dark}
+        sluice.run(experiment(folder, **{**PEAKS, "detector": detector, "sinks": [{"nexus": {"path": str(folder / "run.nxs"), "overwrite": True, "frames_per_file": rolled}}]}))
         with sluice.open(folder / "run.nxs") as run, h5py.File(folder / "run.nxs") as file:
             equal(run.state, "complete", "state")
             images, rows = file["entry/data/data"], file["entry/sluice/frames"]
-            equal((run.images.shape, run.images.dtype, len(run.frames["keep"])), (images.shape, images.dtype, 80), "shapes")
-            check(len(images) > 8 and (run.images[3] == images[3]).all() and (run.images[-1] == images[-1]).all(), "images")
+            equal((run.images.shape, run.images.dtype, len(run.frames["keep"])), (images.shape, images.dtype, frames + dark), "shapes")
+            check(len(images) > 5 and (run.images[3] == images[3]).all() and (run.images[-1] == images[-1]).all(), "images")
             check((run.images[2:9] == images[2:9]).all() and (np.asarray(run.images) == images[:]).all(), "several images")
             check((run.images[1, 5:7] == images[1, 5:7]).all() and (run.images[::-3][0] == images[-1]).all(), "parts of images")
             check((run.images[[0, 4]] == images[[0, 4]]).all() and run.images[5:5].shape == (0, *images.shape[1:]), "a list of images")
@@ -690,7 +788,7 @@ def _(folder):
             equal(sorted(run.frames), sorted(name for name in rows if rows[name].ndim and not name.endswith("_names")), "columns")
             equal(run.reason_names[run.frames["reason"][run.row_of(int(numbers[0]))]], "peaks", "reason")
             equal((run.ledger.closed, int(run.ledger.sent.sum()), int(run.ledger["stored"].sum()), int(run.ledger.causes["dark"].sum())),
-                  (True, 160, 2 * len(images), 40), "ledger")
+                  (True, 2 * (frames + dark), 2 * len(images), 2 * dark), "ledger")
             check(set(run.ledger) >= {"stored", "lost"} and "closed" in repr(run.ledger), f"{run.ledger!r}")
             equal(run.metadata["sample"], "lysozyme", "metadata")
             check("jungfrau" in run.experiment and run.outcome_names[1] == "stored" and "dark" in run.cause_names, "texts")
