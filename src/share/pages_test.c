@@ -1,5 +1,5 @@
-/* pages_test.c - memory for huge pages: where it is mapped, that nothing else stays mapped, and that
- * its bytes are zeros and shared. */
+/* pages_test.c - memory for huge pages: where it is mapped, that nothing else stays mapped, and
+ * that its bytes are zeros and shared. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
