@@ -17,7 +17,8 @@
  *            writes its results, as a fill (0 rows, zeros), since memory of results is used again.
  * Threads:   tile() on any worker, different tiles at once; frame() on any worker, different frames
  *            at once; finish() on one worker after all of them; open and close elsewhere. None but
- *            these may allocate, lock or log.
+ *            these may allocate, lock or log. No call waits for anything, but for finish() of a
+ *            stage that says so (`waits`).
  * Ownership: state is zeroed memory of state_bytes, filled with options before open(). close() runs
  *            even when open() failed. */
 #ifndef SLUICE_STAGE_H
@@ -64,10 +65,14 @@ struct sl_stage_terms {
 	/* Given: where in sl_frame.result the input is (SL_STAGE_RAW: in the views), and where the
 	 * outputs will be, one after another. */
 	int input, result;
+	/* [result]: what the stages before it add; valid during open(). */
+	const struct sl_shape *before;
 	/* To fill in. An output with one element per pixel, which tile() writes, comes first and is
 	 * alone in that; others are of any shape, and frame() or finish() writes them. */
 	struct sl_shape output[SL_STAGE_OUTPUTS];
 	uint32_t outputs;
+	/* A bit for each of `before` that finish() reads besides the input. */
+	uint32_t reads;
 	size_t scratch_bytes; /* per frame of a batch, per worker; zeroed for each batch */
 	size_t stale_bytes;   /* of these, at their end: not zeroed, for buffers */
 	/* What is the same for all frames; valid until close(). */
@@ -80,12 +85,19 @@ struct sl_stage_terms {
 
 struct sl_gpu;
 
+/* One figure for the summary; `failed` marks one that must make the run fail when it is not zero.
+ */
+typedef void sl_stage_figure(void *arg, const char *name, uint64_t value, int failed);
+
 struct sl_stage {
 	const char *name, *doc;
 	size_t state_bytes;
 	const struct sl_option *options;
 	const char *input; /* "raw", or the name of an earlier output */
 	int ordered;	   /* SL_ORDER_... */
+	/* 1: finish() may sleep, for milliseconds. Its worker does nothing else meanwhile, so
+	 * such a stage does not go together with one data thread (threads.together). */
+	int waits;
 	/* How accelerators do the same (core/gpu.h). NULL: they do not. */
 	const struct sl_gpu *gpu;
 
@@ -114,6 +126,11 @@ struct sl_stage {
 	/* Of an ordered stage: forget what was learned, so that all is as after open(), for another
 	 * run. NULL, or an error: it is closed and opened. Other stages are not asked. */
 	int (*again)(void *state);
+
+	/* What it counts by itself: numbers of the run, for its summary, beside those of the unit.
+	 * On a worker, at any time between open() and close(): it neither allocates, locks, logs
+	 * nor formats, and names are the stage's own, unique in the chain. NULL: nothing. */
+	void (*figures)(const void *state, sl_stage_figure *figure, void *arg);
 };
 
 #ifdef __cplusplus

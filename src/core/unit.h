@@ -27,7 +27,8 @@ struct sl_chain_stage {
 	int output; /* written tile by tile: SL_CHAIN_NONE, or an index into sl_frame.result */
 	struct sl_shape in;
 	struct sl_stage_terms terms;
-	int unread; /* no sink reads `output`: it may stay with those who work on the tile */
+	/* No sink, and no finish(), reads `output`: it may stay with those who work on the tile. */
+	int unread;
 };
 
 struct sl_chain {

@@ -1,5 +1,10 @@
 /* qp_test.c - states and what each allows, limits, attributes that make no sense, completions by
  * turns. */
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "endpoint/testing.h"
 
 static const uint8_t transports[] = {SL_ROCE_RC, SL_ROCE_UC, SL_ROCE_UD};
@@ -349,6 +354,34 @@ static void test_waits(void **state)
 	assert_int_equal(sl_endpoint_wait(left, wake + 1, UINT64_MAX), 0);
 }
 
+/* Anything that comes to its port. */
+static void *send_later(void *arg)
+{
+	const struct sockaddr_in to = {.sin_family = AF_INET,
+				       .sin_port = htons(sl_endpoint_port(arg)),
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	sl_clock_sleep_until(sl_clock_ns() + 50000000);
+	sendto(fd, "x", 1, 0, (const struct sockaddr *)&to, sizeof(to));
+	close(fd);
+	return NULL;
+}
+
+/* And not before. */
+static void test_waits_for_packets(void **state)
+{
+	struct sl_endpoint *left = rig.side[LEFT].endpoint;
+	struct pollfd fd = {.fd = sl_endpoint_fd(left), .events = POLLIN};
+	pthread_t thread;
+
+	assert_int_equal(poll(&fd, 1, 0), 0);
+	assert_int_equal(pthread_create(&thread, NULL, send_later, left), 0);
+	assert_int_equal(sl_endpoint_wait(left, rig.now, UINT64_MAX), 0);
+	assert_int_equal(poll(&fd, 1, 0), 1);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 static void test_names(void **state)
 {
 	for (unsigned i = 0; i < SL_ENDPOINT_DROPS; i++)
@@ -361,11 +394,13 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_transitions),	    TEST(test_posting),	    TEST(test_flush),
-		TEST(test_receiver_in_rtr), TEST(test_deaf_states), TEST(test_bad_attributes),
-		TEST(test_bad_work),	    TEST(test_depth),	    TEST(test_limits),
-		TEST(test_bad_memory),	    TEST(test_turns),	    TEST(test_names),
-		TEST(test_waits),
+		TEST(test_transitions), TEST(test_posting),
+		TEST(test_flush),	TEST(test_receiver_in_rtr),
+		TEST(test_deaf_states), TEST(test_bad_attributes),
+		TEST(test_bad_work),	TEST(test_depth),
+		TEST(test_limits),	TEST(test_bad_memory),
+		TEST(test_turns),	TEST(test_names),
+		TEST(test_waits),	TEST(test_waits_for_packets),
 	};
 
 	return cmocka_run_group_tests_name("endpoint_qp", tests, NULL, NULL);

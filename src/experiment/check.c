@@ -302,6 +302,22 @@ static int check_cpus(const struct sl_experiment *e)
 	return check_cpu_list(e, "source_cpus", e->threads.source_cpus) ? -EINVAL : err;
 }
 
+/* Its finish() sleeps: the link would not be polled meanwhile. */
+static int check_waits(const struct sl_experiment *e, const struct sl_node *at)
+{
+	int err = 0;
+
+	for (unsigned s = 0; s < e->stages; s++)
+		if (e->stage[s]->waits) {
+			sl_config_error(e->config, at,
+					"together: stage '%s' waits for another process, and no "
+					"packets would be taken meanwhile; set together to false",
+					e->stage[s]->name);
+			err = -EINVAL;
+		}
+	return err;
+}
+
 /* One thread for all of it: there is no second one to poll or to work. */
 static int check_together(const struct sl_experiment *e)
 {
@@ -320,6 +336,7 @@ static int check_together(const struct sl_experiment *e)
 				e->link_options.pollers);
 		err = -EINVAL;
 	}
+	err = check_waits(e, at) ? -EINVAL : err;
 	if (unit->drives) {
 		sl_config_error(e->config, at,
 				"together: unit '%s' drives a device, which takes a thread of its "
@@ -381,7 +398,8 @@ int sl_experiment_check(const struct sl_experiment *e, unsigned bad)
 		{check_feedback, SL_SECTION_FEEDBACK | SL_SECTION_SINKS | SL_SECTION_EMULATE, 0},
 		{check_datagrams, SL_SECTION_FEEDBACK | SL_SECTION_SINKS, 0},
 		{check_cpus, SL_SECTION_THREADS, 0},
-		{check_together, SL_SECTION_THREADS | SL_SECTION_LINK | SL_SECTION_UNIT, 0},
+		{check_together,
+		 SL_SECTION_THREADS | SL_SECTION_LINK | SL_SECTION_UNIT | SL_SECTION_STAGES, 0},
 		{check_sinks, SL_SECTION_SINKS, 0},
 		{sl_experiment_check_metadata,
 		 SL_SECTION_METADATA | SL_SECTION_SINKS | SL_SECTION_DETECTOR, 0},

@@ -715,6 +715,7 @@ static void one_thread_for_all_has_no_second(void **state)
 	bad(MINIMAL "threads: {together: true}\nlink: {pollers: 3}\n", 3, "link.pollers to 1");
 	bad(MINIMAL "threads: {together: true}\nunit: {workers: 2}\n", 3, "unit.workers to 1");
 	bad(MINIMAL "threads: {together: true}\nunit: {kind: cuda}\n", 3, "unit.kind to cpu");
+	bad(MINIMAL "threads: {together: true}\nstages: [python]\n", 3, "stage 'python' waits");
 #undef MINIMAL
 }
 

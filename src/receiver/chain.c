@@ -89,12 +89,14 @@ static int add(struct sl_chain_build *build, const struct sl_stage *ops, void *s
 	stage->in = stage->input == SL_CHAIN_RAW ? raw : build->result[stage->input];
 	stage->terms.input = stage->input;
 	stage->terms.result = (int)build->results;
+	stage->terms.before = build->result;
 	chain->stages++; /* from here on close() is due, even if open() fails */
 	err = ops->open ? ops->open(state, env, &stage->in, &stage->terms) : 0;
 	if (err) {
 		sl_error("stage '%s' cannot be opened: %s", ops->name, strerror(-err));
 		return err;
 	}
+	stage->terms.before = NULL;
 	if (stage->terms.as)
 		stage->ops = stage->terms.as;
 	return add_outputs(build, stage);
@@ -120,6 +122,15 @@ static bool is_read(const struct sl_experiment *e, const char *image)
 	return false;
 }
 
+/* As a whole, in its finish(). */
+static bool is_read_by_a_stage(const struct sl_chain *chain, int result)
+{
+	for (unsigned s = 0; s < chain->stages; s++)
+		if (chain->stage[s].terms.reads >> result & 1)
+			return true;
+	return false;
+}
+
 /* Images need not be written to memory when only the next stages read them; results of rejected
  * frames need not come back from a device unless somebody reads them. */
 static void mark_unread(const struct sl_experiment *e, struct sl_chain_build *build)
@@ -128,7 +139,8 @@ static void mark_unread(const struct sl_experiment *e, struct sl_chain_build *bu
 		struct sl_chain_stage *stage = &build->chain.stage[s];
 
 		stage->unread = stage->output != SL_CHAIN_NONE &&
-				!is_read(e, build->result[stage->output].name);
+				!is_read(e, build->result[stage->output].name) &&
+				!is_read_by_a_stage(&build->chain, stage->output);
 	}
 	for (unsigned i = 0; i < e->sinks; i++) {
 		uint32_t wants = sl_sink_wants(e->sink[i], e->sink_state[i]);

@@ -1,5 +1,5 @@
-/* figures.c - what sinks and the unit count by themselves, copied by their own threads for a status
- * that any thread may take. */
+/* figures.c - what sinks, the unit and stages count by themselves, copied by their own threads for
+ * a status that any thread may take. */
 #include <stdio.h>
 #include <string.h>
 
@@ -57,13 +57,28 @@ static void publish(struct sl_figures_board *board, struct sl_figures *figures)
 	sl_sequence_write(&board->sequence, board->word, words, SL_FIGURES_WORDS);
 }
 
+bool sl_figures_of_unit(const struct sl_receiver *r)
+{
+	const struct sl_chain *chain = &r->build.chain;
+	bool any = r->experiment->unit->figures;
+
+	for (unsigned s = 0; s < chain->stages; s++)
+		any |= chain->stage[s].ops->figures != NULL;
+	return any;
+}
+
+/* Those of stages, too. */
 void sl_figures_take_unit(struct sl_receiver *r)
 {
 	const struct sl_experiment *e = r->experiment;
+	const struct sl_chain *chain = &r->build.chain;
 	struct sl_figures figures = {.figures = 0};
 
 	if (e->unit->figures)
 		e->unit->figures(e->unit_state, add, &figures);
+	for (unsigned s = 0; s < chain->stages; s++)
+		if (chain->stage[s].ops->figures)
+			chain->stage[s].ops->figures(chain->stage[s].state, add, &figures);
 	publish(&r->unit_figures, &figures);
 }
 

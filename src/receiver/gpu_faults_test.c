@@ -420,6 +420,70 @@ static void test_rows_that_cannot_be_are_not_copied(void **arg)
 	gpu_close(&side, &unit);
 }
 
+/* ---- frames that the device rejects ---- */
+
+static bool was_written(const struct sl_array *array)
+{
+	const uint8_t *byte = array->host;
+
+	for (uint64_t i = 0; i < sl_shape_bytes(&array->shape); i++)
+		if (byte[i] != GPU_POISON)
+			return true;
+	return false;
+}
+
+/* What comes back to the host of frames that are all rejected. */
+static void compare_rejected(const char *sinks, bool results, bool images)
+{
+	const struct gpu_case c = {.name = "rejected frames",
+				   .stages = "stages: [correct, integrate: {bins: 3}, veto: "
+					     "{threshold: 30000, min_pixels: 80}]",
+				   SMALL(2, 5, 8),
+				   .batch = 6,
+				   .dtype = SL_U16,
+				   .no_darks = true,
+				   .sinks = sinks};
+	const struct sl_unit *const unit[] = {&sl_unit_cpu, &unit_opencl};
+	const char *set[] = {"unit.kind=opencl"};
+	struct sl_batch *batch[2];
+	struct gpu_side side[2];
+	unsigned seen[2] = {0}; /* images; other results */
+	char *memory[2];
+
+	for (int s = 0; s < 2; s++) {
+		assert_int_equal(gpu_try_open(&side[s], &c, unit[s], set, (size_t)s), 0);
+		batch[s] = one_batch(&side[s], &c, &memory[s], 0);
+		assert_int_equal(gpu_batch(&side[s], unit[s], batch[s]), 0);
+	}
+	for (uint32_t f = 0; f < c.batch; f++) {
+		const struct sl_frame *a = batch[0]->frame[f], *b = batch[1]->frame[f];
+
+		assert_int_equal(gpu_compare(&c, a, b), 0); /* none is kept */
+		for (uint32_t r = 0; r < a->results; r++) {
+			const struct sl_array *x = &a->result[r], *y = &b->result[r];
+			bool is_image = x->shape.image;
+
+			seen[!is_image]++;
+			assert_int_equal(was_written(y), is_image ? images : results);
+			if (is_image && images)
+				assert_memory_equal(y->host, x->host, sl_shape_bytes(&x->shape));
+		}
+	}
+	assert_true(seen[0] >= c.batch && seen[1] >= c.batch);
+	for (int s = 0; s < 2; s++) {
+		free_batch(&side[s], batch[s], memory[s]);
+		gpu_close(&side[s], unit[s]);
+	}
+}
+
+static void test_of_rejected_frames_comes_back_what_a_sink_reads(void **arg)
+{
+	NEEDS_OPENCL();
+	compare_rejected(NULL, false, false);
+	compare_rejected("[raw: {frames: kept}]", true, false);
+	compare_rejected("[raw: {frames: all}]", true, true);
+}
+
 /* As a run without a device, whenever it fails: what it has learned goes with it. */
 static void fall_back_at(int at)
 {
@@ -712,6 +776,7 @@ int main(void)
 		cmocka_unit_test(test_only_stages_that_poll_can_be_persistent),
 		cmocka_unit_test(test_what_is_unlike_the_cpu_is_counted_and_named),
 		cmocka_unit_test(test_rows_that_cannot_be_are_not_copied),
+		cmocka_unit_test(test_of_rejected_frames_comes_back_what_a_sink_reads),
 		cmocka_unit_test(test_the_cpu_goes_on_where_the_device_failed),
 		cmocka_unit_test(test_the_cpu_goes_on_after_an_error_that_comes_late),
 		cmocka_unit_test(test_what_may_be_learned_twice_is_told),

@@ -414,6 +414,8 @@ void sl_outcomes_close(struct sl_receiver *receiver);
 
 /* figures.c: copy what an add-on counts, on its own thread or while it has none. The calls with a
  * time do so if the last copy is old. */
+/* The unit or a stage counts something. */
+bool sl_figures_of_unit(const struct sl_receiver *receiver);
 void sl_figures_take_unit(struct sl_receiver *receiver);
 void sl_figures_take_sinks(struct sl_receiver *receiver);
 void sl_figures_renew_unit(struct sl_receiver *receiver, uint64_t now_ns);

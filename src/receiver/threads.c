@@ -55,7 +55,7 @@ static void *worker_main(void *arg)
 	struct sl_receiver *r = worker->receiver;
 	const struct sl_unit *unit = r->experiment->unit;
 	struct sl_idle idle;
-	bool copies = unit->figures && worker->index == 0;
+	bool copies = worker->index == 0 && sl_figures_of_unit(r);
 	uint64_t since = 0; /* busy; 0: idle */
 	unsigned turns = 0;
 

@@ -19,10 +19,11 @@
 #include "lib/capture.h"
 #include "session/child.h"
 
-enum { FIRST = 40, DESCRIPTORS = 6 }; /* FIRST to FIRST + 5 are opened here */
+enum { FIRST = 40, DESCRIPTORS = 6 }; /* FIRST to FIRST + 5 are opened here, and LOWEST */
+enum { LOWEST = STDERR_FILENO + 1 };
 
 /* The numbers of those that are open. "$$": no text that the parent could take for a descriptor. */
-static char list[] = "for n in 40 41 42 43 44 45; do [ ! -e /proc/$$/fd/$n ] || echo $n; done";
+static char list[] = "for n in 3 40 41 42 43 44 45; do [ ! -e /proc/$$/fd/$n ] || echo $n; done";
 
 static char output[64];
 
@@ -41,6 +42,9 @@ static int setup(void **state)
 				 FIRST + i);
 		close(fd);
 	}
+	if (fcntl(LOWEST, F_GETFD) < 0) /* else whoever started this program has left it open */
+		assert_int_equal(dup2(FIRST, LOWEST), LOWEST);
+	assert_int_equal(fcntl(LOWEST, F_SETFD, 0), 0);
 	return 0;
 }
 
@@ -98,6 +102,11 @@ static void a_child_gets_the_descriptors_that_are_named_and_no_other(void **stat
 	gets(-1, NULL, one, "42\n");
 	gets(40, "/dev/fd/43", two, "40\n41\n43\n45\n");
 	gets(44, NULL, absent, "44\n");
+	gets(LOWEST, NULL, none, "3\n");
+	assert_int_equal(fcntl(LOWEST, F_SETFD, FD_CLOEXEC), 0);
+	gets(LOWEST, NULL, none, "3\n");
+	gets(44, "/dev/fd/3", none, "3\n44\n");
+	gets(44, NULL, none, "44\n");
 }
 
 static void the_end_of_a_child_is_known(void **state)

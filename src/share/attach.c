@@ -60,7 +60,7 @@ static int wait_for_frame(struct sl_follower *f, enum sl_share_frame_type type, 
 			return got;
 		if (got && f->in.head.type == type)
 			return 0;
-		if (got && f->in.head.type == SL_SHARE_FRAME_ENDED)
+		if (got && f->in.head.type == SL_SHARE_FRAME_FAREWELL)
 			return -EPIPE; /* it stays: each further question has the same answer */
 		if (got) {
 			sl_share_in_next(&f->in); /* an answer that came too late for its call */

@@ -8,7 +8,7 @@
  *              MESSAGE   either: value is the application's kind, payload the message
  *              SLEEPS    follower: it waits for a futex, and wants to be woken (value 1), or does
  *                        not any longer (0)
- *              ENDED     share: its last frame, if it did not crash
+ *              FAREWELL  share: its last frame, if it did not crash
  *
  * Trust:     both ends run as the same user, or one is root; numbers are checked all the same. */
 #ifndef SL_SHARE_FRAME_H
@@ -26,7 +26,7 @@ enum sl_share_frame_type {
 	SL_SHARE_FRAME_PONG,
 	SL_SHARE_FRAME_MESSAGE,
 	SL_SHARE_FRAME_SLEEPS,
-	SL_SHARE_FRAME_ENDED,
+	SL_SHARE_FRAME_FAREWELL,
 };
 
 struct sl_share_frame {

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -202,10 +203,10 @@ static void test_memory_that_is_refused(void **state)
 
 /* ---- followers ---- */
 
-static int dial(const char *name)
+static void dial_with(int fd, const char *name)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
+	int err = -1;
 
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s/shares/%s.sock", share_base, name);
 	for (unsigned i = 0; i < 5000; i++) {
@@ -215,6 +216,13 @@ static int dial(const char *name)
 		usleep(1000); /* as many as a listener keeps wait to be accepted */
 	}
 	assert_int_equal(err, 0);
+}
+
+static int dial(const char *name)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	dial_with(fd, name);
 	return fd;
 }
 
@@ -420,6 +428,65 @@ static void test_questions(void **state)
 	sl_share_close(share);
 }
 
+static void wait_for_sleepers(struct sl_share *share, uint32_t wanted)
+{
+	for (unsigned i = 0; i < 5000 && atomic_load(&share->sleepers) != wanted; i++)
+		usleep(1000);
+	assert_int_equal(atomic_load(&share->sleepers), wanted);
+}
+
+/* A follower that sleeps is counted once, however often it says so. */
+static void test_sleepers(void **state)
+{
+	static const uint64_t said[] = {0, 0, 1, 1, 7, 0, 0, 1};
+	struct sl_share *share = share_open("naps", 4);
+	struct sl_follower *f = follower_open("naps");
+	int fd = dial("naps");
+	uint64_t ns;
+
+	for (unsigned i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+		assert_true(say(fd, SL_SHARE_FRAME_SLEEPS, said[i], 0));
+		assert_true(say(fd, SL_SHARE_FRAME_PING, i, 0));
+		assert_int_equal(count_pongs(fd, 1), 1);
+		assert_int_equal(atomic_load(&share->sleepers), said[i] != 0);
+	}
+	assert_int_equal(sl_follow_ping(f, 5000, &ns), 0);
+	close(fd);
+	wait_for_sleepers(share, 0);
+	sl_follow_close(f);
+	sl_share_close(share);
+}
+
+/* A writer without a free descriptor: connections wait, and are served once there is one. */
+static void test_no_descriptor_is_free(void **state)
+{
+	struct sl_share *share = share_open("files", 4);
+	struct sl_follower *f = follower_open("files");
+	struct rlimit limit, none;
+	uint64_t ns;
+	int fd = dial("files"), next;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_true(say(fd, SL_SHARE_FRAME_PING, 1, 0)); /* it is accepted */
+	assert_int_equal(count_pongs(fd, 1), 1);
+	next = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	none = limit;
+	none.rlim_cur = (rlim_t)next + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	dial_with(next, "files");
+	assert_true(say(next, SL_SHARE_FRAME_PING, 2, 0));
+	assert_true(say(fd, SL_SHARE_FRAME_HELLO, SL_SHARE_VERSION, 0));
+	assert_true(is_closed(fd)); /* no copy of its memory's descriptor can be made */
+	close(fd);
+	assert_int_equal(sl_follow_ping(f, 5000, &ns), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(count_pongs(next, 1), 1);
+	goes_on(share, "files", f);
+	close(next);
+	sl_follow_close(f);
+	sl_share_close(share);
+}
+
 /* Messages without a byte have a limit, too; none that was taken is lost when their sender goes. */
 static void test_empty_messages(void **state)
 {
@@ -495,6 +562,8 @@ int main(void)
 		TEST(test_descriptors),
 		TEST(test_connections),
 		TEST(test_questions),
+		TEST(test_sleepers),
+		TEST(test_no_descriptor_is_free),
 		TEST(test_empty_messages),
 		TEST(test_full_queue),
 	};

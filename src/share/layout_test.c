@@ -164,6 +164,48 @@ static void test_other_kinds(void **state)
 	strcpy(header.array[1].name, header.array[0].name);
 	assert_int_equal(check(&header), -EPROTO);
 	header = planned(16);
+	header.array[0].rank = SL_SHARE_RANK + 1;
+	for (unsigned i = 0; i < SL_SHARE_RANK; i++)
+		header.array[0].dim[i] = 1;
+	header.array[0].offset = 1; /* where a seventh dimension would be */
+	header.array[0].bytes = 4;
+	assert_int_equal(check(&header), -EPROTO);
+	header = planned(16);
+	header.array[1].ragged = 2;
+	assert_int_equal(check(&header), -EPROTO);
+	header = planned(16);
+	header.array[1].rank = 0;
+	header.array[1].bytes = 4;
+	assert_int_equal(check(&header), -EPROTO);
+	header = planned(16);
+	header.arrays = 0;
+	assert_int_equal(check(&header), -EPROTO);
+	header = planned(16);
+	memset(header.run, 'a', sizeof(header.run));
+	assert_int_equal(check(&header), -EPROTO);
+	header = planned(16);
+	memset(header.array[0].unit, 'a', sizeof(header.array[0].unit));
+	assert_int_equal(check(&header), -EPROTO);
+	header = planned(16);
+	memcpy(header.array[0].type, "<u4aaaaa", 8);
+	assert_int_equal(check(&header), -EPROTO);
+	header = planned(16);
+	header.note_bytes = 128;
+	assert_int_equal(check(&header), -EPROTO);
+	header = planned(16);
+	header.header_bytes = 8192;
+	assert_int_equal(check(&header), -EPROTO);
+	header = planned(16);
+	header.stride += 32; /* not on a cache line */
+	assert_int_equal(check(&header), -EPROTO);
+	header = planned(16);
+	header.data_offset -= 4096; /* over the notes */
+	assert_int_equal(check(&header), -EPROTO);
+	header = planned(16);
+	header.data_offset += 64;
+	header.count = 15;
+	assert_int_equal(check(&header), -EPROTO);
+	header = planned(16);
 	header.arrays = 25;
 	assert_int_equal(check(&header), -EPROTO);
 }

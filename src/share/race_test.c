@@ -22,7 +22,7 @@ enum { WORDS = 96, MOST_WORDS = 2 * WORDS };
 #if defined(__SANITIZE_THREAD__)
 enum { THREAD_SANITIZER = 1, ELEMENTS = 1000, MOST_PLACES = 2 };
 #else
-enum { THREAD_SANITIZER = 0, ELEMENTS = SANITIZED ? 20000 : 40000, MOST_PLACES = 3 };
+enum { THREAD_SANITIZER = 0, ELEMENTS = SANITIZED ? 10000 : 24000, MOST_PLACES = 3 };
 #endif
 
 static uint64_t mix(uint64_t n, uint64_t i)
@@ -485,13 +485,57 @@ static void test_killed_writer(void **state)
 	close(up[1]);
 }
 
+/* ---- a writer that is stopped ---- */
+
+/* Whatever its followers ask for ends in time, and works again once it goes on. */
+static void test_stopped_writer(void **state)
+{
+	const struct sl_follow_options options = {.bytes = sizeof(options), .timeout_ms = 50};
+	struct sl_follow_element element;
+	uint64_t data[MOST_WORDS], ns;
+	struct sl_share_message m;
+	struct sl_follower *f, *late;
+	struct sl_share *share;
+	int up[2], status;
+	pid_t child;
+	char byte;
+
+	assert_int_equal(pipe2(up, O_CLOEXEC), 0);
+	child = fork();
+	if (child == 0) {
+		share = open_ring("stops", 3);
+		push(share, 0);
+		if (write(up[1], "x", 1) != 1)
+			_exit(1);
+		pause();
+	}
+	assert_int_equal(read(up[0], &byte, 1), 1);
+	f = follower_open("stops");
+	assert_int_equal(kill(child, SIGSTOP), 0);
+	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+	assert_int_equal(sl_follow_ping(f, 50, &ns), -ETIMEDOUT);
+	assert_int_equal(sl_follow_receive(f, 50, &m), -ETIMEDOUT);
+	assert_int_equal(sl_follow_next(f, SL_FOLLOW_EVERY, 50, data, sizeof(data), &element), 0);
+	assert_int_equal(sl_follow_next(f, SL_FOLLOW_EVERY, 50, data, sizeof(data), &element),
+			 -ETIMEDOUT);
+	assert_int_equal(sl_follow_fetch(f, UINT64_MAX, 0, 0, data, &element), 0);
+	assert_int_equal(sl_follow_open("stops", &options, &late, NULL), -ETIMEDOUT);
+	assert_int_equal(kill(child, SIGCONT), 0);
+	assert_int_equal(sl_follow_ping(f, 20000, &ns), 0);
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	sl_follow_close(f);
+	close(up[0]);
+	close(up[1]);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, share_setup, share_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_threads),	  TEST(test_processes),
 		TEST(test_layouts),	  TEST(test_stopped_and_killed),
-		TEST(test_killed_writer),
+		TEST(test_killed_writer), TEST(test_stopped_writer),
 	};
 
 	return cmocka_run_group_tests_name("race", tests, NULL, NULL);

@@ -310,7 +310,7 @@ void sl_share_serve_stop(struct sl_share *share)
 		struct sl_share_peer *peer = share->peer;
 
 		/* What waits for it goes as far as its socket takes it now. */
-		sl_share_out_put(&peer->out, SL_SHARE_FRAME_ENDED, 0, NULL, 0, NULL, 0);
+		sl_share_out_put(&peer->out, SL_SHARE_FRAME_FAREWELL, 0, NULL, 0, NULL, 0);
 		sl_share_out_send(&peer->out, peer->socket);
 		drop(share, peer);
 	}

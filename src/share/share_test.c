@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/sanitized.h"
@@ -80,6 +81,30 @@ static void test_overtaken_elements_are_counted(void **state)
 			 -ETIMEDOUT);
 	sl_follow_close(f);
 	sl_share_close(share);
+}
+
+/* One that is behind by a whole ring skips a quarter of it: the writer takes the oldest next. */
+static void test_far_behind(void **state)
+{
+	static const struct {
+		uint64_t places, behind, n;
+	} cases[] = {{8, 7, 1}, {8, 8, 3}, {8, 9, 4}, {2, 1, 1}, {2, 2, 2}, {1, 1, 1}, {3, 3, 2}};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sl_share *share = share_open("behind", cases[i].places);
+		struct sl_follower *f = follower_open("behind");
+		struct sl_follow_element element;
+
+		share_push(share, 0);
+		assert_int_equal(next(f, SL_FOLLOW_EVERY, &element), 0);
+		for (uint64_t n = 0; n < cases[i].behind; n++)
+			share_push(share, 1 + n);
+		assert_int_equal(next(f, SL_FOLLOW_EVERY, &element), 0);
+		assert_int_equal(element.n, cases[i].n);
+		assert_int_equal(element.missed, cases[i].n - 1);
+		sl_follow_close(f);
+		sl_share_close(share);
+	}
 }
 
 /* A follower that comes late begins with the newest element. */
@@ -396,6 +421,8 @@ static void test_names(void **state)
 {
 	const struct sl_share_options options = share_options(4);
 	struct sl_share *share = share_open("one", 4), *other = share_open("two", 4);
+	static const char *const sorted[] = {"a", "b", "c", "one", "two"};
+	struct sl_share *more[3] = {share_open("b", 1), share_open("c", 1), share_open("a", 1)};
 	struct sl_remote_error error;
 	struct sl_follower *f;
 	char(*names)[64];
@@ -408,10 +435,12 @@ static void test_names(void **state)
 	assert_non_null(strstr(error.message, "no share is called 'none'"));
 	assert_int_equal(sl_follow_open("tcp://x", NULL, &f, &error), -EINVAL);
 	assert_int_equal(sl_share_list(&names, &n), 0);
-	assert_int_equal(n, 2);
-	assert_string_equal(names[0], "one");
-	assert_string_equal(names[1], "two");
+	assert_int_equal(n, 5);
+	for (unsigned i = 0; i < 5; i++)
+		assert_string_equal(names[i], sorted[i]);
 	sl_remote_free(names);
+	for (unsigned i = 0; i < 3; i++)
+		sl_share_close(more[i]);
 	sl_share_close(share);
 	sl_share_close(other);
 	assert_int_equal(sl_share_list(&names, &n), 0);
@@ -432,6 +461,7 @@ static void test_messages(void **state)
 	for (unsigned i = 0; i < LARGE; i++)
 		large[i] = (uint8_t)(i * 7);
 	assert_int_equal(sl_share_receive(share, 10, &m), -ETIMEDOUT);
+	assert_int_equal(sl_share_receive(share, 0, &m), -ETIMEDOUT);
 	assert_int_equal(sl_follow_receive(a, 10, &m), -ETIMEDOUT);
 	assert_int_equal(sl_follow_send(a, 5, "hello", 5, 1000), 0);
 	assert_int_equal(sl_share_receive(share, 2000, &m), 0);
@@ -682,12 +712,36 @@ static void test_each(void **state)
 	sl_share_close(share);
 }
 
+/* The share's thread and a follower that waits use no CPU time worth mentioning, also after they
+ * were busy. */
+static void test_idle(void **state)
+{
+	struct sl_share *share = share_open("idle", 4);
+	struct sl_follower *f = follower_open("idle");
+	struct sl_follow_element element;
+	struct timespec from, to;
+	uint64_t rtt;
+
+	share_push(share, 0);
+	assert_int_equal(next(f, SL_FOLLOW_EVERY, &element), 0);
+	assert_int_equal(sl_share_send(share, 0, 1, "x", 1), 0);
+	assert_int_equal(sl_follow_ping(f, 2000, &rtt), 0);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+	assert_int_equal(sl_follow_next(f, SL_FOLLOW_EVERY, 300, data, sizeof(data), &element),
+			 -ETIMEDOUT);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+	assert_true((to.tv_sec - from.tv_sec) * 1000000000 + to.tv_nsec - from.tv_nsec < 100000000);
+	sl_follow_close(f);
+	sl_share_close(share);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, share_setup, share_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_every_element),
 		TEST(test_overtaken_elements_are_counted),
+		TEST(test_far_behind),
 		TEST(test_the_first_one),
 		TEST(test_views_and_parts),
 		TEST(test_followers_cannot_write),
@@ -707,6 +761,7 @@ int main(void)
 		TEST(test_senders),
 		TEST(test_sleepers_are_woken),
 		TEST(test_each),
+		TEST(test_idle),
 	};
 
 	return cmocka_run_group_tests_name("share", tests, NULL, NULL);

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """pages_test.py SLUICE - what the pages of docs/ show is so: experiment files are accepted, those of docs/reference/stages.md run, the
 stage of docs/tutorials/write-a-stage.md and the detector of docs/tutorials/write-a-detector.md are built with the commands of the pages, against
-an installed tree, and do as told there, docs/how-to/many-short-runs.md, docs/how-to/metadata.md and docs/how-to/redis.md print what they show, so do docs/how-to/burst.md, docs/how-to/look-back.md, docs/how-to/audit.md, docs/how-to/follow-a-run.md, docs/how-to/share-between-hosts.md and docs/how-to/python.md, the client of docs/how-to/stream2.md does, docs/reference/summary.md names all that a run leaves behind, the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
+an installed tree, and do as told there; the commands, programs and scripts of the pages of docs/how-to that are checked below print what the pages
+show; docs/reference/summary.md names all that a run leaves behind; the tables of docs/reference/wire.md and docs/reference/feedback.md are those of the code.
 """
 
 import grp
@@ -418,6 +419,36 @@ def check_follow(out, installed):
     out.case("summary.md names every figure of share", [name for name in figures if f"`{name}`" not in page] if figures else ["there are none"])
 
 
+# ---- docs/how-to/python-stage.md ----
+
+def check_python_stage(out, installed):
+    """Its scripts judge frames of runs, and figures and results are those that the page shows; so does the script of examples/."""
+    page = (ROOT / "docs/how-to/python-stage.md").read_text()
+    if "(not in this program" in run(SLUICE, "list", "nexus").stdout or installed.python("import h5py, numpy").returncode:
+        installed.skipped.add("python-stage")
+        out.skip("python-stage.md", "this program has no nexus sink, or python3-h5py is not installed")
+        return
+    (installed.folder / "hits.yaml").write_text(extract.blocks(page, "yaml")[0])
+    for name, script in zip(("hits", "outliers", "flaky"), extract.blocks(page, "python"), strict=True):
+        (installed.folder / f"{name}.py").write_text(script)
+    (installed.folder / "examples").mkdir()
+    for name in ("python-stage.yaml", "python_stage.py"):
+        shutil.copy(ROOT / "examples" / name, installed.folder / "examples")
+    blocks, shown = extract.blocks(page, "sh"), extract.blocks(page, "text")
+    first = installed.env["PATH"]
+    installed.env["PATH"] = f"{installed.program.parent}:{pathlib.Path(PYTHON).parent}:{first}"
+    try:
+        done = [installed.shell(block) for block in blocks]
+    finally:
+        installed.env["PATH"] = first
+    out.case("python-stage.md: every command succeeds",
+             [one.stdout + one.stderr for one in done if one.returncode])
+    printed = [one.stdout for one in done if one.stdout]
+    out.case("python-stage.md: commands print what the page shows", [] if printed == shown else [f"{printed}", "is not", f"{shown}"])
+    figures = installed.summary()["unit"]["figures"]  # of the last one
+    out.case("examples/python-stage.yaml: every frame is judged", [] if figures["python_judged"] == 300 else [f"{figures}"])
+
+
 # ---- docs/how-to/python.md ----
 
 def check_python(out, installed):
@@ -477,7 +508,7 @@ def check_pip(out, installed, command):
 def check_commands(out, installed):
     """Each block of commands of these pages was run by a check above, whatever was set up around it."""
     ran = "\n".join(installed.ran).replace(PYTHON, "python3").replace("timeout 100 ", "")
-    for page in ("files", "stream2", "burst", "look-back", "redis", "audit", "follow-a-run", "share-between-hosts", "python"):
+    for page in ("files", "stream2", "burst", "look-back", "redis", "audit", "follow-a-run", "python", "python-stage", "share-between-hosts"):
         case = f"{page}.md: every command is run"
         if page in installed.skipped:
             out.skip(case, "what the page is about is not here: see above")
@@ -732,6 +763,7 @@ def main():
             check_redis(out, installed)
             check_python(out, installed)
             check_follow(out, installed)
+            check_python_stage(out, installed)
             share_pages.check_hosts(out, installed)
             check_commands(out, installed)
     check_stages(out)

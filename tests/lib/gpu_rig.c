@@ -79,8 +79,9 @@ static struct sl_experiment *gpu_experiment(const struct gpu_case *c, const char
 	FILE *file = fdopen(fd, "w");
 
 	assert_non_null(file);
-	fprintf(file, "detector: %s\nlink: {kind: shm}\n%s\nsinks: ['null']\n",
-		c->detector ? c->detector : "{kind: pattern, rows: 8, columns: 8}", c->stages);
+	fprintf(file, "detector: %s\nlink: {kind: shm}\n%s\nsinks: %s\n",
+		c->detector ? c->detector : "{kind: pattern, rows: 8, columns: 8}", c->stages,
+		c->sinks ? c->sinks : "['null']");
 	fclose(file);
 	assert_int_equal(sl_experiment_open(path, NULL, set, sets, &e), 0);
 	unlink(path);

@@ -35,12 +35,13 @@ struct gpu_case {
 	uint32_t modules, rows, columns, cells, batch;
 	enum sl_dtype dtype;
 	bool pitch, missing, no_darks;
-	bool peaks;   /* on a background that is nearly flat */
-	bool rejects; /* a stage before all others rejects every third frame */
-	bool blank;   /* every second frame has no measurement at all */
-	bool masked;  /* all pixels are, by the calibration */
-	bool aside;   /* the beam does not go through the image */
-	double bound; /* of floats */
+	bool peaks;	   /* on a background that is nearly flat */
+	bool rejects;	   /* a stage before all others rejects every third frame */
+	bool blank;	   /* every second frame has no measurement at all */
+	bool masked;	   /* all pixels are, by the calibration */
+	bool aside;	   /* the beam does not go through the image */
+	double bound;	   /* of floats */
+	const char *sinks; /* of the experiment; NULL: one that reads nothing. None is opened. */
 };
 
 struct gpu_side {

@@ -330,6 +330,8 @@ def experiment(folder, name="experiment.yaml", **sections):
 def may_be_together(whole):
     """Nothing in it asks for a second thread."""
     unit, link = whole.get("unit", {}), whole["link"]
+    if any(stage == "python" or "python" in stage for stage in whole.get("stages", [])):  # it waits for other processes
+        return False
     return unit.get("kind", "cpu") == "cpu" and unit.get("workers", 1) == 1 and link.get("pollers", 1) == 1
 
 

@@ -27,7 +27,7 @@ class Note(ctypes.Structure):
     _fields_ = [("number", ctypes.c_uint64), ("timestamp", ctypes.c_uint64), ("commit_unix_ns", ctypes.c_uint64),
                 ("missing", ctypes.c_uint64), ("score", ctypes.c_float), ("keep", ctypes.c_uint16), ("reason", ctypes.c_uint16),
                 ("flags", ctypes.c_uint32), ("epoch", ctypes.c_uint32), ("rows", ctypes.c_uint32 * 24), ("user", ctypes.c_uint64 * 8),
-                ("reserved", ctypes.c_uint64 * 4)]
+                ("absent", ctypes.c_uint64), ("reserved", ctypes.c_uint64 * 3)]
 
 
 class Options(ctypes.Structure):
@@ -73,7 +73,7 @@ class Writer:
         for _ in range(times):
             n = self.n
             image, rows = (ctypes.c_uint32 * self.words)(*[n & 0xFFFFFFFF] * self.words), (ctypes.c_double * 10)(*[n] * 10)
-            note = Note(number=n + 7, timestamp=n * 3, missing=n % 16, score=n % 64 / 2, keep=n % 3, reason=n % 5, flags=n % 7, epoch=n % 11)
+            note = Note(number=n + 7, timestamp=n * 3, missing=n % 16, score=n % 64 / 2, keep=n % 3, reason=n % 5, flags=n % 7, epoch=n % 11, absent=n % 4)
             note.rows[1], note.user[7] = n % 6, n * n
             pointers = (ctypes.c_void_p * 2)(ctypes.addressof(image), ctypes.addressof(rows))
             equal(LIBRARY.sl_share_push(self.share, ctypes.byref(note), pointers), n, "n")
@@ -93,7 +93,7 @@ def is_right(reader, element):
     words = struct.unpack_from(f"={image.shape[0] * image.shape[1]}I", element.data, image.offset)
     floats = struct.unpack_from(f"={2 * (n % 6)}d", element.data, rows.offset)
     return (set(words) == {n} and set(floats) <= {float(n)} and element.number == n + 7 and element.timestamp == 3 * n
-            and element.missing == n % 16 and element.score == n % 64 / 2 and element.rows[1] == n % 6 and element.user[7] == n * n
+            and element.missing == n % 16 and element.score == n % 64 / 2 and element.rows[1] == n % 6 and element.user[7] == n * n and element.absent == n % 4
             and (element.keep, element.reason, element.flags, element.epoch) == (n % 3, n % 5, n % 7, n % 11)
             and element.published_ns > 1_600_000_000 * 10**9)
 

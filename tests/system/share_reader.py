@@ -13,11 +13,11 @@ import socket
 import struct
 
 Array = collections.namedtuple("Array", "name unit type ragged shape offset bytes")
-Element = collections.namedtuple("Element", "n missed number timestamp published_ns missing score keep reason flags epoch rows user data")
+Element = collections.namedtuple("Element", "n missed number timestamp published_ns missing score keep reason flags epoch rows user absent data")
 FRAME, HEADER, PLACE, PAGE, MOST = struct.Struct("=IIQQQ"), 4096, 256, 4096, 1 << 48
 HELLO, ATTACHED, PING, PONG, MESSAGE, SLEEPS, FAREWELL = range(1, 8)
 LIVE, MOVED, ENDED = 1, 2, 3
-DONE, CLAIM, NOTE = 0, 8, struct.Struct("=QQQQfHHII24I8Q")
+DONE, CLAIM, NOTE = 0, 8, struct.Struct("=QQQQfHHII24I8QQ")
 STATE, PUBLISHED = 128, 144
 F_GET_SEALS, F_SEAL_SHRINK = 1034, 2
 ITEM = {kind: int(kind[2:]) for kind in "|b1 |u1 |i1 <u2 <i2 <f2 <u4 <i4 <f4 <u8 <i8 <f8 <c8 <c16".split()}
@@ -170,7 +170,7 @@ class Reader:
         number, stamp, ns, missing, score, keep, reason, flags, epoch, *rest = NOTE.unpack_from(note)
         missed = n - self.last - 1 if self.had else 0
         self.had, self.last, self.wanted = True, n, n + 1
-        return Element(n, missed, number, stamp, ns, missing, score, keep, reason, flags, epoch, rest[:24], rest[24:], data)
+        return Element(n, missed, number, stamp, ns, missing, score, keep, reason, flags, epoch, rest[:24], rest[24:32], rest[32], data)
 
     def at_the_end(self, state):
         if state == MOVED:

@@ -8,7 +8,7 @@ import struct
 
 import numpy
 
-from harness import (GUARDED, Program, both_ways, case, check, equal, experiment, fewer, intact, main, read_summary, run, run_fails,
+from harness import (GUARDED, SLUICE, Program, both_ways, case, check, equal, experiment, fewer, intact, main, read_summary, run, run_fails,
                      sink, skip, wait_for)
 
 try:
@@ -182,8 +182,9 @@ def taken(folder):
 
 @case("wrong options of the sink are refused before the run begins, with what would be right")
 def wrong_options(folder):
-    for options, says in (({"results": "imgae"}, ["no stage makes 'imgae'", "raw"]), ({"results": "raw", "name": "a b"}, ["'a b' is no name of a share"]),
-                          ({"every": 0}, ["every", "1..4294967295"]), ({"on_slow": "stop"}, ["drop or wait"])):
+    for options, says in (({"results": "imgae"}, ["no stage makes 'imgae'", "raw"]),
+                          ({"results": "raw", "name": "a b"}, ["'a b' is no name of a share"]),
+                          ({"every": 0}, ["every", "1..4294967295"]), ({"on_slow": "stop"}, ["auto, drop or wait"])):
         path = experiment(folder, link={"kind": "shm"}, sinks=[{"share": options}])
         run_fails("run", path, folder=folder, says=says)
 
@@ -273,7 +274,9 @@ def followed(folder):
     equal([path.name for path in sorted((folder / "pictures").iterdir())], [f"data-{int(line.split()[0]):06}.png" for line in lines], "their names")
     run("follow", "stack", "--count", 3, "--interval_s", 0.01, "--png", "now.png", folder=folder).ends(0)
     equal(read_png(folder / "now.png"), (30, 20), "the picture")
-    serve(folder, "still", "--size", 10)
+    serve(folder, "still", "--size", 10, "--array", "../up")
+    run("follow", "still", "--count", 1, "--npy", "here", folder=folder).ends(0)
+    equal([path.name for path in (folder / "here").iterdir()], [".._up-000000.npy"], "files of an array with a path for a name")
     run_fails("follow", "still", "--timeout_s", 0.3, folder=folder, says=["no element has come for 0.3 s"])
     run_fails("follow", "still", "--png", "x.png", folder=folder, says=["no image to draw"])
     run_fails("follow", "stack", "--every", "--newest", folder=folder, says=["exclude each other"])
@@ -307,6 +310,9 @@ def listing(folder):
     wait_for("a rate and a follower", lambda: any(one["rate"] > 1 and one["followers"] == 1 for one in shares(folder)))
     seen.send(signal.SIGTERM)
     seen.ends(0)
+    piped = Program("-c", f"{SLUICE} follow ring --interval_s 0 | head -n 1", folder=folder, program="/bin/sh").ends(0)
+    check("age" in piped.out(), "what a pipe gets")
+    wait_for("the follower to end with its pipe", lambda: shares(folder)[0]["followers"] == 0)
 
 
 if __name__ == "__main__":

@@ -59,6 +59,8 @@ struct follow {
 	void *data; /* NULL: only what is known of elements is needed */
 	int array;  /* of --array, or the first image for --png */
 	bool png_folder;
+	bool overtaken; /* it was said that the writer overtakes every copy */
+	bool unread;	/* no program reads stdout any more */
 	uint64_t seen, missed;
 	uint64_t rate_n, rate_ns; /* an element some time ago, and when it was committed */
 	double rate;		  /* below 0: not known */
@@ -193,8 +195,7 @@ static int show(struct follow *f)
 		sl_print_element_json(f->d, &f->element, f->rate);
 	else
 		sl_print_element(f->d, &f->element, f->rate);
-	if (fflush(stdout))
-		return -EPIPE; /* no program reads it any more */
+	f->unread = fflush(stdout) != 0;
 	if (f->options.npy[0])
 		err = save_npy(f);
 	if (!err && f->options.png[0])
@@ -206,7 +207,14 @@ static int show(struct follow *f)
 
 static bool ends(const struct follow *f)
 {
-	return sl_signal || (f->options.count && f->seen >= f->options.count);
+	return sl_signal || f->unread || (f->options.count && f->seen >= f->options.count);
+}
+
+static void say_overtaken(struct follow *f)
+{
+	if (!f->overtaken)
+		sl_follow_failed(f->url, -EAGAIN);
+	f->overtaken = true;
 }
 
 /* Until this share ends, or the command does. -EPIPE: the share has ended. */
@@ -226,6 +234,11 @@ static int follow_one(struct follow *f)
 					 f->options.timeout_s);
 				return -ETIMEDOUT;
 			}
+			continue;
+		}
+		if (err == -EAGAIN) {
+			err = 0;
+			say_overtaken(f);
 			continue;
 		}
 		if (err == -ESTALE) {

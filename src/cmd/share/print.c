@@ -49,6 +49,16 @@ static const char *verdict(const struct sl_share_note *note)
 	return note->keep ? "kept" : "rejected";
 }
 
+/* Lists whose length a line tells. Those about events have the same one: one of them is enough. */
+static bool counts(const struct sl_share_description *d, const struct sl_share_note *note,
+		   uint32_t i)
+{
+	const char *name = d->array[i].name;
+
+	return d->array[i].ragged && !(note->absent >> i & 1) && strcmp(name, "event_score") != 0 &&
+	       strcmp(name, "event_keep") != 0;
+}
+
 void sl_print_element(const struct sl_share_description *d, const struct sl_follow_element *e,
 		      double rate)
 {
@@ -62,7 +72,7 @@ void sl_print_element(const struct sl_share_description *d, const struct sl_foll
 	if (note->missing)
 		printf("missing modules 0x%" PRIx64 "  ", note->missing);
 	for (uint32_t i = 0; i < d->arrays; i++)
-		if (d->array[i].ragged && !(note->absent >> i & 1))
+		if (counts(d, note, i))
 			printf("%s %u  ", d->array[i].name, note->rows[i]);
 	printf("age %s", age_words(age_s(note), age, sizeof(age)));
 	if (rate >= 0)

@@ -47,9 +47,9 @@ void sl_follow_failed(const char *url, int err)
 		sl_error("%s: the program that wrote the share has ended without closing it", url);
 		break;
 	case -EAGAIN:
-		sl_error("%s: its writer overtook every copy: the share has too few places for "
-			 "elements of this size (count)",
-			 url);
+		sl_warn("%s: its writer overtakes every copy, 1000 times in a row: the share has "
+			"too few places for elements of this size (count)",
+			url);
 		break;
 	case -ENODATA:
 		sl_error("%s: no element is published yet", url);

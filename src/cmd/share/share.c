@@ -68,25 +68,24 @@ struct seen {
 	bool any; /* there is one */
 };
 
-static uint64_t published(const struct seen *s)
-{
-	return __atomic_load_n(sl_follow_flag(s->follower), __ATOMIC_ACQUIRE);
-}
-
+/* The newest element tells how many there are, also of a share on another host, whose flag moves
+ * only while its follower waits. */
 static void look(struct seen *s)
 {
+	uint8_t byte;
+
 	s->at_ns = sl_clock_ns();
-	s->published = published(s);
+	s->any = !sl_follow_fetch(s->follower, UINT64_MAX, 0, 1, &byte, &s->newest);
+	s->published = s->any ? s->newest.n + 1 : 0;
 }
 
 static void look_again(struct seen *s)
 {
-	uint64_t now = published(s), now_ns = sl_clock_ns();
-	uint8_t byte;
+	const struct seen before = *s;
 
-	s->rate = (double)(now - s->published) * 1e9 / (double)(now_ns - s->at_ns);
-	s->published = now;
-	s->any = !sl_follow_fetch(s->follower, UINT64_MAX, 0, 1, &byte, &s->newest);
+	look(s);
+	s->rate = (double)(s->published - before.published) * 1e9 /
+		  (double)(s->at_ns - before.at_ns);
 }
 
 /* But for the one that looks. Below 0: not known. */

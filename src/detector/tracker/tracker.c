@@ -226,6 +226,7 @@ static int make(struct tracker *t, uint32_t entry, bool is_dark, struct block *b
 
 	if (!bytes)
 		return -ENOMEM;
+	block->tracks = 0; /* also after a try for which there was no memory */
 	for (uint32_t event = 0; event < t->events; event++) {
 		uint64_t event_key = sl_key(key, event), order = sl_key(event_key, KEY_ORDER);
 
@@ -249,8 +250,6 @@ static int make_once(struct tracker *t, uint32_t entry, bool is_dark, struct blo
 	pthread_mutex_lock(&t->making);
 	if (!block->bytes)
 		err = make(t, entry, is_dark, block);
-	if (err)
-		block->tracks = 0;
 	pthread_mutex_unlock(&t->making);
 	return err;
 }

@@ -72,7 +72,7 @@ static void renew_figures(struct sl_receiver *r)
 {
 	uint64_t now = sl_clock_ns();
 
-	if (r->experiment->unit->figures)
+	if (sl_figures_of_unit(r))
 		sl_figures_renew_unit(r, now);
 	sl_figures_renew_prompt(r, now);
 }

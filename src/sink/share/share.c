@@ -2,7 +2,7 @@
  * goes on: viewers, Python, `sluice follow`.
  *
  * No follower can delay the run: what it does not take in time is overtaken. When this sink itself
- * cannot keep pace, frames are left out of the share (on_slow: drop), or the run waits for it.
+ * cannot keep pace, frames are left out of the share, or the run waits for it (on_slow).
  *
  * Threads:   the sink's own, the share's, which serves followers, and one that times their answers.
  * Cost:      a copy of what is selected for each frame that is published; nothing for others. */
@@ -21,8 +21,15 @@
 
 enum { MODULES, ASSEMBLED }; /* the choices of `image` */
 enum { KEPT, ALL };	     /* of `frames` */
-enum { DROP, WAIT };	     /* of `on_slow` */
-enum { LEAST_PLACES = 4, MOST_PLACES = 1000, NAME_BYTES = 64, PATH_BYTES = 1024, URL_BYTES = 400 };
+enum { AUTO, DROP, WAIT };   /* of `on_slow` */
+enum {
+	LEAST_PLACES = 4,
+	LATEST_PLACES = 8,
+	MOST_PLACES = 1000,
+	NAME_BYTES = 64,
+	PATH_BYTES = 1024,
+	URL_BYTES = 400
+};
 #define LOOK_NS UINT64_C(100000000) /* from one look at messages to the next */
 
 struct share {
@@ -60,12 +67,12 @@ static const struct sl_option options[] = {
 	       "limit"),
 	SL_U64(struct share, count, 0, 0, 1000000, "places",
 	       "frames that lie in the share, for followers that are late; 0: what fits into "
-	       "memory_bytes, 4 to 1000"),
+	       "memory_bytes, 4 to 1000, with latest_Hz at most 8"),
 	SL_U64(struct share, memory_bytes, 128Mi, 4096, 1e15, "bytes",
 	       "of the share, where count is 0"),
-	SL_CHOICE(struct share, on_slow, drop, "drop|wait",
+	SL_CHOICE(struct share, on_slow, auto, "auto|drop|wait",
 		  "when copying cannot keep pace with the run: leave frames out of the share, or "
-		  "the run waits"),
+		  "the run waits. auto: drop, and with latest_Hz, whose copies are few, wait"),
 	SL_STRING(struct share, listen, "",
 		  "HOST:PORT for followers on other hosts, as rdma://HOST:PORT/NAME; port 0: any; "
 		  "empty: this host alone"),
@@ -98,10 +105,11 @@ static void choose_name(const struct share *s, const struct sl_env *env, char na
 static uint64_t places(const struct share *s, uint64_t frame_bytes)
 {
 	uint64_t fit = s->memory_bytes / frame_bytes;
+	uint64_t most = s->latest_Hz > 0 ? LATEST_PLACES : MOST_PLACES;
 
 	if (s->count)
 		return s->count;
-	return fit < LEAST_PLACES ? LEAST_PLACES : fit > MOST_PLACES ? MOST_PLACES : fit;
+	return fit < LEAST_PLACES ? LEAST_PLACES : fit > most ? most : fit;
 }
 
 static const char *text_or_null(const char *text)
@@ -255,9 +263,13 @@ static int own_thread(const void *state)
 	return 1;
 }
 
+/* Frames that wait to be dropped need memory, which is not worth it where few are copied. */
 static enum sl_on_slow on_slow(const void *state)
 {
-	return ((const struct share *)state)->on_slow == DROP ? SL_ON_SLOW_DROP : SL_ON_SLOW_WAIT;
+	const struct share *s = state;
+	bool drops = s->on_slow == AUTO ? !(s->latest_Hz > 0) : s->on_slow == DROP;
+
+	return drops ? SL_ON_SLOW_DROP : SL_ON_SLOW_WAIT;
 }
 
 /* What is in a share is stored nowhere. */

@@ -276,7 +276,29 @@ static void a_viewer_gets_the_latest_now_and_then(void **state)
 		assert_int_equal(bench_feed(&bench, k, KEPT), 0);
 	assert_int_equal(bench_figure(&bench, "published"), 1);
 	assert_int_equal(bench_figure(&bench, "skipped"), 9);
+	assert_int_equal(sl_follow_describe(follower)->count, 8);
 	end(&bench, follower);
+}
+
+static void a_run_waits_only_where_it_is_asked_to_or_copies_are_few(void **state)
+{
+	static const struct {
+		const char *latest_Hz, *on_slow;
+		enum sl_on_slow result;
+	} cases[] = {{"0", "auto", SL_ON_SLOW_DROP}, {"10", "auto", SL_ON_SLOW_WAIT},
+		     {"0", "wait", SL_ON_SLOW_WAIT}, {"10", "wait", SL_ON_SLOW_WAIT},
+		     {"0", "drop", SL_ON_SLOW_DROP}, {"10", "drop", SL_ON_SLOW_DROP}};
+	struct bench bench;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bench_init(&bench, &sl_sink_share);
+		bench_set(&bench, "latest_Hz", cases[i].latest_Hz);
+		bench_set(&bench, "on_slow", cases[i].on_slow);
+		assert_int_equal(sl_sink_share.on_slow(bench.state), cases[i].result);
+		assert_false(sl_sink_share.required(bench.state)); /* drop needs that */
+		assert_true(sl_sink_share.own_thread(bench.state));
+		bench_fini(&bench);
+	}
 }
 
 static void places_fit_into_memory(void **state)
@@ -446,6 +468,7 @@ int main(void)
 		cmocka_unit_test(blocks_of_events_have_a_verdict_for_each),
 		cmocka_unit_test(one_of_several_frames_is_published),
 		cmocka_unit_test(a_viewer_gets_the_latest_now_and_then),
+		cmocka_unit_test(a_run_waits_only_where_it_is_asked_to_or_copies_are_few),
 		cmocka_unit_test(places_fit_into_memory),
 		cmocka_unit_test(what_followers_say_is_taken),
 		cmocka_unit_test(answers_are_timed),
