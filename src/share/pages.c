@@ -11,8 +11,9 @@
 #endif
 
 #define HUGE_BYTES (UINT64_C(2) << 20)
-/* The kernel may have to move other memory for each of them: that ends after this time. */
-#define MOST_NS UINT64_C(200000000)
+/* They cost no more time than small pages, unless the kernel has to move other memory for each of
+ * them. So this ends once it is behind 1 GB/s by this much. */
+#define BEHIND_NS UINT64_C(200000000)
 
 void *sl_share_map(int fd, uint64_t bytes, int protection, int flags)
 {
@@ -48,13 +49,13 @@ static uint64_t now_ns(void)
 
 void sl_share_use_huge_pages(int fd, uint64_t bytes)
 {
-	uint64_t end = now_ns() + MOST_NS;
+	uint64_t end = now_ns() + BEHIND_NS;
 	uint8_t *at = sl_share_map(fd, bytes, PROT_READ | PROT_WRITE, 0);
 
 	if (at == MAP_FAILED)
 		return;
 	/* One page of each is there first: the kernel makes nothing of nothing. */
-	for (uint64_t i = 0; i + HUGE_BYTES <= bytes && now_ns() < end; i += HUGE_BYTES)
+	for (uint64_t i = 0; i + HUGE_BYTES <= bytes && now_ns() < end + i; i += HUGE_BYTES)
 		if (posix_fallocate(fd, (off_t)i, SL_SHARE_PAGE) ||
 		    madvise(at + i, HUGE_BYTES, MADV_COLLAPSE))
 			break;

@@ -13,8 +13,8 @@
 /* mmap() of a whole file in shared memory, at an address for huge pages. */
 void *sl_share_map(int fd, uint64_t bytes, int protection, int flags);
 
-/* Of a file whose pages are not there yet. It takes at most about 0.2 s; what is left then has
- * small pages. */
+/* Of a file whose pages are not there yet. Where the kernel is slow at it, the rest has small
+ * pages: at most about 0.2 s are lost. */
 void sl_share_use_huge_pages(int fd, uint64_t bytes);
 
 #endif
