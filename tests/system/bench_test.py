@@ -213,9 +213,9 @@ def codecs(folder):
 
 @case("shares are followed by fetching, by every element, by messages and beside a crowd; copies are what was committed")
 def shares(folder):
-    rates = ["sluice/local/fetch/1", "sluice/local/fetch/1048576", "sluice/local/follow/262144"]
+    rates = ["sluice/local/fetch/1", "sluice/local/fetch/1048576", "sluice/local/follow/262144", "sluice/rdma/fetch/262144"]
     times = ["sluice/local/ping", "sluice/local/message/64", "sluice/local/view", "sluice/local/view/spin", "sluice/local/view/spin/look",
-             "sluice/local/answer", "sluice/local/crowd/10"]
+             "sluice/local/answer", "sluice/local/crowd/10", "sluice/rdma/view", "sluice/rdma/answer"]
     for name in rates:
         row, = measure(folder, name, what="share")["rows"]
         equal((row["name"], row["unit"], row["loss"]), (name, "GB/s", 0), "the row")
