@@ -149,6 +149,16 @@ def check_camera(out, page, commands):
              figures["answer_us_p50"] <= figures["answer_us_p99"] <= figures["answer_us_max"] else [str(figures)])
 
 
+def check_centroid(out, page):
+    """Of an image that is known: two bright pixels."""
+    image = bytearray(512 * 512)
+    image[100 * 512 + 300] = image[100 * 512 + 301] = 200
+    (page.folder / "spot.raw").write_bytes(image)
+    done = page.shell("sluice share serve spot --raw spot.raw --shape 512,512 > served.txt &\n"
+                      "until ./camera_centroid share:spot 1; do sleep 0.1; done\nkill $!\nwait\n")
+    out.case("camera_centroid.c finds the light", told(done, r"^1 frames answered, 0 passed over$", r": light at x 300\.50, y 100\.00$"))
+
+
 def check_hosts(out, installed):
     page = Page(installed)
     out.case("share-between-hosts.md has every call of KIRO", lacking(page.text))
@@ -169,3 +179,4 @@ def check_hosts(out, installed):
         out.skip("share-between-hosts.md: a camera is followed", "python3-cffi or python3-numpy is not installed")
         return
     check_camera(out, page, camera)
+    check_centroid(out, page)
