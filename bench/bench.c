@@ -1,5 +1,5 @@
-/* bench.c - sluice-bench, which `sluice bench` starts: what links, detectors, stages, triggers and
- * codecs do on this machine, beside what people use today. */
+/* bench.c - sluice-bench, which `sluice bench` starts: what links, detectors, stages, triggers,
+ * codecs and shares do on this machine, beside what people use today. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -26,7 +26,7 @@ static const struct sl_option table[] = {
 	SL_U64(struct sl_bench_options, receive_buffer, 212992, 4096, 1073741823, "bytes",
 	       "of sockets, ours and peers': by default what Linux allows anybody"),
 	SL_BOOL(struct sl_bench_options, sweep, false,
-		"also rows for messages of 64 bytes to 8 MiB"),
+		"also rows for messages of 64 bytes to 8 MiB; of shares: 1 byte to 1 GiB"),
 	SL_BOOL(struct sl_bench_options, callgrind, false,
 		"count instructions per byte with valgrind instead; slow"),
 	SL_BOOL(struct sl_bench_options, list, false, "print the names of the rows and stop"),
@@ -163,6 +163,7 @@ static int bench_rows(struct sl_bench *bench)
 		  : bench->kind == SL_BENCH_TRIGGERS  ? sl_bench_trigger_rows(bench)
 		  : bench->kind == SL_BENCH_GPUS      ? sl_bench_gpu_rows(bench)
 		  : bench->kind == SL_BENCH_CODECS    ? sl_bench_codec_rows(bench)
+		  : bench->kind == SL_BENCH_SHARES    ? sl_bench_share_rows(bench)
 		  : bench->kind == SL_BENCH_DETECTORS ? sl_bench_detector_rows(bench)
 						      : sl_bench_rows(bench);
 
@@ -199,27 +200,30 @@ static int bench_rows(struct sl_bench *bench)
 /* What is to be measured, by its name on the command line. */
 static int read_kind(const struct sl_args *args, struct sl_bench *bench)
 {
-	static const char *const name[] = {"link", "detector", "stage", "trigger", "gpu", "codec"};
+	static const char *const name[] = {"link", "detector", "stage", "trigger",
+					   "gpu",  "codec",    "share"};
 
 	for (unsigned i = 0; args->plains == 1 && i < sizeof(name) / sizeof(name[0]); i++)
 		if (!strcmp(args->plain[0], name[i])) {
 			bench->kind = (enum sl_bench_kind)i;
 			return 0;
 		}
-	sl_error("say what is to be measured: sluice bench link, detector, stage, trigger, gpu or "
-		 "codec");
+	sl_error("say what is to be measured: sluice bench link, detector, stage, trigger, "
+		 "gpu, codec or share");
 	return -EINVAL;
 }
 
 static int check_options(const struct sl_bench *bench)
 {
-	if (bench->kind != SL_BENCH_LINKS && (bench->o.callgrind || bench->o.sweep)) {
-		sl_error("--callgrind and --sweep are for sluice bench link");
+	bool sweeps = bench->kind == SL_BENCH_LINKS || bench->kind == SL_BENCH_SHARES;
+
+	if ((bench->kind != SL_BENCH_LINKS && bench->o.callgrind) || (!sweeps && bench->o.sweep)) {
+		sl_error("--callgrind is for sluice bench link, --sweep for link and share");
 		return -EINVAL;
 	}
 	if ((bench->kind == SL_BENCH_DETECTORS || bench->kind == SL_BENCH_GPUS) &&
 	    bench->o.compared) {
-		sl_error("--compared is for sluice bench link, stage, trigger and codec");
+		sl_error("--compared is for sluice bench link, stage, trigger, codec and share");
 		return -EINVAL;
 	}
 	return 0;
@@ -227,8 +231,9 @@ static int check_options(const struct sl_bench *bench)
 
 static const struct sl_command bench_command = {
 	.name = "bench",
-	.usage = "bench link|detector|stage|trigger|gpu|codec [options]",
-	.doc = "Measure what links, emulated detectors, stages and codecs do on this machine, "
+	.usage = "bench link|detector|stage|trigger|gpu|codec|share [options]",
+	.doc = "Measure what links, emulated detectors, stages, codecs and shares do on this "
+	       "machine, "
 	       "beside what "
 	       "people use today.",
 	.details =

@@ -8,7 +8,7 @@
  *            source; net.c the veth pair; callgrind.c instructions per byte; report.c the
  *            table; json.c the same for programs; detector.c detectors, which are
  *            measured in the same way; stage/ stages, likewise;
- *            trigger/ triggers; gpu/ accelerators; codec/ packed images. */
+ *            trigger/ triggers; gpu/ accelerators; codec/ packed images; share/ shares. */
 #ifndef SL_BENCH_BENCH_H
 #define SL_BENCH_BENCH_H
 
@@ -88,6 +88,7 @@ struct sl_bench_row {
 	const struct sl_bench_gpu *gpu;		/* stages on an accelerator, or its memory */
 	const struct sl_platform *platform;
 	const struct sl_bench_codec *codec; /* or packing images, by us or by a library */
+	const struct sl_bench_share *share; /* or a share that is followed */
 	/* or a peer: */
 	const char *program, *mode;
 	uint64_t bytes;
@@ -105,11 +106,13 @@ enum sl_bench_kind {
 	SL_BENCH_STAGES,
 	SL_BENCH_TRIGGERS,
 	SL_BENCH_GPUS,
-	SL_BENCH_CODECS
+	SL_BENCH_CODECS,
+	SL_BENCH_SHARES
 };
 
 struct sl_bench_trigger;
 struct sl_bench_codec;
+struct sl_bench_share;
 struct sl_bench_gpu;
 struct sl_bench_figure;
 struct sl_platform;
@@ -146,6 +149,8 @@ int sl_bench_trigger_rows(struct sl_bench *bench);
 
 int sl_bench_codec_rows(struct sl_bench *bench);
 
+int sl_bench_share_rows(struct sl_bench *bench);
+
 int sl_bench_gpu_rows(struct sl_bench *bench);
 int sl_bench_gpu_prepare(struct sl_bench *bench);
 int sl_bench_gpu(const struct sl_bench *bench, const struct sl_bench_row *row,
@@ -171,7 +176,7 @@ const char *sl_bench_address(const struct sl_bench *bench, const struct sl_bench
 /* A row of Sluice itself; else it is a peer. */
 static inline bool sl_bench_is_ours(const struct sl_bench_row *row)
 {
-	return row->link || row->detector || row->codec || (row->work && !row->mode);
+	return row->link || row->detector || row->codec || row->share || (row->work && !row->mode);
 }
 
 /* A program beside this one, if it was built. */
@@ -207,6 +212,9 @@ int sl_bench_trigger(const struct sl_bench *bench, const struct sl_bench_row *ro
 /* The same of codecs. */
 int sl_bench_codec(const struct sl_bench *bench, const struct sl_bench_row *row,
 		   struct sl_bench_sample *sample);
+/* The same of shares. */
+int sl_bench_share(const struct sl_bench *bench, const struct sl_bench_row *row,
+		   struct sl_bench_sample *sample);
 void sl_bench_quantiles(uint32_t *ns, size_t n, double quantile_us[SL_BENCH_QUANTILES]);
 
 void sl_bench_print(const struct sl_bench *bench, FILE *out);
@@ -214,6 +222,10 @@ void sl_bench_print_detectors(const struct sl_bench *bench, FILE *out);
 void sl_bench_print_stages(const struct sl_bench *bench, FILE *out);
 void sl_bench_print_triggers(const struct sl_bench *bench, FILE *out);
 void sl_bench_print_codecs(const struct sl_bench *bench, FILE *out);
+void sl_bench_print_shares(const struct sl_bench *bench, FILE *out);
+/* What is known of a row of shares besides its figure, as members of a JSON object. */
+void sl_bench_put_share_rate(const struct sl_bench_row *row, FILE *out);
+void sl_bench_put_share_latency(const struct sl_bench_row *row, FILE *out);
 /* What is known of a row of triggers besides its figures, as members of a JSON object. */
 void sl_bench_put_trigger(const struct sl_bench_row *row, FILE *out);
 int sl_bench_write_json(const struct sl_bench *bench, const char *path);
@@ -254,6 +266,8 @@ const struct sl_bench_ratio *sl_bench_trigger_comparison(unsigned i);
 
 /* Those of codecs. */
 const struct sl_bench_ratio *sl_bench_codec_comparison(unsigned i);
+/* Those of shares. */
+const struct sl_bench_ratio *sl_bench_share_comparison(unsigned i);
 
 /* Whether a row of this name is in any of them. */
 bool sl_bench_compared(const char *name);

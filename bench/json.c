@@ -126,6 +126,8 @@ static void put_figures(FILE *out, const struct sl_bench *bench, const struct sl
 				sl_bench_put_trigger(row, out);
 			if (row->gpu)
 				sl_bench_put_paced(row, out);
+			if (row->share)
+				sl_bench_put_share_latency(row, out);
 			fprintf(out, "}");
 		}
 	if (row->latency)
@@ -141,6 +143,8 @@ static void put_figures(FILE *out, const struct sl_bench *bench, const struct sl
 			fprintf(out, ", \"events_per_s\": %.6g", sl_bench_events_per_s(row, &f));
 		if (row->codec)
 			fprintf(out, ", \"packed\": %.6g", row->sample[row->samples - 1].packed);
+		if (bench->kind == SL_BENCH_SHARES)
+			sl_bench_put_share_rate(row, out);
 		if (row->trigger)
 			sl_bench_put_trigger(row, out);
 		else if (row->gpu)

@@ -182,13 +182,14 @@ void sl_bench_parse(const char *said, bool latency, struct sl_bench_sample *samp
 
 	sample->GB_per_s = number(said, "GB_per_s");
 	sample->lost = (uint64_t)number(said, "lost");
+	sample->count = (uint64_t)number(said, "count");
 	sample->bytes = (uint64_t)number(said, "bytes");
 	sample->frame_bytes = (uint64_t)number(said, "frame_bytes");
 	sample->check = (uint32_t)number(said, "check");
 	sample->planted = (uint32_t)number(said, "planted");
 	sample->found = (uint32_t)number(said, "found");
 	sample->picked = (uint32_t)number(said, "picked");
-	for (unsigned i = 0; latency && at && i < SL_BENCH_QUANTILES; i++) {
+	for (unsigned i = 0; at && i < SL_BENCH_QUANTILES; i++) {
 		char *end;
 
 		sample->quantile_us[i] = strtod(at + strspn(at, " [,"), &end);
@@ -236,6 +237,7 @@ static void run_child(const struct sl_bench *bench, const struct sl_bench_row *r
 		run_peer(bench, row);
 	failed = row->gpu	 ? sl_bench_gpu(bench, row, &sample)
 		 : row->codec	 ? sl_bench_codec(bench, row, &sample)
+		 : row->share	 ? sl_bench_share(bench, row, &sample)
 		 : row->trigger	 ? sl_bench_trigger(bench, row, &sample)
 		 : row->work	 ? sl_bench_stage(bench, row, &sample)
 		 : row->detector ? sl_bench_detector(bench, row, &sample)

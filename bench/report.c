@@ -137,6 +137,9 @@ bool sl_bench_compared(const char *name)
 	for (unsigned i = 0; (r = sl_bench_codec_comparison(i)); i++)
 		if (!strcmp(name, r->row) || is_one_of(name, r->peer))
 			return true;
+	for (unsigned i = 0; (r = sl_bench_share_comparison(i)); i++)
+		if (!strcmp(name, r->row) || is_one_of(name, r->peer))
+			return true;
 	return false;
 }
 
@@ -148,6 +151,8 @@ static const struct sl_bench_ratio *comparison(const struct sl_bench *bench, uns
 		return sl_bench_trigger_comparison(i);
 	if (bench->kind == SL_BENCH_CODECS)
 		return sl_bench_codec_comparison(i);
+	if (bench->kind == SL_BENCH_SHARES)
+		return sl_bench_share_comparison(i);
 	return i < sizeof(comparisons) / sizeof(comparisons[0]) ? &comparisons[i] : NULL;
 }
 
@@ -278,6 +283,9 @@ void sl_bench_print(const struct sl_bench *bench, FILE *out)
 		print_ratios(bench, out);
 	} else if (bench->kind == SL_BENCH_CODECS) {
 		sl_bench_print_codecs(bench, out);
+		print_ratios(bench, out);
+	} else if (bench->kind == SL_BENCH_SHARES) {
+		sl_bench_print_shares(bench, out);
 		print_ratios(bench, out);
 	} else if (bench->kind == SL_BENCH_GPUS) {
 		sl_bench_print_gpu(bench, out);

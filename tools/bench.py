@@ -2,17 +2,18 @@
 """bench.py - every published number beside its peers, measured on this machine.
 
   tools/bench.py              all rows, 7 rounds, under 4 minutes; then the table of the stages, 5 minutes, that of the
-                              triggers, 3 minutes, and that of the links, 12 minutes more; then --guest
+                              triggers, 3 minutes, that of the shares, 5 minutes, and that of the links, 12 minutes more; then --guest
   tools/bench.py --quick      the same rows from less data, about a minute: to see that it works
   tools/bench.py --stages     the table of the stages alone
   tools/bench.py --triggers   the tables of the triggers alone; tools/bench_triggers.py puts them into the documents
+  tools/bench.py --shares     the tables of the shares alone; tools/bench_shares.py puts them into benchmarks.md
   tools/bench.py --links      the table of the links alone
   tools/bench.py --guest      what runs in a virtual machine, beside Soft-RoCE, alone: 8 minutes
 
 What is measured and what is compared are run in turn, round after round, since one program may vary twofold within a
 minute on a shared machine. The table shows medians over the rounds with the least and the most; a ratio is taken within
 each round first. docs/reference/benchmarks.md says what each row means. Writes bench-out/results.md, bench-out/results.json,
-bench-out/stage.json, bench-out/trigger.json, bench-out/link.json and bench-out/guest.json, and draws docs/reference/bench-*.svg (with --quick or --out,
+bench-out/stage.json, bench-out/trigger.json, bench-out/share.json, bench-out/link.json and bench-out/guest.json, and draws docs/reference/bench-*.svg (with --quick or --out,
 into the folder of the results).
 """
 
@@ -29,7 +30,7 @@ import tempfile
 import time
 import zlib
 
-from bench_probes import PROBES, ROOT, Absent, Bench, cost_table, guest_table, link_table, stage_table, trigger_table
+from bench_probes import PROBES, ROOT, Absent, Bench, cost_table, guest_table, link_table, share_table, stage_table, trigger_table
 
 ROUNDS, QUICK_ROUNDS = 7, 3
 BUDGET_S = 215  # no round begins that would not end before
@@ -352,6 +353,7 @@ def parse_arguments():
     only.add_argument("--links", action="store_true", help="only the table of the links (sluice bench link)")
     only.add_argument("--stages", action="store_true", help="only the table of the stages (sluice bench stage)")
     only.add_argument("--triggers", action="store_true", help="only the tables of the triggers (sluice bench trigger)")
+    only.add_argument("--shares", action="store_true", help="only the tables of the shares (sluice bench share)")
     only.add_argument("--guest", action="store_true", help="only what runs in a virtual machine (tools/bench_guest.py)")
     parser.add_argument("--rounds", type=int, help=f"at most as many; default {ROUNDS}, quick {QUICK_ROUNDS}")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="the build folder")
@@ -380,7 +382,7 @@ def measure(arguments, scratch):
 
 
 def measure_stages(arguments, scratch, what, measure_table):
-    """The table of the stages or triggers, and whether a row of ours failed or computed something else than its peers."""
+    """The table of the stages, triggers or shares, and whether a row of ours failed or computed something else than its peers."""
     title = f"\n## {what.capitalize()}s: sluice bench {what}\n\n"
     bench = Bench(arguments.build.resolve(), arguments.quick, scratch)
     try:
@@ -429,14 +431,15 @@ def main():
     arguments = parse_arguments()
     arguments.out.mkdir(parents=True, exist_ok=True)
     text, failures = "", []
-    everything = not (arguments.links or arguments.stages or arguments.triggers or arguments.guest)
+    everything = not (arguments.links or arguments.stages or arguments.triggers or arguments.shares or arguments.guest)
     with tempfile.TemporaryDirectory(prefix="sluice-bench-") as scratch:
         if everything:
             measured = measure(arguments, pathlib.Path(scratch))
             text = report(*measured)
             (arguments.out / "results.json").write_text(json.dumps(results(*measured), indent=1) + "\n")
             failures.append(any(not name.startswith("peer") for name in measured[2]))
-        for what, wanted, measure_table in (("stage", arguments.stages, stage_table), ("trigger", arguments.triggers, trigger_table)):
+        for what, wanted, measure_table in (("stage", arguments.stages, stage_table), ("trigger", arguments.triggers, trigger_table),
+                                            ("share", arguments.shares, share_table)):
             if everything or wanted:
                 stages, failed = measure_stages(arguments, pathlib.Path(scratch), what, measure_table)
                 text, failures = text + stages, [*failures, failed]
@@ -446,7 +449,7 @@ def main():
         if everything or arguments.guest:
             guest, failed = measure_guest(arguments)
             text, failures = text + guest, [*failures, failed]
-    name = next((f"{part}.md" for part in ("links", "stages", "triggers", "guest") if getattr(arguments, part)), "results.md")
+    name = next((f"{part}.md" for part in ("links", "stages", "triggers", "shares", "guest") if getattr(arguments, part)), "results.md")
     (arguments.out / name).write_text(text)
     print(text)
     print(f"written to {arguments.out}")

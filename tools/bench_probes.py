@@ -14,6 +14,7 @@ import time
 import zlib
 
 import bench_plots
+import bench_shares
 import bench_triggers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -404,6 +405,18 @@ def trigger_table(bench, out):
     if not done.stdout:
         raise Absent(f"sluice bench trigger ended with status {done.returncode}")
     return bench_triggers.report(json.loads(file.read_text())), done.returncode
+
+
+def share_table(bench, out):
+    """`sluice bench share`, which has rounds of its own: tables for the report, and its exit status."""
+    file = out / "share.json"
+    amount = ["--rounds", "1", "--seconds", "0.05"] if bench.quick else ["--sweep"]
+    command = [bench.build / "sluice", "bench", "share", "--json", file, *amount]
+    done = subprocess.run([str(word) for word in command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          timeout=STAGE_TIMEOUT_S, text=True, check=False)
+    if not done.stdout:
+        raise Absent(f"sluice bench share ended with status {done.returncode}")
+    return bench_shares.report(json.loads(file.read_text())), done.returncode
 
 
 def guest_table(build, quick, out):

@@ -3,7 +3,7 @@
  * copies once can be faster. */
 #include "bench/peer/peer.h"
 
-#define USAGE BENCH_PEER_USAGE("peer_memcpy", "copy|streams")
+#define USAGE BENCH_PEER_USAGE("peer_memcpy", "copy|streams|fetch")
 
 enum { MODULE = 1 << 20 };
 
@@ -43,6 +43,31 @@ static __attribute__((noinline)) void bench_send_streams(uint8_t *to, uint64_t r
 	}
 }
 
+struct piece {
+	uint8_t *to;
+	const uint8_t *from;
+	size_t bytes;
+};
+
+static void bench_copy(void *arg)
+{
+	const struct piece *piece = arg;
+
+	memcpy(piece->to, piece->from, piece->bytes);
+	__asm__ volatile("" : : "r"(piece->to) : "memory");
+}
+
+/* The same piece of memory again and again, as followers of a share fetch it. */
+static int fetch(size_t bytes, double seconds)
+{
+	struct piece piece = {.to = bench_memory(bytes, MAP_PRIVATE),
+			      .from = bench_memory(bytes, MAP_PRIVATE),
+			      .bytes = bytes};
+
+	bench_each(bench_copy, &piece, bytes, seconds);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t ring = bench_env("BENCH_RING", 512 << 20), blocks = 0, batch;
@@ -51,14 +76,17 @@ int main(int argc, char **argv)
 	size_t bytes;
 	bool streams;
 
-	if (argc != 4 || (strcmp(argv[1], "copy") != 0 && strcmp(argv[1], "streams") != 0))
+	if (argc != 4 || (strcmp(argv[1], "copy") != 0 && strcmp(argv[1], "streams") != 0 &&
+			  strcmp(argv[1], "fetch") != 0))
 		bench_usage(USAGE);
 	streams = argv[1][0] == 's';
 	bytes = bench_number(argv[2], USAGE);
 	seconds = bench_seconds(argv[3], USAGE);
+	bench_pin("BENCH_RECEIVER_CORE");
+	if (argv[1][0] == 'f')
+		return fetch(bytes, seconds);
 	if (bytes > BENCH_SOURCE || bytes > ring)
 		bench_usage(USAGE);
-	bench_pin("BENCH_RECEIVER_CORE");
 	batch = bytes < 1 << 20 ? (1 << 20) / bytes : 1; /* the clock costs, too */
 	from = bench_memory(BENCH_SOURCE, MAP_PRIVATE);
 	to = bench_memory(ring, MAP_PRIVATE);

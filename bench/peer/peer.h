@@ -162,17 +162,53 @@ static inline int bench_by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* One-way times, at the levels that `sluice bench` has. */
-static inline void bench_print_times(uint32_t *ns, size_t n)
+/* Times at the levels that `sluice bench` has, as a member of a JSON object. */
+static inline void bench_put_times(uint32_t *ns, size_t n)
 {
 	static const double level[BENCH_QUANTILES] = {0,   0.01, 0.05, 0.1,   0.25,   0.5, 0.75,
 						      0.9, 0.95, 0.99, 0.999, 0.9999, 1};
 
 	qsort(ns, n, sizeof(*ns), bench_by_value);
-	printf("{\"quantiles_us\": [");
+	printf("\"quantiles_us\": [");
 	for (unsigned i = 0; i < BENCH_QUANTILES && n; i++)
 		printf("%s%.3f", i ? ", " : "", 1e-3 * ns[(size_t)(level[i] * (double)(n - 1))]);
-	printf("], \"lost\": 0}\n");
+	printf("]");
+}
+
+/* One-way times. */
+static inline void bench_print_times(uint32_t *ns, size_t n)
+{
+	printf("{");
+	bench_put_times(ns, n);
+	printf(", \"lost\": 0}\n");
+}
+
+/* ---- peers of shares: one piece of memory after the other, and how long each takes ---- */
+
+typedef void bench_work(void *arg);
+
+/* A quarter of the time to get warm, then for as long as asked, and at least three times. */
+static inline void bench_each(bench_work *work, void *arg, size_t bytes, double seconds)
+{
+	uint32_t *ns = bench_memory(BENCH_TIMES * sizeof(*ns), MAP_PRIVATE);
+	uint64_t begun = bench_now_ns(), start, last, now, n = 0;
+	uint64_t warm = (uint64_t)(2.5e8 * seconds), most = (uint64_t)(1e9 * seconds);
+
+	do
+		work(arg);
+	while (bench_now_ns() - begun < warm);
+	start = last = now = bench_now_ns();
+	while (now - start < most || n < 3) {
+		work(arg);
+		now = bench_now_ns();
+		ns[n++ % BENCH_TIMES] = (uint32_t)(now - last);
+		last = now;
+	}
+	printf("{\"GB_per_s\": %.9f, \"count\": %llu, \"bytes\": %llu, \"lost\": 0, ",
+	       (double)n * (double)bytes / (double)(now - start), (unsigned long long)n,
+	       (unsigned long long)(n * bytes));
+	bench_put_times(ns, n < BENCH_TIMES ? n : BENCH_TIMES);
+	printf("}\n");
 }
 
 #endif

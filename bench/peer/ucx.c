@@ -1,13 +1,14 @@
 /* ucx.c - UCX over TCP: one-sided puts into a ring in another process, the nearest relative of
  * what Sluice does, by the library that HPC uses for it. Timed by the sender, from flush to flush:
- * what counts has arrived. */
+ * what counts has arrived. tcp-get and shm-get: one-sided gets of the same memory of another
+ * process, one at a time, over TCP or through shared memory, as followers of a share fetch it. */
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <ucp/api/ucp.h>
 
 #include "bench/peer/peer.h"
 
-#define USAGE BENCH_PEER_USAGE("peer_ucx", "put")
+#define USAGE BENCH_PEER_USAGE("peer_ucx", "put|tcp-get|shm-get")
 
 enum { OUTSTANDING = 64, ADDRESS_MAX = 4096 };
 
@@ -108,9 +109,44 @@ static void send_all(int fd, size_t bytes, double seconds, struct bench_shared *
 	atomic_store(&shared->stop, 1);
 }
 
-static void describe(ucp_context_h context, ucp_worker_h worker, struct place *place)
+struct get {
+	ucp_worker_h worker;
+	ucp_ep_h ep;
+	ucp_rkey_h rkey;
+	uint64_t va;
+	uint8_t *to;
+	size_t bytes;
+};
+
+static void bench_get(void *arg)
 {
-	uint64_t ring = bench_env("BENCH_RING", 512 << 20);
+	const struct get *g = arg;
+	ucp_request_param_t param = {0};
+
+	await(g->worker, ucp_get_nbx(g->ep, g->to, g->bytes, g->va, g->rkey, &param), "ucp_get");
+}
+
+static void get_all(int fd, size_t bytes, double seconds, struct bench_shared *shared)
+{
+	ucp_context_h context;
+	ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS};
+	struct get g = {.worker = open_worker(&context), .bytes = bytes};
+	struct place place;
+
+	if (recv(fd, &place, sizeof(place), MSG_WAITALL) != sizeof(place))
+		bench_fail("the other side's address");
+	params.address = (const ucp_address_t *)place.address;
+	check(ucp_ep_create(g.worker, &params, &g.ep), "ucp_ep_create");
+	check(ucp_ep_rkey_unpack(g.ep, place.rkey, &g.rkey), "ucp_ep_rkey_unpack");
+	g.va = place.va;
+	g.to = bench_memory(bytes, MAP_PRIVATE);
+	bench_each(bench_get, &g, bytes, seconds);
+	fflush(stdout);
+	atomic_store(&shared->stop, 1);
+}
+
+static void describe(ucp_context_h context, ucp_worker_h worker, uint64_t ring, struct place *place)
+{
 	void *memory = bench_memory(ring, MAP_PRIVATE), *rkey;
 	ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
 						     UCP_MEM_MAP_PARAM_FIELD_LENGTH,
@@ -130,6 +166,17 @@ static void describe(ucp_context_h context, ucp_worker_h worker, struct place *p
 	memcpy(place->rkey, rkey, rkey_bytes);
 }
 
+/* -1: not one of these. */
+static int gets(const char *mode)
+{
+	static const char *const modes[] = {"put", "tcp-get", "shm-get"};
+
+	for (int i = 0; i < 3; i++)
+		if (!strcmp(mode, modes[i]))
+			return i;
+	return -1;
+}
+
 int main(int argc, char **argv)
 {
 	struct bench_shared *shared = bench_memory(4096, MAP_SHARED);
@@ -138,25 +185,28 @@ int main(int argc, char **argv)
 	ucp_worker_h worker;
 	int pair[2], status;
 	pid_t child;
+	int get;
 
-	if (argc != 4 || strcmp(argv[1], "put") != 0)
+	if (argc != 4 || (get = gets(argv[1])) < 0)
 		bench_usage(USAGE);
 	memset(shared, 0, sizeof(*shared));
-	setenv("UCX_TLS", "tcp", 1);
-	setenv("UCX_NET_DEVICES", "lo", 1);
+	setenv("UCX_TLS", get == 2 ? "shm" : "tcp", 1);
+	if (get != 2)
+		setenv("UCX_NET_DEVICES", "lo", 1);
 	setenv("UCX_LOG_LEVEL", "error", 1);
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0 || (child = fork()) < 0)
 		bench_fail("fork");
 	if (!child) {
 		bench_be_sender();
 		bench_pin("BENCH_SENDER_CORE");
-		send_all(pair[1], bench_number(argv[2], USAGE), bench_seconds(argv[3], USAGE),
-			 shared);
+		(get ? get_all : send_all)(pair[1], bench_number(argv[2], USAGE),
+					   bench_seconds(argv[3], USAGE), shared);
 		_exit(0);
 	}
 	bench_pin("BENCH_RECEIVER_CORE");
 	worker = open_worker(&context);
-	describe(context, worker, &place);
+	describe(context, worker,
+		 get ? bench_number(argv[2], USAGE) : bench_env("BENCH_RING", 512 << 20), &place);
 	if (write(pair[0], &place, sizeof(place)) != sizeof(place))
 		bench_fail("socketpair");
 	while (!atomic_load(&shared->stop) && waitpid(child, &status, WNOHANG) == 0)

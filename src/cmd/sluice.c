@@ -196,8 +196,9 @@ const struct sl_command sl_commands[] = {
 	{"doctor", "doctor [EXPERIMENT.yaml] [options]",
 	 "Check what this host lacks for line rate, and print the command that mends it.",
 	 sl_cmd_doctor, NULL, true},
-	{"bench", "bench link|detector|stage|trigger|gpu|codec [options]",
-	 "Measure what links, emulated detectors and stages do on this machine, beside what people "
+	{"bench", "bench link|detector|stage|trigger|gpu|codec|share [options]",
+	 "Measure what links, emulated detectors, stages and shares do on this machine, beside "
+	 "what people "
 	 "use today.",
 	 sl_cmd_bench, NULL /* sluice-bench has its own help */},
 	{"pingpong", "pingpong [PEER] [options]",

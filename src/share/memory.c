@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "share/pages.h"
 #include "share/private.h"
 
 static int because(int err, char *why, size_t bytes, const char *what)
@@ -78,9 +79,12 @@ static int make_region(uint64_t bytes, void **at, int *read_fd)
 
 	if (fd < 0)
 		return -errno;
-	err = ftruncate(fd, (off_t)bytes) ? -errno : fill(fd, 0, bytes);
-	*at = err ? MAP_FAILED
-		  : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	err = ftruncate(fd, (off_t)bytes) ? -errno : 0;
+	if (!err)
+		sl_share_use_huge_pages(fd, bytes);
+	if (!err)
+		err = fill(fd, 0, bytes);
+	*at = err ? MAP_FAILED : sl_share_map(fd, bytes, PROT_READ | PROT_WRITE, MAP_POPULATE);
 	if (!err && *at == MAP_FAILED)
 		err = -errno;
 	/* This mapping can write; no later one can, nor write(2). */
@@ -125,7 +129,7 @@ static int take_over(const struct sl_share_header *plan, int fd, struct sl_share
 	if (err)
 		return because(err, why, why_bytes, "memory_fd has no room");
 	m->second_bytes = (uint64_t)st.st_size;
-	m->second = mmap(NULL, m->second_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	m->second = sl_share_map(fd, m->second_bytes, PROT_READ | PROT_WRITE, 0);
 	if (m->second == MAP_FAILED) {
 		m->second = NULL;
 		return because(-errno, why, why_bytes, "cannot map memory_fd");
@@ -173,7 +177,7 @@ static int map_one(int fd, void **at, uint64_t *bytes)
 	/* What can shrink under us is not touched. */
 	if (seals < 0 || !(seals & F_SEAL_SHRINK) || st.st_size <= 0)
 		return -EPROTO;
-	*at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	*at = sl_share_map(fd, (uint64_t)st.st_size, PROT_READ, 0);
 	if (*at == MAP_FAILED) {
 		*at = NULL;
 		return -errno;

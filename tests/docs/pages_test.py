@@ -20,6 +20,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import tap  # noqa: E402  (found through the line above)
 
 import extract  # noqa: E402
+import share_pages  # noqa: E402
 
 SLUICE = str(pathlib.Path(sys.argv[1]).resolve())
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable  # Debian's has h5py
@@ -507,7 +508,7 @@ def check_pip(out, installed, command):
 def check_commands(out, installed):
     """Each block of commands of these pages was run by a check above, whatever was set up around it."""
     ran = "\n".join(installed.ran).replace(PYTHON, "python3").replace("timeout 100 ", "")
-    for page in ("files", "stream2", "burst", "look-back", "redis", "audit", "follow-a-run", "python", "python-stage"):
+    for page in ("files", "stream2", "burst", "look-back", "redis", "audit", "follow-a-run", "python", "python-stage", "share-between-hosts"):
         case = f"{page}.md: every command is run"
         if page in installed.skipped:
             out.skip(case, "what the page is about is not here: see above")
@@ -763,6 +764,7 @@ def main():
             check_python(out, installed)
             check_follow(out, installed)
             check_python_stage(out, installed)
+            share_pages.check_hosts(out, installed)
             check_commands(out, installed)
     check_stages(out)
     check_wire(out)

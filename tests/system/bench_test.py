@@ -211,6 +211,34 @@ def codecs(folder):
             check(peer in rows or result["left_out"][peer].startswith("skipped: "), f"{peer}: neither measured nor left out")
 
 
+@case("shares are followed by fetching, by every element, by messages and beside a crowd; copies are what was committed")
+def shares(folder):
+    rates = ["sluice/local/fetch/1", "sluice/local/fetch/1048576", "sluice/local/follow/262144", "sluice/rdma/fetch/262144"]
+    times = ["sluice/local/ping", "sluice/local/message/64", "sluice/local/view", "sluice/local/view/spin", "sluice/local/view/spin/look",
+             "sluice/local/answer", "sluice/local/crowd/10", "sluice/rdma/view", "sluice/rdma/answer"]
+    for name in rates:
+        row, = measure(folder, name, what="share")["rows"]
+        equal((row["name"], row["unit"], row["loss"]), (name, "GB/s", 0), "the row")
+        check(0 < row["us_p50"] <= row["us_p99"] <= row["us_p99.9"] and row["bytes"] > 0, f"{name}: figures in order")
+    for name in times:
+        rows = {row["name"]: row for row in measure(folder, name, what="share")["rows"]}
+        equal(sorted(rows), [f"{name}/p{p}" for p in ("50", "99", "99.9")], "the rows")
+        check(rows[f"{name}/p50"]["value"] <= rows[f"{name}/p99"]["value"] and rows[f"{name}/p50"]["count"] > 0, f"{name}: figures in order")
+        check("crowd" not in name or rows[f"{name}/p50"]["missed"] >= 0, f"{name}: says what was missed")
+
+
+@case("peers of shares run beside, others say why not; a follower in Python likewise")
+def share_peers(folder):
+    if SLOW:
+        skip("peers are not built with sanitizers")
+    for name in ("memcpy/fetch/4096", "zeromq/reqrep/4096", "zeromq/reqrep-ipc/4096", "zeromq/pubsub-ipc/262144", "ucx/shm-get/4096",
+                 "sluice/local/view/python"):
+        result = measure(folder, name, what="share")
+        check(result["rows"] or result["left_out"][name], f"{name}: measured or left out with a reason")
+        check("memcpy" not in name or result["rows"], f"{name}: measured")
+        check(all(row["value"] > 0 for row in result["rows"]), f"{name}: figures")
+
+
 @case("wrong arguments are told")
 def arguments(folder):
     for words, said in [((), "sluice bench link"), (("stages",), "sluice bench link"),
@@ -218,8 +246,8 @@ def arguments(folder):
                         (("link", "--only", "nothing*"), "no row is called 'nothing*'"),
                         (("link", "--rounds", "0"), "--rounds"), (("link", "--seconds", "x"), "--seconds"),
                         (("link", "--fast"), "unknown option '--fast'"), (("link", "--set", "a=b"), "--set means nothing"),
-                        (("detector", "--sweep"), "for sluice bench link"),
-                        (("stage", "--callgrind"), "for sluice bench link"), (("trigger", "--sweep"), "for sluice bench link"),
+                        (("detector", "--sweep"), "--sweep for link and share"),
+                        (("stage", "--callgrind"), "for sluice bench link"), (("trigger", "--sweep"), "--sweep for link and share"),
                         (("trigger", "--only", "sluice/ring"), "no row is called"), (("detector", "--compared"), "--compared is for")]:
         check(said in run_fails("bench", *words, folder=folder).err(), f"{words}: says {said!r}")
     check("/nowhere/x" in run_fails("bench", "link", "--rounds", "1", "--seconds", SECONDS[0], "--only", "sluice/shm/4096", "--json", "/nowhere/x",
@@ -228,6 +256,7 @@ def arguments(folder):
     check("sluice/correct/i16/2cores\n" in run("bench", "stage", "--list", folder=folder).out(), "lists the rows of stages")
     check("sluice/tracks/hexagons/fit/avx2\n" in run("bench", "trigger", "--list", folder=folder).out(), "lists the rows of triggers")
     check("sluice/bslz4/adu/unpack\n" in run("bench", "codec", "--list", folder=folder).out(), "lists the rows of codecs")
+    check("sluice/rdma/fetch/1073741824\n" in run("bench", "share", "--sweep", "--list", folder=folder).out(), "lists the rows of shares")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
  * No follower can delay the run: what it does not take in time is overtaken. When this sink itself
  * cannot keep pace, frames are left out of the share, or the run waits for it (on_slow).
  *
- * Threads:   the sink's own, and the share's, which serves followers.
+ * Threads:   the sink's own, the share's, which serves followers, and one that times their answers.
  * Cost:      a copy of what is selected for each frame that is published; nothing for others. */
 #include <errno.h>
 #include <stdio.h>
@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/host/room.h"
 #include "base/log.h"
+#include "sink/share/answers.h"
 #include "sink/share/arrays.h"
 
 enum { MODULES, ASSEMBLED }; /* the choices of `image` */
@@ -36,13 +37,15 @@ struct share {
 	uint32_t image, frames, every, on_slow;
 	uint64_t count, memory_bytes;
 	double latest_Hz;
+	bool answers;
 
 	struct sl_shared shared;
 	struct sl_share *share; /* NULL: closed */
 	char where[URL_BYTES];
 	uint64_t given, published_ns, looked_ns;
-	uint64_t skipped, bytes, messages;
+	uint64_t published, skipped, bytes, messages;
 	struct sl_share_counts last; /* once it is closed */
+	struct sl_answers answering; /* with `answers` */
 };
 
 static const struct sl_option options[] = {
@@ -77,6 +80,9 @@ static const struct sl_option options[] = {
 		  "file with the secret that followers on other hosts must know; required where "
 		  "listen is no loopback address"),
 	SL_STRING(struct share, device, "", "of listen: an RDMA device; empty: a UDP socket"),
+	SL_BOOL(struct share, answers, false,
+		"followers answer to frames: their messages of kind 1 begin with the number of an "
+		"element, and are timed from its commit on"),
 	SL_OPTION_END};
 
 /* ---- open and close ---- */
@@ -133,10 +139,14 @@ static int open_it(struct share *s, const struct sl_env *env)
 		return -ENOMEM;
 	choose_name(s, env, name);
 	err = sl_share_open(name, &o, &s->share, &error);
-	if (err)
+	if (err) {
 		sl_error("share: %s", error.message);
-	else
-		snprintf(s->where, sizeof(s->where), "%s", sl_share_url(s->share));
+		return err;
+	}
+	snprintf(s->where, sizeof(s->where), "%s", sl_share_url(s->share));
+	err = s->answers ? sl_answers_start(&s->answering, s->share) : 0;
+	if (err)
+		sl_error("share: no thread for answers: %s", strerror(-err));
 	return err;
 }
 
@@ -145,8 +155,9 @@ static int open_share(void *state, const struct sl_env *env)
 	struct share *s = state;
 	int err = sl_shared_open(&s->shared, env, s->results, s->image == ASSEMBLED, "share");
 
-	s->given = s->skipped = s->bytes = s->messages = 0;
+	s->given = s->published = s->skipped = s->bytes = s->messages = 0;
 	s->published_ns = s->looked_ns = 0;
+	memset(&s->answering, 0, sizeof(s->answering));
 	s->last = (struct sl_share_counts){.published = 0};
 	return err ? err : open_it(s, env);
 }
@@ -155,6 +166,7 @@ static int close_share(void *state, const struct sl_status *status)
 {
 	struct share *s = state;
 
+	sl_answers_stop(&s->answering);
 	if (s->share)
 		sl_share_count(s->share, &s->last);
 	sl_share_close(s->share);
@@ -170,7 +182,7 @@ static void take_messages(struct share *s, uint64_t now_ns)
 {
 	struct sl_share_message message;
 
-	if (now_ns - s->looked_ns < LOOK_NS)
+	if (s->answers || now_ns - s->looked_ns < LOOK_NS)
 		return;
 	s->looked_ns = now_ns;
 	while (!sl_share_receive(s->share, 0, &message)) {
@@ -185,6 +197,16 @@ static bool is_due(struct share *s, uint64_t now_ns)
 		return false;
 	return !(s->latest_Hz > 0) || !s->published_ns ||
 	       (double)(now_ns - s->published_ns) * s->latest_Hz >= 1e9;
+}
+
+/* The time of the commit is known before a follower can answer, and then as it is. */
+static void publish(struct share *s, const struct sl_share_note *note, const void *const *from)
+{
+	if (s->answers)
+		sl_answers_committed(&s->answering, s->published, sl_clock_ns());
+	s->published = 1 + sl_share_push(s->share, note, from);
+	if (s->answers)
+		sl_answers_committed(&s->answering, s->published - 1, sl_clock_ns());
 }
 
 static int put(void *state, struct sl_frame *frame)
@@ -204,7 +226,7 @@ static int put(void *state, struct sl_frame *frame)
 	now_ns = sl_clock_ns();
 	if (frame->hop_ns[SL_HOP_EVENT])
 		note.user[1] = now_ns - frame->hop_ns[SL_HOP_EVENT];
-	sl_share_push(s->share, &note, from);
+	publish(s, &note, from);
 	s->published_ns = now_ns;
 	s->bytes += sl_share_describe(s->share)->data_bytes;
 	return 0;
@@ -264,6 +286,7 @@ static const char *where(const void *state)
 static void figures(const void *state, sl_sink_figure *figure, void *arg)
 {
 	const struct share *s = state;
+	const struct sl_histogram *ns = &s->answering.ns;
 	struct sl_share_counts counts = s->last;
 
 	if (s->share)
@@ -274,7 +297,15 @@ static void figures(const void *state, sl_sink_figure *figure, void *arg)
 	figure(arg, "followers", counts.peers, 0);
 	figure(arg, "followers_ever", counts.peers_ever, 0);
 	figure(arg, "followers_refused", counts.refused, 0);
-	figure(arg, "messages", s->messages, 0);
+	if (!s->answers) {
+		figure(arg, "messages", s->messages, 0);
+		return;
+	}
+	figure(arg, "messages", atomic_load(&s->answering.messages), 0);
+	figure(arg, "answers", sl_histogram_count(ns), 0);
+	figure(arg, "answer_us_p50", sl_histogram_percentile(ns, 0.5) / 1000, 0);
+	figure(arg, "answer_us_p99", sl_histogram_percentile(ns, 0.99) / 1000, 0);
+	figure(arg, "answer_us_max", sl_histogram_max(ns) / 1000, 0);
 }
 
 static void files(const void *state, sl_file_each *each, void *arg)

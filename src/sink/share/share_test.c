@@ -4,6 +4,7 @@
 
 #include "lib/share_rig.h"
 #include "sink/conformance.h"
+#include "sink/share/answers.h"
 #include "sink/share/arrays.h"
 
 extern const struct sl_sink sl_sink_share;
@@ -340,6 +341,71 @@ static void what_followers_say_is_taken(void **state)
 	end(&bench, follower);
 }
 
+static void wait_for_messages(struct bench *bench, uint64_t n)
+{
+	for (int i = 0; i < 1000 && bench_figure(bench, "messages") < n; i++)
+		usleep(5000);
+	assert_int_equal(bench_figure(bench, "messages"), n);
+}
+
+/* Of all that is said, what is about an element that was published not long ago. */
+static void answers_are_timed(void **state)
+{
+	struct sl_follower *follower;
+	struct bench bench;
+	uint64_t n;
+
+	bench_init(&bench, &sl_sink_share);
+	bench_set(&bench, "answers", "true");
+	follower = begin(&bench);
+	n = 0; /* which is not published yet */
+	assert_int_equal(sl_follow_send(follower, SL_ANSWER_KIND, &n, sizeof(n), 2000), 0);
+	wait_for_messages(&bench, 1);
+	assert_int_equal(bench_figure(&bench, "answers"), 0);
+	for (uint64_t k = 0; k < 3; k++) {
+		uint64_t answer[3];
+
+		assert_int_equal(bench_feed(&bench, k, KEPT), 0);
+		assert_int_equal(next(follower), 0);
+		answer[0] = element.n;
+		assert_int_equal(
+			sl_follow_send(follower, SL_ANSWER_KIND, answer, sizeof(answer), 2000), 0);
+	}
+	n = 1; /* of another kind; too short; empty; of an element that there is not */
+	assert_int_equal(sl_follow_send(follower, SL_ANSWER_KIND + 1, &n, sizeof(n), 2000), 0);
+	assert_int_equal(sl_follow_send(follower, SL_ANSWER_KIND, &n, 7, 2000), 0);
+	assert_int_equal(sl_follow_send(follower, SL_ANSWER_KIND, NULL, 0, 2000), 0);
+	n = UINT64_MAX;
+	assert_int_equal(sl_follow_send(follower, SL_ANSWER_KIND, &n, sizeof(n), 2000), 0);
+	wait_for_messages(&bench, 8);
+	assert_int_equal(bench_figure(&bench, "answers"), 3);
+	assert_true(bench_figure(&bench, "answer_us_p50") <= bench_figure(&bench, "answer_us_p99"));
+	assert_true(bench_figure(&bench, "answer_us_p99") <= bench_figure(&bench, "answer_us_max"));
+	end(&bench, follower);
+}
+
+/* Elements far back are forgotten, and the next run begins anew. */
+static void old_elements_are_not_timed(void **state)
+{
+	static struct sl_answers answers;
+	struct sl_share *share = share_open("answers", 4);
+	struct sl_follower *follower = follower_open("share:answers");
+
+	assert_int_equal(sl_answers_start(&answers, share), 0);
+	for (uint64_t n = 0; n < SL_ANSWER_ELEMENTS + 10; n++)
+		sl_answers_committed(&answers, n, 1000 + n);
+	for (uint64_t n = 0; n < SL_ANSWER_ELEMENTS + 20; n++)
+		assert_int_equal(sl_follow_send(follower, SL_ANSWER_KIND, &n, sizeof(n), 2000), 0);
+	for (int i = 0; i < 1000 && answers.messages < SL_ANSWER_ELEMENTS + 20; i++)
+		usleep(5000);
+	assert_int_equal(answers.messages, SL_ANSWER_ELEMENTS + 20);
+	assert_int_equal(sl_histogram_count(&answers.ns), SL_ANSWER_ELEMENTS - 1);
+	sl_answers_stop(&answers);
+	sl_answers_stop(&answers);
+	sl_follow_close(follower);
+	sl_share_close(share);
+}
+
 static void a_name_that_is_taken_is_refused(void **state)
 {
 	struct sl_follower *follower;
@@ -405,6 +471,8 @@ int main(void)
 		cmocka_unit_test(a_run_waits_only_where_it_is_asked_to_or_copies_are_few),
 		cmocka_unit_test(places_fit_into_memory),
 		cmocka_unit_test(what_followers_say_is_taken),
+		cmocka_unit_test(answers_are_timed),
+		cmocka_unit_test(old_elements_are_not_timed),
 		cmocka_unit_test(a_name_that_is_taken_is_refused),
 		cmocka_unit_test(wrong_options_are_refused),
 		cmocka_unit_test(names_are_selected_whole),
