@@ -3,6 +3,7 @@
 #include "share/frame.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,6 +18,12 @@ void sl_share_out_init(struct sl_share_out *out)
 	out->end = &out->first;
 }
 
+static bool is_offer(const struct sl_share_out_frame *frame)
+{
+	return frame->head.type == SL_SHARE_FRAME_ATTACHED ||
+	       frame->head.type == SL_SHARE_FRAME_CONNECTED;
+}
+
 static void drop_first(struct sl_share_out *out)
 {
 	struct sl_share_out_frame *frame = out->first;
@@ -26,7 +33,7 @@ static void drop_first(struct sl_share_out *out)
 		out->end = &out->first;
 	out->bytes -= frame->head.bytes;
 	out->frames--;
-	out->fds -= (uint32_t)frame->fds;
+	out->offers -= is_offer(frame);
 	for (int i = 0; i < frame->fds; i++)
 		close(frame->fd[i]);
 	free(frame);
@@ -63,7 +70,7 @@ int sl_share_out_put(struct sl_share_out *out, enum sl_share_frame_type type, ui
 	out->end = &frame->next;
 	out->bytes += bytes;
 	out->frames++;
-	out->fds += (uint32_t)fds;
+	out->offers += is_offer(frame);
 	return 0;
 }
 

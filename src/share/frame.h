@@ -62,8 +62,9 @@ struct sl_share_out_frame {
 
 struct sl_share_out {
 	struct sl_share_out_frame *first, **end;
-	uint64_t bytes;	      /* of payload that waits */
-	uint32_t frames, fds; /* that wait */
+	uint64_t bytes;	 /* of payload that waits */
+	uint32_t frames; /* that wait */
+	uint32_t offers; /* of memory that wait: ATTACHED and CONNECTED */
 };
 
 void sl_share_out_init(struct sl_share_out *out);

@@ -150,7 +150,8 @@ static int answer(struct sl_share *share, struct sl_share_peer *peer)
 
 	if (head->bytes || (hello && head->value != SL_SHARE_VERSION))
 		return -EPROTO;
-	peer->full = !peer->deaf && (hello ? peer->out.fds > 0 : peer->out.frames >= MOST_ANSWERS);
+	peer->full = !peer->deaf &&
+		     (hello ? peer->out.offers > 0 : peer->out.frames >= MOST_ANSWERS);
 	if (peer->full)
 		return -EAGAIN;
 	if (peer->deaf)
