@@ -93,7 +93,8 @@ _Static_assert(sizeof(((struct sl_wire_hello *)0)->reserved) == SL_SHARE_NAME, "
 
 /* ---- where it is ---- */
 
-/* The host before the port, without brackets; where the port begins, or NULL. */
+/* The host before the port, without the brackets of an IPv6 address; where the port begins, or
+ * NULL. */
 static const char *take_host(const char *text, char host[SL_SHARE_REMOTE_HOST])
 {
 	bool brackets = *text == '[';
@@ -108,6 +109,8 @@ static const char *take_host(const char *text, char host[SL_SHARE_REMOTE_HOST])
 		return NULL;
 	memcpy(host, text, length);
 	host[length] = 0;
+	if (brackets && !strchr(host, ':'))
+		return NULL;
 	return end + brackets + 1;
 }
 
