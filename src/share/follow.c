@@ -14,15 +14,16 @@
 enum {
 	COPIES = 1000, /* that the writer may overtake before a call gives up */
 	AT_LEAST = 10, /* copies that it tries, however short its time is */
-	ATTACH_MS = 5000,
-	FILLING_NS = 20000, /* between two tries to get an element that is being written */
-	LONG_MS = 100,	    /* longest sleep: then it looks whether the writer lives */
+	LONG_MS = 100, /* longest sleep: then it looks whether the writer lives */
 };
 /* After a wake the writer may leave out further ones for 50 us (writer.c): a follower that has seen
  * a commit or a wake in the last millisecond sleeps no longer than that (invariant WOKEN,
  * tests/model/share_wake.pml). */
 #define RECENT_NS UINT64_C(1000000)
 #define ALIVE_NS  UINT64_C(1000000) /* how often fetches look whether the writer lives */
+/* Between two looks at a place that is being filled. */
+#define FILLING_NS	20000L
+#define FILLING_MOST_NS 1000000L
 
 static uint64_t now_ns(void)
 {
@@ -59,9 +60,16 @@ const uint64_t *sl_follow_flag(const struct sl_follower *f)
 void sl_follower_describe(struct sl_follower *f, const struct sl_share_header *header)
 {
 	sl_share_fill_description(header, &f->description);
+	if (header->longest)
+		f->longest = header->longest;
 	f->first = header->first;
 	if (f->next < f->first)
 		f->next = f->first;
+}
+
+int sl_follow_published(struct sl_follower *f, uint64_t *n)
+{
+	return f->ops->published(f, n);
 }
 
 uint64_t sl_follow_peers(const struct sl_follower *f)
@@ -214,8 +222,7 @@ void sl_follower_deliver(struct sl_follower *f, uint64_t n, struct sl_follow_ele
 
 /* ---- elements ---- */
 
-/* Rows that an array does not have are the writer's mistake, or a lie. */
-static void limit_rows(const struct sl_follower *f, struct sl_share_note *note)
+void sl_follower_limit_rows(const struct sl_follower *f, struct sl_share_note *note)
 {
 	for (uint32_t i = 0; i < f->description.arrays; i++) {
 		const struct sl_share_array *array = &f->description.array[i];
@@ -237,7 +244,7 @@ static bool copy(const struct sl_follower *f, uint64_t n, uint64_t offset, uint6
 	sl_share_load(note, &place->note, sizeof(*note));
 	if (into)
 		sl_share_load(into, sl_share_data_of(&f->memory, n) + offset, bytes);
-	limit_rows(f, note);
+	sl_follower_limit_rows(f, note);
 	return sl_share_whole(place, n);
 }
 
@@ -303,7 +310,7 @@ static int check_current(struct sl_follower *f)
 	uint64_t now;
 
 	if (state != SL_SHARE_LIVE)
-		return at_the_end(f, state, sl_share_end_ns(ATTACH_MS));
+		return at_the_end(f, state, sl_share_end_ns(f->timeout_ms));
 	now = now_ns();
 	if (now < f->alive_ns + ALIVE_NS)
 		return 0;
@@ -323,6 +330,42 @@ static int fetch_once(struct sl_follower *f, uint64_t n, uint64_t offset, uint64
 	return 0;
 }
 
+/* The newest element is being overwritten, and no other is published: the share has one place. 0:
+ * try again. */
+static int wait_while_filled(struct sl_follower *f, uint64_t end_ns, long *pause_ns)
+{
+	int err = check_current(f);
+
+	if (err)
+		return err;
+	if (now_ns() >= end_ns)
+		return -EAGAIN;
+	nanosleep(&(struct timespec){.tv_nsec = *pause_ns}, NULL);
+	*pause_ns = 2 * *pause_ns < FILLING_MOST_NS ? 2 * *pause_ns : FILLING_MOST_NS;
+	return 0;
+}
+
+static int fetch_newest(struct sl_follower *f, uint64_t offset, uint64_t bytes, void *into,
+			struct sl_follow_element *element)
+{
+	uint64_t end_ns = sl_share_end_ns(f->timeout_ms);
+	long pause_ns = FILLING_NS;
+	unsigned overtaken = 0;
+	int err = 0;
+
+	while (!err && overtaken < COPIES) {
+		uint64_t last = published(f) - 1;
+
+		if (!fetch_once(f, last, offset, bytes, into, element))
+			return 0;
+		if (published(f) - 1 == last)
+			err = wait_while_filled(f, end_ns, &pause_ns);
+		else
+			overtaken++;
+	}
+	return err ? err : -EAGAIN;
+}
+
 static int fetch(struct sl_follower *f, uint64_t n, uint64_t offset, uint64_t bytes, void *into,
 		 struct sl_follow_element *element)
 {
@@ -334,17 +377,9 @@ static int fetch(struct sl_follower *f, uint64_t n, uint64_t offset, uint64_t by
 		return err;
 	if (p <= f->first || (!newest && n >= p))
 		return -ENODATA;
-	if (!newest)
-		return n < f->first ? -ESTALE : fetch_once(f, n, offset, bytes, into, element);
-	for (unsigned i = 0; i < COPIES; i++) {
-		uint64_t last = published(f) - 1;
-
-		if (!fetch_once(f, last, offset, bytes, into, element))
-			return 0;
-		if (published(f) - 1 == last) /* its only place is being written */
-			nanosleep(&(struct timespec){.tv_nsec = FILLING_NS}, NULL);
-	}
-	return -EAGAIN;
+	if (newest)
+		return fetch_newest(f, offset, bytes, into, element);
+	return n < f->first ? -ESTALE : fetch_once(f, n, offset, bytes, into, element);
 }
 
 int sl_follow_fetch(struct sl_follower *f, uint64_t n, uint64_t offset, uint64_t bytes, void *into,
@@ -355,6 +390,12 @@ int sl_follow_fetch(struct sl_follower *f, uint64_t n, uint64_t offset, uint64_t
 	if (offset > all || bytes > all - offset)
 		return -ERANGE;
 	return f->ops->fetch(f, n, offset, bytes ? bytes : all - offset, into, element);
+}
+
+static int published_here(struct sl_follower *f, uint64_t *n)
+{
+	*n = published(f);
+	return 0;
 }
 
 static const uint64_t *flag(const struct sl_follower *f)
@@ -375,7 +416,7 @@ static void forget(struct sl_follower *f)
 const struct sl_follower_ops sl_follower_here = {
 	.take = take,
 	.fetch = fetch,
-	.attach = sl_follower_attach,
+	.published = published_here,
 	.flag = flag,
 	.peers = peers,
 	.close = forget,

@@ -1,5 +1,5 @@
-/* remote_hostile_test.c - what a program on another host may do to a share or a follower, were it
- * broken or malicious: it asks and never reads, it lies about elements, it sends what is too long. */
+/* remote_hostile_test.c - what a program on another host may do to a share, were it broken or
+ * malicious, once it has been let in. What programs do that are not let in is in remote_test.c. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>

@@ -169,7 +169,7 @@ static int keep_message(struct sl_share *share, struct sl_share_peer *peer)
 	if (!peer->id)
 		return -EPROTO;
 	peer->stuck = (peer->inbox_bytes && peer->inbox_bytes + bytes > share->queue_bytes) ||
-		      peer->inbox_messages >= sl_share_most_messages(share);
+		      peer->inbox_messages >= sl_share_most_messages(share->queue_bytes);
 	if (peer->stuck)
 		return -EAGAIN;
 	err = sl_share_inbox_put(&share->inbox, peer->id, &peer->in);
