@@ -70,6 +70,7 @@ struct sl_share {
 	uint64_t queue_bytes;
 	uint32_t max_peers;
 	bool pauses;			/* the thread's: it accepts no connection for a while */
+	bool unserved;			/* under the lock: the thread has ended */
 	struct sl_share_remote *remote; /* NULL: it does not listen */
 
 	pthread_mutex_t lock; /* of all below, and of `memory` where others than the writer read */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -136,11 +137,46 @@ static void test_connects_without_end(void **state)
 	sl_share_close(share);
 }
 
+/* The share's thread ends when it cannot wait for events any longer: poll() refuses more descriptors
+ * than the process may have. Its writer goes on all the same, and does not wait for the thread. */
+static void test_a_thread_that_has_ended(void **state)
+{
+	struct sl_share *share = far_open("alone", 4);
+	struct sl_follower *f = far_follower(share);
+	const struct sl_share_options options = share_options(8);
+	struct rlimit limit, none;
+	bool unserved = false;
+	uint64_t before;
+
+	share_push(share, 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	sl_share_kick(share);
+	for (unsigned i = 0; i < 20000 && !unserved; i++) {
+		usleep(1000);
+		pthread_mutex_lock(&share->lock);
+		unserved = share->unserved;
+		pthread_mutex_unlock(&share->lock);
+	}
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_true(unserved);
+	before = share->remote->region_key;
+	assert_int_equal(sl_share_resize(share, &options, NULL), 0);
+	assert_true(share->remote->region_key != before);
+	assert_int_equal(sl_share_describe(share)->count, 8);
+	share_push(share, 1);
+	sl_share_close(share);
+	sl_follow_close(f);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, share_setup, share_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_connects_without_end),
+		TEST(test_a_thread_that_has_ended),
 	};
 
 	return cmocka_run_group_tests_name("share_remote_hostile", tests, NULL, NULL);

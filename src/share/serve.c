@@ -318,6 +318,17 @@ static int sleep_until(const struct sl_share *share, struct pollfd *entry, unsig
 	return ppoll(entry, n, !busy && wake == UINT64_MAX ? NULL : &time, NULL);
 }
 
+/* The thread ends, also where it cannot wait for events any longer: what other threads wait for it to
+ * do, they do themselves from now on. */
+static void stop_serving(struct sl_share *share)
+{
+	pthread_mutex_lock(&share->lock);
+	share->unserved = true;
+	if (share->remote)
+		sl_share_remote_settle(share);
+	pthread_mutex_unlock(&share->lock);
+}
+
 static void *run(void *arg)
 {
 	struct sl_share *share = arg;
@@ -341,6 +352,7 @@ static void *run(void *arg)
 		busy = share->remote && sl_share_remote_poll(share);
 	}
 	free(entry);
+	stop_serving(share);
 	return NULL;
 }
 
