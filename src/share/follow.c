@@ -15,6 +15,7 @@ enum {
 	COPIES = 1000, /* that the writer may overtake before a call gives up */
 	AT_LEAST = 10, /* copies that it tries, however short its time is */
 	LONG_MS = 100, /* longest sleep: then it looks whether the writer lives */
+	AWAKE = 1000,  /* calls in a row without a sleep: it no longer sleeps */
 };
 /* After a wake the writer may leave out further ones for 50 us (writer.c): a follower that has seen
  * a commit or a wake in the last millisecond sleeps no longer than that (invariant WOKEN,
@@ -110,6 +111,15 @@ static void say_that_it_sleeps(struct sl_follower *f)
 	f->said = f->said || !sl_follower_say(f, SL_SHARE_FRAME_SLEEPS, 1, NULL, 0, 0);
 }
 
+/* A follower that has slept and now only polls must not cost the writer system calls. */
+static void say_that_it_is_awake(struct sl_follower *f)
+{
+	if (!f->said || ++f->awake < AWAKE)
+		return;
+	f->awake = 0;
+	f->said = sl_follower_say(f, SL_SHARE_FRAME_SLEEPS, 0, NULL, 0, 0) != 0;
+}
+
 /* Until the writer commits, or some time has passed. `wake` was read, and then the time `now`,
  * before `published` was. */
 static void sleep_on(struct sl_follower *f, uint32_t wake, uint64_t now, uint64_t end_ns)
@@ -119,6 +129,7 @@ static void sleep_on(struct sl_follower *f, uint32_t wake, uint64_t now, uint64_
 	uint64_t left = end_ns == UINT64_MAX ? most : end_ns > now ? end_ns - now : 0;
 	struct timespec time;
 
+	f->awake = 0;
 	left = left < most ? left : most;
 	time = (struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)};
 	syscall(SYS_futex, &f->words->wake, FUTEX_WAIT, wake, &time, NULL, 0);
@@ -191,6 +202,7 @@ static int at_the_end(struct sl_follower *f, enum sl_share_state state, uint64_t
 /* The element to take next. */
 static int wait_for(struct sl_follower *f, enum sl_follow_mode mode, uint64_t end_ns, uint64_t *n)
 {
+	say_that_it_is_awake(f);
 	for (;;) {
 		/* First the words that a change of the others is told by, then the others. */
 		uint32_t wake = wake_of(f);

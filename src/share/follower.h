@@ -39,6 +39,7 @@ struct sl_follower {
 	uint64_t seen_ns;     /* when one of them was found changed */
 	uint64_t alive_ns;    /* when the writer was known to live */
 	bool said;	      /* that it sleeps */
+	uint32_t awake;	      /* calls since it slept */
 	bool asked;	      /* for memory, and the answer has not come in time */
 	bool ended;	      /* the share has said that it ends */
 	bool over;	      /* the connection: all that still comes has arrived */
