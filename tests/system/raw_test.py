@@ -64,6 +64,35 @@ def _(folder):
         check(file["entry/data/data"].shape[1:] != (2 * 512, 1024), "the image is not assembled")
 
 
+def audited(folder, status, *says, arguments=()):
+    """sluice audit of the converted file, beside what the source counts."""
+    done = run("audit", folder / "out.nxs", "--source", folder / "sent.txt", *arguments, folder=folder)
+    missing = [text for text in says if text not in done.out() + done.err()]
+    equal((done.process.returncode, missing), (status, []), f"exit status of audit, and what it did not say: {done.out()}{done.err()}")
+
+
+@case("a converted run is proven by what its source counted; one bit of a pixel that is flipped in the converted file is found and named")
+def _(folder):
+    program, summary = acquire(folder, link={"kind": "shm", "crc": True}, detector={"rows": 64, "columns": 64, "dark_frames": 5, "frames": 60},
+                               frontend={"counts": str(folder / "sent.txt")}, sinks=sinks(folder, {"dataset": "raw"}, dataset="raw"))
+    intact(program, summary, 65)
+    convert(folder, "frames_per_file=20", "compression=none")
+    root = next(one["texts"]["audit_root"] for one in summary["sinks"] if one["name"] == "nexus")  # other files, other packing: the same frames
+    audited(folder, 0, "proven: every frame is there and unchanged", "65 rows about 130 module-frames and 60 images",
+            "130 checksums of pixels are the source's; stored raw pixels have them",
+            "the source counts 130 module-frames: each has one row; 130 of its checksums are in the file", arguments=("--root", root))
+    name, byte = "out_data_000002.h5", 64 * 64 * 2 + 7  # a pixel of module 1, in the fourth image of that file: image 23 of all
+    with h5py.File(folder / name) as file:
+        at = file["entry/data/data"].id.get_chunk_info(3).byte_offset + byte
+        frame, sequence = file["entry/data/frame_number"][3], file["entry/data/sequence"][3]
+    whole = (folder / name).read_bytes()
+    (folder / name).write_bytes(whole[:at] + bytes([whole[at] ^ 1 << 4]) + whole[at + 1:])
+    audited(folder, 1, "DAMAGED", f"frame {frame} (sequence {sequence}): its image in {name} does not match its checksum",
+            f"frame {frame} (sequence {sequence}): pixels of module 1 in {name} do not match the checksum of their source")
+    (folder / name).write_bytes(whole)
+    audited(folder, 0, "proven")
+
+
 def decode(payload):
     """A frame by what docs/reference/raw-run.md says: (sequence, number, flags, outcomes, keep, [(rows, bytes or None)])."""
     sequence, number, _, _ = struct.unpack_from("<4Q", payload, 0)
