@@ -271,7 +271,7 @@ def _(folder):
         # Each try gets at least a data file further, and is killed anywhere in the next ones.
         if kills % 2:
             wait_for("a data file", lambda: lines(folder) > before or not program.running())
-        time.sleep(draw.random() * 0.1)
+        time.sleep(draw.random() * 0.04)
         if not program.running():
             break
         program.send(signal.SIGKILL)
@@ -546,6 +546,39 @@ def _(folder):
             check(peaks[keep].min() >= 10, "kept frames without peaks")
             equal(peaks[~wanted].tolist(), [0] * int((~wanted).sum()), "peaks of images without results")
             equal(peaks[wanted].tolist(), file["entry/results/peaks_rows"][()].tolist(), "peaks of images, beside the results")
+
+
+@case("frames that arrived damaged: rows without images in a rolling buffer; with ring.incomplete: keep what came of them is there, and is right")
+def _(folder):
+    small = {"rows": 64, "columns": 64, "frames": 120}
+    (folder / "truth").mkdir()
+    intact(*acquire(folder / "truth", detector=small), 120)
+    with h5py.File(folder / "truth/run.nxs") as file:
+        truth = file["entry/data/data"][()].reshape(120, 2, -1)
+    for policy in ("drop", "keep"):
+        here = folder / policy
+        here.mkdir()
+        program, summary = acquire(here, detector=small, frontend={"drop": 0.02, "fault_seed": 3}, ring={"incomplete": policy},
+                                   sinks=[{"raw": {"path": str(here / "run.raw"), "dataset": "raw", "keep_s": 1000}}, "verify"])
+        equal(program.process.returncode, 2, "exit status")
+        closes(summary)
+        done = run("cut", here / "run.raw", "--last", "1000s", here / "cut.nxs", folder=here)
+        equal(done.process.returncode, 0, done.err())
+        equal(run("audit", here / "cut.nxs", folder=here).process.returncode, 0, "exit status of audit")
+        with h5py.File(here / "cut.nxs") as file:
+            rows, images = file["entry/sluice/frames"], file["entry/data/data"][()].reshape(-1, 2, 64 * 64)
+            whole = rows["outcome"][()] == [name.decode() for name in rows["outcome_names"][()]].index("stored")
+            index, missing = rows["image_index"][()], rows["missing"][()]
+            equal(rows["sequence"][()].tolist(), list(range(120)), "rows")
+            equal((index >= 0).tolist(), whole.any(axis=1).tolist(), "frames with an image")
+            some = whole.any(axis=1) & ~whole.all(axis=1)
+            equal(bool(some.any()), policy == "keep", "frames of which one module is whole")
+            for k in np.flatnonzero(index >= 0):
+                for m in (0, 1):
+                    pixels = images[index[k], m]
+                    equal(bool(int(missing[k]) >> m & 1), not whole[k, m], f"the mask of frame {k}, module {m}")
+                    right = (pixels == truth[k, m]).all() if whole[k, m] else (pixels.view(np.uint8) == 255).all()
+                    check(right, f"pixels of frame {k}, module {m}")
 
 
 # ---- what goes wrong ----
