@@ -2,7 +2,7 @@
 """bench.py - every published number beside its peers, measured on this machine.
 
   tools/bench.py              all rows, 7 rounds, under 4 minutes; then the table of the stages, 5 minutes, that of the
-                              triggers, 3 minutes, that of the shares, 5 minutes, that of the codecs, CODEC_MIN minutes, and that of the
+                              triggers, 3 minutes, that of the shares, 5 minutes, that of the codecs, 2 minutes, and that of the
                               links, 12 minutes more; then --guest
   tools/bench.py --quick      the same rows from less data, about a minute: to see that it works
   tools/bench.py --files      the rows of files and streams alone; --rounds 15 takes about 15 minutes

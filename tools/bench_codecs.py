@@ -35,7 +35,7 @@ class Results:
     def line(self, name, ratio):
         """A row of ours and its peer; a peer that was left out is a dash."""
         peer = name.replace("sluice/", "bitshuffle/", 1)
-        rate, size = "{:.1f}".format, "{:.2%}".format
+        rate, size = "{:.1f}".format, lambda share: f"{100 * share:.2f} %"
         beside, hoped = "-", ""
         if ratio and ratio["value"] > 0:
             beside = f"{ratio['value']:.2f} ({ratio['min']:.2f} .. {ratio['max']:.2f})"

@@ -7,8 +7,8 @@
  *            (samples.c); it syncs, and reads these chunks, by the file's descriptor.
  * Threads:   one owner asks; any thread may read the mark.
  * Ownership: a closed file belongs to this thread, and is freed.
- * Cost:      HDF5's lock is taken for each call, not for the whole check: a write of the owner waits
- *            for one call at most. */
+ * Cost:      HDF5's lock is taken for each call, not for the whole check: a write of the owner
+ *            waits for one call at most. */
 #ifndef SL_HDF5_ROLLED_SYNC_H
 #define SL_HDF5_ROLLED_SYNC_H
 
