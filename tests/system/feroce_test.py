@@ -570,6 +570,23 @@ def _(folder):
     intact(folder, started, frames, 2)
 
 
+@case("a device that has a plan and never sends is given up by name after first_s: the other one's frames come in, and the run ends")
+def _(folder):
+    started = receiver(folder, file_for(folder, modules=2, frames=20, feroce={"first_s": 2}), "--set", "ring.late_timeout_ms=300")
+    sends, never = Device(SOURCE), Device(OTHER, qpn=0x101)
+    sends.open(RECEIVER)
+    never.open(RECEIVER)
+    send_frames(sends, 20, 0, 2)  # more than the slots: it is held back until the other one is given up
+    started.ends(3)
+    summary = read_summary(folder)
+    equal(summary["result"], "unclosed", "result")
+    modules = summary["ledger"]["modules"]
+    equal([(m["source"], m["sent"]) for m in modules], [("done", 20), ("vanished", 0)], "the sources")
+    equal(modules[0]["outcomes"]["incomplete"], 20, "frames without their partner")
+    says = f"the front end of module 1 at {OTHER} is given up: nothing came of it within 2 s (feroce.first_s); its frames are missing"
+    check(says in started.err(), f"it is not named: {started.err()}")
+
+
 @case("no device within the time: an error that says so")
 def _(folder):
     path = file_for(folder, modules=2, control={"wait_s": 1})
