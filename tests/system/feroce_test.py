@@ -20,6 +20,7 @@ from feroce_sender import (ACK, CLOSE, CM_PORT, CM_SOURCE_PORT, DATA_SOURCE_PORT
                            RTS, SEND, SOLICITED, WRITE, Core, Device, Refused, pack, unpack)
 from harness import (RECEIVER, SOURCE, Program, address, check, closes, equal, experiment, fewer, main,
                      read_outcomes, read_summary, receiver, run_fails, skip, wait_for)
+from slow_disk import on_slow_disk
 
 OTHER = address(3)
 ROWS, COLUMNS, PMTU = 64, 48, 1024
@@ -366,6 +367,20 @@ def _(folder):
     send_frames(device, 10)
     intact(folder, started, 10)
     equal([data[0] for data in core.answered], [0x33, 0x39, 0xF9], "the answers of the core")
+
+
+@case("CLOSE goes out only after the file has its final name, however slow the disk is: a device may forget what it sent")
+def _(folder):
+    core, seen = Core(SOURCE, slave=True), []
+    core.on_close = lambda: seen.append(harness.name_of_run(folder))
+    device = Device(SOURCE)
+    # The file gets its name at the end, and writing that takes half a second and more.
+    started = receiver(folder, file_for(folder, frames=20, feroce={"open": SOURCE}), wrapper=on_slow_disk(50000, of="run.nxs.part"))
+    device.be_asked()
+    send_frames(device, 20)
+    check(device.told_to_close(), "the device is not told that the run is over")
+    intact(folder, started, 20)
+    equal(set(seen), {harness.name_of_run(folder)}, "run.nxs at CLOSE, and in the end (inode, is there a .part)")
 
 
 @case("a core that has no queue pair left refuses with the fields of its last answer: said, with what may help")
