@@ -37,8 +37,9 @@ struct sl_journal {
 	uint32_t files;
 };
 
-/* what: lines that say what is converted and how, SL_JOURNAL_HEAD first. An earlier journal of the same is gone on with:
- * its data files are read and compared, and those behind the first that differs are forgotten.
+/* what: lines that say what is converted and how, SL_JOURNAL_HEAD first. An earlier journal of the
+ * same is gone on with: its data files are read and compared, and those behind the first that
+ * differs are forgotten.
  * -EEXIST: it is of another conversion, and not overwrite; or no journal. -EBUSY: one goes on.
  * Close even when this failed. */
 int sl_journal_open(const char *out, const char *what, bool overwrite, struct sl_journal *journal);

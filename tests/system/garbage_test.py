@@ -118,7 +118,7 @@ def _(folder):
 
 
 def overhear(folder, **sections):
-    """A run with frames under way, and the body of a packet of its front end: what someone knows who listens to the network."""
+    """A run whose frames have just begun to come, and the body of a packet of it: what a program knows that listens to the network."""
     # On loopback the kernel cuts no packets from larger sends, and they would be heard as one.
     link = {"segment": False, **sections.pop("link", {})}
     path = experiment(folder, detector={**DETECTOR, "frame_rate_Hz": 25}, link=link, emulate="none", **sections)
@@ -133,7 +133,6 @@ def overhear(folder, **sections):
         port = None
         while port != ROCE_PORT:  # the control connection is heard, too
             source, port, packet = datagram(heard.recv(9000))
-    wait_for("frames", lambda: images_on_disk(folder) > 2)
     equal((source, packet[0]), (SOURCE, UC_WRITE_ONLY), "source and opcode of a packet")
     return started, front_end, packet[:-4]
 
@@ -141,6 +140,7 @@ def overhear(folder, **sections):
 @case("packets that know the queue: wrong sender, key or place, and copies of old ones")
 def _(folder):
     started, front_end, body = overhear(folder)
+    wait_for("frames", lambda: images_on_disk(folder) > 2)
     va, rkey, _ = struct.unpack("!QII", body[12:28])
     changed = {
         "key": body[:12] + reth(va, rkey ^ 1, len(body) - 28) + body[28:],
