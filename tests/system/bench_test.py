@@ -5,8 +5,9 @@ told. How fast anything is, no test asks."""
 
 import json
 import os
+import subprocess
 
-from harness import SLOW, case, check, equal, main, run, run_fails, skip
+from harness import SLOW, SLUICE, TIMEOUT_S, case, check, equal, main, run, run_fails, skip
 
 # On a busy machine a short measurement may not get its turn at all: then it is made longer.
 SECONDS = ("0.05", "0.5", "5")
@@ -237,6 +238,25 @@ def share_peers(folder):
         check(result["rows"] or result["left_out"][name], f"{name}: measured or left out with a reason")
         check("memcpy" not in name or result["rows"], f"{name}: measured")
         check(all(row["value"] > 0 for row in result["rows"]), f"{name}: figures")
+
+
+@case("rows for more cores than this process has are left out, with the reason")
+def fewer_cores(folder):
+    file = folder / "result.json"
+    two = sorted(os.sched_getaffinity(0))[:2]
+    why = "this process has fewer cores" if len(two) > 1 else "this process has one core"
+    for what, only in (("stage", "sluice/correct/*/500k/*cores"), ("trigger", "sluice/*/*[48]cores"), ("trigger", "sluice/*16cores"),
+                       ("link", "sluice/*cores")):
+        command = [SLUICE, "bench", what, "--rounds", "1", "--seconds", SECONDS[0], "--only", only, "--json", file]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+                              preexec_fn=lambda: os.sched_setaffinity(0, two))
+        result = json.loads(file.read_text())
+        listed = set(run("bench", what, "--only", only, "--list", folder=folder).out().split())
+        many = {name for name in listed if int(name.rsplit("/", 1)[1].removesuffix("cores")) > len(two)}
+        check(len(many) >= 2, f"{what}: rows of many cores: {listed}")
+        equal({name: result["left_out"].get(name) for name in many}, {name: why for name in many}, f"{what}: left out")
+        lines = [line.split(None, 1) for line in done.stdout.splitlines()]
+        check(all([name, why] in lines for name in many), f"{what}: the table says why: {done.stdout}")
 
 
 @case("wrong arguments are told")
