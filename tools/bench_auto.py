@@ -39,16 +39,20 @@ class Case:
         self.name = f"{link}/{chain}/{cpus}"
 
     def choices(self, quick):
-        """(pollers, workers, senders) that leave a cpu for each thread that always works; and on few cpus some more threads than that."""
+        """(pollers, workers, senders) that leave a cpu for each thread that always works; and on few cpus some more threads than that. A poller
+        has about as much to do as a sender: of `udp`, none has more than twice as many as the other."""
         pollers = NUMBERS if self.link == "udp" else (1,)
         workers = WORKERS if self.chain == "stages" else (1,)
         most = self.cpus + (2 if self.cpus <= 4 else 0)
         found = [choice for choice in itertools.product(pollers, workers, NUMBERS)
-                 if choice[0] + choice[2] + (choice[1] if self.chain == "stages" else 0) <= most]
+                 if choice[0] + choice[2] + (choice[1] if self.chain == "stages" else 0) <= most
+                 and (self.link == "shm" or max(choice[0], choice[2]) <= 2 * min(choice[0], choice[2]))]
         return found[:3] if quick else found
 
-    def settings(self, choice, frames):
-        settings = {"link.kind": self.link, "detector.modules": MODULES, "detector.frames": frames}
+    def settings(self, choice, quick):
+        settings = {"link.kind": self.link, "detector.modules": MODULES, "detector.frames": self.frames(quick)}
+        if quick:
+            settings["detector.pool"] = 4  # images that differ: they are made before the run begins
         if choice:
             settings.update({"link.pollers": choice[0], "unit.workers": choice[1], "threads.senders": choice[2]})
         else:
@@ -71,7 +75,7 @@ def run(bench, case, choice):
     """(GB/s, (pollers, workers, senders)) of one run; choice None: auto."""
     cpus = sorted(os.sched_getaffinity(0))[:case.cpus]
     experiment = "scale.yaml" if case.chain == "stages" else "link.yaml"
-    said, _, log = sluice_run(bench.build, experiment, case.settings(choice, case.frames(bench.quick)), cpus)
+    said, _, log = sluice_run(bench.build, experiment, case.settings(choice, bench.quick), cpus)
     took = SAID.search(log)
     if not took:
         raise Failed(f"{case.name}: the run does not say which threads it has")

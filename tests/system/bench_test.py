@@ -5,9 +5,11 @@ told. How fast anything is, no test asks."""
 
 import json
 import os
+import pathlib
 import subprocess
+import sys
 
-from harness import SLOW, SLUICE, TIMEOUT_S, case, check, equal, main, run, run_fails, skip
+from harness import ROOT, SLOW, SLUICE, TIMEOUT_S, case, check, equal, main, run, run_fails, skip
 
 # On a busy machine a short measurement may not get its turn at all: then it is made longer.
 SECONDS = ("0.05", "0.5", "5")
@@ -257,6 +259,22 @@ def fewer_cores(folder):
         equal({name: result["left_out"].get(name) for name in many}, {name: why for name in many}, f"{what}: left out")
         lines = [line.split(None, 1) for line in done.stdout.splitlines()]
         check(all([name, why] in lines for name in many), f"{what}: the table says why: {done.stdout}")
+
+
+@case("what scales with cores is measured with nothing but a build folder and Python: no git, no other program on the path")
+def scaling(folder):
+    if SLOW:
+        skip("the scripts take a plain build")
+    build = pathlib.Path(SLUICE).parent
+    for tool, more, file, says in (("bench_scaling", ("--part", "flat"), "scaling.json", "events through ring and assembler"),
+                                   ("bench_auto", ("--case", "shm/plain/2"), "auto.json", "of the best fixed choice or better")):
+        if "shm/plain/2" in more and len(os.sched_getaffinity(0)) < 2:
+            continue
+        done = subprocess.run([sys.executable, ROOT / f"tools/{tool}.py", "--quick", "--revision", "abc123", "--build", build, "--out", folder, *more],
+                              cwd="/", env={**os.environ, "PATH": "/nowhere"}, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        equal(done.returncode, 0, f"exit status of {tool}: {done.stderr[-500:]}")
+        check(says in done.stdout and "revision abc123" in done.stdout, f"{tool}: {done.stdout}")
+        equal(json.loads((folder / file).read_text())["machine"]["revision"], "abc123", "revision in the results")
 
 
 @case("wrong arguments are told")

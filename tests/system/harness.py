@@ -7,7 +7,8 @@ the end) or Program (in the background); none outlives its case.
 Tests run side by side: each process has loopback addresses of its own, 127.x.y.z, made from its process id, so that
 UDP port 4791 and any control port are free there.
 
-From the environment: SLUICE_TOGETHER, every experiment that can has one data thread (threads.together); SLUICE, the program; SLUICE_GUARDED, the one that aborts when a data thread allocates, locks or
+From the environment: SLUICE_TOGETHER, every experiment that can has one data thread (threads.together); SLUICE_SENDERS, front ends have
+as many threads that send; SLUICE, the program; SLUICE_GUARDED, the one that aborts when a data thread allocates, locks or
 logs (absent in builds with a sanitizer); SLUICE_SANITIZER, set in builds that are several times slower.
 """
 
