@@ -1,7 +1,9 @@
-/* parts.h - the service between its files: what handlers get as `service`, and the tables of routes.
+/* parts.h - the service between its files: what handlers get as `service`, and the tables of
+ * routes.
  *
- * Routes:    a file that answers requests has a table `const struct sl_http_route sl_NAME_routes[]` that ends with {NULL};
- *            declare it here and add it to the list in routes.c. Handlers get struct sl_service as `service`. */
+ * Routes:    a file that answers requests has a table `const struct sl_http_route sl_NAME_routes[]`
+ *            that ends with {NULL}; declare it here and add it to the list in routes.c. Handlers
+ *            get struct sl_service as `service`. */
 #ifndef SL_SERVICE_PARTS_H
 #define SL_SERVICE_PARTS_H
 

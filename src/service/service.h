@@ -1,8 +1,8 @@
 /* service.h - `sluice serve`: sessions, their runs and experiment files over HTTP.
  *
- * Model:     the service holds nothing that a run needs. Sessions are processes of their own, known by their
- *            status sockets; runs are known by their folders in the root. It can be killed and started again at any time.
- *            docs/explanation/service.md tells more.
+ * Model:     the service holds nothing that a run needs. Sessions are processes of their own, known
+ *            by their status sockets; runs are known by their folders in the root. It can be killed
+ *            and started again at any time. docs/explanation/service.md tells more.
  * Threads:   opened and closed by one. It has threads of its own for HTTP, and for what it watches.
  * Errors:    0 or -errno, logged. */
 #ifndef SL_SERVICE_SERVICE_H

@@ -1,4 +1,5 @@
-/* admit.c - who is let in: how many, under which name of this host, from which page, with which role, to which route. */
+/* admit.c - who is let in: how many, under which name of this host, from which page, with which
+ * role, to which route. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* audit.c - the log of commands: one line of JSON each, written by a thread of its own, since a disk may be slow. */
+/* audit.c - the log of commands: one line of JSON each, written by a thread of its own, since a
+ * disk may be slow. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>

@@ -1,5 +1,5 @@
-/* connections.c - the connections that there are. libmicrohttpd cuts those that are idle; this cuts those that send or
- * take a byte now and then, for which no idle time ever comes. */
+/* connections.c - the connections that there are. libmicrohttpd cuts those that are idle; this cuts
+ * those that send or take a byte now and then, for which no idle time ever comes. */
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>

@@ -1,4 +1,5 @@
-/* events.c - Server-Sent Events: one text of each event for all viewers, a bounded queue for each viewer. */
+/* events.c - Server-Sent Events: one text of each event for all viewers, a bounded queue for each
+ * viewer. */
 #include "service/http/events.h"
 
 #include <microhttpd.h>

@@ -1,9 +1,10 @@
 /* events.h - Server-Sent Events: what happens, for any number of viewers that look on.
  *
- * Model:     a program publishes events; each viewer that asked for them gets them in order. A viewer has a
- *            queue of at most SL_EVENTS_QUEUE events and SL_EVENTS_BYTES bytes. What has no room drops the oldest, and an event
- *            with `latest` takes the place of a waiting one of the same name and topic; the viewer gets an event
- *            "missed" with the number of those before the next one.
+ * Model:     a program publishes events; each viewer that asked for them gets them in order. A
+ *            viewer has a queue of at most SL_EVENTS_QUEUE events and SL_EVENTS_BYTES bytes. What
+ *            has no room drops the oldest, and an event with `latest` takes the place of a waiting
+ *            one of the same name and topic; the viewer gets an event "missed" with the number of
+ *            those before the next one.
  * Threads:   any thread publishes. It never waits for a viewer.
  * Ownership: texts are copied once for all viewers.
  * Cost:      a lock, and a pointer for each viewer. */
@@ -35,8 +36,9 @@ void sl_events_keep_alive(struct sl_events *events);
 unsigned sl_events_viewers(struct sl_events *events);
 uint64_t sl_events_missed(struct sl_events *events); /* of all viewers so far */
 
-/* The answer is a stream of these events, beginning with `first` (NULL: none). topic: only events of this one and of
- * none; "": all. `latest` events of one name and topic come at most every interval_ms. */
+/* The answer is a stream of these events, beginning with `first` (NULL: none). topic: only events
+ * of this one and of none; "": all. `latest` events of one name and topic come at most every
+ * interval_ms. */
 void sl_http_answer_events(struct sl_http_request *request, struct sl_events *events,
 			   const char *topic, uint64_t interval_ms, const struct sl_event *first,
 			   unsigned firsts);

@@ -1,19 +1,19 @@
-/* http.h - HTTP for the service: routes, requests, answers. Event streams are in events.h, the server itself is
- * in server.h. This folder is the one place with <microhttpd.h>.
+/* http.h - HTTP for the service: routes, requests, answers. Event streams are in events.h, the
+ * server itself is in server.h. This folder is the one place with <microhttpd.h>.
  *
- * Model:     a route is a row of a table: method, pattern, role, what it takes and answers, and the function
- *            that handles it. A request is given to its route once its client is known (token, Host, Origin),
- *            its query is checked against the route's table, and its body is whole. The handler sets one
- *            answer with sl_http_answer_...(); without one the answer is an internal error. The OpenAPI document is
- *            made of the same rows.
- * Threads:   one thread moves the bytes of all connections and must never wait. `how` of a route says where its handler
- *            runs: SL_HTTP_AT_ONCE on that thread: it must not block, not even on files.
- *            SL_HTTP_ON_WORKER on one of a few worker threads: it may block for seconds.
- *            SL_HTTP_LATER on the thread of bytes, and must not block; the answer is set then or
- *            later by any one thread, which ends with sl_http_finish().
- * Ownership: a request and all texts of it are the server's. They are valid until the handler returns;
- *            of SL_HTTP_LATER until sl_http_finish(), which the handler's owner must call for every request before
- *            the server is closed.
+ * Model:     a route is a row of a table: method, pattern, role, what it takes and answers, and the
+ *            function that handles it. A request is given to its route once its client is known
+ *            (token, Host, Origin), its query is checked against the route's table, and its body is
+ *            whole. The handler sets one answer with sl_http_answer_...(); without one the answer
+ *            is an internal error. The OpenAPI document is made of the same rows.
+ * Threads:   one thread moves the bytes of all connections and must never wait. `how` of a route
+ *            says where its handler runs: SL_HTTP_AT_ONCE on that thread: it must not block, not
+ *            even on files. SL_HTTP_ON_WORKER on one of a few worker threads: it may block for
+ *            seconds. SL_HTTP_LATER on the thread of bytes, and must not block; the answer is set
+ *            then or later by any one thread, which ends with sl_http_finish().
+ * Ownership: a request and all texts of it are the server's. They are valid until the handler
+ *            returns; of SL_HTTP_LATER until sl_http_finish(), which the handler's owner must call
+ *            for every request before the server is closed.
  * Bounds:    a body has at most SL_HTTP_BODY_BYTES, a request target SL_HTTP_TARGET_BYTES. */
 #ifndef SL_SERVICE_HTTP_H
 #define SL_SERVICE_HTTP_H
@@ -61,8 +61,8 @@ struct sl_http_said {	    /* an answer that a route may give */
 
 struct sl_http_route {
 	const char *method; /* GET answers HEAD, too. NULL: the table ends */
-	/* "/api/v1/sessions/{name}": {name} stands for one segment, a valid name; {run} for a number from 1; {file} for
-	 * any text without '/'; {path} for all that is left. */
+	/* "/api/v1/sessions/{name}": {name} stands for one segment, a valid name; {run} for a
+	 * number from 1; {file} for any text without '/'; {path} for all that is left. */
 	const char *pattern;
 	enum sl_role role;
 	enum sl_http_how how;
@@ -97,10 +97,11 @@ const char *sl_http_user(const struct sl_http_request *request);
 const char *sl_http_from(const struct sl_http_request *request);
 /* With a final zero behind the bytes, which may have zeros. */
 const char *sl_http_body(const struct sl_http_request *request, size_t *bytes);
-/* The body as a JSON object; an empty body is an empty object. The caller's reference. NULL: it is none, and the error
- * is set as the answer. */
+/* The body as a JSON object; an empty body is an empty object. The caller's reference. NULL: it is
+ * none, and the error is set as the answer. */
 json_t *sl_http_body_json(struct sl_http_request *request);
-/* Whether an object has no other members than these (NULL-terminated). If not, the error is set as the answer. */
+/* Whether an object has no other members than these (NULL-terminated). If not, the error is set as
+ * the answer. */
 bool sl_http_only(struct sl_http_request *request, const json_t *object,
 		  const char *const *members);
 
@@ -124,7 +125,8 @@ void sl_http_answer_const(struct sl_http_request *request, unsigned status, cons
 			  const void *bytes, size_t n);
 void sl_http_answer_text(struct sl_http_request *request, unsigned status, const char *type,
 			 const char *text);
-/* `bytes` of a file from its beginning on; the descriptor becomes the server's. It must be a regular file. */
+/* `bytes` of a file from its beginning on; the descriptor becomes the server's. It must be a
+ * regular file. */
 void sl_http_answer_file(struct sl_http_request *request, unsigned status, const char *type, int fd,
 			 uint64_t bytes);
 void sl_http_answer_empty(struct sl_http_request *request, unsigned status);

@@ -1,9 +1,11 @@
 /* private.h - the HTTP server between its files.
  *
  * Files:     server.c open and close; request.c what libmicrohttpd calls; admit.c who is let in;
- *            answer.c answers; workers.c threads that may block; connections.c how many there are, and time limits;
- *            events.c streams; audit.c the log of commands; target.c and tokens.c functions of texts.
- * Locks:     connections.lock, workers.lock, audit.lock and the lock of events are never held together. */
+ *            answer.c answers; workers.c threads that may block; connections.c how many there are,
+ *            and time limits; events.c streams; audit.c the log of commands; target.c and tokens.c
+ *            functions of texts.
+ * Locks:     connections.lock, workers.lock, audit.lock and the lock of events are never held
+ *            together. */
 #ifndef SL_SERVICE_HTTP_PRIVATE_H
 #define SL_SERVICE_HTTP_PRIVATE_H
 

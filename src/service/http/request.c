@@ -1,4 +1,5 @@
-/* request.c - what libmicrohttpd calls: a request begins, its head and body come, its answer goes, it ends. */
+/* request.c - what libmicrohttpd calls: a request begins, its head and body come, its answer goes,
+ * it ends. */
 #include <arpa/inet.h>
 #include <microhttpd.h>
 #include <stdio.h>
@@ -169,7 +170,8 @@ static bool make_room(struct sl_http_request *r, size_t bytes)
 	return true;
 }
 
-/* Of a body that is too large the rest is read, so that the client reads the answer; but not without end. */
+/* Of a body that is too large the rest is read, so that the client reads the answer; but not
+ * without end. */
 static enum MHD_Result take(struct sl_http_request *r, const char *data, size_t bytes)
 {
 	if (r->too_large || bytes > SL_HTTP_BODY_BYTES - r->body_bytes) {

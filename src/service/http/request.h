@@ -6,7 +6,8 @@
 
 #include "service/http/private.h"
 
-/* The first line of a request has come: its target as it was sent. The result is the context of the others. */
+/* The first line of a request has come: its target as it was sent. The result is the context of the
+ * others. */
 void *sl_http_begin(void *server, const char *uri, struct MHD_Connection *connection);
 /* Targets are decoded by target.c, not by libmicrohttpd. */
 size_t sl_http_keep_escapes(void *server, struct MHD_Connection *connection, char *text);

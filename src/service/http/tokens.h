@@ -1,8 +1,9 @@
 /* tokens.h - who may do what: the file of tokens.
  *
- * Model:     a line "ROLE NAME TOKEN" for each client, ROLE being view, operate or configure; empty lines and lines that begin with '#' count for
- *            nothing. A token has 16 to 200 printable characters without blanks. Tokens are kept as proofs
- *            (HMAC with a key of this process) and compared in constant time, all of them each time.
+ * Model:     a line "ROLE NAME TOKEN" for each client, ROLE being view, operate or configure; empty
+ *            lines and lines that begin with '#' count for nothing. A token has 16 to 200 printable
+ *            characters without blanks. Tokens are kept as proofs (HMAC with a key of this process)
+ *            and compared in constant time, all of them each time.
  * Threads:   read-only once it is read.
  * Errors:    sl_tokens_parse(): -EINVAL, with the line in `why`, which never quotes a token. */
 #ifndef SL_SERVICE_TOKENS_H
