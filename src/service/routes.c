@@ -5,5 +5,9 @@
 const struct sl_http_route *const sl_service_routes[] = {
 	sl_assets_routes,
 	sl_capabilities_routes,
+	sl_openapi_routes,
+	sl_experiment_routes,
+	sl_session_routes,
+	sl_run_routes,
 	NULL,
 };
