@@ -61,7 +61,8 @@ json_t *sl_sessions_one(struct sl_sessions *sessions, const char *name);
 /* A function for each, under the lock: it must not block. status may be kept by json_incref(). */
 void sl_sessions_each(struct sl_sessions *sessions,
 		      void (*each)(void *arg, const struct sl_seen *seen), void *arg);
-/* Look again soon: something has just been done. */
+/* Look again, since something has just been done: returns when that has been seen, within a second.
+ */
 void sl_sessions_look(struct sl_sessions *sessions);
 
 /* ---- what is done ---- */
