@@ -25,7 +25,7 @@ VENDOR = {
     "zstd.h": ("src/codec/",),
     "zmq.h": ("src/sink/stream2/", "bench/"),
     "jansson.h": ("src/monitor/", "src/client/"),  # the client library has no other folder
-    "png.h": ("src/cmd/show/png.c",),
+    "png.h": ("src/picture/png.c",),
     "hiredis": ("src/sink/redis/connection.c",),
     "liburing.h": ("src/raw/uring.c",),
     "cmocka.h": (),
