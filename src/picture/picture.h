@@ -41,6 +41,9 @@ int sl_picture_colour(const struct sl_picture *picture, const struct sl_picture_
 /* Red, green and blue of the 256. */
 void sl_picture_palette(enum sl_picture_colours colours, uint8_t palette[256][3]);
 
+/* Whether this program has libpng. */
+bool sl_png_is_there(void);
+
 /* 0 or -errno, logged. */
 int sl_png_write(const char *path, uint32_t rows, uint32_t columns, const uint8_t *index,
 		 uint8_t palette[256][3]);

@@ -297,3 +297,28 @@ int sl_pixels_view(const struct sl_pixels_kind *kind, const void *image, uint32_
 	copy_region(kind, first, pitch, view, out);
 	return 0;
 }
+
+int sl_pixels_picture(const struct sl_pixels_kind *kind, const void *image, uint32_t columns,
+		      const struct sl_pixels_view *view, struct sl_picture *picture)
+{
+	const struct sl_pixels_kind *made = sl_pixels_made(kind, view);
+	void *pixels;
+	size_t n;
+	int err;
+
+	picture->rows = sl_pixels_rows(view);
+	picture->columns = sl_pixels_columns(view);
+	n = (size_t)picture->rows * picture->columns;
+	pixels = malloc(n * made->bytes);
+	picture->pixels = malloc(n * sizeof(float));
+	err = pixels && picture->pixels ? sl_pixels_view(kind, image, columns, view, pixels)
+					: -ENOMEM;
+	if (!err) {
+		made->to_floats(pixels, n, picture->pixels);
+	} else {
+		free(picture->pixels);
+		picture->pixels = NULL;
+	}
+	free(pixels);
+	return err;
+}

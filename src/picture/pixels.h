@@ -18,6 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <sluice/detector.h>
+
 enum { SL_PIXELS_BIN = 256 }; /* at most */
 
 struct sl_pixels_kind;
@@ -53,6 +55,10 @@ bool sl_pixels_mark(const struct sl_pixels_kind *kind, int64_t *mark);
  * or -ENOMEM: for some rows. */
 int sl_pixels_view(const struct sl_pixels_kind *kind, const void *image, uint32_t columns,
 		   const struct sl_pixels_view *view, void *out);
+
+/* The same as a picture: floats (malloc'ed), NaN where nothing is. */
+int sl_pixels_picture(const struct sl_pixels_kind *kind, const void *image, uint32_t columns,
+		      const struct sl_pixels_view *view, struct sl_picture *picture);
 
 /* n numbers; NaN where they are marked. */
 void sl_pixels_to_floats(const struct sl_pixels_kind *kind, const void *data, uint64_t n,

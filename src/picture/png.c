@@ -78,6 +78,11 @@ static int write_image(png_image *image, const char *path, const void *pixels, c
 	return err;
 }
 
+bool sl_png_is_there(void)
+{
+	return true;
+}
+
 int sl_png_write(const char *path, uint32_t rows, uint32_t columns, const uint8_t *index,
 		 uint8_t palette[256][3])
 {

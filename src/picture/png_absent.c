@@ -4,6 +4,11 @@
 #include "base/log.h"
 #include "picture/picture.h"
 
+bool sl_png_is_there(void)
+{
+	return false;
+}
+
 int sl_png_write(const char *path, uint32_t rows, uint32_t columns, const uint8_t *index,
 		 uint8_t palette[256][3])
 {
