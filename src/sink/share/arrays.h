@@ -49,7 +49,8 @@ struct sl_shared { /* zeroed: closed */
 	uint8_t outcome[64], cause[64];
 	void *events; /* numbers, scores and decisions of a frame with several events */
 	struct sl_geometry geometry; /* with its layout */
-	double plane[9], energy_keV; /* of the image */
+	/* Of the image: corner, a row down, a column to the right; its rows and columns. */
+	double plane[11], energy_keV;
 	bool assembled;		     /* images are; else modules lie one below the other */
 };
 

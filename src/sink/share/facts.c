@@ -92,7 +92,9 @@ static void add_plane(struct sl_shared *s)
 	memcpy(s->plane, plane.corner, sizeof(plane.corner));
 	memcpy(s->plane + 3, plane.down, sizeof(plane.down));
 	memcpy(s->plane + 6, plane.right, sizeof(plane.right));
-	add_numbers(s, "image_plane", s->plane, 9, "m");
+	s->plane[9] = g->layout.rows;
+	s->plane[10] = g->layout.columns;
+	add_numbers(s, "image_plane", s->plane, 11, "m");
 	s->energy_keV = g->photon_energy_keV;
 	if (s->energy_keV > 0)
 		add_numbers(s, "photon_energy", &s->energy_keV, 1, "keV");

@@ -299,6 +299,7 @@ static void followers_learn_where_the_image_and_its_peaks_are(void **state)
 	assert_true(fabs(plane[0] - 2 * 75e-6) < 1e-12 && fabs(plane[1] - 5 * 75e-6) < 1e-12 &&
 		    fabs(plane[2] - 0.1) < 1e-12);
 	assert_true(fabs(plane[4] + 75e-6) < 1e-12 && fabs(plane[6] + 75e-6) < 1e-12);
+	assert_true(plane[9] == 12 && plane[10] == COLUMNS);
 	assert_int_equal(array_of(follower, "peaks_in_image")->ragged, 1);
 	assert_true(f4_of(follower, "peaks_in_image", 0) == 1 &&
 		    f4_of(follower, "peaks_in_image", 1) == 2.5f);
@@ -404,7 +405,7 @@ static void places_fit_into_memory(void **state)
 	static const struct {
 		const char *option, *value;
 		uint64_t places;
-	} cases[] = {{"memory_bytes", "4096", 4096 / (256 + 2 * PIXELS + MODULES + 10 * 8)},
+	} cases[] = {{"memory_bytes", "4096", 4096 / (256 + 2 * PIXELS + MODULES + 12 * 8)},
 		     {"memory_bytes", "1000000", 1000},
 		     {"count", "3", 3}};
 	struct bench bench;
