@@ -1,0 +1,9 @@
+/* routes.c - all routes of the service: a table for each file that answers requests. */
+#include "service/http/assets.h"
+#include "service/parts.h"
+
+const struct sl_http_route *const sl_service_routes[] = {
+	sl_assets_routes,
+	sl_capabilities_routes,
+	NULL,
+};
