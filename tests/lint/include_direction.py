@@ -31,7 +31,7 @@ VENDOR = {
     "hiredis": ("src/sink/redis/connection.c",),
     "liburing.h": ("src/raw/uring.c",),
     "cmocka.h": (),
-    "zlib.h": (),
+    "zlib.h": ("src/service/image/deflate",),
     "infiniband": ("src/net/verbs/", "tests/lib/fake_verbs", "tests/interop/", "bench/peer/verbs_end"),
     "xdp/xsk.h": ("src/net/xdp/",),
     "xdp/libxdp.h": (),

@@ -1,0 +1,60 @@
+/* images.h - images of live runs for the service: processes of their own that make them.
+ *
+ * Model:     a session that is looked at has an image process (process.h), which is started with
+ *            the first request and ends a minute after the last one. A request is a text
+ *            (request.h); its answer comes later, by a function, exactly once: from the process, or
+ *            "busy" (503) when that has crashed twice, does not answer in time, or there is too
+ *            much to do. A process that has answered nothing for five seconds is killed; the next
+ *            request starts another.
+ * Threads:   any thread asks, and never waits. One thread of its own talks to the processes and
+ *            calls `done`, which must not block.
+ * Ownership: a body belongs to `done`'s owner: sl_image_body_free(), from any thread, before
+ *            sl_images_close().
+ * Bounds:    SL_IMAGES_PROCESSES sessions, SL_IMAGES_CALLS requests, SL_IMAGES_BYTES of bodies that
+ *            are not freed yet; what is more is answered by "busy". */
+#ifndef SL_SERVICE_IMAGE_IMAGES_H
+#define SL_SERVICE_IMAGE_IMAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "service/image/wire.h"
+
+enum { SL_IMAGES_PROCESSES = 16, SL_IMAGES_CALLS = 160 };
+#define SL_IMAGES_BYTES (UINT64_C(512) << 20)
+
+struct sl_images;
+
+struct sl_images_options {
+	const char *program; /* that has the command image-server: this one */
+	uint32_t idle_s;     /* after which a process ends; 0: 60 */
+};
+
+int sl_images_open(const struct sl_images_options *options, struct sl_images **images);
+/* Answers what is under way by "busy", ends the processes, a second at most for all of them. NULL
+ * is fine. */
+void sl_images_close(struct sl_images *images);
+
+struct sl_image_answer {
+	unsigned status; /* as of HTTP */
+	enum sl_image_type type;
+	bool deflated;
+	void *body; /* NULL: none */
+	size_t bytes;
+};
+
+typedef void sl_image_done(void *arg, const struct sl_image_answer *answer);
+
+/* 0: done() will be called, after timeout_ms at the latest, perhaps before this returns. -EBUSY,
+ * -ENOMEM, -EINVAL (no name of a session, or a text that is too long): it will not. */
+int sl_images_ask(struct sl_images *images, const char *session, const char *query,
+		  uint32_t timeout_ms, sl_image_done *done, void *arg);
+
+void sl_image_body_free(void *body); /* NULL is fine */
+
+/* For tests and people: the process of a session, 0: none; how many were started. */
+int sl_images_process_of(struct sl_images *images, const char *session);
+uint64_t sl_images_started(struct sl_images *images);
+
+#endif
