@@ -11,11 +11,13 @@
 
 #include "service/http/events.h"
 #include "service/http/server.h"
+#include "service/image/images.h"
 #include "service/service.h"
 
 struct sl_service {
 	struct sl_http_server *http;
 	struct sl_events *events;
+	struct sl_images *images;
 	uint64_t started_unix_ns;
 	char root[SL_SERVICE_PATH], experiments[SL_SERVICE_PATH]; /* absolute */
 	char own[SL_SERVICE_PATH];				  /* ROOT/.service */
@@ -26,5 +28,6 @@ struct sl_service {
 extern const struct sl_http_route *const sl_service_routes[];
 
 extern const struct sl_http_route sl_capabilities_routes[];
+extern const struct sl_http_route sl_live_routes[];
 
 #endif

@@ -5,5 +5,6 @@
 const struct sl_http_route *const sl_service_routes[] = {
 	sl_assets_routes,
 	sl_capabilities_routes,
+	sl_live_routes,
 	NULL,
 };

@@ -70,11 +70,14 @@ static void end(struct sl_images *images, struct sl_image_call *call,
 	remove_call(images, call);
 }
 
-void sl_image_call_fail(struct sl_images *images, struct sl_image_call *call, const char *why)
+void sl_image_call_fail(struct sl_images *images, struct sl_image_call *call, unsigned status,
+			const char *why)
 {
-	struct sl_image_payload *p =
-		sl_image_payload_error(503, "busy", "try again in a second", "%s", why);
-	struct sl_image_answer answer = {.status = 503};
+	bool busy = status == 503;
+	struct sl_image_payload *p = sl_image_payload_error(status, busy ? "busy" : "not_found",
+							    busy ? "try again in a second" : NULL,
+							    "%s", why);
+	struct sl_image_answer answer = {.status = status};
 
 	sl_image_body_free(call->body);
 	call->body = NULL;
@@ -98,7 +101,7 @@ static int again(struct sl_images *images, struct sl_image_call *call)
 		close(call->fd);
 	call->fd = -1;
 	if (call->got || call->tries >= TRIES) {
-		sl_image_call_fail(images, call, "the process that makes images has ended");
+		sl_image_call_fail(images, call, 503, "the process that makes images has ended");
 		return -1;
 	}
 	return sl_image_call_begin(images, call);
@@ -129,17 +132,17 @@ static int transmit(const struct sl_image_call *call, int stream)
 
 int sl_image_call_begin(struct sl_images *images, struct sl_image_call *call)
 {
-	const char *busy;
+	struct sl_image_refusal refusal;
 	int pair[2], err;
 
 	call->tries++;
-	call->child = sl_image_child_of(images, call->session, &busy);
+	call->child = sl_image_child_of(images, call->session, &refusal);
 	if (!call->child) {
-		sl_image_call_fail(images, call, busy);
+		sl_image_call_fail(images, call, refusal.status, refusal.why);
 		return -1;
 	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair)) {
-		sl_image_call_fail(images, call, "the service has too many open files");
+		sl_image_call_fail(images, call, 503, "the service has too many open files");
 		return -1;
 	}
 	err = transmit(call, pair[1]);
@@ -149,7 +152,7 @@ int sl_image_call_begin(struct sl_images *images, struct sl_image_call *call)
 		return 0;
 	if (err == -EPIPE || err == -ECONNRESET || err == -ENOTCONN)
 		return again(images, call);
-	sl_image_call_fail(images, call, "too many images are asked for");
+	sl_image_call_fail(images, call, 503, "too many images are asked for");
 	return -1;
 }
 
@@ -174,7 +177,8 @@ static int take_head(struct sl_images *images, struct sl_image_call *call)
 	if (!sl_image_head_is_right(&call->head)) {
 		if (call->child->control >= 0)
 			sl_image_child_gone(images, call->child, true);
-		sl_image_call_fail(images, call, "the process that makes images is out of order");
+		sl_image_call_fail(images, call, 503,
+				   "the process that makes images is out of order");
 		return -1;
 	}
 	call->child->answered_ns = sl_clock_ns();
@@ -183,7 +187,8 @@ static int take_head(struct sl_images *images, struct sl_image_call *call)
 	call->body = sl_image_body_make(images, call->head.bytes);
 	if (call->body)
 		return 0;
-	sl_image_call_fail(images, call, "viewers have not taken the images that they asked for");
+	sl_image_call_fail(images, call, 503,
+			   "viewers have not taken the images that they asked for");
 	return -1;
 }
 

@@ -40,7 +40,7 @@ static struct sl_image_call *take_inbox(struct sl_images *images, bool *ends)
 	return oldest;
 }
 
-static void begin_all(struct sl_images *images, struct sl_image_call *calls)
+static void take_all(struct sl_images *images, struct sl_image_call *calls, bool ends)
 {
 	while (calls) {
 		struct sl_image_call *call = calls;
@@ -48,7 +48,10 @@ static void begin_all(struct sl_images *images, struct sl_image_call *calls)
 		calls = call->next;
 		call->next = images->call;
 		images->call = call;
-		sl_image_call_begin(images, call);
+		if (ends)
+			sl_image_call_fail(images, call, 503, "the service ends");
+		else
+			sl_image_call_begin(images, call);
 	}
 }
 
@@ -73,7 +76,7 @@ static uint64_t expire(struct sl_images *images)
 
 		if (now_ns >= call->until_ns) {
 			look_after(images, call->child, now_ns);
-			sl_image_call_fail(images, call,
+			sl_image_call_fail(images, call, 503,
 					   "the process that makes images does not answer");
 		} else if (call->until_ns < next_ns) {
 			next_ns = call->until_ns;
@@ -83,42 +86,51 @@ static uint64_t expire(struct sl_images *images)
 	return next_ns;
 }
 
-static nfds_t collect(struct sl_images *images, struct pollfd *fd, struct sl_image_call **of)
-{
-	nfds_t n = FIRST_CALL;
+struct interest { /* what a turn waits for */
+	struct pollfd fd[FIRST_CALL + SL_IMAGES_CALLS];
+	struct sl_image_call *of[FIRST_CALL + SL_IMAGES_CALLS];
+	uint64_t started_ns[SL_IMAGES_PROCESSES]; /* another process may get the descriptor */
+	nfds_t n;
+};
 
-	fd[0] = (struct pollfd){.fd = images->bell, .events = POLLIN};
-	for (unsigned i = 0; i < SL_IMAGES_PROCESSES; i++)
-		fd[FIRST_CHILD + i] = (struct pollfd){.fd = images->child[i].control};
-	for (struct sl_image_call *call = images->call; call; call = call->next) {
-		of[n] = call;
-		fd[n++] = (struct pollfd){.fd = call->fd, .events = POLLIN};
+static void collect(struct sl_images *images, struct interest *in)
+{
+	in->n = FIRST_CALL;
+	in->fd[0] = (struct pollfd){.fd = images->bell, .events = POLLIN};
+	for (unsigned i = 0; i < SL_IMAGES_PROCESSES; i++) {
+		in->fd[FIRST_CHILD + i] = (struct pollfd){.fd = images->child[i].control};
+		in->started_ns[i] = images->child[i].started_ns;
 	}
-	return n;
+	for (struct sl_image_call *call = images->call; call; call = call->next) {
+		in->of[in->n] = call;
+		in->fd[in->n++] = (struct pollfd){.fd = call->fd, .events = POLLIN};
+	}
 }
 
 static void turn(struct sl_images *images)
 {
-	struct pollfd fd[FIRST_CALL + SL_IMAGES_CALLS];
-	struct sl_image_call *of[FIRST_CALL + SL_IMAGES_CALLS];
 	uint64_t until_ns = expire(images), now_ns = sl_clock_ns(), count;
-	nfds_t n = collect(images, fd, of);
 	int ms = until_ns > now_ns ? (int)((until_ns - now_ns + MS - 1) / MS) : 0;
+	struct interest in;
 
-	if (poll(fd, n, ms) <= 0) {
+	collect(images, &in);
+	if (poll(in.fd, in.n, ms) <= 0) {
 		sl_image_children_reap(images);
 		return;
 	}
-	if (fd[0].revents && read(images->bell, &count, sizeof(count)) < 0)
+	if (in.fd[0].revents && read(images->bell, &count, sizeof(count)) < 0)
 		errno = 0; /* it was another's turn */
 	/* What they have answered before they ended is read first. */
-	for (nfds_t i = FIRST_CALL; i < n; i++)
-		if (fd[i].revents)
-			sl_image_call_read(images, of[i]);
-	for (unsigned i = 0; i < SL_IMAGES_PROCESSES; i++)
-		if (fd[FIRST_CHILD + i].revents &&
-		    images->child[i].control == fd[FIRST_CHILD + i].fd)
-			sl_image_child_gone(images, &images->child[i], false);
+	for (nfds_t i = FIRST_CALL; i < in.n; i++)
+		if (in.fd[i].revents)
+			sl_image_call_read(images, in.of[i]);
+	for (unsigned i = 0; i < SL_IMAGES_PROCESSES; i++) {
+		struct sl_image_child *child = &images->child[i];
+
+		if (in.fd[FIRST_CHILD + i].revents && child->control >= 0 &&
+		    child->started_ns == in.started_ns[i])
+			sl_image_child_gone(images, child, false);
+	}
 }
 
 static void *run(void *arg)
@@ -127,12 +139,14 @@ static void *run(void *arg)
 	bool ends = false;
 
 	while (!ends) {
-		begin_all(images, take_inbox(images, &ends));
+		struct sl_image_call *calls = take_inbox(images, &ends);
+
+		take_all(images, calls, ends);
 		if (!ends)
 			turn(images);
 	}
 	while (images->call)
-		sl_image_call_fail(images, images->call, "the service ends");
+		sl_image_call_fail(images, images->call, 503, "the service ends");
 	sl_image_children_end(images);
 	return NULL;
 }
@@ -176,7 +190,7 @@ int sl_images_open(const struct sl_images_options *options, struct sl_images **m
 	return err;
 }
 
-void sl_images_close(struct sl_images *images)
+void sl_images_end(struct sl_images *images)
 {
 	if (!images)
 		return;
@@ -185,6 +199,13 @@ void sl_images_close(struct sl_images *images)
 	pthread_mutex_unlock(&images->lock);
 	ring(images);
 	sl_thread_join(&images->thread);
+}
+
+void sl_images_close(struct sl_images *images)
+{
+	if (!images)
+		return;
+	sl_images_end(images);
 	close(images->bell);
 	pthread_mutex_destroy(&images->lock);
 	free(images);

@@ -10,6 +10,8 @@
  *            calls `done`, which must not block.
  * Ownership: a body belongs to `done`'s owner: sl_image_body_free(), from any thread, before
  *            sl_images_close().
+ * Sessions:  no process is started for a session that does not live: 404. One that has ended keeps
+ *            its process, and the last image, until no viewer asks for it any longer.
  * Bounds:    SL_IMAGES_PROCESSES sessions, SL_IMAGES_CALLS requests, SL_IMAGES_BYTES of bodies that
  *            are not freed yet; what is more is answered by "busy". */
 #ifndef SL_SERVICE_IMAGE_IMAGES_H
@@ -32,8 +34,10 @@ struct sl_images_options {
 };
 
 int sl_images_open(const struct sl_images_options *options, struct sl_images **images);
-/* Answers what is under way by "busy", ends the processes, a second at most for all of them. NULL
- * is fine. */
+/* Answer what is under way by "busy", refuse what comes, end the processes, a second at most for all
+ * of them. NULL is fine. */
+void sl_images_end(struct sl_images *images);
+/* The same, and free it. NULL is fine. */
 void sl_images_close(struct sl_images *images);
 
 struct sl_image_answer {

@@ -57,9 +57,13 @@ struct sl_images {
 };
 
 /* spawn.c */
-/* The process of a session, started if need be. NULL, *busy says why. */
+struct sl_image_refusal {
+	unsigned status;
+	const char *why;
+};
+/* The process of a session, started if need be; or NULL. */
 struct sl_image_child *sl_image_child_of(struct sl_images *images, const char *session,
-					 const char **busy);
+					 struct sl_image_refusal *refusal);
 /* It has ended, or is to end now: killed if it must. */
 void sl_image_child_gone(struct sl_images *images, struct sl_image_child *child, bool kills);
 /* Reap those that have ended. */
@@ -71,8 +75,9 @@ void sl_image_children_end(struct sl_images *images);
 int sl_image_call_begin(struct sl_images *images, struct sl_image_call *call);
 /* What can be read. As above. */
 int sl_image_call_read(struct sl_images *images, struct sl_image_call *call);
-/* "busy": and the call is gone. */
-void sl_image_call_fail(struct sl_images *images, struct sl_image_call *call, const char *why);
+/* 503: "busy", 404: "not_found". The call is gone. */
+void sl_image_call_fail(struct sl_images *images, struct sl_image_call *call, unsigned status,
+			const char *why);
 uint8_t *sl_image_body_make(struct sl_images *images, size_t bytes);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "client/registry.h"
 #include "service/image/images_private.h"
 
 enum { CONTROL = 3 }; /* the descriptor in the child */
@@ -157,47 +158,67 @@ void sl_image_children_reap(struct sl_images *images)
 	}
 }
 
-/* A place for a session: its own, a free one, or that of a session whose process has ended. */
-static struct sl_image_child *find(struct sl_images *images, const char *session)
+static struct sl_image_child *find_started(struct sl_images *images, const char *session)
 {
-	struct sl_image_child *free_one = NULL;
+	for (unsigned i = 0; i < SL_IMAGES_PROCESSES; i++)
+		if (!strcmp(images->child[i].session, session))
+			return &images->child[i];
+	return NULL;
+}
 
-	for (unsigned i = 0; i < SL_IMAGES_PROCESSES; i++) {
-		struct sl_image_child *child = &images->child[i];
+/* A free place for a session, or that of one whose process has ended. */
+static struct sl_image_child *find_place(struct sl_images *images, const char *session)
+{
+	struct sl_image_child *place = NULL;
 
-		if (!strcmp(child->session, session))
-			return child;
-		if (!child->session[0] || (child->control < 0 && !free_one))
-			free_one = child;
-	}
-	if (!free_one)
+	for (unsigned i = 0; i < SL_IMAGES_PROCESSES && !place; i++)
+		if (!images->child[i].session[0] || images->child[i].control < 0)
+			place = &images->child[i];
+	if (!place)
 		return NULL;
 	pthread_mutex_lock(&images->lock);
-	*free_one = (struct sl_image_child){.control = -1};
-	snprintf(free_one->session, sizeof(free_one->session), "%s", session);
+	*place = (struct sl_image_child){.control = -1};
+	snprintf(place->session, sizeof(place->session), "%s", session);
 	pthread_mutex_unlock(&images->lock);
-	return free_one;
+	return place;
+}
+
+static bool session_lives(const char *session)
+{
+	int folder[SL_REGISTRY_PLACES];
+	struct sl_registry_facts facts;
+	char why[200];
+	unsigned n = sl_registry_places(folder, why, sizeof(why));
+	bool lives = false, alive;
+
+	for (unsigned i = 0; i < n; i++) {
+		lives |= !sl_registry_look(folder[i], session, &facts, &alive) && alive;
+		close(folder[i]);
+	}
+	return lives;
 }
 
 struct sl_image_child *sl_image_child_of(struct sl_images *images, const char *session,
-					 const char **busy)
+					 struct sl_image_refusal *refusal)
 {
-	struct sl_image_child *child;
+	struct sl_image_child *child = find_started(images, session);
 
-	sl_image_children_reap(images);
-	child = find(images, session);
-	*busy = "too many sessions are looked at";
+	if (child && child->control >= 0)
+		return child;
+	*refusal = (struct sl_image_refusal){404, "there is no such session"};
+	if (!session_lives(session))
+		return NULL;
+	*refusal = (struct sl_image_refusal){503, "too many sessions are looked at"};
+	child = child ? child : find_place(images, session);
 	if (!child)
 		return NULL;
-	if (child->control >= 0)
-		return child;
-	*busy = "the process that makes images has ended, and another is started soon";
+	refusal->why = "the process that makes images has ended, and another is started soon";
 	if (sl_clock_ns() < child->not_before_ns)
 		return NULL;
 	if (!start(images, child))
 		return child;
 	put_off(child);
-	*busy = "no process that makes images can be started";
+	refusal->why = "no process that makes images can be started";
 	return NULL;
 }
 
