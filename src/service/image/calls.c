@@ -92,11 +92,16 @@ void sl_image_call_fail(struct sl_images *images, struct sl_image_call *call, un
 	end(images, call, &answer);
 }
 
+static void lose_process(struct sl_images *images, const struct sl_image_call *call, bool kills)
+{
+	if (call->child->control >= 0 && call->child->started_ns == call->started_ns)
+		sl_image_child_gone(images, call->child, kills);
+}
+
 /* The process has ended before it answered: another gets the request, once. */
 static int again(struct sl_images *images, struct sl_image_call *call)
 {
-	if (call->child && call->child->control >= 0)
-		sl_image_child_gone(images, call->child, false);
+	lose_process(images, call, false);
 	if (call->fd >= 0)
 		close(call->fd);
 	call->fd = -1;
@@ -145,6 +150,7 @@ int sl_image_call_begin(struct sl_images *images, struct sl_image_call *call)
 		sl_image_call_fail(images, call, 503, "the service has too many open files");
 		return -1;
 	}
+	call->started_ns = call->child->started_ns;
 	err = transmit(call, pair[1]);
 	close(pair[1]);
 	call->fd = pair[0];
@@ -175,13 +181,13 @@ static int complete(struct sl_images *images, struct sl_image_call *call)
 static int take_head(struct sl_images *images, struct sl_image_call *call)
 {
 	if (!sl_image_head_is_right(&call->head)) {
-		if (call->child->control >= 0)
-			sl_image_child_gone(images, call->child, true);
+		lose_process(images, call, true);
 		sl_image_call_fail(images, call, 503,
 				   "the process that makes images is out of order");
 		return -1;
 	}
-	call->child->answered_ns = sl_clock_ns();
+	if (call->child->started_ns == call->started_ns)
+		call->child->answered_ns = sl_clock_ns();
 	if (!call->head.bytes)
 		return complete(images, call);
 	call->body = sl_image_body_make(images, call->head.bytes);

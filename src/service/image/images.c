@@ -14,10 +14,14 @@
 #include "client/registry.h"
 #include "service/image/images_private.h"
 
-enum { IDLE_S = 60, FIRST_CHILD = 1, FIRST_CALL = FIRST_CHILD + SL_IMAGES_PROCESSES };
-#define MS	   UINT64_C(1000000)
-#define STALLED_NS (5000 * MS) /* without any answer of a process that is asked */
-#define TURN_NS	   (1000 * MS)
+enum {
+	IDLE_S = 60,
+	STALLED_MS = 5000,
+	FIRST_CHILD = 1,
+	FIRST_CALL = FIRST_CHILD + SL_IMAGES_PROCESSES
+};
+#define MS	UINT64_C(1000000)
+#define TURN_NS (1000 * MS)
 
 /* ---- the thread ---- */
 
@@ -61,7 +65,7 @@ static void look_after(struct sl_images *images, struct sl_image_child *child, u
 	uint64_t since_ns = child->answered_ns > child->started_ns ? child->answered_ns
 								   : child->started_ns;
 
-	if (child->control >= 0 && now_ns > since_ns + STALLED_NS)
+	if (child->control >= 0 && now_ns > since_ns + images->options.stalled_ms * MS)
 		sl_image_child_gone(images, child, true);
 }
 
@@ -172,6 +176,8 @@ int sl_images_open(const struct sl_images_options *options, struct sl_images **m
 	snprintf(images->program, sizeof(images->program), "%s", options->program);
 	if (!images->options.idle_s)
 		images->options.idle_s = IDLE_S;
+	if (!images->options.stalled_ms)
+		images->options.stalled_ms = STALLED_MS;
 	for (unsigned i = 0; i < SL_IMAGES_PROCESSES; i++)
 		images->child[i].control = -1;
 	pthread_mutex_init(&images->lock, NULL);

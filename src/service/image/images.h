@@ -4,8 +4,8 @@
  *            the first request and ends a minute after the last one. A request is a text
  *            (request.h); its answer comes later, by a function, exactly once: from the process, or
  *            "busy" (503) when that has crashed twice, does not answer in time, or there is too
- *            much to do. A process that has answered nothing for five seconds is killed; the next
- *            request starts another.
+ *            much to do. A process that is asked and has answered nothing for `stalled_ms` is killed;
+ *            the next request starts another.
  * Threads:   any thread asks, and never waits. One thread of its own talks to the processes and
  *            calls `done`, which must not block.
  * Ownership: a body belongs to `done`'s owner: sl_image_body_free(), from any thread, before
@@ -31,6 +31,7 @@ struct sl_images;
 struct sl_images_options {
 	const char *program; /* that has the command image-server: this one */
 	uint32_t idle_s;     /* after which a process ends; 0: 60 */
+	uint32_t stalled_ms; /* without an answer: a process is killed; 0: 5000 */
 };
 
 int sl_images_open(const struct sl_images_options *options, struct sl_images **images);

@@ -32,7 +32,8 @@ struct sl_image_call {
 	void *arg;
 	/* Once it is under way: */
 	struct sl_image_child *child;
-	int fd; /* -1: not sent yet */
+	uint64_t started_ns; /* of the process that was asked: there may be another by now */
+	int fd;		     /* -1: not sent yet */
 	unsigned tries;
 	struct sl_image_head head;
 	size_t got; /* of head and body together */

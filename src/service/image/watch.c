@@ -82,6 +82,8 @@ void sl_image_count_hits(struct sl_image_watch *w, const struct sl_image_sample 
 		if (sample->frames - s->frames >= SL_IMAGE_HIT_FRAMES)
 			break;
 	}
+	if (sample->frames <= SL_IMAGE_HIT_FRAMES)
+		from = &none; /* all of the run */
 	news->hit_frames = sample->frames - from->frames;
 	news->hits = sample->kept - from->kept;
 }
