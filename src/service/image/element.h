@@ -23,8 +23,9 @@ enum { SL_IMAGE_ELEMENTS = 4 };			     /* of a pool at most */
 struct sl_image_element {
 	_Atomic uint32_t refs;
 	struct sl_image_pool *pool;
-	uint64_t id;   /* as viewers know it: rises from run to run, too */
-	uint64_t held; /* a bit for each array that is in the copy */
+	uint64_t share; /* its number among those that were followed */
+	uint64_t id;	/* as viewers know it: rises from run to run, too */
+	uint64_t held;	/* a bit for each array that is in the copy */
 	struct sl_share_description description;
 	struct sl_follow_element element;
 	uint64_t at[SL_SHARE_ARRAYS]; /* in `data` */

@@ -121,6 +121,7 @@ static int copy_newest(struct sl_image_follow *f, uint64_t arrays)
 		return err;
 	}
 	copy->id = f->base + f->newest.n;
+	copy->share = f->share;
 	err = copy_arrays(f, copy);
 	if (err) {
 		sl_image_element_release(copy);
@@ -161,7 +162,10 @@ static void begin_share(struct sl_image_follow *f, struct sl_follower *follower)
 	f->sampled_ns = 0;
 	/* Numbers of a new share begin at 0 again, most often. */
 	f->base = *sl_follow_flag(follower) > f->next_id ? 0 : f->next_id;
+	f->share++;
 	pthread_mutex_lock(&f->lock);
+	f->facts.share = f->share;
+	f->facts.since_ns = sl_clock_ns();
 	memset(f->wanted_ns, 0, sizeof(f->wanted_ns));
 	f->facts.rate_Hz = -1;
 	pthread_mutex_unlock(&f->lock);

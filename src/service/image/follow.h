@@ -21,9 +21,10 @@
 
 enum { SL_IMAGE_URL = 400 };
 
-struct sl_image_facts { /* of the share, as it was looked at last */
-	bool known;	/* a name was given, and it was looked for */
-	bool over;	/* it has ended, or its writer has crashed */
+struct sl_image_facts {		  /* of the share, as it was looked at last */
+	bool known;		  /* a name was given, and it was looked for */
+	bool over;		  /* it has ended, or its writer has crashed */
+	uint64_t share, since_ns; /* its number, from 1; when it was found */
 	uint64_t published;
 	double rate_Hz; /* of elements; below 0: not known */
 };
@@ -48,6 +49,7 @@ struct sl_image_follow {
 	struct sl_follower *follower; /* NULL: none yet */
 	bool over;
 	char attached[SL_IMAGE_URL]; /* the name that the follower has */
+	uint64_t share;		     /* its number */
 	uint64_t base, next_id;	     /* id of its element 0; of the next element, at least */
 	uint64_t tried_ns, looked_ns, sampled_ns, sample;
 	struct sl_follow_element newest; /* that was seen */

@@ -19,7 +19,7 @@ struct sl_image_payload {
 	_Atomic uint32_t refs;
 	unsigned status;
 	enum sl_image_type type;
-	uint64_t commit_unix_ns; /* of the element */
+	uint64_t commit_unix_ns, share; /* of the element */
 	/* Of SL_IMAGE_SLIM, and of SL_IMAGE_JSON that is about an element: members of the JSON
 	 * object behind those of the prefix, without braces. NULL: the bytes are all of it. */
 	char *members;

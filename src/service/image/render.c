@@ -335,6 +335,7 @@ static int fill(struct sl_image_payload *p, const struct sl_image_request *r,
 	if (fclose(out))
 		return -ENOMEM;
 	p->commit_unix_ns = e->element.note.commit_unix_ns;
+	p->share = e->share;
 	p->bytes = (size_t)sl_pixels_rows(&part->view) * sl_pixels_columns(&part->view) *
 		   sl_pixels_bytes(made);
 	p->data = malloc(p->bytes);

@@ -118,6 +118,7 @@ struct sl_image_payload *sl_image_render_results(const struct sl_image_element *
 		return NULL;
 	}
 	p->commit_unix_ns = e->element.note.commit_unix_ns;
+	p->share = e->share;
 	sl_image_put_note(out, e);
 	fputs(",\"arrays\":{", out);
 	for (uint32_t i = 0; i < e->description.arrays; i++) {

@@ -45,25 +45,28 @@ void sl_image_viewers_fini(struct sl_image_viewers *v)
 
 /* ---- answers ---- */
 
-static void make_now(struct sl_image_viewers *v, struct sl_image_news *news,
-		     struct sl_image_now *now)
+static void make_now(struct sl_image_viewers *v, const struct sl_image_payload *payload,
+		     struct sl_image_news *news, struct sl_image_now *now)
 {
 	struct sl_image_view view;
+	bool over;
 
 	*news = (struct sl_image_news){.known = false};
 	if (v->watch)
 		sl_image_watch_news(v->watch, news);
 	sl_image_follow_view(v->follow, &view);
 	sl_image_element_release(view.element);
+	/* The image may be one of the run before: what the session says is not about that. */
+	over = view.facts.over || payload->share != view.facts.share;
 	*now = (struct sl_image_now){
 		.unix_ns = sl_clock_unix_ns(),
 		.published = view.facts.published,
 		.rate_Hz = view.facts.rate_Hz,
-		.run = news->run,
+		.run = over || news->asked_ns < view.facts.since_ns ? 0 : news->run,
 		.hit_frames = news->hit_frames,
 		.hits = news->hits,
 		.state = news->state,
-		.over = view.facts.over,
+		.over = over,
 	};
 }
 
@@ -80,7 +83,8 @@ static void answer(struct sl_image_viewers *v, struct sl_image_viewer *viewer,
 	viewer->payload = payload;
 	viewer->state = SL_VIEWER_SENDS;
 	viewer->moved_ns = sl_clock_ns();
-	make_now(v, &news, &now);
+	if (payload)
+		make_now(v, payload, &news, &now);
 	if (!payload || sl_image_parts_make(payload, &now, &viewer->parts))
 		drop(v, viewer); /* the service says what an end without an answer means */
 }

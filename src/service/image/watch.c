@@ -106,6 +106,7 @@ static void tell(struct sl_image_watch *w, const struct sl_image_news *news)
 static void ask(struct sl_image_watch *w)
 {
 	struct sl_image_news news = {.known = true};
+	uint64_t asked_ns = sl_clock_ns();
 	struct sl_image_sample sample;
 	char url[SL_IMAGE_URL], *reply = NULL;
 	json_t *json;
@@ -117,6 +118,7 @@ static void ask(struct sl_image_watch *w)
 	sl_remote_free(reply);
 	if (json && sl_image_status_read(json_object_get(json, "status"), &news, &sample, url)) {
 		sl_image_count_hits(w, &sample, &news);
+		news.asked_ns = asked_ns;
 		if (url[0])
 			sl_image_follow_name(w->follow, url);
 	} else {

@@ -21,11 +21,12 @@ struct sl_image_sample {
 };
 
 struct sl_image_news {
-	bool known;	/* it was asked */
-	bool there;	/* it answers */
-	bool has_share; /* its run has one, or had */
-	char state[16]; /* "running", ... */
-	uint64_t run;	/* its number; 0: none */
+	bool known;	   /* it was asked */
+	bool there;	   /* it answers */
+	bool has_share;	   /* its run has one, or had */
+	char state[16];	   /* "running", ... */
+	uint64_t run;	   /* its number; 0: none */
+	uint64_t asked_ns; /* when it was asked for this */
 	/* Of the last frames, SL_IMAGE_HIT_FRAMES or more if there are as many. */
 	uint64_t hit_frames, hits;
 };
